@@ -1,0 +1,161 @@
+#include "ridge/core/dtype.h"
+
+#include <array>
+#include <bit>
+#include <cmath>
+#include <limits>
+
+namespace ridge {
+namespace {
+
+struct DTypeFacts {
+  const char* name;
+  int64_t bytes;
+  bool is_float;
+};
+constexpr std::array<DTypeFacts, kDTypeCount> kFacts = {{
+    {"f64", 8, true},
+    {"f32", 4, true},
+    {"f16", 2, true},
+    {"bf16", 2, true},
+    {"i64", 8, false},
+    {"i32", 4, false},
+    {"u8", 1, false},
+    {"i8", 1, false},
+    {"bool", 1, false},
+}};
+
+const DTypeFacts& Facts(DType t) { return kFacts[static_cast<size_t>(t)]; }
+
+template <typename T>
+T Saturate(double value) {
+  if (std::isnan(value)) return 0;
+  if (value <= static_cast<double>(std::numeric_limits<T>::min()))
+    return std::numeric_limits<T>::min();
+  if (value >= static_cast<double>(std::numeric_limits<T>::max()))
+    return std::numeric_limits<T>::max();
+  return static_cast<T>(value);
+}
+
+}  // namespace
+
+int64_t BytesPerElement(DType t) { return Facts(t).bytes; }
+const char* DTypeName(DType t) { return Facts(t).name; }
+bool IsFloat(DType t) { return Facts(t).is_float; }
+
+std::optional<DType> ParseDType(std::string_view name) {
+  for (int i = 0; i < kDTypeCount; ++i) {
+    if (name == kFacts[static_cast<size_t>(i)].name) return static_cast<DType>(i);
+  }
+  return std::nullopt;
+}
+
+float BF16ToFloat(uint16_t bits) { return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16); }
+
+uint16_t FloatToBF16(float value) {
+  const uint32_t bits = std::bit_cast<uint32_t>(value);
+  if (std::isnan(value)) return static_cast<uint16_t>((bits >> 16) | 0x40);
+  return static_cast<uint16_t>((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16);
+}
+
+float F16ToFloat(uint16_t bits) {
+  const uint32_t sign = static_cast<uint32_t>(bits & 0x8000) << 16;
+  const uint32_t exponent = (bits >> 10) & 0x1F;
+  const uint32_t mantissa = bits & 0x3FF;
+  if (exponent == 31) return std::bit_cast<float>(sign | 0x7F800000 | (mantissa << 13));
+  if (exponent == 0) {
+    const float magnitude = static_cast<float>(mantissa) * 0x1p-24F;
+    return sign != 0 ? -magnitude : magnitude;
+  }
+  return std::bit_cast<float>(sign | ((exponent + 112) << 23) | (mantissa << 13));
+}
+
+uint16_t FloatToF16(float value) {
+  const uint32_t bits = std::bit_cast<uint32_t>(value);
+  const auto sign = static_cast<uint16_t>((bits >> 16) & 0x8000);
+  const float magnitude = std::fabs(value);
+  if (std::isnan(value)) return sign | 0x7E00;
+  if (magnitude >= 65520.0F) return sign | 0x7C00;
+  if (magnitude < 0x1p-14F) {  // subnormal: the addition rounds to a multiple of 2^-24
+    const float rounded = magnitude + 0.5F;
+    return static_cast<uint16_t>(sign | (std::bit_cast<uint32_t>(rounded) - 0x3F000000));
+  }
+  const uint32_t rounded = (bits & 0x7FFFFFFF) + 0xFFF + ((bits >> 13) & 1);
+  return static_cast<uint16_t>(sign | ((rounded - 0x38000000) >> 13));
+}
+
+double LoadAsDouble(DType t, const void* data, int64_t i) {
+  switch (t) {
+    case DType::kF64:
+      return static_cast<const double*>(data)[i];
+    case DType::kF32:
+      return static_cast<const float*>(data)[i];
+    case DType::kF16:
+      return F16ToFloat(static_cast<const uint16_t*>(data)[i]);
+    case DType::kBF16:
+      return BF16ToFloat(static_cast<const uint16_t*>(data)[i]);
+    case DType::kI64:
+      return static_cast<double>(static_cast<const int64_t*>(data)[i]);
+    case DType::kI32:
+      return static_cast<const int32_t*>(data)[i];
+    case DType::kU8:
+      return static_cast<const uint8_t*>(data)[i];
+    case DType::kI8:
+      return static_cast<const int8_t*>(data)[i];
+    case DType::kBool:
+      return static_cast<const uint8_t*>(data)[i] != 0 ? 1 : 0;
+  }
+  return 0;
+}
+
+void StoreFromDouble(DType t, void* data, int64_t i, double value) {
+  switch (t) {
+    case DType::kF64:
+      static_cast<double*>(data)[i] = value;
+      return;
+    case DType::kF32:
+      static_cast<float*>(data)[i] = static_cast<float>(value);
+      return;
+    case DType::kF16:
+      static_cast<uint16_t*>(data)[i] = FloatToF16(static_cast<float>(value));
+      return;
+    case DType::kBF16:
+      static_cast<uint16_t*>(data)[i] = FloatToBF16(static_cast<float>(value));
+      return;
+    case DType::kI64:
+      static_cast<int64_t*>(data)[i] = Saturate<int64_t>(value);
+      return;
+    case DType::kI32:
+      static_cast<int32_t*>(data)[i] = Saturate<int32_t>(value);
+      return;
+    case DType::kU8:
+      static_cast<uint8_t*>(data)[i] = Saturate<uint8_t>(value);
+      return;
+    case DType::kI8:
+      static_cast<int8_t*>(data)[i] = Saturate<int8_t>(value);
+      return;
+    case DType::kBool:
+      static_cast<uint8_t*>(data)[i] = value != 0 ? 1 : 0;
+      return;
+  }
+}
+
+void ConvertToDouble(DType t, const void* from, double* to, int64_t count) {
+  if (t == DType::kF32) {
+    const auto* values = static_cast<const float*>(from);
+    for (int64_t i = 0; i < count; ++i) to[i] = values[i];
+    return;
+  }
+  for (int64_t i = 0; i < count; ++i) to[i] = LoadAsDouble(t, from, i);
+}
+
+void ConvertFromDouble(DType t, const double* from, void* to, int64_t count) {
+  if (t == DType::kF32) {
+    auto* values = static_cast<float*>(to);
+    for (int64_t i = 0; i < count; ++i) values[i] = static_cast<float>(from[i]);
+    return;
+  }
+  for (int64_t i = 0; i < count; ++i) StoreFromDouble(t, to, i, from[i]);
+}
+
+}  // namespace ridge

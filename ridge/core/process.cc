@@ -1,0 +1,54 @@
+#include "ridge/core/process.h"
+
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdio>
+#include <cstring>
+#include <ctime>
+#include <fstream>
+#include <sstream>
+#include <string>
+
+namespace ridge {
+
+ProcessMemory ReadProcessMemory() {
+  ProcessMemory memory;
+  std::FILE* file = std::fopen("/proc/self/status", "r");
+  if (file == nullptr) return memory;
+  char line[256];
+  while (std::fgets(line, sizeof(line), file) != nullptr) {
+    long kib = 0;
+    if (std::sscanf(line, "VmHWM: %ld kB", &kib) == 1) memory.peak_resident_bytes = kib * 1024;
+    if (std::sscanf(line, "VmRSS: %ld kB", &kib) == 1) memory.resident_bytes = kib * 1024;
+  }
+  std::fclose(file);
+  return memory;
+}
+
+double SecondsSinceProcessStart() {
+  std::ifstream stat("/proc/self/stat");
+  std::string text;
+  std::getline(stat, text);
+  const size_t paren = text.rfind(')');  // the program's name may hold blanks
+  if (paren == std::string::npos) return 0;
+  std::istringstream fields(text.substr(paren + 2));
+  std::string skipped;
+  for (int field = 3; field < 22; ++field) fields >> skipped;
+  double start_ticks = 0;
+  fields >> start_ticks;  // field 22: since boot
+  timespec now{};
+  clock_gettime(CLOCK_BOOTTIME, &now);
+  const double uptime = static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+  return uptime - start_ticks / static_cast<double>(sysconf(_SC_CLK_TCK));
+}
+
+double MonotonicSeconds() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+double WallSeconds() {
+  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
+}  // namespace ridge

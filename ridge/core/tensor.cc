@@ -1,0 +1,47 @@
+#include "ridge/core/tensor.h"
+
+#include <algorithm>
+#include <cstring>
+#include <new>
+
+namespace ridge {
+
+Tensor::Tensor(TensorType type) : type_(std::move(type)) {
+  constexpr std::align_val_t kAlignment{64};
+  const auto bytes = static_cast<size_t>(std::max<int64_t>(type_.bytes(), 1));
+  void* data = ::operator new(bytes, kAlignment);
+  std::memset(data, 0, bytes);
+  data_ = data;
+  owner_ = std::shared_ptr<const void>(
+      data, [](const void* p) { ::operator delete(const_cast<void*>(p), kAlignment); });
+}
+
+Tensor::Tensor(TensorType type, const void* data, std::shared_ptr<const void> owner)
+    : type_(std::move(type)), data_(data), owner_(std::move(owner)) {}
+
+Tensor Tensor::FromFloats(Dims dims, std::span<const float> values) {
+  Tensor tensor(TensorType{DType::kF32, std::move(dims)});
+  RIDGE_CHECK(tensor.elements() == static_cast<int64_t>(values.size()), "values fill the shape");
+  std::copy(values.begin(), values.end(), tensor.as_mutable<float>());
+  return tensor;
+}
+
+Tensor Tensor::FromInts(Dims dims, std::span<const int64_t> values) {
+  Tensor tensor(TensorType{DType::kI64, std::move(dims)});
+  RIDGE_CHECK(tensor.elements() == static_cast<int64_t>(values.size()), "values fill the shape");
+  std::copy(values.begin(), values.end(), tensor.as_mutable<int64_t>());
+  return tensor;
+}
+
+Tensor Tensor::Scalar(DType dtype, double value) {
+  Tensor tensor(TensorType{dtype, {}});
+  StoreFromDouble(dtype, tensor.mutable_data(), 0, value);
+  return tensor;
+}
+
+bool Tensor::same_bits(const Tensor& other) const {
+  if (!(type_ == other.type_)) return false;
+  return bytes() == 0 || std::memcmp(data_, other.data_, static_cast<size_t>(bytes())) == 0;
+}
+
+}  // namespace ridge

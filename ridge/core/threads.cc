@@ -1,0 +1,138 @@
+#include "ridge/core/threads.h"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <fstream>
+#include <optional>
+#include <sstream>
+#include <string>
+
+namespace ridge {
+namespace {
+
+std::optional<std::string> FirstLine(const std::string& path) {
+  std::ifstream file(path);
+  std::string line;
+  if (!std::getline(file, line)) return std::nullopt;
+  return line;
+}
+
+// The folder of this process in a cgroup hierarchy, from lines "ID:CONTROLLERS:PATH".
+std::string CgroupPath(const std::string& controller) {
+  std::ifstream file("/proc/self/cgroup");
+  for (std::string line; std::getline(file, line);) {
+    const size_t first = line.find(':');
+    const size_t second = line.find(':', first + 1);
+    if (first == std::string::npos || second == std::string::npos) continue;
+    const std::string controllers = line.substr(first + 1, second - first - 1);
+    if (controllers == controller ||
+        (!controller.empty() && controllers.find(controller) != std::string::npos)) {
+      return line.substr(second + 1);
+    }
+  }
+  return "/";
+}
+
+// A limit holds for all below it, so every folder from ours up to the root counts.
+template <typename Read>
+void ForEachCgroup(const std::string& root, std::string path, Read read) {
+  while (true) {
+    read(root + (path == "/" ? "" : path));
+    if (path.empty() || path == "/") return;
+    path.resize(path.rfind('/'));
+    if (path.empty()) path = "/";
+  }
+}
+
+int QuotaCores() {
+  double cores = 1e9;
+  ForEachCgroup("/sys/fs/cgroup", CgroupPath(""), [&](const std::string& folder) {
+    const auto line = FirstLine(folder + "/cpu.max");  // "max 100000" or "150000 100000"
+    double quota = 0, period = 0;
+    if (line && std::istringstream(*line) >> quota >> period && quota > 0 && period > 0)
+      cores = std::min(cores, quota / period);
+  });
+  ForEachCgroup("/sys/fs/cgroup/cpu", CgroupPath("cpu"), [&](const std::string& folder) {
+    const auto quota = FirstLine(folder + "/cpu.cfs_quota_us");
+    const auto period = FirstLine(folder + "/cpu.cfs_period_us");
+    if (quota && period && std::atof(quota->c_str()) > 0 && std::atof(period->c_str()) > 0)
+      cores = std::min(cores, std::atof(quota->c_str()) / std::atof(period->c_str()));
+  });
+  return static_cast<int>(std::min(cores + 0.999, 1e6));
+}
+
+}  // namespace
+
+int AvailableThreads() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  int threads = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+  if (sched_getaffinity(0, sizeof(set), &set) == 0) threads = std::max(1, CPU_COUNT(&set));
+  threads = std::min(threads, std::max(1, QuotaCores()));
+  if (const char* text = std::getenv("OMP_NUM_THREADS"); text != nullptr && std::atoi(text) > 0)
+    threads = std::min(threads, std::atoi(text));
+  return threads;
+}
+
+int64_t AvailableMemoryBytes() {
+  int64_t available = int64_t{1} << 50;
+  std::ifstream meminfo("/proc/meminfo");
+  for (std::string key, unit; meminfo >> key;) {
+    int64_t kib = 0;
+    meminfo >> kib;
+    std::getline(meminfo, unit);
+    if (key == "MemAvailable:") available = kib * 1024;
+  }
+  const auto limit_by = [&](const std::string& limit_file, const std::string& usage_file) {
+    const auto limit = FirstLine(limit_file), usage = FirstLine(usage_file);
+    if (!limit || *limit == "max" || std::atoll(limit->c_str()) <= 0) return;
+    const int64_t used = usage ? std::atoll(usage->c_str()) : 0;
+    available = std::min<int64_t>(available, std::atoll(limit->c_str()) - used);
+  };
+  ForEachCgroup("/sys/fs/cgroup", CgroupPath(""), [&](const std::string& folder) {
+    limit_by(folder + "/memory.max", folder + "/memory.current");
+  });
+  ForEachCgroup("/sys/fs/cgroup/memory", CgroupPath("memory"), [&](const std::string& folder) {
+    limit_by(folder + "/memory.limit_in_bytes", folder + "/memory.usage_in_bytes");
+  });
+  return std::max<int64_t>(available, 0);
+}
+
+ThreadPool::ThreadPool(int threads) {
+  for (int i = 0; i < threads; ++i) threads_.emplace_back([this] { Work(); });
+}
+
+ThreadPool::~ThreadPool() {
+  {
+    std::lock_guard lock(mutex_);
+    stop_ = true;
+  }
+  wake_.notify_all();
+  for (std::thread& thread : threads_) thread.join();
+}
+
+void ThreadPool::Add(std::function<void()> task) {
+  {
+    std::lock_guard lock(mutex_);
+    tasks_.push_back(std::move(task));
+  }
+  wake_.notify_one();
+}
+
+void ThreadPool::Work() {
+  while (true) {
+    std::function<void()> task;
+    {
+      std::unique_lock lock(mutex_);
+      wake_.wait(lock, [this] { return stop_ || !tasks_.empty(); });
+      if (tasks_.empty()) return;
+      task = std::move(tasks_.front());
+      tasks_.pop_front();
+    }
+    task();
+  }
+}
+
+}  // namespace ridge
