@@ -1,0 +1,54 @@
+# Flags for all our targets.  They are set per directory, so every target has the same ones and all
+# can share one precompiled header.
+
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+set(CMAKE_RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/bin")
+set(CMAKE_ARCHIVE_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/lib")
+
+if(NOT CMAKE_BUILD_TYPE)
+  set(CMAKE_BUILD_TYPE Release CACHE STRING "Debug or Release" FORCE)
+endif()
+set(CMAKE_CXX_FLAGS_DEBUG "-O1 -g")
+set(CMAKE_CXX_FLAGS_RELEASE "-O2 -DNDEBUG")
+
+# The baseline of every x86-64 server since 2009.  Kernels choose wider vectors at run time
+# (Highway, oneDNN), so one binary serves all machines; never -march=native.
+if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
+  add_compile_options(-march=x86-64-v2)
+endif()
+
+add_compile_options(-Wall -Wextra -Wconversion -Wno-sign-conversion)
+if(RIDGE_WERROR)
+  add_compile_options(-Werror)
+endif()
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  # g++ 12 guesses wrongly here once std::string and std::vector are inlined (GCC bugs 105329,
+  # 105562): one is useless, the others are shown and don't stop the build.
+  add_compile_options(-Wno-restrict -Wno-error=array-bounds -Wno-error=maybe-uninitialized
+                      -Wno-error=stringop-overflow -Wno-error=stringop-overread
+                      -Wno-error=free-nonheap-object)
+endif()
+
+if(RIDGE_SANITIZE)
+  add_compile_options(-fsanitize=${RIDGE_SANITIZE} -fno-omit-frame-pointer)
+  add_link_options(-fsanitize=${RIDGE_SANITIZE})
+  if(RIDGE_SANITIZE MATCHES "undefined")
+    add_compile_options(-fno-sanitize-recover=undefined)
+  endif()
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    add_compile_options(-Wno-maybe-uninitialized)  # false alarms in instrumented code
+  endif()
+endif()
+
+# ccache: the sloppiness settings are those its manual asks for with precompiled headers.
+find_program(CCACHE_PROGRAM ccache)
+if(CCACHE_PROGRAM AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  set(CMAKE_CXX_COMPILER_LAUNCHER
+      "${CMAKE_COMMAND}" -E env
+      CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime
+      "${CCACHE_PROGRAM}")
+endif()

@@ -1,0 +1,116 @@
+# Finds what ridge is built from.  All of it is looked for before anything is refused, so that the
+# table at the end names everything that is missing at once.
+
+# ridge_find(NAME TARGET TARGET PACKAGE PACKAGE VERSION TEXT [OPTIONAL])
+# Notes whether TARGET exists, for the table.
+function(ridge_find name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "OPTIONAL" "TARGET;PACKAGE;VERSION" "")
+  if(TARGET ${arg_TARGET})
+    set(row "  found    ${name} ${arg_VERSION}")
+  else()
+    set(row "  MISSING  ${name}: ${arg_PACKAGE}")
+    if(arg_OPTIONAL)
+      string(REPLACE "MISSING" "absent " row "${row}")
+    else()
+      set_property(GLOBAL APPEND PROPERTY RIDGE_MISSING ${name})
+    endif()
+  endif()
+  set_property(GLOBAL APPEND PROPERTY RIDGE_DEPENDENCY_ROWS "${row}")
+endfunction()
+
+function(ridge_print_dependencies)
+  get_property(rows GLOBAL PROPERTY RIDGE_DEPENDENCY_ROWS)
+  list(JOIN rows "\n" rows)
+  message(STATUS "ridge ${PROJECT_VERSION}, ${CMAKE_BUILD_TYPE}"
+                 ", sanitizers: ${RIDGE_SANITIZE}\n${rows}")
+  get_property(missing GLOBAL PROPERTY RIDGE_MISSING)
+  if(missing)
+    list(JOIN missing ", " missing)
+    message(FATAL_ERROR "missing: ${missing}. scripts/setup.sh installs everything; "
+                        "the table above names the Debian package of each.")
+  endif()
+endfunction()
+
+# scripts/setup.sh puts oneDNN here; another one (-Ddnnl_DIR, CMAKE_PREFIX_PATH) comes first.
+set(RIDGE_ONEDNN_PREFIX "${PROJECT_SOURCE_DIR}/build/deps/onednn")
+find_package(dnnl 3.2 CONFIG QUIET)
+if(NOT dnnl_FOUND)
+  find_package(dnnl CONFIG QUIET PATHS "${RIDGE_ONEDNN_PREFIX}" NO_DEFAULT_PATH)
+endif()
+
+find_package(Threads QUIET)
+find_package(OpenMP QUIET COMPONENTS CXX)
+find_package(fmt 9 CONFIG QUIET)
+find_package(spdlog CONFIG QUIET)
+find_package(nlohmann_json CONFIG QUIET)
+find_package(CLI11 CONFIG QUIET)
+find_package(hwy CONFIG QUIET)
+find_package(ZLIB QUIET)
+find_package(GTest QUIET)
+find_package(benchmark CONFIG QUIET)
+
+# Debian's libzip-config.cmake asks for the command-line tools, which no package of ours needs.
+find_path(LIBZIP_INCLUDE_DIR zip.h)
+find_library(LIBZIP_LIBRARY zip)
+mark_as_advanced(LIBZIP_INCLUDE_DIR LIBZIP_LIBRARY)
+if(LIBZIP_INCLUDE_DIR AND LIBZIP_LIBRARY)
+  add_library(libzip::zip UNKNOWN IMPORTED)
+  set_target_properties(libzip::zip PROPERTIES
+    IMPORTED_LOCATION "${LIBZIP_LIBRARY}"
+    INTERFACE_INCLUDE_DIRECTORIES "${LIBZIP_INCLUDE_DIR}")
+endif()
+
+# The lite runtime as an archive: its symbols stay inside the program (see ridge_add_program).
+find_program(PROTOC_PROGRAM protoc)
+find_path(PROTOBUF_INCLUDE_DIR google/protobuf/message_lite.h)
+find_library(PROTOBUF_LITE_ARCHIVE libprotobuf-lite.a)
+mark_as_advanced(PROTOC_PROGRAM PROTOBUF_INCLUDE_DIR PROTOBUF_LITE_ARCHIVE)
+if(PROTOC_PROGRAM AND PROTOBUF_INCLUDE_DIR AND PROTOBUF_LITE_ARCHIVE)
+  add_library(ridge::protobuf_lite STATIC IMPORTED)
+  set_target_properties(ridge::protobuf_lite PROPERTIES
+    IMPORTED_LOCATION "${PROTOBUF_LITE_ARCHIVE}"
+    INTERFACE_INCLUDE_DIRECTORIES "${PROTOBUF_INCLUDE_DIR}"
+    INTERFACE_LINK_LIBRARIES Threads::Threads)
+endif()
+
+ridge_find(Threads       TARGET Threads::Threads      PACKAGE libc6-dev)
+ridge_find(OpenMP        TARGET OpenMP::OpenMP_CXX    PACKAGE g++ VERSION "${OpenMP_CXX_VERSION}")
+ridge_find(oneDNN        TARGET DNNL::dnnl
+           PACKAGE "wheel onednn-devel-cpu-gomp, by scripts/setup.sh" VERSION "${dnnl_VERSION}")
+ridge_find(Highway       TARGET hwy::hwy              PACKAGE libhwy-dev VERSION "${hwy_VERSION}")
+ridge_find(fmt           TARGET fmt::fmt              PACKAGE libfmt-dev VERSION "${fmt_VERSION}")
+ridge_find(spdlog        TARGET spdlog::spdlog        PACKAGE libspdlog-dev
+           VERSION "${spdlog_VERSION}")
+ridge_find(nlohmann_json TARGET nlohmann_json::nlohmann_json PACKAGE nlohmann-json3-dev
+           VERSION "${nlohmann_json_VERSION}")
+ridge_find(CLI11         TARGET CLI11::CLI11          PACKAGE libcli11-dev
+           VERSION "${CLI11_VERSION}")
+ridge_find(zlib          TARGET ZLIB::ZLIB            PACKAGE zlib1g-dev
+           VERSION "${ZLIB_VERSION_STRING}")
+ridge_find(libzip        TARGET libzip::zip           PACKAGE libzip-dev)
+ridge_find(protobuf-lite TARGET ridge::protobuf_lite
+           PACKAGE "libprotobuf-dev and protobuf-compiler")
+ridge_find(GoogleTest    TARGET GTest::gtest_main     PACKAGE "libgtest-dev and libgmock-dev"
+           VERSION "${GTest_VERSION}")
+ridge_find(benchmark     TARGET benchmark::benchmark  PACKAGE libbenchmark-dev OPTIONAL
+           VERSION "${benchmark_VERSION}")
+
+# What every source file is compiled with, so that one precompiled header fits all of them.
+add_library(ridge_options INTERFACE)
+target_include_directories(ridge_options INTERFACE "${PROJECT_SOURCE_DIR}")
+target_include_directories(ridge_options SYSTEM INTERFACE "${PROJECT_BINARY_DIR}/generated")
+foreach(dependency Threads::Threads OpenMP::OpenMP_CXX fmt::fmt spdlog::spdlog
+                   nlohmann_json::nlohmann_json)
+  if(TARGET ${dependency})
+    target_link_libraries(ridge_options INTERFACE ${dependency})
+  endif()
+endforeach()
+
+# ridge_link(TARGET dependency...): links those that were found; the table names the others.
+function(ridge_link target)
+  foreach(dependency ${ARGN})
+    if(TARGET ${dependency})
+      target_link_libraries(${target} PUBLIC ${dependency})
+    endif()
+  endforeach()
+endfunction()

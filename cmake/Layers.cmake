@@ -1,0 +1,136 @@
+# One static library per layer, and the program.
+#
+# A layer links every layer of a lower rank that has sources, and none of its own rank: the linker
+# then says the same as tools/check_layers.py.  A layer without sources is left out, and comes in
+# by itself when its first file does.
+
+# One precompiled header for all layers.
+set(RIDGE_PCH_HEADERS
+    <algorithm> <array> <cstdint> <functional> <map> <memory> <mutex> <numeric> <optional>
+    <span> <string> <string_view> <unordered_map> <utility> <variant> <vector> <fmt/format.h>)
+
+function(ridge_add_pch_library name)
+  file(WRITE "${PROJECT_BINARY_DIR}/generated/${name}.cc.new" "// Carries the precompiled header.\n")
+  file(COPY_FILE "${PROJECT_BINARY_DIR}/generated/${name}.cc.new"
+       "${PROJECT_BINARY_DIR}/generated/${name}.cc" ONLY_IF_DIFFERENT)
+  add_library(${name} OBJECT "${PROJECT_BINARY_DIR}/generated/${name}.cc")
+  target_link_libraries(${name} PRIVATE ridge_options)
+endfunction()
+
+function(ridge_use_pch target pch)
+  if(RIDGE_PCH AND TARGET fmt::fmt)
+    if(NOT TARGET ${pch})
+      ridge_add_pch_library(${pch})
+      target_precompile_headers(${pch} PRIVATE ${RIDGE_PCH_HEADERS} ${ARGN})
+      if(ARGN)
+        ridge_link(${pch} GTest::gtest GTest::gmock)
+      endif()
+    endif()
+    target_precompile_headers(${target} REUSE_FROM ${pch})
+  endif()
+endfunction()
+
+# The operators' sources: one line in ops.def registers an operator and adds its file to the build.
+function(ridge_operator_sources result)
+  set(ops "${PROJECT_SOURCE_DIR}/ridge/graph/ops")
+  set(sources "")
+  if(EXISTS "${ops}/ops.def")
+    set_property(DIRECTORY "${PROJECT_SOURCE_DIR}" APPEND PROPERTY
+                 CMAKE_CONFIGURE_DEPENDS "${ops}/ops.def")
+    file(STRINGS "${ops}/ops.def" lines REGEX "^RIDGE_OP\\(")
+    foreach(line ${lines})
+      string(REGEX REPLACE "^RIDGE_OP\\( *([a-z0-9_]+) *,.*" "\\1" file "${line}")
+      if(NOT EXISTS "${ops}/${file}.cc")
+        message(FATAL_ERROR "ridge/graph/ops/ops.def names ${file}, "
+                            "and there is no ridge/graph/ops/${file}.cc")
+      endif()
+      list(APPEND sources "${ops}/${file}.cc")
+    endforeach()
+  endif()
+  set(${result} "${sources}" PARENT_SCOPE)
+endfunction()
+
+# The library sources of a layer; EXCLUDE names files relative to its folder.
+function(ridge_layer_sources layer result)
+  set(folder "${PROJECT_SOURCE_DIR}/ridge/${layer}")
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS "${folder}/*.cc")
+  list(FILTER sources EXCLUDE REGEX "_(test|bench)\\.cc$")
+  foreach(name ${ARGN})
+    list(REMOVE_ITEM sources "${folder}/${name}")
+  endforeach()
+  if(layer STREQUAL "graph")
+    list(FILTER sources EXCLUDE REGEX "/ridge/graph/ops/[^/]+\\.cc$")
+    ridge_operator_sources(operators)
+    list(APPEND sources ${operators})
+  endif()
+  set(${result} "${sources}" PARENT_SCOPE)
+endfunction()
+
+# Adds the C++ of a layer's .proto files (in its top folder) to its library.
+function(ridge_add_protos target layer)
+  file(GLOB protos CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/ridge/${layer}/*.proto")
+  if(NOT protos OR NOT TARGET ridge::protobuf_lite)
+    return()
+  endif()
+  set(out "${PROJECT_BINARY_DIR}/generated")
+  foreach(proto ${protos})
+    get_filename_component(name "${proto}" NAME_WE)
+    set(stem "${out}/ridge/${layer}/${name}.pb")
+    add_custom_command(
+      OUTPUT "${stem}.cc" "${stem}.h"
+      COMMAND ${PROTOC_PROGRAM} "--proto_path=${PROJECT_SOURCE_DIR}" "--cpp_out=${out}" "${proto}"
+      DEPENDS "${proto}"
+      COMMENT "protoc ridge/${layer}/${name}.proto"
+      VERBATIM)
+    set_source_files_properties("${stem}.cc" PROPERTIES
+      SKIP_PRECOMPILE_HEADERS ON COMPILE_OPTIONS "-w")
+    target_sources(${target} PRIVATE "${stem}.cc" "${stem}.h")
+  endforeach()
+  target_link_libraries(${target} PUBLIC ridge::protobuf_lite)
+endfunction()
+
+# ridge_add_layer(LAYER RANK [LINK target...] [EXCLUDE file...])
+# Call in rank order.  Adds ridge_<layer>, its tests and its benches.
+function(ridge_add_layer layer rank)
+  cmake_parse_arguments(PARSE_ARGV 2 arg "" "" "LINK;EXCLUDE")
+  ridge_layer_sources(${layer} sources ${arg_EXCLUDE})
+  if(NOT sources)
+    return()
+  endif()
+  set(target ridge_${layer})
+  add_library(${target} STATIC ${sources})
+  set_property(TARGET ${target} PROPERTY RIDGE_RANK ${rank})
+  target_link_libraries(${target} PUBLIC ridge_options)
+  get_property(layers GLOBAL PROPERTY RIDGE_LAYERS)
+  foreach(other ${layers})
+    get_property(other_rank TARGET ${other} PROPERTY RIDGE_RANK)
+    if(other_rank LESS rank)
+      target_link_libraries(${target} PUBLIC ${other})
+    endif()
+  endforeach()
+  ridge_link(${target} ${arg_LINK})
+  ridge_add_protos(${target} ${layer})
+  ridge_use_pch(${target} ridge_pch)
+  set_property(GLOBAL APPEND PROPERTY RIDGE_LAYERS ${target})
+  ridge_add_layer_test(${layer})
+endfunction()
+
+# The program: ridge/cli/main.cc with the cli layer, as bin/ridge.
+function(ridge_add_program)
+  set(main "${PROJECT_SOURCE_DIR}/ridge/cli/main.cc")
+  file(GLOB found CONFIGURE_DEPENDS "${main}")
+  if(NOT found)
+    return()
+  endif()
+  add_executable(ridge "${main}")
+  get_property(layers GLOBAL PROPERTY RIDGE_LAYERS)
+  target_link_libraries(ridge PRIVATE ridge_options ${layers})
+  ridge_link_program(ridge)
+  ridge_use_pch(ridge ridge_pch)
+endfunction()
+
+# A second protobuf in the same process must not see ours.
+function(ridge_link_program target)
+  target_link_options(${target} PRIVATE "LINKER:--exclude-libs,libprotobuf-lite.a"
+                      "LINKER:--as-needed")
+endfunction()

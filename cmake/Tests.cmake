@@ -1,0 +1,88 @@
+# Tests: ridge_<layer>_test from ridge/<layer>/**/*_test.cc, ridge_tests from tests/**/*.cc, and
+# each tests/**/*_test.py and tests/e2e/*.py as a test of its own.
+#
+# Labels: `fast` for all but tests/e2e/, which has `e2e`.  Each runs in the source folder, with
+#   RIDGE_SOURCE_DIR  the source folder
+#   RIDGE             the program, build/<preset>/bin/ridge
+#   RIDGE_TEST_PYTHON a python3 with tensorboard and numpy, when scripts/setup.sh --test-tools ran
+
+find_program(PYTHON3_PROGRAM python3)
+set(RIDGE_TEST_PYTHON "${PROJECT_SOURCE_DIR}/build/deps/test-venv/bin/python")
+
+function(ridge_set_test_properties name label seconds)
+  set_tests_properties(${name} PROPERTIES
+    LABELS ${label}
+    TIMEOUT ${seconds}
+    WORKING_DIRECTORY "${PROJECT_SOURCE_DIR}"
+    ENVIRONMENT "RIDGE_SOURCE_DIR=${PROJECT_SOURCE_DIR};RIDGE=${PROJECT_BINARY_DIR}/bin/ridge;RIDGE_TEST_PYTHON=${RIDGE_TEST_PYTHON};PYTHONDONTWRITEBYTECODE=1")
+endfunction()
+
+# ridge_add_test_program(NAME SOURCES file... LINK target...)
+function(ridge_add_test_program name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;LINK")
+  if(NOT arg_SOURCES OR NOT TARGET GTest::gtest_main)
+    return()
+  endif()
+  add_executable(${name} ${arg_SOURCES})
+  target_link_libraries(${name} PRIVATE ridge_options ${arg_LINK})
+  ridge_link_gtest(${name})
+  ridge_link_program(${name})
+  ridge_use_pch(${name} ridge_test_pch <gtest/gtest.h> <gmock/gmock.h>)
+  add_test(NAME ${name} COMMAND ${name} --gtest_brief=1)
+  ridge_set_test_properties(${name} fast 600)
+endfunction()
+
+function(ridge_link_gtest target)
+  target_link_libraries(${target} PRIVATE GTest::gtest GTest::gmock GTest::gtest_main)
+endfunction()
+
+function(ridge_add_layer_test layer)
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/ridge/${layer}/*_test.cc")
+  ridge_add_test_program(ridge_${layer}_test SOURCES ${sources} LINK ridge_${layer})
+endfunction()
+
+function(ridge_add_python_tests pattern label seconds)
+  file(GLOB scripts CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/${pattern}")
+  foreach(script ${scripts})
+    file(RELATIVE_PATH name "${PROJECT_SOURCE_DIR}" "${script}")
+    get_filename_component(stem "${script}" NAME_WE)
+    if(stem MATCHES "^_" OR stem STREQUAL "conftest")
+      continue()  # shared helpers, not tests
+    endif()
+    add_test(NAME ${name} COMMAND ${PYTHON3_PROGRAM} "${script}")
+    ridge_set_test_properties(${name} ${label} ${seconds})
+  endforeach()
+endfunction()
+
+function(ridge_add_tests)
+  get_property(layers GLOBAL PROPERTY RIDGE_LAYERS)
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/tests/*.cc")
+  if(layers)
+    ridge_add_test_program(ridge_tests SOURCES ${sources} LINK ${layers})
+  endif()
+  ridge_add_python_tests("tools/*_test.py" fast 120)
+  if(TARGET ridge)
+    ridge_add_python_tests("tests/e2e/*.py" e2e 900)
+  endif()
+endfunction()
+
+# Timings, built only by the target ridge_benches: bench/*_bench.cc and ridge/**/*_bench.cc.
+function(ridge_add_benches)
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS
+       "${PROJECT_SOURCE_DIR}/bench/*_bench.cc" "${PROJECT_SOURCE_DIR}/ridge/*_bench.cc")
+  add_custom_target(ridge_benches)
+  if(NOT TARGET benchmark::benchmark_main)
+    return()
+  endif()
+  get_property(layers GLOBAL PROPERTY RIDGE_LAYERS)
+  foreach(source ${sources})
+    get_filename_component(name "${source}" NAME_WE)
+    add_executable(${name} EXCLUDE_FROM_ALL "${source}")
+    set_target_properties(${name} PROPERTIES
+      RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/bench")
+    target_link_libraries(${name} PRIVATE ridge_options ${layers} benchmark::benchmark
+                          benchmark::benchmark_main)
+    ridge_link_program(${name})
+    add_dependencies(ridge_benches ${name})
+  endforeach()
+endfunction()

@@ -1,0 +1,140 @@
+#!/usr/bin/env bash
+# Brings what the build needs to a Debian 12 machine.  Run it again at any time: it only adds what
+# is missing, and needs neither root nor a network when nothing is.
+#
+#   scripts/setup.sh               packages of the system; oneDNN into build/deps/onednn
+#   scripts/setup.sh --test-tools  the same, and build/deps/test-venv for the end-to-end tests
+set -euo pipefail
+
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+deps=$root/build/deps
+onednn_requirements=$root/scripts/requirements-onednn.txt
+test_requirements=$root/scripts/requirements-test.txt
+
+packages=(
+  g++ make cmake ninja-build ccache git ca-certificates pkg-config
+  python3 python3-venv clang-format-14
+  libhwy-dev libfmt-dev libspdlog-dev libcli11-dev nlohmann-json3-dev
+  libprotobuf-dev protobuf-compiler zlib1g-dev libzip-dev
+  libgtest-dev libgmock-dev libbenchmark-dev
+  dataset-fashion-mnist
+)
+
+say() { echo "setup: $*"; }
+
+# fail WHAT-IS-MISSING WHAT-TO-DO
+fail() {
+  echo "setup: missing: $1" >&2
+  echo "setup: to do:   $2" >&2
+  exit 1
+}
+
+# What a stamp file holds for a requirements file: equal text means nothing to download.
+stamp_of() { grep -v '^#' "$1"; }
+
+# Prints a python3 that can make a virtual environment (the first one on PATH may not be able to).
+find_python() {
+  local candidate
+  for candidate in python3 /usr/bin/python3; do
+    if "$candidate" -c 'import ensurepip, venv' >/dev/null 2>&1; then
+      echo "$candidate"
+      return
+    fi
+  done
+  fail "a python3 with the modules venv and ensurepip" "apt-get install python3-venv"
+}
+
+install_packages() {
+  if ! command -v dpkg-query >/dev/null; then
+    say "this is no Debian; make sure that you have what these packages bring: ${packages[*]}"
+    return
+  fi
+  local missing=() package
+  for package in "${packages[@]}"; do
+    if [[ $(dpkg-query -W -f='${db:Status-Status}' "$package" 2>/dev/null) != installed ]]; then
+      missing+=("$package")
+    fi
+  done
+  if ((${#missing[@]} == 0)); then
+    say "system packages: all ${#packages[@]} present"
+    return
+  fi
+  say "system packages: installing ${missing[*]}"
+  local command="apt-get update && apt-get install ${missing[*]}"
+  local as_root=(env DEBIAN_FRONTEND=noninteractive)
+  if ((EUID != 0)); then
+    command -v sudo >/dev/null || fail "packages ${missing[*]}" "as root: $command"
+    as_root=(sudo "${as_root[@]}")
+  fi
+  "${as_root[@]}" apt-get update -qq </dev/null ||
+    say "apt-get update failed; trying the package lists that are here"
+  "${as_root[@]}" apt-get install -y -qq --no-install-recommends "${missing[@]}" </dev/null ||
+    fail "packages ${missing[*]}" "make Debian's package server reachable, then: $command"
+}
+
+# The two wheels hold a plain prefix (include, lib, lib/cmake), which we merge into one folder.
+# Nothing is installed into any Python.
+install_onednn() {
+  local prefix=$deps/onednn stamp
+  stamp=$(stamp_of "$onednn_requirements")
+  if [[ -f $prefix/.stamp && $(<"$prefix/.stamp") == "$stamp" ]]; then
+    say "oneDNN: present in build/deps/onednn"
+    return
+  fi
+  say "oneDNN: downloading two wheels (39 MB) into build/deps/onednn"
+  local work=$deps/onednn.new pip=(python3 -m pip)
+  rm -rf "$work"
+  mkdir -p "$work/wheels"
+  if ! "${pip[@]}" --version >/dev/null 2>&1; then
+    local python
+    python=$(find_python)
+    "$python" -m venv "$work/venv"
+    pip=("$work/venv/bin/python" -m pip)
+  fi
+  "${pip[@]}" download --quiet --disable-pip-version-check --no-deps --only-binary=:all: \
+    --require-hashes --dest "$work/wheels" -r "$onednn_requirements" </dev/null ||
+    fail "oneDNN: the wheels onednn-devel-cpu-gomp and onednn-cpu-gomp, both 2023.2.0" \
+      "make the Python package index reachable, or put both wheels into a folder and set \
+PIP_FIND_LINKS to it; then run scripts/setup.sh again"
+  python3 "$root/scripts/unpack_wheels.py" "$work/wheels" "$work/prefix"
+  echo "$stamp" >"$work/prefix/.stamp"
+  rm -rf "$prefix"
+  mv "$work/prefix" "$prefix"
+  rm -rf "$work"
+  say "oneDNN: ready in build/deps/onednn"
+}
+
+install_test_tools() {
+  local venv=$deps/test-venv stamp python
+  stamp=$(stamp_of "$test_requirements")
+  if [[ -f $venv/.stamp && $(<"$venv/.stamp") == "$stamp" ]]; then
+    say "test tools: present in build/deps/test-venv"
+    return
+  fi
+  say "test tools: installing $(wc -l <<<"$stamp") Python packages into build/deps/test-venv"
+  python=$(find_python)
+  rm -rf "$venv"
+  "$python" -m venv "$venv"
+  "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --no-deps \
+    --only-binary=:all: -r "$test_requirements" </dev/null ||
+    fail "test tools: $(tr '\n' ' ' <<<"$stamp")" \
+      "make the Python package index reachable, then run scripts/setup.sh --test-tools again"
+  echo "$stamp" >"$venv/.stamp"
+  say "test tools: ready in build/deps/test-venv"
+}
+
+test_tools=no
+for argument in "$@"; do
+  case $argument in
+    --test-tools) test_tools=yes ;;
+    -h | --help) sed -n '2,6s/^# \{0,1\}//p' "$0"; exit 0 ;;
+    *) echo "setup: unknown argument $argument; known: --test-tools" >&2; exit 2 ;;
+  esac
+done
+
+mkdir -p "$deps"
+install_packages
+exec 9>"$deps/.lock"  # two runs in one tree wait for each other
+flock 9
+install_onednn
+if [[ $test_tools == yes ]]; then install_test_tools; fi
