@@ -4,7 +4,6 @@
 set(CMAKE_CXX_STANDARD 20)
 set(CMAKE_CXX_STANDARD_REQUIRED ON)
 set(CMAKE_CXX_EXTENSIONS OFF)
-set(CMAKE_POSITION_INDEPENDENT_CODE ON)
 set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 set(CMAKE_RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/bin")
 set(CMAKE_ARCHIVE_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/lib")
@@ -21,15 +20,19 @@ if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
   add_compile_options(-march=x86-64-v2)
 endif()
 
+# One setting for libraries and programs (CMake would take -fPIE for the latter), because a
+# precompiled header fits only code compiled alike.
+add_compile_options(-fPIC)
+
 add_compile_options(-Wall -Wextra -Wconversion -Wno-sign-conversion)
 if(RIDGE_WERROR)
   add_compile_options(-Werror)
 endif()
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   # g++ 12 guesses wrongly here once std::string and std::vector are inlined (GCC bugs 105329,
-  # 105562): one is useless, the others are shown and don't stop the build.
-  add_compile_options(-Wno-restrict -Wno-error=array-bounds -Wno-error=maybe-uninitialized
-                      -Wno-error=stringop-overflow -Wno-error=stringop-overread
+  # 105562): two are useless, the others are shown and don't stop the build.
+  add_compile_options(-Wno-restrict -Wno-stringop-overflow -Wno-error=array-bounds
+                      -Wno-error=maybe-uninitialized -Wno-error=stringop-overread
                       -Wno-error=free-nonheap-object)
 endif()
 

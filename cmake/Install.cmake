@@ -8,10 +8,15 @@ if(TARGET ridge)
   install(TARGETS ridge RUNTIME DESTINATION bin)
 endif()
 
-# A oneDNN of the system stays where it is; the one of scripts/setup.sh goes along, without the
-# symbols that only a debugger reads.
+# A oneDNN of the system stays where it is; the one of scripts/setup.sh goes along.
 string(FIND "${dnnl_DIR}" "${RIDGE_ONEDNN_PREFIX}/" at)
 if(at EQUAL 0)
-  install(FILES "${RIDGE_ONEDNN_PREFIX}/lib/libdnnl.so.3" DESTINATION lib PERMISSIONS
-          OWNER_READ OWNER_WRITE GROUP_READ WORLD_READ RENAME libdnnl.so.3)
+  file(REAL_PATH "${RIDGE_ONEDNN_PREFIX}/lib/libdnnl.so.3" RIDGE_DNNL_LIBRARY)
+  install(FILES "${RIDGE_DNNL_LIBRARY}" DESTINATION lib RENAME libdnnl.so.3)
+  install(CODE [[
+    if(CMAKE_INSTALL_DO_STRIP)  # 52 MB become 44
+      execute_process(COMMAND strip --strip-unneeded
+                      "$ENV{DESTDIR}${CMAKE_INSTALL_PREFIX}/lib/libdnnl.so.3")
+    endif()]])
+  install(DIRECTORY "${RIDGE_ONEDNN_PREFIX}/share/doc/onednn" DESTINATION share/doc/ridge)
 endif()
