@@ -47,11 +47,14 @@ if(RIDGE_SANITIZE)
   endif()
 endif()
 
-# ccache: the sloppiness settings are those its manual asks for with precompiled headers.
+# ccache: the sloppiness settings are those its manual asks for with precompiled headers.  Paths
+# below the source folder are taken as relative ones, so that another build folder or another clone
+# finds what this one compiled.
 find_program(CCACHE_PROGRAM ccache)
 if(CCACHE_PROGRAM AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   set(CMAKE_CXX_COMPILER_LAUNCHER
       "${CMAKE_COMMAND}" -E env
       CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime
+      "CCACHE_BASEDIR=${PROJECT_SOURCE_DIR}" CCACHE_NOHASHDIR=1
       "${CCACHE_PROGRAM}")
 endif()
