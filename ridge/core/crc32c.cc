@@ -1,0 +1,56 @@
+// Reflected polynomial 0x82F63B78, start and final xor 0xFFFFFFFF.
+//
+// One stream of the crc32 instruction takes 3 cycles for 8 bytes, about 8 GB/s: faster than any
+// disk that a checkpoint goes to, so it is not interleaved further.
+#include "ridge/core/crc32c.h"
+
+#include <array>
+#include <cstring>
+
+#ifdef __SSE4_2__
+#include <nmmintrin.h>
+#endif
+
+namespace ridge {
+namespace {
+
+using Table = std::array<uint32_t, 256>;
+
+constexpr Table MakeTable() {
+  Table table{};
+  for (uint32_t byte = 0; byte < 256; ++byte) {
+    uint32_t crc = byte;
+    for (int bit = 0; bit < 8; ++bit) crc = (crc >> 1) ^ ((crc & 1) != 0 ? 0x82F63B78U : 0U);
+    table[byte] = crc;
+  }
+  return table;
+}
+constexpr Table kTable = MakeTable();
+
+}  // namespace
+
+uint32_t Crc32cByTable(std::string_view data, uint32_t crc) {
+  crc = ~crc;
+  for (const char c : data) crc = (crc >> 8) ^ kTable[(crc ^ static_cast<uint8_t>(c)) & 0xFF];
+  return ~crc;
+}
+
+#ifdef __SSE4_2__
+uint32_t Crc32c(std::string_view data, uint32_t crc) {
+  uint64_t state = static_cast<uint32_t>(~crc);
+  for (; data.size() >= 8; data.remove_prefix(8)) {
+    uint64_t word;
+    std::memcpy(&word, data.data(), 8);
+    state = _mm_crc32_u64(state, word);
+  }
+  auto tail = static_cast<uint32_t>(state);
+  for (const char c : data) tail = _mm_crc32_u8(tail, static_cast<uint8_t>(c));
+  return ~tail;
+}
+#else
+uint32_t Crc32c(std::string_view data, uint32_t crc) { return Crc32cByTable(data, crc); }
+#endif
+
+uint32_t MaskCrc32c(uint32_t crc) { return ((crc >> 15) | (crc << 17)) + 0xA282EAD8U; }
+
+}  // namespace ridge

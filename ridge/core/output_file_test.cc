@@ -1,0 +1,98 @@
+#include "ridge/core/output_file.h"
+
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+
+#include <csignal>
+
+#include "ridge/core/files.h"
+
+namespace ridge {
+namespace {
+
+std::string TestPath(const char* name) {
+  const std::string folder = ::testing::TempDir() + "ridge_output_file";
+  EXPECT_TRUE(MakeFolders(folder).ok());
+  return folder + "/" + name;
+}
+
+OutputFile MustOpen(const std::string& path, OutputFile::Mode mode) {
+  Result<OutputFile> file = OutputFile::Open(path, mode);
+  RIDGE_CHECK(file.ok(), file.status().message());
+  return std::move(*file);
+}
+
+std::string Content(const std::string& path) {
+  Result<std::string> text = ReadFile(path);
+  return text.ok() ? *text : text.status().message();
+}
+
+TEST(OutputFile, AppendsAndGoesOnLater) {
+  const std::string path = TestPath("append.txt");
+  OutputFile file = MustOpen(path, OutputFile::Mode::kReplace);
+  EXPECT_TRUE(file.Append("one ").ok());
+  EXPECT_TRUE(file.Append("two").ok());
+  EXPECT_EQ(Content(path), "one two");  // before any sync
+  EXPECT_TRUE(file.Close().ok());
+  EXPECT_TRUE(file.Close().ok());
+  OutputFile again = MustOpen(path, OutputFile::Mode::kKeep);
+  EXPECT_EQ(again.size_bytes(), 7);
+  EXPECT_TRUE(again.CutTo(4).ok());
+  EXPECT_TRUE(again.Append("three").ok());
+  EXPECT_EQ(Content(path), "one three");
+}
+
+TEST(OutputFile, NewRefusesAFileThatIsThere) {
+  const std::string path = TestPath("there.txt");
+  ASSERT_TRUE(MustOpen(path, OutputFile::Mode::kReplace).Close().ok());
+  const Result<OutputFile> file = OutputFile::Open(path, OutputFile::Mode::kNew);
+  ASSERT_FALSE(file.ok());
+  EXPECT_EQ(file.status().message(), path + ": cannot create: File exists");
+}
+
+TEST(OutputFile, NamesPathAndReason) {
+  const Result<OutputFile> file = OutputFile::Open("/no/such/x", OutputFile::Mode::kReplace);
+  EXPECT_EQ(file.status().code(), ErrorCode::kUnavailable);
+  EXPECT_EQ(file.status().message(), "/no/such/x: cannot create: No such file or directory");
+  OutputFile full = MustOpen("/dev/full", OutputFile::Mode::kKeep);
+  const Status status = full.Append("x");
+  EXPECT_EQ(status.code(), ErrorCode::kUnavailable);
+  EXPECT_EQ(status.message(), "/dev/full: cannot write: No space left on device");
+}
+
+// Stands for a disk that fills up in the middle of a write.
+class FileSizeLimit {
+ public:
+  explicit FileSizeLimit(rlim_t bytes) {
+    getrlimit(RLIMIT_FSIZE, &before_);
+    handler_ = std::signal(SIGXFSZ, SIG_IGN);
+    const rlimit limit{bytes, before_.rlim_max};
+    setrlimit(RLIMIT_FSIZE, &limit);
+  }
+  ~FileSizeLimit() {
+    setrlimit(RLIMIT_FSIZE, &before_);
+    std::signal(SIGXFSZ, handler_);
+  }
+  FileSizeLimit(const FileSizeLimit&) = delete;
+  FileSizeLimit& operator=(const FileSizeLimit&) = delete;
+
+ private:
+  rlimit before_{};
+  void (*handler_)(int) = nullptr;
+};
+
+TEST(OutputFile, ShortWriteLeavesNoPart) {
+  const std::string path = TestPath("short.txt");
+  OutputFile file = MustOpen(path, OutputFile::Mode::kReplace);
+  ASSERT_TRUE(file.Append("whole ").ok());
+  {
+    const FileSizeLimit limit(8);
+    EXPECT_EQ(file.Append("piece").message(), path + ": cannot write: File too large");
+  }
+  EXPECT_EQ(Content(path), "whole ");
+  EXPECT_TRUE(file.Append("next").ok());
+  EXPECT_EQ(Content(path), "whole next");
+}
+
+}  // namespace
+}  // namespace ridge
