@@ -51,6 +51,9 @@ function(ridge_add_python_tests pattern label seconds)
     endif()
     add_test(NAME ${name} COMMAND ${PYTHON3_PROGRAM} "${script}")
     ridge_set_test_properties(${name} ${label} ${seconds})
+    if(label STREQUAL "e2e")
+      set_tests_properties(${name} PROPERTIES RUN_SERIAL ON)  # they compare times and memory
+    endif()
   endforeach()
 endfunction()
 

@@ -1,0 +1,61 @@
+# The commands of every day.  Each can be run again at any time: it downloads and builds only what
+# is missing.  All of it is plain cmake and ctest with the presets of CMakePresets.json.
+
+EPOCHS ?= 3
+
+.PHONY: run test build setup asan tsan check format bench install clean distclean help
+.NOTPARALLEL:
+
+help:
+	@echo "make run [EPOCHS=3]  build, then train a small CNN on Fashion-MNIST"
+	@echo "make test            build, then every test"
+	@echo "make asan, tsan      the fast tests under AddressSanitizer and UBSan, ThreadSanitizer"
+	@echo "make check           layers, sizes, format;  make format formats the sources"
+	@echo "make bench           timings of bench/ and ridge/**/*_bench.cc"
+	@echo "make install         into build/install, or PREFIX=..."
+	@echo "make clean           removes what was built; distclean also what was downloaded"
+
+setup:
+	@scripts/setup.sh
+
+build: setup
+	cmake --preset release
+	cmake --build --preset release
+
+run: build
+	build/release/bin/ridge train cnn --data fashion-mnist --epochs $(EPOCHS) --batch 128
+
+test:
+	@scripts/setup.sh --test-tools
+	cmake --preset release
+	cmake --build --preset release
+	ctest --preset release
+
+asan tsan: setup
+	cmake --preset $@
+	cmake --build --preset $@
+	ctest --preset $@
+
+check:
+	tools/check_layers.py
+	tools/size_report.py --skip-tests
+	tools/check_format.sh
+
+format:
+	tools/check_format.sh --fix
+
+bench: setup
+	cmake --preset release
+	cmake --build --preset release --target ridge_benches
+	@for program in build/release/bench/*_bench; do \
+	  if [ -x "$$program" ]; then echo "$$program"; "$$program" || exit 1; fi; done
+
+PREFIX ?= build/install
+install: build
+	cmake --install build/release --prefix $(PREFIX) --strip
+
+clean:
+	rm -rf build/dev build/release build/asan build/tsan build/install
+
+distclean:
+	rm -rf build

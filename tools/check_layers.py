@@ -1,0 +1,59 @@
+#!/usr/bin/env python3
+"""Fails when a file includes a header of a higher layer, or of another layer of its own rank.
+
+usage: check_layers.py [FOLDER]     FOLDER is ridge/ (the default)
+
+A layer may include itself and layers of a lower rank.  Two layers of one rank do not know each
+other.  The ranks here and in CMakeLists.txt are the same numbers; tools/tools_test.py compares
+them.
+"""
+import pathlib
+import re
+import sys
+
+RANK = {
+    "core": 0,
+    "graph": 1, "data": 1,
+    "models": 2, "plan": 2, "backend": 2,
+    "dist": 3, "observe": 3,
+    "runtime": 4, "report": 4,
+    "train": 5, "deploy": 5,
+    "serve": 6,
+    "cli": 7, "python": 7,
+}
+SUFFIXES = {".h", ".cc", ".cu", ".cuh", ".def"}
+INCLUDE = re.compile(r'\s*#\s*include\s*"ridge/(\w+)/([^"]+)"')
+
+
+def violations_in(path, layer):
+    for number, line in enumerate(path.read_text().splitlines(), 1):
+        match = INCLUDE.match(line)
+        if not match or match[1] == layer:
+            continue
+        if match[1] not in RANK:
+            yield f"{path}:{number}: folder {match[1]} has no rank in tools/check_layers.py"
+        elif RANK[match[1]] >= RANK[layer]:
+            yield (f"{path}:{number}: {layer} (rank {RANK[layer]}) includes {match[1]} "
+                   f"(rank {RANK[match[1]]}); only lower ranks may be included")
+
+
+def violations(root):
+    for path in sorted(root.rglob("*")):
+        if path.suffix not in SUFFIXES or path.parent == root:
+            continue  # public headers such as ridge/ridge.h may include all
+        layer = path.relative_to(root).parts[0]
+        if layer in RANK:
+            yield from violations_in(path, layer)
+        else:
+            yield f"{path}: folder {layer} has no rank in tools/check_layers.py"
+
+
+def main(arguments):
+    root = pathlib.Path(arguments[0] if arguments else "ridge")
+    found = list(violations(root))
+    print("\n".join(found) if found else f"layers: every include in {root} points down")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

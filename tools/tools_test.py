@@ -1,0 +1,154 @@
+#!/usr/bin/env python3
+"""Tests of check_layers.py, cpp_functions.py and size_report.py."""
+import contextlib
+import io
+import pathlib
+import re
+import sys
+import tempfile
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+
+import check_layers
+import size_report
+from cpp_functions import functions
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+
+
+def lengths(text):
+    return {function.name: function.length for function in functions(text)}
+
+
+class Tree(unittest.TestCase):
+    """A throw-away ridge/ folder."""
+
+    def setUp(self):
+        self._folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self._folder.cleanup)
+        self.root = pathlib.Path(self._folder.name) / "ridge"
+        self.root.mkdir()
+
+    def write(self, name, text):
+        path = self.root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+
+    def run_tool(self, tool, *arguments):
+        output = io.StringIO()
+        with contextlib.redirect_stdout(output):
+            status = tool.main([*arguments, str(self.root)])
+        return status, output.getvalue()
+
+
+class CheckLayers(Tree):
+    def test_own_and_lower_layers_may_be_included(self):
+        self.write("plan/planner.cc", '#include "ridge/plan/planner.h"\n'
+                                      '#include "ridge/graph/graph.h"\n#include <vector>\n')
+        self.write("ridge.h", '#include "ridge/cli/all.h"\n')
+        self.assertEqual(self.run_tool(check_layers)[0], 0)
+
+    def test_refuses_a_higher_layer_and_names_the_line(self):
+        self.write("core/a.h", '#pragma once\n#include "ridge/plan/planner.h"\n')
+        status, output = self.run_tool(check_layers)
+        self.assertEqual(status, 1)
+        self.assertIn("core/a.h:2: core (rank 0) includes plan (rank 2)", output)
+
+    def test_refuses_a_layer_of_the_same_rank(self):
+        self.write("plan/a.cc", '#include "ridge/backend/device.h"\n')
+        self.assertEqual(self.run_tool(check_layers)[0], 1)
+
+    def test_refuses_a_folder_without_rank(self):
+        self.write("magic/a.cc", "")
+        self.write("core/b.cc", '#include "ridge/util/x.h"\n')
+        status, output = self.run_tool(check_layers)
+        self.assertEqual(status, 1)
+        self.assertIn("folder magic has no rank", output)
+        self.assertIn("folder util has no rank", output)
+
+    def test_ranks_are_those_of_the_build(self):
+        text = (ROOT / "CMakeLists.txt").read_text()
+        built = re.findall(r"ridge_add_layer\((\w+)\s+(\d+)", text)
+        self.assertGreater(len(built), 10)
+        for layer, rank in built:
+            self.assertEqual(check_layers.RANK[layer], int(rank), layer)
+
+
+class Functions(unittest.TestCase):
+    def test_counts_lines_between_the_braces(self):
+        self.assertEqual(lengths("int F(int a) {\n  a++;\n\n  return a;\n}\n"), {"F": 3})
+        self.assertEqual(lengths("int F() { return 1; }\nvoid G() {}\n"), {"F": 1, "G": 1})
+
+    def test_looks_into_namespaces_and_classes(self):
+        text = ('namespace ridge {\nnamespace {\nclass A final : public B<int> {\n public:\n'
+                "  int Get() const { return 1; }\n private:\n  int x_{3};\n};\n}\n"
+                'extern "C" {\nint H(void) { return 0; }\n}\n}  // namespace ridge\n')
+        self.assertEqual(lengths(text), {"Get": 1, "H": 1})
+
+    def test_constructor_with_initializers(self):
+        text = ("A::A(int x) : Base<int>{x}, a_(F(x)), b_{x, {1}} {\n  Use();\n  Use();\n}\n"
+                "A::A() : a_(1) {}\n~A() {\n}\nint F() { return 1; }\n")
+        self.assertEqual([(f.name, f.length) for f in functions(text)],
+                         [("A", 2), ("A", 1), ("~A", 1), ("F", 1)])
+
+    def test_values_and_types_are_no_functions(self):
+        text = ("const int kTable[] = {1, 2};\nstd::vector<int> v{F(1)};\nenum class E : int { kA };\n"
+                "struct P { int a = F(2); std::vector<int> b = {1}; };\nauto x = F(G{1});\n")
+        self.assertEqual(lengths(text), {})
+
+    def test_templates_operators_and_trailing_types(self):
+        text = ("template <typename T = int, class = std::enable_if_t<(sizeof(T) > 1)>>\n"
+                "auto F(T t = {}) -> std::vector<T> {\n  return {t};\n}\n"
+                "bool operator==(const A& a, const A& b) { return true; }\n"
+                "float A::operator()(int i) const noexcept { return 1.0f; }\n"
+                "A& A::operator=(A&& o) {\n  a = 1;\n  b = 2;\n  return *this;\n}\n")
+        self.assertEqual([f.length for f in functions(text)], [1, 1, 1, 3])
+
+    def test_lambdas_belong_to_their_function(self):
+        text = ("void F() {\n  auto g = [&](int a) {\n    return a;\n  };\n  g(1);\n}\n"
+                "const auto kDouble = [](int a) {\n  a *= 2;\n  return a;\n};\n"
+                "TEST(Suite, Name) {\n  Run([] { return 1; });\n}\n")
+        self.assertEqual(lengths(text), {"F": 4, "kDouble": 2, "TEST": 1})
+
+    def test_braces_in_literals_comments_and_other_branches_do_not_count(self):
+        text = ('// {\n/* { */\nint F() {\n  G("}{", \'}\', R"x({{)")x", 1\'000);\n'
+                "#if A\n  if (a) {\n#else\n  if (b) {\n#endif\n  }\n}\n"
+                "#define M(x) \\\n  { x\nint H() { return 1; }\n")
+        self.assertEqual(lengths(text), {"F": 7, "H": 1})
+
+
+class SizeReport(Tree):
+    def test_short_code_passes(self):
+        self.write("core/a.cc", "int F() { return 1; }\n")
+        status, output = self.run_tool(size_report)
+        self.assertEqual(status, 0)
+        self.assertIn("functions", output)
+
+    def test_long_functions_fail_unless_they_are_in_tests(self):
+        body = "void F() {\n" + "  G();\n" * 31 + "}\n"
+        self.write("core/a_test.cc", body)
+        self.assertEqual(self.run_tool(size_report, "--skip-tests")[0], 0)
+        status, output = self.run_tool(size_report)
+        self.assertEqual(status, 1)
+        self.assertIn("p90 is 31 lines", output)
+
+    def test_long_headers_fail(self):
+        self.write("core/a.h", "// x\n" * 221)
+        self.assertEqual(self.run_tool(size_report)[0], 1)
+
+    def test_a_long_file_needs_a_reason(self):
+        self.write("core/a.cc", "// The table.\n" + "int x;\n" * 800)
+        self.assertEqual(self.run_tool(size_report)[0], 1)
+        self.write("core/a.cc", "// Long because the table has one line per device.\n" +
+                   "int x;\n" * 800)
+        self.assertEqual(self.run_tool(size_report)[0], 0)
+
+    def test_percentile_is_a_value_of_the_list(self):
+        self.assertEqual(size_report.percentile(list(range(1, 11)), 90), 9)
+        self.assertEqual(size_report.percentile([5], 90), 5)
+        self.assertEqual(size_report.percentile([], 90), 0)
+
+
+if __name__ == "__main__":
+    unittest.main()
