@@ -1,0 +1,112 @@
+// OpDef: everything the engine knows of one operator, in one place.
+//
+// A definition lives in ridge/graph/ops/<name>.cc and is listed in ops.def; AllOps() holds them,
+// and no global constructor runs.  Every reader of an operator's facts (type checker, autodiff,
+// passes, planner, backends, docs, tests) reads this record; none has a switch over operators.
+// Backends hold the fast kernels; `reference` is the slow, plain one that every kernel is tested
+// against.  It computes in double whatever the dtype: the reference backend converts on the way in
+// and rounds once on the way out, so its result is the best a kernel of that dtype could give.
+#pragma once
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "ridge/core/shape.h"
+#include "ridge/core/status.h"
+#include "ridge/graph/attributes.h"
+
+namespace ridge {
+
+class GradBuilder;
+
+// One use of an operator: the types of its inputs and outputs, and its attributes.
+struct OpCall {
+  std::string where;                // "conv2d 'stem' (line 8)", for messages
+  std::vector<TensorType> inputs;   // an absent optional input is kAbsent
+  std::vector<TensorType> outputs;  // empty while types are inferred
+  AttrMap attrs;                    // with the defaults filled in
+
+  static TensorType Absent() { return {DType::kF32, {-1}}; }
+  bool has_input(size_t i) const { return i < inputs.size() && inputs[i] != Absent(); }
+  // REQUIRES: the attribute is declared in attr_defaults with this kind.
+  int64_t integer(const std::string& name) const { return std::get<int64_t>(attrs.at(name)); }
+  double number(const std::string& name) const { return std::get<double>(attrs.at(name)); }
+  const std::string& text(const std::string& name) const {
+    return std::get<std::string>(attrs.at(name));
+  }
+  const std::vector<int64_t>& integers(const std::string& name) const {
+    return std::get<std::vector<int64_t>>(attrs.at(name));
+  }
+};
+
+// Work of one call, exact and device-independent; plan/cost/ turns it into seconds.
+struct Cost {
+  int64_t flops = 0;  // multiply-add counts as 2; taps that fall into padding do not count
+  int64_t bytes_read = 0;
+  int64_t bytes_written = 0;
+};
+
+// Whether the planner should rather recompute the output than keep it.
+enum class Recompute { kCheap, kExpensive, kNever };
+
+// What limits the operator on most devices, and which efficiency curve of the profile prices it.
+enum class CostClass { kElementwise, kReduce, kMatmul, kConv, kNorm, kPool, kMove, kOptimizer };
+
+struct OpDef {
+  std::string name;
+  std::string doc;                       // one or two sentences; shapes and the formula
+  std::vector<std::string> input_names;  // "bias?" is optional; "x..." (last) is one or more
+  std::vector<std::string> output_names;
+  AttrMap attr_defaults;                    // every attribute, with its kind; others are refused
+  std::vector<std::string> required_attrs;  // those of attr_defaults that must be given
+  CostClass cost_class = CostClass::kElementwise;
+
+  // Number and presence of inputs, and names and kinds of attributes, were checked before.
+  Result<std::vector<TensorType>> (*infer_types)(const OpCall&) = nullptr;
+  // nullptr: no flops, every input read once, every output written once.
+  Cost (*cost)(const OpCall&) = nullptr;
+  // Emits the gradient nodes.  nullptr: not differentiable.
+  void (*gradient)(GradBuilder&) = nullptr;
+  // Inputs through which no gradient flows although the operator has one (indices, labels).
+  std::vector<int> no_gradient_inputs;
+
+  // Pairs (output, input): the output may overwrite that input when it is dead afterwards.
+  std::vector<std::pair<int, int>> in_place;
+  // Output 0 is this input's bytes under another shape (reshape): no kernel runs.
+  int alias_input = -1;
+  Recompute recompute = Recompute::kExpensive;
+  const char* onnx = nullptr;  // "Softmax@13"
+
+  // For pointwise operators on broadcast inputs: one output element from one element of each input.
+  // Makes the operator fusible.
+  double (*elementwise)(std::span<const double> args, const AttrMap& attrs) = nullptr;
+
+  // in[i] is nullptr for an absent input.  Row-major, sizes by call.inputs and call.outputs.
+  // For pointwise operators this may be left out: it follows from `elementwise`.
+  void (*reference)(const OpCall& call, std::span<const double* const> in,
+                    std::span<double* const> out) = nullptr;
+};
+
+// All operators, in the order of ops.def.
+const std::vector<OpDef>& AllOps();
+// nullptr when there is none of this name.
+const OpDef* FindOp(std::string_view name);
+
+// Checks number of inputs and attributes against the definition, fills the defaults in, infers the
+// output types and checks them.  Errors carry call.where.
+Result<std::vector<TensorType>> InferCall(const OpDef& op, OpCall& call);
+
+// OpDef::cost or its default.
+Cost CallCost(const OpDef& op, const OpCall& call);
+
+// OpDef::reference, or the loop over `elementwise` with broadcasting.
+void RunReference(const OpDef& op, const OpCall& call, std::span<const double* const> in,
+                  std::span<double* const> out);
+
+// An error of this call: kInvalidModel with "where: text".
+Status CallError(const OpCall& call, const std::string& text);
+
+}  // namespace ridge

@@ -1,0 +1,12 @@
+// The invariants of a Graph, checked between passes and after parsing.
+#pragma once
+#include "ridge/graph/graph.h"
+
+namespace ridge {
+
+// Names are unique; every input of a node is defined before it; types and attributes are what
+// InferCall says; outputs and updates exist, an update has its variable's type and each variable
+// has at most one.
+Status CheckGraph(const Graph& graph);
+
+}  // namespace ridge
