@@ -68,7 +68,8 @@ install_packages() {
   fi
   "${as_root[@]}" apt-get update -qq </dev/null ||
     say "apt-get update failed; trying the package lists that are here"
-  "${as_root[@]}" apt-get install -y -qq --no-install-recommends "${missing[@]}" </dev/null ||
+  "${as_root[@]}" apt-get install -y -qq --no-install-recommends "${missing[@]}" \
+    </dev/null >/dev/null ||
     fail "packages ${missing[*]}" "make Debian's package server reachable, then: $command"
 }
 
