@@ -1,0 +1,48 @@
+// DeviceProfile: what the planner knows of a device, as data.
+//
+// Measured by the backend where the device is present (`ridge bench device`), from the catalog where
+// it is not.  Kept as JSON under the cache folder; rates are per second, sizes in bytes.
+#pragma once
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "ridge/core/status.h"
+
+namespace ridge {
+
+struct MemoryLevel {
+  std::string level;           // "L1", "L2", "L3", "DRAM"
+  int64_t capacity_bytes = 0;  // of all cores in use together; DRAM: what the process may use
+  double bytes_per_s = 0;      // triad, all threads
+};
+
+// Share of the peak rate that a class of operators reaches, by size of the work.
+struct EfficiencyPoint {
+  double flops = 0;  // of one call
+  double efficiency = 0;
+};
+
+struct DeviceProfile {
+  std::string id;    // "cpu-AuthenticAMD-25-17-2": CPU type and threads; part of the file's name
+  std::string name;  // "AMD EPYC (2 threads)"
+  int threads = 1;
+  std::map<std::string, double> peak_flops_per_s;  // by dtype
+  std::vector<MemoryLevel> memory;                 // smallest first
+  double launch_s = 0;                             // of one node
+  std::map<std::string, std::vector<EfficiencyPoint>> efficiency;  // by cost class: "conv"
+  // Seconds of single kernels on this machine, by KernelChoice::key.
+  std::map<std::string, double> kernel_s;
+  // What a process holds beyond what the plan places: program, libraries, thread stacks; and what
+  // every further kernel adds.
+  int64_t runtime_bytes = 0;
+  int64_t bytes_per_kernel = 0;
+  bool quick = false;   // made in a hurry by `ridge train`
+  std::string made_at;  // "2026-11-21T09:00:00Z"
+};
+
+std::string ProfileToJson(const DeviceProfile& profile);
+Result<DeviceProfile> ProfileFromJson(const std::string& text, const std::string& file);
+
+}  // namespace ridge

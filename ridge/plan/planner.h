@@ -1,0 +1,34 @@
+// The planner: Graphs, KernelQuery, DeviceProfile -> Program.
+//
+// One loop over each graph picks kernels and layouts (reorders between layouts become nodes, shared
+// by all readers), then values get live ranges and offsets.  Pure and deterministic: equal input,
+// equal Program.  plan/ runs no kernel.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "ridge/plan/program.h"
+
+namespace ridge {
+
+struct PlanOptions {
+  bool in_place = true;  // --passes=-inplace
+  bool layout = true;    // --passes=-layout: row-major only
+  bool double_buffer_inputs = true;
+};
+
+struct NamedGraph {
+  std::string name;  // of the StepPlan
+  Graph graph;
+};
+
+// Variables of the same name are one persistent value; their types and initial values must agree.
+// Fails with kUnsupported when no kernel can run a node: the message has the refusals.
+Result<Program> PlanProgram(const std::string& model, const std::vector<NamedGraph>& graphs,
+                            KernelQuery& kernels, const DeviceProfile& profile,
+                            const PlanOptions& options);
+
+// Seconds of every node and step by the profile (again, when the profile has learned more).
+void EstimateTimes(const DeviceProfile& profile, Program& program);
+
+}  // namespace ridge

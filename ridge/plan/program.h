@@ -1,0 +1,109 @@
+// Program: the planned training job.  A value: printable, comparable, without kernels or memory.
+//
+// One persistent region (parameters, states, input slots) and several StepPlans over it: `train`
+// (or `micro` and `update` when gradients are accumulated) and `eval`.  The arena is the persistent
+// region followed by the scratch region; StepPlans run one at a time, so scratch is the largest of
+// theirs.  Offsets are from the arena's start, in bytes, multiples of kAlignment.
+// Time inside a StepPlan is an index into its nodes ("step 3"), never seconds.
+#pragma once
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "ridge/core/device_profile.h"
+#include "ridge/graph/graph.h"
+#include "ridge/graph/kernel_query.h"
+
+namespace ridge {
+
+inline constexpr int64_t kAlignment = 64;
+
+// What a byte of the arena is for; the breakdown's keys.
+enum class Purpose : uint8_t {
+  kParameters,
+  kGradients,
+  kOptimizer,
+  kActivations,
+  kWorkspace,
+  kInputs,
+};
+const char* PurposeName(Purpose purpose);  // "parameters"
+
+// Parameters, states and input slots: there for the whole run.
+struct PersistentValue {
+  std::string name;
+  TensorType type;
+  Purpose purpose = Purpose::kParameters;
+  ValueKind kind = ValueKind::kParameter;  // kParameter, kState or kInput
+  ValueRole role = ValueRole::kNone;
+  int64_t offset_bytes = 0;
+  int64_t size_bytes = 0;
+  int slot = 0;  // inputs: 0 or 1, double buffered
+  Init init;     // parameters and states
+};
+
+// First and last node (inclusive) during which the bytes must be kept.
+struct LiveRange {
+  int first = 0;
+  int last = 0;
+};
+
+// A value of one StepPlan.  Several values may share bytes: views (reshape) and in-place results.
+struct PlannedValue {
+  std::string name;
+  TensorType type;
+  LayoutId layout = kRowMajor;
+  Purpose purpose = Purpose::kActivations;
+  bool persistent = false;  // offset lies in the persistent region
+  int persistent_index = -1;
+  int64_t offset_bytes = -1;
+  int64_t size_bytes = 0;
+  LiveRange live;
+  int shares_with = -1;  // index of the value whose bytes these are, or -1
+};
+
+enum class Bound : uint8_t { kCompute, kMemory, kLatency };
+const char* BoundName(Bound bound);
+
+struct PlannedNode {
+  std::string name;
+  std::string op;               // "conv2d", or "reorder"
+  const OpDef* def = nullptr;   // nullptr for reorders
+  OpCall call;                  // for reorders: one input, one output
+  std::vector<int> inputs;      // indices into StepPlan::values; -1: absent
+  std::vector<int> outputs;
+  KernelChoice choice;
+  int64_t workspace_offset = -1;
+  Cost cost;
+  double seconds = 0;
+  Bound bound = Bound::kLatency;
+  bool measured = false;  // seconds were measured on this machine, not modelled
+  std::vector<KernelRefusal> refusals;
+};
+
+struct StepPlan {
+  std::string name;  // "train", "micro", "update", "eval"
+  std::vector<PlannedNode> nodes;
+  std::vector<PlannedValue> values;
+  std::map<std::string, int> inputs;   // by name, into values (slot 0's addresses)
+  std::map<std::string, int> outputs;  // by name, into values
+  int64_t scratch_bytes = 0;           // of the arena, behind the persistent region
+  int64_t bound_bytes = 0;  // largest sum of live scratch values: no placement can do better
+  int peak_node = 0;        // where the live sum is largest
+  double seconds = 0;       // of one execution
+};
+
+struct Program {
+  std::string model;
+  std::string device;
+  std::vector<PersistentValue> persistent;
+  std::vector<StepPlan> steps;
+  int64_t persistent_bytes = 0;
+  int64_t arena_bytes = 0;  // persistent + largest scratch
+  int64_t bound_bytes = 0;  // persistent + largest bound
+
+  const StepPlan* Find(const std::string& name) const;
+};
+
+}  // namespace ridge
