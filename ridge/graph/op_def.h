@@ -56,12 +56,12 @@ enum class Recompute { kCheap, kExpensive, kNever };
 enum class CostClass { kElementwise, kReduce, kMatmul, kConv, kNorm, kPool, kMove, kOptimizer };
 
 struct OpDef {
-  std::string name;
-  std::string doc;                       // one or two sentences; shapes and the formula
-  std::vector<std::string> input_names;  // "bias?" is optional; "x..." (last) is one or more
-  std::vector<std::string> output_names;
-  AttrMap attr_defaults;                    // every attribute, with its kind; others are refused
-  std::vector<std::string> required_attrs;  // those of attr_defaults that must be given
+  std::string name = {};
+  std::string doc = {};                       // one or two sentences; shapes and the formula
+  std::vector<std::string> input_names = {};  // "bias?" is optional; "x..." (last) is one or more
+  std::vector<std::string> output_names = {};
+  AttrMap attr_defaults = {};  // every attribute, with its kind; others are refused
+  std::vector<std::string> required_attrs = {};  // those of attr_defaults that must be given
   CostClass cost_class = CostClass::kElementwise;
 
   // Number and presence of inputs, and names and kinds of attributes, were checked before.
@@ -71,10 +71,10 @@ struct OpDef {
   // Emits the gradient nodes.  nullptr: not differentiable.
   void (*gradient)(GradBuilder&) = nullptr;
   // Inputs through which no gradient flows although the operator has one (indices, labels).
-  std::vector<int> no_gradient_inputs;
+  std::vector<int> no_gradient_inputs = {};
 
   // Pairs (output, input): the output may overwrite that input when it is dead afterwards.
-  std::vector<std::pair<int, int>> in_place;
+  std::vector<std::pair<int, int>> in_place = {};
   // Output 0 is this input's bytes under another shape (reshape): no kernel runs.
   int alias_input = -1;
   Recompute recompute = Recompute::kExpensive;
