@@ -1,8 +1,8 @@
 # Finds what ridge is built from.  All of it is looked for before anything is refused, so that the
 # table at the end names everything that is missing at once.
 
-# ridge_find(NAME TARGET TARGET PACKAGE PACKAGE VERSION TEXT [OPTIONAL])
-# Notes whether TARGET exists, for the table.
+# ridge_find(NAME TARGET <target> PACKAGE <text> [VERSION <text>] [OPTIONAL])
+# Notes for the table whether the target exists, and which Debian package brings it.
 function(ridge_find name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "OPTIONAL" "TARGET;PACKAGE;VERSION" "")
   if(TARGET ${arg_TARGET})
@@ -21,8 +21,12 @@ endfunction()
 function(ridge_print_dependencies)
   get_property(rows GLOBAL PROPERTY RIDGE_DEPENDENCY_ROWS)
   list(JOIN rows "\n" rows)
+  set(sanitizers "none")
+  if(RIDGE_SANITIZE)
+    set(sanitizers "${RIDGE_SANITIZE}")
+  endif()
   message(STATUS "ridge ${PROJECT_VERSION}, ${CMAKE_BUILD_TYPE}"
-                 ", sanitizers: ${RIDGE_SANITIZE}\n${rows}")
+                 ", sanitizers: ${sanitizers}\n${rows}")
   get_property(missing GLOBAL PROPERTY RIDGE_MISSING)
   if(missing)
     list(JOIN missing ", " missing)
