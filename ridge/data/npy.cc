@@ -1,0 +1,247 @@
+// Source: numpy/lib/format.py (NEP 1); the dictionary is parsed as Python writes it, with any
+// spacing and order.
+#include "ridge/data/npy.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <optional>
+#include <string_view>
+
+#include "ridge/data/memory_source.h"
+
+namespace ridge {
+namespace {
+
+constexpr std::string_view kMagic("\x93NUMPY", 6);
+constexpr int64_t kLongestHeader = 1 << 16;
+
+struct NpyType {
+  std::string_view name;
+  DType dtype;
+  int64_t bytes;
+};
+constexpr NpyType kTypes[] = {
+    {"<f4", DType::kF32, 4},  {"|u1", DType::kU8, 1},  {"<i8", DType::kI64, 8},
+    {"<f8", DType::kF64, 8},  {"<f2", DType::kF16, 2}, {"<i4", DType::kI32, 4},
+    {"|b1", DType::kBool, 1}, {"|i1", DType::kI8, 1},  {"<i2", DType::kI32, 2},
+    {"|?", DType::kBool, 1},  {"<u1", DType::kU8, 1},  {"<i1", DType::kI8, 1},
+    {"<b1", DType::kBool, 1},
+};
+
+Status BadNpy(const std::string& where, const std::string& what) {
+  return Status(ErrorCode::kInvalidData, where + ": " + what);
+}
+
+// The values of the header's dictionary.
+struct HeaderValues {
+  std::optional<std::string> descr;
+  std::optional<bool> fortran_order;
+  std::optional<Dims> shape;
+};
+
+// Reads {'key': value, ...}: strings, True, False and tuples of numbers.
+class HeaderParser {
+ public:
+  explicit HeaderParser(std::string_view text) : text_(text) {}
+
+  // Nothing when the text is not such a dictionary.
+  std::optional<HeaderValues> Parse() {
+    if (!Take('{')) return std::nullopt;
+    while (!Take('}')) {
+      const auto key = ReadString();
+      if (!key || !Take(':') || !ReadValue(*key)) return std::nullopt;
+      if (!Take(',') && Peek() != '}') return std::nullopt;
+    }
+    return values_;
+  }
+
+ private:
+  char Peek() {
+    while (at_ < text_.size() && (text_[at_] == ' ' || text_[at_] == '\n')) ++at_;
+    return at_ < text_.size() ? text_[at_] : '\0';
+  }
+  bool Take(char wanted) {
+    if (Peek() != wanted) return false;
+    ++at_;
+    return true;
+  }
+  bool TakeWord(std::string_view word) {
+    Peek();
+    if (text_.substr(at_, word.size()) != word) return false;
+    at_ += word.size();
+    return true;
+  }
+  std::optional<std::string> ReadString() {
+    const char quote = Peek();
+    if (quote != '\'' && quote != '"') return std::nullopt;
+    const size_t end = text_.find(quote, at_ + 1);
+    if (end == std::string_view::npos) return std::nullopt;
+    std::string value(text_.substr(at_ + 1, end - at_ - 1));
+    at_ = end + 1;
+    return value;
+  }
+  bool ReadValue(const std::string& key) {
+    if (key == "shape") return (values_.shape = ReadTuple()).has_value();
+    if (key == "fortran_order") {
+      const bool is_true = TakeWord("True");
+      values_.fortran_order = is_true;
+      return is_true || TakeWord("False");
+    }
+    if (key != "descr") return false;
+    if (Peek() == '[') return (values_.descr = ReadRecordType()).has_value();
+    return (values_.descr = ReadString()).has_value();
+  }
+  // A list of fields: shown to the user, who must convert it.
+  std::optional<std::string> ReadRecordType() {
+    const size_t end = text_.rfind(']');
+    if (end == std::string_view::npos || end < at_) return std::nullopt;
+    std::string value(text_.substr(at_, end + 1 - at_));
+    at_ = end + 1;
+    return value;
+  }
+  std::optional<Dims> ReadTuple() {
+    Dims dims;
+    if (!Take('(')) return std::nullopt;
+    while (!Take(')')) {
+      Peek();
+      int64_t extent = 0;
+      const char* end = text_.data() + text_.size();
+      const auto [rest, error] = std::from_chars(text_.data() + at_, end, extent);
+      if (error != std::errc()) return std::nullopt;
+      at_ = static_cast<size_t>(rest - text_.data());
+      TakeWord("L");  // Python 2 wrote long integers so
+      dims.push_back(extent);
+      if (!Take(',') && Peek() != ')') return std::nullopt;
+    }
+    return dims;
+  }
+
+  std::string_view text_;
+  size_t at_ = 0;
+  HeaderValues values_;
+};
+
+Status ReadExactly(ByteStream& stream, void* to, int64_t bytes, const char* what) {
+  RIDGE_ASSIGN_OR_RETURN(const int64_t got, stream.Read(to, bytes));
+  if (got == bytes) return Status();
+  return BadNpy(stream.name(),
+                fmt::format("is cut off: {} of {} bytes of {} are there", got, bytes, what));
+}
+
+struct HeaderText {
+  std::string text;
+  int64_t bytes = 0;  // magic string, length and text
+};
+
+Result<HeaderText> ReadHeaderText(ByteStream& stream) {
+  uint8_t start[12] = {};
+  RIDGE_RETURN_IF_ERROR(ReadExactly(stream, start, 8, "the .npy header"));
+  if (std::string_view(reinterpret_cast<char*>(start), kMagic.size()) != kMagic)
+    return BadNpy(stream.name(), "is not a .npy array: it does not begin with \\x93NUMPY");
+  const int version = start[6];
+  if (version < 1 || version > 3)
+    return BadNpy(stream.name(), fmt::format("has .npy version {}, should be 1 to 3", version));
+  const int length_bytes = version == 1 ? 2 : 4;
+  RIDGE_RETURN_IF_ERROR(ReadExactly(stream, start + 8, length_bytes, "the .npy header"));
+  int64_t length = 0;
+  for (int i = length_bytes - 1; i >= 0; --i) length = length << 8 | start[8 + i];
+  if (length > kLongestHeader) {
+    return BadNpy(stream.name(), fmt::format("declares a .npy header of {} bytes, at most {} are "
+                                             "read",
+                                             length, kLongestHeader));
+  }
+  HeaderText header{std::string(static_cast<size_t>(length), '\0'), 8 + length_bytes + length};
+  RIDGE_RETURN_IF_ERROR(ReadExactly(stream, header.text.data(), length, "the .npy header"));
+  return header;
+}
+
+Result<NpyType> FindType(const std::string& where, const std::string& descr) {
+  for (const NpyType& type : kTypes) {
+    if (type.name == descr) return type;
+  }
+  return BadNpy(where,
+                fmt::format("has dtype '{}', should be one of little-endian f2 f4 f8 i1 i2 i4 "
+                            "i8 u1 b1. hint: array.astype('float32') or .astype('int64')",
+                            descr));
+}
+
+struct ArrayFacts {
+  TensorType type;
+  int64_t element_bytes = 0;  // in the file
+};
+
+Result<ArrayFacts> ParseHeader(const std::string& where, const std::string& text) {
+  const auto values = HeaderParser(text).Parse();
+  if (!values || !values->descr || !values->fortran_order || !values->shape) {
+    return BadNpy(where,
+                  fmt::format("its .npy header should give descr, fortran_order and shape, it "
+                              "is: {}",
+                              text.substr(0, 80)));
+  }
+  RIDGE_ASSIGN_OR_RETURN(const NpyType type, FindType(where, *values->descr));
+  if (const Status status = CheckDims(*values->shape); !status.ok())
+    return BadNpy(where, "its shape is wrong: " + status.message());
+  // With at most one extent above 1 both orders are the same bytes.
+  const auto long_dims =
+      std::count_if(values->shape->begin(), values->shape->end(), [](int64_t d) { return d > 1; });
+  if (*values->fortran_order && long_dims > 1) {
+    return BadNpy(
+        where, "is in Fortran order, should be in C order. hint: numpy.ascontiguousarray(array)");
+  }
+  return ArrayFacts{{type.dtype, *values->shape}, type.bytes};
+}
+
+// i16 to i32 in place, from the last element down: each is read before its place is written.
+void WidenI16(Tensor& tensor) {
+  const auto* bytes = tensor.as<uint8_t>();
+  auto* wide = tensor.as_mutable<int32_t>();
+  for (int64_t i = tensor.elements() - 1; i >= 0; --i)
+    wide[i] = static_cast<int8_t>(bytes[2 * i + 1]) * 256 + bytes[2 * i];
+}
+
+const char* TypeName(DType dtype) {
+  for (const NpyType& type : kTypes) {
+    if (type.dtype == dtype && type.bytes == BytesPerElement(dtype)) return type.name.data();
+  }
+  RIDGE_CHECK(false, "the type has a name in numpy");
+}
+
+}  // namespace
+
+Result<Tensor> ReadNpy(ByteStream& stream, int64_t bytes) {
+  RIDGE_ASSIGN_OR_RETURN(const HeaderText header, ReadHeaderText(stream));
+  RIDGE_ASSIGN_OR_RETURN(const ArrayFacts facts, ParseHeader(stream.name(), header.text));
+  const int64_t wanted = facts.type.elements() * facts.element_bytes;
+  const int64_t held = bytes - header.bytes;
+  if (wanted != held || wanted > stream.bound_bytes()) {
+    return BadNpy(stream.name(), fmt::format("its header declares {}, {} bytes, but {} follow",
+                                             TypeToString(facts.type), wanted, held));
+  }
+  RIDGE_ASSIGN_OR_RETURN(Tensor tensor, MakeTensor(stream.name(), facts.type));
+  RIDGE_RETURN_IF_ERROR(ReadExactly(stream, tensor.mutable_data(), wanted, "elements"));
+  RIDGE_RETURN_IF_ERROR(stream.ExpectEnd());
+  if (facts.element_bytes == 2 && facts.type.dtype == DType::kI32) WidenI16(tensor);
+  return tensor;
+}
+
+std::string NpyHeader(const TensorType& type) {
+  std::string shape;
+  for (int64_t extent : type.dims) shape += fmt::format("{}, ", extent);
+  if (type.rank() > 1) shape.resize(shape.size() - 2);
+  if (type.rank() == 1) shape.resize(shape.size() - 1);
+  std::string text = fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': ({}), }}",
+                                 TypeName(type.dtype), shape);
+  // Elements begin at a multiple of 64 bytes, counted from the magic string.
+  const size_t before = kMagic.size() + 4;
+  const size_t padded = (before + text.size() + 1 + 63) / 64 * 64;
+  text.resize(padded - before - 1, ' ');
+  text += '\n';
+  std::string header(kMagic);
+  header +=
+      {'\1', '\0', static_cast<char>(text.size() & 0xFF), static_cast<char>(text.size() >> 8)};
+  return header + text;
+}
+
+}  // namespace ridge

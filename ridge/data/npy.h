@@ -1,0 +1,19 @@
+// The .npy format of numpy: a magic string, a Python dictionary as text, then the elements.
+#pragma once
+#include <string>
+
+#include "ridge/core/tensor.h"
+#include "ridge/data/byte_stream.h"
+
+namespace ridge {
+
+// Versions 1 to 3; little-endian f2 f4 f8 i1 i2 i4 i8 u1 b1 in C order.  i2 is read as i32.
+// `bytes` is how many the stream holds by its archive's account; they are checked against the shape
+// before anything is allocated.  Fails with kInvalidData.
+Result<Tensor> ReadNpy(ByteStream& stream, int64_t bytes);
+
+// What stands before the elements of `type`; bf16 has no name in numpy.
+// REQUIRES: type.dtype is not bf16.
+std::string NpyHeader(const TensorType& type);
+
+}  // namespace ridge

@@ -1,0 +1,97 @@
+// Source: a data set as numbered samples, each with the same named fields.  OpenData finds one.
+//
+// A source is random access and does not change after opening, so every order of the samples is a
+// function from a position to sample numbers (shuffle.h), and resuming needs no skipping.
+// Reading is thread-safe.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "ridge/core/shape.h"
+#include "ridge/core/status.h"
+
+namespace ridge {
+
+struct Field {
+  std::string name;     // "image"
+  TensorType type;      // of one sample: u8[28,28]
+  int64_t classes = 0;  // largest value + 1 of an integer scalar; 0 when that says nothing
+  bool operator==(const Field&) const = default;
+};
+
+class Source {
+ public:
+  virtual ~Source() = default;
+  Source(const Source&) = delete;
+  Source& operator=(const Source&) = delete;
+
+  const std::string& name() const { return name_; }  // for messages: "idx:/data/mnist"
+  const std::vector<Field>& fields() const { return fields_; }
+  int64_t size() const { return size_; }    // samples, at least 1
+  int FindField(const std::string&) const;  // -1 when there is none
+
+  // Writes one field of one sample, fields()[field].type.bytes() bytes.
+  // REQUIRES: 0 <= index < size(), 0 <= field < fields().size().
+  virtual Status Read(int64_t index, int field, void* out) const = 0;
+
+  // The same bytes where they lie in memory (at any alignment), or null when they lie nowhere.
+  virtual const void* View(int64_t index, int field) const;
+
+  // Host memory that holds the samples as long as the source lives: exact.
+  virtual int64_t resident_bytes() const = 0;
+
+  // The source that owns that memory: views on the same data (parts, a split) name the same one.
+  virtual const Source* storage() const { return this; }
+
+ protected:
+  Source(std::string name, std::vector<Field> fields, int64_t size);
+
+ private:
+  std::string name_;
+  std::vector<Field> fields_;
+  int64_t size_;
+};
+
+// Shared, because the two halves of a split look into one storage.
+using SourcePtr = std::shared_ptr<const Source>;
+
+// Host memory of several sources together; what they share counts once.  Null ones are skipped.
+int64_t ResidentBytes(const std::vector<SourcePtr>& sources);
+
+struct DataSplits {
+  SourcePtr train;
+  SourcePtr test;  // null when the data has none
+
+  int64_t resident_bytes() const { return ResidentBytes({train, test}); }
+};
+
+struct DataOptions {
+  std::vector<Field> synthetic_fields;  // what `synthetic` makes: the model's inputs
+  int64_t synthetic_samples = 4096;
+  uint64_t seed = 0;  // of the synthetic values
+  std::string fashion_mnist_folder = "/usr/share/datasets/fashion-mnist";
+};
+
+// Opens `fashion-mnist`, `synthetic`, `idx:DIR`, `npz:FILE` or `csv:FILE` and loads it; the memory
+// needed while loading is resident_bytes() plus less than 1 MiB.
+// Fails with kInvalidArgument for an unknown spec, kInvalidData for a missing or malformed file
+// (the message names the file, what is and what should be), kOutOfMemory when it does not fit.
+Result<DataSplits> OpenData(const std::string& spec, const DataOptions& options = {});
+
+struct ValidationSplit {
+  SourcePtr train;
+  SourcePtr validation;
+};
+
+// Holds out round(fraction * size) samples, at least one, chosen by `seed` alone.  No copy is made.
+// Fails with kInvalidArgument when the fraction is not in (0, 1) or leaves nothing to train on.
+Result<ValidationSplit> SplitValidation(const SourcePtr& source, double fraction, uint64_t seed);
+
+// The first or last `count` samples.  Fails with kInvalidArgument unless 1 <= count <= size.
+Result<SourcePtr> TakeFirst(const SourcePtr& source, int64_t count);
+Result<SourcePtr> TakeLast(const SourcePtr& source, int64_t count);
+
+}  // namespace ridge

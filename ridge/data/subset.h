@@ -1,0 +1,31 @@
+// SubsetSource: a part of another source, in its order or permuted.  Copies nothing.
+#pragma once
+#include <optional>
+#include <string>
+
+#include "ridge/data/permutation.h"
+#include "ridge/data/source.h"
+
+namespace ridge {
+
+class SubsetSource : public Source {
+ public:
+  // Samples begin .. begin + count - 1 of `source`, or of its samples as `order` permutes them.
+  // REQUIRES: the range lies in the source; `order` has the source's size.
+  SubsetSource(SourcePtr source, int64_t begin, int64_t count,
+               std::optional<Permutation> order = std::nullopt);
+
+  Status Read(int64_t index, int field, void* out) const override;
+  const void* View(int64_t index, int field) const override;
+  int64_t resident_bytes() const override { return source_->resident_bytes(); }
+  const Source* storage() const override { return source_->storage(); }
+
+ private:
+  int64_t Original(int64_t index) const;
+
+  SourcePtr source_;
+  int64_t begin_;
+  std::optional<Permutation> order_;
+};
+
+}  // namespace ridge
