@@ -4,17 +4,22 @@
 # Labels: `fast` for all but tests/e2e/, which has `e2e`.  Each runs in the source folder, with
 #   RIDGE_SOURCE_DIR  the source folder
 #   RIDGE             the program, build/<preset>/bin/ridge
-#   RIDGE_TEST_PYTHON a python3 with tensorboard and numpy, when scripts/setup.sh --test-tools ran
+# Python tests run with the python3 of scripts/setup.sh --test-tools (tensorboard, numpy) if it was
+# there when the build was configured, as `make test` sees to, and with the system's if not.
 
 find_program(PYTHON3_PROGRAM python3)
+mark_as_advanced(PYTHON3_PROGRAM)
 set(RIDGE_TEST_PYTHON "${PROJECT_SOURCE_DIR}/build/deps/test-venv/bin/python")
+if(NOT EXISTS "${RIDGE_TEST_PYTHON}")
+  set(RIDGE_TEST_PYTHON "${PYTHON3_PROGRAM}")
+endif()
 
 function(ridge_set_test_properties name label seconds)
   set_tests_properties(${name} PROPERTIES
     LABELS ${label}
     TIMEOUT ${seconds}
     WORKING_DIRECTORY "${PROJECT_SOURCE_DIR}"
-    ENVIRONMENT "RIDGE_SOURCE_DIR=${PROJECT_SOURCE_DIR};RIDGE=${PROJECT_BINARY_DIR}/bin/ridge;RIDGE_TEST_PYTHON=${RIDGE_TEST_PYTHON};PYTHONDONTWRITEBYTECODE=1")
+    ENVIRONMENT "RIDGE_SOURCE_DIR=${PROJECT_SOURCE_DIR};RIDGE=${PROJECT_BINARY_DIR}/bin/ridge;PYTHONDONTWRITEBYTECODE=1")
 endfunction()
 
 # ridge_add_test_program(NAME SOURCES file... LINK target...)
@@ -49,7 +54,7 @@ function(ridge_add_python_tests pattern label seconds)
     if(stem MATCHES "^_" OR stem STREQUAL "conftest")
       continue()  # shared helpers, not tests
     endif()
-    add_test(NAME ${name} COMMAND ${PYTHON3_PROGRAM} "${script}")
+    add_test(NAME ${name} COMMAND "${RIDGE_TEST_PYTHON}" "${script}")
     ridge_set_test_properties(${name} ${label} ${seconds})
     if(label STREQUAL "e2e")
       set_tests_properties(${name} PROPERTIES RUN_SERIAL ON)  # they compare times and memory
