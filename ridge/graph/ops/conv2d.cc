@@ -1,0 +1,113 @@
+// conv2d: y[b,o,i,j] = bias[o] + sum over c,u,v of x[b, c, i*s+u*d-p, j*s+v*d-p] * w[o,c,u,v].
+//
+// As in every framework this is a cross-correlation: the kernel is not flipped.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "ridge/graph/builder.h"
+#include "ridge/graph/ops/epilogue.h"
+#include "ridge/graph/ops/shared/checks.h"
+#include "ridge/graph/ops/shared/conv.h"
+
+namespace ridge {
+namespace {
+
+constexpr size_t kFirstExtra = 3;
+
+// x: float [B,C,H,W].  w: [O,C/groups,KH,KW].  bias: [O].  y: [B,O,OH,OW], all of one dtype.
+Result<std::vector<TensorType>> InferTypes(const OpCall& call) {
+  const TensorType &x = call.inputs[0], &w = call.inputs[1];
+  RIDGE_RETURN_IF_ERROR(CheckFloat(call, 0, "x"));
+  RIDGE_ASSIGN_OR_RETURN(const ConvGeometry g, MakeConvGeometry(call, x.dims, w.dims));
+  RIDGE_RETURN_IF_ERROR(CheckType(call, 1, "w", {x.dtype, w.dims}, "the dtype of x"));
+  if (call.has_input(2)) {
+    RIDGE_RETURN_IF_ERROR(
+        CheckType(call, 2, "bias", {x.dtype, {g.outputs()}}, "one number for each output channel"));
+  }
+  const TensorType y{x.dtype, g.output_dims()};
+  RIDGE_RETURN_IF_ERROR(CheckEpilogue(call, kFirstExtra, y));
+  return std::vector<TensorType>{y};
+}
+
+// Every operand moves once; the bias is one add for each output.
+Cost EstimateCost(const OpCall& call) {
+  Cost cost;
+  cost.flops = Conv2dGeometry(call).flops();
+  if (call.has_input(2)) cost.flops += call.outputs[0].elements();
+  for (size_t i = 0; i < call.inputs.size(); ++i) {
+    if (call.has_input(i)) cost.bytes_read += call.inputs[i].bytes();
+  }
+  cost.bytes_written = call.outputs[0].bytes();
+  return cost;
+}
+
+// dx = conv2d_grad_input(dy, w); dw, dbias = conv2d_grad_weight(x, dy).
+void Gradient(GradBuilder& g) {
+  if (!std::get<std::string>(g.attrs().at("epilogue")).empty()) {
+    g.b().Fail(Status(ErrorCode::kUnsupported,
+                      "conv2d: no gradient with an epilogue. hint: differentiate before fusing"));
+    return;
+  }
+  const Value x = g.input(0), w = g.input(1), dy = g.output_grad(0);
+  if (g.needs_grad(0)) {
+    AttrMap attrs = PickAttrs(g.attrs(), kConvAttrs);
+    attrs["input_dims"] = g.b().dims(x);
+    g.set_input_grad(0, g.b().Op("conv2d_grad_input", {dy, w}, attrs));
+  }
+  if (g.needs_grad(1)) {
+    AttrMap attrs = PickAttrs(g.attrs(), kConvAttrs);
+    attrs["weight_dims"] = g.b().dims(w);
+    attrs["bias"] = int64_t{g.needs_grad(2)};
+    const std::vector<Value> grads = g.b().OpOutputs("conv2d_grad_weight", {x, dy}, attrs);
+    g.set_input_grad(1, grads[0]);
+    if (g.needs_grad(2)) g.set_input_grad(2, grads[1]);
+  } else if (g.needs_grad(2)) {
+    g.set_input_grad(2, g.b().ReduceSum(dy, {0, 2, 3}, /*keep_dims=*/false));
+  }
+}
+
+void Reference(const OpCall& call, std::span<const double* const> in,
+               std::span<double* const> out) {
+  const ConvGeometry g = Conv2dGeometry(call);
+  const double *x = in[0], *w = in[1];
+  const double* bias = call.has_input(2) ? in[2] : nullptr;
+  double* y = out[0];
+  const int64_t plane = g.window.y.output * g.window.x.output;
+  for (int64_t p = 0; p < g.batch * g.outputs(); ++p) {
+    std::fill_n(y + p * plane, plane, bias == nullptr ? 0.0 : bias[p % g.outputs()]);
+  }
+  ForEachConvRow(g, [&](const ConvRow& row) {
+    for (int64_t i = 0; i < row.count; ++i) y[row.y + i] += x[row.x + i * row.x_step] * w[row.w];
+  });
+  ApplyEpilogue(call, in, kFirstExtra, y);
+}
+
+}  // namespace
+
+OpDef Conv2dDef() {
+  return {
+      .name = "conv2d",
+      .doc =
+          "Convolves x [B,C,H,W] with w [O,C/groups,KH,KW] (not flipped) and adds bias [O]: "
+          "y [B,O,OH,OW], OH = floor((H + top + bottom - dilation*(KH-1) - 1) / stride) + 1. "
+          "`padding` is top, left, bottom, right, with zeros; `stride` and `dilation` are "
+          "height, width. `epilogue` steps are applied to y; inputs after bias belong to it.",
+      .input_names = {"x", "w", "bias?", "extra...?"},
+      .output_names = {"y"},
+      .attr_defaults = {{"stride", std::vector<int64_t>{1, 1}},
+                        {"padding", std::vector<int64_t>{0, 0, 0, 0}},
+                        {"dilation", std::vector<int64_t>{1, 1}},
+                        {"groups", int64_t{1}},
+                        {"epilogue", std::string()}},
+      .cost_class = CostClass::kConv,
+      .infer_types = InferTypes,
+      .cost = EstimateCost,
+      .gradient = Gradient,
+      .recompute = Recompute::kExpensive,
+      .onnx = "Conv@11",
+      .reference = Reference,
+  };
+}
+
+}  // namespace ridge

@@ -1,0 +1,100 @@
+// conv2d_grad_weight: dw, and dbias when wanted, of y = conv2d(x, w, bias), from x and dy.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "ridge/graph/builder.h"
+#include "ridge/graph/ops/shared/checks.h"
+#include "ridge/graph/ops/shared/conv.h"
+
+namespace ridge {
+namespace {
+
+// x: float [B,C,H,W].  dy: [B,O,OH,OW].  dw: weight_dims = [O,C/groups,KH,KW].  dbias: [O].
+Result<std::vector<TensorType>> InferTypes(const OpCall& call) {
+  const DType dtype = call.inputs[0].dtype;
+  const Dims& weight_dims = call.integers("weight_dims");
+  RIDGE_RETURN_IF_ERROR(CheckFloat(call, 0, "x"));
+  RIDGE_RETURN_IF_ERROR(CheckFlag(call, "bias"));
+  RIDGE_RETURN_IF_ERROR(CheckShape(call, "weight_dims"));
+  RIDGE_ASSIGN_OR_RETURN(const ConvGeometry g,
+                         MakeConvGeometry(call, call.inputs[0].dims, weight_dims));
+  RIDGE_RETURN_IF_ERROR(
+      CheckType(call, 1, "dy", {dtype, g.output_dims()}, "what conv2d of x by weight_dims gives"));
+  std::vector<TensorType> types = {{dtype, weight_dims}};
+  if (call.integer("bias") != 0) types.push_back({dtype, {g.outputs()}});
+  return types;
+}
+
+// The forward multiply-adds, each once, and one add for each dy when the bias is wanted.
+Cost EstimateCost(const OpCall& call) {
+  Cost cost{.flops = Conv2dGradWeightGeometry(call).flops(),
+            .bytes_read = call.inputs[0].bytes() + call.inputs[1].bytes()};
+  if (call.integer("bias") != 0) cost.flops += call.inputs[1].elements();
+  for (const TensorType& type : call.outputs) cost.bytes_written += type.bytes();
+  return cost;
+}
+
+// dw is linear in x and in dy; with g the gradient of dw and h that of dbias:
+// dx = conv2d_grad_input(dy, g); d(dy) = conv2d(x, g, h).
+void Gradient(GradBuilder& g) {
+  const Value x = g.input(0), dy = g.input(1), ddw = g.output_grad(0);
+  AttrMap attrs = PickAttrs(g.attrs(), kConvAttrs);
+  if (g.needs_grad(1)) {
+    Value ddbias;
+    if (g.integer("bias") != 0) ddbias = g.output_grad(1);
+    g.set_input_grad(1, g.b().Op("conv2d", {x, ddw, ddbias}, attrs));
+  }
+  if (g.needs_grad(0)) {
+    attrs["input_dims"] = g.b().dims(x);
+    g.set_input_grad(0, g.b().Op("conv2d_grad_input", {dy, ddw}, attrs));
+  }
+}
+
+void Reference(const OpCall& call, std::span<const double* const> in,
+               std::span<double* const> out) {
+  const ConvGeometry g = Conv2dGradWeightGeometry(call);
+  const double *x = in[0], *dy = in[1];
+  double* dw = out[0];
+  std::fill_n(dw, call.outputs[0].elements(), 0.0);
+  ForEachConvRow(g, [&](const ConvRow& row) {
+    // y[row.y + i] += x[row.x + i * row.x_step] * w[row.w]
+    for (int64_t i = 0; i < row.count; ++i) dw[row.w] += dy[row.y + i] * x[row.x + i * row.x_step];
+  });
+  if (call.integer("bias") == 0) return;
+  double* dbias = out[1];
+  std::fill_n(dbias, g.outputs(), 0.0);
+  const int64_t plane = g.window.y.output * g.window.x.output;
+  for (int64_t i = 0; i < g.batch * g.outputs() * plane; ++i) {
+    dbias[i / plane % g.outputs()] += dy[i];
+  }
+}
+
+}  // namespace
+
+OpDef Conv2dGradWeightDef() {
+  return {
+      .name = "conv2d_grad_weight",
+      .doc =
+          "The gradient of w in conv2d(x, w, bias), dw [O,C/groups,KH,KW] = `weight_dims`, from "
+          "x [B,C,H,W] and dy [B,O,OH,OW]; with bias=1 also dbias [O] = sum of dy over B, OH "
+          "and OW. The other attributes are those of conv2d.",
+      .input_names = {"x", "dy"},
+      .output_names = {"dw", "dbias"},
+      .attr_defaults = {{"weight_dims", std::vector<int64_t>{}},
+                        {"bias", int64_t{0}},
+                        {"stride", std::vector<int64_t>{1, 1}},
+                        {"padding", std::vector<int64_t>{0, 0, 0, 0}},
+                        {"dilation", std::vector<int64_t>{1, 1}},
+                        {"groups", int64_t{1}}},
+      .required_attrs = {"weight_dims"},
+      .cost_class = CostClass::kConv,
+      .infer_types = InferTypes,
+      .cost = EstimateCost,
+      .gradient = Gradient,
+      .recompute = Recompute::kExpensive,
+      .reference = Reference,
+  };
+}
+
+}  // namespace ridge

@@ -1,0 +1,87 @@
+// sgd_update: one step of stochastic gradient descent, with momentum when a buffer is given.
+//
+// The same numbers as torch.optim.SGD with dampening 0.  PyTorch starts the buffer with the first
+// gradient; a buffer of zeros gives the same: momentum * 0 + g.
+#include <fmt/format.h>
+
+#include <cmath>
+#include <limits>
+
+#include "ridge/graph/ops/shared/checks.h"
+#include "ridge/graph/ops/shared/optimizer.h"
+
+namespace ridge {
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+// param, grad, momentum_buffer: one float type.  lr: f32[] or f64[].  Outputs: as param.
+Result<std::vector<TensorType>> InferTypes(const OpCall& call) {
+  const TensorType& param = call.inputs[0];
+  RIDGE_RETURN_IF_ERROR(CheckParamAndGrad(call, /*lr=*/2));
+  RIDGE_RETURN_IF_ERROR(CheckNumber(call, "momentum", kInfinity));
+  RIDGE_RETURN_IF_ERROR(CheckNumber(call, "weight_decay", kInfinity));
+  RIDGE_RETURN_IF_ERROR(CheckFlag(call, "nesterov"));
+  const double momentum = call.number("momentum");
+  if (call.integer("nesterov") != 0 && momentum == 0) {
+    return CallError(call, "nesterov is 1 but momentum is 0; nesterov needs momentum above 0");
+  }
+  if (!call.has_input(3)) {
+    if (momentum == 0) return std::vector<TensorType>{param};
+    return CallError(call, fmt::format("momentum is {} but momentum_buffer is not given; hint: "
+                                       "give it a state that starts with zeros",
+                                       momentum));
+  }
+  RIDGE_RETURN_IF_ERROR(CheckType(call, 3, "momentum_buffer", param, "the type of param"));
+  return std::vector<TensorType>{param, param};
+}
+
+// Multiply and add: weight decay, momentum, nesterov, the step itself.
+Cost EstimateCost(const OpCall& call) {
+  int64_t flops = 2;
+  if (call.number("weight_decay") != 0) flops += 2;
+  if (call.has_input(3)) flops += 2;
+  if (call.integer("nesterov") != 0) flops += 2;
+  return OptimizerCost(call, flops);
+}
+
+void Reference(const OpCall& call, std::span<const double* const> in,
+               std::span<double* const> out) {
+  const double *param = in[0], *grad = in[1];
+  const double* buffer = call.has_input(3) ? in[3] : nullptr;
+  const double lr = in[2][0], momentum = call.number("momentum");
+  const double weight_decay = call.number("weight_decay");
+  const bool nesterov = call.integer("nesterov") != 0;
+  for (int64_t i = 0; i < call.inputs[0].elements(); ++i) {
+    double g = grad[i] + weight_decay * param[i];
+    if (buffer != nullptr) {
+      const double b = momentum * buffer[i] + g;
+      g = nesterov ? g + momentum * b : b;
+      out[1][i] = b;
+    }
+    out[0][i] = param[i] - lr * g;
+  }
+}
+
+}  // namespace
+
+OpDef SgdUpdateDef() {
+  return {
+      .name = "sgd_update",
+      .doc =
+          "One step of SGD, as torch.optim.SGD: g = grad + weight_decay*param; with a buffer b' "
+          "= momentum*b + g and g = b' (g + momentum*b' with nesterov); param' = param - lr*g. "
+          "The buffer starts with zeros. lr is f32[] or f64[].",
+      .input_names = {"param", "grad", "lr", "momentum_buffer?"},
+      .output_names = {"new_param", "new_momentum_buffer"},
+      .attr_defaults = {{"momentum", 0.0}, {"nesterov", int64_t{0}}, {"weight_decay", 0.0}},
+      .cost_class = CostClass::kOptimizer,
+      .infer_types = InferTypes,
+      .cost = EstimateCost,
+      .in_place = {{0, 0}, {1, 3}},
+      .recompute = Recompute::kNever,
+      .reference = Reference,
+  };
+}
+
+}  // namespace ridge

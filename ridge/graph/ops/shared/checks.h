@@ -1,0 +1,42 @@
+// Checks of one call's inputs and attributes that many operators share.
+//
+// Every function returns ok or an error that starts with call.where and names the input or
+// attribute as the operator's documentation does.
+#pragma once
+#include "ridge/graph/op_def.h"
+
+namespace ridge {
+
+// The dtype of statistics and losses of x: f64 for f64, else f32, because sums and means kept in
+// f16 or bf16 would lose what they measure.
+inline DType StatisticDType(DType x) { return x == DType::kF64 ? DType::kF64 : DType::kF32; }
+
+// Input i has a float dtype.
+Status CheckFloat(const OpCall& call, size_t i, const char* name);
+
+// Input i is i64 or i32.
+Status CheckIndex(const OpCall& call, size_t i, const char* name);
+
+// Input i has exactly this type.  `why` ends the message: "one number for each channel of x".
+Status CheckType(const OpCall& call, size_t i, const char* name, const TensorType& type,
+                 const char* why);
+
+// The attribute is a list of `count` integers in [min, max].
+Status CheckIntegers(const OpCall& call, const char* name, size_t count, int64_t min, int64_t max);
+
+// The attribute is a list that could be the shape of a tensor.
+Status CheckShape(const OpCall& call, const char* name);
+
+// The attribute is 0 or 1.
+Status CheckFlag(const OpCall& call, const char* name);
+
+// The attribute is at least 0 and below `end`; NaN is refused.
+Status CheckNumber(const OpCall& call, const char* name, double end);
+
+// The attribute is a finite number above 0.
+Status CheckPositive(const OpCall& call, const char* name);
+
+// The attributes of these names, to hand on to another node.
+AttrMap PickAttrs(const AttrMap& attrs, std::initializer_list<const char*> names);
+
+}  // namespace ridge

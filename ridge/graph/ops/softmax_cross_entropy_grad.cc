@@ -1,0 +1,99 @@
+// softmax_cross_entropy_grad: dlogits = (softmax(logits) - one_hot(labels)) * dlosses.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "ridge/graph/builder.h"
+#include "ridge/graph/ops/shared/checks.h"
+#include "ridge/graph/ops/shared/cross_entropy.h"
+
+namespace ridge {
+namespace {
+
+// logits: float [..., C].  labels: i64 or i32 [...].  dlosses: [...].  dlogits: as logits.
+Result<std::vector<TensorType>> InferTypes(const OpCall& call) {
+  RIDGE_RETURN_IF_ERROR(CheckLogitsAndLabels(call));
+  RIDGE_RETURN_IF_ERROR(CheckType(call, 2, "dlosses",
+                                  {StatisticDType(call.inputs[0].dtype), call.inputs[1].dims},
+                                  "what softmax_cross_entropy gives"));
+  return std::vector<TensorType>{call.inputs[0]};
+}
+
+// Per logit: max, subtract, exp, add, divide, multiply.
+Cost EstimateCost(const OpCall& call) {
+  Cost cost{.flops = 6 * call.inputs[0].elements(), .bytes_written = call.outputs[0].bytes()};
+  for (const TensorType& type : call.inputs) cost.bytes_read += type.bytes();
+  return cost;
+}
+
+// With u = dlogits / dlosses = softmax(logits) - one_hot(labels), 0 in ignored rows, and p the
+// softmax: d(dlosses) = sum(g * u);  d(logits) = dlosses * p * (g - sum(p * g)), 0 where ignored.
+void Gradient(GradBuilder& g) {
+  GraphBuilder& b = g.b();
+  const Value logits = g.input(0), labels = g.input(1), dlosses = g.input(2);
+  const Value ddlogits = g.output_grad(0);
+  const DType dtype = b.type(logits).dtype, row_dtype = b.type(dlosses).dtype;
+  const Dims row_dims = b.dims(dlosses);
+  Dims column_dims = row_dims;
+  column_dims.push_back(1);
+  if (g.needs_grad(2)) {
+    const Value ones = b.Expand(b.Scalar(row_dtype, 1), row_dims);
+    const Value u = b.Op("softmax_cross_entropy_grad", {logits, labels, ones}, g.attrs());
+    g.set_input_grad(2,
+                     b.Cast(b.ReduceSum(b.Mul(ddlogits, u), {-1}, /*keep_dims=*/false), row_dtype));
+  }
+  if (!g.needs_grad(0)) return;
+  const Value p = b.Op("softmax", {logits}, {{"axis", int64_t{-1}}});
+  const Value mean = b.ReduceSum(b.Mul(p, ddlogits), {-1}, /*keep_dims=*/true);
+  const auto ignore = static_cast<double>(g.integer("ignore_index"));
+  const Value ignored = b.Op("equal", {labels, b.Scalar(b.type(labels).dtype, ignore)});
+  const Value weight = b.Where(ignored, b.Scalar(row_dtype, 0), dlosses);
+  const Value column = b.Cast(b.Reshape(weight, column_dims), dtype);
+  g.set_input_grad(0, b.Mul(b.Mul(column, p), b.Sub(ddlogits, mean)));
+}
+
+void Reference(const OpCall& call, std::span<const double* const> in,
+               std::span<double* const> out) {
+  const int64_t classes = call.inputs[0].dims.back();
+  const double *labels = in[1], *dlosses = in[2];
+  for (int64_t row = 0; row < call.inputs[1].elements(); ++row) {
+    const double* logits = in[0] + row * classes;
+    double* dlogits = out[0] + row * classes;
+    const auto label = static_cast<int64_t>(labels[row]);
+    if (label == call.integer("ignore_index")) {
+      std::fill_n(dlogits, classes, 0.0);
+    } else if (label < 0 || label >= classes) {
+      std::fill_n(dlogits, classes, std::numeric_limits<double>::quiet_NaN());
+    } else {
+      const double log_sum = LogSumExp(logits, classes);
+      for (int64_t k = 0; k < classes; ++k) {
+        dlogits[k] = (std::exp(logits[k] - log_sum) - (k == label ? 1 : 0)) * dlosses[row];
+      }
+    }
+  }
+}
+
+}  // namespace
+
+OpDef SoftmaxCrossEntropyGradDef() {
+  return {
+      .name = "softmax_cross_entropy_grad",
+      .doc =
+          "The gradient of logits [..., C] in softmax_cross_entropy: dlogits = (softmax(logits) "
+          "- one_hot(labels)) * dlosses [...]; 0 in rows whose label is `ignore_index`, NaN in "
+          "rows with another label outside [0, C).",
+      .input_names = {"logits", "labels", "dlosses"},
+      .output_names = {"dlogits"},
+      .attr_defaults = {{"ignore_index", int64_t{-100}}},
+      .cost_class = CostClass::kReduce,
+      .infer_types = InferTypes,
+      .cost = EstimateCost,
+      .gradient = Gradient,
+      .no_gradient_inputs = {1},
+      .in_place = {{0, 0}},
+      .recompute = Recompute::kCheap,
+      .reference = Reference,
+  };
+}
+
+}  // namespace ridge
