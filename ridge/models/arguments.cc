@@ -1,0 +1,84 @@
+#include "ridge/models/arguments.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <charconv>
+#include <set>
+
+#include "ridge/graph/suggest.h"
+
+namespace ridge {
+namespace {
+
+Status Invalid(const std::string& model, const std::string& text) {
+  return Status(ErrorCode::kInvalidModel, fmt::format("model '{}': {}", model, text));
+}
+
+const ModelParameter* Find(const std::vector<ModelParameter>& known, const std::string& name) {
+  for (const ModelParameter& parameter : known) {
+    if (parameter.name == name) return &parameter;
+  }
+  return nullptr;
+}
+
+Status UnknownParameter(const std::string& model, const std::string& name,
+                        const std::vector<ModelParameter>& known) {
+  std::vector<std::string> names;
+  for (const ModelParameter& parameter : known) names.push_back(parameter.name);
+  return Invalid(model, fmt::format("no parameter '{}'{} (it takes: {})", name,
+                                    DidYouMean(name, names), fmt::join(names, ", ")));
+}
+
+Result<int64_t> ParseValue(const std::string& model, const ModelParameter& parameter,
+                           const std::string& text) {
+  int64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size())
+    return Invalid(model, fmt::format("{} is '{}'; it must be an integer", parameter.name, text));
+  if (value < parameter.minimum || value > parameter.maximum) {
+    return Invalid(model, fmt::format("{} is {}; it must be from {} to {}", parameter.name, value,
+                                      parameter.minimum, parameter.maximum));
+  }
+  return value;
+}
+
+}  // namespace
+
+Result<ModelSpec> ParseModelSpec(std::string_view spec) {
+  ModelSpec result;
+  const size_t colon = spec.find(':');
+  result.name = spec.substr(0, colon);
+  if (colon == std::string_view::npos) return result;
+  std::string_view rest = spec.substr(colon + 1);
+  while (true) {
+    const size_t comma = rest.find(',');
+    const std::string_view part = rest.substr(0, comma);
+    const size_t equals = part.find('=');
+    if (equals == std::string_view::npos || equals == 0) {
+      return Invalid(result.name,
+                     fmt::format("'{}' is not key=value. hint: write {}:key=value,key=value", part,
+                                 result.name));
+    }
+    result.arguments.emplace_back(part.substr(0, equals), part.substr(equals + 1));
+    if (comma == std::string_view::npos) return result;
+    rest = rest.substr(comma + 1);
+  }
+}
+
+Result<ModelArguments> ModelArguments::Check(const ModelSpec& spec,
+                                             const std::vector<ModelParameter>& known) {
+  ModelArguments result;
+  for (const ModelParameter& parameter : known)
+    result.values_[parameter.name] = parameter.default_value;
+  std::set<std::string> given;
+  for (const auto& [name, text] : spec.arguments) {
+    const ModelParameter* parameter = Find(known, name);
+    if (parameter == nullptr) return UnknownParameter(spec.name, name, known);
+    if (!given.insert(name).second) return Invalid(spec.name, name + " is given twice");
+    RIDGE_ASSIGN_OR_RETURN(result.values_[name], ParseValue(spec.name, *parameter, text));
+  }
+  return result;
+}
+
+}  // namespace ridge

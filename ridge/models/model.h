@@ -1,0 +1,48 @@
+// The built-in models: a spec such as "mlp:hidden=256" -> forward Graph with a loss.
+//
+// Every graph has inputs `image` (f32[batch=N, ...]) and `label` (i64[batch=N]) and outputs
+// `logits` and `loss` (mean cross-entropy).  It is the training form: batch norm uses the batch's
+// statistics and updates the running ones.  Names, shapes and starting values are PyTorch's.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "ridge/graph/graph.h"
+#include "ridge/models/arguments.h"
+
+namespace ridge {
+
+struct ModelOptions {
+  int64_t batch = 32;
+  DType dtype = DType::kF32;  // of parameters and activations
+};
+
+struct BuiltinModel {
+  std::string name;
+  std::string doc;
+  std::vector<ModelParameter> parameters;
+  Result<Graph> (*build)(const ModelArguments& arguments, const ModelOptions& options) = nullptr;
+};
+
+// In the order in which help lists them.
+const std::vector<BuiltinModel>& BuiltinModels();
+// nullptr when there is none of this name.
+const BuiltinModel* FindBuiltinModel(const std::string& name);
+
+// Fails with kInvalidModel for an unknown name or parameter (the message lists what there is), and
+// with kInvalidArgument for a batch below 1.
+Result<Graph> BuildModel(const std::string& spec, const ModelOptions& options = {});
+
+// What a graph takes and learns.
+struct ModelFacts {
+  std::string name;                                        // the spec
+  std::vector<std::pair<std::string, TensorType>> inputs;  // of one sample
+  int64_t classes = 0;          // extent of the last dimension of `logits`; 0 without logits
+  int64_t parameter_count = 0;  // trainable elements
+};
+Result<ModelFacts> DescribeModel(const std::string& spec);
+
+// Trainable elements of a graph.
+int64_t ParameterCount(const Graph& graph);
+
+}  // namespace ridge
