@@ -68,10 +68,10 @@ const char* BoundName(Bound bound);
 
 struct PlannedNode {
   std::string name;
-  std::string op;               // "conv2d", or "reorder"
-  const OpDef* def = nullptr;   // nullptr for reorders
-  OpCall call;                  // for reorders: one input, one output
-  std::vector<int> inputs;      // indices into StepPlan::values; -1: absent
+  std::string op;              // "conv2d", or "reorder"
+  const OpDef* def = nullptr;  // nullptr for reorders
+  OpCall call;                 // for reorders: one input, one output
+  std::vector<int> inputs;     // indices into StepPlan::values; -1: absent
   std::vector<int> outputs;
   KernelChoice choice;
   int64_t workspace_offset = -1;

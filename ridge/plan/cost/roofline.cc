@@ -1,0 +1,82 @@
+#include "ridge/plan/cost/roofline.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace ridge {
+namespace {
+
+constexpr double kFallbackFlopsPerS = 5e10;  // a profile without this dtype: one slow core
+constexpr double kFallbackBytesPerS = 1e10;
+
+double PeakFlops(const DeviceProfile& profile, DType dtype) {
+  const auto found = profile.peak_flops_per_s.find(DTypeName(dtype));
+  if (found != profile.peak_flops_per_s.end() && found->second > 0) return found->second;
+  const auto f32 = profile.peak_flops_per_s.find("f32");
+  return f32 != profile.peak_flops_per_s.end() && f32->second > 0 ? f32->second
+                                                                  : kFallbackFlopsPerS;
+}
+
+// Linear between the points, over the logarithm of the work.
+double CurveAt(const std::vector<EfficiencyPoint>& curve, double flops) {
+  if (curve.empty()) return 1;
+  if (flops <= curve.front().flops) return curve.front().efficiency;
+  for (size_t i = 1; i < curve.size(); ++i) {
+    const EfficiencyPoint &low = curve[i - 1], &high = curve[i];
+    if (flops > high.flops) continue;
+    const double t = std::log(flops / low.flops) / std::log(high.flops / low.flops);
+    return low.efficiency + t * (high.efficiency - low.efficiency);
+  }
+  return curve.back().efficiency;
+}
+
+}  // namespace
+
+const char* CostClassName(CostClass cost_class) {
+  static constexpr const char* kNames[] = {"elementwise", "reduce", "matmul", "conv",
+                                           "norm",        "pool",   "move",   "optimizer"};
+  return kNames[static_cast<size_t>(cost_class)];
+}
+
+double BandwidthFor(const DeviceProfile& profile, int64_t bytes) {
+  for (const MemoryLevel& level : profile.memory) {
+    if (level.bytes_per_s > 0 && bytes <= level.capacity_bytes) return level.bytes_per_s;
+  }
+  return profile.memory.empty() ? kFallbackBytesPerS : profile.memory.back().bytes_per_s;
+}
+
+TimeEstimate EstimateTime(const DeviceProfile& profile, CostClass cost_class, DType dtype,
+                          const Cost& cost, const KernelChoice& choice) {
+  const auto curve = profile.efficiency.find(CostClassName(cost_class));
+  const double share = curve == profile.efficiency.end()
+                           ? 1
+                           : CurveAt(curve->second, std::max(1.0, static_cast<double>(cost.flops)));
+  const double efficiency = std::max(1e-6, share * choice.efficiency);
+  const double compute = static_cast<double>(cost.flops) / (PeakFlops(profile, dtype) * efficiency);
+  const int64_t bytes = cost.bytes_read + cost.bytes_written;
+  const double memory =
+      static_cast<double>(bytes) / BandwidthFor(profile, bytes) / std::min(1.0, choice.efficiency);
+  TimeEstimate estimate;
+  estimate.seconds = std::max(compute, memory) + profile.launch_s;
+  estimate.bound = std::max(compute, memory) < profile.launch_s ? Bound::kLatency
+                   : compute >= memory                          ? Bound::kCompute
+                                                                : Bound::kMemory;
+  const auto known = profile.kernel_s.find(choice.key);
+  if (known != profile.kernel_s.end()) {
+    estimate.seconds = known->second;
+    estimate.measured = true;
+  }
+  return estimate;
+}
+
+double RooflineSeconds(const StepPlan& step, double peak_flops_per_s, double bytes_per_s) {
+  double seconds = 0;
+  for (const PlannedNode& node : step.nodes) {
+    const auto bytes = static_cast<double>(node.cost.bytes_read + node.cost.bytes_written);
+    seconds +=
+        std::max(static_cast<double>(node.cost.flops) / peak_flops_per_s, bytes / bytes_per_s);
+  }
+  return seconds;
+}
+
+}  // namespace ridge

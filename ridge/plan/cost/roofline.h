@@ -1,0 +1,30 @@
+// Seconds of one node by the roofline over a device profile.
+//
+//   seconds = max(flops / (peak * efficiency), bytes / bandwidth) + launch
+// The efficiency is the cost class's curve at this size times the kernel's own share; the bandwidth
+// is that of the smallest memory level that holds what the node touches.
+#pragma once
+#include "ridge/core/device_profile.h"
+#include "ridge/graph/kernel_query.h"
+#include "ridge/plan/program.h"
+
+namespace ridge {
+
+struct TimeEstimate {
+  double seconds = 0;
+  Bound bound = Bound::kLatency;
+  bool measured = false;  // the profile holds this very kernel
+};
+
+const char* CostClassName(CostClass cost_class);  // "conv": key of DeviceProfile::efficiency
+
+TimeEstimate EstimateTime(const DeviceProfile& profile, CostClass cost_class, DType dtype,
+                          const Cost& cost, const KernelChoice& choice);
+
+// Bytes per second when `bytes` are touched.
+double BandwidthFor(const DeviceProfile& profile, int64_t bytes);
+
+// The floor of a step: sum over its nodes of max(flops / peak, bytes / slowest memory).
+double RooflineSeconds(const StepPlan& step, double peak_flops_per_s, double bytes_per_s);
+
+}  // namespace ridge

@@ -1,0 +1,371 @@
+#include "ridge/plan/lower.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "ridge/plan/cost/roofline.h"
+#include "ridge/plan/schedule.h"
+
+namespace ridge {
+namespace {
+
+bool IsVariable(ValueKind kind) {
+  return kind == ValueKind::kParameter || kind == ValueKind::kState;
+}
+
+Purpose PurposeOf(const ValueInfo& info) {
+  if (info.kind == ValueKind::kInput) return Purpose::kInputs;
+  if (info.role == ValueRole::kGradient) return Purpose::kGradients;
+  if (info.role == ValueRole::kOptimizer) return Purpose::kOptimizer;
+  return info.kind == ValueKind::kResult ? Purpose::kActivations : Purpose::kParameters;
+}
+
+// The dtype that prices a node: that of its first float operand.
+DType PricedType(const OpCall& call) {
+  for (const TensorType& type : call.outputs) {
+    if (IsFloat(type.dtype)) return type.dtype;
+  }
+  return call.inputs.empty() ? DType::kF32 : call.inputs[0].dtype;
+}
+
+class Lowering {
+ public:
+  Lowering(const NamedGraph& named, KernelQuery& kernels, const DeviceProfile& profile,
+           const PlanOptions& options, PersistentRegion& persistent)
+      : graph_(named.graph),
+        kernels_(kernels),
+        profile_(profile),
+        options_(options),
+        persistent_(persistent),
+        copies_(named.graph.values().size()) {
+    step_.name = named.name;
+  }
+
+  Result<StepPlan> Run() {
+    for (size_t i = 0; i < graph_.values().size(); ++i)
+      RIDGE_RETURN_IF_ERROR(AddPersistent(static_cast<ValueId>(i)));
+    for (NodeId n : ScheduleNodes(graph_)) RIDGE_RETURN_IF_ERROR(AddNode(n));
+    for (const GraphOutput& output : graph_.outputs()) AddOutput(output);
+    AddUpdates();
+    return std::move(step_);
+  }
+
+ private:
+  struct Copy {
+    LayoutId layout;
+    int value;  // index into step_.values
+  };
+
+  // --- values -------------------------------------------------------------------------------
+
+  Status AddPersistent(ValueId id) {
+    const ValueInfo& info = graph_.value(id);
+    if (info.kind == ValueKind::kResult) return Status();
+    RIDGE_ASSIGN_OR_RETURN(const int index, PersistentIndex(info));
+    PlannedValue value;
+    value.name = info.name;
+    value.type = info.type;
+    value.purpose = PurposeOf(info);
+    value.persistent = true;
+    value.persistent_index = index;
+    value.size_bytes = info.type.bytes();
+    step_.values.push_back(value);
+    const int at = static_cast<int>(step_.values.size()) - 1;
+    copies_[static_cast<size_t>(id)].push_back({kRowMajor, at});
+    if (info.kind == ValueKind::kInput) step_.inputs[info.name] = at;
+    return Status();
+  }
+
+  // The slot of a variable, input or constant; made when the name is new.
+  Result<int> PersistentIndex(const ValueInfo& info) {
+    const bool constant = info.kind == ValueKind::kConstant;
+    const std::string name = constant ? step_.name + ":" + info.name : info.name;
+    if (const auto known = persistent_.by_name.find(name); known != persistent_.by_name.end()) {
+      const PersistentValue& value = persistent_.values[static_cast<size_t>(known->second)];
+      if (value.type == info.type && value.kind == info.kind) return known->second;
+      return Status(
+          ErrorCode::kInvalidModel,
+          fmt::format("{}: '{}' is {} here and {} in another step of the program", step_.name, name,
+                      TypeToString(info.type), TypeToString(value.type)));
+    }
+    const int slots = info.kind == ValueKind::kInput && options_.double_buffer_inputs ? 2 : 1;
+    const int index = static_cast<int>(persistent_.values.size());
+    persistent_.by_name[name] = index;
+    for (int slot = 0; slot < slots; ++slot) {
+      PersistentValue value;
+      value.name = name;
+      value.type = info.type;
+      value.purpose = PurposeOf(info);
+      value.kind = info.kind;
+      value.role = info.role;
+      value.size_bytes = info.type.bytes();
+      value.slot = slot;
+      value.init = constant ? Init::FromTensor(info.constant) : info.init;
+      persistent_.values.push_back(std::move(value));
+    }
+    return index;
+  }
+
+  int AddValue(const ValueInfo& info, LayoutId layout, Purpose purpose, std::string name) {
+    PlannedValue value;
+    value.name = std::move(name);
+    value.type = info.type;
+    value.layout = layout;
+    value.purpose = purpose;
+    value.size_bytes = kernels_.LayoutBytes(layout, info.type);
+    step_.values.push_back(std::move(value));
+    return static_cast<int>(step_.values.size()) - 1;
+  }
+
+  LayoutId Primary(ValueId id) const { return copies_[static_cast<size_t>(id)].front().layout; }
+
+  int FindCopy(ValueId id, LayoutId layout) const {
+    for (const Copy& copy : copies_[static_cast<size_t>(id)]) {
+      if (copy.layout == layout) return copy.value;
+    }
+    return -1;
+  }
+
+  // --- nodes --------------------------------------------------------------------------------
+
+  Status AddNode(NodeId n) {
+    const Node& node = graph_.node(n);
+    if (node.op->alias_input >= 0) return AddView(node), Status();
+    PlannedNode planned;
+    planned.call = graph_.Call(node);
+    planned.cost = CallCost(*node.op, planned.call);
+    RIDGE_RETURN_IF_ERROR(Choose(node, planned));
+    planned.name = graph_.value(node.outputs[0]).name;
+    planned.op = node.op->name;
+    planned.def = node.op;
+    for (size_t i = 0; i < node.inputs.size(); ++i) {
+      planned.inputs.push_back(node.inputs[i] == kNoValue
+                                   ? -1
+                                   : CopyIn(node.inputs[i], planned.choice.input_layouts[i]));
+    }
+    for (size_t k = 0; k < node.outputs.size(); ++k) {
+      const ValueInfo& info = graph_.value(node.outputs[k]);
+      const LayoutId layout = planned.choice.output_layouts[k];
+      const int at = AddValue(info, layout, PurposeOf(info), info.name);
+      planned.outputs.push_back(at);
+      copies_[static_cast<size_t>(node.outputs[k])].push_back({layout, at});
+    }
+    step_.nodes.push_back(std::move(planned));
+    return Status();
+  }
+
+  // The output is the input's bytes under another shape; both row-major.
+  void AddView(const Node& node) {
+    const int from = CopyIn(node.inputs[static_cast<size_t>(node.op->alias_input)], kRowMajor);
+    const ValueInfo& info = graph_.value(node.outputs[0]);
+    const int at = AddValue(info, kRowMajor, PurposeOf(info), info.name);
+    step_.values[static_cast<size_t>(at)].shares_with = from;
+    copies_[static_cast<size_t>(node.outputs[0])].push_back({kRowMajor, at});
+  }
+
+  Status Choose(const Node& node, PlannedNode& planned) {
+    std::vector<LayoutId> available;
+    for (ValueId id : node.inputs) available.push_back(id == kNoValue ? kRowMajor : Primary(id));
+    if (!options_.layout) available.assign(available.size(), kRowMajor);
+    KernelOffers offers = kernels_.Offers(*node.op, planned.call, available);
+    planned.refusals = std::move(offers.refusals);
+    double best = std::numeric_limits<double>::infinity();
+    for (KernelChoice& choice : offers.choices) {
+      if (!options_.layout && !RowMajorOnly(choice)) continue;
+      const double seconds = PriceOf(node, planned, choice);
+      if (seconds >= best) continue;
+      best = seconds;
+      planned.choice = std::move(choice);
+    }
+    if (best < std::numeric_limits<double>::infinity()) return Status();
+    std::string reasons;
+    for (const KernelRefusal& refusal : planned.refusals)
+      reasons += fmt::format("\n  {}: {}", refusal.kernel, refusal.reason);
+    return Status(ErrorCode::kUnsupported,
+                  planned.call.where + ": no kernel runs this node here" + reasons);
+  }
+
+  static bool RowMajorOnly(const KernelChoice& choice) {
+    const auto plain = [](LayoutId layout) { return layout == kRowMajor; };
+    return std::all_of(choice.input_layouts.begin(), choice.input_layouts.end(), plain) &&
+           std::all_of(choice.output_layouts.begin(), choice.output_layouts.end(), plain);
+  }
+
+  // The node itself and the reorders that this choice would add.
+  double PriceOf(const Node& node, const PlannedNode& planned, const KernelChoice& choice) const {
+    double seconds =
+        EstimateTime(profile_, node.op->cost_class, PricedType(planned.call), planned.cost, choice)
+            .seconds;
+    for (size_t i = 0; i < node.inputs.size(); ++i) {
+      if (node.inputs[i] != kNoValue && FindCopy(node.inputs[i], choice.input_layouts[i]) < 0)
+        seconds += ReorderSeconds(planned.call.inputs[i]);
+    }
+    return seconds;
+  }
+
+  double ReorderSeconds(const TensorType& type) const {
+    const Cost cost{0, type.bytes(), type.bytes()};
+    return EstimateTime(profile_, CostClass::kMove, type.dtype, cost, KernelChoice()).seconds;
+  }
+
+  // The value in this layout; a reorder is added when there is no such copy yet.
+  int CopyIn(ValueId id, LayoutId layout) {
+    const int known = FindCopy(id, layout);
+    if (known >= 0) return known;
+    const ValueInfo& info = graph_.value(id);
+    const bool weight = info.kind == ValueKind::kParameter;
+    const int to = AddValue(info, layout, weight ? Purpose::kWorkspace : PurposeOf(info),
+                            fmt::format("{}@{}", info.name, kernels_.LayoutName(layout)));
+    AddReorder(copies_[static_cast<size_t>(id)].front().value, to);
+    copies_[static_cast<size_t>(id)].push_back({layout, to});
+    return to;
+  }
+
+  void AddReorder(int from, int to) {
+    const PlannedValue& source = step_.values[static_cast<size_t>(from)];
+    const PlannedValue& target = step_.values[static_cast<size_t>(to)];
+    PlannedNode node;
+    node.name = target.name;
+    node.op = "reorder";
+    node.call.where = fmt::format("reorder '{}'", target.name);
+    node.call.inputs = {source.type};
+    node.call.outputs = {target.type};
+    if (source.layout == target.layout) {
+      node.choice.kernel = "copy";
+      node.choice.key = fmt::format("copy {}", TypeToString(source.type));
+      node.choice.input_layouts = {source.layout};
+      node.choice.output_layouts = {target.layout};
+    } else {
+      node.choice = kernels_.Reorder(source.type, source.layout, target.layout);
+    }
+    node.inputs = {from};
+    node.outputs = {to};
+    node.cost = {0, source.type.bytes(), source.type.bytes()};
+    step_.nodes.push_back(std::move(node));
+  }
+
+  // --- outputs and updates -------------------------------------------------------------------
+
+  // An output that is a variable is copied out before the updates change it.
+  void AddOutput(const GraphOutput& output) {
+    int value = CopyIn(output.value, kRowMajor);
+    if (IsVariable(graph_.value(output.value).kind) && !graph_.updates().empty())
+      value = ScratchCopy(value, output.name + "@out");
+    step_.outputs[output.name] = value;
+  }
+
+  int ScratchCopy(int value, const std::string& name) {
+    PlannedValue copy = step_.values[static_cast<size_t>(value)];
+    copy.name = name;
+    copy.persistent = false;
+    copy.persistent_index = -1;
+    copy.shares_with = -1;
+    step_.values.push_back(std::move(copy));
+    const int at = static_cast<int>(step_.values.size()) - 1;
+    AddReorder(value, at);
+    return at;
+  }
+
+  // New contents are written straight into the variable when nobody reads the old ones later; the
+  // others are copied at the end, by way of scratch where the source is itself a variable.
+  void AddUpdates() {
+    std::vector<std::pair<int, ValueId>> copies;
+    for (const GraphUpdate& update : graph_.updates()) {
+      const int value = CopyIn(update.value, kRowMajor);
+      if (value == FindCopy(update.variable, kRowMajor)) continue;
+      if (MayWriteDirectly(update, value)) {
+        PlaceIn(update.variable, step_.values[static_cast<size_t>(value)]);
+      } else {
+        copies.emplace_back(value, update.variable);
+      }
+    }
+    for (auto& [value, variable] : copies) {
+      if (step_.values[static_cast<size_t>(RootOf(value))].persistent)
+        value = ScratchCopy(value, step_.values[static_cast<size_t>(value)].name + "@old");
+    }
+    for (const auto& [value, variable] : copies) {
+      const ValueInfo& info = graph_.value(variable);
+      const int target = AddValue(info, kRowMajor, PurposeOf(info), info.name + "@next");
+      PlaceIn(variable, step_.values[static_cast<size_t>(target)]);
+      AddReorder(value, target);
+    }
+  }
+
+  void PlaceIn(ValueId variable, PlannedValue& value) {
+    const int slot = FindCopy(variable, kRowMajor);
+    value.persistent = true;
+    value.persistent_index = step_.values[static_cast<size_t>(slot)].persistent_index;
+  }
+
+  int RootOf(int value) const {
+    while (step_.values[static_cast<size_t>(value)].shares_with >= 0)
+      value = step_.values[static_cast<size_t>(value)].shares_with;
+    return value;
+  }
+
+  bool MayWriteDirectly(const GraphUpdate& update, int value) const {
+    const PlannedValue& planned = step_.values[static_cast<size_t>(value)];
+    if (planned.persistent || planned.shares_with >= 0) return false;
+    const int writer = WriterOf(value);
+    const std::vector<int> old = ValuesOver(update.variable);
+    for (int n = 0; n < static_cast<int>(step_.nodes.size()); ++n) {
+      const PlannedNode& node = step_.nodes[static_cast<size_t>(n)];
+      for (size_t i = 0; i < node.inputs.size(); ++i) {
+        if (std::find(old.begin(), old.end(), node.inputs[i]) == old.end()) continue;
+        if (n > writer || (n == writer && !InPlacePair(node, value, static_cast<int>(i))))
+          return false;
+      }
+    }
+    for (const GraphUpdate& other : graph_.updates()) {
+      const int source = FindCopy(other.value, kRowMajor);
+      if (std::find(old.begin(), old.end(), source) != old.end()) return false;
+    }
+    return writer >= 0;
+  }
+
+  int WriterOf(int value) const {
+    for (size_t n = step_.nodes.size(); n-- > 0;) {
+      const auto& outputs = step_.nodes[n].outputs;
+      if (std::find(outputs.begin(), outputs.end(), value) != outputs.end())
+        return static_cast<int>(n);
+    }
+    return -1;
+  }
+
+  // All values whose bytes are the variable's: itself and its views.
+  std::vector<int> ValuesOver(ValueId variable) const {
+    std::vector<int> over = {FindCopy(variable, kRowMajor)};
+    for (size_t v = 0; v < step_.values.size(); ++v) {
+      if (std::find(over.begin(), over.end(), step_.values[v].shares_with) != over.end())
+        over.push_back(static_cast<int>(v));
+    }
+    return over;
+  }
+
+  static bool InPlacePair(const PlannedNode& node, int output, int input) {
+    for (const auto& [out, in] : node.choice.in_place) {
+      if (in == input && node.outputs[static_cast<size_t>(out)] == output) return true;
+    }
+    return false;
+  }
+
+  const Graph& graph_;
+  KernelQuery& kernels_;
+  const DeviceProfile& profile_;
+  const PlanOptions& options_;
+  PersistentRegion& persistent_;
+  std::vector<std::vector<Copy>> copies_;  // by ValueId; the first is the primary one
+  StepPlan step_;
+};
+
+}  // namespace
+
+Result<StepPlan> LowerGraph(const NamedGraph& named, KernelQuery& kernels,
+                            const DeviceProfile& profile, const PlanOptions& options,
+                            PersistentRegion& persistent) {
+  return Lowering(named, kernels, profile, options, persistent).Run();
+}
+
+}  // namespace ridge

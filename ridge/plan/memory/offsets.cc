@@ -1,0 +1,141 @@
+#include "ridge/plan/memory/offsets.h"
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <tuple>
+
+namespace ridge {
+namespace {
+
+// For each buffer the others that live at some common step, by a sweep over time.
+std::vector<std::vector<int>> Conflicts(const std::vector<Buffer>& buffers) {
+  std::vector<int> by_first(buffers.size());
+  std::iota(by_first.begin(), by_first.end(), 0);
+  std::sort(by_first.begin(), by_first.end(), [&](int a, int b) {
+    return std::tuple(buffers[a].first, a) < std::tuple(buffers[b].first, b);
+  });
+  std::vector<std::vector<int>> conflicts(buffers.size());
+  std::vector<int> alive;
+  for (int b : by_first) {
+    std::erase_if(alive, [&](int a) { return buffers[a].last < buffers[b].first; });
+    for (int a : alive) {
+      conflicts[a].push_back(b);
+      conflicts[b].push_back(a);
+    }
+    if (buffers[b].size_bytes > 0) alive.push_back(b);
+  }
+  return conflicts;
+}
+
+class FirstFit {
+ public:
+  explicit FirstFit(const std::vector<Buffer>& buffers)
+      : buffers_(buffers), conflicts_(Conflicts(buffers)) {}
+
+  Placement Place(const std::vector<int>& order) {
+    Placement placement;
+    placement.offsets.assign(buffers_.size(), -1);
+    for (int b : order) {
+      placement.offsets[b] = LowestGap(b, placement.offsets);
+      placement.peak_bytes =
+          std::max(placement.peak_bytes, placement.offsets[b] + buffers_[b].size_bytes);
+    }
+    return placement;
+  }
+
+ private:
+  int64_t LowestGap(int b, const std::vector<int64_t>& offsets) {
+    taken_.clear();
+    for (int other : conflicts_[b]) {
+      if (offsets[other] >= 0)
+        taken_.emplace_back(offsets[other], offsets[other] + buffers_[other].size_bytes);
+    }
+    std::sort(taken_.begin(), taken_.end());
+    int64_t at = 0;
+    for (const auto& [begin, end] : taken_) {
+      if (at + buffers_[b].size_bytes <= begin) break;
+      at = std::max(at, end);
+    }
+    return at;
+  }
+
+  const std::vector<Buffer>& buffers_;
+  const std::vector<std::vector<int>> conflicts_;
+  std::vector<std::pair<int64_t, int64_t>> taken_;
+};
+
+using Key = std::tuple<int64_t, int64_t, int>;
+
+std::vector<int> OrderBy(size_t count, const auto& key) {
+  std::vector<int> order(count);
+  std::iota(order.begin(), order.end(), 0);
+  std::sort(order.begin(), order.end(), [&](int a, int b) { return key(a) < key(b); });
+  return order;
+}
+
+std::vector<std::vector<int>> StartingOrders(const std::vector<Buffer>& buffers) {
+  const auto length = [&](int b) { return int64_t{buffers[b].last} - buffers[b].first + 1; };
+  const auto size = [&](int b) { return buffers[b].size_bytes; };
+  const size_t n = buffers.size();
+  return {
+      OrderBy(n, [&](int b) { return Key(-size(b), -length(b), b); }),
+      OrderBy(n, [&](int b) { return Key(-length(b), -size(b), b); }),
+      OrderBy(n, [&](int b) { return Key(-size(b) * length(b), -size(b), b); }),
+      OrderBy(n, [&](int b) { return Key(buffers[b].first, -length(b), b); }),
+      OrderBy(n, [&](int b) { return Key(-buffers[b].last, -length(b), b); }),
+  };
+}
+
+// Buffers that end above the bound go to the front: they are the ones that found no gap.
+std::vector<int> PromoteTop(const std::vector<Buffer>& buffers, const std::vector<int>& order,
+                            const Placement& placement, int64_t bound) {
+  std::vector<int> promoted = order;
+  std::stable_partition(promoted.begin(), promoted.end(), [&](int b) {
+    return placement.offsets[b] + buffers[b].size_bytes > bound;
+  });
+  return promoted;
+}
+
+}  // namespace
+
+int64_t LiveBound(const std::vector<Buffer>& buffers, int* peak_step) {
+  std::map<int, int64_t> change;
+  for (const Buffer& buffer : buffers) {
+    change[buffer.first] += buffer.size_bytes;
+    change[buffer.last + 1] -= buffer.size_bytes;
+  }
+  int64_t live = 0, most = 0;
+  if (peak_step != nullptr) *peak_step = 0;
+  for (const auto& [step, bytes] : change) {
+    live += bytes;
+    if (live > most) {
+      most = live;
+      if (peak_step != nullptr) *peak_step = step;
+    }
+  }
+  return most;
+}
+
+Placement PlaceBuffers(const std::vector<Buffer>& buffers) {
+  FirstFit first_fit(buffers);
+  const int64_t bound = LiveBound(buffers);
+  // Rounds shrink with size so that time stays near linear in the number of buffers.
+  const int rounds = static_cast<int>(std::clamp<size_t>(200'000 / (buffers.size() + 1), 1, 64));
+  Placement best;
+  best.peak_bytes = INT64_MAX;
+  for (std::vector<int> order : StartingOrders(buffers)) {
+    for (int round = 0; round < rounds; ++round) {
+      Placement placement = first_fit.Place(order);
+      const int64_t peak = placement.peak_bytes;
+      std::vector<int> next = PromoteTop(buffers, order, placement, bound);
+      if (peak < best.peak_bytes) best = std::move(placement);
+      if (best.peak_bytes <= bound) return best;
+      if (next == order) break;
+      order = std::move(next);
+    }
+  }
+  return best;
+}
+
+}  // namespace ridge

@@ -1,0 +1,29 @@
+// Offsets: places buffers with live ranges in one region so that no two that live at the same time
+// share a byte.
+//
+// Finding the smallest region is NP-hard (dynamic storage allocation).  Several first-fit orders
+// are tried, then the buffers that touch the top are moved to the front and placed again, until the
+// region equals its lower bound or the rounds are used up.  Pure: same buffers, same offsets.
+#pragma once
+#include <cstdint>
+#include <vector>
+
+namespace ridge {
+
+struct Buffer {
+  int64_t size_bytes = 0;  // rounded up to the alignment by the caller
+  int first = 0;           // first and last step of life, inclusive
+  int last = 0;
+};
+
+struct Placement {
+  std::vector<int64_t> offsets;  // by buffer
+  int64_t peak_bytes = 0;        // size of the region
+};
+
+Placement PlaceBuffers(const std::vector<Buffer>& buffers);
+
+// Largest sum of sizes alive at one step: no placement can do better.  `peak_step` may be null.
+int64_t LiveBound(const std::vector<Buffer>& buffers, int* peak_step = nullptr);
+
+}  // namespace ridge

@@ -1,0 +1,73 @@
+// Where we come from: the optimized graphs of a training job (train/training_graph.cc).
+// What is known here: the backend's offers and a device profile; nothing is run.
+// Where it goes next: runtime/executor.cc maps the arena and walks the StepPlans.
+#include "ridge/plan/planner.h"
+
+#include <algorithm>
+
+#include "ridge/plan/cost/roofline.h"
+#include "ridge/plan/lower.h"
+#include "ridge/plan/memory/placement.h"
+
+namespace ridge {
+namespace {
+
+void EstimateNode(const DeviceProfile& profile, PlannedNode& node) {
+  const CostClass cost_class = node.def == nullptr ? CostClass::kMove : node.def->cost_class;
+  const DType dtype = node.call.outputs.empty() ? DType::kF32 : node.call.outputs[0].dtype;
+  const TimeEstimate estimate = EstimateTime(profile, cost_class, dtype, node.cost, node.choice);
+  node.seconds = estimate.seconds;
+  node.bound = estimate.bound;
+  node.measured = estimate.measured;
+}
+
+// Slot 1 of the inputs lies where the slot 0 lies, one value further (see LowerGraph).
+void PlaceAll(Program& program) {
+  program.persistent_bytes = PlacePersistent(program.persistent);
+  int64_t scratch = 0, bound = 0;
+  for (StepPlan& step : program.steps) {
+    PlaceValues(program.persistent, program.persistent_bytes, step);
+    scratch = std::max(scratch, step.scratch_bytes);
+    bound = std::max(bound, step.bound_bytes);
+  }
+  program.arena_bytes = program.persistent_bytes + scratch;
+  program.bound_bytes = program.persistent_bytes + bound;
+}
+
+}  // namespace
+
+void EstimateTimes(const DeviceProfile& profile, Program& program) {
+  for (StepPlan& step : program.steps) {
+    step.seconds = 0;
+    for (PlannedNode& node : step.nodes) {
+      EstimateNode(profile, node);
+      step.seconds += node.seconds;
+    }
+  }
+}
+
+Result<Program> PlanProgram(const std::string& model, const std::vector<NamedGraph>& graphs,
+                            KernelQuery& kernels, const DeviceProfile& profile,
+                            const PlanOptions& options) {
+  Program program;
+  program.model = model;
+  program.device = profile.name;
+  PersistentRegion persistent;
+  for (const NamedGraph& named : graphs) {
+    if (const auto unbound = UnboundDims(named.graph); !unbound.empty()) {
+      return Status(ErrorCode::kInvalidModel, named.graph.name + ": dimension '" + unbound[0] +
+                                                  "' is not bound. hint: --batch or --dim " +
+                                                  unbound[0] + "=N");
+    }
+    RIDGE_ASSIGN_OR_RETURN(StepPlan step, LowerGraph(named, kernels, profile, options, persistent));
+    if (options.in_place) ShareInPlace(step);
+    program.steps.push_back(std::move(step));
+  }
+  program.persistent = std::move(persistent.values);
+  PlaceAll(program);
+  for (const StepPlan& step : program.steps) RIDGE_RETURN_IF_ERROR(CheckPlacement(step));
+  EstimateTimes(profile, program);
+  return program;
+}
+
+}  // namespace ridge

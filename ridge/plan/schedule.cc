@@ -1,0 +1,77 @@
+#include "ridge/plan/schedule.h"
+
+#include <algorithm>
+
+namespace ridge {
+namespace {
+
+bool IsVariable(const ValueInfo& info) {
+  return info.kind == ValueKind::kParameter || info.kind == ValueKind::kState;
+}
+
+class Scheduler {
+ public:
+  explicit Scheduler(const Graph& graph)
+      : graph_(graph),
+        readers_(graph.Readers()),
+        waits_(graph.nodes().size(), 0),
+        releases_(graph.nodes().size()),
+        done_(graph.nodes().size(), false) {
+    for (size_t n = 0; n < graph.nodes().size(); ++n) {
+      if (IsOptimizer(static_cast<NodeId>(n))) AddWaits(static_cast<NodeId>(n));
+    }
+  }
+
+  std::vector<NodeId> Run() {
+    for (size_t n = 0; n < graph_.nodes().size(); ++n) {
+      // An optimizer node that waits for nothing later still runs at its own place.
+      if (!done_[n]) Emit(static_cast<NodeId>(n));
+    }
+    return order_;
+  }
+
+ private:
+  bool IsOptimizer(NodeId n) const {
+    return graph_.node(n).op->cost_class == CostClass::kOptimizer;
+  }
+
+  // Node n must wait for the producers of its inputs and for other readers of its variables.
+  void AddWaits(NodeId n) {
+    std::vector<NodeId> before;
+    for (ValueId id : graph_.node(n).inputs) {
+      if (id == kNoValue) continue;
+      const ValueInfo& info = graph_.value(id);
+      if (info.producer >= 0) before.push_back(info.producer);
+      if (!IsVariable(info)) continue;
+      for (NodeId reader : readers_[static_cast<size_t>(id)]) {
+        if (reader < n && !IsOptimizer(reader)) before.push_back(reader);
+      }
+    }
+    std::sort(before.begin(), before.end());
+    before.erase(std::unique(before.begin(), before.end()), before.end());
+    waits_[static_cast<size_t>(n)] = before.size();
+    for (NodeId b : before) releases_[static_cast<size_t>(b)].push_back(n);
+  }
+
+  void Emit(NodeId n) {
+    order_.push_back(n);
+    done_[static_cast<size_t>(n)] = true;
+    for (NodeId next : releases_[static_cast<size_t>(n)]) {
+      size_t& waits = waits_[static_cast<size_t>(next)];
+      if (--waits == 0 && !done_[static_cast<size_t>(next)]) Emit(next);
+    }
+  }
+
+  const Graph& graph_;
+  const std::vector<std::vector<NodeId>> readers_;
+  std::vector<size_t> waits_;
+  std::vector<std::vector<NodeId>> releases_;
+  std::vector<bool> done_;
+  std::vector<NodeId> order_;
+};
+
+}  // namespace
+
+std::vector<NodeId> ScheduleNodes(const Graph& graph) { return Scheduler(graph).Run(); }
+
+}  // namespace ridge
