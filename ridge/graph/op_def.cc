@@ -51,7 +51,8 @@ Status CheckInputs(const OpDef& op, const OpCall& call) {
   }
   for (size_t i = 0; i < call.inputs.size(); ++i) {
     if (!call.has_input(i) && !arity.Optional(op, i)) {
-      return CallError(call, fmt::format("input {} ({}) must be given", i, op.input_names[i]));
+      const std::string& name = op.input_names[std::min(i, op.input_names.size() - 1)];
+      return CallError(call, fmt::format("input {} ({}) must be given", i, name));
     }
   }
   return Status();
