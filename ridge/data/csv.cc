@@ -4,8 +4,10 @@
 
 #include <fmt/format.h>
 
+#include <cctype>
 #include <charconv>
 #include <cmath>
+#include <limits>
 #include <optional>
 #include <string_view>
 #include <vector>
@@ -72,9 +74,10 @@ Result<double> ParseCell(const std::string& path, int64_t line, const Table& tab
   if (cell.empty()) return BadCell(path, line, table, column, "is empty, should be a number");
   const auto value = ParseNumber(cell);
   if (!value) return BadCell(path, line, table, column, fmt::format("'{}' is not a number", cell));
-  if (!std::isfinite(*value)) {
+  if (!std::isfinite(*value))
     return BadCell(path, line, table, column, fmt::format("'{}' is not a finite number", cell));
-  }
+  if (std::abs(*value) > std::numeric_limits<float>::max())
+    return BadCell(path, line, table, column, fmt::format("'{}' is too large for f32", cell));
   return *value;
 }
 

@@ -1,0 +1,116 @@
+// BatchLoader: the end of the input pipeline, where batches lie ready in the plan's input slots.
+//
+//   source -> map to the inputs (-> cache)          what a sample is
+//   sequence -> shuffle -> batch -> repeat          which samples, in which order
+//   prefetch                                        into which slot, ahead of time
+//
+// The memory of the slots is the caller's (the plan's arena; two slots: one is computed on while
+// the other is filled).  One thread fills; it allocates nothing after the first batch.  The batches
+// are a function of (source, spec, options) alone: with and without the thread the same bits.
+//
+// Threads: one consumer calls everything but Stop, which any thread may call.
+#pragma once
+#include <memory>
+#include <vector>
+
+#include "ridge/data/batch_spec.h"
+#include "ridge/data/prefetch.h"
+#include "ridge/data/repeat.h"
+#include "ridge/data/stage.h"
+
+namespace ridge {
+
+struct LoaderOptions {
+  int64_t batch = 32;
+  bool shuffle = true;
+  uint64_t seed = 0;
+  // true: an epoch leaves out the samples that do not fill a batch.  false: the last batch is
+  // padded with samples of zeros, and the weights of those are 0.
+  bool drop_last = true;
+  int64_t epochs = RepeatStage::kForever;
+  Position start;
+  bool background = true;     // false: Next fills, for tests
+  bool cache_mapped = false;  // keep all samples as the model wants them: memory for time
+};
+
+// Where one batch goes: for each input of the spec `batch` samples, side by side.
+// The memory is aligned for the input's type and outlives the loader.
+struct BatchSlot {
+  std::vector<void*> inputs;
+};
+
+struct Filled {
+  int slot = -1;  // -1: the data is over, and the rest says nothing
+  int64_t epoch = 0;
+  int64_t batch_index = 0;    // within the epoch
+  int64_t valid_samples = 0;  // < batch only in a padded batch
+  bool last_of_epoch = false;
+  int64_t dropped_samples = 0;  // what the epoch left out, in its last batch
+  double wait_seconds = 0;      // how long Next had to wait
+  Position after;               // the position when this batch is consumed
+
+  bool end() const { return slot < 0; }
+};
+
+class BatchLoader {
+ public:
+  // An input named "weight" for which the source has no field of that name gets 1 for each sample
+  // and 0 for padding.  Starts the thread.
+  // Fails with kInvalidArgument: batch < 1, or with drop_last larger than the data; kInvalidData:
+  // inputs that the fields cannot fill, or a start outside the data.
+  static Result<std::unique_ptr<BatchLoader>> Create(SourcePtr source, const BatchSpec& spec,
+                                                     const LoaderOptions& options,
+                                                     std::vector<BatchSlot> slots);
+
+  // Waits for the next batch.  Fails as reading does; an error comes after the batches before it.
+  // REQUIRES: the caller holds fewer slots than there are.
+  Result<Filled> Next();
+
+  // The batch is consumed; its slot may be overwritten.  REQUIRES: it is the oldest one held.
+  void Release(int slot);
+
+  // After the last batch that was released: what a checkpoint saves.  Batches that were filled
+  // ahead do not count.
+  Position position() const { return position_; }
+
+  // Ends the thread; nothing is written to the slots afterwards.  Next fails until Restart.
+  void Stop();
+
+  // Goes on at `position`, or starts anew there.  Slots that the caller holds are taken from it.
+  Status Restart(const Position& position);
+
+  int64_t batches_per_epoch() const { return order_->size(); }
+  int64_t dropped_per_epoch() const { return dropped_per_epoch_; }
+
+  // Host memory of the pipeline beside the slots: the source's (and a cache's), which other loaders
+  // on the same source share; and what the loader itself adds, its thread included.
+  struct PlannedBytes {
+    int64_t source_bytes = 0;
+    int64_t own_bytes = 0;
+  };
+  static PlannedBytes Plan(const Source& source, const BatchSpec& spec,
+                           const LoaderOptions& options);
+
+ private:
+  BatchLoader(SourcePtr samples, BatchSpec spec, const LoaderOptions& options,
+              std::vector<BatchSlot> slots, int weight_input);
+  Status CheckPosition(const Position& position) const;
+  Result<bool> Fill(int slot);
+  Status FillInput(size_t input, const BatchSlot& slot);
+  void FillWeights(size_t input, const BatchSlot& slot);
+  Filled Describe(int slot) const;
+
+  const SourcePtr samples_;  // its fields are the inputs, less the weight
+  const BatchSpec spec_;
+  const LoaderOptions options_;
+  const std::vector<BatchSlot> slots_;
+  const int weight_input_;  // -1: none, or it comes from a field
+  int64_t dropped_per_epoch_ = 0;
+  std::unique_ptr<Stage> order_;  // this and the next two: of the thread that fills
+  Element element_;
+  std::vector<Filled> filled_;  // one a slot; passed on with the slot
+  Position position_;
+  std::unique_ptr<Prefetch> prefetch_;  // last: it ends first
+};
+
+}  // namespace ridge

@@ -1,0 +1,137 @@
+// u8 -> f32 has its own loop, since images are nearly all that is converted here: blocks of a fixed
+// length, which the compiler turns into vector code at -O2.  It divides (not: multiplies by 1/255)
+// to give the bits that x / 255 gives in numpy; the loop is bound by stores either way.
+// All other pairs go through doubles, which hold every value exactly except i64 beyond 2^53, and
+// i64 -> i64 is a copy.
+#include "ridge/data/convert.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+namespace ridge {
+namespace {
+
+constexpr int64_t kBlock = 256;  // elements on the stack
+
+Dims Squeezed(const Dims& dims) {
+  Dims squeezed;
+  for (int64_t extent : dims) {
+    if (extent != 1) squeezed.push_back(extent);
+  }
+  return squeezed;
+}
+
+bool IsChannelsLastToFirst(const Dims& from, const Dims& to) {
+  return from.size() == 3 && to.size() == 3 && from != to && from[2] > 1 && from[2] == to[0] &&
+         from[0] == to[1] && from[1] == to[2];
+}
+
+bool IsSameOrder(const Dims& from, const Dims& to) {
+  return from.size() <= 1 || to.size() <= 1 || Squeezed(from) == Squeezed(to);
+}
+
+void ConvertPixels(const uint8_t* __restrict from, float* __restrict to, int64_t count) {
+  constexpr int64_t kVector = 32;
+  int64_t i = 0;
+  for (; i + kVector <= count; i += kVector) {
+    for (int64_t j = 0; j < kVector; ++j) to[i + j] = static_cast<float>(from[i + j]) / 255.0F;
+  }
+  for (; i < count; ++i) to[i] = static_cast<float>(from[i]) / 255.0F;
+}
+
+void ConvertBlock(const Conversion& conversion, const void* from, void* to, int64_t count) {
+  std::array<double, kBlock> values;
+  ConvertToDouble(conversion.from, from, values.data(), count);
+  if (conversion.divide_by_255) {
+    for (int64_t i = 0; i < count; ++i) values[static_cast<size_t>(i)] /= 255;
+  }
+  ConvertFromDouble(conversion.to, values.data(), to, count);
+}
+
+// Elements that are neighbours on both sides.  REQUIRES: `from` is aligned for its type.
+void ConvertRun(const Conversion& conversion, const char* from, char* to, int64_t count) {
+  if (conversion.from == conversion.to) {
+    std::memcpy(to, from, static_cast<size_t>(count * BytesPerElement(conversion.from)));
+    return;
+  }
+  if (conversion.divide_by_255 && conversion.to == DType::kF32) {
+    ConvertPixels(reinterpret_cast<const uint8_t*>(from), reinterpret_cast<float*>(to), count);
+    return;
+  }
+  for (int64_t i = 0; i < count; i += kBlock) {
+    ConvertBlock(conversion, from + i * BytesPerElement(conversion.from),
+                 to + i * BytesPerElement(conversion.to), std::min(kBlock, count - i));
+  }
+}
+
+// Brings `count` elements of kBytes, `stride` elements apart, side by side.
+template <size_t kBytes>
+void Gather(const char* from, int64_t stride, int64_t count, char* to) {
+  for (int64_t i = 0; i < count; ++i)
+    std::memcpy(to + i * static_cast<int64_t>(kBytes),
+                from + i * stride * static_cast<int64_t>(kBytes), kBytes);
+}
+
+void GatherBytes(int64_t bytes, const char* from, int64_t stride, int64_t count, char* to) {
+  if (bytes == 1) return Gather<1>(from, stride, count, to);
+  if (bytes == 2) return Gather<2>(from, stride, count, to);
+  if (bytes == 4) return Gather<4>(from, stride, count, to);
+  Gather<8>(from, stride, count, to);
+}
+
+// Element (i, c) of `from` [pixels, channels] is element (c, i) of `to`; channels = 1 only aligns.
+void ConvertGathered(const Conversion& conversion, int64_t channels, const char* from, char* to) {
+  alignas(8) std::array<char, kBlock * 8> block;
+  const int64_t from_bytes = BytesPerElement(conversion.from);
+  const int64_t to_bytes = BytesPerElement(conversion.to);
+  const int64_t pixels = conversion.elements / channels;
+  for (int64_t c = 0; c < channels; ++c) {
+    for (int64_t i = 0; i < pixels; i += kBlock) {
+      const int64_t count = std::min(kBlock, pixels - i);
+      GatherBytes(from_bytes, from + (i * channels + c) * from_bytes, channels, count,
+                  block.data());
+      ConvertRun(conversion, block.data(), to + (c * pixels + i) * to_bytes, count);
+    }
+  }
+}
+
+bool IsAligned(const void* data, int64_t bytes) {
+  return reinterpret_cast<uintptr_t>(data) % static_cast<uintptr_t>(bytes) == 0;
+}
+
+}  // namespace
+
+Result<Conversion> PlanConversion(const TensorType& from, const TensorType& to) {
+  if (from.elements() != to.elements()) {
+    return Status(ErrorCode::kInvalidData,
+                  fmt::format("{} elements, {} are needed", from.elements(), to.elements()));
+  }
+  const bool is_image = IsChannelsLastToFirst(from.dims, to.dims);
+  if (!is_image && !IsSameOrder(from.dims, to.dims)) {
+    return Status(
+        ErrorCode::kInvalidData,
+        fmt::format("{} cannot become {}", DimsToString(from.dims), DimsToString(to.dims)));
+  }
+  Conversion conversion;
+  conversion.from = from.dtype;
+  conversion.to = to.dtype;
+  conversion.elements = from.elements();
+  conversion.channels = is_image ? from.dims[2] : 0;
+  conversion.divide_by_255 = from.dtype == DType::kU8 && IsFloat(to.dtype) && from.elements() > 1;
+  return conversion;
+}
+
+void Convert(const Conversion& conversion, const void* from, void* to) {
+  const auto* source = static_cast<const char*>(from);
+  auto* target = static_cast<char*>(to);
+  if (conversion.channels > 0)
+    return ConvertGathered(conversion, conversion.channels, source, target);
+  const bool is_ready = conversion.is_copy() || IsAligned(from, BytesPerElement(conversion.from));
+  if (is_ready) return ConvertRun(conversion, source, target, conversion.elements);
+  ConvertGathered(conversion, /*channels=*/1, source, target);
+}
+
+}  // namespace ridge
