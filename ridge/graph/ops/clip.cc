@@ -1,0 +1,55 @@
+// clip: y = min(max(x, `min`), `max`).  NaN stays NaN.
+#include <fmt/format.h>
+
+#include <cmath>
+#include <limits>
+
+#include "ridge/graph/ops/shared/elementwise.h"
+
+namespace ridge {
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+Result<std::vector<TensorType>> InferTypes(const OpCall& call) {
+  const double min = call.number("min"), max = call.number("max");
+  if (!(min <= max)) {
+    return CallError(call, fmt::format("min is {} and max is {}; min must be <= max", min, max));
+  }
+  return InferPointwise<Operands::kNumber>(call);
+}
+
+double Element(std::span<const double> x, const AttrMap& attrs) {
+  if (x[0] < std::get<double>(attrs.at("min"))) return std::get<double>(attrs.at("min"));
+  if (x[0] > std::get<double>(attrs.at("max"))) return std::get<double>(attrs.at("max"));
+  return x[0];
+}
+
+// dx = dy where min <= x <= max, which is where y = x; else 0.
+void Gradient(GradBuilder& g) {
+  GraphBuilder& b = g.b();
+  const Value dy = g.output_grad(0);
+  const Value kept = b.Op("equal", {g.input(0), g.output(0)});
+  g.set_input_grad(0, b.Where(kept, dy, b.Scalar(b.type(dy).dtype, 0)));
+}
+
+}  // namespace
+
+OpDef ClipDef() {
+  return {
+      .name = "clip",
+      .doc = "y = x limited to [min, max]. The gradient flows where x was not changed.",
+      .input_names = {"x"},
+      .output_names = {"y"},
+      .attr_defaults = {{"min", -kInfinity}, {"max", kInfinity}},
+      .infer_types = InferTypes,
+      .cost = PointwiseCost<2>,
+      .gradient = Gradient,
+      .in_place = {{0, 0}},
+      .recompute = Recompute::kCheap,
+      .onnx = "Clip@13",
+      .elementwise = Element,
+  };
+}
+
+}  // namespace ridge

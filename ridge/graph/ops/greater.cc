@@ -1,0 +1,25 @@
+// greater: y = a > b, as bool; false when either is NaN.
+#include "ridge/graph/ops/shared/elementwise.h"
+
+namespace ridge {
+namespace {
+
+double Element(std::span<const double> v, const AttrMap&) { return v[0] > v[1]; }
+
+}  // namespace
+
+OpDef GreaterDef() {
+  return {
+      .name = "greater",
+      .doc = "y = a > b, as bool; false when either is NaN. Inputs broadcast.",
+      .input_names = {"a", "b"},
+      .output_names = {"y"},
+      .infer_types = InferPredicate<Operands::kNumber>,
+      .cost = PointwiseCost<1>,
+      .recompute = Recompute::kCheap,
+      .onnx = "Greater@13",
+      .elementwise = Element,
+  };
+}
+
+}  // namespace ridge

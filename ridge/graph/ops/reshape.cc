@@ -1,0 +1,97 @@
+// reshape: y = the elements of x, in order, under other dims.  No kernel runs: y is x's bytes.
+#include <fmt/format.h>
+
+#include "ridge/graph/ops/shared/reduce.h"
+
+namespace ridge {
+namespace {
+
+// 0 replaced by x's extent at that place, -1 by 1; checked against overflow.
+Result<Dims> ResolveCopies(const OpCall& call) {
+  const Dims& x = call.inputs[0].dims;
+  Dims dims = call.integers("dims");
+  int inferred = 0;
+  for (size_t d = 0; d < dims.size(); ++d) {
+    if (dims[d] == -1) {
+      ++inferred;
+      dims[d] = 1;
+    } else if (dims[d] == 0 && call.integer("allow_zero") == 0) {
+      if (d >= x.size()) {
+        return CallError(call, fmt::format("dims is {}: its 0 at place {} copies an extent, and x "
+                                           "is {} with rank {}",
+                                           DimsToString(call.integers("dims")), d,
+                                           TypeToString(call.inputs[0]), x.size()));
+      }
+      dims[d] = x[d];
+    }
+  }
+  if (inferred > 1) {
+    return CallError(call, fmt::format("dims is {}; at most one extent may be -1",
+                                       DimsToString(call.integers("dims"))));
+  }
+  if (Status status = CheckDims(dims); !status.ok()) return CallError(call, status.message());
+  return dims;
+}
+
+Result<std::vector<TensorType>> InferTypes(const OpCall& call) {
+  const TensorType& x = call.inputs[0];
+  const Dims& given = call.integers("dims");
+  RIDGE_ASSIGN_OR_RETURN(Dims dims, ResolveCopies(call));
+  const int64_t known = ElementCount(dims);
+  for (size_t d = 0; d < dims.size(); ++d) {
+    if (given[d] != -1) continue;
+    if (known == 0 || x.elements() % known != 0) {
+      return CallError(call,
+                       fmt::format("dims is {}: its -1 can't be found, {} elements of x {} "
+                                   "are not a multiple of {}",
+                                   DimsToString(given), x.elements(), TypeToString(x), known));
+    }
+    dims[d] = x.elements() / known;
+  }
+  if (ElementCount(dims) != x.elements()) {
+    return CallError(
+        call, fmt::format("dims is {} with {} elements, x is {} with {}; they must be "
+                          "equal",
+                          DimsToString(given), ElementCount(dims), TypeToString(x), x.elements()));
+  }
+  return std::vector<TensorType>{{x.dtype, std::move(dims)}};
+}
+
+Cost NoCost(const OpCall&) { return {}; }
+
+void Reference(const OpCall& call, std::span<const double* const> in,
+               std::span<double* const> out) {
+  std::copy_n(in[0], call.outputs[0].elements(), out[0]);
+}
+
+// dx = dy under x's dims.
+void Gradient(GradBuilder& g) {
+  const Dims dims = g.b().dims(g.input(0));
+  g.set_input_grad(0, ReshapeExactly(g.b(), g.output_grad(0), dims));
+}
+
+}  // namespace
+
+OpDef ReshapeDef() {
+  return {
+      .name = "reshape",
+      .doc =
+          "y = the elements of x in order under `dims`. One extent may be -1: what is left. 0 "
+          "copies x's extent at that place, or means 0 when allow_zero=1.",
+      .input_names = {"x"},
+      .output_names = {"y"},
+      .attr_defaults = {{"dims", std::vector<int64_t>()}, {"allow_zero", int64_t{0}}},
+      .required_attrs = {"dims"},
+      .cost_class = CostClass::kMove,
+      .infer_types = InferTypes,
+      .cost = NoCost,
+      .gradient = Gradient,
+      .in_place = {{0, 0}},
+      .alias_input = 0,
+      .recompute = Recompute::kCheap,
+      .onnx = "Reshape@14",
+      .reference = Reference,
+  };
+}
+
+}  // namespace ridge

@@ -1,0 +1,84 @@
+#include "ridge/graph/ops/shared/reduce.h"
+
+#include <fmt/format.h>
+
+namespace ridge {
+
+Result<std::vector<bool>> ReducedAxes(const OpCall& call) {
+  const int rank = call.inputs[0].rank();
+  const std::vector<int64_t>& axes = call.integers("axes");
+  std::vector<bool> reduced(static_cast<size_t>(rank), axes.empty());
+  for (int64_t axis : axes) {
+    RIDGE_ASSIGN_OR_RETURN(const int at, NormalizeAxis(axis, rank, call.where));
+    if (reduced[static_cast<size_t>(at)]) {
+      return CallError(call,
+                       fmt::format("axes is {}; axis {} is there twice", DimsToString(axes), at));
+    }
+    reduced[static_cast<size_t>(at)] = true;
+  }
+  return reduced;
+}
+
+Dims KeptDims(const Dims& dims, const std::vector<int64_t>& axes) {
+  if (axes.empty()) return Dims(dims.size(), 1);
+  Dims kept = dims;
+  const auto rank = static_cast<int64_t>(dims.size());
+  for (int64_t axis : axes) kept[static_cast<size_t>(axis < 0 ? axis + rank : axis)] = 1;
+  return kept;
+}
+
+Dims KeptDims(const OpCall& call) { return KeptDims(call.inputs[0].dims, call.integers("axes")); }
+
+int64_t ReducedWidth(const Dims& dims, const std::vector<int64_t>& axes) {
+  const Dims kept = KeptDims(dims, axes);
+  int64_t width = 1;
+  for (size_t d = 0; d < dims.size(); ++d) width *= kept[d] == dims[d] ? 1 : dims[d];
+  return width;
+}
+
+Result<std::vector<TensorType>> ReduceTypes(const OpCall& call, Operands operands,
+                                            EmptyAxis empty) {
+  const TensorType& x = call.inputs[0];
+  RIDGE_RETURN_IF_ERROR(CheckOperand(call, "the input", x, operands));
+  RIDGE_ASSIGN_OR_RETURN(const std::vector<bool> reduced, ReducedAxes(call));
+  Dims dims;
+  for (size_t d = 0; d < x.dims.size(); ++d) {
+    if (!reduced[d]) dims.push_back(x.dims[d]);
+    if (reduced[d] && call.integer("keep_dims") != 0) dims.push_back(1);
+  }
+  if (empty == EmptyAxis::kRefused && x.elements() == 0 && ElementCount(dims) > 0) {
+    return CallError(call, fmt::format("the input is {}: nothing to choose from along axes {}; "
+                                       "at least one element is needed",
+                                       TypeToString(x), DimsToString(call.integers("axes"))));
+  }
+  return std::vector<TensorType>{{x.dtype, std::move(dims)}};
+}
+
+Cost ReduceCost(const OpCall& call) {
+  return {.flops = call.inputs[0].elements(),
+          .bytes_read = call.inputs[0].bytes(),
+          .bytes_written = call.outputs[0].bytes()};
+}
+
+Value ReshapeExactly(GraphBuilder& b, Value x, const Dims& dims) {
+  if (!x.valid() || b.dims(x) == dims) return x;
+  const bool has_zero = ElementCount(dims) == 0;
+  return b.Op("reshape", {x}, {{"dims", dims}, {"allow_zero", int64_t{has_zero}}});
+}
+
+Value WithKeptDims(GradBuilder& g, Value v) {
+  return ReshapeExactly(g.b(), v, KeptDims(g.b().dims(g.input(0)), g.integers("axes")));
+}
+
+Value ExtremumGrad(GradBuilder& g) {
+  GraphBuilder& b = g.b();
+  const Value x = g.input(0);
+  const DType dtype = b.type(x).dtype;
+  const Value chosen = b.Cast(b.Op("equal", {x, WithKeptDims(g, g.output(0))}), dtype);
+  const Value ties = b.ReduceSum(chosen, g.integers("axes"), /*keep_dims=*/true);
+  return b.Mul(chosen, b.Div(WithKeptDims(g, g.output_grad(0)), ties));
+}
+
+AttrMap ReduceAttrs() { return {{"axes", std::vector<int64_t>()}, {"keep_dims", int64_t{0}}}; }
+
+}  // namespace ridge

@@ -1,0 +1,54 @@
+// What the reductions share: axes, types, the walk, and the way back of the gradient.
+//
+// Attributes: axes (list; empty means all; negative counts from the end), keep_dims (1 leaves
+// reduced dimensions with extent 1, 0 drops them).
+#pragma once
+#include "ridge/graph/ops/shared/elementwise.h"
+#include "ridge/graph/ops/shared/strided.h"
+
+namespace ridge {
+
+// For each dimension of the input whether it is reduced.  Fails on a bad or repeated axis.
+Result<std::vector<bool>> ReducedAxes(const OpCall& call);
+
+// The dims of the input with 1 at the reduced places.  REQUIRES: the axes were checked.
+Dims KeptDims(const OpCall& call);
+Dims KeptDims(const Dims& dims, const std::vector<int64_t>& axes);
+
+// How many elements fall on one output.
+int64_t ReducedWidth(const Dims& dims, const std::vector<int64_t>& axes);
+
+// What a reduction gives that has nothing to reduce.
+enum class EmptyAxis { kDefined, kRefused };
+
+Result<std::vector<TensorType>> ReduceTypes(const OpCall& call, Operands operands, EmptyAxis empty);
+
+template <Operands kOperands, EmptyAxis kEmpty>
+Result<std::vector<TensorType>> InferReduce(const OpCall& call) {
+  return ReduceTypes(call, kOperands, kEmpty);
+}
+
+// One flop an input element.
+Cost ReduceCost(const OpCall& call);
+
+// out[o] = combine(...combine(start, x), ...) over the elements x that fall on o, in order.
+template <typename Combine>
+void Reduce(const OpCall& call, const double* in, double* out, double start, Combine combine) {
+  const Dims& dims = call.inputs[0].dims;
+  for (int64_t o = 0; o < call.outputs[0].elements(); ++o) out[o] = start;
+  const Dims strides = BroadcastStrides(KeptDims(call), dims);
+  ForEachStrided(dims, strides, 0, [&](int64_t i, int64_t o) { out[o] = combine(out[o], in[i]); });
+}
+
+// x with exactly these dims; an extent 0 means 0 here, it does not copy.
+Value ReshapeExactly(GraphBuilder& b, Value x, const Dims& dims);
+
+// `v`, of the reduction's output shape, with the reduced dimensions back as 1.
+Value WithKeptDims(GradBuilder& g, Value v);
+
+// The gradient of reduce_max and reduce_min: dy / ties where x = y, 0 elsewhere.
+Value ExtremumGrad(GradBuilder& g);
+
+AttrMap ReduceAttrs();  // the defaults
+
+}  // namespace ridge
