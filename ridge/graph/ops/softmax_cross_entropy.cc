@@ -42,13 +42,16 @@ void Reference(const OpCall& call, std::span<const double* const> in,
   double* losses = out[0];
   for (int64_t row = 0; row < call.inputs[1].elements(); ++row) {
     const double* logits = in[0] + row * classes;
-    const auto label = static_cast<int64_t>(labels[row]);
-    if (label == call.integer("ignore_index")) {
-      losses[row] = 0;
-    } else if (label < 0 || label >= classes) {
-      losses[row] = std::numeric_limits<double>::quiet_NaN();
-    } else {
-      losses[row] = LogSumExp(logits, classes) - logits[label];
+    switch (KindOfRow(labels[row], classes, call.integer("ignore_index"))) {
+      case RowKind::kIgnored:
+        losses[row] = 0;
+        break;
+      case RowKind::kInvalid:
+        losses[row] = std::numeric_limits<double>::quiet_NaN();
+        break;
+      case RowKind::kCounted:
+        losses[row] = LogSumExp(logits, classes) - logits[static_cast<int64_t>(labels[row])];
+        break;
     }
   }
 }

@@ -26,8 +26,33 @@ Cost EstimateCost(const OpCall& call) {
   return cost;
 }
 
-// With u = dlogits / dlosses = softmax(logits) - one_hot(labels), 0 in ignored rows, and p the
-// softmax: d(dlosses) = sum(g * u);  d(logits) = dlosses * p * (g - sum(p * g)), 0 where ignored.
+// d(dlosses) = sum(g * u), with u = dlogits / dlosses: the same operator, its dlosses all 1.
+Value LossesGrad(GradBuilder& g) {
+  GraphBuilder& b = g.b();
+  const TensorType rows = b.type(g.input(2));
+  const Value ones = b.Expand(b.Scalar(rows.dtype, 1), rows.dims);
+  const Value u = b.Op("softmax_cross_entropy_grad", {g.input(0), g.input(1), ones}, g.attrs());
+  const Value product = b.Mul(g.output_grad(0), u);
+  return b.Cast(b.ReduceSum(product, {-1}, /*keep_dims=*/false), rows.dtype);
+}
+
+// d(logits) = dlosses * p * (g - sum(p * g)), with p = softmax(logits); 0 in ignored rows.
+Value LogitsGrad(GradBuilder& g) {
+  GraphBuilder& b = g.b();
+  const Value logits = g.input(0), labels = g.input(1), dlosses = g.input(2);
+  const Value ddlogits = g.output_grad(0);
+  const TensorType rows = b.type(dlosses);
+  Dims column = rows.dims;
+  column.push_back(1);
+  const Value p = b.Op("softmax", {logits}, {{"axis", int64_t{-1}}});
+  const Value mean = b.ReduceSum(b.Mul(p, ddlogits), {-1}, /*keep_dims=*/true);
+  const auto ignore_index = static_cast<double>(g.integer("ignore_index"));
+  const Value ignored = b.Op("equal", {labels, b.Scalar(b.type(labels).dtype, ignore_index)});
+  const Value weight = b.Where(ignored, b.Scalar(rows.dtype, 0), dlosses);
+  const Value weights = b.Cast(b.Reshape(weight, column), b.type(logits).dtype);
+  return b.Mul(b.Mul(weights, p), b.Sub(ddlogits, mean));
+}
+
 void Gradient(GradBuilder& g) {
   GraphBuilder& b = g.b();
   const Value logits = g.input(0), labels = g.input(1), dlosses = g.input(2);
@@ -52,23 +77,31 @@ void Gradient(GradBuilder& g) {
   g.set_input_grad(0, b.Mul(b.Mul(column, p), b.Sub(ddlogits, mean)));
 }
 
+void CountedRow(const double* logits, int64_t classes, int64_t label, double dloss,
+                double* dlogits) {
+  const double log_sum = LogSumExp(logits, classes);
+  for (int64_t k = 0; k < classes; ++k) {
+    dlogits[k] = (std::exp(logits[k] - log_sum) - (k == label ? 1 : 0)) * dloss;
+  }
+}
+
 void Reference(const OpCall& call, std::span<const double* const> in,
                std::span<double* const> out) {
   const int64_t classes = call.inputs[0].dims.back();
   const double *labels = in[1], *dlosses = in[2];
   for (int64_t row = 0; row < call.inputs[1].elements(); ++row) {
-    const double* logits = in[0] + row * classes;
     double* dlogits = out[0] + row * classes;
-    const auto label = static_cast<int64_t>(labels[row]);
-    if (label == call.integer("ignore_index")) {
-      std::fill_n(dlogits, classes, 0.0);
-    } else if (label < 0 || label >= classes) {
-      std::fill_n(dlogits, classes, std::numeric_limits<double>::quiet_NaN());
-    } else {
-      const double log_sum = LogSumExp(logits, classes);
-      for (int64_t k = 0; k < classes; ++k) {
-        dlogits[k] = (std::exp(logits[k] - log_sum) - (k == label ? 1 : 0)) * dlosses[row];
-      }
+    switch (KindOfRow(labels[row], classes, call.integer("ignore_index"))) {
+      case RowKind::kIgnored:
+        std::fill_n(dlogits, classes, 0.0);
+        break;
+      case RowKind::kInvalid:
+        std::fill_n(dlogits, classes, std::numeric_limits<double>::quiet_NaN());
+        break;
+      case RowKind::kCounted:
+        CountedRow(in[0] + row * classes, classes, static_cast<int64_t>(labels[row]), dlosses[row],
+                   dlogits);
+        break;
     }
   }
 }

@@ -53,10 +53,8 @@ Status CheckNumber(const OpCall& call, const char* name, double end) {
   return CallError(call, fmt::format("{} is {}; it must be at least 0 and {}", name, value, bound));
 }
 
-Status CheckPositive(const OpCall& call, const char* name) {
-  const double value = call.number(name);
-  if (value > 0 && std::isfinite(value)) return Status();
-  return CallError(call, fmt::format("{} is {}; it must be a finite number above 0", name, value));
+int CallAxis(const OpCall& call) {
+  return *NormalizeAxis(call.integer("axis"), call.inputs[0].rank(), call.where);
 }
 
 AttrMap PickAttrs(const AttrMap& attrs, std::initializer_list<const char*> names) {

@@ -30,11 +30,12 @@ Status CheckShape(const OpCall& call, const char* name);
 // The attribute is 0 or 1.
 Status CheckFlag(const OpCall& call, const char* name);
 
-// The attribute is at least 0 and below `end`; NaN is refused.
+// The attribute is at least 0 and below `end`, so neither NaN nor infinite.
 Status CheckNumber(const OpCall& call, const char* name, double end);
 
-// The attribute is a finite number above 0.
-Status CheckPositive(const OpCall& call, const char* name);
+// The attribute `axis` as an index in [0, rank of input 0). REQUIRES: the call passed its type
+// check.
+int CallAxis(const OpCall& call);
 
 // The attributes of these names, to hand on to another node.
 AttrMap PickAttrs(const AttrMap& attrs, std::initializer_list<const char*> names);

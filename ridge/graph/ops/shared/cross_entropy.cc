@@ -21,6 +21,12 @@ Status CheckLogitsAndLabels(const OpCall& call) {
   return CheckType(call, 1, "labels", {labels.dtype, rows}, "one label for each row of logits");
 }
 
+RowKind KindOfRow(double label, int64_t classes, int64_t ignore_index) {
+  if (label == static_cast<double>(ignore_index)) return RowKind::kIgnored;
+  const bool valid = label >= 0 && label < static_cast<double>(classes);
+  return valid ? RowKind::kCounted : RowKind::kInvalid;
+}
+
 double LogSumExp(const double* x, int64_t n) {
   double max = -std::numeric_limits<double>::infinity();
   for (int64_t k = 0; k < n; ++k) max = std::max(max, x[k]);

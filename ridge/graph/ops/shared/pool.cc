@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "ridge/graph/ops/shared/checks.h"
 
 namespace ridge {
@@ -30,6 +32,13 @@ PoolGeometry PoolGeometryOf(const OpCall& call) {
 
 DType PoolIndexDType(const PoolGeometry& g) {
   return g.kernel_taps() <= 255 ? DType::kU8 : DType::kI32;
+}
+
+int64_t AvgPoolDivisor(const OpCall& call, const PoolGeometry& g, int64_t oy, int64_t ox) {
+  const bool with_padding = call.integer("count_include_pad") != 0;
+  const int64_t taps =
+      g.window.y.TapsOfOutput(oy, with_padding) * g.window.x.TapsOfOutput(ox, with_padding);
+  return std::max<int64_t>(taps, 1);
 }
 
 AttrMap PoolAttrDefaults() {

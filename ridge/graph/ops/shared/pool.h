@@ -30,6 +30,9 @@ PoolGeometry PoolGeometryOf(const OpCall& call);
 // The dtype of max_pool's index: u8 while every tap number fits, else i32.
 DType PoolIndexDType(const PoolGeometry& g);
 
+// What avg_pool divides the sum of one window by; at least 1.
+int64_t AvgPoolDivisor(const OpCall& call, const PoolGeometry& g, int64_t oy, int64_t ox);
+
 // What every pool declares; `kernel` and `stride` must be given.
 AttrMap PoolAttrDefaults();
 

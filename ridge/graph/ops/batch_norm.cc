@@ -1,0 +1,91 @@
+// batch_norm: y = scale * (x - mean) / sqrt(var + epsilon) + shift, with the batch's own
+// statistics.
+//
+// The training form (Ioffe and Szegedy, 2015).  Mean and variance are outputs, because the gradient
+// reads them and the model keeps running averages of them; those averages are updates of the graph.
+#include <cmath>
+
+#include "ridge/graph/ops/shared/checks.h"
+#include "ridge/graph/ops/shared/norm.h"
+
+namespace ridge {
+namespace {
+
+// x: float [B,C,...].  scale, shift: [C].  y: as x.  mean, var: [C].
+Result<std::vector<TensorType>> InferTypes(const OpCall& call) {
+  RIDGE_RETURN_IF_ERROR(CheckChannels(call));
+  RIDGE_RETURN_IF_ERROR(CheckPerChannel(call, 1, "scale"));
+  RIDGE_RETURN_IF_ERROR(CheckPerChannel(call, 2, "shift"));
+  return std::vector<TensorType>{call.inputs[0], call.inputs[1], call.inputs[1]};
+}
+
+// Per element: add; subtract, square and add; multiply and add.  x is read for the statistics and
+// again for y.
+Cost EstimateCost(const OpCall& call) {
+  const TensorType &x = call.inputs[0], &scale = call.inputs[1];
+  return {.flops = 6 * x.elements(),
+          .bytes_read = 2 * x.bytes() + 2 * scale.bytes(),
+          .bytes_written = x.bytes() + 2 * scale.bytes()};
+}
+
+// What reaches x through mean and var: dmean / N + dvar * 2 (x - mean) / N.
+Value StatisticsGrad(GradBuilder& g) {
+  GraphBuilder& b = g.b();
+  const Value x = g.input(0);
+  const double inverse_count = 1 / static_cast<double>(ElementsPerChannel(b.dims(x)));
+  const Value dmean = b.MulScalar(g.output_grad(1), inverse_count);
+  const Value dvar = b.MulScalar(g.output_grad(2), 2 * inverse_count);
+  const Value centered = b.Sub(x, OverChannels(b, g.output(1), x));
+  return b.Add(OverChannels(b, dmean, x), b.Mul(OverChannels(b, dvar, x), centered));
+}
+
+// dx, dscale, dshift = batch_norm_grad(x, scale, mean, var, dy).
+void Gradient(GradBuilder& g) {
+  const Value x = g.input(0);
+  const std::vector<Value> grads = g.b().OpOutputs(
+      "batch_norm_grad", {x, g.input(1), g.output(1), g.output(2), g.output_grad(0)}, g.attrs());
+  const bool statistics = g.needs_grad(0) && (g.has_output_grad(1) || g.has_output_grad(2));
+  g.set_input_grad(0, statistics ? g.b().Add(grads[0], StatisticsGrad(g)) : grads[0]);
+  g.set_input_grad(1, grads[1]);
+  g.set_input_grad(2, grads[2]);
+}
+
+void Reference(const OpCall& call, std::span<const double* const> in,
+               std::span<double* const> out) {
+  const AxisView view = ViewAxis(call.inputs[0].dims, 1);
+  const double *x = in[0], *scale = in[1], *shift = in[2];
+  double *y = out[0], *mean = out[1], *var = out[2];
+  for (int64_t c = 0; c < view.extent; ++c) {
+    const Moments moments = ChannelMoments(x, view, c);
+    mean[c] = moments.mean;
+    var[c] = moments.variance;
+    const double factor = scale[c] / std::sqrt(moments.variance + call.number("epsilon"));
+    ForEachInChannel(view, c, [&](int64_t i) { y[i] = (x[i] - moments.mean) * factor + shift[c]; });
+  }
+}
+
+}  // namespace
+
+OpDef BatchNormDef() {
+  return {
+      .name = "batch_norm",
+      .doc =
+          "Normalizes x [B,C,...] by the mean and the biased variance of each channel over all "
+          "other dimensions: y = scale * (x - mean) / sqrt(var + epsilon) + shift. Returns y, "
+          "mean [C] and var [C] (0 for an empty batch). scale, shift [C] and the statistics are "
+          "f32 (f64 for f64).",
+      .input_names = {"x", "scale", "shift"},
+      .output_names = {"y", "mean", "var"},
+      .attr_defaults = {{"epsilon", 1e-5}},
+      .cost_class = CostClass::kNorm,
+      .infer_types = InferTypes,
+      .cost = EstimateCost,
+      .gradient = Gradient,
+      .in_place = {{0, 0}},
+      .recompute = Recompute::kCheap,
+      .onnx = "BatchNormalization@15",
+      .reference = Reference,
+  };
+}
+
+}  // namespace ridge

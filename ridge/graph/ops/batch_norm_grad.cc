@@ -1,0 +1,74 @@
+// batch_norm_grad: dx, dscale, dshift of y = batch_norm(x, scale, shift), from dy.
+#include <cmath>
+
+#include "ridge/graph/ops/shared/checks.h"
+#include "ridge/graph/ops/shared/norm.h"
+
+namespace ridge {
+namespace {
+
+// x, dy: float [B,C,...].  scale, mean, var: [C].  dx: as x.  dscale, dshift: [C].
+Result<std::vector<TensorType>> InferTypes(const OpCall& call) {
+  RIDGE_RETURN_IF_ERROR(CheckChannels(call));
+  RIDGE_RETURN_IF_ERROR(CheckPerChannel(call, 1, "scale"));
+  RIDGE_RETURN_IF_ERROR(CheckPerChannel(call, 2, "mean"));
+  RIDGE_RETURN_IF_ERROR(CheckPerChannel(call, 3, "var"));
+  RIDGE_RETURN_IF_ERROR(CheckType(call, 4, "dy", call.inputs[0], "the type of x"));
+  return std::vector<TensorType>{call.inputs[0], call.inputs[1], call.inputs[1]};
+}
+
+// Per element: add; subtract, multiply and add; multiply and add twice.  x and dy are read for the
+// sums and again for dx.
+Cost EstimateCost(const OpCall& call) {
+  const TensorType &x = call.inputs[0], &scale = call.inputs[1];
+  return {.flops = 8 * x.elements(),
+          .bytes_read = 4 * x.bytes() + 3 * scale.bytes(),
+          .bytes_written = x.bytes() + 2 * scale.bytes()};
+}
+
+// With n = (x - mean) / sqrt(var + epsilon), y = scale * n + shift:
+// dshift = sum(dy); dscale = sum(dy * n);
+// dx = scale / sqrt(var + epsilon) * (dy - dshift / N - n * dscale / N).
+void Reference(const OpCall& call, std::span<const double* const> in,
+               std::span<double* const> out) {
+  const AxisView view = ViewAxis(call.inputs[0].dims, 1);
+  const double *x = in[0], *scale = in[1], *mean = in[2], *var = in[3], *dy = in[4];
+  double *dx = out[0], *dscale = out[1], *dshift = out[2];
+  const auto count = static_cast<double>(ElementsPerChannel(call.inputs[0].dims));
+  for (int64_t c = 0; c < view.extent; ++c) {
+    const double rstd = 1 / std::sqrt(var[c] + call.number("epsilon"));
+    dscale[c] = dshift[c] = 0;
+    ForEachInChannel(view, c, [&](int64_t i) {
+      dshift[c] += dy[i];
+      dscale[c] += dy[i] * (x[i] - mean[c]) * rstd;
+    });
+    ForEachInChannel(view, c, [&](int64_t i) {
+      const double n = (x[i] - mean[c]) * rstd;
+      dx[i] = scale[c] * rstd * (dy[i] - dshift[c] / count - n * dscale[c] / count);
+    });
+  }
+}
+
+}  // namespace
+
+OpDef BatchNormGradDef() {
+  return {
+      .name = "batch_norm_grad",
+      .doc =
+          "The gradients of x, scale and shift in batch_norm, from x, scale, its mean and var, "
+          "and dy: with n = (x - mean) / sqrt(var + epsilon) over N elements a channel, dshift "
+          "= sum(dy), dscale = sum(dy * n), dx = scale / sqrt(var + epsilon) * (dy - dshift/N - "
+          "n * dscale/N).",
+      .input_names = {"x", "scale", "mean", "var", "dy"},
+      .output_names = {"dx", "dscale", "dshift"},
+      .attr_defaults = {{"epsilon", 1e-5}},
+      .cost_class = CostClass::kNorm,
+      .infer_types = InferTypes,
+      .cost = EstimateCost,
+      .in_place = {{0, 4}},
+      .recompute = Recompute::kCheap,
+      .reference = Reference,
+  };
+}
+
+}  // namespace ridge

@@ -1,0 +1,86 @@
+// batch_norm_inference: y = scale * (x - mean) / sqrt(var + epsilon) + shift, with given
+// statistics.
+#include <cmath>
+
+#include "ridge/graph/ops/shared/checks.h"
+#include "ridge/graph/ops/shared/norm.h"
+
+namespace ridge {
+namespace {
+
+// x: float [B,C,...].  scale, shift, mean, var: [C].  y: as x.
+Result<std::vector<TensorType>> InferTypes(const OpCall& call) {
+  RIDGE_RETURN_IF_ERROR(CheckChannels(call));
+  RIDGE_RETURN_IF_ERROR(CheckPerChannel(call, 1, "scale"));
+  RIDGE_RETURN_IF_ERROR(CheckPerChannel(call, 2, "shift"));
+  RIDGE_RETURN_IF_ERROR(CheckPerChannel(call, 3, "mean"));
+  RIDGE_RETURN_IF_ERROR(CheckPerChannel(call, 4, "var"));
+  return std::vector<TensorType>{call.inputs[0]};
+}
+
+// Per element: one multiply and one add, with factors made once a channel.
+Cost EstimateCost(const OpCall& call) {
+  const TensorType& x = call.inputs[0];
+  return {.flops = 2 * x.elements(),
+          .bytes_read = x.bytes() + 4 * call.inputs[1].bytes(),
+          .bytes_written = x.bytes()};
+}
+
+// With r = 1 / sqrt(var + epsilon): dx = dy * scale * r;  dshift = sum(dy);
+// dscale = sum(dy * (x - mean)) * r;  dmean = -scale * r * dshift;  dvar = -scale * r^2 / 2 *
+// dscale.
+void Gradient(GradBuilder& g) {
+  GraphBuilder& b = g.b();
+  const Value x = g.input(0), scale = g.input(1), dy = g.output_grad(0);
+  const Value r = b.Op("rsqrt", {b.AddScalar(g.input(4), g.number("epsilon"))});
+  const Value slope = b.Mul(scale, r);
+  if (g.needs_grad(0)) g.set_input_grad(0, b.Mul(dy, OverChannels(b, slope, x)));
+  if (g.needs_grad(2) || g.needs_grad(3)) {
+    const Value dshift = SumOverAllButChannels(b, dy);
+    g.set_input_grad(2, dshift);
+    if (g.needs_grad(3)) g.set_input_grad(3, b.Neg(b.Mul(slope, dshift)));
+  }
+  if (g.needs_grad(1) || g.needs_grad(4)) {
+    const Value centered = b.Sub(x, OverChannels(b, g.input(3), x));
+    const Value dscale = b.Mul(SumOverAllButChannels(b, b.Mul(dy, centered)), r);
+    g.set_input_grad(1, dscale);
+    if (g.needs_grad(4)) {
+      g.set_input_grad(4, b.MulScalar(b.Mul(b.Mul(slope, r), dscale), -0.5));
+    }
+  }
+}
+
+void Reference(const OpCall& call, std::span<const double* const> in,
+               std::span<double* const> out) {
+  const AxisView view = ViewAxis(call.inputs[0].dims, 1);
+  const double *x = in[0], *scale = in[1], *shift = in[2], *mean = in[3], *var = in[4];
+  double* y = out[0];
+  for (int64_t c = 0; c < view.extent; ++c) {
+    const double slope = scale[c] / std::sqrt(var[c] + call.number("epsilon"));
+    ForEachInChannel(view, c, [&](int64_t i) { y[i] = (x[i] - mean[c]) * slope + shift[c]; });
+  }
+}
+
+}  // namespace
+
+OpDef BatchNormInferenceDef() {
+  return {
+      .name = "batch_norm_inference",
+      .doc =
+          "Normalizes x [B,C,...] by given statistics: y = scale * (x - mean) / sqrt(var + "
+          "epsilon) + shift. scale, shift, mean and var [C] are f32 (f64 for f64).",
+      .input_names = {"x", "scale", "shift", "mean", "var"},
+      .output_names = {"y"},
+      .attr_defaults = {{"epsilon", 1e-5}},
+      .cost_class = CostClass::kNorm,
+      .infer_types = InferTypes,
+      .cost = EstimateCost,
+      .gradient = Gradient,
+      .in_place = {{0, 0}},
+      .recompute = Recompute::kCheap,
+      .onnx = "BatchNormalization@15",
+      .reference = Reference,
+  };
+}
+
+}  // namespace ridge

@@ -1,0 +1,129 @@
+// layer_norm: y = scale * (x - mean) * rstd + shift, with mean and rstd over the last dimensions.
+//
+// Ba, Kiros and Hinton, 2016.  rstd = 1 / sqrt(var + epsilon) is kept instead of var, because that
+// is what the gradient reads.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "ridge/graph/ops/shared/checks.h"
+#include "ridge/graph/ops/shared/norm.h"
+
+namespace ridge {
+namespace {
+
+// x: float, rank >= 1.  scale, shift: x.dims[axis..).  y: as x.  mean, rstd: x.dims[..axis).
+Result<std::vector<TensorType>> InferTypes(const OpCall& call) {
+  const TensorType& x = call.inputs[0];
+  RIDGE_RETURN_IF_ERROR(CheckFloat(call, 0, "x"));
+  RIDGE_RETURN_IF_ERROR(CheckNumber(call, "epsilon", std::numeric_limits<double>::infinity()));
+  RIDGE_ASSIGN_OR_RETURN(const int axis, NormalizeAxis(call.integer("axis"), x.rank(), call.where));
+  const DType dtype = StatisticDType(x.dtype);
+  const TensorType row{dtype, TrailingDims(x.dims, axis)};
+  const char* why = "the dimensions of x from axis on";
+  if (call.has_input(1)) RIDGE_RETURN_IF_ERROR(CheckType(call, 1, "scale", row, why));
+  if (call.has_input(2)) RIDGE_RETURN_IF_ERROR(CheckType(call, 2, "shift", row, why));
+  const TensorType statistic{dtype, LeadingDims(x.dims, axis)};
+  return std::vector<TensorType>{x, statistic, statistic};
+}
+
+// Per element: add; subtract, square and add; subtract and multiply; scale; shift.  A row stays in
+// cache, so x counts once.
+Cost EstimateCost(const OpCall& call) {
+  Cost cost{.flops = 6 * call.inputs[0].elements()};
+  for (size_t i = 0; i < call.inputs.size(); ++i) {
+    if (!call.has_input(i)) continue;
+    cost.bytes_read += call.inputs[i].bytes();
+    if (i > 0) cost.flops += call.inputs[0].elements();
+  }
+  for (const TensorType& type : call.outputs) cost.bytes_written += type.bytes();
+  return cost;
+}
+
+// mean or rstd, or its gradient, with 1 for each normalized dimension and in x's dtype.
+Value OverRows(GradBuilder& g, Value v) {
+  Dims dims = g.b().dims(v);
+  dims.resize(g.b().dims(g.input(0)).size(), 1);
+  return g.b().Reshape(g.b().Cast(v, g.b().type(g.input(0)).dtype), dims);
+}
+
+// What reaches x through mean and rstd: dmean / N - drstd * rstd^3 * (x - mean) / N.
+Value StatisticsGrad(GradBuilder& g, int axis) {
+  GraphBuilder& b = g.b();
+  const Value x = g.input(0), mean = g.output(1), rstd = g.output(2);
+  const int64_t count = std::max<int64_t>(ElementCount(TrailingDims(b.dims(x), axis)), 1);
+  const double inverse_count = 1 / static_cast<double>(count);
+  const Value dmean = b.MulScalar(g.output_grad(1), inverse_count);
+  const Value cube = b.Mul(b.Mul(rstd, rstd), rstd);
+  const Value dvar = b.MulScalar(b.Mul(g.output_grad(2), cube), -inverse_count);
+  const Value centered = b.Sub(x, OverRows(g, mean));
+  return b.Add(OverRows(g, dmean), b.Mul(OverRows(g, dvar), centered));
+}
+
+// dx, dscale, dshift = layer_norm_grad(x, mean, rstd, dy, scale).
+void Gradient(GradBuilder& g) {
+  GraphBuilder& b = g.b();
+  const Value x = g.input(0), dy = g.output_grad(0), scale = g.input(1);
+  const int axis = *NormalizeAxis(g.integer("axis"), b.type(x).rank(), "layer_norm");
+  if (g.needs_grad(0) || g.needs_grad(1)) {
+    const std::vector<Value> grads = b.OpOutputs(
+        "layer_norm_grad", {x, g.output(1), g.output(2), dy, scale}, {{"axis", int64_t{axis}}});
+    const bool statistics = g.needs_grad(0) && (g.has_output_grad(1) || g.has_output_grad(2));
+    g.set_input_grad(0, statistics ? b.Add(grads[0], StatisticsGrad(g, axis)) : grads[0]);
+    if (g.needs_grad(1)) {
+      g.set_input_grad(1, grads[1]);
+      g.set_input_grad(2, grads[2]);
+      return;
+    }
+  }
+  if (g.needs_grad(2)) {
+    const TensorType shift = b.type(g.input(2));
+    g.set_input_grad(2, b.SumTo(b.Cast(dy, shift.dtype), shift.dims));
+  }
+}
+
+void Reference(const OpCall& call, std::span<const double* const> in,
+               std::span<double* const> out) {
+  const AxisView view = ViewTrailing(call.inputs[0].dims, CallAxis(call));
+  const double* scale = call.has_input(1) ? in[1] : nullptr;
+  const double* shift = call.has_input(2) ? in[2] : nullptr;
+  const AxisView one_row{.outer = 1, .extent = 1, .inner = view.extent};
+  for (int64_t row = 0; row < view.outer; ++row) {
+    const double* x = in[0] + row * view.extent;
+    double* y = out[0] + row * view.extent;
+    const Moments moments = ChannelMoments(x, one_row, 0);
+    const double rstd = 1 / std::sqrt(moments.variance + call.number("epsilon"));
+    out[1][row] = moments.mean;
+    out[2][row] = rstd;
+    for (int64_t k = 0; k < view.extent; ++k) {
+      const double n = (x[k] - moments.mean) * rstd;
+      y[k] = n * (scale == nullptr ? 1 : scale[k]) + (shift == nullptr ? 0 : shift[k]);
+    }
+  }
+}
+
+}  // namespace
+
+OpDef LayerNormDef() {
+  return {
+      .name = "layer_norm",
+      .doc =
+          "Normalizes x by mean and biased variance over the dimensions from `axis` on: y = "
+          "scale * (x - mean) * rstd + shift, rstd = 1 / sqrt(var + epsilon). scale and shift "
+          "have the dimensions of x from `axis` on, mean and rstd those before it; all four are "
+          "f32 (f64 for f64).",
+      .input_names = {"x", "scale?", "shift?"},
+      .output_names = {"y", "mean", "rstd"},
+      .attr_defaults = {{"axis", int64_t{-1}}, {"epsilon", 1e-5}},
+      .cost_class = CostClass::kNorm,
+      .infer_types = InferTypes,
+      .cost = EstimateCost,
+      .gradient = Gradient,
+      .in_place = {{0, 0}},
+      .recompute = Recompute::kCheap,
+      .onnx = "LayerNormalization@17",
+      .reference = Reference,
+  };
+}
+
+}  // namespace ridge
