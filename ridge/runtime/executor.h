@@ -2,32 +2,16 @@
 //
 // The arena is mapped once; kernels are created once; a run touches nothing else.  Not thread-safe.
 #pragma once
+#include <cstddef>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "ridge/backend/backend.h"
 #include "ridge/plan/program.h"
+#include "ridge/runtime/arena.h"
 
 namespace ridge {
-
-// One mapping for everything the plan places.
-class Arena {
- public:
-  static Result<Arena> Map(int64_t bytes);
-  Arena(Arena&& other) noexcept;
-  Arena& operator=(Arena&& other) noexcept;
-  ~Arena();
-
-  std::byte* data() const { return data_; }
-  int64_t bytes() const { return bytes_; }
-  int64_t resident_bytes() const;  // pages that have become resident
-
- private:
-  Arena(std::byte* data, int64_t bytes) : data_(data), bytes_(bytes) {}
-  std::byte* data_ = nullptr;
-  int64_t bytes_ = 0;
-};
 
 class Executor {
  public:
@@ -47,6 +31,8 @@ class Executor {
   const PersistentValue* FindPersistent(const std::string& name) const;
 
   // Runs StepPlan `step` (an index into program().steps) on input slot `slot`.
+  // Stops with kFailed right after the output named "loss" when that is a NaN or infinite: the
+  // updates of parameters, which come later, have not happened then.
   Status Run(int step, int slot);
   int StepIndex(const std::string& name) const;  // -1 when there is none
 
@@ -54,17 +40,25 @@ class Executor {
   const void* Output(int step, const std::string& name) const;
   const TensorType& OutputType(int step, const std::string& name) const;
 
-  // Per-node wall seconds of the runs since timing was switched on; by step, then node.
-  void SetTiming(bool on);
-  const std::vector<double>& NodeSeconds(int step) const;  // of the last run
-  // Name of the first node of the last run of `step` whose float output holds a NaN or infinity,
-  // found by running the step again with checks; empty when none does.
+  // Wall seconds of each node of the last run of `step`; measured while timing is on.
+  void SetTiming(bool on) { timing_ = on; }
+  const std::vector<double>& NodeSeconds(int step) const;
+  // Runs `step` again up to the loss and says which node first makes a NaN or infinity:
+  // "node 'conv1' (conv2d)", or the variable that held one before; empty when there is none.
   Result<std::string> FirstNonFinite(int step, int slot);
 
  private:
   struct CompiledStep;
   struct CompiledNode;
   Executor(Program program, Arena arena);
+  Status Compile(Backend& backend);
+  Result<CompiledNode> CompileNode(const StepPlan& step, const PlannedNode& node,
+                                   Backend& backend) const;
+  std::byte* Address(const StepPlan& step, int value, int slot) const;
+  void WatchLoss(const StepPlan& step, CompiledStep& compiled) const;
+  static Status RunNode(CompiledNode& node, int slot);
+  Status CheckLoss(const CompiledStep& compiled) const;
+  std::string NonFiniteStart(int slot) const;
 
   Program program_;
   Arena arena_;

@@ -1,0 +1,69 @@
+#include "ridge/plan/total.h"
+
+#include <algorithm>
+#include <array>
+
+#include "ridge/plan/memory/placement.h"
+
+namespace ridge {
+namespace {
+
+using Bytes = std::array<int64_t, 6>;  // by Purpose
+
+int64_t Aligned(int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
+
+const StepPlan* LargestStep(const Program& program) {
+  const StepPlan* largest = nullptr;
+  for (const StepPlan& step : program.steps) {
+    if (largest == nullptr || step.scratch_bytes > largest->scratch_bytes) largest = &step;
+  }
+  return largest;
+}
+
+// Adds what lives in scratch at the step's peak and lists it.
+void AddScratch(const StepPlan& step, Bytes& bytes,
+                std::vector<std::pair<std::string, int64_t>>& values) {
+  for (const PlannedValue& value : step.values) {
+    const bool alive = value.live.first <= step.peak_node && step.peak_node <= value.live.last;
+    if (value.persistent || value.shares_with >= 0 || !alive) continue;
+    bytes[static_cast<size_t>(value.purpose)] += Aligned(value.size_bytes);
+    values.emplace_back(value.name, value.size_bytes);
+  }
+  if (step.nodes.empty()) return;
+  const PlannedNode& node = step.nodes[static_cast<size_t>(step.peak_node)];
+  bytes[static_cast<size_t>(Purpose::kWorkspace)] += Aligned(node.choice.workspace_bytes);
+}
+
+}  // namespace
+
+MemoryEstimate EstimateMemory(const Program& program, int64_t runtime_bytes, int64_t data_bytes) {
+  MemoryEstimate estimate;
+  Bytes bytes{};
+  for (const PersistentValue& value : program.persistent) {
+    bytes[static_cast<size_t>(value.purpose)] += Aligned(value.size_bytes);
+    estimate.largest.emplace_back(value.name, value.size_bytes);
+  }
+  if (const StepPlan* step = LargestStep(program); step != nullptr) {
+    AddScratch(*step, bytes, estimate.largest);
+    estimate.peak_step = step->name;
+    if (!step->nodes.empty())
+      estimate.peak_node = step->nodes[static_cast<size_t>(step->peak_node)].name;
+  }
+  int64_t placed = 0;
+  for (int64_t part : bytes) placed += part;
+  bytes[static_cast<size_t>(Purpose::kActivations)] += program.arena_bytes - placed;
+  bytes[static_cast<size_t>(Purpose::kInputs)] += data_bytes;
+  for (size_t p = 0; p < bytes.size(); ++p)
+    estimate.breakdown.emplace_back(PurposeName(static_cast<Purpose>(p)), bytes[p]);
+  estimate.breakdown.emplace_back("communication", 0);
+  estimate.breakdown.emplace_back("runtime", runtime_bytes);
+  estimate.arena_bytes = program.arena_bytes;
+  estimate.bound_bytes = program.bound_bytes;
+  estimate.peak_bytes = program.arena_bytes + data_bytes + runtime_bytes;
+  std::stable_sort(estimate.largest.begin(), estimate.largest.end(),
+                   [](const auto& a, const auto& b) { return a.second > b.second; });
+  if (estimate.largest.size() > 5) estimate.largest.resize(5);
+  return estimate;
+}
+
+}  // namespace ridge

@@ -1,0 +1,30 @@
+// What the whole process will hold at its peak: the arena and everything around it.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "ridge/plan/program.h"
+
+namespace ridge {
+
+struct MemoryEstimate {
+  int64_t peak_bytes = 0;   // largest resident set of the process
+  int64_t arena_bytes = 0;  // part of it
+  int64_t bound_bytes = 0;  // what no placement of the arena can go below
+  // "parameters", "gradients", "optimizer", "activations", "workspace", "inputs", "communication",
+  // "runtime": in this order, adding up to peak_bytes.
+  std::vector<std::pair<std::string, int64_t>> breakdown;
+  std::string peak_step;  // "train"
+  std::string peak_node;  // where the live sum of that step is largest
+  // The largest values alive there, with the persistent ones: name and bytes, largest first.
+  std::vector<std::pair<std::string, int64_t>> largest;
+};
+
+// `runtime_bytes`: program, libraries, kernels' code, threads.  `data_bytes`: the data set's cache
+// and what the input pipeline holds; counted under "inputs".
+// Gaps that placement could not fill are counted under "activations".
+MemoryEstimate EstimateMemory(const Program& program, int64_t runtime_bytes, int64_t data_bytes);
+
+}  // namespace ridge
