@@ -6,9 +6,9 @@
 #include <algorithm>
 
 #include "ridge/graph/builder.h"
-#include "ridge/graph/ops/epilogue.h"
 #include "ridge/graph/ops/shared/checks.h"
 #include "ridge/graph/ops/shared/conv.h"
+#include "ridge/graph/ops/shared/epilogue.h"
 
 namespace ridge {
 namespace {
@@ -33,7 +33,7 @@ Result<std::vector<TensorType>> InferTypes(const OpCall& call) {
 // Every operand moves once; the bias is one add for each output.
 Cost EstimateCost(const OpCall& call) {
   Cost cost;
-  cost.flops = Conv2dGeometry(call).flops();
+  cost.flops = Conv2dGeometry(call).flops() + EpilogueFlops(call, call.outputs[0]);
   if (call.has_input(2)) cost.flops += call.outputs[0].elements();
   for (size_t i = 0; i < call.inputs.size(); ++i) {
     if (call.has_input(i)) cost.bytes_read += call.inputs[i].bytes();
@@ -44,11 +44,7 @@ Cost EstimateCost(const OpCall& call) {
 
 // dx = conv2d_grad_input(dy, w); dw, dbias = conv2d_grad_weight(x, dy).
 void Gradient(GradBuilder& g) {
-  if (!std::get<std::string>(g.attrs().at("epilogue")).empty()) {
-    g.b().Fail(Status(ErrorCode::kUnsupported,
-                      "conv2d: no gradient with an epilogue. hint: differentiate before fusing"));
-    return;
-  }
+  if (RefusesEpilogueGradient(g, "conv2d")) return;
   const Value x = g.input(0), w = g.input(1), dy = g.output_grad(0);
   if (g.needs_grad(0)) {
     AttrMap attrs = PickAttrs(g.attrs(), kConvAttrs);

@@ -54,27 +54,8 @@ Value LogitsGrad(GradBuilder& g) {
 }
 
 void Gradient(GradBuilder& g) {
-  GraphBuilder& b = g.b();
-  const Value logits = g.input(0), labels = g.input(1), dlosses = g.input(2);
-  const Value ddlogits = g.output_grad(0);
-  const DType dtype = b.type(logits).dtype, row_dtype = b.type(dlosses).dtype;
-  const Dims row_dims = b.dims(dlosses);
-  Dims column_dims = row_dims;
-  column_dims.push_back(1);
-  if (g.needs_grad(2)) {
-    const Value ones = b.Expand(b.Scalar(row_dtype, 1), row_dims);
-    const Value u = b.Op("softmax_cross_entropy_grad", {logits, labels, ones}, g.attrs());
-    g.set_input_grad(2,
-                     b.Cast(b.ReduceSum(b.Mul(ddlogits, u), {-1}, /*keep_dims=*/false), row_dtype));
-  }
-  if (!g.needs_grad(0)) return;
-  const Value p = b.Op("softmax", {logits}, {{"axis", int64_t{-1}}});
-  const Value mean = b.ReduceSum(b.Mul(p, ddlogits), {-1}, /*keep_dims=*/true);
-  const auto ignore = static_cast<double>(g.integer("ignore_index"));
-  const Value ignored = b.Op("equal", {labels, b.Scalar(b.type(labels).dtype, ignore)});
-  const Value weight = b.Where(ignored, b.Scalar(row_dtype, 0), dlosses);
-  const Value column = b.Cast(b.Reshape(weight, column_dims), dtype);
-  g.set_input_grad(0, b.Mul(b.Mul(column, p), b.Sub(ddlogits, mean)));
+  if (g.needs_grad(2)) g.set_input_grad(2, LossesGrad(g));
+  if (g.needs_grad(0)) g.set_input_grad(0, LogitsGrad(g));
 }
 
 void CountedRow(const double* logits, int64_t classes, int64_t label, double dloss,
