@@ -1,0 +1,112 @@
+// File name, first record and tag metadata are those of TensorBoard's own writer
+// (tensorboard/summary/writer/event_file_writer.py).  Scalars are `simple_value`, which TensorBoard
+// says it goes on to read, with the metadata of the scalars plugin at a tag's first value.
+#include "ridge/observe/event_writer.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <array>
+#include <utility>
+
+#include "ridge/core/crc32c.h"
+#include "ridge/observe/tensorboard.pb.h"
+
+namespace ridge {
+namespace {
+
+std::string HostName() {
+  std::array<char, 256> name{};
+  if (::gethostname(name.data(), name.size() - 1) != 0 || name[0] == '\0') return "localhost";
+  return name.data();
+}
+
+// The counter tells writers of one process apart that start in the same second.
+Result<OutputFile> OpenNewFile(const std::string& folder, double wall_s) {
+  constexpr int kMaxFiles = 1000;
+  for (int counter = 0;; ++counter) {
+    const std::string path =
+        fmt::format("{}/events.out.tfevents.{:010}.{}.{}.{}", folder, static_cast<int64_t>(wall_s),
+                    HostName(), ::getpid(), counter);
+    if (counter < kMaxFiles && ::access(path.c_str(), F_OK) == 0) continue;
+    return OutputFile::Open(path, OutputFile::Mode::kNew);
+  }
+}
+
+std::string LittleEndian(uint64_t value, int bytes) {
+  std::string text;
+  for (int i = 0; i < bytes; ++i) text.push_back(static_cast<char>(value >> (8 * i)));
+  return text;
+}
+
+}  // namespace
+
+std::string FrameRecord(std::string_view payload) {
+  std::string record = LittleEndian(payload.size(), 8);
+  record += LittleEndian(MaskCrc32c(Crc32c(record)), 4);
+  record += payload;
+  record += LittleEndian(MaskCrc32c(Crc32c(payload)), 4);
+  return record;
+}
+
+EventWriter::EventWriter(OutputFile file, EventWriterOptions options)
+    : file_(std::move(file)), options_(std::move(options)) {}
+
+Result<std::unique_ptr<EventWriter>> EventWriter::Create(const std::string& folder,
+                                                         EventWriterOptions options) {
+  const double now_s = options.wall_seconds();
+  RIDGE_ASSIGN_OR_RETURN(OutputFile file, OpenNewFile(folder, now_s));
+  std::unique_ptr<EventWriter> writer(new EventWriter(std::move(file), std::move(options)));
+  RIDGE_RETURN_IF_ERROR(writer->Begin());
+  return writer;
+}
+
+Status EventWriter::Begin() {
+  last_sync_s_ = options_.wall_seconds();
+  tensorboard::Event first;
+  first.set_wall_time(last_sync_s_);
+  first.set_file_version("brain.Event:2");
+  first.mutable_source_metadata()->set_writer("ridge");
+  RIDGE_RETURN_IF_ERROR(Write(first.SerializeAsString()));
+  if (!options_.resumed_step) return Status();
+  tensorboard::Event start;
+  start.set_wall_time(last_sync_s_);
+  start.set_step(*options_.resumed_step + 1);
+  start.mutable_session_log()->set_status(tensorboard::SessionLog::START);
+  return Write(start.SerializeAsString());
+}
+
+Status EventWriter::AddScalar(std::string_view tag, int64_t step, double value) {
+  const ScalarValue scalar{tag, value};
+  return AddScalars(step, {&scalar, 1});
+}
+
+Status EventWriter::AddScalars(int64_t step, std::span<const ScalarValue> values) {
+  if (values.empty()) return Status();
+  tensorboard::Event event;
+  event.set_wall_time(options_.wall_seconds());
+  event.set_step(step);
+  for (const ScalarValue& scalar : values) {
+    tensorboard::Summary::Value* value = event.mutable_summary()->add_value();
+    value->set_tag(scalar.tag.data(), scalar.tag.size());
+    value->set_simple_value(static_cast<float>(scalar.value));
+    if (known_tags_.contains(scalar.tag)) continue;
+    value->mutable_metadata()->mutable_plugin_data()->set_plugin_name("scalars");
+    value->mutable_metadata()->set_data_class(tensorboard::SummaryMetadata::SCALAR);
+  }
+  RIDGE_RETURN_IF_ERROR(Write(event.SerializeAsString()));
+  for (const ScalarValue& scalar : values) known_tags_.emplace(scalar.tag);
+  if (event.wall_time() - last_sync_s_ < options_.sync_every_s) return Status();
+  return Flush();
+}
+
+Status EventWriter::Write(std::string_view record) { return file_.Append(FrameRecord(record)); }
+
+Status EventWriter::Flush() {
+  last_sync_s_ = options_.wall_seconds();
+  return file_.Sync();
+}
+
+Status EventWriter::Close() { return file_.Close(); }
+
+}  // namespace ridge

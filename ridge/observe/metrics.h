@@ -1,0 +1,52 @@
+// MetricsWriter: metrics.jsonl of a run folder, one JSON object a line, one line a report.
+//
+//   {"step":100,"epoch":1,"loss":0.53,"accuracy":0.81,"lr":0.001,"samples_s":51200.0,
+//    "input_wait":0.01,"step_s":0.0025}
+//
+// A number that is not finite is null; the loss then also comes as "loss_text" ("nan", "inf",
+// "-inf").  A line is written at once and synced by Close().  Not thread-safe.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "ridge/core/output_file.h"
+#include "ridge/core/status.h"
+
+namespace ridge {
+
+struct MetricsReport {
+  int64_t step = 0;                // updates done
+  int64_t epoch = 0;               // from 1
+  double loss = 0;                 // mean over the steps since the last report
+  std::optional<double> accuracy;  // null unless classification
+  double lr = 0;
+  double samples_s = 0;
+  double input_wait = 0;                  // 0 to 1: part of the time that the step waited for data
+  double step_s = 0;                      // median
+  std::optional<double> validation_loss;  // these two only in a line after an evaluation
+  std::optional<double> validation_accuracy;
+};
+
+// Without the newline.
+std::string MetricsLine(const MetricsReport& report);
+
+class MetricsWriter {
+ public:
+  // A new run: PATH is emptied.  Fails with kUnavailable.
+  static Result<MetricsWriter> Create(const std::string& path);
+
+  // A run that goes on after `resumed_step`: lines of later steps are cut off, and so is a last
+  // line that a crash left without its end.  A missing file is made.  Fails with kUnavailable.
+  static Result<MetricsWriter> Resume(const std::string& path, int64_t resumed_step);
+
+  Status Add(const MetricsReport& report);
+  Status Close();
+
+ private:
+  explicit MetricsWriter(OutputFile file) : file_(std::move(file)) {}
+
+  OutputFile file_;
+};
+
+}  // namespace ridge
