@@ -1,0 +1,84 @@
+// pad: y = x with `before[d]` and `after[d]` elements of `value` around it in each dimension.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "ridge/graph/builder.h"
+#include "ridge/graph/ops/shared/strided.h"
+
+namespace ridge {
+namespace {
+
+Status CheckAmounts(const OpCall& call, const char* name) {
+  constexpr int64_t kMost = int64_t{1} << 48;  // so that the sum of extents can't overflow
+  const std::vector<int64_t>& amounts = call.integers(name);
+  const TensorType& x = call.inputs[0];
+  if (amounts.size() != x.dims.size()) {
+    return CallError(call, fmt::format("{} is {}, x is {}; one number for each of its {} "
+                                       "dimensions is needed",
+                                       name, DimsToString(amounts), TypeToString(x), x.rank()));
+  }
+  for (int64_t amount : amounts) {
+    if (amount >= 0 && amount <= kMost) continue;
+    return CallError(call, fmt::format("{} is {}; each must be in [0, 2^48]. hint: slice removes "
+                                       "elements",
+                                       name, DimsToString(amounts)));
+  }
+  return Status();
+}
+
+Result<std::vector<TensorType>> InferTypes(const OpCall& call) {
+  if (call.text("mode") != "constant") {
+    return CallError(
+        call, fmt::format("mode is \"{}\"; only \"constant\" is supported", call.text("mode")));
+  }
+  RIDGE_RETURN_IF_ERROR(CheckAmounts(call, "before"));
+  RIDGE_RETURN_IF_ERROR(CheckAmounts(call, "after"));
+  TensorType out = call.inputs[0];
+  for (size_t d = 0; d < out.dims.size(); ++d)
+    out.dims[d] += call.integers("before")[d] + call.integers("after")[d];
+  return std::vector<TensorType>{std::move(out)};
+}
+
+void Reference(const OpCall& call, std::span<const double* const> in,
+               std::span<double* const> out) {
+  std::fill_n(out[0], call.outputs[0].elements(), call.number("value"));
+  const Dims strides = RowMajorStrides(call.outputs[0].dims);
+  int64_t base = 0;
+  for (size_t d = 0; d < strides.size(); ++d) base += call.integers("before")[d] * strides[d];
+  ForEachStrided(call.inputs[0].dims, strides, base,
+                 [&](int64_t i, int64_t at) { out[0][at] = in[0][i]; });
+}
+
+// dx = the middle of dy.
+void Gradient(GradBuilder& g) {
+  std::vector<int64_t> ends = g.integers("before");
+  const Dims dims = g.b().dims(g.input(0));
+  for (size_t d = 0; d < ends.size(); ++d) ends[d] += dims[d];
+  g.set_input_grad(0, g.b().Op("slice", {g.output_grad(0)},
+                               {{"starts", g.integers("before")}, {"ends", std::move(ends)}}));
+}
+
+}  // namespace
+
+OpDef PadDef() {
+  return {
+      .name = "pad",
+      .doc = "y = x with before[d] and after[d] elements of `value` around it in dimension d.",
+      .input_names = {"x"},
+      .output_names = {"y"},
+      .attr_defaults = {{"before", std::vector<int64_t>()},
+                        {"after", std::vector<int64_t>()},
+                        {"value", 0.0},
+                        {"mode", std::string("constant")}},
+      .required_attrs = {"before", "after"},
+      .cost_class = CostClass::kMove,
+      .infer_types = InferTypes,
+      .gradient = Gradient,
+      .recompute = Recompute::kCheap,
+      .onnx = "Pad@13",
+      .reference = Reference,
+  };
+}
+
+}  // namespace ridge

@@ -1,0 +1,59 @@
+// slice: y = x[start:end:step] along some axes.
+#include "ridge/graph/ops/shared/slice.h"
+
+#include "ridge/graph/builder.h"
+#include "ridge/graph/ops/shared/strided.h"
+
+namespace ridge {
+namespace {
+
+Result<std::vector<TensorType>> InferTypes(const OpCall& call) {
+  const TensorType& x = call.inputs[0];
+  RIDGE_ASSIGN_OR_RETURN(const std::vector<SliceRange> ranges, SliceRanges(call, x.dims));
+  return std::vector<TensorType>{{x.dtype, SlicedDims(ranges)}};
+}
+
+// Only what is kept is read.
+Cost EstimateCost(const OpCall& call) {
+  const int64_t bytes = call.outputs[0].bytes();
+  return {.bytes_read = bytes, .bytes_written = bytes};
+}
+
+void Reference(const OpCall& call, std::span<const double* const> in,
+               std::span<double* const> out) {
+  const Dims& dims = call.inputs[0].dims;
+  const SliceView view = ViewSlice(*SliceRanges(call, dims), dims);
+  ForEachStrided(call.outputs[0].dims, view.strides, view.base,
+                 [&](int64_t i, int64_t at) { out[0][i] = in[0][at]; });
+}
+
+// dx = zeros with dy at the places that were read.
+void Gradient(GradBuilder& g) {
+  AttrMap attrs = g.attrs();
+  attrs["dims"] = g.b().dims(g.input(0));
+  g.set_input_grad(0, g.b().Op("slice_grad", {g.output_grad(0)}, std::move(attrs)));
+}
+
+}  // namespace
+
+OpDef SliceDef() {
+  return {
+      .name = "slice",
+      .doc =
+          "y = x[starts:ends:steps] along `axes` (empty: the first ones). Negative starts and ends "
+          "count from the end, then both are clamped; steps may be negative.",
+      .input_names = {"x"},
+      .output_names = {"y"},
+      .attr_defaults = SliceAttrs(),
+      .required_attrs = {"starts", "ends"},
+      .cost_class = CostClass::kMove,
+      .infer_types = InferTypes,
+      .cost = EstimateCost,
+      .gradient = Gradient,
+      .recompute = Recompute::kCheap,
+      .onnx = "Slice@13",
+      .reference = Reference,
+  };
+}
+
+}  // namespace ridge
