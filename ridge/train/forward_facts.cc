@@ -1,0 +1,96 @@
+// InspectForward: what the trainer needs to know of a forward graph, and whether it can be trained.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "ridge/train/training_graph.h"
+
+namespace ridge {
+namespace {
+
+Status Invalid(const Graph& graph, const std::string& text) {
+  return Status(ErrorCode::kInvalidModel, fmt::format("{}: {}", graph.name, text));
+}
+
+Result<ValueId> FindLoss(const Graph& graph) {
+  const ValueId loss = graph.FindOutput("loss");
+  if (loss == kNoValue) {
+    std::vector<std::string> names;
+    for (const GraphOutput& output : graph.outputs()) names.push_back(output.name);
+    return Invalid(graph,
+                   fmt::format("no output 'loss' (it has: {}). hint: end the graph with "
+                               "'output loss'",
+                               names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", "))));
+  }
+  const TensorType& type = graph.type(loss);
+  if (IsFloat(type.dtype) && type.elements() == 1) return loss;
+  return Invalid(graph, fmt::format("the output 'loss' is {}; it must be one float. hint: "
+                                    "loss = reduce_mean(...)",
+                                    TypeToString(type)));
+}
+
+Status CheckReservedNames(const Graph& graph) {
+  for (const char* name : {kLrInput, kStepInput, kWeightInput}) {
+    if (graph.FindValue(name) == kNoValue) continue;
+    return Invalid(graph,
+                   fmt::format("the name '{}' belongs to the trainer; rename that value", name));
+  }
+  const ValueId rng = graph.FindValue(kRngInput);
+  if (rng == kNoValue) return Status();
+  const ValueInfo& info = graph.value(rng);
+  if (info.kind == ValueKind::kInput && info.type == TensorType{DType::kI64, {3}}) return Status();
+  return Invalid(graph, fmt::format("'{}' is {}; it must be an input i64[3] = {{seed, step, first "
+                                    "sample}}",
+                                    kRngInput, TypeToString(info.type)));
+}
+
+Status FindDataInputs(const Graph& graph, ForwardFacts& facts) {
+  for (ValueId id : graph.ValuesOfKind(ValueKind::kInput)) {
+    const ValueInfo& info = graph.value(id);
+    if (info.name == kRngInput) continue;
+    const int64_t extent = info.type.dims.empty() ? -1 : info.type.dims[0];
+    if (facts.data_inputs.empty()) facts.batch = extent;
+    if (extent < 1 || extent != facts.batch) {
+      return Invalid(graph, fmt::format("input '{}' is {}; the first extent of every input must be "
+                                        "the batch{}",
+                                        info.name, TypeToString(info.type),
+                                        facts.batch < 1 ? "" : fmt::format(", {}", facts.batch)));
+    }
+    facts.data_inputs.push_back(id);
+  }
+  if (facts.data_inputs.empty()) return Invalid(graph, "no input to feed a batch into");
+  return Status();
+}
+
+// A classifier: logits [batch, classes] and an integer input label [batch].
+void FindClassifier(const Graph& graph, ForwardFacts& facts) {
+  const ValueId logits = graph.FindOutput("logits");
+  const ValueId label = graph.FindValue("label");
+  if (logits == kNoValue || label == kNoValue) return;
+  const TensorType& x = graph.type(logits);
+  const ValueInfo& y = graph.value(label);
+  const bool integer = y.type.dtype == DType::kI64 || y.type.dtype == DType::kI32;
+  if (x.rank() != 2 || !IsFloat(x.dtype) || y.kind != ValueKind::kInput || !integer) return;
+  if (y.type.dims != Dims{facts.batch} || x.dims[0] != facts.batch || x.dims[1] < 1) return;
+  facts.logits = logits;
+  facts.label = label;
+}
+
+}  // namespace
+
+Result<ForwardFacts> InspectForward(const Graph& forward) {
+  const std::vector<std::string> unbound = UnboundDims(forward);
+  if (!unbound.empty()) {
+    return Invalid(forward,
+                   fmt::format("dimensions without a size: {}. hint: --batch sets 'batch'; "
+                               "write others as f32[batch, length=128]",
+                               fmt::join(unbound, ", ")));
+  }
+  RIDGE_RETURN_IF_ERROR(CheckReservedNames(forward));
+  ForwardFacts facts;
+  RIDGE_ASSIGN_OR_RETURN(facts.loss, FindLoss(forward));
+  RIDGE_RETURN_IF_ERROR(FindDataInputs(forward, facts));
+  FindClassifier(forward, facts);
+  return facts;
+}
+
+}  // namespace ridge

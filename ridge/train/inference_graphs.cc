@@ -1,0 +1,76 @@
+// BuildEvalGraph and BuildInferenceGraph: the graphs that do not learn.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "ridge/train/classifier.h"
+#include "ridge/train/graph_copy.h"
+#include "ridge/train/inference_form.h"
+#include "ridge/train/per_sample_loss.h"
+#include "ridge/train/training_graph.h"
+
+namespace ridge {
+namespace {
+
+// sum(weight * x), in the type of x.
+Value WeightedSum(GraphBuilder& b, Value x, Value weight) {
+  return b.ReduceSum(b.Mul(x, b.Cast(weight, b.type(x).dtype)), {}, /*keep_dims=*/false);
+}
+
+// Which values depend on an input that is missing.
+std::vector<bool> DependsOn(const Graph& graph, const std::vector<std::string>& missing) {
+  std::vector<bool> depends(graph.values().size(), false);
+  for (const std::string& name : missing) {
+    const ValueId id = graph.FindValue(name);
+    if (id != kNoValue) depends[static_cast<size_t>(id)] = true;
+  }
+  for (const Node& node : graph.nodes()) {
+    const bool any = std::any_of(node.inputs.begin(), node.inputs.end(), [&](ValueId id) {
+      return id != kNoValue && depends[static_cast<size_t>(id)];
+    });
+    for (ValueId id : node.outputs) depends[static_cast<size_t>(id)] = any;
+  }
+  return depends;
+}
+
+}  // namespace
+
+Result<NamedGraph> BuildEvalGraph(const Graph& forward) {
+  RIDGE_ASSIGN_OR_RETURN(const ForwardFacts facts, InspectForward(forward));
+  RIDGE_ASSIGN_OR_RETURN(Graph inference, InferenceForm(forward));
+  GraphBuilder b(std::move(inference));
+  const Value loss = {b.graph().FindOutput("loss")};
+  const Value logits = {b.graph().FindOutput("logits")};
+  b.graph().ClearOutputs();
+  RIDGE_ASSIGN_OR_RETURN(const Value each, PerSampleLoss(b, loss, facts.batch));
+  const Value weight = b.Input(kWeightInput, {DType::kF32, {facts.batch}}, {"batch"});
+  b.Output("loss_sum", WeightedSum(b, each, weight));
+  if (facts.logits != kNoValue) {
+    const Value label = {b.graph().FindValue(forward.value(facts.label).name)};
+    b.Output("correct_sum", WeightedSum(b, Hits(b, logits, label), weight));
+  }
+  b.Output("weight_sum", b.ReduceSum(weight, {}, /*keep_dims=*/false));
+  RIDGE_ASSIGN_OR_RETURN(const Graph graph, b.Build());
+  RIDGE_ASSIGN_OR_RETURN(Graph needed, KeepNeeded(graph));
+  return NamedGraph{"eval", std::move(needed)};
+}
+
+Result<NamedGraph> BuildInferenceGraph(const Graph& forward,
+                                       const std::vector<std::string>& missing) {
+  const std::vector<bool> depends = DependsOn(forward, missing);
+  Graph wanted = forward;
+  wanted.ClearOutputs();
+  for (const GraphOutput& output : forward.outputs()) {
+    if (!depends[static_cast<size_t>(output.value)]) wanted.AddOutput(output.name, output.value);
+  }
+  if (wanted.outputs().empty()) {
+    return Status(ErrorCode::kInvalidArgument,
+                  fmt::format("{}: every output needs an input that is not given: {}", forward.name,
+                              fmt::join(missing, ", ")));
+  }
+  RIDGE_ASSIGN_OR_RETURN(Graph graph, InferenceForm(wanted));
+  return NamedGraph{"infer", std::move(graph)};
+}
+
+}  // namespace ridge

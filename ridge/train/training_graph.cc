@@ -1,0 +1,133 @@
+#include "ridge/train/training_graph.h"
+
+#include <fmt/format.h>
+
+#include "ridge/graph/autodiff.h"
+#include "ridge/train/classifier.h"
+#include "ridge/train/clipping.h"
+#include "ridge/train/graph_copy.h"
+
+namespace ridge {
+namespace {
+
+std::vector<Value> TrainableParameters(const Graph& graph) {
+  std::vector<Value> params;
+  for (ValueId id : graph.ValuesOfKind(ValueKind::kParameter)) {
+    if (graph.value(id).trainable) params.push_back({id});
+  }
+  return params;
+}
+
+// f64 all through when the model is, so that PyTorch's f64 numbers are met.
+UpdateInputs AddUpdateInputs(GraphBuilder& b, DType loss_dtype) {
+  const DType dtype = loss_dtype == DType::kF64 ? DType::kF64 : DType::kF32;
+  return {b.Input(kLrInput, {dtype, {}}), b.Input(kStepInput, {DType::kI64, {}})};
+}
+
+// Clips when asked for, then one update per parameter.
+Status AppendOptimizer(GraphBuilder& b, const std::vector<Value>& params, std::vector<Value> grads,
+                       DType loss_dtype, const TrainingGraphOptions& options) {
+  RIDGE_ASSIGN_OR_RETURN(const Optimizer* optimizer, FindOptimizer(options.optimizer));
+  if (options.clip_norm > 0) {
+    const Value norm = ClipByGlobalNorm(b, options.clip_norm, grads);
+    b.Output("grad_norm", norm);
+  }
+  const UpdateInputs inputs = AddUpdateInputs(b, loss_dtype);
+  for (size_t i = 0; i < params.size(); ++i)
+    optimizer->append(b, params[i], grads[i], inputs, options.optimizer);
+  return b.status();
+}
+
+// The forward graph, its gradients, and the outputs that both `train` and `micro` have.
+struct Differentiated {
+  GraphBuilder b;
+  std::vector<Value> params;
+  std::vector<Value> grads;
+  DType loss_dtype = DType::kF32;
+};
+
+Result<Differentiated> Differentiate(const Graph& forward) {
+  RIDGE_ASSIGN_OR_RETURN(const ForwardFacts facts, InspectForward(forward));
+  Differentiated d{GraphBuilder(forward), TrainableParameters(forward), {}};
+  if (d.params.empty()) {
+    return Status(ErrorCode::kInvalidModel,
+                  fmt::format("{}: no trainable parameter", forward.name));
+  }
+  d.loss_dtype = forward.type(facts.loss).dtype;
+  d.b.graph().ClearOutputs();
+  RIDGE_ASSIGN_OR_RETURN(d.grads, AppendGradients(d.b, {facts.loss}, d.params));
+  d.b.Output("loss", {facts.loss});
+  if (facts.logits != kNoValue)
+    d.b.Output("correct", d.b.ReduceSum(Hits(d.b, {facts.logits}, {facts.label}), {}, false));
+  RIDGE_RETURN_IF_ERROR(d.b.status());
+  return d;
+}
+
+std::string AccumulatorName(const std::string& param) { return param + ".grad_sum"; }
+
+Value Accumulator(GraphBuilder& b, Value param) {
+  const std::string name = AccumulatorName(b.graph().value(param.id).name);
+  return b.State(name, b.type(param), Init::Zeros(), ValueRole::kGradient);
+}
+
+Result<NamedGraph> BuildTrain(const Graph& forward, const TrainingGraphOptions& options) {
+  RIDGE_ASSIGN_OR_RETURN(Differentiated d, Differentiate(forward));
+  RIDGE_RETURN_IF_ERROR(AppendOptimizer(d.b, d.params, d.grads, d.loss_dtype, options));
+  RIDGE_ASSIGN_OR_RETURN(const Graph graph, d.b.Build());
+  RIDGE_ASSIGN_OR_RETURN(Graph needed, KeepNeeded(graph));
+  return NamedGraph{"train", std::move(needed)};
+}
+
+Result<NamedGraph> BuildMicro(const Graph& forward) {
+  RIDGE_ASSIGN_OR_RETURN(Differentiated d, Differentiate(forward));
+  for (size_t i = 0; i < d.params.size(); ++i) {
+    const Value sum = Accumulator(d.b, d.params[i]);
+    d.b.Update(sum, d.b.Add(sum, d.grads[i]));
+  }
+  RIDGE_ASSIGN_OR_RETURN(const Graph graph, d.b.Build());
+  RIDGE_ASSIGN_OR_RETURN(Graph needed, KeepNeeded(graph));
+  return NamedGraph{"micro", std::move(needed)};
+}
+
+// A parameter of `forward` in another graph: the same persistent value.
+Value SameParameter(GraphBuilder& b, const ValueInfo& info) {
+  const Value param = b.Parameter(info.name, info.type, info.init);
+  if (b.ok()) b.graph().mutable_value(param.id).role = info.role;
+  return param;
+}
+
+Result<NamedGraph> BuildUpdate(const Graph& forward, const TrainingGraphOptions& options) {
+  RIDGE_ASSIGN_OR_RETURN(const ForwardFacts facts, InspectForward(forward));
+  GraphBuilder b(forward.name);
+  std::vector<Value> params, grads;
+  for (Value v : TrainableParameters(forward)) {
+    params.push_back(SameParameter(b, forward.value(v.id)));
+    const Value sum = Accumulator(b, params.back());
+    grads.push_back(b.MulScalar(sum, 1.0 / static_cast<double>(options.accumulate)));
+    if (!b.ok()) return b.status();
+    b.Update(sum, b.Expand(b.Scalar(b.type(sum).dtype, 0), b.dims(sum)));
+  }
+  RIDGE_RETURN_IF_ERROR(
+      AppendOptimizer(b, params, std::move(grads), forward.type(facts.loss).dtype, options));
+  RIDGE_ASSIGN_OR_RETURN(Graph graph, b.Build());
+  return NamedGraph{"update", std::move(graph)};
+}
+
+}  // namespace
+
+Result<std::vector<NamedGraph>> BuildTrainingGraphs(const Graph& forward,
+                                                    const TrainingGraphOptions& options) {
+  std::vector<NamedGraph> graphs;
+  if (options.accumulate == 1) {
+    RIDGE_ASSIGN_OR_RETURN(NamedGraph train, BuildTrain(forward, options));
+    graphs.push_back(std::move(train));
+    return graphs;
+  }
+  RIDGE_ASSIGN_OR_RETURN(NamedGraph micro, BuildMicro(forward));
+  RIDGE_ASSIGN_OR_RETURN(NamedGraph update, BuildUpdate(forward, options));
+  graphs.push_back(std::move(micro));
+  graphs.push_back(std::move(update));
+  return graphs;
+}
+
+}  // namespace ridge

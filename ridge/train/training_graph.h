@@ -1,0 +1,60 @@
+// From a forward Graph with a loss to the graphs that a run plans and executes.
+//
+//   train   forward, gradients, clipping, optimizer: one update from one batch
+//   micro   forward, gradients added to accumulators;   with accumulate > 1, instead of `train`
+//   update  mean of the accumulators, clipping, optimizer, accumulators back to zero
+//   eval    inference form with a weight per sample: sums over the samples
+//   infer   inference form of the graph's own outputs
+//
+// Inputs beyond the graph's own: `lr` f32[] (f64[] for a f64 loss), `step` i64[] (1 at the first
+// update), `weight` f32[batch] (eval: 1, or 0 for padding).  A graph that draws random numbers has
+// an input `rng` i64[3] = {seed, step, first sample}.
+// Outputs: train and micro `loss` and, for a classifier, `correct` (f32[], samples whose largest
+// logit is the label's); train and update `grad_norm` with clipping; eval `loss_sum`,
+// `correct_sum` and `weight_sum`.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "ridge/graph/graph.h"
+#include "ridge/plan/planner.h"
+#include "ridge/train/optimizers/optimizer.h"
+
+namespace ridge {
+
+inline constexpr char kLrInput[] = "lr";
+inline constexpr char kStepInput[] = "step";
+inline constexpr char kRngInput[] = "rng";
+inline constexpr char kWeightInput[] = "weight";
+
+struct TrainingGraphOptions {
+  OptimizerOptions optimizer;
+  double clip_norm = 0;    // 0: no clipping
+  int64_t accumulate = 1;  // micro-batches an update
+};
+
+// What a forward graph offers to the trainer.
+struct ForwardFacts {
+  ValueId loss = kNoValue;
+  ValueId logits = kNoValue;         // kNoValue unless a classifier: logits [batch, classes] ...
+  ValueId label = kNoValue;          // ... and input label i64|i32 [batch]
+  std::vector<ValueId> data_inputs;  // those that a batch fills: all but `rng`
+  int64_t batch = 0;                 // first extent of the data inputs
+};
+
+// Fails with kInvalidModel: no output `loss` or not one float; inputs without a common first
+// extent; a name of ours taken; unbound dimensions.
+Result<ForwardFacts> InspectForward(const Graph& forward);
+
+// `train`, or `micro` and `update`.  Fails with kInvalidModel when nothing is trainable, and with
+// kUnsupported when an operator on the way has no gradient.
+Result<std::vector<NamedGraph>> BuildTrainingGraphs(const Graph& forward,
+                                                    const TrainingGraphOptions& options);
+
+Result<NamedGraph> BuildEvalGraph(const Graph& forward);
+
+// Only the outputs that depend on none of the inputs in `missing` (such as a label).
+Result<NamedGraph> BuildInferenceGraph(const Graph& forward,
+                                       const std::vector<std::string>& missing = {});
+
+}  // namespace ridge
