@@ -181,6 +181,13 @@ Status Executor::CheckLoss(const CompiledStep& compiled) const {
   return Status(ErrorCode::kFailed, fmt::format("loss is {}", loss));
 }
 
+Result<double> Executor::TimeNode(int step, int node, int slot) {
+  CompiledStep& compiled = *compiled_[static_cast<size_t>(step)];
+  const double before = MonotonicSeconds();
+  RIDGE_RETURN_IF_ERROR(RunNode(compiled.nodes[static_cast<size_t>(node)], slot));
+  return MonotonicSeconds() - before;
+}
+
 int Executor::StepIndex(const std::string& name) const {
   for (size_t i = 0; i < program_.steps.size(); ++i) {
     if (program_.steps[i].name == name) return static_cast<int>(i);

@@ -40,6 +40,8 @@ class Executor {
   const void* Output(int step, const std::string& name) const;
   const TensorType& OutputType(int step, const std::string& name) const;
 
+  // Runs one node alone and returns its wall seconds; what it reads is whatever the arena holds.
+  Result<double> TimeNode(int step, int node, int slot);
   // Wall seconds of each node of the last run of `step`; measured while timing is on.
   void SetTiming(bool on) { timing_ = on; }
   const std::vector<double>& NodeSeconds(int step) const;

@@ -1,0 +1,176 @@
+#include "ridge/runtime/executor.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "ridge/backend/reference/reference_backend.h"
+#include "ridge/graph/autodiff.h"
+#include "ridge/graph/interpret.h"
+#include "ridge/plan/planner.h"
+#include "ridge/runtime/rehearsal.h"
+
+namespace ridge {
+namespace {
+
+constexpr int64_t kBatch = 6;
+
+// One SGD step of a two-layer network, optimizer inside.
+Graph TrainingGraph() {
+  GraphBuilder b("net");
+  const Value x = b.Input("x", {DType::kF32, {kBatch, 5}}, {"batch", ""});
+  const Value t = b.Input("t", {DType::kF32, {kBatch, 3}});
+  const Value lr = b.Input("lr", {DType::kF32, {}});
+  const Value y = b.Linear(b.Relu(b.Linear(x, 7, "fc1")), 3, "fc2");
+  const Value error = b.Sub(y, t);
+  const Value loss = b.ReduceMean(b.Mul(error, error), {}, false);
+  b.Output("loss", loss);
+  std::vector<Value> params;
+  for (ValueId id : b.graph().ValuesOfKind(ValueKind::kParameter)) params.push_back({id});
+  const auto grads = AppendGradients(b, loss, params);
+  EXPECT_TRUE(grads.ok()) << grads.status().message();
+  for (size_t i = 0; i < params.size(); ++i)
+    b.Update(params[i], b.Op("sgd_update", {params[i], (*grads)[i], lr}));
+  auto graph = b.Build();
+  EXPECT_TRUE(graph.ok()) << graph.status().message();
+  return *graph;
+}
+
+DeviceProfile TestProfile() {
+  DeviceProfile profile;
+  profile.name = "test";
+  profile.peak_flops_per_s = {{"f32", 1e9}};
+  profile.memory = {{"DRAM", int64_t{1} << 40, 1e9}};
+  profile.launch_s = 1e-6;
+  return profile;
+}
+
+std::unique_ptr<Executor> MakeExecutor(const Graph& graph, Backend& backend,
+                                       const PlanOptions& options = {}) {
+  auto program = PlanProgram("net", {{"train", graph}}, backend, TestProfile(), options);
+  EXPECT_TRUE(program.ok()) << program.status().message();
+  auto executor = Executor::Create(*program, backend);
+  EXPECT_TRUE(executor.ok()) << executor.status().message();
+  return std::move(*executor);
+}
+
+void Fill(Executor& executor, const std::string& name, double start, int slot = 0) {
+  const PersistentValue* value = executor.FindPersistent(name);
+  for (int64_t i = 0; i < value->type.elements(); ++i)
+    StoreFromDouble(value->type.dtype, executor.Persistent(name, slot), i,
+                    std::sin(start + static_cast<double>(i)));
+}
+
+Tensor Copy(const TensorType& type, const void* data) {
+  Tensor tensor(type);
+  std::memcpy(tensor.mutable_data(), data, static_cast<size_t>(type.bytes()));
+  return tensor;
+}
+
+class ExecutorTest : public ::testing::TestWithParam<bool> {};
+
+TEST_P(ExecutorTest, StepsAreThoseOfTheInterpreterBitForBit) {
+  const Graph graph = TrainingGraph();
+  const auto backend = MakeReferenceBackend();
+  PlanOptions options;
+  options.in_place = GetParam();
+  const auto executor = MakeExecutor(graph, *backend, options);
+  executor->InitializeVariables(3);
+  std::map<std::string, Tensor> given;
+  for (int step = 0; step < 4; ++step) {
+    const int slot = step % 2;
+    Fill(*executor, "x", step, slot);
+    Fill(*executor, "t", 2.5 * step, slot);
+    StoreFromDouble(DType::kF32, executor->Persistent("lr", slot), 0, 0.1);
+    for (const char* name : {"x", "t", "lr"})
+      given[name] = Copy(executor->FindPersistent(name)->type, executor->Persistent(name, slot));
+    ASSERT_TRUE(executor->Run(0, slot).ok());
+    const auto values = EvaluateGraph(graph, given, /*seed=*/3);
+    ASSERT_TRUE(values.ok());
+    const Tensor loss = Copy(executor->OutputType(0, "loss"), executor->Output(0, "loss"));
+    EXPECT_TRUE(loss.same_bits((*values)[static_cast<size_t>(graph.FindOutput("loss"))]));
+    for (const GraphUpdate& update : graph.updates()) {
+      const std::string& name = graph.value(update.variable).name;
+      given[name] = (*values)[static_cast<size_t>(update.value)];
+      EXPECT_EQ(std::memcmp(executor->Persistent(name), given[name].data(),
+                            static_cast<size_t>(given[name].bytes())),
+                0)
+          << name << " after step " << step;
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(InPlaceOnAndOff, ExecutorTest, ::testing::Bool());
+
+TEST(Executor, StopsAtANonFiniteLossBeforeAnyParameterChanges) {
+  const auto backend = MakeReferenceBackend();
+  const auto executor = MakeExecutor(TrainingGraph(), *backend);
+  executor->InitializeVariables(0);
+  Fill(*executor, "x", 1);
+  Fill(*executor, "t", 1);
+  StoreFromDouble(DType::kF32, executor->Persistent("t"), 4,
+                  std::numeric_limits<double>::infinity());
+  const TensorType type = executor->FindPersistent("fc1.weight")->type;
+  const Tensor before = Copy(type, executor->Persistent("fc1.weight"));
+  const Status status = executor->Run(0, 0);
+  EXPECT_EQ(status.code(), ErrorCode::kFailed);
+  EXPECT_EQ(status.message(), "loss is inf");
+  EXPECT_TRUE(before.same_bits(Copy(type, executor->Persistent("fc1.weight"))));
+  EXPECT_EQ(*executor->FirstNonFinite(0, 0), "input 't'");
+}
+
+TEST(Executor, NamesTheFirstNonFiniteNode) {  // 3e38 squared is beyond f32
+  const auto backend = MakeReferenceBackend();
+  const auto executor = MakeExecutor(TrainingGraph(), *backend);
+  executor->InitializeVariables(0);
+  for (int64_t i = 0; i < kBatch * 5; ++i)
+    StoreFromDouble(DType::kF32, executor->Persistent("x"), i, 3e38);
+  EXPECT_FALSE(executor->Run(0, 0).ok());
+  EXPECT_EQ(*executor->FirstNonFinite(0, 0), "node 'mul' (mul)");
+}
+
+TEST(Executor, SwappedVariablesKeepBothOldValues) {
+  GraphBuilder b("swap");
+  const Value a = b.State("a", {DType::kF32, {2}}, Init::Constant(1), ValueRole::kNone);
+  const Value c = b.State("c", {DType::kF32, {2}}, Init::Constant(2), ValueRole::kNone);
+  b.Output("old_a", a);
+  b.Update(a, c);
+  b.Update(c, a);
+  const auto backend = MakeReferenceBackend();
+  const auto executor = MakeExecutor(*b.Build(), *backend);
+  executor->InitializeVariables(0);
+  ASSERT_TRUE(executor->Run(0, 0).ok());
+  EXPECT_EQ(static_cast<float*>(executor->Persistent("a"))[1], 2);
+  EXPECT_EQ(static_cast<float*>(executor->Persistent("c"))[1], 1);
+  EXPECT_EQ(static_cast<const float*>(executor->Output(0, "old_a"))[0], 1);
+}
+
+TEST(Executor, ArenaPagesBecomeResidentOnlyWhereThePlanPlaces) {
+  const auto backend = MakeReferenceBackend();
+  const auto executor = MakeExecutor(TrainingGraph(), *backend);
+  EXPECT_EQ(executor->arena().resident_bytes(), 0);
+  executor->InitializeVariables(0);
+  ASSERT_TRUE(executor->Run(0, 0).ok());
+  EXPECT_GT(executor->arena().resident_bytes(), 0);
+  EXPECT_LE(executor->arena().resident_bytes(), executor->arena().bytes());
+}
+
+TEST(Rehearsal, MeasuresEveryKernelThatFitsTheBudget) {
+  const auto backend = MakeReferenceBackend();
+  const auto executor = MakeExecutor(TrainingGraph(), *backend);
+  const auto seconds = Rehearse(*executor, 0.5);
+  ASSERT_TRUE(seconds.ok());
+  for (const PlannedNode& node : executor->program().steps[0].nodes) {
+    ASSERT_TRUE(seconds->contains(node.choice.key)) << node.choice.key;
+    EXPECT_GT(seconds->at(node.choice.key), 0);
+  }
+  DeviceProfile profile = TestProfile();
+  profile.kernel_s = *seconds;
+  EstimateTimes(profile, executor->mutable_program());
+  EXPECT_TRUE(executor->program().steps[0].nodes[0].measured);
+}
+
+}  // namespace
+}  // namespace ridge

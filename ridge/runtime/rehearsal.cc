@@ -1,0 +1,104 @@
+#include "ridge/runtime/rehearsal.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include "ridge/core/process.h"
+
+namespace ridge {
+namespace {
+
+constexpr int kWarmUps = 2;  // first touch of the arena, then caches as in a real step
+constexpr int kMostRounds = 25;
+
+// Zeros would lie: memory writes zero lines faster than data.  Small positive numbers keep square
+// roots and logarithms finite; integers stay zero, which is a valid index or label.
+void FillWithData(Executor& executor) {
+  uint32_t state = 12345;
+  for (const PersistentValue& value : executor.program().persistent) {
+    std::byte* data = executor.arena().data() + value.offset_bytes;
+    const int64_t count = value.type.elements();
+    for (int64_t i = 0; i < count; ++i) {
+      state = state * 1664525 + 1013904223;
+      const double x = IsFloat(value.type.dtype) ? 0.02 * (state >> 8) * 0x1p-24 + 0.001 : 0;
+      StoreFromDouble(value.type.dtype, data, i, x);
+    }
+  }
+}
+
+double Median(std::vector<double> values) {
+  std::nth_element(values.begin(), values.begin() + static_cast<int64_t>(values.size() / 2),
+                   values.end());
+  return values[values.size() / 2];
+}
+
+// Nodes whose turn fits the budget when all of them run `kWarmUps + 3` times: the cheap ones first.
+std::vector<bool> Affordable(const StepPlan& step, double budget_s) {
+  std::vector<size_t> order(step.nodes.size());
+  for (size_t n = 0; n < order.size(); ++n) order[n] = n;
+  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+    return step.nodes[a].seconds < step.nodes[b].seconds;
+  });
+  std::vector<bool> affordable(step.nodes.size(), false);
+  double spent = 0;
+  for (size_t n : order) {
+    spent += step.nodes[n].seconds * (kWarmUps + 3);
+    if (spent > budget_s) break;
+    affordable[n] = true;
+  }
+  return affordable;
+}
+
+class StepRehearsal {
+ public:
+  StepRehearsal(Executor& executor, int index, double budget_s)
+      : executor_(executor),
+        index_(index),
+        step_(executor.program().steps[static_cast<size_t>(index)]),
+        timed_(Affordable(step_, budget_s)),
+        seconds_(step_.nodes.size()),
+        deadline_(MonotonicSeconds() + budget_s) {}
+
+  Status Run(std::map<std::string, double>& kernel_s) {
+    for (int round = 0; round < kMostRounds; ++round) {
+      if (round >= kWarmUps + 3 && MonotonicSeconds() > deadline_) break;
+      RIDGE_RETURN_IF_ERROR(Round(round >= kWarmUps));
+    }
+    for (size_t n = 0; n < step_.nodes.size(); ++n) {
+      if (!seconds_[n].empty()) kernel_s[step_.nodes[n].choice.key] = Median(seconds_[n]);
+    }
+    return Status();
+  }
+
+ private:
+  Status Round(bool count) {
+    for (size_t n = 0; n < step_.nodes.size(); ++n) {
+      if (!timed_[n]) continue;
+      RIDGE_ASSIGN_OR_RETURN(const double s,
+                             executor_.TimeNode(index_, static_cast<int>(n), /*slot=*/0));
+      if (count) seconds_[n].push_back(s);
+    }
+    return Status();
+  }
+
+  Executor& executor_;
+  const int index_;
+  const StepPlan& step_;
+  const std::vector<bool> timed_;
+  std::vector<std::vector<double>> seconds_;
+  const double deadline_;
+};
+
+}  // namespace
+
+Result<std::map<std::string, double>> Rehearse(Executor& executor, double budget_s) {
+  FillWithData(executor);
+  std::map<std::string, double> kernel_s;
+  const auto count = static_cast<double>(executor.program().steps.size());
+  for (int i = 0; i < static_cast<int>(executor.program().steps.size()); ++i)
+    RIDGE_RETURN_IF_ERROR(StepRehearsal(executor, i, budget_s / count).Run(kernel_s));
+  return kernel_s;
+}
+
+}  // namespace ridge
