@@ -15,7 +15,7 @@ namespace {
 Result<std::vector<TensorType>> InferTypes(const OpCall& call) {
   const TensorType &x = call.inputs[0], &indices = call.inputs[1];
   RIDGE_RETURN_IF_ERROR(CheckIndex(call, 1, "indices"));
-  RIDGE_ASSIGN_OR_RETURN(const int axis, NormalizeAxis(call.integer("axis"), x.rank(), call.where));
+  RIDGE_ASSIGN_OR_RETURN(const int axis, CheckAxis(call, "x"));
   return std::vector<TensorType>{{x.dtype, GatherDims(x.dims, axis, indices.dims)}};
 }
 
@@ -35,7 +35,7 @@ void Gradient(GradBuilder& g) {
 void Reference(const OpCall& call, std::span<const double* const> in,
                std::span<double* const> out) {
   const TensorType& x = call.inputs[0];
-  const int axis = *NormalizeAxis(call.integer("axis"), x.rank(), call.where);
+  const int axis = CallAxis(call);
   const double missing = IsFloat(x.dtype) ? std::numeric_limits<double>::quiet_NaN() : 0;
   double* y = out[0];
   ForEachGathered(x.dims, axis, call.inputs[1].elements(), in[1],

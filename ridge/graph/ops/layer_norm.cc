@@ -17,7 +17,7 @@ Result<std::vector<TensorType>> InferTypes(const OpCall& call) {
   const TensorType& x = call.inputs[0];
   RIDGE_RETURN_IF_ERROR(CheckFloat(call, 0, "x"));
   RIDGE_RETURN_IF_ERROR(CheckNumber(call, "epsilon", std::numeric_limits<double>::infinity()));
-  RIDGE_ASSIGN_OR_RETURN(const int axis, NormalizeAxis(call.integer("axis"), x.rank(), call.where));
+  RIDGE_ASSIGN_OR_RETURN(const int axis, CheckAxis(call, "x"));
   const DType dtype = StatisticDType(x.dtype);
   const TensorType row{dtype, TrailingDims(x.dims, axis)};
   const char* why = "the dimensions of x from axis on";

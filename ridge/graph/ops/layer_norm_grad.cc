@@ -12,7 +12,7 @@ namespace {
 Result<std::vector<TensorType>> InferTypes(const OpCall& call) {
   const TensorType& x = call.inputs[0];
   RIDGE_RETURN_IF_ERROR(CheckFloat(call, 0, "x"));
-  RIDGE_ASSIGN_OR_RETURN(const int axis, NormalizeAxis(call.integer("axis"), x.rank(), call.where));
+  RIDGE_ASSIGN_OR_RETURN(const int axis, CheckAxis(call, "x"));
   const DType dtype = StatisticDType(x.dtype);
   const TensorType statistic{dtype, LeadingDims(x.dims, axis)};
   const TensorType row{dtype, TrailingDims(x.dims, axis)};

@@ -13,8 +13,7 @@ namespace {
 // x: float, rank >= 1.  y: the type of x.
 Result<std::vector<TensorType>> InferTypes(const OpCall& call) {
   RIDGE_RETURN_IF_ERROR(CheckFloat(call, 0, "x"));
-  const auto axis = NormalizeAxis(call.integer("axis"), call.inputs[0].rank(), call.where);
-  if (!axis.ok()) return axis.status();
+  if (const Result<int> axis = CheckAxis(call, "x"); !axis.ok()) return axis.status();
   return std::vector<TensorType>{call.inputs[0]};
 }
 

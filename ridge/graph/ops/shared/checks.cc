@@ -53,6 +53,13 @@ Status CheckNumber(const OpCall& call, const char* name, double end) {
   return CallError(call, fmt::format("{} is {}; it must be at least 0 and {}", name, value, bound));
 }
 
+Result<int> CheckAxis(const OpCall& call, const char* name) {
+  const int rank = call.inputs[0].rank();
+  if (rank > 0) return NormalizeAxis(call.integer("axis"), rank, call.where);
+  return CallError(call, fmt::format("{} is {}; it must have at least 1 dimension", name,
+                                     TypeToString(call.inputs[0])));
+}
+
 int CallAxis(const OpCall& call) {
   return *NormalizeAxis(call.integer("axis"), call.inputs[0].rank(), call.where);
 }

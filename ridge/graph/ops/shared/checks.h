@@ -33,8 +33,10 @@ Status CheckFlag(const OpCall& call, const char* name);
 // The attribute is at least 0 and below `end`, so neither NaN nor infinite.
 Status CheckNumber(const OpCall& call, const char* name, double end);
 
-// The attribute `axis` as an index in [0, rank of input 0). REQUIRES: the call passed its type
-// check.
+// The attribute `axis` as an index into the dimensions of input 0, or an error.
+Result<int> CheckAxis(const OpCall& call, const char* name);
+
+// The same for a call that passed its type check.
 int CallAxis(const OpCall& call);
 
 // The attributes of these names, to hand on to another node.
