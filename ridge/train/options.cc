@@ -1,0 +1,56 @@
+#include "ridge/train/options.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+namespace ridge {
+namespace {
+
+Status Usage(std::string text) { return Status(ErrorCode::kInvalidArgument, std::move(text)); }
+
+Status CheckAtLeast(const char* name, int64_t value, int64_t least) {
+  if (value >= least) return Status();
+  return Usage(fmt::format("--{} is {}; it must be at least {}", name, value, least));
+}
+
+Status CheckCounts(const TrainOptions& o) {
+  if (o.epochs && o.steps) return Usage("--epochs and --steps exclude each other; give one");
+  RIDGE_RETURN_IF_ERROR(CheckAtLeast("epochs", o.epochs.value_or(1), 1));
+  RIDGE_RETURN_IF_ERROR(CheckAtLeast("steps", o.steps.value_or(1), 1));
+  RIDGE_RETURN_IF_ERROR(CheckAtLeast("batch", o.batch, 1));
+  RIDGE_RETURN_IF_ERROR(CheckAtLeast("accumulate", o.accumulate, 1));
+  RIDGE_RETURN_IF_ERROR(CheckAtLeast("threads", o.threads, 0));
+  RIDGE_RETURN_IF_ERROR(CheckAtLeast("fit", o.fit_bytes, 0));
+  RIDGE_RETURN_IF_ERROR(CheckAtLeast("checkpoint-every", o.checkpoint_every, 0));
+  RIDGE_RETURN_IF_ERROR(CheckAtLeast("keep", o.keep, 1));
+  return CheckAtLeast("eval-every", o.eval_every, 0);
+}
+
+Status CheckPrecision(const std::string& precision) {
+  if (precision == "f32" || precision == "auto") return Status();
+  if (precision == "bf16" || precision == "f16") {
+    return Status(ErrorCode::kUnsupported,
+                  fmt::format("--precision {}: training runs in f32 on the CPU; hint: "
+                              "--precision auto",
+                              precision));
+  }
+  return Usage(fmt::format("--precision is '{}'; it must be f32, bf16, f16 or auto", precision));
+}
+
+}  // namespace
+
+Status CheckOptions(const TrainOptions& options) {
+  if (options.model.empty()) return Usage("no model given");
+  if (options.data.empty()) return Usage("no data given; hint: --data fashion-mnist");
+  RIDGE_RETURN_IF_ERROR(CheckCounts(options));
+  RIDGE_RETURN_IF_ERROR(CheckPrecision(options.precision));
+  if (!(options.clip_norm >= 0) || !std::isfinite(options.clip_norm))
+    return Usage(fmt::format("--clip-norm is {}; it must be 0 or more", options.clip_norm));
+  const Result<const Optimizer*> optimizer = FindOptimizer(options.optimizer);
+  if (!optimizer.ok()) return optimizer.status();
+  return CheckSchedule(
+      {.name = options.schedule, .lr = options.lr, .warmup_steps = options.warmup});
+}
+
+}  // namespace ridge

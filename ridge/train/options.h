@@ -1,0 +1,57 @@
+// TrainOptions: everything that `ridge train` can be told, and its JSON form (options.json).
+//
+// JSON keys are the long option names without dashes in front ("weight-decay"), so a stored run and
+// a command line can be compared name by name.
+#pragma once
+#include <optional>
+#include <set>
+#include <string>
+
+#include "ridge/core/status.h"
+#include "ridge/train/optimizers/optimizer.h"
+#include "ridge/train/schedules/schedule.h"
+
+namespace ridge {
+
+struct TrainOptions {
+  std::string model;
+  std::string data;
+  std::string validation;         // empty, a data spec, or a fraction such as "0.1"
+  std::optional<int64_t> epochs;  // neither: 1 epoch; both: refused
+  std::optional<int64_t> steps;
+  int64_t batch = 32;
+  int64_t accumulate = 1;
+  OptimizerOptions optimizer;
+  double lr = 1e-3;
+  std::string schedule = "constant";
+  int64_t warmup = 0;
+  double clip_norm = 0;  // 0: no clipping
+  std::string precision = "f32";
+  std::string device = "cpu";
+  int64_t threads = 0;  // 0: all that may be used
+  uint64_t seed = 0;
+  int64_t fit_bytes = 0;         // 0: what the machine has
+  std::string out;               // empty: runs/MODEL-N
+  int64_t checkpoint_every = 0;  // 0: each epoch
+  int64_t keep = 3;
+  int64_t eval_every = 0;  // 0: each epoch
+  std::string passes;
+  bool trace = false;
+};
+
+// Ranges, and what excludes what.  Fails with kInvalidArgument ("--batch is 0; ..."), or
+// kUnsupported for a precision that is not built in yet.
+Status CheckOptions(const TrainOptions& options);
+
+std::string OptionsToJson(const TrainOptions& options);
+// `file` is for messages.  Fails with kInvalidData.
+Result<TrainOptions> OptionsFromJson(const std::string& text, const std::string& file);
+
+// `--resume`: options that the user gives again must say what the run was started with, since
+// others would change its result.  keep, trace, fit, checkpoint-every and threads (checked apart)
+// may differ and are taken from `given`.  `names` are the JSON keys of the options the user gave.
+// Fails with kInvalidArgument and names the first option that differs.
+Result<TrainOptions> MergeResumed(const TrainOptions& stored, const TrainOptions& given,
+                                  const std::set<std::string>& names);
+
+}  // namespace ridge

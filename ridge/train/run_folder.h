@@ -1,0 +1,37 @@
+// RunFolder: where a run keeps what it made.
+//
+//   options.json  plan.txt  plan.json  metrics.jsonl  events.out.tfevents.*
+//   checkpoints/step-<n>/  checkpoints/best  trace.json on request  summary.json on completion
+//   model.ridge   when the model is a graph in text form: the run needs no other file
+#pragma once
+#include <string>
+
+#include "ridge/core/status.h"
+
+namespace ridge {
+
+class RunFolder {
+ public:
+  // Makes `out`, or runs/<model>-<n> with the next free n when `out` is empty.
+  // Fails with kInvalidArgument when `out` holds a run, kUnavailable when it can't be made.
+  static Result<RunFolder> Create(const std::string& out, const std::string& model);
+
+  // An existing run: `folder`, or the newest run under runs/ when it is empty.
+  // Fails with kInvalidData when there is none.
+  static Result<RunFolder> Open(const std::string& folder);
+
+  static bool HoldsRun(const std::string& folder);  // has an options.json
+
+  const std::string& path() const { return path_; }
+  std::string File(const std::string& name) const { return path_ + "/" + name; }
+  std::string checkpoints() const { return File("checkpoints"); }
+
+ private:
+  explicit RunFolder(std::string path) : path_(std::move(path)) {}
+  std::string path_;
+};
+
+// "cnn" of "cnn:filters=64", "net" of "models/net.ridge": for the folder's name.
+std::string ShortModelName(const std::string& model);
+
+}  // namespace ridge
