@@ -32,12 +32,18 @@ std::string Of(std::string_view what, int64_t at, int64_t all) {
   return fmt::format("{} {}/{}", what, at, all);
 }
 
+// Whole seconds, never fewer than are left.
+std::string EtaText(double seconds) {
+  if (seconds > 99 || !(seconds >= 0)) return "ETA " + FormatSeconds(seconds);
+  return fmt::format("ETA {:.0f} s", std::ceil(seconds));
+}
+
 // Behind epoch and step, the most wanted first.
 std::vector<std::string> Fields(const ProgressReport& report) {
   std::vector<std::string> fields = {"loss " + LossText(report.loss)};
   if (report.accuracy) fields.push_back(fmt::format("accuracy {:.4f}", *report.accuracy));
   fields.push_back(FormatCount(report.samples_s) + " samples/s");
-  if (report.eta_s) fields.push_back("ETA " + FormatSeconds(std::ceil(*report.eta_s)));
+  if (report.eta_s) fields.push_back(EtaText(*report.eta_s));
   fields.push_back("input wait " + FormatPercent(report.input_wait));
   return fields;
 }
