@@ -1,0 +1,121 @@
+#include "ridge/plan/plan_json.h"
+
+#include <nlohmann/json.hpp>
+
+namespace ridge {
+namespace {
+
+using Json = nlohmann::ordered_json;  // keys in the order in which people look for them
+
+Json NodeJson(const PlannedNode& node, const UpdatePart& part) {
+  return {{"name", node.name},
+          {"op", node.op},
+          {"flops", node.cost.flops},
+          {"bytes_read", node.cost.bytes_read},
+          {"bytes_written", node.cost.bytes_written},
+          {"s", node.seconds},
+          {"bound", BoundName(node.bound)},
+          {"kernel", node.choice.kernel},
+          {"measured", node.measured},
+          {"step", part.step->name},
+          {"runs", part.runs}};
+}
+
+Json NodesJson(const PlanSummary& plan) {
+  Json nodes = Json::array();
+  for (const UpdatePart& part : UpdateParts(*plan.program, plan.accumulate)) {
+    for (const PlannedNode& node : part.step->nodes) nodes.push_back(NodeJson(node, part));
+  }
+  return nodes;
+}
+
+Json BreakdownJson(const MemoryEstimate& memory) {
+  Json breakdown = Json::object();
+  for (const auto& [purpose, bytes] : memory.breakdown) breakdown[purpose] = bytes;
+  return breakdown;
+}
+
+Json PeakJson(const MemoryEstimate& memory) {
+  Json largest = Json::array();
+  for (const auto& [name, bytes] : memory.largest) {
+    largest.push_back({{"name", name}, {"bytes", bytes}});
+  }
+  return {{"step", memory.peak_step}, {"node", memory.peak_node}, {"largest", largest}};
+}
+
+Json StepsJson(const Program& program) {
+  Json steps = Json::array();
+  for (const StepPlan& step : program.steps) {
+    steps.push_back({{"name", step.name},
+                     {"nodes", step.nodes.size()},
+                     {"s", step.seconds},
+                     {"scratch_bytes", step.scratch_bytes},
+                     {"bound_bytes", step.bound_bytes}});
+  }
+  return steps;
+}
+
+Json SummaryJson(const PlanSummary& plan) {
+  Json json;
+  json["device"] = plan.program->device;
+  json["model"] = plan.program->model;
+  json["batch"] = plan.batch;
+  json["accumulate"] = plan.accumulate;
+  json["peak_bytes"] = plan.memory.peak_bytes;
+  json["arena_bytes"] = plan.memory.arena_bytes;
+  json["bound_bytes"] = plan.memory.bound_bytes;
+  json["breakdown"] = BreakdownJson(plan.memory);
+  json["step_s"] = plan.step_s;
+  json["epoch_s"] = plan.epoch_s ? Json(*plan.epoch_s) : Json(nullptr);
+  json["fits"] = plan.fits;
+  json["limit_bytes"] = plan.limit_bytes;
+  json["peak"] = PeakJson(plan.memory);
+  json["steps"] = StepsJson(*plan.program);
+  json["nodes"] = NodesJson(plan);
+  return json;
+}
+
+// Names come from files: bytes that are not UTF-8 become U+FFFD instead of an exception.
+std::string Text(const Json& json) {
+  return json.dump(1, ' ', /*ensure_ascii=*/false, Json::error_handler_t::replace);
+}
+
+}  // namespace
+
+std::vector<UpdatePart> UpdateParts(const Program& program, int64_t accumulate) {
+  if (const StepPlan* train = program.Find("train"); train != nullptr) return {{train, 1}};
+  std::vector<UpdatePart> parts;
+  if (const StepPlan* micro = program.Find("micro"); micro != nullptr) {
+    parts.push_back({micro, accumulate});
+  }
+  if (const StepPlan* update = program.Find("update"); update != nullptr) {
+    parts.push_back({update, 1});
+  }
+  if (parts.empty() && !program.steps.empty()) parts.push_back({&program.steps.front(), 1});
+  return parts;
+}
+
+PlanSummary SummarizePlan(const Program& program, MemoryEstimate memory, int64_t batch,
+                          int64_t accumulate, int64_t limit_bytes) {
+  PlanSummary plan;
+  plan.program = &program;
+  plan.memory = std::move(memory);
+  plan.batch = batch;
+  plan.accumulate = accumulate;
+  plan.limit_bytes = limit_bytes;
+  plan.fits = plan.memory.peak_bytes <= limit_bytes;
+  for (const UpdatePart& part : UpdateParts(program, accumulate)) {
+    plan.step_s += part.step->seconds * static_cast<double>(part.runs);
+  }
+  return plan;
+}
+
+std::string PlanToJson(const PlanSummary& plan) { return Text(SummaryJson(plan)); }
+
+std::string PlansToJson(const std::vector<PlanSummary>& plans) {
+  Json json = Json::array();
+  for (const PlanSummary& plan : plans) json.push_back(SummaryJson(plan));
+  return Text(json);
+}
+
+}  // namespace ridge

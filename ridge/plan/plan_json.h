@@ -1,0 +1,45 @@
+// What is said of a plan, in one value, and its JSON (`ridge plan --json`, plan.json of a run).
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "ridge/plan/program.h"
+#include "ridge/plan/total.h"
+
+namespace ridge {
+
+// A planned run on one device.  `program` must outlive it.
+struct PlanSummary {
+  const Program* program = nullptr;
+  MemoryEstimate memory;
+  int64_t batch = 0;              // samples a micro-batch
+  int64_t accumulate = 1;         // micro-batches an update
+  double step_s = 0;              // one update: all its micro-batches
+  std::optional<double> epoch_s;  // with evaluation and checkpoints; none without data
+  int64_t limit_bytes = 0;        // what the run may use
+  bool fits = true;
+};
+
+// Fills all but epoch_s; `fits` is memory.peak_bytes <= limit_bytes.
+PlanSummary SummarizePlan(const Program& program, MemoryEstimate memory, int64_t batch,
+                          int64_t accumulate, int64_t limit_bytes);
+
+// The StepPlans of one update: `train`, or `micro` and `update`; `eval` or `infer` when the program
+// trains nothing.
+struct UpdatePart {
+  const StepPlan* step = nullptr;
+  int64_t runs = 1;  // in one update
+};
+std::vector<UpdatePart> UpdateParts(const Program& program, int64_t accumulate);
+
+// One object with the keys of the command line's contract, without a newline.  Times are seconds,
+// sizes bytes.  A node's `s`, `flops` and bytes are those of one execution; it runs `runs` times
+// in an update.
+std::string PlanToJson(const PlanSummary& plan);
+
+// "[...]" with one object a plan, for several devices.
+std::string PlansToJson(const std::vector<PlanSummary>& plans);
+
+}  // namespace ridge

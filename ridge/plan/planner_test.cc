@@ -1,0 +1,267 @@
+#include "ridge/plan/planner.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "ridge/graph/autodiff.h"
+#include "ridge/graph/builder.h"
+#include "ridge/plan/memory/placement.h"
+#include "ridge/plan/schedule.h"
+#include "ridge/plan/total.h"
+
+namespace ridge {
+namespace {
+
+constexpr LayoutId kBlocked = 1;
+
+// Runs nothing.  `blocked_op` is fast in layout 1 and slow in row-major; every pointwise operator
+// takes what it gets and may work in place; `unknown_op` has no kernel.
+class FakeKernels : public KernelQuery {
+ public:
+  std::string blocked_op, unknown_op;
+  bool in_place = true;
+
+  KernelOffers Offers(const OpDef& op, const OpCall& call,
+                      std::span<const LayoutId> available) override {
+    if (op.name == unknown_op) return {{}, {{"fake", "declines for the test"}}};
+    KernelChoice plain;
+    plain.kernel = "plain";
+    plain.key = op.name + " plain";
+    plain.input_layouts.assign(call.inputs.size(), kRowMajor);
+    plain.output_layouts.assign(call.outputs.size(), kRowMajor);
+    if (in_place) plain.in_place = op.in_place;
+    KernelChoice blocked = plain;
+    blocked.kernel = "blocked";
+    blocked.key = op.name + " blocked";
+    blocked.input_layouts[0] = blocked.output_layouts[0] = kBlocked;
+    if (op.name == blocked_op) {
+      plain.efficiency = 0.001;
+      return {{blocked, plain}, {}};
+    }
+    if (op.elementwise != nullptr && call.inputs.size() == 1 && available[0] == kBlocked)
+      return {{blocked, plain}, {}};
+    return {{plain}, {}};
+  }
+  int64_t LayoutBytes(LayoutId, const TensorType& type) const override { return type.bytes(); }
+  std::string LayoutName(LayoutId layout) const override {
+    return layout == kBlocked ? "blocked" : "row_major";
+  }
+  KernelChoice Reorder(const TensorType&, LayoutId from, LayoutId to) override {
+    KernelChoice choice;
+    choice.kernel = "reorder";
+    choice.key = "reorder";
+    choice.input_layouts = {from};
+    choice.output_layouts = {to};
+    return choice;
+  }
+};
+
+DeviceProfile Profile() {
+  DeviceProfile profile;
+  profile.name = "test";
+  profile.peak_flops_per_s = {{"f32", 1e9}};
+  profile.memory = {{"DRAM", int64_t{1} << 40, 1e9}};
+  profile.launch_s = 1e-6;
+  return profile;
+}
+
+class Planner : public ::testing::Test {
+ protected:
+  const StepPlan& Plan(GraphBuilder& b, PlanOptions options = {}) {
+    auto graph = b.Build();
+    EXPECT_TRUE(graph.ok()) << graph.status().message();
+    auto program = PlanProgram("test", {{"train", *graph}}, kernels_, Profile(), options);
+    EXPECT_TRUE(program.ok()) << program.status().message();
+    program_ = *program;
+    return program_.steps[0];
+  }
+
+  static std::string Nodes(const StepPlan& step) {
+    std::string text;
+    for (const PlannedNode& node : step.nodes) text += node.name + " ";
+    return text;
+  }
+  static const PlannedValue& Planned(const StepPlan& step, const std::string& name) {
+    const auto found = std::find_if(step.values.begin(), step.values.end(),
+                                    [&](const PlannedValue& v) { return v.name == name; });
+    EXPECT_NE(found, step.values.end()) << name;
+    return *found;
+  }
+
+  FakeKernels kernels_;
+  Program program_;
+};
+
+const TensorType kType{DType::kF32, {8, 16}};  // 512 bytes
+
+TEST_F(Planner, AReorderIsMadeOnceAndSharedByAllReaders) {
+  kernels_.blocked_op = "exp";
+  GraphBuilder b("g");
+  const Value x = b.Input("x", kType);
+  const Value a = b.Op("exp", {x}, {}, "a");
+  const Value c = b.Op("exp", {x}, {}, "c");
+  b.Output("y", b.Op("add", {a, c}, {}, "y"));
+  EXPECT_EQ(Nodes(Plan(b)), "x@blocked a c a@row_major c@row_major y ");
+}
+
+TEST_F(Planner, LayoutsFlowThroughPointwiseNodes) {
+  kernels_.blocked_op = "exp";
+  GraphBuilder b("g");
+  const Value a = b.Op("exp", {b.Input("x", kType)}, {}, "a");
+  b.Output("y", b.Op("exp", {b.Op("relu", {a}, {}, "r")}, {}, "y"));
+  const StepPlan& step = Plan(b);
+  EXPECT_EQ(Nodes(step), "x@blocked a r y y@row_major ");
+  EXPECT_EQ(Planned(step, "r").layout, kBlocked);
+}
+
+TEST_F(Planner, WithoutTheLayoutPassEverythingIsRowMajor) {
+  kernels_.blocked_op = "exp";
+  GraphBuilder b("g");
+  b.Output("y", b.Op("exp", {b.Input("x", kType)}, {}, "y"));
+  PlanOptions options;
+  options.layout = false;
+  EXPECT_EQ(Nodes(Plan(b, options)), "y ");
+}
+
+TEST_F(Planner, InPlaceChainNeedsOneBuffer) {
+  GraphBuilder b("g");
+  Value v = b.Input("x", kType);
+  for (const char* name : {"a", "b", "c", "d"}) v = b.Op("exp", {v}, {}, name);
+  b.Output("y", v);
+  EXPECT_EQ(Plan(b).scratch_bytes, 512);
+  PlanOptions apart;
+  apart.in_place = false;
+  EXPECT_EQ(Plan(b, apart).scratch_bytes, 1024);
+}
+
+TEST_F(Planner, AValueThatIsReadAgainIsNotOverwritten) {
+  GraphBuilder b("g");
+  const Value a = b.Op("exp", {b.Input("x", kType)}, {}, "a");
+  const Value c = b.Op("neg", {a}, {}, "c");
+  b.Output("y", b.Op("add", {a, c}, {}, "y"));
+  const StepPlan& step = Plan(b);
+  EXPECT_NE(Planned(step, "a").offset_bytes, Planned(step, "c").offset_bytes);
+  EXPECT_EQ(step.scratch_bytes, 1024);
+}
+
+TEST_F(Planner, InputsAreNeverOverwritten) {
+  GraphBuilder b("g");
+  b.Output("y", b.Op("exp", {b.Input("x", kType)}, {}, "y"));
+  EXPECT_FALSE(Planned(Plan(b), "y").persistent);
+}
+
+TEST_F(Planner, AnUpdateIsWrittenIntoItsVariable) {
+  GraphBuilder b("g");
+  const Value s = b.State("s", kType, Init::Zeros(), ValueRole::kNone);
+  const Value next = b.Op("add", {s, b.Input("x", kType)}, {}, "next");
+  b.Update(s, next);
+  const StepPlan& step = Plan(b);
+  EXPECT_EQ(Nodes(step), "next ");
+  EXPECT_EQ(Planned(step, "next").offset_bytes, program_.persistent[0].offset_bytes);
+}
+
+TEST_F(Planner, AnUpdateIsCopiedWhenTheOldContentsAreStillRead) {
+  GraphBuilder b("g");
+  const Value s = b.State("s", kType, Init::Zeros(), ValueRole::kNone);
+  const Value next = b.Op("add", {s, b.Input("x", kType)}, {}, "next");
+  b.Output("y", b.Op("mul", {next, s}, {}, "y"));
+  b.Update(s, next);
+  EXPECT_EQ(Nodes(Plan(b)), "next y s@next ");
+}
+
+TEST_F(Planner, ViewsShareBytesAndRunNoKernel) {
+  GraphBuilder b("g");
+  const Value a = b.Op("exp", {b.Input("x", kType)}, {}, "a");
+  const Value flat = b.Op("reshape", {a}, {{"dims", std::vector<int64_t>{128}}}, "flat");
+  b.Output("y", b.Op("neg", {flat}, {}, "y"));
+  const StepPlan& step = Plan(b);
+  EXPECT_EQ(Nodes(step), "a y ");
+  EXPECT_EQ(Planned(step, "flat").offset_bytes, Planned(step, "a").offset_bytes);
+}
+
+TEST_F(Planner, OptimizerNodesRunAsSoonAsTheirVariablesAreFree) {
+  GraphBuilder b("g");
+  const Value x = b.Input("x", kType);
+  const Value lr = b.Input("lr", {DType::kF32, {}});
+  const Value w = b.Parameter("w", kType, Init::Zeros());
+  const Value v = b.Parameter("v", kType, Init::Zeros());
+  const Value h = b.Op("mul", {b.Op("mul", {x, w}, {}, "h1"), v}, {}, "h2");
+  const Value loss = b.ReduceSum(h, {}, false);
+  const auto grads = AppendGradients(b, loss, {w, v});
+  ASSERT_TRUE(grads.ok());
+  b.Update(w, b.Op("sgd_update", {w, (*grads)[0], lr}, {}, "w.next"));
+  b.Update(v, b.Op("sgd_update", {v, (*grads)[1], lr}, {}, "v.next"));
+  b.Output("loss", loss);
+  const auto order = ScheduleNodes(*b.Build());
+  const Graph& graph = b.graph();
+  std::vector<std::string> names;
+  for (NodeId n : order) names.push_back(graph.value(graph.node(n).outputs[0]).name);
+  const auto at = [&](const char* name) {
+    return std::find(names.begin(), names.end(), name) - names.begin();
+  };
+  EXPECT_LT(at("v.next"), at("w.next"));
+  EXPECT_EQ(at("w.next"), at("w.grad") + 1);
+}
+
+TEST_F(Planner, ANodeWithoutAKernelIsRefusedWithTheReasons) {
+  kernels_.unknown_op = "exp";
+  GraphBuilder b("g");
+  b.Output("y", b.Op("exp", {b.Input("x", kType)}, {}, "y"));
+  const auto program = PlanProgram("m", {{"eval", *b.Build()}}, kernels_, Profile(), {});
+  EXPECT_EQ(program.status().code(), ErrorCode::kUnsupported);
+  EXPECT_EQ(program.status().message(),
+            "exp 'y': no kernel runs this node here\n  fake: declines for the test");
+}
+
+TEST_F(Planner, UnboundDimensionsAreRefusedByName) {
+  GraphBuilder b("g");
+  b.Output("y", b.Op("exp", {b.Input("x", kType, {"batch?", ""})}, {}, "y"));
+  const auto program = PlanProgram("m", {{"eval", *b.Build()}}, kernels_, Profile(), {});
+  EXPECT_EQ(program.status().message(),
+            "g: dimension 'batch' is not bound. hint: --batch or --dim batch=N");
+}
+
+TEST_F(Planner, BreakdownAddsUpToThePeak) {
+  GraphBuilder b("g");
+  const Value w = b.Parameter("w", kType, Init::Zeros());
+  const Value h = b.Op("mul", {b.Input("x", kType), w}, {}, "h");
+  b.Output("y", b.ReduceSum(b.Op("exp", {h}, {}, "e"), {}, false));
+  Plan(b);
+  const MemoryEstimate memory = EstimateMemory(program_, /*runtime_bytes=*/1000, /*data_bytes=*/77);
+  int64_t sum = 0;
+  for (const auto& [name, bytes] : memory.breakdown) sum += bytes;
+  EXPECT_EQ(sum, memory.peak_bytes);
+  EXPECT_EQ(memory.peak_bytes, program_.arena_bytes + 1077);
+  EXPECT_EQ(memory.peak_node, "reduce_sum");  // h and the sum; exp works in place
+}
+
+TEST_F(Planner, EqualInputGivesTheEqualPlan) {
+  kernels_.blocked_op = "exp";
+  GraphBuilder b("g");
+  const Value a = b.Op("exp", {b.Input("x", kType)}, {}, "a");
+  b.Output("y", b.Op("add", {a, b.Op("neg", {a}, {}, "n")}, {}, "y"));
+  const StepPlan first = Plan(b);
+  const StepPlan second = Plan(b);
+  ASSERT_EQ(first.values.size(), second.values.size());
+  for (size_t v = 0; v < first.values.size(); ++v)
+    EXPECT_EQ(first.values[v].offset_bytes, second.values[v].offset_bytes);
+}
+
+TEST(CheckPlacement, FindsSharedBytes) {
+  StepPlan step;
+  step.name = "train";
+  for (const char* name : {"a", "b"}) {
+    PlannedValue value;
+    value.name = name;
+    value.offset_bytes = name[0] == 'a' ? 0 : 64;
+    value.size_bytes = 128;
+    value.live = {0, 1};
+    step.values.push_back(value);
+  }
+  EXPECT_EQ(CheckPlacement(step).message(),
+            "plan train: 'a' and 'b' live at the same time and share bytes");
+}
+
+}  // namespace
+}  // namespace ridge
