@@ -1,0 +1,266 @@
+// The report of a plan.  Numbers have three digits that count; the exact ones are in plan.json.
+#include "ridge/report/plan_report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "ridge/core/units.h"
+#include "ridge/report/bar_chart.h"
+#include "ridge/report/table.h"
+
+namespace ridge {
+namespace {
+
+constexpr size_t kLongestNodes = 5;
+constexpr int kShareColumns = 12;
+
+// A node of one update, with the time of all its runs.
+struct TimedNode {
+  const PlannedNode* node = nullptr;
+  double seconds = 0;
+};
+
+std::string Heading(const std::string& name, const std::string& rest, const Terminal& terminal) {
+  return Styled(name, Style::kBold, terminal) + "  " + rest + "\n";
+}
+
+std::string Where(const MemoryEstimate& memory) {
+  return fmt::format("{} node '{}'", memory.peak_step, memory.peak_node);
+}
+
+double Ratio(double part, double whole) { return whole > 0 ? part / whole : 0; }
+
+std::string FitsLine(const PlanSummary& plan, const Terminal& terminal) {
+  if (plan.fits) {
+    return fmt::format("  {}: {} of {} available\n", Styled("fits", Style::kGreen, terminal),
+                       FormatBytes(plan.memory.peak_bytes), FormatBytes(plan.limit_bytes));
+  }
+  return fmt::format("  {}: needs {}, {} available\n",
+                     Styled("does not fit", Style::kRed, terminal),
+                     FormatBytes(plan.memory.peak_bytes), FormatBytes(plan.limit_bytes));
+}
+
+std::string MemoryPart(const PlanSummary& plan, const Terminal& terminal) {
+  const MemoryEstimate& memory = plan.memory;
+  std::vector<Bar> bars;
+  for (const auto& [purpose, bytes] : memory.breakdown) {
+    if (bytes == 0 && purpose == "communication") continue;  // one device
+    bars.push_back({purpose, static_cast<double>(bytes), FormatBytes(bytes)});
+  }
+  std::string text = Heading("Memory", FormatBytes(memory.peak_bytes) + " at the peak", terminal);
+  text += BarChart(bars, terminal);
+  text += fmt::format("  peak at {}\n", Where(memory));
+  const double over = Ratio(static_cast<double>(memory.arena_bytes - memory.bound_bytes),
+                            static_cast<double>(memory.bound_bytes));
+  text += fmt::format("  arena {}, lower bound {} ({})\n", FormatBytes(memory.arena_bytes),
+                      FormatBytes(memory.bound_bytes), FormatPercentChange(over));
+  return text + FitsLine(plan, terminal);
+}
+
+std::vector<TimedNode> NodesByTime(const PlanSummary& plan) {
+  std::vector<TimedNode> nodes;
+  for (const UpdatePart& part : UpdateParts(*plan.program, plan.accumulate)) {
+    for (const PlannedNode& node : part.step->nodes) {
+      nodes.push_back({&node, node.seconds * static_cast<double>(part.runs)});
+    }
+  }
+  std::stable_sort(nodes.begin(), nodes.end(),
+                   [](const TimedNode& a, const TimedNode& b) { return a.seconds > b.seconds; });
+  return nodes;
+}
+
+std::vector<std::string> TimeRow(const TimedNode& timed, double step_s, const Terminal& terminal) {
+  const PlannedNode& node = *timed.node;
+  const double share = Ratio(timed.seconds, step_s);
+  return {node.name,
+          node.op,
+          FormatSeconds(timed.seconds),
+          FormatPercent(share),
+          BarText(share, kShareColumns, terminal.unicode),
+          BoundName(node.bound),
+          node.measured ? "measured" : "modelled"};
+}
+
+std::string LongestNodes(const PlanSummary& plan, const Terminal& terminal) {
+  const std::vector<TimedNode> nodes = NodesByTime(plan);
+  Table table({{"node"},
+               {"operator"},
+               {"time", Align::kRight},
+               {"share", Align::kRight},
+               {""},
+               {"bound"},
+               {"from"}});
+  double others_s = 0;
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    if (i < kLongestNodes) {
+      table.AddRow(TimeRow(nodes[i], plan.step_s, terminal));
+    } else {
+      others_s += nodes[i].seconds;
+    }
+  }
+  if (nodes.size() > kLongestNodes) {
+    const double share = Ratio(others_s, plan.step_s);
+    table.AddRow(
+        {fmt::format("{} others", nodes.size() - kLongestNodes), "", FormatSeconds(others_s),
+         FormatPercent(share), BarText(share, kShareColumns, terminal.unicode)},
+        Style::kDim);
+  }
+  return table.ToText(terminal);
+}
+
+std::string TimePart(const PlanSummary& plan, const Terminal& terminal) {
+  std::string head = FormatSeconds(plan.step_s) + " a step";
+  if (plan.step_s > 0) {
+    const double samples = static_cast<double>(plan.batch * plan.accumulate);
+    head += fmt::format(", {} samples/s", FormatCount(samples / plan.step_s));
+  }
+  if (plan.epoch_s) head += fmt::format(", {} an epoch", FormatSeconds(*plan.epoch_s));
+  return Heading("Time", head, terminal) + LongestNodes(plan, terminal);
+}
+
+std::string ValueText(const StepPlan& step, int index, const KernelQuery& layouts) {
+  if (index < 0) return "-";
+  const PlannedValue& value = step.values[static_cast<size_t>(index)];
+  std::string text = fmt::format("{} {}", value.name, TypeToString(value.type));
+  if (value.layout != kRowMajor) text += " " + layouts.LayoutName(value.layout);
+  return text;
+}
+
+std::string OutputPlaces(const StepPlan& step, const PlannedNode& node) {
+  std::string text;
+  for (const int index : node.outputs) {
+    const PlannedValue& value = step.values[static_cast<size_t>(index)];
+    text += fmt::format("{}+{} {}", text.empty() ? "" : ", ", value.offset_bytes, value.size_bytes);
+    text += fmt::format(" {}-{}", value.live.first, value.live.last);
+  }
+  return text;
+}
+
+std::string ValueTexts(const StepPlan& step, const std::vector<int>& indices,
+                       const KernelQuery& layouts) {
+  std::string text;
+  for (const int index : indices) {
+    text += (text.empty() ? "" : ", ") + ValueText(step, index, layouts);
+  }
+  return text;
+}
+
+std::string StepText(const StepPlan& step, const KernelQuery& layouts) {
+  Table table({{"#", Align::kRight},
+               {"operator"},
+               {"outputs"},
+               {"place: +offset bytes live"},
+               {"workspace", Align::kRight},
+               {"time", Align::kRight},
+               {"bound"},
+               {"kernel"},
+               {"inputs"}});
+  for (size_t i = 0; i < step.nodes.size(); ++i) {
+    const PlannedNode& node = step.nodes[i];
+    table.AddRow({fmt::format("{}", i), node.op, ValueTexts(step, node.outputs, layouts),
+                  OutputPlaces(step, node), fmt::format("{}", node.choice.workspace_bytes),
+                  FormatSeconds(node.seconds), BoundName(node.bound), node.choice.kernel,
+                  ValueTexts(step, node.inputs, layouts)});
+  }
+  return fmt::format("\n{}: {} nodes, scratch {} bytes, lower bound {} bytes, {}\n", step.name,
+                     step.nodes.size(), step.scratch_bytes, step.bound_bytes,
+                     FormatSeconds(step.seconds)) +
+         table.ToText(Terminal{});
+}
+
+std::string PersistentText(const Program& program) {
+  Table table(
+      {{"persistent"}, {"type"}, {"purpose"}, {"offset", Align::kRight}, {"bytes", Align::kRight}});
+  for (const PersistentValue& value : program.persistent) {
+    const std::string slot = value.slot > 0 ? fmt::format(" (slot {})", value.slot) : "";
+    table.AddRow({value.name + slot, TypeToString(value.type), PurposeName(value.purpose),
+                  fmt::format("{}", value.offset_bytes), fmt::format("{}", value.size_bytes)});
+  }
+  return "\n" + table.ToText(Terminal{}, /*indent=*/0);
+}
+
+void AddComparison(Table& table, const std::string& what, double planned, double measured,
+                   std::string (*format)(double)) {
+  const std::string error =
+      measured > 0 ? FormatPercentChange(planned / measured - 1) : std::string("-");
+  table.AddRow({what, format(planned), format(measured), error});
+}
+
+std::string BytesText(double bytes) { return FormatBytes(static_cast<int64_t>(bytes)); }
+
+std::string BreakdownText(const MemoryEstimate& memory) {
+  std::string text;
+  for (const auto& [purpose, bytes] : memory.breakdown) {
+    if (bytes > 0) {
+      text += fmt::format("{}{} {}", text.empty() ? "" : ", ", purpose, FormatBytes(bytes));
+    }
+  }
+  return text;
+}
+
+std::string LargestText(const MemoryEstimate& memory) {
+  std::string text;
+  for (const auto& [name, bytes] : memory.largest) {
+    text += fmt::format("{}'{}' {}", text.empty() ? "" : ", ", name, FormatBytes(bytes));
+  }
+  return text;
+}
+
+std::string HelpText(const std::vector<SmallerRun>& help) {
+  std::string text;
+  for (const SmallerRun& run : help) {
+    text += fmt::format("{}{} needs {}", text.empty() ? "" : "; ", run.flags,
+                        FormatBytes(run.peak_bytes));
+    if (!run.effect.empty()) text += fmt::format(" ({})", run.effect);
+  }
+  return text.empty() ? "no batch is small enough; a smaller model, or a machine with more memory"
+                      : text;
+}
+
+}  // namespace
+
+std::string PlanReport(const std::string& title, const PlanSummary& plan,
+                       const Terminal& terminal) {
+  return Heading("Plan", title, terminal) + "\n" + MemoryPart(plan, terminal) + "\n" +
+         TimePart(plan, terminal);
+}
+
+std::string PlanText(const std::string& title, const PlanSummary& plan,
+                     const KernelQuery& layouts) {
+  std::string text = PlanReport(title, plan, Terminal{}) + PersistentText(*plan.program);
+  for (const StepPlan& step : plan.program->steps) text += StepText(step, layouts);
+  return text;
+}
+
+std::string ComparisonReport(const RunNumbers& planned, const RunNumbers& measured,
+                             const Terminal& terminal) {
+  Table table({{"planned against measured"},
+               {"planned", Align::kRight},
+               {"measured", Align::kRight},
+               {"error", Align::kRight}});
+  AddComparison(table, "peak memory", static_cast<double>(planned.peak_bytes),
+                static_cast<double>(measured.peak_bytes), BytesText);
+  AddComparison(table, "arena", static_cast<double>(planned.arena_bytes),
+                static_cast<double>(measured.arena_bytes), BytesText);
+  AddComparison(table, "step time", planned.step_s, measured.step_s, FormatSeconds);
+  if (planned.epoch_s && measured.epoch_s) {
+    AddComparison(table, "epoch time", *planned.epoch_s, *measured.epoch_s, FormatSeconds);
+  }
+  return table.ToText(terminal);
+}
+
+Status DoesNotFit(const PlanSummary& plan, const std::string& limit_name,
+                  const std::vector<SmallerRun>& help) {
+  const MemoryEstimate& memory = plan.memory;
+  return Status(ErrorCode::kOutOfMemory,
+                fmt::format("plan: the run needs {} on {}, {} {}. [R0101]\n"
+                            "  peak at {}: {}\n"
+                            "  largest values there: {}\n"
+                            "  hint: {}",
+                            FormatBytes(memory.peak_bytes), plan.program->device, limit_name,
+                            FormatBytes(plan.limit_bytes), Where(memory), BreakdownText(memory),
+                            LargestText(memory), HelpText(help)));
+}
+
+}  // namespace ridge

@@ -1,0 +1,49 @@
+// How a plan is shown to people: before the run, after it beside the measurement, and in plan.txt.
+//
+// Bars and tables first, words below.  Every function gives text that ends in a newline and prints
+// nothing.
+#pragma once
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "ridge/graph/kernel_query.h"
+#include "ridge/plan/plan_json.h"
+#include "ridge/report/terminal.h"
+
+namespace ridge {
+
+// Memory by purpose, where the peak is, arena against its lower bound, where the time goes (the
+// five longest nodes), step and epoch time, whether it fits.
+// `title` says what is planned: "cnn, batch 128, adam, f32, on cpu (2 threads)".
+std::string PlanReport(const std::string& title, const PlanSummary& plan, const Terminal& terminal);
+
+// plan.txt: the report in plain text, then each StepPlan's schedule with offsets, layouts and
+// kernels.  `layouts` names the layouts: the backend that the program was planned for.
+std::string PlanText(const std::string& title, const PlanSummary& plan, const KernelQuery& layouts);
+
+// What a plan promises and a run measures.
+struct RunNumbers {
+  int64_t peak_bytes = 0;
+  int64_t arena_bytes = 0;
+  double step_s = 0;
+  std::optional<double> epoch_s;
+};
+
+// The table "planned against measured" with the error of the plan: (planned - measured) / measured.
+std::string ComparisonReport(const RunNumbers& planned, const RunNumbers& measured,
+                             const Terminal& terminal);
+
+// A run that needs less memory, for the hint of DoesNotFit().
+struct SmallerRun {
+  std::string flags;       // "--batch 64 --accumulate 2"
+  int64_t peak_bytes = 0;  // what it needs
+  std::string effect;      // "same updates, more steps"; may be empty
+};
+
+// The refusal of a run that does not fit: kOutOfMemory with the need against the limit, the largest
+// values at the peak and what would help.  `limit_name` says whose limit it is: "--fit allows".
+Status DoesNotFit(const PlanSummary& plan, const std::string& limit_name,
+                  const std::vector<SmallerRun>& help);
+
+}  // namespace ridge
