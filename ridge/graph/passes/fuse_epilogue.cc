@@ -1,0 +1,118 @@
+// A chain starts at the product and goes on while the value has one reader, which is a step.
+// The new node stands where the chain's last step stood: all its inputs are defined there.
+// When two products meet in one add, the first takes it and the second becomes its extra input.
+#include "ridge/graph/passes/fuse_epilogue.h"
+
+#include <algorithm>
+#include <array>
+
+#include "ridge/graph/passes/rewriter.h"
+
+namespace ridge {
+namespace {
+
+// What backends run on the result of a product without writing it first.
+constexpr std::array<std::string_view, 5> kUnarySteps = {"relu", "gelu", "silu", "tanh", "sigmoid"};
+constexpr size_t kFirstExtra = 3;  // after a, b, bias
+
+// A product and the pointwise nodes it takes over, in order.
+struct Chain {
+  NodeId product = -1;
+  std::vector<NodeId> steps;
+};
+
+class EpilogueFuser {
+ public:
+  explicit EpilogueFuser(const Graph& graph)
+      : graph_(graph),
+        reads_(CountReads(graph)),
+        readers_(graph.Readers()),
+        taken_(graph.nodes().size(), false),
+        ends_(graph.nodes().size(), -1),
+        rewriter_(graph) {}
+
+  Result<Graph> Run() {
+    for (size_t n = 0; n < graph_.nodes().size(); ++n) FollowChain(static_cast<NodeId>(n));
+    RIDGE_RETURN_IF_ERROR(rewriter_.Walk([this](const Node& node) { return Visit(node); }));
+    return rewriter_.Finish();
+  }
+
+ private:
+  void FollowChain(NodeId product) {
+    const Node& node = graph_.node(product);
+    if (node.op->name != "matmul" && node.op->name != "conv2d") return;
+    Chain chain{product, {}};
+    ValueId value = node.outputs[0];
+    for (NodeId next = NextStep(value); next >= 0; next = NextStep(value)) {
+      chain.steps.push_back(next);
+      taken_[static_cast<size_t>(next)] = true;
+      value = graph_.node(next).outputs[0];
+    }
+    if (chain.steps.empty()) return;
+    taken_[static_cast<size_t>(product)] = true;
+    ends_[static_cast<size_t>(chain.steps.back())] = static_cast<int32_t>(chains_.size());
+    chains_.push_back(std::move(chain));
+  }
+
+  // The only reader of `value` when it can be a step, else -1.
+  NodeId NextStep(ValueId value) const {
+    const std::vector<NodeId>& readers = readers_[static_cast<size_t>(value)];
+    if (reads_[static_cast<size_t>(value)] != 1 || readers.size() != 1) return -1;
+    const Node& node = graph_.node(readers[0]);
+    if (taken_[static_cast<size_t>(readers[0])] || !IsStep(node, value)) return -1;
+    return readers[0];
+  }
+
+  bool IsStep(const Node& node, ValueId value) const {
+    const TensorType& type = graph_.type(value);
+    if (node.outputs.size() != 1 || !(graph_.type(node.outputs[0]) == type)) return false;
+    if (node.op->name == "add") return graph_.type(Extra(node, value)) == type;
+    const bool unary =
+        std::find(kUnarySteps.begin(), kUnarySteps.end(), node.op->name) != kUnarySteps.end();
+    return unary && SameAttrs(node.attrs, node.op->attr_defaults);
+  }
+
+  // The other input of an add.
+  static ValueId Extra(const Node& add, ValueId value) {
+    return add.inputs[0] == value ? add.inputs[1] : add.inputs[0];
+  }
+
+  Status Visit(const Node& node) {
+    const auto id = static_cast<size_t>(graph_.value(node.outputs[0]).producer);
+    if (ends_[id] >= 0) return EmitChain(chains_[static_cast<size_t>(ends_[id])]);
+    return taken_[id] ? Status() : rewriter_.Copy(node);
+  }
+
+  Status EmitChain(const Chain& chain) {
+    const Node& product = graph_.node(chain.product);
+    std::vector<ValueId> inputs = product.inputs;
+    AttrMap attrs = product.attrs;
+    std::string& epilogue = std::get<std::string>(attrs.at("epilogue"));
+    ValueId value = product.outputs[0];
+    for (NodeId id : chain.steps) {
+      const Node& step = graph_.node(id);
+      epilogue += (epilogue.empty() ? "" : ",") + step.op->name;
+      if (step.op->name == "add") {
+        inputs.resize(std::max(inputs.size(), kFirstExtra), kNoValue);
+        inputs.push_back(Extra(step, value));
+      }
+      value = step.outputs[0];
+    }
+    return rewriter_.Emit(*product.op, rewriter_.Map(inputs), std::move(attrs), {value},
+                          product.location);
+  }
+
+  const Graph& graph_;
+  std::vector<int32_t> reads_;                // by value
+  std::vector<std::vector<NodeId>> readers_;  // by value
+  std::vector<bool> taken_;                   // by node: it is part of a chain
+  std::vector<int32_t> ends_;                 // by node: the chain that ends here, or -1
+  std::vector<Chain> chains_;
+  GraphRewriter rewriter_;
+};
+
+}  // namespace
+
+Result<Graph> FuseEpilogues(const Graph& graph) { return EpilogueFuser(graph).Run(); }
+
+}  // namespace ridge

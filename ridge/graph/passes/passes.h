@@ -1,0 +1,30 @@
+// The device-independent passes: each maps a graph to one that means the same.
+//
+// They keep the names of inputs, parameters, states and outputs, are deterministic, and take time
+// linear or n log n in the nodes.  Random operators read their draw as an input, so every operator
+// is a pure function and may be merged, dropped and evaluated ahead.
+// The exactness each claims is tested: "bitwise" on the reference backend for every dtype.
+#pragma once
+#include "ridge/graph/graph.h"
+
+namespace ridge {
+
+// Nodes whose inputs are all constants become constants.  # bitwise
+Result<Graph> FoldConstants(const Graph& graph);
+
+// Nodes that compute the same, and constants that hold the same, become one.  # bitwise
+Result<Graph> MergeCommon(const Graph& graph);
+
+// x * 1 -> x, transpose(transpose(x)) -> x, add(matmul(a, b), bias) -> matmul(a, b, bias), ...
+// The rules are in algebra_rules.cc.  # within 1e-5
+Result<Graph> SimplifyAlgebra(const Graph& graph);
+
+// Nodes and constants that no output and no update needs are dropped; inputs and variables stay.
+// # bitwise
+Result<Graph> RemoveDead(const Graph& graph);
+
+// Pointwise nodes go into the epilogue of the matmul or conv2d before them, or together into one
+// `fused` node.  # bitwise
+Result<Graph> Fuse(const Graph& graph);
+
+}  // namespace ridge

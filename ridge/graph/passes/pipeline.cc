@@ -1,0 +1,132 @@
+// We come from graph/autodiff.cc or a graph file.  Known here: the whole step as one graph, no
+// device.  The simpler graph goes on to plan/planner.cc.
+#include "ridge/graph/passes/pipeline.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "ridge/graph/passes/passes.h"
+#include "ridge/graph/spec.h"
+#include "ridge/graph/suggest.h"
+
+namespace ridge {
+
+const std::vector<PassInfo>& AllPasses() {
+  static const std::vector<PassInfo> passes = {
+      // First, so that the rules of algebra see numbers and not the nodes that make them.
+      {"fold", "evaluate nodes whose inputs are constants", FoldConstants},
+      // Before cse: what two paths wrote differently often is the same after it.
+      {"algebra", "x*1 -> x, transposes into matmul, bias into matmul, ...", SimplifyAlgebra},
+      {"cse", "merge nodes that compute the same", MergeCommon},
+      // Before fuse: a dead reader would keep a value out of an epilogue.
+      {"dce", "drop what no output and no update needs", RemoveDead},
+      // Last: what comes after would have to look into the fused nodes.
+      {"fuse", "pointwise nodes into epilogues and into one node", Fuse},
+      // The planner's: they need kernels and layouts.
+      {"inplace", "write results over inputs that are dead", nullptr},
+      {"layout", "keep blocked formats between nodes", nullptr},
+  };
+  return passes;
+}
+
+namespace {
+
+Status UnknownPass(std::string_view name) {
+  std::vector<std::string> known;
+  for (const PassInfo& pass : AllPasses()) known.push_back(pass.name);
+  std::string list;
+  for (const std::string& pass : known) list += (list.empty() ? "" : ", ") + pass;
+  return Status(ErrorCode::kInvalidArgument,
+                fmt::format("unknown pass '{}'{}; known: {}. hint: -NAME leaves one out, "
+                            "only:NAME,NAME runs just these, none runs none",
+                            name, DidYouMean(name, known), list));
+}
+
+std::vector<std::string_view> SplitAtCommas(std::string_view text) {
+  std::vector<std::string_view> parts;
+  for (size_t begin = 0; begin <= text.size();) {
+    const size_t end = std::min(text.find(',', begin), text.size());
+    parts.push_back(text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return parts;
+}
+
+bool IsPass(std::string_view name) {
+  return std::any_of(AllPasses().begin(), AllPasses().end(),
+                     [name](const PassInfo& pass) { return name == pass.name; });
+}
+
+Result<std::vector<std::string_view>> ParseNames(std::string_view list, bool with_minus) {
+  std::vector<std::string_view> names;
+  for (std::string_view part : SplitAtCommas(list)) {
+    if (with_minus && !part.starts_with('-')) return UnknownPass(part);
+    const std::string_view name = with_minus ? part.substr(1) : part;
+    if (!IsPass(name)) return UnknownPass(part);
+    names.push_back(name);
+  }
+  return names;
+}
+
+// A failing pass is our bug, whatever code its error has.
+Status PassError(const char* name, const Status& status) {
+  return Status(ErrorCode::kInternal, fmt::format("pass {}: {}", name, status.message()));
+}
+
+Result<Graph> RunChecked(const PassInfo& pass, const Graph& graph) {
+  Result<Graph> result = pass.run(graph);
+  if (!result.ok()) return PassError(pass.name, result.status());
+  if (Status status = CheckGraph(*result); !status.ok()) return PassError(pass.name, status);
+  return result;
+}
+
+}  // namespace
+
+bool PassSelection::Has(std::string_view name) const {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+Result<PassSelection> ParsePassSpec(std::string_view spec) {
+  PassSelection selection;
+  if (spec == "none") return selection;
+  const bool only = spec.starts_with("only:");
+  std::vector<std::string_view> named;
+  if (!spec.empty()) {
+    RIDGE_ASSIGN_OR_RETURN(named, ParseNames(only ? spec.substr(5) : spec, !only));
+  }
+  for (const PassInfo& pass : AllPasses()) {
+    const bool is_named = std::find(named.begin(), named.end(), pass.name) != named.end();
+    if (is_named == only) selection.names.push_back(pass.name);
+  }
+  return selection;
+}
+
+GraphSize MeasureGraph(const Graph& graph) {
+  GraphSize size;
+  size.nodes = static_cast<int64_t>(graph.nodes().size());
+  for (const Node& node : graph.nodes()) {
+    const Cost cost = CallCost(*node.op, graph.Call(node));
+    size.flops += static_cast<double>(cost.flops);
+    size.traffic_bytes += static_cast<double>(cost.bytes_read);
+    size.traffic_bytes += static_cast<double>(cost.bytes_written);
+    for (ValueId id : node.outputs) size.result_bytes += graph.type(id).bytes();
+  }
+  return size;
+}
+
+Result<Graph> RunPasses(const Graph& graph, const PassSelection& selection,
+                        std::vector<PassReport>* reports) {
+  Graph now = graph;
+  for (const PassInfo& pass : AllPasses()) {
+    if (pass.run == nullptr || !selection.Has(pass.name)) continue;
+    RIDGE_ASSIGN_OR_RETURN(Graph next, RunChecked(pass, now));
+    if (reports != nullptr) {
+      reports->push_back({pass.name, MeasureGraph(now), MeasureGraph(next)});
+    }
+    now = std::move(next);
+  }
+  return now;
+}
+
+}  // namespace ridge

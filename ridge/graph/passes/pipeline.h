@@ -1,0 +1,55 @@
+// The passes in order, which of them run, and what each saved.
+#pragma once
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ridge/graph/graph.h"
+
+namespace ridge {
+
+// A rewrite of the graph ("fold"), or one of the planner's steps that the same option switches
+// ("inplace", "layout").
+struct PassInfo {
+  const char* name;
+  const char* what;                              // one line for help texts
+  Result<Graph> (*run)(const Graph&) = nullptr;  // nullptr: the planner does it
+};
+
+// In the order in which they run.
+const std::vector<PassInfo>& AllPasses();
+
+// Which passes run.
+struct PassSelection {
+  std::vector<std::string> names;  // in the order of AllPasses()
+  bool Has(std::string_view name) const;
+};
+
+// ""                all
+// "none"            none
+// "-fuse,-layout"   all but these
+// "only:fold,cse"   these
+// Fails with kInvalidArgument for a name that is not known.
+Result<PassSelection> ParsePassSpec(std::string_view spec);
+
+// What a graph costs, device-independent.
+struct GraphSize {
+  int64_t nodes = 0;
+  int64_t result_bytes = 0;  // of everything that nodes write
+  double flops = 0;
+  double traffic_bytes = 0;  // read and written by nodes
+};
+GraphSize MeasureGraph(const Graph& graph);
+
+struct PassReport {
+  std::string name;
+  GraphSize before;
+  GraphSize after;
+};
+
+// Runs the selected rewrites and checks the graph after each.  `reports` may be null.
+// A graph that breaks an invariant is a bug of the pass: kInternal with its name.
+Result<Graph> RunPasses(const Graph& graph, const PassSelection& selection,
+                        std::vector<PassReport>* reports);
+
+}  // namespace ridge

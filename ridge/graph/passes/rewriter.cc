@@ -1,0 +1,129 @@
+#include "ridge/graph/passes/rewriter.h"
+
+#include <fmt/format.h>
+
+namespace ridge {
+
+GraphRewriter::GraphRewriter(const Graph& from)
+    : from_(from), map_(from.values().size(), kNoValue) {
+  to_.name = from.name;
+}
+
+Status GraphRewriter::Walk(const std::function<Status(const Node&)>& visit) {
+  for (size_t i = 0; i < from_.values().size(); ++i) {
+    const ValueInfo& value = from_.values()[i];
+    if (value.kind != ValueKind::kResult) {
+      CopyLeaf(static_cast<ValueId>(i));
+    } else if (value.output_index == 0) {
+      RIDGE_RETURN_IF_ERROR(visit(from_.node(value.producer)));
+    }
+  }
+  return Status();
+}
+
+void GraphRewriter::CopyLeaves() {
+  for (size_t i = 0; i < from_.values().size(); ++i) {
+    if (from_.values()[i].kind != ValueKind::kResult) CopyLeaf(static_cast<ValueId>(i));
+  }
+}
+
+ValueId GraphRewriter::Map(ValueId old) const {
+  return old == kNoValue ? kNoValue : map_.at(static_cast<size_t>(old));
+}
+
+std::vector<ValueId> GraphRewriter::Map(const std::vector<ValueId>& old) const {
+  std::vector<ValueId> now;
+  now.reserve(old.size());
+  for (ValueId id : old) now.push_back(Map(id));
+  return now;
+}
+
+void GraphRewriter::Set(ValueId old, ValueId now) {
+  map_.at(static_cast<size_t>(old)) = now;
+  ValueInfo& value = to_.mutable_value(now);
+  // A gradient stays one when the node that gave it its last form is gone.
+  if (value.kind == ValueKind::kResult && value.role == ValueRole::kNone) {
+    value.role = from_.value(old).role;
+  }
+}
+
+Status GraphRewriter::Copy(const Node& node) {
+  return Emit(*node.op, Map(node.inputs), node.attrs, node.outputs, node.location);
+}
+
+void GraphRewriter::SetConstant(ValueId old, Tensor tensor) {
+  Set(old, to_.AddConstant(from_.value(old).name, std::move(tensor)));
+}
+
+Status GraphRewriter::Emit(const OpDef& op, std::vector<ValueId> inputs, AttrMap attrs,
+                           const std::vector<ValueId>& results, const std::string& location) {
+  std::vector<std::string> names;
+  names.reserve(results.size());
+  for (ValueId id : results) names.push_back(from_.value(id).name);
+  RIDGE_ASSIGN_OR_RETURN(const NodeId node, to_.AddNode(op, std::move(inputs), std::move(attrs),
+                                                        std::move(names), location));
+  for (size_t i = 0; i < results.size(); ++i) Set(results[i], to_.node(node).outputs.at(i));
+  return Status();
+}
+
+Result<ValueId> GraphRewriter::AddNamedNode(const OpDef& op, std::vector<ValueId> inputs,
+                                            AttrMap attrs, const std::string& name,
+                                            const std::string& location) {
+  RIDGE_ASSIGN_OR_RETURN(const NodeId node,
+                         to_.AddNode(op, std::move(inputs), std::move(attrs), {name}, location));
+  return to_.node(node).outputs[0];
+}
+
+ValueId GraphRewriter::AddConstant(const std::string& wanted_name, Tensor tensor) {
+  return to_.AddConstant(FreshName(wanted_name), std::move(tensor));
+}
+
+std::string GraphRewriter::FreshName(const std::string& wanted) const {
+  const auto taken = [&](const std::string& name) {
+    return from_.FindValue(name) != kNoValue || to_.FindValue(name) != kNoValue;
+  };
+  if (!taken(wanted)) return wanted;
+  for (int64_t i = 2;; ++i) {
+    const std::string name = fmt::format("{}_{}", wanted, i);
+    if (!taken(name)) return name;
+  }
+}
+
+Result<Graph> GraphRewriter::Finish() {
+  for (const GraphOutput& output : from_.outputs()) to_.AddOutput(output.name, Map(output.value));
+  for (const GraphUpdate& update : from_.updates()) {
+    to_.AddUpdate(Map(update.variable), Map(update.value));
+  }
+  return std::move(to_);
+}
+
+void GraphRewriter::CopyLeaf(ValueId id) {
+  const ValueInfo& value = from_.value(id);
+  const bool wanted = keep_.empty() || keep_[static_cast<size_t>(id)];
+  if (value.kind == ValueKind::kConstant && !wanted) return;
+  ValueId now = kNoValue;
+  if (value.kind == ValueKind::kInput) {
+    now = to_.AddInput(value.name, value.type, value.dim_names);
+  } else if (value.kind == ValueKind::kConstant) {
+    now = to_.AddConstant(value.name, value.constant);
+  } else {
+    now = to_.AddVariable(value.kind, value.name, value.type, value.init);
+  }
+  to_.mutable_value(now).role = value.role;
+  to_.mutable_value(now).trainable = value.trainable;
+  map_[static_cast<size_t>(id)] = now;
+}
+
+std::vector<int32_t> CountReads(const Graph& graph) {
+  std::vector<int32_t> reads(graph.values().size(), 0);
+  for (const Node& node : graph.nodes()) {
+    for (ValueId id : node.inputs) {
+      if (id != kNoValue) ++reads[static_cast<size_t>(id)];
+    }
+  }
+  for (const GraphOutput& output : graph.outputs()) ++reads[static_cast<size_t>(output.value)];
+  for (const GraphUpdate& update : graph.updates()) ++reads[static_cast<size_t>(update.value)];
+  return reads;
+}
+
+}  // namespace ridge
