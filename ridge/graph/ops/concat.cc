@@ -25,6 +25,7 @@ Result<std::vector<TensorType>> InferTypes(const OpCall& call) {
                             i, TypeToString(call.inputs[i]), TypeToString(call.inputs[0]), axis));
     }
     out.dims[axis] += call.inputs[i].dims[axis];
+    if (Status status = CheckDims(out.dims); !status.ok()) return CallError(call, status.message());
   }
   return std::vector<TensorType>{std::move(out)};
 }
