@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 
 #include "ridge/graph/ops/shared/checks.h"
 #include "ridge/graph/ops/shared/norm.h"
@@ -60,6 +61,15 @@ Value StatisticsGrad(GradBuilder& g, int axis) {
   return b.Add(OverRows(g, dmean), b.Mul(OverRows(g, dvar), centered));
 }
 
+// dshift = sum(dy) over the rows, for a shift without a scale.
+Value ShiftGrad(GradBuilder& g, int axis) {
+  const Value dy = g.b().Cast(g.output_grad(0), g.b().type(g.input(2)).dtype);
+  if (axis == 0) return dy;  // one row; no axes would mean all
+  std::vector<int64_t> rows(static_cast<size_t>(axis));
+  std::iota(rows.begin(), rows.end(), 0);
+  return g.b().ReduceSum(dy, rows, /*keep_dims=*/false);
+}
+
 // dx, dscale, dshift = layer_norm_grad(x, mean, rstd, dy, scale).
 void Gradient(GradBuilder& g) {
   GraphBuilder& b = g.b();
@@ -76,10 +86,7 @@ void Gradient(GradBuilder& g) {
       return;
     }
   }
-  if (g.needs_grad(2)) {
-    const TensorType shift = b.type(g.input(2));
-    g.set_input_grad(2, b.SumTo(b.Cast(dy, shift.dtype), shift.dims));
-  }
+  if (g.needs_grad(2)) g.set_input_grad(2, ShiftGrad(g, axis));
 }
 
 void Reference(const OpCall& call, std::span<const double* const> in,

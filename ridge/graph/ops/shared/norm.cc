@@ -45,7 +45,7 @@ int64_t ElementsPerChannel(const Dims& x) {
 
 Value OverChannels(GraphBuilder& b, Value v, Value x) {
   Dims dims(b.dims(x).size(), 1);
-  if (dims.size() >= 2) dims[1] = b.dims(x)[1];  // fewer only after an error
+  dims[1] = -1;  // what is left: C, which as 0 would mean another thing to reshape
   return b.Reshape(b.Cast(v, b.type(x).dtype), dims);
 }
 
