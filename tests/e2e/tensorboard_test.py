@@ -1,0 +1,104 @@
+#!/usr/bin/env python3
+"""TensorBoard itself reads what a run wrote.
+
+    tensorboard_test.py            trains a tiny model, then checks its run folder
+    tensorboard_test.py RUN        checks the run folder RUN
+
+Needs build/deps/test-venv (scripts/setup.sh --test-tools) and, without RUN, the program $RIDGE.
+"""
+import json
+import math
+import os
+import subprocess
+import sys
+import tempfile
+
+SOURCE = os.environ.get(
+    "RIDGE_SOURCE_DIR",
+    os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
+PYTHON = os.environ.get("RIDGE_TEST_PYTHON", os.path.join(SOURCE, "build/deps/test-venv/bin/python"))
+RIDGE = os.environ.get("RIDGE", os.path.join(SOURCE, "build/release/bin/ridge"))
+TAGS = ("train/loss", "train/lr")  # of every run; accuracy and validation where there are any
+
+
+def train(folder):
+    subprocess.run(
+        [RIDGE, "train", "mlp", "--data", "synthetic", "--batch", "8", "--steps", "30", "--out",
+         folder, "--progress", "none"],
+        check=True, stdout=subprocess.DEVNULL)
+
+
+def read_metrics(run):
+    with open(os.path.join(run, "metrics.jsonl"), encoding="utf-8") as file:
+        return [json.loads(line) for line in file]
+
+
+def check_scalars(run):
+    """The accumulator finds every tag, and train/loss is what metrics.jsonl says."""
+    from tensorboard.backend.event_processing import event_accumulator
+    accumulator = event_accumulator.EventAccumulator(run, size_guidance={"scalars": 0})
+    accumulator.Reload()
+    tags = accumulator.Tags()["scalars"]
+    for tag in TAGS:
+        assert tag in tags, f"{run}: no tag {tag}; there are {tags}"
+    for tag in tags:
+        points = accumulator.Scalars(tag)
+        steps = [point.step for point in points]
+        assert steps == sorted(set(steps)), f"{run}: steps of {tag} do not grow: {steps}"
+        metadata = accumulator.SummaryMetadata(tag)
+        assert metadata.plugin_data.plugin_name == "scalars", f"{run}: {tag} has {metadata}"
+    metrics_path = os.path.join(run, "metrics.jsonl")
+    if os.path.exists(metrics_path):
+        compare_with_metrics(run, {p.step: p.value for p in accumulator.Scalars("train/loss")})
+    return tags
+
+
+def compare_with_metrics(run, loss_at):
+    compared = 0
+    for report in read_metrics(run):
+        if report.get("loss") is None or report["step"] not in loss_at:
+            continue
+        shown = loss_at[report["step"]]  # a float32
+        assert math.isclose(shown, report["loss"], rel_tol=1e-6, abs_tol=1e-30), \
+            f"{run}: step {report['step']}: train/loss is {shown}, metrics.jsonl says {report['loss']}"
+        compared += 1
+    assert compared > 0, f"{run}: metrics.jsonl and the event file share no step"
+
+
+def check_new_style(run):
+    """The way TensorBoard's own pages read: old-style values are migrated to tensors."""
+    from tensorboard.backend.event_processing import plugin_event_accumulator
+    accumulator = plugin_event_accumulator.EventAccumulator(run)
+    accumulator.Reload()
+    content = accumulator.PluginTagToContent("scalars")
+    for tag in TAGS:
+        assert tag in content, f"{run}: the scalars page would not show {tag}"
+
+
+def check(run):
+    tags = check_scalars(run)
+    check_new_style(run)
+    print(f"ok: TensorBoard reads {', '.join(tags)} of {run}")
+
+
+def main():
+    if not os.path.exists(PYTHON):
+        sys.exit(f"missing: {PYTHON}; run scripts/setup.sh --test-tools")
+    try:
+        import tensorboard  # noqa: F401
+    except ImportError:  # started with the system's python: go on in the environment that has it
+        if os.environ.get("RIDGE_IN_TEST_PYTHON"):
+            raise
+        os.environ["RIDGE_IN_TEST_PYTHON"] = "1"
+        os.execv(PYTHON, [PYTHON, os.path.abspath(__file__), *sys.argv[1:]])
+    if len(sys.argv) > 1:
+        check(sys.argv[1])
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        run = os.path.join(folder, "run")
+        train(run)
+        check(run)
+
+
+if __name__ == "__main__":
+    main()
