@@ -57,7 +57,7 @@ Result<Graph> LoadModel(const ModelRequest& request) {
   }
   if (request.model.ends_with(".onnx")) {
     return Status(ErrorCode::kUnsupported,
-                  request.model + ": ONNX files can't be read yet; hint: a text graph (.ridge)");
+                  request.model + ": ONNX files are not read; hint: a text graph (.ridge)");
   }
   if (RunFolder::HoldsRun(request.model)) return LoadFromRun(request);
   return BuildModel(request.model, {.batch = request.batch, .dtype = request.dtype});

@@ -1,0 +1,175 @@
+// Save is write, sync, verify, rename, sync the folder, and only then prune: at every moment a
+// crash leaves at least one complete checkpoint of those that were there.
+#include "ridge/train/checkpoint.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+#include <filesystem>
+
+#include "ridge/core/files.h"
+#include "ridge/train/checkpoint_files.h"
+
+namespace ridge {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kPrefix = "step-";
+
+// 120 of "step-120"; -1 for other names.
+int64_t StepOf(const std::string& name) {
+  if (!name.starts_with(kPrefix)) return -1;
+  int64_t step = -1;
+  const char* end = name.data() + name.size();
+  const auto [rest, error] = std::from_chars(name.data() + kPrefix.size(), end, step);
+  return error == std::errc() && rest == end && step >= 0 ? step : -1;
+}
+
+Status MoveFailure(const std::string& path, const std::error_code& error) {
+  return Status(ErrorCode::kUnavailable,
+                fmt::format("{}: cannot move the checkpoint there: {}", path, error.message()));
+}
+
+// Puts `from` where `to` is.  A folder that is there already (damaged, or of the same step) is
+// moved aside first, since rename() does not replace a filled folder.
+Status Replace(const std::string& from, const std::string& to) {
+  std::error_code error;
+  const std::string aside = fmt::format("{}.old-{}", to, getpid());
+  const bool occupied = fs::exists(to, error);
+  if (occupied) fs::rename(to, aside, error);
+  if (error) return MoveFailure(to, error);
+  fs::rename(from, to, error);
+  if (error) {
+    const Status status = MoveFailure(to, error);
+    if (occupied) fs::rename(aside, to, error);
+    return status;
+  }
+  if (occupied) fs::remove_all(aside, error);
+  return Status();
+}
+
+}  // namespace
+
+CheckpointTensors CollectTensors(Executor& executor) {
+  CheckpointTensors tensors;
+  for (const PersistentValue& value : executor.program().persistent) {
+    if (value.kind == ValueKind::kInput || value.role == ValueRole::kGradient) continue;
+    auto& list = value.kind == ValueKind::kParameter ? tensors.parameters : tensors.state;
+    list.push_back({value.name, value.type, executor.Persistent(value.name)});
+  }
+  const auto by_name = [](const auto& a, const auto& b) { return a.name < b.name; };
+  std::sort(tensors.parameters.begin(), tensors.parameters.end(), by_name);
+  std::sort(tensors.state.begin(), tensors.state.end(), by_name);
+  return tensors;
+}
+
+std::string CheckpointFolder::PathOf(int64_t step) const {
+  return fmt::format("{}/{}{}", folder_, kPrefix, step);
+}
+
+std::vector<int64_t> CheckpointFolder::Steps() const {
+  std::vector<int64_t> steps;
+  std::error_code error;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder_, error)) {
+    const int64_t step = StepOf(entry.path().filename().string());
+    if (step >= 0) steps.push_back(step);
+  }
+  std::sort(steps.rbegin(), steps.rend());
+  return steps;
+}
+
+Status CheckpointFolder::Save(const CheckpointTensors& tensors, CheckpointState state,
+                              bool best) const {
+  const std::string path = PathOf(state.step);
+  const std::string draft = fmt::format("{}.tmp-{}", path, getpid());
+  Status status = WriteCheckpointFiles(draft, tensors, state);
+  if (status.ok()) status = VerifyCheckpointFiles(draft, state);
+  if (status.ok()) status = Replace(draft, path);
+  if (!status.ok()) {
+    std::error_code ignored;
+    fs::remove_all(draft, ignored);
+    return status;
+  }
+  RIDGE_RETURN_IF_ERROR(SyncPath(folder_));
+  if (best) status = PointBest(state.step);
+  RemoveOld();
+  return status;
+}
+
+Result<CheckpointState> CheckpointFolder::Load(int64_t step, const CheckpointTensors& tensors,
+                                               LoadMode mode) const {
+  const std::string path = PathOf(step);
+  RIDGE_ASSIGN_OR_RETURN(CheckpointState state, ReadCheckpointState(path));
+  RIDGE_RETURN_IF_ERROR(VerifyCheckpointFiles(path, state));
+  RIDGE_RETURN_IF_ERROR(ReadCheckpointFiles(path, tensors, mode));
+  return state;
+}
+
+Result<std::optional<LoadedCheckpoint>> CheckpointFolder::LoadNewest(
+    const CheckpointTensors& tensors, LoadMode mode) const {
+  std::vector<std::string> warnings;
+  for (int64_t step : Steps()) {
+    Result<CheckpointState> state = Load(step, tensors, mode);
+    if (state.ok()) return {LoadedCheckpoint{std::move(*state), PathOf(step), std::move(warnings)}};
+    warnings.push_back(state.status().message());
+  }
+  if (warnings.empty()) return {std::optional<LoadedCheckpoint>()};
+  return Status(ErrorCode::kInvalidData,
+                fmt::format("{}: no usable checkpoint: {}", folder_, fmt::join(warnings, "; ")));
+}
+
+std::optional<CheckpointState> CheckpointFolder::PeekNewest() const {
+  for (int64_t step : Steps()) {
+    Result<CheckpointState> state = ReadCheckpointState(PathOf(step));
+    if (state.ok() && VerifyCheckpointFiles(PathOf(step), *state).ok()) return *state;
+  }
+  return std::nullopt;
+}
+
+std::string CheckpointFolder::BestTarget() const {
+  std::error_code error;
+  return fs::read_symlink(folder_ + "/best", error).string();
+}
+
+// A link under another name, renamed over the old one: `best` is never missing.
+Status CheckpointFolder::PointBest(int64_t step) const {
+  const std::string link = folder_ + "/best", draft = fmt::format("{}.tmp-{}", link, getpid());
+  std::error_code error;
+  fs::remove(draft, error);
+  fs::create_directory_symlink(fmt::format("{}{}", kPrefix, step), draft, error);
+  if (!error) fs::rename(draft, link, error);
+  if (!error) return Status();
+  const Status status(ErrorCode::kUnavailable,
+                      fmt::format("{}: cannot make the link: {}", link, error.message()));
+  fs::remove(draft, error);
+  return status;
+}
+
+void CheckpointFolder::RemoveOld() const {
+  const std::string best = BestTarget();
+  const std::vector<int64_t> steps = Steps();
+  for (size_t i = static_cast<size_t>(keep_); i < steps.size(); ++i) {
+    if (best == fmt::format("{}{}", kPrefix, steps[i])) continue;
+    std::error_code ignored;
+    fs::remove_all(PathOf(steps[i]), ignored);
+  }
+}
+
+void CheckpointFolder::RemoveRests() const {
+  std::error_code ignored;
+  std::vector<fs::path> rests;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder_, ignored)) {
+    const std::string name = entry.path().filename().string();
+    const bool ours = name.starts_with(kPrefix) || name.starts_with("best.");
+    const bool rest =
+        name.find(".tmp-") != std::string::npos || name.find(".old-") != std::string::npos;
+    if (ours && rest) rests.push_back(entry.path());
+  }
+  for (const fs::path& path : rests) fs::remove_all(path, ignored);
+}
+
+}  // namespace ridge

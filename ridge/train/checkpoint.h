@@ -1,0 +1,76 @@
+// Checkpoints: the run's parameters and state on disk, complete or not there at all.
+//
+//   FOLDER/step-<n>/parameters.safetensors  state.safetensors  state.json
+//   FOLDER/best -> step-<n>
+//
+// Save() writes into step-<n>.tmp-<pid>, syncs, reads everything back and compares checksums, then
+// renames.  Only after that older ones go.  A failed save leaves what was there before and no
+// rest.  Memory: none beyond a file header; tensors are written from where they lie.
+// Gradient accumulators are not saved: checkpoints are taken where they are zero.
+#pragma once
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "ridge/runtime/executor.h"
+#include "ridge/train/checkpoint_state.h"
+
+namespace ridge {
+
+struct PersistentTensor {
+  std::string name;
+  TensorType type;
+  void* data = nullptr;  // in the arena
+};
+
+// What a checkpoint holds, in order of names.
+struct CheckpointTensors {
+  std::vector<PersistentTensor> parameters;
+  std::vector<PersistentTensor> state;  // statistics and optimizer
+};
+CheckpointTensors CollectTensors(Executor& executor);
+
+struct LoadedCheckpoint {
+  CheckpointState state;
+  std::string path;
+  std::vector<std::string> warnings;  // newer ones that could not be used, and why
+};
+
+enum class LoadMode {
+  kResume,   // the file holds exactly the executor's tensors
+  kWeights,  // the file holds at least the executor's tensors
+};
+
+class CheckpointFolder {
+ public:
+  CheckpointFolder(std::string folder, int64_t keep) : folder_(std::move(folder)), keep_(keep) {}
+
+  // Writes step-<state.step>; fills the digests in.  `best`: afterwards FOLDER/best points here.
+  // Fails with kUnavailable (disk full, no access), or kInvalidData when it can't be read back.
+  Status Save(const CheckpointTensors& tensors, CheckpointState state, bool best) const;
+
+  // The newest good one is copied into the tensors.  nullopt when there is none at all.
+  // Fails with kInvalidData when there are some and all are damaged; the message has the reasons.
+  Result<std::optional<LoadedCheckpoint>> LoadNewest(const CheckpointTensors& tensors,
+                                                     LoadMode mode) const;
+
+  // state.json of the newest checkpoint whose files are whole; nullopt when there is none.
+  std::optional<CheckpointState> PeekNewest() const;
+
+  std::vector<int64_t> Steps() const;  // newest first
+  std::string PathOf(int64_t step) const;
+
+  // Removes what a killed process left half written.
+  void RemoveRests() const;
+
+ private:
+  Result<CheckpointState> Load(int64_t step, const CheckpointTensors& tensors, LoadMode mode) const;
+  void RemoveOld() const;
+  Status PointBest(int64_t step) const;
+  std::string BestTarget() const;
+
+  std::string folder_;
+  int64_t keep_;
+};
+
+}  // namespace ridge

@@ -1,0 +1,45 @@
+// CheckpointState: state.json of a checkpoint: where the run stands, and what it was run with.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "ridge/core/safetensors.h"
+#include "ridge/core/status.h"
+#include "ridge/data/stage.h"
+#include "ridge/train/metrics_window.h"
+#include "ridge/train/schedules/schedule.h"
+
+namespace ridge {
+
+// The evaluation that was best so far.
+struct BestResult {
+  std::string metric;  // "accuracy" (higher is better) or "loss"
+  double value = 0;
+  int64_t step = 0;
+  bool operator==(const BestResult&) const = default;
+};
+
+struct CheckpointState {
+  int64_t step = 0;   // updates done
+  Position position;  // of the data: everything before is consumed
+  uint64_t seed = 0;
+  ScheduleOptions schedule;
+  std::optional<BestResult> best;
+  MetricsWindow window;  // sums since the last report, so that a resumed run reports the same
+  double wall_s = 0;     // of all processes so far
+  std::string model;
+  std::string options_json;    // options.json's content
+  std::string kernels_sha256;  // of the plan's kernel choices
+  std::string cpu;             // DeviceProfile::id
+  int64_t threads = 0;
+  std::string ridge_version;
+  FileDigest parameters, state;  // of the two files beside it
+};
+
+// One JSON object; its last key is a CRC-32C of the rest.
+std::string CheckpointStateToJson(const CheckpointState& state);
+// Fails with kInvalidData: not JSON, a key missing, or changed since it was written.
+Result<CheckpointState> CheckpointStateFromJson(const std::string& text, const std::string& file);
+
+}  // namespace ridge

@@ -1,0 +1,72 @@
+#include "ridge/train/evaluation.h"
+
+#include "ridge/core/process.h"
+#include "ridge/train/training_graph.h"
+
+namespace ridge {
+
+std::vector<BatchSlot> InputSlots(Executor& executor, const BatchSpec& spec) {
+  std::vector<BatchSlot> slots(2);
+  for (int slot = 0; slot < 2; ++slot) {
+    for (const InputSpec& input : spec.inputs) {
+      void* data = executor.Persistent(input.name, slot);
+      RIDGE_CHECK(data != nullptr, "no input slot for '" + input.name + "'");
+      slots[static_cast<size_t>(slot)].inputs.push_back(data);
+    }
+  }
+  return slots;
+}
+
+Evaluator::Evaluator(Executor& executor, SourcePtr source, BatchSpec spec, int64_t batch)
+    : executor_(executor),
+      source_(std::move(source)),
+      spec_(std::move(spec)),
+      batch_(batch),
+      step_(executor.StepIndex("eval")),
+      classifier_(step_ >= 0 && executor.Output(step_, "correct_sum") != nullptr) {
+  RIDGE_CHECK(step_ >= 0, "the program has no step 'eval'");
+}
+
+Status Evaluator::Start() {
+  if (loader_ != nullptr) return loader_->Restart({});
+  const LoaderOptions options = {
+      .batch = batch_, .shuffle = false, .drop_last = false, .epochs = 1};
+  RIDGE_ASSIGN_OR_RETURN(
+      loader_, BatchLoader::Create(source_, spec_, options, InputSlots(executor_, spec_)));
+  return Status();
+}
+
+double Evaluator::ReadOutput(const char* name) const {
+  return LoadAsDouble(executor_.OutputType(step_, name).dtype, executor_.Output(step_, name), 0);
+}
+
+Status Evaluator::AddBatch(const Filled& filled) {
+  RIDGE_RETURN_IF_ERROR(executor_.Run(step_, filled.slot));
+  loss_sum_ += ReadOutput("loss_sum");
+  weight_sum_ += ReadOutput("weight_sum");
+  if (classifier_) correct_sum_ += ReadOutput("correct_sum");
+  loader_->Release(filled.slot);
+  return Status();
+}
+
+Result<EvalResult> Evaluator::Run() {
+  const double begin = MonotonicSeconds();
+  loss_sum_ = correct_sum_ = weight_sum_ = 0;
+  RIDGE_RETURN_IF_ERROR(Start());
+  while (true) {
+    RIDGE_ASSIGN_OR_RETURN(const Filled filled, loader_->Next());
+    if (filled.end()) break;
+    RIDGE_RETURN_IF_ERROR(AddBatch(filled));
+  }
+  loader_->Stop();
+  EvalResult result;
+  result.samples = source_->size();
+  RIDGE_CHECK(static_cast<int64_t>(weight_sum_) == result.samples,
+              "an evaluation counted " + std::to_string(weight_sum_) + " samples");
+  result.loss = loss_sum_ / weight_sum_;
+  if (classifier_) result.accuracy = correct_sum_ / weight_sum_;
+  result.seconds = MonotonicSeconds() - begin;
+  return result;
+}
+
+}  // namespace ridge

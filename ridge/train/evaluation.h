@@ -1,0 +1,47 @@
+// Evaluator: loss and accuracy over a whole data set, each sample counted once.
+#pragma once
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "ridge/data/batch_loader.h"
+#include "ridge/runtime/executor.h"
+
+namespace ridge {
+
+struct EvalResult {
+  int64_t samples = 0;
+  double loss = 0;                 // mean over the samples
+  std::optional<double> accuracy;  // empty unless a classifier
+  double seconds = 0;
+};
+
+// Pointers to both input slots of a StepPlan's inputs, in the order of the spec.
+std::vector<BatchSlot> InputSlots(Executor& executor, const BatchSpec& spec);
+
+// Runs the StepPlan `eval`.  Uses the input slots that training uses too: its loader must be
+// stopped meanwhile.
+class Evaluator {
+ public:
+  // REQUIRES: the executor outlives this and has a StepPlan `eval`.
+  Evaluator(Executor& executor, SourcePtr source, BatchSpec spec, int64_t batch);
+
+  Result<EvalResult> Run();
+
+ private:
+  Status Start();
+  Status AddBatch(const Filled& filled);
+  double ReadOutput(const char* name) const;
+
+  Executor& executor_;
+  const SourcePtr source_;
+  const BatchSpec spec_;
+  const int64_t batch_;
+  const int step_;
+  const bool classifier_;
+  std::unique_ptr<BatchLoader> loader_;  // made by the first Run
+  double loss_sum_ = 0, correct_sum_ = 0, weight_sum_ = 0;
+};
+
+}  // namespace ridge

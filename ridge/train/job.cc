@@ -1,0 +1,145 @@
+#include "ridge/train/job.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "ridge/core/sha256.h"
+#include "ridge/core/threads.h"
+#include "ridge/core/units.h"
+#include "ridge/models/model.h"
+
+namespace ridge {
+namespace {
+
+int64_t CountKernels(const Program& program) {
+  int64_t count = 0;
+  for (const StepPlan& step : program.steps) count += static_cast<int64_t>(step.nodes.size());
+  return count;
+}
+
+double UpdateSeconds(const Program& program, int64_t accumulate) {
+  double seconds = 0;
+  for (const UpdatePart& part : UpdateParts(program, accumulate))
+    seconds += part.step->seconds * static_cast<double>(part.runs);
+  return seconds;
+}
+
+// Whether the run evaluates: then `eval` belongs to the plan.
+bool Evaluates(const JobData* data) { return data == nullptr || data->during() != nullptr; }
+
+std::string LargestValues(const MemoryEstimate& memory) {
+  std::string text;
+  for (const auto& [name, bytes] : memory.largest)
+    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", name, FormatBytes(bytes));
+  return text;
+}
+
+std::string Breakdown(const MemoryEstimate& memory) {
+  std::string text;
+  for (const auto& [name, bytes] : memory.breakdown) {
+    if (bytes > 0)
+      text += fmt::format("{}{} {}", text.empty() ? "" : ", ", name, FormatBytes(bytes));
+  }
+  return text;
+}
+
+// Half the batch with twice the accumulation is the same update for about half the activations.
+std::string Hint(const PlannedJob& job) {
+  if (job.options.batch < 2) return "a smaller model, or a machine with more memory";
+  return fmt::format("--batch {} --accumulate {} makes the same update in less memory",
+                     job.options.batch / 2, job.options.accumulate * 2);
+}
+
+}  // namespace
+
+Result<Program> PlanGraphs(const std::string& model, std::vector<NamedGraph> graphs,
+                           const std::string& passes, const Machine& machine,
+                           std::map<std::string, std::vector<PassReport>>* reports) {
+  RIDGE_ASSIGN_OR_RETURN(const PassSelection selection, ParsePassSpec(passes));
+  for (NamedGraph& named : graphs) {
+    std::vector<PassReport> report;
+    RIDGE_ASSIGN_OR_RETURN(named.graph, RunPasses(named.graph, selection, &report));
+    if (reports != nullptr) (*reports)[named.name] = std::move(report);
+  }
+  const PlanOptions options = {.in_place = selection.Has("inplace"),
+                               .layout = selection.Has("layout")};
+  return PlanProgram(model, graphs, *machine.backend, machine.profile, options);
+}
+
+Result<PlannedJob> PlanJob(const TrainOptions& options, const Graph& forward, const JobData* data,
+                           const Machine& machine) {
+  PlannedJob job;
+  job.options = options;
+  RIDGE_ASSIGN_OR_RETURN(job.facts, InspectForward(forward));
+  job.classifier = job.facts.logits != kNoValue;
+  job.parameter_count = ParameterCount(forward);
+  if (forward.type(job.facts.loss).dtype == DType::kF64) job.lr_dtype = DType::kF64;
+  const TrainingGraphOptions graph_options = {.optimizer = options.optimizer,
+                                              .clip_norm = options.clip_norm,
+                                              .accumulate = options.accumulate};
+  RIDGE_ASSIGN_OR_RETURN(std::vector<NamedGraph> graphs,
+                         BuildTrainingGraphs(forward, graph_options));
+  if (Evaluates(data)) {
+    RIDGE_ASSIGN_OR_RETURN(NamedGraph eval, BuildEvalGraph(forward));
+    graphs.push_back(std::move(eval));
+  }
+  RIDGE_ASSIGN_OR_RETURN(job.program, PlanGraphs(options.model, std::move(graphs), options.passes,
+                                                 machine, &job.passes));
+  job.data_bytes = data == nullptr ? 0 : PlannedDataBytes(*data, options.batch);
+  job.limit_bytes = options.fit_bytes > 0 ? options.fit_bytes : AvailableMemoryBytes();
+  EstimateJob(data, ProfiledRuntimeBytes(machine.profile, job.program), job.program, job);
+  return job;
+}
+
+void EstimateJob(const JobData* data, int64_t runtime_bytes, const Program& program,
+                 PlannedJob& job) {
+  job.memory = EstimateMemory(program, runtime_bytes, job.data_bytes);
+  job.step_s = UpdateSeconds(program, job.options.accumulate);
+  if (data == nullptr) return;
+  if (const StepPlan* eval = program.Find("eval"); eval != nullptr && data->during() != nullptr) {
+    const int64_t batch = job.options.batch;
+    const int64_t batches = (data->during()->size() + batch - 1) / batch;
+    job.eval_s = eval->seconds * static_cast<double>(batches);
+  }
+  job.epoch_s = job.step_s * static_cast<double>(data->steps_per_epoch) + job.eval_s;
+}
+
+int64_t ProfiledRuntimeBytes(const DeviceProfile& profile, const Program& program) {
+  return profile.runtime_bytes + profile.bytes_per_kernel * CountKernels(program);
+}
+
+PlanSummary SummarizeJob(const PlannedJob& job, const Program& program) {
+  PlanSummary summary = SummarizePlan(program, job.memory, job.options.batch,
+                                      job.options.accumulate, job.limit_bytes);
+  if (job.epoch_s > 0) summary.epoch_s = job.epoch_s;
+  return summary;
+}
+
+Status CheckFits(const PlannedJob& job) {
+  if (job.fits()) return Status();
+  const char* limit = job.options.fit_bytes > 0 ? "--fit allows" : "this machine has";
+  return Status(ErrorCode::kOutOfMemory,
+                fmt::format("plan: the run needs {}; {} {}. [R0101]\n"
+                            "  peak in '{}' at '{}': {}\n"
+                            "  largest: {}\n"
+                            "  hint: {}",
+                            FormatBytes(job.memory.peak_bytes), limit, FormatBytes(job.limit_bytes),
+                            job.memory.peak_step, job.memory.peak_node, Breakdown(job.memory),
+                            LargestValues(job.memory), Hint(job)));
+}
+
+std::string HashKernelChoices(const Program& program) {
+  Sha256 hash;
+  for (const StepPlan& step : program.steps) {
+    for (const PlannedNode& node : step.nodes) {
+      hash.Add(fmt::format("{}\n{}\n{}\n", step.name, node.name, node.choice.kernel));
+      for (LayoutId layout : node.choice.input_layouts) hash.Add(fmt::format("{} ", layout));
+      for (LayoutId layout : node.choice.output_layouts) hash.Add(fmt::format("{} ", layout));
+    }
+  }
+  return hash.Hex();
+}
+
+}  // namespace ridge

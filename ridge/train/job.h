@@ -1,0 +1,62 @@
+// PlannedJob: a training job ready to be executed: graphs, passes, plan, memory, times.
+#pragma once
+#include <map>
+#include <string>
+#include <vector>
+
+#include "ridge/graph/passes/pipeline.h"
+#include "ridge/plan/plan_json.h"
+#include "ridge/plan/planner.h"
+#include "ridge/train/job_data.h"
+#include "ridge/train/machine.h"
+#include "ridge/train/options.h"
+
+namespace ridge {
+
+struct PlannedJob {
+  TrainOptions options;
+  ForwardFacts facts;
+  bool classifier = false;
+  int64_t parameter_count = 0;
+  DType lr_dtype = DType::kF32;
+  Program program;
+  std::map<std::string, std::vector<PassReport>> passes;  // by StepPlan
+  MemoryEstimate memory;
+  int64_t data_bytes = 0;
+  int64_t limit_bytes = 0;  // what the run may use
+  double step_s = 0;        // of one update
+  double eval_s = 0;        // of one evaluation; 0 without data for it
+  double epoch_s = 0;       // 0 without data
+
+  bool fits() const { return memory.peak_bytes <= limit_bytes; }
+};
+
+// REQUIRES: CheckOptions(options) is ok; `forward` has options.batch.  `data` may be nullptr: then
+// only what needs no data is planned.
+Result<PlannedJob> PlanJob(const TrainOptions& options, const Graph& forward, const JobData* data,
+                           const Machine& machine);
+
+// Passes over each graph, then the plan.
+Result<Program> PlanGraphs(const std::string& model, std::vector<NamedGraph> graphs,
+                           const std::string& passes, const Machine& machine,
+                           std::map<std::string, std::vector<PassReport>>* reports = nullptr);
+
+// step_s, eval_s and epoch_s from the program's times, and the memory estimate with so many bytes
+// for the runtime; call again when they have become better known.
+void EstimateJob(const JobData* data, int64_t runtime_bytes, const Program& program,
+                 PlannedJob& job);
+
+// What the process holds beside arena and data, by the device profile.
+int64_t ProfiledRuntimeBytes(const DeviceProfile& profile, const Program& program);
+
+// For the plan's text and JSON.  `program` must outlive it.
+PlanSummary SummarizeJob(const PlannedJob& job, const Program& program);
+
+// Fails with kOutOfMemory when the job does not fit: what it needs, where the peak is, the largest
+// values, and what would help.
+Status CheckFits(const PlannedJob& job);
+
+// SHA-256 over every node's kernel and layouts: equal plans, equal text.
+std::string HashKernelChoices(const Program& program);
+
+}  // namespace ridge

@@ -1,0 +1,109 @@
+#include "ridge/train/job_data.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+
+namespace ridge {
+namespace {
+
+// "0.1" -> 0.1; other specs are not numbers.
+std::optional<double> ParseFraction(const std::string& text) {
+  char* end = nullptr;
+  const double value = std::strtod(text.c_str(), &end);
+  if (text.empty() || *end != '\0') return std::nullopt;
+  return value;
+}
+
+// What `synthetic` has to make: the model's inputs; an integer scalar is a label.
+DataOptions OptionsFor(const Graph& forward, const ForwardFacts& facts, uint64_t seed) {
+  DataOptions options;
+  options.seed = seed;
+  const int64_t classes = facts.logits == kNoValue ? 0 : forward.type(facts.logits).dims.back();
+  for (const InputSpec& input : MakeBatchSpec(forward, facts, /*with_weight=*/false).inputs) {
+    const bool label = !IsFloat(input.type.dtype) && input.type.dims.empty();
+    options.synthetic_fields.push_back({input.name, input.type, label ? classes : 0});
+  }
+  return options;
+}
+
+Status OpenValidation(const TrainOptions& options, const DataOptions& data_options, JobData& data) {
+  if (options.validation.empty()) return Status();
+  if (const std::optional<double> fraction = ParseFraction(options.validation)) {
+    RIDGE_ASSIGN_OR_RETURN(const ValidationSplit split,
+                           SplitValidation(data.train, *fraction, options.seed));
+    data.train = split.train;
+    data.validation = split.validation;
+    return Status();
+  }
+  RIDGE_ASSIGN_OR_RETURN(const DataSplits splits, OpenData(options.validation, data_options));
+  data.validation = splits.test ? splits.test : splits.train;
+  return Status();
+}
+
+Status CountSteps(const TrainOptions& options, JobData& data) {
+  const int64_t group = options.batch * options.accumulate;
+  const int64_t size = data.train->size();
+  if (options.batch > size || options.accumulate > size / options.batch) {
+    const std::string batch = options.accumulate == 1
+                                  ? fmt::format("--batch is {}", options.batch)
+                                  : fmt::format("--batch {} times --accumulate {} is {}",
+                                                options.batch, options.accumulate, group);
+    return Status(
+        ErrorCode::kInvalidArgument,
+        fmt::format("{}; {} has {} samples to train on. hint: --batch {}", batch,
+                    data.train->name(), size, std::max<int64_t>(1, size / options.accumulate)));
+  }
+  data.steps_per_epoch = size / group;
+  data.dropped_per_epoch = size - data.steps_per_epoch * group;
+  data.total_steps =
+      options.steps ? *options.steps : options.epochs.value_or(1) * data.steps_per_epoch;
+  return Status();
+}
+
+}  // namespace
+
+BatchSpec MakeBatchSpec(const Graph& forward, const ForwardFacts& facts, bool with_weight) {
+  BatchSpec spec;
+  for (ValueId id : facts.data_inputs) {
+    TensorType type = forward.type(id);
+    type.dims.erase(type.dims.begin());
+    spec.inputs.push_back({forward.value(id).name, std::move(type)});
+  }
+  if (with_weight) spec.inputs.push_back({kWeightInput, {DType::kF32, {}}});
+  return spec;
+}
+
+Result<JobData> OpenJobData(const TrainOptions& options, const Graph& forward,
+                            const ForwardFacts& facts) {
+  const DataOptions data_options = OptionsFor(forward, facts, options.seed);
+  RIDGE_ASSIGN_OR_RETURN(const DataSplits splits, OpenData(options.data, data_options));
+  JobData data;
+  data.train = splits.train;
+  data.test = splits.test;
+  RIDGE_RETURN_IF_ERROR(OpenValidation(options, data_options, data));
+  data.train_spec = MakeBatchSpec(forward, facts, /*with_weight=*/false);
+  data.eval_spec = MakeBatchSpec(forward, facts, /*with_weight=*/true);
+  RIDGE_RETURN_IF_ERROR(CountSteps(options, data));
+  return data;
+}
+
+Result<SourcePtr> OpenEvalData(const std::string& spec, const Graph& forward,
+                               const ForwardFacts& facts, uint64_t seed) {
+  RIDGE_ASSIGN_OR_RETURN(const DataSplits splits, OpenData(spec, OptionsFor(forward, facts, seed)));
+  return splits.test ? splits.test : splits.train;
+}
+
+int64_t PlannedDataBytes(const JobData& data, int64_t batch) {
+  LoaderOptions options;
+  options.batch = batch;
+  int64_t bytes = ResidentBytes({data.train, data.validation, data.test});
+  bytes += BatchLoader::Plan(*data.train, data.train_spec, options).own_bytes;
+  options.drop_last = false;
+  if (data.during() != nullptr)
+    bytes += BatchLoader::Plan(*data.during(), data.eval_spec, options).own_bytes;
+  return bytes;
+}
+
+}  // namespace ridge

@@ -1,0 +1,34 @@
+// RunSummary: summary.json, the result of a completed run with planned and measured side by side.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace ridge {
+
+struct RunFigures {
+  int64_t peak_bytes = 0;
+  int64_t arena_bytes = 0;
+  double step_s = 0;
+  std::optional<double> epoch_s;  // empty when no epoch was completed
+};
+
+struct RunSummary {
+  std::string model;
+  uint64_t seed = 0;
+  int64_t steps = 0;
+  int64_t epochs = 0;  // completed
+  std::optional<double> test_accuracy;
+  double loss = 0;  // of the evaluation at the end; of the last training steps without one
+  double wall_s = 0;
+  RunFigures planned, measured;
+  int64_t skipped_samples = 0;  // an epoch
+  std::string parameters_sha256;
+  std::string ridge_version;
+  std::string device;
+  int64_t threads = 0;
+};
+
+std::string SummaryToJson(const RunSummary& summary);
+
+}  // namespace ridge

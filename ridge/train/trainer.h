@@ -1,0 +1,53 @@
+// Train: a whole run, from options to a trained network in its run folder.
+//
+// Where we come from: cli/train.cc read the options.  What is known here: everything about the run.
+// Where it goes next: job.cc plans, training_loop.cc executes, checkpoint.cc keeps.
+//
+//   LoadModel -> OpenJobData -> PlanJob -> CheckFits -> Executor -> initial values or a checkpoint
+//   -> TrainingLoop -> summary.json
+#pragma once
+#include <set>
+#include <string>
+
+#include "ridge/train/machine.h"
+#include "ridge/train/observer.h"
+#include "ridge/train/options.h"
+
+namespace ridge {
+
+enum class RunEnd {
+  kCompleted,
+  kPreempted,         // stopped by a signal, checkpoint written; exit code 75
+  kCheckpointFailed,  // trained to the end, but the last checkpoint could not be written; exit 1
+};
+
+struct TrainOutcome {
+  RunEnd end = RunEnd::kCompleted;
+  std::string folder;
+  int64_t step = 0;     // updates done
+  RunSummary summary;   // kCompleted only
+  std::string message;  // the other two: what happened and what to do
+};
+
+struct TrainRequest {
+  TrainOptions options;
+  bool resume = false;           // go on in options.out, or in the newest run when that is empty
+  bool allow_different = false;  // resume on another CPU type or number of threads
+  std::set<std::string> given;   // resume: JSON keys of the options that the user gave
+  double rehearse_s = 0.1;       // spent on timing kernels before the plan is shown; 0: none
+  // For tests: stop as if preempted (with a checkpoint) or killed (without) after so many steps.
+  int64_t preempt_after_step = -1;
+  int64_t kill_after_step = -1;
+};
+
+// The options that the machine is chosen by (device, threads): of the run, when resuming.
+// Fails with kInvalidArgument, kInvalidData: no such run, conflicting options.
+Result<TrainOptions> ResolveOptions(const TrainRequest& request);
+
+// Installs signal handlers while it runs.  Fails with kInvalidArgument, kInvalidData,
+// kInvalidModel, kUnsupported, kOutOfMemory (refused before the first step), kFailed (the loss is
+// not finite), kUnavailable (the run folder can't be made).
+Result<TrainOutcome> Train(const TrainRequest& request, const Machine& machine,
+                           TrainObserver& observer);
+
+}  // namespace ridge
