@@ -1,0 +1,147 @@
+#include "ridge/backend/cpu/cpu_backend.h"
+
+#include <fmt/format.h>
+
+#include <map>
+
+#include "ridge/backend/cpu/kernel_list.h"
+#include "ridge/backend/cpu/layouts.h"
+#include "ridge/backend/cpu/onednn.h"
+#include "ridge/backend/cpu/parallel.h"
+#include "ridge/backend/reference/reference_backend.h"
+
+namespace ridge {
+namespace {
+
+using cpu::CpuContext;
+using cpu::KernelFactory;
+using cpu::Question;
+
+// Nothing to write: for outputs without elements.
+class NoKernel : public Kernel {
+ public:
+  Status Run(const KernelBuffers&) override { return Status(); }
+};
+constexpr const char* kNoKernel = "nothing";
+
+bool WritesNothing(const OpCall& call) {
+  for (const TensorType& type : call.outputs) {
+    if (type.elements() != 0) return false;
+  }
+  return true;
+}
+
+// Rows made for one operator come before those for all.
+bool Matches(const KernelFactory& factory, const OpDef& op) {
+  return op.name == factory.op ||
+         (std::string_view(factory.op) == "*" && (op.elementwise != nullptr || op.name == "fused"));
+}
+
+std::string Prefix(const KernelChoice& choice) {
+  return choice.kernel.substr(0, choice.kernel.find('/'));
+}
+
+class CpuBackend : public Backend {
+ public:
+  explicit CpuBackend(int threads)
+      : cpu_{threads, dnnl::engine(dnnl::engine::kind::cpu, 0), dnnl::stream()} {
+    cpu_.stream = dnnl::stream(cpu_.engine);
+  }
+
+  const std::string& name() const override { return name_; }
+  int threads() const override { return cpu_.threads; }
+
+  // Answers are kept: the planner asks for equal nodes again and again.
+  KernelOffers Offers(const OpDef& op, const OpCall& call,
+                      std::span<const LayoutId> available) override {
+    std::string key = CallKey(op, call);
+    for (const LayoutId layout : available) key += "," + std::to_string(layout);
+    const auto [found, added] = offers_.try_emplace(std::move(key));
+    if (added) found->second = MakeOffers({cpu_, op, call, available});
+    return found->second;
+  }
+
+  int64_t LayoutBytes(LayoutId layout, const TensorType& type) const override {
+    return cpu::LayoutBytesOf(type, layout);
+  }
+  std::string LayoutName(LayoutId layout) const override { return cpu::LayoutNameOf(layout); }
+
+  KernelChoice Reorder(const TensorType& type, LayoutId from, LayoutId to) override {
+    KernelChoice choice;
+    choice.kernel = "onednn.reorder";
+    choice.input_layouts = {from};
+    choice.output_layouts = {to};
+    choice.efficiency = 0.7;
+    choice.workspace_bytes = cpu::ReorderWorkspaceBytes(
+        cpu_, ReorderThreads(type), cpu::DescOf(type, from), cpu::DescOf(type, to));
+    choice.key = fmt::format("onednn.reorder {} {}->{} threads={}", TypeToString(type),
+                             LayoutName(from), LayoutName(to), ReorderThreads(type));
+    return choice;
+  }
+
+  Result<std::unique_ptr<Kernel>> Create(const OpDef& op, const OpCall& call,
+                                         const KernelChoice& choice) override {
+    if (choice.kernel == "reference") return CreateReferenceKernel(op, call);
+    if (choice.kernel == kNoKernel) return std::unique_ptr<Kernel>(std::make_unique<NoKernel>());
+    for (const KernelFactory& factory : cpu::KernelList()) {
+      if (!Matches(factory, op) || Prefix(choice) != factory.kernel) continue;
+      return cpu::CatchDnnl(call, [&] { return factory.create(cpu_, op, call, choice); });
+    }
+    return Status(ErrorCode::kUnsupported,
+                  fmt::format("{}: this program has no kernel '{}' on the CPU. hint: the plan was "
+                              "made by another version; plan again",
+                              call.where, choice.kernel));
+  }
+
+  Result<std::unique_ptr<Kernel>> CreateReorder(const TensorType& type,
+                                                const KernelChoice& choice) override {
+    OpCall call;
+    call.where = "reorder of " + TypeToString(type);
+    return cpu::CatchDnnl(call, [&] {
+      return cpu::MakeReorderKernel(cpu_, ReorderThreads(type),
+                                    cpu::DescOf(type, choice.input_layouts.at(0)),
+                                    cpu::DescOf(type, choice.output_layouts.at(0)));
+    });
+  }
+
+ private:
+  int ReorderThreads(const TensorType& type) const {
+    return type.bytes() < 16 * 1024 ? 1 : cpu_.threads;
+  }
+
+  KernelOffers MakeOffers(const Question& q) const {
+    KernelOffers offers;
+    if (WritesNothing(q.call)) {
+      offers.choices.push_back(cpu::MakeChoice(q, kNoKernel));
+      cpu::SetKey(q, offers.choices.back());
+      return offers;
+    }
+    for (const KernelFactory& factory : cpu::KernelList()) {
+      if (!Matches(factory, q.op)) continue;
+      const char* reason = factory.offer(q, offers.choices);
+      if (reason != nullptr) offers.refusals.push_back({factory.kernel, reason});
+    }
+    offers.choices.push_back(ReferenceChoice(q.op, q.call));
+    return offers;
+  }
+
+  const std::string name_ = "cpu";
+  CpuContext cpu_;
+  std::map<std::string, KernelOffers> offers_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Backend>> MakeCpuBackend(int threads) {
+  if (threads < 1) {
+    return Status(ErrorCode::kInvalidArgument,
+                  fmt::format("threads is {}; it must be at least 1", threads));
+  }
+  try {
+    return std::unique_ptr<Backend>(std::make_unique<CpuBackend>(threads));
+  } catch (const dnnl::error& error) {
+    return Status(ErrorCode::kDevice, fmt::format("oneDNN could not start: {}", error.what()));
+  }
+}
+
+}  // namespace ridge

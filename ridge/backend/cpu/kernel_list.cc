@@ -1,0 +1,94 @@
+#include "ridge/backend/cpu/kernel_list.h"
+
+#include "ridge/backend/cpu/kernels/kernels.h"
+#include "ridge/backend/cpu/layouts.h"
+#include "ridge/backend/reference/reference_backend.h"
+
+namespace ridge::cpu {
+namespace {
+
+// For one operator: best first.
+constexpr KernelFactory kKernels[] = {
+    {"matmul", "onednn.matmul", OfferMatmul, CreateMatmul},
+    {"conv2d", "onednn.conv2d", OfferConv2d, CreateConv2d},
+    {"conv2d_grad_input", "onednn.conv2d_grad_input", OfferConv2dGradInput, CreateConv2dGradInput},
+    {"conv2d_grad_weight", "onednn.conv2d_grad_weight", OfferConv2dGradWeight,
+     CreateConv2dGradWeight},
+    {"max_pool", "cpu.max_pool", OfferPool, CreateMaxPool},
+    {"max_pool_grad", "cpu.max_pool_grad", OfferPool, CreateMaxPoolGrad},
+    {"avg_pool", "cpu.avg_pool", OfferPool, CreateAvgPool},
+    {"avg_pool_grad", "cpu.avg_pool_grad", OfferPool, CreateAvgPoolGrad},
+    {"softmax_cross_entropy", "cpu.softmax_cross_entropy", OfferCrossEntropy, CreateCrossEntropy},
+    {"softmax_cross_entropy_grad", "cpu.softmax_cross_entropy_grad", OfferCrossEntropy,
+     CreateCrossEntropyGrad},
+    {"reduce_sum", "cpu.reduce", OfferReduce, CreateReduce},
+    {"reduce_mean", "cpu.reduce", OfferReduce, CreateReduce},
+    {"reduce_max", "cpu.reduce", OfferReduce, CreateReduce},
+    {"reduce_min", "cpu.reduce", OfferReduce, CreateReduce},
+    {"sgd_update", "cpu.sgd_update", OfferOptimizer, CreateSgdUpdate},
+    {"adam_update", "cpu.adam_update", OfferOptimizer, CreateAdamUpdate},
+    {"*", "cpu.pointwise", OfferPointwise, CreatePointwise},
+};
+
+constexpr int64_t kTinyFlops = 100'000;
+constexpr int64_t kTinyBytes = 32 * 1024;
+
+}  // namespace
+
+std::span<const KernelFactory> KernelList() { return kKernels; }
+
+int ThreadsFor(const CpuContext& cpu, const OpDef& op, const OpCall& call) {
+  const Cost cost = CallCost(op, call);
+  const bool tiny = cost.flops < kTinyFlops && cost.bytes_read + cost.bytes_written < kTinyBytes;
+  return tiny ? 1 : cpu.threads;
+}
+
+KernelChoice MakeChoice(const Question& q, const std::string& kernel, double efficiency) {
+  KernelChoice choice;
+  choice.kernel = kernel;
+  choice.input_layouts.assign(q.call.inputs.size(), kRowMajor);
+  choice.output_layouts.assign(q.call.outputs.size(), kRowMajor);
+  choice.efficiency = efficiency;
+  for (const auto& [output, input] : q.op.in_place) {
+    const auto out = static_cast<size_t>(output), in = static_cast<size_t>(input);
+    if (out < q.call.outputs.size() && q.call.has_input(in) &&
+        q.call.inputs[in] == q.call.outputs[out]) {
+      choice.in_place.emplace_back(output, input);
+    }
+  }
+  return choice;
+}
+
+void SetKey(const Question& q, KernelChoice& choice) {
+  choice.key = choice.kernel + " " + CallKey(q.op, q.call) + " layouts=";
+  const auto append = [&](const std::vector<LayoutId>& layouts) {
+    for (size_t i = 0; i < layouts.size(); ++i)
+      choice.key += (i == 0 ? "" : ",") + LayoutNameOf(layouts[i]);
+  };
+  append(choice.input_layouts);
+  choice.key += "->";
+  append(choice.output_layouts);
+  choice.key += " threads=" + std::to_string(ThreadsFor(q.cpu, q.op, q.call));
+}
+
+bool AllOf(const OpCall& call, DType dtype) {
+  for (size_t i = 0; i < call.inputs.size(); ++i) {
+    if (call.has_input(i) && call.inputs[i].dtype != dtype) return false;
+  }
+  for (const TensorType& type : call.outputs) {
+    if (type.dtype != dtype) return false;
+  }
+  return true;
+}
+
+bool AnyEmpty(const OpCall& call) {
+  for (size_t i = 0; i < call.inputs.size(); ++i) {
+    if (call.has_input(i) && call.inputs[i].elements() == 0) return true;
+  }
+  for (const TensorType& type : call.outputs) {
+    if (type.elements() == 0) return true;
+  }
+  return false;
+}
+
+}  // namespace ridge::cpu

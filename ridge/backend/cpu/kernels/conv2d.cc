@@ -1,0 +1,208 @@
+// conv2d and its two gradients by oneDNN.
+//
+// The primitive chooses its layouts (`any`, forward_training: nChw16c on AVX-512, so activations
+// stay blocked from node to node; a thin input stays row-major).  A second choice takes and gives
+// row-major tensors and reorders inside.  Grouped weights have five dimensions in oneDNN and four
+// here, so they are always reordered inside.
+#include "ridge/backend/cpu/kernels/epilogue.h"
+#include "ridge/backend/cpu/kernels/kernels.h"
+#include "ridge/backend/cpu/onednn.h"
+#include "ridge/backend/cpu/parallel.h"
+#include "ridge/graph/ops/shared/conv.h"
+
+namespace ridge::cpu {
+namespace {
+
+using dnnl::memory;
+
+// One convolution as oneDNN describes it; row-major and `any` forms of each tensor.
+struct ConvDescs {
+  memory::desc x, w, bias, y;
+  memory::dims stride, dilation, pad_begin, pad_end;
+
+  static memory::desc Any(const memory::desc& desc) {
+    return memory::desc(desc.get_dims(), desc.get_data_type(), memory::format_tag::any);
+  }
+};
+
+// oneDNN counts the holes of a dilation: 0 is dense.
+ConvDescs DescribeConv(DType dtype, const ConvGeometry& g) {
+  const WindowAxis &wy = g.window.y, &wx = g.window.x;
+  Dims w = {g.groups, g.group_outputs, g.group_inputs, wy.kernel, wx.kernel};
+  if (g.groups == 1) w.erase(w.begin());
+  ConvDescs d;
+  d.x = RowMajorDesc(dtype, {g.batch, g.inputs(), wy.input, wx.input});
+  d.w = RowMajorDesc(dtype, w);
+  d.bias = RowMajorDesc(dtype, {g.outputs()});
+  d.y = RowMajorDesc(dtype, g.output_dims());
+  d.stride = {wy.stride, wx.stride};
+  d.dilation = {wy.dilation - 1, wx.dilation - 1};
+  d.pad_begin = {wy.pad_begin, wx.pad_begin};
+  d.pad_end = {wy.pad_end, wx.pad_end};
+  return d;
+}
+
+constexpr auto kTraining = dnnl::prop_kind::forward_training;
+constexpr auto kDirect = dnnl::algorithm::convolution_direct;
+
+dnnl::convolution_forward::primitive_desc ForwardDesc(const CpuContext& cpu, const ConvDescs& d,
+                                                      bool bias, const dnnl::primitive_attr& attr) {
+  using PD = dnnl::convolution_forward::primitive_desc;
+  const memory::desc x = ConvDescs::Any(d.x), w = ConvDescs::Any(d.w), y = ConvDescs::Any(d.y);
+  if (bias) {
+    return PD(cpu.engine, kTraining, kDirect, x, w, d.bias, y, d.stride, d.dilation, d.pad_begin,
+              d.pad_end, attr);
+  }
+  return PD(cpu.engine, kTraining, kDirect, x, w, y, d.stride, d.dilation, d.pad_begin, d.pad_end,
+            attr);
+}
+
+// The gradients' descriptors want that of the forward pass as a hint; any implementation will do.
+dnnl::convolution_forward::primitive_desc HintDesc(const CpuContext& cpu, const ConvDescs& d) {
+  return ForwardDesc(cpu, d, /*bias=*/false, UserScratchpad());
+}
+
+dnnl::convolution_backward_data::primitive_desc GradInputDesc(const CpuContext& cpu,
+                                                              const ConvDescs& d) {
+  return {cpu.engine,          kDirect,          ConvDescs::Any(d.x), ConvDescs::Any(d.w),
+          ConvDescs::Any(d.y), d.stride,         d.dilation,          d.pad_begin,
+          d.pad_end,           HintDesc(cpu, d), UserScratchpad()};
+}
+
+dnnl::convolution_backward_weights::primitive_desc GradWeightDesc(const CpuContext& cpu,
+                                                                  const ConvDescs& d, bool bias) {
+  using PD = dnnl::convolution_backward_weights::primitive_desc;
+  const memory::desc x = ConvDescs::Any(d.x), w = ConvDescs::Any(d.w), y = ConvDescs::Any(d.y);
+  const auto hint = HintDesc(cpu, d);
+  if (bias) {
+    return PD(cpu.engine, kDirect, x, w, d.bias, y, d.stride, d.dilation, d.pad_begin, d.pad_end,
+              hint, UserScratchpad());
+  }
+  return PD(cpu.engine, kDirect, x, w, y, d.stride, d.dilation, d.pad_begin, d.pad_end, hint,
+            UserScratchpad());
+}
+
+using PlanFn = std::optional<PrimitivePlan> (*)(const CpuContext&, const OpDef&, const OpCall&,
+                                                LayoutSource, const KernelChoice*);
+
+std::string WantedImplementation(const KernelChoice* choice) {
+  return choice == nullptr ? "" : ImplementationOf(*choice);
+}
+
+std::optional<PrimitivePlan> PlanConv2d(const CpuContext& cpu, const OpDef& op, const OpCall& call,
+                                        LayoutSource source, const KernelChoice* choice) {
+  const int threads = ThreadsFor(cpu, op, call);
+  const TeamSize team(threads);
+  const ConvDescs d = DescribeConv(call.inputs[0].dtype, Conv2dGeometry(call));
+  const auto attr = EpilogueAttr(call, ConvDescs::Any(d.y));
+  if (!attr) return std::nullopt;
+  const bool bias = call.has_input(2);
+  const auto desc =
+      SelectDesc([&] { return ForwardDesc(cpu, d, bias, *attr); }, WantedImplementation(choice));
+  if (!desc) return std::nullopt;
+  PrimitivePlan plan(cpu, call, threads, source, choice);
+  plan.BindInput(DNNL_ARG_SRC, 0, d.x, desc->src_desc());
+  plan.BindInput(DNNL_ARG_WEIGHTS, 1, d.w, desc->weights_desc());
+  if (bias) plan.BindInput(DNNL_ARG_BIAS, 2, d.bias, desc->bias_desc());
+  BindEpilogue(call, /*first_extra=*/3, d.y, desc->dst_desc(), plan);
+  plan.BindOutput(DNNL_ARG_DST, 0, d.y, desc->dst_desc());
+  plan.SetPrimitive(*desc);
+  return plan;
+}
+
+std::optional<PrimitivePlan> PlanGradInput(const CpuContext& cpu, const OpDef& op,
+                                           const OpCall& call, LayoutSource source,
+                                           const KernelChoice* choice) {
+  const int threads = ThreadsFor(cpu, op, call);
+  const TeamSize team(threads);
+  const ConvDescs d = DescribeConv(call.inputs[0].dtype, Conv2dGradInputGeometry(call));
+  const auto desc = SelectDesc([&] { return GradInputDesc(cpu, d); }, WantedImplementation(choice));
+  if (!desc) return std::nullopt;
+  PrimitivePlan plan(cpu, call, threads, source, choice);
+  plan.BindInput(DNNL_ARG_DIFF_DST, 0, d.y, desc->diff_dst_desc());
+  plan.BindInput(DNNL_ARG_WEIGHTS, 1, d.w, desc->weights_desc());
+  plan.BindOutput(DNNL_ARG_DIFF_SRC, 0, d.x, desc->diff_src_desc());
+  plan.SetPrimitive(*desc);
+  return plan;
+}
+
+std::optional<PrimitivePlan> PlanGradWeight(const CpuContext& cpu, const OpDef& op,
+                                            const OpCall& call, LayoutSource source,
+                                            const KernelChoice* choice) {
+  const int threads = ThreadsFor(cpu, op, call);
+  const TeamSize team(threads);
+  const ConvDescs d = DescribeConv(call.inputs[0].dtype, Conv2dGradWeightGeometry(call));
+  const bool bias = call.integer("bias") != 0;
+  const auto desc =
+      SelectDesc([&] { return GradWeightDesc(cpu, d, bias); }, WantedImplementation(choice));
+  if (!desc) return std::nullopt;
+  PrimitivePlan plan(cpu, call, threads, source, choice);
+  plan.BindInput(DNNL_ARG_SRC, 0, d.x, desc->src_desc());
+  plan.BindInput(DNNL_ARG_DIFF_DST, 1, d.y, desc->diff_dst_desc());
+  plan.BindOutput(DNNL_ARG_DIFF_WEIGHTS, 0, d.w, desc->diff_weights_desc());
+  if (bias) plan.BindOutput(DNNL_ARG_DIFF_BIAS, 1, d.bias, desc->diff_bias_desc());
+  plan.SetPrimitive(*desc);
+  return plan;
+}
+
+bool IsRowMajor(const KernelChoice& choice) {
+  for (const LayoutId layout : choice.input_layouts) {
+    if (layout != kRowMajor) return false;
+  }
+  for (const LayoutId layout : choice.output_layouts) {
+    if (layout != kRowMajor) return false;
+  }
+  return true;
+}
+
+// Reorders inside the row-major kernel cost time that its own cost does not show.
+const char* Offer(const Question& q, const char* name, PlanFn make_plan,
+                  std::vector<KernelChoice>& choices) {
+  if (AnyEmpty(q.call)) return refusal::kEmpty;
+  const DType dtype = q.call.inputs[0].dtype;
+  if (dtype != DType::kF32 && dtype != DType::kBF16) return refusal::kDType;
+  const auto blocked = make_plan(q.cpu, q.op, q.call, LayoutSource::kPrimitive, nullptr);
+  if (!blocked) return refusal::kNoPrimitive;
+  choices.push_back(blocked->Choice(q, name, 1));
+  if (IsRowMajor(choices.back())) return nullptr;
+  const auto row_major = make_plan(q.cpu, q.op, q.call, LayoutSource::kRowMajor, nullptr);
+  choices.push_back(row_major->Choice(q, name, 0.6));
+  return nullptr;
+}
+
+Result<std::unique_ptr<Kernel>> Make(const CpuContext& cpu, const OpDef& op, const OpCall& call,
+                                     const KernelChoice& choice, PlanFn make_plan) {
+  const auto plan = make_plan(cpu, op, call, LayoutSource::kChoice, &choice);
+  if (plan) return plan->Compile();
+  return Status(ErrorCode::kUnsupported,
+                call.where + ": this machine has no kernel " + choice.kernel);
+}
+
+}  // namespace
+
+const char* OfferConv2d(const Question& q, std::vector<KernelChoice>& choices) {
+  return Offer(q, "onednn.conv2d", PlanConv2d, choices);
+}
+const char* OfferConv2dGradInput(const Question& q, std::vector<KernelChoice>& choices) {
+  return Offer(q, "onednn.conv2d_grad_input", PlanGradInput, choices);
+}
+const char* OfferConv2dGradWeight(const Question& q, std::vector<KernelChoice>& choices) {
+  return Offer(q, "onednn.conv2d_grad_weight", PlanGradWeight, choices);
+}
+
+Result<std::unique_ptr<Kernel>> CreateConv2d(const CpuContext& cpu, const OpDef& op,
+                                             const OpCall& call, const KernelChoice& choice) {
+  return Make(cpu, op, call, choice, PlanConv2d);
+}
+Result<std::unique_ptr<Kernel>> CreateConv2dGradInput(const CpuContext& cpu, const OpDef& op,
+                                                      const OpCall& call,
+                                                      const KernelChoice& choice) {
+  return Make(cpu, op, call, choice, PlanGradInput);
+}
+Result<std::unique_ptr<Kernel>> CreateConv2dGradWeight(const CpuContext& cpu, const OpDef& op,
+                                                       const OpCall& call,
+                                                       const KernelChoice& choice) {
+  return Make(cpu, op, call, choice, PlanGradWeight);
+}
+
+}  // namespace ridge::cpu

@@ -1,0 +1,103 @@
+// softmax_cross_entropy and its gradient, f32 logits, a row at a time; threads share the rows.
+#include <algorithm>
+#include <limits>
+
+#include "ridge/backend/cpu/kernels/cross_entropy_rows.h"
+#include "ridge/backend/cpu/kernels/kernels.h"
+#include "ridge/backend/cpu/parallel.h"
+
+namespace ridge::cpu {
+namespace {
+
+struct Rows {
+  int64_t rows, classes, ignore_index;
+  DType label_type;
+  int threads;
+
+  Rows(const CpuContext& cpu, const OpDef& op, const OpCall& call)
+      : rows(call.inputs[1].elements()),
+        classes(call.inputs[0].dims.back()),
+        ignore_index(call.integer("ignore_index")),
+        label_type(call.inputs[1].dtype),
+        threads(ThreadsFor(cpu, op, call)) {}
+
+  int64_t Label(const void* labels, int64_t row) const {
+    return label_type == DType::kI64 ? static_cast<const int64_t*>(labels)[row]
+                                     : static_cast<const int32_t*>(labels)[row];
+  }
+  bool Valid(int64_t label) const { return label >= 0 && label < classes; }
+};
+
+constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
+
+class LossKernel : public Kernel {
+ public:
+  explicit LossKernel(const Rows& rows) : rows_(rows) {}
+  Status Run(const KernelBuffers& buffers) override {
+    const auto* logits = static_cast<const float*>(buffers.inputs[0]);
+    auto* losses = static_cast<float*>(buffers.outputs[0]);
+    ParallelFor(rows_.threads, rows_.rows, 16, [&](int64_t begin, int64_t end) {
+      for (int64_t row = begin; row < end; ++row) {
+        const int64_t label = rows_.Label(buffers.inputs[1], row);
+        if (label == rows_.ignore_index) {
+          losses[row] = 0;
+        } else {
+          losses[row] = rows_.Valid(label)
+                            ? CrossEntropyRow(logits + row * rows_.classes, rows_.classes, label)
+                            : kNaN;
+        }
+      }
+    });
+    return Status();
+  }
+
+ private:
+  const Rows rows_;
+};
+
+class GradKernel : public Kernel {
+ public:
+  explicit GradKernel(const Rows& rows) : rows_(rows) {}
+  Status Run(const KernelBuffers& buffers) override {
+    const auto* logits = static_cast<const float*>(buffers.inputs[0]);
+    const auto* dlosses = static_cast<const float*>(buffers.inputs[2]);
+    auto* dlogits = static_cast<float*>(buffers.outputs[0]);
+    ParallelFor(rows_.threads, rows_.rows, 16, [&](int64_t begin, int64_t end) {
+      for (int64_t row = begin; row < end; ++row) {
+        const int64_t label = rows_.Label(buffers.inputs[1], row), at = row * rows_.classes;
+        if (label != rows_.ignore_index && rows_.Valid(label)) {
+          CrossEntropyGradRow(logits + at, rows_.classes, label, dlosses[row], dlogits + at);
+        } else {
+          std::fill_n(dlogits + at, rows_.classes, label == rows_.ignore_index ? 0.0F : kNaN);
+        }
+      }
+    });
+    return Status();
+  }
+
+ private:
+  const Rows rows_;
+};
+
+}  // namespace
+
+const char* OfferCrossEntropy(const Question& q, std::vector<KernelChoice>& choices) {
+  if (AnyEmpty(q.call)) return refusal::kEmpty;
+  if (q.call.inputs[0].dtype != DType::kF32) return refusal::kDType;
+  KernelChoice choice = MakeChoice(q, "cpu." + q.op.name);
+  SetKey(q, choice);
+  choices.push_back(std::move(choice));
+  return nullptr;
+}
+
+Result<std::unique_ptr<Kernel>> CreateCrossEntropy(const CpuContext& cpu, const OpDef& op,
+                                                   const OpCall& call, const KernelChoice&) {
+  return std::unique_ptr<Kernel>(std::make_unique<LossKernel>(Rows(cpu, op, call)));
+}
+
+Result<std::unique_ptr<Kernel>> CreateCrossEntropyGrad(const CpuContext& cpu, const OpDef& op,
+                                                       const OpCall& call, const KernelChoice&) {
+  return std::unique_ptr<Kernel>(std::make_unique<GradKernel>(Rows(cpu, op, call)));
+}
+
+}  // namespace ridge::cpu

@@ -1,0 +1,101 @@
+#include <cstring>
+
+#include "ridge/backend/cpu/kernels/cross_entropy_rows.h"
+#include "ridge/backend/cpu/kernels/simd_targets.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "ridge/backend/cpu/kernels/cross_entropy_simd.cc"
+#include "hwy/foreach_target.h"
+#include "hwy/highway.h"
+#include "ridge/backend/cpu/kernels/simd_math-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace ridge::cpu {
+namespace HWY_NAMESPACE {
+
+// A short row is padded with -inf: neither the maximum nor the sum notices.
+HWY_INLINE V LoadPadded(const float* x, size_t count) {
+  alignas(64) float lanes[16];
+  for (float& lane : lanes) lane = -std::numeric_limits<float>::infinity();
+  std::memcpy(lanes, x, count * sizeof(float));
+  return hn::Load(D(), lanes);
+}
+
+float MaxOfRow(const float* x, size_t n) {
+  const D d;
+  const size_t lanes = hn::Lanes(d);
+  V best = K(-std::numeric_limits<float>::infinity());
+  size_t i = 0;
+  for (; i + lanes <= n; i += lanes) best = hn::Max(best, hn::LoadU(d, x + i));
+  if (i < n) best = hn::Max(best, LoadPadded(x + i, n - i));
+  return hn::GetLane(hn::MaxOfLanes(d, best));
+}
+
+// sum(exp(x - max)), in double over blocks: 50,000 classes lose nothing.
+double SumOfExp(const float* x, size_t n, float max) {
+  const D d;
+  const size_t lanes = hn::Lanes(d), block = 64 * lanes;
+  double total = 0;
+  for (size_t begin = 0; begin < n; begin += block) {
+    const size_t end = HWY_MIN(n, begin + block);
+    V sum = hn::Zero(d);
+    size_t i = begin;
+    for (; i + lanes <= end; i += lanes)
+      sum = hn::Add(sum, SafeExp(hn::Sub(hn::LoadU(d, x + i), K(max))));
+    if (i < end) sum = hn::Add(sum, SafeExp(hn::Sub(LoadPadded(x + i, end - i), K(max))));
+    total += static_cast<double>(hn::GetLane(hn::SumOfLanes(d, sum)));
+  }
+  return total;
+}
+
+float LossOfRow(const float* logits, int64_t classes, int64_t label) {
+  const auto n = static_cast<size_t>(classes);
+  const float max = MaxOfRow(logits, n);
+  const double log_sum = std::log(SumOfExp(logits, n, max));
+  return static_cast<float>(log_sum + (static_cast<double>(max) - logits[label]));
+}
+
+void GradOfRow(const float* logits, int64_t classes, int64_t label, float dloss, float* dlogits) {
+  const D d;
+  const auto n = static_cast<size_t>(classes);
+  const size_t lanes = hn::Lanes(d);
+  const float max = MaxOfRow(logits, n);
+  const double sum = SumOfExp(logits, n, max);
+  const V scale = K(static_cast<float>(dloss / sum));
+  const float x_label = logits[label];  // dlogits may be logits
+  size_t i = 0;
+  for (; i + lanes <= n; i += lanes) {
+    const V e = SafeExp(hn::Sub(hn::LoadU(d, logits + i), K(max)));
+    hn::StoreU(hn::Mul(e, scale), d, dlogits + i);
+  }
+  if (i < n) {
+    alignas(64) float rest[16];
+    hn::Store(hn::Mul(SafeExp(hn::Sub(LoadPadded(logits + i, n - i), K(max))), scale), d, rest);
+    std::memcpy(dlogits + i, rest, (n - i) * sizeof(float));
+  }
+  // p - 1 of a sure row would cancel in f32.
+  const double p = std::exp(static_cast<double>(x_label) - max) / sum;
+  dlogits[label] = static_cast<float>((p - 1) * dloss);
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace ridge::cpu
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace ridge::cpu {
+
+HWY_EXPORT(LossOfRow);
+HWY_EXPORT(GradOfRow);
+
+float CrossEntropyRow(const float* logits, int64_t classes, int64_t label) {
+  return HWY_DYNAMIC_DISPATCH(LossOfRow)(logits, classes, label);
+}
+
+void CrossEntropyGradRow(const float* logits, int64_t classes, int64_t label, float dloss,
+                         float* dlogits) {
+  HWY_DYNAMIC_DISPATCH(GradOfRow)(logits, classes, label, dloss, dlogits);
+}
+
+}  // namespace ridge::cpu
+#endif

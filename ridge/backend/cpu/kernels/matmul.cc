@@ -1,0 +1,129 @@
+// matmul by oneDNN: strides for transposed operands, batch dimensions broadcast, bias and epilogue
+// in the same pass.
+//
+// Leading dimensions of a are folded into its rows when b is one matrix: one big product instead of
+// a batch of small ones.  The second choice wants b packed as the kernel likes it; whether a
+// reorder per step pays is the planner's question (measured: 2-15 %, most for tall b).
+#include "ridge/backend/cpu/kernels/epilogue.h"
+#include "ridge/backend/cpu/kernels/kernels.h"
+#include "ridge/backend/cpu/onednn.h"
+#include "ridge/backend/cpu/parallel.h"
+
+namespace ridge::cpu {
+namespace {
+
+using dnnl::memory;
+
+// The operands as the primitive sees them; all ranks are equal.
+struct Operands {
+  memory::desc a, b, bias, dst;
+  bool has_bias = false;
+  bool b_is_matrix = false;  // may be packed
+  bool b_transposed = false;
+};
+
+// Row-major `dims` of at least `rank` dimensions, the last two swapped when `transpose`.
+memory::desc MatrixDesc(DType dtype, Dims dims, size_t rank, bool transpose) {
+  dims.insert(dims.begin(), rank - dims.size(), 1);
+  Dims strides = RowMajorStrides(dims);
+  if (transpose) {
+    std::swap(dims[rank - 1], dims[rank - 2]);
+    std::swap(strides[rank - 1], strides[rank - 2]);
+  }
+  return memory::desc(dims, DnnlType(dtype).value(), strides);
+}
+
+// [.., M, K] -> [rows, K]
+Dims FoldRows(const Dims& dims) { return {ElementCount(dims) / dims.back(), dims.back()}; }
+
+Operands DescribeOperands(const OpCall& call) {
+  const DType dtype = call.outputs[0].dtype;
+  Dims a = call.inputs[0].dims, b = call.inputs[1].dims, dst = call.outputs[0].dims;
+  const bool transpose_a = call.integer("transpose_a") != 0;
+  Operands o;
+  o.b_transposed = call.integer("transpose_b") != 0;
+  if (b.size() == 2 && !transpose_a) {
+    a = FoldRows(a);
+    dst = FoldRows(dst);
+  }
+  const size_t rank = dst.size();
+  o.b_is_matrix = b.size() == 2 && rank == 2;
+  o.a = MatrixDesc(dtype, a, rank, transpose_a);
+  o.b = MatrixDesc(dtype, b, rank, o.b_transposed);
+  o.dst = MatrixDesc(dtype, dst, rank, /*transpose=*/false);
+  o.has_bias = call.has_input(2);
+  if (o.has_bias) o.bias = MatrixDesc(dtype, call.inputs[2].dims, rank, /*transpose=*/false);
+  return o;
+}
+
+dnnl::matmul::primitive_desc MakeDesc(const CpuContext& cpu, const Operands& o,
+                                      const memory::desc& b, const dnnl::primitive_attr& attr) {
+  if (o.has_bias) return {cpu.engine, o.a, b, o.bias, o.dst, attr};
+  return {cpu.engine, o.a, b, o.dst, attr};
+}
+
+struct Wish {
+  LayoutSource source;
+  bool packed;                 // b as the primitive likes it
+  const KernelChoice* choice;  // with kChoice
+};
+
+std::optional<PrimitivePlan> PlanMatmul(const CpuContext& cpu, const OpDef& op, const OpCall& call,
+                                        const Wish& wish) {
+  const int threads = ThreadsFor(cpu, op, call);
+  const TeamSize team(threads);
+  const Operands o = DescribeOperands(call);
+  const auto attr = EpilogueAttr(call, o.dst);
+  if (!attr) return std::nullopt;
+  const memory::desc b =
+      wish.packed ? memory::desc(o.b.get_dims(), o.b.get_data_type(), memory::format_tag::any)
+                  : o.b;
+  const auto desc = SelectDesc([&] { return MakeDesc(cpu, o, b, *attr); },
+                               wish.choice ? ImplementationOf(*wish.choice) : "");
+  if (!desc) return std::nullopt;
+  PrimitivePlan plan(cpu, call, threads, wish.source, wish.choice);
+  plan.BindInput(DNNL_ARG_SRC, 0, o.a, o.a);
+  if (o.b_transposed && o.b_is_matrix) {
+    plan.BindTransposedInput(DNNL_ARG_WEIGHTS, 1, o.b, desc->weights_desc());
+  } else {
+    plan.BindInput(DNNL_ARG_WEIGHTS, 1, o.b, desc->weights_desc());
+  }
+  if (o.has_bias) plan.BindInput(DNNL_ARG_BIAS, 2, o.bias, o.bias);
+  BindEpilogue(call, /*first_extra=*/3, o.dst, o.dst, plan);
+  plan.BindOutput(DNNL_ARG_DST, 0, o.dst, o.dst);
+  plan.SetPrimitive(*desc);
+  return plan;
+}
+
+bool Supported(DType dtype) { return dtype == DType::kF32 || dtype == DType::kBF16; }
+
+}  // namespace
+
+const char* OfferMatmul(const Question& q, std::vector<KernelChoice>& choices) {
+  if (AnyEmpty(q.call)) return refusal::kEmpty;
+  if (!Supported(q.call.inputs[0].dtype)) return refusal::kDType;
+  const auto plain =
+      PlanMatmul(q.cpu, q.op, q.call, {LayoutSource::kRowMajor, /*packed=*/false, nullptr});
+  if (!plain) return refusal::kNoPrimitive;
+  choices.push_back(plain->Choice(q, "onednn.matmul", 0.94));
+  if (q.call.inputs[1].rank() != 2) return nullptr;
+  const auto packed =
+      PlanMatmul(q.cpu, q.op, q.call, {LayoutSource::kPrimitive, /*packed=*/true, nullptr});
+  if (!packed) return nullptr;
+  KernelChoice choice = packed->Choice(q, "onednn.matmul", 1);
+  if (choice.input_layouts[1] != kRowMajor) choices.push_back(std::move(choice));
+  return nullptr;
+}
+
+Result<std::unique_ptr<Kernel>> CreateMatmul(const CpuContext& cpu, const OpDef& op,
+                                             const OpCall& call, const KernelChoice& choice) {
+  const bool packed = choice.input_layouts.at(1) != kRowMajor;
+  const auto plan = PlanMatmul(cpu, op, call, {LayoutSource::kChoice, packed, &choice});
+  if (!plan) {
+    return Status(ErrorCode::kUnsupported,
+                  call.where + ": this machine has no kernel " + choice.kernel);
+  }
+  return plan->Compile();
+}
+
+}  // namespace ridge::cpu

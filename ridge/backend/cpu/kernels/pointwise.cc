@@ -1,0 +1,227 @@
+// Every pointwise operator, and `fused`: one interpreter over tiles, threads over runs of tiles.
+//
+// Inputs of the full shape are read where they lie; others are spread into a register a tile at a
+// time (an L1 write, small beside the memory traffic saved).  In a blocked layout all full-size
+// tensors have that layout, so flat order is the same for all of them.
+#include "ridge/backend/cpu/kernels/pointwise.h"
+
+#include <algorithm>
+#include <cstring>
+#include <set>
+
+#include "ridge/backend/cpu/kernels/kernels.h"
+#include "ridge/backend/cpu/layouts.h"
+#include "ridge/backend/cpu/parallel.h"
+
+namespace ridge::cpu {
+namespace {
+
+template <typename T>
+void Widen(const void* from, int64_t at, float* to, int64_t count) {
+  const T* data = static_cast<const T*>(from) + at;
+  for (int64_t i = 0; i < count; ++i) to[i] = static_cast<float>(data[i]);
+}
+
+// Elements [at, at + count) as floats.
+void LoadFloats(DType dtype, const void* from, int64_t at, float* to, int64_t count) {
+  switch (dtype) {
+    case DType::kF32:
+      std::memcpy(to, static_cast<const float*>(from) + at, static_cast<size_t>(count) * 4);
+      return;
+    case DType::kBool:
+    case DType::kU8:
+      return Widen<uint8_t>(from, at, to, count);
+    case DType::kI8:
+      return Widen<int8_t>(from, at, to, count);
+    case DType::kI32:
+      return Widen<int32_t>(from, at, to, count);
+    case DType::kI64:
+      return Widen<int64_t>(from, at, to, count);
+    case DType::kF64:
+      return Widen<double>(from, at, to, count);
+    case DType::kBF16:
+      for (int64_t i = 0; i < count; ++i)
+        to[i] = BF16ToFloat(static_cast<const uint16_t*>(from)[at + i]);
+      return;
+    case DType::kF16:
+      for (int64_t i = 0; i < count; ++i)
+        to[i] = F16ToFloat(static_cast<const uint16_t*>(from)[at + i]);
+      return;
+  }
+}
+
+// The register holds what the step rounded, so nothing is rounded here.
+void StoreFloats(DType dtype, const float* from, void* to, int64_t at, int64_t count) {
+  if (dtype == DType::kF32) {
+    std::memcpy(static_cast<float*>(to) + at, from, static_cast<size_t>(count) * 4);
+  } else if (dtype == DType::kBool) {
+    for (int64_t i = 0; i < count; ++i) static_cast<uint8_t*>(to)[at + i] = from[i] != 0;
+  } else {
+    for (int64_t i = 0; i < count; ++i) {
+      static_cast<uint16_t*>(to)[at + i] =
+          dtype == DType::kBF16 ? FloatToBF16(from[i]) : FloatToF16(from[i]);
+    }
+  }
+}
+
+// Elements [begin, begin + count) of the output's order, from an input repeated along some
+// dimensions: runs along the last dimension are copies or one value.
+void SpreadTile(const TileInput& input, const Dims& dims, const void* from, int64_t begin,
+                int64_t count, float* to) {
+  const size_t last = dims.size() - 1;
+  while (count > 0) {
+    int64_t source = 0, rest = begin;
+    for (size_t d = dims.size(); d-- > 0;) {
+      source += rest % dims[d] * input.strides[d];
+      rest /= dims[d];
+    }
+    const int64_t run = std::min(count, dims[last] - begin % dims[last]);
+    if (input.strides[last] == 1) {
+      LoadFloats(input.dtype, from, source, to, run);
+    } else {
+      LoadFloats(input.dtype, from, source, to, 1);
+      std::fill_n(to, run, *to);
+    }
+    to += run;
+    begin += run;
+    count -= run;
+  }
+}
+
+class PointwiseKernel : public Kernel {
+ public:
+  PointwiseKernel(PointwiseProgram program, int threads)
+      : program_(std::move(program)), threads_(threads) {}
+
+  Status Run(const KernelBuffers& buffers) override {
+    const int64_t tile = program_.tile_size();
+    ForEachPart(threads_, [&](int part) {
+      const Range range = PartOf(program_.elements, threads_, part, tile);
+      if (range.begin < range.end) RunPart(buffers, part, range);
+    });
+    return Status();
+  }
+
+ private:
+  static constexpr size_t kMostRegisters =
+      kMostExpressionInputs + kMostExpressionSteps + kMostExpressionOutputs;
+
+  void RunPart(const KernelBuffers& buffers, int part, Range range) const {
+    const int64_t tile = program_.tile_size();
+    float* own = static_cast<float*>(buffers.workspace) + part * program_.registers * tile;
+    float* registers[kMostRegisters];
+    for (int r = 0; r < program_.registers; ++r) registers[r] = own + r * tile;
+    for (size_t i = 0; i < program_.inputs.size(); ++i) {
+      const TileInput& input = program_.inputs[i];
+      if (input.spread != Spread::kScalar) continue;
+      float* reg = registers[input.reg];
+      LoadFloats(input.dtype, buffers.inputs[i], 0, reg, 1);
+      std::fill_n(reg, tile, *reg);
+    }
+    for (int64_t begin = range.begin; begin < range.end; begin += tile) {
+      RunOneTile(buffers, registers, own, begin, std::min(tile, range.end - begin));
+    }
+  }
+
+  void RunOneTile(const KernelBuffers& buffers, float** registers, float* own, int64_t begin,
+                  int64_t count) const {
+    const int64_t tile = program_.tile_size();
+    for (size_t i = 0; i < program_.inputs.size(); ++i) {
+      const TileInput& input = program_.inputs[i];
+      const void* data = buffers.inputs[i];
+      if (input.spread == Spread::kBroadcast) {
+        SpreadTile(input, program_.dims, data, begin, count, own + input.reg * tile);
+      } else if (input.spread == Spread::kFull && input.dtype == DType::kF32) {
+        registers[input.reg] = const_cast<float*>(static_cast<const float*>(data)) + begin;
+      } else if (input.spread == Spread::kFull) {
+        LoadFloats(input.dtype, data, begin, registers[input.reg], count);
+      }
+    }
+    for (size_t o = 0; o < program_.outputs.size(); ++o) {
+      const TileOutput& output = program_.outputs[o];
+      if (output.direct) registers[output.reg] = static_cast<float*>(buffers.outputs[o]) + begin;
+    }
+    RunTile(program_.steps, registers, count);
+    for (size_t o = 0; o < program_.outputs.size(); ++o) {
+      const TileOutput& output = program_.outputs[o];
+      if (!output.direct)
+        StoreFloats(output.dtype, registers[output.reg], buffers.outputs[o], begin, count);
+    }
+  }
+
+  const PointwiseProgram program_;
+  const int threads_;
+};
+
+bool IsFull(const OpCall& call, size_t i) {
+  return call.inputs[i].elements() == call.outputs[0].elements() && call.inputs[i].elements() != 1;
+}
+
+// Layouts that full-size inputs have now; row-major last.
+std::vector<LayoutId> CandidateLayouts(const Question& q) {
+  std::vector<LayoutId> layouts;
+  for (size_t i = 0; i < q.call.inputs.size(); ++i) {
+    const LayoutId layout = q.available_layout(i);
+    const bool known = std::find(layouts.begin(), layouts.end(), layout) != layouts.end();
+    if (IsFull(q.call, i) && layout != kRowMajor && !known) layouts.push_back(layout);
+  }
+  layouts.push_back(kRowMajor);
+  return layouts;
+}
+
+void AllowInPlace(const Question& q, const PointwiseProgram& program, KernelChoice& choice) {
+  choice.in_place.clear();
+  for (size_t o = 0; o < program.outputs.size(); ++o) {
+    if (!program.output_may_overwrite[o]) continue;
+    for (size_t i = 0; i < program.inputs.size(); ++i) {
+      if (program.inputs[i].spread == Spread::kFull && q.call.inputs[i] == q.call.outputs[o])
+        choice.in_place.emplace_back(o, i);
+    }
+  }
+}
+
+// Blocked kernels need whole blocks: padding would be counted as elements.
+int64_t BlockOf(const OpCall& call, LayoutId layout) {
+  const auto blocks = ChannelBlocksOf(call.outputs[0].dims, layout);
+  return blocks && !blocks->padded ? blocks->block : 0;
+}
+
+const char* OfferLayout(const Question& q, LayoutId layout, std::vector<KernelChoice>& choices) {
+  const int64_t block = BlockOf(q.call, layout);
+  if (block == 0) return refusal::kLayout;
+  const char* reason = nullptr;
+  const auto program = CompilePointwise(q.op, q.call, block, reason);
+  if (!program) return reason;
+  KernelChoice choice = MakeChoice(q, "cpu.pointwise");
+  choice.workspace_bytes = program->workspace_bytes(ThreadsFor(q.cpu, q.op, q.call));
+  for (size_t i = 0; i < q.call.inputs.size(); ++i) {
+    if (IsFull(q.call, i)) choice.input_layouts[i] = layout;
+  }
+  choice.output_layouts.assign(q.call.outputs.size(), layout);
+  AllowInPlace(q, *program, choice);
+  SetKey(q, choice);
+  choices.push_back(std::move(choice));
+  return nullptr;
+}
+
+}  // namespace
+
+const char* OfferPointwise(const Question& q, std::vector<KernelChoice>& choices) {
+  if (AnyEmpty(q.call)) return refusal::kEmpty;
+  const char* reason = nullptr;
+  for (const LayoutId layout : CandidateLayouts(q)) reason = OfferLayout(q, layout, choices);
+  return reason;
+}
+
+Result<std::unique_ptr<Kernel>> CreatePointwise(const CpuContext& cpu, const OpDef& op,
+                                                const OpCall& call, const KernelChoice& choice) {
+  const char* reason = "layout";
+  const int64_t block = BlockOf(call, choice.output_layouts.at(0));
+  auto program = block == 0 ? std::nullopt : CompilePointwise(op, call, block, reason);
+  if (!program)
+    return Status(ErrorCode::kInternal, call.where + ": cpu.pointwise declines: " + reason);
+  return std::unique_ptr<Kernel>(
+      std::make_unique<PointwiseKernel>(std::move(*program), ThreadsFor(cpu, op, call)));
+}
+
+}  // namespace ridge::cpu

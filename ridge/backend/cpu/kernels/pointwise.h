@@ -1,0 +1,50 @@
+// PointwiseProgram: a pointwise operator or a `fused` expression, compiled to tile steps.
+//
+// Compiled once, at plan time (to know whether we can, and the workspace) and at Create.
+#pragma once
+#include <optional>
+#include <vector>
+
+#include "ridge/backend/cpu/kernel_list.h"
+#include "ridge/backend/cpu/kernels/tile_program.h"
+#include "ridge/graph/expression.h"
+
+namespace ridge::cpu {
+
+// How the elements of one input meet those of the output.
+enum class Spread : uint8_t { kFull, kScalar, kBroadcast };
+
+struct TileInput {
+  DType dtype = DType::kF32;
+  Spread spread = Spread::kFull;
+  int reg = 0;
+  Dims strides;  // kBroadcast: over PointwiseProgram::dims, in elements
+};
+
+struct TileOutput {
+  DType dtype = DType::kF32;
+  int reg = 0;
+  bool direct = false;  // the register is the output's memory
+};
+
+struct PointwiseProgram {
+  Dims dims;  // of the outputs, merged where every broadcast input allows it
+  int64_t elements = 0;
+  std::vector<TileInput> inputs;
+  std::vector<TileStep> steps;
+  std::vector<TileOutput> outputs;
+  int registers = 0;
+  // Step after which no input is read any more: an output may share an input's memory when it is
+  // written there or later.
+  std::vector<bool> output_may_overwrite;
+
+  int64_t tile_size() const;
+  int64_t workspace_bytes(int threads) const { return threads * registers * tile_size() * 4; }
+};
+
+// `block`: channels of the blocked layout of all full-size tensors, 1 for row-major.  On failure
+// the reason is one of refusal::*.
+std::optional<PointwiseProgram> CompilePointwise(const OpDef& op, const OpCall& call, int64_t block,
+                                                 const char*& reason);
+
+}  // namespace ridge::cpu

@@ -1,0 +1,167 @@
+// max_pool, avg_pool and their gradients: own kernels, because the index of a maximum is ours to
+// define (oneDNN's workspace is private) and because the work is one pass over memory.
+//
+// Channels lie side by side in nChw16c, so a vector holds one pixel of 16 channels.  Padded
+// channels hold zeros and stay zero.
+#include "ridge/graph/ops/shared/pool.h"
+
+#include "ridge/backend/cpu/kernels/kernels.h"
+#include "ridge/backend/cpu/kernels/pool_rows.h"
+#include "ridge/backend/cpu/layouts.h"
+#include "ridge/backend/cpu/parallel.h"
+
+namespace ridge::cpu {
+namespace {
+
+PoolShape ShapeOf(const PoolGeometry& g, LayoutId layout) {
+  const ChannelBlocks blocks = *ChannelBlocksOf({g.batch, g.channels, 1, 1}, layout);
+  PoolShape shape;
+  shape.y = g.window.y;
+  shape.x = g.window.x;
+  shape.planes = g.batch * blocks.blocks;
+  shape.lanes = blocks.block;
+  shape.wide_index = PoolIndexDType(g) != DType::kU8;
+  return shape;
+}
+
+class MaxPoolKernel : public Kernel {
+ public:
+  MaxPoolKernel(const PoolShape& shape, int threads) : shape_(shape), threads_(threads) {}
+  Status Run(const KernelBuffers& b) override {
+    const auto* x = static_cast<const float*>(b.inputs[0]);
+    auto* y = static_cast<float*>(b.outputs[0]);
+    auto* index = static_cast<std::byte*>(b.outputs[1]);
+    const int64_t row = shape_.x.output * shape_.lanes, index_bytes = shape_.wide_index ? 4 : 1;
+    ParallelFor(threads_, shape_.planes * shape_.y.output, 1, [&](int64_t begin, int64_t end) {
+      for (int64_t r = begin; r < end; ++r) {
+        MaxPoolRow(shape_, x + r / shape_.y.output * shape_.input_plane(), r % shape_.y.output,
+                   y + r * row, index + r * row * index_bytes);
+      }
+    });
+    return Status();
+  }
+
+ private:
+  const PoolShape shape_;
+  const int threads_;
+};
+
+class MaxPoolGradKernel : public Kernel {
+ public:
+  MaxPoolGradKernel(const PoolShape& shape, int threads) : shape_(shape), threads_(threads) {}
+  Status Run(const KernelBuffers& b) override {
+    const auto* index = static_cast<const std::byte*>(b.inputs[0]);
+    const auto* dy = static_cast<const float*>(b.inputs[1]);
+    auto* dx = static_cast<float*>(b.outputs[0]);
+    const int64_t row = shape_.x.input * shape_.lanes, index_bytes = shape_.wide_index ? 4 : 1;
+    ParallelFor(threads_, shape_.planes * shape_.y.input, 1, [&](int64_t begin, int64_t end) {
+      for (int64_t r = begin; r < end; ++r) {
+        const int64_t plane = r / shape_.y.input * shape_.output_plane();
+        MaxPoolGradRow(shape_, index + plane * index_bytes, dy + plane, r % shape_.y.input,
+                       dx + r * row);
+      }
+    });
+    return Status();
+  }
+
+ private:
+  const PoolShape shape_;
+  const int threads_;
+};
+
+class AvgPoolKernel : public Kernel {
+ public:
+  AvgPoolKernel(const PoolShape& shape, std::vector<float> divisors, bool gradient, int threads)
+      : shape_(shape), divisors_(std::move(divisors)), gradient_(gradient), threads_(threads) {}
+
+  Status Run(const KernelBuffers& b) override {
+    const auto* from = static_cast<const float*>(b.inputs[0]);
+    auto* to = static_cast<float*>(b.outputs[0]);
+    const int64_t rows = gradient_ ? shape_.y.input : shape_.y.output;
+    const int64_t row = (gradient_ ? shape_.x.input : shape_.x.output) * shape_.lanes;
+    const int64_t plane = gradient_ ? shape_.output_plane() : shape_.input_plane();
+    const auto run = gradient_ ? AvgPoolGradRow : AvgPoolRow;
+    ParallelFor(threads_, shape_.planes * rows, 1, [&](int64_t begin, int64_t end) {
+      for (int64_t r = begin; r < end; ++r)
+        run(shape_, divisors_.data(), from + r / rows * plane, r % rows, to + r * row);
+    });
+    return Status();
+  }
+
+ private:
+  const PoolShape shape_;
+  const std::vector<float> divisors_;  // [OH, OW]
+  const bool gradient_;
+  const int threads_;
+};
+
+std::vector<float> Divisors(const OpCall& call, const PoolGeometry& g) {
+  std::vector<float> divisors;
+  for (int64_t oy = 0; oy < g.window.y.output; ++oy) {
+    for (int64_t ox = 0; ox < g.window.x.output; ++ox)
+      divisors.push_back(static_cast<float>(AvgPoolDivisor(call, g, oy, ox)));
+  }
+  return divisors;
+}
+
+// All tensors of a pool are in one layout.  One lane a pixel is slow: `efficiency` says so.
+void OfferLayout(const Question& q, LayoutId layout, std::vector<KernelChoice>& choices) {
+  KernelChoice choice = MakeChoice(q, "cpu." + q.op.name, layout == kRowMajor ? 0.1 : 1);
+  choice.input_layouts.assign(q.call.inputs.size(), layout);
+  choice.output_layouts.assign(q.call.outputs.size(), layout);
+  choice.in_place.clear();
+  SetKey(q, choice);
+  choices.push_back(std::move(choice));
+}
+
+template <typename KernelType>
+Result<std::unique_ptr<Kernel>> CreateMax(const CpuContext& cpu, const OpDef& op,
+                                          const OpCall& call, const KernelChoice& choice) {
+  const PoolShape shape = ShapeOf(PoolGeometryOf(call), choice.output_layouts.at(0));
+  return std::unique_ptr<Kernel>(std::make_unique<KernelType>(shape, ThreadsFor(cpu, op, call)));
+}
+
+Result<std::unique_ptr<Kernel>> CreateAvg(const CpuContext& cpu, const OpDef& op,
+                                          const OpCall& call, const KernelChoice& choice,
+                                          bool gradient) {
+  const PoolGeometry g = PoolGeometryOf(call);
+  return std::unique_ptr<Kernel>(
+      std::make_unique<AvgPoolKernel>(ShapeOf(g, choice.output_layouts.at(0)), Divisors(call, g),
+                                      gradient, ThreadsFor(cpu, op, call)));
+}
+
+}  // namespace
+
+const char* OfferPool(const Question& q, std::vector<KernelChoice>& choices) {
+  if (AnyEmpty(q.call)) return refusal::kEmpty;
+  const size_t data = q.call.inputs.size() - 1;  // index comes before dy
+  if (q.call.inputs[data].dtype != DType::kF32) return refusal::kDType;
+  for (size_t i = 0; i <= data; ++i) {
+    const LayoutId layout = q.available_layout(i);
+    const auto blocks = ChannelBlocksOf(q.call.inputs[i].dims, layout);
+    if (layout == kRowMajor || !blocks || blocks->block < 8) continue;
+    OfferLayout(q, layout, choices);
+    break;
+  }
+  OfferLayout(q, kRowMajor, choices);
+  return nullptr;
+}
+
+Result<std::unique_ptr<Kernel>> CreateMaxPool(const CpuContext& cpu, const OpDef& op,
+                                              const OpCall& call, const KernelChoice& choice) {
+  return CreateMax<MaxPoolKernel>(cpu, op, call, choice);
+}
+Result<std::unique_ptr<Kernel>> CreateMaxPoolGrad(const CpuContext& cpu, const OpDef& op,
+                                                  const OpCall& call, const KernelChoice& choice) {
+  return CreateMax<MaxPoolGradKernel>(cpu, op, call, choice);
+}
+Result<std::unique_ptr<Kernel>> CreateAvgPool(const CpuContext& cpu, const OpDef& op,
+                                              const OpCall& call, const KernelChoice& choice) {
+  return CreateAvg(cpu, op, call, choice, /*gradient=*/false);
+}
+Result<std::unique_ptr<Kernel>> CreateAvgPoolGrad(const CpuContext& cpu, const OpDef& op,
+                                                  const OpCall& call, const KernelChoice& choice) {
+  return CreateAvg(cpu, op, call, choice, /*gradient=*/true);
+}
+
+}  // namespace ridge::cpu

@@ -1,0 +1,100 @@
+// Elementary functions on vectors of floats, for files compiled once per instruction set.
+//
+// Highway's Exp, Log and Tanh are exact to a few units in the last place on a range; here the edges
+// (NaN, infinities, zero, overflow) are those of <cmath>.  Erf: N. Juffa's single-precision
+// minimax polynomials, below 1 ulp.
+#if defined(RIDGE_CPU_SIMD_MATH_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef RIDGE_CPU_SIMD_MATH_INL_H_
+#undef RIDGE_CPU_SIMD_MATH_INL_H_
+#else
+#define RIDGE_CPU_SIMD_MATH_INL_H_
+#endif
+
+#include <cmath>
+#include <limits>
+
+#include "hwy/contrib/math/math-inl.h"
+#include "hwy/highway.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace ridge::cpu {
+namespace HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+using D = hn::ScalableTag<float>;
+using V = hn::Vec<D>;
+
+HWY_INLINE V K(float value) { return hn::Set(D(), value); }
+
+HWY_INLINE V SafeExp(V x) {
+  const D d;
+  const V limited = hn::Min(x, K(100.0F));  // e^100 overflows to infinity as it should
+  return hn::IfThenElse(hn::IsNaN(x), x, hn::Exp(d, limited));
+}
+
+HWY_INLINE V SafeLog(V x) {
+  const D d;
+  const float infinity = std::numeric_limits<float>::infinity();
+  V y = hn::Log(d, x);
+  y = hn::IfThenElse(hn::Eq(x, hn::Zero(d)), K(-infinity), y);
+  y = hn::IfThenElse(hn::Eq(x, K(infinity)), x, y);
+  return hn::IfThenElse(hn::Or(hn::Lt(x, hn::Zero(d)), hn::IsNaN(x)),
+                        K(std::numeric_limits<float>::quiet_NaN()), y);
+}
+
+// 1 / (1 + e^-x)
+HWY_INLINE V Sigmoid(V x) { return hn::Div(K(1.0F), hn::Add(K(1.0F), SafeExp(hn::Neg(x)))); }
+
+// Small arguments by the odd series: e^2x - 1 would cancel there.
+HWY_INLINE V SafeTanh(V x) {
+  const D d;
+  const V a = hn::Abs(x), s = hn::Mul(x, x);
+  const V e = SafeExp(hn::Add(a, a));
+  const V large = hn::Sub(K(1.0F), hn::Div(K(2.0F), hn::Add(e, K(1.0F))));
+  V p = K(-5.70498872745e-3F);  // Cephes tanhf, |x| < 0.625
+  p = hn::MulAdd(p, s, K(2.06390887954e-2F));
+  p = hn::MulAdd(p, s, K(-5.37397155531e-2F));
+  p = hn::MulAdd(p, s, K(1.33314422036e-1F));
+  p = hn::MulAdd(p, s, K(-3.33332819422e-1F));
+  const V small = hn::MulAdd(hn::Mul(p, s), x, x);
+  const V y = hn::IfThenElse(hn::Lt(a, K(0.625F)), small, hn::CopySign(large, x));
+  (void)d;
+  return hn::IfThenElse(hn::IsNaN(x), x, y);
+}
+
+HWY_INLINE V Erf(V x) {
+  const V t = hn::Abs(x), s = hn::Mul(x, x);
+  V r = hn::MulAdd(K(-1.72853470e-5F), t, K(3.83197126e-4F));
+  const V u = hn::MulAdd(K(-3.88396438e-3F), t, K(2.42546219e-2F));
+  r = hn::MulAdd(r, s, u);
+  r = hn::MulAdd(r, t, K(-1.06777877e-1F));
+  r = hn::MulAdd(r, t, K(-6.34846687e-1F));
+  r = hn::MulAdd(r, t, K(-1.28717512e-1F));
+  r = hn::MulAdd(r, t, hn::Neg(t));
+  const V large = hn::CopySign(hn::Sub(K(1.0F), SafeExp(r)), x);
+  V q = K(-5.96761703e-4F);
+  q = hn::MulAdd(q, s, K(4.99119423e-3F));
+  q = hn::MulAdd(q, s, K(-2.67681349e-2F));
+  q = hn::MulAdd(q, s, K(1.12819925e-1F));
+  q = hn::MulAdd(q, s, K(-3.76125336e-1F));
+  q = hn::MulAdd(q, s, K(1.28379166e-1F));
+  const V small = hn::MulAdd(q, x, x);
+  const V limited = hn::IfThenElse(hn::Gt(t, K(4.0F)), hn::CopySign(K(1.0F), x), large);
+  return hn::IfThenElse(hn::Gt(t, K(0.927734375F)), limited, small);
+}
+
+// ln(1 + e^x) = max(x, 0) + ln(1 + e^-|x|); ln(1 + z) for z in [0, 1] as z * (ln(w) / (w - 1)) with
+// w = 1 + z rounded, which is exact where 1 + z loses digits.
+HWY_INLINE V Softplus(V x) {
+  const D d;
+  const V z = SafeExp(hn::Neg(hn::Abs(x)));
+  const V w = hn::Add(K(1.0F), z), lost = hn::Sub(w, K(1.0F));
+  const V ratio = hn::Div(hn::Mul(hn::Log(d, w), z), lost);
+  const V log1p = hn::IfThenElse(hn::Eq(lost, hn::Zero(d)), z, ratio);
+  return hn::Add(hn::IfThenElse(hn::Lt(x, hn::Zero(d)), hn::Zero(d), x), log1p);
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace ridge::cpu
+HWY_AFTER_NAMESPACE();
+#endif

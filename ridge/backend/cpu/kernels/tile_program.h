@@ -1,0 +1,86 @@
+// TileProgram: pointwise arithmetic on tiles that stay in the L1 cache.
+//
+// A register is a tile of floats; a step computes one register from up to three others.  Truth
+// values are 1 and 0.  The steps of one tile run before the next tile is touched, so intermediate
+// values never reach memory.  Narrow floats are computed in f32 and rounded after each step.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "ridge/core/dtype.h"
+#include "ridge/graph/attributes.h"
+
+namespace ridge::cpu {
+
+// Floats of a tile: eight registers fill half of a 64 KiB cache... 4 KiB each keeps loops long.
+inline constexpr int64_t kTileSize = 1024;
+
+enum class TileOp : uint8_t {
+  kCopy,
+  kToBool,
+  kRoundBF16,
+  kRoundF16,
+  kNeg,
+  kAbs,
+  kExp,
+  kLog,
+  kSqrt,
+  kRsqrt,
+  kReciprocal,
+  kSquare,
+  kSign,
+  kFloor,
+  kCeil,
+  kRound,
+  kErf,
+  kSin,
+  kCos,
+  kRelu,
+  kReluGrad,
+  kLeakyRelu,
+  kGelu,
+  kGeluTanh,
+  kGeluGrad,
+  kGeluTanhGrad,
+  kSilu,
+  kTanh,
+  kSigmoid,
+  kSoftplus,
+  kLogicalNot,
+  kAdd,
+  kSub,
+  kMul,
+  kDiv,
+  kPow,
+  kMaximum,
+  kMinimum,
+  kEqual,
+  kNotEqual,
+  kLess,
+  kLessEqual,
+  kGreater,
+  kGreaterEqual,
+  kLogicalAnd,
+  kLogicalOr,
+  kWhere,
+  kClip,
+};
+
+struct TileStep {
+  TileOp op;
+  int dst = 0;
+  int a = 0, b = 0, c = 0;  // operands; unused ones are 0
+  float p = 0, q = 0;       // alpha; min and max
+};
+
+// The tile operation of an operator with these attributes, whose result has dtype `to`; nullopt
+// when there is none.  Fills op, p and q.
+std::optional<TileStep> TileStepOf(const std::string& op, const AttrMap& attrs, DType to);
+
+// Runs all steps on the first `count` floats of each register.
+void RunTile(std::span<const TileStep> steps, float* const* registers, int64_t count);
+
+}  // namespace ridge::cpu

@@ -1,0 +1,335 @@
+// The steps of a TileProgram, vectorized.
+//
+// One case a step: the loop is inside, so the switch costs a few cycles for a tile of 1024.
+// sin, cos and pow are rare and call <cmath> element by element.
+#include <cstring>
+
+#include "ridge/backend/cpu/kernels/simd_targets.h"
+#include "ridge/backend/cpu/kernels/tile_program.h"
+#include "ridge/core/dtype.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "ridge/backend/cpu/kernels/tile_simd.cc"
+#include "hwy/foreach_target.h"
+#include "hwy/highway.h"
+#include "ridge/backend/cpu/kernels/simd_math-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace ridge::cpu {
+namespace HWY_NAMESPACE {
+
+constexpr size_t kMaxLanes = 16;
+
+// The last, short vector goes through a small buffer: nothing outside the tile is touched.
+HWY_INLINE V LoadPart(const float* from, size_t count) {
+  alignas(64) float lanes[kMaxLanes] = {};
+  std::memcpy(lanes, from, count * sizeof(float));
+  return hn::Load(D(), lanes);
+}
+HWY_INLINE void StorePart(V v, float* to, size_t count) {
+  alignas(64) float lanes[kMaxLanes];
+  hn::Store(v, D(), lanes);
+  std::memcpy(to, lanes, count * sizeof(float));
+}
+
+struct Tile {
+  float* dst;
+  const float *a, *b, *c;
+  size_t count;
+  float p, q;
+};
+
+template <class F>
+HWY_INLINE void Map1(const Tile& t, F f) {
+  const D d;
+  const size_t lanes = hn::Lanes(d);
+  size_t i = 0;
+  for (; i + lanes <= t.count; i += lanes) hn::StoreU(f(hn::LoadU(d, t.a + i)), d, t.dst + i);
+  const size_t rest = t.count - i;
+  if (rest > 0) StorePart(f(LoadPart(t.a + i, rest)), t.dst + i, rest);
+}
+
+template <class F>
+HWY_INLINE void Map2(const Tile& t, F f) {
+  const D d;
+  const size_t lanes = hn::Lanes(d);
+  size_t i = 0;
+  for (; i + lanes <= t.count; i += lanes) {
+    hn::StoreU(f(hn::LoadU(d, t.a + i), hn::LoadU(d, t.b + i)), d, t.dst + i);
+  }
+  const size_t rest = t.count - i;
+  if (rest > 0) StorePart(f(LoadPart(t.a + i, rest), LoadPart(t.b + i, rest)), t.dst + i, rest);
+}
+
+template <class F>
+HWY_INLINE void Map3(const Tile& t, F f) {
+  const D d;
+  const size_t lanes = hn::Lanes(d);
+  size_t i = 0;
+  for (; i + lanes <= t.count; i += lanes) {
+    hn::StoreU(f(hn::LoadU(d, t.a + i), hn::LoadU(d, t.b + i), hn::LoadU(d, t.c + i)), d,
+               t.dst + i);
+  }
+  const size_t rest = t.count - i;
+  if (rest == 0) return;
+  StorePart(f(LoadPart(t.a + i, rest), LoadPart(t.b + i, rest), LoadPart(t.c + i, rest)), t.dst + i,
+            rest);
+}
+
+template <class F>
+void MapScalar(const Tile& t, F f) {
+  for (size_t i = 0; i < t.count; ++i) t.dst[i] = f(t.a[i], t.b[i]);
+}
+
+using Mask = hn::Mask<D>;
+HWY_INLINE V Truth(Mask m) { return hn::IfThenElseZero(m, K(1.0F)); }
+HWY_INLINE Mask IsTrue(V x) { return hn::Ne(x, K(0.0F)); }
+HWY_INLINE V Zero() { return hn::Zero(D()); }
+
+constexpr float kSqrtHalf = 0.70710678118654752F;
+constexpr float kGeluScale = 0.79788456080286536F;  // sqrt(2 / pi)
+constexpr float kGeluCubic = 0.044715F;
+constexpr float kDensity = 0.39894228040143268F;  // 1 / sqrt(2 pi)
+
+HWY_INLINE V NormalCdf(V x) { return hn::MulAdd(K(0.5F), Erf(hn::Mul(x, K(kSqrtHalf))), K(0.5F)); }
+HWY_INLINE V GeluSlope(V x) {
+  const V bell = SafeExp(hn::Mul(hn::Mul(x, x), K(-0.5F)));
+  return hn::MulAdd(hn::Mul(x, K(kDensity)), bell, NormalCdf(x));
+}
+HWY_INLINE V GeluTanhInner(V x) {
+  const V cubic = hn::MulAdd(hn::Mul(x, x), K(kGeluCubic), K(1.0F));
+  return SafeTanh(hn::Mul(hn::Mul(x, cubic), K(kGeluScale)));
+}
+HWY_INLINE V GeluTanhSlope(V x) {
+  const V t = GeluTanhInner(x);
+  const V du = hn::Mul(K(kGeluScale), hn::MulAdd(hn::Mul(x, x), K(3 * kGeluCubic), K(1.0F)));
+  const V falloff = hn::NegMulAdd(t, t, K(1.0F));
+  const V bend = hn::Mul(hn::Mul(hn::Mul(K(0.5F), x), falloff), du);
+  return hn::Add(hn::MulAdd(K(0.5F), t, K(0.5F)), bend);
+}
+HWY_INLINE V SignOf(V x) {
+  const V one = hn::CopySign(K(1.0F), x);
+  const V sign = hn::IfThenElse(hn::Eq(x, Zero()), Zero(), one);
+  return hn::IfThenElse(hn::IsNaN(x), x, sign);
+}
+
+// NaN of a wins; a NaN of b is what the comparison leaves, as in the operator's definition.
+HWY_INLINE V Larger(V a, V b) { return hn::IfThenElse(hn::Or(hn::Gt(a, b), hn::IsNaN(a)), a, b); }
+HWY_INLINE V Smaller(V a, V b) { return hn::IfThenElse(hn::Or(hn::Lt(a, b), hn::IsNaN(a)), a, b); }
+
+bool RunRounding(TileOp op, const Tile& t) {
+  switch (op) {
+    case TileOp::kCopy:
+      std::memmove(t.dst, t.a, t.count * sizeof(float));
+      return true;
+    case TileOp::kToBool:
+      Map1(t, [](V x) HWY_ATTR { return Truth(IsTrue(x)); });
+      return true;
+    case TileOp::kRoundBF16:
+      MapScalar(t, [](float x, float) { return BF16ToFloat(FloatToBF16(x)); });
+      return true;
+    case TileOp::kRoundF16:
+      MapScalar(t, [](float x, float) { return F16ToFloat(FloatToF16(x)); });
+      return true;
+    case TileOp::kFloor:
+      Map1(t, [](V x) HWY_ATTR { return hn::Floor(x); });
+      return true;
+    case TileOp::kCeil:
+      Map1(t, [](V x) HWY_ATTR { return hn::Ceil(x); });
+      return true;
+    case TileOp::kRound:
+      Map1(t, [](V x) HWY_ATTR { return hn::Round(x); });
+      return true;
+    case TileOp::kClip:
+      Map1(t, [&t](V x) HWY_ATTR {
+        const V low = K(t.p), high = K(t.q);
+        const V floor = hn::IfThenElse(hn::Lt(x, low), low, x);
+        return hn::IfThenElse(hn::Gt(x, high), high, floor);
+      });
+      return true;
+    default:
+      return false;
+  }
+}
+
+bool RunUnary(TileOp op, const Tile& t) {
+  switch (op) {
+    case TileOp::kNeg:
+      Map1(t, [](V x) HWY_ATTR { return hn::Neg(x); });
+      return true;
+    case TileOp::kAbs:
+      Map1(t, [](V x) HWY_ATTR { return hn::Abs(x); });
+      return true;
+    case TileOp::kExp:
+      Map1(t, [](V x) HWY_ATTR { return SafeExp(x); });
+      return true;
+    case TileOp::kLog:
+      Map1(t, [](V x) HWY_ATTR { return SafeLog(x); });
+      return true;
+    case TileOp::kSqrt:
+      Map1(t, [](V x) HWY_ATTR { return hn::Sqrt(x); });
+      return true;
+    case TileOp::kRsqrt:
+      Map1(t, [](V x) HWY_ATTR { return hn::Div(K(1.0F), hn::Sqrt(x)); });
+      return true;
+    case TileOp::kReciprocal:
+      Map1(t, [](V x) HWY_ATTR { return hn::Div(K(1.0F), x); });
+      return true;
+    case TileOp::kSquare:
+      Map1(t, [](V x) HWY_ATTR { return hn::Mul(x, x); });
+      return true;
+    case TileOp::kSign:
+      Map1(t, [](V x) HWY_ATTR { return SignOf(x); });
+      return true;
+    case TileOp::kErf:
+      Map1(t, [](V x) HWY_ATTR { return Erf(x); });
+      return true;
+    case TileOp::kSin:
+      MapScalar(t, [](float x, float) { return std::sin(x); });
+      return true;
+    case TileOp::kCos:
+      MapScalar(t, [](float x, float) { return std::cos(x); });
+      return true;
+    case TileOp::kTanh:
+      Map1(t, [](V x) HWY_ATTR { return SafeTanh(x); });
+      return true;
+    case TileOp::kSigmoid:
+      Map1(t, [](V x) HWY_ATTR { return Sigmoid(x); });
+      return true;
+    case TileOp::kSoftplus:
+      Map1(t, [](V x) HWY_ATTR { return Softplus(x); });
+      return true;
+    case TileOp::kLogicalNot:
+      Map1(t, [](V x) HWY_ATTR { return Truth(hn::Eq(x, Zero())); });
+      return true;
+    default:
+      return false;
+  }
+}
+
+bool RunActivation(TileOp op, const Tile& t) {
+  switch (op) {
+    case TileOp::kRelu:
+      Map1(t, [](V x) HWY_ATTR { return hn::IfThenElse(hn::Le(x, Zero()), Zero(), x); });
+      return true;
+    case TileOp::kReluGrad:
+      Map2(t, [](V dy, V y) HWY_ATTR { return hn::IfThenElseZero(hn::Gt(y, Zero()), dy); });
+      return true;
+    case TileOp::kLeakyRelu:
+      Map1(t,
+           [&t](V x) HWY_ATTR { return hn::IfThenElse(hn::Gt(x, Zero()), x, hn::Mul(x, K(t.p))); });
+      return true;
+    case TileOp::kGelu:
+      Map1(t, [](V x) HWY_ATTR { return hn::Mul(x, NormalCdf(x)); });
+      return true;
+    case TileOp::kGeluTanh:
+      Map1(t,
+           [](V x) HWY_ATTR { return hn::Mul(x, hn::MulAdd(K(0.5F), GeluTanhInner(x), K(0.5F))); });
+      return true;
+    case TileOp::kGeluGrad:
+      Map2(t, [](V dy, V x) HWY_ATTR { return hn::Mul(dy, GeluSlope(x)); });
+      return true;
+    case TileOp::kGeluTanhGrad:
+      Map2(t, [](V dy, V x) HWY_ATTR { return hn::Mul(dy, GeluTanhSlope(x)); });
+      return true;
+    case TileOp::kSilu:
+      Map1(t, [](V x) HWY_ATTR { return hn::Div(x, hn::Add(K(1.0F), SafeExp(hn::Neg(x)))); });
+      return true;
+    default:
+      return false;
+  }
+}
+
+bool RunBinary(TileOp op, const Tile& t) {
+  switch (op) {
+    case TileOp::kAdd:
+      Map2(t, [](V a, V b) HWY_ATTR { return hn::Add(a, b); });
+      return true;
+    case TileOp::kSub:
+      Map2(t, [](V a, V b) HWY_ATTR { return hn::Sub(a, b); });
+      return true;
+    case TileOp::kMul:
+      Map2(t, [](V a, V b) HWY_ATTR { return hn::Mul(a, b); });
+      return true;
+    case TileOp::kDiv:
+      Map2(t, [](V a, V b) HWY_ATTR { return hn::Div(a, b); });
+      return true;
+    case TileOp::kPow:
+      MapScalar(t, [](float a, float b) { return std::pow(a, b); });
+      return true;
+    case TileOp::kMaximum:
+      Map2(t, [](V a, V b) HWY_ATTR { return Larger(a, b); });
+      return true;
+    case TileOp::kMinimum:
+      Map2(t, [](V a, V b) HWY_ATTR { return Smaller(a, b); });
+      return true;
+    case TileOp::kWhere:
+      Map3(t,
+           [](V condition, V a, V b) HWY_ATTR { return hn::IfThenElse(IsTrue(condition), a, b); });
+      return true;
+    default:
+      return false;
+  }
+}
+
+bool RunPredicate(TileOp op, const Tile& t) {
+  switch (op) {
+    case TileOp::kEqual:
+      Map2(t, [](V a, V b) HWY_ATTR { return Truth(hn::Eq(a, b)); });
+      return true;
+    case TileOp::kNotEqual:
+      Map2(t, [](V a, V b) HWY_ATTR { return Truth(hn::Ne(a, b)); });
+      return true;
+    case TileOp::kLess:
+      Map2(t, [](V a, V b) HWY_ATTR { return Truth(hn::Lt(a, b)); });
+      return true;
+    case TileOp::kLessEqual:
+      Map2(t, [](V a, V b) HWY_ATTR { return Truth(hn::Le(a, b)); });
+      return true;
+    case TileOp::kGreater:
+      Map2(t, [](V a, V b) HWY_ATTR { return Truth(hn::Gt(a, b)); });
+      return true;
+    case TileOp::kGreaterEqual:
+      Map2(t, [](V a, V b) HWY_ATTR { return Truth(hn::Ge(a, b)); });
+      return true;
+    case TileOp::kLogicalAnd:
+      Map2(t, [](V a, V b) HWY_ATTR { return Truth(hn::And(IsTrue(a), IsTrue(b))); });
+      return true;
+    case TileOp::kLogicalOr:
+      Map2(t, [](V a, V b) HWY_ATTR { return Truth(hn::Or(IsTrue(a), IsTrue(b))); });
+      return true;
+    default:
+      return false;
+  }
+}
+
+void RunSteps(const TileStep* steps, size_t step_count, float* const* registers, int64_t count) {
+  for (size_t s = 0; s < step_count; ++s) {
+    const TileStep& step = steps[s];
+    const Tile tile{registers[step.dst],
+                    registers[step.a],
+                    registers[step.b],
+                    registers[step.c],
+                    static_cast<size_t>(count),
+                    step.p,
+                    step.q};
+    (void)(RunBinary(step.op, tile) || RunActivation(step.op, tile) || RunUnary(step.op, tile) ||
+           RunPredicate(step.op, tile) || RunRounding(step.op, tile));
+  }
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace ridge::cpu
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace ridge::cpu {
+
+HWY_EXPORT(RunSteps);
+
+void RunTile(std::span<const TileStep> steps, float* const* registers, int64_t count) {
+  HWY_DYNAMIC_DISPATCH(RunSteps)(steps.data(), steps.size(), registers, count);
+}
+
+}  // namespace ridge::cpu
+#endif

@@ -1,0 +1,38 @@
+// Layouts of the CPU backend: a LayoutId is a oneDNN format tag, and 0 is row-major.
+//
+// So a layout says how dimensions are blocked, whatever the extents and the element type, and the
+// same number means the same in every process.
+#pragma once
+#include <optional>
+#include <string>
+
+#include "oneapi/dnnl/dnnl.hpp"
+#include "ridge/graph/kernel_query.h"
+
+namespace ridge::cpu {
+
+// nullopt for types that oneDNN does not know (f64 in most primitives, i64, bool).
+std::optional<dnnl::memory::data_type> DnnlType(DType t);
+
+// Row-major; a scalar becomes {1}.  REQUIRES: DnnlType knows the type.
+dnnl::memory::desc RowMajorDesc(DType dtype, const Dims& dims);
+// REQUIRES: the layout is of this rank (LayoutBytes of a valid choice).
+dnnl::memory::desc DescOf(const TensorType& type, LayoutId layout);
+
+// The layout of a descriptor; nullopt when no format tag describes it.
+std::optional<LayoutId> LayoutOf(const dnnl::memory::desc& desc);
+
+int64_t LayoutBytesOf(const TensorType& type, LayoutId layout);
+std::string LayoutNameOf(LayoutId layout);  // "row_major", "aBcd16b"
+
+// A blocked [B, C, ...] layout as a row-major array of one dimension more:
+// nChw16c is [B, C/16, H, W, 16].
+struct ChannelBlocks {
+  int64_t block = 1;   // channels that lie side by side
+  int64_t blocks = 0;  // blocks of channels, the last one padded
+  bool padded = false;
+};
+// For row-major, nChw16c, nChw8c and nChw4c (rank 4); nullopt for all others.
+std::optional<ChannelBlocks> ChannelBlocksOf(const Dims& dims, LayoutId layout);
+
+}  // namespace ridge::cpu

@@ -1,0 +1,117 @@
+// PrimitivePlan: one oneDNN primitive as a kernel of ours, with reorders around it where needed.
+//
+// An operator's file makes the primitive descriptor, with `any` where oneDNN may choose, and binds
+// each of our tensors to an argument.  A tensor whose layout in the choice differs from what the
+// primitive wants is reordered inside the kernel, through the workspace.  So the same code offers
+// the blocked kernel (layouts taken from the primitive) and the row-major one.
+//
+// The scratchpad is part of the workspace.  Run() sets pointers and executes arrays of arguments
+// that were built once; it allocates nothing (what oneDNN allocates in a call is under 500 bytes).
+#pragma once
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "ridge/backend/cpu/kernel_list.h"
+#include "ridge/backend/cpu/layouts.h"
+
+namespace ridge::cpu {
+
+enum class Place : uint8_t { kInput, kOutput, kWorkspace };
+
+// Layouts are taken from the primitive, or given by the choice.
+enum class LayoutSource : uint8_t { kPrimitive, kRowMajor, kChoice };
+
+class PrimitivePlan {
+ public:
+  // `choice` is read with kChoice only.
+  PrimitivePlan(const CpuContext& cpu, const OpCall& call, int threads, LayoutSource source,
+                const KernelChoice* choice);
+
+  // Output or input `index` of the call is argument `arg`, which the primitive takes as `wanted`.
+  // `row_major`: the tensor's own bytes seen with the primitive's dimensions.
+  void BindInput(int arg, int index, const dnnl::memory::desc& row_major,
+                 const dnnl::memory::desc& wanted);
+  void BindOutput(int arg, int index, const dnnl::memory::desc& row_major,
+                  const dnnl::memory::desc& wanted);
+  // The primitive sees the matrix transposed: its layout is named for the tensor as it is.
+  void BindTransposedInput(int arg, int index, const dnnl::memory::desc& row_major,
+                           const dnnl::memory::desc& wanted);
+  void SetPrimitive(const dnnl::primitive_desc_base& desc);
+
+  // Layouts, workspace and kernel name ("NAME/brgconv:avx512_core") filled in.
+  KernelChoice Choice(const Question& q, const std::string& name, double efficiency) const;
+  Result<std::unique_ptr<Kernel>> Compile() const;
+
+ private:
+  struct Binding {
+    int arg;
+    Place place;
+    int index;  // input or output
+    dnnl::memory::desc given, wanted;
+    int64_t copy_offset = -1;  // of the reordered copy in the workspace
+  };
+  void Bind(Place place, int arg, int index, const dnnl::memory::desc& row_major,
+            const dnnl::memory::desc& wanted, bool transposed);
+  LayoutId ChooseLayout(Place place, int index, const dnnl::memory::desc& row_major,
+                        const dnnl::memory::desc& wanted, bool transposed) const;
+  int64_t Reserve(int64_t bytes);
+
+  const CpuContext& cpu_;
+  const OpCall& call_;
+  const int threads_;
+  const LayoutSource source_;
+  const KernelChoice* choice_;
+  std::vector<Binding> bindings_;
+  std::vector<LayoutId> input_layouts_, output_layouts_;
+  dnnl::primitive_desc_base desc_;
+  int64_t workspace_bytes_ = 0;
+  int64_t scratchpad_offset_ = 0;
+};
+
+// Moves `desc` to the implementation of this name; with an empty name to the first fast one.
+// Reference code is refused.  A packing GEMM, which allocates in each call, is passed over and its
+// name noted in `packing`.  False when the list is at its end.
+bool SelectImplementation(dnnl::primitive_desc_base& desc, const std::string& name,
+                          std::string& packing);
+
+// make() gives a descriptor; the result is at the implementation `name`, or, when it is empty, at
+// the best one.  nullopt when oneDNN has none that is fast.
+template <typename Make>
+auto SelectDesc(const Make& make, const std::string& name) -> std::optional<decltype(make())> {
+  try {
+    std::string packing, ignored;
+    auto desc = make();
+    if (SelectImplementation(desc, name, packing)) return desc;
+    if (packing.empty()) return std::nullopt;
+    desc = make();
+    if (SelectImplementation(desc, packing, ignored)) return desc;
+  } catch (const dnnl::error&) {  // valid for us, not for oneDNN
+  }
+  return std::nullopt;
+}
+
+// Of KernelChoice::kernel: "brgconv:avx512_core" of "onednn.conv2d/brgconv:avx512_core".
+std::string ImplementationOf(const KernelChoice& choice);
+
+// Scratchpads are ours.
+dnnl::primitive_attr UserScratchpad();
+
+// Calls make(), which returns a Result; what oneDNN throws becomes a Status.
+template <typename F>
+auto CatchDnnl(const OpCall& call, const F& make) -> decltype(make()) {
+  try {
+    return make();
+  } catch (const dnnl::error& error) {
+    return Status(ErrorCode::kInternal, call.where + ": oneDNN: " + error.what());
+  }
+}
+
+// A copy from one descriptor to another of the same extents.
+Result<std::unique_ptr<Kernel>> MakeReorderKernel(const CpuContext& cpu, int threads,
+                                                  const dnnl::memory::desc& from,
+                                                  const dnnl::memory::desc& to);
+int64_t ReorderWorkspaceBytes(const CpuContext& cpu, int threads, const dnnl::memory::desc& from,
+                              const dnnl::memory::desc& to);
+
+}  // namespace ridge::cpu

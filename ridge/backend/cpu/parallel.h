@@ -1,0 +1,67 @@
+// One OpenMP team for all kernels, ours and oneDNN's.
+//
+// Opening a region with another number of threads makes libgomp dissolve its team, 60 to 180 us
+// each time.  So every region has the backend's thread count, and small work opens no region.
+#pragma once
+#include <omp.h>
+
+#include <algorithm>
+#include <cstdint>
+
+namespace ridge::cpu {
+
+// Sets the calling thread's team size for a scope: oneDNN reads it at creation and at execution.
+class TeamSize {
+ public:
+  explicit TeamSize(int threads) : before_(omp_get_max_threads()) {
+    if (before_ != threads) omp_set_num_threads(threads);
+    changed_ = before_ != threads;
+  }
+  ~TeamSize() {
+    if (changed_) omp_set_num_threads(before_);
+  }
+  TeamSize(const TeamSize&) = delete;
+  TeamSize& operator=(const TeamSize&) = delete;
+
+ private:
+  const int before_;
+  bool changed_ = false;
+};
+
+// Calls f(part) for part in [0, parts).  With one part there is no region.  Which thread runs a
+// part does not change the result: f may only use `part`.  f must not throw.
+template <typename F>
+void ForEachPart(int parts, const F& f) {
+  if (parts == 1) {
+    f(0);
+    return;
+  }
+  const TeamSize team(parts);
+#pragma omp parallel
+  {
+    const int members = omp_get_num_threads();
+    for (int part = omp_get_thread_num(); part < parts; part += members) f(part);
+  }
+}
+
+struct Range {
+  int64_t begin = 0, end = 0;
+};
+
+// Part `part` of [0, count) cut into `parts` runs whose borders are multiples of `grain`.
+inline Range PartOf(int64_t count, int parts, int part, int64_t grain = 1) {
+  const int64_t grains = (count + grain - 1) / grain;
+  const auto border = [&](int64_t i) { return std::min(count, grains * i / parts * grain); };
+  return {border(part), border(part + 1)};
+}
+
+// Calls f(begin, end) for the parts of [0, count).
+template <typename F>
+void ParallelFor(int parts, int64_t count, int64_t grain, const F& f) {
+  ForEachPart(parts, [&](int part) {
+    const Range range = PartOf(count, parts, part, grain);
+    if (range.begin < range.end) f(range.begin, range.end);
+  });
+}
+
+}  // namespace ridge::cpu
