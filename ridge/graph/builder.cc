@@ -113,19 +113,18 @@ Value GraphBuilder::Expand(Value x, Dims to) {
 
 Value GraphBuilder::SumTo(Value x, const Dims& to) {
   if (!x.valid() || dims(x) == to) return x;
-  const Dims from = dims(x), target = to;  // copies: the caller's may lie in the growing graph
-  const size_t extra = from.size() - target.size();
-  std::vector<int64_t> axes;
+  const Dims from = dims(x);
+  const size_t extra = from.size() - to.size();
+  std::vector<int64_t> leading, stretched;
   for (size_t d = 0; d < from.size(); ++d) {
-    if (d < extra || (target[d - extra] == 1 && from[d] != 1))
-      axes.push_back(static_cast<int64_t>(d));
+    if (d < extra) {
+      leading.push_back(static_cast<int64_t>(d));
+    } else if (to[d - extra] == 1 && from[d] != 1) {
+      stretched.push_back(static_cast<int64_t>(d - extra));
+    }
   }
-  if (axes.size() == extra) return ReduceSum(x, axes, /*keep_dims=*/false);
-  const Value sum = ReduceSum(x, axes, /*keep_dims=*/true);
-  if (extra == 0) return sum;
-  AttrMap attrs{{"dims", target}};
-  if (ElementCount(target) == 0) attrs["allow_zero"] = int64_t{1};
-  return Op("reshape", {sum}, std::move(attrs));
+  if (!leading.empty()) x = ReduceSum(x, leading, /*keep_dims=*/false);
+  return stretched.empty() ? x : ReduceSum(x, stretched, /*keep_dims=*/true);
 }
 
 Value GraphBuilder::Linear(Value x, int64_t out, const std::string& name, bool bias) {
