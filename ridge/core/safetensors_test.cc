@@ -26,11 +26,16 @@ std::string FileText(uint64_t length, std::string_view header, std::string_view 
   return text.append(header).append(buffer);
 }
 
+// Removes the old file first: ext4 flushes one that is truncated and written again.
+void WriteNew(const std::string& path, std::string_view content) {
+  ::unlink(path.c_str());
+  std::ofstream(path, std::ios::binary) << content;
+}
+
 // A file with this header and a buffer of `bytes` zeros.
 std::string WriteRaw(std::string_view header, size_t bytes) {
   const std::string path = TestPath("raw");
-  std::ofstream(path, std::ios::binary)
-      << FileText(header.size(), header, std::string(bytes, '\0'));
+  WriteNew(path, FileText(header.size(), header, std::string(bytes, '\0')));
   return path;
 }
 
@@ -47,7 +52,7 @@ std::string Refusal(std::string_view header, size_t bytes,
 
 std::string RefusalOfFile(std::string_view content) {
   const std::string path = TestPath("raw");
-  std::ofstream(path, std::ios::binary) << content;
+  WriteNew(path, content);
   const Result<SafetensorsFile> file = SafetensorsFile::Open(path);
   return file.ok() ? "accepted" : file.status().message().substr(path.size() + 2);
 }

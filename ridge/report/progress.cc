@@ -16,7 +16,7 @@ namespace ridge {
 namespace {
 
 constexpr int kWidestBar = 24;
-constexpr int kNarrowestBar = 6;
+constexpr int kNarrowestBar = 8;
 constexpr std::string_view kGap = "  ";
 constexpr std::string_view kClearLine = "\r\x1b[K";
 
@@ -102,7 +102,8 @@ std::string BarProgress(const ProgressReport& report, const Terminal& terminal) 
     if (after + kNarrowestBar + 2 > room) break;
     rest.append(kGap).append(field);
   }
-  const int bar = std::min(room - used() - 2, kWidestBar);
+  // In steps of 8, so that the bar does not change its width with each digit behind it.
+  const int bar = std::min(room - used() - 2, kWidestBar) / 8 * 8;
   if (report.steps <= 0 || bar < kNarrowestBar)
     return Shortened(epoch + std::string(kGap) + rest, room, terminal.unicode);
   return fmt::format("{}{}{}{}{}", epoch, kGap, DrawnBar(report, bar, terminal), kGap, rest);

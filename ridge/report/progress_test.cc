@@ -70,7 +70,7 @@ TEST(ProgressText, BarFitsEveryWidth) {
             "epoch 1/3  ############              step  702/1404  loss 0.4313  accuracy 0.8510  "
             "52,310 samples/s  ETA 12 s  input wait 0.3 %");
   EXPECT_EQ(BarProgress(At(702), OfWidth(60)),
-            "epoch 1/3  #########:           step  702/1404  loss 0.4313");
+            "epoch 1/3  ########          step  702/1404  loss 0.4313");
   EXPECT_EQ(BarProgress(At(702), OfWidth(20)), "epoch 1/3  step ...");
   for (int width = 20; width < 160; ++width)
     EXPECT_LT(DisplayWidth(BarProgress(At(1404), OfWidth(width))), width);
