@@ -1,0 +1,72 @@
+// What a value is follows from its name in the help: "a|b" are choices, MODEL and SPEC are known
+// words or files, FILE, DIR, RUN and PATH are files; all others complete nothing.
+#include "ridge/cli/completion_table.h"
+
+#include "ridge/models/model.h"
+
+namespace ridge::cli {
+namespace {
+
+std::vector<std::string> Split(const std::string& text, char separator) {
+  std::vector<std::string> parts(1);
+  for (const char c : text) {
+    if (c == separator) {
+      parts.emplace_back();
+    } else {
+      parts.back() += c;
+    }
+  }
+  return parts;
+}
+
+void DescribeValue(const std::string& type, Entry& entry) {
+  if (type.find('|') != std::string::npos) {
+    entry.words = Split(type, '|');
+  } else if (type == "MODEL") {
+    for (const BuiltinModel& model : BuiltinModels()) entry.words.push_back(model.name);
+    entry.files = true;
+  } else if (type == "SPEC") {
+    entry.words = {"fashion-mnist", "synthetic", "idx:", "npz:", "csv:"};
+  } else {
+    entry.files = type == "FILE" || type == "DIR" || type == "RUN" || type == "PATH";
+  }
+}
+
+void AddEntries(const CLI::Option& option, std::vector<Entry>& entries) {
+  Entry entry;
+  entry.doc = option.get_description();
+  entry.takes_value = option.get_type_size() > 0;
+  if (entry.takes_value) DescribeValue(option.get_type_name(), entry);
+  if (option.get_positional()) entries.push_back(entry);
+  for (const std::string& name : option.get_lnames()) {
+    entry.name = "--" + name;
+    entries.push_back(entry);
+  }
+  for (const std::string& name : option.get_snames()) {
+    entry.name = "-" + name;
+    entries.push_back(entry);
+  }
+}
+
+void Collect(const CLI::App& app, const std::string& path, std::vector<VerbEntry>& out) {
+  VerbEntry verb;
+  verb.path = path;
+  for (const CLI::App* sub : app.get_subcommands({})) {
+    verb.verbs.emplace_back(sub->get_name(), sub->get_description());
+  }
+  for (const CLI::Option* option : app.get_options()) AddEntries(*option, verb.entries);
+  out.push_back(verb);
+  for (const CLI::App* sub : app.get_subcommands({})) {
+    Collect(*sub, path.empty() ? sub->get_name() : path + " " + sub->get_name(), out);
+  }
+}
+
+}  // namespace
+
+std::vector<VerbEntry> CompletionTable(const CLI::App& root) {
+  std::vector<VerbEntry> verbs;
+  Collect(root, "", verbs);
+  return verbs;
+}
+
+}  // namespace ridge::cli

@@ -1,0 +1,172 @@
+// Flags: CLI11 splits the words; what a word means is checked here, because its messages would say
+// "Could not convert" where ours say what would be right.
+#include "ridge/cli/flags.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <charconv>
+#include <cmath>
+#include <cstdlib>
+
+#include "ridge/core/units.h"
+#include "ridge/graph/suggest.h"
+
+namespace ridge::cli {
+namespace {
+
+// Complete sentences: ValidationError(name, text) would put "name: " before them.
+[[noreturn]] void Refuse(const std::string& text) {
+  throw CLI::ValidationError(text, CLI::ExitCodes::ValidationError);
+}
+
+std::string LongName(const std::string& names) {
+  const size_t comma = names.find(',');
+  return comma == std::string::npos ? names : names.substr(comma + 1);
+}
+
+std::string RangeText(const IntegerRange& range) {
+  if (range.maximum == INT64_MAX) return fmt::format("at least {}", range.minimum);
+  return fmt::format("from {} to {}", range.minimum, range.maximum);
+}
+
+int64_t ParseInteger(const std::string& name, const std::string& text, const IntegerRange& range) {
+  int64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  const bool whole = error == std::errc() && end == text.data() + text.size();
+  if (!whole || value < range.minimum || value > range.maximum) {
+    Refuse(fmt::format("{} is {}; it must be a whole number, {}", name,
+                       whole ? text : fmt::format("'{}'", text), RangeText(range)));
+  }
+  return value;
+}
+
+std::string RangeText(const NumberRange& range) {
+  std::string text = range.minimum_allowed ? fmt::format("at least {}", range.minimum)
+                                           : fmt::format("above {}", range.minimum);
+  if (range.maximum < 1e300) text += fmt::format(" and at most {}", range.maximum);
+  return text;
+}
+
+double ParseNumber(const std::string& name, const std::string& text, const NumberRange& range) {
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  const bool number =
+      error == std::errc() && end == text.data() + text.size() && std::isfinite(value);
+  const bool inside = value <= range.maximum &&
+                      (range.minimum_allowed ? value >= range.minimum : value > range.minimum);
+  if (!number || !inside) {
+    Refuse(fmt::format("{} is {}; it must be a number, {}", name,
+                       number ? text : fmt::format("'{}'", text), RangeText(range)));
+  }
+  return value;
+}
+
+std::string ParseChoice(const std::string& name, const std::string& text,
+                        const std::vector<std::string>& choices) {
+  for (const std::string& choice : choices) {
+    if (choice == text) return text;
+  }
+  Refuse(fmt::format("{} is '{}'; it must be one of {}{}", name, text, fmt::join(choices, ", "),
+                     DidYouMean(text, choices)));
+}
+
+// An option given twice: the last one wins, so that an alias can be overridden.
+CLI::Option* Add(CLI::App& app, const std::string& name, const std::string& value_name,
+                 const std::string& doc, std::function<void(const std::string&)> set) {
+  return app.add_option_function<std::string>(name, std::move(set), doc)
+      ->type_name(value_name)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+}
+
+}  // namespace
+
+CLI::Option* AddInteger(CLI::App& app, const std::string& name, std::optional<int64_t>& to,
+                        IntegerRange range, const std::string& value_name, const std::string& doc) {
+  return Add(app, name, value_name, doc, [&to, range, shown = LongName(name)](const auto& text) {
+    to = ParseInteger(shown, text, range);
+  });
+}
+
+CLI::Option* AddNumber(CLI::App& app, const std::string& name, std::optional<double>& to,
+                       NumberRange range, const std::string& value_name, const std::string& doc) {
+  return Add(app, name, value_name, doc, [&to, range, shown = LongName(name)](const auto& text) {
+    to = ParseNumber(shown, text, range);
+  });
+}
+
+CLI::Option* AddText(CLI::App& app, const std::string& name, std::optional<std::string>& to,
+                     const std::string& value_name, const std::string& doc) {
+  return Add(app, name, value_name, doc, [&to, shown = LongName(name)](const auto& text) {
+    if (text.empty()) Refuse(fmt::format("{} is empty", shown));
+    to = text;
+  });
+}
+
+CLI::Option* AddChoice(CLI::App& app, const std::string& name, std::optional<std::string>& to,
+                       const std::vector<std::string>& choices, const std::string& doc) {
+  return Add(app, name, fmt::format("{}", fmt::join(choices, "|")), doc,
+             [&to, choices, shown = LongName(name)](const auto& text) {
+               to = ParseChoice(shown, text, choices);
+             });
+}
+
+CLI::Option* AddSize(CLI::App& app, const std::string& name, std::optional<int64_t>& to,
+                     const std::string& doc) {
+  return Add(app, name, "SIZE", doc, [&to, shown = LongName(name)](const auto& text) {
+    const Result<int64_t> size = ParseSize(text);
+    if (!size.ok()) Refuse(fmt::format("{}: {}", shown, size.status().message()));
+    to = *size;
+  });
+}
+
+CLI::Option* AddSwitch(CLI::App& app, const std::string& name, bool& to, const std::string& doc) {
+  return app.add_flag(name, to, doc)->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+}
+
+CLI::Option* AddArgument(CLI::App& app, const std::string& name, std::optional<std::string>& to,
+                         const std::string& doc) {
+  return Add(app, name, name, doc, [&to, name](const auto& text) {
+    if (text.empty()) Refuse(fmt::format("{} is empty", name));
+    to = text;
+  });
+}
+
+void Exclude(CLI::Option* a, CLI::Option* b) { a->excludes(b); }
+
+std::string EnvironmentName(const CLI::Option& option) {
+  if (option.get_lnames().empty()) return "";
+  const std::string& name = option.get_lnames().front();
+  if (name == "help" || name == "version") return "";
+  std::string variable = "RIDGE_";
+  for (const char c : name) {
+    variable += c == '-' ? '_' : static_cast<char>(c >= 'a' && c <= 'z' ? c - 'a' + 'A' : c);
+  }
+  return variable;
+}
+
+void ApplyEnvironment(CLI::App& app) {
+  for (CLI::Option* option : app.get_options()) {
+    const std::string variable = EnvironmentName(*option);
+    const char* text = variable.empty() ? nullptr : std::getenv(variable.c_str());
+    if (text == nullptr || *text == '\0' || option->count() > 0) continue;
+    bool excluded = false;
+    for (const CLI::Option* other : option->get_excludes()) excluded |= other->count() > 0;
+    if (excluded) continue;
+    try {
+      option->add_result(text);
+      option->run_callback();
+    } catch (const CLI::ParseError& error) {
+      Refuse(fmt::format("{} (from the environment variable {})", error.what(), variable));
+    }
+  }
+}
+
+Status RequireArgument(const CLI::App& app, const std::optional<std::string>& value,
+                       const std::string& name, const std::string& hint) {
+  if (value) return {};
+  return Status(ErrorCode::kInvalidArgument,
+                fmt::format("{}: {} is missing. hint: {}", app.get_name(), name, hint));
+}
+
+}  // namespace ridge::cli

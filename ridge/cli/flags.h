@@ -1,0 +1,63 @@
+// Flags: typed options of a verb, with messages in our words, and the environment behind them.
+//
+// A flag's value is a std::optional that stays empty when nobody gave it, so defaults live with
+// the code that uses them and `--resume` can tell a repeated option from a conflicting one.
+// A flag without a value is a bool.
+// A value that is not acceptable throws CLI::ValidationError, which the command line turns into
+// exit 2: "--batch is 0; it must be a whole number, at least 1".
+#pragma once
+#include <CLI/App.hpp>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "ridge/core/status.h"
+
+namespace ridge::cli {
+
+struct IntegerRange {
+  int64_t minimum = 0;
+  int64_t maximum = INT64_MAX;
+};
+
+struct NumberRange {
+  double minimum = 0;
+  bool minimum_allowed = true;
+  double maximum = 1e300;
+};
+
+// `name` is "--batch" or "-o,--out"; `value_name` is what help and completion show: "N", "FILE",
+// "DIR", "MODEL", "SPEC", or the choices as "a|b|c".
+CLI::Option* AddInteger(CLI::App& app, const std::string& name, std::optional<int64_t>& to,
+                        IntegerRange range, const std::string& value_name, const std::string& doc);
+CLI::Option* AddNumber(CLI::App& app, const std::string& name, std::optional<double>& to,
+                       NumberRange range, const std::string& value_name, const std::string& doc);
+CLI::Option* AddText(CLI::App& app, const std::string& name, std::optional<std::string>& to,
+                     const std::string& value_name, const std::string& doc);
+CLI::Option* AddChoice(CLI::App& app, const std::string& name, std::optional<std::string>& to,
+                       const std::vector<std::string>& choices, const std::string& doc);
+CLI::Option* AddSize(CLI::App& app, const std::string& name, std::optional<int64_t>& to,
+                     const std::string& doc);
+CLI::Option* AddSwitch(CLI::App& app, const std::string& name, bool& to, const std::string& doc);
+// A positional argument.
+CLI::Option* AddArgument(CLI::App& app, const std::string& name, std::optional<std::string>& to,
+                         const std::string& doc);
+
+// Two flags that make no sense together; the message names both.  Of such a pair, one that is
+// given switches off the environment variable of the other.
+void Exclude(CLI::Option* a, CLI::Option* b);
+
+// "RIDGE_WEIGHT_DECAY" for --weight-decay; "" for positionals and --help.
+std::string EnvironmentName(const CLI::Option& option);
+
+// Gives every flag that is not on the command line the value of its environment variable; an empty
+// variable counts as none.  Throws as a flag would; the message then names the variable.
+void ApplyEnvironment(CLI::App& app);
+
+// What a verb cannot do without.  Fails with kInvalidArgument: "train: --data is missing".
+Status RequireArgument(const CLI::App& app, const std::optional<std::string>& value,
+                       const std::string& name, const std::string& hint);
+
+}  // namespace ridge::cli

@@ -1,0 +1,22 @@
+// Output of the command line: data to stdout, talk to stderr.
+//
+// A full disk or a closed pipe behind stdout must not look like success: FinishOutput() says so.
+#pragma once
+#include <string>
+#include <string_view>
+
+#include "ridge/core/status.h"
+
+namespace ridge::cli {
+
+void PrintData(std::string_view text);  // stdout, as it is
+void PrintTalk(std::string_view text);  // stderr, as it is
+
+// "ridge: MESSAGE" and a newline on stderr.
+void PrintError(const Status& status);
+void PrintWarning(const std::string& text);
+
+// Flushes stdout.  Fails with kUnavailable when any of it could not be written.
+Status FinishOutput();
+
+}  // namespace ridge::cli
