@@ -29,8 +29,11 @@ Evaluator::Evaluator(Executor& executor, SourcePtr source, BatchSpec spec, int64
 
 Status Evaluator::Start() {
   if (loader_ != nullptr) return loader_->Restart({});
-  const LoaderOptions options = {
-      .batch = batch_, .shuffle = false, .drop_last = false, .epochs = 1};
+  LoaderOptions options;
+  options.batch = batch_;
+  options.shuffle = false;
+  options.drop_last = false;
+  options.epochs = 1;
   RIDGE_ASSIGN_OR_RETURN(
       loader_, BatchLoader::Create(source_, spec_, options, InputSlots(executor_, spec_)));
   return Status();

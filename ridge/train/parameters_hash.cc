@@ -9,7 +9,7 @@ std::string HashParameters(Executor& executor) {
   Sha256 hash;
   for (const PersistentTensor& param : tensors.parameters) hash.Add(param.data, param.type.bytes());
   for (const PersistentTensor& state : tensors.state) {
-    if (executor.FindPersistent(state.name)->role == ValueRole::kStatistic)
+    if (executor.FindPersistent(state.name)->role != ValueRole::kOptimizer)
       hash.Add(state.data, state.type.bytes());
   }
   return hash.Hex();

@@ -13,6 +13,7 @@ class StepTimes {
   explicit StepTimes(int64_t skip = 10);
   void Add(double seconds);
   double Median() const;  // 0 when nothing was added
+  int64_t count() const { return count_; }
 
  private:
   int64_t skip_;

@@ -1,0 +1,34 @@
+#include "ridge/train/scalar_inputs.h"
+
+#include "ridge/train/training_graph.h"
+
+namespace ridge {
+namespace {
+
+// Inputs that are not double-buffered have one place for both slots.
+void* Find(Executor& executor, const char* name, int slot) {
+  void* data = executor.Persistent(name, slot);
+  return data != nullptr ? data : executor.Persistent(name, 0);
+}
+
+}  // namespace
+
+ScalarInputs::ScalarInputs(Executor& executor, DType lr_dtype) : lr_dtype_(lr_dtype) {
+  for (int slot = 0; slot < 2; ++slot) {
+    slots_[static_cast<size_t>(slot)] = {Find(executor, kLrInput, slot),
+                                         static_cast<int64_t*>(Find(executor, kStepInput, slot)),
+                                         static_cast<int64_t*>(Find(executor, kRngInput, slot))};
+  }
+}
+
+void ScalarInputs::Write(int slot, double lr, int64_t updates, const Rng& rng) {
+  const Slot& to = slots_[static_cast<size_t>(slot)];
+  if (to.lr != nullptr) StoreFromDouble(lr_dtype_, to.lr, 0, lr);
+  if (to.step != nullptr) *to.step = updates + 1;
+  if (to.rng == nullptr) return;
+  to.rng[0] = static_cast<int64_t>(rng.seed);
+  to.rng[1] = updates;
+  to.rng[2] = rng.first_sample;
+}
+
+}  // namespace ridge

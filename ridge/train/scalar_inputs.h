@@ -1,0 +1,31 @@
+// ScalarInputs: writes lr, step and rng into the input slots of a running program.
+#pragma once
+#include <array>
+
+#include "ridge/runtime/executor.h"
+
+namespace ridge {
+
+class ScalarInputs {
+ public:
+  ScalarInputs(Executor& executor, DType lr_dtype);
+
+  struct Rng {
+    uint64_t seed = 0;
+    int64_t first_sample = 0;  // within the update
+  };
+  // `updates`: done so far.  The graph's `step` is one more; rng's step is `updates`.
+  // Inputs that the program does not have are skipped.
+  void Write(int slot, double lr, int64_t updates, const Rng& rng);
+
+ private:
+  struct Slot {
+    void* lr = nullptr;
+    int64_t* step = nullptr;
+    int64_t* rng = nullptr;  // [3]
+  };
+  DType lr_dtype_;
+  std::array<Slot, 2> slots_;
+};
+
+}  // namespace ridge

@@ -1,0 +1,279 @@
+#include "ridge/train/trainer.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "ridge/core/files.h"
+#include "ridge/core/process.h"
+#include "ridge/core/version.h"
+#include "ridge/graph/text.h"
+#include "ridge/runtime/rehearsal.h"
+#include "ridge/train/model_source.h"
+#include "ridge/train/parameters_hash.h"
+#include "ridge/train/run_folder.h"
+#include "ridge/train/stop_signal.h"
+#include "ridge/train/training_loop.h"
+
+namespace ridge {
+namespace {
+
+// One call of Train: what its stages hand on.
+class Session {
+ public:
+  Session(const TrainRequest& request, const Machine& machine, TrainObserver& observer)
+      : request_(request), machine_(machine), observer_(observer) {}
+
+  Result<TrainOutcome> Run();
+
+ private:
+  Status Prepare();
+  Status MakeExecutor();
+  void MeasureRuntime();
+  Status OpenFolder();
+  Status WritePlan();
+  Result<CheckpointState> StartState();
+  Status CheckSameMachine(const CheckpointState& state) const;
+  Status TellStart(const CheckpointState& start);
+  Result<TrainOutcome> Conclude(const LoopResult& result);
+  Result<TrainOutcome> Stopped(const LoopResult& result, RunEnd end) const;
+  Result<RunSummary> Summarize(const LoopResult& result);
+  Status EvaluateAtEnd(const LoopResult& result, RunSummary& summary);
+
+  const TrainRequest& request_;
+  Machine machine_;
+  TrainObserver& observer_;
+  TrainOptions options_;
+  std::optional<Graph> forward_;
+  JobData data_;
+  PlannedJob job_;
+  std::unique_ptr<Executor> executor_;
+  std::optional<RunFolder> folder_;
+};
+
+Result<TrainOutcome> Session::Run() {
+  const StopSignal signals;
+  RIDGE_RETURN_IF_ERROR(Prepare());
+  RIDGE_RETURN_IF_ERROR(MakeExecutor());
+  RIDGE_RETURN_IF_ERROR(OpenFolder());
+  RIDGE_RETURN_IF_ERROR(WritePlan());
+  RIDGE_ASSIGN_OR_RETURN(const CheckpointState start, StartState());
+  RIDGE_RETURN_IF_ERROR(TellStart(start));
+  const std::optional<int64_t> resumed_step =
+      request_.resume ? std::optional<int64_t>(start.step) : std::nullopt;
+  RunLog log(*folder_, resumed_step, options_.trace,
+             [this](const std::string& text) { observer_.OnWarning(text); });
+  const CheckpointFolder checkpoints(folder_->checkpoints(), options_.keep);
+  checkpoints.RemoveRests();
+  TrainingLoop loop({&job_, &data_, executor_.get(), &checkpoints, &log, &observer_, start,
+                     request_.preempt_after_step, request_.kill_after_step});
+  Result<LoopResult> result = loop.Run();
+  log.Close();
+  if (!result.ok()) return result.status();
+  return Conclude(*result);
+}
+
+// Everything that can be refused is refused here, before anything is written.
+Status Session::Prepare() {
+  RIDGE_ASSIGN_OR_RETURN(options_, ResolveOptions(request_));
+  RIDGE_RETURN_IF_ERROR(CheckOptions(options_));
+  options_.threads = machine_.backend->threads();
+  if (!request_.resume && RunFolder::HoldsRun(options_.out))
+    return RunFolder::Create(options_.out, options_.model).status();
+  const bool own_copy = request_.resume && IsGraphFile(options_.model);
+  const std::string model = own_copy ? options_.out : options_.model;
+  RIDGE_ASSIGN_OR_RETURN(forward_, LoadModel({.model = model, .batch = options_.batch}));
+  RIDGE_ASSIGN_OR_RETURN(const ForwardFacts facts, InspectForward(*forward_));
+  if (facts.batch != options_.batch) {
+    return Status(ErrorCode::kInvalidArgument,
+                  fmt::format("--batch is {}; the graph '{}' is written for {}. hint: name the "
+                              "dimension: f32[batch, ...]",
+                              options_.batch, forward_->name, facts.batch));
+  }
+  RIDGE_ASSIGN_OR_RETURN(data_, OpenJobData(options_, *forward_, facts));
+  RIDGE_ASSIGN_OR_RETURN(job_, PlanJob(options_, *forward_, &data_, machine_));
+  return CheckFits(job_);
+}
+
+Status Session::MakeExecutor() {
+  RIDGE_ASSIGN_OR_RETURN(executor_, Executor::Create(job_.program, *machine_.backend));
+  job_.program = {};  // the executor's is the one from here on
+  if (request_.rehearse_s > 0) {
+    RIDGE_ASSIGN_OR_RETURN(const auto kernel_s, Rehearse(*executor_, request_.rehearse_s));
+    for (const auto& [key, seconds] : kernel_s) machine_.profile.kernel_s[key] = seconds;
+    EstimateTimes(machine_.profile, executor_->mutable_program());
+  }
+  executor_->InitializeVariables(options_.seed);
+  MeasureRuntime();
+  return CheckFits(job_);
+}
+
+// By now program, libraries, kernels and data are in memory, so what is there beside arena and
+// data is known rather than guessed.  A peak that planning reached is one of the run too.
+void Session::MeasureRuntime() {
+  const ProcessMemory now = ReadProcessMemory();
+  const int64_t data_now = ResidentBytes({data_.train, data_.validation, data_.test});
+  const int64_t beside = now.resident_bytes - executor_->arena().resident_bytes() - data_now;
+  const int64_t reached = now.peak_resident_bytes - executor_->arena().bytes() - job_.data_bytes;
+  EstimateJob(&data_, std::max({beside, reached, int64_t{0}}), executor_->program(), job_);
+}
+
+Status Session::OpenFolder() {
+  if (request_.resume) {
+    RIDGE_ASSIGN_OR_RETURN(folder_, RunFolder::Open(options_.out));
+    return Status();
+  }
+  RIDGE_ASSIGN_OR_RETURN(folder_, RunFolder::Create(options_.out, options_.model));
+  options_.out = folder_->path();
+  if (IsGraphFile(options_.model))
+    RIDGE_RETURN_IF_ERROR(WriteFileAtomically(folder_->File("model.ridge"), PrintGraph(*forward_)));
+  return WriteFileAtomically(folder_->File("options.json"), OptionsToJson(options_));
+}
+
+Status Session::WritePlan() {
+  const PlanSummary summary = SummarizeJob(job_, executor_->program());
+  const std::string text = observer_.OnPlanned(job_, summary);
+  if (request_.resume) return Status();
+  if (!text.empty()) RIDGE_RETURN_IF_ERROR(WriteFileAtomically(folder_->File("plan.txt"), text));
+  return WriteFileAtomically(folder_->File("plan.json"), PlanToJson(summary) + "\n");
+}
+
+Result<CheckpointState> Session::StartState() {
+  CheckpointState state;
+  state.seed = options_.seed;
+  state.model = options_.model;
+  state.schedule = {options_.schedule, options_.lr, options_.warmup, data_.total_steps};
+  state.options_json = OptionsToJson(options_);
+  state.kernels_sha256 = HashKernelChoices(executor_->program());
+  state.cpu = machine_.profile.id;
+  state.threads = machine_.backend->threads();
+  state.ridge_version = kRidgeVersion;
+  if (!request_.resume) return state;
+  const CheckpointFolder checkpoints(folder_->checkpoints(), options_.keep);
+  RIDGE_ASSIGN_OR_RETURN(auto loaded,
+                         checkpoints.LoadNewest(CollectTensors(*executor_), LoadMode::kResume));
+  if (!loaded) {
+    observer_.OnWarning(folder_->path() + ": no checkpoint yet; starting at step 0");
+    return state;
+  }
+  for (const std::string& warning : loaded->warnings)
+    observer_.OnWarning(warning + "; using " + loaded->path);
+  RIDGE_RETURN_IF_ERROR(CheckSameMachine(loaded->state));
+  state.step = loaded->state.step;
+  state.position = loaded->state.position;
+  state.best = loaded->state.best;
+  state.window = loaded->state.window;
+  state.wall_s = loaded->state.wall_s;
+  return state;
+}
+
+// Another CPU type, thread count or kernel rounds differently.
+Status Session::CheckSameMachine(const CheckpointState& state) const {
+  if (request_.allow_different) return Status();
+  std::string difference;
+  if (state.threads != machine_.backend->threads()) {
+    difference =
+        fmt::format("{} threads; the run has used {}", machine_.backend->threads(), state.threads);
+  } else if (state.cpu != machine_.profile.id) {
+    difference = fmt::format("CPU '{}'; the run has used '{}'", machine_.profile.id, state.cpu);
+  } else if (state.kernels_sha256 != HashKernelChoices(executor_->program())) {
+    difference = fmt::format("other kernels than the run (ridge {} then, {} now)",
+                             state.ridge_version, kRidgeVersion);
+  }
+  if (difference.empty()) return Status();
+  return Status(ErrorCode::kInvalidArgument,
+                fmt::format("{}: resuming with {}: the result would not be bit-identical. hint: "
+                            "--allow-different",
+                            folder_->path(), difference));
+}
+
+Status Session::TellStart(const CheckpointState& start) {
+  observer_.OnStart({folder_->path(), request_.resume, start.step, data_.total_steps,
+                     data_.steps_per_epoch, data_.dropped_per_epoch});
+  return Status();
+}
+
+Result<TrainOutcome> Session::Conclude(const LoopResult& result) {
+  if (result.killed) return Stopped(result, RunEnd::kPreempted);
+  if (!result.last_checkpoint.ok()) return Stopped(result, RunEnd::kCheckpointFailed);
+  if (result.preempted) return Stopped(result, RunEnd::kPreempted);
+  TrainOutcome outcome;
+  outcome.folder = folder_->path();
+  outcome.step = result.state.step;
+  RIDGE_ASSIGN_OR_RETURN(outcome.summary, Summarize(result));
+  RIDGE_RETURN_IF_ERROR(
+      WriteFileAtomically(folder_->File("summary.json"), SummaryToJson(outcome.summary)));
+  observer_.OnFinish(outcome.summary);
+  return outcome;
+}
+
+Result<TrainOutcome> Session::Stopped(const LoopResult& result, RunEnd end) const {
+  TrainOutcome outcome;
+  outcome.end = end;
+  outcome.folder = folder_->path();
+  outcome.step = result.state.step;
+  outcome.message = end == RunEnd::kPreempted
+                        ? fmt::format("stopped after step {}; go on with --resume {}", outcome.step,
+                                      outcome.folder)
+                        : fmt::format("step {}: the last checkpoint could not be written: {}",
+                                      outcome.step, result.last_checkpoint.message());
+  return outcome;
+}
+
+Result<RunSummary> Session::Summarize(const LoopResult& result) {
+  RunSummary summary;
+  summary.model = options_.model;
+  summary.seed = options_.seed;
+  summary.steps = result.state.step;
+  summary.epochs = result.state.position.epoch;
+  summary.loss = result.loss;
+  RIDGE_RETURN_IF_ERROR(EvaluateAtEnd(result, summary));
+  summary.wall_s = result.state.wall_s;
+  summary.planned = {job_.memory.peak_bytes, job_.memory.arena_bytes, job_.step_s, job_.epoch_s};
+  summary.measured.arena_bytes = executor_->arena().resident_bytes();
+  summary.measured.step_s = result.step_s;
+  summary.measured.epoch_s = result.epoch_s;
+  summary.skipped_samples = data_.dropped_per_epoch;
+  summary.parameters_sha256 = HashParameters(*executor_);
+  summary.ridge_version = kRidgeVersion;
+  summary.device = machine_.profile.name;
+  summary.threads = machine_.backend->threads();
+  summary.measured.peak_bytes = ReadProcessMemory().peak_resident_bytes;
+  return summary;
+}
+
+// The evaluation of the last step is the final one, unless that was of a validation set and there
+// is a test set.
+Status Session::EvaluateAtEnd(const LoopResult& result, RunSummary& summary) {
+  if (data_.final() == nullptr) return Status();
+  std::optional<EvalResult> evaluation = result.evaluation;
+  if (data_.final() != data_.during()) {
+    Evaluator evaluator(*executor_, data_.final(), data_.eval_spec, options_.batch);
+    RIDGE_ASSIGN_OR_RETURN(evaluation, evaluator.Run());
+    observer_.OnEvaluation({summary.steps, summary.epochs, "test", *evaluation});
+  }
+  if (!evaluation) return Status();
+  summary.loss = evaluation->loss;
+  summary.test_accuracy = evaluation->accuracy;
+  return Status();
+}
+
+}  // namespace
+
+Result<TrainOptions> ResolveOptions(const TrainRequest& request) {
+  if (!request.resume) return request.options;
+  RIDGE_ASSIGN_OR_RETURN(const RunFolder folder, RunFolder::Open(request.options.out));
+  const std::string file = folder.File("options.json");
+  RIDGE_ASSIGN_OR_RETURN(const std::string text, ReadFile(file, 1 << 20));
+  RIDGE_ASSIGN_OR_RETURN(const TrainOptions stored, OptionsFromJson(text, file));
+  RIDGE_ASSIGN_OR_RETURN(TrainOptions merged, MergeResumed(stored, request.options, request.given));
+  merged.out = folder.path();  // it may have been moved
+  return merged;
+}
+
+Result<TrainOutcome> Train(const TrainRequest& request, const Machine& machine,
+                           TrainObserver& observer) {
+  return Session(request, machine, observer).Run();
+}
+
+}  // namespace ridge
