@@ -1,0 +1,226 @@
+#include "tests/ops/check_backend.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <cstring>
+#include <memory>
+
+#include "ridge/backend/reference/reference_backend.h"
+
+namespace ridge {
+namespace {
+
+constexpr int64_t kGuardBytes = 256;
+constexpr unsigned char kGuard = 0xA5;
+
+// Bytes between guard words; starts as 0xFF: NaN for floats.
+class Guarded {
+ public:
+  explicit Guarded(int64_t bytes)
+      : bytes_(bytes),
+        storage_(Tensor({DType::kU8, {(bytes + 63) / 64 * 64 + 2 * kGuardBytes}})) {
+    std::memset(storage_.mutable_data(), kGuard, static_cast<size_t>(storage_.bytes()));
+    std::memset(data(), 0xFF, static_cast<size_t>(bytes));
+  }
+  unsigned char* data() { return storage_.as_mutable<unsigned char>() + kGuardBytes; }
+  int64_t bytes() const { return bytes_; }
+  bool intact() {
+    for (int64_t i = -kGuardBytes; i < 0; ++i) {
+      if (data()[i] != kGuard) return false;
+    }
+    for (int64_t i = bytes_; i < (bytes_ + 63) / 64 * 64 + kGuardBytes; ++i) {
+      if (data()[i] != kGuard) return false;
+    }
+    return true;
+  }
+
+ private:
+  int64_t bytes_;
+  Tensor storage_;
+};
+
+using Buffers = std::vector<std::unique_ptr<Guarded>>;
+
+std::unique_ptr<Guarded> MakeBuffer(int64_t bytes) { return std::make_unique<Guarded>(bytes); }
+
+Status RunKernel(Kernel& kernel, const std::vector<const void*>& in, const std::vector<void*>& out,
+                 void* workspace) {
+  return kernel.Run({in, out, workspace});
+}
+
+Status Reorder(Backend& backend, const TensorType& type, LayoutId from_layout, LayoutId to_layout,
+               const void* from, void* to) {
+  const KernelChoice choice = backend.Reorder(type, from_layout, to_layout);
+  RIDGE_ASSIGN_OR_RETURN(auto kernel, backend.CreateReorder(type, choice));
+  Guarded workspace(choice.workspace_bytes);
+  return RunKernel(*kernel, {from}, {to}, workspace.data());
+}
+
+// One choice on one set of inputs.
+struct Trial {
+  Backend& backend;
+  const OpDef& op;
+  const OpCall& call;
+  const KernelChoice& choice;
+  Buffers inputs;                 // in the layouts of the choice
+  std::vector<Tensor> outputs;    // row-major
+  std::vector<std::string> bits;  // as the kernel wrote them
+
+  Status LoadInputs(const std::vector<Tensor>& tensors) {
+    for (size_t i = 0; i < tensors.size(); ++i) {
+      inputs.push_back(nullptr);
+      if (!call.has_input(i)) continue;
+      const TensorType& type = call.inputs[i];
+      const LayoutId layout = choice.input_layouts[i];
+      inputs.back() = MakeBuffer(backend.LayoutBytes(layout, type));
+      if (layout == kRowMajor) {
+        if (type.bytes() > 0)
+          std::memcpy(inputs.back()->data(), tensors[i].data(), static_cast<size_t>(type.bytes()));
+        continue;
+      }
+      RIDGE_RETURN_IF_ERROR(
+          Reorder(backend, type, kRowMajor, layout, tensors[i].data(), inputs.back()->data()));
+    }
+    return Status();
+  }
+
+  // `shared` is (output, input) that have one buffer, or (-1, -1).
+  std::string Run(Kernel& kernel, std::pair<int, int> shared) {
+    Guarded workspace(choice.workspace_bytes);
+    Buffers buffers;
+    std::vector<const void*> in;
+    std::vector<void*> out;
+    for (auto& input : inputs) in.push_back(input ? input->data() : nullptr);
+    for (size_t o = 0; o < call.outputs.size(); ++o) {
+      buffers.push_back(
+          MakeBuffer(backend.LayoutBytes(choice.output_layouts[o], call.outputs[o])));
+      out.push_back(buffers.back()->data());
+    }
+    if (shared.first >= 0) {
+      const auto o = static_cast<size_t>(shared.first), i = static_cast<size_t>(shared.second);
+      std::memcpy(out[o], in[i], static_cast<size_t>(buffers[o]->bytes()));
+      in[i] = out[o];
+    }
+    const Status status = RunKernel(kernel, in, out, workspace.data());
+    if (!status.ok()) return status.message();
+    if (!workspace.intact()) return "it wrote around its workspace";
+    for (size_t o = 0; o < buffers.size(); ++o) {
+      if (!buffers[o]->intact()) return fmt::format("it wrote around output {}", o);
+    }
+    return TakeOutputs(buffers);
+  }
+
+  std::string TakeOutputs(Buffers& buffers) {
+    outputs.clear();
+    bits.clear();
+    for (size_t o = 0; o < buffers.size(); ++o) {
+      Guarded& buffer = *buffers[o];
+      bits.emplace_back(reinterpret_cast<const char*>(buffer.data()),
+                        static_cast<size_t>(buffer.bytes()));
+      Tensor tensor(call.outputs[o]);
+      const LayoutId layout = choice.output_layouts[o];
+      if (layout == kRowMajor) {
+        if (tensor.bytes() > 0)
+          std::memcpy(tensor.mutable_data(), buffer.data(), static_cast<size_t>(tensor.bytes()));
+      } else {
+        const Status status = Reorder(backend, call.outputs[o], layout, kRowMajor, buffer.data(),
+                                      tensor.mutable_data());
+        if (!status.ok()) return status.message();
+      }
+      outputs.push_back(std::move(tensor));
+    }
+    return "";
+  }
+};
+
+std::string CompareOutput(const Tensor& got, const Tensor& want, double tolerance) {
+  double largest = 0;
+  for (int64_t i = 0; i < want.elements(); ++i) {
+    if (std::isfinite(want.at(i))) largest = std::max(largest, std::abs(want.at(i)));
+  }
+  const bool exact = !IsFloat(want.type().dtype);
+  const double allowed = exact ? 0 : tolerance * largest;
+  for (int64_t i = 0; i < want.elements(); ++i) {
+    const double g = got.at(i), w = want.at(i);
+    const bool same = g == w || (std::isnan(g) && std::isnan(w)) || std::abs(g - w) <= allowed;
+    if (!same)
+      return fmt::format("element {} is {}, the reference has {}; allowed {}", i, g, w, allowed);
+  }
+  return "";
+}
+
+std::string CheckChoice(Backend& backend, const OpDef& op, const OpCall& call,
+                        const KernelChoice& choice, const std::vector<Tensor>& inputs,
+                        const std::vector<Tensor>& expected, double tolerance) {
+  Trial trial{backend, op, call, choice, {}, {}, {}};
+  const Status loaded = trial.LoadInputs(inputs);
+  if (!loaded.ok()) return loaded.message();
+  auto kernel = backend.Create(op, call, choice);
+  if (!kernel.ok()) return kernel.status().message();
+  std::string wrong = trial.Run(**kernel, {-1, -1});
+  for (size_t o = 0; wrong.empty() && o < expected.size(); ++o) {
+    wrong = CompareOutput(trial.outputs[o], expected[o], tolerance);
+    if (!wrong.empty()) wrong = fmt::format("output {}: {}", o, wrong);
+  }
+  if (!wrong.empty()) return wrong;
+  const std::vector<std::string> first = trial.bits;
+  wrong = trial.Run(**kernel, {-1, -1});
+  if (!wrong.empty() || trial.bits != first) return "the second run differs " + wrong;
+  for (const auto& pair : choice.in_place) {
+    wrong = trial.Run(**kernel, pair);
+    if (!wrong.empty() || trial.bits != first)
+      return fmt::format("output {} in place of input {} differs {}", pair.first, pair.second,
+                         wrong);
+  }
+  return "";
+}
+
+std::vector<Tensor> RunOnReference(const OpDef& op, const OpCall& call,
+                                   const std::vector<Tensor>& inputs) {
+  const auto kernel = CreateReferenceKernel(op, call);
+  Guarded workspace(ReferenceChoice(op, call).workspace_bytes);
+  std::vector<Tensor> outputs;
+  std::vector<const void*> in;
+  std::vector<void*> out;
+  for (size_t i = 0; i < inputs.size(); ++i)
+    in.push_back(call.has_input(i) ? inputs[i].data() : nullptr);
+  for (const TensorType& type : call.outputs) outputs.emplace_back(type);
+  for (Tensor& tensor : outputs) out.push_back(tensor.mutable_data());
+  const Status status = RunKernel(*kernel, in, out, workspace.data());
+  RIDGE_CHECK(status.ok(), status.message());
+  return outputs;
+}
+
+std::vector<LayoutId> AvailableLayouts(const OpCall& call, LayoutId blocked) {
+  std::vector<LayoutId> layouts;
+  for (const TensorType& type : call.inputs) {
+    const bool takes = type.rank() == 4 && type.elements() > 0 && type.dtype != DType::kI64 &&
+                       type.dtype != DType::kF64;
+    layouts.push_back(takes ? blocked : kRowMajor);
+  }
+  return layouts;
+}
+
+}  // namespace
+
+std::string CheckBackend(Backend& backend, const OpDef& op, const OpCase& op_case, LayoutId blocked,
+                         double tolerance, int& fast) {
+  const Result<OpCall> call = InferCase(op, op_case);
+  if (!call.ok()) return call.status().message();
+  std::vector<Tensor> inputs;
+  for (size_t i = 0; i < call->inputs.size(); ++i) inputs.push_back(CaseInput(op_case, i));
+  const std::vector<Tensor> expected = RunOnReference(op, *call, inputs);
+  const std::vector<LayoutId> available = AvailableLayouts(*call, blocked);
+  const KernelOffers offers = backend.Offers(op, *call, available);
+  if (offers.choices.empty()) return "no kernel is offered";
+  for (const KernelChoice& choice : offers.choices) {
+    fast += choice.kernel != "reference";
+    const std::string wrong =
+        CheckChoice(backend, op, *call, choice, inputs, expected, tolerance);
+    if (!wrong.empty()) return choice.key + ": " + wrong;
+  }
+  return "";
+}
+
+}  // namespace ridge
