@@ -6,15 +6,12 @@
 #include <csignal>
 
 #include "ridge/core/files.h"
+#include "ridge/core/test_folder.h"
 
 namespace ridge {
 namespace {
 
-std::string TestPath(const char* name) {
-  const std::string folder = ::testing::TempDir() + "ridge_output_file";
-  EXPECT_TRUE(MakeFolders(folder).ok());
-  return folder + "/" + name;
-}
+std::string TestPath(const std::string& name) { return TestFolder() + "/" + name; }
 
 OutputFile MustOpen(const std::string& path, OutputFile::Mode mode) {
   Result<OutputFile> file = OutputFile::Open(path, mode);

@@ -10,15 +10,12 @@
 #include <fstream>
 
 #include "ridge/core/files.h"
+#include "ridge/core/test_folder.h"
 
 namespace ridge {
 namespace {
 
-std::string TestPath(const std::string& name) {
-  const std::string folder = ::testing::TempDir() + "ridge_safetensors";
-  EXPECT_TRUE(MakeFolders(folder).ok());
-  return folder + "/" + name + ".safetensors";
-}
+std::string TestPath(const std::string& name) { return TestFolder() + "/" + name + ".safetensors"; }
 
 std::string FileText(uint64_t length, std::string_view header, std::string_view buffer) {
   std::string text(8, '\0');

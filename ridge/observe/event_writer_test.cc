@@ -13,6 +13,7 @@
 
 #include "ridge/core/crc32c.h"
 #include "ridge/core/files.h"
+#include "ridge/core/test_folder.h"
 #include "ridge/observe/tensorboard.pb.h"
 
 namespace ridge {
@@ -30,9 +31,8 @@ uint64_t Number(std::string_view bytes) {
   return value;
 }
 
-std::string NewFolder(const char* name) {
-  const std::string folder = ::testing::TempDir() + "ridge_events/" + name;
-  std::filesystem::remove_all(folder);
+std::string NewFolder(const std::string& name) {
+  const std::string folder = TestFolder() + "/" + name;
   EXPECT_TRUE(MakeFolders(folder).ok());
   return folder;
 }

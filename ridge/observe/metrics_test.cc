@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "ridge/core/files.h"
+#include "ridge/core/test_folder.h"
 
 namespace ridge {
 namespace {
@@ -25,11 +26,7 @@ MetricsReport At(int64_t step) {
   return report;
 }
 
-std::string TestPath(const char* name) {
-  const std::string folder = ::testing::TempDir() + "ridge_metrics";
-  EXPECT_TRUE(MakeFolders(folder).ok());
-  return folder + "/" + name;
-}
+std::string TestPath(const std::string& name) { return TestFolder() + "/" + name; }
 
 // What is left of `before` when a run resumes at step 20.
 std::string AfterResume(const std::string& before) {

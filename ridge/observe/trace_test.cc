@@ -10,15 +10,12 @@
 #include <vector>
 
 #include "ridge/core/files.h"
+#include "ridge/core/test_folder.h"
 
 namespace ridge {
 namespace {
 
-std::string TestPath(const char* name) {
-  const std::string folder = ::testing::TempDir() + "ridge_trace";
-  EXPECT_TRUE(MakeFolders(folder).ok());
-  return folder + "/" + name;
-}
+std::string TestPath(const std::string& name) { return TestFolder() + "/" + name; }
 
 std::unique_ptr<TraceWriter> MustCreate(const std::string& path) {
   auto writer = TraceWriter::Create(path);
