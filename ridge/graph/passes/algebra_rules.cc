@@ -133,8 +133,10 @@ Rewrite ExpandIntoPointwise(const RuleCall& call) {
   return {};
 }
 
+// An extent 0 means 0 here, it does not copy.
 AttrMap ReshapeTo(const Dims& dims) {
-  return {{"dims", dims}, {"allow_zero", int64_t{1}}};  // a 0 is an extent here
+  const bool zero = std::find(dims.begin(), dims.end(), 0) != dims.end();
+  return {{"dims", dims}, {"allow_zero", int64_t{zero}}};
 }
 
 // reshape(x, own dims) -> x;  reshape(reshape(x)) -> reshape(x)
