@@ -67,6 +67,14 @@ CheckpointTensors CollectTensors(Executor& executor) {
   return tensors;
 }
 
+Result<LoadedCheckpoint> LoadWeights(const std::string& run, Executor& executor) {
+  const CheckpointFolder folder(run + "/checkpoints", /*keep=*/1);
+  RIDGE_ASSIGN_OR_RETURN(std::optional<LoadedCheckpoint> loaded,
+                         folder.LoadNewest(CollectTensors(executor), LoadMode::kWeights));
+  if (loaded) return std::move(*loaded);
+  return Status(ErrorCode::kInvalidData, run + ": no checkpoint yet; train it first");
+}
+
 std::string CheckpointFolder::PathOf(int64_t step) const {
   return fmt::format("{}/{}{}", folder_, kPrefix, step);
 }

@@ -41,6 +41,10 @@ enum class LoadMode {
   kWeights,  // the file holds at least the executor's tensors
 };
 
+// The newest good checkpoint of a run, copied into what the executor has of its parameters and
+// state.  Fails with kInvalidData when the run has none.
+Result<LoadedCheckpoint> LoadWeights(const std::string& run, Executor& executor);
+
 class CheckpointFolder {
  public:
   CheckpointFolder(std::string folder, int64_t keep) : folder_(std::move(folder)), keep_(keep) {}

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <set>
 
+#include "ridge/core/process.h"
 #include "ridge/core/sha256.h"
 #include "ridge/core/threads.h"
 #include "ridge/core/units.h"
@@ -68,8 +69,10 @@ Result<Program> PlanGraphs(const std::string& model, std::vector<NamedGraph> gra
   return PlanProgram(model, graphs, *machine.backend, machine.profile, options);
 }
 
-Result<PlannedJob> PlanJob(const TrainOptions& options, const Graph& forward, const JobData* data,
-                           const Machine& machine) {
+namespace {
+
+Result<PlannedJob> PlanParts(const TrainOptions& options, const Graph& forward, const JobData* data,
+                             bool with_eval, const Machine& machine) {
   PlannedJob job;
   job.options = options;
   RIDGE_ASSIGN_OR_RETURN(job.facts, InspectForward(forward));
@@ -81,7 +84,7 @@ Result<PlannedJob> PlanJob(const TrainOptions& options, const Graph& forward, co
                                               .accumulate = options.accumulate};
   RIDGE_ASSIGN_OR_RETURN(std::vector<NamedGraph> graphs,
                          BuildTrainingGraphs(forward, graph_options));
-  if (Evaluates(data)) {
+  if (with_eval) {
     RIDGE_ASSIGN_OR_RETURN(NamedGraph eval, BuildEvalGraph(forward));
     graphs.push_back(std::move(eval));
   }
@@ -91,6 +94,18 @@ Result<PlannedJob> PlanJob(const TrainOptions& options, const Graph& forward, co
   job.limit_bytes = options.fit_bytes > 0 ? options.fit_bytes : AvailableMemoryBytes();
   EstimateJob(data, ProfiledRuntimeBytes(machine.profile, job.program), job.program, job);
   return job;
+}
+
+}  // namespace
+
+Result<PlannedJob> PlanJob(const TrainOptions& options, const Graph& forward, const JobData* data,
+                           const Machine& machine) {
+  return PlanParts(options, forward, data, Evaluates(data), machine);
+}
+
+Result<PlannedJob> PlanTrainingOnly(const TrainOptions& options, const Graph& forward,
+                                    const Machine& machine) {
+  return PlanParts(options, forward, /*data=*/nullptr, /*with_eval=*/false, machine);
 }
 
 void EstimateJob(const JobData* data, int64_t runtime_bytes, const Program& program,
@@ -108,6 +123,13 @@ void EstimateJob(const JobData* data, int64_t runtime_bytes, const Program& prog
 
 int64_t ProfiledRuntimeBytes(const DeviceProfile& profile, const Program& program) {
   return profile.runtime_bytes + profile.bytes_per_kernel * CountKernels(program);
+}
+
+int64_t MeasuredRuntimeBytes(const Executor& executor, int64_t data_now, int64_t data_planned) {
+  const ProcessMemory now = ReadProcessMemory();
+  const int64_t beside = now.resident_bytes - executor.arena().resident_bytes() - data_now;
+  const int64_t reached = now.peak_resident_bytes - executor.arena().bytes() - data_planned;
+  return std::max({beside, reached, int64_t{0}});
 }
 
 PlanSummary SummarizeJob(const PlannedJob& job, const Program& program) {

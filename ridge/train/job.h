@@ -7,6 +7,7 @@
 #include "ridge/graph/passes/pipeline.h"
 #include "ridge/plan/plan_json.h"
 #include "ridge/plan/planner.h"
+#include "ridge/runtime/executor.h"
 #include "ridge/train/job_data.h"
 #include "ridge/train/machine.h"
 #include "ridge/train/options.h"
@@ -46,8 +47,17 @@ Result<Program> PlanGraphs(const std::string& model, std::vector<NamedGraph> gra
 void EstimateJob(const JobData* data, int64_t runtime_bytes, const Program& program,
                  PlannedJob& job);
 
+// A job without evaluation and without data, for timings.
+Result<PlannedJob> PlanTrainingOnly(const TrainOptions& options, const Graph& forward,
+                                    const Machine& machine);
+
 // What the process holds beside arena and data, by the device profile.
 int64_t ProfiledRuntimeBytes(const DeviceProfile& profile, const Program& program);
+
+// The same, measured: kernels exist by now, so it is known rather than guessed.  A peak that
+// planning reached is one of the run too.  `data_now`: bytes of data in memory; `data_planned`:
+// with what the pipelines will add.
+int64_t MeasuredRuntimeBytes(const Executor& executor, int64_t data_now, int64_t data_planned);
 
 // For the plan's text and JSON.  `program` must outlive it.
 PlanSummary SummarizeJob(const PlannedJob& job, const Program& program);

@@ -16,18 +16,6 @@ std::optional<double> ParseFraction(const std::string& text) {
   return value;
 }
 
-// What `synthetic` has to make: the model's inputs; an integer scalar is a label.
-DataOptions OptionsFor(const Graph& forward, const ForwardFacts& facts, uint64_t seed) {
-  DataOptions options;
-  options.seed = seed;
-  const int64_t classes = facts.logits == kNoValue ? 0 : forward.type(facts.logits).dims.back();
-  for (const InputSpec& input : MakeBatchSpec(forward, facts, /*with_weight=*/false).inputs) {
-    const bool label = !IsFloat(input.type.dtype) && input.type.dims.empty();
-    options.synthetic_fields.push_back({input.name, input.type, label ? classes : 0});
-  }
-  return options;
-}
-
 Status OpenValidation(const TrainOptions& options, const DataOptions& data_options, JobData& data) {
   if (options.validation.empty()) return Status();
   if (const std::optional<double> fraction = ParseFraction(options.validation)) {
@@ -75,9 +63,20 @@ BatchSpec MakeBatchSpec(const Graph& forward, const ForwardFacts& facts, bool wi
   return spec;
 }
 
+DataOptions SyntheticOptions(const Graph& forward, const ForwardFacts& facts, uint64_t seed) {
+  DataOptions options;  // an integer scalar is a label
+  options.seed = seed;
+  const int64_t classes = facts.logits == kNoValue ? 0 : forward.type(facts.logits).dims.back();
+  for (const InputSpec& input : MakeBatchSpec(forward, facts, /*with_weight=*/false).inputs) {
+    const bool label = !IsFloat(input.type.dtype) && input.type.dims.empty();
+    options.synthetic_fields.push_back({input.name, input.type, label ? classes : 0});
+  }
+  return options;
+}
+
 Result<JobData> OpenJobData(const TrainOptions& options, const Graph& forward,
                             const ForwardFacts& facts) {
-  const DataOptions data_options = OptionsFor(forward, facts, options.seed);
+  const DataOptions data_options = SyntheticOptions(forward, facts, options.seed);
   RIDGE_ASSIGN_OR_RETURN(const DataSplits splits, OpenData(options.data, data_options));
   JobData data;
   data.train = splits.train;
@@ -91,7 +90,8 @@ Result<JobData> OpenJobData(const TrainOptions& options, const Graph& forward,
 
 Result<SourcePtr> OpenEvalData(const std::string& spec, const Graph& forward,
                                const ForwardFacts& facts, uint64_t seed) {
-  RIDGE_ASSIGN_OR_RETURN(const DataSplits splits, OpenData(spec, OptionsFor(forward, facts, seed)));
+  RIDGE_ASSIGN_OR_RETURN(const DataSplits splits,
+                         OpenData(spec, SyntheticOptions(forward, facts, seed)));
   return splits.test ? splits.test : splits.train;
 }
 

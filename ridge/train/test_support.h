@@ -67,11 +67,10 @@ struct Recorder : TrainObserver {
   void OnWarning(const std::string& text) override { warnings.push_back(text); }
 };
 
-// A tiny run on made-up data, 40 samples in 5 steps of 8.
+// A tiny network; the test says on which data.
 inline TrainRequest TinyRequest(const std::string& out) {
   TrainRequest request;
   request.options.model = "mlp:hidden=8,layers=1,inputs=12,classes=3";
-  request.options.data = "synthetic";
   request.options.batch = 8;
   request.options.out = out;
   request.rehearse_s = 0;

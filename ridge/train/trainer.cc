@@ -29,7 +29,6 @@ class Session {
  private:
   Status Prepare();
   Status MakeExecutor();
-  void MeasureRuntime();
   Status OpenFolder();
   Status WritePlan();
   Result<CheckpointState> StartState();
@@ -104,18 +103,10 @@ Status Session::MakeExecutor() {
     EstimateTimes(machine_.profile, executor_->mutable_program());
   }
   executor_->InitializeVariables(options_.seed);
-  MeasureRuntime();
-  return CheckFits(job_);
-}
-
-// By now program, libraries, kernels and data are in memory, so what is there beside arena and
-// data is known rather than guessed.  A peak that planning reached is one of the run too.
-void Session::MeasureRuntime() {
-  const ProcessMemory now = ReadProcessMemory();
   const int64_t data_now = ResidentBytes({data_.train, data_.validation, data_.test});
-  const int64_t beside = now.resident_bytes - executor_->arena().resident_bytes() - data_now;
-  const int64_t reached = now.peak_resident_bytes - executor_->arena().bytes() - job_.data_bytes;
-  EstimateJob(&data_, std::max({beside, reached, int64_t{0}}), executor_->program(), job_);
+  EstimateJob(&data_, MeasuredRuntimeBytes(*executor_, data_now, job_.data_bytes),
+              executor_->program(), job_);
+  return CheckFits(job_);
 }
 
 Status Session::OpenFolder() {

@@ -18,7 +18,7 @@ using testing::HasSubstr;
 
 class TrainerTest : public testing::Test {
  protected:
-  // An npz of 40 samples would need a writer; csv is plain: 12 features and a label.
+  // 12 features and a label a line.
   TrainerTest() {
     std::ofstream csv(folder_.File("data.csv"));
     uint32_t state = 1;

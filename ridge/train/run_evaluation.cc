@@ -1,0 +1,43 @@
+#include "ridge/train/run_evaluation.h"
+
+#include <fmt/format.h>
+
+#include "ridge/core/files.h"
+#include "ridge/train/checkpoint.h"
+#include "ridge/train/job.h"
+#include "ridge/train/model_source.h"
+#include "ridge/train/run_folder.h"
+
+namespace ridge {
+
+Result<TrainOptions> ReadRunOptions(const std::string& folder) {
+  RIDGE_ASSIGN_OR_RETURN(const RunFolder run, RunFolder::Open(folder));
+  const std::string file = run.File("options.json");
+  RIDGE_ASSIGN_OR_RETURN(const std::string text, ReadFile(file, 1 << 20));
+  return OptionsFromJson(text, file);
+}
+
+Result<EvalOutcome> EvaluateRun(const EvalRequest& request, const Machine& machine) {
+  if (request.run.empty()) return Status(ErrorCode::kInvalidArgument, "eval: no run given");
+  RIDGE_ASSIGN_OR_RETURN(const TrainOptions options, ReadRunOptions(request.run));
+  RIDGE_ASSIGN_OR_RETURN(const Graph forward,
+                         LoadModel({.model = request.run, .batch = options.batch}));
+  RIDGE_ASSIGN_OR_RETURN(const ForwardFacts facts, InspectForward(forward));
+  RIDGE_ASSIGN_OR_RETURN(SourcePtr data, OpenEvalData(request.data, forward, facts, options.seed));
+  RIDGE_ASSIGN_OR_RETURN(NamedGraph graph, BuildEvalGraph(forward));
+  std::vector<NamedGraph> graphs = {std::move(graph)};
+  RIDGE_ASSIGN_OR_RETURN(Program program,
+                         PlanGraphs(options.model, std::move(graphs), options.passes, machine));
+  RIDGE_ASSIGN_OR_RETURN(const std::unique_ptr<Executor> executor,
+                         Executor::Create(std::move(program), *machine.backend));
+  EvalOutcome outcome;
+  RIDGE_ASSIGN_OR_RETURN(const LoadedCheckpoint loaded, LoadWeights(request.run, *executor));
+  outcome.step = loaded.state.step;
+  outcome.warnings = loaded.warnings;
+  Evaluator evaluator(*executor, std::move(data),
+                      MakeBatchSpec(forward, facts, /*with_weight=*/true), options.batch);
+  RIDGE_ASSIGN_OR_RETURN(outcome.result, evaluator.Run());
+  return outcome;
+}
+
+}  // namespace ridge
