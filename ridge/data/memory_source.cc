@@ -48,7 +48,8 @@ Status CheckFirstDims(const std::string& name, const std::vector<NamedTensor>& f
 }  // namespace
 
 Result<Tensor> MakeTensor(const std::string& where, TensorType type) {
-  const int64_t available = AvailableMemoryBytes();
+  constexpr int64_t kWorthAsking = 1 << 20;  // asking reads several files of /proc
+  const int64_t available = type.bytes() < kWorthAsking ? kWorthAsking : AvailableMemoryBytes();
   if (type.bytes() > available) {
     return Status(ErrorCode::kOutOfMemory,
                   fmt::format("{}: {} needs {} bytes, {} bytes are available", where,

@@ -8,7 +8,6 @@
 // for the laws, about 0.2 us a sample at 60,000.
 #include "ridge/data/permutation.h"
 
-#include <algorithm>
 #include <cmath>
 
 #include "ridge/core/random.h"
@@ -27,7 +26,8 @@ uint64_t Scale(uint32_t word, uint64_t extent) { return (word * extent) >> 32; }
 Permutation::Permutation(int64_t size, uint64_t seed, uint32_t stream, int64_t epoch)
     : size_(static_cast<uint64_t>(size)), epoch_(static_cast<uint64_t>(epoch)) {
   RIDGE_CHECK(size >= 1 && size <= int64_t{1} << 48, "the size is in the range of Permutation");
-  columns_ = std::max<uint64_t>(1, static_cast<uint64_t>(std::sqrt(static_cast<double>(size))));
+  // Rounded up: three samples need a 2 x 2 grid, for 3 x 1 would only be turned in a circle.
+  columns_ = static_cast<uint64_t>(std::ceil(std::sqrt(static_cast<double>(size))));
   rows_ = (size_ + columns_ - 1) / columns_;
   // Both halves of the seed and the stream reach the key.
   const auto mixed = Philox(seed, {stream, 0, 0, 0});

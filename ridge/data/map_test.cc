@@ -1,0 +1,226 @@
+#include "ridge/data/map.h"
+
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "ridge/data/synthetic.h"
+#include "ridge/data/test_files.h"
+
+namespace ridge {
+namespace {
+
+TensorType Type(DType dtype, Dims dims) { return TensorType{dtype, std::move(dims)}; }
+
+// The sample `values` of `from`, converted.
+std::vector<double> Converted(const TensorType& from, const std::vector<double>& values,
+                              const TensorType& to) {
+  Tensor source(from);
+  Tensor target(to);
+  ConvertFromDouble(from.dtype, values.data(), source.mutable_data(), from.elements());
+  const auto conversion = PlanConversion(from, to);
+  EXPECT_TRUE(conversion.ok()) << conversion.status().message();
+  if (!conversion.ok()) return {};
+  Convert(*conversion, source.data(), target.mutable_data());
+  std::vector<double> result;
+  for (int64_t i = 0; i < to.elements(); ++i) result.push_back(target.at(i));
+  return result;
+}
+
+using Doubles = std::vector<double>;
+
+TEST(Convert, DividesPixelsBy255ExactlyAsNumpyDoes) {
+  for (int64_t count : {2, 31, 32, 33, 784}) {
+    Doubles pixels;
+    Doubles expected;
+    for (int64_t i = 0; i < count; ++i) {
+      pixels.push_back(static_cast<double>(i % 256));
+      expected.push_back(static_cast<float>(i % 256) / 255.0F);
+    }
+    EXPECT_EQ(Converted(Type(DType::kU8, {count}), pixels, Type(DType::kF32, {1, count})),
+              expected);
+  }
+}
+
+TEST(Convert, DividesPixelsForEveryFloat) {
+  for (DType dtype : {DType::kF64, DType::kF16, DType::kBF16}) {
+    const auto values = Converted(Type(DType::kU8, {3}), {0, 51, 255}, Type(dtype, {3}));
+    EXPECT_EQ(values[0], 0);
+    EXPECT_NEAR(values[1], 0.2, 0.001);
+    EXPECT_EQ(values[2], 1);
+  }
+}
+
+TEST(Convert, LeavesAScalarU8ANumber) {
+  EXPECT_EQ(Converted(Type(DType::kU8, {}), {9}, Type(DType::kI64, {})), (Doubles{9}));
+  EXPECT_EQ(Converted(Type(DType::kU8, {}), {9}, Type(DType::kF32, {1})), (Doubles{9}));
+}
+
+TEST(Convert, CastsOtherTypesPlainly) {
+  EXPECT_EQ(Converted(Type(DType::kF64, {2}), {1.5, -2}, Type(DType::kF32, {2})),
+            (Doubles{1.5, -2}));
+  EXPECT_EQ(Converted(Type(DType::kI32, {2}), {7, -2}, Type(DType::kI64, {2})), (Doubles{7, -2}));
+  EXPECT_EQ(Converted(Type(DType::kI64, {2}), {300, -2}, Type(DType::kU8, {2})), (Doubles{255, 0}));
+  EXPECT_EQ(Converted(Type(DType::kF32, {2}), {1.7, -1.7}, Type(DType::kI32, {2})),
+            (Doubles{1, -1}));
+  EXPECT_EQ(Converted(Type(DType::kU8, {2}), {0, 3}, Type(DType::kBool, {2})), (Doubles{0, 1}));
+  const Doubles many(1000, 3);
+  EXPECT_EQ(Converted(Type(DType::kI32, {1000}), many, Type(DType::kF32, {1000})), many);
+}
+
+TEST(Convert, KeepsI64BeyondWhatADoubleHolds) {
+  const int64_t value = std::numeric_limits<int64_t>::max() - 1;
+  int64_t copy = 0;
+  Convert(*PlanConversion(Type(DType::kI64, {}), Type(DType::kI64, {1})), &value, &copy);
+  EXPECT_EQ(copy, value);
+}
+
+TEST(Convert, TurnsChannelsLastIntoChannelsFirst) {
+  const Doubles hwc{0, 51, 102, 1, 52, 103};  // one row of two pixels, three channels
+  EXPECT_EQ(Converted(Type(DType::kU8, {1, 2, 3}), hwc, Type(DType::kU8, {3, 1, 2})),
+            (Doubles{0, 1, 51, 52, 102, 103}));
+  const auto floats = Converted(Type(DType::kU8, {1, 2, 3}), hwc, Type(DType::kF32, {3, 1, 2}));
+  EXPECT_EQ(floats[2], 51.0F / 255.0F);
+  EXPECT_EQ(Converted(Type(DType::kF32, {1, 2, 3}), hwc, Type(DType::kF64, {3, 1, 2})),
+            (Doubles{0, 1, 51, 52, 102, 103}));
+}
+
+TEST(Convert, TurnsLargeImages) {
+  const int64_t height = 19;
+  const int64_t width = 31;
+  Doubles hwc;
+  for (int64_t i = 0; i < height * width * 3; ++i) hwc.push_back(static_cast<double>(i));
+  const auto chw =
+      Converted(Type(DType::kI32, {height, width, 3}), hwc, Type(DType::kI64, {3, height, width}));
+  for (int64_t c = 0; c < 3; ++c) {
+    for (int64_t p = 0; p < height * width; ++p)
+      ASSERT_EQ(chw[static_cast<size_t>(c * height * width + p)], static_cast<double>(p * 3 + c));
+  }
+}
+
+TEST(Convert, LeavesImagesOfTheSameShapeAlone) {
+  const Doubles values{0, 1, 2, 3, 4, 5, 6, 7};
+  EXPECT_EQ(Converted(Type(DType::kI32, {2, 2, 2}), values, Type(DType::kI64, {2, 2, 2})), values);
+  const Doubles grey{0, 1, 2, 3};
+  EXPECT_EQ(Converted(Type(DType::kI32, {2, 2, 1}), grey, Type(DType::kI64, {1, 2, 2})), grey);
+}
+
+TEST(Convert, ReadsSamplesAtAnyAlignment) {
+  std::vector<char> bytes(1 + 3 * sizeof(double));
+  const double values[3] = {1, 2, 3};
+  std::memcpy(bytes.data() + 1, values, sizeof(values));
+  float out[3];
+  Convert(*PlanConversion(Type(DType::kF64, {3}), Type(DType::kF32, {3})), bytes.data() + 1, out);
+  EXPECT_EQ(out[2], 3);
+}
+
+TEST(Convert, RefusesShapesThatOnlyHaveTheSameSize) {
+  EXPECT_EQ(Message(PlanConversion(Type(DType::kF32, {2, 6}), Type(DType::kF32, {3, 4}))),
+            "[2,6] cannot become [3,4]");
+  EXPECT_EQ(Message(PlanConversion(Type(DType::kF32, {2, 6}), Type(DType::kF32, {13}))),
+            "12 elements, 13 are needed");
+  EXPECT_TRUE(PlanConversion(Type(DType::kF32, {2, 6}), Type(DType::kF32, {12})).ok());
+  EXPECT_TRUE(PlanConversion(Type(DType::kF32, {12}), Type(DType::kF32, {1, 3, 4})).ok());
+  EXPECT_TRUE(PlanConversion(Type(DType::kU8, {28, 28}), Type(DType::kF32, {1, 28, 28})).ok());
+}
+
+class MatchTest : public testing::Test {
+ protected:
+  // A source of one sample with these fields.
+  SourcePtr Fields(const std::vector<Field>& fields) {
+    return std::make_shared<SyntheticSource>("made", fields, 1, 0);
+  }
+  // The fields' names in the order of the inputs, or the message.
+  std::string Match(const std::vector<InputSpec>& inputs, const SourcePtr& source) {
+    const auto maps = MatchFields(BatchSpec{inputs}, *source);
+    if (!maps.ok()) return maps.status().message();
+    std::string names;
+    for (const FieldMap& map : *maps)
+      names += (names.empty() ? "" : " ") + source->fields()[static_cast<size_t>(map.field)].name;
+    return names;
+  }
+
+  const TensorType image_ = Type(DType::kF32, {1, 28, 28});
+  const TensorType label_ = Type(DType::kI64, {});
+  const Field u8_image_{"image", {DType::kU8, {28, 28}}};
+  const Field u8_label_{"label", {DType::kU8, {}}};
+};
+
+TEST_F(MatchTest, TakesTheSameNameFirst) {
+  const SourcePtr source = Fields({{"x", image_}, u8_image_, u8_label_});
+  EXPECT_EQ(Match({{"image", image_}, {"label", label_}}, source), "image label");
+  EXPECT_EQ(Match({{"x", image_}, {"label", label_}}, source), "x label");
+}
+
+TEST_F(MatchTest, TakesTheFieldThatTheUserNamed) {
+  const SourcePtr source = Fields({{"x", image_}, u8_image_, u8_label_});
+  EXPECT_EQ(Match({{"image", image_, "x"}, {"label", label_}}, source), "x label");
+  EXPECT_EQ(Match({{"image", image_, "z"}}, source),
+            "made: its fields cannot fill the model's inputs:\n"
+            "  input               field\n"
+            "  image f32[1,28,28]  -      there is no field 'z'\n"
+            "  the data's fields: x f32[1,28,28] image u8[28,28] label u8[]");
+}
+
+TEST_F(MatchTest, KnowsTheUsualNames) {
+  for (const std::string x : {"image", "images", "x", "input", "inputs", "data", "features"}) {
+    for (const std::string y : {"label", "labels", "y", "target", "targets"}) {
+      EXPECT_EQ(Match({{x, image_}, {y, label_}}, Fields({u8_image_, u8_label_})), "image label");
+      EXPECT_EQ(Match({{"image", image_}, {"label", label_}}, Fields({{x, image_}, {y, label_}})),
+                x + " " + y);
+    }
+  }
+}
+
+TEST_F(MatchTest, FindsByTypeWhenOnlyOneFits) {
+  EXPECT_EQ(Match({{"Input3", image_}, {"gold", label_}}, Fields({u8_label_, u8_image_})),
+            "image label");
+}
+
+TEST_F(MatchTest, DoesNotGuessBetweenTwo) {
+  const SourcePtr source = Fields({{"left", image_}, {"right", image_}});
+  EXPECT_EQ(Match({{"a", image_}}, source),
+            "made: its fields cannot fill the model's inputs:\n"
+            "  input           field\n"
+            "  a f32[1,28,28]  -      no field of this name or, alone, of this type\n"
+            "  the data's fields: left f32[1,28,28] right f32[1,28,28]");
+  EXPECT_NE(Match({{"a", image_}, {"b", image_}}, Fields({{"left", image_}})), "left left");
+}
+
+TEST_F(MatchTest, ShowsInputsAgainstFields) {
+  EXPECT_EQ(Match({{"image", Type(DType::kF32, {3, 32, 32})}, {"label", label_}},
+                  Fields({u8_image_, u8_label_})),
+            "made: its fields cannot fill the model's inputs:\n"
+            "  input               field\n"
+            "  image f32[3,32,32]  image u8[28,28]  784 elements, 3072 are needed\n"
+            "  label i64[]         label u8[]       ok\n"
+            "  the data's fields: image u8[28,28] label u8[]");
+}
+
+TEST(MapSource, GivesTheModelsInputs) {
+  const BatchSpec spec{{{"input", Type(DType::kF32, {4})}, {"label", Type(DType::kI64, {})}}};
+  const SourcePtr source = CountingSource(10);
+  const SourcePtr mapped = *MapSource::Create(source, spec);
+  float pixels[4];
+  int64_t label = 0;
+  ASSERT_TRUE(mapped->Read(9, 0, pixels).ok());
+  ASSERT_TRUE(mapped->Read(9, 1, &label).ok());
+  EXPECT_EQ(pixels[3], 39.0F / 255.0F);
+  EXPECT_EQ(label, 9);
+  EXPECT_EQ(mapped->fields()[1], (Field{"label", Type(DType::kI64, {}), 10}));
+  EXPECT_EQ(mapped->resident_bytes(), source->resident_bytes());
+}
+
+TEST(MapSource, ConvertsFromSourcesThatHoldNothing) {
+  const Field field{"x", Type(DType::kU8, {3})};
+  const SourcePtr made = std::make_shared<SyntheticSource>("made", std::vector<Field>{field}, 5, 0);
+  const SourcePtr mapped = *MapSource::Create(made, {{{"x", Type(DType::kF32, {3})}}});
+  uint8_t raw[3];
+  float converted[3];
+  ASSERT_TRUE(made->Read(4, 0, raw).ok());
+  ASSERT_TRUE(mapped->Read(4, 0, converted).ok());
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(converted[i], static_cast<float>(raw[i]) / 255.0F);
+}
+
+}  // namespace
+}  // namespace ridge
