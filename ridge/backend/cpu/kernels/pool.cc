@@ -15,13 +15,11 @@ namespace {
 
 PoolShape ShapeOf(const PoolGeometry& g, LayoutId layout) {
   const ChannelBlocks blocks = *ChannelBlocksOf({g.batch, g.channels, 1, 1}, layout);
-  PoolShape shape;
-  shape.y = g.window.y;
-  shape.x = g.window.x;
-  shape.planes = g.batch * blocks.blocks;
-  shape.lanes = blocks.block;
-  shape.wide_index = PoolIndexDType(g) != DType::kU8;
-  return shape;
+  return {.y = PoolAxis(g.window.y),
+          .x = PoolAxis(g.window.x),
+          .planes = g.batch * blocks.blocks,
+          .lanes = blocks.block,
+          .wide_index = PoolIndexDType(g) != DType::kU8};
 }
 
 class MaxPoolKernel : public Kernel {
@@ -31,11 +29,11 @@ class MaxPoolKernel : public Kernel {
     const auto* x = static_cast<const float*>(b.inputs[0]);
     auto* y = static_cast<float*>(b.outputs[0]);
     auto* index = static_cast<std::byte*>(b.outputs[1]);
-    const int64_t row = shape_.x.output * shape_.lanes, index_bytes = shape_.wide_index ? 4 : 1;
-    ParallelFor(threads_, shape_.planes * shape_.y.output, 1, [&](int64_t begin, int64_t end) {
+    const int64_t row = shape_.output_row(), index_bytes = shape_.wide_index ? 4 : 1;
+    ParallelFor(threads_, shape_.planes * shape_.y.axis.output, 1, [&](int64_t begin, int64_t end) {
       for (int64_t r = begin; r < end; ++r) {
-        MaxPoolRow(shape_, x + r / shape_.y.output * shape_.input_plane(), r % shape_.y.output,
-                   y + r * row, index + r * row * index_bytes);
+        MaxPoolRow(shape_, x + r / shape_.y.axis.output * shape_.input_plane(),
+                   r % shape_.y.axis.output, y + r * row, index + r * row * index_bytes);
       }
     });
     return Status();
@@ -53,11 +51,11 @@ class MaxPoolGradKernel : public Kernel {
     const auto* index = static_cast<const std::byte*>(b.inputs[0]);
     const auto* dy = static_cast<const float*>(b.inputs[1]);
     auto* dx = static_cast<float*>(b.outputs[0]);
-    const int64_t row = shape_.x.input * shape_.lanes, index_bytes = shape_.wide_index ? 4 : 1;
-    ParallelFor(threads_, shape_.planes * shape_.y.input, 1, [&](int64_t begin, int64_t end) {
+    const int64_t row = shape_.input_row(), index_bytes = shape_.wide_index ? 4 : 1;
+    ParallelFor(threads_, shape_.planes * shape_.y.axis.input, 1, [&](int64_t begin, int64_t end) {
       for (int64_t r = begin; r < end; ++r) {
-        const int64_t plane = r / shape_.y.input * shape_.output_plane();
-        MaxPoolGradRow(shape_, index + plane * index_bytes, dy + plane, r % shape_.y.input,
+        const int64_t plane = r / shape_.y.axis.input * shape_.output_plane();
+        MaxPoolGradRow(shape_, index + plane * index_bytes, dy + plane, r % shape_.y.axis.input,
                        dx + r * row);
       }
     });
@@ -77,8 +75,8 @@ class AvgPoolKernel : public Kernel {
   Status Run(const KernelBuffers& b) override {
     const auto* from = static_cast<const float*>(b.inputs[0]);
     auto* to = static_cast<float*>(b.outputs[0]);
-    const int64_t rows = gradient_ ? shape_.y.input : shape_.y.output;
-    const int64_t row = (gradient_ ? shape_.x.input : shape_.x.output) * shape_.lanes;
+    const int64_t rows = gradient_ ? shape_.y.axis.input : shape_.y.axis.output;
+    const int64_t row = gradient_ ? shape_.input_row() : shape_.output_row();
     const int64_t plane = gradient_ ? shape_.output_plane() : shape_.input_plane();
     const auto run = gradient_ ? AvgPoolGradRow : AvgPoolRow;
     ParallelFor(threads_, shape_.planes * rows, 1, [&](int64_t begin, int64_t end) {
@@ -102,6 +100,12 @@ std::vector<float> Divisors(const OpCall& call, const PoolGeometry& g) {
       divisors.push_back(static_cast<float>(AvgPoolDivisor(call, g, oy, ox)));
   }
   return divisors;
+}
+
+// Such a window has the maximum -inf, which must not get into the padding of the channels.
+bool HasEmptyWindow(const OpCall& call) {
+  const PoolGeometry g = PoolGeometryOf(call);
+  return PoolAxis(g.window.y).has_empty_window || PoolAxis(g.window.x).has_empty_window;
 }
 
 // All tensors of a pool are in one layout.  One lane a pixel is slow: `efficiency` says so.
@@ -140,6 +144,7 @@ const char* OfferPool(const Question& q, std::vector<KernelChoice>& choices) {
     const LayoutId layout = q.available_layout(i);
     const auto blocks = ChannelBlocksOf(q.call.inputs[i].dims, layout);
     if (layout == kRowMajor || !blocks || blocks->block < 8) continue;
+    if (blocks->padded && HasEmptyWindow(q.call)) continue;
     OfferLayout(q, layout, choices);
     break;
   }

@@ -4,43 +4,50 @@
 // lane and B * C planes.
 #pragma once
 #include <cstdint>
+#include <span>
+#include <vector>
 
 #include "ridge/graph/ops/shared/window.h"
 
 namespace ridge::cpu {
 
+// Taps [first, last) of an output that are inside the input.
+struct TapRange {
+  int64_t first, last;
+};
+
+// An output whose window holds some input position, and the tap that it is there.
+struct Window {
+  int64_t output, tap;
+};
+
+// One axis with its divisions done beforehand.
+struct PoolAxis {
+  explicit PoolAxis(const WindowAxis& axis);
+
+  WindowAxis axis;
+  std::vector<TapRange> taps;        // by output
+  std::vector<Window> windows;       // of all input positions, one after another
+  std::vector<size_t> window_begin;  // by input position; one more at the end
+  bool has_empty_window = false;     // some output sees padding only
+
+  std::span<const Window> WindowsOf(int64_t i) const {
+    const auto at = static_cast<size_t>(i);
+    return {windows.data() + window_begin[at], window_begin[at + 1] - window_begin[at]};
+  }
+};
+
 struct PoolShape {
-  WindowAxis y, x;
+  PoolAxis y, x;
   int64_t planes = 0;
   int64_t lanes = 1;
   bool wide_index = false;  // i32 instead of u8
 
-  int64_t input_plane() const { return y.input * x.input * lanes; }
-  int64_t output_plane() const { return y.output * x.output * lanes; }
+  int64_t input_row() const { return x.axis.input * lanes; }
+  int64_t output_row() const { return x.axis.output * lanes; }
+  int64_t input_plane() const { return y.axis.input * input_row(); }
+  int64_t output_plane() const { return y.axis.output * output_row(); }
 };
-
-// Taps [first, last) of output o that are inside the input.
-struct TapRange {
-  int64_t first, last;
-};
-inline TapRange TapsInside(const WindowAxis& axis, int64_t o) {
-  const int64_t start = o * axis.stride - axis.pad_begin;
-  const int64_t d = axis.dilation;
-  const int64_t first = start >= 0 ? 0 : (-start + d - 1) / d;
-  const int64_t last = start >= axis.input ? 0 : (axis.input - 1 - start) / d + 1;
-  return {first, last < axis.kernel ? last : axis.kernel};
-}
-
-// Calls f(o, tap) for the outputs that see input position i, in order of the tap.
-template <typename F>
-inline __attribute__((always_inline)) void ForEachWindow(const WindowAxis& axis, int64_t i,
-                                                         const F& f) {
-  for (int64_t tap = 0; tap < axis.kernel; ++tap) {
-    const int64_t from = i + axis.pad_begin - tap * axis.dilation;
-    if (from < 0 || from % axis.stride != 0) continue;
-    if (from / axis.stride < axis.output) f(from / axis.stride, tap);
-  }
-}
 
 // Row oy of y and of index, from one plane of x.
 void MaxPoolRow(const PoolShape& shape, const float* x, int64_t oy, float* y, void* index);

@@ -1,5 +1,6 @@
 // Backward rows are gathered: each dx sums the windows that hold it, so every dx is written once,
 // in one order, whatever the overlap.
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -21,22 +22,21 @@ using V = hn::Vec<D>;
 using DI = hn::RebindToSigned<D>;
 using DB = hn::Rebind<uint8_t, D>;
 
-HWY_INLINE void MaxOfWindow(const PoolShape& s, const float* x, int64_t oy, int64_t ox, float* y,
-                            uint8_t* index) {
+// Starting at -inf with the first tap's number: a window of -inf keeps that number.
+HWY_INLINE void MaxOfWindow(const PoolShape& s, const float* x, TapRange rows, TapRange columns,
+                            int64_t first_column, float* y, uint8_t* index) {
   const D d;
-  const TapRange rows = TapsInside(s.y, oy), columns = TapsInside(s.x, ox);
+  const WindowAxis& wx = s.x.axis;
   V best = hn::Set(d, -std::numeric_limits<float>::infinity());
-  V winner = hn::Zero(d);
-  bool first = true;
+  V winner = hn::Set(d, static_cast<float>(rows.first * wx.kernel + columns.first));
   for (int64_t ky = rows.first; ky < rows.last; ++ky) {
-    const float* row = x + s.y.InputAt(oy, ky) * s.x.input * s.lanes;
+    const float* row = x + (ky - rows.first) * s.y.axis.dilation * s.input_row();
     for (int64_t kx = columns.first; kx < columns.last; ++kx) {
-      const V v = hn::LoadU(d, row + s.x.InputAt(ox, kx) * s.lanes);
-      const V tap = hn::Set(d, static_cast<float>(ky * s.x.kernel + kx));
+      const V v = hn::LoadU(d, row + (first_column + kx * wx.dilation) * s.lanes);
+      const V tap = hn::Set(d, static_cast<float>(ky * wx.kernel + kx));
       const auto wins = hn::Or(hn::Gt(v, best), hn::AndNot(hn::IsNaN(best), hn::IsNaN(v)));
-      best = first ? v : hn::IfThenElse(wins, v, best);
-      winner = first ? tap : hn::IfThenElse(wins, tap, winner);
-      first = false;
+      best = hn::IfThenElse(wins, v, best);
+      winner = hn::IfThenElse(wins, tap, winner);
     }
   }
   hn::StoreU(best, d, y);
@@ -45,71 +45,89 @@ HWY_INLINE void MaxOfWindow(const PoolShape& s, const float* x, int64_t oy, int6
 
 void MaxRow(const PoolShape& s, const float* x, int64_t oy, float* y, uint8_t* index) {
   const auto step = static_cast<int64_t>(hn::Lanes(D()));
-  for (int64_t ox = 0; ox < s.x.output; ++ox) {
+  const TapRange rows = s.y.taps[static_cast<size_t>(oy)];
+  const WindowAxis& wx = s.x.axis;
+  const float* top = x + s.y.axis.InputAt(oy, rows.first) * s.input_row();
+  for (int64_t ox = 0; ox < wx.output; ++ox) {
+    TapRange columns = s.x.taps[static_cast<size_t>(ox)];
     for (int64_t lane = 0; lane < s.lanes; lane += step) {
       const int64_t at = ox * s.lanes + lane;
-      MaxOfWindow(s, x + lane, oy, ox, y + at, index + at);
+      MaxOfWindow(s, top + lane, rows, columns, wx.InputAt(ox, 0), y + at, index + at);
     }
   }
 }
 
-HWY_INLINE V GradOfMax(const PoolShape& s, const uint8_t* index, const float* dy, int64_t iy,
-                       int64_t ix, int64_t lane) {
+HWY_INLINE V GradOfMax(const PoolShape& s, const uint8_t* index, const float* dy,
+                       std::span<const Window> rows, std::span<const Window> columns) {
   const D d;
   V sum = hn::Zero(d);
-  ForEachWindow(s.y, iy, [&](int64_t oy, int64_t ky) HWY_ATTR {
-    ForEachWindow(s.x, ix, [&](int64_t ox, int64_t kx) HWY_ATTR {
-      const int64_t at = (oy * s.x.output + ox) * s.lanes + lane;
+  for (const Window& row : rows) {
+    for (const Window& column : columns) {
+      const int64_t at = row.output * s.output_row() + column.output * s.lanes;
       const auto winner = hn::PromoteTo(DI(), hn::LoadU(DB(), index + at));
-      const auto tap = hn::Set(DI(), static_cast<int32_t>(ky * s.x.kernel + kx));
+      const auto tap = hn::Set(DI(), static_cast<int32_t>(row.tap * s.x.axis.kernel + column.tap));
       const auto mine = hn::RebindMask(d, hn::Eq(winner, tap));
       sum = hn::Add(sum, hn::IfThenElseZero(mine, hn::LoadU(d, dy + at)));
-    });
-  });
+    }
+  }
   return sum;
 }
 
 void MaxGradRow(const PoolShape& s, const uint8_t* index, const float* dy, int64_t iy, float* dx) {
   const auto step = static_cast<int64_t>(hn::Lanes(D()));
-  for (int64_t ix = 0; ix < s.x.input; ++ix) {
-    for (int64_t lane = 0; lane < s.lanes; lane += step)
-      hn::StoreU(GradOfMax(s, index, dy, iy, ix, lane), D(), dx + ix * s.lanes + lane);
+  const std::span<const Window> rows = s.y.WindowsOf(iy);
+  for (int64_t ix = 0; ix < s.x.axis.input; ++ix) {
+    const std::span<const Window> columns = s.x.WindowsOf(ix);
+    for (int64_t lane = 0; lane < s.lanes; lane += step) {
+      hn::StoreU(GradOfMax(s, index + lane, dy + lane, rows, columns), D(),
+                 dx + ix * s.lanes + lane);
+    }
   }
+}
+
+HWY_INLINE V SumOfWindow(const PoolShape& s, const float* x, int64_t oy, int64_t ox) {
+  const D d;
+  const TapRange rows = s.y.taps[static_cast<size_t>(oy)];
+  const TapRange columns = s.x.taps[static_cast<size_t>(ox)];
+  V sum = hn::Zero(d);
+  for (int64_t ky = rows.first; ky < rows.last; ++ky) {
+    const float* row = x + s.y.axis.InputAt(oy, ky) * s.input_row();
+    for (int64_t kx = columns.first; kx < columns.last; ++kx)
+      sum = hn::Add(sum, hn::LoadU(d, row + s.x.axis.InputAt(ox, kx) * s.lanes));
+  }
+  return sum;
 }
 
 void AvgRow(const PoolShape& s, const float* divisors, const float* x, int64_t oy, float* y) {
   const D d;
   const auto step = static_cast<int64_t>(hn::Lanes(d));
-  const TapRange rows = TapsInside(s.y, oy);
-  for (int64_t ox = 0; ox < s.x.output; ++ox) {
-    const TapRange columns = TapsInside(s.x, ox);
-    const V divisor = hn::Set(d, divisors[oy * s.x.output + ox]);
-    for (int64_t lane = 0; lane < s.lanes; lane += step) {
-      V sum = hn::Zero(d);
-      for (int64_t ky = rows.first; ky < rows.last; ++ky) {
-        const float* row = x + s.y.InputAt(oy, ky) * s.x.input * s.lanes + lane;
-        for (int64_t kx = columns.first; kx < columns.last; ++kx)
-          sum = hn::Add(sum, hn::LoadU(d, row + s.x.InputAt(ox, kx) * s.lanes));
-      }
-      hn::StoreU(hn::Div(sum, divisor), d, y + ox * s.lanes + lane);
-    }
+  for (int64_t ox = 0; ox < s.x.axis.output; ++ox) {
+    const V divisor = hn::Set(d, divisors[oy * s.x.axis.output + ox]);
+    for (int64_t lane = 0; lane < s.lanes; lane += step)
+      hn::StoreU(hn::Div(SumOfWindow(s, x + lane, oy, ox), divisor), d, y + ox * s.lanes + lane);
   }
 }
 
-void AvgGradRow(const PoolShape& s, const float* divisors, const float* dy, int64_t iy, float* dx) {
+HWY_INLINE V GradOfAvg(const PoolShape& s, const float* divisors, const float* dy,
+                       std::span<const Window> rows, std::span<const Window> columns) {
   const D d;
-  const auto step = static_cast<int64_t>(hn::Lanes(d));
-  for (int64_t ix = 0; ix < s.x.input; ++ix) {
+  V sum = hn::Zero(d);
+  for (const Window& row : rows) {
+    for (const Window& column : columns) {
+      const int64_t o = row.output * s.x.axis.output + column.output;
+      sum = hn::Add(sum, hn::Div(hn::LoadU(d, dy + o * s.lanes), hn::Set(d, divisors[o])));
+    }
+  }
+  return sum;
+}
+
+void AvgGradRow(const PoolShape& s, const float* divisors, const float* dy, int64_t iy, float* dx) {
+  const auto step = static_cast<int64_t>(hn::Lanes(D()));
+  const std::span<const Window> rows = s.y.WindowsOf(iy);
+  for (int64_t ix = 0; ix < s.x.axis.input; ++ix) {
+    const std::span<const Window> columns = s.x.WindowsOf(ix);
     for (int64_t lane = 0; lane < s.lanes; lane += step) {
-      V sum = hn::Zero(d);
-      ForEachWindow(s.y, iy, [&](int64_t oy, int64_t) HWY_ATTR {
-        ForEachWindow(s.x, ix, [&](int64_t ox, int64_t) HWY_ATTR {
-          const int64_t o = oy * s.x.output + ox;
-          sum =
-              hn::Add(sum, hn::Div(hn::LoadU(d, dy + o * s.lanes + lane), hn::Set(d, divisors[o])));
-        });
-      });
-      hn::StoreU(sum, d, dx + ix * s.lanes + lane);
+      hn::StoreU(GradOfAvg(s, divisors, dy + lane, rows, columns), D(), dx + ix * s.lanes + lane);
     }
   }
 }
@@ -134,22 +152,39 @@ bool FillsVectors(const PoolShape& s) {
   return s.lanes % static_cast<int64_t>(HWY_DYNAMIC_DISPATCH(VectorLanes)()) == 0;
 }
 
+// Calls f(offset in the plane, tap number) for the taps of one output inside the input.
+template <typename F>
+void ForEachTap(const PoolShape& s, int64_t oy, int64_t ox, const F& f) {
+  const TapRange rows = s.y.taps[static_cast<size_t>(oy)];
+  const TapRange columns = s.x.taps[static_cast<size_t>(ox)];
+  for (int64_t ky = rows.first; ky < rows.last; ++ky) {
+    for (int64_t kx = columns.first; kx < columns.last; ++kx) {
+      f(s.y.axis.InputAt(oy, ky) * s.input_row() + s.x.axis.InputAt(ox, kx) * s.lanes,
+        ky * s.x.axis.kernel + kx);
+    }
+  }
+}
+
+// Calls f(output, tap number) for the windows that hold one input position.
+template <typename F>
+void ForEachWindow(const PoolShape& s, int64_t iy, int64_t ix, const F& f) {
+  for (const Window& row : s.y.WindowsOf(iy)) {
+    for (const Window& column : s.x.WindowsOf(ix))
+      f(row.output * s.x.axis.output + column.output, row.tap * s.x.axis.kernel + column.tap);
+  }
+}
+
 template <typename Index>
 void MaxRowScalar(const PoolShape& s, const float* x, int64_t oy, float* y, Index* index) {
-  const TapRange rows = TapsInside(s.y, oy);
-  for (int64_t at = 0; at < s.x.output * s.lanes; ++at) {
-    const int64_t ox = at / s.lanes, lane = at % s.lanes;
-    const TapRange columns = TapsInside(s.x, ox);
+  for (int64_t at = 0; at < s.output_row(); ++at) {
     float best = -std::numeric_limits<float>::infinity();
     int64_t winner = -1;
-    for (int64_t ky = rows.first; ky < rows.last; ++ky) {
-      for (int64_t kx = columns.first; kx < columns.last; ++kx) {
-        const float v = x[(s.y.InputAt(oy, ky) * s.x.input + s.x.InputAt(ox, kx)) * s.lanes + lane];
-        if (winner >= 0 && !(v > best) && !(std::isnan(v) && !std::isnan(best))) continue;
-        best = v;
-        winner = ky * s.x.kernel + kx;
-      }
-    }
+    ForEachTap(s, oy, at / s.lanes, [&](int64_t offset, int64_t tap) {
+      const float v = x[offset + at % s.lanes];
+      if (winner >= 0 && !(v > best) && !(std::isnan(v) && !std::isnan(best))) return;
+      best = v;
+      winner = tap;
+    });
     y[at] = best;
     index[at] = static_cast<Index>(winner < 0 ? 0 : winner);
   }
@@ -158,49 +193,65 @@ void MaxRowScalar(const PoolShape& s, const float* x, int64_t oy, float* y, Inde
 template <typename Index>
 void MaxGradRowScalar(const PoolShape& s, const Index* index, const float* dy, int64_t iy,
                       float* dx) {
-  for (int64_t at = 0; at < s.x.input * s.lanes; ++at) {
-    const int64_t ix = at / s.lanes, lane = at % s.lanes;
+  for (int64_t at = 0; at < s.input_row(); ++at) {
     float sum = 0;
-    ForEachWindow(s.y, iy, [&](int64_t oy, int64_t ky) {
-      ForEachWindow(s.x, ix, [&](int64_t ox, int64_t kx) {
-        const int64_t o = (oy * s.x.output + ox) * s.lanes + lane;
-        if (index[o] == ky * s.x.kernel + kx) sum += dy[o];
-      });
+    ForEachWindow(s, iy, at / s.lanes, [&](int64_t output, int64_t tap) {
+      const int64_t o = output * s.lanes + at % s.lanes;
+      if (index[o] == tap) sum += dy[o];
     });
     dx[at] = sum;
   }
 }
 
 void AvgRowScalar(const PoolShape& s, const float* divisors, const float* x, int64_t oy, float* y) {
-  const TapRange rows = TapsInside(s.y, oy);
-  for (int64_t at = 0; at < s.x.output * s.lanes; ++at) {
-    const int64_t ox = at / s.lanes, lane = at % s.lanes;
-    const TapRange columns = TapsInside(s.x, ox);
+  for (int64_t at = 0; at < s.output_row(); ++at) {
     float sum = 0;
-    for (int64_t ky = rows.first; ky < rows.last; ++ky) {
-      for (int64_t kx = columns.first; kx < columns.last; ++kx)
-        sum += x[(s.y.InputAt(oy, ky) * s.x.input + s.x.InputAt(ox, kx)) * s.lanes + lane];
-    }
-    y[at] = sum / divisors[oy * s.x.output + ox];
+    ForEachTap(s, oy, at / s.lanes,
+               [&](int64_t offset, int64_t) { sum += x[offset + at % s.lanes]; });
+    y[at] = sum / divisors[oy * s.x.axis.output + at / s.lanes];
   }
 }
 
 void AvgGradRowScalar(const PoolShape& s, const float* divisors, const float* dy, int64_t iy,
                       float* dx) {
-  for (int64_t at = 0; at < s.x.input * s.lanes; ++at) {
-    const int64_t ix = at / s.lanes, lane = at % s.lanes;
+  for (int64_t at = 0; at < s.input_row(); ++at) {
     float sum = 0;
-    ForEachWindow(s.y, iy, [&](int64_t oy, int64_t) {
-      ForEachWindow(s.x, ix, [&](int64_t ox, int64_t) {
-        const int64_t o = oy * s.x.output + ox;
-        sum += dy[o * s.lanes + lane] / divisors[o];
-      });
+    ForEachWindow(s, iy, at / s.lanes, [&](int64_t output, int64_t) {
+      sum += dy[output * s.lanes + at % s.lanes] / divisors[output];
     });
     dx[at] = sum;
   }
 }
 
+TapRange TapsInside(const WindowAxis& axis, int64_t o) {
+  TapRange range{axis.kernel, 0};
+  for (int64_t tap = 0; tap < axis.kernel; ++tap) {
+    if (!axis.Inside(axis.InputAt(o, tap))) continue;
+    range.first = std::min(range.first, tap);
+    range.last = tap + 1;
+  }
+  if (range.first >= range.last) return {0, 0};
+  return range;
+}
+
 }  // namespace
+
+PoolAxis::PoolAxis(const WindowAxis& window) : axis(window) {
+  for (int64_t o = 0; o < axis.output; ++o) {
+    taps.push_back(TapsInside(axis, o));
+    has_empty_window |= taps.back().first == taps.back().last;
+  }
+  // A later output starts further on, so for one position the output grows as the tap shrinks.
+  for (int64_t i = 0; i < axis.input; ++i) {
+    window_begin.push_back(windows.size());
+    for (int64_t tap = axis.kernel; tap-- > 0;) {
+      const int64_t from = i + axis.pad_begin - tap * axis.dilation;
+      if (from >= 0 && from % axis.stride == 0 && from / axis.stride < axis.output)
+        windows.push_back({from / axis.stride, tap});
+    }
+  }
+  window_begin.push_back(windows.size());
+}
 
 void MaxPoolRow(const PoolShape& shape, const float* x, int64_t oy, float* y, void* index) {
   if (shape.wide_index) return MaxRowScalar(shape, x, oy, y, static_cast<int32_t*>(index));
