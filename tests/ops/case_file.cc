@@ -9,6 +9,7 @@
 #include <sstream>
 
 #include "ridge/core/random.h"
+#include "ridge/graph/text_attr.h"
 
 namespace ridge {
 namespace {
@@ -21,11 +22,16 @@ std::string Trim(const std::string& text) {
   return text.substr(begin, text.find_last_not_of(" \t\r") + 1 - begin);
 }
 
+// Whether a string begins or ends at i: not so at an escaped quote.
+bool IsQuote(const std::string& line, size_t i) {
+  return i < line.size() && line[i] == '"' && (i == 0 || line[i - 1] != '\\');
+}
+
 // Without a comment; a # inside quotes stays.
 std::string WithoutComment(const std::string& line) {
   bool quoted = false;
   for (size_t i = 0; i < line.size(); ++i) {
-    if (line[i] == '"') quoted = !quoted;
+    if (IsQuote(line, i)) quoted = !quoted;
     if (line[i] == '#' && !quoted) return line.substr(0, i);
   }
   return line;
@@ -37,8 +43,9 @@ std::vector<std::string> Words(const std::string& line) {
   std::string word;
   int depth = 0;
   bool quoted = false;
-  for (char c : line + " ") {
-    if (c == '"') quoted = !quoted;
+  for (size_t i = 0; i <= line.size(); ++i) {
+    const char c = i < line.size() ? line[i] : ' ';
+    if (IsQuote(line, i)) quoted = !quoted;
     if (!quoted) depth += (c == '[') - (c == ']');
     if (c != ' ' || quoted || depth > 0) {
       word += c;
@@ -71,45 +78,6 @@ Result<std::vector<double>> ParseNumbers(const std::string& text) {
     values.push_back(value);
   }
   return values;
-}
-
-bool LooksInteger(const std::string& text) {
-  return text.find_first_not_of("+-0123456789") == std::string::npos;
-}
-
-Result<Attr> ParseList(const std::string& text) {
-  if (text.back() != ']') return Bad(fmt::format("'{}' has no closing bracket", text));
-  const std::string inside = text.substr(1, text.size() - 2);
-  RIDGE_ASSIGN_OR_RETURN(const std::vector<double> numbers, ParseNumbers(inside));
-  const std::vector<std::string> parts = Split(inside, ',');
-  if (!std::all_of(parts.begin(), parts.end(), LooksInteger)) return Attr(numbers);
-  std::vector<int64_t> integers;
-  for (const std::string& part : parts) integers.push_back(std::strtoll(part.c_str(), nullptr, 10));
-  return Attr(integers);
-}
-
-Result<Attr> ParseAttr(const std::string& text) {
-  if (text.size() >= 2 && text.front() == '"' && text.back() == '"')
-    return Attr(text.substr(1, text.size() - 2));
-  if (!text.empty() && text.front() == '[') return ParseList(text);
-  RIDGE_ASSIGN_OR_RETURN(const double number, ParseNumber(text));
-  if (LooksInteger(text)) return Attr(int64_t{std::strtoll(text.c_str(), nullptr, 10)});
-  return Attr(number);
-}
-
-// "f32[2,3]".
-Result<TensorType> ParseType(const std::string& text) {
-  const size_t open = text.find('[');
-  if (open == std::string::npos || text.back() != ']')
-    return Bad(fmt::format("'{}' is not a type such as f32[2,3]", text));
-  const std::optional<DType> dtype = ParseDType(text.substr(0, open));
-  if (!dtype) return Bad(fmt::format("'{}' has an unknown dtype", text));
-  RIDGE_ASSIGN_OR_RETURN(const std::vector<double> extents,
-                         ParseNumbers(text.substr(open + 1, text.size() - open - 2)));
-  TensorType type{*dtype, {}};
-  for (double extent : extents) type.dims.push_back(static_cast<int64_t>(extent));
-  RIDGE_RETURN_IF_ERROR(CheckDims(type.dims));
-  return type;
 }
 
 // "f32[2]=1,2".

@@ -125,7 +125,10 @@ TEST(CaseFiles, RefuseLinesTheyDoNotKnow) {
     return ParseCaseFile(text, "a.case").status().message();
   };
   EXPECT_EQ(error("cases f32[2]"), "a.case:1: 'cases' is not case, error or value");
-  EXPECT_EQ(error("\ncase f33[2]"), "a.case:2: 'f33[2]' has an unknown dtype");
+  EXPECT_EQ(
+      error("\ncase f33[2]"),
+      "a.case:2: expected a type such as f32[2,3], found 'f33'; element types: f64 f32 f16 bf16 "
+      "i64 i32 u8 i8 bool");
   EXPECT_EQ(error("  1,2"), "a.case:1: an indented line needs a line above it");
   EXPECT_EQ(error("case f32[2]\n  1,2"), "a.case:2: a case takes no indented line");
   EXPECT_EQ(error("error f32[2]\ncase f32[1]"), "a.case:1: what is expected must follow, indented");
