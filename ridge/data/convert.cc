@@ -1,6 +1,9 @@
 // u8 -> f32 has its own loop, since images are nearly all that is converted here: blocks of a fixed
-// length, which the compiler turns into vector code at -O2.  It divides (not: multiplies by 1/255)
-// to give the bits that x / 255 gives in numpy; the loop is bound by stores either way.
+// length, which the compiler turns into vector code at -O2.  It divides to give the bits of x / 255
+// in numpy (x * (1 / 255) differs for 126 of the 256 values).  Measured: two exact products and a
+// sum in place of the division gain nothing; a batch of 128 shuffled images of 28x28 takes 80 us
+// either way (28 us in order: the rest is the permutation and scattered reads).
+//
 // All other pairs go through doubles, which hold every value exactly except i64 beyond 2^53, and
 // i64 -> i64 is a copy.
 #include "ridge/data/convert.h"

@@ -76,7 +76,7 @@ struct DataOptions {
 };
 
 // Opens `fashion-mnist`, `synthetic`, `idx:DIR`, `npz:FILE` or `csv:FILE` and loads it; the memory
-// needed while loading is resident_bytes() plus less than 1 MiB.
+// needed while loading is resident_bytes() plus less than 1 MiB of buffers.
 // Fails with kInvalidArgument for an unknown spec, kInvalidData for a missing or malformed file
 // (the message names the file, what is and what should be), kOutOfMemory when it does not fit.
 Result<DataSplits> OpenData(const std::string& spec, const DataOptions& options = {});
