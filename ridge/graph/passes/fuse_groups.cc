@@ -145,7 +145,7 @@ class GroupFinder {
   // False when an input depends on the group, or the group gets too large.
   bool Join(Group& group, NodeId n) const {
     const Mask mask = MaskOfInputs(n, &group);
-    if ((mask & group.slots) != 0) return false;
+    // A way back into the group begins with a read from outside, and its own bit is never below it.
     if (group.read_outside && (mask & ~group.below) != 0) return false;
     for (ValueId id : graph_.node(n).inputs) {
       const auto member = std::find(group.members.begin(), group.members.end(), Producer(id));
