@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <csignal>
 #include <map>
 #include <memory>
 #include <new>
@@ -14,6 +15,7 @@
 #include "ridge/cli/flags.h"
 #include "ridge/cli/help.h"
 #include "ridge/cli/output.h"
+#include "ridge/cli/start.h"
 #include "ridge/cli/verbs.h"
 #include "ridge/core/version.h"
 #include "ridge/graph/suggest.h"
@@ -117,8 +119,10 @@ std::string UsageText(const CLI::App& app, const CLI::ParseError& error) {
 
 int ReportUsage(CLI::App& root, const CLI::ParseError& error) {
   const CLI::App& app = Chosen(root);
-  PrintError(Status(ErrorCode::kInvalidArgument,
-                    fmt::format("{}. hint: {} --help", UsageText(app, error), FullName(app))));
+  std::string text = UsageText(app, error);
+  if (!text.ends_with('?')) text += '.';
+  PrintError(
+      Status(ErrorCode::kInvalidArgument, fmt::format("{} hint: {} --help", text, FullName(app))));
   return kExitUsage;
 }
 
@@ -164,6 +168,9 @@ int ReportBug(const std::string& what) {
 }  // namespace
 
 int RunCommandLine(int argc, const char* const* argv) {
+  ResidentAtStart();
+  // A limit on file sizes is to us what a full disk is: an error of the write.
+  std::signal(SIGXFSZ, SIG_IGN);
   int code = kExitFailed;
   try {
     code = ParseAndRun(argc, argv);

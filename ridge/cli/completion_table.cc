@@ -28,7 +28,8 @@ void DescribeValue(const std::string& type, Entry& entry) {
   } else if (type == "SPEC") {
     entry.words = {"fashion-mnist", "synthetic", "idx:", "npz:", "csv:"};
   } else {
-    entry.files = type == "FILE" || type == "DIR" || type == "RUN" || type == "PATH";
+    entry.files =
+        type == "FILE" || type == "DIR" || type == "RUN" || type == "OTHER" || type == "PATH";
   }
 }
 

@@ -26,7 +26,7 @@ std::string LongName(const std::string& names) {
 }
 
 std::string RangeText(const IntegerRange& range) {
-  if (range.maximum == INT64_MAX) return fmt::format("at least {}", range.minimum);
+  if (range.maximum == INT64_MAX) return fmt::format("of at least {}", range.minimum);
   return fmt::format("from {} to {}", range.minimum, range.maximum);
 }
 
@@ -35,14 +35,14 @@ int64_t ParseInteger(const std::string& name, const std::string& text, const Int
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   const bool whole = error == std::errc() && end == text.data() + text.size();
   if (!whole || value < range.minimum || value > range.maximum) {
-    Refuse(fmt::format("{} is {}; it must be a whole number, {}", name,
+    Refuse(fmt::format("{} is {}; it must be a whole number {}", name,
                        whole ? text : fmt::format("'{}'", text), RangeText(range)));
   }
   return value;
 }
 
 std::string RangeText(const NumberRange& range) {
-  std::string text = range.minimum_allowed ? fmt::format("at least {}", range.minimum)
+  std::string text = range.minimum_allowed ? fmt::format("of at least {}", range.minimum)
                                            : fmt::format("above {}", range.minimum);
   if (range.maximum < 1e300) text += fmt::format(" and at most {}", range.maximum);
   return text;
@@ -56,7 +56,7 @@ double ParseNumber(const std::string& name, const std::string& text, const Numbe
   const bool inside = value <= range.maximum &&
                       (range.minimum_allowed ? value >= range.minimum : value > range.minimum);
   if (!number || !inside) {
-    Refuse(fmt::format("{} is {}; it must be a number, {}", name,
+    Refuse(fmt::format("{} is {}; it must be a number {}", name,
                        number ? text : fmt::format("'{}'", text), RangeText(range)));
   }
   return value;
@@ -69,6 +69,21 @@ std::string ParseChoice(const std::string& name, const std::string& text,
   }
   Refuse(fmt::format("{} is '{}'; it must be one of {}{}", name, text, fmt::join(choices, ", "),
                      DidYouMean(text, choices)));
+}
+
+void ApplyVariable(CLI::Option& option) {
+  const std::string variable = EnvironmentName(option);
+  const char* text = variable.empty() ? nullptr : std::getenv(variable.c_str());
+  if (text == nullptr || *text == '\0' || option.count() > 0) return;
+  for (const CLI::Option* other : option.get_excludes()) {
+    if (other->count() > 0) return;
+  }
+  try {
+    option.add_result(text);
+    option.run_callback();
+  } catch (const CLI::ParseError& error) {
+    Refuse(fmt::format("{} (from the environment variable {})", error.what(), variable));
+  }
 }
 
 // An option given twice: the last one wins, so that an alias can be overridden.
@@ -120,6 +135,19 @@ CLI::Option* AddSize(CLI::App& app, const std::string& name, std::optional<int64
   });
 }
 
+CLI::Option* AddOptionalText(CLI::App& app, const std::string& name, std::optional<std::string>& to,
+                             const std::string& value_name, const std::string& doc) {
+  return app
+      .add_option_function<std::vector<std::string>>(
+          name,
+          [&to](const std::vector<std::string>& values) {
+            to = values.empty() ? "" : values.back();
+          },
+          doc)
+      ->type_name(value_name)
+      ->expected(0, 1);
+}
+
 CLI::Option* AddSwitch(CLI::App& app, const std::string& name, bool& to, const std::string& doc) {
   return app.add_flag(name, to, doc)->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
 }
@@ -146,19 +174,11 @@ std::string EnvironmentName(const CLI::Option& option) {
 }
 
 void ApplyEnvironment(CLI::App& app) {
+  CLI::Option* resume = app.get_option_no_throw("--resume");
+  if (resume != nullptr) ApplyVariable(*resume);
   for (CLI::Option* option : app.get_options()) {
-    const std::string variable = EnvironmentName(*option);
-    const char* text = variable.empty() ? nullptr : std::getenv(variable.c_str());
-    if (text == nullptr || *text == '\0' || option->count() > 0) continue;
-    bool excluded = false;
-    for (const CLI::Option* other : option->get_excludes()) excluded |= other->count() > 0;
-    if (excluded) continue;
-    try {
-      option->add_result(text);
-      option->run_callback();
-    } catch (const CLI::ParseError& error) {
-      Refuse(fmt::format("{} (from the environment variable {})", error.what(), variable));
-    }
+    const bool resuming = resume != nullptr && resume->count() > 0;
+    if (!resuming || option->get_group() == kOutputGroup) ApplyVariable(*option);
   }
 }
 

@@ -4,7 +4,7 @@
 // the code that uses them and `--resume` can tell a repeated option from a conflicting one.
 // A flag without a value is a bool.
 // A value that is not acceptable throws CLI::ValidationError, which the command line turns into
-// exit 2: "--batch is 0; it must be a whole number, at least 1".
+// exit 2: "--batch is 0; it must be a whole number of at least 1".
 #pragma once
 #include <CLI/App.hpp>
 #include <cstdint>
@@ -49,11 +49,20 @@ CLI::Option* AddArgument(CLI::App& app, const std::string& name, std::optional<s
 // given switches off the environment variable of the other.
 void Exclude(CLI::Option* a, CLI::Option* b);
 
+// A flag whose value may be left out: `to` is then "".
+CLI::Option* AddOptionalText(CLI::App& app, const std::string& name, std::optional<std::string>& to,
+                             const std::string& value_name, const std::string& doc);
+
 // "RIDGE_WEIGHT_DECAY" for --weight-decay; "" for positionals and --help.
 std::string EnvironmentName(const CLI::Option& option);
 
+// The group of flags that say how a verb talks, not what it does.
+inline constexpr char kOutputGroup[] = "Output";
+
 // Gives every flag that is not on the command line the value of its environment variable; an empty
-// variable counts as none.  Throws as a flag would; the message then names the variable.
+// variable counts as none.  With --resume only the flags of kOutputGroup: the run that goes on has
+// its own options, and a variable that was set for others must not conflict with them.
+// Throws as a flag would; the message then names the variable.
 void ApplyEnvironment(CLI::App& app);
 
 // What a verb cannot do without.  Fails with kInvalidArgument: "train: --data is missing".

@@ -17,6 +17,11 @@ void PrintError(const Status& status) { PrintTalk(fmt::format("ridge: {}\n", sta
 
 void PrintWarning(const std::string& text) { PrintTalk(fmt::format("ridge: warning: {}\n", text)); }
 
+std::function<void(const std::string&)> SayUnless(bool quiet) {
+  if (quiet) return [](const std::string&) {};
+  return [](const std::string& text) { PrintTalk(fmt::format("ridge: {}\n", text)); };
+}
+
 Status FinishOutput() {
   errno = 0;
   if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return {};

@@ -2,6 +2,7 @@
 //
 // A full disk or a closed pipe behind stdout must not look like success: FinishOutput() says so.
 #pragma once
+#include <functional>
 #include <string>
 #include <string_view>
 
@@ -15,6 +16,9 @@ void PrintTalk(std::string_view text);  // stderr, as it is
 // "ridge: MESSAGE" and a newline on stderr.
 void PrintError(const Status& status);
 void PrintWarning(const std::string& text);
+
+// For what only interests people: prints a line to stderr, or nothing when `quiet`.
+std::function<void(const std::string&)> SayUnless(bool quiet);
 
 // Flushes stdout.  Fails with kUnavailable when any of it could not be written.
 Status FinishOutput();

@@ -4,11 +4,44 @@ namespace ridge::cli {
 
 const std::vector<Verb>& Verbs() {
   static const std::vector<Verb> kVerbs = {
+      {"train", "Trains a model: plans the run, says what it needs, runs it, compares",
+       "ridge train cnn --data fashion-mnist --epochs 3 --batch 128\n"
+       "ridge train mlp:hidden=256 --data npz:digits.npz --validation 0.1\n"
+       "ridge train net.ridge --data csv:table.csv --optimizer sgd --lr 0.1 --momentum 0.9\n"
+       "ridge train --resume               goes on with the newest run\n"
+       "ridge train --resume runs/cnn-1",
+       AddTrain},
+      {"plan", "Says what a training would need and how long it would take, without running it",
+       "ridge plan cnn --batch 1024\n"
+       "ridge plan resnet18 --batch 16 --fit 2GiB\n"
+       "ridge plan cnn --data fashion-mnist --json",
+       AddPlan},
+      {"eval", "Says the loss and accuracy of a run's network on any data",
+       "ridge eval runs/cnn-1 --data fashion-mnist", AddEval},
+      {"run", "Gives the outputs of a model for the arrays of an .npz file",
+       "ridge run runs/cnn-1 --inputs images.npz --outputs logits.npz\n"
+       "ridge run net.ridge --inputs in.npz --outputs out.npz --dim sequence=128",
+       AddRun},
       {"opt", "Rewrites a graph in text form by the passes, and says what that saved",
        "ridge opt net.ridge > simpler.ridge\n"
        "ridge opt net.ridge --pass cse        one pass alone\n"
        "cat net.ridge | ridge opt -",
        AddOpt},
+      {"compare", "Says where two runs part: the first step and the first tensor that differ",
+       "ridge compare runs/cnn-1 runs/cnn-2", AddCompare},
+      {"bench",
+       "Measures this machine, or a model's step on it",
+       "ridge bench step cnn --batch 64\n"
+       "ridge bench device",
+       nullptr,
+       {{"step", "Times training steps on one made-up batch",
+         "ridge bench step cnn --batch 64 --steps 100\n"
+         "ridge bench step mlp --batch 128 --optimizer sgd --json",
+         AddBenchStep},
+        {"device", "Measures this machine for the planner and keeps the result",
+         "ridge bench device\n"
+         "ridge bench device --json",
+         AddBenchDevice}}},
       {"models", "Lists the built-in models and what they take", "ridge models", AddModels},
       {"doctor", "Says what was found on this machine: CPU, memory, libraries, data",
        "ridge doctor\n"

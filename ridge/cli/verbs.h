@@ -24,9 +24,16 @@ struct Verb {
 // In the order in which help lists them.
 const std::vector<Verb>& Verbs();
 
+VerbBody AddBenchDevice(CLI::App& app);
+VerbBody AddBenchStep(CLI::App& app);
+VerbBody AddCompare(CLI::App& app);
 VerbBody AddCompletion(CLI::App& app);
 VerbBody AddDoctor(CLI::App& app);
+VerbBody AddEval(CLI::App& app);
 VerbBody AddModels(CLI::App& app);
 VerbBody AddOpt(CLI::App& app);
+VerbBody AddPlan(CLI::App& app);
+VerbBody AddRun(CLI::App& app);
+VerbBody AddTrain(CLI::App& app);
 
 }  // namespace ridge::cli

@@ -1,0 +1,99 @@
+// `ridge bench step`: times training steps on one made-up batch, beside the plan and the roofline.
+#include "ridge/train/bench_step.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "ridge/backend/cpu/measure.h"
+#include "ridge/cli/exit_codes.h"
+#include "ridge/cli/flags.h"
+#include "ridge/cli/machine.h"
+#include "ridge/cli/output.h"
+#include "ridge/cli/start.h"
+#include "ridge/cli/train_flags.h"
+#include "ridge/cli/verbs.h"
+#include "ridge/core/units.h"
+#include "ridge/report/plan_report.h"
+#include "ridge/report/table.h"
+
+namespace ridge::cli {
+namespace {
+
+constexpr int64_t kSteps = 30;
+
+struct BenchStepVerb {
+  TrainFlags train;
+  OutputFlags output;
+  bool json = false;
+};
+
+TrainOptions BenchOptions(const TrainFlags& flags) {
+  TrainOptions options = ToTrainOptions(flags);
+  options.steps.reset();       // the bench counts its own
+  options.data = "synthetic";  // what it makes the batch of
+  return options;
+}
+
+std::string BenchReport(const BenchResult& result, const Terminal& terminal) {
+  Table table({{""}, {"", Align::kRight}});
+  table.AddRow({"step, median", FormatSeconds(result.ms_med / 1e3)});
+  table.AddRow({"step, fastest", FormatSeconds(result.ms_min / 1e3)});
+  table.AddRow({"samples/s", FormatCount(result.samples_s)});
+  table.AddRow({"first step after", FormatSeconds(result.first_step_s)});
+  table.AddRow({"roofline", FormatSeconds(result.roofline_step_s)});
+  table.AddRow({"FLOPs at the peak rate", FormatSeconds(result.flops_floor_s)});
+  const double achieved = result.ms_med > 0 ? result.flops_floor_s / (result.ms_med / 1e3) : 0;
+  table.AddRow({"model FLOPs utilization", FormatPercent(achieved)});
+  table.AddRow({"loss, first and last", fmt::format("{:.4g} {:.4g}", result.loss0, result.loss)});
+  const auto numbers = [](const RunFigures& figures) {
+    return RunNumbers{figures.peak_bytes, figures.arena_bytes, figures.step_s, figures.epoch_s};
+  };
+  return fmt::format("{}, batch {}, {}, {}, {} thread{}, {} parameters\n\n", result.model,
+                     result.batch, result.optimizer, result.precision, result.threads,
+                     result.threads == 1 ? "" : "s",
+                     FormatCount(static_cast<double>(result.params))) +
+         table.ToText(terminal) + "\n" +
+         ComparisonReport(numbers(result.planned), numbers(result.measured), terminal);
+}
+
+Result<int> RunBenchStep(const CLI::App& app, const BenchStepVerb& verb) {
+  RIDGE_ASSIGN_OR_RETURN(const Terminal terminal, TerminalFor(stdout, verb.output));
+  RIDGE_RETURN_IF_ERROR(
+      RequireArgument(app, verb.train.model, "MODEL", "`ridge models` lists the built-in ones"));
+  BenchRequest request;
+  request.options = BenchOptions(verb.train);
+  RIDGE_RETURN_IF_ERROR(CheckOptions(request.options));
+  request.steps = verb.train.steps.value_or(kSteps);
+  request.resident_at_main_bytes = ResidentAtStart();
+  RIDGE_ASSIGN_OR_RETURN(const OpenedMachine opened,
+                         OpenMachine({.device = request.options.device,
+                                      .backend = verb.train.backend.value_or("cpu"),
+                                      .threads = request.options.threads},
+                                     SayUnless(verb.output.quiet)));
+  request.measure_peaks = [&opened] { return MeasurePeaks(*opened.backend); };
+  RIDGE_ASSIGN_OR_RETURN(const BenchResult result, BenchStep(request, opened.machine));
+  PrintData(verb.json ? BenchToJson(result) + "\n" : BenchReport(result, terminal));
+  return kExitOk;
+}
+
+}  // namespace
+
+VerbBody AddBenchStep(CLI::App& app) {
+  auto verb = std::make_shared<BenchStepVerb>();
+  AddArgument(app, "MODEL", verb->train.model,
+              "A built-in model, a graph in text form or a run folder");
+  AddInteger(app, "--batch", verb->train.batch, {.minimum = 1}, "N", "Samples a step (32)");
+  AddInteger(app, "--steps", verb->train.steps, {.minimum = 1}, "N",
+             fmt::format("Steps to time ({})", kSteps));
+  AddInteger(app, "--seed", verb->train.seed, {.minimum = 0}, "N",
+             "Of starting values and batch (0)");
+  AddOptimizerFlags(app, verb->train);
+  AddMachineFlags(app, verb->train);
+  AddSwitch(app, "--json", verb->json, "For machines")->group(kOutputGroup);
+  AddColorFlag(app, verb->output);
+  AddQuietFlags(app, verb->output);
+  return [&app, verb] { return RunBenchStep(app, *verb); };
+}
+
+}  // namespace ridge::cli

@@ -1,0 +1,210 @@
+// `ridge compare`: where two runs part: the first report and the first tensor that differ.
+//
+// Times are not compared: two equal runs take different ones.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "ridge/cli/exit_codes.h"
+#include "ridge/cli/flags.h"
+#include "ridge/cli/output.h"
+#include "ridge/cli/verbs.h"
+#include "ridge/core/files.h"
+#include "ridge/core/safetensors.h"
+#include "ridge/train/checkpoint.h"
+#include "ridge/train/run_folder.h"
+
+namespace ridge::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr const char* kTimes[] = {"samples_s", "input_wait", "step_s"};
+
+struct RunFacts {
+  std::string folder;
+  Json options;
+  std::vector<Json> reports;   // metrics.jsonl
+  std::vector<int64_t> steps;  // of checkpoints, oldest first
+};
+
+// What differs, as lines; empty when nothing does.
+using Differences = std::vector<std::string>;
+
+Result<Json> ReadJson(const std::string& path) {
+  RIDGE_ASSIGN_OR_RETURN(const std::string text, ReadFile(path));
+  Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (json.is_discarded()) return Status(ErrorCode::kInvalidData, path + ": is not JSON");
+  return json;
+}
+
+// The last line may be half written: a run that was killed.
+std::vector<Json> ReadReports(const std::string& path) {
+  std::vector<Json> reports;
+  const Result<std::string> text = ReadFile(path);
+  std::istringstream lines(text.ok() ? *text : "");
+  for (std::string line; std::getline(lines, line);) {
+    Json report = Json::parse(line, nullptr, /*allow_exceptions=*/false);
+    if (!report.is_object()) break;
+    for (const char* key : kTimes) report.erase(key);
+    reports.push_back(std::move(report));
+  }
+  return reports;
+}
+
+Result<RunFacts> ReadRun(const std::string& folder) {
+  if (!RunFolder::HoldsRun(folder)) {
+    return Status(ErrorCode::kInvalidData,
+                  fmt::format("{}: is no run folder: it has no options.json", folder));
+  }
+  RunFacts run;
+  run.folder = folder;
+  RIDGE_ASSIGN_OR_RETURN(run.options, ReadJson(folder + "/options.json"));
+  run.reports = ReadReports(folder + "/metrics.jsonl");
+  run.steps = CheckpointFolder(folder + "/checkpoints", /*keep=*/1).Steps();
+  std::reverse(run.steps.begin(), run.steps.end());
+  if (!run.reports.empty() || !run.steps.empty()) return run;
+  return Status(ErrorCode::kInvalidData,
+                fmt::format("{}: has no reports and no checkpoints to compare", folder));
+}
+
+// Not a difference of the results, but often the reason of one.
+std::string OptionsText(const RunFacts& a, const RunFacts& b) {
+  std::string text;
+  for (const auto& [key, value] : a.options.items()) {
+    if (key == "out" || !b.options.contains(key) || b.options[key] == value) continue;
+    text += fmt::format("option --{}: {} against {}\n", key, value.dump(), b.options[key].dump());
+  }
+  return text;
+}
+
+std::string FieldDifference(const Json& a, const Json& b) {
+  for (const auto& [key, value] : a.items()) {
+    const Json other = b.contains(key) ? b[key] : Json();
+    if (value != other) return fmt::format("{} {} against {}", key, value.dump(), other.dump());
+  }
+  for (const auto& [key, value] : b.items()) {
+    if (!a.contains(key)) return fmt::format("{} null against {}", key, value.dump());
+  }
+  return "";
+}
+
+std::string EndText(const RunFacts& run) {
+  if (run.reports.empty()) return fmt::format("{} has no reports", run.folder);
+  return fmt::format("{} ends at step {}", run.folder,
+                     run.reports.back().value("step", Json()).dump());
+}
+
+void CompareReports(const RunFacts& a, const RunFacts& b, Differences& differences) {
+  const size_t common = std::min(a.reports.size(), b.reports.size());
+  for (size_t i = 0; i < common; ++i) {
+    const std::string difference = FieldDifference(a.reports[i], b.reports[i]);
+    if (difference.empty()) continue;
+    differences.push_back(fmt::format("first step that differs: {}: {}",
+                                      a.reports[i].value("step", Json()).dump(), difference));
+    return;
+  }
+  if (a.reports.size() != b.reports.size()) {
+    differences.push_back(fmt::format("{}, {}", EndText(a), EndText(b)));
+  }
+}
+
+std::string ElementsText(const Tensor& a, const Tensor& b) {
+  int64_t differing = 0;
+  double largest = 0;
+  for (int64_t i = 0; i < a.elements(); ++i) {
+    const double x = a.at(i), y = b.at(i);
+    if (x == y || (std::isnan(x) && std::isnan(y))) continue;
+    ++differing;
+    largest = std::max(largest, std::abs(x - y));
+  }
+  return fmt::format("{} of {} elements, by {:.3g} at most", differing, a.elements(), largest);
+}
+
+Result<std::string> TensorDifference(const SafetensorsFile& a, const SafetensorsFile& b,
+                                     const std::string& name) {
+  RIDGE_ASSIGN_OR_RETURN(const Tensor x, a.Load(name));
+  RIDGE_ASSIGN_OR_RETURN(const Tensor y, b.Load(name));
+  if (x.type() != y.type()) {
+    return fmt::format("'{}': {} against {}", name, TypeToString(x.type()), TypeToString(y.type()));
+  }
+  if (x.same_bits(y)) return std::string();
+  return fmt::format("'{}': {}", name, ElementsText(x, y));
+}
+
+// The first tensor of two files that differs; empty when none does.
+Result<std::string> FileDifference(const std::string& a_path, const std::string& b_path) {
+  RIDGE_ASSIGN_OR_RETURN(const SafetensorsFile a, SafetensorsFile::Open(a_path));
+  RIDGE_ASSIGN_OR_RETURN(const SafetensorsFile b, SafetensorsFile::Open(b_path));
+  for (const SafetensorsEntry& entry : a.entries()) {
+    if (b.Find(entry.name) == nullptr) return fmt::format("'{}' is only in {}", entry.name, a_path);
+    RIDGE_ASSIGN_OR_RETURN(std::string difference, TensorDifference(a, b, entry.name));
+    if (!difference.empty()) return difference;
+  }
+  for (const SafetensorsEntry& entry : b.entries()) {
+    if (a.Find(entry.name) == nullptr) return fmt::format("'{}' is only in {}", entry.name, b_path);
+  }
+  return std::string();
+}
+
+std::vector<int64_t> CommonSteps(const RunFacts& a, const RunFacts& b) {
+  std::vector<int64_t> common;
+  std::set_intersection(a.steps.begin(), a.steps.end(), b.steps.begin(), b.steps.end(),
+                        std::back_inserter(common));
+  return common;
+}
+
+Status CompareTensors(const RunFacts& a, const RunFacts& b, Differences& differences) {
+  const CheckpointFolder in_a(a.folder + "/checkpoints", 1), in_b(b.folder + "/checkpoints", 1);
+  const std::vector<int64_t> common = CommonSteps(a, b);
+  for (const int64_t step : common) {
+    for (const char* file : {"/parameters.safetensors", "/state.safetensors"}) {
+      RIDGE_ASSIGN_OR_RETURN(const std::string difference,
+                             FileDifference(in_a.PathOf(step) + file, in_b.PathOf(step) + file));
+      if (difference.empty()) continue;
+      differences.push_back(
+          fmt::format("first tensor that differs, at step {}: {}", step, difference));
+      return {};
+    }
+  }
+  if (common.empty()) {
+    differences.emplace_back("no checkpoint of the same step, so no tensor was compared");
+  }
+  return {};
+}
+
+Result<int> Compare(const CLI::App& app, const std::optional<std::string>& a_folder,
+                    const std::optional<std::string>& b_folder) {
+  RIDGE_RETURN_IF_ERROR(RequireArgument(app, a_folder, "RUN", "two run folders"));
+  RIDGE_RETURN_IF_ERROR(RequireArgument(app, b_folder, "the second RUN", "two run folders"));
+  RIDGE_ASSIGN_OR_RETURN(const RunFacts a, ReadRun(*a_folder));
+  RIDGE_ASSIGN_OR_RETURN(const RunFacts b, ReadRun(*b_folder));
+  Differences differences;
+  CompareReports(a, b, differences);
+  RIDGE_RETURN_IF_ERROR(CompareTensors(a, b, differences));
+  if (differences.empty()) {
+    PrintData(fmt::format("equal: {} reports, {} checkpoints\n", a.reports.size(),
+                          CommonSteps(a, b).size()));
+    return kExitOk;
+  }
+  PrintData(OptionsText(a, b));
+  for (const std::string& difference : differences) PrintData(difference + "\n");
+  return kExitFailed;
+}
+
+}  // namespace
+
+VerbBody AddCompare(CLI::App& app) {
+  struct Runs {
+    std::optional<std::string> a, b;
+  };
+  auto runs = std::make_shared<Runs>();
+  AddArgument(app, "RUN", runs->a, "A run folder");
+  AddArgument(app, "OTHER", runs->b, "The run folder to compare it with");
+  return [&app, runs] { return Compare(app, runs->a, runs->b); };
+}
+
+}  // namespace ridge::cli

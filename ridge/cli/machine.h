@@ -1,0 +1,33 @@
+// The machine that a verb plans for and runs on: a backend and its profile.
+#pragma once
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "ridge/backend/backend.h"
+#include "ridge/train/machine.h"
+
+namespace ridge::cli {
+
+struct MachineChoice {
+  std::string device = "cpu";   // --device
+  std::string backend = "cpu";  // --backend
+  int64_t threads = 0;          // 0: all that may be used
+};
+
+struct OpenedMachine {
+  std::unique_ptr<Backend> backend;
+  Machine machine;  // looks into `backend`
+};
+
+// Whether there is such a device.  Fails with kDevice for cuda, kInvalidArgument for a name that is
+// no device's.
+Status CheckDevice(const std::string& flag, const std::string& device);
+
+// The backend with the stored profile, or with a quick one that is measured now and stored; `say`
+// is told so first.  The measuring is done by a child process, because its buffers would stay in
+// this one's peak memory for good.
+Result<OpenedMachine> OpenMachine(const MachineChoice& choice,
+                                  const std::function<void(const std::string&)>& say);
+
+}  // namespace ridge::cli

@@ -1,0 +1,113 @@
+// `ridge plan`: the plan of a training without running it.
+#include <fmt/format.h>
+
+#include "ridge/cli/exit_codes.h"
+#include "ridge/cli/flags.h"
+#include "ridge/cli/machine.h"
+#include "ridge/cli/output.h"
+#include "ridge/cli/planning.h"
+#include "ridge/cli/train_flags.h"
+#include "ridge/cli/verbs.h"
+
+namespace ridge::cli {
+namespace {
+
+struct PlanVerb {
+  TrainFlags train;
+  OutputFlags output;
+  std::optional<std::string> on;
+  bool json = false;
+};
+
+// A run planned for one device.
+struct DevicePlan {
+  OpenedMachine opened;
+  PlannedRun run;
+};
+
+Result<std::vector<std::string>> Devices(const PlanVerb& verb) {
+  std::vector<std::string> devices(1);
+  if (!verb.on) return std::vector<std::string>{verb.train.device.value_or("cpu")};
+  for (const char c : *verb.on) {
+    if (c == ',') {
+      devices.emplace_back();
+    } else {
+      devices.back() += c;
+    }
+  }
+  for (const std::string& device : devices) {
+    if (device == "cpu") continue;
+    return Status(ErrorCode::kInvalidArgument,
+                  fmt::format("--on names '{}'; known devices: cpu (this machine)", device));
+  }
+  return devices;
+}
+
+Result<DevicePlan> PlanOn(const std::string& device, const PlanVerb& verb) {
+  DevicePlan plan;
+  TrainOptions options = ToTrainOptions(verb.train);
+  options.device = device;
+  RIDGE_ASSIGN_OR_RETURN(plan.opened, OpenMachine({.device = device,
+                                                   .backend = verb.train.backend.value_or("cpu"),
+                                                   .threads = options.threads},
+                                                  SayUnless(verb.output.quiet)));
+  RIDGE_ASSIGN_OR_RETURN(plan.run, PlanRun(options, plan.opened.machine));
+  return plan;
+}
+
+PlanSummary Summary(const DevicePlan& plan) {
+  return SummarizeJob(plan.run.job, plan.run.job.program);
+}
+
+void PrintJson(const std::vector<DevicePlan>& plans, bool as_array) {
+  std::vector<PlanSummary> summaries;
+  for (const DevicePlan& plan : plans) summaries.push_back(Summary(plan));
+  PrintData((as_array ? PlansToJson(summaries) : PlanToJson(summaries.front())) + "\n");
+}
+
+void PrintReports(const std::vector<DevicePlan>& plans, const PlanVerb& verb,
+                  const Terminal& terminal) {
+  for (size_t i = 0; i < plans.size(); ++i) {
+    const DevicePlan& plan = plans[i];
+    const std::string title = PlanTitle(plan.run.job.options, plan.opened.machine);
+    if (i > 0) PrintData("\n");
+    PrintData(verb.output.verbose ? PlanText(title, Summary(plan), *plan.opened.machine.backend)
+                                  : PlanReport(title, Summary(plan), terminal));
+  }
+}
+
+Result<int> RunPlan(const CLI::App& app, const PlanVerb& verb) {
+  RIDGE_ASSIGN_OR_RETURN(const Terminal terminal, TerminalFor(stdout, verb.output));
+  RIDGE_RETURN_IF_ERROR(
+      RequireArgument(app, verb.train.model, "MODEL", "`ridge models` lists the built-in ones"));
+  RIDGE_ASSIGN_OR_RETURN(const std::vector<std::string> devices, Devices(verb));
+  std::vector<DevicePlan> plans;
+  for (const std::string& device : devices) {
+    RIDGE_ASSIGN_OR_RETURN(DevicePlan plan, PlanOn(device, verb));
+    plans.push_back(std::move(plan));
+  }
+  if (verb.json) {
+    PrintJson(plans, verb.on.has_value());
+  } else {
+    PrintReports(plans, verb, terminal);
+  }
+  for (const DevicePlan& plan : plans) {
+    if (!plan.run.job.fits()) return ExplainRefusal(plan.run.job, plan.opened.machine);
+  }
+  return kExitOk;
+}
+
+}  // namespace
+
+VerbBody AddPlan(CLI::App& app) {
+  auto verb = std::make_shared<PlanVerb>();
+  AddTrainFlags(app, verb->train);
+  AddText(app, "--on", verb->on, "DEVICE[,DEVICE]", "Devices to plan for (cpu: this machine)")
+      ->group("Machine");
+  AddSwitch(app, "--json", verb->json, "For machines; with --on an array")->group(kOutputGroup);
+  AddColorFlag(app, verb->output);
+  AddQuietFlags(app, verb->output);
+  return [&app, verb] { return RunPlan(app, *verb); };
+}
+
+}  // namespace ridge::cli

@@ -1,0 +1,88 @@
+#include "ridge/cli/planning.h"
+
+#include <fmt/format.h>
+
+#include "ridge/core/units.h"
+#include "ridge/train/model_source.h"
+
+namespace ridge::cli {
+namespace {
+
+// The job with another batch.  Its data was measured for a larger batch, so the sum is no less than
+// the truth.  nullopt when the graph is written for one batch only.
+std::optional<PlannedJob> PlanOtherBatch(const PlannedJob& job, int64_t batch, int64_t accumulate,
+                                         const Machine& machine) {
+  TrainOptions options = job.options;
+  options.batch = batch;
+  options.accumulate = accumulate;
+  const Result<Graph> forward = LoadModel({.model = options.model, .batch = batch});
+  if (!forward.ok()) return std::nullopt;
+  Result<PlannedJob> other = PlanJob(options, *forward, /*data=*/nullptr, machine);
+  if (!other.ok()) return std::nullopt;
+  other->memory.peak_bytes += job.data_bytes;
+  other->limit_bytes = job.limit_bytes;
+  return std::move(*other);
+}
+
+std::string StepEffect(const PlannedJob& job, const PlannedJob& other) {
+  const double samples = static_cast<double>(job.options.batch * job.options.accumulate);
+  const double others = static_cast<double>(other.options.batch * other.options.accumulate);
+  if (job.step_s <= 0 || other.step_s <= 0) return "";
+  return fmt::format("time a sample {}",
+                     FormatPercentChange(other.step_s / others / (job.step_s / samples) - 1));
+}
+
+// The largest batch below the job's that fits: halved again and again, and with `keep_update`
+// accumulated as often as it was halved.
+std::optional<SmallerRun> FindSmaller(const PlannedJob& job, bool keep_update,
+                                      const Machine& machine) {
+  int64_t parts = 2;
+  for (int64_t batch = job.options.batch / 2; batch >= 1; batch /= 2, parts *= 2) {
+    const int64_t accumulate = job.options.accumulate * (keep_update ? parts : 1);
+    const auto other = PlanOtherBatch(job, batch, accumulate, machine);
+    if (!other) return std::nullopt;
+    if (!other->fits()) continue;
+    std::string flags = fmt::format("--batch {}", batch);
+    if (accumulate > 1) flags += fmt::format(" --accumulate {}", accumulate);
+    return SmallerRun{flags, other->memory.peak_bytes, StepEffect(job, *other)};
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+Result<PlannedRun> PlanRun(const TrainOptions& options, const Machine& machine) {
+  TrainOptions checked = options;
+  if (checked.data.empty()) checked.data = "synthetic";  // a plan needs none
+  RIDGE_RETURN_IF_ERROR(CheckOptions(checked));
+  RIDGE_ASSIGN_OR_RETURN(const Graph forward,
+                         LoadModel({.model = options.model, .batch = options.batch}));
+  PlannedRun run;
+  if (!options.data.empty()) {
+    RIDGE_ASSIGN_OR_RETURN(const ForwardFacts facts, InspectForward(forward));
+    RIDGE_ASSIGN_OR_RETURN(run.data, OpenJobData(options, forward, facts));
+  }
+  RIDGE_ASSIGN_OR_RETURN(run.job,
+                         PlanJob(options, forward, run.data ? &*run.data : nullptr, machine));
+  return run;
+}
+
+std::string PlanTitle(const TrainOptions& options, const Machine& machine) {
+  std::string title = fmt::format("{}, batch {}", options.model, options.batch);
+  if (options.accumulate > 1) title += fmt::format(" x {}", options.accumulate);
+  title += fmt::format(", {}, f32, on {}", options.optimizer.name, options.device);
+  if (machine.backend->name() != options.device) title += " by " + machine.backend->name();
+  const int threads = machine.backend->threads();
+  return title + fmt::format(" ({} thread{})", threads, threads == 1 ? "" : "s");
+}
+
+Status ExplainRefusal(const PlannedJob& job, const Machine& machine) {
+  std::vector<SmallerRun> help;
+  for (const bool keep_update : {true, false}) {
+    if (auto smaller = FindSmaller(job, keep_update, machine)) help.push_back(*smaller);
+  }
+  const char* limit = job.options.fit_bytes > 0 ? "--fit allows" : "this machine has";
+  return DoesNotFit(SummarizeJob(job, job.program), limit, help);
+}
+
+}  // namespace ridge::cli

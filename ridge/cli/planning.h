@@ -1,0 +1,29 @@
+// Plans a run without running it: for `ridge plan`, and to say what would help one that doesn't
+// fit.
+#pragma once
+#include <optional>
+#include <string>
+
+#include "ridge/graph/graph.h"
+#include "ridge/report/plan_report.h"
+#include "ridge/train/job.h"
+#include "ridge/train/machine.h"
+
+namespace ridge::cli {
+
+struct PlannedRun {
+  std::optional<JobData> data;  // none when no data was given
+  PlannedJob job;
+};
+
+// Fails as Train() does before its first step, but not when the run does not fit.
+Result<PlannedRun> PlanRun(const TrainOptions& options, const Machine& machine);
+
+// "cnn, batch 128, adam, f32, on cpu (2 threads)".
+std::string PlanTitle(const TrainOptions& options, const Machine& machine);
+
+// Why the job is refused, and which smaller batches would fit (planned anew, so this takes a
+// moment).  REQUIRES: it does not fit.
+Status ExplainRefusal(const PlannedJob& job, const Machine& machine);
+
+}  // namespace ridge::cli

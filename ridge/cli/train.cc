@@ -1,0 +1,110 @@
+// `ridge train`: where a training step's way through the house begins.
+//
+// Where we come from: the words of the command line.  What is known here: what the user asked for.
+// Where it goes next: train/trainer.cc, which loads model and data, plans, and runs the plan.
+#include <csignal>
+
+#include "ridge/cli/exit_codes.h"
+#include "ridge/cli/flags.h"
+#include "ridge/cli/machine.h"
+#include "ridge/cli/output.h"
+#include "ridge/cli/planning.h"
+#include "ridge/cli/train_flags.h"
+#include "ridge/cli/train_observer.h"
+#include "ridge/cli/verbs.h"
+#include "ridge/train/trainer.h"
+
+namespace ridge::cli {
+namespace {
+
+struct TrainVerb {
+  TrainFlags train;
+  OutputFlags output;
+  std::optional<std::string> resume;  // "": in --out, else the newest run
+  bool allow_different = false;
+};
+
+Result<TrainRequest> MakeRequest(const CLI::App& app, const TrainVerb& verb) {
+  TrainRequest request;
+  request.options = ToTrainOptions(verb.train);
+  request.resume = verb.resume.has_value();
+  request.allow_different = verb.allow_different;
+  request.given = GivenKeys(app);
+  if (!request.resume) {
+    RIDGE_RETURN_IF_ERROR(
+        RequireArgument(app, verb.train.model, "MODEL", "`ridge models` lists the built-in ones"));
+    RIDGE_RETURN_IF_ERROR(RequireArgument(app, verb.train.data, "--data", "--data fashion-mnist"));
+    return request;
+  }
+  if (!verb.resume->empty() && !request.options.out.empty() &&
+      *verb.resume != request.options.out) {
+    return Status(ErrorCode::kInvalidArgument,
+                  "--resume and --out name different folders. hint: leave --out out");
+  }
+  if (!verb.resume->empty()) request.options.out = *verb.resume;
+  return request;
+}
+
+Result<CommandLineObserver::Options> ObserverOptions(const OutputFlags& flags) {
+  CommandLineObserver::Options options;
+  RIDGE_ASSIGN_OR_RETURN(options.out, TerminalFor(stdout, flags));
+  RIDGE_ASSIGN_OR_RETURN(options.err, TerminalFor(stderr, flags));
+  RIDGE_ASSIGN_OR_RETURN(options.progress, ParseProgressMode(flags.progress.value_or("auto")));
+  options.quiet = flags.quiet;
+  options.verbose = flags.verbose;
+  return options;
+}
+
+// The trainer says that a run does not fit; which smaller one would, only planning again can tell.
+Status WithHelp(Status status, const TrainOptions& options, const Machine& machine) {
+  if (status.code() != ErrorCode::kOutOfMemory) return status;
+  const Result<PlannedRun> run = PlanRun(options, machine);
+  return run.ok() && !run->job.fits() ? ExplainRefusal(run->job, machine) : status;
+}
+
+int Conclude(const TrainOutcome& outcome) {
+  if (outcome.end == RunEnd::kCompleted) return kExitOk;
+  const bool stopped = outcome.end == RunEnd::kPreempted;
+  PrintError(Status(stopped ? ErrorCode::kOk : ErrorCode::kUnavailable, outcome.message));
+  return stopped ? kExitStopped : kExitFailed;
+}
+
+Result<int> RunTrain(const CLI::App& app, const TrainVerb& verb) {
+  RIDGE_ASSIGN_OR_RETURN(const CommandLineObserver::Options shown, ObserverOptions(verb.output));
+  RIDGE_ASSIGN_OR_RETURN(const TrainRequest request, MakeRequest(app, verb));
+  RIDGE_ASSIGN_OR_RETURN(const TrainOptions options, ResolveOptions(request));
+  RIDGE_RETURN_IF_ERROR(CheckOptions(options));
+  RIDGE_ASSIGN_OR_RETURN(const OpenedMachine opened,
+                         OpenMachine({.device = options.device,
+                                      .backend = verb.train.backend.value_or("cpu"),
+                                      .threads = options.threads},
+                                     SayUnless(verb.output.quiet)));
+  // A reader of our output that goes away must not end a training.
+  std::signal(SIGPIPE, SIG_IGN);
+  CommandLineObserver observer(shown, opened.machine);
+  const Result<TrainOutcome> outcome = Train(request, opened.machine, observer);
+  observer.EndProgress();
+  if (!outcome.ok()) return WithHelp(outcome.status(), options, opened.machine);
+  return Conclude(*outcome);
+}
+
+}  // namespace
+
+VerbBody AddTrain(CLI::App& app) {
+  auto verb = std::make_shared<TrainVerb>();
+  AddTrainFlags(app, verb->train);
+  AddOptionalText(app, "--resume", verb->resume, "DIR",
+                  "Go on with the run in DIR (the newest one); needs no other option")
+      ->group("Run folder");
+  AddSwitch(app, "--allow-different", verb->allow_different,
+            "Resume on another CPU type or number of threads; the bits may differ then")
+      ->group("Run folder");
+  AddChoice(app, "--progress", verb->output.progress, {"auto", "bar", "plain", "json", "none"},
+            "(auto: a bar on terminals, else a line every few seconds)")
+      ->group(kOutputGroup);
+  AddColorFlag(app, verb->output);
+  AddQuietFlags(app, verb->output);
+  return [&app, verb] { return RunTrain(app, *verb); };
+}
+
+}  // namespace ridge::cli

@@ -1,0 +1,184 @@
+#include "ridge/cli/train_flags.h"
+
+#include "ridge/cli/flags.h"
+
+namespace ridge::cli {
+namespace {
+
+constexpr char kModelDoc[] =
+    "A built-in model (`ridge models` lists them; cnn:filters=64), a graph in text form "
+    "(net.ridge) or a run folder";
+constexpr IntegerRange kFromOne = {.minimum = 1};
+constexpr IntegerRange kFromZero = {.minimum = 0};
+constexpr int64_t kMostThreads = 1024;
+
+void AddDataFlags(CLI::App& app, TrainFlags& flags) {
+  const std::string group = "Data";
+  AddText(app, "--data", flags.data, "SPEC",
+          "fashion-mnist, synthetic, idx:DIR, npz:FILE or csv:FILE")
+      ->group(group);
+  AddText(app, "--validation", flags.validation, "SPEC",
+          "Data to evaluate on while training, or the fraction of --data to hold out (0.1)")
+      ->group(group);
+  AddInteger(app, "--batch", flags.batch, kFromOne, "N", "Samples a step (32)")->group(group);
+  AddInteger(app, "--accumulate", flags.accumulate, kFromOne, "N",
+             "Batches whose gradients make one update (1)")
+      ->group(group);
+}
+
+void AddLengthFlags(CLI::App& app, TrainFlags& flags) {
+  const std::string group = "Training";
+  CLI::Option* epochs =
+      AddInteger(app, "--epochs", flags.epochs, kFromOne, "N", "Times through the data (1)");
+  CLI::Option* steps =
+      AddInteger(app, "--steps", flags.steps, kFromOne, "N", "Updates, instead of --epochs");
+  Exclude(epochs, steps);
+  epochs->group(group);
+  steps->group(group);
+}
+
+void AddScheduleFlags(CLI::App& app, TrainFlags& flags) {
+  const std::string group = "Training";
+  AddChoice(app, "--schedule", flags.schedule, {"constant", "step", "cosine"},
+            "How the learning rate goes down (constant)")
+      ->group(group);
+  AddInteger(app, "--warmup", flags.warmup, kFromZero, "STEPS",
+             "Steps in which the learning rate grows to --lr (0)")
+      ->group(group);
+  AddNumber(app, "--clip-norm", flags.clip_norm, {.minimum = 0, .minimum_allowed = false}, "X",
+            "Largest norm of all gradients together (none)")
+      ->group(group);
+  AddInteger(app, "--seed", flags.seed, kFromZero, "N", "Governs all random numbers (0)")
+      ->group(group);
+}
+
+void AddKeepingFlags(CLI::App& app, TrainFlags& flags) {
+  const std::string group = "Run folder";
+  AddText(app, "--out", flags.out, "DIR", "The run folder (runs/MODEL-N)")->group(group);
+  AddInteger(app, "--checkpoint-every", flags.checkpoint_every, kFromOne, "STEPS",
+             "Steps between checkpoints (one each epoch)")
+      ->group(group);
+  AddInteger(app, "--keep", flags.keep, kFromOne, "N", "Checkpoints to keep (3)")->group(group);
+  AddInteger(app, "--eval-every", flags.eval_every, kFromOne, "STEPS",
+             "Steps between evaluations (one each epoch)")
+      ->group(group);
+  AddSwitch(app, "--trace", flags.trace, "Write trace.json, for Perfetto or chrome://tracing")
+      ->group(group);
+}
+
+template <typename T>
+void Take(const std::optional<T>& flag, T& to) {
+  if (flag) to = *flag;
+}
+
+void TakeTraining(const TrainFlags& flags, TrainOptions& options) {
+  options.epochs = flags.epochs;
+  options.steps = flags.steps;
+  Take(flags.batch, options.batch);
+  Take(flags.accumulate, options.accumulate);
+  Take(flags.optimizer, options.optimizer.name);
+  Take(flags.momentum, options.optimizer.momentum);
+  options.optimizer.weight_decay = flags.weight_decay;
+  Take(flags.lr, options.lr);
+  Take(flags.schedule, options.schedule);
+  Take(flags.warmup, options.warmup);
+  Take(flags.clip_norm, options.clip_norm);
+  if (flags.seed) options.seed = static_cast<uint64_t>(*flags.seed);
+}
+
+}  // namespace
+
+void AddOptimizerFlags(CLI::App& app, TrainFlags& flags) {
+  const std::string group = "Training";
+  AddChoice(app, "--optimizer", flags.optimizer, {"sgd", "adam", "adamw"}, "(adam)")->group(group);
+  AddNumber(app, "--lr", flags.lr, {.minimum = 0, .minimum_allowed = false}, "X",
+            "Learning rate (0.001)")
+      ->group(group);
+  AddNumber(app, "--momentum", flags.momentum, {.minimum = 0}, "X", "Of sgd (0)")->group(group);
+  AddNumber(app, "--weight-decay", flags.weight_decay, {.minimum = 0}, "X", "(0; adamw 0.01)")
+      ->group(group);
+}
+
+void AddPlaceFlags(CLI::App& app, TrainFlags& flags) {
+  const std::string group = "Machine";
+  AddText(app, "--device", flags.device, "cpu|cuda", "Where to run (cpu)")->group(group);
+  AddChoice(app, "--backend", flags.backend, {"cpu", "reference"},
+            "Kernels: fast, or the slow and plain ones that judge them (cpu)")
+      ->group(group);
+  AddInteger(app, "--threads", flags.threads, {.minimum = 1, .maximum = kMostThreads}, "N",
+             "Threads of the kernels (all cores that may be used)")
+      ->group(group);
+}
+
+void AddMachineFlags(CLI::App& app, TrainFlags& flags) {
+  const std::string group = "Machine";
+  AddPlaceFlags(app, flags);
+  AddChoice(app, "--precision", flags.precision, {"f32", "bf16", "f16", "auto"},
+            "What is computed with (f32)")
+      ->group(group);
+  AddText(app, "--passes", flags.passes, "SPEC",
+          "Rewrites of the graph: -NAME,-NAME leaves some out, only:NAME,NAME, or none")
+      ->group(group);
+}
+
+void AddTrainFlags(CLI::App& app, TrainFlags& flags) {
+  AddArgument(app, "MODEL", flags.model, kModelDoc);
+  AddDataFlags(app, flags);
+  AddLengthFlags(app, flags);
+  AddOptimizerFlags(app, flags);
+  AddScheduleFlags(app, flags);
+  AddMachineFlags(app, flags);
+  AddSize(app, "--fit", flags.fit, "Memory that the run may use: 24GB, 512MiB, or bytes")
+      ->group("Machine");
+  AddKeepingFlags(app, flags);
+}
+
+void AddColorFlag(CLI::App& app, OutputFlags& flags) {
+  AddChoice(app, "--color", flags.color, {"auto", "always", "never"}, "(auto: on terminals)")
+      ->group(kOutputGroup);
+}
+
+void AddQuietFlags(CLI::App& app, OutputFlags& flags) {
+  CLI::Option* quiet = AddSwitch(app, "-q,--quiet", flags.quiet, "Say errors and warnings only");
+  CLI::Option* verbose = AddSwitch(app, "-v,--verbose", flags.verbose, "Say more");
+  Exclude(quiet, verbose);
+  quiet->group(kOutputGroup);
+  verbose->group(kOutputGroup);
+}
+
+TrainOptions ToTrainOptions(const TrainFlags& flags) {
+  TrainOptions options;
+  TakeTraining(flags, options);
+  Take(flags.model, options.model);
+  Take(flags.data, options.data);
+  Take(flags.validation, options.validation);
+  Take(flags.precision, options.precision);
+  Take(flags.device, options.device);
+  Take(flags.threads, options.threads);
+  Take(flags.fit, options.fit_bytes);
+  Take(flags.out, options.out);
+  Take(flags.checkpoint_every, options.checkpoint_every);
+  Take(flags.keep, options.keep);
+  Take(flags.eval_every, options.eval_every);
+  Take(flags.passes, options.passes);
+  options.trace = flags.trace;
+  return options;
+}
+
+std::set<std::string> GivenKeys(const CLI::App& app) {
+  std::set<std::string> keys;
+  for (const CLI::Option* option : app.get_options()) {
+    if (option->count() == 0) continue;
+    if (option->get_positional()) keys.insert("model");
+    for (const std::string& name : option->get_lnames()) keys.insert(name);
+  }
+  return keys;
+}
+
+Result<Terminal> TerminalFor(std::FILE* stream, const OutputFlags& flags) {
+  RIDGE_ASSIGN_OR_RETURN(const ColourChoice choice,
+                         ParseColourChoice(flags.color.value_or("auto")));
+  return DetectTerminal(stream, choice);
+}
+
+}  // namespace ridge::cli

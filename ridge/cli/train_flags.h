@@ -1,0 +1,50 @@
+// TrainFlags: the options that train, plan and bench share, as they were given.
+#pragma once
+#include <CLI/App.hpp>
+#include <optional>
+#include <set>
+#include <string>
+
+#include "ridge/core/status.h"
+#include "ridge/report/progress.h"
+#include "ridge/report/terminal.h"
+#include "ridge/train/options.h"
+
+namespace ridge::cli {
+
+// What to train and how.  Empty: not given, so TrainOptions' default.
+struct TrainFlags {
+  std::optional<std::string> model, data, validation, optimizer, schedule, precision, device, out;
+  std::optional<std::string> passes, backend;
+  std::optional<int64_t> epochs, steps, batch, accumulate, warmup, threads, seed, fit;
+  std::optional<int64_t> checkpoint_every, keep, eval_every;
+  std::optional<double> lr, momentum, weight_decay, clip_norm;
+  bool trace = false;
+};
+
+// How a verb talks.
+struct OutputFlags {
+  std::optional<std::string> color, progress;
+  bool quiet = false, verbose = false;
+};
+
+// MODEL and all of TrainFlags.
+void AddTrainFlags(CLI::App& app, TrainFlags& flags);
+// The parts that `bench step` takes as well.
+void AddOptimizerFlags(CLI::App& app, TrainFlags& flags);
+void AddMachineFlags(CLI::App& app, TrainFlags& flags);
+// Of these only where to run: --device, --backend, --threads.
+void AddPlaceFlags(CLI::App& app, TrainFlags& flags);
+void AddColorFlag(CLI::App& app, OutputFlags& flags);
+void AddQuietFlags(CLI::App& app, OutputFlags& flags);
+
+TrainOptions ToTrainOptions(const TrainFlags& flags);
+
+// The flags of the command line, by their JSON keys: "weight-decay".  With --resume the environment
+// gives none of them (see flags.h).
+std::set<std::string> GivenKeys(const CLI::App& app);
+
+// Fails with kInvalidArgument.
+Result<Terminal> TerminalFor(std::FILE* stream, const OutputFlags& flags);
+
+}  // namespace ridge::cli

@@ -1,0 +1,128 @@
+#include "ridge/cli/train_observer.h"
+
+#include <fmt/format.h>
+
+#include "ridge/cli/output.h"
+#include "ridge/cli/planning.h"
+#include "ridge/core/process.h"
+#include "ridge/core/units.h"
+#include "ridge/report/plan_report.h"
+#include "ridge/report/table.h"
+
+namespace ridge::cli {
+namespace {
+
+ProgressOptions RedrawOptions() {
+  ProgressOptions options;
+  options.columns = [] { return TerminalColumns(stderr); };
+  return options;
+}
+
+std::string PassesText(const PlannedJob& job) {
+  std::string text;
+  for (const auto& [step, reports] : job.passes) {
+    for (const PassReport& report : reports) {
+      if (report.before.nodes == report.after.nodes) continue;
+      text += fmt::format("  {:<7} {:<8} {} -> {} nodes, {} -> {} of results\n", step, report.name,
+                          report.before.nodes, report.after.nodes,
+                          FormatBytes(report.before.result_bytes),
+                          FormatBytes(report.after.result_bytes));
+    }
+  }
+  return text.empty() ? "" : "\nPasses\n" + text;
+}
+
+RunNumbers Numbers(const RunFigures& figures) {
+  return {figures.peak_bytes, figures.arena_bytes, figures.step_s, figures.epoch_s};
+}
+
+std::string ResultLine(const RunSummary& summary) {
+  std::string line;
+  if (summary.test_accuracy) {
+    line = fmt::format("test accuracy {}, ", FormatPercent(*summary.test_accuracy));
+  }
+  return line + fmt::format("loss {:.4g} after {} steps in {}", summary.loss, summary.steps,
+                            FormatSeconds(summary.wall_s));
+}
+
+}  // namespace
+
+CommandLineObserver::CommandLineObserver(const Options& options, const Machine& machine)
+    : options_(options),
+      machine_(machine),
+      progress_(options.quiet ? ProgressMode::kNone : options.progress, options.err, SinkTo(stderr),
+                RedrawOptions()) {}
+
+void CommandLineObserver::Say(const std::string& line) {
+  if (!options_.quiet) progress_.Print(line);
+}
+
+std::string CommandLineObserver::OnPlanned(const PlannedJob& job, const PlanSummary& summary) {
+  const std::string title = PlanTitle(job.options, machine_);
+  if (!options_.quiet) {
+    PrintData(PlanReport(title, summary, options_.out));
+    if (options_.verbose) PrintData(PassesText(job));
+    PrintData("\n");
+    (void)FinishOutput();  // in order with what goes to stderr; an error shows at the end
+  }
+  return PlanText(title, summary, *machine_.backend);
+}
+
+void CommandLineObserver::OnStart(const RunStart& start) {
+  start_ = start;
+  if (start.resumed) {
+    Say(fmt::format("{}: going on at step {} of {}", start.folder, start.step, start.total_steps));
+  } else {
+    Say(fmt::format("{}: {} steps, {} an epoch", start.folder, start.total_steps,
+                    start.steps_per_epoch));
+  }
+  if (start.dropped_per_epoch > 0) {
+    Say(fmt::format("the last {} samples of an epoch don't fill a batch and are left out",
+                    start.dropped_per_epoch));
+  }
+}
+
+void CommandLineObserver::OnStep(const StepReport& report) {
+  ProgressReport shown;
+  shown.epoch = report.epoch;
+  shown.epochs = start_.steps_per_epoch > 0
+                     ? (start_.total_steps + start_.steps_per_epoch - 1) / start_.steps_per_epoch
+                     : 0;
+  shown.step = report.step;
+  shown.steps = start_.total_steps;
+  shown.loss = report.loss;
+  shown.accuracy = report.accuracy;
+  shown.samples_s = report.samples_s;
+  shown.input_wait = report.input_wait;
+  shown.eta_s = report.eta_s;
+  progress_.Update(shown, MonotonicSeconds());
+}
+
+void CommandLineObserver::OnEvaluation(const EvaluationReport& report) {
+  std::string line = fmt::format("epoch {}, step {}: {}", report.epoch, report.step, report.data);
+  if (report.result.accuracy) {
+    line += fmt::format(" accuracy {},", FormatPercent(*report.result.accuracy));
+  }
+  Say(line + fmt::format(" loss {:.4f} ({} samples in {})", report.result.loss,
+                         FormatCount(static_cast<double>(report.result.samples)),
+                         FormatSeconds(report.result.seconds)));
+}
+
+void CommandLineObserver::OnCheckpoint(int64_t /*step*/, const std::string& path) {
+  if (options_.verbose) Say("checkpoint " + path);
+}
+
+// Shown when quiet too.
+void CommandLineObserver::OnWarning(const std::string& text) {
+  progress_.Print("ridge: warning: " + text);
+}
+
+void CommandLineObserver::OnFinish(const RunSummary& summary) {
+  progress_.Finish();
+  if (options_.quiet) return;
+  PrintData("\n" +
+            ComparisonReport(Numbers(summary.planned), Numbers(summary.measured), options_.out));
+  PrintData(fmt::format("\n{}\nrun folder {}\n", ResultLine(summary), start_.folder));
+}
+
+}  // namespace ridge::cli

@@ -1,0 +1,41 @@
+// TrainObserver of the command line: the plan and the result on stdout, the way there on stderr.
+#pragma once
+#include <string>
+
+#include "ridge/cli/train_flags.h"
+#include "ridge/report/progress.h"
+#include "ridge/train/machine.h"
+#include "ridge/train/observer.h"
+
+namespace ridge::cli {
+
+class CommandLineObserver : public TrainObserver {
+ public:
+  struct Options {
+    Terminal out, err;  // of stdout and stderr
+    ProgressMode progress = ProgressMode::kAuto;
+    bool quiet = false, verbose = false;
+  };
+  // `machine` must outlive the observer.
+  CommandLineObserver(const Options& options, const Machine& machine);
+
+  std::string OnPlanned(const PlannedJob& job, const PlanSummary& summary) override;
+  void OnStart(const RunStart& start) override;
+  void OnStep(const StepReport& report) override;
+  void OnEvaluation(const EvaluationReport& report) override;
+  void OnCheckpoint(int64_t step, const std::string& path) override;
+  void OnWarning(const std::string& text) override;
+  void OnFinish(const RunSummary& summary) override;
+
+  void EndProgress() { progress_.Finish(); }  // before anything else is printed
+
+ private:
+  void Say(const std::string& line);  // unless quiet
+
+  const Options options_;
+  const Machine& machine_;
+  Progress progress_;
+  RunStart start_;
+};
+
+}  // namespace ridge::cli
