@@ -109,8 +109,7 @@ TEST(ModelTest, AbsurdSizesAreRefusedNotComputed) {
   EXPECT_FALSE(BuildModel("resnet18:image=4096", {.batch = int64_t{1} << 40}).ok());
   const Result<Graph> graph = BuildModel("cnn", {.batch = 0});
   EXPECT_EQ(graph.status().message(), "batch is 0; it must be at least 1");
-  EXPECT_EQ(BuildModel("resnet18:image=8", {.batch = 1}).status().code(),
-            ErrorCode::kInvalidModel);
+  EXPECT_EQ(BuildModel("resnet18:image=8", {.batch = 1}).status().code(), ErrorCode::kInvalidModel);
 }
 
 }  // namespace

@@ -18,6 +18,10 @@
 namespace ridge {
 namespace {
 
+// What a run will still take after its kernels are there: the buffer that reads checkpoints back
+// (1 MiB), their JSON, reports, the stacks of loader threads.
+constexpr int64_t kStillToComeBytes = int64_t{2} << 20;
+
 // One call of Train: what its stages hand on.
 class Session {
  public:
@@ -104,8 +108,8 @@ Status Session::MakeExecutor() {
   }
   executor_->InitializeVariables(options_.seed);
   const int64_t data_now = ResidentBytes({data_.train, data_.validation, data_.test});
-  EstimateJob(&data_, MeasuredRuntimeBytes(*executor_, data_now, job_.data_bytes),
-              executor_->program(), job_);
+  const int64_t runtime = MeasuredRuntimeBytes(*executor_, data_now, job_.data_bytes);
+  EstimateJob(&data_, runtime + kStillToComeBytes, executor_->program(), job_);
   return CheckFits(job_);
 }
 

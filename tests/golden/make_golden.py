@@ -79,8 +79,8 @@ def build(model):
 
 
 def rounded(x):
-    """12 digits: a hundred thousand times finer than the strictest tolerance."""
-    return float(f"{x:.12g}")
+    """10 digits: ten thousand times finer than the strictest tolerance."""
+    return float(f"{x:.10g}")
 
 
 def describe(grad):
