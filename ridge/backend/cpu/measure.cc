@@ -1,0 +1,275 @@
+// Where the numbers of a profile come from.
+//
+// A curve's point is what a kernel of this backend reached, over the peak and over the kernel's own
+// efficiency, because the planner multiplies these again.  Curves of the light classes
+// (elementwise, reduce, pool, norm, optimizer) are shares of the same peak; for large tensors the
+// planner's bandwidth term takes over.
+#include "ridge/backend/cpu/measure.h"
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <ctime>
+
+#include "ridge/backend/cpu/cpu_backend.h"
+#include "ridge/backend/cpu/layouts.h"
+#include "ridge/backend/cpu/machine_facts.h"
+#include "ridge/backend/cpu/onednn.h"
+#include "ridge/backend/cpu/parallel.h"
+#include "ridge/backend/cpu/timed_call.h"
+#include "ridge/core/process.h"
+#include "ridge/core/threads.h"
+
+namespace ridge {
+namespace {
+
+using cpu::CpuFacts;
+using cpu::RandomBytes;
+using cpu::TimedCall;
+using dnnl::memory;
+using Ints = std::vector<int64_t>;
+
+TensorType F32(Dims dims) { return {DType::kF32, std::move(dims)}; }
+
+// What a dtype's matmul takes and gives.
+struct MatmulTypes {
+  memory::data_type a, b, c;
+};
+MatmulTypes TypesFor(DType dtype) {
+  using Type = memory::data_type;
+  if (dtype == DType::kBF16) return {Type::bf16, Type::bf16, Type::bf16};
+  if (dtype == DType::kI8) return {Type::u8, Type::s8, Type::s32};
+  return {Type::f32, Type::f32, Type::f32};
+}
+
+// FLOP/s of c = a * b of n^3, b packed; 0 without a fast kernel.
+double MatmulFlops(int threads, DType dtype, int64_t n, int rounds) try {
+  const cpu::TeamSize team(threads);
+  const dnnl::engine engine(dnnl::engine::kind::cpu, 0);
+  dnnl::stream stream(engine);
+  const MatmulTypes types = TypesFor(dtype);
+  using Tag = memory::format_tag;
+  dnnl::matmul::primitive_desc desc(engine, {{n, n}, types.a, Tag::ab}, {{n, n}, types.b, Tag::any},
+                                    {{n, n}, types.c, Tag::ab});
+  if (std::string(desc.impl_info_str()).rfind("ref", 0) == 0) return 0;
+  const dnnl::matmul matmul(desc);
+  Tensor storage[3];
+  std::unordered_map<int, memory> args;
+  const std::pair<int, memory::desc> sides[] = {{DNNL_ARG_SRC, desc.src_desc()},
+                                                {DNNL_ARG_WEIGHTS, desc.weights_desc()},
+                                                {DNNL_ARG_DST, desc.dst_desc()}};
+  for (size_t i = 0; i < 3; ++i) {
+    storage[i] = RandomBytes(static_cast<int64_t>(sides[i].second.get_size()));
+    args[sides[i].first] = memory(sides[i].second, engine, storage[i].mutable_data());
+  }
+  double best = INFINITY;
+  for (int round = 0; round <= rounds; ++round) {  // the first one warms up
+    const double start = MonotonicSeconds();
+    matmul.execute(stream, args);
+    if (round > 0) best = std::min(best, MonotonicSeconds() - start);
+  }
+  return 2.0 * static_cast<double>(n * n * n) / best;
+} catch (const dnnl::error&) {
+  return 0;
+}
+
+// `bytes` in all three arrays of all threads together.
+double TriadRate(int threads, int64_t bytes, double budget_s) {
+  const int64_t count = std::max<int64_t>(bytes / 12, 64);
+  Tensor storage[3];
+  float* array[3];
+  for (int i = 0; i < 3; ++i) {
+    storage[i] = RandomBytes(count * 4);
+    array[i] = storage[i].as_mutable<float>();
+  }
+  // Small arrays are swept often within one region, so that opening it costs nothing.
+  const int64_t sweeps = std::max<int64_t>(1, (int64_t{4} << 20) / (count * 12));
+  double best = INFINITY;
+  const double begin = MonotonicSeconds();
+  for (int round = 0; round < 3 || MonotonicSeconds() - begin < budget_s; ++round) {
+    const double start = MonotonicSeconds();
+    cpu::ForEachPart(threads, [&](int part) {
+      const cpu::Range range = cpu::PartOf(count, threads, part, 16);
+      for (int64_t sweep = 0; sweep < sweeps; ++sweep) {
+        cpu::Triad(array[1] + range.begin, array[2] + range.begin, 0.5F, array[0] + range.begin,
+                   range.end - range.begin);
+      }
+    });
+    best = std::min(best, MonotonicSeconds() - start);
+  }
+  return static_cast<double>(count * 12 * sweeps) / best;
+}
+
+// One kernel at one size.
+struct Sample {
+  const char* cost_class;
+  const char* op;
+  std::vector<TensorType> inputs;
+  AttrMap attrs;
+  bool in_quick;
+};
+
+void AddMatmuls(std::vector<Sample>& samples) {
+  for (const int64_t n : {32, 64, 128, 256, 512, 1024}) {
+    samples.push_back({"matmul", "matmul", {F32({n, n}), F32({n, n})}, {}, n == 64 || n == 256});
+  }
+}
+
+void AddConvs(std::vector<Sample>& samples) {
+  for (const int64_t size : {7, 14, 28, 56}) {
+    const AttrMap attrs = {{"padding", Ints{1, 1, 1, 1}}};
+    samples.push_back({"conv",
+                       "conv2d",
+                       {F32({2, 32, size, size}), F32({32, 32, 3, 3})},
+                       attrs,
+                       size == 14 || size == 28});
+    samples.push_back(
+        {"conv", "conv2d", {F32({16, 64, size, size}), F32({64, 64, 3, 3})}, attrs, false});
+  }
+}
+
+// Columns of 512, rows from a cache line to past the last cache's share of a node.
+void AddLight(std::vector<Sample>& samples) {
+  for (const int64_t rows : {2, 64, 512, 4096}) {
+    const TensorType x = F32({rows, 512});
+    const bool in_quick = rows == 64 || rows == 512;
+    samples.push_back({"elementwise", "relu", {x}, {}, in_quick});
+    samples.push_back({"reduce", "reduce_sum", {x}, {{"axes", Ints{1}}}, in_quick});
+    samples.push_back({"norm", "layer_norm", {x}, {}, in_quick});
+    samples.push_back(
+        {"optimizer", "adam_update", {x, x, x, x, F32({}), {DType::kI64, {}}}, {}, in_quick});
+    samples.push_back({"pool",
+                       "max_pool",
+                       {F32({rows, 32, 4, 4})},
+                       {{"kernel", Ints{2, 2}}, {"stride", Ints{2, 2}}},
+                       in_quick});
+  }
+}
+
+// The pools' best layout is the one that convolutions leave.
+LayoutId BlockedLayout(Backend& backend) {
+  const auto conv =
+      TimedCall::Make(backend, "conv2d", {F32({1, 32, 4, 4}), F32({32, 32, 3, 3})}, {});
+  return conv.ok() ? conv->choice().output_layouts.at(0) : kRowMajor;
+}
+
+Status MeasureCurves(Backend& backend, bool quick, DeviceProfile& profile) {
+  std::vector<Sample> samples;
+  AddMatmuls(samples);
+  AddConvs(samples);
+  AddLight(samples);
+  const double peak = profile.peak_flops_per_s.at("f32");
+  const LayoutId blocked = BlockedLayout(backend);
+  for (Sample& s : samples) {
+    if (quick && !s.in_quick) continue;
+    std::vector<LayoutId> available;
+    if (std::string(s.op) == "max_pool") available = {blocked};
+    RIDGE_ASSIGN_OR_RETURN(TimedCall timed,
+                           TimedCall::Make(backend, s.op, s.inputs, s.attrs, available));
+    const double seconds = timed.Best(quick ? 0.001 : 0.1);
+    const double work = std::max(seconds - profile.launch_s, seconds / 4);
+    const auto flops = static_cast<double>(timed.cost().flops);
+    const double share = flops / work / peak / timed.choice().efficiency;
+    profile.efficiency[s.cost_class].push_back({flops, std::clamp(share, 1e-5, 1.0)});
+  }
+  for (auto& [name, curve] : profile.efficiency) {
+    std::sort(curve.begin(), curve.end(),
+              [](const auto& a, const auto& b) { return a.flops < b.flops; });
+  }
+  return Status();
+}
+
+// Levels count half of the shared cache: other tenants and code live there too.
+void MeasureMemory(int threads, bool quick, DeviceProfile& profile) {
+  const CpuFacts facts = cpu::ReadCpuFacts();
+  const double budget_s = quick ? 0.001 : 0.2;
+  const auto add = [&](const char* level, int64_t capacity, int64_t touched) {
+    profile.memory.push_back({level, capacity, TriadRate(threads, touched, budget_s)});
+  };
+  const int64_t l1 = threads * facts.l1_bytes, l2 = threads * facts.l2_bytes;
+  add("L1", l1, l1 * 3 / 4);
+  add("L2", l2, l2 / 2);
+  if (facts.l3_bytes / 2 > l2) add("L3", facts.l3_bytes / 2, std::max(l2 * 2, facts.l3_bytes / 4));
+  add("DRAM", AvailableMemoryBytes(), 4 * facts.l3_bytes);
+  // A larger level is never faster: a disturbed measurement must not make it look so.
+  for (size_t i = profile.memory.size() - 1; i-- > 0;) {
+    profile.memory[i].bytes_per_s =
+        std::max(profile.memory[i].bytes_per_s, profile.memory[i + 1].bytes_per_s);
+  }
+}
+
+void MeasurePeaks(int threads, bool quick, DeviceProfile& profile) {
+  const int64_t n = quick ? 512 : 2048;
+  const int rounds = quick ? 6 : 20;
+  for (const DType dtype : {DType::kF32, DType::kBF16, DType::kI8}) {
+    const double peak = MatmulFlops(threads, dtype, n, rounds);
+    if (peak > 0) profile.peak_flops_per_s[DTypeName(dtype)] = peak;
+  }
+}
+
+// Different kernels of each family, in different sizes: none is in oneDNN's cache.
+Status CreateKernels(Backend& backend, int64_t first, int64_t count) {
+  for (int64_t k = first; k < first + count; ++k) {
+    const int64_t c = 16 * (k + 1);
+    const TensorType x = F32({1, c, 3, 3}), w = F32({16, c, 3, 3}), dy = F32({1, 16, 1, 1});
+    RIDGE_RETURN_IF_ERROR(TimedCall::Make(backend, "conv2d", {x, w}, {}).status());
+    RIDGE_RETURN_IF_ERROR(
+        TimedCall::Make(backend, "conv2d_grad_weight", {x, dy}, {{"weight_dims", w.dims}})
+            .status());
+    RIDGE_RETURN_IF_ERROR(
+        TimedCall::Make(backend, "matmul", {F32({8, c}), F32({c, 8 + k})}, {}).status());
+    RIDGE_RETURN_IF_ERROR(TimedCall::Make(backend, "add", {x, x}, {}).status());
+  }
+  return Status();
+}
+
+// Resident growth; the smaller the process still is, the truer the numbers, so this comes first.
+Status MeasureFootprint(Backend& backend, bool quick, DeviceProfile& profile) {
+  RIDGE_RETURN_IF_ERROR(CreateKernels(backend, 0, 2));  // brings in the library's code
+  const int64_t before = ReadProcessMemory().resident_bytes;
+  const int64_t rounds = quick ? 4 : 16;
+  RIDGE_RETURN_IF_ERROR(CreateKernels(backend, 2, rounds));
+  const int64_t growth = ReadProcessMemory().resident_bytes - before;
+  profile.runtime_bytes = before;
+  profile.bytes_per_kernel = std::max<int64_t>(growth / (4 * rounds), 1024);
+  return Status();
+}
+
+Status MeasureLaunch(Backend& backend, bool quick, DeviceProfile& profile) {
+  RIDGE_ASSIGN_OR_RETURN(TimedCall tiny, TimedCall::Make(backend, "relu", {F32({16})}, {}));
+  profile.launch_s = tiny.Best(quick ? 0.001 : 0.05);
+  return Status();
+}
+
+}  // namespace
+
+std::string CpuProfileId(int threads) {
+  const CpuFacts facts = cpu::ReadCpuFacts();
+  return fmt::format("cpu-{}-{}-{}-{}", facts.vendor, facts.family, facts.model, threads);
+}
+
+Result<DeviceProfile> MeasureCpu(Backend& backend, bool quick) {
+  DeviceProfile profile;
+  profile.threads = backend.threads();
+  profile.id = CpuProfileId(profile.threads);
+  profile.name = fmt::format("{} ({} thread{})", cpu::ReadCpuFacts().model_name, profile.threads,
+                             profile.threads == 1 ? "" : "s");
+  profile.quick = quick;
+  profile.made_at = fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr)));
+  RIDGE_RETURN_IF_ERROR(MeasureFootprint(backend, quick, profile));
+  RIDGE_RETURN_IF_ERROR(MeasureLaunch(backend, quick, profile));
+  MeasurePeaks(profile.threads, quick, profile);
+  MeasureMemory(profile.threads, quick, profile);
+  RIDGE_RETURN_IF_ERROR(MeasureCurves(backend, quick, profile));
+  return profile;
+}
+
+double BestMatmulFlops(int threads, DType dtype) { return MatmulFlops(threads, dtype, 2048, 20); }
+
+double BestTriadBytesPerS(int threads) {
+  return TriadRate(threads, 4 * cpu::ReadCpuFacts().l3_bytes, 0.3);
+}
+
+}  // namespace ridge

@@ -1,0 +1,63 @@
+#include "ridge/backend/cpu/timed_call.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "ridge/core/process.h"
+
+namespace ridge::cpu {
+
+// A linear congruence is random enough to keep the hardware from recognizing zeros.
+Tensor RandomBytes(int64_t bytes) {
+  Tensor tensor({DType::kF32, {std::max<int64_t>(1, (bytes + 3) / 4)}});
+  auto* data = tensor.as_mutable<float>();
+  uint32_t state = 12345;
+  for (int64_t i = 0; i < tensor.elements(); ++i) {
+    state = state * 1664525 + 1013904223;
+    data[i] = static_cast<float>(static_cast<int32_t>(state)) * 0x1p-31F;
+  }
+  return tensor;
+}
+
+Result<TimedCall> TimedCall::Make(Backend& backend, const char* op_name,
+                                  std::vector<TensorType> inputs, AttrMap attrs,
+                                  std::vector<LayoutId> available) {
+  const OpDef* op = FindOp(op_name);
+  RIDGE_CHECK(op != nullptr, op_name);
+  OpCall call{std::string("timing of ") + op_name, std::move(inputs), {}, std::move(attrs)};
+  RIDGE_ASSIGN_OR_RETURN(call.outputs, InferCall(*op, call));
+  available.resize(call.inputs.size(), kRowMajor);
+  TimedCall timed;
+  timed.cost_ = CallCost(*op, call);
+  timed.choice_ = backend.Offers(*op, call, available).choices.at(0);
+  RIDGE_ASSIGN_OR_RETURN(timed.kernel_, backend.Create(*op, call, timed.choice_));
+  for (size_t i = 0; i < call.inputs.size(); ++i) {
+    const TensorType& type = call.inputs[i];
+    const bool number = IsFloat(type.dtype);  // indices and labels stay 0
+    const int64_t bytes = backend.LayoutBytes(timed.choice_.input_layouts[i], type);
+    timed.storage_.push_back(number ? RandomBytes(bytes) : Tensor({DType::kU8, {bytes}}));
+    timed.inputs_.push_back(timed.storage_.back().data());
+  }
+  for (size_t i = 0; i < call.outputs.size(); ++i) {
+    timed.storage_.push_back(
+        RandomBytes(backend.LayoutBytes(timed.choice_.output_layouts[i], call.outputs[i])));
+    timed.outputs_.push_back(timed.storage_.back().mutable_data());
+  }
+  timed.storage_.push_back(RandomBytes(timed.choice_.workspace_bytes));
+  timed.workspace_ = timed.storage_.back().mutable_data();
+  return timed;
+}
+
+double TimedCall::Best(double budget_s) {
+  double best = INFINITY;
+  const double begin = MonotonicSeconds();
+  for (int round = 0; round < 3 || MonotonicSeconds() - begin < budget_s; ++round) {
+    const double start = MonotonicSeconds();
+    const Status status = kernel_->Run({inputs_, outputs_, workspace_});
+    RIDGE_CHECK(status.ok(), status.message());
+    best = std::min(best, MonotonicSeconds() - start);
+  }
+  return best;
+}
+
+}  // namespace ridge::cpu
