@@ -10,6 +10,7 @@
 #include "ridge/cli/flags.h"
 #include "ridge/cli/machine.h"
 #include "ridge/cli/output.h"
+#include "ridge/cli/planning.h"
 #include "ridge/cli/start.h"
 #include "ridge/cli/train_flags.h"
 #include "ridge/cli/verbs.h"
@@ -64,6 +65,7 @@ Result<int> RunBenchStep(const CLI::App& app, const BenchStepVerb& verb) {
   BenchRequest request;
   request.options = BenchOptions(verb.train);
   RIDGE_RETURN_IF_ERROR(CheckOptions(request.options));
+  RIDGE_RETURN_IF_ERROR(CheckModel(request.options));
   request.steps = verb.train.steps.value_or(kSteps);
   request.resident_at_main_bytes = ResidentAtStart();
   RIDGE_ASSIGN_OR_RETURN(const OpenedMachine opened,
@@ -71,7 +73,10 @@ Result<int> RunBenchStep(const CLI::App& app, const BenchStepVerb& verb) {
                                       .backend = verb.train.backend.value_or("cpu"),
                                       .threads = request.options.threads},
                                      SayUnless(verb.output.quiet)));
-  request.measure_peaks = [&opened] { return MeasurePeaks(*opened.backend); };
+  request.measure_peaks = [threads = opened.backend->threads()] {
+    return Result<MachinePeaks>(
+        MachinePeaks{BestMatmulFlops(threads), BestTriadBytesPerS(threads)});
+  };
   RIDGE_ASSIGN_OR_RETURN(const BenchResult result, BenchStep(request, opened.machine));
   PrintData(verb.json ? BenchToJson(result) + "\n" : BenchReport(result, terminal));
   return kExitOk;

@@ -47,6 +47,7 @@ Result<DevicePlan> PlanOn(const std::string& device, const PlanVerb& verb) {
   DevicePlan plan;
   TrainOptions options = ToTrainOptions(verb.train);
   options.device = device;
+  RIDGE_RETURN_IF_ERROR(CheckModel(options));
   RIDGE_ASSIGN_OR_RETURN(plan.opened, OpenMachine({.device = device,
                                                    .backend = verb.train.backend.value_or("cpu"),
                                                    .threads = options.threads},

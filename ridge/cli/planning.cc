@@ -51,6 +51,10 @@ std::optional<SmallerRun> FindSmaller(const PlannedJob& job, bool keep_update,
 
 }  // namespace
 
+Status CheckModel(const TrainOptions& options) {
+  return LoadModel({.model = options.model, .batch = options.batch}).status();
+}
+
 Result<PlannedRun> PlanRun(const TrainOptions& options, const Machine& machine) {
   TrainOptions checked = options;
   if (checked.data.empty()) checked.data = "synthetic";  // a plan needs none

@@ -16,6 +16,9 @@ struct PlannedRun {
   PlannedJob job;
 };
 
+// Whether there is such a model.  Cheap, so that a wrong name is told before anything is measured.
+Status CheckModel(const TrainOptions& options);
+
 // Fails as Train() does before its first step, but not when the run does not fit.
 Result<PlannedRun> PlanRun(const TrainOptions& options, const Machine& machine);
 

@@ -74,6 +74,7 @@ Result<int> RunTrain(const CLI::App& app, const TrainVerb& verb) {
   RIDGE_ASSIGN_OR_RETURN(const TrainRequest request, MakeRequest(app, verb));
   RIDGE_ASSIGN_OR_RETURN(const TrainOptions options, ResolveOptions(request));
   RIDGE_RETURN_IF_ERROR(CheckOptions(options));
+  if (!request.resume) RIDGE_RETURN_IF_ERROR(CheckModel(options));
   RIDGE_ASSIGN_OR_RETURN(const OpenedMachine opened,
                          OpenMachine({.device = options.device,
                                       .backend = verb.train.backend.value_or("cpu"),

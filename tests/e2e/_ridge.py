@@ -1,0 +1,137 @@
+"""Runs the program under test; small data files made by hand.  Needs no package."""
+import json
+import os
+import shutil
+import struct
+import subprocess
+import tempfile
+import unittest
+import zipfile
+
+RIDGE = os.environ["RIDGE"]
+SOURCE = os.environ.get("RIDGE_SOURCE_DIR", ".")
+
+# A model and data of which a step takes less than a millisecond.
+SMALL = ["mlp:hidden=32", "--data", "synthetic", "--threads", "1"]
+
+
+def environment(extra=None):
+    """The caller's, without its RIDGE_* settings; the machine's profile is shared by all tests."""
+    result = {k: v for k, v in os.environ.items() if not k.startswith("RIDGE_")}
+    result["XDG_CACHE_HOME"] = os.path.join(os.path.dirname(RIDGE), "..", "test-cache")
+    result["LC_ALL"] = "C.UTF-8"
+    for name in ("NO_COLOR", "CLICOLOR_FORCE", "FORCE_COLOR", "OMP_NUM_THREADS"):
+        result.pop(name, None)
+    result.update(extra or {})
+    return result
+
+
+class RidgeTest(unittest.TestCase):
+    """Each test has an empty folder, where the program runs."""
+
+    maxDiff = None
+
+    @classmethod
+    def setUpClass(cls):
+        """The machine's profiles are there from now on, so that nobody is told of measuring."""
+        for words in ([], ["--threads", "1"]):
+            subprocess.run([RIDGE, "plan", "mlp", *words], env=environment(), check=True,
+                           capture_output=True)
+
+    def setUp(self):
+        self.folder = tempfile.mkdtemp(prefix="ridge-e2e-")
+        self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
+
+    def path(self, name):
+        return os.path.join(self.folder, name)
+
+    def ridge(self, *words, env=None, stdin=None, timeout=120, **options):
+        """The finished process; its stdout and stderr are texts."""
+        return subprocess.run([RIDGE, *words], cwd=self.folder, env=environment(env), text=True,
+                              input=stdin, capture_output=True, timeout=timeout, check=False,
+                              **options)
+
+    def start(self, *words, env=None, **options):
+        return subprocess.Popen([RIDGE, *words], cwd=self.folder, env=environment(env), text=True,
+                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, **options)
+
+    def ok(self, *words, **options):
+        """stdout of a run that must succeed."""
+        done = self.ridge(*words, **options)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done.stdout
+
+    def refused(self, code, message, *words, **options):
+        """The run ends with this code, and stderr is exactly "ridge: MESSAGE"."""
+        done = self.ridge(*words, **options)
+        self.assertEqual((done.returncode, done.stderr), (code, f"ridge: {message}\n"),
+                         " ".join(words))
+        return done
+
+    def fails(self, code, part, *words, **options):
+        """The run ends with this code; one message, which holds `part`."""
+        done = self.ridge(*words, **options)
+        self.assertEqual(done.returncode, code, f"{words}: {done.stderr}")
+        errors = [line for line in done.stderr.splitlines() if line.startswith("ridge: ")]
+        self.assertIn(part, done.stderr)
+        self.assertEqual(len([e for e in errors if part.splitlines()[0] in e]), 1, done.stderr)
+        return done
+
+    def write(self, name, content):
+        with open(self.path(name), "wb" if isinstance(content, bytes) else "w") as file:
+            file.write(content)
+        return name
+
+    def read_json(self, name):
+        with open(self.path(name)) as file:
+            return json.load(file)
+
+    def train(self, *words, steps=20, out="run", **options):
+        self.ok("train", *SMALL, "--steps", str(steps), "--out", out, "-q", *words, **options)
+        return self.read_json(f"{out}/summary.json")
+
+
+def idx_bytes(type_code, dims, data):
+    return bytes([0, 0, type_code, len(dims)]) + struct.pack(f">{len(dims)}I", *dims) + data
+
+
+def write_idx_folder(folder, samples=64, side=28):
+    """A data set as MNIST's files, with four sorts of images."""
+    os.makedirs(folder, exist_ok=True)
+    for part, count in (("train", samples), ("t10k", samples // 2)):
+        images = b"".join(bytes([(i % 4) * 60] * (side * side)) for i in range(count))
+        labels = bytes(i % 4 for i in range(count))
+        with open(os.path.join(folder, f"{part}-images-idx3-ubyte"), "wb") as file:
+            file.write(idx_bytes(8, [count, side, side], images))
+        with open(os.path.join(folder, f"{part}-labels-idx1-ubyte"), "wb") as file:
+            file.write(idx_bytes(8, [count], labels))
+
+
+def npy_bytes(dims, floats):
+    shape = "(" + ", ".join(str(d) for d in dims) + ("," if len(dims) == 1 else "") + ")"
+    header = f"{{'descr': '<f4', 'fortran_order': False, 'shape': {shape}, }}"
+    header += " " * (-(len(header) + 11) % 64) + "\n"
+    return (b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode() +
+            struct.pack(f"<{len(floats)}f", *floats))
+
+
+def write_npz(path, arrays):
+    """arrays: name -> (dims, floats)."""
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, (dims, floats) in arrays.items():
+            archive.writestr(name + ".npy", npy_bytes(dims, floats))
+
+
+def read_npz(path):
+    """name -> (dims, floats); f4 only."""
+    result = {}
+    with zipfile.ZipFile(path) as archive:
+        for name in archive.namelist():
+            data = archive.read(name)
+            length = struct.unpack("<H", data[8:10])[0]
+            header = eval(data[10:10 + length].decode())  # pylint: disable=eval-used
+            assert header["descr"] == "<f4", header
+            body = data[10 + length:]
+            result[name[:-len(".npy")]] = (header["shape"],
+                                           struct.unpack(f"<{len(body) // 4}f", body))
+    return result

@@ -1,0 +1,106 @@
+"""`ridge plan`: the JSON that scripts rely on, and what is said of a run that does not fit."""
+import json
+import unittest
+
+from _ridge import RidgeTest
+
+KEYS = {"device", "peak_bytes", "arena_bytes", "bound_bytes", "breakdown", "step_s", "epoch_s",
+        "fits", "limit_bytes", "nodes"}
+PURPOSES = ["parameters", "gradients", "optimizer", "activations", "workspace", "inputs",
+            "communication", "runtime"]
+NODE_KEYS = {"name", "op", "flops", "bytes_read", "bytes_written", "s", "bound"}
+
+
+class Plan(RidgeTest):
+    def plan(self, *words):
+        return json.loads(self.ok("plan", *words, "--json"))
+
+    def check(self, plan):
+        self.assertLessEqual(KEYS, set(plan))
+        self.assertEqual(list(plan["breakdown"]), PURPOSES)
+        self.assertEqual(sum(plan["breakdown"].values()), plan["peak_bytes"])
+        self.assertGreaterEqual(plan["arena_bytes"], plan["bound_bytes"])
+        self.assertGreater(plan["peak_bytes"], plan["arena_bytes"])
+        self.assertTrue(plan["fits"])
+        self.assertTrue(plan["nodes"])
+        for node in plan["nodes"]:
+            self.assertLessEqual(NODE_KEYS, set(node))
+            self.assertIn(node["bound"], ("compute", "memory", "latency"))
+        total = sum(node["s"] * node["runs"] for node in plan["nodes"])
+        self.assertAlmostEqual(total, plan["step_s"], delta=1e-9 + 1e-6 * total)
+
+    def test_the_breakdown_adds_up_and_so_do_the_nodes(self):
+        for words in (["mlp"], ["cnn", "--batch", "128"], ["cnn", "--accumulate", "4"],
+                      ["mlp", "--optimizer", "sgd", "--clip-norm", "1"],
+                      ["cnn", "--backend", "reference"], ["mlp", "--passes=none"]):
+            self.check(self.plan(*words))
+
+    def test_an_epoch_needs_data(self):
+        self.assertIsNone(self.plan("mlp")["epoch_s"])
+        plan = self.plan("mlp", "--data", "synthetic", "--batch", "64")
+        self.check(plan)
+        self.assertGreaterEqual(plan["epoch_s"], 64 * plan["step_s"])
+
+    def test_on_several_devices_gives_an_array(self):
+        plans = self.plan("mlp", "--on", "cpu,cpu")
+        self.assertEqual(len(plans), 2)
+        self.assertEqual(plans[0], {**plans[1], "limit_bytes": plans[0]["limit_bytes"]})
+
+    def test_equal_input_gives_equal_text(self):
+        words = ["plan", "cnn", "--fit", "4GiB", "--json"]
+        self.assertEqual(self.ok(*words), self.ok(*words))
+
+    def test_what_does_not_fit_is_refused_with_numbers_and_a_way_out(self):
+        done = self.ridge("plan", "cnn", "--batch", "512", "--fit", "100MiB", "--json")
+        self.assertEqual(done.returncode, 3)
+        plan = json.loads(done.stdout)
+        self.assertFalse(plan["fits"])
+        self.assertEqual(plan["limit_bytes"], 100 << 20)
+        self.assertRegex(done.stderr, r"^ridge: plan: the run needs [0-9.]+ MiB on .*, --fit "
+                                      r"allows 100 MiB\. \[R0101\]\n  peak at .*\n"
+                                      r"  largest values there: .*\n  hint: --batch \d+ "
+                                      r"--accumulate \d+ needs [0-9.]+ MiB")
+
+    def test_the_way_out_fits(self):
+        done = self.ridge("plan", "cnn", "--batch", "512", "--fit", "100MiB")
+        hint = done.stderr.split("hint: ")[1].split(" needs")[0].split()
+        self.ok("plan", "cnn", *hint, "--fit", "100MiB")
+
+    def test_training_is_refused_before_anything_is_written(self):
+        import os
+        done = self.fails(3, "[R0101]", "train", "cnn", "--data", "synthetic", "--batch", "512",
+                          "--fit", "100MiB", "--out", "run")
+        self.assertIn("hint: --batch", done.stderr)
+        self.assertFalse(os.path.exists(self.path("run")))
+
+    def test_sizes_have_units(self):
+        self.assertEqual(self.plan("mlp", "--fit", "24GB")["limit_bytes"], 24 * 10**9)
+        self.assertEqual(self.plan("mlp", "--fit", "1.5GiB")["limit_bytes"], 3 << 29)
+        self.assertEqual(self.plan("mlp", "--fit", "999999999")["limit_bytes"], 999999999)
+        self.fails(2, "--fit", "plan", "mlp", "--fit", "lots")
+
+
+class Report(RidgeTest):
+    def test_people_see_memory_and_time_with_units(self):
+        text = self.ok("plan", "cnn", "--batch", "128", "--data", "synthetic")
+        self.assertTrue(text.startswith("Plan  cnn, batch 128, adam, f32, on cpu ("), text)
+        for part in ("Memory  ", "activations", "peak at train node '", "lower bound", "fits: ",
+                     "Time  ", " a step, ", " samples/s, ", " an epoch", "bound", "others"):
+            self.assertIn(part, text)
+        self.assertNotIn("\x1b", text)
+
+    def test_colour_is_for_terminals_or_on_request(self):
+        self.assertIn("\x1b[", self.ok("plan", "mlp", "--color", "always"))
+        self.assertNotIn("\x1b[", self.ok("plan", "mlp"))
+        self.assertIn("\x1b[", self.ok("plan", "mlp", env={"FORCE_COLOR": "1"}))
+        self.assertNotIn("\x1b[", self.ok("plan", "mlp", "--color", "never",
+                                          env={"FORCE_COLOR": "1"}))
+
+    def test_verbose_shows_the_schedule(self):
+        text = self.ok("plan", "mlp", "-v")
+        self.assertRegex(text, r"train: \d+ nodes, scratch \d+ bytes, lower bound \d+ bytes")
+        self.assertRegex(text, r"eval: \d+ nodes")
+
+
+if __name__ == "__main__":
+    unittest.main()
