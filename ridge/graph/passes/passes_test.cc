@@ -274,7 +274,32 @@ TEST(Passes, GiveTheSameTextEachTime) {
   }
 }
 
-// A training step as the trainer builds it: product layers, loss, gradients, Adam.
+// min(1, 0.5 / norm of all gradients).
+Value ClipScale(GraphBuilder& b, const std::vector<Value>& grads, DType dtype) {
+  Value square_sum = b.Scalar(dtype, 0);
+  for (Value g : grads) {
+    square_sum = b.Add(square_sum, b.ReduceSum(b.Op("square", {g}), {}, false));
+  }
+  const Value norm = b.AddScalar(b.Sqrt(square_sum), 1e-6);
+  return b.Op("minimum", {b.Scalar(dtype, 1), b.Div(b.Scalar(dtype, 0.5), norm)});
+}
+
+void AddAdam(GraphBuilder& b, const std::vector<Value>& params, const std::vector<Value>& grads,
+             Value lr, Value step) {
+  for (size_t i = 0; i < params.size(); ++i) {
+    const std::string name = b.graph().value(params[i].id).name;
+    const TensorType type = b.type(params[i]);
+    const Value m = b.State(name + ".m", type, Init::Zeros(), ValueRole::kOptimizer);
+    const Value v = b.State(name + ".v", type, Init::Zeros(), ValueRole::kOptimizer);
+    const std::vector<Value> updated =
+        b.OpOutputs("adam_update", {params[i], grads[i], m, v, lr, step});
+    b.Update(params[i], updated[0]);
+    b.Update(m, updated[1]);
+    b.Update(v, updated[2]);
+  }
+}
+
+// A training step as the trainer builds it: product layers, loss, gradients, clipping, Adam.
 Graph TrainingStep(DType dtype) {
   GraphBuilder b("step");
   const Value x = b.Input("x", {dtype, {6, 5}}, {"batch", ""});
@@ -283,30 +308,15 @@ Graph TrainingStep(DType dtype) {
   const Value step = b.Input("step", {DType::kI64, {}});
   const Value h = b.Op("silu", {b.Linear(x, 7, "fc1")});
   const Value r = b.Relu(b.Add(b.Linear(h, 7, "fc2"), h));
-  const Value loss =
-      b.ReduceMean(b.Op("softmax_cross_entropy", {b.Linear(r, 3, "fc3"), labels}), {}, false);
+  const Value losses = b.Op("softmax_cross_entropy", {b.Linear(r, 3, "fc3"), labels});
+  const Value loss = b.ReduceMean(losses, {}, false);
   std::vector<Value> params;
   for (ValueId id : b.graph().ValuesOfKind(ValueKind::kParameter)) params.push_back({id});
-  const Result<std::vector<Value>> grads = AppendGradients(b, loss, params);
+  Result<std::vector<Value>> grads = AppendGradients(b, loss, params);
   EXPECT_TRUE(grads.ok()) << grads.status().message();
-  Value square_sum = b.Scalar(dtype, 0);
-  for (Value g : *grads) {
-    square_sum = b.Add(square_sum, b.ReduceSum(b.Op("square", {g}), {}, false));
-  }
-  const Value norm = b.Sqrt(square_sum);
-  const Value clip =
-      b.Op("minimum", {b.Scalar(dtype, 1), b.Div(b.Scalar(dtype, 0.5), b.AddScalar(norm, 1e-6))});
-  for (size_t i = 0; i < params.size(); ++i) {
-    const std::string name = b.graph().value(params[i].id).name;
-    const TensorType type = b.type(params[i]);
-    const Value m = b.State(name + ".m", type, Init::Zeros(), ValueRole::kOptimizer);
-    const Value v = b.State(name + ".v", type, Init::Zeros(), ValueRole::kOptimizer);
-    const std::vector<Value> updated =
-        b.OpOutputs("adam_update", {params[i], b.Mul((*grads)[i], clip), m, v, lr, step});
-    b.Update(params[i], updated[0]);
-    b.Update(m, updated[1]);
-    b.Update(v, updated[2]);
-  }
+  const Value scale = ClipScale(b, *grads, dtype);
+  for (Value& grad : *grads) grad = b.Mul(grad, scale);
+  AddAdam(b, params, *grads, lr, step);
   b.Output("loss", loss);
   Result<Graph> graph = b.Build();
   EXPECT_TRUE(graph.ok()) << graph.status().message();
