@@ -18,8 +18,7 @@ constexpr unsigned char kGuard = 0xA5;
 class Guarded {
  public:
   explicit Guarded(int64_t bytes)
-      : bytes_(bytes),
-        storage_(Tensor({DType::kU8, {(bytes + 63) / 64 * 64 + 2 * kGuardBytes}})) {
+      : bytes_(bytes), storage_(Tensor({DType::kU8, {(bytes + 63) / 64 * 64 + 2 * kGuardBytes}})) {
     std::memset(storage_.mutable_data(), kGuard, static_cast<size_t>(storage_.bytes()));
     std::memset(data(), 0xFF, static_cast<size_t>(bytes));
   }
@@ -93,8 +92,7 @@ struct Trial {
     std::vector<void*> out;
     for (auto& input : inputs) in.push_back(input ? input->data() : nullptr);
     for (size_t o = 0; o < call.outputs.size(); ++o) {
-      buffers.push_back(
-          MakeBuffer(backend.LayoutBytes(choice.output_layouts[o], call.outputs[o])));
+      buffers.push_back(MakeBuffer(backend.LayoutBytes(choice.output_layouts[o], call.outputs[o])));
       out.push_back(buffers.back()->data());
     }
     if (shared.first >= 0) {
@@ -134,13 +132,19 @@ struct Trial {
   }
 };
 
+// One unit in the last place of the narrow floats is more than any error of a kernel.
+double RoundingOf(DType dtype) {
+  if (dtype == DType::kBF16) return 0x1p-7;
+  return dtype == DType::kF16 ? 0x1p-10 : 0;
+}
+
 std::string CompareOutput(const Tensor& got, const Tensor& want, double tolerance) {
   double largest = 0;
   for (int64_t i = 0; i < want.elements(); ++i) {
     if (std::isfinite(want.at(i))) largest = std::max(largest, std::abs(want.at(i)));
   }
   const bool exact = !IsFloat(want.type().dtype);
-  const double allowed = exact ? 0 : tolerance * largest;
+  const double allowed = exact ? 0 : std::max(tolerance, RoundingOf(want.type().dtype)) * largest;
   for (int64_t i = 0; i < want.elements(); ++i) {
     const double g = got.at(i), w = want.at(i);
     const bool same = g == w || (std::isnan(g) && std::isnan(w)) || std::abs(g - w) <= allowed;
@@ -216,8 +220,7 @@ std::string CheckBackend(Backend& backend, const OpDef& op, const OpCase& op_cas
   if (offers.choices.empty()) return "no kernel is offered";
   for (const KernelChoice& choice : offers.choices) {
     fast += choice.kernel != "reference";
-    const std::string wrong =
-        CheckChoice(backend, op, *call, choice, inputs, expected, tolerance);
+    const std::string wrong = CheckChoice(backend, op, *call, choice, inputs, expected, tolerance);
     if (!wrong.empty()) return choice.key + ": " + wrong;
   }
   return "";

@@ -192,7 +192,7 @@ void MeasureMemory(int threads, bool quick, DeviceProfile& profile) {
   add("L1", l1, l1 * 3 / 4);
   add("L2", l2, l2 / 2);
   if (facts.l3_bytes / 2 > l2) add("L3", facts.l3_bytes / 2, std::max(l2 * 2, facts.l3_bytes / 4));
-  add("DRAM", AvailableMemoryBytes(), 4 * facts.l3_bytes);
+  add("DRAM", AvailableMemoryBytes(), (quick ? 2 : 4) * facts.l3_bytes);
   // A larger level is never faster: a disturbed measurement must not make it look so.
   for (size_t i = profile.memory.size() - 1; i-- > 0;) {
     profile.memory[i].bytes_per_s =

@@ -39,4 +39,30 @@ RIDGE_CREATE(CreateAdamUpdate);
 RIDGE_OFFER(OfferPointwise);  // pointwise.cc
 RIDGE_CREATE(CreatePointwise);
 
+RIDGE_OFFER(OfferBatchNorm);  // batch_norm.cc: training, gradient, inference
+RIDGE_CREATE(CreateBatchNorm);
+
+RIDGE_OFFER(OfferLayerNorm);  // layer_norm.cc
+RIDGE_CREATE(CreateLayerNorm);
+RIDGE_CREATE(CreateLayerNormGrad);
+
+RIDGE_OFFER(OfferSoftmax);  // softmax.cc
+RIDGE_CREATE(CreateSoftmax);
+
+RIDGE_OFFER(OfferMove);  // move.cc: transpose, slice, slice_grad, concat, pad, expand
+RIDGE_CREATE(CreateMove);
+
+RIDGE_OFFER(OfferArgmax);  // index.cc
+RIDGE_CREATE(CreateArgmax);
+RIDGE_OFFER(OfferGather);
+RIDGE_CREATE(CreateGather);
+RIDGE_OFFER(OfferScatterAdd);
+RIDGE_CREATE(CreateScatterAdd);
+
+RIDGE_OFFER(OfferDropout);  // dropout.cc
+RIDGE_CREATE(CreateDropout);
+
+#undef RIDGE_OFFER
+#undef RIDGE_CREATE
+
 }  // namespace ridge::cpu

@@ -1,0 +1,16 @@
+// Layer normalization of single rows of f32, vectorized; a row stays in cache between its passes.
+#pragma once
+#include <cstdint>
+
+namespace ridge::cpu {
+
+// y = (x - mean) * rstd * scale + shift; scale and shift may be nullptr.
+void LayerNormRow(const float* x, int64_t width, double epsilon, const float* scale,
+                  const float* shift, float* y, float* mean, float* rstd);
+
+// dx = rstd * (dn - mean(dn) - n * mean(dn * n)) with n = (x - mean) * rstd, dn = dy * scale.
+// Adds dy * n to dscale and dy to dshift when they are not nullptr.
+void LayerNormGradRow(const float* x, const float* dy, int64_t width, float mean, float rstd,
+                      const float* scale, float* dx, float* dscale, float* dshift);
+
+}  // namespace ridge::cpu

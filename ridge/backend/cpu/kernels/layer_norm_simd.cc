@@ -1,0 +1,132 @@
+#include <cmath>
+#include <cstring>
+
+#include "ridge/backend/cpu/kernels/layer_norm_rows.h"
+#include "ridge/backend/cpu/kernels/simd_targets.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "ridge/backend/cpu/kernels/layer_norm_simd.cc"
+#include "hwy/foreach_target.h"
+#include "hwy/highway.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace ridge::cpu {
+namespace HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+using D = hn::ScalableTag<float>;
+using V = hn::Vec<D>;
+
+// Calls f(i, count) for whole vectors, then once for the rest.
+template <class F>
+HWY_INLINE void ForEachVector(size_t width, const F& f) {
+  const size_t lanes = hn::Lanes(D());
+  size_t i = 0;
+  for (; i + lanes <= width; i += lanes) f(i, lanes);
+  if (i < width) f(i, width - i);
+}
+
+// Lanes from `count` on are 0.
+HWY_INLINE V LoadSome(const float* x, size_t count) {
+  const D d;
+  if (count == hn::Lanes(d)) return hn::LoadU(d, x);
+  alignas(64) float lanes[16] = {};
+  std::memcpy(lanes, x, count * sizeof(float));
+  return hn::Load(d, lanes);
+}
+HWY_INLINE void StoreSome(V v, float* x, size_t count) {
+  const D d;
+  if (count == hn::Lanes(d)) return hn::StoreU(v, d, x);
+  alignas(64) float lanes[16];
+  hn::Store(v, d, lanes);
+  std::memcpy(x, lanes, count * sizeof(float));
+}
+HWY_INLINE V FirstLanes(V v, size_t count) {
+  const D d;
+  return hn::IfThenElseZero(hn::FirstN(d, count), v);
+}
+HWY_INLINE double SumLanes(V v) { return hn::GetLane(hn::SumOfLanes(D(), v)); }
+
+void ForwardRow(const float* x, int64_t width_in, double epsilon, const float* scale,
+                const float* shift, float* y, float* mean_out, float* rstd_out) {
+  const D d;
+  const auto width = static_cast<size_t>(width_in);
+  const auto n = static_cast<double>(width);
+  V sum = hn::Zero(d);
+  ForEachVector(
+      width, [&](size_t i, size_t count) HWY_ATTR { sum = hn::Add(sum, LoadSome(x + i, count)); });
+  const double mean = SumLanes(sum) / n;
+  const V center = hn::Set(d, static_cast<float>(mean));
+  V squares = hn::Zero(d), rest = hn::Zero(d);
+  ForEachVector(width, [&](size_t i, size_t count) HWY_ATTR {
+    const V distance = FirstLanes(hn::Sub(LoadSome(x + i, count), center), count);
+    squares = hn::MulAdd(distance, distance, squares);
+    rest = hn::Add(rest, distance);
+  });
+  // What rounding the mean to f32 left over is taken out of the variance again.
+  const double left = SumLanes(rest) / n;
+  const double rstd = 1 / std::sqrt(SumLanes(squares) / n - left * left + epsilon);
+  const V factor = hn::Set(d, static_cast<float>(rstd));
+  ForEachVector(width, [&](size_t i, size_t count) HWY_ATTR {
+    V v = hn::Mul(hn::Sub(LoadSome(x + i, count), center), factor);
+    if (scale != nullptr) v = hn::Mul(v, LoadSome(scale + i, count));
+    if (shift != nullptr) v = hn::Add(v, LoadSome(shift + i, count));
+    StoreSome(v, y + i, count);
+  });
+  *mean_out = static_cast<float>(mean);
+  *rstd_out = static_cast<float>(rstd);
+}
+
+void BackwardRow(const float* x, const float* dy, int64_t width_in, float mean, float rstd,
+                 const float* scale, float* dx, float* dscale, float* dshift) {
+  const D d;
+  const auto width = static_cast<size_t>(width_in);
+  const V center = hn::Set(d, mean), factor = hn::Set(d, rstd);
+  V sum = hn::Zero(d), dot = hn::Zero(d);
+  const auto normalized = [&](size_t i, size_t count) HWY_ATTR {
+    return FirstLanes(hn::Mul(hn::Sub(LoadSome(x + i, count), center), factor), count);
+  };
+  const auto scaled = [&](size_t i, size_t count) HWY_ATTR {
+    const V g = LoadSome(dy + i, count);
+    return scale == nullptr ? g : hn::Mul(g, LoadSome(scale + i, count));
+  };
+  ForEachVector(width, [&](size_t i, size_t count) HWY_ATTR {
+    const V n = normalized(i, count), dn = scaled(i, count);
+    sum = hn::Add(sum, dn);
+    dot = hn::MulAdd(dn, n, dot);
+    if (dscale == nullptr) return;
+    const V g = LoadSome(dy + i, count);
+    StoreSome(hn::MulAdd(g, n, LoadSome(dscale + i, count)), dscale + i, count);
+    StoreSome(hn::Add(g, LoadSome(dshift + i, count)), dshift + i, count);
+  });
+  const V mean_dn = hn::Set(d, static_cast<float>(SumLanes(sum) / static_cast<double>(width)));
+  const V mean_dot = hn::Set(d, static_cast<float>(SumLanes(dot) / static_cast<double>(width)));
+  ForEachVector(width, [&](size_t i, size_t count) HWY_ATTR {
+    const V n = normalized(i, count), dn = scaled(i, count);
+    const V inner = hn::NegMulAdd(n, mean_dot, hn::Sub(dn, mean_dn));
+    StoreSome(hn::Mul(factor, inner), dx + i, count);
+  });
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace ridge::cpu
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace ridge::cpu {
+
+HWY_EXPORT(ForwardRow);
+HWY_EXPORT(BackwardRow);
+
+void LayerNormRow(const float* x, int64_t width, double epsilon, const float* scale,
+                  const float* shift, float* y, float* mean, float* rstd) {
+  HWY_DYNAMIC_DISPATCH(ForwardRow)(x, width, epsilon, scale, shift, y, mean, rstd);
+}
+
+void LayerNormGradRow(const float* x, const float* dy, int64_t width, float mean, float rstd,
+                      const float* scale, float* dx, float* dscale, float* dshift) {
+  HWY_DYNAMIC_DISPATCH(BackwardRow)(x, dy, width, mean, rstd, scale, dx, dscale, dshift);
+}
+
+}  // namespace ridge::cpu
+#endif
