@@ -30,7 +30,8 @@ void PlaceAll(Program& program) {
     scratch = std::max(scratch, step.scratch_bytes);
     bound = std::max(bound, step.bound_bytes);
   }
-  program.arena_bytes = program.persistent_bytes + scratch;
+  const int64_t bytes = program.persistent_bytes + scratch;
+  program.arena_bytes = (bytes + kPageBytes - 1) / kPageBytes * kPageBytes;
   program.bound_bytes = program.persistent_bytes + bound;
 }
 

@@ -18,6 +18,7 @@
 namespace ridge {
 
 inline constexpr int64_t kAlignment = 64;
+inline constexpr int64_t kPageBytes = 4096;  // the arena is whole pages, as the system counts it
 
 // What a byte of the arena is for; the breakdown's keys.
 enum class Purpose : uint8_t {
@@ -100,7 +101,7 @@ struct Program {
   std::vector<PersistentValue> persistent;
   std::vector<StepPlan> steps;
   int64_t persistent_bytes = 0;
-  int64_t arena_bytes = 0;  // persistent + largest scratch
+  int64_t arena_bytes = 0;  // persistent + largest scratch, in whole pages
   int64_t bound_bytes = 0;  // persistent + largest bound
 
   const StepPlan* Find(const std::string& name) const;
