@@ -33,6 +33,7 @@ struct Tree {
 void AddVerbs(const std::vector<Verb>& verbs, CLI::App& parent, Tree& tree) {
   for (const Verb& verb : verbs) {
     CLI::App* app = parent.add_subcommand(verb.name, verb.doc);
+    app->require_subcommand(0, 1);
     app->footer(verb.examples);
     if (verb.add != nullptr) tree.bodies[app] = verb.add(*app);
     AddVerbs(verb.verbs, *app, tree);
@@ -46,6 +47,8 @@ std::unique_ptr<Tree> MakeTree() {
   tree->root.set_help_flag("-h,--help", "Prints this");
   tree->root.set_version_flag("--version", fmt::format("ridge {}", kRidgeVersion),
                               "Prints the version");
+  // One verb at most: in `ridge eval run` the second word is a folder.
+  tree->root.require_subcommand(0, 1);
   tree->root.footer(
       "ridge train cnn --data fashion-mnist --epochs 3 --batch 128\n"
       "ridge plan cnn --batch 1024\n"

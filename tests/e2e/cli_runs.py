@@ -1,0 +1,119 @@
+"""eval, run, compare, bench step on what train made."""
+import json
+import os
+import shutil
+import unittest
+
+from _ridge import RidgeTest, SMALL, read_npz, write_npz
+
+BENCH_KEYS = {"fw", "ver", "model", "batch", "opt", "prec", "threads", "params", "ms_min", "ms_med",
+              "samples_s", "first_step_s", "peak_mb", "loss0", "loss", "planned", "measured",
+              "peak_flops_per_s", "bytes_per_s", "model_flops", "flops_floor_s", "roofline_step_s"}
+SUMMARY_KEYS = {"model", "seed", "steps", "epochs", "test_accuracy", "loss", "wall_s", "planned",
+                "measured", "skipped_samples", "parameters_sha256", "ridge_version", "device",
+                "threads"}
+
+
+class Runs(RidgeTest):
+    def test_a_run_folder_holds_what_is_promised(self):
+        summary = self.train("--trace")
+        self.assertLessEqual(SUMMARY_KEYS, set(summary))
+        files = os.listdir(self.path("run"))
+        for name in ("summary.json", "plan.txt", "plan.json", "options.json", "metrics.jsonl",
+                     "checkpoints", "trace.json"):
+            self.assertIn(name, files)
+        self.assertTrue(any(name.startswith("events.out.tfevents.") for name in files))
+        with open(self.path("run/plan.txt")) as file:
+            text = file.read()
+        self.assertIn("train: ", text)
+        self.assertNotIn("\x1b", text)
+        self.assertEqual(self.read_json("run/plan.json")["arena_bytes"],
+                         summary["planned"]["arena_bytes"])
+        self.assertTrue(self.read_json("run/trace.json")["traceEvents"])
+
+    def test_a_folder_with_a_run_is_not_overwritten(self):
+        self.train()
+        self.fails(2, "run", "train", *SMALL, "--steps", "5", "--out", "run")
+
+    def test_the_talk_is_on_stderr_and_the_result_on_stdout(self):
+        done = self.ridge("train", *SMALL, "--steps", "20")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        for part in ("Plan  mlp:hidden=32, batch 32", "planned against measured", "peak memory",
+                     "step time", "run folder runs/mlp-1"):
+            self.assertIn(part, done.stdout)
+        self.assertIn("step 20/20", done.stderr)
+        quiet = self.ridge("train", *SMALL, "--steps", "20", "-q")
+        self.assertEqual((quiet.stdout, quiet.stderr), ("", ""))
+        self.assertTrue(os.path.isdir(self.path("runs/mlp-2")))
+
+    def test_progress_in_json_is_lines_of_json(self):
+        done = self.ridge("train", *SMALL, "--steps", "20", "--progress", "json")
+        lines = [json.loads(line) for line in done.stderr.splitlines()]
+        self.assertEqual([line["step"] for line in lines if line["event"] == "progress"][-1], 20)
+
+    def test_eval_counts_every_sample_once(self):
+        self.train()
+        result = json.loads(self.ok("eval", "run", "--data", "synthetic", "--json"))
+        self.assertLessEqual({"samples", "loss", "accuracy"}, set(result))
+        self.assertGreater(result["samples"], 0)
+        self.assertIn("accuracy", self.ok("eval", "run", "--data", "synthetic"))
+        self.fails(4, "none", "eval", "none", "--data", "synthetic")
+
+    def test_run_gives_logits_for_a_run_a_graph_and_a_model(self):
+        self.train()
+        write_npz(self.path("in.npz"), {"image": ([3, 784], [i / 2352 for i in range(2352)])})
+        for model in ("run", "mlp:hidden=32"):
+            self.ok("run", model, "--inputs", "in.npz", "--outputs", "out.npz")
+            dims, values = read_npz(self.path("out.npz"))["logits"]
+            self.assertEqual(tuple(dims), (3, 10))
+            self.assertTrue(any(values))
+        self.write("net.ridge", "graph net\n  x = input f32[batch,2]\n  y = relu(x)\n  output y\n")
+        write_npz(self.path("in.npz"), {"x": ([2, 2], [-1.0, 2.0, 3.0, -4.0])})
+        self.ok("run", "net.ridge", "--inputs", "in.npz", "--outputs", "out.npz")
+        self.assertEqual(read_npz(self.path("out.npz"))["y"], ((2, 2), (0.0, 2.0, 3.0, 0.0)))
+        self.fails(2, "image", "run", "run", "--inputs", "in.npz", "--outputs", "out.npz")
+
+    def test_bench_step_has_the_promised_keys(self):
+        result = json.loads(self.ok("bench", "step", "mlp:hidden=32", "--batch", "16", "--steps",
+                                    "12", "--threads", "1", "--json"))
+        self.assertLessEqual(BENCH_KEYS, set(result))
+        self.assertEqual((result["fw"], result["batch"], result["threads"]), ("ridge", 16, 1))
+        self.assertGreater(result["peak_flops_per_s"], 0)
+
+
+class Compare(RidgeTest):
+    def test_equal_options_give_equal_runs(self):
+        self.train(out="a")
+        self.train(out="b")
+        self.assertRegex(self.ok("compare", "a", "b"), r"^equal: \d+ reports?, \d+ checkpoints?\n$")
+
+    def test_another_seed_gives_the_first_step_and_tensor_that_differ(self):
+        self.train(out="a")
+        self.train("--seed", "1", out="b")
+        done = self.ridge("compare", "a", "b")
+        self.assertEqual(done.returncode, 1)
+        self.assertRegex(done.stdout, r"^option --seed: 0 against 1\nfirst step that differs: 20: "
+                                      r"loss [0-9.]+ against [0-9.]+\nfirst tensor that differs, "
+                                      r"at step 20: '0.bias': 32 of 32 elements, by ")
+
+    def test_one_changed_bit_is_found(self):
+        self.train(out="a")
+        shutil.copytree(self.path("a"), self.path("b"))
+        path = self.path("b/checkpoints/step-20/parameters.safetensors")
+        with open(path, "r+b") as file:
+            file.seek(-1, os.SEEK_END)
+            last = file.read(1)[0]
+            file.seek(-1, os.SEEK_END)
+            file.write(bytes([last ^ 1]))
+        done = self.ridge("compare", "a", "b")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("1 of ", done.stdout)
+
+    def test_no_run_is_an_error(self):
+        self.train(out="a")
+        self.fails(4, "b: is no run folder", "compare", "a", "b")
+        self.fails(2, "the second RUN is missing", "compare", "a")
+
+
+if __name__ == "__main__":
+    unittest.main()

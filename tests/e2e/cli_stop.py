@@ -1,0 +1,174 @@
+"""Runs that are killed, stopped, or cannot write: nothing is lost, and the exit code says so."""
+import os
+import random
+import re
+import resource
+import shutil
+import signal
+import stat
+import subprocess
+import time
+import unittest
+
+from _ridge import RidgeTest, SMALL
+
+STEPS = ["--steps", "1200", "--checkpoint-every", "25", "-q"]
+
+
+class StopTest(RidgeTest):
+    def resumed_at(self, folder, **options):
+        """The step at which a resumed run goes on; it is killed as soon as it said so."""
+        process = self.start("train", "--resume", folder, "--progress", "plain", **options)
+        told = ""
+        for line in process.stderr:
+            told += line
+            if found := re.search(f"{folder}: going on at step (\\d+) of ", line):
+                process.kill()
+                process.communicate()
+                return int(found[1])
+        process.communicate()
+        self.fail(told)
+
+
+class Killed(StopTest):
+    def test_a_run_killed_at_random_points_ends_with_the_same_bits(self):
+        self.ok("train", *SMALL, *STEPS, "--out", "whole")
+        whole = self.read_json("whole/summary.json")
+        seed = random.randrange(1 << 30)
+        chance = random.Random(seed)
+        kills = 0
+        while not os.path.exists(self.path("cut/summary.json")):
+            resume = os.path.exists(self.path("cut/options.json"))
+            words = ["--resume", "cut", "-q"] if resume else [*SMALL, *STEPS, "--out", "cut"]
+            process = self.start("train", *words)
+            try:
+                process.communicate(timeout=chance.uniform(0.05, 0.5) if kills < 8 else 60)
+                self.assertEqual(process.returncode, 0)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.communicate()
+                kills += 1
+        cut = self.read_json("cut/summary.json")
+        self.assertEqual(cut["parameters_sha256"], whole["parameters_sha256"],
+                         f"{kills} kills, seed {seed}")
+        self.assertEqual(cut["steps"], whole["steps"])
+        self.assertRegex(self.ok("compare", "whole", "cut"), "^equal: ")
+
+
+class Stopped(StopTest):
+    def running(self, *words):
+        process = self.start("train", *SMALL, "--epochs", "100000", "--progress", "plain", "--out",
+                             "run", *words)
+        self.addCleanup(lambda: (process.kill(), process.communicate()))
+        for line in process.stderr:  # the first steps are done
+            if "step" in line and "loss" in line:
+                return process
+        self.fail("the run did not start")
+
+    def test_sigterm_and_sigint_write_a_checkpoint_and_leave_with_75(self):
+        for number in (signal.SIGTERM, signal.SIGINT):
+            process = self.running()
+            process.send_signal(number)
+            _, err = process.communicate(timeout=20)
+            self.assertEqual(process.returncode, 75, err)
+            self.assertRegex(err, r"ridge: stopped after step \d+; go on with --resume run")
+            step = int(re.search(r"after step (\d+)", err)[1])
+            self.assertIn(f"step-{step}", os.listdir(self.path("run/checkpoints")))
+            self.assertFalse(os.path.exists(self.path("run/summary.json")))
+            self.assertEqual(self.resumed_at("run"), step)
+            shutil.rmtree(self.path("run"))
+
+    def test_a_conflicting_option_is_refused_and_the_environment_is_not_asked(self):
+        process = self.running()
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=20)
+        self.refused(2, "--batch is 7; the run was started with 32. hint: leave it out, or start a "
+                     "new run with another --out", "train", "--resume", "run", "--batch", "7")
+        self.assertGreater(self.resumed_at("run", env={"RIDGE_BATCH": "7"}), 0)
+
+    def test_resuming_what_is_no_run(self):
+        self.fails(4, "none", "train", "--resume", "none")
+        self.fails(4, "runs", "train", "--resume")
+
+
+class Disk(StopTest):
+    def test_a_full_disk_warns_each_time_and_fails_at_the_end(self):
+        """A file size limit below a checkpoint's size stands for the full disk."""
+        limit = 40_000
+        done = self.ridge("train", *SMALL, "--steps", "40", "--checkpoint-every", "10", "--out",
+                          "run", preexec_fn=lambda: resource.setrlimit(
+                              resource.RLIMIT_FSIZE, (limit, limit)))
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertGreaterEqual(done.stderr.count("ridge: warning: "), 3, done.stderr)
+        self.assertIn("the last checkpoint could not be written", done.stderr)
+        self.assertEqual(os.listdir(self.path("run/checkpoints")), [])
+        self.assertFalse(os.path.exists(self.path("run/summary.json")))
+
+    def test_the_older_checkpoint_survives_a_full_disk(self):
+        process = self.start("train", *SMALL, "--steps", "100000", "--checkpoint-every", "20",
+                             "--out", "run", "-q")
+        self.addCleanup(lambda: (process.kill(), process.communicate()))
+        until = time.monotonic() + 30
+        while not self.checkpoints() and time.monotonic() < until:
+            time.sleep(0.01)
+        resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (40_000, 40_000))
+        time.sleep(0.5)
+        kept = self.checkpoints()
+        self.assertTrue(kept)
+        process.send_signal(signal.SIGTERM)
+        _, err = process.communicate(timeout=30)
+        self.assertEqual(process.returncode, 1, err)
+        self.assertEqual(self.checkpoints(), kept)
+        last = max(int(name.split("-")[1]) for name in kept)
+        self.assertEqual(self.resumed_at("run"), last)
+
+    def checkpoints(self):
+        try:
+            names = os.listdir(self.path("run/checkpoints"))
+        except FileNotFoundError:
+            return []
+        return sorted(n for n in names if re.fullmatch(r"step-\d+", n))
+
+    def test_a_folder_that_cannot_be_made_is_an_error_before_the_first_step(self):
+        self.write("file", "in the way")
+        self.fails(1, "file/run", "train", *SMALL, "--steps", "5", "--out", "file/run", "-q")
+
+    @unittest.skipIf(os.geteuid() == 0, "root may write everywhere")
+    def test_a_read_only_folder(self):
+        os.mkdir(self.path("locked"))
+        os.chmod(self.path("locked"), stat.S_IRUSR | stat.S_IXUSR)
+        self.fails(1, "locked/run", "train", *SMALL, "--steps", "5", "--out", "locked/run", "-q")
+
+    def test_damaged_checkpoints_fall_back_to_the_last_good_one(self):
+        self.train("--checkpoint-every", "10", "--keep", "3", steps=30)
+        os.remove(self.path("run/summary.json"))
+        newest = self.path("run/checkpoints/step-30/parameters.safetensors")
+        with open(newest, "r+b") as file:
+            file.seek(-3, os.SEEK_END)
+            file.write(b"\xff\xff\xff")
+        done = self.ridge("train", "--resume", "run", "--progress", "plain")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("warning: ", done.stderr)
+        self.assertIn("step-30", done.stderr)
+        self.assertIn("going on at step 20 of 30", done.stderr)
+        for step in (10, 20, 30):
+            path = self.path(f"run/checkpoints/step-{step}/state.json")
+            if os.path.exists(path):
+                with open(path, "w") as file:
+                    file.write("{}")
+        os.remove(self.path("run/summary.json"))
+        self.fails(4, "state.json", "train", "--resume", "run", "-q")
+
+
+class NotFinite(RidgeTest):
+    def test_a_nan_loss_stops_at_the_step_and_names_a_node(self):
+        done = self.ridge("train", *SMALL, "--steps", "50", "--lr", "1e30", "--optimizer", "sgd",
+                          "--out", "run", "-q")
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertRegex(done.stderr, r"^ridge: step \d+: loss is -?(nan|inf); first non-finite "
+                                      r"value: .*'.+'")
+        self.assertFalse(os.path.exists(self.path("run/summary.json")))
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,148 @@
+"""opt, doctor, models, completion: the verbs that neither train nor plan."""
+import json
+import os
+import subprocess
+import unittest
+
+from _ridge import RIDGE, RidgeTest, environment
+
+GRAPH = """graph net
+  x = input f32[batch=8,4]
+  w = parameter f32[3,4] init=uniform(0.5)
+  one = constant f32[] 1.0
+  same = mul(x, one)
+  a = matmul(same, w, transpose_b=1)
+  b = matmul(x, w, transpose_b=1)
+  y = relu(a)
+  z = relu(b)
+  unused = exp(b)
+  sum = add(y, z)
+  output sum
+"""
+
+
+class Opt(RidgeTest):
+    def test_no_pass_gives_the_graph_back(self):
+        self.write("net.ridge", GRAPH)
+        printed = self.ok("opt", "net.ridge", "--pass", "dce")
+        self.assertNotIn("unused", printed)
+        self.write("again.ridge", printed)
+        self.assertEqual(self.ok("opt", "again.ridge", "--pass", "dce"), printed)
+
+    def test_all_passes_reach_a_fixed_point_and_standard_input_works(self):
+        once = self.ok("opt", "-", stdin=GRAPH)
+        self.assertEqual(self.ok("opt", "-", stdin=once), once)
+        self.assertLess(once.count("="), GRAPH.count("="))
+
+    def test_savings_go_to_stderr_unless_quiet(self):
+        done = self.ridge("opt", "-", stdin=GRAPH)
+        for word in ("nodes", "results", "FLOPs", "fold", "algebra", "cse", "dce", "fuse",
+                     "together"):
+            self.assertIn(word, done.stderr)
+        self.assertEqual(self.ridge("opt", "-", "-q", stdin=GRAPH).stderr, "")
+
+    def test_wrong_passes_and_files(self):
+        self.refused(2, "unknown pass 'fuze'; did you mean 'fuse'?; known: fold, algebra, cse, "
+                     "dce, fuse, inplace, layout. hint: -NAME leaves one out, only:NAME,NAME runs "
+                     "just these, none runs none", "opt", "-", "--pass", "fuze", stdin=GRAPH)
+        self.fails(2, "is a step of the planner", "opt", "-", "--pass", "layout", stdin=GRAPH)
+        self.fails(5, "none.ridge", "opt", "none.ridge")
+        self.fails(5, "standard input:3: unknown operator 'sofmax'; did you mean 'softmax'?",
+                   "opt", "-", stdin="graph g\n  x = input f32[2]\n  y = sofmax(x)\n")
+
+
+class Doctor(RidgeTest):
+    def test_json_says_what_was_found(self):
+        found = json.loads(self.ok("doctor", "--json"))
+        self.assertLessEqual({"ridge", "cpu", "threads", "memory", "onednn", "cuda", "profiles",
+                              "cache_folder", "fashion_mnist", "terminal"}, set(found))
+        self.assertEqual(found["threads"]["affinity"], len(os.sched_getaffinity(0)))
+        self.assertLessEqual(found["threads"]["used"], found["threads"]["affinity"])
+        self.assertLessEqual(found["memory"]["usable_bytes"], found["memory"]["total_bytes"])
+        self.assertTrue(found["profiles"])
+
+    def test_omp_num_threads_is_the_reason_when_it_is(self):
+        found = json.loads(self.ok("doctor", "--json", env={"OMP_NUM_THREADS": "1"}))
+        self.assertEqual(found["threads"]["used"], 1)
+        if len(os.sched_getaffinity(0)) > 1:
+            self.assertEqual(found["threads"]["because"], "OMP_NUM_THREADS")
+
+    def test_the_affinity_mask_is_respected(self):
+        one = {min(os.sched_getaffinity(0))}
+        found = json.loads(self.ok("doctor", "--json",
+                                   preexec_fn=lambda: os.sched_setaffinity(0, one)))
+        self.assertEqual(found["threads"]["used"], 1)
+
+    def test_text_has_a_row_for_each_finding(self):
+        text = self.ok("doctor")
+        for row in ("CPU", "threads", "memory", "oneDNN", "CUDA", "device profile",
+                    "fashion-mnist"):
+            self.assertIn("\n" + row, "\n" + text)
+
+    def test_models_lists_names_and_parameters(self):
+        text = self.ok("models")
+        for part in ("mlp", "cnn", "resnet18", "669,706 parameters", "image f32[1,28,28]"):
+            self.assertIn(part, text)
+
+
+class Completion(RidgeTest):
+    def complete(self, *words, cwd=None):
+        """What bash offers for the last word; words are split as bash does it."""
+        script = self.ok("completion", "bash")
+        quoted = " ".join("'" + word + "'" for word in words)
+        line = (f"COMP_WORDS=({quoted}); COMP_CWORD={len(words) - 1}; _ridge; "
+                "printf '%s\\n' \"${COMPREPLY[@]}\"")
+        done = subprocess.run(["bash", "-c", script + line], capture_output=True, text=True,
+                              check=True, cwd=cwd or self.folder)
+        self.assertEqual(done.stderr, "")
+        return done.stdout.split()
+
+    def test_verbs(self):
+        self.assertEqual(self.complete("ridge", "pl"), ["plan"])
+        self.assertLessEqual({"train", "plan", "eval", "run", "bench", "opt", "compare", "doctor",
+                              "completion", "models"}, set(self.complete("ridge", "")))
+        self.assertEqual(self.complete("ridge", "bench", ""), ["step", "device"])
+        self.assertEqual(self.complete("ridge", "completion", "z"), ["zsh"])
+
+    def test_options_belong_to_their_verb(self):
+        self.assertEqual(self.complete("ridge", "train", "cnn", "--opt"), ["--optimizer"])
+        self.assertEqual(self.complete("ridge", "eval", "--opt"), [])
+        self.assertEqual(self.complete("ridge", "bench", "device", "--qui"), ["--quick"])
+
+    def test_values(self):
+        self.assertEqual(self.complete("ridge", "train", "--optimizer", ""),
+                         ["sgd", "adam", "adamw"])
+        self.assertEqual(self.complete("ridge", "train", "--optimizer", "=", "adamw"), ["adamw"])
+        self.assertEqual(self.complete("ridge", "train", "--optimizer", "="),
+                         ["sgd", "adam", "adamw"])
+        self.assertEqual(self.complete("ridge", "train", "cn"), ["cnn"])
+        self.assertEqual(self.complete("ridge", "train", "cnn", "--data", "fash"),
+                         ["fashion-mnist"])
+        self.assertEqual(self.complete("ridge", "train", "cnn", "--batch", ""), [])
+
+    def test_files(self):
+        self.write("net.ridge", GRAPH)
+        os.mkdir(self.path("my data"))
+        self.assertEqual(self.complete("ridge", "train", "ne"), ["net.ridge"])
+        self.assertEqual(self.complete("ridge", "train", "cnn", "--data", "idx", ":", "my"),
+                         ["my", "data"])
+        self.assertEqual(self.complete("ridge", "run", "cnn", "--inputs", "net"), ["net.ridge"])
+
+    def test_the_other_shells_take_their_scripts(self):
+        for shell in ("zsh", "fish"):
+            script = self.ok("completion", shell)
+            for part in ("train", "optimizer", "fashion-mnist"):
+                self.assertIn(part, script)
+            if subprocess.run(["which", shell], capture_output=True, check=False).returncode == 0:
+                self.write("script", script)
+                subprocess.run([shell, "--no-execute", self.path("script")], check=True)
+        self.refused(2, "SHELL is 'tcsh'; it must be one of bash, zsh, fish. hint: ridge "
+                     "completion --help", "completion", "tcsh")
+
+    def test_bash_finds_nothing_wrong_with_its_script(self):
+        subprocess.run(["bash", "-n"], input=self.ok("completion", "bash"), text=True, check=True)
+        self.assertTrue(os.access(RIDGE, os.X_OK) and environment())
+
+
+if __name__ == "__main__":
+    unittest.main()
