@@ -50,6 +50,23 @@ Status CountSteps(const TrainOptions& options, JobData& data) {
   return Status();
 }
 
+// A label beyond the classes picks a logit that is not there: the loss would be NaN.
+Status CheckLabels(const Graph& forward, const ForwardFacts& facts, const BatchSpec& spec,
+                   const SourcePtr& source) {
+  if (facts.logits == kNoValue || source == nullptr) return Status();
+  RIDGE_ASSIGN_OR_RETURN(const std::vector<FieldMap> maps, MatchFields(spec, *source));
+  const int64_t classes = forward.type(facts.logits).dims.back();
+  for (size_t i = 0; i < maps.size(); ++i) {
+    const Field& field = source->fields()[static_cast<size_t>(maps[i].field)];
+    if (spec.inputs[i].name != forward.value(facts.label).name || field.classes <= classes)
+      continue;
+    return Status(ErrorCode::kInvalidData,
+                  fmt::format("{}: field '{}' has label {}; the model has {} classes, 0 to {}",
+                              source->name(), field.name, field.classes - 1, classes, classes - 1));
+  }
+  return Status();
+}
+
 }  // namespace
 
 BatchSpec MakeBatchSpec(const Graph& forward, const ForwardFacts& facts, bool with_weight) {
@@ -84,6 +101,8 @@ Result<JobData> OpenJobData(const TrainOptions& options, const Graph& forward,
   RIDGE_RETURN_IF_ERROR(OpenValidation(options, data_options, data));
   data.train_spec = MakeBatchSpec(forward, facts, /*with_weight=*/false);
   data.eval_spec = MakeBatchSpec(forward, facts, /*with_weight=*/true);
+  for (const SourcePtr& source : {data.train, data.validation, data.test})
+    RIDGE_RETURN_IF_ERROR(CheckLabels(forward, facts, data.train_spec, source));
   RIDGE_RETURN_IF_ERROR(CountSteps(options, data));
   return data;
 }
