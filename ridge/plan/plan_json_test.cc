@@ -1,0 +1,97 @@
+#include "ridge/plan/plan_json.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+namespace ridge {
+namespace {
+
+PlannedNode Node(const std::string& name, double seconds) {
+  PlannedNode node;
+  node.name = name;
+  node.op = "matmul";
+  node.cost = {.flops = 20, .bytes_read = 8, .bytes_written = 4};
+  node.seconds = seconds;
+  node.bound = Bound::kCompute;
+  node.choice.kernel = "reference";
+  return node;
+}
+
+StepPlan Step(const std::string& name, std::vector<PlannedNode> nodes) {
+  StepPlan step;
+  step.name = name;
+  for (const PlannedNode& node : nodes) step.seconds += node.seconds;
+  step.nodes = std::move(nodes);
+  return step;
+}
+
+Program Accumulating() {
+  Program program;
+  program.model = "mlp";
+  program.device = "cpu";
+  program.steps.push_back(Step("micro", {Node("a", 0.25), Node("b", 0.5)}));
+  program.steps.push_back(Step("update", {Node("c", 1)}));
+  program.steps.push_back(Step("eval", {Node("d", 8)}));
+  return program;
+}
+
+MemoryEstimate Memory() {
+  MemoryEstimate memory;
+  memory.peak_bytes = 100;
+  memory.breakdown = {{"parameters", 60}, {"runtime", 40}};
+  memory.largest = {{"w", 60}};
+  return memory;
+}
+
+TEST(PlanJson, AnUpdateRunsItsMicroBatchesAndNoEvaluation) {
+  const Program program = Accumulating();
+  const PlanSummary plan = SummarizePlan(program, Memory(), 32, /*accumulate=*/4, 1000);
+  EXPECT_DOUBLE_EQ(plan.step_s, 4 * 0.75 + 1);
+  const auto json = nlohmann::json::parse(PlanToJson(plan));
+  ASSERT_EQ(json["nodes"].size(), 3);
+  EXPECT_EQ(json["nodes"][1]["name"], "b");
+  EXPECT_EQ(json["nodes"][1]["runs"], 4);
+  EXPECT_EQ(json["nodes"][2]["step"], "update");
+}
+
+TEST(PlanJson, HoldsWhatScriptsRelyOn) {
+  const Program program = Accumulating();
+  const auto json = nlohmann::json::parse(PlanToJson(SummarizePlan(program, Memory(), 32, 1, 99)));
+  EXPECT_EQ(json["device"], "cpu");
+  EXPECT_EQ(json["breakdown"]["runtime"], 40);
+  EXPECT_EQ(json["fits"], false);
+  EXPECT_EQ(json["limit_bytes"], 99);
+  EXPECT_TRUE(json["epoch_s"].is_null());
+  EXPECT_EQ(json["nodes"][0]["bound"], "compute");
+  EXPECT_EQ(json["nodes"][0]["bytes_read"], 8);
+}
+
+TEST(PlanJson, APlanThatNeedsExactlyTheLimitFits) {
+  const Program program = Accumulating();
+  EXPECT_TRUE(SummarizePlan(program, Memory(), 1, 1, 100).fits);
+}
+
+TEST(PlanJson, NamesThatAreNotUtf8DoNotBreakTheJson) {
+  Program program = Accumulating();
+  program.steps[0].nodes[0].name = "\xff\"\n";
+  const auto json = nlohmann::json::parse(PlanToJson(SummarizePlan(program, Memory(), 1, 1, 1)));
+  EXPECT_EQ(json["nodes"][0]["name"], "\xEF\xBF\xBD\"\n");
+}
+
+TEST(PlanJson, SeveralPlansAreAnArray) {
+  const Program program = Accumulating();
+  const PlanSummary plan = SummarizePlan(program, Memory(), 1, 1, 1);
+  EXPECT_EQ(nlohmann::json::parse(PlansToJson({plan, plan})).size(), 2);
+  EXPECT_EQ(PlansToJson({}), "[]");
+}
+
+TEST(PlanJson, AProgramThatOnlyInfersIsItsFirstStep) {
+  Program program;
+  program.steps.push_back(Step("infer", {Node("a", 2)}));
+  EXPECT_DOUBLE_EQ(SummarizePlan(program, Memory(), 1, 1, 1).step_s, 2);
+  EXPECT_TRUE(UpdateParts(Program(), 1).empty());
+}
+
+}  // namespace
+}  // namespace ridge

@@ -1,0 +1,111 @@
+#include "ridge/report/plan_report.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace ridge {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+constexpr int64_t kMiB = 1 << 20;
+
+// A program of one step with `count` nodes of 1, 2, 3, ... ms.
+Program Training(int count) {
+  Program program;
+  program.model = "net";
+  program.device = "cpu";
+  StepPlan step;
+  step.name = "train";
+  for (int i = 1; i <= count; ++i) {
+    PlannedNode node;
+    node.name = "node" + std::to_string(i);
+    node.op = "relu";
+    node.seconds = i * 1e-3;
+    node.measured = i % 2 == 0;
+    step.seconds += node.seconds;
+    step.nodes.push_back(node);
+  }
+  program.steps.push_back(step);
+  return program;
+}
+
+PlanSummary Summary(const Program& program, int64_t limit_bytes) {
+  MemoryEstimate memory;
+  memory.peak_bytes = 30 * kMiB;
+  memory.arena_bytes = 22 * kMiB;
+  memory.bound_bytes = 20 * kMiB;
+  memory.breakdown = {{"parameters", 2 * kMiB},
+                      {"activations", 20 * kMiB},
+                      {"communication", 0},
+                      {"runtime", 8 * kMiB}};
+  memory.peak_step = "train";
+  memory.peak_node = "node1";
+  memory.largest = {{"x", 12 * kMiB}, {"w", 2 * kMiB}};
+  return SummarizePlan(program, memory, /*batch=*/10, /*accumulate=*/1, limit_bytes);
+}
+
+TEST(PlanReport, ShowsTheFiveLongestNodesAndTheRestTogether) {
+  const Program program = Training(7);
+  const std::string text = PlanReport("net", Summary(program, 64 * kMiB), Terminal{});
+  EXPECT_THAT(text, HasSubstr("node7     relu      7.00 ms  25.0 %  ###  latency"));
+  EXPECT_THAT(text, HasSubstr("node3 "));
+  EXPECT_THAT(text, Not(HasSubstr("node2 ")));
+  EXPECT_THAT(text, HasSubstr("2 others"));
+  EXPECT_THAT(text, HasSubstr("measured"));
+  EXPECT_THAT(text, HasSubstr("modelled"));
+}
+
+TEST(PlanReport, SaysPeakBoundAndWhetherItFits) {
+  const Program program = Training(1);
+  const std::string text = PlanReport("net", Summary(program, 64 * kMiB), Terminal{});
+  EXPECT_THAT(text, HasSubstr("Memory  30.0 MiB at the peak\n"));
+  EXPECT_THAT(text, HasSubstr("peak at train node 'node1'\n"));
+  EXPECT_THAT(text, HasSubstr("arena 22.0 MiB, lower bound 20.0 MiB (+10.0 %)\n"));
+  EXPECT_THAT(text, HasSubstr("fits: 30.0 MiB of 64.0 MiB available\n"));
+  EXPECT_THAT(text, Not(HasSubstr("communication")));
+  EXPECT_THAT(PlanReport("net", Summary(program, kMiB), Terminal{}),
+              HasSubstr("does not fit: needs 30.0 MiB, 1.00 MiB available\n"));
+}
+
+TEST(PlanReport, AnEmptyProgramHasAReportToo) {
+  const Program program;
+  EXPECT_THAT(PlanReport("none", Summary(program, kMiB), Terminal{}), HasSubstr("a step"));
+}
+
+TEST(PlanReport, ColourIsOnlyForTerminals) {
+  const Program program = Training(2);
+  const PlanSummary plan = Summary(program, kMiB);
+  EXPECT_THAT(PlanReport("net", plan, Terminal{}), Not(HasSubstr("\x1b")));
+  EXPECT_THAT(PlanReport("net", plan, Terminal{.is_terminal = true, .colour = true}),
+              HasSubstr("\x1b["));
+}
+
+TEST(PlanReport, ComparisonGivesTheErrorOfThePlan) {
+  const RunNumbers planned = {110 * kMiB, 50 * kMiB, 0.9e-3, 2.0};
+  const RunNumbers measured = {100 * kMiB, 50 * kMiB, 1e-3, std::nullopt};
+  EXPECT_EQ(ComparisonReport(planned, measured, Terminal{}),
+            "  planned against measured   planned  measured    error\n"
+            "  peak memory                110 MiB   100 MiB  +10.0 %\n"
+            "  arena                     50.0 MiB  50.0 MiB   +0.0 %\n"
+            "  step time                   900 us   1.00 ms  -10.0 %\n");
+}
+
+TEST(PlanReport, RefusalSaysNeedLimitLargestValuesAndTheWayOut) {
+  const Program program = Training(1);
+  const Status status = DoesNotFit(Summary(program, 16 * kMiB), "--fit allows",
+                                   {{"--batch 5 --accumulate 2", 15 * kMiB, "step +4.0 %"}});
+  EXPECT_EQ(status.code(), ErrorCode::kOutOfMemory);
+  EXPECT_EQ(status.message(),
+            "plan: the run needs 30.0 MiB on cpu, --fit allows 16.0 MiB. [R0101]\n"
+            "  peak at train node 'node1': parameters 2.00 MiB, activations 20.0 MiB, "
+            "runtime 8.00 MiB\n"
+            "  largest values there: 'x' 12.0 MiB, 'w' 2.00 MiB\n"
+            "  hint: --batch 5 --accumulate 2 needs 15.0 MiB (step +4.0 %)");
+  EXPECT_THAT(DoesNotFit(Summary(program, 1), "this machine has", {}).message(),
+              HasSubstr("hint: no batch is small enough"));
+}
+
+}  // namespace
+}  // namespace ridge
