@@ -51,7 +51,7 @@ Result<TimedCall> TimedCall::Make(Backend& backend, const char* op_name,
 double TimedCall::Best(double budget_s) {
   double best = INFINITY;
   const double begin = MonotonicSeconds();
-  for (int round = 0; round < 3 || MonotonicSeconds() - begin < budget_s; ++round) {
+  for (int round = 0; round < kLeastRounds || MonotonicSeconds() - begin < budget_s; ++round) {
     const double start = MonotonicSeconds();
     const Status status = kernel_->Run({inputs_, outputs_, workspace_});
     RIDGE_CHECK(status.ok(), status.message());

@@ -13,7 +13,8 @@ class TimedCall {
   static Result<TimedCall> Make(Backend& backend, const char* op, std::vector<TensorType> inputs,
                                 AttrMap attrs, std::vector<LayoutId> available = {});
 
-  // Runs until `budget_s` is spent, at least 3 times; the shortest time.
+  static constexpr int kLeastRounds = 5;
+  // Runs until `budget_s` is spent, at least kLeastRounds times; the shortest time.
   double Best(double budget_s);
 
   const Cost& cost() const { return cost_; }

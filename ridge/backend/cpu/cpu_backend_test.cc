@@ -1,0 +1,284 @@
+// The CPU backend as the planner and the executor use it: offers, layouts, chains, allocations.
+// Agreement with the reference over all case files: tests/ops/cpu_cases_test.cc.
+#include "ridge/backend/cpu/cpu_backend.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+
+#include "ridge/backend/cpu/layouts.h"
+#include "ridge/backend/cpu/timed_call.h"
+
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#define RIDGE_COUNTS_ALLOCATIONS
+namespace {
+std::atomic<bool> counting{false};
+std::atomic<int64_t> allocated_bytes{0};
+}  // namespace
+
+// Stands in front of the C library's for every caller in the process, oneDNN included.
+extern "C" void* __libc_malloc(size_t size);
+extern "C" void* malloc(size_t size) {
+  if (counting) allocated_bytes += static_cast<int64_t>(size);
+  return __libc_malloc(size);
+}
+extern "C" void* __libc_memalign(size_t alignment, size_t size);
+extern "C" int posix_memalign(void** memory, size_t alignment, size_t size) {
+  if (counting) allocated_bytes += static_cast<int64_t>(size);
+  *memory = __libc_memalign(alignment, size);
+  return *memory == nullptr ? ENOMEM : 0;
+}
+#endif
+
+namespace ridge {
+namespace {
+
+using Ints = std::vector<int64_t>;
+
+TensorType F32(Dims dims) { return {DType::kF32, std::move(dims)}; }
+
+OpCall MakeCall(const char* op, std::vector<TensorType> inputs, AttrMap attrs) {
+  OpCall call{op, std::move(inputs), {}, std::move(attrs)};
+  call.outputs = *InferCall(*FindOp(op), call);
+  return call;
+}
+
+class CpuBackendTest : public testing::Test {
+ protected:
+  std::unique_ptr<Backend> cpu_ = std::move(*MakeCpuBackend(2));
+
+  KernelOffers Offers(const char* op, const OpCall& call, std::vector<LayoutId> available = {}) {
+    available.resize(call.inputs.size(), kRowMajor);
+    return cpu_->Offers(*FindOp(op), call, available);
+  }
+
+  Tensor Reorder(const TensorType& type, LayoutId from, LayoutId to, const Tensor& data) {
+    Tensor out({DType::kU8, {cpu_->LayoutBytes(to, type)}});
+    if (from == to) {
+      std::memcpy(out.mutable_data(), data.data(), static_cast<size_t>(out.bytes()));
+      return out;
+    }
+    const KernelChoice choice = cpu_->Reorder(type, from, to);
+    Tensor workspace({DType::kU8, {choice.workspace_bytes + 1}});
+    const void* in[] = {data.data()};
+    void* target[] = {out.mutable_data()};
+    EXPECT_TRUE(
+        (*cpu_->CreateReorder(type, choice))->Run({in, target, workspace.mutable_data()}).ok());
+    return out;
+  }
+
+  // The first offer for these layouts, or the first one that is all row-major.
+  Tensor Run(const char* op, const OpCall& call, const std::vector<Tensor>& inputs,
+             std::vector<LayoutId>& layouts, bool row_major) {
+    layouts.resize(call.inputs.size(), kRowMajor);
+    for (const KernelChoice& choice : Offers(op, call, layouts).choices) {
+      const bool plain = choice.input_layouts == std::vector<LayoutId>(call.inputs.size(), 0) &&
+                         choice.output_layouts[0] == kRowMajor;
+      if (row_major && !plain) continue;
+      std::vector<Tensor> moved, outputs;
+      std::vector<const void*> in;
+      std::vector<void*> out;
+      for (size_t i = 0; i < inputs.size(); ++i) {
+        moved.push_back(Reorder(call.inputs[i], layouts[i], choice.input_layouts[i], inputs[i]));
+        in.push_back(moved.back().data());
+      }
+      for (size_t o = 0; o < call.outputs.size(); ++o) {
+        outputs.emplace_back(
+            TensorType{DType::kU8, {cpu_->LayoutBytes(choice.output_layouts[o], call.outputs[o])}});
+        out.push_back(outputs.back().mutable_data());
+      }
+      Tensor workspace({DType::kU8, {choice.workspace_bytes + 1}});
+      auto kernel = cpu_->Create(*FindOp(op), call, choice);
+      EXPECT_TRUE(kernel.ok());
+      EXPECT_TRUE((*kernel)->Run({in, out, workspace.mutable_data()}).ok());
+      layouts = {choice.output_layouts[0]};
+      return outputs[0];
+    }
+    ADD_FAILURE() << "no offer for " << op;
+    return Tensor();
+  }
+
+  // conv -> batch_norm -> relu -> add(conv, relu) -> max_pool, in `row_major` or as offered.
+  Tensor RunChain(bool row_major, LayoutId& conv_layout) {
+    const TensorType x = F32({2, 32, 9, 9});
+    std::vector<LayoutId> layouts;
+    const OpCall conv =
+        MakeCall("conv2d", {x, F32({32, 32, 3, 3})}, {{"padding", Ints{1, 1, 1, 1}}});
+    const Tensor c =
+        Run("conv2d", conv, {cpu::RandomBytes(x.bytes()), cpu::RandomBytes(32 * 32 * 36)}, layouts,
+            row_major);
+    const LayoutId layout = conv_layout = layouts[0];
+    const OpCall norm = MakeCall("batch_norm", {x, F32({32}), F32({32})}, {});
+    layouts = {layout};
+    const Tensor vector = cpu::RandomBytes(128);
+    const Tensor n = Run("batch_norm", norm, {c, vector, vector}, layouts, row_major);
+    EXPECT_EQ(layouts[0], layout);
+    const Tensor r = Run("relu", MakeCall("relu", {x}, {}), {n}, layouts, row_major);
+    EXPECT_EQ(layouts[0], layout);
+    layouts = {layout, layout};
+    const Tensor sum = Run("add", MakeCall("add", {x, x}, {}), {c, r}, layouts, row_major);
+    EXPECT_EQ(layouts[0], layout);
+    const OpCall pool = MakeCall("max_pool", {x}, {{"kernel", Ints{3, 3}}, {"stride", Ints{2, 2}}});
+    const Tensor y = Run("max_pool", pool, {sum}, layouts, row_major);
+    EXPECT_EQ(layouts[0], layout);
+    return Reorder(pool.outputs[0], layout, kRowMajor, y);
+  }
+};
+
+TEST_F(CpuBackendTest, BlockedChainsAgreeWithRowMajorOnes) {
+  LayoutId blocked = kRowMajor, plain = kRowMajor;
+  const Tensor y = RunChain(/*row_major=*/false, blocked);
+  const Tensor expected = RunChain(/*row_major=*/true, plain);
+  EXPECT_EQ(plain, kRowMajor);
+  ASSERT_EQ(y.bytes(), expected.bytes());
+  const float* a = y.as<float>();
+  const float* b = expected.as<float>();
+  for (int64_t i = 0; i < y.bytes() / 4; ++i) ASSERT_NEAR(a[i], b[i], 1e-4) << i;
+}
+
+TEST_F(CpuBackendTest, OffersTheReferenceLast) {
+  for (const OpDef& op : AllOps()) {
+    if (op.name != "relu" && op.name != "conv2d" && op.name != "reduce_prod") continue;
+    std::vector<TensorType> inputs = {F32({2, 16, 5, 5})};
+    if (op.name == "conv2d") inputs.push_back(F32({16, 16, 3, 3}));
+    const OpCall call = MakeCall(op.name.c_str(), inputs, {});
+    EXPECT_EQ(Offers(op.name.c_str(), call).choices.back().kernel, "reference");
+  }
+}
+
+TEST_F(CpuBackendTest, NeverOffersSlowReferenceCodeOfTheLibrary) {
+  const OpCall thin = MakeCall("conv2d", {F32({4, 1, 28, 28}), F32({32, 1, 3, 3})}, {});
+  for (const KernelChoice& choice : Offers("conv2d", thin).choices)
+    EXPECT_EQ(choice.kernel.find("/ref"), std::string::npos) << choice.kernel;
+}
+
+TEST_F(CpuBackendTest, SaysWhyAKernelDeclines) {
+  const OpCall call =
+      MakeCall("conv2d", {{DType::kF64, {1, 1, 4, 4}}, {DType::kF64, {1, 1, 3, 3}}}, {});
+  const KernelOffers offers = Offers("conv2d", call);
+  ASSERT_EQ(offers.refusals.size(), 1u);
+  EXPECT_EQ(offers.refusals[0].kernel, "onednn.conv2d");
+  EXPECT_EQ(offers.refusals[0].reason, "dtype");
+  EXPECT_EQ(offers.choices.size(), 1u);
+}
+
+TEST_F(CpuBackendTest, AnswersTheSameQuestionAlike) {
+  const OpCall call = MakeCall("conv2d", {F32({2, 32, 9, 9}), F32({32, 32, 3, 3})}, {});
+  const std::unique_ptr<Backend> other = std::move(*MakeCpuBackend(2));
+  const std::vector<LayoutId> available(2, kRowMajor);
+  const KernelOffers a = Offers("conv2d", call);
+  const KernelOffers b = other->Offers(*FindOp("conv2d"), call, available);
+  ASSERT_EQ(a.choices.size(), b.choices.size());
+  for (size_t i = 0; i < a.choices.size(); ++i) {
+    EXPECT_EQ(a.choices[i].key, b.choices[i].key);
+    EXPECT_EQ(a.choices[i].output_layouts, b.choices[i].output_layouts);
+  }
+}
+
+TEST_F(CpuBackendTest, RefusesAnUnknownKernelOfAStoredPlan) {
+  const OpCall call = MakeCall("relu", {F32({4})}, {});
+  KernelChoice choice = Offers("relu", call).choices[0];
+  choice.kernel = "cpu.tomorrow";
+  const auto kernel = cpu_->Create(*FindOp("relu"), call, choice);
+  ASSERT_FALSE(kernel.ok());
+  EXPECT_EQ(
+      kernel.status().message(),
+      "relu: this program has no kernel 'cpu.tomorrow' on the CPU. hint: the plan was made by "
+      "another version; plan again");
+}
+
+TEST_F(CpuBackendTest, RefusesNoThreads) { EXPECT_FALSE(MakeCpuBackend(0).ok()); }
+
+TEST_F(CpuBackendTest, TakesOutputsWithoutElements) {
+  const OpCall call = MakeCall("relu", {F32({0, 3})}, {});
+  auto kernel = cpu_->Create(*FindOp("relu"), call, Offers("relu", call).choices[0]);
+  ASSERT_TRUE(kernel.ok());
+  const void* in[] = {nullptr};
+  void* out[] = {nullptr};
+  EXPECT_TRUE((*kernel)->Run({in, out, nullptr}).ok());
+}
+
+TEST(CpuLayouts, KnowRowMajorWhateverTheStridesOfExtentsOfOne) {
+  const dnnl::memory::desc desc({64, 1, 28, 28}, dnnl::memory::data_type::f32,
+                                dnnl::memory::format_tag::acdb);
+  EXPECT_EQ(cpu::LayoutOf(desc), kRowMajor);
+}
+
+TEST(CpuLayouts, RoundTripThroughDescriptors) {
+  const TensorType type = F32({2, 20, 3, 3});
+  const auto tag = dnnl::memory::format_tag::aBcd16b;
+  const auto id = static_cast<LayoutId>(tag);
+  EXPECT_EQ(cpu::LayoutOf(cpu::DescOf(type, id)), id);
+  EXPECT_EQ(cpu::LayoutNameOf(id), "aBcd16b");
+  EXPECT_EQ(cpu::LayoutBytesOf(type, id), 2 * 32 * 9 * 4);  // 20 channels are padded to 32
+  EXPECT_EQ(cpu::LayoutBytesOf(type, kRowMajor), type.bytes());
+}
+
+#ifdef RIDGE_COUNTS_ALLOCATIONS
+
+struct StepOp {
+  const char* op;
+  std::vector<TensorType> inputs;
+  AttrMap attrs;
+};
+
+// The operators of a step of the CNN and of a normalized one.
+std::vector<StepOp> StepOps() {
+  const TensorType x = F32({4, 32, 26, 26}), w = F32({10, 512});
+  const AttrMap pool = {{"kernel", Ints{2, 2}}, {"stride", Ints{2, 2}}};
+  return {{"conv2d", {F32({4, 1, 28, 28}), F32({32, 1, 3, 3}), F32({32})}, {}},
+          {"conv2d", {x, F32({32, 32, 3, 3})}, {}},
+          {"conv2d_grad_weight",
+           {F32({4, 1, 28, 28}), x},
+           {{"weight_dims", Ints{32, 1, 3, 3}}, {"bias", int64_t{1}}}},
+          {"conv2d_grad_input", {x, F32({32, 32, 3, 3})}, {{"input_dims", Ints{4, 32, 28, 28}}}},
+          {"max_pool", {x}, pool},
+          {"batch_norm", {x, F32({32}), F32({32})}, {}},
+          {"relu_grad", {x, x}, {}},
+          {"mul", {x, F32({32, 1, 1})}, {}},
+          {"reduce_sum", {x}, {{"axes", Ints{0, 2, 3}}}},
+          {"matmul", {F32({64, 512}), w, F32({10})}, {{"transpose_b", int64_t{1}}}},
+          {"matmul", {F32({64, 10}), F32({64, 512})}, {{"transpose_a", int64_t{1}}}},
+          {"softmax_cross_entropy", {F32({64, 10}), {DType::kI64, {64}}}, {}},
+          {"adam_update", {w, w, w, w, F32({}), {DType::kI64, {}}}, {}},
+          {"layer_norm", {w, F32({512}), F32({512})}, {}},
+          {"softmax", {w}, {}},
+          {"transpose", {w}, {}}};
+}
+
+TEST(CountedAllocations, CountBothWaysOfAllocating) {
+  void* memory = nullptr;
+  allocated_bytes = 0;
+  counting = true;
+  const std::unique_ptr<Ints> vector = std::make_unique<Ints>(100);
+  const int failed = posix_memalign(&memory, 64, 4096);
+  counting = false;
+  std::free(memory);
+  EXPECT_EQ(failed, 0);
+  EXPECT_GE(allocated_bytes, 800 + 4096);
+}
+
+TEST_F(CpuBackendTest, RunsWithinTheAllocationsThatTheContractAllows) {
+  constexpr int64_t kAllowedBytes = 2048;  // a vendor library's bookkeeping for one node
+  for (const StepOp& op : StepOps()) {
+    auto call = cpu::TimedCall::Make(*cpu_, op.op, op.inputs, op.attrs);
+    ASSERT_TRUE(call.ok()) << call.status().message();
+    call->Best(0);  // the first run may set up a thread's state
+    allocated_bytes = 0;
+    counting = true;
+    call->Best(0);
+    counting = false;
+    const int64_t bytes = allocated_bytes / cpu::TimedCall::kLeastRounds;
+    const bool ours = call->choice().kernel.rfind("cpu.", 0) == 0;
+    EXPECT_LE(bytes, ours ? 0 : kAllowedBytes) << call->choice().key;
+  }
+}
+
+#endif
+
+}  // namespace
+}  // namespace ridge
