@@ -36,7 +36,7 @@ class Lowering {
            const PlanOptions& options, PersistentRegion& persistent)
       : graph_(named.graph),
         kernels_(kernels),
-        profile_(profile),
+        nominal_(NominalProfile(std::max(1, profile.threads))),
         options_(options),
         persistent_(persistent),
         copies_(named.graph.values().size()) {
@@ -196,18 +196,20 @@ class Lowering {
   // The node itself and the reorders that this choice would add.
   double PriceOf(const Node& node, const PlannedNode& planned, const KernelChoice& choice) const {
     double seconds =
-        EstimateTime(profile_, node.op->cost_class, PricedType(planned.call), planned.cost, choice)
+        EstimateTime(nominal_, node.op->cost_class, PricedType(planned.call), planned.cost, choice)
             .seconds;
     for (size_t i = 0; i < node.inputs.size(); ++i) {
       if (node.inputs[i] != kNoValue && FindCopy(node.inputs[i], choice.input_layouts[i]) < 0)
-        seconds += ReorderSeconds(planned.call.inputs[i]);
+        seconds += ReorderSeconds(node.inputs[i], choice.input_layouts[i]);
     }
     return seconds;
   }
 
-  double ReorderSeconds(const TensorType& type) const {
+  double ReorderSeconds(ValueId id, LayoutId to) const {
+    const TensorType& type = graph_.type(id);
     const Cost cost{0, type.bytes(), type.bytes()};
-    return EstimateTime(profile_, CostClass::kMove, type.dtype, cost, KernelChoice()).seconds;
+    const KernelChoice reorder = kernels_.Reorder(type, Primary(id), to);
+    return EstimateTime(nominal_, CostClass::kMove, type.dtype, cost, reorder).seconds;
   }
 
   // The value in this layout; a reorder is added when there is no such copy yet.
@@ -353,7 +355,7 @@ class Lowering {
 
   const Graph& graph_;
   KernelQuery& kernels_;
-  const DeviceProfile& profile_;
+  const DeviceProfile nominal_;
   const PlanOptions& options_;
   PersistentRegion& persistent_;
   std::vector<std::vector<Copy>> copies_;  // by ValueId; the first is the primary one

@@ -38,6 +38,22 @@ const char* CostClassName(CostClass cost_class) {
   return kNames[static_cast<size_t>(cost_class)];
 }
 
+DeviceProfile NominalProfile(int threads) {
+  constexpr double kFlopsPerS = 115e9;  // AVX-512 at 3.6 GHz
+  DeviceProfile profile;
+  profile.name = "nominal";
+  profile.threads = threads;
+  profile.peak_flops_per_s = {{"f64", kFlopsPerS / 2 * threads},
+                              {"f32", kFlopsPerS * threads},
+                              {"bf16", 2 * kFlopsPerS * threads},
+                              {"f16", kFlopsPerS * threads}};
+  profile.memory = {{"L2", int64_t{threads} << 20, 100e9 * threads},
+                    {"L3", int64_t{16} << 20, 90e9 * threads},
+                    {"DRAM", int64_t{1} << 50, 30e9}};
+  profile.launch_s = 1e-6;
+  return profile;
+}
+
 double BandwidthFor(const DeviceProfile& profile, int64_t bytes) {
   for (const MemoryLevel& level : profile.memory) {
     if (level.bytes_per_s > 0 && bytes <= level.capacity_bytes) return level.bytes_per_s;

@@ -21,6 +21,11 @@ const char* CostClassName(CostClass cost_class);  // "conv": key of DeviceProfil
 TimeEstimate EstimateTime(const DeviceProfile& profile, CostClass cost_class, DType dtype,
                           const Cost& cost, const KernelChoice& choice);
 
+// A typical CPU core of today, `threads` times: what kernels are chosen by.  The measured profile
+// tells times, but must not pick kernels: a choice that followed the machine's mood would change
+// the bits of a run from day to day.
+DeviceProfile NominalProfile(int threads);
+
 // Bytes per second when `bytes` are touched.
 double BandwidthFor(const DeviceProfile& profile, int64_t bytes);
 
