@@ -1,4 +1,5 @@
 // Every pointwise operator, and `fused`: one interpreter over tiles, threads over runs of tiles.
+// Registers are floats, or doubles where floats do not hold a value (f64, wide integers).
 //
 // Inputs of the full shape are read where they lie; others are spread into a register a tile at a
 // time (an L1 write, small beside the memory traffic saved).  In a blocked layout all full-size
@@ -50,6 +51,13 @@ void LoadFloats(DType dtype, const void* from, int64_t at, float* to, int64_t co
   }
 }
 
+void LoadNumbers(DType dtype, const void* from, int64_t at, float* to, int64_t count) {
+  LoadFloats(dtype, from, at, to, count);
+}
+void LoadNumbers(DType dtype, const void* from, int64_t at, double* to, int64_t count) {
+  LoadDoubles(dtype, from, at, to, count);
+}
+
 // The register holds what the step rounded, so nothing is rounded here.
 void StoreFloats(DType dtype, const float* from, void* to, int64_t at, int64_t count) {
   if (dtype == DType::kF32) {
@@ -64,10 +72,25 @@ void StoreFloats(DType dtype, const float* from, void* to, int64_t at, int64_t c
   }
 }
 
+void StoreNumbers(DType dtype, const float* from, void* to, int64_t at, int64_t count) {
+  StoreFloats(dtype, from, to, at, count);
+}
+void StoreNumbers(DType dtype, const double* from, void* to, int64_t at, int64_t count) {
+  StoreDoubles(dtype, from, to, at, count);
+}
+
+void RunSteps(const PointwiseProgram& program, float* const* registers, int64_t count) {
+  RunTile(program.steps, registers, count);
+}
+void RunSteps(const PointwiseProgram& program, double* const* registers, int64_t count) {
+  RunWideTile(program.wide_steps, registers, count);
+}
+
 // Elements [begin, begin + count) of the output's order, from an input repeated along some
 // dimensions: runs along the last dimension are copies or one value.
+template <typename T>
 void SpreadTile(const TileInput& input, const Dims& dims, const void* from, int64_t begin,
-                int64_t count, float* to) {
+                int64_t count, T* to) {
   const size_t last = dims.size() - 1;
   while (count > 0) {
     int64_t source = 0, rest = begin;
@@ -77,9 +100,9 @@ void SpreadTile(const TileInput& input, const Dims& dims, const void* from, int6
     }
     const int64_t run = std::min(count, dims[last] - begin % dims[last]);
     if (input.strides[last] == 1) {
-      LoadFloats(input.dtype, from, source, to, run);
+      LoadNumbers(input.dtype, from, source, to, run);
     } else {
-      LoadFloats(input.dtype, from, source, to, 1);
+      LoadNumbers(input.dtype, from, source, to, 1);
       std::fill_n(to, run, *to);
     }
     to += run;
@@ -88,6 +111,8 @@ void SpreadTile(const TileInput& input, const Dims& dims, const void* from, int6
   }
 }
 
+// T: the numbers in registers, float or double.
+template <typename T>
 class PointwiseKernel : public Kernel {
  public:
   PointwiseKernel(PointwiseProgram program, int threads)
@@ -103,19 +128,20 @@ class PointwiseKernel : public Kernel {
   }
 
  private:
+  static constexpr DType kRegisterType = std::is_same_v<T, float> ? DType::kF32 : DType::kF64;
   static constexpr size_t kMostRegisters =
       kMostExpressionInputs + kMostExpressionSteps + kMostExpressionOutputs;
 
   void RunPart(const KernelBuffers& buffers, int part, Range range) const {
     const int64_t tile = program_.tile_size();
-    float* own = static_cast<float*>(buffers.workspace) + part * program_.registers * tile;
-    float* registers[kMostRegisters];
+    T* own = static_cast<T*>(buffers.workspace) + part * program_.registers * tile;
+    T* registers[kMostRegisters];
     for (int r = 0; r < program_.registers; ++r) registers[r] = own + r * tile;
     for (size_t i = 0; i < program_.inputs.size(); ++i) {
       const TileInput& input = program_.inputs[i];
       if (input.spread != Spread::kScalar) continue;
-      float* reg = registers[input.reg];
-      LoadFloats(input.dtype, buffers.inputs[i], 0, reg, 1);
+      T* reg = registers[input.reg];
+      LoadNumbers(input.dtype, buffers.inputs[i], 0, reg, 1);
       std::fill_n(reg, tile, *reg);
     }
     for (int64_t begin = range.begin; begin < range.end; begin += tile) {
@@ -123,7 +149,7 @@ class PointwiseKernel : public Kernel {
     }
   }
 
-  void RunOneTile(const KernelBuffers& buffers, float** registers, float* own, int64_t begin,
+  void RunOneTile(const KernelBuffers& buffers, T** registers, T* own, int64_t begin,
                   int64_t count) const {
     const int64_t tile = program_.tile_size();
     for (size_t i = 0; i < program_.inputs.size(); ++i) {
@@ -131,21 +157,21 @@ class PointwiseKernel : public Kernel {
       const void* data = buffers.inputs[i];
       if (input.spread == Spread::kBroadcast) {
         SpreadTile(input, program_.dims, data, begin, count, own + input.reg * tile);
-      } else if (input.spread == Spread::kFull && input.dtype == DType::kF32) {
-        registers[input.reg] = const_cast<float*>(static_cast<const float*>(data)) + begin;
+      } else if (input.spread == Spread::kFull && input.dtype == kRegisterType) {
+        registers[input.reg] = const_cast<T*>(static_cast<const T*>(data)) + begin;
       } else if (input.spread == Spread::kFull) {
-        LoadFloats(input.dtype, data, begin, registers[input.reg], count);
+        LoadNumbers(input.dtype, data, begin, registers[input.reg], count);
       }
     }
     for (size_t o = 0; o < program_.outputs.size(); ++o) {
       const TileOutput& output = program_.outputs[o];
-      if (output.direct) registers[output.reg] = static_cast<float*>(buffers.outputs[o]) + begin;
+      if (output.direct) registers[output.reg] = static_cast<T*>(buffers.outputs[o]) + begin;
     }
-    RunTile(program_.steps, registers, count);
+    RunSteps(program_, registers, count);
     for (size_t o = 0; o < program_.outputs.size(); ++o) {
       const TileOutput& output = program_.outputs[o];
       if (!output.direct)
-        StoreFloats(output.dtype, registers[output.reg], buffers.outputs[o], begin, count);
+        StoreNumbers(output.dtype, registers[output.reg], buffers.outputs[o], begin, count);
     }
   }
 
@@ -192,7 +218,8 @@ const char* OfferLayout(const Question& q, LayoutId layout, std::vector<KernelCh
   const char* reason = nullptr;
   const auto program = CompilePointwise(q.op, q.call, block, reason);
   if (!program) return reason;
-  KernelChoice choice = MakeChoice(q, "cpu.pointwise");
+  KernelChoice choice = MakeChoice(q, program->wide ? "cpu.pointwise/wide" : "cpu.pointwise",
+                                   program->wide ? 0.5 : 1);
   choice.workspace_bytes = program->workspace_bytes(ThreadsFor(q.cpu, q.op, q.call));
   for (size_t i = 0; i < q.call.inputs.size(); ++i) {
     if (IsFull(q.call, i)) choice.input_layouts[i] = layout;
@@ -220,8 +247,13 @@ Result<std::unique_ptr<Kernel>> CreatePointwise(const CpuContext& cpu, const OpD
   auto program = block == 0 ? std::nullopt : CompilePointwise(op, call, block, reason);
   if (!program)
     return Status(ErrorCode::kInternal, call.where + ": cpu.pointwise declines: " + reason);
+  const int threads = ThreadsFor(cpu, op, call);
+  if (program->wide) {
+    return std::unique_ptr<Kernel>(
+        std::make_unique<PointwiseKernel<double>>(std::move(*program), threads));
+  }
   return std::unique_ptr<Kernel>(
-      std::make_unique<PointwiseKernel>(std::move(*program), ThreadsFor(cpu, op, call)));
+      std::make_unique<PointwiseKernel<float>>(std::move(*program), threads));
 }
 
 }  // namespace ridge::cpu

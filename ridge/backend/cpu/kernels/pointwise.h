@@ -7,6 +7,7 @@
 
 #include "ridge/backend/cpu/kernel_list.h"
 #include "ridge/backend/cpu/kernels/tile_program.h"
+#include "ridge/backend/cpu/kernels/wide_program.h"
 #include "ridge/graph/expression.h"
 
 namespace ridge::cpu {
@@ -31,7 +32,9 @@ struct PointwiseProgram {
   Dims dims;  // of the outputs, merged where every broadcast input allows it
   int64_t elements = 0;
   std::vector<TileInput> inputs;
+  bool wide = false;  // registers are doubles and wide_steps are run, else floats and steps
   std::vector<TileStep> steps;
+  std::vector<WideStep> wide_steps;
   std::vector<TileOutput> outputs;
   int registers = 0;
   // Step after which no input is read any more: an output may share an input's memory when it is
@@ -39,11 +42,13 @@ struct PointwiseProgram {
   std::vector<bool> output_may_overwrite;
 
   int64_t tile_size() const;
-  int64_t workspace_bytes(int threads) const { return threads * registers * tile_size() * 4; }
+  int64_t workspace_bytes(int threads) const {
+    return threads * registers * tile_size() * (wide ? 8 : 4);
+  }
 };
 
-// `block`: channels of the blocked layout of all full-size tensors, 1 for row-major.  On failure
-// the reason is one of refusal::*.
+// `block`: channels of the blocked layout of all full-size tensors, 1 for row-major.  In f32 where
+// that holds every value, else in double.  On failure the reason is one of refusal::*.
 std::optional<PointwiseProgram> CompilePointwise(const OpDef& op, const OpCall& call, int64_t block,
                                                  const char*& reason);
 

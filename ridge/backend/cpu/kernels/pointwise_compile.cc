@@ -93,10 +93,11 @@ class Compiler {
   const char* AddStep(size_t s, PointwiseProgram& program) {
     const ExpressionStep& source = expression_.steps[s];
     const DType to = types_.steps[s];
+    if (program.wide) return AddWideStep(s, to, program);
     if (!StoredAsFloat(to)) return refusal::kDType;
-    if (!OperandsFit(source, call_, to)) return refusal::kDType;
     std::optional<TileStep> step = TileStepOf(source.op->name, source.attrs, to);
     if (!step) return refusal::kExpression;
+    if (!OperandsFit(source, call_, to)) return refusal::kDType;
     const auto& operands = source.operands;
     if (!operands.empty()) step->a = Register(operands[0]);
     step->b = operands.size() > 1 ? Register(operands[1]) : step->a;
@@ -110,6 +111,21 @@ class Compiler {
     return nullptr;
   }
 
+  const char* AddWideStep(size_t s, DType to, PointwiseProgram& program) {
+    const ExpressionStep& source = expression_.steps[s];
+    if (source.operands.size() > kMostWideOperands) return refusal::kExpression;
+    WideStep step{source.op, source.attrs, std::nullopt, to, 0, {}, source.operands.size()};
+    if (const auto tile = TileStepOf(source.op->name, source.attrs, to)) step.tile = tile->op;
+    step.operands.fill(source.operands.empty() ? 0 : Register(source.operands[0]));
+    for (size_t k = 0; k < source.operands.size(); ++k)
+      step.operands[k] = Register(source.operands[k]);
+    step.dst = Allocate(s);
+    step_register_.push_back(step.dst);
+    program.wide_steps.push_back(std::move(step));
+    Free(s);
+    return nullptr;
+  }
+
   static void AddRounding(TileOp op, int reg, PointwiseProgram& program) {
     program.steps.push_back({op, reg, reg, reg, reg});
   }
@@ -118,7 +134,7 @@ class Compiler {
   void AddOutput(size_t o, PointwiseProgram& program) {
     const auto step = static_cast<size_t>(expression_.outputs[o]);
     TileOutput output{types_.steps[step], step_register_[step]};
-    output.direct = output.dtype == DType::kF32;
+    output.direct = output.dtype == (program.wide ? DType::kF64 : DType::kF32);
     for (const TileOutput& earlier : program.outputs) {
       if (earlier.reg == output.reg) output.direct = false;
     }
@@ -241,7 +257,12 @@ std::optional<PointwiseProgram> CompilePointwise(const OpDef& op, const OpCall& 
   }
   PointwiseProgram program;
   reason = SpreadInputs(call, types.dims, block, program);
-  if (reason == nullptr) reason = Compiler(*expression, types, call).Compile(program);
+  if (reason != nullptr) return std::nullopt;
+  PointwiseProgram narrow = program;
+  reason = Compiler(*expression, types, call).Compile(narrow);
+  if (reason == nullptr) return narrow;
+  program.wide = true;
+  reason = Compiler(*expression, types, call).Compile(program);
   if (reason != nullptr) return std::nullopt;
   return program;
 }

@@ -83,7 +83,9 @@ void MapScalar(const Tile& t, F f) {
 
 using Mask = hn::Mask<D>;
 HWY_INLINE V Truth(Mask m) { return hn::IfThenElseZero(m, K(1.0F)); }
-HWY_INLINE Mask IsTrue(V x) { return hn::Ne(x, K(0.0F)); }
+// hn::Ne is false for NaN on AVX, so it is not used.
+HWY_INLINE Mask Differ(V a, V b) { return hn::Not(hn::Eq(a, b)); }
+HWY_INLINE Mask IsTrue(V x) { return Differ(x, K(0.0F)); }
 HWY_INLINE V Zero() { return hn::Zero(D()); }
 
 constexpr float kSqrtHalf = 0.70710678118654752F;
@@ -278,7 +280,7 @@ bool RunPredicate(TileOp op, const Tile& t) {
       Map2(t, [](V a, V b) HWY_ATTR { return Truth(hn::Eq(a, b)); });
       return true;
     case TileOp::kNotEqual:
-      Map2(t, [](V a, V b) HWY_ATTR { return Truth(hn::Ne(a, b)); });
+      Map2(t, [](V a, V b) HWY_ATTR { return Truth(Differ(a, b)); });
       return true;
     case TileOp::kLess:
       Map2(t, [](V a, V b) HWY_ATTR { return Truth(hn::Lt(a, b)); });

@@ -1,0 +1,253 @@
+// The common steps of a WideProgram and its conversions, vectorized.
+#include <limits>
+
+#include "ridge/backend/cpu/kernels/simd_targets.h"
+#include "ridge/backend/cpu/kernels/wide_program.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "ridge/backend/cpu/kernels/wide_simd.cc"
+#include "hwy/foreach_target.h"
+#include "hwy/highway.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace ridge::cpu {
+namespace HWY_NAMESPACE {
+namespace {
+namespace hn = hwy::HWY_NAMESPACE;
+
+using D = hn::ScalableTag<double>;
+using V = hn::Vec<D>;
+template <typename T>
+using Narrow = hn::Rebind<T, D>;  // as many lanes of another type
+
+HWY_INLINE V K(double value) { return hn::Set(D(), value); }
+HWY_INLINE V Zero() { return hn::Zero(D()); }
+HWY_INLINE V Truth(hn::Mask<D> m) { return hn::IfThenElseZero(m, K(1.0)); }
+// hn::Ne is false for NaN on AVX, so it is not used.
+HWY_INLINE hn::Mask<D> Differ(V a, V b) { return hn::Not(hn::Eq(a, b)); }
+HWY_INLINE hn::Mask<D> IsTrue(V x) { return Differ(x, Zero()); }
+
+struct Tile {
+  double* dst;
+  const double *a, *b, *c;
+  int64_t count;
+};
+
+// The last, short vector is computed in lanes of its own: nothing outside the tile is touched.
+template <class F>
+HWY_INLINE void Map(const Tile& t, F f) {
+  const D d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  int64_t i = 0;
+  for (; i + lanes <= t.count; i += lanes) {
+    hn::StoreU(f(hn::LoadU(d, t.a + i), hn::LoadU(d, t.b + i), hn::LoadU(d, t.c + i)), d,
+               t.dst + i);
+  }
+  if (i == t.count) return;
+  alignas(64) double a[8] = {}, b[8] = {}, c[8] = {};
+  for (int64_t k = 0; k < t.count - i; ++k) {
+    a[k] = t.a[i + k];
+    b[k] = t.b[i + k];
+    c[k] = t.c[i + k];
+  }
+  hn::Store(f(hn::Load(d, a), hn::Load(d, b), hn::Load(d, c)), d, a);
+  for (int64_t k = 0; k < t.count - i; ++k) t.dst[i + k] = a[k];
+}
+
+// NaN of a wins; a NaN of b is what the comparison leaves, as in the operator's definition.
+HWY_INLINE V Larger(V a, V b) { return hn::IfThenElse(hn::Or(hn::Gt(a, b), hn::IsNaN(a)), a, b); }
+HWY_INLINE V Smaller(V a, V b) { return hn::IfThenElse(hn::Or(hn::Lt(a, b), hn::IsNaN(a)), a, b); }
+
+#define RIDGE_WIDE_STEP(name, value)                                        \
+  case TileOp::name:                                                        \
+    Map(t, [](V a, V b, V c) HWY_ATTR { return (void)b, (void)c, value; }); \
+    return true
+
+bool RunArithmetic(TileOp op, const Tile& t) {
+  switch (op) {
+    RIDGE_WIDE_STEP(kCopy, a);
+    RIDGE_WIDE_STEP(kNeg, hn::Neg(a));
+    RIDGE_WIDE_STEP(kAbs, hn::Abs(a));
+    RIDGE_WIDE_STEP(kSquare, hn::Mul(a, a));
+    RIDGE_WIDE_STEP(kSqrt, hn::Sqrt(a));
+    RIDGE_WIDE_STEP(kAdd, hn::Add(a, b));
+    RIDGE_WIDE_STEP(kSub, hn::Sub(a, b));
+    RIDGE_WIDE_STEP(kMul, hn::Mul(a, b));
+    RIDGE_WIDE_STEP(kDiv, hn::Div(a, b));
+    RIDGE_WIDE_STEP(kMaximum, Larger(a, b));
+    RIDGE_WIDE_STEP(kMinimum, Smaller(a, b));
+    RIDGE_WIDE_STEP(kWhere, hn::IfThenElse(IsTrue(a), b, c));
+    default:
+      return false;
+  }
+}
+
+bool RunPredicate(TileOp op, const Tile& t) {
+  switch (op) {
+    RIDGE_WIDE_STEP(kToBool, Truth(IsTrue(a)));
+    RIDGE_WIDE_STEP(kLogicalNot, Truth(hn::Eq(a, Zero())));
+    RIDGE_WIDE_STEP(kLogicalAnd, Truth(hn::And(IsTrue(a), IsTrue(b))));
+    RIDGE_WIDE_STEP(kLogicalOr, Truth(hn::Or(IsTrue(a), IsTrue(b))));
+    RIDGE_WIDE_STEP(kEqual, Truth(hn::Eq(a, b)));
+    RIDGE_WIDE_STEP(kNotEqual, Truth(Differ(a, b)));
+    RIDGE_WIDE_STEP(kLess, Truth(hn::Lt(a, b)));
+    RIDGE_WIDE_STEP(kLessEqual, Truth(hn::Le(a, b)));
+    RIDGE_WIDE_STEP(kGreater, Truth(hn::Gt(a, b)));
+    RIDGE_WIDE_STEP(kGreaterEqual, Truth(hn::Ge(a, b)));
+    default:
+      return false;
+  }
+}
+
+#undef RIDGE_WIDE_STEP
+
+bool RunStep(const WideStep& step, double* const* registers, int64_t count) {
+  if (!step.tile) return false;
+  const Tile tile{registers[step.dst], registers[step.operands[0]], registers[step.operands[1]],
+                  registers[step.operands[2]], count};
+  return RunArithmetic(*step.tile, tile) || RunPredicate(*step.tile, tile);
+}
+
+// Toward zero, saturating; NaN is 0.
+template <typename T>
+void RoundToInteger(const Tile& t) {
+  const auto low = static_cast<double>(std::numeric_limits<T>::min());
+  const auto high = static_cast<double>(std::numeric_limits<T>::max());
+  Map(t, [low, high](V x, V, V) HWY_ATTR {
+    const V whole = hn::Min(hn::Max(hn::Trunc(x), K(low)), K(high));
+    return hn::IfThenElseZero(hn::Eq(x, x), whole);
+  });
+}
+
+bool Round(DType to, double* values, int64_t count) {
+  const Tile t{values, values, values, values, count};
+  switch (to) {
+    case DType::kF32:
+      Map(t,
+          [](V x, V, V) HWY_ATTR { return hn::PromoteTo(D(), hn::DemoteTo(Narrow<float>(), x)); });
+      return true;
+    case DType::kI64:
+      return RoundToInteger<int64_t>(t), true;
+    case DType::kI32:
+      return RoundToInteger<int32_t>(t), true;
+    case DType::kU8:
+      return RoundToInteger<uint8_t>(t), true;
+    case DType::kI8:
+      return RoundToInteger<int8_t>(t), true;
+    case DType::kBool:
+      Map(t, [](V x, V, V) HWY_ATTR { return Truth(IsTrue(x)); });
+      return true;
+    default:
+      return false;
+  }
+}
+
+HWY_INLINE V Widen(const float* from) {
+  return hn::PromoteTo(D(), hn::LoadU(Narrow<float>(), from));
+}
+HWY_INLINE V Widen(const int32_t* from) {
+  return hn::PromoteTo(D(), hn::LoadU(Narrow<int32_t>(), from));
+}
+HWY_INLINE V Widen(const int64_t* from) {
+  return hn::ConvertTo(D(), hn::LoadU(Narrow<int64_t>(), from));
+}
+HWY_INLINE V Widen(const uint8_t* from) {
+  return hn::PromoteTo(D(), hn::PromoteTo(Narrow<int32_t>(), hn::LoadU(Narrow<uint8_t>(), from)));
+}
+
+HWY_INLINE void Shorten(V x, float* to) {
+  hn::StoreU(hn::DemoteTo(Narrow<float>(), x), Narrow<float>(), to);
+}
+HWY_INLINE void Shorten(V x, int32_t* to) {
+  hn::StoreU(hn::DemoteTo(Narrow<int32_t>(), x), Narrow<int32_t>(), to);
+}
+HWY_INLINE void Shorten(V x, uint8_t* to) {
+  hn::StoreU(hn::DemoteTo(Narrow<uint8_t>(), hn::DemoteTo(Narrow<int32_t>(), x)), Narrow<uint8_t>(),
+             to);
+}
+// 2^63 stands for the largest integer, which is no double.
+HWY_INLINE void Shorten(V x, int64_t* to) {
+  const Narrow<int64_t> d;
+  const V end = K(0x1p63);
+  const auto whole = hn::ConvertTo(d, hn::IfThenZeroElse(hn::Ge(x, end), x));
+  const auto most = hn::Set(d, std::numeric_limits<int64_t>::max());
+  hn::StoreU(hn::IfThenElse(hn::RebindMask(d, hn::Ge(x, end)), most, whole), d, to);
+}
+
+constexpr int64_t kBlock = 16;
+
+template <typename T>
+void LoadAll(const void* from, double* to, int64_t count) {
+  const auto* data = static_cast<const T*>(from);
+  const auto lanes = static_cast<int64_t>(hn::Lanes(D()));
+  for (int64_t i = 0; i < count / kBlock * kBlock; i += lanes)
+    hn::StoreU(Widen(data + i), D(), to + i);
+}
+
+template <typename T>
+void StoreAll(const double* from, void* to, int64_t count) {
+  auto* data = static_cast<T*>(to);
+  const auto lanes = static_cast<int64_t>(hn::Lanes(D()));
+  for (int64_t i = 0; i < count / kBlock * kBlock; i += lanes)
+    Shorten(hn::LoadU(D(), from + i), data + i);
+}
+
+bool LoadDtype(DType dtype, const void* from, double* to, int64_t count) {
+  switch (dtype) {
+    case DType::kF32:
+      return LoadAll<float>(from, to, count), true;
+    case DType::kI64:
+      return LoadAll<int64_t>(from, to, count), true;
+    case DType::kI32:
+      return LoadAll<int32_t>(from, to, count), true;
+    case DType::kU8:
+      return LoadAll<uint8_t>(from, to, count), true;
+    default:
+      return false;
+  }
+}
+
+bool StoreDtype(DType dtype, const double* from, void* to, int64_t count) {
+  switch (dtype) {
+    case DType::kF32:
+      return StoreAll<float>(from, to, count), true;
+    case DType::kI64:
+      return StoreAll<int64_t>(from, to, count), true;
+    case DType::kI32:
+      return StoreAll<int32_t>(from, to, count), true;
+    case DType::kU8:
+    case DType::kBool:
+      return StoreAll<uint8_t>(from, to, count), true;
+    default:
+      return false;
+  }
+}
+
+}  // namespace
+}  // namespace HWY_NAMESPACE
+}  // namespace ridge::cpu
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace ridge::cpu {
+
+HWY_EXPORT(RunStep);
+HWY_EXPORT(Round);
+HWY_EXPORT(LoadDtype);
+HWY_EXPORT(StoreDtype);
+
+bool RunWideSimd(const WideStep& step, double* const* registers, int64_t count) {
+  return HWY_DYNAMIC_DISPATCH(RunStep)(step, registers, count);
+}
+bool RoundWideSimd(DType to, double* values, int64_t count) {
+  return HWY_DYNAMIC_DISPATCH(Round)(to, values, count);
+}
+bool LoadWideSimd(DType dtype, const void* from, double* to, int64_t count) {
+  return HWY_DYNAMIC_DISPATCH(LoadDtype)(dtype, from, to, count);
+}
+bool StoreWideSimd(DType dtype, const double* from, void* to, int64_t count) {
+  return HWY_DYNAMIC_DISPATCH(StoreDtype)(dtype, from, to, count);
+}
+
+}  // namespace ridge::cpu
+#endif
