@@ -1,19 +1,20 @@
 // `ridge opt`: replays the passes on a graph in text form.
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <iostream>
 #include <iterator>
 
 #include "ridge/cli/exit_codes.h"
 #include "ridge/cli/flags.h"
+#include "ridge/cli/machine.h"
 #include "ridge/cli/output.h"
 #include "ridge/cli/verbs.h"
 #include "ridge/core/files.h"
 #include "ridge/core/units.h"
 #include "ridge/graph/passes/pipeline.h"
-#include "ridge/graph/suggest.h"
+#include "ridge/graph/spec.h"
 #include "ridge/graph/text.h"
+#include "ridge/plan/planner.h"
 #include "ridge/report/table.h"
 
 namespace ridge::cli {
@@ -57,34 +58,76 @@ Result<PassSelection> SelectPasses(const std::optional<std::string>& names) {
   return selection;
 }
 
+// The graph as it was after a pass.
+struct Stage {
+  std::string name;
+  GraphSize size;
+  std::optional<double> seconds;  // by the plan; empty when it cannot be planned
+};
+
+// Seconds of one execution on this machine.  A graph whose dimensions are open has none, nor has
+// one that is only a part of what a plan needs.
+std::optional<double> PredictSeconds(const Graph& graph, const Machine& machine) {
+  if (!UnboundDims(graph).empty()) return std::nullopt;
+  const Result<Program> program =
+      PlanProgram(graph.name, {{"graph", graph}}, *machine.backend, machine.profile, PlanOptions{});
+  if (!program.ok() || program->steps.empty()) return std::nullopt;
+  return program->steps.front().seconds;
+}
+
+struct Rewritten {
+  Graph graph;
+  std::vector<Stage> stages;  // as read, then after each pass
+};
+
+Result<Rewritten> RunEach(const Graph& graph, const PassSelection& selection,
+                          const Machine& machine) {
+  Rewritten now = {graph, {{"(as read)", MeasureGraph(graph), PredictSeconds(graph, machine)}}};
+  for (const PassInfo& pass : AllPasses()) {
+    if (pass.run == nullptr || !selection.Has(pass.name)) continue;
+    RIDGE_ASSIGN_OR_RETURN(now.graph, RunPasses(now.graph, {{pass.name}}, nullptr));
+    now.stages.push_back({pass.name, MeasureGraph(now.graph), PredictSeconds(now.graph, machine)});
+  }
+  return now;
+}
+
 std::string Change(double before, double after, const std::string& now) {
   if (before == after || before <= 0) return now;
   return fmt::format("{} ({})", now, FormatPercentChange(after / before - 1));
 }
 
-void AddReport(const PassReport& report, Table& table) {
-  const GraphSize &before = report.before, &after = report.after;
-  table.AddRow({report.name,
-                Change(static_cast<double>(before.nodes), static_cast<double>(after.nodes),
-                       fmt::format("{}", after.nodes)),
-                Change(static_cast<double>(before.result_bytes),
-                       static_cast<double>(after.result_bytes), FormatBytes(after.result_bytes)),
-                Change(before.flops, after.flops, FormatCount(after.flops)),
-                Change(before.traffic_bytes, after.traffic_bytes,
-                       FormatBytes(static_cast<int64_t>(after.traffic_bytes)))});
+std::string Change(std::optional<double> before, std::optional<double> after) {
+  if (!before || !after) return "-";
+  return Change(*before, *after, FormatSeconds(*after));
 }
 
-std::string SavingsText(const GraphSize& start, const std::vector<PassReport>& reports) {
+void AddStage(const Stage& before, const Stage& stage, Table& table) {
+  const GraphSize &old = before.size, &now = stage.size;
+  table.AddRow({stage.name,
+                Change(static_cast<double>(old.nodes), static_cast<double>(now.nodes),
+                       fmt::format("{}", now.nodes)),
+                Change(static_cast<double>(old.result_bytes), static_cast<double>(now.result_bytes),
+                       FormatBytes(now.result_bytes)),
+                Change(old.flops, now.flops, FormatCount(now.flops)),
+                Change(old.traffic_bytes, now.traffic_bytes,
+                       FormatBytes(static_cast<int64_t>(now.traffic_bytes))),
+                Change(before.seconds, stage.seconds)});
+}
+
+std::string SavingsText(const std::vector<Stage>& stages) {
   Table table({{"after"},
                {"nodes", Align::kRight},
                {"results", Align::kRight},
                {"FLOPs", Align::kRight},
-               {"read + written", Align::kRight}});
-  AddReport({"(as read)", start, start}, table);
-  for (const PassReport& report : reports) AddReport(report, table);
-  if (reports.size() > 1) {
+               {"read + written", Align::kRight},
+               {"predicted", Align::kRight}});
+  AddStage(stages.front(), stages.front(), table);
+  for (size_t i = 1; i < stages.size(); ++i) AddStage(stages[i - 1], stages[i], table);
+  if (stages.size() > 2) {
+    Stage together = stages.back();
+    together.name = "together";
     table.AddRule();
-    AddReport({"together", start, reports.back().after}, table);
+    AddStage(stages.front(), together, table);
   }
   return table.ToText(DetectTerminal(stderr, ColourChoice::kAuto), /*indent=*/0);
 }
@@ -95,10 +138,16 @@ Result<int> Optimize(const CLI::App& app, const OptOptions& options) {
   RIDGE_ASSIGN_OR_RETURN(const PassSelection selection, SelectPasses(options.pass));
   RIDGE_ASSIGN_OR_RETURN(const GraphText source, ReadGraphText(*options.file));
   RIDGE_ASSIGN_OR_RETURN(const Graph graph, ParseGraph(source.text, source.name));
-  std::vector<PassReport> reports;
-  RIDGE_ASSIGN_OR_RETURN(const Graph better, RunPasses(graph, selection, &reports));
-  PrintData(PrintGraph(better));
-  if (!options.quiet) PrintTalk(SavingsText(MeasureGraph(graph), reports));
+  RIDGE_RETURN_IF_ERROR(CheckGraph(graph));
+  if (options.quiet) {
+    RIDGE_ASSIGN_OR_RETURN(const Graph better, RunPasses(graph, selection, nullptr));
+    PrintData(PrintGraph(better));
+    return kExitOk;
+  }
+  RIDGE_ASSIGN_OR_RETURN(const OpenedMachine opened, OpenMachine({}, SayUnless(false)));
+  RIDGE_ASSIGN_OR_RETURN(const Rewritten rewritten, RunEach(graph, selection, opened.machine));
+  PrintData(PrintGraph(rewritten.graph));
+  PrintTalk(SavingsText(rewritten.stages));
   return kExitOk;
 }
 

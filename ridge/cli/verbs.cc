@@ -4,14 +4,14 @@ namespace ridge::cli {
 
 const std::vector<Verb>& Verbs() {
   static const std::vector<Verb> kVerbs = {
-      {"train", "Trains a model: plans the run, says what it needs, runs it, compares",
+      {"train", "Plans and runs a training, and compares the two",
        "ridge train cnn --data fashion-mnist --epochs 3 --batch 128\n"
        "ridge train mlp:hidden=256 --data npz:digits.npz --validation 0.1\n"
        "ridge train net.ridge --data csv:table.csv --optimizer sgd --lr 0.1 --momentum 0.9\n"
        "ridge train --resume               goes on with the newest run\n"
        "ridge train --resume runs/cnn-1",
        AddTrain},
-      {"plan", "Says what a training would need and how long it would take, without running it",
+      {"plan", "Says what a training would need, without running it",
        "ridge plan cnn --batch 1024\n"
        "ridge plan resnet18 --batch 16 --fit 2GiB\n"
        "ridge plan cnn --data fashion-mnist --json",
@@ -22,12 +22,12 @@ const std::vector<Verb>& Verbs() {
        "ridge run runs/cnn-1 --inputs images.npz --outputs logits.npz\n"
        "ridge run net.ridge --inputs in.npz --outputs out.npz --dim sequence=128",
        AddRun},
-      {"opt", "Rewrites a graph in text form by the passes, and says what that saved",
+      {"opt", "Rewrites a text graph by the passes, and says what that saved",
        "ridge opt net.ridge > simpler.ridge\n"
        "ridge opt net.ridge --pass cse        one pass alone\n"
        "cat net.ridge | ridge opt -",
        AddOpt},
-      {"compare", "Says where two runs part: the first step and the first tensor that differ",
+      {"compare", "Says at which step and tensor two runs begin to differ",
        "ridge compare runs/cnn-1 runs/cnn-2", AddCompare},
       {"bench",
        "Measures this machine, or a model's step on it",

@@ -36,7 +36,7 @@ class Opt(RidgeTest):
 
     def test_savings_go_to_stderr_unless_quiet(self):
         done = self.ridge("opt", "-", stdin=GRAPH)
-        for word in ("nodes", "results", "FLOPs", "fold", "algebra", "cse", "dce", "fuse",
+        for word in ("nodes", "results", "FLOPs", "predicted", "fold", "algebra", "cse", "dce", "fuse",
                      "together"):
             self.assertIn(word, done.stderr)
         self.assertEqual(self.ridge("opt", "-", "-q", stdin=GRAPH).stderr, "")
