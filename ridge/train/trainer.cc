@@ -9,6 +9,7 @@
 #include "ridge/core/version.h"
 #include "ridge/graph/text.h"
 #include "ridge/runtime/rehearsal.h"
+#include "ridge/train/laps.h"
 #include "ridge/train/model_source.h"
 #include "ridge/train/parameters_hash.h"
 #include "ridge/train/run_folder.h"
@@ -105,6 +106,10 @@ Status Session::MakeExecutor() {
     RIDGE_ASSIGN_OR_RETURN(const auto kernel_s, Rehearse(*executor_, request_.rehearse_s));
     for (const auto& [key, seconds] : kernel_s) machine_.profile.kernel_s[key] = seconds;
     EstimateTimes(machine_.profile, executor_->mutable_program());
+    executor_->InitializeVariables(options_.seed);
+    RIDGE_ASSIGN_OR_RETURN(const double factor,
+                           MeasureLaps(*executor_, job_, data_, request_.rehearse_s));
+    ScaleTimes(factor, executor_->mutable_program());
   }
   executor_->InitializeVariables(options_.seed);
   const int64_t data_now = ResidentBytes({data_.train, data_.validation, data_.test});

@@ -172,6 +172,25 @@ TEST_F(TrainerTest, ResumingBetweenAccumulatedUpdatesGivesTheSameBits) {
   EXPECT_EQ(outcome.summary.skipped_samples, 4);
 }
 
+TEST_F(TrainerTest, TimingTheKernelsBeforehandLeavesNoTrace) {
+  TrainRequest request = Request("plain");
+  const std::string plain = Run(request).summary.parameters_sha256;
+  for (int64_t accumulate : {1, 2}) {
+    request.options.batch = 8 / accumulate;
+    request.options.accumulate = accumulate;
+    request.options.out = folder_.File("timed" + std::to_string(accumulate));
+    request.rehearse_s = 0.02;
+    const RunSummary timed = Run(request).summary;
+    EXPECT_GT(timed.planned.step_s, 0);
+    if (accumulate == 1) {
+      EXPECT_EQ(timed.parameters_sha256, plain);
+    }
+    request.options.out += "-again";
+    request.rehearse_s = 0;
+    EXPECT_EQ(Run(request).summary.parameters_sha256, timed.parameters_sha256);
+  }
+}
+
 TEST_F(TrainerTest, AnotherSeedIsAnotherRun) {
   TrainRequest request = Request("seed0");
   const std::string first = Run(request).summary.parameters_sha256;
