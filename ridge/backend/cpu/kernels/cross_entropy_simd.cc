@@ -21,6 +21,12 @@ HWY_INLINE V LoadPadded(const float* x, size_t count) {
   return hn::Load(D(), lanes);
 }
 
+HWY_INLINE void StoreSome(V v, float* x, size_t count) {
+  alignas(64) float lanes[16];
+  hn::Store(v, D(), lanes);
+  std::memcpy(x, lanes, count * sizeof(float));
+}
+
 float MaxOfRow(const float* x, size_t n) {
   const D d;
   const size_t lanes = hn::Lanes(d);
@@ -31,8 +37,9 @@ float MaxOfRow(const float* x, size_t n) {
   return hn::GetLane(hn::MaxOfLanes(d, best));
 }
 
-// sum(exp(x - max)), in double over blocks: 50,000 classes lose nothing.
-double SumOfExp(const float* x, size_t n, float max) {
+// sum(exp(x - max)), in double over blocks: 50,000 classes lose nothing.  Keeps the terms in
+// `terms` when it is not nullptr; terms may be x.
+double SumOfExp(const float* x, size_t n, float max, float* terms) {
   const D d;
   const size_t lanes = hn::Lanes(d), block = 64 * lanes;
   double total = 0;
@@ -40,9 +47,16 @@ double SumOfExp(const float* x, size_t n, float max) {
     const size_t end = HWY_MIN(n, begin + block);
     V sum = hn::Zero(d);
     size_t i = begin;
-    for (; i + lanes <= end; i += lanes)
-      sum = hn::Add(sum, SafeExp(hn::Sub(hn::LoadU(d, x + i), K(max))));
-    if (i < end) sum = hn::Add(sum, SafeExp(hn::Sub(LoadPadded(x + i, end - i), K(max))));
+    for (; i + lanes <= end; i += lanes) {
+      const V e = SafeExp(hn::Sub(hn::LoadU(d, x + i), K(max)));
+      if (terms != nullptr) hn::StoreU(e, d, terms + i);
+      sum = hn::Add(sum, e);
+    }
+    if (i < end) {
+      const V e = SafeExp(hn::Sub(LoadPadded(x + i, end - i), K(max)));
+      if (terms != nullptr) StoreSome(e, terms + i, end - i);
+      sum = hn::Add(sum, e);
+    }
     total += static_cast<double>(hn::GetLane(hn::SumOfLanes(d, sum)));
   }
   return total;
@@ -51,28 +65,23 @@ double SumOfExp(const float* x, size_t n, float max) {
 float LossOfRow(const float* logits, int64_t classes, int64_t label) {
   const auto n = static_cast<size_t>(classes);
   const float max = MaxOfRow(logits, n);
-  const double log_sum = std::log(SumOfExp(logits, n, max));
+  const double log_sum = std::log(SumOfExp(logits, n, max, nullptr));
   return static_cast<float>(log_sum + (static_cast<double>(max) - logits[label]));
 }
 
+// dlogits holds exp(x - max) first, then is scaled while it is still in the cache.
 void GradOfRow(const float* logits, int64_t classes, int64_t label, float dloss, float* dlogits) {
   const D d;
   const auto n = static_cast<size_t>(classes);
   const size_t lanes = hn::Lanes(d);
   const float max = MaxOfRow(logits, n);
-  const double sum = SumOfExp(logits, n, max);
-  const V scale = K(static_cast<float>(dloss / sum));
   const float x_label = logits[label];  // dlogits may be logits
+  const double sum = SumOfExp(logits, n, max, dlogits);
+  const float scale = static_cast<float>(dloss / sum);
   size_t i = 0;
-  for (; i + lanes <= n; i += lanes) {
-    const V e = SafeExp(hn::Sub(hn::LoadU(d, logits + i), K(max)));
-    hn::StoreU(hn::Mul(e, scale), d, dlogits + i);
-  }
-  if (i < n) {
-    alignas(64) float rest[16];
-    hn::Store(hn::Mul(SafeExp(hn::Sub(LoadPadded(logits + i, n - i), K(max))), scale), d, rest);
-    std::memcpy(dlogits + i, rest, (n - i) * sizeof(float));
-  }
+  for (; i + lanes <= n; i += lanes)
+    hn::StoreU(hn::Mul(hn::LoadU(d, dlogits + i), K(scale)), d, dlogits + i);
+  for (; i < n; ++i) dlogits[i] *= scale;
   // p - 1 of a sure row would cancel in f32.
   const double p = std::exp(static_cast<double>(x_label) - max) / sum;
   dlogits[label] = static_cast<float>((p - 1) * dloss);

@@ -22,19 +22,20 @@ using V = hn::Vec<D>;
 using DI = hn::RebindToSigned<D>;
 using DB = hn::Rebind<uint8_t, D>;
 
-// Starting at -inf with the first tap's number: a window of -inf keeps that number.
+// From the last tap to the first, so that the first of equals wins; a NaN is taken, and no number
+// is larger or equal.  -inf to begin with: a window of -inf ends at its first tap too.
 HWY_INLINE void MaxOfWindow(const PoolShape& s, const float* x, TapRange rows, TapRange columns,
                             int64_t first_column, float* y, uint8_t* index) {
   const D d;
   const WindowAxis& wx = s.x.axis;
   V best = hn::Set(d, -std::numeric_limits<float>::infinity());
-  V winner = hn::Set(d, static_cast<float>(rows.first * wx.kernel + columns.first));
-  for (int64_t ky = rows.first; ky < rows.last; ++ky) {
+  V winner = hn::Zero(d);
+  for (int64_t ky = rows.last; ky-- > rows.first;) {
     const float* row = x + (ky - rows.first) * s.y.axis.dilation * s.input_row();
-    for (int64_t kx = columns.first; kx < columns.last; ++kx) {
+    for (int64_t kx = columns.last; kx-- > columns.first;) {
       const V v = hn::LoadU(d, row + (first_column + kx * wx.dilation) * s.lanes);
       const V tap = hn::Set(d, static_cast<float>(ky * wx.kernel + kx));
-      const auto wins = hn::Or(hn::Gt(v, best), hn::AndNot(hn::IsNaN(best), hn::IsNaN(v)));
+      const auto wins = hn::Or(hn::Ge(v, best), hn::IsNaN(v));
       best = hn::IfThenElse(wins, v, best);
       winner = hn::IfThenElse(wins, tap, winner);
     }

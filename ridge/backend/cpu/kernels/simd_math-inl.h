@@ -1,7 +1,7 @@
 // Elementary functions on vectors of floats, for files compiled once per instruction set.
 //
-// Highway's Exp, Log and Tanh are exact to a few units in the last place on a range; here the edges
-// (NaN, infinities, zero, overflow) are those of <cmath>.  Erf: N. Juffa's single-precision
+// Highway's Log is exact to a few units in the last place on a range; here the edges (NaN,
+// infinities, zero, overflow) are those of <cmath>.  Erf: N. Juffa's single-precision
 // minimax polynomials, below 1 ulp.
 #if defined(RIDGE_CPU_SIMD_MATH_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef RIDGE_CPU_SIMD_MATH_INL_H_
@@ -26,10 +26,28 @@ using V = hn::Vec<D>;
 
 HWY_INLINE V K(float value) { return hn::Set(D(), value); }
 
+// e^x = 2^n e^r with |r| <= ln(2) / 2, Cephes' polynomial, below 1 ulp.  Results under 2^-126
+// become 0.  The limits are the first operands: on x86 Min and Max then hand a NaN on.
 HWY_INLINE V SafeExp(V x) {
   const D d;
-  const V limited = hn::Min(x, K(100.0F));  // e^100 overflows to infinity as it should
-  return hn::IfThenElse(hn::IsNaN(x), x, hn::Exp(d, limited));
+  const hn::RebindToSigned<D> di;
+  const V limited = hn::Max(K(-88.0F), hn::Min(K(89.0F), x));
+  const auto n = hn::NearestInt(hn::Mul(limited, K(1.44269504F)));
+  const V whole = hn::ConvertTo(d, n);
+  const V r =
+      hn::NegMulAdd(whole, K(-2.12194440e-4F), hn::NegMulAdd(whole, K(0.693359375F), limited));
+  V p = K(1.9875691500e-4F);
+  p = hn::MulAdd(p, r, K(1.3981999507e-3F));
+  p = hn::MulAdd(p, r, K(8.3334519073e-3F));
+  p = hn::MulAdd(p, r, K(4.1665795894e-2F));
+  p = hn::MulAdd(p, r, K(1.6666665459e-1F));
+  p = hn::MulAdd(p, r, K(5.0000001201e-1F));
+  p = hn::Add(hn::MulAdd(p, hn::Mul(r, r), r), K(1.0F));
+  // 2^(n-1), from its bits; 2^n itself would overflow for the largest results.
+  const auto exponent = hn::Max(hn::Add(n, hn::Set(di, 126)), hn::Zero(di));
+  const V half = hn::BitCast(d, hn::ShiftLeft<23>(exponent));
+  const V y = hn::Mul(hn::Mul(p, half), K(2.0F));
+  return hn::IfThenElse(hn::Gt(x, K(88.722839F)), K(std::numeric_limits<float>::infinity()), y);
 }
 
 HWY_INLINE V SafeLog(V x) {
