@@ -1,5 +1,6 @@
 #include "ridge/backend/cpu/kernels/strided_copy.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "ridge/backend/cpu/parallel.h"
@@ -10,14 +11,19 @@ namespace {
 template <typename T>
 void CopyElements(const std::byte* from, int64_t from_stride, std::byte* to, int64_t to_stride,
                   int64_t count) {
-  const auto* source = reinterpret_cast<const T*>(from);
-  auto* target = reinterpret_cast<T*>(to);
-  for (int64_t i = 0; i < count; ++i) target[i * to_stride] = source[i * from_stride];
+  if (from_stride == 0 && to_stride == sizeof(T)) {
+    T value;
+    std::memcpy(&value, from, sizeof(T));
+    std::fill_n(reinterpret_cast<T*>(to), count, value);
+    return;
+  }
+  for (int64_t i = 0; i < count; ++i)
+    std::memcpy(to + i * to_stride, from + i * from_stride, sizeof(T));
 }
 
 void CopyLine(const std::byte* from, int64_t from_stride, std::byte* to, int64_t to_stride,
               int64_t count, int64_t element_bytes) {
-  if (from_stride == 1 && to_stride == 1) {
+  if (from_stride == element_bytes && to_stride == element_bytes) {
     std::memcpy(to, from, static_cast<size_t>(count * element_bytes));
   } else if (element_bytes == 4) {
     CopyElements<uint32_t>(from, from_stride, to, to_stride, count);
@@ -30,26 +36,61 @@ void CopyLine(const std::byte* from, int64_t from_stride, std::byte* to, int64_t
   }
 }
 
-// Offsets of the k-th index over `dims` without the dimensions a and b.
-struct Offsets {
-  int64_t from = 0, to = 0;
-};
-Offsets OffsetsOf(const StridedCopy& c, int64_t k, size_t a, size_t b) {
-  Offsets offsets{c.from_base, c.to_base};
-  for (size_t d = c.dims.size(); d-- > 0;) {
-    if (d == a || d == b) continue;
-    offsets.from += k % c.dims[d] * c.from_strides[d];
-    offsets.to += k % c.dims[d] * c.to_strides[d];
-    k /= c.dims[d];
+// Walks the index tuples over `dims` without the dimensions a and b, in order.
+class Walk {
+ public:
+  Walk(const StridedCopy& c, int64_t k, size_t a, size_t b) : from_(c.from_base), to_(c.to_base) {
+    for (size_t d = c.dims.size(); d-- > 0;) {
+      if (d == a || d == b) continue;
+      Level& level = levels_[count_++];
+      level = {c.dims[d], k % c.dims[d], c.from_strides[d], c.to_strides[d]};
+      from_ += level.index * level.from_stride;
+      to_ += level.index * level.to_stride;
+      k /= c.dims[d];
+    }
   }
-  return offsets;
-}
+  int64_t from() const { return from_; }
+  int64_t to() const { return to_; }
+  void Next() {
+    for (size_t l = 0; l < count_; ++l) {
+      Level& level = levels_[l];
+      from_ += level.from_stride;
+      to_ += level.to_stride;
+      if (++level.index < level.extent) return;
+      from_ -= level.from_stride * level.extent;
+      to_ -= level.to_stride * level.extent;
+      level.index = 0;
+    }
+  }
 
-constexpr int64_t kSquare = 32;
+ private:
+  struct Level {
+    int64_t extent, index, from_stride, to_stride;
+  };
+  static constexpr size_t kMostDims = 17;  // CheckDims() allows 16
+  Level levels_[kMostDims];                // innermost first
+  size_t count_ = 0;
+  int64_t from_, to_;
+};
+
+// Squares are 128 bytes wide: two cache lines; threads share strips of this many columns.
+int64_t SquareOf(int64_t element_bytes) { return std::max<int64_t>(32, 128 / element_bytes); }
+constexpr int64_t kStripColumns = 512;
 
 }  // namespace
 
 void StridedCopy::Simplify() {
+  MergeDims();
+  for (size_t d = 0; d < dims.size(); ++d) {
+    from_strides[d] *= element_bytes;
+    to_strides[d] *= element_bytes;
+  }
+  from_base *= element_bytes;
+  to_base *= element_bytes;
+  WidenElements();
+}
+
+void StridedCopy::MergeDims() {
   Dims kept, from, to;
   for (size_t d = 0; d < dims.size(); ++d) {
     if (dims[d] == 1) continue;
@@ -71,11 +112,25 @@ void StridedCopy::Simplify() {
   to_strides = to;
 }
 
-// A dimension other than the last along which `from` is contiguous; dims.size() when there is none.
+// A short run that is contiguous on both sides is one wider element.
+void StridedCopy::WidenElements() {
+  const int64_t run = dims.back() * element_bytes;
+  const bool contiguous =
+      from_strides.back() == element_bytes && to_strides.back() == element_bytes;
+  if (dims.size() < 2 || !contiguous || (run != 2 && run != 4 && run != 8)) return;
+  element_bytes = run;
+  dims.pop_back();
+  from_strides.pop_back();
+  to_strides.pop_back();
+}
+
+// A dimension other than the last along which `from` is contiguous, where `to` is along the last;
+// dims.size() when there is none.
 size_t StridedCopy::TransposedDim() const {
-  if (from_strides.back() == 1) return dims.size();
+  if (from_strides.back() == element_bytes || to_strides.back() != element_bytes)
+    return dims.size();
   for (size_t d = 0; d + 1 < dims.size(); ++d) {
-    if (from_strides[d] == 1) return d;
+    if (from_strides[d] == element_bytes) return d;
   }
   return dims.size();
 }
@@ -83,44 +138,48 @@ size_t StridedCopy::TransposedDim() const {
 void StridedCopy::Run(const void* from, void* to, int parts, int part) const {
   const auto* source = static_cast<const std::byte*>(from);
   auto* target = static_cast<std::byte*>(to);
-  const size_t other = TransposedDim(), last = dims.size() - 1;
+  const size_t other = TransposedDim();
   if (other < dims.size()) return RunSquares(source, target, other, parts, part);
+  RunRows(source, target, parts, part);
+}
+
+// Parts share the rows, or, when these are too few, each row.
+void StridedCopy::RunRows(const std::byte* from, std::byte* to, int parts, int part) const {
+  const size_t last = dims.size() - 1;
   const int64_t rows = ElementCount(dims) / dims[last];
-  const bool by_row = rows >= parts;
-  const Range range = PartOf(by_row ? rows : dims[last], parts, part, by_row ? 1 : 64);
-  for (int64_t row = by_row ? range.begin : 0; row < (by_row ? range.end : rows); ++row) {
-    const Offsets at = OffsetsOf(*this, row, last, last);
-    CopyRow(source + at.from * element_bytes, target + at.to * element_bytes,
-            by_row ? 0 : range.begin, by_row ? dims[last] : range.end);
+  const bool by_row = rows >= 4 * parts;
+  const Range own = by_row ? PartOf(rows, parts, part) : Range{0, rows};
+  const Range run = by_row ? Range{0, dims[last]} : PartOf(dims[last], parts, part, 64);
+  if (own.begin >= own.end || run.begin >= run.end) return;
+  from += run.begin * from_strides[last];
+  to += run.begin * to_strides[last];
+  Walk walk(*this, own.begin, last, last);
+  for (int64_t row = own.begin; row < own.end; ++row, walk.Next()) {
+    CopyLine(from + walk.from(), from_strides[last], to + walk.to(), to_strides[last],
+             run.end - run.begin, element_bytes);
   }
 }
 
-void StridedCopy::CopyRow(const std::byte* from, std::byte* to, int64_t begin, int64_t end) const {
-  const int64_t from_stride = from_strides.back(), to_stride = to_strides.back();
-  if (begin >= end) return;
-  CopyLine(from + begin * from_stride * element_bytes, from_stride,
-           to + begin * to_stride * element_bytes, to_stride, end - begin, element_bytes);
-}
-
-// Squares of the last dimension and of the one that is contiguous in `from`; parts share the
-// rows of squares.
+// Squares of the last dimension and of the one that is contiguous in `from`; parts share strips of
+// one square's height.
 void StridedCopy::RunSquares(const std::byte* from, std::byte* to, size_t other, int parts,
                              int part) const {
   const size_t last = dims.size() - 1;
+  const int64_t square = SquareOf(element_bytes);
+  const int64_t across = (dims[other] + square - 1) / square;
+  const int64_t along = (dims[last] + kStripColumns - 1) / kStripColumns;
   const int64_t outer = ElementCount(dims) / dims[last] / dims[other];
-  const int64_t strips = (dims[other] + kSquare - 1) / kSquare;
-  const Range range = PartOf(outer * strips, parts, part);
-  for (int64_t item = range.begin; item < range.end; ++item) {
-    const Offsets at = OffsetsOf(*this, item / strips, other, last);
-    const int64_t begin = item % strips * kSquare, end = std::min(dims[other], begin + kSquare);
-    for (int64_t column = 0; column < dims[last]; column += kSquare) {
-      const int64_t count = std::min(kSquare, dims[last] - column);
-      for (int64_t j = begin; j < end; ++j) {
-        const int64_t source = at.from + j + column * from_strides[last];
-        const int64_t target = at.to + j * to_strides[other] + column * to_strides[last];
-        CopyLine(from + source * element_bytes, from_strides[last], to + target * element_bytes,
-                 to_strides[last], count, element_bytes);
-      }
+  const Range own = PartOf(outer * across * along, parts, part);
+  for (int64_t item = own.begin; item < own.end; ++item) {
+    const Walk walk(*this, item / (across * along), other, last);
+    const int64_t j = item / along % across * square;
+    const int64_t begin = item % along * kStripColumns;
+    const int64_t end = std::min(dims[last], begin + kStripColumns);
+    for (int64_t i = begin; i < end; i += square) {
+      TransposeSquare(
+          element_bytes, from + walk.from() + j * element_bytes + i * from_strides[last],
+          from_strides[last], to + walk.to() + j * to_strides[other] + i * element_bytes,
+          to_strides[other], std::min(square, end - i), std::min(square, dims[other] - j));
     }
   }
 }

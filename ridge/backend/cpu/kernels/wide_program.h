@@ -32,7 +32,7 @@ void RunWideTile(std::span<const WideStep> steps, double* const* registers, int6
 
 // Elements [at, at + count) as doubles.
 void LoadDoubles(DType dtype, const void* from, int64_t at, double* to, int64_t count);
-// The numbers are values of the dtype: a step rounded them.
+// Rounds floats to the dtype; for integers the numbers must be values of it, as a step leaves them.
 void StoreDoubles(DType dtype, const double* from, void* to, int64_t at, int64_t count);
 
 // The vectorized part, wide_simd.cc.  False when there is no loop for this step or dtype, and then
