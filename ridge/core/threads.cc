@@ -63,13 +63,36 @@ int QuotaCores() {
   return static_cast<int>(std::min(cores + 0.999, 1e6));
 }
 
+const cpu_set_t& InitialCpus() {
+  static const cpu_set_t cpus = [] {
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    if (sched_getaffinity(0, sizeof(set), &set) == 0 && CPU_COUNT(&set) > 0) return set;
+    const unsigned count = std::max(1U, std::thread::hardware_concurrency());
+    for (unsigned cpu = 0; cpu < count; ++cpu) CPU_SET(cpu, &set);
+    return set;
+  }();
+  return cpus;
+}
+
 }  // namespace
 
+int AllowedCores() { return CPU_COUNT(&InitialCpus()); }
+
+void PinThread(int index) {
+  const cpu_set_t& all = InitialCpus();
+  cpu_set_t one;
+  CPU_ZERO(&one);
+  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
+    if (CPU_ISSET(cpu, &all) && index-- == 0) CPU_SET(cpu, &one);
+  }
+  (void)sched_setaffinity(0, sizeof(one), &one);
+}
+
+void UnpinThread() { (void)sched_setaffinity(0, sizeof(cpu_set_t), &InitialCpus()); }
+
 int AvailableThreads() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  int threads = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
-  if (sched_getaffinity(0, sizeof(set), &set) == 0) threads = std::max(1, CPU_COUNT(&set));
+  int threads = AllowedCores();
   threads = std::min(threads, std::max(1, QuotaCores()));
   if (const char* text = std::getenv("OMP_NUM_THREADS"); text != nullptr && std::atoi(text) > 0)
     threads = std::min(threads, std::atoi(text));
@@ -122,6 +145,7 @@ void ThreadPool::Add(std::function<void()> task) {
 }
 
 void ThreadPool::Work() {
+  UnpinThread();
   while (true) {
     std::function<void()> task;
     {

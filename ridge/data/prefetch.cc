@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "ridge/core/process.h"
+#include "ridge/core/threads.h"
 
 namespace ridge {
 
@@ -40,6 +41,7 @@ Status Prefetch::Start() {
 }
 
 void Prefetch::Work() {
+  UnpinThread();  // whoever started us may be pinned to a core of the kernels
   while (true) {
     int slot = 0;
     {

@@ -46,6 +46,7 @@ class CpuBackend : public Backend {
   explicit CpuBackend(int threads)
       : cpu_{threads, dnnl::engine(dnnl::engine::kind::cpu, 0), dnnl::stream()} {
     cpu_.stream = dnnl::stream(cpu_.engine);
+    cpu::PinTeam(threads);
   }
 
   const std::string& name() const override { return name_; }
