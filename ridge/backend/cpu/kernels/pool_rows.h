@@ -11,7 +11,7 @@
 
 namespace ridge::cpu {
 
-// Taps [first, last) of an output that are inside the input.
+// [first, last): the taps of an output that are inside the input, or outputs.
 struct TapRange {
   int64_t first, last;
 };
@@ -29,6 +29,8 @@ struct PoolAxis {
   std::vector<TapRange> taps;        // by output
   std::vector<Window> windows;       // of all input positions, one after another
   std::vector<size_t> window_begin;  // by input position; one more at the end
+  TapRange whole = {0, 0};           // outputs with all their taps inside
+  bool disjoint = false;             // windows side by side, from the first element on
   bool has_empty_window = false;     // some output sees padding only
 
   std::span<const Window> WindowsOf(int64_t i) const {

@@ -22,6 +22,11 @@ using V = hn::Vec<D>;
 using DI = hn::RebindToSigned<D>;
 using DB = hn::Rebind<uint8_t, D>;
 
+HWY_INLINE void StoreTaps(hn::Vec<DI> taps, uint8_t* index) {
+  const hn::RebindToUnsigned<DI> unsigned_lanes;
+  hn::StoreU(hn::TruncateTo(DB(), hn::BitCast(unsigned_lanes, taps)), DB(), index);
+}
+
 // From the last tap to the first, so that the first of equals wins; a NaN is taken, and no number
 // is larger or equal.  -inf to begin with: a window of -inf ends at its first tap too.
 HWY_INLINE void MaxOfWindow(const PoolShape& s, const float* x, TapRange rows, TapRange columns,
@@ -29,33 +34,76 @@ HWY_INLINE void MaxOfWindow(const PoolShape& s, const float* x, TapRange rows, T
   const D d;
   const WindowAxis& wx = s.x.axis;
   V best = hn::Set(d, -std::numeric_limits<float>::infinity());
-  V winner = hn::Zero(d);
+  auto winner = hn::Zero(DI());
   for (int64_t ky = rows.last; ky-- > rows.first;) {
     const float* row = x + (ky - rows.first) * s.y.axis.dilation * s.input_row();
     for (int64_t kx = columns.last; kx-- > columns.first;) {
       const V v = hn::LoadU(d, row + (first_column + kx * wx.dilation) * s.lanes);
-      const V tap = hn::Set(d, static_cast<float>(ky * wx.kernel + kx));
+      const auto tap = hn::Set(DI(), static_cast<int32_t>(ky * wx.kernel + kx));
       const auto wins = hn::Or(hn::Ge(v, best), hn::IsNaN(v));
       best = hn::IfThenElse(wins, v, best);
-      winner = hn::IfThenElse(wins, tap, winner);
+      winner = hn::IfThenElse(hn::RebindMask(DI(), wins), tap, winner);
     }
   }
   hn::StoreU(best, d, y);
-  hn::StoreU(hn::DemoteTo(DB(), hn::ConvertTo(DI(), winner)), DB(), index);
+  StoreTaps(winner, index);
+}
+
+// A whole window, unrolled.
+template <int64_t kHeight, int64_t kWidth>
+HWY_INLINE void MaxOfWholeWindow(const PoolShape& s, const float* x, float* y, uint8_t* index) {
+  const D d;
+  V best = hn::Set(d, -std::numeric_limits<float>::infinity());
+  auto winner = hn::Zero(DI());
+  for (int64_t tap = kHeight * kWidth; tap-- > 0;) {
+    const V v = hn::LoadU(d, x + tap / kWidth * s.input_row() + tap % kWidth * s.lanes);
+    const auto wins = hn::Or(hn::Ge(v, best), hn::IsNaN(v));
+    best = hn::IfThenElse(wins, v, best);
+    winner = hn::IfThenElse(hn::RebindMask(DI(), wins), hn::Set(DI(), static_cast<int32_t>(tap)),
+                            winner);
+  }
+  hn::StoreU(best, d, y);
+  StoreTaps(winner, index);
+}
+
+// Outputs of one row whose windows are whole; true when there is unrolled code for this kernel.
+template <int64_t kHeight, int64_t kWidth>
+bool WholeWindows(const PoolShape& s, const float* row, TapRange outputs, float* y,
+                  uint8_t* index) {
+  if (s.y.axis.kernel != kHeight || s.x.axis.kernel != kWidth) return false;
+  const auto step = static_cast<int64_t>(hn::Lanes(D()));
+  for (int64_t ox = outputs.first; ox < outputs.last; ++ox) {
+    const float* x = row + s.x.axis.InputAt(ox, 0) * s.lanes;
+    for (int64_t lane = 0; lane < s.lanes; lane += step) {
+      const int64_t at = ox * s.lanes + lane;
+      MaxOfWholeWindow<kHeight, kWidth>(s, x + lane, y + at, index + at);
+    }
+  }
+  return true;
+}
+
+void MaxColumns(const PoolShape& s, const float* top, TapRange rows, TapRange outputs, float* y,
+                uint8_t* index) {
+  const auto step = static_cast<int64_t>(hn::Lanes(D()));
+  for (int64_t ox = outputs.first; ox < outputs.last; ++ox) {
+    const TapRange columns = s.x.taps[static_cast<size_t>(ox)];
+    for (int64_t lane = 0; lane < s.lanes; lane += step) {
+      const int64_t at = ox * s.lanes + lane;
+      MaxOfWindow(s, top + lane, rows, columns, s.x.axis.InputAt(ox, 0), y + at, index + at);
+    }
+  }
 }
 
 void MaxRow(const PoolShape& s, const float* x, int64_t oy, float* y, uint8_t* index) {
-  const auto step = static_cast<int64_t>(hn::Lanes(D()));
   const TapRange rows = s.y.taps[static_cast<size_t>(oy)];
-  const WindowAxis& wx = s.x.axis;
   const float* top = x + s.y.axis.InputAt(oy, rows.first) * s.input_row();
-  for (int64_t ox = 0; ox < wx.output; ++ox) {
-    TapRange columns = s.x.taps[static_cast<size_t>(ox)];
-    for (int64_t lane = 0; lane < s.lanes; lane += step) {
-      const int64_t at = ox * s.lanes + lane;
-      MaxOfWindow(s, top + lane, rows, columns, wx.InputAt(ox, 0), y + at, index + at);
-    }
-  }
+  TapRange whole = s.x.whole;
+  const bool dense = s.y.axis.dilation == 1 && s.x.axis.dilation == 1;
+  if (!dense || rows.first != 0 || rows.last != s.y.axis.kernel) whole.last = whole.first;
+  if (!WholeWindows<2, 2>(s, top, whole, y, index) && !WholeWindows<3, 3>(s, top, whole, y, index))
+    whole.last = whole.first;
+  MaxColumns(s, top, rows, {0, whole.first}, y, index);
+  MaxColumns(s, top, rows, {whole.last, s.x.axis.output}, y, index);
 }
 
 HWY_INLINE V GradOfMax(const PoolShape& s, const uint8_t* index, const float* dy,
@@ -74,9 +122,31 @@ HWY_INLINE V GradOfMax(const PoolShape& s, const uint8_t* index, const float* dy
   return sum;
 }
 
+// Windows that touch without overlap: each (index, dy) is read once for its row of taps.
+void MaxGradDisjointRow(const PoolShape& s, const uint8_t* index, const float* dy, Window row,
+                        float* dx) {
+  const D d;
+  const auto step = static_cast<int64_t>(hn::Lanes(d));
+  const int64_t kernel = s.x.axis.kernel;
+  for (int64_t ox = 0; ox < s.x.axis.output; ++ox) {
+    for (int64_t lane = 0; lane < s.lanes; lane += step) {
+      const int64_t at = row.output * s.output_row() + ox * s.lanes + lane;
+      const auto winner = hn::PromoteTo(DI(), hn::LoadU(DB(), index + at));
+      const V g = hn::LoadU(d, dy + at);
+      for (int64_t kx = 0; kx < kernel; ++kx) {
+        const auto tap = hn::Set(DI(), static_cast<int32_t>(row.tap * kernel + kx));
+        hn::StoreU(hn::IfThenElseZero(hn::RebindMask(d, hn::Eq(winner, tap)), g), d,
+                   dx + (ox * kernel + kx) * s.lanes + lane);
+      }
+    }
+  }
+  std::fill(dx + s.x.axis.output * kernel * s.lanes, dx + s.input_row(), 0.0F);
+}
+
 void MaxGradRow(const PoolShape& s, const uint8_t* index, const float* dy, int64_t iy, float* dx) {
   const auto step = static_cast<int64_t>(hn::Lanes(D()));
   const std::span<const Window> rows = s.y.WindowsOf(iy);
+  if (s.x.disjoint && rows.size() == 1) return MaxGradDisjointRow(s, index, dy, rows[0], dx);
   for (int64_t ix = 0; ix < s.x.axis.input; ++ix) {
     const std::span<const Window> columns = s.x.WindowsOf(ix);
     for (int64_t lane = 0; lane < s.lanes; lane += step) {
@@ -242,6 +312,13 @@ PoolAxis::PoolAxis(const WindowAxis& window) : axis(window) {
     taps.push_back(TapsInside(axis, o));
     has_empty_window |= taps.back().first == taps.back().last;
   }
+  const auto is_whole = [&](TapRange t) { return t.first == 0 && t.last == axis.kernel; };
+  while (whole.first < axis.output && !is_whole(taps[static_cast<size_t>(whole.first)]))
+    ++whole.first;
+  whole.last = whole.first;
+  while (whole.last < axis.output && is_whole(taps[static_cast<size_t>(whole.last)])) ++whole.last;
+  disjoint = axis.stride == axis.kernel && axis.dilation == 1 && axis.pad_begin == 0 &&
+             axis.output * axis.kernel <= axis.input;
   // A later output starts further on, so for one position the output grows as the tap shrinks.
   for (int64_t i = 0; i < axis.input; ++i) {
     window_begin.push_back(windows.size());
