@@ -13,6 +13,17 @@ SUMMARY_KEYS = {"model", "seed", "steps", "epochs", "test_accuracy", "loss", "wa
                 "measured", "skipped_samples", "parameters_sha256", "ridge_version", "device",
                 "threads"}
 
+NET = """graph net
+  image = input f32[batch,4]
+  label = input i64[batch]
+  w = parameter f32[3,4] init=uniform(0.5)
+  logits = matmul(image, w, transpose_b=1)
+  losses = softmax_cross_entropy(logits, label)
+  loss = reduce_mean(losses)
+  output logits
+  output loss
+"""
+
 
 class Runs(RidgeTest):
     def test_a_run_folder_holds_what_is_promised(self):
@@ -58,6 +69,22 @@ class Runs(RidgeTest):
         self.assertGreater(result["samples"], 0)
         self.assertIn("accuracy", self.ok("eval", "run", "--data", "synthetic"))
         self.fails(4, "none", "eval", "none", "--data", "synthetic")
+
+    def test_both_backends_agree_on_loss_and_accuracy(self):
+        summary = self.train(steps=60)
+        cpu, reference = (json.loads(self.ok("eval", "run", "--data", "synthetic", "--json",
+                                             "--backend", backend))
+                          for backend in ("cpu", "reference"))
+        self.assertAlmostEqual(cpu["loss"], reference["loss"], delta=1e-5)
+        self.assertEqual(cpu["accuracy"], reference["accuracy"])
+        self.assertNotAlmostEqual(cpu["accuracy"], cpu["loss"])
+        self.assertEqual(summary["steps"], 60)
+
+    def test_a_graph_in_text_form_is_trained_and_kept_with_its_run(self):
+        self.write("net.ridge", NET)
+        self.ok("train", "net.ridge", "--data", "synthetic", "--steps", "3", "--out", "run", "-q")
+        os.remove(self.path("net.ridge"))
+        self.ok("eval", "run", "--data", "synthetic")
 
     def test_run_gives_logits_for_a_run_a_graph_and_a_model(self):
         self.train()
