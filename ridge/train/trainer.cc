@@ -23,11 +23,18 @@ namespace {
 // (1 MiB), their JSON, reports, the stacks of loader threads.
 constexpr int64_t kStillToComeBytes = int64_t{2} << 20;
 
+// A job that was killed before it made its folder is started again by the same command.
+bool StartsAnew(const TrainRequest& request) {
+  const TrainOptions& options = request.options;
+  return !request.resume || (!options.out.empty() && !RunFolder::HoldsRun(options.out) &&
+                             !options.model.empty() && !options.data.empty());
+}
+
 // One call of Train: what its stages hand on.
 class Session {
  public:
   Session(const TrainRequest& request, const Machine& machine, TrainObserver& observer)
-      : request_(request), machine_(machine), observer_(observer) {}
+      : request_(request), machine_(machine), observer_(observer), resume_(!StartsAnew(request)) {}
 
   Result<TrainOutcome> Run();
 
@@ -47,6 +54,7 @@ class Session {
   const TrainRequest& request_;
   Machine machine_;
   TrainObserver& observer_;
+  const bool resume_;
   TrainOptions options_;
   std::optional<Graph> forward_;
   JobData data_;
@@ -64,7 +72,7 @@ Result<TrainOutcome> Session::Run() {
   RIDGE_ASSIGN_OR_RETURN(const CheckpointState start, StartState());
   RIDGE_RETURN_IF_ERROR(TellStart(start));
   const std::optional<int64_t> resumed_step =
-      request_.resume ? std::optional<int64_t>(start.step) : std::nullopt;
+      resume_ ? std::optional<int64_t>(start.step) : std::nullopt;
   RunLog log(*folder_, resumed_step, options_.trace,
              [this](const std::string& text) { observer_.OnWarning(text); });
   const CheckpointFolder checkpoints(folder_->checkpoints(), options_.keep);
@@ -82,9 +90,9 @@ Status Session::Prepare() {
   RIDGE_ASSIGN_OR_RETURN(options_, ResolveOptions(request_));
   RIDGE_RETURN_IF_ERROR(CheckOptions(options_));
   options_.threads = machine_.backend->threads();
-  if (!request_.resume && RunFolder::HoldsRun(options_.out))
+  if (!resume_ && RunFolder::HoldsRun(options_.out))
     return RunFolder::Create(options_.out, options_.model).status();
-  const bool own_copy = request_.resume && IsGraphFile(options_.model);
+  const bool own_copy = resume_ && IsGraphFile(options_.model);
   const std::string model = own_copy ? options_.out : options_.model;
   RIDGE_ASSIGN_OR_RETURN(forward_, LoadModel({.model = model, .batch = options_.batch}));
   RIDGE_ASSIGN_OR_RETURN(const ForwardFacts facts, InspectForward(*forward_));
@@ -119,7 +127,7 @@ Status Session::MakeExecutor() {
 }
 
 Status Session::OpenFolder() {
-  if (request_.resume) {
+  if (resume_) {
     RIDGE_ASSIGN_OR_RETURN(folder_, RunFolder::Open(options_.out));
     return Status();
   }
@@ -133,7 +141,7 @@ Status Session::OpenFolder() {
 Status Session::WritePlan() {
   const PlanSummary summary = SummarizeJob(job_, executor_->program());
   const std::string text = observer_.OnPlanned(job_, summary);
-  if (request_.resume) return Status();
+  if (resume_) return Status();
   if (!text.empty()) RIDGE_RETURN_IF_ERROR(WriteFileAtomically(folder_->File("plan.txt"), text));
   return WriteFileAtomically(folder_->File("plan.json"), PlanToJson(summary) + "\n");
 }
@@ -148,7 +156,7 @@ Result<CheckpointState> Session::StartState() {
   state.cpu = machine_.profile.id;
   state.threads = machine_.backend->threads();
   state.ridge_version = kRidgeVersion;
-  if (!request_.resume) return state;
+  if (!resume_) return state;
   const CheckpointFolder checkpoints(folder_->checkpoints(), options_.keep);
   RIDGE_ASSIGN_OR_RETURN(auto loaded,
                          checkpoints.LoadNewest(CollectTensors(*executor_), LoadMode::kResume));
@@ -188,8 +196,10 @@ Status Session::CheckSameMachine(const CheckpointState& state) const {
 }
 
 Status Session::TellStart(const CheckpointState& start) {
-  observer_.OnStart({folder_->path(), request_.resume, start.step, data_.total_steps,
-                     data_.steps_per_epoch, data_.dropped_per_epoch});
+  if (request_.resume && !resume_)
+    observer_.OnWarning(folder_->path() + ": no run to resume; starting at step 0");
+  observer_.OnStart({folder_->path(), resume_, start.step, data_.total_steps, data_.steps_per_epoch,
+                     data_.dropped_per_epoch});
   return Status();
 }
 
@@ -261,7 +271,7 @@ Status Session::EvaluateAtEnd(const LoopResult& result, RunSummary& summary) {
 }  // namespace
 
 Result<TrainOptions> ResolveOptions(const TrainRequest& request) {
-  if (!request.resume) return request.options;
+  if (StartsAnew(request)) return request.options;
   RIDGE_ASSIGN_OR_RETURN(const RunFolder folder, RunFolder::Open(request.options.out));
   const std::string file = folder.File("options.json");
   RIDGE_ASSIGN_OR_RETURN(const std::string text, ReadFile(file, 1 << 20));

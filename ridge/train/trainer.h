@@ -31,7 +31,9 @@ struct TrainOutcome {
 
 struct TrainRequest {
   TrainOptions options;
-  bool resume = false;           // go on in options.out, or in the newest run when that is empty
+  // Go on in options.out, or in the newest run when that is empty.  When options.out holds no run
+  // and the options name a model and data, it starts there: one command serves every restart.
+  bool resume = false;
   bool allow_different = false;  // resume on another CPU type or number of threads
   std::set<std::string> given;   // resume: JSON keys of the options that the user gave
   double rehearse_s = 0.1;       // spent on timing kernels before the plan is shown; 0: none

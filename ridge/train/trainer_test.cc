@@ -239,6 +239,17 @@ TEST_F(TrainerTest, ResumeWithoutACheckpointStartsAtZeroAndSaysSo) {
   EXPECT_THAT(recorder_.warnings[0], HasSubstr("no checkpoint yet; starting at step 0"));
 }
 
+TEST_F(TrainerTest, ResumeWithoutARunStartsOneWhenItKnowsWhat) {
+  TrainRequest request = Request("run");
+  request.resume = true;
+  EXPECT_EQ(Run(request).step, 12);
+  ASSERT_EQ(recorder_.warnings.size(), 1u);
+  EXPECT_THAT(recorder_.warnings[0], HasSubstr("no run to resume; starting at step 0"));
+  request.options.out = folder_.File("other");
+  request.options.model = "";
+  EXPECT_EQ(Failure(request).code(), ErrorCode::kInvalidData);
+}
+
 TEST_F(TrainerTest, AFinishedRunResumesToItsEnd) {
   TrainRequest request = Request("run");
   const TrainOutcome first = Run(request);
