@@ -1,5 +1,6 @@
 #include "ridge/core/threads.h"
 
+#include <omp.h>
 #include <sched.h>
 
 #include <algorithm>
@@ -77,7 +78,9 @@ const cpu_set_t& InitialCpus() {
 
 }  // namespace
 
-int AllowedCores() { return CPU_COUNT(&InitialCpus()); }
+// With OMP_PROC_BIND set the OpenMP runtime has bound us to one core before main; it still knows how
+// many there were.
+int AllowedCores() { return std::max(CPU_COUNT(&InitialCpus()), omp_get_num_procs()); }
 
 void PinThread(int index) {
   const cpu_set_t& all = InitialCpus();
