@@ -2,16 +2,19 @@
 """Makes tests/golden/<model>.json: what PyTorch computes in f64, for golden_test.cc.
 
 usage: make_golden.py [MODEL...]     needs torch and torchvision (any recent version, CPU)
+       make_golden.py --condition    prints how far PyTorch's own f32 is from its f64, by setting
 
 Not part of the build or of any test: the results are committed.  Weights and inputs come from the
-counter formula below, which golden_test.cc has too, so nothing but the results is stored:
+counter formula below, which counter.cc has too, so nothing but the results is stored:
 
   hash(name) = FNV-1a, 64 bit, of the UTF-8 name
   u(name, i) = splitmix64(hash(name) + i * 0x9E3779B97F4A7C15) >> 11, times 2^-53     in [0, 1)
 
-Per parameter: the gradient of the first step (L2 norm, sum, 256 positions), and the losses of ten
-SGD steps (lr, no momentum) on the same batch.
+Two batches, named image.0, label.0, image.1, label.1, take turns: step t trains on t % 2.  Stored
+are the gradient of every parameter on batch 0 before the first step, the losses of ten steps of
+torch.optim.SGD, and the running statistics of batch norm after them.
 """
+import dataclasses
 import json
 import pathlib
 import sys
@@ -24,7 +27,25 @@ import torch.nn.functional as F
 MASK = (1 << 64) - 1
 GOLDEN = 0x9E3779B97F4A7C15
 POSITIONS = 256
+STATISTIC_POSITIONS = 64
 STEPS = 10
+CLASSES = 10
+
+
+@dataclasses.dataclass
+class Setting:
+    spec: str  # for ridge
+    sample: tuple
+    batch: int
+    lr: float
+    momentum: float
+
+
+SETTINGS = {
+    "mlp": Setting("mlp", (784,), 8, 0.1, 0.0),
+    "cnn": Setting("cnn", (1, 28, 28), 8, 0.01, 0.9),
+    "resnet18": Setting("resnet18:image=33,classes=10", (3, 33, 33), 3, 0.001, 0.9),
+}
 
 
 def name_hash(name):
@@ -34,21 +55,26 @@ def name_hash(name):
     return h
 
 
-def uniform(name, count):
+def counter_bits(name, count):
     with np.errstate(over="ignore"):
-        x = np.uint64(name_hash(name)) + np.arange(count, dtype=np.uint64) * np.uint64(GOLDEN)
-        x = x + np.uint64(GOLDEN)
+        x = np.uint64(name_hash(name)) + np.arange(1, count + 1, dtype=np.uint64) * np.uint64(GOLDEN)
         x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
         x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-        x = x ^ (x >> np.uint64(31))
-    return (x >> np.uint64(11)).astype(np.float64) * 2.0**-53
+        return (x ^ (x >> np.uint64(31))) >> np.uint64(11)
 
 
-def positions(count):
-    """256 places spread over the tensor, or all of them."""
-    if count <= POSITIONS:
+def uniform(name, count):
+    return counter_bits(name, count).astype(np.float64) * 2.0**-53
+
+
+def positions(count, wanted):
+    """All places, or one drawn from each of `wanted` equal parts: even steps would always meet the
+    same tap of a kernel, since extents are powers of two."""
+    if count <= wanted:
         return list(range(count))
-    return [(i * count) // POSITIONS for i in range(POSITIONS)]
+    drawn = counter_bits("positions", wanted)
+    starts = [k * count // wanted for k in range(wanted + 1)]
+    return [starts[k] + int(drawn[k]) % (starts[k + 1] - starts[k]) for k in range(wanted)]
 
 
 def weight(name, shape):
@@ -63,19 +89,46 @@ def weight(name, shape):
 
 def build(model):
     if model == "mlp":
-        net = nn.Sequential(nn.Linear(784, 512), nn.ReLU(), nn.Linear(512, 512), nn.ReLU(),
-                            nn.Linear(512, 10))
-        return net, (4, 784), 10, 0.1
+        return nn.Sequential(nn.Linear(784, 512), nn.ReLU(), nn.Linear(512, 512), nn.ReLU(),
+                             nn.Linear(512, CLASSES))
     if model == "cnn":
-        net = nn.Sequential(nn.Conv2d(1, 32, 3), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(),
-                            nn.Linear(13 * 13 * 32, 10))
-        return net, (4, 1, 28, 28), 10, 0.01
+        return nn.Sequential(nn.Conv2d(1, 32, 3), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(),
+                             nn.Linear(13 * 13 * 32, CLASSES))
     if model == "resnet18":
         import torchvision
-        # A batch of 4 would be ill-conditioned: the last norms see one value per sample, and
-        # PyTorch's own f32 gradients are then 7 % off.  With 8 they agree to 2e-5.
-        return torchvision.models.resnet18(num_classes=10), (8, 3, 32, 32), 10, 0.01
-    raise SystemExit(f"unknown model {model}")
+        return torchvision.models.resnet18(num_classes=CLASSES)
+    raise SystemExit(f"unknown model {model}; there are {', '.join(SETTINGS)}")
+
+
+def batches(setting, dtype):
+    shape = (setting.batch, *setting.sample)
+    for k in range(2):
+        image = (2 * uniform(f"image.{k}", int(np.prod(shape))) - 1).reshape(shape)
+        label = (uniform(f"label.{k}", setting.batch) * CLASSES).astype(np.int64)
+        yield torch.from_numpy(image).to(dtype), torch.from_numpy(label)
+
+
+def train(model, setting, dtype):
+    """-> losses, gradients of the first step, running statistics after the last."""
+    net = build(model).to(dtype).train()
+    with torch.no_grad():
+        for name, parameter in net.named_parameters():
+            parameter.copy_(torch.from_numpy(weight(name, tuple(parameter.shape))))
+    data = list(batches(setting, dtype))
+    optimizer = torch.optim.SGD(net.parameters(), lr=setting.lr, momentum=setting.momentum)
+    losses, gradients = [], {}
+    for step in range(STEPS):
+        image, label = data[step % 2]
+        optimizer.zero_grad()
+        loss = F.cross_entropy(net(image), label)
+        loss.backward()
+        losses.append(loss.item())
+        if step == 0:
+            gradients = {name: p.grad.clone() for name, p in net.named_parameters()}
+        optimizer.step()
+    statistics = {name: buffer for name, buffer in net.named_buffers()
+                  if not name.endswith("num_batches_tracked")}
+    return losses, gradients, statistics
 
 
 def rounded(x):
@@ -83,45 +136,60 @@ def rounded(x):
     return float(f"{x:.10g}")
 
 
-def describe(grad):
-    flat = grad.detach().reshape(-1)
-    return {"norm": rounded(flat.norm().item()), "sum": rounded(flat.sum().item()),
-            "max": rounded(flat.abs().max().item()),
-            "values": [rounded(flat[i].item()) for i in positions(flat.numel())]}
+def describe(tensor, wanted):
+    flat = tensor.reshape(-1)
+    return {"dims": list(tensor.shape), "norm": rounded(flat.norm().item()),
+            "sum": rounded(flat.sum().item()), "max": rounded(flat.abs().max().item()),
+            "values": [rounded(flat[i].item()) for i in positions(flat.numel(), wanted)]}
 
 
 def make(model):
-    torch.set_default_dtype(torch.float64)
-    net, shape, classes, lr = build(model)
-    net = net.double().train()
-    with torch.no_grad():
-        for name, parameter in net.named_parameters():
-            parameter.copy_(torch.from_numpy(weight(name, tuple(parameter.shape))))
-    image = torch.from_numpy(uniform("image", int(np.prod(shape))).reshape(shape))
-    label = torch.from_numpy((uniform("label", shape[0]) * classes).astype(np.int64))
-    losses, gradients = [], {}
-    for step in range(STEPS):
-        net.zero_grad()
-        loss = F.cross_entropy(net(image), label)
-        loss.backward()
-        losses.append(loss.item())
-        if step == 0:
-            gradients = {name: describe(p.grad) for name, p in net.named_parameters()}
-        with torch.no_grad():
-            for parameter in net.parameters():
-                parameter -= lr * parameter.grad
-    statistics = {name: describe(buffer) for name, buffer in net.named_buffers()
-                  if not name.endswith("num_batches_tracked")}
-    return {"model": model, "torch": torch.__version__, "batch": shape[0], "lr": lr,
-            "losses": losses, "gradients": gradients, "statistics": statistics}
+    setting = SETTINGS[model]
+    losses, gradients, statistics = train(model, setting, torch.float64)
+    return {"model": setting.spec, "torch": torch.__version__, "batch": setting.batch,
+            "lr": setting.lr, "momentum": setting.momentum, "losses": losses,
+            "gradients": {n: describe(t, POSITIONS) for n, t in gradients.items()},
+            "statistics": {n: describe(t, STATISTIC_POSITIONS) for n, t in statistics.items()}}
 
 
-def main(models):
-    for model in models or ["mlp", "cnn", "resnet18"]:
-        path = pathlib.Path(__file__).parent / f"{model}.json"
-        text = json.dumps(make(model), indent=None, separators=(",", ":"))
-        path.write_text(text.replace('"gradients"', '\n"gradients"').replace('},"', '},\n"') + "\n")
-        print(f"{path}: {path.stat().st_size} bytes")
+def write(model):
+    path = pathlib.Path(__file__).parent / f"{model}.json"
+    text = json.dumps(make(model), separators=(",", ":"))
+    path.write_text(text.replace('"gradients"', '\n"gradients"').replace('},"', '},\n"') + "\n")
+    print(f"{path}: {path.stat().st_size} bytes")
+
+
+def distance(exact, other):
+    """Largest difference over all tensors, each relative to its largest element."""
+    return max(((exact[n] - other[n].double()).abs().max() / exact[n].abs().max()).item()
+               for n in exact) if exact else 0.0
+
+
+def print_condition(model, setting):
+    exact = train(model, setting, torch.float64)
+    other = train(model, setting, torch.float32)
+    loss = max(abs(a - b) for a, b in zip(exact[0], other[0])) / max(exact[0])
+    print(f"{setting.spec} batch {setting.batch} lr {setting.lr} momentum {setting.momentum}: "
+          f"gradients {distance(exact[1], other[1]):.1e} losses {loss:.1e} "
+          f"statistics {distance(exact[2], other[2]):.1e}", flush=True)
+
+
+def print_conditions():
+    for model, setting in SETTINGS.items():
+        print_condition(model, setting)
+    for lr in (0.01, 0.001):
+        for image, batch in ((32, 4), (32, 8), (33, 2), (33, 3), (33, 4), (40, 2), (48, 2)):
+            print_condition("resnet18", Setting(f"resnet18:image={image},classes=10",
+                                                (3, image, image), batch, lr, 0.9))
+
+
+def main(arguments):
+    torch.set_num_threads(1)
+    if arguments == ["--condition"]:
+        print_conditions()
+        return
+    for model in arguments or SETTINGS:
+        write(model)
 
 
 if __name__ == "__main__":
