@@ -1,5 +1,6 @@
 // TimedCall: one call of an operator on the best kernel of a backend, with buffers of its own.
 #pragma once
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -7,15 +8,19 @@
 
 namespace ridge::cpu {
 
+// Calls run() `least_rounds` times or more, until `budget_s` is spent and the two shortest times
+// agree within 10 %: on a busy machine a thread that waits for its turn makes any single time ten
+// times too long.  Gives up after ten budgets.  Returns the shortest time.
+double ShortestTime(double budget_s, int least_rounds, const std::function<void()>& run);
+
 class TimedCall {
  public:
   // Inputs are filled with random numbers.  `available`: of the inputs; empty means row-major.
   static Result<TimedCall> Make(Backend& backend, const char* op, std::vector<TensorType> inputs,
                                 AttrMap attrs, std::vector<LayoutId> available = {});
 
-  static constexpr int kLeastRounds = 5;
-  // Runs until `budget_s` is spent, at least kLeastRounds times; the shortest time.
-  double Best(double budget_s);
+  double Best(double budget_s);  // ShortestTime of the kernel
+  void RunOnce();
 
   const Cost& cost() const { return cost_; }
   const KernelChoice& choice() const { return choice_; }
