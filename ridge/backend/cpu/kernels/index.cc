@@ -1,11 +1,12 @@
-// argmax, gather, scatter_add: kernels around indices.
+// gather and scatter_add, every dtype.
 //
 // scatter_add has no atomics: each part owns columns of the table, or rows when rows are short, and
-// walks all indices in order; so sums have one order whatever the number of threads.
+// walks all indices in order; so sums have one order whatever the number of threads.  Narrow types
+// are summed in a table of a wider one in the workspace and rounded once, as the reference does.
 #include <algorithm>
-#include <cmath>
 #include <cstring>
 #include <limits>
+#include <type_traits>
 
 #include "ridge/backend/cpu/kernels/kernels.h"
 #include "ridge/backend/cpu/parallel.h"
@@ -19,36 +20,6 @@ AxisView ViewOf(const OpCall& call, const Dims& dims) {
   const auto rank = static_cast<int64_t>(dims.size());
   return ViewAxis(dims, static_cast<int>(axis < 0 ? axis + rank : axis));
 }
-
-// The first of the largest; NaN counts as largest.
-int64_t FirstLargest(const float* x, int64_t count, int64_t stride) {
-  int64_t best = 0;
-  for (int64_t k = 1; k < count && !std::isnan(x[best * stride]); ++k) {
-    const float value = x[k * stride];
-    if (value > x[best * stride] || std::isnan(value)) best = k;
-  }
-  return best;
-}
-
-class ArgmaxKernel : public Kernel {
- public:
-  ArgmaxKernel(const AxisView& view, int threads) : view_(view), threads_(threads) {}
-  Status Run(const KernelBuffers& b) override {
-    const auto* x = static_cast<const float*>(b.inputs[0]);
-    auto* y = static_cast<int64_t*>(b.outputs[0]);
-    ParallelFor(threads_, view_.outer * view_.inner, 16, [&](int64_t begin, int64_t end) {
-      for (int64_t o = begin; o < end; ++o) {
-        const float* line = x + view_.Index(o / view_.inner, 0, o % view_.inner);
-        y[o] = FirstLargest(line, view_.extent, view_.inner);
-      }
-    });
-    return Status();
-  }
-
- private:
-  const AxisView view_;
-  const int threads_;
-};
 
 // The place an index names in [0, extent), or -1.
 int64_t PlaceOf(DType dtype, const void* indices, int64_t n, int64_t extent) {
@@ -77,8 +48,7 @@ class GatherKernel : public Kernel {
         if (place < 0) {
           FillMissing(y + r * row);
         } else {
-          std::memcpy(y + r * row, x + (r / count_ * view_.extent + place) * row,
-                      static_cast<size_t>(row));
+          CopyRow(x + (r / count_ * view_.extent + place) * row, y + r * row, row);
         }
       }
     });
@@ -86,6 +56,17 @@ class GatherKernel : public Kernel {
   }
 
  private:
+  // A number or two moves without a call.
+  static void CopyRow(const std::byte* from, std::byte* to, int64_t bytes) {
+    if (bytes == 4) {
+      std::memcpy(to, from, 4);
+    } else if (bytes == 8) {
+      std::memcpy(to, from, 8);
+    } else {
+      std::memcpy(to, from, static_cast<size_t>(bytes));
+    }
+  }
+
   void FillMissing(std::byte* row) const {
     const double missing = IsFloat(dtype_) ? std::numeric_limits<double>::quiet_NaN() : 0;
     for (int64_t i = 0; i < view_.inner; ++i) StoreFromDouble(dtype_, row, i, missing);
@@ -97,12 +78,15 @@ class GatherKernel : public Kernel {
   const int threads_;
 };
 
+// T: the dtype's number; Sum: what it is summed in.
+template <typename T, typename Sum>
 class ScatterAddKernel : public Kernel {
  public:
   ScatterAddKernel(const OpCall& call, int threads)
       : view_(ViewOf(call, call.outputs[0].dims)),
         count_(call.inputs[0].elements()),
         index_type_(call.inputs[0].dtype),
+        dtype_(call.outputs[0].dtype),
         threads_(threads) {}
 
   Status Run(const KernelBuffers& b) override {
@@ -120,30 +104,84 @@ class ScatterAddKernel : public Kernel {
   }
 
  private:
+  static constexpr bool kDirect = std::is_same_v<T, Sum>;
+
   void RunOuter(const KernelBuffers& b, int64_t o, Range rows, Range columns) const {
-    const auto* updates = static_cast<const float*>(b.inputs[1]) + o * count_ * view_.inner;
-    auto* table = static_cast<float*>(b.outputs[0]) + o * view_.extent * view_.inner;
+    const auto* updates = static_cast<const T*>(b.inputs[1]) + o * count_ * view_.inner;
+    const int64_t start = o * view_.extent * view_.inner, width = columns.end - columns.begin;
+    Sum* table = static_cast<Sum*>(kDirect ? b.outputs[0] : b.workspace) + start;
     for (int64_t k = rows.begin; k < rows.end; ++k)
-      std::fill(table + k * view_.inner + columns.begin, table + k * view_.inner + columns.end,
-                0.0F);
+      std::fill_n(table + k * view_.inner + columns.begin, width, Sum());
     for (int64_t n = 0; n < count_; ++n) {
       const int64_t place = PlaceOf(index_type_, b.inputs[0], n, view_.extent);
       if (place < rows.begin || place >= rows.end) continue;
-      float* to = table + place * view_.inner;
-      const float* from = updates + n * view_.inner;
-      for (int64_t i = columns.begin; i < columns.end; ++i) to[i] += from[i];
+      Sum* to = table + place * view_.inner + columns.begin;
+      const T* from = updates + n * view_.inner + columns.begin;
+      for (int64_t i = 0; i < width; ++i) to[i] += Widened(from[i]);
+    }
+    if constexpr (!kDirect) Store(table, rows, columns, start, b.outputs[0]);
+  }
+
+  Sum Widened(T x) const {
+    if constexpr (std::is_same_v<T, uint16_t>)  // a narrow float
+      return dtype_ == DType::kBF16 ? BF16ToFloat(x) : F16ToFloat(x);
+    return static_cast<Sum>(x);
+  }
+
+  void Store(const Sum* table, Range rows, Range columns, int64_t start, void* y) const {
+    for (int64_t k = rows.begin; k < rows.end; ++k) {
+      for (int64_t i = columns.begin; i < columns.end; ++i) {
+        const int64_t at = k * view_.inner + i;
+        StoreFromDouble(dtype_, y, start + at, static_cast<double>(table[at]));
+      }
     }
   }
 
   const AxisView view_;
   const int64_t count_;
-  const DType index_type_;
+  const DType index_type_, dtype_;
   const int threads_;
 };
 
-const char* OfferPlain(const Question& q, std::vector<KernelChoice>& choices) {
+// Bytes of what the dtype is summed in, 0 when that is the output itself.
+int64_t SumBytes(DType dtype) {
+  switch (dtype) {
+    case DType::kF64:
+    case DType::kF32:
+    case DType::kI64:
+      return 0;
+    case DType::kBF16:
+    case DType::kF16:
+      return 4;
+    default:
+      return 8;
+  }
+}
+
+std::unique_ptr<Kernel> MakeScatterAdd(const OpCall& call, int threads) {
+  switch (call.outputs[0].dtype) {
+    case DType::kF64:
+      return std::make_unique<ScatterAddKernel<double, double>>(call, threads);
+    case DType::kF32:
+      return std::make_unique<ScatterAddKernel<float, float>>(call, threads);
+    case DType::kBF16:
+    case DType::kF16:
+      return std::make_unique<ScatterAddKernel<uint16_t, float>>(call, threads);
+    case DType::kI64:  // bits of unsigned sums are those of signed ones, and overflow is defined
+      return std::make_unique<ScatterAddKernel<uint64_t, uint64_t>>(call, threads);
+    case DType::kI32:
+      return std::make_unique<ScatterAddKernel<int32_t, int64_t>>(call, threads);
+    case DType::kI8:
+      return std::make_unique<ScatterAddKernel<int8_t, int64_t>>(call, threads);
+    default:
+      return std::make_unique<ScatterAddKernel<uint8_t, int64_t>>(call, threads);
+  }
+}
+
+const char* OfferPlain(const Question& q, int64_t workspace_bytes,
+                       std::vector<KernelChoice>& choices) {
   KernelChoice choice = MakeChoice(q, "cpu." + q.op.name);
-  choice.in_place.clear();
+  choice.workspace_bytes = workspace_bytes;
   SetKey(q, choice);
   choices.push_back(std::move(choice));
   return nullptr;
@@ -151,34 +189,22 @@ const char* OfferPlain(const Question& q, std::vector<KernelChoice>& choices) {
 
 }  // namespace
 
-const char* OfferArgmax(const Question& q, std::vector<KernelChoice>& choices) {
-  if (AnyEmpty(q.call)) return refusal::kEmpty;
-  if (q.call.inputs[0].dtype != DType::kF32) return refusal::kDType;
-  return OfferPlain(q, choices);
-}
+// An empty table or no updates are no special case; calls without outputs do not come here.
 const char* OfferGather(const Question& q, std::vector<KernelChoice>& choices) {
-  if (AnyEmpty(q.call)) return refusal::kEmpty;
-  return OfferPlain(q, choices);
+  return OfferPlain(q, /*workspace_bytes=*/0, choices);
 }
 const char* OfferScatterAdd(const Question& q, std::vector<KernelChoice>& choices) {
-  if (AnyEmpty(q.call)) return refusal::kEmpty;
-  if (q.call.outputs[0].dtype != DType::kF32) return refusal::kDType;
-  return OfferPlain(q, choices);
+  const TensorType& y = q.call.outputs[0];
+  return OfferPlain(q, y.elements() * SumBytes(y.dtype), choices);
 }
 
-Result<std::unique_ptr<Kernel>> CreateArgmax(const CpuContext& cpu, const OpDef& op,
-                                             const OpCall& call, const KernelChoice&) {
-  return std::unique_ptr<Kernel>(
-      std::make_unique<ArgmaxKernel>(ViewOf(call, call.inputs[0].dims), ThreadsFor(cpu, op, call)));
-}
 Result<std::unique_ptr<Kernel>> CreateGather(const CpuContext& cpu, const OpDef& op,
                                              const OpCall& call, const KernelChoice&) {
   return std::unique_ptr<Kernel>(std::make_unique<GatherKernel>(call, ThreadsFor(cpu, op, call)));
 }
 Result<std::unique_ptr<Kernel>> CreateScatterAdd(const CpuContext& cpu, const OpDef& op,
                                                  const OpCall& call, const KernelChoice&) {
-  return std::unique_ptr<Kernel>(
-      std::make_unique<ScatterAddKernel>(call, ThreadsFor(cpu, op, call)));
+  return MakeScatterAdd(call, ThreadsFor(cpu, op, call));
 }
 
 }  // namespace ridge::cpu

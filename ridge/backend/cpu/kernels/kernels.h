@@ -52,9 +52,9 @@ RIDGE_CREATE(CreateSoftmax);
 RIDGE_OFFER(OfferMove);  // move.cc: transpose, slice, slice_grad, concat, pad, expand
 RIDGE_CREATE(CreateMove);
 
-RIDGE_OFFER(OfferArgmax);  // index.cc
+RIDGE_OFFER(OfferArgmax);  // argmax.cc
 RIDGE_CREATE(CreateArgmax);
-RIDGE_OFFER(OfferGather);
+RIDGE_OFFER(OfferGather);  // index.cc
 RIDGE_CREATE(CreateGather);
 RIDGE_OFFER(OfferScatterAdd);
 RIDGE_CREATE(CreateScatterAdd);

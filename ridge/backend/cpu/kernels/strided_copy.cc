@@ -8,14 +8,23 @@
 namespace ridge::cpu {
 namespace {
 
+// What is written doubles until the line is full: memcpy is as fast as memory.
+template <typename T>
+void FillElements(T value, std::byte* to, int64_t count) {
+  const int64_t bytes = count * static_cast<int64_t>(sizeof(T));
+  const int64_t first = std::min<int64_t>(count, 32);
+  std::fill_n(reinterpret_cast<T*>(to), first, value);
+  for (int64_t done = first * static_cast<int64_t>(sizeof(T)); done < bytes; done *= 2)
+    std::memcpy(to + done, to, static_cast<size_t>(std::min(done, bytes - done)));
+}
+
 template <typename T>
 void CopyElements(const std::byte* from, int64_t from_stride, std::byte* to, int64_t to_stride,
                   int64_t count) {
   if (from_stride == 0 && to_stride == sizeof(T)) {
     T value;
     std::memcpy(&value, from, sizeof(T));
-    std::fill_n(reinterpret_cast<T*>(to), count, value);
-    return;
+    return FillElements(value, to, count);
   }
   for (int64_t i = 0; i < count; ++i)
     std::memcpy(to + i * to_stride, from + i * from_stride, sizeof(T));
@@ -73,8 +82,10 @@ class Walk {
   int64_t from_, to_;
 };
 
-// Squares are 128 bytes wide: two cache lines; threads share strips of this many columns.
-int64_t SquareOf(int64_t element_bytes) { return std::max<int64_t>(32, 128 / element_bytes); }
+// Elements of a square's side: whole cache lines, and at most 16 KiB for the square.
+int64_t SquareOf(int64_t element_bytes) {
+  return element_bytes == 8 ? 32 : element_bytes == 1 ? 128 : 64;
+}
 constexpr int64_t kStripColumns = 512;
 
 }  // namespace
@@ -161,7 +172,7 @@ void StridedCopy::RunRows(const std::byte* from, std::byte* to, int parts, int p
 }
 
 // Squares of the last dimension and of the one that is contiguous in `from`; parts share strips of
-// one square's height.
+// them.  Neighbouring strips read the same rows of `from`, so its pages stay known to the TLB.
 void StridedCopy::RunSquares(const std::byte* from, std::byte* to, size_t other, int parts,
                              int part) const {
   const size_t last = dims.size() - 1;
@@ -172,8 +183,8 @@ void StridedCopy::RunSquares(const std::byte* from, std::byte* to, size_t other,
   const Range own = PartOf(outer * across * along, parts, part);
   for (int64_t item = own.begin; item < own.end; ++item) {
     const Walk walk(*this, item / (across * along), other, last);
-    const int64_t j = item / along % across * square;
-    const int64_t begin = item % along * kStripColumns;
+    const int64_t j = item % across * square;
+    const int64_t begin = item / across % along * kStripColumns;
     const int64_t end = std::min(dims[last], begin + kStripColumns);
     for (int64_t i = begin; i < end; i += square) {
       TransposeSquare(

@@ -28,6 +28,8 @@ struct StridedCopy {
   void RunSquares(const std::byte* from, std::byte* to, size_t other, int parts, int part) const;
 };
 
+inline constexpr int64_t kMostSquareBytes = 16 * 1024;
+
 // to[j][i] = from[i][j] for i < rows, j < columns, vectorized; strides in bytes, elements side by
 // side along j in `from` and along i in `to`.
 void TransposeSquare(int64_t element_bytes, const std::byte* from, int64_t from_stride,

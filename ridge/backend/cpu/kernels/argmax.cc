@@ -1,0 +1,162 @@
+// argmax: rows along the last axis, or columns along any other, of every number dtype.
+//
+// A row is read in blocks: the largest number of a block is found first (its lanes are
+// independent), and only a block that beats the best so far is searched for the place.  Columns are
+// walked row after row, many at a time, so memory is read in order.
+#include <algorithm>
+#include <cmath>
+#include <type_traits>
+
+#include "ridge/backend/cpu/kernels/kernels.h"
+#include "ridge/backend/cpu/parallel.h"
+#include "ridge/graph/ops/shared/axis_view.h"
+
+namespace ridge::cpu {
+namespace {
+
+// 16-bit floats, as loaded.
+struct BF16 {
+  uint16_t bits;
+};
+struct F16 {
+  uint16_t bits;
+};
+
+template <typename T>
+T Number(T x) {
+  return x;
+}
+float Number(BF16 x) { return BF16ToFloat(x.bits); }
+float Number(F16 x) { return F16ToFloat(x.bits); }
+
+template <typename V>
+bool IsNan(V x) {
+  if constexpr (std::is_floating_point_v<V>) return std::isnan(x);
+  return false;
+}
+
+// The first of the largest; NaN counts as largest.
+template <typename V>
+bool Beats(V candidate, V best) {
+  return candidate > best || (IsNan(candidate) && !IsNan(best));
+}
+
+constexpr int64_t kLanes = 16, kBlock = 256;
+
+// Whether any of the block beats `best`.
+template <typename T, typename V>
+bool AnyBeats(const T* x, V best) {
+  int beats[kLanes] = {};
+  for (int64_t i = 0; i < kBlock; i += kLanes) {
+    for (int64_t k = 0; k < kLanes; ++k) beats[k] |= !(Number(x[i + k]) <= best);
+  }
+  int any = 0;
+  for (const int lane : beats) any |= lane;
+  return any != 0;
+}
+
+template <typename T>
+int64_t RowArgmax(const T* x, int64_t count) {
+  int64_t place = 0;
+  auto best = Number(x[0]);
+  for (int64_t begin = 0; begin < count && !IsNan(best); begin += kBlock) {
+    const int64_t end = std::min(count, begin + kBlock);
+    if (end - begin == kBlock && !AnyBeats(x + begin, best)) continue;
+    for (int64_t i = begin; i < end; ++i) {
+      const auto candidate = Number(x[i]);
+      if (!Beats(candidate, best)) continue;
+      best = candidate;
+      place = i;
+    }
+  }
+  return place;
+}
+
+// Neighbouring columns of one [extent, inner] matrix.
+template <typename T>
+void ColumnsArgmax(const T* x, int64_t extent, int64_t inner, int64_t columns, int64_t* y) {
+  decltype(Number(T())) best[kBlock];
+  for (int64_t c = 0; c < columns; ++c) best[c] = Number(x[c]);
+  std::fill_n(y, columns, 0);
+  for (int64_t k = 1; k < extent; ++k) {
+    const T* row = x + k * inner;
+    for (int64_t c = 0; c < columns; ++c) {
+      const auto candidate = Number(row[c]);
+      if (!Beats(candidate, best[c])) continue;
+      best[c] = candidate;
+      y[c] = k;
+    }
+  }
+}
+
+template <typename T>
+class ArgmaxKernel : public Kernel {
+ public:
+  ArgmaxKernel(const AxisView& view, int threads) : view_(view), threads_(threads) {}
+
+  Status Run(const KernelBuffers& b) override {
+    const auto* x = static_cast<const T*>(b.inputs[0]);
+    auto* y = static_cast<int64_t*>(b.outputs[0]);
+    const int64_t chunks = (view_.inner + kBlock - 1) / kBlock;
+    ParallelFor(threads_, view_.outer * chunks, 1, [&](int64_t begin, int64_t end) {
+      for (int64_t item = begin; item < end; ++item)
+        RunItem(x, y, item / chunks, item % chunks * kBlock);
+    });
+    return Status();
+  }
+
+ private:
+  void RunItem(const T* x, int64_t* y, int64_t outer, int64_t column) const {
+    const T* from = x + view_.Index(outer, 0, column);
+    int64_t* to = y + outer * view_.inner + column;
+    if (view_.inner == 1) {
+      *to = RowArgmax(from, view_.extent);
+    } else {
+      ColumnsArgmax(from, view_.extent, view_.inner, std::min(kBlock, view_.inner - column), to);
+    }
+  }
+
+  const AxisView view_;
+  const int threads_;
+};
+
+std::unique_ptr<Kernel> MakeArgmax(DType dtype, const AxisView& view, int threads) {
+  switch (dtype) {
+    case DType::kF64:
+      return std::make_unique<ArgmaxKernel<double>>(view, threads);
+    case DType::kF32:
+      return std::make_unique<ArgmaxKernel<float>>(view, threads);
+    case DType::kBF16:
+      return std::make_unique<ArgmaxKernel<BF16>>(view, threads);
+    case DType::kF16:
+      return std::make_unique<ArgmaxKernel<F16>>(view, threads);
+    case DType::kI64:
+      return std::make_unique<ArgmaxKernel<int64_t>>(view, threads);
+    case DType::kI32:
+      return std::make_unique<ArgmaxKernel<int32_t>>(view, threads);
+    case DType::kI8:
+      return std::make_unique<ArgmaxKernel<int8_t>>(view, threads);
+    default:
+      return std::make_unique<ArgmaxKernel<uint8_t>>(view, threads);
+  }
+}
+
+}  // namespace
+
+const char* OfferArgmax(const Question& q, std::vector<KernelChoice>& choices) {
+  if (AnyEmpty(q.call)) return refusal::kEmpty;
+  KernelChoice choice = MakeChoice(q, "cpu.argmax");
+  SetKey(q, choice);
+  choices.push_back(std::move(choice));
+  return nullptr;
+}
+
+Result<std::unique_ptr<Kernel>> CreateArgmax(const CpuContext& cpu, const OpDef& op,
+                                             const OpCall& call, const KernelChoice&) {
+  const TensorType& x = call.inputs[0];
+  const int64_t axis = call.integer("axis");
+  const AxisView view = ViewAxis(x.dims, static_cast<int>(axis < 0 ? axis + x.rank() : axis));
+  return MakeArgmax(x.dtype, view, ThreadsFor(cpu, op, call));
+}
+
+}  // namespace ridge::cpu
