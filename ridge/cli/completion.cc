@@ -21,11 +21,14 @@ std::vector<std::string> PathParts(const std::string& path) {
   return parts;
 }
 
-// In single quotes for any of the shells: their rules for a quote inside differ, so it goes.
-std::string Quoted(std::string text) {
-  std::erase(text, '\'');
-  return "'" + text + "'";
+// In single quotes; a quote inside is written as the shell wants it.
+std::string Quoted(const std::string& text, const char* quote = "'\\''") {
+  std::string out;
+  for (const char c : text) out += c == '\'' ? std::string(quote) : std::string(1, c);
+  return "'" + out + "'";
 }
+
+std::string FishQuoted(const std::string& text) { return Quoted(text, "\\'"); }
 
 std::vector<std::string> Words(const VerbEntry& verb, bool options) {
   std::vector<std::string> words;
@@ -187,16 +190,16 @@ std::string FishCondition(const VerbEntry& verb) {
 }
 
 std::string FishEntry(const Entry& entry, const std::string& condition) {
-  std::string out = "complete -c ridge -n " + Quoted(condition);
+  std::string out = "complete -c ridge -n " + FishQuoted(condition);
   if (entry.name.size() == 2) out += " -s " + entry.name.substr(1);
   if (entry.name.size() > 2) out += " -l " + entry.name.substr(2);
   if (entry.takes_value && !entry.name.empty()) out += " -r";
   if (!entry.files && entry.takes_value) out += " -f";
   if (entry.files) out += " -F";
   if (!entry.words.empty()) {
-    out += " -a " + Quoted(fmt::format("{}", fmt::join(entry.words, " ")));
+    out += " -a " + FishQuoted(fmt::format("{}", fmt::join(entry.words, " ")));
   }
-  return out + " -d " + Quoted(entry.doc) + "\n";
+  return out + " -d " + FishQuoted(entry.doc) + "\n";
 }
 
 std::string FishScript(const std::vector<VerbEntry>& verbs) {
@@ -212,8 +215,8 @@ std::string FishScript(const std::vector<VerbEntry>& verbs) {
       if (!verb.path.empty()) {
         once += fmt::format("; and not __fish_seen_subcommand_from {}", fmt::join(names, " "));
       }
-      out += fmt::format("complete -c ridge -n {} -a {} -d {}\n", Quoted(once), Quoted(name),
-                         Quoted(doc));
+      out += fmt::format("complete -c ridge -n {} -a {} -d {}\n", FishQuoted(once),
+                         FishQuoted(name), FishQuoted(doc));
     }
     for (const Entry& entry : verb.entries) out += FishEntry(entry, condition);
   }

@@ -101,7 +101,7 @@ VerbBody AddTrain(CLI::App& app) {
             "Resume on another CPU type or number of threads; the bits may differ then")
       ->group("Run folder");
   AddChoice(app, "--progress", verb->output.progress, {"auto", "bar", "plain", "json", "none"},
-            "(auto: a bar on terminals, else a line every few seconds)")
+            "Progress (auto: a bar on terminals, else a line every few seconds)")
       ->group(kOutputGroup);
   AddColorFlag(app, verb->output);
   AddQuietFlags(app, verb->output);

@@ -90,12 +90,16 @@ void TakeTraining(const TrainFlags& flags, TrainOptions& options) {
 
 void AddOptimizerFlags(CLI::App& app, TrainFlags& flags) {
   const std::string group = "Training";
-  AddChoice(app, "--optimizer", flags.optimizer, {"sgd", "adam", "adamw"}, "(adam)")->group(group);
+  AddChoice(app, "--optimizer", flags.optimizer, {"sgd", "adam", "adamw"},
+            "What updates the parameters (adam)")
+      ->group(group);
   AddNumber(app, "--lr", flags.lr, {.minimum = 0, .minimum_allowed = false}, "X",
             "Learning rate (0.001)")
       ->group(group);
-  AddNumber(app, "--momentum", flags.momentum, {.minimum = 0}, "X", "Of sgd (0)")->group(group);
-  AddNumber(app, "--weight-decay", flags.weight_decay, {.minimum = 0}, "X", "(0; adamw 0.01)")
+  AddNumber(app, "--momentum", flags.momentum, {.minimum = 0}, "X", "Momentum of sgd (0)")
+      ->group(group);
+  AddNumber(app, "--weight-decay", flags.weight_decay, {.minimum = 0}, "X",
+            "Weight decay (0; adamw 0.01)")
       ->group(group);
 }
 
@@ -134,7 +138,7 @@ void AddTrainFlags(CLI::App& app, TrainFlags& flags) {
 }
 
 void AddColorFlag(CLI::App& app, OutputFlags& flags) {
-  AddChoice(app, "--color", flags.color, {"auto", "always", "never"}, "(auto: on terminals)")
+  AddChoice(app, "--color", flags.color, {"auto", "always", "never"}, "Colour (auto: on terminals)")
       ->group(kOutputGroup);
 }
 
