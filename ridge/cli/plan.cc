@@ -15,7 +15,7 @@ namespace {
 struct PlanVerb {
   TrainFlags train;
   OutputFlags output;
-  std::optional<std::string> on;
+  std::optional<std::string> on, why;
   bool json = false;
 };
 
@@ -77,6 +77,50 @@ void PrintReports(const std::vector<DevicePlan>& plans, const PlanVerb& verb,
   }
 }
 
+bool IsAbout(const PlannedNode& node, const std::string& what) {
+  return node.op == what || node.name == what;
+}
+
+// The kernel of each node of this operator or name, and why the better ones declined.
+std::string WhyText(const Program& program, const std::string& what) {
+  std::string text;
+  for (const StepPlan& step : program.steps) {
+    for (const PlannedNode& node : step.nodes) {
+      if (!IsAbout(node, what)) continue;
+      text += fmt::format("{} '{}' ({}): {}\n", step.name, node.name, node.op, node.choice.kernel);
+      for (const KernelRefusal& refusal : node.refusals) {
+        text += fmt::format("  not {}: {}\n", refusal.kernel, refusal.reason);
+      }
+    }
+  }
+  return text;
+}
+
+Status PrintWhy(const std::vector<DevicePlan>& plans, const std::string& what) {
+  for (const DevicePlan& plan : plans) {
+    const std::string text = WhyText(plan.run.job.program, what);
+    if (text.empty()) {
+      return Status(ErrorCode::kInvalidArgument,
+                    fmt::format("--why is '{}'; the plan has no such operator or node. hint: -v "
+                                "lists them",
+                                what));
+    }
+    PrintData(text);
+  }
+  return {};
+}
+
+Status PrintPlans(const std::vector<DevicePlan>& plans, const PlanVerb& verb,
+                  const Terminal& terminal) {
+  if (verb.why) return PrintWhy(plans, *verb.why);
+  if (verb.json) {
+    PrintJson(plans, verb.on.has_value());
+  } else {
+    PrintReports(plans, verb, terminal);
+  }
+  return {};
+}
+
 Result<int> RunPlan(const CLI::App& app, const PlanVerb& verb) {
   RIDGE_ASSIGN_OR_RETURN(const Terminal terminal, TerminalFor(stdout, verb.output));
   RIDGE_RETURN_IF_ERROR(
@@ -87,11 +131,7 @@ Result<int> RunPlan(const CLI::App& app, const PlanVerb& verb) {
     RIDGE_ASSIGN_OR_RETURN(DevicePlan plan, PlanOn(device, verb));
     plans.push_back(std::move(plan));
   }
-  if (verb.json) {
-    PrintJson(plans, verb.on.has_value());
-  } else {
-    PrintReports(plans, verb, terminal);
-  }
+  RIDGE_RETURN_IF_ERROR(PrintPlans(plans, verb, terminal));
   for (const DevicePlan& plan : plans) {
     if (!plan.run.job.fits()) return ExplainRefusal(plan.run.job, plan.opened.machine);
   }
@@ -105,6 +145,9 @@ VerbBody AddPlan(CLI::App& app) {
   AddTrainFlags(app, verb->train);
   AddText(app, "--on", verb->on, "DEVICE[,DEVICE]", "Devices to plan for (cpu: this machine)")
       ->group("Machine");
+  CLI::Option* why = AddText(app, "--why", verb->why, "OP",
+                             "Which kernels run an operator or node, and why not others");
+  why->group(kOutputGroup);
   AddSwitch(app, "--json", verb->json, "For machines; with --on an array")->group(kOutputGroup);
   AddColorFlag(app, verb->output);
   AddQuietFlags(app, verb->output);

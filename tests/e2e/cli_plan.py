@@ -1,5 +1,6 @@
 """`ridge plan`: the JSON that scripts rely on, and what is said of a run that does not fit."""
 import json
+import os
 import unittest
 
 from _ridge import RidgeTest
@@ -67,7 +68,6 @@ class Plan(RidgeTest):
         self.ok("plan", "cnn", *hint, "--fit", "100MiB")
 
     def test_training_is_refused_before_anything_is_written(self):
-        import os
         done = self.fails(3, "[R0101]", "train", "cnn", "--data", "synthetic", "--batch", "512",
                           "--fit", "100MiB", "--out", "run")
         self.assertIn("hint: --batch", done.stderr)
@@ -95,6 +95,13 @@ class Report(RidgeTest):
         self.assertIn("\x1b[", self.ok("plan", "mlp", env={"FORCE_COLOR": "1"}))
         self.assertNotIn("\x1b[", self.ok("plan", "mlp", "--color", "never",
                                           env={"FORCE_COLOR": "1"}))
+
+    def test_why_names_the_kernel_of_each_node_of_an_operator(self):
+        text = self.ok("plan", "mlp", "--why", "matmul")
+        self.assertRegex(text, r"(?m)^train '.+' \(matmul\): \S+$")
+        self.assertRegex(text, r"(?m)^eval '.+' \(matmul\): \S+$")
+        self.refused(2, "--why is 'conv3d'; the plan has no such operator or node. hint: -v lists "
+                     "them", "plan", "mlp", "--why", "conv3d")
 
     def test_verbose_shows_the_schedule(self):
         text = self.ok("plan", "mlp", "-v")

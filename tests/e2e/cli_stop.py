@@ -78,6 +78,19 @@ class Stopped(StopTest):
             self.assertEqual(self.resumed_at("run"), step)
             shutil.rmtree(self.path("run"))
 
+    def test_a_second_sigint_stops_at_once_with_130(self):
+        """A step of this model takes longer than the two signals."""
+        process = self.start("train", "resnet18:image=160", "--batch", "16", "--data", "synthetic",
+                             "--threads", "1", "--progress", "plain", "--out", "run")
+        self.addCleanup(lambda: (process.kill(), process.communicate()))
+        self.assertTrue(any("loss" in line for line in process.stderr))
+        process.send_signal(signal.SIGINT)
+        time.sleep(0.1)
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=10)
+        self.assertEqual(process.returncode, 130)
+        self.assertFalse(os.path.exists(self.path("run/checkpoints/best")))
+
     def test_a_conflicting_option_is_refused_and_the_environment_is_not_asked(self):
         process = self.running()
         process.send_signal(signal.SIGTERM)
