@@ -23,8 +23,7 @@ void Widen(const void* from, int64_t at, float* to, int64_t count) {
   for (int64_t i = 0; i < count; ++i) to[i] = static_cast<float>(data[i]);
 }
 
-// Elements [at, at + count) as floats.
-void LoadFloats(DType dtype, const void* from, int64_t at, float* to, int64_t count) {
+void LoadEach(DType dtype, const void* from, int64_t at, float* to, int64_t count) {
   switch (dtype) {
     case DType::kF32:
       std::memcpy(to, static_cast<const float*>(from) + at, static_cast<size_t>(count) * 4);
@@ -51,15 +50,18 @@ void LoadFloats(DType dtype, const void* from, int64_t at, float* to, int64_t co
   }
 }
 
+// Elements [at, at + count) as floats.
 void LoadNumbers(DType dtype, const void* from, int64_t at, float* to, int64_t count) {
-  LoadFloats(dtype, from, at, to, count);
+  const auto* start = static_cast<const std::byte*>(from) + at * BytesPerElement(dtype);
+  const int64_t done = LoadVectors(dtype, start, to, count);
+  LoadEach(dtype, from, at + done, to + done, count - done);
 }
 void LoadNumbers(DType dtype, const void* from, int64_t at, double* to, int64_t count) {
   LoadDoubles(dtype, from, at, to, count);
 }
 
 // The register holds what the step rounded, so nothing is rounded here.
-void StoreFloats(DType dtype, const float* from, void* to, int64_t at, int64_t count) {
+void StoreEach(DType dtype, const float* from, void* to, int64_t at, int64_t count) {
   if (dtype == DType::kF32) {
     std::memcpy(static_cast<float*>(to) + at, from, static_cast<size_t>(count) * 4);
   } else if (dtype == DType::kBool) {
@@ -73,7 +75,9 @@ void StoreFloats(DType dtype, const float* from, void* to, int64_t at, int64_t c
 }
 
 void StoreNumbers(DType dtype, const float* from, void* to, int64_t at, int64_t count) {
-  StoreFloats(dtype, from, to, at, count);
+  auto* start = static_cast<std::byte*>(to) + at * BytesPerElement(dtype);
+  const int64_t done = StoreVectors(dtype, from, start, count);
+  StoreEach(dtype, from + done, to, at + done, count - done);
 }
 void StoreNumbers(DType dtype, const double* from, void* to, int64_t at, int64_t count) {
   StoreDoubles(dtype, from, to, at, count);

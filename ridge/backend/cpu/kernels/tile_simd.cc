@@ -119,6 +119,17 @@ HWY_INLINE V SignOf(V x) {
 HWY_INLINE V Larger(V a, V b) { return hn::IfThenElse(hn::Or(hn::Gt(a, b), hn::IsNaN(a)), a, b); }
 HWY_INLINE V Smaller(V a, V b) { return hn::IfThenElse(hn::Or(hn::Lt(a, b), hn::IsNaN(a)), a, b); }
 
+// Ties to even; NaN stays NaN.
+HWY_INLINE V RoundToBF16(V x) {
+  const hn::RebindToUnsigned<D> d;
+  const auto bits = hn::BitCast(d, x);
+  const auto odd = hn::And(hn::ShiftRight<16>(bits), hn::Set(d, 1));
+  const auto rounded = hn::Add(hn::Add(bits, hn::Set(d, 0x7FFF)), odd);
+  const auto quiet = hn::Or(bits, hn::Set(d, 0x400000));
+  const auto chosen = hn::IfThenElse(hn::RebindMask(d, hn::IsNaN(x)), quiet, rounded);
+  return hn::BitCast(D(), hn::And(chosen, hn::Set(d, 0xFFFF0000)));
+}
+
 bool RunRounding(TileOp op, const Tile& t) {
   switch (op) {
     case TileOp::kCopy:
@@ -128,7 +139,7 @@ bool RunRounding(TileOp op, const Tile& t) {
       Map1(t, [](V x) HWY_ATTR { return Truth(IsTrue(x)); });
       return true;
     case TileOp::kRoundBF16:
-      MapScalar(t, [](float x, float) { return BF16ToFloat(FloatToBF16(x)); });
+      Map1(t, [](V x) HWY_ATTR { return RoundToBF16(x); });
       return true;
     case TileOp::kRoundF16:
       MapScalar(t, [](float x, float) { return F16ToFloat(FloatToF16(x)); });

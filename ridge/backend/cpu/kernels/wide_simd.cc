@@ -155,6 +155,12 @@ HWY_INLINE V Widen(const uint8_t* from) {
   return hn::PromoteTo(D(), hn::PromoteTo(Narrow<int32_t>(), hn::LoadU(Narrow<uint8_t>(), from)));
 }
 
+// bf16 is the upper half of an f32.
+HWY_INLINE V Widen(const uint16_t* from) {
+  const auto upper = hn::PromoteTo(Narrow<uint32_t>(), hn::LoadU(Narrow<uint16_t>(), from));
+  return hn::PromoteTo(D(), hn::BitCast(Narrow<float>(), hn::ShiftLeft<16>(upper)));
+}
+
 HWY_INLINE void Shorten(V x, float* to) {
   hn::StoreU(hn::DemoteTo(Narrow<float>(), x), Narrow<float>(), to);
 }
@@ -164,6 +170,18 @@ HWY_INLINE void Shorten(V x, int32_t* to) {
 HWY_INLINE void Shorten(V x, uint8_t* to) {
   hn::StoreU(hn::DemoteTo(Narrow<uint8_t>(), hn::DemoteTo(Narrow<int32_t>(), x)), Narrow<uint8_t>(),
              to);
+}
+// bf16, ties to even; NaN stays NaN.
+HWY_INLINE void Shorten(V x, uint16_t* to) {
+  const Narrow<int32_t> d;
+  const auto narrow = hn::DemoteTo(Narrow<float>(), x);
+  const auto bits = hn::BitCast(d, narrow);
+  const auto odd = hn::And(hn::ShiftRight<16>(bits), hn::Set(d, 1));
+  const auto rounded = hn::Add(hn::Add(bits, hn::Set(d, 0x7FFF)), odd);
+  const auto quiet = hn::Or(bits, hn::Set(d, 0x400000));
+  const auto chosen = hn::IfThenElse(hn::RebindMask(d, hn::IsNaN(narrow)), quiet, rounded);
+  const auto upper = hn::DemoteTo(Narrow<int16_t>(), hn::ShiftRight<16>(chosen));
+  hn::StoreU(hn::BitCast(Narrow<uint16_t>(), upper), Narrow<uint16_t>(), to);
 }
 // 2^63 stands for the largest integer, which is no double.
 HWY_INLINE void Shorten(V x, int64_t* to) {
@@ -198,6 +216,8 @@ bool LoadDtype(DType dtype, const void* from, double* to, int64_t count) {
       return LoadAll<float>(from, to, count), true;
     case DType::kI64:
       return LoadAll<int64_t>(from, to, count), true;
+    case DType::kBF16:
+      return LoadAll<uint16_t>(from, to, count), true;
     case DType::kI32:
       return LoadAll<int32_t>(from, to, count), true;
     case DType::kU8:
@@ -213,6 +233,8 @@ bool StoreDtype(DType dtype, const double* from, void* to, int64_t count) {
       return StoreAll<float>(from, to, count), true;
     case DType::kI64:
       return StoreAll<int64_t>(from, to, count), true;
+    case DType::kBF16:
+      return StoreAll<uint16_t>(from, to, count), true;
     case DType::kI32:
       return StoreAll<int32_t>(from, to, count), true;
     case DType::kU8:
