@@ -8,9 +8,12 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdint>
+#include <cstdio>
 #include <cstring>
+#include <fstream>
+#include <string>
 #include <utility>
-#include <vector>
 
 namespace ridge {
 namespace {
@@ -22,18 +25,26 @@ int64_t PageBytes() { return sysconf(_SC_PAGESIZE); }
 
 int64_t RoundUp(int64_t bytes, int64_t unit) { return (bytes + unit - 1) / unit * unit; }
 
+Status CannotMap(int64_t bytes) {
+  return Status(ErrorCode::kOutOfMemory,
+                fmt::format("cannot map an arena of {} bytes: {}", bytes, std::strerror(errno)));
+}
+
 }  // namespace
 
+// A page without access on either side keeps the system from joining the arena with a neighbour, so
+// that its pages can be counted; it also stops a kernel that runs over the end.
 Result<Arena> Arena::Map(int64_t bytes) {
-  const int64_t mapped = std::max(RoundUp(bytes, PageBytes()), PageBytes());
-  void* data = ::mmap(nullptr, static_cast<size_t>(mapped), PROT_READ | PROT_WRITE,
-                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (data == MAP_FAILED) {
-    return Status(ErrorCode::kOutOfMemory,
-                  fmt::format("cannot map an arena of {} bytes: {}", bytes, std::strerror(errno)));
-  }
-  if (mapped >= kHugePagesFrom) ::madvise(data, static_cast<size_t>(mapped), MADV_HUGEPAGE);
-  return Arena(static_cast<std::byte*>(data), mapped);
+  const int64_t page = PageBytes();
+  const int64_t mapped = std::max(RoundUp(bytes, page), page);
+  void* whole = ::mmap(nullptr, static_cast<size_t>(mapped + 2 * page), PROT_NONE,
+                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (whole == MAP_FAILED) return CannotMap(bytes);
+  Arena arena(static_cast<std::byte*>(whole) + page, mapped);
+  if (::mprotect(arena.data_, static_cast<size_t>(mapped), PROT_READ | PROT_WRITE) != 0)
+    return CannotMap(bytes);
+  if (mapped >= kHugePagesFrom) ::madvise(arena.data_, static_cast<size_t>(mapped), MADV_HUGEPAGE);
+  return arena;
 }
 
 Arena::Arena(Arena&& other) noexcept
@@ -46,18 +57,23 @@ Arena& Arena::operator=(Arena&& other) noexcept {
 }
 
 Arena::~Arena() {
-  if (data_ != nullptr) ::munmap(data_, static_cast<size_t>(bytes_));
+  if (data_ == nullptr) return;
+  const int64_t page = PageBytes();
+  ::munmap(data_ - page, static_cast<size_t>(bytes_ + 2 * page));
 }
 
+// From smaps, not mincore: that counts the shared page of zeros behind memory that was only read.
 int64_t Arena::resident_bytes() const {
-  const int64_t page = PageBytes();
-  std::vector<unsigned char> pages(4096);
+  std::ifstream smaps("/proc/self/smaps");
+  const auto begin = reinterpret_cast<uintptr_t>(data_);
+  const uintptr_t end = begin + static_cast<uintptr_t>(bytes_);
+  bool inside = false;
   int64_t resident = 0;
-  for (int64_t at = 0; at < bytes_; at += page * static_cast<int64_t>(pages.size())) {
-    const int64_t length = std::min(bytes_ - at, page * static_cast<int64_t>(pages.size()));
-    if (::mincore(data_ + at, static_cast<size_t>(length), pages.data()) != 0) return 0;
-    const auto end = pages.begin() + length / page;
-    resident += page * std::count_if(pages.begin(), end, [](unsigned char p) { return p & 1; });
+  for (std::string line; std::getline(smaps, line);) {
+    uintptr_t from = 0, to = 0;
+    long kib = 0;
+    if (std::sscanf(line.c_str(), "%lx-%lx ", &from, &to) == 2) inside = from >= begin && to <= end;
+    if (inside && std::sscanf(line.c_str(), "Rss: %ld kB", &kib) == 1) resident += kib * 1024;
   }
   return resident;
 }

@@ -157,6 +157,19 @@ TEST(Executor, ArenaPagesBecomeResidentOnlyWhereThePlanPlaces) {
   EXPECT_LE(executor->arena().resident_bytes(), executor->arena().bytes());
 }
 
+TEST(Arena, MemoryThatWasOnlyReadIsNotResident) {
+  for (const int64_t bytes : {int64_t{1} << 20, int64_t{256} << 20}) {  // small pages, huge pages
+    const auto arena = Arena::Map(bytes);
+    ASSERT_TRUE(arena.ok());
+    volatile std::byte sum{};
+    for (int64_t i = 0; i < bytes; i += 4096) sum = sum | arena->data()[i];
+    EXPECT_EQ(arena->resident_bytes(), 0);
+    std::memset(arena->data(), 1, 1 << 20);
+    EXPECT_GE(arena->resident_bytes(), 1 << 20);
+    EXPECT_LE(arena->resident_bytes(), arena->bytes());
+  }
+}
+
 TEST(Rehearsal, MeasuresEveryKernelThatFitsTheBudget) {
   const auto backend = MakeReferenceBackend();
   const auto executor = MakeExecutor(TrainingGraph(), *backend);
