@@ -40,6 +40,7 @@ constexpr KernelFactory kKernels[] = {
     {"concat", "cpu.move", OfferMove, CreateMove},
     {"pad", "cpu.move", OfferMove, CreateMove},
     {"expand", "cpu.move", OfferMove, CreateMove},
+    {"reshape", "cpu.move", OfferMove, CreateMove},
     {"argmax", "cpu.argmax", OfferArgmax, CreateArgmax},
     {"gather", "cpu.gather", OfferGather, CreateGather},
     {"scatter_add", "cpu.scatter_add", OfferScatterAdd, CreateScatterAdd},

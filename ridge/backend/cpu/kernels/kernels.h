@@ -49,7 +49,7 @@ RIDGE_CREATE(CreateLayerNormGrad);
 RIDGE_OFFER(OfferSoftmax);  // softmax.cc
 RIDGE_CREATE(CreateSoftmax);
 
-RIDGE_OFFER(OfferMove);  // move.cc: transpose, slice, slice_grad, concat, pad, expand
+RIDGE_OFFER(OfferMove);  // move.cc: transpose, slice, slice_grad, concat, pad, expand, reshape
 RIDGE_CREATE(CreateMove);
 
 RIDGE_OFFER(OfferArgmax);  // argmax.cc

@@ -1,5 +1,5 @@
-// transpose, slice, slice_grad, concat, pad, expand: strided copies of any dtype, and a fill before
-// those that leave gaps.
+// transpose, slice, slice_grad, concat, pad, expand, reshape: strided copies of any dtype, and a
+// fill before those that leave gaps.
 #include <cstring>
 
 #include "ridge/backend/cpu/kernels/kernels.h"
@@ -88,6 +88,9 @@ MovePlan PlanExpand(const OpCall& call) {
   return {{copy}};
 }
 
+// Where the plan cannot let the output be the input's memory.
+MovePlan PlanReshape(const OpCall& call) { return {{CopyOf(call, call.outputs[0].dims)}}; }
+
 struct Planner {
   const char* op;
   MovePlan (*plan)(const OpCall&);
@@ -95,6 +98,7 @@ struct Planner {
 constexpr Planner kPlanners[] = {
     {"transpose", PlanTranspose}, {"slice", PlanSlice}, {"slice_grad", PlanSliceGrad},
     {"concat", PlanConcat},       {"pad", PlanPad},     {"expand", PlanExpand},
+    {"reshape", PlanReshape},
 };
 
 class MoveKernel : public Kernel {
