@@ -12,6 +12,14 @@ PURPOSES = ["parameters", "gradients", "optimizer", "activations", "workspace", 
 NODE_KEYS = {"name", "op", "flops", "bytes_read", "bytes_written", "s", "bound"}
 
 
+def placed(plan):
+    """A plan without what is measured anew each time: times, and what the process holds already."""
+    nodes = [{k: v for k, v in node.items() if k not in ("s", "bound", "measured")}
+             for node in plan["nodes"]]
+    breakdown = {k: v for k, v in plan["breakdown"].items() if k != "runtime"}
+    return (nodes, breakdown, plan["arena_bytes"], plan["bound_bytes"], plan["device"])
+
+
 class Plan(RidgeTest):
     def plan(self, *words):
         return json.loads(self.ok("plan", *words, "--json"))
@@ -45,11 +53,11 @@ class Plan(RidgeTest):
     def test_on_several_devices_gives_an_array(self):
         plans = self.plan("mlp", "--on", "cpu,cpu")
         self.assertEqual(len(plans), 2)
-        self.assertEqual(plans[0], {**plans[1], "limit_bytes": plans[0]["limit_bytes"]})
+        self.assertEqual(*[placed(plan) for plan in plans])
 
-    def test_equal_input_gives_equal_text(self):
-        words = ["plan", "cnn", "--fit", "4GiB", "--json"]
-        self.assertEqual(self.ok(*words), self.ok(*words))
+    def test_equal_input_gives_equal_nodes_kernels_and_places(self):
+        words = ["cnn", "--fit", "4GiB"]
+        self.assertEqual(placed(self.plan(*words)), placed(self.plan(*words)))
 
     def test_what_does_not_fit_is_refused_with_numbers_and_a_way_out(self):
         done = self.ridge("plan", "cnn", "--batch", "512", "--fit", "100MiB", "--json")
