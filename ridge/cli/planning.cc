@@ -4,6 +4,7 @@
 
 #include "ridge/core/units.h"
 #include "ridge/train/model_source.h"
+#include "ridge/train/rehearsed_job.h"
 
 namespace ridge::cli {
 namespace {
@@ -66,8 +67,11 @@ Result<PlannedRun> PlanRun(const TrainOptions& options, const Machine& machine) 
     RIDGE_ASSIGN_OR_RETURN(const ForwardFacts facts, InspectForward(forward));
     RIDGE_ASSIGN_OR_RETURN(run.data, OpenJobData(options, forward, facts));
   }
-  RIDGE_ASSIGN_OR_RETURN(run.job,
-                         PlanJob(options, forward, run.data ? &*run.data : nullptr, machine));
+  const JobData* data = run.data ? &*run.data : nullptr;
+  RIDGE_ASSIGN_OR_RETURN(run.job, PlanJob(options, forward, data, machine));
+  if (!run.job.fits()) return run;
+  RIDGE_ASSIGN_OR_RETURN(const auto executor, RehearseJob(machine, data, {}, run.job));
+  run.job.program = executor->program();
   return run;
 }
 

@@ -19,7 +19,8 @@ struct PlannedRun {
 // Whether there is such a model.  Cheap, so that a wrong name is told before anything is measured.
 Status CheckModel(const TrainOptions& options);
 
-// Fails as Train() does before its first step, but not when the run does not fit.
+// Fails as Train() does before its first step, but not when the run does not fit.  A plan that fits
+// is rehearsed as Train() does it; one that doesn't rests on the device profile.
 Result<PlannedRun> PlanRun(const TrainOptions& options, const Machine& machine);
 
 // "cnn, batch 128, adam, f32, on cpu (2 threads)".

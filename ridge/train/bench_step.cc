@@ -8,10 +8,10 @@
 #include "ridge/core/process.h"
 #include "ridge/core/version.h"
 #include "ridge/plan/cost/roofline.h"
-#include "ridge/runtime/rehearsal.h"
 #include "ridge/train/evaluation.h"
 #include "ridge/train/job.h"
 #include "ridge/train/model_source.h"
+#include "ridge/train/rehearsed_job.h"
 #include "ridge/train/scalar_inputs.h"
 
 namespace ridge {
@@ -67,15 +67,11 @@ Status Bench::Prepare() {
   RIDGE_ASSIGN_OR_RETURN(forward_, LoadModel({.model = options.model, .batch = options.batch}));
   RIDGE_ASSIGN_OR_RETURN(job_, PlanTrainingOnly(options, *forward_, machine_));
   RIDGE_RETURN_IF_ERROR(CheckFits(job_));
-  RIDGE_ASSIGN_OR_RETURN(executor_, Executor::Create(job_.program, *machine_.backend));
-  if (request_.rehearse_s > 0) {
-    RIDGE_ASSIGN_OR_RETURN(const auto kernel_s, Rehearse(*executor_, request_.rehearse_s));
-    for (const auto& [key, seconds] : kernel_s) machine_.profile.kernel_s[key] = seconds;
-    EstimateTimes(machine_.profile, executor_->mutable_program());
-  }
+  RehearsalOptions rehearsal;
+  rehearsal.kernels_s = request_.rehearse_s;
+  rehearsal.still_to_come_bytes = kStillToComeBytes;
+  RIDGE_ASSIGN_OR_RETURN(executor_, RehearseJob(machine_, /*data=*/nullptr, rehearsal, job_));
   executor_->InitializeVariables(options.seed);
-  const int64_t runtime = MeasuredRuntimeBytes(*executor_, 0, 0) + kStillToComeBytes;
-  EstimateJob(nullptr, runtime, executor_->program(), job_);
   return Status();
 }
 

@@ -8,20 +8,15 @@
 #include "ridge/core/process.h"
 #include "ridge/core/version.h"
 #include "ridge/graph/text.h"
-#include "ridge/runtime/rehearsal.h"
-#include "ridge/train/laps.h"
 #include "ridge/train/model_source.h"
 #include "ridge/train/parameters_hash.h"
+#include "ridge/train/rehearsed_job.h"
 #include "ridge/train/run_folder.h"
 #include "ridge/train/stop_signal.h"
 #include "ridge/train/training_loop.h"
 
 namespace ridge {
 namespace {
-
-// What a run will still take after its kernels are there: the buffer that reads checkpoints back
-// (1 MiB), their JSON, reports, the stacks of loader threads.
-constexpr int64_t kStillToComeBytes = int64_t{2} << 20;
 
 // A job that was killed before it made its folder is started again by the same command.
 bool StartsAnew(const TrainRequest& request) {
@@ -108,21 +103,10 @@ Status Session::Prepare() {
 }
 
 Status Session::MakeExecutor() {
-  RIDGE_ASSIGN_OR_RETURN(executor_, Executor::Create(job_.program, *machine_.backend));
-  job_.program = {};  // the executor's is the one from here on
-  if (request_.rehearse_s > 0) {
-    RIDGE_ASSIGN_OR_RETURN(const auto kernel_s, Rehearse(*executor_, request_.rehearse_s));
-    for (const auto& [key, seconds] : kernel_s) machine_.profile.kernel_s[key] = seconds;
-    EstimateTimes(machine_.profile, executor_->mutable_program());
-    executor_->InitializeVariables(options_.seed);
-    RIDGE_ASSIGN_OR_RETURN(const double factor,
-                           MeasureLaps(*executor_, job_, data_, request_.rehearse_s));
-    ScaleTimes(factor, executor_->mutable_program());
-  }
+  RehearsalOptions rehearsal;
+  rehearsal.kernels_s = rehearsal.laps_s = request_.rehearse_s;
+  RIDGE_ASSIGN_OR_RETURN(executor_, RehearseJob(machine_, &data_, rehearsal, job_));
   executor_->InitializeVariables(options_.seed);
-  const int64_t data_now = ResidentBytes({data_.train, data_.validation, data_.test});
-  const int64_t runtime = MeasuredRuntimeBytes(*executor_, data_now, job_.data_bytes);
-  EstimateJob(&data_, runtime + kStillToComeBytes, executor_->program(), job_);
   return CheckFits(job_);
 }
 
