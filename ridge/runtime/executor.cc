@@ -78,6 +78,7 @@ Result<std::unique_ptr<Executor>> Executor::Create(Program program, Backend& bac
 }
 
 Status Executor::Compile(Backend& backend) {
+  threads_ = backend.threads();
   for (const StepPlan& step : program_.steps) {
     auto compiled = std::make_unique<CompiledStep>();
     for (const PlannedNode& node : step.nodes) {

@@ -22,6 +22,7 @@ class Executor {
   const Program& program() const { return program_; }
   Program& mutable_program() { return program_; }  // times only: offsets are compiled in
   const Arena& arena() const { return arena_; }
+  int threads() const { return threads_; }  // of the backend
 
   // Fills parameters and states with their initial values.
   void InitializeVariables(uint64_t seed);
@@ -64,6 +65,7 @@ class Executor {
 
   Program program_;
   Arena arena_;
+  int threads_ = 1;
   std::vector<std::unique_ptr<CompiledStep>> compiled_;
   bool timing_ = false;
 };

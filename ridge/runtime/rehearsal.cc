@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <numeric>
 #include <vector>
 
 #include "ridge/core/process.h"
+#include "ridge/plan/cost/roofline.h"
 
 namespace ridge {
 namespace {
@@ -33,17 +35,27 @@ double Median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
+// By the nominal device, not by the profile: one that was measured on a busy machine would say that
+// nothing can be afforded.
+double ExpectedSeconds(const PlannedNode& node, const DeviceProfile& nominal) {
+  const CostClass cost_class = node.def == nullptr ? CostClass::kMove : node.def->cost_class;
+  const DType dtype = node.call.outputs.empty() ? DType::kF32 : node.call.outputs[0].dtype;
+  return EstimateTime(nominal, cost_class, dtype, node.cost, node.choice).seconds;
+}
+
 // Nodes whose turn fits the budget when all of them run `kWarmUps + 3` times: the cheap ones first.
-std::vector<bool> Affordable(const StepPlan& step, double budget_s) {
+std::vector<bool> Affordable(const StepPlan& step, int threads, double budget_s) {
+  const DeviceProfile nominal = NominalProfile(threads);
+  std::vector<double> seconds;
+  for (const PlannedNode& node : step.nodes) seconds.push_back(ExpectedSeconds(node, nominal));
   std::vector<size_t> order(step.nodes.size());
-  for (size_t n = 0; n < order.size(); ++n) order[n] = n;
-  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
-    return step.nodes[a].seconds < step.nodes[b].seconds;
-  });
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::stable_sort(order.begin(), order.end(),
+                   [&](size_t a, size_t b) { return seconds[a] < seconds[b]; });
   std::vector<bool> affordable(step.nodes.size(), false);
   double spent = 0;
   for (size_t n : order) {
-    spent += step.nodes[n].seconds * (kWarmUps + 3);
+    spent += seconds[n] * (kWarmUps + 3);
     if (spent > budget_s) break;
     affordable[n] = true;
   }
@@ -56,7 +68,7 @@ class StepRehearsal {
       : executor_(executor),
         index_(index),
         step_(executor.program().steps[static_cast<size_t>(index)]),
-        timed_(Affordable(step_, budget_s)),
+        timed_(Affordable(step_, executor.threads(), budget_s)),
         seconds_(step_.nodes.size()),
         deadline_(MonotonicSeconds() + budget_s) {}
 
