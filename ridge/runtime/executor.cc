@@ -179,6 +179,7 @@ Status Executor::Run(int step, int slot) {
 Status Executor::CheckLoss(const CompiledStep& compiled) const {
   if (AllFinite(compiled.loss_type, compiled.loss)) return Status();
   const double loss = LoadAsDouble(compiled.loss_type.dtype, compiled.loss, 0);
+  if (std::isnan(loss)) return Status(ErrorCode::kFailed, "loss is nan");  // whatever its sign
   return Status(ErrorCode::kFailed, fmt::format("loss is {}", loss));
 }
 
