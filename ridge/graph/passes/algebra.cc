@@ -1,10 +1,12 @@
-// Two walks.  The first applies the local rules (algebra_rules.cc) to each call on its way into the
-// new graph, so a rule sees inputs that are simplified already.  The second merges bias additions
-// into products, which needs to know that nobody else reads the product.
+// Three walks.  The first applies the local rules (algebra_rules.cc) to each call on its way into
+// the new graph, so a rule sees inputs that are simplified already.  The second merges bias
+// additions into products, which needs to know that nobody else reads the product.  The third is in
+// pool_mask.cc.
 #include <fmt/format.h>
 
 #include "ridge/graph/passes/algebra_rules.h"
 #include "ridge/graph/passes/passes.h"
+#include "ridge/graph/passes/pool_mask.h"
 #include "ridge/graph/passes/rewriter.h"
 
 namespace ridge {
@@ -85,7 +87,8 @@ Result<Graph> MergeBias(const Graph& graph) {
 Result<Graph> SimplifyAlgebra(const Graph& graph) {
   RIDGE_ASSIGN_OR_RETURN(const Graph simple, ApplyRules(graph));
   RIDGE_ASSIGN_OR_RETURN(const Graph clean, RemoveDead(simple));  // dead readers count as readers
-  return MergeBias(clean);
+  RIDGE_ASSIGN_OR_RETURN(const Graph merged, MergeBias(clean));
+  return MaskBeforePool(merged);
 }
 
 Result<ValueId> Simplifier::Simplify(const OpDef& op, std::vector<ValueId> inputs, AttrMap attrs,

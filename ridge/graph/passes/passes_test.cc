@@ -4,7 +4,6 @@
 
 #include <gtest/gtest.h>
 
-#include <chrono>
 #include <cmath>
 #include <random>
 
@@ -370,37 +369,6 @@ TEST(PassSpec, RefusesUnknownNamesAndListsTheKnown) {
             "unknown pass 'fuze'; did you mean 'fuse'?; known: fold, algebra, cse, dce, fuse, "
             "inplace, layout. hint: -NAME leaves one out, only:NAME,NAME runs just these, none "
             "runs none");
-}
-
-TEST(Passes, TakeUnderTwoSecondsFor100000Nodes) {
-  GraphBuilder b("long");
-  std::vector<Value> values = {b.Input("x", {DType::kF32, {8, 8}}),
-                               b.Input("y", {DType::kF32, {8, 8}})};
-  std::mt19937 random(5);
-  for (int i = 0; i < 100000; ++i) {
-    const size_t back = 1 + random() % std::min<size_t>(values.size(), 40);
-    const Value a = values.back(), c = values[values.size() - back];
-    const uint32_t kind = random() % 8;
-    if (kind == 0) {
-      values.push_back(b.MatMul(a, c));
-    } else if (kind < 4) {
-      values.push_back(b.Op("tanh", {a}));
-    } else {
-      values.push_back(b.Add(a, c));
-    }
-  }
-  b.Output("y", values.back());
-  const Graph graph = *b.Build();
-  for (const PassInfo* pass : Rewrites()) {
-    const auto start = std::chrono::steady_clock::now();
-    const Result<Graph> after = pass->run(graph);
-    const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
-    EXPECT_TRUE(after.ok());
-    // Two seconds on an idle core; ten leave room for sanitizers and neighbours, and still refuse
-    // quadratic work, which would take minutes.
-    EXPECT_LT(seconds.count(), 10) << pass->name;
-    RecordProperty(pass->name, std::to_string(seconds.count()));
-  }
 }
 
 }  // namespace
