@@ -1,7 +1,7 @@
 // DeviceProfile: what the planner knows of a device, as data.
 //
-// Measured by the backend where the device is present (`ridge bench device`), from the catalog where
-// it is not.  Kept as JSON under the cache folder; rates are per second, sizes in bytes.
+// Measured by the backend where the device is present (`ridge bench device`), from the catalog
+// where it is not.  Kept as JSON under the cache folder; rates are per second, sizes in bytes.
 #pragma once
 #include <map>
 #include <string>
@@ -28,9 +28,9 @@ struct DeviceProfile {
   std::string id;    // "cpu-AuthenticAMD-25-17-2": CPU type and threads; part of the file's name
   std::string name;  // "AMD EPYC (2 threads)"
   int threads = 1;
-  std::map<std::string, double> peak_flops_per_s;  // by dtype
-  std::vector<MemoryLevel> memory;                 // smallest first
-  double launch_s = 0;                             // of one node
+  std::map<std::string, double> peak_flops_per_s;                  // by dtype
+  std::vector<MemoryLevel> memory;                                 // smallest first
+  double launch_s = 0;                                             // of one node
   std::map<std::string, std::vector<EfficiencyPoint>> efficiency;  // by cost class: "conv"
   // Seconds of single kernels on this machine, by KernelChoice::key.
   std::map<std::string, double> kernel_s;
