@@ -78,8 +78,8 @@ const cpu_set_t& InitialCpus() {
 
 }  // namespace
 
-// With OMP_PROC_BIND set the OpenMP runtime has bound us to one core before main; it still knows how
-// many there were.
+// With OMP_PROC_BIND set the OpenMP runtime has bound us to one core before main; it still knows
+// how many there were.
 int AllowedCores() { return std::max(CPU_COUNT(&InitialCpus()), omp_get_num_procs()); }
 
 void PinThread(int index) {
