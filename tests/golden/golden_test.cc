@@ -5,10 +5,12 @@
 // and ten steps of training multiply it.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "ridge/backend/cpu/cpu_backend.h"
 #include "ridge/backend/reference/reference_backend.h"
+#include "ridge/core/threads.h"
 #include "ridge/graph/autodiff.h"
 #include "ridge/models/model.h"
 #include "ridge/train/job.h"
@@ -102,7 +104,8 @@ class GoldenTest : public testing::TestWithParam<GoldenCase> {
     Result<GoldenFile> file = ReadGoldenFile(GetParam().file);
     ASSERT_TRUE(file.ok()) << file.status().message();
     golden_ = std::move(*file);
-    backend_ = GetParam().reference ? MakeReferenceBackend() : std::move(*MakeCpuBackend(2));
+    backend_ = GetParam().reference ? MakeReferenceBackend()
+                                    : std::move(*MakeCpuBackend(std::min(2, AvailableThreads())));
     auto executor = MakeExecutor(golden_, GetParam().dtype, *backend_);
     ASSERT_TRUE(executor.ok()) << executor.status().message();
     executor_ = std::move(*executor);

@@ -2,9 +2,11 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 
 #include "ridge/backend/cpu/cpu_backend.h"
+#include "ridge/core/threads.h"
 #include "tests/ops/case_file.h"
 #include "tests/ops/check_backend.h"
 
@@ -15,7 +17,7 @@ std::string Stem(const std::string& path) { return std::filesystem::path(path).s
 
 // Two threads also where there is one core: results depend on the number of parts.
 Backend& Cpu() {
-  static Backend* backend = MakeCpuBackend(2)->release();
+  static Backend* backend = MakeCpuBackend(std::min(2, AvailableThreads()))->release();
   return *backend;
 }
 

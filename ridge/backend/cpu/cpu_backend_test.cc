@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <cmath>
@@ -12,6 +13,7 @@
 
 #include "ridge/backend/cpu/layouts.h"
 #include "ridge/backend/cpu/timed_call.h"
+#include "ridge/core/threads.h"
 
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 #define RIDGE_COUNTS_ALLOCATIONS
@@ -49,7 +51,7 @@ OpCall MakeCall(const char* op, std::vector<TensorType> inputs, AttrMap attrs) {
 
 class CpuBackendTest : public testing::Test {
  protected:
-  std::unique_ptr<Backend> cpu_ = std::move(*MakeCpuBackend(2));
+  std::unique_ptr<Backend> cpu_ = std::move(*MakeCpuBackend(std::min(2, AvailableThreads())));
 
   KernelOffers Offers(const char* op, const OpCall& call, std::vector<LayoutId> available = {}) {
     available.resize(call.inputs.size(), kRowMajor);
@@ -168,7 +170,8 @@ TEST_F(CpuBackendTest, SaysWhyAKernelDeclines) {
 
 TEST_F(CpuBackendTest, AnswersTheSameQuestionAlike) {
   const OpCall call = MakeCall("conv2d", {F32({2, 32, 9, 9}), F32({32, 32, 3, 3})}, {});
-  const std::unique_ptr<Backend> other = std::move(*MakeCpuBackend(2));
+  const std::unique_ptr<Backend> other =
+      std::move(*MakeCpuBackend(std::min(2, AvailableThreads())));
   const std::vector<LayoutId> available(2, kRowMajor);
   const KernelOffers a = Offers("conv2d", call);
   const KernelOffers b = other->Offers(*FindOp("conv2d"), call, available);
