@@ -30,14 +30,22 @@ uint32_t Draw(const RandomKey& key, uint32_t sample, uint64_t index) {
   return DrawBlock(key, sample, index / 4)[index % 4];
 }
 
+std::array<double, 4> DrawNormalBlock(const RandomKey& key, uint32_t sample, uint64_t block) {
+  const auto words = DrawBlock(key, sample, block);
+  std::array<double, 4> normal{};
+  for (size_t pair = 0; pair < 4; pair += 2) {
+    const double u = (words[pair] + 1.0) * 0x1p-32;  // (0, 1]: the logarithm is finite
+    const double v = words[pair + 1] * 0x1p-32;
+    const double radius = std::sqrt(-2 * std::log(u));
+    const double angle = 2 * M_PI * v;
+    normal[pair] = radius * std::cos(angle);
+    normal[pair + 1] = radius * std::sin(angle);
+  }
+  return normal;
+}
+
 double DrawNormal(const RandomKey& key, uint32_t sample, uint64_t index) {
-  const auto words = DrawBlock(key, sample, index / 4);
-  const size_t pair = (index % 4) / 2 * 2;
-  const double u = (words[pair] + 1.0) * 0x1p-32;  // (0, 1]: the logarithm is finite
-  const double v = words[pair + 1] * 0x1p-32;
-  const double radius = std::sqrt(-2 * std::log(u));
-  const double angle = 2 * M_PI * v;
-  return index % 2 == 0 ? radius * std::cos(angle) : radius * std::sin(angle);
+  return DrawNormalBlock(key, sample, index / 4)[index % 4];
 }
 
 uint32_t StableHash(std::string_view text) {

@@ -28,6 +28,8 @@ inline float ToUniform(uint32_t word) { return static_cast<float>(word >> 8) * 0
 
 // Standard normal number `index` of a stream (Box-Muller over the words of one block).
 double DrawNormal(const RandomKey& key, uint32_t sample, uint64_t index);
+// The four of one block: numbers 4 * block to 4 * block + 3 of the stream.
+std::array<double, 4> DrawNormalBlock(const RandomKey& key, uint32_t sample, uint64_t block);
 
 // FNV-1a folded to 32 bits: the same on every machine and in every version.
 uint32_t StableHash(std::string_view text);

@@ -2,26 +2,30 @@
 
 #include <fmt/format.h>
 
+#include <array>
+
 #include "ridge/core/random.h"
 
 namespace ridge {
 namespace {
 
-// REQUIRES: the range fits the variable's dtype.
-double InitialElement(const Init& init, const RandomKey& key, int64_t i) {
-  switch (init.kind) {
-    case Init::Kind::kZeros:
-      return 0;
-    case Init::Kind::kConstant:
-      return init.scale;
-    case Init::Kind::kUniform:
-      return init.scale * (2.0 * ToUniform(Draw(key, 0, static_cast<uint64_t>(i))) - 1);
-    case Init::Kind::kNormal:
-      return init.scale * DrawNormal(key, 0, static_cast<uint64_t>(i));
-    case Init::Kind::kTensor:
-      return init.tensor.at(i);
+// Four elements a block of random words.
+void FillFromBlocks(const ValueInfo& variable, const RandomKey& key, void* data) {
+  const Init& init = variable.init;
+  const int64_t count = variable.type.elements();
+  for (int64_t i = 0; i < count; i += 4) {
+    const auto block = static_cast<uint64_t>(i / 4);
+    std::array<double, 4> drawn{};
+    if (init.kind == Init::Kind::kNormal) {
+      drawn = DrawNormalBlock(key, 0, block);
+    } else {
+      const auto words = DrawBlock(key, 0, block);
+      for (size_t k = 0; k < 4; ++k) drawn[k] = 2.0 * ToUniform(words[k]) - 1;
+    }
+    for (int64_t k = 0; k < 4 && i + k < count; ++k) {
+      StoreFromDouble(variable.type.dtype, data, i + k, init.scale * drawn[static_cast<size_t>(k)]);
+    }
   }
-  return 0;
 }
 
 Result<Tensor> StartValue(const Graph& graph, const ValueInfo& info,
@@ -45,18 +49,17 @@ Result<Tensor> StartValue(const Graph& graph, const ValueInfo& info,
 void FillInitialValue(const ValueInfo& variable, uint64_t seed, void* data) {
   const RandomKey key{seed, StableHash(variable.name), 0};
   const int64_t count = variable.type.elements();
-  if (variable.init.kind == Init::Kind::kUniform) {  // four elements a block
-    for (int64_t i = 0; i < count; i += 4) {
-      const auto words = DrawBlock(key, 0, static_cast<uint64_t>(i / 4));
-      for (int64_t k = 0; k < 4 && i + k < count; ++k) {
-        const double u = 2.0 * ToUniform(words[static_cast<size_t>(k)]) - 1;
-        StoreFromDouble(variable.type.dtype, data, i + k, variable.init.scale * u);
-      }
-    }
+  const Init::Kind kind = variable.init.kind;
+  if (kind == Init::Kind::kUniform || kind == Init::Kind::kNormal) {
+    FillFromBlocks(variable, key, data);
     return;
   }
-  for (int64_t i = 0; i < count; ++i)
-    StoreFromDouble(variable.type.dtype, data, i, InitialElement(variable.init, key, i));
+  for (int64_t i = 0; i < count; ++i) {
+    const double x = kind == Init::Kind::kTensor     ? variable.init.tensor.at(i)
+                     : kind == Init::Kind::kConstant ? variable.init.scale
+                                                     : 0;
+    StoreFromDouble(variable.type.dtype, data, i, x);
+  }
 }
 
 Tensor InitialValue(const ValueInfo& variable, uint64_t seed) {
