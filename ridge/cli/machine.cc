@@ -87,13 +87,12 @@ Result<OpenedMachine> OpenMachine(const MachineChoice& choice,
   RIDGE_RETURN_IF_ERROR(CheckDevice("--device", choice.device));
   const int threads = choice.threads > 0 ? static_cast<int>(choice.threads) : AvailableThreads();
   OpenedMachine opened;
-  if (Result<DeviceProfile> stored = LoadProfile(CpuProfileId(threads)); stored.ok()) {
-    opened.machine.profile = std::move(*stored);
-  } else {
-    say("no profile of this machine yet: measuring a quick one (`ridge bench device` makes a "
-        "better one)");
-    RIDGE_ASSIGN_OR_RETURN(opened.machine.profile, MeasureInChild(threads));
-  }
+  RIDGE_ASSIGN_OR_RETURN(
+      opened.machine.profile, LoadOrMeasureProfile(CpuProfileId(threads), [&] {
+        say("no profile of this machine yet: measuring a quick one (`ridge bench device` makes a "
+            "better one)");
+        return MeasureInChild(threads);
+      }));
   RIDGE_ASSIGN_OR_RETURN(opened.backend, MakeBackend(choice.backend, threads));
   opened.machine.backend = opened.backend.get();
   return opened;

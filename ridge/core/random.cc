@@ -44,10 +44,6 @@ std::array<double, 4> DrawNormalBlock(const RandomKey& key, uint32_t sample, uin
   return normal;
 }
 
-double DrawNormal(const RandomKey& key, uint32_t sample, uint64_t index) {
-  return DrawNormalBlock(key, sample, index / 4)[index % 4];
-}
-
 uint32_t StableHash(std::string_view text) {
   uint64_t hash = 0xCBF29CE484222325;
   for (char c : text) hash = (hash ^ static_cast<uint8_t>(c)) * 0x100000001B3;

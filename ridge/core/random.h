@@ -26,9 +26,8 @@ uint32_t Draw(const RandomKey& key, uint32_t sample, uint64_t index);  // word `
 // [0, 1) with 24 random bits.
 inline float ToUniform(uint32_t word) { return static_cast<float>(word >> 8) * 0x1p-24F; }
 
-// Standard normal number `index` of a stream (Box-Muller over the words of one block).
-double DrawNormal(const RandomKey& key, uint32_t sample, uint64_t index);
-// The four of one block: numbers 4 * block to 4 * block + 3 of the stream.
+// Standard normal numbers 4 * block to 4 * block + 3 of a stream (Box-Muller over the words of the
+// block).
 std::array<double, 4> DrawNormalBlock(const RandomKey& key, uint32_t sample, uint64_t block);
 
 // FNV-1a folded to 32 bits: the same on every machine and in every version.
