@@ -1,0 +1,90 @@
+// OnnxImporter: the walk over a graph's nodes, with the names that are visible.  Inner header of
+// import.cc, node.cc and the control-flow converters.
+#pragma once
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "ridge/graph/builder.h"
+#include "ridge/graph/onnx/import.h"
+#include "ridge/graph/onnx/initializers.h"
+
+namespace onnx {
+class FunctionProto;
+class GraphProto;
+class NodeProto;
+}  // namespace onnx
+
+namespace ridge {
+
+// What a name stands for: a value of the graph, or an initializer that nobody has read yet.
+struct OnnxBinding {
+  Value value;
+  const Tensor* initializer = nullptr;
+};
+
+class OnnxImporter {
+ public:
+  OnnxImporter(const OnnxModel& model, const OnnxImportOptions& options);
+  Result<OnnxImport> Run();
+
+  GraphBuilder& b() { return builder_; }
+  const OnnxImportOptions& options() const { return options_; }
+  const OnnxModel& model() const { return model_; }
+
+  // nullptr when the name is not visible here.
+  OnnxBinding* Find(const std::string& name);
+  Value ValueOf(const std::string& name);
+  Value StatisticOf(const std::string& name);
+  const Tensor* KnownOf(const std::string& name);
+  void Bind(const std::string& name, Value value);
+  Value Rng();
+
+  // The nodes of a subgraph with its inputs bound to `inputs`; gives the values of its outputs.
+  // Names of the graphs around it are visible inside, its own are not visible outside.
+  Result<std::vector<Value>> Inline(const onnx::GraphProto& body, const std::vector<Value>& inputs);
+  // Counts what unrolled loops emit; fails when a file would make more than the cap.
+  Status Spend(int64_t nodes);
+
+ private:
+  // Names of one graph or function; a function does not see those of its caller.
+  struct Scope {
+    std::unordered_map<std::string, OnnxBinding> names;  // look-up only, never iterated
+    bool opaque = false;
+    bool top = false;                                    // results take the file's names
+    std::map<std::string, int64_t> opsets;               // a function's own; empty: the model's
+    const onnx::NodeProto* call = nullptr;               // attributes of the call, for references
+    const onnx::FunctionProto* function = nullptr;
+  };
+  friend class OnnxNode;
+
+  Status BindInputs();
+  Status BindInitializers(const onnx::GraphProto& graph);
+  Status CheckOperators(const onnx::GraphProto& graph) const;
+  Status Walk(const onnx::GraphProto& graph);
+  Status ConvertNode(const onnx::NodeProto& proto);
+  Status CallFunction(const onnx::FunctionProto& function, const onnx::NodeProto& call);
+  const onnx::FunctionProto* FindFunction(const onnx::NodeProto& node) const;
+  int64_t Opset(const std::string& domain) const;
+  Status AddOutputs();
+  Result<OnnxImport> Finish();
+  Value UseInitializer(const std::string& name, const Tensor& tensor);
+
+  const OnnxModel& model_;
+  const OnnxImportOptions& options_;
+  InitializerRoles roles_;
+  GraphBuilder builder_;
+  std::vector<Scope> scopes_;
+  std::map<std::string, const onnx::FunctionProto*> functions_;
+  std::set<ValueId> named_;  // values that carry a name of the file
+  std::vector<std::unique_ptr<Tensor>> owned_;  // initializers of subgraphs
+  std::vector<std::string> fixed_, notes_;
+  Value rng_;
+  int64_t spent_nodes_ = 0;
+  int depth_ = 0;
+};
+
+}  // namespace ridge

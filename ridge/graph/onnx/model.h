@@ -1,0 +1,71 @@
+// OnnxModel: one ONNX file in memory, checked, with its tensors adopted rather than copied.
+//
+// Reading keeps each byte of the file once: tensors take over the message's byte strings, external
+// data is mapped.  Nothing outside the model's folder is read, no link is followed, and sizes are
+// compared with the file before anything is allocated.
+// A value that can be moved; the tensors that import takes from it stay alive without it.
+#pragma once
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "ridge/core/tensor.h"
+
+namespace onnx {
+class ModelProto;
+}
+
+namespace ridge {
+
+// One extent of an input: fixed, or a name that must be bound ("batch"; "x_0" when the file gives
+// none).
+struct OnnxDim {
+  int64_t extent = -1;  // -1: open
+  std::string name;     // "" when fixed
+};
+
+struct OnnxValueInfo {
+  std::string name;
+  DType dtype = DType::kF32;
+  bool has_shape = false;  // outputs may have none
+  std::vector<OnnxDim> dims;
+  bool supported = true;  // false: a sequence, a string, a type we don't hold
+};
+
+class OnnxModel {
+ public:
+  // Fails with kInvalidModel: a missing file, not ONNX, a broken or over-sized tensor, external
+  // data outside the folder; kUnsupported: an IR version newer than 14.
+  static Result<OnnxModel> Open(const std::string& path);
+  // `folder` holds external data; empty: there must be none.  `name` is for messages.
+  static Result<OnnxModel> Parse(std::string bytes, const std::string& name,
+                                 const std::string& folder = "");
+  OnnxModel(OnnxModel&&) noexcept;
+  OnnxModel& operator=(OnnxModel&&) noexcept;
+  ~OnnxModel();
+
+  const std::string& name() const { return name_; }  // the file's path
+  const onnx::ModelProto& proto() const { return *proto_; }
+  // Inputs without an initializer of the same name, in order.
+  const std::vector<OnnxValueInfo>& inputs() const { return inputs_; }
+  const std::vector<OnnxValueInfo>& outputs() const { return outputs_; }
+  // Tensors of the main graph by name; the message no longer holds their bytes.
+  const std::map<std::string, Tensor>& initializers() const { return initializers_; }
+  // Version of the operator set of a domain ("" is ai.onnx); 0 when the file has none.
+  int64_t opset(const std::string& domain) const;
+  // Where relative external data lies.
+  const std::string& folder() const { return folder_; }
+
+ private:
+  OnnxModel();
+  Status Index();
+
+  std::string name_, folder_;
+  std::unique_ptr<onnx::ModelProto> proto_;
+  std::vector<OnnxValueInfo> inputs_, outputs_;
+  std::map<std::string, Tensor> initializers_;
+};
+
+}  // namespace ridge
