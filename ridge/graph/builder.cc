@@ -5,7 +5,15 @@
 #include <algorithm>
 #include <cmath>
 
+#include "ridge/graph/interpret.h"
+
 namespace ridge {
+namespace {
+
+// Of one folded node, inputs and outputs together: the interpreter holds them as doubles.
+constexpr int64_t kMostFoldedElements = int64_t{1} << 23;
+
+}  // namespace
 
 void GraphBuilder::Fail(Status status) {
   if (status_.ok()) status_ = std::move(status);
@@ -48,6 +56,10 @@ std::vector<Value> GraphBuilder::OpOutputs(const char* op, std::vector<Value> in
   std::vector<ValueId> ids;
   for (Value v : inputs) ids.push_back(v.id);
   while (!ids.empty() && ids.back() == kNoValue) ids.pop_back();
+  if (Folds(ids)) {
+    std::vector<Value> folded = Fold(*def, ids, attrs, name.empty() ? op : name);
+    if (!folded.empty()) return folded;
+  }
   Result<NodeId> node = graph_.AddNode(*def, std::move(ids), std::move(attrs),
                                        {graph_.UniqueName(name.empty() ? op : name)}, location_);
   if (!node.ok()) {
@@ -57,6 +69,42 @@ std::vector<Value> GraphBuilder::OpOutputs(const char* op, std::vector<Value> in
   std::vector<Value> outputs;
   for (ValueId id : graph_.node(*node).outputs) outputs.push_back({id});
   return outputs;
+}
+
+bool GraphBuilder::Folds(const std::vector<ValueId>& inputs) const {
+  if (fold_work_ <= 0) return false;
+  for (ValueId id : inputs) {
+    if (id != kNoValue && graph_.value(id).kind != ValueKind::kConstant) return false;
+  }
+  return true;
+}
+
+std::vector<Value> GraphBuilder::Fold(const OpDef& op, const std::vector<ValueId>& inputs,
+                                      const AttrMap& attrs, const std::string& name) {
+  OpCall call;
+  call.where = fmt::format("{} '{}'", op.name, name);
+  call.attrs = attrs;
+  std::vector<Tensor> tensors;
+  int64_t elements = 0;
+  for (ValueId id : inputs) {
+    call.inputs.push_back(id == kNoValue ? OpCall::Absent() : graph_.type(id));
+    tensors.push_back(id == kNoValue ? Tensor() : graph_.value(id).constant);
+    elements += tensors.back().elements();
+  }
+  Result<std::vector<TensorType>> types = InferCall(op, call);
+  if (!types.ok()) return {};  // the node itself will say it
+  call.outputs = std::move(*types);
+  for (const TensorType& type : call.outputs) {
+    if (type.elements() > kMostFoldedElements) return {};
+    elements += type.elements();
+  }
+  const int64_t work = elements + CallCost(op, call).flops;
+  if (elements > kMostFoldedElements || work > fold_work_) return {};
+  fold_work_ -= work;
+  std::vector<Value> results;
+  for (Tensor& tensor : EvaluateNode(op, call, tensors))
+    results.push_back(Constant(std::move(tensor), name));
+  return results;
 }
 
 Value GraphBuilder::Op(const char* op, std::vector<Value> inputs, AttrMap attrs,

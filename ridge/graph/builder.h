@@ -43,6 +43,11 @@ class GraphBuilder {
   void Output(const std::string& name, Value value);
   void Update(Value variable, Value value);
 
+  // From now on nodes whose inputs are all constants are evaluated at once, and their results are
+  // constants: `work` bounds elements read and written plus flops, over all such nodes together.
+  // A node that is too large for what is left becomes a node as usual.
+  void FoldConstants(int64_t work) { fold_work_ = work; }
+
   // Pointwise, broadcast as numpy does.
   Value Add(Value a, Value b) { return Op("add", {a, b}); }
   Value Sub(Value a, Value b) { return Op("sub", {a, b}); }
@@ -84,9 +89,15 @@ class GraphBuilder {
   Result<Graph> Build();
 
  private:
+  bool Folds(const std::vector<ValueId>& inputs) const;
+  // The node's results as constants; empty when it costs more than what is left.
+  std::vector<Value> Fold(const OpDef& op, const std::vector<ValueId>& inputs, const AttrMap& attrs,
+                          const std::string& name);
+
   Graph graph_;
   Status status_;
   std::string location_;
+  int64_t fold_work_ = 0;
 };
 
 // Emits gradient nodes for one forward node; see autodiff.cc for the walk.
