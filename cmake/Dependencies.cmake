@@ -77,6 +77,13 @@ if(PROTOC_PROGRAM AND PROTOBUF_INCLUDE_DIR AND PROTOBUF_LITE_ARCHIVE)
     INTERFACE_LINK_LIBRARIES Threads::Threads)
 endif()
 
+set(RIDGE_ONNX_FOLDER "${PROJECT_SOURCE_DIR}/build/deps/onnx-messages")
+find_file(RIDGE_ONNX_PROTO onnx/onnx-ml.proto PATHS "${RIDGE_ONNX_FOLDER}" NO_DEFAULT_PATH)
+mark_as_advanced(RIDGE_ONNX_PROTO)
+if(RIDGE_ONNX_PROTO)
+  add_library(ridge::onnx_messages INTERFACE IMPORTED)
+endif()
+
 ridge_find(Threads       TARGET Threads::Threads      PACKAGE libc6-dev)
 ridge_find(OpenMP        TARGET OpenMP::OpenMP_CXX    PACKAGE g++ VERSION "${OpenMP_CXX_VERSION}")
 ridge_find(oneDNN        TARGET DNNL::dnnl
@@ -94,6 +101,8 @@ ridge_find(zlib          TARGET ZLIB::ZLIB            PACKAGE zlib1g-dev
 ridge_find(libzip        TARGET libzip::zip           PACKAGE libzip-dev)
 ridge_find(protobuf-lite TARGET ridge::protobuf_lite
            PACKAGE "libprotobuf-dev and protobuf-compiler")
+ridge_find(ONNX-messages TARGET ridge::onnx_messages
+           PACKAGE "wheel onnx, by scripts/setup.sh" VERSION 1.23.2)
 ridge_find(GoogleTest    TARGET GTest::gtest_main     PACKAGE "libgtest-dev and libgmock-dev"
            VERSION "${GTest_VERSION}")
 ridge_find(benchmark     TARGET benchmark::benchmark  PACKAGE libbenchmark-dev OPTIONAL

@@ -90,6 +90,26 @@ function(ridge_add_protos target layer)
   target_link_libraries(${target} PUBLIC ridge::protobuf_lite)
 endfunction()
 
+# ONNX's messages, from build/deps: "onnx/onnx-ml.pb.h".
+function(ridge_add_onnx_messages target)
+  if(NOT RIDGE_ONNX_PROTO OR NOT TARGET ridge::protobuf_lite)
+    return()
+  endif()
+  set(out "${PROJECT_BINARY_DIR}/generated")
+  set(stem "${out}/onnx/onnx-ml.pb")
+  add_custom_command(
+    OUTPUT "${stem}.cc" "${stem}.h"
+    COMMAND ${PROTOC_PROGRAM} "--proto_path=${RIDGE_ONNX_FOLDER}" "--cpp_out=${out}"
+            "${RIDGE_ONNX_PROTO}"
+    DEPENDS "${RIDGE_ONNX_PROTO}"
+    COMMENT "protoc onnx/onnx-ml.proto"
+    VERBATIM)
+  set_source_files_properties("${stem}.cc" PROPERTIES
+    SKIP_PRECOMPILE_HEADERS ON COMPILE_OPTIONS "-w")
+  target_sources(${target} PRIVATE "${stem}.cc" "${stem}.h")
+  target_link_libraries(${target} PUBLIC ridge::protobuf_lite)
+endfunction()
+
 # ridge_add_layer(LAYER RANK [LINK target...] [EXCLUDE file...])
 # Call in rank order.  Adds ridge_<layer>, its tests and its benches.
 function(ridge_add_layer layer rank)
@@ -111,6 +131,9 @@ function(ridge_add_layer layer rank)
   endforeach()
   ridge_link(${target} ${arg_LINK})
   ridge_add_protos(${target} ${layer})
+  if(layer STREQUAL "graph")
+    ridge_add_onnx_messages(${target})
+  endif()
   ridge_use_pch(${target} ridge_pch)
   set_property(GLOBAL APPEND PROPERTY RIDGE_LAYERS ${target})
   ridge_add_layer_test(${layer})

