@@ -12,7 +12,7 @@ using Key = std::pair<std::string_view, std::string_view>;
 const std::map<Key, const OnnxConverter*>& Table() {
   static const auto table = [] {
     std::map<Key, const OnnxConverter*> map;
-#define RIDGE_ONNX_FAMILY(Name)                             \
+#define RIDGE_ONNX_FAMILY(Name)                               \
   for (const OnnxConverter& entry : Onnx##Name##Converters()) \
     map.emplace(Key{entry.domain, entry.op_type}, &entry);
 #include "ridge/graph/onnx/converters/families.def"

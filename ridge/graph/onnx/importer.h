@@ -54,9 +54,9 @@ class OnnxImporter {
   struct Scope {
     std::unordered_map<std::string, OnnxBinding> names;  // look-up only, never iterated
     bool opaque = false;
-    bool top = false;                                    // results take the file's names
-    std::map<std::string, int64_t> opsets;               // a function's own; empty: the model's
-    const onnx::NodeProto* call = nullptr;               // attributes of the call, for references
+    bool top = false;                       // results take the file's names
+    std::map<std::string, int64_t> opsets;  // a function's own; empty: the model's
+    const onnx::NodeProto* call = nullptr;  // attributes of the call, for references
     const onnx::FunctionProto* function = nullptr;
   };
   friend class OnnxNode;
@@ -79,7 +79,7 @@ class OnnxImporter {
   GraphBuilder builder_;
   std::vector<Scope> scopes_;
   std::map<std::string, const onnx::FunctionProto*> functions_;
-  std::set<ValueId> named_;  // values that carry a name of the file
+  std::set<ValueId> named_;                     // values that carry a name of the file
   std::vector<std::unique_ptr<Tensor>> owned_;  // initializers of subgraphs
   std::vector<std::string> fixed_, notes_;
   Value rng_;

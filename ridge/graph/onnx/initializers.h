@@ -5,7 +5,8 @@
 //   2. running statistics of batch norm are states;
 //   3. PyTorch's exporter writes a signature: what it calls PARAMETER is trained, what it calls
 //      BUFFER or CONSTANT is not; a name it lacks is trained when an operator reads it as a weight
-//      (below) or when it lies in a module that has parameters ("conv1.bias" beside "conv1.weight");
+//      (below) or when it lies in a module that has parameters ("conv1.bias" beside
+//      "conv1.weight");
 //   4. without a signature all are trained, but single numbers whose names were made by a tool
 //      ("/Constant_3_output_0", "const_fold_opt__23", "onnx::Mul_7", "val_14") and that no
 //      operator reads as a weight.
@@ -30,7 +31,7 @@ class InitializerRoles {
   bool TrainedByDefault(const std::string& name, const Tensor& tensor) const;
 
   const OnnxImportOptions& options_;
-  std::set<std::string> weights_;             // read as a weight by some node
+  std::set<std::string> weights_;  // read as a weight by some node
   bool has_signature_ = false;
   std::set<std::string> parameters_, fixed_;  // by the signature
   std::set<std::string> modules_;             // "layer1.0.conv1" of each parameter

@@ -46,9 +46,10 @@ Value OnnxNode::input(size_t i) {
   const std::string& name = proto_.input(static_cast<int>(i));
   const Value value = importer_.ValueOf(name);
   if (!value.valid() && importer_.b().ok()) {
-    Fail(Error(fmt::format("input {} '{}' is made by no node before it, and is neither an input "
-                           "nor an initializer",
-                           i, name)));
+    Fail(
+        Error(fmt::format("input {} '{}' is made by no node before it, and is neither an input "
+                          "nor an initializer",
+                          i, name)));
   }
   return value;
 }

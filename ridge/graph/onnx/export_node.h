@@ -1,0 +1,110 @@
+// OnnxNodeWriter: what an exporter sees of one node of a graph, and where it writes.
+//
+//   Status WriteLeakyRelu(OnnxNodeWriter& n) {
+//     n.Emit("LeakyRelu", {n.in(0)}, {{"alpha", n.attrs().at("alpha")}});
+//     return Status();
+//   }
+//
+// Values are names.  Emit() makes the node's own outputs; Temp() makes a value between nodes.
+// Attributes are written as ONNX has them: number, integer, text, lists, tensor.
+#pragma once
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "ridge/graph/onnx/export_dims.h"
+
+namespace onnx {
+class GraphProto;
+class NodeProto;
+}  // namespace onnx
+
+namespace ridge {
+
+// Where the nodes of one graph go.
+class OnnxGraphWriter {
+ public:
+  OnnxGraphWriter(const Graph& graph, const OnnxExtents& extents, int64_t opset,
+                  onnx::GraphProto& proto, std::map<std::string, Tensor>& contents);
+
+  const Graph& graph() const { return graph_; }
+  const OnnxExtents& extents() const { return extents_; }
+  int64_t opset() const { return opset_; }
+  onnx::GraphProto& proto() { return proto_; }
+
+  const std::string& NameOf(ValueId value) const { return names_[static_cast<size_t>(value)]; }
+  void SetName(ValueId value, std::string name) { names_[static_cast<size_t>(value)] = name; }
+  std::string FreeName(const std::string& wanted);  // and takes it
+  bool Take(const std::string& name) { return taken_.insert(name).second; }
+
+  void AddNode(const std::string& name, const std::string& domain, const std::string& op_type,
+               const std::vector<std::string>& inputs, const std::vector<std::string>& outputs,
+               const AttrMap& attrs);
+  void AddInitializer(const std::string& name, const Tensor& tensor);
+  // A constant that nodes share: equal ones are written once.
+  std::string Constant(const Tensor& tensor, const std::string& hint);
+  // i64[1]: the extent as it is at run time.  REQUIRES: it is fixed or has a formula.
+  std::string ExtentOf(const OnnxExtent& extent);
+
+ private:
+  std::string SymbolValue(int symbol);
+
+  const Graph& graph_;
+  const OnnxExtents& extents_;
+  int64_t opset_;
+  onnx::GraphProto& proto_;
+  std::map<std::string, Tensor>& contents_;
+  std::vector<std::string> names_;
+  std::set<std::string> taken_;
+  std::vector<std::pair<Tensor, std::string>> constants_;  // small ones
+  std::map<std::pair<int64_t, int64_t>, std::string> extent_names_;
+  std::map<int, std::string> symbol_values_;
+};
+
+class OnnxNodeWriter {
+ public:
+  OnnxNodeWriter(OnnxGraphWriter& writer, const Node& node);
+
+  const Node& node() const { return node_; }
+  const AttrMap& attrs() const { return node_.attrs; }
+  int64_t opset() const { return writer_.opset(); }
+  int64_t integer(const std::string& name) const;
+  double number(const std::string& name) const;
+  const std::string& text(const std::string& name) const;
+  const std::vector<int64_t>& integers(const std::string& name) const;
+
+  bool has_input(size_t i) const;
+  size_t input_count() const { return node_.inputs.size(); }
+  std::string in(size_t i) const;  // "" when absent
+  std::vector<std::string> ins() const;
+  std::string out(size_t i = 0) const;
+  const TensorType& type(size_t i) const;  // REQUIRES: has_input(i)
+  const TensorType& out_type(size_t i = 0) const;
+  // Whether anything reads output i.
+  bool used(size_t i) const;
+
+  // The node whose results are this node's outputs [0, outputs).
+  void Emit(const std::string& op_type, const std::vector<std::string>& inputs,
+            const AttrMap& attrs = {}, size_t outputs = 1);
+  void EmitTo(const std::string& output, const std::string& op_type,
+              const std::vector<std::string>& inputs, const AttrMap& attrs = {});
+  std::string Temp(const std::string& op_type, const std::vector<std::string>& inputs,
+                   const AttrMap& attrs = {});
+  std::string Scalar(DType dtype, double value);         // rank 0
+  std::string Ints(const std::vector<int64_t>& values);  // i64[n]
+  std::string Cast(const std::string& value, DType from, DType to);
+  // A list of extents as i64[n], computed where it follows from the inputs' shapes.  Fails with
+  // kUnsupported when one of them cannot be told.
+  Result<std::string> Extents(const std::vector<OnnxExtent>& extents);
+  const OnnxExtents& extents() const { return writer_.extents(); }
+
+  Status Unsupported(const std::string& text) const;
+
+ private:
+  OnnxGraphWriter& writer_;
+  const Node& node_;
+  int emitted_ = 0;
+};
+
+}  // namespace ridge
