@@ -8,17 +8,15 @@
 #include <unordered_map>
 #include <vector>
 
+#include "onnx/onnx-ml.pb.h"
 #include "ridge/graph/builder.h"
 #include "ridge/graph/onnx/import.h"
 #include "ridge/graph/onnx/initializers.h"
 
-namespace onnx {
-class FunctionProto;
-class GraphProto;
-class NodeProto;
-}  // namespace onnx
-
 namespace ridge {
+
+// "Conv 'layer1/conv'", by the node's name or its first output's.
+std::string OnnxWhere(const onnx::NodeProto& node);
 
 // What a name stands for: a value of the graph, or an initializer that nobody has read yet.
 struct OnnxBinding {
@@ -53,13 +51,11 @@ class OnnxImporter {
   // Names of one graph or function; a function does not see those of its caller.
   struct Scope {
     std::unordered_map<std::string, OnnxBinding> names;  // look-up only, never iterated
-    bool opaque = false;
+    bool opaque = false;                    // a function: sees nothing around it
     bool top = false;                       // results take the file's names
     std::map<std::string, int64_t> opsets;  // a function's own; empty: the model's
-    const onnx::NodeProto* call = nullptr;  // attributes of the call, for references
-    const onnx::FunctionProto* function = nullptr;
+    std::map<std::string, onnx::AttributeProto> attributes;  // a function's, for references
   };
-  friend class OnnxNode;
 
   Status BindInputs();
   Status BindInitializers(const onnx::GraphProto& graph);
@@ -72,6 +68,8 @@ class OnnxImporter {
   Status AddOutputs();
   Result<OnnxImport> Finish();
   Value UseInitializer(const std::string& name, const Tensor& tensor);
+  std::string Claim(const std::string& name);
+  const onnx::NodeProto& Resolve(const onnx::NodeProto& proto, onnx::NodeProto& storage) const;
 
   const OnnxModel& model_;
   const OnnxImportOptions& options_;
@@ -79,8 +77,9 @@ class OnnxImporter {
   GraphBuilder builder_;
   std::vector<Scope> scopes_;
   std::map<std::string, const onnx::FunctionProto*> functions_;
-  std::set<ValueId> named_;                     // values that carry a name of the file
-  std::vector<std::unique_ptr<Tensor>> owned_;  // initializers of subgraphs
+  std::set<ValueId> named_;                   // values that carry a name of the file
+  std::map<ValueId, Tensor> owned_;           // constants that were asked for: stable addresses
+  std::map<std::string, std::string> unset_;  // outputs that no converter gave: where
   std::vector<std::string> fixed_, notes_;
   Value rng_;
   int64_t spent_nodes_ = 0;
