@@ -16,7 +16,7 @@ Status Convert(OnnxNode& n, const char* op) {
   const Value x = n.input(0);
   if (!n.ok()) return n.status();
   const TensorType type = b.type(x);
-  // Rank 1 with the old default: torch wrote axis 1 only for rank 2 and more.
+  // The old default, axis 1, does not exist in rank 1: the only axis is meant.
   const int64_t fallback = flattens && type.rank() > 1 ? 1 : -1;
   RIDGE_ASSIGN_OR_RETURN(const int64_t axis, n.Axis(n.integer("axis", fallback), type.rank()));
   if (!flattens || axis == type.rank() - 1 || type.elements() == 0) {
