@@ -1,0 +1,210 @@
+#include "ridge/graph/ops/shared/attention.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+#include "ridge/graph/ops/shared/checks.h"
+#include "ridge/graph/ops/shared/reduce.h"
+
+namespace ridge {
+namespace {
+
+constexpr int64_t kLargestOffset = int64_t{1} << 48;
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+Status CheckRanks(const OpCall& call) {
+  const char* names[] = {"q", "k", "v"};
+  for (size_t i = 0; i < 3; ++i) {
+    RIDGE_RETURN_IF_ERROR(CheckFloat(call, i, names[i]));
+    if (call.inputs[i].rank() != 4) {
+      return CallError(call, fmt::format("{} is {}; it must be [batch, heads, positions, head_dim]",
+                                         names[i], TypeToString(call.inputs[i])));
+    }
+  }
+  return Status();
+}
+
+// k is [B,Hkv,S,D] and v [B,Hkv,S,Dv] for q [B,H,T,D].
+Status CheckOperandTypes(const OpCall& call) {
+  const TensorType &q = call.inputs[0], &k = call.inputs[1], &v = call.inputs[2];
+  const TensorType k_wanted{q.dtype, {q.dims[0], k.dims[1], k.dims[2], q.dims[3]}};
+  RIDGE_RETURN_IF_ERROR(CheckType(call, 1, "k", k_wanted, "the batch and head_dim of q"));
+  const TensorType v_wanted{q.dtype, {k.dims[0], k.dims[1], k.dims[2], v.dims[3]}};
+  RIDGE_RETURN_IF_ERROR(CheckType(call, 2, "v", v_wanted, "the positions of k"));
+  if (k.dims[1] > 0 && q.dims[1] % k.dims[1] == 0) return Status();
+  return CallError(call, fmt::format("q has {} heads, k has {}; the heads of q must be a multiple "
+                                     "of those of k",
+                                     q.dims[1], k.dims[1]));
+}
+
+Status CheckMask(const OpCall& call, size_t mask) {
+  const TensorType& type = call.inputs[mask];
+  const Dims scores = ExtentsOf(call).Scores();
+  const Result<Dims> both = BroadcastDims(type.dims, scores);
+  const bool kind = type.dtype == DType::kBool || type.dtype == call.inputs[0].dtype;
+  if (kind && both.ok() && *both == scores) return Status();
+  return CallError(
+      call, fmt::format("mask is {}; it must be bool or {} and broadcast to {}", TypeToString(type),
+                        DTypeName(call.inputs[0].dtype), DimsToString(scores)));
+}
+
+Status CheckAttributes(const OpCall& call) {
+  RIDGE_RETURN_IF_ERROR(CheckFlag(call, "causal"));
+  RIDGE_RETURN_IF_ERROR(CheckNumber(call, "softcap", kInfinity));
+  if (!std::isfinite(call.number("scale"))) {
+    return CallError(call, fmt::format("scale is {}; it must be finite", call.number("scale")));
+  }
+  const int64_t offset = call.integer("causal_offset");
+  if (offset >= -kLargestOffset && offset <= kLargestOffset) return Status();
+  return CallError(call, fmt::format("causal_offset is {}; it must be in [{}, {}]", offset,
+                                     -kLargestOffset, kLargestOffset));
+}
+
+}  // namespace
+
+AttentionExtents ExtentsOf(const OpCall& call) {
+  const Dims &q = call.inputs[0].dims, &k = call.inputs[1].dims;
+  return {.batch = q[0],
+          .heads = q[1],
+          .kv_heads = k[1],
+          .queries = q[2],
+          .keys = k[2],
+          .head_dim = q[3],
+          .value_dim = call.inputs[2].dims[3]};
+}
+
+Status CheckAttention(const OpCall& call, size_t mask) {
+  RIDGE_RETURN_IF_ERROR(CheckRanks(call));
+  RIDGE_RETURN_IF_ERROR(CheckOperandTypes(call));
+  if (call.has_input(mask)) RIDGE_RETURN_IF_ERROR(CheckMask(call, mask));
+  return CheckAttributes(call);
+}
+
+AttrMap AttentionAttrs() {
+  return {{"scale", 1.0}, {"causal", int64_t{0}}, {"causal_offset", int64_t{0}}, {"softcap", 0.0}};
+}
+
+int64_t VisibleKeys(const OpCall& call, int64_t query) {
+  const int64_t keys = call.inputs[1].dims[2];
+  if (call.integer("causal") == 0) return keys;
+  return std::clamp<int64_t>(query + call.integer("causal_offset") + 1, 0, keys);
+}
+
+double VisiblePairs(const OpCall& call) {
+  const int64_t queries = call.inputs[0].dims[2], keys = call.inputs[1].dims[2];
+  const auto all = static_cast<double>(keys);
+  if (call.integer("causal") == 0) return static_cast<double>(queries) * all;
+  // Queries before `some` see nothing, those from `full` on everything; between, one more each.
+  const int64_t offset = call.integer("causal_offset");
+  const int64_t some = std::clamp<int64_t>(-offset, 0, queries);
+  const int64_t full = std::clamp<int64_t>(keys - 1 - offset, some, queries);
+  const auto between = static_cast<double>(full - some);
+  const auto ends = static_cast<double>(VisibleKeys(call, some) + VisibleKeys(call, full - 1));
+  const double partly = full > some ? between * ends / 2 : 0;
+  return partly + static_cast<double>(queries - full) * all;
+}
+
+std::array<int64_t, 4> MaskStrides(const AttentionExtents& e, const Dims& mask) {
+  const Dims strides = BroadcastStrides(mask, e.Scores());
+  return {strides[0], strides[1], strides[2], strides[3]};
+}
+
+AttentionRow::AttentionRow(const OpCall& call, size_t mask_input, std::span<const double* const> in)
+    : score(static_cast<size_t>(call.inputs[1].dims[2])),
+      slope(score.size()),
+      call_(call),
+      e_(ExtentsOf(call)),
+      q_(in[0]),
+      k_(in[1]),
+      mask_(nullptr) {
+  if (!call.has_input(mask_input)) return;
+  mask_ = in[mask_input];
+  mask_strides_ = MaskStrides(e_, call.inputs[mask_input].dims);
+  mask_is_bool_ = call.inputs[mask_input].dtype == DType::kBool;
+}
+
+int64_t AttentionRow::QueryRow(int64_t b, int64_t h, int64_t i) const {
+  return (b * e_.heads + h) * e_.queries + i;
+}
+
+int64_t AttentionRow::KeyRow(int64_t b, int64_t h) const {
+  return (b * e_.kv_heads + h / e_.group()) * e_.keys;
+}
+
+void AttentionRow::Compute(int64_t b, int64_t h, int64_t i) {
+  const double scale = call_.number("scale"), cap = call_.number("softcap");
+  const double* q = q_ + QueryRow(b, h, i) * e_.head_dim;
+  const double* mask = nullptr;
+  if (mask_ != nullptr)
+    mask = mask_ + b * mask_strides_[0] + h * mask_strides_[1] + i * mask_strides_[2];
+  const int64_t visible = VisibleKeys(call_, i);
+  for (int64_t j = 0; j < e_.keys; ++j) {
+    const double* k = k_ + (KeyRow(b, h) + j) * e_.head_dim;
+    double s = scale * std::inner_product(q, q + e_.head_dim, k, 0.0);
+    const double t = cap > 0 ? std::tanh(s / cap) : 0;
+    if (cap > 0) s = cap * t;
+    slope[static_cast<size_t>(j)] = 1 - t * t;
+    const double m = mask == nullptr ? 0 : mask[j * mask_strides_[3]];
+    const bool hidden = j >= visible || (mask != nullptr && mask_is_bool_ && m == 0);
+    score[static_cast<size_t>(j)] = hidden ? -kInfinity : mask_is_bool_ ? s : s + m;
+  }
+}
+
+namespace {
+
+// [B,H,T,X] -> [B,Hkv,(H/Hkv)*T,X]: the heads that read one head of k side by side.
+Value GroupHeads(GraphBuilder& b, Value x, int64_t kv_heads) {
+  const Dims d = b.dims(x);
+  return ReshapeExactly(b, x, {d[0], kv_heads, d[1] / kv_heads * d[2], d[3]});
+}
+
+Value Positions(GraphBuilder& b, int64_t count, int64_t first, Dims dims) {
+  Tensor tensor({DType::kI64, std::move(dims)});
+  std::iota(tensor.as_mutable<int64_t>(), tensor.as_mutable<int64_t>() + count, first);
+  return b.Constant(std::move(tensor), "positions");
+}
+
+}  // namespace
+
+Value MultiplyGrouped(GraphBuilder& b, Value probabilities, Value v, bool transpose_v) {
+  if (!b.ok()) return {};
+  const Dims p = b.dims(probabilities);
+  const int64_t kv_heads = b.dims(v)[1];
+  const Value product =
+      b.MatMul(GroupHeads(b, probabilities, kv_heads), v, /*transpose_a=*/false, transpose_v);
+  if (!b.ok()) return {};
+  return ReshapeExactly(b, product, {p[0], p[1], p[2], b.dims(product)[3]});
+}
+
+AttentionScores ComposeAttentionScores(GraphBuilder& b, Value q, Value k, Value mask,
+                                       const AttrMap& attrs) {
+  AttentionScores scores;
+  if (!b.ok()) return scores;
+  const double cap = std::get<double>(attrs.at("softcap"));
+  scores.scaled = MultiplyGrouped(b, b.MulScalar(q, std::get<double>(attrs.at("scale"))), k,
+                                  /*transpose_v=*/true);
+  scores.capped = scores.masked = scores.scaled;
+  if (cap > 0) {
+    const Value unit = b.Op("tanh", {b.MulScalar(scores.scaled, 1 / cap)});
+    scores.capped = scores.masked = b.MulScalar(unit, cap);
+  }
+  if (!b.ok()) return scores;
+  const Value hidden = b.Scalar(b.type(scores.capped).dtype, -kInfinity);
+  if (mask.valid() && b.type(mask).dtype == DType::kBool) {
+    scores.masked = b.Where(mask, scores.masked, hidden);
+  } else if (mask.valid()) {
+    scores.masked = b.Add(scores.masked, mask);
+  }
+  if (std::get<int64_t>(attrs.at("causal")) == 0 || !b.ok()) return scores;
+  const Dims d = b.dims(scores.scaled);
+  const Value last = Positions(b, d[2], std::get<int64_t>(attrs.at("causal_offset")), {d[2], 1});
+  const Value seen = b.Op("greater_equal", {last, Positions(b, d[3], 0, {1, d[3]})});
+  scores.masked = b.Where(seen, scores.masked, hidden);
+  return scores;
+}
+
+}  // namespace ridge
