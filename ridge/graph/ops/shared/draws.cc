@@ -1,0 +1,39 @@
+#include "ridge/graph/ops/shared/draws.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "ridge/graph/ops/shared/checks.h"
+
+namespace ridge {
+
+Result<std::vector<TensorType>> InferDraws(const OpCall& call) {
+  RIDGE_RETURN_IF_ERROR(
+      CheckType(call, 0, "rng", {DType::kI64, {3}}, "seed, step and first_sample"));
+  RIDGE_RETURN_IF_ERROR(CheckShape(call, "dims"));
+  const std::optional<DType> dtype = ParseDType(call.text("dtype"));
+  if (dtype && IsFloat(*dtype)) {
+    return std::vector<TensorType>{{*dtype, call.integers("dims")}};
+  }
+  return CallError(
+      call, fmt::format("dtype is \"{}\"; it must be f64, f32, f16 or bf16", call.text("dtype")));
+}
+
+Status CheckFinite(const OpCall& call, const char* name) {
+  if (std::isfinite(call.number(name))) return Status();
+  return CallError(call, fmt::format("{} is {}; it must be finite", name, call.number(name)));
+}
+
+Cost DrawsCost(const OpCall& call, int64_t flops) {
+  const TensorType& y = call.outputs[0];
+  return {.flops = flops * y.elements(),
+          .bytes_read = call.inputs[0].bytes(),
+          .bytes_written = y.bytes()};
+}
+
+AttrMap DrawAttrs() {
+  return {{"dims", std::vector<int64_t>()}, {"dtype", std::string("f32")}, {"stream", int64_t{0}}};
+}
+
+}  // namespace ridge
