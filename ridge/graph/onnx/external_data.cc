@@ -1,12 +1,15 @@
-// Containment is checked part by part: each folder on the way is opened from the one before with
-// O_NOFOLLOW, so neither "..", nor a link, nor a race with a rename can lead out
-// (CVE-2022-25882, CVE-2024-27318, CVE-2026-27489 of other readers).
+// openat2(2) with RESOLVE_BENEATH and RESOLVE_NO_SYMLINKS does all of it in the kernel, without a
+// moment between check and use.  Where the system lacks it (Linux before 5.6, or a sandbox that
+// forbids it) each folder of the path is opened from the one before with O_NOFOLLOW, which has no
+// such moment either.
 #include "ridge/graph/onnx/external_data.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <linux/openat2.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -14,81 +17,180 @@
 #include <vector>
 
 namespace ridge {
+
+OwnedFd& OwnedFd::operator=(OwnedFd&& other) noexcept {
+  std::swap(fd_, other.fd_);
+  return *this;
+}
+
+OwnedFd::~OwnedFd() {
+  if (fd_ >= 0) ::close(fd_);
+}
+
 namespace {
+
+constexpr size_t kLongestName = 4096;
 
 Status Refuse(const std::string& name, const std::string& text) {
   return Status(ErrorCode::kInvalidModel, fmt::format("external data '{}': {}", name, text));
 }
 
-// "a/b.bin" -> a, b.bin; empty when the path could leave its folder.
-std::vector<std::string> SafeParts(const std::string& name) {
-  std::vector<std::string> parts;
-  if (name.empty() || name[0] == '/' || name.find('\0') != std::string::npos) return {};
-  for (size_t at = 0; at <= name.size();) {
-    const size_t end = std::min(name.find('/', at), name.size());
-    const std::string part = name.substr(at, end - at);
-    if (part.empty() || part == "..") return {};
-    if (part != ".") parts.push_back(part);
-    at = end + 1;
+// The parts of a relative path that stays where it starts.
+Result<std::vector<std::string>> SplitName(const std::string& name) {
+  if (name.empty()) return Refuse(name, "the name is empty; it must name a file");
+  if (name.size() > kLongestName) {
+    return Refuse(
+        name.substr(0, 40) + "...",
+        fmt::format("the name has {} bytes; at most {} are allowed", name.size(), kLongestName));
   }
+  if (name.find('\0') != std::string::npos) return Refuse(name, "the name holds a zero byte");
+  if (name[0] == '/') {
+    return Refuse(name, "the path is absolute; it must be relative to the model's folder");
+  }
+  std::vector<std::string> parts;
+  for (size_t start = 0; start <= name.size();) {
+    const size_t end = std::min(name.find('/', start), name.size());
+    const std::string part = name.substr(start, end - start);
+    if (part == "..") return Refuse(name, "the path has '..'; it must stay in the model's folder");
+    if (!part.empty() && part != ".") parts.push_back(part);
+    start = end + 1;
+  }
+  if (parts.empty() || name.back() == '/') return Refuse(name, "the path names a folder, no file");
   return parts;
 }
 
-Result<int> OpenPart(int folder, const std::string& part, bool last, const std::string& name) {
-  const int flags = O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK | (last ? 0 : O_DIRECTORY);
-  const int fd = openat(folder, part.c_str(), flags);
-  if (fd >= 0) return fd;
-  if (errno == ELOOP || (errno == ENOTDIR && !last))
-    return Refuse(
-        name, fmt::format("'{}' is a symbolic link or no folder; links are not followed", part));
-  return Refuse(name, fmt::format("cannot be opened: {}", std::strerror(errno)));
+Status OpenError(const std::string& name, int flags, int error) {
+  if (error == ELOOP || error == EXDEV) {
+    return Refuse(name, "the path has a symbolic link; links are not followed");
+  }
+  if ((flags & O_ACCMODE) != O_RDONLY) {
+    return Status(ErrorCode::kUnavailable, fmt::format("external data '{}': can't be written: {}",
+                                                       name, std::strerror(error)));
+  }
+  if (error == ENOENT) return Refuse(name, "there is no such file in the model's folder");
+  if (error == ENOTDIR) return Refuse(name, "part of the path is a file or a link, no folder");
+  return Refuse(name, fmt::format("can't be opened: {}", std::strerror(error)));
+}
+
+// -1 with errno.
+int OpenAt2(int folder, const std::string& path, int flags, mode_t mode) {
+  open_how how = {};
+  how.flags = static_cast<uint64_t>(flags);
+  how.mode = (flags & O_CREAT) != 0 ? mode : 0;
+  how.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS;
+  return static_cast<int>(::syscall(SYS_openat2, folder, path.c_str(), &how, sizeof how));
+}
+
+int OpenByParts(int folder, const std::vector<std::string>& parts, int flags, mode_t mode) {
+  OwnedFd inner;
+  for (size_t i = 0; i + 1 < parts.size(); ++i) {
+    inner = OwnedFd(::openat(i == 0 ? folder : inner.get(), parts[i].c_str(),
+                             O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+    if (inner.get() < 0) return -1;
+  }
+  return ::openat(parts.size() == 1 ? folder : inner.get(), parts.back().c_str(), flags, mode);
+}
+
+Status CheckRegular(int fd, const std::string& name) {
+  struct stat facts = {};
+  if (::fstat(fd, &facts) != 0) return Refuse(name, std::strerror(errno));
+  if (!S_ISREG(facts.st_mode)) return Refuse(name, "is no regular file");
+  return Status();
+}
+
+std::string Join(const std::vector<std::string>& parts) {
+  std::string path = parts[0];
+  for (size_t i = 1; i < parts.size(); ++i) path += "/" + parts[i];
+  return path;
 }
 
 }  // namespace
 
-Result<int> OpenBeneath(const std::string& folder, const std::string& name) {
-  const std::vector<std::string> parts = SafeParts(name);
-  if (parts.empty()) {
-    return Refuse(name, "must be a relative path inside the model's folder, without '..'");
+namespace internal {
+
+// Inner function of OpenBeneath, with the fallback on request: for tests.
+Result<OwnedFd> OpenBeneathWith(const std::string& folder, const std::string& name, int flags,
+                                mode_t mode, bool openat2);
+
+Result<OwnedFd> OpenBeneathWith(const std::string& folder, const std::string& name, int flags,
+                                mode_t mode, bool openat2) {
+  RIDGE_ASSIGN_OR_RETURN(const std::vector<std::string> parts, SplitName(name));
+  const OwnedFd root(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (root.get() < 0) {
+    return Refuse(name, fmt::format("the model's folder {} can't be opened: {}", folder,
+                                    std::strerror(errno)));
   }
-  int fd = open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (fd < 0) return Refuse(name, fmt::format("folder '{}': {}", folder, std::strerror(errno)));
-  for (size_t i = 0; i < parts.size(); ++i) {
-    const Result<int> next = OpenPart(fd, parts[i], i + 1 == parts.size(), name);
-    close(fd);
-    if (!next.ok()) return next.status();
-    fd = *next;
+  // Opening a pipe must not wait for its other end.
+  const int all_flags = flags | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;
+  OwnedFd file(openat2 ? OpenAt2(root.get(), Join(parts), all_flags, mode) : -1);
+  if (!openat2 || (file.get() < 0 && (errno == ENOSYS || errno == EPERM || errno == E2BIG))) {
+    file = OwnedFd(OpenByParts(root.get(), parts, all_flags, mode));
   }
-  struct stat facts = {};
-  if (fstat(fd, &facts) == 0 && S_ISREG(facts.st_mode)) return fd;
-  close(fd);
-  return Refuse(name, "is no regular file");
+  if (file.get() < 0) return OpenError(name, flags, errno);
+  RIDGE_RETURN_IF_ERROR(CheckRegular(file.get(), name));
+  return file;
 }
 
-Result<MappedBytes> MapBeneath(const std::string& folder, const std::string& name, int64_t offset,
-                               int64_t length) {
-  RIDGE_ASSIGN_OR_RETURN(const int fd, OpenBeneath(folder, name));
+}  // namespace internal
+
+Result<OwnedFd> OpenBeneath(const std::string& folder, const std::string& name, int flags,
+                            mode_t mode) {
+  return internal::OpenBeneathWith(folder, name, flags, mode, /*openat2=*/true);
+}
+
+Result<ExternalFiles::File*> ExternalFiles::Open(const std::string& location,
+                                                 const std::string& where) {
+  if (folder_.empty()) {
+    return Status(
+        ErrorCode::kInvalidModel,
+        fmt::format("{}: lies in the file '{}', but this model has no folder", where, location));
+  }
+  if (const auto found = files_.find(location); found != files_.end()) return &found->second;
+  Result<OwnedFd> fd = OpenBeneath(folder_, location, O_RDONLY);
+  if (!fd.ok()) return Status(fd.status().code(), where + ": " + fd.status().message());
   struct stat facts = {};
-  const bool known = fstat(fd, &facts) == 0;
-  const int64_t size = known ? facts.st_size : 0;
-  if (offset < 0 || offset > size || length > size - offset) {
-    close(fd);
-    return Refuse(name, fmt::format("holds {} bytes; offset {} and length {} lie outside", size,
-                                    offset, length));
+  if (::fstat(fd->get(), &facts) != 0) return Refuse(location, std::strerror(errno));
+  File file;
+  file.size_bytes = facts.st_size;
+  if (file.size_bytes > 0) {
+    const auto length = static_cast<size_t>(file.size_bytes);
+    void* at = ::mmap(nullptr, length, PROT_READ, MAP_PRIVATE, fd->get(), 0);
+    if (at == MAP_FAILED) return Refuse(location, fmt::format("map: {}", std::strerror(errno)));
+    file.bytes = std::shared_ptr<const void>(
+        at, [length](const void* p) { ::munmap(const_cast<void*>(p), length); });
   }
-  const int64_t wanted = length < 0 ? size - offset : length;
-  if (wanted == 0) {
-    close(fd);
-    return MappedBytes{"", 0, nullptr};
+  return &files_.emplace(location, std::move(file)).first->second;
+}
+
+Result<std::shared_ptr<const void>> ExternalFiles::Find(const ExternalRange& range,
+                                                        int64_t stored_bytes,
+                                                        const std::string& where) {
+  RIDGE_ASSIGN_OR_RETURN(const File* file, Open(range.location, where));
+  const int64_t length = range.length_bytes < 0 ? stored_bytes : range.length_bytes;
+  if (length != stored_bytes) {
+    return Status(
+        ErrorCode::kInvalidModel,
+        fmt::format("{}: 'length' is {} bytes; its type needs {}", where, length, stored_bytes));
   }
-  const int64_t start = offset / sysconf(_SC_PAGESIZE) * sysconf(_SC_PAGESIZE);
-  const auto mapped = static_cast<size_t>(wanted + offset - start);
-  void* base = mmap(nullptr, mapped, PROT_READ, MAP_PRIVATE, fd, start);
-  close(fd);
-  if (base == MAP_FAILED) return Refuse(name, fmt::format("mmap: {}", std::strerror(errno)));
-  std::shared_ptr<const void> owner(
-      base, [mapped](const void* p) { munmap(const_cast<void*>(p), mapped); });
-  return MappedBytes{static_cast<const char*>(base) + (offset - start), wanted, std::move(owner)};
+  if (range.offset_bytes < 0 || range.offset_bytes > file->size_bytes ||
+      length > file->size_bytes - range.offset_bytes) {
+    return Status(ErrorCode::kInvalidModel,
+                  fmt::format("{}: needs {} bytes from byte {} of '{}', which has {}", where,
+                              length, range.offset_bytes, range.location, file->size_bytes));
+  }
+  const char* at = static_cast<const char*>(file->bytes.get()) + range.offset_bytes;
+  return std::shared_ptr<const void>(file->bytes, at);
+}
+
+Status ExternalFiles::SpendCopy(const ExternalRange& range, int64_t bytes,
+                                const std::string& where) {
+  RIDGE_ASSIGN_OR_RETURN(File * file, Open(range.location, where));
+  file->copied_bytes += bytes;
+  if (file->copied_bytes <= 8 * file->size_bytes) return Status();
+  return Status(ErrorCode::kInvalidModel,
+                fmt::format("{}: the tensors in '{}' need more than eight times its {} bytes in "
+                            "memory, because they overlap and are not aligned",
+                            where, range.location, file->size_bytes));
 }
 
 }  // namespace ridge

@@ -1,92 +1,93 @@
-// The file is read through a small buffer straight into the message, whose byte strings the tensors
-// then take over: a byte of weights is in memory once.  Tensors in subgraphs and in attributes are
-// read when they are asked for.
 #include "ridge/graph/onnx/model.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <google/protobuf/io/coded_stream.h>
-#include <google/protobuf/io/zero_copy_stream_impl_lite.h>
-#include <unistd.h>
+#include <google/protobuf/io/zero_copy_stream_impl.h>
+#include <sys/stat.h>
 
 #include <cerrno>
 #include <cstring>
 #include <limits>
-#include <set>
 
 #include "onnx/onnx-ml.pb.h"
+#include "ridge/graph/onnx/external_data.h"
+#include "ridge/graph/onnx/model_check.h"
 #include "ridge/graph/onnx/tensor.h"
 
 namespace ridge {
 namespace {
 
-constexpr int64_t kOldestIr = 3, kNewestIr = 14;
-constexpr int64_t kOldestOpset = 7, kNewestOpset = 28;
-constexpr int kReadBytes = 1 << 18;
+constexpr int64_t kMostMessageBytes = std::numeric_limits<int32_t>::max();
+// All sparse initializers of a model together, dense.
+constexpr int64_t kMostSparseBytes = int64_t{128} << 20;
+constexpr int kBlockBytes = 1 << 20;
 
-Status Refuse(const std::string& file, const std::string& text) {
-  return Status(ErrorCode::kInvalidModel, file + ": " + text);
+Status Bad(const std::string& name, const std::string& text) {
+  return Status(ErrorCode::kInvalidModel, name + ": " + text);
 }
 
-class FileStream : public google::protobuf::io::CopyingInputStream {
- public:
-  explicit FileStream(int fd) : fd_(fd) {}
-  ~FileStream() override { close(fd_); }
-  int Read(void* buffer, int size) override {
-    ssize_t count = 0;
-    do {
-      count = read(fd_, buffer, static_cast<size_t>(size));
-    } while (count < 0 && errno == EINTR);
-    return static_cast<int>(count);
+Status Prefixed(const std::string& name, const Status& status) {
+  return status.ok() ? status : Status(status.code(), name + ": " + status.message());
+}
+
+Status NoMessage(const std::string& name) {
+  return Bad(name,
+             "is no ONNX model: its bytes are no protobuf message of the type ModelProto, or "
+             "it nests more than 100 deep");
+}
+
+Result<OwnedFd> OpenRegular(const std::string& path) {
+  // Opening a pipe must not wait for its other end.
+  OwnedFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (fd.get() < 0) return Bad(path, fmt::format("can't be opened: {}", std::strerror(errno)));
+  struct stat facts = {};
+  if (::fstat(fd.get(), &facts) != 0) return Bad(path, std::strerror(errno));
+  if (!S_ISREG(facts.st_mode)) return Bad(path, "is no regular file");
+  if (facts.st_size > kMostMessageBytes) {
+    return Bad(path, fmt::format("has {} bytes; an ONNX message has at most {}: larger models keep "
+                                 "their tensors in external data",
+                                 facts.st_size, kMostMessageBytes));
   }
-
- private:
-  int fd_;
-};
-
-Status ParseFile(const std::string& path, onnx::ModelProto& proto) {
-  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return Refuse(path, std::strerror(errno));
-  FileStream file(fd);
-  google::protobuf::io::CopyingInputStreamAdaptor stream(&file, kReadBytes);
-  google::protobuf::io::CodedInputStream coded(&stream);
-  if (proto.ParseFromCodedStream(&coded) && coded.ConsumedEntireMessage()) return Status();
-  return Refuse(path, "is no ONNX model: the message is cut off or broken");
+  return fd;
 }
 
-OnnxDim DimFromProto(const onnx::TensorShapeProto::Dimension& dim, const std::string& made_name) {
-  if (dim.has_dim_value() && dim.dim_value() >= 0) return {dim.dim_value(), ""};
-  return {-1, dim.dim_param().empty() ? made_name : dim.dim_param()};
+std::string FolderOf(const std::string& path) {
+  const size_t slash = path.rfind('/');
+  return slash == std::string::npos ? std::string(".") : path.substr(0, slash + 1);
 }
 
-OnnxValueInfo InfoFromProto(const onnx::ValueInfoProto& proto) {
-  OnnxValueInfo info;
-  info.name = proto.name();
-  const onnx::TypeProto::Tensor& type = proto.type().tensor_type();
-  const std::optional<DType> dtype = DTypeFromOnnx(type.elem_type());
-  info.supported = proto.type().has_tensor_type() && dtype.has_value();
-  info.dtype = dtype.value_or(DType::kF32);
-  info.has_shape = type.has_shape();
-  for (int d = 0; d < type.shape().dim_size(); ++d)
-    info.dims.push_back(DimFromProto(type.shape().dim(d), fmt::format("{}_{}", info.name, d)));
-  return info;
-}
-
-Status CheckVersions(const onnx::ModelProto& proto, const std::string& name, int64_t opset) {
-  if (proto.ir_version() < kOldestIr || proto.ir_version() > kNewestIr) {
-    return Status(ErrorCode::kUnsupported,
-                  fmt::format("{}: has IR version {}; {} to {} are read", name, proto.ir_version(),
-                              kOldestIr, kNewestIr));
-  }
-  if (opset == 0) return Refuse(name, "imports no version of the operator set ai.onnx");
-  if (opset >= kOldestOpset && opset <= kNewestOpset) return Status();
-  return Status(ErrorCode::kUnsupported,
-                fmt::format("{}: has opset {}; {} to {} are read. hint: onnx.version_converter "
-                            "brings a file to another opset",
-                            name, opset, kOldestOpset, kNewestOpset));
+OnnxDim DescribeDim(const onnx::TensorShapeProto::Dimension& proto, const std::string& input,
+                    int axis) {
+  if (proto.has_dim_value() && proto.dim_value() >= 0) return {proto.dim_value(), ""};
+  if (proto.has_dim_param() && !proto.dim_param().empty()) return {-1, proto.dim_param()};
+  return {-1, fmt::format("{}_{}", input, axis)};
 }
 
 }  // namespace
+
+OnnxValueInfo DescribeOnnxValue(const onnx::ValueInfoProto& proto) {
+  OnnxValueInfo info;
+  info.name = proto.name();
+  const std::optional<DType> dtype = proto.type().has_tensor_type()
+                                         ? DTypeFromOnnx(proto.type().tensor_type().elem_type())
+                                         : std::nullopt;
+  info.supported = dtype.has_value();
+  if (!dtype) return info;
+  info.dtype = *dtype;
+  info.has_shape = proto.type().tensor_type().has_shape();
+  const auto& shape = proto.type().tensor_type().shape();
+  for (int axis = 0; axis < shape.dim_size(); ++axis) {
+    info.dims.push_back(DescribeDim(shape.dim(axis), info.name, axis));
+  }
+  return info;
+}
+
+std::string OnnxFunctionKey(const std::string& domain, const std::string& name,
+                            const std::string& overload) {
+  std::string key = (domain == "ai.onnx" ? "" : domain) + "::" + name;
+  if (!overload.empty()) key += ":" + overload;
+  return key;
+}
 
 OnnxModel::OnnxModel() : proto_(std::make_unique<onnx::ModelProto>()) {}
 OnnxModel::OnnxModel(OnnxModel&&) noexcept = default;
@@ -94,12 +95,18 @@ OnnxModel& OnnxModel::operator=(OnnxModel&&) noexcept = default;
 OnnxModel::~OnnxModel() = default;
 
 Result<OnnxModel> OnnxModel::Open(const std::string& path) {
+  RIDGE_ASSIGN_OR_RETURN(const OwnedFd fd, OpenRegular(path));
   OnnxModel model;
   model.name_ = path;
-  const size_t slash = path.rfind('/');
-  model.folder_ = slash == std::string::npos ? "." : path.substr(0, slash + 1);
-  RIDGE_RETURN_IF_ERROR(ParseFile(path, *model.proto_));
-  RIDGE_RETURN_IF_ERROR(model.Index());
+  model.folder_ = FolderOf(path);
+  google::protobuf::io::FileInputStream stream(fd.get(), kBlockBytes);
+  if (!model.proto_->ParseFromZeroCopyStream(&stream)) {
+    if (stream.GetErrno() != 0) {
+      return Bad(path, fmt::format("can't be read: {}", std::strerror(stream.GetErrno())));
+    }
+    return NoMessage(path);
+  }
+  RIDGE_RETURN_IF_ERROR(Prefixed(path, model.Check()));
   return model;
 }
 
@@ -108,47 +115,90 @@ Result<OnnxModel> OnnxModel::Parse(std::string bytes, const std::string& name,
   OnnxModel model;
   model.name_ = name;
   model.folder_ = folder;
-  if (bytes.size() > static_cast<size_t>(std::numeric_limits<int>::max()) ||
-      !model.proto_->ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
-    return Refuse(name, "is no ONNX model: the message is cut off or broken");
-  }
-  RIDGE_RETURN_IF_ERROR(model.Index());
+  if (!model.proto_->ParseFromString(bytes)) return NoMessage(name);
+  bytes = std::string();  // freed before the tensors are made
+  RIDGE_RETURN_IF_ERROR(Prefixed(name, model.Check()));
   return model;
 }
 
-Status OnnxModel::Index() {
-  if (!proto_->has_graph()) return Refuse(name_, "holds no graph");
-  RIDGE_RETURN_IF_ERROR(CheckVersions(*proto_, name_, opset("")));
-  onnx::GraphProto& graph = *proto_->mutable_graph();
-  auto add = [&](const std::string& name, Result<Tensor> tensor) {
-    if (!tensor.ok())
-      return Status(tensor.status().code(), name_ + ": " + tensor.status().message());
-    if (initializers_.emplace(name, std::move(*tensor)).second) return Status();
-    return Refuse(name_, fmt::format("two initializers are named '{}'", name));
-  };
-  for (onnx::TensorProto& tensor : *graph.mutable_initializer())
-    RIDGE_RETURN_IF_ERROR(add(tensor.name(), TakeTensor(tensor, folder_)));
-  for (const onnx::SparseTensorProto& tensor : graph.sparse_initializer())
-    RIDGE_RETURN_IF_ERROR(add(tensor.values().name(), DenseTensor(tensor)));
-  std::set<std::string> seen;
-  for (const onnx::ValueInfoProto& input : graph.input()) {
-    if (input.name().empty()) return Refuse(name_, "an input has no name");
-    if (!seen.insert(input.name()).second)
-      return Refuse(name_, fmt::format("two inputs are named '{}'", input.name()));
-    if (!initializers_.contains(input.name())) inputs_.push_back(InfoFromProto(input));
+Status OnnxModel::Check() {
+  RIDGE_RETURN_IF_ERROR(CheckOnnxModel(*proto_));
+  RIDGE_RETURN_IF_ERROR(TakeInitializers());
+  RIDGE_RETURN_IF_ERROR(DescribeInputs());
+  return IndexFunctions();
+}
+
+Status OnnxModel::AddInitializer(const std::string& name, Result<Tensor> tensor) {
+  RIDGE_RETURN_IF_ERROR(tensor.status());
+  if (name.empty()) return Status(ErrorCode::kInvalidModel, "an initializer has no name");
+  if (initializers_.emplace(name, std::move(*tensor)).second) return Status();
+  return Status(ErrorCode::kInvalidModel,
+                fmt::format("the graph has two initializers '{}'", name.substr(0, 200)));
+}
+
+Status OnnxModel::TakeInitializers() {
+  ExternalFiles files(folder_);
+  for (onnx::TensorProto& proto : *proto_->mutable_graph()->mutable_initializer()) {
+    RIDGE_RETURN_IF_ERROR(AddInitializer(proto.name(), TakeTensor(proto, files)));
   }
-  for (const onnx::ValueInfoProto& output : graph.output())
-    outputs_.push_back(InfoFromProto(output));
+  int64_t sparse_bytes = kMostSparseBytes;
+  for (const onnx::SparseTensorProto& proto : proto_->graph().sparse_initializer()) {
+    const std::string& name = proto.values().name();
+    RIDGE_RETURN_IF_ERROR(AddInitializer(name, DenseTensor(proto, sparse_bytes)));
+    sparse_bytes -= initializers_.at(name).bytes();
+  }
+  for (const onnx::NodeProto& node : proto_->graph().node()) {
+    for (const std::string& output : node.output()) {
+      if (initializers_.count(output) == 0) continue;
+      return Status(ErrorCode::kInvalidModel,
+                    fmt::format("'{}' is an initializer and made by {} '{}' too", output,
+                                node.op_type(), node.name()));
+    }
+  }
   return Status();
+}
+
+Status OnnxModel::DescribeInputs() {
+  for (const onnx::ValueInfoProto& input : proto_->graph().input()) {
+    if (initializers_.count(input.name()) == 0) inputs_.push_back(DescribeOnnxValue(input));
+  }
+  for (const onnx::ValueInfoProto& output : proto_->graph().output()) {
+    outputs_.push_back(DescribeOnnxValue(output));
+  }
+  for (const OnnxValueInfo& input : inputs_) {
+    Dims fixed;
+    for (const OnnxDim& dim : input.dims) fixed.push_back(dim.extent < 0 ? 1 : dim.extent);
+    RIDGE_RETURN_IF_ERROR(Prefixed(fmt::format("input '{}'", input.name), CheckDims(fixed)));
+  }
+  return Status();
+}
+
+Status OnnxModel::IndexFunctions() {
+  for (const onnx::FunctionProto& function : proto_->functions()) {
+    const std::string key =
+        OnnxFunctionKey(function.domain(), function.name(), function.overload());
+    if (!functions_.emplace(key, &function).second) {
+      return Status(ErrorCode::kInvalidModel,
+                    fmt::format("has two functions '{}'", key.substr(0, 200)));
+    }
+  }
+  return CheckOnnxFunctions(*proto_);
 }
 
 int64_t OnnxModel::opset(const std::string& domain) const {
   const bool standard = domain.empty() || domain == "ai.onnx";
-  for (const onnx::OperatorSetIdProto& set : proto_->opset_import()) {
-    const bool is_standard = set.domain().empty() || set.domain() == "ai.onnx";
-    if (standard ? is_standard : set.domain() == domain) return set.version();
+  for (const onnx::OperatorSetIdProto& opset : proto_->opset_import()) {
+    const bool is_standard = opset.domain().empty() || opset.domain() == "ai.onnx";
+    if (standard ? is_standard : opset.domain() == domain) return opset.version();
   }
   return 0;
+}
+
+const onnx::FunctionProto* OnnxModel::FindFunction(const onnx::NodeProto& node) const {
+  if (functions_.empty()) return nullptr;
+  const auto found =
+      functions_.find(OnnxFunctionKey(node.domain(), node.op_type(), node.overload()));
+  return found == functions_.end() ? nullptr : found->second;
 }
 
 }  // namespace ridge

@@ -14,8 +14,11 @@
 #include "ridge/core/tensor.h"
 
 namespace onnx {
+class FunctionProto;
 class ModelProto;
-}
+class NodeProto;
+class ValueInfoProto;
+}  // namespace onnx
 
 namespace ridge {
 
@@ -36,8 +39,9 @@ struct OnnxValueInfo {
 
 class OnnxModel {
  public:
-  // Fails with kInvalidModel: a missing file, not ONNX, a broken or over-sized tensor, external
-  // data outside the folder; kUnsupported: an IR version newer than 14.
+  // Fails with kInvalidModel: a missing file, not ONNX, a broken or over-sized tensor, a name made
+  // twice, external data outside the folder, functions that call themselves; kUnsupported: an IR
+  // version newer than 14, an ai.onnx operator set other than 7 to 28.
   static Result<OnnxModel> Open(const std::string& path);
   // `folder` holds external data; empty: there must be none.  `name` is for messages.
   static Result<OnnxModel> Parse(std::string bytes, const std::string& name,
@@ -55,17 +59,30 @@ class OnnxModel {
   const std::map<std::string, Tensor>& initializers() const { return initializers_; }
   // Version of the operator set of a domain ("" is ai.onnx); 0 when the file has none.
   int64_t opset(const std::string& domain) const;
+  // The model-local function that a node calls; nullptr when it calls none.
+  const onnx::FunctionProto* FindFunction(const onnx::NodeProto& node) const;
   // Where relative external data lies.
   const std::string& folder() const { return folder_; }
 
  private:
   OnnxModel();
-  Status Index();
+  Status Check();
+  Status TakeInitializers();
+  Status AddInitializer(const std::string& name, Result<Tensor> tensor);
+  Status DescribeInputs();
+  Status IndexFunctions();
 
   std::string name_, folder_;
   std::unique_ptr<onnx::ModelProto> proto_;
   std::vector<OnnxValueInfo> inputs_, outputs_;
   std::map<std::string, Tensor> initializers_;
+  std::map<std::string, const onnx::FunctionProto*> functions_;  // by OnnxFunctionKey
 };
+
+// What the file says of a value.  Negative extents are open, as some exporters write them.
+OnnxValueInfo DescribeOnnxValue(const onnx::ValueInfoProto& proto);
+// "domain::name" or "domain::name:overload", where "" and "ai.onnx" are the same domain.
+std::string OnnxFunctionKey(const std::string& domain, const std::string& name,
+                            const std::string& overload);
 
 }  // namespace ridge

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "ridge/core/tensor.h"
+#include "ridge/graph/onnx/external_data.h"
 
 namespace onnx {
 class TensorProto;
@@ -17,17 +18,18 @@ std::optional<DType> DTypeFromOnnx(int data_type);
 int OnnxFromDType(DType dtype);
 const char* OnnxTypeName(int data_type);  // "FLOAT", for messages
 
-// Takes the bytes out of `proto` (its raw_data is empty afterwards).  External data is mapped from
-// `folder`; an empty folder refuses it.  4-bit and 2-bit numbers are unpacked, one to a byte.
+// Takes the bytes out of `proto` (its data fields are empty afterwards).  External data is mapped
+// from `files`.  4-bit and 2-bit numbers are unpacked, one to a byte.
 // Fails with kInvalidModel ("tensor 'w': holds 12 bytes; FLOAT[2,3] needs 24"), kUnsupported for
 // element types that we do not hold.
-Result<Tensor> TakeTensor(onnx::TensorProto& proto, const std::string& folder);
-// The same without changing the message: bytes are copied.
+Result<Tensor> TakeTensor(onnx::TensorProto& proto, ExternalFiles& files);
+// The same without changing the message: bytes are copied.  An empty folder refuses external data.
 Result<Tensor> CopyTensor(const onnx::TensorProto& proto, const std::string& folder);
-// As a dense tensor of at most 2^26 elements.
-Result<Tensor> DenseTensor(const onnx::SparseTensorProto& proto);
+// As a dense tensor of at most `max_bytes` bytes.
+Result<Tensor> DenseTensor(const onnx::SparseTensorProto& proto,
+                           int64_t max_bytes = int64_t{128} << 20);
 
-// With raw_data, little-endian.
+// With raw_data, little-endian; 4-bit and 2-bit numbers are packed.
 void StoreTensor(const Tensor& tensor, const std::string& name, onnx::TensorProto& proto);
 
 }  // namespace ridge

@@ -1,0 +1,22 @@
+// The rules of ONNX that hold for a whole model, checked once when it is read.  Inner header of
+// model.cc.
+#pragma once
+#include "ridge/core/status.h"
+
+namespace onnx {
+class ModelProto;
+}
+
+namespace ridge {
+
+inline constexpr int64_t kOldestOnnxIr = 3;
+inline constexpr int64_t kNewestOnnxIr = 14;
+inline constexpr int64_t kOldestOnnxOpset = 7;
+inline constexpr int64_t kNewestOnnxOpset = 28;
+
+// IR version, operator sets, the graph and its names.
+Status CheckOnnxModel(const onnx::ModelProto& model);
+// Refuses functions that call themselves, over others too, and chains of calls deeper than 64.
+Status CheckOnnxFunctions(const onnx::ModelProto& model);
+
+}  // namespace ridge
