@@ -57,9 +57,6 @@ Result<Graph> WithOtherDims(const Graph& graph);
 Result<OnnxDocument> ReplaceInitializers(const OnnxModel& model,
                                          const std::map<std::string, Tensor>& values);
 
-// The extents that `dims` names, in the message's inputs and outputs: "batch" -> 8.
-void FixDims(const std::map<std::string, int64_t>& dims, OnnxDocument& document);
-
 struct OnnxWriteOptions {
   // Tensors go into PATH.data when the whole would be larger (protobuf's limit is 2 GiB).
   int64_t inline_bytes = (int64_t{1} << 31) - (int64_t{1} << 20);

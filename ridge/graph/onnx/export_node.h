@@ -33,8 +33,12 @@ class OnnxGraphWriter {
   int64_t opset() const { return opset_; }
   onnx::GraphProto& proto() { return proto_; }
 
+  // Whether a node or an output reads the value.
+  bool IsRead(ValueId value) const { return read_[static_cast<size_t>(value)]; }
   const std::string& NameOf(ValueId value) const { return names_[static_cast<size_t>(value)]; }
-  void SetName(ValueId value, std::string name) { names_[static_cast<size_t>(value)] = name; }
+  void SetName(ValueId value, std::string name) {
+    names_[static_cast<size_t>(value)] = std::move(name);
+  }
   std::string FreeName(const std::string& wanted);  // and takes it
   bool Take(const std::string& name) { return taken_.insert(name).second; }
 
@@ -56,6 +60,7 @@ class OnnxGraphWriter {
   onnx::GraphProto& proto_;
   std::map<std::string, Tensor>& contents_;
   std::vector<std::string> names_;
+  std::vector<bool> read_;
   std::set<std::string> taken_;
   std::vector<std::pair<Tensor, std::string>> constants_;  // small ones
   std::map<std::pair<int64_t, int64_t>, std::string> extent_names_;

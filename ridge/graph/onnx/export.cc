@@ -1,0 +1,227 @@
+// Names first: inputs and variables keep theirs, then the outputs claim theirs, and what is in
+// between gives way.  Then one pass over the nodes.
+#include "ridge/graph/onnx/export.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <set>
+
+#include "onnx/onnx-ml.pb.h"
+#include "ridge/graph/onnx/exporter.h"
+#include "ridge/graph/onnx/tensor.h"
+
+namespace ridge {
+namespace {
+
+// IR versions that came with each opset from 13 on.
+int64_t IrVersionOf(int64_t opset) {
+  constexpr std::pair<int64_t, int64_t> kSince[] = {{23, 11}, {21, 10}, {19, 9}, {15, 8}};
+  for (const auto& [first, ir] : kSince) {
+    if (opset >= first) return ir;
+  }
+  return 7;
+}
+
+// The operators of a graph in ONNX: what each needs, and what ONNX lacks.
+struct OpsetNeeds {
+  int64_t opset = kLeastExportOpset;  // each operator as one node
+  int64_t least = kLeastExportOpset;  // with several nodes where that helps
+  std::string least_for;
+};
+
+Result<OpsetNeeds> FindNeeds(const Graph& graph) {
+  OpsetNeeds needs;
+  std::set<std::string> missing;
+  for (const Node& node : graph.nodes()) {
+    const std::optional<OnnxExporter> exporter = FindOnnxExporter(*node.op);
+    if (!exporter) {
+      missing.insert(graph.Where(node));
+      continue;
+    }
+    needs.opset = std::max(needs.opset, exporter->opset);
+    if (exporter->least_opset > needs.least) {
+      needs.least = exporter->least_opset;
+      needs.least_for = graph.Where(node);
+    }
+  }
+  if (missing.empty()) return needs;
+  return Status(ErrorCode::kUnsupported,
+                fmt::format("export: ONNX has no operator for {}", fmt::join(missing, ", ")));
+}
+
+Result<int64_t> ChooseOpset(const Graph& graph, int64_t wanted) {
+  RIDGE_ASSIGN_OR_RETURN(const OpsetNeeds needs, FindNeeds(graph));
+  if (wanted == 0) return needs.opset;
+  if (wanted < needs.least || wanted > kMostExportOpset) {
+    return Status(ErrorCode::kInvalidArgument,
+                  fmt::format("export: opset {}; {} can be written in {} to {}{}", wanted,
+                              graph.name, needs.least, kMostExportOpset,
+                              needs.least_for.empty() ? "" : " because of " + needs.least_for));
+  }
+  return wanted;
+}
+
+class GraphExporter {
+ public:
+  GraphExporter(const Graph& graph, const std::map<std::string, Tensor>& values,
+                const OnnxExtents& extents, int64_t opset, OnnxDocument& document)
+      : graph_(graph),
+        values_(values),
+        extents_(extents),
+        proto_(*document.proto->mutable_graph()),
+        writer_(graph, extents, opset, proto_, document.contents) {}
+
+  Status Write() {
+    proto_.set_name(graph_.name);
+    RIDGE_RETURN_IF_ERROR(NameValues());
+    RIDGE_RETURN_IF_ERROR(WriteLeaves());
+    for (const Node& node : graph_.nodes()) RIDGE_RETURN_IF_ERROR(WriteNode(node));
+    WriteOutputs();
+    return Status();
+  }
+
+ private:
+  Status NameValues();
+  Status ClaimOutput(const GraphOutput& output);
+  Status WriteLeaves();
+  Status WriteNode(const Node& node);
+  void WriteOutputs();
+  void WriteInfo(const std::string& name, ValueId id, onnx::ValueInfoProto& info);
+
+  const Graph& graph_;
+  const std::map<std::string, Tensor>& values_;
+  const OnnxExtents& extents_;
+  onnx::GraphProto& proto_;
+  OnnxGraphWriter writer_;
+  std::vector<std::pair<std::string, ValueId>> copied_;  // outputs that are other names of a value
+};
+
+Status GraphExporter::NameValues() {
+  for (size_t i = 0; i < graph_.values().size(); ++i) {
+    const ValueInfo& info = graph_.values()[i];
+    if (info.kind == ValueKind::kResult || info.kind == ValueKind::kConstant) continue;
+    writer_.Take(info.name);
+    writer_.SetName(static_cast<ValueId>(i), info.name);
+  }
+  for (const GraphOutput& output : graph_.outputs()) RIDGE_RETURN_IF_ERROR(ClaimOutput(output));
+  for (size_t i = 0; i < graph_.values().size(); ++i) {
+    const auto id = static_cast<ValueId>(i);
+    if (writer_.NameOf(id).empty()) writer_.SetName(id, writer_.FreeName(graph_.value(id).name));
+  }
+  return Status();
+}
+
+// A result takes the output's name; a second name of it, or a name of a leaf, is a copy.
+Status GraphExporter::ClaimOutput(const GraphOutput& output) {
+  if (writer_.NameOf(output.value) == output.name) return Status();
+  if (!writer_.Take(output.name)) {
+    return Status(ErrorCode::kInvalidModel,
+                  fmt::format("export: output '{}' has the name of another input, variable or "
+                              "output; ONNX has one name for one value",
+                              output.name));
+  }
+  const bool result = graph_.value(output.value).kind == ValueKind::kResult;
+  if (result && writer_.NameOf(output.value).empty()) {
+    writer_.SetName(output.value, output.name);
+  } else {
+    copied_.emplace_back(output.name, output.value);
+  }
+  return Status();
+}
+
+Status GraphExporter::WriteLeaves() {
+  for (size_t i = 0; i < graph_.values().size(); ++i) {
+    const auto id = static_cast<ValueId>(i);
+    const ValueInfo& info = graph_.value(id);
+    if (info.kind == ValueKind::kResult) continue;
+    if (info.kind == ValueKind::kInput) {
+      WriteInfo(info.name, id, *proto_.add_input());
+    } else if (info.kind == ValueKind::kConstant) {
+      if (writer_.IsRead(id)) writer_.AddInitializer(writer_.NameOf(id), info.constant);
+    } else {
+      const auto found = values_.find(info.name);
+      if (found == values_.end() || found->second.type() != info.type) {
+        return Status(ErrorCode::kInvalidData, fmt::format("export: no value of '{}', {}",
+                                                           info.name, TypeToString(info.type)));
+      }
+      writer_.AddInitializer(info.name, found->second);
+    }
+  }
+  return Status();
+}
+
+Status GraphExporter::WriteNode(const Node& node) {
+  OnnxNodeWriter n(writer_, node);
+  const std::optional<OnnxExporter> exporter = FindOnnxExporter(*node.op);
+  RIDGE_CHECK(exporter.has_value(), "looked for before");
+  if (exporter->write != nullptr) return exporter->write(n);
+  const std::string onnx = exporter->onnx;
+  n.Emit(onnx.substr(0, onnx.find('@')), n.ins());
+  return Status();
+}
+
+void GraphExporter::WriteOutputs() {
+  for (const auto& [name, value] : copied_)
+    writer_.AddNode(name, "", "Identity", {writer_.NameOf(value)}, {name}, {});
+  for (const GraphOutput& output : graph_.outputs())
+    WriteInfo(output.name, output.value, *proto_.add_output());
+}
+
+void GraphExporter::WriteInfo(const std::string& name, ValueId id, onnx::ValueInfoProto& info) {
+  info.set_name(name);
+  onnx::TypeProto::Tensor& type = *info.mutable_type()->mutable_tensor_type();
+  type.set_elem_type(OnnxFromDType(graph_.type(id).dtype));
+  onnx::TensorShapeProto& shape = *type.mutable_shape();  // there even when the rank is 0
+  for (const OnnxExtent& extent : extents_.Dims(id)) {
+    onnx::TensorShapeProto::Dimension& dim = *shape.add_dim();
+    if (extent.fixed()) {
+      dim.set_dim_value(extent.here);
+    } else if (const OnnxSymbol* symbol = extents_.SymbolOf(extent); symbol != nullptr) {
+      dim.set_dim_param(symbol->name);
+    }
+  }
+}
+
+// The names that could not be kept open.
+std::string FixedDimsNote(const Graph& graph, const OnnxExtents& extents) {
+  std::set<std::string> fixed;
+  for (ValueId id : graph.ValuesOfKind(ValueKind::kInput)) {
+    const ValueInfo& info = graph.value(id);
+    for (size_t d = 0; d < info.dim_names.size() && d < info.type.dims.size(); ++d) {
+      if (!info.dim_names[d].empty() && extents.Dims(id)[d].fixed()) {
+        fixed.insert(fmt::format("'{}' is fixed at {}", info.dim_names[d], info.type.dims[d]));
+      }
+    }
+  }
+  if (fixed.empty()) return "";
+  return fmt::format("{}: the graph holds only at these extents", fmt::join(fixed, ", "));
+}
+
+}  // namespace
+
+OnnxDocument::OnnxDocument() : proto(std::make_unique<onnx::ModelProto>()) {}
+OnnxDocument::OnnxDocument(OnnxDocument&&) noexcept = default;
+OnnxDocument& OnnxDocument::operator=(OnnxDocument&&) noexcept = default;
+OnnxDocument::~OnnxDocument() = default;
+
+Result<OnnxDocument> ExportOnnx(const Graph& forward, const std::map<std::string, Tensor>& values,
+                                const Graph* other, const OnnxExportOptions& options) {
+  RIDGE_ASSIGN_OR_RETURN(const int64_t opset, ChooseOpset(forward, options.opset));
+  const Result<Graph> rebound = other == nullptr ? WithOtherDims(forward) : Result<Graph>(Status());
+  const OnnxExtents extents(forward, other != nullptr ? other : rebound.ok() ? &*rebound : nullptr);
+  OnnxDocument document;
+  document.proto->set_ir_version(IrVersionOf(opset));
+  document.proto->set_producer_name("ridge");
+  document.proto->set_producer_version(options.producer_version);
+  onnx::OperatorSetIdProto& set = *document.proto->add_opset_import();
+  set.set_domain("");
+  set.set_version(opset);
+  RIDGE_RETURN_IF_ERROR(GraphExporter(forward, values, extents, opset, document).Write());
+  if (std::string note = FixedDimsNote(forward, extents); !note.empty())
+    document.notes.push_back(std::move(note));
+  return document;
+}
+
+}  // namespace ridge

@@ -1,0 +1,45 @@
+// ONNX exporters: products of matrices.
+#include <numeric>
+
+#include "ridge/graph/onnx/exporter.h"
+
+namespace ridge {
+namespace {
+
+std::string Transposed(OnnxNodeWriter& n, size_t input) {
+  const size_t rank = n.type(input).dims.size();
+  std::vector<int64_t> permutation(rank);
+  std::iota(permutation.begin(), permutation.end(), 0);
+  std::swap(permutation[rank - 1], permutation[rank - 2]);
+  return n.Temp("Transpose", {n.in(input)}, {{"perm", permutation}});
+}
+
+// Gemm, where all is of rank 2: weights keep their order then.  Else MatMul, with Transpose and
+// Add as needed.
+Status WriteMatmul(OnnxNodeWriter& n) {
+  if (!n.text("epilogue").empty())
+    return n.Unsupported("has an epilogue; export runs before passes");
+  const bool transpose_a = n.integer("transpose_a") != 0,
+             transpose_b = n.integer("transpose_b") != 0;
+  const bool matrices = n.type(0).dims.size() == 2 && n.type(1).dims.size() == 2;
+  if (matrices && (n.has_input(2) || transpose_a || transpose_b)) {
+    n.Emit("Gemm", n.ins(), {{"transA", int64_t{transpose_a}}, {"transB", int64_t{transpose_b}}});
+    return Status();
+  }
+  const std::string a = transpose_a ? Transposed(n, 0) : n.in(0);
+  const std::string b = transpose_b ? Transposed(n, 1) : n.in(1);
+  if (!n.has_input(2)) {
+    n.Emit("MatMul", {a, b});
+  } else {
+    n.Emit("Add", {n.Temp("MatMul", {a, b}), n.in(2)});
+  }
+  return Status();
+}
+
+constexpr OnnxExporter kTable[] = {{"matmul", 9, nullptr, WriteMatmul}};
+
+}  // namespace
+
+std::span<const OnnxExporter> OnnxMatmulExporters() { return kTable; }
+
+}  // namespace ridge

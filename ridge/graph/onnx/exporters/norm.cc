@@ -1,0 +1,106 @@
+// ONNX exporters: normalizations, softmax and cross entropy.
+#include "ridge/graph/onnx/exporter.h"
+
+namespace ridge {
+namespace {
+
+Status WriteSoftmax(OnnxNodeWriter& n) {
+  n.Emit("Softmax", {n.in(0)}, {{"axis", n.integer("axis")}});
+  return Status();
+}
+
+Status WriteLogSoftmax(OnnxNodeWriter& n) {
+  n.Emit("LogSoftmax", {n.in(0)}, {{"axis", n.integer("axis")}});
+  return Status();
+}
+
+// Before opset 15 scale and statistics must have the type of x.
+Status WriteBatchNorm(OnnxNodeWriter& n) {
+  const DType x = n.type(0).dtype;
+  std::vector<std::string> inputs = {n.in(0)};
+  for (size_t i = 1; i < 5; ++i) {
+    inputs.push_back(n.opset() >= 15 ? n.in(i) : n.Cast(n.in(i), n.type(i).dtype, x));
+  }
+  n.Emit("BatchNormalization", inputs, {{"epsilon", n.number("epsilon")}});
+  return Status();
+}
+
+std::vector<int64_t> AxesFrom(int64_t axis, size_t rank) {
+  std::vector<int64_t> axes;
+  for (int64_t a = axis < 0 ? axis + static_cast<int64_t>(rank) : axis;
+       a < static_cast<int64_t>(rank); ++a) {
+    axes.push_back(a);
+  }
+  return axes;
+}
+
+std::string Mean(OnnxNodeWriter& n, const std::string& x, const std::vector<int64_t>& axes) {
+  return n.Temp("ReduceMean", {x}, {{"axes", axes}, {"keepdims", int64_t{1}}});
+}
+
+// Before opset 17: mean, variance and the formula, in the type of the statistics.
+Status ComposeLayerNorm(OnnxNodeWriter& n) {
+  if (n.used(1) || n.used(2)) return n.Unsupported("its mean or rstd is read; it needs opset 17");
+  const DType dtype = n.out_type(1).dtype;
+  const std::vector<int64_t> axes = AxesFrom(n.integer("axis"), n.type(0).dims.size());
+  const std::string x = n.Cast(n.in(0), n.type(0).dtype, dtype);
+  const std::string centered = n.Temp("Sub", {x, Mean(n, x, axes)});
+  const std::string var = Mean(n, n.Temp("Mul", {centered, centered}), axes);
+  const std::string shifted = n.Temp("Add", {var, n.Scalar(dtype, n.number("epsilon"))});
+  std::string y = n.Temp("Div", {centered, n.Temp("Sqrt", {shifted})});
+  if (n.has_input(1)) y = n.Temp("Mul", {y, n.in(1)});
+  if (n.has_input(2)) y = n.Temp("Add", {y, n.in(2)});
+  n.Emit("Identity", {n.Cast(y, dtype, n.type(0).dtype)});
+  return Status();
+}
+
+// ONNX wants a scale, of the type of x.
+Status WriteLayerNorm(OnnxNodeWriter& n) {
+  const TensorType& x = n.type(0);
+  if (n.opset() < 17) return ComposeLayerNorm(n);
+  const auto as_x = [&](size_t i) { return n.Cast(n.in(i), n.type(i).dtype, x.dtype); };
+  std::vector<std::string> inputs = {n.in(0)};
+  if (n.has_input(1)) {
+    inputs.push_back(as_x(1));
+  } else {
+    const std::vector<int64_t> axes = AxesFrom(n.integer("axis"), x.dims.size());
+    const std::vector<OnnxExtent> dims = n.extents().Dims(n.node().inputs[0]);
+    RIDGE_ASSIGN_OR_RETURN(const std::string shape,
+                           n.Extents({dims.end() - static_cast<int64_t>(axes.size()), dims.end()}));
+    inputs.push_back(n.Temp("Expand", {n.Scalar(x.dtype, 1), shape}));
+  }
+  if (n.has_input(2)) inputs.push_back(as_x(2));
+  if (n.used(1) || n.used(2)) return n.Unsupported("its mean or rstd is read elsewhere");
+  n.Emit("LayerNormalization", inputs,
+         {{"axis", n.integer("axis")}, {"epsilon", n.number("epsilon")}});
+  return Status();
+}
+
+// Classes are ONNX's dimension 1, and labels one rank below: rows first.
+Status WriteCrossEntropy(OnnxNodeWriter& n) {
+  const int64_t classes = n.type(0).dims.back();
+  const DType out = n.out_type().dtype;
+  const std::string logits = n.Cast(n.in(0), n.type(0).dtype, out);
+  const std::string rows = n.Temp("Reshape", {logits, n.Ints({-1, classes})});
+  const std::string labels = n.Temp("Reshape", {n.in(1), n.Ints({-1})});
+  const std::string losses =
+      n.Temp("SoftmaxCrossEntropyLoss", {rows, labels},
+             {{"reduction", std::string("none")}, {"ignore_index", n.integer("ignore_index")}});
+  RIDGE_ASSIGN_OR_RETURN(const std::string shape, n.Extents(n.extents().Dims(n.node().outputs[0])));
+  n.Emit("Reshape", {losses, shape});
+  return Status();
+}
+
+constexpr OnnxExporter kTable[] = {
+    {"batch_norm_inference", 9, nullptr, WriteBatchNorm},
+    {"layer_norm", 17, nullptr, WriteLayerNorm, 13},
+    {"log_softmax", 13, nullptr, WriteLogSoftmax},
+    {"softmax", 13, nullptr, WriteSoftmax},
+    {"softmax_cross_entropy", 13, nullptr, WriteCrossEntropy},
+};
+
+}  // namespace
+
+std::span<const OnnxExporter> OnnxNormExporters() { return kTable; }
+
+}  // namespace ridge

@@ -1,0 +1,100 @@
+// ONNX exporters: the same elements in another order, shape or number.
+#include "ridge/graph/onnx/exporter.h"
+
+namespace ridge {
+namespace {
+
+// Every extent as it is at run time: fixed; the input's at this place (0); what is left (-1, once);
+// else computed from the inputs' shapes.
+Status WriteReshape(OnnxNodeWriter& n) {
+  const std::vector<OnnxExtent> from = n.extents().Dims(n.node().inputs[0]);
+  std::vector<OnnxExtent> to = n.extents().Dims(n.node().outputs[0]);
+  const bool empty = n.out_type().elements() == 0;
+  std::vector<int64_t> dims;
+  bool rest = false, simple = true;
+  for (size_t d = 0; d < to.size(); ++d) {
+    if (to[d].fixed()) {
+      dims.push_back(to[d].here);
+    } else if (d < from.size() && from[d] == to[d] && !empty) {
+      dims.push_back(0);
+    } else {
+      dims.push_back(-1);
+      simple = simple && !rest && !empty;
+      rest = true;
+    }
+  }
+  AttrMap attrs;
+  if (empty) {
+    if (n.opset() < 14) return n.Unsupported("a shape with a 0 needs opset 14");
+    attrs["allowzero"] = int64_t{1};
+  }
+  if (simple) {
+    n.Emit("Reshape", {n.in(0), n.Ints(dims)}, attrs);
+    return Status();
+  }
+  RIDGE_ASSIGN_OR_RETURN(const std::string shape, n.Extents(to));
+  n.Emit("Reshape", {n.in(0), shape}, attrs);
+  return Status();
+}
+
+Status WriteExpand(OnnxNodeWriter& n) {
+  RIDGE_ASSIGN_OR_RETURN(const std::string shape, n.Extents(n.extents().Dims(n.node().outputs[0])));
+  n.Emit("Expand", {n.in(0), shape});
+  return Status();
+}
+
+Status WriteTranspose(OnnxNodeWriter& n) {
+  AttrMap attrs;
+  if (!n.integers("permutation").empty()) attrs["perm"] = n.integers("permutation");
+  n.Emit("Transpose", {n.in(0)}, attrs);
+  return Status();
+}
+
+Status WriteSlice(OnnxNodeWriter& n) {
+  RIDGE_ASSIGN_OR_RETURN(const std::string starts,
+                         n.Extents(n.extents().Attribute(n.node(), "starts")));
+  RIDGE_ASSIGN_OR_RETURN(const std::string ends,
+                         n.Extents(n.extents().Attribute(n.node(), "ends")));
+  std::vector<std::string> inputs = {n.in(0), starts, ends};
+  std::vector<int64_t> axes = n.integers("axes");
+  if (axes.empty()) {
+    for (size_t a = 0; a < n.integers("starts").size(); ++a) {
+      axes.push_back(static_cast<int64_t>(a));
+    }
+  }
+  inputs.push_back(n.Ints(axes));
+  if (!n.integers("steps").empty()) inputs.push_back(n.Ints(n.integers("steps")));
+  n.Emit("Slice", inputs);
+  return Status();
+}
+
+Status WriteConcat(OnnxNodeWriter& n) {
+  n.Emit("Concat", n.ins(), {{"axis", n.integer("axis")}});
+  return Status();
+}
+
+Status WritePad(OnnxNodeWriter& n) {
+  std::vector<OnnxExtent> amounts = n.extents().Attribute(n.node(), "before");
+  for (const OnnxExtent& after : n.extents().Attribute(n.node(), "after")) {
+    amounts.push_back(after);
+  }
+  RIDGE_ASSIGN_OR_RETURN(const std::string pads, n.Extents(amounts));
+  std::vector<std::string> inputs = {n.in(0), pads};
+  const std::string& mode = n.text("mode");
+  if (mode == "constant") inputs.push_back(n.Scalar(n.type(0).dtype, n.number("value")));
+  if (mode == "wrap" && n.opset() < 19) return n.Unsupported("mode wrap needs opset 19");
+  n.Emit("Pad", inputs, {{"mode", mode}});
+  return Status();
+}
+
+constexpr OnnxExporter kTable[] = {
+    {"concat", 4, nullptr, WriteConcat}, {"expand", 8, nullptr, WriteExpand},
+    {"pad", 11, nullptr, WritePad},      {"reshape", 5, nullptr, WriteReshape},
+    {"slice", 10, nullptr, WriteSlice},  {"transpose", 1, nullptr, WriteTranspose},
+};
+
+}  // namespace
+
+std::span<const OnnxExporter> OnnxShapeExporters() { return kTable; }
+
+}  // namespace ridge

@@ -1,0 +1,98 @@
+// ONNX exporters: convolutions and pools.
+//
+// Lists hold one entry a spatial dimension (padding: befores, then afters); an empty one stands for
+// ones or zeros, which are ONNX's defaults too.
+#include "ridge/graph/onnx/exporter.h"
+
+namespace ridge {
+namespace {
+
+void Copy(const OnnxNodeWriter& n, const char* from, const char* to, AttrMap& attrs) {
+  if (!n.integers(from).empty()) attrs[to] = n.integers(from);
+}
+
+Status WriteConv(OnnxNodeWriter& n) {
+  if (!n.text("epilogue").empty())
+    return n.Unsupported("has an epilogue; export runs before passes");
+  const Dims& weight = n.type(1).dims;
+  AttrMap attrs = {{"group", n.integer("groups")},
+                   {"kernel_shape", std::vector<int64_t>(weight.begin() + 2, weight.end())}};
+  Copy(n, "stride", "strides", attrs);
+  Copy(n, "padding", "pads", attrs);
+  Copy(n, "dilation", "dilations", attrs);
+  n.Emit("Conv", n.ins(), attrs);
+  return Status();
+}
+
+// output_shape says what the strides leave open.
+Status WriteConvTranspose(OnnxNodeWriter& n) {
+  const Dims& weight = n.type(1).dims;
+  const std::vector<OnnxExtent> y = n.extents().Dims(n.node().outputs[0]);
+  const std::vector<OnnxExtent> x = n.extents().Dims(n.node().inputs[0]);
+  const size_t spatial = weight.size() - 2;
+  const auto entry = [&](const char* name, size_t i, int64_t fallback) {
+    return n.integers(name).empty() ? fallback : n.integers(name)[i];
+  };
+  AttrMap attrs = {{"group", n.integer("groups")},
+                   {"kernel_shape", std::vector<int64_t>(weight.begin() + 2, weight.end())}};
+  std::vector<int64_t> extra;
+  for (size_t d = 0; d < spatial; ++d) {
+    const int64_t reach = entry("stride", d, 1) * (x[d + 2].here - 1) +
+                          entry("dilation", d, 1) * (weight[d + 2] - 1) + 1;
+    extra.push_back(y[d + 2].here -
+                    (reach - entry("padding", d, 0) - entry("padding", d + spatial, 0)));
+  }
+  Copy(n, "stride", "strides", attrs);
+  Copy(n, "padding", "pads", attrs);
+  Copy(n, "dilation", "dilations", attrs);
+  attrs["output_padding"] = extra;
+  n.Emit("ConvTranspose", n.ins(), attrs);
+  return Status();
+}
+
+AttrMap PoolAttrs(const OnnxNodeWriter& n) {
+  AttrMap attrs = {{"kernel_shape", n.integers("kernel")}, {"ceil_mode", n.integer("ceil_mode")}};
+  Copy(n, "stride", "strides", attrs);
+  Copy(n, "padding", "pads", attrs);
+  return attrs;
+}
+
+bool Dilated(const OnnxNodeWriter& n) {
+  for (const int64_t d : n.integers("dilation")) {
+    if (d != 1) return true;
+  }
+  return false;
+}
+
+Status WriteMaxPool(OnnxNodeWriter& n) {
+  if (n.used(1))
+    return n.Unsupported("its index counts taps of the window; ONNX's counts elements");
+  AttrMap attrs = PoolAttrs(n);
+  if (Dilated(n)) Copy(n, "dilation", "dilations", attrs);
+  n.Emit("MaxPool", {n.in(0)}, attrs);
+  return Status();
+}
+
+Status WriteAvgPool(OnnxNodeWriter& n) {
+  AttrMap attrs = PoolAttrs(n);
+  attrs["count_include_pad"] = n.integer("count_include_pad");
+  if (Dilated(n)) {
+    if (n.opset() < 19) return n.Unsupported("dilation needs opset 19; hint: --opset 19");
+    Copy(n, "dilation", "dilations", attrs);
+  }
+  n.Emit("AveragePool", {n.in(0)}, attrs);
+  return Status();
+}
+
+constexpr OnnxExporter kTable[] = {
+    {"avg_pool", 11, nullptr, WriteAvgPool},
+    {"conv", 11, nullptr, WriteConv},
+    {"conv_grad_input", 11, nullptr, WriteConvTranspose},
+    {"max_pool", 12, nullptr, WriteMaxPool},
+};
+
+}  // namespace
+
+std::span<const OnnxExporter> OnnxWindowExporters() { return kTable; }
+
+}  // namespace ridge
