@@ -7,5 +7,13 @@ namespace ridge {
 BuiltinModel MlpModel();
 BuiltinModel CnnModel();
 BuiltinModel ResNet18Model();
+BuiltinModel ResNet50Model();
+BuiltinModel UnetModel();
+BuiltinModel GptModel();
+BuiltinModel BertModel();
+BuiltinModel VitTiModel();
+BuiltinModel EfficientNetV2SModel();
+BuiltinModel MobileNetV3SmallModel();
+BuiltinModel LstmModel();
 
 }  // namespace ridge

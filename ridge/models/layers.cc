@@ -7,19 +7,20 @@
 namespace ridge {
 namespace {
 
-constexpr double kMomentum = 0.1;  // weight of the new batch, PyTorch's meaning
-
 Init ConvInit(const ConvOptions& options, int64_t in, int64_t out) {
   const auto taps = static_cast<double>(options.kernel * options.kernel);
-  if (options.kaiming_normal_fan_out)
-    return Init::Normal(std::sqrt(2 / (static_cast<double>(out) * taps)));
+  if (options.kaiming_normal_fan_out) {
+    const auto groups = static_cast<double>(options.groups);
+    return Init::Normal(std::sqrt(2 * groups / (static_cast<double>(out) * taps)));
+  }
   return Init::Uniform(1 / std::sqrt(static_cast<double>(in) * taps));
 }
 
-// running = 0.9 * running + 0.1 * correction * statistic
-void UpdateRunning(GraphBuilder& b, Value running, Value statistic, double correction) {
-  b.Update(running, b.Add(b.MulScalar(running, 1 - kMomentum),
-                          b.MulScalar(statistic, kMomentum * correction)));
+// running = (1 - momentum) * running + momentum * correction * statistic
+void UpdateRunning(GraphBuilder& b, Value running, Value statistic, double momentum,
+                   double correction) {
+  b.Update(running, b.Add(b.MulScalar(running, 1 - momentum),
+                          b.MulScalar(statistic, momentum * correction)));
 }
 
 }  // namespace
@@ -29,23 +30,25 @@ Value Conv(GraphBuilder& b, Value x, int64_t channels, const std::string& name,
   if (!b.ok()) return {};
   const TensorType in = b.type(x);
   const int64_t k = options.kernel;
-  const Init init = ConvInit(options, in.dims[1], channels);
-  const Value weight =
-      b.Parameter(name + ".weight", {in.dtype, {channels, in.dims[1], k, k}}, init);
+  const int64_t inputs = in.dims[1] / options.groups;
+  const Init init = ConvInit(options, inputs, channels);
+  const Value weight = b.Parameter(name + ".weight", {in.dtype, {channels, inputs, k, k}}, init);
   Value bias;
   if (options.bias) {
-    const double fan_in = static_cast<double>(in.dims[1] * k * k);
+    const double fan_in = static_cast<double>(inputs * k * k);
     bias =
         b.Parameter(name + ".bias", {in.dtype, {channels}}, Init::Uniform(1 / std::sqrt(fan_in)));
   }
   const int64_t p = options.padding;
-  return b.Op("conv2d", {x, weight, bias},
+  return b.Op("conv", {x, weight, bias},
               {{"stride", std::vector<int64_t>{options.stride, options.stride}},
-               {"padding", std::vector<int64_t>{p, p, p, p}}},
+               {"padding", std::vector<int64_t>{p, p, p, p}},
+               {"groups", options.groups}},
               name);
 }
 
-Value BatchNorm(GraphBuilder& b, Value x, const std::string& name) {
+Value BatchNorm(GraphBuilder& b, Value x, const std::string& name,
+                const BatchNormOptions& options) {
   if (!b.ok()) return {};
   const TensorType in = b.type(x);
   const int64_t channels = in.dims[1];
@@ -62,11 +65,12 @@ Value BatchNorm(GraphBuilder& b, Value x, const std::string& name) {
   const Value shift = b.Parameter(name + ".bias", type, Init::Zeros());
   const Value mean = b.State(name + ".running_mean", type, Init::Zeros(), ValueRole::kStatistic);
   const Value var = b.State(name + ".running_var", type, Init::Constant(1), ValueRole::kStatistic);
-  const std::vector<Value> out = b.OpOutputs("batch_norm", {x, scale, shift}, {}, name);
+  const std::vector<Value> out =
+      b.OpOutputs("batch_norm", {x, scale, shift}, {{"epsilon", options.epsilon}}, name);
   if (!b.ok()) return {};
   const auto n = static_cast<double>(per_channel);
-  UpdateRunning(b, mean, out[1], 1);
-  UpdateRunning(b, var, out[2], n / (n - 1));
+  UpdateRunning(b, mean, out[1], options.momentum, 1);
+  UpdateRunning(b, var, out[2], options.momentum, n / (n - 1));
   return out[0];
 }
 
@@ -77,6 +81,87 @@ Value MaxPool(GraphBuilder& b, Value x, int64_t kernel, int64_t stride, int64_t 
                       {"stride", std::vector<int64_t>{stride, stride}},
                       {"padding", std::vector<int64_t>(4, padding)}},
                      name)[0];
+}
+
+Value UpConv(GraphBuilder& b, Value x, int64_t channels, int64_t kernel, const std::string& name) {
+  if (!b.ok()) return {};
+  const TensorType in = b.type(x);
+  // PyTorch's fan in of a transposed weight is that of its second dimension.
+  const Init init = Init::Uniform(1 / std::sqrt(static_cast<double>(channels * kernel * kernel)));
+  const Value weight =
+      b.Parameter(name + ".weight", {in.dtype, {in.dims[1], channels, kernel, kernel}}, init);
+  const Value bias = b.Parameter(name + ".bias", {in.dtype, {channels}}, init);
+  const Dims out = {in.dims[0], channels, in.dims[2] * kernel, in.dims[3] * kernel};
+  const Value y =
+      b.Op("conv_grad_input", {x, weight},
+           {{"input_dims", out}, {"stride", std::vector<int64_t>{kernel, kernel}}}, name);
+  return b.Add(y, b.Reshape(bias, {1, channels, 1, 1}));
+}
+
+Value LayerNorm(GraphBuilder& b, Value x, double epsilon, const std::string& name) {
+  if (!b.ok()) return {};
+  const TensorType type = {b.type(x).dtype, {b.dims(x).back()}};
+  const Value scale = b.Parameter(name + ".weight", type, Init::Constant(1));
+  const Value shift = b.Parameter(name + ".bias", type, Init::Zeros());
+  return b.OpOutputs("layer_norm", {x, scale, shift}, {{"epsilon", epsilon}}, name)[0];
+}
+
+Value Linear(GraphBuilder& b, Value x, int64_t out, const std::string& name,
+             const LinearOptions& options) {
+  if (!b.ok() || options.deviation == 0) return b.Linear(x, out, name, options.bias);
+  const TensorType in = b.type(x);
+  const Value weight = b.Parameter(name + ".weight", {in.dtype, {out, in.dims.back()}},
+                                   Init::Normal(options.deviation));
+  Value bias;
+  if (options.bias) bias = b.Parameter(name + ".bias", {in.dtype, {out}}, Init::Zeros());
+  return b.Op("matmul", {x, weight, bias}, {{"transpose_b", int64_t{1}}}, name);
+}
+
+Value Embedding(GraphBuilder& b, Value indices, int64_t rows, int64_t width, double deviation,
+                DType dtype, const std::string& name) {
+  const Value table =
+      b.Parameter(name + ".weight", {dtype, {rows, width}}, Init::Normal(deviation));
+  return b.Op("gather", {table, indices}, {}, name);
+}
+
+namespace {
+
+// Part `i` of three in [B,T,3,H,D] -> [B,H,T,D].
+Value Heads(GraphBuilder& b, Value qkv, int64_t i) {
+  const Value part = b.Op("slice", {qkv},
+                          {{"axes", std::vector<int64_t>{2}},
+                           {"starts", std::vector<int64_t>{i}},
+                           {"ends", std::vector<int64_t>{i + 1}}});
+  if (!b.ok()) return {};
+  const Dims dims = b.dims(part);
+  return b.Transpose(b.Reshape(part, {dims[0], dims[1], dims[3], dims[4]}), {0, 2, 1, 3});
+}
+
+}  // namespace
+
+Value SelfAttention(GraphBuilder& b, Value qkv, int64_t heads, bool causal,
+                    const std::string& name) {
+  if (!b.ok()) return {};
+  const Dims dims = b.dims(qkv);
+  const int64_t width = dims[2] / 3 / heads;
+  const Value split = b.Reshape(qkv, {dims[0], dims[1], 3, heads, width});
+  const Value y = b.OpOutputs(
+      "attention", {Heads(b, split, 0), Heads(b, split, 1), Heads(b, split, 2)},
+      {{"scale", 1 / std::sqrt(static_cast<double>(width))}, {"causal", int64_t{causal}}}, name)[0];
+  return b.Reshape(b.Transpose(y, {0, 2, 1, 3}), {dims[0], dims[1], heads * width});
+}
+
+Value TokenInput(GraphBuilder& b, const ModelOptions& options, int64_t length) {
+  return b.Input("tokens", {DType::kI64, {options.batch, length}}, {"batch", ""});
+}
+
+void LanguageModelEnd(GraphBuilder& b, const ModelOptions& options, Value logits) {
+  if (!b.ok()) return;
+  const int64_t length = b.dims(logits)[1];
+  const Value label = b.Input("label", {DType::kI64, {options.batch, length}}, {"batch", ""});
+  const Value losses = b.Op("softmax_cross_entropy", {logits, label}, {}, "losses");
+  b.Output("logits", logits);
+  b.Output("loss", b.Op("reduce_mean", {losses}, {}, "loss"));
 }
 
 Value Flatten(GraphBuilder& b, Value x) { return b.Reshape(x, {0, -1}); }

@@ -14,6 +14,7 @@ struct ConvOptions {
   int64_t kernel = 3;
   int64_t stride = 1;
   int64_t padding = 0;
+  int64_t groups = 1;
   bool bias = true;
   // Normal with variance 2 / (channels out * kernel^2), instead of uniform in +-1/sqrt(fan in).
   bool kaiming_normal_fan_out = false;
@@ -22,9 +23,43 @@ struct ConvOptions {
 Value Conv(GraphBuilder& b, Value x, int64_t channels, const std::string& name,
            const ConvOptions& options);
 
+struct BatchNormOptions {
+  double epsilon = 1e-5;
+  double momentum = 0.1;  // weight of the new batch, PyTorch's meaning
+};
 // Normalizes over all but dimension 1.  States NAME.running_mean and NAME.running_var become
 // 0.9 * old + 0.1 * (the batch's mean, and its variance with n-1), as torch.nn.BatchNorm2d.
-Value BatchNorm(GraphBuilder& b, Value x, const std::string& name);
+Value BatchNorm(GraphBuilder& b, Value x, const std::string& name,
+                const BatchNormOptions& options = {});
+
+// x [B,in,H,W] -> [B,channels,kernel*H,kernel*W]: a transposed convolution whose stride is its
+// kernel, with parameters NAME.weight [in,channels,kernel,kernel] and NAME.bias.
+Value UpConv(GraphBuilder& b, Value x, int64_t channels, int64_t kernel, const std::string& name);
+
+// Over the last dimension, with NAME.weight and NAME.bias.
+Value LayerNorm(GraphBuilder& b, Value x, double epsilon, const std::string& name);
+
+// [B, .., out] with starting values as Linear, or normal with `deviation` and a zero bias.
+struct LinearOptions {
+  bool bias = true;
+  double deviation = 0;  // 0: uniform in +-1/sqrt(in)
+};
+Value Linear(GraphBuilder& b, Value x, int64_t out, const std::string& name,
+             const LinearOptions& options);
+
+// Rows of a table NAME.weight [rows,width], normal with `deviation`, at indices.
+Value Embedding(GraphBuilder& b, Value indices, int64_t rows, int64_t width, double deviation,
+                DType dtype, const std::string& name);
+
+// qkv [B,T,3C], heads of q, k and v one after the other -> [B,T,C].
+Value SelfAttention(GraphBuilder& b, Value qkv, int64_t heads, bool causal,
+                    const std::string& name);
+
+// Input `tokens` i64[batch, length].
+Value TokenInput(GraphBuilder& b, const ModelOptions& options, int64_t length);
+
+// Input `label` i64[batch, length], outputs `logits` [B,T,V] and `loss`, the mean over all places.
+void LanguageModelEnd(GraphBuilder& b, const ModelOptions& options, Value logits);
 
 Value MaxPool(GraphBuilder& b, Value x, int64_t kernel, int64_t stride, int64_t padding,
               const std::string& name);

@@ -21,7 +21,10 @@ Status UnknownModel(const std::string& name) {
 }  // namespace
 
 const std::vector<BuiltinModel>& BuiltinModels() {
-  static const std::vector<BuiltinModel> kModels = {MlpModel(), CnnModel(), ResNet18Model()};
+  static const std::vector<BuiltinModel> kModels = {
+      MlpModel(), CnnModel(),  ResNet18Model(), ResNet50Model(),        UnetModel(),
+      GptModel(), BertModel(), VitTiModel(),    EfficientNetV2SModel(), MobileNetV3SmallModel(),
+      LstmModel()};
   return kModels;
 }
 

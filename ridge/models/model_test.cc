@@ -33,6 +33,19 @@ TEST(ModelTest, ParameterCountsArePyTorchs) {
   EXPECT_EQ(ParameterCount(Build("resnet18:image=32,classes=10")), 11'181'642);
 }
 
+// torchvision's and timm's model pages (num_params); bert, gpt, unet and lstm: counted with PyTorch
+// on bench/peers and on the word_language_model example.
+TEST(ModelTest, ParameterCountsAreThePublishedOnes) {
+  EXPECT_EQ(ParameterCount(Build("resnet50")), 25'557'032);
+  EXPECT_EQ(ParameterCount(Build("vit_ti")), 5'717'416);
+  EXPECT_EQ(ParameterCount(Build("efficientnet_v2_s")), 21'458'488);
+  EXPECT_EQ(ParameterCount(Build("mobilenet_v3_small")), 2'542'856);
+  EXPECT_EQ(ParameterCount(Build("unet")), 7'760'130);
+  EXPECT_EQ(ParameterCount(Build("gpt")), 14'585'856);
+  EXPECT_EQ(ParameterCount(Build("bert")), 5'405'442);
+  EXPECT_EQ(ParameterCount(Build("lstm")), 13'987'678);
+}
+
 TEST(ModelTest, NamesAndShapesArePyTorchs) {
   const Graph mlp = Build("mlp");
   EXPECT_EQ(TypeOf(mlp, "0.weight"), (TensorType{DType::kF32, {512, 784}}));
@@ -63,8 +76,10 @@ TEST(ModelTest, EveryStatisticHasOneUpdate) {
 TEST(ModelTest, InputsAndOutputsCarryTheBatch) {
   for (const BuiltinModel& model : BuiltinModels()) {
     const Graph graph = Build(model.name, 6);
-    EXPECT_EQ(TypeOf(graph, "image").dims[0], 6);
-    EXPECT_EQ(TypeOf(graph, "label"), (TensorType{DType::kI64, {6}}));
+    const bool text = graph.FindValue("image") == kNoValue;
+    EXPECT_EQ(TypeOf(graph, text ? "tokens" : "image").dims[0], 6);
+    EXPECT_EQ(TypeOf(graph, "label").dims[0], 6);
+    EXPECT_EQ(TypeOf(graph, "label").dtype, DType::kI64);
     EXPECT_EQ(graph.type(graph.FindOutput("logits")).dims[0], 6);
     EXPECT_EQ(graph.type(graph.FindOutput("loss")).rank(), 0);
   }
@@ -84,11 +99,14 @@ TEST(ModelTest, ArgumentsChangeTheShapes) {
 
 TEST(ModelTest, AnUnknownModelIsNamedWithTheList) {
   EXPECT_EQ(ErrorOf("resnet81"),
-            "no model 'resnet81'; did you mean 'resnet18'? (built in: mlp, cnn, resnet18). "
+            "no model 'resnet81'; did you mean 'resnet18'? (built in: mlp, cnn, resnet18, "
+            "resnet50, unet, gpt, "
+            "bert, vit_ti, efficientnet_v2_s, mobilenet_v3_small, lstm). "
             "hint: a graph in text form ends in .ridge");
   EXPECT_EQ(ErrorOf(""),
-            "no model '' (built in: mlp, cnn, resnet18). hint: a graph in text form ends in "
-            ".ridge");
+            "no model '' (built in: mlp, cnn, resnet18, resnet50, unet, gpt, "
+            "bert, vit_ti, efficientnet_v2_s, mobilenet_v3_small, lstm). "
+            "hint: a graph in text form ends in .ridge");
 }
 
 TEST(ModelTest, WrongArgumentsSayWhatIsTaken) {

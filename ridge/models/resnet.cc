@@ -1,10 +1,12 @@
-// resnet18: exactly torchvision.models.resnet18, 11,689,512 parameters.
+// resnet18, resnet50: exactly torchvision's, 11,689,512 and 25,557,032 parameters.
 //
 // He et al., "Deep Residual Learning for Image Recognition", CVPR 2016.  Stem: conv 7x7/2, batch
-// norm, ReLU, max-pool 3/2.  Four stages of two basic blocks; the first block of stages 2 to 4 has
-// stride 2 and a 1x1 convolution on the shortcut.  Convolutions have no bias and start normal with
-// fan out; batch norm starts as the identity.
+// norm, ReLU, max-pool 3/2.  Four stages of basic blocks or bottlenecks; the first block of stages
+// 2 to 4 has stride 2, and a 1x1 convolution stands on the shortcut where its shape changes.
+// Convolutions have no bias and start normal with fan out; batch norm starts as the identity.
 #include <fmt/format.h>
+
+#include <array>
 
 #include "ridge/models/builtin.h"
 #include "ridge/models/layers.h"
@@ -34,17 +36,42 @@ Value BasicBlock(GraphBuilder& b, Value x, int64_t channels, int64_t stride,
   return b.Relu(b.Add(y, shortcut));
 }
 
-Result<Graph> BuildResNet18(const ModelArguments& arguments, const ModelOptions& options) {
-  GraphBuilder b("resnet18");
+// relu(bn3(conv3(relu(bn2(conv2(relu(bn1(conv1(x)))))))) + shortcut(x)); the stride is conv2's
+// ("v1.5").
+Value Bottleneck(GraphBuilder& b, Value x, int64_t channels, int64_t stride,
+                 const std::string& name) {
+  if (!b.ok()) return {};
+  Value shortcut = x;
+  Value y = ConvNorm(b, x, channels, {.kernel = 1}, name + ".conv1", name + ".bn1");
+  y = ConvNorm(b, b.Relu(y), channels, {.kernel = 3, .stride = stride, .padding = 1},
+               name + ".conv2", name + ".bn2");
+  y = ConvNorm(b, b.Relu(y), 4 * channels, {.kernel = 1}, name + ".conv3", name + ".bn3");
+  if (!b.ok()) return {};
+  if (stride != 1 || b.dims(x)[1] != 4 * channels) {
+    shortcut = ConvNorm(b, x, 4 * channels, {.kernel = 1, .stride = stride}, name + ".downsample.0",
+                        name + ".downsample.1");
+  }
+  return b.Relu(b.Add(y, shortcut));
+}
+
+struct ResNet {
+  const char* name;
+  std::array<int64_t, 4> blocks;  // of each stage
+  Value (*block)(GraphBuilder&, Value, int64_t, int64_t, const std::string&);
+};
+
+Result<Graph> BuildResNet(const ResNet& net, const ModelArguments& arguments,
+                          const ModelOptions& options) {
+  GraphBuilder b(net.name);
   const int64_t size = arguments["image"];
   Value x = ImageInput(b, options, {arguments["channels"], size, size});
   x = ConvNorm(b, x, 64, {.kernel = 7, .stride = 2, .padding = 3}, "conv1", "bn1");
   x = MaxPool(b, b.Relu(x), /*kernel=*/3, /*stride=*/2, /*padding=*/1, "maxpool");
   for (int64_t stage = 0; stage < 4; ++stage) {
-    for (int64_t block = 0; block < 2; ++block) {
+    for (int64_t block = 0; block < net.blocks[static_cast<size_t>(stage)]; ++block) {
       const int64_t stride = stage > 0 && block == 0 ? 2 : 1;
-      x = BasicBlock(b, x, int64_t{64} << stage, stride,
-                     fmt::format("layer{}.{}", stage + 1, block));
+      x = net.block(b, x, int64_t{64} << stage, stride,
+                    fmt::format("layer{}.{}", stage + 1, block));
     }
   }
   x = b.Op("reduce_mean", {x}, {{"axes", std::vector<int64_t>{2, 3}}}, "avgpool");
@@ -52,15 +79,34 @@ Result<Graph> BuildResNet18(const ModelArguments& arguments, const ModelOptions&
   return b.Build();
 }
 
+Result<Graph> BuildResNet18(const ModelArguments& arguments, const ModelOptions& options) {
+  return BuildResNet({"resnet18", {2, 2, 2, 2}, BasicBlock}, arguments, options);
+}
+
+Result<Graph> BuildResNet50(const ModelArguments& arguments, const ModelOptions& options) {
+  return BuildResNet({"resnet50", {3, 4, 6, 3}, Bottleneck}, arguments, options);
+}
+
+std::vector<ModelParameter> Parameters() {
+  return {{"image", "height and width", 224, 8, 4096},
+          {"channels", "channels of the image", 3},
+          {"classes", "classes", 1000}};
+}
+
 }  // namespace
 
 BuiltinModel ResNet18Model() {
   return {.name = "resnet18",
-          .doc = "ResNet-18 as in torchvision, 11.7 million parameters",
-          .parameters = {{"image", "height and width", 224, 8, 4096},
-                         {"channels", "channels of the image", 3},
-                         {"classes", "classes", 1000}},
+          .doc = "ResNet-18 as in torchvision",
+          .parameters = Parameters(),
           .build = BuildResNet18};
+}
+
+BuiltinModel ResNet50Model() {
+  return {.name = "resnet50",
+          .doc = "ResNet-50 (v1.5) as in torchvision",
+          .parameters = Parameters(),
+          .build = BuildResNet50};
 }
 
 }  // namespace ridge

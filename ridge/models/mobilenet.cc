@@ -1,0 +1,100 @@
+// mobilenet_v3_small: exactly torchvision's, 2,542,856 parameters, without dropout (Howard et al.,
+// ICCV 2019).
+//
+// Inverted residuals: 1x1 expansion, depthwise convolution, squeeze and excitation, 1x1 projection;
+// ReLU in the thin blocks, hard swish in the wide ones.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "ridge/models/builtin.h"
+#include "ridge/models/layers.h"
+
+namespace ridge {
+namespace {
+
+struct Row {
+  int64_t kernel, expanded, channels;
+  bool squeeze, hard_swish;
+  int64_t stride;
+};
+constexpr Row kRows[] = {
+    {3, 16, 16, true, false, 2}, {3, 72, 24, false, false, 2}, {3, 88, 24, false, false, 1},
+    {5, 96, 40, true, true, 2},  {5, 240, 40, true, true, 1},  {5, 240, 40, true, true, 1},
+    {5, 120, 48, true, true, 1}, {5, 144, 48, true, true, 1},  {5, 288, 96, true, true, 2},
+    {5, 576, 96, true, true, 1}, {5, 576, 96, true, true, 1}};
+
+// clip(x / 6 + 1/2, 0, 1)
+Value HardSigmoid(GraphBuilder& b, Value x) {
+  return b.Op("clip", {b.AddScalar(b.MulScalar(x, 1.0 / 6), 0.5)}, {{"min", 0.0}, {"max", 1.0}});
+}
+
+Value Activate(GraphBuilder& b, Value x, bool hard_swish) {
+  return hard_swish ? b.Mul(x, HardSigmoid(b, x)) : b.Relu(x);
+}
+
+Value ConvNorm(GraphBuilder& b, Value x, int64_t channels, ConvOptions options,
+               const std::string& name) {
+  options.bias = false;
+  options.kaiming_normal_fan_out = true;
+  options.padding = options.kernel / 2;
+  return BatchNorm(b, Conv(b, x, channels, name + ".0", options), name + ".1",
+                   {.epsilon = 1e-3, .momentum = 0.01});
+}
+
+// To the next multiple of 8, and not below nine tenths.
+int64_t Divisible(int64_t channels) {
+  const int64_t rounded = std::max<int64_t>(8, (channels + 4) / 8 * 8);
+  return 10 * rounded < 9 * channels ? rounded + 8 : rounded;
+}
+
+Value SqueezeExcite(GraphBuilder& b, Value x, const std::string& name) {
+  if (!b.ok()) return {};
+  const int64_t channels = b.dims(x)[1];
+  const ConvOptions conv = {.kernel = 1, .kaiming_normal_fan_out = true};
+  Value s = b.ReduceMean(x, {2, 3}, /*keep_dims=*/true);
+  s = b.Relu(Conv(b, s, Divisible(channels / 4), name + ".fc1", conv));
+  return b.Mul(HardSigmoid(b, Conv(b, s, channels, name + ".fc2", conv)), x);
+}
+
+Value Residual(GraphBuilder& b, Value x, const Row& row, const std::string& name) {
+  if (!b.ok()) return {};
+  Value y = x;
+  int64_t part = 0;
+  auto next = [&] { return fmt::format("{}.block.{}", name, part++); };
+  if (row.expanded != b.dims(x)[1])
+    y = Activate(b, ConvNorm(b, y, row.expanded, {.kernel = 1}, next()), row.hard_swish);
+  const ConvOptions depthwise = {
+      .kernel = row.kernel, .stride = row.stride, .groups = row.expanded};
+  y = Activate(b, ConvNorm(b, y, row.expanded, depthwise, next()), row.hard_swish);
+  if (row.squeeze) y = SqueezeExcite(b, y, next());
+  y = ConvNorm(b, y, row.channels, {.kernel = 1}, next());
+  return b.ok() && b.type(x) == b.type(y) ? b.Add(x, y) : y;
+}
+
+Result<Graph> BuildMobileNet(const ModelArguments& arguments, const ModelOptions& options) {
+  GraphBuilder b("mobilenet_v3_small");
+  const int64_t size = arguments["image"];
+  Value x = ImageInput(b, options, {3, size, size});
+  x = Activate(b, ConvNorm(b, x, 16, {.kernel = 3, .stride = 2}, "features.0"), true);
+  int64_t index = 1;
+  for (const Row& row : kRows) x = Residual(b, x, row, fmt::format("features.{}", index++));
+  x = Activate(b, ConvNorm(b, x, 576, {.kernel = 1}, "features.12"), true);
+  x = b.Op("reduce_mean", {x}, {{"axes", std::vector<int64_t>{2, 3}}}, "avgpool");
+  x = Activate(b, Linear(b, x, 1024, "classifier.0", {.deviation = 0.01}), true);
+  ClassifierEnd(b, options,
+                Linear(b, x, arguments["classes"], "classifier.3", {.deviation = 0.01}));
+  return b.Build();
+}
+
+}  // namespace
+
+BuiltinModel MobileNetV3SmallModel() {
+  return {
+      .name = "mobilenet_v3_small",
+      .doc = "MobileNetV3-Small as in torchvision, without dropout",
+      .parameters = {{"image", "height and width", 224, 32, 4096}, {"classes", "classes", 1000}},
+      .build = BuildMobileNet};
+}
+
+}  // namespace ridge
