@@ -1,28 +1,37 @@
 #include "ridge/core/dtype.h"
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cmath>
 #include <limits>
 
+#include "ridge/core/small_float.h"
+
 namespace ridge {
 namespace {
+
+enum class Kind { kFloat, kSigned, kUnsigned, kOther };
 
 struct DTypeFacts {
   const char* name;
   int64_t bytes;
-  bool is_float;
+  Kind kind;
+  int bits;
 };
 constexpr std::array<DTypeFacts, kDTypeCount> kFacts = {{
-    {"f64", 8, true},
-    {"f32", 4, true},
-    {"f16", 2, true},
-    {"bf16", 2, true},
-    {"i64", 8, false},
-    {"i32", 4, false},
-    {"u8", 1, false},
-    {"i8", 1, false},
-    {"bool", 1, false},
+    {"f64", 8, Kind::kFloat, 64},       {"f32", 4, Kind::kFloat, 32},
+    {"f16", 2, Kind::kFloat, 16},       {"bf16", 2, Kind::kFloat, 16},
+    {"i64", 8, Kind::kSigned, 64},      {"i32", 4, Kind::kSigned, 32},
+    {"u8", 1, Kind::kUnsigned, 8},      {"i8", 1, Kind::kSigned, 8},
+    {"bool", 1, Kind::kOther, 1},       {"i16", 2, Kind::kSigned, 16},
+    {"u16", 2, Kind::kUnsigned, 16},    {"u32", 4, Kind::kUnsigned, 32},
+    {"u64", 8, Kind::kUnsigned, 64},    {"f8e4m3fn", 1, Kind::kOther, 8},
+    {"f8e4m3fnuz", 1, Kind::kOther, 8}, {"f8e5m2", 1, Kind::kOther, 8},
+    {"f8e5m2fnuz", 1, Kind::kOther, 8}, {"f8e8m0", 1, Kind::kOther, 8},
+    {"f4e2m1", 1, Kind::kOther, 4},     {"i4", 1, Kind::kSigned, 4},
+    {"u4", 1, Kind::kUnsigned, 4},      {"i2", 1, Kind::kSigned, 2},
+    {"u2", 1, Kind::kUnsigned, 2},
 }};
 
 const DTypeFacts& Facts(DType t) { return kFacts[static_cast<size_t>(t)]; }
@@ -37,11 +46,48 @@ T Saturate(double value) {
   return static_cast<T>(value);
 }
 
+// Of 4 and 2 bits, in the low bits of a byte, sign-extended.
+int8_t SaturateSigned(double value, int bits) {
+  const double end = std::ldexp(1.0, bits - 1);
+  return Saturate<int8_t>(std::min(std::max(value, -end), end - 1));
+}
+uint8_t SaturateUnsigned(double value, int bits) {
+  return Saturate<uint8_t>(std::min(value, std::ldexp(1.0, bits) - 1));
+}
+
+// The low bits of a whole number, as two's complement.
+double Wrap(DType to, double value) {
+  if (!std::isfinite(value)) return 0;
+  const double modulus = std::ldexp(1.0, IntegerBits(to));
+  double low = std::fmod(std::trunc(value), modulus);
+  if (low < 0) low += modulus;
+  return IsSigned(to) && low >= modulus / 2 ? low - modulus : low;
+}
+
+double CastSmallFloat(DType to, double value, bool saturate) {
+  const double largest = LargestSmallFloat(to);
+  if (saturate) return std::isinf(value) ? std::copysign(largest, value) : value;
+  if (!(std::fabs(RoundToSmallFloat(to, value)) > largest)) return value;
+  const double beyond = HasInfinity(to) ? std::numeric_limits<double>::infinity()
+                                        : std::numeric_limits<double>::quiet_NaN();
+  return std::copysign(beyond, value);
+}
+
 }  // namespace
 
 int64_t BytesPerElement(DType t) { return Facts(t).bytes; }
 const char* DTypeName(DType t) { return Facts(t).name; }
-bool IsFloat(DType t) { return Facts(t).is_float; }
+bool IsFloat(DType t) { return Facts(t).kind == Kind::kFloat; }
+bool IsSigned(DType t) { return Facts(t).kind == Kind::kSigned; }
+bool IsInteger(DType t) { return IsSigned(t) || Facts(t).kind == Kind::kUnsigned; }
+int IntegerBits(DType t) { return Facts(t).bits; }
+
+std::string AllDTypeNames() {
+  std::string names;
+  for (const DTypeFacts& facts : kFacts)
+    names += (names.empty() ? "" : ", ") + std::string(facts.name);
+  return names;
+}
 
 std::optional<DType> ParseDType(std::string_view name) {
   for (int i = 0; i < kDTypeCount; ++i) {
@@ -104,6 +150,27 @@ double LoadAsDouble(DType t, const void* data, int64_t i) {
       return static_cast<const int8_t*>(data)[i];
     case DType::kBool:
       return static_cast<const uint8_t*>(data)[i] != 0 ? 1 : 0;
+    case DType::kI16:
+      return static_cast<const int16_t*>(data)[i];
+    case DType::kU16:
+      return static_cast<const uint16_t*>(data)[i];
+    case DType::kU32:
+      return static_cast<const uint32_t*>(data)[i];
+    case DType::kU64:
+      return static_cast<double>(static_cast<const uint64_t*>(data)[i]);
+    case DType::kI4:
+    case DType::kI2:
+      return static_cast<const int8_t*>(data)[i];
+    case DType::kU4:
+    case DType::kU2:
+      return static_cast<const uint8_t*>(data)[i];
+    case DType::kF8E4M3FN:
+    case DType::kF8E4M3FNUZ:
+    case DType::kF8E5M2:
+    case DType::kF8E5M2FNUZ:
+    case DType::kF8E8M0:
+    case DType::kF4E2M1:
+      return SmallFloatToDouble(t, static_cast<const uint8_t*>(data)[i]);
   }
   return 0;
 }
@@ -137,7 +204,40 @@ void StoreFromDouble(DType t, void* data, int64_t i, double value) {
     case DType::kBool:
       static_cast<uint8_t*>(data)[i] = value != 0 ? 1 : 0;
       return;
+    case DType::kI16:
+      static_cast<int16_t*>(data)[i] = Saturate<int16_t>(value);
+      return;
+    case DType::kU16:
+      static_cast<uint16_t*>(data)[i] = Saturate<uint16_t>(value);
+      return;
+    case DType::kU32:
+      static_cast<uint32_t*>(data)[i] = Saturate<uint32_t>(value);
+      return;
+    case DType::kU64:
+      static_cast<uint64_t*>(data)[i] = Saturate<uint64_t>(value);
+      return;
+    case DType::kI4:
+    case DType::kI2:
+      static_cast<int8_t*>(data)[i] = SaturateSigned(value, IntegerBits(t));
+      return;
+    case DType::kU4:
+    case DType::kU2:
+      static_cast<uint8_t*>(data)[i] = SaturateUnsigned(value, IntegerBits(t));
+      return;
+    case DType::kF8E4M3FN:
+    case DType::kF8E4M3FNUZ:
+    case DType::kF8E5M2:
+    case DType::kF8E5M2FNUZ:
+    case DType::kF8E8M0:
+    case DType::kF4E2M1:
+      static_cast<uint8_t*>(data)[i] = DoubleToSmallFloat(t, value);
+      return;
   }
+}
+
+double CastValue(DType to, double value, bool saturate) {
+  if (IsSmallFloat(to)) return CastSmallFloat(to, value, saturate);
+  return IsInteger(to) && !saturate ? Wrap(to, value) : value;
 }
 
 void ConvertToDouble(DType t, const void* from, double* to, int64_t count) {

@@ -21,25 +21,38 @@ struct TypeName {
   DType dtype;
   std::string_view name;
 };
-constexpr std::array<TypeName, kDTypeCount> kTypeNames = {{{DType::kF64, "F64"},
-                                                           {DType::kF32, "F32"},
-                                                           {DType::kF16, "F16"},
-                                                           {DType::kBF16, "BF16"},
-                                                           {DType::kI64, "I64"},
-                                                           {DType::kI32, "I32"},
-                                                           {DType::kU8, "U8"},
-                                                           {DType::kI8, "I8"},
-                                                           {DType::kBool, "BOOL"}}};
-// In the format, not in ridge.
-constexpr std::array<std::string_view, 12> kForeignTypes = {
-    "I16",     "U16",         "U32",         "U64",     "C64", "F8_E4M3",
-    "F8_E5M2", "F8_E4M3FNUZ", "F8_E5M2FNUZ", "F8_E8M0", "F4",  "F6"};
+constexpr auto kTypeNames = std::to_array<TypeName>({{DType::kF64, "F64"},
+                                                     {DType::kF32, "F32"},
+                                                     {DType::kF16, "F16"},
+                                                     {DType::kBF16, "BF16"},
+                                                     {DType::kI64, "I64"},
+                                                     {DType::kI32, "I32"},
+                                                     {DType::kI16, "I16"},
+                                                     {DType::kI8, "I8"},
+                                                     {DType::kU64, "U64"},
+                                                     {DType::kU32, "U32"},
+                                                     {DType::kU16, "U16"},
+                                                     {DType::kU8, "U8"},
+                                                     {DType::kBool, "BOOL"},
+                                                     {DType::kF8E4M3FN, "F8_E4M3"},
+                                                     {DType::kF8E4M3FNUZ, "F8_E4M3FNUZ"},
+                                                     {DType::kF8E5M2, "F8_E5M2"},
+                                                     {DType::kF8E5M2FNUZ, "F8_E5M2FNUZ"},
+                                                     {DType::kF8E8M0, "F8_E8M0"}});
+// In the format, not in ridge: ours of 4 bits take a byte each, and the format packs them.
+constexpr auto kForeignTypes = std::to_array<std::string_view>({"C64", "F4", "F6_E2M3", "F6_E3M2"});
 
 std::string_view NameOf(DType dtype) {
   for (const TypeName& t : kTypeNames) {
     if (t.dtype == dtype) return t.name;
   }
   return {};
+}
+
+std::string KnownNames() {
+  std::string names;
+  for (const TypeName& t : kTypeNames) names += (names.empty() ? "" : " ") + std::string(t.name);
+  return names;
 }
 
 // A name from a file can be long and can hold what a terminal would obey.
@@ -171,9 +184,8 @@ bool HeaderReader::SetDType(std::string_view name) {
   }
   if (dtype_) return true;
   if (std::find(kForeignTypes.begin(), kForeignTypes.end(), name) != kForeignTypes.end()) {
-    return Refuse(fmt::format("tensor {}: dtype {} is not supported; supported are F64 F32 F16 "
-                              "BF16 I64 I32 U8 I8 BOOL",
-                              Quoted(key_), name),
+    return Refuse(fmt::format("tensor {}: dtype {} is not supported; supported are {}",
+                              Quoted(key_), name, KnownNames()),
                   ErrorCode::kUnsupported);
   }
   return Refuse(fmt::format("tensor {}: unknown dtype {}", Quoted(key_), Quoted(name)));
@@ -319,6 +331,10 @@ Result<std::string> PrintSafetensorsHeader(std::span<const SafetensorsEntry> ent
   for (const SafetensorsEntry& entry : entries) {
     if (entry.name.empty() || entry.name == kMetadataKey)
       return refuse(fmt::format("{} can't be the name of a tensor", Quoted(entry.name)));
+    if (NameOf(entry.type.dtype).empty()) {
+      return refuse(fmt::format("{} is {}; the format has no element type for it",
+                                Quoted(entry.name), TypeToString(entry.type)));
+    }
   }
   if (const auto order = SortByName(entries); !order.ok()) return refuse(order.status().message());
   std::string text;

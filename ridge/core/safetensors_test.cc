@@ -321,9 +321,9 @@ TEST(SafetensorsReader, TakesTensorsInAnyOrderOfTheHeader) {
 }
 
 TEST(SafetensorsReader, SaysWhichTypesItLacks) {
-  EXPECT_EQ(Refusal(One("\"U16\"", "[1]", "[0,2]"), 2, ErrorCode::kUnsupported),
-            "tensor 'a': dtype U16 is not supported; supported are F64 F32 F16 BF16 I64 I32 U8 I8 "
-            "BOOL");
+  EXPECT_EQ(Refusal(One("\"F4\"", "[4]", "[0,2]"), 2, ErrorCode::kUnsupported),
+            "tensor 'a': dtype F4 is not supported; supported are F64 F32 F16 BF16 I64 I32 I16 I8 "
+            "U64 U32 U16 U8 BOOL F8_E4M3 F8_E4M3FNUZ F8_E5M2 F8_E5M2FNUZ F8_E8M0");
 }
 
 TEST(SafetensorsReader, MessagesHoldNothingATerminalObeys) {

@@ -15,7 +15,7 @@ constexpr int64_t kMostClasses = int64_t{1} << 24;
 
 int64_t CountClasses(const Tensor& values) {
   const DType dtype = values.type().dtype;
-  if (values.type().rank() != 1 || IsFloat(dtype) || dtype == DType::kBool) return 0;
+  if (values.type().rank() != 1 || !IsInteger(dtype)) return 0;
   double least = 0;
   double largest = 0;
   for (int64_t i = 0; i < values.elements(); ++i) {

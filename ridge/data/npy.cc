@@ -20,14 +20,20 @@ constexpr int64_t kLongestHeader = 1 << 16;
 struct NpyType {
   std::string_view name;
   DType dtype;
-  int64_t bytes;
 };
+// The first of a dtype is the one that is written.
 constexpr NpyType kTypes[] = {
-    {"<f4", DType::kF32, 4},  {"|u1", DType::kU8, 1},  {"<i8", DType::kI64, 8},
-    {"<f8", DType::kF64, 8},  {"<f2", DType::kF16, 2}, {"<i4", DType::kI32, 4},
-    {"|b1", DType::kBool, 1}, {"|i1", DType::kI8, 1},  {"<i2", DType::kI32, 2},
-    {"|?", DType::kBool, 1},  {"<u1", DType::kU8, 1},  {"<i1", DType::kI8, 1},
-    {"<b1", DType::kBool, 1},
+    {"<f4", DType::kF32}, {"|u1", DType::kU8},  {"<i8", DType::kI64},  {"<f8", DType::kF64},
+    {"<f2", DType::kF16}, {"<i4", DType::kI32}, {"|b1", DType::kBool}, {"|i1", DType::kI8},
+    {"<i2", DType::kI16}, {"<u2", DType::kU16}, {"<u4", DType::kU32},  {"<u8", DType::kU64},
+    {"|?", DType::kBool}, {"<u1", DType::kU8},  {"<i1", DType::kI8},   {"<b1", DType::kBool},
+};
+// numpy has no name for these: they are written as the type that holds them.
+constexpr NpyType kContainers[] = {
+    {"|i1", DType::kI4},
+    {"|u1", DType::kU4},
+    {"|i1", DType::kI2},
+    {"|u1", DType::kU2},
 };
 
 Status BadNpy(const std::string& where, const std::string& what) {
@@ -163,16 +169,11 @@ Result<NpyType> FindType(const std::string& where, const std::string& descr) {
   }
   return BadNpy(where,
                 fmt::format("has dtype '{}', should be one of little-endian f2 f4 f8 i1 i2 i4 "
-                            "i8 u1 b1. hint: array.astype('float32') or .astype('int64')",
+                            "i8 u1 u2 u4 u8 b1. hint: array.astype('float32') or .astype('int64')",
                             descr));
 }
 
-struct ArrayFacts {
-  TensorType type;
-  int64_t element_bytes = 0;  // in the file
-};
-
-Result<ArrayFacts> ParseHeader(const std::string& where, const std::string& text) {
+Result<TensorType> ParseHeader(const std::string& where, const std::string& text) {
   const auto values = HeaderParser(text).Parse();
   if (!values || !values->descr || !values->fortran_order || !values->shape) {
     return BadNpy(where,
@@ -190,20 +191,15 @@ Result<ArrayFacts> ParseHeader(const std::string& where, const std::string& text
     return BadNpy(
         where, "is in Fortran order, should be in C order. hint: numpy.ascontiguousarray(array)");
   }
-  return ArrayFacts{{type.dtype, *values->shape}, type.bytes};
-}
-
-// i16 to i32 in place, from the last element down: each is read before its place is written.
-void WidenI16(Tensor& tensor) {
-  const auto* bytes = tensor.as<uint8_t>();
-  auto* wide = tensor.as_mutable<int32_t>();
-  for (int64_t i = tensor.elements() - 1; i >= 0; --i)
-    wide[i] = static_cast<int8_t>(bytes[2 * i + 1]) * 256 + bytes[2 * i];
+  return TensorType{type.dtype, *values->shape};
 }
 
 const char* TypeName(DType dtype) {
   for (const NpyType& type : kTypes) {
-    if (type.dtype == dtype && type.bytes == BytesPerElement(dtype)) return type.name.data();
+    if (type.dtype == dtype) return type.name.data();
+  }
+  for (const NpyType& type : kContainers) {
+    if (type.dtype == dtype) return type.name.data();
   }
   RIDGE_CHECK(false, "the type has a name in numpy");
 }
@@ -212,17 +208,16 @@ const char* TypeName(DType dtype) {
 
 Result<Tensor> ReadNpy(ByteStream& stream, int64_t bytes) {
   RIDGE_ASSIGN_OR_RETURN(const HeaderText header, ReadHeaderText(stream));
-  RIDGE_ASSIGN_OR_RETURN(const ArrayFacts facts, ParseHeader(stream.name(), header.text));
-  const int64_t wanted = facts.type.elements() * facts.element_bytes;
+  RIDGE_ASSIGN_OR_RETURN(const TensorType type, ParseHeader(stream.name(), header.text));
+  const int64_t wanted = type.bytes();
   const int64_t held = bytes - header.bytes;
   if (wanted != held || wanted > stream.bound_bytes()) {
     return BadNpy(stream.name(), fmt::format("its header declares {}, {} bytes, but {} follow",
-                                             TypeToString(facts.type), wanted, held));
+                                             TypeToString(type), wanted, held));
   }
-  RIDGE_ASSIGN_OR_RETURN(Tensor tensor, MakeTensor(stream.name(), facts.type));
+  RIDGE_ASSIGN_OR_RETURN(Tensor tensor, MakeTensor(stream.name(), type));
   RIDGE_RETURN_IF_ERROR(ReadExactly(stream, tensor.mutable_data(), wanted, "elements"));
   RIDGE_RETURN_IF_ERROR(stream.ExpectEnd());
-  if (facts.element_bytes == 2 && facts.type.dtype == DType::kI32) WidenI16(tensor);
   return tensor;
 }
 

@@ -7,7 +7,7 @@
 
 namespace ridge {
 
-// Versions 1 to 3; little-endian f2 f4 f8 i1 i2 i4 i8 u1 b1 in C order.  i2 is read as i32.
+// Versions 1 to 3; little-endian f2 f4 f8 i1 i2 i4 i8 u1 u2 u4 u8 b1 in C order.
 // `bytes` is how many the stream holds by its archive's account; they are checked against the shape
 // before anything is allocated.  Fails with kInvalidData.
 Result<Tensor> ReadNpy(ByteStream& stream, int64_t bytes);

@@ -7,6 +7,7 @@
 #include <new>
 
 #include "ridge/core/files.h"
+#include "ridge/core/small_float.h"
 #include "ridge/data/npy.h"
 #include "ridge/data/zip.h"
 
@@ -46,9 +47,10 @@ Result<std::vector<NamedTensor>> ReadEntries(const std::string& path) {
   return tensors;
 }
 
-// numpy has no bf16; every bf16 value is an f32 value.
+// numpy has no bf16 and no floats of 8 bits; each of their values is an f32 value.
 Tensor Writable(const Tensor& tensor) {
-  if (tensor.type().dtype != DType::kBF16) return tensor;
+  const DType dtype = tensor.type().dtype;
+  if (dtype != DType::kBF16 && !IsSmallFloat(dtype)) return tensor;
   Tensor wide(TensorType{DType::kF32, tensor.type().dims});
   for (int64_t i = 0; i < tensor.elements(); ++i)
     StoreFromDouble(DType::kF32, wide.mutable_data(), i, tensor.at(i));

@@ -75,7 +75,7 @@ TEST_F(NpzTest, ReadsWhatNumpyWrote) {
   ASSERT_EQ(tensors->size(), 5U);
   const auto& [name, x] = (*tensors)[0];
   EXPECT_EQ(name, "x");
-  EXPECT_EQ(x.type(), (TensorType{DType::kI32, {2, 3}}));  // i2 is widened
+  EXPECT_EQ(x.type(), (TensorType{DType::kI16, {2, 3}}));
   EXPECT_EQ(x.at(0), -300);
   EXPECT_EQ(x.at(5), -295);
   EXPECT_EQ((*tensors)[1].second.type(), (TensorType{DType::kI64, {2}}));
@@ -144,11 +144,11 @@ TEST_F(NpzTest, RefusesFortranOrder) {
 }
 
 TEST_F(NpzTest, RefusesOtherTypes) {
-  for (const std::string type : {"<U5", ">f4", "<c8", "|O", "<u2"}) {
+  for (const std::string type : {"<U5", ">f4", "<c8", "|O", "<V2"}) {
     ExpectBadArray(
         Npy("{'descr': '" + type + "', 'fortran_order': False, 'shape': (1,), }", "abcd"),
         "has dtype '" + type +
-            "', should be one of little-endian f2 f4 f8 i1 i2 i4 i8 u1 b1. hint: "
+            "', should be one of little-endian f2 f4 f8 i1 i2 i4 i8 u1 u2 u4 u8 b1. hint: "
             "array.astype('float32') or .astype('int64')");
   }
 }

@@ -4,10 +4,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <span>
 
 #include "ridge/graph/base64.h"
 #include "ridge/graph/text.h"
@@ -29,15 +31,25 @@ std::string PrintElement(const Tensor& tensor, int64_t i) {
   const DType dtype = tensor.type().dtype;
   if (dtype == DType::kI64) return fmt::format("{}", tensor.as<int64_t>()[i]);
   const double value = tensor.at(i);
-  if (!IsFloat(dtype)) return fmt::format("{}", static_cast<int64_t>(value));
+  if (dtype == DType::kU64) return fmt::format("{}", tensor.as<uint64_t>()[i]);
+  if (IsInteger(dtype) || dtype == DType::kBool)
+    return fmt::format("{}", static_cast<int64_t>(value));
   if (dtype == DType::kF64 || !std::isfinite(value)) return PrintNumber(value);
   return WithPoint(fmt::format("{}", static_cast<float>(value)));
+}
+
+// Integers are read as i64.
+bool HoldsSignedNumbers(const Tensor& tensor) {
+  const std::span<const uint64_t> all(tensor.as<uint64_t>(),
+                                      static_cast<size_t>(tensor.elements()));
+  return std::all_of(all.begin(), all.end(), [](uint64_t v) { return v >> 63 == 0; });
 }
 
 // Whether every element reads back with the same bits from its number: not so for a NaN that is
 // not the usual one.
 bool NumbersKeepBits(const Tensor& tensor) {
-  if (!IsFloat(tensor.type().dtype)) return true;
+  if (tensor.type().dtype == DType::kU64) return HoldsSignedNumbers(tensor);
+  if (IsInteger(tensor.type().dtype) || tensor.type().dtype == DType::kBool) return true;
   Tensor again(tensor.type());
   for (int64_t i = 0; i < tensor.elements(); ++i) {
     const double value =
@@ -141,6 +153,10 @@ Status StoreInteger(TokenReader& reader, const TensorType& type, const Token& to
     static_cast<int64_t*>(data)[i] = value;
     return Status();
   }
+  if (type.dtype == DType::kU64 && value >= 0) {
+    static_cast<uint64_t*>(data)[i] = static_cast<uint64_t>(value);
+    return Status();
+  }
   StoreFromDouble(type.dtype, data, i, static_cast<double>(value));
   if (static_cast<int64_t>(LoadAsDouble(type.dtype, data, i)) == value) return Status();
   return reader.ErrorAt(
@@ -161,7 +177,8 @@ Result<double> NumberOf(const TokenReader& reader, const Token& token) {
 
 Status StoreElement(TokenReader& reader, const TensorType& type, const Token& token, void* data,
                     int64_t i) {
-  if (!IsFloat(type.dtype)) return StoreInteger(reader, type, token, data, i);
+  if (IsInteger(type.dtype) || type.dtype == DType::kBool)
+    return StoreInteger(reader, type, token, data, i);
   RIDGE_ASSIGN_OR_RETURN(const double value, NumberOf(reader, token));
   StoreFromDouble(type.dtype, data, i, value);
   return Status();

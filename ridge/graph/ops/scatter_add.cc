@@ -17,9 +17,9 @@ Result<std::vector<TensorType>> InferTypes(const OpCall& call) {
   const Dims& dims = call.integers("dims");
   RIDGE_RETURN_IF_ERROR(CheckIndex(call, 0, "indices"));
   RIDGE_RETURN_IF_ERROR(CheckShape(call, "dims"));
-  if (updates.dtype == DType::kBool) {
-    return CallError(call, fmt::format("updates is {}; bool cannot be added; hint: cast it",
-                                       TypeToString(updates)));
+  if (!IsFloat(updates.dtype) && !IsInteger(updates.dtype)) {
+    return CallError(call, fmt::format("updates is {}; {} cannot be added; hint: cast it",
+                                       TypeToString(updates), DTypeName(updates.dtype)));
   }
   RIDGE_ASSIGN_OR_RETURN(const int axis, NormalizeAxis(call.integer("axis"),
                                                        static_cast<int>(dims.size()), call.where));

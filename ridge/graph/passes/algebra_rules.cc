@@ -92,13 +92,17 @@ Rewrite Idempotent(const RuleCall& call) {
 
 // Whether every value of `from` is also one of `to`.
 bool Holds(DType to, DType from) {
-  const bool byte = from == DType::kU8 || from == DType::kI8;
   const bool half = from == DType::kF16 || from == DType::kBF16;
-  if (to == from || from == DType::kBool) return true;
-  if (to == DType::kF64) return from != DType::kI64;
-  if (to == DType::kF32) return half || byte;
-  if (to == DType::kI64) return byte || from == DType::kI32;
-  return to == DType::kI32 && byte;
+  if (to == from) return true;
+  if (from == DType::kBool) return IsFloat(to) || IsInteger(to);
+  if (IsInteger(from)) {
+    const int bits = IntegerBits(from);
+    if (to == DType::kF64) return bits <= 32;
+    if (to == DType::kF32) return bits <= 16;
+    return IsSigned(to) && bits + (IsSigned(from) ? 0 : 1) <= IntegerBits(to);
+  }
+  if (to == DType::kF64) return true;
+  return to == DType::kF32 && (half || !IsFloat(from));
 }
 
 // cast(x, own type) -> x;  cast(cast(x, wider), t) -> cast(x, t)

@@ -120,6 +120,7 @@ class ArgmaxKernel : public Kernel {
   const int threads_;
 };
 
+// nullptr for a dtype that has no kernel.
 std::unique_ptr<Kernel> MakeArgmax(DType dtype, const AxisView& view, int threads) {
   switch (dtype) {
     case DType::kF64:
@@ -136,8 +137,10 @@ std::unique_ptr<Kernel> MakeArgmax(DType dtype, const AxisView& view, int thread
       return std::make_unique<ArgmaxKernel<int32_t>>(view, threads);
     case DType::kI8:
       return std::make_unique<ArgmaxKernel<int8_t>>(view, threads);
-    default:
+    case DType::kU8:
       return std::make_unique<ArgmaxKernel<uint8_t>>(view, threads);
+    default:
+      return nullptr;
   }
 }
 
@@ -145,6 +148,7 @@ std::unique_ptr<Kernel> MakeArgmax(DType dtype, const AxisView& view, int thread
 
 const char* OfferArgmax(const Question& q, std::vector<KernelChoice>& choices) {
   if (AnyEmpty(q.call)) return refusal::kEmpty;
+  if (MakeArgmax(q.call.inputs[0].dtype, AxisView{}, 1) == nullptr) return refusal::kDType;
   KernelChoice choice = MakeChoice(q, "cpu.argmax");
   SetKey(q, choice);
   choices.push_back(std::move(choice));

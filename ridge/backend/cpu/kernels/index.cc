@@ -143,6 +143,11 @@ class ScatterAddKernel : public Kernel {
   const int threads_;
 };
 
+bool IsSummed(DType dtype) {
+  return IsFloat(dtype) || dtype == DType::kI64 || dtype == DType::kI32 || dtype == DType::kI8 ||
+         dtype == DType::kU8;
+}
+
 // Bytes of what the dtype is summed in, 0 when that is the output itself.
 int64_t SumBytes(DType dtype) {
   switch (dtype) {
@@ -195,6 +200,7 @@ const char* OfferGather(const Question& q, std::vector<KernelChoice>& choices) {
 }
 const char* OfferScatterAdd(const Question& q, std::vector<KernelChoice>& choices) {
   const TensorType& y = q.call.outputs[0];
+  if (!IsSummed(y.dtype)) return refusal::kDType;
   return OfferPlain(q, y.elements() * SumBytes(y.dtype), choices);
 }
 

@@ -47,6 +47,9 @@ void LoadEach(DType dtype, const void* from, int64_t at, float* to, int64_t coun
       for (int64_t i = 0; i < count; ++i)
         to[i] = F16ToFloat(static_cast<const uint16_t*>(from)[at + i]);
       return;
+    default:
+      for (int64_t i = 0; i < count; ++i)
+        to[i] = static_cast<float>(LoadAsDouble(dtype, from, at + i));
   }
 }
 

@@ -1,5 +1,7 @@
 #include "ridge/backend/cpu/kernels/tile_program.h"
 
+#include "ridge/core/small_float.h"
+
 namespace ridge::cpu {
 namespace {
 
@@ -62,6 +64,8 @@ bool UsesTanh(const AttrMap& attrs) {
 std::optional<TileStep> TileStepOf(const std::string& op, const AttrMap& attrs, DType to) {
   TileStep step{TileOp::kCopy};
   if (op == "cast") {
+    const bool keeps_low_bits = IsInteger(to) && std::get<int64_t>(attrs.at("saturate")) == 0;
+    if (IsSmallFloat(to) || keeps_low_bits) return std::nullopt;
     if (to == DType::kBool) step.op = TileOp::kToBool;
     return step;
   }

@@ -10,9 +10,9 @@ bool Allowed(DType dtype, Operands operands) {
     case Operands::kFloat:
       return IsFloat(dtype);
     case Operands::kSigned:
-      return dtype != DType::kBool && dtype != DType::kU8;
+      return IsFloat(dtype) || IsSigned(dtype);
     case Operands::kNumber:
-      return dtype != DType::kBool;
+      return IsFloat(dtype) || IsInteger(dtype);
     case Operands::kBool:
       return dtype == DType::kBool;
     case Operands::kAny:
