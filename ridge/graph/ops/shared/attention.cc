@@ -170,6 +170,15 @@ Value Positions(GraphBuilder& b, int64_t count, int64_t first, Dims dims) {
 
 }  // namespace
 
+Status CheckAttentionOperands(const GraphBuilder& b, const std::string& where,
+                              const std::vector<Value>& operands, const AttrMap& attrs) {
+  OpCall call;
+  call.where = where;
+  call.attrs = attrs;
+  for (Value v : operands) call.inputs.push_back(v.valid() ? b.type(v) : OpCall::Absent());
+  return InferCall(*FindOp("attention"), call).status();
+}
+
 Value MultiplyGrouped(GraphBuilder& b, Value probabilities, Value v, bool transpose_v) {
   if (!b.ok()) return {};
   const Dims p = b.dims(probabilities);

@@ -62,6 +62,11 @@ class AttentionRow {
   bool mask_is_bool_ = false;
 };
 
+// What `attention` says of these operands; ok when it takes them.
+Status CheckAttentionOperands(const GraphBuilder& b, const std::string& where,
+                              const std::vector<Value>& operands, const AttrMap& attrs);
+
+// REQUIRES of what follows: CheckAttentionOperands() passed.
 // The same scores as nodes [batch, heads, queries, keys], stage by stage.
 struct AttentionScores {
   Value scaled;  // scale * q k^T
