@@ -32,8 +32,8 @@ std::vector<ValueId> BatchNormSources(const Graph& graph, ValueId value) {
 
 Status AmbiguousUpdate(const Graph& graph, ValueId variable) {
   return Status(ErrorCode::kInvalidModel,
-                fmt::format("{}: the update of '{}' reads several batch_norm outputs; a running "
-                            "statistic belongs to one mean or var",
+                fmt::format("{}: the update of '{}' reads both a mean and a var of batch_norm; "
+                            "it must read one kind",
                             graph.name, graph.value(variable).name));
 }
 
@@ -69,12 +69,16 @@ Result<std::vector<RunningStatistics>> FindRunningStatistics(const Graph& graph)
     if (graph.value(update.variable).kind != ValueKind::kState) continue;
     const std::vector<ValueId> sources = BatchNormSources(graph, update.value);
     if (sources.empty()) continue;
-    if (sources.size() > 1) return AmbiguousUpdate(graph, update.variable);
-    const ValueInfo& source = graph.value(sources[0]);
-    RunningStatistics& entry = by_node[source.producer];
-    entry.node = source.producer;
-    if (source.output_index == 1) entry.mean = update.variable;
-    if (source.output_index == 2) entry.var = update.variable;
+    const int statistic = graph.value(sources[0]).output_index;
+    for (ValueId id : sources) {
+      const ValueInfo& source = graph.value(id);
+      // Several nodes may share one running statistic, but not a mean and a var.
+      if (source.output_index != statistic) return AmbiguousUpdate(graph, update.variable);
+      RunningStatistics& entry = by_node[source.producer];
+      entry.node = source.producer;
+      if (statistic == 1) entry.mean = update.variable;
+      if (statistic == 2) entry.var = update.variable;
+    }
   }
   std::vector<RunningStatistics> all;
   for (const auto& [node, entry] : by_node) all.push_back(entry);

@@ -15,7 +15,8 @@ struct RunningStatistics {
   ValueId mean = kNoValue;
   ValueId var = kNoValue;
 };
-// In order of the nodes.  Fails with kInvalidModel when an update reads several batch_norms.
+// In order of the nodes.  Several nodes may share one state (a module called twice); fails with
+// kInvalidModel when an update reads both a mean and a var.
 Result<std::vector<RunningStatistics>> FindRunningStatistics(const Graph& graph);
 
 // The same outputs, no updates, only what the outputs need.  Fails with kInvalidModel when a

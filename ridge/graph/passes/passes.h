@@ -15,6 +15,11 @@ Result<Graph> FoldConstants(const Graph& graph);
 // Nodes that compute the same, and constants that hold the same, become one.  # bitwise
 Result<Graph> MergeCommon(const Graph& graph);
 
+// layer_norm, gelu and silu that are written as primitive nodes become the operators, and what is
+// dead then is dropped.  Values that somebody else reads keep their nodes.  Does most before
+// differentiation.  # within 1e-5
+Result<Graph> RecognizePatterns(const Graph& graph);
+
 // x * 1 -> x, transpose(transpose(x)) -> x, add(matmul(a, b), bias) -> matmul(a, b, bias), ...
 // The rules are in algebra_rules.cc.  # within 1e-5
 Result<Graph> SimplifyAlgebra(const Graph& graph);
@@ -23,7 +28,7 @@ Result<Graph> SimplifyAlgebra(const Graph& graph);
 // # bitwise
 Result<Graph> RemoveDead(const Graph& graph);
 
-// Pointwise nodes go into the epilogue of the matmul or conv2d before them, or together into one
+// Pointwise nodes go into the epilogue of the matmul or conv before them, or together into one
 // `fused` node.  # bitwise
 Result<Graph> Fuse(const Graph& graph);
 

@@ -16,6 +16,8 @@ const std::vector<PassInfo>& AllPasses() {
   static const std::vector<PassInfo> passes = {
       // First, so that the rules of algebra see numbers and not the nodes that make them.
       {"fold", "evaluate nodes whose inputs are constants", FoldConstants},
+      // Before algebra, which rewrites parts of what is looked for.
+      {"patterns", "layer_norm, gelu, silu from primitive nodes", RecognizePatterns},
       // Before cse: what two paths wrote differently often is the same after it.
       {"algebra", "x*1 -> x, transposes into matmul, bias into matmul, ...", SimplifyAlgebra},
       {"cse", "merge nodes that compute the same", MergeCommon},
