@@ -87,7 +87,8 @@ Result<int> RunBenchStep(const CLI::App& app, const BenchStepVerb& verb) {
 VerbBody AddBenchStep(CLI::App& app) {
   auto verb = std::make_shared<BenchStepVerb>();
   AddArgument(app, "MODEL", verb->train.model,
-              "A built-in model, a graph in text form or a run folder");
+              "A built-in model, an ONNX file, a graph in text form or a run folder");
+  AddModelFlags(app, verb->train);
   AddInteger(app, "--batch", verb->train.batch, {.minimum = 1}, "N", "Samples a step (32)");
   AddInteger(app, "--steps", verb->train.steps, {.minimum = 1}, "N",
              fmt::format("Steps to time ({})", kSteps));

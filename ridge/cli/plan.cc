@@ -72,6 +72,9 @@ void PrintReports(const std::vector<DevicePlan>& plans, const PlanVerb& verb,
     const DevicePlan& plan = plans[i];
     const std::string title = PlanTitle(plan.run.job.options, plan.opened.machine);
     if (i > 0) PrintData("\n");
+    if (const std::string notes = ModelNotesText(plan.run.notes, verb.output.verbose);
+        !notes.empty() && !verb.output.quiet)
+      PrintData(notes + "\n\n");
     PrintData(verb.output.verbose ? PlanText(title, Summary(plan), *plan.opened.machine.backend)
                                   : PlanReport(title, Summary(plan), terminal));
   }

@@ -16,9 +16,9 @@ std::optional<PlannedJob> PlanOtherBatch(const PlannedJob& job, int64_t batch, i
   TrainOptions options = job.options;
   options.batch = batch;
   options.accumulate = accumulate;
-  const Result<Graph> forward = LoadModel({.model = options.model, .batch = batch});
+  const Result<Forward> forward = LoadForward(options);
   if (!forward.ok()) return std::nullopt;
-  Result<PlannedJob> other = PlanJob(options, *forward, /*data=*/nullptr, machine);
+  Result<PlannedJob> other = PlanJob(options, forward->graph, /*data=*/nullptr, machine);
   if (!other.ok()) return std::nullopt;
   other->memory.peak_bytes += job.data_bytes;
   other->limit_bytes = job.limit_bytes;
@@ -53,6 +53,7 @@ std::optional<SmallerRun> FindSmaller(const PlannedJob& job, bool keep_update,
 }  // namespace
 
 Status CheckModel(const TrainOptions& options) {
+  if (IsOnnxFile(options.model)) return CheckModelFile(options.model);  // large: read only once
   return LoadModel({.model = options.model, .batch = options.batch}).status();
 }
 
@@ -60,19 +61,32 @@ Result<PlannedRun> PlanRun(const TrainOptions& options, const Machine& machine) 
   TrainOptions checked = options;
   if (checked.data.empty()) checked.data = "synthetic";  // a plan needs none
   RIDGE_RETURN_IF_ERROR(CheckOptions(checked));
-  RIDGE_ASSIGN_OR_RETURN(const Graph forward,
-                         LoadModel({.model = options.model, .batch = options.batch}));
+  RIDGE_ASSIGN_OR_RETURN(Forward forward, LoadForward(options));
   PlannedRun run;
+  run.notes = std::move(forward.notes);
   if (!options.data.empty()) {
-    RIDGE_ASSIGN_OR_RETURN(const ForwardFacts facts, InspectForward(forward));
-    RIDGE_ASSIGN_OR_RETURN(run.data, OpenJobData(options, forward, facts));
+    RIDGE_ASSIGN_OR_RETURN(run.data,
+                           OpenJobData(options, forward.graph, forward.facts, forward.data));
   }
   const JobData* data = run.data ? &*run.data : nullptr;
-  RIDGE_ASSIGN_OR_RETURN(run.job, PlanJob(options, forward, data, machine));
+  RIDGE_ASSIGN_OR_RETURN(run.job, PlanJob(options, forward.graph, data, machine));
   if (!run.job.fits()) return run;
   RIDGE_ASSIGN_OR_RETURN(const auto executor, RehearseJob(machine, data, {}, run.job));
   run.job.program = executor->program();
   return run;
+}
+
+std::string ModelNotesText(const ModelNotes& notes, bool verbose) {
+  std::string text;
+  const auto add_line = [&](const std::string& line) { text += (text.empty() ? "" : "\n") + line; };
+  if (verbose) {
+    for (const std::string& note : notes.notes) add_line(note);
+    for (const std::string& name : notes.fixed) add_line(fmt::format("not trained: {}", name));
+    return text;
+  }
+  if (!notes.fixed.empty()) add_line(fmt::format("{} tensors are not trained", notes.fixed.size()));
+  if (!notes.notes.empty()) add_line(fmt::format("{} notes on the model", notes.notes.size()));
+  return text.empty() ? "" : text + " (-v names them)";
 }
 
 std::string PlanTitle(const TrainOptions& options, const Machine& machine) {

@@ -6,6 +6,7 @@
 
 #include "ridge/graph/graph.h"
 #include "ridge/report/plan_report.h"
+#include "ridge/train/forward.h"
 #include "ridge/train/job.h"
 #include "ridge/train/machine.h"
 
@@ -14,6 +15,7 @@ namespace ridge::cli {
 struct PlannedRun {
   std::optional<JobData> data;  // none when no data was given
   PlannedJob job;
+  ModelNotes notes;
 };
 
 // Whether there is such a model.  Cheap, so that a wrong name is told before anything is measured.
@@ -22,6 +24,9 @@ Status CheckModel(const TrainOptions& options);
 // Fails as Train() does before its first step, but not when the run does not fit.  A plan that fits
 // is rehearsed as Train() does it; one that doesn't rests on the device profile.
 Result<PlannedRun> PlanRun(const TrainOptions& options, const Machine& machine);
+
+// What loading an ONNX file found: in short, or each note and each name.  "" when there is nothing.
+std::string ModelNotesText(const ModelNotes& notes, bool verbose);
 
 // "cnn, batch 128, adam, f32, on cpu (2 threads)".
 std::string PlanTitle(const TrainOptions& options, const Machine& machine);

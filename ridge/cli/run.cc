@@ -1,8 +1,6 @@
 // `ridge run`: a model's outputs for the arrays of an .npz file.
 #include <fmt/format.h>
 
-#include <charconv>
-
 #include "ridge/cli/exit_codes.h"
 #include "ridge/cli/flags.h"
 #include "ridge/cli/machine.h"
@@ -24,22 +22,6 @@ struct RunVerb {
   OutputFlags output;
 };
 
-Result<std::map<std::string, int64_t>> ParseDims(const std::vector<std::string>& texts) {
-  std::map<std::string, int64_t> dims;
-  for (const std::string& text : texts) {
-    const size_t equals = text.find('=');
-    const std::string number = equals == std::string::npos ? "" : text.substr(equals + 1);
-    int64_t extent = 0;
-    const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), extent);
-    if (equals == 0 || error != std::errc() || *end != '\0' || extent < 1) {
-      return Status(ErrorCode::kInvalidArgument,
-                    fmt::format("--dim is '{}'; it must be NAME=N with N at least 1", text));
-    }
-    dims[text.substr(0, equals)] = extent;
-  }
-  return dims;
-}
-
 std::string OutputsText(const std::vector<NamedTensor>& outputs) {
   std::string text;
   for (const auto& [name, tensor] : outputs) {
@@ -49,8 +31,8 @@ std::string OutputsText(const std::vector<NamedTensor>& outputs) {
 }
 
 Status RequireAll(const CLI::App& app, const RunVerb& verb) {
-  RIDGE_RETURN_IF_ERROR(
-      RequireArgument(app, verb.model, "MODEL", "a run folder, net.ridge, or a built-in model"));
+  RIDGE_RETURN_IF_ERROR(RequireArgument(app, verb.model, "MODEL",
+                                        "a run folder, net.onnx, net.ridge, or a built-in model"));
   RIDGE_RETURN_IF_ERROR(RequireArgument(app, verb.inputs, "--inputs", "--inputs in.npz"));
   return RequireArgument(app, verb.outputs, "--outputs", "--outputs out.npz");
 }
@@ -79,14 +61,13 @@ Result<int> RunModel(const CLI::App& app, const RunVerb& verb) {
 
 VerbBody AddRun(CLI::App& app) {
   auto verb = std::make_shared<RunVerb>();
-  AddArgument(app, "MODEL", verb->model,
-              "A run folder (its newest checkpoint), a graph in text form, or a built-in model");
+  AddArgument(
+      app, "MODEL", verb->model,
+      "A run folder (its newest checkpoint), an ONNX file, a graph in text form, or a built-in "
+      "model");
   AddText(app, "--inputs", verb->inputs, "FILE", "An .npz file with an array for each input");
   AddText(app, "--outputs", verb->outputs, "FILE", "The .npz file to write");
-  app.add_option("--dim", verb->dims, "Extent of a named dimension of a graph")
-      ->type_name("NAME=N")
-      ->expected(1)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  AddDimFlag(app, verb->dims);
   AddInteger(app, "--seed", verb->seed, {.minimum = 0}, "N",
              "Of the starting values of a model that was not trained (0)");
   AddPlaceFlags(app, verb->machine);

@@ -6,11 +6,20 @@ namespace ridge::cli {
 namespace {
 
 constexpr char kModelDoc[] =
-    "A built-in model (`ridge models` lists them; cnn:filters=64), a graph in text form "
-    "(net.ridge) or a run folder";
+    "A built-in model (`ridge models` lists them; cnn:filters=64), an ONNX file (net.onnx), a "
+    "graph "
+    "in text form (net.ridge) or a run folder";
 constexpr IntegerRange kFromOne = {.minimum = 1};
 constexpr IntegerRange kFromZero = {.minimum = 0};
 constexpr int64_t kMostThreads = 1024;
+
+CLI::Option* AddTexts(CLI::App& app, const std::string& name, std::vector<std::string>& to,
+                      const std::string& value_name, const std::string& doc) {
+  return app.add_option(name, to, doc)
+      ->type_name(value_name)
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+}
 
 void AddDataFlags(CLI::App& app, TrainFlags& flags) {
   const std::string group = "Data";
@@ -86,7 +95,37 @@ void TakeTraining(const TrainFlags& flags, TrainOptions& options) {
   if (flags.seed) options.seed = static_cast<uint64_t>(*flags.seed);
 }
 
+void TakeModel(const TrainFlags& flags, TrainOptions& options) {
+  Take(flags.model, options.model);
+  Take(flags.loss, options.loss);
+  Take(flags.batch_norm, options.batch_norm);
+  options.dims = flags.dims;
+  options.freeze = flags.freeze;
+  options.trainable = flags.trainable;
+}
+
 }  // namespace
+
+void AddDimFlag(CLI::App& app, std::vector<std::string>& to) {
+  AddTexts(app, "--dim", to, "NAME=N", "Extent of a named dimension of the model")->group("Model");
+}
+
+void AddModelFlags(CLI::App& app, TrainFlags& flags) {
+  const std::string group = "Model";
+  AddText(app, "--loss", flags.loss, "LOSS",
+          "cross_entropy:OUTPUT, mse:OUTPUT, bce:OUTPUT, or an output that is the loss (loss)")
+      ->group(group);
+  AddDimFlag(app, flags.dims);
+  AddTexts(app, "--freeze", flags.freeze, "PATTERN",
+           "ONNX: parameters that are not trained, such as 'encoder.*'")
+      ->group(group);
+  AddTexts(app, "--trainable", flags.trainable, "PATTERN",
+           "ONNX: parameters that are trained although --freeze or the file says no")
+      ->group(group);
+  AddChoice(app, "--batch-norm", flags.batch_norm, {"train", "frozen"},
+            "ONNX: normalize with the batch's statistics or with the file's (train)")
+      ->group(group);
+}
 
 void AddOptimizerFlags(CLI::App& app, TrainFlags& flags) {
   const std::string group = "Training";
@@ -127,6 +166,7 @@ void AddMachineFlags(CLI::App& app, TrainFlags& flags) {
 
 void AddTrainFlags(CLI::App& app, TrainFlags& flags) {
   AddArgument(app, "MODEL", flags.model, kModelDoc);
+  AddModelFlags(app, flags);
   AddDataFlags(app, flags);
   AddLengthFlags(app, flags);
   AddOptimizerFlags(app, flags);
@@ -153,7 +193,7 @@ void AddQuietFlags(CLI::App& app, OutputFlags& flags) {
 TrainOptions ToTrainOptions(const TrainFlags& flags) {
   TrainOptions options;
   TakeTraining(flags, options);
-  Take(flags.model, options.model);
+  TakeModel(flags, options);
   Take(flags.data, options.data);
   Take(flags.validation, options.validation);
   Take(flags.precision, options.precision);

@@ -4,6 +4,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "ridge/core/status.h"
 #include "ridge/report/progress.h"
@@ -15,7 +16,8 @@ namespace ridge::cli {
 // What to train and how.  Empty: not given, so TrainOptions' default.
 struct TrainFlags {
   std::optional<std::string> model, data, validation, optimizer, schedule, precision, device, out;
-  std::optional<std::string> passes, backend;
+  std::optional<std::string> passes, backend, loss, batch_norm;
+  std::vector<std::string> dims, freeze, trainable;
   std::optional<int64_t> epochs, steps, batch, accumulate, warmup, threads, seed, fit;
   std::optional<int64_t> checkpoint_every, keep, eval_every;
   std::optional<double> lr, momentum, weight_decay, clip_norm;
@@ -31,10 +33,13 @@ struct OutputFlags {
 // MODEL and all of TrainFlags.
 void AddTrainFlags(CLI::App& app, TrainFlags& flags);
 // The parts that `bench step` takes as well.
+void AddModelFlags(CLI::App& app, TrainFlags& flags);
 void AddOptimizerFlags(CLI::App& app, TrainFlags& flags);
 void AddMachineFlags(CLI::App& app, TrainFlags& flags);
 // Of these only where to run: --device, --backend, --threads.
 void AddPlaceFlags(CLI::App& app, TrainFlags& flags);
+// --dim NAME=N, as often as wanted.
+void AddDimFlag(CLI::App& app, std::vector<std::string>& to);
 void AddColorFlag(CLI::App& app, OutputFlags& flags);
 void AddQuietFlags(CLI::App& app, OutputFlags& flags);
 

@@ -57,6 +57,11 @@ void CommandLineObserver::Say(const std::string& line) {
   if (!options_.quiet) progress_.Print(line);
 }
 
+void CommandLineObserver::OnModel(const ModelNotes& notes) {
+  const std::string text = ModelNotesText(notes, options_.verbose);
+  if (!text.empty()) Say(text);
+}
+
 std::string CommandLineObserver::OnPlanned(const PlannedJob& job, const PlanSummary& summary) {
   const std::string title = PlanTitle(job.options, machine_);
   if (!options_.quiet) {

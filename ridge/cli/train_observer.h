@@ -19,6 +19,7 @@ class CommandLineObserver : public TrainObserver {
   // `machine` must outlive the observer.
   CommandLineObserver(const Options& options, const Machine& machine);
 
+  void OnModel(const ModelNotes& notes) override;
   std::string OnPlanned(const PlannedJob& job, const PlanSummary& summary) override;
   void OnStart(const RunStart& start) override;
   void OnStep(const StepReport& report) override;

@@ -125,6 +125,19 @@ int64_t BatchSpec::bytes(int64_t batch) const {
   return bytes;
 }
 
+const Field* FindFieldByName(const std::string& input, const std::vector<Field>& fields) {
+  const auto find = [&](std::string_view name) -> const Field* {
+    const auto at = std::find_if(fields.begin(), fields.end(),
+                                 [&](const Field& field) { return field.name == name; });
+    return at == fields.end() ? nullptr : &*at;
+  };
+  if (const Field* same = find(input)) return same;
+  for (std::string_view other : GroupOf(input)) {
+    if (const Field* field = find(other)) return field;
+  }
+  return nullptr;
+}
+
 Result<std::vector<FieldMap>> MatchFields(const BatchSpec& spec, const Source& source) {
   std::vector<int> matches;
   for (const InputSpec& input : spec.inputs) matches.push_back(FindByName(input, source));

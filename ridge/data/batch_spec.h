@@ -31,4 +31,7 @@ struct FieldMap {
 // Fails with kInvalidData; the message is a table of inputs against fields.
 Result<std::vector<FieldMap>> MatchFields(const BatchSpec& spec, const Source& source);
 
+// The field of this input's name, or of another name of its group; nullptr when there is none.
+const Field* FindFieldByName(const std::string& input, const std::vector<Field>& fields);
+
 }  // namespace ridge

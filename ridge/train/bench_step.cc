@@ -9,8 +9,8 @@
 #include "ridge/core/version.h"
 #include "ridge/plan/cost/roofline.h"
 #include "ridge/train/evaluation.h"
+#include "ridge/train/forward.h"
 #include "ridge/train/job.h"
-#include "ridge/train/model_source.h"
 #include "ridge/train/rehearsed_job.h"
 #include "ridge/train/scalar_inputs.h"
 
@@ -64,7 +64,8 @@ Result<BenchResult> Bench::Run() {
 
 Status Bench::Prepare() {
   const TrainOptions& options = request_.options;
-  RIDGE_ASSIGN_OR_RETURN(forward_, LoadModel({.model = options.model, .batch = options.batch}));
+  RIDGE_ASSIGN_OR_RETURN(Forward forward, LoadForward(options));
+  forward_ = std::move(forward.graph);
   RIDGE_ASSIGN_OR_RETURN(job_, PlanTrainingOnly(options, *forward_, machine_));
   RIDGE_RETURN_IF_ERROR(CheckFits(job_));
   RehearsalOptions rehearsal;

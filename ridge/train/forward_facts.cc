@@ -61,16 +61,39 @@ Status FindDataInputs(const Graph& graph, ForwardFacts& facts) {
   return Status();
 }
 
-// A classifier: logits [batch, classes] and an integer input label [batch].
+bool IsLabel(const ValueInfo& info, int64_t batch) {
+  const bool integer = info.type.dtype == DType::kI64 || info.type.dtype == DType::kI32;
+  return info.kind == ValueKind::kInput && integer && info.type.rank() >= 1 &&
+         info.type.dims[0] == batch;
+}
+
+// The only cross entropy of a graph, when its labels are an input: whatever its values are named.
+const Node* FindCrossEntropy(const Graph& graph, int64_t batch) {
+  const Node* found = nullptr;
+  for (const Node& node : graph.nodes()) {
+    if (node.op->name != "softmax_cross_entropy") continue;
+    if (found != nullptr) return nullptr;
+    found = &node;
+  }
+  if (found == nullptr || !IsLabel(graph.value(found->inputs[1]), batch)) return nullptr;
+  return graph.type(found->inputs[0]).dims[0] == batch ? found : nullptr;
+}
+
+// A classifier: an integer input label [batch, ...] with logits [batch, ..., classes].  A graph
+// that writes its loss in other nodes names them: output `logits` [batch, classes], input `label`.
 void FindClassifier(const Graph& graph, ForwardFacts& facts) {
+  if (const Node* node = FindCrossEntropy(graph, facts.batch)) {
+    facts.logits = node->inputs[0];
+    facts.label = node->inputs[1];
+    return;
+  }
   const ValueId logits = graph.FindOutput("logits");
   const ValueId label = graph.FindValue("label");
   if (logits == kNoValue || label == kNoValue) return;
   const TensorType& x = graph.type(logits);
   const ValueInfo& y = graph.value(label);
-  const bool integer = y.type.dtype == DType::kI64 || y.type.dtype == DType::kI32;
-  if (x.rank() != 2 || !IsFloat(x.dtype) || y.kind != ValueKind::kInput || !integer) return;
-  if (y.type.dims != Dims{facts.batch} || x.dims[0] != facts.batch || x.dims[1] < 1) return;
+  if (x.rank() != 2 || !IsFloat(x.dtype) || !IsLabel(y, facts.batch) || y.type.rank() != 1) return;
+  if (x.dims[0] != facts.batch || x.dims[1] < 1) return;
   facts.logits = logits;
   facts.label = label;
 }

@@ -39,15 +39,14 @@ std::vector<bool> DependsOn(const Graph& graph, const std::vector<std::string>& 
 Result<NamedGraph> BuildEvalGraph(const Graph& forward) {
   RIDGE_ASSIGN_OR_RETURN(const ForwardFacts facts, InspectForward(forward));
   RIDGE_ASSIGN_OR_RETURN(Graph inference, InferenceForm(forward));
+  RIDGE_ASSIGN_OR_RETURN(const ForwardFacts here, InspectForward(inference));
   GraphBuilder b(std::move(inference));
-  const Value loss = {b.graph().FindOutput("loss")};
-  const Value logits = {b.graph().FindOutput("logits")};
+  const Value loss = {here.loss}, logits = {here.logits}, label = {here.label};
   b.graph().ClearOutputs();
   RIDGE_ASSIGN_OR_RETURN(const Value each, PerSampleLoss(b, loss, facts.batch));
   const Value weight = b.Input(kWeightInput, {DType::kF32, {facts.batch}}, {"batch"});
   b.Output("loss_sum", WeightedSum(b, each, weight));
   if (facts.logits != kNoValue) {
-    const Value label = {b.graph().FindValue(forward.value(facts.label).name)};
     b.Output("correct_sum", WeightedSum(b, Hits(b, logits, label), weight));
   }
   b.Output("weight_sum", b.ReduceSum(weight, {}, /*keep_dims=*/false));

@@ -84,17 +84,23 @@ DataOptions SyntheticOptions(const Graph& forward, const ForwardFacts& facts, ui
   DataOptions options;  // an integer scalar is a label
   options.seed = seed;
   const int64_t classes = facts.logits == kNoValue ? 0 : forward.type(facts.logits).dims.back();
+  const std::string label_name = facts.label == kNoValue ? "" : forward.value(facts.label).name;
   for (const InputSpec& input : MakeBatchSpec(forward, facts, /*with_weight=*/false).inputs) {
-    const bool label = !IsFloat(input.type.dtype) && input.type.dims.empty();
+    const bool label =
+        input.name == label_name || (!IsFloat(input.type.dtype) && input.type.dims.empty());
     options.synthetic_fields.push_back({input.name, input.type, label ? classes : 0});
   }
   return options;
 }
 
 Result<JobData> OpenJobData(const TrainOptions& options, const Graph& forward,
-                            const ForwardFacts& facts) {
+                            const ForwardFacts& facts, const std::optional<DataSplits>& opened) {
   const DataOptions data_options = SyntheticOptions(forward, facts, options.seed);
-  RIDGE_ASSIGN_OR_RETURN(const DataSplits splits, OpenData(options.data, data_options));
+  DataSplits splits;
+  if (opened) splits = *opened;
+  if (!opened) {
+    RIDGE_ASSIGN_OR_RETURN(splits, OpenData(options.data, data_options));
+  }
   JobData data;
   data.train = splits.train;
   data.test = splits.test;
@@ -107,10 +113,14 @@ Result<JobData> OpenJobData(const TrainOptions& options, const Graph& forward,
   return data;
 }
 
-Result<SourcePtr> OpenEvalData(const std::string& spec, const Graph& forward,
-                               const ForwardFacts& facts, uint64_t seed) {
-  RIDGE_ASSIGN_OR_RETURN(const DataSplits splits,
-                         OpenData(spec, SyntheticOptions(forward, facts, seed)));
+Result<SourcePtr> OpenEvalData(const TrainOptions& options, const Graph& forward,
+                               const ForwardFacts& facts, const std::optional<DataSplits>& opened) {
+  DataSplits splits;
+  if (opened) splits = *opened;
+  if (!opened) {
+    RIDGE_ASSIGN_OR_RETURN(splits,
+                           OpenData(options.data, SyntheticOptions(forward, facts, options.seed)));
+  }
   return splits.test ? splits.test : splits.train;
 }
 

@@ -1,5 +1,6 @@
 // JobData: the data sets of a run and how they become steps.
 #pragma once
+#include <optional>
 #include <string>
 
 #include "ridge/data/batch_loader.h"
@@ -34,12 +35,15 @@ DataOptions SyntheticOptions(const Graph& forward, const ForwardFacts& facts, ui
 
 // Opens the data, holds out the validation part, counts steps.  Fails as OpenData does, and with
 // kInvalidArgument when batch * accumulate is larger than the training data.
+// `opened`: options.data when it was opened already.
 Result<JobData> OpenJobData(const TrainOptions& options, const Graph& forward,
-                            const ForwardFacts& facts);
+                            const ForwardFacts& facts,
+                            const std::optional<DataSplits>& opened = std::nullopt);
 
-// Data for an evaluation: the test split if the spec has one, else all of it.
-Result<SourcePtr> OpenEvalData(const std::string& spec, const Graph& forward,
-                               const ForwardFacts& facts, uint64_t seed);
+// Data for an evaluation (options.data): the test split if the spec has one, else all of it.
+Result<SourcePtr> OpenEvalData(const TrainOptions& options, const Graph& forward,
+                               const ForwardFacts& facts,
+                               const std::optional<DataSplits>& opened = std::nullopt);
 
 // Host memory of the data and of the input pipelines of a run.
 int64_t PlannedDataBytes(const JobData& data, int64_t batch);

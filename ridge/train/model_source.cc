@@ -8,6 +8,7 @@
 #include "ridge/graph/spec.h"
 #include "ridge/graph/text.h"
 #include "ridge/models/model.h"
+#include "ridge/train/onnx_source.h"
 #include "ridge/train/options.h"
 #include "ridge/train/run_folder.h"
 
@@ -35,31 +36,60 @@ Result<Graph> LoadText(const std::string& path, const ModelRequest& request) {
   return BindDims(graph, dims);
 }
 
-// A run's own copy of a text graph, else the model it was started with.
-Result<Graph> LoadFromRun(const ModelRequest& request) {
+Result<TrainOptions> RunOptions(const std::string& run) {
+  const std::string file = run + "/options.json";
+  RIDGE_ASSIGN_OR_RETURN(const std::string text, ReadFile(file, kMostTextBytes));
+  return OptionsFromJson(text, file);
+}
+
+// What the run was told of its model holds for whoever loads it; its dimensions do not for arrays
+// that are given.
+Result<Graph> LoadOnnxFromRun(ModelRequest request, ModelNotes* notes) {
+  RIDGE_ASSIGN_OR_RETURN(const TrainOptions options, RunOptions(request.model));
+  request.training = true;  // its statistics were trained; InferenceForm uses them
+  request.freeze = options.freeze;
+  request.trainable = options.trainable;
+  request.batch_norm_frozen = options.batch_norm == "frozen";
+  if (request.arrays.empty()) {
+    RIDGE_ASSIGN_OR_RETURN(auto dims, ParseDims(options.dims));
+    request.dims.merge(dims);
+  }
+  return LoadOnnx(request.model + "/model.onnx", request, notes);
+}
+
+// A run's own copy of a file, else the model it was started with.
+Result<Graph> LoadFromRun(const ModelRequest& request, ModelNotes* notes) {
   const std::string copy = request.model + "/model.ridge";
   std::error_code error;
   if (std::filesystem::exists(copy, error)) return LoadText(copy, request);
-  const std::string file = request.model + "/options.json";
-  RIDGE_ASSIGN_OR_RETURN(const std::string text, ReadFile(file, kMostTextBytes));
-  RIDGE_ASSIGN_OR_RETURN(const TrainOptions options, OptionsFromJson(text, file));
+  if (HoldsOnnx(request.model)) return LoadOnnxFromRun(request, notes);
+  RIDGE_ASSIGN_OR_RETURN(const TrainOptions options, RunOptions(request.model));
   return BuildModel(options.model, {.batch = request.batch, .dtype = request.dtype});
 }
 
 }  // namespace
 
 bool IsGraphFile(const std::string& model) { return model.ends_with(".ridge"); }
+bool IsOnnxFile(const std::string& model) { return model.ends_with(".onnx"); }
 
-Result<Graph> LoadModel(const ModelRequest& request) {
+bool HoldsOnnx(const std::string& run) {
+  std::error_code error;
+  return RunFolder::HoldsRun(run) && std::filesystem::exists(run + "/model.onnx", error);
+}
+
+Status CheckModelFile(const std::string& path) {
+  std::error_code error;
+  if (std::filesystem::is_regular_file(path, error)) return Status();
+  return Status(ErrorCode::kInvalidModel, path + ": no such file");
+}
+
+Result<Graph> LoadModel(const ModelRequest& request, ModelNotes* notes) {
   if (IsGraphFile(request.model)) {
     if (std::filesystem::is_regular_file(request.model)) return LoadText(request.model, request);
     return Status(ErrorCode::kInvalidModel, request.model + ": no such file");
   }
-  if (request.model.ends_with(".onnx")) {
-    return Status(ErrorCode::kUnsupported,
-                  request.model + ": ONNX files are not read; hint: a text graph (.ridge)");
-  }
-  if (RunFolder::HoldsRun(request.model)) return LoadFromRun(request);
+  if (IsOnnxFile(request.model)) return LoadOnnx(request.model, request, notes);
+  if (RunFolder::HoldsRun(request.model)) return LoadFromRun(request, notes);
   return BuildModel(request.model, {.batch = request.batch, .dtype = request.dtype});
 }
 

@@ -7,6 +7,7 @@
 
 #include "ridge/train/evaluation.h"
 #include "ridge/train/job.h"
+#include "ridge/train/model_source.h"
 #include "ridge/train/summary.h"
 
 namespace ridge {
@@ -42,6 +43,8 @@ struct EvaluationReport {
 class TrainObserver {
  public:
   virtual ~TrainObserver() = default;
+  // What loading the model found, first of all.
+  virtual void OnModel(const ModelNotes&) {}
   // Before anything is run.  The text becomes plan.txt of the run folder when it is not empty.
   virtual std::string OnPlanned(const PlannedJob& /*job*/, const PlanSummary& /*summary*/) {
     return "";

@@ -2,7 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <charconv>
 #include <cmath>
+
+#include "ridge/train/loss.h"
 
 namespace ridge {
 namespace {
@@ -38,13 +41,37 @@ Status CheckPrecision(const std::string& precision) {
   return Usage(fmt::format("--precision is '{}'; it must be f32, bf16, f16 or auto", precision));
 }
 
+Status CheckModelOptions(const TrainOptions& o) {
+  if (!o.loss.empty()) {
+    if (const Result<LossSpec> loss = ParseLoss(o.loss); !loss.ok()) return loss.status();
+  }
+  if (const auto dims = ParseDims(o.dims); !dims.ok()) return dims.status();
+  if (o.batch_norm == "train" || o.batch_norm == "frozen") return Status();
+  return Usage(fmt::format("--batch-norm is '{}'; it must be train or frozen", o.batch_norm));
+}
+
 }  // namespace
+
+Result<std::map<std::string, int64_t>> ParseDims(const std::vector<std::string>& texts) {
+  std::map<std::string, int64_t> dims;
+  for (const std::string& text : texts) {
+    const size_t equals = text.find('=');
+    const std::string number = equals == std::string::npos ? "" : text.substr(equals + 1);
+    int64_t extent = 0;
+    const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), extent);
+    if (equals == 0 || error != std::errc() || *end != '\0' || extent < 1)
+      return Usage(fmt::format("--dim is '{}'; it must be NAME=N with N at least 1", text));
+    dims[text.substr(0, equals)] = extent;
+  }
+  return dims;
+}
 
 Status CheckOptions(const TrainOptions& options) {
   if (options.model.empty()) return Usage("no model given");
   if (options.data.empty()) return Usage("no data given; hint: --data fashion-mnist");
   RIDGE_RETURN_IF_ERROR(CheckCounts(options));
   RIDGE_RETURN_IF_ERROR(CheckPrecision(options.precision));
+  RIDGE_RETURN_IF_ERROR(CheckModelOptions(options));
   if (!(options.clip_norm >= 0) || !std::isfinite(options.clip_norm))
     return Usage(fmt::format("--clip-norm is {}; it must be 0 or more", options.clip_norm));
   const Result<const Optimizer*> optimizer = FindOptimizer(options.optimizer);

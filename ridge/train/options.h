@@ -3,9 +3,11 @@
 // JSON keys are the long option names without dashes in front ("weight-decay"), so a stored run and
 // a command line can be compared name by name.
 #pragma once
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "ridge/core/status.h"
 #include "ridge/train/optimizers/optimizer.h"
@@ -17,7 +19,12 @@ struct TrainOptions {
   std::string model;
   std::string data;
   std::string validation;         // empty, a data spec, or a fraction such as "0.1"
-  std::optional<int64_t> epochs;  // neither: 1 epoch; both: refused
+  std::string loss;               // see loss.h; empty: the model's own
+  std::vector<std::string> dims;  // "NAME=N": named dimensions beside the batch
+  // Of ONNX files; patterns of parameter names with * and ?.
+  std::vector<std::string> freeze, trainable;
+  std::string batch_norm = "train";  // or "frozen"
+  std::optional<int64_t> epochs;     // neither: 1 epoch; both: refused
   std::optional<int64_t> steps;
   int64_t batch = 32;
   int64_t accumulate = 1;
@@ -42,6 +49,9 @@ struct TrainOptions {
 // Ranges, and what excludes what.  Fails with kInvalidArgument ("--batch is 0; ..."), or
 // kUnsupported for a precision that is not built in yet.
 Status CheckOptions(const TrainOptions& options);
+
+// {"sequence=128"} -> {sequence: 128}.  Fails with kInvalidArgument.
+Result<std::map<std::string, int64_t>> ParseDims(const std::vector<std::string>& texts);
 
 std::string OptionsToJson(const TrainOptions& options);
 // `file` is for messages.  Fails with kInvalidData.

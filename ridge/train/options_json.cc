@@ -31,6 +31,11 @@ void ForEachOption(Options& o, const F& f) {
   f("model", o.model);
   f("data", o.data);
   f("validation", o.validation);
+  f("loss", o.loss);
+  f("dim", o.dims);
+  f("freeze", o.freeze);
+  f("trainable", o.trainable);
+  f("batch-norm", o.batch_norm);
   f("epochs", o.epochs);
   f("steps", o.steps);
   f("batch", o.batch);
@@ -61,6 +66,12 @@ Json OptionsJson(const TrainOptions& options) {
   return json;
 }
 
+// Runs of older versions do not have these.
+bool MayLack(std::string_view key) {
+  return key == "loss" || key == "dim" || key == "freeze" || key == "trainable" ||
+         key == "batch-norm";
+}
+
 const std::set<std::string>& MayDiffer() {
   static const std::set<std::string> kNames = {"keep",    "trace", "fit", "checkpoint-every",
                                                "threads", "out"};
@@ -77,7 +88,9 @@ Result<TrainOptions> OptionsFromJson(const std::string& text, const std::string&
   TrainOptions options;
   try {
     const Json json = Json::parse(text);
-    ForEachOption(options, [&](const char* key, auto& value) { FromJson(json.at(key), value); });
+    ForEachOption(options, [&](const char* key, auto& value) {
+      if (json.contains(key) || !MayLack(key)) FromJson(json.at(key), value);
+    });
   } catch (const Json::exception& error) {
     return Status(ErrorCode::kInvalidData,
                   fmt::format("{}: not the options of a run: {}", file, error.what()));

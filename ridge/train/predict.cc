@@ -25,12 +25,32 @@ const NamedTensor* Find(const std::vector<NamedTensor>& tensors, const std::stri
 
 // The first extent of the first input given, which must be the batch.
 Result<int64_t> BatchOf(const PredictRequest& request) {
-  if (request.inputs.empty()) return Usage("run: the input file holds no array");
   const auto& [name, tensor] = request.inputs[0];
   const Dims& dims = tensor.type().dims;
   if (!dims.empty() && dims[0] > 0) return dims[0];
   return Usage(fmt::format("run: input '{}' is {}; its first extent is the batch, at least 1", name,
                            TypeToString(tensor.type())));
+}
+
+// An ONNX file's dimensions come from the arrays; other models have a batch.
+Result<Graph> LoadForInputs(const PredictRequest& request, ModelNotes& notes) {
+  ModelRequest model = {.model = request.model, .dims = request.dims};
+  if (IsOnnxFile(request.model) || HoldsOnnx(request.model)) {
+    model.training = false;
+    model.arrays = request.inputs;
+  } else {
+    RIDGE_ASSIGN_OR_RETURN(model.batch, BatchOf(request));
+  }
+  return LoadModel(model, &notes);
+}
+
+std::vector<NamedTensor> Without(const std::vector<NamedTensor>& inputs,
+                                 const std::vector<std::string>& names) {
+  std::vector<NamedTensor> rest;
+  for (const NamedTensor& input : inputs) {
+    if (std::find(names.begin(), names.end(), input.first) == names.end()) rest.push_back(input);
+  }
+  return rest;
 }
 
 Result<std::vector<std::string>> MissingInputs(const Graph& graph,
@@ -53,7 +73,8 @@ Result<std::vector<std::string>> MissingInputs(const Graph& graph,
 bool Converts(DType from, DType to) {
   if (from == to || (IsFloat(from) && IsFloat(to))) return true;
   const bool to_integer = to == DType::kI64 || to == DType::kI32;
-  return !IsFloat(from) && (to_integer || IsFloat(to)) && from != DType::kI64;
+  const bool narrow = from == DType::kBool || (IsInteger(from) && IntegerBits(from) <= 32);
+  return narrow && (to_integer || IsFloat(to));
 }
 
 Status FillInput(const PersistentValue& value, const Tensor& tensor, void* to) {
@@ -97,11 +118,11 @@ std::vector<NamedTensor> CopyOutputs(const Executor& executor, const Graph& grap
 }  // namespace
 
 Result<Prediction> Predict(const PredictRequest& request, const Machine& machine) {
-  RIDGE_ASSIGN_OR_RETURN(const int64_t batch, BatchOf(request));
-  RIDGE_ASSIGN_OR_RETURN(const Graph forward,
-                         LoadModel({.model = request.model, .batch = batch, .dims = request.dims}));
-  RIDGE_ASSIGN_OR_RETURN(const std::vector<std::string> missing,
-                         MissingInputs(forward, request.inputs));
+  if (request.inputs.empty()) return Usage("run: the input file holds no array");
+  ModelNotes notes;
+  RIDGE_ASSIGN_OR_RETURN(const Graph forward, LoadForInputs(request, notes));
+  const std::vector<NamedTensor> inputs = Without(request.inputs, notes.known);
+  RIDGE_ASSIGN_OR_RETURN(const std::vector<std::string> missing, MissingInputs(forward, inputs));
   RIDGE_ASSIGN_OR_RETURN(NamedGraph graph, BuildInferenceGraph(forward, missing));
   const Graph outputs = graph.graph;
   std::vector<NamedGraph> graphs = {std::move(graph)};
@@ -115,7 +136,7 @@ Result<Prediction> Predict(const PredictRequest& request, const Machine& machine
     RIDGE_ASSIGN_OR_RETURN(const LoadedCheckpoint loaded, LoadWeights(request.model, *executor));
     prediction.warnings = loaded.warnings;
   }
-  RIDGE_RETURN_IF_ERROR(FillInputs(request.inputs, *executor));
+  RIDGE_RETURN_IF_ERROR(FillInputs(inputs, *executor));
   const int step = executor->StepIndex("infer");
   RIDGE_RETURN_IF_ERROR(executor->Run(step, /*slot=*/0));
   prediction.outputs = CopyOutputs(*executor, outputs, step);

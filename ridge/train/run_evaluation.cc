@@ -4,8 +4,8 @@
 
 #include "ridge/core/files.h"
 #include "ridge/train/checkpoint.h"
+#include "ridge/train/forward.h"
 #include "ridge/train/job.h"
-#include "ridge/train/model_source.h"
 #include "ridge/train/run_folder.h"
 
 namespace ridge {
@@ -19,11 +19,13 @@ Result<TrainOptions> ReadRunOptions(const std::string& folder) {
 
 Result<EvalOutcome> EvaluateRun(const EvalRequest& request, const Machine& machine) {
   if (request.run.empty()) return Status(ErrorCode::kInvalidArgument, "eval: no run given");
-  RIDGE_ASSIGN_OR_RETURN(const TrainOptions options, ReadRunOptions(request.run));
-  RIDGE_ASSIGN_OR_RETURN(const Graph forward,
-                         LoadModel({.model = request.run, .batch = options.batch}));
-  RIDGE_ASSIGN_OR_RETURN(const ForwardFacts facts, InspectForward(forward));
-  RIDGE_ASSIGN_OR_RETURN(SourcePtr data, OpenEvalData(request.data, forward, facts, options.seed));
+  RIDGE_ASSIGN_OR_RETURN(TrainOptions options, ReadRunOptions(request.run));
+  options.data = request.data;
+  RIDGE_ASSIGN_OR_RETURN(const Forward loaded_forward, LoadForward(options, request.run));
+  const Graph& forward = loaded_forward.graph;
+  const ForwardFacts& facts = loaded_forward.facts;
+  RIDGE_ASSIGN_OR_RETURN(SourcePtr data,
+                         OpenEvalData(options, forward, facts, loaded_forward.data));
   RIDGE_ASSIGN_OR_RETURN(NamedGraph graph, BuildEvalGraph(forward));
   std::vector<NamedGraph> graphs = {std::move(graph)};
   RIDGE_ASSIGN_OR_RETURN(Program program,

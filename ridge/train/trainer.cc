@@ -8,7 +8,8 @@
 #include "ridge/core/process.h"
 #include "ridge/core/version.h"
 #include "ridge/graph/text.h"
-#include "ridge/train/model_source.h"
+#include "ridge/train/forward.h"
+#include "ridge/train/onnx_source.h"
 #include "ridge/train/parameters_hash.h"
 #include "ridge/train/rehearsed_job.h"
 #include "ridge/train/run_folder.h"
@@ -52,6 +53,7 @@ class Session {
   const bool resume_;
   TrainOptions options_;
   std::optional<Graph> forward_;
+  ModelNotes notes_;
   JobData data_;
   PlannedJob job_;
   std::unique_ptr<Executor> executor_;
@@ -87,17 +89,13 @@ Status Session::Prepare() {
   options_.threads = machine_.backend->threads();
   if (!resume_ && RunFolder::HoldsRun(options_.out))
     return RunFolder::Create(options_.out, options_.model).status();
-  const bool own_copy = resume_ && IsGraphFile(options_.model);
+  const bool own_copy = resume_ && (IsGraphFile(options_.model) || IsOnnxFile(options_.model));
   const std::string model = own_copy ? options_.out : options_.model;
-  RIDGE_ASSIGN_OR_RETURN(forward_, LoadModel({.model = model, .batch = options_.batch}));
-  RIDGE_ASSIGN_OR_RETURN(const ForwardFacts facts, InspectForward(*forward_));
-  if (facts.batch != options_.batch) {
-    return Status(ErrorCode::kInvalidArgument,
-                  fmt::format("--batch is {}; the graph '{}' is written for {}. hint: name the "
-                              "dimension: f32[batch, ...]",
-                              options_.batch, forward_->name, facts.batch));
-  }
-  RIDGE_ASSIGN_OR_RETURN(data_, OpenJobData(options_, *forward_, facts));
+  RIDGE_ASSIGN_OR_RETURN(Forward forward, LoadForward(options_, model));
+  observer_.OnModel(forward.notes);
+  notes_ = forward.notes;
+  RIDGE_ASSIGN_OR_RETURN(data_, OpenJobData(options_, forward.graph, forward.facts, forward.data));
+  forward_ = std::move(forward.graph);
   RIDGE_ASSIGN_OR_RETURN(job_, PlanJob(options_, *forward_, &data_, machine_));
   return CheckFits(job_);
 }
@@ -119,6 +117,8 @@ Status Session::OpenFolder() {
   options_.out = folder_->path();
   if (IsGraphFile(options_.model))
     RIDGE_RETURN_IF_ERROR(WriteFileAtomically(folder_->File("model.ridge"), PrintGraph(*forward_)));
+  if (IsOnnxFile(options_.model))
+    RIDGE_RETURN_IF_ERROR(KeepOnnx(options_.model, notes_, folder_->path()));
   return WriteFileAtomically(folder_->File("options.json"), OptionsToJson(options_));
 }
 

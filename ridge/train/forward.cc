@@ -1,0 +1,40 @@
+#include "ridge/train/forward.h"
+
+#include <fmt/format.h>
+
+#include "ridge/train/loss.h"
+
+namespace ridge {
+namespace {
+
+Result<ModelRequest> RequestFor(const TrainOptions& options, const std::string& model) {
+  ModelRequest request;
+  request.model = model.empty() ? options.model : model;
+  request.batch = options.batch;
+  RIDGE_ASSIGN_OR_RETURN(request.dims, ParseDims(options.dims));
+  request.freeze = options.freeze;
+  request.trainable = options.trainable;
+  request.batch_norm_frozen = options.batch_norm == "frozen";
+  return request;
+}
+
+}  // namespace
+
+Result<Forward> LoadForward(const TrainOptions& options, const std::string& model) {
+  Forward forward;
+  RIDGE_ASSIGN_OR_RETURN(ModelRequest request, RequestFor(options, model));
+  if (!options.data.empty() && options.data != "synthetic") {
+    RIDGE_ASSIGN_OR_RETURN(forward.data, OpenData(options.data));
+    request.fields = forward.data->train->fields();
+  }
+  RIDGE_ASSIGN_OR_RETURN(Graph loaded, LoadModel(request, &forward.notes));
+  RIDGE_ASSIGN_OR_RETURN(forward.graph, WithLoss(std::move(loaded), options.loss, request.fields));
+  RIDGE_ASSIGN_OR_RETURN(forward.facts, InspectForward(forward.graph));
+  if (forward.facts.batch == options.batch) return forward;
+  return Status(ErrorCode::kInvalidArgument,
+                fmt::format("--batch is {}; the graph '{}' is written for {}. hint: name the "
+                            "dimension: f32[batch, ...]",
+                            options.batch, forward.graph.name, forward.facts.batch));
+}
+
+}  // namespace ridge

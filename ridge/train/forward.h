@@ -1,0 +1,30 @@
+// LoadForward: the forward graph of a training, with its loss, fitted to its data.
+//
+// Every verb that trains, plans or evaluates comes through here, so they mean the same graph.
+#pragma once
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "ridge/data/source.h"
+#include "ridge/train/model_source.h"
+#include "ridge/train/options.h"
+#include "ridge/train/training_graph.h"
+
+namespace ridge {
+
+struct Forward {
+  Graph graph;
+  ForwardFacts facts;
+  ModelNotes notes;
+  // Opened already, since the model's open dimensions and the labels' shape come from there; none
+  // for `synthetic`, which is made after the model, and when there are no data.
+  std::optional<DataSplits> data;
+};
+
+// `model` is what to load instead of options.model, such as the run's own copy; empty: that one.
+// Fails as OpenData, LoadModel, WithLoss and InspectForward do, and with kInvalidArgument when the
+// model is written for another batch.
+Result<Forward> LoadForward(const TrainOptions& options, const std::string& model = "");
+
+}  // namespace ridge
