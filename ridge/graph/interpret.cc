@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <cstring>
 
 #include "ridge/core/random.h"
 
@@ -52,6 +53,11 @@ void FillInitialValue(const ValueInfo& variable, uint64_t seed, void* data) {
   const Init::Kind kind = variable.init.kind;
   if (kind == Init::Kind::kUniform || kind == Init::Kind::kNormal) {
     FillFromBlocks(variable, key, data);
+    return;
+  }
+  const Tensor& start = variable.init.tensor;
+  if (kind == Init::Kind::kTensor && start.type().dtype == variable.type.dtype) {
+    if (count > 0) std::memcpy(data, start.data(), static_cast<size_t>(variable.type.bytes()));
     return;
   }
   for (int64_t i = 0; i < count; ++i) {
