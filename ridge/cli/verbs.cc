@@ -14,7 +14,7 @@ const std::vector<Verb>& Verbs() {
       {"plan", "Says what a training would need, without running it",
        "ridge plan cnn --batch 1024\n"
        "ridge plan resnet18 --batch 16 --fit 2GiB\n"
-       "ridge plan cnn --why conv2d\n"
+       "ridge plan cnn --why conv\n"
        "ridge plan cnn --data fashion-mnist --json",
        AddPlan},
       {"eval", "Says the loss and accuracy of a run's network on any data",
@@ -23,6 +23,14 @@ const std::vector<Verb>& Verbs() {
        "ridge run runs/cnn-1 --inputs images.npz --outputs logits.npz\n"
        "ridge run net.ridge --inputs in.npz --outputs out.npz --dim sequence=128",
        AddRun},
+      {"grad", "Gives the gradients of a model's output under its inputs and parameters",
+       "ridge grad net.onnx --inputs in.npz --outputs out.npz\n"
+       "ridge grad net.onnx --inputs in.npz --outputs out.npz --loss logits --backend reference",
+       AddGrad},
+      {"export", "Writes a model as a file for other programs, and compares the two",
+       "ridge export runs/cnn-1 --to onnx --out cnn.onnx\n"
+       "ridge export runs/cnn-1 --to safetensors --out cnn.safetensors",
+       AddExport},
       {"opt", "Rewrites a text graph by the passes, and says what that saved",
        "ridge opt net.ridge > simpler.ridge\n"
        "ridge opt net.ridge --pass cse        one pass alone\n"

@@ -30,6 +30,8 @@ VerbBody AddCompare(CLI::App& app);
 VerbBody AddCompletion(CLI::App& app);
 VerbBody AddDoctor(CLI::App& app);
 VerbBody AddEval(CLI::App& app);
+VerbBody AddExport(CLI::App& app);
+VerbBody AddGrad(CLI::App& app);
 VerbBody AddModels(CLI::App& app);
 VerbBody AddOpt(CLI::App& app);
 VerbBody AddPlan(CLI::App& app);

@@ -1,0 +1,78 @@
+// `ridge grad`: the gradients of a model's output under its inputs and parameters.
+#include <fmt/format.h>
+
+#include "ridge/cli/exit_codes.h"
+#include "ridge/cli/flags.h"
+#include "ridge/cli/machine.h"
+#include "ridge/cli/output.h"
+#include "ridge/cli/train_flags.h"
+#include "ridge/cli/verbs.h"
+#include "ridge/data/npz.h"
+#include "ridge/train/gradients.h"
+#include "ridge/train/options.h"
+
+namespace ridge::cli {
+namespace {
+
+struct GradVerb {
+  std::optional<std::string> model, inputs, outputs, loss;
+  std::vector<std::string> dims;  // "NAME=N"
+  std::optional<int64_t> seed;
+  TrainFlags machine;
+  OutputFlags output;
+};
+
+Result<GradientRequest> ReadRequest(const CLI::App& app, const GradVerb& verb) {
+  RIDGE_RETURN_IF_ERROR(RequireArgument(app, verb.model, "MODEL",
+                                        "net.onnx, net.ridge, a run folder, or a built-in model"));
+  RIDGE_RETURN_IF_ERROR(RequireArgument(app, verb.inputs, "--inputs", "--inputs in.npz"));
+  RIDGE_RETURN_IF_ERROR(RequireArgument(app, verb.outputs, "--outputs", "--outputs out.npz"));
+  GradientRequest request;
+  request.model = *verb.model;
+  request.loss = verb.loss.value_or("");
+  request.seed = static_cast<uint64_t>(verb.seed.value_or(0));
+  RIDGE_ASSIGN_OR_RETURN(request.dims, ParseDims(verb.dims));
+  RIDGE_ASSIGN_OR_RETURN(request.inputs, ReadNpz(*verb.inputs));
+  return request;
+}
+
+Result<int> RunGrad(const CLI::App& app, const GradVerb& verb) {
+  RIDGE_ASSIGN_OR_RETURN(const GradientRequest request, ReadRequest(app, verb));
+  RIDGE_ASSIGN_OR_RETURN(const OpenedMachine opened,
+                         OpenMachine({.device = verb.machine.device.value_or("cpu"),
+                                      .backend = verb.machine.backend.value_or("cpu"),
+                                      .threads = verb.machine.threads.value_or(0)},
+                                     SayUnless(verb.output.quiet)));
+  RIDGE_ASSIGN_OR_RETURN(GradientResult result, Gradients(request, opened.machine));
+  const size_t outputs = result.outputs.size(), gradients = result.gradients.size();
+  std::vector<NamedTensor> all = std::move(result.outputs);
+  for (NamedTensor& gradient : result.gradients) all.push_back(std::move(gradient));
+  RIDGE_RETURN_IF_ERROR(WriteNpz(*verb.outputs, all));
+  SayUnless(verb.output.quiet)(fmt::format("{}: {} outputs, {} gradients of the sum of '{}'",
+                                           *verb.outputs, outputs, gradients, result.loss));
+  return kExitOk;
+}
+
+}  // namespace
+
+VerbBody AddGrad(CLI::App& app) {
+  auto verb = std::make_shared<GradVerb>();
+  AddArgument(app, "MODEL", verb->model,
+              "An ONNX file, a graph in text form, a run folder, or a built-in model");
+  AddText(app, "--inputs", verb->inputs, "FILE", "An .npz file with an array for each input");
+  AddText(app, "--outputs", verb->outputs, "FILE",
+          "The .npz file to write: outputs, and gradients under the names of what they belong to");
+  AddText(app, "--loss", verb->loss, "OUTPUT",
+          "The output whose sum is differentiated (the first one)");
+  app.add_option("--dim", verb->dims, "Extent of a named dimension")
+      ->type_name("NAME=N")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  AddInteger(app, "--seed", verb->seed, {.minimum = 0}, "N",
+             "Of the starting values of a model that was not trained (0)");
+  AddPlaceFlags(app, verb->machine);
+  AddQuietFlags(app, verb->output);
+  return [&app, verb] { return RunGrad(app, *verb); };
+}
+
+}  // namespace ridge::cli

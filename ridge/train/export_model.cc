@@ -1,0 +1,290 @@
+#include "ridge/train/export_model.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "onnx/onnx-ml.pb.h"
+#include "ridge/core/files.h"
+#include "ridge/core/safetensors.h"
+#include "ridge/core/version.h"
+#include "ridge/graph/interpret.h"
+#include "ridge/graph/onnx/export.h"
+#include "ridge/graph/onnx/import.h"
+#include "ridge/train/export_model_check.h"
+#include "ridge/train/graph_run.h"
+#include "ridge/train/inference_form.h"
+#include "ridge/train/model_source.h"
+#include "ridge/train/run_folder.h"
+
+namespace ridge {
+namespace {
+
+constexpr int64_t kDefaultBatch = 2;
+
+Status Usage(std::string text) { return Status(ErrorCode::kInvalidArgument, std::move(text)); }
+
+// A folder beside `out` that is gone at the end, with what is still in it.
+class StagingFolder {
+ public:
+  static Result<StagingFolder> Make(const std::string& out) {
+    const std::filesystem::path path = out;
+    const std::filesystem::path parent = path.has_parent_path() ? path.parent_path() : ".";
+    std::string pattern = (parent / ".ridge-export-XXXXXX").string();
+    if (path.filename().empty() || std::filesystem::is_directory(path)) {
+      return Usage(fmt::format("--out is '{}'; it must be a file's name", out));
+    }
+    if (mkdtemp(pattern.data()) == nullptr) {
+      return Status(ErrorCode::kUnavailable,
+                    fmt::format("{}: no folder can be made there", parent.string()));
+    }
+    return StagingFolder(pattern, out, path.filename().string());
+  }
+  StagingFolder(StagingFolder&& other) noexcept
+      : folder_(std::move(other.folder_)),
+        out_(std::move(other.out_)),
+        name_(std::move(other.name_)) {
+    other.folder_.clear();
+  }
+  StagingFolder& operator=(StagingFolder&&) = delete;
+  ~StagingFolder() {
+    std::error_code ignored;
+    if (!folder_.empty()) std::filesystem::remove_all(folder_, ignored);
+  }
+
+  std::string File() const { return folder_ + "/" + name_; }
+  // Moves File() + suffix to its place.
+  Status Publish(const std::string& suffix) const {
+    std::error_code error;
+    std::filesystem::rename(File() + suffix, out_ + suffix, error);
+    if (!error) return SyncPath(out_ + suffix);
+    return Status(ErrorCode::kUnavailable,
+                  fmt::format("{}{}: cannot be written: {}", out_, suffix, error.message()));
+  }
+
+ private:
+  StagingFolder(std::string folder, std::string out, std::string name)
+      : folder_(std::move(folder)), out_(std::move(out)), name_(std::move(name)) {}
+  std::string folder_, out_, name_;
+};
+
+// The model as it is exported: its inference form at some extents, and its variables' contents.
+struct Exported {
+  Graph graph;
+  std::map<std::string, Tensor> values;
+};
+
+// The loss is for training; a graph that has nothing else keeps it.
+Graph WithoutLoss(const Graph& graph) {
+  Graph kept = graph;
+  kept.ClearOutputs();
+  for (const GraphOutput& output : graph.outputs()) {
+    if (output.name != "loss") kept.AddOutput(output.name, output.value);
+  }
+  return kept.outputs().empty() ? graph : kept;
+}
+
+Result<Graph> LoadInferenceForm(const ExportRequest& request, int64_t batch) {
+  RIDGE_ASSIGN_OR_RETURN(const Graph forward,
+                         LoadModel({.model = request.model, .batch = batch, .dims = request.dims}));
+  return InferenceForm(WithoutLoss(forward));
+}
+
+// Trained values where there is a run, else those that training would start with.
+Result<std::map<std::string, Tensor>> ValuesOf(const ExportRequest& request, const Graph& graph) {
+  std::map<std::string, Tensor> trained, values;
+  if (RunFolder::HoldsRun(request.model)) {
+    RIDGE_ASSIGN_OR_RETURN(trained, LoadCheckpointTensors(request.model));
+  }
+  for (const ValueInfo& info : graph.values()) {
+    if (info.kind != ValueKind::kParameter && info.kind != ValueKind::kState) continue;
+    const auto found = trained.find(info.name);
+    values[info.name] = found != trained.end() ? found->second : InitialValue(info, request.seed);
+  }
+  return values;
+}
+
+// An extent of the batch other than `batch`, for the second comparison.
+int64_t OtherBatch(int64_t batch) { return batch + 1; }
+
+class OnnxExport {
+ public:
+  OnnxExport(const ExportRequest& request, const Machine& machine)
+      : request_(request), machine_(machine), batch_(request.batch.value_or(kDefaultBatch)) {}
+
+  Result<ExportReport> Run() {
+    RIDGE_ASSIGN_OR_RETURN(const StagingFolder staging, StagingFolder::Make(request_.out));
+    RIDGE_ASSIGN_OR_RETURN(OnnxDocument document, IsForeign() ? FromFile() : FromGraph());
+    Describe(document);
+    RIDGE_ASSIGN_OR_RETURN(const OnnxFiles files, WriteOnnx(std::move(document), staging.File()));
+    report_.bytes = files.bytes;
+    RIDGE_RETURN_IF_ERROR(Check(staging.File()));
+    if (!report_.accepted()) return std::move(report_);
+    if (!files.data.empty()) {
+      RIDGE_RETURN_IF_ERROR(staging.Publish(".data"));
+      report_.data_path = request_.out + ".data";
+    }
+    RIDGE_RETURN_IF_ERROR(staging.Publish(""));
+    report_.path = request_.out;
+    return std::move(report_);
+  }
+
+ private:
+  // Whether the model came as an ONNX file, which keeps its nodes.
+  bool IsForeign() const { return !ForeignFile().empty(); }
+  std::string ForeignFile() const {
+    if (IsOnnxFile(request_.model)) return request_.model;
+    return HoldsOnnx(request_.model) ? request_.model + "/model.onnx" : "";
+  }
+
+  Result<OnnxDocument> FromGraph();
+  Result<OnnxDocument> FromFile();
+  Result<Graph> LoadAt(int64_t batch) const;
+  Result<Graph> ImportFile(int64_t batch) const;
+  void Describe(const OnnxDocument& document);
+  Status Check(const std::string& path);
+
+  const ExportRequest& request_;
+  const Machine& machine_;
+  int64_t batch_;
+  std::map<std::string, Tensor> values_;
+  ExportReport report_;
+};
+
+Result<OnnxDocument> OnnxExport::FromGraph() {
+  RIDGE_ASSIGN_OR_RETURN(const Graph graph, LoadAt(batch_));
+  RIDGE_ASSIGN_OR_RETURN(values_, ValuesOf(request_, graph));
+  report_.tensors = static_cast<int64_t>(values_.size());
+  // Far from the first, so that a convolution or pool cannot hide the difference.
+  Result<Graph> other = WithOtherDims(graph);
+  if (!other.ok()) other = LoadAt(batch_ + 64);
+  return ExportOnnx(graph, values_, other.ok() ? &*other : nullptr,
+                    {.opset = request_.opset, .producer_version = kRidgeVersion});
+}
+
+Result<OnnxDocument> OnnxExport::FromFile() {
+  RIDGE_ASSIGN_OR_RETURN(const OnnxModel model, OnnxModel::Open(ForeignFile()));
+  if (request_.opset != 0 && request_.opset != model.opset("")) {
+    return Status(ErrorCode::kUnsupported,
+                  fmt::format("export: {} has opset {} and keeps its nodes; --opset is {}. hint: "
+                              "onnx.version_converter",
+                              ForeignFile(), model.opset(""), request_.opset));
+  }
+  if (!model.inputs().empty() && !request_.batch) {
+    const std::vector<OnnxDim>& dims = model.inputs()[0].dims;
+    if (!dims.empty() && dims[0].extent > 0) batch_ = dims[0].extent;
+  }
+  if (RunFolder::HoldsRun(request_.model)) {
+    RIDGE_ASSIGN_OR_RETURN(values_, LoadCheckpointTensors(request_.model));
+  }
+  for (auto at = values_.begin(); at != values_.end();) {
+    at = model.initializers().contains(at->first) ? std::next(at) : values_.erase(at);
+  }
+  report_.tensors = static_cast<int64_t>(model.initializers().size());
+  return ReplaceInitializers(model, values_);
+}
+
+Result<Graph> OnnxExport::LoadAt(int64_t batch) const {
+  return IsForeign() ? ImportFile(batch) : LoadInferenceForm(request_, batch);
+}
+
+// As the file has it, not the training form.
+Result<Graph> OnnxExport::ImportFile(int64_t batch) const {
+  RIDGE_ASSIGN_OR_RETURN(const OnnxModel model, OnnxModel::Open(ForeignFile()));
+  OnnxImportOptions options;
+  options.dims = request_.dims;
+  options.all_parameters = true;  // so that trained values find their places
+  for (const OnnxValueInfo& input : model.inputs()) {
+    if (!input.dims.empty() && input.dims[0].extent < 0)
+      options.dims.emplace(input.dims[0].name, batch);
+  }
+  RIDGE_ASSIGN_OR_RETURN(OnnxImport imported, ImportOnnx(model, options));
+  return std::move(imported.graph);
+}
+
+void OnnxExport::Describe(const OnnxDocument& document) {
+  report_.ir_version = document.proto->ir_version();
+  for (const onnx::OperatorSetIdProto& set : document.proto->opset_import()) {
+    if (set.domain().empty() || set.domain() == "ai.onnx") report_.opset = set.version();
+  }
+  report_.notes = document.notes;
+}
+
+Status OnnxExport::Check(const std::string& path) {
+  RIDGE_ASSIGN_OR_RETURN(const Graph graph, LoadAt(batch_));
+  RIDGE_RETURN_IF_ERROR(CompareWithFile(graph, values_, path, request_, machine_, report_));
+  RIDGE_ASSIGN_OR_RETURN(const OnnxModel written, OnnxModel::Open(path));
+  if (OpenOnnxDims(written, request_.dims).empty()) return Status();
+  RIDGE_ASSIGN_OR_RETURN(const Graph other, LoadAt(OtherBatch(batch_)));
+  return CompareWithFile(other, values_, path, request_, machine_, report_);
+}
+
+// Everything that a float variable or initializer is, by name.
+Result<std::map<std::string, Tensor>> NamedValues(const ExportRequest& request) {
+  const bool held = HoldsOnnx(request.model);
+  if (!held && !IsOnnxFile(request.model)) {
+    RIDGE_ASSIGN_OR_RETURN(const Graph graph,
+                           LoadInferenceForm(request, request.batch.value_or(kDefaultBatch)));
+    return ValuesOf(request, graph);
+  }
+  RIDGE_ASSIGN_OR_RETURN(const OnnxModel model,
+                         OnnxModel::Open(held ? request.model + "/model.onnx" : request.model));
+  std::map<std::string, Tensor> trained, values;
+  if (held) {
+    RIDGE_ASSIGN_OR_RETURN(trained, LoadCheckpointTensors(request.model));
+  }
+  for (const auto& [name, tensor] : model.initializers()) {
+    const auto found = trained.find(name);
+    if (IsFloat(tensor.type().dtype))
+      values[name] = found != trained.end() ? found->second : tensor;
+  }
+  return values;
+}
+
+Status CheckSafetensors(const std::map<std::string, Tensor>& values, const std::string& path) {
+  RIDGE_ASSIGN_OR_RETURN(const SafetensorsFile file, SafetensorsFile::Open(path));
+  for (const auto& [name, tensor] : values) {
+    RIDGE_ASSIGN_OR_RETURN(const Tensor read, file.Load(name));
+    if (!read.same_bits(tensor)) {
+      return Status(ErrorCode::kInternal,
+                    fmt::format("{}: '{}' reads back as other bytes", path, name));
+    }
+  }
+  return Status();
+}
+
+Result<ExportReport> ExportSafetensors(const ExportRequest& request) {
+  RIDGE_ASSIGN_OR_RETURN(const auto values, NamedValues(request));
+  RIDGE_ASSIGN_OR_RETURN(const StagingFolder staging, StagingFolder::Make(request.out));
+  std::vector<SafetensorsItem> items;
+  for (const auto& [name, tensor] : values) items.push_back({name, tensor.type(), tensor.data()});
+  RIDGE_ASSIGN_OR_RETURN(
+      const FileDigest digest,
+      WriteSafetensors(staging.File(), items, {{"format", "pt"}, {"producer", "ridge"}}));
+  RIDGE_RETURN_IF_ERROR(CheckSafetensors(values, staging.File()));
+  RIDGE_RETURN_IF_ERROR(staging.Publish(""));
+  ExportReport report;
+  report.path = request.out;
+  report.bytes = digest.size_bytes;
+  report.tensors = static_cast<int64_t>(values.size());
+  return report;
+}
+
+}  // namespace
+
+bool ExportReport::accepted() const {
+  return std::all_of(outputs.begin(), outputs.end(),
+                     [](const ExportDifference& d) { return d.accepted(); });
+}
+
+Result<ExportReport> ExportModel(const ExportRequest& request, const Machine& machine) {
+  if (request.format == "onnx") return OnnxExport(request, machine).Run();
+  if (request.format == "safetensors") return ExportSafetensors(request);
+  return Status(ErrorCode::kUnsupported,
+                fmt::format("export: no writer for '{}'. hint: --to onnx, which converters read",
+                            request.format));
+}
+
+}  // namespace ridge

@@ -1,0 +1,110 @@
+#include "ridge/train/graph_run.h"
+
+#include <fmt/format.h>
+
+#include <cstring>
+
+#include "ridge/core/safetensors.h"
+#include "ridge/train/checkpoint.h"
+#include "ridge/train/job.h"
+#include "ridge/train/run_folder.h"
+
+namespace ridge {
+namespace {
+
+// Inputs that no node reads have no place in the plan.
+Status Fill(const std::map<std::string, Tensor>& given, Executor& executor) {
+  for (const PersistentValue& value : executor.program().persistent) {
+    if (value.kind == ValueKind::kInput && value.slot != 0) continue;
+    const auto found = given.find(value.name);
+    if (found == given.end()) {
+      if (value.kind != ValueKind::kInput) continue;
+      return Status(ErrorCode::kInvalidArgument, fmt::format("input '{}' {} is not given",
+                                                             value.name, TypeToString(value.type)));
+    }
+    if (found->second.type() != value.type) {
+      return Status(ErrorCode::kInvalidArgument,
+                    fmt::format("'{}' is given as {}; the graph has {}", value.name,
+                                TypeToString(found->second.type()), TypeToString(value.type)));
+    }
+    if (value.type.bytes() > 0) {
+      std::memcpy(executor.Persistent(value.name), found->second.data(),
+                  static_cast<size_t>(value.type.bytes()));
+    }
+  }
+  return Status();
+}
+
+std::vector<NamedTensor> CopyOutputs(const Executor& executor, const Graph& graph, int step) {
+  std::vector<NamedTensor> outputs;
+  for (const GraphOutput& output : graph.outputs()) {
+    Tensor tensor(executor.OutputType(step, output.name));
+    if (tensor.bytes() > 0) {
+      std::memcpy(tensor.mutable_data(), executor.Output(step, output.name),
+                  static_cast<size_t>(tensor.bytes()));
+    }
+    outputs.emplace_back(output.name, std::move(tensor));
+  }
+  return outputs;
+}
+
+// Whether every value of `from` can be said in `to`, up to rounding of floats.
+bool Converts(DType from, DType to) {
+  if (from == to || (IsFloat(from) && IsFloat(to))) return true;
+  const bool to_integer = to == DType::kI64 || to == DType::kI32;
+  return !IsFloat(from) && (to_integer || IsFloat(to)) && from != DType::kI64;
+}
+
+}  // namespace
+
+Result<std::vector<NamedTensor>> RunGraph(const Graph& graph,
+                                          const std::map<std::string, Tensor>& given, uint64_t seed,
+                                          const Machine& machine) {
+  Graph pure = graph;
+  pure.ClearUpdates();
+  std::vector<NamedGraph> graphs = {NamedGraph{"once", std::move(pure)}};
+  RIDGE_ASSIGN_OR_RETURN(Program program,
+                         PlanGraphs(graph.name, std::move(graphs), /*passes=*/"", machine));
+  RIDGE_ASSIGN_OR_RETURN(const std::unique_ptr<Executor> executor,
+                         Executor::Create(std::move(program), *machine.backend));
+  executor->InitializeVariables(seed);
+  RIDGE_RETURN_IF_ERROR(Fill(given, *executor));
+  const int step = executor->StepIndex("once");
+  RIDGE_RETURN_IF_ERROR(executor->Run(step, /*slot=*/0));
+  return CopyOutputs(*executor, graph, step);
+}
+
+Result<Tensor> ConvertInput(const Tensor& tensor, const ValueInfo& input, const std::string& verb) {
+  const TensorType& from = tensor.type();
+  if (from == input.type) return tensor;
+  if (from.dims != input.type.dims || !Converts(from.dtype, input.type.dtype)) {
+    return Status(ErrorCode::kInvalidArgument,
+                  fmt::format("{}: input '{}' is {}; the graph takes {}", verb, input.name,
+                              TypeToString(from), TypeToString(input.type)));
+  }
+  Tensor converted(input.type);
+  for (int64_t i = 0; i < from.elements(); ++i)
+    StoreFromDouble(input.type.dtype, converted.mutable_data(), i, tensor.at(i));
+  return converted;
+}
+
+Result<std::map<std::string, Tensor>> LoadCheckpointTensors(const std::string& run) {
+  RIDGE_ASSIGN_OR_RETURN(const RunFolder folder, RunFolder::Open(run));
+  const CheckpointFolder checkpoints(folder.checkpoints(), /*keep=*/1);
+  const std::optional<CheckpointState> state = checkpoints.PeekNewest();
+  if (!state) {
+    return Status(ErrorCode::kInvalidData,
+                  fmt::format("{}: holds no usable checkpoint", folder.checkpoints()));
+  }
+  std::map<std::string, Tensor> tensors;
+  for (const char* file : {"/parameters.safetensors", "/state.safetensors"}) {
+    RIDGE_ASSIGN_OR_RETURN(const SafetensorsFile opened,
+                           SafetensorsFile::Open(checkpoints.PathOf(state->step) + file));
+    for (const SafetensorsEntry& entry : opened.entries()) {
+      RIDGE_ASSIGN_OR_RETURN(tensors[entry.name], opened.Load(entry.name));
+    }
+  }
+  return tensors;
+}
+
+}  // namespace ridge

@@ -1,0 +1,29 @@
+// RunGraph: a graph's outputs for given inputs and variables, computed once.
+#pragma once
+#include <map>
+#include <string>
+#include <vector>
+
+#include "ridge/data/memory_source.h"
+#include "ridge/graph/graph.h"
+#include "ridge/train/machine.h"
+
+namespace ridge {
+
+// `given` holds every input, and variables; those not given start as they do in training with
+// `seed`.  Types must be the graph's.  Updates are not applied.  Plans and runs on the machine's
+// backend; the outputs come in the graph's order.
+// Fails with kInvalidArgument for an input that is missing or has another type.
+Result<std::vector<NamedTensor>> RunGraph(const Graph& graph,
+                                          const std::map<std::string, Tensor>& given, uint64_t seed,
+                                          const Machine& machine);
+
+// The tensor as the input wants it: another element type is converted when nothing but rounding is
+// lost (f64 to f32, i32 to i64).  Fails with kInvalidArgument; `verb` starts the message.
+Result<Tensor> ConvertInput(const Tensor& tensor, const ValueInfo& input, const std::string& verb);
+
+// The tensors of a run's newest good checkpoint by name: parameters, statistics and optimizer
+// state, mapped from its files.  Fails with kInvalidData when there is none.
+Result<std::map<std::string, Tensor>> LoadCheckpointTensors(const std::string& run);
+
+}  // namespace ridge
