@@ -1,7 +1,8 @@
 # Tests: ridge_<layer>_test from ridge/<layer>/**/*_test.cc, ridge_tests from tests/**/*.cc, and
 # each tests/**/*_test.py and tests/e2e/*.py as a test of its own.
 #
-# Labels: `fast` for all but tests/e2e/, which has `e2e`.  Each runs in the source folder, with
+# Labels: `fast` for all but tests/e2e/, which has `e2e`, and ONNX's conformance cases, which have
+# `onnx`.  Each runs in the source folder, with
 #   RIDGE_SOURCE_DIR  the source folder
 #   RIDGE             the program, build/<preset>/bin/ridge
 # Python tests run with the python3 of scripts/setup.sh --test-tools (tensorboard, numpy) if it was
@@ -62,12 +63,35 @@ function(ridge_add_python_tests pattern label seconds)
   endforeach()
 endfunction()
 
+# ONNX's conformance cases.  A program of its own, because each case runs in a process of its own;
+# it uses all cores.  Exit code 77: scripts/setup.sh --test-tools has not brought the cases.
+function(ridge_add_onnx_nodes)
+  file(GLOB sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/tests/onnx/*.cc")
+  if(NOT sources OR NOT TARGET ridge_graph OR NOT TARGET nlohmann_json::nlohmann_json)
+    return()
+  endif()
+  add_executable(ridge_onnx_nodes ${sources})
+  target_link_libraries(ridge_onnx_nodes PRIVATE ridge_options ridge_graph
+                        nlohmann_json::nlohmann_json)
+  ridge_link_program(ridge_onnx_nodes)
+  ridge_use_pch(ridge_onnx_nodes ridge_pch)
+  add_test(NAME onnx_nodes
+           COMMAND ridge_onnx_nodes --check "${PROJECT_SOURCE_DIR}/tests/onnx/conformance.md")
+  add_test(NAME onnx_gradients COMMAND ridge_onnx_nodes --gradients)
+  foreach(name onnx_nodes onnx_gradients)
+    ridge_set_test_properties(${name} onnx 900)
+    set_tests_properties(${name} PROPERTIES SKIP_RETURN_CODE 77 RUN_SERIAL ON)
+  endforeach()
+endfunction()
+
 function(ridge_add_tests)
   get_property(layers GLOBAL PROPERTY RIDGE_LAYERS)
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/tests/*.cc")
+  list(FILTER sources EXCLUDE REGEX "/tests/(onnx|fuzz)/")
   if(layers)
     ridge_add_test_program(ridge_tests SOURCES ${sources} LINK ${layers})
   endif()
+  ridge_add_onnx_nodes()
   ridge_add_python_tests("tools/*_test.py" fast 120)
   if(TARGET ridge)
     ridge_add_python_tests("tests/e2e/*.py" e2e 900)
