@@ -111,7 +111,7 @@ class Graph {
   ValueId FindOutput(std::string_view name) const;
   std::string UniqueName(const std::string& wanted) const;  // wanted, wanted_2, ...
 
-  // "conv2d 'stem' (line 8)".
+  // "conv 'stem' (line 8)".
   std::string Where(const Node& node) const;
   // The call of a node with types filled in.
   OpCall Call(const Node& node) const;

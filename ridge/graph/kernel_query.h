@@ -18,7 +18,7 @@ inline constexpr LayoutId kRowMajor = 0;
 
 // A way to run one node; part of the plan.
 struct KernelChoice {
-  std::string kernel;  // "onednn.conv2d/brgconv:avx512_core", "reference"
+  std::string kernel;  // "onednn.conv/brgconv:avx512_core", "reference"
   std::vector<LayoutId> input_layouts;
   std::vector<LayoutId> output_layouts;
   int64_t workspace_bytes = 0;                // scratch, from the arena, 64-byte aligned

@@ -24,7 +24,7 @@ class GradBuilder;
 
 // One use of an operator: the types of its inputs and outputs, and its attributes.
 struct OpCall {
-  std::string where;                // "conv2d 'stem' (line 8)", for messages
+  std::string where;                // "conv 'stem' (line 8)", for messages
   std::vector<TensorType> inputs;   // an absent optional input is kAbsent
   std::vector<TensorType> outputs;  // empty while types are inferred
   AttrMap attrs;                    // with the defaults filled in

@@ -37,7 +37,7 @@ TEST(Trace, WritesOneEventALine) {
   ASSERT_TRUE(trace->NameProcess(0, "ridge").ok());
   ASSERT_TRUE(trace->NameThread({0, 2}, "input", 1).ok());
   const std::vector<TraceArg> args = {{"flops", int64_t{1200}}, {"note", "a \"b\""}, {"r", 0.5}};
-  ASSERT_TRUE(trace->AddSpan({"conv1", "conv2d", {0, 1}, 1.0000005, 2e-6, args}).ok());
+  ASSERT_TRUE(trace->AddSpan({"conv1", "conv", {0, 1}, 1.0000005, 2e-6, args}).ok());
   const std::vector<TraceSeries> bytes = {{"planned", 1024}, {"measured", std::nan("")}};
   ASSERT_TRUE(trace->AddCounter("arena bytes", 0, 2, bytes).ok());
   ASSERT_TRUE(trace->Close().ok());
@@ -47,7 +47,7 @@ TEST(Trace, WritesOneEventALine) {
 {"name":"process_sort_index","ph":"M","pid":0,"tid":0,"args":{"sort_index":0}},
 {"name":"thread_name","ph":"M","pid":0,"tid":2,"args":{"name":"input"}},
 {"name":"thread_sort_index","ph":"M","pid":0,"tid":2,"args":{"sort_index":1}},
-{"name":"conv1","cat":"conv2d","ph":"X","ts":1000000.500,"dur":2.000,"pid":0,"tid":1,)"
+{"name":"conv1","cat":"conv","ph":"X","ts":1000000.500,"dur":2.000,"pid":0,"tid":1,)"
             R"("args":{"flops":1200,"note":"a \"b\"","r":0.5}},
 {"name":"arena bytes","ph":"C","ts":2000000.000,"pid":0,"args":{"planned":1024,"measured":null}}
 ]}

@@ -69,7 +69,7 @@ const char* BoundName(Bound bound);
 
 struct PlannedNode {
   std::string name;
-  std::string op;              // "conv2d", or "reorder"
+  std::string op;              // "conv", or "reorder"
   const OpDef* def = nullptr;  // nullptr for reorders
   OpCall call;                 // for reorders: one input, one output
   std::vector<int> inputs;     // indices into StepPlan::values; -1: absent

@@ -47,7 +47,7 @@ class Executor {
   void SetTiming(bool on) { timing_ = on; }
   const std::vector<double>& NodeSeconds(int step) const;
   // Runs `step` again up to the loss and says which node first makes a NaN or infinity:
-  // "node 'conv1' (conv2d)", or the variable that held one before; empty when there is none.
+  // "node 'conv1' (conv)", or the variable that held one before; empty when there is none.
   Result<std::string> FirstNonFinite(int step, int slot);
 
  private:

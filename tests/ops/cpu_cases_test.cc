@@ -26,7 +26,7 @@ LayoutId BlockedLayout() {
   OpCall call;
   call.where = "probe";
   call.inputs = {{DType::kF32, {2, 32, 8, 8}}, {DType::kF32, {32, 32, 3, 3}}};
-  const OpDef& conv = *FindOp("conv2d");
+  const OpDef& conv = *FindOp("conv");
   call.outputs = *InferCall(conv, call);
   const std::vector<LayoutId> available(2, kRowMajor);
   return Cpu().Offers(conv, call, available).choices.at(0).output_layouts.at(0);

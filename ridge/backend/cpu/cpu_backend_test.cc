@@ -109,9 +109,9 @@ class CpuBackendTest : public testing::Test {
     const TensorType x = F32({2, 32, 9, 9});
     std::vector<LayoutId> layouts;
     const OpCall conv =
-        MakeCall("conv2d", {x, F32({32, 32, 3, 3})}, {{"padding", Ints{1, 1, 1, 1}}});
+        MakeCall("conv", {x, F32({32, 32, 3, 3})}, {{"padding", Ints{1, 1, 1, 1}}});
     const Tensor c =
-        Run("conv2d", conv, {cpu::RandomBytes(x.bytes()), cpu::RandomBytes(32 * 32 * 36)}, layouts,
+        Run("conv", conv, {cpu::RandomBytes(x.bytes()), cpu::RandomBytes(32 * 32 * 36)}, layouts,
             row_major);
     const LayoutId layout = conv_layout = layouts[0];
     const OpCall norm = MakeCall("batch_norm", {x, F32({32}), F32({32})}, {});
@@ -144,37 +144,37 @@ TEST_F(CpuBackendTest, BlockedChainsAgreeWithRowMajorOnes) {
 
 TEST_F(CpuBackendTest, OffersTheReferenceLast) {
   for (const OpDef& op : AllOps()) {
-    if (op.name != "relu" && op.name != "conv2d" && op.name != "reduce_prod") continue;
+    if (op.name != "relu" && op.name != "conv" && op.name != "reduce_prod") continue;
     std::vector<TensorType> inputs = {F32({2, 16, 5, 5})};
-    if (op.name == "conv2d") inputs.push_back(F32({16, 16, 3, 3}));
+    if (op.name == "conv") inputs.push_back(F32({16, 16, 3, 3}));
     const OpCall call = MakeCall(op.name.c_str(), inputs, {});
     EXPECT_EQ(Offers(op.name.c_str(), call).choices.back().kernel, "reference");
   }
 }
 
 TEST_F(CpuBackendTest, NeverOffersSlowReferenceCodeOfTheLibrary) {
-  const OpCall thin = MakeCall("conv2d", {F32({4, 1, 28, 28}), F32({32, 1, 3, 3})}, {});
-  for (const KernelChoice& choice : Offers("conv2d", thin).choices)
+  const OpCall thin = MakeCall("conv", {F32({4, 1, 28, 28}), F32({32, 1, 3, 3})}, {});
+  for (const KernelChoice& choice : Offers("conv", thin).choices)
     EXPECT_EQ(choice.kernel.find("/ref"), std::string::npos) << choice.kernel;
 }
 
 TEST_F(CpuBackendTest, SaysWhyAKernelDeclines) {
   const OpCall call =
-      MakeCall("conv2d", {{DType::kF64, {1, 1, 4, 4}}, {DType::kF64, {1, 1, 3, 3}}}, {});
-  const KernelOffers offers = Offers("conv2d", call);
+      MakeCall("conv", {{DType::kF64, {1, 1, 4, 4}}, {DType::kF64, {1, 1, 3, 3}}}, {});
+  const KernelOffers offers = Offers("conv", call);
   ASSERT_EQ(offers.refusals.size(), 1u);
-  EXPECT_EQ(offers.refusals[0].kernel, "onednn.conv2d");
+  EXPECT_EQ(offers.refusals[0].kernel, "onednn.conv");
   EXPECT_EQ(offers.refusals[0].reason, "dtype");
   EXPECT_EQ(offers.choices.size(), 1u);
 }
 
 TEST_F(CpuBackendTest, AnswersTheSameQuestionAlike) {
-  const OpCall call = MakeCall("conv2d", {F32({2, 32, 9, 9}), F32({32, 32, 3, 3})}, {});
+  const OpCall call = MakeCall("conv", {F32({2, 32, 9, 9}), F32({32, 32, 3, 3})}, {});
   const std::unique_ptr<Backend> other =
       std::move(*MakeCpuBackend(std::min(2, AvailableThreads())));
   const std::vector<LayoutId> available(2, kRowMajor);
-  const KernelOffers a = Offers("conv2d", call);
-  const KernelOffers b = other->Offers(*FindOp("conv2d"), call, available);
+  const KernelOffers a = Offers("conv", call);
+  const KernelOffers b = other->Offers(*FindOp("conv"), call, available);
   ASSERT_EQ(a.choices.size(), b.choices.size());
   for (size_t i = 0; i < a.choices.size(); ++i) {
     EXPECT_EQ(a.choices[i].key, b.choices[i].key);
@@ -233,12 +233,12 @@ struct StepOp {
 std::vector<StepOp> StepOps() {
   const TensorType x = F32({4, 32, 26, 26}), w = F32({10, 512});
   const AttrMap pool = {{"kernel", Ints{2, 2}}, {"stride", Ints{2, 2}}};
-  return {{"conv2d", {F32({4, 1, 28, 28}), F32({32, 1, 3, 3}), F32({32})}, {}},
-          {"conv2d", {x, F32({32, 32, 3, 3})}, {}},
-          {"conv2d_grad_weight",
+  return {{"conv", {F32({4, 1, 28, 28}), F32({32, 1, 3, 3}), F32({32})}, {}},
+          {"conv", {x, F32({32, 32, 3, 3})}, {}},
+          {"conv_grad_weight",
            {F32({4, 1, 28, 28}), x},
            {{"weight_dims", Ints{32, 1, 3, 3}}, {"bias", int64_t{1}}}},
-          {"conv2d_grad_input", {x, F32({32, 32, 3, 3})}, {{"input_dims", Ints{4, 32, 28, 28}}}},
+          {"conv_grad_input", {x, F32({32, 32, 3, 3})}, {{"input_dims", Ints{4, 32, 28, 28}}}},
           {"max_pool", {x}, pool},
           {"batch_norm", {x, F32({32}), F32({32})}, {}},
           {"relu_grad", {x, x}, {}},

@@ -10,10 +10,9 @@ namespace {
 // For one operator: best first.
 constexpr KernelFactory kKernels[] = {
     {"matmul", "onednn.matmul", OfferMatmul, CreateMatmul},
-    {"conv2d", "onednn.conv2d", OfferConv2d, CreateConv2d},
-    {"conv2d_grad_input", "onednn.conv2d_grad_input", OfferConv2dGradInput, CreateConv2dGradInput},
-    {"conv2d_grad_weight", "onednn.conv2d_grad_weight", OfferConv2dGradWeight,
-     CreateConv2dGradWeight},
+    {"conv", "onednn.conv", OfferConv, CreateConv},
+    {"conv_grad_input", "onednn.conv_grad_input", OfferConvGradInput, CreateConvGradInput},
+    {"conv_grad_weight", "onednn.conv_grad_weight", OfferConvGradWeight, CreateConvGradWeight},
     {"max_pool", "cpu.max_pool", OfferPool, CreateMaxPool},
     {"max_pool_grad", "cpu.max_pool_grad", OfferPool, CreateMaxPoolGrad},
     {"avg_pool", "cpu.avg_pool", OfferPool, CreateAvgPool},

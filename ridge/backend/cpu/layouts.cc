@@ -10,7 +10,19 @@ namespace {
 
 using dnnl::memory;
 
-constexpr std::array kPreferredTags = {dnnl_aBcd16b, dnnl_aBcd8b, dnnl_aBcd4b, dnnl_acdb};
+constexpr std::array kPreferredTags = {dnnl_aBcd16b, dnnl_aBcd8b, dnnl_aBcd4b,   dnnl_acdb,
+                                       dnnl_aBc16b,  dnnl_aBc8b,  dnnl_aBcde16b, dnnl_aBcde8b};
+
+struct BlockedTag {
+  LayoutId layout;
+  size_t rank;
+  int64_t block;
+};
+constexpr BlockedTag kBlockedTags[] = {
+    {dnnl_aBcd16b, 4, 16},  {dnnl_aBcd8b, 4, 8},  {dnnl_aBcd4b, 4, 4},
+    {dnnl_aBc16b, 3, 16},   {dnnl_aBc8b, 3, 8},   {dnnl_aBc4b, 3, 4},
+    {dnnl_aBcde16b, 5, 16}, {dnnl_aBcde8b, 5, 8}, {dnnl_aBcde4b, 5, 4},
+};
 
 memory::dims DnnlDims(const Dims& dims) { return dims.empty() ? memory::dims{1} : dims; }
 
@@ -52,10 +64,9 @@ std::optional<memory::data_type> DnnlType(DType t) {
       return memory::data_type::u8;
     case DType::kI8:
       return memory::data_type::s8;
-    case DType::kI64:
+    default:
       return std::nullopt;
   }
-  return std::nullopt;
 }
 
 memory::desc RowMajorDesc(DType dtype, const Dims& dims) {
@@ -93,12 +104,11 @@ std::string LayoutNameOf(LayoutId layout) {
 
 std::optional<ChannelBlocks> ChannelBlocksOf(const Dims& dims, LayoutId layout) {
   if (layout == kRowMajor) return ChannelBlocks{1, dims.size() > 1 ? dims[1] : 1, false};
-  int64_t block = 0;
-  if (layout == dnnl_aBcd16b) block = 16;
-  if (layout == dnnl_aBcd8b) block = 8;
-  if (layout == dnnl_aBcd4b) block = 4;
-  if (block == 0 || dims.size() != 4) return std::nullopt;
-  return ChannelBlocks{block, (dims[1] + block - 1) / block, dims[1] % block != 0};
+  for (const auto& [tag, rank, block] : kBlockedTags) {
+    if (tag == layout && rank == dims.size())
+      return ChannelBlocks{block, (dims[1] + block - 1) / block, dims[1] % block != 0};
+  }
+  return std::nullopt;
 }
 
 }  // namespace ridge::cpu

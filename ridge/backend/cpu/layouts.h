@@ -32,7 +32,8 @@ struct ChannelBlocks {
   int64_t blocks = 0;  // blocks of channels, the last one padded
   bool padded = false;
 };
-// For row-major, nChw16c, nChw8c and nChw4c (rank 4); nullopt for all others.
+// For row-major and for blocks of 16, 8 and 4 channels of rank 3 to 5 (nCw16c, nChw16c,
+// nCdhw16c, ...); nullopt for all others.
 std::optional<ChannelBlocks> ChannelBlocksOf(const Dims& dims, LayoutId layout);
 
 }  // namespace ridge::cpu

@@ -119,12 +119,12 @@ void AddConvs(std::vector<Sample>& samples) {
   for (const int64_t size : {7, 14, 28, 56}) {
     const AttrMap attrs = {{"padding", Ints{1, 1, 1, 1}}};
     samples.push_back({"conv",
-                       "conv2d",
+                       "conv",
                        {F32({2, 32, size, size}), F32({32, 32, 3, 3})},
                        attrs,
                        size == 14 || size == 28});
     samples.push_back(
-        {"conv", "conv2d", {F32({16, 64, size, size}), F32({64, 64, 3, 3})}, attrs, false});
+        {"conv", "conv", {F32({16, 64, size, size}), F32({64, 64, 3, 3})}, attrs, false});
   }
 }
 
@@ -149,7 +149,7 @@ void AddLight(std::vector<Sample>& samples) {
 // The pools' best layout is the one that convolutions leave.
 LayoutId BlockedLayout(Backend& backend) {
   const auto conv =
-      TimedCall::Make(backend, "conv2d", {F32({1, 32, 4, 4}), F32({32, 32, 3, 3})}, {});
+      TimedCall::Make(backend, "conv", {F32({1, 32, 4, 4}), F32({32, 32, 3, 3})}, {});
   return conv.ok() ? conv->choice().output_layouts.at(0) : kRowMajor;
 }
 
@@ -230,9 +230,9 @@ Status CreateKernels(Backend& backend, int64_t first, int64_t count) {
   for (int64_t k = first; k < first + count; ++k) {
     const int64_t c = 16 * (k + 1);
     const TensorType x = F32({1, c, 3, 3}), w = F32({16, c, 3, 3}), dy = F32({1, 16, 1, 1});
-    RIDGE_RETURN_IF_ERROR(TimedCall::Make(backend, "conv2d", {x, w}, {}).status());
+    RIDGE_RETURN_IF_ERROR(TimedCall::Make(backend, "conv", {x, w}, {}).status());
     RIDGE_RETURN_IF_ERROR(
-        TimedCall::Make(backend, "conv2d_grad_weight", {x, dy}, {{"weight_dims", w.dims}})
+        TimedCall::Make(backend, "conv_grad_weight", {x, dy}, {{"weight_dims", w.dims}})
             .status());
     RIDGE_RETURN_IF_ERROR(
         TimedCall::Make(backend, "matmul", {F32({8, c}), F32({c, 8 + k})}, {}).status());

@@ -91,7 +91,7 @@ auto SelectDesc(const Make& make, const std::string& name) -> std::optional<decl
   return std::nullopt;
 }
 
-// Of KernelChoice::kernel: "brgconv:avx512_core" of "onednn.conv2d/brgconv:avx512_core".
+// Of KernelChoice::kernel: "brgconv:avx512_core" of "onednn.conv/brgconv:avx512_core".
 std::string ImplementationOf(const KernelChoice& choice);
 
 // Scratchpads are ours.

@@ -34,10 +34,11 @@ void Reference(const OpCall& call, std::span<const double* const> in,
   const PoolGeometry g = PoolGeometryOf(call);
   const double* x = in[0];
   double* y = out[0];
-  ForEachPoolOutput(g, [&](int64_t at, int64_t oy, int64_t ox, int64_t plane) {
+  ForEachPoolOutput(g, [&](const PoolOutput& o) {
+    const double* image = x + o.plane * g.window.inputs();
     double sum = 0;
-    ForEachPoolTap(g, plane, oy, ox, [&](int64_t from, int64_t) { sum += x[from]; });
-    y[at] = sum / static_cast<double>(AvgPoolDivisor(call, g, oy, ox));
+    ForEachPoolTap(g.window, o, [&](int64_t from, int64_t) { sum += image[from]; });
+    y[o.at] = sum / static_cast<double>(AvgPoolDivisor(call, g.window, o.z, o.y, o.x));
   });
 }
 
@@ -49,13 +50,14 @@ OpDef AvgPoolDef() {
   return {
       .name = "avg_pool",
       .doc =
-          "The mean of x [B,C,H,W] under each window: y [B,C,OH,OW]. The sum is divided by the "
+          "The mean of x [B,C,H,W] under each window: y [B,C,OH,OW], with 1 to 3 spatial "
+          "dimensions; attributes as those of max_pool. The sum is divided by the "
           "number of taps inside x, or with count_include_pad=1 inside x and its padding; a "
           "window wholly in the padding gives 0.",
       .input_names = {"x"},
       .output_names = {"y"},
       .attr_defaults = std::move(attrs),
-      .required_attrs = {"kernel", "stride"},
+      .required_attrs = {"kernel"},
       .cost_class = CostClass::kPool,
       .infer_types = InferTypes,
       .cost = EstimateCost,

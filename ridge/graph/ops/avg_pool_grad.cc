@@ -41,9 +41,11 @@ void Reference(const OpCall& call, std::span<const double* const> in,
   const double* dy = in[0];
   double* dx = out[0];
   std::fill_n(dx, call.outputs[0].elements(), 0.0);
-  ForEachPoolOutput(g, [&](int64_t at, int64_t oy, int64_t ox, int64_t plane) {
-    const double share = dy[at] / static_cast<double>(AvgPoolDivisor(call, g, oy, ox));
-    ForEachPoolTap(g, plane, oy, ox, [&](int64_t to, int64_t) { dx[to] += share; });
+  ForEachPoolOutput(g, [&](const PoolOutput& o) {
+    double* image = dx + o.plane * g.window.inputs();
+    const double share =
+        dy[o.at] / static_cast<double>(AvgPoolDivisor(call, g.window, o.z, o.y, o.x));
+    ForEachPoolTap(g.window, o, [&](int64_t to, int64_t) { image[to] += share; });
   });
 }
 
@@ -61,7 +63,7 @@ OpDef AvgPoolGradDef() {
       .input_names = {"dy"},
       .output_names = {"dx"},
       .attr_defaults = std::move(attrs),
-      .required_attrs = {"kernel", "stride", "input_dims"},
+      .required_attrs = {"kernel", "input_dims"},
       .cost_class = CostClass::kPool,
       .infer_types = InferTypes,
       .cost = EstimateCost,

@@ -39,17 +39,18 @@ void Reference(const OpCall& call, std::span<const double* const> in,
   const PoolGeometry g = PoolGeometryOf(call);
   const double* x = in[0];
   double *y = out[0], *index = out[1];
-  ForEachPoolOutput(g, [&](int64_t at, int64_t oy, int64_t ox, int64_t plane) {
+  ForEachPoolOutput(g, [&](const PoolOutput& o) {
+    const double* image = x + o.plane * g.window.inputs();
     double best = -std::numeric_limits<double>::infinity();
     int64_t winner = -1;
-    ForEachPoolTap(g, plane, oy, ox, [&](int64_t from, int64_t tap) {
-      const bool wins = winner < 0 || x[from] > best || (std::isnan(x[from]) && !std::isnan(best));
-      if (!wins) return;
-      best = x[from];
+    ForEachPoolTap(g.window, o, [&](int64_t from, int64_t tap) {
+      const double v = image[from];
+      if (winner >= 0 && !(v > best) && !(std::isnan(v) && !std::isnan(best))) return;
+      best = v;
       winner = tap;
     });
-    y[at] = best;
-    index[at] = winner < 0 ? 0 : static_cast<double>(winner);
+    y[o.at] = best;
+    index[o.at] = winner < 0 ? 0 : static_cast<double>(winner);
   });
 }
 
@@ -60,13 +61,15 @@ OpDef MaxPoolDef() {
       .name = "max_pool",
       .doc =
           "The largest element of x [B,C,H,W] under each window: y [B,C,OH,OW], and index, the "
-          "number kh*KW+kw of the winning tap (u8, or i32 when the kernel has over 255 taps). "
+          "number kh*KW+kw of the winning tap (u8, or i32 when the kernel has over 255 taps); "
+          "with 1 to 3 spatial dimensions. Attributes as those of conv; ceil_mode=1 rounds the "
+          "number of windows up, but none may start in the last padding. "
           "The first of equal elements wins, NaN beats every number, padding never wins; a "
           "window wholly in the padding gives -inf.",
       .input_names = {"x"},
       .output_names = {"y", "index"},
       .attr_defaults = PoolAttrDefaults(),
-      .required_attrs = {"kernel", "stride"},
+      .required_attrs = {"kernel"},
       .cost_class = CostClass::kPool,
       .infer_types = InferTypes,
       .cost = EstimateCost,

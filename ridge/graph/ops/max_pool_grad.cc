@@ -31,15 +31,18 @@ Cost EstimateCost(const OpCall& call) {
 void Reference(const OpCall& call, std::span<const double* const> in,
                std::span<double* const> out) {
   const PoolGeometry g = PoolGeometryOf(call);
-  const WindowAxis &wy = g.window.y, &wx = g.window.x;
+  const WindowAxis &wz = g.window.z(), &wy = g.window.y(), &wx = g.window.x();
   const double *index = in[0], *dy = in[1];
   double* dx = out[0];
   std::fill_n(dx, call.outputs[0].elements(), 0.0);
-  ForEachPoolOutput(g, [&](int64_t at, int64_t oy, int64_t ox, int64_t plane) {
-    const auto tap = static_cast<int64_t>(index[at]);
-    if (tap < 0 || tap >= g.kernel_taps()) return;
-    const int64_t y = wy.InputAt(oy, tap / wx.kernel), x = wx.InputAt(ox, tap % wx.kernel);
-    if (wy.Inside(y) && wx.Inside(x)) dx[(plane * wy.input + y) * wx.input + x] += dy[at];
+  ForEachPoolOutput(g, [&](const PoolOutput& o) {
+    const auto tap = static_cast<int64_t>(index[o.at]);
+    if (tap < 0 || tap >= g.window.taps()) return;
+    const int64_t z = wz.InputAt(o.z, tap / (wx.kernel * wy.kernel)),
+                  y = wy.InputAt(o.y, tap / wx.kernel % wy.kernel),
+                  x = wx.InputAt(o.x, tap % wx.kernel);
+    if (wz.Inside(z) && wy.Inside(y) && wx.Inside(x))
+      dx[o.plane * g.window.inputs() + g.window.InputIndex(z, y, x)] += dy[o.at];
   });
 }
 
@@ -57,7 +60,7 @@ OpDef MaxPoolGradDef() {
       .input_names = {"index", "dy"},
       .output_names = {"dx"},
       .attr_defaults = std::move(attrs),
-      .required_attrs = {"kernel", "stride", "input_dims"},
+      .required_attrs = {"kernel", "input_dims"},
       .cost_class = CostClass::kPool,
       .infer_types = InferTypes,
       .cost = EstimateCost,

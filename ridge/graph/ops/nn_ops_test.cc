@@ -40,7 +40,7 @@ int64_t CountTapsOneByOne(const WindowAxis& axis) {
   return taps;
 }
 
-// Calls visit(axis) for axes with every mix of small parameters, outputs as conv2d has them.
+// Calls visit(axis) for axes with every mix of small parameters, outputs as conv has them.
 template <typename Visit>
 void ForEachSmallAxis(Visit visit) {
   for (int64_t code = 0; code < 7 * 4 * 3 * 3 * 5 * 6; ++code) {
@@ -95,7 +95,7 @@ TEST(WindowAxis, CountingTakesNoTimeInTheOutputs) {
 TEST(ConvCost, CountsTwoForEachTapInsideTheImage) {
   // 3x3 over 4x4 with padding 1: per axis 4 outputs of 3 taps less one at each end = 10.
   const AttrMap attrs = {{"padding", Ints{1, 1, 1, 1}}};
-  const Cost cost = CostOf("conv2d", {F32({2, 3, 4, 4}), F32({5, 3, 3, 3})}, attrs);
+  const Cost cost = CostOf("conv", {F32({2, 3, 4, 4}), F32({5, 3, 3, 3})}, attrs);
   EXPECT_EQ(cost.flops, 2 * 2 * 5 * 3 * 10 * 10);
   EXPECT_EQ(cost.bytes_read, 4 * (2 * 3 * 16 + 5 * 3 * 9));
   EXPECT_EQ(cost.bytes_written, 4 * 2 * 5 * 16);
@@ -107,16 +107,16 @@ TEST(ConvCost, OfTheGradientsIsThatOfTheForward) {
   input["input_dims"] = Ints{2, 3, 9, 9};
   weight["weight_dims"] = Ints{5, 3, 3, 3};
   const TensorType x = F32({2, 3, 9, 9}), w = F32({5, 3, 3, 3}), dy = F32({2, 5, 5, 5});
-  const int64_t flops = CostOf("conv2d", {x, w}, window).flops;
+  const int64_t flops = CostOf("conv", {x, w}, window).flops;
   EXPECT_EQ(flops, 2 * 2 * 5 * 3 * 13 * 13);
-  EXPECT_EQ(CostOf("conv2d_grad_input", {dy, w}, input).flops, flops);
-  EXPECT_EQ(CostOf("conv2d_grad_weight", {x, dy}, weight).flops, flops);
+  EXPECT_EQ(CostOf("conv_grad_input", {dy, w}, input).flops, flops);
+  EXPECT_EQ(CostOf("conv_grad_weight", {x, dy}, weight).flops, flops);
 }
 
 TEST(ConvCost, GroupsDivideTheWork) {
-  const int64_t whole = CostOf("conv2d", {F32({1, 8, 5, 5}), F32({8, 8, 3, 3})}, {}).flops;
+  const int64_t whole = CostOf("conv", {F32({1, 8, 5, 5}), F32({8, 8, 3, 3})}, {}).flops;
   const int64_t depthwise =
-      CostOf("conv2d", {F32({1, 8, 5, 5}), F32({8, 1, 3, 3})}, {{"groups", int64_t{8}}}).flops;
+      CostOf("conv", {F32({1, 8, 5, 5}), F32({8, 1, 3, 3})}, {{"groups", int64_t{8}}}).flops;
   EXPECT_EQ(whole, 8 * depthwise);
 }
 
@@ -147,7 +147,7 @@ std::vector<Use> UsesIn(DType dtype) {
   const TensorType labels{DType::kI64, {5}}, logits{dtype, {5, 10}};
   const AttrMap pool = {{"kernel", Ints{2, 2}}, {"stride", Ints{2, 2}}};
   return {
-      {"conv2d", {image, {dtype, {5, 3, 3, 3}}, {dtype, {5}}}, {}},
+      {"conv", {image, {dtype, {5, 3, 3, 3}}, {dtype, {5}}}, {}},
       {"max_pool", {image}, pool},
       {"avg_pool", {image}, pool},
       {"batch_norm", {image, channel, channel}, {}},
@@ -196,22 +196,22 @@ TEST(NetworkOperators, GradientsHaveTheTypesOfTheirInputs) {
   }
 }
 
-TEST(Conv2d, RefusesTheGradientOfAnEpilogue) {
+TEST(Conv, RefusesTheGradientOfAnEpilogue) {
   GraphBuilder b("net");
   const Value x = b.Input("x", F32({1, 1, 3, 3}));
   const Value w = b.Parameter("w", F32({1, 1, 3, 3}), Init::Zeros());
-  const Value y = b.Op("conv2d", {x, w}, {{"epilogue", std::string("relu")}});
+  const Value y = b.Op("conv", {x, w}, {{"epilogue", std::string("relu")}});
   const auto grads = AppendGradients(b, b.ReduceSum(y, {}, /*keep_dims=*/false), {w});
   ASSERT_FALSE(grads.ok());
   EXPECT_EQ(grads.status().code(), ErrorCode::kUnsupported);
 }
 
-TEST(Conv2d, GradientMakesOnlyWhatIsWanted) {
+TEST(Conv, GradientMakesOnlyWhatIsWanted) {
   const auto nodes_for = [](bool of_x, bool of_w, bool of_bias) {
     GraphBuilder b("net");
     const std::vector<Value> all = {b.Input("x", F32({1, 1, 3, 3})),
                                     b.Input("w", F32({2, 1, 2, 2})), b.Input("bias", F32({2}))};
-    const Value loss = b.ReduceSum(b.Op("conv2d", all), {}, /*keep_dims=*/false);
+    const Value loss = b.ReduceSum(b.Op("conv", all), {}, /*keep_dims=*/false);
     std::vector<Value> wanted;
     if (of_x) wanted.push_back(all[0]);
     if (of_w) wanted.push_back(all[1]);
@@ -222,13 +222,13 @@ TEST(Conv2d, GradientMakesOnlyWhatIsWanted) {
     return counts;
   };
   auto only_bias = nodes_for(false, false, true);
-  EXPECT_EQ(only_bias["conv2d_grad_input"] + only_bias["conv2d_grad_weight"], 0);
+  EXPECT_EQ(only_bias["conv_grad_input"] + only_bias["conv_grad_weight"], 0);
   auto first_layer = nodes_for(false, true, true);
-  EXPECT_EQ(first_layer["conv2d_grad_input"], 0);
-  EXPECT_EQ(first_layer["conv2d_grad_weight"], 1);
+  EXPECT_EQ(first_layer["conv_grad_input"], 0);
+  EXPECT_EQ(first_layer["conv_grad_weight"], 1);
   auto only_x = nodes_for(true, false, false);
-  EXPECT_EQ(only_x["conv2d_grad_input"], 1);
-  EXPECT_EQ(only_x["conv2d_grad_weight"], 0);
+  EXPECT_EQ(only_x["conv_grad_input"], 1);
+  EXPECT_EQ(only_x["conv_grad_weight"], 0);
 }
 
 // ---- dropout ----

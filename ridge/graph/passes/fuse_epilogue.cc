@@ -40,7 +40,7 @@ class EpilogueFuser {
  private:
   void FollowChain(NodeId product) {
     const Node& node = graph_.node(product);
-    if (node.op->name != "matmul" && node.op->name != "conv2d") return;
+    if (node.op->name != "matmul" && node.op->name != "conv") return;
     Chain chain{product, {}};
     ValueId value = node.outputs[0];
     for (NodeId next = NextStep(value); next >= 0; next = NextStep(value)) {

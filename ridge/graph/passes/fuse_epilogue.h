@@ -1,11 +1,11 @@
-// First half of the fuse pass: pointwise steps that ride along with a matmul or conv2d.
+// First half of the fuse pass: pointwise steps that ride along with a matmul or conv.
 #pragma once
 #include "ridge/graph/graph.h"
 
 namespace ridge {
 
 // relu(matmul(a, b)) -> matmul(a, b, epilogue="relu")
-// add(conv2d(x, w), r) -> conv2d(x, w, _, r, epilogue="add"), where r has the type of the result
+// add(conv(x, w), r) -> conv(x, w, _, r, epilogue="add"), where r has the type of the result
 // ... as long as nobody else reads what lies between.  Steps: relu gelu silu tanh sigmoid add.
 Result<Graph> FuseEpilogues(const Graph& graph);
 

@@ -1,4 +1,4 @@
-// The `epilogue` attribute of matmul and conv2d as oneDNN post-operations.
+// The `epilogue` attribute of matmul and conv as oneDNN post-operations.
 #pragma once
 #include <optional>
 #include <string>

@@ -12,12 +12,12 @@ namespace ridge::cpu {
 RIDGE_OFFER(OfferMatmul);  // matmul.cc
 RIDGE_CREATE(CreateMatmul);
 
-RIDGE_OFFER(OfferConv2d);  // conv2d.cc
-RIDGE_CREATE(CreateConv2d);
-RIDGE_OFFER(OfferConv2dGradInput);
-RIDGE_CREATE(CreateConv2dGradInput);
-RIDGE_OFFER(OfferConv2dGradWeight);
-RIDGE_CREATE(CreateConv2dGradWeight);
+RIDGE_OFFER(OfferConv);  // conv.cc
+RIDGE_CREATE(CreateConv);
+RIDGE_OFFER(OfferConvGradInput);
+RIDGE_CREATE(CreateConvGradInput);
+RIDGE_OFFER(OfferConvGradWeight);
+RIDGE_CREATE(CreateConvGradWeight);
 
 RIDGE_OFFER(OfferPool);  // pool.cc: all pools and their gradients
 RIDGE_CREATE(CreateMaxPool);

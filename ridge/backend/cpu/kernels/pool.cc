@@ -1,11 +1,16 @@
 // max_pool, avg_pool and their gradients: own kernels, because the index of a maximum is ours to
 // define (oneDNN's workspace is private) and because the work is one pass over memory.
 //
+// One spatial dimension is two with a height of 1; three are in pool3d.cc.
+//
 // Channels lie side by side in nChw16c, so a vector holds one pixel of 16 channels.  Padded
 // channels hold zeros and stay zero.
 #include "ridge/graph/ops/shared/pool.h"
 
+#include <algorithm>
+
 #include "ridge/backend/cpu/kernels/kernels.h"
+#include "ridge/backend/cpu/kernels/pool3d.h"
 #include "ridge/backend/cpu/kernels/pool_rows.h"
 #include "ridge/backend/cpu/layouts.h"
 #include "ridge/backend/cpu/parallel.h"
@@ -14,9 +19,9 @@ namespace ridge::cpu {
 namespace {
 
 PoolShape ShapeOf(const PoolGeometry& g, LayoutId layout) {
-  const ChannelBlocks blocks = *ChannelBlocksOf({g.batch, g.channels, 1, 1}, layout);
-  return {.y = PoolAxis(g.window.y),
-          .x = PoolAxis(g.window.x),
+  const ChannelBlocks blocks = *ChannelBlocksOf(g.output_dims(), layout);
+  return {.y = PoolAxis(g.window.y()),
+          .x = PoolAxis(g.window.x()),
           .planes = g.batch * blocks.blocks,
           .lanes = blocks.block,
           .wide_index = PoolIndexDType(g) != DType::kU8};
@@ -95,17 +100,18 @@ class AvgPoolKernel : public Kernel {
 
 std::vector<float> Divisors(const OpCall& call, const PoolGeometry& g) {
   std::vector<float> divisors;
-  for (int64_t oy = 0; oy < g.window.y.output; ++oy) {
-    for (int64_t ox = 0; ox < g.window.x.output; ++ox)
-      divisors.push_back(static_cast<float>(AvgPoolDivisor(call, g, oy, ox)));
+  for (int64_t oy = 0; oy < g.window.y().output; ++oy) {
+    for (int64_t ox = 0; ox < g.window.x().output; ++ox)
+      divisors.push_back(static_cast<float>(AvgPoolDivisor(call, g.window, 0, oy, ox)));
   }
   return divisors;
 }
 
 // Such a window has the maximum -inf, which must not get into the padding of the channels.
 bool HasEmptyWindow(const OpCall& call) {
-  const PoolGeometry g = PoolGeometryOf(call);
-  return PoolAxis(g.window.y).has_empty_window || PoolAxis(g.window.x).has_empty_window;
+  const SlidingWindow window = PoolGeometryOf(call).window;
+  return std::any_of(window.axes.begin(), window.axes.end(),
+                     [](const WindowAxis& axis) { return PoolAxis(axis).has_empty_window; });
 }
 
 // All tensors of a pool are in one layout.  One lane a pixel is slow: `efficiency` says so.
@@ -118,10 +124,19 @@ void OfferLayout(const Question& q, LayoutId layout, std::vector<KernelChoice>& 
   choices.push_back(std::move(choice));
 }
 
+Result<std::unique_ptr<Kernel>> Create3d(const CpuContext& cpu, const OpDef& op, const OpCall& call,
+                                         const KernelChoice& choice) {
+  const LayoutId layout = choice.output_layouts.at(0);
+  const int64_t lanes = ChannelBlocksOf(call.outputs[0].dims, layout)->block;
+  return MakePool3d(op, call, lanes, ThreadsFor(cpu, op, call));
+}
+
 template <typename KernelType>
 Result<std::unique_ptr<Kernel>> CreateMax(const CpuContext& cpu, const OpDef& op,
                                           const OpCall& call, const KernelChoice& choice) {
-  const PoolShape shape = ShapeOf(PoolGeometryOf(call), choice.output_layouts.at(0));
+  const PoolGeometry g = PoolGeometryOf(call);
+  if (g.window.rank == 3) return Create3d(cpu, op, call, choice);
+  const PoolShape shape = ShapeOf(g, choice.output_layouts.at(0));
   return std::unique_ptr<Kernel>(std::make_unique<KernelType>(shape, ThreadsFor(cpu, op, call)));
 }
 
@@ -129,6 +144,7 @@ Result<std::unique_ptr<Kernel>> CreateAvg(const CpuContext& cpu, const OpDef& op
                                           const OpCall& call, const KernelChoice& choice,
                                           bool gradient) {
   const PoolGeometry g = PoolGeometryOf(call);
+  if (g.window.rank == 3) return Create3d(cpu, op, call, choice);
   return std::unique_ptr<Kernel>(
       std::make_unique<AvgPoolKernel>(ShapeOf(g, choice.output_layouts.at(0)), Divisors(call, g),
                                       gradient, ThreadsFor(cpu, op, call)));

@@ -6,15 +6,11 @@ namespace ridge {
 namespace {
 
 Status CheckRanks(const OpCall& call, const Dims& x, const Dims& w) {
-  if (x.size() != 4) {
-    return CallError(call, fmt::format("x has shape {}; it must have 4 dimensions, [batch, "
-                                       "channels, height, width]",
-                                       DimsToString(x)));
-  }
-  if (w.size() == 4) return Status();
-  return CallError(call, fmt::format("w has shape {}; it must have 4 dimensions, [outputs, "
-                                     "inputs / groups, kernel height, kernel width]",
-                                     DimsToString(w)));
+  RIDGE_RETURN_IF_ERROR(CheckSpatialRank(call, x));
+  if (w.size() == x.size()) return Status();
+  return CallError(call, fmt::format("w has shape {}; it must have {} dimensions, as x has: "
+                                     "[outputs, inputs / groups, kernel extents]",
+                                     DimsToString(w), x.size()));
 }
 
 Status CheckChannels(const OpCall& call, const Dims& x, const Dims& w) {
@@ -38,7 +34,7 @@ Status CheckChannels(const OpCall& call, const Dims& x, const Dims& w) {
 Result<ConvGeometry> MakeConvGeometry(const OpCall& call, const Dims& x, const Dims& w) {
   RIDGE_RETURN_IF_ERROR(CheckRanks(call, x, w));
   RIDGE_RETURN_IF_ERROR(CheckChannels(call, x, w));
-  for (size_t d = 2; d < 4; ++d) {
+  for (size_t d = 2; d < w.size(); ++d) {
     if (w[d] < 1 || w[d] > kMaxWindow) {
       return CallError(call, fmt::format("w has shape {}; its kernel extents must be from 1 to {}",
                                          DimsToString(w), kMaxWindow));
@@ -49,19 +45,26 @@ Result<ConvGeometry> MakeConvGeometry(const OpCall& call, const Dims& x, const D
   g.groups = call.integer("groups");
   g.group_inputs = w[1];
   g.group_outputs = w[0] / g.groups;
-  RIDGE_ASSIGN_OR_RETURN(g.window, MakeWindow(call, x[2], x[3], w[2], w[3], /*ceil_mode=*/false));
+  RIDGE_ASSIGN_OR_RETURN(g.window, MakeWindow(call, std::span(x).subspan(2),
+                                              std::span(w).subspan(2), /*ceil_mode=*/false));
   return g;
 }
 
-ConvGeometry Conv2dGeometry(const OpCall& call) {
+Dims ConvGeometry::output_dims() const {
+  Dims dims = {batch, outputs()};
+  window.AppendOutputs(dims);
+  return dims;
+}
+
+ConvGeometry ConvGeometryOf(const OpCall& call) {
   return *MakeConvGeometry(call, call.inputs[0].dims, call.inputs[1].dims);
 }
 
-ConvGeometry Conv2dGradInputGeometry(const OpCall& call) {
+ConvGeometry GradInputGeometryOf(const OpCall& call) {
   return *MakeConvGeometry(call, call.integers("input_dims"), call.inputs[1].dims);
 }
 
-ConvGeometry Conv2dGradWeightGeometry(const OpCall& call) {
+ConvGeometry GradWeightGeometryOf(const OpCall& call) {
   return *MakeConvGeometry(call, call.inputs[0].dims, call.integers("weight_dims"));
 }
 

@@ -1,4 +1,4 @@
-// The epilogue of matmul and conv2d: pointwise steps on the result while it is still in cache.
+// The epilogue of matmul and conv: pointwise steps on the result while it is still in cache.
 //
 // Attribute `epilogue`: comma-separated steps, applied to the output in order.  A step is the name
 // of a pointwise operator of one input with its default attributes ("relu", "gelu"), or "add",

@@ -1,4 +1,4 @@
-// The geometry of the pools over x [B, C, H, W] and their gradients.
+// The geometry of the pools over x [B, C, (D, (H,)) W] and their gradients.
 #pragma once
 #include <initializer_list>
 
@@ -12,13 +12,12 @@ inline constexpr std::initializer_list<const char*> kPoolAttrs = {"kernel", "str
 struct PoolGeometry {
   int64_t batch = 0;
   int64_t channels = 0;
-  Window2d window;
+  SlidingWindow window;
 
   int64_t planes() const { return batch * channels; }
-  int64_t kernel_taps() const { return window.y.kernel * window.x.kernel; }
-  Dims output_dims() const { return {batch, channels, window.y.output, window.x.output}; }
+  Dims output_dims() const;
   // Pairs of an output and a tap of its window inside x, over all planes.
-  int64_t TapsInside() const { return planes() * window.TapsInside(); }
+  int64_t TapsInside() const { return SaturatedProduct({planes(), window.TapsInside()}); }
 };
 
 // Checks the attributes `kernel`, `stride`, `padding`, `dilation` and `ceil_mode` against x.
@@ -31,32 +30,46 @@ PoolGeometry PoolGeometryOf(const OpCall& call);
 DType PoolIndexDType(const PoolGeometry& g);
 
 // What avg_pool divides the sum of one window by; at least 1.
-int64_t AvgPoolDivisor(const OpCall& call, const PoolGeometry& g, int64_t oy, int64_t ox);
+int64_t AvgPoolDivisor(const OpCall& call, const SlidingWindow& window, int64_t oz, int64_t oy,
+                       int64_t ox);
 
-// What every pool declares; `kernel` and `stride` must be given.
+// What every pool declares; `kernel` must be given.
 AttrMap PoolAttrDefaults();
 
-// Calls visit(y_index, oy, ox, plane) for every output, in row-major order.
+// One output: its place in y and in its plane.
+struct PoolOutput {
+  int64_t at, plane, z, y, x;
+};
+
+// Calls visit(output) for every output, in row-major order.
 template <typename Visit>
-void ForEachPoolOutput(const PoolGeometry& g, Visit visit) {
-  int64_t y_index = 0;
+void ForEachPoolOutput(const PoolGeometry& g, const Visit& visit) {
+  int64_t at = 0;
   for (int64_t plane = 0; plane < g.planes(); ++plane) {
-    for (int64_t oy = 0; oy < g.window.y.output; ++oy) {
-      for (int64_t ox = 0; ox < g.window.x.output; ++ox) visit(y_index++, oy, ox, plane);
+    for (int64_t oz = 0; oz < g.window.z().output; ++oz) {
+      for (int64_t oy = 0; oy < g.window.y().output; ++oy) {
+        for (int64_t ox = 0; ox < g.window.x().output; ++ox)
+          visit(PoolOutput{at++, plane, oz, oy, ox});
+      }
     }
   }
 }
 
-// Calls visit(x_index, tap) for the taps of one output inside x, in order of the tap number.
+// Calls visit(position in the plane, tap) for the taps of one output inside x, in order of the tap
+// number.
 template <typename Visit>
-void ForEachPoolTap(const PoolGeometry& g, int64_t plane, int64_t oy, int64_t ox, Visit visit) {
-  const WindowAxis &wy = g.window.y, &wx = g.window.x;
-  for (int64_t ky = 0; ky < wy.kernel; ++ky) {
-    const int64_t y = wy.InputAt(oy, ky);
-    if (!wy.Inside(y)) continue;
-    for (int64_t kx = 0; kx < wx.kernel; ++kx) {
-      const int64_t x = wx.InputAt(ox, kx);
-      if (wx.Inside(x)) visit((plane * wy.input + y) * wx.input + x, ky * wx.kernel + kx);
+void ForEachPoolTap(const SlidingWindow& window, const PoolOutput& o, const Visit& visit) {
+  const WindowAxis &wz = window.z(), &wy = window.y(), &wx = window.x();
+  for (int64_t kz = 0; kz < wz.kernel; ++kz) {
+    const int64_t z = wz.InputAt(o.z, kz);
+    if (!wz.Inside(z)) continue;
+    for (int64_t ky = 0; ky < wy.kernel; ++ky) {
+      const int64_t y = wy.InputAt(o.y, ky);
+      if (!wy.Inside(y)) continue;
+      for (int64_t kx = 0; kx < wx.kernel; ++kx) {
+        const int64_t x = wx.InputAt(o.x, kx);
+        if (wx.Inside(x)) visit(window.InputIndex(z, y, x), (kz * wy.kernel + ky) * wx.kernel + kx);
+      }
     }
   }
 }

@@ -1,13 +1,16 @@
-// conv2d: y[b,o,i,j] = bias[o] + sum over c,u,v of x[b, c, i*s+u*d-p, j*s+v*d-p] * w[o,c,u,v].
+// conv: y[b,o,i,j] = bias[o] + sum over c,u,v of x[b, c, i*s+u*d-p, j*s+v*d-p] * w[o,c,u,v].
 //
-// As in every framework this is a cross-correlation: the kernel is not flipped.
+// With one or three spatial dimensions as with two.  As in every framework this is a
+// cross-correlation: the kernel is not flipped.
+#include "ridge/graph/ops/shared/conv.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
 
 #include "ridge/graph/builder.h"
 #include "ridge/graph/ops/shared/checks.h"
-#include "ridge/graph/ops/shared/conv.h"
 #include "ridge/graph/ops/shared/epilogue.h"
 
 namespace ridge {
@@ -16,6 +19,7 @@ namespace {
 constexpr size_t kFirstExtra = 3;
 
 // x: float [B,C,H,W].  w: [O,C/groups,KH,KW].  bias: [O].  y: [B,O,OH,OW], all of one dtype.
+// Likewise [B,C,W] with [O,C/groups,KW] and [B,C,D,H,W] with [O,C/groups,KD,KH,KW].
 Result<std::vector<TensorType>> InferTypes(const OpCall& call) {
   const TensorType &x = call.inputs[0], &w = call.inputs[1];
   RIDGE_RETURN_IF_ERROR(CheckFloat(call, 0, "x"));
@@ -33,7 +37,7 @@ Result<std::vector<TensorType>> InferTypes(const OpCall& call) {
 // Every operand moves once; the bias is one add for each output.
 Cost EstimateCost(const OpCall& call) {
   Cost cost;
-  cost.flops = Conv2dGeometry(call).flops() + EpilogueFlops(call, call.outputs[0]);
+  cost.flops = ConvGeometryOf(call).flops() + EpilogueFlops(call, call.outputs[0]);
   if (call.has_input(2)) cost.flops += call.outputs[0].elements();
   for (size_t i = 0; i < call.inputs.size(); ++i) {
     if (call.has_input(i)) cost.bytes_read += call.inputs[i].bytes();
@@ -42,34 +46,37 @@ Cost EstimateCost(const OpCall& call) {
   return cost;
 }
 
-// dx = conv2d_grad_input(dy, w); dw, dbias = conv2d_grad_weight(x, dy).
+// dx = conv_grad_input(dy, w); dw, dbias = conv_grad_weight(x, dy).
 void Gradient(GradBuilder& g) {
-  if (RefusesEpilogueGradient(g, "conv2d")) return;
+  if (RefusesEpilogueGradient(g, "conv")) return;
   const Value x = g.input(0), w = g.input(1), dy = g.output_grad(0);
   if (g.needs_grad(0)) {
     AttrMap attrs = PickAttrs(g.attrs(), kConvAttrs);
     attrs["input_dims"] = g.b().dims(x);
-    g.set_input_grad(0, g.b().Op("conv2d_grad_input", {dy, w}, attrs));
+    g.set_input_grad(0, g.b().Op("conv_grad_input", {dy, w}, attrs));
   }
   if (g.needs_grad(1)) {
     AttrMap attrs = PickAttrs(g.attrs(), kConvAttrs);
     attrs["weight_dims"] = g.b().dims(w);
     attrs["bias"] = int64_t{g.needs_grad(2)};
-    const std::vector<Value> grads = g.b().OpOutputs("conv2d_grad_weight", {x, dy}, attrs);
+    const std::vector<Value> grads = g.b().OpOutputs("conv_grad_weight", {x, dy}, attrs);
     g.set_input_grad(1, grads[0]);
     if (g.needs_grad(2)) g.set_input_grad(2, grads[1]);
   } else if (g.needs_grad(2)) {
-    g.set_input_grad(2, g.b().ReduceSum(dy, {0, 2, 3}, /*keep_dims=*/false));
+    std::vector<int64_t> axes(g.b().dims(dy).size() - 1);  // all but the channels
+    std::iota(axes.begin(), axes.end(), int64_t{1});
+    axes[0] = 0;
+    g.set_input_grad(2, g.b().ReduceSum(dy, axes, /*keep_dims=*/false));
   }
 }
 
 void Reference(const OpCall& call, std::span<const double* const> in,
                std::span<double* const> out) {
-  const ConvGeometry g = Conv2dGeometry(call);
+  const ConvGeometry g = ConvGeometryOf(call);
   const double *x = in[0], *w = in[1];
   const double* bias = call.has_input(2) ? in[2] : nullptr;
   double* y = out[0];
-  const int64_t plane = g.window.y.output * g.window.x.output;
+  const int64_t plane = g.window.outputs();
   for (int64_t p = 0; p < g.batch * g.outputs(); ++p) {
     std::fill_n(y + p * plane, plane, bias == nullptr ? 0.0 : bias[p % g.outputs()]);
   }
@@ -81,19 +88,21 @@ void Reference(const OpCall& call, std::span<const double* const> in,
 
 }  // namespace
 
-OpDef Conv2dDef() {
+OpDef ConvDef() {
   return {
-      .name = "conv2d",
+      .name = "conv",
       .doc =
           "Convolves x [B,C,H,W] with w [O,C/groups,KH,KW] (not flipped) and adds bias [O]: "
-          "y [B,O,OH,OW], OH = floor((H + top + bottom - dilation*(KH-1) - 1) / stride) + 1. "
-          "`padding` is top, left, bottom, right, with zeros; `stride` and `dilation` are "
-          "height, width. `epilogue` steps are applied to y; inputs after bias belong to it.",
+          "y [B,O,OH,OW], OH = floor((H + top + bottom - dilation*(KH-1) - 1) / stride) + 1; "
+          "x may also have one spatial dimension [B,C,W] or three [B,C,D,H,W]. `stride` and "
+          "`dilation` have one number for each spatial dimension, `padding` (with zeros) the "
+          "numbers before each, then those after each; empty means ones, ones, zeros. "
+          "`epilogue` steps are applied to y; inputs after bias belong to it.",
       .input_names = {"x", "w", "bias?", "extra...?"},
       .output_names = {"y"},
-      .attr_defaults = {{"stride", std::vector<int64_t>{1, 1}},
-                        {"padding", std::vector<int64_t>{0, 0, 0, 0}},
-                        {"dilation", std::vector<int64_t>{1, 1}},
+      .attr_defaults = {{"stride", std::vector<int64_t>{}},
+                        {"padding", std::vector<int64_t>{}},
+                        {"dilation", std::vector<int64_t>{}},
                         {"groups", int64_t{1}},
                         {"epilogue", std::string()}},
       .cost_class = CostClass::kConv,

@@ -1,4 +1,4 @@
-// conv2d_grad_weight: dw, and dbias when wanted, of y = conv2d(x, w, bias), from x and dy.
+// conv_grad_weight: dw, and dbias when wanted, of y = conv(x, w, bias), from x and dy.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -20,7 +20,7 @@ Result<std::vector<TensorType>> InferTypes(const OpCall& call) {
   RIDGE_ASSIGN_OR_RETURN(const ConvGeometry g,
                          MakeConvGeometry(call, call.inputs[0].dims, weight_dims));
   RIDGE_RETURN_IF_ERROR(
-      CheckType(call, 1, "dy", {dtype, g.output_dims()}, "what conv2d of x by weight_dims gives"));
+      CheckType(call, 1, "dy", {dtype, g.output_dims()}, "what conv of x by weight_dims gives"));
   std::vector<TensorType> types = {{dtype, weight_dims}};
   if (call.integer("bias") != 0) types.push_back({dtype, {g.outputs()}});
   return types;
@@ -28,7 +28,7 @@ Result<std::vector<TensorType>> InferTypes(const OpCall& call) {
 
 // The forward multiply-adds, each once, and one add for each dy when the bias is wanted.
 Cost EstimateCost(const OpCall& call) {
-  Cost cost{.flops = Conv2dGradWeightGeometry(call).flops(),
+  Cost cost{.flops = GradWeightGeometryOf(call).flops(),
             .bytes_read = call.inputs[0].bytes() + call.inputs[1].bytes()};
   if (call.integer("bias") != 0) cost.flops += call.inputs[1].elements();
   for (const TensorType& type : call.outputs) cost.bytes_written += type.bytes();
@@ -36,24 +36,24 @@ Cost EstimateCost(const OpCall& call) {
 }
 
 // dw is linear in x and in dy; with g the gradient of dw and h that of dbias:
-// dx = conv2d_grad_input(dy, g); d(dy) = conv2d(x, g, h).
+// dx = conv_grad_input(dy, g); d(dy) = conv(x, g, h).
 void Gradient(GradBuilder& g) {
   const Value x = g.input(0), dy = g.input(1), ddw = g.output_grad(0);
   AttrMap attrs = PickAttrs(g.attrs(), kConvAttrs);
   if (g.needs_grad(1)) {
     Value ddbias;
     if (g.integer("bias") != 0) ddbias = g.output_grad(1);
-    g.set_input_grad(1, g.b().Op("conv2d", {x, ddw, ddbias}, attrs));
+    g.set_input_grad(1, g.b().Op("conv", {x, ddw, ddbias}, attrs));
   }
   if (g.needs_grad(0)) {
     attrs["input_dims"] = g.b().dims(x);
-    g.set_input_grad(0, g.b().Op("conv2d_grad_input", {dy, ddw}, attrs));
+    g.set_input_grad(0, g.b().Op("conv_grad_input", {dy, ddw}, attrs));
   }
 }
 
 void Reference(const OpCall& call, std::span<const double* const> in,
                std::span<double* const> out) {
-  const ConvGeometry g = Conv2dGradWeightGeometry(call);
+  const ConvGeometry g = GradWeightGeometryOf(call);
   const double *x = in[0], *dy = in[1];
   double* dw = out[0];
   std::fill_n(dw, call.outputs[0].elements(), 0.0);
@@ -64,7 +64,7 @@ void Reference(const OpCall& call, std::span<const double* const> in,
   if (call.integer("bias") == 0) return;
   double* dbias = out[1];
   std::fill_n(dbias, g.outputs(), 0.0);
-  const int64_t plane = g.window.y.output * g.window.x.output;
+  const int64_t plane = g.window.outputs();
   for (int64_t i = 0; i < g.batch * g.outputs() * plane; ++i) {
     dbias[i / plane % g.outputs()] += dy[i];
   }
@@ -72,20 +72,20 @@ void Reference(const OpCall& call, std::span<const double* const> in,
 
 }  // namespace
 
-OpDef Conv2dGradWeightDef() {
+OpDef ConvGradWeightDef() {
   return {
-      .name = "conv2d_grad_weight",
+      .name = "conv_grad_weight",
       .doc =
-          "The gradient of w in conv2d(x, w, bias), dw [O,C/groups,KH,KW] = `weight_dims`, from "
+          "The gradient of w in conv(x, w, bias), dw [O,C/groups,KH,KW] = `weight_dims`, from "
           "x [B,C,H,W] and dy [B,O,OH,OW]; with bias=1 also dbias [O] = sum of dy over B, OH "
-          "and OW. The other attributes are those of conv2d.",
+          "and OW. The other attributes are those of conv.",
       .input_names = {"x", "dy"},
       .output_names = {"dw", "dbias"},
       .attr_defaults = {{"weight_dims", std::vector<int64_t>{}},
                         {"bias", int64_t{0}},
-                        {"stride", std::vector<int64_t>{1, 1}},
-                        {"padding", std::vector<int64_t>{0, 0, 0, 0}},
-                        {"dilation", std::vector<int64_t>{1, 1}},
+                        {"stride", std::vector<int64_t>{}},
+                        {"padding", std::vector<int64_t>{}},
+                        {"dilation", std::vector<int64_t>{}},
                         {"groups", int64_t{1}}},
       .required_attrs = {"weight_dims"},
       .cost_class = CostClass::kConv,

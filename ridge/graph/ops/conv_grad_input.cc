@@ -1,4 +1,4 @@
-// conv2d_grad_input: dx of y = conv2d(x, w), from dy and w.  Also the transposed convolution.
+// conv_grad_input: dx of y = conv(x, w), from dy and w.  Also the transposed convolution.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -17,28 +17,28 @@ Result<std::vector<TensorType>> InferTypes(const OpCall& call) {
   RIDGE_RETURN_IF_ERROR(CheckFloat(call, 0, "dy"));
   RIDGE_RETURN_IF_ERROR(CheckShape(call, "input_dims"));
   RIDGE_ASSIGN_OR_RETURN(const ConvGeometry g, MakeConvGeometry(call, input_dims, w.dims));
-  RIDGE_RETURN_IF_ERROR(CheckType(call, 0, "dy", {dy.dtype, g.output_dims()},
-                                  "what conv2d of input_dims by w gives"));
+  RIDGE_RETURN_IF_ERROR(
+      CheckType(call, 0, "dy", {dy.dtype, g.output_dims()}, "what conv of input_dims by w gives"));
   RIDGE_RETURN_IF_ERROR(CheckType(call, 1, "w", {dy.dtype, w.dims}, "the dtype of dy"));
   return std::vector<TensorType>{{dy.dtype, input_dims}};
 }
 
 // The forward multiply-adds, each once.
 Cost EstimateCost(const OpCall& call) {
-  return {.flops = Conv2dGradInputGeometry(call).flops(),
+  return {.flops = GradInputGeometryOf(call).flops(),
           .bytes_read = call.inputs[0].bytes() + call.inputs[1].bytes(),
           .bytes_written = call.outputs[0].bytes()};
 }
 
 // dx is linear in dy and in w; with g the gradient of dx:
-// d(dy) = conv2d(g, w); dw = conv2d_grad_weight(g, dy).
+// d(dy) = conv(g, w); dw = conv_grad_weight(g, dy).
 void Gradient(GradBuilder& g) {
   const Value dy = g.input(0), w = g.input(1), ddx = g.output_grad(0);
   AttrMap attrs = PickAttrs(g.attrs(), kConvAttrs);
-  if (g.needs_grad(0)) g.set_input_grad(0, g.b().Op("conv2d", {ddx, w}, attrs));
+  if (g.needs_grad(0)) g.set_input_grad(0, g.b().Op("conv", {ddx, w}, attrs));
   if (g.needs_grad(1)) {
     attrs["weight_dims"] = g.b().dims(w);
-    g.set_input_grad(1, g.b().Op("conv2d_grad_weight", {ddx, dy}, attrs));
+    g.set_input_grad(1, g.b().Op("conv_grad_weight", {ddx, dy}, attrs));
   }
 }
 
@@ -47,7 +47,7 @@ void Reference(const OpCall& call, std::span<const double* const> in,
   const double *dy = in[0], *w = in[1];
   double* dx = out[0];
   std::fill_n(dx, call.outputs[0].elements(), 0.0);
-  ForEachConvRow(Conv2dGradInputGeometry(call), [&](const ConvRow& row) {
+  ForEachConvRow(GradInputGeometryOf(call), [&](const ConvRow& row) {
     // y[row.y + i] += x[row.x + i * row.x_step] * w[row.w]
     for (int64_t i = 0; i < row.count; ++i) dx[row.x + i * row.x_step] += dy[row.y + i] * w[row.w];
   });
@@ -55,18 +55,19 @@ void Reference(const OpCall& call, std::span<const double* const> in,
 
 }  // namespace
 
-OpDef Conv2dGradInputDef() {
+OpDef ConvGradInputDef() {
   return {
-      .name = "conv2d_grad_input",
+      .name = "conv_grad_input",
       .doc =
-          "The gradient of x in conv2d(x, w), dx [B,C,H,W] = `input_dims`, from dy [B,O,OH,OW] "
-          "and w [O,C/groups,KH,KW]; the other attributes are those of conv2d.",
+          "The gradient of x in conv(x, w), dx [B,C,H,W] = `input_dims`, from dy [B,O,OH,OW] "
+          "and w [O,C/groups,KH,KW], with 1 to 3 spatial dimensions: the transposed convolution. "
+          "The other attributes are those of conv.",
       .input_names = {"dy", "w"},
       .output_names = {"dx"},
       .attr_defaults = {{"input_dims", std::vector<int64_t>{}},
-                        {"stride", std::vector<int64_t>{1, 1}},
-                        {"padding", std::vector<int64_t>{0, 0, 0, 0}},
-                        {"dilation", std::vector<int64_t>{1, 1}},
+                        {"stride", std::vector<int64_t>{}},
+                        {"padding", std::vector<int64_t>{}},
+                        {"dilation", std::vector<int64_t>{}},
                         {"groups", int64_t{1}}},
       .required_attrs = {"input_dims"},
       .cost_class = CostClass::kConv,

@@ -1,14 +1,15 @@
-// conv2d and its two gradients by oneDNN.
+// conv and its two gradients by oneDNN.
 //
 // The primitive chooses its layouts (`any`, forward_training: nChw16c on AVX-512, so activations
 // stay blocked from node to node; a thin input stays row-major).  A second choice takes and gives
-// row-major tensors and reorders inside.  Grouped weights have five dimensions in oneDNN and four
+// row-major tensors and reorders inside.  Grouped weights have one dimension more in oneDNN than
 // here, so they are always reordered inside.
+#include "ridge/graph/ops/shared/conv.h"
+
 #include "ridge/backend/cpu/kernels/epilogue.h"
 #include "ridge/backend/cpu/kernels/kernels.h"
 #include "ridge/backend/cpu/onednn.h"
 #include "ridge/backend/cpu/parallel.h"
-#include "ridge/graph/ops/shared/conv.h"
 
 namespace ridge::cpu {
 namespace {
@@ -27,18 +28,21 @@ struct ConvDescs {
 
 // oneDNN counts the holes of a dilation: 0 is dense.
 ConvDescs DescribeConv(DType dtype, const ConvGeometry& g) {
-  const WindowAxis &wy = g.window.y, &wx = g.window.x;
-  Dims w = {g.groups, g.group_outputs, g.group_inputs, wy.kernel, wx.kernel};
+  Dims x = {g.batch, g.inputs()}, w = {g.groups, g.group_outputs, g.group_inputs};
   if (g.groups == 1) w.erase(w.begin());
   ConvDescs d;
-  d.x = RowMajorDesc(dtype, {g.batch, g.inputs(), wy.input, wx.input});
+  for (const WindowAxis& axis : g.window.own()) {
+    x.push_back(axis.input);
+    w.push_back(axis.kernel);
+    d.stride.push_back(axis.stride);
+    d.dilation.push_back(axis.dilation - 1);
+    d.pad_begin.push_back(axis.pad_begin);
+    d.pad_end.push_back(axis.pad_end);
+  }
+  d.x = RowMajorDesc(dtype, x);
   d.w = RowMajorDesc(dtype, w);
   d.bias = RowMajorDesc(dtype, {g.outputs()});
   d.y = RowMajorDesc(dtype, g.output_dims());
-  d.stride = {wy.stride, wx.stride};
-  d.dilation = {wy.dilation - 1, wx.dilation - 1};
-  d.pad_begin = {wy.pad_begin, wx.pad_begin};
-  d.pad_end = {wy.pad_end, wx.pad_end};
   return d;
 }
 
@@ -89,11 +93,11 @@ std::string WantedImplementation(const KernelChoice* choice) {
   return choice == nullptr ? "" : ImplementationOf(*choice);
 }
 
-std::optional<PrimitivePlan> PlanConv2d(const CpuContext& cpu, const OpDef& op, const OpCall& call,
-                                        LayoutSource source, const KernelChoice* choice) {
+std::optional<PrimitivePlan> PlanConv(const CpuContext& cpu, const OpDef& op, const OpCall& call,
+                                      LayoutSource source, const KernelChoice* choice) {
   const int threads = ThreadsFor(cpu, op, call);
   const TeamSize team(threads);
-  const ConvDescs d = DescribeConv(call.inputs[0].dtype, Conv2dGeometry(call));
+  const ConvDescs d = DescribeConv(call.inputs[0].dtype, ConvGeometryOf(call));
   const auto attr = EpilogueAttr(call, ConvDescs::Any(d.y));
   if (!attr) return std::nullopt;
   const bool bias = call.has_input(2);
@@ -115,7 +119,7 @@ std::optional<PrimitivePlan> PlanGradInput(const CpuContext& cpu, const OpDef& o
                                            const KernelChoice* choice) {
   const int threads = ThreadsFor(cpu, op, call);
   const TeamSize team(threads);
-  const ConvDescs d = DescribeConv(call.inputs[0].dtype, Conv2dGradInputGeometry(call));
+  const ConvDescs d = DescribeConv(call.inputs[0].dtype, GradInputGeometryOf(call));
   const auto desc = SelectDesc([&] { return GradInputDesc(cpu, d); }, WantedImplementation(choice));
   if (!desc) return std::nullopt;
   PrimitivePlan plan(cpu, call, threads, source, choice);
@@ -131,7 +135,7 @@ std::optional<PrimitivePlan> PlanGradWeight(const CpuContext& cpu, const OpDef& 
                                             const KernelChoice* choice) {
   const int threads = ThreadsFor(cpu, op, call);
   const TeamSize team(threads);
-  const ConvDescs d = DescribeConv(call.inputs[0].dtype, Conv2dGradWeightGeometry(call));
+  const ConvDescs d = DescribeConv(call.inputs[0].dtype, GradWeightGeometryOf(call));
   const bool bias = call.integer("bias") != 0;
   const auto desc =
       SelectDesc([&] { return GradWeightDesc(cpu, d, bias); }, WantedImplementation(choice));
@@ -180,28 +184,28 @@ Result<std::unique_ptr<Kernel>> Make(const CpuContext& cpu, const OpDef& op, con
 
 }  // namespace
 
-const char* OfferConv2d(const Question& q, std::vector<KernelChoice>& choices) {
-  return Offer(q, "onednn.conv2d", PlanConv2d, choices);
+const char* OfferConv(const Question& q, std::vector<KernelChoice>& choices) {
+  return Offer(q, "onednn.conv", PlanConv, choices);
 }
-const char* OfferConv2dGradInput(const Question& q, std::vector<KernelChoice>& choices) {
-  return Offer(q, "onednn.conv2d_grad_input", PlanGradInput, choices);
+const char* OfferConvGradInput(const Question& q, std::vector<KernelChoice>& choices) {
+  return Offer(q, "onednn.conv_grad_input", PlanGradInput, choices);
 }
-const char* OfferConv2dGradWeight(const Question& q, std::vector<KernelChoice>& choices) {
-  return Offer(q, "onednn.conv2d_grad_weight", PlanGradWeight, choices);
+const char* OfferConvGradWeight(const Question& q, std::vector<KernelChoice>& choices) {
+  return Offer(q, "onednn.conv_grad_weight", PlanGradWeight, choices);
 }
 
-Result<std::unique_ptr<Kernel>> CreateConv2d(const CpuContext& cpu, const OpDef& op,
-                                             const OpCall& call, const KernelChoice& choice) {
-  return Make(cpu, op, call, choice, PlanConv2d);
+Result<std::unique_ptr<Kernel>> CreateConv(const CpuContext& cpu, const OpDef& op,
+                                           const OpCall& call, const KernelChoice& choice) {
+  return Make(cpu, op, call, choice, PlanConv);
 }
-Result<std::unique_ptr<Kernel>> CreateConv2dGradInput(const CpuContext& cpu, const OpDef& op,
-                                                      const OpCall& call,
-                                                      const KernelChoice& choice) {
+Result<std::unique_ptr<Kernel>> CreateConvGradInput(const CpuContext& cpu, const OpDef& op,
+                                                    const OpCall& call,
+                                                    const KernelChoice& choice) {
   return Make(cpu, op, call, choice, PlanGradInput);
 }
-Result<std::unique_ptr<Kernel>> CreateConv2dGradWeight(const CpuContext& cpu, const OpDef& op,
-                                                       const OpCall& call,
-                                                       const KernelChoice& choice) {
+Result<std::unique_ptr<Kernel>> CreateConvGradWeight(const CpuContext& cpu, const OpDef& op,
+                                                     const OpCall& call,
+                                                     const KernelChoice& choice) {
   return Make(cpu, op, call, choice, PlanGradWeight);
 }
 
