@@ -101,6 +101,24 @@ HWY_INLINE V Erf(V x) {
   return hn::IfThenElse(hn::Gt(t, K(0.927734375F)), limited, small);
 }
 
+// Cephes atanf: above tan(3 pi / 8) as pi / 2 + atan(-1 / x), above tan(pi / 8) as
+// pi / 4 + atan((x - 1) / (x + 1)).
+HWY_INLINE V Atan(V x) {
+  const V a = hn::Abs(x);
+  const auto large = hn::Gt(a, K(2.414213562373095F)), middle = hn::Gt(a, K(0.4142135623730950F));
+  const V above = hn::IfThenElse(large, K(-1.0F), hn::Sub(a, K(1.0F)));
+  const V below = hn::IfThenElse(large, a, hn::Add(a, K(1.0F)));
+  const V r = hn::IfThenElse(middle, hn::Div(above, below), a);
+  const V start = hn::IfThenElse(large, K(1.5707963267948966F), K(0.7853981633974483F));
+  const V s = hn::Mul(r, r);
+  V p = K(8.05374449538e-2F);
+  p = hn::MulAdd(p, s, K(-1.38776856032e-1F));
+  p = hn::MulAdd(p, s, K(1.99777106478e-1F));
+  p = hn::MulAdd(p, s, K(-3.33329491539e-1F));
+  const V y = hn::Add(hn::IfThenElseZero(middle, start), hn::MulAdd(hn::Mul(p, s), r, r));
+  return hn::IfThenElse(hn::IsNaN(x), x, hn::CopySign(y, x));
+}
+
 // ln(1 + e^x) = max(x, 0) + ln(1 + e^-|x|); ln(1 + z) for z in [0, 1] as z * (ln(w) / (w - 1)) with
 // w = 1 + z rounded, which is exact where 1 + z loses digits.
 HWY_INLINE V Softplus(V x) {

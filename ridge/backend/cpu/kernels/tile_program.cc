@@ -25,6 +25,8 @@ constexpr Named kOps[] = {
     {"erf", TileOp::kErf},
     {"sin", TileOp::kSin},
     {"cos", TileOp::kCos},
+    {"atan", TileOp::kAtan},
+    {"trunc", TileOp::kTrunc},
     {"relu", TileOp::kRelu},
     {"relu_grad", TileOp::kReluGrad},
     {"leaky_relu", TileOp::kLeakyRelu},
@@ -32,6 +34,10 @@ constexpr Named kOps[] = {
     {"tanh", TileOp::kTanh},
     {"sigmoid", TileOp::kSigmoid},
     {"softplus", TileOp::kSoftplus},
+    {"elu", TileOp::kElu},
+    {"hard_sigmoid", TileOp::kHardSigmoid},
+    {"hard_swish", TileOp::kHardSwish},
+    {"mish", TileOp::kMish},
     {"logical_not", TileOp::kLogicalNot},
     {"add", TileOp::kAdd},
     {"sub", TileOp::kSub},
@@ -83,7 +89,8 @@ std::optional<TileStep> TileStepOf(const std::string& op, const AttrMap& attrs, 
   for (const Named& named : kOps) {
     if (op != named.name) continue;
     step.op = named.op;
-    if (step.op == TileOp::kLeakyRelu) step.p = Number(attrs, "alpha");
+    if (attrs.contains("alpha")) step.p = Number(attrs, "alpha");
+    if (attrs.contains("beta")) step.q = Number(attrs, "beta");
     return step;
   }
   return std::nullopt;

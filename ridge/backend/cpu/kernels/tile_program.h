@@ -38,6 +38,8 @@ enum class TileOp : uint8_t {
   kErf,
   kSin,
   kCos,
+  kAtan,
+  kTrunc,
   kRelu,
   kReluGrad,
   kLeakyRelu,
@@ -49,6 +51,10 @@ enum class TileOp : uint8_t {
   kTanh,
   kSigmoid,
   kSoftplus,
+  kElu,
+  kHardSigmoid,
+  kHardSwish,
+  kMish,
   kLogicalNot,
   kAdd,
   kSub,
@@ -73,7 +79,7 @@ struct TileStep {
   TileOp op;
   int dst = 0;
   int a = 0, b = 0, c = 0;  // operands; unused ones are 0
-  float p = 0, q = 0;       // alpha; min and max
+  float p = 0, q = 0;       // alpha, beta; min, max
 };
 
 // The tile operation of an operator with these attributes, whose result has dtype `to`; nullopt

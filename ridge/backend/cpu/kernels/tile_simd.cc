@@ -150,6 +150,9 @@ bool RunRounding(TileOp op, const Tile& t) {
     case TileOp::kCeil:
       Map1(t, [](V x) HWY_ATTR { return hn::Ceil(x); });
       return true;
+    case TileOp::kTrunc:
+      Map1(t, [](V x) HWY_ATTR { return hn::Trunc(x); });
+      return true;
     case TileOp::kRound:
       Map1(t, [](V x) HWY_ATTR { return hn::Round(x); });
       return true;
@@ -203,6 +206,9 @@ bool RunUnary(TileOp op, const Tile& t) {
     case TileOp::kCos:
       MapScalar(t, [](float x, float) { return std::cos(x); });
       return true;
+    case TileOp::kAtan:
+      Map1(t, [](V x) HWY_ATTR { return Atan(x); });
+      return true;
     case TileOp::kTanh:
       Map1(t, [](V x) HWY_ATTR { return SafeTanh(x); });
       return true;
@@ -247,6 +253,43 @@ bool RunActivation(TileOp op, const Tile& t) {
       return true;
     case TileOp::kSilu:
       Map1(t, [](V x) HWY_ATTR { return hn::Div(x, hn::Add(K(1.0F), SafeExp(hn::Neg(x)))); });
+      return true;
+    default:
+      return false;
+  }
+}
+
+// alpha (e^x - 1) for x <= 0: with t = tanh(x / 2) it is 2 t / (1 - t), which does not cancel.
+HWY_INLINE V Elu(V x, float alpha) {
+  const V t = SafeTanh(hn::Mul(x, K(0.5F)));
+  const V bend = hn::Div(hn::Mul(t, K(2 * alpha)), hn::Sub(K(1.0F), t));
+  return hn::IfThenElse(hn::Gt(x, Zero()), x, bend);
+}
+HWY_INLINE V UnitClip(V x) {
+  const V floor = hn::IfThenElse(hn::Lt(x, Zero()), Zero(), x);
+  return hn::IfThenElse(hn::Gt(x, K(1.0F)), K(1.0F), floor);
+}
+// tanh(ln(1 + z)) = n / (n + 2) with n = z (z + 2), z = e^x.
+HWY_INLINE V Mish(V x) {
+  const V z = SafeExp(x), n = hn::Mul(z, hn::Add(z, K(2.0F)));
+  const V y = hn::Mul(x, hn::Div(n, hn::Add(n, K(2.0F))));
+  return hn::IfThenElse(hn::Gt(x, K(20.0F)), x, y);
+}
+
+bool RunBentActivation(TileOp op, const Tile& t) {
+  switch (op) {
+    case TileOp::kElu:
+      Map1(t, [&t](V x) HWY_ATTR { return Elu(x, t.p); });
+      return true;
+    case TileOp::kHardSigmoid:
+      Map1(t, [&t](V x) HWY_ATTR { return UnitClip(hn::MulAdd(x, K(t.p), K(t.q))); });
+      return true;
+    case TileOp::kHardSwish:
+      Map1(t,
+           [](V x) HWY_ATTR { return hn::Mul(x, UnitClip(hn::MulAdd(x, K(1.0F / 6), K(0.5F)))); });
+      return true;
+    case TileOp::kMish:
+      Map1(t, [](V x) HWY_ATTR { return Mish(x); });
       return true;
     default:
       return false;
@@ -327,7 +370,8 @@ void RunSteps(const TileStep* steps, size_t step_count, float* const* registers,
                     step.p,
                     step.q};
     (void)(RunBinary(step.op, tile) || RunActivation(step.op, tile) || RunUnary(step.op, tile) ||
-           RunPredicate(step.op, tile) || RunRounding(step.op, tile));
+           RunPredicate(step.op, tile) || RunRounding(step.op, tile) ||
+           RunBentActivation(step.op, tile));
   }
 }
 
