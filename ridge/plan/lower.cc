@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <set>
 
 #include "ridge/plan/cost/roofline.h"
 #include "ridge/plan/schedule.h"
@@ -274,8 +275,11 @@ class Lowering {
   // others are copied at the end, by way of scratch where the source is itself a variable.
   void AddUpdates() {
     std::vector<std::pair<int, ValueId>> copies;
+    for (const GraphUpdate& update : graph_.updates())
+      update_sources_.insert(FindCopy(update.value, kRowMajor));
     for (const GraphUpdate& update : graph_.updates()) {
       const int value = CopyIn(update.value, kRowMajor);
+      IndexUses();
       if (value == FindCopy(update.variable, kRowMajor)) continue;
       if (MayWriteDirectly(update, value)) {
         PlaceIn(update.variable, step_.values[static_cast<size_t>(value)]);
@@ -310,38 +314,45 @@ class Lowering {
   bool MayWriteDirectly(const GraphUpdate& update, int value) const {
     const PlannedValue& planned = step_.values[static_cast<size_t>(value)];
     if (planned.persistent || planned.shares_with >= 0) return false;
-    const int writer = WriterOf(value);
-    const std::vector<int> old = ValuesOver(update.variable);
-    for (int n = 0; n < static_cast<int>(step_.nodes.size()); ++n) {
-      const PlannedNode& node = step_.nodes[static_cast<size_t>(n)];
-      for (size_t i = 0; i < node.inputs.size(); ++i) {
-        if (std::find(old.begin(), old.end(), node.inputs[i]) == old.end()) continue;
-        if (n > writer || (n == writer && !InPlacePair(node, value, static_cast<int>(i))))
-          return false;
+    const int writer = writer_[static_cast<size_t>(value)];
+    for (const int old : ValuesOver(update.variable)) {
+      for (const auto& [n, input] : reads_[static_cast<size_t>(old)]) {
+        const PlannedNode& node = step_.nodes[static_cast<size_t>(n)];
+        if (n > writer || (n == writer && !InPlacePair(node, value, input))) return false;
       }
-    }
-    for (const GraphUpdate& other : graph_.updates()) {
-      const int source = FindCopy(other.value, kRowMajor);
-      if (std::find(old.begin(), old.end(), source) != old.end()) return false;
+      if (update_sources_.contains(old)) return false;
     }
     return writer >= 0;
   }
 
-  int WriterOf(int value) const {
-    for (size_t n = step_.nodes.size(); n-- > 0;) {
-      const auto& outputs = step_.nodes[n].outputs;
-      if (std::find(outputs.begin(), outputs.end(), value) != outputs.end())
-        return static_cast<int>(n);
+  // Notes who writes and reads what was added since the last call, so that all updates together
+  // take time linear in the nodes.
+  void IndexUses() {
+    const size_t known = writer_.size();
+    writer_.resize(step_.values.size(), -1);
+    reads_.resize(step_.values.size());
+    views_.resize(step_.values.size());
+    for (size_t v = known; v < step_.values.size(); ++v) {
+      const int from = step_.values[v].shares_with;
+      if (from >= 0) views_[static_cast<size_t>(from)].push_back(static_cast<int>(v));
     }
-    return -1;
+    for (; indexed_nodes_ < step_.nodes.size(); ++indexed_nodes_) {
+      const PlannedNode& node = step_.nodes[indexed_nodes_];
+      const int n = static_cast<int>(indexed_nodes_);
+      for (size_t i = 0; i < node.inputs.size(); ++i) {
+        if (node.inputs[i] >= 0)
+          reads_[static_cast<size_t>(node.inputs[i])].emplace_back(n, static_cast<int>(i));
+      }
+      for (int output : node.outputs) writer_[static_cast<size_t>(output)] = n;
+    }
   }
 
   // All values whose bytes are the variable's: itself and its views.
   std::vector<int> ValuesOver(ValueId variable) const {
     std::vector<int> over = {FindCopy(variable, kRowMajor)};
-    for (size_t v = 0; v < step_.values.size(); ++v) {
-      if (std::find(over.begin(), over.end(), step_.values[v].shares_with) != over.end())
-        over.push_back(static_cast<int>(v));
+    for (size_t i = 0; i < over.size(); ++i) {
+      const std::vector<int>& views = views_[static_cast<size_t>(over[i])];
+      over.insert(over.end(), views.begin(), views.end());
     }
     return over;
   }
@@ -360,6 +371,13 @@ class Lowering {
   PersistentRegion& persistent_;
   std::vector<std::vector<Copy>> copies_;  // by ValueId; the first is the primary one
   StepPlan step_;
+
+  // For AddUpdates, by value: the node that writes it, (node, input) that read it, its views.
+  std::vector<int> writer_;
+  std::vector<std::vector<std::pair<int, int>>> reads_;
+  std::vector<std::vector<int>> views_;
+  size_t indexed_nodes_ = 0;
+  std::set<int> update_sources_;
 };
 
 }  // namespace
