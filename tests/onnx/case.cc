@@ -100,7 +100,7 @@ std::string NotHeldType(const onnx::TypeProto& type) {
 std::string NotHeldNode(const onnx::NodeProto& node) {
   const std::string& op = node.op_type();
   const auto has = [&op](const char* word) { return op.find(word) != std::string::npos; };
-  if (has("Sequence")) return "sequences";
+  if (has("Sequence") && op != "ReverseSequence") return "sequences";
   if (has("Optional")) return "optionals";
   if (has("String") || has("Regex")) return "strings";
   for (const auto& attr : node.attribute()) {
