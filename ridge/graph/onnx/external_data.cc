@@ -106,12 +106,6 @@ std::string Join(const std::vector<std::string>& parts) {
 
 }  // namespace
 
-namespace internal {
-
-// Inner function of OpenBeneath, with the fallback on request: for tests.
-Result<OwnedFd> OpenBeneathWith(const std::string& folder, const std::string& name, int flags,
-                                mode_t mode, bool openat2);
-
 Result<OwnedFd> OpenBeneathWith(const std::string& folder, const std::string& name, int flags,
                                 mode_t mode, bool openat2) {
   RIDGE_ASSIGN_OR_RETURN(const std::vector<std::string> parts, SplitName(name));
@@ -131,11 +125,9 @@ Result<OwnedFd> OpenBeneathWith(const std::string& folder, const std::string& na
   return file;
 }
 
-}  // namespace internal
-
 Result<OwnedFd> OpenBeneath(const std::string& folder, const std::string& name, int flags,
                             mode_t mode) {
-  return internal::OpenBeneathWith(folder, name, flags, mode, /*openat2=*/true);
+  return OpenBeneathWith(folder, name, flags, mode, /*openat2=*/true);
 }
 
 Result<ExternalFiles::File*> ExternalFiles::Open(const std::string& location,

@@ -37,6 +37,10 @@ class OwnedFd {
 Result<OwnedFd> OpenBeneath(const std::string& folder, const std::string& name, int flags,
                             mode_t mode = 0644);
 
+// The same, without openat2(2) on request, as on systems that lack it: for tests.
+Result<OwnedFd> OpenBeneathWith(const std::string& folder, const std::string& name, int flags,
+                                mode_t mode, bool openat2);
+
 // Where a tensor's bytes are.
 struct ExternalRange {
   std::string location;

@@ -41,7 +41,7 @@ class OnnxModel {
  public:
   // Fails with kInvalidModel: a missing file, not ONNX, a broken or over-sized tensor, a name made
   // twice, external data outside the folder, functions that call themselves; kUnsupported: an IR
-  // version newer than 14, an ai.onnx operator set other than 7 to 28.
+  // version newer than 14, an ai.onnx operator set other than 6 to 28.
   static Result<OnnxModel> Open(const std::string& path);
   // `folder` holds external data; empty: there must be none.  `name` is for messages.
   static Result<OnnxModel> Parse(std::string bytes, const std::string& name,

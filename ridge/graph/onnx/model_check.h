@@ -11,7 +11,8 @@ namespace ridge {
 
 inline constexpr int64_t kOldestOnnxIr = 3;
 inline constexpr int64_t kNewestOnnxIr = 14;
-inline constexpr int64_t kOldestOnnxOpset = 7;
+// 6 is read because old exports of PyTorch have it; what ONNX promises begins with 7.
+inline constexpr int64_t kOldestOnnxOpset = 6;
 inline constexpr int64_t kNewestOnnxOpset = 28;
 
 // IR version, operator sets, the graph and its names.
