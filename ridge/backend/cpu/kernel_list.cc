@@ -31,6 +31,8 @@ constexpr KernelFactory kKernels[] = {
     {"batch_norm_inference", "onednn.batch_norm", OfferBatchNorm, CreateBatchNorm},
     {"layer_norm", "cpu.layer_norm", OfferLayerNorm, CreateLayerNorm},
     {"layer_norm_grad", "cpu.layer_norm_grad", OfferLayerNorm, CreateLayerNormGrad},
+    {"attention", "cpu.attention", OfferAttention, CreateAttention},
+    {"attention_grad", "cpu.attention_grad", OfferAttention, CreateAttentionGrad},
     {"softmax", "onednn.softmax", OfferSoftmax, CreateSoftmax},
     {"log_softmax", "onednn.softmax", OfferSoftmax, CreateSoftmax},
     {"transpose", "cpu.move", OfferMove, CreateMove},

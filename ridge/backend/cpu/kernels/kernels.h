@@ -46,6 +46,10 @@ RIDGE_OFFER(OfferLayerNorm);  // layer_norm.cc
 RIDGE_CREATE(CreateLayerNorm);
 RIDGE_CREATE(CreateLayerNormGrad);
 
+RIDGE_OFFER(OfferAttention);  // attention.cc
+RIDGE_CREATE(CreateAttention);
+RIDGE_CREATE(CreateAttentionGrad);
+
 RIDGE_OFFER(OfferSoftmax);  // softmax.cc
 RIDGE_CREATE(CreateSoftmax);
 

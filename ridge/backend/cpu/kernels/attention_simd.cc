@@ -1,0 +1,324 @@
+// Tiles of attention.  Forward: running maximum and sum, y rescaled when the maximum grows (Milakov
+// and Gimelshein, 2018; Dao et al., 2022).  Backward: probabilities again from logsumexp.
+//
+// Rows of a tile behind the last query of a block hold scores of zero queries; they are never read
+// by the products.
+#include "ridge/backend/cpu/kernels/attention_tiles.h"
+#include "ridge/backend/cpu/kernels/simd_targets.h"
+#include "ridge/backend/cpu/kernels/strided_copy.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "ridge/backend/cpu/kernels/attention_simd.cc"
+#include "hwy/foreach_target.h"
+#include "hwy/highway.h"
+#include "ridge/backend/cpu/kernels/simd_math-inl.h"
+#include "ridge/backend/cpu/kernels/small_matmul-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace ridge::cpu {
+namespace HWY_NAMESPACE {
+namespace {
+namespace hn = hwy::HWY_NAMESPACE;
+
+constexpr int64_t kT = kTileQueries;
+constexpr float kNone = -std::numeric_limits<float>::infinity();
+
+// Queries [begin, end) and keys [first, last) of one tile.
+struct Tile {
+  int64_t begin, end, first, last;
+  int64_t rows() const { return end - begin; }
+  int64_t keys() const { return last - first; }
+};
+
+// Calls f(i) for each vector of a row of a tile.
+template <class F>
+HWY_INLINE void ForEachLane(const F& f) {
+  const auto lanes = static_cast<int64_t>(hn::Lanes(D()));
+  for (int64_t i = 0; i < kT; i += lanes) f(i);
+}
+
+// to[c][r] = factor * from[r][c] for r < rows; zero for rows behind: [width, kT].
+void Transpose(const float* from, int64_t rows, int64_t width, float factor, float* to) {
+  constexpr int64_t kFloat = sizeof(float), kStrip = 64;
+  for (int64_t c = 0; c < width; c += kStrip) {
+    const int64_t strip = std::min(kStrip, width - c);
+    TransposeSquare(kFloat, reinterpret_cast<const std::byte*>(from + c), width * kFloat,
+                    reinterpret_cast<std::byte*>(to + c * kT), kT * kFloat, rows, strip);
+  }
+  if (rows < kT) {
+    for (int64_t c = 0; c < width; ++c) std::fill_n(to + c * kT + rows, kT - rows, 0.0F);
+  }
+  if (factor == 1) return;
+  const D d;
+  const V f = hn::Set(d, factor);
+  for (int64_t c = 0; c < width; ++c) {
+    ForEachLane([&](int64_t i) HWY_ATTR {
+      hn::StoreU(hn::Mul(f, hn::LoadU(d, to + c * kT + i)), d, to + c * kT + i);
+    });
+  }
+}
+
+// s = cap * tanh(s / cap); slope, when wanted, is its derivative 1 - tanh^2.
+void ApplySoftcap(float cap, int64_t keys, float* tile, float* slope) {
+  const D d;
+  const V up = hn::Set(d, cap), down = hn::Set(d, 1 / cap), one = hn::Set(d, 1);
+  for (int64_t j = 0; j < keys; ++j) {
+    ForEachLane([&](int64_t i) HWY_ATTR {
+      const V t = SafeTanh(hn::Mul(down, hn::LoadU(d, tile + j * kT + i)));
+      hn::StoreU(hn::Mul(up, t), d, tile + j * kT + i);
+      if (slope != nullptr) hn::StoreU(hn::NegMulAdd(t, t, one), d, slope + j * kT + i);
+    });
+  }
+}
+
+// Scores [begin, end) of one key and `from`, which has one element a query, `stride` apart.
+template <typename T>
+HWY_INLINE void MaskKey(const T* from, int64_t stride, int64_t rows, float* scores) {
+  for (int64_t r = 0; r < rows; ++r) {
+    if constexpr (sizeof(T) == 1) {
+      scores[r] = from[r * stride] != 0 ? scores[r] : kNone;
+    } else {
+      scores[r] += from[r * stride];
+    }
+  }
+}
+
+// Full masks have neighbouring keys side by side, so a tile of them is turned first.
+template <typename T>
+void ApplyMask(const AttentionPlan& plan, const T* mask, const Tile& t, float* tile) {
+  const T* from = mask + t.begin * plan.mask_row + t.first * plan.mask_col;
+  alignas(64) T turned[kTileKeys * kT];
+  int64_t key_stride = plan.mask_col, row_stride = plan.mask_row;
+  if (plan.mask_col == 1 && plan.mask_row != 0) {
+    constexpr auto kSize = static_cast<int64_t>(sizeof(T));
+    TransposeSquare(kSize, reinterpret_cast<const std::byte*>(from), plan.mask_row * kSize,
+                    reinterpret_cast<std::byte*>(turned), kT * kSize, t.rows(), t.keys());
+    from = turned;
+    key_stride = kT;
+    row_stride = 1;
+  }
+  for (int64_t j = 0; j < t.keys(); ++j) {
+    if (row_stride == 1) {
+      MaskKey(from + j * key_stride, 1, t.rows(), tile + j * kT);
+    } else {
+      MaskKey(from + j * key_stride, row_stride, t.rows(), tile + j * kT);
+    }
+  }
+}
+
+// Key j is hidden from the queries before j - causal_offset.
+void ApplyCausality(const AttentionPlan& plan, const Tile& t, float* tile) {
+  if (!plan.causal) return;
+  for (int64_t j = t.first; j < t.last; ++j) {
+    const int64_t hidden = std::clamp<int64_t>(j - plan.causal_offset - t.begin, 0, kT);
+    std::fill_n(tile + (j - t.first) * kT, hidden, kNone);
+  }
+}
+
+// tile = masked scores, from qt = scale * q^T [head_dim, kT].
+void Scores(const AttentionPlan& plan, const AttentionHead& head, const Tile& t, const float* qt,
+            float* tile, float* slope) {
+  const small_matmul::Matrix k{head.k + t.first * plan.head_dim, plan.head_dim, 1};
+  small_matmul::Multiply(t.keys(), kT, plan.head_dim, k, qt, kT, {tile, kT, false});
+  if (plan.softcap > 0) ApplySoftcap(plan.softcap, t.keys(), tile, slope);
+  if (head.mask != nullptr && plan.mask_is_bool) {
+    ApplyMask(plan, static_cast<const uint8_t*>(head.mask), t, tile);
+  } else if (head.mask != nullptr) {
+    ApplyMask(plan, static_cast<const float*>(head.mask), t, tile);
+  }
+  ApplyCausality(plan, t, tile);
+}
+
+// tile = exp(tile - new maximum); max and sum [kT] move on; factor = exp(old - new maximum).
+void Exponentials(int64_t keys, float* tile, float* max, float* sum, float* factor) {
+  const D d;
+  const V none = hn::Set(d, kNone), zero = hn::Zero(d);
+  ForEachLane([&](int64_t i) HWY_ATTR {
+    const V before = hn::LoadU(d, max + i);
+    V top = before;
+    for (int64_t j = 0; j < keys; ++j) top = hn::Max(hn::LoadU(d, tile + j * kT + i), top);
+    // Where nothing was seen yet, scores are -inf too: any finite base keeps NaN away.
+    const V base = hn::IfThenElse(hn::Eq(top, none), zero, top);
+    const V f = SafeExp(hn::Sub(before, base));
+    V total = hn::Mul(f, hn::LoadU(d, sum + i));
+    for (int64_t j = 0; j < keys; ++j) {
+      const V p = SafeExp(hn::Sub(hn::LoadU(d, tile + j * kT + i), base));
+      hn::StoreU(p, d, tile + j * kT + i);
+      total = hn::Add(total, p);
+    }
+    hn::StoreU(top, d, max + i);
+    hn::StoreU(total, d, sum + i);
+    hn::StoreU(f, d, factor + i);
+  });
+}
+
+// Row r of y times factor[r].
+void ScaleRows(const float* factor, int64_t rows, int64_t width, float* y) {
+  const D d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  for (int64_t r = 0; r < rows; ++r) {
+    if (factor[r] == 1) continue;
+    const V f = hn::Set(d, factor[r]);
+    float* row = y + r * width;
+    int64_t c = 0;
+    for (; c + lanes <= width; c += lanes)
+      hn::StoreU(hn::Mul(f, hn::LoadU(d, row + c)), d, row + c);
+    for (; c < width; ++c) row[c] *= factor[r];
+  }
+}
+
+void FinishRows(const AttentionPlan& plan, int64_t rows, const float* max, float* sum, float* y,
+                float* logsumexp) {
+  for (int64_t r = 0; r < rows; ++r) {
+    const float base = max[r] == kNone ? 0 : max[r];
+    logsumexp[r] = base + std::log(sum[r]);
+    sum[r] = sum[r] == 0 ? 1 : 1 / sum[r];
+  }
+  ScaleRows(sum, rows, plan.value_dim, y);
+}
+
+void Forward(const AttentionPlan& plan, const AttentionHead& head, int64_t begin, int64_t end,
+             float* y, float* logsumexp, float* scratch) {
+  float* qt = scratch;                    // [head_dim, kT]
+  float* tile = qt + plan.head_dim * kT;  // [kTileKeys, kT]
+  float *max = tile + kTileKeys * kT, *sum = max + kT, *factor = sum + kT;
+  const int64_t rows = end - begin, keys = plan.VisibleKeys(end);
+  float* out = y + begin * plan.value_dim;
+  Transpose(head.q + begin * plan.head_dim, rows, plan.head_dim, plan.scale, qt);
+  std::fill_n(max, kT, kNone);
+  std::fill_n(sum, kT, 0.0F);
+  if (keys == 0) std::fill_n(out, rows * plan.value_dim, 0.0F);
+  for (int64_t first = 0; first < keys; first += kTileKeys) {
+    const Tile t{begin, end, first, std::min(first + kTileKeys, keys)};
+    Scores(plan, head, t, qt, tile, nullptr);
+    Exponentials(t.keys(), tile, max, sum, factor);
+    if (first > 0) ScaleRows(factor, rows, plan.value_dim, out);
+    small_matmul::Multiply(rows, plan.value_dim, t.keys(), {tile, 1, kT},
+                           head.v + first * plan.value_dim, plan.value_dim,
+                           {out, plan.value_dim, first > 0});
+  }
+  FinishRows(plan, rows, max, sum, out, logsumexp + begin);
+}
+
+// The buffers of a block of queries in the backward pass.
+struct Block {
+  float *qt, *dyt;           // [head_dim, kT] with the scale, [value_dim, kT]
+  float *p, *ds, *slope;     // [kTileKeys, kT]
+  float *logsumexp, *delta;  // [kT]
+};
+
+Block SplitScratch(const AttentionPlan& plan, float* scratch) {
+  Block b{};
+  b.qt = scratch;
+  b.dyt = b.qt + plan.head_dim * kT;
+  b.p = b.dyt + plan.value_dim * kT;
+  b.ds = b.p + kTileKeys * kT;
+  b.slope = b.ds + kTileKeys * kT;
+  b.logsumexp = b.slope + kTileKeys * kT;
+  b.delta = b.logsumexp + kT;
+  return b;
+}
+
+// delta = sum(dy * y) - dlogsumexp; a query that saw nothing gets p = exp(-inf - inf) = 0.
+void FillRows(const AttentionPlan& plan, const AttentionGrads& g, int64_t begin, int64_t end,
+              const Block& b) {
+  std::fill_n(b.logsumexp, kT, 0.0F);
+  std::fill_n(b.delta, kT, 0.0F);
+  for (int64_t r = begin; r < end; ++r) {
+    const float *y = g.y + r * plan.value_dim, *dy = g.dy + r * plan.value_dim;
+    double dot = 0;
+    for (int64_t c = 0; c < plan.value_dim; ++c) dot += double{y[c]} * double{dy[c]};
+    if (g.dlogsumexp != nullptr) dot -= double{g.dlogsumexp[r]};
+    b.delta[r - begin] = static_cast<float>(dot);
+    b.logsumexp[r - begin] = g.logsumexp[r] == kNone ? -kNone : g.logsumexp[r];
+  }
+}
+
+// p = exp(score - logsumexp); ds = scale * slope * p * (dp - delta), where ds holds dp.
+void ScoreGradients(const AttentionPlan& plan, int64_t keys, const Block& b) {
+  const D d;
+  const V scale = hn::Set(d, plan.scale);
+  const bool capped = plan.softcap > 0;
+  for (int64_t j = 0; j < keys; ++j) {
+    ForEachLane([&](int64_t i) HWY_ATTR {
+      const int64_t at = j * kT + i;
+      const V p = SafeExp(hn::Sub(hn::LoadU(d, b.p + at), hn::LoadU(d, b.logsumexp + i)));
+      V ds = hn::Mul(p, hn::Sub(hn::LoadU(d, b.ds + at), hn::LoadU(d, b.delta + i)));
+      ds = hn::Mul(ds, scale);
+      if (capped) ds = hn::Mul(ds, hn::LoadU(d, b.slope + at));
+      hn::StoreU(p, d, b.p + at);
+      hn::StoreU(ds, d, b.ds + at);
+    });
+  }
+}
+
+void BackwardTile(const AttentionPlan& plan, const AttentionHead& head, const AttentionGrads& g,
+                  const Tile& t, bool add_dq, const Block& b) {
+  const int64_t dims = plan.head_dim, values = plan.value_dim;
+  Scores(plan, head, t, b.qt, b.p, b.slope);
+  // dp = v dy^T
+  small_matmul::Multiply(t.keys(), kT, values, {head.v + t.first * values, values, 1}, b.dyt, kT,
+                         {b.ds, kT, false});
+  ScoreGradients(plan, t.keys(), b);
+  // dv += p dy;  dk += ds q;  dq += ds^T k
+  small_matmul::Multiply(t.keys(), values, t.rows(), {b.p, kT, 1}, g.dy + t.begin * values, values,
+                         {g.dv + t.first * values, values, true});
+  small_matmul::Multiply(t.keys(), dims, t.rows(), {b.ds, kT, 1}, head.q + t.begin * dims, dims,
+                         {g.dk + t.first * dims, dims, true});
+  small_matmul::Multiply(t.rows(), dims, t.keys(), {b.ds, 1, kT}, head.k + t.first * dims, dims,
+                         {g.dq + t.begin * dims, dims, add_dq});
+}
+
+void Backward(const AttentionPlan& plan, const AttentionHead& head, const AttentionGrads& g,
+              int64_t first_key, int64_t last_key, float* scratch) {
+  const Block b = SplitScratch(plan, scratch);
+  for (int64_t begin = 0; begin < plan.queries; begin += kT) {
+    const int64_t end = std::min(begin + kT, plan.queries);
+    const int64_t keys = std::min(plan.VisibleKeys(end), last_key);
+    if (keys <= first_key) {
+      std::fill_n(g.dq + begin * plan.head_dim, (end - begin) * plan.head_dim, 0.0F);
+      continue;
+    }
+    Transpose(head.q + begin * plan.head_dim, end - begin, plan.head_dim, plan.scale, b.qt);
+    Transpose(g.dy + begin * plan.value_dim, end - begin, plan.value_dim, 1, b.dyt);
+    FillRows(plan, g, begin, end, b);
+    for (int64_t first = first_key; first < keys; first += kTileKeys) {
+      const Tile t{begin, end, first, std::min(first + kTileKeys, keys)};
+      BackwardTile(plan, head, g, t, first > first_key, b);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace HWY_NAMESPACE
+}  // namespace ridge::cpu
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace ridge::cpu {
+
+HWY_EXPORT(Forward);
+HWY_EXPORT(Backward);
+
+int64_t AttentionPlan::VisibleKeys(int64_t query_end) const {
+  return causal ? std::clamp<int64_t>(query_end + causal_offset, 0, keys) : keys;
+}
+
+int64_t AttentionPlan::ForwardScratch() const { return (head_dim + kTileKeys + 3) * kTileQueries; }
+
+int64_t AttentionPlan::BackwardScratch() const {
+  return (head_dim + value_dim + 3 * kTileKeys + 2) * kTileQueries;
+}
+
+void AttentionForward(const AttentionPlan& plan, const AttentionHead& head, int64_t begin,
+                      int64_t end, float* y, float* logsumexp, float* scratch) {
+  HWY_DYNAMIC_DISPATCH(Forward)(plan, head, begin, end, y, logsumexp, scratch);
+}
+
+void AttentionBackward(const AttentionPlan& plan, const AttentionHead& head,
+                       const AttentionGrads& grads, int64_t begin, int64_t end, float* scratch) {
+  HWY_DYNAMIC_DISPATCH(Backward)(plan, head, grads, begin, end, scratch);
+}
+
+}  // namespace ridge::cpu
+#endif

@@ -1,0 +1,54 @@
+// Attention of one head in tiles of scores that stay in cache, f32, vectorized.
+//
+// A tile holds scores transposed: [keys, kTileQueries], a query a lane.  So the maximum and the sum
+// over keys need no work across lanes, and all five products of forward and backward take their
+// operands as they lie; only the block of q (and of dy) is transposed, once.
+#pragma once
+#include <cstdint>
+
+namespace ridge::cpu {
+
+inline constexpr int64_t kTileQueries = 64, kTileKeys = 64;
+
+// What all heads have in common.
+struct AttentionPlan {
+  int64_t queries = 0, keys = 0, head_dim = 0, value_dim = 0;
+  float scale = 1, softcap = 0;  // softcap 0: none
+  bool causal = false;
+  int64_t causal_offset = 0;
+  bool mask_is_bool = false;
+  int64_t mask_row = 0, mask_col = 0;  // strides of queries and keys, in elements
+
+  // Keys that some query before `query_end` sees: [0, result).
+  int64_t VisibleKeys(int64_t query_end) const;
+  // Floats of scratch for one call.
+  int64_t ForwardScratch() const;
+  int64_t BackwardScratch() const;
+};
+
+// One head of q with the head of k and v that it reads.
+struct AttentionHead {
+  const float* q;              // [queries, head_dim]
+  const float* k;              // [keys, head_dim]
+  const float* v;              // [keys, value_dim]
+  const void* mask = nullptr;  // f32 or bool, by the plan's strides
+};
+
+// y [queries, value_dim] and logsumexp [queries], for queries [begin, end) of the head;
+// end - begin <= kTileQueries.
+void AttentionForward(const AttentionPlan& plan, const AttentionHead& head, int64_t begin,
+                      int64_t end, float* y, float* logsumexp, float* scratch);
+
+struct AttentionGrads {
+  const float *y, *logsumexp, *dy;  // of the head
+  const float* dlogsumexp;          // or nullptr
+  float* dq;                        // [queries, head_dim]: what these keys give; written
+  float* dk;                        // [keys, head_dim]: rows of these keys are added to
+  float* dv;                        // [keys, value_dim]
+};
+
+// What keys [begin, end) give to the gradients; begin is a multiple of kTileKeys.
+void AttentionBackward(const AttentionPlan& plan, const AttentionHead& head,
+                       const AttentionGrads& grads, int64_t begin, int64_t end, float* scratch);
+
+}  // namespace ridge::cpu
