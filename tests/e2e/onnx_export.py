@@ -1,0 +1,168 @@
+"""Exports trained models; onnxruntime and numpy read what was written."""
+import json
+import os
+import unittest
+
+from _ridge import SMALL, RidgeTest
+
+try:
+    import numpy as np
+    import onnx
+    import onnxruntime
+    from onnx import TensorProto, helper, numpy_helper
+except ImportError:  # scripts/setup.sh --test-tools brings them
+    onnx = None
+
+TEXT_GRAPH = """graph net
+  x = input f32[batch,4]
+  w = parameter f32[4,6] init=normal(1)
+  b = parameter f32[6] init=uniform(1)
+  h = matmul(x, w, b)
+  e = reshape(h, dims=[0,2,3])
+  t = transpose(e, permutation=[0,2,1])
+  flat = reshape(t, dims=[-1,2])
+  y = softmax(flat)
+  output y
+"""
+
+
+def outputs(path, **arrays):
+    session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
+    names = [output.name for output in session.get_outputs()]
+    return dict(zip(names, session.run(None, arrays)))
+
+
+def initializers(path):
+    return {t.name: numpy_helper.to_array(t) for t in onnx.load(path).graph.initializer}
+
+
+def random(*dims, seed=0):
+    return np.random.default_rng(seed).standard_normal(dims).astype("float32")
+
+
+def largest_difference(a, b):
+    return np.abs(a - b).max() / np.abs(b).max()
+
+
+@unittest.skipIf(onnx is None, "needs numpy, onnx and onnxruntime")
+class ExportedTest(RidgeTest):
+
+    def run_model(self, model, **arrays):
+        np.savez(self.path("in.npz"), **arrays)
+        self.ok("run", model, "--inputs", "in.npz", "--outputs", "out.npz", "-q")
+        return dict(np.load(self.path("out.npz")))
+
+
+class BuiltModelTest(ExportedTest):
+
+    def write(self, name, text):
+        with open(self.path(name), "w", encoding="utf-8") as file:
+            file.write(text)
+
+    def test_runtime_agrees_with_a_trained_built_in_model(self):
+        self.ok("train", *SMALL, "--steps", "20", "--batch", "16", "--out", "run", "-q")
+        self.ok("export", "run", "--to", "onnx", "--out", "mlp.onnx")
+        onnx.checker.check_model(self.path("mlp.onnx"), full_check=True)
+        image = random(5, 784)
+        ours = self.run_model("run", image=image)["logits"]
+        theirs = outputs(self.path("mlp.onnx"), image=image)["logits"]
+        self.assertLess(largest_difference(theirs, ours), 1e-5)
+
+    def test_open_batch_stays_open(self):
+        self.write("net.ridge", TEXT_GRAPH)
+        self.ok("export", "net.ridge", "--to", "onnx", "--out", "net.onnx")
+        model = onnx.load(self.path("net.onnx"))
+        self.assertEqual(model.graph.input[0].type.tensor_type.shape.dim[0].dim_param, "batch")
+        self.assertEqual([o.name for o in model.graph.output], ["y"])
+        for batch in (1, 7):
+            x = random(batch, 4, seed=batch)
+            ours = self.run_model("net.ridge", x=x)["y"]
+            theirs = outputs(self.path("net.onnx"), x=x)["y"]
+            self.assertEqual(theirs.shape, (3 * batch, 2))
+            self.assertLess(largest_difference(theirs, ours), 1e-5)
+
+    def test_names_and_lowest_versions(self):
+        self.write("net.ridge", TEXT_GRAPH)
+        self.ok("export", "net.ridge", "--to", "onnx", "--out", "net.onnx")
+        model = onnx.load(self.path("net.onnx"))
+        self.assertEqual((model.opset_import[0].version, model.ir_version), (13, 7))
+        self.assertLessEqual({"w", "b"}, set(initializers(self.path("net.onnx"))))
+
+    def test_a_higher_opset_is_written_on_request(self):
+        self.write("net.ridge", TEXT_GRAPH)
+        self.ok("export", "net.ridge", "--to", "onnx", "--out", "net.onnx", "--opset", "18")
+        self.assertEqual(onnx.load(self.path("net.onnx")).opset_import[0].version, 18)
+        refused = self.ridge("export", "net.ridge", "--to", "onnx", "--out", "x", "--opset", "9")
+        self.assertEqual(refused.returncode, 2)
+
+    def test_json_names_every_output(self):
+        self.write("net.ridge", TEXT_GRAPH)
+        report = json.loads(self.ok("export", "net.ridge", "--to", "onnx", "--out", "net.onnx",
+                                    "--json"))
+        self.assertEqual([o["name"] for o in report["outputs"]], ["y"])
+        self.assertTrue(report["accepted"])
+        self.assertEqual(len(report["checked_at"]), 2)
+        self.assertEqual(report["bytes"], os.path.getsize(self.path("net.onnx")))
+
+    def test_safetensors_hold_the_parameters(self):
+        self.write("net.ridge", TEXT_GRAPH)
+        self.ok("export", "net.ridge", "--to", "safetensors", "--out", "net.safetensors")
+        with open(self.path("net.safetensors"), "rb") as file:
+            header = json.loads(file.read(int.from_bytes(file.read(8), "little")))
+        self.assertEqual(sorted(k for k in header if k != "__metadata__"), ["b", "w"])
+
+    def test_unwritable_formats_say_so(self):
+        done = self.ridge("export", "mlp", "--to", "savedmodel", "--out", "x")
+        self.assertEqual(done.returncode, 5)
+        self.assertIn("--to onnx", done.stderr)
+
+
+class ForeignModelTest(ExportedTest):
+    """A file that came in as ONNX keeps everything but its numbers."""
+
+    def write_foreign(self):
+        graph = helper.make_graph(
+            [helper.make_node("Gemm", ["x", "fc.weight", "fc.bias"], ["z"], "layers/fc", transB=1),
+             helper.make_node("Softmax", ["z"], ["p"], "layers/softmax", axis=-1)],
+            "foreign",
+            [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["N", 4])],
+            [helper.make_tensor_value_info("p", TensorProto.FLOAT, ["N", 3])],
+            [numpy_helper.from_array(random(3, 4, seed=1), "fc.weight"),
+             numpy_helper.from_array(np.zeros(3, "float32"), "fc.bias")])
+        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 15)],
+                                  ir_version=8, producer_name="somebody")
+        model.metadata_props.add(key="note", value="kept")
+        onnx.save(model, self.path("foreign.onnx"))
+
+    def test_only_numbers_change(self):
+        self.write_foreign()
+        x = random(64, 4, seed=2)
+        np.savez(self.path("data.npz"), x=x, y=np.argmax(x[:, :3], axis=1).astype("int64"))
+        self.ok("train", "foreign.onnx", "--data", "npz:data.npz", "--loss", "cross_entropy:p",
+                "--batch", "16", "--steps", "10", "--threads", "1", "--out", "run", "-q")
+        os.remove(self.path("foreign.onnx"))
+        self.ok("export", "run", "--to", "onnx", "--out", "trained.onnx")
+        trained = onnx.load(self.path("trained.onnx"))
+        self.assertEqual([n.name for n in trained.graph.node], ["layers/fc", "layers/softmax"])
+        self.assertEqual((trained.opset_import[0].version, trained.ir_version), (15, 8))
+        self.assertEqual(trained.metadata_props[0].value, "kept")
+        self.assertEqual(trained.graph.input[0].type.tensor_type.shape.dim[0].dim_param, "N")
+        self.assertGreater(np.abs(initializers(self.path("trained.onnx"))["fc.weight"]
+                                  - random(3, 4, seed=1)).max(), 0)
+        ours = self.run_model("run", x=x)["p"]
+        self.assertLess(largest_difference(outputs(self.path("trained.onnx"), x=x)["p"], ours),
+                        1e-5)
+
+    def test_gradients_have_plain_names(self):
+        self.write_foreign()
+        x = random(5, 4, seed=3)
+        np.savez(self.path("in.npz"), x=x)
+        self.ok("grad", "foreign.onnx", "--inputs", "in.npz", "--outputs", "grad.npz", "-q")
+        found = dict(np.load(self.path("grad.npz")))
+        self.assertEqual(set(found), {"p", "x", "fc.weight", "fc.bias"})
+        # The sum of a softmax is constant, so nothing flows.
+        self.assertLess(np.abs(found["fc.weight"]).max(), 1e-5)
+
+
+if __name__ == "__main__":
+    unittest.main()
