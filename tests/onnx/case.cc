@@ -46,6 +46,23 @@ Status ListLight(const std::string& folder, std::vector<OnnxCase>& cases) {
   return Status();
 }
 
+// Outputs that were recorded with an error above the tolerance of the runner: exact arithmetic
+// misses them.
+struct Tolerance {
+  const char* name;
+  double atol;
+};
+constexpr std::array kRecordedWithError = {
+    Tolerance{"node/test_dft_inverse*", 1e-6},  // 2e-7 where the imaginary part is 0
+};
+
+double AtolOf(const OnnxCase& onnx_case) {
+  for (const Tolerance& tolerance : kRecordedWithError) {
+    if (MatchesGlob(onnx_case.name, tolerance.name)) return tolerance.atol;
+  }
+  return onnx_case.atol;
+}
+
 Result<Tensor> ReadTensor(const std::string& path) {
   RIDGE_ASSIGN_OR_RETURN(const std::string bytes, ReadFile(path));
   onnx::TensorProto proto;
@@ -143,6 +160,7 @@ Result<std::vector<OnnxCase>> ListOnnxCases(const std::string& folder) {
       onnx_case.name = group + "/" + entry.path().filename().string();
       onnx_case.model = (entry.path() / "model.onnx").string();
       onnx_case.data = (entry.path() / "test_data_set_0").string();
+      onnx_case.atol = AtolOf(onnx_case);
       cases.push_back(onnx_case);
     }
   }

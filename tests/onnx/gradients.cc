@@ -95,21 +95,26 @@ Result<double> LossMoved(const Problem& problem, const std::string& input, int64
 
 enum class Probe { kAgrees, kKink, kDiffers };
 
-// Differences to both sides at two steps.  At a smooth place all are the derivative up to their
-// error; at a kink left and right differ and keep differing when the step shrinks.
+// At a smooth place left, right and central difference are the derivative up to their error.  At a
+// kink left and right differ; at a jump the central one grows when the step shrinks.
 Result<Probe> ProbeElement(const Problem& problem, const std::string& input, int64_t element,
                            double gradient, std::string& text) {
   const double x = problem.given.at(input).at(element);
-  const double step = 1e-5 * std::max(1.0, std::abs(x));
+  const double step = std::max(1e-5, 1e-8 * std::abs(x));
   RIDGE_ASSIGN_OR_RETURN(const double here, LossAt(problem, problem.given));
   RIDGE_ASSIGN_OR_RETURN(const double right, LossMoved(problem, input, element, step));
   RIDGE_ASSIGN_OR_RETURN(const double left, LossMoved(problem, input, element, -step));
   const double central = (right - left) / (2 * step);
-  const double bend = std::abs((right - here) - (here - left)) / step;
   const double scale = std::max({1.0, std::abs(central), std::abs(gradient)});
-  const double noise = 1e-14 * std::abs(here) / step;
+  const double noise = 1e-14 * (std::abs(here) + std::abs(x)) / step;
   if (std::abs(central - gradient) <= 1e-6 * scale + noise) return Probe::kAgrees;
-  if (!std::isfinite(central) || bend > 1e-2 * scale) return Probe::kKink;
+  RIDGE_ASSIGN_OR_RETURN(const double near_right, LossMoved(problem, input, element, step / 8));
+  RIDGE_ASSIGN_OR_RETURN(const double near_left, LossMoved(problem, input, element, -step / 8));
+  const double near = (near_right - near_left) / (step / 4);
+  const double bend = std::abs((right - here) - (here - left)) / step;
+  const bool smooth = std::isfinite(central) && bend <= 1e-2 * scale &&
+                      std::abs(near - central) <= 1e-2 * scale + 16 * noise;
+  if (!smooth) return Probe::kKink;
   text = fmt::format("d/d{}[{}] is {}; the central difference is {}", input, element, gradient,
                      central);
   return Probe::kDiffers;
