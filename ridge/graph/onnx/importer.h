@@ -28,6 +28,7 @@ class OnnxImporter {
  public:
   OnnxImporter(const OnnxModel& model, const OnnxImportOptions& options);
   Result<OnnxImport> Run();
+  Result<Graph> RunTraining();  // training_info.cc
 
   GraphBuilder& b() { return builder_; }
   const OnnxImportOptions& options() const { return options_; }
@@ -50,10 +51,10 @@ class OnnxImporter {
  private:
   // Names of one graph or function; a function does not see those of its caller.
   struct Scope {
-    std::unordered_map<std::string, OnnxBinding> names;  // look-up only, never iterated
-    bool opaque = false;                    // a function: sees nothing around it
-    bool top = false;                       // results take the file's names
-    std::map<std::string, int64_t> opsets;  // a function's own; empty: the model's
+    std::unordered_map<std::string, OnnxBinding> names;      // look-up only, never iterated
+    bool opaque = false;                                     // a function: sees nothing around it
+    bool top = false;                                        // results take the file's names
+    std::map<std::string, int64_t> opsets;                   // a function's own; empty: the model's
     std::map<std::string, onnx::AttributeProto> attributes;  // a function's, for references
   };
 
@@ -66,6 +67,12 @@ class OnnxImporter {
   const onnx::FunctionProto* FindFunction(const onnx::NodeProto& node) const;
   int64_t Opset(const std::string& domain) const;
   Status AddOutputs();
+  // Of a training step (training_info.cc).
+  Status BindAlgorithm(const onnx::TrainingInfoProto& info);
+  Status Initialize(const onnx::TrainingInfoProto& info);
+  Status BindUpdated(const onnx::TrainingInfoProto& info);
+  Status AddUpdates(const onnx::TrainingInfoProto& info);
+  Status AddAlgorithmOutputs(const onnx::GraphProto& algorithm);
   Result<OnnxImport> Finish();
   Value UseInitializer(const std::string& name, const Tensor& tensor);
   std::string Claim(const std::string& name);
@@ -78,6 +85,7 @@ class OnnxImporter {
   std::vector<Scope> scopes_;
   std::map<std::string, const onnx::FunctionProto*> functions_;
   std::set<ValueId> named_;                   // values that carry a name of the file
+  std::map<std::string, Tensor> algorithm_;   // initializers of a training step
   std::map<ValueId, Tensor> owned_;           // constants that were asked for: stable addresses
   std::map<std::string, std::string> unset_;  // outputs that no converter gave: where
   std::vector<std::string> fixed_, notes_;
