@@ -3,6 +3,8 @@
 
 #include "ridge/graph/ops/shared/checks.h"
 #include "ridge/graph/ops/shared/pool.h"
+#include "ridge/graph/ops/shared/pool_positions.h"
+#include "ridge/graph/ops/shared/reduce.h"
 
 namespace ridge {
 namespace {
@@ -25,6 +27,44 @@ Cost EstimateCost(const OpCall& call) {
   return {.flops = call.inputs[1].elements(),
           .bytes_read = call.inputs[0].bytes() + call.inputs[1].bytes(),
           .bytes_written = call.outputs[0].bytes()};
+}
+
+// Whether the window of each output holds some of x: bool [OD,OH,OW], as x has dimensions.
+Tensor InsideWindows(const SlidingWindow& window) {
+  Dims dims;
+  window.AppendOutputs(dims);
+  Tensor inside({DType::kBool, dims});
+  int64_t at = 0;
+  for (int64_t z = 0; z < window.z().output; ++z) {
+    for (int64_t y = 0; y < window.y().output; ++y) {
+      for (int64_t x = 0; x < window.x().output; ++x) {
+        const bool empty = window.z().TapsOfOutput(z, /*with_padding=*/false) == 0 ||
+                           window.y().TapsOfOutput(y, /*with_padding=*/false) == 0 ||
+                           window.x().TapsOfOutput(x, /*with_padding=*/false) == 0;
+        inside.as_mutable<bool>()[at++] = !empty;
+      }
+    }
+  }
+  return inside;
+}
+
+bool AllTrue(const Tensor& t) {
+  return std::all_of(t.as<bool>(), t.as<bool>() + t.elements(), [](bool v) { return v; });
+}
+
+// dx is linear in dy: d(dy) = the gradient of dx at the winners, 0 where nothing was sent.
+void Gradient(GradBuilder& g) {
+  GraphBuilder& b = g.b();
+  const Value index = g.input(0), ddx = g.output_grad(0);
+  const TensorType dy = b.type(g.input(1));
+  OpCall call{.where = "max_pool_grad", .inputs = {}, .outputs = {}, .attrs = g.attrs()};
+  const Result<PoolGeometry> geometry = MakePoolGeometry(call, b.dims(ddx));
+  if (!geometry.ok()) return b.Fail(geometry.status());
+  const Value places = MaxPoolPositions(b, index, *geometry, /*column_major=*/false);
+  Value ddy = b.Op("gather", {ReshapeExactly(b, ddx, {ElementCount(b.dims(ddx))}), places});
+  Tensor inside = InsideWindows(geometry->window);
+  if (!AllTrue(inside)) ddy = b.Where(b.Constant(std::move(inside)), ddy, b.Scalar(dy.dtype, 0));
+  g.set_input_grad(1, ddy);
 }
 
 // A tap number that is out of the kernel or in the padding sends its dy nowhere.
@@ -64,6 +104,8 @@ OpDef MaxPoolGradDef() {
       .cost_class = CostClass::kPool,
       .infer_types = InferTypes,
       .cost = EstimateCost,
+      .gradient = Gradient,
+      .no_gradient_inputs = {0},
       .recompute = Recompute::kCheap,
       .reference = Reference,
   };

@@ -52,9 +52,9 @@ OutputRange WindowAxis::OutputsOfTap(int64_t tap) const {
 int64_t WindowAxis::TapsOfOutput(int64_t o, bool with_padding) const {
   const int64_t low = with_padding ? -pad_begin : 0;
   const int64_t high = with_padding ? input + pad_end : input;
-  int64_t taps = 0;
-  for (int64_t k = 0; k < kernel; ++k) taps += InputAt(o, k) >= low && InputAt(o, k) < high;
-  return taps;
+  const int64_t first = std::max<int64_t>(0, CeilDivide(low - InputAt(o, 0), dilation));
+  const int64_t last = std::min(kernel, CeilDivide(high - InputAt(o, 0), dilation));
+  return std::max<int64_t>(0, last - first);
 }
 
 int64_t WindowAxis::TapsInside() const {
