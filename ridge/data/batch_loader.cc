@@ -15,7 +15,7 @@
 namespace ridge {
 namespace {
 
-constexpr const char* kWeightName = "weight";
+constexpr const char* kWeightName = "ridge.weight";
 
 // The index of the input that the loader itself fills with weights, or -1.
 int FindWeightInput(const BatchSpec& spec, const Source& source) {

@@ -89,7 +89,7 @@ class Rig {
 BatchSpec Spec() { return {{{"image", {DType::kF32, {1, 2, 2}}}, {"label", {DType::kI64, {}}}}}; }
 BatchSpec WeightedSpec() {
   return {
-      {{"image", {DType::kF32, {4}}}, {"weight", {DType::kF32, {}}}, {"label", {DType::kI64, {}}}}};
+      {{"image", {DType::kF32, {4}}}, {"ridge.weight", {DType::kF32, {}}}, {"label", {DType::kI64, {}}}}};
 }
 
 LoaderOptions Options(int64_t batch, int64_t epochs) {
@@ -214,7 +214,7 @@ TEST(BatchLoader, TakesWeightsOfTheDataWhenThereAreAny) {
   std::vector<NamedTensor> fields;
   fields.emplace_back("image", Tensor(TensorType{DType::kU8, {3, 2, 2}}));
   fields.emplace_back("label", Tensor(TensorType{DType::kU8, {3}}));
-  fields.emplace_back("weight", Tensor::FromFloats({3}, std::vector<float>{0.5F, 2, 4}));
+  fields.emplace_back("ridge.weight", Tensor::FromFloats({3}, std::vector<float>{0.5F, 2, 4}));
   LoaderOptions options = Options(2, 1);
   options.shuffle = false;
   options.drop_last = false;

@@ -6,12 +6,11 @@
 //   eval    inference form with a weight per sample: sums over the samples
 //   infer   inference form of the graph's own outputs
 //
-// Inputs beyond the graph's own: `lr` f32[] (f64[] for a f64 loss), `step` i64[] (1 at the first
-// update), `weight` f32[batch] (eval: 1, or 0 for padding).  A graph that draws random numbers has
-// an input `rng` i64[3] = {seed, step, first sample}.
-// Outputs: train and micro `loss` and, for a classifier, `correct` (f32[], samples whose largest
-// logit is the label's); train and update `grad_norm` with clipping; eval `loss_sum`,
-// `correct_sum` and `weight_sum`.
+// Inputs beyond the graph's own: `ridge.lr` f32[] (f64[] for a f64 loss), `ridge.step` i64[] (1 at
+// the first update), `ridge.weight` f32[batch] (eval: 1, or 0 for padding).  A graph that draws
+// random numbers has an input `rng` i64[3] = {seed, step, first sample}. Outputs: train and micro
+// `loss` and, for a classifier, `correct` (f32[], samples whose largest logit is the label's);
+// train and update `grad_norm` with clipping; eval `loss_sum`, `correct_sum` and `weight_sum`.
 #pragma once
 #include <string>
 #include <vector>
@@ -22,10 +21,10 @@
 
 namespace ridge {
 
-inline constexpr char kLrInput[] = "lr";
-inline constexpr char kStepInput[] = "step";
+inline constexpr char kLrInput[] = "ridge.lr";
+inline constexpr char kStepInput[] = "ridge.step";
 inline constexpr char kRngInput[] = "rng";
-inline constexpr char kWeightInput[] = "weight";
+inline constexpr char kWeightInput[] = "ridge.weight";
 
 struct TrainingGraphOptions {
   OptimizerOptions optimizer;

@@ -65,8 +65,8 @@ Tensor Doubles(Dims dims, const std::vector<double>& values) {
 
 std::map<std::string, Tensor> LinearInputs() {
   return {{"x", Doubles({4, 2}, {1, 0, 2, 0, 3, 8, 6, 8})},  // column means 3 and 4
-          {"lr", Tensor::Scalar(DType::kF64, 0.1)},
-          {"step", Tensor::Scalar(DType::kI64, 1)}};
+          {"ridge.lr", Tensor::Scalar(DType::kF64, 0.1)},
+          {"ridge.step", Tensor::Scalar(DType::kI64, 1)}};
 }
 
 TrainingGraphOptions Sgd(double clip_norm = 0, int64_t accumulate = 1) {
@@ -184,8 +184,8 @@ TEST(EvalGraphTest, WeightsCountAndPaddingDoesNot) {
   const Result<NamedGraph> eval = BuildEvalGraph(Parse(kLinear));
   ASSERT_TRUE(eval.ok()) << eval.status().message();
   std::map<std::string, Tensor> given = LinearInputs();
-  given.erase("lr");
-  given["weight"] = Tensor::FromFloats({4}, std::vector<float>{1, 1, 0, 1});
+  given.erase("ridge.lr");
+  given["ridge.weight"] = Tensor::FromFloats({4}, std::vector<float>{1, 1, 0, 1});
   const Tensors t(eval->graph, given);
   EXPECT_DOUBLE_EQ(t.Output("loss_sum"), 1 + 2 + 14);
   EXPECT_DOUBLE_EQ(t.Output("weight_sum"), 3);
@@ -208,7 +208,7 @@ TEST(EvalGraphTest, ALossWithAPenaltyAndAScaleIsTakenApart) {
   const Result<NamedGraph> eval = BuildEvalGraph(Parse(text));
   ASSERT_TRUE(eval.ok()) << eval.status().message();
   const Tensors t(eval->graph, {{"x", Doubles({4, 2}, {1, 0, 2, 0, 3, 8, 6, 8})},
-                                {"weight", Tensor::FromFloats({4}, std::vector<float>(4, 1))}});
+                                {"ridge.weight", Tensor::FromFloats({4}, std::vector<float>(4, 1))}});
   const double loss = 0.5 * 28.0 / 8 + 2;
   EXPECT_DOUBLE_EQ(t.Output("loss_sum"), 4 * loss);
 }

@@ -148,7 +148,7 @@ Status ConvertBatchNormalization(OnnxNode& n) {
     return ConvertWithBatchStatistics(n, call, by_the_file);
   }
   GraphBuilder& b = n.b();
-  const Value mean = n.input(3), var = n.input(4);
+  const Value mean = n.Statistic(3), var = n.Statistic(4);
   if (!n.ok()) return n.status();
   const Value y = b.Op(
       "batch_norm_inference",
