@@ -22,7 +22,9 @@ struct ExportVerb {
   std::optional<std::string> model, format, out;
   std::vector<std::string> dims;  // "NAME=N"
   std::optional<int64_t> batch, opset, seed;
-  std::optional<double> tolerance;
+  std::optional<double> tolerance, lr, momentum, weight_decay;
+  std::optional<std::string> loss, optimizer;
+  bool with_training = false;
   TrainFlags machine;
   OutputFlags output;
   bool json = false;
@@ -42,6 +44,13 @@ Result<ExportRequest> ReadRequest(const CLI::App& app, const ExportVerb& verb) {
   request.tolerance = verb.tolerance;
   request.seed = static_cast<uint64_t>(verb.seed.value_or(0));
   RIDGE_ASSIGN_OR_RETURN(request.dims, ParseDims(verb.dims));
+  if (!verb.with_training) return request;
+  ExportTraining& training = request.training.emplace();
+  training.loss = verb.loss.value_or("");
+  training.lr = verb.lr.value_or(training.lr);
+  training.optimizer.name = verb.optimizer.value_or(training.optimizer.name);
+  training.optimizer.momentum = verb.momentum.value_or(0);
+  training.optimizer.weight_decay = verb.weight_decay;
   return request;
 }
 
@@ -158,6 +167,15 @@ VerbBody AddExport(CLI::App& app) {
             "Allowed difference, relative to an output's largest element (1e-5 for f32)");
   AddInteger(app, "--seed", verb->seed, {.minimum = 0}, "N",
              "Of made-up inputs, and of starting values without a run (0)");
+  AddSwitch(app, "--with-training", verb->with_training,
+            "Write a training step too (TrainingInfoProto)");
+  AddText(app, "--loss", verb->loss, "LOSS",
+          "Of the training step: cross_entropy:OUTPUT, mse:OUTPUT, OUTPUT");
+  AddChoice(app, "--optimizer", verb->optimizer, {"sgd", "adam", "adamw"},
+            "Of the training step (adam)");
+  AddNumber(app, "--lr", verb->lr, {}, "X", "Of the training step (1e-3)");
+  AddNumber(app, "--momentum", verb->momentum, {}, "X", "Of sgd (0)");
+  AddNumber(app, "--weight-decay", verb->weight_decay, {}, "X", "Of the training step");
   AddPlaceFlags(app, verb->machine);
   AddSwitch(app, "--json", verb->json, "For machines")->group(kOutputGroup);
   AddQuietFlags(app, verb->output);

@@ -13,9 +13,12 @@
 #include "ridge/graph/interpret.h"
 #include "ridge/graph/onnx/export.h"
 #include "ridge/graph/onnx/import.h"
+#include "ridge/graph/onnx/training_info.h"
+#include "ridge/graph/onnx/training_info_write.h"
 #include "ridge/train/export_model_check.h"
 #include "ridge/train/graph_run.h"
 #include "ridge/train/inference_form.h"
+#include "ridge/train/loss.h"
 #include "ridge/train/model_source.h"
 #include "ridge/train/run_folder.h"
 
@@ -117,6 +120,7 @@ class OnnxExport {
   Result<ExportReport> Run() {
     RIDGE_ASSIGN_OR_RETURN(const StagingFolder staging, StagingFolder::Make(request_.out));
     RIDGE_ASSIGN_OR_RETURN(OnnxDocument document, IsForeign() ? FromFile() : FromGraph());
+    if (request_.training) RIDGE_RETURN_IF_ERROR(AddTraining(document));
     Describe(document);
     RIDGE_ASSIGN_OR_RETURN(const OnnxFiles files, WriteOnnx(std::move(document), staging.File()));
     report_.bytes = files.bytes;
@@ -143,6 +147,8 @@ class OnnxExport {
   Result<OnnxDocument> FromFile();
   Result<Graph> LoadAt(int64_t batch) const;
   Result<Graph> ImportFile(int64_t batch) const;
+  Status AddTraining(OnnxDocument& document) const;
+  Status CheckTraining(const std::string& path, const Graph& graph) const;
   void Describe(const OnnxDocument& document);
   Status Check(const std::string& path);
 
@@ -204,6 +210,49 @@ Result<Graph> OnnxExport::ImportFile(int64_t batch) const {
   return std::move(imported.graph);
 }
 
+Status OnnxExport::AddTraining(OnnxDocument& document) const {
+  const ExportTraining& training = *request_.training;
+  const std::string spec = training.loss.empty() ? "cross_entropy:logits" : training.loss;
+  RIDGE_ASSIGN_OR_RETURN(const LossSpec loss, ParseLoss(spec));
+  if (loss.kind == LossKind::kBce) {
+    return Status(ErrorCode::kUnsupported,
+                  "export: a training step with bce is not written. hint: mse, cross_entropy, or "
+                  "an output that is the loss");
+  }
+  const OptimizerOptions& optimizer = training.optimizer;
+  OnnxTrainingStep step{
+      .loss_kind = loss.kind == LossKind::kCrossEntropy ? "cross_entropy"
+                   : loss.kind == LossKind::kMse        ? "mse"
+                                                        : "",
+      .output = loss.output,
+      .trained = {},
+      .optimizer = optimizer.name,
+      .rate = training.lr,
+      .momentum = optimizer.momentum,
+      .nesterov = optimizer.nesterov,
+      .beta1 = optimizer.beta1,
+      .beta2 = optimizer.beta2,
+      .epsilon = optimizer.epsilon,
+      .weight_decay = optimizer.weight_decay.value_or(optimizer.name == "adamw" ? 0.01 : 0)};
+  RIDGE_ASSIGN_OR_RETURN(const Graph graph,
+                         LoadModel({.model = ForeignFile().empty() ? request_.model : ForeignFile(),
+                                    .batch = batch_,
+                                    .dims = request_.dims}));
+  for (ValueId id : graph.ValuesOfKind(ValueKind::kParameter)) {
+    const ValueInfo& info = graph.value(id);
+    if (info.trainable && document.contents.contains(info.name)) step.trained.push_back(info.name);
+  }
+  return AddTrainingStep(step, document);
+}
+
+// The step must be readable again.
+Status OnnxExport::CheckTraining(const std::string& path, const Graph& graph) const {
+  RIDGE_ASSIGN_OR_RETURN(const OnnxModel model, OnnxModel::Open(path));
+  OnnxImportOptions options;
+  options.dims = BoundDims(graph);
+  return ImportTrainingStep(model, options).status();
+}
+
 void OnnxExport::Describe(const OnnxDocument& document) {
   report_.ir_version = document.proto->ir_version();
   for (const onnx::OperatorSetIdProto& set : document.proto->opset_import()) {
@@ -215,6 +264,7 @@ void OnnxExport::Describe(const OnnxDocument& document) {
 Status OnnxExport::Check(const std::string& path) {
   RIDGE_ASSIGN_OR_RETURN(const Graph graph, LoadAt(batch_));
   RIDGE_RETURN_IF_ERROR(CompareWithFile(graph, values_, path, request_, machine_, report_));
+  if (request_.training) RIDGE_RETURN_IF_ERROR(CheckTraining(path, graph));
   RIDGE_ASSIGN_OR_RETURN(const OnnxModel written, OnnxModel::Open(path));
   if (OpenOnnxDims(written, request_.dims).empty()) return Status();
   RIDGE_ASSIGN_OR_RETURN(const Graph other, LoadAt(OtherBatch(batch_)));

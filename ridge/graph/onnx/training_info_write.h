@@ -1,0 +1,30 @@
+// AddTrainingStep: writes a training step (TrainingInfoProto) into a model that is exported.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "ridge/graph/onnx/export.h"
+
+namespace ridge {
+
+struct OnnxTrainingStep {
+  std::string loss_kind;  // "cross_entropy" (adds input `label` i64), "mse" (adds `target`), or
+                          // "": the output is the loss
+  std::string output;     // a float output of the model
+  std::vector<std::string> trained;  // initializers that are updated
+  std::string optimizer = "adam";    // sgd, adam, adamw
+  double rate = 1e-3;
+  double momentum = 0;  // sgd
+  bool nesterov = false;
+  double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8;
+  double weight_decay = 0;
+};
+
+// The algorithm is loss, Gradient, and one optimizer node a tensor.  The rate and the count of
+// updates are initializers named `training.rate` and `training.step` (1 at the first update), the
+// optimizer's states NAME.momentum, NAME.m, NAME.v; `initialization` makes all but the
+// rate anew.  adam's epsilon is ONNX's, added to sqrt(v) before the correction of v.
+// Fails with kInvalidArgument for an output or initializer that is not there or not float.
+Status AddTrainingStep(const OnnxTrainingStep& step, OnnxDocument& document);
+
+}  // namespace ridge
