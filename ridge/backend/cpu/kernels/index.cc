@@ -8,6 +8,7 @@
 #include <limits>
 #include <type_traits>
 
+#include "ridge/backend/cpu/kernels/index_place.h"
 #include "ridge/backend/cpu/kernels/kernels.h"
 #include "ridge/backend/cpu/parallel.h"
 #include "ridge/graph/ops/shared/axis_view.h"
@@ -19,14 +20,6 @@ AxisView ViewOf(const OpCall& call, const Dims& dims) {
   const int64_t axis = call.integer("axis");
   const auto rank = static_cast<int64_t>(dims.size());
   return ViewAxis(dims, static_cast<int>(axis < 0 ? axis + rank : axis));
-}
-
-// The place an index names in [0, extent), or -1.
-int64_t PlaceOf(DType dtype, const void* indices, int64_t n, int64_t extent) {
-  const int64_t index = dtype == DType::kI64 ? static_cast<const int64_t*>(indices)[n]
-                                             : static_cast<const int32_t*>(indices)[n];
-  const int64_t place = index < 0 ? index + extent : index;
-  return place >= 0 && place < extent ? place : -1;
 }
 
 class GatherKernel : public Kernel {

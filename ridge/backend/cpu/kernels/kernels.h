@@ -62,6 +62,19 @@ RIDGE_OFFER(OfferGather);  // index.cc
 RIDGE_CREATE(CreateGather);
 RIDGE_OFFER(OfferScatterAdd);
 RIDGE_CREATE(CreateScatterAdd);
+RIDGE_OFFER(OfferScatter);  // scatter.cc
+RIDGE_CREATE(CreateScatter);
+RIDGE_OFFER(OfferPlaces);  // places.cc: element_index, ravel_index
+RIDGE_CREATE(CreateElementIndex);
+RIDGE_CREATE(CreateRavelIndex);
+RIDGE_OFFER(OfferTopK);  // top_k.cc
+RIDGE_CREATE(CreateTopK);
+RIDGE_OFFER(OfferScan);  // scan.cc: cumsum, cumprod and its gradient
+RIDGE_CREATE(CreateScan);
+RIDGE_CREATE(CreateCumprodGrad);
+
+RIDGE_OFFER(OfferInterpolate);  // interpolate.cc
+RIDGE_CREATE(CreateInterpolate);
 
 RIDGE_OFFER(OfferDropout);  // dropout.cc
 RIDGE_CREATE(CreateDropout);
