@@ -67,6 +67,8 @@ double Wrap(DType to, double value) {
 double CastSmallFloat(DType to, double value, bool saturate) {
   const double largest = LargestSmallFloat(to);
   if (saturate) return std::isinf(value) ? std::copysign(largest, value) : value;
+  if (to == DType::kF8E8M0 && value < SmallFloatToDouble(to, 0))  // 0 and below are not held
+    return std::numeric_limits<double>::quiet_NaN();
   if (!(std::fabs(RoundToSmallFloat(to, value)) > largest)) return value;
   const double beyond = HasInfinity(to) ? std::numeric_limits<double>::infinity()
                                         : std::numeric_limits<double>::quiet_NaN();
