@@ -3,13 +3,14 @@
 
 EPOCHS ?= 3
 
-.PHONY: run test build setup asan tsan check format bench install clean distclean help
+.PHONY: run test build setup asan tsan fuzz check format bench install clean distclean help
 .NOTPARALLEL:
 
 help:
 	@echo "make run [EPOCHS=3]  build, then train a small CNN on Fashion-MNIST"
 	@echo "make test            build, then every test"
 	@echo "make asan, tsan      the fast tests under AddressSanitizer and UBSan, ThreadSanitizer"
+	@echo "make fuzz [SECONDS=60]  hostile files, so many seconds for each format"
 	@echo "make check           layers, sizes, format;  make format formats the sources"
 	@echo "make bench           timings of bench/ and ridge/**/*_bench.cc"
 	@echo "make install         into build/install, or PREFIX=..."
@@ -36,6 +37,14 @@ asan tsan: setup
 	cmake --build --preset $@
 	ctest --preset $@
 
+# What is found grows build/fuzz/corpus; an input that breaks something is left in build/fuzz.
+SECONDS = 60
+fuzz:
+	@scripts/setup.sh --test-tools
+	cmake --preset fuzz
+	cmake --build --preset fuzz
+	scripts/fuzz.sh $(SECONDS)
+
 check:
 	tools/check_layers.py
 	tools/size_report.py --skip-tests
@@ -55,7 +64,7 @@ install: build
 	cmake --install build/release --prefix $(PREFIX) --strip
 
 clean:
-	rm -rf build/dev build/release build/asan build/tsan build/install
+	rm -rf build/dev build/release build/asan build/tsan build/fuzz build/install
 
 distclean:
 	rm -rf build

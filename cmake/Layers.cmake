@@ -136,7 +136,9 @@ function(ridge_add_layer layer rank)
   endif()
   ridge_use_pch(${target} ridge_pch)
   set_property(GLOBAL APPEND PROPERTY RIDGE_LAYERS ${target})
-  ridge_add_layer_test(${layer})
+  if(NOT RIDGE_FUZZ)
+    ridge_add_layer_test(${layer})
+  endif()
 endfunction()
 
 # The program: ridge/cli/main.cc with the cli layer, as bin/ridge.

@@ -21,6 +21,9 @@ packages=(
   dataset-fashion-mnist
 )
 
+# For the fuzz targets.
+test_packages=(clang libclang-rt-14-dev libomp-14-dev)
+
 say() { echo "setup: $*"; }
 
 # fail WHAT-IS-MISSING WHAT-TO-DO
@@ -172,6 +175,7 @@ for argument in "$@"; do
 done
 
 mkdir -p "$deps"
+if [[ $test_tools == yes ]]; then packages+=("${test_packages[@]}"); fi
 install_packages
 exec 9>"$deps/.lock"  # two runs in one tree wait for each other
 flock 9
