@@ -23,21 +23,29 @@ namespace hn = hwy::HWY_NAMESPACE;
 constexpr int64_t kT = kTileQueries;
 constexpr float kNone = -std::numeric_limits<float>::infinity();
 
+// The columns of a tile that are computed for `rows` queries.
+HWY_INLINE int64_t WholeVectors(int64_t rows) {
+  const auto lanes = static_cast<int64_t>(hn::Lanes(D()));
+  return (rows + lanes - 1) / lanes * lanes;
+}
+
 // Queries [begin, end) and keys [first, last) of one tile.
 struct Tile {
   int64_t begin, end, first, last;
   int64_t rows() const { return end - begin; }
+  int64_t width() const { return WholeVectors(end - begin); }
   int64_t keys() const { return last - first; }
 };
 
 // Calls f(i) for each vector of a row of a tile.
 template <class F>
-HWY_INLINE void ForEachLane(const F& f) {
+HWY_INLINE void ForEachVector(int64_t width, const F& f) {
   const auto lanes = static_cast<int64_t>(hn::Lanes(D()));
-  for (int64_t i = 0; i < kT; i += lanes) f(i);
+  for (int64_t i = 0; i < width; i += lanes) f(i);
 }
 
-// to[c][r] = factor * from[r][c] for r < rows; zero for rows behind: [width, kT].
+// to[c][r] = factor * from[r][c] for r < rows; zero for rows up to a whole vector:
+// [width, kT].
 void Transpose(const float* from, int64_t rows, int64_t width, float factor, float* to) {
   constexpr int64_t kFloat = sizeof(float), kStrip = 64;
   for (int64_t c = 0; c < width; c += kStrip) {
@@ -45,28 +53,27 @@ void Transpose(const float* from, int64_t rows, int64_t width, float factor, flo
     TransposeSquare(kFloat, reinterpret_cast<const std::byte*>(from + c), width * kFloat,
                     reinterpret_cast<std::byte*>(to + c * kT), kT * kFloat, rows, strip);
   }
-  if (rows < kT) {
-    for (int64_t c = 0; c < width; ++c) std::fill_n(to + c * kT + rows, kT - rows, 0.0F);
-  }
-  if (factor == 1) return;
+  const int64_t end = WholeVectors(rows);
   const D d;
   const V f = hn::Set(d, factor);
   for (int64_t c = 0; c < width; ++c) {
-    ForEachLane([&](int64_t i) HWY_ATTR {
+    std::fill_n(to + c * kT + rows, end - rows, 0.0F);
+    if (factor == 1) continue;
+    ForEachVector(end, [&](int64_t i) HWY_ATTR {
       hn::StoreU(hn::Mul(f, hn::LoadU(d, to + c * kT + i)), d, to + c * kT + i);
     });
   }
 }
 
 // s = cap * tanh(s / cap); slope, when wanted, is its derivative 1 - tanh^2.
-void ApplySoftcap(float cap, int64_t keys, float* tile, float* slope) {
+void ApplySoftcap(float cap, const Tile& t, float* tile, float* slope) {
   const D d;
   const V up = hn::Set(d, cap), down = hn::Set(d, 1 / cap), one = hn::Set(d, 1);
-  for (int64_t j = 0; j < keys; ++j) {
-    ForEachLane([&](int64_t i) HWY_ATTR {
-      const V t = SafeTanh(hn::Mul(down, hn::LoadU(d, tile + j * kT + i)));
-      hn::StoreU(hn::Mul(up, t), d, tile + j * kT + i);
-      if (slope != nullptr) hn::StoreU(hn::NegMulAdd(t, t, one), d, slope + j * kT + i);
+  for (int64_t j = 0; j < t.keys(); ++j) {
+    ForEachVector(t.width(), [&](int64_t i) HWY_ATTR {
+      const V y = SafeTanh(hn::Mul(down, hn::LoadU(d, tile + j * kT + i)));
+      hn::StoreU(hn::Mul(up, y), d, tile + j * kT + i);
+      if (slope != nullptr) hn::StoreU(hn::NegMulAdd(y, y, one), d, slope + j * kT + i);
     });
   }
 }
@@ -119,8 +126,8 @@ void ApplyCausality(const AttentionPlan& plan, const Tile& t, float* tile) {
 void Scores(const AttentionPlan& plan, const AttentionHead& head, const Tile& t, const float* qt,
             float* tile, float* slope) {
   const small_matmul::Matrix k{head.k + t.first * plan.head_dim, plan.head_dim, 1};
-  small_matmul::Multiply(t.keys(), kT, plan.head_dim, k, qt, kT, {tile, kT, false});
-  if (plan.softcap > 0) ApplySoftcap(plan.softcap, t.keys(), tile, slope);
+  small_matmul::Multiply(t.keys(), t.width(), plan.head_dim, k, qt, kT, {tile, kT, false});
+  if (plan.softcap > 0) ApplySoftcap(plan.softcap, t, tile, slope);
   if (head.mask != nullptr && plan.mask_is_bool) {
     ApplyMask(plan, static_cast<const uint8_t*>(head.mask), t, tile);
   } else if (head.mask != nullptr) {
@@ -130,10 +137,11 @@ void Scores(const AttentionPlan& plan, const AttentionHead& head, const Tile& t,
 }
 
 // tile = exp(tile - new maximum); max and sum [kT] move on; factor = exp(old - new maximum).
-void Exponentials(int64_t keys, float* tile, float* max, float* sum, float* factor) {
+void Exponentials(const Tile& t, float* tile, float* max, float* sum, float* factor) {
   const D d;
   const V none = hn::Set(d, kNone), zero = hn::Zero(d);
-  ForEachLane([&](int64_t i) HWY_ATTR {
+  const int64_t keys = t.keys();
+  ForEachVector(t.width(), [&](int64_t i) HWY_ATTR {
     const V before = hn::LoadU(d, max + i);
     V top = before;
     for (int64_t j = 0; j < keys; ++j) top = hn::Max(hn::LoadU(d, tile + j * kT + i), top);
@@ -191,7 +199,7 @@ void Forward(const AttentionPlan& plan, const AttentionHead& head, int64_t begin
   for (int64_t first = 0; first < keys; first += kTileKeys) {
     const Tile t{begin, end, first, std::min(first + kTileKeys, keys)};
     Scores(plan, head, t, qt, tile, nullptr);
-    Exponentials(t.keys(), tile, max, sum, factor);
+    Exponentials(t, tile, max, sum, factor);
     if (first > 0) ScaleRows(factor, rows, plan.value_dim, out);
     small_matmul::Multiply(rows, plan.value_dim, t.keys(), {tile, 1, kT},
                            head.v + first * plan.value_dim, plan.value_dim,
@@ -235,12 +243,12 @@ void FillRows(const AttentionPlan& plan, const AttentionGrads& g, int64_t begin,
 }
 
 // p = exp(score - logsumexp); ds = scale * slope * p * (dp - delta), where ds holds dp.
-void ScoreGradients(const AttentionPlan& plan, int64_t keys, const Block& b) {
+void ScoreGradients(const AttentionPlan& plan, const Tile& t, const Block& b) {
   const D d;
   const V scale = hn::Set(d, plan.scale);
   const bool capped = plan.softcap > 0;
-  for (int64_t j = 0; j < keys; ++j) {
-    ForEachLane([&](int64_t i) HWY_ATTR {
+  for (int64_t j = 0; j < t.keys(); ++j) {
+    ForEachVector(t.width(), [&](int64_t i) HWY_ATTR {
       const int64_t at = j * kT + i;
       const V p = SafeExp(hn::Sub(hn::LoadU(d, b.p + at), hn::LoadU(d, b.logsumexp + i)));
       V ds = hn::Mul(p, hn::Sub(hn::LoadU(d, b.ds + at), hn::LoadU(d, b.delta + i)));
@@ -257,9 +265,9 @@ void BackwardTile(const AttentionPlan& plan, const AttentionHead& head, const At
   const int64_t dims = plan.head_dim, values = plan.value_dim;
   Scores(plan, head, t, b.qt, b.p, b.slope);
   // dp = v dy^T
-  small_matmul::Multiply(t.keys(), kT, values, {head.v + t.first * values, values, 1}, b.dyt, kT,
-                         {b.ds, kT, false});
-  ScoreGradients(plan, t.keys(), b);
+  small_matmul::Multiply(t.keys(), t.width(), values, {head.v + t.first * values, values, 1}, b.dyt,
+                         kT, {b.ds, kT, false});
+  ScoreGradients(plan, t, b);
   // dv += p dy;  dk += ds q;  dq += ds^T k
   small_matmul::Multiply(t.keys(), values, t.rows(), {b.p, kT, 1}, g.dy + t.begin * values, values,
                          {g.dv + t.first * values, values, true});
