@@ -111,6 +111,9 @@ Result<Probe> ProbeElement(const Problem& problem, const std::string& input, int
   RIDGE_ASSIGN_OR_RETURN(const double near_right, LossMoved(problem, input, element, step / 8));
   RIDGE_ASSIGN_OR_RETURN(const double near_left, LossMoved(problem, input, element, -step / 8));
   const double near = (near_right - near_left) / (step / 4);
+  // Where the slope has a kink (x / (1 + |x|) at 0) the difference errs in proportion to the step.
+  const double limit = near + (near - central) / 7;
+  if (std::abs(limit - gradient) <= 1e-6 * scale + 16 * noise) return Probe::kAgrees;
   const double bend = std::abs((right - here) - (here - left)) / step;
   const bool smooth = std::isfinite(central) && bend <= 1e-2 * scale &&
                       std::abs(near - central) <= 1e-2 * scale + 16 * noise;
