@@ -75,6 +75,7 @@ constexpr OnnxConverter kTable[] = {
     {"", "Col2Im", ConvertCol2Im},
     {"", "Conv", ConvertConv},
     {"", "ConvTranspose", ConvertConvTranspose},
+    {"", "DeformConv", ConvertDeformConv},
 };
 
 }  // namespace

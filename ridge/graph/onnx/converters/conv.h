@@ -35,5 +35,6 @@ Result<Value> AddChannelBias(OnnxNode& n, Value y, Value bias);
 
 Status ConvertConvTranspose(OnnxNode& n);  // conv_transpose.cc
 Status ConvertCol2Im(OnnxNode& n);         // conv_transpose.cc
+Status ConvertDeformConv(OnnxNode& n);     // conv_deform.cc
 
 }  // namespace ridge

@@ -1,8 +1,18 @@
 // ONNX converters: resize, sampling, regions of interest.
-#include "ridge/graph/onnx/converter.h"
+#include "ridge/graph/onnx/converters/image.h"
 
 namespace ridge {
+namespace {
 
-std::span<const OnnxConverter> OnnxImageConverters() { return {}; }
+constexpr OnnxConverter kTable[] = {
+    {"", "AffineGrid", ConvertAffineGrid},
+    {"", "GridSample", ConvertGridSample},
+    {"", "Resize", ConvertResize},
+    {"", "Upsample", ConvertUpsample},
+};
+
+}  // namespace
+
+std::span<const OnnxConverter> OnnxImageConverters() { return kTable; }
 
 }  // namespace ridge

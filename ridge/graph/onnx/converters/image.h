@@ -1,0 +1,12 @@
+// Converters of the image family that have files of their own.
+#pragma once
+#include "ridge/graph/onnx/converter.h"
+
+namespace ridge {
+
+Status ConvertResize(OnnxNode& n);      // image_resize.cc
+Status ConvertUpsample(OnnxNode& n);    // image_resize.cc
+Status ConvertAffineGrid(OnnxNode& n);  // image_grid.cc
+Status ConvertGridSample(OnnxNode& n);  // image_grid.cc
+
+}  // namespace ridge
