@@ -45,6 +45,14 @@ Result<Tensor> StartValue(const Graph& graph, const ValueInfo& info,
                             TypeToString(info.type)));
 }
 
+// What a view shows: all bits of the input, which doubles would not keep.
+Tensor SameBytes(const Tensor& from, const TensorType& type) {
+  Tensor copy(type);
+  if (type.bytes() > 0)
+    std::memcpy(copy.mutable_data(), from.data(), static_cast<size_t>(type.bytes()));
+  return copy;
+}
+
 }  // namespace
 
 void FillInitialValue(const ValueInfo& variable, uint64_t seed, void* data) {
@@ -76,6 +84,8 @@ Tensor InitialValue(const ValueInfo& variable, uint64_t seed) {
 
 std::vector<Tensor> EvaluateNode(const OpDef& op, const OpCall& call,
                                  const std::vector<Tensor>& inputs) {
+  if (op.alias_input >= 0)
+    return {SameBytes(inputs[static_cast<size_t>(op.alias_input)], call.outputs[0])};
   std::vector<std::vector<double>> storage;
   storage.reserve(inputs.size() + call.outputs.size());
   std::vector<const double*> in;
