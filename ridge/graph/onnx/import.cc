@@ -401,6 +401,9 @@ Status OnnxImporter::AddOutputs() {
 Result<OnnxImport> OnnxImporter::Finish() {
   RIDGE_ASSIGN_OR_RETURN(const Graph graph, builder_.Build());
   RIDGE_ASSIGN_OR_RETURN(Graph live, RemoveDead(graph));
+  if (options_.training) {  // before differentiation, which would read the inner values
+    RIDGE_ASSIGN_OR_RETURN(live, RecognizePatterns(live));
+  }
   return OnnxImport{std::move(live), std::move(fixed_), std::move(notes_)};
 }
 

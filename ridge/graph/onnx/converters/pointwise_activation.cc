@@ -58,7 +58,14 @@ Status ConvertPRelu(OnnxNode& n) {
   RIDGE_RETURN_IF_ERROR(n.Need(2));
   GraphBuilder& b = n.b();
   const Value x = n.input(0);
-  n.Set(0, b.Where(Above(b, x, 0), x, b.Mul(x, n.input(1))));
+  Value slope = n.input(1);
+  const size_t rank = n.dims(0).size();
+  if (n.ok() && n.opset() < 7 && n.dims(1).size() == 1 && rank > 2) {  // one slope a channel
+    Dims dims(rank - 1, 1);
+    dims[0] = n.dims(1)[0];
+    slope = b.Reshape(slope, dims);
+  }
+  n.Set(0, b.Where(Above(b, x, 0), x, b.Mul(x, slope)));
   return n.status();
 }
 
