@@ -170,8 +170,9 @@ TEST(TrainingGraphTest, WhatCannotBeTrainedIsSaid) {
   EXPECT_EQ(TrainError(Parse("  x = input f32[4,2]\n  y = input f32[3]\n  a = reduce_mean(x)\n"
                              "  b = reduce_mean(y)\n  loss = add(a, b)\n  output loss\n")),
             "net: input 'y' is f32[3]; the first extent of every input must be the batch, 4");
-  EXPECT_EQ(TrainError(Parse("  lr = input f32[4,2]\n  loss = reduce_mean(lr)\n  output loss\n")),
-            "net: the name 'lr' belongs to the trainer; rename that value");
+  EXPECT_EQ(TrainError(Parse(
+                "  ridge.lr = input f32[4,2]\n  loss = reduce_mean(ridge.lr)\n  output loss\n")),
+            "net: the name 'ridge.lr' belongs to the trainer; rename that value");
   TrainingGraphOptions options;
   options.optimizer.name = "adan";
   EXPECT_EQ(TrainError(Parse(kLinear), options),
@@ -207,8 +208,9 @@ TEST(EvalGraphTest, ALossWithAPenaltyAndAScaleIsTakenApart) {
       "  output loss\n";
   const Result<NamedGraph> eval = BuildEvalGraph(Parse(text));
   ASSERT_TRUE(eval.ok()) << eval.status().message();
-  const Tensors t(eval->graph, {{"x", Doubles({4, 2}, {1, 0, 2, 0, 3, 8, 6, 8})},
-                                {"ridge.weight", Tensor::FromFloats({4}, std::vector<float>(4, 1))}});
+  const Tensors t(eval->graph,
+                  {{"x", Doubles({4, 2}, {1, 0, 2, 0, 3, 8, 6, 8})},
+                   {"ridge.weight", Tensor::FromFloats({4}, std::vector<float>(4, 1))}});
   const double loss = 0.5 * 28.0 / 8 + 2;
   EXPECT_DOUBLE_EQ(t.Output("loss_sum"), 4 * loss);
 }
