@@ -132,10 +132,12 @@ struct Trial {
   }
 };
 
-// One unit in the last place of the narrow floats is more than any error of a kernel.
-double RoundingOf(DType dtype) {
-  if (dtype == DType::kBF16) return 0x1p-7;
-  return dtype == DType::kF16 ? 0x1p-10 : 0;
+// The `tolerance` is that of f32.  One unit in the last place of the narrow floats is more than any
+// error of a kernel; f64 must be what it says.
+double ToleranceOf(DType dtype, double tolerance) {
+  if (dtype == DType::kF64) return std::min(tolerance, 1e-12);
+  if (dtype == DType::kBF16) return std::max(tolerance, 0x1p-7);
+  return dtype == DType::kF16 ? std::max(tolerance, 0x1p-10) : tolerance;
 }
 
 std::string CompareOutput(const Tensor& got, const Tensor& want, double tolerance) {
@@ -144,7 +146,7 @@ std::string CompareOutput(const Tensor& got, const Tensor& want, double toleranc
     if (std::isfinite(want.at(i))) largest = std::max(largest, std::abs(want.at(i)));
   }
   const bool exact = !IsFloat(want.type().dtype);
-  const double allowed = exact ? 0 : std::max(tolerance, RoundingOf(want.type().dtype)) * largest;
+  const double allowed = exact ? 0 : ToleranceOf(want.type().dtype, tolerance) * largest;
   for (int64_t i = 0; i < want.elements(); ++i) {
     const double g = got.at(i), w = want.at(i);
     const bool same = g == w || (std::isnan(g) && std::isnan(w)) || std::abs(g - w) <= allowed;

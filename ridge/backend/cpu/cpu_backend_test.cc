@@ -108,8 +108,7 @@ class CpuBackendTest : public testing::Test {
   Tensor RunChain(bool row_major, LayoutId& conv_layout) {
     const TensorType x = F32({2, 32, 9, 9});
     std::vector<LayoutId> layouts;
-    const OpCall conv =
-        MakeCall("conv", {x, F32({32, 32, 3, 3})}, {{"padding", Ints{1, 1, 1, 1}}});
+    const OpCall conv = MakeCall("conv", {x, F32({32, 32, 3, 3})}, {{"padding", Ints{1, 1, 1, 1}}});
     const Tensor c =
         Run("conv", conv, {cpu::RandomBytes(x.bytes()), cpu::RandomBytes(32 * 32 * 36)}, layouts,
             row_major);
@@ -160,11 +159,12 @@ TEST_F(CpuBackendTest, NeverOffersSlowReferenceCodeOfTheLibrary) {
 
 TEST_F(CpuBackendTest, SaysWhyAKernelDeclines) {
   const OpCall call =
-      MakeCall("conv", {{DType::kF64, {1, 1, 4, 4}}, {DType::kF64, {1, 1, 3, 3}}}, {});
+      MakeCall("conv", {{DType::kF16, {1, 1, 4, 4}}, {DType::kF16, {1, 1, 3, 3}}}, {});
   const KernelOffers offers = Offers("conv", call);
-  ASSERT_EQ(offers.refusals.size(), 1u);
+  ASSERT_EQ(offers.refusals.size(), 2u);
   EXPECT_EQ(offers.refusals[0].kernel, "onednn.conv");
   EXPECT_EQ(offers.refusals[0].reason, "dtype");
+  EXPECT_EQ(offers.refusals[1].kernel, "cpu.conv_f64");
   EXPECT_EQ(offers.choices.size(), 1u);
 }
 

@@ -10,9 +10,13 @@ namespace {
 // For one operator: best first.
 constexpr KernelFactory kKernels[] = {
     {"matmul", "onednn.matmul", OfferMatmul, CreateMatmul},
+    {"matmul", "cpu.matmul_f64", OfferMatmulF64, CreateMatmulF64},
     {"conv", "onednn.conv", OfferConv, CreateConv},
     {"conv_grad_input", "onednn.conv_grad_input", OfferConvGradInput, CreateConvGradInput},
     {"conv_grad_weight", "onednn.conv_grad_weight", OfferConvGradWeight, CreateConvGradWeight},
+    {"conv", "cpu.conv_f64", OfferConvF64, CreateConvF64},
+    {"conv_grad_input", "cpu.conv_grad_input_f64", OfferConvF64, CreateConvF64},
+    {"conv_grad_weight", "cpu.conv_grad_weight_f64", OfferConvF64, CreateConvF64},
     {"max_pool", "cpu.max_pool", OfferPool, CreateMaxPool},
     {"max_pool_grad", "cpu.max_pool_grad", OfferPool, CreateMaxPoolGrad},
     {"avg_pool", "cpu.avg_pool", OfferPool, CreateAvgPool},

@@ -12,12 +12,18 @@ namespace ridge::cpu {
 RIDGE_OFFER(OfferMatmul);  // matmul.cc
 RIDGE_CREATE(CreateMatmul);
 
+RIDGE_OFFER(OfferMatmulF64);  // matmul_f64.cc
+RIDGE_CREATE(CreateMatmulF64);
+
 RIDGE_OFFER(OfferConv);  // conv.cc
 RIDGE_CREATE(CreateConv);
 RIDGE_OFFER(OfferConvGradInput);
 RIDGE_CREATE(CreateConvGradInput);
 RIDGE_OFFER(OfferConvGradWeight);
 RIDGE_CREATE(CreateConvGradWeight);
+
+RIDGE_OFFER(OfferConvF64);  // conv_f64.cc: conv and its gradients
+RIDGE_CREATE(CreateConvF64);
 
 RIDGE_OFFER(OfferPool);  // pool.cc: all pools and their gradients
 RIDGE_CREATE(CreateMaxPool);
