@@ -121,11 +121,13 @@ Value Correction(GraphBuilder& b, double base, Value count) {
 Value AdamRate(OnnxNode& n, const Updated& u, double alpha, double beta) {
   GraphBuilder& b = n.b();
   if (!b.ok()) return {};
+  // At T = 0 the quotient is not read, but its gradient would be 0 * (1 / 0).
+  const DType dtype = b.type(u.count).dtype;
+  const Value count = b.Op("maximum", {u.count, b.Scalar(dtype, 1)});
   const Value corrected =
-      b.Div(b.Mul(u.rate, b.Sqrt(Correction(b, beta, u.count))), Correction(b, alpha, u.count));
+      b.Div(b.Mul(u.rate, b.Sqrt(Correction(b, beta, count))), Correction(b, alpha, count));
   if (!b.ok()) return {};
-  const Value counted = b.Op("greater", {u.count, b.Scalar(b.type(u.count).dtype, 0)});
-  return b.Where(counted, corrected, u.rate);
+  return b.Where(b.Op("greater", {u.count, b.Scalar(dtype, 0)}), corrected, u.rate);
 }
 
 // V_new = alpha V + (1 - alpha) G;  H_new = beta H + (1 - beta) G^2;
