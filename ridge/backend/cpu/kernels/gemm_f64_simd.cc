@@ -59,22 +59,27 @@ void PackB(const MatrixF64& b, int64_t depth, int64_t columns, double* to) {
   }
 }
 
+// Unrolled by hand, or the compiler keeps the sums in memory.
 // c (kTileRows x two vectors, `row` apart) = or += strip of a times strip of b.
 HWY_INLINE void Tile(const double* a, const double* b, int64_t depth, bool add, double* c,
                      int64_t row) {
   const D d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
   V sum[kTileRows][kVectors];
+#pragma GCC unroll 12
   for (int64_t r = 0; r < kTileRows; ++r) sum[r][0] = sum[r][1] = hn::Zero(d);
   for (int64_t k = 0; k < depth; ++k, a += kTileRows, b += kVectors * lanes) {
     const V b0 = hn::LoadU(d, b), b1 = hn::LoadU(d, b + lanes);
+#pragma GCC unroll 12
     for (int64_t r = 0; r < kTileRows; ++r) {
       const V factor = hn::Set(d, a[r]);
       sum[r][0] = hn::MulAdd(factor, b0, sum[r][0]);
       sum[r][1] = hn::MulAdd(factor, b1, sum[r][1]);
     }
   }
+#pragma GCC unroll 12
   for (int64_t r = 0; r < kTileRows; ++r) {
+#pragma GCC unroll 2
     for (int64_t v = 0; v < kVectors; ++v) {
       double* to = c + r * row + v * lanes;
       hn::StoreU(add ? hn::Add(hn::LoadU(d, to), sum[r][v]) : sum[r][v], d, to);
