@@ -20,6 +20,11 @@ Result<Graph> MergeCommon(const Graph& graph);
 // differentiation.  # within 1e-5
 Result<Graph> RecognizePatterns(const Graph& graph);
 
+// matmul(softmax(matmul(q, k^T) * scale + mask), v), in the ways exporters write it, becomes
+// attention(q, k, v, mask).  Does most before differentiation.  # within 1e-5; a query that sees no
+// key gives 0 where the nodes gave NaN
+Result<Graph> RecognizeAttention(const Graph& graph);
+
 // x * 1 -> x, transpose(transpose(x)) -> x, add(matmul(a, b), bias) -> matmul(a, b, bias), ...
 // The rules are in algebra_rules.cc.  # within 1e-5
 Result<Graph> SimplifyAlgebra(const Graph& graph);

@@ -369,11 +369,11 @@ TEST(PassSpec, RefusesUnknownNamesAndListsTheKnown) {
     ASSERT_FALSE(selection.ok()) << spec;
     EXPECT_EQ(selection.status().code(), ErrorCode::kInvalidArgument);
   }
-  EXPECT_EQ(
-      ParsePassSpec("only:fuze").status().message(),
-      "unknown pass 'fuze'; did you mean 'fuse'?; known: fold, patterns, algebra, cse, dce, fuse, "
-      "inplace, layout. hint: -NAME leaves one out, only:NAME,NAME runs just these, none "
-      "runs none");
+  EXPECT_EQ(ParsePassSpec("only:fuze").status().message(),
+            "unknown pass 'fuze'; did you mean 'fuse'?; known: fold, patterns, attention, algebra, "
+            "cse, dce, fuse, "
+            "inplace, layout. hint: -NAME leaves one out, only:NAME,NAME runs just these, none "
+            "runs none");
 }
 
 }  // namespace

@@ -1,0 +1,69 @@
+// What an attention written as primitive nodes is made of.  Inner header of attention_*.cc.
+#pragma once
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "ridge/graph/graph.h"
+
+namespace ridge {
+
+// Scores become `low` where the condition does not show them.
+struct AttentionFill {
+  ValueId condition = kNoValue;
+  bool shows = true;  // where the condition is true
+  double low = 0;
+};
+
+// y = softmax(cap(scale * q k^T) + masks) v.  Values of the old graph.
+struct AttentionMatch {
+  ValueId q = kNoValue, v = kNoValue;
+  ValueId k = kNoValue;  // [.., S, D], or [.., D, S] when k_transposed
+  bool k_transposed = false;
+  double scale = 1, softcap = 0;
+  std::vector<ValueId> added;   // float masks
+  std::vector<ValueId> shown;   // bool: true is seen
+  std::vector<ValueId> hidden;  // bool: true is not seen
+  std::vector<AttentionFill> fills;
+  std::optional<int64_t> causal_offset;
+  Dims scores;                 // [.., T, S]
+  std::vector<ValueId> inner;  // results between q, k, v and the root
+};
+
+class AttentionMatcher {
+ public:
+  // `graph` must outlive it.
+  explicit AttentionMatcher(const Graph& graph);
+  // The attention that ends in `root`, a matmul of probabilities and v.
+  std::optional<AttentionMatch> Match(const Node& root);
+
+ private:
+  bool ReadProbabilities(ValueId probabilities, AttentionMatch& m, ValueId& scores) const;
+  bool ReadMasks(AttentionMatch& m, ValueId& scores);
+  bool ReadWhere(const Node& where, AttentionMatch& m, ValueId& scores);
+  bool ReadAdd(const Node& add, AttentionMatch& m, ValueId& scores);
+  void ReadSoftcap(AttentionMatch& m, ValueId& scores) const;
+  bool ReadProduct(AttentionMatch& m, ValueId scores) const;
+  void ReadScale(double& scale, ValueId& value, std::vector<ValueId>* inner) const;
+  bool LeadsToProduct(ValueId id) const;
+  bool AddMask(ValueId mask, AttentionMatch& m);
+  bool AddBool(ValueId condition, bool shows, AttentionMatch& m);
+  bool NobodyElseReads(const AttentionMatch& m, const Node& root) const;
+
+  // What a constant mask hides: the offset of causality, or nothing at all.
+  struct ConstantMask {
+    bool known = false;     // causal or empty
+    bool empty = false;     // hides nothing
+    bool rows_see = false;  // each query sees at least one key
+    int64_t offset = 0;
+  };
+  // `hides`: the value that hides, in a bool mask; float masks hide where they are very negative.
+  const ConstantMask& ReadConstant(ValueId id, bool hides);
+
+  const Graph& graph_;
+  std::vector<int32_t> reads_;
+  std::vector<bool> trained_;  // by value: a gradient will flow through it to a parameter
+  std::map<std::pair<ValueId, bool>, ConstantMask> constants_;
+};
+
+}  // namespace ridge
