@@ -45,7 +45,8 @@ class Usage(RidgeTest):
                      "stp")
 
     def test_models_devices_and_precisions_that_are_not_there(self):
-        self.refused(5, "no model 'cmn'; did you mean 'cnn'? (built in: mlp, cnn, resnet18). hint: "
+        self.refused(5, "no model 'cmn'; did you mean 'cnn'? (built in: mlp, cnn, resnet18, resnet50, unet, "
+                     "gpt, bert, vit_ti, efficientnet_v2_s, mobilenet_v3_small, lstm). hint: "
                      "a graph in text form ends in .ridge", "train", "cmn", "--data", "synthetic")
         self.refused(6, "--device is 'cuda:1': this version of ridge runs on the CPU only. hint: "
                      "--device cpu", "train", *SMALL, "--device", "cuda:1")
