@@ -7,6 +7,7 @@
 // Invariants are checked by CheckGraph() (spec.h) after every pass.
 #pragma once
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <optional>
 #include <string>
@@ -98,8 +99,8 @@ class Graph {
   void ClearUpdates() { updates_.clear(); }
   void Rename(ValueId id, std::string name);  // REQUIRES: the name is free
 
-  const std::vector<ValueInfo>& values() const { return values_; }
-  const std::vector<Node>& nodes() const { return nodes_; }
+  const std::deque<ValueInfo>& values() const { return values_; }
+  const std::deque<Node>& nodes() const { return nodes_; }
   const std::vector<GraphOutput>& outputs() const { return outputs_; }
   const std::vector<GraphUpdate>& updates() const { return updates_; }
   const ValueInfo& value(ValueId id) const { return values_.at(static_cast<size_t>(id)); }
@@ -122,8 +123,10 @@ class Graph {
  private:
   ValueId AddValue(ValueInfo info);
 
-  std::vector<ValueInfo> values_;
-  std::vector<Node> nodes_;
+  // Deques: what is added leaves references to the values and nodes before it valid, so that a
+  // caller may hold dims(v) while it builds.
+  std::deque<ValueInfo> values_;
+  std::deque<Node> nodes_;
   std::vector<GraphOutput> outputs_;
   std::vector<GraphUpdate> updates_;
   std::unordered_map<std::string, ValueId> by_name_;  // look-up only, never iterated
