@@ -5,10 +5,9 @@ namespace ridge {
 namespace {
 
 constexpr OnnxConverter kTable[] = {
-    {"", "AffineGrid", ConvertAffineGrid},
-    {"", "GridSample", ConvertGridSample},
-    {"", "Resize", ConvertResize},
-    {"", "Upsample", ConvertUpsample},
+    {"", "AffineGrid", ConvertAffineGrid}, {"", "GridSample", ConvertGridSample},
+    {"", "MaxRoiPool", ConvertMaxRoiPool}, {"", "Resize", ConvertResize},
+    {"", "RoiAlign", ConvertRoiAlign},     {"", "Upsample", ConvertUpsample},
 };
 
 }  // namespace

@@ -8,5 +8,7 @@ Status ConvertResize(OnnxNode& n);      // image_resize.cc
 Status ConvertUpsample(OnnxNode& n);    // image_resize.cc
 Status ConvertAffineGrid(OnnxNode& n);  // image_grid.cc
 Status ConvertGridSample(OnnxNode& n);  // image_grid.cc
+Status ConvertMaxRoiPool(OnnxNode& n);  // image_roi.cc
+Status ConvertRoiAlign(OnnxNode& n);    // image_roi.cc
 
 }  // namespace ridge
