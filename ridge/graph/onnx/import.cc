@@ -403,6 +403,7 @@ Result<OnnxImport> OnnxImporter::Finish() {
   RIDGE_ASSIGN_OR_RETURN(Graph live, RemoveDead(graph));
   if (options_.training) {  // before differentiation, which would read the inner values
     RIDGE_ASSIGN_OR_RETURN(live, RecognizePatterns(live));
+    RIDGE_ASSIGN_OR_RETURN(live, RecognizeAttention(live));
   }
   return OnnxImport{std::move(live), std::move(fixed_), std::move(notes_)};
 }
