@@ -288,7 +288,7 @@ class Lowering {
       }
     }
     for (auto& [value, variable] : copies) {
-      if (step_.values[static_cast<size_t>(RootOf(value))].persistent)
+      if (step_.values[static_cast<size_t>(roots_[static_cast<size_t>(value)])].persistent)
         value = ScratchCopy(value, step_.values[static_cast<size_t>(value)].name + "@old");
     }
     for (const auto& [value, variable] : copies) {
@@ -303,12 +303,6 @@ class Lowering {
     const int slot = FindCopy(variable, kRowMajor);
     value.persistent = true;
     value.persistent_index = step_.values[static_cast<size_t>(slot)].persistent_index;
-  }
-
-  int RootOf(int value) const {
-    while (step_.values[static_cast<size_t>(value)].shares_with >= 0)
-      value = step_.values[static_cast<size_t>(value)].shares_with;
-    return value;
   }
 
   bool MayWriteDirectly(const GraphUpdate& update, int value) const {
@@ -333,7 +327,8 @@ class Lowering {
     reads_.resize(step_.values.size());
     views_.resize(step_.values.size());
     for (size_t v = known; v < step_.values.size(); ++v) {
-      const int from = step_.values[v].shares_with;
+      const int from = step_.values[v].shares_with;  // made before v
+      roots_.push_back(from >= 0 ? roots_[static_cast<size_t>(from)] : static_cast<int>(v));
       if (from >= 0) views_[static_cast<size_t>(from)].push_back(static_cast<int>(v));
     }
     for (; indexed_nodes_ < step_.nodes.size(); ++indexed_nodes_) {
@@ -372,10 +367,12 @@ class Lowering {
   std::vector<std::vector<Copy>> copies_;  // by ValueId; the first is the primary one
   StepPlan step_;
 
-  // For AddUpdates, by value: the node that writes it, (node, input) that read it, its views.
+  // For AddUpdates, by value: the node that writes it, (node, input) that read it, its views, and
+  // the value whose bytes it has.
   std::vector<int> writer_;
   std::vector<std::vector<std::pair<int, int>>> reads_;
   std::vector<std::vector<int>> views_;
+  std::vector<int> roots_;
   size_t indexed_nodes_ = 0;
   std::set<int> update_sources_;
 };

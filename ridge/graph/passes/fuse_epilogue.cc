@@ -1,6 +1,8 @@
 // A chain starts at the product and goes on while the value has one reader, which is a step.
 // The new node stands where the chain's last step stood: all its inputs are defined there.
-// When two products meet in one add, the first takes it and the second becomes its extra input.
+// When two products meet in one add, the later takes it and the first becomes its extra input: a
+// sum of many products (the gradient of a weight that every step of a recurrent network reads) then
+// grows one by one.  If the first took it, all the others would have to be kept until the end.
 #include "ridge/graph/passes/fuse_epilogue.h"
 
 #include <algorithm>
@@ -14,6 +16,7 @@ namespace {
 // What backends run on the result of a product without writing it first.
 constexpr std::array<std::string_view, 5> kUnarySteps = {"relu", "gelu", "silu", "tanh", "sigmoid"};
 constexpr size_t kFirstExtra = 3;  // after a, b, bias
+constexpr size_t kMostSteps = 16;  // oneDNN takes 32 in one primitive
 
 // A product and the pointwise nodes it takes over, in order.
 struct Chain {
@@ -32,7 +35,7 @@ class EpilogueFuser {
         rewriter_(graph) {}
 
   Result<Graph> Run() {
-    for (size_t n = 0; n < graph_.nodes().size(); ++n) FollowChain(static_cast<NodeId>(n));
+    for (auto n = static_cast<NodeId>(graph_.nodes().size()); n-- > 0;) FollowChain(n);
     RIDGE_RETURN_IF_ERROR(rewriter_.Walk([this](const Node& node) { return Visit(node); }));
     return rewriter_.Finish();
   }
@@ -43,7 +46,8 @@ class EpilogueFuser {
     if (node.op->name != "matmul" && node.op->name != "conv") return;
     Chain chain{product, {}};
     ValueId value = node.outputs[0];
-    for (NodeId next = NextStep(value); next >= 0; next = NextStep(value)) {
+    for (NodeId next = NextStep(value); next >= 0 && chain.steps.size() < kMostSteps;
+         next = NextStep(value)) {
       chain.steps.push_back(next);
       taken_[static_cast<size_t>(next)] = true;
       value = graph_.node(next).outputs[0];

@@ -5,8 +5,18 @@
 #include <numeric>
 #include <tuple>
 
+#include "ridge/plan/memory/best_fit.h"
+
 namespace ridge {
 namespace {
+
+// Pairs of buffers that live at the same time.  Up to the first, first fit alone takes no time;
+// from there on it runs when best fit leaves something to gain; beyond the second it would take
+// seconds.
+constexpr int64_t kFewConflicts = 2'000;
+constexpr int64_t kMostConflicts = 1'000'000;
+// Rounds times pairs that one starting order may cost.
+constexpr int64_t kOrderWork = 1'000'000;
 
 // For each buffer the others that live at some common step, by a sweep over time.
 std::vector<std::vector<int>> Conflicts(const std::vector<Buffer>& buffers) {
@@ -97,6 +107,47 @@ std::vector<int> PromoteTop(const std::vector<Buffer>& buffers, const std::vecto
   return promoted;
 }
 
+// How many buffers live when each one begins, summed up: half the edges of the conflict graph.
+int64_t CountConflicts(const std::vector<Buffer>& buffers) {
+  std::vector<int> firsts, lasts;
+  for (const Buffer& buffer : buffers) {
+    firsts.push_back(buffer.first);
+    lasts.push_back(buffer.last);
+  }
+  std::sort(firsts.begin(), firsts.end());
+  std::sort(lasts.begin(), lasts.end());
+  int64_t conflicts = 0;
+  size_t ended = 0;
+  for (size_t begun = 0; begun < firsts.size(); ++begun) {
+    while (lasts[ended] < firsts[begun]) ++ended;
+    conflicts += static_cast<int64_t>(begun - ended);
+  }
+  return conflicts;
+}
+
+void KeepBetter(Placement placement, Placement& best) {
+  if (placement.peak_bytes < best.peak_bytes) best = std::move(placement);
+}
+
+// First fit in several orders, each improved as long as the bound is not reached.
+Placement TryOrders(const std::vector<Buffer>& buffers, int64_t bound, int64_t conflicts) {
+  FirstFit first_fit(buffers);
+  const int64_t rounds = std::clamp<int64_t>(kOrderWork / (conflicts + 1), 1, 64);
+  Placement best;
+  best.peak_bytes = INT64_MAX;
+  for (std::vector<int> order : StartingOrders(buffers)) {
+    for (int64_t round = 0; round < rounds; ++round) {
+      Placement placement = first_fit.Place(order);
+      std::vector<int> next = PromoteTop(buffers, order, placement, bound);
+      KeepBetter(std::move(placement), best);
+      if (best.peak_bytes <= bound) return best;
+      if (next == order) break;
+      order = std::move(next);
+    }
+  }
+  return best;
+}
+
 }  // namespace
 
 int64_t LiveBound(const std::vector<Buffer>& buffers, int* peak_step) {
@@ -118,23 +169,19 @@ int64_t LiveBound(const std::vector<Buffer>& buffers, int* peak_step) {
 }
 
 Placement PlaceBuffers(const std::vector<Buffer>& buffers) {
-  FirstFit first_fit(buffers);
   const int64_t bound = LiveBound(buffers);
-  // Rounds shrink with size so that time stays near linear in the number of buffers.
-  const int rounds = static_cast<int>(std::clamp<size_t>(200'000 / (buffers.size() + 1), 1, 64));
+  const int64_t conflicts = CountConflicts(buffers);
   Placement best;
   best.peak_bytes = INT64_MAX;
-  for (std::vector<int> order : StartingOrders(buffers)) {
-    for (int round = 0; round < rounds; ++round) {
-      Placement placement = first_fit.Place(order);
-      const int64_t peak = placement.peak_bytes;
-      std::vector<int> next = PromoteTop(buffers, order, placement, bound);
-      if (peak < best.peak_bytes) best = std::move(placement);
-      if (best.peak_bytes <= bound) return best;
-      if (next == order) break;
-      order = std::move(next);
+  if (conflicts > kFewConflicts) {
+    for (const BestFitBy by : {BestFitBy::kLength, BestFitBy::kArea, BestFitBy::kSize}) {
+      KeepBetter(PlaceBestFit(buffers, by), best);
+      // Of many buffers the last thousandth is not worth two more placements.
+      const int64_t enough = conflicts > kMostConflicts ? bound / 1000 : 0;
+      if (best.peak_bytes <= bound + enough) return best;
     }
   }
+  if (conflicts <= kMostConflicts) KeepBetter(TryOrders(buffers, bound, conflicts), best);
   return best;
 }
 

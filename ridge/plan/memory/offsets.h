@@ -1,9 +1,11 @@
 // Offsets: places buffers with live ranges in one region so that no two that live at the same time
 // share a byte.
 //
-// Finding the smallest region is NP-hard (dynamic storage allocation).  Several first-fit orders
-// are tried, then the buffers that touch the top are moved to the front and placed again, until the
-// region equals its lower bound or the rounds are used up.  Pure: same buffers, same offsets.
+// Finding the smallest region is NP-hard (dynamic storage allocation).  Few buffers: several
+// first-fit orders are tried, and the buffers that touch the top are moved to the front and placed
+// again, until the region equals its lower bound or the rounds are used up.  More: best fit first
+// (best_fit.h), which takes a time near linear in their number, then first fit as far as its time
+// is bounded.  Pure: same buffers, same offsets.
 #pragma once
 #include <cstdint>
 #include <vector>

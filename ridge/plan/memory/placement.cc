@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
+#include <utility>
 
 #include "ridge/plan/memory/offsets.h"
 
@@ -11,13 +13,35 @@ namespace {
 
 int64_t Aligned(int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 
+// RootValue of all values.  Chains of values that share bytes can be as long as the plan, so each
+// is walked once and then shortened.
+class Roots {
+ public:
+  explicit Roots(const StepPlan& step) {
+    for (const PlannedValue& value : step.values) parent_.push_back(value.shares_with);
+  }
+
+  int Of(int value) {
+    int root = value;
+    while (parent_[static_cast<size_t>(root)] >= 0) root = parent_[static_cast<size_t>(root)];
+    while (value != root) value = std::exchange(parent_[static_cast<size_t>(value)], root);
+    return root;
+  }
+
+  // From now on `value`, a root, has the bytes of `with`.
+  void Share(int value, int with) { parent_[static_cast<size_t>(value)] = Of(with); }
+
+ private:
+  std::vector<int> parent_;  // -1: a root
+};
+
 // First writer and last reader of the bytes behind each root value.  What is there before the first
 // node (persistent) begins at 0; outputs live to the end.
-std::vector<LiveRange> RootRanges(const StepPlan& step) {
+std::vector<LiveRange> RootRanges(const StepPlan& step, Roots& roots) {
   const int end = static_cast<int>(step.nodes.size());
   std::vector<LiveRange> ranges(step.values.size(), {end, -1});
   const auto touch = [&](int value, int n) {
-    LiveRange& range = ranges[static_cast<size_t>(RootValue(step, value))];
+    LiveRange& range = ranges[static_cast<size_t>(roots.Of(value))];
     range.first = std::min(range.first, n);
     range.last = std::max(range.last, n);
   };
@@ -31,24 +55,23 @@ std::vector<LiveRange> RootRanges(const StepPlan& step) {
   return ranges;
 }
 
-bool IsScratch(const StepPlan& step, int value) {
-  return !step.values[static_cast<size_t>(RootValue(step, value))].persistent;
-}
-
 // How often the bytes of `root` appear among the node's inputs.
-int TimesRead(const StepPlan& step, const PlannedNode& node, int root) {
+int TimesRead(const PlannedNode& node, int root, Roots& roots) {
   int times = 0;
-  for (int value : node.inputs) times += value >= 0 && RootValue(step, value) == root ? 1 : 0;
+  for (int value : node.inputs) times += value >= 0 && roots.Of(value) == root ? 1 : 0;
   return times;
 }
 
-bool MayShare(const StepPlan& step, const std::vector<LiveRange>& ranges, int n, int out, int in) {
+bool MayShare(const StepPlan& step, const std::vector<LiveRange>& ranges, int n, int out, int in,
+              Roots& roots) {
   const PlannedNode& node = step.nodes[static_cast<size_t>(n)];
   const PlannedValue& result = step.values[static_cast<size_t>(out)];
-  if (in < 0 || result.persistent || result.shares_with >= 0 || !IsScratch(step, in)) return false;
-  const int root = RootValue(step, in);
-  return ranges[static_cast<size_t>(root)].last == n && TimesRead(step, node, root) == 1 &&
-         Aligned(step.values[static_cast<size_t>(root)].size_bytes) == Aligned(result.size_bytes);
+  if (in < 0 || result.persistent || result.shares_with >= 0) return false;
+  const int root = roots.Of(in);
+  const PlannedValue& source = step.values[static_cast<size_t>(root)];
+  return !source.persistent && ranges[static_cast<size_t>(root)].last == n &&
+         TimesRead(node, root, roots) == 1 &&
+         Aligned(source.size_bytes) == Aligned(result.size_bytes);
 }
 
 struct Placed {
@@ -78,22 +101,18 @@ Placed CollectBuffers(const StepPlan& step, const std::vector<LiveRange>& ranges
 
 }  // namespace
 
-int RootValue(const StepPlan& step, int value) {
-  while (step.values[static_cast<size_t>(value)].shares_with >= 0)
-    value = step.values[static_cast<size_t>(value)].shares_with;
-  return value;
-}
-
 void ShareInPlace(StepPlan& step) {
-  std::vector<LiveRange> ranges = RootRanges(step);
+  Roots roots(step);
+  std::vector<LiveRange> ranges = RootRanges(step, roots);
   for (int n = 0; n < static_cast<int>(step.nodes.size()); ++n) {
     const PlannedNode& node = step.nodes[static_cast<size_t>(n)];
     for (const auto& [out, in] : node.choice.in_place) {
       const int result = node.outputs[static_cast<size_t>(out)];
       const int operand = node.inputs[static_cast<size_t>(in)];
-      if (!MayShare(step, ranges, n, result, operand)) continue;
-      const int root = RootValue(step, operand);
+      if (!MayShare(step, ranges, n, result, operand, roots)) continue;
+      const int root = roots.Of(operand);
       ranges[static_cast<size_t>(root)].last = ranges[static_cast<size_t>(result)].last;
+      roots.Share(result, operand);
       step.values[static_cast<size_t>(result)].shares_with = operand;
     }
   }
@@ -110,7 +129,8 @@ int64_t PlacePersistent(std::vector<PersistentValue>& persistent) {
 
 void PlaceValues(const std::vector<PersistentValue>& persistent, int64_t scratch_begin,
                  StepPlan& step) {
-  const std::vector<LiveRange> ranges = RootRanges(step);
+  Roots roots(step);
+  const std::vector<LiveRange> ranges = RootRanges(step, roots);
   const Placed placed = CollectBuffers(step, ranges);
   const Placement placement = PlaceBuffers(placed.buffers);
   step.scratch_bytes = placement.peak_bytes == INT64_MAX ? 0 : placement.peak_bytes;
@@ -125,49 +145,48 @@ void PlaceValues(const std::vector<PersistentValue>& persistent, int64_t scratch
   }
   for (size_t v = 0; v < step.values.size(); ++v) {
     PlannedValue& value = step.values[v];
-    const auto root = static_cast<size_t>(RootValue(step, static_cast<int>(v)));
-    value.live = ranges[root];
+    value.live = ranges[static_cast<size_t>(roots.Of(static_cast<int>(v)))];
     if (value.persistent) {
       value.offset_bytes = persistent[static_cast<size_t>(value.persistent_index)].offset_bytes;
     }
   }
   for (size_t v = 0; v < step.values.size(); ++v) {
     PlannedValue& value = step.values[v];
-    const PlannedValue& root =
-        step.values[static_cast<size_t>(RootValue(step, static_cast<int>(v)))];
+    const PlannedValue& root = step.values[static_cast<size_t>(roots.Of(static_cast<int>(v)))];
     value.offset_bytes = root.offset_bytes;
     value.persistent = root.persistent;
     value.persistent_index = root.persistent_index;
   }
 }
 
+// A sweep over time: what begins is compared with its neighbours among the bytes that live then.
 Status CheckPlacement(const StepPlan& step) {
-  std::vector<int> roots;
+  std::vector<std::pair<int, int>> begins, ends;  // step, value
   for (size_t v = 0; v < step.values.size(); ++v) {
     const PlannedValue& value = step.values[v];
-    if (!value.persistent && value.shares_with < 0 && value.live.last >= 0 && value.size_bytes > 0)
-      roots.push_back(static_cast<int>(v));
+    if (value.persistent || value.shares_with >= 0 || value.live.last < 0 || value.size_bytes == 0)
+      continue;
+    begins.emplace_back(value.live.first, static_cast<int>(v));
+    ends.emplace_back(value.live.last, static_cast<int>(v));
   }
-  std::sort(roots.begin(), roots.end(), [&](int a, int b) {
-    return step.values[static_cast<size_t>(a)].live.first <
-           step.values[static_cast<size_t>(b)].live.first;
-  });
-  std::vector<int> alive;
-  for (int b : roots) {
-    const PlannedValue& vb = step.values[static_cast<size_t>(b)];
-    std::erase_if(alive, [&](int a) {
-      return step.values[static_cast<size_t>(a)].live.last < vb.live.first;
-    });
-    for (int a : alive) {
-      const PlannedValue& va = step.values[static_cast<size_t>(a)];
-      if (va.offset_bytes < vb.offset_bytes + vb.size_bytes &&
-          vb.offset_bytes < va.offset_bytes + va.size_bytes) {
+  std::sort(begins.begin(), begins.end());
+  std::sort(ends.begin(), ends.end());
+  std::map<int64_t, int> alive;  // offset -> value
+  size_t ended = 0;
+  for (const auto& [now, v] : begins) {
+    for (; ends[ended].first < now; ++ended)
+      alive.erase(step.values[static_cast<size_t>(ends[ended].second)].offset_bytes);
+    const PlannedValue& value = step.values[static_cast<size_t>(v)];
+    auto other = alive.lower_bound(value.offset_bytes + value.size_bytes);
+    if (other != alive.begin()) {
+      const PlannedValue& below = step.values[static_cast<size_t>((--other)->second)];
+      if (below.offset_bytes + below.size_bytes > value.offset_bytes) {
         return Status(ErrorCode::kInternal,
                       fmt::format("plan {}: '{}' and '{}' live at the same time and share bytes",
-                                  step.name, va.name, vb.name));
+                                  step.name, below.name, value.name));
       }
     }
-    alive.push_back(b);
+    alive.emplace(value.offset_bytes, v);
   }
   return Status();
 }

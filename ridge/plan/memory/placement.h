@@ -18,7 +18,4 @@ int64_t PlacePersistent(std::vector<PersistentValue>& persistent);
 // Invariant check: no two values that live at the same time share a byte unless the plan says so.
 Status CheckPlacement(const StepPlan& step);
 
-// The value whose bytes `value` has: itself, or what it shares with at the end of the chain.
-int RootValue(const StepPlan& step, int value);
-
 }  // namespace ridge

@@ -1,0 +1,131 @@
+// Where `ridge plan FILE.onnx --loss mse:y --batch 2` spends its time: one JSON object of seconds a
+// phase, and of resident MiB after import.  For bench/onnx_import.py; without a file it does
+// nothing, so that `make bench` can run it.
+//
+//   plan_phases_bench FILE
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "ridge/backend/cpu/cpu_backend.h"
+#include "ridge/core/process.h"
+#include "ridge/graph/onnx/model.h"
+#include "ridge/graph/passes/pipeline.h"
+#include "ridge/plan/cost/roofline.h"
+#include "ridge/plan/lower.h"
+#include "ridge/plan/memory/placement.h"
+#include "ridge/runtime/executor.h"
+#include "ridge/runtime/rehearsal.h"
+#include "ridge/train/forward.h"
+
+namespace ridge {
+namespace {
+
+class Phases {
+ public:
+  void End(const char* name) {
+    const double now = MonotonicSeconds();
+    parts_ += fmt::format("{}\"{}\": {:.4f}", parts_.empty() ? "" : ", ", name, now - begin_);
+    begin_ = now;
+  }
+  void Add(const char* name, double value) {
+    parts_ += fmt::format(", \"{}\": {:.1f}", name, value);
+  }
+  std::string Json() const { return "{" + parts_ + "}"; }
+
+ private:
+  std::string parts_;
+  double begin_ = MonotonicSeconds();
+};
+
+Result<Graph> Import(const std::string& file, Phases& phases) {
+  RIDGE_RETURN_IF_ERROR(OnnxModel::Open(file).status());
+  phases.End("open");
+  TrainOptions options;
+  options.model = file;
+  options.batch = 2;
+  options.loss = "mse:y";
+  RIDGE_ASSIGN_OR_RETURN(Forward forward, LoadForward(options));
+  phases.End("open and import");
+  phases.Add("peak MiB of import",
+             static_cast<double>(ReadProcessMemory().peak_resident_bytes) / (1 << 20));
+  return std::move(forward.graph);
+}
+
+Result<std::vector<NamedGraph>> Differentiate(const Graph& forward, Phases& phases) {
+  TrainingGraphOptions options;
+  options.optimizer.name = "adam";
+  RIDGE_ASSIGN_OR_RETURN(std::vector<NamedGraph> graphs, BuildTrainingGraphs(forward, options));
+  phases.End("differentiate");
+  RIDGE_ASSIGN_OR_RETURN(NamedGraph eval, BuildEvalGraph(forward));
+  graphs.push_back(std::move(eval));
+  phases.End("eval graph");
+  return graphs;
+}
+
+Status Simplify(std::vector<NamedGraph>& graphs, Phases& phases) {
+  for (const PassInfo& pass : AllPasses()) {
+    if (pass.run == nullptr) continue;
+    for (NamedGraph& named : graphs) {
+      RIDGE_ASSIGN_OR_RETURN(named.graph,
+                             RunPasses(named.graph, PassSelection{{pass.name}}, nullptr));
+    }
+    phases.End(pass.name);
+  }
+  return Status();
+}
+
+// The parts of PlanProgram that can be called alone, then all of it.
+Result<Program> Plan(const std::vector<NamedGraph>& graphs, Backend& backend, Phases& phases) {
+  const DeviceProfile profile = NominalProfile(1);
+  PersistentRegion persistent;
+  std::vector<StepPlan> steps;
+  for (const NamedGraph& named : graphs) {
+    RIDGE_ASSIGN_OR_RETURN(StepPlan step,
+                           LowerGraph(named, backend, profile, PlanOptions(), persistent));
+    steps.push_back(std::move(step));
+  }
+  phases.End("lower");
+  for (StepPlan& step : steps) ShareInPlace(step);
+  phases.End("in place");
+  for (StepPlan& step : steps) PlaceValues(persistent.values, 0, step);
+  phases.End("offsets");
+  for (const StepPlan& step : steps) RIDGE_RETURN_IF_ERROR(CheckPlacement(step));
+  phases.End("check");
+  RIDGE_ASSIGN_OR_RETURN(Program program,
+                         PlanProgram("bench", graphs, backend, profile, PlanOptions()));
+  phases.End("plan (all)");
+  return program;
+}
+
+Status Run(const std::string& file) {
+  Phases phases;
+  RIDGE_ASSIGN_OR_RETURN(const Graph forward, Import(file, phases));
+  RIDGE_ASSIGN_OR_RETURN(std::vector<NamedGraph> graphs, Differentiate(forward, phases));
+  RIDGE_RETURN_IF_ERROR(Simplify(graphs, phases));
+  RIDGE_ASSIGN_OR_RETURN(const std::unique_ptr<Backend> backend, MakeCpuBackend(/*threads=*/1));
+  RIDGE_ASSIGN_OR_RETURN(Program program, Plan(graphs, *backend, phases));
+  const size_t nodes = program.steps[0].nodes.size();
+  RIDGE_ASSIGN_OR_RETURN(const std::unique_ptr<Executor> executor,
+                         Executor::Create(std::move(program), *backend));
+  phases.End("kernels");
+  RIDGE_RETURN_IF_ERROR(Rehearse(*executor, 0.1).status());
+  phases.End("rehearse");
+  phases.Add("planned nodes", static_cast<double>(nodes));
+  fmt::print("{}\n", phases.Json());
+  return Status();
+}
+
+}  // namespace
+}  // namespace ridge
+
+int main(int argc, char** argv) {
+  if (argc < 2) return 0;
+  const ridge::Status status = ridge::Run(argv[1]);
+  if (status.ok()) return 0;
+  fmt::print(stderr, "{}\n", status.message());
+  return 1;
+}
