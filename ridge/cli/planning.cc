@@ -79,14 +79,17 @@ Result<PlannedRun> PlanRun(const TrainOptions& options, const Machine& machine) 
 std::string ModelNotesText(const ModelNotes& notes, bool verbose) {
   std::string text;
   const auto add_line = [&](const std::string& line) { text += (text.empty() ? "" : "\n") + line; };
+  for (const std::string& line : notes.unreached) add_line(line);
   if (verbose) {
     for (const std::string& note : notes.notes) add_line(note);
     for (const std::string& name : notes.fixed) add_line(fmt::format("not trained: {}", name));
     return text;
   }
-  if (!notes.fixed.empty()) add_line(fmt::format("{} tensors are not trained", notes.fixed.size()));
-  if (!notes.notes.empty()) add_line(fmt::format("{} notes on the model", notes.notes.size()));
-  return text.empty() ? "" : text + " (-v names them)";
+  if (!notes.fixed.empty())
+    add_line(fmt::format("{} tensors are not trained (-v names them)", notes.fixed.size()));
+  if (!notes.notes.empty())
+    add_line(fmt::format("{} notes on the model (-v names them)", notes.notes.size()));
+  return text;
 }
 
 std::string PlanTitle(const TrainOptions& options, const Machine& machine) {

@@ -8,13 +8,15 @@
 
 #include <algorithm>
 
+#include "ridge/graph/gradient_reach.h"
+
 namespace ridge {
 namespace {
 
 class ReverseWalk {
  public:
   ReverseWalk(GraphBuilder& builder, Value loss, const std::vector<Value>& wanted)
-      : b_(builder), loss_(loss), grads_(builder.graph().values().size()) {
+      : b_(builder), loss_(loss), wanted_(wanted), grads_(builder.graph().values().size()) {
     MarkDependents(wanted);
   }
 
@@ -61,37 +63,57 @@ class ReverseWalk {
 
   // Whether a gradient is wanted for input i of the node.
   bool Flows(const Node& node, size_t i) const {
-    const ValueId id = node.inputs[i];
-    if (id == kNoValue || !depends_[static_cast<size_t>(id)]) return false;
-    const auto& none = node.op->no_gradient_inputs;
-    return std::find(none.begin(), none.end(), static_cast<int>(i)) == none.end();
+    return GradientFlows(b_.graph(), node, i) && depends_[static_cast<size_t>(node.inputs[i])];
   }
 
   // Every node between a wanted value and the loss must have a gradient: all that lack one are
-  // named.
+  // named, and the wanted values before them.
   Status CheckPath() const {
     const Graph& graph = b_.graph();
-    std::vector<bool> reached(graph.values().size(), false);
+    std::vector<bool> reached(graph.values().size(), false), before = reached;
     reached[static_cast<size_t>(loss_.id)] = true;
     std::vector<std::string> missing;
     for (size_t n = forward_nodes_; n-- > 0;) {
       const Node& node = graph.nodes()[n];
-      bool hit = false, flows = false;
-      for (ValueId id : node.outputs) hit = hit || reached[static_cast<size_t>(id)];
-      if (!hit) continue;
+      const bool lacks = node.op->gradient == nullptr;
+      bool is_before = AnyOutput(node, before);
+      if (lacks && AnyOutput(node, reached) && AnyFlows(node)) {
+        missing.push_back(graph.Where(node));
+        is_before = true;
+      }
       for (size_t i = 0; i < node.inputs.size(); ++i) {
         if (!Flows(node, i)) continue;
-        flows = true;
-        if (node.op->gradient != nullptr) reached[static_cast<size_t>(node.inputs[i])] = true;
+        if (is_before) before[static_cast<size_t>(node.inputs[i])] = true;
+        if (!lacks && AnyOutput(node, reached)) reached[static_cast<size_t>(node.inputs[i])] = true;
       }
-      if (flows && node.op->gradient == nullptr) missing.push_back(graph.Where(node));
     }
-    if (missing.empty()) return Status();
-    std::reverse(missing.begin(), missing.end());
+    return missing.empty() ? Status() : MissingGradients(missing, before);
+  }
+
+  Status MissingGradients(std::vector<std::string> nodes, const std::vector<bool>& before) const {
+    const Graph& graph = b_.graph();
+    std::reverse(nodes.begin(), nodes.end());
+    std::vector<ValueId> behind;
+    for (Value v : wanted_) {
+      if (before[static_cast<size_t>(v.id)]) behind.push_back(v.id);
+    }
     return Status(ErrorCode::kUnsupported,
                   fmt::format("{}: no gradient for {} on the path to the loss '{}'. hint: freeze "
-                              "the parameters before it, or use another operator",
-                              graph.name, fmt::join(missing, ", "), graph.value(loss_.id).name));
+                              "what is before: {}",
+                              graph.name, fmt::join(nodes, ", "), graph.value(loss_.id).name,
+                              NameValues(graph, behind)));
+  }
+
+  bool AnyFlows(const Node& node) const {
+    for (size_t i = 0; i < node.inputs.size(); ++i) {
+      if (Flows(node, i)) return true;
+    }
+    return false;
+  }
+
+  static bool AnyOutput(const Node& node, const std::vector<bool>& marks) {
+    return std::any_of(node.outputs.begin(), node.outputs.end(),
+                       [&](ValueId id) { return marks[static_cast<size_t>(id)]; });
   }
 
   bool Reached(NodeId n) const {
@@ -123,6 +145,7 @@ class ReverseWalk {
 
   GraphBuilder& b_;
   Value loss_;
+  std::vector<Value> wanted_;
   std::vector<Value> grads_;   // by forward ValueId
   std::vector<bool> depends_;  // by forward ValueId
   size_t forward_nodes_ = 0;

@@ -1,7 +1,9 @@
 #include "ridge/train/forward.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include "ridge/graph/gradient_reach.h"
 #include "ridge/train/loss.h"
 
 namespace ridge {
@@ -18,6 +20,24 @@ Result<ModelRequest> RequestFor(const TrainOptions& options, const std::string& 
   return request;
 }
 
+// A parameter that no gradient reaches stays as it is, like a frozen one: no optimizer moments, no
+// weight decay.  Fails with kInvalidModel when that is every one.
+Status FreezeUnreached(const ForwardFacts& facts, Graph& graph, ModelNotes& notes) {
+  std::vector<ValueId> trained;
+  for (ValueId id : graph.ValuesOfKind(ValueKind::kParameter)) {
+    if (graph.value(id).trainable) trained.push_back(id);
+  }
+  const GradientReach reach = FindGradientReach(graph, facts.loss, trained);
+  for (const std::vector<ValueId>* group : {&reach.unused, &reach.blocked}) {
+    for (ValueId id : *group) graph.mutable_value(id).trainable = false;
+  }
+  notes.unreached = DescribeGradientReach(graph, reach);
+  if (trained.empty() || reach.unused.size() + reach.blocked.size() < trained.size())
+    return Status();
+  return Status(ErrorCode::kInvalidModel, fmt::format("{}: nothing to train: {}", graph.name,
+                                                      fmt::join(notes.unreached, "; ")));
+}
+
 }  // namespace
 
 Result<Forward> LoadForward(const TrainOptions& options, const std::string& model) {
@@ -30,6 +50,7 @@ Result<Forward> LoadForward(const TrainOptions& options, const std::string& mode
   RIDGE_ASSIGN_OR_RETURN(Graph loaded, LoadModel(request, &forward.notes));
   RIDGE_ASSIGN_OR_RETURN(forward.graph, WithLoss(std::move(loaded), options.loss, request.fields));
   RIDGE_ASSIGN_OR_RETURN(forward.facts, InspectForward(forward.graph));
+  RIDGE_RETURN_IF_ERROR(FreezeUnreached(forward.facts, forward.graph, forward.notes));
   if (forward.facts.batch == options.batch) return forward;
   return Status(ErrorCode::kInvalidArgument,
                 fmt::format("--batch is {}; the graph '{}' is written for {}. hint: name the "

@@ -29,9 +29,10 @@ struct ModelRequest {
 
 // What a user should know of the model that was loaded.
 struct ModelNotes {
-  std::vector<std::string> fixed;  // parameters that are not trained
-  std::vector<std::string> notes;  // one sentence each
-  std::vector<std::string> known;  // arrays that only decide shapes: no inputs of the graph
+  std::vector<std::string> fixed;      // parameters that are not trained
+  std::vector<std::string> notes;      // one sentence each
+  std::vector<std::string> unreached;  // parameters without a gradient, and why; a sentence each
+  std::vector<std::string> known;      // arrays that only decide shapes: no inputs of the graph
   std::vector<std::string> external_files;  // beside an ONNX file, which holds some tensors there
 };
 

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -80,10 +81,18 @@ class Pool {
     worker.buffer.clear();
   }
 
-  // The worker's own process.  The alarm ends it when a case hangs.
+  // Ends this process after so many seconds of its own work, whatever else the machine does; the
+  // alarm, ten times as late, is for a case that waits and does nothing.
+  void SetLimits() const {
+    const itimerval work = {.it_interval = {0, 0}, .it_value = {seconds_, 0}};
+    ::setitimer(ITIMER_PROF, &work, nullptr);
+    ::alarm(static_cast<unsigned>(10 * seconds_));
+  }
+
+  // The worker's own process.
   [[noreturn]] void Work(const Worker& worker, int fd) {
     for (size_t i = worker.done; i < worker.cases.size(); ++i) {
-      ::alarm(static_cast<unsigned>(seconds_));
+      SetLimits();
       CaseResult result;
       try {
         result = run_(cases_[worker.cases[i]]);
@@ -135,7 +144,7 @@ class Pool {
     if (worker.done == worker.cases.size()) return;
     CaseResult& result = results_[worker.cases[worker.done++]];
     result.text = !WIFSIGNALED(status) ? fmt::format("ended the program with {}", status)
-                  : WTERMSIG(status) == SIGALRM
+                  : WTERMSIG(status) == SIGALRM || WTERMSIG(status) == SIGPROF
                       ? fmt::format("took more than {} s", seconds_)
                       : fmt::format("crashed: {}", ::strsignal(WTERMSIG(status)));
     Start(worker);
