@@ -15,52 +15,27 @@
 namespace ridge {
 namespace {
 
-// IR versions that came with each opset from 13 on.
+// IR versions that came with each opset from 9 on.
 int64_t IrVersionOf(int64_t opset) {
-  constexpr std::pair<int64_t, int64_t> kSince[] = {{23, 11}, {21, 10}, {19, 9}, {15, 8}};
+  constexpr std::pair<int64_t, int64_t> kSince[] = {{25, 13}, {24, 12}, {23, 11}, {21, 10}, {19, 9},
+                                                    {15, 8},  {12, 7},  {11, 6},  {10, 5}};
   for (const auto& [first, ir] : kSince) {
     if (opset >= first) return ir;
   }
-  return 7;
+  return 4;
 }
 
-// The operators of a graph in ONNX: what each needs, and what ONNX lacks.
-struct OpsetNeeds {
-  int64_t opset = kLeastExportOpset;  // each operator as one node
-  int64_t least = kLeastExportOpset;  // with several nodes where that helps
-  std::string least_for;
-};
-
-Result<OpsetNeeds> FindNeeds(const Graph& graph) {
-  OpsetNeeds needs;
-  std::set<std::string> missing;
+// Names every node that ONNX cannot say, with the reason.
+Status CheckExported(const Graph& graph) {
+  std::vector<std::string> missing;
   for (const Node& node : graph.nodes()) {
-    const std::optional<OnnxExporter> exporter = FindOnnxExporter(*node.op);
-    if (!exporter) {
-      missing.insert(graph.Where(node));
-      continue;
-    }
-    needs.opset = std::max(needs.opset, exporter->opset);
-    if (exporter->least_opset > needs.least) {
-      needs.least = exporter->least_opset;
-      needs.least_for = graph.Where(node);
-    }
+    if (FindOnnxExporter(*node.op) == nullptr)
+      missing.push_back(fmt::format("{} {}", graph.Where(node), WhyNotExported(*node.op)));
   }
-  if (missing.empty()) return needs;
+  if (missing.empty()) return Status();
   return Status(ErrorCode::kUnsupported,
-                fmt::format("export: ONNX has no operator for {}", fmt::join(missing, ", ")));
-}
-
-Result<int64_t> ChooseOpset(const Graph& graph, int64_t wanted) {
-  RIDGE_ASSIGN_OR_RETURN(const OpsetNeeds needs, FindNeeds(graph));
-  if (wanted == 0) return needs.opset;
-  if (wanted < needs.least || wanted > kMostExportOpset) {
-    return Status(ErrorCode::kInvalidArgument,
-                  fmt::format("export: opset {}; {} can be written in {} to {}{}", wanted,
-                              graph.name, needs.least, kMostExportOpset,
-                              needs.least_for.empty() ? "" : " because of " + needs.least_for));
-  }
-  return wanted;
+                fmt::format("export: ONNX has no form of {} node{}:\n  {}", missing.size(),
+                            missing.size() == 1 ? "" : "s", fmt::join(missing, "\n  ")));
 }
 
 class GraphExporter {
@@ -72,6 +47,9 @@ class GraphExporter {
         extents_(extents),
         proto_(*document.proto->mutable_graph()),
         writer_(graph, extents, opset, proto_, document.contents) {}
+
+  int64_t needed_opset() const { return writer_.needed_opset(); }
+  const std::string& needed_for() const { return writer_.needed_for(); }
 
   Status Write() {
     proto_.set_name(graph_.name);
@@ -154,17 +132,14 @@ Status GraphExporter::WriteLeaves() {
 
 Status GraphExporter::WriteNode(const Node& node) {
   OnnxNodeWriter n(writer_, node);
-  const std::optional<OnnxExporter> exporter = FindOnnxExporter(*node.op);
-  RIDGE_CHECK(exporter.has_value(), "looked for before");
-  if (exporter->write != nullptr) return exporter->write(n);
-  const std::string onnx = exporter->onnx;
-  n.Emit(onnx.substr(0, onnx.find('@')), n.ins());
-  return Status();
+  const OnnxWriteOp write = FindOnnxExporter(*node.op);
+  RIDGE_CHECK(write != nullptr, "looked for before");
+  return write(n);
 }
 
 void GraphExporter::WriteOutputs() {
   for (const auto& [name, value] : copied_)
-    writer_.AddNode(name, "", "Identity", {writer_.NameOf(value)}, {name}, {});
+    writer_.AddNode(name, "Identity", {writer_.NameOf(value)}, {name}, {});
   for (const GraphOutput& output : graph_.outputs())
     WriteInfo(output.name, output.value, *proto_.add_output());
 }
@@ -206,19 +181,78 @@ OnnxDocument::OnnxDocument(OnnxDocument&&) noexcept = default;
 OnnxDocument& OnnxDocument::operator=(OnnxDocument&&) noexcept = default;
 OnnxDocument::~OnnxDocument() = default;
 
+namespace {
+
+// The graph in one opset, whether or not it holds it.
+struct Attempt {
+  OnnxDocument document;
+  int64_t needed = 0;
+  std::string needed_for;
+};
+
+Result<Attempt> TryOpset(const Graph& graph, const std::map<std::string, Tensor>& values,
+                         const OnnxExtents& extents, int64_t opset) {
+  Attempt attempt;
+  GraphExporter exporter(graph, values, extents, opset, attempt.document);
+  RIDGE_RETURN_IF_ERROR(exporter.Write());
+  attempt.needed = exporter.needed_opset();
+  attempt.needed_for = exporter.needed_for();
+  return attempt;
+}
+
+// What the graph needs can only grow with the opset it is written in, and is known once the two
+// meet.
+Result<Attempt> InLowestOpset(const Graph& graph, const std::map<std::string, Tensor>& values,
+                              const OnnxExtents& extents, int64_t opset) {
+  std::string needed_for;
+  while (true) {
+    RIDGE_ASSIGN_OR_RETURN(Attempt attempt, TryOpset(graph, values, extents, opset));
+    if (!attempt.needed_for.empty()) needed_for = attempt.needed_for;
+    if (attempt.needed <= opset) {
+      attempt.needed = opset;
+      attempt.needed_for = needed_for;
+      return attempt;
+    }
+    opset = attempt.needed;
+  }
+}
+
+Result<Attempt> InOpset(const Graph& graph, const std::map<std::string, Tensor>& values,
+                        const OnnxExtents& extents, const OnnxExportOptions& options) {
+  const int64_t wanted = options.opset;
+  const int64_t least = std::max(kLeastExportOpset, options.least_opset);
+  if (wanted == 0) return InLowestOpset(graph, values, extents, least);
+  if (wanted >= least && wanted <= kMostExportOpset) {
+    RIDGE_ASSIGN_OR_RETURN(Attempt attempt, TryOpset(graph, values, extents, wanted));
+    if (attempt.needed <= wanted) {
+      attempt.needed = wanted;
+      return attempt;
+    }
+  }
+  RIDGE_ASSIGN_OR_RETURN(const Attempt lowest, InLowestOpset(graph, values, extents, least));
+  return Status(ErrorCode::kInvalidArgument,
+                fmt::format("export: opset {}; {} can be written in {} to {}{}", wanted, graph.name,
+                            lowest.needed, kMostExportOpset,
+                            lowest.needed == kLeastExportOpset || lowest.needed_for.empty()
+                                ? ""
+                                : " because of " + lowest.needed_for));
+}
+
+}  // namespace
+
 Result<OnnxDocument> ExportOnnx(const Graph& forward, const std::map<std::string, Tensor>& values,
                                 const Graph* other, const OnnxExportOptions& options) {
-  RIDGE_ASSIGN_OR_RETURN(const int64_t opset, ChooseOpset(forward, options.opset));
+  RIDGE_RETURN_IF_ERROR(CheckExported(forward));
   const Result<Graph> rebound = other == nullptr ? WithOtherDims(forward) : Result<Graph>(Status());
   const OnnxExtents extents(forward, other != nullptr ? other : rebound.ok() ? &*rebound : nullptr);
-  OnnxDocument document;
-  document.proto->set_ir_version(IrVersionOf(opset));
+  RIDGE_ASSIGN_OR_RETURN(Attempt attempt, InOpset(forward, values, extents, options));
+  OnnxDocument document = std::move(attempt.document);
+  document.proto->set_ir_version(IrVersionOf(attempt.needed));
   document.proto->set_producer_name("ridge");
   document.proto->set_producer_version(options.producer_version);
   onnx::OperatorSetIdProto& set = *document.proto->add_opset_import();
   set.set_domain("");
-  set.set_version(opset);
-  RIDGE_RETURN_IF_ERROR(GraphExporter(forward, values, extents, opset, document).Write());
+  set.set_version(attempt.needed);
   if (std::string note = FixedDimsNote(forward, extents); !note.empty())
     document.notes.push_back(std::move(note));
   return document;

@@ -1,10 +1,12 @@
 // ExportOnnx: Graph -> ONNX model; trained values into the model they came from; the file.
 //
 // A graph is written with the names of its inputs, outputs, variables and values, in the lowest
-// opset that has its operators (13 at least).  Named dimensions stay named: what depends on them
-// in a reshape or an expand is computed from the inputs' shapes.  So that this can be seen, a graph
-// is compared with itself at other extents.
-// A model that was imported keeps its own nodes; only its initializers' contents change.
+// opset and IR version that hold it: where a later opset has one node (LayerNormalization 17, Gelu
+// 20, Attention 23) and an earlier one several, those several are written.  Opset 9 is the lowest,
+// because the IR version before it wants variables to be inputs too.  Named dimensions stay named:
+// what depends on them in a reshape or an expand is computed from the inputs' shapes.  So that this
+// can be seen, a graph is compared with itself at other extents. A model that was imported keeps
+// its own nodes; only its initializers' contents change.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -17,12 +19,13 @@
 
 namespace ridge {
 
-inline constexpr int64_t kLeastExportOpset = 13;
-inline constexpr int64_t kMostExportOpset = 23;
+inline constexpr int64_t kLeastExportOpset = 9;
+inline constexpr int64_t kMostExportOpset = 26;
 
 struct OnnxExportOptions {
-  int64_t opset = 0;             // 0: the lowest that has every operator
-  std::string producer_version;  // ridge's
+  int64_t opset = 0;                  // 0: the lowest that holds the graph
+  int64_t least_opset = 0;            // for what will be added to the file; 0: nothing
+  std::string producer_version = {};  // ridge's
 };
 
 // A model to be written.  The tensors lie beside the message, so that they are not copied before

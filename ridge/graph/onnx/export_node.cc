@@ -9,7 +9,7 @@ namespace ridge {
 namespace {
 
 // Constants up to this size are compared with each other, to be written once.
-constexpr int64_t kSharedBytes = 256;
+constexpr int64_t kSharedBytes = 4096;
 
 void SetAttribute(const Attr& value, onnx::AttributeProto& proto) {
   using Type = onnx::AttributeProto;
@@ -61,12 +61,17 @@ std::string OnnxGraphWriter::FreeName(const std::string& wanted) {
   return name;
 }
 
-void OnnxGraphWriter::AddNode(const std::string& name, const std::string& domain,
-                              const std::string& op_type, const std::vector<std::string>& inputs,
+void OnnxGraphWriter::NeedOpset(int64_t opset, const std::string& what) {
+  if (opset <= needed_opset_) return;
+  needed_opset_ = opset;
+  needed_for_ = what;
+}
+
+void OnnxGraphWriter::AddNode(const std::string& name, const std::string& op_type,
+                              const std::vector<std::string>& inputs,
                               const std::vector<std::string>& outputs, const AttrMap& attrs) {
   onnx::NodeProto& node = *proto_.add_node();
   node.set_name(name);
-  node.set_domain(domain);
   node.set_op_type(op_type);
   for (const std::string& input : inputs) node.add_input(input);
   for (const std::string& output : outputs) node.add_output(output);
@@ -103,9 +108,10 @@ std::string OnnxGraphWriter::SymbolValue(int symbol) {
   if (!name.empty()) return name;
   const OnnxSymbol& s = extents_.symbols()[static_cast<size_t>(symbol)];
   const std::string shape = FreeName(s.input + "_shape");
-  AddNode(shape, "", "Shape", {s.input}, {shape}, {});
+  AddNode(shape, "Shape", {s.input}, {shape}, {});
   name = FreeName(s.name + "_extent");
-  AddNode(name, "", "Gather", {shape, Constant(Number(s.axis), "axis")}, {name}, {});
+  AddNode(name, "Gather", {shape, Constant(Number(s.axis), "axis")}, {name}, {});
+  NeedOpset(OnnxSince("Gather", DType::kI64), s.name);
   return name;
 }
 
@@ -118,13 +124,32 @@ std::string OnnxGraphWriter::ExtentOf(const OnnxExtent& extent) {
   name = SymbolValue(formula->first);
   const auto apply = [&](const char* op, const std::string& with) {
     const std::string result = FreeName(fmt::format("extent_{}", op));
-    AddNode(result, "", op, {name, with}, {result}, {});
+    AddNode(result, op, {name, with}, {result}, {});
     name = result;
   };
   if (formula->second >= 0) apply("Mul", SymbolValue(formula->second));
   if (formula->factor != 1) apply("Mul", Constant(Number(formula->factor), "extent"));
   if (formula->offset != 0) apply("Add", Constant(Number(formula->offset), "extent"));
   return name;
+}
+
+int64_t OnnxSince(const std::string& op_type, DType dtype) {
+  struct Since {
+    int64_t floats, bf16, integers, others;
+  };
+  static const std::map<std::string_view, Since> table = {
+#define RIDGE_ONNX_SINCE(op, floats, bf16, integers, others) \
+  {#op, {floats, bf16, integers, others}},
+#include "ridge/graph/onnx/since.def"
+#undef RIDGE_ONNX_SINCE
+  };
+  const auto found = table.find(op_type);
+  RIDGE_CHECK(found != table.end(), op_type + " is missing in since.def");
+  const Since& since = found->second;
+  if (dtype == DType::kBF16) return since.bf16;
+  if (dtype == DType::kI32 || dtype == DType::kI64) return since.integers;
+  const bool common = dtype == DType::kF16 || dtype == DType::kF32 || dtype == DType::kF64;
+  return common ? since.floats : since.others;
 }
 
 OnnxNodeWriter::OnnxNodeWriter(OnnxGraphWriter& writer, const Node& node)
@@ -171,18 +196,25 @@ const TensorType& OnnxNodeWriter::out_type(size_t i) const {
   return writer_.graph().type(node_.outputs.at(i));
 }
 
+int64_t OnnxNodeWriter::axis(const std::string& name, int rank) const {
+  const int64_t axis = integer(name);
+  return axis < 0 ? axis + rank : axis;
+}
+
 bool OnnxNodeWriter::used(size_t i) const { return writer_.IsRead(node_.outputs.at(i)); }
 
 void OnnxNodeWriter::Emit(const std::string& op_type, const std::vector<std::string>& inputs,
                           const AttrMap& attrs, size_t outputs) {
   std::vector<std::string> names;
   for (size_t i = 0; i < outputs; ++i) names.push_back(out(i));
-  writer_.AddNode(out(0), "", op_type, inputs, names, attrs);
+  writer_.AddNode(out(0), op_type, inputs, names, attrs);
+  NeedOp(op_type);
 }
 
 void OnnxNodeWriter::EmitTo(const std::string& output, const std::string& op_type,
                             const std::vector<std::string>& inputs, const AttrMap& attrs) {
-  writer_.AddNode(output, "", op_type, inputs, {output}, attrs);
+  writer_.AddNode(output, op_type, inputs, {output}, attrs);
+  NeedOp(op_type);
 }
 
 std::string OnnxNodeWriter::Temp(const std::string& op_type, const std::vector<std::string>& inputs,
@@ -203,6 +235,47 @@ std::string OnnxNodeWriter::Ints(const std::vector<int64_t>& values) {
 std::string OnnxNodeWriter::Cast(const std::string& value, DType from, DType to) {
   if (from == to) return value;
   return Temp("Cast", {value}, {{"to", int64_t{OnnxFromDType(to)}}});
+}
+
+// By the node's first input; bf16 anywhere counts.
+void OnnxNodeWriter::NeedOp(const std::string& op_type) {
+  DType dtype = has_input(0) ? type(0).dtype : out_type().dtype;
+  for (size_t i = 0; i < input_count(); ++i) {
+    if (has_input(i) && type(i).dtype == DType::kBF16) dtype = DType::kBF16;
+  }
+  if (out_type().dtype == DType::kBF16) dtype = DType::kBF16;
+  writer_.NeedOpset(OnnxSince(op_type, dtype), writer_.graph().Where(node_));
+}
+
+bool OnnxNodeWriter::HasOpset(int64_t opset, const std::string& what) {
+  writer_.NeedOpset(opset, writer_.graph().Where(node_) + (what.empty() ? "" : ": " + what));
+  return opset <= writer_.opset();
+}
+
+// Axes are an input since opset 13 (ReduceSum) or 18 (the others), an attribute before.
+std::string OnnxNodeWriter::Reduce(const std::string& op_type, const std::string& x,
+                                   const std::vector<int64_t>& axes) {
+  const AttrMap keep = {{"keepdims", int64_t{1}}};
+  if (opset() >= (op_type == "ReduceSum" ? 13 : 18)) return Temp(op_type, {x, Ints(axes)}, keep);
+  return Temp(op_type, {x}, {{"keepdims", int64_t{1}}, {"axes", axes}});
+}
+
+std::string OnnxNodeWriter::Reshape(const std::string& x, const std::vector<int64_t>& dims) {
+  return Temp("Reshape", {x, Ints(dims)});
+}
+
+Result<std::string> OnnxNodeWriter::ReshapeTo(const std::string& x,
+                                              const std::vector<OnnxExtent>& extents) {
+  std::vector<int64_t> dims;
+  int64_t open = 0, empty = 0;
+  for (const OnnxExtent& extent : extents) {
+    dims.push_back(extent.fixed() ? extent.here : -1);
+    open += extent.fixed() ? 0 : 1;
+    empty += extent.here == 0 ? 1 : 0;
+  }
+  if (open <= 1 && empty == 0) return Reshape(x, dims);
+  RIDGE_ASSIGN_OR_RETURN(const std::string shape, Extents(extents));
+  return Temp("Reshape", {x, shape});
 }
 
 Result<std::string> OnnxNodeWriter::Extents(const std::vector<OnnxExtent>& extents) {

@@ -32,6 +32,11 @@ class OnnxGraphWriter {
   const OnnxExtents& extents() const { return extents_; }
   int64_t opset() const { return opset_; }
   onnx::GraphProto& proto() { return proto_; }
+  // The opset that the nodes written so far need, and what needs it.  Above opset(): what was
+  // written is not the graph.
+  int64_t needed_opset() const { return needed_opset_; }
+  const std::string& needed_for() const { return needed_for_; }
+  void NeedOpset(int64_t opset, const std::string& what);
 
   // Whether a node or an output reads the value.
   bool IsRead(ValueId value) const { return read_[static_cast<size_t>(value)]; }
@@ -42,7 +47,7 @@ class OnnxGraphWriter {
   std::string FreeName(const std::string& wanted);  // and takes it
   bool Take(const std::string& name) { return taken_.insert(name).second; }
 
-  void AddNode(const std::string& name, const std::string& domain, const std::string& op_type,
+  void AddNode(const std::string& name, const std::string& op_type,
                const std::vector<std::string>& inputs, const std::vector<std::string>& outputs,
                const AttrMap& attrs);
   void AddInitializer(const std::string& name, const Tensor& tensor);
@@ -57,6 +62,8 @@ class OnnxGraphWriter {
   const Graph& graph_;
   const OnnxExtents& extents_;
   int64_t opset_;
+  int64_t needed_opset_ = 0;
+  std::string needed_for_;
   onnx::GraphProto& proto_;
   std::map<std::string, Tensor>& contents_;
   std::vector<std::string> names_;
@@ -67,6 +74,10 @@ class OnnxGraphWriter {
   std::map<int, std::string> symbol_values_;
 };
 
+// The first opset that has the operator for elements of this type, in the form that is written
+// here; 0 where that is not known.
+int64_t OnnxSince(const std::string& op_type, DType dtype);
+
 class OnnxNodeWriter {
  public:
   OnnxNodeWriter(OnnxGraphWriter& writer, const Node& node);
@@ -74,6 +85,9 @@ class OnnxNodeWriter {
   const Node& node() const { return node_; }
   const AttrMap& attrs() const { return node_.attrs; }
   int64_t opset() const { return writer_.opset(); }
+  // False when the node cannot be said in this opset.  The exporter writes nothing then and returns
+  // ok; the graph is written again in a later opset, or refused with `what`.
+  bool HasOpset(int64_t opset, const std::string& what);
   int64_t integer(const std::string& name) const;
   double number(const std::string& name) const;
   const std::string& text(const std::string& name) const;
@@ -86,6 +100,8 @@ class OnnxNodeWriter {
   std::string out(size_t i = 0) const;
   const TensorType& type(size_t i) const;  // REQUIRES: has_input(i)
   const TensorType& out_type(size_t i = 0) const;
+  // Attribute `name` as an axis of an array of this rank: not negative, as opsets below 11 want it.
+  int64_t axis(const std::string& name, int rank) const;
   // Whether anything reads output i.
   bool used(size_t i) const;
 
@@ -96,9 +112,19 @@ class OnnxNodeWriter {
               const std::vector<std::string>& inputs, const AttrMap& attrs = {});
   std::string Temp(const std::string& op_type, const std::vector<std::string>& inputs,
                    const AttrMap& attrs = {});
+  // Equal ones are written once where they are small.
+  std::string Constant(const Tensor& tensor, const std::string& hint) {
+    return writer_.Constant(tensor, hint);
+  }
   std::string Scalar(DType dtype, double value);         // rank 0
   std::string Ints(const std::vector<int64_t>& values);  // i64[n]
   std::string Cast(const std::string& value, DType from, DType to);
+  // "ReduceMax" and the like along `axes`, which are kept with extent 1.
+  std::string Reduce(const std::string& op_type, const std::string& x,
+                     const std::vector<int64_t>& axes);
+  std::string Reshape(const std::string& x, const std::vector<int64_t>& dims);
+  // x with these extents; one that is open is left for the runtime to find.  Fails as Extents().
+  Result<std::string> ReshapeTo(const std::string& x, const std::vector<OnnxExtent>& extents);
   // A list of extents as i64[n], computed where it follows from the inputs' shapes.  Fails with
   // kUnsupported when one of them cannot be told.
   Result<std::string> Extents(const std::vector<OnnxExtent>& extents);
@@ -107,6 +133,8 @@ class OnnxNodeWriter {
   Status Unsupported(const std::string& text) const;
 
  private:
+  void NeedOp(const std::string& op_type);
+
   OnnxGraphWriter& writer_;
   const Node& node_;
   int emitted_ = 0;

@@ -1,6 +1,5 @@
 #include "ridge/graph/onnx/exporter.h"
 
-#include <charconv>
 #include <cstring>
 #include <map>
 #include <string>
@@ -8,11 +7,11 @@
 namespace ridge {
 namespace {
 
-const std::map<std::string_view, const OnnxExporter*>& Table() {
+const std::map<std::string_view, OnnxWriteOp>& Table() {
   static const auto table = [] {
-    std::map<std::string_view, const OnnxExporter*> map;
+    std::map<std::string_view, OnnxWriteOp> map;
 #define RIDGE_ONNX_FAMILY(Name) \
-  for (const OnnxExporter& entry : Onnx##Name##Exporters()) map.emplace(entry.op, &entry);
+  for (const OnnxExporter& entry : Onnx##Name##Exporters()) map.emplace(entry.op, entry.write);
 #include "ridge/graph/onnx/exporters/families.def"
 #undef RIDGE_ONNX_FAMILY
     return map;
@@ -20,26 +19,44 @@ const std::map<std::string_view, const OnnxExporter*>& Table() {
   return table;
 }
 
-// "Tan@7" of a pointwise operator without attributes.
-std::optional<OnnxExporter> FromDef(const OpDef& op) {
-  if (op.onnx == nullptr || op.elementwise == nullptr || !op.attr_defaults.empty()) {
-    return std::nullopt;
-  }
-  const char* at = std::strchr(op.onnx, '@');
-  int64_t opset = 0;
-  if (at == nullptr) return std::nullopt;
-  std::from_chars(at + 1, at + std::strlen(at), opset);
-  return OnnxExporter{.op = op.name.c_str(), .opset = opset, .onnx = op.onnx, .least_opset = opset};
+// "Tan@7" of a pointwise operator without attributes: the same inputs, the same output.
+Status WriteAsDefined(OnnxNodeWriter& n) {
+  const char* onnx = n.node().op->onnx;
+  n.Emit(std::string(onnx, std::strchr(onnx, '@')), n.ins());
+  return Status();
+}
+
+// Operators of forward graphs that ONNX cannot say.
+const std::map<std::string_view, const char*>& Reasons() {
+  static const std::map<std::string_view, const char*> reasons = {
+      {"batch_norm",
+       "normalizes by its batch, and has no running statistics. hint: export the run, which has "
+       "them"},
+      {"dropout", "drops at random; ONNX says nothing of which. hint: export the inference form"},
+      {"random_normal",
+       "draws other numbers in every runtime. hint: make the numbers an input of the graph"},
+      {"random_uniform",
+       "draws other numbers in every runtime. hint: make the numbers an input of the graph"},
+  };
+  return reasons;
 }
 
 }  // namespace
 
-std::optional<OnnxExporter> FindOnnxExporter(const OpDef& op) {
+OnnxWriteOp FindOnnxExporter(const OpDef& op) {
   const auto found = Table().find(op.name);
-  if (found == Table().end()) return FromDef(op);
-  OnnxExporter entry = *found->second;
-  if (entry.least_opset == 0) entry.least_opset = entry.opset;
-  return entry;
+  if (found != Table().end()) return found->second;
+  const bool plain = op.onnx != nullptr && op.elementwise != nullptr && op.attr_defaults.empty();
+  return plain ? WriteAsDefined : nullptr;
+}
+
+std::string WhyNotExported(const OpDef& op) {
+  if (const auto found = Reasons().find(op.name); found != Reasons().end()) return found->second;
+  if (op.name == "fused") return "is made by passes. hint: export the graph before them";
+  if (op.cost_class == CostClass::kOptimizer)
+    return "updates parameters. hint: --with-training writes a training step";
+  return "computes a gradient, for which ONNX has no operator. hint: export the graph without its "
+         "gradients; --with-training lets who runs the file make them";
 }
 
 }  // namespace ridge

@@ -22,7 +22,8 @@ Status WriteMatmul(OnnxNodeWriter& n) {
   const bool transpose_a = n.integer("transpose_a") != 0,
              transpose_b = n.integer("transpose_b") != 0;
   const bool matrices = n.type(0).dims.size() == 2 && n.type(1).dims.size() == 2;
-  if (matrices && (n.has_input(2) || transpose_a || transpose_b)) {
+  const bool adds = n.has_input(2), transposes = transpose_a || transpose_b;
+  if (matrices && (adds || (transposes && n.opset() >= 11))) {  // before 11 it must add something
     n.Emit("Gemm", n.ins(), {{"transA", int64_t{transpose_a}}, {"transB", int64_t{transpose_b}}});
     return Status();
   }
@@ -36,7 +37,7 @@ Status WriteMatmul(OnnxNodeWriter& n) {
   return Status();
 }
 
-constexpr OnnxExporter kTable[] = {{"matmul", 9, nullptr, WriteMatmul}};
+constexpr OnnxExporter kTable[] = {{"matmul", WriteMatmul}};
 
 }  // namespace
 

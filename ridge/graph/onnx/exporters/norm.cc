@@ -4,15 +4,17 @@
 namespace ridge {
 namespace {
 
-Status WriteSoftmax(OnnxNodeWriter& n) {
-  n.Emit("Softmax", {n.in(0)}, {{"axis", n.integer("axis")}});
+// Before opset 13 it is along all axes from this one on.
+Status WriteAlong(OnnxNodeWriter& n, const char* op_type) {
+  const int rank = n.type(0).rank();
+  const int64_t axis = n.axis("axis", rank);
+  if (axis != rank - 1 && !n.HasOpset(13, "an axis that is not the last")) return Status();
+  n.Emit(op_type, {n.in(0)}, {{"axis", axis}});
   return Status();
 }
 
-Status WriteLogSoftmax(OnnxNodeWriter& n) {
-  n.Emit("LogSoftmax", {n.in(0)}, {{"axis", n.integer("axis")}});
-  return Status();
-}
+Status WriteSoftmax(OnnxNodeWriter& n) { return WriteAlong(n, "Softmax"); }
+Status WriteLogSoftmax(OnnxNodeWriter& n) { return WriteAlong(n, "LogSoftmax"); }
 
 // Before opset 15 scale and statistics must have the type of x.
 Status WriteBatchNorm(OnnxNodeWriter& n) {
@@ -34,18 +36,13 @@ std::vector<int64_t> AxesFrom(int64_t axis, size_t rank) {
   return axes;
 }
 
-std::string Mean(OnnxNodeWriter& n, const std::string& x, const std::vector<int64_t>& axes) {
-  return n.Temp("ReduceMean", {x}, {{"axes", axes}, {"keepdims", int64_t{1}}});
-}
-
 // Before opset 17: mean, variance and the formula, in the type of the statistics.
 Status ComposeLayerNorm(OnnxNodeWriter& n) {
-  if (n.used(1) || n.used(2)) return n.Unsupported("its mean or rstd is read; it needs opset 17");
   const DType dtype = n.out_type(1).dtype;
   const std::vector<int64_t> axes = AxesFrom(n.integer("axis"), n.type(0).dims.size());
   const std::string x = n.Cast(n.in(0), n.type(0).dtype, dtype);
-  const std::string centered = n.Temp("Sub", {x, Mean(n, x, axes)});
-  const std::string var = Mean(n, n.Temp("Mul", {centered, centered}), axes);
+  const std::string centered = n.Temp("Sub", {x, n.Reduce("ReduceMean", x, axes)});
+  const std::string var = n.Reduce("ReduceMean", n.Temp("Mul", {centered, centered}), axes);
   const std::string shifted = n.Temp("Add", {var, n.Scalar(dtype, n.number("epsilon"))});
   std::string y = n.Temp("Div", {centered, n.Temp("Sqrt", {shifted})});
   if (n.has_input(1)) y = n.Temp("Mul", {y, n.in(1)});
@@ -57,6 +54,7 @@ Status ComposeLayerNorm(OnnxNodeWriter& n) {
 // ONNX wants a scale, of the type of x.
 Status WriteLayerNorm(OnnxNodeWriter& n) {
   const TensorType& x = n.type(0);
+  if (n.used(1) || n.used(2)) return n.Unsupported("its mean or rstd is read elsewhere");
   if (n.opset() < 17) return ComposeLayerNorm(n);
   const auto as_x = [&](size_t i) { return n.Cast(n.in(i), n.type(i).dtype, x.dtype); };
   std::vector<std::string> inputs = {n.in(0)};
@@ -70,7 +68,6 @@ Status WriteLayerNorm(OnnxNodeWriter& n) {
     inputs.push_back(n.Temp("Expand", {n.Scalar(x.dtype, 1), shape}));
   }
   if (n.has_input(2)) inputs.push_back(as_x(2));
-  if (n.used(1) || n.used(2)) return n.Unsupported("its mean or rstd is read elsewhere");
   n.Emit("LayerNormalization", inputs,
          {{"axis", n.integer("axis")}, {"epsilon", n.number("epsilon")}});
   return Status();
@@ -86,17 +83,18 @@ Status WriteCrossEntropy(OnnxNodeWriter& n) {
   const std::string losses =
       n.Temp("SoftmaxCrossEntropyLoss", {rows, labels},
              {{"reduction", std::string("none")}, {"ignore_index", n.integer("ignore_index")}});
-  RIDGE_ASSIGN_OR_RETURN(const std::string shape, n.Extents(n.extents().Dims(n.node().outputs[0])));
-  n.Emit("Reshape", {losses, shape});
+  RIDGE_ASSIGN_OR_RETURN(const std::string y,
+                         n.ReshapeTo(losses, n.extents().Dims(n.node().outputs[0])));
+  n.Emit("Identity", {y});
   return Status();
 }
 
 constexpr OnnxExporter kTable[] = {
-    {"batch_norm_inference", 9, nullptr, WriteBatchNorm},
-    {"layer_norm", 17, nullptr, WriteLayerNorm, 13},
-    {"log_softmax", 13, nullptr, WriteLogSoftmax},
-    {"softmax", 13, nullptr, WriteSoftmax},
-    {"softmax_cross_entropy", 13, nullptr, WriteCrossEntropy},
+    {"batch_norm_inference", WriteBatchNorm},
+    {"layer_norm", WriteLayerNorm},
+    {"log_softmax", WriteLogSoftmax},
+    {"softmax", WriteSoftmax},
+    {"softmax_cross_entropy", WriteCrossEntropy},
 };
 
 }  // namespace

@@ -1,6 +1,7 @@
 // ONNX exporters: one element from one element.
 //
 // Most pointwise operators have no entry here: their OpDef names the ONNX operator.
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -128,19 +129,44 @@ std::string LimitedFor(OnnxNodeWriter& n, DType from, DType to) {
   return n.Temp("Clip", {n.in(0), low, n.Scalar(from, end - 1)});
 }
 
+// The first opset whose Cast knows the type.
+int64_t CastOpset(DType dtype) {
+  if (dtype == DType::kF8E8M0) return 24;
+  if (dtype == DType::kF4E2M1) return 23;
+  if (IsSmallFloat(dtype)) return 19;
+  if (IsInteger(dtype) && IntegerBits(dtype) < 8) return 21;
+  return dtype == DType::kBF16 ? 13 : 9;
+}
+
 Status WriteCast(OnnxNodeWriter& n) {
   const DType from = n.type(0).dtype, to = n.out_type().dtype;
   AttrMap attrs = {{"to", int64_t{OnnxFromDType(to)}}};
+  const int64_t opset = std::max(CastOpset(from), CastOpset(to));
+  if (!n.HasOpset(opset, "its types")) return Status();
   if (IsSmallFloat(to)) attrs["saturate"] = n.integer("saturate");
   if (to == DType::kF8E8M0) attrs["round_mode"] = n.text("round");
   n.Emit("Cast", {LimitedFor(n, from, to)}, attrs);
   return Status();
 }
 
+Status WriteBitCast(OnnxNodeWriter& n) {
+  n.Emit("BitCast", {n.in(0)}, {{"to", int64_t{OnnxFromDType(n.out_type().dtype)}}});
+  return Status();
+}
+
+// Limits are attributes before opset 11, and f32.
 Status WriteClip(OnnxNodeWriter& n) {
   const double infinity = std::numeric_limits<double>::infinity();
   const double min = n.number("min"), max = n.number("max");
   const DType dtype = n.type(0).dtype;
+  if (n.opset() < 11) {
+    if (dtype == DType::kF64 && !n.HasOpset(11, "limits in f64")) return Status();
+    AttrMap attrs;
+    if (min > -infinity) attrs["min"] = min;
+    if (max < infinity) attrs["max"] = max;
+    n.Emit("Clip", {n.in(0)}, attrs);
+    return Status();
+  }
   std::vector<std::string> inputs = {n.in(0), min > -infinity ? n.Scalar(dtype, min) : ""};
   if (max < infinity) inputs.push_back(n.Scalar(dtype, max));
   n.Emit("Clip", inputs);
@@ -148,33 +174,23 @@ Status WriteClip(OnnxNodeWriter& n) {
 }
 
 constexpr OnnxExporter kTable[] = {
-    {"cast", 13, nullptr, WriteCast},
-    {"clip", 13, nullptr, WriteClip},
-    {"elu", 6, nullptr, WriteElu},
-    {"fmod", 13, nullptr, WriteFmod},
-    {"gelu", 20, nullptr, WriteGelu, 13},
-    {"hard_sigmoid", 6, nullptr, WriteHardSigmoid},
-    {"leaky_relu", 6, nullptr, WriteLeakyRelu},
-    {"mish", 18, nullptr, WriteMish, 13},
-    {"mod", 13, nullptr, WriteMod},
-    {"not_equal", 13, nullptr, WriteNotEqual},
-    {"rsqrt", 13, nullptr, WriteRsqrt},
-    {"shift_left", 11, nullptr, WriteShiftLeft},
-    {"shift_right", 11, nullptr, WriteShiftRight},
-    {"silu", 13, nullptr, WriteSilu},
-    {"square", 13, nullptr, WriteSquare},
-    {"trunc", 13, nullptr, WriteTrunc},
-    // Their records name a later version than is needed: it only added bf16, or changed attributes
-    // that we do not write.
-    {"add", 7, "Add"},
-    {"div", 7, "Div"},
-    {"greater_equal", 12, "GreaterOrEqual"},
-    {"less_equal", 12, "LessOrEqual"},
-    {"mul", 7, "Mul"},
-    {"pow", 12, "Pow"},
-    {"relu", 6, "Relu"},
-    {"sub", 7, "Sub"},
-    {"where", 9, "Where"},
+    {"bit_cast", WriteBitCast},
+    {"cast", WriteCast},
+    {"clip", WriteClip},
+    {"elu", WriteElu},
+    {"fmod", WriteFmod},
+    {"gelu", WriteGelu},
+    {"hard_sigmoid", WriteHardSigmoid},
+    {"leaky_relu", WriteLeakyRelu},
+    {"mish", WriteMish},
+    {"mod", WriteMod},
+    {"not_equal", WriteNotEqual},
+    {"rsqrt", WriteRsqrt},
+    {"shift_left", WriteShiftLeft},
+    {"shift_right", WriteShiftRight},
+    {"silu", WriteSilu},
+    {"square", WriteSquare},
+    {"trunc", WriteTrunc},
 };
 
 }  // namespace

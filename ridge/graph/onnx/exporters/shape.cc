@@ -1,4 +1,6 @@
 // ONNX exporters: the same elements in another order, shape or number.
+#include <algorithm>
+
 #include "ridge/graph/onnx/exporter.h"
 
 namespace ridge {
@@ -25,7 +27,7 @@ Status WriteReshape(OnnxNodeWriter& n) {
   }
   AttrMap attrs;
   if (empty) {
-    if (n.opset() < 14) return n.Unsupported("a shape with a 0 needs opset 14");
+    if (!n.HasOpset(14, "a shape with a 0")) return Status();
     attrs["allowzero"] = int64_t{1};
   }
   if (simple) {
@@ -62,14 +64,18 @@ Status WriteSlice(OnnxNodeWriter& n) {
       axes.push_back(static_cast<int64_t>(a));
     }
   }
+  for (int64_t& axis : axes) axis += axis < 0 ? n.type(0).rank() : 0;
   inputs.push_back(n.Ints(axes));
-  if (!n.integers("steps").empty()) inputs.push_back(n.Ints(n.integers("steps")));
+  const std::vector<int64_t>& steps = n.integers("steps");
+  const bool backward = std::any_of(steps.begin(), steps.end(), [](int64_t s) { return s < 0; });
+  if (backward && !n.HasOpset(11, "a step that is negative")) return Status();
+  if (!steps.empty()) inputs.push_back(n.Ints(steps));
   n.Emit("Slice", inputs);
   return Status();
 }
 
 Status WriteConcat(OnnxNodeWriter& n) {
-  n.Emit("Concat", n.ins(), {{"axis", n.integer("axis")}});
+  n.Emit("Concat", n.ins(), {{"axis", n.axis("axis", n.type(0).rank())}});
   return Status();
 }
 
@@ -82,15 +88,14 @@ Status WritePad(OnnxNodeWriter& n) {
   std::vector<std::string> inputs = {n.in(0), pads};
   const std::string& mode = n.text("mode");
   if (mode == "constant") inputs.push_back(n.Scalar(n.type(0).dtype, n.number("value")));
-  if (mode == "wrap" && n.opset() < 19) return n.Unsupported("mode wrap needs opset 19");
+  if (mode == "wrap" && !n.HasOpset(19, "mode wrap")) return Status();
   n.Emit("Pad", inputs, {{"mode", mode}});
   return Status();
 }
 
 constexpr OnnxExporter kTable[] = {
-    {"concat", 4, nullptr, WriteConcat}, {"expand", 8, nullptr, WriteExpand},
-    {"pad", 11, nullptr, WritePad},      {"reshape", 5, nullptr, WriteReshape},
-    {"slice", 10, nullptr, WriteSlice},  {"transpose", 1, nullptr, WriteTranspose},
+    {"concat", WriteConcat},   {"expand", WriteExpand}, {"pad", WritePad},
+    {"reshape", WriteReshape}, {"slice", WriteSlice},   {"transpose", WriteTranspose},
 };
 
 }  // namespace

@@ -51,7 +51,8 @@ Status WriteConvTranspose(OnnxNodeWriter& n) {
 }
 
 AttrMap PoolAttrs(const OnnxNodeWriter& n) {
-  AttrMap attrs = {{"kernel_shape", n.integers("kernel")}, {"ceil_mode", n.integer("ceil_mode")}};
+  AttrMap attrs = {{"kernel_shape", n.integers("kernel")}};
+  if (n.integer("ceil_mode") != 0) attrs["ceil_mode"] = int64_t{1};
   Copy(n, "stride", "strides", attrs);
   Copy(n, "padding", "pads", attrs);
   return attrs;
@@ -69,6 +70,8 @@ Status WriteMaxPool(OnnxNodeWriter& n) {
     return n.Unsupported("its index counts taps of the window; ONNX's counts elements");
   AttrMap attrs = PoolAttrs(n);
   if (Dilated(n)) Copy(n, "dilation", "dilations", attrs);
+  const bool late = Dilated(n) || n.integer("ceil_mode") != 0;
+  if (late && !n.HasOpset(10, "dilation or ceil_mode")) return Status();
   n.Emit("MaxPool", {n.in(0)}, attrs);
   return Status();
 }
@@ -76,8 +79,9 @@ Status WriteMaxPool(OnnxNodeWriter& n) {
 Status WriteAvgPool(OnnxNodeWriter& n) {
   AttrMap attrs = PoolAttrs(n);
   attrs["count_include_pad"] = n.integer("count_include_pad");
+  if (n.integer("ceil_mode") != 0 && !n.HasOpset(10, "ceil_mode")) return Status();
   if (Dilated(n)) {
-    if (n.opset() < 19) return n.Unsupported("dilation needs opset 19; hint: --opset 19");
+    if (!n.HasOpset(19, "dilation")) return Status();
     Copy(n, "dilation", "dilations", attrs);
   }
   n.Emit("AveragePool", {n.in(0)}, attrs);
@@ -85,10 +89,10 @@ Status WriteAvgPool(OnnxNodeWriter& n) {
 }
 
 constexpr OnnxExporter kTable[] = {
-    {"avg_pool", 11, nullptr, WriteAvgPool},
-    {"conv", 11, nullptr, WriteConv},
-    {"conv_grad_input", 11, nullptr, WriteConvTranspose},
-    {"max_pool", 12, nullptr, WriteMaxPool},
+    {"avg_pool", WriteAvgPool},
+    {"conv", WriteConv},
+    {"conv_grad_input", WriteConvTranspose},
+    {"max_pool", WriteMaxPool},
 };
 
 }  // namespace
