@@ -15,8 +15,9 @@ namespace ridge::cli {
 namespace {
 
 struct GradVerb {
-  std::optional<std::string> model, inputs, outputs, loss;
+  std::optional<std::string> model, inputs, outputs, weights, loss;
   std::vector<std::string> dims;  // "NAME=N"
+  std::vector<std::string> weights_skip;
   std::optional<int64_t> seed;
   TrainFlags machine;
   OutputFlags output;
@@ -29,6 +30,8 @@ Result<GradientRequest> ReadRequest(const CLI::App& app, const GradVerb& verb) {
   RIDGE_RETURN_IF_ERROR(RequireArgument(app, verb.outputs, "--outputs", "--outputs out.npz"));
   GradientRequest request;
   request.model = *verb.model;
+  request.weights = verb.weights.value_or("");
+  request.weights_skip = verb.weights_skip;
   request.loss = verb.loss.value_or("");
   request.seed = static_cast<uint64_t>(verb.seed.value_or(0));
   RIDGE_ASSIGN_OR_RETURN(request.dims, ParseDims(verb.dims));
@@ -44,6 +47,7 @@ Result<int> RunGrad(const CLI::App& app, const GradVerb& verb) {
                                       .threads = verb.machine.threads.value_or(0)},
                                      SayUnless(verb.output.quiet)));
   RIDGE_ASSIGN_OR_RETURN(GradientResult result, Gradients(request, opened.machine));
+  for (const std::string& warning : result.warnings) PrintWarning(warning);
   const size_t outputs = result.outputs.size(), gradients = result.gradients.size();
   std::vector<NamedTensor> all = std::move(result.outputs);
   for (NamedTensor& gradient : result.gradients) all.push_back(std::move(gradient));
@@ -64,10 +68,8 @@ VerbBody AddGrad(CLI::App& app) {
           "The .npz file to write: outputs, and gradients under the names of what they belong to");
   AddText(app, "--loss", verb->loss, "OUTPUT",
           "The output whose sum is differentiated (the first one)");
-  app.add_option("--dim", verb->dims, "Extent of a named dimension")
-      ->type_name("NAME=N")
-      ->expected(1)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  AddDimFlag(app, verb->dims);
+  AddWeightsFlags(app, verb->weights, verb->weights_skip);
   AddInteger(app, "--seed", verb->seed, {.minimum = 0}, "N",
              "Of the starting values of a model that was not trained (0)");
   AddPlaceFlags(app, verb->machine);

@@ -1,8 +1,12 @@
-// `ridge models`: the built-in models and what they take.
+// `ridge models`: the built-in models, their size, and what they take.
 #include <fmt/format.h>
 
+#include <nlohmann/json.hpp>
+
 #include "ridge/cli/exit_codes.h"
+#include "ridge/cli/flags.h"
 #include "ridge/cli/output.h"
+#include "ridge/cli/train_flags.h"
 #include "ridge/cli/verbs.h"
 #include "ridge/core/units.h"
 #include "ridge/models/model.h"
@@ -10,6 +14,33 @@
 
 namespace ridge::cli {
 namespace {
+
+struct ModelsVerb {
+  std::optional<std::string> model;
+  OutputFlags output;
+  bool json = false;
+};
+
+struct Listed {
+  const BuiltinModel* model = nullptr;
+  ModelFacts facts;
+};
+
+// All of them at their own sizes, or the one that was asked for as it was spelled.
+Result<std::vector<Listed>> ListModels(const std::optional<std::string>& asked) {
+  std::vector<Listed> listed;
+  for (const BuiltinModel& model : BuiltinModels()) {
+    const std::string spec = asked.value_or(model.name);
+    RIDGE_ASSIGN_OR_RETURN(ModelFacts facts, DescribeModel(spec));
+    if (asked) {
+      RIDGE_ASSIGN_OR_RETURN(const ModelSpec parsed, ParseModelSpec(spec));
+      listed.push_back({FindBuiltinModel(parsed.name), std::move(facts)});
+      return listed;
+    }
+    listed.push_back({&model, std::move(facts)});
+  }
+  return listed;
+}
 
 std::string InputsText(const ModelFacts& facts) {
   std::string text;
@@ -19,30 +50,95 @@ std::string InputsText(const ModelFacts& facts) {
   return text;
 }
 
-std::string ParameterTable(const BuiltinModel& model, const Terminal& terminal) {
-  Table table({{""}, {""}, {""}});
-  for (const ModelParameter& parameter : model.parameters) {
-    table.AddRow(
-        {parameter.name, fmt::format("default {}", parameter.default_value), parameter.doc});
-  }
-  return table.ToText(terminal, /*indent=*/4);
+// "25,557,032": people compare all digits with published counts.
+std::string Grouped(int64_t count) {
+  std::string text = fmt::format("{}", count);
+  for (size_t at = text.size(); at > 3;) text.insert(at -= 3, ",");
+  return text;
 }
 
-Result<int> ListModels() {
-  const Terminal terminal = DetectTerminal(stdout, ColourChoice::kAuto);
-  for (const BuiltinModel& model : BuiltinModels()) {
-    RIDGE_ASSIGN_OR_RETURN(const ModelFacts facts, DescribeModel(model.name));
-    PrintData(fmt::format("{}  {}\n", Styled(model.name, Style::kBold, terminal), model.doc));
-    PrintData(fmt::format("  {} parameters; a sample is {}\n",
-                          FormatCount(static_cast<double>(facts.parameter_count)),
-                          InputsText(facts)));
-    PrintData(ParameterTable(model, terminal));
+std::string FlopsText(double flops) {
+  const std::string rate = FormatRate(flops, "FLOP");
+  return rate.substr(0, rate.rfind('/'));
+}
+
+void PrintOverview(const std::vector<Listed>& listed, const Terminal& terminal) {
+  Table table({{"model"},
+               {"parameters", Align::kRight},
+               {"forward, a sample", Align::kRight},
+               {"inputs of a sample"}});
+  for (const auto& [model, facts] : listed) {
+    table.AddRow({facts.name, Grouped(facts.parameter_count), FlopsText(facts.sample_flops),
+                  InputsText(facts)});
+  }
+  PrintData(table.ToText(terminal, /*indent=*/0));
+}
+
+void PrintArguments(const std::vector<Listed>& listed, const Terminal& terminal) {
+  for (const auto& [model, facts] : listed) {
+    PrintData(fmt::format("\n{}  {}\n", Styled(model->name, Style::kBold, terminal), model->doc));
+    Table table({{""}, {""}, {""}});
+    for (const ModelParameter& parameter : model->parameters) {
+      table.AddRow(
+          {parameter.name, fmt::format("default {}", parameter.default_value), parameter.doc});
+    }
+    PrintData(table.ToText(terminal, /*indent=*/2));
+  }
+}
+
+nlohmann::ordered_json InputsJson(const ModelFacts& facts) {
+  nlohmann::ordered_json inputs = nlohmann::ordered_json::array();
+  for (const auto& [name, type] : facts.inputs)
+    inputs.push_back({{"name", name}, {"dtype", DTypeName(type.dtype)}, {"shape", type.dims}});
+  return inputs;
+}
+
+nlohmann::ordered_json ArgumentsJson(const BuiltinModel& model) {
+  nlohmann::ordered_json arguments = nlohmann::ordered_json::array();
+  for (const ModelParameter& parameter : model.parameters) {
+    arguments.push_back({{"name", parameter.name},
+                         {"doc", parameter.doc},
+                         {"default", parameter.default_value},
+                         {"minimum", parameter.minimum},
+                         {"maximum", parameter.maximum}});
+  }
+  return arguments;
+}
+
+std::string ModelsJson(const std::vector<Listed>& listed) {
+  nlohmann::ordered_json json = nlohmann::ordered_json::array();
+  for (const auto& [model, facts] : listed) {
+    json.push_back({{"model", facts.name},
+                    {"doc", model->doc},
+                    {"parameters", facts.parameter_count},
+                    {"flops", facts.sample_flops},
+                    {"classes", facts.classes},
+                    {"inputs", InputsJson(facts)},
+                    {"arguments", ArgumentsJson(*model)}});
+  }
+  return json.dump(1) + "\n";
+}
+
+Result<int> RunModels(const ModelsVerb& verb) {
+  RIDGE_ASSIGN_OR_RETURN(const Terminal terminal, TerminalFor(stdout, verb.output));
+  RIDGE_ASSIGN_OR_RETURN(const std::vector<Listed> listed, ListModels(verb.model));
+  if (verb.json) {
+    PrintData(ModelsJson(listed));
+  } else {
+    PrintOverview(listed, terminal);
+    PrintArguments(listed, terminal);
   }
   return kExitOk;
 }
 
 }  // namespace
 
-VerbBody AddModels(CLI::App& /*app*/) { return ListModels; }
+VerbBody AddModels(CLI::App& app) {
+  auto verb = std::make_shared<ModelsVerb>();
+  AddArgument(app, "MODEL", verb->model, "Only this one, with its parameters (gpt:layers=12)");
+  AddSwitch(app, "--json", verb->json, "For machines")->group(kOutputGroup);
+  AddColorFlag(app, verb->output);
+  return [verb] { return RunModels(*verb); };
+}
 
 }  // namespace ridge::cli

@@ -15,8 +15,9 @@ namespace ridge::cli {
 namespace {
 
 struct RunVerb {
-  std::optional<std::string> model, inputs, outputs;
+  std::optional<std::string> model, inputs, outputs, weights;
   std::vector<std::string> dims;  // "NAME=N"
+  std::vector<std::string> weights_skip;
   std::optional<int64_t> seed;
   TrainFlags machine;
   OutputFlags output;
@@ -41,6 +42,8 @@ Result<int> RunModel(const CLI::App& app, const RunVerb& verb) {
   RIDGE_RETURN_IF_ERROR(RequireAll(app, verb));
   PredictRequest request;
   request.model = *verb.model;
+  request.weights = verb.weights.value_or("");
+  request.weights_skip = verb.weights_skip;
   request.seed = static_cast<uint64_t>(verb.seed.value_or(0));
   RIDGE_ASSIGN_OR_RETURN(request.dims, ParseDims(verb.dims));
   RIDGE_ASSIGN_OR_RETURN(request.inputs, ReadNpz(*verb.inputs));
@@ -68,6 +71,7 @@ VerbBody AddRun(CLI::App& app) {
   AddText(app, "--inputs", verb->inputs, "FILE", "An .npz file with an array for each input");
   AddText(app, "--outputs", verb->outputs, "FILE", "The .npz file to write");
   AddDimFlag(app, verb->dims);
+  AddWeightsFlags(app, verb->weights, verb->weights_skip);
   AddInteger(app, "--seed", verb->seed, {.minimum = 0}, "N",
              "Of the starting values of a model that was not trained (0)");
   AddPlaceFlags(app, verb->machine);

@@ -99,6 +99,8 @@ void TakeModel(const TrainFlags& flags, TrainOptions& options) {
   Take(flags.model, options.model);
   Take(flags.loss, options.loss);
   Take(flags.batch_norm, options.batch_norm);
+  Take(flags.weights, options.weights);
+  options.weights_skip = flags.weights_skip;
   options.dims = flags.dims;
   options.freeze = flags.freeze;
   options.trainable = flags.trainable;
@@ -110,12 +112,25 @@ void AddDimFlag(CLI::App& app, std::vector<std::string>& to) {
   AddTexts(app, "--dim", to, "NAME=N", "Extent of a named dimension of the model")->group("Model");
 }
 
+void AddWeightsFlags(CLI::App& app, std::optional<std::string>& file,
+                     std::vector<std::string>& skip) {
+  const std::string group = "Model";
+  AddText(app, "--weights", file, "FILE",
+          "Starting values: a .safetensors file, under our names or those of torchvision, timm or "
+          "Hugging Face")
+      ->group(group);
+  AddTexts(app, "--weights-skip", skip, "PATTERN",
+           "Tensors that are not taken from --weights, such as 'fc.*'")
+      ->group(group);
+}
+
 void AddModelFlags(CLI::App& app, TrainFlags& flags) {
   const std::string group = "Model";
   AddText(app, "--loss", flags.loss, "LOSS",
           "cross_entropy:OUTPUT, mse:OUTPUT, bce:OUTPUT, or an output that is the loss (loss)")
       ->group(group);
   AddDimFlag(app, flags.dims);
+  AddWeightsFlags(app, flags.weights, flags.weights_skip);
   AddTexts(app, "--freeze", flags.freeze, "PATTERN",
            "ONNX: parameters that are not trained, such as 'encoder.*'")
       ->group(group);

@@ -51,7 +51,11 @@ const std::vector<Verb>& Verbs() {
          "ridge bench device\n"
          "ridge bench device --json",
          AddBenchDevice}}},
-      {"models", "Lists the built-in models and what they take", "ridge models", AddModels},
+      {"models", "Lists the built-in models: parameters, FLOPs, inputs, and what they take",
+       "ridge models\n"
+       "ridge models gpt:layers=12,hidden=768\n"
+       "ridge models --json",
+       AddModels},
       {"doctor", "Says what was found on this machine: CPU, memory, libraries, data",
        "ridge doctor\n"
        "ridge doctor --json",

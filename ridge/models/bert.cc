@@ -9,6 +9,7 @@
 
 #include "ridge/models/builtin.h"
 #include "ridge/models/layers.h"
+#include "ridge/models/weights/names.h"
 
 namespace ridge {
 namespace {
@@ -102,7 +103,8 @@ BuiltinModel BertModel() {
                          {"layers", "layers", 4, 1, 1024},
                          {"heads", "attention heads", 4, 1, 1024},
                          {"classes", "classes", 2}},
-          .build = BuildBert};
+          .build = BuildBert,
+          .weight_names = BertWeightNames};
 }
 
 }  // namespace ridge

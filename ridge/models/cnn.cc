@@ -4,6 +4,7 @@
 // parameters are 0.weight, 0.bias, 4.weight, 4.bias as there.
 #include "ridge/models/builtin.h"
 #include "ridge/models/layers.h"
+#include "ridge/models/weights/names.h"
 
 namespace ridge {
 namespace {
@@ -27,7 +28,8 @@ BuiltinModel CnnModel() {
                          {"image", "height and width", 28, 4, 4096},
                          {"channels", "channels of the image", 1},
                          {"classes", "classes", 10}},
-          .build = BuildCnn};
+          .build = BuildCnn,
+          .weight_names = PlainWeightNames};
 }
 
 }  // namespace ridge

@@ -9,6 +9,7 @@
 
 #include "ridge/models/builtin.h"
 #include "ridge/models/layers.h"
+#include "ridge/models/weights/names.h"
 
 namespace ridge {
 namespace {
@@ -95,7 +96,8 @@ BuiltinModel EfficientNetV2SModel() {
       .name = "efficientnet_v2_s",
       .doc = "EfficientNetV2-S as in torchvision, without dropout and stochastic depth",
       .parameters = {{"image", "height and width", 384, 32, 4096}, {"classes", "classes", 1000}},
-      .build = BuildEfficientNet};
+      .build = BuildEfficientNet,
+      .weight_names = TorchvisionWeightNames};
 }
 
 }  // namespace ridge

@@ -6,6 +6,7 @@
 
 #include "ridge/models/builtin.h"
 #include "ridge/models/layers.h"
+#include "ridge/models/weights/names.h"
 
 namespace ridge {
 namespace {
@@ -13,14 +14,15 @@ namespace {
 constexpr double kEpsilon = 1e-5;
 
 // x + proj(attention(qkv(ln1(x)))), then x + down(gelu(up(ln2(x)))).
-Value DecoderBlock(GraphBuilder& b, Value x, int64_t heads, const std::string& name) {
+Value DecoderBlock(GraphBuilder& b, Value x, int64_t heads, const AttrMap& gelu,
+                   const std::string& name) {
   if (!b.ok()) return {};
   const int64_t width = b.dims(x)[2];
   const Value qkv = b.Linear(LayerNorm(b, x, kEpsilon, name + ".ln1"), 3 * width, name + ".qkv");
   const Value attended = SelfAttention(b, qkv, heads, /*causal=*/true, name + ".attn");
   x = b.Add(x, b.Linear(attended, width, name + ".proj"));
   const Value up = b.Linear(LayerNorm(b, x, kEpsilon, name + ".ln2"), 4 * width, name + ".up");
-  return b.Add(x, b.Linear(b.Op("gelu", {up}), width, name + ".down"));
+  return b.Add(x, b.Linear(b.Op("gelu", {up}, gelu), width, name + ".down"));
 }
 
 Result<Graph> BuildGpt(const ModelArguments& arguments, const ModelOptions& options) {
@@ -37,8 +39,10 @@ Result<Graph> BuildGpt(const ModelArguments& arguments, const ModelOptions& opti
   const Value positions =
       b.Parameter("pos.weight", {options.dtype, {length, width}}, Init::Normal(1));
   Value x = b.Add(Embedding(b, tokens, vocab, width, 1, options.dtype, "tok"), positions);
+  const AttrMap gelu = {
+      {"approximate", std::string(arguments["gelu_tanh"] == 1 ? "tanh" : "none")}};
   for (int64_t layer = 0; layer < arguments["layers"]; ++layer)
-    x = DecoderBlock(b, x, heads, fmt::format("blocks.{}", layer));
+    x = DecoderBlock(b, x, heads, gelu, fmt::format("blocks.{}", layer));
   x = LayerNorm(b, x, kEpsilon, "lnf");
   LanguageModelEnd(b, options, b.Linear(x, vocab, "head", /*bias=*/false));
   return b.Build();
@@ -53,8 +57,10 @@ BuiltinModel GptModel() {
                          {"context", "tokens of a sample", 256, 1, 65536},
                          {"hidden", "width", 384, 1, 65536},
                          {"layers", "blocks", 6, 1, 1024},
-                         {"heads", "attention heads", 6, 1, 1024}},
-          .build = BuildGpt};
+                         {"heads", "attention heads", 6, 1, 1024},
+                         {"gelu_tanh", "1: GELU by tanh, as GPT-2", 0, 0, 1}},
+          .build = BuildGpt,
+          .weight_names = GptWeightNames};
 }
 
 }  // namespace ridge

@@ -11,6 +11,7 @@
 
 #include "ridge/models/builtin.h"
 #include "ridge/models/layers.h"
+#include "ridge/models/weights/names.h"
 
 namespace ridge {
 namespace {
@@ -81,7 +82,8 @@ BuiltinModel LstmModel() {
                          {"tokens", "tokens of a sample", 35, 1, 4096},
                          {"hidden", "width of embedding and layers", 200, 1, 65536},
                          {"layers", "layers", 2, 1, 64}},
-          .build = BuildLstm};
+          .build = BuildLstm,
+          .weight_names = PlainWeightNames};
 }
 
 }  // namespace ridge

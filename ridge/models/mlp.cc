@@ -6,6 +6,7 @@
 
 #include "ridge/models/builtin.h"
 #include "ridge/models/layers.h"
+#include "ridge/models/weights/names.h"
 
 namespace ridge {
 namespace {
@@ -29,7 +30,8 @@ BuiltinModel MlpModel() {
                          {"layers", "hidden layers", 2, 0, 1000},
                          {"inputs", "values of an image", 784},
                          {"classes", "classes", 10}},
-          .build = BuildMlp};
+          .build = BuildMlp,
+          .weight_names = PlainWeightNames};
 }
 
 }  // namespace ridge

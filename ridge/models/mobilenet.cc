@@ -9,6 +9,7 @@
 
 #include "ridge/models/builtin.h"
 #include "ridge/models/layers.h"
+#include "ridge/models/weights/names.h"
 
 namespace ridge {
 namespace {
@@ -94,7 +95,8 @@ BuiltinModel MobileNetV3SmallModel() {
       .name = "mobilenet_v3_small",
       .doc = "MobileNetV3-Small as in torchvision, without dropout",
       .parameters = {{"image", "height and width", 224, 32, 4096}, {"classes", "classes", 1000}},
-      .build = BuildMobileNet};
+      .build = BuildMobileNet,
+      .weight_names = TorchvisionWeightNames};
 }
 
 }  // namespace ridge

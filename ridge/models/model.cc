@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+
 #include "ridge/graph/suggest.h"
 #include "ridge/models/builtin.h"
 
@@ -56,6 +58,30 @@ int64_t ParameterCount(const Graph& graph) {
   return count;
 }
 
+namespace {
+
+// All nodes that the logits (without logits: any output) are computed from.
+double ForwardFlops(const Graph& graph) {
+  std::vector<bool> needed(graph.values().size(), false);
+  const ValueId logits = graph.FindOutput("logits");
+  for (const GraphOutput& output : graph.outputs()) {
+    if (logits == kNoValue || output.value == logits)
+      needed[static_cast<size_t>(output.value)] = true;
+  }
+  double flops = 0;
+  for (auto node = graph.nodes().rbegin(); node != graph.nodes().rend(); ++node) {
+    const auto is_needed = [&](ValueId id) { return needed[static_cast<size_t>(id)]; };
+    if (std::none_of(node->outputs.begin(), node->outputs.end(), is_needed)) continue;
+    flops += static_cast<double>(CallCost(*node->op, graph.Call(*node)).flops);
+    for (ValueId id : node->inputs) {
+      if (id != kNoValue) needed[static_cast<size_t>(id)] = true;
+    }
+  }
+  return flops;
+}
+
+}  // namespace
+
 Result<ModelFacts> DescribeModel(const std::string& spec) {
   RIDGE_ASSIGN_OR_RETURN(const Graph graph, BuildModel(spec, {.batch = 2}));
   ModelFacts facts;
@@ -68,6 +94,9 @@ Result<ModelFacts> DescribeModel(const std::string& spec) {
   const ValueId logits = graph.FindOutput("logits");
   if (logits != kNoValue) facts.classes = graph.type(logits).dims.back();
   facts.parameter_count = ParameterCount(graph);
+  // The difference leaves out what a batch costs whatever its size.
+  RIDGE_ASSIGN_OR_RETURN(const Graph larger, BuildModel(spec, {.batch = 3}));
+  facts.sample_flops = ForwardFlops(larger) - ForwardFlops(graph);
   return facts;
 }
 

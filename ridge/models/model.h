@@ -9,6 +9,7 @@
 
 #include "ridge/graph/graph.h"
 #include "ridge/models/arguments.h"
+#include "ridge/models/weights.h"
 
 namespace ridge {
 
@@ -22,6 +23,7 @@ struct BuiltinModel {
   std::string doc;
   std::vector<ModelParameter> parameters;
   Result<Graph> (*build)(const ModelArguments& arguments, const ModelOptions& options) = nullptr;
+  WeightNames (*weight_names)() = nullptr;  // of public files of its weights
 };
 
 // In the order in which help lists them.
@@ -39,7 +41,9 @@ struct ModelFacts {
   std::vector<std::pair<std::string, TensorType>> inputs;  // of one sample
   int64_t classes = 0;          // extent of the last dimension of `logits`; 0 without logits
   int64_t parameter_count = 0;  // trainable elements
+  double sample_flops = 0;      // that one sample adds to a batch, forward, up to the logits
 };
+// Of the spec at its own sizes.  Fails as BuildModel does.
 Result<ModelFacts> DescribeModel(const std::string& spec);
 
 // Trainable elements of a graph.

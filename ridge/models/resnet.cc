@@ -10,6 +10,7 @@
 
 #include "ridge/models/builtin.h"
 #include "ridge/models/layers.h"
+#include "ridge/models/weights/names.h"
 
 namespace ridge {
 namespace {
@@ -99,14 +100,16 @@ BuiltinModel ResNet18Model() {
   return {.name = "resnet18",
           .doc = "ResNet-18 as in torchvision",
           .parameters = Parameters(),
-          .build = BuildResNet18};
+          .build = BuildResNet18,
+          .weight_names = TorchvisionWeightNames};
 }
 
 BuiltinModel ResNet50Model() {
   return {.name = "resnet50",
           .doc = "ResNet-50 (v1.5) as in torchvision",
           .parameters = Parameters(),
-          .build = BuildResNet50};
+          .build = BuildResNet50,
+          .weight_names = TorchvisionWeightNames};
 }
 
 }  // namespace ridge

@@ -7,6 +7,7 @@
 
 #include "ridge/models/builtin.h"
 #include "ridge/models/layers.h"
+#include "ridge/models/weights/names.h"
 
 namespace ridge {
 namespace {
@@ -63,7 +64,8 @@ BuiltinModel UnetModel() {
                          {"channels", "channels of the image", 3},
                          {"base", "channels of the first level", 32, 1, 1024},
                          {"classes", "classes of a pixel", 2}},
-          .build = BuildUnet};
+          .build = BuildUnet,
+          .weight_names = PlainWeightNames};
 }
 
 }  // namespace ridge

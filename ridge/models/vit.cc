@@ -7,6 +7,7 @@
 
 #include "ridge/models/builtin.h"
 #include "ridge/models/layers.h"
+#include "ridge/models/weights/names.h"
 
 namespace ridge {
 namespace {
@@ -69,7 +70,8 @@ BuiltinModel VitTiModel() {
       .name = "vit_ti",
       .doc = "ViT-Ti/16 as in timm (vit_tiny_patch16_224)",
       .parameters = {{"image", "height and width", 224, 16, 4096}, {"classes", "classes", 1000}},
-      .build = BuildVit};
+      .build = BuildVit,
+      .weight_names = VitWeightNames};
 }
 
 }  // namespace ridge

@@ -130,10 +130,13 @@ Result<std::optional<LoadedCheckpoint>> CheckpointFolder::LoadNewest(
                 fmt::format("{}: no usable checkpoint: {}", folder_, fmt::join(warnings, "; ")));
 }
 
-std::optional<CheckpointState> CheckpointFolder::PeekNewest() const {
+std::optional<CheckpointState> CheckpointFolder::PeekNewest(
+    std::vector<std::string>* warnings) const {
   for (int64_t step : Steps()) {
-    Result<CheckpointState> state = ReadCheckpointState(PathOf(step));
-    if (state.ok() && VerifyCheckpointFiles(PathOf(step), *state).ok()) return *state;
+    const Result<CheckpointState> state = ReadCheckpointState(PathOf(step));
+    const Status status = state.ok() ? VerifyCheckpointFiles(PathOf(step), *state) : state.status();
+    if (status.ok()) return *state;
+    if (warnings != nullptr) warnings->push_back(status.message());
   }
   return std::nullopt;
 }

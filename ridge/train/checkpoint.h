@@ -59,7 +59,8 @@ class CheckpointFolder {
                                                      LoadMode mode) const;
 
   // state.json of the newest checkpoint whose files are whole; nullopt when there is none.
-  std::optional<CheckpointState> PeekNewest() const;
+  // `warnings`: newer ones that are not, and why.
+  std::optional<CheckpointState> PeekNewest(std::vector<std::string>* warnings = nullptr) const;
 
   std::vector<int64_t> Steps() const;  // newest first
   std::string PathOf(int64_t step) const;

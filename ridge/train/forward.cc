@@ -14,9 +14,12 @@ Result<ModelRequest> RequestFor(const TrainOptions& options, const std::string& 
   request.model = model.empty() ? options.model : model;
   request.batch = options.batch;
   RIDGE_ASSIGN_OR_RETURN(request.dims, ParseDims(options.dims));
+  request.weights = options.weights;
+  request.weights_skip = options.weights_skip;
   request.freeze = options.freeze;
   request.trainable = options.trainable;
   request.batch_norm_frozen = options.batch_norm == "frozen";
+  request.own_step = options.loss.empty();
   return request;
 }
 
@@ -38,7 +41,39 @@ Status FreezeUnreached(const ForwardFacts& facts, Graph& graph, ModelNotes& note
                                                       fmt::join(notes.unreached, "; ")));
 }
 
+// The first option that says something else than a step of the model's own can do; "" when none
+// does.
+std::string OtherStep(const TrainOptions& options, const Forward& forward) {
+  const TrainOptions none;
+  const OptimizerOptions &asked = options.optimizer, &usual = none.optimizer;
+  if (asked.name != usual.name) return "optimizer";
+  if (asked.momentum != usual.momentum) return "momentum";
+  if (asked.weight_decay.has_value()) return "weight-decay";
+  if (!options.freeze.empty()) return "freeze";
+  if (!options.trainable.empty()) return "trainable";
+  if (options.batch_norm != none.batch_norm) return "batch-norm";
+  if (!FixedRate(forward)) return "";
+  if (options.lr != none.lr && options.lr != forward.notes.own_rate) return "lr";
+  if (options.schedule != none.schedule) return "schedule";
+  return options.warmup != none.warmup ? "warmup" : "";
+}
+
+Status CheckOwnStep(const TrainOptions& options, const Forward& forward) {
+  if (!forward.notes.own_step) return Status();
+  const std::string name = OtherStep(options, forward);
+  if (name.empty()) return Status();
+  return Status(ErrorCode::kInvalidArgument,
+                fmt::format("{}: brings its own training step, which --{} cannot change. hint: "
+                            "leave it out, or give --loss: then the step is ridge's",
+                            options.model, name));
+}
+
 }  // namespace
+
+std::optional<double> FixedRate(const Forward& forward) {
+  if (!forward.notes.own_step || forward.graph.FindValue(kLrInput) != kNoValue) return std::nullopt;
+  return forward.notes.own_rate.value_or(0);
+}
 
 Result<Forward> LoadForward(const TrainOptions& options, const std::string& model) {
   Forward forward;
@@ -51,6 +86,7 @@ Result<Forward> LoadForward(const TrainOptions& options, const std::string& mode
   RIDGE_ASSIGN_OR_RETURN(forward.graph, WithLoss(std::move(loaded), options.loss, request.fields));
   RIDGE_ASSIGN_OR_RETURN(forward.facts, InspectForward(forward.graph));
   RIDGE_RETURN_IF_ERROR(FreezeUnreached(forward.facts, forward.graph, forward.notes));
+  RIDGE_RETURN_IF_ERROR(CheckOwnStep(options, forward));
   if (forward.facts.batch == options.batch) return forward;
   return Status(ErrorCode::kInvalidArgument,
                 fmt::format("--batch is {}; the graph '{}' is written for {}. hint: name the "

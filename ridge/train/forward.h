@@ -24,7 +24,11 @@ struct Forward {
 
 // `model` is what to load instead of options.model, such as the run's own copy; empty: that one.
 // Fails as OpenData, LoadModel, WithLoss and InspectForward do, and with kInvalidArgument when the
-// model is written for another batch.
+// model is written for another batch, or when it brings its own training step and the options ask
+// for another one.
 Result<Forward> LoadForward(const TrainOptions& options, const std::string& model = "");
+
+// The learning rate of a model whose own step reads none of ours: 0 when it is not known.
+std::optional<double> FixedRate(const Forward& forward);
 
 }  // namespace ridge

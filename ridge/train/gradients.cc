@@ -107,21 +107,24 @@ Result<Graph> WithGradients(Graph graph, const GraphOutput& loss) {
 }  // namespace
 
 Result<GradientResult> Gradients(const GradientRequest& request, const Machine& machine) {
+  RIDGE_RETURN_IF_ERROR(RefuseWeightsOfRun("grad", request.model, request.weights));
   ModelNotes notes;
   RIDGE_ASSIGN_OR_RETURN(Graph graph, LoadModel({.model = ModelFile(request.model),
                                                  .batch = BatchOf(request.inputs),
                                                  .dims = request.dims,
+                                                 .weights = request.weights,
+                                                 .weights_skip = request.weights_skip,
                                                  .training = false,
                                                  .all_parameters = true,
                                                  .arrays = request.inputs},
                                                 &notes));
+  GradientResult result;
   RIDGE_ASSIGN_OR_RETURN(auto given, MatchInputs(request, graph, notes.known));
   if (RunFolder::HoldsRun(request.model)) {
-    RIDGE_ASSIGN_OR_RETURN(auto trained, LoadCheckpointTensors(request.model));
+    RIDGE_ASSIGN_OR_RETURN(auto trained, LoadCheckpointTensors(request.model, &result.warnings));
     for (auto& [name, tensor] : trained) given.emplace(name, std::move(tensor));
   }
   RIDGE_ASSIGN_OR_RETURN(const GraphOutput loss, FindLoss(graph, request.loss));
-  GradientResult result;
   result.loss = loss.name;
   const size_t outputs = graph.outputs().size();
   RIDGE_ASSIGN_OR_RETURN(const Graph whole, WithGradients(std::move(graph), loss));

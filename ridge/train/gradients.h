@@ -14,13 +14,16 @@ struct GradientRequest {
   std::map<std::string, int64_t> dims;  // named dimensions that the inputs do not tell
   std::vector<NamedTensor> inputs;      // by the graph's plain input names
   std::string loss;                     // an output; empty: the first
-  uint64_t seed = 0;                    // of the starting values of a model that was not trained
+  std::string weights;                  // see ModelRequest
+  std::vector<std::string> weights_skip;
+  uint64_t seed = 0;  // of the starting values of a model that was not trained
 };
 
 struct GradientResult {
   std::string loss;                    // whose sum was differentiated
   std::vector<NamedTensor> outputs;    // by plain output names, in the graph's order
   std::vector<NamedTensor> gradients;  // of float inputs, then of parameters, by plain names
+  std::vector<std::string> warnings;   // of the run's checkpoints
 };
 
 // The graph as its file has it: batch norm and dropout are what they are there.  Gradients are

@@ -1,6 +1,7 @@
 #include "ridge/train/graph_run.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <cstring>
 
@@ -51,8 +52,8 @@ std::vector<NamedTensor> CopyOutputs(const Executor& executor, const Graph& grap
 // Whether every value of `from` can be said in `to`, up to rounding of floats.
 bool Converts(DType from, DType to) {
   if (from == to || (IsFloat(from) && IsFloat(to))) return true;
-  const bool to_integer = to == DType::kI64 || to == DType::kI32;
-  return !IsFloat(from) && (to_integer || IsFloat(to)) && from != DType::kI64;
+  const bool narrow = from == DType::kBool || (IsInteger(from) && IntegerBits(from) <= 32);
+  return narrow && (to == DType::kI64 || to == DType::kI32 || IsFloat(to));
 }
 
 }  // namespace
@@ -88,15 +89,27 @@ Result<Tensor> ConvertInput(const Tensor& tensor, const ValueInfo& input, const 
   return converted;
 }
 
-Result<std::map<std::string, Tensor>> LoadCheckpointTensors(const std::string& run) {
+Status RefuseWeightsOfRun(const std::string& verb, const std::string& model,
+                          const std::string& weights) {
+  if (weights.empty() || !RunFolder::HoldsRun(model)) return Status();
+  return Status(ErrorCode::kInvalidArgument,
+                fmt::format("{}: {} is a run, which has trained weights; --weights is for other "
+                            "models. hint: leave it out",
+                            verb, model));
+}
+
+Result<std::map<std::string, Tensor>> LoadCheckpointTensors(const std::string& run,
+                                                            std::vector<std::string>* warnings) {
+  std::vector<std::string> damaged;
+  std::map<std::string, Tensor> tensors;
   RIDGE_ASSIGN_OR_RETURN(const RunFolder folder, RunFolder::Open(run));
   const CheckpointFolder checkpoints(folder.checkpoints(), /*keep=*/1);
-  const std::optional<CheckpointState> state = checkpoints.PeekNewest();
+  const std::optional<CheckpointState> state = checkpoints.PeekNewest(&damaged);
   if (!state) {
     return Status(ErrorCode::kInvalidData,
-                  fmt::format("{}: holds no usable checkpoint", folder.checkpoints()));
+                  fmt::format("{}: holds no usable checkpoint{}{}", folder.checkpoints(),
+                              damaged.empty() ? "" : ": ", fmt::join(damaged, "; ")));
   }
-  std::map<std::string, Tensor> tensors;
   for (const char* file : {"/parameters.safetensors", "/state.safetensors"}) {
     RIDGE_ASSIGN_OR_RETURN(const SafetensorsFile opened,
                            SafetensorsFile::Open(checkpoints.PathOf(state->step) + file));
@@ -104,6 +117,7 @@ Result<std::map<std::string, Tensor>> LoadCheckpointTensors(const std::string& r
       RIDGE_ASSIGN_OR_RETURN(tensors[entry.name], opened.Load(entry.name));
     }
   }
+  if (warnings != nullptr) *warnings = std::move(damaged);
   return tensors;
 }
 

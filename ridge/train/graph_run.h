@@ -22,8 +22,15 @@ Result<std::vector<NamedTensor>> RunGraph(const Graph& graph,
 // lost (f64 to f32, i32 to i64).  Fails with kInvalidArgument; `verb` starts the message.
 Result<Tensor> ConvertInput(const Tensor& tensor, const ValueInfo& input, const std::string& verb);
 
+// A run has its trained values: fails with kInvalidArgument when `weights` (--weights) is given
+// beside it.
+Status RefuseWeightsOfRun(const std::string& verb, const std::string& model,
+                          const std::string& weights);
+
 // The tensors of a run's newest good checkpoint by name: parameters, statistics and optimizer
-// state, mapped from its files.  Fails with kInvalidData when there is none.
-Result<std::map<std::string, Tensor>> LoadCheckpointTensors(const std::string& run);
+// state, mapped from its files.  `warnings`: newer checkpoints that could not be used, and why.
+// Fails with kInvalidData when there is none.
+Result<std::map<std::string, Tensor>> LoadCheckpointTensors(
+    const std::string& run, std::vector<std::string>* warnings = nullptr);
 
 }  // namespace ridge

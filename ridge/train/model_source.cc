@@ -1,7 +1,9 @@
 #include "ridge/train/model_source.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
 #include <filesystem>
 
 #include "ridge/core/files.h"
@@ -50,11 +52,48 @@ Result<Graph> LoadOnnxFromRun(ModelRequest request, ModelNotes* notes) {
   request.freeze = options.freeze;
   request.trainable = options.trainable;
   request.batch_norm_frozen = options.batch_norm == "frozen";
+  request.own_step = options.loss.empty();
   if (request.arrays.empty()) {
     RIDGE_ASSIGN_OR_RETURN(auto dims, ParseDims(options.dims));
     request.dims.merge(dims);
   }
   return LoadOnnx(request.model + "/model.onnx", request, notes);
+}
+
+// The table of a built-in model, also of the one that a run was started with; none for files, whose
+// names are their own.
+Result<WeightNames> WeightNamesOf(const std::string& model) {
+  std::string spec = model;
+  if (RunFolder::HoldsRun(model)) {
+    RIDGE_ASSIGN_OR_RETURN(const TrainOptions options, RunOptions(model));
+    spec = options.model;
+  }
+  if (IsGraphFile(spec) || IsOnnxFile(spec)) return WeightNames();
+  RIDGE_ASSIGN_OR_RETURN(const ModelSpec parsed, ParseModelSpec(spec));
+  const BuiltinModel* builtin = FindBuiltinModel(parsed.name);
+  return builtin == nullptr ? WeightNames() : builtin->weight_names();
+}
+
+std::string JoinedNames(const std::vector<std::string>& names) {
+  constexpr size_t kMost = 6;
+  const size_t shown = std::min(names.size(), kMost);
+  std::string text = fmt::format("{}", fmt::join(names.begin(), names.begin() + shown, ", "));
+  return names.size() > shown ? text + fmt::format(" and {} more", names.size() - shown) : text;
+}
+
+Status StartFromWeights(const ModelRequest& request, Graph& graph, ModelNotes* notes) {
+  RIDGE_ASSIGN_OR_RETURN(const WeightNames names, WeightNamesOf(request.model));
+  RIDGE_ASSIGN_OR_RETURN(const WeightsReport report,
+                         LoadWeightsFile(request.weights, names, request.weights_skip, graph));
+  if (notes == nullptr) return Status();
+  notes->notes.push_back(fmt::format("{}: {} tensors loaded", request.weights, report.loaded));
+  if (!report.kept.empty())
+    notes->notes.push_back("these keep their starting values: " + JoinedNames(report.kept));
+  if (!report.passed.empty())
+    notes->notes.push_back("these of the file are left out: " + JoinedNames(report.passed));
+  if (!report.copies.empty())
+    notes->notes.push_back("these start as copies: " + JoinedNames(report.copies));
+  return Status();
 }
 
 // A run's own copy of a file, else the model it was started with.
@@ -65,6 +104,16 @@ Result<Graph> LoadFromRun(const ModelRequest& request, ModelNotes* notes) {
   if (HoldsOnnx(request.model)) return LoadOnnxFromRun(request, notes);
   RIDGE_ASSIGN_OR_RETURN(const TrainOptions options, RunOptions(request.model));
   return BuildModel(options.model, {.batch = request.batch, .dtype = request.dtype});
+}
+
+Result<Graph> LoadPlainModel(const ModelRequest& request, ModelNotes* notes) {
+  if (IsGraphFile(request.model)) {
+    if (std::filesystem::is_regular_file(request.model)) return LoadText(request.model, request);
+    return Status(ErrorCode::kInvalidModel, request.model + ": no such file");
+  }
+  if (IsOnnxFile(request.model)) return LoadOnnx(request.model, request, notes);
+  if (RunFolder::HoldsRun(request.model)) return LoadFromRun(request, notes);
+  return BuildModel(request.model, {.batch = request.batch, .dtype = request.dtype});
 }
 
 }  // namespace
@@ -84,13 +133,14 @@ Status CheckModelFile(const std::string& path) {
 }
 
 Result<Graph> LoadModel(const ModelRequest& request, ModelNotes* notes) {
-  if (IsGraphFile(request.model)) {
-    if (std::filesystem::is_regular_file(request.model)) return LoadText(request.model, request);
-    return Status(ErrorCode::kInvalidModel, request.model + ": no such file");
+  if (request.weights.empty() && !request.weights_skip.empty()) {
+    return Status(
+        ErrorCode::kInvalidArgument,
+        "--weights-skip is given without --weights; it says what of that file is left out");
   }
-  if (IsOnnxFile(request.model)) return LoadOnnx(request.model, request, notes);
-  if (RunFolder::HoldsRun(request.model)) return LoadFromRun(request, notes);
-  return BuildModel(request.model, {.batch = request.batch, .dtype = request.dtype});
+  RIDGE_ASSIGN_OR_RETURN(Graph graph, LoadPlainModel(request, notes));
+  if (!request.weights.empty()) RIDGE_RETURN_IF_ERROR(StartFromWeights(request, graph, notes));
+  return graph;
 }
 
 }  // namespace ridge

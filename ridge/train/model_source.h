@@ -1,6 +1,7 @@
 // LoadModel: what the user calls a model -> forward Graph with its batch bound.
 #pragma once
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -16,10 +17,16 @@ struct ModelRequest {
   DType dtype = DType::kF32;                 // of built-in models
   std::map<std::string, int64_t> dims = {};  // further named dimensions (`--dim NAME=N`)
 
+  // A safetensors file that the parameters and statistics start from, under the names of public
+  // files of a built-in model, or the graph's own; patterns of names that are left out.
+  std::string weights = {};
+  std::vector<std::string> weights_skip = {};
+
   // Of ONNX files.
   // The form that learns (dropout drops, batch norm uses the batch), else the file's own.
   bool training = true;
   bool batch_norm_frozen = false;
+  bool own_step = false;  // the training step that the file carries (TrainingInfoProto), if it does
   bool all_parameters = false;  // every float initializer is one (`ridge grad`)
   std::vector<std::string> freeze = {}, trainable = {};  // patterns of initializers' names
   std::vector<Field> fields = {};        // of the data: they size dimensions that are still open
@@ -33,6 +40,8 @@ struct ModelNotes {
   std::vector<std::string> notes;      // one sentence each
   std::vector<std::string> unreached;  // parameters without a gradient, and why; a sentence each
   std::vector<std::string> known;      // arrays that only decide shapes: no inputs of the graph
+  bool own_step = false;             // the graph is the file's own training step
+  std::optional<double> own_rate;    // ... with this learning rate, if that is one fixed number
   std::vector<std::string> external_files;  // beside an ONNX file, which holds some tensors there
 };
 

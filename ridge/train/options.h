@@ -18,9 +18,11 @@ namespace ridge {
 struct TrainOptions {
   std::string model;
   std::string data;
-  std::string validation;         // empty, a data spec, or a fraction such as "0.1"
-  std::string loss;               // see loss.h; empty: the model's own
-  std::vector<std::string> dims;  // "NAME=N": named dimensions beside the batch
+  std::string validation;                 // empty, a data spec, or a fraction such as "0.1"
+  std::string loss;                       // see loss.h; empty: the model's own
+  std::vector<std::string> dims;          // "NAME=N": named dimensions beside the batch
+  std::string weights;                    // safetensors file of starting values
+  std::vector<std::string> weights_skip;  // patterns of tensors that are left out
   // Of ONNX files; patterns of parameter names with * and ?.
   std::vector<std::string> freeze, trainable;
   std::string batch_norm = "train";  // or "frozen"

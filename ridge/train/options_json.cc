@@ -33,6 +33,8 @@ void ForEachOption(Options& o, const F& f) {
   f("validation", o.validation);
   f("loss", o.loss);
   f("dim", o.dims);
+  f("weights", o.weights);
+  f("weights-skip", o.weights_skip);
   f("freeze", o.freeze);
   f("trainable", o.trainable);
   f("batch-norm", o.batch_norm);
@@ -68,8 +70,8 @@ Json OptionsJson(const TrainOptions& options) {
 
 // Runs of older versions do not have these.
 bool MayLack(std::string_view key) {
-  return key == "loss" || key == "dim" || key == "freeze" || key == "trainable" ||
-         key == "batch-norm";
+  return key == "loss" || key == "dim" || key == "weights" || key == "weights-skip" ||
+         key == "freeze" || key == "trainable" || key == "batch-norm";
 }
 
 const std::set<std::string>& MayDiffer() {

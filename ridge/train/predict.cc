@@ -4,12 +4,11 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cstring>
 
-#include "ridge/train/checkpoint.h"
-#include "ridge/train/job.h"
+#include "ridge/train/graph_run.h"
 #include "ridge/train/model_source.h"
 #include "ridge/train/run_folder.h"
+#include "ridge/train/training_graph.h"
 
 namespace ridge {
 namespace {
@@ -34,7 +33,10 @@ Result<int64_t> BatchOf(const PredictRequest& request) {
 
 // An ONNX file's dimensions come from the arrays; other models have a batch.
 Result<Graph> LoadForInputs(const PredictRequest& request, ModelNotes& notes) {
-  ModelRequest model = {.model = request.model, .dims = request.dims};
+  ModelRequest model = {.model = request.model,
+                        .dims = request.dims,
+                        .weights = request.weights,
+                        .weights_skip = request.weights_skip};
   if (IsOnnxFile(request.model) || HoldsOnnx(request.model)) {
     model.training = false;
     model.arrays = request.inputs;
@@ -69,77 +71,35 @@ Result<std::vector<std::string>> MissingInputs(const Graph& graph,
   return missing;
 }
 
-// Whether every value of `from` can be said in `to`, up to rounding of floats.
-bool Converts(DType from, DType to) {
-  if (from == to || (IsFloat(from) && IsFloat(to))) return true;
-  const bool to_integer = to == DType::kI64 || to == DType::kI32;
-  const bool narrow = from == DType::kBool || (IsInteger(from) && IntegerBits(from) <= 32);
-  return narrow && (to_integer || IsFloat(to));
-}
-
-Status FillInput(const PersistentValue& value, const Tensor& tensor, void* to) {
-  const TensorType& from = tensor.type();
-  if (from.dims != value.type.dims || !Converts(from.dtype, value.type.dtype)) {
-    return Usage(fmt::format("run: input '{}' is {}; the graph takes {}", value.name,
-                             TypeToString(from), TypeToString(value.type)));
+// The given arrays as the inputs want them, by name.
+Result<std::map<std::string, Tensor>> ConvertInputs(const Graph& graph,
+                                                    const std::vector<NamedTensor>& inputs) {
+  std::map<std::string, Tensor> given;
+  for (const auto& [name, tensor] : inputs) {
+    RIDGE_ASSIGN_OR_RETURN(given[name],
+                           ConvertInput(tensor, graph.value(graph.FindValue(name)), "run"));
   }
-  if (from.dtype == value.type.dtype) {
-    if (from.bytes() > 0) std::memcpy(to, tensor.data(), static_cast<size_t>(from.bytes()));
-    return Status();
-  }
-  for (int64_t i = 0; i < from.elements(); ++i)
-    StoreFromDouble(value.type.dtype, to, i, tensor.at(i));
-  return Status();
-}
-
-Status FillInputs(const std::vector<NamedTensor>& inputs, Executor& executor) {
-  for (const PersistentValue& value : executor.program().persistent) {
-    if (value.kind != ValueKind::kInput || value.slot != 0) continue;
-    const NamedTensor* given = Find(inputs, value.name);
-    RIDGE_CHECK(given != nullptr, "the plan reads '" + value.name + "', which is not given");
-    RIDGE_RETURN_IF_ERROR(FillInput(value, given->second, executor.Persistent(value.name)));
-  }
-  return Status();
-}
-
-std::vector<NamedTensor> CopyOutputs(const Executor& executor, const Graph& graph, int step) {
-  std::vector<NamedTensor> outputs;
-  for (const GraphOutput& output : graph.outputs()) {
-    Tensor tensor(executor.OutputType(step, output.name));
-    if (tensor.bytes() > 0) {
-      std::memcpy(tensor.mutable_data(), executor.Output(step, output.name),
-                  static_cast<size_t>(tensor.bytes()));
-    }
-    outputs.emplace_back(output.name, std::move(tensor));
-  }
-  return outputs;
+  return given;
 }
 
 }  // namespace
 
 Result<Prediction> Predict(const PredictRequest& request, const Machine& machine) {
   if (request.inputs.empty()) return Usage("run: the input file holds no array");
+  RIDGE_RETURN_IF_ERROR(RefuseWeightsOfRun("run", request.model, request.weights));
   ModelNotes notes;
   RIDGE_ASSIGN_OR_RETURN(const Graph forward, LoadForInputs(request, notes));
   const std::vector<NamedTensor> inputs = Without(request.inputs, notes.known);
   RIDGE_ASSIGN_OR_RETURN(const std::vector<std::string> missing, MissingInputs(forward, inputs));
-  RIDGE_ASSIGN_OR_RETURN(NamedGraph graph, BuildInferenceGraph(forward, missing));
-  const Graph outputs = graph.graph;
-  std::vector<NamedGraph> graphs = {std::move(graph)};
-  RIDGE_ASSIGN_OR_RETURN(Program program,
-                         PlanGraphs(request.model, std::move(graphs), /*passes=*/"", machine));
-  RIDGE_ASSIGN_OR_RETURN(const std::unique_ptr<Executor> executor,
-                         Executor::Create(std::move(program), *machine.backend));
+  RIDGE_ASSIGN_OR_RETURN(auto given, ConvertInputs(forward, inputs));
+  RIDGE_ASSIGN_OR_RETURN(const NamedGraph graph, BuildInferenceGraph(forward, missing));
   Prediction prediction;
-  executor->InitializeVariables(request.seed);
   if (RunFolder::HoldsRun(request.model)) {
-    RIDGE_ASSIGN_OR_RETURN(const LoadedCheckpoint loaded, LoadWeights(request.model, *executor));
-    prediction.warnings = loaded.warnings;
+    RIDGE_ASSIGN_OR_RETURN(auto trained,
+                           LoadCheckpointTensors(request.model, &prediction.warnings));
+    given.merge(trained);
   }
-  RIDGE_RETURN_IF_ERROR(FillInputs(inputs, *executor));
-  const int step = executor->StepIndex("infer");
-  RIDGE_RETURN_IF_ERROR(executor->Run(step, /*slot=*/0));
-  prediction.outputs = CopyOutputs(*executor, outputs, step);
+  RIDGE_ASSIGN_OR_RETURN(prediction.outputs, RunGraph(graph.graph, given, request.seed, machine));
   return prediction;
 }
 

@@ -21,6 +21,8 @@ Result<EvalOutcome> EvaluateRun(const EvalRequest& request, const Machine& machi
   if (request.run.empty()) return Status(ErrorCode::kInvalidArgument, "eval: no run given");
   RIDGE_ASSIGN_OR_RETURN(TrainOptions options, ReadRunOptions(request.run));
   options.data = request.data;
+  options.weights.clear();  // the checkpoint has what became of them
+  options.weights_skip.clear();
   RIDGE_ASSIGN_OR_RETURN(const Forward loaded_forward, LoadForward(options, request.run));
   const Graph& forward = loaded_forward.graph;
   const ForwardFacts& facts = loaded_forward.facts;

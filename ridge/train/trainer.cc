@@ -36,6 +36,7 @@ class Session {
 
  private:
   Status Prepare();
+  TrainOptions StartOptions() const;
   Status MakeExecutor();
   Status OpenFolder();
   Status WritePlan();
@@ -54,6 +55,7 @@ class Session {
   TrainOptions options_;
   std::optional<Graph> forward_;
   ModelNotes notes_;
+  std::optional<double> fixed_rate_;  // of a model that brings its own step
   JobData data_;
   PlannedJob job_;
   std::unique_ptr<Executor> executor_;
@@ -91,13 +93,26 @@ Status Session::Prepare() {
     return RunFolder::Create(options_.out, options_.model).status();
   const bool own_copy = resume_ && (IsGraphFile(options_.model) || IsOnnxFile(options_.model));
   const std::string model = own_copy ? options_.out : options_.model;
-  RIDGE_ASSIGN_OR_RETURN(Forward forward, LoadForward(options_, model));
+  RIDGE_ASSIGN_OR_RETURN(Forward forward, LoadForward(StartOptions(), model));
   observer_.OnModel(forward.notes);
   notes_ = forward.notes;
+  fixed_rate_ = FixedRate(forward);
   RIDGE_ASSIGN_OR_RETURN(data_, OpenJobData(options_, forward.graph, forward.facts, forward.data));
   forward_ = std::move(forward.graph);
   RIDGE_ASSIGN_OR_RETURN(job_, PlanJob(options_, *forward_, &data_, machine_));
   return CheckFits(job_);
+}
+
+// A run that goes on has its values in a checkpoint; the file they came from need not be there.
+TrainOptions Session::StartOptions() const {
+  TrainOptions options = options_;
+  if (!resume_) return options;
+  const CheckpointFolder checkpoints(options_.out + "/checkpoints", options_.keep);
+  if (!checkpoints.Steps().empty()) {
+    options.weights.clear();
+    options.weights_skip.clear();
+  }
+  return options;
 }
 
 Status Session::MakeExecutor() {
@@ -134,7 +149,8 @@ Result<CheckpointState> Session::StartState() {
   CheckpointState state;
   state.seed = options_.seed;
   state.model = options_.model;
-  state.schedule = {options_.schedule, options_.lr, options_.warmup, data_.total_steps};
+  state.schedule = {options_.schedule, fixed_rate_.value_or(options_.lr), options_.warmup,
+                    data_.total_steps};
   state.options_json = OptionsToJson(options_);
   state.kernels_sha256 = HashKernelChoices(executor_->program());
   state.cpu = machine_.profile.id;

@@ -79,10 +79,31 @@ class Doctor(RidgeTest):
                     "fashion-mnist"):
             self.assertIn("\n" + row, "\n" + text)
 
-    def test_models_lists_names_and_parameters(self):
+    def test_models_lists_parameters_flops_and_inputs(self):
         text = self.ok("models")
-        for part in ("mlp", "cnn", "resnet18", "669,706 parameters", "image f32[1,28,28]"):
-            self.assertIn(part, text)
+        table = {line.split()[0]: line.split() for line in text.split("\n\n")[0].splitlines()[1:]}
+        self.assertEqual(table["mlp"], ["mlp", "669,706", "1.34", "MFLOP", "image", "f32[784],",
+                                        "label", "i64[]"])
+        self.assertEqual(table["resnet50"][1], "25,557,032")
+
+    def test_models_as_json(self):
+        models = {m["model"]: m for m in json.loads(self.ok("models", "--json"))}
+        mlp = models["mlp"]
+        self.assertEqual(mlp["parameters"], 669706)
+        products = 2 * (784 * 512 + 512 * 512 + 512 * 10)
+        self.assertGreaterEqual(mlp["flops"], products)
+        self.assertLess(mlp["flops"], 1.01 * products)
+        self.assertEqual(mlp["inputs"][0], {"name": "image", "dtype": "f32", "shape": [784]})
+        self.assertIn("hidden", [a["name"] for a in mlp["arguments"]])
+        # torchvision's page of ResNet-50 says 4.09 GFLOPS; it counts a multiply-add as one, and
+        # taps that fall into the padding.
+        self.assertAlmostEqual(models["resnet50"]["flops"] / 8.18e9, 1, delta=0.04)
+
+    def test_models_of_a_spec(self):
+        (one,) = json.loads(self.ok("models", "mlp:hidden=32", "--json"))
+        self.assertEqual(one["model"], "mlp:hidden=32")
+        self.assertEqual(one["parameters"], 26506)
+        self.fails(5, "no parameter 'hiden'", "models", "mlp:hiden=32")
 
 
 class Completion(RidgeTest):
