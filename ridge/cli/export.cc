@@ -30,6 +30,28 @@ struct ExportVerb {
   bool json = false;
 };
 
+// What says how to train says nothing without a training step.
+Status CheckTrainingFlags(const ExportVerb& verb) {
+  if (verb.with_training) {
+    if (*verb.format == "onnx") return Status();
+    return Status(ErrorCode::kInvalidArgument,
+                  fmt::format("--with-training is for --to onnx; --to is {}", *verb.format));
+  }
+  const std::pair<const char*, bool> flags[] = {{"--loss", verb.loss.has_value()},
+                                                {"--optimizer", verb.optimizer.has_value()},
+                                                {"--lr", verb.lr.has_value()},
+                                                {"--momentum", verb.momentum.has_value()},
+                                                {"--weight-decay", verb.weight_decay.has_value()}};
+  for (const auto& [name, given] : flags) {
+    if (!given) continue;
+    return Status(ErrorCode::kInvalidArgument,
+                  fmt::format("{} says how to train; without --with-training the file holds no "
+                              "training step. hint: add --with-training, or leave {} out",
+                              name, name));
+  }
+  return Status();
+}
+
 Result<ExportRequest> ReadRequest(const CLI::App& app, const ExportVerb& verb) {
   RIDGE_RETURN_IF_ERROR(RequireArgument(app, verb.model, "MODEL",
                                         "a run folder, net.onnx, net.ridge, or a built-in model"));
@@ -44,13 +66,10 @@ Result<ExportRequest> ReadRequest(const CLI::App& app, const ExportVerb& verb) {
   request.tolerance = verb.tolerance;
   request.seed = static_cast<uint64_t>(verb.seed.value_or(0));
   RIDGE_ASSIGN_OR_RETURN(request.dims, ParseDims(verb.dims));
+  RIDGE_RETURN_IF_ERROR(CheckTrainingFlags(verb));
   if (!verb.with_training) return request;
   ExportTraining& training = request.training.emplace();
-  training.loss = verb.loss.value_or("");
-  training.lr = verb.lr.value_or(training.lr);
-  training.optimizer.name = verb.optimizer.value_or(training.optimizer.name);
-  training.optimizer.momentum = verb.momentum.value_or(0);
-  training.optimizer.weight_decay = verb.weight_decay;
+  training = {verb.loss.value_or(""), verb.optimizer, verb.lr, verb.momentum, verb.weight_decay};
   return request;
 }
 
@@ -170,10 +189,10 @@ VerbBody AddExport(CLI::App& app) {
   AddSwitch(app, "--with-training", verb->with_training,
             "Write a training step too (TrainingInfoProto)");
   AddText(app, "--loss", verb->loss, "LOSS",
-          "Of the training step: cross_entropy:OUTPUT, mse:OUTPUT, OUTPUT");
+          "Of the training step: cross_entropy:OUTPUT, mse:OUTPUT, bce:OUTPUT, OUTPUT (the run's)");
   AddChoice(app, "--optimizer", verb->optimizer, {"sgd", "adam", "adamw"},
-            "Of the training step (adam)");
-  AddNumber(app, "--lr", verb->lr, {}, "X", "Of the training step (1e-3)");
+            "Of the training step (the run's, else adam)");
+  AddNumber(app, "--lr", verb->lr, {}, "X", "Of the training step (the run's, else 1e-3)");
   AddNumber(app, "--momentum", verb->momentum, {}, "X", "Of sgd (0)");
   AddNumber(app, "--weight-decay", verb->weight_decay, {}, "X", "Of the training step");
   AddPlaceFlags(app, verb->machine);

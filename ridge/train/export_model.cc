@@ -1,6 +1,7 @@
 #include "ridge/train/export_model.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -20,12 +21,14 @@
 #include "ridge/train/inference_form.h"
 #include "ridge/train/loss.h"
 #include "ridge/train/model_source.h"
+#include "ridge/train/options.h"
 #include "ridge/train/run_folder.h"
 
 namespace ridge {
 namespace {
 
 constexpr int64_t kDefaultBatch = 2;
+constexpr int64_t kMostOptionsBytes = int64_t{1} << 20;
 
 Status Usage(std::string text) { return Status(ErrorCode::kInvalidArgument, std::move(text)); }
 
@@ -147,7 +150,10 @@ class OnnxExport {
   Result<OnnxDocument> FromFile();
   Result<Graph> LoadAt(int64_t batch) const;
   Result<Graph> ImportFile(int64_t batch) const;
-  Status AddTraining(OnnxDocument& document) const;
+  Status AddTraining(OnnxDocument& document);
+  Result<TrainOptions> TrainingOptions() const;
+  Result<LossSpec> TrainingLoss(const std::string& asked, const OnnxDocument& document) const;
+  void NoteInferenceForm(const Graph& graph);
   Status CheckTraining(const std::string& path, const Graph& graph) const;
   void Describe(const OnnxDocument& document);
   Status Check(const std::string& path);
@@ -167,7 +173,9 @@ Result<OnnxDocument> OnnxExport::FromGraph() {
   Result<Graph> other = WithOtherDims(graph);
   if (!other.ok()) other = LoadAt(batch_ + 64);
   return ExportOnnx(graph, values_, other.ok() ? &*other : nullptr,
-                    {.opset = request_.opset, .producer_version = kRidgeVersion});
+                    {.opset = request_.opset,
+                     .least_opset = request_.training ? kCrossEntropyOpset : 0,
+                     .producer_version = kRidgeVersion});
 }
 
 Result<OnnxDocument> OnnxExport::FromFile() {
@@ -185,11 +193,12 @@ Result<OnnxDocument> OnnxExport::FromFile() {
   if (RunFolder::HoldsRun(request_.model)) {
     RIDGE_ASSIGN_OR_RETURN(values_, LoadCheckpointTensors(request_.model));
   }
+  report_.tensors = static_cast<int64_t>(model.initializers().size());
+  Result<OnnxDocument> document = ReplaceInitializers(model, values_);
   for (auto at = values_.begin(); at != values_.end();) {
     at = model.initializers().contains(at->first) ? std::next(at) : values_.erase(at);
   }
-  report_.tensors = static_cast<int64_t>(model.initializers().size());
-  return ReplaceInitializers(model, values_);
+  return document;
 }
 
 Result<Graph> OnnxExport::LoadAt(int64_t batch) const {
@@ -210,38 +219,93 @@ Result<Graph> OnnxExport::ImportFile(int64_t batch) const {
   return std::move(imported.graph);
 }
 
-Status OnnxExport::AddTraining(OnnxDocument& document) const {
-  const ExportTraining& training = *request_.training;
-  const std::string spec = training.loss.empty() ? "cross_entropy:logits" : training.loss;
-  RIDGE_ASSIGN_OR_RETURN(const LossSpec loss, ParseLoss(spec));
-  if (loss.kind == LossKind::kBce) {
-    return Status(ErrorCode::kUnsupported,
-                  "export: a training step with bce is not written. hint: mse, cross_entropy, or "
-                  "an output that is the loss");
+// The options of the run, with those that were given in their place.
+Result<TrainOptions> OnnxExport::TrainingOptions() const {
+  const ExportTraining& given = *request_.training;
+  TrainOptions options;
+  if (RunFolder::HoldsRun(request_.model)) {
+    const std::string file = request_.model + "/options.json";
+    RIDGE_ASSIGN_OR_RETURN(const std::string text, ReadFile(file, kMostOptionsBytes));
+    RIDGE_ASSIGN_OR_RETURN(options, OptionsFromJson(text, file));
   }
-  const OptimizerOptions& optimizer = training.optimizer;
+  if (!given.loss.empty()) options.loss = given.loss;
+  if (given.optimizer && *given.optimizer != options.optimizer.name) {
+    options.optimizer = {};
+    options.optimizer.name = *given.optimizer;
+  }
+  options.lr = given.lr.value_or(options.lr);
+  if (given.momentum) options.optimizer.momentum = *given.momentum;
+  if (given.weight_decay) options.optimizer.weight_decay = given.weight_decay;
+  RIDGE_RETURN_IF_ERROR(FindOptimizer(options.optimizer).status());
+  return options;
+}
+
+// `--loss` as it would have been given.
+Result<LossSpec> OnnxExport::TrainingLoss(const std::string& asked,
+                                          const OnnxDocument& document) const {
+  if (!asked.empty()) return ParseLoss(asked);
+  std::vector<std::string> outputs;
+  for (const onnx::ValueInfoProto& output : document.proto->graph().output())
+    outputs.push_back(output.name());
+  for (const char* name : {"logits", "loss"}) {
+    if (std::find(outputs.begin(), outputs.end(), name) == outputs.end()) continue;
+    return ParseLoss(name == std::string("logits") ? "cross_entropy:logits" : name);
+  }
+  return Usage(
+      fmt::format("export: --with-training needs a loss; the outputs are {}. hint: --loss "
+                  "cross_entropy:{}",
+                  fmt::join(outputs, ", "), outputs.empty() ? "OUTPUT" : outputs[0]));
+}
+
+// The file's nodes are those of inference; so is what its training step computes.
+void OnnxExport::NoteInferenceForm(const Graph& graph) {
+  const auto has = [&](const char* op) {
+    return std::any_of(graph.nodes().begin(), graph.nodes().end(),
+                       [&](const Node& node) { return node.op->name == op; });
+  };
+  if (has("batch_norm"))
+    report_.notes.push_back("the training step normalizes by the running statistics, which stay");
+  if (has("dropout")) report_.notes.push_back("the training step drops nothing");
+}
+
+const char* KindName(LossKind kind) {
+  switch (kind) {
+    case LossKind::kCrossEntropy:
+      return "cross_entropy";
+    case LossKind::kMse:
+      return "mse";
+    case LossKind::kBce:
+      return "bce";
+    case LossKind::kOutput:
+      break;
+  }
+  return "";
+}
+
+Status OnnxExport::AddTraining(OnnxDocument& document) {
+  RIDGE_ASSIGN_OR_RETURN(const TrainOptions options, TrainingOptions());
+  RIDGE_ASSIGN_OR_RETURN(const LossSpec loss, TrainingLoss(options.loss, document));
+  const OptimizerOptions& optimizer = options.optimizer;
   OnnxTrainingStep step{
-      .loss_kind = loss.kind == LossKind::kCrossEntropy ? "cross_entropy"
-                   : loss.kind == LossKind::kMse        ? "mse"
-                                                        : "",
+      .loss_kind = KindName(loss.kind),
       .output = loss.output,
       .trained = {},
       .optimizer = optimizer.name,
-      .rate = training.lr,
+      .rate = options.lr,
       .momentum = optimizer.momentum,
       .nesterov = optimizer.nesterov,
       .beta1 = optimizer.beta1,
       .beta2 = optimizer.beta2,
       .epsilon = optimizer.epsilon,
       .weight_decay = optimizer.weight_decay.value_or(optimizer.name == "adamw" ? 0.01 : 0)};
-  RIDGE_ASSIGN_OR_RETURN(const Graph graph,
-                         LoadModel({.model = ForeignFile().empty() ? request_.model : ForeignFile(),
-                                    .batch = batch_,
-                                    .dims = request_.dims}));
+  RIDGE_ASSIGN_OR_RETURN(
+      const Graph graph,
+      LoadModel({.model = request_.model, .batch = batch_, .dims = request_.dims}));
   for (ValueId id : graph.ValuesOfKind(ValueKind::kParameter)) {
     const ValueInfo& info = graph.value(id);
     if (info.trainable && document.contents.contains(info.name)) step.trained.push_back(info.name);
   }
+  NoteInferenceForm(graph);
   return AddTrainingStep(step, document);
 }
 
@@ -258,7 +322,7 @@ void OnnxExport::Describe(const OnnxDocument& document) {
   for (const onnx::OperatorSetIdProto& set : document.proto->opset_import()) {
     if (set.domain().empty() || set.domain() == "ai.onnx") report_.opset = set.version();
   }
-  report_.notes = document.notes;
+  report_.notes.insert(report_.notes.begin(), document.notes.begin(), document.notes.end());
 }
 
 Status OnnxExport::Check(const std::string& path) {

@@ -15,11 +15,13 @@
 
 namespace ridge {
 
-// ONNX with a training step in it (`--with-training`).
+// ONNX with a training step in it (`--with-training`).  What is not given is what the run was
+// trained with, else the default of `ridge train`; the loss of a model that was not trained is the
+// cross entropy of its output `logits`, else its output `loss`.
 struct ExportTraining {
-  std::string loss;  // see loss.h; empty: the model's own
-  OptimizerOptions optimizer;
-  double lr = 1e-3;
+  std::string loss;  // see loss.h
+  std::optional<std::string> optimizer;
+  std::optional<double> lr, momentum, weight_decay;
 };
 
 struct ExportRequest {

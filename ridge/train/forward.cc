@@ -49,6 +49,8 @@ std::string OtherStep(const TrainOptions& options, const Forward& forward) {
   if (asked.name != usual.name) return "optimizer";
   if (asked.momentum != usual.momentum) return "momentum";
   if (asked.weight_decay.has_value()) return "weight-decay";
+  if (options.accumulate != 1) return "accumulate";
+  if (options.clip_norm > 0) return "clip-norm";
   if (!options.freeze.empty()) return "freeze";
   if (!options.trainable.empty()) return "trainable";
   if (options.batch_norm != none.batch_norm) return "batch-norm";

@@ -2,6 +2,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+
 #include "ridge/train/training_graph.h"
 
 namespace ridge {
@@ -28,9 +30,17 @@ Result<ValueId> FindLoss(const Graph& graph) {
                                     TypeToString(type)));
 }
 
-Status CheckReservedNames(const Graph& graph) {
+bool UpdatesParameters(const Graph& graph) {
+  return std::any_of(graph.updates().begin(), graph.updates().end(), [&](const GraphUpdate& u) {
+    return graph.value(u.variable).kind == ValueKind::kParameter;
+  });
+}
+
+bool IsStepInput(const std::string& name) { return name == kLrInput || name == kStepInput; }
+
+Status CheckReservedNames(const Graph& graph, bool own_step) {
   for (const char* name : {kLrInput, kStepInput, kWeightInput}) {
-    if (graph.FindValue(name) == kNoValue) continue;
+    if (graph.FindValue(name) == kNoValue || (own_step && IsStepInput(name))) continue;
     return Invalid(graph,
                    fmt::format("the name '{}' belongs to the trainer; rename that value", name));
   }
@@ -46,7 +56,7 @@ Status CheckReservedNames(const Graph& graph) {
 Status FindDataInputs(const Graph& graph, ForwardFacts& facts) {
   for (ValueId id : graph.ValuesOfKind(ValueKind::kInput)) {
     const ValueInfo& info = graph.value(id);
-    if (info.name == kRngInput) continue;
+    if (info.name == kRngInput || (facts.own_step && IsStepInput(info.name))) continue;
     const int64_t extent = info.type.dims.empty() ? -1 : info.type.dims[0];
     if (facts.data_inputs.empty()) facts.batch = extent;
     if (extent < 1 || extent != facts.batch) {
@@ -108,8 +118,9 @@ Result<ForwardFacts> InspectForward(const Graph& forward) {
                                "write others as f32[batch, length=128]",
                                fmt::join(unbound, ", ")));
   }
-  RIDGE_RETURN_IF_ERROR(CheckReservedNames(forward));
   ForwardFacts facts;
+  facts.own_step = UpdatesParameters(forward);
+  RIDGE_RETURN_IF_ERROR(CheckReservedNames(forward, facts.own_step));
   RIDGE_ASSIGN_OR_RETURN(facts.loss, FindLoss(forward));
   RIDGE_RETURN_IF_ERROR(FindDataInputs(forward, facts));
   FindClassifier(forward, facts);

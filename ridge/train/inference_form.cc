@@ -66,7 +66,8 @@ Status ReplaceBatchNorm(const Graph& graph, const Node& node,
 Result<std::vector<RunningStatistics>> FindRunningStatistics(const Graph& graph) {
   std::map<NodeId, RunningStatistics> by_node;
   for (const GraphUpdate& update : graph.updates()) {
-    if (graph.value(update.variable).kind != ValueKind::kState) continue;
+    const ValueInfo& variable = graph.value(update.variable);
+    if (variable.kind != ValueKind::kState || variable.role == ValueRole::kOptimizer) continue;
     const std::vector<ValueId> sources = BatchNormSources(graph, update.value);
     if (sources.empty()) continue;
     const int statistic = graph.value(sources[0]).output_index;

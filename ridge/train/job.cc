@@ -79,6 +79,8 @@ Result<PlannedJob> PlanParts(const TrainOptions& options, const Graph& forward, 
   job.classifier = job.facts.logits != kNoValue;
   job.parameter_count = ParameterCount(forward);
   if (forward.type(job.facts.loss).dtype == DType::kF64) job.lr_dtype = DType::kF64;
+  if (const ValueId lr = forward.FindValue(kLrInput); lr != kNoValue)
+    job.lr_dtype = forward.type(lr).dtype;
   const TrainingGraphOptions graph_options = {.optimizer = options.optimizer,
                                               .clip_norm = options.clip_norm,
                                               .accumulate = options.accumulate};

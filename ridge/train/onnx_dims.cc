@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "ridge/data/batch_spec.h"
+#include "ridge/graph/onnx/training_info.h"
 
 namespace ridge {
 namespace {
@@ -21,14 +22,17 @@ std::string InputText(const OnnxValueInfo& info) {
 class Binder {
  public:
   Binder(const OnnxModel& model, const ModelRequest& request)
-      : model_(model), request_(request), dims_(request.dims) {}
+      : model_(model), request_(request), inputs_(model.inputs()), dims_(request.dims) {
+    if (!request.own_step || !request.training) return;
+    for (OnnxValueInfo& info : TrainingStepInputs(model)) inputs_.push_back(std::move(info));
+  }
 
   Result<std::map<std::string, int64_t>> Bind() {
-    for (const OnnxValueInfo& info : model_.inputs()) {
+    for (const OnnxValueInfo& info : inputs_) {
       if (!info.supported) continue;  // import says so
       RIDGE_RETURN_IF_ERROR(request_.arrays.empty() ? BindToBatch(info) : BindToArray(info));
     }
-    for (const OnnxValueInfo& info : model_.inputs()) RIDGE_RETURN_IF_ERROR(CheckBound(info));
+    for (const OnnxValueInfo& info : inputs_) RIDGE_RETURN_IF_ERROR(CheckBound(info));
     return std::move(dims_);
   }
 
@@ -109,10 +113,9 @@ class Binder {
   }
 
   bool IsOthers(const Field& field) const {
-    return std::any_of(model_.inputs().begin(), model_.inputs().end(),
-                       [&](const OnnxValueInfo& info) {
-                         return FindFieldByName(info.name, request_.fields) == &field;
-                       });
+    return std::any_of(inputs_.begin(), inputs_.end(), [&](const OnnxValueInfo& info) {
+      return FindFieldByName(info.name, request_.fields) == &field;
+    });
   }
 
   Status CheckBound(const OnnxValueInfo& info) const {
@@ -133,6 +136,7 @@ class Binder {
 
   const OnnxModel& model_;
   const ModelRequest& request_;
+  std::vector<OnnxValueInfo> inputs_;  // of the graph, and of the file's own training step
   std::map<std::string, int64_t> dims_;
 };
 

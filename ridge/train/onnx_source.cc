@@ -15,7 +15,9 @@
 #include "ridge/core/files.h"
 #include "ridge/graph/onnx/external_data.h"
 #include "ridge/graph/onnx/import.h"
+#include "ridge/graph/onnx/training_info.h"
 #include "ridge/train/onnx_dims.h"
+#include "ridge/train/training_graph.h"
 
 namespace ridge {
 namespace {
@@ -84,12 +86,27 @@ Status CopyBeneath(const std::string& from_folder, const std::string& name,
                             std::strerror(errno)));
 }
 
+Result<Graph> LoadOwnStep(const OnnxModel& model, const OnnxImportOptions& options,
+                          ModelNotes* notes) {
+  RIDGE_ASSIGN_OR_RETURN(
+      Graph graph, ImportTrainingStep(model, options, {.rate = kLrInput, .count = kStepInput}));
+  if (notes != nullptr) {
+    notes->own_step = true;
+    notes->own_rate = TrainingStepRate(model);
+    notes->external_files = ExternalFileNames(model);
+    notes->notes.push_back("trains by the step that the file carries");
+  }
+  return graph;
+}
+
 }  // namespace
 
 Result<Graph> LoadOnnx(const std::string& path, const ModelRequest& request, ModelNotes* notes) {
   RIDGE_ASSIGN_OR_RETURN(const OnnxModel model, OnnxModel::Open(path));
   OnnxImportOptions options;
   RIDGE_ASSIGN_OR_RETURN(options.dims, BindOnnxDims(model, request));
+  if (request.own_step && request.training && HasTrainingStep(model))
+    return LoadOwnStep(model, options, notes);
   options.training = request.training;
   options.batch_norm = request.batch_norm_frozen ? OnnxBatchNorm::kFrozen : OnnxBatchNorm::kTrain;
   options.all_parameters = request.all_parameters;

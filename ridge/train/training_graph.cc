@@ -113,11 +113,36 @@ Result<NamedGraph> BuildUpdate(const Graph& forward, const TrainingGraphOptions&
   return NamedGraph{"update", std::move(graph)};
 }
 
+// A graph that is a training step already: with the outputs that the trainer reads.
+Result<NamedGraph> BuildOwnStep(const Graph& forward, const ForwardFacts& facts,
+                                const TrainingGraphOptions& options) {
+  if (options.accumulate != 1 || options.clip_norm > 0) {
+    return Status(ErrorCode::kInvalidArgument,
+                  fmt::format("{}: brings its own training step, to which --{} cannot be added. "
+                              "hint: leave it out, or --loss: then the step is ridge's",
+                              forward.name, options.accumulate != 1 ? "accumulate" : "clip-norm"));
+  }
+  GraphBuilder b(forward);
+  b.graph().ClearOutputs();
+  b.Output("loss", {facts.loss});
+  if (facts.logits != kNoValue)
+    b.Output("correct", b.ReduceSum(Hits(b, {facts.logits}, {facts.label}), {}, false));
+  RIDGE_ASSIGN_OR_RETURN(const Graph graph, b.Build());
+  RIDGE_ASSIGN_OR_RETURN(Graph needed, KeepNeeded(graph));
+  return NamedGraph{"train", std::move(needed)};
+}
+
 }  // namespace
 
 Result<std::vector<NamedGraph>> BuildTrainingGraphs(const Graph& forward,
                                                     const TrainingGraphOptions& options) {
   std::vector<NamedGraph> graphs;
+  RIDGE_ASSIGN_OR_RETURN(const ForwardFacts facts, InspectForward(forward));
+  if (facts.own_step) {
+    RIDGE_ASSIGN_OR_RETURN(NamedGraph train, BuildOwnStep(forward, facts, options));
+    graphs.push_back(std::move(train));
+    return graphs;
+  }
   if (options.accumulate == 1) {
     RIDGE_ASSIGN_OR_RETURN(NamedGraph train, BuildTrain(forward, options));
     graphs.push_back(std::move(train));

@@ -1,6 +1,7 @@
 // From a forward Graph with a loss to the graphs that a run plans and executes.
 //
-//   train   forward, gradients, clipping, optimizer: one update from one batch
+//   train   forward, gradients, clipping, optimizer: one update from one batch; the graph itself
+//           where it updates parameters on its own
 //   micro   forward, gradients added to accumulators;   with accumulate > 1, instead of `train`
 //   update  mean of the accumulators, clipping, optimizer, accumulators back to zero
 //   eval    inference form with a weight per sample: sums over the samples
@@ -37,16 +38,20 @@ struct ForwardFacts {
   ValueId loss = kNoValue;
   ValueId logits = kNoValue;         // kNoValue unless a classifier: logits [batch, ..., classes]
   ValueId label = kNoValue;          // ... and input label i64|i32 [batch, ...]
-  std::vector<ValueId> data_inputs;  // those that a batch fills: all but `rng`
+  std::vector<ValueId> data_inputs;  // those that a batch fills: all but `rng` and the step's own
   int64_t batch = 0;                 // first extent of the data inputs
+  // The graph updates parameters: it is a whole training step, and reads `ridge.lr` and
+  // `ridge.step` where it has such inputs.
+  bool own_step = false;
 };
 
 // Fails with kInvalidModel: no output `loss` or not one float; inputs without a common first
 // extent; a name of ours taken; unbound dimensions.
 Result<ForwardFacts> InspectForward(const Graph& forward);
 
-// `train`, or `micro` and `update`.  Fails with kInvalidModel when nothing is trainable, and with
-// kUnsupported when an operator on the way has no gradient.
+// `train`, or `micro` and `update`.  Fails with kInvalidModel when nothing is trainable, with
+// kUnsupported when an operator on the way has no gradient, and with kInvalidArgument for options
+// that a graph with its own step cannot follow.
 Result<std::vector<NamedGraph>> BuildTrainingGraphs(const Graph& forward,
                                                     const TrainingGraphOptions& options);
 

@@ -55,7 +55,8 @@ Result<OnnxDocument> ExportOnnx(const Graph& forward, const std::map<std::string
 // the difference.  Fails when the graph cannot have them.
 Result<Graph> WithOtherDims(const Graph& graph);
 
-// The model as it is, with the initializers (and `Constant` nodes) that `values` names replaced.
+// The model as it is, with the initializers (and `Constant` nodes, and states of a training step)
+// that `values` names replaced.
 // Names that the model lacks are ignored.  Fails with kInvalidModel for a value of another type.
 Result<OnnxDocument> ReplaceInitializers(const OnnxModel& model,
                                          const std::map<std::string, Tensor>& values);

@@ -44,6 +44,23 @@ Status ReplaceConstant(const std::string& folder, onnx::NodeProto& node,
   return Status();
 }
 
+// States of the file's own training step.
+Status ReplaceStates(const std::string& folder, onnx::GraphProto& algorithm,
+                     const std::map<std::string, Tensor>& values) {
+  for (onnx::TensorProto& tensor : *algorithm.mutable_initializer()) {
+    const auto found = values.find(tensor.name());
+    const bool outside = tensor.data_location() == onnx::TensorProto::EXTERNAL;
+    if (found == values.end() && !outside) continue;
+    RIDGE_ASSIGN_OR_RETURN(const Tensor before, CopyTensor(tensor, folder));
+    if (found != values.end())
+      RIDGE_RETURN_IF_ERROR(CheckSameType(found->first, before, found->second));
+    const std::string name = tensor.name();
+    tensor.Clear();
+    StoreTensor(found != values.end() ? found->second : before, name, tensor);
+  }
+  return Status();
+}
+
 }  // namespace
 
 Result<OnnxDocument> ReplaceInitializers(const OnnxModel& model,
@@ -64,6 +81,8 @@ Result<OnnxDocument> ReplaceInitializers(const OnnxModel& model,
   }
   for (onnx::NodeProto& node : *graph.mutable_node())
     RIDGE_RETURN_IF_ERROR(ReplaceConstant(model.folder(), node, values));
+  for (onnx::TrainingInfoProto& info : *document.proto->mutable_training_info())
+    RIDGE_RETURN_IF_ERROR(ReplaceStates(model.folder(), *info.mutable_algorithm(), values));
   return document;
 }
 

@@ -12,6 +12,7 @@
 #include "ridge/graph/builder.h"
 #include "ridge/graph/onnx/import.h"
 #include "ridge/graph/onnx/initializers.h"
+#include "ridge/graph/onnx/training_info.h"
 
 namespace ridge {
 
@@ -28,7 +29,7 @@ class OnnxImporter {
  public:
   OnnxImporter(const OnnxModel& model, const OnnxImportOptions& options);
   Result<OnnxImport> Run();
-  Result<Graph> RunTraining();  // training_info.cc
+  Result<Graph> RunTraining(const OnnxStepInputs& names);  // training_info.cc
 
   GraphBuilder& b() { return builder_; }
   const OnnxImportOptions& options() const { return options_; }
@@ -68,11 +69,14 @@ class OnnxImporter {
   int64_t Opset(const std::string& domain) const;
   Status AddOutputs();
   // Of a training step (training_info.cc).
-  Status BindAlgorithm(const onnx::TrainingInfoProto& info);
+  Status BindAlgorithm(const onnx::TrainingInfoProto& info, const OnnxStepInputs& names);
+  Status BindNumber(const OnnxValueInfo& input, const std::string& name);
+  Status BindStepInput(const OnnxValueInfo& input);
   Status Initialize(const onnx::TrainingInfoProto& info);
   Status BindUpdated(const onnx::TrainingInfoProto& info);
   Status AddUpdates(const onnx::TrainingInfoProto& info);
   Status AddAlgorithmOutputs(const onnx::GraphProto& algorithm);
+  Value AsLoss(Value value);
   Result<OnnxImport> Finish();
   Value UseInitializer(const std::string& name, const Tensor& tensor);
   std::string Claim(const std::string& name);

@@ -19,6 +19,45 @@ Status Broken(const OnnxModel& model, const std::string& text) {
   return Status(ErrorCode::kInvalidModel, fmt::format("{}: training step: {}", model.name(), text));
 }
 
+constexpr char kPreview[] = "ai.onnx.preview.training";
+constexpr int kRate = 0, kCount = 1;  // inputs of every optimizer
+
+bool IsOptimizer(const onnx::NodeProto& node) {
+  const std::string& op = node.op_type();
+  return node.domain() == kPreview && (op == "Adagrad" || op == "Adam" || op == "Momentum");
+}
+
+std::set<std::string> ReadByOptimizers(const onnx::GraphProto& algorithm, int input) {
+  std::set<std::string> names;
+  for (const onnx::NodeProto& node : algorithm.node()) {
+    if (IsOptimizer(node) && node.input_size() > input) names.insert(node.input(input));
+  }
+  return names;
+}
+
+// What the Gradient nodes derive by; empty when there are none.
+std::set<std::string> Derived(const onnx::GraphProto& algorithm) {
+  std::set<std::string> names;
+  for (const onnx::NodeProto& node : algorithm.node()) {
+    if (node.domain() != kPreview || node.op_type() != "Gradient") continue;
+    for (const onnx::AttributeProto& attr : node.attribute()) {
+      if (attr.name() == "xs") names.insert(attr.strings().begin(), attr.strings().end());
+    }
+  }
+  return names;
+}
+
+// What the first Gradient node derives; "" when there is none.
+std::string FirstDerived(const onnx::GraphProto& algorithm) {
+  for (const onnx::NodeProto& node : algorithm.node()) {
+    if (node.domain() != kPreview || node.op_type() != "Gradient") continue;
+    for (const onnx::AttributeProto& attr : node.attribute()) {
+      if (attr.name() == "y") return attr.s();
+    }
+  }
+  return "";
+}
+
 // The outputs of the graph that makes starting contents; it has no inputs.
 Result<std::map<std::string, Tensor>> RunInitialization(const OnnxModel& model,
                                                         const onnx::GraphProto& graph) {
@@ -43,35 +82,68 @@ Result<std::map<std::string, Tensor>> RunInitialization(const OnnxModel& model,
 
 }  // namespace
 
-Status OnnxImporter::BindAlgorithm(const onnx::TrainingInfoProto& info) {
+Status OnnxImporter::BindAlgorithm(const onnx::TrainingInfoProto& info,
+                                   const OnnxStepInputs& names) {
   for (const onnx::TensorProto& proto : info.algorithm().initializer()) {
     if (Find(proto.name()) != nullptr)
       return Broken(model_, fmt::format("two initializers are named '{}'", proto.name()));
     RIDGE_ASSIGN_OR_RETURN(algorithm_[proto.name()], CopyTensor(proto, model_.folder()));
     scopes_.back().names[proto.name()].initializer = &algorithm_.at(proto.name());
   }
+  const std::set<std::string> rates = ReadByOptimizers(info.algorithm(), kRate),
+                              counts = ReadByOptimizers(info.algorithm(), kCount);
   for (const onnx::ValueInfoProto& proto : info.algorithm().input()) {
     if (Find(proto.name()) != nullptr) continue;
-    const onnx::TypeProto::Tensor& tensor = proto.type().tensor_type();
-    const std::optional<DType> dtype = DTypeFromOnnx(tensor.elem_type());
-    if (!dtype) return Broken(model_, fmt::format("input '{}' is no tensor", proto.name()));
-    TensorType type{*dtype, {}};
-    std::vector<std::string> names;
-    for (const auto& dim : tensor.shape().dim()) {
-      const auto bound = options_.dims.find(dim.dim_param());
-      if (!dim.has_dim_value() && bound == options_.dims.end()) {
-        return Status(ErrorCode::kInvalidArgument,
-                      fmt::format("{}: dimension '{}' of input '{}' is open. hint: --dim {}=N",
-                                  model_.name(), dim.dim_param(), proto.name(), dim.dim_param()));
-      }
-      type.dims.push_back(dim.has_dim_value() ? dim.dim_value() : bound->second);
-      names.push_back(dim.has_dim_value() ? "" : dim.dim_param());
+    const OnnxValueInfo input = DescribeOnnxValue(proto);
+    if (!input.supported)
+      return Broken(model_, fmt::format("input '{}' is no tensor", proto.name()));
+    if (rates.contains(input.name) && !names.rate.empty() && IsFloat(input.dtype)) {
+      RIDGE_RETURN_IF_ERROR(BindNumber(input, names.rate));
+    } else if (counts.contains(input.name) && !names.count.empty() && input.dtype == DType::kI64) {
+      RIDGE_RETURN_IF_ERROR(BindNumber(input, names.count));
+    } else {
+      RIDGE_RETURN_IF_ERROR(BindStepInput(input));
     }
-    RIDGE_RETURN_IF_ERROR(CheckDims(type.dims));
-    const Value value = builder_.Input(Claim(proto.name()), std::move(type), std::move(names));
-    named_.insert(value.id);
-    Bind(proto.name(), value);
   }
+  return builder_.status();
+}
+
+// One number that whoever runs the step gives.  The count is 1 more than ONNX's.
+Status OnnxImporter::BindNumber(const OnnxValueInfo& input, const std::string& name) {
+  for (const OnnxDim& dim : input.dims) {
+    if (dim.extent == 1) continue;
+    return Broken(model_, fmt::format("optimizers read '{}', which is not one number", input.name));
+  }
+  const ValueId known = builder_.graph().FindValue(name);
+  const bool rate = IsFloat(input.dtype);
+  const DType dtype = input.dtype == DType::kF64 ? DType::kF64 : rate ? DType::kF32 : DType::kI64;
+  Value value = {known};
+  if (known == kNoValue) value = builder_.Input(name, {dtype, {}});
+  if (builder_.ok()) named_.insert(value.id);
+  if (rate) value = builder_.Cast(value, input.dtype);
+  if (!rate) value = builder_.Sub(value, builder_.Scalar(DType::kI64, 1));
+  if (!input.dims.empty()) value = builder_.Reshape(value, Dims(input.dims.size(), 1));
+  if (builder_.ok()) scopes_.back().names[input.name] = {value, nullptr};
+  return builder_.status();
+}
+
+Status OnnxImporter::BindStepInput(const OnnxValueInfo& input) {
+  TensorType type{input.dtype, {}};
+  std::vector<std::string> names;
+  for (const OnnxDim& dim : input.dims) {
+    const auto bound = options_.dims.find(dim.name);
+    if (dim.extent < 0 && bound == options_.dims.end()) {
+      return Status(ErrorCode::kInvalidArgument,
+                    fmt::format("{}: dimension '{}' of input '{}' is open. hint: --dim {}=N",
+                                model_.name(), dim.name, input.name, dim.name));
+    }
+    type.dims.push_back(dim.extent >= 0 ? dim.extent : bound->second);
+    names.push_back(dim.name);
+  }
+  RIDGE_RETURN_IF_ERROR(CheckDims(type.dims));
+  const Value value = builder_.Input(Claim(input.name), std::move(type), std::move(names));
+  named_.insert(value.id);
+  Bind(input.name, value);
   return builder_.status();
 }
 
@@ -99,6 +171,7 @@ Status OnnxImporter::Initialize(const onnx::TrainingInfoProto& info) {
 }
 
 Status OnnxImporter::BindUpdated(const onnx::TrainingInfoProto& info) {
+  const std::set<std::string> derived = Derived(info.algorithm());
   for (const onnx::StringStringEntryProto& entry : info.update_binding()) {
     OnnxBinding* binding = Find(entry.key());
     if (binding == nullptr || binding->initializer == nullptr || binding->value.valid()) {
@@ -106,13 +179,16 @@ Status OnnxImporter::BindUpdated(const onnx::TrainingInfoProto& info) {
                                         entry.key()));
     }
     const Tensor& tensor = *binding->initializer;
-    const bool trained =
+    const bool of_graph =
         model_.initializers().contains(entry.key()) && IsFloat(tensor.type().dtype);
+    const bool trained = of_graph && (derived.empty() || derived.contains(entry.key()));
+    const ValueRole role = of_graph ? ValueRole::kStatistic : ValueRole::kOptimizer;
     const std::string name = Claim(entry.key());
-    binding->value = trained ? builder_.Parameter(name, tensor.type(), Init::FromTensor(tensor))
-                             : builder_.State(name, tensor.type(), Init::FromTensor(tensor),
-                                              ValueRole::kOptimizer);
-    named_.insert(binding->value.id);
+    const Init start = Init::FromTensor(tensor);
+    const Value value = trained ? builder_.Parameter(name, tensor.type(), start)
+                                : builder_.State(name, tensor.type(), start, role);
+    *binding = {value, nullptr};  // no longer a constant that nodes may know
+    named_.insert(value.id);
   }
   return builder_.status();
 }
@@ -141,18 +217,27 @@ Status OnnxImporter::AddAlgorithmOutputs(const onnx::GraphProto& algorithm) {
     const Value value = ValueOf(output.name());
     if (!value.valid())
       return Broken(model_, fmt::format("output '{}' is made by no node", output.name()));
-    const TensorType& type = builder_.type(value);
-    const bool one_float = IsFloat(type.dtype) && type.elements() == 1;
-    if (one_float && !loss.valid()) loss = type.dims.empty() ? value : builder_.Reshape(value, {});
+    if (!loss.valid()) loss = AsLoss(value);
     if (builder_.graph().FindOutput(output.name()) == kNoValue && output.name() != "loss")
       builder_.Output(output.name(), value);
+  }
+  if (!loss.valid()) {
+    const Value derived = ValueOf(FirstDerived(algorithm));
+    if (derived.valid()) loss = AsLoss(derived);
   }
   if (!loss.valid()) return Broken(model_, "has no output of one float, which would be the loss");
   if (builder_.graph().FindOutput("loss") == kNoValue) builder_.Output("loss", loss);
   return builder_.status();
 }
 
-Result<Graph> OnnxImporter::RunTraining() {
+// f[] where the value is one float, else invalid.
+Value OnnxImporter::AsLoss(Value value) {
+  const TensorType& type = builder_.type(value);
+  if (!IsFloat(type.dtype) || type.elements() != 1) return {};
+  return type.dims.empty() ? value : builder_.Reshape(value, {});
+}
+
+Result<Graph> OnnxImporter::RunTraining(const OnnxStepInputs& names) {
   const onnx::TrainingInfoProto& info = model_.proto().training_info(0);
   const onnx::GraphProto& graph = model_.proto().graph();
   scopes_.emplace_back();
@@ -162,7 +247,7 @@ Result<Graph> OnnxImporter::RunTraining() {
   RIDGE_RETURN_IF_ERROR(BindInputs());
   for (const auto& [name, tensor] : model_.initializers())
     scopes_.back().names[name].initializer = &tensor;
-  RIDGE_RETURN_IF_ERROR(BindAlgorithm(info));
+  RIDGE_RETURN_IF_ERROR(BindAlgorithm(info, names));
   RIDGE_RETURN_IF_ERROR(Initialize(info));
   RIDGE_RETURN_IF_ERROR(BindUpdated(info));
   RIDGE_RETURN_IF_ERROR(Walk(graph));
@@ -179,7 +264,41 @@ bool HasTrainingStep(const OnnxModel& model) {
          model.proto().training_info(0).update_binding_size() > 0;
 }
 
-Result<Graph> ImportTrainingStep(const OnnxModel& model, const OnnxImportOptions& options) {
+std::vector<OnnxValueInfo> TrainingStepInputs(const OnnxModel& model) {
+  std::vector<OnnxValueInfo> inputs;
+  if (!HasTrainingStep(model)) return inputs;
+  const onnx::GraphProto& algorithm = model.proto().training_info(0).algorithm();
+  std::set<std::string> others = ReadByOptimizers(algorithm, kRate);
+  others.merge(ReadByOptimizers(algorithm, kCount));
+  for (const onnx::TensorProto& tensor : algorithm.initializer()) others.insert(tensor.name());
+  for (const onnx::ValueInfoProto& input : model.proto().graph().input())
+    others.insert(input.name());
+  for (const onnx::ValueInfoProto& input : algorithm.input()) {
+    if (!others.contains(input.name())) inputs.push_back(DescribeOnnxValue(input));
+  }
+  return inputs;
+}
+
+std::optional<double> TrainingStepRate(const OnnxModel& model) {
+  if (!HasTrainingStep(model)) return std::nullopt;
+  const onnx::TrainingInfoProto& info = model.proto().training_info(0);
+  const std::set<std::string> rates = ReadByOptimizers(info.algorithm(), kRate);
+  if (rates.size() != 1) return std::nullopt;
+  for (const onnx::StringStringEntryProto& entry : info.update_binding()) {
+    if (rates.contains(entry.key())) return std::nullopt;
+  }
+  Result<Tensor> rate = Status();
+  for (const onnx::TensorProto& tensor : info.algorithm().initializer()) {
+    if (rates.contains(tensor.name())) rate = CopyTensor(tensor, model.folder());
+  }
+  const auto own = model.initializers().find(*rates.begin());
+  if (own != model.initializers().end()) rate = own->second;
+  if (!rate.ok() || rate->elements() != 1 || !IsFloat(rate->type().dtype)) return std::nullopt;
+  return rate->at(0);
+}
+
+Result<Graph> ImportTrainingStep(const OnnxModel& model, const OnnxImportOptions& options,
+                                 const OnnxStepInputs& names) {
   if (!HasTrainingStep(model)) return Broken(model, "the file has none");
   if (model.proto().training_info_size() > 1) {
     return Status(ErrorCode::kUnsupported,
@@ -190,7 +309,7 @@ Result<Graph> ImportTrainingStep(const OnnxModel& model, const OnnxImportOptions
   plain.all_parameters = false;
   plain.freeze = {"*"};
   plain.trainable.clear();
-  return OnnxImporter(model, plain).RunTraining();
+  return OnnxImporter(model, plain).RunTraining(names);
 }
 
 }  // namespace ridge

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
+#include <set>
 
 #include "onnx/onnx-ml.pb.h"
 #include "ridge/graph/onnx/export_node.h"
@@ -20,11 +22,15 @@ class StepWriter {
       : step_(step),
         document_(document),
         graph_(*document.proto->mutable_graph()),
-        info_(*document.proto->add_training_info()),
+        info_(AddInfo(*document.proto)),
         algorithm_(*info_.mutable_algorithm()),
         start_(*info_.mutable_initialization()) {
     algorithm_.set_name("training_step");
     start_.set_name("training_start");
+    for (const auto& node : graph_.node())
+      taken_.insert(node.output().begin(), node.output().end());
+    for (const auto& input : graph_.input()) taken_.insert(input.name());
+    for (const auto& tensor : graph_.initializer()) taken_.insert(tensor.name());
   }
 
   Status Write() {
@@ -33,9 +39,10 @@ class StepWriter {
     AddScalar("training.rate", Tensor::Scalar(dtype_, step_.rate));
     AddScalar("training.step", Tensor::FromInts({}, std::vector<int64_t>{1}));
     AddScalar("training.one", Tensor::FromInts({}, std::vector<int64_t>{1}));
-    Node("", "Add", {"training.step", "training.one"}, {"training.step.next"});
-    Bind(*info_.mutable_update_binding(), "training.step", "training.step.next");
-    StartWith("training.step", Tensor::FromInts({}, std::vector<int64_t>{1}));
+    const std::string step = Own("training.step"), next = Own("training.step.next");
+    Node("", "Add", {step, Own("training.one")}, {next});
+    Bind(*info_.mutable_update_binding(), step, next);
+    StartWith(step, Tensor::FromInts({}, std::vector<int64_t>{1}));
     for (const std::string& name : step_.trained) WriteUpdate(name);
     DeclareVersions();
     return Status();
@@ -46,8 +53,24 @@ class StepWriter {
   Status WriteGradients();
   void WriteUpdate(const std::string& name);
   void DeclareVersions();
+  Status CheckCrossEntropy() const;
+  void WriteCrossEntropy(const onnx::TensorShapeProto& shape);
+  void WriteTargetLoss(const onnx::TensorShapeProto& shape);
   const onnx::ValueInfoProto* FindOutput() const;
-  std::string Logits() const;
+  std::string MadeFrom(std::initializer_list<const char*> ops) const;
+
+  static onnx::TrainingInfoProto& AddInfo(onnx::ModelProto& model) {
+    model.clear_training_info();
+    return *model.add_training_info();
+  }
+  // The name of a value of ours: `wanted`, or with a number behind it where the model has that.
+  const std::string& Own(const std::string& wanted) {
+    std::string& name = own_[wanted];
+    if (!name.empty()) return name;
+    name = wanted;
+    for (int n = 2; !taken_.insert(name).second; ++n) name = fmt::format("{}_{}", wanted, n);
+    return name;
+  }
 
   onnx::NodeProto& Node(const char* domain, const char* op, const std::vector<std::string>& inputs,
                         const std::vector<std::string>& outputs) {
@@ -73,7 +96,7 @@ class StepWriter {
     Attribute(node, name, onnx::AttributeProto::STRING).set_s(value);
   }
   void AddScalar(const std::string& name, const Tensor& tensor) {
-    StoreTensor(tensor, name, *algorithm_.add_initializer());
+    StoreTensor(tensor, Own(name), *algorithm_.add_initializer());
   }
   static void Bind(google::protobuf::RepeatedPtrField<onnx::StringStringEntryProto>& list,
                    const std::string& key, const std::string& value) {
@@ -96,6 +119,8 @@ class StepWriter {
   onnx::TrainingInfoProto& info_;
   onnx::GraphProto &algorithm_, &start_;
   DType dtype_ = DType::kF32;  // of the loss
+  std::set<std::string> taken_;
+  std::map<std::string, std::string> own_;  // names of ours, by the wanted one
 };
 
 const onnx::ValueInfoProto* StepWriter::FindOutput() const {
@@ -105,11 +130,11 @@ const onnx::ValueInfoProto* StepWriter::FindOutput() const {
   return nullptr;
 }
 
-// What SoftmaxCrossEntropyLoss reads: the logits, where the output is their softmax.
-std::string StepWriter::Logits() const {
+// What goes into the node that makes the output, where it is one of `ops`; else the output.
+std::string StepWriter::MadeFrom(std::initializer_list<const char*> ops) const {
   for (const onnx::NodeProto& node : graph_.node()) {
-    const bool softmax = node.op_type() == "Softmax" || node.op_type() == "LogSoftmax";
-    if (softmax && node.input_size() == 1 && node.output_size() == 1 &&
+    const bool found = std::find(ops.begin(), ops.end(), node.op_type()) != ops.end();
+    if (found && node.input_size() == 1 && node.output_size() == 1 &&
         node.output(0) == step_.output) {
       return node.input(0);
     }
@@ -117,7 +142,6 @@ std::string StepWriter::Logits() const {
   return step_.output;
 }
 
-// Classes are dimension 1; labels have the others.
 Status StepWriter::WriteLoss() {
   const onnx::ValueInfoProto* output = FindOutput();
   const auto dtype =
@@ -129,29 +153,69 @@ Status StepWriter::WriteLoss() {
   }
   dtype_ = *dtype;
   const auto& shape = output->type().tensor_type().shape();
-  std::string loss = "loss";
   if (step_.loss_kind == "cross_entropy") {
-    onnx::ValueInfoProto& label = Info(*algorithm_.add_input(), "label", DType::kI64);
-    for (int d = 0; d < shape.dim_size(); ++d) {
-      if (d != 1)
-        *label.mutable_type()->mutable_tensor_type()->mutable_shape()->add_dim() = shape.dim(d);
-    }
-    Text(Node("", "SoftmaxCrossEntropyLoss", {Logits(), "label"}, {loss}), "reduction", "mean");
-  } else if (step_.loss_kind == "mse") {
-    onnx::ValueInfoProto& target = Info(*algorithm_.add_input(), "target", dtype_);
-    *target.mutable_type()->mutable_tensor_type()->mutable_shape() = shape;
-    Node("", "Sub", {step_.output, "target"}, {"training.error"});
-    Node("", "Mul", {"training.error", "training.error"}, {"training.square"});
-    onnx::NodeProto& mean = Node("", "ReduceMean", {"training.square"}, {loss});
-    Attribute(mean, "keepdims", onnx::AttributeProto::INT).set_i(0);
+    RIDGE_RETURN_IF_ERROR(CheckCrossEntropy());
+    WriteCrossEntropy(shape);
+  } else if (step_.loss_kind == "mse" || step_.loss_kind == "bce") {
+    WriteTargetLoss(shape);
   } else {
-    Node("", "Identity", {step_.output}, {loss});
+    Node("", "Identity", {step_.output}, {Own("loss")});
   }
-  Info(*algorithm_.add_output(), loss, dtype_)
+  Info(*algorithm_.add_output(), Own("loss"), dtype_)
       .mutable_type()
       ->mutable_tensor_type()
       ->mutable_shape();
   return Status();
+}
+
+Status StepWriter::CheckCrossEntropy() const {
+  for (const onnx::OperatorSetIdProto& set : document_.proto->opset_import()) {
+    if (!set.domain().empty() && set.domain() != "ai.onnx") continue;
+    if (set.version() >= kCrossEntropyOpset) return Status();
+    return Status(ErrorCode::kUnsupported,
+                  fmt::format("export: a training step with cross entropy needs opset {}; the file "
+                              "has {}. hint: onnx.version_converter",
+                              kCrossEntropyOpset, set.version()));
+  }
+  return Status();
+}
+
+// ONNX's classes are dimension 1; labels have the others.
+void StepWriter::WriteCrossEntropy(const onnx::TensorShapeProto& shape) {
+  const bool last = shape.dim_size() == 3;  // [B,T,V]
+  onnx::ValueInfoProto& label = Info(*algorithm_.add_input(), Own("label"), DType::kI64);
+  auto& dims = *label.mutable_type()->mutable_tensor_type()->mutable_shape();
+  for (int d = 0; d < shape.dim_size(); ++d) {
+    if (d != (last ? 2 : 1)) *dims.add_dim() = shape.dim(d);
+  }
+  std::string logits = MadeFrom({"Softmax", "LogSoftmax"});
+  if (last) {
+    onnx::NodeProto& node = Node("", "Transpose", {logits}, {Own("training.logits")});
+    onnx::AttributeProto& perm = Attribute(node, "perm", onnx::AttributeProto::INTS);
+    for (const int64_t axis : {0, 2, 1}) perm.add_ints(axis);
+    logits = Own("training.logits");
+  }
+  onnx::NodeProto& loss =
+      Node("", "SoftmaxCrossEntropyLoss", {logits, Own("label")}, {Own("loss")});
+  Text(loss, "reduction", "mean");
+}
+
+// mse: mean of (y - t)^2.  bce: mean of softplus(z) - t z, for z before the sigmoid.
+void StepWriter::WriteTargetLoss(const onnx::TensorShapeProto& shape) {
+  onnx::ValueInfoProto& target = Info(*algorithm_.add_input(), Own("target"), dtype_);
+  *target.mutable_type()->mutable_tensor_type()->mutable_shape() = shape;
+  const std::string each = Own("training.losses"), error = Own("training.error");
+  if (step_.loss_kind == "mse") {
+    Node("", "Sub", {step_.output, Own("target")}, {error});
+    Node("", "Mul", {error, error}, {each});
+  } else {
+    const std::string z = MadeFrom({"Sigmoid"});
+    Node("", "Softplus", {z}, {Own("training.softplus")});
+    Node("", "Mul", {Own("target"), z}, {error});
+    Node("", "Sub", {Own("training.softplus"), error}, {each});
+  }
+  onnx::NodeProto& mean = Node("", "ReduceMean", {each}, {Own("loss")});
+  Attribute(mean, "keepdims", onnx::AttributeProto::INT).set_i(0);
 }
 
 Status StepWriter::WriteGradients() {
@@ -162,19 +226,19 @@ Status StepWriter::WriteGradients() {
       return Status(ErrorCode::kInvalidArgument,
                     fmt::format("export: '{}' is no float initializer to train", name));
     }
-    gradients.push_back(name + ".grad");
+    gradients.push_back(Own(name + ".grad"));
   }
   if (gradients.empty())
     return Status(ErrorCode::kInvalidArgument, "export: the model has nothing to train");
   onnx::NodeProto& node = Node(kPreview, "Gradient", step_.trained, gradients);
   onnx::AttributeProto& xs = Attribute(node, "xs", onnx::AttributeProto::STRINGS);
   for (const std::string& name : step_.trained) xs.add_strings(name);
-  Text(node, "y", "loss");
+  Text(node, "y", Own("loss"));
   return Status();
 }
 
 void StepWriter::StartWith(const std::string& name, const Tensor& tensor) {
-  const std::string start = name + ".start";
+  const std::string start = Own(name + ".start");
   onnx::NodeProto& node = *start_.add_node();
   node.set_name(start);
   node.add_output(start);
@@ -198,40 +262,40 @@ void StepWriter::StartWith(const std::string& name, const Tensor& tensor) {
 
 std::string StepWriter::State(const std::string& name, const char* suffix) {
   const Tensor zeros(document_.contents.at(name).type());
-  const std::string state = name + suffix;
+  const std::string state = Own(name + suffix);
   StoreTensor(zeros, state, *algorithm_.add_initializer());
   StartWith(state, zeros);
-  Bind(*info_.mutable_update_binding(), state, state + ".new");
+  Bind(*info_.mutable_update_binding(), state, Own(state + ".new"));
   return state;
 }
 
 void StepWriter::WriteUpdate(const std::string& name) {
-  const std::string gradient = name + ".grad", updated = name + ".new";
-  const std::vector<std::string> common = {"training.rate", "training.step", name, gradient};
+  const std::string updated = Own(name + ".new");
+  std::vector<std::string> inputs = {Own("training.rate"), Own("training.step"), name,
+                                     Own(name + ".grad")};
   Bind(*info_.mutable_update_binding(), name, updated);
   if (step_.optimizer == "sgd") {
     const std::string buffer = State(name, ".momentum");
-    std::vector<std::string> inputs = common;
     inputs.push_back(buffer);
-    onnx::NodeProto& node = Node(kPreview, "Momentum", inputs, {updated, buffer + ".new"});
+    onnx::NodeProto& node = Node(kPreview, "Momentum", inputs, {updated, Own(buffer + ".new")});
     Number(node, "alpha", step_.momentum);
     Number(node, "beta", 1);
     Number(node, "norm_coefficient", step_.weight_decay);
     Text(node, "mode", step_.nesterov ? "nesterov" : "standard");
     return;
   }
-  std::vector<std::string> inputs = common;
   if (step_.optimizer == "adamw" && step_.weight_decay != 0) {
     // param * (1 - rate * weight_decay), before the step.
-    const std::string factor = name + ".decay";
-    AddScalar(factor, Tensor::Scalar(dtype_, 1 - step_.rate * step_.weight_decay));
-    inputs[2] = name + ".decayed";
-    Node("", "Mul", {name, factor}, {inputs[2]});
+    const DType dtype = document_.contents.at(name).type().dtype;
+    AddScalar(name + ".decay", Tensor::Scalar(dtype, 1 - step_.rate * step_.weight_decay));
+    inputs[2] = Own(name + ".decayed");
+    Node("", "Mul", {name, Own(name + ".decay")}, {inputs[2]});
   }
   const std::string m = State(name, ".m"), v = State(name, ".v");
   inputs.push_back(m);
   inputs.push_back(v);
-  onnx::NodeProto& node = Node(kPreview, "Adam", inputs, {updated, m + ".new", v + ".new"});
+  onnx::NodeProto& node =
+      Node(kPreview, "Adam", inputs, {updated, Own(m + ".new"), Own(v + ".new")});
   Number(node, "alpha", step_.beta1);
   Number(node, "beta", step_.beta2);
   Number(node, "epsilon", step_.epsilon);
