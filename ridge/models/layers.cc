@@ -151,6 +151,21 @@ Value SelfAttention(GraphBuilder& b, Value qkv, int64_t heads, bool causal,
   return b.Reshape(b.Transpose(y, {0, 2, 1, 3}), {dims[0], dims[1], heads * width});
 }
 
+Value CrossEntropyMean(GraphBuilder& b, Value logits, Value label) {
+  constexpr int64_t kIgnored = -100;
+  const Value losses =
+      b.Op("softmax_cross_entropy", {logits, label}, {{"ignore_index", kIgnored}}, "losses");
+  if (!b.ok()) return {};
+  const DType dtype = b.type(losses).dtype;
+  const Value ignored = b.Scalar(b.type(label).dtype, static_cast<double>(kIgnored));
+  const Value counts = b.Cast(b.Op("not_equal", {label, ignored}), dtype);
+  const Value count = b.ReduceSum(counts, {}, /*keep_dims=*/false);
+  return b.Op(
+      "div",
+      {b.ReduceSum(losses, {}, /*keep_dims=*/false), b.Op("maximum", {count, b.Scalar(dtype, 1)})},
+      {}, "loss");
+}
+
 Value TokenInput(GraphBuilder& b, const ModelOptions& options, int64_t length) {
   return b.Input("tokens", {DType::kI64, {options.batch, length}}, {"batch", ""});
 }
@@ -159,9 +174,8 @@ void LanguageModelEnd(GraphBuilder& b, const ModelOptions& options, Value logits
   if (!b.ok()) return;
   const int64_t length = b.dims(logits)[1];
   const Value label = b.Input("label", {DType::kI64, {options.batch, length}}, {"batch", ""});
-  const Value losses = b.Op("softmax_cross_entropy", {logits, label}, {}, "losses");
   b.Output("logits", logits);
-  b.Output("loss", b.Op("reduce_mean", {losses}, {}, "loss"));
+  b.Output("loss", CrossEntropyMean(b, logits, label));
 }
 
 Value Flatten(GraphBuilder& b, Value x) { return b.Reshape(x, {0, -1}); }

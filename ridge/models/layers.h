@@ -58,7 +58,12 @@ Value SelfAttention(GraphBuilder& b, Value qkv, int64_t heads, bool causal,
 // Input `tokens` i64[batch, length].
 Value TokenInput(GraphBuilder& b, const ModelOptions& options, int64_t length);
 
-// Input `label` i64[batch, length], outputs `logits` [B,T,V] and `loss`, the mean over all places.
+// Mean of the cross entropy of logits [..., C] over the labels [...] that are not -100, PyTorch's
+// mark for places that do not count (padding, pixels without a class); 0 when none counts.
+Value CrossEntropyMean(GraphBuilder& b, Value logits, Value label);
+
+// Input `label` i64[batch, length], outputs `logits` [B,T,V] and `loss`, the mean over all places
+// that count.
 void LanguageModelEnd(GraphBuilder& b, const ModelOptions& options, Value logits);
 
 Value MaxPool(GraphBuilder& b, Value x, int64_t kernel, int64_t stride, int64_t padding,

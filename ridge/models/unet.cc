@@ -19,16 +19,16 @@ Value Block(GraphBuilder& b, Value x, int64_t channels, const std::string& name)
   return b.Relu(Conv(b, x, channels, name + ".2", {.kernel = 3, .padding = 1}));
 }
 
-// Output `logits` [B,classes,H,W], input `label` i64[B,H,W], the mean loss over all pixels.
+// Output `logits` [B,classes,H,W], input `label` i64[B,H,W], the mean loss over the pixels that
+// count.
 void SegmentationEnd(GraphBuilder& b, const ModelOptions& options, Value logits) {
   if (!b.ok()) return;
   const Dims dims = b.dims(logits);
   const Value label =
       b.Input("label", {DType::kI64, {options.batch, dims[2], dims[3]}}, {"batch", "", ""});
   const Value last = b.Transpose(logits, {0, 2, 3, 1});  // classes last
-  const Value losses = b.Op("softmax_cross_entropy", {last, label}, {}, "losses");
   b.Output("logits", logits);
-  b.Output("loss", b.Op("reduce_mean", {losses}, {}, "loss"));
+  b.Output("loss", CrossEntropyMean(b, last, label));
 }
 
 Result<Graph> BuildUnet(const ModelArguments& arguments, const ModelOptions& options) {

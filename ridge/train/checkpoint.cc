@@ -57,7 +57,8 @@ Status Replace(const std::string& from, const std::string& to) {
 CheckpointTensors CollectTensors(Executor& executor) {
   CheckpointTensors tensors;
   for (const PersistentValue& value : executor.program().persistent) {
-    if (value.kind == ValueKind::kInput || value.role == ValueRole::kGradient) continue;
+    const bool variable = value.kind == ValueKind::kParameter || value.kind == ValueKind::kState;
+    if (!variable || value.role == ValueRole::kGradient) continue;
     auto& list = value.kind == ValueKind::kParameter ? tensors.parameters : tensors.state;
     list.push_back({value.name, value.type, executor.Persistent(value.name)});
   }

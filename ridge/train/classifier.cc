@@ -4,14 +4,51 @@
 
 namespace ridge {
 
-Value Hits(GraphBuilder& b, Value logits, Value label) {
+namespace {
+
+// Over all but the first dimension.
+Value ReduceRest(GraphBuilder& b, const char* op, Value x) {
+  if (!b.ok() || b.type(x).rank() == 1) return x;
+  std::vector<int64_t> rest(static_cast<size_t>(b.type(x).rank() - 1));
+  std::iota(rest.begin(), rest.end(), int64_t{1});
+  return b.Op(op, {x}, {{"axes", rest}, {"keep_dims", int64_t{0}}});
+}
+
+// Whether the largest logit is the label's.
+Value IsHit(GraphBuilder& b, Value logits, Value label) {
   const Value best = b.Op("argmax", {logits}, {{"axis", int64_t{-1}}});
   if (!b.ok()) return {};
-  const Value hits = b.Cast(b.Op("equal", {b.Cast(best, b.type(label).dtype), label}), DType::kF32);
-  if (!b.ok() || b.type(hits).rank() == 1) return hits;
-  std::vector<int64_t> positions(static_cast<size_t>(b.type(hits).rank() - 1));
-  std::iota(positions.begin(), positions.end(), int64_t{1});
-  return b.ReduceMean(hits, positions, /*keep_dims=*/false);
+  return b.Op("equal", {b.Cast(best, b.type(label).dtype), label});
+}
+
+}  // namespace
+
+Value Hits(GraphBuilder& b, Value logits, Value label) {
+  const Value hit = IsHit(b, logits, label);
+  if (!b.ok()) return {};
+  return ReduceRest(b, "reduce_mean", b.Cast(hit, DType::kF32));
+}
+
+LabelHits CountHits(GraphBuilder& b, Value logits, Value label, int64_t ignored) {
+  const Value hit = IsHit(b, logits, label);
+  if (!b.ok()) return {};
+  const Value mark = b.Scalar(b.type(label).dtype, static_cast<double>(ignored));
+  const Value counts = b.Op("not_equal", {label, mark});
+  const Value right = b.Op("logical_and", {hit, counts});
+  if (!b.ok()) return {};
+  return {ReduceRest(b, "reduce_sum", b.Cast(right, DType::kF32)),
+          ReduceRest(b, "reduce_sum", b.Cast(counts, DType::kF32))};
+}
+
+Value CorrectSamples(GraphBuilder& b, const ForwardFacts& facts) {
+  if (!facts.ignored_label)
+    return b.ReduceSum(Hits(b, {facts.logits}, {facts.label}), {}, /*keep_dims=*/false);
+  const LabelHits hits = CountHits(b, {facts.logits}, {facts.label}, *facts.ignored_label);
+  if (!b.ok()) return {};
+  const Value right = b.ReduceSum(hits.right, {}, /*keep_dims=*/false);
+  const Value counted = b.ReduceSum(hits.counted, {}, /*keep_dims=*/false);
+  const Value at_least_one = b.Op("maximum", {counted, b.Scalar(DType::kF32, 1)});
+  return b.Div(b.MulScalar(right, static_cast<double>(facts.batch)), at_least_one);
 }
 
 }  // namespace ridge

@@ -47,14 +47,18 @@ Status Evaluator::AddBatch(const Filled& filled) {
   RIDGE_RETURN_IF_ERROR(executor_.Run(step_, filled.slot));
   loss_sum_ += ReadOutput("loss_sum");
   weight_sum_ += ReadOutput("weight_sum");
-  if (classifier_) correct_sum_ += ReadOutput("correct_sum");
+  loss_weight_sum_ += ReadOutput(Has("loss_weight_sum") ? "loss_weight_sum" : "weight_sum");
+  if (classifier_) {
+    correct_sum_ += ReadOutput("correct_sum");
+    label_sum_ += ReadOutput(Has("label_sum") ? "label_sum" : "weight_sum");
+  }
   loader_->Release(filled.slot);
   return Status();
 }
 
 Result<EvalResult> Evaluator::Run() {
   const double begin = MonotonicSeconds();
-  loss_sum_ = correct_sum_ = weight_sum_ = 0;
+  loss_sum_ = loss_weight_sum_ = correct_sum_ = label_sum_ = weight_sum_ = 0;
   RIDGE_RETURN_IF_ERROR(Start());
   while (true) {
     RIDGE_ASSIGN_OR_RETURN(const Filled filled, loader_->Next());
@@ -66,8 +70,9 @@ Result<EvalResult> Evaluator::Run() {
   result.samples = source_->size();
   RIDGE_CHECK(static_cast<int64_t>(weight_sum_) == result.samples,
               "an evaluation counted " + std::to_string(weight_sum_) + " samples");
-  result.loss = loss_sum_ / weight_sum_;
-  if (classifier_) result.accuracy = correct_sum_ / weight_sum_;
+  // No label may count at all; then there is nothing to be wrong about.
+  result.loss = loss_weight_sum_ == 0 ? 0 : loss_sum_ / loss_weight_sum_;
+  if (classifier_) result.accuracy = label_sum_ == 0 ? 0 : correct_sum_ / label_sum_;
   result.seconds = MonotonicSeconds() - begin;
   return result;
 }

@@ -12,7 +12,7 @@ namespace ridge {
 
 struct EvalResult {
   int64_t samples = 0;
-  double loss = 0;                 // mean over the samples
+  double loss = 0;                 // mean over the samples, or over the labels that count
   std::optional<double> accuracy;  // empty unless a classifier
   double seconds = 0;
 };
@@ -33,6 +33,7 @@ class Evaluator {
   Status Start();
   Status AddBatch(const Filled& filled);
   double ReadOutput(const char* name) const;
+  bool Has(const char* name) const { return executor_.Output(step_, name) != nullptr; }
 
   Executor& executor_;
   const SourcePtr source_;
@@ -41,7 +42,7 @@ class Evaluator {
   const int step_;
   const bool classifier_;
   std::unique_ptr<BatchLoader> loader_;  // made by the first Run
-  double loss_sum_ = 0, correct_sum_ = 0, weight_sum_ = 0;
+  double loss_sum_ = 0, loss_weight_sum_ = 0, correct_sum_ = 0, label_sum_ = 0, weight_sum_ = 0;
 };
 
 }  // namespace ridge

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "ridge/train/per_sample_loss.h"
 #include "ridge/train/training_graph.h"
 
 namespace ridge {
@@ -95,6 +96,8 @@ void FindClassifier(const Graph& graph, ForwardFacts& facts) {
   if (const Node* node = FindCrossEntropy(graph, facts.batch)) {
     facts.logits = node->inputs[0];
     facts.label = node->inputs[1];
+    if (IsWeightedMean(graph, facts.loss))
+      facts.ignored_label = std::get<int64_t>(node->attrs.at("ignore_index"));
     return;
   }
   const ValueId logits = graph.FindOutput("logits");

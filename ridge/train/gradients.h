@@ -14,8 +14,8 @@ struct GradientRequest {
   std::map<std::string, int64_t> dims;  // named dimensions that the inputs do not tell
   std::vector<NamedTensor> inputs;      // by the graph's plain input names
   std::string loss;                     // an output; empty: the first
-  std::string weights;                  // see ModelRequest
-  std::vector<std::string> weights_skip;
+  std::string weights = {};             // see ModelRequest
+  std::vector<std::string> weights_skip = {};
   uint64_t seed = 0;  // of the starting values of a model that was not trained
 };
 

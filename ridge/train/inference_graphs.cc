@@ -43,10 +43,15 @@ Result<NamedGraph> BuildEvalGraph(const Graph& forward) {
   GraphBuilder b(std::move(inference));
   const Value loss = {here.loss}, logits = {here.logits}, label = {here.label};
   b.graph().ClearOutputs();
-  RIDGE_ASSIGN_OR_RETURN(const Value each, PerSampleLoss(b, loss, facts.batch));
+  RIDGE_ASSIGN_OR_RETURN(const SampleLosses each, PerSampleLoss(b, loss, facts.batch));
   const Value weight = b.Input(kWeightInput, {DType::kF32, {facts.batch}}, {"batch"});
-  b.Output("loss_sum", WeightedSum(b, each, weight));
-  if (facts.logits != kNoValue) {
+  b.Output("loss_sum", WeightedSum(b, each.loss, weight));
+  if (each.weight.valid()) b.Output("loss_weight_sum", WeightedSum(b, each.weight, weight));
+  if (here.logits != kNoValue && here.ignored_label) {
+    const LabelHits hits = CountHits(b, logits, label, *here.ignored_label);
+    b.Output("correct_sum", WeightedSum(b, hits.right, weight));
+    b.Output("label_sum", WeightedSum(b, hits.counted, weight));
+  } else if (here.logits != kNoValue) {
     b.Output("correct_sum", WeightedSum(b, Hits(b, logits, label), weight));
   }
   b.Output("weight_sum", b.ReduceSum(weight, {}, /*keep_dims=*/false));

@@ -9,6 +9,7 @@
 
 #include "ridge/graph/builder.h"
 #include "ridge/graph/suggest.h"
+#include "ridge/models/layers.h"
 
 namespace ridge {
 namespace {
@@ -154,7 +155,9 @@ class LossBuilder {
     Dims dims = b_.dims(logits);
     dims.pop_back();
     const Value label = TargetInput("label", {DType::kI64, std::move(dims)});
-    return Mean(b_.Op("softmax_cross_entropy", {logits, label}, {}, "losses"));
+    const Value loss = CrossEntropyMean(b_, logits, label);
+    if (!b_.ok()) return b_.status();
+    return loss;
   }
 
   Result<Value> MeanSquare(Value output) {

@@ -1,6 +1,7 @@
 // WithLoss: the loss that `--loss` asks for, at the end of a forward graph.
 //
-//   cross_entropy:OUTPUT  input `label` (i64): mean of -log(softmax(OUTPUT)[label])
+//   cross_entropy:OUTPUT  input `label` (i64): mean of -log(softmax(OUTPUT)[label]) over the
+//                         labels that are not -100
 //   mse:OUTPUT            input `target`: mean of (OUTPUT - target)^2
 //   bce:OUTPUT            input `target` in [0, 1]: mean of -t log(p) - (1 - t) log(1 - p),
 //                         p = sigmoid(OUTPUT)

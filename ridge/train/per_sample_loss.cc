@@ -7,9 +7,47 @@
 namespace ridge {
 namespace {
 
+// Which values depend on an input.
+std::vector<bool> Varying(const Graph& graph) {
+  std::vector<bool> varying(graph.values().size(), false);
+  for (ValueId id : graph.ValuesOfKind(ValueKind::kInput)) varying[static_cast<size_t>(id)] = true;
+  for (const Node& node : graph.nodes()) {
+    bool any = false;
+    for (ValueId id : node.inputs)
+      any = any || (id != kNoValue && varying[static_cast<size_t>(id)]);
+    for (ValueId id : node.outputs) varying[static_cast<size_t>(id)] = any;
+  }
+  return varying;
+}
+
 class Splitter {
  public:
-  Splitter(GraphBuilder& b, int64_t batch) : b_(b), batch_(batch) { MarkVarying(); }
+  Splitter(GraphBuilder& b, int64_t batch) : b_(b), batch_(batch), varying_(Varying(b.graph())) {}
+
+  // The division by something that varies which `loss` is; -1 when it is none.
+  static NodeId FindQuotient(const Graph& graph, const std::vector<bool>& varying, ValueId loss) {
+    NodeId at = graph.value(loss).producer;
+    while (at >= 0) {
+      const Node& node = graph.node(at);
+      if (node.op->name == "div" && varying[static_cast<size_t>(node.inputs[1])]) return at;
+      if (node.op->name != "reshape" && node.op->name != "cast") return -1;
+      at = graph.value(node.inputs[0]).producer;
+    }
+    return -1;
+  }
+  NodeId Quotient(ValueId loss) const { return FindQuotient(b_.graph(), varying_, loss); }
+
+  // maximum(b, c): what keeps a batch without weight from dividing by 0 does not belong to the sum
+  // over all batches.
+  Result<Value> SplitWeight(Value v) {
+    const NodeId producer = b_.graph().value(v.id).producer;
+    if (producer >= 0 && b_.graph().node(producer).op->name == "maximum") {
+      const Node node = b_.graph().node(producer);
+      if (!Varies(node.inputs[1])) return SplitWeight({node.inputs[0]});
+      if (!Varies(node.inputs[0])) return SplitWeight({node.inputs[1]});
+    }
+    return Split(v);
+  }
 
   Result<Value> Split(Value v) {
     if (!varying_[static_cast<size_t>(v.id)]) return Spread(v);
@@ -23,19 +61,6 @@ class Splitter {
   }
 
  private:
-  // Which values depend on an input.
-  void MarkVarying() {
-    const Graph& graph = b_.graph();
-    varying_.assign(graph.values().size(), false);
-    for (ValueId id : graph.ValuesOfKind(ValueKind::kInput))
-      varying_[static_cast<size_t>(id)] = true;
-    for (const Node& node : graph.nodes()) {
-      bool any = false;
-      for (ValueId id : node.inputs) any = any || Varies(id);
-      for (ValueId id : node.outputs) varying_[static_cast<size_t>(id)] = any;
-    }
-  }
-
   bool Varies(ValueId id) const { return id != kNoValue && varying_[static_cast<size_t>(id)]; }
 
   Value Spread(Value v) { return b_.Expand(b_.Reshape(v, {1}), {batch_}); }
@@ -86,15 +111,28 @@ class Splitter {
 
   GraphBuilder& b_;
   int64_t batch_;
-  std::vector<bool> varying_;
+  const std::vector<bool> varying_;
 };
 
 }  // namespace
 
-Result<Value> PerSampleLoss(GraphBuilder& b, Value loss, int64_t batch) {
-  RIDGE_ASSIGN_OR_RETURN(const Value each, Splitter(b, batch).Split(loss));
+Result<SampleLosses> PerSampleLoss(GraphBuilder& b, Value loss, int64_t batch) {
+  SampleLosses samples;
+  Splitter splitter(b, batch);
+  const NodeId quotient = splitter.Quotient(loss.id);
+  if (quotient < 0) {
+    RIDGE_ASSIGN_OR_RETURN(samples.loss, splitter.Split(loss));
+  } else {
+    const Node node = b.graph().node(quotient);  // a copy: nodes move
+    RIDGE_ASSIGN_OR_RETURN(samples.loss, splitter.Split({node.inputs[0]}));
+    RIDGE_ASSIGN_OR_RETURN(samples.weight, splitter.SplitWeight({node.inputs[1]}));
+  }
   RIDGE_RETURN_IF_ERROR(b.status());
-  return each;
+  return samples;
+}
+
+bool IsWeightedMean(const Graph& graph, ValueId loss) {
+  return Splitter::FindQuotient(graph, Varying(graph), loss) >= 0;
 }
 
 }  // namespace ridge

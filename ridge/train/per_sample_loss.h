@@ -4,12 +4,23 @@
 
 namespace ridge {
 
-// A value [batch] whose mean is `loss`, built from the parts of `loss`:
+// Two values [batch]: the loss is sum(loss) / sum(weight).
+struct SampleLosses {
+  Value loss;
+  Value weight;  // invalid: 1 for each sample
+};
+
+// Built from the parts of `loss`, which is a mean over the samples of:
 //   reduce_mean(x), reduce_sum(x)   over all axes, where x's first dimension is the batch
 //   a + b, a - b, -a, reshape, cast
 //   a * c, a / c, c                 where c depends on no input (such as a weight penalty)
+// or a / b of two such values, as it is when some labels do not count: the weight is b's part
+// then.  b may be maximum(b, c), a guard against 0.
 // So an evaluation counts each sample once even when the last batch is padded.
 // Fails with kUnsupported and names the node that is none of these.
-Result<Value> PerSampleLoss(GraphBuilder& b, Value loss, int64_t batch);
+Result<SampleLosses> PerSampleLoss(GraphBuilder& b, Value loss, int64_t batch);
+
+// Whether the loss is such a quotient.
+bool IsWeightedMean(const Graph& graph, ValueId loss);
 
 }  // namespace ridge

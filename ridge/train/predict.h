@@ -12,8 +12,8 @@ namespace ridge {
 struct PredictRequest {
   std::string model;  // built-in (initial values), FILE.ridge, or a run folder (newest checkpoint)
   std::map<std::string, int64_t> dims;  // named dimensions beside `batch`, which the inputs tell
-  std::string weights;                  // see ModelRequest
-  std::vector<std::string> weights_skip;
+  std::string weights = {};             // see ModelRequest
+  std::vector<std::string> weights_skip = {};
   std::vector<NamedTensor> inputs;  // by the graph's plain input names
   uint64_t seed = 0;                // of initial values
 };

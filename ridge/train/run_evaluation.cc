@@ -34,6 +34,7 @@ Result<EvalOutcome> EvaluateRun(const EvalRequest& request, const Machine& machi
                          PlanGraphs(options.model, std::move(graphs), options.passes, machine));
   RIDGE_ASSIGN_OR_RETURN(const std::unique_ptr<Executor> executor,
                          Executor::Create(std::move(program), *machine.backend));
+  executor->InitializeVariables(options.seed);  // constants, and what no gradient reached
   EvalOutcome outcome;
   RIDGE_ASSIGN_OR_RETURN(const LoadedCheckpoint loaded, LoadWeights(request.run, *executor));
   outcome.step = loaded.state.step;

@@ -11,8 +11,10 @@
 // the first update), `ridge.weight` f32[batch] (eval: 1, or 0 for padding).  A graph that draws
 // random numbers has an input `rng` i64[3] = {seed, step, first sample}. Outputs: train and micro
 // `loss` and, for a classifier, `correct` (f32[], samples whose largest logit is the label's);
-// train and update `grad_norm` with clipping; eval `loss_sum`, `correct_sum` and `weight_sum`.
+// train and update `grad_norm` with clipping; eval `loss_sum`, `correct_sum` and `weight_sum`,
+// and where labels may be left out `loss_weight_sum` and `label_sum`, which stand in for it.
 #pragma once
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -38,6 +40,7 @@ struct ForwardFacts {
   ValueId loss = kNoValue;
   ValueId logits = kNoValue;         // kNoValue unless a classifier: logits [batch, ..., classes]
   ValueId label = kNoValue;          // ... and input label i64|i32 [batch, ...]
+  std::optional<int64_t> ignored_label;  // ... the label that neither loss nor accuracy counts
   std::vector<ValueId> data_inputs;  // those that a batch fills: all but `rng` and the step's own
   int64_t batch = 0;                 // first extent of the data inputs
   // The graph updates parameters: it is a whole training step, and reads `ridge.lr` and
