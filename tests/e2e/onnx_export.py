@@ -118,6 +118,64 @@ class BuiltModelTest(ExportedTest):
         self.assertIn("--to onnx", done.stderr)
 
 
+class EveryBuiltInModelTest(ExportedTest):
+    """Each built-in model, at a size of seconds: trained, exported, and run by onnxruntime."""
+
+    SIZES = {
+        "mlp": "hidden=16",
+        "cnn": "filters=4",
+        "resnet18": "image=32",
+        "resnet50": "image=32",
+        "unet": "image=32,base=4",
+        "gpt": "vocab=50,context=8,hidden=16,layers=2,heads=2",
+        "bert": "vocab=50,tokens=8,hidden=16,layers=2,heads=2",
+        "vit_ti": "image=32",
+        "efficientnet_v2_s": "image=32",
+        "mobilenet_v3_small": "image=64",
+        "lstm": "vocab=50,tokens=5,hidden=8",
+    }
+
+    def check(self, name, run, tolerance=1e-4):
+        self.ok("export", run, "--to", "onnx", "--out", f"{name}.onnx", "-q")
+        model = onnx.load(self.path(f"{name}.onnx"))
+        onnx.checker.check_model(model, full_check=True)
+        self.assertEqual(helper.find_min_ir_version_for(model.opset_import), model.ir_version)
+        self.assertLessEqual(model.opset_import[0].version, 11)
+        arrays = {}
+        for i, value in enumerate(model.graph.input):
+            dims = value.type.tensor_type.shape.dim
+            self.assertEqual(dims[0].dim_param, "batch")
+            shape = [3] + [d.dim_value for d in dims[1:]]
+            floats = value.type.tensor_type.elem_type == TensorProto.FLOAT
+            arrays[value.name] = (random(*shape, seed=i) if floats
+                                  else np.random.default_rng(i).integers(0, 50, shape))
+        ours = self.run_model(run, **arrays)
+        for output, theirs in outputs(self.path(f"{name}.onnx"), **arrays).items():
+            self.assertLess(largest_difference(theirs, ours[output]), tolerance, name)
+
+    def test_runtime_agrees_after_training(self):
+        names = [m["model"] for m in json.loads(self.ok("models", "--json"))]
+        self.assertEqual(sorted(names), sorted(self.SIZES))
+        for name in names:
+            with self.subTest(model=name):
+                self.ok("train", f"{name}:{self.SIZES[name]}", "--data", "synthetic", "--batch",
+                        "2", "--steps", "2", "--lr", "1e-4", "--threads", "1", "--out", name, "-q")
+                self.check(name, name)
+
+    def test_later_opsets_hold_the_same_model(self):
+        model = f"gpt:{self.SIZES['gpt']}"
+        tokens = np.random.default_rng(0).integers(0, 50, (3, 8))
+        ours = self.run_model(model, tokens=tokens)["logits"]
+        for opset, op in ((17, "LayerNormalization"), (20, "Gelu"), (23, "Attention")):
+            path = self.path(f"{opset}.onnx")
+            self.ok("export", model, "--to", "onnx", "--opset", str(opset), "--out", path, "-q")
+            found = onnx.load(path)
+            onnx.checker.check_model(found, full_check=True)
+            self.assertIn(op, {n.op_type for n in found.graph.node})
+            theirs = outputs(path, tokens=tokens)["logits"]
+            self.assertLess(largest_difference(theirs, ours), 1e-5)
+
+
 class ForeignModelTest(ExportedTest):
     """A file that came in as ONNX keeps everything but its numbers."""
 
