@@ -56,6 +56,9 @@ RIDGE_OFFER(OfferAttention);  // attention.cc
 RIDGE_CREATE(CreateAttention);
 RIDGE_CREATE(CreateAttentionGrad);
 
+RIDGE_OFFER(OfferRecurrent);  // recurrent.cc: lstm, gru, rnn and their gradients
+RIDGE_CREATE(CreateRecurrent);
+
 RIDGE_OFFER(OfferSoftmax);  // softmax.cc
 RIDGE_CREATE(CreateSoftmax);
 

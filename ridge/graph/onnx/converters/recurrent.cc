@@ -46,10 +46,23 @@ Value BothBiases(GraphBuilder& b, const RecurrentCell& cell) {
   return cell.wb.valid() ? b.Add(cell.wb, cell.rb) : Value();
 }
 
+// The steps as one operator.
+Result<RecurrentStates> RunOperator(OnnxNode& n, const char* op, const RecurrentCell& cell,
+                                    std::vector<Value> inputs, AttrMap attrs) {
+  GraphBuilder& b = n.b();
+  attrs.emplace("reverse", int64_t{cell.reverse});
+  const std::vector<Value> out = b.OpOutputs(op, std::move(inputs), std::move(attrs));
+  RIDGE_RETURN_IF_ERROR(n.status());
+  return RecurrentStates{out[0], LastState(b, cell, out[0], cell.h), {}};
+}
+
 // h' = f(x w^T + h r^T + wb + rb)
 Result<RecurrentStates> RunRnn(OnnxNode& n, Value x, const RecurrentCell& cell) {
   GraphBuilder& b = n.b();
   const Value projected = ProjectInput(b, x, cell, BothBiases(b, cell));
+  const bool relu = IsPlain(cell, {"Relu"});
+  if (relu || IsPlain(cell, {"Tanh"}))
+    return RunOperator(n, "rnn", cell, {projected, cell.r, cell.h}, {{"relu", int64_t{relu}}});
   return WalkSteps(n, projected, cell, [&](Value px, const StepStates& s) {
     const Value sum = b.Add(px, b.MatMul(s.h, cell.r, false, true));
     return StepStates{Activate(b, sum, cell.activations[0], cell.clip), {}};
@@ -82,9 +95,13 @@ Result<RecurrentStates> RunGru(OnnxNode& n, Value x, const RecurrentCell& cell, 
   const int64_t hidden = cell.e.hidden;
   const RecurrentActivation &f = cell.activations[0], &g = cell.activations[1];
   const Value projected = ProjectInput(b, x, cell, GruInputBias(b, cell, linear));
+  const Value bias = cell.rb.valid() ? TakeGates(b, cell.rb, 2, 3, hidden) : Value();
+  if (linear && IsPlain(cell, {"Sigmoid", "Tanh"})) {
+    return RunOperator(n, "gru", cell, {projected, cell.r, cell.h, bias},
+                       {{"gates", std::string("zrn")}});
+  }
   const Value r_gates = TakeGates(b, cell.r, 0, 2, hidden);
   const Value r_new = TakeGates(b, cell.r, 2, 3, hidden);
-  const Value bias = cell.rb.valid() ? TakeGates(b, cell.rb, 2, 3, hidden) : Value();
   return WalkSteps(n, projected, cell, [&](Value px, const StepStates& s) {
     const Value from_h = b.MatMul(s.h, linear ? cell.r : r_gates, false, true);
     const auto gate = [&](int64_t i) {

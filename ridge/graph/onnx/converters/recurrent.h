@@ -1,7 +1,7 @@
 // What RNN, GRU and LSTM share: inputs of one direction, activations, the walk over the steps.
 //
-// The input's product with W is one matmul over all steps; the steps themselves are unrolled, or
-// run inside one operator where there is one (lstm).
+// The input's product with W is one matmul over all steps; the steps themselves run inside one
+// operator (lstm, gru, rnn) where it computes what the node says, else they are unrolled.
 #pragma once
 #include <string>
 #include <vector>
@@ -71,20 +71,26 @@ Result<RecurrentStates> WalkSteps(OnnxNode& n, Value projected, const RecurrentC
 Status SetRecurrentOutputs(OnnxNode& n, const RecurrentNode& node,
                            const std::vector<RecurrentStates>& states);
 
+// Whether the operators lstm, gru and rnn compute this cell: no clip, no peepholes, all sequences
+// whole, and these activations.
+bool IsPlain(const RecurrentCell& cell, std::initializer_list<const char*> activations);
+// The state after the last step of `states` [seq_len, batch, hidden]; `first` when there is none.
+Value LastState(GraphBuilder& b, const RecurrentCell& cell, Value states, Value first);
+
 // The pieces of WalkSteps.
 Value StepOf(GraphBuilder& b, Value projected, int64_t t);
 Value KeepWhereOver(GraphBuilder& b, const RecurrentCell& cell, int64_t t, Value fresh, Value kept);
 Value StackSteps(GraphBuilder& b, const std::vector<Value>& steps);
-Status SpendStep(OnnxNode& n);
+Status SpendSteps(OnnxNode& n, int64_t seq_len);  // before anything of that size is made
 
 template <typename Step>
 Result<RecurrentStates> WalkSteps(OnnxNode& n, Value projected, const RecurrentCell& cell,
                                   const Step& step) {
   GraphBuilder& b = n.b();
+  RIDGE_RETURN_IF_ERROR(SpendSteps(n, cell.e.seq_len));
   std::vector<Value> ys(static_cast<size_t>(cell.e.seq_len));
   StepStates now{cell.h, cell.c};
   for (int64_t i = 0; i < cell.e.seq_len; ++i) {
-    RIDGE_RETURN_IF_ERROR(SpendStep(n));
     const int64_t t = cell.reverse ? cell.e.seq_len - 1 - i : i;
     const StepStates next = step(StepOf(b, projected, t), now);
     ys[static_cast<size_t>(t)] = KeepWhereOver(b, cell, t, next.h, Value());

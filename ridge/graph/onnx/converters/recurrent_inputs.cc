@@ -214,6 +214,18 @@ Value StepOf(GraphBuilder& b, Value projected, int64_t t) {
   return ReshapeExactly(b, TakeRange(b, projected, 0, t, t + 1), {d[1], d[2]});
 }
 
+bool IsPlain(const RecurrentCell& cell, std::initializer_list<const char*> activations) {
+  const auto same = [](const RecurrentActivation& a, const char* name) { return a.name == name; };
+  return !cell.lengths.valid() && !cell.peepholes.valid() && cell.clip == 0 &&
+         std::equal(cell.activations.begin(), cell.activations.end(), activations.begin(),
+                    activations.end(), same);
+}
+
+Value LastState(GraphBuilder& b, const RecurrentCell& cell, Value states, Value first) {
+  if (cell.e.seq_len == 0) return first;
+  return StepOf(b, states, cell.reverse ? 0 : cell.e.seq_len - 1);
+}
+
 Value KeepWhereOver(GraphBuilder& b, const RecurrentCell& cell, int64_t t, Value fresh,
                     Value kept) {
   if (!cell.lengths.valid() || !b.ok()) return fresh;
@@ -231,9 +243,9 @@ Value StackSteps(GraphBuilder& b, const std::vector<Value>& steps) {
   return rows.size() == 1 ? rows[0] : b.Op("concat", rows, {{"axis", int64_t{0}}});
 }
 
-Status SpendStep(OnnxNode& n) {
-  constexpr int64_t kNodesPerStep = 24;
-  return n.importer().Spend(kNodesPerStep);
+Status SpendSteps(OnnxNode& n, int64_t seq_len) {
+  constexpr int64_t kNodesPerStep = 12;
+  return n.importer().Spend(kNodesPerStep * seq_len);
 }
 
 namespace {

@@ -34,6 +34,23 @@ Result<RecurrentStates> Unroll(OnnxNode& n, Value x, const RecurrentCell& cell, 
   });
 }
 
+// The same as one operator.
+RecurrentStates RunOperator(GraphBuilder& b, Value x, const RecurrentCell& cell) {
+  const Value bias = cell.wb.valid() ? b.Add(cell.wb, cell.rb) : Value();
+  const std::vector<Value> out =
+      b.OpOutputs("lstm", {ProjectInput(b, x, cell, bias), cell.r, cell.h, cell.c},
+                  {{"gates", std::string("iofg")}, {"reverse", int64_t{cell.reverse}}});
+  if (!b.ok()) return {};
+  return {out[0], LastState(b, cell, out[0], cell.h), LastState(b, cell, out[1], cell.c)};
+}
+
+Result<RecurrentStates> RunLstm(OnnxNode& n, Value x, const RecurrentCell& cell, bool coupled) {
+  if (coupled || !IsPlain(cell, {"Sigmoid", "Tanh", "Tanh"})) return Unroll(n, x, cell, coupled);
+  const RecurrentStates states = RunOperator(n.b(), x, cell);
+  RIDGE_RETURN_IF_ERROR(n.status());
+  return states;
+}
+
 }  // namespace
 
 Status ConvertLstm(OnnxNode& n) {
@@ -42,7 +59,7 @@ Status ConvertLstm(OnnxNode& n) {
                          ReadRecurrent(n, 4, {"Sigmoid", "Tanh", "Tanh"}, true));
   std::vector<RecurrentStates> states;
   for (const RecurrentCell& cell : node.cells) {
-    RIDGE_ASSIGN_OR_RETURN(RecurrentStates s, Unroll(n, node.x, cell, coupled));
+    RIDGE_ASSIGN_OR_RETURN(RecurrentStates s, RunLstm(n, node.x, cell, coupled));
     states.push_back(s);
   }
   return SetRecurrentOutputs(n, node, states);
