@@ -186,6 +186,7 @@ Status OnnxImporter::ConvertNode(const onnx::NodeProto& proto) {
   Status status = converter->convert(node);
   if (status.ok()) status = node.status();
   if (!status.ok()) {
+    if (status.message().starts_with(model_.name() + ": ")) return status;  // from a subgraph
     const bool placed = status.message().find(where) != std::string::npos;
     return Status(status.code(), fmt::format("{}: {}{}", model_.name(), placed ? "" : where + ": ",
                                              status.message()));
@@ -315,7 +316,7 @@ const Tensor* OnnxImporter::KnownOf(const std::string& name) {
   if (binding->initializer != nullptr) return binding->initializer;
   if (!binding->value.valid()) return nullptr;
   const ValueInfo& info = builder_.graph().value(binding->value.id);
-  if (info.kind != ValueKind::kConstant) return nullptr;
+  if (info.kind != ValueKind::kConstant || SequenceOf(binding->value) != nullptr) return nullptr;
   // A copy of the handle: the graph's values move when it grows.
   return &owned_.emplace(binding->value.id, info.constant).first->second;
 }
@@ -327,6 +328,13 @@ void OnnxImporter::Bind(const std::string& name, Value value) {
   Graph& graph = builder_.graph();
   if (graph.value(value.id).name != name) graph.Rename(value.id, Claim(name));
   named_.insert(value.id);
+}
+
+void OnnxImporter::BindConstant(const std::string& name, Tensor tensor) {
+  Scope& scope = scopes_.back();
+  if (!scope.top || !roles_.IsInitializer(name, tensor))
+    return Bind(name, builder_.Constant(std::move(tensor)));
+  scope.names[name].initializer = &(constants_[name] = std::move(tensor));
 }
 
 Value OnnxImporter::Rng() {
@@ -392,6 +400,11 @@ Status OnnxImporter::AddOutputs() {
           ErrorCode::kInvalidModel,
           fmt::format("{}: output '{}' is {}", model_.name(), info.name,
                       unset == unset_.end() ? "made by no node" : "not given by " + unset->second));
+    }
+    if (SequenceOf(value) != nullptr) {
+      return Status(ErrorCode::kUnsupported,
+                    fmt::format("{}: output '{}' is a sequence of tensors; outputs must be tensors",
+                                model_.name(), info.name));
     }
     builder_.Output(info.name, value);
   }

@@ -41,6 +41,12 @@ class OnnxImporter {
   Value StatisticOf(const std::string& name);
   const Tensor* KnownOf(const std::string& name);
   void Bind(const std::string& name, Value value);
+  // A Constant node's result: an initializer when the file keeps its weights so.
+  void BindConstant(const std::string& name, Tensor tensor);
+  // A list of tensors (converters/sequence.cc).  The value stands for it wherever values are passed
+  // on: in loops, branches and functions.  It never takes part in a computation.
+  Result<Value> AddSequence(std::vector<Value> elements);
+  const std::vector<Value>* SequenceOf(Value value) const;  // nullptr for a tensor
   Value Rng();
 
   // The nodes of a subgraph with its inputs bound to `inputs`; gives the values of its outputs.
@@ -90,6 +96,8 @@ class OnnxImporter {
   std::map<std::string, const onnx::FunctionProto*> functions_;
   std::set<ValueId> named_;                   // values that carry a name of the file
   std::map<std::string, Tensor> algorithm_;   // initializers of a training step
+  std::map<ValueId, std::vector<Value>> sequences_;
+  std::map<std::string, Tensor> constants_;  // Constant nodes taken for initializers
   std::map<ValueId, Tensor> owned_;           // constants that were asked for: stable addresses
   std::map<std::string, std::string> unset_;  // outputs that no converter gave: where
   std::vector<std::string> fixed_, notes_;

@@ -118,6 +118,15 @@ InitializerRoles::InitializerRoles(const OnnxModel& model, const OnnxImportOptio
     }
   }
   for (const std::string& name : parameters_) modules_.insert(ModuleOf(name));
+  for (const auto& [name, tensor] : model.initializers()) {
+    if (IsFloat(tensor.type().dtype) && tensor.elements() > 1) weights_are_constants_ = false;
+  }
+}
+
+bool InitializerRoles::IsInitializer(const std::string& constant, const Tensor& tensor) const {
+  if (!IsFloat(tensor.type().dtype)) return false;
+  if (Any(options_.trainable, constant)) return true;
+  return weights_are_constants_ && (tensor.elements() > 1 || weights_.contains(constant));
 }
 
 bool InitializerRoles::Trained(const std::string& name, const Tensor& tensor) const {

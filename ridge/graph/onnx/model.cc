@@ -59,7 +59,9 @@ std::string FolderOf(const std::string& path) {
 OnnxDim DescribeDim(const onnx::TensorShapeProto::Dimension& proto, const std::string& input,
                     int axis) {
   if (proto.has_dim_value() && proto.dim_value() >= 0) return {proto.dim_value(), ""};
-  if (proto.has_dim_param() && !proto.dim_param().empty()) return {-1, proto.dim_param()};
+  // "?" is what older exporters write for any extent: two of them need not be equal.
+  const std::string& name = proto.dim_param();
+  if (!name.empty() && name != "?" && name != "-1" && name != "None") return {-1, name};
   return {-1, fmt::format("{}_{}", input, axis)};
 }
 

@@ -96,6 +96,21 @@ TEST(OnnxModel, NamesOpenDimensionsByInputAndAxis) {
   EXPECT_EQ(model->inputs()[0].dims[1].name, "x_1");
 }
 
+TEST(OnnxModel, AQuestionMarkIsNoName) {
+  onnx::ModelProto proto = Relu();
+  auto& shape = *proto.mutable_graph()
+                     ->mutable_input(0)
+                     ->mutable_type()
+                     ->mutable_tensor_type()
+                     ->mutable_shape();
+  shape.mutable_dim(0)->set_dim_param("?");
+  shape.mutable_dim(1)->set_dim_param("?");
+  const Result<OnnxModel> model = Read(proto);
+  ASSERT_TRUE(model.ok());
+  EXPECT_EQ(model->inputs()[0].dims[0].name, "x_0");
+  EXPECT_EQ(model->inputs()[0].dims[1].name, "x_1");
+}
+
 TEST(OnnxModel, LeavesOutInputsThatAreInitializers) {
   onnx::ModelProto proto = Relu();
   AddInitializer(proto, "w");

@@ -42,6 +42,24 @@ bool OnnxNode::has_input(size_t i) const {
 }
 
 Value OnnxNode::input(size_t i) {
+  const Value value = Passed(i);
+  if (importer_.SequenceOf(value) == nullptr) return value;
+  Fail(Error(fmt::format("input {} '{}' is a sequence of tensors; it must be a tensor", i,
+                         proto_.input(static_cast<int>(i)))));
+  return {};
+}
+
+bool OnnxNode::IsSequence(size_t i) { return importer_.SequenceOf(Passed(i)) != nullptr; }
+
+Result<std::vector<Value>> OnnxNode::Sequence(size_t i) {
+  const std::vector<Value>* elements = importer_.SequenceOf(Passed(i));
+  RIDGE_RETURN_IF_ERROR(status());
+  if (elements != nullptr) return *elements;
+  return Error(fmt::format("input {} '{}' is a tensor; it must be a sequence of tensors", i,
+                           has_input(i) ? proto_.input(static_cast<int>(i)) : std::string()));
+}
+
+Value OnnxNode::Passed(size_t i) {
   if (!has_input(i)) return {};
   const std::string& name = proto_.input(static_cast<int>(i));
   const Value value = importer_.ValueOf(name);

@@ -43,7 +43,7 @@ class OnnxNode {
   // Trailing absent inputs are not counted.
   size_t input_count() const;
   bool has_input(size_t i) const;
-  // Invalid when absent.  A float initializer becomes a parameter or a constant (initializers.h).
+  // Invalid when absent; fails for a sequence.  For float initializers see initializers.h.
   Value input(size_t i);
   std::vector<Value> inputs();
   // Fails the conversion unless there are inputs 0 to `count` - 1; call it first.
@@ -54,6 +54,11 @@ class OnnxNode {
 
   // A running statistic: an initializer becomes a state that training updates.
   Value Statistic(size_t i);
+
+  // A tensor or a sequence, for nodes that pass both on: Identity, If, Loop.
+  Value Passed(size_t i);
+  bool IsSequence(size_t i);
+  Result<std::vector<Value>> Sequence(size_t i);  // fails for a tensor
 
   // The contents of input i when they are known before planning (constants, initializers, what was
   // folded, inputs given at import); nullptr when they are not, or when it is absent.

@@ -27,14 +27,48 @@ const Tensor* KnownValue(OnnxNode& n, Value v) {
                                                                            : nullptr;
 }
 
+Result<Value> Select(OnnxNode& n, Value condition, Value a, Value b);
+
+// Element by element; both lists must be equally long.
+Result<Value> SelectSequence(OnnxNode& n, Value condition, const std::vector<Value>& a,
+                             const std::vector<Value>& b) {
+  if (a.size() != b.size())
+    return n.Unsupported(
+        fmt::format("the condition depends on data, and a result is a sequence of {} or {} tensors",
+                    a.size(), b.size()));
+  std::vector<Value> elements;
+  for (size_t i = 0; i < a.size(); ++i) {
+    RIDGE_ASSIGN_OR_RETURN(const Value element, Select(n, condition, a[i], b[i]));
+    elements.push_back(element);
+  }
+  return n.importer().AddSequence(std::move(elements));
+}
+
 // where(condition, a, b) for a condition of one element.
 Result<Value> Select(OnnxNode& n, Value condition, Value a, Value b) {
   if (a == b) return a;
+  const std::vector<Value>* list_a = n.importer().SequenceOf(a);
+  const std::vector<Value>* list_b = n.importer().SequenceOf(b);
+  if (list_a != nullptr && list_b != nullptr) return SelectSequence(n, condition, *list_a, *list_b);
+  if (list_a != nullptr || list_b != nullptr)
+    return n.Error("a result is a tensor or a sequence; it must be the same in both cases");
   if (n.b().type(a) != n.b().type(b)) {
     return n.Unsupported(fmt::format("the condition depends on data, and a result is {} or {}",
                                      TypeToString(n.b().type(a)), TypeToString(n.b().type(b))));
   }
   return n.b().Where(n.b().Reshape(condition, {}), a, b);
+}
+
+// A branch that is computed whatever the condition will be.  The one that is never taken may not
+// even have valid shapes.
+Result<std::vector<Value>> Branch(OnnxNode& n, const onnx::GraphProto& body) {
+  Result<std::vector<Value>> results = n.importer().Inline(body, {});
+  if (results.ok()) return results;
+  const std::string file = n.importer().model().name() + ": ";
+  const std::string& message = results.status().message();
+  return n.Unsupported(
+      fmt::format("the condition depends on data, so both branches are computed; one can't be: {}",
+                  message.starts_with(file) ? message.substr(file.size()) : message));
 }
 
 Status ConvertIf(OnnxNode& n) {
@@ -49,8 +83,8 @@ Status ConvertIf(OnnxNode& n) {
     if (n.dims(0).size() > 1 || ElementCount(n.dims(0)) != 1)
       return n.Error(
           fmt::format("the condition is {}; it must be one bool", TypeToString(n.type(0))));
-    RIDGE_ASSIGN_OR_RETURN(results, n.importer().Inline(*then_body, {}));
-    RIDGE_ASSIGN_OR_RETURN(const std::vector<Value> other, n.importer().Inline(*else_body, {}));
+    RIDGE_ASSIGN_OR_RETURN(results, Branch(n, *then_body));
+    RIDGE_ASSIGN_OR_RETURN(const std::vector<Value> other, Branch(n, *else_body));
     if (results.size() != other.size()) return n.Error("the branches differ in number of outputs");
     for (size_t i = 0; i < results.size(); ++i) {
       RIDGE_ASSIGN_OR_RETURN(results[i], Select(n, n.input(0), results[i], other[i]));
@@ -126,7 +160,7 @@ Status ConvertLoop(OnnxNode& n) {
     RIDGE_ASSIGN_OR_RETURN(go, n.KnownInt(1, "the first condition"));
   }
   LoopState state;
-  for (size_t i = 2; i < n.input_count(); ++i) state.carried.push_back(n.input(i));
+  for (size_t i = 2; i < n.input_count(); ++i) state.carried.push_back(n.Passed(i));
   RIDGE_RETURN_IF_ERROR(n.status());
   for (int64_t trip = 0; go && trip < trips; ++trip) {
     const bool unbounded = !n.has_input(0) && state.active.valid();

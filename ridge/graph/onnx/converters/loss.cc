@@ -109,7 +109,38 @@ Value ClassesLast(GraphBuilder& b, const LossCall& call) {
   return b.Transpose(call.x, order);
 }
 
+// PyTorch's exporters write class probabilities where ONNX knows labels only; the meaning is clear.
+bool LabelsAreProbabilities(OnnxNode& n) {
+  return n.has_input(1) && n.dims(0).size() >= 2 && IsFloat(n.type(0).dtype) &&
+         n.type(1) == n.type(0);
+}
+
+// -sum(p * weight * log_softmax(x)) over the classes; the mean is over all else.
+Status ConvertSoftLabels(OnnxNode& n) {
+  GraphBuilder& b = n.b();
+  const Dims dims = n.dims(0);
+  Value p = n.input(1);
+  if (n.has_input(2)) {
+    if (n.dims(2) != Dims{dims[1]})
+      return n.Error(fmt::format("weights are {}; they must be [{}], one for each class",
+                                 TypeToString(n.type(2)), dims[1]));
+    Dims beside(dims.size(), 1);
+    beside[1] = dims[1];
+    p = b.Mul(p, ReshapeExactly(b, n.input(2), beside));
+  }
+  const Value logs = b.Op("log_softmax", {n.input(0)}, {{"axis", int64_t{1}}});
+  const Value losses = b.Neg(b.ReduceSum(b.Mul(p, logs), {1}, /*keep_dims=*/false));
+  const std::string reduction = n.text("reduction", "mean");
+  if (!n.ok()) return n.status();
+  n.Set(0, reduction == "mean"  ? b.ReduceMean(losses, {}, false)
+           : reduction == "sum" ? b.ReduceSum(losses, {}, false)
+                                : losses);
+  if (n.wants(1)) n.Set(1, logs);
+  return n.status();
+}
+
 Status ConvertSoftmaxCrossEntropy(OnnxNode& n) {
+  if (LabelsAreProbabilities(n)) return ConvertSoftLabels(n);
   RIDGE_ASSIGN_OR_RETURN(const LossCall call, ReadCall(n));
   GraphBuilder& b = n.b();
   // Without ignore_index no label is ignored; the smallest number is no label.

@@ -64,7 +64,7 @@ namespace {
 
 Status ConvertIdentity(OnnxNode& n) {
   RIDGE_RETURN_IF_ERROR(n.Need(1));
-  n.Set(0, n.input(0));
+  n.Set(0, n.Passed(0));
   return n.status();
 }
 
@@ -172,7 +172,11 @@ Status ConvertUnsqueeze(OnnxNode& n) {
 Status ConvertTranspose(OnnxNode& n) {
   RIDGE_RETURN_IF_ERROR(n.Need(1));
   if (n.dims(0).empty()) return ConvertIdentity(n);
-  n.Set(0, n.b().Transpose(n.input(0), n.integers("perm")));
+  std::vector<int64_t> perm = n.integers("perm");
+  for (int64_t& axis : perm) {
+    RIDGE_ASSIGN_OR_RETURN(axis, n.Axis(axis, static_cast<int>(n.dims(0).size())));
+  }
+  n.Set(0, n.b().Transpose(n.input(0), perm));
   return n.status();
 }
 

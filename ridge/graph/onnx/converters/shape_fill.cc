@@ -9,6 +9,7 @@
 
 #include "onnx/onnx-ml.pb.h"
 #include "ridge/graph/onnx/converters/shape.h"
+#include "ridge/graph/onnx/importer.h"
 #include "ridge/graph/onnx/tensor.h"
 
 namespace ridge {
@@ -51,7 +52,7 @@ Result<Tensor> ConstantValue(OnnxNode& n) {
 
 Status ConvertConstant(OnnxNode& n) {
   RIDGE_ASSIGN_OR_RETURN(Tensor value, ConstantValue(n));
-  if (n.ok()) n.Set(0, n.b().Constant(std::move(value)));
+  if (n.ok() && n.wants(0)) n.importer().BindConstant(n.proto().output(0), std::move(value));
   return n.status();
 }
 

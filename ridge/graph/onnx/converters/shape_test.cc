@@ -45,6 +45,13 @@ TEST(OnnxSplit, SizesAddUpToTheExtent) {
             "each output, and they must add up to the extent");
 }
 
+TEST(OnnxTranspose, NegativeAxesCountFromTheEnd) {
+  TestNode node("Transpose", 13);
+  node.Input("x", Counted({1, 2, 3})).Ints("perm", {0, -1, -2});
+  EXPECT_EQ(node.Type(), "f32[1,3,2]");
+  EXPECT_EQ(node.Run(), (Numbers{0, 3, 1, 4, 2, 5}));
+}
+
 TEST(OnnxReshape, ZeroCopiesUnlessAllowed) {
   TestNode copies("Reshape", 13);
   copies.Input("x", Counted({2, 3})).Known("shape", {0, 3, -1});

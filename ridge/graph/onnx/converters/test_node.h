@@ -68,6 +68,18 @@ class TestNode {
     Attribute(name, onnx::AttributeProto::STRING).set_s(value);
     return *this;
   }
+  TestNode& Floats(const char* name, const std::vector<float>& values) {
+    onnx::AttributeProto& attr = Attribute(name, onnx::AttributeProto::FLOATS);
+    for (float value : values) attr.add_floats(value);
+    return *this;
+  }
+  // Of another set of operators than ai.onnx, with the version given for it.
+  TestNode& Domain(const char* domain) {
+    node().set_domain(domain);
+    model_.mutable_opset_import(0)->set_domain(domain);
+    model_.add_opset_import()->set_version(17);
+    return *this;
+  }
   TestNode& Ints(const char* name, const std::vector<int64_t>& values) {
     onnx::AttributeProto& attr = Attribute(name, onnx::AttributeProto::INTS);
     for (int64_t value : values) attr.add_ints(value);
