@@ -70,7 +70,7 @@ void PrintReports(const std::vector<DevicePlan>& plans, const PlanVerb& verb,
                   const Terminal& terminal) {
   for (size_t i = 0; i < plans.size(); ++i) {
     const DevicePlan& plan = plans[i];
-    const std::string title = PlanTitle(plan.run.job.options, plan.opened.machine);
+    const std::string title = PlanTitle(plan.run.job, plan.opened.machine);
     if (i > 0) PrintData("\n");
     if (const std::string notes = ModelNotesText(plan.run.notes, verb.output.verbose);
         !notes.empty() && !verb.output.quiet)

@@ -92,10 +92,12 @@ std::string ModelNotesText(const ModelNotes& notes, bool verbose) {
   return text;
 }
 
-std::string PlanTitle(const TrainOptions& options, const Machine& machine) {
+std::string PlanTitle(const PlannedJob& job, const Machine& machine) {
+  const TrainOptions& options = job.options;
   std::string title = fmt::format("{}, batch {}", options.model, options.batch);
   if (options.accumulate > 1) title += fmt::format(" x {}", options.accumulate);
-  title += fmt::format(", {}, f32, on {}", options.optimizer.name, options.device);
+  const std::string step = job.facts.own_step ? "its own step" : options.optimizer.name;
+  title += fmt::format(", {}, f32, on {}", step, options.device);
   if (machine.backend->name() != options.device) title += " by " + machine.backend->name();
   const int threads = machine.backend->threads();
   return title + fmt::format(" ({} thread{})", threads, threads == 1 ? "" : "s");

@@ -63,7 +63,7 @@ void CommandLineObserver::OnModel(const ModelNotes& notes) {
 }
 
 std::string CommandLineObserver::OnPlanned(const PlannedJob& job, const PlanSummary& summary) {
-  const std::string title = PlanTitle(job.options, machine_);
+  const std::string title = PlanTitle(job, machine_);
   if (!options_.quiet) {
     PrintData(PlanReport(title, summary, options_.out));
     if (options_.verbose) PrintData(PassesText(job));

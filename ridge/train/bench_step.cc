@@ -120,7 +120,7 @@ void Bench::ReadFigures() {
   const double median = (timed[timed.size() / 2] + timed[(timed.size() - 1) / 2]) / 2;
   const TrainOptions& options = request_.options;
   result_.model = options.model;
-  result_.optimizer = options.optimizer.name;
+  result_.optimizer = job_.facts.own_step ? "own" : options.optimizer.name;
   result_.precision = options.precision == "auto" ? "f32" : options.precision;
   result_.version = kRidgeVersion;
   result_.batch = options.batch;

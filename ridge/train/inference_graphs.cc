@@ -62,10 +62,12 @@ Result<NamedGraph> BuildEvalGraph(const Graph& forward) {
 
 Result<NamedGraph> BuildInferenceGraph(const Graph& forward,
                                        const std::vector<std::string>& missing) {
-  const std::vector<bool> depends = DependsOn(forward, missing);
-  Graph wanted = forward;
+  // First, so that what only training reads (a dropout's random numbers) is not missed.
+  RIDGE_ASSIGN_OR_RETURN(const Graph form, InferenceForm(forward));
+  const std::vector<bool> depends = DependsOn(form, missing);
+  Graph wanted = form;
   wanted.ClearOutputs();
-  for (const GraphOutput& output : forward.outputs()) {
+  for (const GraphOutput& output : form.outputs()) {
     if (!depends[static_cast<size_t>(output.value)]) wanted.AddOutput(output.name, output.value);
   }
   if (wanted.outputs().empty()) {
@@ -73,7 +75,7 @@ Result<NamedGraph> BuildInferenceGraph(const Graph& forward,
                   fmt::format("{}: every output needs an input that is not given: {}", forward.name,
                               fmt::join(missing, ", ")));
   }
-  RIDGE_ASSIGN_OR_RETURN(Graph graph, InferenceForm(wanted));
+  RIDGE_ASSIGN_OR_RETURN(Graph graph, KeepNeeded(wanted));
   return NamedGraph{"infer", std::move(graph)};
 }
 

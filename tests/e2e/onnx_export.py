@@ -112,6 +112,34 @@ class BuiltModelTest(ExportedTest):
             header = json.loads(file.read(int.from_bytes(file.read(8), "little")))
         self.assertEqual(sorted(k for k in header if k != "__metadata__"), ["b", "w"])
 
+    def test_a_file_that_differs_too_much_is_not_written(self):
+        self.write("net.ridge", """graph net
+  x = input f32[batch,64]
+  n, mean, rstd = layer_norm(x)
+  y = silu(n)
+  output y
+""")
+        self.write("y.onnx", "what was there before")
+        done = self.fails(7, "y.onnx: not written: output 'y' differs by", "export", "net.ridge",
+                          "--to", "onnx", "--out", "y.onnx", "--tolerance", "1e-30", "--json")
+        report = json.loads(done.stdout)
+        self.assertEqual((report["accepted"], report["path"]), (False, None))
+        self.assertGreater(report["outputs"][0]["largest_difference"], 0)
+        with open(self.path("y.onnx"), encoding="utf-8") as file:
+            self.assertEqual(file.read(), "what was there before")
+
+    def test_operators_without_a_form_are_named_with_what_to_do(self):
+        self.write("net.ridge", """graph net
+  rng = input i64[3]
+  x = input f32[batch,4]
+  n = random_normal(rng, dims=[1,4])
+  y = add(x, n)
+  output y
+""")
+        self.fails(5, "random_normal 'n' (line 4) draws other numbers in every runtime. hint: "
+                   "make the numbers an input", "export", "net.ridge", "--to", "onnx", "--out",
+                   "y.onnx")
+
     def test_unwritable_formats_say_so(self):
         done = self.ridge("export", "mlp", "--to", "savedmodel", "--out", "x")
         self.assertEqual(done.returncode, 5)
@@ -211,6 +239,73 @@ class ForeignModelTest(ExportedTest):
         ours = self.run_model("run", x=x)["p"]
         self.assertLess(largest_difference(outputs(self.path("trained.onnx"), x=x)["p"], ours),
                         1e-5)
+
+    def test_data_beside_the_file_are_read_and_written_into_it(self):
+        self.write_foreign()
+        model = onnx.load(self.path("foreign.onnx"))
+        os.makedirs(self.path("in"))
+        onnx.save(model, self.path("in/net.onnx"), save_as_external_data=True,
+                  location="net.weights", size_threshold=0)
+        x = random(32, 4, seed=2)
+        np.savez(self.path("data.npz"), x=x, y=np.argmax(x[:, :3], axis=1).astype("int64"))
+        self.ok("train", "in/net.onnx", "--data", "npz:data.npz", "--loss", "cross_entropy:p",
+                "--batch", "16", "--steps", "5", "--threads", "1", "--out", "run", "-q")
+        os.remove(self.path("in/net.weights"))  # the run has its own
+        self.ok("export", "run", "--to", "onnx", "--out", "trained.onnx", "-q")
+        ours = self.run_model("run", x=x)["p"]
+        self.assertLess(largest_difference(outputs(self.path("trained.onnx"), x=x)["p"], ours),
+                        1e-5)
+
+    def test_dropout_and_batch_norm_in_training_mode_stay_as_they_are(self):
+        graph = helper.make_graph(
+            [helper.make_node("BatchNormalization", ["x", "s", "b", "m", "v"], ["n"], "bn"),
+             helper.make_node("Dropout", ["n", "ratio", "on"], ["d"], "drop"),
+             helper.make_node("MatMul", ["d", "w"], ["p"], "fc")], "net",
+            [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["N", 4])],
+            [helper.make_tensor_value_info("p", TensorProto.FLOAT, ["N", 3])],
+            [numpy_helper.from_array(np.ones(4, "float32"), "s"),
+             numpy_helper.from_array(np.zeros(4, "float32"), "b"),
+             numpy_helper.from_array(random(4, seed=3), "m"),
+             numpy_helper.from_array(random(4, seed=4) ** 2 + 1, "v"),
+             numpy_helper.from_array(np.float32(0.5), "ratio"),
+             numpy_helper.from_array(np.bool_(True), "on"),
+             numpy_helper.from_array(random(4, 3), "w")])
+        onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)],
+                                    ir_version=8), self.path("net.onnx"))
+        x = random(32, 4, seed=2)
+        np.savez(self.path("data.npz"), x=x, y=np.argmax(x[:, :3], axis=1).astype("int64"))
+        self.ok("train", "net.onnx", "--data", "npz:data.npz", "--loss", "cross_entropy:p",
+                "--batch", "16", "--steps", "5", "--threads", "1", "--out", "run", "-q")
+        self.ok("export", "run", "--to", "onnx", "--out", "trained.onnx", "-q")
+        trained = initializers(self.path("trained.onnx"))
+        self.assertGreater(np.abs(trained["m"] - random(4, seed=3)).max(), 0)
+        found = onnx.load(self.path("trained.onnx")).graph
+        self.assertEqual([n.op_type for n in found.node],
+                         ["BatchNormalization", "Dropout", "MatMul"])
+        # `run` drops nothing.
+        normal = ((x - trained["m"]) / np.sqrt(trained["v"] + 1e-5) * trained["s"] + trained["b"])
+        self.assertLess(largest_difference(self.run_model("run", x=x)["p"],
+                                           normal @ trained["w"]), 1e-4)
+
+    def test_element_types_are_kept(self):
+        kinds = {"h": TensorProto.FLOAT16, "b": TensorProto.BFLOAT16, "d": TensorProto.DOUBLE}
+        nodes = [helper.make_node("Cast", [name], [name + "_f"], to=TensorProto.FLOAT)
+                 for name in kinds]
+        nodes.append(helper.make_node("Sum", ["x"] + [n + "_f" for n in kinds], ["y"]))
+        graph = helper.make_graph(
+            nodes, "net", [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["N", 2])],
+            [helper.make_tensor_value_info("y", TensorProto.FLOAT, ["N", 2])],
+            [helper.make_tensor(n, kind, [2], [0.5, -1.25]) for n, kind in kinds.items()])
+        onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)],
+                                    ir_version=8), self.path("net.onnx"))
+        self.ok("export", "net.onnx", "--to", "safetensors", "--out", "net.safetensors", "-q")
+        with open(self.path("net.safetensors"), "rb") as file:
+            header = json.loads(file.read(int.from_bytes(file.read(8), "little")))
+        self.assertEqual({n: header[n]["dtype"] for n in kinds},
+                         {"h": "F16", "b": "BF16", "d": "F64"})
+        self.ok("export", "net.onnx", "--to", "onnx", "--out", "again.onnx", "-q")
+        types = {t.name: t.data_type for t in onnx.load(self.path("again.onnx")).graph.initializer}
+        self.assertEqual(types, kinds)
 
     def test_gradients_have_plain_names(self):
         self.write_foreign()

@@ -311,6 +311,44 @@ class TrainingInfoTest(RidgeTest):
             w -= rate / (1 + 0.5 * count) * dw / (np.sqrt(h) + 1e-6)
         np.testing.assert_allclose(tensors["w"], w, atol=1e-5)
 
+    def test_a_step_may_update_statistics_too(self):
+        """Batch norm in training mode; the gradient descent is written in plain nodes."""
+        ones, zeros = np.ones(4, "float32"), np.zeros(4, "float32")
+        graph = helper.make_graph(
+            [helper.make_node("BatchNormalization", ["x", "s", "b", "mean", "var"],
+                              ["n", "mean_new", "var_new"], training_mode=1, momentum=0.9),
+             helper.make_node("MatMul", ["n", "w"], ["y"])], "net",
+            [value("x", TensorProto.FLOAT, ["N", 4])], [value("y", TensorProto.FLOAT, ["N", 3])],
+            [numpy_helper.from_array(a, n) for n, a in
+             (("s", ones), ("b", zeros), ("mean", zeros), ("var", ones), ("w", random(4, 3)))])
+        nodes = [helper.make_node("SoftmaxCrossEntropyLoss", ["y", "label"], ["cost"]),
+                 helper.make_node("Gradient", ["w", "s"], ["dw", "ds"], domain=PREVIEW,
+                                  xs=["w", "s"], y="cost")]
+        for name in "ws":
+            nodes += [helper.make_node("Mul", ["rate", "d" + name], ["u" + name]),
+                      helper.make_node("Sub", [name, "u" + name], [name + "_new"])]
+        algorithm = helper.make_graph(
+            nodes, "algorithm", [value("label", TensorProto.INT64, ["N"])],
+            [value("cost", TensorProto.FLOAT, [])],
+            [numpy_helper.from_array(np.float32(0.1), "rate")])
+        model = helper.make_model(graph, opset_imports=opset_imports(), ir_version=8)
+        info = model.training_info.add()
+        info.algorithm.CopyFrom(algorithm)
+        for name in ("w", "s", "mean", "var"):
+            binding = info.update_binding.add()
+            binding.key, binding.value = name, name + "_new"
+        onnx.save(model, self.path("bn.onnx"))
+        self.save_data("x", "label")
+        losses, tensors = self.train("bn.onnx", "--validation", "npz:data.npz", out="run", steps=8)
+        self.assertLess(losses[-1], losses[0])
+        x = self.data["x"]
+        np.testing.assert_allclose(tensors["mean"], (1 - 0.9 ** 8) * x.mean(axis=0), rtol=1e-4)
+        # Evaluated by the statistics, not by the batch.
+        normal = (x - tensors["mean"]) / np.sqrt(tensors["var"] + 1e-5) * tensors["s"]
+        hits = np.argmax(normal @ tensors["w"], axis=1) == self.data["label"]
+        result = json.loads(self.ok("eval", "run", "--data", "npz:data.npz", "--json"))
+        self.assertAlmostEqual(result["accuracy"], hits.mean(), places=6)
+
     def test_options_that_a_step_of_the_file_cannot_follow_are_refused(self):
         self.write_model()
         self.save_data("x", "label")

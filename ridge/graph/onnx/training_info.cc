@@ -110,10 +110,8 @@ Status OnnxImporter::BindAlgorithm(const onnx::TrainingInfoProto& info,
 
 // One number that whoever runs the step gives.  The count is 1 more than ONNX's.
 Status OnnxImporter::BindNumber(const OnnxValueInfo& input, const std::string& name) {
-  for (const OnnxDim& dim : input.dims) {
-    if (dim.extent == 1) continue;
+  if (input.dims.size() > 1 || (input.dims.size() == 1 && input.dims[0].extent != 1))
     return Broken(model_, fmt::format("optimizers read '{}', which is not one number", input.name));
-  }
   const ValueId known = builder_.graph().FindValue(name);
   const bool rate = IsFloat(input.dtype);
   const DType dtype = input.dtype == DType::kF64 ? DType::kF64 : rate ? DType::kF32 : DType::kI64;
@@ -122,7 +120,7 @@ Status OnnxImporter::BindNumber(const OnnxValueInfo& input, const std::string& n
   if (builder_.ok()) named_.insert(value.id);
   if (rate) value = builder_.Cast(value, input.dtype);
   if (!rate) value = builder_.Sub(value, builder_.Scalar(DType::kI64, 1));
-  if (!input.dims.empty()) value = builder_.Reshape(value, Dims(input.dims.size(), 1));
+  if (!input.dims.empty()) value = builder_.Reshape(value, {1});
   if (builder_.ok()) scopes_.back().names[input.name] = {value, nullptr};
   return builder_.status();
 }
