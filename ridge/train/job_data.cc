@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "ridge/train/index_extent.h"
+
 namespace ridge {
 namespace {
 
@@ -81,14 +83,18 @@ BatchSpec MakeBatchSpec(const Graph& forward, const ForwardFacts& facts, bool wi
 }
 
 DataOptions SyntheticOptions(const Graph& forward, const ForwardFacts& facts, uint64_t seed) {
-  DataOptions options;  // an integer scalar is a label
+  DataOptions options;
   options.seed = seed;
   const int64_t classes = facts.logits == kNoValue ? 0 : forward.type(facts.logits).dims.back();
   const std::string label_name = facts.label == kNoValue ? "" : forward.value(facts.label).name;
   for (const InputSpec& input : MakeBatchSpec(forward, facts, /*with_weight=*/false).inputs) {
+    int64_t extent = 0;
+    if (IsInteger(input.type.dtype)) extent = IndexExtent(forward, forward.FindValue(input.name));
+    // Else an integer scalar is a label.
     const bool label =
-        input.name == label_name || (!IsFloat(input.type.dtype) && input.type.dims.empty());
-    options.synthetic_fields.push_back({input.name, input.type, label ? classes : 0});
+        input.name == label_name || (IsInteger(input.type.dtype) && input.type.dims.empty());
+    if (extent == 0 && label) extent = classes;
+    options.synthetic_fields.push_back({input.name, input.type, extent});
   }
   return options;
 }

@@ -30,7 +30,8 @@ struct JobData {
 // One sample of each data input of the graph.
 BatchSpec MakeBatchSpec(const Graph& forward, const ForwardFacts& facts, bool with_weight);
 
-// For OpenData("synthetic"): the model's inputs, labels within its classes.
+// For OpenData("synthetic"): the model's inputs, labels within its classes, indices within what
+// they pick from.
 DataOptions SyntheticOptions(const Graph& forward, const ForwardFacts& facts, uint64_t seed);
 
 // Opens the data, holds out the validation part, counts steps.  Fails as OpenData does, and with

@@ -15,7 +15,7 @@ struct PredictRequest {
   std::string weights = {};             // see ModelRequest
   std::vector<std::string> weights_skip = {};
   std::vector<NamedTensor> inputs;  // by the graph's plain input names
-  uint64_t seed = 0;                // of initial values
+  uint64_t seed = 0;                // of random numbers and of initial values
 };
 
 struct Prediction {
