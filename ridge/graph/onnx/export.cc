@@ -46,12 +46,20 @@ class GraphExporter {
         values_(values),
         extents_(extents),
         proto_(*document.proto->mutable_graph()),
+        contents_(document.contents),
         writer_(graph, extents, opset, proto_, document.contents) {}
 
   int64_t needed_opset() const { return writer_.needed_opset(); }
   const std::string& needed_for() const { return writer_.needed_for(); }
 
   Status Write() {
+    RIDGE_RETURN_IF_ERROR(WriteAll());
+    RemoveUnread();
+    return Status();
+  }
+
+ private:
+  Status WriteAll() {
     proto_.set_name(graph_.name);
     RIDGE_RETURN_IF_ERROR(NameValues());
     RIDGE_RETURN_IF_ERROR(WriteLeaves());
@@ -59,8 +67,7 @@ class GraphExporter {
     WriteOutputs();
     return Status();
   }
-
- private:
+  void RemoveUnread();
   Status NameValues();
   Status ClaimOutput(const GraphOutput& output);
   Status WriteLeaves();
@@ -72,6 +79,7 @@ class GraphExporter {
   const std::map<std::string, Tensor>& values_;
   const OnnxExtents& extents_;
   onnx::GraphProto& proto_;
+  std::map<std::string, Tensor>& contents_;
   OnnxGraphWriter writer_;
   std::vector<std::pair<std::string, ValueId>> copied_;  // outputs that are other names of a value
 };
@@ -142,6 +150,34 @@ void GraphExporter::WriteOutputs() {
     writer_.AddNode(name, "Identity", {writer_.NameOf(value)}, {name}, {});
   for (const GraphOutput& output : graph_.outputs())
     WriteInfo(output.name, output.value, *proto_.add_output());
+}
+
+// Nodes whose results an exporter did without, and constants that nothing reads.
+void GraphExporter::RemoveUnread() {
+  std::set<std::string> read;
+  for (const auto& output : proto_.output()) read.insert(output.name());
+  auto& nodes = *proto_.mutable_node();
+  std::vector<bool> kept(static_cast<size_t>(nodes.size()), false);
+  for (int i = nodes.size(); i-- > 0;) {
+    const auto& outputs = nodes[i].output();
+    const bool needed = std::any_of(outputs.begin(), outputs.end(),
+                                    [&](const std::string& name) { return read.contains(name); });
+    kept[static_cast<size_t>(i)] = needed;
+    if (needed) read.insert(nodes[i].input().begin(), nodes[i].input().end());
+  }
+  int node = 0;
+  google::protobuf::RepeatedPtrField<onnx::NodeProto> needed_nodes;
+  for (onnx::NodeProto& proto : nodes) {
+    if (kept[static_cast<size_t>(node++)]) needed_nodes.Add()->Swap(&proto);
+  }
+  nodes.Swap(&needed_nodes);
+  google::protobuf::RepeatedPtrField<onnx::TensorProto> tensors;
+  for (onnx::TensorProto& tensor : *proto_.mutable_initializer()) {
+    const bool needed = values_.contains(tensor.name()) || read.contains(tensor.name());
+    if (needed) tensors.Add()->Swap(&tensor);
+    if (!needed) contents_.erase(tensor.name());
+  }
+  proto_.mutable_initializer()->Swap(&tensors);
 }
 
 void GraphExporter::WriteInfo(const std::string& name, ValueId id, onnx::ValueInfoProto& info) {

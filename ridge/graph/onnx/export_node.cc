@@ -34,6 +34,13 @@ void SetAttribute(const Attr& value, onnx::AttributeProto& proto) {
   }
 }
 
+// The one attribute of ONNX that we write and that is a list of texts, of one.
+void MakeList(onnx::AttributeProto& attribute) {
+  attribute.add_strings(attribute.s());
+  attribute.clear_s();
+  attribute.set_type(onnx::AttributeProto::STRINGS);
+}
+
 Tensor Number(int64_t value) { return Tensor::FromInts({1}, std::vector<int64_t>{value}); }
 
 }  // namespace
@@ -79,6 +86,7 @@ void OnnxGraphWriter::AddNode(const std::string& name, const std::string& op_typ
     onnx::AttributeProto& attribute = *node.add_attribute();
     attribute.set_name(key);
     SetAttribute(value, attribute);
+    if (key == "activations") MakeList(attribute);
   }
 }
 
@@ -199,6 +207,12 @@ const TensorType& OnnxNodeWriter::out_type(size_t i) const {
 int64_t OnnxNodeWriter::axis(const std::string& name, int rank) const {
   const int64_t axis = integer(name);
   return axis < 0 ? axis + rank : axis;
+}
+
+const Node* OnnxNodeWriter::Producer(size_t i) const {
+  if (!has_input(i)) return nullptr;
+  const ValueInfo& info = writer_.graph().value(node_.inputs[i]);
+  return info.kind == ValueKind::kResult ? &writer_.graph().node(info.producer) : nullptr;
 }
 
 bool OnnxNodeWriter::used(size_t i) const { return writer_.IsRead(node_.outputs.at(i)); }

@@ -102,6 +102,10 @@ class OnnxNodeWriter {
   const TensorType& out_type(size_t i = 0) const;
   // Attribute `name` as an axis of an array of this rank: not negative, as opsets below 11 want it.
   int64_t axis(const std::string& name, int rank) const;
+  // The node that makes input i; nullptr for none.
+  const Node* Producer(size_t i) const;
+  // What another node's exporter sees of it: names and types of its inputs.
+  OnnxNodeWriter Of(const Node& node) const { return {writer_, node}; }
   // Whether anything reads output i.
   bool used(size_t i) const;
 

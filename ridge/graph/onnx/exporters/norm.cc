@@ -51,25 +51,44 @@ Status ComposeLayerNorm(OnnxNodeWriter& n) {
   return Status();
 }
 
-// ONNX wants a scale, of the type of x.
-Status WriteLayerNorm(OnnxNodeWriter& n) {
+// Input 1 in the type of x, or ones: ONNX wants a scale.
+Result<std::string> Scale(OnnxNodeWriter& n) {
   const TensorType& x = n.type(0);
+  if (n.has_input(1)) return n.Cast(n.in(1), n.type(1).dtype, x.dtype);
+  const std::vector<OnnxExtent> dims = n.extents().Dims(n.node().inputs[0]);
+  const std::vector<OnnxExtent> row(dims.begin() + n.axis("axis", x.rank()), dims.end());
+  RIDGE_ASSIGN_OR_RETURN(const std::string shape, n.Extents(row));
+  return n.Temp("Expand", {n.Scalar(x.dtype, 1), shape});
+}
+
+Status WriteLayerNorm(OnnxNodeWriter& n) {
   if (n.used(1) || n.used(2)) return n.Unsupported("its mean or rstd is read elsewhere");
   if (n.opset() < 17) return ComposeLayerNorm(n);
-  const auto as_x = [&](size_t i) { return n.Cast(n.in(i), n.type(i).dtype, x.dtype); };
-  std::vector<std::string> inputs = {n.in(0)};
-  if (n.has_input(1)) {
-    inputs.push_back(as_x(1));
-  } else {
-    const std::vector<int64_t> axes = AxesFrom(n.integer("axis"), x.dims.size());
-    const std::vector<OnnxExtent> dims = n.extents().Dims(n.node().inputs[0]);
-    RIDGE_ASSIGN_OR_RETURN(const std::string shape,
-                           n.Extents({dims.end() - static_cast<int64_t>(axes.size()), dims.end()}));
-    inputs.push_back(n.Temp("Expand", {n.Scalar(x.dtype, 1), shape}));
-  }
-  if (n.has_input(2)) inputs.push_back(as_x(2));
+  RIDGE_ASSIGN_OR_RETURN(const std::string scale, Scale(n));
+  std::vector<std::string> inputs = {n.in(0), scale};
+  if (n.has_input(2)) inputs.push_back(n.Cast(n.in(2), n.type(2).dtype, n.type(0).dtype));
   n.Emit("LayerNormalization", inputs,
          {{"axis", n.integer("axis")}, {"epsilon", n.number("epsilon")}});
+  return Status();
+}
+
+// Before opset 23: x / sqrt(mean of squares + epsilon), in the type of the statistics.
+Status WriteRmsNorm(OnnxNodeWriter& n) {
+  if (n.used(1)) return n.Unsupported("its rstd is read elsewhere");
+  if (n.opset() >= 23) {
+    RIDGE_ASSIGN_OR_RETURN(const std::string scale, Scale(n));
+    n.Emit("RMSNormalization", {n.in(0), scale},
+           {{"axis", n.integer("axis")}, {"epsilon", n.number("epsilon")}});
+    return Status();
+  }
+  const DType dtype = n.out_type(1).dtype;
+  const std::vector<int64_t> axes = AxesFrom(n.integer("axis"), n.type(0).dims.size());
+  const std::string x = n.Cast(n.in(0), n.type(0).dtype, dtype);
+  const std::string mean = n.Reduce("ReduceMean", n.Temp("Mul", {x, x}), axes);
+  const std::string shifted = n.Temp("Add", {mean, n.Scalar(dtype, n.number("epsilon"))});
+  std::string y = n.Temp("Div", {x, n.Temp("Sqrt", {shifted})});
+  if (n.has_input(1)) y = n.Temp("Mul", {y, n.in(1)});
+  n.Emit("Identity", {n.Cast(y, dtype, n.type(0).dtype)});
   return Status();
 }
 
@@ -92,7 +111,9 @@ Status WriteCrossEntropy(OnnxNodeWriter& n) {
 constexpr OnnxExporter kTable[] = {
     {"batch_norm_inference", WriteBatchNorm},
     {"layer_norm", WriteLayerNorm},
+    {"rms_norm", WriteRmsNorm},
     {"log_softmax", WriteLogSoftmax},
+    {"rms_norm", WriteRmsNorm},
     {"softmax", WriteSoftmax},
     {"softmax_cross_entropy", WriteCrossEntropy},
 };

@@ -266,6 +266,41 @@ constexpr char kProduct[] = R"(
   output y
 )";
 
+constexpr char kLstm[] = R"(
+  x = input f32[4,batch,3]
+  w = parameter f32[20,3]
+  b = parameter f32[20]
+  r = parameter f32[20,5]
+  h = input f32[batch,5]
+  p = matmul(x, w, b, transpose_b=1)
+  y, cells, kept = lstm(p, r, h, h, reverse=1)
+  q = add(p, p)
+  z, more, rest = lstm(q, r, h, h, gates="iofg")
+  output y
+  output z
+)";
+constexpr char kGru[] = R"(
+  x = input f32[4,batch,3]
+  w = parameter f32[3,15]
+  b = parameter f32[5]
+  r = parameter f32[15,5]
+  h = input f32[batch,5]
+  p = matmul(x, w)
+  y, kept = gru(p, r, h, b)
+  z, rest = gru(p, r, h, gates="zrn", reverse=1)
+  output y
+  output z
+)";
+constexpr char kRnn[] = R"(
+  x = input f32[4,batch,5]
+  r = parameter f32[5,5]
+  h = input f32[batch,5]
+  y = rnn(x, r, h)
+  z = rnn(y, r, h, relu=1, reverse=1)
+  output y
+  output z
+)";
+
 INSTANTIATE_TEST_SUITE_P(
     Graphs, ExportRoundTrip,
     testing::Values(
@@ -279,7 +314,8 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"products", kProducts, 26, {}}, Case{"interpolate", kInterpolate, 9, {18}},
         Case{"regions", kRegions, 10, {16}}, Case{"regions_half", kRegionsHalf, 16, {}},
         Case{"det", kDet, 11, {18}}, Case{"dilated", kDilated, 19, {}},
-        Case{"reductions", kReductions, 9, {11, 13, 18}}, Case{"product", kProduct, 9, {11, 13}}),
+        Case{"reductions", kReductions, 9, {11, 13, 18}}, Case{"product", kProduct, 9, {11, 13}},
+        Case{"lstm", kLstm, 11, {18}}, Case{"gru", kGru, 11, {18}}, Case{"rnn", kRnn, 9, {18}}),
     [](const testing::TestParamInfo<Case>& info) { return std::string(info.param.name); });
 
 TEST(Exporters, EveryOperatorIsWrittenOrSaysWhyNot) {
@@ -298,7 +334,7 @@ TEST(Exporters, TheseAreNotWritten) {
     if (forward && !after && FindOnnxExporter(op) == nullptr) missing.push_back(op.name);
   }
   EXPECT_EQ(missing, (std::vector<std::string>{"batch_norm", "dropout", "random_uniform",
-                                               "random_normal", "lstm", "gru", "rnn"}));
+                                               "random_normal"}));
 }
 
 TEST(Exporters, WhatIsNotWrittenIsNamedWithAReason) {
