@@ -145,6 +145,15 @@ TEST_F(Planner, AValueThatIsReadAgainIsNotOverwritten) {
   EXPECT_EQ(step.scratch_bytes, 1024);
 }
 
+TEST_F(Planner, AnOutputIsNotOverwrittenByTheLastNode) {
+  GraphBuilder b("g");
+  const Value a = b.Op("exp", {b.Input("x", kType)}, {}, "a");
+  b.Output("a", a);
+  b.Output("y", b.Op("neg", {a}, {}, "y"));
+  const StepPlan& step = Plan(b);
+  EXPECT_NE(Planned(step, "a").offset_bytes, Planned(step, "y").offset_bytes);
+}
+
 TEST_F(Planner, InputsAreNeverOverwritten) {
   GraphBuilder b("g");
   b.Output("y", b.Op("exp", {b.Input("x", kType)}, {}, "y"));

@@ -104,6 +104,9 @@ Placed CollectBuffers(const StepPlan& step, const std::vector<LiveRange>& ranges
 void ShareInPlace(StepPlan& step) {
   Roots roots(step);
   std::vector<LiveRange> ranges = RootRanges(step, roots);
+  // Outputs are read after the last node, so it may not write over them either.
+  for (const auto& [name, value] : step.outputs)
+    ranges[static_cast<size_t>(roots.Of(value))].last = static_cast<int>(step.nodes.size());
   for (int n = 0; n < static_cast<int>(step.nodes.size()); ++n) {
     const PlannedNode& node = step.nodes[static_cast<size_t>(n)];
     for (const auto& [out, in] : node.choice.in_place) {
