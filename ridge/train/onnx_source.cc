@@ -11,12 +11,12 @@
 #include <filesystem>
 #include <set>
 
-#include "onnx/onnx-ml.pb.h"
 #include "ridge/core/files.h"
 #include "ridge/graph/onnx/external_data.h"
 #include "ridge/graph/onnx/import.h"
 #include "ridge/graph/onnx/training_info.h"
 #include "ridge/train/onnx_dims.h"
+#include "ridge/train/onnx_external_names.h"
 #include "ridge/train/training_graph.h"
 
 namespace ridge {
@@ -45,17 +45,6 @@ Result<OnnxImport> Import(const OnnxModel& model, OnnxImportOptions& options,
     imported = ImportOnnx(model, options);
   }
   return imported;
-}
-
-std::vector<std::string> ExternalFileNames(const OnnxModel& model) {
-  std::set<std::string> names;
-  for (const onnx::TensorProto& tensor : model.proto().graph().initializer()) {
-    if (tensor.data_location() != onnx::TensorProto::EXTERNAL) continue;
-    for (const auto& entry : tensor.external_data()) {
-      if (entry.key() == "location") names.insert(entry.value());
-    }
-  }
-  return {names.begin(), names.end()};
 }
 
 // What a run writes itself must not be overwritten by, nor overwrite, a model's data.
@@ -94,11 +83,12 @@ void NoteHalfParameters(const Graph& graph, ModelNotes& notes) {
     if (graph.value(id).trainable && IsFloat(dtype) && BytesPerElement(dtype) < 4) ++counts[dtype];
   }
   for (const auto& [dtype, count] : counts) {
+    const char* type = DTypeName(dtype);
     notes.notes.push_back(
-        fmt::format("{0} parameters are {1}: they and the optimizer's state are kept in {1}, where "
+        fmt::format("parameters in {0}: {1}; they and the optimizer's state are kept in {0}, where "
                     "small updates are lost. hint: save the file with f32 parameters and a Cast "
                     "behind each",
-                    count, DTypeName(dtype)));
+                    type, count));
   }
 }
 
@@ -109,7 +99,7 @@ Result<Graph> LoadOwnStep(const OnnxModel& model, const OnnxImportOptions& optio
   if (notes != nullptr) {
     notes->own_step = true;
     notes->own_rate = TrainingStepRate(model);
-    notes->external_files = ExternalFileNames(model);
+    notes->external_files = OnnxExternalNames(model.proto());
     notes->notes.push_back("trains by the step that the file carries");
   }
   return graph;
@@ -133,7 +123,7 @@ Result<Graph> LoadOnnx(const std::string& path, const ModelRequest& request, Mod
     notes->fixed = std::move(imported.fixed);
     notes->notes = std::move(imported.notes);
     if (request.training) NoteHalfParameters(imported.graph, *notes);
-    notes->external_files = ExternalFileNames(model);
+    notes->external_files = OnnxExternalNames(model.proto());
     for (const auto& [name, tensor] : options.known_inputs) notes->known.push_back(name);
   }
   return std::move(imported.graph);
