@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <numeric>
 
 namespace ridge {
@@ -67,10 +68,11 @@ class Splitter {
 
   // mean(x) = mean over samples of mean(x[i]); sum(x) = mean over samples of batch * sum(x[i]).
   Result<Value> SplitReduction(const Node& node) {
-    const Value x = {node.inputs[0]};
-    const Dims dims = b_.dims(x);
+    Value x = {node.inputs[0]};
     const bool over_all = b_.type({node.outputs[0]}).elements() == 1;
-    if (dims.empty() || dims[0] != batch_ || !over_all) return Refuse(node);
+    if (!over_all || !RowsGoBySample(x.id)) return Refuse(node);
+    if (b_.dims(x)[0] != batch_) x = b_.Reshape(x, {batch_, b_.type(x).elements() / batch_});
+    const Dims dims = b_.dims(x);
     std::vector<int64_t> rest(dims.size() - 1);
     std::iota(rest.begin(), rest.end(), int64_t{1});
     Value each = x;
@@ -88,11 +90,62 @@ class Splitter {
 
   Result<Value> SplitScaled(const Node& node) {
     const bool left_varies = Varies(node.inputs[0]), right_varies = Varies(node.inputs[1]);
+    if (node.op->name == "div" && right_varies) return SplitQuotient(node);
     if (left_varies && right_varies) return Refuse(node);
-    if (node.op->name == "div" && right_varies) return Refuse(node);
     RIDGE_ASSIGN_OR_RETURN(const Value left, Split({node.inputs[0]}));
     RIDGE_ASSIGN_OR_RETURN(const Value right, Split({node.inputs[1]}));
     return b_.Op(node.op->name.c_str(), {left, right});
+  }
+
+  // A weighted mean among other terms: what each sample adds to it, by the weight of this batch.
+  Result<Value> SplitQuotient(const Node& node) {
+    const Value weight = {node.inputs[1]};
+    if (b_.type(weight).elements() != 1) return Refuse(node);
+    RIDGE_ASSIGN_OR_RETURN(const Value each, Split({node.inputs[0]}));
+    return b_.Div(each, b_.Reshape(weight, {1}));
+  }
+
+  // Whether the first dimension is the batch, or the rows [batch * T, ..] of a reshape that laid
+  // samples one after another, and all since then went row by row.
+  bool RowsGoBySample(ValueId x) const {
+    while (true) {
+      const Dims& dims = b_.dims({x});
+      if (dims.empty() || batch_ < 1 || dims[0] < batch_ || dims[0] % batch_ != 0) return false;
+      if (dims[0] == batch_) return true;
+      const NodeId producer = b_.graph().value(x).producer;
+      if (producer < 0) return false;
+      const Node& node = b_.graph().node(producer);
+      if (node.op->name != "reshape" && !GoesByRow(node)) return false;
+      x = LongestInput(node);
+    }
+  }
+
+  bool GoesByRow(const Node& node) const {
+    if (node.op->cost_class == CostClass::kElementwise) return true;
+    const std::string& op = node.op->name;
+    if (op == "softmax_cross_entropy") return true;
+    const auto rank = static_cast<int64_t>(b_.dims({node.inputs[0]}).size());
+    std::vector<int64_t> axes;
+    if (op == "log_softmax" || op == "softmax") {
+      axes = {std::get<int64_t>(node.attrs.at("axis"))};
+    } else if (op == "reduce_sum" || op == "reduce_mean") {
+      axes = std::get<std::vector<int64_t>>(node.attrs.at("axes"));
+    }
+    const bool first = std::any_of(axes.begin(), axes.end(),
+                                   [rank](int64_t axis) { return axis == 0 || axis == -rank; });
+    return !axes.empty() && !first;  // no axes: all of them
+  }
+
+  // Operands of a pointwise node may be broadcast; the first that varies and is as long as any.
+  ValueId LongestInput(const Node& node) const {
+    ValueId longest = node.inputs[0];
+    int64_t most = -1;
+    for (const ValueId id : node.inputs) {
+      if (!Varies(id) || b_.type({id}).elements() <= most) continue;
+      most = b_.type({id}).elements();
+      longest = id;
+    }
+    return longest;
   }
 
   Result<Value> SplitUnary(const Node& node) {

@@ -11,11 +11,13 @@ struct SampleLosses {
 };
 
 // Built from the parts of `loss`, which is a mean over the samples of:
-//   reduce_mean(x), reduce_sum(x)   over all axes, where x's first dimension is the batch
+//   reduce_mean(x), reduce_sum(x)   over all axes, where x's first dimension is the batch, or
+//                                   the batch times the length that a reshape joined with it
 //   a + b, a - b, -a, reshape, cast
 //   a * c, a / c, c                 where c depends on no input (such as a weight penalty)
 // or a / b of two such values, as it is when some labels do not count: the weight is b's part
-// then.  b may be maximum(b, c), a guard against 0.
+// then.  b may be maximum(b, c), a guard against 0.  As a part of a sum, such as the mean of two
+// losses, a / b is shared out by the weight of the batch at hand.
 // So an evaluation counts each sample once even when the last batch is padded.
 // Fails with kUnsupported and names the node that is none of these.
 Result<SampleLosses> PerSampleLoss(GraphBuilder& b, Value loss, int64_t batch);

@@ -215,6 +215,41 @@ TEST(EvalGraphTest, ALossWithAPenaltyAndAScaleIsTakenApart) {
   EXPECT_DOUBLE_EQ(t.Output("loss_sum"), 4 * loss);
 }
 
+// As language models write it: samples and positions are one dimension.
+TEST(EvalGraphTest, ALossOverFlattenedPositionsIsTakenApart) {
+  const Result<NamedGraph> eval =
+      BuildEvalGraph(Parse("  x = input f64[batch=2,3]\n"
+                           "  rows = reshape(x, dims=[6])\n"
+                           "  squares = square(rows)\n"
+                           "  loss = reduce_mean(squares)\n"
+                           "  output loss\n"));
+  ASSERT_TRUE(eval.ok()) << eval.status().message();
+  const Tensors t(eval->graph,
+                  {{"x", Doubles({2, 3}, {1, 2, 3, 9, 9, 9})},
+                   {"ridge.weight", Tensor::FromFloats({2}, std::vector<float>{1, 0})}});
+  EXPECT_DOUBLE_EQ(t.Output("loss_sum"), 14.0 / 3);
+}
+
+// Two weighted means, as a model with a start and an end to find has them.
+TEST(EvalGraphTest, ASumOfWeightedMeansIsTakenApart) {
+  const Result<NamedGraph> eval =
+      BuildEvalGraph(Parse("  x = input f64[batch=2]\n"
+                           "  w = input f64[batch=2]\n"
+                           "  p = mul(x, w)\n"
+                           "  a = reduce_sum(p)\n"
+                           "  b = reduce_sum(w)\n"
+                           "  mean = div(a, b)\n"
+                           "  half = constant f64[] [0.5]\n"
+                           "  loss = mul(mean, half)\n"
+                           "  output loss\n"));
+  ASSERT_TRUE(eval.ok()) << eval.status().message();
+  const Tensors t(eval->graph,
+                  {{"x", Doubles({2}, {1, 5})},
+                   {"w", Doubles({2}, {3, 1})},
+                   {"ridge.weight", Tensor::FromFloats({2}, std::vector<float>{1, 1})}});
+  EXPECT_DOUBLE_EQ(t.Output("loss_sum") / t.Output("weight_sum"), 0.5 * (3 + 5) / 4);
+}
+
 TEST(EvalGraphTest, ALossThatIsNoMeanOverSamplesIsRefusedByName) {
   const Graph graph = Parse(
       "  x = input f64[batch=4,2]\n"
