@@ -37,12 +37,15 @@ Status CheckOpsets(const onnx::ModelProto& model) {
   if (model.opset_import_size() == 0) {
     return Bad("imports no operator set (opset_import); it must name at least one");
   }
-  std::set<std::string> seen;
+  std::map<std::string, int64_t> seen;
   for (const auto& opset : model.opset_import()) {
     const bool standard = IsDefaultDomain(opset.domain());
-    if (!seen.insert(standard ? "" : opset.domain()).second) {
-      return Bad(fmt::format("imports the operator set '{}' twice", Short(opset.domain())));
+    const auto [at, is_new] = seen.emplace(standard ? "" : opset.domain(), opset.version());
+    if (at->second != opset.version()) {
+      return Bad(fmt::format("imports the operator set '{}' twice, as version {} and {}",
+                             Short(opset.domain()), at->second, opset.version()));
     }
+    if (!is_new) continue;  // skl2onnx writes it so
     if (standard && (opset.version() < kOldestOnnxOpset || opset.version() > kNewestOnnxOpset)) {
       return Status(ErrorCode::kUnsupported,
                     fmt::format("its ai.onnx operator set is {}; we read {} to {}. hint: "
