@@ -12,7 +12,7 @@ endif()
 
 # What no target calls: export, and data but for the two formats.
 set(RIDGE_FUZZ_SKIPS_graph "/graph/onnx/(export|training_info_write)")
-set(RIDGE_FUZZ_SKIPS_data "/data/(batch|cache|convert|csv|map|memory_source|npz_source|permutation|prefetch|repeat|sequence|shuffle|source|subset|synthetic)[a-z_]*[.]cc$")
+set(RIDGE_FUZZ_SKIPS_data "/data/(batch|cache|csv|map|npz_source|permutation|prefetch|repeat|sequence|shuffle|subset|synthetic)[a-z_]*[.]cc$")
 
 function(ridge_cut_for_fuzzing layer)
   get_target_property(sources ridge_${layer} SOURCES)

@@ -17,8 +17,7 @@ Status CheckDims(const Dims& dims) {
   constexpr int64_t kMaxElements = int64_t{1} << 48;
   if (dims.size() > 16) {
     return Status(ErrorCode::kInvalidModel,
-                  fmt::format("shape {} has {} dimensions; at most 16 are supported",
-                              DimsToString(dims), dims.size()));
+                  fmt::format("a shape has {} dimensions; at most 16 are supported", dims.size()));
   }
   int64_t product = 1;  // over the extents that are not 0, so that [2^40,2^40,0] is refused too
   for (int64_t d : dims) {

@@ -94,11 +94,13 @@ std::vector<Value> GraphBuilder::Fold(const OpDef& op, const std::vector<ValueId
   Result<std::vector<TensorType>> types = InferCall(op, call);
   if (!types.ok()) return {};  // the node itself will say it
   call.outputs = std::move(*types);
+  int64_t kept_bytes = 0;
   for (const TensorType& type : call.outputs) {
     if (type.elements() > kMostFoldedElements) return {};
     elements += type.elements();
+    kept_bytes += type.bytes();
   }
-  const int64_t work = elements + CallCost(op, call).flops;
+  const int64_t work = elements + kept_bytes + CallCost(op, call).flops;
   if (elements > kMostFoldedElements || work > fold_work_) return {};
   fold_work_ -= work;
   std::vector<Value> results;

@@ -44,7 +44,7 @@ class GraphBuilder {
   void Update(Value variable, Value value);
 
   // From now on nodes whose inputs are all constants are evaluated at once, and their results are
-  // constants: `work` bounds elements read and written plus flops, over all such nodes together.
+  // constants: `work` bounds elements and bytes of results plus flops, over all nodes together.
   // A node that is too large for what is left becomes a node as usual.
   void FoldConstants(int64_t work) { fold_work_ = work; }
 

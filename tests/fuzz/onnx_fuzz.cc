@@ -13,6 +13,8 @@ namespace {
 void Import(const ridge::OnnxModel& model, bool training) {
   ridge::OnnxImportOptions options;
   options.training = training;
+  options.max_unrolled_nodes = 2'000;  // the caps are reached soon, and loops do not take the time
+  options.fold_work = int64_t{1} << 20;
   for (const std::string& name : ridge::OpenOnnxDims(model, {})) options.dims[name] = 2;
   const auto imported = ridge::ImportOnnx(model, options);
   RIDGE_CHECK(imported.ok() || imported.status().code() != ridge::ErrorCode::kInternal,

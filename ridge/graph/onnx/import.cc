@@ -11,15 +11,35 @@
 #include "onnx/onnx-ml.pb.h"
 #include "ridge/graph/onnx/converter.h"
 #include "ridge/graph/onnx/importer.h"
+#include "ridge/graph/onnx/model_check.h"
 #include "ridge/graph/onnx/tensor.h"
 #include "ridge/graph/passes/passes.h"
 
 namespace ridge {
 namespace {
 
-constexpr int64_t kFoldWork = int64_t{1} << 26;  // well under a second
-constexpr int64_t kMostUnrolledNodes = 400'000;
+// Values of the graph for each node of the file, beside twice what may be unrolled.
+constexpr int64_t kValuesOfNode = 4;
+constexpr int kManyNames = 1000;
 constexpr int kMostDepth = 64;
+
+// Constants that nodes make, beside what the file holds: a Range, an identity, what is folded.
+constexpr int64_t kMostConstantBytes = int64_t{128} << 20;
+
+// In nodes, what converting one costs when it is done again: attributes and lists are copied.
+int64_t CostOf(const onnx::NodeProto& node) {
+  size_t bytes = 0;
+  for (const onnx::AttributeProto& attr : node.attribute()) {
+    if (!attr.has_g() && attr.graphs().empty()) bytes += attr.ByteSizeLong();
+  }
+  return (node.input_size() + node.output_size()) / 16 + static_cast<int64_t>(bytes / 1024);
+}
+
+int64_t CostOf(const onnx::GraphProto& body) {
+  size_t bytes = 0;
+  for (const onnx::TensorProto& tensor : body.initializer()) bytes += tensor.ByteSizeLong();
+  return (body.input_size() + body.output_size()) / 16 + static_cast<int64_t>(bytes / 1024);
+}
 
 std::string FunctionKey(const std::string& domain, const std::string& name,
                         const std::string& overload) {
@@ -51,7 +71,8 @@ std::string MissingText(const Missing& missing) {
 std::string OnnxWhere(const onnx::NodeProto& node) {
   const std::string& name =
       !node.name().empty() || node.output_size() == 0 ? node.name() : node.output(0);
-  return fmt::format("{} '{}'", node.op_type(), name);
+  constexpr size_t kLongest = 200;  // nodes of the graph carry this text
+  return fmt::format("{} '{}'", node.op_type().substr(0, kLongest), name.substr(0, kLongest));
 }
 
 OnnxImporter::OnnxImporter(const OnnxModel& model, const OnnxImportOptions& options)
@@ -59,10 +80,15 @@ OnnxImporter::OnnxImporter(const OnnxModel& model, const OnnxImportOptions& opti
       options_(options),
       roles_(model, options),
       builder_(model.proto().graph().name().empty() ? "model" : model.proto().graph().name()) {
-  builder_.FoldConstants(kFoldWork);
+  builder_.FoldConstants(options.fold_work);
+  // Constants of nodes and subgraphs are still in the message.
+  constant_bytes_left_ =
+      kMostConstantBytes + 2 * static_cast<int64_t>(model.proto().ByteSizeLong());
   for (const onnx::FunctionProto& function : model.proto().functions()) {
     functions_[FunctionKey(function.domain(), function.name(), function.overload())] = &function;
   }
+  for (const onnx::OperatorSetIdProto& set : model.proto().opset_import())
+    opsets_.emplace(set.domain() == "ai.onnx" ? "" : set.domain(), set.version());
 }
 
 Result<OnnxImport> OnnxImporter::Run() {
@@ -166,7 +192,7 @@ const onnx::NodeProto& OnnxImporter::Resolve(const onnx::NodeProto& proto,
       *storage.add_attribute() = attr;
     } else if (scope != nullptr && scope->attributes.contains(attr.ref_attr_name())) {
       onnx::AttributeProto& given = *storage.add_attribute();
-      given = scope->attributes.at(attr.ref_attr_name());
+      given = *scope->attributes.at(attr.ref_attr_name());
       given.set_name(attr.name());
     }
   }
@@ -177,6 +203,12 @@ Status OnnxImporter::ConvertNode(const onnx::NodeProto& proto) {
   onnx::NodeProto storage;
   const onnx::NodeProto& resolved = Resolve(proto, storage);
   if (scopes_.size() > 1) RIDGE_RETURN_IF_ERROR(Spend(1));
+  RIDGE_RETURN_IF_ERROR(SpendAgain(CostOf(resolved)));
+  if (scopes_.size() == 1) {
+    ++file_nodes_;
+    const int names = resolved.input_size() + resolved.output_size();
+    if (names > kManyNames) RIDGE_RETURN_IF_ERROR(Spend(names));  // a Sum of them is as many nodes
+  }
   if (const onnx::FunctionProto* function = FindFunction(resolved); function != nullptr)
     return CallFunction(*function, resolved);
   const OnnxConverter* converter = FindOnnxConverter(resolved.domain(), resolved.op_type());
@@ -195,7 +227,26 @@ Status OnnxImporter::ConvertNode(const onnx::NodeProto& proto) {
     if (!resolved.output(i).empty() && Find(resolved.output(i)) == nullptr)
       unset_[resolved.output(i)] = where;
   }
-  return Status();
+  return CheckGrowth();
+}
+
+// Also nodes that are short and few in the file must not become many of ours.
+Status OnnxImporter::CheckGrowth() {
+  const auto& values = builder_.graph().values();
+  for (; counted_values_ < values.size(); ++counted_values_) {
+    const ValueInfo& info = values[counted_values_];
+    if (info.kind == ValueKind::kConstant) constant_bytes_left_ -= info.constant.bytes();
+  }
+  if (constant_bytes_left_ < 0) {
+    return Status(ErrorCode::kUnsupported,
+                  fmt::format("{}: constants that nodes make need more than {} MiB", model_.name(),
+                              kMostConstantBytes >> 20));
+  }
+  const int64_t most = 2 * options_.max_unrolled_nodes + kValuesOfNode * file_nodes_;
+  if (static_cast<int64_t>(builder_.graph().values().size()) <= most) return Status();
+  return Status(ErrorCode::kUnsupported,
+                fmt::format("{}: {} nodes of the file become more than {} values", model_.name(),
+                            file_nodes_, most));
 }
 
 const onnx::FunctionProto* OnnxImporter::FindFunction(const onnx::NodeProto& node) const {
@@ -217,12 +268,14 @@ Status OnnxImporter::CallFunction(const onnx::FunctionProto& function,
   for (const onnx::OperatorSetIdProto& set : function.opset_import())
     scope.opsets[set.domain() == "ai.onnx" ? "" : set.domain()] = set.version();
   for (const onnx::AttributeProto& attr : function.attribute_proto())
-    scope.attributes[attr.name()] = attr;
-  for (const onnx::AttributeProto& attr : call.attribute()) scope.attributes[attr.name()] = attr;
+    scope.attributes[attr.name()] = &attr;
+  for (const onnx::AttributeProto& attr : call.attribute()) scope.attributes[attr.name()] = &attr;
   for (int i = 0; i < function.input_size() && i < call.input_size(); ++i) {
     if (const OnnxBinding* binding = Find(call.input(i)); binding != nullptr)
       scope.names[function.input(i)] = {ValueOf(call.input(i)), binding->initializer};
   }
+  const int again = visited_.insert(&function).second ? 0 : 1;
+  repeats_ += again;
   ++depth_;
   scopes_.push_back(std::move(scope));
   Status status;
@@ -235,6 +288,7 @@ Status OnnxImporter::CallFunction(const onnx::FunctionProto& function,
     results.push_back(status.ok() ? ValueOf(name) : Value());
   scopes_.pop_back();
   --depth_;
+  repeats_ -= again;
   RIDGE_RETURN_IF_ERROR(status);
   for (int i = 0; i < call.output_size() && i < function.output_size(); ++i) {
     if (!call.output(i).empty() && results[static_cast<size_t>(i)].valid())
@@ -250,7 +304,8 @@ int64_t OnnxImporter::Opset(const std::string& domain) const {
     if (found != scope->opsets.end()) return found->second;
     if (scope->opaque) break;
   }
-  return model_.opset(key);
+  const auto found = opsets_.find(key);
+  return found == opsets_.end() ? 0 : found->second;
 }
 
 OnnxBinding* OnnxImporter::Find(const std::string& name) {
@@ -293,6 +348,7 @@ Value OnnxImporter::UseInitializer(const std::string& name, const Tensor& tensor
     if (value.valid()) builder_.graph().mutable_value(value.id).trainable = trained;
   } else {
     value = builder_.Constant(tensor, free);
+    constant_bytes_left_ += tensor.bytes();  // the file's own
   }
   if (is_float && !trained) fixed_.push_back(name);
   named_.insert(value.id);
@@ -344,10 +400,10 @@ Value OnnxImporter::Rng() {
 
 Status OnnxImporter::Spend(int64_t nodes) {
   spent_nodes_ += nodes;
-  if (spent_nodes_ <= kMostUnrolledNodes) return Status();
+  if (spent_nodes_ <= options_.max_unrolled_nodes) return Status();
   return Status(ErrorCode::kUnsupported,
                 fmt::format("{}: loops and functions unroll to more than {} nodes", model_.name(),
-                            kMostUnrolledNodes));
+                            options_.max_unrolled_nodes));
 }
 
 Result<std::vector<Value>> OnnxImporter::Inline(const onnx::GraphProto& body,
@@ -357,6 +413,9 @@ Result<std::vector<Value>> OnnxImporter::Inline(const onnx::GraphProto& body,
         ErrorCode::kInvalidModel,
         fmt::format("{}: subgraphs are nested more than {} deep", model_.name(), kMostDepth));
   }
+  const int again = visited_.insert(&body).second ? 0 : 1;
+  repeats_ += again;
+  RIDGE_RETURN_IF_ERROR(SpendAgain(CostOf(body)));
   ++depth_;
   scopes_.emplace_back();
   for (int i = 0; i < body.input_size() && static_cast<size_t>(i) < inputs.size(); ++i)
@@ -375,6 +434,7 @@ Result<std::vector<Value>> OnnxImporter::Inline(const onnx::GraphProto& body,
   }
   scopes_.pop_back();
   --depth_;
+  repeats_ -= again;
   RIDGE_RETURN_IF_ERROR(status);
   RIDGE_RETURN_IF_ERROR(builder_.status());
   return results;
@@ -422,16 +482,19 @@ Result<OnnxImport> OnnxImporter::Finish() {
 }
 
 Result<OnnxImport> ImportOnnx(const OnnxModel& model, const OnnxImportOptions& options) {
-  return OnnxImporter(model, options).Run();
+  Result<OnnxImport> import = OnnxImporter(model, options).Run();
+  if (!import.ok()) return ShortOnnxStatus(import.status());
+  return import;
 }
 
 std::vector<std::string> OpenOnnxDims(const OnnxModel& model,
                                       const std::map<std::string, int64_t>& dims) {
   std::vector<std::string> open;
+  std::set<std::string> seen;
   for (const OnnxValueInfo& info : model.inputs()) {
     for (const OnnxDim& dim : info.dims) {
-      const bool known = std::find(open.begin(), open.end(), dim.name) != open.end();
-      if (dim.extent < 0 && !dims.contains(dim.name) && !known) open.push_back(dim.name);
+      const bool wanted = dim.extent < 0 && !dims.contains(dim.name);
+      if (wanted && seen.insert(dim.name).second) open.push_back(dim.name);
     }
   }
   return open;

@@ -27,6 +27,10 @@ struct OnnxImportOptions {
   std::vector<std::string> trainable;  // and these are, whatever the default says; wins over freeze
   // Every float initializer that is read as a value is a parameter (`ridge grad`).
   bool all_parameters = false;
+  // A file of a kilobyte may ask for 2^60 trips: at most so many nodes come from loops, calls of
+  // functions and lists of inputs, and so much work goes into folding (GraphBuilder).
+  int64_t max_unrolled_nodes = 100'000;
+  int64_t fold_work = int64_t{1} << 26;  // well under a second
 };
 
 struct OnnxImport {

@@ -52,17 +52,18 @@ class OnnxImporter {
   // The nodes of a subgraph with its inputs bound to `inputs`; gives the values of its outputs.
   // Names of the graphs around it are visible inside, its own are not visible outside.
   Result<std::vector<Value>> Inline(const onnx::GraphProto& body, const std::vector<Value>& inputs);
-  // Counts what unrolled loops emit; fails when a file would make more than the cap.
+  // Counts what unrolled loops emit, before they do; fails when a file would make more than the
+  // cap.
   Status Spend(int64_t nodes);
 
  private:
   // Names of one graph or function; a function does not see those of its caller.
   struct Scope {
-    std::unordered_map<std::string, OnnxBinding> names;      // look-up only, never iterated
-    bool opaque = false;                                     // a function: sees nothing around it
-    bool top = false;                                        // results take the file's names
-    std::map<std::string, int64_t> opsets;                   // a function's own; empty: the model's
-    std::map<std::string, onnx::AttributeProto> attributes;  // a function's, for references
+    std::unordered_map<std::string, OnnxBinding> names;  // look-up only, never iterated
+    bool opaque = false;                                 // a function: sees nothing around it
+    bool top = false;                                    // results take the file's names
+    std::map<std::string, int64_t> opsets;               // a function's own; empty: the model's
+    std::map<std::string, const onnx::AttributeProto*> attributes;  // a function's, for references
   };
 
   Status BindInputs();
@@ -70,6 +71,8 @@ class OnnxImporter {
   Status CheckOperators(const onnx::GraphProto& graph) const;
   Status Walk(const onnx::GraphProto& graph);
   Status ConvertNode(const onnx::NodeProto& proto);
+  Status CheckGrowth();
+  Status SpendAgain(int64_t nodes) { return repeats_ > 0 ? Spend(nodes) : Status(); }
   Status CallFunction(const onnx::FunctionProto& function, const onnx::NodeProto& call);
   const onnx::FunctionProto* FindFunction(const onnx::NodeProto& node) const;
   int64_t Opset(const std::string& domain) const;
@@ -102,7 +105,13 @@ class OnnxImporter {
   std::map<std::string, std::string> unset_;  // outputs that no converter gave: where
   std::vector<std::string> fixed_, notes_;
   Value rng_;
+  std::map<std::string, int64_t> opsets_;  // of the model
   int64_t spent_nodes_ = 0;
+  int64_t file_nodes_ = 0;         // converted so far, without what is in subgraphs and functions
+  std::set<const void*> visited_;  // subgraphs and functions
+  int repeats_ = 0;                // of those around the current node, how many were visited before
+  size_t counted_values_ = 0;
+  int64_t constant_bytes_left_;  // for what nodes make out of little
   int depth_ = 0;
 };
 

@@ -27,7 +27,8 @@ Status Bad(const std::string& name, const std::string& text) {
 }
 
 Status Prefixed(const std::string& name, const Status& status) {
-  return status.ok() ? status : Status(status.code(), name + ": " + status.message());
+  return status.ok() ? status
+                     : ShortOnnxStatus(Status(status.code(), name + ": " + status.message()));
 }
 
 Status NoMessage(const std::string& name) {

@@ -153,6 +153,18 @@ CallGraph MakeCallGraph(const onnx::ModelProto& model) {
 
 }  // namespace
 
+Status ShortOnnxStatus(const Status& status) {
+  constexpr size_t kLongest = 2000, kHead = 1400, kTail = 500;
+  const std::string& text = status.message();
+  if (text.size() <= kLongest) return status;
+  const auto inside = [&](size_t at) { return (text[at] & 0xC0) == 0x80; };  // of a UTF-8 letter
+  size_t head = kHead, tail = text.size() - kTail;
+  while (head > 0 && inside(head)) --head;
+  while (tail < text.size() && inside(tail)) ++tail;
+  return Status(status.code(), fmt::format("{} [{} bytes left out] {}", text.substr(0, head),
+                                           tail - head, text.substr(tail)));
+}
+
 Status CheckOnnxModel(const onnx::ModelProto& model) {
   RIDGE_RETURN_IF_ERROR(CheckIr(model));
   RIDGE_RETURN_IF_ERROR(CheckOpsets(model));

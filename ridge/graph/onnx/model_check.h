@@ -20,4 +20,7 @@ Status CheckOnnxModel(const onnx::ModelProto& model);
 // Refuses functions that call themselves, over others too, and chains of calls deeper than 64.
 Status CheckOnnxFunctions(const onnx::ModelProto& model);
 
+// The same error with the middle of a very long text left out: names of a file have any length.
+Status ShortOnnxStatus(const Status& status);
+
 }  // namespace ridge

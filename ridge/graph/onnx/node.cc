@@ -38,7 +38,7 @@ size_t OnnxNode::input_count() const {
 }
 
 bool OnnxNode::has_input(size_t i) const {
-  return i < input_count() && !proto_.input(static_cast<int>(i)).empty();
+  return i < static_cast<size_t>(proto_.input_size()) && !proto_.input(static_cast<int>(i)).empty();
 }
 
 Value OnnxNode::input(size_t i) {
@@ -73,8 +73,8 @@ Value OnnxNode::Passed(size_t i) {
 }
 
 std::vector<Value> OnnxNode::inputs() {
-  std::vector<Value> values;
-  for (size_t i = 0; i < input_count(); ++i) values.push_back(input(i));
+  std::vector<Value> values(input_count());
+  for (size_t i = 0; i < values.size(); ++i) values[i] = input(i);
   return values;
 }
 
@@ -120,7 +120,7 @@ Status NotKnown(const OnnxNode& node, size_t i, const char* what) {
 }
 
 // Lists longer than this are no shapes, axes or scales.
-constexpr int64_t kMostKnown = int64_t{1} << 24;
+constexpr int64_t kMostKnown = int64_t{1} << 22;
 
 }  // namespace
 

@@ -8,7 +8,7 @@
 namespace ridge {
 namespace {
 
-constexpr int64_t kMostGridPoints = int64_t{1} << 26;
+constexpr int64_t kMostGridPoints = int64_t{1} << 22;
 
 // The normalized coordinate of place i of `extent`: -1 and 1 are the centers of the first and last
 // (align_corners) or the ends of the image.

@@ -15,7 +15,7 @@
 namespace ridge {
 namespace {
 
-constexpr int64_t kMaxExtent = int64_t{1} << 24;
+constexpr int64_t kMaxExtent = int64_t{1} << 20;
 
 // What the inputs say of the axes; entries of axes that stay are absent.
 struct ResizeRequest {

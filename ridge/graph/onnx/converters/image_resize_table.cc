@@ -11,7 +11,7 @@
 namespace ridge {
 namespace {
 
-constexpr double kMostEntries = 1 << 26;
+constexpr double kMostEntries = 1 << 22;
 
 Result<double> PositionOf(const ResizeMode& mode, const ResizeAxis& axis, int64_t o) {
   const auto x = static_cast<double>(o), input = static_cast<double>(axis.input);

@@ -12,7 +12,7 @@
 namespace ridge {
 
 Result<Tensor> OnnxKnownTensor(OnnxNode& n, size_t i, const char* what) {
-  constexpr int64_t kMost = int64_t{1} << 24;
+  constexpr int64_t kMost = int64_t{1} << 22;
   const Tensor* known = n.Known(i);
   if (known != nullptr && known->elements() <= kMost) return *known;
   return n.Unsupported(
@@ -20,7 +20,7 @@ Result<Tensor> OnnxKnownTensor(OnnxNode& n, size_t i, const char* what) {
                   known == nullptr
                       ? "depends on data; it must be known before planning, for the output's shape "
                         "depends on it"
-                      : "has more than 2^24 elements"));
+                      : "has more than 2^22 elements"));
 }
 
 namespace {

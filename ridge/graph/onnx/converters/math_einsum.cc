@@ -114,6 +114,10 @@ Status Einsum::Parse() {
   const size_t arrow = equation.find("->");
   std::string left = equation.substr(0, arrow);
   RIDGE_RETURN_IF_ERROR(n_.Need(std::max<size_t>(n_.input_count(), 1)));
+  constexpr size_t kMostTerms = 64;
+  if (n_.input_count() > kMostTerms)
+    return n_.Unsupported(
+        fmt::format("has {} operands; at most {} are supported", n_.input_count(), kMostTerms));
   std::vector<std::string> texts(1);
   for (char c : left) {
     if (c == ',') {

@@ -12,10 +12,10 @@
 namespace ridge {
 
 Result<Value> OnnxIota(OnnxNode& n, int64_t count) {
-  constexpr int64_t kMost = int64_t{1} << 24;
+  constexpr int64_t kMost = int64_t{1} << 22;
   if (count < 0 || count > kMost) {
     return n.Unsupported(
-        fmt::format("needs the numbers 0 to {}; at most 2^24 are supported", count));
+        fmt::format("needs the numbers 0 to {}; at most 2^22 are supported", count));
   }
   std::vector<int64_t> numbers(static_cast<size_t>(count));
   for (int64_t i = 0; i < count; ++i) numbers[static_cast<size_t>(i)] = i;

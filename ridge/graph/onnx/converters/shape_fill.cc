@@ -75,10 +75,10 @@ Status ConvertConstantOfShape(OnnxNode& n) {
 
 namespace {
 
-constexpr int64_t kMostRange = int64_t{1} << 24;
+constexpr int64_t kMostRange = int64_t{1} << 22;
 
 Status RangeTooLong(const OnnxNode& n) {
-  return n.Unsupported("gives more than 2^24 numbers, or its delta is 0");
+  return n.Unsupported("gives more than 2^22 numbers, or its delta is 0");
 }
 
 // In exact integers: max(0, ceil((limit - start) / delta)) of them.

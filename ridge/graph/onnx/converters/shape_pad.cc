@@ -105,7 +105,7 @@ int64_t SourceOf(const std::string& mode, int64_t place, int64_t extent) {
 }
 
 Result<Value> PadByTaking(OnnxNode& n, Value x, const Pads& pads) {
-  constexpr int64_t kMost = int64_t{1} << 24;
+  constexpr int64_t kMost = int64_t{1} << 22;
   for (size_t d = 0; d < pads.before.size() && n.ok(); ++d) {
     if (pads.before[d] == 0 && pads.after[d] == 0) continue;
     const int64_t extent = n.b().dims(x)[d];
@@ -113,7 +113,7 @@ Result<Value> PadByTaking(OnnxNode& n, Value x, const Pads& pads) {
     if (extent == 0 || count > kMost) {
       return n.Error(
           fmt::format("mode {} pads axis {} from {} to {}; it needs at least one "
-                      "element and gives at most 2^24",
+                      "element and gives at most 2^22",
                       pads.mode, d, extent, count));
     }
     std::vector<int64_t> from;

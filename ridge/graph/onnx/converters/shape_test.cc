@@ -141,7 +141,7 @@ TEST(OnnxRange, IsExactForLargeIntegersAndEmptyForTheWrongDirection) {
   EXPECT_EQ(range(INT64_MIN, INT64_MAX, INT64_MAX), "i64[3]");
   EXPECT_EQ(range(5, 1, 2), "i64[0]");
   EXPECT_EQ(range(0, INT64_MAX, 1),
-            "net: Range 'y0': gives more than 2^24 numbers, or its delta is 0");
+            "net: Range 'y0': gives more than 2^22 numbers, or its delta is 0");
 }
 
 TEST(OnnxTile, RepeatsEachAxisInOrder) {

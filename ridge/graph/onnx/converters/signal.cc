@@ -17,7 +17,7 @@
 namespace ridge {
 namespace {
 
-constexpr int64_t kLongestWindow = int64_t{1} << 24;
+constexpr int64_t kLongestWindow = int64_t{1} << 22;
 
 // a0 - a1 cos(2 pi k / N) + a2 cos(4 pi k / N), where N is the size, or size - 1 when symmetric.
 Status ConvertCosineWindow(OnnxNode& n, double a0, double a1, double a2) {

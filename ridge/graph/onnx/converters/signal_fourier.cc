@@ -11,7 +11,7 @@
 namespace ridge {
 namespace {
 
-constexpr int64_t kMostTableElements = int64_t{1} << 26;
+constexpr int64_t kMostTableElements = int64_t{1} << 24;
 
 // What one table maps: `count` numbers of `parts` parts (1 real, 2 complex) to `bins` numbers.
 struct Transform {
@@ -59,7 +59,7 @@ Status CheckTable(OnnxNode& n, const Transform& t) {
   }
   return n.Unsupported(
       fmt::format("a transform of {} to {} numbers needs a table of more than "
-                  "2^26 elements",
+                  "2^24 elements",
                   t.count, t.bins));
 }
 
@@ -191,7 +191,7 @@ Result<StftCall> ReadStft(OnnxNode& n) {
   RIDGE_RETURN_IF_ERROR(CheckTable(n, t));
   if (call.frames <= kMostTableElements / t.length) return call;
   return n.Unsupported(
-      fmt::format("{} frames of {} samples; at most 2^26 together", call.frames, t.length));
+      fmt::format("{} frames of {} samples; at most 2^24 together", call.frames, t.length));
 }
 
 // signal [B, n, parts] -> [B, frames, length, parts]

@@ -9,7 +9,7 @@
 namespace ridge {
 namespace {
 
-constexpr int64_t kMostElements = int64_t{1} << 24;
+constexpr int64_t kMostElements = int64_t{1} << 22;
 
 struct MelCall {
   int64_t bins = 0;  // of the mel scale
@@ -32,7 +32,7 @@ Result<MelCall> ReadCall(OnnxNode& n) {
   if (!sizes || call.bins * call.spectrum() > kMostElements) {
     return n.Error(
         fmt::format("num_mel_bins is {}, dft_length {}, sample_rate {}; they must be at "
-                    "least 1, and the matrix at most 2^24 elements",
+                    "least 1, and the matrix at most 2^22 elements",
                     call.bins, call.dft_length, call.sample_rate));
   }
   if (call.low_hertz >= 0 && call.low_hertz <= call.high_hertz && std::isfinite(call.high_hertz)) {
