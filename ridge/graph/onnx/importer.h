@@ -29,7 +29,9 @@ class OnnxImporter {
  public:
   OnnxImporter(const OnnxModel& model, const OnnxImportOptions& options);
   Result<OnnxImport> Run();
-  Result<Graph> RunTraining(const OnnxStepInputs& names);  // training_info.cc
+  // training_info.cc; `dims` are those of the algorithm's inputs too.
+  Result<Graph> RunTraining(const OnnxStepInputs& names,
+                            const std::map<std::string, int64_t>& dims);
 
   GraphBuilder& b() { return builder_; }
   const OnnxImportOptions& options() const { return options_; }
@@ -98,9 +100,10 @@ class OnnxImporter {
   std::vector<Scope> scopes_;
   std::map<std::string, const onnx::FunctionProto*> functions_;
   std::set<ValueId> named_;                   // values that carry a name of the file
+  std::map<std::string, int64_t> step_dims_;  // of the inputs of a training step
   std::map<std::string, Tensor> algorithm_;   // initializers of a training step
   std::map<ValueId, std::vector<Value>> sequences_;
-  std::map<std::string, Tensor> constants_;  // Constant nodes taken for initializers
+  std::map<std::string, Tensor> constants_;   // Constant nodes taken for initializers
   std::map<ValueId, Tensor> owned_;           // constants that were asked for: stable addresses
   std::map<std::string, std::string> unset_;  // outputs that no converter gave: where
   std::vector<std::string> fixed_, notes_;

@@ -58,6 +58,22 @@ std::string FirstDerived(const onnx::GraphProto& algorithm) {
   return "";
 }
 
+// Without the dimensions that only inputs of the algorithm have.
+std::map<std::string, int64_t> DimsOfGraph(const OnnxModel& model,
+                                           std::map<std::string, int64_t> dims) {
+  std::set<std::string> own, others;
+  for (const OnnxValueInfo& input : model.inputs()) {
+    for (const OnnxDim& dim : input.dims) own.insert(dim.name);
+  }
+  for (const OnnxValueInfo& input : TrainingStepInputs(model)) {
+    for (const OnnxDim& dim : input.dims) others.insert(dim.name);
+  }
+  std::erase_if(dims, [&](const auto& dim) {
+    return !own.contains(dim.first) && others.contains(dim.first);
+  });
+  return dims;
+}
+
 // The outputs of the graph that makes starting contents; it has no inputs.
 Result<std::map<std::string, Tensor>> RunInitialization(const OnnxModel& model,
                                                         const onnx::GraphProto& graph) {
@@ -129,8 +145,8 @@ Status OnnxImporter::BindStepInput(const OnnxValueInfo& input) {
   TensorType type{input.dtype, {}};
   std::vector<std::string> names;
   for (const OnnxDim& dim : input.dims) {
-    const auto bound = options_.dims.find(dim.name);
-    if (dim.extent < 0 && bound == options_.dims.end()) {
+    const auto bound = step_dims_.find(dim.name);
+    if (dim.extent < 0 && bound == step_dims_.end()) {
       return Status(ErrorCode::kInvalidArgument,
                     fmt::format("{}: dimension '{}' of input '{}' is open. hint: --dim {}=N",
                                 model_.name(), dim.name, input.name, dim.name));
@@ -235,7 +251,9 @@ Value OnnxImporter::AsLoss(Value value) {
   return type.dims.empty() ? value : builder_.Reshape(value, {});
 }
 
-Result<Graph> OnnxImporter::RunTraining(const OnnxStepInputs& names) {
+Result<Graph> OnnxImporter::RunTraining(const OnnxStepInputs& names,
+                                        const std::map<std::string, int64_t>& dims) {
+  step_dims_ = dims;
   const onnx::TrainingInfoProto& info = model_.proto().training_info(0);
   const onnx::GraphProto& graph = model_.proto().graph();
   scopes_.emplace_back();
@@ -304,10 +322,11 @@ Result<Graph> ImportTrainingStep(const OnnxModel& model, const OnnxImportOptions
                               model.proto().training_info_size()));
   }
   OnnxImportOptions plain = options;
+  plain.dims = DimsOfGraph(model, options.dims);
   plain.all_parameters = false;
   plain.freeze = {"*"};
   plain.trainable.clear();
-  return OnnxImporter(model, plain).RunTraining(names);
+  return OnnxImporter(model, plain).RunTraining(names, options.dims);
 }
 
 }  // namespace ridge

@@ -144,6 +144,83 @@ TEST(TrainingInfo, InitializationSetsTheStart) {
   EXPECT_EQ(InitialValue(v, 0).at(0), 0);
 }
 
+TEST(TrainingInfo, UpdatedFloatsThatNoGradientDerivesByAreStatistics) {
+  onnx::ModelProto proto = MomentumModel();
+  AddFloats(*proto.mutable_graph(), "mean", {4});
+  onnx::TrainingInfoProto& info = *proto.mutable_training_info(0);
+  AddNode(*info.mutable_algorithm(), "Add", {"mean", "rate"}, {"mean_new"});
+  Bind(*info.mutable_update_binding(), "mean", "mean_new");
+  const Result<Graph> graph = Import(proto);
+  ASSERT_TRUE(graph.ok()) << graph.status().message();
+  EXPECT_EQ(graph->value(graph->FindValue("mean")).role, ValueRole::kStatistic);
+  EXPECT_EQ(graph->value(graph->FindValue("w")).kind, ValueKind::kParameter);
+}
+
+TEST(TrainingInfo, TheLossIsWhatIsDerivedWhereNoOutputIsOneFloat) {
+  onnx::ModelProto proto = MomentumModel();
+  proto.mutable_training_info(0)->mutable_algorithm()->clear_output();
+  const Result<Graph> graph = Import(proto);
+  ASSERT_TRUE(graph.ok()) << graph.status().message();
+  EXPECT_EQ(graph->value(graph->FindOutput("loss")).name, "total");
+}
+
+// The rate and the count are inputs of the algorithm, and so is `scale`, whose dimension is open.
+onnx::ModelProto ModelThatAsks() {
+  onnx::ModelProto proto = MomentumModel();
+  onnx::GraphProto& algorithm = *proto.mutable_training_info(0)->mutable_algorithm();
+  algorithm.mutable_initializer()->DeleteSubrange(1, 2);  // rate and count
+  AddInfo(*algorithm.add_input(), "rate", {1});
+  AddInfo(*algorithm.add_input(), "count", {});
+  AddInfo(*algorithm.add_input(), "scale", {});
+  const auto type = [&](int input) {
+    return algorithm.mutable_input(input)->mutable_type()->mutable_tensor_type();
+  };
+  type(1)->set_elem_type(onnx::TensorProto::INT64);
+  type(2)->mutable_shape()->add_dim()->set_dim_param("M");
+  return proto;
+}
+
+TEST(TrainingInfo, RateAndCountAreInputsOfTheNamesThatAreAskedFor) {
+  const Result<OnnxModel> model = OnnxModel::Parse(ModelThatAsks().SerializeAsString(), "net");
+  ASSERT_TRUE(model.ok()) << model.status().message();
+  EXPECT_EQ(TrainingStepRate(*model), std::nullopt);
+  ASSERT_EQ(TrainingStepInputs(*model).size(), 1U);
+  EXPECT_EQ(TrainingStepInputs(*model)[0].name, "scale");
+  OnnxImportOptions options;
+  options.dims = {{"M", 3}};
+  const Result<Graph> graph =
+      ImportTrainingStep(*model, options, {.rate = "the.rate", .count = "the.count"});
+  ASSERT_TRUE(graph.ok()) << graph.status().message();
+  EXPECT_EQ(graph->type(graph->FindValue("the.rate")), (TensorType{DType::kF32, {}}));
+  EXPECT_EQ(graph->type(graph->FindValue("the.count")), (TensorType{DType::kI64, {}}));
+  const Result<std::vector<Tensor>> values =
+      EvaluateGraph(*graph, {{"x", Tensor::FromFloats({1, 2}, std::vector<float>{3, 5})},
+                             {"the.rate", Tensor::Scalar(DType::kF32, 0.5)},
+                             {"the.count", Tensor::Scalar(DType::kI64, 1)},
+                             {"scale", Tensor(TensorType{DType::kF32, {3}})}});
+  ASSERT_TRUE(values.ok()) << values.status().message();
+  for (const GraphUpdate& update : graph->updates()) {
+    if (graph->value(update.variable).name != "w") continue;
+    EXPECT_NEAR((*values)[static_cast<size_t>(update.value)].at(0), -5, 1e-5);
+  }
+}
+
+TEST(TrainingInfo, AnOpenDimensionOfTheAlgorithmIsNamed) {
+  EXPECT_EQ(Import(ModelThatAsks()).status().message(),
+            "net: dimension 'M' of input 'scale' is open. hint: --dim M=N");
+}
+
+TEST(TrainingInfo, TheRateIsTheNumberThatNoUpdateChanges) {
+  onnx::ModelProto proto = MomentumModel();
+  const Result<OnnxModel> model = OnnxModel::Parse(proto.SerializeAsString(), "net");
+  ASSERT_TRUE(model.ok()) << model.status().message();
+  EXPECT_EQ(TrainingStepRate(*model), 0.5);
+  Bind(*proto.mutable_training_info(0)->mutable_update_binding(), "rate", "total");
+  const Result<OnnxModel> changing = OnnxModel::Parse(proto.SerializeAsString(), "net");
+  ASSERT_TRUE(changing.ok()) << changing.status().message();
+  EXPECT_EQ(TrainingStepRate(*changing), std::nullopt);
+}
+
 TEST(TrainingInfo, BrokenBindingsAreRefused) {
   onnx::ModelProto nothing = MomentumModel();
   nothing.mutable_training_info(0)->mutable_update_binding(0)->set_value("nowhere");
