@@ -67,6 +67,16 @@ bool MadeByTool(const std::string& name) {
   return false;
 }
 
+// What is added to scores before softmax: 0 where something may be looked at, else a large negative
+// number (PyTorch's lowest float, -inf, -1e4; Swin's -100).
+bool IsMask(const Tensor& tensor) {
+  for (int64_t i = 0; i < tensor.elements(); ++i) {
+    const double value = tensor.at(i);
+    if (value != 0 && !(value <= -100)) return false;
+  }
+  return true;
+}
+
 bool Any(const std::vector<std::string>& patterns, const std::string& name) {
   return std::any_of(patterns.begin(), patterns.end(),
                      [&](const std::string& pattern) { return MatchesPattern(name, pattern); });
@@ -139,7 +149,7 @@ bool InitializerRoles::TrainedByDefault(const std::string& name, const Tensor& t
   if (parameters_.contains(name)) return true;
   if (fixed_.contains(name)) return false;
   if (weights_.contains(name)) return true;
-  if (!has_signature_) return tensor.elements() != 1 || !MadeByTool(name);
+  if (!has_signature_) return !MadeByTool(name) || (tensor.elements() != 1 && !IsMask(tensor));
   const std::string module = ModuleOf(name);
   return !module.empty() && modules_.contains(module);
 }

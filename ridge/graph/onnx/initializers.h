@@ -7,9 +7,9 @@
 //      BUFFER or CONSTANT is not; a name it lacks is trained when an operator reads it as a weight
 //      (below) or when it lies in a module that has parameters ("conv1.bias" beside
 //      "conv1.weight");
-//   4. without a signature all are trained, but single numbers whose names were made by a tool
-//      ("/Constant_3_output_0", "const_fold_opt__23", "onnx::Mul_7", "val_14") and that no
-//      operator reads as a weight.
+//   4. without a signature all are trained, but single numbers and masks (each element 0 or -100
+//      and below) whose names were made by a tool ("/Constant_3_output_0", "const_fold_opt__23",
+//      "onnx::Mul_7", "val_14") and that no operator reads as a weight.
 // Some exporters (Paddle's, traced functions) keep weights in Constant nodes.  In a file without
 // float initializers of more than one element they are trained like initializers: all but single
 // numbers that no operator reads as a weight.

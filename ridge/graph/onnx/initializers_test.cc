@@ -82,5 +82,20 @@ TEST(InitializerRoles, AConstantThatIsFrozenIsNotTrained) {
   EXPECT_EQ(Trained(ConstantWeights(), options), "");
 }
 
+// Without the exporter's signature only the name and the values tell.
+TEST(InitializerRoles, AMaskThatAToolNamedIsNotTrained) {
+  for (const char* name : {"val_54", "onnx::Mul_7", "mask"}) {
+    for (const float second : {-3.4028235e38F, -100.0F, 0.0F, 0.5F}) {
+      onnx::ModelProto model = ConstantWeights();
+      onnx::GraphProto& graph = *model.mutable_graph();
+      StoreTensor(Tensor::FromFloats({2}, std::vector<float>{0, second}), name,
+                  *graph.add_initializer());
+      graph.mutable_node(2)->set_input(1, name);
+      const bool trained = second == 0.5F || name == std::string("mask");
+      EXPECT_EQ(Trained(model), trained ? name : "") << name << " " << second;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace ridge
