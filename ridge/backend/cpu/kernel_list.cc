@@ -35,6 +35,8 @@ constexpr KernelFactory kKernels[] = {
     {"batch_norm_inference", "onednn.batch_norm", OfferBatchNorm, CreateBatchNorm},
     {"layer_norm", "cpu.layer_norm", OfferLayerNorm, CreateLayerNorm},
     {"layer_norm_grad", "cpu.layer_norm_grad", OfferLayerNorm, CreateLayerNormGrad},
+    {"rms_norm", "cpu.rms_norm", OfferRmsNorm, CreateRmsNorm},
+    {"rms_norm_grad", "cpu.rms_norm_grad", OfferRmsNorm, CreateRmsNormGrad},
     {"attention", "cpu.attention", OfferAttention, CreateAttention},
     {"attention_grad", "cpu.attention_grad", OfferAttention, CreateAttentionGrad},
     {"lstm", "cpu.lstm", OfferRecurrent, CreateRecurrent},

@@ -15,9 +15,9 @@ Result<Graph> FoldConstants(const Graph& graph);
 // Nodes that compute the same, and constants that hold the same, become one.  # bitwise
 Result<Graph> MergeCommon(const Graph& graph);
 
-// layer_norm, gelu and silu that are written as primitive nodes become the operators, and what is
-// dead then is dropped.  Values that somebody else reads keep their nodes.  Does most before
-// differentiation.  # within 1e-5
+// layer_norm, rms_norm, gelu and silu that are written as primitive nodes become the operators, and
+// what is dead then is dropped.  Values that somebody else reads keep their nodes.  Does most
+// before differentiation.  # within 1e-5
 Result<Graph> RecognizePatterns(const Graph& graph);
 
 // matmul(softmax(matmul(q, k^T) * scale + mask), v), in the ways exporters write it, becomes

@@ -1,6 +1,7 @@
 // d = x - mean(x);  n = d / sqrt(mean(d^2) + epsilon)    -> layer_norm(x)
 // n * scale                                              -> layer_norm(x, scale)
 // n * scale + shift                                      -> layer_norm(x, scale, shift)
+// x / sqrt(mean(x^2) + epsilon)                          -> rms_norm(x), with a scale likewise
 //
 // The means are over the last dimensions.  A quotient may be a product with rsqrt or reciprocal, a
 // square a product or a power, and d may be computed twice.
@@ -105,13 +106,26 @@ Variance MatchVariance(const Graph& graph, ValueId sum) {
   return {};
 }
 
+// x / sqrt(mean(x^2) + epsilon)
+PatternMatch MatchRms(const Graph& graph, const Node& node, const Quotient& quotient,
+                      const Variance& variance) {
+  const ValueId square = variance.mean->inputs[0], x = quotient.numerator;
+  const int64_t axis = TrailingAxis(graph, *variance.mean);
+  if (axis < 0 || BaseOfSquare(graph, square) != x) return {};
+  if (!(graph.type(x) == graph.type(node.outputs[0]))) return {};
+  PatternMatch match{FindOp("rms_norm"), {x}, {}, quotient.inner};
+  match.attrs = {{"axis", axis}, {"epsilon", variance.epsilon}};
+  for (ValueId id : {quotient.under_root, variance.value, square}) match.inner.push_back(id);
+  return match;
+}
+
 // Without scale and shift.
 PatternMatch MatchNormal(const Graph& graph, const Node& node) {
   const Quotient quotient = MatchQuotient(graph, node);
-  const Centered centered = MatchCentered(graph, quotient.numerator);
-  if (centered.axis < 0) return {};
   const Variance variance = MatchVariance(graph, quotient.under_root);
   if (variance.mean == nullptr || !(variance.epsilon >= 0 && variance.epsilon < 1e30)) return {};
+  const Centered centered = MatchCentered(graph, quotient.numerator);
+  if (centered.axis < 0) return MatchRms(graph, node, quotient, variance);
   if (TrailingAxis(graph, *variance.mean) != centered.axis) return {};
   const ValueId square = variance.mean->inputs[0], d = BaseOfSquare(graph, square);
   const Centered again = MatchCentered(graph, d);
@@ -160,7 +174,9 @@ PatternMatch MatchShifted(const Graph& graph, const Node& node) {
   for (size_t i = 0; i < 2; ++i) {
     const Node* inner = WriterOf(graph, node.inputs[i], "");
     if (inner == nullptr) continue;
-    PatternMatch match = Extend(graph, node, i, MatchScaled(graph, *inner));
+    const PatternMatch scaled = MatchScaled(graph, *inner);
+    if (scaled.op == nullptr || scaled.op->name != "layer_norm") continue;
+    PatternMatch match = Extend(graph, node, i, scaled);
     if (match.op != nullptr) return match;
   }
   return {};

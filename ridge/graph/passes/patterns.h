@@ -18,7 +18,7 @@ struct PatternMatch {
   std::vector<ValueId> inner = {};
 };
 
-PatternMatch MatchLayerNorm(const Graph& graph, const Node& root);  // pattern_layer_norm.cc
+PatternMatch MatchLayerNorm(const Graph& graph, const Node& root);  // or rms_norm
 PatternMatch MatchGelu(const Graph& graph, const Node& root);       // pattern_gelu.cc
 PatternMatch MatchSilu(const Graph& graph, const Node& root);       // pattern_silu.cc
 

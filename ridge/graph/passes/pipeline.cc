@@ -17,7 +17,7 @@ const std::vector<PassInfo>& AllPasses() {
       // First, so that the rules of algebra see numbers and not the nodes that make them.
       {"fold", "evaluate nodes whose inputs are constants", FoldConstants},
       // Before algebra, which rewrites parts of what is looked for.
-      {"patterns", "layer_norm, gelu, silu from primitive nodes", RecognizePatterns},
+      {"patterns", "layer_norm, rms_norm, gelu, silu from primitive nodes", RecognizePatterns},
       {"attention", "attention from products, masks and softmax", RecognizeAttention},
       // Before cse: what two paths wrote differently often is the same after it.
       {"algebra", "x*1 -> x, transposes into matmul, bias into matmul, ...", SimplifyAlgebra},

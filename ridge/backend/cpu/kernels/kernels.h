@@ -52,6 +52,10 @@ RIDGE_OFFER(OfferLayerNorm);  // layer_norm.cc
 RIDGE_CREATE(CreateLayerNorm);
 RIDGE_CREATE(CreateLayerNormGrad);
 
+RIDGE_OFFER(OfferRmsNorm);  // rms_norm.cc
+RIDGE_CREATE(CreateRmsNorm);
+RIDGE_CREATE(CreateRmsNormGrad);
+
 RIDGE_OFFER(OfferAttention);  // attention.cc
 RIDGE_CREATE(CreateAttention);
 RIDGE_CREATE(CreateAttentionGrad);

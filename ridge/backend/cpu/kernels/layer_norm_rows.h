@@ -1,4 +1,4 @@
-// Layer normalization of single rows of f32, vectorized; a row stays in cache between its passes.
+// Layer and RMS normalization of single rows of f32, vectorized; a row stays in cache between its passes.
 #pragma once
 #include <cstdint>
 
@@ -12,5 +12,14 @@ void LayerNormRow(const float* x, int64_t width, double epsilon, const float* sc
 // Adds dy * n to dscale and dy to dshift when they are not nullptr.
 void LayerNormGradRow(const float* x, const float* dy, int64_t width, float mean, float rstd,
                       const float* scale, float* dx, float* dscale, float* dshift);
+
+// y = x * rstd * scale; scale may be nullptr.
+void RmsNormRow(const float* x, int64_t width, double epsilon, const float* scale, float* y,
+                float* rstd);
+
+// dx = rstd * (dn - n * mean(dn * n)) with n = x * rstd, dn = dy * scale.  Adds dy * n to dscale
+// when it is not nullptr.
+void RmsNormGradRow(const float* x, const float* dy, int64_t width, float rstd, const float* scale,
+                    float* dx, float* dscale);
 
 }  // namespace ridge::cpu

@@ -108,6 +108,48 @@ void BackwardRow(const float* x, const float* dy, int64_t width_in, float mean, 
   });
 }
 
+void RmsForwardRow(const float* x, int64_t width_in, double epsilon, const float* scale, float* y,
+                   float* rstd_out) {
+  const D d;
+  const auto width = static_cast<size_t>(width_in);
+  V squares = hn::Zero(d);
+  ForEachVector(width, [&](size_t i, size_t count) HWY_ATTR {
+    const V v = LoadSome(x + i, count);
+    squares = hn::MulAdd(v, v, squares);
+  });
+  const double rstd = 1 / std::sqrt(SumLanes(squares) / static_cast<double>(width) + epsilon);
+  const V factor = hn::Set(d, static_cast<float>(rstd));
+  ForEachVector(width, [&](size_t i, size_t count) HWY_ATTR {
+    V v = hn::Mul(LoadSome(x + i, count), factor);
+    if (scale != nullptr) v = hn::Mul(v, LoadSome(scale + i, count));
+    StoreSome(v, y + i, count);
+  });
+  *rstd_out = static_cast<float>(rstd);
+}
+
+void RmsBackwardRow(const float* x, const float* dy, int64_t width_in, float rstd,
+                    const float* scale, float* dx, float* dscale) {
+  const D d;
+  const auto width = static_cast<size_t>(width_in);
+  const V factor = hn::Set(d, rstd);
+  V dot = hn::Zero(d);
+  const auto scaled = [&](V g, size_t i, size_t count) HWY_ATTR {
+    return scale == nullptr ? g : hn::Mul(g, LoadSome(scale + i, count));
+  };
+  ForEachVector(width, [&](size_t i, size_t count) HWY_ATTR {
+    const V n = hn::Mul(LoadSome(x + i, count), factor), g = LoadSome(dy + i, count);
+    dot = hn::MulAdd(scaled(g, i, count), n, dot);
+    if (dscale != nullptr)
+      StoreSome(hn::MulAdd(g, n, LoadSome(dscale + i, count)), dscale + i, count);
+  });
+  const V mean_dot = hn::Set(d, static_cast<float>(SumLanes(dot) / static_cast<double>(width)));
+  ForEachVector(width, [&](size_t i, size_t count) HWY_ATTR {
+    const V n = hn::Mul(LoadSome(x + i, count), factor);
+    const V dn = scaled(LoadSome(dy + i, count), i, count);
+    StoreSome(hn::Mul(factor, hn::NegMulAdd(n, mean_dot, dn)), dx + i, count);
+  });
+}
+
 }  // namespace HWY_NAMESPACE
 }  // namespace ridge::cpu
 HWY_AFTER_NAMESPACE();
@@ -117,6 +159,8 @@ namespace ridge::cpu {
 
 HWY_EXPORT(ForwardRow);
 HWY_EXPORT(BackwardRow);
+HWY_EXPORT(RmsForwardRow);
+HWY_EXPORT(RmsBackwardRow);
 
 void LayerNormRow(const float* x, int64_t width, double epsilon, const float* scale,
                   const float* shift, float* y, float* mean, float* rstd) {
@@ -126,6 +170,16 @@ void LayerNormRow(const float* x, int64_t width, double epsilon, const float* sc
 void LayerNormGradRow(const float* x, const float* dy, int64_t width, float mean, float rstd,
                       const float* scale, float* dx, float* dscale, float* dshift) {
   HWY_DYNAMIC_DISPATCH(BackwardRow)(x, dy, width, mean, rstd, scale, dx, dscale, dshift);
+}
+
+void RmsNormRow(const float* x, int64_t width, double epsilon, const float* scale, float* y,
+                float* rstd) {
+  HWY_DYNAMIC_DISPATCH(RmsForwardRow)(x, width, epsilon, scale, y, rstd);
+}
+
+void RmsNormGradRow(const float* x, const float* dy, int64_t width, float rstd, const float* scale,
+                    float* dx, float* dscale) {
+  HWY_DYNAMIC_DISPATCH(RmsBackwardRow)(x, dy, width, rstd, scale, dx, dscale);
 }
 
 }  // namespace ridge::cpu

@@ -90,13 +90,16 @@ Status ConvertRmsNormalization(OnnxNode& n) {
   if (!n.ok()) return n.status();
   const TensorType type = b.type(x);
   RIDGE_ASSIGN_OR_RETURN(const int64_t axis, n.Axis(n.integer("axis", -1), type.rank()));
-  RIDGE_ASSIGN_OR_RETURN(const DType stash, StashType(n));
-  std::vector<int64_t> axes;
-  for (int64_t a = axis; a < type.rank(); ++a) axes.push_back(a);
-  const Value wide = b.Cast(x, type.dtype == DType::kF64 ? DType::kF64 : stash);
-  const Value mean = b.ReduceMean(b.Op("square", {wide}), axes, /*keep_dims=*/true);
-  const Value y = b.Mul(wide, b.Op("rsqrt", {b.AddScalar(mean, Epsilon(n))}));
-  n.Set(0, Affine(n, b.Cast(y, type.dtype), scale, {}));
+  const AttrMap attrs = {{"axis", axis}, {"epsilon", Epsilon(n)}};
+  // Statistics are wide enough for any stash_type.  A scale that is not the same for all rows is
+  // applied afterwards.
+  RIDGE_RETURN_IF_ERROR(StashType(n).status());
+  const Value row_scale = ExpandedTo(b, scale, TrailingDims(type.dims, static_cast<int>(axis)),
+                                     StatisticDType(type.dtype));
+  if (!n.ok()) return n.status();
+  const std::vector<Value> out = b.OpOutputs("rms_norm", {x, row_scale}, attrs);
+  if (!n.ok()) return n.status();
+  n.Set(0, row_scale.valid() ? out[0] : Affine(n, out[0], scale, {}));
   return n.status();
 }
 
