@@ -1,4 +1,4 @@
-// `ridge eval`: loss and accuracy of a run's network on any data.
+// `ridge eval`: loss and accuracy of a run's network, or of a model as it is, on any data.
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
@@ -10,17 +10,59 @@
 #include "ridge/cli/train_flags.h"
 #include "ridge/cli/verbs.h"
 #include "ridge/core/units.h"
+#include "ridge/models/model.h"
+#include "ridge/train/model_source.h"
 #include "ridge/train/run_evaluation.h"
+#include "ridge/train/run_folder.h"
 
 namespace ridge::cli {
 namespace {
 
 struct EvalVerb {
   std::optional<std::string> run, data;
-  TrainFlags machine;
+  TrainFlags model;  // of these: batch, loss, dims, weights, and where to run
   OutputFlags output;
   bool json = false;
 };
+
+bool IsModel(const std::string& name) {
+  return IsOnnxFile(name) || IsGraphFile(name) ||
+         FindBuiltinModel(name.substr(0, name.find(':'))) != nullptr;
+}
+
+// A run was told all this when it was started.
+Status RefuseModelFlags(const EvalVerb& verb) {
+  const std::pair<const char*, bool> flags[] = {
+      {"--batch", verb.model.batch.has_value()},
+      {"--loss", verb.model.loss.has_value()},
+      {"--dim", !verb.model.dims.empty()},
+      {"--weights", verb.model.weights.has_value()},
+      {"--weights-skip", !verb.model.weights_skip.empty()}};
+  for (const auto& [name, given] : flags) {
+    if (!given) continue;
+    return Status(ErrorCode::kInvalidArgument,
+                  fmt::format("eval: {} is for a model; {} is evaluated as a run, with what it was "
+                              "started with. hint: leave it out",
+                              name, *verb.run));
+  }
+  return Status();
+}
+
+Result<EvalRequest> MakeRequest(const EvalVerb& verb) {
+  EvalRequest request;
+  request.data = *verb.data;
+  if (!RunFolder::HoldsRun(*verb.run) && IsModel(*verb.run)) {
+    request.model = ToTrainOptions(verb.model);
+    request.model.model = *verb.run;
+    request.model.data = *verb.data;
+    RIDGE_RETURN_IF_ERROR(CheckOptions(request.model));
+    return request;
+  }
+  RIDGE_RETURN_IF_ERROR(RefuseModelFlags(verb));
+  request.run = *verb.run;
+  RIDGE_ASSIGN_OR_RETURN(request.model, ReadRunOptions(*verb.run));
+  return request;
+}
 
 std::string ResultJson(const EvalOutcome& outcome) {
   nlohmann::ordered_json json;
@@ -34,7 +76,7 @@ std::string ResultJson(const EvalOutcome& outcome) {
 }
 
 std::string ResultText(const EvalOutcome& outcome) {
-  std::string text = fmt::format("step {}: ", outcome.step);
+  std::string text = outcome.step > 0 ? fmt::format("step {}: ", outcome.step) : "";
   if (outcome.result.accuracy) {
     text += fmt::format("accuracy {}, ", FormatPercent(*outcome.result.accuracy));
   }
@@ -44,17 +86,16 @@ std::string ResultText(const EvalOutcome& outcome) {
 }
 
 Result<int> RunEval(const CLI::App& app, const EvalVerb& verb) {
-  RIDGE_RETURN_IF_ERROR(RequireArgument(app, verb.run, "RUN", "a run folder"));
+  RIDGE_RETURN_IF_ERROR(RequireArgument(app, verb.run, "RUN", "a run folder, or a model"));
   RIDGE_RETURN_IF_ERROR(RequireArgument(app, verb.data, "--data", "--data fashion-mnist"));
-  RIDGE_ASSIGN_OR_RETURN(const TrainOptions stored, ReadRunOptions(*verb.run));
-  const std::string device = verb.machine.device.value_or(stored.device);
+  RIDGE_ASSIGN_OR_RETURN(const EvalRequest request, MakeRequest(verb));
+  const std::string device = verb.model.device.value_or(request.model.device);
   RIDGE_ASSIGN_OR_RETURN(const OpenedMachine opened,
                          OpenMachine({.device = device,
-                                      .backend = verb.machine.backend.value_or("cpu"),
-                                      .threads = verb.machine.threads.value_or(0)},
+                                      .backend = verb.model.backend.value_or("cpu"),
+                                      .threads = verb.model.threads.value_or(0)},
                                      SayUnless(verb.output.quiet)));
-  RIDGE_ASSIGN_OR_RETURN(const EvalOutcome outcome,
-                         EvaluateRun({.run = *verb.run, .data = *verb.data}, opened.machine));
+  RIDGE_ASSIGN_OR_RETURN(const EvalOutcome outcome, EvaluateRun(request, opened.machine));
   for (const std::string& warning : outcome.warnings) PrintWarning(warning);
   PrintData(verb.json ? ResultJson(outcome) : ResultText(outcome));
   return kExitOk;
@@ -64,10 +105,19 @@ Result<int> RunEval(const CLI::App& app, const EvalVerb& verb) {
 
 VerbBody AddEval(CLI::App& app) {
   auto verb = std::make_shared<EvalVerb>();
-  AddArgument(app, "RUN", verb->run, "A run folder; its newest checkpoint is used");
+  AddArgument(app, "RUN", verb->run,
+              "A run folder (its newest checkpoint is used), or a model as it starts");
   AddText(app, "--data", verb->data, "SPEC",
           "fashion-mnist, synthetic, idx:DIR, npz:FILE or csv:FILE; its test part if it has one");
-  AddPlaceFlags(app, verb->machine);
+  AddText(app, "--loss", verb->model.loss, "LOSS",
+          "Of a model: cross_entropy:OUTPUT, mse:OUTPUT, bce:OUTPUT, or an output (loss)")
+      ->group("Model");
+  AddDimFlag(app, verb->model.dims);
+  AddWeightsFlags(app, verb->model.weights, verb->model.weights_skip);
+  AddInteger(app, "--batch", verb->model.batch, {.minimum = 1}, "N",
+             "Of a model: samples a step (32)")
+      ->group("Model");
+  AddPlaceFlags(app, verb->model);
   AddSwitch(app, "--json", verb->json, "For machines")->group(kOutputGroup);
   AddQuietFlags(app, verb->output);
   return [&app, verb] { return RunEval(app, *verb); };

@@ -23,7 +23,8 @@ struct ExportVerb {
   std::vector<std::string> dims;  // "NAME=N"
   std::optional<int64_t> batch, opset, seed;
   std::optional<double> tolerance, lr, momentum, weight_decay;
-  std::optional<std::string> loss, optimizer;
+  std::optional<std::string> loss, optimizer, weights;
+  std::vector<std::string> weights_skip;
   bool with_training = false;
   TrainFlags machine;
   OutputFlags output;
@@ -59,6 +60,8 @@ Result<ExportRequest> ReadRequest(const CLI::App& app, const ExportVerb& verb) {
   RIDGE_RETURN_IF_ERROR(RequireArgument(app, verb.out, "--out", "--out net.onnx"));
   ExportRequest request;
   request.model = *verb.model;
+  request.weights = verb.weights.value_or("");
+  request.weights_skip = verb.weights_skip;
   request.format = *verb.format;
   request.out = *verb.out;
   request.batch = verb.batch;
@@ -180,6 +183,7 @@ VerbBody AddExport(CLI::App& app) {
       ->type_name("NAME=N")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  AddWeightsFlags(app, verb->weights, verb->weights_skip);
   AddInteger(app, "--opset", verb->opset, {.minimum = 1}, "N",
              "ONNX operator set (the lowest that has all operators, from 13 on)");
   AddNumber(app, "--tolerance", verb->tolerance, {}, "X",

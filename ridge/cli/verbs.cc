@@ -18,7 +18,9 @@ const std::vector<Verb>& Verbs() {
        "ridge plan cnn --data fashion-mnist --json",
        AddPlan},
       {"eval", "Says the loss and accuracy of a run's network on any data",
-       "ridge eval runs/cnn-1 --data fashion-mnist", AddEval},
+       "ridge eval runs/cnn-1 --data fashion-mnist\n"
+       "ridge eval resnet50 --weights resnet50.safetensors --data npz:images.npz",
+       AddEval},
       {"run", "Gives the outputs of a model for the arrays of an .npz file",
        "ridge run runs/cnn-1 --inputs images.npz --outputs logits.npz\n"
        "ridge run net.ridge --inputs in.npz --outputs out.npz --dim sequence=128",

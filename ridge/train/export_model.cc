@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <set>
 
 #include "onnx/onnx-ml.pb.h"
 #include "ridge/core/files.h"
@@ -26,6 +27,15 @@
 
 namespace ridge {
 namespace {
+
+// Results of Constant nodes, in which some files keep their weights.
+std::set<std::string> ConstantNames(const OnnxModel& model) {
+  std::set<std::string> names;
+  for (const onnx::NodeProto& node : model.proto().graph().node()) {
+    if (node.op_type() == "Constant" && node.output_size() == 1) names.insert(node.output(0));
+  }
+  return names;
+}
 
 constexpr int64_t kDefaultBatch = 2;
 constexpr int64_t kMostOptionsBytes = int64_t{1} << 20;
@@ -93,8 +103,11 @@ Graph WithoutLoss(const Graph& graph) {
 }
 
 Result<Graph> LoadInferenceForm(const ExportRequest& request, int64_t batch) {
-  RIDGE_ASSIGN_OR_RETURN(const Graph forward,
-                         LoadModel({.model = request.model, .batch = batch, .dims = request.dims}));
+  RIDGE_ASSIGN_OR_RETURN(const Graph forward, LoadModel({.model = request.model,
+                                                         .batch = batch,
+                                                         .dims = request.dims,
+                                                         .weights = request.weights,
+                                                         .weights_skip = request.weights_skip}));
   return InferenceForm(WithoutLoss(forward));
 }
 
@@ -195,8 +208,10 @@ Result<OnnxDocument> OnnxExport::FromFile() {
   }
   report_.tensors = static_cast<int64_t>(model.initializers().size());
   Result<OnnxDocument> document = ReplaceInitializers(model, values_);
+  const std::set<std::string> constants = ConstantNames(model);
   for (auto at = values_.begin(); at != values_.end();) {
-    at = model.initializers().contains(at->first) ? std::next(at) : values_.erase(at);
+    const bool kept = model.initializers().contains(at->first) || constants.contains(at->first);
+    at = kept ? std::next(at) : values_.erase(at);
   }
   return document;
 }
@@ -354,6 +369,9 @@ Result<std::map<std::string, Tensor>> NamedValues(const ExportRequest& request) 
     if (IsFloat(tensor.type().dtype))
       values[name] = found != trained.end() ? found->second : tensor;
   }
+  for (const std::string& name : ConstantNames(model)) {
+    if (const auto found = trained.find(name); found != trained.end()) values[name] = found->second;
+  }
   return values;
 }
 
@@ -394,6 +412,13 @@ bool ExportReport::accepted() const {
 }
 
 Result<ExportReport> ExportModel(const ExportRequest& request, const Machine& machine) {
+  RIDGE_RETURN_IF_ERROR(RefuseWeightsOfRun("export", request.model, request.weights));
+  if (!request.weights.empty() && IsOnnxFile(request.model)) {
+    return Status(ErrorCode::kInvalidArgument,
+                  fmt::format("export: {} is an ONNX file, which has its own weights; --weights is "
+                              "for built-in models and graphs in text form",
+                              request.model));
+  }
   if (request.format == "onnx") return OnnxExport(request, machine).Run();
   if (request.format == "safetensors") return ExportSafetensors(request);
   return Status(ErrorCode::kUnsupported,

@@ -30,9 +30,11 @@ struct ExportRequest {
   std::string out;
   std::optional<int64_t> batch;         // at which the file is compared; 2 unless the model has one
   std::map<std::string, int64_t> dims;  // further named dimensions
-  int64_t opset = 0;                    // 0: the lowest; of an ONNX file: its own
-  std::optional<double> tolerance;      // of every float output; none: by element type
-  uint64_t seed = 0;                    // of starting values and made-up inputs
+  std::string weights = {};             // see ModelRequest; not of a run or an ONNX file
+  std::vector<std::string> weights_skip = {};
+  int64_t opset = 0;                // 0: the lowest; of an ONNX file: its own
+  std::optional<double> tolerance;  // of every float output; none: by element type
+  uint64_t seed = 0;                // of starting values and made-up inputs
   std::optional<ExportTraining> training;
 };
 

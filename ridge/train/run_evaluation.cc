@@ -17,12 +17,26 @@ Result<TrainOptions> ReadRunOptions(const std::string& folder) {
   return OptionsFromJson(text, file);
 }
 
-Result<EvalOutcome> EvaluateRun(const EvalRequest& request, const Machine& machine) {
-  if (request.run.empty()) return Status(ErrorCode::kInvalidArgument, "eval: no run given");
-  RIDGE_ASSIGN_OR_RETURN(TrainOptions options, ReadRunOptions(request.run));
+namespace {
+
+// What to evaluate: the run as it was started, or the model that is asked for.
+Result<TrainOptions> OptionsOf(const EvalRequest& request) {
+  TrainOptions options = request.model;
+  if (!request.run.empty()) {
+    RIDGE_ASSIGN_OR_RETURN(options, ReadRunOptions(request.run));
+    options.weights.clear();  // the checkpoint has what became of them
+    options.weights_skip.clear();
+  }
   options.data = request.data;
-  options.weights.clear();  // the checkpoint has what became of them
-  options.weights_skip.clear();
+  return options;
+}
+
+}  // namespace
+
+Result<EvalOutcome> EvaluateRun(const EvalRequest& request, const Machine& machine) {
+  if (request.run.empty() && request.model.model.empty())
+    return Status(ErrorCode::kInvalidArgument, "eval: no run given");
+  RIDGE_ASSIGN_OR_RETURN(const TrainOptions options, OptionsOf(request));
   RIDGE_ASSIGN_OR_RETURN(const Forward loaded_forward, LoadForward(options, request.run));
   const Graph& forward = loaded_forward.graph;
   const ForwardFacts& facts = loaded_forward.facts;
@@ -36,9 +50,11 @@ Result<EvalOutcome> EvaluateRun(const EvalRequest& request, const Machine& machi
                          Executor::Create(std::move(program), *machine.backend));
   executor->InitializeVariables(options.seed);  // constants, and what no gradient reached
   EvalOutcome outcome;
-  RIDGE_ASSIGN_OR_RETURN(const LoadedCheckpoint loaded, LoadWeights(request.run, *executor));
-  outcome.step = loaded.state.step;
-  outcome.warnings = loaded.warnings;
+  if (!request.run.empty()) {
+    RIDGE_ASSIGN_OR_RETURN(const LoadedCheckpoint loaded, LoadWeights(request.run, *executor));
+    outcome.step = loaded.state.step;
+    outcome.warnings = loaded.warnings;
+  }
   Evaluator evaluator(*executor, std::move(data),
                       MakeBatchSpec(forward, facts, /*with_weight=*/true), options.batch);
   RIDGE_ASSIGN_OR_RETURN(outcome.result, evaluator.Run());

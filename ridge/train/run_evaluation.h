@@ -1,4 +1,5 @@
-// EvaluateRun: `ridge eval RUN --data SPEC`: the network of a run on any data.
+// EvaluateRun: `ridge eval RUN --data SPEC`: the network of a run, or a model as it is, on any
+// data.
 #pragma once
 #include <string>
 #include <vector>
@@ -10,20 +11,23 @@
 namespace ridge {
 
 struct EvalRequest {
-  std::string run;   // folder
+  std::string run;   // folder; empty: `model`
   std::string data;  // its test split if it has one, else all of it
+  // Of a model that was not trained here: model, batch, loss, dims, weights.
+  TrainOptions model = {};
 };
 
 struct EvalOutcome {
   EvalResult result;
-  int64_t step = 0;                   // of the checkpoint
+  int64_t step = 0;                   // of the checkpoint; 0 without a run
   std::vector<std::string> warnings;  // checkpoints that could not be used
 };
 
 // The options a run was started with.  Fails with kInvalidData when the folder holds no run.
 Result<TrainOptions> ReadRunOptions(const std::string& folder);
 
-// Uses the newest good checkpoint.  Fails with kInvalidData (no run, no checkpoint, bad data).
+// Uses the newest good checkpoint of a run; a model has the values that a training would start
+// with.  Fails with kInvalidData (no run, no checkpoint, bad data).
 Result<EvalOutcome> EvaluateRun(const EvalRequest& request, const Machine& machine);
 
 }  // namespace ridge

@@ -72,6 +72,20 @@ class Weights(RidgeTest):
         logits = self.logits(model, "--weights", "w.safetensors", "--weights-skip", "2.*")
         self.assertEqual(len(logits), 5)
 
+    def test_eval_and_export_take_weights_too(self):
+        self.write_mlp()
+        # Logits 15 and 33 for each sample of ones: the loss of label 0 is 18.
+        write_npz(self.path("data.npz"), {"image": ([4, 3], [1] * 12), "label": ([4], [0] * 4)})
+        words = [MLP, "--weights", "w.safetensors", "--data", "npz:data.npz", "--batch", "4"]
+        result = json.loads(self.ok("eval", *words, "--json", "--threads", "1"))
+        self.assertAlmostEqual(result["loss"], 18, places=4)
+        self.assertEqual(result["accuracy"], 0)
+        self.ok("export", MLP, "--weights", "w.safetensors", "--to", "onnx", "--out", "net.onnx",
+                "-q")
+        self.assertEqual(self.logits("net.onnx"), (15, 33))
+        self.fails(2, "net.onnx is an ONNX file", "export", "net.onnx", "--weights",
+                   "w.safetensors", "--to", "onnx", "--out", "again.onnx")
+
     def test_missing_unexpected_and_unreadable(self):
         self.write_mlp(extra=([1], [0]))
         words = ["plan", MLP, "--weights", "w.safetensors"]
@@ -108,6 +122,8 @@ class Weights(RidgeTest):
                 "2", "--out", "run", "-q")
         self.fails(2, "run is a run, which has trained weights", "run", "run", "--weights",
                    "w.safetensors", "--inputs", "in.npz", "--outputs", "out.npz")
+        self.fails(2, "--weights is for a model", "eval", "run", "--weights", "w.safetensors",
+                   "--data", "synthetic")
 
     def start_of(self, model):
         """Values that a model starts from, by our names, and its logits for four tokens."""
