@@ -100,8 +100,8 @@ class OnnxImporter {
   std::vector<Scope> scopes_;
   std::map<std::string, const onnx::FunctionProto*> functions_;
   std::set<ValueId> named_;                   // values that carry a name of the file
-  std::map<std::string, int64_t> step_dims_;  // of the inputs of a training step
   std::map<std::string, Tensor> algorithm_;   // initializers of a training step
+  std::map<std::string, int64_t> step_dims_;  // of the inputs of a training step
   std::map<ValueId, std::vector<Value>> sequences_;
   std::map<std::string, Tensor> constants_;   // Constant nodes taken for initializers
   std::map<ValueId, Tensor> owned_;           // constants that were asked for: stable addresses

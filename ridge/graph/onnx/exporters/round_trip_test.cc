@@ -153,6 +153,13 @@ constexpr char kNorms[] = R"(
   y = gelu(l)
   output y
 )";
+constexpr char kRms[] = R"(
+  x = input f32[batch,4,6]
+  g = parameter f32[4,6]
+  y, rstd1 = rms_norm(x, g, axis=1)
+  z, rstd2 = rms_norm(y)
+  output z
+)";
 constexpr char kSoftmaxAxis[] = R"(
   x = input f32[batch,4,6]
   y = softmax(x, axis=1)
@@ -306,7 +313,8 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(
         Case{"attention", kAttention, 9, {13, 18, 23}}, Case{"causal", kCausal, 9, {18, 23}},
         Case{"blind", kBlind, 11, {18, 23}}, Case{"long_causal", kLongCausal, 11, {23}},
-        Case{"norms", kNorms, 9, {13, 17, 18, 20}}, Case{"softmax_axis", kSoftmaxAxis, 13, {}},
+        Case{"norms", kNorms, 9, {13, 17, 18, 20}}, Case{"rms", kRms, 9, {18, 23}},
+        Case{"softmax_axis", kSoftmaxAxis, 13, {}},
         Case{"elements_fixed", kElementsFixed, 11, {13, 18}, 2},
         Case{"ravel", kRavel, 11, {13, 18}}, Case{"scatter", kScatter, 11, {16, 18}},
         Case{"scatter_max", kScatterMax, 18, {}}, Case{"scatter_add", kScatterAdd, 16, {18}},
@@ -333,8 +341,8 @@ TEST(Exporters, TheseAreNotWritten) {
     const bool after = op.name.ends_with("_grad") || op.name.find("_grad_") != std::string::npos;
     if (forward && !after && FindOnnxExporter(op) == nullptr) missing.push_back(op.name);
   }
-  EXPECT_EQ(missing, (std::vector<std::string>{"batch_norm", "dropout", "random_uniform",
-                                               "random_normal"}));
+  EXPECT_EQ(missing,
+            (std::vector<std::string>{"batch_norm", "dropout", "random_uniform", "random_normal"}));
 }
 
 TEST(Exporters, WhatIsNotWrittenIsNamedWithAReason) {
