@@ -57,6 +57,15 @@ class Step:
         self.variables = {t.name: numpy_helper.to_array(t) for t in tensors}
         self.bind(self.info.initialization_binding, self.evaluate(self.info.initialization, {}))
 
+    def whole(self):
+        """Graph and algorithm in a row."""
+        graph, algorithm = self.model.graph, self.info.algorithm
+        both = helper.make_graph(*(list(getattr(graph, part)) + list(getattr(algorithm, part))
+                                   if part else "whole"
+                                   for part in ("node", "", "input", "output", "initializer")))
+        return helper.make_model(both, opset_imports=list(self.model.opset_import),
+                                 ir_version=self.model.ir_version)
+
     def bind(self, bindings, values):
         new = {b.key: values[b.value] for b in bindings}
         for name, array in new.items():
@@ -159,8 +168,10 @@ class TrainingInfoTest(RidgeTest):
 
     def export(self, model, *words, out="step.onnx"):
         self.ok("export", model, "--to", "onnx", "--with-training", "--out", out, "-q", *words)
-        onnx.checker.check_model(self.path(out))
-        return Step(self.path(out))
+        step = Step(self.path(out))
+        onnx.checker.check_model(step.model)
+        onnx.checker.check_model(step.whole())  # which the standard calls the training graph
+        return step
 
     # adam divides by the gradient's own size, so where that is small its rounding is not.
     ADAM = 5e-4

@@ -51,6 +51,7 @@ class StepWriter {
  private:
   Status WriteLoss();
   Status WriteGradients();
+  std::vector<std::string> Independent() const;
   void WriteUpdate(const std::string& name);
   void DeclareVersions();
   Status CheckCrossEntropy() const;
@@ -218,6 +219,16 @@ void StepWriter::WriteTargetLoss(const onnx::TensorShapeProto& shape) {
   Attribute(mean, "keepdims", onnx::AttributeProto::INT).set_i(0);
 }
 
+// What the loss depends on beside initializers: the data.
+std::vector<std::string> StepWriter::Independent() const {
+  std::vector<std::string> names;
+  for (const onnx::ValueInfoProto& input : graph_.input()) {
+    if (!document_.contents.contains(input.name())) names.push_back(input.name());
+  }
+  for (const onnx::ValueInfoProto& input : algorithm_.input()) names.push_back(input.name());
+  return names;
+}
+
 Status StepWriter::WriteGradients() {
   std::vector<std::string> gradients;
   for (const std::string& name : step_.trained) {
@@ -230,9 +241,14 @@ Status StepWriter::WriteGradients() {
   }
   if (gradients.empty())
     return Status(ErrorCode::kInvalidArgument, "export: the model has nothing to train");
-  onnx::NodeProto& node = Node(kPreview, "Gradient", step_.trained, gradients);
+  std::vector<std::string> inputs = step_.trained;
+  const std::vector<std::string> others = Independent();
+  inputs.insert(inputs.end(), others.begin(), others.end());
+  onnx::NodeProto& node = Node(kPreview, "Gradient", inputs, gradients);
   onnx::AttributeProto& xs = Attribute(node, "xs", onnx::AttributeProto::STRINGS);
   for (const std::string& name : step_.trained) xs.add_strings(name);
+  onnx::AttributeProto& zs = Attribute(node, "zs", onnx::AttributeProto::STRINGS);
+  for (const std::string& name : others) zs.add_strings(name);
   Text(node, "y", Own("loss"));
   return Status();
 }
