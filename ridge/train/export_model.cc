@@ -205,6 +205,12 @@ Result<OnnxDocument> OnnxExport::FromFile() {
   }
   if (RunFolder::HoldsRun(request_.model)) {
     RIDGE_ASSIGN_OR_RETURN(values_, LoadCheckpointTensors(request_.model));
+    RIDGE_ASSIGN_OR_RETURN(const Graph graph, ImportFile(batch_));
+    for (ValueId id : graph.ValuesOfKind(ValueKind::kParameter)) {
+      const auto found = values_.find(graph.value(id).name);
+      if (found != values_.end())
+        found->second = WithFloatType(found->second, graph.type(id).dtype);
+    }
   }
   report_.tensors = static_cast<int64_t>(model.initializers().size());
   Result<OnnxDocument> document = ReplaceInitializers(model, values_);
@@ -304,6 +310,7 @@ Status OnnxExport::AddTraining(OnnxDocument& document) {
   OnnxTrainingStep step{
       .loss_kind = KindName(loss.kind),
       .output = loss.output,
+      .output_dims = {},
       .trained = {},
       .optimizer = optimizer.name,
       .rate = options.lr,
@@ -320,6 +327,8 @@ Status OnnxExport::AddTraining(OnnxDocument& document) {
     const ValueInfo& info = graph.value(id);
     if (info.trainable && document.contents.contains(info.name)) step.trained.push_back(info.name);
   }
+  if (const ValueId output = graph.FindOutput(loss.output); output != kNoValue)
+    step.output_dims = graph.type({output}).dims;
   NoteInferenceForm(graph);
   return AddTrainingStep(step, document);
 }

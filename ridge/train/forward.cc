@@ -5,9 +5,23 @@
 
 #include "ridge/graph/gradient_reach.h"
 #include "ridge/train/loss.h"
+#include "ridge/train/master_params.h"
 
 namespace ridge {
 namespace {
+
+// Rounding that a loss does not show is told.
+Status KeepMasterParams(Forward& forward) {
+  const std::vector<std::string> names = HalfParameters(forward.graph);
+  if (names.empty()) return Status();
+  const char* type = DTypeName(forward.graph.type(forward.graph.FindValue(names[0])).dtype);
+  forward.notes.notes.push_back(
+      fmt::format("kept and updated in f32, and rounded to {} for each step: {} parameter{}. Their "
+                  "gradients are computed as the model computes, with no loss scale",
+                  type, names.size(), names.size() == 1 ? "" : "s"));
+  RIDGE_ASSIGN_OR_RETURN(forward.graph, WithMasterParams(std::move(forward.graph)));
+  return Status();
+}
 
 Result<ModelRequest> RequestFor(const TrainOptions& options, const std::string& model) {
   ModelRequest request;
@@ -86,6 +100,7 @@ Result<Forward> LoadForward(const TrainOptions& options, const std::string& mode
   }
   RIDGE_ASSIGN_OR_RETURN(Graph loaded, LoadModel(request, &forward.notes));
   RIDGE_ASSIGN_OR_RETURN(forward.graph, WithLoss(std::move(loaded), options.loss, request.fields));
+  if (!forward.notes.own_step) RIDGE_RETURN_IF_ERROR(KeepMasterParams(forward));
   RIDGE_ASSIGN_OR_RETURN(forward.facts, InspectForward(forward.graph));
   RIDGE_RETURN_IF_ERROR(FreezeUnreached(forward.facts, forward.graph, forward.notes));
   RIDGE_RETURN_IF_ERROR(CheckOwnStep(options, forward));

@@ -13,6 +13,13 @@
 namespace ridge {
 namespace {
 
+Tensor Converted(const Tensor& tensor, DType to) {
+  Tensor converted({to, tensor.type().dims});
+  for (int64_t i = 0; i < tensor.elements(); ++i)
+    StoreFromDouble(to, converted.mutable_data(), i, tensor.at(i));
+  return converted;
+}
+
 // Inputs that no node reads have no place in the plan.
 Status Fill(const std::map<std::string, Tensor>& given, Executor& executor) {
   for (const PersistentValue& value : executor.program().persistent) {
@@ -23,13 +30,16 @@ Status Fill(const std::map<std::string, Tensor>& given, Executor& executor) {
       return Status(ErrorCode::kInvalidArgument, fmt::format("input '{}' {} is not given",
                                                              value.name, TypeToString(value.type)));
     }
-    if (found->second.type() != value.type) {
+    Tensor tensor = found->second;
+    // Parameters are trained in f32 whatever the model computes in.
+    if (value.kind != ValueKind::kInput) tensor = WithFloatType(tensor, value.type.dtype);
+    if (tensor.type() != value.type) {
       return Status(ErrorCode::kInvalidArgument,
                     fmt::format("'{}' is given as {}; the graph has {}", value.name,
-                                TypeToString(found->second.type()), TypeToString(value.type)));
+                                TypeToString(tensor.type()), TypeToString(value.type)));
     }
     if (value.type.bytes() > 0) {
-      std::memcpy(executor.Persistent(value.name), found->second.data(),
+      std::memcpy(executor.Persistent(value.name), tensor.data(),
                   static_cast<size_t>(value.type.bytes()));
     }
   }
@@ -83,10 +93,12 @@ Result<Tensor> ConvertInput(const Tensor& tensor, const ValueInfo& input, const 
                   fmt::format("{}: input '{}' is {}; the graph takes {}", verb, input.name,
                               TypeToString(from), TypeToString(input.type)));
   }
-  Tensor converted(input.type);
-  for (int64_t i = 0; i < from.elements(); ++i)
-    StoreFromDouble(input.type.dtype, converted.mutable_data(), i, tensor.at(i));
-  return converted;
+  return Converted(tensor, input.type.dtype);
+}
+
+Tensor WithFloatType(const Tensor& tensor, DType to) {
+  const DType from = tensor.type().dtype;
+  return from == to || !IsFloat(from) || !IsFloat(to) ? tensor : Converted(tensor, to);
 }
 
 Status RefuseWeightsOfRun(const std::string& verb, const std::string& model,

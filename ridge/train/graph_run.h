@@ -11,9 +11,9 @@
 namespace ridge {
 
 // `given` holds every input, and variables; those not given start as they do in training with
-// `seed`.  Types must be the graph's.  Updates are not applied.  Plans and runs on the machine's
-// backend; the outputs come in the graph's order.
-// Fails with kInvalidArgument for an input that is missing or has another type.
+// `seed`.  Types must be the graph's, but for variables of another float type, which are converted.
+// Updates are not applied.  Plans and runs on the machine's backend; the outputs come in the
+// graph's order. Fails with kInvalidArgument for an input that is missing or has another type.
 Result<std::vector<NamedTensor>> RunGraph(const Graph& graph,
                                           const std::map<std::string, Tensor>& given, uint64_t seed,
                                           const Machine& machine);
@@ -21,6 +21,9 @@ Result<std::vector<NamedTensor>> RunGraph(const Graph& graph,
 // The tensor as the input wants it: another element type is converted when nothing but rounding is
 // lost (f64 to f32, i32 to i64).  Fails with kInvalidArgument; `verb` starts the message.
 Result<Tensor> ConvertInput(const Tensor& tensor, const ValueInfo& input, const std::string& verb);
+
+// The tensor itself, or converted when both types are floats.
+Tensor WithFloatType(const Tensor& tensor, DType to);
 
 // A run has its trained values: fails with kInvalidArgument when `weights` (--weights) is given
 // beside it.

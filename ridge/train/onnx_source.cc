@@ -75,23 +75,6 @@ Status CopyBeneath(const std::string& from_folder, const std::string& name,
                             std::strerror(errno)));
 }
 
-// Training says so, since what is lost there is not seen in a loss.
-void NoteHalfParameters(const Graph& graph, ModelNotes& notes) {
-  std::map<DType, int> counts;
-  for (ValueId id : graph.ValuesOfKind(ValueKind::kParameter)) {
-    const DType dtype = graph.type(id).dtype;
-    if (graph.value(id).trainable && IsFloat(dtype) && BytesPerElement(dtype) < 4) ++counts[dtype];
-  }
-  for (const auto& [dtype, count] : counts) {
-    const char* type = DTypeName(dtype);
-    notes.notes.push_back(
-        fmt::format("parameters in {0}: {1}; they and the optimizer's state are kept in {0}, where "
-                    "small updates are lost. hint: save the file with f32 parameters and a Cast "
-                    "behind each",
-                    type, count));
-  }
-}
-
 Result<Graph> LoadOwnStep(const OnnxModel& model, const OnnxImportOptions& options,
                           ModelNotes* notes) {
   RIDGE_ASSIGN_OR_RETURN(
@@ -122,7 +105,6 @@ Result<Graph> LoadOnnx(const std::string& path, const ModelRequest& request, Mod
   if (notes != nullptr) {
     notes->fixed = std::move(imported.fixed);
     notes->notes = std::move(imported.notes);
-    if (request.training) NoteHalfParameters(imported.graph, *notes);
     notes->external_files = OnnxExternalNames(model.proto());
     for (const auto& [name, tensor] : options.known_inputs) notes->known.push_back(name);
   }

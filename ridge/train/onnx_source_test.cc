@@ -124,19 +124,5 @@ TEST_F(OnnxSourceTest, InputsThatDecideShapesAreTakenFromTheArrays) {
   EXPECT_THAT(notes.known, ElementsAre("shape"));
 }
 
-TEST_F(OnnxSourceTest, HalfParametersAreTold) {
-  Weight().Clear();
-  StoreTensor(Tensor(TensorType{DType::kF16, {2, 3}}), "w", Weight());
-  for (auto* info :
-       {model_.mutable_graph()->mutable_input(0), model_.mutable_graph()->mutable_output(0)})
-    info->mutable_type()->mutable_tensor_type()->set_elem_type(onnx::TensorProto::FLOAT16);
-  SaveOnnx(model_, path_);
-  ModelNotes notes;
-  ASSERT_TRUE(Load(path_, &notes).ok());
-  ASSERT_EQ(notes.notes.size(), 1u);
-  EXPECT_THAT(notes.notes[0], HasSubstr("parameters in f16: 1; they and the optimizer's state are "
-                                        "kept in f16"));
-}
-
 }  // namespace
 }  // namespace ridge

@@ -62,6 +62,34 @@ class Loss(RidgeTest):
         self.assertLess(result["loss"], 0.01)
         self.assertIsNone(result["accuracy"])
 
+    def test_half_parameters_are_kept_in_f32(self):
+        """Adam's squares of these gradients, about 1e-5, are 0 in f16; so steps would be 1000 long."""
+        self.write("net.ridge", """graph half
+  x = input f32[batch,2]
+  h = cast(x, to="f16")
+  w = parameter f16[1,2]
+  z = matmul(h, w, transpose_b=1)
+  y = cast(z, to="f32")
+  small = constant f32[] [1e-5]
+  scaled = mul(y, small)
+  loss = reduce_mean(scaled)
+  output z
+  output loss
+""")
+        x = self.points()
+        self.write_data("data.npz", x=([64, 2], [1 + abs(v) for v in x]))
+        self.ok("train", "net.ridge", "--data", "npz:data.npz", "--batch", "16", "--steps", "10",
+                "--lr", "1e-3", "--threads", "1", "--out", "run", "-q")
+        self.ok("export", "run", "--to", "safetensors", "--out", "w.safetensors", "-q")
+        with open(self.path("w.safetensors"), "rb") as file:
+            data = file.read()
+        start = 8 + struct.unpack("<Q", data[:8])[0]
+        self.assertIn('"F32"', data[8:start].decode())
+        for value in struct.unpack("<2f", data[start:start + 8]):
+            self.assertAlmostEqual(value, -1e-2, delta=1e-3)  # ten steps of the rate
+        self.assertIn("rounded to f16 for each step: 1 parameter.",
+                      self.ok("plan", "net.ridge", "--batch", "16", "-v"))
+
     def test_binary_cross_entropy_through_a_sigmoid(self):
         self.write_graph("net.ridge", 1, "  p = sigmoid(y)\n  output p")
         x = self.points()
