@@ -483,7 +483,7 @@ Result<OnnxImport> OnnxImporter::Finish() {
 
 Result<OnnxImport> ImportOnnx(const OnnxModel& model, const OnnxImportOptions& options) {
   Result<OnnxImport> import = OnnxImporter(model, options).Run();
-  if (!import.ok()) return ShortOnnxStatus(import.status());
+  if (!import.ok()) return PrintableOnnxStatus(import.status());
   return import;
 }
 

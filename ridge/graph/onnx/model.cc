@@ -28,7 +28,7 @@ Status Bad(const std::string& name, const std::string& text) {
 
 Status Prefixed(const std::string& name, const Status& status) {
   return status.ok() ? status
-                     : ShortOnnxStatus(Status(status.code(), name + ": " + status.message()));
+                     : PrintableOnnxStatus(Status(status.code(), name + ": " + status.message()));
 }
 
 Status NoMessage(const std::string& name) {

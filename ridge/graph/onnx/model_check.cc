@@ -153,10 +153,13 @@ CallGraph MakeCallGraph(const onnx::ModelProto& model) {
 
 }  // namespace
 
-Status ShortOnnxStatus(const Status& status) {
+Status PrintableOnnxStatus(const Status& status) {
   constexpr size_t kLongest = 2000, kHead = 1400, kTail = 500;
-  const std::string& text = status.message();
-  if (text.size() <= kLongest) return status;
+  std::string text = status.message();
+  for (char& c : text) {
+    if ((static_cast<unsigned char>(c) < 0x20 && c != '\n') || c == 0x7F) c = '?';
+  }
+  if (text.size() <= kLongest) return Status(status.code(), std::move(text));
   const auto inside = [&](size_t at) { return (text[at] & 0xC0) == 0x80; };  // of a UTF-8 letter
   size_t head = kHead, tail = text.size() - kTail;
   while (head > 0 && inside(head)) --head;

@@ -20,7 +20,8 @@ Status CheckOnnxModel(const onnx::ModelProto& model);
 // Refuses functions that call themselves, over others too, and chains of calls deeper than 64.
 Status CheckOnnxFunctions(const onnx::ModelProto& model);
 
-// The same error with the middle of a very long text left out: names of a file have any length.
-Status ShortOnnxStatus(const Status& status);
+// The same error, fit to be printed: names in a file have any length, and any bytes.  The middle of
+// a very long text is left out, and what a terminal would obey becomes '?'.
+Status PrintableOnnxStatus(const Status& status);
 
 }  // namespace ridge

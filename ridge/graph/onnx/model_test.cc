@@ -8,6 +8,7 @@
 
 #include "onnx/onnx-ml.pb.h"
 #include "ridge/core/test_folder.h"
+#include "ridge/graph/onnx/model_check.h"
 
 namespace ridge {
 namespace {
@@ -302,6 +303,30 @@ TEST(OnnxModel, BoundsSparseInitializersTogether) {
     sparse.mutable_indices()->add_dims(0);
   }
   EXPECT_THAT(Message(model), HasSubstr("sparse tensor 'c': f32[15728640] has 62914560 bytes"));
+}
+
+TEST(OnnxModel, PrintsTheNamesOfAFileSafely) {
+  onnx::ModelProto model = Relu();
+  model.mutable_graph()->mutable_node(0)->set_name(
+      "a\x1b[31m\x07"
+      "b\x7f");
+  model.mutable_graph()->mutable_node(0)->clear_op_type();
+  EXPECT_EQ(Message(model), "m.onnx: node 'a?[31m?b?' has no op_type");
+}
+
+TEST(OnnxModel, LeavesOutTheMiddleOfLongTexts) {
+  const Status status(ErrorCode::kInvalidModel, "begin " + std::string(3000, 'x') + " end");
+  const std::string text = PrintableOnnxStatus(status).message();
+  EXPECT_LT(text.size(), 2000u);
+  EXPECT_THAT(text, ::testing::StartsWith("begin xxx"));
+  EXPECT_THAT(text, HasSubstr("xxx [1110 bytes left out] xxx"));
+  EXPECT_THAT(text, ::testing::EndsWith("xxx end"));
+  // No letter is cut in two.
+  std::string letters;
+  for (int i = 0; i < 2000; ++i) letters += "\u00e9";
+  const std::string cut =
+      PrintableOnnxStatus(Status(ErrorCode::kInvalidModel, "-" + letters)).message();
+  EXPECT_EQ(cut.find(" [") % 2, 1u);
 }
 
 class OnnxFile : public ::testing::Test {
