@@ -224,6 +224,14 @@ class TrainingInfoTest(RidgeTest):
         own, _ = self.train("step.onnx", steps=1)
         self.assertAlmostEqual(own[0], loss, places=5)
 
+    def test_an_output_that_does_not_say_its_extents(self):
+        self.write_model()
+        model = onnx.load(self.path("net.onnx"))
+        for dim in model.graph.output[0].type.tensor_type.shape.dim:
+            dim.Clear()
+        onnx.save(model, self.path("net.onnx"))
+        self.compare("cross_entropy", "label", ["--optimizer", "sgd"])
+
     def test_a_run_exports_the_step_that_it_was_trained_with(self):
         self.write_model()
         self.save_data("x", "target")

@@ -58,6 +58,7 @@ class StepWriter {
   void WriteCrossEntropy(const onnx::TensorShapeProto& shape);
   void WriteTargetLoss(const onnx::TensorShapeProto& shape);
   const onnx::ValueInfoProto* FindOutput() const;
+  onnx::TensorShapeProto OutputShape(const onnx::ValueInfoProto& output) const;
   std::string MadeFrom(std::initializer_list<const char*> ops) const;
 
   static onnx::TrainingInfoProto& AddInfo(onnx::ModelProto& model) {
@@ -153,7 +154,7 @@ Status StepWriter::WriteLoss() {
         fmt::format("export: the model has no float output '{}' for a loss", step_.output));
   }
   dtype_ = *dtype;
-  const auto& shape = output->type().tensor_type().shape();
+  const onnx::TensorShapeProto shape = OutputShape(*output);
   if (step_.loss_kind == "cross_entropy") {
     RIDGE_RETURN_IF_ERROR(CheckCrossEntropy());
     WriteCrossEntropy(shape);
@@ -167,6 +168,25 @@ Status StepWriter::WriteLoss() {
       ->mutable_tensor_type()
       ->mutable_shape();
   return Status();
+}
+
+// What the model leaves open without a name is its first input's first dimension, or as it is here.
+onnx::TensorShapeProto StepWriter::OutputShape(const onnx::ValueInfoProto& output) const {
+  onnx::TensorShapeProto shape = output.type().tensor_type().shape();
+  const auto rank = static_cast<int>(step_.output_dims.size());
+  while (shape.dim_size() < rank) shape.add_dim();
+  for (int d = 0; d < rank; ++d) {
+    onnx::TensorShapeProto::Dimension& dim = *shape.mutable_dim(d);
+    if (dim.has_dim_value() || !dim.dim_param().empty()) continue;
+    const onnx::TensorShapeProto* first =
+        graph_.input_size() > 0 ? &graph_.input(0).type().tensor_type().shape() : nullptr;
+    if (d == 0 && first != nullptr && first->dim_size() > 0 && !first->dim(0).dim_param().empty()) {
+      dim = first->dim(0);
+    } else {
+      dim.set_dim_value(step_.output_dims[static_cast<size_t>(d)]);
+    }
+  }
+  return shape;
 }
 
 Status StepWriter::CheckCrossEntropy() const {

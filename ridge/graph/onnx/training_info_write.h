@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "ridge/core/shape.h"
 #include "ridge/graph/onnx/export.h"
 
 namespace ridge {
@@ -11,7 +12,8 @@ struct OnnxTrainingStep {
   // "cross_entropy" (adds input `label` i64; classes are dimension 1, but the last of three), "mse"
   // or "bce" (adds `target`), or "": the output is the loss.
   std::string loss_kind;
-  std::string output;                // a float output of the model
+  std::string output;  // a float output of the model
+  Dims output_dims;    // its extents at some batch, for those that the model does not say
   std::vector<std::string> trained;  // initializers that are updated
   std::string optimizer = "adam";    // sgd, adam, adamw
   double rate = 1e-3;
