@@ -174,6 +174,24 @@ class OnnxTrainTest(RidgeTest):
             mean = self.parameters(mode).get("mean", 3 * ones)
             self.assertEqual(np.array_equal(mean, 3 * ones), same, mode)
 
+    def test_weights_in_constant_nodes_are_trained_and_exported_there(self):
+        self.write_mlp()
+        self.write_data()
+        model = onnx.load(self.path("mlp.onnx"))
+        constants = [helper.make_node("Constant", [], [t.name], value=t)
+                     for t in model.graph.initializer]
+        nodes = constants + list(model.graph.node)
+        save(self.path("mlp.onnx"), nodes, model.graph.input, model.graph.output, [])
+        self.train_mlp(steps=5)
+        self.ok("export", "run", "--to", "onnx", "--out", "trained.onnx", "-q")
+        trained = onnx.load(self.path("trained.onnx")).graph
+        weights = self.parameters()
+        self.assertEqual([n.op_type for n in trained.node], [n.op_type for n in nodes])
+        for before, after in zip(constants, trained.node):
+            old, new = (numpy_helper.to_array(n.attribute[0].t) for n in (before, after))
+            np.testing.assert_array_equal(new, weights[after.output[0]])
+            self.assertFalse(np.array_equal(old, new), after.output[0])
+
     def test_run_gives_the_trained_outputs(self):
         self.write_mlp()
         self.write_data()
