@@ -57,8 +57,7 @@ Result<Differentiated> Differentiate(const Graph& forward) {
   d.b.graph().ClearOutputs();
   RIDGE_ASSIGN_OR_RETURN(d.grads, AppendGradients(d.b, {facts.loss}, d.params));
   d.b.Output("loss", {facts.loss});
-  if (facts.logits != kNoValue)
-    d.b.Output("correct", CorrectSamples(d.b, facts));
+  if (facts.logits != kNoValue) d.b.Output("correct", CorrectSamples(d.b, facts));
   RIDGE_RETURN_IF_ERROR(d.b.status());
   return d;
 }
@@ -125,8 +124,7 @@ Result<NamedGraph> BuildOwnStep(const Graph& forward, const ForwardFacts& facts,
   GraphBuilder b(forward);
   b.graph().ClearOutputs();
   b.Output("loss", {facts.loss});
-  if (facts.logits != kNoValue)
-    b.Output("correct", CorrectSamples(b, facts));
+  if (facts.logits != kNoValue) b.Output("correct", CorrectSamples(b, facts));
   RIDGE_ASSIGN_OR_RETURN(const Graph graph, b.Build());
   RIDGE_ASSIGN_OR_RETURN(Graph needed, KeepNeeded(graph));
   return NamedGraph{"train", std::move(needed)};
