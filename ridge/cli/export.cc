@@ -185,7 +185,7 @@ VerbBody AddExport(CLI::App& app) {
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   AddWeightsFlags(app, verb->weights, verb->weights_skip);
   AddInteger(app, "--opset", verb->opset, {.minimum = 1}, "N",
-             "ONNX operator set (the lowest that has all operators, from 13 on)");
+             "ONNX operator set (the lowest that holds the graph, from 9 on)");
   AddNumber(app, "--tolerance", verb->tolerance, {}, "X",
             "Allowed difference, relative to an output's largest element (1e-5 for f32)");
   AddInteger(app, "--seed", verb->seed, {.minimum = 0}, "N",

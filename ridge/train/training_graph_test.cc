@@ -102,6 +102,32 @@ TEST(TrainingGraphTest, SgdStepsAgainstTheGradient) {
   EXPECT_DOUBLE_EQ(t.Updated("w", 1), 1 - 0.1 * 4);
 }
 
+// Its own update of w stays, and no optimizer comes on top.
+TEST(TrainingGraphTest, AGraphThatUpdatesItsParametersIsTheStep) {
+  const Graph forward = Parse(std::string(kLinear) +
+                              "  ridge.lr = input f64[]\n"
+                              "  next = mul(w, ridge.lr)\n"
+                              "  update w = next\n");
+  const Result<ForwardFacts> facts = InspectForward(forward);
+  ASSERT_TRUE(facts.ok()) << facts.status().message();
+  EXPECT_TRUE(facts->own_step);
+  EXPECT_EQ(facts->data_inputs.size(), 1u);
+  const std::vector<NamedGraph> graphs = Build(forward, Sgd());
+  ASSERT_EQ(graphs.size(), 1u);
+  EXPECT_EQ(graphs[0].name, "train");
+  EXPECT_EQ(graphs[0].graph.FindValue("ridge.step"), kNoValue);
+  std::map<std::string, Tensor> inputs = LinearInputs();
+  inputs.erase("ridge.step");
+  const Tensors t(graphs[0].graph, inputs);
+  EXPECT_DOUBLE_EQ(t.Output("loss"), 7);
+  EXPECT_DOUBLE_EQ(t.Updated("w", 0), 0.1);
+  EXPECT_THAT(TrainError(forward, Sgd(/*clip_norm=*/2)), HasSubstr("--clip-norm"));
+  EXPECT_THAT(TrainError(forward, Sgd(0, /*accumulate=*/2)), HasSubstr("--accumulate"));
+  const Result<NamedGraph> eval = BuildEvalGraph(forward);
+  ASSERT_TRUE(eval.ok()) << eval.status().message();
+  EXPECT_TRUE(eval->graph.updates().empty());
+}
+
 // The gradient (3, 4) has norm 5; clipped to 2 it is scaled by 2 / (5 + 1e-6).
 TEST(TrainingGraphTest, ClippingScalesToTheGlobalNorm) {
   const std::vector<NamedGraph> clipped = Build(Parse(kLinear), Sgd(/*clip_norm=*/2));
