@@ -366,7 +366,7 @@ def print_condition(model, setting):
     a, b = losses(setting, torch.float64), losses(setting, torch.float32)
     loss = max(abs(x - y) / x for x, y in zip(a, b))
     largest = max(t.abs().max().item() for t in exact.values())
-    real = {n: t for n, t in exact.items() if t.abs().max() > 1e-13 * largest}
+    real = {n: t for n, t in exact.items() if t.abs().max() > 3e-17 * largest}
     print(f"{model} lr {setting.lr}: gradients {distance(real, other):.1e} losses {loss:.1e} "
           f"({a[0]:.4f} -> {a[-1]:.4f}), gradients that are zero: {len(exact) - len(real)}",
           flush=True)
