@@ -38,8 +38,8 @@ struct TrainingGraphOptions {
 // What a forward graph offers to the trainer.
 struct ForwardFacts {
   ValueId loss = kNoValue;
-  ValueId logits = kNoValue;         // kNoValue unless a classifier: logits [batch, ..., classes]
-  ValueId label = kNoValue;          // ... and input label i64|i32 [batch, ...]
+  ValueId logits = kNoValue;  // kNoValue unless a classifier: logits [batch, ..., classes]
+  ValueId label = kNoValue;   // ... and input label i64|i32 [batch, ...]
   std::optional<int64_t> ignored_label;  // ... the label that neither loss nor accuracy counts
   std::vector<ValueId> data_inputs;  // those that a batch fills: all but `rng` and the step's own
   int64_t batch = 0;                 // first extent of the data inputs
