@@ -40,8 +40,8 @@ struct ModelNotes {
   std::vector<std::string> notes;      // one sentence each
   std::vector<std::string> unreached;  // parameters without a gradient, and why; a sentence each
   std::vector<std::string> known;      // arrays that only decide shapes: no inputs of the graph
-  bool own_step = false;             // the graph is the file's own training step
-  std::optional<double> own_rate;    // ... with this learning rate, if that is one fixed number
+  bool own_step = false;               // the graph is the file's own training step
+  std::optional<double> own_rate;      // ... with this learning rate, if that is one fixed number
   std::vector<std::string> external_files;  // beside an ONNX file, which holds some tensors there
 };
 
