@@ -53,14 +53,15 @@ Result<RecurrentStates> RunOperator(OnnxNode& n, const char* op, const Recurrent
   attrs.emplace("reverse", int64_t{cell.reverse});
   const std::vector<Value> out = b.OpOutputs(op, std::move(inputs), std::move(attrs));
   RIDGE_RETURN_IF_ERROR(n.status());
-  return RecurrentStates{out[0], LastState(b, cell, out[0], cell.h), {}};
+  return RecurrentStates{ZeroWhereOver(b, cell, out[0]), LastState(b, cell, out[0], cell.h), {}};
 }
 
 // h' = f(x w^T + h r^T + wb + rb)
 Result<RecurrentStates> RunRnn(OnnxNode& n, Value x, const RecurrentCell& cell) {
   GraphBuilder& b = n.b();
   const Value projected = ProjectInput(b, x, cell, BothBiases(b, cell));
-  const bool relu = IsPlain(cell, {"Relu"});
+  // Relu may grow without end where a sequence is over.
+  const bool relu = IsPlain(cell, {"Relu"}) && !cell.lengths.valid();
   if (relu || IsPlain(cell, {"Tanh"}))
     return RunOperator(n, "rnn", cell, {projected, cell.r, cell.h}, {{"relu", int64_t{relu}}});
   return WalkSteps(n, projected, cell, [&](Value px, const StepStates& s) {

@@ -71,11 +71,14 @@ Result<RecurrentStates> WalkSteps(OnnxNode& n, Value projected, const RecurrentC
 Status SetRecurrentOutputs(OnnxNode& n, const RecurrentNode& node,
                            const std::vector<RecurrentStates>& states);
 
-// Whether the operators lstm, gru and rnn compute this cell: no clip, no peepholes, all sequences
-// whole, and these activations.
+// Whether the operators lstm, gru and rnn compute this cell: no clip, no peepholes, and these
+// activations.  They go on where a sequence is over: forward that changes nothing before, but in
+// reverse it would.
 bool IsPlain(const RecurrentCell& cell, std::initializer_list<const char*> activations);
 // The state after the last step of `states` [seq_len, batch, hidden]; `first` when there is none.
 Value LastState(GraphBuilder& b, const RecurrentCell& cell, Value states, Value first);
+// `states` with zeros where a sequence is over.
+Value ZeroWhereOver(GraphBuilder& b, const RecurrentCell& cell, Value states);
 
 // The pieces of WalkSteps.
 Value StepOf(GraphBuilder& b, Value projected, int64_t t);

@@ -1,6 +1,8 @@
 // Inputs of RNN, GRU and LSTM, read and checked; outputs put together.
 #include <fmt/format.h>
 
+#include <numeric>
+
 #include "ridge/graph/onnx/converters/recurrent.h"
 #include "ridge/graph/onnx/importer.h"
 #include "ridge/graph/ops/shared/reduce.h"
@@ -216,14 +218,44 @@ Value StepOf(GraphBuilder& b, Value projected, int64_t t) {
 
 bool IsPlain(const RecurrentCell& cell, std::initializer_list<const char*> activations) {
   const auto same = [](const RecurrentActivation& a, const char* name) { return a.name == name; };
-  return !cell.lengths.valid() && !cell.peepholes.valid() && cell.clip == 0 &&
+  constexpr int64_t kMostCounted = 65536;  // a constant numbers the steps
+  const bool whole = !cell.lengths.valid() || (!cell.reverse && cell.e.seq_len <= kMostCounted);
+  return whole && !cell.peepholes.valid() && cell.clip == 0 &&
          std::equal(cell.activations.begin(), cell.activations.end(), activations.begin(),
                     activations.end(), same);
 }
 
+namespace {
+
+// i64[seq_len, 1, 1]: 1, 2, ..
+Value StepCounts(GraphBuilder& b, int64_t seq_len) {
+  Tensor counts({DType::kI64, {seq_len, 1, 1}});
+  std::iota(counts.as_mutable<int64_t>(), counts.as_mutable<int64_t>() + seq_len, 1);
+  return b.Constant(std::move(counts), "steps");
+}
+
+Value Zero(GraphBuilder& b, Value like) { return b.Scalar(b.type(like).dtype, 0); }
+
+}  // namespace
+
 Value LastState(GraphBuilder& b, const RecurrentCell& cell, Value states, Value first) {
-  if (cell.e.seq_len == 0) return first;
-  return StepOf(b, states, cell.reverse ? 0 : cell.e.seq_len - 1);
+  const int64_t steps = cell.e.seq_len;
+  if (!b.ok() || steps == 0) return first;
+  if (!cell.lengths.valid()) return StepOf(b, states, cell.reverse ? 0 : steps - 1);
+  // A sum in which one step is not 0.
+  const Value most = b.Scalar(DType::kI64, static_cast<double>(steps));
+  const Value count = b.Op("minimum", {cell.lengths, most});
+  const Value is_last = b.Op("equal", {StepCounts(b, steps), count});
+  const Value last =
+      b.ReduceSum(b.Where(is_last, states, Zero(b, states)), {0}, /*keep_dims=*/false);
+  const Value runs = b.Op("greater", {cell.lengths, b.Scalar(DType::kI64, 0)});
+  return b.Where(runs, last, first);
+}
+
+Value ZeroWhereOver(GraphBuilder& b, const RecurrentCell& cell, Value states) {
+  if (!b.ok() || !cell.lengths.valid() || cell.e.seq_len == 0) return states;
+  const Value runs = b.Op("greater_equal", {cell.lengths, StepCounts(b, cell.e.seq_len)});
+  return b.Where(runs, states, Zero(b, states));
 }
 
 Value KeepWhereOver(GraphBuilder& b, const RecurrentCell& cell, int64_t t, Value fresh,

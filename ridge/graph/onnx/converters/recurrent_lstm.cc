@@ -41,7 +41,8 @@ RecurrentStates RunOperator(GraphBuilder& b, Value x, const RecurrentCell& cell)
       b.OpOutputs("lstm", {ProjectInput(b, x, cell, bias), cell.r, cell.h, cell.c},
                   {{"gates", std::string("iofg")}, {"reverse", int64_t{cell.reverse}}});
   if (!b.ok()) return {};
-  return {out[0], LastState(b, cell, out[0], cell.h), LastState(b, cell, out[1], cell.c)};
+  return {ZeroWhereOver(b, cell, out[0]), LastState(b, cell, out[0], cell.h),
+          LastState(b, cell, out[1], cell.c)};
 }
 
 Result<RecurrentStates> RunLstm(OnnxNode& n, Value x, const RecurrentCell& cell, bool coupled) {

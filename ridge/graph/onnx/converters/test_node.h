@@ -68,6 +68,11 @@ class TestNode {
     Attribute(name, onnx::AttributeProto::STRING).set_s(value);
     return *this;
   }
+  TestNode& Texts(const char* name, const std::vector<std::string>& values) {
+    onnx::AttributeProto& attr = Attribute(name, onnx::AttributeProto::STRINGS);
+    for (const std::string& value : values) attr.add_strings(value);
+    return *this;
+  }
   TestNode& Floats(const char* name, const std::vector<float>& values) {
     onnx::AttributeProto& attr = Attribute(name, onnx::AttributeProto::FLOATS);
     for (float value : values) attr.add_floats(value);

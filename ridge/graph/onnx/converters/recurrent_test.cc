@@ -1,0 +1,110 @@
+// LSTM, GRU and RNN as one operator give what their steps as nodes give.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "ridge/graph/onnx/converters/test_node.h"
+
+namespace ridge {
+namespace {
+
+Tensor Wave(Dims dims, double phase) {
+  Tensor tensor({DType::kF64, std::move(dims)});
+  for (int64_t i = 0; i < tensor.elements(); ++i) {
+    const double value = std::sin(1.7 * static_cast<double>(i) + phase);
+    StoreFromDouble(DType::kF64, tensor.mutable_data(), i, value);
+  }
+  return tensor;
+}
+
+struct Layer {
+  const char* op;
+  int64_t gates;
+  const char* ours;  // the operator
+  int outputs;       // Y, Y_h, Y_c
+};
+constexpr Layer kLayers[] = {{"LSTM", 4, "lstm", 3}, {"GRU", 3, "gru", 2}, {"RNN", 1, "rnn", 2}};
+constexpr int64_t kSteps = 5, kBatch = 3, kInput = 3, kHidden = 4;
+
+// X, W, R, B, perhaps sequence_lens, initial_h, and initial_c for LSTM.
+TestNode MakeLayer(const Layer& layer, const char* direction, int64_t linear = 1,
+                   const Tensor* lengths = nullptr) {
+  const int64_t directions = std::string(direction) == "bidirectional" ? 2 : 1;
+  const int64_t rows = layer.gates * kHidden;
+  TestNode node(layer.op, 14, layer.outputs);
+  node.Input("x", Wave({kSteps, kBatch, kInput}, 0));
+  node.Input("w", Wave({directions, rows, kInput}, 1));
+  node.Input("r", Wave({directions, rows, kHidden}, 2));
+  node.Input("b", Wave({directions, 2 * rows}, 3));
+  if (lengths == nullptr) {
+    node.Absent();
+  } else {
+    node.Input("lengths", *lengths);
+  }
+  node.Input("h", Wave({directions, kBatch, kHidden}, 4));
+  if (layer.outputs == 3) node.Input("c", Wave({directions, kBatch, kHidden}, 5));
+  node.Int("hidden_size", kHidden).Text("direction", direction);
+  if (layer.gates == 3) node.Int("linear_before_reset", linear);
+  return node;
+}
+
+bool Uses(const TestNode& node, const std::string& op) {
+  return (" " + node.Operators() + " ").find(" " + op + " ") != std::string::npos;
+}
+
+void ExpectSame(const std::vector<double>& got, const std::vector<double>& want, const char* op) {
+  ASSERT_FALSE(want.empty()) << op;
+  ASSERT_EQ(got.size(), want.size()) << op;
+  for (size_t k = 0; k < want.size(); ++k) EXPECT_NEAR(got[k], want[k], 1e-12) << op << " " << k;
+}
+
+TEST(OnnxRecurrent, OneOperatorGivesWhatItsStepsGive) {
+  for (const Layer& layer : kLayers) {
+    for (const char* direction : {"forward", "reverse", "bidirectional"}) {
+      const TestNode whole = MakeLayer(layer, direction);
+      TestNode steps = MakeLayer(layer, direction);
+      steps.Float("clip", 1e6F);  // hides nothing, and has no operator of ours
+      EXPECT_TRUE(Uses(whole, layer.ours)) << whole.Operators();
+      EXPECT_FALSE(Uses(steps, layer.ours)) << steps.Operators();
+      for (int i = 0; i < layer.outputs; ++i) ExpectSame(whole.Run(i), steps.Run(i), layer.op);
+    }
+  }
+}
+
+TEST(OnnxRecurrent, SequencesMayBeShorter) {
+  for (const Layer& layer : kLayers) {
+    const auto lengths =
+        Tensor::FromInts({3}, std::vector<int64_t>{3, 0, 9});  // 9: more than there are
+    const TestNode whole = MakeLayer(layer, "forward", 1, &lengths);
+    TestNode steps = MakeLayer(layer, "forward", 1, &lengths);
+    steps.Float("clip", 1e6F);
+    EXPECT_TRUE(Uses(whole, layer.ours)) << whole.Operators();
+    for (int i = 0; i < layer.outputs; ++i) ExpectSame(whole.Run(i), steps.Run(i), layer.op);
+    EXPECT_FALSE(Uses(MakeLayer(layer, "reverse", 1, &lengths), layer.ours));
+  }
+}
+
+TEST(OnnxRecurrent, ReluIsTheOtherActivationOfRnn) {
+  TestNode whole = MakeLayer(kLayers[2], "forward"), steps = MakeLayer(kLayers[2], "forward");
+  whole.Texts("activations", {"Relu"});
+  steps.Texts("activations", {"Relu"}).Float("clip", 1e6F);
+  EXPECT_TRUE(Uses(whole, "rnn"));
+  ExpectSame(whole.Run(), steps.Run(), "RNN");
+}
+
+TEST(OnnxRecurrent, WhatTheOperatorsDoNotComputeStaysUnrolled) {
+  TestNode softsign = MakeLayer(kLayers[0], "forward");
+  softsign.Texts("activations", {"Sigmoid", "Softsign", "Tanh"});
+  EXPECT_FALSE(Uses(softsign, "lstm"));
+  TestNode coupled = MakeLayer(kLayers[0], "forward");
+  coupled.Int("input_forget", 1);
+  EXPECT_FALSE(Uses(coupled, "lstm"));
+  TestNode peepholes = MakeLayer(kLayers[0], "forward");
+  peepholes.Input("p", Wave({1, 3 * kHidden}, 6));
+  EXPECT_FALSE(Uses(peepholes, "lstm"));
+  const TestNode reset_first = MakeLayer(kLayers[1], "forward", /*linear=*/0);
+  EXPECT_FALSE(Uses(reset_first, "gru"));
+}
+
+}  // namespace
+}  // namespace ridge
