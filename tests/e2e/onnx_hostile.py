@@ -232,7 +232,7 @@ FILES = {
     "scan_million": lambda: scan(1_000_000),
     "laughs": lambda: laughs(60, 10),
     "laughs_wide": lambda: laughs(4, 500),
-    "lstm": lambda: recurrent("LSTM", 1_000_000, 4),
+    "lstm": lambda: recurrent("LSTM", 20_000, 4),
     "gru": lambda: recurrent("GRU", HUGE, 3),
     # sizes that are given
     "fill": lambda: ends(*fill([HUGE])),
