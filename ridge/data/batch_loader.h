@@ -54,10 +54,10 @@ struct Filled {
 
 class BatchLoader {
  public:
-  // An input named "ridge.weight" for which the source has no field of that name gets 1 for each sample
-  // and 0 for padding.  Starts the thread.
-  // Fails with kInvalidArgument: batch < 1, or with drop_last larger than the data; kInvalidData:
-  // inputs that the fields cannot fill, or a start outside the data.
+  // An input named "ridge.weight" for which the source has no field of that name gets 1 for each
+  // sample and 0 for padding.  Starts the thread. Fails with kInvalidArgument: batch < 1, or with
+  // drop_last larger than the data; kInvalidData: inputs that the fields cannot fill, or a start
+  // outside the data.
   static Result<std::unique_ptr<BatchLoader>> Create(SourcePtr source, const BatchSpec& spec,
                                                      const LoaderOptions& options,
                                                      std::vector<BatchSlot> slots);

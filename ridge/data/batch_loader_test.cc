@@ -88,8 +88,9 @@ class Rig {
 
 BatchSpec Spec() { return {{{"image", {DType::kF32, {1, 2, 2}}}, {"label", {DType::kI64, {}}}}}; }
 BatchSpec WeightedSpec() {
-  return {
-      {{"image", {DType::kF32, {4}}}, {"ridge.weight", {DType::kF32, {}}}, {"label", {DType::kI64, {}}}}};
+  return {{{"image", {DType::kF32, {4}}},
+           {"ridge.weight", {DType::kF32, {}}},
+           {"label", {DType::kI64, {}}}}};
 }
 
 LoaderOptions Options(int64_t batch, int64_t epochs) {

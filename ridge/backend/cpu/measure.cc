@@ -148,8 +148,7 @@ void AddLight(std::vector<Sample>& samples) {
 
 // The pools' best layout is the one that convolutions leave.
 LayoutId BlockedLayout(Backend& backend) {
-  const auto conv =
-      TimedCall::Make(backend, "conv", {F32({1, 32, 4, 4}), F32({32, 32, 3, 3})}, {});
+  const auto conv = TimedCall::Make(backend, "conv", {F32({1, 32, 4, 4}), F32({32, 32, 3, 3})}, {});
   return conv.ok() ? conv->choice().output_layouts.at(0) : kRowMajor;
 }
 
@@ -232,8 +231,7 @@ Status CreateKernels(Backend& backend, int64_t first, int64_t count) {
     const TensorType x = F32({1, c, 3, 3}), w = F32({16, c, 3, 3}), dy = F32({1, 16, 1, 1});
     RIDGE_RETURN_IF_ERROR(TimedCall::Make(backend, "conv", {x, w}, {}).status());
     RIDGE_RETURN_IF_ERROR(
-        TimedCall::Make(backend, "conv_grad_weight", {x, dy}, {{"weight_dims", w.dims}})
-            .status());
+        TimedCall::Make(backend, "conv_grad_weight", {x, dy}, {{"weight_dims", w.dims}}).status());
     RIDGE_RETURN_IF_ERROR(
         TimedCall::Make(backend, "matmul", {F32({8, c}), F32({c, 8 + k})}, {}).status());
     RIDGE_RETURN_IF_ERROR(TimedCall::Make(backend, "add", {x, x}, {}).status());

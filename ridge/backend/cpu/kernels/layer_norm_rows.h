@@ -1,4 +1,5 @@
-// Layer and RMS normalization of single rows of f32, vectorized; a row stays in cache between its passes.
+// Layer and RMS normalization of single rows of f32, vectorized; a row stays in cache between its
+// passes.
 #pragma once
 #include <cstdint>
 
