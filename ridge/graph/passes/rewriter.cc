@@ -1,6 +1,6 @@
 #include "ridge/graph/passes/rewriter.h"
 
-#include <fmt/format.h>
+#include "ridge/graph/name_table.h"
 
 namespace ridge {
 
@@ -47,8 +47,8 @@ void GraphRewriter::Set(ValueId old, ValueId now) {
   }
 }
 
-Status GraphRewriter::Copy(const Node& node) {
-  return Emit(*node.op, Map(node.inputs), node.attrs, node.outputs, node.location);
+Status GraphRewriter::CopyOn(const Node& node, std::vector<ValueId> inputs) {
+  return Emit(*node.op, std::move(inputs), node.attrs, node.outputs, node.location);
 }
 
 void GraphRewriter::SetConstant(ValueId old, Tensor tensor) {
@@ -82,11 +82,7 @@ std::string GraphRewriter::FreshName(const std::string& wanted) const {
   const auto taken = [&](const std::string& name) {
     return from_.FindValue(name) != kNoValue || to_.FindValue(name) != kNoValue;
   };
-  if (!taken(wanted)) return wanted;
-  for (int64_t i = 2;; ++i) {
-    const std::string name = fmt::format("{}_{}", wanted, i);
-    if (!taken(name)) return name;
-  }
+  return taken(wanted) ? FreeNumberedName(wanted, taken) : wanted;
 }
 
 Result<Graph> GraphRewriter::Finish() {
