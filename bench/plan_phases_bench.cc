@@ -70,8 +70,8 @@ Status Simplify(std::vector<NamedGraph>& graphs, Phases& phases) {
   for (const PassInfo& pass : AllPasses()) {
     if (pass.run == nullptr) continue;
     for (NamedGraph& named : graphs) {
-      RIDGE_ASSIGN_OR_RETURN(named.graph,
-                             RunPasses(named.graph, PassSelection{{pass.name}}, nullptr));
+      RIDGE_ASSIGN_OR_RETURN(
+          named.graph, RunPasses(std::move(named.graph), PassSelection{{pass.name}}, nullptr));
     }
     phases.End(pass.name);
   }

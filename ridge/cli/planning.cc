@@ -72,7 +72,7 @@ Result<PlannedRun> PlanRun(const TrainOptions& options, const Machine& machine) 
   RIDGE_ASSIGN_OR_RETURN(run.job, PlanJob(options, forward.graph, data, machine));
   if (!run.job.fits()) return run;
   RIDGE_ASSIGN_OR_RETURN(const auto executor, RehearseJob(machine, data, {}, run.job));
-  run.job.program = executor->program();
+  run.job.program = std::move(executor->mutable_program());
   return run;
 }
 

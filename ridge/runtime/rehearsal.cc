@@ -16,18 +16,46 @@ constexpr int kMostRounds = 25;
 
 // Zeros would lie: memory writes zero lines faster than data.  Small positive numbers keep square
 // roots and logarithms finite; integers stay zero, which is a valid index or label.
-void FillWithData(Executor& executor) {
-  uint32_t state = 12345;
-  for (const PersistentValue& value : executor.program().persistent) {
-    std::byte* data = executor.arena().data() + value.offset_bytes;
-    const int64_t count = value.type.elements();
-    for (int64_t i = 0; i < count; ++i) {
-      state = state * 1664525 + 1013904223;
-      const double x = IsFloat(value.type.dtype) ? 0.02 * (state >> 8) * 0x1p-24 + 0.001 : 0;
-      StoreFromDouble(value.type.dtype, data, i, x);
+//
+// Only what kernels that are timed read: the rest of a large model would take longer to fill than
+// the rehearsal may take, and would be resident in a plan that is never run.
+class DataFiller {
+ public:
+  explicit DataFiller(Executor& executor)
+      : executor_(executor), filled_(executor.program().persistent.size(), false) {}
+
+  void FillInputs(const StepPlan& step, const PlannedNode& node) {
+    for (int input : node.inputs) {
+      if (input >= 0 && step.values[static_cast<size_t>(input)].persistent)
+        Fill(static_cast<size_t>(step.values[static_cast<size_t>(input)].persistent_index));
     }
   }
-}
+
+ private:
+  void Fill(size_t index) {
+    if (filled_[index]) return;
+    filled_[index] = true;
+    const PersistentValue& value = executor_.program().persistent[index];
+    std::byte* data = executor_.arena().data() + value.offset_bytes;
+    const int64_t count = value.type.elements();
+    if (value.type.dtype == DType::kF32) {
+      auto* floats = reinterpret_cast<float*>(data);
+      for (int64_t i = 0; i < count; ++i) floats[i] = static_cast<float>(Draw());
+    } else {
+      for (int64_t i = 0; i < count; ++i)
+        StoreFromDouble(value.type.dtype, data, i, IsFloat(value.type.dtype) ? Draw() : 0);
+    }
+  }
+
+  double Draw() {
+    state_ = state_ * 1664525 + 1013904223;
+    return 0.02 * (state_ >> 8) * 0x1p-24 + 0.001;
+  }
+
+  Executor& executor_;
+  std::vector<bool> filled_;  // by persistent value
+  uint32_t state_ = 12345;
+};
 
 double Median(std::vector<double> values) {
   std::nth_element(values.begin(), values.begin() + static_cast<int64_t>(values.size() / 2),
@@ -72,7 +100,10 @@ class StepRehearsal {
         seconds_(step_.nodes.size()),
         deadline_(MonotonicSeconds() + budget_s) {}
 
-  Status Run(std::map<std::string, double>& kernel_s) {
+  Status Run(DataFiller& filler, std::map<std::string, double>& kernel_s) {
+    for (size_t n = 0; n < step_.nodes.size(); ++n) {
+      if (timed_[n]) filler.FillInputs(step_, step_.nodes[n]);
+    }
     for (int round = 0; round < kMostRounds; ++round) {
       if (round >= kWarmUps + 3 && MonotonicSeconds() > deadline_) break;
       RIDGE_RETURN_IF_ERROR(Round(round >= kWarmUps));
@@ -105,11 +136,11 @@ class StepRehearsal {
 }  // namespace
 
 Result<std::map<std::string, double>> Rehearse(Executor& executor, double budget_s) {
-  FillWithData(executor);
+  DataFiller filler(executor);
   std::map<std::string, double> kernel_s;
   const auto count = static_cast<double>(executor.program().steps.size());
   for (int i = 0; i < static_cast<int>(executor.program().steps.size()); ++i)
-    RIDGE_RETURN_IF_ERROR(StepRehearsal(executor, i, budget_s / count).Run(kernel_s));
+    RIDGE_RETURN_IF_ERROR(StepRehearsal(executor, i, budget_s / count).Run(filler, kernel_s));
   return kernel_s;
 }
 

@@ -61,7 +61,7 @@ Result<Program> PlanGraphs(const std::string& model, std::vector<NamedGraph> gra
   RIDGE_ASSIGN_OR_RETURN(const PassSelection selection, ParsePassSpec(passes));
   for (NamedGraph& named : graphs) {
     std::vector<PassReport> report;
-    RIDGE_ASSIGN_OR_RETURN(named.graph, RunPasses(named.graph, selection, &report));
+    RIDGE_ASSIGN_OR_RETURN(named.graph, RunPasses(std::move(named.graph), selection, &report));
     if (reports != nullptr) (*reports)[named.name] = std::move(report);
   }
   const PlanOptions options = {.in_place = selection.Has("inplace"),

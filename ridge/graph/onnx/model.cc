@@ -2,8 +2,9 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <google/protobuf/io/zero_copy_stream_impl.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
@@ -20,7 +21,6 @@ namespace {
 constexpr int64_t kMostMessageBytes = std::numeric_limits<int32_t>::max();
 // All sparse initializers of a model together, dense.
 constexpr int64_t kMostSparseBytes = int64_t{128} << 20;
-constexpr int kBlockBytes = 1 << 20;
 
 Status Bad(const std::string& name, const std::string& text) {
   return Status(ErrorCode::kInvalidModel, name + ": " + text);
@@ -30,10 +30,10 @@ Status Prefixed(const std::string& name, const Status& status) {
   return status.ok() ? status : Status(status.code(), name + ": " + status.message());
 }
 
-Status NoMessage(const std::string& name) {
-  return Bad(name,
-             "is no ONNX model: its bytes are no protobuf message of the type ModelProto, or "
-             "it nests more than 100 deep");
+Status NoMessage() {
+  return Status(ErrorCode::kInvalidModel,
+                "is no ONNX model: its bytes are no protobuf message of the type ModelProto, or "
+                "it nests more than 100 deep");
 }
 
 Result<OwnedFd> OpenRegular(const std::string& path) {
@@ -49,6 +49,46 @@ Result<OwnedFd> OpenRegular(const std::string& path) {
                                  facts.st_size, kMostMessageBytes));
   }
   return fd;
+}
+
+// For looking at the message's structure; tensors are read, so that nothing depends on the file
+// afterwards.
+class MappedFile {
+ public:
+  static Result<MappedFile> Map(int fd, const std::string& path) {
+    struct stat facts = {};
+    if (::fstat(fd, &facts) != 0) return Bad(path, std::strerror(errno));
+    MappedFile file;
+    const auto size = static_cast<size_t>(facts.st_size);
+    if (size == 0) return file;
+    void* at = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, fd, 0);
+    if (at == MAP_FAILED) return Bad(path, fmt::format("map: {}", std::strerror(errno)));
+    file.owner_ = std::shared_ptr<void>(at, [size](void* p) { ::munmap(p, size); });
+    file.bytes_ = {static_cast<const char*>(at), size};
+    return file;
+  }
+  std::string_view bytes() const { return bytes_; }
+
+ private:
+  std::shared_ptr<void> owner_;
+  std::string_view bytes_;
+};
+
+Status ReadAt(int fd, int64_t offset, int64_t bytes, void* to) {
+  auto* at = static_cast<char*>(to);
+  while (bytes > 0) {
+    const ssize_t got = ::pread(fd, at, static_cast<size_t>(bytes), offset);
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) {
+      return Status(ErrorCode::kInvalidModel,
+                    fmt::format("can't be read: {}",
+                                got == 0 ? "it has become shorter" : std::strerror(errno)));
+    }
+    at += got;
+    offset += got;
+    bytes -= got;
+  }
+  return Status();
 }
 
 std::string FolderOf(const std::string& path) {
@@ -96,17 +136,14 @@ OnnxModel::~OnnxModel() = default;
 
 Result<OnnxModel> OnnxModel::Open(const std::string& path) {
   RIDGE_ASSIGN_OR_RETURN(const OwnedFd fd, OpenRegular(path));
+  RIDGE_ASSIGN_OR_RETURN(const MappedFile file, MappedFile::Map(fd.get(), path));
   OnnxModel model;
   model.name_ = path;
   model.folder_ = FolderOf(path);
-  google::protobuf::io::FileInputStream stream(fd.get(), kBlockBytes);
-  if (!model.proto_->ParseFromZeroCopyStream(&stream)) {
-    if (stream.GetErrno() != 0) {
-      return Bad(path, fmt::format("can't be read: {}", std::strerror(stream.GetErrno())));
-    }
-    return NoMessage(path);
-  }
-  RIDGE_RETURN_IF_ERROR(Prefixed(path, model.Check()));
+  const Status status = model.ParseMessage(
+      file.bytes(),
+      [&](int64_t offset, int64_t bytes, void* to) { return ReadAt(fd.get(), offset, bytes, to); });
+  RIDGE_RETURN_IF_ERROR(Prefixed(path, status));
   return model;
 }
 
@@ -115,15 +152,25 @@ Result<OnnxModel> OnnxModel::Parse(std::string bytes, const std::string& name,
   OnnxModel model;
   model.name_ = name;
   model.folder_ = folder;
-  if (!model.proto_->ParseFromString(bytes)) return NoMessage(name);
-  bytes = std::string();  // freed before the tensors are made
-  RIDGE_RETURN_IF_ERROR(Prefixed(name, model.Check()));
+  const Status status =
+      model.ParseMessage(bytes, [&](int64_t offset, int64_t count, void* to) -> Status {
+        std::memcpy(to, bytes.data() + offset, static_cast<size_t>(count));
+        return Status();
+      });
+  RIDGE_RETURN_IF_ERROR(Prefixed(name, status));
   return model;
 }
 
-Status OnnxModel::Check() {
+Status OnnxModel::ParseMessage(std::string_view bytes, const ReadBytes& read) {
+  std::map<int, LeftOut> left_out;
+  if (bytes.size() > size_t{kMostMessageBytes} || !ParseModelMessage(bytes, *proto_, left_out))
+    return NoMessage();
+  return Check(left_out, read);
+}
+
+Status OnnxModel::Check(const std::map<int, LeftOut>& left_out, const ReadBytes& read) {
   RIDGE_RETURN_IF_ERROR(CheckOnnxModel(*proto_));
-  RIDGE_RETURN_IF_ERROR(TakeInitializers());
+  RIDGE_RETURN_IF_ERROR(TakeInitializers(left_out, read));
   RIDGE_RETURN_IF_ERROR(DescribeInputs());
   return IndexFunctions();
 }
@@ -136,10 +183,20 @@ Status OnnxModel::AddInitializer(const std::string& name, Result<Tensor> tensor)
                 fmt::format("the graph has two initializers '{}'", name.substr(0, 200)));
 }
 
-Status OnnxModel::TakeInitializers() {
+Status OnnxModel::TakeInitializers(const std::map<int, LeftOut>& left_out, const ReadBytes& read) {
   ExternalFiles files(folder_);
-  for (onnx::TensorProto& proto : *proto_->mutable_graph()->mutable_initializer()) {
-    RIDGE_RETURN_IF_ERROR(AddInitializer(proto.name(), TakeTensor(proto, files)));
+  for (int i = 0; i < proto_->graph().initializer_size(); ++i) {
+    onnx::TensorProto& proto = *proto_->mutable_graph()->mutable_initializer(i);
+    const auto numbers = left_out.find(i);
+    if (numbers == left_out.end() || proto.data_location() == onnx::TensorProto::EXTERNAL) {
+      RIDGE_RETURN_IF_ERROR(AddInitializer(proto.name(), TakeTensor(proto, files)));
+      continue;
+    }
+    const auto& [offset, bytes] = numbers->second;
+    const auto read_here = [&, from = offset, count = bytes](void* to) {
+      return read(from, count, to);
+    };
+    RIDGE_RETURN_IF_ERROR(AddInitializer(proto.name(), ReadTensor(proto, bytes, read_here)));
   }
   int64_t sparse_bytes = kMostSparseBytes;
   for (const onnx::SparseTensorProto& proto : proto_->graph().sparse_initializer()) {

@@ -1,17 +1,21 @@
 // OnnxModel: one ONNX file in memory, checked, with its tensors adopted rather than copied.
 //
-// Reading keeps each byte of the file once: tensors take over the message's byte strings, external
-// data is mapped.  Nothing outside the model's folder is read, no link is followed, and sizes are
-// compared with the file before anything is allocated.
-// A value that can be moved; the tensors that import takes from it stay alive without it.
+// Reading keeps each byte of the file once: large tensors are read straight into their place, small
+// ones take over the message's byte strings, external data is mapped.  Nothing outside the model's
+// folder is read, no link is followed, and sizes are compared with the file before anything is
+// allocated. A value that can be moved; the tensors that import takes from it stay alive without
+// it.
 #pragma once
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "ridge/core/tensor.h"
+#include "ridge/graph/onnx/message_parts.h"
 
 namespace onnx {
 class FunctionProto;
@@ -65,9 +69,13 @@ class OnnxModel {
   const std::string& folder() const { return folder_; }
 
  private:
+  // Puts `bytes` of the message from `offset` to an address.
+  using ReadBytes = std::function<Status(int64_t offset, int64_t bytes, void* to)>;
+
   OnnxModel();
-  Status Check();
-  Status TakeInitializers();
+  Status ParseMessage(std::string_view bytes, const ReadBytes& read);
+  Status Check(const std::map<int, LeftOut>& left_out, const ReadBytes& read);
+  Status TakeInitializers(const std::map<int, LeftOut>& left_out, const ReadBytes& read);
   Status AddInitializer(const std::string& name, Result<Tensor> tensor);
   Status DescribeInputs();
   Status IndexFunctions();

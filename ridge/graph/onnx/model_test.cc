@@ -7,6 +7,7 @@
 #include <fstream>
 
 #include "onnx/onnx-ml.pb.h"
+#include "ridge/core/process.h"
 #include "ridge/core/test_folder.h"
 
 namespace ridge {
@@ -308,6 +309,25 @@ TEST_F(OnnxFile, IsReadWithItsTensors) {
   ASSERT_TRUE(model.ok()) << model.status().message();
   EXPECT_EQ(model->initializers().at("big").at((3 << 20) - 1), 7);
   EXPECT_EQ(model->folder(), TestFolder() + "/");
+}
+
+// Over 50 MB, from where on protobuf would double the string again and again.
+TEST_F(OnnxFile, TakesItsOwnSizeOfMemoryToBeRead) {
+  constexpr int kBytes = 60 << 20;
+  onnx::ModelProto proto = Relu();
+  onnx::TensorProto& big = *proto.mutable_graph()->add_initializer();
+  big.set_name("big");
+  big.set_data_type(onnx::TensorProto::UINT8);
+  big.add_dims(kBytes);
+  big.set_raw_data(std::string(kBytes, '\7'));
+  const std::string path = Write(proto.SerializeAsString());
+  proto.Clear();
+  std::ofstream("/proc/self/clear_refs") << "5";  // the peak begins anew
+  const int64_t before = ReadProcessMemory().resident_bytes;
+  const Result<OnnxModel> model = OnnxModel::Open(path);
+  ASSERT_TRUE(model.ok()) << model.status().message();
+  EXPECT_EQ(model->initializers().at("big").at(kBytes - 1), 7);
+  EXPECT_LT(ReadProcessMemory().peak_resident_bytes - before, kBytes + kBytes / 4);
 }
 
 TEST_F(OnnxFile, ThatIsCutOffIsRefused) {

@@ -10,6 +10,7 @@
 #include <charconv>
 #include <cstring>
 #include <limits>
+#include <new>
 
 #include "onnx/onnx-ml.pb.h"
 
@@ -302,6 +303,18 @@ Result<Tensor> TakeTensor(TensorProto& proto, ExternalFiles& files) {
   RIDGE_ASSIGN_OR_RETURN(Tensor tensor, FromTyped(proto, header));
   ClearTyped(proto);
   return tensor;
+}
+
+Result<Tensor> ReadTensor(const TensorProto& proto, int64_t bytes,
+                          const std::function<Status(void* to)>& read) {
+  RIDGE_ASSIGN_OR_RETURN(const Header header, ReadHeader(proto));
+  RIDGE_RETURN_IF_ERROR(CheckStored(proto, header, bytes));
+  constexpr std::align_val_t kAlignment{64};  // as Tensor has
+  const auto size = static_cast<size_t>(std::max<int64_t>(bytes, 1));
+  const std::shared_ptr<void> stored(::operator new(size, kAlignment),
+                                     [](void* p) { ::operator delete(p, kAlignment); });
+  RIDGE_RETURN_IF_ERROR(read(stored.get()));
+  return Adopt(header, stored.get(), stored);
 }
 
 Result<Tensor> CopyTensor(const TensorProto& proto, const std::string& folder) {

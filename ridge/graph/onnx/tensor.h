@@ -1,5 +1,6 @@
 // TensorProto <-> Tensor.
 #pragma once
+#include <functional>
 #include <optional>
 #include <string>
 
@@ -23,7 +24,11 @@ const char* OnnxTypeName(int data_type);  // "FLOAT", for messages
 // Fails with kInvalidModel ("tensor 'w': holds 12 bytes; FLOAT[2,3] needs 24"), kUnsupported for
 // element types that we do not hold.
 Result<Tensor> TakeTensor(onnx::TensorProto& proto, ExternalFiles& files);
-// The same without changing the message: bytes are copied.  An empty folder refuses external data.
+// A tensor whose `bytes` stored bytes lie outside of the message; `read` puts them to an address.
+Result<Tensor> ReadTensor(const onnx::TensorProto& proto, int64_t bytes,
+                          const std::function<Status(void* to)>& read);
+// As TakeTensor without changing the message: bytes are copied.  An empty folder refuses external
+// data.
 Result<Tensor> CopyTensor(const onnx::TensorProto& proto, const std::string& folder);
 // As a dense tensor of at most `max_bytes` bytes.
 Result<Tensor> DenseTensor(const onnx::SparseTensorProto& proto,

@@ -4,6 +4,8 @@
 // pool_mask.cc.
 #include <fmt/format.h>
 
+#include <unordered_map>
+
 #include "ridge/graph/passes/algebra_rules.h"
 #include "ridge/graph/passes/passes.h"
 #include "ridge/graph/passes/pool_mask.h"
@@ -15,12 +17,59 @@ namespace {
 // Calls that one call may go through; far more than the rules need.
 constexpr int kMostRewrites = 64;
 
+// The rules that may rewrite a call of an operator, in their order.
+const std::vector<const Rule*>& RulesFor(const OpDef& op) {
+  static const auto by_op = [] {
+    std::unordered_map<const OpDef*, std::vector<const Rule*>> map;  // look-up only
+    for (const OpDef& each : AllOps()) {
+      for (const Rule& rule : AlgebraRules()) {
+        if (*rule.op == '\0' || each.name == rule.op) map[&each].push_back(&rule);
+      }
+    }
+    return map;
+  }();
+  static const std::vector<const Rule*> kNone;
+  const auto found = by_op.find(&op);
+  return found == by_op.end() ? kNone : found->second;
+}
+
+Rewrite FirstRewrite(const RuleCall& call) {
+  for (const Rule* rule : RulesFor(call.op)) {
+    Rewrite rewrite = rule->apply(call);
+    if (!rewrite.none()) return rewrite;
+  }
+  return {};
+}
+
+// What a rule made of a call, after all further rules: an older value, or a new node `name`.
+Result<ValueId> Simplify(GraphRewriter& rewriter, Rewrite rewrite, const std::string& name,
+                         const std::string& location) {
+  for (int i = 1; i < kMostRewrites && rewrite.value == kNoValue; ++i) {
+    OpCall call;
+    call.where = fmt::format("{} '{}'", rewrite.op->name, name);
+    for (ValueId id : rewrite.inputs)
+      call.inputs.push_back(id == kNoValue ? OpCall::Absent() : rewriter.to().type(id));
+    call.attrs = rewrite.attrs;
+    RIDGE_ASSIGN_OR_RETURN(const std::vector<TensorType> types, InferCall(*rewrite.op, call));
+    Rewrite next = FirstRewrite(
+        {rewriter.to(), rewriter, *rewrite.op, call.attrs, rewrite.inputs, types[0], name});
+    if (next.none()) break;
+    rewrite = std::move(next);
+  }
+  if (rewrite.value != kNoValue) return rewrite.value;
+  return rewriter.AddNamedNode(*rewrite.op, std::move(rewrite.inputs), std::move(rewrite.attrs),
+                               name, location);
+}
+
 Status SimplifyNode(GraphRewriter& rewriter, const Node& node) {
   if (node.outputs.size() != 1) return rewriter.Copy(node);
-  const std::string& name = rewriter.from().value(node.outputs[0]).name;
+  const ValueInfo& result = rewriter.from().value(node.outputs[0]);
+  std::vector<ValueId> inputs = rewriter.Map(node.inputs);
+  Rewrite rewrite = FirstRewrite(
+      {rewriter.to(), rewriter, *node.op, node.attrs, inputs, result.type, result.name});
+  if (rewrite.none()) return rewriter.CopyOn(node, std::move(inputs));
   RIDGE_ASSIGN_OR_RETURN(const ValueId now,
-                         Simplifier(rewriter).Simplify(*node.op, rewriter.Map(node.inputs),
-                                                       node.attrs, name, node.location));
+                         Simplify(rewriter, std::move(rewrite), result.name, node.location));
   rewriter.Set(node.outputs[0], now);
   return Status();
 }
@@ -61,14 +110,17 @@ BiasAdd FindBiasAdd(const Graph& graph, const std::vector<int32_t>& reads, const
 }
 
 // add(matmul(a, b), bias[N]) -> matmul(a, b, bias)
-Result<Graph> MergeBias(const Graph& graph) {
+Result<Graph> MergeBias(Graph graph) {
   const std::vector<int32_t> reads = CountReads(graph);
   std::vector<bool> merged(graph.nodes().size(), false);
+  bool any = false;
   for (const Node& node : graph.nodes()) {
     const BiasAdd found = FindBiasAdd(graph, reads, node);
     if (found.product == nullptr) continue;
     merged[static_cast<size_t>(graph.value(found.product->outputs[0]).producer)] = true;
+    any = true;
   }
+  if (!any) return graph;
   GraphRewriter rewriter(graph);
   RIDGE_RETURN_IF_ERROR(rewriter.Walk([&](const Node& node) -> Status {
     if (merged[static_cast<size_t>(graph.value(node.outputs[0]).producer)]) return Status();
@@ -84,37 +136,11 @@ Result<Graph> MergeBias(const Graph& graph) {
 
 }  // namespace
 
-Result<Graph> SimplifyAlgebra(const Graph& graph) {
-  RIDGE_ASSIGN_OR_RETURN(const Graph simple, ApplyRules(graph));
-  RIDGE_ASSIGN_OR_RETURN(const Graph clean, RemoveDead(simple));  // dead readers count as readers
-  RIDGE_ASSIGN_OR_RETURN(const Graph merged, MergeBias(clean));
-  return MaskBeforePool(merged);
-}
-
-Result<ValueId> Simplifier::Simplify(const OpDef& op, std::vector<ValueId> inputs, AttrMap attrs,
-                                     const std::string& name, const std::string& location) {
-  const OpDef* now = &op;
-  for (int i = 0; i < kMostRewrites; ++i) {
-    OpCall call;
-    call.where = fmt::format("{} '{}'", now->name, name);
-    for (ValueId id : inputs) {
-      call.inputs.push_back(id == kNoValue ? OpCall::Absent() : rewriter_.to().type(id));
-    }
-    call.attrs = attrs;
-    RIDGE_ASSIGN_OR_RETURN(const std::vector<TensorType> types, InferCall(*now, call));
-    const RuleCall rule_call{rewriter_.to(), rewriter_, *now, call.attrs, inputs, types[0], name};
-    Rewrite rewrite;
-    for (const Rule& rule : AlgebraRules()) {
-      if (*rule.op == '\0' || now->name == rule.op) rewrite = rule.apply(rule_call);
-      if (!rewrite.none()) break;
-    }
-    if (rewrite.value != kNoValue) return rewrite.value;
-    if (rewrite.op == nullptr) break;
-    now = rewrite.op;
-    inputs = std::move(rewrite.inputs);
-    attrs = std::move(rewrite.attrs);
-  }
-  return rewriter_.AddNamedNode(*now, std::move(inputs), std::move(attrs), name, location);
+Result<Graph> SimplifyAlgebra(Graph graph) {
+  RIDGE_ASSIGN_OR_RETURN(graph, ApplyRules(graph));
+  RIDGE_ASSIGN_OR_RETURN(graph, RemoveDead(std::move(graph)));  // dead readers count as readers
+  RIDGE_ASSIGN_OR_RETURN(graph, MergeBias(std::move(graph)));
+  return MaskBeforePool(std::move(graph));
 }
 
 }  // namespace ridge

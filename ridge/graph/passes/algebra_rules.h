@@ -8,20 +8,6 @@
 
 namespace ridge {
 
-// One call that is about to become a node of the new graph, and the means to write another one.
-class Simplifier {
- public:
-  explicit Simplifier(GraphRewriter& rewriter) : rewriter_(rewriter) {}
-
-  // The value of the call after all rules: an older value, or a new node whose name starts with
-  // `name`.  REQUIRES: the operator has one output.
-  Result<ValueId> Simplify(const OpDef& op, std::vector<ValueId> inputs, AttrMap attrs,
-                           const std::string& name, const std::string& location);
-
- private:
-  GraphRewriter& rewriter_;
-};
-
 // What a rule sees.
 struct RuleCall {
   const Graph& graph;  // the new one, which holds the inputs

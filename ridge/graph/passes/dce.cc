@@ -22,10 +22,20 @@ std::vector<bool> LiveValues(const Graph& graph) {
   return live;
 }
 
+// Inputs and variables stay in any case.
+bool AllLive(const Graph& graph, const std::vector<bool>& live) {
+  for (size_t i = 0; i < live.size(); ++i) {
+    const ValueKind kind = graph.values()[i].kind;
+    if (!live[i] && (kind == ValueKind::kResult || kind == ValueKind::kConstant)) return false;
+  }
+  return true;
+}
+
 }  // namespace
 
-Result<Graph> RemoveDead(const Graph& graph) {
+Result<Graph> RemoveDead(Graph graph) {
   const std::vector<bool> live = LiveValues(graph);
+  if (AllLive(graph, live)) return graph;
   GraphRewriter rewriter(graph);
   rewriter.KeepConstants(live);
   RIDGE_RETURN_IF_ERROR(rewriter.Walk([&](const Node& node) {

@@ -50,7 +50,11 @@ Status FoldNode(GraphRewriter& rewriter, const Node& node) {
 
 }  // namespace
 
-Result<Graph> FoldConstants(const Graph& graph) {
+Result<Graph> FoldConstants(Graph graph) {
+  const bool any = std::any_of(graph.nodes().begin(), graph.nodes().end(), [&](const Node& node) {
+    return AllConstant(graph, node.inputs) && WorthFolding(*node.op, graph.Call(node));
+  });
+  if (!any) return graph;
   GraphRewriter rewriter(graph);
   RIDGE_RETURN_IF_ERROR(rewriter.Walk([&](const Node& node) { return FoldNode(rewriter, node); }));
   return rewriter.Finish();

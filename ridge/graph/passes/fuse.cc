@@ -23,10 +23,12 @@ struct Unit {
 
 class GroupEmitter {
  public:
-  explicit GroupEmitter(const Graph& graph) : graph_(graph), rewriter_(graph) {}
+  GroupEmitter(const Graph& graph, std::vector<std::vector<NodeId>> groups)
+      : graph_(graph), rewriter_(graph) {
+    MakeUnits(std::move(groups));
+  }
 
   Result<Graph> Run() {
-    MakeUnits();
     ConnectUnits();
     rewriter_.CopyLeaves();
     RIDGE_RETURN_IF_ERROR(EmitInOrder());
@@ -34,9 +36,9 @@ class GroupEmitter {
   }
 
  private:
-  void MakeUnits() {
+  void MakeUnits(std::vector<std::vector<NodeId>> groups) {
     unit_of_.assign(graph_.nodes().size(), -1);
-    for (std::vector<NodeId>& members : FindFusionGroups(graph_)) AddUnit(std::move(members));
+    for (std::vector<NodeId>& members : groups) AddUnit(std::move(members));
     for (size_t n = 0; n < unit_of_.size(); ++n) {
       if (unit_of_[n] < 0) AddUnit({static_cast<NodeId>(n)});
     }
@@ -145,9 +147,11 @@ class GroupEmitter {
 
 }  // namespace
 
-Result<Graph> Fuse(const Graph& graph) {
-  RIDGE_ASSIGN_OR_RETURN(const Graph products, FuseEpilogues(graph));
-  return GroupEmitter(products).Run();
+Result<Graph> Fuse(Graph graph) {
+  RIDGE_ASSIGN_OR_RETURN(graph, FuseEpilogues(std::move(graph)));
+  std::vector<std::vector<NodeId>> groups = FindFusionGroups(graph);
+  if (groups.empty()) return graph;
+  return GroupEmitter(graph, std::move(groups)).Run();
 }
 
 }  // namespace ridge

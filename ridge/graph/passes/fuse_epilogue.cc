@@ -34,8 +34,13 @@ class EpilogueFuser {
         ends_(graph.nodes().size(), -1),
         rewriter_(graph) {}
 
-  Result<Graph> Run() {
+  // False when there are no chains: then the graph stays as it is.
+  bool FindChains() {
     for (auto n = static_cast<NodeId>(graph_.nodes().size()); n-- > 0;) FollowChain(n);
+    return !chains_.empty();
+  }
+
+  Result<Graph> Run() {
     RIDGE_RETURN_IF_ERROR(rewriter_.Walk([this](const Node& node) { return Visit(node); }));
     return rewriter_.Finish();
   }
@@ -117,6 +122,10 @@ class EpilogueFuser {
 
 }  // namespace
 
-Result<Graph> FuseEpilogues(const Graph& graph) { return EpilogueFuser(graph).Run(); }
+Result<Graph> FuseEpilogues(Graph graph) {
+  EpilogueFuser fuser(graph);
+  if (!fuser.FindChains()) return graph;
+  return fuser.Run();
+}
 
 }  // namespace ridge

@@ -7,6 +7,6 @@ namespace ridge {
 // relu(matmul(a, b)) -> matmul(a, b, epilogue="relu")
 // add(conv(x, w), r) -> conv(x, w, _, r, epilogue="add"), where r has the type of the result
 // ... as long as nobody else reads what lies between.  Steps: relu gelu silu tanh sigmoid add.
-Result<Graph> FuseEpilogues(const Graph& graph);
+Result<Graph> FuseEpilogues(Graph graph);
 
 }  // namespace ridge

@@ -47,8 +47,12 @@ PatternMatch Match(const Graph& graph, const Node& root, const std::vector<int32
 
 }  // namespace
 
-Result<Graph> RecognizePatterns(const Graph& graph) {
+Result<Graph> RecognizePatterns(Graph graph) {
   const std::vector<int32_t> reads = CountReads(graph);
+  const bool any = std::any_of(graph.nodes().begin(), graph.nodes().end(), [&](const Node& node) {
+    return Match(graph, node, reads).op != nullptr;
+  });
+  if (!any) return RemoveDead(std::move(graph));
   GraphRewriter rewriter(graph);
   RIDGE_RETURN_IF_ERROR(rewriter.Walk([&](const Node& node) -> Status {
     PatternMatch match = Match(graph, node, reads);
@@ -56,8 +60,8 @@ Result<Graph> RecognizePatterns(const Graph& graph) {
     return rewriter.Emit(*match.op, rewriter.Map(match.inputs), std::move(match.attrs),
                          node.outputs, node.location);
   }));
-  RIDGE_ASSIGN_OR_RETURN(const Graph recognized, rewriter.Finish());
-  return RemoveDead(recognized);
+  RIDGE_ASSIGN_OR_RETURN(Graph recognized, rewriter.Finish());
+  return RemoveDead(std::move(recognized));
 }
 
 const Node* WriterOf(const Graph& graph, ValueId id, std::string_view op) {

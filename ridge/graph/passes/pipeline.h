@@ -12,8 +12,8 @@ namespace ridge {
 // ("inplace", "layout").
 struct PassInfo {
   const char* name;
-  const char* what;                              // one line for help texts
-  Result<Graph> (*run)(const Graph&) = nullptr;  // nullptr: the planner does it
+  const char* what;                       // one line for help texts
+  Result<Graph> (*run)(Graph) = nullptr;  // nullptr: the planner does it
 };
 
 // In the order in which they run.
@@ -47,9 +47,10 @@ struct PassReport {
   GraphSize after;
 };
 
-// Runs the selected rewrites and checks the graph after each.  `reports` may be null.
+// Runs the selected rewrites and checks the graph after each (builds with assertions) or after the
+// last.  `reports` may be null.
 // A graph that breaks an invariant is a bug of the pass: kInternal with its name.
-Result<Graph> RunPasses(const Graph& graph, const PassSelection& selection,
+Result<Graph> RunPasses(Graph graph, const PassSelection& selection,
                         std::vector<PassReport>* reports);
 
 }  // namespace ridge

@@ -46,14 +46,17 @@ Status EmitMasked(const Masked& found, const Node& mask, GraphRewriter& rewriter
 
 }  // namespace
 
-Result<Graph> MaskBeforePool(const Graph& graph) {
+Result<Graph> MaskBeforePool(Graph graph) {
   const std::vector<int32_t> reads = CountReads(graph);
   std::vector<bool> replaced(graph.nodes().size(), false);
+  bool any = false;
   for (const Node& node : graph.nodes()) {
     const Masked found = FindMasked(graph, reads, node);
     if (found.pool == nullptr) continue;
     replaced[static_cast<size_t>(graph.value(found.pool_grad->outputs[0]).producer)] = true;
+    any = true;
   }
+  if (!any) return graph;
   GraphRewriter rewriter(graph);
   RIDGE_RETURN_IF_ERROR(rewriter.Walk([&](const Node& node) -> Status {
     if (replaced[static_cast<size_t>(graph.value(node.outputs[0]).producer)]) return Status();

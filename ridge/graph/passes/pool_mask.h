@@ -4,6 +4,6 @@
 
 namespace ridge {
 
-Result<Graph> MaskBeforePool(const Graph& graph);
+Result<Graph> MaskBeforePool(Graph graph);
 
 }  // namespace ridge

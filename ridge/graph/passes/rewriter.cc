@@ -1,12 +1,11 @@
 #include "ridge/graph/passes/rewriter.h"
 
-#include <fmt/format.h>
-
 namespace ridge {
 
 GraphRewriter::GraphRewriter(const Graph& from)
     : from_(from), map_(from.values().size(), kNoValue) {
   to_.name = from.name;
+  to_.Reserve(from.values().size());
 }
 
 Status GraphRewriter::Walk(const std::function<Status(const Node&)>& visit) {
@@ -47,8 +46,11 @@ void GraphRewriter::Set(ValueId old, ValueId now) {
   }
 }
 
-Status GraphRewriter::Copy(const Node& node) {
-  return Emit(*node.op, Map(node.inputs), node.attrs, node.outputs, node.location);
+Status GraphRewriter::CopyOn(const Node& node, std::vector<ValueId> inputs) {
+  RIDGE_ASSIGN_OR_RETURN(const NodeId copy, to_.CopyNode(from_, node, std::move(inputs)));
+  for (size_t i = 0; i < node.outputs.size(); ++i)
+    map_.at(static_cast<size_t>(node.outputs[i])) = to_.node(copy).outputs[i];
+  return Status();
 }
 
 void GraphRewriter::SetConstant(ValueId old, Tensor tensor) {
@@ -82,11 +84,7 @@ std::string GraphRewriter::FreshName(const std::string& wanted) const {
   const auto taken = [&](const std::string& name) {
     return from_.FindValue(name) != kNoValue || to_.FindValue(name) != kNoValue;
   };
-  if (!taken(wanted)) return wanted;
-  for (int64_t i = 2;; ++i) {
-    const std::string name = fmt::format("{}_{}", wanted, i);
-    if (!taken(name)) return name;
-  }
+  return taken(wanted) ? FreeNumberedName(wanted, taken) : wanted;
 }
 
 Result<Graph> GraphRewriter::Finish() {

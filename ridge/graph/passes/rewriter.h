@@ -37,7 +37,9 @@ class GraphRewriter {
   // From now on `old` is `now`, a value of the new graph.
   void Set(ValueId old, ValueId now);
   // The node itself on the new values of its inputs.
-  Status Copy(const Node& node);
+  Status Copy(const Node& node) { return CopyOn(node, Map(node.inputs)); }
+  // The same on these values of the new graph.
+  Status CopyOn(const Node& node, std::vector<ValueId> inputs);
   // A constant in its place, of the same name.
   void SetConstant(ValueId old, Tensor tensor);
   // Another node in its place: outputs [0, ...) of it become `results`, values of the old graph,
