@@ -6,18 +6,25 @@
 
 namespace ridge {
 
-Tensor::Tensor(TensorType type) : type_(std::move(type)) {
+const TensorType& Tensor::EmptyType() {
+  static const TensorType kType{DType::kF32, {0}};
+  return kType;
+}
+
+Tensor::Tensor(TensorType type) {
   constexpr std::align_val_t kAlignment{64};
-  const auto bytes = static_cast<size_t>(std::max<int64_t>(type_.bytes(), 1));
+  const auto bytes = static_cast<size_t>(std::max<int64_t>(type.bytes(), 1));
   void* data = ::operator new(bytes, kAlignment);
   std::memset(data, 0, bytes);
   data_ = data;
-  owner_ = std::shared_ptr<const void>(
+  std::shared_ptr<const void> owner(
       data, [](const void* p) { ::operator delete(const_cast<void*>(p), kAlignment); });
+  contents_ = std::make_shared<Contents>(Contents{std::move(type), std::move(owner)});
 }
 
 Tensor::Tensor(TensorType type, const void* data, std::shared_ptr<const void> owner)
-    : type_(std::move(type)), data_(data), owner_(std::move(owner)) {}
+    : data_(data),
+      contents_(std::make_shared<Contents>(Contents{std::move(type), std::move(owner)})) {}
 
 Tensor Tensor::FromFloats(Dims dims, std::span<const float> values) {
   Tensor tensor(TensorType{DType::kF32, std::move(dims)});
@@ -40,8 +47,9 @@ Tensor Tensor::Scalar(DType dtype, double value) {
 }
 
 bool Tensor::same_bits(const Tensor& other) const {
-  if (!(type_ == other.type_)) return false;
-  return bytes() == 0 || std::memcmp(data_, other.data_, static_cast<size_t>(bytes())) == 0;
+  if (!(type() == other.type())) return false;
+  return bytes() == 0 || data_ == other.data_ ||
+         std::memcmp(data_, other.data_, static_cast<size_t>(bytes())) == 0;
 }
 
 }  // namespace ridge

@@ -24,9 +24,9 @@ class Tensor {
   static Tensor FromInts(Dims dims, std::span<const int64_t> values);  // i64
   static Tensor Scalar(DType dtype, double value);
 
-  const TensorType& type() const { return type_; }
-  int64_t elements() const { return type_.elements(); }
-  int64_t bytes() const { return type_.bytes(); }
+  const TensorType& type() const { return contents_ == nullptr ? EmptyType() : contents_->type; }
+  int64_t elements() const { return type().elements(); }
+  int64_t bytes() const { return type().bytes(); }
   const void* data() const { return data_; }
   // REQUIRES: made by Tensor(TensorType) and not yet shared.
   void* mutable_data() { return const_cast<void*>(data_); }
@@ -38,13 +38,19 @@ class Tensor {
   T* as_mutable() {
     return static_cast<T*>(mutable_data());
   }
-  double at(int64_t index) const { return LoadAsDouble(type_.dtype, data_, index); }
+  double at(int64_t index) const { return LoadAsDouble(type().dtype, data_, index); }
   bool same_bits(const Tensor& other) const;
 
  private:
-  TensorType type_{DType::kF32, {0}};
+  struct Contents {
+    TensorType type;
+    std::shared_ptr<const void> owner;
+  };
+  static const TensorType& EmptyType();
+
+  // Every value of a graph carries two tensors, most of them empty: those cost nothing.
   const void* data_ = nullptr;
-  std::shared_ptr<const void> owner_;
+  std::shared_ptr<const Contents> contents_;  // nullptr: empty
 };
 
 }  // namespace ridge

@@ -4,6 +4,20 @@
 
 namespace ridge {
 
+const AttrMap::Map& AttrMap::map() const {
+  static const Map kNone;
+  return map_ == nullptr ? kNone : *map_;
+}
+
+AttrMap::Map& AttrMap::own() {
+  if (map_ == nullptr) {
+    map_ = std::make_shared<Map>();
+  } else if (map_.use_count() > 1) {
+    map_ = std::make_shared<Map>(*map_);
+  }
+  return *map_;
+}
+
 const char* AttrKindName(const Attr& attr) {
   static constexpr const char* kNames[] = {"an integer",         "a number",          "a text",
                                            "a list of integers", "a list of numbers", "a tensor",
@@ -33,6 +47,7 @@ bool SameAttr(const Attr& a, const Attr& b) {
 }
 
 bool SameAttrs(const AttrMap& a, const AttrMap& b) {
+  if (a.SharesWith(b)) return true;
   if (a.size() != b.size()) return false;
   for (auto ia = a.begin(), ib = b.begin(); ia != a.end(); ++ia, ++ib) {
     if (ia->first != ib->first || !SameAttr(ia->second, ib->second)) return false;

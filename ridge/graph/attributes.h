@@ -1,8 +1,10 @@
 // Attr: a constant argument of a node.  Integers stand for booleans too.
 #pragma once
+#include <initializer_list>
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -15,8 +17,56 @@ class Graph;
 using Attr = std::variant<int64_t, double, std::string, std::vector<int64_t>, std::vector<double>,
                           Tensor, std::shared_ptr<const Graph>>;
 
-// In order of name, so that text and plans are deterministic.
-using AttrMap = std::map<std::string, Attr>;
+// Attributes by name, in order of name, so that text and plans are deterministic.  A std::map whose
+// copies share their contents until one of them is changed: passes copy every node many times and
+// change few.  Calls that may change something (operator[], at and begin of a map that is not
+// const) make the contents its own first, so hold no iterators across them.
+class AttrMap {
+ public:
+  using Map = std::map<std::string, Attr>;
+  using value_type = Map::value_type;
+  using iterator = Map::iterator;
+  using const_iterator = Map::const_iterator;
+
+  AttrMap() = default;
+  AttrMap(std::initializer_list<value_type> attrs)
+      : map_(attrs.size() == 0 ? nullptr : std::make_shared<Map>(attrs)) {}
+
+  size_t size() const { return map().size(); }
+  bool empty() const { return map().empty(); }
+  const_iterator begin() const { return map().begin(); }
+  const_iterator end() const { return map().end(); }
+  const_iterator find(const std::string& name) const { return map().find(name); }
+  bool contains(const std::string& name) const { return map().contains(name); }
+  size_t count(const std::string& name) const { return map().count(name); }
+  const Attr& at(const std::string& name) const { return map().at(name); }
+
+  iterator begin() { return own().begin(); }
+  iterator end() { return own().end(); }
+  iterator find(const std::string& name) { return own().find(name); }
+  Attr& at(const std::string& name) { return own().at(name); }
+  Attr& operator[](const std::string& name) { return own()[name]; }
+  std::pair<iterator, bool> emplace(const std::string& name, Attr value) {
+    return own().emplace(name, std::move(value));
+  }
+  std::pair<iterator, bool> try_emplace(const std::string& name, Attr value) {
+    return own().try_emplace(name, std::move(value));
+  }
+  size_t erase(const std::string& name) { return own().erase(name); }
+  // Adds those of `other` whose names are not here.
+  void merge(const AttrMap& other) {
+    if (!other.empty()) own().insert(other.begin(), other.end());
+  }
+
+  // True only if equal; false says nothing.
+  bool SharesWith(const AttrMap& other) const { return map_ == other.map_; }
+
+ private:
+  const Map& map() const;
+  Map& own();
+
+  std::shared_ptr<Map> map_;  // nullptr: empty
+};
 
 // "an integer", "a list of integers", ... for messages.
 const char* AttrKindName(const Attr& attr);

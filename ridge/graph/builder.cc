@@ -188,9 +188,14 @@ Value GraphBuilder::Linear(Value x, int64_t out, const std::string& name, bool b
   return Op("matmul", {x, weight, b}, {{"transpose_b", int64_t{1}}}, name);
 }
 
-Result<Graph> GraphBuilder::Build() {
+Result<Graph> GraphBuilder::Build() const& {
   if (!ok()) return status_;
   return graph_;
+}
+
+Result<Graph> GraphBuilder::Build() && {
+  if (!ok()) return status_;
+  return std::move(graph_);
 }
 
 GradBuilder::GradBuilder(GraphBuilder& builder, const Node& node, std::vector<Value> output_grads,

@@ -86,7 +86,8 @@ class GraphBuilder {
   const Status& status() const { return status_; }
   Graph& graph() { return graph_; }
   const Graph& graph() const { return graph_; }
-  Result<Graph> Build();
+  Result<Graph> Build() const&;
+  Result<Graph> Build() &&;  // std::move(b).Build(): without a copy
 
  private:
   bool Folds(const std::vector<ValueId>& inputs) const;

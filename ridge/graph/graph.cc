@@ -9,8 +9,8 @@ namespace ridge {
 
 ValueId Graph::AddValue(ValueInfo info) {
   const auto id = static_cast<ValueId>(values_.size());
-  const bool fresh = by_name_.emplace(info.name, id).second;
-  RIDGE_CHECK(fresh, "the name '" + info.name + "' is taken");
+  if (FindValue(info.name) != kNoValue) RIDGE_CHECK(false, "the name '" + info.name + "' is taken");
+  by_name_.Insert(info.name, id);
   values_.push_back(std::move(info));
   return id;
 }
@@ -49,8 +49,9 @@ Result<NodeId> Graph::AddNode(const OpDef& op, std::vector<ValueId> inputs, Attr
   const auto id = static_cast<NodeId>(nodes_.size());
   Node node{&op, std::move(attrs), std::move(inputs), {}, std::move(location)};
   OpCall call;
-  call.where = fmt::format("{} '{}'", op.name, first);
+  call.where = op.name + " '" + first + "'";
   if (!node.location.empty()) call.where += " (" + node.location + ")";
+  call.inputs.reserve(node.inputs.size());
   for (ValueId input : node.inputs)
     call.inputs.push_back(input == kNoValue ? OpCall::Absent() : type(input));
   call.attrs = std::move(node.attrs);
@@ -74,6 +75,38 @@ Result<NodeId> Graph::AddNode(const OpDef& op, std::vector<ValueId> inputs, Attr
   return id;
 }
 
+Result<NodeId> Graph::CopyNode(const Graph& from, const Node& node, std::vector<ValueId> inputs) {
+  const auto id = static_cast<NodeId>(nodes_.size());
+  bool same_types = inputs.size() == node.inputs.size();
+  for (size_t i = 0; same_types && i < inputs.size(); ++i) {
+    same_types = inputs[i] == kNoValue || node.inputs[i] == kNoValue
+                     ? inputs[i] == node.inputs[i]
+                     : type(inputs[i]) == from.type(node.inputs[i]);
+  }
+  if (!same_types) {
+    std::vector<std::string> names;
+    for (ValueId output : node.outputs) names.push_back(from.value(output).name);
+    RIDGE_RETURN_IF_ERROR(
+        AddNode(*node.op, std::move(inputs), node.attrs, std::move(names), node.location).status());
+  } else {
+    Node copy{node.op, node.attrs, std::move(inputs), {}, node.location};
+    copy.outputs.reserve(node.outputs.size());
+    for (ValueId output : node.outputs) {
+      ValueInfo info;
+      const ValueInfo& old = from.value(output);
+      info.name = old.name;
+      info.type = old.type;
+      info.producer = id;
+      info.output_index = old.output_index;
+      copy.outputs.push_back(AddValue(std::move(info)));
+    }
+    nodes_.push_back(std::move(copy));
+  }
+  for (size_t i = 0; i < node.outputs.size(); ++i)
+    mutable_value(nodes_.back().outputs[i]).role = from.value(node.outputs[i]).role;
+  return id;
+}
+
 void Graph::AddOutput(std::string name, ValueId value) {
   outputs_.push_back({std::move(name), value});
 }
@@ -82,10 +115,10 @@ void Graph::AddUpdate(ValueId variable, ValueId value) { updates_.push_back({var
 
 void Graph::Rename(ValueId id, std::string name) {
   ValueInfo& info = mutable_value(id);
-  by_name_.erase(info.name);
+  by_name_.Erase(info.name, id);
+  RIDGE_CHECK(FindValue(name) == kNoValue, "the name '" + name + "' is taken");
   info.name = std::move(name);
-  const bool fresh = by_name_.emplace(info.name, id).second;
-  RIDGE_CHECK(fresh, "the name '" + info.name + "' is taken");
+  by_name_.Insert(info.name, id);
 }
 
 std::vector<ValueId> Graph::ValuesOfKind(ValueKind kind) const {
@@ -97,8 +130,8 @@ std::vector<ValueId> Graph::ValuesOfKind(ValueKind kind) const {
 }
 
 ValueId Graph::FindValue(std::string_view name) const {
-  const auto found = by_name_.find(std::string(name));
-  return found == by_name_.end() ? kNoValue : found->second;
+  return by_name_.Find(
+      name, [this](ValueId id) { return std::string_view(values_[static_cast<size_t>(id)].name); });
 }
 
 ValueId Graph::FindOutput(std::string_view name) const {
@@ -109,20 +142,12 @@ ValueId Graph::FindOutput(std::string_view name) const {
 }
 
 std::string Graph::UniqueName(const std::string& wanted) const {
-  if (!by_name_.contains(wanted)) return wanted;
-  // Galloping, then bisection: names are dense, so 100,000 "add" nodes stay cheap.
-  int64_t free = 2;
-  while (by_name_.contains(fmt::format("{}_{}", wanted, free))) free *= 2;
-  int64_t taken = free / 2;
-  while (taken + 1 < free) {
-    const int64_t middle = (taken + free) / 2;
-    (by_name_.contains(fmt::format("{}_{}", wanted, middle)) ? taken : free) = middle;
-  }
-  return fmt::format("{}_{}", wanted, free);
+  const auto taken = [this](const std::string& name) { return FindValue(name) != kNoValue; };
+  return taken(wanted) ? FreeNumberedName(wanted, taken) : wanted;
 }
 
 std::string Graph::Where(const Node& node) const {
-  std::string where = fmt::format("{} '{}'", node.op->name, value(node.outputs.at(0)).name);
+  std::string where = node.op->name + " '" + value(node.outputs.at(0)).name + "'";
   if (!node.location.empty()) where += " (" + node.location + ")";
   return where;
 }
@@ -130,6 +155,8 @@ std::string Graph::Where(const Node& node) const {
 OpCall Graph::Call(const Node& node) const {
   OpCall call;
   call.where = Where(node);
+  call.inputs.reserve(node.inputs.size());
+  call.outputs.reserve(node.outputs.size());
   for (ValueId id : node.inputs)
     call.inputs.push_back(id == kNoValue ? OpCall::Absent() : type(id));
   for (ValueId id : node.outputs) call.outputs.push_back(type(id));
@@ -187,16 +214,6 @@ Status CopyValue(const Graph& from, ValueId id, const std::map<std::string, int6
   return Status();
 }
 
-Status CopyNode(const Graph& from, const Node& node, Graph& to) {
-  std::vector<std::string> names;
-  for (ValueId id : node.outputs) names.push_back(from.value(id).name);
-  RIDGE_ASSIGN_OR_RETURN(const NodeId id,
-                         to.AddNode(*node.op, node.inputs, node.attrs, names, node.location));
-  for (size_t i = 0; i < node.outputs.size(); ++i)
-    to.mutable_value(to.node(id).outputs[i]).role = from.value(node.outputs[i]).role;
-  return Status();
-}
-
 }  // namespace
 
 Result<Graph> BindDims(const Graph& graph, const std::map<std::string, int64_t>& dims) {
@@ -209,7 +226,8 @@ Result<Graph> BindDims(const Graph& graph, const std::map<std::string, int64_t>&
     if (info.kind != ValueKind::kResult) {
       RIDGE_RETURN_IF_ERROR(CopyValue(graph, static_cast<ValueId>(i), dims, used, bound));
     } else if (info.output_index == 0) {
-      RIDGE_RETURN_IF_ERROR(CopyNode(graph, graph.node(info.producer), bound));
+      const Node& node = graph.node(info.producer);
+      RIDGE_RETURN_IF_ERROR(bound.CopyNode(graph, node, node.inputs).status());
     }
   }
   for (const auto& [name, extent] : dims) {

@@ -7,15 +7,15 @@
 // Invariants are checked by CheckGraph() (spec.h) after every pass.
 #pragma once
 #include <cstdint>
-#include <deque>
 #include <map>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
+#include "ridge/core/chunked_vector.h"
 #include "ridge/core/tensor.h"
+#include "ridge/graph/name_table.h"
 #include "ridge/graph/op_def.h"
 
 namespace ridge {
@@ -92,6 +92,9 @@ class Graph {
   // from the first.
   Result<NodeId> AddNode(const OpDef& op, std::vector<ValueId> inputs, AttrMap attrs,
                          std::vector<std::string> output_names, std::string location = "");
+  // A node of another graph, on inputs of this one.  Its outputs keep name, role and, where the
+  // inputs have the types that they have there, type; else types are inferred.
+  Result<NodeId> CopyNode(const Graph& from, const Node& node, std::vector<ValueId> inputs);
   void AddOutput(std::string name, ValueId value);
   void AddUpdate(ValueId variable, ValueId value);
   ValueInfo& mutable_value(ValueId id) { return values_.at(static_cast<size_t>(id)); }
@@ -99,8 +102,8 @@ class Graph {
   void ClearUpdates() { updates_.clear(); }
   void Rename(ValueId id, std::string name);  // REQUIRES: the name is free
 
-  const std::deque<ValueInfo>& values() const { return values_; }
-  const std::deque<Node>& nodes() const { return nodes_; }
+  const ChunkedVector<ValueInfo>& values() const { return values_; }
+  const ChunkedVector<Node>& nodes() const { return nodes_; }
   const std::vector<GraphOutput>& outputs() const { return outputs_; }
   const std::vector<GraphUpdate>& updates() const { return updates_; }
   const ValueInfo& value(ValueId id) const { return values_.at(static_cast<size_t>(id)); }
@@ -117,19 +120,22 @@ class Graph {
   // The call of a node with types filled in.
   OpCall Call(const Node& node) const;
 
+  // Room for so many values in all.
+  void Reserve(size_t values) { by_name_.Reserve(values); }
+
   // For each value the nodes that read it, in order, each once.
   std::vector<std::vector<NodeId>> Readers() const;
 
  private:
   ValueId AddValue(ValueInfo info);
 
-  // Deques: what is added leaves references to the values and nodes before it valid, so that a
-  // caller may hold dims(v) while it builds.
-  std::deque<ValueInfo> values_;
-  std::deque<Node> nodes_;
+  // What is added leaves references to the values and nodes before it valid, so that a caller may
+  // hold dims(v) while it builds.
+  ChunkedVector<ValueInfo> values_;
+  ChunkedVector<Node> nodes_;
   std::vector<GraphOutput> outputs_;
   std::vector<GraphUpdate> updates_;
-  std::unordered_map<std::string, ValueId> by_name_;  // look-up only, never iterated
+  NameTable by_name_;
 };
 
 // The same graph with its named dimensions bound to other extents; types are inferred anew.

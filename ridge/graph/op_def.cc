@@ -73,26 +73,43 @@ bool Convert(const Attr& declared, Attr& given) {
   return false;
 }
 
+Status CheckAttr(const OpDef& op, const OpCall& call, const std::string& name, Attr& value) {
+  const auto declared = op.attr_defaults.find(name);
+  if (declared == op.attr_defaults.end()) {
+    std::vector<std::string> known;
+    for (const auto& entry : op.attr_defaults) known.push_back(entry.first);
+    return CallError(
+        call, fmt::format("has no attribute '{}'; {} knows: {}", name, op.name,
+                          known.empty() ? "none" : fmt::format("{}", fmt::join(known, ", "))));
+  }
+  if (Convert(declared->second, value)) return Status();
+  return CallError(call, fmt::format("attribute '{}' is {}; it must be {}", name,
+                                     AttrKindName(value), AttrKindName(declared->second)));
+}
+
+// Whether all attributes are there, of their declared kinds: then nothing is to be done.
+bool AttrsComplete(const OpDef& op, const AttrMap& attrs) {
+  if (attrs.size() != op.attr_defaults.size()) return false;
+  const auto same = [](const auto& a, const auto& b) {
+    return a.first == b.first && a.second.index() == b.second.index();
+  };
+  return std::equal(attrs.begin(), attrs.end(), op.attr_defaults.begin(), same);
+}
+
 Status CompleteAttrs(const OpDef& op, OpCall& call) {
-  for (auto& [name, value] : call.attrs) {
-    const auto declared = op.attr_defaults.find(name);
-    if (declared == op.attr_defaults.end()) {
-      std::vector<std::string> known;
-      for (const auto& entry : op.attr_defaults) known.push_back(entry.first);
-      return CallError(
-          call, fmt::format("has no attribute '{}'; {} knows: {}", name, op.name,
-                            known.empty() ? "none" : fmt::format("{}", fmt::join(known, ", "))));
-    }
-    if (!Convert(declared->second, value)) {
-      return CallError(call, fmt::format("attribute '{}' is {}; it must be {}", name,
-                                         AttrKindName(value), AttrKindName(declared->second)));
-    }
+  if (AttrsComplete(op, call.attrs)) return Status();
+  if (!call.attrs.empty()) {
+    for (auto& [name, value] : call.attrs) RIDGE_RETURN_IF_ERROR(CheckAttr(op, call, name, value));
   }
   for (const std::string& name : op.required_attrs) {
     if (!call.attrs.contains(name))
       return CallError(call, fmt::format("attribute '{}' must be given", name));
   }
-  for (const auto& [name, value] : op.attr_defaults) call.attrs.try_emplace(name, value);
+  if (call.attrs.empty()) {
+    call.attrs = op.attr_defaults;  // shared by all calls that give none
+  } else {
+    call.attrs.merge(op.attr_defaults);
+  }
   return Status();
 }
 

@@ -1,9 +1,13 @@
 #include "ridge/train/graph_copy.h"
 
+#include <algorithm>
+
 namespace ridge {
 
 GraphCopier::GraphCopier(const Graph& from)
-    : from_(from), to_(from.name), map_(from.values().size()) {}
+    : from_(from), to_(from.name), map_(from.values().size()) {
+  to_.graph().Reserve(from.values().size());
+}
 
 Value GraphCopier::Mapped(ValueId id) {
   if (id == kNoValue) return {};
@@ -25,6 +29,10 @@ void GraphCopier::CopyNode(const Node& node) {
   if (!to_.ok()) return;
   std::vector<ValueId> ids;
   for (Value v : inputs) ids.push_back(v.id);
+  const bool free = std::all_of(node.outputs.begin(), node.outputs.end(), [this](ValueId id) {
+    return to_.graph().FindValue(from_.value(id).name) == kNoValue;
+  });
+  if (free) return CopyUnderItsName(node, std::move(ids));
   std::vector<std::string> names;
   for (ValueId id : node.outputs) names.push_back(to_.graph().UniqueName(from_.value(id).name));
   const Result<NodeId> id =
@@ -35,6 +43,13 @@ void GraphCopier::CopyNode(const Node& node) {
     to_.graph().mutable_value(outputs[i]).role = from_.value(node.outputs[i]).role;
     Map(node.outputs[i], {outputs[i]});
   }
+}
+
+void GraphCopier::CopyUnderItsName(const Node& node, std::vector<ValueId> inputs) {
+  const Result<NodeId> id = to_.graph().CopyNode(from_, node, std::move(inputs));
+  if (!id.ok()) return to_.Fail(id.status());
+  const std::vector<ValueId>& outputs = to_.graph().node(*id).outputs;
+  for (size_t i = 0; i < outputs.size(); ++i) Map(node.outputs[i], {outputs[i]});
 }
 
 Value GraphCopier::CopyLeaf(ValueId id) {
@@ -85,7 +100,7 @@ Result<Graph> KeepNeeded(const Graph& graph) {
     to.Output(output.name, copier.Mapped(output.value));
   for (const GraphUpdate& update : graph.updates())
     to.Update(copier.Mapped(update.variable), copier.Mapped(update.value));
-  return to.Build();
+  return std::move(to).Build();
 }
 
 }  // namespace ridge

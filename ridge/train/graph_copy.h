@@ -21,6 +21,7 @@ class GraphCopier {
   GraphBuilder& to() { return to_; }
 
  private:
+  void CopyUnderItsName(const Node& node, std::vector<ValueId> inputs);
   Value CopyLeaf(ValueId id);
 
   const Graph& from_;

@@ -72,7 +72,7 @@ Value Accumulator(GraphBuilder& b, Value param) {
 Result<NamedGraph> BuildTrain(const Graph& forward, const TrainingGraphOptions& options) {
   RIDGE_ASSIGN_OR_RETURN(Differentiated d, Differentiate(forward));
   RIDGE_RETURN_IF_ERROR(AppendOptimizer(d.b, d.params, d.grads, d.loss_dtype, options));
-  RIDGE_ASSIGN_OR_RETURN(const Graph graph, d.b.Build());
+  RIDGE_ASSIGN_OR_RETURN(const Graph graph, std::move(d.b).Build());
   RIDGE_ASSIGN_OR_RETURN(Graph needed, KeepNeeded(graph));
   return NamedGraph{"train", std::move(needed)};
 }
@@ -83,7 +83,7 @@ Result<NamedGraph> BuildMicro(const Graph& forward) {
     const Value sum = Accumulator(d.b, d.params[i]);
     d.b.Update(sum, d.b.Add(sum, d.grads[i]));
   }
-  RIDGE_ASSIGN_OR_RETURN(const Graph graph, d.b.Build());
+  RIDGE_ASSIGN_OR_RETURN(const Graph graph, std::move(d.b).Build());
   RIDGE_ASSIGN_OR_RETURN(Graph needed, KeepNeeded(graph));
   return NamedGraph{"micro", std::move(needed)};
 }
@@ -108,7 +108,7 @@ Result<NamedGraph> BuildUpdate(const Graph& forward, const TrainingGraphOptions&
   }
   RIDGE_RETURN_IF_ERROR(
       AppendOptimizer(b, params, std::move(grads), forward.type(facts.loss).dtype, options));
-  RIDGE_ASSIGN_OR_RETURN(Graph graph, b.Build());
+  RIDGE_ASSIGN_OR_RETURN(Graph graph, std::move(b).Build());
   return NamedGraph{"update", std::move(graph)};
 }
 

@@ -7,6 +7,7 @@ namespace ridge {
 GraphRewriter::GraphRewriter(const Graph& from)
     : from_(from), map_(from.values().size(), kNoValue) {
   to_.name = from.name;
+  to_.Reserve(from.values().size());
 }
 
 Status GraphRewriter::Walk(const std::function<Status(const Node&)>& visit) {
@@ -48,7 +49,10 @@ void GraphRewriter::Set(ValueId old, ValueId now) {
 }
 
 Status GraphRewriter::CopyOn(const Node& node, std::vector<ValueId> inputs) {
-  return Emit(*node.op, std::move(inputs), node.attrs, node.outputs, node.location);
+  RIDGE_ASSIGN_OR_RETURN(const NodeId copy, to_.CopyNode(from_, node, std::move(inputs)));
+  for (size_t i = 0; i < node.outputs.size(); ++i)
+    map_.at(static_cast<size_t>(node.outputs[i])) = to_.node(copy).outputs[i];
+  return Status();
 }
 
 void GraphRewriter::SetConstant(ValueId old, Tensor tensor) {
