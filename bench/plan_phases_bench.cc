@@ -12,7 +12,6 @@
 
 #include "ridge/backend/cpu/cpu_backend.h"
 #include "ridge/core/process.h"
-#include "ridge/graph/onnx/model.h"
 #include "ridge/graph/passes/pipeline.h"
 #include "ridge/plan/cost/roofline.h"
 #include "ridge/plan/lower.h"
@@ -42,8 +41,6 @@ class Phases {
 };
 
 Result<Graph> Import(const std::string& file, Phases& phases) {
-  RIDGE_RETURN_IF_ERROR(OnnxModel::Open(file).status());
-  phases.End("open");
   TrainOptions options;
   options.model = file;
   options.batch = 2;

@@ -139,13 +139,17 @@ OnnxModel::~OnnxModel() = default;
 
 Result<OnnxModel> OnnxModel::Open(const std::string& path) {
   RIDGE_ASSIGN_OR_RETURN(const OwnedFd fd, OpenRegular(path));
-  RIDGE_ASSIGN_OR_RETURN(const MappedFile file, MappedFile::Map(fd.get(), path));
+  RIDGE_ASSIGN_OR_RETURN(MappedFile file, MappedFile::Map(fd.get(), path));
   OnnxModel model;
   model.name_ = path;
   model.folder_ = FolderOf(path);
-  const Status status = model.ParseMessage(
-      file.bytes(),
-      [&](int64_t offset, int64_t bytes, void* to) { return ReadAt(fd.get(), offset, bytes, to); });
+  std::map<int, LeftOut> left_out;
+  RIDGE_RETURN_IF_ERROR(Prefixed(path, model.ParseMessage(file.bytes(), left_out)));
+  // Pages of the mapping come in pieces of up to 2 MiB: they go before the tensors come.
+  file = MappedFile();
+  const Status status = model.Check(left_out, [&](int64_t offset, int64_t bytes, void* to) {
+    return ReadAt(fd.get(), offset, bytes, to);
+  });
   RIDGE_RETURN_IF_ERROR(Prefixed(path, status));
   return model;
 }
@@ -155,8 +159,10 @@ Result<OnnxModel> OnnxModel::Parse(std::string bytes, const std::string& name,
   OnnxModel model;
   model.name_ = name;
   model.folder_ = folder;
+  std::map<int, LeftOut> left_out;
+  RIDGE_RETURN_IF_ERROR(Prefixed(name, model.ParseMessage(bytes, left_out)));
   const Status status =
-      model.ParseMessage(bytes, [&](int64_t offset, int64_t count, void* to) -> Status {
+      model.Check(left_out, [&](int64_t offset, int64_t count, void* to) -> Status {
         std::memcpy(to, bytes.data() + offset, static_cast<size_t>(count));
         return Status();
       });
@@ -164,11 +170,10 @@ Result<OnnxModel> OnnxModel::Parse(std::string bytes, const std::string& name,
   return model;
 }
 
-Status OnnxModel::ParseMessage(std::string_view bytes, const ReadBytes& read) {
-  std::map<int, LeftOut> left_out;
+Status OnnxModel::ParseMessage(std::string_view bytes, std::map<int, LeftOut>& left_out) {
   if (bytes.size() > size_t{kMostMessageBytes} || !ParseModelMessage(bytes, *proto_, left_out))
     return NoMessage();
-  return Check(left_out, read);
+  return Status();
 }
 
 Status OnnxModel::Check(const std::map<int, LeftOut>& left_out, const ReadBytes& read) {

@@ -73,7 +73,9 @@ class OnnxModel {
   using ReadBytes = std::function<Status(int64_t offset, int64_t bytes, void* to)>;
 
   OnnxModel();
-  Status ParseMessage(std::string_view bytes, const ReadBytes& read);
+  // The message without its large tensors, whose places are put into left_out.
+  Status ParseMessage(std::string_view bytes, std::map<int, LeftOut>& left_out);
+  // The rest: the structure, the tensors, inputs, functions.
   Status Check(const std::map<int, LeftOut>& left_out, const ReadBytes& read);
   Status TakeInitializers(const std::map<int, LeftOut>& left_out, const ReadBytes& read);
   Status AddInitializer(const std::string& name, Result<Tensor> tensor);
