@@ -183,14 +183,17 @@ Result<std::vector<TensorType>> InferCall(const OpDef& op, OpCall& call) {
   return outputs;
 }
 
-Cost CallCost(const OpDef& op, const OpCall& call) {
-  if (op.cost != nullptr) return op.cost(call);
-  Cost cost;
+Cost MovedOnce(const OpCall& call, int64_t flops) {
+  Cost cost{.flops = flops};
   for (size_t i = 0; i < call.inputs.size(); ++i) {
     if (call.has_input(i)) cost.bytes_read += call.inputs[i].bytes();
   }
   for (const TensorType& type : call.outputs) cost.bytes_written += type.bytes();
   return cost;
+}
+
+Cost CallCost(const OpDef& op, const OpCall& call) {
+  return op.cost != nullptr ? op.cost(call) : MovedOnce(call, /*flops=*/0);
 }
 
 void RunReference(const OpDef& op, const OpCall& call, std::span<const double* const> in,

@@ -99,6 +99,9 @@ const OpDef* FindOp(std::string_view name);
 // output types and checks them.  Errors carry call.where.
 Result<std::vector<TensorType>> InferCall(const OpDef& op, OpCall& call);
 
+// So many flops, every input that is there read once, every output written once.
+Cost MovedOnce(const OpCall& call, int64_t flops);
+
 // OpDef::cost or its default.
 Cost CallCost(const OpDef& op, const OpCall& call);
 

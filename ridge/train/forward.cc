@@ -40,10 +40,7 @@ Result<ModelRequest> RequestFor(const TrainOptions& options, const std::string& 
 // A parameter that no gradient reaches stays as it is, like a frozen one: no optimizer moments, no
 // weight decay.  Fails with kInvalidModel when that is every one.
 Status FreezeUnreached(const ForwardFacts& facts, Graph& graph, ModelNotes& notes) {
-  std::vector<ValueId> trained;
-  for (ValueId id : graph.ValuesOfKind(ValueKind::kParameter)) {
-    if (graph.value(id).trainable) trained.push_back(id);
-  }
+  const std::vector<ValueId> trained = TrainableParameters(graph);
   const GradientReach reach = FindGradientReach(graph, facts.loss, trained);
   for (const std::vector<ValueId>* group : {&reach.unused, &reach.blocked}) {
     for (ValueId id : *group) graph.mutable_value(id).trainable = false;
@@ -102,7 +99,8 @@ Result<Forward> LoadForward(const TrainOptions& options, const std::string& mode
   RIDGE_ASSIGN_OR_RETURN(forward.graph, WithLoss(std::move(loaded), options.loss, request.fields));
   if (!forward.notes.own_step) RIDGE_RETURN_IF_ERROR(KeepMasterParams(forward));
   RIDGE_ASSIGN_OR_RETURN(forward.facts, InspectForward(forward.graph));
-  RIDGE_RETURN_IF_ERROR(FreezeUnreached(forward.facts, forward.graph, forward.notes));
+  if (!forward.notes.own_step)
+    RIDGE_RETURN_IF_ERROR(FreezeUnreached(forward.facts, forward.graph, forward.notes));
   RIDGE_RETURN_IF_ERROR(CheckOwnStep(options, forward));
   if (forward.facts.batch == options.batch) return forward;
   return Status(ErrorCode::kInvalidArgument,

@@ -10,14 +10,6 @@
 namespace ridge {
 namespace {
 
-std::vector<Value> TrainableParameters(const Graph& graph) {
-  std::vector<Value> params;
-  for (ValueId id : graph.ValuesOfKind(ValueKind::kParameter)) {
-    if (graph.value(id).trainable) params.push_back({id});
-  }
-  return params;
-}
-
 // f64 all through when the model is, so that PyTorch's f64 numbers are met.
 UpdateInputs AddUpdateInputs(GraphBuilder& b, DType loss_dtype) {
   const DType dtype = loss_dtype == DType::kF64 ? DType::kF64 : DType::kF32;
@@ -48,7 +40,8 @@ struct Differentiated {
 
 Result<Differentiated> Differentiate(const Graph& forward) {
   RIDGE_ASSIGN_OR_RETURN(const ForwardFacts facts, InspectForward(forward));
-  Differentiated d{GraphBuilder(forward), TrainableParameters(forward), {}};
+  Differentiated d{GraphBuilder(forward), {}, {}};
+  for (ValueId id : TrainableParameters(forward)) d.params.push_back({id});
   if (d.params.empty()) {
     return Status(ErrorCode::kInvalidModel,
                   fmt::format("{}: no trainable parameter", forward.name));
@@ -99,8 +92,8 @@ Result<NamedGraph> BuildUpdate(const Graph& forward, const TrainingGraphOptions&
   RIDGE_ASSIGN_OR_RETURN(const ForwardFacts facts, InspectForward(forward));
   GraphBuilder b(forward.name);
   std::vector<Value> params, grads;
-  for (Value v : TrainableParameters(forward)) {
-    params.push_back(SameParameter(b, forward.value(v.id)));
+  for (ValueId id : TrainableParameters(forward)) {
+    params.push_back(SameParameter(b, forward.value(id)));
     const Value sum = Accumulator(b, params.back());
     grads.push_back(b.MulScalar(sum, 1.0 / static_cast<double>(options.accumulate)));
     if (!b.ok()) return b.status();
@@ -131,6 +124,12 @@ Result<NamedGraph> BuildOwnStep(const Graph& forward, const ForwardFacts& facts,
 }
 
 }  // namespace
+
+std::vector<ValueId> TrainableParameters(const Graph& graph) {
+  std::vector<ValueId> params = graph.ValuesOfKind(ValueKind::kParameter);
+  std::erase_if(params, [&](ValueId id) { return !graph.value(id).trainable; });
+  return params;
+}
 
 Result<std::vector<NamedGraph>> BuildTrainingGraphs(const Graph& forward,
                                                     const TrainingGraphOptions& options) {

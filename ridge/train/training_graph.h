@@ -52,6 +52,9 @@ struct ForwardFacts {
 // extent; a name of ours taken; unbound dimensions.
 Result<ForwardFacts> InspectForward(const Graph& forward);
 
+// The parameters that an update changes, in order of creation.
+std::vector<ValueId> TrainableParameters(const Graph& graph);
+
 // `train`, or `micro` and `update`.  Fails with kInvalidModel when nothing is trainable, with
 // kUnsupported when an operator on the way has no gradient, and with kInvalidArgument for options
 // that a graph with its own step cannot follow.

@@ -33,12 +33,7 @@ Cost EstimateCost(const OpCall& call) {
   const AttentionExtents e = ExtentsOf(call);
   const double pairs = VisiblePairs(call) * static_cast<double>(e.batch * e.heads);
   const double each = 2 * static_cast<double>(e.head_dim + e.value_dim) + 5;
-  Cost cost{.flops = static_cast<int64_t>(std::min(pairs * each, 0x1p62))};
-  for (size_t i = 0; i < call.inputs.size(); ++i) {
-    if (call.has_input(i)) cost.bytes_read += call.inputs[i].bytes();
-  }
-  for (const TensorType& type : call.outputs) cost.bytes_written += type.bytes();
-  return cost;
+  return MovedOnce(call, static_cast<int64_t>(std::min(pairs * each, 0x1p62)));
 }
 
 // [B,H,T] -> [B,H,T,1]

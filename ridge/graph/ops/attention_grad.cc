@@ -35,12 +35,7 @@ Cost EstimateCost(const OpCall& call) {
   const AttentionExtents e = ExtentsOf(call);
   const double pairs = VisiblePairs(call) * static_cast<double>(e.batch * e.heads);
   const double each = static_cast<double>(6 * e.head_dim + 4 * e.value_dim) + 5;
-  Cost cost{.flops = static_cast<int64_t>(std::min(pairs * each, 0x1p62))};
-  for (size_t i = 0; i < call.inputs.size(); ++i) {
-    if (call.has_input(i)) cost.bytes_read += call.inputs[i].bytes();
-  }
-  for (const TensorType& type : call.outputs) cost.bytes_written += type.bytes();
-  return cost;
+  return MovedOnce(call, static_cast<int64_t>(std::min(pairs * each, 0x1p62)));
 }
 
 // to += factor * from, `count` elements.

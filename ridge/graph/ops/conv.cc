@@ -36,14 +36,9 @@ Result<std::vector<TensorType>> InferTypes(const OpCall& call) {
 
 // Every operand moves once; the bias is one add for each output.
 Cost EstimateCost(const OpCall& call) {
-  Cost cost;
-  cost.flops = ConvGeometryOf(call).flops() + EpilogueFlops(call, call.outputs[0]);
-  if (call.has_input(2)) cost.flops += call.outputs[0].elements();
-  for (size_t i = 0; i < call.inputs.size(); ++i) {
-    if (call.has_input(i)) cost.bytes_read += call.inputs[i].bytes();
-  }
-  cost.bytes_written = call.outputs[0].bytes();
-  return cost;
+  const TensorType& out = call.outputs[0];
+  const int64_t bias = call.has_input(2) ? out.elements() : 0;
+  return MovedOnce(call, ConvGeometryOf(call).flops() + EpilogueFlops(call, out) + bias);
 }
 
 // dx = conv_grad_input(dy, w); dw, dbias = conv_grad_weight(x, dy).

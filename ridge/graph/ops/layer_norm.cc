@@ -31,14 +31,8 @@ Result<std::vector<TensorType>> InferTypes(const OpCall& call) {
 // Per element: add; subtract, square and add; subtract and multiply; scale; shift.  A row stays in
 // cache, so x counts once.
 Cost EstimateCost(const OpCall& call) {
-  Cost cost{.flops = 6 * call.inputs[0].elements()};
-  for (size_t i = 0; i < call.inputs.size(); ++i) {
-    if (!call.has_input(i)) continue;
-    cost.bytes_read += call.inputs[i].bytes();
-    if (i > 0) cost.flops += call.inputs[0].elements();
-  }
-  for (const TensorType& type : call.outputs) cost.bytes_written += type.bytes();
-  return cost;
+  const int64_t each = 6 + (call.has_input(1) ? 1 : 0) + (call.has_input(2) ? 1 : 0);
+  return MovedOnce(call, each * call.inputs[0].elements());
 }
 
 // mean or rstd, or its gradient, with 1 for each normalized dimension and in x's dtype.

@@ -27,12 +27,7 @@ Result<std::vector<TensorType>> InferTypes(const OpCall& call) {
 
 // Per element: normalize (2), two sums (3), dx (5); with a scale: apply it (1), its gradients (3).
 Cost EstimateCost(const OpCall& call) {
-  Cost cost{.flops = (call.has_input(4) ? 14 : 10) * call.inputs[0].elements()};
-  for (size_t i = 0; i < call.inputs.size(); ++i) {
-    if (call.has_input(i)) cost.bytes_read += call.inputs[i].bytes();
-  }
-  for (const TensorType& type : call.outputs) cost.bytes_written += type.bytes();
-  return cost;
+  return MovedOnce(call, (call.has_input(4) ? 14 : 10) * call.inputs[0].elements());
 }
 
 // dn = dy * scale; dx = rstd * (dn - mean(dn) - n * mean(dn * n)), the means over the row.

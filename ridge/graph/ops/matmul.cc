@@ -86,14 +86,8 @@ Result<std::vector<TensorType>> InferTypes(const OpCall& call) {
 // K multiply-adds an output element, one more add for the bias; everything is read once.
 Cost EstimateCost(const OpCall& call) {
   const TensorType& out = call.outputs[0];
-  Cost cost;
-  cost.flops = out.elements() * (2 * ViewA(call).cols + (call.has_input(kBias) ? 1 : 0)) +
-               EpilogueFlops(call, out);
-  for (size_t i = 0; i < call.inputs.size(); ++i) {
-    if (call.has_input(i)) cost.bytes_read += call.inputs[i].bytes();
-  }
-  cost.bytes_written = out.bytes();
-  return cost;
+  const int64_t each = 2 * ViewA(call).cols + (call.has_input(kBias) ? 1 : 0);
+  return MovedOnce(call, out.elements() * each + EpilogueFlops(call, out));
 }
 
 // One product: y[M,N] = a b + bias.

@@ -27,12 +27,7 @@ Result<std::vector<TensorType>> InferTypes(const OpCall& call) {
 
 // Per element: square and add; multiply; scale.  A row stays in cache, so x counts once.
 Cost EstimateCost(const OpCall& call) {
-  Cost cost{.flops = (call.has_input(1) ? 4 : 3) * call.inputs[0].elements()};
-  for (size_t i = 0; i < call.inputs.size(); ++i) {
-    if (call.has_input(i)) cost.bytes_read += call.inputs[i].bytes();
-  }
-  for (const TensorType& type : call.outputs) cost.bytes_written += type.bytes();
-  return cost;
+  return MovedOnce(call, (call.has_input(1) ? 4 : 3) * call.inputs[0].elements());
 }
 
 // What reaches x through rstd: -drstd * rstd^3 * x / N.

@@ -25,12 +25,7 @@ Result<std::vector<TensorType>> InferTypes(const OpCall& call) {
 
 // Per element: normalize (1), a sum (2), dx (3); with a scale: apply it (1), its gradient (2).
 Cost EstimateCost(const OpCall& call) {
-  Cost cost{.flops = (call.has_input(3) ? 9 : 6) * call.inputs[0].elements()};
-  for (size_t i = 0; i < call.inputs.size(); ++i) {
-    if (call.has_input(i)) cost.bytes_read += call.inputs[i].bytes();
-  }
-  for (const TensorType& type : call.outputs) cost.bytes_written += type.bytes();
-  return cost;
+  return MovedOnce(call, (call.has_input(3) ? 9 : 6) * call.inputs[0].elements());
 }
 
 void Reference(const OpCall& call, std::span<const double* const> in,

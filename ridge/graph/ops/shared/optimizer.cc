@@ -15,12 +15,7 @@ Status CheckParamAndGrad(const OpCall& call, size_t lr) {
 }
 
 Cost OptimizerCost(const OpCall& call, int64_t flops_per_element) {
-  Cost cost{.flops = flops_per_element * call.inputs[0].elements()};
-  for (size_t i = 0; i < call.inputs.size(); ++i) {
-    if (call.has_input(i)) cost.bytes_read += call.inputs[i].bytes();
-  }
-  for (const TensorType& type : call.outputs) cost.bytes_written += type.bytes();
-  return cost;
+  return MovedOnce(call, flops_per_element * call.inputs[0].elements());
 }
 
 }  // namespace ridge

@@ -71,12 +71,7 @@ void AddInnerGrad(const double* r, int64_t rows, int64_t hidden, const double* d
 Cost SequenceCost(const OpCall& call, const SequenceExtents& e, int64_t gates, int64_t each) {
   const double states = static_cast<double>(e.seq_len) * static_cast<double>(e.StateElements());
   const double flops = states * static_cast<double>(2 * gates * e.hidden + each);
-  Cost cost{.flops = static_cast<int64_t>(std::min(flops, 0x1p62))};
-  for (size_t i = 0; i < call.inputs.size(); ++i) {
-    if (call.has_input(i)) cost.bytes_read += call.inputs[i].bytes();
-  }
-  for (const TensorType& type : call.outputs) cost.bytes_written += type.bytes();
-  return cost;
+  return MovedOnce(call, static_cast<int64_t>(std::min(flops, 0x1p62)));
 }
 
 Value StatesBefore(GraphBuilder& b, Value h, Value y, bool reverse) {
