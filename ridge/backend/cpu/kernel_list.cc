@@ -13,6 +13,8 @@ constexpr KernelFactory kKernels[] = {
     {"matmul", "cpu.matmul_f64", OfferMatmulF64, CreateMatmulF64},
     {"conv", "onednn.conv", OfferConv, CreateConv},
     {"conv_grad_input", "onednn.conv_grad_input", OfferConvGradInput, CreateConvGradInput},
+    {"conv_grad_weight", "cpu.depthwise_grad_weight", OfferDepthwiseGradWeight,
+     CreateDepthwiseGradWeight},
     {"conv_grad_weight", "onednn.conv_grad_weight", OfferConvGradWeight, CreateConvGradWeight},
     {"conv", "cpu.conv_f64", OfferConvF64, CreateConvF64},
     {"conv_grad_input", "cpu.conv_grad_input_f64", OfferConvF64, CreateConvF64},

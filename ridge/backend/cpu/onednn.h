@@ -39,6 +39,7 @@ class PrimitivePlan {
                            const dnnl::memory::desc& wanted);
   void SetPrimitive(const dnnl::primitive_desc_base& desc);
 
+  std::string implementation() const { return desc_.impl_info_str(); }
   // Layouts, workspace and kernel name ("NAME/brgconv:avx512_core") filled in.
   KernelChoice Choice(const Question& q, const std::string& name, double efficiency) const;
   Result<std::unique_ptr<Kernel>> Compile() const;

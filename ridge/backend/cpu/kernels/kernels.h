@@ -22,6 +22,9 @@ RIDGE_CREATE(CreateConvGradInput);
 RIDGE_OFFER(OfferConvGradWeight);
 RIDGE_CREATE(CreateConvGradWeight);
 
+RIDGE_OFFER(OfferDepthwiseGradWeight);  // depthwise.cc
+RIDGE_CREATE(CreateDepthwiseGradWeight);
+
 RIDGE_OFFER(OfferConvF64);  // conv_f64.cc: conv and its gradients
 RIDGE_CREATE(CreateConvF64);
 
