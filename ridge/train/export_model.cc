@@ -128,6 +128,26 @@ Result<std::map<std::string, Tensor>> ValuesOf(const ExportRequest& request, con
 // An extent of the batch other than `batch`, for the second comparison.
 int64_t OtherBatch(int64_t batch) { return batch + 1; }
 
+// What the run was trained with; nullopt for a model that is not a run.
+Result<std::optional<TrainOptions>> OptionsOfRun(const std::string& model) {
+  if (!RunFolder::HoldsRun(model)) return std::optional<TrainOptions>();
+  const std::string file = model + "/options.json";
+  RIDGE_ASSIGN_OR_RETURN(const std::string text, ReadFile(file, kMostOptionsBytes));
+  RIDGE_ASSIGN_OR_RETURN(TrainOptions options, OptionsFromJson(text, file));
+  return std::optional<TrainOptions>(std::move(options));
+}
+
+// The extents that the run had, where none is given.
+Result<ExportRequest> WithDimsOfRun(ExportRequest request) {
+  RIDGE_ASSIGN_OR_RETURN(const std::optional<TrainOptions> run, OptionsOfRun(request.model));
+  if (!run) return request;
+  for (const std::vector<std::string>* texts : {&run->dims, &run->data_dims}) {
+    RIDGE_ASSIGN_OR_RETURN(const auto dims, ParseDims(*texts));
+    request.dims.insert(dims.begin(), dims.end());
+  }
+  return request;
+}
+
 class OnnxExport {
  public:
   OnnxExport(const ExportRequest& request, const Machine& machine)
@@ -243,12 +263,8 @@ Result<Graph> OnnxExport::ImportFile(int64_t batch) const {
 // The options of the run, with those that were given in their place.
 Result<TrainOptions> OnnxExport::TrainingOptions() const {
   const ExportTraining& given = *request_.training;
-  TrainOptions options;
-  if (RunFolder::HoldsRun(request_.model)) {
-    const std::string file = request_.model + "/options.json";
-    RIDGE_ASSIGN_OR_RETURN(const std::string text, ReadFile(file, kMostOptionsBytes));
-    RIDGE_ASSIGN_OR_RETURN(options, OptionsFromJson(text, file));
-  }
+  RIDGE_ASSIGN_OR_RETURN(const std::optional<TrainOptions> run, OptionsOfRun(request_.model));
+  TrainOptions options = run.value_or(TrainOptions{});
   if (!given.loss.empty()) options.loss = given.loss;
   if (given.optimizer && *given.optimizer != options.optimizer.name) {
     options.optimizer = {};
@@ -428,8 +444,9 @@ Result<ExportReport> ExportModel(const ExportRequest& request, const Machine& ma
                               "for built-in models and graphs in text form",
                               request.model));
   }
-  if (request.format == "onnx") return OnnxExport(request, machine).Run();
-  if (request.format == "safetensors") return ExportSafetensors(request);
+  RIDGE_ASSIGN_OR_RETURN(const ExportRequest full, WithDimsOfRun(request));
+  if (full.format == "onnx") return OnnxExport(full, machine).Run();
+  if (full.format == "safetensors") return ExportSafetensors(full);
   return Status(ErrorCode::kUnsupported,
                 fmt::format("export: no writer for '{}'. hint: --to onnx, which converters read",
                             request.format));

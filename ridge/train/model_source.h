@@ -40,6 +40,7 @@ struct ModelNotes {
   std::vector<std::string> notes;      // one sentence each
   std::vector<std::string> unreached;  // parameters without a gradient, and why; a sentence each
   std::vector<std::string> known;      // arrays that only decide shapes: no inputs of the graph
+  std::vector<std::string> data_dims;  // "NAME=N": dimensions that the data gave
   bool own_step = false;               // the graph is the file's own training step
   std::optional<double> own_rate;      // ... with this learning rate, if that is one fixed number
   std::vector<std::string> external_files;  // beside an ONNX file, which holds some tensors there

@@ -75,6 +75,18 @@ Status CopyBeneath(const std::string& from_folder, const std::string& name,
                             std::strerror(errno)));
 }
 
+// What neither --dim nor --batch says.
+std::vector<std::string> DimsOfData(const OnnxModel& model, const ModelRequest& request,
+                                    std::map<std::string, int64_t> dims) {
+  for (const auto& [name, extent] : request.dims) dims.erase(name);
+  for (const OnnxValueInfo& input : model.inputs()) {
+    if (!input.dims.empty()) dims.erase(input.dims[0].name);
+  }
+  std::vector<std::string> texts;
+  for (const auto& [name, extent] : dims) texts.push_back(fmt::format("{}={}", name, extent));
+  return texts;
+}
+
 Result<Graph> LoadOwnStep(const OnnxModel& model, const OnnxImportOptions& options,
                           ModelNotes* notes) {
   RIDGE_ASSIGN_OR_RETURN(
@@ -94,6 +106,7 @@ Result<Graph> LoadOnnx(const std::string& path, const ModelRequest& request, Mod
   RIDGE_ASSIGN_OR_RETURN(const OnnxModel model, OnnxModel::Open(path));
   OnnxImportOptions options;
   RIDGE_ASSIGN_OR_RETURN(options.dims, BindOnnxDims(model, request));
+  if (notes != nullptr) notes->data_dims = DimsOfData(model, request, options.dims);
   if (request.own_step && request.training && HasTrainingStep(model))
     return LoadOwnStep(model, options, notes);
   options.training = request.training;

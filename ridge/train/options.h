@@ -21,6 +21,7 @@ struct TrainOptions {
   std::string validation;                 // empty, a data spec, or a fraction such as "0.1"
   std::string loss;                       // see loss.h; empty: the model's own
   std::vector<std::string> dims;          // "NAME=N": named dimensions beside the batch
+  std::vector<std::string> data_dims;     // of a run: those that its data gave; no option
   std::string weights;                    // safetensors file of starting values
   std::vector<std::string> weights_skip;  // patterns of tensors that are left out
   // Of ONNX files; patterns of parameter names with * and ?.

@@ -33,6 +33,7 @@ void ForEachOption(Options& o, const F& f) {
   f("validation", o.validation);
   f("loss", o.loss);
   f("dim", o.dims);
+  f("data-dim", o.data_dims);
   f("weights", o.weights);
   f("weights-skip", o.weights_skip);
   f("freeze", o.freeze);
@@ -70,8 +71,9 @@ Json OptionsJson(const TrainOptions& options) {
 
 // Runs of older versions do not have these.
 bool MayLack(std::string_view key) {
-  return key == "loss" || key == "dim" || key == "weights" || key == "weights-skip" ||
-         key == "freeze" || key == "trainable" || key == "batch-norm";
+  static const std::set<std::string_view> kKeys = {
+      "loss", "dim", "data-dim", "weights", "weights-skip", "freeze", "trainable", "batch-norm"};
+  return kKeys.contains(key);
 }
 
 const std::set<std::string>& MayDiffer() {

@@ -20,11 +20,13 @@ TEST(OptionsTest, JsonGivesTheSameOptionsBack) {
   options.seed = UINT64_MAX;
   options.validation = "0.1";
   options.trace = true;
+  options.data_dims = {"length=5"};
   const std::string json = OptionsToJson(options);
   const Result<TrainOptions> back = OptionsFromJson(json, "options.json");
   ASSERT_TRUE(back.ok()) << back.status().message();
   EXPECT_EQ(OptionsToJson(*back), json);
   EXPECT_EQ(back->steps, 77);
+  EXPECT_EQ(back->data_dims, options.data_dims);
   EXPECT_FALSE(back->epochs.has_value());
   EXPECT_EQ(back->optimizer.weight_decay, 0.05);
   EXPECT_EQ(back->lr, 0.1 + 0.2);

@@ -130,6 +130,7 @@ Status Session::OpenFolder() {
   }
   RIDGE_ASSIGN_OR_RETURN(folder_, RunFolder::Create(options_.out, options_.model));
   options_.out = folder_->path();
+  options_.data_dims = notes_.data_dims;
   if (IsGraphFile(options_.model))
     RIDGE_RETURN_IF_ERROR(WriteFileAtomically(folder_->File("model.ridge"), PrintGraph(*forward_)));
   if (IsOnnxFile(options_.model))

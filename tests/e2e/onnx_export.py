@@ -240,6 +240,33 @@ class ForeignModelTest(ExportedTest):
         self.assertLess(largest_difference(outputs(self.path("trained.onnx"), x=x)["p"], ours),
                         1e-5)
 
+    def write_sequence(self):
+        graph = helper.make_graph(
+            [helper.make_node("ReduceMean", ["x"], ["m"], axes=[1], keepdims=0),
+             helper.make_node("MatMul", ["m", "w"], ["p"])],
+            "sequence",
+            [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["N", "length", 4])],
+            [helper.make_tensor_value_info("p", TensorProto.FLOAT, ["N", 3])],
+            [numpy_helper.from_array(random(4, 3, seed=1), "w")])
+        onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 15)],
+                                    ir_version=8), self.path("sequence.onnx"))
+
+    def test_a_run_knows_its_extents(self):
+        self.write_sequence()
+        x = random(32, 5, 4, seed=2)
+        np.savez(self.path("data.npz"), x=x, y=np.argmax(x[:, 0, :3], axis=1).astype("int64"))
+        for name, dims in (("given", ["--dim", "length=5"]), ("from_data", [])):
+            with self.subTest(name):
+                self.ok("train", "sequence.onnx", "--data", "npz:data.npz", "--loss",
+                        "cross_entropy:p", "--batch", "8", "--steps", "3", "--threads", "1",
+                        "--out", name, "-q", *dims)
+                self.ok("export", name, "--to", "onnx", "--out", name + ".onnx", "-q")
+                dims = onnx.load(self.path(name + ".onnx")).graph.input[0].type.tensor_type.shape.dim
+                self.assertEqual([d.dim_param for d in dims], ["N", "length", ""])
+                ours = self.run_model(name, x=x)["p"]
+                self.assertLess(largest_difference(
+                    outputs(self.path(name + ".onnx"), x=x)["p"], ours), 1e-5)
+
     def test_data_beside_the_file_are_read_and_written_into_it(self):
         self.write_foreign()
         model = onnx.load(self.path("foreign.onnx"))
