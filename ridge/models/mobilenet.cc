@@ -27,11 +27,11 @@ constexpr Row kRows[] = {
 
 // clip(x / 6 + 1/2, 0, 1)
 Value HardSigmoid(GraphBuilder& b, Value x) {
-  return b.Op("clip", {b.AddScalar(b.MulScalar(x, 1.0 / 6), 0.5)}, {{"min", 0.0}, {"max", 1.0}});
+  return b.Op("hard_sigmoid", {x}, {{"alpha", 1.0 / 6}, {"beta", 0.5}});
 }
 
 Value Activate(GraphBuilder& b, Value x, bool hard_swish) {
-  return hard_swish ? b.Mul(x, HardSigmoid(b, x)) : b.Relu(x);
+  return hard_swish ? b.Op("hard_swish", {x}) : b.Relu(x);
 }
 
 Value ConvNorm(GraphBuilder& b, Value x, int64_t channels, ConvOptions options,

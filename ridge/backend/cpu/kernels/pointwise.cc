@@ -93,11 +93,24 @@ void RunSteps(const PointwiseProgram& program, double* const* registers, int64_t
   RunWideTile(program.wide_steps, registers, count);
 }
 
-// Elements [begin, begin + count) of the output's order, from an input repeated along some
-// dimensions: runs along the last dimension are copies or one value.
+// `run` numbers are there; they follow `times` more.
 template <typename T>
-void SpreadTile(const TileInput& input, const Dims& dims, const void* from, int64_t begin,
-                int64_t count, T* to) {
+void Repeat(const T* run, int64_t length, int64_t times, T* to) {
+  if (length == 16) {  // a block of channels: the common case deserves a copy of known length
+    for (int64_t t = 0; t < times; ++t) std::memcpy(to + t * 16, run, 16 * sizeof(T));
+    return;
+  }
+  for (int64_t t = 0; t < times; ++t)
+    std::memcpy(to + t * length, run, static_cast<size_t>(length) * sizeof(T));
+}
+
+// Elements [begin, begin + count) of the output's order, from an input repeated along some
+// dimensions: runs along the last dimension are copies or one value, and whole runs are repeated
+// where the dimension before does not tell them apart.
+template <typename T>
+void SpreadTile(const TileInput& input, const PointwiseProgram& program, const void* from,
+                int64_t begin, int64_t count, T* to) {
+  const Dims& dims = program.dims;
   const size_t last = dims.size() - 1;
   while (count > 0) {
     int64_t source = 0, rest = begin;
@@ -105,16 +118,43 @@ void SpreadTile(const TileInput& input, const Dims& dims, const void* from, int6
       source += rest % dims[d] * input.strides[d];
       rest /= dims[d];
     }
-    const int64_t run = std::min(count, dims[last] - begin % dims[last]);
+    const int64_t column = begin % dims[last], run = std::min(count, dims[last] - column);
     if (input.strides[last] == 1) {
-      LoadNumbers(input.dtype, from, source, to, run);
+      const int64_t there = program.padding.any() ? program.padding.LanesAt(begin) : run;
+      LoadNumbers(input.dtype, from, source, to, there);
+      std::fill_n(to + there, run - there, T{0});
     } else {
       LoadNumbers(input.dtype, from, source, to, 1);
       std::fill_n(to, run, *to);
     }
-    to += run;
-    begin += run;
-    count -= run;
+    int64_t times = 0;
+    if (last > 0 && input.strides[last - 1] == 0 && run == dims[last]) {
+      const int64_t row = begin / run % dims[last - 1];
+      times = std::min(count / run, dims[last - 1] - row) - 1;
+      Repeat(to, run, times, to + run);
+    }
+    to += (times + 1) * run;
+    begin += (times + 1) * run;
+    count -= (times + 1) * run;
+  }
+}
+
+// Sets the lanes behind the last channel to 0 in elements [begin, begin + count) of an output.
+void ClearPadding(const PaddedBlocks& padding, DType dtype, void* output, int64_t begin,
+                  int64_t count) {
+  constexpr int64_t kStep = 16;  // bytes of one store
+  const int64_t size = BytesPerElement(dtype), width = (padding.block - padding.used) * size;
+  for (int64_t at = begin; at < begin + count;) {
+    const int64_t left = padding.image - at / padding.block % padding.image;  // of this image
+    const int64_t end = std::min(begin + count, at + left * padding.block);
+    auto* lanes = static_cast<std::byte*>(output) + (at + padding.used) * size;
+    const bool last = padding.LanesAt(at) == padding.used;
+    for (; at < end; at += padding.block, lanes += padding.block * size) {
+      if (!last) continue;
+      int64_t done = 0;
+      for (; done + kStep <= width; done += kStep) std::memset(lanes + done, 0, kStep);
+      for (; done < width; ++done) lanes[done] = std::byte{0};
+    }
   }
 }
 
@@ -141,9 +181,9 @@ class PointwiseKernel : public Kernel {
 
   void RunPart(const KernelBuffers& buffers, int part, Range range) const {
     const int64_t tile = program_.tile_size();
-    T* own = static_cast<T*>(buffers.workspace) + part * program_.registers * tile;
+    T* own = static_cast<T*>(buffers.workspace) + part * program_.registers * kRegisterStride;
     T* registers[kMostRegisters];
-    for (int r = 0; r < program_.registers; ++r) registers[r] = own + r * tile;
+    for (int r = 0; r < program_.registers; ++r) registers[r] = own + r * kRegisterStride;
     for (size_t i = 0; i < program_.inputs.size(); ++i) {
       const TileInput& input = program_.inputs[i];
       if (input.spread != Spread::kScalar) continue;
@@ -158,12 +198,11 @@ class PointwiseKernel : public Kernel {
 
   void RunOneTile(const KernelBuffers& buffers, T** registers, T* own, int64_t begin,
                   int64_t count) const {
-    const int64_t tile = program_.tile_size();
     for (size_t i = 0; i < program_.inputs.size(); ++i) {
       const TileInput& input = program_.inputs[i];
       const void* data = buffers.inputs[i];
       if (input.spread == Spread::kBroadcast) {
-        SpreadTile(input, program_.dims, data, begin, count, own + input.reg * tile);
+        SpreadTile(input, program_, data, begin, count, own + input.reg * kRegisterStride);
       } else if (input.spread == Spread::kFull && input.dtype == kRegisterType) {
         registers[input.reg] = const_cast<T*>(static_cast<const T*>(data)) + begin;
       } else if (input.spread == Spread::kFull) {
@@ -179,6 +218,8 @@ class PointwiseKernel : public Kernel {
       const TileOutput& output = program_.outputs[o];
       if (!output.direct)
         StoreNumbers(output.dtype, registers[output.reg], buffers.outputs[o], begin, count);
+      if (program_.padding.any())
+        ClearPadding(program_.padding, output.dtype, buffers.outputs[o], begin, count);
     }
   }
 
@@ -213,10 +254,14 @@ void AllowInPlace(const Question& q, const PointwiseProgram& program, KernelChoi
   }
 }
 
-// Blocked kernels need whole blocks: padding would be counted as elements.
+// 0 when the layout is not for this call: unknown, or a full-size input has dimensions of its own.
 int64_t BlockOf(const OpCall& call, LayoutId layout) {
+  for (size_t i = 0; i < call.inputs.size(); ++i) {
+    const bool other = IsFull(call, i) && call.inputs[i].dims != call.outputs[0].dims;
+    if (other && layout != kRowMajor) return 0;
+  }
   const auto blocks = ChannelBlocksOf(call.outputs[0].dims, layout);
-  return blocks && !blocks->padded ? blocks->block : 0;
+  return blocks ? blocks->block : 0;
 }
 
 const char* OfferLayout(const Question& q, LayoutId layout, std::vector<KernelChoice>& choices) {

@@ -28,9 +28,23 @@ struct TileOutput {
   bool direct = false;  // the register is the output's memory
 };
 
+// The last block of channels is only partly used: its other lanes are computed with the rest and
+// then set to 0, as every kernel expects them.
+struct PaddedBlocks {
+  int64_t block = 1, blocks = 1;
+  int64_t used = 1;   // lanes of the last block that are channels
+  int64_t image = 1;  // pixels
+  bool any() const { return used < block; }
+  // Of the block of lanes that begins at this element.
+  int64_t LanesAt(int64_t element) const {
+    return element / block / image % blocks == blocks - 1 ? used : block;
+  }
+};
+
 struct PointwiseProgram {
-  Dims dims;  // of the outputs, merged where every broadcast input allows it
-  int64_t elements = 0;
+  Dims dims;             // of the outputs, merged where every broadcast input allows it
+  int64_t elements = 0;  // with those of padded blocks
+  PaddedBlocks padding;
   std::vector<TileInput> inputs;
   bool wide = false;  // registers are doubles and wide_steps are run, else floats and steps
   std::vector<TileStep> steps;
@@ -43,7 +57,7 @@ struct PointwiseProgram {
 
   int64_t tile_size() const;
   int64_t workspace_bytes(int threads) const {
-    return threads * registers * tile_size() * (wide ? 8 : 4);
+    return threads * registers * kRegisterStride * (wide ? 8 : 4);
   }
 };
 

@@ -155,7 +155,7 @@ class Compiler {
 // [B, C, ...] -> [B, C/block, ..., block]
 Dims BlockedDims(const Dims& dims, int64_t block) {
   Dims blocked = dims;
-  blocked[1] /= block;
+  blocked[1] = (dims[1] + block - 1) / block;
   blocked.push_back(block);
   return blocked;
 }
@@ -187,6 +187,7 @@ Dims BlockedStrides(const Dims& from, const Dims& to, int64_t block) {
 // Two neighbouring dimensions are one when no broadcast input tells them apart.
 void MergeDims(PointwiseProgram& program) {
   const auto mergeable = [&](size_t d) {
+    if (program.padding.any() && d + 2 == program.dims.size()) return false;
     for (const TileInput& input : program.inputs) {
       if (input.spread == Spread::kBroadcast &&
           input.strides[d] != input.strides[d + 1] * program.dims[d + 1]) {
@@ -210,14 +211,19 @@ void MergeDims(PointwiseProgram& program) {
 
 const char* SpreadInputs(const OpCall& call, const Dims& dims, int64_t block,
                          PointwiseProgram& program) {
-  program.elements = ElementCount(dims);
   program.dims = block > 1 ? BlockedDims(dims, block) : dims;
+  program.elements = ElementCount(program.dims);
+  if (block > 1) {
+    const int64_t blocks = program.dims[1];
+    program.padding = {block, blocks, dims[1] - (blocks - 1) * block,
+                       program.elements / (dims[0] * blocks * block)};
+  }
   for (size_t i = 0; i < call.inputs.size(); ++i) {
     const TensorType& type = call.inputs[i];
     TileInput input{type.dtype, Spread::kBroadcast, static_cast<int>(i), {}};
     if (type.elements() == 1) {
       input.spread = Spread::kScalar;
-    } else if (type.elements() == program.elements) {
+    } else if (type.elements() == ElementCount(dims)) {
       input.spread = Spread::kFull;
     } else {
       input.strides =

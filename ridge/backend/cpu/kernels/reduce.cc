@@ -49,6 +49,8 @@ struct ReducePlan {
   int64_t chunk = 1;  // columns of one work item, when the run is kept
   int64_t items = 1;  // units of work that write different outputs
   bool split_reduced = false;
+  // Padded blocks of channels: `blocks` of them hold `channels`; 0 when there is no padding.
+  int64_t blocks = 0, channels = 0;
 
   int64_t kept_count() const { return CountOf(kept); }
   int64_t reduced_count() const { return CountOf(reduced); }
@@ -80,8 +82,9 @@ constexpr int64_t kWidestChunk = 1024, kNarrowestChunk = 64;
 ReducePlan MakePlan(const OpCall& call, int64_t block, int threads) {
   Dims dims = call.inputs[0].dims;
   std::vector<bool> reduced = *ReducedAxes(call);
+  const bool padded = block > 1 && dims[1] % block != 0;
   if (block > 1) {
-    dims[1] /= block;
+    dims[1] = (dims[1] + block - 1) / block;
     dims.push_back(block);
     reduced.push_back(reduced[1]);
   }
@@ -99,6 +102,12 @@ ReducePlan MakePlan(const OpCall& call, int64_t block, int threads) {
     plan.items *= (plan.run + plan.chunk - 1) / plan.chunk;
   }
   plan.split_reduced = threads > 1 && plan.items < threads && plan.shared_extent() >= 2 * threads;
+  if (padded) {
+    plan.split_reduced = false;
+    plan.blocks = dims[1];
+    plan.channels = call.inputs[0].dims[1];
+    plan.outputs = call.outputs[0].elements();
+  }
   return plan;
 }
 
@@ -145,8 +154,13 @@ class ReduceKernel : public Kernel {
     }
     const int64_t chunks = (plan_.run + plan_.chunk - 1) / plan_.chunk;
     const int64_t kept = item / chunks, column = item % chunks * plan_.chunk;
-    const int64_t columns = std::min(plan_.chunk, plan_.run - column);
-    float* out = y + kept * plan_.run + column;
+    int64_t columns = std::min(plan_.chunk, plan_.run - column), first = kept * plan_.run;
+    if (plan_.blocks > 0) {  // kept: block of channels of one sample, whose run is one chunk
+      const int64_t channel = kept % plan_.blocks * plan_.run;
+      first = kept / plan_.blocks * plan_.channels + channel;
+      columns = std::min(columns, plan_.channels - channel);
+    }
+    float* out = y + first + column;
     std::fill_n(out, columns, static_cast<float>(ReductionStart(kind_)));
     AddRows(x + OffsetOf(plan_.kept, kept) + column, range, columns, out);
   }
@@ -199,7 +213,7 @@ bool TakesBlocked(const OpCall& call) {
 
 void OfferLayout(const Question& q, LayoutId layout, std::vector<KernelChoice>& choices) {
   const auto blocks = ChannelBlocksOf(q.call.inputs[0].dims, layout);
-  if (!blocks || blocks->padded || (blocks->block > 1 && !TakesBlocked(q.call))) return;
+  if (!blocks || (blocks->block > 1 && !TakesBlocked(q.call))) return;
   const int threads = ThreadsFor(q.cpu, q.op, q.call);
   KernelChoice choice = MakeChoice(q, "cpu.reduce");
   choice.input_layouts[0] = layout;

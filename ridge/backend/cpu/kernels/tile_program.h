@@ -15,8 +15,11 @@
 
 namespace ridge::cpu {
 
-// Floats of a tile: eight registers fill half of a 64 KiB cache... 4 KiB each keeps loops long.
-inline constexpr int64_t kTileSize = 1024;
+// Floats of a tile: sixteen registers of 2 KiB fill an L1 cache of 32 KiB, and loops stay long.
+inline constexpr int64_t kTileSize = 512;
+// Registers are this far apart: at a multiple of 4 KiB the same elements of all of them would
+// compete for the eight ways of one cache set.
+inline constexpr int64_t kRegisterStride = kTileSize + 32;
 
 enum class TileOp : uint8_t {
   kCopy,
