@@ -71,6 +71,12 @@ Result<Program> PlanGraphs(const std::string& model, std::vector<NamedGraph> gra
 
 namespace {
 
+// The forward graph after the passes that pay before differentiation.
+Result<Graph> SimplifyForward(const Graph& forward, const std::string& passes) {
+  RIDGE_ASSIGN_OR_RETURN(const PassSelection selection, ParsePassSpec(passes));
+  return RunPasses(forward, ForwardPasses(selection), nullptr);
+}
+
 Result<PlannedJob> PlanParts(const TrainOptions& options, const Graph& forward, const JobData* data,
                              bool with_eval, const Machine& machine) {
   PlannedJob job;
@@ -84,10 +90,11 @@ Result<PlannedJob> PlanParts(const TrainOptions& options, const Graph& forward, 
   const TrainingGraphOptions graph_options = {.optimizer = options.optimizer,
                                               .clip_norm = options.clip_norm,
                                               .accumulate = options.accumulate};
+  RIDGE_ASSIGN_OR_RETURN(const Graph simple, SimplifyForward(forward, options.passes));
   RIDGE_ASSIGN_OR_RETURN(std::vector<NamedGraph> graphs,
-                         BuildTrainingGraphs(forward, graph_options));
+                         BuildTrainingGraphs(simple, graph_options));
   if (with_eval) {
-    RIDGE_ASSIGN_OR_RETURN(NamedGraph eval, BuildEvalGraph(forward));
+    RIDGE_ASSIGN_OR_RETURN(NamedGraph eval, BuildEvalGraph(simple));
     graphs.push_back(std::move(eval));
   }
   RIDGE_ASSIGN_OR_RETURN(job.program, PlanGraphs(options.model, std::move(graphs), options.passes,

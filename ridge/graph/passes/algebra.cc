@@ -1,7 +1,7 @@
-// Three walks.  The first applies the local rules (algebra_rules.cc) to each call on its way into
+// Four walks.  The first applies the local rules (algebra_rules.cc) to each call on its way into
 // the new graph, so a rule sees inputs that are simplified already.  The second merges bias
-// additions into products, which needs to know that nobody else reads the product.  The third is in
-// pool_mask.cc.
+// additions into products, which needs to know that nobody else reads the product.  The others are
+// in pool_mask.cc and slice_sums.cc.
 #include <fmt/format.h>
 
 #include <unordered_map>
@@ -10,6 +10,7 @@
 #include "ridge/graph/passes/passes.h"
 #include "ridge/graph/passes/pool_mask.h"
 #include "ridge/graph/passes/rewriter.h"
+#include "ridge/graph/passes/slice_sums.h"
 
 namespace ridge {
 namespace {
@@ -140,7 +141,8 @@ Result<Graph> SimplifyAlgebra(Graph graph) {
   RIDGE_ASSIGN_OR_RETURN(graph, ApplyRules(graph));
   RIDGE_ASSIGN_OR_RETURN(graph, RemoveDead(std::move(graph)));  // dead readers count as readers
   RIDGE_ASSIGN_OR_RETURN(graph, MergeBias(std::move(graph)));
-  return MaskBeforePool(std::move(graph));
+  RIDGE_ASSIGN_OR_RETURN(graph, MaskBeforePool(std::move(graph)));
+  return JoinSliceGradients(std::move(graph));
 }
 
 }  // namespace ridge

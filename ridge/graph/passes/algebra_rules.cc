@@ -226,6 +226,33 @@ Rewrite ConcatOne(const RuleCall& call) {
   return call.inputs.size() == 1 ? Use(call.inputs[0]) : Rewrite{};
 }
 
+// scatter_add(i, dy) -> slice_grad(reshape(dy)), for one known index i
+Rewrite ScatterOne(const RuleCall& call) {
+  const ValueInfo& index = call.graph.value(call.inputs[0]);
+  const bool known = index.kind == ValueKind::kConstant && index.constant.elements() == 1;
+  if (!known || call.type.elements() == 0) return {};
+  int64_t axis = std::get<int64_t>(call.attrs.at("axis"));
+  if (axis < 0) axis += call.type.rank();
+  Dims row = call.type.dims;
+  const double extent = static_cast<double>(row[static_cast<size_t>(axis)]);
+  const double given = index.constant.at(0), place = given < 0 ? given + extent : given;
+  if (place < 0 || place >= extent) return {};
+  row[static_cast<size_t>(axis)] = 1;
+  ValueId dy = call.inputs[1];
+  if (call.input_type(1).dims != row) {
+    const Result<ValueId> shaped = call.rewriter.AddNamedNode(
+        *FindOp("reshape"), {dy}, ReshapeTo(row), call.rewriter.FreshName(call.name + ".row"), "");
+    if (!shaped.ok()) return {};
+    dy = *shaped;
+  }
+  const auto first = static_cast<int64_t>(place);
+  return Call("slice_grad", {dy},
+              {{"dims", call.type.dims},
+               {"axes", std::vector<int64_t>{axis}},
+               {"starts", std::vector<int64_t>{first}},
+               {"ends", std::vector<int64_t>{first + 1}}});
+}
+
 // dropout(x, rate=0) -> x
 Rewrite DropoutNothing(const RuleCall& call) {
   return std::get<double>(call.attrs.at("rate")) == 0 ? Use(call.inputs[0]) : Rewrite{};
@@ -284,6 +311,7 @@ const std::vector<Rule>& AlgebraRules() {
       {"slice", SliceAll},
       {"pad", PadNothing},
       {"concat", ConcatOne},
+      {"scatter_add", ScatterOne},
       {"dropout", DropoutNothing},
   };
   return rules;

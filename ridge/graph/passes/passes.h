@@ -21,6 +21,10 @@ Result<Graph> MergeCommon(Graph graph);
 // before differentiation.  # within 1e-5
 Result<Graph> RecognizePatterns(Graph graph);
 
+// slice(f(x)) -> f(slice(x)) where nobody reads the other rows of f(x), for operators that make
+// each row on its own.  Does most before differentiation.  # bitwise
+Result<Graph> PushSlicesUp(Graph graph);
+
 // matmul(softmax(matmul(q, k^T) * scale + mask), v), in the ways exporters write it, becomes
 // attention(q, k, v, mask).  Does most before differentiation.  # within 1e-5; a query that sees no
 // key gives 0 where the nodes gave NaN

