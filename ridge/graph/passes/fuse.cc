@@ -1,4 +1,5 @@
-// Epilogues first: a step that rides along with a product costs nothing at all.  Then groups of
+// Thin convolutions with their pools first: their relu would go into an epilogue.  Then epilogues:
+// a step that rides along with a product costs nothing at all.  Then groups of
 // pointwise nodes; each becomes one node whose intermediate values never reach memory, and a
 // member that is read outside becomes one more output, so nothing is computed twice.
 //
@@ -6,6 +7,7 @@
 #include <queue>
 
 #include "ridge/graph/expression.h"
+#include "ridge/graph/passes/conv_pool.h"
 #include "ridge/graph/passes/fuse_epilogue.h"
 #include "ridge/graph/passes/fuse_groups.h"
 #include "ridge/graph/passes/passes.h"
@@ -148,6 +150,7 @@ class GroupEmitter {
 }  // namespace
 
 Result<Graph> Fuse(Graph graph) {
+  RIDGE_ASSIGN_OR_RETURN(graph, FuseConvPool(std::move(graph)));
   RIDGE_ASSIGN_OR_RETURN(graph, FuseEpilogues(std::move(graph)));
   std::vector<std::vector<NodeId>> groups = FindFusionGroups(graph);
   if (groups.empty()) return graph;

@@ -38,8 +38,8 @@ Result<Graph> SimplifyAlgebra(Graph graph);
 // # bitwise
 Result<Graph> RemoveDead(Graph graph);
 
-// Pointwise nodes go into the epilogue of the matmul or conv before them, or together into one
-// `fused` node.  # bitwise
+// A thin conv, relu and max_pool become one conv_pool; pointwise nodes go into the epilogue of the
+// matmul or conv before them, or together into one `fused` node.  # bitwise
 Result<Graph> Fuse(Graph graph);
 
 }  // namespace ridge

@@ -34,6 +34,11 @@ RIDGE_CREATE(CreateMaxPoolGrad);
 RIDGE_CREATE(CreateAvgPool);
 RIDGE_CREATE(CreateAvgPoolGrad);
 
+RIDGE_OFFER(OfferConvPool);  // thin_conv.cc
+RIDGE_CREATE(CreateConvPool);
+RIDGE_OFFER(OfferConvPoolGradWeight);
+RIDGE_CREATE(CreateConvPoolGradWeight);
+
 RIDGE_OFFER(OfferCrossEntropy);  // cross_entropy.cc
 RIDGE_CREATE(CreateCrossEntropy);
 RIDGE_CREATE(CreateCrossEntropyGrad);

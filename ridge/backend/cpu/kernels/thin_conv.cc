@@ -1,0 +1,200 @@
+// conv_pool and conv_pool_grad_weight in f32, row-major: the convolution's result exists only in
+// registers (thin_conv_simd.cc), and its gradient not at all.
+//
+// Threads share the images; a forward pass over few images also shares their output channels.  Each
+// part of a gradient has sums of its own, which are added in order of the part.
+#include "ridge/backend/cpu/kernels/thin_conv.h"
+
+#include <algorithm>
+
+#include "ridge/backend/cpu/kernels/kernels.h"
+#include "ridge/backend/cpu/parallel.h"
+#include "ridge/graph/ops/shared/conv_pool.h"
+
+namespace ridge::cpu {
+namespace {
+
+constexpr int64_t kTileBytes = 24 << 10;  // a tile, read for every output channel, stays in L1
+constexpr int64_t kMostKernel = 5;        // the widest row of taps that the gradient is made for
+constexpr int64_t kFewImages = 8;         // a thread; with less, threads would wait for the last
+
+ThinConvShape ShapeOf(const OpCall& call, const Dims& w) {
+  const ConvPoolGeometry g = *MakeConvPoolGeometry(call, call.inputs[0].dims, w);
+  const WindowAxis &y = g.conv.window.y(), &x = g.conv.window.x();
+  ThinConvShape s;
+  s.channels = g.conv.inputs();
+  s.height = y.input;
+  s.width = x.input;
+  s.outputs = g.conv.outputs();
+  s.kernel_y = y.kernel;
+  s.kernel_x = x.kernel;
+  s.pad_top = y.pad_begin;
+  s.pad_left = x.pad_begin;
+  s.padded_width = x.input + x.pad_begin + x.pad_end;
+  s.pooled_y = g.pool.window.y().output;
+  s.pooled_x = g.pool.window.x().output;
+  s.relu = call.attrs.contains("relu") && call.integer("relu") != 0;
+  const int64_t row_bytes = s.patch_rows() * s.pooled_x * 4;
+  s.tile_rows = std::clamp<int64_t>(kTileBytes / row_bytes, 1, s.pooled_y);
+  return s;
+}
+
+const Dims& WeightDims(const OpCall& call) {
+  return call.attrs.contains("weight_dims") ? call.integers("weight_dims") : call.inputs[1].dims;
+}
+
+int64_t TileFloats(const ThinConvShape& s) { return ThinTileFloats(s) + ThinInputFloats(s); }
+
+// Calls visit(tile) for the tiles of one image, made in `scratch` (TileFloats).
+template <typename Visit>
+void ForEachTile(const ThinConvShape& s, const float* image, float* scratch, const Visit& visit) {
+  ThinTile tile{scratch, scratch + ThinTileFloats(s), 0, 0};
+  for (; tile.first < s.pooled_y; tile.first += tile.rows) {
+    tile.rows = std::min(s.tile_rows, s.pooled_y - tile.first);
+    FillThinTile(s, image, tile);
+    visit(tile);
+  }
+}
+
+class ConvPoolKernel : public Kernel {
+ public:
+  ConvPoolKernel(const OpCall& call, int threads)
+      : shape_(ShapeOf(call, WeightDims(call))), batch_(call.inputs[0].dims[0]), threads_(threads) {
+    const int64_t groups = (shape_.outputs + kThinGroup - 1) / kThinGroup;
+    if (batch_ < kFewImages * threads) slices_ = std::min<int64_t>(threads, groups);
+  }
+
+  static int64_t PartFloats(const ThinConvShape& s) {
+    return TileFloats(s) + (ThinPackedFloats(s) + 15) / 16 * 16;
+  }
+
+  Status Run(const KernelBuffers& b) override {
+    const auto* w = static_cast<const float*>(b.inputs[1]);
+    const auto* bias = b.inputs.size() > 2 ? static_cast<const float*>(b.inputs[2]) : nullptr;
+    ForEachPart(threads_, [&](int part) {
+      float* scratch = static_cast<float*>(b.workspace) + part * PartFloats(shape_);
+      float* packed = scratch + TileFloats(shape_);
+      const Range items = PartOf(batch_ * slices_, threads_, part);
+      if (items.begin < items.end) PackThinWeights(shape_, w, bias, packed);
+      for (int64_t i = items.begin; i < items.end; ++i) RunItem(b, i, packed, scratch);
+    });
+    return Status();
+  }
+
+ private:
+  // One slice of the output channels of one image.
+  void RunItem(const KernelBuffers& b, int64_t item, const float* packed, float* scratch) const {
+    const ThinConvShape& s = shape_;
+    const int64_t image = item / slices_, plane = image * s.outputs * s.windows();
+    const Range outputs =
+        PartOf(s.outputs, static_cast<int>(slices_), static_cast<int>(item % slices_), kThinGroup);
+    ForEachTile(s, static_cast<const float*>(b.inputs[0]) + image * s.image(), scratch,
+                [&](const ThinTile& tile) {
+                  ThinConvForward(s, tile, packed, outputs.begin, outputs.end,
+                                  static_cast<float*>(b.outputs[0]) + plane,
+                                  static_cast<uint8_t*>(b.outputs[1]) + plane);
+                });
+  }
+
+  const ThinConvShape shape_;
+  const int64_t batch_;
+  const int threads_;
+  int64_t slices_ = 1;
+};
+
+class ConvPoolGradWeightKernel : public Kernel {
+ public:
+  ConvPoolGradWeightKernel(const OpCall& call, int threads)
+      : shape_(ShapeOf(call, WeightDims(call))),
+        batch_(call.inputs[0].dims[0]),
+        threads_(threads) {}
+
+  static int64_t PartFloats(const ThinConvShape& s) { return TileFloats(s) + ThinSumFloats(s); }
+
+  Status Run(const KernelBuffers& b) override {
+    ForEachPart(threads_, [&](int part) {
+      float* sums = static_cast<float*>(b.workspace) + part * PartFloats(shape_);
+      std::fill_n(sums, ThinSumFloats(shape_), 0.0F);
+      const Range images = PartOf(batch_, threads_, part);
+      for (int64_t i = images.begin; i < images.end; ++i)
+        AddImage(b, i, sums, sums + ThinSumFloats(shape_));
+    });
+    AddParts(b);
+    return Status();
+  }
+
+ private:
+  void AddImage(const KernelBuffers& b, int64_t image, float* sums, float* scratch) const {
+    const int64_t plane = image * shape_.outputs * shape_.windows();
+    ForEachTile(shape_, static_cast<const float*>(b.inputs[0]) + image * shape_.image(), scratch,
+                [&](const ThinTile& tile) {
+                  ThinConvGradient(shape_, tile, static_cast<const uint8_t*>(b.inputs[1]) + plane,
+                                   static_cast<const float*>(b.inputs[2]) + plane, sums);
+                });
+  }
+
+  void AddParts(const KernelBuffers& b) const {
+    const int64_t taps = shape_.taps();
+    auto* dw = static_cast<float*>(b.outputs[0]);
+    auto* dbias = b.outputs.size() > 1 ? static_cast<float*>(b.outputs[1]) : nullptr;
+    for (int64_t i = 0; i < shape_.outputs * (taps + 1); ++i) {
+      const float sum = SumOf(static_cast<const float*>(b.workspace) + i * 16);
+      const int64_t o = i / (taps + 1), t = i % (taps + 1);
+      if (t < taps) {
+        dw[o * taps + t] = sum;
+      } else if (dbias != nullptr) {
+        dbias[o] = sum;
+      }
+    }
+  }
+
+  // 16 lanes of each part, lane by lane in order of the part, then by halves.
+  float SumOf(const float* first) const {
+    float lanes[16] = {};
+    for (int part = 0; part < threads_; ++part) {
+      for (int64_t k = 0; k < 16; ++k) lanes[k] += first[part * PartFloats(shape_) + k];
+    }
+    for (int half = 8; half > 0; half /= 2) {
+      for (int k = 0; k < half; ++k) lanes[k] += lanes[k + half];
+    }
+    return lanes[0];
+  }
+
+  const ThinConvShape shape_;
+  const int64_t batch_;
+  const int threads_;
+};
+
+template <typename KernelType>
+const char* Offer(const Question& q, std::vector<KernelChoice>& choices) {
+  if (AnyEmpty(q.call)) return refusal::kEmpty;
+  if (q.call.inputs[0].dtype != DType::kF32) return refusal::kDType;
+  const ThinConvShape shape = ShapeOf(q.call, WeightDims(q.call));
+  if (shape.kernel_x > kMostKernel) return refusal::kAttribute;
+  KernelChoice choice = MakeChoice(q, "cpu." + q.op.name);
+  choice.workspace_bytes = ThreadsFor(q.cpu, q.op, q.call) * KernelType::PartFloats(shape) * 4;
+  SetKey(q, choice);
+  choices.push_back(std::move(choice));
+  return nullptr;
+}
+
+}  // namespace
+
+const char* OfferConvPool(const Question& q, std::vector<KernelChoice>& choices) {
+  return Offer<ConvPoolKernel>(q, choices);
+}
+const char* OfferConvPoolGradWeight(const Question& q, std::vector<KernelChoice>& choices) {
+  return Offer<ConvPoolGradWeightKernel>(q, choices);
+}
+
+Result<std::unique_ptr<Kernel>> CreateConvPool(const CpuContext& cpu, const OpDef& op,
+                                               const OpCall& call, const KernelChoice&) {
+  return std::unique_ptr<Kernel>(std::make_unique<ConvPoolKernel>(call, ThreadsFor(cpu, op, call)));
+}
+Result<std::unique_ptr<Kernel>> CreateConvPoolGradWeight(const CpuContext& cpu, const OpDef& op,
+                                                         const OpCall& call, const KernelChoice&) {
+  return std::unique_ptr<Kernel>(
+      std::make_unique<ConvPoolGradWeightKernel>(call, ThreadsFor(cpu, op, call)));
+}
+
+}  // namespace ridge::cpu

@@ -1,0 +1,63 @@
+// A convolution of few input channels with its 2x2 max pool, and the gradient of its weights,
+// vectorized over the windows of the pool.
+//
+// The windows of some rows of one image are a tile.  For each input channel and each (dy, dx) in
+// the patch of KH+1 by KW+1 inputs that a window sees, the tile holds that input of every window,
+// one after the other: a row of the tile.  Tap (ky, kx) of the convolution at place (py, px) of the
+// window is then row (ky + py, kx + px), whatever the extents, and y and dy are read and written
+// row-major.
+#pragma once
+#include <cstdint>
+
+namespace ridge::cpu {
+
+struct ThinConvShape {
+  int64_t channels = 0, height = 0, width = 0;          // of one image
+  int64_t outputs = 0, kernel_y = 0, kernel_x = 0;      // of w
+  int64_t pad_top = 0, pad_left = 0, padded_width = 0;  // zeros around the image
+  int64_t pooled_y = 0, pooled_x = 0;                   // windows
+  int64_t tile_rows = 0;                                // rows of windows in a tile
+  bool relu = false;
+
+  int64_t taps() const { return channels * kernel_y * kernel_x; }
+  int64_t windows() const { return pooled_y * pooled_x; }
+  int64_t image() const { return channels * height * width; }
+  // Rows of the image that a tile of so many rows of windows sees.
+  int64_t tile_inputs(int64_t rows) const { return 2 * rows + kernel_y - 1; }
+  // Patch inputs of one row of the patch, an even number: they are made in pairs.
+  int64_t patch_width() const { return (kernel_x + 2) / 2 * 2; }
+  int64_t patch_rows() const { return channels * (kernel_y + 1) * patch_width(); }
+  // Windows of a whole tile, rounded up to whole vectors and one more that a store may run into.
+  int64_t tile_stride() const { return (tile_rows * pooled_x + 15) / 16 * 16 + 16; }
+};
+
+inline constexpr int64_t kThinGroup = 4;  // output channels are padded to a multiple
+
+// Rows of windows [first, first + rows) of one image, laid out as above.
+struct ThinTile {
+  float* data;    // [patch_rows, tile_stride]
+  float* inputs;  // scratch: InputFloats()
+  int64_t first = 0, rows = 0;
+};
+int64_t ThinTileFloats(const ThinConvShape& shape);
+int64_t ThinInputFloats(const ThinConvShape& shape);
+void FillThinTile(const ThinConvShape& shape, const float* image, const ThinTile& tile);
+
+// w and bias (nullptr: none) of all outputs for ThinConvForward: PackedFloats().
+int64_t ThinPackedFloats(const ThinConvShape& shape);
+void PackThinWeights(const ThinConvShape& shape, const float* w, const float* bias, float* packed);
+
+// y and place [outputs, windows] of one image, of the tile's windows, outputs [begin, end).
+// REQUIRES: begin is a multiple of kThinGroup.
+void ThinConvForward(const ThinConvShape& shape, const ThinTile& tile, const float* packed,
+                     int64_t begin, int64_t end, float* y, uint8_t* place);
+
+// Adds the tile's part to the sums of each output: [outputs, taps + 1, 16], the last one the bias;
+// lanes are summed at the end.
+inline int64_t ThinSumFloats(const ThinConvShape& shape) {
+  return shape.outputs * (shape.taps() + 1) * 16;
+}
+void ThinConvGradient(const ThinConvShape& shape, const ThinTile& tile, const uint8_t* place,
+                      const float* dy, float* sums);
+
+}  // namespace ridge::cpu

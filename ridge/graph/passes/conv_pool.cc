@@ -1,0 +1,221 @@
+// max_pool(relu(conv(x, w, b))) -> p, place = conv_pool(x, w, b)
+// conv_grad_weight(x, max_pool_grad(index, relu_grad(dy, p))) -> conv_pool_grad_weight(x, place,
+// dy)
+//
+// Both with 2x2 windows side by side, with or without relu, when the convolution is thin and nobody
+// else reads what lies between.  The gradient of the pool stays a node where others read it too
+// (the gradient of x); it then reads `place`, which is `index` but for windows whose maximum relu
+// cut off.  Those get the mask 0 of relu_grad(., p), so every reader of `index` must stand behind
+// that mask.
+#include "ridge/graph/passes/conv_pool.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "ridge/graph/passes/rewriter.h"
+
+namespace ridge {
+namespace {
+
+constexpr int64_t kMostTaps = 100;  // C * KH * KW: four channels of 5x5
+constexpr int64_t kMostKernel = 5;
+
+// With so few products for each result, writing the results and reading them again costs more than
+// making them.
+bool IsThin(const Dims& w) {
+  return w.size() == 4 && w[2] <= kMostKernel && w[3] <= kMostKernel &&
+         w[1] * w[2] * w[3] <= kMostTaps;
+}
+
+bool AllEqual(const AttrMap& attrs, const char* name, int64_t wanted) {
+  const auto& list = std::get<std::vector<int64_t>>(attrs.at(name));
+  return std::all_of(list.begin(), list.end(), [wanted](int64_t v) { return v == wanted; });
+}
+
+// A convolution and what follows it.
+struct Chain {
+  const Node* conv = nullptr;
+  const Node* relu = nullptr;  // may be absent, also when the epilogue holds it
+  const Node* pool = nullptr;
+  bool has_relu = false;
+};
+
+// A gradient of a pool whose every reader is a gradient of the chain's weights.
+struct Backward {
+  const Chain* chain = nullptr;
+  const Node* mask = nullptr;       // relu_grad; nullptr without relu
+  const Node* pool_grad = nullptr;  // reads the chain's index
+  bool whole = false;               // every reader of it becomes a conv_pool_grad_weight
+};
+
+class Fuser {
+ public:
+  explicit Fuser(const Graph& graph)
+      : graph_(graph), reads_(CountReads(graph)), readers_(graph.Readers()), rewriter_(graph) {}
+
+  bool FindChains() {
+    gone_.assign(graph_.nodes().size(), false);
+    chain_of_.assign(graph_.nodes().size(), -1);
+    backward_of_.assign(graph_.nodes().size(), -1);
+    for (const Node& node : graph_.nodes()) {
+      if (node.op->name == "max_pool") TryPool(node);
+    }
+    return !chains_.empty();
+  }
+
+  Result<Graph> Run() {
+    RIDGE_RETURN_IF_ERROR(rewriter_.Walk([this](const Node& node) { return Visit(node); }));
+    return rewriter_.Finish();
+  }
+
+ private:
+  size_t IdOf(const Node& node) const {
+    return static_cast<size_t>(graph_.value(node.outputs[0]).producer);
+  }
+  // The node that wrote `id`, when it is of this operator.
+  const Node* Writer(ValueId id, std::string_view op) const {
+    if (id == kNoValue || graph_.value(id).kind != ValueKind::kResult) return nullptr;
+    const Node& node = graph_.node(graph_.value(id).producer);
+    return node.op->name == op ? &node : nullptr;
+  }
+  bool ReadOnce(ValueId id) const { return reads_[static_cast<size_t>(id)] == 1; }
+  // No output and no update reads it.
+  bool OnlyNodesRead(ValueId id) const {
+    int32_t by_nodes = 0;
+    for (const NodeId reader : readers_[static_cast<size_t>(id)]) {
+      const std::vector<ValueId>& inputs = graph_.node(reader).inputs;
+      by_nodes += static_cast<int32_t>(std::count(inputs.begin(), inputs.end(), id));
+    }
+    return by_nodes == reads_[static_cast<size_t>(id)];
+  }
+
+  static bool IsPlainPool(const Node& pool) {
+    const AttrMap& attrs = pool.attrs;
+    return std::get<std::vector<int64_t>>(attrs.at("kernel")) == std::vector<int64_t>{2, 2} &&
+           std::get<std::vector<int64_t>>(attrs.at("stride")) == std::vector<int64_t>{2, 2} &&
+           AllEqual(attrs, "padding", 0) && AllEqual(attrs, "dilation", 1) &&
+           std::get<int64_t>(attrs.at("ceil_mode")) == 0;
+  }
+
+  // Only f32 has a kernel, and nodes that have one are not given up for a node that has none.
+  bool IsPlainConv(const Node& conv) const {
+    const TensorType& w = graph_.type(conv.inputs[1]);
+    const std::string& epilogue = std::get<std::string>(conv.attrs.at("epilogue"));
+    return w.dtype == DType::kF32 && IsThin(w.dims) && AllEqual(conv.attrs, "stride", 1) &&
+           AllEqual(conv.attrs, "dilation", 1) && std::get<int64_t>(conv.attrs.at("groups")) == 1 &&
+           (epilogue.empty() || epilogue == "relu") && ReadOnce(conv.outputs[0]);
+  }
+
+  void TryPool(const Node& pool) {
+    if (!IsPlainPool(pool)) return;
+    Chain chain;
+    chain.pool = &pool;
+    chain.relu = Writer(pool.inputs[0], "relu");
+    if (chain.relu != nullptr && !ReadOnce(chain.relu->outputs[0])) return;
+    chain.conv = Writer(chain.relu != nullptr ? chain.relu->inputs[0] : pool.inputs[0], "conv");
+    if (chain.conv == nullptr || !IsPlainConv(*chain.conv)) return;
+    chain.has_relu =
+        chain.relu != nullptr || !std::get<std::string>(chain.conv->attrs.at("epilogue")).empty();
+    std::vector<Backward> gradients;
+    for (const NodeId reader : readers_[static_cast<size_t>(pool.outputs[1])]) {
+      const auto backward = MatchBackward(chain, graph_.node(reader));
+      if (!backward) return;
+      gradients.push_back(*backward);
+    }
+    if (!OnlyNodesRead(pool.outputs[1])) return;
+    Take(chain, gradients);
+  }
+
+  // How `reader` of the chain's index can read `place` instead; nullopt when it cannot.
+  std::optional<Backward> MatchBackward(const Chain& chain, const Node& reader) const {
+    if (reader.op->name != "max_pool_grad" || reader.inputs[0] != chain.pool->outputs[1])
+      return std::nullopt;
+    Backward found{nullptr, nullptr, &reader, false};
+    if (chain.has_relu) {
+      found.mask = Writer(reader.inputs[1], "relu_grad");
+      if (found.mask == nullptr || found.mask->inputs[1] != chain.pool->outputs[0])
+        return std::nullopt;
+    }
+    const std::vector<NodeId>& users = readers_[static_cast<size_t>(reader.outputs[0])];
+    found.whole = !users.empty() && OnlyNodesRead(reader.outputs[0]) &&
+                  std::all_of(users.begin(), users.end(), [&](NodeId user) {
+                    return IsWeightGradient(chain, graph_.node(user), reader.outputs[0]);
+                  });
+    return found;
+  }
+
+  bool IsWeightGradient(const Chain& chain, const Node& node, ValueId spread) const {
+    if (node.op->name != "conv_grad_weight") return false;
+    if (node.inputs[0] != chain.conv->inputs[0] || node.inputs[1] != spread) return false;
+    for (const char* name : {"stride", "dilation"}) {
+      if (!AllEqual(node.attrs, name, 1)) return false;
+    }
+    return std::get<std::vector<int64_t>>(node.attrs.at("padding")) ==
+               std::get<std::vector<int64_t>>(chain.conv->attrs.at("padding")) &&
+           std::get<int64_t>(node.attrs.at("groups")) == 1 &&
+           graph_.type(node.outputs[0]).dims == graph_.type(chain.conv->inputs[1]).dims;
+  }
+
+  void Take(const Chain& chain, const std::vector<Backward>& gradients) {
+    gone_[IdOf(*chain.conv)] = true;
+    if (chain.relu != nullptr) gone_[IdOf(*chain.relu)] = true;
+    chain_of_[IdOf(*chain.pool)] = static_cast<int32_t>(chains_.size());
+    chains_.push_back(chain);
+    for (const Backward& backward : gradients) {
+      if (!backward.whole) continue;
+      gone_[IdOf(*backward.pool_grad)] = true;
+      if (backward.mask != nullptr && ReadOnce(backward.mask->outputs[0]))
+        gone_[IdOf(*backward.mask)] = true;
+      for (const NodeId user : readers_[static_cast<size_t>(backward.pool_grad->outputs[0])])
+        backward_of_[static_cast<size_t>(user)] = static_cast<int32_t>(gradients_.size());
+      gradients_.push_back(backward);
+    }
+  }
+
+  Status Visit(const Node& node) {
+    const size_t id = IdOf(node);
+    if (chain_of_[id] >= 0) return EmitForward(chains_[static_cast<size_t>(chain_of_[id])]);
+    if (backward_of_[id] >= 0)
+      return EmitBackward(gradients_[static_cast<size_t>(backward_of_[id])], node);
+    return gone_[id] ? Status() : rewriter_.Copy(node);
+  }
+
+  Status EmitForward(const Chain& chain) {
+    const Node& conv = *chain.conv;
+    return rewriter_.Emit(
+        *FindOp("conv_pool"), rewriter_.Map(conv.inputs),
+        {{"padding", conv.attrs.at("padding")}, {"relu", int64_t{chain.has_relu}}},
+        chain.pool->outputs, conv.location);
+  }
+
+  // The mask is not needed: a place that relu cut off is no tap.
+  Status EmitBackward(const Backward& found, const Node& node) {
+    const ValueId dy = found.mask != nullptr ? found.mask->inputs[0] : found.pool_grad->inputs[1];
+    return rewriter_.Emit(*FindOp("conv_pool_grad_weight"),
+                          rewriter_.Map({node.inputs[0], found.pool_grad->inputs[0], dy}),
+                          {{"padding", node.attrs.at("padding")},
+                           {"weight_dims", node.attrs.at("weight_dims")},
+                           {"bias", node.attrs.at("bias")}},
+                          node.outputs, node.location);
+  }
+
+  const Graph& graph_;
+  const std::vector<int32_t> reads_;                // by value
+  const std::vector<std::vector<NodeId>> readers_;  // by value
+  std::vector<Chain> chains_;
+  std::vector<Backward> gradients_;   // those that are `whole`
+  std::vector<bool> gone_;            // by node: another node stands for it
+  std::vector<int32_t> chain_of_;     // by node: the chain that ends with this pool, or -1
+  std::vector<int32_t> backward_of_;  // by node: what this conv_grad_weight stands behind, or -1
+  GraphRewriter rewriter_;
+};
+
+}  // namespace
+
+Result<Graph> FuseConvPool(Graph graph) {
+  Fuser fuser(graph);
+  if (!fuser.FindChains()) return graph;
+  return fuser.Run();
+}
+
+}  // namespace ridge
