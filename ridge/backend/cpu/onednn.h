@@ -71,22 +71,23 @@ class PrimitivePlan {
 };
 
 // Moves `desc` to the implementation of this name; with an empty name to the first fast one.
-// Reference code is refused.  A packing GEMM, which allocates in each call, is passed over and its
-// name noted in `packing`.  False when the list is at its end.
+// Reference code is refused.  What is only a second choice (a packing GEMM, the strided brgemm
+// convolution) is passed over and the first such name noted in `second`.  False when the list is at
+// its end.
 bool SelectImplementation(dnnl::primitive_desc_base& desc, const std::string& name,
-                          std::string& packing);
+                          std::string& second);
 
 // make() gives a descriptor; the result is at the implementation `name`, or, when it is empty, at
 // the best one.  nullopt when oneDNN has none that is fast.
 template <typename Make>
 auto SelectDesc(const Make& make, const std::string& name) -> std::optional<decltype(make())> {
   try {
-    std::string packing, ignored;
+    std::string second, ignored;
     auto desc = make();
-    if (SelectImplementation(desc, name, packing)) return desc;
-    if (packing.empty()) return std::nullopt;
+    if (SelectImplementation(desc, name, second)) return desc;
+    if (second.empty()) return std::nullopt;
     desc = make();
-    if (SelectImplementation(desc, packing, ignored)) return desc;
+    if (SelectImplementation(desc, second, ignored)) return desc;
   } catch (const dnnl::error&) {  // valid for us, not for oneDNN
   }
   return std::nullopt;

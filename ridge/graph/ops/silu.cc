@@ -10,10 +10,7 @@ double Element(std::span<const double> x, const AttrMap&) { return x[0] / (1 + s
 
 // dx = dy s (1 + x (1 - s)) with s = sigmoid(x).
 void Gradient(GradBuilder& g) {
-  GraphBuilder& b = g.b();
-  const Value x = g.input(0), s = b.Op("sigmoid", {x});
-  const Value slope = b.AddScalar(b.Mul(x, b.AddScalar(b.Neg(s), 1)), 1);
-  g.set_input_grad(0, b.Mul(b.Mul(g.output_grad(0), s), slope));
+  g.set_input_grad(0, g.b().Op("silu_grad", {g.output_grad(0), g.input(0)}));
 }
 
 }  // namespace

@@ -93,9 +93,10 @@ std::optional<PrimitivePlan> PlanBackward(const CpuContext& cpu, const OpDef& op
   const TensorType& type = call.inputs[0];
   const memory::desc plain = DescOf(type, kRowMajor), x = DescOf(type, wish.layout);
   const memory::desc stats = RowMajorDesc(DType::kF32, {type.dims[1]});
+  Forward::primitive_desc hint;  // read again when oneDNN looks for the next implementation
   const auto make = [&] {
-    const Forward::primitive_desc hint(cpu.engine, dnnl::prop_kind::forward_training, x, x,
-                                       Epsilon(call), kAffine, UserScratchpad());
+    hint = Forward::primitive_desc(cpu.engine, dnnl::prop_kind::forward_training, x, x,
+                                   Epsilon(call), kAffine, UserScratchpad());
     return Backward::primitive_desc(cpu.engine, dnnl::prop_kind::backward, x, x, x, Epsilon(call),
                                     kAffine, hint, UserScratchpad());
   };

@@ -62,27 +62,31 @@ dnnl::convolution_forward::primitive_desc ForwardDesc(const CpuContext& cpu, con
 }
 
 // The gradients' descriptors want that of the forward pass as a hint; any implementation will do.
+// oneDNN keeps a bare pointer to it and reads it again when it looks for the next implementation.
+using Hint = std::optional<dnnl::convolution_forward::primitive_desc>;
 dnnl::convolution_forward::primitive_desc HintDesc(const CpuContext& cpu, const ConvDescs& d) {
   return ForwardDesc(cpu, d, /*bias=*/false, UserScratchpad());
 }
 
 dnnl::convolution_backward_data::primitive_desc GradInputDesc(const CpuContext& cpu,
-                                                              const ConvDescs& d) {
-  return {cpu.engine,          kDirect,          ConvDescs::Any(d.x), ConvDescs::Any(d.w),
-          ConvDescs::Any(d.y), d.stride,         d.dilation,          d.pad_begin,
-          d.pad_end,           HintDesc(cpu, d), UserScratchpad()};
+                                                              const ConvDescs& d, Hint& hint) {
+  hint = HintDesc(cpu, d);
+  return {cpu.engine,          kDirect,  ConvDescs::Any(d.x), ConvDescs::Any(d.w),
+          ConvDescs::Any(d.y), d.stride, d.dilation,          d.pad_begin,
+          d.pad_end,           *hint,    UserScratchpad()};
 }
 
 dnnl::convolution_backward_weights::primitive_desc GradWeightDesc(const CpuContext& cpu,
-                                                                  const ConvDescs& d, bool bias) {
+                                                                  const ConvDescs& d, bool bias,
+                                                                  Hint& hint) {
   using PD = dnnl::convolution_backward_weights::primitive_desc;
   const memory::desc x = ConvDescs::Any(d.x), w = ConvDescs::Any(d.w), y = ConvDescs::Any(d.y);
-  const auto hint = HintDesc(cpu, d);
+  hint = HintDesc(cpu, d);
   if (bias) {
     return PD(cpu.engine, kDirect, x, w, d.bias, y, d.stride, d.dilation, d.pad_begin, d.pad_end,
-              hint, UserScratchpad());
+              *hint, UserScratchpad());
   }
-  return PD(cpu.engine, kDirect, x, w, y, d.stride, d.dilation, d.pad_begin, d.pad_end, hint,
+  return PD(cpu.engine, kDirect, x, w, y, d.stride, d.dilation, d.pad_begin, d.pad_end, *hint,
             UserScratchpad());
 }
 
@@ -120,7 +124,9 @@ std::optional<PrimitivePlan> PlanGradInput(const CpuContext& cpu, const OpDef& o
   const int threads = ThreadsFor(cpu, op, call);
   const TeamSize team(threads);
   const ConvDescs d = DescribeConv(call.inputs[0].dtype, GradInputGeometryOf(call));
-  const auto desc = SelectDesc([&] { return GradInputDesc(cpu, d); }, WantedImplementation(choice));
+  Hint hint;
+  const auto desc =
+      SelectDesc([&] { return GradInputDesc(cpu, d, hint); }, WantedImplementation(choice));
   if (!desc) return std::nullopt;
   PrimitivePlan plan(cpu, call, threads, source, choice);
   plan.BindInput(DNNL_ARG_DIFF_DST, 0, d.y, desc->diff_dst_desc());
@@ -137,8 +143,9 @@ std::optional<PrimitivePlan> PlanGradWeight(const CpuContext& cpu, const OpDef& 
   const TeamSize team(threads);
   const ConvDescs d = DescribeConv(call.inputs[0].dtype, GradWeightGeometryOf(call));
   const bool bias = call.integer("bias") != 0;
+  Hint hint;
   const auto desc =
-      SelectDesc([&] { return GradWeightDesc(cpu, d, bias); }, WantedImplementation(choice));
+      SelectDesc([&] { return GradWeightDesc(cpu, d, bias, hint); }, WantedImplementation(choice));
   if (!desc) return std::nullopt;
   PrimitivePlan plan(cpu, call, threads, source, choice);
   plan.BindInput(DNNL_ARG_SRC, 0, d.x, desc->src_desc());

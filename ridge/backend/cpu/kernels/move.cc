@@ -1,9 +1,14 @@
 // transpose, slice, slice_grad, concat, pad, expand, reshape: strided copies of any dtype, and a
 // fill before those that leave gaps.
+//
+// slice, slice_grad and concat also move blocks of channels (nChw16c) where no block is cut: they
+// are the same copies of a row-major array of whole blocks.
+#include <algorithm>
 #include <cstring>
 
 #include "ridge/backend/cpu/kernels/kernels.h"
 #include "ridge/backend/cpu/kernels/strided_copy.h"
+#include "ridge/backend/cpu/layouts.h"
 #include "ridge/backend/cpu/parallel.h"
 #include "ridge/graph/ops/shared/slice.h"
 #include "ridge/graph/ops/shared/strided.h"
@@ -91,15 +96,71 @@ MovePlan PlanExpand(const OpCall& call) {
 // Where the plan cannot let the output be the input's memory.
 MovePlan PlanReshape(const OpCall& call) { return {{CopyOf(call, call.outputs[0].dims)}}; }
 
+// [B, C, ...] -> [B, C / block, ..., block]
+Dims BlockedDims(Dims dims, int64_t block) {
+  dims[1] /= block;
+  dims.push_back(block);
+  return dims;
+}
+
+// Ranges over blocks; REQUIRES: CutsNoBlock.
+std::vector<SliceRange> BlockedRanges(std::vector<SliceRange> ranges, int64_t block) {
+  ranges[1].start /= block;
+  ranges[1].count /= block;
+  ranges.push_back({0, 1, block});
+  return ranges;
+}
+
+StridedCopy BlockedSlice(const OpCall& call, const Dims& whole, const Dims& part, int64_t block) {
+  StridedCopy copy = CopyOf(call, BlockedDims(part, block));
+  const SliceView view =
+      ViewSlice(BlockedRanges(*SliceRanges(call, whole), block), BlockedDims(whole, block));
+  copy.from_strides = view.strides;
+  copy.from_base = view.base;
+  return copy;
+}
+
+MovePlan PlanBlockedSlice(const OpCall& call, int64_t block) {
+  return {{BlockedSlice(call, call.inputs[0].dims, call.outputs[0].dims, block)}};
+}
+
+MovePlan PlanBlockedSliceGrad(const OpCall& call, int64_t block) {
+  StridedCopy copy = BlockedSlice(call, call.outputs[0].dims, call.inputs[0].dims, block);
+  std::swap(copy.from_strides, copy.to_strides);
+  std::swap(copy.from_base, copy.to_base);
+  return {{copy}, /*fill=*/true, 0};
+}
+
+MovePlan PlanBlockedConcat(const OpCall& call, int64_t block) {
+  OpCall blocks = call;
+  for (TensorType& x : blocks.inputs) x.dims = BlockedDims(x.dims, block);
+  blocks.outputs[0].dims = BlockedDims(call.outputs[0].dims, block);
+  const int64_t axis = call.integer("axis");
+  blocks.attrs["axis"] = axis < 0 ? axis + call.outputs[0].rank() : axis;
+  return PlanConcat(blocks);
+}
+
 struct Planner {
   const char* op;
   MovePlan (*plan)(const OpCall&);
+  MovePlan (*blocked)(const OpCall&, int64_t block) = nullptr;
 };
 constexpr Planner kPlanners[] = {
-    {"transpose", PlanTranspose}, {"slice", PlanSlice}, {"slice_grad", PlanSliceGrad},
-    {"concat", PlanConcat},       {"pad", PlanPad},     {"expand", PlanExpand},
+    {"transpose", PlanTranspose},
+    {"slice", PlanSlice, PlanBlockedSlice},
+    {"slice_grad", PlanSliceGrad, PlanBlockedSliceGrad},
+    {"concat", PlanConcat, PlanBlockedConcat},
+    {"pad", PlanPad},
+    {"expand", PlanExpand},
     {"reshape", PlanReshape},
 };
+
+const Planner* PlannerOf(const OpDef& op) {
+  for (const Planner& planner : kPlanners) {
+    if (op.name == planner.op) return &planner;
+  }
+  return nullptr;
+}
 
 class MoveKernel : public Kernel {
  public:
@@ -143,25 +204,64 @@ class MoveKernel : public Kernel {
   alignas(8) std::byte fill_[8] = {};
 };
 
+// The channels of a block, 1 for row-major; 0 where the layout is not for this call: other tensors
+// than x and y, padded blocks, or a slice that begins or ends inside a block.
+int64_t BlockOf(const OpDef& op, const OpCall& call, LayoutId layout) {
+  if (layout == kRowMajor) return 1;
+  if (PlannerOf(op)->blocked == nullptr) return 0;
+  int64_t block = 0;
+  const auto whole = [&](const TensorType& type) {
+    const auto blocks = ChannelBlocksOf(type.dims, layout);
+    if (blocks) block = blocks->block;
+    return blocks && !blocks->padded;
+  };
+  for (const TensorType& type : call.inputs) {
+    if (!whole(type)) return 0;
+  }
+  if (!whole(call.outputs[0])) return 0;
+  if (op.name == "concat") return block;
+  const TensorType& type = op.name == "slice" ? call.inputs[0] : call.outputs[0];
+  const SliceRange channels = SliceRanges(call, type.dims)->at(1);
+  return channels.step == 1 && channels.start % block == 0 ? block : 0;
+}
+
+void OfferLayout(const Question& q, LayoutId layout, std::vector<KernelChoice>& choices) {
+  if (BlockOf(q.op, q.call, layout) == 0) return;
+  KernelChoice choice = MakeChoice(q, "cpu.move");
+  if (layout != kRowMajor) {
+    choice.input_layouts.assign(q.call.inputs.size(), layout);
+    choice.output_layouts = {layout};
+  }
+  choice.in_place.clear();
+  SetKey(q, choice);
+  choices.push_back(std::move(choice));
+}
+
 }  // namespace
 
 const char* OfferMove(const Question& q, std::vector<KernelChoice>& choices) {
   if (q.call.outputs[0].elements() == 0) return refusal::kEmpty;
-  KernelChoice choice = MakeChoice(q, "cpu.move");
-  choice.in_place.clear();
-  SetKey(q, choice);
-  choices.push_back(std::move(choice));
+  std::vector<LayoutId> layouts;
+  for (size_t i = 0; i < q.call.inputs.size(); ++i) {
+    const LayoutId layout = q.available_layout(i);
+    const bool known = std::find(layouts.begin(), layouts.end(), layout) != layouts.end();
+    if (layout != kRowMajor && !known) layouts.push_back(layout);
+  }
+  layouts.push_back(kRowMajor);
+  for (const LayoutId layout : layouts) OfferLayout(q, layout, choices);
   return nullptr;
 }
 
 Result<std::unique_ptr<Kernel>> CreateMove(const CpuContext& cpu, const OpDef& op,
-                                           const OpCall& call, const KernelChoice&) {
-  for (const Planner& planner : kPlanners) {
-    if (op.name != planner.op) continue;
-    return std::unique_ptr<Kernel>(std::make_unique<MoveKernel>(planner.plan(call), call.outputs[0],
-                                                                ThreadsFor(cpu, op, call)));
-  }
-  return Status(ErrorCode::kInternal, call.where + ": cpu.move does not know " + op.name);
+                                           const OpCall& call, const KernelChoice& choice) {
+  const Planner* planner = PlannerOf(op);
+  if (planner == nullptr)
+    return Status(ErrorCode::kInternal, call.where + ": cpu.move does not know " + op.name);
+  const int64_t block = BlockOf(op, call, choice.output_layouts.at(0));
+  if (block == 0) return Status(ErrorCode::kInternal, call.where + ": blocks would be cut");
+  MovePlan plan = block > 1 ? planner->blocked(call, block) : planner->plan(call);
+  return std::unique_ptr<Kernel>(
+      std::make_unique<MoveKernel>(std::move(plan), call.outputs[0], ThreadsFor(cpu, op, call)));
 }
 
 }  // namespace ridge::cpu

@@ -31,6 +31,7 @@ constexpr Named kOps[] = {
     {"relu_grad", TileOp::kReluGrad},
     {"leaky_relu", TileOp::kLeakyRelu},
     {"silu", TileOp::kSilu},
+    {"silu_grad", TileOp::kSiluGrad},
     {"tanh", TileOp::kTanh},
     {"sigmoid", TileOp::kSigmoid},
     {"softplus", TileOp::kSoftplus},

@@ -51,6 +51,7 @@ enum class TileOp : uint8_t {
   kGeluGrad,
   kGeluTanhGrad,
   kSilu,
+  kSiluGrad,
   kTanh,
   kSigmoid,
   kSoftplus,

@@ -142,6 +142,10 @@ HWY_INLINE V GeluTanhSlope(V x) {
   const V bend = hn::Mul(hn::Mul(hn::Mul(K(0.5F), x), falloff), du);
   return hn::Add(hn::MulAdd(K(0.5F), t, K(0.5F)), bend);
 }
+HWY_INLINE V SiluSlope(V x) {
+  const V s = Sigmoid(x);
+  return hn::Mul(s, hn::MulAdd(x, hn::Sub(K(1.0F), s), K(1.0F)));
+}
 HWY_INLINE V SignOf(V x) {
   const V one = hn::CopySign(K(1.0F), x);
   const V sign = hn::IfThenElse(hn::Eq(x, Zero()), Zero(), one);
@@ -283,6 +287,9 @@ bool RunActivation(TileOp op, const Tile& t) {
       return true;
     case TileOp::kGeluTanhGrad:
       Map2(t, [](V dy, V x) HWY_ATTR { return hn::Mul(dy, GeluTanhSlope(x)); });
+      return true;
+    case TileOp::kSiluGrad:
+      Map2(t, [](V dy, V x) HWY_ATTR { return hn::Mul(dy, SiluSlope(x)); });
       return true;
     case TileOp::kSilu:
       Map1(t, [](V x) HWY_ATTR { return hn::Div(x, hn::Add(K(1.0F), SafeExp(hn::Neg(x)))); });
