@@ -43,7 +43,7 @@ class Opt(RidgeTest):
 
     def test_wrong_passes_and_files(self):
         self.refused(2, "unknown pass 'fuze'; did you mean 'fuse'?; known: fold, push_slices, patterns, "
-                     "attention, algebra, cse, dce, fuse, inplace, layout. hint: -NAME leaves one out, only:NAME,NAME runs "
+                     "attention, attention_layout, algebra, cse, dce, fuse, inplace, layout. hint: -NAME leaves one out, only:NAME,NAME runs "
                      "just these, none runs none", "opt", "-", "--pass", "fuze", stdin=GRAPH)
         self.fails(2, "is a step of the planner", "opt", "-", "--pass", "layout", stdin=GRAPH)
         self.fails(5, "none.ridge", "opt", "none.ridge")

@@ -23,7 +23,7 @@ constexpr size_t kMask = 3;
 Result<std::vector<TensorType>> InferTypes(const OpCall& call) {
   RIDGE_RETURN_IF_ERROR(CheckAttention(call, kMask));
   const AttentionExtents e = ExtentsOf(call);
-  const TensorType y{call.inputs[0].dtype, {e.batch, e.heads, e.queries, e.value_dim}};
+  const TensorType y{call.inputs[0].dtype, AttentionResultDims(call)};
   RIDGE_RETURN_IF_ERROR(CheckDims(y.dims));
   return std::vector<TensorType>{y, {StatisticDType(y.dtype), {e.batch, e.heads, e.queries}}};
 }
@@ -43,13 +43,34 @@ Value AsColumn(GraphBuilder& b, Value rows) {
   return ReshapeExactly(b, rows, dims);
 }
 
+const std::string& LayoutText(GradBuilder& g) {
+  return std::get<std::string>(g.attrs().at("layout"));
+}
+
+// A value that lies as y: as [B,H,T,D].
+Value HeadsFirst(GradBuilder& g, Value v) {
+  return LayoutText(g) == "heads" ? v : g.b().Transpose(v, {0, 2, 1, 3});
+}
+
+// q, k or v (0, 1, 2) as [B,H,T,D].
+Value Operand(GradBuilder& g, int64_t part) {
+  GraphBuilder& b = g.b();
+  if (LayoutText(g) != "packed") return HeadsFirst(g, g.input(static_cast<size_t>(part)));
+  const Value cut = b.Op("slice", {g.input(0)},
+                         {{"axes", std::vector<int64_t>{2}},
+                          {"starts", std::vector<int64_t>{part}},
+                          {"ends", std::vector<int64_t>{part + 1}}});
+  const Dims d = b.dims(g.input(0));
+  return HeadsFirst(g, ReshapeExactly(b, cut, {d[0], d[1], d[3], d[4]}));
+}
+
 // exp(score - logsumexp); 0 in the rows that see nothing.
 Value Probabilities(GradBuilder& g) {
   GraphBuilder& b = g.b();
   const Value lse = g.output(1);
   const DType dtype = b.type(lse).dtype;
   const AttentionScores scores =
-      ComposeAttentionScores(b, g.input(0), g.input(1), g.input(kMask), g.attrs());
+      ComposeAttentionScores(b, Operand(g, 0), Operand(g, 1), g.input(kMask), g.attrs());
   const Value nothing =
       b.Op("equal", {lse, b.Scalar(dtype, -std::numeric_limits<double>::infinity())});
   const Value finite = b.Where(nothing, b.Scalar(dtype, 0), lse);
@@ -60,11 +81,12 @@ Value Probabilities(GradBuilder& g) {
 // made whole here: an added mask that is trained is rare, and as large as they are.
 void MaskGradient(GradBuilder& g) {
   GraphBuilder& b = g.b();
-  const Value mask = g.input(kMask), dy = g.output_grad(0);
+  const Value mask = g.input(kMask), dy = HeadsFirst(g, g.output_grad(0));
   const DType dtype = b.type(g.output(1)).dtype;
   const Value p = Probabilities(g);
-  const Value dp = b.Cast(MultiplyGrouped(b, dy, g.input(2), /*transpose_v=*/true), dtype);
-  Value inner = b.ReduceSum(b.Cast(b.Mul(dy, g.output(0)), dtype), {3}, /*keep_dims=*/true);
+  const Value dp = b.Cast(MultiplyGrouped(b, dy, Operand(g, 2), /*transpose_v=*/true), dtype);
+  Value inner =
+      b.ReduceSum(b.Cast(b.Mul(dy, HeadsFirst(g, g.output(0))), dtype), {3}, /*keep_dims=*/true);
   if (g.has_output_grad(1)) inner = b.Sub(inner, AsColumn(b, g.output_grad(1)));
   const Value ds = b.Mul(p, b.Sub(dp, inner));
   g.set_input_grad(kMask, b.Cast(b.SumTo(ds, b.dims(mask)), b.type(mask).dtype));
@@ -90,18 +112,19 @@ void Reference(const OpCall& call, std::span<const double* const> in,
                std::span<double* const> out) {
   AttentionRow row(call, kMask, in);
   const AttentionExtents& e = row.extents();
+  const AttentionViews& views = row.views();
   for (int64_t r = 0; r < e.batch * e.heads * e.queries; ++r) {
-    const int64_t b = r / e.queries / e.heads, h = r / e.queries % e.heads;
-    row.Compute(b, h, r % e.queries);
+    const int64_t b = r / e.queries / e.heads, h = r / e.queries % e.heads, i = r % e.queries;
+    row.Compute(b, h, i);
     double max = -std::numeric_limits<double>::infinity();  // so that exp cannot overflow
     for (double s : row.score) max = std::max(max, s);
     const double base = std::isinf(max) && max < 0 ? 0 : max;
-    double* y = out[0] + r * e.value_dim;
+    double* y = out[0] + views.y.At(b, h, i);
     std::fill_n(y, e.value_dim, 0.0);
     double sum = 0;
     for (int64_t j = 0; j < e.keys; ++j) {
       const double p = std::exp(row.score[static_cast<size_t>(j)] - base);
-      const double* v = in[2] + (row.KeyRow(b, h) + j) * e.value_dim;
+      const double* v = in[views.v_operand] + views.v.At(b, h / e.group(), j);
       sum += p;
       for (int64_t c = 0; p != 0 && c < e.value_dim; ++c) y[c] += p * v[c];
     }
@@ -121,8 +144,9 @@ OpDef AttentionDef() {
           "= softcap * tanh(x / softcap), nothing for softcap=0. mask broadcasts to [B,H,T,S]: "
           "floats are added, false hides. causal=1 hides key j from query i where j > i + "
           "causal_offset. logsumexp [B,H,T] of the scores is kept for the gradient; a query that "
-          "sees nothing has y = 0.",
-      .input_names = {"q", "k", "v", "mask?"},
+          "sees nothing has y = 0. layout=rows: q, k, v, y are [B,T,H,D]; layout=packed: q is "
+          "[B,T,3,H,D], which holds q, k and v, and k and v are absent.",
+      .input_names = {"q", "k?", "v?", "mask?"},
       .output_names = {"y", "logsumexp"},
       .attr_defaults = AttentionAttrs(),
       .required_attrs = {"scale"},

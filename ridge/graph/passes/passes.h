@@ -30,6 +30,10 @@ Result<Graph> PushSlicesUp(Graph graph);
 // key gives 0 where the nodes gave NaN
 Result<Graph> RecognizeAttention(const Graph& graph);
 
+// Transposes and slices of heads around attention go; it reads [B,T,H,D], or q, k and v in one
+// value, as projections write them.  Does most before differentiation.  # bitwise
+Result<Graph> LayOutAttention(Graph graph);
+
 // x * 1 -> x, transpose(transpose(x)) -> x, add(matmul(a, b), bias) -> matmul(a, b, bias), ...
 // The rules are in algebra_rules.cc.  # within 1e-5
 Result<Graph> SimplifyAlgebra(Graph graph);

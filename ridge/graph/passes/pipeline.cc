@@ -36,6 +36,9 @@ const std::vector<PassInfo>& AllPasses() {
       // Before algebra, which rewrites parts of what is looked for.
       {"patterns", "layer_norm, rms_norm, gelu, silu from primitive nodes", RecognizePatterns},
       {"attention", "attention from products, masks and softmax", AttentionOfSoftmax},
+      // Behind attention, which makes transposes; before algebra, which moves them elsewhere.
+      {"attention_layout", "attention on heads as projections write them", LayOutAttention,
+       kForward},
       // Before cse: what two paths wrote differently often is the same after it.
       {"algebra", "x*1 -> x, transposes into matmul, bias into matmul, ...", SimplifyAlgebra},
       {"cse", "merge nodes that compute the same", MergeCommon},

@@ -138,6 +138,7 @@ Answer Concat(const Question& q) {
 // first query.
 Answer Attention(const Question& q) {
   if (q.rows.axis != 0 && q.rows.axis != 2) return std::nullopt;
+  if (std::get<std::string>(q.node.attrs.at("layout")) != "heads") return std::nullopt;
   NarrowCall call = q.Whole();
   call.inputs[0] = q.rows;
   if (q.rows.axis == 0) call.inputs[1] = call.inputs[2] = q.rows;

@@ -46,11 +46,12 @@ HWY_INLINE void ForEachVector(int64_t width, const F& f) {
 
 // to[c][r] = factor * from[r][c] for r < rows; zero for rows up to a whole vector:
 // [width, kT].
-void Transpose(const float* from, int64_t rows, int64_t width, float factor, float* to) {
+void Transpose(const float* from, int64_t from_row, int64_t rows, int64_t width, float factor,
+               float* to) {
   constexpr int64_t kFloat = sizeof(float), kStrip = 64;
   for (int64_t c = 0; c < width; c += kStrip) {
     const int64_t strip = std::min(kStrip, width - c);
-    TransposeSquare(kFloat, reinterpret_cast<const std::byte*>(from + c), width * kFloat,
+    TransposeSquare(kFloat, reinterpret_cast<const std::byte*>(from + c), from_row * kFloat,
                     reinterpret_cast<std::byte*>(to + c * kT), kT * kFloat, rows, strip);
   }
   const int64_t end = WholeVectors(rows);
@@ -63,6 +64,14 @@ void Transpose(const float* from, int64_t rows, int64_t width, float factor, flo
       hn::StoreU(hn::Mul(f, hn::LoadU(d, to + c * kT + i)), d, to + c * kT + i);
     });
   }
+}
+
+// Rows that lie side by side: `from` itself, or a copy in `to` [rows, width].
+const float* SideBySide(const float* from, int64_t from_row, int64_t rows, int64_t width,
+                        float* to) {
+  if (from_row == width) return from;
+  for (int64_t r = 0; r < rows; ++r) std::copy_n(from + r * from_row, width, to + r * width);
+  return to;
 }
 
 // s = cap * tanh(s / cap); slope, when wanted, is its derivative 1 - tanh^2.
@@ -125,7 +134,7 @@ void ApplyCausality(const AttentionPlan& plan, const Tile& t, float* tile) {
 // tile = masked scores, from qt = scale * q^T [head_dim, kT].
 void Scores(const AttentionPlan& plan, const AttentionHead& head, const Tile& t, const float* qt,
             float* tile, float* slope) {
-  const small_matmul::Matrix k{head.k + t.first * plan.head_dim, plan.head_dim, 1};
+  const small_matmul::Matrix k{head.k + t.first * plan.k_row, plan.k_row, 1};
   small_matmul::Multiply(t.keys(), t.width(), plan.head_dim, k, qt, kT, {tile, kT, false});
   if (plan.softcap > 0) ApplySoftcap(plan.softcap, t, tile, slope);
   if (head.mask != nullptr && plan.mask_is_bool) {
@@ -147,10 +156,10 @@ void Exponentials(const Tile& t, float* tile, float* max, float* sum, float* fac
     for (int64_t j = 0; j < keys; ++j) top = hn::Max(hn::LoadU(d, tile + j * kT + i), top);
     // Where nothing was seen yet, scores are -inf too: any finite base keeps NaN away.
     const V base = hn::IfThenElse(hn::Eq(top, none), zero, top);
-    const V f = SafeExp(hn::Sub(before, base));
+    const V f = ExpOfNegative(hn::Sub(before, base));
     V total = hn::Mul(f, hn::LoadU(d, sum + i));
     for (int64_t j = 0; j < keys; ++j) {
-      const V p = SafeExp(hn::Sub(hn::LoadU(d, tile + j * kT + i), base));
+      const V p = ExpOfNegative(hn::Sub(hn::LoadU(d, tile + j * kT + i), base));
       hn::StoreU(p, d, tile + j * kT + i);
       total = hn::Add(total, p);
     }
@@ -161,13 +170,13 @@ void Exponentials(const Tile& t, float* tile, float* max, float* sum, float* fac
 }
 
 // Row r of y times factor[r].
-void ScaleRows(const float* factor, int64_t rows, int64_t width, float* y) {
+void ScaleRows(const float* factor, int64_t rows, int64_t width, int64_t y_row, float* y) {
   const D d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
   for (int64_t r = 0; r < rows; ++r) {
     if (factor[r] == 1) continue;
     const V f = hn::Set(d, factor[r]);
-    float* row = y + r * width;
+    float* row = y + r * y_row;
     int64_t c = 0;
     for (; c + lanes <= width; c += lanes)
       hn::StoreU(hn::Mul(f, hn::LoadU(d, row + c)), d, row + c);
@@ -182,7 +191,11 @@ void FinishRows(const AttentionPlan& plan, int64_t rows, const float* max, float
     logsumexp[r] = base + std::log(sum[r]);
     sum[r] = sum[r] == 0 ? 1 : 1 / sum[r];
   }
-  ScaleRows(sum, rows, plan.value_dim, y);
+  ScaleRows(sum, rows, plan.value_dim, plan.y_row, y);
+}
+
+void ClearRows(int64_t rows, int64_t width, int64_t row, float* x) {
+  for (int64_t r = 0; r < rows; ++r) std::fill_n(x + r * row, width, 0.0F);
 }
 
 void Forward(const AttentionPlan& plan, const AttentionHead& head, int64_t begin, int64_t end,
@@ -190,20 +203,21 @@ void Forward(const AttentionPlan& plan, const AttentionHead& head, int64_t begin
   float* qt = scratch;                    // [head_dim, kT]
   float* tile = qt + plan.head_dim * kT;  // [kTileKeys, kT]
   float *max = tile + kTileKeys * kT, *sum = max + kT, *factor = sum + kT;
-  const int64_t rows = end - begin, keys = plan.VisibleKeys(end);
-  float* out = y + begin * plan.value_dim;
-  Transpose(head.q + begin * plan.head_dim, rows, plan.head_dim, plan.scale, qt);
+  float* values = factor + kT;  // [kTileKeys, value_dim]
+  const int64_t rows = end - begin, keys = plan.VisibleKeys(end), width = plan.value_dim;
+  float* out = y + begin * plan.y_row;
+  Transpose(head.q + begin * plan.q_row, plan.q_row, rows, plan.head_dim, plan.scale, qt);
   std::fill_n(max, kT, kNone);
   std::fill_n(sum, kT, 0.0F);
-  if (keys == 0) std::fill_n(out, rows * plan.value_dim, 0.0F);
+  if (keys == 0) ClearRows(rows, width, plan.y_row, out);
   for (int64_t first = 0; first < keys; first += kTileKeys) {
     const Tile t{begin, end, first, std::min(first + kTileKeys, keys)};
     Scores(plan, head, t, qt, tile, nullptr);
     Exponentials(t, tile, max, sum, factor);
-    if (first > 0) ScaleRows(factor, rows, plan.value_dim, out);
-    small_matmul::Multiply(rows, plan.value_dim, t.keys(), {tile, 1, kT},
-                           head.v + first * plan.value_dim, plan.value_dim,
-                           {out, plan.value_dim, first > 0});
+    if (first > 0) ScaleRows(factor, rows, width, plan.y_row, out);
+    const float* v = SideBySide(head.v + first * plan.v_row, plan.v_row, t.keys(), width, values);
+    small_matmul::Multiply(rows, width, t.keys(), {tile, 1, kT}, v, width,
+                           {out, plan.y_row, first > 0});
   }
   FinishRows(plan, rows, max, sum, out, logsumexp + begin);
 }
@@ -213,6 +227,9 @@ struct Block {
   float *qt, *dyt;           // [head_dim, kT] with the scale, [value_dim, kT]
   float *p, *ds, *slope;     // [kTileKeys, kT]
   float *logsumexp, *delta;  // [kT]
+  float* k_copy;             // [kTileKeys, head_dim]
+  float *q_copy, *dy_copy;   // [kT, head_dim], [kT, value_dim]
+  const float *q, *dy;       // the block's rows side by side: copies, or where they lie
 };
 
 Block SplitScratch(const AttentionPlan& plan, float* scratch) {
@@ -224,6 +241,9 @@ Block SplitScratch(const AttentionPlan& plan, float* scratch) {
   b.slope = b.ds + kTileKeys * kT;
   b.logsumexp = b.slope + kTileKeys * kT;
   b.delta = b.logsumexp + kT;
+  b.k_copy = b.delta + kT;
+  b.q_copy = b.k_copy + kTileKeys * plan.head_dim;
+  b.dy_copy = b.q_copy + kT * plan.head_dim;
   return b;
 }
 
@@ -233,7 +253,7 @@ void FillRows(const AttentionPlan& plan, const AttentionGrads& g, int64_t begin,
   std::fill_n(b.logsumexp, kT, 0.0F);
   std::fill_n(b.delta, kT, 0.0F);
   for (int64_t r = begin; r < end; ++r) {
-    const float *y = g.y + r * plan.value_dim, *dy = g.dy + r * plan.value_dim;
+    const float *y = g.y + r * plan.y_row, *dy = g.dy + r * plan.y_row;
     double dot = 0;
     for (int64_t c = 0; c < plan.value_dim; ++c) dot += double{y[c]} * double{dy[c]};
     if (g.dlogsumexp != nullptr) dot -= double{g.dlogsumexp[r]};
@@ -250,7 +270,7 @@ void ScoreGradients(const AttentionPlan& plan, const Tile& t, const Block& b) {
   for (int64_t j = 0; j < t.keys(); ++j) {
     ForEachVector(t.width(), [&](int64_t i) HWY_ATTR {
       const int64_t at = j * kT + i;
-      const V p = SafeExp(hn::Sub(hn::LoadU(d, b.p + at), hn::LoadU(d, b.logsumexp + i)));
+      const V p = ExpOfNegative(hn::Sub(hn::LoadU(d, b.p + at), hn::LoadU(d, b.logsumexp + i)));
       V ds = hn::Mul(p, hn::Sub(hn::LoadU(d, b.ds + at), hn::LoadU(d, b.delta + i)));
       ds = hn::Mul(ds, scale);
       if (capped) ds = hn::Mul(ds, hn::LoadU(d, b.slope + at));
@@ -265,30 +285,35 @@ void BackwardTile(const AttentionPlan& plan, const AttentionHead& head, const At
   const int64_t dims = plan.head_dim, values = plan.value_dim;
   Scores(plan, head, t, b.qt, b.p, b.slope);
   // dp = v dy^T
-  small_matmul::Multiply(t.keys(), t.width(), values, {head.v + t.first * values, values, 1}, b.dyt,
-                         kT, {b.ds, kT, false});
+  small_matmul::Multiply(t.keys(), t.width(), values,
+                         {head.v + t.first * plan.v_row, plan.v_row, 1}, b.dyt, kT,
+                         {b.ds, kT, false});
   ScoreGradients(plan, t, b);
   // dv += p dy;  dk += ds q;  dq += ds^T k
-  small_matmul::Multiply(t.keys(), values, t.rows(), {b.p, kT, 1}, g.dy + t.begin * values, values,
-                         {g.dv + t.first * values, values, true});
-  small_matmul::Multiply(t.keys(), dims, t.rows(), {b.ds, kT, 1}, head.q + t.begin * dims, dims,
-                         {g.dk + t.first * dims, dims, true});
-  small_matmul::Multiply(t.rows(), dims, t.keys(), {b.ds, 1, kT}, head.k + t.first * dims, dims,
-                         {g.dq + t.begin * dims, dims, add_dq});
+  small_matmul::Multiply(t.keys(), values, t.rows(), {b.p, kT, 1}, b.dy, values,
+                         {g.dv + t.first * plan.v_row, plan.v_row, true});
+  small_matmul::Multiply(t.keys(), dims, t.rows(), {b.ds, kT, 1}, b.q, dims,
+                         {g.dk + t.first * plan.k_row, plan.k_row, true});
+  const float* k = SideBySide(head.k + t.first * plan.k_row, plan.k_row, t.keys(), dims, b.k_copy);
+  small_matmul::Multiply(t.rows(), dims, t.keys(), {b.ds, 1, kT}, k, dims,
+                         {g.dq + t.begin * g.dq_row, g.dq_row, add_dq});
 }
 
 void Backward(const AttentionPlan& plan, const AttentionHead& head, const AttentionGrads& g,
               int64_t first_key, int64_t last_key, float* scratch) {
-  const Block b = SplitScratch(plan, scratch);
+  Block b = SplitScratch(plan, scratch);
   for (int64_t begin = 0; begin < plan.queries; begin += kT) {
-    const int64_t end = std::min(begin + kT, plan.queries);
+    const int64_t end = std::min(begin + kT, plan.queries), rows = end - begin;
     const int64_t keys = std::min(plan.VisibleKeys(end), last_key);
     if (keys <= first_key) {
-      std::fill_n(g.dq + begin * plan.head_dim, (end - begin) * plan.head_dim, 0.0F);
+      ClearRows(rows, plan.head_dim, g.dq_row, g.dq + begin * g.dq_row);
       continue;
     }
-    Transpose(head.q + begin * plan.head_dim, end - begin, plan.head_dim, plan.scale, b.qt);
-    Transpose(g.dy + begin * plan.value_dim, end - begin, plan.value_dim, 1, b.dyt);
+    const float *q = head.q + begin * plan.q_row, *dy = g.dy + begin * plan.y_row;
+    b.q = SideBySide(q, plan.q_row, rows, plan.head_dim, b.q_copy);
+    b.dy = SideBySide(dy, plan.y_row, rows, plan.value_dim, b.dy_copy);
+    Transpose(b.q, plan.head_dim, rows, plan.head_dim, plan.scale, b.qt);
+    Transpose(b.dy, plan.value_dim, rows, plan.value_dim, 1, b.dyt);
     FillRows(plan, g, begin, end, b);
     for (int64_t first = first_key; first < keys; first += kTileKeys) {
       const Tile t{begin, end, first, std::min(first + kTileKeys, keys)};
@@ -312,10 +337,12 @@ int64_t AttentionPlan::VisibleKeys(int64_t query_end) const {
   return causal ? std::clamp<int64_t>(query_end + causal_offset, 0, keys) : keys;
 }
 
-int64_t AttentionPlan::ForwardScratch() const { return (head_dim + kTileKeys + 3) * kTileQueries; }
+int64_t AttentionPlan::ForwardScratch() const {
+  return (head_dim + kTileKeys + 3) * kTileQueries + kTileKeys * value_dim;
+}
 
 int64_t AttentionPlan::BackwardScratch() const {
-  return (head_dim + value_dim + 3 * kTileKeys + 2) * kTileQueries;
+  return (2 * head_dim + 2 * value_dim + 3 * kTileKeys + 2) * kTileQueries + kTileKeys * head_dim;
 }
 
 void AttentionForward(const AttentionPlan& plan, const AttentionHead& head, int64_t begin,

@@ -3,6 +3,9 @@
 // A tile holds scores transposed: [keys, kTileQueries], a query a lane.  So the maximum and the sum
 // over keys need no work across lanes, and all five products of forward and backward take their
 // operands as they lie; only the block of q (and of dy) is transposed, once.
+// Rows of an operand may be apart, as the heads of a packed projection are.  What a product reads
+// again and again (a tile of v, in the backward pass of k, q and dy) is then copied side by side
+// into the scratch: rows a few KB apart would share a few sets of the first cache.
 #pragma once
 #include <cstdint>
 
@@ -18,6 +21,8 @@ struct AttentionPlan {
   int64_t causal_offset = 0;
   bool mask_is_bool = false;
   int64_t mask_row = 0, mask_col = 0;  // strides of queries and keys, in elements
+  // From one row to the next; dq, dk, dv and dy as q, k, v and y.
+  int64_t q_row = 0, k_row = 0, v_row = 0, y_row = 0;
 
   // Keys that some query before `query_end` sees: [0, result).
   int64_t VisibleKeys(int64_t query_end) const;
@@ -28,7 +33,7 @@ struct AttentionPlan {
 
 // One head of q with the head of k and v that it reads.
 struct AttentionHead {
-  const float* q;              // [queries, head_dim]
+  const float* q;              // [queries, head_dim], as all below by the plan's strides
   const float* k;              // [keys, head_dim]
   const float* v;              // [keys, value_dim]
   const void* mask = nullptr;  // f32 or bool, by the plan's strides
@@ -43,6 +48,7 @@ struct AttentionGrads {
   const float *y, *logsumexp, *dy;  // of the head
   const float* dlogsumexp;          // or nullptr
   float* dq;                        // [queries, head_dim]: what these keys give; written
+  int64_t dq_row;                   // from one row of dq to the next
   float* dk;                        // [keys, head_dim]: rows of these keys are added to
   float* dv;                        // [keys, value_dim]
 };

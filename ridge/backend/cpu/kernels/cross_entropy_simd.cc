@@ -30,8 +30,13 @@ HWY_INLINE void StoreSome(V v, float* x, size_t count) {
 float MaxOfRow(const float* x, size_t n) {
   const D d;
   const size_t lanes = hn::Lanes(d);
-  V best = K(-std::numeric_limits<float>::infinity());
+  V best = K(-std::numeric_limits<float>::infinity()), other = best;
   size_t i = 0;
+  for (; i + 2 * lanes <= n; i += 2 * lanes) {
+    best = hn::Max(best, hn::LoadU(d, x + i));
+    other = hn::Max(other, hn::LoadU(d, x + i + lanes));
+  }
+  best = hn::Max(best, other);
   for (; i + lanes <= n; i += lanes) best = hn::Max(best, hn::LoadU(d, x + i));
   if (i < n) best = hn::Max(best, LoadPadded(x + i, n - i));
   return hn::GetLane(hn::MaxOfLanes(d, best));
@@ -48,12 +53,12 @@ double SumOfExp(const float* x, size_t n, float max, float* terms) {
     V sum = hn::Zero(d);
     size_t i = begin;
     for (; i + lanes <= end; i += lanes) {
-      const V e = SafeExp(hn::Sub(hn::LoadU(d, x + i), K(max)));
+      const V e = ExpOfNegative(hn::Sub(hn::LoadU(d, x + i), K(max)));
       if (terms != nullptr) hn::StoreU(e, d, terms + i);
       sum = hn::Add(sum, e);
     }
     if (i < end) {
-      const V e = SafeExp(hn::Sub(LoadPadded(x + i, end - i), K(max)));
+      const V e = ExpOfNegative(hn::Sub(LoadPadded(x + i, end - i), K(max)));
       if (terms != nullptr) StoreSome(e, terms + i, end - i);
       sum = hn::Add(sum, e);
     }

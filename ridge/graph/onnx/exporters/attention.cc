@@ -119,6 +119,8 @@ class AttentionWriter {
 
 // The operator of ONNX counts causality from the first key.
 Status WriteAttention(OnnxNodeWriter& n) {
+  if (std::get<std::string>(n.node().attrs.at("layout")) != "heads")
+    return n.Unsupported("its operands are [B,T,H,D]; ONNX's Attention wants [B,H,T,D]");
   if (n.used(1)) return n.Unsupported("its logsumexp is read; ONNX's Attention has none");
   const bool shifted = n.integer("causal") != 0 && n.integer("causal_offset") != 0;
   if (n.opset() < 23 || shifted || n.has_input(kMask)) return AttentionWriter(n).Write();

@@ -16,14 +16,44 @@ namespace {
 constexpr int64_t kLargestOffset = int64_t{1} << 48;
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
+enum class Layout : uint8_t { kHeads, kRows, kPacked };
+
+Layout LayoutOf(const OpCall& call) {
+  const std::string& layout = call.text("layout");
+  return layout == "rows" ? Layout::kRows : layout == "packed" ? Layout::kPacked : Layout::kHeads;
+}
+
+// Which dimensions are heads and positions.
+size_t HeadsAt(Layout layout) { return layout == Layout::kHeads ? 1 : 2; }
+size_t PositionsAt(Layout layout) { return layout == Layout::kHeads ? 2 : 1; }
+
+Status CheckLayout(const OpCall& call) {
+  const std::string& layout = call.text("layout");
+  if (layout == "heads" || layout == "rows" || layout == "packed") return Status();
+  return CallError(call, fmt::format("layout is \"{}\"; it must be heads, rows or packed", layout));
+}
+
+Status CheckPacked(const OpCall& call) {
+  RIDGE_RETURN_IF_ERROR(CheckFloat(call, 0, "q"));
+  const TensorType& q = call.inputs[0];
+  const bool alone = !call.has_input(1) && !call.has_input(2);
+  if (alone && q.rank() == 5 && q.dims[2] == 3) return Status();
+  return CallError(call, fmt::format("q is {}{}; packed, it must be [batch, positions, 3, heads, "
+                                     "head_dim], without k and v",
+                                     TypeToString(q), alone ? "" : " and k or v is given"));
+}
+
 Status CheckRanks(const OpCall& call) {
   const char* names[] = {"q", "k", "v"};
   for (size_t i = 0; i < 3; ++i) {
+    if (!call.has_input(i))
+      return CallError(call, fmt::format("input {} ({}) must be given", i, names[i]));
     RIDGE_RETURN_IF_ERROR(CheckFloat(call, i, names[i]));
-    if (call.inputs[i].rank() != 4) {
-      return CallError(call, fmt::format("{} is {}; it must be [batch, heads, positions, head_dim]",
-                                         names[i], TypeToString(call.inputs[i])));
-    }
+    if (call.inputs[i].rank() == 4) continue;
+    const bool heads = LayoutOf(call) == Layout::kHeads;
+    return CallError(call, fmt::format("{} is {}; it must be [batch, {}, head_dim]", names[i],
+                                       TypeToString(call.inputs[i]),
+                                       heads ? "heads, positions" : "positions, heads"));
   }
   return Status();
 }
@@ -31,14 +61,15 @@ Status CheckRanks(const OpCall& call) {
 // k is [B,Hkv,S,D] and v [B,Hkv,S,Dv] for q [B,H,T,D].
 Status CheckOperandTypes(const OpCall& call) {
   const TensorType &q = call.inputs[0], &k = call.inputs[1], &v = call.inputs[2];
+  const size_t heads = HeadsAt(LayoutOf(call));
   const TensorType k_wanted{q.dtype, {q.dims[0], k.dims[1], k.dims[2], q.dims[3]}};
   RIDGE_RETURN_IF_ERROR(CheckType(call, 1, "k", k_wanted, "the batch and head_dim of q"));
   const TensorType v_wanted{q.dtype, {k.dims[0], k.dims[1], k.dims[2], v.dims[3]}};
   RIDGE_RETURN_IF_ERROR(CheckType(call, 2, "v", v_wanted, "the positions of k"));
-  if (k.dims[1] > 0 && q.dims[1] % k.dims[1] == 0) return Status();
+  if (k.dims[heads] > 0 && q.dims[heads] % k.dims[heads] == 0) return Status();
   return CallError(call, fmt::format("q has {} heads, k has {}; the heads of q must be a multiple "
                                      "of those of k",
-                                     q.dims[1], k.dims[1]));
+                                     q.dims[heads], k.dims[heads]));
 }
 
 Status CheckMask(const OpCall& call, size_t mask) {
@@ -66,36 +97,95 @@ Status CheckAttributes(const OpCall& call) {
 
 }  // namespace
 
+bool IsPacked(const OpCall& call) { return LayoutOf(call) == Layout::kPacked; }
+
 AttentionExtents ExtentsOf(const OpCall& call) {
-  const Dims &q = call.inputs[0].dims, &k = call.inputs[1].dims;
+  const Layout layout = LayoutOf(call);
+  const Dims& q = call.inputs[0].dims;
+  if (layout == Layout::kPacked) {
+    return {.batch = q[0],
+            .heads = q[3],
+            .kv_heads = q[3],
+            .queries = q[1],
+            .keys = q[1],
+            .head_dim = q[4],
+            .value_dim = q[4]};
+  }
+  const Dims& k = call.inputs[1].dims;
+  const size_t heads = HeadsAt(layout), positions = PositionsAt(layout);
   return {.batch = q[0],
-          .heads = q[1],
-          .kv_heads = k[1],
-          .queries = q[2],
-          .keys = k[2],
+          .heads = q[heads],
+          .kv_heads = k[heads],
+          .queries = q[positions],
+          .keys = k[positions],
           .head_dim = q[3],
           .value_dim = call.inputs[2].dims[3]};
 }
 
+Dims AttentionResultDims(const OpCall& call) {
+  const AttentionExtents e = ExtentsOf(call);
+  if (LayoutOf(call) == Layout::kHeads) return {e.batch, e.heads, e.queries, e.value_dim};
+  return {e.batch, e.queries, e.heads, e.value_dim};
+}
+
+namespace {
+
+AttentionView HeadsView(int64_t heads, int64_t rows, int64_t width) {
+  return {0, heads * rows * width, rows * width, width};
+}
+// `parts` operands of one row lie side by side; this is number `part`.
+AttentionView RowsView(int64_t heads, int64_t rows, int64_t width, int64_t parts, int64_t part) {
+  const int64_t row = heads * width;
+  return {part * row, rows * parts * row, width, parts * row};
+}
+
+}  // namespace
+
+AttentionViews ViewsOf(const OpCall& call) {
+  const AttentionExtents e = ExtentsOf(call);
+  const Layout layout = LayoutOf(call);
+  if (layout == Layout::kHeads) {
+    return {HeadsView(e.heads, e.queries, e.head_dim), HeadsView(e.kv_heads, e.keys, e.head_dim),
+            HeadsView(e.kv_heads, e.keys, e.value_dim), HeadsView(e.heads, e.queries, e.value_dim)};
+  }
+  const AttentionView y = RowsView(e.heads, e.queries, e.value_dim, 1, 0);
+  if (layout == Layout::kRows) {
+    return {RowsView(e.heads, e.queries, e.head_dim, 1, 0),
+            RowsView(e.kv_heads, e.keys, e.head_dim, 1, 0),
+            RowsView(e.kv_heads, e.keys, e.value_dim, 1, 0), y};
+  }
+  const auto part = [&](int64_t i) { return RowsView(e.heads, e.queries, e.head_dim, 3, i); };
+  return {part(0), part(1), part(2), y, /*k_operand=*/0, /*v_operand=*/0};
+}
+
 Status CheckAttention(const OpCall& call, size_t mask) {
-  RIDGE_RETURN_IF_ERROR(CheckRanks(call));
-  RIDGE_RETURN_IF_ERROR(CheckOperandTypes(call));
+  RIDGE_RETURN_IF_ERROR(CheckLayout(call));
+  if (IsPacked(call)) {
+    RIDGE_RETURN_IF_ERROR(CheckPacked(call));
+  } else {
+    RIDGE_RETURN_IF_ERROR(CheckRanks(call));
+    RIDGE_RETURN_IF_ERROR(CheckOperandTypes(call));
+  }
   if (call.has_input(mask)) RIDGE_RETURN_IF_ERROR(CheckMask(call, mask));
   return CheckAttributes(call);
 }
 
 AttrMap AttentionAttrs() {
-  return {{"scale", 1.0}, {"causal", int64_t{0}}, {"causal_offset", int64_t{0}}, {"softcap", 0.0}};
+  return {{"scale", 1.0},
+          {"causal", int64_t{0}},
+          {"causal_offset", int64_t{0}},
+          {"softcap", 0.0},
+          {"layout", std::string("heads")}};
 }
 
 int64_t VisibleKeys(const OpCall& call, int64_t query) {
-  const int64_t keys = call.inputs[1].dims[2];
+  const int64_t keys = ExtentsOf(call).keys;
   if (call.integer("causal") == 0) return keys;
   return std::clamp<int64_t>(query + call.integer("causal_offset") + 1, 0, keys);
 }
 
 double VisiblePairs(const OpCall& call) {
-  const int64_t queries = call.inputs[0].dims[2], keys = call.inputs[1].dims[2];
+  const int64_t queries = ExtentsOf(call).queries, keys = ExtentsOf(call).keys;
   const auto all = static_cast<double>(keys);
   if (call.integer("causal") == 0) return static_cast<double>(queries) * all;
   // Queries before `some` see nothing, those from `full` on everything; between, one more each.
@@ -114,12 +204,13 @@ std::array<int64_t, 4> MaskStrides(const AttentionExtents& e, const Dims& mask) 
 }
 
 AttentionRow::AttentionRow(const OpCall& call, size_t mask_input, std::span<const double* const> in)
-    : score(static_cast<size_t>(call.inputs[1].dims[2])),
+    : score(static_cast<size_t>(ExtentsOf(call).keys)),
       slope(score.size()),
       call_(call),
       e_(ExtentsOf(call)),
+      views_(ViewsOf(call)),
       q_(in[0]),
-      k_(in[1]),
+      k_(in[views_.k_operand]),
       mask_(nullptr) {
   if (!call.has_input(mask_input)) return;
   mask_ = in[mask_input];
@@ -127,23 +218,15 @@ AttentionRow::AttentionRow(const OpCall& call, size_t mask_input, std::span<cons
   mask_is_bool_ = call.inputs[mask_input].dtype == DType::kBool;
 }
 
-int64_t AttentionRow::QueryRow(int64_t b, int64_t h, int64_t i) const {
-  return (b * e_.heads + h) * e_.queries + i;
-}
-
-int64_t AttentionRow::KeyRow(int64_t b, int64_t h) const {
-  return (b * e_.kv_heads + h / e_.group()) * e_.keys;
-}
-
 void AttentionRow::Compute(int64_t b, int64_t h, int64_t i) {
   const double scale = call_.number("scale"), cap = call_.number("softcap");
-  const double* q = q_ + QueryRow(b, h, i) * e_.head_dim;
+  const double* q = q_ + views_.q.At(b, h, i);
   const double* mask = nullptr;
   if (mask_ != nullptr)
     mask = mask_ + b * mask_strides_[0] + h * mask_strides_[1] + i * mask_strides_[2];
   const int64_t visible = VisibleKeys(call_, i);
   for (int64_t j = 0; j < e_.keys; ++j) {
-    const double* k = k_ + (KeyRow(b, h) + j) * e_.head_dim;
+    const double* k = k_ + views_.k.At(b, h / e_.group(), j);
     double s = scale * std::inner_product(q, q + e_.head_dim, k, 0.0);
     const double t = cap > 0 ? std::tanh(s / cap) : 0;
     if (cap > 0) s = cap * t;

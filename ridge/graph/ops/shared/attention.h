@@ -4,6 +4,10 @@
 // score[i,j] = cap(scale * q[i] . k[j]) + mask[i,j], where cap(x) = softcap * tanh(x / softcap), or
 // x when softcap is 0.  j is hidden from i (score -inf) where a bool mask is false, and with
 // causal=1 where j > i + causal_offset.  Head h of q reads head h / (heads / kv_heads) of k and v.
+//
+// The attribute `layout` says how operands lie: "heads" is [B,H,T,D] as above.  "rows" is
+// [B,T,H,D], what a projection writes.  "packed" has q, k and v in one operand [B,T,3,H,D], given
+// as q, and no k and v.  y lies as q, in "packed" as [B,T,H,D]; logsumexp is [B,H,T] always.
 #pragma once
 #include <array>
 #include <vector>
@@ -21,8 +25,26 @@ struct AttentionExtents {
   Dims Scores() const { return {batch, heads, queries, keys}; }
 };
 
-// REQUIRES: CheckAttention() passed; q, k, v are inputs 0, 1, 2.
+// REQUIRES of these three: CheckAttention() passed; q, k, v are inputs 0, 1, 2.
 AttentionExtents ExtentsOf(const OpCall& call);
+bool IsPacked(const OpCall& call);
+// The dims of y.
+Dims AttentionResultDims(const OpCall& call);
+
+// Where rows lie in an operand, in elements; those of a row are neighbours.
+struct AttentionView {
+  int64_t base = 0, batch = 0, head = 0, row = 0;  // of the first row; strides
+  int64_t At(int64_t b, int64_t h, int64_t i) const {
+    return base + b * batch + h * head + i * row;
+  }
+};
+// Gradients lie as what they belong to.
+struct AttentionViews {
+  AttentionView q, k, v, y;
+  // Which input holds k and v (and which output of attention_grad dk and dv).
+  size_t k_operand = 1, v_operand = 2;
+};
+AttentionViews ViewsOf(const OpCall& call);
 
 // q, k and v fit each other, the mask (input `mask`) broadcasts, attributes are in range.
 Status CheckAttention(const OpCall& call, size_t mask);
@@ -49,14 +71,13 @@ class AttentionRow {
   std::vector<double> score;  // [keys]; -inf where hidden
   std::vector<double> slope;  // d score / d (scale * q . k)
 
-  // Where the row of head h begins, in rows of its tensor.
-  int64_t QueryRow(int64_t b, int64_t h, int64_t i) const;
-  int64_t KeyRow(int64_t b, int64_t h) const;
   const AttentionExtents& extents() const { return e_; }
+  const AttentionViews& views() const { return views_; }
 
  private:
   const OpCall& call_;
   const AttentionExtents e_;
+  const AttentionViews views_;
   std::array<int64_t, 4> mask_strides_{};
   const double *q_, *k_, *mask_;
   bool mask_is_bool_ = false;
