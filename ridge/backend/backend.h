@@ -29,6 +29,8 @@ class Backend : public KernelQuery {
  public:
   virtual const std::string& name() const = 0;  // "cpu", "reference"
   virtual int threads() const = 0;
+  // Whether the device has instructions for products of these: then they are no slower than f32.
+  virtual bool Multiplies(DType operands) const = 0;
   // REQUIRES: `choice` came from Offers() or Reorder() of a backend of this kind.
   virtual Result<std::unique_ptr<Kernel>> Create(const OpDef& op, const OpCall& call,
                                                  const KernelChoice& choice) = 0;

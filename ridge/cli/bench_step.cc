@@ -73,9 +73,9 @@ Result<int> RunBenchStep(const CLI::App& app, const BenchStepVerb& verb) {
                                       .backend = verb.train.backend.value_or("cpu"),
                                       .threads = request.options.threads},
                                      SayUnless(verb.output.quiet)));
-  request.measure_peaks = [threads = opened.backend->threads()] {
+  request.measure_peaks = [threads = opened.backend->threads()](DType operands) {
     return Result<MachinePeaks>(
-        MachinePeaks{BestMatmulFlops(threads), BestTriadBytesPerS(threads)});
+        MachinePeaks{BestMatmulFlops(threads, operands), BestTriadBytesPerS(threads)});
   };
   RIDGE_ASSIGN_OR_RETURN(const BenchResult result, BenchStep(request, opened.machine));
   PrintData(verb.json ? BenchToJson(result) + "\n" : BenchReport(result, terminal));

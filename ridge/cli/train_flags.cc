@@ -172,7 +172,7 @@ void AddMachineFlags(CLI::App& app, TrainFlags& flags) {
   const std::string group = "Machine";
   AddPlaceFlags(app, flags);
   AddChoice(app, "--precision", flags.precision, {"f32", "bf16", "f16", "auto"},
-            "What is computed with (f32)")
+            "What products read (f32); all else is f32. auto: bf16 where the device has it")
       ->group(group);
   AddText(app, "--passes", flags.passes, "SPEC",
           "Rewrites of the graph: -NAME,-NAME leaves some out, only:NAME,NAME, or none")

@@ -70,6 +70,7 @@ class UncountedBackend : public Backend {
   }
   const std::string& name() const override { return inner_->name(); }
   int threads() const override { return inner_->threads(); }
+  bool Multiplies(DType operands) const override { return inner_->Multiplies(operands); }
   Result<std::unique_ptr<Kernel>> Create(const OpDef& op, const OpCall& call,
                                          const KernelChoice& choice) override {
     RIDGE_ASSIGN_OR_RETURN(std::unique_ptr<Kernel> kernel, inner_->Create(op, call, choice));

@@ -121,7 +121,7 @@ void Bench::ReadFigures() {
   const TrainOptions& options = request_.options;
   result_.model = options.model;
   result_.optimizer = job_.facts.own_step ? "own" : options.optimizer.name;
-  result_.precision = options.precision == "auto" ? "f32" : options.precision;
+  result_.precision = DTypeName(job_.operands);
   result_.version = kRidgeVersion;
   result_.batch = options.batch;
   result_.threads = machine_.backend->threads();
@@ -139,7 +139,7 @@ Status Bench::AddRoofline() {
                          BuildTrainingGraphs(*forward_, {request_.options.optimizer}));
   result_.model_flops = ModelFlops(graphs[0].graph);
   if (!request_.measure_peaks) return Status();
-  RIDGE_ASSIGN_OR_RETURN(result_.peaks, request_.measure_peaks());
+  RIDGE_ASSIGN_OR_RETURN(result_.peaks, request_.measure_peaks(job_.operands));
   result_.flops_floor_s = result_.model_flops / result_.peaks.flops_per_s;
   result_.roofline_step_s = RooflineSeconds(*executor_->program().Find("train"),
                                             result_.peaks.flops_per_s, result_.peaks.bytes_per_s);

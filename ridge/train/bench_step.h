@@ -23,7 +23,7 @@ struct BenchRequest {
   int64_t resident_at_main_bytes = 0;  // VmRSS at entry of main
   double rehearse_s = 0.1;
   // Called after the steps, since it needs memory of its own.
-  std::function<Result<MachinePeaks>()> measure_peaks;
+  std::function<Result<MachinePeaks>(DType operands)> measure_peaks;
 };
 
 struct BenchResult {

@@ -74,8 +74,8 @@ Result<std::vector<NamedTensor>> RunGraph(const Graph& graph,
   Graph pure = graph;
   pure.ClearUpdates();
   std::vector<NamedGraph> graphs = {NamedGraph{"once", std::move(pure)}};
-  RIDGE_ASSIGN_OR_RETURN(Program program,
-                         PlanGraphs(graph.name, std::move(graphs), /*passes=*/"", machine));
+  RIDGE_ASSIGN_OR_RETURN(Program program, PlanGraphs(graph.name, std::move(graphs), /*passes=*/"",
+                                                     DType::kF32, machine));
   RIDGE_ASSIGN_OR_RETURN(const std::unique_ptr<Executor> executor,
                          Executor::Create(std::move(program), *machine.backend));
   executor->InitializeVariables(seed);

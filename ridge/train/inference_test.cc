@@ -113,7 +113,7 @@ TEST_F(InferenceTest, BenchStepHasTheKeysOfTheContract) {
   request.options = TinyRequest("").options;
   request.steps = 4;
   request.rehearse_s = 0;
-  request.measure_peaks = [] { return Result<MachinePeaks>({1e9, 1e10}); };
+  request.measure_peaks = [](DType) { return Result<MachinePeaks>({1e9, 1e10}); };
   const Result<BenchResult> result = BenchStep(request, machine_.get());
   ASSERT_TRUE(result.ok()) << result.status().message();
   EXPECT_LT(result->loss, result->loss0);  // the same batch again and again is learnt

@@ -9,6 +9,7 @@
 #include "ridge/core/sha256.h"
 #include "ridge/core/threads.h"
 #include "ridge/core/units.h"
+#include "ridge/graph/precision.h"
 #include "ridge/models/model.h"
 
 namespace ridge {
@@ -53,15 +54,38 @@ std::string Hint(const PlannedJob& job) {
                      job.options.batch / 2, job.options.accumulate * 2);
 }
 
+// Casts of operands come after the passes that look for patterns of f32, and before fuse, which
+// lets them ride along with the nodes that write the operands.
+Result<Graph> Optimize(Graph graph, const PassSelection& selection, DType operands,
+                       std::vector<PassReport>* reports) {
+  if (operands == DType::kF32) return RunPasses(std::move(graph), selection, reports);
+  PassSelection before, after;
+  for (const std::string& name : selection.names)
+    (name == "fuse" ? after : before).names.push_back(name);
+  RIDGE_ASSIGN_OR_RETURN(graph, RunPasses(std::move(graph), before, reports));
+  RIDGE_ASSIGN_OR_RETURN(graph, WithProductsIn(std::move(graph), operands));
+  return RunPasses(std::move(graph), after, reports);
+}
+
 }  // namespace
 
+Result<DType> ProductOperands(const std::string& precision, const Machine& machine) {
+  const bool has_bf16 = machine.backend->Multiplies(DType::kBF16);
+  if (precision == "auto") return has_bf16 ? DType::kBF16 : DType::kF32;
+  if (precision != "bf16" || has_bf16) return precision == "bf16" ? DType::kBF16 : DType::kF32;
+  return Status(ErrorCode::kUnsupported,
+                "--precision bf16: this device has no instructions for products of bf16 "
+                "(avx512_bf16 or amx_bf16 on a CPU). hint: --precision auto");
+}
+
 Result<Program> PlanGraphs(const std::string& model, std::vector<NamedGraph> graphs,
-                           const std::string& passes, const Machine& machine,
+                           const std::string& passes, DType operands, const Machine& machine,
                            std::map<std::string, std::vector<PassReport>>* reports) {
   RIDGE_ASSIGN_OR_RETURN(const PassSelection selection, ParsePassSpec(passes));
   for (NamedGraph& named : graphs) {
     std::vector<PassReport> report;
-    RIDGE_ASSIGN_OR_RETURN(named.graph, RunPasses(std::move(named.graph), selection, &report));
+    RIDGE_ASSIGN_OR_RETURN(named.graph,
+                           Optimize(std::move(named.graph), selection, operands, &report));
     if (reports != nullptr) (*reports)[named.name] = std::move(report);
   }
   const PlanOptions options = {.in_place = selection.Has("inplace"),
@@ -97,8 +121,9 @@ Result<PlannedJob> PlanParts(const TrainOptions& options, const Graph& forward, 
     RIDGE_ASSIGN_OR_RETURN(NamedGraph eval, BuildEvalGraph(simple));
     graphs.push_back(std::move(eval));
   }
+  RIDGE_ASSIGN_OR_RETURN(job.operands, ProductOperands(options.precision, machine));
   RIDGE_ASSIGN_OR_RETURN(job.program, PlanGraphs(options.model, std::move(graphs), options.passes,
-                                                 machine, &job.passes));
+                                                 job.operands, machine, &job.passes));
   job.data_bytes = data == nullptr ? 0 : PlannedDataBytes(*data, options.batch);
   job.limit_bytes = options.fit_bytes > 0 ? options.fit_bytes : AvailableMemoryBytes();
   EstimateJob(data, ProfiledRuntimeBytes(machine.profile, job.program), job.program, job);

@@ -20,6 +20,7 @@ struct PlannedJob {
   bool classifier = false;
   int64_t parameter_count = 0;
   DType lr_dtype = DType::kF32;
+  DType operands = DType::kF32;  // of products
   Program program;
   std::map<std::string, std::vector<PassReport>> passes;  // by StepPlan
   MemoryEstimate memory;
@@ -37,9 +38,13 @@ struct PlannedJob {
 Result<PlannedJob> PlanJob(const TrainOptions& options, const Graph& forward, const JobData* data,
                            const Machine& machine);
 
-// Passes over each graph, then the plan.
+// What products read under `--precision`: f32 or bf16; `auto` is bf16 where the device has it.
+// Fails with kUnsupported for bf16 where it has not.
+Result<DType> ProductOperands(const std::string& precision, const Machine& machine);
+
+// Passes over each graph, then the plan.  Products of f32 read `operands`.
 Result<Program> PlanGraphs(const std::string& model, std::vector<NamedGraph> graphs,
-                           const std::string& passes, const Machine& machine,
+                           const std::string& passes, DType operands, const Machine& machine,
                            std::map<std::string, std::vector<PassReport>>* reports = nullptr);
 
 // step_s, eval_s and epoch_s from the program's times, and the memory estimate with so many bytes

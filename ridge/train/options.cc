@@ -31,12 +31,10 @@ Status CheckCounts(const TrainOptions& o) {
 }
 
 Status CheckPrecision(const std::string& precision) {
-  if (precision == "f32" || precision == "auto") return Status();
-  if (precision == "bf16" || precision == "f16") {
+  if (precision == "f32" || precision == "bf16" || precision == "auto") return Status();
+  if (precision == "f16") {
     return Status(ErrorCode::kUnsupported,
-                  fmt::format("--precision {}: training runs in f32 on the CPU; hint: "
-                              "--precision auto",
-                              precision));
+                  "--precision f16: the CPU trains in f32 or bf16. hint: --precision auto");
   }
   return Usage(fmt::format("--precision is '{}'; it must be f32, bf16, f16 or auto", precision));
 }

@@ -44,8 +44,9 @@ Result<EvalOutcome> EvaluateRun(const EvalRequest& request, const Machine& machi
                          OpenEvalData(options, forward, facts, loaded_forward.data));
   RIDGE_ASSIGN_OR_RETURN(NamedGraph graph, BuildEvalGraph(forward));
   std::vector<NamedGraph> graphs = {std::move(graph)};
-  RIDGE_ASSIGN_OR_RETURN(Program program,
-                         PlanGraphs(options.model, std::move(graphs), options.passes, machine));
+  RIDGE_ASSIGN_OR_RETURN(const DType operands, ProductOperands(options.precision, machine));
+  RIDGE_ASSIGN_OR_RETURN(Program program, PlanGraphs(options.model, std::move(graphs),
+                                                     options.passes, operands, machine));
   RIDGE_ASSIGN_OR_RETURN(const std::unique_ptr<Executor> executor,
                          Executor::Create(std::move(program), *machine.backend));
   executor->InitializeVariables(options.seed);  // constants, and what no gradient reached

@@ -52,7 +52,8 @@ class Usage(RidgeTest):
                      "--device cpu", "train", *SMALL, "--device", "cuda:1")
         self.refused(2, "--device is 'tpu'; it must be cpu or cuda[:N]", "plan", "cnn", "--device",
                      "tpu")
-        self.fails(5, "--precision bf16", "train", *SMALL, "--precision", "bf16")
+        self.refused(5, "--precision f16: the CPU trains in f32 or bf16. hint: --precision auto",
+                     "train", *SMALL, "--precision", "f16")
         self.refused(2, "--on names 'a100'; known devices: cpu (this machine)", "plan", "cnn",
                      "--on", "cpu,a100")
         self.fails(5, "net.onnx", "train", "net.onnx", "--data", "synthetic")

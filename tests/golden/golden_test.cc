@@ -66,7 +66,7 @@ Result<std::unique_ptr<Executor>> MakeExecutor(const GoldenFile& file, DType dty
   RIDGE_ASSIGN_OR_RETURN(NamedGraph gradients, GradientGraph(forward));
   graphs.push_back(std::move(gradients));
   RIDGE_ASSIGN_OR_RETURN(Program program,
-                         PlanGraphs(file.model, std::move(graphs), /*passes=*/"",
+                         PlanGraphs(file.model, std::move(graphs), /*passes=*/"", DType::kF32,
                                     {.backend = &backend, .profile = GoldenProfile()}));
   return Executor::Create(std::move(program), backend);
 }

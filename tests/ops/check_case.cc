@@ -34,9 +34,10 @@ bool Close(double got, double expected, double tolerance) {
   return std::abs(got - expected) <= tolerance;
 }
 
-// A case whose floats are all f64.
+// A case whose floats are all f64, those of products too.
 OpCase InDouble(const OpCase& op_case) {
   OpCase wide = op_case;
+  wide.attrs.erase("out_dtype");
   for (TensorType& type : wide.inputs) {
     if (IsFloat(type.dtype) && type != OpCall::Absent()) type.dtype = DType::kF64;
   }

@@ -51,6 +51,7 @@ class CpuBackend : public Backend {
 
   const std::string& name() const override { return name_; }
   int threads() const override { return cpu_.threads; }
+  bool Multiplies(DType operands) const override { return cpu::HasProductsOf(operands); }
 
   // Answers are kept: the planner asks for equal nodes again and again.
   KernelOffers Offers(const OpDef& op, const OpCall& call,

@@ -223,6 +223,16 @@ bool SelectImplementation(dnnl::primitive_desc_base& desc, const std::string& na
   return false;
 }
 
+bool HasProductsOf(DType dtype) {
+  if (dtype == DType::kF32 || dtype == DType::kF64) return true;
+  // An instruction set's number has the bits of those that it includes.
+  const auto has = [](dnnl::cpu_isa wanted) {
+    const auto bits = static_cast<unsigned>(wanted);
+    return (static_cast<unsigned>(dnnl::get_effective_cpu_isa()) & bits) == bits;
+  };
+  return dtype == DType::kBF16 && has(dnnl::cpu_isa::avx512_core_bf16);
+}
+
 std::string ImplementationOf(const KernelChoice& choice) {
   const size_t slash = choice.kernel.find('/');
   return slash == std::string::npos ? "" : choice.kernel.substr(slash + 1);

@@ -93,6 +93,9 @@ auto SelectDesc(const Make& make, const std::string& name) -> std::optional<decl
   return std::nullopt;
 }
 
+// Whether this CPU multiplies numbers of this type as they are.
+bool HasProductsOf(DType dtype);
+
 // Of KernelChoice::kernel: "brgconv:avx512_core" of "onednn.conv/brgconv:avx512_core".
 std::string ImplementationOf(const KernelChoice& choice);
 

@@ -69,6 +69,7 @@ class ReferenceBackend : public Backend {
  public:
   const std::string& name() const override { return name_; }
   int threads() const override { return 1; }
+  bool Multiplies(DType) const override { return true; }
 
   KernelOffers Offers(const OpDef& op, const OpCall& call, std::span<const LayoutId>) override {
     return {{ReferenceChoice(op, call)}, {}};

@@ -18,18 +18,20 @@ namespace {
 
 constexpr size_t kFirstExtra = 3;
 
-// x: float [B,C,H,W].  w: [O,C/groups,KH,KW].  bias: [O].  y: [B,O,OH,OW], all of one dtype.
+// x: float [B,C,H,W].  w: [O,C/groups,KH,KW].  bias: [O].  y: [B,O,OH,OW], all of one dtype, or
+// bias and y of out_dtype.
 // Likewise [B,C,W] with [O,C/groups,KW] and [B,C,D,H,W] with [O,C/groups,KD,KH,KW].
 Result<std::vector<TensorType>> InferTypes(const OpCall& call) {
   const TensorType &x = call.inputs[0], &w = call.inputs[1];
   RIDGE_RETURN_IF_ERROR(CheckFloat(call, 0, "x"));
   RIDGE_ASSIGN_OR_RETURN(const ConvGeometry g, MakeConvGeometry(call, x.dims, w.dims));
   RIDGE_RETURN_IF_ERROR(CheckType(call, 1, "w", {x.dtype, w.dims}, "the dtype of x"));
+  RIDGE_ASSIGN_OR_RETURN(const DType dtype, ProductDType(call));
   if (call.has_input(2)) {
     RIDGE_RETURN_IF_ERROR(
-        CheckType(call, 2, "bias", {x.dtype, {g.outputs()}}, "one number for each output channel"));
+        CheckType(call, 2, "bias", {dtype, {g.outputs()}}, "one number for each output channel"));
   }
-  const TensorType y{x.dtype, g.output_dims()};
+  const TensorType y{dtype, g.output_dims()};
   RIDGE_RETURN_IF_ERROR(CheckEpilogue(call, kFirstExtra, y));
   return std::vector<TensorType>{y};
 }
@@ -44,7 +46,8 @@ Cost EstimateCost(const OpCall& call) {
 // dx = conv_grad_input(dy, w); dw, dbias = conv_grad_weight(x, dy).
 void Gradient(GradBuilder& g) {
   if (RefusesEpilogueGradient(g, "conv")) return;
-  const Value x = g.input(0), w = g.input(1), dy = g.output_grad(0);
+  const Value x = g.input(0), w = g.input(1);
+  const Value dy = g.b().Cast(g.output_grad(0), g.b().type(x).dtype);
   if (g.needs_grad(0)) {
     AttrMap attrs = PickAttrs(g.attrs(), kConvAttrs);
     attrs["input_dims"] = g.b().dims(x);
@@ -56,12 +59,12 @@ void Gradient(GradBuilder& g) {
     attrs["bias"] = int64_t{g.needs_grad(2)};
     const std::vector<Value> grads = g.b().OpOutputs("conv_grad_weight", {x, dy}, attrs);
     g.set_input_grad(1, grads[0]);
-    if (g.needs_grad(2)) g.set_input_grad(2, grads[1]);
+    if (g.needs_grad(2)) g.set_input_grad(2, g.b().Cast(grads[1], g.b().type(g.input(2)).dtype));
   } else if (g.needs_grad(2)) {
     std::vector<int64_t> axes(g.b().dims(dy).size() - 1);  // all but the channels
     std::iota(axes.begin(), axes.end(), int64_t{1});
     axes[0] = 0;
-    g.set_input_grad(2, g.b().ReduceSum(dy, axes, /*keep_dims=*/false));
+    g.set_input_grad(2, g.b().ReduceSum(g.output_grad(0), axes, /*keep_dims=*/false));
   }
 }
 
@@ -92,13 +95,15 @@ OpDef ConvDef() {
           "x may also have one spatial dimension [B,C,W] or three [B,C,D,H,W]. `stride` and "
           "`dilation` have one number for each spatial dimension, `padding` (with zeros) the "
           "numbers before each, then those after each; empty means ones, ones, zeros. "
-          "`epilogue` steps are applied to y; inputs after bias belong to it.",
+          "`epilogue` steps are applied to y; inputs after bias belong to it. "
+          "bias, extra and y are of `out_dtype`; empty: that of x and w.",
       .input_names = {"x", "w", "bias?", "extra...?"},
       .output_names = {"y"},
       .attr_defaults = {{"stride", std::vector<int64_t>{}},
                         {"padding", std::vector<int64_t>{}},
                         {"dilation", std::vector<int64_t>{}},
                         {"groups", int64_t{1}},
+                        {"out_dtype", std::string()},
                         {"epilogue", std::string()}},
       .cost_class = CostClass::kConv,
       .infer_types = InferTypes,

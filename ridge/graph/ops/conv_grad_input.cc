@@ -10,7 +10,8 @@
 namespace ridge {
 namespace {
 
-// dy: float [B,O,OH,OW].  w: [O,C/groups,KH,KW].  dx: input_dims = [B,C,H,W], all of one dtype.
+// dy: float [B,O,OH,OW].  w: [O,C/groups,KH,KW].  dx: input_dims = [B,C,H,W], all of one dtype,
+// or dx of out_dtype.
 Result<std::vector<TensorType>> InferTypes(const OpCall& call) {
   const TensorType &dy = call.inputs[0], &w = call.inputs[1];
   const Dims& input_dims = call.integers("input_dims");
@@ -20,7 +21,8 @@ Result<std::vector<TensorType>> InferTypes(const OpCall& call) {
   RIDGE_RETURN_IF_ERROR(
       CheckType(call, 0, "dy", {dy.dtype, g.output_dims()}, "what conv of input_dims by w gives"));
   RIDGE_RETURN_IF_ERROR(CheckType(call, 1, "w", {dy.dtype, w.dims}, "the dtype of dy"));
-  return std::vector<TensorType>{{dy.dtype, input_dims}};
+  RIDGE_ASSIGN_OR_RETURN(const DType dtype, ProductDType(call));
+  return std::vector<TensorType>{{dtype, input_dims}};
 }
 
 // The forward multiply-adds, each once.
@@ -33,7 +35,8 @@ Cost EstimateCost(const OpCall& call) {
 // dx is linear in dy and in w; with g the gradient of dx:
 // d(dy) = conv(g, w); dw = conv_grad_weight(g, dy).
 void Gradient(GradBuilder& g) {
-  const Value dy = g.input(0), w = g.input(1), ddx = g.output_grad(0);
+  const Value dy = g.input(0), w = g.input(1);
+  const Value ddx = g.b().Cast(g.output_grad(0), g.b().type(dy).dtype);
   AttrMap attrs = PickAttrs(g.attrs(), kConvAttrs);
   if (g.needs_grad(0)) g.set_input_grad(0, g.b().Op("conv", {ddx, w}, attrs));
   if (g.needs_grad(1)) {
@@ -61,14 +64,15 @@ OpDef ConvGradInputDef() {
       .doc =
           "The gradient of x in conv(x, w), dx [B,C,H,W] = `input_dims`, from dy [B,O,OH,OW] "
           "and w [O,C/groups,KH,KW], with 1 to 3 spatial dimensions: the transposed convolution. "
-          "The other attributes are those of conv.",
+          "The other attributes are those of conv; dx is of `out_dtype`.",
       .input_names = {"dy", "w"},
       .output_names = {"dx"},
       .attr_defaults = {{"input_dims", std::vector<int64_t>{}},
                         {"stride", std::vector<int64_t>{}},
                         {"padding", std::vector<int64_t>{}},
                         {"dilation", std::vector<int64_t>{}},
-                        {"groups", int64_t{1}}},
+                        {"groups", int64_t{1}},
+                        {"out_dtype", std::string()}},
       .required_attrs = {"input_dims"},
       .cost_class = CostClass::kConv,
       .infer_types = InferTypes,

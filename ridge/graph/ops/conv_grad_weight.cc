@@ -21,8 +21,9 @@ Result<std::vector<TensorType>> InferTypes(const OpCall& call) {
                          MakeConvGeometry(call, call.inputs[0].dims, weight_dims));
   RIDGE_RETURN_IF_ERROR(
       CheckType(call, 1, "dy", {dtype, g.output_dims()}, "what conv of x by weight_dims gives"));
-  std::vector<TensorType> types = {{dtype, weight_dims}};
-  if (call.integer("bias") != 0) types.push_back({dtype, {g.outputs()}});
+  RIDGE_ASSIGN_OR_RETURN(const DType out, ProductDType(call));
+  std::vector<TensorType> types = {{out, weight_dims}};
+  if (call.integer("bias") != 0) types.push_back({out, {g.outputs()}});
   return types;
 }
 
@@ -38,11 +39,13 @@ Cost EstimateCost(const OpCall& call) {
 // dw is linear in x and in dy; with g the gradient of dw and h that of dbias:
 // dx = conv_grad_input(dy, g); d(dy) = conv(x, g, h).
 void Gradient(GradBuilder& g) {
-  const Value x = g.input(0), dy = g.input(1), ddw = g.output_grad(0);
+  const Value x = g.input(0), dy = g.input(1);
+  const DType dtype = g.b().type(x).dtype;
+  const Value ddw = g.b().Cast(g.output_grad(0), dtype);
   AttrMap attrs = PickAttrs(g.attrs(), kConvAttrs);
   if (g.needs_grad(1)) {
     Value ddbias;
-    if (g.integer("bias") != 0) ddbias = g.output_grad(1);
+    if (g.integer("bias") != 0) ddbias = g.b().Cast(g.output_grad(1), dtype);
     g.set_input_grad(1, g.b().Op("conv", {x, ddw, ddbias}, attrs));
   }
   if (g.needs_grad(0)) {
@@ -78,7 +81,7 @@ OpDef ConvGradWeightDef() {
       .doc =
           "The gradient of w in conv(x, w, bias), dw [O,C/groups,KH,KW] = `weight_dims`, from "
           "x [B,C,H,W] and dy [B,O,OH,OW]; with bias=1 also dbias [O] = sum of dy over B, OH "
-          "and OW. The other attributes are those of conv.",
+          "and OW. The other attributes are those of conv; dw and dbias are of `out_dtype`.",
       .input_names = {"x", "dy"},
       .output_names = {"dw", "dbias"},
       .attr_defaults = {{"weight_dims", std::vector<int64_t>{}},
@@ -86,7 +89,8 @@ OpDef ConvGradWeightDef() {
                         {"stride", std::vector<int64_t>{}},
                         {"padding", std::vector<int64_t>{}},
                         {"dilation", std::vector<int64_t>{}},
-                        {"groups", int64_t{1}}},
+                        {"groups", int64_t{1}},
+                        {"out_dtype", std::string()}},
       .required_attrs = {"weight_dims"},
       .cost_class = CostClass::kConv,
       .infer_types = InferTypes,

@@ -5,6 +5,7 @@
 // batch of products that are then summed.
 #include <fmt/format.h>
 
+#include "ridge/graph/ops/shared/checks.h"
 #include "ridge/graph/ops/shared/epilogue.h"
 #include "ridge/graph/ops/shared/reduce.h"
 
@@ -71,7 +72,8 @@ Result<std::vector<TensorType>> InferTypes(const OpCall& call) {
   const Operand a = ViewA(call), b = ViewB(call);
   Result<Dims> batch = BroadcastDims(a.batch, b.batch);
   if (!batch.ok()) return CallError(call, "batch dimensions: " + batch.status().message());
-  TensorType out{call.inputs[0].dtype, *std::move(batch)};
+  RIDGE_ASSIGN_OR_RETURN(const DType dtype, ProductDType(call));
+  TensorType out{dtype, *std::move(batch)};
   out.dims.insert(out.dims.end(), {a.rows, b.cols});
   const TensorType bias{out.dtype, {b.cols}};
   if (call.has_input(kBias) && call.inputs[kBias] != bias) {
@@ -137,9 +139,14 @@ Value SwapLastTwo(GraphBuilder& b, Value v) {
   return b.Transpose(v, permutation);
 }
 
+// dy as the operands are.
+Value GradOperand(GradBuilder& g) {
+  return g.b().Cast(g.output_grad(0), g.b().type(g.input(0)).dtype);
+}
+
 // da = dy b^T, or its transpose b dy^T.
 Value GradA(GradBuilder& g, bool ta, bool tb) {
-  const Value dy = g.output_grad(0), b = g.input(1);
+  const Value dy = GradOperand(g), b = g.input(1);
   return ta ? g.b().MatMul(b, dy, tb, true) : g.b().MatMul(dy, b, false, !tb);
 }
 
@@ -161,7 +168,7 @@ Value GradOfSharedB(GradBuilder& g, bool ta, bool tb) {
   GraphBuilder& b = g.b();
   const Dims dims = b.dims(g.input(1));
   const Value a = ta ? SwapLastTwo(b, g.input(0)) : g.input(0);
-  const Value db = GradB(b, AsRows(b, a), AsRows(b, g.output_grad(0)), /*ta=*/false, tb);
+  const Value db = GradB(b, AsRows(b, a), AsRows(b, GradOperand(g)), /*ta=*/false, tb);
   return ReshapeExactly(b, db, dims);
 }
 
@@ -178,7 +185,7 @@ void Gradient(GradBuilder& g) {
   if (g.needs_grad(1) && SharesB(g)) {
     g.set_input_grad(1, GradOfSharedB(g, ta, tb));
   } else if (g.needs_grad(1)) {
-    SetBroadcastGrad(g, 1, GradB(g.b(), g.input(0), g.output_grad(0), ta, tb));
+    SetBroadcastGrad(g, 1, GradB(g.b(), g.input(0), GradOperand(g), ta, tb));
   }
   if (g.needs_grad(kBias)) g.set_input_grad(kBias, GradBias(g));
 }
@@ -190,11 +197,13 @@ OpDef MatmulDef() {
       .name = "matmul",
       .doc =
           "y [..., M, N] = a [..., M, K] b [..., K, N] + bias [N]; leading dimensions broadcast. "
-          "transpose_a=1 takes a as [..., K, M], transpose_b=1 takes b as [..., N, K].",
+          "transpose_a=1 takes a as [..., K, M], transpose_b=1 takes b as [..., N, K]. "
+          "bias, extra and y are of `out_dtype`; empty: that of a and b.",
       .input_names = {"a", "b", "bias?", "extra...?"},
       .output_names = {"y"},
       .attr_defaults = {{"transpose_a", int64_t{0}},
                         {"transpose_b", int64_t{0}},
+                        {"out_dtype", std::string()},
                         {"epilogue", std::string()}},
       .cost_class = CostClass::kMatmul,
       .infer_types = InferTypes,

@@ -16,6 +16,13 @@ namespace {
 
 using dnnl::memory;
 
+// What the tensors of a convolution hold; the results of bf16 may be f32.
+struct ConvTypes {
+  DType x, w, bias, y;
+
+  static ConvTypes All(DType dtype) { return {dtype, dtype, dtype, dtype}; }
+};
+
 // One convolution as oneDNN describes it; row-major and `any` forms of each tensor.
 struct ConvDescs {
   memory::desc x, w, bias, y;
@@ -27,7 +34,7 @@ struct ConvDescs {
 };
 
 // oneDNN counts the holes of a dilation: 0 is dense.
-ConvDescs DescribeConv(DType dtype, const ConvGeometry& g) {
+ConvDescs DescribeConv(const ConvTypes& types, const ConvGeometry& g) {
   Dims x = {g.batch, g.inputs()}, w = {g.groups, g.group_outputs, g.group_inputs};
   if (g.groups == 1) w.erase(w.begin());
   ConvDescs d;
@@ -39,10 +46,10 @@ ConvDescs DescribeConv(DType dtype, const ConvGeometry& g) {
     d.pad_begin.push_back(axis.pad_begin);
     d.pad_end.push_back(axis.pad_end);
   }
-  d.x = RowMajorDesc(dtype, x);
-  d.w = RowMajorDesc(dtype, w);
-  d.bias = RowMajorDesc(dtype, {g.outputs()});
-  d.y = RowMajorDesc(dtype, g.output_dims());
+  d.x = RowMajorDesc(types.x, x);
+  d.w = RowMajorDesc(types.w, w);
+  d.bias = RowMajorDesc(types.bias, {g.outputs()});
+  d.y = RowMajorDesc(types.y, g.output_dims());
   return d;
 }
 
@@ -64,13 +71,15 @@ dnnl::convolution_forward::primitive_desc ForwardDesc(const CpuContext& cpu, con
 // The gradients' descriptors want that of the forward pass as a hint; any implementation will do.
 // oneDNN keeps a bare pointer to it and reads it again when it looks for the next implementation.
 using Hint = std::optional<dnnl::convolution_forward::primitive_desc>;
-dnnl::convolution_forward::primitive_desc HintDesc(const CpuContext& cpu, const ConvDescs& d) {
+dnnl::convolution_forward::primitive_desc HintDesc(const CpuContext& cpu, const OpCall& call,
+                                                   const ConvGeometry& g) {
+  const ConvDescs d = DescribeConv(ConvTypes::All(call.inputs[0].dtype), g);
   return ForwardDesc(cpu, d, /*bias=*/false, UserScratchpad());
 }
 
 dnnl::convolution_backward_data::primitive_desc GradInputDesc(const CpuContext& cpu,
-                                                              const ConvDescs& d, Hint& hint) {
-  hint = HintDesc(cpu, d);
+                                                              const ConvDescs& d,
+                                                              const Hint& hint) {
   return {cpu.engine,          kDirect,  ConvDescs::Any(d.x), ConvDescs::Any(d.w),
           ConvDescs::Any(d.y), d.stride, d.dilation,          d.pad_begin,
           d.pad_end,           *hint,    UserScratchpad()};
@@ -78,10 +87,9 @@ dnnl::convolution_backward_data::primitive_desc GradInputDesc(const CpuContext& 
 
 dnnl::convolution_backward_weights::primitive_desc GradWeightDesc(const CpuContext& cpu,
                                                                   const ConvDescs& d, bool bias,
-                                                                  Hint& hint) {
+                                                                  const Hint& hint) {
   using PD = dnnl::convolution_backward_weights::primitive_desc;
   const memory::desc x = ConvDescs::Any(d.x), w = ConvDescs::Any(d.w), y = ConvDescs::Any(d.y);
-  hint = HintDesc(cpu, d);
   if (bias) {
     return PD(cpu.engine, kDirect, x, w, d.bias, y, d.stride, d.dilation, d.pad_begin, d.pad_end,
               *hint, UserScratchpad());
@@ -101,7 +109,8 @@ std::optional<PrimitivePlan> PlanConv(const CpuContext& cpu, const OpDef& op, co
                                       LayoutSource source, const KernelChoice* choice) {
   const int threads = ThreadsFor(cpu, op, call);
   const TeamSize team(threads);
-  const ConvDescs d = DescribeConv(call.inputs[0].dtype, ConvGeometryOf(call));
+  const DType in = call.inputs[0].dtype, out = call.outputs[0].dtype;
+  const ConvDescs d = DescribeConv({in, in, out, out}, ConvGeometryOf(call));
   const auto attr = EpilogueAttr(call, ConvDescs::Any(d.y));
   if (!attr) return std::nullopt;
   const bool bias = call.has_input(2);
@@ -123,10 +132,15 @@ std::optional<PrimitivePlan> PlanGradInput(const CpuContext& cpu, const OpDef& o
                                            const KernelChoice* choice) {
   const int threads = ThreadsFor(cpu, op, call);
   const TeamSize team(threads);
-  const ConvDescs d = DescribeConv(call.inputs[0].dtype, GradInputGeometryOf(call));
+  const DType in = call.inputs[0].dtype, out = call.outputs[0].dtype;
+  const ConvGeometry g = GradInputGeometryOf(call);
+  const ConvDescs d = DescribeConv({out, in, in, in}, g);
   Hint hint;
-  const auto desc =
-      SelectDesc([&] { return GradInputDesc(cpu, d, hint); }, WantedImplementation(choice));
+  const auto make = [&] {
+    hint = HintDesc(cpu, call, g);
+    return GradInputDesc(cpu, d, hint);
+  };
+  const auto desc = SelectDesc(make, WantedImplementation(choice));
   if (!desc) return std::nullopt;
   PrimitivePlan plan(cpu, call, threads, source, choice);
   plan.BindInput(DNNL_ARG_DIFF_DST, 0, d.y, desc->diff_dst_desc());
@@ -141,11 +155,16 @@ std::optional<PrimitivePlan> PlanGradWeight(const CpuContext& cpu, const OpDef& 
                                             const KernelChoice* choice) {
   const int threads = ThreadsFor(cpu, op, call);
   const TeamSize team(threads);
-  const ConvDescs d = DescribeConv(call.inputs[0].dtype, GradWeightGeometryOf(call));
+  const DType in = call.inputs[0].dtype, out = call.outputs[0].dtype;
+  const ConvGeometry g = GradWeightGeometryOf(call);
+  const ConvDescs d = DescribeConv({in, out, out, in}, g);
   const bool bias = call.integer("bias") != 0;
   Hint hint;
-  const auto desc =
-      SelectDesc([&] { return GradWeightDesc(cpu, d, bias, hint); }, WantedImplementation(choice));
+  const auto make = [&] {
+    hint = HintDesc(cpu, call, g);
+    return GradWeightDesc(cpu, d, bias, hint);
+  };
+  const auto desc = SelectDesc(make, WantedImplementation(choice));
   if (!desc) return std::nullopt;
   PrimitivePlan plan(cpu, call, threads, source, choice);
   plan.BindInput(DNNL_ARG_SRC, 0, d.x, desc->src_desc());

@@ -37,7 +37,7 @@ memory::desc MatrixDesc(DType dtype, Dims dims, size_t rank, bool transpose) {
 Dims FoldRows(const Dims& dims) { return {ElementCount(dims) / dims.back(), dims.back()}; }
 
 Operands DescribeOperands(const OpCall& call) {
-  const DType dtype = call.outputs[0].dtype;
+  const DType dtype = call.inputs[0].dtype, out = call.outputs[0].dtype;
   Dims a = call.inputs[0].dims, b = call.inputs[1].dims, dst = call.outputs[0].dims;
   const bool transpose_a = call.integer("transpose_a") != 0;
   Operands o;
@@ -50,9 +50,9 @@ Operands DescribeOperands(const OpCall& call) {
   o.b_is_matrix = b.size() == 2 && rank == 2;
   o.a = MatrixDesc(dtype, a, rank, transpose_a);
   o.b = MatrixDesc(dtype, b, rank, o.b_transposed);
-  o.dst = MatrixDesc(dtype, dst, rank, /*transpose=*/false);
+  o.dst = MatrixDesc(out, dst, rank, /*transpose=*/false);
   o.has_bias = call.has_input(2);
-  if (o.has_bias) o.bias = MatrixDesc(dtype, call.inputs[2].dims, rank, /*transpose=*/false);
+  if (o.has_bias) o.bias = MatrixDesc(out, call.inputs[2].dims, rank, /*transpose=*/false);
   return o;
 }
 

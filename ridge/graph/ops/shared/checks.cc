@@ -12,6 +12,18 @@ Status CheckFloat(const OpCall& call, size_t i, const char* name) {
                                      name, TypeToString(call.inputs[i])));
 }
 
+Result<DType> ProductDType(const OpCall& call) {
+  const std::string& text = call.text("out_dtype");
+  const DType in = call.inputs[0].dtype;
+  if (text.empty()) return in;
+  const std::optional<DType> out = ParseDType(text);
+  if (out && IsFloat(*out) && IsFloat(in) && BytesPerElement(*out) >= BytesPerElement(in))
+    return *out;
+  return CallError(call, fmt::format("out_dtype is \"{}\" for products of {}; it must be a float "
+                                     "type at least as wide, or be left out",
+                                     text, DTypeName(in)));
+}
+
 Status CheckIndex(const OpCall& call, size_t i, const char* name) {
   const DType dtype = call.inputs[i].dtype;
   if (dtype == DType::kI64 || dtype == DType::kI32) return Status();

@@ -1,0 +1,17 @@
+// Mixed precision: products in 16 bits, everything else as it is.
+//
+// The transform runs on a whole training graph, after the passes that look for patterns of f32
+// nodes and before `fuse`, which lets casts ride along with the pointwise nodes that write their
+// inputs. Gradients need no rule of their own: their products are products like any other.
+#pragma once
+#include "ridge/graph/graph.h"
+
+namespace ridge {
+
+// Every matmul, conv, conv_grad_input and conv_grad_weight of f32 reads its operands as `operands`
+// (bf16 or f16), each value cast once for all its readers, adds up in f32 and writes f32; bias and
+// epilogue stay f32.  Parameters, their updates and all other operators stay f32.
+// # each product within the rounding of its operands: 2^-8 of |a| |b| for bf16
+Result<Graph> WithProductsIn(Graph graph, DType operands);
+
+}  // namespace ridge

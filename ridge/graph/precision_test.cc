@@ -1,0 +1,98 @@
+// Products of bf16: what is cast, once each, and how far the numbers move.
+#include "ridge/graph/precision.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "ridge/graph/interpret.h"
+#include "ridge/graph/passes/pipeline.h"
+#include "ridge/graph/spec.h"
+#include "ridge/graph/text.h"
+
+namespace ridge {
+namespace {
+
+Graph Parse(const std::string& text) {
+  Result<Graph> graph = ParseGraph(text, "g.ridge");
+  EXPECT_TRUE(graph.ok()) << graph.status().message();
+  return *std::move(graph);
+}
+
+Graph InBf16(const Graph& graph) {
+  Result<Graph> low = WithProductsIn(graph, DType::kBF16);
+  EXPECT_TRUE(low.ok()) << low.status().message();
+  EXPECT_TRUE(CheckGraph(*low).ok()) << CheckGraph(*low).message();
+  return *std::move(low);
+}
+
+constexpr const char* kTwoProducts = R"(graph g
+  x = input f32[3,4]
+  w = parameter f32[4,4] init=normal(1.0)
+  bias = parameter f32[4] init=normal(1.0)
+  h = matmul(x, w, bias)
+  r = relu(h)
+  y = matmul(r, w)
+  output y
+)";
+
+TEST(ProductsInBf16, CastEachOperandOnceAndGiveF32) {
+  const Graph low = InBf16(Parse(kTwoProducts));
+  EXPECT_EQ(PrintGraph(low), R"(graph g
+  x = input f32[3,4]
+  w = parameter f32[4,4] init=normal(1.0)
+  bias = parameter f32[4] init=normal(1.0)
+  x.bf16 = cast(x, to="bf16")
+  w.bf16 = cast(w, to="bf16")
+  h = matmul(x.bf16, w.bf16, bias, out_dtype="f32")
+  r = relu(h)
+  r.bf16 = cast(r, to="bf16")
+  y = matmul(r.bf16, w.bf16, out_dtype="f32")
+  output y
+)");
+}
+
+// Rounding both operands once is all that happens: the sums are not rounded to bf16.
+TEST(ProductsInBf16, AddUpInF32) {
+  const Graph low =
+      InBf16(Parse("graph g\n  a = input f32[1,1024]\n  b = input f32[1024,1]\n"
+                   "  y = matmul(a, b)\n  output y\n"));
+  Tensor a({DType::kF32, {1, 1024}}), b({DType::kF32, {1024, 1}});
+  double sum = 0;
+  for (int64_t i = 0; i < 1024; ++i) {
+    const auto x = static_cast<float>(std::sin(0.1 * static_cast<double>(i))), z = 1.0f + x;
+    StoreFromDouble(DType::kF32, a.mutable_data(), i, x);
+    StoreFromDouble(DType::kF32, b.mutable_data(), i, z);
+    sum += static_cast<double>(BF16ToFloat(FloatToBF16(x))) * BF16ToFloat(FloatToBF16(z));
+  }
+  const auto values = EvaluateGraph(low, {{"a", a}, {"b", b}});
+  ASSERT_TRUE(values.ok()) << values.status().message();
+  const double y = (*values)[static_cast<size_t>(low.outputs()[0].value)].at(0);
+  EXPECT_NEAR(y, sum, 1e-4);
+  EXPECT_NE(y, BF16ToFloat(FloatToBF16(static_cast<float>(sum))));
+}
+
+TEST(ProductsInBf16, LeaveOtherTypesAndGraphsWithoutProductsAsTheyAre) {
+  for (const char* text : {"graph g\n  x = input f64[2,2]\n  y = matmul(x, x)\n  output y\n",
+                           "graph g\n  x = input i32[2,2]\n  y = matmul(x, x)\n  output y\n",
+                           "graph g\n  x = input f32[2,2]\n  y = relu(x)\n  output y\n"}) {
+    const Graph graph = Parse(text);
+    EXPECT_EQ(PrintGraph(InBf16(graph)), PrintGraph(graph));
+  }
+}
+
+// What a person reads of a fused graph: the cast is a step of the node that writes the operand.
+TEST(ProductsInBf16, LetTheCastRideAlongWhenFused) {
+  const Graph low =
+      InBf16(Parse("graph g\n  x = input f32[3,4]\n  w = input f32[4,4]\n"
+                   "  s = sigmoid(x)\n  r = mul(s, x)\n  y = matmul(r, w)\n"
+                   "  output y\n"));
+  const Result<Graph> fused = RunPasses(low, {{"fuse"}}, nullptr);
+  ASSERT_TRUE(fused.ok()) << fused.status().message();
+  int casts = 0;
+  for (const Node& node : fused->nodes()) casts += node.op->name == "cast" ? 1 : 0;
+  EXPECT_EQ(casts, 1) << PrintGraph(*fused);  // of w
+}
+
+}  // namespace
+}  // namespace ridge

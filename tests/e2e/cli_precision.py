@@ -1,0 +1,43 @@
+"""--precision bf16: the same training within its rounding, and the same bits again."""
+import json
+import unittest
+
+from _ridge import RidgeTest, SMALL
+
+STEPS = ["--steps", "60", "--batch", "32", "--threads", "1", "-q"]
+
+
+def has_bf16():
+    with open("/proc/cpuinfo", encoding="utf-8") as file:
+        return "avx512_bf16" in file.read()
+
+
+@unittest.skipUnless(has_bf16(), "the CPU has no products of bf16")
+class Bf16Test(RidgeTest):
+    def train(self, out, *options):
+        self.ok("train", *SMALL, *STEPS, "--out", out, *options)
+        return self.read_json(out + "/summary.json")
+
+    def test_learns_as_f32_does_and_gives_the_same_bits_again(self):
+        f32 = self.train("f32")
+        first, second = (self.train(name, "--precision", "bf16") for name in ("one", "two"))
+        self.assertNotEqual(first["parameters_sha256"], f32["parameters_sha256"])
+        self.assertEqual(first["parameters_sha256"], second["parameters_sha256"])
+        self.assertLess(abs(first["loss"] - f32["loss"]), 0.05 * f32["loss"] + 1e-3)
+
+    def test_a_run_is_evaluated_as_it_was_trained(self):
+        self.train("run", "--precision", "bf16")
+        done = json.loads(self.ok("eval", "run", "--data", "synthetic", "--json"))
+        self.assertGreater(done["samples"], 0)
+
+    def test_plan_and_bench_say_what_products_read(self):
+        plan = json.loads(self.ok("plan", "mlp", "--batch", "32", "--precision", "bf16",
+                                  "--json"))
+        self.assertTrue(any(node["op"] == "cast" or "bf16" in node["name"] for node in plan["nodes"]))
+        bench = json.loads(self.ok("bench", "step", "mlp", "--batch", "32", "--steps", "3",
+                                   "--precision", "bf16", "--json"))
+        self.assertEqual(bench["prec"], "bf16")
+
+
+if __name__ == "__main__":
+    unittest.main()
