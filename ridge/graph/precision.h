@@ -8,9 +8,10 @@
 
 namespace ridge {
 
-// Every matmul, conv, conv_grad_input and conv_grad_weight of f32 reads its operands as `operands`
-// (bf16 or f16), each value cast once for all its readers, adds up in f32 and writes f32; bias and
-// epilogue stay f32.  Parameters, their updates and all other operators stay f32.
+// Every matmul, conv, conv_grad_input and conv_grad_weight of f32 that has enough arithmetic to pay
+// for the casts reads its operands as `operands` (bf16 or f16), each value cast once for all its
+// readers, adds up in f32 and writes f32; bias and epilogue stay f32.  Parameters, their updates
+// and all other operators stay f32.
 // # each product within the rounding of its operands: 2^-8 of |a| |b| for bf16
 Result<Graph> WithProductsIn(Graph graph, DType operands);
 

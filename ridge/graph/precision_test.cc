@@ -27,9 +27,9 @@ Graph InBf16(const Graph& graph) {
 }
 
 constexpr const char* kTwoProducts = R"(graph g
-  x = input f32[3,4]
-  w = parameter f32[4,4] init=normal(1.0)
-  bias = parameter f32[4] init=normal(1.0)
+  x = input f32[96,128]
+  w = parameter f32[128,128] init=normal(1.0)
+  bias = parameter f32[128] init=normal(1.0)
   h = matmul(x, w, bias)
   r = relu(h)
   y = matmul(r, w)
@@ -39,9 +39,9 @@ constexpr const char* kTwoProducts = R"(graph g
 TEST(ProductsInBf16, CastEachOperandOnceAndGiveF32) {
   const Graph low = InBf16(Parse(kTwoProducts));
   EXPECT_EQ(PrintGraph(low), R"(graph g
-  x = input f32[3,4]
-  w = parameter f32[4,4] init=normal(1.0)
-  bias = parameter f32[4] init=normal(1.0)
+  x = input f32[96,128]
+  w = parameter f32[128,128] init=normal(1.0)
+  bias = parameter f32[128] init=normal(1.0)
   x.bf16 = cast(x, to="bf16")
   w.bf16 = cast(w, to="bf16")
   h = matmul(x.bf16, w.bf16, bias, out_dtype="f32")
@@ -55,14 +55,14 @@ TEST(ProductsInBf16, CastEachOperandOnceAndGiveF32) {
 // Rounding both operands once is all that happens: the sums are not rounded to bf16.
 TEST(ProductsInBf16, AddUpInF32) {
   const Graph low =
-      InBf16(Parse("graph g\n  a = input f32[1,1024]\n  b = input f32[1024,1]\n"
+      InBf16(Parse("graph g\n  a = input f32[64,1024]\n  b = input f32[1024,64]\n"
                    "  y = matmul(a, b)\n  output y\n"));
-  Tensor a({DType::kF32, {1, 1024}}), b({DType::kF32, {1024, 1}});
-  double sum = 0;
+  Tensor a({DType::kF32, {64, 1024}}), b({DType::kF32, {1024, 64}});
+  double sum = 0;  // of the first row by the first column; all others are 0
   for (int64_t i = 0; i < 1024; ++i) {
     const auto x = static_cast<float>(std::sin(0.1 * static_cast<double>(i))), z = 1.0f + x;
     StoreFromDouble(DType::kF32, a.mutable_data(), i, x);
-    StoreFromDouble(DType::kF32, b.mutable_data(), i, z);
+    StoreFromDouble(DType::kF32, b.mutable_data(), i * 64, z);
     sum += static_cast<double>(BF16ToFloat(FloatToBF16(x))) * BF16ToFloat(FloatToBF16(z));
   }
   const auto values = EvaluateGraph(low, {{"a", a}, {"b", b}});
@@ -72,10 +72,15 @@ TEST(ProductsInBf16, AddUpInF32) {
   EXPECT_NE(y, BF16ToFloat(FloatToBF16(static_cast<float>(sum))));
 }
 
-TEST(ProductsInBf16, LeaveOtherTypesAndGraphsWithoutProductsAsTheyAre) {
-  for (const char* text : {"graph g\n  x = input f64[2,2]\n  y = matmul(x, x)\n  output y\n",
-                           "graph g\n  x = input i32[2,2]\n  y = matmul(x, x)\n  output y\n",
-                           "graph g\n  x = input f32[2,2]\n  y = relu(x)\n  output y\n"}) {
+TEST(ProductsInBf16, LeaveOtherTypesSmallProductsAndEverythingElseAsTheyAre) {
+  for (const char* text :
+       {"graph g\n  x = input f64[128,128]\n  y = matmul(x, x)\n  output y\n",
+        "graph g\n  x = input i32[128,128]\n  y = matmul(x, x)\n  output y\n",
+        "graph g\n  x = input f32[64,5000]\n  w = input f32[5000,10]\n  y = matmul(x, w)\n"
+        "  output y\n",
+        "graph g\n  x = input f32[2,64,9,9]\n  w = input f32[64,1,3,3]\n"
+        "  y = conv(x, w, groups=64)\n  output y\n",
+        "graph g\n  x = input f32[2,2]\n  y = relu(x)\n  output y\n"}) {
     const Graph graph = Parse(text);
     EXPECT_EQ(PrintGraph(InBf16(graph)), PrintGraph(graph));
   }
@@ -84,7 +89,7 @@ TEST(ProductsInBf16, LeaveOtherTypesAndGraphsWithoutProductsAsTheyAre) {
 // What a person reads of a fused graph: the cast is a step of the node that writes the operand.
 TEST(ProductsInBf16, LetTheCastRideAlongWhenFused) {
   const Graph low =
-      InBf16(Parse("graph g\n  x = input f32[3,4]\n  w = input f32[4,4]\n"
+      InBf16(Parse("graph g\n  x = input f32[96,128]\n  w = input f32[128,128]\n"
                    "  s = sigmoid(x)\n  r = mul(s, x)\n  y = matmul(r, w)\n"
                    "  output y\n"));
   const Result<Graph> fused = RunPasses(low, {{"fuse"}}, nullptr);
