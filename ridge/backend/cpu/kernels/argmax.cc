@@ -8,6 +8,7 @@
 #include <type_traits>
 
 #include "ridge/backend/cpu/kernels/kernels.h"
+#include "ridge/backend/cpu/kernels/reduce_runs.h"
 #include "ridge/backend/cpu/parallel.h"
 #include "ridge/graph/ops/shared/axis_view.h"
 
@@ -46,6 +47,8 @@ constexpr int64_t kLanes = 16, kBlock = 256;
 // Whether any of the block beats `best`.
 template <typename T, typename V>
 bool AnyBeats(const T* x, V best) {
+  if constexpr (std::is_same_v<T, float>)
+    return !(ReduceRun(Reduction::kMax, x, kBlock) <= static_cast<double>(best));
   int beats[kLanes] = {};
   for (int64_t i = 0; i < kBlock; i += kLanes) {
     for (int64_t k = 0; k < kLanes; ++k) beats[k] |= !(Number(x[i + k]) <= best);
