@@ -1,7 +1,5 @@
 #include "ridge/core/random.h"
 
-#include <cmath>
-
 namespace ridge {
 
 std::array<uint32_t, 4> Philox(uint64_t key, std::array<uint32_t, 4> c) {
@@ -31,17 +29,9 @@ uint32_t Draw(const RandomKey& key, uint32_t sample, uint64_t index) {
 }
 
 std::array<double, 4> DrawNormalBlock(const RandomKey& key, uint32_t sample, uint64_t block) {
-  const auto words = DrawBlock(key, sample, block);
-  std::array<double, 4> normal{};
-  for (size_t pair = 0; pair < 4; pair += 2) {
-    const double u = (words[pair] + 1.0) * 0x1p-32;  // (0, 1]: the logarithm is finite
-    const double v = words[pair + 1] * 0x1p-32;
-    const double radius = std::sqrt(-2 * std::log(u));
-    const double angle = 2 * M_PI * v;
-    normal[pair] = radius * std::cos(angle);
-    normal[pair + 1] = radius * std::sin(angle);
-  }
-  return normal;
+  std::array<double, 4 * kDrawBlocks> numbers{};
+  DrawNormals(key, sample, block, kDrawBlocks, numbers.data());
+  return {numbers[0], numbers[1], numbers[2], numbers[3]};
 }
 
 uint32_t StableHash(std::string_view text) {

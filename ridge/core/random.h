@@ -30,6 +30,15 @@ inline float ToUniform(uint32_t word) { return static_cast<float>(word >> 8) * 0
 // block).
 std::array<double, 4> DrawNormalBlock(const RandomKey& key, uint32_t sample, uint64_t block);
 
+// The same for `blocks` blocks, a multiple of kDrawBlocks, several at a time.  The last bits of the
+// doubles depend on the instruction set (fused multiply-add or not).
+inline constexpr int64_t kDrawBlocks = 8;
+void DrawNormals(const RandomKey& key, uint32_t sample, uint64_t first_block, int64_t blocks,
+                 double* numbers);
+// 2 ToUniform(word) - 1 for each word: uniform in [-1, 1).
+void DrawSymmetricUniforms(const RandomKey& key, uint32_t sample, uint64_t first_block,
+                           int64_t blocks, double* numbers);
+
 // FNV-1a folded to 32 bits: the same on every machine and in every version.
 uint32_t StableHash(std::string_view text);
 

@@ -10,22 +10,32 @@
 namespace ridge {
 namespace {
 
+// One element is converted; the others are copies of it.
+void FillConstant(DType dtype, double value, int64_t bytes, std::byte* to) {
+  constexpr int64_t kMostBytes = 4096;  // what is copied stays in the nearest cache
+  int64_t done = std::min(bytes, BytesPerElement(dtype));
+  if (done > 0) StoreFromDouble(dtype, to, 0, value);
+  for (int64_t more = 0; done < bytes; done += more) {
+    more = std::min({done, bytes - done, kMostBytes});
+    std::memcpy(to + done, to, static_cast<size_t>(more));
+  }
+}
+
 // Four elements a block of random words.
-void FillFromBlocks(const ValueInfo& variable, const RandomKey& key, void* data) {
-  const Init& init = variable.init;
-  const int64_t count = variable.type.elements();
-  for (int64_t i = 0; i < count; i += 4) {
-    const auto block = static_cast<uint64_t>(i / 4);
-    std::array<double, 4> drawn{};
-    if (init.kind == Init::Kind::kNormal) {
-      drawn = DrawNormalBlock(key, 0, block);
-    } else {
-      const auto words = DrawBlock(key, 0, block);
-      for (size_t k = 0; k < 4; ++k) drawn[k] = 2.0 * ToUniform(words[k]) - 1;
-    }
-    for (int64_t k = 0; k < 4 && i + k < count; ++k) {
-      StoreFromDouble(variable.type.dtype, data, i + k, init.scale * drawn[static_cast<size_t>(k)]);
-    }
+void FillFromBlocks(const ValueInfo& variable, const RandomKey& key, int64_t begin, int64_t end,
+                    std::byte* to) {
+  constexpr int64_t kStep = 4 * kDrawBlocks;
+  static_assert(kInitialGrain % kStep == 0);
+  const auto draw =
+      variable.init.kind == Init::Kind::kNormal ? &DrawNormals : &DrawSymmetricUniforms;
+  const DType dtype = variable.type.dtype;
+  std::array<double, kInitialGrain> drawn;
+  for (int64_t i = begin; i < end; i += kInitialGrain) {
+    const int64_t count = std::min(kInitialGrain, end - i);
+    const int64_t blocks = (count + kStep - 1) / kStep * kDrawBlocks;
+    draw(key, /*sample=*/0, static_cast<uint64_t>(i / 4), blocks, drawn.data());
+    for (double& x : drawn) x *= variable.init.scale;
+    ConvertFromDouble(dtype, drawn.data(), to + (i - begin) * BytesPerElement(dtype), count);
   }
 }
 
@@ -55,25 +65,29 @@ Tensor SameBytes(const Tensor& from, const TensorType& type) {
 
 }  // namespace
 
+void FillInitialRange(const ValueInfo& variable, uint64_t seed, int64_t begin, int64_t end,
+                      void* data) {
+  RIDGE_CHECK(begin % kInitialGrain == 0, "a piece begins at a multiple of the grain");
+  if (begin >= end) return;
+  const Init& init = variable.init;
+  const DType dtype = variable.type.dtype;
+  const int64_t offset = begin * BytesPerElement(dtype);
+  const int64_t bytes = (end - begin) * BytesPerElement(dtype);
+  std::byte* const to = static_cast<std::byte*>(data) + offset;
+  if (init.kind == Init::Kind::kUniform || init.kind == Init::Kind::kNormal) {
+    FillFromBlocks(variable, {seed, StableHash(variable.name), 0}, begin, end, to);
+  } else if (init.kind != Init::Kind::kTensor) {
+    FillConstant(dtype, init.kind == Init::Kind::kConstant ? init.scale : 0, bytes, to);
+  } else if (init.tensor.type().dtype == dtype) {
+    const auto* from = static_cast<const std::byte*>(init.tensor.data());
+    std::memcpy(to, from + offset, static_cast<size_t>(bytes));
+  } else {
+    for (int64_t i = begin; i < end; ++i) StoreFromDouble(dtype, data, i, init.tensor.at(i));
+  }
+}
+
 void FillInitialValue(const ValueInfo& variable, uint64_t seed, void* data) {
-  const RandomKey key{seed, StableHash(variable.name), 0};
-  const int64_t count = variable.type.elements();
-  const Init::Kind kind = variable.init.kind;
-  if (kind == Init::Kind::kUniform || kind == Init::Kind::kNormal) {
-    FillFromBlocks(variable, key, data);
-    return;
-  }
-  const Tensor& start = variable.init.tensor;
-  if (kind == Init::Kind::kTensor && start.type().dtype == variable.type.dtype) {
-    if (count > 0) std::memcpy(data, start.data(), static_cast<size_t>(variable.type.bytes()));
-    return;
-  }
-  for (int64_t i = 0; i < count; ++i) {
-    const double x = kind == Init::Kind::kTensor     ? variable.init.tensor.at(i)
-                     : kind == Init::Kind::kConstant ? variable.init.scale
-                                                     : 0;
-    StoreFromDouble(variable.type.dtype, data, i, x);
-  }
+  FillInitialRange(variable, seed, 0, variable.type.elements(), data);
 }
 
 Tensor InitialValue(const ValueInfo& variable, uint64_t seed) {

@@ -26,5 +26,10 @@ Result<std::vector<Tensor>> EvaluateGraph(const Graph& graph,
 Tensor InitialValue(const ValueInfo& variable, uint64_t seed);
 // The same, written in place. REQUIRES: `data` holds variable.type.bytes() bytes.
 void FillInitialValue(const ValueInfo& variable, uint64_t seed, void* data);
+// Elements [begin, end) of it, so that several threads can share the work.  `data` is the
+// variable's start.  REQUIRES: `begin` is a multiple of kInitialGrain.
+inline constexpr int64_t kInitialGrain = 1024;
+void FillInitialRange(const ValueInfo& variable, uint64_t seed, int64_t begin, int64_t end,
+                      void* data);
 
 }  // namespace ridge

@@ -20,6 +20,9 @@ class Arena {
   int64_t bytes() const { return bytes_; }
   int64_t resident_bytes() const;  // pages that have become resident
 
+  // Writes a zero to each page of part `part` of `parts`, so that it becomes resident.
+  void Touch(int part, int parts);
+
  private:
   Arena(std::byte* data, int64_t bytes) : data_(data), bytes_(bytes) {}
   std::byte* data_ = nullptr;

@@ -10,6 +10,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "ridge/backend/cpu/parallel.h"
 #include "ridge/core/process.h"
 #include "ridge/graph/interpret.h"
 
@@ -30,6 +31,31 @@ class CopyKernel : public Kernel {
  private:
   size_t bytes_;
 };
+
+// Elements of one persistent value.
+struct Piece {
+  size_t value;
+  int64_t begin, end;
+};
+
+std::vector<Piece> CutIntoPieces(const std::vector<PersistentValue>& values) {
+  constexpr int64_t kElements = 64 * kInitialGrain;
+  std::vector<Piece> pieces;
+  for (size_t v = 0; v < values.size(); ++v) {
+    const int64_t count = values[v].type.elements();
+    for (int64_t begin = 0; begin < count; begin += kElements)
+      pieces.push_back({v, begin, std::min(count, begin + kElements)});
+  }
+  return pieces;
+}
+
+void Initialize(const PersistentValue& value, uint64_t seed, const Piece& piece, std::byte* arena) {
+  ValueInfo info;
+  info.name = value.name;
+  info.type = value.type;
+  if (value.kind != ValueKind::kInput) info.init = value.init;
+  FillInitialRange(info, seed, piece.begin, piece.end, arena + value.offset_bytes);
+}
 
 Result<std::unique_ptr<Kernel>> MakeKernel(const StepPlan& step, const PlannedNode& node,
                                            Backend& backend) {
@@ -127,19 +153,18 @@ void Executor::WatchLoss(const StepPlan& step, CompiledStep& compiled) const {
   }
 }
 
+void Executor::TouchArena() {
+  cpu::ForEachPart(threads_, [&](int part) { arena_.Touch(part, threads_); });
+}
+
+// Written by the whole team: on a large model this is also the first touch of its variables.
 void Executor::InitializeVariables(uint64_t seed) {
-  for (const PersistentValue& value : program_.persistent) {
-    std::byte* data = arena_.data() + value.offset_bytes;
-    if (value.kind == ValueKind::kInput) {
-      std::memset(data, 0, static_cast<size_t>(value.size_bytes));
-      continue;
-    }
-    ValueInfo info;
-    info.name = value.name;
-    info.type = value.type;
-    info.init = value.init;
-    FillInitialValue(info, seed, data);
-  }
+  const std::vector<Piece> pieces = CutIntoPieces(program_.persistent);
+  const auto step = static_cast<size_t>(threads_);
+  cpu::ForEachPart(threads_, [&](int part) {
+    for (size_t i = static_cast<size_t>(part); i < pieces.size(); i += step)
+      Initialize(program_.persistent[pieces[i].value], seed, pieces[i], arena_.data());
+  });
 }
 
 const PersistentValue* Executor::FindPersistent(const std::string& name) const {

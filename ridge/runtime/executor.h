@@ -24,6 +24,10 @@ class Executor {
   const Arena& arena() const { return arena_; }
   int threads() const { return threads_; }  // of the backend
 
+  // Makes the whole arena resident, with all threads: in a step, pages come where one thread is at
+  // work as well.  REQUIRES: nothing in the arena is needed; its contents become zeros.
+  void TouchArena();
+
   // Fills parameters and states with their initial values.
   void InitializeVariables(uint64_t seed);
 

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <limits>
 
+#include "ridge/backend/cpu/cpu_backend.h"
 #include "ridge/backend/reference/reference_backend.h"
 #include "ridge/graph/autodiff.h"
 #include "ridge/graph/interpret.h"
@@ -103,6 +104,32 @@ TEST_P(ExecutorTest, StepsAreThoseOfTheInterpreterBitForBit) {
 }
 
 INSTANTIATE_TEST_SUITE_P(InPlaceOnAndOff, ExecutorTest, ::testing::Bool());
+
+// Larger than what one thread fills at a time, and with ends that fit no block of draws.
+TEST(Executor, StartingValuesDoNotDependOnThreads) {
+  GraphBuilder b("start");
+  const TensorType type{DType::kF32, {300, 501}};
+  const Tensor given = InitialValue({.name = "x", .type = type, .init = Init::Normal(1)}, 1);
+  b.Parameter("normal", type, Init::Normal(0.02));
+  b.Parameter("uniform", {DType::kBF16, {200'001}}, Init::Uniform(0.5));
+  b.Parameter("ones", {DType::kF64, {70'003}}, Init::Constant(1));
+  b.Parameter("given", type, Init::FromTensor(given));
+  b.Output("loss", b.ReduceMean(b.Input("in", {DType::kF32, {4}}), {}, false));
+  const auto graph = b.Build();
+  ASSERT_TRUE(graph.ok()) << graph.status().message();
+  const auto backend = MakeCpuBackend(3);
+  ASSERT_TRUE(backend.ok());
+  const auto executor = MakeExecutor(*graph, **backend);
+  executor->TouchArena();
+  EXPECT_EQ(executor->arena().resident_bytes(), executor->arena().bytes());
+  executor->InitializeVariables(3);
+  for (const PersistentValue& value : executor->program().persistent) {
+    if (value.kind != ValueKind::kParameter) continue;
+    const ValueInfo info{.name = value.name, .type = value.type, .init = value.init};
+    EXPECT_TRUE(InitialValue(info, 3).same_bits(Copy(value.type, executor->Persistent(value.name))))
+        << value.name;
+  }
+}
 
 TEST(Executor, StopsAtANonFiniteLossBeforeAnyParameterChanges) {
   const auto backend = MakeReferenceBackend();

@@ -11,7 +11,7 @@
 
 namespace ridge {
 
-// Median seconds by KernelChoice::key.  Overwrites everything in the arena: initialize or restore
+// Seconds by KernelChoice::key.  Overwrites everything in the arena: initialize or restore
 // the variables afterwards.  Spends about `budget_s` at most, judged by the program's own
 // estimates.
 Result<std::map<std::string, double>> Rehearse(Executor& executor, double budget_s);

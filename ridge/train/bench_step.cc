@@ -71,6 +71,7 @@ Status Bench::Prepare() {
   RehearsalOptions rehearsal;
   rehearsal.kernels_s = request_.rehearse_s;
   rehearsal.still_to_come_bytes = kStillToComeBytes;
+  rehearsal.will_run = true;
   RIDGE_ASSIGN_OR_RETURN(executor_, RehearseJob(machine_, /*data=*/nullptr, rehearsal, job_));
   executor_->InitializeVariables(options.seed);
   return Status();

@@ -21,7 +21,7 @@ struct BenchRequest {
   TrainOptions options;  // model, batch, optimizer, precision, seed, passes
   int64_t steps = 20;
   int64_t resident_at_main_bytes = 0;  // VmRSS at entry of main
-  double rehearse_s = 0.1;
+  double rehearse_s = 0.15;
   // Called after the steps, since it needs memory of its own.
   std::function<Result<MachinePeaks>(DType operands)> measure_peaks;
 };

@@ -28,6 +28,7 @@ Result<std::unique_ptr<Executor>> RehearseJob(const Machine& machine, const JobD
   RIDGE_ASSIGN_OR_RETURN(std::unique_ptr<Executor> executor,
                          Executor::Create(std::move(job.program), *machine.backend));
   job.program = {};
+  if (options.will_run) executor->TouchArena();
   if (options.kernels_s > 0) {
     RIDGE_RETURN_IF_ERROR(TimeKernels(machine.profile, options.kernels_s, *executor));
     if (data != nullptr) RIDGE_RETURN_IF_ERROR(TimeLaps(job, *data, options.laps_s, *executor));
