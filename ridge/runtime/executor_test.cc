@@ -105,11 +105,20 @@ TEST_P(ExecutorTest, StepsAreThoseOfTheInterpreterBitForBit) {
 
 INSTANTIATE_TEST_SUITE_P(InPlaceOnAndOff, ExecutorTest, ::testing::Bool());
 
+// With seed 3.
+Tensor StartOf(const std::string& name, const TensorType& type, const Init& init) {
+  ValueInfo info;
+  info.name = name;
+  info.type = type;
+  info.init = init;
+  return InitialValue(info, 3);
+}
+
 // Larger than what one thread fills at a time, and with ends that fit no block of draws.
 TEST(Executor, StartingValuesDoNotDependOnThreads) {
   GraphBuilder b("start");
   const TensorType type{DType::kF32, {300, 501}};
-  const Tensor given = InitialValue({.name = "x", .type = type, .init = Init::Normal(1)}, 1);
+  const Tensor given = StartOf("x", type, Init::Normal(1));
   b.Parameter("normal", type, Init::Normal(0.02));
   b.Parameter("uniform", {DType::kBF16, {200'001}}, Init::Uniform(0.5));
   b.Parameter("ones", {DType::kF64, {70'003}}, Init::Constant(1));
@@ -125,9 +134,8 @@ TEST(Executor, StartingValuesDoNotDependOnThreads) {
   executor->InitializeVariables(3);
   for (const PersistentValue& value : executor->program().persistent) {
     if (value.kind != ValueKind::kParameter) continue;
-    const ValueInfo info{.name = value.name, .type = value.type, .init = value.init};
-    EXPECT_TRUE(InitialValue(info, 3).same_bits(Copy(value.type, executor->Persistent(value.name))))
-        << value.name;
+    const Tensor start = StartOf(value.name, value.type, value.init);
+    EXPECT_TRUE(start.same_bits(Copy(value.type, executor->Persistent(value.name)))) << value.name;
   }
 }
 

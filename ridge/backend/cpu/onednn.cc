@@ -21,11 +21,13 @@ struct Stage {
   std::vector<memory> memories;
   std::vector<dnnl_exec_arg_t> args;
   std::vector<Pointer> pointers;
+  std::vector<void*> set;  // what the memories point at: few addresses change from step to step
 
   void Add(const dnnl::engine& engine, int arg, const memory::desc& desc, Pointer pointer) {
     memories.emplace_back(desc, engine, static_cast<void*>(nullptr));  // set by Run
     args.push_back({arg, memories.back().get()});
     pointers.push_back(pointer);
+    set.push_back(nullptr);
   }
 };
 
@@ -45,7 +47,10 @@ class PrimitiveKernel : public Kernel {
     const TeamSize team(threads_);
     for (Stage& stage : stages_) {
       for (size_t i = 0; i < stage.args.size(); ++i) {
-        dnnl_memory_set_data_handle(stage.args[i].memory, Locate(stage.pointers[i], buffers));
+        void* const at = Locate(stage.pointers[i], buffers);
+        if (at == stage.set[i]) continue;
+        dnnl_memory_set_data_handle(stage.args[i].memory, at);
+        stage.set[i] = at;
       }
       const dnnl_status_t status =
           dnnl_primitive_execute(stage.primitive.get(), stream_.get(),
