@@ -18,7 +18,10 @@ import tempfile
 import time
 
 PEERS = pathlib.Path(__file__).resolve().parent / "peers"
-MODES = {"torch": ["eager", "cl"], "tf": ["graph", "xla"], "jax": ["jit"]}
+MODES = {"torch": ["eager", "cl", "compile"], "tf": ["graph", "xla"], "jax": ["jit"]}
+# What a peer's script has not; Keras has no ResNet-18.
+MISSING = {"tf": {"resnet18"},
+           "jax": {"resnet18", "unet", "bert", "efficientnet_v2_s", "mobilenet_v3_small"}}
 
 
 def machine():
@@ -33,7 +36,8 @@ def machine():
 
 def steps_for(model, batch):
     """Enough steps for a minimum, few enough for a big model."""
-    big = {"resnet18": 5, "resnet50": 3}
+    big = {"resnet18": 5, "resnet50": 3, "efficientnet_v2_s": 3, "unet": 8, "gpt": 5, "bert": 15,
+           "vit_ti": 15, "mobilenet_v3_small": 15, "lstm": 15}
     return big.get(model, 30 if batch >= 512 else 100)
 
 
@@ -43,10 +47,11 @@ def step_commands(args, model, batch):
                     "--json"]
     for peer, modes in MODES.items():
         python = getattr(args, peer)
-        if not python or (peer == "jax" and model == "resnet18") or (
-                peer == "tf" and model == "resnet18"):
+        if not python or model in MISSING.get(peer, ()):
             continue
         for mode in modes:
+            if args.sides and f"{peer} {mode}" not in args.sides:
+                continue
             yield f"{peer} {mode}", [python, str(PEERS / f"bench_{peer}.py"), model, str(batch),
                                      mode, steps, "adam"]
 
@@ -59,13 +64,18 @@ def e2e_commands(args, epochs):
             yield peer, [getattr(args, peer), str(PEERS / f"e2e_{peer}.py"), str(epochs)]
 
 
-def run(command, is_e2e):
+def run(command, is_e2e, limit_s):
     """One run: the JSON line that the command prints, and its wall time."""
     with tempfile.TemporaryDirectory() as folder:
         if is_e2e and "train" in command:
             command = command + ["--out", folder + "/run"]
         start = time.monotonic()
-        done = subprocess.run(command, capture_output=True, text=True, cwd=PEERS, check=False)
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, cwd=PEERS, check=False,
+                                  timeout=limit_s)
+        except subprocess.TimeoutExpired:
+            print(f"over {limit_s} s: {command[1:]}", file=sys.stderr)
+            return None
         wall = time.monotonic() - start
         if done.returncode != 0:
             print(done.stderr[-2000:], file=sys.stderr)
@@ -91,6 +101,10 @@ def main():
     for peer in MODES:
         parser.add_argument(f"--{peer}")
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--limit", type=float, help="seconds that one run may take")
+    parser.add_argument("--sides", action="append", metavar="SIDE",
+                        help="a peer to run, such as 'tf graph' (all); as often as wanted")
+    parser.add_argument("--prefix", default="", help="a command that runs each side, such as nice")
     parser.add_argument("--out")
     args = parser.parse_args()
     args.ridge = str(pathlib.Path(args.ridge).resolve())
@@ -101,10 +115,11 @@ def main():
         is_e2e = model == "e2e"
         commands = list(e2e_commands(args, int(size)) if is_e2e
                         else step_commands(args, model, int(size)))
+        commands = [(side, args.prefix.split() + command) for side, command in commands]
         rows = {side: [] for side, _ in commands}
         for _ in range(args.rounds):
             for side, command in commands:
-                rows[side].append(run(command, is_e2e))
+                rows[side].append(run(command, is_e2e, args.limit))
         keys = ["wall_s", "test_accuracy", "peak_mb"] if is_e2e else [
             "ms_min", "ms_med", "first_step_s", "peak_mb"]
         table = {side: {key: best(runs, key) for key in keys} for side, runs in rows.items()}
