@@ -5,6 +5,7 @@
 #include <map>
 
 #include "ridge/backend/cpu/kernel_list.h"
+#include "ridge/backend/cpu/kernels/reorder.h"
 #include "ridge/backend/cpu/layouts.h"
 #include "ridge/backend/cpu/onednn.h"
 #include "ridge/backend/cpu/parallel.h"
@@ -70,13 +71,17 @@ class CpuBackend : public Backend {
 
   KernelChoice Reorder(const TensorType& type, LayoutId from, LayoutId to) override {
     KernelChoice choice;
-    choice.kernel = "onednn.reorder";
     choice.input_layouts = {from};
     choice.output_layouts = {to};
     choice.efficiency = 0.2;  // oneDNN's blocking copies reach 15 to 33 GB/s in the last cache
-    choice.workspace_bytes = cpu::ReorderWorkspaceBytes(
-        cpu_, ReorderThreads(type), cpu::DescOf(type, from), cpu::DescOf(type, to));
-    choice.key = fmt::format("onednn.reorder {} {}->{} threads={}", TypeToString(type),
+    if (StridedReorder(type, from, to)) {
+      choice.kernel = "cpu.reorder";
+    } else {
+      choice.kernel = "onednn.reorder";
+      choice.workspace_bytes = cpu::ReorderWorkspaceBytes(
+          cpu_, ReorderThreads(type), cpu::DescOf(type, from), cpu::DescOf(type, to));
+    }
+    choice.key = fmt::format("{} {} {}->{} threads={}", choice.kernel, TypeToString(type),
                              LayoutName(from), LayoutName(to), ReorderThreads(type));
     return choice;
   }
@@ -99,7 +104,12 @@ class CpuBackend : public Backend {
                                                 const KernelChoice& choice) override {
     OpCall call;
     call.where = "reorder of " + TypeToString(type);
-    return cpu::CatchDnnl(call, [&] {
+    return cpu::CatchDnnl(call, [&]() -> Result<std::unique_ptr<Kernel>> {
+      if (choice.kernel == "cpu.reorder") {
+        return cpu::MakeStridedReorder(
+            *StridedReorder(type, choice.input_layouts.at(0), choice.output_layouts.at(0)),
+            ReorderThreads(type));
+      }
       return cpu::MakeReorderKernel(cpu_, ReorderThreads(type),
                                     cpu::DescOf(type, choice.input_layouts.at(0)),
                                     cpu::DescOf(type, choice.output_layouts.at(0)));
@@ -107,6 +117,12 @@ class CpuBackend : public Backend {
   }
 
  private:
+  static std::optional<cpu::StridedCopy> StridedReorder(const TensorType& type, LayoutId from,
+                                                        LayoutId to) {
+    return cpu::PlanStridedReorder(cpu::DescOf(type, from), cpu::DescOf(type, to),
+                                   BytesPerElement(type.dtype));
+  }
+
   int ReorderThreads(const TensorType& type) const {
     return type.bytes() < 16 * 1024 ? 1 : cpu_.threads;
   }
