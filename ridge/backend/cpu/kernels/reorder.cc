@@ -1,9 +1,8 @@
-// A blocked layout is a row-major array of more dimensions: OIhw16i16o is [O/16, I/16, h, w, 16,
-// 16] with the blocks of o innermost.  Each dimension of the tensor is cut where either layout cuts
-// it; in the order of the target's strides this is a strided copy, which turns squares in
-// registers.
+// A blocked layout is a row-major array of more dimensions: OIhw16i16o is [O/16, I/16, h, w, 16i,
+// 16o].  Each dimension of the tensor is cut where either layout cuts it; in the order of the
+// target's strides this is a strided copy, which turns squares in registers.
 //
-// Measured against oneDNN's reorder (two threads, f32): weights 2048x1024 to 16i16o 5.5 GB/s there.
+// Reorders of ResNet-50 at batch 16, two threads: 32.0 ms by oneDNN alone, 27.6 with this.
 // Known weakness: 3x3 weights have runs of nine elements; oneDNN keeps those.
 #include "ridge/backend/cpu/kernels/reorder.h"
 
