@@ -11,6 +11,11 @@ namespace {
 constexpr KernelFactory kKernels[] = {
     {"matmul", "onednn.matmul", OfferMatmul, CreateMatmul},
     {"matmul", "cpu.matmul_f64", OfferMatmulF64, CreateMatmulF64},
+    {"conv", "cpu.winograd_conv", OfferWinogradConv, CreateWinogradConv},
+    {"conv_grad_input", "cpu.winograd_conv_grad_input", OfferWinogradGradInput,
+     CreateWinogradGradInput},
+    {"conv_grad_weight", "cpu.winograd_conv_grad_weight", OfferWinogradGradWeight,
+     CreateWinogradGradWeight},
     {"conv", "onednn.conv", OfferConv, CreateConv},
     {"conv_grad_input", "onednn.conv_grad_input", OfferConvGradInput, CreateConvGradInput},
     {"conv_grad_weight", "cpu.depthwise_grad_weight", OfferDepthwiseGradWeight,

@@ -42,6 +42,8 @@ inline constexpr const char* kEpilogue = "epilogue step";
 inline constexpr const char* kNoPrimitive = "oneDNN has no fast implementation";
 inline constexpr const char* kExpression = "expression step";
 inline constexpr const char* kLayout = "layout";
+inline constexpr const char* kInstructions = "instruction set of this CPU";
+inline constexpr const char* kNoGain = "no gain for this shape";
 }  // namespace refusal
 
 // Appends choices, or returns one of refusal::*.

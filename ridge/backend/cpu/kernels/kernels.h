@@ -25,6 +25,13 @@ RIDGE_CREATE(CreateConvGradWeight);
 RIDGE_OFFER(OfferDepthwiseGradWeight);  // depthwise.cc
 RIDGE_CREATE(CreateDepthwiseGradWeight);
 
+RIDGE_OFFER(OfferWinogradConv);  // winograd_conv.cc
+RIDGE_CREATE(CreateWinogradConv);
+RIDGE_OFFER(OfferWinogradGradInput);
+RIDGE_CREATE(CreateWinogradGradInput);
+RIDGE_OFFER(OfferWinogradGradWeight);  // winograd_grad_weight.cc
+RIDGE_CREATE(CreateWinogradGradWeight);
+
 RIDGE_OFFER(OfferConvF64);  // conv_f64.cc: conv and its gradients
 RIDGE_CREATE(CreateConvF64);
 

@@ -1,0 +1,241 @@
+// conv and conv_grad_input by Winograd's F(4x4, 3x3): 2.25 multiplications an output instead of 9.
+//
+// The gradient of the input is the same convolution of dy with flipped weights, channels swapped.
+// Weights come row-major and are transformed in each run; everything transformed lives in the
+// workspace.  See docs/design/0005-winograd.md.
+#include "oneapi/dnnl/dnnl.hpp"
+#include "ridge/backend/cpu/kernels/epilogue.h"
+#include "ridge/backend/cpu/kernels/kernels.h"
+#include "ridge/backend/cpu/kernels/winograd.h"
+#include "ridge/backend/cpu/parallel.h"
+
+namespace ridge::cpu {
+namespace {
+
+constexpr auto kBlocked = static_cast<LayoutId>(dnnl_aBcd16b);
+constexpr size_t kBias = 2, kFirstExtra = 3;
+
+struct StepName {
+  const char* name;
+  WinogradStep step;
+};
+constexpr StepName kSteps[] = {{"relu", WinogradStep::kRelu}, {"add", WinogradStep::kAdd},
+                               {"gelu", WinogradStep::kGelu}, {"silu", WinogradStep::kSilu},
+                               {"tanh", WinogradStep::kTanh}, {"sigmoid", WinogradStep::kSigmoid}};
+
+// nullopt when a step is unknown here, or would make something of the zeros behind the last
+// channel.
+std::optional<std::vector<WinogradStep>> EpilogueOf(const OpCall& call, bool padded) {
+  std::vector<WinogradStep> steps;
+  for (const std::string& name : EpilogueSteps(call)) {
+    const auto* known = std::find_if(std::begin(kSteps), std::end(kSteps),
+                                     [&](const StepName& step) { return step.name == name; });
+    if (known == std::end(kSteps)) return std::nullopt;
+    if (padded && known->step == WinogradStep::kSigmoid) return std::nullopt;
+    steps.push_back(known->step);
+  }
+  return steps;
+}
+
+// A convolution and where its tensors are among the call's.
+struct Problem {
+  WinogradShape shape;
+  WinogradWeights weights;
+  WinogradSplit split;
+  size_t bias = 0, first_extra = 0;  // 0: none
+  WinogradEpilogue epilogue;
+
+  int64_t PanelWidth(int64_t panel) const {
+    return std::min(split.panel_blocks, shape.outer_blocks() - split.FirstBlock(panel));
+  }
+  int64_t InnerChannels() const { return shape.inner_blocks() * kWinogradBlock; }
+  // Floats of the transformed weights of so many blocks of output channels.
+  int64_t WeightFloats(int64_t blocks) const {
+    return kFrequencies * InnerChannels() * blocks * kWinogradBlock;
+  }
+  int64_t InputFloats() const {
+    return kFrequencies * FrequencyStride(shape.inner_blocks(), split.rows);
+  }
+  int64_t OutputFloats() const {
+    return kFrequencies * FrequencyStride(split.panel_blocks, split.rows);
+  }
+  int64_t BiasFloats() const { return shape.outer_blocks() * kWinogradBlock; }
+
+  // Bias; then all weights and each thread's tiles, or the shared tiles and each thread's weights.
+  int64_t SharedFloats() const {
+    return BiasFloats() + (split.by_tiles ? WeightFloats(shape.outer_blocks()) : InputFloats());
+  }
+  int64_t PrivateFloats() const {
+    return OutputFloats() + (split.by_tiles ? InputFloats() : WeightFloats(split.panel_blocks));
+  }
+  int64_t WorkspaceBytes() const { return 4 * (SharedFloats() + split.threads * PrivateFloats()); }
+};
+
+class WinogradConv : public Kernel {
+ public:
+  explicit WinogradConv(Problem problem) : p_(std::move(problem)) {
+    for (const WinogradStep step : p_.epilogue.steps) {
+      if (step == WinogradStep::kAdd) p_.epilogue.extras.push_back(nullptr);
+    }
+  }
+
+  Status Run(const KernelBuffers& b) override {
+    x_ = static_cast<const float*>(b.inputs[0]);
+    w_ = static_cast<const float*>(b.inputs[1]);
+    y_ = static_cast<float*>(b.outputs[0]);
+    bias_ = static_cast<float*>(b.workspace);
+    shared_ = bias_ + p_.BiasFloats();
+    private_ = bias_ + p_.SharedFloats();
+    SetEpilogue(b);
+    if (p_.split.by_tiles) {
+      RunByTiles();
+    } else {
+      RunByPanels();
+    }
+    return Status();
+  }
+
+ private:
+  void SetEpilogue(const KernelBuffers& b) {
+    std::fill_n(bias_, p_.BiasFloats(), 0.0F);
+    if (p_.bias != 0) {
+      const auto* bias = static_cast<const float*>(b.inputs[p_.bias]);
+      std::copy(bias, bias + p_.shape.outer, bias_);
+    }
+    p_.epilogue.bias = bias_;
+    for (size_t i = 0; i < p_.epilogue.extras.size(); ++i)
+      p_.epilogue.extras[i] = static_cast<const float*>(b.inputs[p_.first_extra + i]);
+  }
+
+  float* Private(int part) const { return private_ + part * p_.PrivateFloats(); }
+
+  void TransformWeights(int64_t panel, float* u) const {
+    WinogradTransformWeights(p_.shape, p_.weights, w_, p_.split.FirstBlock(panel),
+                             p_.PanelWidth(panel), u);
+  }
+
+  // y of one panel, from the transformed tiles.
+  void RunPanel(const TileRun& tiles, int64_t panel, const float* v, const float* u,
+                float* m) const {
+    const int64_t blocks = p_.PanelWidth(panel);
+    WinogradProduct(v, u, p_.shape.inner_blocks(), blocks, tiles.rows, m);
+    WinogradOutput(p_.shape, m, tiles, p_.split.FirstBlock(panel), blocks, p_.epilogue, y_);
+  }
+
+  void RunByTiles() const {
+    const WinogradSplit& s = p_.split;
+    const auto weights = [&](int64_t panel) {
+      return shared_ + p_.WeightFloats(s.FirstBlock(panel));
+    };
+    ForEachPart(s.threads, [&](int part) {
+      for (int64_t panel = part; panel < s.panels; panel += s.threads)
+        TransformWeights(panel, weights(panel));
+    });
+    ForEachPart(s.threads, [&](int part) {
+      float *v = Private(part), *m = v + p_.InputFloats();
+      const Range own = PartOf(p_.shape.tiles(), s.threads, part);
+      for (int64_t first = own.begin; first < own.end; first += s.rows) {
+        const TileRun tiles{first, std::min(s.rows, own.end - first), s.rows};
+        WinogradInput(p_.shape, x_, tiles, v);
+        for (int64_t panel = 0; panel < s.panels; ++panel)
+          RunPanel(tiles, panel, v, weights(panel), m);
+      }
+    });
+  }
+
+  void RunByPanels() const {
+    const WinogradSplit& s = p_.split;
+    for (int64_t first = 0; first < p_.shape.tiles(); first += s.rows) {
+      const TileRun tiles{first, std::min(s.rows, p_.shape.tiles() - first), s.rows};
+      ForEachPart(s.threads, [&](int part) {
+        const Range own = PartOf(tiles.count, s.threads, part);
+        WinogradInput(p_.shape, x_, {first + own.begin, own.end - own.begin, s.rows},
+                      shared_ + own.begin * kWinogradBlock);
+      });
+      ForEachPart(s.threads, [&](int part) {
+        float *u = Private(part), *m = u + p_.WeightFloats(s.panel_blocks);
+        for (int64_t panel = part; panel < s.panels; panel += s.threads) {
+          TransformWeights(panel, u);
+          RunPanel(tiles, panel, shared_, u, m);
+        }
+      });
+    }
+  }
+
+  Problem p_;
+  // Of the run under way.
+  const float *x_ = nullptr, *w_ = nullptr;
+  float *y_ = nullptr, *bias_ = nullptr, *shared_ = nullptr, *private_ = nullptr;
+};
+
+Problem ConvProblem(const OpCall& call, int threads) {
+  const ConvGeometry g = ConvGeometryOf(call);
+  Problem p;
+  p.shape = WinogradForward(g);
+  p.weights = {.outer_stride = g.inputs() * kWinogradWeightTaps,
+               .inner_stride = kWinogradWeightTaps};
+  p.split = SplitWinograd(p.shape, threads);
+  p.bias = call.has_input(kBias) ? kBias : 0;
+  p.first_extra = kFirstExtra;
+  p.epilogue.steps = EpilogueOf(call, /*padded=*/false).value();
+  return p;
+}
+
+Problem GradInputProblem(const OpCall& call, int threads) {
+  const ConvGeometry g = GradInputGeometryOf(call);
+  Problem p;
+  p.shape = WinogradGradInput(g);
+  p.weights = {.outer_stride = kWinogradWeightTaps,
+               .inner_stride = g.inputs() * kWinogradWeightTaps,
+               .flipped = true};
+  p.split = SplitWinograd(p.shape, threads);
+  return p;
+}
+
+void AddChoice(const Question& q, const char* kernel, const ConvGeometry& g, const Problem& p,
+               std::vector<KernelChoice>& choices) {
+  KernelChoice choice = MakeChoice(q, kernel, WinogradEfficiency(p.shape, g));
+  choice.in_place.clear();
+  choice.input_layouts[0] = kBlocked;
+  for (size_t i = p.first_extra; p.first_extra > 0 && i < q.call.inputs.size(); ++i)
+    choice.input_layouts[i] = kBlocked;
+  choice.output_layouts[0] = kBlocked;
+  choice.workspace_bytes = p.WorkspaceBytes();
+  SetKey(q, choice);
+  choices.push_back(std::move(choice));
+}
+
+}  // namespace
+
+const char* OfferWinogradConv(const Question& q, std::vector<KernelChoice>& choices) {
+  const ConvGeometry g = ConvGeometryOf(q.call);
+  if (const char* reason = WinogradRefusal(q.call, g); reason != nullptr) return reason;
+  if (!EpilogueOf(q.call, g.outputs() % kWinogradBlock != 0)) return refusal::kEpilogue;
+  if (WinogradEfficiency(WinogradForward(g), g) <= 1) return refusal::kNoGain;
+  AddChoice(q, "cpu.winograd_conv", g, ConvProblem(q.call, ThreadsFor(q.cpu, q.op, q.call)),
+            choices);
+  return nullptr;
+}
+
+const char* OfferWinogradGradInput(const Question& q, std::vector<KernelChoice>& choices) {
+  const ConvGeometry g = GradInputGeometryOf(q.call);
+  if (const char* reason = WinogradRefusal(q.call, g); reason != nullptr) return reason;
+  if (WinogradEfficiency(WinogradGradInput(g), g) <= 1) return refusal::kNoGain;
+  AddChoice(q, "cpu.winograd_conv_grad_input", g,
+            GradInputProblem(q.call, ThreadsFor(q.cpu, q.op, q.call)), choices);
+  return nullptr;
+}
+
+Result<std::unique_ptr<Kernel>> CreateWinogradConv(const CpuContext& cpu, const OpDef& op,
+                                                   const OpCall& call, const KernelChoice&) {
+  return std::unique_ptr<Kernel>(
+      std::make_unique<WinogradConv>(ConvProblem(call, ThreadsFor(cpu, op, call))));
+}
+
+Result<std::unique_ptr<Kernel>> CreateWinogradGradInput(const CpuContext& cpu, const OpDef& op,
+                                                        const OpCall& call, const KernelChoice&) {
+  return std::unique_ptr<Kernel>(
+      std::make_unique<WinogradConv>(GradInputProblem(call, ThreadsFor(cpu, op, call))));
+}
+
+}  // namespace ridge::cpu

@@ -1,0 +1,137 @@
+#include <array>
+
+#include "hwy/targets.h"
+#include "ridge/backend/cpu/kernels/winograd.h"
+
+namespace ridge::cpu {
+namespace {
+
+// Transformed weights up to this size stay in the cache beside the tiles of one thread.
+constexpr int64_t kMostPrivateBytes = int64_t{2} << 20;
+// v and m of one thread's block of tiles.
+constexpr int64_t kBlockBytes = int64_t{640} << 10;
+// v (and m, for the weights' gradient) of a run of tiles that all threads share: in the last cache.
+constexpr int64_t kChunkBytes = int64_t{12} << 20;
+
+constexpr int64_t kRowBytes = kFrequencies * kWinogradBlock * static_cast<int64_t>(sizeof(float));
+
+int64_t RoundUp(int64_t n, int64_t grain) { return (n + grain - 1) / grain * grain; }
+int64_t CeilDiv(int64_t n, int64_t d) { return (n + d - 1) / d; }
+
+// `count` tiles in equal runs whose rows are at most `most`.
+void CutTiles(int64_t count, int64_t most, WinogradSplit& split) {
+  most = std::max(kWinogradRowGrain, most / kWinogradRowGrain * kWinogradRowGrain);
+  split.chunks = CeilDiv(count, most);
+  split.rows = RoundUp(CeilDiv(count, split.chunks), kWinogradRowGrain);
+  split.chunks = CeilDiv(count, split.rows);
+}
+
+// As wide as possible, but a panel for each thread and threads with equally many panels.
+int64_t PanelBlocks(int64_t blocks, int threads) {
+  int64_t best = 1, best_time = INT64_MAX;
+  for (int64_t width = std::min(blocks, kMostPanelBlocks); width >= 1; --width) {
+    const int64_t time = CeilDiv(CeilDiv(blocks, width), threads) * (8 * width + 1);
+    if (time >= best_time) continue;
+    best = width;
+    best_time = time;
+  }
+  return best;
+}
+
+int64_t WeightBytes(const WinogradShape& s) {
+  return s.inner_blocks() * s.outer_blocks() * kWinogradBlock * kRowBytes;
+}
+
+WinogradSplit Split(const WinogradShape& s, int threads, int64_t block_channels,
+                    int64_t chunk_channels) {
+  WinogradSplit split;
+  split.threads = threads;
+  split.by_tiles = WeightBytes(s) <= kMostPrivateBytes;
+  if (split.by_tiles) {
+    split.panel_blocks = std::min(s.outer_blocks(), kMostPanelBlocks);
+    CutTiles(CeilDiv(s.tiles(), threads), kBlockBytes / (block_channels * kRowBytes), split);
+  } else {
+    split.panel_blocks = PanelBlocks(s.outer_blocks(), threads);
+    CutTiles(s.tiles(), kChunkBytes / (chunk_channels * kRowBytes), split);
+  }
+  split.panels = CeilDiv(s.outer_blocks(), split.panel_blocks);
+  return split;
+}
+
+// Cycles of one core for one block of 16 channels of one tile (measured; Zen 4), and of the 256
+// weights of a pair of blocks.
+constexpr double kInputCycles = 230, kOutputCycles = 190, kWeightCycles = 16 * 330;
+constexpr double kProductShare = 0.88;  // of one multiply-add a cycle
+constexpr double kDirectShare = 0.93;
+
+double Efficiency(const WinogradShape& s, const ConvGeometry& g, double output_cycles) {
+  const auto tiles = static_cast<double>(s.tiles());
+  const auto inner = static_cast<double>(s.inner_blocks()),
+             outer = static_cast<double>(s.outer_blocks());
+  const double product =
+      tiles * inner * outer * double{kFrequencies * kWinogradBlock} / kProductShare;
+  const double cycles = product + tiles * (inner * kInputCycles + outer * output_cycles) +
+                        inner * outer * kWeightCycles;
+  const double direct = static_cast<double>(g.flops()) / 2 / double{kWinogradBlock} / kDirectShare;
+  return direct / cycles;
+}
+
+}  // namespace
+
+const char* WinogradRefusal(const OpCall& call, const ConvGeometry& g) {
+  if (AnyEmpty(call)) return refusal::kEmpty;
+  if (!AllOf(call, DType::kF32)) return refusal::kDType;
+  if (g.window.rank != 2) return refusal::kRank;
+  if (g.groups != 1) return refusal::kAttribute;
+  for (const WindowAxis& axis : g.window.own()) {
+    if (axis.kernel != 3 || axis.stride != 1 || axis.dilation != 1) return refusal::kAttribute;
+    if (axis.pad_begin > 2 || axis.pad_end > 2) return refusal::kAttribute;
+  }
+  const bool wide = (hwy::SupportedTargets() & (HWY_AVX3 | HWY_AVX3_DL)) != 0;
+  return wide ? nullptr : refusal::kInstructions;
+}
+
+WinogradShape WinogradForward(const ConvGeometry& g) {
+  const WindowAxis &y = g.window.y(), &x = g.window.x();
+  return {.batch = g.batch,
+          .inner = g.inputs(),
+          .outer = g.outputs(),
+          .in_height = y.input,
+          .in_width = x.input,
+          .out_height = y.output,
+          .out_width = x.output,
+          .pad_y = y.pad_begin,
+          .pad_x = x.pad_begin};
+}
+
+WinogradShape WinogradGradInput(const ConvGeometry& g) {
+  const WindowAxis &y = g.window.y(), &x = g.window.x();
+  return {.batch = g.batch,
+          .inner = g.outputs(),
+          .outer = g.inputs(),
+          .in_height = y.output,
+          .in_width = x.output,
+          .out_height = y.input,
+          .out_width = x.input,
+          .pad_y = 2 - y.pad_begin,
+          .pad_x = 2 - x.pad_begin};
+}
+
+WinogradSplit SplitWinograd(const WinogradShape& shape, int threads) {
+  return Split(shape, threads, shape.inner_blocks() + kMostPanelBlocks, shape.inner_blocks());
+}
+
+WinogradSplit SplitWinogradGrad(const WinogradShape& shape, int threads) {
+  const int64_t both = shape.inner_blocks() + shape.outer_blocks();
+  return Split(shape, threads, both, both);
+}
+
+double WinogradEfficiency(const WinogradShape& shape, const ConvGeometry& g) {
+  return Efficiency(shape, g, kOutputCycles);
+}
+
+double WinogradGradEfficiency(const WinogradShape& shape, const ConvGeometry& g) {
+  return Efficiency(shape, g, kOutputCycles);
+}
+
+}  // namespace ridge::cpu
