@@ -41,7 +41,8 @@ Result<int> RunBenchDevice(const BenchDeviceVerb& verb) {
   RIDGE_ASSIGN_OR_RETURN(const Terminal terminal, TerminalFor(stdout, verb.output));
   RIDGE_RETURN_IF_ERROR(CheckDevice("--device", verb.machine.device.value_or("cpu")));
   const int threads = static_cast<int>(verb.machine.threads.value_or(AvailableThreads()));
-  RIDGE_ASSIGN_OR_RETURN(const std::unique_ptr<Backend> backend, MakeCpuBackend(threads));
+  RIDGE_ASSIGN_OR_RETURN(const std::unique_ptr<Backend> backend,
+                         MakeCpuBackend(threads, ConvKernels::kDirect));
   RIDGE_ASSIGN_OR_RETURN(const DeviceProfile profile, MeasureCpu(*backend, verb.quick));
   if (const Status saved = SaveProfile(profile); !saved.ok()) {
     PrintWarning(fmt::format("the profile can't be kept: {}", saved.message()));

@@ -71,7 +71,8 @@ Result<int> RunBenchStep(const CLI::App& app, const BenchStepVerb& verb) {
   RIDGE_ASSIGN_OR_RETURN(const OpenedMachine opened,
                          OpenMachine({.device = request.options.device,
                                       .backend = verb.train.backend.value_or("cpu"),
-                                      .threads = request.options.threads},
+                                      .threads = request.options.threads,
+                                      .conv = request.options.conv},
                                      SayUnless(verb.output.quiet)));
   request.measure_peaks = [threads = opened.backend->threads()](DType operands) {
     return Result<MachinePeaks>(

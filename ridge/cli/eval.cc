@@ -93,7 +93,8 @@ Result<int> RunEval(const CLI::App& app, const EvalVerb& verb) {
   RIDGE_ASSIGN_OR_RETURN(const OpenedMachine opened,
                          OpenMachine({.device = device,
                                       .backend = verb.model.backend.value_or("cpu"),
-                                      .threads = verb.model.threads.value_or(0)},
+                                      .threads = verb.model.threads.value_or(0),
+                                      .conv = verb.model.conv.value_or(request.model.conv)},
                                      SayUnless(verb.output.quiet)));
   RIDGE_ASSIGN_OR_RETURN(const EvalOutcome outcome, EvaluateRun(request, opened.machine));
   for (const std::string& warning : outcome.warnings) PrintWarning(warning);

@@ -63,9 +63,10 @@ Result<DeviceProfile> MeasureInChild(int threads) {
   return ProfileFromJson(json, "ridge bench device");
 }
 
-Result<std::unique_ptr<Backend>> MakeBackend(const std::string& name, int threads) {
-  if (name == "reference") return MakeReferenceBackend();
-  return MakeCpuBackend(threads);
+Result<std::unique_ptr<Backend>> MakeBackend(const MachineChoice& choice, int threads) {
+  if (choice.backend == "reference") return MakeReferenceBackend();
+  return MakeCpuBackend(threads,
+                        choice.conv == "direct" ? ConvKernels::kDirect : ConvKernels::kAuto);
 }
 
 }  // namespace
@@ -93,7 +94,7 @@ Result<OpenedMachine> OpenMachine(const MachineChoice& choice,
             "better one)");
         return MeasureInChild(threads);
       }));
-  RIDGE_ASSIGN_OR_RETURN(opened.backend, MakeBackend(choice.backend, threads));
+  RIDGE_ASSIGN_OR_RETURN(opened.backend, MakeBackend(choice, threads));
   opened.machine.backend = opened.backend.get();
   return opened;
 }

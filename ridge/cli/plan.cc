@@ -50,7 +50,8 @@ Result<DevicePlan> PlanOn(const std::string& device, const PlanVerb& verb) {
   RIDGE_RETURN_IF_ERROR(CheckModel(options));
   RIDGE_ASSIGN_OR_RETURN(plan.opened, OpenMachine({.device = device,
                                                    .backend = verb.train.backend.value_or("cpu"),
-                                                   .threads = options.threads},
+                                                   .threads = options.threads,
+                                                   .conv = options.conv},
                                                   SayUnless(verb.output.quiet)));
   RIDGE_ASSIGN_OR_RETURN(plan.run, PlanRun(options, plan.opened.machine));
   return plan;

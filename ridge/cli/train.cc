@@ -78,7 +78,8 @@ Result<int> RunTrain(const CLI::App& app, const TrainVerb& verb) {
   RIDGE_ASSIGN_OR_RETURN(const OpenedMachine opened,
                          OpenMachine({.device = options.device,
                                       .backend = verb.train.backend.value_or("cpu"),
-                                      .threads = options.threads},
+                                      .threads = options.threads,
+                                      .conv = options.conv},
                                      SayUnless(verb.output.quiet)));
   // A reader of our output that goes away must not end a training.
   std::signal(SIGPIPE, SIG_IGN);

@@ -166,6 +166,9 @@ void AddPlaceFlags(CLI::App& app, TrainFlags& flags) {
   AddInteger(app, "--threads", flags.threads, {.minimum = 1, .maximum = kMostThreads}, "N",
              "Threads of the kernels (all cores that may be used)")
       ->group(group);
+  AddChoice(app, "--conv", flags.conv, {"auto", "direct"},
+            "Convolutions: Winograd where it is faster, or as the formula adds (auto)")
+      ->group(group);
 }
 
 void AddMachineFlags(CLI::App& app, TrainFlags& flags) {
@@ -214,6 +217,7 @@ TrainOptions ToTrainOptions(const TrainFlags& flags) {
   Take(flags.precision, options.precision);
   Take(flags.device, options.device);
   Take(flags.threads, options.threads);
+  Take(flags.conv, options.conv);
   Take(flags.fit, options.fit_bytes);
   Take(flags.out, options.out);
   Take(flags.checkpoint_every, options.checkpoint_every);

@@ -16,7 +16,7 @@ namespace ridge::cli {
 // What to train and how.  Empty: not given, so TrainOptions' default.
 struct TrainFlags {
   std::optional<std::string> model, data, validation, optimizer, schedule, precision, device, out;
-  std::optional<std::string> passes, backend, loss, batch_norm, weights;
+  std::optional<std::string> passes, backend, conv, loss, batch_norm, weights;
   std::vector<std::string> weights_skip, dims, freeze, trainable;
   std::optional<int64_t> epochs, steps, batch, accumulate, warmup, threads, seed, fit;
   std::optional<int64_t> checkpoint_every, keep, eval_every;
@@ -36,7 +36,7 @@ void AddTrainFlags(CLI::App& app, TrainFlags& flags);
 void AddModelFlags(CLI::App& app, TrainFlags& flags);
 void AddOptimizerFlags(CLI::App& app, TrainFlags& flags);
 void AddMachineFlags(CLI::App& app, TrainFlags& flags);
-// Of these only where to run: --device, --backend, --threads.
+// Of these only where to run: --device, --backend, --threads, --conv.
 void AddPlaceFlags(CLI::App& app, TrainFlags& flags);
 // --dim NAME=N, as often as wanted.
 void AddDimFlag(CLI::App& app, std::vector<std::string>& to);

@@ -39,6 +39,11 @@ Status CheckPrecision(const std::string& precision) {
   return Usage(fmt::format("--precision is '{}'; it must be f32, bf16, f16 or auto", precision));
 }
 
+Status CheckConv(const std::string& conv) {
+  if (conv == "auto" || conv == "direct") return Status();
+  return Usage(fmt::format("--conv is '{}'; it must be auto or direct", conv));
+}
+
 Status CheckModelOptions(const TrainOptions& o) {
   if (!o.loss.empty()) {
     if (const Result<LossSpec> loss = ParseLoss(o.loss); !loss.ok()) return loss.status();
@@ -69,6 +74,7 @@ Status CheckOptions(const TrainOptions& options) {
   if (options.data.empty()) return Usage("no data given; hint: --data fashion-mnist");
   RIDGE_RETURN_IF_ERROR(CheckCounts(options));
   RIDGE_RETURN_IF_ERROR(CheckPrecision(options.precision));
+  RIDGE_RETURN_IF_ERROR(CheckConv(options.conv));
   RIDGE_RETURN_IF_ERROR(CheckModelOptions(options));
   if (!(options.clip_norm >= 0) || !std::isfinite(options.clip_norm))
     return Usage(fmt::format("--clip-norm is {}; it must be 0 or more", options.clip_norm));

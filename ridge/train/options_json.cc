@@ -53,6 +53,7 @@ void ForEachOption(Options& o, const F& f) {
   f("precision", o.precision);
   f("device", o.device);
   f("threads", o.threads);
+  f("conv", o.conv);
   f("seed", o.seed);
   f("fit", o.fit_bytes);
   f("out", o.out);
@@ -71,8 +72,9 @@ Json OptionsJson(const TrainOptions& options) {
 
 // Runs of older versions do not have these.
 bool MayLack(std::string_view key) {
-  static const std::set<std::string_view> kKeys = {
-      "loss", "dim", "data-dim", "weights", "weights-skip", "freeze", "trainable", "batch-norm"};
+  static const std::set<std::string_view> kKeys = {"loss",      "dim",          "data-dim",
+                                                   "weights",   "weights-skip", "freeze",
+                                                   "trainable", "batch-norm",   "conv"};
   return kKeys.contains(key);
 }
 
@@ -90,6 +92,7 @@ std::string OptionsToJson(const TrainOptions& options) {
 
 Result<TrainOptions> OptionsFromJson(const std::string& text, const std::string& file) {
   TrainOptions options;
+  options.conv = "direct";  // what runs had before there was a choice
   try {
     const Json json = Json::parse(text);
     ForEachOption(options, [&](const char* key, auto& value) {

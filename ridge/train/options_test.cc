@@ -42,6 +42,14 @@ TEST(OptionsTest, WhatIsNotOptionsIsInvalidData) {
   }
 }
 
+TEST(OptionsTest, RunsOfOlderVersionsHaveDirectConvolutions) {
+  std::string json = OptionsToJson(Valid());
+  const size_t at = json.find("  \"conv\": \"auto\",\n");
+  ASSERT_NE(at, std::string::npos);
+  EXPECT_EQ(OptionsFromJson(json, "options.json")->conv, "auto");
+  EXPECT_EQ(OptionsFromJson(json.erase(at, 18), "options.json")->conv, "direct");
+}
+
 TEST(OptionsTest, WrongValuesAreNamed) {
   const auto error = [](auto change) {
     TrainOptions options = Valid();
@@ -59,6 +67,8 @@ TEST(OptionsTest, WrongValuesAreNamed) {
             "--momentum is for --optimizer sgd; adam keeps its own averages");
   EXPECT_EQ(error([](TrainOptions& o) { o.optimizer.weight_decay = -1; }),
             "--weight-decay is -1; it must be 0 or more");
+  EXPECT_EQ(error([](TrainOptions& o) { o.conv = "fast"; }),
+            "--conv is 'fast'; it must be auto or direct");
   EXPECT_EQ(error([](TrainOptions& o) { o.clip_norm = -1; }),
             "--clip-norm is -1; it must be 0 or more");
 }
@@ -68,6 +78,7 @@ TEST(OptionsTest, ResumeTakesWhatMayDifferAndRefusesTheRest) {
   TrainOptions given;
   given.keep = 9;
   given.lr = 0.5;
+  given.conv = "direct";
   const Result<TrainOptions> merged = MergeResumed(stored, given, {"keep"});
   ASSERT_TRUE(merged.ok());
   EXPECT_EQ(merged->keep, 9);
@@ -75,6 +86,9 @@ TEST(OptionsTest, ResumeTakesWhatMayDifferAndRefusesTheRest) {
   EXPECT_EQ(MergeResumed(stored, given, {"keep", "lr"}).status().message(),
             "--lr is 0.5; the run was started with 0.001. hint: leave it out, or start a new run "
             "with another --out");
+  EXPECT_EQ(MergeResumed(stored, given, {"conv"}).status().message(),
+            "--conv is \"direct\"; the run was started with \"auto\". hint: leave it out, or start "
+            "a new run with another --out");
 }
 
 }  // namespace

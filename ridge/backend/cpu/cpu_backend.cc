@@ -44,8 +44,9 @@ std::string Prefix(const KernelChoice& choice) {
 
 class CpuBackend : public Backend {
  public:
-  explicit CpuBackend(int threads)
-      : cpu_{threads, dnnl::engine(dnnl::engine::kind::cpu, 0), dnnl::stream()} {
+  CpuBackend(int threads, ConvKernels conv)
+      : cpu_{threads, dnnl::engine(dnnl::engine::kind::cpu, 0), dnnl::stream(),
+             conv == ConvKernels::kDirect} {
     cpu_.stream = dnnl::stream(cpu_.engine);
     cpu::PinTeam(threads);
   }
@@ -150,13 +151,13 @@ class CpuBackend : public Backend {
 
 }  // namespace
 
-Result<std::unique_ptr<Backend>> MakeCpuBackend(int threads) {
+Result<std::unique_ptr<Backend>> MakeCpuBackend(int threads, ConvKernels conv) {
   if (threads < 1) {
     return Status(ErrorCode::kInvalidArgument,
                   fmt::format("threads is {}; it must be at least 1", threads));
   }
   try {
-    return std::unique_ptr<Backend>(std::make_unique<CpuBackend>(threads));
+    return std::unique_ptr<Backend>(std::make_unique<CpuBackend>(threads, conv));
   } catch (const dnnl::error& error) {
     return Status(ErrorCode::kDevice, fmt::format("oneDNN could not start: {}", error.what()));
   }

@@ -10,7 +10,11 @@
 
 namespace ridge {
 
+// Which kernels convolutions may take.  kDirect: only those that add the products of the formula,
+// to compare bits with other programs; kAuto: Winograd's too, where they are faster.
+enum class ConvKernels : uint8_t { kAuto, kDirect };
+
 // Fails with kInvalidArgument when threads < 1.
-Result<std::unique_ptr<Backend>> MakeCpuBackend(int threads);
+Result<std::unique_ptr<Backend>> MakeCpuBackend(int threads, ConvKernels conv = ConvKernels::kAuto);
 
 }  // namespace ridge

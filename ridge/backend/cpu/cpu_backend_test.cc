@@ -161,11 +161,24 @@ TEST_F(CpuBackendTest, SaysWhyAKernelDeclines) {
   const OpCall call =
       MakeCall("conv", {{DType::kF16, {1, 1, 4, 4}}, {DType::kF16, {1, 1, 3, 3}}}, {});
   const KernelOffers offers = Offers("conv", call);
-  ASSERT_EQ(offers.refusals.size(), 2u);
-  EXPECT_EQ(offers.refusals[0].kernel, "onednn.conv");
+  ASSERT_EQ(offers.refusals.size(), 3u);
+  EXPECT_EQ(offers.refusals[0].kernel, "cpu.winograd_conv");
   EXPECT_EQ(offers.refusals[0].reason, "dtype");
-  EXPECT_EQ(offers.refusals[1].kernel, "cpu.conv_f64");
+  EXPECT_EQ(offers.refusals[1].kernel, "onednn.conv");
+  EXPECT_EQ(offers.refusals[1].reason, "dtype");
+  EXPECT_EQ(offers.refusals[2].kernel, "cpu.conv_f64");
   EXPECT_EQ(offers.choices.size(), 1u);
+}
+
+TEST(CpuBackendConv, TakesNoWinogradKernelWhereDirectOnesAreAskedFor) {
+  const OpCall call = MakeCall("conv", {F32({8, 64, 32, 32}), F32({64, 64, 3, 3})},
+                               {{"padding", Ints{1, 1, 1, 1}}});
+  const std::unique_ptr<Backend> direct = std::move(*MakeCpuBackend(1, ConvKernels::kDirect));
+  const KernelOffers offers = direct->Offers(*FindOp("conv"), call, {});
+  EXPECT_EQ(offers.refusals[0].kernel, "cpu.winograd_conv");
+  EXPECT_EQ(offers.refusals[0].reason, "--conv direct");
+  for (const KernelChoice& choice : offers.choices)
+    EXPECT_EQ(choice.kernel.find("winograd"), std::string::npos) << choice.kernel;
 }
 
 TEST_F(CpuBackendTest, AnswersTheSameQuestionAlike) {
@@ -239,6 +252,9 @@ std::vector<StepOp> StepOps() {
            {F32({4, 1, 28, 28}), x},
            {{"weight_dims", Ints{32, 1, 3, 3}}, {"bias", int64_t{1}}}},
           {"conv_grad_input", {x, F32({32, 32, 3, 3})}, {{"input_dims", Ints{4, 32, 28, 28}}}},
+          {"conv_grad_weight",
+           {F32({4, 32, 28, 28}), x},
+           {{"weight_dims", Ints{32, 32, 3, 3}}, {"bias", int64_t{1}}}},
           {"max_pool", {x}, pool},
           {"batch_norm", {x, F32({32}), F32({32})}, {}},
           {"relu_grad", {x, x}, {}},

@@ -18,6 +18,7 @@ struct CpuContext {
   int threads = 1;
   dnnl::engine engine;
   dnnl::stream stream;
+  bool direct_conv = false;  // ConvKernels::kDirect
 };
 
 // The question of KernelQuery::Offers.
@@ -43,6 +44,7 @@ inline constexpr const char* kNoPrimitive = "oneDNN has no fast implementation";
 inline constexpr const char* kExpression = "expression step";
 inline constexpr const char* kLayout = "layout";
 inline constexpr const char* kInstructions = "instruction set of this CPU";
+inline constexpr const char* kDirectOnly = "--conv direct";
 inline constexpr const char* kNoGain = "no gain for this shape";
 }  // namespace refusal
 

@@ -9,7 +9,7 @@ namespace ridge::cpu {
 
 // f32, two dimensions, 3x3, stride 1, dilation 1, one group, padding 0 to 2, on a machine with
 // vectors of 16: the reason why not, or nullptr.
-const char* WinogradRefusal(const OpCall& call, const ConvGeometry& g);
+const char* WinogradRefusal(const Question& q, const ConvGeometry& g);
 
 WinogradShape WinogradForward(const ConvGeometry& g);
 // The convolution of dy with flipped weights that gives dx.

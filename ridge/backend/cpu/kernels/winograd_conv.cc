@@ -48,10 +48,9 @@ struct Problem {
   int64_t PanelWidth(int64_t panel) const {
     return std::min(split.panel_blocks, shape.outer_blocks() - split.FirstBlock(panel));
   }
-  int64_t InnerChannels() const { return shape.inner_blocks() * kWinogradBlock; }
-  // Floats of the transformed weights of so many blocks of output channels.
-  int64_t WeightFloats(int64_t blocks) const {
-    return kFrequencies * InnerChannels() * blocks * kWinogradBlock;
+  // Of the transformed weights of a panel.
+  int64_t PanelFloats() const {
+    return kFrequencies * WeightStride(shape.inner_blocks(), split.panel_blocks);
   }
   int64_t InputFloats() const {
     return kFrequencies * FrequencyStride(shape.inner_blocks(), split.rows);
@@ -63,10 +62,10 @@ struct Problem {
 
   // Bias; then all weights and each thread's tiles, or the shared tiles and each thread's weights.
   int64_t SharedFloats() const {
-    return BiasFloats() + (split.by_tiles ? WeightFloats(shape.outer_blocks()) : InputFloats());
+    return BiasFloats() + (split.by_tiles ? split.panels * PanelFloats() : InputFloats());
   }
   int64_t PrivateFloats() const {
-    return OutputFloats() + (split.by_tiles ? InputFloats() : WeightFloats(split.panel_blocks));
+    return OutputFloats() + (split.by_tiles ? InputFloats() : PanelFloats());
   }
   int64_t WorkspaceBytes() const { return 4 * (SharedFloats() + split.threads * PrivateFloats()); }
 };
@@ -124,9 +123,7 @@ class WinogradConv : public Kernel {
 
   void RunByTiles() const {
     const WinogradSplit& s = p_.split;
-    const auto weights = [&](int64_t panel) {
-      return shared_ + p_.WeightFloats(s.FirstBlock(panel));
-    };
+    const auto weights = [&](int64_t panel) { return shared_ + panel * p_.PanelFloats(); };
     ForEachPart(s.threads, [&](int part) {
       for (int64_t panel = part; panel < s.panels; panel += s.threads)
         TransformWeights(panel, weights(panel));
@@ -153,7 +150,7 @@ class WinogradConv : public Kernel {
                       shared_ + own.begin * kWinogradBlock);
       });
       ForEachPart(s.threads, [&](int part) {
-        float *u = Private(part), *m = u + p_.WeightFloats(s.panel_blocks);
+        float *u = Private(part), *m = u + p_.PanelFloats();
         for (int64_t panel = part; panel < s.panels; panel += s.threads) {
           TransformWeights(panel, u);
           RunPanel(tiles, panel, shared_, u, m);
@@ -209,7 +206,7 @@ void AddChoice(const Question& q, const char* kernel, const ConvGeometry& g, con
 
 const char* OfferWinogradConv(const Question& q, std::vector<KernelChoice>& choices) {
   const ConvGeometry g = ConvGeometryOf(q.call);
-  if (const char* reason = WinogradRefusal(q.call, g); reason != nullptr) return reason;
+  if (const char* reason = WinogradRefusal(q, g); reason != nullptr) return reason;
   if (!EpilogueOf(q.call, g.outputs() % kWinogradBlock != 0)) return refusal::kEpilogue;
   if (WinogradEfficiency(WinogradForward(g), g) <= 1) return refusal::kNoGain;
   AddChoice(q, "cpu.winograd_conv", g, ConvProblem(q.call, ThreadsFor(q.cpu, q.op, q.call)),
@@ -219,7 +216,7 @@ const char* OfferWinogradConv(const Question& q, std::vector<KernelChoice>& choi
 
 const char* OfferWinogradGradInput(const Question& q, std::vector<KernelChoice>& choices) {
   const ConvGeometry g = GradInputGeometryOf(q.call);
-  if (const char* reason = WinogradRefusal(q.call, g); reason != nullptr) return reason;
+  if (const char* reason = WinogradRefusal(q, g); reason != nullptr) return reason;
   if (WinogradEfficiency(WinogradGradInput(g), g) <= 1) return refusal::kNoGain;
   AddChoice(q, "cpu.winograd_conv_grad_input", g,
             GradInputProblem(q.call, ThreadsFor(q.cpu, q.op, q.call)), choices);

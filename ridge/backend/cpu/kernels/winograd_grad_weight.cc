@@ -30,8 +30,9 @@ struct Problem {
   int64_t PanelWidth(int64_t panel) const {
     return std::min(split.panel_blocks, shape.outer_blocks() - split.FirstBlock(panel));
   }
-  int64_t WeightFloats(int64_t inner_blocks, int64_t blocks) const {
-    return kFrequencies * inner_blocks * kWinogradBlock * blocks * kWinogradBlock;
+  // Of the gradient of a panel's transformed weights.
+  int64_t PanelFloats(int64_t inner_blocks) const {
+    return kFrequencies * WeightStride(inner_blocks, split.panel_blocks);
   }
   int64_t InputFloats() const {
     return kFrequencies * FrequencyStride(shape.inner_blocks(), split.rows);
@@ -52,8 +53,8 @@ struct Problem {
   // Tiles; and the gradient of all weights when it is summed over chunks.
   bool KeepsGradient() const { return split.by_tiles || split.chunks > 1; }
   int64_t GradientFloats() const {
-    return KeepsGradient() ? WeightFloats(shape.inner_blocks(), shape.outer_blocks())
-                           : WeightFloats(kTaskInnerBlocks, split.panel_blocks);
+    return KeepsGradient() ? split.panels * PanelFloats(shape.inner_blocks())
+                           : PanelFloats(kTaskInnerBlocks);
   }
   int64_t SharedFloats() const {
     if (split.by_tiles) return 0;
@@ -117,13 +118,13 @@ class WinogradGradWeight : public Kernel {
 
   // In the gradient of all weights: where a panel begins, its floats from one frequency to the
   // next, and from one block of inner channels to the next.
-  int64_t PanelAt(int64_t panel) const {
-    return p_.WeightFloats(p_.shape.inner_blocks(), p_.split.FirstBlock(panel));
-  }
+  int64_t PanelAt(int64_t panel) const { return panel * p_.PanelFloats(p_.shape.inner_blocks()); }
   int64_t InnerStride(int64_t panel) const {
     return kWinogradBlock * p_.PanelWidth(panel) * kWinogradBlock;
   }
-  int64_t PanelStride(int64_t panel) const { return p_.shape.inner_blocks() * InnerStride(panel); }
+  int64_t PanelStride(int64_t panel) const {
+    return WeightStride(p_.shape.inner_blocks(), p_.PanelWidth(panel));
+  }
 
   void RunByTiles() const {
     const WinogradSplit& s = p_.split;
@@ -187,7 +188,7 @@ class WinogradGradWeight : public Kernel {
       float* u = kept
                      ? shared_ + p_.TileFloats() + PanelAt(panel) + first_inner * InnerStride(panel)
                      : Gradient(part);
-      const int64_t stride = kept ? PanelStride(panel) : blocks * InnerStride(panel);
+      const int64_t stride = kept ? PanelStride(panel) : WeightStride(blocks, p_.PanelWidth(panel));
       Multiply(tiles, panel, first_inner, blocks, v, m, add, u, stride);
       if (last) Finish(panel, first_inner, u, stride);
     }
@@ -234,7 +235,7 @@ class WinogradGradWeight : public Kernel {
 
 const char* OfferWinogradGradWeight(const Question& q, std::vector<KernelChoice>& choices) {
   const ConvGeometry g = GradWeightGeometryOf(q.call);
-  if (const char* reason = WinogradRefusal(q.call, g); reason != nullptr) return reason;
+  if (const char* reason = WinogradRefusal(q, g); reason != nullptr) return reason;
   const double efficiency = WinogradGradEfficiency(WinogradForward(g), g);
   if (efficiency <= 1) return refusal::kNoGain;
   KernelChoice choice = MakeChoice(q, "cpu.winograd_conv_grad_weight", efficiency);

@@ -9,6 +9,7 @@
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "ridge/backend/cpu/kernels/winograd_product_simd.cc"
+#include "hwy/cache_control.h"
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
 
@@ -21,6 +22,7 @@ namespace hn = hwy::HWY_NAMESPACE;
 using D = hn::CappedTag<float, kWinogradBlock>;
 using V = hn::Vec<D>;
 constexpr int64_t kB = kWinogradBlock;
+constexpr int kRowGrain = kWinogradRowGrain;
 // Vectors of a block: 1 with AVX-512.
 constexpr int64_t kLanes = static_cast<int64_t>(hn::MaxLanes(D()));
 constexpr int kVectors = static_cast<int>(kB / kLanes);
@@ -37,6 +39,8 @@ HWY_INLINE void ProductRows(const float* v, const float* u, int64_t inner_blocks
     for (int b = 0; b < kBlocks; ++b) sums[r][b] = hn::Zero(d);
   }
   for (int64_t k = 0; k < inner_blocks; ++k, v += rows * kB) {
+    // The next block lies elsewhere, which no hardware foresees.
+    for (int r = 0; r < kRows; ++r) hwy::Prefetch(v + (rows + r) * kB);
     for (int64_t i = 0; i < kB; ++i, u += kBlocks * kB) {
       V columns[kBlocks];
 #pragma GCC unroll 4
@@ -60,21 +64,26 @@ template <int kRows, int kBlocks>
 void ProductOf(const float* v, const float* u, int64_t inner_blocks, int64_t rows, float* m) {
   for (int64_t f = 0; f < kFrequencies; ++f) {
     const float* vf = v + f * FrequencyStride(inner_blocks, rows);
-    const float* uf = u + f * inner_blocks * kB * kBlocks * kB;
+    const float* uf = u + f * WeightStride(inner_blocks, kBlocks);
     float* mf = m + f * FrequencyStride(kBlocks, rows);
-    for (int64_t r = 0; r < rows; r += kRows) {
-      for (int lane = 0; lane < kVectors * kLanes; lane += kLanes)
+    for (int lane = 0; lane < kVectors * kLanes; lane += kLanes) {
+      int64_t r = 0;
+      for (; r + kRows <= rows; r += kRows)
         ProductRows<kRows, kBlocks>(vf + r * kB, uf + lane, inner_blocks, rows, mf + r * kB + lane);
+      if (r < rows) {
+        ProductRows<kRowGrain, kBlocks>(vf + r * kB, uf + lane, inner_blocks, rows,
+                                        mf + r * kB + lane);
+      }
     }
   }
 }
 
 void Product(const float* v, const float* u, int64_t inner_blocks, int64_t blocks, int64_t rows,
              float* m) {
-  if (blocks == 1) return ProductOf<12, 1>(v, u, inner_blocks, rows, m);
-  if (blocks == 2) return ProductOf<12, 2>(v, u, inner_blocks, rows, m);
-  if (blocks == 3) return ProductOf<6, 3>(v, u, inner_blocks, rows, m);
-  ProductOf<6, 4>(v, u, inner_blocks, rows, m);
+  if (blocks == 1) return ProductOf<2 * kRowGrain, 1>(v, u, inner_blocks, rows, m);
+  if (blocks == 2) return ProductOf<2 * kRowGrain, 2>(v, u, inner_blocks, rows, m);
+  if (blocks == 3) return ProductOf<kRowGrain, 3>(v, u, inner_blocks, rows, m);
+  ProductOf<kRowGrain, 4>(v, u, inner_blocks, rows, m);
 }
 
 // Channels i .. i + kChannels of a block of v by kBlocks blocks of m.

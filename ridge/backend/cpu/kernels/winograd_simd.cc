@@ -332,7 +332,7 @@ void Output(const WinogradShape& s, const float* m, const TileRun& tiles, int64_
 void TransformWeights(const WinogradShape& s, const WinogradWeights& layout, const float* w,
                       int64_t first_block, int64_t blocks, float* u) {
   alignas(64) float taps[kWinogradWeightTaps * kB] = {};
-  const int64_t inner = s.inner_blocks() * kB, stride = inner * blocks * kB;
+  const int64_t inner = s.inner_blocks() * kB, stride = WeightStride(s.inner_blocks(), blocks);
   for (int64_t block = 0; block < blocks; ++block) {
     const int64_t first = (first_block + block) * kB, channels = std::min(kB, s.outer - first);
     std::fill_n(taps, kWinogradWeightTaps * kB, 0.0F);

@@ -6,8 +6,9 @@
 namespace ridge::cpu {
 namespace {
 
-// Transformed weights up to this size stay in the cache beside the tiles of one thread.
-constexpr int64_t kMostPrivateBytes = int64_t{2} << 20;
+// Transformed weights up to this size each thread reads (and, of their gradient, writes) anew for
+// each of its blocks of tiles.
+constexpr int64_t kMostWeightBytes = int64_t{5} << 20;
 // v and m of one thread's block of tiles.
 constexpr int64_t kBlockBytes = int64_t{640} << 10;
 // v (and m, for the weights' gradient) of a run of tiles that all threads share: in the last cache.
@@ -42,45 +43,49 @@ int64_t WeightBytes(const WinogradShape& s) {
   return s.inner_blocks() * s.outer_blocks() * kWinogradBlock * kRowBytes;
 }
 
-WinogradSplit Split(const WinogradShape& s, int threads, int64_t block_channels,
-                    int64_t chunk_channels) {
+// `own_blocks` and `shared_blocks`: blocks of channels of a row of v and m that each thread keeps,
+// or that all share.
+WinogradSplit Split(const WinogradShape& s, int threads, int64_t own_blocks,
+                    int64_t shared_blocks) {
   WinogradSplit split;
   split.threads = threads;
-  split.by_tiles = WeightBytes(s) <= kMostPrivateBytes;
+  split.by_tiles = WeightBytes(s) <= kMostWeightBytes;
   if (split.by_tiles) {
     split.panel_blocks = std::min(s.outer_blocks(), kMostPanelBlocks);
-    CutTiles(CeilDiv(s.tiles(), threads), kBlockBytes / (block_channels * kRowBytes), split);
+    CutTiles(CeilDiv(s.tiles(), threads), kBlockBytes / (own_blocks * kRowBytes), split);
   } else {
     split.panel_blocks = PanelBlocks(s.outer_blocks(), threads);
-    CutTiles(s.tiles(), kChunkBytes / (chunk_channels * kRowBytes), split);
+    CutTiles(s.tiles(), kChunkBytes / (shared_blocks * kRowBytes), split);
   }
   split.panels = CeilDiv(s.outer_blocks(), split.panel_blocks);
   return split;
 }
 
-// Cycles of one core for one block of 16 channels of one tile (measured; Zen 4), and of the 256
-// weights of a pair of blocks.
-constexpr double kInputCycles = 230, kOutputCycles = 190, kWeightCycles = 16 * 330;
+// Cycles of one core (measured; Zen 4) for one block of 16 channels of one tile; and for the 256
+// weights of a pair of blocks, their way through the caches included.
+constexpr double kInputCycles = 230, kOutputCycles = 190;
+constexpr double kWeightCycles = 16 * 1500, kGradWeightCycles = 16 * 700;
 constexpr double kProductShare = 0.88;  // of one multiply-add a cycle
 constexpr double kDirectShare = 0.93;
 
-double Efficiency(const WinogradShape& s, const ConvGeometry& g, double output_cycles) {
+double Efficiency(const WinogradShape& s, const ConvGeometry& g, double weight_cycles) {
   const auto tiles = static_cast<double>(s.tiles());
   const auto inner = static_cast<double>(s.inner_blocks()),
              outer = static_cast<double>(s.outer_blocks());
   const double product =
       tiles * inner * outer * double{kFrequencies * kWinogradBlock} / kProductShare;
-  const double cycles = product + tiles * (inner * kInputCycles + outer * output_cycles) +
-                        inner * outer * kWeightCycles;
+  const double cycles = product + tiles * (inner * kInputCycles + outer * kOutputCycles) +
+                        inner * outer * weight_cycles;
   const double direct = static_cast<double>(g.flops()) / 2 / double{kWinogradBlock} / kDirectShare;
   return direct / cycles;
 }
 
 }  // namespace
 
-const char* WinogradRefusal(const OpCall& call, const ConvGeometry& g) {
-  if (AnyEmpty(call)) return refusal::kEmpty;
-  if (!AllOf(call, DType::kF32)) return refusal::kDType;
+const char* WinogradRefusal(const Question& q, const ConvGeometry& g) {
+  if (q.cpu.direct_conv) return refusal::kDirectOnly;
+  if (AnyEmpty(q.call)) return refusal::kEmpty;
+  if (!AllOf(q.call, DType::kF32)) return refusal::kDType;
   if (g.window.rank != 2) return refusal::kRank;
   if (g.groups != 1) return refusal::kAttribute;
   for (const WindowAxis& axis : g.window.own()) {
@@ -127,11 +132,11 @@ WinogradSplit SplitWinogradGrad(const WinogradShape& shape, int threads) {
 }
 
 double WinogradEfficiency(const WinogradShape& shape, const ConvGeometry& g) {
-  return Efficiency(shape, g, kOutputCycles);
+  return Efficiency(shape, g, kWeightCycles);
 }
 
 double WinogradGradEfficiency(const WinogradShape& shape, const ConvGeometry& g) {
-  return Efficiency(shape, g, kOutputCycles);
+  return Efficiency(shape, g, kGradWeightCycles);
 }
 
 }  // namespace ridge::cpu

@@ -19,9 +19,9 @@
 namespace ridge::cpu {
 
 inline constexpr int64_t kWinogradTile = 4, kWinogradPatch = 6, kFrequencies = 36;
-inline constexpr int64_t kWinogradBlock = 16;     // channels that lie side by side
-inline constexpr int64_t kMostPanelBlocks = 4;    // 64 channels
-inline constexpr int64_t kWinogradRowGrain = 12;  // rows of v and m are a multiple
+inline constexpr int64_t kWinogradBlock = 16;    // channels that lie side by side
+inline constexpr int64_t kMostPanelBlocks = 4;   // 64 channels
+inline constexpr int64_t kWinogradRowGrain = 6;  // rows of v and m are a multiple
 inline constexpr int64_t kWinogradWeightTaps = 9;
 
 // Of one convolution, or of the one that computes a gradient of it.
@@ -43,6 +43,11 @@ struct WinogradShape {
 // Floats from one frequency of v or m to the next.
 inline int64_t FrequencyStride(int64_t blocks, int64_t rows) {
   return (blocks * rows + 1) * kWinogradBlock;
+}
+
+// Floats from one frequency of u to the next.
+inline int64_t WeightStride(int64_t inner_blocks, int64_t blocks) {
+  return (inner_blocks * kWinogradBlock * blocks + 1) * kWinogradBlock;
 }
 
 // Tiles [first, first + count) of a shape, kept as `rows` rows; rows behind `count` are not
