@@ -23,8 +23,10 @@ struct WinogradSplit {
   bool by_tiles = true;
   int64_t panel_blocks = 1;  // of output channels; the last panel may have less
   int64_t panels = 1;
-  int64_t rows = 0;    // of v and m
-  int64_t chunks = 1;  // runs of tiles that are transformed at once, for all threads or for one
+  int64_t inner_blocks = 1;  // whose transformed weights are kept at once
+  int64_t rows = 0;          // of v and m
+  int64_t chunks = 1;        // runs of tiles that are transformed at once, for all
+                             // threads or for one
 
   int64_t FirstBlock(int64_t panel) const { return panel * panel_blocks; }
 };
@@ -33,6 +35,5 @@ WinogradSplit SplitWinogradGrad(const WinogradShape& shape, int threads);
 
 // Share of direct arithmetic's peak that Winograd reaches; below 1 direct is as good.
 double WinogradEfficiency(const WinogradShape& shape, const ConvGeometry& g);
-double WinogradGradEfficiency(const WinogradShape& shape, const ConvGeometry& g);
 
 }  // namespace ridge::cpu

@@ -48,9 +48,9 @@ struct Problem {
   int64_t PanelWidth(int64_t panel) const {
     return std::min(split.panel_blocks, shape.outer_blocks() - split.FirstBlock(panel));
   }
-  // Of the transformed weights of a panel.
+  // Of the transformed weights of a panel, or as much of them as is kept at once.
   int64_t PanelFloats() const {
-    return kFrequencies * WeightStride(shape.inner_blocks(), split.panel_blocks);
+    return kFrequencies * WeightStride(split.inner_blocks, split.panel_blocks);
   }
   int64_t InputFloats() const {
     return kFrequencies * FrequencyStride(shape.inner_blocks(), split.rows);
@@ -108,17 +108,28 @@ class WinogradConv : public Kernel {
 
   float* Private(int part) const { return private_ + part * p_.PrivateFloats(); }
 
-  void TransformWeights(int64_t panel, float* u) const {
-    WinogradTransformWeights(p_.shape, p_.weights, w_, p_.split.FirstBlock(panel),
-                             p_.PanelWidth(panel), u);
+  void TransformWeights(int64_t panel, int64_t first_inner, int64_t inner, float* u) const {
+    const BlockRange range{.first_inner = first_inner,
+                           .inner = inner,
+                           .first_outer = p_.split.FirstBlock(panel),
+                           .outer = p_.PanelWidth(panel)};
+    WinogradTransformWeights(p_.shape, p_.weights, w_, range, u);
   }
 
-  // y of one panel, from the transformed tiles.
-  void RunPanel(const TileRun& tiles, int64_t panel, const float* v, const float* u,
-                float* m) const {
-    const int64_t blocks = p_.PanelWidth(panel);
-    WinogradProduct(v, u, p_.shape.inner_blocks(), blocks, tiles.rows, m);
-    WinogradOutput(p_.shape, m, tiles, p_.split.FirstBlock(panel), blocks, p_.epilogue, y_);
+  // m (+)= the products of the transformed tiles with inner blocks from `first_inner` on.
+  void Multiply(const TileRun& tiles, int64_t panel, int64_t first_inner, int64_t inner,
+                const float* v, const float* u, float* m) const {
+    const Product product{.v_stride = FrequencyStride(p_.shape.inner_blocks(), tiles.rows),
+                          .inner_blocks = inner,
+                          .blocks = p_.PanelWidth(panel),
+                          .rows = tiles.rows,
+                          .add = first_inner > 0};
+    WinogradProduct(product, v + first_inner * tiles.rows * kWinogradBlock, u, m);
+  }
+
+  void Output(const TileRun& tiles, int64_t panel, const float* m) const {
+    WinogradOutput(p_.shape, m, tiles, p_.split.FirstBlock(panel), p_.PanelWidth(panel),
+                   p_.epilogue, y_);
   }
 
   void RunByTiles() const {
@@ -126,7 +137,7 @@ class WinogradConv : public Kernel {
     const auto weights = [&](int64_t panel) { return shared_ + panel * p_.PanelFloats(); };
     ForEachPart(s.threads, [&](int part) {
       for (int64_t panel = part; panel < s.panels; panel += s.threads)
-        TransformWeights(panel, weights(panel));
+        TransformWeights(panel, 0, s.inner_blocks, weights(panel));
     });
     ForEachPart(s.threads, [&](int part) {
       float *v = Private(part), *m = v + p_.InputFloats();
@@ -134,8 +145,10 @@ class WinogradConv : public Kernel {
       for (int64_t first = own.begin; first < own.end; first += s.rows) {
         const TileRun tiles{first, std::min(s.rows, own.end - first), s.rows};
         WinogradInput(p_.shape, x_, tiles, v);
-        for (int64_t panel = 0; panel < s.panels; ++panel)
-          RunPanel(tiles, panel, v, weights(panel), m);
+        for (int64_t panel = 0; panel < s.panels; ++panel) {
+          Multiply(tiles, panel, 0, s.inner_blocks, v, weights(panel), m);
+          Output(tiles, panel, m);
+        }
       }
     });
   }
@@ -152,8 +165,12 @@ class WinogradConv : public Kernel {
       ForEachPart(s.threads, [&](int part) {
         float *u = Private(part), *m = u + p_.PanelFloats();
         for (int64_t panel = part; panel < s.panels; panel += s.threads) {
-          TransformWeights(panel, u);
-          RunPanel(tiles, panel, shared_, u, m);
+          for (int64_t k = 0; k < p_.shape.inner_blocks(); k += s.inner_blocks) {
+            const int64_t inner = std::min(s.inner_blocks, p_.shape.inner_blocks() - k);
+            TransformWeights(panel, k, inner, u);
+            Multiply(tiles, panel, k, inner, shared_, u, m);
+          }
+          Output(tiles, panel, m);
         }
       });
     }

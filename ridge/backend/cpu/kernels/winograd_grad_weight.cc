@@ -1,9 +1,9 @@
 // conv_grad_weight by Winograd's F(4x4, 3x3): dw = G^T [sum over tiles of (B^T x B) (A dy A^T)] G.
 //
 // Split by tiles, each thread sums its own tiles into its own gradient of the transformed weights,
-// and these are added in thread order.  Split by panels, the tiles are transformed once for
-// all threads and each thread sums all tiles for its own channels, so nothing has to be added.
-// The bias gradient is summed beside the transform of dy, by thread, and added in thread order.
+// and these are added in thread order.  Split by panels, the tiles are transformed once for all
+// threads and each thread sums all tiles for its own channels, so nothing has to be added.  The
+// bias gradient is summed beside the transform of dy, by thread, and added in thread order.
 #include "oneapi/dnnl/dnnl.hpp"
 #include "ridge/backend/cpu/kernels/kernels.h"
 #include "ridge/backend/cpu/kernels/winograd.h"
@@ -236,7 +236,7 @@ class WinogradGradWeight : public Kernel {
 const char* OfferWinogradGradWeight(const Question& q, std::vector<KernelChoice>& choices) {
   const ConvGeometry g = GradWeightGeometryOf(q.call);
   if (const char* reason = WinogradRefusal(q, g); reason != nullptr) return reason;
-  const double efficiency = WinogradGradEfficiency(WinogradForward(g), g);
+  const double efficiency = WinogradEfficiency(WinogradForward(g), g);
   if (efficiency <= 1) return refusal::kNoGain;
   KernelChoice choice = MakeChoice(q, "cpu.winograd_conv_grad_weight", efficiency);
   choice.in_place.clear();

@@ -1,9 +1,9 @@
 // The matrix products of the Winograd convolution.
 //
 // Sums stay in registers: 6 rows by 4 vectors of 16 (12 by 2 where the panel is narrow); a Zen 4
-// core does one multiply-add of 16 a cycle and loads as much, so ten loads for 24 products
-// leave it at its peak although both operands come from the second-level cache.
-// Each sum runs over the inner dimension in order.
+// core does one multiply-add of 16 a cycle and loads as much, so ten loads for 24 products leave it
+// at its peak although both operands come from the second-level cache.  Each sum runs over the
+// inner dimension in order.
 #include "ridge/backend/cpu/kernels/simd_targets.h"
 #include "ridge/backend/cpu/kernels/winograd_tiles.h"
 
@@ -23,24 +23,22 @@ using D = hn::CappedTag<float, kWinogradBlock>;
 using V = hn::Vec<D>;
 constexpr int64_t kB = kWinogradBlock;
 constexpr int kRowGrain = kWinogradRowGrain;
-// Vectors of a block: 1 with AVX-512.
 constexpr int64_t kLanes = static_cast<int64_t>(hn::MaxLanes(D()));
-constexpr int kVectors = static_cast<int>(kB / kLanes);
 
-// kRows rows of kBlocks blocks: m = v u.  One vector of each block at a time.
+// kRows rows of kBlocks blocks: m (+)= v u.  One vector of each block at a time.
 template <int kRows, int kBlocks>
-HWY_INLINE void ProductRows(const float* v, const float* u, int64_t inner_blocks, int64_t rows,
-                            float* m) {
+HWY_INLINE void ProductRows(const Product& p, const float* v, const float* u, float* m) {
   const D d;
   V sums[kRows][kBlocks];
 #pragma GCC unroll 16
   for (int r = 0; r < kRows; ++r) {
 #pragma GCC unroll 4
-    for (int b = 0; b < kBlocks; ++b) sums[r][b] = hn::Zero(d);
+    for (int b = 0; b < kBlocks; ++b)
+      sums[r][b] = p.add ? hn::Load(d, m + (b * p.rows + r) * kB) : hn::Zero(d);
   }
-  for (int64_t k = 0; k < inner_blocks; ++k, v += rows * kB) {
+  for (int64_t k = 0; k < p.inner_blocks; ++k, v += p.rows * kB) {
     // The next block lies elsewhere, which no hardware foresees.
-    for (int r = 0; r < kRows; ++r) hwy::Prefetch(v + (rows + r) * kB);
+    for (int r = 0; r < kRows; ++r) hwy::Prefetch(v + (p.rows + r) * kB);
     for (int64_t i = 0; i < kB; ++i, u += kBlocks * kB) {
       V columns[kBlocks];
 #pragma GCC unroll 4
@@ -56,34 +54,31 @@ HWY_INLINE void ProductRows(const float* v, const float* u, int64_t inner_blocks
 #pragma GCC unroll 16
   for (int r = 0; r < kRows; ++r) {
 #pragma GCC unroll 4
-    for (int b = 0; b < kBlocks; ++b) hn::Store(sums[r][b], d, m + (b * rows + r) * kB);
+    for (int b = 0; b < kBlocks; ++b) hn::Store(sums[r][b], d, m + (b * p.rows + r) * kB);
   }
 }
 
 template <int kRows, int kBlocks>
-void ProductOf(const float* v, const float* u, int64_t inner_blocks, int64_t rows, float* m) {
+void ProductOf(const Product& p, const float* v, const float* u, float* m) {
   for (int64_t f = 0; f < kFrequencies; ++f) {
-    const float* vf = v + f * FrequencyStride(inner_blocks, rows);
-    const float* uf = u + f * WeightStride(inner_blocks, kBlocks);
-    float* mf = m + f * FrequencyStride(kBlocks, rows);
-    for (int lane = 0; lane < kVectors * kLanes; lane += kLanes) {
+    const float* vf = v + f * p.v_stride;
+    const float* uf = u + f * WeightStride(p.inner_blocks, kBlocks);
+    float* mf = m + f * FrequencyStride(kBlocks, p.rows);
+    for (int64_t lane = 0; lane < kB; lane += kLanes) {
       int64_t r = 0;
-      for (; r + kRows <= rows; r += kRows)
-        ProductRows<kRows, kBlocks>(vf + r * kB, uf + lane, inner_blocks, rows, mf + r * kB + lane);
-      if (r < rows) {
-        ProductRows<kRowGrain, kBlocks>(vf + r * kB, uf + lane, inner_blocks, rows,
-                                        mf + r * kB + lane);
-      }
+      for (; r + kRows <= p.rows; r += kRows)
+        ProductRows<kRows, kBlocks>(p, vf + r * kB, uf + lane, mf + r * kB + lane);
+      if (r < p.rows)
+        ProductRows<kRowGrain, kBlocks>(p, vf + r * kB, uf + lane, mf + r * kB + lane);
     }
   }
 }
 
-void Product(const float* v, const float* u, int64_t inner_blocks, int64_t blocks, int64_t rows,
-             float* m) {
-  if (blocks == 1) return ProductOf<2 * kRowGrain, 1>(v, u, inner_blocks, rows, m);
-  if (blocks == 2) return ProductOf<2 * kRowGrain, 2>(v, u, inner_blocks, rows, m);
-  if (blocks == 3) return ProductOf<kRowGrain, 3>(v, u, inner_blocks, rows, m);
-  ProductOf<kRowGrain, 4>(v, u, inner_blocks, rows, m);
+void ProductAll(const Product& p, const float* v, const float* u, float* m) {
+  if (p.blocks == 1) return ProductOf<2 * kRowGrain, 1>(p, v, u, m);
+  if (p.blocks == 2) return ProductOf<2 * kRowGrain, 2>(p, v, u, m);
+  if (p.blocks == 3) return ProductOf<kRowGrain, 3>(p, v, u, m);
+  ProductOf<kRowGrain, 4>(p, v, u, m);
 }
 
 // Channels i .. i + kChannels of a block of v by kBlocks blocks of m.
@@ -122,7 +117,7 @@ void GradProductOf(const GradProduct& p, const float* v, const float* m, float* 
       const float* from = v + f * p.v_stride + k * p.rows * kB;
       float* to = u + f * p.u_stride + k * kB * kBlocks * kB;
       for (int64_t i = 0; i < kB; i += kChannels) {
-        for (int lane = 0; lane < kVectors * kLanes; lane += kLanes)
+        for (int64_t lane = 0; lane < kB; lane += kLanes)
           GradChannels<kChannels, kBlocks>(p, from + i, m + f * p.m_stride + lane,
                                            to + i * kBlocks * kB + lane);
       }
@@ -145,12 +140,11 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace ridge::cpu {
 
-HWY_EXPORT(Product);
+HWY_EXPORT(ProductAll);
 HWY_EXPORT(GradProductAll);
 
-void WinogradProduct(const float* v, const float* u, int64_t inner_blocks, int64_t blocks,
-                     int64_t rows, float* m) {
-  HWY_DYNAMIC_DISPATCH(Product)(v, u, inner_blocks, blocks, rows, m);
+void WinogradProduct(const Product& p, const float* v, const float* u, float* m) {
+  HWY_DYNAMIC_DISPATCH(ProductAll)(p, v, u, m);
 }
 
 void WinogradGradProduct(const GradProduct& p, const float* v, const float* m, float* u) {

@@ -1,8 +1,8 @@
 // The transforms of Winograd's F(4x4, 3x3) (Winograd, 1980; Lavin and Gray, 2015).
 //
 // Interpolation points 0, +-sqrt(1/2), +-sqrt(2) and infinity.  With the usual 0, +-1, +-2 the
-// entries of the matrices differ more in size and the error is 3 to 4 times as large (measured
-// over 64 channels: 1.1e-6 of the largest output against 4.5e-6); the work is the same.
+// entries of the matrices differ more in size and the error is 3 to 4 times as large (measured over
+// 64 channels: 1.1e-6 of the largest output against 4.5e-6); the work is the same.
 //
 // Every transform is one-dimensional, applied to the columns and then to the rows of a tile, for a
 // vector of channels.  A patch that leaves the image is copied with zeros first.
@@ -14,19 +14,15 @@
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
 #include "ridge/backend/cpu/kernels/simd_math-inl.h"
+#include "ridge/backend/cpu/kernels/winograd-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace ridge::cpu {
 namespace HWY_NAMESPACE {
 namespace {
-namespace hn = hwy::HWY_NAMESPACE;
+using namespace winograd;
 
-constexpr int64_t kB = kWinogradBlock, kT = kWinogradTile, kP = kWinogradPatch;
-
-// The points a and b with a^2 = 1/2 and b^2 = 2, and their cubes.
-constexpr float kA = 0.70710678F, kA3 = 0.35355339F, kB1 = 1.41421356F, kB3 = 2.82842712F;
-
-// --- one dimension ------------------------------------------------------------------------------
+// --- one dimension -------------------------------------------------------------------------------
 
 // B^T x
 HWY_INLINE void TransformInput(const V (&x)[6], V (&y)[6]) {
@@ -64,70 +60,7 @@ HWY_INLINE void TransformGradOutput(const V (&y)[4], V (&m)[6]) {
   m[5] = y[3];
 }
 
-// G w
-HWY_INLINE void TransformWeight(const V (&w)[3], V (&u)[6]) {
-  const V third = hn::Mul(K(1.0F / 3.0F), w[2]);
-  const V even_a = hn::NegMulAdd(K(2.0F / 3.0F), w[0], hn::Neg(third));
-  const V odd_a = hn::Mul(K(-kA / 1.5F), w[1]);
-  const V even_b = hn::MulAdd(K(1.0F / 6.0F), w[0], third);
-  const V odd_b = hn::Mul(K(kB1 / 6.0F), w[1]);
-  u[0] = w[0];
-  u[1] = hn::Add(even_a, odd_a);
-  u[2] = hn::Sub(even_a, odd_a);
-  u[3] = hn::Add(even_b, odd_b);
-  u[4] = hn::Sub(even_b, odd_b);
-  u[5] = w[2];
-}
-
-// G^T du
-HWY_INLINE void TransformGradWeight(const V (&u)[6], V (&w)[3]) {
-  const V sum_a = hn::Add(u[1], u[2]), dif_a = hn::Sub(u[1], u[2]);
-  const V sum_b = hn::Add(u[3], u[4]), dif_b = hn::Sub(u[3], u[4]);
-  w[0] = hn::MulAdd(K(1.0F / 6.0F), sum_b, hn::NegMulAdd(K(2.0F / 3.0F), sum_a, u[0]));
-  w[1] = hn::MulAdd(K(kB1 / 6.0F), dif_b, hn::Mul(K(-kA / 1.5F), dif_a));
-  w[2] = hn::MulAdd(K(1.0F / 3.0F), hn::Sub(sum_b, sum_a), u[5]);
-}
-
-// --- two dimensions -----------------------------------------------------------------------------
-
-// Element (i, j) is a vector at data + i * row + j * column.
-struct Grid {
-  float* data;
-  int64_t row, column;
-  V Get(int i, int j) const { return hn::LoadU(D(), data + i * row + j * column); }
-  void Set(int i, int j, V v) const { hn::StoreU(v, D(), data + i * row + j * column); }
-};
-
-// to [kTo, kTo] = F(F(from [kFrom, kFrom])) along both dimensions.
-template <int kFrom, int kTo, class F>
-HWY_INLINE void Transform(const Grid& from, const Grid& to, const F& f) {
-  V half[kTo][kFrom];
-#pragma GCC unroll 6
-  for (int j = 0; j < kFrom; ++j) {
-    V in[kFrom], out[kTo];
-#pragma GCC unroll 6
-    for (int i = 0; i < kFrom; ++i) in[i] = from.Get(i, j);
-    f(in, out);
-#pragma GCC unroll 6
-    for (int i = 0; i < kTo; ++i) half[i][j] = out[i];
-  }
-#pragma GCC unroll 6
-  for (int i = 0; i < kTo; ++i) {
-    V out[kTo];
-    f(half[i], out);
-#pragma GCC unroll 6
-    for (int j = 0; j < kTo; ++j) to.Set(i, j, out[j]);
-  }
-}
-
-// Calls f(lane) for each vector of a block.
-template <class F>
-HWY_INLINE void ForEachVector(const F& f) {
-  for (int64_t lane = 0; lane < kB; lane += static_cast<int64_t>(hn::Lanes(D()))) f(lane);
-}
-
-// --- tiles
-// ----------------------------------------------------------------------------------------
+// --- tiles ---------------------------------------------------------------------------------------
 
 // A run of tiles, one after another.
 struct TileWalk {
@@ -156,8 +89,8 @@ struct Inside {
   bool all(int64_t extent) const { return first == 0 && last == extent; }
 };
 
-// A square of pixels of one block of channels: in the image where it lies inside, else a copy
-// with zeros.
+// A square of pixels of one block of channels: in the image where it lies inside, else a copy with
+// zeros.
 template <int64_t kExtent>
 struct Square {
   alignas(64) float copy[kExtent * kExtent * kB];
@@ -224,7 +157,7 @@ void GradOutput(const WinogradShape& s, const float* dy, const TileRun& tiles, i
   }
 }
 
-// --- the epilogue -----------------------------------------------------------------------------
+// --- the epilogue --------------------------------------------------------------------------------
 
 HWY_INLINE V Gelu(V x) {
   return hn::Mul(hn::Mul(K(0.5F), x), hn::Add(K(1.0F), Erf(hn::Mul(K(0.70710678F), x))));
@@ -326,51 +259,6 @@ void Output(const WinogradShape& s, const float* m, const TileRun& tiles, int64_
   }
 }
 
-// --- weights
-// --------------------------------------------------------------------------------------
-
-void TransformWeights(const WinogradShape& s, const WinogradWeights& layout, const float* w,
-                      int64_t first_block, int64_t blocks, float* u) {
-  alignas(64) float taps[kWinogradWeightTaps * kB] = {};
-  const int64_t inner = s.inner_blocks() * kB, stride = WeightStride(s.inner_blocks(), blocks);
-  for (int64_t block = 0; block < blocks; ++block) {
-    const int64_t first = (first_block + block) * kB, channels = std::min(kB, s.outer - first);
-    std::fill_n(taps, kWinogradWeightTaps * kB, 0.0F);
-    for (int64_t k = 0; k < inner; ++k) {
-      if (k == s.inner) std::fill_n(taps, kWinogradWeightTaps * kB, 0.0F);
-      for (int64_t n = 0; k < s.inner && n < channels; ++n) {
-        const float* from = w + (first + n) * layout.outer_stride + k * layout.inner_stride;
-        for (int64_t tap = 0; tap < kWinogradWeightTaps; ++tap)
-          taps[(layout.flipped ? kWinogradWeightTaps - 1 - tap : tap) * kB + n] = from[tap];
-      }
-      ForEachVector([&](int64_t lane) HWY_ATTR {
-        const Grid to{u + (k * blocks + block) * kB + lane, kP * stride, stride};
-        Transform<3, 6>({taps + lane, 3 * kB, kB}, to,
-                        [](const V(&in)[3], V(&out)[6]) HWY_ATTR { TransformWeight(in, out); });
-      });
-    }
-  }
-}
-
-void GradWeights(const WinogradShape& s, const float* u, int64_t u_stride, int64_t first_inner,
-                 int64_t inner_count, int64_t first_block, int64_t blocks, float* dw) {
-  alignas(64) float taps[kWinogradWeightTaps * kB];
-  for (int64_t block = 0; block < blocks; ++block) {
-    const int64_t first = (first_block + block) * kB, channels = std::min(kB, s.outer - first);
-    for (int64_t k = 0; k < inner_count; ++k) {
-      ForEachVector([&](int64_t lane) HWY_ATTR {
-        float* from = const_cast<float*>(u) + (k * blocks + block) * kB + lane;
-        Transform<6, 3>({from, kP * u_stride, u_stride}, {taps + lane, 3 * kB, kB},
-                        [](const V(&in)[6], V(&out)[3]) HWY_ATTR { TransformGradWeight(in, out); });
-      });
-      for (int64_t n = 0; n < channels; ++n) {
-        float* to = dw + ((first + n) * s.inner + first_inner + k) * kWinogradWeightTaps;
-        for (int64_t tap = 0; tap < kWinogradWeightTaps; ++tap) to[tap] = taps[tap * kB + n];
-      }
-    }
-  }
-}
-
 }  // namespace
 }  // namespace HWY_NAMESPACE
 }  // namespace ridge::cpu
@@ -382,8 +270,6 @@ namespace ridge::cpu {
 HWY_EXPORT(Input);
 HWY_EXPORT(Output);
 HWY_EXPORT(GradOutput);
-HWY_EXPORT(TransformWeights);
-HWY_EXPORT(GradWeights);
 
 void WinogradInput(const WinogradShape& shape, const float* x, const TileRun& tiles, float* v) {
   HWY_DYNAMIC_DISPATCH(Input)(shape, x, tiles, v);
@@ -392,24 +278,14 @@ void WinogradInput(const WinogradShape& shape, const float* x, const TileRun& ti
 void WinogradOutput(const WinogradShape& shape, const float* m, const TileRun& tiles,
                     int64_t first_block, int64_t blocks, const WinogradEpilogue& epilogue,
                     float* y) {
-  HWY_DYNAMIC_DISPATCH(Output)(shape, m, tiles, first_block, blocks, epilogue, y);
+  HWY_DYNAMIC_DISPATCH(Output)
+  (shape, m, tiles, first_block, blocks, epilogue, y);
 }
 
 void WinogradGradOutput(const WinogradShape& shape, const float* dy, const TileRun& tiles,
                         int64_t first_block, int64_t blocks, float* m, float* bias_sums) {
-  HWY_DYNAMIC_DISPATCH(GradOutput)(shape, dy, tiles, first_block, blocks, m, bias_sums);
-}
-
-void WinogradTransformWeights(const WinogradShape& shape, const WinogradWeights& layout,
-                              const float* w, int64_t first_block, int64_t blocks, float* u) {
-  HWY_DYNAMIC_DISPATCH(TransformWeights)(shape, layout, w, first_block, blocks, u);
-}
-
-void WinogradGradWeights(const WinogradShape& shape, const float* u, int64_t u_stride,
-                         int64_t first_inner, int64_t inner_count, int64_t first_block,
-                         int64_t blocks, float* dw) {
-  HWY_DYNAMIC_DISPATCH(GradWeights)
-  (shape, u, u_stride, first_inner, inner_count, first_block, blocks, dw);
+  HWY_DYNAMIC_DISPATCH(GradOutput)
+  (shape, dy, tiles, first_block, blocks, m, bias_sums);
 }
 
 }  // namespace ridge::cpu

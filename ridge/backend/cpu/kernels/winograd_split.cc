@@ -6,9 +6,15 @@
 namespace ridge::cpu {
 namespace {
 
-// Transformed weights up to this size each thread reads (and, of their gradient, writes) anew for
-// each of its blocks of tiles.
-constexpr int64_t kMostWeightBytes = int64_t{5} << 20;
+// Transformed weights up to the first size each thread reads (and, of their gradient, writes) anew
+// for each of its blocks of tiles; up to the second if it has many tiles.
+constexpr int64_t kMostWeightBytes = int64_t{5} << 20, kMostWeightBytesOfMany = int64_t{10} << 20;
+constexpr int64_t kManyTiles = 96;
+constexpr int64_t kMostCopiesBytes = int64_t{48} << 20;  // of the gradient, one a thread
+// A block has at least this many tiles where the weights do not stay in the second-level cache.
+constexpr int64_t kLeastRows = 60, kCachedWeightBytes = int64_t{1} << 20;
+// Weights that are transformed at once where few tiles use them: they stay in that cache.
+constexpr int64_t kWeightStepBytes = int64_t{640} << 10, kFewRows = 96;
 // v and m of one thread's block of tiles.
 constexpr int64_t kBlockBytes = int64_t{640} << 10;
 // v (and m, for the weights' gradient) of a run of tiles that all threads share: in the last cache.
@@ -45,17 +51,25 @@ int64_t WeightBytes(const WinogradShape& s) {
 
 // `own_blocks` and `shared_blocks`: blocks of channels of a row of v and m that each thread keeps,
 // or that all share.
-WinogradSplit Split(const WinogradShape& s, int threads, int64_t own_blocks,
+// `copies`: of the transformed weights.
+WinogradSplit Split(const WinogradShape& s, int threads, int64_t copies, int64_t own_blocks,
                     int64_t shared_blocks) {
   WinogradSplit split;
   split.threads = threads;
-  split.by_tiles = WeightBytes(s) <= kMostWeightBytes;
+  split.inner_blocks = s.inner_blocks();
+  const int64_t weights = WeightBytes(s), own_tiles = CeilDiv(s.tiles(), threads);
+  split.by_tiles =
+      weights <= (own_tiles < kManyTiles ? kMostWeightBytes : kMostWeightBytesOfMany) &&
+      weights * copies <= kMostCopiesBytes;
   if (split.by_tiles) {
     split.panel_blocks = std::min(s.outer_blocks(), kMostPanelBlocks);
-    CutTiles(CeilDiv(s.tiles(), threads), kBlockBytes / (own_blocks * kRowBytes), split);
+    const int64_t rows = kBlockBytes / (own_blocks * kRowBytes);
+    CutTiles(own_tiles, weights > kCachedWeightBytes ? std::max(rows, kLeastRows) : rows, split);
   } else {
     split.panel_blocks = PanelBlocks(s.outer_blocks(), threads);
     CutTiles(s.tiles(), kChunkBytes / (shared_blocks * kRowBytes), split);
+    const int64_t step = kWeightStepBytes / (split.panel_blocks * kWinogradBlock * kRowBytes);
+    if (split.rows <= kFewRows) split.inner_blocks = std::clamp<int64_t>(step, 1, s.inner_blocks());
   }
   split.panels = CeilDiv(s.outer_blocks(), split.panel_blocks);
   return split;
@@ -64,21 +78,9 @@ WinogradSplit Split(const WinogradShape& s, int threads, int64_t own_blocks,
 // Cycles of one core (measured; Zen 4) for one block of 16 channels of one tile; and for the 256
 // weights of a pair of blocks, their way through the caches included.
 constexpr double kInputCycles = 230, kOutputCycles = 190;
-constexpr double kWeightCycles = 16 * 1500, kGradWeightCycles = 16 * 700;
+constexpr double kWeightCycles = 16 * 700;
 constexpr double kProductShare = 0.88;  // of one multiply-add a cycle
 constexpr double kDirectShare = 0.93;
-
-double Efficiency(const WinogradShape& s, const ConvGeometry& g, double weight_cycles) {
-  const auto tiles = static_cast<double>(s.tiles());
-  const auto inner = static_cast<double>(s.inner_blocks()),
-             outer = static_cast<double>(s.outer_blocks());
-  const double product =
-      tiles * inner * outer * double{kFrequencies * kWinogradBlock} / kProductShare;
-  const double cycles = product + tiles * (inner * kInputCycles + outer * kOutputCycles) +
-                        inner * outer * weight_cycles;
-  const double direct = static_cast<double>(g.flops()) / 2 / double{kWinogradBlock} / kDirectShare;
-  return direct / cycles;
-}
 
 }  // namespace
 
@@ -123,20 +125,25 @@ WinogradShape WinogradGradInput(const ConvGeometry& g) {
 }
 
 WinogradSplit SplitWinograd(const WinogradShape& shape, int threads) {
-  return Split(shape, threads, shape.inner_blocks() + kMostPanelBlocks, shape.inner_blocks());
+  return Split(shape, threads, /*copies=*/1, shape.inner_blocks() + kMostPanelBlocks,
+               shape.inner_blocks());
 }
 
 WinogradSplit SplitWinogradGrad(const WinogradShape& shape, int threads) {
   const int64_t both = shape.inner_blocks() + shape.outer_blocks();
-  return Split(shape, threads, both, both);
+  return Split(shape, threads, /*copies=*/threads, both, both);
 }
 
-double WinogradEfficiency(const WinogradShape& shape, const ConvGeometry& g) {
-  return Efficiency(shape, g, kWeightCycles);
-}
-
-double WinogradGradEfficiency(const WinogradShape& shape, const ConvGeometry& g) {
-  return Efficiency(shape, g, kGradWeightCycles);
+double WinogradEfficiency(const WinogradShape& s, const ConvGeometry& g) {
+  const auto tiles = static_cast<double>(s.tiles());
+  const auto inner = static_cast<double>(s.inner_blocks()),
+             outer = static_cast<double>(s.outer_blocks());
+  const double product =
+      tiles * inner * outer * double{kFrequencies * kWinogradBlock} / kProductShare;
+  const double cycles = product + tiles * (inner * kInputCycles + outer * kOutputCycles) +
+                        inner * outer * kWeightCycles;
+  const double direct = static_cast<double>(g.flops()) / 2 / double{kWinogradBlock} / kDirectShare;
+  return direct / cycles;
 }
 
 }  // namespace ridge::cpu

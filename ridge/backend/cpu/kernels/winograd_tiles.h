@@ -4,12 +4,12 @@
 // row by row; those at the right and lower border are partial.  Activations are blocked,
 // [B, C/16, H, W, 16], and the channels behind the last one are zero, in and out.
 //
-// Four arrays hold transformed tiles and weights, one matrix for each of 36 frequencies:
+// Three arrays hold what is transformed, one matrix for each of 36 frequencies:
 //   v  [36][inner blocks][rows][16]    tiles of the input, B^T x B
 //   m  [36][panel blocks][rows][16]    tiles of the output, before A^T m A; or A dy A^T
 //   u  [36][inner blocks * 16][panel blocks * 16]    weights G w G^T of a panel, or their gradient
-// A panel is 1 to 4 blocks of output channels.  Rows are tiles; FrequencyStride has one line more
-// than the matrix so that the frequencies do not fall on one set of the cache.
+// A panel is 1 to 4 blocks of output channels.  Rows are tiles.  The strides between frequencies
+// have one line more than the matrix, so that frequencies do not fall on one set of the cache.
 // Thread-safe: nothing is kept between calls.
 #pragma once
 #include <algorithm>
@@ -83,13 +83,24 @@ struct WinogradWeights {
   bool flipped = false;  // taps in reverse order, for the gradient of the input
 };
 
-// u = G w G^T of a panel.
-void WinogradTransformWeights(const WinogradShape& shape, const WinogradWeights& layout,
-                              const float* w, int64_t first_block, int64_t blocks, float* u);
+// Blocks of inner and of outer channels.
+struct BlockRange {
+  int64_t first_inner = 0, inner = 0;
+  int64_t first_outer = 0, outer = 0;
+};
 
-// m = v u for each frequency; all rows.
-void WinogradProduct(const float* v, const float* u, int64_t inner_blocks, int64_t blocks,
-                     int64_t rows, float* m);
+// u = G w G^T of these blocks.
+void WinogradTransformWeights(const WinogradShape& shape, const WinogradWeights& layout,
+                              const float* w, const BlockRange& range, float* u);
+
+// m (+)= v u for each frequency; all rows.  `v_stride` floats are between the frequencies of v.
+struct Product {
+  int64_t v_stride = 0;
+  int64_t inner_blocks = 0, blocks = 0;
+  int64_t rows = 0;
+  bool add = false;
+};
+void WinogradProduct(const Product& p, const float* v, const float* u, float* m);
 
 // u (+)= v^T m for each frequency, summed over the first `count` rows, for `inner_blocks` blocks
 // that begin at v.  v and m have these strides between frequencies; u is dense.
