@@ -45,7 +45,7 @@ Result<int> RunGrad(const CLI::App& app, const GradVerb& verb) {
                          OpenMachine({.device = verb.machine.device.value_or("cpu"),
                                       .backend = verb.machine.backend.value_or("cpu"),
                                       .threads = verb.machine.threads.value_or(0),
-                                      .conv = verb.machine.conv.value_or("auto")},
+                                      .conv = verb.machine.conv.value_or("direct")},
                                      SayUnless(verb.output.quiet)));
   RIDGE_ASSIGN_OR_RETURN(GradientResult result, Gradients(request, opened.machine));
   for (const std::string& warning : result.warnings) PrintWarning(warning);

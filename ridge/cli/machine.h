@@ -13,7 +13,7 @@ struct MachineChoice {
   std::string device = "cpu";   // --device
   std::string backend = "cpu";  // --backend
   int64_t threads = 0;          // 0: all that may be used
-  std::string conv = "auto";    // --conv
+  std::string conv = "direct";  // --conv
 };
 
 struct OpenedMachine {

@@ -167,7 +167,7 @@ void AddPlaceFlags(CLI::App& app, TrainFlags& flags) {
              "Threads of the kernels (all cores that may be used)")
       ->group(group);
   AddChoice(app, "--conv", flags.conv, {"auto", "direct"},
-            "Convolutions: Winograd where it is faster, or as the formula adds (auto)")
+            "Convolutions: Winograd where it is faster, or as the formula adds (direct)")
       ->group(group);
 }
 

@@ -104,8 +104,10 @@ class GoldenTest : public testing::TestWithParam<GoldenCase> {
     Result<GoldenFile> file = ReadGoldenFile(GetParam().file);
     ASSERT_TRUE(file.ok()) << file.status().message();
     golden_ = std::move(*file);
-    backend_ = GetParam().reference ? MakeReferenceBackend()
-                                    : std::move(*MakeCpuBackend(std::min(2, AvailableThreads())));
+    backend_ =
+        GetParam().reference
+            ? MakeReferenceBackend()
+            : std::move(*MakeCpuBackend(std::min(2, AvailableThreads()), ConvKernels::kDirect));
     auto executor = MakeExecutor(golden_, GetParam().dtype, *backend_);
     ASSERT_TRUE(executor.ok()) << executor.status().message();
     executor_ = std::move(*executor);
