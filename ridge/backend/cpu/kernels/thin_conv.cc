@@ -47,11 +47,12 @@ int64_t TileFloats(const ThinConvShape& s) { return ThinTileFloats(s) + ThinInpu
 
 // Calls visit(tile) for the tiles of one image, made in `scratch` (TileFloats).
 template <typename Visit>
-void ForEachTile(const ThinConvShape& s, const float* image, float* scratch, const Visit& visit) {
+void ForEachTile(const ThinConvShape& s, const float* image, bool filter, float* scratch,
+                 const Visit& visit) {
   ThinTile tile{scratch, scratch + ThinTileFloats(s), 0, 0};
   for (; tile.first < s.pooled_y; tile.first += tile.rows) {
     tile.rows = std::min(s.tile_rows, s.pooled_y - tile.first);
-    FillThinTile(s, image, tile);
+    FillThinTile(s, image, tile, filter);
     visit(tile);
   }
 }
@@ -88,11 +89,12 @@ class ConvPoolKernel : public Kernel {
     const int64_t image = item / slices_, plane = image * s.outputs * s.windows();
     const Range outputs =
         PartOf(s.outputs, static_cast<int>(slices_), static_cast<int>(item % slices_), kThinGroup);
-    ForEachTile(s, static_cast<const float*>(b.inputs[0]) + image * s.image(), scratch,
+    ForEachTile(s, static_cast<const float*>(b.inputs[0]) + image * s.image(), s.filters(), scratch,
                 [&](const ThinTile& tile) {
-                  ThinConvForward(s, tile, packed, outputs.begin, outputs.end,
-                                  static_cast<float*>(b.outputs[0]) + plane,
-                                  static_cast<uint8_t*>(b.outputs[1]) + plane);
+                  ThinConvForward(
+                      s, tile, packed,
+                      {static_cast<float*>(b.outputs[0]) + plane,
+                       static_cast<uint8_t*>(b.outputs[1]) + plane, outputs.begin, outputs.end});
                 });
   }
 
@@ -126,8 +128,8 @@ class ConvPoolGradWeightKernel : public Kernel {
  private:
   void AddImage(const KernelBuffers& b, int64_t image, float* sums, float* scratch) const {
     const int64_t plane = image * shape_.outputs * shape_.windows();
-    ForEachTile(shape_, static_cast<const float*>(b.inputs[0]) + image * shape_.image(), scratch,
-                [&](const ThinTile& tile) {
+    ForEachTile(shape_, static_cast<const float*>(b.inputs[0]) + image * shape_.image(),
+                /*filter=*/false, scratch, [&](const ThinTile& tile) {
                   ThinConvGradient(shape_, tile, static_cast<const uint8_t*>(b.inputs[1]) + plane,
                                    static_cast<const float*>(b.inputs[2]) + plane, sums);
                 });

@@ -19,6 +19,11 @@ struct ThinConvShape {
   int64_t tile_rows = 0;                                // rows of windows in a tile
   bool relu = false;
 
+  // Kernels of three columns are computed by minimal filtering, F(2,3): the two places of a row of
+  // the window share products, four for six (Winograd, Arithmetic Complexity of Computations).
+  bool filters() const { return kernel_x == 3; }
+  // Numbers that a packed output channel has for its taps.
+  int64_t packed_taps() const { return filters() ? channels * kernel_y * 4 : taps(); }
   int64_t taps() const { return channels * kernel_y * kernel_x; }
   int64_t windows() const { return pooled_y * pooled_x; }
   int64_t image() const { return channels * height * width; }
@@ -41,16 +46,24 @@ struct ThinTile {
 };
 int64_t ThinTileFloats(const ThinConvShape& shape);
 int64_t ThinInputFloats(const ThinConvShape& shape);
-void FillThinTile(const ThinConvShape& shape, const float* image, const ThinTile& tile);
+// With `filter`, as ThinConvForward wants it of a shape that filters(): x0 - x2, x1 + x2, x2 - x1,
+// x1 - x3 instead of the four inputs x0 to x3 of each row of the patch.
+void FillThinTile(const ThinConvShape& shape, const float* image, const ThinTile& tile,
+                  bool filter);
 
 // w and bias (nullptr: none) of all outputs for ThinConvForward: PackedFloats().
 int64_t ThinPackedFloats(const ThinConvShape& shape);
 void PackThinWeights(const ThinConvShape& shape, const float* w, const float* bias, float* packed);
 
-// y and place [outputs, windows] of one image, of the tile's windows, outputs [begin, end).
-// REQUIRES: begin is a multiple of kThinGroup.
+// y and place [outputs, windows] of one image; outputs [begin, end) are written, begin is a
+// multiple of kThinGroup.
+struct ThinResults {
+  float* y;
+  uint8_t* place;
+  int64_t begin, end;
+};
 void ThinConvForward(const ThinConvShape& shape, const ThinTile& tile, const float* packed,
-                     int64_t begin, int64_t end, float* y, uint8_t* place);
+                     const ThinResults& to);
 
 // Adds the tile's part to the sums of each output: [outputs, taps + 1, 16], the last one the bias;
 // lanes are summed at the end.

@@ -2,8 +2,12 @@
 // once for all of them, and weights are read as broadcasts.  Everything of a window stays in
 // registers until its maximum is known.
 //
-// On one core of a Zen 4, f32[64,1,28,28] by [32,1,3,3]: forward 100 GFLOP/s of 118, where 81 of
-// 100 lanes of a row-wise kernel would be used.
+// Kernels of three columns take 4 products for two places instead of 6.  The transformed weights
+// are halves of sums, so the error stays that of a direct sum within a factor of two.
+//
+// One core of a Zen 4 (118 GFLOP/s), direct products counted: f32[1,28,28] by [32,1,3,3] 79
+// GFLOP/s (direct: 74), [3,32,32] by [32,3,3,3] 114 (93), [3,64,64] by [16,3,5,5], direct, 83.
+// What is left at one channel is the search for the winner: 14 of 47 cycles.
 #include <algorithm>
 #include <cstring>
 
@@ -30,32 +34,30 @@ using DB = hn::Rebind<uint8_t, D>;
 // Accumulators of four places for each channel, within the registers of the target.
 constexpr int kChannels = HWY_TARGET <= HWY_AVX3 ? 4 : 2;
 
-// The largest of a window: a[0], a[1] above a[2], a[3].
+// The largest of a window: a0, a1 above a2, a3.
 struct Winner {
   V y;
   VI place;
 };
 
 // NaN beats every number and the first of them wins, so: from the last to the first, by >= or NaN.
-HWY_NOINLINE Winner WinnerWithNan(const V* a) {
-  Winner best{a[3], hn::Set(DI(), 3)};
-  for (int k = 3; k-- > 0;) {
-    const auto wins = hn::Or(hn::Ge(a[k], best.y), hn::IsNaN(a[k]));
-    best.y = hn::IfThenElse(wins, a[k], best.y);
-    best.place = hn::IfThenElse(hn::RebindMask(DI(), wins), hn::Set(DI(), k), best.place);
-  }
+HWY_INLINE Winner WinnerWithNan(V a0, V a1, V a2, V a3) {
+  Winner best{a3, hn::Set(DI(), 3)};
+  const auto meet = [&](V a, int place) HWY_ATTR {
+    const auto wins = hn::Or(hn::Ge(a, best.y), hn::IsNaN(a));
+    best.y = hn::IfThenElse(wins, a, best.y);
+    best.place = hn::IfThenElse(hn::RebindMask(DI(), wins), hn::Set(DI(), place), best.place);
+  };
+  meet(a2, 2);
+  meet(a1, 1);
+  meet(a0, 0);
   return best;
 }
 
 // Rows first, then the larger of the two, by >: the first of equals wins.
-HWY_INLINE Winner FindWinner(const V a0, const V a1, const V a2, const V a3) {
-  const D d;
+// REQUIRES: no NaN.
+HWY_INLINE Winner WinnerOf(V a0, V a1, V a2, V a3) {
   const DI di;
-  const V sum = hn::Add(hn::Add(a0, a1), hn::Add(a2, a3));  // NaN when one is
-  if (HWY_UNLIKELY(!hn::AllFalse(d, hn::IsNaN(sum)))) {
-    const V a[4] = {a0, a1, a2, a3};
-    return WinnerWithNan(a);
-  }
   const V upper = hn::Max(a0, a1), lower = hn::Max(a2, a3);
   const VI upper_place = hn::IfThenElseZero(hn::RebindMask(di, hn::Gt(a1, a0)), hn::Set(di, 1));
   const VI lower_place =
@@ -64,14 +66,25 @@ HWY_INLINE Winner FindWinner(const V a0, const V a1, const V a2, const V a3) {
   return {hn::Max(upper, lower), hn::IfThenElse(below, lower_place, upper_place)};
 }
 
-HWY_INLINE Winner Rectify(const Winner& w) {
+// NaN stays, and passes no gradient.
+HWY_INLINE Winner Rectify(const Winner& w, bool nan) {
   const D d;
-  const auto alive = hn::RebindMask(DI(), hn::Gt(w.y, hn::Zero(d)));
-  const auto cut = hn::Le(w.y, hn::Zero(d));  // not of NaN, which stays
-  return {hn::IfThenElse(cut, hn::Zero(d), w.y), hn::IfThenElse(alive, w.place, hn::Set(DI(), 4))};
+  const auto alive = hn::Gt(w.y, hn::Zero(d));
+  const auto keep = nan ? hn::Or(alive, hn::IsNaN(w.y)) : alive;
+  return {hn::IfThenElseZero(keep, w.y),
+          hn::IfThenElse(hn::RebindMask(DI(), alive), w.place, hn::Set(DI(), 4))};
 }
 
-// `count` lanes.
+// `count` < 16 bytes in pieces of known size: a call would spill every accumulator.
+HWY_INLINE void CopyFew(const uint8_t* from, size_t count, uint8_t* to) {
+  size_t done = 0;
+  if ((count & 8) != 0) std::memcpy(to, from, 8), done = 8;
+  if ((count & 4) != 0) std::memcpy(to + done, from + done, 4), done += 4;
+  if ((count & 2) != 0) std::memcpy(to + done, from + done, 2), done += 2;
+  if ((count & 1) != 0) to[done] = from[done];
+}
+
+// `count` lanes; writes nothing behind them.
 HWY_INLINE void StoreWinner(const Winner& w, size_t count, float* y, uint8_t* place) {
   const D d;
   const auto bytes = hn::TruncateTo(DB(), hn::BitCast(hn::RebindToUnsigned<DI>(), w.place));
@@ -80,12 +93,16 @@ HWY_INLINE void StoreWinner(const Winner& w, size_t count, float* y, uint8_t* pl
     hn::StoreU(bytes, DB(), place);
     return;
   }
-  alignas(64) float values[16];
-  alignas(64) uint8_t places[16];
-  hn::Store(w.y, d, values);
-  hn::Store(bytes, DB(), places);
-  std::memcpy(y, values, count * sizeof(float));
-  std::memcpy(place, places, count);
+  alignas(16) uint8_t few[16];
+  hn::Store(bytes, DB(), few);
+  CopyFew(few, count, place);
+#if HWY_TARGET == HWY_SSE2 || HWY_TARGET == HWY_SSSE3 || HWY_TARGET == HWY_SSE4
+  alignas(64) float lanes[hn::MaxLanes(D())];
+  hn::Store(w.y, d, lanes);
+  std::memcpy(y, lanes, count * sizeof(float));
+#else
+  hn::BlendedStore(w.y, hn::FirstN(d, count), d, y);
+#endif
 }
 
 // Where the channels of a group are written.
@@ -96,9 +113,46 @@ struct Outputs {
   int64_t channels;  // that there are; others are padding
 };
 
-// `count` windows from `at` on, of kChannels channels; packed [taps + 1, kThinGroup].
-HWY_INLINE void GroupWindows(const ThinConvShape& s, const float* at, int64_t stride,
-                             const float* packed, size_t count, const Outputs& out) {
+// Without NaN and without padding channels or lanes; kRelu is the shape's.
+template <bool kRelu, int kCount>
+HWY_INLINE void FinishWhole(const V (&windows)[kCount][4], const Outputs& out) {
+#pragma GCC unroll 4
+  for (int k = 0; k < kCount; ++k) {
+    const V* w = windows[k];
+    Winner winner = WinnerOf(w[0], w[1], w[2], w[3]);
+    if (kRelu) winner = Rectify(winner, /*nan=*/false);
+    StoreWinner(winner, hn::Lanes(D()), out.y + k * out.plane, out.place + k * out.plane);
+  }
+}
+
+template <int kCount>
+HWY_INLINE void Finish(const ThinConvShape& s, const V (&windows)[kCount][4], size_t count,
+                       const Outputs& out) {
+  const D d;
+  V sum = hn::Zero(d);  // NaN when one of them is
+#pragma GCC unroll 4
+  for (int k = 0; k < kCount; ++k) {
+    const V* w = windows[k];
+    sum = hn::Add(sum, hn::Add(hn::Add(w[0], w[1]), hn::Add(w[2], w[3])));
+  }
+  const bool nan = !hn::AllFalse(d, hn::IsNaN(sum));
+  if (HWY_LIKELY(!nan && count == hn::Lanes(d) && out.channels >= kCount)) {
+    if (s.relu) return FinishWhole<true>(windows, out);
+    return FinishWhole<false>(windows, out);
+  }
+#pragma GCC unroll 4
+  for (int k = 0; k < kCount; ++k) {
+    if (k >= out.channels) break;
+    const V* w = windows[k];
+    Winner winner = WinnerWithNan(w[0], w[1], w[2], w[3]);
+    if (s.relu) winner = Rectify(winner, nan);
+    StoreWinner(winner, count, out.y + k * out.plane, out.place + k * out.plane);
+  }
+}
+
+// `count` windows from `at` on, of kChannels channels; packed [1 + taps, kThinGroup].
+HWY_INLINE void DirectWindows(const ThinConvShape& s, const float* at, const float* packed,
+                              size_t count, const Outputs& out) {
   const D d;
   V acc[kChannels][4];
 #pragma GCC unroll 4
@@ -106,7 +160,7 @@ HWY_INLINE void GroupWindows(const ThinConvShape& s, const float* at, int64_t st
 #pragma GCC unroll 4
     for (int p = 0; p < 4; ++p) acc[k][p] = hn::Set(d, packed[k]);
   }
-  const int64_t patch_row = s.patch_width() * stride;
+  const int64_t stride = s.tile_stride(), patch_row = s.patch_width() * stride;
   for (int64_t c = 0; c < s.channels; ++c) {
     for (int64_t ky = 0; ky < s.kernel_y; ++ky) {
       const float* row = at + (c * (s.kernel_y + 1) + ky) * patch_row;
@@ -125,26 +179,86 @@ HWY_INLINE void GroupWindows(const ThinConvShape& s, const float* at, int64_t st
       }
     }
   }
+  Finish<kChannels>(s, acc, count, out);
+}
+
+// The two places of a row of the window.
+HWY_INLINE void Unfilter(const V (&m)[4], V* places) {
+  places[0] = hn::Add(hn::Add(m[0], m[1]), m[2]);
+  places[1] = hn::Sub(hn::Sub(m[1], m[2]), m[3]);
+}
+
+// The same of a tile and weights that are filtered, of kChannels / 2 channels: each has four
+// accumulators for either row of the window.
+HWY_INLINE void FilteredWindows(const ThinConvShape& s, const float* at, const float* packed,
+                                size_t count, const Outputs& out) {
+  constexpr int kHalf = kChannels / 2;
+  const D d;
+  V upper[kHalf][4], lower[kHalf][4];
+#pragma GCC unroll 2
+  for (int k = 0; k < kHalf; ++k) {
 #pragma GCC unroll 4
-  for (int k = 0; k < kChannels; ++k) {
-    if (k >= out.channels) break;
-    Winner winner = FindWinner(acc[k][0], acc[k][1], acc[k][2], acc[k][3]);
-    if (s.relu) winner = Rectify(winner);
-    StoreWinner(winner, count, out.y + k * out.plane, out.place + k * out.plane);
+    for (int j = 0; j < 4; ++j) upper[k][j] = lower[k][j] = hn::Zero(d);
+    upper[k][1] = lower[k][1] = hn::Set(d, packed[k]);
+  }
+  const int64_t stride = s.tile_stride();
+  for (int64_t c = 0; c < s.channels; ++c) {
+    V row[4];
+#pragma GCC unroll 4
+    for (int j = 0; j < 4; ++j, at += stride) row[j] = hn::LoadU(d, at);
+    for (int64_t ky = 0; ky < s.kernel_y; ++ky) {
+#pragma GCC unroll 4
+      for (int j = 0; j < 4; ++j, at += stride) {
+        packed += kThinGroup;
+        const V next = hn::LoadU(d, at);
+#pragma GCC unroll 2
+        for (int k = 0; k < kHalf; ++k) {
+          const V w = hn::Set(d, packed[k]);
+          upper[k][j] = hn::MulAdd(row[j], w, upper[k][j]);
+          lower[k][j] = hn::MulAdd(next, w, lower[k][j]);
+        }
+        row[j] = next;
+      }
+    }
+  }
+  V windows[kHalf][4];
+#pragma GCC unroll 2
+  for (int k = 0; k < kHalf; ++k) {
+    Unfilter(upper[k], windows[k]);
+    Unfilter(lower[k], windows[k] + 2);
+  }
+  Finish<kHalf>(s, windows, count, out);
+}
+
+// Calls run(windows, packed, count, outputs) for the tile's vectors of windows, kStep output
+// channels at a time.
+template <int kStep, class Run>
+HWY_INLINE void ForEachGroup(const ThinConvShape& s, const ThinTile& tile, const float* packed,
+                             const ThinResults& to, const Run& run) {
+  const auto lanes = static_cast<int64_t>(hn::Lanes(D()));
+  const int64_t windows = tile.rows * s.pooled_x;
+  for (int64_t o = to.begin; o < to.end; o += kStep) {
+    const float* own =
+        packed + o / kThinGroup * (s.packed_taps() + 1) * kThinGroup + o % kThinGroup;
+    int64_t at = o * s.windows() + tile.first * s.pooled_x;
+    for (int64_t i = 0; i < windows; i += lanes, at += lanes) {
+      run(tile.data + i, own, static_cast<size_t>(std::min(lanes, windows - i)),
+          Outputs{to.y + at, to.place + at, s.windows(), to.end - o});
+    }
   }
 }
 
-void Forward(const ThinConvShape& s, const ThinTile& tile, const float* packed, int64_t begin,
-             int64_t end, float* y, uint8_t* place) {
-  const auto lanes = static_cast<int64_t>(hn::Lanes(D()));
-  const int64_t count = tile.rows * s.pooled_x, stride = s.tile_stride();
-  for (int64_t o = begin; o < end; o += kChannels) {
-    const float* own = packed + o / kThinGroup * (s.taps() + 1) * kThinGroup + o % kThinGroup;
-    for (int64_t i = 0; i < count; i += lanes) {
-      const int64_t at = o * s.windows() + tile.first * s.pooled_x + i;
-      GroupWindows(s, tile.data + i, stride, own, static_cast<size_t>(std::min(lanes, count - i)),
-                   {y + at, place + at, s.windows(), end - o});
-    }
+void Forward(const ThinConvShape& s, const ThinTile& tile, const float* packed,
+             const ThinResults& to) {
+  if (!s.filters()) {
+    ForEachGroup<kChannels>(s, tile, packed, to,
+                            [&](const float* at, const float* own, size_t count, const Outputs& out)
+                                HWY_ATTR { DirectWindows(s, at, own, count, out); });
+  } else {
+    ForEachGroup<kChannels / 2>(
+        s, tile, packed, to,
+        [&](const float* at, const float* own, size_t count, const Outputs& out)
+            HWY_ATTR { FilteredWindows(s, at, own, count, out); });
   }
 }
 
@@ -176,6 +290,24 @@ void Spread(const ThinConvShape& s, const ThinTile& tile) {
   }
 }
 
+// x0 to x3 of each row of the patch become x0 - x2, x1 + x2, x2 - x1, x1 - x3.
+void Filter(const ThinConvShape& s, const ThinTile& tile) {
+  const D d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  const int64_t stride = s.tile_stride(), count = tile.rows * s.pooled_x;
+  for (int64_t r = 0; r < s.channels * (s.kernel_y + 1); ++r) {
+    float* row = tile.data + r * 4 * stride;
+    for (int64_t i = 0; i < count; i += lanes) {
+      const V x0 = hn::LoadU(d, row + i), x1 = hn::LoadU(d, row + stride + i),
+              x2 = hn::LoadU(d, row + 2 * stride + i), x3 = hn::LoadU(d, row + 3 * stride + i);
+      hn::StoreU(hn::Sub(x0, x2), d, row + i);
+      hn::StoreU(hn::Add(x1, x2), d, row + stride + i);
+      hn::StoreU(hn::Sub(x2, x1), d, row + 2 * stride + i);
+      hn::StoreU(hn::Sub(x1, x3), d, row + 3 * stride + i);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace HWY_NAMESPACE
 }  // namespace ridge::cpu
@@ -187,6 +319,7 @@ namespace {
 
 HWY_EXPORT(Forward);
 HWY_EXPORT(Spread);
+HWY_EXPORT(Filter);
 
 constexpr int64_t kOverread = 48;  // floats that an interleaved load may read behind a row
 
@@ -201,7 +334,7 @@ int64_t ThinInputFloats(const ThinConvShape& shape) {
   return (rows * shape.padded_width + kOverread + 15) / 16 * 16;
 }
 
-void FillThinTile(const ThinConvShape& s, const float* image, const ThinTile& tile) {
+void FillThinTile(const ThinConvShape& s, const float* image, const ThinTile& tile, bool filter) {
   const int64_t rows = s.tile_inputs(tile.rows), top = 2 * tile.first - s.pad_top;
   float* to = tile.inputs;
   for (int64_t c = 0; c < s.channels; ++c) {
@@ -216,20 +349,35 @@ void FillThinTile(const ThinConvShape& s, const float* image, const ThinTile& ti
   }
   std::fill_n(to, kOverread, 0.0F);
   HWY_DYNAMIC_DISPATCH(Spread)(s, tile);
+  if (filter) HWY_DYNAMIC_DISPATCH(Filter)(s, tile);
 }
 
 int64_t ThinPackedFloats(const ThinConvShape& shape) {
   const int64_t groups = (shape.outputs + kThinGroup - 1) / kThinGroup;
-  return groups * (shape.taps() + 1) * kThinGroup;
+  return groups * (shape.packed_taps() + 1) * kThinGroup;
 }
 
+namespace {
+
+// Number t of a packed output channel, whose weights are w.
+float PackedTap(const ThinConvShape& shape, const float* w, int64_t t) {
+  if (!shape.filters()) return w[t];
+  const float* row = w + t / 4 * 3;
+  if (t % 4 == 0) return row[0];
+  if (t % 4 == 3) return row[2];
+  const float ends = row[0] + row[2];
+  return 0.5F * (t % 4 == 1 ? ends + row[1] : ends - row[1]);
+}
+
+}  // namespace
+
 void PackThinWeights(const ThinConvShape& shape, const float* w, const float* bias, float* packed) {
-  const int64_t taps = shape.taps();
   for (int64_t first = 0; first < shape.outputs; first += kThinGroup) {
-    for (int64_t t = -1; t < taps; ++t) {
+    for (int64_t t = -1; t < shape.packed_taps(); ++t) {
       for (int64_t o = first; o < first + kThinGroup; ++o) {
         float value = 0;
-        if (o < shape.outputs) value = t >= 0 ? w[o * taps + t] : bias != nullptr ? bias[o] : 0;
+        if (o < shape.outputs && t >= 0) value = PackedTap(shape, w + o * shape.taps(), t);
+        if (o < shape.outputs && t < 0 && bias != nullptr) value = bias[o];
         *packed++ = value;
       }
     }
@@ -237,8 +385,8 @@ void PackThinWeights(const ThinConvShape& shape, const float* w, const float* bi
 }
 
 void ThinConvForward(const ThinConvShape& shape, const ThinTile& tile, const float* packed,
-                     int64_t begin, int64_t end, float* y, uint8_t* place) {
-  HWY_DYNAMIC_DISPATCH(Forward)(shape, tile, packed, begin, end, y, place);
+                     const ThinResults& to) {
+  HWY_DYNAMIC_DISPATCH(Forward)(shape, tile, packed, to);
 }
 
 }  // namespace ridge::cpu
