@@ -44,6 +44,8 @@ Result<ProfileRequest> MakeRequest(const ProfileVerb& verb) {
   request.options.epochs.reset();
   request.options.steps.reset();
   request.steps = verb.train.steps;
+  request.with_data = !request.options.data.empty();
+  if (!request.with_data) request.options.data = "synthetic";  // what the batch is made of
   RIDGE_RETURN_IF_ERROR(CheckOptions(request.options));
   if (request.run.empty()) RIDGE_RETURN_IF_ERROR(CheckModel(request.options));
   return request;

@@ -5,7 +5,7 @@
 namespace ridge::cli {
 namespace {
 
-SuiteRun Run(double ms, double peak = 100e9, double bandwidth = 10e9) {
+SuiteRun RunOf(double ms, double peak = 100e9, double bandwidth = 10e9) {
   SuiteRun run;
   run.ms_min = run.ms_med = ms;
   run.peak_flops_per_s = peak;
@@ -22,8 +22,8 @@ SuiteRecord Record(const SuiteRun& run) {
 }
 
 TEST(SuiteRecordTest, TheBestOfSeveralRunsIsKept) {
-  SuiteRecord record = Record(Run(2.0));
-  SuiteRun second = Run(1.5);
+  SuiteRecord record = Record(RunOf(2.0));
+  SuiteRun second = RunOf(1.5);
   second.peak_mb = 7;
   AddRun("cnn:64", second, record);
   EXPECT_EQ(record.order.size(), 1U);
@@ -32,15 +32,15 @@ TEST(SuiteRecordTest, TheBestOfSeveralRunsIsKept) {
 }
 
 TEST(SuiteRecordTest, ASlowMachineIsNoRegression) {
-  const SuiteRecord before = Record(Run(1.0));
-  EXPECT_NEAR(*Growth("cnn:64", Record(Run(1.25, 80e9)), before), 0, 1e-9);
-  EXPECT_TRUE(Regressions(Record(Run(1.25, 80e9)), before).empty());
+  const SuiteRecord before = Record(RunOf(1.0));
+  EXPECT_NEAR(*Growth("cnn:64", Record(RunOf(1.25, 80e9)), before), 0, 1e-9);
+  EXPECT_TRUE(Regressions(Record(RunOf(1.25, 80e9)), before).empty());
 }
 
 TEST(SuiteRecordTest, ASlowProgramIsOne) {
-  const SuiteRecord before = Record(Run(1.0));
-  EXPECT_TRUE(Regressions(Record(Run(1.04)), before).empty());
-  const std::vector<std::string> found = Regressions(Record(Run(1.25)), before);
+  const SuiteRecord before = Record(RunOf(1.0));
+  EXPECT_TRUE(Regressions(Record(RunOf(1.04)), before).empty());
+  const std::vector<std::string> found = Regressions(Record(RunOf(1.25)), before);
   ASSERT_EQ(found.size(), 1U);
   EXPECT_EQ(found[0],
             "cnn:64 has become slower: 1.25 ms against 1.00 ms before, +25.0 % once the machine is "
@@ -48,17 +48,17 @@ TEST(SuiteRecordTest, ASlowProgramIsOne) {
 }
 
 TEST(SuiteRecordTest, MemoryBoundWorkloadsFollowTheBandwidth) {
-  SuiteRun run = Run(1.0);
+  SuiteRun run = RunOf(1.0);
   run.flops_floor_s = 0;
-  EXPECT_NEAR(*Growth("cnn:64", Record(Run(2.0, 100e9, 5e9)), Record(run)), 0, 1e-9);
+  EXPECT_NEAR(*Growth("cnn:64", Record(RunOf(2.0, 100e9, 5e9)), Record(run)), 0, 1e-9);
 }
 
 TEST(SuiteRecordTest, AWorkloadThatIsNewHasNoGrowth) {
-  EXPECT_FALSE(Growth("mlp:1", Record(Run(1)), Record(Run(1))).has_value());
+  EXPECT_FALSE(Growth("mlp:1", Record(RunOf(1)), Record(RunOf(1))).has_value());
 }
 
 TEST(SuiteRecordTest, JsonComesBack) {
-  const SuiteRecord record = Record(Run(1.5));
+  const SuiteRecord record = Record(RunOf(1.5));
   const Result<SuiteRecord> read = SuiteFromJson(SuiteToJson(record, nullptr), "file");
   ASSERT_TRUE(read.ok()) << read.status().message();
   EXPECT_EQ(read->best.at("cnn:64").ms_min, 1.5);

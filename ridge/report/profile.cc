@@ -27,7 +27,7 @@ std::string LevelOf(const DeviceProfile& limits, int64_t bytes) {
 }
 
 // What a reorder copies.
-std::string ReorderKind(const StepPlan& step, const PlannedNode& node) {
+std::string ReorderRow(const StepPlan& step, const PlannedNode& node) {
   const PlannedValue& from = step.values[static_cast<size_t>(node.inputs[0])];
   const PlannedValue& to = step.values[static_cast<size_t>(node.outputs[0])];
   const Purpose purpose = from.persistent ? from.purpose : to.purpose;
@@ -44,15 +44,17 @@ ProfiledNode Analyze(const StepMeasurement& measured, size_t n) {
   result.level = LevelOf(measured.limits, bytes);
   if (node.def == nullptr) {
     result.part = ProfilePart::kReorder;
-    result.kind = ReorderKind(*measured.step, node);
+    result.row = ReorderRow(*measured.step, node);
     return result;
   }
   const double compute =
       static_cast<double>(node.cost.flops) / PeakFlopsOf(measured.limits, DTypeOf(node));
   const double memory = BytesOf(node) / BandwidthFor(measured.limits, bytes);
   result.limit_s = std::max(compute, memory);
-  result.part = compute >= memory ? ProfilePart::kCompute : ProfilePart::kMemory;
-  result.kind = CostClassName(node.def->cost_class);
+  const CostClass of = node.def->cost_class;
+  const bool multiplies = of == CostClass::kMatmul || of == CostClass::kConv;
+  result.part = multiplies && compute >= memory ? ProfilePart::kCompute : ProfilePart::kMemory;
+  result.row = node.op;
   return result;
 }
 
@@ -63,14 +65,14 @@ ProfileGroup NewGroup(const PlannedNode& node, const ProfiledNode& profiled) {
   group.kernel = node.choice.kernel;
   group.key = node.choice.key;
   group.part = profiled.part;
-  group.kind = profiled.kind;
+  group.row = profiled.row;
   group.level = profiled.level;
   return group;
 }
 
 std::string GroupKey(const PlannedNode& node, const ProfiledNode& profiled) {
   const std::string key = node.choice.key.empty() ? node.op + " " + node.name : node.choice.key;
-  return profiled.kind + " " + key;
+  return profiled.row + " " + key;
 }
 
 void MakeGroups(StepProfile& profile) {
@@ -102,7 +104,7 @@ void MakeGroups(StepProfile& profile) {
 void MakeRows(StepProfile& profile) {
   std::map<std::pair<ProfilePart, std::string>, ProfileRow> rows;
   for (const ProfiledNode& node : profile.nodes) {
-    ProfileRow& row = rows[{node.part, node.kind}];
+    ProfileRow& row = rows[{node.part, node.row}];
     ++row.nodes;
     row.seconds += node.seconds;
     row.limit_s += node.limit_s;
@@ -112,7 +114,7 @@ void MakeRows(StepProfile& profile) {
   const double nodes_s = std::accumulate(measured.node_s.begin(), measured.node_s.end(), 0.0);
   rows[{ProfilePart::kRuntime, ""}].seconds = measured.step_s - measured.input_wait_s - nodes_s;
   for (auto& [key, row] : rows) {
-    std::tie(row.part, row.kind) = key;
+    std::tie(row.part, row.name) = key;
     profile.rows.push_back(row);
   }
   std::stable_sort(profile.rows.begin(), profile.rows.end(),

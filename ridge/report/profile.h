@@ -1,10 +1,11 @@
 // A profile: one measured training step taken apart, so that every second of it has a place.
 //
 // A node's limit is max(flops / peak, bytes / bandwidth) with the peak of its dtype and the
-// bandwidth of the smallest memory level that holds what it touches.  Where the first term is the
-// larger one, the node counts as compute, else as memory; a reorder's limit is 0, since nobody
-// asked for it.  Nodes of equal kernel keys do equal work and make one group.
-// Pure: equal measurement, equal profile.
+// bandwidth of the smallest memory level that holds what it touches.  Bandwidths are those of a
+// triad: a node that mostly reads, or finds its data in a nearer level, gets above its limit.
+// Matmuls and convolutions whose first term is the larger one count as compute, all else as memory;
+// a reorder's limit is 0, since nobody asked for it.  Nodes of equal kernel keys do equal work and
+// make one group. Pure: equal measurement, equal profile.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -38,7 +39,7 @@ const char* ProfilePartName(ProfilePart part);  // "compute"
 struct ProfiledNode {
   double seconds = 0, limit_s = 0;
   ProfilePart part = ProfilePart::kMemory;
-  std::string kind;   // class of operator: "conv"; of reorders what they copy: "weights"
+  std::string row;    // the table's: the operator, of reorders what they copy: "of weights"
   std::string level;  // smallest memory level that holds what the node touches: "L2"
   int group = 0;      // index into StepProfile::groups
 };
@@ -48,7 +49,7 @@ struct ProfileGroup {
   std::vector<int> nodes;  // indices into StepPlan::nodes, in order
   std::string name, op, kernel, key;
   ProfilePart part = ProfilePart::kMemory;
-  std::string kind, level;
+  std::string row, level;
   double seconds = 0, limit_s = 0;  // of all nodes together
   double flops = 0, bytes = 0;
   std::string
@@ -61,7 +62,7 @@ struct ProfileGroup {
 // A row of the table that adds up to the step.
 struct ProfileRow {
   ProfilePart part = ProfilePart::kRuntime;
-  std::string kind;
+  std::string name;  // "conv", "of weights"; empty where the part is one row
   int nodes = 0;
   double seconds = 0, limit_s = 0;
 };

@@ -29,6 +29,10 @@ struct GroupFacts {
   double each_s;
 };
 
+bool IsClass(const PlannedNode& node, CostClass of) {
+  return node.def != nullptr && node.def->cost_class == of;
+}
+
 bool IsReference(const ProfileGroup& group) { return group.kernel == "reference"; }
 
 std::string Rates(const GroupFacts& f) {
@@ -65,13 +69,14 @@ bool IsDepthwise(const OpCall& call) {
 // "" when rows, columns and channels fill the vectors.
 std::string NarrowShape(const GroupFacts& f) {
   const OpCall& call = f.node.call;
-  if (f.group.kind == "conv") {
+  if (IsClass(f.node, CostClass::kConv)) {
     if (IsDepthwise(call)) return "a convolution in groups, few products for each value read";
     const int64_t channels = SmallestChannels(call);
     if (channels > 0 && channels < kLanes)
       return fmt::format("{} channels, a vector holds {}", channels, kLanes);
   }
-  if (f.group.kind == "matmul" && !call.outputs.empty() && !call.outputs[0].dims.empty()) {
+  if (IsClass(f.node, CostClass::kMatmul) && !call.outputs.empty() &&
+      !call.outputs[0].dims.empty()) {
     const int64_t columns = std::max<int64_t>(1, call.outputs[0].dims.back());
     const int64_t rows = call.outputs[0].elements() / columns;
     if (std::min(rows, columns) < 2 * kLanes)
@@ -95,16 +100,19 @@ bool IsRowMajorImage(const GroupFacts& f) {
   });
 }
 
+// The best kernel that declined; one for another dtype does not count.
 std::string Refusals(const PlannedNode& node) {
-  if (node.refusals.empty()) return "";
-  const KernelRefusal& first = node.refusals.front();
-  return fmt::format("; {} declined: {}", first.kernel, first.reason);
+  for (const KernelRefusal& refusal : node.refusals) {
+    if (refusal.reason == "dtype") continue;
+    return fmt::format("; {} declined: {}", refusal.kernel, refusal.reason);
+  }
+  return "";
 }
 
 std::pair<std::string, std::string> Explain(const GroupFacts& f) {
   const ProfileGroup& group = f.group;
   if (group.part == ProfilePart::kReorder)
-    return {"reorder " + group.kind, "copied from one kernel's layout into another's each step"};
+    return {"reorder " + group.row, "copied from one kernel's layout into another's each step"};
   if (IsReference(group)) return {"reference kernel", "the slow, plain kernel" + Refusals(f.node)};
   if (f.each_s < kShortNodeS)
     return {"short", fmt::format("{} a node: starting it costs as much as the work",
@@ -176,10 +184,10 @@ std::string HowFor(const std::string& cause) {
 }
 
 void AddReorder(const StepProfile& profile, const ProfileGroup& group, Candidates& all) {
-  const char* how = group.kind == "of weights" ? "kept in the kernels' layout from step to step"
-                                               : "with neighbours that agree on one layout";
+  const char* how = group.row == "of weights" ? "kept in the kernels' layout from step to step"
+                                              : "with neighbours that agree on one layout";
   for (const int n : group.nodes) {
-    AddTo(all, "reorder " + group.kind, "reorders " + group.kind, how,
+    AddTo(all, "reorder " + group.row, "reorders " + group.row, how,
           profile.nodes[static_cast<size_t>(n)].seconds, n);
   }
 }
@@ -200,10 +208,10 @@ void AddFusions(const StepProfile& profile, Candidates& all) {
   const StepPlan& step = *profile.measured.step;
   const std::vector<int> readers = CountReaders(step);
   for (size_t n = 0; n < step.nodes.size(); ++n) {
-    if (profile.nodes[n].kind != "elementwise") continue;
+    if (!IsClass(step.nodes[n], CostClass::kElementwise)) continue;
     const double gain = FusionGain(step, readers, n, profile.nodes[n].seconds);
     if (gain <= 0) continue;
-    AddTo(all, "fuse " + step.nodes[n].op, step.nodes[n].op + " on its own",
+    AddTo(all, "fuse " + step.nodes[n].op, step.nodes[n].op + " as a node of its own",
           "inside the node before it, which saves a trip through memory", gain,
           static_cast<int>(n));
   }

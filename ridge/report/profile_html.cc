@@ -112,11 +112,11 @@ void Flame::Box(int level, double start_s, double seconds, const std::string& st
 }
 
 void Flame::Row(const ProfileRow& row, double start_s) {
-  if (row.kind.empty()) return;
-  Box(2, start_s, row.seconds, ClassOf(row.part), row.kind, "");
+  if (row.name.empty()) return;
+  Box(2, start_s, row.seconds, ClassOf(row.part), row.name, "");
   double at = start_s;
   for (const ProfileGroup& group : profile_.groups) {
-    if (group.part != row.part || group.kind != row.kind) continue;
+    if (group.part != row.part || group.row != row.name) continue;
     Group(group, at);
     at += group.seconds;
   }

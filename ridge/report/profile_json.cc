@@ -11,7 +11,7 @@ Json Rows(const StepProfile& profile) {
   Json rows = Json::array();
   for (const ProfileRow& row : profile.rows) {
     rows.push_back({{"part", ProfilePartName(row.part)},
-                    {"kind", row.kind},
+                    {"name", row.name},
                     {"nodes", row.nodes},
                     {"s", row.seconds},
                     {"limit_s", row.limit_s}});
@@ -27,7 +27,7 @@ Json Groups(const StepProfile& profile) {
                       {"kernel", group.kernel},
                       {"key", group.key},
                       {"part", ProfilePartName(group.part)},
-                      {"kind", group.kind},
+                      {"row", group.row},
                       {"nodes", group.nodes},
                       {"s", group.seconds},
                       {"limit_s", group.limit_s},

@@ -14,6 +14,7 @@
 namespace ridge {
 namespace {
 
+constexpr size_t kOperatorsShown = 6;
 constexpr size_t kGroupsShown = 12;
 constexpr size_t kCausesShown = 6;
 constexpr int kBarColumns = 12;
@@ -52,6 +53,28 @@ std::vector<std::string> Cells(const std::string& what, int nodes, double second
           LimitText(limit_s, seconds)};
 }
 
+// The longest rows of a part, and the others together.
+void AddOperators(const StepProfile& profile, ProfilePart part, const Terminal& terminal,
+                  Table& table) {
+  const double step_s = profile.measured.step_s;
+  size_t shown = 0;
+  ProfileRow others;
+  for (const ProfileRow& row : profile.rows) {
+    if (row.part != part || row.name.empty()) continue;
+    if (shown++ < kOperatorsShown) {
+      table.AddRow(Cells("  " + row.name, row.nodes, row.seconds, row.limit_s, step_s, terminal));
+      continue;
+    }
+    others.nodes += row.nodes;
+    others.seconds += row.seconds;
+    others.limit_s += row.limit_s;
+  }
+  if (shown <= kOperatorsShown) return;
+  table.AddRow(Cells(fmt::format("  {} others", shown - kOperatorsShown), others.nodes,
+                     others.seconds, others.limit_s, step_s, terminal),
+               Style::kDim);
+}
+
 // A part with the sum of its rows, then the rows below it.
 void AddPart(const StepProfile& profile, ProfilePart part, const Terminal& terminal, Table& table) {
   ProfileRow sum;
@@ -66,10 +89,7 @@ void AddPart(const StepProfile& profile, ProfilePart part, const Terminal& termi
   table.AddRow(Cells(ProfilePartName(part) + std::string(measured_input ? "" : " (no --data)"),
                      sum.nodes, sum.seconds, sum.limit_s, step_s, terminal),
                Style::kBold);
-  for (const ProfileRow& row : profile.rows) {
-    if (row.part != part || row.kind.empty()) continue;
-    table.AddRow(Cells("  " + row.kind, row.nodes, row.seconds, row.limit_s, step_s, terminal));
-  }
+  AddOperators(profile, part, terminal, table);
 }
 
 std::string Parts(const StepProfile& profile, const Terminal& terminal) {

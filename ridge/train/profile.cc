@@ -76,7 +76,7 @@ void Describe(const ProfileRequest& request, const Machine& machine, const Bench
   measured.threads = machine.backend->threads();
   measured.parameters = job.job().parameter_count;
   measured.step = &job.plan();
-  measured.has_data = !options.data.empty();
+  measured.has_data = request.with_data;
   measured.limits = machine.profile;
 }
 

@@ -12,8 +12,9 @@
 namespace ridge {
 
 struct ProfileRequest {
-  TrainOptions options;  // data empty: one made-up batch that lies in place
-  std::string run;       // folder that holds the model, or empty
+  TrainOptions options;
+  bool with_data = false;  // batches come from options.data; else one lies in place
+  std::string run;         // folder that holds the model, or empty
   // Rounds of two steps, one with node times and one without.  None: as many as kProfileSeconds
   // allow.
   std::optional<int64_t> steps;
