@@ -18,6 +18,7 @@ namespace ridge {
 namespace {
 
 constexpr double kShortNodeS = 20e-6;
+constexpr double kMovesBytes = 1.0 / 3;  // below, it is not the memory that such a node waits for
 constexpr int64_t kLanes = 16;
 constexpr size_t kMostAdvice = 3;
 constexpr double kWorthSaying = 0.002;  // of the step
@@ -121,8 +122,8 @@ std::pair<std::string, std::string> Explain(const GroupFacts& f) {
     return {"narrow", Rates(f) + "; " + shape};
   if (IsRowMajorImage(f))
     return {"row-major", Rates(f) + "; row-major among blocked layouts" + Refusals(f.node)};
-  const char* cause = group.part == ProfilePart::kCompute ? "slow kernel" : "memory traffic";
-  return {cause, Rates(f) + Refusals(f.node)};
+  const bool moves = group.part == ProfilePart::kMemory && group.share_of_limit() > kMovesBytes;
+  return {moves ? "memory traffic" : "slow kernel", Rates(f) + Refusals(f.node)};
 }
 
 // --- What would help -----------------------------------------------------------------------

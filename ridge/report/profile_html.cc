@@ -15,7 +15,7 @@ constexpr char kStyle[] = R"(<style>
 body{font:14px system-ui,sans-serif;margin:24px;color:#222;background:#fff;max-width:1200px}
 h1{font-size:20px}h2{font-size:16px;margin-top:28px}
 table{border-collapse:collapse}td,th{padding:2px 10px;text-align:right;white-space:nowrap}
-td:first-child,th:first-child,td.t,th.t{text-align:left}td.w{text-align:left;white-space:normal;color:#666}
+td:first-child,th:first-child,td.t,th.t{text-align:left}td.w{text-align:left;white-space:normal;min-width:24em;color:#666}
 th{border-bottom:1px solid #aaa}.bar{display:inline-block;height:10px;background:#7aa6d8}
 #flame{position:relative;overflow:hidden;cursor:pointer}
 #flame div{position:absolute;height:21px;box-sizing:border-box;border:1px solid #fff;border-radius:3px;

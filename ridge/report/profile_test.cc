@@ -130,7 +130,9 @@ TEST_F(ProfileTest, TheCauseIsNamed) {
   EXPECT_EQ(Group(profile, "conv").cause, "reference kernel");
   EXPECT_NE(Group(profile, "conv").why.find("onednn.conv declined: no such stride"),
             std::string::npos);
-  EXPECT_EQ(Group(profile, "relu").cause, "memory traffic");
+  EXPECT_EQ(Group(profile, "relu").cause, "slow kernel");
+  measured_.node_s[2] = 0.0025;
+  EXPECT_EQ(Group(AnalyzeStep(measured_), "relu").cause, "memory traffic");
   measured_.node_s = {1e-6, 0.0101, 0.0013};  // at their limits
   EXPECT_EQ(Group(AnalyzeStep(measured_), "conv").cause, "");
 }
