@@ -158,8 +158,7 @@ StepProfile AnalyzeStep(StepMeasurement measured) {
     profile.limit_s += profile.nodes.back().limit_s;
   }
   const DeviceProfile& limits = profile.measured.limits;
-  const double peak =
-      PeakFlopsOf(limits, profile.measured.precision == "bf16" ? DType::kBF16 : DType::kF32);
+  const double peak = PeakFlopsOf(limits, profile.measured.operands);
   profile.flops_floor_s = profile.measured.model_flops / peak;
   profile.roofline_step_s =
       RooflineSeconds(*profile.measured.step, peak, BandwidthFor(limits, INT64_MAX));

@@ -19,7 +19,8 @@ namespace ridge {
 
 // What was measured.  `step` must outlive it.
 struct StepMeasurement {
-  std::string model, optimizer, precision, version;
+  std::string model, optimizer, version;
+  DType operands = DType::kF32;  // of products
   int64_t batch = 0, threads = 0, parameters = 0;
   const StepPlan* step = nullptr;
   int64_t persistent_bytes = 0;  // of the arena: parameters, states, input slots

@@ -200,7 +200,7 @@ std::string AdviceList(const StepProfile& profile) {
 std::string ProfileToHtml(const StepProfile& profile) {
   const StepMeasurement& m = profile.measured;
   const std::string title = fmt::format("{}, batch {}, {}, {}, on {}", Escaped(m.model), m.batch,
-                                        m.optimizer, m.precision, Escaped(m.limits.name));
+                                        m.optimizer, DTypeName(m.operands), Escaped(m.limits.name));
   return fmt::format(
       "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>{}</title>\n{}"
       "</head><body>\n<h1>{}</h1>\n<p>{} a step ({} without node times); roofline {}: {}</p>\n"

@@ -90,7 +90,7 @@ std::string ProfileToJson(const StepProfile& profile) {
                      {"model", m.model},
                      {"batch", m.batch},
                      {"opt", m.optimizer},
-                     {"prec", m.precision},
+                     {"prec", DTypeName(m.operands)},
                      {"threads", m.threads},
                      {"params", m.parameters},
                      {"rounds", m.steps},

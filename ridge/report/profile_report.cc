@@ -29,7 +29,7 @@ std::string Head(const StepProfile& profile, const Terminal& terminal) {
   const StepMeasurement& m = profile.measured;
   std::string text = Styled("Profile", Style::kBold, terminal);
   text += fmt::format("  {}, batch {}, {}, {}, on {}\n\n", Printable(m.model), m.batch, m.optimizer,
-                      m.precision, m.limits.name);
+                      DTypeName(m.operands), m.limits.name);
   text += Styled("Step", Style::kBold, terminal);
   text += fmt::format("  {} ({} without node times, {} rounds), {} samples/s\n",
                       FormatSeconds(m.step_s), FormatSeconds(m.plain_step_s), m.steps,

@@ -38,7 +38,6 @@ class ProfileTest : public ::testing::Test {
     measured_.steps = 3;
     measured_.batch = 1;
     measured_.model = "net";
-    measured_.precision = "f32";
     measured_.persistent_bytes = 1000;
     measured_.node_s = {0.020, 0.025, 0.010};
     measured_.limits.name = "machine";

@@ -70,7 +70,7 @@ void Describe(const ProfileRequest& request, const Machine& machine, const Bench
   const TrainOptions& options = request.options;
   measured.model = options.model;
   measured.optimizer = job.job().facts.own_step ? "own" : options.optimizer.name;
-  measured.precision = options.precision == "auto" ? "f32" : options.precision;
+  measured.operands = job.job().operands;
   measured.version = kRidgeVersion;
   measured.batch = options.batch;
   measured.threads = machine.backend->threads();
@@ -99,8 +99,7 @@ Result<ProfiledRun> ProfileRun(const ProfileRequest& request, const Machine& mac
   measured.persistent_bytes = run.job->executor().program().persistent_bytes;
   RIDGE_ASSIGN_OR_RETURN(measured.model_flops,
                          TrainingFlops(run.job->forward(), request.options.optimizer));
-  const DType dtype = measured.precision == "bf16" ? DType::kBF16 : DType::kF32;
-  RIDGE_RETURN_IF_ERROR(MeasureLimits(request, dtype, measured.limits));
+  RIDGE_RETURN_IF_ERROR(MeasureLimits(request, measured.operands, measured.limits));
   run.profile = AnalyzeStep(std::move(measured));
   return run;
 }
