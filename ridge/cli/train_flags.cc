@@ -1,5 +1,7 @@
 #include "ridge/cli/train_flags.h"
 
+#include <utility>
+
 #include "ridge/cli/flags.h"
 
 namespace ridge::cli {
@@ -80,14 +82,18 @@ void Take(const std::optional<T>& flag, T& to) {
   if (flag) to = *flag;
 }
 
+void TakeTexts(const std::vector<std::string>& flags, std::vector<std::string>& to) {
+  if (!flags.empty()) to = flags;
+}
+
 void TakeTraining(const TrainFlags& flags, TrainOptions& options) {
-  options.epochs = flags.epochs;
-  options.steps = flags.steps;
+  if (flags.epochs) options.epochs = flags.epochs;
+  if (flags.steps) options.steps = flags.steps;
   Take(flags.batch, options.batch);
   Take(flags.accumulate, options.accumulate);
   Take(flags.optimizer, options.optimizer.name);
   Take(flags.momentum, options.optimizer.momentum);
-  options.optimizer.weight_decay = flags.weight_decay;
+  if (flags.weight_decay) options.optimizer.weight_decay = flags.weight_decay;
   Take(flags.lr, options.lr);
   Take(flags.schedule, options.schedule);
   Take(flags.warmup, options.warmup);
@@ -100,10 +106,10 @@ void TakeModel(const TrainFlags& flags, TrainOptions& options) {
   Take(flags.loss, options.loss);
   Take(flags.batch_norm, options.batch_norm);
   Take(flags.weights, options.weights);
-  options.weights_skip = flags.weights_skip;
-  options.dims = flags.dims;
-  options.freeze = flags.freeze;
-  options.trainable = flags.trainable;
+  TakeTexts(flags.weights_skip, options.weights_skip);
+  TakeTexts(flags.dims, options.dims);
+  TakeTexts(flags.freeze, options.freeze);
+  TakeTexts(flags.trainable, options.trainable);
 }
 
 }  // namespace
@@ -208,8 +214,8 @@ void AddQuietFlags(CLI::App& app, OutputFlags& flags) {
   verbose->group(kOutputGroup);
 }
 
-TrainOptions ToTrainOptions(const TrainFlags& flags) {
-  TrainOptions options;
+TrainOptions ToTrainOptions(const TrainFlags& flags, TrainOptions base) {
+  TrainOptions options = std::move(base);
   TakeTraining(flags, options);
   TakeModel(flags, options);
   Take(flags.data, options.data);
@@ -224,7 +230,7 @@ TrainOptions ToTrainOptions(const TrainFlags& flags) {
   Take(flags.keep, options.keep);
   Take(flags.eval_every, options.eval_every);
   Take(flags.passes, options.passes);
-  options.trace = flags.trace;
+  options.trace = options.trace || flags.trace;
   return options;
 }
 

@@ -46,7 +46,8 @@ void AddWeightsFlags(CLI::App& app, std::optional<std::string>& file,
 void AddColorFlag(CLI::App& app, OutputFlags& flags);
 void AddQuietFlags(CLI::App& app, OutputFlags& flags);
 
-TrainOptions ToTrainOptions(const TrainFlags& flags);
+// `base` with what was given.
+TrainOptions ToTrainOptions(const TrainFlags& flags, TrainOptions base = {});
 
 // The flags of the command line, by their JSON keys: "weight-decay".  With --resume the environment
 // gives none of them (see flags.h).

@@ -40,15 +40,26 @@ const std::vector<Verb>& Verbs() {
        AddOpt},
       {"compare", "Says at which step and tensor two runs begin to differ",
        "ridge compare runs/cnn-1 runs/cnn-2", AddCompare},
+      {"profile", "Says where the time of a training step goes, and what would help most",
+       "ridge profile cnn --batch 64\n"
+       "ridge profile resnet50 --batch 16 --trace step.json --html step.html\n"
+       "ridge profile runs/cnn-1             with the run's own options and data",
+       AddProfile},
       {"bench",
        "Measures this machine, or a model's step on it",
        "ridge bench step cnn --batch 64\n"
+       "ridge bench suite --against bench/results/suite-NAME.json\n"
        "ridge bench device",
        nullptr,
        {{"step", "Times training steps on one made-up batch",
          "ridge bench step cnn --batch 64 --steps 100\n"
          "ridge bench step mlp --batch 128 --optimizer sgd --json",
          AddBenchStep},
+        {"suite", "Times all workloads, each in a process of its own, and finds regressions",
+         "ridge bench suite --out suite.json\n"
+         "ridge bench suite --against suite.json      exit 7 when one has become slower\n"
+         "ridge bench suite --only cnn:64,mlp:128 --rounds 5",
+         AddBenchSuite},
         {"device", "Measures this machine for the planner and keeps the result",
          "ridge bench device\n"
          "ridge bench device --json",

@@ -26,6 +26,7 @@ const std::vector<Verb>& Verbs();
 
 VerbBody AddBenchDevice(CLI::App& app);
 VerbBody AddBenchStep(CLI::App& app);
+VerbBody AddBenchSuite(CLI::App& app);
 VerbBody AddCompare(CLI::App& app);
 VerbBody AddCompletion(CLI::App& app);
 VerbBody AddDoctor(CLI::App& app);
@@ -35,6 +36,7 @@ VerbBody AddGrad(CLI::App& app);
 VerbBody AddModels(CLI::App& app);
 VerbBody AddOpt(CLI::App& app);
 VerbBody AddPlan(CLI::App& app);
+VerbBody AddProfile(CLI::App& app);
 VerbBody AddRun(CLI::App& app);
 VerbBody AddTrain(CLI::App& app);
 

@@ -8,16 +8,10 @@
 #include "ridge/core/process.h"
 #include "ridge/core/version.h"
 #include "ridge/plan/cost/roofline.h"
-#include "ridge/train/evaluation.h"
-#include "ridge/train/forward.h"
-#include "ridge/train/job.h"
-#include "ridge/train/rehearsed_job.h"
-#include "ridge/train/scalar_inputs.h"
+#include "ridge/train/bench_job.h"
 
 namespace ridge {
 namespace {
-
-constexpr int64_t kStillToComeBytes = int64_t{1} << 19;  // the batch's maker and the report
 
 class Bench {
  public:
@@ -27,86 +21,35 @@ class Bench {
   Result<BenchResult> Run();
 
  private:
-  Status Prepare();
-  Status FillBatch();
   Status RunSteps();
   void ReadFigures();
   Status AddRoofline();
 
   const BenchRequest& request_;
   Machine machine_;
-  std::optional<Graph> forward_;
-  PlannedJob job_;
-  std::unique_ptr<Executor> executor_;
+  std::unique_ptr<BenchJob> job_;
   std::vector<double> seconds_;
   BenchResult result_;
 };
 
-// Of the graph as built: what the passes save does not count against the floor.
-double ModelFlops(const Graph& graph) {
-  double flops = 0;
-  for (const Node& node : graph.nodes()) {
-    if (node.op->cost_class != CostClass::kMatmul && node.op->cost_class != CostClass::kConv)
-      continue;
-    flops += static_cast<double>(CallCost(*node.op, graph.Call(node)).flops);
-  }
-  return flops;
-}
-
 Result<BenchResult> Bench::Run() {
-  RIDGE_RETURN_IF_ERROR(Prepare());
-  RIDGE_RETURN_IF_ERROR(FillBatch());
+  RIDGE_ASSIGN_OR_RETURN(
+      job_, BenchJob::Create(request_.options, /*run=*/"", request_.rehearse_s, machine_));
+  RIDGE_RETURN_IF_ERROR(job_->FillBatch());
   RIDGE_RETURN_IF_ERROR(RunSteps());
   ReadFigures();
   RIDGE_RETURN_IF_ERROR(AddRoofline());
   return std::move(result_);
 }
 
-Status Bench::Prepare() {
-  const TrainOptions& options = request_.options;
-  RIDGE_ASSIGN_OR_RETURN(Forward forward, LoadForward(options));
-  forward_ = std::move(forward.graph);
-  RIDGE_ASSIGN_OR_RETURN(job_, PlanTrainingOnly(options, *forward_, machine_));
-  RIDGE_RETURN_IF_ERROR(CheckFits(job_));
-  RehearsalOptions rehearsal;
-  rehearsal.kernels_s = request_.rehearse_s;
-  rehearsal.still_to_come_bytes = kStillToComeBytes;
-  rehearsal.will_run = true;
-  RIDGE_ASSIGN_OR_RETURN(executor_, RehearseJob(machine_, /*data=*/nullptr, rehearsal, job_));
-  executor_->InitializeVariables(options.seed);
-  return Status();
-}
-
-// One batch, made as `--data synthetic` makes it.
-Status Bench::FillBatch() {
-  DataOptions made = SyntheticOptions(*forward_, job_.facts, request_.options.seed);
-  made.synthetic_samples = request_.options.batch;
-  RIDGE_ASSIGN_OR_RETURN(const DataSplits data, OpenData("synthetic", made));
-  const BatchSpec spec = MakeBatchSpec(*forward_, job_.facts, /*with_weight=*/false);
-  LoaderOptions options;
-  options.batch = request_.options.batch;
-  options.background = false;
-  RIDGE_ASSIGN_OR_RETURN(
-      const std::unique_ptr<BatchLoader> loader,
-      BatchLoader::Create(data.train, spec, options, InputSlots(*executor_, spec)));
-  RIDGE_ASSIGN_OR_RETURN(const Filled filled, loader->Next());
-  RIDGE_CHECK(filled.slot == 0, "the first batch goes to slot 0");
-  return Status();
-}
-
 Status Bench::RunSteps() {
-  const int step = executor_->StepIndex("train");
-  ScalarInputs scalars(*executor_, job_.lr_dtype);
   seconds_.reserve(static_cast<size_t>(request_.steps));
   for (int64_t i = 0; i < request_.steps; ++i) {
-    const double begin = MonotonicSeconds();
-    scalars.Write(/*slot=*/0, request_.options.lr, i, {request_.options.seed, 0});
-    RIDGE_RETURN_IF_ERROR(executor_->Run(step, /*slot=*/0));
-    result_.loss =
-        LoadAsDouble(executor_->OutputType(step, "loss").dtype, executor_->Output(step, "loss"), 0);
-    seconds_.push_back(MonotonicSeconds() - begin);
+    RIDGE_ASSIGN_OR_RETURN(const BenchJob::Step step, job_->RunStep());
+    seconds_.push_back(step.seconds);
+    result_.loss = step.loss;
     if (i > 0) continue;
-    result_.loss0 = result_.loss;
+    result_.loss0 = step.loss;
     result_.first_step_s = SecondsSinceProcessStart();
   }
   return Status();
@@ -121,29 +64,29 @@ void Bench::ReadFigures() {
   const double median = (timed[timed.size() / 2] + timed[(timed.size() - 1) / 2]) / 2;
   const TrainOptions& options = request_.options;
   result_.model = options.model;
-  result_.optimizer = job_.facts.own_step ? "own" : options.optimizer.name;
-  result_.precision = DTypeName(job_.operands);
+  result_.optimizer = job_->job().facts.own_step ? "own" : options.optimizer.name;
+  result_.precision = DTypeName(job_->job().operands);
   result_.version = kRidgeVersion;
   result_.batch = options.batch;
   result_.threads = machine_.backend->threads();
-  result_.params = job_.parameter_count;
+  result_.params = job_->job().parameter_count;
   result_.ms_min = timed.front() * 1e3;
   result_.ms_med = median * 1e3;
   result_.samples_s = static_cast<double>(options.batch) / median;
   result_.peak_mb = static_cast<double>(peak - request_.resident_at_main_bytes) / (1 << 20);
-  result_.planned = {job_.memory.peak_bytes, job_.memory.arena_bytes, job_.step_s, {}};
-  result_.measured = {peak, executor_->arena().resident_bytes(), median, {}};
+  result_.planned = {
+      job_->job().memory.peak_bytes, job_->job().memory.arena_bytes, job_->job().step_s, {}};
+  result_.measured = {peak, job_->executor().arena().resident_bytes(), median, {}};
 }
 
 Status Bench::AddRoofline() {
-  RIDGE_ASSIGN_OR_RETURN(const std::vector<NamedGraph> graphs,
-                         BuildTrainingGraphs(*forward_, {request_.options.optimizer}));
-  result_.model_flops = ModelFlops(graphs[0].graph);
+  RIDGE_ASSIGN_OR_RETURN(result_.model_flops,
+                         TrainingFlops(job_->forward(), request_.options.optimizer));
   if (!request_.measure_peaks) return Status();
-  RIDGE_ASSIGN_OR_RETURN(result_.peaks, request_.measure_peaks(job_.operands));
+  RIDGE_ASSIGN_OR_RETURN(result_.peaks, request_.measure_peaks(job_->job().operands));
   result_.flops_floor_s = result_.model_flops / result_.peaks.flops_per_s;
-  result_.roofline_step_s = RooflineSeconds(*executor_->program().Find("train"),
-                                            result_.peaks.flops_per_s, result_.peaks.bytes_per_s);
+  result_.roofline_step_s =
+      RooflineSeconds(job_->plan(), result_.peaks.flops_per_s, result_.peaks.bytes_per_s);
   return Status();
 }
 
@@ -162,8 +105,6 @@ Result<BenchResult> BenchStep(const BenchRequest& request, const Machine& machin
     return Status(ErrorCode::kInvalidArgument,
                   fmt::format("--steps is {}; it must be at least 1", request.steps));
   }
-  if (request.options.accumulate != 1)
-    return Status(ErrorCode::kInvalidArgument, "bench step times single batches: no --accumulate");
   return Bench(request, machine).Run();
 }
 

@@ -1,0 +1,204 @@
+// `ridge bench suite`: all workloads, each in a process of its own, beside what the machine gives.
+//
+// Peak memory and the first step are facts of a process, so every run is a fresh one.  The rounds
+// go over all workloads in turn: a slow minute of the machine meets each of them.  Every run times
+// the vendor's 2048^3 matmul and a triad after its steps; `suite_record.h` compares with these.
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+
+#include "ridge/cli/exit_codes.h"
+#include "ridge/cli/flags.h"
+#include "ridge/cli/machine.h"
+#include "ridge/cli/output.h"
+#include "ridge/cli/suite_record.h"
+#include "ridge/cli/train_flags.h"
+#include "ridge/cli/verbs.h"
+#include "ridge/core/files.h"
+
+namespace ridge::cli {
+namespace {
+
+constexpr int64_t kRounds = 3;
+
+struct BenchSuiteVerb {
+  std::optional<std::string> against, only, out;
+  std::optional<int64_t> rounds, threads;
+  OutputFlags output;
+  bool json = false;
+};
+
+struct Workload {
+  const char* model;
+  int64_t batch, steps;
+  std::string name() const { return fmt::format("{}:{}", model, batch); }
+};
+
+constexpr Workload kWorkloads[] = {{"mlp", 128, 200},
+                                   {"mlp", 1024, 60},
+                                   {"cnn", 64, 300},
+                                   {"cnn", 1024, 60},
+                                   {"resnet50", 16, 5},
+                                   {"unet", 4, 12},
+                                   {"gpt", 8, 8},
+                                   {"bert", 16, 20},
+                                   {"vit_ti", 8, 20},
+                                   {"lstm", 16, 30},
+                                   {"efficientnet_v2_s", 8, 3},
+                                   {"mobilenet_v3_small", 16, 30}};
+
+std::vector<std::string> SplitNames(const std::string& text) {
+  std::vector<std::string> names(1);
+  for (const char c : text) {
+    if (c == ',') {
+      names.emplace_back();
+    } else {
+      names.back() += c;
+    }
+  }
+  return names;
+}
+
+std::string KnownNames() {
+  std::string names;
+  for (const Workload& workload : kWorkloads)
+    names += (names.empty() ? "" : ", ") + workload.name();
+  return names;
+}
+
+// "cnn" is all of its batches.  Fails with kInvalidArgument.
+Result<std::vector<Workload>> Chosen(const std::optional<std::string>& only) {
+  if (!only) return std::vector<Workload>(std::begin(kWorkloads), std::end(kWorkloads));
+  std::vector<Workload> chosen;
+  for (const std::string& name : SplitNames(*only)) {
+    const size_t before = chosen.size();
+    for (const Workload& workload : kWorkloads) {
+      if (name == workload.name() || name == workload.model) chosen.push_back(workload);
+    }
+    if (chosen.size() != before) continue;
+    return Status(ErrorCode::kInvalidArgument,
+                  fmt::format("--only names '{}'; known workloads: {}", name, KnownNames()));
+  }
+  return chosen;
+}
+
+std::string ReadAll(int fd) {
+  std::string text;
+  std::array<char, 4096> buffer;
+  for (;;) {
+    const ssize_t got = read(fd, buffer.data(), buffer.size());
+    if (got <= 0) return text;
+    text.append(buffer.data(), static_cast<size_t>(got));
+  }
+}
+
+// What this very program prints when it runs with `words`; its messages go where ours go.
+Result<std::string> RunSelf(const std::vector<std::string>& words) {
+  std::vector<char*> argv;
+  for (const std::string& word : words) argv.push_back(const_cast<char*>(word.c_str()));
+  argv.push_back(nullptr);
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0) return Status(ErrorCode::kUnavailable, "no pipe can be made");
+  const pid_t child = fork();
+  if (child == 0) {
+    dup2(ends[1], STDOUT_FILENO);
+    execv("/proc/self/exe", argv.data());
+    _exit(127);
+  }
+  close(ends[1]);
+  const std::string text = child < 0 ? "" : ReadAll(ends[0]);
+  close(ends[0]);
+  int state = 0;
+  if (child < 0 || waitpid(child, &state, 0) != child)
+    return Status(ErrorCode::kUnavailable, "no process can be started");
+  if (WIFEXITED(state) && WEXITSTATUS(state) == 0) return text;
+  return Status(ErrorCode::kFailed, fmt::format("bench suite: '{}' failed", words.back()));
+}
+
+Result<SuiteRun> RunWorkload(const Workload& workload, int64_t threads) {
+  std::vector<std::string> words = {"ridge",
+                                    "bench",
+                                    "step",
+                                    "--json",
+                                    "--quiet",
+                                    "--batch",
+                                    std::to_string(workload.batch),
+                                    "--steps",
+                                    std::to_string(workload.steps)};
+  if (threads > 0) {
+    words.insert(words.end(), {"--threads", std::to_string(threads)});
+  }
+  words.emplace_back(workload.model);
+  RIDGE_ASSIGN_OR_RETURN(const std::string text, RunSelf(words));
+  return ParseSuiteRun(text);
+}
+
+Result<SuiteRecord> RunSuite(const std::vector<Workload>& workloads, const BenchSuiteVerb& verb,
+                             SuiteRecord record) {
+  const int64_t rounds = verb.rounds.value_or(kRounds);
+  const auto say = SayUnless(verb.output.quiet);
+  for (int64_t round = 1; round <= rounds; ++round) {
+    for (size_t w = 0; w < workloads.size(); ++w) {
+      const Workload& workload = workloads[w];
+      RIDGE_ASSIGN_OR_RETURN(const SuiteRun run, RunWorkload(workload, verb.threads.value_or(0)));
+      AddRun(workload.name(), run, record);
+      say(fmt::format("round {}/{}, {}/{}: {} {:.4g} ms", round, rounds, w + 1, workloads.size(),
+                      workload.name(), run.ms_min));
+    }
+  }
+  record.rounds = rounds;
+  return record;
+}
+
+Result<std::optional<SuiteRecord>> ReadBaseline(const std::optional<std::string>& path) {
+  if (!path) return std::optional<SuiteRecord>();
+  RIDGE_ASSIGN_OR_RETURN(const std::string text, ReadFile(*path, 1 << 24));
+  RIDGE_ASSIGN_OR_RETURN(SuiteRecord record, SuiteFromJson(text, *path));
+  return std::optional<SuiteRecord>(std::move(record));
+}
+
+Result<int> RunBenchSuite(const BenchSuiteVerb& verb) {
+  RIDGE_ASSIGN_OR_RETURN(const Terminal terminal, TerminalFor(stdout, verb.output));
+  RIDGE_ASSIGN_OR_RETURN(const std::vector<Workload> workloads, Chosen(verb.only));
+  RIDGE_ASSIGN_OR_RETURN(const std::optional<SuiteRecord> baseline, ReadBaseline(verb.against));
+  // Opened so that the machine's profile is there before any run is timed.
+  RIDGE_ASSIGN_OR_RETURN(
+      const OpenedMachine opened,
+      OpenMachine({.device = "cpu", .backend = "cpu", .threads = verb.threads.value_or(0)},
+                  SayUnless(verb.output.quiet)));
+  SuiteRecord record = NewSuiteRecord(opened.machine.profile.name, opened.backend->threads());
+  RIDGE_ASSIGN_OR_RETURN(record, RunSuite(workloads, verb, std::move(record)));
+  const SuiteRecord* before = baseline ? &*baseline : nullptr;
+  const std::string json = SuiteToJson(record, before);
+  if (verb.out) RIDGE_RETURN_IF_ERROR(WriteFileAtomically(*verb.out, json));
+  PrintData(verb.json ? json : SuiteReport(record, before, terminal));
+  if (before == nullptr) return kExitOk;
+  const std::vector<std::string> slower = Regressions(record, *before);
+  for (const std::string& text : slower) PrintWarning(text);
+  return slower.empty() ? kExitOk : kExitQualityGate;
+}
+
+}  // namespace
+
+VerbBody AddBenchSuite(CLI::App& app) {
+  auto verb = std::make_shared<BenchSuiteVerb>();
+  AddText(app, "--only", verb->only, "NAME[,NAME]",
+          "Workloads to run: cnn:64, or cnn for all of it");
+  AddText(app, "--against", verb->against, "FILE",
+          "An earlier --out: compares times by what the machine gives; exit 7 when one has grown "
+          "over 5 %");
+  AddInteger(app, "--rounds", verb->rounds, {.minimum = 1, .maximum = 1000}, "N",
+             fmt::format("Times that every workload is run ({})", kRounds));
+  AddInteger(app, "--threads", verb->threads, {.minimum = 1, .maximum = 1024}, "N",
+             "Threads of the kernels (all cores that may be used)");
+  AddText(app, "--out", verb->out, "FILE", "Keeps the figures as JSON")->group(kOutputGroup);
+  AddSwitch(app, "--json", verb->json, "For machines")->group(kOutputGroup);
+  AddColorFlag(app, verb->output);
+  AddQuietFlags(app, verb->output);
+  return [verb] { return RunBenchSuite(*verb); };
+}
+
+}  // namespace ridge::cli

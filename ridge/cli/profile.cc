@@ -1,0 +1,115 @@
+// `ridge profile`: where the time of a training step goes, and what would help most.
+#include "ridge/train/profile.h"
+
+#include "ridge/backend/cpu/measure.h"
+#include "ridge/cli/exit_codes.h"
+#include "ridge/cli/flags.h"
+#include "ridge/cli/machine.h"
+#include "ridge/cli/output.h"
+#include "ridge/cli/planning.h"
+#include "ridge/cli/train_flags.h"
+#include "ridge/cli/verbs.h"
+#include "ridge/core/files.h"
+#include "ridge/train/run_evaluation.h"
+#include "ridge/train/run_folder.h"
+
+namespace ridge::cli {
+namespace {
+
+struct ProfileVerb {
+  TrainFlags train;
+  OutputFlags output;
+  std::optional<std::string> trace, html;
+  bool json = false;
+};
+
+// A run is profiled as it was started, but for what the command line says.
+Result<ProfileRequest> MakeRequest(const ProfileVerb& verb) {
+  ProfileRequest request;
+  const std::string& model = *verb.train.model;
+  TrainOptions base;
+  if (RunFolder::HoldsRun(model)) {
+    RIDGE_ASSIGN_OR_RETURN(base, ReadRunOptions(model));
+    base.accumulate = 1;  // a step is one batch
+    base.threads = 0;
+    base.validation.clear();
+    base.weights.clear();
+    base.weights_skip.clear();
+    request.run = model;
+  }
+  TrainFlags flags = verb.train;
+  flags.steps.reset();  // the profile counts its own
+  if (!request.run.empty()) flags.model.reset();
+  request.options = ToTrainOptions(flags, std::move(base));
+  request.options.epochs.reset();
+  request.options.steps.reset();
+  request.steps = verb.train.steps;
+  request.with_data = !request.options.data.empty();
+  if (!request.with_data) request.options.data = "synthetic";  // what the batch is made of
+  RIDGE_RETURN_IF_ERROR(CheckOptions(request.options));
+  if (request.run.empty()) RIDGE_RETURN_IF_ERROR(CheckModel(request.options));
+  return request;
+}
+
+Status WriteFiles(const ProfileVerb& verb, const StepProfile& profile) {
+  const auto say = SayUnless(verb.output.quiet || verb.json);
+  if (verb.trace) {
+    RIDGE_RETURN_IF_ERROR(WriteProfileTrace(profile, *verb.trace));
+    say("timeline in " + *verb.trace + ", for ui.perfetto.dev");
+  }
+  if (verb.html) {
+    RIDGE_RETURN_IF_ERROR(WriteFileAtomically(*verb.html, ProfileToHtml(profile)));
+    say("page in " + *verb.html);
+  }
+  return Status();
+}
+
+Result<int> RunProfile(const CLI::App& app, const ProfileVerb& verb) {
+  RIDGE_ASSIGN_OR_RETURN(const Terminal terminal, TerminalFor(stdout, verb.output));
+  RIDGE_RETURN_IF_ERROR(
+      RequireArgument(app, verb.train.model, "MODEL", "`ridge models` lists the built-in ones"));
+  RIDGE_ASSIGN_OR_RETURN(ProfileRequest request, MakeRequest(verb));
+  RIDGE_ASSIGN_OR_RETURN(const OpenedMachine opened,
+                         OpenMachine({.device = request.options.device,
+                                      .backend = verb.train.backend.value_or("cpu"),
+                                      .threads = request.options.threads},
+                                     SayUnless(verb.output.quiet)));
+  request.measure_peaks = [threads = opened.backend->threads()](DType dtype) {
+    return Result<MachinePeaks>(
+        MachinePeaks{BestMatmulFlops(threads, dtype), BestTriadBytesPerS(threads)});
+  };
+  RIDGE_ASSIGN_OR_RETURN(const ProfiledRun run, ProfileRun(request, opened.machine));
+  PrintData(verb.json ? ProfileToJson(run.profile) + "\n" : ProfileReport(run.profile, terminal));
+  RIDGE_RETURN_IF_ERROR(WriteFiles(verb, run.profile));
+  return kExitOk;
+}
+
+}  // namespace
+
+VerbBody AddProfile(CLI::App& app) {
+  auto verb = std::make_shared<ProfileVerb>();
+  AddArgument(app, "MODEL", verb->train.model,
+              "A built-in model, an ONNX file, a graph in text form or a run folder");
+  AddModelFlags(app, verb->train);
+  AddText(app, "--data", verb->train.data, "SPEC",
+          "Batches come from here, and waiting for them counts (one batch that lies in memory)")
+      ->group("Data");
+  AddInteger(app, "--batch", verb->train.batch, {.minimum = 1}, "N", "Samples a step (32)")
+      ->group("Data");
+  AddInteger(app, "--steps", verb->train.steps, {.minimum = 1}, "N",
+             "Rounds of one step with node times and one without (5 s of them)");
+  AddInteger(app, "--seed", verb->train.seed, {.minimum = 0}, "N",
+             "Of starting values and batch (0)");
+  AddOptimizerFlags(app, verb->train);
+  AddMachineFlags(app, verb->train);
+  AddText(app, "--trace", verb->trace, "FILE", "A timeline with the memory in use, for Perfetto")
+      ->group(kOutputGroup);
+  AddText(app, "--html", verb->html, "FILE", "The same as one page for a browser")
+      ->group(kOutputGroup);
+  AddSwitch(app, "--json", verb->json, "For machines")->group(kOutputGroup);
+  AddColorFlag(app, verb->output);
+  AddQuietFlags(app, verb->output);
+  return [&app, verb] { return RunProfile(app, *verb); };
+}
+
+}  // namespace ridge::cli

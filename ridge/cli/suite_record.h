@@ -1,0 +1,55 @@
+// What `ridge bench suite` keeps, and how two such records are compared.
+//
+// A time alone says little on a machine that others use.  So each workload also has the rates that
+// its own runs found: `peak_flops_per_s` (matmul) and `bytes_per_s` (triad).  Against an earlier
+// record the machine's slowdown is
+//   slowdown = c * peak_before / peak_now + (1 - c) * bytes_before / bytes_now
+// with c, the share of arithmetic in the earlier roofline; growth is the ratio of times divided by
+// it.  c is the earlier record's, so that both sides are weighed alike.
+#pragma once
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "ridge/core/status.h"
+#include "ridge/report/terminal.h"
+
+namespace ridge::cli {
+
+inline constexpr double kMostGrowth = 0.05;
+
+// One process of `bench step`, or the best of several of them.
+struct SuiteRun {
+  double ms_min = 0, ms_med = 0, first_step_s = 0, peak_mb = 0;
+  double peak_flops_per_s = 0, bytes_per_s = 0;
+  double flops_floor_s = 0, roofline_step_s = 0;
+};
+// `json`: what `bench step --json` prints.  Fails with kInvalidData.
+Result<SuiteRun> ParseSuiteRun(const std::string& json);
+
+struct SuiteRecord {
+  std::string version, date, device, system;
+  int64_t threads = 0, rounds = 0;
+  std::vector<std::string> order;        // of the workloads
+  std::map<std::string, SuiteRun> best;  // by "cnn:64": minima of times, maxima of rates
+};
+
+SuiteRecord NewSuiteRecord(const std::string& device, int64_t threads);
+void AddRun(const std::string& workload, const SuiteRun& run, SuiteRecord& record);
+
+// Time against an earlier record's with the machine taken out: 0.1 is 10 % slower.  None when that
+// record lacks the workload.
+std::optional<double> Growth(const std::string& workload, const SuiteRecord& now,
+                             const SuiteRecord& before);
+
+// A sentence for each workload that has grown by more than kMostGrowth.
+std::vector<std::string> Regressions(const SuiteRecord& now, const SuiteRecord& before);
+
+// `before` may be nullptr.
+std::string SuiteToJson(const SuiteRecord& record, const SuiteRecord* before);
+Result<SuiteRecord> SuiteFromJson(const std::string& text, const std::string& file);
+std::string SuiteReport(const SuiteRecord& record, const SuiteRecord* before,
+                        const Terminal& terminal);
+
+}  // namespace ridge::cli
