@@ -96,7 +96,7 @@ Status Bench::FillBatch() {
 
 Status Bench::RunSteps() {
   const int step = executor_->StepIndex("train");
-  ScalarInputs scalars(*executor_, job_.lr_dtype);
+  ScalarInputs scalars(*executor_, job_.lr_dtype, request_.options.batch);
   seconds_.reserve(static_cast<size_t>(request_.steps));
   for (int64_t i = 0; i < request_.steps; ++i) {
     const double begin = MonotonicSeconds();
@@ -125,6 +125,7 @@ void Bench::ReadFigures() {
   result_.precision = DTypeName(job_.operands);
   result_.version = kRidgeVersion;
   result_.batch = options.batch;
+  result_.slices = executor_->program().Find("train")->slices;
   result_.threads = machine_.backend->threads();
   result_.params = job_.parameter_count;
   result_.ms_min = timed.front() * 1e3;
@@ -172,6 +173,7 @@ std::string BenchToJson(const BenchResult& r) {
                      {"ver", r.version},
                      {"model", r.model},
                      {"batch", r.batch},
+                     {"slices", r.slices},
                      {"opt", r.optimizer},
                      {"prec", r.precision},
                      {"threads", r.threads},
