@@ -94,11 +94,13 @@ class Chooser {
     return Status();
   }
 
-  // Few: every one is planned.  Two slices, whose activations need half the memory; and those
-  // whose activations fit the last cache, half of it, and the caches of the cores.
+  // None for what fits the caches of the cores as it is.  Few: every one is planned.  Two slices,
+  // whose activations need half the memory; and those whose activations fit the last cache, half of
+  // it, and the caches of the cores.
   std::vector<int64_t> Worthwhile(int64_t scratch_bytes) const {
     const int64_t core = kCoreCacheBytes * machine_.backend->threads(), shared = kSharedCacheBytes;
     std::vector<int64_t> all;
+    if (scratch_bytes <= core) return all;
     for (const int64_t room : {scratch_bytes / 2, shared, shared / 2, core}) {
       const int64_t slices = Divisor((scratch_bytes + room - 1) / std::max<int64_t>(1, room));
       if (slices > 1 && slices <= kMostSlices) all.push_back(slices);
