@@ -80,8 +80,9 @@ class Chooser {
     RIDGE_ASSIGN_OR_RETURN(forward.graph, SimplifyForward(forward.graph, options_.passes));
     RIDGE_ASSIGN_OR_RETURN(std::vector<NamedGraph> graphs,
                            BuildTrainingGraphs(forward.graph, GraphOptions(options_, forward)));
-    RIDGE_ASSIGN_OR_RETURN(
-        Program program, PlanGraphs(options_.model, std::move(graphs), options_.passes, machine_));
+    RIDGE_ASSIGN_OR_RETURN(const DType operands, ProductOperands(options_.precision, machine_));
+    RIDGE_ASSIGN_OR_RETURN(Program program, PlanGraphs(options_.model, std::move(graphs),
+                                                       options_.passes, operands, machine_));
     EstimateTimes(NominalProfile(machine_.backend->threads()), program);
     for (const UpdatePart& part : UpdateParts(program, options_.accumulate)) {
       candidate.seconds +=
