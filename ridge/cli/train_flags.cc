@@ -35,6 +35,7 @@ void AddDataFlags(CLI::App& app, TrainFlags& flags) {
   AddInteger(app, "--accumulate", flags.accumulate, kFromOne, "N",
              "Batches whose gradients make one update (1)")
       ->group(group);
+  AddSlicesFlag(app, flags.slices)->group(group);
 }
 
 void AddLengthFlags(CLI::App& app, TrainFlags& flags) {
@@ -91,6 +92,7 @@ void TakeTraining(const TrainFlags& flags, TrainOptions& options) {
   if (flags.steps) options.steps = flags.steps;
   Take(flags.batch, options.batch);
   Take(flags.accumulate, options.accumulate);
+  Take(flags.slices, options.slices);
   Take(flags.optimizer, options.optimizer.name);
   Take(flags.momentum, options.optimizer.momentum);
   if (flags.weight_decay) options.optimizer.weight_decay = flags.weight_decay;
@@ -113,6 +115,11 @@ void TakeModel(const TrainFlags& flags, TrainOptions& options) {
 }
 
 }  // namespace
+
+CLI::Option* AddSlicesFlag(CLI::App& app, std::optional<std::string>& to) {
+  return AddText(app, "--slices", to, "auto|N",
+                 "Parts of a batch that run one after the other, for caches and memory (auto)");
+}
 
 void AddDimFlag(CLI::App& app, std::vector<std::string>& to) {
   AddTexts(app, "--dim", to, "NAME=N", "Extent of a named dimension of the model")->group("Model");

@@ -6,8 +6,10 @@
 #include <limits>
 #include <set>
 
+#include "ridge/graph/sample_axis.h"
 #include "ridge/plan/cost/roofline.h"
 #include "ridge/plan/schedule.h"
+#include "ridge/plan/slices.h"
 
 namespace ridge {
 namespace {
@@ -35,13 +37,17 @@ class Lowering {
  public:
   Lowering(const NamedGraph& named, KernelQuery& kernels, const DeviceProfile& profile,
            const PlanOptions& options, PersistentRegion& persistent)
-      : graph_(named.graph),
+      : named_(named),
+        graph_(named.graph),
         kernels_(kernels),
         nominal_(NominalProfile(std::max(1, profile.threads))),
         options_(options),
         persistent_(persistent),
+        sliced_inputs_(named.sliced_inputs.begin(), named.sliced_inputs.end()),
+        phases_(FindSlicePhases(named)),
         copies_(named.graph.values().size()) {
     step_.name = named.name;
+    step_.slices = named.slices;
   }
 
   Result<StepPlan> Run() {
@@ -50,6 +56,7 @@ class Lowering {
     for (NodeId n : ScheduleNodes(graph_)) RIDGE_RETURN_IF_ERROR(AddNode(n));
     for (const GraphOutput& output : graph_.outputs()) AddOutput(output);
     AddUpdates();
+    NoteSliceSums();
     return std::move(step_);
   }
 
@@ -72,6 +79,8 @@ class Lowering {
     value.persistent = true;
     value.persistent_index = index;
     value.size_bytes = info.type.bytes();
+    if (step_.slices > 1 && sliced_inputs_.contains(info.name))
+      value.slice_bytes = info.type.bytes();
     step_.values.push_back(value);
     const int at = static_cast<int>(step_.values.size()) - 1;
     copies_[static_cast<size_t>(id)].push_back({kRowMajor, at});
@@ -82,14 +91,15 @@ class Lowering {
   // The slot of a variable, input or constant; made when the name is new.
   Result<int> PersistentIndex(const ValueInfo& info) {
     const bool constant = info.kind == ValueKind::kConstant;
-    const std::string name = constant ? step_.name + ":" + info.name : info.name;
+    const TensorType type = WholeType(info);
+    const std::string name = constant ? step_.name + ":" + info.name : PlainName(info.name);
     if (const auto known = persistent_.by_name.find(name); known != persistent_.by_name.end()) {
       const PersistentValue& value = persistent_.values[static_cast<size_t>(known->second)];
-      if (value.type == info.type && value.kind == info.kind) return known->second;
-      return Status(
-          ErrorCode::kInvalidModel,
-          fmt::format("{}: '{}' is {} here and {} in another step of the program", step_.name, name,
-                      TypeToString(info.type), TypeToString(value.type)));
+      if (value.type == type && value.kind == info.kind) return known->second;
+      if (value.slices > 1 && value.type == Repeated(info.type, value.slices)) return known->second;
+      return Status(ErrorCode::kInvalidModel,
+                    fmt::format("{}: '{}' is {} here and {} in another step of the program",
+                                step_.name, name, TypeToString(type), TypeToString(value.type)));
     }
     const int slots = info.kind == ValueKind::kInput && options_.double_buffer_inputs ? 2 : 1;
     const int index = static_cast<int>(persistent_.values.size());
@@ -97,16 +107,36 @@ class Lowering {
     for (int slot = 0; slot < slots; ++slot) {
       PersistentValue value;
       value.name = name;
-      value.type = info.type;
+      value.type = type;
       value.purpose = PurposeOf(info);
       value.kind = info.kind;
       value.role = info.role;
-      value.size_bytes = info.type.bytes();
+      value.size_bytes = type.bytes();
       value.slot = slot;
+      if (type != info.type) value.slices = step_.slices;
       value.init = constant ? Init::FromTensor(info.constant) : info.init;
       persistent_.values.push_back(std::move(value));
     }
     return index;
+  }
+
+  static std::string PlainName(const std::string& name) {
+    return IsWholeInput(name) ? name.substr(sizeof(kWholePrefix) - 1) : name;
+  }
+
+  static TensorType Repeated(TensorType type, int64_t times) {
+    if (!type.dims.empty()) type.dims[0] *= times;
+    return type;
+  }
+
+  // What an input holds for all slices together.
+  TensorType WholeType(const ValueInfo& info) const {
+    const bool sliced = info.kind == ValueKind::kInput && sliced_inputs_.contains(info.name);
+    return sliced ? Repeated(info.type, step_.slices) : info.type;
+  }
+
+  Turn TurnOf(const Node& node) const {
+    return phases_.RunsLast(node) ? Turn::kLast : Turn::kEvery;
   }
 
   int AddValue(const ValueInfo& info, LayoutId layout, Purpose purpose, std::string name) {
@@ -141,10 +171,12 @@ class Lowering {
     planned.name = graph_.value(node.outputs[0]).name;
     planned.op = node.op->name;
     planned.def = node.op;
+    planned.turn = TurnOf(node);
     for (size_t i = 0; i < node.inputs.size(); ++i) {
-      planned.inputs.push_back(node.inputs[i] == kNoValue
-                                   ? -1
-                                   : CopyIn(node.inputs[i], planned.choice.input_layouts[i]));
+      planned.inputs.push_back(
+          node.inputs[i] == kNoValue
+              ? -1
+              : CopyIn(node.inputs[i], planned.choice.input_layouts[i], planned.turn));
     }
     for (size_t k = 0; k < node.outputs.size(); ++k) {
       const ValueInfo& info = graph_.value(node.outputs[k]);
@@ -159,7 +191,8 @@ class Lowering {
 
   // The output is the input's bytes under another shape; both row-major.
   void AddView(const Node& node) {
-    const int from = CopyIn(node.inputs[static_cast<size_t>(node.op->alias_input)], kRowMajor);
+    const ValueId source = node.inputs[static_cast<size_t>(node.op->alias_input)];
+    const int from = CopyIn(source, kRowMajor, TurnOf(node));
     const ValueInfo& info = graph_.value(node.outputs[0]);
     const int at = AddValue(info, kRowMajor, PurposeOf(info), info.name);
     step_.values[static_cast<size_t>(at)].shares_with = from;
@@ -213,20 +246,22 @@ class Lowering {
     return EstimateTime(nominal_, CostClass::kMove, type.dtype, cost, reorder).seconds;
   }
 
-  // The value in this layout; a reorder is added when there is no such copy yet.
-  int CopyIn(ValueId id, LayoutId layout) {
+  // The value in this layout; a reorder is added when there is no such copy yet.  What is known
+  // only after the slices is copied when its reader runs, all else in every slice.
+  int CopyIn(ValueId id, LayoutId layout, Turn reader) {
     const int known = FindCopy(id, layout);
     if (known >= 0) return known;
     const ValueInfo& info = graph_.value(id);
     const bool weight = info.kind == ValueKind::kParameter;
     const int to = AddValue(info, layout, weight ? Purpose::kWorkspace : PurposeOf(info),
                             fmt::format("{}@{}", info.name, kernels_.LayoutName(layout)));
-    AddReorder(copies_[static_cast<size_t>(id)].front().value, to);
+    AddReorder(copies_[static_cast<size_t>(id)].front().value, to,
+               phases_.KnownLast(id) ? reader : Turn::kEvery);
     copies_[static_cast<size_t>(id)].push_back({layout, to});
     return to;
   }
 
-  void AddReorder(int from, int to) {
+  void AddReorder(int from, int to, Turn turn) {
     const PlannedValue& source = step_.values[static_cast<size_t>(from)];
     const PlannedValue& target = step_.values[static_cast<size_t>(to)];
     PlannedNode node;
@@ -245,6 +280,7 @@ class Lowering {
     }
     node.inputs = {from};
     node.outputs = {to};
+    node.turn = turn;
     node.cost = {0, source.type.bytes(), source.type.bytes()};
     step_.nodes.push_back(std::move(node));
   }
@@ -253,13 +289,14 @@ class Lowering {
 
   // An output that is a variable is copied out before the updates change it.
   void AddOutput(const GraphOutput& output) {
-    int value = CopyIn(output.value, kRowMajor);
+    const bool last = phases_.KnownLast(output.value);
+    int value = CopyIn(output.value, kRowMajor, last ? Turn::kLast : Turn::kEvery);
     if (IsVariable(graph_.value(output.value).kind) && !graph_.updates().empty())
-      value = ScratchCopy(value, output.name + "@out");
+      value = ScratchCopy(value, output.name + "@out", Turn::kEvery);
     step_.outputs[output.name] = value;
   }
 
-  int ScratchCopy(int value, const std::string& name) {
+  int ScratchCopy(int value, const std::string& name, Turn turn) {
     PlannedValue copy = step_.values[static_cast<size_t>(value)];
     copy.name = name;
     copy.persistent = false;
@@ -267,36 +304,43 @@ class Lowering {
     copy.shares_with = -1;
     step_.values.push_back(std::move(copy));
     const int at = static_cast<int>(step_.values.size()) - 1;
-    AddReorder(value, at);
+    AddReorder(value, at, turn);
     return at;
   }
 
   // New contents are written straight into the variable when nobody reads the old ones later; the
   // others are copied at the end, by way of scratch where the source is itself a variable.
   void AddUpdates() {
-    std::vector<std::pair<int, ValueId>> copies;
+    std::vector<std::pair<int, GraphUpdate>> copies;
     for (const GraphUpdate& update : graph_.updates())
       update_sources_.insert(FindCopy(update.value, kRowMajor));
     for (const GraphUpdate& update : graph_.updates()) {
-      const int value = CopyIn(update.value, kRowMajor);
+      const int value = CopyIn(update.value, kRowMajor, UpdateTurn(update));
       IndexUses();
       if (value == FindCopy(update.variable, kRowMajor)) continue;
       if (MayWriteDirectly(update, value)) {
         PlaceIn(update.variable, step_.values[static_cast<size_t>(value)]);
       } else {
-        copies.emplace_back(value, update.variable);
+        copies.emplace_back(value, update);
       }
     }
-    for (auto& [value, variable] : copies) {
+    for (auto& [value, update] : copies) {
       if (step_.values[static_cast<size_t>(roots_[static_cast<size_t>(value)])].persistent)
-        value = ScratchCopy(value, step_.values[static_cast<size_t>(value)].name + "@old");
+        value = ScratchCopy(value, step_.values[static_cast<size_t>(value)].name + "@old",
+                            UpdateTurn(update));
     }
-    for (const auto& [value, variable] : copies) {
-      const ValueInfo& info = graph_.value(variable);
+    for (const auto& [value, update] : copies) {
+      const ValueInfo& info = graph_.value(update.variable);
       const int target = AddValue(info, kRowMajor, PurposeOf(info), info.name + "@next");
-      PlaceIn(variable, step_.values[static_cast<size_t>(target)]);
-      AddReorder(value, target);
+      PlaceIn(update.variable, step_.values[static_cast<size_t>(target)]);
+      AddReorder(value, target, UpdateTurn(update));
     }
+  }
+
+  // What is known only after the slices is written once, sums in every slice.
+  Turn UpdateTurn(const GraphUpdate& update) const {
+    const bool last = phases_.KnownLast(update.value) && !phases_.IsSum(update.variable);
+    return last ? Turn::kLast : Turn::kEvery;
   }
 
   void PlaceIn(ValueId variable, PlannedValue& value) {
@@ -352,6 +396,13 @@ class Lowering {
     return over;
   }
 
+  void NoteSliceSums() {
+    for (const std::string& name : named_.slice_sums) {
+      const auto known = persistent_.by_name.find(name);
+      if (known != persistent_.by_name.end()) step_.sums.push_back(known->second);
+    }
+  }
+
   static bool InPlacePair(const PlannedNode& node, int output, int input) {
     for (const auto& [out, in] : node.choice.in_place) {
       if (in == input && node.outputs[static_cast<size_t>(out)] == output) return true;
@@ -359,11 +410,14 @@ class Lowering {
     return false;
   }
 
+  const NamedGraph& named_;
   const Graph& graph_;
   KernelQuery& kernels_;
   const DeviceProfile nominal_;
   const PlanOptions& options_;
   PersistentRegion& persistent_;
+  const std::set<std::string> sliced_inputs_;
+  const SlicePhases phases_;
   std::vector<std::vector<Copy>> copies_;  // by ValueId; the first is the primary one
   StepPlan step_;
 

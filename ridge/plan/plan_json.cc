@@ -18,7 +18,7 @@ Json NodeJson(const PlannedNode& node, const UpdatePart& part) {
           {"kernel", node.choice.kernel},
           {"measured", node.measured},
           {"step", part.step->name},
-          {"runs", part.runs}};
+          {"runs", part.runs * RunsOf(*part.step, node)}};
 }
 
 Json NodesJson(const PlanSummary& plan) {
@@ -55,12 +55,18 @@ Json StepsJson(const Program& program) {
   return steps;
 }
 
+int64_t SlicesOf(const PlanSummary& plan) {
+  const std::vector<UpdatePart> parts = UpdateParts(*plan.program, plan.accumulate);
+  return parts.empty() ? 1 : parts.front().step->slices;
+}
+
 Json SummaryJson(const PlanSummary& plan) {
   Json json;
   json["device"] = plan.program->device;
   json["model"] = plan.program->model;
   json["batch"] = plan.batch;
   json["accumulate"] = plan.accumulate;
+  json["slices"] = SlicesOf(plan);
   json["peak_bytes"] = plan.memory.peak_bytes;
   json["arena_bytes"] = plan.memory.arena_bytes;
   json["bound_bytes"] = plan.memory.bound_bytes;

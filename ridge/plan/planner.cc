@@ -8,6 +8,7 @@
 #include "ridge/plan/cost/roofline.h"
 #include "ridge/plan/lower.h"
 #include "ridge/plan/memory/placement.h"
+#include "ridge/plan/slices.h"
 
 namespace ridge {
 namespace {
@@ -42,7 +43,7 @@ void EstimateTimes(const DeviceProfile& profile, Program& program) {
     step.seconds = 0;
     for (PlannedNode& node : step.nodes) {
       EstimateNode(profile, node);
-      step.seconds += node.seconds;
+      step.seconds += node.seconds * static_cast<double>(RunsOf(step, node));
     }
   }
 }
@@ -62,6 +63,7 @@ Result<Program> PlanProgram(const std::string& model, const std::vector<NamedGra
     }
     RIDGE_ASSIGN_OR_RETURN(StepPlan step, LowerGraph(named, kernels, profile, options, persistent));
     if (options.in_place) ShareInPlace(step);
+    WriteFirstSlice(step);
     program.steps.push_back(std::move(step));
   }
   program.persistent = std::move(persistent.values);

@@ -19,7 +19,14 @@ struct PlanOptions {
 
 struct NamedGraph {
   std::string name;  // of the StepPlan
-  Graph graph;
+  Graph graph;       // of one slice
+
+  // The batch runs in so many slices.  Then: inputs that hold a slice's part; and states that are
+  // sums over the slices, each with an update that adds to it.  They begin at 0 in every step; what
+  // reads them or their new contents runs once, with the last slice.
+  int64_t slices = 1;
+  std::vector<std::string> sliced_inputs = {};
+  std::vector<std::string> slice_sums = {};
 };
 
 // Variables of the same name are one persistent value; their types and initial values must agree.

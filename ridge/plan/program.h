@@ -5,6 +5,10 @@
 // region followed by the scratch region; StepPlans run one at a time, so scratch is the largest of
 // theirs.  Offsets are from the arena's start, in bytes, multiples of kAlignment.
 // Time inside a StepPlan is an index into its nodes ("step 3"), never seconds.
+//
+// A StepPlan may run its batch in `slices` equal parts, one after the other: all its nodes once for
+// each, on that part of the inputs, except those whose `turn` says otherwise.  What one slice
+// leaves for the next lies in states; everything else is written anew in each.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -40,8 +44,9 @@ struct PersistentValue {
   ValueRole role = ValueRole::kNone;
   int64_t offset_bytes = 0;
   int64_t size_bytes = 0;
-  int slot = 0;  // inputs: 0 or 1, double buffered
-  Init init;     // parameters and states
+  int slot = 0;        // inputs: 0 or 1, double buffered
+  int64_t slices = 1;  // inputs: how often a sliced step finds its own type in here
+  Init init;           // parameters and states
 };
 
 // First and last node (inclusive) during which the bytes must be kept.
@@ -61,11 +66,17 @@ struct PlannedValue {
   int64_t offset_bytes = -1;
   int64_t size_bytes = 0;
   LiveRange live;
-  int shares_with = -1;  // index of the value whose bytes these are, or -1
+  int shares_with = -1;     // index of the value whose bytes these are, or -1
+  int64_t slice_bytes = 0;  // of an input: from one slice's part to the next one's
+  // In the first slice the bytes are this state's: what later slices add to it is written there.
+  int first_slice_in = -1;
 };
 
 enum class Bound : uint8_t { kCompute, kMemory, kLatency };
 const char* BoundName(Bound bound);
+
+// In which slices of a step a node runs.
+enum class Turn : uint8_t { kEvery, kLater, kLast };  // kLater: all but the first
 
 struct PlannedNode {
   std::string name;
@@ -80,11 +91,14 @@ struct PlannedNode {
   double seconds = 0;
   Bound bound = Bound::kLatency;
   bool measured = false;  // seconds were measured on this machine, not modelled
+  Turn turn = Turn::kEvery;
   std::vector<KernelRefusal> refusals;
 };
 
 struct StepPlan {
-  std::string name;  // "train", "micro", "update", "eval"
+  std::string name;       // "train", "micro", "update", "eval"
+  int64_t slices = 1;     // of the batch
+  std::vector<int> sums;  // states that are sums over the slices: persistent indices
   std::vector<PlannedNode> nodes;
   std::vector<PlannedValue> values;
   std::map<std::string, int> inputs;   // by name, into values (slot 0's addresses)
@@ -92,8 +106,11 @@ struct StepPlan {
   int64_t scratch_bytes = 0;           // of the arena, behind the persistent region
   int64_t bound_bytes = 0;  // largest sum of live scratch values: no placement can do better
   int peak_node = 0;        // where the live sum is largest
-  double seconds = 0;       // of one execution
+  double seconds = 0;       // of one execution: all its slices
 };
+
+// How often the node runs in one execution of the step.
+int64_t RunsOf(const StepPlan& step, const PlannedNode& node);
 
 struct Program {
   std::string model;

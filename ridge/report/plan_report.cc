@@ -62,7 +62,8 @@ std::vector<TimedNode> NodesByTime(const PlanSummary& plan) {
   std::vector<TimedNode> nodes;
   for (const UpdatePart& part : UpdateParts(*plan.program, plan.accumulate)) {
     for (const PlannedNode& node : part.step->nodes) {
-      nodes.push_back({&node, node.seconds * static_cast<double>(part.runs)});
+      nodes.push_back(
+          {&node, node.seconds * static_cast<double>(part.runs * RunsOf(*part.step, node))});
     }
   }
   std::stable_sort(nodes.begin(), nodes.end(),

@@ -50,7 +50,7 @@ ProfiledNode Analyze(const StepMeasurement& measured, size_t n) {
   const double compute =
       static_cast<double>(node.cost.flops) / PeakFlopsOf(measured.limits, DTypeOf(node));
   const double memory = BytesOf(node) / BandwidthFor(measured.limits, bytes);
-  result.limit_s = std::max(compute, memory);
+  result.limit_s = std::max(compute, memory) * static_cast<double>(RunsOf(*measured.step, node));
   const CostClass of = node.def->cost_class;
   const bool multiplies = of == CostClass::kMatmul || of == CostClass::kConv;
   result.part = multiplies && compute >= memory ? ProfilePart::kCompute : ProfilePart::kMemory;
@@ -88,8 +88,9 @@ void MakeGroups(StepProfile& profile) {
     group.nodes.push_back(static_cast<int>(n));
     group.seconds += profiled.seconds;
     group.limit_s += profiled.limit_s;
-    group.flops += static_cast<double>(node.cost.flops);
-    group.bytes += BytesOf(node);
+    const auto runs = static_cast<double>(RunsOf(*profile.measured.step, node));
+    group.flops += runs * static_cast<double>(node.cost.flops);
+    group.bytes += runs * BytesOf(node);
   }
   std::stable_sort(groups.begin(), groups.end(), [](const ProfileGroup& a, const ProfileGroup& b) {
     return a.seconds > b.seconds;

@@ -14,12 +14,13 @@ Status AddNode(const StepProfile& profile, size_t n, double start_s, TraceWriter
   const PlannedNode& node = profile.measured.step->nodes[n];
   const ProfiledNode& profiled = profile.nodes[n];
   const ProfileGroup& group = profile.groups[static_cast<size_t>(profiled.group)];
+  const int64_t runs = RunsOf(*profile.measured.step, node);
   const double share = profiled.seconds > 0 ? profiled.limit_s / profiled.seconds : 0;
   const std::array<TraceArg, 8> args = {
       TraceArg{"operator", std::string_view(node.op)},
       TraceArg{"kernel", std::string_view(node.choice.kernel)},
-      TraceArg{"flops", node.cost.flops},
-      TraceArg{"bytes", node.cost.bytes_read + node.cost.bytes_written},
+      TraceArg{"flops", runs * node.cost.flops},
+      TraceArg{"bytes", runs * (node.cost.bytes_read + node.cost.bytes_written)},
       TraceArg{"share_of_limit", share},
       TraceArg{"planned_s", node.seconds},
       TraceArg{"memory_level", std::string_view(profiled.level)},

@@ -1,6 +1,6 @@
 // Where we come from: plan/planner.cc decided order, kernels and offsets.
 // What is known here: addresses; every pointer of every node is computed once, for both input
-// slots. Where it goes next: backend/*/kernels turn buffers into numbers.
+// slots and each slice of a step. Where it goes next: backend/*/kernels turn buffers into numbers.
 #include "ridge/runtime/executor.h"
 
 #include <fmt/format.h>
@@ -9,6 +9,7 @@
 #include <array>
 #include <cmath>
 #include <cstring>
+#include <span>
 
 #include "ridge/backend/cpu/parallel.h"
 #include "ridge/core/process.h"
@@ -76,15 +77,34 @@ bool AllFinite(const TensorType& type, const void* data) {
 
 }  // namespace
 
+// Which input slot and which slice of it.
+struct Executor::Place {
+  int slot = 0;
+  int64_t slice = 0;
+};
+
+struct Operands {
+  std::vector<const void*> inputs;
+  std::vector<void*> outputs;
+};
+
 struct Executor::CompiledNode {
   std::unique_ptr<Kernel> kernel;
-  std::array<std::vector<const void*>, kSlots> inputs;
-  std::array<std::vector<void*>, kSlots> outputs;
+  // By slice; fewer than the slices when the last stands for all that follow.
+  std::array<std::vector<Operands>, kSlots> operands;
   void* workspace = nullptr;
+  int64_t first_slice = 0;
+
+  Operands& At(Place place) {
+    std::vector<Operands>& by_slice = operands[static_cast<size_t>(place.slot)];
+    return by_slice[std::min(static_cast<size_t>(place.slice), by_slice.size() - 1)];
+  }
 };
 
 struct Executor::CompiledStep {
   std::vector<CompiledNode> nodes;
+  int64_t slices = 1;
+  std::vector<std::span<std::byte>> sums;  // to be 0 before the first slice
   std::vector<double> seconds;
   int loss_node = -1;  // makes the output "loss"
   const void* loss = nullptr;
@@ -107,6 +127,8 @@ Status Executor::Compile(Backend& backend) {
   threads_ = backend.threads();
   for (const StepPlan& step : program_.steps) {
     auto compiled = std::make_unique<CompiledStep>();
+    compiled->slices = step.slices;
+    compiled->sums = SumsToClear(step);
     for (const PlannedNode& node : step.nodes) {
       RIDGE_ASSIGN_OR_RETURN(CompiledNode ready, CompileNode(step, node, backend));
       compiled->nodes.push_back(std::move(ready));
@@ -118,24 +140,72 @@ Status Executor::Compile(Backend& backend) {
   return Status();
 }
 
-std::byte* Executor::Address(const StepPlan& step, int value, int slot) const {
+// Those that the first slice adds to instead of writing them.
+std::vector<std::span<std::byte>> Executor::SumsToClear(const StepPlan& step) const {
+  std::vector<std::span<std::byte>> sums;
+  for (int sum : step.sums) {
+    const bool written =
+        std::any_of(step.values.begin(), step.values.end(),
+                    [&](const PlannedValue& value) { return value.first_slice_in == sum; });
+    if (written) continue;
+    const PersistentValue& value = program_.persistent[static_cast<size_t>(sum)];
+    sums.emplace_back(arena_.data() + value.offset_bytes, static_cast<size_t>(value.size_bytes));
+  }
+  return sums;
+}
+
+std::byte* Executor::Address(const StepPlan& step, int value, Place place) const {
   if (value < 0) return nullptr;
   const PlannedValue& planned = step.values[static_cast<size_t>(value)];
-  if (slot == 0 || !planned.persistent) return arena_.data() + planned.offset_bytes;
+  const std::vector<PersistentValue>& persistent = program_.persistent;
+  if (place.slice == 0 && planned.first_slice_in >= 0) {
+    return arena_.data() + persistent[static_cast<size_t>(planned.first_slice_in)].offset_bytes;
+  }
+  std::byte* base = arena_.data() + place.slice * planned.slice_bytes;
+  if (place.slot == 0 || !planned.persistent) return base + planned.offset_bytes;
   // Slot 1 of an input follows its slot 0; everything else has one place for both.
   const auto next = static_cast<size_t>(planned.persistent_index) + 1;
-  const bool doubled = next < program_.persistent.size() && program_.persistent[next].slot == 1;
-  return arena_.data() + (doubled ? program_.persistent[next].offset_bytes : planned.offset_bytes);
+  const bool doubled = next < persistent.size() && persistent[next].slot == 1;
+  return base + (doubled ? persistent[next].offset_bytes : planned.offset_bytes);
 }
+
+namespace {
+
+// How many slices have operands of their own: all where an input is sliced, two where the first
+// one differs from the others, else one.
+int64_t DistinctSlices(const StepPlan& step, const PlannedNode& node) {
+  int64_t slices = 1;
+  const auto count = [&](int value) {
+    if (value < 0) return;
+    const PlannedValue& planned = step.values[static_cast<size_t>(value)];
+    if (planned.slice_bytes > 0) slices = step.slices;
+    if (planned.first_slice_in >= 0) slices = std::max<int64_t>(slices, 2);
+  };
+  for (int value : node.inputs) count(value);
+  for (int value : node.outputs) count(value);
+  return slices;
+}
+
+int64_t FirstSliceOf(const StepPlan& step, const PlannedNode& node) {
+  if (node.turn == Turn::kLast) return step.slices - 1;
+  return node.turn == Turn::kLater ? 1 : 0;
+}
+
+}  // namespace
 
 Result<Executor::CompiledNode> Executor::CompileNode(const StepPlan& step, const PlannedNode& node,
                                                      Backend& backend) const {
   CompiledNode ready;
   RIDGE_ASSIGN_OR_RETURN(ready.kernel, MakeKernel(step, node, backend));
+  ready.first_slice = FirstSliceOf(step, node);
   for (int slot = 0; slot < kSlots; ++slot) {
-    const auto at = static_cast<size_t>(slot);
-    for (int value : node.inputs) ready.inputs[at].push_back(Address(step, value, slot));
-    for (int value : node.outputs) ready.outputs[at].push_back(Address(step, value, slot));
+    for (int64_t slice = 0; slice < DistinctSlices(step, node); ++slice) {
+      Operands operands;
+      for (int value : node.inputs) operands.inputs.push_back(Address(step, value, {slot, slice}));
+      for (int value : node.outputs)
+        operands.outputs.push_back(Address(step, value, {slot, slice}));
+      ready.operands[static_cast<size_t>(slot)].push_back(std::move(operands));
+    }
   }
   if (node.workspace_offset >= 0) ready.workspace = arena_.data() + node.workspace_offset;
   return ready;
@@ -144,7 +214,7 @@ Result<Executor::CompiledNode> Executor::CompileNode(const StepPlan& step, const
 void Executor::WatchLoss(const StepPlan& step, CompiledStep& compiled) const {
   const auto loss = step.outputs.find("loss");
   if (loss == step.outputs.end()) return;
-  compiled.loss = Address(step, loss->second, 0);
+  compiled.loss = Address(step, loss->second, {0, step.slices - 1});
   compiled.loss_type = step.values[static_cast<size_t>(loss->second)].type;
   for (size_t n = 0; n < step.nodes.size(); ++n) {
     const auto& made = step.nodes[n].outputs;
@@ -181,19 +251,29 @@ void* Executor::Persistent(const std::string& name, int slot) {
   return nullptr;
 }
 
-Status Executor::RunNode(CompiledNode& node, int slot) {
-  const auto at = static_cast<size_t>(slot);
-  return node.kernel->Run({node.inputs[at], node.outputs[at], node.workspace});
+Status Executor::RunNode(CompiledNode& node, Place place) {
+  Operands& operands = node.At(place);
+  return node.kernel->Run({operands.inputs, operands.outputs, node.workspace});
 }
 
 Status Executor::Run(int step, int slot) {
   CompiledStep& compiled = *compiled_[static_cast<size_t>(step)];
+  for (std::span<std::byte> sum : compiled.sums) std::memset(sum.data(), 0, sum.size());
+  if (timing_) std::fill(compiled.seconds.begin(), compiled.seconds.end(), 0.0);
+  for (int64_t slice = 0; slice < compiled.slices; ++slice)
+    RIDGE_RETURN_IF_ERROR(RunSlice(compiled, slot, slice));
+  return Status();
+}
+
+Status Executor::RunSlice(CompiledStep& compiled, int slot, int64_t slice) {
   double before = timing_ ? MonotonicSeconds() : 0;
   for (size_t n = 0; n < compiled.nodes.size(); ++n) {
-    RIDGE_RETURN_IF_ERROR(RunNode(compiled.nodes[n], slot));
+    CompiledNode& node = compiled.nodes[n];
+    if (slice < node.first_slice) continue;
+    RIDGE_RETURN_IF_ERROR(RunNode(node, {slot, slice}));
     if (timing_) {
       const double now = MonotonicSeconds();
-      compiled.seconds[n] = now - before;
+      compiled.seconds[n] += now - before;
       before = now;
     }
     if (static_cast<int>(n) == compiled.loss_node) RIDGE_RETURN_IF_ERROR(CheckLoss(compiled));
@@ -211,7 +291,8 @@ Status Executor::CheckLoss(const CompiledStep& compiled) const {
 Result<double> Executor::TimeNode(int step, int node, int slot) {
   CompiledStep& compiled = *compiled_[static_cast<size_t>(step)];
   const double before = MonotonicSeconds();
-  RIDGE_RETURN_IF_ERROR(RunNode(compiled.nodes[static_cast<size_t>(node)], slot));
+  RIDGE_RETURN_IF_ERROR(
+      RunNode(compiled.nodes[static_cast<size_t>(node)], {slot, compiled.slices - 1}));
   return MonotonicSeconds() - before;
 }
 
@@ -238,9 +319,13 @@ const std::vector<double>& Executor::NodeSeconds(int step) const {
   return compiled_[static_cast<size_t>(step)]->seconds;
 }
 
-std::string Executor::NonFiniteStart(int slot) const {
-  for (const PersistentValue& value : program_.persistent) {
+std::string Executor::NonFiniteStart(const StepPlan& step, int slot) const {
+  for (size_t i = 0; i < program_.persistent.size(); ++i) {
+    const PersistentValue& value = program_.persistent[i];
     if (value.kind == ValueKind::kInput && value.slot != slot) continue;
+    const bool sum =
+        std::find(step.sums.begin(), step.sums.end(), static_cast<int>(i)) != step.sums.end();
+    if (sum) continue;  // of a step that has ended
     if (AllFinite(value.type, arena_.data() + value.offset_bytes)) continue;
     return value.kind == ValueKind::kInput
                ? fmt::format("input '{}'", value.name)
@@ -250,15 +335,27 @@ std::string Executor::NonFiniteStart(int slot) const {
 }
 
 Result<std::string> Executor::FirstNonFinite(int step, int slot) {
-  if (std::string start = NonFiniteStart(slot); !start.empty()) return start;
+  std::string start = NonFiniteStart(program_.steps[static_cast<size_t>(step)], slot);
+  if (!start.empty()) return start;
+  const CompiledStep& compiled = *compiled_[static_cast<size_t>(step)];
+  for (std::span<std::byte> sum : compiled.sums) std::memset(sum.data(), 0, sum.size());
+  for (int64_t slice = 0; slice < compiled.slices; ++slice) {
+    RIDGE_ASSIGN_OR_RETURN(std::string first, FirstNonFiniteIn(step, {slot, slice}));
+    if (!first.empty()) return first;
+  }
+  return std::string();
+}
+
+Result<std::string> Executor::FirstNonFiniteIn(int step, Place place) {
   const StepPlan& plan = program_.steps[static_cast<size_t>(step)];
   CompiledStep& compiled = *compiled_[static_cast<size_t>(step)];
   for (int n = 0; n <= compiled.loss_node; ++n) {
     CompiledNode& node = compiled.nodes[static_cast<size_t>(n)];
-    RIDGE_RETURN_IF_ERROR(RunNode(node, slot));
+    if (place.slice < node.first_slice) continue;
+    RIDGE_RETURN_IF_ERROR(RunNode(node, place));
     const PlannedNode& planned = plan.nodes[static_cast<size_t>(n)];
     for (size_t k = 0; k < planned.outputs.size(); ++k) {
-      if (!AllFinite(planned.call.outputs[k], node.outputs[static_cast<size_t>(slot)][k]))
+      if (!AllFinite(planned.call.outputs[k], node.At(place).outputs[k]))
         return fmt::format("node '{}' ({})", planned.name, planned.op);
     }
   }

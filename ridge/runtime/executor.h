@@ -4,6 +4,7 @@
 #pragma once
 #include <cstddef>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -35,7 +36,7 @@ class Executor {
   void* Persistent(const std::string& name, int slot = 0);
   const PersistentValue* FindPersistent(const std::string& name) const;
 
-  // Runs StepPlan `step` (an index into program().steps) on input slot `slot`.
+  // Runs StepPlan `step` (an index into program().steps) on input slot `slot`, slice after slice.
   // Stops with kFailed right after the output named "loss" when that is a NaN or infinite: the
   // updates of parameters, which come later, have not happened then.
   Status Run(int step, int slot);
@@ -45,9 +46,11 @@ class Executor {
   const void* Output(int step, const std::string& name) const;
   const TensorType& OutputType(int step, const std::string& name) const;
 
-  // Runs one node alone and returns its wall seconds; what it reads is whatever the arena holds.
+  // Runs one node alone, once, and returns its wall seconds; what it reads is whatever the arena
+  // holds.
   Result<double> TimeNode(int step, int node, int slot);
-  // Wall seconds of each node of the last run of `step`; measured while timing is on.
+  // Wall seconds of each node of the last run of `step`, of all its slices; measured while timing
+  // is on.
   void SetTiming(bool on) { timing_ = on; }
   const std::vector<double>& NodeSeconds(int step) const;
   // Runs `step` again up to the loss and says which node first makes a NaN or infinity:
@@ -61,11 +64,15 @@ class Executor {
   Status Compile(Backend& backend);
   Result<CompiledNode> CompileNode(const StepPlan& step, const PlannedNode& node,
                                    Backend& backend) const;
-  std::byte* Address(const StepPlan& step, int value, int slot) const;
+  struct Place;
+  std::byte* Address(const StepPlan& step, int value, Place place) const;
+  Status RunSlice(CompiledStep& compiled, int slot, int64_t slice);
+  std::vector<std::span<std::byte>> SumsToClear(const StepPlan& step) const;
   void WatchLoss(const StepPlan& step, CompiledStep& compiled) const;
-  static Status RunNode(CompiledNode& node, int slot);
+  static Status RunNode(CompiledNode& node, Place place);
   Status CheckLoss(const CompiledStep& compiled) const;
-  std::string NonFiniteStart(int slot) const;
+  std::string NonFiniteStart(const StepPlan& step, int slot) const;
+  Result<std::string> FirstNonFiniteIn(int step, Place place);
 
   Program program_;
   Arena arena_;

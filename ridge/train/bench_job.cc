@@ -32,7 +32,7 @@ Result<std::unique_ptr<BenchJob>> BenchJob::Create(const TrainOptions& options,
                          RehearseJob(machine, /*data=*/nullptr, rehearsal, bench->job_));
   bench->executor_->InitializeVariables(options.seed);
   bench->step_ = bench->executor_->StepIndex("train");
-  bench->scalars_.emplace(*bench->executor_, bench->job_.lr_dtype);
+  bench->scalars_.emplace(*bench->executor_, bench->job_.lr_dtype, options.batch);
   return bench;
 }
 

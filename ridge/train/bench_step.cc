@@ -68,6 +68,7 @@ void Bench::ReadFigures() {
   result_.precision = DTypeName(job_->job().operands);
   result_.version = kRidgeVersion;
   result_.batch = options.batch;
+  result_.slices = job_->executor().program().Find("train")->slices;
   result_.threads = machine_.backend->threads();
   result_.params = job_->job().parameter_count;
   result_.ms_min = timed.front() * 1e3;
@@ -113,6 +114,7 @@ std::string BenchToJson(const BenchResult& r) {
                      {"ver", r.version},
                      {"model", r.model},
                      {"batch", r.batch},
+                     {"slices", r.slices},
                      {"opt", r.optimizer},
                      {"prec", r.precision},
                      {"threads", r.threads},

@@ -2,6 +2,8 @@
 
 #include <numeric>
 
+#include "ridge/graph/sample_axis.h"
+
 namespace ridge {
 
 namespace {
@@ -21,6 +23,22 @@ Value IsHit(GraphBuilder& b, Value logits, Value label) {
   return b.Op("equal", {b.Cast(best, b.type(label).dtype), label});
 }
 
+// 1 for a label that counts, else 0.
+Value Counts(GraphBuilder& b, Value label, int64_t ignored) {
+  if (!b.ok()) return {};
+  return b.Op("not_equal", {label, b.Scalar(b.type(label).dtype, static_cast<double>(ignored))});
+}
+
+Value Counted(GraphBuilder& b, Value label, int64_t ignored) {
+  return b.Cast(Counts(b, label, ignored), DType::kF32);
+}
+
+// In the graph of a slice the labels of the whole batch: how many of those count is the divisor.
+Value WholeLabels(GraphBuilder& b, const ForwardFacts& facts) {
+  const ValueId whole = b.graph().FindValue(kWholePrefix + b.graph().value(facts.label).name);
+  return {whole == kNoValue ? facts.label : whole};
+}
+
 }  // namespace
 
 Value Hits(GraphBuilder& b, Value logits, Value label) {
@@ -32,8 +50,7 @@ Value Hits(GraphBuilder& b, Value logits, Value label) {
 LabelHits CountHits(GraphBuilder& b, Value logits, Value label, int64_t ignored) {
   const Value hit = IsHit(b, logits, label);
   if (!b.ok()) return {};
-  const Value mark = b.Scalar(b.type(label).dtype, static_cast<double>(ignored));
-  const Value counts = b.Op("not_equal", {label, mark});
+  const Value counts = Counts(b, label, ignored);
   const Value right = b.Op("logical_and", {hit, counts});
   if (!b.ok()) return {};
   return {ReduceRest(b, "reduce_sum", b.Cast(right, DType::kF32)),
@@ -45,10 +62,12 @@ Value CorrectSamples(GraphBuilder& b, const ForwardFacts& facts) {
     return b.ReduceSum(Hits(b, {facts.logits}, {facts.label}), {}, /*keep_dims=*/false);
   const LabelHits hits = CountHits(b, {facts.logits}, {facts.label}, *facts.ignored_label);
   if (!b.ok()) return {};
-  const Value right = b.ReduceSum(hits.right, {}, /*keep_dims=*/false);
-  const Value counted = b.ReduceSum(hits.counted, {}, /*keep_dims=*/false);
+  const Value labels = WholeLabels(b, facts);
+  const Value counted = b.ReduceSum(Counted(b, labels, *facts.ignored_label), {}, false);
   const Value at_least_one = b.Op("maximum", {counted, b.Scalar(DType::kF32, 1)});
-  return b.Div(b.MulScalar(right, static_cast<double>(facts.batch)), at_least_one);
+  if (!b.ok()) return {};
+  const Value right = b.ReduceSum(hits.right, {}, /*keep_dims=*/false);
+  return b.Div(b.MulScalar(right, static_cast<double>(b.dims(labels)[0])), at_least_one);
 }
 
 }  // namespace ridge

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "ridge/graph/sample_axis.h"
 #include "ridge/train/per_sample_loss.h"
 #include "ridge/train/training_graph.h"
 
@@ -57,7 +58,9 @@ Status CheckReservedNames(const Graph& graph, bool own_step) {
 Status FindDataInputs(const Graph& graph, ForwardFacts& facts) {
   for (ValueId id : graph.ValuesOfKind(ValueKind::kInput)) {
     const ValueInfo& info = graph.value(id);
-    if (info.name == kRngInput || (facts.own_step && IsStepInput(info.name))) continue;
+    if (info.name == kRngInput || IsWholeInput(info.name) ||
+        (facts.own_step && IsStepInput(info.name)))
+      continue;
     const int64_t extent = info.type.dims.empty() ? -1 : info.type.dims[0];
     if (facts.data_inputs.empty()) facts.batch = extent;
     if (extent < 1 || extent != facts.batch) {

@@ -4,10 +4,12 @@
 
 #include <algorithm>
 
+#include "ridge/graph/sample_axis.h"
 #include "ridge/train/classifier.h"
 #include "ridge/train/graph_copy.h"
 #include "ridge/train/inference_form.h"
 #include "ridge/train/per_sample_loss.h"
+#include "ridge/train/slice_sums.h"
 #include "ridge/train/training_graph.h"
 
 namespace ridge {
@@ -34,9 +36,25 @@ std::vector<bool> DependsOn(const Graph& graph, const std::vector<std::string>& 
   return depends;
 }
 
+// All outputs are sums over the samples.
+Result<NamedGraph> SliceEval(const Graph& eval, int64_t slices) {
+  std::vector<ValueId> samples, sums;
+  for (ValueId id : eval.ValuesOfKind(ValueKind::kInput)) {
+    if (eval.value(id).name != kRngInput) samples.push_back(id);
+  }
+  for (const GraphOutput& output : eval.outputs()) sums.push_back(output.value);
+  RIDGE_ASSIGN_OR_RETURN(const SampleAxes axes, FindSampleAxes(eval, sums, samples));
+  RIDGE_ASSIGN_OR_RETURN(Graph graph, SliceGraph(eval, axes, slices));
+  GraphBuilder b(std::move(graph));
+  SliceSums total(b, slices);
+  total.AddOutputs();
+  RIDGE_ASSIGN_OR_RETURN(Graph built, b.Build());
+  return total.Finish("eval", std::move(built));
+}
+
 }  // namespace
 
-Result<NamedGraph> BuildEvalGraph(const Graph& forward) {
+Result<NamedGraph> BuildEvalGraph(const Graph& forward, int64_t slices) {
   RIDGE_ASSIGN_OR_RETURN(const ForwardFacts facts, InspectForward(forward));
   RIDGE_ASSIGN_OR_RETURN(Graph inference, InferenceForm(forward));
   RIDGE_ASSIGN_OR_RETURN(const ForwardFacts here, InspectForward(inference));
@@ -57,6 +75,10 @@ Result<NamedGraph> BuildEvalGraph(const Graph& forward) {
   b.Output("weight_sum", b.ReduceSum(weight, {}, /*keep_dims=*/false));
   RIDGE_ASSIGN_OR_RETURN(const Graph graph, b.Build());
   RIDGE_ASSIGN_OR_RETURN(Graph needed, KeepNeeded(graph));
+  if (slices > 1) {
+    Result<NamedGraph> sliced = SliceEval(needed, slices);
+    if (sliced.ok()) return sliced;
+  }
   return NamedGraph{"eval", std::move(needed)};
 }
 

@@ -11,6 +11,7 @@
 #include "ridge/core/units.h"
 #include "ridge/graph/precision.h"
 #include "ridge/models/model.h"
+#include "ridge/train/slicing.h"
 
 namespace ridge {
 namespace {
@@ -95,12 +96,6 @@ Result<Program> PlanGraphs(const std::string& model, std::vector<NamedGraph> gra
 
 namespace {
 
-// The forward graph after the passes that pay before differentiation.
-Result<Graph> SimplifyForward(const Graph& forward, const std::string& passes) {
-  RIDGE_ASSIGN_OR_RETURN(const PassSelection selection, ParsePassSpec(passes));
-  return RunPasses(forward, ForwardPasses(selection), nullptr);
-}
-
 Result<PlannedJob> PlanParts(const TrainOptions& options, const Graph& forward, const JobData* data,
                              bool with_eval, const Machine& machine) {
   PlannedJob job;
@@ -111,21 +106,22 @@ Result<PlannedJob> PlanParts(const TrainOptions& options, const Graph& forward, 
   if (forward.type(job.facts.loss).dtype == DType::kF64) job.lr_dtype = DType::kF64;
   if (const ValueId lr = forward.FindValue(kLrInput); lr != kNoValue)
     job.lr_dtype = forward.type(lr).dtype;
-  const TrainingGraphOptions graph_options = {.optimizer = options.optimizer,
-                                              .clip_norm = options.clip_norm,
-                                              .accumulate = options.accumulate};
-  RIDGE_ASSIGN_OR_RETURN(const Graph simple, SimplifyForward(forward, options.passes));
+  job.data_bytes = data == nullptr ? 0 : PlannedDataBytes(*data, options.batch);
+  job.limit_bytes = options.fit_bytes > 0 ? options.fit_bytes : AvailableMemoryBytes();
+  RIDGE_ASSIGN_OR_RETURN(
+      const SlicedForward sliced,
+      ChooseSlices(options, forward, job.facts, job.limit_bytes - job.data_bytes, machine));
+  job.options.slices = std::to_string(sliced.slices);
   RIDGE_ASSIGN_OR_RETURN(std::vector<NamedGraph> graphs,
-                         BuildTrainingGraphs(simple, graph_options));
+                         BuildTrainingGraphs(sliced.graph, GraphOptions(options, sliced)));
   if (with_eval) {
-    RIDGE_ASSIGN_OR_RETURN(NamedGraph eval, BuildEvalGraph(simple));
+    RIDGE_ASSIGN_OR_RETURN(const Graph simple, SimplifyForward(forward, options.passes));
+    RIDGE_ASSIGN_OR_RETURN(NamedGraph eval, BuildEvalGraph(simple, sliced.slices));
     graphs.push_back(std::move(eval));
   }
   RIDGE_ASSIGN_OR_RETURN(job.operands, ProductOperands(options.precision, machine));
   RIDGE_ASSIGN_OR_RETURN(job.program, PlanGraphs(options.model, std::move(graphs), options.passes,
                                                  job.operands, machine, &job.passes));
-  job.data_bytes = data == nullptr ? 0 : PlannedDataBytes(*data, options.batch);
-  job.limit_bytes = options.fit_bytes > 0 ? options.fit_bytes : AvailableMemoryBytes();
   EstimateJob(data, ProfiledRuntimeBytes(machine.profile, job.program), job.program, job);
   return job;
 }
@@ -192,6 +188,7 @@ Status CheckFits(const PlannedJob& job) {
 std::string HashKernelChoices(const Program& program) {
   Sha256 hash;
   for (const StepPlan& step : program.steps) {
+    if (step.slices > 1) hash.Add(fmt::format("{} slices\n", step.slices));
     for (const PlannedNode& node : step.nodes) {
       hash.Add(fmt::format("{}\n{}\n{}\n", step.name, node.name, node.choice.kernel));
       for (LayoutId layout : node.choice.input_layouts) hash.Add(fmt::format("{} ", layout));

@@ -27,7 +27,7 @@ class Laps {
   Laps(Executor& executor, const PlannedJob& job, BatchLoader& loader)
       : executor_(executor),
         loader_(loader),
-        scalars_(executor, job.lr_dtype),
+        scalars_(executor, job.lr_dtype, job.options.batch),
         accumulate_(job.options.accumulate),
         batch_step_(executor.StepIndex(accumulate_ > 1 ? "micro" : "train")),
         update_step_(executor.StepIndex("update")) {}

@@ -44,11 +44,19 @@ Status CheckConv(const std::string& conv) {
   return Usage(fmt::format("--conv is '{}'; it must be auto or direct", conv));
 }
 
+Status CheckSlices(const TrainOptions& o) {
+  const Result<int64_t> slices = ParseSlices(o.slices);
+  if (!slices.ok()) return slices.status();
+  if (*slices == kAutoSlices || o.batch % *slices == 0) return Status();
+  return Usage(fmt::format("--slices is {}; it must divide --batch, {}", *slices, o.batch));
+}
+
 Status CheckModelOptions(const TrainOptions& o) {
   if (!o.loss.empty()) {
     if (const Result<LossSpec> loss = ParseLoss(o.loss); !loss.ok()) return loss.status();
   }
   if (const auto dims = ParseDims(o.dims); !dims.ok()) return dims.status();
+  RIDGE_RETURN_IF_ERROR(CheckSlices(o));
   if (o.batch_norm == "train" || o.batch_norm == "frozen") return Status();
   return Usage(fmt::format("--batch-norm is '{}'; it must be train or frozen", o.batch_norm));
 }
@@ -67,6 +75,14 @@ Result<std::map<std::string, int64_t>> ParseDims(const std::vector<std::string>&
     dims[text.substr(0, equals)] = extent;
   }
   return dims;
+}
+
+Result<int64_t> ParseSlices(const std::string& text) {
+  if (text == "auto") return kAutoSlices;
+  int64_t slices = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), slices);
+  if (error == std::errc() && *end == '\0' && slices >= 1) return slices;
+  return Usage(fmt::format("--slices is '{}'; it must be auto or a number from 1", text));
 }
 
 Status CheckOptions(const TrainOptions& options) {

@@ -31,6 +31,7 @@ struct TrainOptions {
   std::optional<int64_t> steps;
   int64_t batch = 32;
   int64_t accumulate = 1;
+  std::string slices = "auto";  // or the number of slices that a batch is run in
   OptimizerOptions optimizer;
   double lr = 1e-3;
   std::string schedule = "constant";
@@ -56,6 +57,10 @@ Status CheckOptions(const TrainOptions& options);
 
 // {"sequence=128"} -> {sequence: 128}.  Fails with kInvalidArgument.
 Result<std::map<std::string, int64_t>> ParseDims(const std::vector<std::string>& texts);
+
+// "8" -> 8, "auto" -> kAutoSlices.  Fails with kInvalidArgument.
+inline constexpr int64_t kAutoSlices = 0;
+Result<int64_t> ParseSlices(const std::string& text);
 
 std::string OptionsToJson(const TrainOptions& options);
 // `file` is for messages.  Fails with kInvalidData.

@@ -43,6 +43,7 @@ void ForEachOption(Options& o, const F& f) {
   f("steps", o.steps);
   f("batch", o.batch);
   f("accumulate", o.accumulate);
+  f("slices", o.slices);
   f("optimizer", o.optimizer.name);
   f("lr", o.lr);
   f("momentum", o.optimizer.momentum);
@@ -72,9 +73,9 @@ Json OptionsJson(const TrainOptions& options) {
 
 // Runs of older versions do not have these.
 bool MayLack(std::string_view key) {
-  static const std::set<std::string_view> kKeys = {"loss",      "dim",          "data-dim",
-                                                   "weights",   "weights-skip", "freeze",
-                                                   "trainable", "batch-norm",   "conv"};
+  static const std::set<std::string_view> kKeys = {
+      "loss",   "dim",       "data-dim",   "weights", "weights-skip",
+      "freeze", "trainable", "batch-norm", "conv",    "slices"};
   return kKeys.contains(key);
 }
 
@@ -93,6 +94,7 @@ std::string OptionsToJson(const TrainOptions& options) {
 Result<TrainOptions> OptionsFromJson(const std::string& text, const std::string& file) {
   TrainOptions options;
   options.conv = "direct";  // what runs had before there was a choice
+  options.slices = "1";     // of runs that could not be sliced yet
   try {
     const Json json = Json::parse(text);
     ForEachOption(options, [&](const char* key, auto& value) {
@@ -110,6 +112,7 @@ Result<TrainOptions> MergeResumed(const TrainOptions& stored, const TrainOptions
   const Json before = OptionsJson(stored), now = OptionsJson(given);
   for (const std::string& name : names) {
     if (!before.contains(name) || MayDiffer().contains(name) || before[name] == now[name]) continue;
+    if (name == "slices" && given.slices == "auto") continue;  // as it was chosen then
     return Status(ErrorCode::kInvalidArgument,
                   fmt::format("--{} is {}; the run was started with {}. hint: leave it out, or "
                               "start a new run with another --out",

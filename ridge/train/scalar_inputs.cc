@@ -13,7 +13,10 @@ void* Find(Executor& executor, const char* name, int slot) {
 
 }  // namespace
 
-ScalarInputs::ScalarInputs(Executor& executor, DType lr_dtype) : lr_dtype_(lr_dtype) {
+ScalarInputs::ScalarInputs(Executor& executor, DType lr_dtype, int64_t batch)
+    : lr_dtype_(lr_dtype) {
+  if (const PersistentValue* rng = executor.FindPersistent(kRngInput)) slices_ = rng->slices;
+  slice_samples_ = batch / slices_;
   for (int slot = 0; slot < 2; ++slot) {
     slots_[static_cast<size_t>(slot)] = {Find(executor, kLrInput, slot),
                                          static_cast<int64_t*>(Find(executor, kStepInput, slot)),
@@ -26,9 +29,12 @@ void ScalarInputs::Write(int slot, double lr, int64_t updates, const Rng& rng) {
   if (to.lr != nullptr) StoreFromDouble(lr_dtype_, to.lr, 0, lr);
   if (to.step != nullptr) *to.step = updates + 1;
   if (to.rng == nullptr) return;
-  to.rng[0] = static_cast<int64_t>(rng.seed);
-  to.rng[1] = updates;
-  to.rng[2] = rng.first_sample;
+  for (int64_t slice = 0; slice < slices_; ++slice) {
+    int64_t* row = to.rng + 3 * slice;
+    row[0] = static_cast<int64_t>(rng.seed);
+    row[1] = updates;
+    row[2] = rng.first_sample + slice * slice_samples_;
+  }
 }
 
 }  // namespace ridge

@@ -8,7 +8,8 @@ namespace ridge {
 
 class ScalarInputs {
  public:
-  ScalarInputs(Executor& executor, DType lr_dtype);
+  // `batch`: samples that one execution of a step reads.
+  ScalarInputs(Executor& executor, DType lr_dtype, int64_t batch);
 
   struct Rng {
     uint64_t seed = 0;
@@ -22,9 +23,10 @@ class ScalarInputs {
   struct Slot {
     void* lr = nullptr;
     int64_t* step = nullptr;
-    int64_t* rng = nullptr;  // [3]
+    int64_t* rng = nullptr;  // [slices, 3]
   };
   DType lr_dtype_;
+  int64_t slices_ = 1, slice_samples_ = 0;
   std::array<Slot, 2> slots_;
 };
 

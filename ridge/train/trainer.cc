@@ -100,6 +100,7 @@ Status Session::Prepare() {
   RIDGE_ASSIGN_OR_RETURN(data_, OpenJobData(options_, forward.graph, forward.facts, forward.data));
   forward_ = std::move(forward.graph);
   RIDGE_ASSIGN_OR_RETURN(job_, PlanJob(options_, *forward_, &data_, machine_));
+  options_.slices = job_.options.slices;  // a resumed run must not choose again
   return CheckFits(job_);
 }
 

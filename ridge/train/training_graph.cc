@@ -6,6 +6,7 @@
 #include "ridge/train/classifier.h"
 #include "ridge/train/clipping.h"
 #include "ridge/train/graph_copy.h"
+#include "ridge/train/slice_sums.h"
 
 namespace ridge {
 namespace {
@@ -38,7 +39,7 @@ struct Differentiated {
   DType loss_dtype = DType::kF32;
 };
 
-Result<Differentiated> Differentiate(const Graph& forward) {
+Result<Differentiated> Differentiate(const Graph& forward, const TrainingGraphOptions& options) {
   RIDGE_ASSIGN_OR_RETURN(const ForwardFacts facts, InspectForward(forward));
   Differentiated d{GraphBuilder(forward), {}, {}};
   for (ValueId id : TrainableParameters(forward)) d.params.push_back({id});
@@ -48,8 +49,11 @@ Result<Differentiated> Differentiate(const Graph& forward) {
   }
   d.loss_dtype = forward.type(facts.loss).dtype;
   d.b.graph().ClearOutputs();
-  RIDGE_ASSIGN_OR_RETURN(d.grads, AppendGradients(d.b, {facts.loss}, d.params));
-  d.b.Output("loss", {facts.loss});
+  const bool part = options.slices > 1 && options.mean_of_slices;
+  const Value loss = part ? d.b.MulScalar({facts.loss}, 1.0 / static_cast<double>(options.slices))
+                          : Value{facts.loss};
+  RIDGE_ASSIGN_OR_RETURN(d.grads, AppendGradients(d.b, loss, d.params));
+  d.b.Output("loss", loss);
   if (facts.logits != kNoValue) d.b.Output("correct", CorrectSamples(d.b, facts));
   RIDGE_RETURN_IF_ERROR(d.b.status());
   return d;
@@ -63,22 +67,29 @@ Value Accumulator(GraphBuilder& b, Value param) {
 }
 
 Result<NamedGraph> BuildTrain(const Graph& forward, const TrainingGraphOptions& options) {
-  RIDGE_ASSIGN_OR_RETURN(Differentiated d, Differentiate(forward));
+  RIDGE_ASSIGN_OR_RETURN(Differentiated d, Differentiate(forward, options));
+  SliceSums sums(d.b, options.slices);
+  for (size_t i = 0; i < d.params.size(); ++i)
+    d.grads[i] = sums.Add(AccumulatorName(d.b.graph().value(d.params[i].id).name), d.grads[i]);
+  sums.AddOutputs();
   RIDGE_RETURN_IF_ERROR(AppendOptimizer(d.b, d.params, d.grads, d.loss_dtype, options));
   RIDGE_ASSIGN_OR_RETURN(const Graph graph, std::move(d.b).Build());
   RIDGE_ASSIGN_OR_RETURN(Graph needed, KeepNeeded(graph));
-  return NamedGraph{"train", std::move(needed)};
+  return sums.Finish("train", std::move(needed));
 }
 
-Result<NamedGraph> BuildMicro(const Graph& forward) {
-  RIDGE_ASSIGN_OR_RETURN(Differentiated d, Differentiate(forward));
+// The accumulators add up micro-batches and slices alike.
+Result<NamedGraph> BuildMicro(const Graph& forward, const TrainingGraphOptions& options) {
+  RIDGE_ASSIGN_OR_RETURN(Differentiated d, Differentiate(forward, options));
+  SliceSums sums(d.b, options.slices);
+  sums.AddOutputs();
   for (size_t i = 0; i < d.params.size(); ++i) {
     const Value sum = Accumulator(d.b, d.params[i]);
     d.b.Update(sum, d.b.Add(sum, d.grads[i]));
   }
   RIDGE_ASSIGN_OR_RETURN(const Graph graph, std::move(d.b).Build());
   RIDGE_ASSIGN_OR_RETURN(Graph needed, KeepNeeded(graph));
-  return NamedGraph{"micro", std::move(needed)};
+  return sums.Finish("micro", std::move(needed));
 }
 
 // A parameter of `forward` in another graph: the same persistent value.
@@ -145,7 +156,7 @@ Result<std::vector<NamedGraph>> BuildTrainingGraphs(const Graph& forward,
     graphs.push_back(std::move(train));
     return graphs;
   }
-  RIDGE_ASSIGN_OR_RETURN(NamedGraph micro, BuildMicro(forward));
+  RIDGE_ASSIGN_OR_RETURN(NamedGraph micro, BuildMicro(forward, options));
   RIDGE_ASSIGN_OR_RETURN(NamedGraph update, BuildUpdate(forward, options));
   graphs.push_back(std::move(micro));
   graphs.push_back(std::move(update));

@@ -7,6 +7,9 @@
 //   eval    inference form with a weight per sample: sums over the samples
 //   infer   inference form of the graph's own outputs
 //
+// With slices, `train` adds up each slice's gradients before it goes on, and `train`, `micro` and
+// `eval` their outputs (NamedGraph::slices).
+//
 // Inputs beyond the graph's own: `ridge.lr` f32[] (f64[] for a f64 loss), `ridge.step` i64[] (1 at
 // the first update), `ridge.weight` f32[batch] (eval: 1, or 0 for padding).  A graph that draws
 // random numbers has an input `rng` i64[3] = {seed, step, first sample}. Outputs: train and micro
@@ -33,6 +36,11 @@ struct TrainingGraphOptions {
   OptimizerOptions optimizer;
   double clip_norm = 0;    // 0: no clipping
   int64_t accumulate = 1;  // micro-batches an update
+
+  // `forward` is for one of so many slices of the batch; the batch's loss is the mean of theirs,
+  // or their sum.
+  int64_t slices = 1;
+  bool mean_of_slices = true;
 };
 
 // What a forward graph offers to the trainer.
@@ -61,7 +69,8 @@ std::vector<ValueId> TrainableParameters(const Graph& graph);
 Result<std::vector<NamedGraph>> BuildTrainingGraphs(const Graph& forward,
                                                     const TrainingGraphOptions& options);
 
-Result<NamedGraph> BuildEvalGraph(const Graph& forward);
+// In so many slices; in one when it couples samples.
+Result<NamedGraph> BuildEvalGraph(const Graph& forward, int64_t slices = 1);
 
 // Only the outputs that depend on none of the inputs in `missing` (such as a label).
 Result<NamedGraph> BuildInferenceGraph(const Graph& forward,

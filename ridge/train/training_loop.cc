@@ -25,7 +25,7 @@ TrainingLoop::TrainingLoop(const LoopRequest& request)
       executor_(*request.executor),
       request_(request),
       steps_(FindSteps(*request.executor)),
-      scalars_(*request.executor, request.job->lr_dtype),
+      scalars_(*request.executor, request.job->lr_dtype, request.job->options.batch),
       tensors_(CollectTensors(*request.executor)),
       state_(request.start) {}
 

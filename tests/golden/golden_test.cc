@@ -173,7 +173,7 @@ class GoldenTest : public testing::TestWithParam<GoldenCase> {
 
 TEST_P(GoldenTest, GradientsLossesAndStatisticsArePyTorchs) {
   CheckGradients();
-  scalars_ = std::make_unique<ScalarInputs>(*executor_, GetParam().dtype);
+  scalars_ = std::make_unique<ScalarInputs>(*executor_, GetParam().dtype, golden_.batch);
   ASSERT_EQ(golden_.losses.size(), 10u);
   for (size_t update = 0; update < golden_.losses.size(); ++update) CheckLoss(update);
   CheckStatistics();

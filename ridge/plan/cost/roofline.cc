@@ -90,7 +90,8 @@ double RooflineSeconds(const StepPlan& step, double peak_flops_per_s, double byt
   for (const PlannedNode& node : step.nodes) {
     const auto bytes = static_cast<double>(node.cost.bytes_read + node.cost.bytes_written);
     seconds +=
-        std::max(static_cast<double>(node.cost.flops) / peak_flops_per_s, bytes / bytes_per_s);
+        std::max(static_cast<double>(node.cost.flops) / peak_flops_per_s, bytes / bytes_per_s) *
+        static_cast<double>(RunsOf(step, node));
   }
   return seconds;
 }

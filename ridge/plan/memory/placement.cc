@@ -159,6 +159,7 @@ void PlaceValues(const std::vector<PersistentValue>& persistent, int64_t scratch
     value.offset_bytes = root.offset_bytes;
     value.persistent = root.persistent;
     value.persistent_index = root.persistent_index;
+    value.slice_bytes = root.slice_bytes;
   }
 }
 

@@ -1,0 +1,269 @@
+// The laws are the operators' (sample_laws.h); this walks them from the inputs to the loss.
+// That a value has an axis means: cut into equal parts along it, each part follows from the same
+// part of every input.  A law may refuse what could be cut, but never accept what could not, so an
+// extent that equals the batch by chance does no harm.
+#include "ridge/graph/sample_axis.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "ridge/graph/sample_laws.h"
+
+namespace ridge {
+namespace {
+
+constexpr int kCoupled = -5;
+
+class Walk {
+ public:
+  Walk(const Graph& graph, const std::vector<ValueId>& samples)
+      : graph_(graph),
+        batch_(graph.type(samples[0]).dims[0]),
+        found_{std::vector<int>(graph.values().size(), kNoSamples), {}},
+        from_inputs_(graph.values().size(), false),
+        culprit_(graph.values().size(), -1) {
+    for (ValueId id : samples) {
+      found_.axes[static_cast<size_t>(id)] = 0;
+      from_inputs_[static_cast<size_t>(id)] = true;
+    }
+    for (ValueId id : graph.ValuesOfKind(ValueKind::kConstant))
+      from_inputs_[static_cast<size_t>(id)] = true;
+    for (size_t n = 0; n < graph.nodes().size(); ++n) Visit(static_cast<NodeId>(n));
+  }
+
+  int axis(ValueId id) const { return found_.axes[static_cast<size_t>(id)]; }
+  NodeId culprit(ValueId id) const { return culprit_[static_cast<size_t>(id)]; }
+  SampleAxes Take() { return std::move(found_); }
+
+ private:
+  void Visit(NodeId n) {
+    const Node& node = graph_.node(n);
+    std::vector<int> inputs;
+    for (ValueId id : node.inputs) inputs.push_back(id == kNoValue ? kNoSamples : axis(id));
+    std::vector<int> outputs = Law(node, inputs);
+    if (outputs.empty()) outputs = LawOfWhole(n, inputs);
+    const NodeId culprit = outputs.empty() ? Culprit(n) : -1;
+    const bool from_inputs = std::all_of(
+        node.inputs.begin(), node.inputs.end(),
+        [this](ValueId id) { return id == kNoValue || from_inputs_[static_cast<size_t>(id)]; });
+    for (size_t k = 0; k < node.outputs.size(); ++k) {
+      const auto id = static_cast<size_t>(node.outputs[k]);
+      found_.axes[id] = outputs.empty() ? kCoupled : outputs[k];
+      from_inputs_[id] = from_inputs;
+      culprit_[id] = culprit;
+    }
+  }
+
+  // Of the inputs that are coupled already, the first one's; else this node.
+  NodeId Culprit(NodeId n) const {
+    for (ValueId id : graph_.node(n).inputs) {
+      if (id != kNoValue && axis(id) == kCoupled) return culprit(id);
+    }
+    return n;
+  }
+
+  // Empty when the node couples samples.
+  std::vector<int> Law(const Node& node, const std::vector<int>& inputs) const {
+    if (std::find(inputs.begin(), inputs.end(), kCoupled) != inputs.end()) return {};
+    const OpCall call = graph_.Call(node);
+    std::vector<int> outputs = SampleAxesAfter(*node.op, {call, inputs, batch_});
+    if (outputs.size() != node.outputs.size()) return {};
+    for (size_t k = 0; k < outputs.size(); ++k) {
+      if (!Divides(node.outputs[k], outputs[k])) return {};
+    }
+    return outputs;
+  }
+
+  // The law once what comes from the inputs alone is that of the whole batch.
+  std::vector<int> LawOfWhole(NodeId n, std::vector<int> inputs) {
+    const Node& node = graph_.node(n);
+    std::vector<size_t> whole;
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      if (inputs[i] >= kNoSamples || !from_inputs_[static_cast<size_t>(node.inputs[i])]) continue;
+      inputs[i] = kNoSamples;
+      whole.push_back(i);
+    }
+    if (whole.empty()) return {};
+    std::vector<int> outputs = Law(node, inputs);
+    if (!outputs.empty()) found_.whole[n] = std::move(whole);
+    return outputs;
+  }
+
+  bool Divides(ValueId id, int axis) const {
+    const Dims& dims = graph_.type(id).dims;
+    return axis < 0 ||
+           (axis < static_cast<int>(dims.size()) && dims[static_cast<size_t>(axis)] % batch_ == 0);
+  }
+
+  const Graph& graph_;
+  const int64_t batch_;
+  SampleAxes found_;
+  std::vector<bool> from_inputs_;  // by value: from inputs and constants alone
+  std::vector<NodeId> culprit_;    // of coupled values: the node where it began
+};
+
+Status NotSliceable(const Graph& graph, const std::string& why) {
+  return Status(ErrorCode::kUnsupported,
+                fmt::format("{}: a batch can't be cut into slices: {}", graph.name, why));
+}
+
+// Nodes that the outputs need, by NodeId.
+std::vector<bool> Needed(const Graph& graph) {
+  std::vector<bool> value(graph.values().size(), false), needed(graph.nodes().size(), false);
+  for (const GraphOutput& output : graph.outputs()) value[static_cast<size_t>(output.value)] = true;
+  for (size_t n = graph.nodes().size(); n-- > 0;) {
+    const Node& node = graph.node(static_cast<NodeId>(n));
+    needed[n] = std::any_of(node.outputs.begin(), node.outputs.end(),
+                            [&](ValueId id) { return value[static_cast<size_t>(id)]; });
+    for (ValueId id : node.inputs) {
+      if (needed[n] && id != kNoValue) value[static_cast<size_t>(id)] = true;
+    }
+  }
+  return needed;
+}
+
+class Slicer {
+ public:
+  Slicer(const Graph& from, const SampleAxes& samples, int64_t slices)
+      : from_(from),
+        axes_(samples.axes),
+        whole_(samples.whole),
+        slices_(slices),
+        map_(from.values().size(), kNoValue) {
+    to_.name = from.name;
+    to_.Reserve(from.values().size());
+  }
+
+  Result<Graph> Run() {
+    const std::vector<bool> needed = Needed(from_);
+    for (size_t v = 0; v < from_.values().size(); ++v) {
+      const ValueInfo& info = from_.values()[v];
+      if (info.kind != ValueKind::kResult) {
+        CopyLeaf(static_cast<ValueId>(v));
+      } else if (info.output_index == 0 && needed[static_cast<size_t>(info.producer)]) {
+        RIDGE_RETURN_IF_ERROR(CopyNode(info.producer));
+      }
+    }
+    for (const GraphOutput& output : from_.outputs())
+      to_.AddOutput(output.name, Mapped(output.value));
+    return std::move(to_);
+  }
+
+ private:
+  ValueId Mapped(ValueId id) const {
+    return id == kNoValue ? kNoValue : map_[static_cast<size_t>(id)];
+  }
+
+  TensorType Sliced(ValueId id) const {
+    TensorType type = from_.type(id);
+    const int axis = axes_[static_cast<size_t>(id)];
+    if (axis >= 0) type.dims[static_cast<size_t>(axis)] /= slices_;
+    return type;
+  }
+
+  void CopyLeaf(ValueId id) {
+    const ValueInfo& info = from_.value(id);
+    ValueId copy = kNoValue;
+    if (info.kind == ValueKind::kInput) {
+      copy = to_.AddInput(info.name, Sliced(id), info.dim_names);
+    } else if (info.kind == ValueKind::kConstant) {
+      copy = to_.AddConstant(info.name, info.constant);
+    } else {
+      copy = to_.AddVariable(info.kind, info.name, info.type, info.init);
+    }
+    to_.mutable_value(copy).role = info.role;
+    to_.mutable_value(copy).trainable = info.trainable;
+    map_[static_cast<size_t>(id)] = copy;
+  }
+
+  // The value as it is for the whole batch.
+  Result<ValueId> Whole(ValueId id) {
+    const ValueInfo& info = from_.value(id);
+    if (info.kind == ValueKind::kInput && axes_[static_cast<size_t>(id)] >= 0) {
+      const std::string name = kWholePrefix + info.name;
+      const ValueId known = to_.FindValue(name);
+      return known != kNoValue ? known : to_.AddInput(name, info.type);
+    }
+    if (info.kind != ValueKind::kResult) return Mapped(id);
+    const Node& node = from_.node(info.producer);
+    std::vector<ValueId> inputs;
+    for (ValueId input : node.inputs) {
+      RIDGE_ASSIGN_OR_RETURN(const ValueId whole,
+                             input == kNoValue ? Result<ValueId>(kNoValue) : Whole(input));
+      inputs.push_back(whole);
+    }
+    RIDGE_ASSIGN_OR_RETURN(const NodeId copy,
+                           to_.AddNode(*node.op, std::move(inputs), node.attrs,
+                                       {to_.UniqueName(info.name + ".whole")}, node.location));
+    return to_.node(copy).outputs[static_cast<size_t>(info.output_index)];
+  }
+
+  Status MapInputs(NodeId n, std::vector<ValueId>& inputs) {
+    for (ValueId id : from_.node(n).inputs) inputs.push_back(Mapped(id));
+    const auto whole = whole_.find(n);
+    if (whole == whole_.end()) return Status();
+    for (size_t i : whole->second) {
+      RIDGE_ASSIGN_OR_RETURN(inputs[i], Whole(from_.node(n).inputs[i]));
+    }
+    return Status();
+  }
+
+  Status CopyNode(NodeId n) {
+    const Node& node = from_.node(n);
+    std::vector<ValueId> inputs;
+    RIDGE_RETURN_IF_ERROR(MapInputs(n, inputs));
+    AttrMap attrs = node.attrs;
+    const char* dims = DimsAttr(*node.op);
+    if (dims != nullptr && axes_[static_cast<size_t>(node.outputs[0])] >= 0)
+      attrs[dims] = Sliced(node.outputs[0]).dims;
+    std::vector<std::string> names;
+    for (ValueId id : node.outputs) names.push_back(from_.value(id).name);
+    RIDGE_ASSIGN_OR_RETURN(const NodeId id,
+                           to_.AddNode(*node.op, std::move(inputs), std::move(attrs),
+                                       std::move(names), node.location));
+    for (size_t k = 0; k < node.outputs.size(); ++k) {
+      const ValueId copy = to_.node(id).outputs[k];
+      map_[static_cast<size_t>(node.outputs[k])] = copy;
+      to_.mutable_value(copy).role = from_.value(node.outputs[k]).role;
+      if (to_.type(copy) == Sliced(node.outputs[k])) continue;
+      return NotSliceable(
+          from_, fmt::format("{} would be {}, not {}", from_.Where(node),
+                             TypeToString(to_.type(copy)), TypeToString(Sliced(node.outputs[k]))));
+    }
+    return Status();
+  }
+
+  const Graph& from_;
+  const std::vector<int>& axes_;
+  const std::map<NodeId, std::vector<size_t>>& whole_;
+  const int64_t slices_;
+  std::vector<ValueId> map_;
+  Graph to_;
+};
+
+}  // namespace
+
+bool IsWholeInput(const std::string& name) { return name.starts_with(kWholePrefix); }
+
+Result<SampleAxes> FindSampleAxes(const Graph& graph, const std::vector<ValueId>& roots,
+                                  const std::vector<ValueId>& samples) {
+  Walk walk(graph, samples);
+  for (ValueId root : roots) {
+    if (const NodeId node = walk.culprit(root); node >= 0)
+      return NotSliceable(graph, graph.Where(graph.node(node)) + " couples its samples");
+    const int kind = walk.axis(root);
+    if (kind == kMeanOfSamples || kind == kSumOfSamples) continue;
+    return NotSliceable(graph, fmt::format("'{}' is neither a mean nor a sum over its samples",
+                                           graph.value(root).name));
+  }
+  if (graph.updates().empty()) return walk.Take();
+  return NotSliceable(
+      graph, fmt::format("each step changes '{}'", graph.value(graph.updates()[0].variable).name));
+}
+
+Result<Graph> SliceGraph(const Graph& graph, const SampleAxes& samples, int64_t slices) {
+  return Slicer(graph, samples, slices).Run();
+}
+
+}  // namespace ridge

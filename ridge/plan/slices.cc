@@ -1,0 +1,98 @@
+#include "ridge/plan/slices.h"
+
+#include <algorithm>
+
+namespace ridge {
+namespace {
+
+int RootOf(const StepPlan& step, int value) {
+  while (step.values[static_cast<size_t>(value)].shares_with >= 0)
+    value = step.values[static_cast<size_t>(value)].shares_with;
+  return value;
+}
+
+const PlannedValue& ValueAt(const StepPlan& step, int value) {
+  return step.values[static_cast<size_t>(value)];
+}
+
+// The input of the node that is added to the state `sum`; -1 when the node does something else.
+int AddendOf(const StepPlan& step, const PlannedNode& node, int sum) {
+  if (node.def == nullptr || node.def->name != "add" || node.turn != Turn::kEvery) return -1;
+  if (ValueAt(step, node.outputs[0]).persistent_index != sum) return -1;
+  for (size_t i = 0; i < 2; ++i) {
+    const int state = node.inputs[i], addend = node.inputs[1 - i];
+    const PlannedValue &old = ValueAt(step, state), &x = ValueAt(step, addend);
+    if (old.persistent_index != sum || old.shares_with >= 0 || addend == state) continue;
+    return x.type == old.type && x.layout == old.layout ? addend : -1;
+  }
+  return -1;
+}
+
+class FirstSlice {
+ public:
+  explicit FirstSlice(StepPlan& step) : step_(step) {
+    for (size_t v = 0; v < step.values.size(); ++v) {
+      roots_.push_back(RootOf(step, static_cast<int>(v)));
+    }
+  }
+
+  void Write(int sum) {
+    for (PlannedNode& node : step_.nodes) {
+      const int addend = AddendOf(step_, node, sum);
+      if (addend < 0) continue;
+      const int root = roots_[static_cast<size_t>(addend)];
+      PlannedValue& bytes = step_.values[static_cast<size_t>(root)];
+      if (bytes.persistent || bytes.first_slice_in >= 0 ||
+          bytes.size_bytes > ValueAt(step_, addend).size_bytes)
+        return;
+      for (size_t v = 0; v < roots_.size(); ++v) {
+        if (roots_[v] == root) step_.values[v].first_slice_in = sum;
+      }
+      node.turn = Turn::kLater;
+      return;
+    }
+  }
+
+ private:
+  StepPlan& step_;
+  std::vector<int> roots_;
+};
+
+}  // namespace
+
+SlicePhases FindSlicePhases(const NamedGraph& named) {
+  const Graph& graph = named.graph;
+  SlicePhases phases;
+  phases.sum_.assign(graph.values().size(), false);
+  phases.total_ = phases.last_ = phases.sum_;
+  if (named.slices == 1) return phases;
+  for (const std::string& name : named.slice_sums) {
+    if (const ValueId id = graph.FindValue(name); id != kNoValue)
+      phases.sum_[static_cast<size_t>(id)] = true;
+  }
+  for (const GraphUpdate& update : graph.updates()) {
+    if (phases.IsSum(update.variable)) phases.total_[static_cast<size_t>(update.value)] = true;
+  }
+  for (const Node& node : graph.nodes()) {
+    const auto any = [](const std::vector<ValueId>& ids, const auto& test) {
+      return std::any_of(ids.begin(), ids.end(), [&](ValueId id) {
+        return id != kNoValue && test(static_cast<size_t>(id));
+      });
+    };
+    const bool adds = any(node.outputs, [&](size_t id) { return phases.total_[id]; });
+    const bool follows = any(node.inputs, [&](size_t id) {
+      return phases.last_[id] || phases.total_[id] || (!adds && phases.sum_[id]);
+    });
+    RIDGE_CHECK(!adds || !follows, "a sum over slices adds what follows from one");
+    for (ValueId id : node.outputs) phases.last_[static_cast<size_t>(id)] = follows;
+  }
+  return phases;
+}
+
+void WriteFirstSlice(StepPlan& step) {
+  if (step.slices == 1) return;
+  FirstSlice first(step);
+  for (int sum : step.sums) first.Write(sum);
+}
+
+}  // namespace ridge

@@ -1,0 +1,38 @@
+// In how many slices a job runs its batch.
+//
+// A slice's activations are small: they stay in the caches, and fewer bytes are needed for them.
+// What slicing costs is that gradients are added up, that weights are read again for each slice,
+// and that small kernels are started more often.  docs/design/0006-slices.md.
+#pragma once
+#include <cstdint>
+
+#include "ridge/train/job_data.h"
+#include "ridge/train/machine.h"
+#include "ridge/train/options.h"
+#include "ridge/train/training_graph.h"
+
+namespace ridge {
+
+// The forward graph after the passes that pay before differentiation.
+Result<Graph> SimplifyForward(const Graph& forward, const std::string& passes);
+
+// A forward graph as a job runs it, simplified.
+struct SlicedForward {
+  int64_t slices = 1;
+  Graph graph;                 // for one slice of the batch; the whole one for 1
+  bool mean_of_slices = true;  // the loss of the batch is the mean of those of the slices
+};
+
+// As options.slices says.  `auto` compares a few numbers of slices by the seconds of the nominal
+// device: of those that fit into `limit_bytes`, the least memory among the fastest and what takes
+// up to 2 % longer; with options.fit_bytes the fastest.  Deterministic.
+// Fails with kUnsupported when options.slices asks for several and the graph couples samples: the
+// message names the node.
+Result<SlicedForward> ChooseSlices(const TrainOptions& options, const Graph& forward,
+                                   const ForwardFacts& facts, int64_t limit_bytes,
+                                   const Machine& machine);
+
+// What the job is built from.
+TrainingGraphOptions GraphOptions(const TrainOptions& options, const SlicedForward& sliced);
+
+}  // namespace ridge
