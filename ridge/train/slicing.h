@@ -24,8 +24,8 @@ struct SlicedForward {
 };
 
 // As options.slices says.  `auto` compares a few numbers of slices by the seconds of the nominal
-// device: of those that fit into `limit_bytes`, the least memory among the fastest and what takes
-// up to 2 % longer; with options.fit_bytes the fastest.  Deterministic.
+// device: of those that fit into `limit_bytes` the fewest, or the fastest where that is foreseen to
+// take less than 95 % of their time.  Deterministic.
 // Fails with kUnsupported when options.slices asks for several and the graph couples samples: the
 // message names the node.
 Result<SlicedForward> ChooseSlices(const TrainOptions& options, const Graph& forward,
