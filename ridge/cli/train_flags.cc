@@ -180,7 +180,8 @@ void AddPlaceFlags(CLI::App& app, TrainFlags& flags) {
              "Threads of the kernels (all cores that may be used)")
       ->group(group);
   AddChoice(app, "--conv", flags.conv, {"auto", "direct"},
-            "Convolutions: Winograd where it is faster, or as the formula adds (direct)")
+            "Convolutions: Winograd where it is faster, or as the formula adds (auto where "
+            "models train and in what they trained, else direct)")
       ->group(group);
 }
 

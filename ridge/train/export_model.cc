@@ -23,6 +23,7 @@
 #include "ridge/train/loss.h"
 #include "ridge/train/model_source.h"
 #include "ridge/train/options.h"
+#include "ridge/train/run_evaluation.h"
 #include "ridge/train/run_folder.h"
 
 namespace ridge {
@@ -38,7 +39,6 @@ std::set<std::string> ConstantNames(const OnnxModel& model) {
 }
 
 constexpr int64_t kDefaultBatch = 2;
-constexpr int64_t kMostOptionsBytes = int64_t{1} << 20;
 
 Status Usage(std::string text) { return Status(ErrorCode::kInvalidArgument, std::move(text)); }
 
@@ -128,20 +128,11 @@ Result<std::map<std::string, Tensor>> ValuesOf(const ExportRequest& request, con
 // An extent of the batch other than `batch`, for the second comparison.
 int64_t OtherBatch(int64_t batch) { return batch + 1; }
 
-// What the run was trained with; nullopt for a model that is not a run.
-Result<std::optional<TrainOptions>> OptionsOfRun(const std::string& model) {
-  if (!RunFolder::HoldsRun(model)) return std::optional<TrainOptions>();
-  const std::string file = model + "/options.json";
-  RIDGE_ASSIGN_OR_RETURN(const std::string text, ReadFile(file, kMostOptionsBytes));
-  RIDGE_ASSIGN_OR_RETURN(TrainOptions options, OptionsFromJson(text, file));
-  return std::optional<TrainOptions>(std::move(options));
-}
-
 // The extents that the run had, where none is given.
 Result<ExportRequest> WithDimsOfRun(ExportRequest request) {
-  RIDGE_ASSIGN_OR_RETURN(const std::optional<TrainOptions> run, OptionsOfRun(request.model));
-  if (!run) return request;
-  for (const std::vector<std::string>* texts : {&run->dims, &run->data_dims}) {
+  if (!RunFolder::HoldsRun(request.model)) return request;
+  RIDGE_ASSIGN_OR_RETURN(const TrainOptions run, ReadRunOptions(request.model));
+  for (const std::vector<std::string>* texts : {&run.dims, &run.data_dims}) {
     RIDGE_ASSIGN_OR_RETURN(const auto dims, ParseDims(*texts));
     request.dims.insert(dims.begin(), dims.end());
   }
@@ -263,8 +254,10 @@ Result<Graph> OnnxExport::ImportFile(int64_t batch) const {
 // The options of the run, with those that were given in their place.
 Result<TrainOptions> OnnxExport::TrainingOptions() const {
   const ExportTraining& given = *request_.training;
-  RIDGE_ASSIGN_OR_RETURN(const std::optional<TrainOptions> run, OptionsOfRun(request_.model));
-  TrainOptions options = run.value_or(TrainOptions{});
+  TrainOptions options;
+  if (RunFolder::HoldsRun(request_.model)) {
+    RIDGE_ASSIGN_OR_RETURN(options, ReadRunOptions(request_.model));
+  }
   if (!given.loss.empty()) options.loss = given.loss;
   if (given.optimizer && *given.optimizer != options.optimizer.name) {
     options.optimizer = {};

@@ -39,8 +39,8 @@ struct TrainOptions {
   double clip_norm = 0;  // 0: no clipping
   std::string precision = "f32";
   std::string device = "cpu";
-  int64_t threads = 0;          // 0: all that may be used
-  std::string conv = "direct";  // or "auto": Winograd where it is faster
+  int64_t threads = 0;        // 0: all that may be used
+  std::string conv = "auto";  // Winograd where it is faster; or "direct"
   uint64_t seed = 0;
   int64_t fit_bytes = 0;         // 0: what the machine has
   std::string out;               // empty: runs/MODEL-N

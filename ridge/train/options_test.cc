@@ -80,7 +80,7 @@ TEST(OptionsTest, ResumeTakesWhatMayDifferAndRefusesTheRest) {
   TrainOptions given;
   given.keep = 9;
   given.lr = 0.5;
-  given.conv = "auto";
+  given.conv = "direct";
   const Result<TrainOptions> merged = MergeResumed(stored, given, {"keep"});
   ASSERT_TRUE(merged.ok());
   EXPECT_EQ(merged->keep, 9);
@@ -89,7 +89,7 @@ TEST(OptionsTest, ResumeTakesWhatMayDifferAndRefusesTheRest) {
             "--lr is 0.5; the run was started with 0.001. hint: leave it out, or start a new run "
             "with another --out");
   EXPECT_EQ(MergeResumed(stored, given, {"conv"}).status().message(),
-            "--conv is \"auto\"; the run was started with \"direct\". hint: leave it out, or start "
+            "--conv is \"direct\"; the run was started with \"auto\". hint: leave it out, or start "
             "a new run with another --out");
 }
 

@@ -60,24 +60,25 @@ class Plan(RidgeTest):
         self.assertEqual(placed(self.plan(*words)), placed(self.plan(*words)))
 
     def test_what_does_not_fit_is_refused_with_numbers_and_a_way_out(self):
-        done = self.ridge("plan", "cnn", "--batch", "512", "--fit", "80MiB", "--json")
+        done = self.ridge("plan", "cnn", "--batch", "512", "--slices", "1", "--fit", "45MiB",
+                          "--json")
         self.assertEqual(done.returncode, 3)
         plan = json.loads(done.stdout)
         self.assertFalse(plan["fits"])
-        self.assertEqual(plan["limit_bytes"], 80 << 20)
+        self.assertEqual(plan["limit_bytes"], 45 << 20)
         self.assertRegex(done.stderr, r"^ridge: plan: the run needs [0-9.]+ MiB on .*, --fit "
-                                      r"allows 80.0 MiB\. \[R0101\]\n  peak at .*\n"
+                                      r"allows 45.0 MiB\. \[R0101\]\n  peak at .*\n"
                                       r"  largest values there: .*\n  hint: --batch \d+ "
                                       r"--accumulate \d+ needs [0-9.]+ MiB")
 
     def test_the_way_out_fits(self):
-        done = self.ridge("plan", "cnn", "--batch", "512", "--fit", "80MiB")
+        done = self.ridge("plan", "cnn", "--batch", "512", "--slices", "1", "--fit", "45MiB")
         hint = done.stderr.split("hint: ")[1].split(" needs")[0].split()
-        self.ok("plan", "cnn", *hint, "--fit", "80MiB")
+        self.ok("plan", "cnn", *hint, "--fit", "45MiB")
 
     def test_training_is_refused_before_anything_is_written(self):
         done = self.fails(3, "[R0101]", "train", "cnn", "--data", "synthetic", "--batch", "512",
-                          "--fit", "80MiB", "--out", "run")
+                          "--slices", "1", "--fit", "45MiB", "--out", "run")
         self.assertIn("hint: --batch", done.stderr)
         self.assertFalse(os.path.exists(self.path("run")))
 

@@ -75,6 +75,17 @@ Status WriteHardSigmoid(OnnxNodeWriter& n) {
   return Status();
 }
 
+// Before opset 14: x times x / 6 + 1 / 2 limited to [0, 1].
+Status WriteHardSwish(OnnxNodeWriter& n) {
+  if (n.opset() >= 14) {
+    n.Emit("HardSwish", {n.in(0)});
+  } else {
+    const AttrMap attrs = {{"alpha", 1.0 / 6}, {"beta", 0.5}};
+    n.Emit("Mul", {n.in(0), n.Temp("HardSigmoid", {n.in(0)}, attrs)});
+  }
+  return Status();
+}
+
 // Before opset 18: x tanh(softplus(x)).
 Status WriteMish(OnnxNodeWriter& n) {
   if (n.opset() >= 18) {
@@ -181,6 +192,7 @@ constexpr OnnxExporter kTable[] = {
     {"fmod", WriteFmod},
     {"gelu", WriteGelu},
     {"hard_sigmoid", WriteHardSigmoid},
+    {"hard_swish", WriteHardSwish},
     {"leaky_relu", WriteLeakyRelu},
     {"mish", WriteMish},
     {"mod", WriteMod},
