@@ -261,8 +261,8 @@ class ForeignModelTest(ExportedTest):
                         "cross_entropy:p", "--batch", "8", "--steps", "3", "--threads", "1",
                         "--out", name, "-q", *dims)
                 self.ok("export", name, "--to", "onnx", "--out", name + ".onnx", "-q")
-                dims = onnx.load(self.path(name + ".onnx")).graph.input[0].type.tensor_type.shape.dim
-                self.assertEqual([d.dim_param for d in dims], ["N", "length", ""])
+                given = onnx.load(self.path(name + ".onnx")).graph.input[0].type.tensor_type
+                self.assertEqual([d.dim_param for d in given.shape.dim], ["N", "length", ""])
                 ours = self.run_model(name, x=x)["p"]
                 self.assertLess(largest_difference(
                     outputs(self.path(name + ".onnx"), x=x)["p"], ours), 1e-5)
