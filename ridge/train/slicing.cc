@@ -17,6 +17,7 @@ namespace {
 constexpr double kWorthSlicing = 0.95;
 constexpr int64_t kMostSlices = 1024;
 constexpr size_t kMostCandidates = 4;
+constexpr size_t kMostNodes = 2000;  // of a forward graph: above, planning it again takes seconds
 constexpr int64_t kSharedCacheBytes = int64_t{16} << 20;
 constexpr int64_t kCoreCacheBytes = int64_t{1} << 20;
 
@@ -172,7 +173,8 @@ Result<SlicedForward> ChooseSlices(const TrainOptions& options, const Graph& for
                                    const Machine& machine) {
   RIDGE_ASSIGN_OR_RETURN(const int64_t slices, ParseSlices(options.slices));
   if (slices != kAutoSlices) return SliceForward(options, forward, facts, slices);
-  if (facts.own_step || facts.batch < 2) return SliceForward(options, forward, facts, 1);
+  if (facts.own_step || facts.batch < 2 || forward.nodes().size() > kMostNodes)
+    return SliceForward(options, forward, facts, 1);
   const Result<SampleAxes> axes = FindSampleAxes(forward, {facts.loss}, facts.data_inputs);
   if (!axes.ok()) return SliceForward(options, forward, facts, 1);
   return Chooser(options, forward, facts, limit_bytes, machine).Run(*axes);
