@@ -2,12 +2,14 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
 
 #include "ridge/backend/cpu/cpu_backend.h"
 #include "ridge/backend/reference/reference_backend.h"
+#include "ridge/core/threads.h"
 #include "ridge/graph/autodiff.h"
 #include "ridge/graph/interpret.h"
 #include "ridge/plan/planner.h"
@@ -126,7 +128,7 @@ TEST(Executor, StartingValuesDoNotDependOnThreads) {
   b.Output("loss", b.ReduceMean(b.Input("in", {DType::kF32, {4}}), {}, false));
   const auto graph = b.Build();
   ASSERT_TRUE(graph.ok()) << graph.status().message();
-  const auto backend = MakeCpuBackend(3);
+  const auto backend = MakeCpuBackend(std::min(3, AvailableThreads()));
   ASSERT_TRUE(backend.ok());
   const auto executor = MakeExecutor(*graph, **backend);
   executor->TouchArena();
