@@ -71,9 +71,9 @@ Result<Graph> Optimize(Graph graph, const PassSelection& selection, DType operan
 }  // namespace
 
 Result<DType> ProductOperands(const std::string& precision, const Machine& machine) {
-  const bool has_bf16 = machine.backend->Multiplies(DType::kBF16);
-  if (precision == "auto") return has_bf16 ? DType::kBF16 : DType::kF32;
-  if (precision != "bf16" || has_bf16) return precision == "bf16" ? DType::kBF16 : DType::kF32;
+  if (precision != "bf16" && precision != "auto") return DType::kF32;
+  if (machine.backend->Multiplies(DType::kBF16)) return DType::kBF16;
+  if (precision == "auto") return DType::kF32;
   return Status(ErrorCode::kUnsupported,
                 "--precision bf16: this device has no instructions for products of bf16 "
                 "(avx512_bf16 or amx_bf16 on a CPU). hint: --precision auto");
