@@ -213,6 +213,14 @@ TEST_F(Planner, OptimizerNodesRunAsSoonAsTheirVariablesAreFree) {
   EXPECT_EQ(at("w.next"), at("w.grad") + 1);
 }
 
+TEST_F(Planner, ReductionsToLittleRunEarlySoThatOthersMayWriteOverWhatTheyRead) {
+  GraphBuilder b("g");
+  const Value x = b.Op("exp", {b.Input("x", kType)}, {}, "x1");
+  b.Output("y", b.Op("neg", {x}, {}, "y"));
+  b.Output("most", b.Op("reduce_max", {x}, {}, "most"));
+  EXPECT_EQ(Nodes(Plan(b)), "x1 most y ");
+}
+
 TEST_F(Planner, ANodeWithoutAKernelIsRefusedWithTheReasons) {
   kernels_.unknown_op = "exp";
   GraphBuilder b("g");

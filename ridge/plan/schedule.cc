@@ -5,8 +5,17 @@
 namespace ridge {
 namespace {
 
+// A reduction to at most this part of what it reads.
+constexpr int64_t kShrinks = 8;
+
 bool IsVariable(const ValueInfo& info) {
   return info.kind == ValueKind::kParameter || info.kind == ValueKind::kState;
+}
+
+int64_t BytesOf(const Graph& graph, const std::vector<ValueId>& values) {
+  int64_t bytes = 0;
+  for (ValueId id : values) bytes += id == kNoValue ? 0 : graph.type(id).bytes();
+  return bytes;
 }
 
 class Scheduler {
@@ -18,13 +27,13 @@ class Scheduler {
         releases_(graph.nodes().size()),
         done_(graph.nodes().size(), false) {
     for (size_t n = 0; n < graph.nodes().size(); ++n) {
-      if (IsOptimizer(static_cast<NodeId>(n))) AddWaits(static_cast<NodeId>(n));
+      if (IsEager(static_cast<NodeId>(n))) AddWaits(static_cast<NodeId>(n));
     }
   }
 
   std::vector<NodeId> Run() {
     for (size_t n = 0; n < graph_.nodes().size(); ++n) {
-      // An optimizer node that waits for nothing later still runs at its own place.
+      // An eager node that waits for nothing later still runs at its own place.
       if (!done_[n]) Emit(static_cast<NodeId>(n));
     }
     return order_;
@@ -35,14 +44,22 @@ class Scheduler {
     return graph_.node(n).op->cost_class == CostClass::kOptimizer;
   }
 
-  // Node n must wait for the producers of its inputs and for other readers of its variables.
+  bool IsEager(NodeId n) const { return IsOptimizer(n) || IsSink(n); }
+  bool IsSink(NodeId n) const {
+    const Node& node = graph_.node(n);
+    return node.op->cost_class == CostClass::kReduce &&
+           BytesOf(graph_, node.outputs) * kShrinks <= BytesOf(graph_, node.inputs);
+  }
+
+  // Node n must wait for the producers of its inputs and, if it updates them, for other readers of
+  // its variables.
   void AddWaits(NodeId n) {
     std::vector<NodeId> before;
     for (ValueId id : graph_.node(n).inputs) {
       if (id == kNoValue) continue;
       const ValueInfo& info = graph_.value(id);
       if (info.producer >= 0) before.push_back(info.producer);
-      if (!IsVariable(info)) continue;
+      if (!IsOptimizer(n) || !IsVariable(info)) continue;
       for (NodeId reader : readers_[static_cast<size_t>(id)]) {
         if (reader < n && !IsOptimizer(reader)) before.push_back(reader);
       }
