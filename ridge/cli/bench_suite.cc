@@ -18,6 +18,7 @@
 #include "ridge/cli/train_flags.h"
 #include "ridge/cli/verbs.h"
 #include "ridge/core/files.h"
+#include "ridge/core/split.h"
 
 namespace ridge::cli {
 namespace {
@@ -50,18 +51,6 @@ constexpr Workload kWorkloads[] = {{"mlp", 128, 200},
                                    {"efficientnet_v2_s", 8, 3},
                                    {"mobilenet_v3_small", 16, 30}};
 
-std::vector<std::string> SplitNames(const std::string& text) {
-  std::vector<std::string> names(1);
-  for (const char c : text) {
-    if (c == ',') {
-      names.emplace_back();
-    } else {
-      names.back() += c;
-    }
-  }
-  return names;
-}
-
 std::string KnownNames() {
   std::string names;
   for (const Workload& workload : kWorkloads)
@@ -73,7 +62,7 @@ std::string KnownNames() {
 Result<std::vector<Workload>> Chosen(const std::optional<std::string>& only) {
   if (!only) return std::vector<Workload>(std::begin(kWorkloads), std::end(kWorkloads));
   std::vector<Workload> chosen;
-  for (const std::string& name : SplitNames(*only)) {
+  for (const std::string_view name : SplitAt(*only, ',')) {
     const size_t before = chosen.size();
     for (const Workload& workload : kWorkloads) {
       if (name == workload.name() || name == workload.model) chosen.push_back(workload);

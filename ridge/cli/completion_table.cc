@@ -2,26 +2,15 @@
 // words or files, FILE, DIR, RUN and PATH are files; all others complete nothing.
 #include "ridge/cli/completion_table.h"
 
+#include "ridge/core/split.h"
 #include "ridge/models/model.h"
 
 namespace ridge::cli {
 namespace {
 
-std::vector<std::string> Split(const std::string& text, char separator) {
-  std::vector<std::string> parts(1);
-  for (const char c : text) {
-    if (c == separator) {
-      parts.emplace_back();
-    } else {
-      parts.back() += c;
-    }
-  }
-  return parts;
-}
-
 void DescribeValue(const std::string& type, Entry& entry) {
   if (type.find('|') != std::string::npos) {
-    entry.words = Split(type, '|');
+    for (const std::string_view word : SplitAt(type, '|')) entry.words.emplace_back(word);
   } else if (type == "MODEL") {
     for (const BuiltinModel& model : BuiltinModels()) entry.words.push_back(model.name);
     entry.files = true;

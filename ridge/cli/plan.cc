@@ -8,6 +8,7 @@
 #include "ridge/cli/planning.h"
 #include "ridge/cli/train_flags.h"
 #include "ridge/cli/verbs.h"
+#include "ridge/core/split.h"
 
 namespace ridge::cli {
 namespace {
@@ -26,16 +27,10 @@ struct DevicePlan {
 };
 
 Result<std::vector<std::string>> Devices(const PlanVerb& verb) {
-  std::vector<std::string> devices(1);
   if (!verb.on) return std::vector<std::string>{verb.train.device.value_or("cpu")};
-  for (const char c : *verb.on) {
-    if (c == ',') {
-      devices.emplace_back();
-    } else {
-      devices.back() += c;
-    }
-  }
-  for (const std::string& device : devices) {
+  std::vector<std::string> devices;
+  for (const std::string_view device : SplitAt(*verb.on, ',')) {
+    devices.emplace_back(device);
     if (device == "cpu") continue;
     return Status(ErrorCode::kInvalidArgument,
                   fmt::format("--on names '{}'; known devices: cpu (this machine)", device));

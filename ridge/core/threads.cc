@@ -9,6 +9,7 @@
 #include <optional>
 #include <sstream>
 #include <string>
+#include <thread>
 
 namespace ridge {
 namespace {
@@ -124,42 +125,6 @@ int64_t AvailableMemoryBytes() {
     limit_by(folder + "/memory.limit_in_bytes", folder + "/memory.usage_in_bytes");
   });
   return std::max<int64_t>(available, 0);
-}
-
-ThreadPool::ThreadPool(int threads) {
-  for (int i = 0; i < threads; ++i) threads_.emplace_back([this] { Work(); });
-}
-
-ThreadPool::~ThreadPool() {
-  {
-    std::lock_guard lock(mutex_);
-    stop_ = true;
-  }
-  wake_.notify_all();
-  for (std::thread& thread : threads_) thread.join();
-}
-
-void ThreadPool::Add(std::function<void()> task) {
-  {
-    std::lock_guard lock(mutex_);
-    tasks_.push_back(std::move(task));
-  }
-  wake_.notify_one();
-}
-
-void ThreadPool::Work() {
-  UnpinThread();
-  while (true) {
-    std::function<void()> task;
-    {
-      std::unique_lock lock(mutex_);
-      wake_.wait(lock, [this] { return stop_ || !tasks_.empty(); });
-      if (tasks_.empty()) return;
-      task = std::move(tasks_.front());
-      tasks_.pop_front();
-    }
-    task();
-  }
 }
 
 }  // namespace ridge

@@ -1,13 +1,6 @@
-// How many cores this process may use, and a small pool for input and output.
-//
-// Kernels run in one OpenMP team; the pool here is for reading, decoding and writing only.
+// How many cores and how much memory this process may use.
 #pragma once
-#include <condition_variable>
-#include <deque>
-#include <functional>
-#include <mutex>
-#include <thread>
-#include <vector>
+#include <cstdint>
 
 namespace ridge {
 
@@ -26,25 +19,5 @@ void UnpinThread();
 
 // Bytes this process may use: the smaller of the container's limit and available memory.
 int64_t AvailableMemoryBytes();
-
-// Runs tasks in the order given on `threads` threads.  The destructor runs what is queued, then
-// joins.  Thread-safe.
-class ThreadPool {
- public:
-  explicit ThreadPool(int threads);
-  ~ThreadPool();
-  ThreadPool(const ThreadPool&) = delete;
-  ThreadPool& operator=(const ThreadPool&) = delete;
-  void Add(std::function<void()> task);  // the task must not throw
-
- private:
-  void Work();
-
-  std::mutex mutex_;
-  std::condition_variable wake_;
-  std::deque<std::function<void()>> tasks_;
-  bool stop_ = false;
-  std::vector<std::thread> threads_;
-};
 
 }  // namespace ridge

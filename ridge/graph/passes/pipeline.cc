@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "ridge/core/split.h"
 #include "ridge/graph/passes/passes.h"
 #include "ridge/graph/spec.h"
 #include "ridge/graph/suggest.h"
@@ -66,16 +67,6 @@ Status UnknownPass(std::string_view name) {
                             name, DidYouMean(name, known), list));
 }
 
-std::vector<std::string_view> SplitAtCommas(std::string_view text) {
-  std::vector<std::string_view> parts;
-  for (size_t begin = 0; begin <= text.size();) {
-    const size_t end = std::min(text.find(',', begin), text.size());
-    parts.push_back(text.substr(begin, end - begin));
-    begin = end + 1;
-  }
-  return parts;
-}
-
 bool IsPass(std::string_view name) {
   return std::any_of(AllPasses().begin(), AllPasses().end(),
                      [name](const PassInfo& pass) { return name == pass.name; });
@@ -83,7 +74,7 @@ bool IsPass(std::string_view name) {
 
 Result<std::vector<std::string_view>> ParseNames(std::string_view list, bool with_minus) {
   std::vector<std::string_view> names;
-  for (std::string_view part : SplitAtCommas(list)) {
+  for (std::string_view part : SplitAt(list, ',')) {
     if (with_minus && !part.starts_with('-')) return UnknownPass(part);
     const std::string_view name = with_minus ? part.substr(1) : part;
     if (!IsPass(name)) return UnknownPass(part);

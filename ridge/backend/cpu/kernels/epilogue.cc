@@ -1,6 +1,6 @@
 #include "ridge/backend/cpu/kernels/epilogue.h"
 
-#include <sstream>
+#include "ridge/core/split.h"
 
 namespace ridge::cpu {
 namespace {
@@ -30,10 +30,10 @@ bool AppendEltwise(const std::string& name, dnnl::post_ops& ops) {
 }  // namespace
 
 std::vector<std::string> EpilogueSteps(const OpCall& call) {
-  std::vector<std::string> steps;
-  std::istringstream text(call.text("epilogue"));
-  for (std::string step; std::getline(text, step, ',');) steps.push_back(step);
-  return steps;
+  const std::string text = call.text("epilogue");
+  if (text.empty()) return {};
+  const std::vector<std::string_view> steps = SplitAt(text, ',');
+  return {steps.begin(), steps.end()};
 }
 
 std::optional<dnnl::primitive_attr> EpilogueAttr(const OpCall& call,

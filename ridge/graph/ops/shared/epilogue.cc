@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "ridge/core/split.h"
+
 namespace ridge {
 namespace {
 
@@ -15,14 +17,9 @@ Status StepError(const std::string& where, const std::string& text, const std::s
 
 // Parts between commas; an empty text has none.
 std::vector<std::string> SplitSteps(const std::string& text) {
-  std::vector<std::string> steps;
-  if (text.empty()) return steps;
-  for (size_t begin = 0; begin <= text.size();) {
-    const size_t end = std::min(text.find(',', begin), text.size());
-    steps.push_back(text.substr(begin, end - begin));
-    begin = end + 1;
-  }
-  return steps;
+  if (text.empty()) return {};
+  const std::vector<std::string_view> steps = SplitAt(text, ',');
+  return {steps.begin(), steps.end()};
 }
 
 // The call that the step is by itself.

@@ -1,0 +1,20 @@
+// Text cut at a separator.
+#pragma once
+#include <algorithm>
+#include <string_view>
+#include <vector>
+
+namespace ridge {
+
+// The parts between separators, one more than there are of them; they point into `text`.
+inline std::vector<std::string_view> SplitAt(std::string_view text, char separator) {
+  std::vector<std::string_view> parts;
+  for (size_t begin = 0; begin <= text.size();) {
+    const size_t end = std::min(text.find(separator, begin), text.size());
+    parts.push_back(text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return parts;
+}
+
+}  // namespace ridge
