@@ -92,6 +92,7 @@ VerbBody AddBenchStep(CLI::App& app) {
   AddModelFlags(app, verb->train);
   AddInteger(app, "--batch", verb->train.batch, {.minimum = 1}, "N", "Samples a step (32)");
   AddSlicesFlag(app, verb->train.slices);
+  AddRecomputeFlag(app, verb->train.recompute);
   AddInteger(app, "--steps", verb->train.steps, {.minimum = 1}, "N",
              fmt::format("Steps to time ({})", kSteps));
   AddInteger(app, "--seed", verb->train.seed, {.minimum = 0}, "N",

@@ -17,6 +17,7 @@ std::optional<PlannedJob> PlanOtherBatch(const PlannedJob& job, int64_t batch, i
   options.batch = batch;
   options.accumulate = accumulate;
   options.slices = "auto";
+  options.recompute = "auto";
   const Result<Forward> forward = LoadForward(options);
   if (!forward.ok()) return std::nullopt;
   Result<PlannedJob> other = PlanJob(options, forward->graph, /*data=*/nullptr, machine);
@@ -98,6 +99,7 @@ std::string PlanTitle(const PlannedJob& job, const Machine& machine) {
   std::string title = fmt::format("{}, batch {}", options.model, options.batch);
   if (options.accumulate > 1) title += fmt::format(" x {}", options.accumulate);
   if (options.slices != "1") title += fmt::format(" in {} slices", options.slices);
+  if (options.recompute == "all") title += ", recomputing";
   const std::string step = job.facts.own_step ? "its own step" : options.optimizer.name;
   title += fmt::format(", {}, f32, on {}", step, options.device);
   if (machine.backend->name() != options.device) title += " by " + machine.backend->name();

@@ -36,6 +36,7 @@ void AddDataFlags(CLI::App& app, TrainFlags& flags) {
              "Batches whose gradients make one update (1)")
       ->group(group);
   AddSlicesFlag(app, flags.slices)->group(group);
+  AddRecomputeFlag(app, flags.recompute)->group(group);
 }
 
 void AddLengthFlags(CLI::App& app, TrainFlags& flags) {
@@ -93,6 +94,7 @@ void TakeTraining(const TrainFlags& flags, TrainOptions& options) {
   Take(flags.batch, options.batch);
   Take(flags.accumulate, options.accumulate);
   Take(flags.slices, options.slices);
+  Take(flags.recompute, options.recompute);
   Take(flags.optimizer, options.optimizer.name);
   Take(flags.momentum, options.optimizer.momentum);
   if (flags.weight_decay) options.optimizer.weight_decay = flags.weight_decay;
@@ -119,6 +121,12 @@ void TakeModel(const TrainFlags& flags, TrainOptions& options) {
 CLI::Option* AddSlicesFlag(CLI::App& app, std::optional<std::string>& to) {
   return AddText(app, "--slices", to, "auto|N",
                  "Parts of a batch that run one after the other, for caches and memory (auto)");
+}
+
+CLI::Option* AddRecomputeFlag(CLI::App& app, std::optional<std::string>& to) {
+  return AddChoice(app, "--recompute", to, {"auto", "off", "all"},
+                   "Activations that are cheap to compute again are not kept for the backward "
+                   "pass: never, all of them, or where that frees much for little time (auto)");
 }
 
 void AddDimFlag(CLI::App& app, std::vector<std::string>& to) {

@@ -16,7 +16,7 @@ namespace ridge::cli {
 // What to train and how.  Empty: not given, so TrainOptions' default.
 struct TrainFlags {
   std::optional<std::string> model, data, validation, optimizer, schedule, precision, device, out;
-  std::optional<std::string> passes, backend, conv, loss, batch_norm, weights, slices;
+  std::optional<std::string> passes, backend, conv, loss, batch_norm, weights, slices, recompute;
   std::vector<std::string> weights_skip, dims, freeze, trainable;
   std::optional<int64_t> epochs, steps, batch, accumulate, warmup, threads, seed, fit;
   std::optional<int64_t> checkpoint_every, keep, eval_every;
@@ -40,8 +40,9 @@ void AddMachineFlags(CLI::App& app, TrainFlags& flags);
 void AddPlaceFlags(CLI::App& app, TrainFlags& flags);
 // --dim NAME=N, as often as wanted.
 void AddDimFlag(CLI::App& app, std::vector<std::string>& to);
-// --weights FILE and --weights-skip PATTERN.
 CLI::Option* AddSlicesFlag(CLI::App& app, std::optional<std::string>& to);
+CLI::Option* AddRecomputeFlag(CLI::App& app, std::optional<std::string>& to);
+// --weights FILE and --weights-skip PATTERN.
 void AddWeightsFlags(CLI::App& app, std::optional<std::string>& file,
                      std::vector<std::string>& skip);
 void AddColorFlag(CLI::App& app, OutputFlags& flags);

@@ -27,6 +27,10 @@ struct NamedGraph {
   int64_t slices = 1;
   std::vector<std::string> sliced_inputs = {};
   std::vector<std::string> slice_sums = {};
+
+  // Cheap values that backward reads again are computed again (memory/recompute.h).  Whoever runs
+  // the passes does it; the planner takes the graph as it is.
+  bool recompute = false;
 };
 
 // Variables of the same name are one persistent value; their types and initial values must agree.

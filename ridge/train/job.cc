@@ -11,6 +11,7 @@
 #include "ridge/core/units.h"
 #include "ridge/graph/precision.h"
 #include "ridge/models/model.h"
+#include "ridge/plan/memory/recompute.h"
 #include "ridge/train/slicing.h"
 
 namespace ridge {
@@ -55,16 +56,25 @@ std::string Hint(const PlannedJob& job) {
                      job.options.batch / 2, job.options.accumulate * 2);
 }
 
-// Casts of operands come after the passes that look for patterns of f32, and before fuse, which
-// lets them ride along with the nodes that write the operands.
-Result<Graph> Optimize(Graph graph, const PassSelection& selection, DType operands,
+// Casts of operands and copies of what is recomputed come after the passes that look for patterns
+// of f32 and would merge the copies, and before fuse, which lets them ride along with their
+// neighbours.
+Result<Graph> Optimize(Graph graph, bool recompute, const PassSelection& selection, DType operands,
                        std::vector<PassReport>* reports) {
-  if (operands == DType::kF32) return RunPasses(std::move(graph), selection, reports);
+  if (operands == DType::kF32 && !recompute) return RunPasses(std::move(graph), selection, reports);
   PassSelection before, after;
   for (const std::string& name : selection.names)
     (name == "fuse" ? after : before).names.push_back(name);
   RIDGE_ASSIGN_OR_RETURN(graph, RunPasses(std::move(graph), before, reports));
-  RIDGE_ASSIGN_OR_RETURN(graph, WithProductsIn(std::move(graph), operands));
+  if (operands != DType::kF32) {
+    RIDGE_ASSIGN_OR_RETURN(graph, WithProductsIn(std::move(graph), operands));
+  }
+  if (recompute) {
+    const RecomputeSet set = FindRecomputable(graph);
+    if (!set.empty()) {
+      RIDGE_ASSIGN_OR_RETURN(graph, RecomputeValues(graph, set));
+    }
+  }
   return RunPasses(std::move(graph), after, reports);
 }
 
@@ -85,8 +95,8 @@ Result<Program> PlanGraphs(const std::string& model, std::vector<NamedGraph> gra
   RIDGE_ASSIGN_OR_RETURN(const PassSelection selection, ParsePassSpec(passes));
   for (NamedGraph& named : graphs) {
     std::vector<PassReport> report;
-    RIDGE_ASSIGN_OR_RETURN(named.graph,
-                           Optimize(std::move(named.graph), selection, operands, &report));
+    RIDGE_ASSIGN_OR_RETURN(named.graph, Optimize(std::move(named.graph), named.recompute, selection,
+                                                 operands, &report));
     if (reports != nullptr) (*reports)[named.name] = std::move(report);
   }
   const PlanOptions options = {.in_place = selection.Has("inplace"),
@@ -110,8 +120,9 @@ Result<PlannedJob> PlanParts(const TrainOptions& options, const Graph& forward, 
   job.limit_bytes = options.fit_bytes > 0 ? options.fit_bytes : AvailableMemoryBytes();
   RIDGE_ASSIGN_OR_RETURN(
       const SlicedForward sliced,
-      ChooseSlices(options, forward, job.facts, job.limit_bytes - job.data_bytes, machine));
+      ChooseSavings(options, forward, job.facts, job.limit_bytes - job.data_bytes, machine));
   job.options.slices = std::to_string(sliced.slices);
+  job.options.recompute = sliced.recompute ? "all" : "off";
   RIDGE_ASSIGN_OR_RETURN(std::vector<NamedGraph> graphs,
                          BuildTrainingGraphs(sliced.graph, GraphOptions(options, sliced)));
   if (with_eval) {

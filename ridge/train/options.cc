@@ -44,6 +44,11 @@ Status CheckConv(const std::string& conv) {
   return Usage(fmt::format("--conv is '{}'; it must be auto or direct", conv));
 }
 
+Status CheckRecompute(const std::string& recompute) {
+  if (recompute == "auto" || recompute == "off" || recompute == "all") return Status();
+  return Usage(fmt::format("--recompute is '{}'; it must be auto, off or all", recompute));
+}
+
 Status CheckSlices(const TrainOptions& o) {
   const Result<int64_t> slices = ParseSlices(o.slices);
   if (!slices.ok()) return slices.status();
@@ -57,6 +62,7 @@ Status CheckModelOptions(const TrainOptions& o) {
   }
   if (const auto dims = ParseDims(o.dims); !dims.ok()) return dims.status();
   RIDGE_RETURN_IF_ERROR(CheckSlices(o));
+  RIDGE_RETURN_IF_ERROR(CheckRecompute(o.recompute));
   if (o.batch_norm == "train" || o.batch_norm == "frozen") return Status();
   return Usage(fmt::format("--batch-norm is '{}'; it must be train or frozen", o.batch_norm));
 }

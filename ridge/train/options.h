@@ -31,7 +31,8 @@ struct TrainOptions {
   std::optional<int64_t> steps;
   int64_t batch = 32;
   int64_t accumulate = 1;
-  std::string slices = "auto";  // or the number of slices that a batch is run in
+  std::string slices = "auto";     // or the number of slices that a batch is run in
+  std::string recompute = "auto";  // cheap values for backward: made again ("all") or kept ("off")
   OptimizerOptions optimizer;
   double lr = 1e-3;
   std::string schedule = "constant";

@@ -44,6 +44,7 @@ void ForEachOption(Options& o, const F& f) {
   f("batch", o.batch);
   f("accumulate", o.accumulate);
   f("slices", o.slices);
+  f("recompute", o.recompute);
   f("optimizer", o.optimizer.name);
   f("lr", o.lr);
   f("momentum", o.optimizer.momentum);
@@ -75,7 +76,7 @@ Json OptionsJson(const TrainOptions& options) {
 bool MayLack(std::string_view key) {
   static const std::set<std::string_view> kKeys = {
       "loss",   "dim",       "data-dim",   "weights", "weights-skip",
-      "freeze", "trainable", "batch-norm", "conv",    "slices"};
+      "freeze", "trainable", "batch-norm", "conv",    "slices",       "recompute"};
   return kKeys.contains(key);
 }
 
@@ -95,6 +96,7 @@ Result<TrainOptions> OptionsFromJson(const std::string& text, const std::string&
   TrainOptions options;
   options.conv = "direct";  // what runs had before there was a choice
   options.slices = "1";     // of runs that could not be sliced yet
+  options.recompute = "off";
   try {
     const Json json = Json::parse(text);
     ForEachOption(options, [&](const char* key, auto& value) {
@@ -112,7 +114,9 @@ Result<TrainOptions> MergeResumed(const TrainOptions& stored, const TrainOptions
   const Json before = OptionsJson(stored), now = OptionsJson(given);
   for (const std::string& name : names) {
     if (!before.contains(name) || MayDiffer().contains(name) || before[name] == now[name]) continue;
-    if (name == "slices" && given.slices == "auto") continue;  // as it was chosen then
+    // As it was chosen then.
+    if (name == "slices" && given.slices == "auto") continue;
+    if (name == "recompute" && given.recompute == "auto") continue;
     return Status(ErrorCode::kInvalidArgument,
                   fmt::format("--{} is {}; the run was started with {}. hint: leave it out, or "
                               "start a new run with another --out",

@@ -1,6 +1,7 @@
 #include "ridge/train/slicing.h"
 
 #include <algorithm>
+#include <optional>
 #include <vector>
 
 #include "ridge/graph/sample_axis.h"
@@ -15,6 +16,9 @@ namespace {
 // A sliced step must be foreseen to take less than this share of the whole one's time: what the
 // roofline does not know of small products has cost up to 5 % (gpt, bert, unet in two slices).
 constexpr double kWorthSlicing = 0.95;
+// To recompute must free this share of the bytes, and so many times the share of time it takes.
+constexpr double kLeastFreed = 0.03;
+constexpr double kFreedForTime = 4;
 constexpr int64_t kMostSlices = 1024;
 constexpr size_t kMostCandidates = 4;
 constexpr size_t kMostNodes = 2000;  // of a forward graph: above, planning it again takes seconds
@@ -34,7 +38,7 @@ Result<SlicedForward> CutForward(const Graph& forward, const ForwardFacts& facts
                                  const SampleAxes& axes, int64_t slices) {
   RIDGE_ASSIGN_OR_RETURN(Graph graph, SliceGraph(LossAndLogits(forward, facts), axes, slices));
   const bool mean = axes.axes[static_cast<size_t>(facts.loss)] == kMeanOfSamples;
-  return SlicedForward{slices, std::move(graph), mean};
+  return SlicedForward{slices, std::move(graph), mean, /*recompute=*/false};
 }
 
 struct Candidate {
@@ -67,18 +71,38 @@ class Chooser {
         limit_bytes_(limit_bytes),
         machine_(machine) {}
 
-  Result<SlicedForward> Run(const SampleAxes& axes) {
-    RIDGE_RETURN_IF_ERROR(Add({1, forward_, true}));
-    for (int64_t slices : Worthwhile(candidates_[0].scratch_bytes)) {
-      Result<SlicedForward> sliced = CutForward(forward_, facts_, axes, slices);
-      if (!sliced.ok()) break;
-      RIDGE_RETURN_IF_ERROR(Add(*std::move(sliced)));
+  // `whole` may be in slices that were asked for; `axes` is null when no others are compared.
+  Result<SlicedForward> Run(const SlicedForward& whole, const SampleAxes* axes) {
+    RIDGE_RETURN_IF_ERROR(Add(whole));
+    std::vector<SlicedForward> cuts;
+    if (axes != nullptr) {
+      for (int64_t slices : Worthwhile(candidates_[0].scratch_bytes)) {
+        Result<SlicedForward> sliced = CutForward(forward_, facts_, *axes, slices);
+        if (!sliced.ok()) break;
+        cuts.push_back(*std::move(sliced));
+        RIDGE_RETURN_IF_ERROR(Add(cuts.back()));
+      }
     }
-    return std::move(Best().forward);
+    if (options_.recompute != "auto") return std::move(Best().forward);
+    RIDGE_RETURN_IF_ERROR(AddRecomputing(whole));
+    for (size_t i = 0; i < cuts.size() && !AnyFits(); ++i)
+      RIDGE_RETURN_IF_ERROR(AddRecomputing(std::move(cuts[i])));
+    return std::move(WithRecompute(Best()).forward);
   }
 
  private:
+  Status AddRecomputing(SlicedForward forward) {
+    forward.recompute = true;
+    return Add(std::move(forward));
+  }
+
+  bool AnyFits() const {
+    return std::any_of(candidates_.begin(), candidates_.end(),
+                       [this](const Candidate& c) { return c.bytes <= limit_bytes_; });
+  }
+
   Status Add(SlicedForward forward) {
+    if (options_.recompute == "all") forward.recompute = true;
     Candidate candidate;
     RIDGE_ASSIGN_OR_RETURN(forward.graph, SimplifyForward(forward.graph, options_.passes));
     RIDGE_ASSIGN_OR_RETURN(std::vector<NamedGraph> graphs,
@@ -122,10 +146,14 @@ class Chooser {
     return divisor;
   }
 
+  // The best that fits, of those that do not recompute if there are any.
   Candidate& Best() {
     std::vector<Candidate*> fitting;
-    for (Candidate& c : candidates_) {
-      if (c.bytes <= limit_bytes_) fitting.push_back(&c);
+    for (const bool recompute : {false, true}) {
+      for (Candidate& c : candidates_) {
+        if (c.bytes <= limit_bytes_ && c.forward.recompute == recompute) fitting.push_back(&c);
+      }
+      if (!fitting.empty()) break;
     }
     const auto smaller = [](const Candidate* a, const Candidate* b) { return a->bytes < b->bytes; };
     const auto faster = [](const Candidate* a, const Candidate* b) {
@@ -140,6 +168,17 @@ class Chooser {
     return fastest->seconds < kWorthSlicing * least_cut->seconds ? *fastest : *least_cut;
   }
 
+  // The same slices recomputed, where that frees much for little time.
+  Candidate& WithRecompute(Candidate& chosen) {
+    for (Candidate& c : candidates_) {
+      if (!c.forward.recompute || c.forward.slices != chosen.forward.slices) continue;
+      const double freed = 1 - static_cast<double>(c.bytes) / static_cast<double>(chosen.bytes);
+      const double time = c.seconds / chosen.seconds - 1;
+      if (freed >= kLeastFreed && freed >= kFreedForTime * time) return c;
+    }
+    return chosen;
+  }
+
   const TrainOptions& options_;
   const Graph& forward_;
   const ForwardFacts& facts_;
@@ -149,16 +188,12 @@ class Chooser {
 };
 
 // So many slices, whatever is faster.
-Result<SlicedForward> SliceForward(const TrainOptions& options, const Graph& forward,
-                                   const ForwardFacts& facts, int64_t slices) {
-  SlicedForward sliced{1, forward, true};
-  if (slices > 1) {
-    RIDGE_ASSIGN_OR_RETURN(const SampleAxes axes,
-                           FindSampleAxes(forward, {facts.loss}, facts.data_inputs));
-    RIDGE_ASSIGN_OR_RETURN(sliced, CutForward(forward, facts, axes, slices));
-  }
-  RIDGE_ASSIGN_OR_RETURN(sliced.graph, SimplifyForward(sliced.graph, options.passes));
-  return sliced;
+Result<SlicedForward> SliceForward(const Graph& forward, const ForwardFacts& facts,
+                                   int64_t slices) {
+  if (slices <= 1) return SlicedForward{1, forward, true, false};
+  RIDGE_ASSIGN_OR_RETURN(const SampleAxes axes,
+                         FindSampleAxes(forward, {facts.loss}, facts.data_inputs));
+  return CutForward(forward, facts, axes, slices);
 }
 
 }  // namespace
@@ -168,16 +203,25 @@ Result<Graph> SimplifyForward(const Graph& forward, const std::string& passes) {
   return RunPasses(forward, ForwardPasses(selection), nullptr);
 }
 
-Result<SlicedForward> ChooseSlices(const TrainOptions& options, const Graph& forward,
-                                   const ForwardFacts& facts, int64_t limit_bytes,
-                                   const Machine& machine) {
+Result<SlicedForward> ChooseSavings(const TrainOptions& options, const Graph& forward,
+                                    const ForwardFacts& facts, int64_t limit_bytes,
+                                    const Machine& machine) {
   RIDGE_ASSIGN_OR_RETURN(const int64_t slices, ParseSlices(options.slices));
-  if (slices != kAutoSlices) return SliceForward(options, forward, facts, slices);
-  if (facts.own_step || facts.batch < 2 || forward.nodes().size() > kMostNodes)
-    return SliceForward(options, forward, facts, 1);
-  const Result<SampleAxes> axes = FindSampleAxes(forward, {facts.loss}, facts.data_inputs);
-  if (!axes.ok()) return SliceForward(options, forward, facts, 1);
-  return Chooser(options, forward, facts, limit_bytes, machine).Run(*axes);
+  RIDGE_ASSIGN_OR_RETURN(SlicedForward asked, SliceForward(forward, facts, slices));
+  const bool compare = !facts.own_step && forward.nodes().size() <= kMostNodes;
+  const bool may_cut = compare && slices == kAutoSlices && facts.batch > 1;
+  std::optional<SampleAxes> axes;
+  if (may_cut) {
+    Result<SampleAxes> found = FindSampleAxes(forward, {facts.loss}, facts.data_inputs);
+    if (found.ok()) axes = *std::move(found);
+  }
+  if (axes || (compare && options.recompute == "auto")) {
+    Chooser chooser(options, forward, facts, limit_bytes, machine);
+    return chooser.Run(asked, axes ? &*axes : nullptr);
+  }
+  asked.recompute = options.recompute == "all";
+  RIDGE_ASSIGN_OR_RETURN(asked.graph, SimplifyForward(asked.graph, options.passes));
+  return asked;
 }
 
 TrainingGraphOptions GraphOptions(const TrainOptions& options, const SlicedForward& sliced) {
@@ -187,6 +231,7 @@ TrainingGraphOptions GraphOptions(const TrainOptions& options, const SlicedForwa
   graph.accumulate = options.accumulate;
   graph.slices = sliced.slices;
   graph.mean_of_slices = sliced.mean_of_slices;
+  graph.recompute = sliced.recompute;
   return graph;
 }
 

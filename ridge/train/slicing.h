@@ -1,8 +1,10 @@
-// In how many slices a job runs its batch.
+// In how many slices a job runs its batch, and whether it recomputes: how it saves memory.
 //
 // A slice's activations are small: they stay in the caches, and fewer bytes are needed for them.
 // What slicing costs is that gradients are added up, that weights are read again for each slice,
 // and that small kernels are started more often.  docs/design/0006-slices.md.
+// Recomputing costs a sweep over memory for each value that need not be kept.
+// docs/design/0013-recompute.md.
 #pragma once
 #include <cstdint>
 
@@ -21,16 +23,20 @@ struct SlicedForward {
   int64_t slices = 1;
   Graph graph;                 // for one slice of the batch; the whole one for 1
   bool mean_of_slices = true;  // the loss of the batch is the mean of those of the slices
+  bool recompute = false;      // cheap values are made again for backward (NamedGraph::recompute)
 };
 
-// As options.slices says.  `auto` compares a few numbers of slices by the seconds of the nominal
-// device: of those that fit into `limit_bytes` the fewest, or the fastest where that is foreseen to
-// take less than 95 % of their time; graphs of more than 2,000 nodes are not cut.  Deterministic.
+// As options.slices and options.recompute say.  `auto` compares a few plans by their bytes and by
+// the seconds of the nominal device.
+// Slices: of those that fit into `limit_bytes` the fewest, or the fastest where that is foreseen to
+// take less than 95 % of their time.  Recompute: where nothing fits without it, or where the share
+// of bytes that it frees is worth the share of time that it costs (slicing.cc has the numbers).
+// Graphs of more than 2,000 nodes are neither cut nor recomputed unasked.  Deterministic.
 // Fails with kUnsupported when options.slices asks for several and the graph couples samples: the
 // message names the node.
-Result<SlicedForward> ChooseSlices(const TrainOptions& options, const Graph& forward,
-                                   const ForwardFacts& facts, int64_t limit_bytes,
-                                   const Machine& machine);
+Result<SlicedForward> ChooseSavings(const TrainOptions& options, const Graph& forward,
+                                    const ForwardFacts& facts, int64_t limit_bytes,
+                                    const Machine& machine);
 
 // What the job is built from.
 TrainingGraphOptions GraphOptions(const TrainOptions& options, const SlicedForward& sliced);

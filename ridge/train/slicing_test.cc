@@ -33,6 +33,7 @@ struct Way {
   std::string slices = "1";
   int64_t accumulate = 1;
   bool write_in_place = true;
+  std::string recompute = "off";
 };
 
 void FillData(Executor& executor, const ForwardFacts& facts, const Graph& forward) {
@@ -80,6 +81,7 @@ Result<Left> TrainIn(const Graph& forward, const Way& way) {
   options.batch = kBatch;
   options.slices = way.slices;
   options.accumulate = way.accumulate;
+  options.recompute = way.recompute;
   if (!way.write_in_place) options.passes = "-inplace";
   RIDGE_ASSIGN_OR_RETURN(PlannedJob job, PlanJob(options, forward, nullptr, machine.get()));
   EXPECT_EQ(job.options.slices, way.slices);
@@ -232,6 +234,30 @@ TEST(SlicingTest, GoesTogetherWithAccumulation) {
   const Result<Left> whole = TrainIn(forward, {"1", 3}), sliced = TrainIn(forward, {"4", 3});
   ASSERT_TRUE(whole.ok() && sliced.ok()) << sliced.status().message();
   ExpectSame(*whole, *sliced, "accumulation");
+}
+
+// Copies of activations are made by the same operators from the same numbers.
+TEST(SlicingTest, RecomputesToTheSameBits) {
+  std::string body = std::string(kImage) +
+                     "  one = parameter f64[4] init=constant(1)\n"
+                     "  zero = parameter f64[4] init=zeros\n"
+                     "  k0 = parameter f64[4,2,3,3] init=normal(0.5)\n"
+                     "  r0 = conv(x, k0, padding=[1,1,1,1])\n";
+  for (int i = 1; i <= 3; ++i) {
+    body += fmt::format(
+        "  k{0} = parameter f64[4,4,3,3] init=normal(0.5)\n"
+        "  c{0} = conv(r{1}, k{0}, padding=[1,1,1,1])\n"
+        "  n{0}, mean{0}, var{0} = batch_norm(c{0}, one, zero)\n"
+        "  a{0} = add(n{0}, r{1})\n"
+        "  r{0} = relu(a{0})\n",
+        i, i - 1);
+  }
+  body += "  h = reshape(r3, dims=[12,144])\n  fc = parameter f64[3,144] init=normal(0.1)\n";
+  const std::string classify(kClassify);
+  const Graph forward = Parse(body + classify.substr(classify.find('\n') + 1));
+  const Result<Left> kept = TrainIn(forward, {}), again = TrainIn(forward, {.recompute = "all"});
+  ASSERT_TRUE(kept.ok() && again.ok()) << kept.status().message() << again.status().message();
+  EXPECT_EQ(*kept, *again);
 }
 
 TEST(SlicingTest, NamesTheNodeThatCouplesSamples) {

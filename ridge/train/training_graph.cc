@@ -75,7 +75,9 @@ Result<NamedGraph> BuildTrain(const Graph& forward, const TrainingGraphOptions& 
   RIDGE_RETURN_IF_ERROR(AppendOptimizer(d.b, d.params, d.grads, d.loss_dtype, options));
   RIDGE_ASSIGN_OR_RETURN(const Graph graph, std::move(d.b).Build());
   RIDGE_ASSIGN_OR_RETURN(Graph needed, KeepNeeded(graph));
-  return sums.Finish("train", std::move(needed));
+  NamedGraph train = sums.Finish("train", std::move(needed));
+  train.recompute = options.recompute;
+  return train;
 }
 
 // The accumulators add up micro-batches and slices alike.
@@ -89,7 +91,9 @@ Result<NamedGraph> BuildMicro(const Graph& forward, const TrainingGraphOptions& 
   }
   RIDGE_ASSIGN_OR_RETURN(const Graph graph, std::move(d.b).Build());
   RIDGE_ASSIGN_OR_RETURN(Graph needed, KeepNeeded(graph));
-  return sums.Finish("micro", std::move(needed));
+  NamedGraph micro = sums.Finish("micro", std::move(needed));
+  micro.recompute = options.recompute;
+  return micro;
 }
 
 // A parameter of `forward` in another graph: the same persistent value.
@@ -131,7 +135,9 @@ Result<NamedGraph> BuildOwnStep(const Graph& forward, const ForwardFacts& facts,
   if (facts.logits != kNoValue) b.Output("correct", CorrectSamples(b, facts));
   RIDGE_ASSIGN_OR_RETURN(const Graph graph, b.Build());
   RIDGE_ASSIGN_OR_RETURN(Graph needed, KeepNeeded(graph));
-  return NamedGraph{"train", std::move(needed)};
+  NamedGraph train{"train", std::move(needed)};
+  train.recompute = options.recompute;
+  return train;
 }
 
 }  // namespace

@@ -50,6 +50,12 @@ void Gradient(GradBuilder& g) {
   g.set_input_grad(2, grads[2]);
 }
 
+// y is made of the statistics as they are given out: batch_norm_inference makes the same again.
+double Rounded(const OpCall& call, double statistic) {
+  const bool f64 = call.inputs[1].dtype == DType::kF64;
+  return f64 ? statistic : double{static_cast<float>(statistic)};
+}
+
 void Reference(const OpCall& call, std::span<const double* const> in,
                std::span<double* const> out) {
   const AxisView view = ViewAxis(call.inputs[0].dims, 1);
@@ -57,10 +63,10 @@ void Reference(const OpCall& call, std::span<const double* const> in,
   double *y = out[0], *mean = out[1], *var = out[2];
   for (int64_t c = 0; c < view.extent; ++c) {
     const Moments moments = ChannelMoments(x, view, c);
-    mean[c] = moments.mean;
-    var[c] = moments.variance;
-    const double factor = scale[c] / std::sqrt(moments.variance + call.number("epsilon"));
-    ForEachInChannel(view, c, [&](int64_t i) { y[i] = (x[i] - moments.mean) * factor + shift[c]; });
+    mean[c] = Rounded(call, moments.mean);
+    var[c] = Rounded(call, moments.variance);
+    const double factor = scale[c] / std::sqrt(var[c] + call.number("epsilon"));
+    ForEachInChannel(view, c, [&](int64_t i) { y[i] = (x[i] - mean[c]) * factor + shift[c]; });
   }
 }
 

@@ -1,0 +1,96 @@
+// relu(batch_norm(x)), read forward and backward -> the same, and before the first backward reader
+// relu(batch_norm_inference(x, mean, var)): x and the statistics are kept for the gradient anyway.
+//
+// Run before `fuse`, which joins the copies with the gradients that read them.
+#include "ridge/graph/passes/recompute.h"
+
+#include <algorithm>
+
+#include "ridge/graph/passes/rewriter.h"
+
+namespace ridge {
+namespace {
+
+const Node& ProducerOf(const Graph& graph, ValueId id) {
+  return graph.node(graph.value(id).producer);
+}
+
+bool IsBatchNormResult(const Graph& graph, ValueId id) {
+  return ProducerOf(graph, id).op->name == "batch_norm";
+}
+
+class Recomputer {
+ public:
+  Recomputer(const Graph& graph, const RecomputeSet& set)
+      : graph_(graph), set_(set), rewriter_(graph), again_(graph.values().size(), kNoValue) {}
+
+  Result<Graph> Run() {
+    RIDGE_RETURN_IF_ERROR(rewriter_.Walk([this](const Node& node) { return Visit(node); }));
+    return rewriter_.Finish();
+  }
+
+ private:
+  Status Visit(const Node& node) {
+    const auto n = static_cast<size_t>(graph_.value(node.outputs[0]).producer);
+    if (!set_.late_readers[n]) return rewriter_.Copy(node);
+    RIDGE_ASSIGN_OR_RETURN(std::vector<ValueId> inputs, LateInputs(node.inputs));
+    return rewriter_.CopyOn(node, std::move(inputs));
+  }
+
+  Result<std::vector<ValueId>> LateInputs(const std::vector<ValueId>& ids) {
+    std::vector<ValueId> inputs;
+    for (ValueId id : ids) {
+      if (id != kNoValue && set_.values[static_cast<size_t>(id)])
+        RIDGE_RETURN_IF_ERROR(MakeAgain(id));
+      const bool has_copy = id != kNoValue && again_[static_cast<size_t>(id)] != kNoValue;
+      inputs.push_back(has_copy ? again_[static_cast<size_t>(id)] : rewriter_.Map(id));
+    }
+    return inputs;
+  }
+
+  Status MakeAgain(ValueId id) {
+    if (again_[static_cast<size_t>(id)] != kNoValue) return Status();
+    const Node& node = ProducerOf(graph_, id);
+    RIDGE_ASSIGN_OR_RETURN(std::vector<ValueId> inputs, LateInputs(InputsAgain(graph_, id)));
+    const OpDef& op = IsBatchNormResult(graph_, id) ? *FindOp("batch_norm_inference") : *node.op;
+    const std::string name = rewriter_.FreshName(graph_.value(node.outputs[0]).name + ".again");
+    RIDGE_ASSIGN_OR_RETURN(
+        const ValueId first,
+        rewriter_.AddNamedNode(op, std::move(inputs), node.attrs, name, node.location));
+    again_[static_cast<size_t>(id)] = first;
+    return Status();
+  }
+
+  const Graph& graph_;
+  const RecomputeSet& set_;
+  GraphRewriter rewriter_;
+  std::vector<ValueId> again_;  // by old value: its copy, of the new graph
+};
+
+}  // namespace
+
+bool RecomputeSet::empty() const {
+  return std::find(values.begin(), values.end(), true) == values.end();
+}
+
+bool IsCheapAgain(const Graph& graph, ValueId id) {
+  const ValueInfo& value = graph.value(id);
+  if (value.kind != ValueKind::kResult || value.output_index != 0) return false;
+  const OpDef& op = *graph.node(value.producer).op;
+  return op.recompute == Recompute::kCheap &&
+         (op.cost_class == CostClass::kElementwise || op.cost_class == CostClass::kMove ||
+          op.cost_class == CostClass::kNorm);
+}
+
+std::vector<ValueId> InputsAgain(const Graph& graph, ValueId id) {
+  const Node& node = ProducerOf(graph, id);
+  std::vector<ValueId> inputs = node.inputs;
+  if (IsBatchNormResult(graph, id)) inputs.insert(inputs.end(), {node.outputs[1], node.outputs[2]});
+  return inputs;
+}
+
+Result<Graph> RecomputeValues(const Graph& graph, const RecomputeSet& set) {
+  return Recomputer(graph, set).Run();
+}
+
+}  // namespace ridge
