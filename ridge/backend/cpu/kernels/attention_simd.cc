@@ -2,7 +2,8 @@
 // and Gimelshein, 2018; Dao et al., 2022).  Backward: probabilities again from logsumexp.
 //
 // Rows of a tile behind the last query of a block hold scores of zero queries; they are never read
-// by the products.
+// by the products.  Where the diagonal of a causal mask crosses a tile, 16 keys at a time are
+// computed for the 16 queries that see one of them, and those behind: 10 of 16 squares.
 #include "ridge/backend/cpu/kernels/attention_tiles.h"
 #include "ridge/backend/cpu/kernels/simd_targets.h"
 #include "ridge/backend/cpu/kernels/strided_copy.h"
@@ -29,13 +30,51 @@ HWY_INLINE int64_t WholeVectors(int64_t rows) {
   return (rows + lanes - 1) / lanes * lanes;
 }
 
+// Keys and queries that are computed together in a tile that the diagonal crosses.
+constexpr int64_t kSquare = 16;
+
 // Queries [begin, end) and keys [first, last) of one tile.
 struct Tile {
   int64_t begin, end, first, last;
+  int64_t diagonal;  // the first query of the block that sees the first key; may be negative
+
   int64_t rows() const { return end - begin; }
   int64_t width() const { return WholeVectors(end - begin); }
   int64_t keys() const { return last - first; }
+
+  // The first query for which the squares of key j are computed.
+  int64_t FirstQuery(int64_t j) const {
+    const int64_t seen = j / kSquare * kSquare + diagonal;
+    return seen <= 0 ? 0 : seen / kSquare * kSquare;
+  }
+  // The keys whose squares of query i are computed: [0, result).
+  int64_t KeysOf(int64_t i) const {
+    const int64_t seen = i / kSquare * kSquare + kSquare - diagonal;
+    return seen <= 0 ? 0 : std::min(keys(), (seen + kSquare - 1) / kSquare * kSquare);
+  }
+  bool whole() const { return FirstQuery(keys() - 1) == 0; }
 };
+
+Tile TileAt(const AttentionPlan& plan, int64_t begin, int64_t end, int64_t first, int64_t last) {
+  const int64_t all_seen = -plan.keys - kTileQueries;
+  return {begin, end, first, last, plan.causal ? first - plan.causal_offset - begin : all_seen};
+}
+
+// Calls f(first, count, query) for runs of keys that are computed for the queries from `query` on.
+template <class F>
+HWY_INLINE void ForEachKeys(const Tile& t, const F& f) {
+  if (t.whole()) return f(0, t.keys(), 0);
+  for (int64_t j = 0; j < t.keys(); j += kSquare)
+    f(j, std::min(kSquare, t.keys() - j), t.FirstQuery(j));
+}
+
+// Calls f(first, count, keys) for runs of queries that are computed for the first `keys` keys.
+template <class F>
+HWY_INLINE void ForEachQueries(const Tile& t, const F& f) {
+  if (t.whole()) return f(0, t.rows(), t.keys());
+  for (int64_t i = 0; i < t.rows(); i += kSquare)
+    f(i, std::min(kSquare, t.rows() - i), t.KeysOf(i));
+}
 
 // Calls f(i) for each vector of a row of a tile.
 template <class F>
@@ -134,8 +173,11 @@ void ApplyCausality(const AttentionPlan& plan, const Tile& t, float* tile) {
 // tile = masked scores, from qt = scale * q^T [head_dim, kT].
 void Scores(const AttentionPlan& plan, const AttentionHead& head, const Tile& t, const float* qt,
             float* tile, float* slope) {
-  const small_matmul::Matrix k{head.k + t.first * plan.k_row, plan.k_row, 1};
-  small_matmul::Multiply(t.keys(), t.width(), plan.head_dim, k, qt, kT, {tile, kT, false});
+  const float* k = head.k + t.first * plan.k_row;
+  ForEachKeys(t, [&](int64_t j, int64_t count, int64_t i) HWY_ATTR {
+    small_matmul::Multiply(count, t.width() - i, plan.head_dim, {k + j * plan.k_row, plan.k_row, 1},
+                           qt + i, kT, {tile + j * kT + i, kT, false});
+  });
   if (plan.softcap > 0) ApplySoftcap(plan.softcap, t, tile, slope);
   if (head.mask != nullptr && plan.mask_is_bool) {
     ApplyMask(plan, static_cast<const uint8_t*>(head.mask), t, tile);
@@ -149,8 +191,8 @@ void Scores(const AttentionPlan& plan, const AttentionHead& head, const Tile& t,
 void Exponentials(const Tile& t, float* tile, float* max, float* sum, float* factor) {
   const D d;
   const V none = hn::Set(d, kNone), zero = hn::Zero(d);
-  const int64_t keys = t.keys();
   ForEachVector(t.width(), [&](int64_t i) HWY_ATTR {
+    const int64_t keys = t.KeysOf(i);
     const V before = hn::LoadU(d, max + i);
     V top = before;
     for (int64_t j = 0; j < keys; ++j) top = hn::Max(hn::LoadU(d, tile + j * kT + i), top);
@@ -211,13 +253,15 @@ void Forward(const AttentionPlan& plan, const AttentionHead& head, int64_t begin
   std::fill_n(sum, kT, 0.0F);
   if (keys == 0) ClearRows(rows, width, plan.y_row, out);
   for (int64_t first = 0; first < keys; first += kTileKeys) {
-    const Tile t{begin, end, first, std::min(first + kTileKeys, keys)};
+    const Tile t = TileAt(plan, begin, end, first, std::min(first + kTileKeys, keys));
     Scores(plan, head, t, qt, tile, nullptr);
     Exponentials(t, tile, max, sum, factor);
     if (first > 0) ScaleRows(factor, rows, width, plan.y_row, out);
     const float* v = SideBySide(head.v + first * plan.v_row, plan.v_row, t.keys(), width, values);
-    small_matmul::Multiply(rows, width, t.keys(), {tile, 1, kT}, v, width,
-                           {out, plan.y_row, first > 0});
+    ForEachQueries(t, [&](int64_t i, int64_t count, int64_t seen) HWY_ATTR {
+      small_matmul::Multiply(count, width, seen, {tile + i, 1, kT}, v, width,
+                             {out + i * plan.y_row, plan.y_row, first > 0});
+    });
   }
   FinishRows(plan, rows, max, sum, out, logsumexp + begin);
 }
@@ -247,15 +291,28 @@ Block SplitScratch(const AttentionPlan& plan, float* scratch) {
   return b;
 }
 
+double Dot(const float* x, const float* y, int64_t count) {
+  const hn::ScalableTag<double> d;
+  const hn::Rebind<float, decltype(d)> half;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  auto sum = hn::Zero(d);
+  int64_t i = 0;
+  for (; i + lanes <= count; i += lanes) {
+    sum = hn::MulAdd(hn::PromoteTo(d, hn::LoadU(half, x + i)),
+                     hn::PromoteTo(d, hn::LoadU(half, y + i)), sum);
+  }
+  double dot = hn::GetLane(hn::SumOfLanes(d, sum));
+  for (; i < count; ++i) dot += double{x[i]} * double{y[i]};
+  return dot;
+}
+
 // delta = sum(dy * y) - dlogsumexp; a query that saw nothing gets p = exp(-inf - inf) = 0.
 void FillRows(const AttentionPlan& plan, const AttentionGrads& g, int64_t begin, int64_t end,
               const Block& b) {
   std::fill_n(b.logsumexp, kT, 0.0F);
   std::fill_n(b.delta, kT, 0.0F);
   for (int64_t r = begin; r < end; ++r) {
-    const float *y = g.y + r * plan.y_row, *dy = g.dy + r * plan.y_row;
-    double dot = 0;
-    for (int64_t c = 0; c < plan.value_dim; ++c) dot += double{y[c]} * double{dy[c]};
+    double dot = Dot(g.y + r * plan.y_row, g.dy + r * plan.y_row, plan.value_dim);
     if (g.dlogsumexp != nullptr) dot -= double{g.dlogsumexp[r]};
     b.delta[r - begin] = static_cast<float>(dot);
     b.logsumexp[r - begin] = g.logsumexp[r] == kNone ? -kNone : g.logsumexp[r];
@@ -267,8 +324,9 @@ void ScoreGradients(const AttentionPlan& plan, const Tile& t, const Block& b) {
   const D d;
   const V scale = hn::Set(d, plan.scale);
   const bool capped = plan.softcap > 0;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
   for (int64_t j = 0; j < t.keys(); ++j) {
-    ForEachVector(t.width(), [&](int64_t i) HWY_ATTR {
+    for (int64_t i = t.FirstQuery(j); i < t.width(); i += lanes) {
       const int64_t at = j * kT + i;
       const V p = ExpOfNegative(hn::Sub(hn::LoadU(d, b.p + at), hn::LoadU(d, b.logsumexp + i)));
       V ds = hn::Mul(p, hn::Sub(hn::LoadU(d, b.ds + at), hn::LoadU(d, b.delta + i)));
@@ -276,7 +334,7 @@ void ScoreGradients(const AttentionPlan& plan, const Tile& t, const Block& b) {
       if (capped) ds = hn::Mul(ds, hn::LoadU(d, b.slope + at));
       hn::StoreU(p, d, b.p + at);
       hn::StoreU(ds, d, b.ds + at);
-    });
+    }
   }
 }
 
@@ -285,18 +343,26 @@ void BackwardTile(const AttentionPlan& plan, const AttentionHead& head, const At
   const int64_t dims = plan.head_dim, values = plan.value_dim;
   Scores(plan, head, t, b.qt, b.p, b.slope);
   // dp = v dy^T
-  small_matmul::Multiply(t.keys(), t.width(), values,
-                         {head.v + t.first * plan.v_row, plan.v_row, 1}, b.dyt, kT,
-                         {b.ds, kT, false});
+  ForEachKeys(t, [&](int64_t j, int64_t count, int64_t i) HWY_ATTR {
+    small_matmul::Multiply(count, t.width() - i, values,
+                           {head.v + (t.first + j) * plan.v_row, plan.v_row, 1}, b.dyt + i, kT,
+                           {b.ds + j * kT + i, kT, false});
+  });
   ScoreGradients(plan, t, b);
   // dv += p dy;  dk += ds q;  dq += ds^T k
-  small_matmul::Multiply(t.keys(), values, t.rows(), {b.p, kT, 1}, b.dy, values,
-                         {g.dv + t.first * plan.v_row, plan.v_row, true});
-  small_matmul::Multiply(t.keys(), dims, t.rows(), {b.ds, kT, 1}, b.q, dims,
-                         {g.dk + t.first * plan.k_row, plan.k_row, true});
+  ForEachKeys(t, [&](int64_t j, int64_t count, int64_t i) HWY_ATTR {
+    const int64_t queries = t.rows() - i;
+    if (queries <= 0) return;
+    small_matmul::Multiply(count, values, queries, {b.p + j * kT + i, kT, 1}, b.dy + i * values,
+                           values, {g.dv + (t.first + j) * plan.v_row, plan.v_row, true});
+    small_matmul::Multiply(count, dims, queries, {b.ds + j * kT + i, kT, 1}, b.q + i * dims, dims,
+                           {g.dk + (t.first + j) * plan.k_row, plan.k_row, true});
+  });
   const float* k = SideBySide(head.k + t.first * plan.k_row, plan.k_row, t.keys(), dims, b.k_copy);
-  small_matmul::Multiply(t.rows(), dims, t.keys(), {b.ds, 1, kT}, k, dims,
-                         {g.dq + t.begin * g.dq_row, g.dq_row, add_dq});
+  ForEachQueries(t, [&](int64_t i, int64_t count, int64_t seen) HWY_ATTR {
+    small_matmul::Multiply(count, dims, seen, {b.ds + i, 1, kT}, k, dims,
+                           {g.dq + (t.begin + i) * g.dq_row, g.dq_row, add_dq});
+  });
 }
 
 void Backward(const AttentionPlan& plan, const AttentionHead& head, const AttentionGrads& g,
@@ -316,7 +382,7 @@ void Backward(const AttentionPlan& plan, const AttentionHead& head, const Attent
     Transpose(b.dy, plan.value_dim, rows, plan.value_dim, 1, b.dyt);
     FillRows(plan, g, begin, end, b);
     for (int64_t first = first_key; first < keys; first += kTileKeys) {
-      const Tile t{begin, end, first, std::min(first + kTileKeys, keys)};
+      const Tile t = TileAt(plan, begin, end, first, std::min(first + kTileKeys, keys));
       BackwardTile(plan, head, g, t, first > first_key, b);
     }
   }
