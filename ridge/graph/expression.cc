@@ -172,6 +172,18 @@ double RoundTo(DType dtype, double value) {
 
 }  // namespace
 
+Result<Expression> ExpressionOf(const OpDef& op, const OpCall& call) {
+  if (op.name == "fused") return ParseExpression(call.text("expr"));
+  Expression single;
+  single.inputs = call.inputs.size();
+  ExpressionStep step{&op, call.attrs, {}};
+  for (size_t i = 0; i < call.inputs.size(); ++i)
+    step.operands.push_back({/*is_step=*/false, static_cast<int32_t>(i)});
+  single.steps.push_back(std::move(step));
+  single.outputs = {0};
+  return single;
+}
+
 std::string PrintExpression(const Expression& expression) {
   std::string out;
   for (size_t i = 0; i < expression.steps.size(); ++i) {

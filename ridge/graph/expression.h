@@ -46,6 +46,9 @@ struct ExpressionTypes {
   std::vector<DType> steps;  // one for each step
 };
 
+// The expression of a pointwise operator or of `fused`.
+Result<Expression> ExpressionOf(const OpDef& op, const OpCall& call);
+
 std::string PrintExpression(const Expression& expression);
 
 // Fails with kInvalidModel; the text tells where, what is, and what should be.

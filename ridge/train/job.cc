@@ -9,6 +9,7 @@
 #include "ridge/core/sha256.h"
 #include "ridge/core/threads.h"
 #include "ridge/core/units.h"
+#include "ridge/graph/narrow_storage.h"
 #include "ridge/graph/precision.h"
 #include "ridge/models/model.h"
 #include "ridge/plan/memory/recompute.h"
@@ -56,18 +57,24 @@ std::string Hint(const PlannedJob& job) {
                      job.options.batch / 2, job.options.accumulate * 2);
 }
 
+struct Choices {
+  PassSelection passes;
+  DType operands = DType::kF32;
+};
+
 // Casts of operands and copies of what is recomputed come after the passes that look for patterns
 // of f32 and would merge the copies, and before fuse, which lets them ride along with their
-// neighbours.
-Result<Graph> Optimize(Graph graph, bool recompute, const PassSelection& selection, DType operands,
+// neighbours.  What is stored in 16 bits between nodes is decided when the nodes are known.
+Result<Graph> Optimize(Graph graph, bool recompute, const Choices& choices, KernelQuery& kernels,
                        std::vector<PassReport>* reports) {
-  if (operands == DType::kF32 && !recompute) return RunPasses(std::move(graph), selection, reports);
+  const bool narrow = choices.operands != DType::kF32;
+  if (!narrow && !recompute) return RunPasses(std::move(graph), choices.passes, reports);
   PassSelection before, after;
-  for (const std::string& name : selection.names)
+  for (const std::string& name : choices.passes.names)
     (name == "fuse" ? after : before).names.push_back(name);
   RIDGE_ASSIGN_OR_RETURN(graph, RunPasses(std::move(graph), before, reports));
-  if (operands != DType::kF32) {
-    RIDGE_ASSIGN_OR_RETURN(graph, WithProductsIn(std::move(graph), operands));
+  if (narrow) {
+    RIDGE_ASSIGN_OR_RETURN(graph, WithProductsIn(std::move(graph), choices.operands));
   }
   if (recompute) {
     const RecomputeSet set = FindRecomputable(graph);
@@ -75,7 +82,9 @@ Result<Graph> Optimize(Graph graph, bool recompute, const PassSelection& selecti
       RIDGE_ASSIGN_OR_RETURN(graph, RecomputeValues(graph, set));
     }
   }
-  return RunPasses(std::move(graph), after, reports);
+  RIDGE_ASSIGN_OR_RETURN(graph, RunPasses(std::move(graph), after, reports));
+  if (!narrow || after.names.empty()) return graph;
+  return StoreNarrow(std::move(graph), choices.operands, kernels);
 }
 
 }  // namespace
@@ -95,8 +104,8 @@ Result<Program> PlanGraphs(const std::string& model, std::vector<NamedGraph> gra
   RIDGE_ASSIGN_OR_RETURN(const PassSelection selection, ParsePassSpec(passes));
   for (NamedGraph& named : graphs) {
     std::vector<PassReport> report;
-    RIDGE_ASSIGN_OR_RETURN(named.graph, Optimize(std::move(named.graph), named.recompute, selection,
-                                                 operands, &report));
+    RIDGE_ASSIGN_OR_RETURN(named.graph, Optimize(std::move(named.graph), named.recompute,
+                                                 {selection, operands}, *machine.backend, &report));
     if (reports != nullptr) (*reports)[named.name] = std::move(report);
   }
   const PlanOptions options = {.in_place = selection.Has("inplace"),

@@ -19,7 +19,7 @@ namespace {
 constexpr size_t kFirstExtra = 3;
 
 // x: float [B,C,H,W].  w: [O,C/groups,KH,KW].  bias: [O].  y: [B,O,OH,OW], all of one dtype, or
-// bias and y of out_dtype.
+// bias and y of out_dtype; the bias of a short y may be f32.
 // Likewise [B,C,W] with [O,C/groups,KW] and [B,C,D,H,W] with [O,C/groups,KD,KH,KW].
 Result<std::vector<TensorType>> InferTypes(const OpCall& call) {
   const TensorType &x = call.inputs[0], &w = call.inputs[1];
@@ -28,8 +28,8 @@ Result<std::vector<TensorType>> InferTypes(const OpCall& call) {
   RIDGE_RETURN_IF_ERROR(CheckType(call, 1, "w", {x.dtype, w.dims}, "the dtype of x"));
   RIDGE_ASSIGN_OR_RETURN(const DType dtype, ProductDType(call));
   if (call.has_input(2)) {
-    RIDGE_RETURN_IF_ERROR(
-        CheckType(call, 2, "bias", {dtype, {g.outputs()}}, "one number for each output channel"));
+    RIDGE_RETURN_IF_ERROR(CheckType(call, 2, "bias", {BiasDType(call, 2, dtype), {g.outputs()}},
+                                    "one number for each output channel"));
   }
   const TensorType y{dtype, g.output_dims()};
   RIDGE_RETURN_IF_ERROR(CheckEpilogue(call, kFirstExtra, y));
@@ -96,7 +96,7 @@ OpDef ConvDef() {
           "`dilation` have one number for each spatial dimension, `padding` (with zeros) the "
           "numbers before each, then those after each; empty means ones, ones, zeros. "
           "`epilogue` steps are applied to y; inputs after bias belong to it. "
-          "bias, extra and y are of `out_dtype`; empty: that of x and w.",
+          "extra and y are of `out_dtype`, empty: that of x and w; bias is too, or f32.",
       .input_names = {"x", "w", "bias?", "extra...?"},
       .output_names = {"y"},
       .attr_defaults = {{"stride", std::vector<int64_t>{}},

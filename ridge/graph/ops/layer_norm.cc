@@ -2,6 +2,8 @@
 //
 // Ba, Kiros and Hinton, 2016.  rstd = 1 / sqrt(var + epsilon) is kept instead of var, because that
 // is what the gradient reads.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -13,7 +15,18 @@
 namespace ridge {
 namespace {
 
-// x: float, rank >= 1.  scale, shift: x.dims[axis..).  y: as x.  mean, rstd: x.dims[..axis).
+// The dtype of y.
+Result<DType> ResultDType(const OpCall& call) {
+  const std::string& text = call.text("out_dtype");
+  if (text.empty()) return call.inputs[0].dtype;
+  const std::optional<DType> out = ParseDType(text);
+  if (out && IsFloat(*out)) return *out;
+  return CallError(call,
+                   fmt::format("out_dtype is \"{}\"; it must be f64, f32, f16 or bf16", text));
+}
+
+// x: float, rank >= 1.  scale, shift: x.dims[axis..).  y: as x, or of out_dtype.
+// mean, rstd: x.dims[..axis).
 Result<std::vector<TensorType>> InferTypes(const OpCall& call) {
   const TensorType& x = call.inputs[0];
   RIDGE_RETURN_IF_ERROR(CheckFloat(call, 0, "x"));
@@ -25,7 +38,8 @@ Result<std::vector<TensorType>> InferTypes(const OpCall& call) {
   if (call.has_input(1)) RIDGE_RETURN_IF_ERROR(CheckType(call, 1, "scale", row, why));
   if (call.has_input(2)) RIDGE_RETURN_IF_ERROR(CheckType(call, 2, "shift", row, why));
   const TensorType statistic{dtype, LeadingDims(x.dims, axis)};
-  return std::vector<TensorType>{x, statistic, statistic};
+  RIDGE_ASSIGN_OR_RETURN(const DType out, ResultDType(call));
+  return std::vector<TensorType>{{out, x.dims}, statistic, statistic};
 }
 
 // Per element: add; subtract, square and add; subtract and multiply; scale; shift.  A row stays in
@@ -112,10 +126,10 @@ OpDef LayerNormDef() {
           "Normalizes x by mean and biased variance over the dimensions from `axis` on: y = "
           "scale * (x - mean) * rstd + shift, rstd = 1 / sqrt(var + epsilon). scale and shift "
           "have the dimensions of x from `axis` on, mean and rstd those before it; all four are "
-          "f32 (f64 for f64).",
+          "f32 (f64 for f64). y is of `out_dtype`; empty: that of x.",
       .input_names = {"x", "scale?", "shift?"},
       .output_names = {"y", "mean", "rstd"},
-      .attr_defaults = {{"axis", int64_t{-1}}, {"epsilon", 1e-5}},
+      .attr_defaults = {{"axis", int64_t{-1}}, {"epsilon", 1e-5}, {"out_dtype", std::string()}},
       .cost_class = CostClass::kNorm,
       .infer_types = InferTypes,
       .cost = EstimateCost,

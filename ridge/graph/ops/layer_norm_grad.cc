@@ -7,8 +7,8 @@
 namespace ridge {
 namespace {
 
-// x, dy: float, rank >= 1.  mean, rstd: x.dims[..axis).  scale: x.dims[axis..).
-// dx: as x.  dscale, dshift: as scale.
+// x: float, rank >= 1.  dy: float, as x in another dtype perhaps.  mean, rstd: x.dims[..axis).
+// scale: x.dims[axis..). dx: as x.  dscale, dshift: as scale.
 Result<std::vector<TensorType>> InferTypes(const OpCall& call) {
   const TensorType& x = call.inputs[0];
   RIDGE_RETURN_IF_ERROR(CheckFloat(call, 0, "x"));
@@ -19,7 +19,8 @@ Result<std::vector<TensorType>> InferTypes(const OpCall& call) {
   const char* why = "the dimensions of x before axis";
   RIDGE_RETURN_IF_ERROR(CheckType(call, 1, "mean", statistic, why));
   RIDGE_RETURN_IF_ERROR(CheckType(call, 2, "rstd", statistic, why));
-  RIDGE_RETURN_IF_ERROR(CheckType(call, 3, "dy", x, "the type of x"));
+  RIDGE_RETURN_IF_ERROR(CheckFloat(call, 3, "dy"));
+  RIDGE_RETURN_IF_ERROR(CheckType(call, 3, "dy", {call.inputs[3].dtype, x.dims}, "as x"));
   if (!call.has_input(4)) return std::vector<TensorType>{x};
   RIDGE_RETURN_IF_ERROR(CheckType(call, 4, "scale", row, "the dimensions of x from axis on"));
   return std::vector<TensorType>{x, row, row};

@@ -75,7 +75,7 @@ Result<std::vector<TensorType>> InferTypes(const OpCall& call) {
   RIDGE_ASSIGN_OR_RETURN(const DType dtype, ProductDType(call));
   TensorType out{dtype, *std::move(batch)};
   out.dims.insert(out.dims.end(), {a.rows, b.cols});
-  const TensorType bias{out.dtype, {b.cols}};
+  const TensorType bias{BiasDType(call, kBias, out.dtype), {b.cols}};
   if (call.has_input(kBias) && call.inputs[kBias] != bias) {
     return CallError(call, fmt::format("bias is {}; it must be {}, one for each column of the "
                                        "output",
@@ -198,7 +198,7 @@ OpDef MatmulDef() {
       .doc =
           "y [..., M, N] = a [..., M, K] b [..., K, N] + bias [N]; leading dimensions broadcast. "
           "transpose_a=1 takes a as [..., K, M], transpose_b=1 takes b as [..., N, K]. "
-          "bias, extra and y are of `out_dtype`; empty: that of a and b.",
+          "extra and y are of `out_dtype`, empty: that of a and b; bias is too, or f32.",
       .input_names = {"a", "b", "bias?", "extra...?"},
       .output_names = {"y"},
       .attr_defaults = {{"transpose_a", int64_t{0}},

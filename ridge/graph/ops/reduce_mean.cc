@@ -18,7 +18,8 @@ void Gradient(GradBuilder& g) {
   const Dims dims = g.b().dims(g.input(0));
   const int64_t width = std::max<int64_t>(ReducedWidth(dims, g.integers("axes")), 1);
   const Value share = g.b().MulScalar(g.output_grad(0), 1 / static_cast<double>(width));
-  g.set_input_grad(0, g.b().Expand(WithKeptDims(g, share), dims));
+  const Value dx = g.b().Cast(WithKeptDims(g, share), g.b().type(g.input(0)).dtype);
+  g.set_input_grad(0, g.b().Expand(dx, dims));
 }
 
 }  // namespace
@@ -26,10 +27,12 @@ void Gradient(GradBuilder& g) {
 OpDef ReduceMeanDef() {
   return {
       .name = "reduce_mean",
-      .doc = "y = mean of x along `axes`; NaN for no elements. Axes empty: all of them.",
+      .doc =
+          "y = mean of x along `axes`; NaN for no elements. Axes empty: all of them. y is of "
+          "`out_dtype`; empty: that of x.",
       .input_names = {"x"},
       .output_names = {"y"},
-      .attr_defaults = ReduceAttrs(),
+      .attr_defaults = SumAttrs(),
       .cost_class = CostClass::kReduce,
       .infer_types = InferReduce<Operands::kFloat, EmptyAxis::kDefined>,
       .cost = ReduceCost,

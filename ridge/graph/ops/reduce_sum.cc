@@ -12,7 +12,8 @@ void Reference(const OpCall& call, std::span<const double* const> in,
 // dx = dy, broadcast back.
 void Gradient(GradBuilder& g) {
   const Dims dims = g.b().dims(g.input(0));
-  g.set_input_grad(0, g.b().Expand(WithKeptDims(g, g.output_grad(0)), dims));
+  const Value dx = g.b().Cast(WithKeptDims(g, g.output_grad(0)), g.b().type(g.input(0)).dtype);
+  g.set_input_grad(0, g.b().Expand(dx, dims));
 }
 
 }  // namespace
@@ -22,10 +23,10 @@ OpDef ReduceSumDef() {
       .name = "reduce_sum",
       .doc =
           "y = sum of x along `axes`; 0 for no elements. 64-bit integers are exact up to 2^53. "
-          "Axes empty: all of them.",
+          "Axes empty: all of them. y is of `out_dtype`; empty: that of x.",
       .input_names = {"x"},
       .output_names = {"y"},
-      .attr_defaults = ReduceAttrs(),
+      .attr_defaults = SumAttrs(),
       .cost_class = CostClass::kReduce,
       .infer_types = InferReduce<Operands::kNumber, EmptyAxis::kDefined>,
       .cost = ReduceCost,

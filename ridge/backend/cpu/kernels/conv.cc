@@ -110,10 +110,11 @@ std::optional<PrimitivePlan> PlanConv(const CpuContext& cpu, const OpDef& op, co
   const int threads = ThreadsFor(cpu, op, call);
   const TeamSize team(threads);
   const DType in = call.inputs[0].dtype, out = call.outputs[0].dtype;
-  const ConvDescs d = DescribeConv({in, in, out, out}, ConvGeometryOf(call));
+  const bool bias = call.has_input(2);
+  const ConvDescs d =
+      DescribeConv({in, in, bias ? call.inputs[2].dtype : out, out}, ConvGeometryOf(call));
   const auto attr = EpilogueAttr(call, ConvDescs::Any(d.y));
   if (!attr) return std::nullopt;
-  const bool bias = call.has_input(2);
   const auto desc =
       SelectDesc([&] { return ForwardDesc(cpu, d, bias, *attr); }, WantedImplementation(choice));
   if (!desc) return std::nullopt;

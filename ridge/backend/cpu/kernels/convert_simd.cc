@@ -26,8 +26,15 @@ hn::Vec<D> Widen(const uint8_t* from) {
   return hn::ConvertTo(D(), hn::PromoteTo(Like<int32_t>(), hn::LoadU(Like<uint8_t>(), from)));
 }
 
+// bf16, ties to even; NaN stays NaN.
 void Shorten(hn::Vec<D> x, uint16_t* to) {
-  const auto upper = hn::ShiftRight<16>(hn::BitCast(Like<int32_t>(), x));
+  const Like<int32_t> d;
+  const auto bits = hn::BitCast(d, x);
+  const auto odd = hn::And(hn::ShiftRight<16>(bits), hn::Set(d, 1));
+  const auto rounded = hn::Add(hn::Add(bits, hn::Set(d, 0x7FFF)), odd);
+  const auto quiet = hn::Or(bits, hn::Set(d, 0x400000));
+  const auto chosen = hn::IfThenElse(hn::RebindMask(d, hn::IsNaN(x)), quiet, rounded);
+  const auto upper = hn::ShiftRight<16>(chosen);
   hn::StoreU(hn::BitCast(Like<uint16_t>(), hn::DemoteTo(Like<int16_t>(), upper)), Like<uint16_t>(),
              to);
 }

@@ -1,4 +1,4 @@
-// layer_norm and its gradient, f32; threads share the rows.
+// layer_norm and its gradient, f32; y and dy may be bf16.  Threads share the rows.
 //
 // dscale and dshift are sums over all rows: each part keeps its own sums in the workspace, and
 // these are added in order of the part.
@@ -19,6 +19,8 @@ AxisView RowsOf(const OpCall& call) {
   return ViewTrailing(call.inputs[0].dims, static_cast<int>(axis < 0 ? axis + rank : axis));
 }
 
+// Y: float, or uint16_t for bf16.
+template <typename Y>
 class LayerNormKernel : public Kernel {
  public:
   LayerNormKernel(const OpCall& call, int threads)
@@ -32,7 +34,7 @@ class LayerNormKernel : public Kernel {
     ParallelFor(threads_, rows_.outer, 1, [&](int64_t begin, int64_t end) {
       for (int64_t r = begin; r < end; ++r) {
         LayerNormRow(in(0) + r * rows_.extent, rows_.extent, epsilon_, scale, shift,
-                     out(0) + r * rows_.extent, out(1) + r, out(2) + r);
+                     static_cast<Y*>(b.outputs[0]) + r * rows_.extent, out(1) + r, out(2) + r);
       }
     });
     return Status();
@@ -47,6 +49,7 @@ class LayerNormKernel : public Kernel {
 // dscale and dshift of one part.
 int64_t PartialFloats(const AxisView& rows) { return (2 * rows.extent + 15) / 16 * 16; }
 
+template <typename Y>
 class LayerNormGradKernel : public Kernel {
  public:
   LayerNormGradKernel(const OpCall& call, int threads)
@@ -69,8 +72,8 @@ class LayerNormGradKernel : public Kernel {
     auto* dx = static_cast<float*>(b.outputs[0]);
     for (int64_t r = range.begin; r < range.end; ++r) {
       const int64_t at = r * rows_.extent;
-      LayerNormGradRow(in(0) + at, in(3) + at, rows_.extent, in(1)[r], in(2)[r],
-                       has_scale_ ? in(4) : nullptr, dx + at, own,
+      LayerNormGradRow(in(0) + at, static_cast<const Y*>(b.inputs[3]) + at, rows_.extent, in(1)[r],
+                       in(2)[r], has_scale_ ? in(4) : nullptr, dx + at, own,
                        own == nullptr ? nullptr : own + rows_.extent);
     }
   }
@@ -94,11 +97,32 @@ class LayerNormGradKernel : public Kernel {
   const int threads_;
 };
 
+// y or dy.
+DType NarrowType(const OpDef& op, const OpCall& call) {
+  return op.name == "layer_norm_grad" ? call.inputs[3].dtype : call.outputs[0].dtype;
+}
+
+bool Supported(const Question& q) {
+  OpCall wide = q.call;
+  TensorType& type = q.op.name == "layer_norm_grad" ? wide.inputs[3] : wide.outputs[0];
+  if (type.dtype == DType::kBF16) type.dtype = DType::kF32;
+  return AllOf(wide, DType::kF32);
+}
+
+// A kernel with y or dy of the call's type.
+template <template <typename> class KernelType>
+std::unique_ptr<Kernel> Make(const CpuContext& cpu, const OpDef& op, const OpCall& call) {
+  const int threads = ThreadsFor(cpu, op, call);
+  if (NarrowType(op, call) == DType::kBF16)
+    return std::make_unique<KernelType<uint16_t>>(call, threads);
+  return std::make_unique<KernelType<float>>(call, threads);
+}
+
 }  // namespace
 
 const char* OfferLayerNorm(const Question& q, std::vector<KernelChoice>& choices) {
   if (AnyEmpty(q.call)) return refusal::kEmpty;
-  if (!AllOf(q.call, DType::kF32)) return refusal::kDType;
+  if (!Supported(q)) return refusal::kDType;
   KernelChoice choice = MakeChoice(q, "cpu." + q.op.name);
   if (q.op.name == "layer_norm_grad" && q.call.has_input(4))
     choice.workspace_bytes = ThreadsFor(q.cpu, q.op, q.call) * PartialFloats(RowsOf(q.call)) * 4;
@@ -109,14 +133,12 @@ const char* OfferLayerNorm(const Question& q, std::vector<KernelChoice>& choices
 
 Result<std::unique_ptr<Kernel>> CreateLayerNorm(const CpuContext& cpu, const OpDef& op,
                                                 const OpCall& call, const KernelChoice&) {
-  return std::unique_ptr<Kernel>(
-      std::make_unique<LayerNormKernel>(call, ThreadsFor(cpu, op, call)));
+  return Make<LayerNormKernel>(cpu, op, call);
 }
 
 Result<std::unique_ptr<Kernel>> CreateLayerNormGrad(const CpuContext& cpu, const OpDef& op,
                                                     const OpCall& call, const KernelChoice&) {
-  return std::unique_ptr<Kernel>(
-      std::make_unique<LayerNormGradKernel>(call, ThreadsFor(cpu, op, call)));
+  return Make<LayerNormGradKernel>(cpu, op, call);
 }
 
 }  // namespace ridge::cpu

@@ -41,14 +41,42 @@ HWY_INLINE void StoreSome(V v, float* x, size_t count) {
   hn::Store(v, d, lanes);
   std::memcpy(x, lanes, count * sizeof(float));
 }
+// bf16 is the upper half of an f32.
+HWY_INLINE V LoadSome(const uint16_t* x, size_t count) {
+  const D d;
+  const hn::Rebind<uint16_t, D> narrow;
+  alignas(32) uint16_t lanes[16] = {};
+  if (count < hn::Lanes(d)) {
+    std::memcpy(lanes, x, count * sizeof(uint16_t));
+    x = lanes;
+  }
+  const auto upper = hn::PromoteTo(hn::Rebind<uint32_t, D>(), hn::LoadU(narrow, x));
+  return hn::BitCast(d, hn::ShiftLeft<16>(upper));
+}
+// Ties to even; NaN stays NaN.
+HWY_INLINE void StoreSome(V v, uint16_t* x, size_t count) {
+  const hn::Rebind<int32_t, D> d;
+  const hn::Rebind<uint16_t, D> narrow;
+  const auto bits = hn::BitCast(d, v);
+  const auto odd = hn::And(hn::ShiftRight<16>(bits), hn::Set(d, 1));
+  const auto rounded = hn::Add(hn::Add(bits, hn::Set(d, 0x7FFF)), odd);
+  const auto quiet = hn::Or(bits, hn::Set(d, 0x400000));
+  const auto chosen = hn::IfThenElse(hn::RebindMask(d, hn::IsNaN(v)), quiet, rounded);
+  const auto upper = hn::DemoteTo(hn::Rebind<int16_t, D>(), hn::ShiftRight<16>(chosen));
+  if (count == hn::Lanes(D())) return hn::StoreU(hn::BitCast(narrow, upper), narrow, x);
+  alignas(32) uint16_t lanes[16];
+  hn::StoreU(hn::BitCast(narrow, upper), narrow, lanes);
+  std::memcpy(x, lanes, count * sizeof(uint16_t));
+}
 HWY_INLINE V FirstLanes(V v, size_t count) {
   const D d;
   return hn::IfThenElseZero(hn::FirstN(d, count), v);
 }
 HWY_INLINE double SumLanes(V v) { return hn::GetLane(hn::SumOfLanes(D(), v)); }
 
-void ForwardRow(const float* x, int64_t width_in, double epsilon, const float* scale,
-                const float* shift, float* y, float* mean_out, float* rstd_out) {
+template <typename Y>
+HWY_INLINE void NormalizeRow(const float* x, int64_t width_in, double epsilon, const float* scale,
+                             const float* shift, Y* y, float* mean_out, float* rstd_out) {
   const D d;
   const auto width = static_cast<size_t>(width_in);
   const auto n = static_cast<double>(width);
@@ -77,8 +105,18 @@ void ForwardRow(const float* x, int64_t width_in, double epsilon, const float* s
   *rstd_out = static_cast<float>(rstd);
 }
 
-void BackwardRow(const float* x, const float* dy, int64_t width_in, float mean, float rstd,
-                 const float* scale, float* dx, float* dscale, float* dshift) {
+void ForwardRow(const float* x, int64_t width, double epsilon, const float* scale,
+                const float* shift, float* y, float* mean, float* rstd) {
+  NormalizeRow(x, width, epsilon, scale, shift, y, mean, rstd);
+}
+void ForwardRowBF16(const float* x, int64_t width, double epsilon, const float* scale,
+                    const float* shift, uint16_t* y, float* mean, float* rstd) {
+  NormalizeRow(x, width, epsilon, scale, shift, y, mean, rstd);
+}
+
+template <typename Y>
+HWY_INLINE void GradRow(const float* x, const Y* dy, int64_t width_in, float mean, float rstd,
+                        const float* scale, float* dx, float* dscale, float* dshift) {
   const D d;
   const auto width = static_cast<size_t>(width_in);
   const V center = hn::Set(d, mean), factor = hn::Set(d, rstd);
@@ -106,6 +144,15 @@ void BackwardRow(const float* x, const float* dy, int64_t width_in, float mean, 
     const V inner = hn::NegMulAdd(n, mean_dot, hn::Sub(dn, mean_dn));
     StoreSome(hn::Mul(factor, inner), dx + i, count);
   });
+}
+
+void BackwardRow(const float* x, const float* dy, int64_t width, float mean, float rstd,
+                 const float* scale, float* dx, float* dscale, float* dshift) {
+  GradRow(x, dy, width, mean, rstd, scale, dx, dscale, dshift);
+}
+void BackwardRowBF16(const float* x, const uint16_t* dy, int64_t width, float mean, float rstd,
+                     const float* scale, float* dx, float* dscale, float* dshift) {
+  GradRow(x, dy, width, mean, rstd, scale, dx, dscale, dshift);
 }
 
 void RmsForwardRow(const float* x, int64_t width_in, double epsilon, const float* scale, float* y,
@@ -158,7 +205,9 @@ HWY_AFTER_NAMESPACE();
 namespace ridge::cpu {
 
 HWY_EXPORT(ForwardRow);
+HWY_EXPORT(ForwardRowBF16);
 HWY_EXPORT(BackwardRow);
+HWY_EXPORT(BackwardRowBF16);
 HWY_EXPORT(RmsForwardRow);
 HWY_EXPORT(RmsBackwardRow);
 
@@ -170,6 +219,16 @@ void LayerNormRow(const float* x, int64_t width, double epsilon, const float* sc
 void LayerNormGradRow(const float* x, const float* dy, int64_t width, float mean, float rstd,
                       const float* scale, float* dx, float* dscale, float* dshift) {
   HWY_DYNAMIC_DISPATCH(BackwardRow)(x, dy, width, mean, rstd, scale, dx, dscale, dshift);
+}
+
+void LayerNormRow(const float* x, int64_t width, double epsilon, const float* scale,
+                  const float* shift, uint16_t* y, float* mean, float* rstd) {
+  HWY_DYNAMIC_DISPATCH(ForwardRowBF16)(x, width, epsilon, scale, shift, y, mean, rstd);
+}
+
+void LayerNormGradRow(const float* x, const uint16_t* dy, int64_t width, float mean, float rstd,
+                      const float* scale, float* dx, float* dscale, float* dshift) {
+  HWY_DYNAMIC_DISPATCH(BackwardRowBF16)(x, dy, width, mean, rstd, scale, dx, dscale, dshift);
 }
 
 void RmsNormRow(const float* x, int64_t width, double epsilon, const float* scale, float* y,

@@ -52,7 +52,10 @@ Operands DescribeOperands(const OpCall& call) {
   o.b = MatrixDesc(dtype, b, rank, o.b_transposed);
   o.dst = MatrixDesc(out, dst, rank, /*transpose=*/false);
   o.has_bias = call.has_input(2);
-  if (o.has_bias) o.bias = MatrixDesc(out, call.inputs[2].dims, rank, /*transpose=*/false);
+  if (o.has_bias) {
+    const TensorType& bias = call.inputs[2];
+    o.bias = MatrixDesc(bias.dtype, bias.dims, rank, /*transpose=*/false);
+  }
   return o;
 }
 

@@ -63,7 +63,7 @@ void LoadNumbers(DType dtype, const void* from, int64_t at, double* to, int64_t 
   LoadDoubles(dtype, from, at, to, count);
 }
 
-// The register holds what the step rounded, so nothing is rounded here.
+// Rounds, also what a step rounded already: casts of f32 are done here.
 void StoreEach(DType dtype, const float* from, void* to, int64_t at, int64_t count) {
   if (dtype == DType::kF32) {
     std::memcpy(static_cast<float*>(to) + at, from, static_cast<size_t>(count) * 4);

@@ -2,8 +2,9 @@
 //
 // Registers: one for each input, then one for each live intermediate; a register is used again when
 // its value has been read for the last time.  An f32 output is computed straight into its memory.
-// A blocked tensor nChw16c is the row-major array [B, C/16, H, W, 16], so one kind of broadcasting
-// serves both.
+// Casts between what is loaded and f32, and between f32 and what is stored, are done by the load
+// and the store: they are no steps. A blocked tensor nChw16c is the row-major array [B, C/16, H, W,
+// 16], so one kind of broadcasting serves both.
 #include "ridge/backend/cpu/kernels/pointwise.h"
 
 namespace ridge::cpu {
@@ -13,18 +14,6 @@ bool StoredAsFloat(DType t) {
   return t == DType::kF32 || t == DType::kBF16 || t == DType::kF16 || t == DType::kBool;
 }
 bool ExactAsFloat(DType t) { return StoredAsFloat(t) || t == DType::kU8 || t == DType::kI8; }
-
-Result<Expression> ExpressionOf(const OpDef& op, const OpCall& call) {
-  if (op.name == "fused") return ParseExpression(call.text("expr"));
-  Expression single;
-  single.inputs = call.inputs.size();
-  ExpressionStep step{&op, call.attrs, {}};
-  for (size_t i = 0; i < call.inputs.size(); ++i)
-    step.operands.push_back({/*is_step=*/false, static_cast<int32_t>(i)});
-  single.steps.push_back(std::move(step));
-  single.outputs = {0};
-  return single;
-}
 
 // Wide integers and f64 lose digits in f32; only a cast to f32 may read them.
 bool OperandsFit(const ExpressionStep& step, const OpCall& call, DType to) {
@@ -57,16 +46,43 @@ class Compiler {
   void FindLastUses() {
     const size_t count = expression_.steps.size();
     last_use_.assign(count, 0);
+    read_by_step_.assign(count, false);
     for (size_t s = 0; s < count; ++s) {
-      for (const ExpressionOperand& operand : expression_.steps[s].operands) {
-        if (operand.is_step) {
-          last_use_[static_cast<size_t>(operand.index)] = s;
-        } else {
-          last_input_use_ = s;
-        }
-      }
+      for (const ExpressionOperand& operand : expression_.steps[s].operands) NoteUse(operand, s);
     }
     for (const int32_t step : expression_.outputs) last_use_[static_cast<size_t>(step)] = count;
+    for (size_t s = 0; s < count; ++s) {
+      if (CastsInStore(s)) NoteUse(expression_.steps[s].operands[0], count);
+    }
+  }
+
+  void NoteUse(const ExpressionOperand& operand, size_t s) {
+    if (operand.is_step) {
+      last_use_[static_cast<size_t>(operand.index)] = s;
+      if (s < expression_.steps.size()) read_by_step_[static_cast<size_t>(operand.index)] = true;
+    } else {
+      last_input_use_ = s;
+    }
+  }
+
+  bool IsOutput(size_t s) const { return last_use_[s] == expression_.steps.size(); }
+
+  // A cast to f32 of what is f32 in its register.
+  bool CastsInLoad(size_t s) const {
+    const ExpressionStep& step = expression_.steps[s];
+    return step.op->name == "cast" && types_.steps[s] == DType::kF32 && !IsOutput(s) &&
+           !step.operands[0].is_step;
+  }
+
+  // A cast of f32 that nobody reads but the output.
+  bool CastsInStore(size_t s) const {
+    const ExpressionStep& step = expression_.steps[s];
+    const DType to = types_.steps[s];
+    if (step.op->name != "cast" || (to != DType::kBF16 && to != DType::kF16)) return false;
+    const ExpressionOperand& from = step.operands[0];
+    const auto at = static_cast<size_t>(from.index);
+    const DType dtype = from.is_step ? types_.steps[at] : call_.inputs[at].dtype;
+    return IsOutput(s) && !read_by_step_[s] && dtype == DType::kF32;
   }
 
   int Register(const ExpressionOperand& operand) const {
@@ -86,7 +102,8 @@ class Compiler {
 
   void Free(size_t s) {
     for (size_t earlier = 0; earlier < s; ++earlier) {
-      if (last_use_[earlier] == s) free_.push_back(step_register_[earlier]);
+      if (last_use_[earlier] == s && owns_register_[earlier])
+        free_.push_back(step_register_[earlier]);
     }
   }
 
@@ -95,6 +112,12 @@ class Compiler {
     const DType to = types_.steps[s];
     if (program.wide) return AddWideStep(s, to, program);
     if (!StoredAsFloat(to)) return refusal::kDType;
+    if (CastsInLoad(s) || CastsInStore(s)) {
+      if (!OperandsFit(source, call_, to)) return refusal::kDType;
+      SetRegister(Register(source.operands[0]), /*owned=*/false);
+      Free(s);
+      return nullptr;
+    }
     std::optional<TileStep> step = TileStepOf(source.op->name, source.attrs, to);
     if (!step) return refusal::kExpression;
     if (!OperandsFit(source, call_, to)) return refusal::kDType;
@@ -103,7 +126,7 @@ class Compiler {
     step->b = operands.size() > 1 ? Register(operands[1]) : step->a;
     step->c = operands.size() > 2 ? Register(operands[2]) : step->a;
     step->dst = Allocate(s);
-    step_register_.push_back(step->dst);
+    SetRegister(step->dst, /*owned=*/true);
     program.steps.push_back(*step);
     if (to == DType::kBF16) AddRounding(TileOp::kRoundBF16, step->dst, program);
     if (to == DType::kF16) AddRounding(TileOp::kRoundF16, step->dst, program);
@@ -120,10 +143,15 @@ class Compiler {
     for (size_t k = 0; k < source.operands.size(); ++k)
       step.operands[k] = Register(source.operands[k]);
     step.dst = Allocate(s);
-    step_register_.push_back(step.dst);
+    SetRegister(step.dst, /*owned=*/true);
     program.wide_steps.push_back(std::move(step));
     Free(s);
     return nullptr;
+  }
+
+  void SetRegister(int reg, bool owned) {
+    step_register_.push_back(reg);
+    owns_register_.push_back(owned);
   }
 
   static void AddRounding(TileOp op, int reg, PointwiseProgram& program) {
@@ -136,7 +164,7 @@ class Compiler {
     TileOutput output{types_.steps[step], step_register_[step]};
     output.direct = output.dtype == (program.wide ? DType::kF64 : DType::kF32);
     for (const TileOutput& earlier : program.outputs) {
-      if (earlier.reg == output.reg) output.direct = false;
+      if (earlier.direct && earlier.reg == output.reg) output.direct = false;
     }
     program.outputs.push_back(output);
     program.output_may_overwrite.push_back(step >= last_input_use_);
@@ -147,7 +175,9 @@ class Compiler {
   const OpCall& call_;
   std::vector<size_t> last_use_;
   size_t last_input_use_ = 0;
+  std::vector<bool> read_by_step_;
   std::vector<int> step_register_;
+  std::vector<bool> owns_register_;  // by step; else the register is its operand's
   std::vector<int> free_;
   int registers_ = 0;
 };

@@ -11,6 +11,7 @@
 
 #include "ridge/backend/cpu/kernels/kernels.h"
 #include "ridge/backend/cpu/kernels/pool3d.h"
+#include "ridge/backend/cpu/kernels/pool_bf16.h"
 #include "ridge/backend/cpu/kernels/pool_rows.h"
 #include "ridge/backend/cpu/layouts.h"
 #include "ridge/backend/cpu/parallel.h"
@@ -114,12 +115,19 @@ bool HasEmptyWindow(const OpCall& call) {
                      [](const WindowAxis& axis) { return PoolAxis(axis).has_empty_window; });
 }
 
+// Of x or dy: a gradient's index comes before it.
+DType DataType(const OpCall& call) { return call.inputs.back().dtype; }
+
 // All tensors of a pool are in one layout.  One lane a pixel is slow: `efficiency` says so.
 void OfferLayout(const Question& q, LayoutId layout, std::vector<KernelChoice>& choices) {
   KernelChoice choice = MakeChoice(q, "cpu." + q.op.name, layout == kRowMajor ? 0.1 : 1);
   choice.input_layouts.assign(q.call.inputs.size(), layout);
   choice.output_layouts.assign(q.call.outputs.size(), layout);
   choice.in_place.clear();
+  if (DataType(q.call) == DType::kBF16) {
+    const PoolShape shape = ShapeOf(PoolGeometryOf(q.call), layout);
+    choice.workspace_bytes = PoolBF16WorkspaceBytes(shape, ThreadsFor(q.cpu, q.op, q.call));
+  }
   SetKey(q, choice);
   choices.push_back(std::move(choice));
 }
@@ -137,7 +145,9 @@ Result<std::unique_ptr<Kernel>> CreateMax(const CpuContext& cpu, const OpDef& op
   const PoolGeometry g = PoolGeometryOf(call);
   if (g.window.rank == 3) return Create3d(cpu, op, call, choice);
   const PoolShape shape = ShapeOf(g, choice.output_layouts.at(0));
-  return std::unique_ptr<Kernel>(std::make_unique<KernelType>(shape, ThreadsFor(cpu, op, call)));
+  const int threads = ThreadsFor(cpu, op, call);
+  if (DataType(call) == DType::kBF16) return MakePoolBF16(op, shape, {}, threads);
+  return std::unique_ptr<Kernel>(std::make_unique<KernelType>(shape, threads));
 }
 
 Result<std::unique_ptr<Kernel>> CreateAvg(const CpuContext& cpu, const OpDef& op,
@@ -145,17 +155,21 @@ Result<std::unique_ptr<Kernel>> CreateAvg(const CpuContext& cpu, const OpDef& op
                                           bool gradient) {
   const PoolGeometry g = PoolGeometryOf(call);
   if (g.window.rank == 3) return Create3d(cpu, op, call, choice);
+  const PoolShape shape = ShapeOf(g, choice.output_layouts.at(0));
+  const int threads = ThreadsFor(cpu, op, call);
+  if (DataType(call) == DType::kBF16) return MakePoolBF16(op, shape, Divisors(call, g), threads);
   return std::unique_ptr<Kernel>(
-      std::make_unique<AvgPoolKernel>(ShapeOf(g, choice.output_layouts.at(0)), Divisors(call, g),
-                                      gradient, ThreadsFor(cpu, op, call)));
+      std::make_unique<AvgPoolKernel>(shape, Divisors(call, g), gradient, threads));
 }
 
 }  // namespace
 
 const char* OfferPool(const Question& q, std::vector<KernelChoice>& choices) {
   if (AnyEmpty(q.call)) return refusal::kEmpty;
-  const size_t data = q.call.inputs.size() - 1;  // index comes before dy
-  if (q.call.inputs[data].dtype != DType::kF32) return refusal::kDType;
+  const size_t data = q.call.inputs.size() - 1;
+  const DType dtype = DataType(q.call);
+  const bool narrow = dtype == DType::kBF16 && PoolGeometryOf(q.call).window.rank < 3;
+  if (dtype != DType::kF32 && !narrow) return refusal::kDType;
   for (size_t i = 0; i <= data; ++i) {
     const LayoutId layout = q.available_layout(i);
     const auto blocks = ChannelBlocksOf(q.call.inputs[i].dims, layout);

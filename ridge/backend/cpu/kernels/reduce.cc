@@ -1,4 +1,4 @@
-// reduce_sum, reduce_mean, reduce_max, reduce_min over any axes, f32.
+// reduce_sum, reduce_mean, reduce_max, reduce_min over any axes, f32; sums of bf16 that give f32.
 //
 // Dimensions are merged into groups that are kept and reduced in turn.  When the last group is
 // reduced, each output is a run after a run (row sums); when it is kept, rows are added up
@@ -111,13 +111,15 @@ ReducePlan MakePlan(const OpCall& call, int64_t block, int threads) {
   return plan;
 }
 
+// T: float, or uint16_t for bf16.
+template <typename T>
 class ReduceKernel : public Kernel {
  public:
   ReduceKernel(ReducePlan plan, Reduction kind, double divisor, int threads)
       : plan_(std::move(plan)), kind_(kind), divisor_(divisor), threads_(threads) {}
 
   Status Run(const KernelBuffers& buffers) override {
-    const auto* x = static_cast<const float*>(buffers.inputs[0]);
+    const auto* x = static_cast<const T*>(buffers.inputs[0]);
     auto* y = static_cast<float*>(buffers.outputs[0]);
     if (plan_.split_reduced) {
       RunShared(x, static_cast<float*>(buffers.workspace), y);
@@ -132,7 +134,7 @@ class ReduceKernel : public Kernel {
   }
 
  private:
-  void RunShared(const float* x, float* partial, float* y) const {
+  void RunShared(const T* x, float* partial, float* y) const {
     ForEachPart(threads_, [&](int part) {
       const Range range = PartOf(plan_.shared_extent(), threads_, part);
       for (int64_t item = 0; item < plan_.items; ++item)
@@ -147,7 +149,7 @@ class ReduceKernel : public Kernel {
   }
 
   // One unit of work over a part of the shared extent; `y` is the whole output or a copy of it.
-  void RunItem(const float* x, int64_t item, Range range, float* y) const {
+  void RunItem(const T* x, int64_t item, Range range, float* y) const {
     if (plan_.run_reduced) {
       y[item] = static_cast<float>(ReduceOne(x + OffsetOf(plan_.kept, item), range));
       return;
@@ -165,7 +167,7 @@ class ReduceKernel : public Kernel {
     AddRows(x + OffsetOf(plan_.kept, kept) + column, range, columns, out);
   }
 
-  double ReduceOne(const float* x, Range range) const {
+  double ReduceOne(const T* x, Range range) const {
     if (plan_.reduced.empty()) return ReduceRun(kind_, x + range.begin, range.end - range.begin);
     if (plan_.reduced_count() == 1) return ReduceRun(kind_, x, plan_.run);
     double result = ReductionStart(kind_);
@@ -175,7 +177,7 @@ class ReduceKernel : public Kernel {
   }
 
   // Rows of the innermost reduced group lie at one stride; the groups around it are walked.
-  void AddRows(const float* x, Range range, int64_t columns, float* out) const {
+  void AddRows(const T* x, Range range, int64_t columns, float* out) const {
     if (plan_.reduced.empty()) {
       ReduceRows(kind_, x, 0, range.end - range.begin, columns, out);
       return;
@@ -226,7 +228,9 @@ void OfferLayout(const Question& q, LayoutId layout, std::vector<KernelChoice>& 
 
 const char* OfferReduce(const Question& q, std::vector<KernelChoice>& choices) {
   if (AnyEmpty(q.call)) return refusal::kEmpty;
-  if (!AllOf(q.call, DType::kF32)) return refusal::kDType;
+  const DType in = q.call.inputs[0].dtype;
+  const bool supported = in == DType::kF32 || in == DType::kBF16;
+  if (!supported || q.call.outputs[0].dtype != DType::kF32) return refusal::kDType;
   if (q.available_layout(0) != kRowMajor) OfferLayout(q, q.available_layout(0), choices);
   OfferLayout(q, kRowMajor, choices);
   return nullptr;
@@ -238,9 +242,14 @@ Result<std::unique_ptr<Kernel>> CreateReduce(const CpuContext& cpu, const OpDef&
   const auto blocks = ChannelBlocksOf(call.inputs[0].dims, choice.input_layouts.at(0));
   const double width = static_cast<double>(call.inputs[0].elements()) /
                        static_cast<double>(call.outputs[0].elements());
+  const double divisor = op.name == "reduce_mean" ? width : 1;
+  ReducePlan plan = MakePlan(call, blocks ? blocks->block : 1, threads);
+  if (call.inputs[0].dtype == DType::kBF16) {
+    return std::unique_ptr<Kernel>(
+        std::make_unique<ReduceKernel<uint16_t>>(std::move(plan), KindOf(op), divisor, threads));
+  }
   return std::unique_ptr<Kernel>(
-      std::make_unique<ReduceKernel>(MakePlan(call, blocks ? blocks->block : 1, threads),
-                                     KindOf(op), op.name == "reduce_mean" ? width : 1, threads));
+      std::make_unique<ReduceKernel<float>>(std::move(plan), KindOf(op), divisor, threads));
 }
 
 }  // namespace ridge::cpu

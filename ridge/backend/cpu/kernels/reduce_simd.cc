@@ -4,6 +4,7 @@
 
 #include "ridge/backend/cpu/kernels/reduce_runs.h"
 #include "ridge/backend/cpu/kernels/simd_targets.h"
+#include "ridge/core/dtype.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "ridge/backend/cpu/kernels/reduce_simd.cc"
@@ -39,6 +40,15 @@ struct Min {
   static float start() { return std::numeric_limits<float>::infinity(); }
 };
 
+HWY_INLINE V LoadFloats(const float* x) { return hn::LoadU(D(), x); }
+HWY_INLINE float ToFloat(float x) { return x; }
+// bf16 is the upper half of an f32.
+HWY_INLINE V LoadFloats(const uint16_t* x) {
+  const auto bits = hn::LoadU(hn::Rebind<uint16_t, D>(), x);
+  return hn::BitCast(D(), hn::ShiftLeft<16>(hn::PromoteTo(hn::Rebind<uint32_t, D>(), bits)));
+}
+HWY_INLINE float ToFloat(uint16_t x) { return BF16ToFloat(x); }
+
 template <class Op>
 HWY_INLINE float AcrossLanes(V v, Op op) {
   alignas(64) float lanes[16];
@@ -49,55 +59,59 @@ HWY_INLINE float AcrossLanes(V v, Op op) {
 }
 
 // At most kBlock elements, in four registers.
-template <class Op>
-float ReduceBlock(const float* x, size_t count, Op op) {
+template <typename T, class Op>
+float ReduceBlock(const T* x, size_t count, Op op) {
   const D d;
   const size_t lanes = hn::Lanes(d);
   V a0 = hn::Set(d, Op::start()), a1 = a0, a2 = a0, a3 = a0;
   size_t i = 0;
   for (; i + 4 * lanes <= count; i += 4 * lanes) {
-    a0 = op(a0, hn::LoadU(d, x + i));
-    a1 = op(a1, hn::LoadU(d, x + i + lanes));
-    a2 = op(a2, hn::LoadU(d, x + i + 2 * lanes));
-    a3 = op(a3, hn::LoadU(d, x + i + 3 * lanes));
+    a0 = op(a0, LoadFloats(x + i));
+    a1 = op(a1, LoadFloats(x + i + lanes));
+    a2 = op(a2, LoadFloats(x + i + 2 * lanes));
+    a3 = op(a3, LoadFloats(x + i + 3 * lanes));
   }
-  for (; i + lanes <= count; i += lanes) a0 = op(a0, hn::LoadU(d, x + i));
+  for (; i + lanes <= count; i += lanes) a0 = op(a0, LoadFloats(x + i));
   float result = AcrossLanes(op(op(a0, a1), op(a2, a3)), op);
-  for (; i < count; ++i) result = op(result, x[i]);
+  for (; i < count; ++i) result = op(result, ToFloat(x[i]));
   return result;
 }
 
 constexpr size_t kBlock = 4096;
 
-template <class Op>
-double ReduceAll(const float* x, size_t count, Op op, Reduction kind) {
+template <typename T, class Op>
+double ReduceAll(const T* x, size_t count, Op op, Reduction kind) {
   double result = ReductionStart(kind);
   for (size_t i = 0; i < count; i += kBlock)
     result = Combine(kind, result, ReduceBlock(x + i, HWY_MIN(kBlock, count - i), op));
   return result;
 }
 
-double Run(Reduction kind, const float* x, int64_t count) {
+template <typename T>
+double RunOf(Reduction kind, const T* x, int64_t count) {
   const auto n = static_cast<size_t>(count);
   if (kind == Reduction::kSum) return ReduceAll(x, n, Sum(), kind);
   if (kind == Reduction::kMax) return ReduceAll(x, n, Max(), kind);
   return ReduceAll(x, n, Min(), kind);
 }
 
+double Run(Reduction kind, const float* x, int64_t count) { return RunOf(kind, x, count); }
+double RunBF16(Reduction kind, const uint16_t* x, int64_t count) { return RunOf(kind, x, count); }
+
 // Rows that are read side by side, each from its beginning to its end: as many streams as the
 // prefetchers follow.
 constexpr int64_t kRowBlock = 8;
 
 // Columns [c, columns) of kRowBlock rows, added up in pairs and then to acc.
-template <class Op>
-void DownBlock(const float* x, int64_t stride, size_t columns, float* acc, Op op) {
+template <typename T, class Op>
+void DownBlock(const T* x, int64_t stride, size_t columns, float* acc, Op op) {
   const D d;
   const size_t lanes = hn::Lanes(d);
   size_t c = 0;
   for (; c + lanes <= columns; c += lanes) {
-    const float* at = x + c;
+    const T* at = x + c;
     const auto pair = [&](int64_t r) HWY_ATTR {
-      return op(hn::LoadU(d, at + r * stride), hn::LoadU(d, at + (r + 1) * stride));
+      return op(LoadFloats(at + r * stride), LoadFloats(at + (r + 1) * stride));
     };
     const V all = op(op(pair(0), pair(2)), op(pair(4), pair(6)));
     hn::StoreU(op(hn::LoadU(d, acc + c), all), d, acc + c);
@@ -105,34 +119,43 @@ void DownBlock(const float* x, int64_t stride, size_t columns, float* acc, Op op
   for (; c < columns; ++c) {
     float result = Op::start();
     for (int64_t r = 0; r < kRowBlock; ++r)
-      result = op(result, x[r * stride + static_cast<int64_t>(c)]);
+      result = op(result, ToFloat(x[r * stride + static_cast<int64_t>(c)]));
     acc[c] = op(acc[c], result);
   }
 }
 
-template <class Op>
-void DownRow(const float* x, size_t columns, float* acc, Op op) {
+template <typename T, class Op>
+void DownRow(const T* x, size_t columns, float* acc, Op op) {
   const D d;
   const size_t lanes = hn::Lanes(d);
   size_t c = 0;
   for (; c + lanes <= columns; c += lanes)
-    hn::StoreU(op(hn::LoadU(d, acc + c), hn::LoadU(d, x + c)), d, acc + c);
-  for (; c < columns; ++c) acc[c] = op(acc[c], x[c]);
+    hn::StoreU(op(hn::LoadU(d, acc + c), LoadFloats(x + c)), d, acc + c);
+  for (; c < columns; ++c) acc[c] = op(acc[c], ToFloat(x[c]));
 }
 
-template <class Op>
-void DownAll(const float* x, int64_t stride, int64_t rows, int64_t columns, float* acc, Op op) {
+template <typename T, class Op>
+void DownAll(const T* x, int64_t stride, int64_t rows, int64_t columns, float* acc, Op op) {
   const auto width = static_cast<size_t>(columns);
   int64_t r = 0;
   for (; r + kRowBlock <= rows; r += kRowBlock) DownBlock(x + r * stride, stride, width, acc, op);
   for (; r < rows; ++r) DownRow(x + r * stride, width, acc, op);
 }
 
-void Rows(Reduction kind, const float* x, int64_t stride, int64_t rows, int64_t columns,
-          float* acc) {
+template <typename T>
+void RowsOf(Reduction kind, const T* x, int64_t stride, int64_t rows, int64_t columns, float* acc) {
   if (kind == Reduction::kSum) return DownAll(x, stride, rows, columns, acc, Sum());
   if (kind == Reduction::kMax) return DownAll(x, stride, rows, columns, acc, Max());
   DownAll(x, stride, rows, columns, acc, Min());
+}
+
+void Rows(Reduction kind, const float* x, int64_t stride, int64_t rows, int64_t columns,
+          float* acc) {
+  RowsOf(kind, x, stride, rows, columns, acc);
+}
+void RowsBF16(Reduction kind, const uint16_t* x, int64_t stride, int64_t rows, int64_t columns,
+              float* acc) {
+  RowsOf(kind, x, stride, rows, columns, acc);
 }
 
 }  // namespace HWY_NAMESPACE
@@ -143,7 +166,9 @@ HWY_AFTER_NAMESPACE();
 namespace ridge::cpu {
 
 HWY_EXPORT(Run);
+HWY_EXPORT(RunBF16);
 HWY_EXPORT(Rows);
+HWY_EXPORT(RowsBF16);
 
 double ReductionStart(Reduction kind) {
   if (kind == Reduction::kSum) return 0;
@@ -161,9 +186,18 @@ double ReduceRun(Reduction kind, const float* x, int64_t count) {
   return HWY_DYNAMIC_DISPATCH(Run)(kind, x, count);
 }
 
+double ReduceRun(Reduction kind, const uint16_t* x, int64_t count) {
+  return HWY_DYNAMIC_DISPATCH(RunBF16)(kind, x, count);
+}
+
 void ReduceRows(Reduction kind, const float* x, int64_t row_stride, int64_t rows, int64_t columns,
                 float* acc) {
   HWY_DYNAMIC_DISPATCH(Rows)(kind, x, row_stride, rows, columns, acc);
+}
+
+void ReduceRows(Reduction kind, const uint16_t* x, int64_t row_stride, int64_t rows,
+                int64_t columns, float* acc) {
+  HWY_DYNAMIC_DISPATCH(RowsBF16)(kind, x, row_stride, rows, columns, acc);
 }
 
 }  // namespace ridge::cpu

@@ -90,8 +90,8 @@ struct TileStep {
 // when there is none.  Fills op, p and q.
 std::optional<TileStep> TileStepOf(const std::string& op, const AttrMap& attrs, DType to);
 
-// As many elements as whole vectors hold, converted; returns how many: 0 for a dtype without a
-// loop. What is stored was rounded by a step.
+// As many elements as whole vectors hold, converted and rounded; returns how many: 0 for a dtype
+// without a loop.
 int64_t LoadVectors(DType dtype, const void* from, float* to, int64_t count);
 int64_t StoreVectors(DType dtype, const float* from, void* to, int64_t count);
 

@@ -24,6 +24,11 @@ Result<DType> ProductDType(const OpCall& call) {
                                      text, DTypeName(in)));
 }
 
+DType BiasDType(const OpCall& call, size_t i, DType out) {
+  const bool wide = call.inputs[i].dtype == DType::kF32 && BytesPerElement(out) < 4;
+  return wide && call.has_input(i) ? DType::kF32 : out;
+}
+
 Status CheckIndex(const OpCall& call, size_t i, const char* name) {
   const DType dtype = call.inputs[i].dtype;
   if (dtype == DType::kI64 || dtype == DType::kI32) return Status();

@@ -17,6 +17,9 @@ Status CheckFloat(const OpCall& call, size_t i, const char* name);
 // The dtype of a product's result: the attribute `out_dtype`, where empty means that of input 0.
 // It may be wider only ("f32" from bf16): sums of products lose nothing on the way out.
 Result<DType> ProductDType(const OpCall& call);
+// The dtype that bias, input i of a product that gives `out`, has to have: `out`, or f32 where that
+// is given and wider.
+DType BiasDType(const OpCall& call, size_t i, DType out);
 
 // Input i is i64 or i32.
 Status CheckIndex(const OpCall& call, size_t i, const char* name);

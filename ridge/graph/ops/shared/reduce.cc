@@ -36,6 +36,22 @@ int64_t ReducedWidth(const Dims& dims, const std::vector<int64_t>& axes) {
   return width;
 }
 
+namespace {
+
+// Sums may be of a wider float than what they add up.
+Result<DType> ResultDType(const OpCall& call) {
+  const DType in = call.inputs[0].dtype;
+  if (!call.attrs.contains("out_dtype") || call.text("out_dtype").empty()) return in;
+  const std::optional<DType> out = ParseDType(call.text("out_dtype"));
+  if (out && IsFloat(*out) && IsFloat(in) && BytesPerElement(*out) >= BytesPerElement(in))
+    return *out;
+  return CallError(call, fmt::format("out_dtype is \"{}\" for sums of {}; it must be a float type "
+                                     "at least as wide, or be left out",
+                                     call.text("out_dtype"), DTypeName(in)));
+}
+
+}  // namespace
+
 Result<std::vector<TensorType>> ReduceTypes(const OpCall& call, Operands operands,
                                             EmptyAxis empty) {
   const TensorType& x = call.inputs[0];
@@ -51,7 +67,8 @@ Result<std::vector<TensorType>> ReduceTypes(const OpCall& call, Operands operand
                                        "at least one element is needed",
                                        TypeToString(x), DimsToString(call.integers("axes"))));
   }
-  return std::vector<TensorType>{{x.dtype, std::move(dims)}};
+  RIDGE_ASSIGN_OR_RETURN(const DType out, ResultDType(call));
+  return std::vector<TensorType>{{out, std::move(dims)}};
 }
 
 Cost ReduceCost(const OpCall& call) {
@@ -80,5 +97,11 @@ Value ExtremumGrad(GradBuilder& g) {
 }
 
 AttrMap ReduceAttrs() { return {{"axes", std::vector<int64_t>()}, {"keep_dims", int64_t{0}}}; }
+
+AttrMap SumAttrs() {
+  AttrMap attrs = ReduceAttrs();
+  attrs["out_dtype"] = std::string();
+  return attrs;
+}
 
 }  // namespace ridge

@@ -50,5 +50,6 @@ Value WithKeptDims(GradBuilder& g, Value v);
 Value ExtremumGrad(GradBuilder& g);
 
 AttrMap ReduceAttrs();  // the defaults
+AttrMap SumAttrs();     // with out_dtype
 
 }  // namespace ridge

@@ -1,0 +1,253 @@
+// Some nodes want several tensors of one type (x and y of batch_norm), so values are decided on in
+// classes: all of a class become narrow, or none.  A class gains two bytes for each element that is
+// written or read narrow, and loses six where a reader needs f32 and a cast must write it.
+#include "ridge/graph/narrow_choice.h"
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+#include "ridge/graph/expression.h"
+
+namespace ridge {
+namespace {
+
+// Below, all that is saved is less than what a node costs to start.
+constexpr int64_t kLeastElements = 16384;
+constexpr int64_t kSavedBytes = 2;  // of an element, by each node that writes or reads it narrow
+constexpr int64_t kCastBytes = 6;   // of an element: a cast reads 2 and writes 4
+constexpr double kAboutAsGood = 0.5;
+
+// Inputs and outputs of an operator that may be narrow together while all else stays f32.
+struct StoredTogether {
+  const char* op;
+  std::vector<size_t> inputs, outputs;
+  bool rest = false;  // the last of `inputs` stands for all from it on
+};
+
+const std::vector<StoredTogether>& AllStoredTogether() {
+  static const std::vector<StoredTogether> all = {
+      {"matmul", {3}, {0}, true},
+      {"conv", {3}, {0}, true},
+      {"conv_grad_input", {}, {0}},
+      {"batch_norm", {0}, {0}},
+      {"batch_norm_grad", {0, 4}, {0}},
+      {"layer_norm", {}, {0}},
+      {"layer_norm_grad", {3}, {}},
+      {"reduce_sum", {0}, {}},
+      {"reduce_mean", {0}, {}},
+      {"max_pool", {0}, {0}},
+      {"max_pool_grad", {1}, {0}},
+      {"avg_pool", {0}, {0}},
+      {"avg_pool_grad", {0}, {0}},
+      {"reshape", {0}, {0}},
+      {"transpose", {0}, {0}},
+      {"slice", {0}, {0}},
+      {"slice_grad", {0}, {0}},
+      {"expand", {0}, {0}},
+      {"pad", {0}, {0}},
+      {"concat", {0}, {0}, true},
+  };
+  return all;
+}
+
+// The tensors of a node in one StoredTogether.
+struct Group {
+  std::vector<size_t> inputs, outputs;
+};
+
+std::vector<Group> GroupsOf(const Node& node) {
+  std::vector<Group> groups;
+  for (const StoredTogether& rule : AllStoredTogether()) {
+    if (node.op->name != rule.op) continue;
+    Group group{{}, rule.outputs};
+    for (size_t i : rule.inputs) {
+      const size_t end = rule.rest && i == rule.inputs.back() ? node.inputs.size() : i + 1;
+      for (; i < std::min(end, node.inputs.size()); ++i) group.inputs.push_back(i);
+    }
+    groups.push_back(std::move(group));
+  }
+  return groups;
+}
+
+bool IsPointwise(const Node& node) {
+  const bool complete =
+      std::find(node.inputs.begin(), node.inputs.end(), kNoValue) == node.inputs.end();
+  return complete && (node.op->elementwise != nullptr || node.op->name == "fused");
+}
+
+// Products, norms and pools: the loss begins behind the last of them.
+bool Sums(const Node& node) {
+  const CostClass kind = node.op->cost_class;
+  return kind == CostClass::kMatmul || kind == CostClass::kConv || kind == CostClass::kNorm ||
+         kind == CostClass::kPool;
+}
+
+// Which values become narrow.
+class Chooser {
+ public:
+  Chooser(const Graph& graph, DType narrow, KernelQuery& kernels)
+      : graph_(graph),
+        narrow_(narrow),
+        kernels_(kernels),
+        parent_(graph.values().size()),
+        blocked_(graph.values().size(), false),
+        gain_(graph.values().size(), 0) {
+    std::iota(parent_.begin(), parent_.end(), 0);
+  }
+
+  NarrowChoice Run() {
+    BlockValues();
+    BlockResults();
+    NarrowChoice choice;
+    for (const Node& node : graph_.nodes())
+      choice.reads.push_back(TakesCasts(node) ? SeePointwise(node) : SeeNode(node));
+    for (size_t v = 0; v < parent_.size(); ++v) {
+      const size_t root = Root(v);
+      choice.values.push_back(!blocked_[root] && gain_[root] > 0);
+    }
+    return choice;
+  }
+
+ private:
+  bool IsWide(ValueId id) const { return id != kNoValue && graph_.type(id).dtype == DType::kF32; }
+
+  void Block(ValueId id) {
+    if (id != kNoValue) blocked_[Root(static_cast<size_t>(id))] = true;
+  }
+  void Gain(ValueId id, int64_t bytes_each) {
+    if (IsWide(id)) gain_[Root(static_cast<size_t>(id))] += bytes_each * graph_.type(id).elements();
+  }
+
+  size_t Root(size_t v) {
+    while (parent_[v] != v) v = parent_[v] = parent_[parent_[v]];
+    return v;
+  }
+  void Unite(ValueId a, ValueId b) {
+    const size_t from = Root(static_cast<size_t>(b)), to = Root(static_cast<size_t>(a));
+    if (from == to) return;
+    parent_[from] = to;
+    gain_[to] += gain_[from];
+    blocked_[to] = blocked_[to] || blocked_[from];
+  }
+
+  void BlockValues() {
+    for (size_t v = 0; v < graph_.values().size(); ++v) {
+      const ValueInfo& info = graph_.values()[v];
+      const bool activation = info.kind == ValueKind::kResult && info.role == ValueRole::kNone &&
+                              info.type.dtype == DType::kF32 && info.type.rank() > 1 &&
+                              info.type.elements() >= kLeastElements;
+      if (!activation) blocked_[v] = true;
+    }
+  }
+
+  // What outputs and new contents of variables are computed from, up to the last product.
+  void BlockResults() {
+    std::vector<ValueId> open;
+    for (const GraphOutput& output : graph_.outputs()) open.push_back(output.value);
+    BlockBefore(std::move(open), [](const Node& node) { return Sums(node); });
+    open.clear();
+    for (const GraphUpdate& update : graph_.updates()) open.push_back(update.value);
+    BlockBefore(std::move(open), [](const Node& node) {
+      return Sums(node) || node.op->cost_class == CostClass::kReduce;
+    });
+  }
+
+  // These values and those that they are computed from, up to the nodes that `ends`.
+  void BlockBefore(std::vector<ValueId> open, bool (*ends)(const Node&)) {
+    std::vector<bool> seen(graph_.nodes().size(), false);
+    while (!open.empty()) {
+      const ValueId id = open.back();
+      open.pop_back();
+      if (id == kNoValue) continue;
+      Block(id);
+      const NodeId n = graph_.value(id).producer;
+      if (n < 0 || seen[static_cast<size_t>(n)] || ends(graph_.node(n))) continue;
+      seen[static_cast<size_t>(n)] = true;
+      const std::vector<ValueId>& inputs = graph_.node(n).inputs;
+      open.insert(open.end(), inputs.begin(), inputs.end());
+    }
+  }
+
+  // Any tensor of a pointwise node may be narrow: a cast is one more step.
+  std::vector<bool> SeePointwise(const Node& node) {
+    for (ValueId id : node.inputs) Gain(id, kSavedBytes);
+    for (ValueId id : node.outputs) Gain(id, kSavedBytes);
+    return std::vector<bool>(node.inputs.size(), true);
+  }
+
+  std::vector<bool> SeeNode(const Node& node) {
+    std::vector<bool> reads(node.inputs.size(), false), writes(node.outputs.size(), false);
+    for (const Group& group : GroupsOf(node)) {
+      if (!Takes(node, group)) continue;
+      for (size_t i : group.inputs) reads[i] = true;
+      for (size_t k : group.outputs) writes[k] = true;
+      UniteGroup(node, group);
+    }
+    for (size_t i = 0; i < node.inputs.size(); ++i)
+      Gain(node.inputs[i], reads[i] ? kSavedBytes : -kCastBytes);
+    for (size_t k = 0; k < node.outputs.size(); ++k) {
+      Gain(node.outputs[k], kSavedBytes);
+      if (!writes[k]) Block(node.outputs[k]);
+    }
+    return reads;
+  }
+
+  void UniteGroup(const Node& node, const Group& group) {
+    std::vector<ValueId> members;
+    for (size_t i : group.inputs) members.push_back(node.inputs[i]);
+    for (size_t k : group.outputs) members.push_back(node.outputs[k]);
+    members.erase(std::remove(members.begin(), members.end(), kNoValue), members.end());
+    for (ValueId id : members) Unite(members[0], id);
+  }
+
+  // Whether the operator and some kernel take the group narrow.
+  bool Takes(const Node& node, const Group& group) {
+    const OpCall wide = graph_.Call(node);
+    OpCall call = wide;
+    for (size_t i : group.inputs) {
+      if (!IsWide(node.inputs[i])) return false;
+      call.inputs[i].dtype = narrow_;
+    }
+    for (size_t k : group.outputs) call.outputs[k].dtype = narrow_;
+    if (call.attrs.contains("out_dtype"))
+      call.attrs["out_dtype"] = std::string(DTypeName(call.outputs[0].dtype));
+    const Result<std::vector<TensorType>> types = InferCall(*node.op, call);
+    if (!types.ok() || *types != call.outputs) return false;
+    if (node.op->alias_input >= 0) return true;
+    return BestEfficiency(node, call) >= kAboutAsGood * BestEfficiency(node, wide);
+  }
+
+  double BestEfficiency(const Node& node, const OpCall& call) {
+    const std::vector<LayoutId> row_major(call.inputs.size(), kRowMajor);
+    double best = 0;
+    for (const KernelChoice& choice : kernels_.Offers(*node.op, call, row_major).choices)
+      best = std::max(best, choice.efficiency);
+    return best;
+  }
+
+  const Graph& graph_;
+  const DType narrow_;
+  KernelQuery& kernels_;
+  std::vector<size_t> parent_;  // by value: union-find over classes
+  std::vector<bool> blocked_;   // by root
+  std::vector<int64_t> gain_;   // by root, in bytes
+};
+
+}  // namespace
+
+bool TakesCasts(const Node& node) {
+  if (!IsPointwise(node)) return false;
+  size_t steps = 1;
+  if (node.op->name == "fused") {
+    const auto& text = std::get<std::string>(node.attrs.at("expr"));
+    steps = static_cast<size_t>(std::count(text.begin(), text.end(), '('));
+  }
+  return steps + node.inputs.size() + node.outputs.size() <= kMostExpressionSteps;
+}
+
+NarrowChoice ChooseNarrow(const Graph& graph, DType narrow, KernelQuery& kernels) {
+  return Chooser(graph, narrow, kernels).Run();
+}
+
+}  // namespace ridge

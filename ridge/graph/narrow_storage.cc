@@ -1,0 +1,196 @@
+// We come from graph/passes/fuse.cc.  Known here: a whole graph whose products read 16 bits.  Goes
+// on to plan/.
+//
+// A pointwise node becomes one whose expression begins with casts to f32 and ends with casts to the
+// narrow type; another node takes narrow tensors as they are, or a cast in front of it.
+#include "ridge/graph/narrow_storage.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "ridge/graph/expression.h"
+#include "ridge/graph/narrow_choice.h"
+#include "ridge/graph/passes/rewriter.h"
+
+namespace ridge {
+namespace {
+
+bool IsCastTo(const ExpressionStep& step, DType dtype) {
+  return step.op->name == "cast" && std::get<std::string>(step.attrs.at("to")) == DTypeName(dtype);
+}
+
+// A pointwise node's expression on narrow tensors.
+class NarrowExpression {
+ public:
+  NarrowExpression(const Node& node, DType narrow, const std::vector<bool>& is_narrow,
+                   const GraphRewriter& rewriter)
+      : node_(node), narrow_(narrow), is_narrow_(is_narrow), rewriter_(rewriter) {}
+
+  void Rewrite(const Expression& old) {
+    for (const ExpressionStep& step : old.steps) AddStep(step);
+    for (size_t o = 0; o < old.outputs.size(); ++o) {
+      ExpressionOperand from = now_[static_cast<size_t>(old.outputs[o])];
+      if (IsNarrow(node_.outputs[o])) from = Cast(from, narrow_);
+      sources_.push_back(from);
+      if (from.is_step && !IsOutput(from.index)) made_.outputs.push_back(from.index);
+    }
+    made_.inputs = inputs_.size();
+  }
+
+  const Expression& made() const { return made_; }
+  const std::vector<ValueId>& inputs() const { return inputs_; }  // of the new graph
+  // Output o of the node is this input or step.
+  const ExpressionOperand& source(size_t o) const { return sources_[o]; }
+  // REQUIRES: source(o) is a step.
+  size_t OutputOf(size_t o) const {
+    const auto at = std::find(made_.outputs.begin(), made_.outputs.end(), sources_[o].index);
+    return static_cast<size_t>(at - made_.outputs.begin());
+  }
+
+ private:
+  bool IsNarrow(ValueId id) const { return is_narrow_[static_cast<size_t>(id)]; }
+  bool IsOutput(int32_t step) const {
+    return std::find(made_.outputs.begin(), made_.outputs.end(), step) != made_.outputs.end();
+  }
+  ValueId InputOf(const ExpressionOperand& old) const {
+    return node_.inputs[static_cast<size_t>(old.index)];
+  }
+
+  void AddStep(const ExpressionStep& old) {
+    const bool narrowing = IsCastTo(old, narrow_) && !old.operands[0].is_step;
+    if (narrowing && IsNarrow(InputOf(old.operands[0]))) {  // it is narrow already
+      now_.push_back(Input(InputOf(old.operands[0])));
+      return;
+    }
+    ExpressionStep step{old.op, old.attrs, {}};
+    for (const ExpressionOperand& operand : old.operands) step.operands.push_back(Operand(operand));
+    made_.steps.push_back(std::move(step));
+    now_.push_back({true, static_cast<int32_t>(made_.steps.size()) - 1});
+  }
+
+  ExpressionOperand Operand(const ExpressionOperand& old) {
+    if (old.is_step) return now_[static_cast<size_t>(old.index)];
+    const ValueId id = InputOf(old);
+    return IsNarrow(id) ? Cast(Input(id), DType::kF32) : Input(id);
+  }
+
+  ExpressionOperand Input(ValueId old) {
+    const ValueId id = rewriter_.Map(old);
+    const auto at = std::find(inputs_.begin(), inputs_.end(), id);
+    if (at == inputs_.end()) inputs_.push_back(id);
+    const auto index = std::find(inputs_.begin(), inputs_.end(), id) - inputs_.begin();
+    return {false, static_cast<int32_t>(index)};
+  }
+
+  // The step that casts `from`, made when it is not there.
+  ExpressionOperand Cast(const ExpressionOperand& from, DType to) {
+    for (size_t s = 0; s < made_.steps.size(); ++s) {
+      if (IsCastTo(made_.steps[s], to) && made_.steps[s].operands[0] == from)
+        return {true, static_cast<int32_t>(s)};
+    }
+    static const OpDef& cast = *FindOp("cast");
+    ExpressionStep step{&cast, cast.attr_defaults, {from}};
+    step.attrs["to"] = std::string(DTypeName(to));
+    made_.steps.push_back(std::move(step));
+    return {true, static_cast<int32_t>(made_.steps.size()) - 1};
+  }
+
+  const Node& node_;
+  const DType narrow_;
+  const std::vector<bool>& is_narrow_;
+  const GraphRewriter& rewriter_;
+  Expression made_;
+  std::vector<ValueId> inputs_;
+  std::vector<ExpressionOperand> now_;      // by old step
+  std::vector<ExpressionOperand> sources_;  // by old output
+};
+
+class Narrower {
+ public:
+  Narrower(const Graph& graph, DType narrow, NarrowChoice choice)
+      : graph_(graph), narrow_(narrow), choice_(std::move(choice)), rewriter_(graph) {}
+
+  Result<Graph> Run() {
+    RIDGE_RETURN_IF_ERROR(rewriter_.Walk([this](const Node& node) { return Visit(node); }));
+    return rewriter_.Finish();
+  }
+
+ private:
+  bool IsNarrow(ValueId id) const {
+    return id != kNoValue && choice_.values[static_cast<size_t>(id)];
+  }
+
+  Status Visit(const Node& node) {
+    const auto narrow = [this](ValueId id) { return IsNarrow(id); };
+    const bool touched = std::any_of(node.inputs.begin(), node.inputs.end(), narrow) ||
+                         std::any_of(node.outputs.begin(), node.outputs.end(), narrow);
+    if (!touched) return rewriter_.Copy(node);
+    return TakesCasts(node) ? EmitPointwise(node) : EmitNode(node);
+  }
+
+  Status EmitPointwise(const Node& node) {
+    RIDGE_ASSIGN_OR_RETURN(const Expression old, ExpressionOf(*node.op, graph_.Call(node)));
+    NarrowExpression expression(node, narrow_, choice_.values, rewriter_);
+    expression.Rewrite(old);
+    const Expression& made = expression.made();
+    std::vector<ValueId> results(made.outputs.size(), kNoValue);  // the first that is this output
+    for (size_t o = node.outputs.size(); o-- > 0;) {
+      if (expression.source(o).is_step) results[expression.OutputOf(o)] = node.outputs[o];
+    }
+    if (!results.empty()) {
+      RIDGE_RETURN_IF_ERROR(rewriter_.Emit(*FindOp("fused"), expression.inputs(),
+                                           {{"expr", PrintExpression(made)}}, results,
+                                           node.location));
+    }
+    for (size_t o = 0; o < node.outputs.size(); ++o) {
+      const ExpressionOperand& from = expression.source(o);
+      const ValueId now = from.is_step ? rewriter_.Map(results[expression.OutputOf(o)])
+                                       : expression.inputs()[static_cast<size_t>(from.index)];
+      if (rewriter_.Map(node.outputs[o]) == kNoValue) rewriter_.Set(node.outputs[o], now);
+    }
+    return Status();
+  }
+
+  Status EmitNode(const Node& node) {
+    const NodeId id = graph_.value(node.outputs[0]).producer;
+    const std::vector<bool>& reads = choice_.reads[static_cast<size_t>(id)];
+    std::vector<ValueId> inputs = rewriter_.Map(node.inputs);
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      if (!IsNarrow(node.inputs[i]) || reads[i]) continue;
+      RIDGE_ASSIGN_OR_RETURN(inputs[i], Widen(node.inputs[i], node));
+    }
+    AttrMap attrs = node.attrs;
+    if (attrs.contains("out_dtype")) {
+      const DType out = IsNarrow(node.outputs[0]) ? narrow_ : graph_.type(node.outputs[0]).dtype;
+      attrs["out_dtype"] = std::string(DTypeName(out));
+    }
+    return rewriter_.Emit(*node.op, std::move(inputs), std::move(attrs), node.outputs,
+                          node.location);
+  }
+
+  // One for each reader: a copy for all of them would live as long as the f32 value did.
+  Result<ValueId> Widen(ValueId id, const Node& reader) {
+    static const OpDef& cast = *FindOp("cast");
+    AttrMap attrs = cast.attr_defaults;
+    attrs["to"] = std::string(DTypeName(DType::kF32));
+    const std::string name = rewriter_.FreshName(graph_.value(id).name + ".f32");
+    return rewriter_.AddNamedNode(cast, {rewriter_.Map(id)}, std::move(attrs), name,
+                                  reader.location);
+  }
+
+  const Graph& graph_;
+  const DType narrow_;
+  const NarrowChoice choice_;
+  GraphRewriter rewriter_;
+};
+
+}  // namespace
+
+Result<Graph> StoreNarrow(Graph graph, DType narrow, KernelQuery& kernels) {
+  NarrowChoice choice = ChooseNarrow(graph, narrow, kernels);
+  if (std::find(choice.values.begin(), choice.values.end(), true) == choice.values.end())
+    return graph;
+  return Narrower(graph, narrow, std::move(choice)).Run();
+}
+
+}  // namespace ridge

@@ -1,0 +1,152 @@
+// Which values are stored as bf16, and what becomes of the nodes around them.
+#include "ridge/graph/narrow_storage.h"
+
+#include <gtest/gtest.h>
+
+#include "ridge/graph/spec.h"
+#include "ridge/graph/text.h"
+
+namespace ridge {
+namespace {
+
+// Runs every node; one operator well in f32 only.
+class Kernels : public KernelQuery {
+ public:
+  explicit Kernels(std::string f32_only = "") : f32_only_(std::move(f32_only)) {}
+
+  KernelOffers Offers(const OpDef& op, const OpCall& call, std::span<const LayoutId>) override {
+    KernelChoice choice;
+    bool narrow = false;
+    for (const TensorType& type : call.inputs) narrow = narrow || type.dtype == DType::kBF16;
+    if (op.name == f32_only_ && narrow) choice.efficiency = 1e-3;
+    return {{choice}, {}};
+  }
+  int64_t LayoutBytes(LayoutId, const TensorType& type) const override { return type.bytes(); }
+  std::string LayoutName(LayoutId) const override { return "row_major"; }
+  KernelChoice Reorder(const TensorType&, LayoutId, LayoutId) override { return {}; }
+
+ private:
+  const std::string f32_only_;
+};
+
+Graph Parse(const std::string& text) {
+  Result<Graph> graph = ParseGraph(text, "g.ridge");
+  EXPECT_TRUE(graph.ok()) << graph.status().message();
+  return *std::move(graph);
+}
+
+std::string Narrow(const std::string& text, Kernels kernels = Kernels()) {
+  Result<Graph> narrow = StoreNarrow(Parse(text), DType::kBF16, kernels);
+  EXPECT_TRUE(narrow.ok()) << narrow.status().message();
+  EXPECT_TRUE(CheckGraph(*narrow).ok()) << CheckGraph(*narrow).message();
+  return PrintGraph(*narrow);
+}
+
+TEST(StoreNarrow, StoresWhatProductsAndPointwiseNodesExchange) {
+  EXPECT_EQ(Narrow(R"(graph g
+  x = input bf16[128,256]
+  w = input bf16[256,256]
+  bias = parameter f32[256] init=normal(1.0)
+  y = matmul(x, w, bias, out_dtype="f32")
+  r = relu(y)
+  r.bf16 = cast(r, to="bf16")
+  z = matmul(r.bf16, w, out_dtype="f32")
+  output z
+)"),
+            R"(graph g
+  x = input bf16[128,256]
+  w = input bf16[256,256]
+  bias = parameter f32[256] init=normal(1.0)
+  y = matmul(x, w, bias, out_dtype="bf16")
+  r = fused(y, expr="t0=cast(i0,to=\"f32\");t1=relu(t0);t2=cast(t1,to=\"bf16\");o0=t2")
+  z = matmul(r, w, out_dtype="f32")
+  output z
+)");
+}
+
+TEST(StoreNarrow, LeavesSmallValuesVariablesAndTheLossAsTheyAre) {
+  for (const char* text : {
+           "graph g\n  x = input bf16[8,8]\n  y = matmul(x, x, out_dtype=\"f32\")\n  r = relu(y)\n"
+           "  r.bf16 = cast(r, to=\"bf16\")\n  z = matmul(r.bf16, x, out_dtype=\"f32\")\n"
+           "  output z\n",
+           "graph g\n  w = parameter f32[256,256] init=normal(1.0)\n  x = input bf16[256,256]\n"
+           "  dw = matmul(x, x, out_dtype=\"f32\")\n  s = add(w, dw)\n  update w = s\n",
+           "graph g\n  x = input bf16[256,256]\n  y = matmul(x, x, out_dtype=\"f32\")\n"
+           "  q = square(y)\n  loss = reduce_mean(q)\n  output loss\n",
+       }) {
+    EXPECT_EQ(Narrow(text), PrintGraph(Parse(text)));
+  }
+}
+
+constexpr const char* kNorm = R"(graph g
+  x = input bf16[4,16,32,32]
+  w = input bf16[16,16,3,3]
+  s = input f32[16]
+  y = conv(x, w, padding=[1,1,1,1], out_dtype="f32")
+  n, mean, var = batch_norm(y, s, s)
+  r = relu(n)
+  r.bf16 = cast(r, to="bf16")
+  z = conv(r.bf16, w, padding=[1,1,1,1], out_dtype="f32")
+  output z
+)";
+
+TEST(StoreNarrow, TakesInputAndResultOfANormTogether) {
+  EXPECT_NE(Narrow(kNorm).find("y = conv(x, w, out_dtype=\"bf16\", padding=[1,1,1,1])"),
+            std::string::npos)
+      << Narrow(kNorm);
+  const std::string without = Narrow(kNorm, Kernels("batch_norm"));
+  EXPECT_NE(without.find("y = conv(x, w, out_dtype=\"f32\", padding=[1,1,1,1])"), std::string::npos)
+      << without;
+  EXPECT_NE(without.find("r = fused(n, expr=\"t0=relu(i0);t1=cast(t0,to=\\\"bf16\\\");o0=t1\")"),
+            std::string::npos)
+      << without;
+}
+
+// A reader that needs f32 gets a cast of its own, where all others save more than it costs.
+TEST(StoreNarrow, CastsInFrontOfAReaderThatNeedsF32) {
+  const std::string text = Narrow(R"(graph g
+  x = input bf16[128,256]
+  w = input bf16[256,256]
+  y = matmul(x, w, out_dtype="f32")
+  a = relu(y)
+  b = tanh(y)
+  c = sigmoid(y)
+  s = softmax(y)
+  t = add(a, b)
+  u = add(t, c)
+  v = add(u, s)
+  v.bf16 = cast(v, to="bf16")
+  z = matmul(v.bf16, w, out_dtype="f32")
+  output z
+)");
+  EXPECT_NE(text.find("y.f32 = cast(y, to=\"f32\")\n  s = softmax(y.f32)"), std::string::npos)
+      << text;
+}
+
+// A fused node that gave a value both wide and narrow gives it once.
+TEST(StoreNarrow, MergesTwins) {
+  EXPECT_EQ(Narrow(R"(graph g
+  x = input bf16[128,256]
+  w = input bf16[256,256]
+  y = matmul(x, w, out_dtype="f32")
+  r, n = fused(y, expr="t0=relu(i0);t1=cast(t0,to=\"bf16\");o0=t0;o1=t1")
+  z = matmul(n, w, out_dtype="f32")
+  g = mul(r, z)
+  g.bf16 = cast(g, to="bf16")
+  q = matmul(g.bf16, w, out_dtype="f32")
+  output q
+)"),
+            R"(graph g
+  x = input bf16[128,256]
+  w = input bf16[256,256]
+  y = matmul(x, w, out_dtype="bf16")
+  r = fused(y, expr="t0=cast(i0,to=\"f32\");t1=relu(t0);t2=cast(t1,to=\"bf16\");o0=t2")
+  z = matmul(r, w, out_dtype="bf16")
+  g = fused(r, z, expr="t0=cast(i0,to=\"f32\");t1=cast(i1,to=\"f32\");t2=mul(t0,t1);t3=cast(t2,to=\"bf16\");o0=t3")
+  q = matmul(g, w, out_dtype="f32")
+  output q
+)");
+}
+
+}  // namespace
+}  // namespace ridge
