@@ -72,7 +72,8 @@ Result<int> RunProfile(const CLI::App& app, const ProfileVerb& verb) {
   RIDGE_ASSIGN_OR_RETURN(const OpenedMachine opened,
                          OpenMachine({.device = request.options.device,
                                       .backend = verb.train.backend.value_or("cpu"),
-                                      .threads = request.options.threads},
+                                      .threads = request.options.threads,
+                                      .conv = request.options.conv},
                                      SayUnless(verb.output.quiet)));
   request.measure_peaks = [threads = opened.backend->threads()](DType dtype) {
     return Result<MachinePeaks>(
@@ -94,6 +95,7 @@ VerbBody AddProfile(CLI::App& app) {
   AddText(app, "--data", verb->train.data, "SPEC",
           "Batches come from here, and waiting for them counts (one batch that lies in memory)")
       ->group("Data");
+  AddSlicesFlag(app, verb->train.slices)->group("Data");
   AddInteger(app, "--batch", verb->train.batch, {.minimum = 1}, "N", "Samples a step (32)")
       ->group("Data");
   AddInteger(app, "--steps", verb->train.steps, {.minimum = 1}, "N",

@@ -2,6 +2,30 @@
 
 namespace ridge::cli {
 
+namespace {
+
+std::vector<Verb> BenchVerbs() {
+  return {{"step", "Times training steps on one made-up batch",
+           "ridge bench step cnn --batch 64 --steps 100\n"
+           "ridge bench step mlp --batch 128 --optimizer sgd --json",
+           AddBenchStep},
+          {"run", "Times a model's outputs, forward only, on one made-up batch",
+           "ridge bench run net.onnx\n"
+           "ridge bench run mlp --batch 16 --runs 10000 --json",
+           AddBenchRun},
+          {"suite", "Times all workloads, each in a process of its own, and finds regressions",
+           "ridge bench suite --out suite.json\n"
+           "ridge bench suite --against suite.json      exit 7 when one has become slower\n"
+           "ridge bench suite --only cnn:64,mlp:128 --rounds 5",
+           AddBenchSuite},
+          {"device", "Measures this machine for the planner and keeps the result",
+           "ridge bench device\n"
+           "ridge bench device --json",
+           AddBenchDevice}};
+}
+
+}  // namespace
+
 const std::vector<Verb>& Verbs() {
   static const std::vector<Verb> kVerbs = {
       {"train", "Plans and runs a training, and compares the two",
@@ -45,25 +69,11 @@ const std::vector<Verb>& Verbs() {
        "ridge profile resnet50 --batch 16 --trace step.json --html step.html\n"
        "ridge profile runs/cnn-1             with the run's own options and data",
        AddProfile},
-      {"bench",
-       "Measures this machine, or a model's step on it",
+      {"bench", "Measures this machine, or a model's step on it",
        "ridge bench step cnn --batch 64\n"
        "ridge bench suite --against bench/results/suite-NAME.json\n"
        "ridge bench device",
-       nullptr,
-       {{"step", "Times training steps on one made-up batch",
-         "ridge bench step cnn --batch 64 --steps 100\n"
-         "ridge bench step mlp --batch 128 --optimizer sgd --json",
-         AddBenchStep},
-        {"suite", "Times all workloads, each in a process of its own, and finds regressions",
-         "ridge bench suite --out suite.json\n"
-         "ridge bench suite --against suite.json      exit 7 when one has become slower\n"
-         "ridge bench suite --only cnn:64,mlp:128 --rounds 5",
-         AddBenchSuite},
-        {"device", "Measures this machine for the planner and keeps the result",
-         "ridge bench device\n"
-         "ridge bench device --json",
-         AddBenchDevice}}},
+       nullptr, BenchVerbs()},
       {"models", "Lists the built-in models: parameters, FLOPs, inputs, and what they take",
        "ridge models\n"
        "ridge models gpt:layers=12,hidden=768\n"

@@ -26,6 +26,7 @@ const std::vector<Verb>& Verbs();
 
 VerbBody AddBenchDevice(CLI::App& app);
 VerbBody AddBenchStep(CLI::App& app);
+VerbBody AddBenchRun(CLI::App& app);
 VerbBody AddBenchSuite(CLI::App& app);
 VerbBody AddCompare(CLI::App& app);
 VerbBody AddCompletion(CLI::App& app);

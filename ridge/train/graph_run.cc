@@ -68,21 +68,28 @@ bool Converts(DType from, DType to) {
 
 }  // namespace
 
-Result<std::vector<NamedTensor>> RunGraph(const Graph& graph,
-                                          const std::map<std::string, Tensor>& given, uint64_t seed,
-                                          const Machine& machine) {
+Result<std::unique_ptr<Executor>> PrepareGraph(const Graph& graph,
+                                               const std::map<std::string, Tensor>& given,
+                                               uint64_t seed, const Machine& machine) {
   Graph pure = graph;
   pure.ClearUpdates();
   std::vector<NamedGraph> graphs = {NamedGraph{"once", std::move(pure)}};
   RIDGE_ASSIGN_OR_RETURN(Program program, PlanGraphs(graph.name, std::move(graphs), /*passes=*/"",
                                                      DType::kF32, machine));
-  RIDGE_ASSIGN_OR_RETURN(const std::unique_ptr<Executor> executor,
+  RIDGE_ASSIGN_OR_RETURN(std::unique_ptr<Executor> executor,
                          Executor::Create(std::move(program), *machine.backend));
   executor->InitializeVariables(seed);
   RIDGE_RETURN_IF_ERROR(Fill(given, *executor));
-  const int step = executor->StepIndex("once");
-  RIDGE_RETURN_IF_ERROR(executor->Run(step, /*slot=*/0));
-  return CopyOutputs(*executor, graph, step);
+  return executor;
+}
+
+Result<std::vector<NamedTensor>> RunGraph(const Graph& graph,
+                                          const std::map<std::string, Tensor>& given, uint64_t seed,
+                                          const Machine& machine) {
+  RIDGE_ASSIGN_OR_RETURN(const std::unique_ptr<Executor> executor,
+                         PrepareGraph(graph, given, seed, machine));
+  RIDGE_RETURN_IF_ERROR(executor->Run(/*step=*/0, /*slot=*/0));
+  return CopyOutputs(*executor, graph, /*step=*/0);
 }
 
 Result<Tensor> ConvertInput(const Tensor& tensor, const ValueInfo& input, const std::string& verb) {

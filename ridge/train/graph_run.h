@@ -1,11 +1,13 @@
 // RunGraph: a graph's outputs for given inputs and variables, computed once.
 #pragma once
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "ridge/data/memory_source.h"
 #include "ridge/graph/graph.h"
+#include "ridge/runtime/executor.h"
 #include "ridge/train/machine.h"
 
 namespace ridge {
@@ -17,6 +19,11 @@ namespace ridge {
 Result<std::vector<NamedTensor>> RunGraph(const Graph& graph,
                                           const std::map<std::string, Tensor>& given, uint64_t seed,
                                           const Machine& machine);
+
+// What RunGraph runs, before it runs: the only step of the executor's program, on slot 0.
+Result<std::unique_ptr<Executor>> PrepareGraph(const Graph& graph,
+                                               const std::map<std::string, Tensor>& given,
+                                               uint64_t seed, const Machine& machine);
 
 // The tensor as the input wants it: another element type is converted when nothing but rounding is
 // lost (f64 to f32, i32 to i64).  Fails with kInvalidArgument; `verb` starts the message.

@@ -9,6 +9,7 @@ namespace {
 
 // For one operator: best first.
 constexpr KernelFactory kKernels[] = {
+    {"matmul", "cpu.narrow_matmul", OfferNarrowMatmul, CreateNarrowMatmul},
     {"matmul", "onednn.matmul", OfferMatmul, CreateMatmul},
     {"matmul", "cpu.matmul_f64", OfferMatmulF64, CreateMatmulF64},
     {"conv", "cpu.winograd_conv", OfferWinogradConv, CreateWinogradConv},

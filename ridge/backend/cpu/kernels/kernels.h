@@ -12,6 +12,9 @@ namespace ridge::cpu {
 RIDGE_OFFER(OfferMatmul);  // matmul.cc
 RIDGE_CREATE(CreateMatmul);
 
+RIDGE_OFFER(OfferNarrowMatmul);  // narrow_matmul.cc
+RIDGE_CREATE(CreateNarrowMatmul);
+
 RIDGE_OFFER(OfferMatmulF64);  // matmul_f64.cc
 RIDGE_CREATE(CreateMatmulF64);
 

@@ -1,0 +1,191 @@
+// matmul in f32 where one extent is small: few columns of dot products, or few rows, or a short
+// inner dimension.  oneDNN's kernels have the columns in their lanes and take the extents as they
+// come; ten columns leave six of sixteen lanes idle.
+//
+// Threads share the samples in all three, as the kernels of images do: what a core has written it
+// reads again itself.  Where a sum runs over the samples, each thread has a part of it, and the
+// parts are added in order.
+#include "ridge/backend/cpu/kernels/narrow_matmul.h"
+
+#include <algorithm>
+
+#include "ridge/backend/cpu/kernels/kernels.h"
+#include "ridge/backend/cpu/parallel.h"
+
+namespace ridge::cpu {
+namespace {
+
+constexpr int64_t kNarrow = kNarrowDotsColumns;
+constexpr int64_t kWide = 128;   // lanes, or an inner dimension in lanes
+constexpr int64_t kEnough = 16;  // of the other extent, to pay for starting
+constexpr size_t kBias = 2, kExtra = 3;
+constexpr int64_t kFewestRows = 4;
+
+// y [m, n] = a [m, k] b [k, n], as it lies in memory.
+struct Extents {
+  int64_t m = 0, n = 0, k = 0;
+  bool transpose_a = false, transpose_b = false;
+
+  bool dots() const {
+    return !transpose_a && transpose_b && n <= kNarrow && k >= kWide && m >= kFewestRows;
+  }
+  // The gradients of what dots() multiplies.
+  bool few_rows() const {
+    return transpose_a && !transpose_b && m <= kNarrow && k >= kEnough && n >= kWide;
+  }
+  bool short_sums() const {
+    return !transpose_a && !transpose_b && k <= kNarrow && m >= kEnough && n >= kWide;
+  }
+};
+
+// nullopt when b is not one matrix.
+std::optional<Extents> ExtentsOf(const OpCall& call) {
+  const Dims &a = call.inputs[0].dims, &b = call.inputs[1].dims;
+  Extents e;
+  e.transpose_a = call.integer("transpose_a") != 0;
+  e.transpose_b = call.integer("transpose_b") != 0;
+  if (b.size() != 2 || (e.transpose_a && a.size() != 2)) return std::nullopt;
+  e.n = e.transpose_b ? b[0] : b[1];
+  e.k = e.transpose_b ? b[1] : b[0];
+  e.m = call.outputs[0].elements() / e.n;
+  return e;
+}
+
+class NarrowDotsKernel : public Kernel {
+ public:
+  NarrowDotsKernel(const Extents& e, int threads) : e_(e), threads_(threads) {}
+
+  Status Run(const KernelBuffers& b) override {
+    ForEachPart(threads_, [&](int part) {
+      const Range rows = PartOf(e_.m, threads_, part);
+      RunNarrowDots(
+          {.rows = rows.end - rows.begin,
+           .columns = e_.n,
+           .inner = e_.k,
+           .a = {static_cast<const float*>(b.inputs[0]) + rows.begin * e_.k, e_.k},
+           .b = {static_cast<const float*>(b.inputs[1]), e_.k},
+           .bias = b.inputs.size() > kBias ? static_cast<const float*>(b.inputs[kBias]) : nullptr,
+           .y = static_cast<float*>(b.outputs[0]) + rows.begin * e_.n,
+           .y_row = e_.n},
+          static_cast<float*>(b.workspace) + part * NarrowDotsFloats());
+    });
+    return Status();
+  }
+
+ private:
+  const Extents e_;
+  const int threads_;
+};
+
+class ShortSumsKernel : public Kernel {
+ public:
+  // `adds`: y begins with what the epilogue adds, which may lie where y does.
+  ShortSumsKernel(const Extents& e, bool adds, int threads)
+      : e_(e), adds_(adds), threads_(threads) {}
+
+  Status Run(const KernelBuffers& b) override {
+    ForEachPart(threads_, [&](int part) {
+      const Range rows = PartOf(e_.m, threads_, part);
+      if (rows.begin == rows.end) return;
+      float* y = static_cast<float*>(b.outputs[0]) + rows.begin * e_.n;
+      if (adds_ && b.inputs[kExtra] != b.outputs[0]) {
+        std::copy_n(static_cast<const float*>(b.inputs[kExtra]) + rows.begin * e_.n,
+                    (rows.end - rows.begin) * e_.n, y);
+      }
+      RunNarrowSums({.rows = rows.end - rows.begin,
+                     .columns = e_.n,
+                     .inner = e_.k,
+                     .a = static_cast<const float*>(b.inputs[0]) + rows.begin * e_.k,
+                     .a_row = e_.k,
+                     .a_col = 1,
+                     .b = {static_cast<const float*>(b.inputs[1]), e_.n},
+                     .c = y,
+                     .c_row = e_.n,
+                     .add = adds_});
+    });
+    return Status();
+  }
+
+ private:
+  const Extents e_;
+  const bool adds_;
+  const int threads_;
+};
+
+// Each thread sums the rows of a and b that it has made, or that it will read next, itself: what
+// two cores read is slow to write again.  The parts are added in order.
+class FewRowsKernel : public Kernel {
+ public:
+  FewRowsKernel(const Extents& e, bool adds, int threads) : e_(e), adds_(adds), threads_(threads) {}
+
+  static int64_t PartFloats(const Extents& e) { return (e.m * e.n + 15) / 16 * 16; }
+
+  Status Run(const KernelBuffers& b) override {
+    auto* parts = static_cast<float*>(b.workspace);
+    ForEachPart(threads_, [&](int part) { SumPart(b, part, parts + part * PartFloats(e_)); });
+    const auto* extra = adds_ ? static_cast<const float*>(b.inputs[kExtra]) : nullptr;
+    auto* y = static_cast<float*>(b.outputs[0]);
+    ParallelFor(threads_, e_.m * e_.n, 16, [&](int64_t begin, int64_t end) {
+      AddNarrowParts({parts + begin, PartFloats(e_), threads_},
+                     extra == nullptr ? nullptr : extra + begin, end - begin, y + begin);
+    });
+    return Status();
+  }
+
+ private:
+  void SumPart(const KernelBuffers& b, int part, float* sums) const {
+    const Range inner = PartOf(e_.k, threads_, part);
+    if (inner.begin == inner.end) return std::fill_n(sums, e_.m * e_.n, 0.0F), void();
+    RunNarrowSums({.rows = e_.m,
+                   .columns = e_.n,
+                   .inner = inner.end - inner.begin,
+                   .a = static_cast<const float*>(b.inputs[0]) + inner.begin * e_.m,
+                   .a_row = 1,
+                   .a_col = e_.m,
+                   .b = {static_cast<const float*>(b.inputs[1]) + inner.begin * e_.n, e_.n},
+                   .c = sums,
+                   .c_row = e_.n});
+  }
+
+  const Extents e_;
+  const bool adds_;
+  const int threads_;
+};
+
+}  // namespace
+
+const char* OfferNarrowMatmul(const Question& q, std::vector<KernelChoice>& choices) {
+  if (AnyEmpty(q.call)) return refusal::kEmpty;
+  if (q.call.inputs[0].dtype != DType::kF32) return refusal::kDType;
+  const std::optional<Extents> extents = ExtentsOf(q.call);
+  if (!extents || (!extents->dots() && !extents->few_rows() && !extents->short_sums()))
+    return refusal::kNoGain;
+  if (!extents->dots() && q.call.has_input(kBias)) return refusal::kNoGain;
+  const std::string& epilogue = q.call.text("epilogue");
+  const bool adds = !extents->dots() && epilogue == "add";
+  if (!epilogue.empty() && !adds) return refusal::kEpilogue;
+  const int64_t threads = ThreadsFor(q.cpu, q.op, q.call);
+  KernelChoice choice = MakeChoice(q, "cpu.narrow_matmul");
+  choice.in_place.clear();
+  if (adds) choice.in_place = {{0, static_cast<int>(kExtra)}};
+  if (extents->dots()) choice.workspace_bytes = threads * NarrowDotsFloats() * 4;
+  if (extents->few_rows())
+    choice.workspace_bytes = threads * FewRowsKernel::PartFloats(*extents) * 4;
+  SetKey(q, choice);
+  choices.push_back(std::move(choice));
+  return nullptr;
+}
+
+Result<std::unique_ptr<Kernel>> CreateNarrowMatmul(const CpuContext& cpu, const OpDef& op,
+                                                   const OpCall& call, const KernelChoice&) {
+  const Extents extents = *ExtentsOf(call);
+  const int threads = ThreadsFor(cpu, op, call);
+  if (extents.dots())
+    return std::unique_ptr<Kernel>(std::make_unique<NarrowDotsKernel>(extents, threads));
+  const bool adds = call.text("epilogue") == "add";
+  if (extents.few_rows())
+    return std::unique_ptr<Kernel>(std::make_unique<FewRowsKernel>(extents, adds, threads));
+  return std::unique_ptr<Kernel>(std::make_unique<ShortSumsKernel>(extents, adds, threads));
+}
+
+}  // namespace ridge::cpu

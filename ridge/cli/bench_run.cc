@@ -1,0 +1,81 @@
+// `ridge bench run`: times a model's outputs, forward only.
+#include "ridge/train/bench_run.h"
+
+#include <fmt/format.h>
+
+#include "ridge/cli/exit_codes.h"
+#include "ridge/cli/flags.h"
+#include "ridge/cli/machine.h"
+#include "ridge/cli/output.h"
+#include "ridge/cli/train_flags.h"
+#include "ridge/cli/verbs.h"
+#include "ridge/core/units.h"
+#include "ridge/report/table.h"
+
+namespace ridge::cli {
+namespace {
+
+constexpr int64_t kRuns = 1000;
+
+struct BenchRunVerb {
+  std::optional<std::string> model;
+  std::vector<std::string> dims;  // "NAME=N"
+  std::optional<int64_t> batch, runs, seed;
+  TrainFlags machine;
+  OutputFlags output;
+  bool json = false;
+};
+
+std::string BenchRunReport(const BenchRunResult& result, const Terminal& terminal) {
+  Table table({{""}, {"", Align::kRight}});
+  table.AddRow({"run, median", FormatSeconds(result.median_s)});
+  table.AddRow({"run, fastest", FormatSeconds(result.least_s)});
+  table.AddRow({"first run", FormatSeconds(result.first_s)});
+  table.AddRow({"samples/s", FormatCount(static_cast<double>(result.batch) / result.median_s)});
+  if (result.nodes > 0)
+    table.AddRow({"a node", FormatSeconds(result.least_s / static_cast<double>(result.nodes))});
+  return fmt::format("{}, batch {}, {} node{}, {} thread{}\n\n", result.model, result.batch,
+                     result.nodes, result.nodes == 1 ? "" : "s", result.threads,
+                     result.threads == 1 ? "" : "s") +
+         table.ToText(terminal);
+}
+
+Result<int> RunBenchRun(const CLI::App& app, const BenchRunVerb& verb) {
+  RIDGE_ASSIGN_OR_RETURN(const Terminal terminal, TerminalFor(stdout, verb.output));
+  RIDGE_RETURN_IF_ERROR(
+      RequireArgument(app, verb.model, "MODEL", "`ridge models` lists the built-in ones"));
+  BenchRunRequest request{.model = *verb.model};
+  request.batch = verb.batch.value_or(request.batch);
+  request.runs = verb.runs.value_or(kRuns);
+  request.seed = static_cast<uint64_t>(verb.seed.value_or(0));
+  RIDGE_ASSIGN_OR_RETURN(request.dims, ParseDims(verb.dims));
+  RIDGE_ASSIGN_OR_RETURN(const OpenedMachine opened,
+                         OpenMachine({.device = verb.machine.device.value_or("cpu"),
+                                      .backend = verb.machine.backend.value_or("cpu"),
+                                      .threads = verb.machine.threads.value_or(0),
+                                      .conv = verb.machine.conv.value_or("direct")},
+                                     SayUnless(verb.output.quiet)));
+  RIDGE_ASSIGN_OR_RETURN(const BenchRunResult result, BenchRun(request, opened.machine));
+  PrintData(verb.json ? BenchRunToJson(result) + "\n" : BenchRunReport(result, terminal));
+  return kExitOk;
+}
+
+}  // namespace
+
+VerbBody AddBenchRun(CLI::App& app) {
+  auto verb = std::make_shared<BenchRunVerb>();
+  AddArgument(app, "MODEL", verb->model,
+              "A built-in model, an ONNX file, a graph in text form or a run folder");
+  AddInteger(app, "--batch", verb->batch, {.minimum = 1}, "N", "Samples a run (1)");
+  AddDimFlag(app, verb->dims);
+  AddInteger(app, "--runs", verb->runs, {.minimum = 1}, "N",
+             fmt::format("Runs to time ({})", kRuns));
+  AddInteger(app, "--seed", verb->seed, {.minimum = 0}, "N", "Of starting values and inputs (0)");
+  AddPlaceFlags(app, verb->machine);
+  AddSwitch(app, "--json", verb->json, "For machines")->group(kOutputGroup);
+  AddColorFlag(app, verb->output);
+  AddQuietFlags(app, verb->output);
+  return [&app, verb] { return RunBenchRun(app, *verb); };
+}
+
+}  // namespace ridge::cli
