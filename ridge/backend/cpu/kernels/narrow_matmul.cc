@@ -156,7 +156,7 @@ class FewRowsKernel : public Kernel {
 
 const char* OfferNarrowMatmul(const Question& q, std::vector<KernelChoice>& choices) {
   if (AnyEmpty(q.call)) return refusal::kEmpty;
-  if (q.call.inputs[0].dtype != DType::kF32) return refusal::kDType;
+  if (!AllOf(q.call, DType::kF32)) return refusal::kDType;
   const std::optional<Extents> extents = ExtentsOf(q.call);
   if (!extents || (!extents->dots() && !extents->few_rows() && !extents->short_sums()))
     return refusal::kNoGain;
