@@ -11,6 +11,7 @@ namespace {
 constexpr KernelFactory kKernels[] = {
     {"matmul", "cpu.narrow_matmul", OfferNarrowMatmul, CreateNarrowMatmul},
     {"matmul", "onednn.matmul", OfferMatmul, CreateMatmul},
+    {"matmul", "cpu.matmul_f32", OfferMatmulF32, CreateMatmulF32},
     {"matmul", "cpu.matmul_f64", OfferMatmulF64, CreateMatmulF64},
     {"conv", "cpu.winograd_conv", OfferWinogradConv, CreateWinogradConv},
     {"conv_grad_input", "cpu.winograd_conv_grad_input", OfferWinogradGradInput,

@@ -15,6 +15,9 @@ RIDGE_CREATE(CreateMatmul);
 RIDGE_OFFER(OfferNarrowMatmul);  // narrow_matmul.cc
 RIDGE_CREATE(CreateNarrowMatmul);
 
+RIDGE_OFFER(OfferMatmulF32);  // matmul_f32.cc
+RIDGE_CREATE(CreateMatmulF32);
+
 RIDGE_OFFER(OfferMatmulF64);  // matmul_f64.cc
 RIDGE_CREATE(CreateMatmulF64);
 

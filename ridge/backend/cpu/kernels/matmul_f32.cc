@@ -1,0 +1,166 @@
+// matmul in f32 by our own packing product: for weight gradients of many rows, where oneDNN's
+// copies of a transposed `a` cost most (docs/design/0011).
+//
+// Threads share y as a grid of rectangles; each packs what it reads, so there is no barrier, and
+// what two of them read is packed twice.  The efficiency offered is a law of the extents, fitted to
+// measurements.
+#include <algorithm>
+#include <optional>
+
+#include "hwy/targets.h"
+#include "ridge/backend/cpu/kernels/epilogue.h"
+#include "ridge/backend/cpu/kernels/gemm_f32.h"
+#include "ridge/backend/cpu/kernels/kernels.h"
+#include "ridge/backend/cpu/parallel.h"
+
+namespace ridge::cpu {
+namespace {
+
+constexpr size_t kBias = 2, kExtra = 3;
+constexpr int64_t kColumnGrain = 16;
+
+int64_t CeilDiv(int64_t n, int64_t d) { return (n + d - 1) / d; }
+
+// One product of matrices: y [m, n] = a [m, k] b [k, n].
+struct Extents {
+  int64_t m, n, k;
+  bool transpose_a, transpose_b;
+};
+
+// REQUIRES: Refusal() is nullptr.
+Extents ExtentsOf(const OpCall& call) {
+  const Dims &a = call.inputs[0].dims, &y = call.outputs[0].dims;
+  const bool ta = call.integer("transpose_a") != 0;
+  return {.m = ElementCount(y) / y.back(),
+          .n = y.back(),
+          .k = ta ? a[0] : a.back(),
+          .transpose_a = ta,
+          .transpose_b = call.integer("transpose_b") != 0};
+}
+
+// Threads as a grid over the rows and columns of y.
+struct Grid {
+  int rows = 1, columns = 1;
+};
+
+// Of one multiply-add of 16 a cycle; less where two threads write parts of one row of c (their
+// prefetchers fetch each other's lines).
+constexpr double kTileShare = 0.92, kSharedRowShare = 0.87;
+// Cycles of one core for a number of a or b that is packed, for one of c that is added to.
+constexpr double kPack = 0.35, kUpdate = 0.3;
+constexpr int64_t kBlockDepth = 256, kBlockColumns = 384;
+
+// Of the slowest thread of a grid (measured on Zen 4).
+double Cycles(const Extents& e, const Grid& grid) {
+  const auto rows = static_cast<double>(CeilDiv(e.m, grid.rows));
+  const int64_t run = CeilDiv(CeilDiv(e.n, kColumnGrain), grid.columns) * kColumnGrain;
+  const auto columns = static_cast<double>(run), depth = static_cast<double>(e.k);
+  const double share = grid.columns > 1 ? kSharedRowShare : kTileShare;
+  return rows * columns * depth / (16 * share) +
+         rows * depth * kPack * static_cast<double>(CeilDiv(run, kBlockColumns)) +
+         columns * depth * kPack +
+         rows * columns * kUpdate * static_cast<double>(CeilDiv(e.k, kBlockDepth));
+}
+
+Grid BestGrid(const Extents& e, int threads) {
+  Grid best{threads, 1};
+  for (int columns = 2; columns <= threads; ++columns) {
+    const Grid grid{threads / columns, columns};
+    if (threads % columns == 0 && Cycles(e, grid) < Cycles(e, best)) best = grid;
+  }
+  return best;
+}
+
+// Of the peak of all threads.
+double Efficiency(const Extents& e, int threads) {
+  const double work =
+      static_cast<double>(e.m) * static_cast<double>(e.n) * static_cast<double>(e.k) / 16 / threads;
+  return work / Cycles(e, BestGrid(e, threads));
+}
+
+class MatmulF32Kernel : public Kernel {
+ public:
+  MatmulF32Kernel(const OpCall& call, int threads)
+      : e_(ExtentsOf(call)),
+        grid_(BestGrid(e_, threads)),
+        threads_(threads),
+        has_bias_(call.has_input(kBias)),
+        has_extra_(call.has_input(kExtra)) {}
+
+  static int64_t WorkspaceFloats(const OpCall& call, int threads) {
+    const MatmulF32Kernel kernel(call, threads);
+    return threads * kernel.Scratch();
+  }
+
+  Status Run(const KernelBuffers& b) override {
+    ForEachPart(threads_, [&](int part) {
+      const Range rows = PartOf(e_.m, grid_.rows, part / grid_.columns);
+      const Range columns = PartOf(e_.n, grid_.columns, part % grid_.columns, kColumnGrain);
+      if (rows.begin == rows.end || columns.begin == columns.end) return;
+      RunGemmF32(Share(b, rows, columns), static_cast<float*>(b.workspace) + part * Scratch());
+    });
+    return Status();
+  }
+
+ private:
+  int64_t Scratch() const {
+    const int64_t columns = CeilDiv(CeilDiv(e_.n, kColumnGrain), grid_.columns) * kColumnGrain;
+    return CeilDiv(GemmF32Scratch(columns, e_.k), 16) * 16;
+  }
+
+  GemmF32 Share(const KernelBuffers& b, Range rows, Range columns) const {
+    const auto in = [&](size_t i) { return static_cast<const float*>(b.inputs[i]); };
+    const int64_t at = rows.begin * e_.n + columns.begin;
+    MatrixF32 left{in(0), e_.k, 1}, right{in(1), e_.n, 1};
+    if (e_.transpose_a) left = {in(0), 1, e_.m};
+    if (e_.transpose_b) right = {in(1), 1, e_.k};
+    left.data += rows.begin * left.row;
+    right.data += columns.begin * right.col;
+    return {.m = rows.end - rows.begin,
+            .n = columns.end - columns.begin,
+            .k = e_.k,
+            .a = left,
+            .b = right,
+            .c = static_cast<float*>(b.outputs[0]) + at,
+            .c_row = e_.n,
+            .extra = has_extra_ ? in(kExtra) + at : nullptr,
+            .bias = has_bias_ ? in(kBias) + columns.begin : nullptr};
+  }
+
+  const Extents e_;
+  const Grid grid_;
+  const int threads_;
+  const bool has_bias_, has_extra_;
+};
+
+const char* Refusal(const OpCall& call) {
+  if (AnyEmpty(call)) return refusal::kEmpty;
+  if (!AllOf(call, DType::kF32)) return refusal::kDType;
+  const bool wide = (hwy::SupportedTargets() & (HWY_AVX3 | HWY_AVX3_DL)) != 0;
+  if (!wide) return refusal::kInstructions;
+  if (call.inputs[1].rank() != 2) return refusal::kRank;
+  if (call.integer("transpose_a") != 0 && call.inputs[0].rank() != 2) return refusal::kRank;
+  const std::vector<std::string> steps = EpilogueSteps(call);
+  return steps.empty() || (steps.size() == 1 && steps[0] == "add") ? nullptr : refusal::kEpilogue;
+}
+
+}  // namespace
+
+const char* OfferMatmulF32(const Question& q, std::vector<KernelChoice>& choices) {
+  if (const char* reason = Refusal(q.call)) return reason;
+  const int threads = ThreadsFor(q.cpu, q.op, q.call);
+  KernelChoice choice = MakeChoice(q, "cpu.matmul_f32", Efficiency(ExtentsOf(q.call), threads));
+  choice.workspace_bytes = MatmulF32Kernel::WorkspaceFloats(q.call, threads) * 4;
+  choice.in_place.clear();
+  SetKey(q, choice);
+  choices.push_back(std::move(choice));
+  return nullptr;
+}
+
+Result<std::unique_ptr<Kernel>> CreateMatmulF32(const CpuContext& cpu, const OpDef& op,
+                                                const OpCall& call, const KernelChoice&) {
+  return std::unique_ptr<Kernel>(
+      std::make_unique<MatmulF32Kernel>(call, ThreadsFor(cpu, op, call)));
+}
+
+}  // namespace ridge::cpu
