@@ -30,14 +30,77 @@ bool PaysForCasts(const Graph& graph, const Node& node) {
   return CallCost(*node.op, graph.Call(node)).flops / kLeastFlopsPerElement >= elements;
 }
 
-bool IsCast(const Graph& graph, const Node& node) {
-  return IsProduct(graph, node) && PaysForCasts(graph, node);
-}
+// Which products read 16 bits.  A convolution may have a way in f32 that needs far fewer
+// multiplications (Winograd); convolutions of one shape, forward and backward, are decided on
+// together, because they read the same x and dy.
+class ProductChooser {
+ public:
+  ProductChooser(const Graph& graph, DType operands, KernelQuery& kernels)
+      : graph_(graph), operands_(operands), kernels_(kernels) {}
+
+  std::vector<bool> Run() {
+    std::vector<bool> chosen(graph_.nodes().size(), false);
+    for (size_t n = 0; n < chosen.size(); ++n) {
+      const Node& node = graph_.nodes()[n];
+      chosen[n] = IsProduct(graph_, node) && PaysForCasts(graph_, node);
+      if (chosen[n] && IsConvolution(node)) AddConvolution(node);
+    }
+    for (size_t n = 0; n < chosen.size(); ++n) {
+      const Node& node = graph_.nodes()[n];
+      if (chosen[n] && IsConvolution(node)) chosen[n] = lead_[ShapeOf(node)] >= 0;
+    }
+    return chosen;
+  }
+
+ private:
+  using Shape = std::vector<Dims>;  // of x, w and y
+
+  static bool IsConvolution(const Node& node) { return node.op->name != "matmul"; }
+
+  Shape ShapeOf(const Node& node) const {
+    const Dims &a = graph_.type(node.inputs[0]).dims, &b = graph_.type(node.inputs[1]).dims;
+    const Dims& out = graph_.type(node.outputs[0]).dims;
+    if (node.op->name == "conv") return {a, b, out};
+    if (node.op->name == "conv_grad_input") return {out, b, a};
+    return {a, out, b};
+  }
+
+  // In FLOPs at the rate of f32: what 16 bits save, and what f32 activations cost on their way.
+  void AddConvolution(const Node& node) {
+    const OpCall wide = graph_.Call(node);
+    OpCall narrow = wide;
+    for (size_t i = 0; i < kOperands; ++i) narrow.inputs[i].dtype = operands_;
+    narrow.attrs["out_dtype"] = std::string(DTypeName(DType::kF32));
+    const auto flops = static_cast<double>(CallCost(*node.op, wide).flops);
+    int64_t moved = wide.outputs[0].bytes();
+    for (size_t i = 0; i < kOperands; ++i) moved += wide.inputs[i].bytes();
+    lead_[ShapeOf(node)] += flops / BestEfficiency(node, wide) +
+                            kFlopsPerByte * static_cast<double>(moved) -
+                            flops / (kRate * BestEfficiency(node, narrow));
+  }
+
+  double BestEfficiency(const Node& node, const OpCall& call) {
+    const std::vector<LayoutId> row_major(call.inputs.size(), kRowMajor);
+    double best = kLeastEfficiency;
+    for (const KernelChoice& choice : kernels_.Offers(*node.op, call, row_major).choices)
+      best = std::max(best, choice.efficiency);
+    return best;
+  }
+
+  static constexpr double kRate = 2;          // of products of 16 bits against f32
+  static constexpr double kFlopsPerByte = 8;  // in the time of a byte to or from memory
+  static constexpr double kLeastEfficiency = 1e-6;
+
+  const Graph& graph_;
+  const DType operands_;
+  KernelQuery& kernels_;
+  std::map<Shape, double> lead_;  // of 16 bits
+};
 
 class ProductCaster {
  public:
-  ProductCaster(const Graph& graph, DType operands)
-      : graph_(graph), operands_(operands), rewriter_(graph) {}
+  ProductCaster(const Graph& graph, DType operands, std::vector<bool> chosen)
+      : graph_(graph), operands_(operands), chosen_(std::move(chosen)), rewriter_(graph) {}
 
   Result<Graph> Run() {
     RIDGE_RETURN_IF_ERROR(rewriter_.Walk([this](const Node& node) { return Visit(node); }));
@@ -46,7 +109,8 @@ class ProductCaster {
 
  private:
   Status Visit(const Node& node) {
-    if (!IsCast(graph_, node)) return rewriter_.Copy(node);
+    const NodeId id = graph_.value(node.outputs[0]).producer;
+    if (!chosen_[static_cast<size_t>(id)]) return rewriter_.Copy(node);
     std::vector<ValueId> inputs = rewriter_.Map(node.inputs);
     for (size_t i = 0; i < kOperands; ++i) {
       RIDGE_ASSIGN_OR_RETURN(inputs[i], CastOf(node.inputs[i], node));
@@ -74,16 +138,17 @@ class ProductCaster {
 
   const Graph& graph_;
   const DType operands_;
+  const std::vector<bool> chosen_;  // by node
   GraphRewriter rewriter_;
   std::map<ValueId, ValueId> casts_;  // by old value
 };
 
 }  // namespace
 
-Result<Graph> WithProductsIn(Graph graph, DType operands) {
-  const auto is_cast = [&](const Node& node) { return IsCast(graph, node); };
-  if (std::none_of(graph.nodes().begin(), graph.nodes().end(), is_cast)) return graph;
-  return ProductCaster(graph, operands).Run();
+Result<Graph> WithProductsIn(Graph graph, DType operands, KernelQuery& kernels) {
+  std::vector<bool> chosen = ProductChooser(graph, operands, kernels).Run();
+  if (std::find(chosen.begin(), chosen.end(), true) == chosen.end()) return graph;
+  return ProductCaster(graph, operands, std::move(chosen)).Run();
 }
 
 }  // namespace ridge

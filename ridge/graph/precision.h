@@ -5,14 +5,16 @@
 // inputs. Gradients need no rule of their own: their products are products like any other.
 #pragma once
 #include "ridge/graph/graph.h"
+#include "ridge/graph/kernel_query.h"
 
 namespace ridge {
 
 // Every matmul, conv, conv_grad_input and conv_grad_weight of f32 that has enough arithmetic to pay
 // for the casts reads its operands as `operands` (bf16 or f16), each value cast once for all its
 // readers, adds up in f32 and writes f32; bias and epilogue stay f32.  Parameters, their updates
-// and all other operators stay f32.
+// and all other operators stay f32, and so do convolutions that `kernels` run faster in f32, by an
+// algorithm with fewer multiplications.
 // # each product within the rounding of its operands: 2^-8 of |a| |b| for bf16
-Result<Graph> WithProductsIn(Graph graph, DType operands);
+Result<Graph> WithProductsIn(Graph graph, DType operands, KernelQuery& kernels);
 
 }  // namespace ridge

@@ -19,8 +19,26 @@ Graph Parse(const std::string& text) {
   return *std::move(graph);
 }
 
-Graph InBf16(const Graph& graph) {
-  Result<Graph> low = WithProductsIn(graph, DType::kBF16);
+// Runs every node as well in f32 as in bf16, but for one operator.
+class Kernels : public KernelQuery {
+ public:
+  explicit Kernels(std::string fast_in_f32 = "") : fast_in_f32_(std::move(fast_in_f32)) {}
+
+  KernelOffers Offers(const OpDef& op, const OpCall& call, std::span<const LayoutId>) override {
+    KernelChoice choice;
+    if (op.name == fast_in_f32_ && call.inputs[0].dtype == DType::kF32) choice.efficiency = 3;
+    return {{choice}, {}};
+  }
+  int64_t LayoutBytes(LayoutId, const TensorType& type) const override { return type.bytes(); }
+  std::string LayoutName(LayoutId) const override { return "row_major"; }
+  KernelChoice Reorder(const TensorType&, LayoutId, LayoutId) override { return {}; }
+
+ private:
+  const std::string fast_in_f32_;
+};
+
+Graph InBf16(const Graph& graph, Kernels kernels = Kernels()) {
+  Result<Graph> low = WithProductsIn(graph, DType::kBF16, kernels);
   EXPECT_TRUE(low.ok()) << low.status().message();
   EXPECT_TRUE(CheckGraph(*low).ok()) << CheckGraph(*low).message();
   return *std::move(low);
@@ -84,6 +102,20 @@ TEST(ProductsInBf16, LeaveOtherTypesSmallProductsAndEverythingElseAsTheyAre) {
     const Graph graph = Parse(text);
     EXPECT_EQ(PrintGraph(InBf16(graph)), PrintGraph(graph));
   }
+}
+
+// Three times the rate of f32 beats twice; where the gradient has the plain rate, both read bf16.
+TEST(ProductsInBf16, LeaveConvolutionsThatAreFasterInF32) {
+  const std::string forward =
+      "graph g\n  x = input f32[2,128,20,20]\n  w = input f32[128,128,3,3]\n"
+      "  y = conv(x, w, padding=[1,1,1,1])\n";
+  const std::string weight =
+      "  dw = conv_grad_weight(x, y, padding=[1,1,1,1], weight_dims=[128,128,3,3])\n";
+  const Graph one = Parse(forward + "  output y\n");
+  const Graph two = Parse(forward + weight + "  output dw\n");
+  EXPECT_NE(PrintGraph(InBf16(one)), PrintGraph(one));
+  EXPECT_EQ(PrintGraph(InBf16(one, Kernels("conv"))), PrintGraph(one));
+  EXPECT_NE(PrintGraph(InBf16(two, Kernels("conv"))), PrintGraph(two));
 }
 
 // What a person reads of a fused graph: the cast is a step of the node that writes the operand.

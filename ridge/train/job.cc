@@ -74,7 +74,7 @@ Result<Graph> Optimize(Graph graph, bool recompute, const Choices& choices, Kern
     (name == "fuse" ? after : before).names.push_back(name);
   RIDGE_ASSIGN_OR_RETURN(graph, RunPasses(std::move(graph), before, reports));
   if (narrow) {
-    RIDGE_ASSIGN_OR_RETURN(graph, WithProductsIn(std::move(graph), choices.operands));
+    RIDGE_ASSIGN_OR_RETURN(graph, WithProductsIn(std::move(graph), choices.operands, kernels));
   }
   if (recompute) {
     const RecomputeSet set = FindRecomputable(graph);
