@@ -197,7 +197,8 @@ void AddMachineFlags(CLI::App& app, TrainFlags& flags) {
   const std::string group = "Machine";
   AddPlaceFlags(app, flags);
   AddChoice(app, "--precision", flags.precision, {"f32", "bf16", "f16", "auto"},
-            "What products read (f32); all else is f32. auto: bf16 where the device has it")
+            "What products read, and what is stored between them (f32); sums, losses and "
+            "parameters are f32. auto: bf16 where the device has it")
       ->group(group);
   AddText(app, "--passes", flags.passes, "SPEC",
           "Rewrites of the graph: -NAME,-NAME leaves some out, only:NAME,NAME, or none")
