@@ -6,6 +6,7 @@
 
 #include "ridge/graph/sample_axis.h"
 #include "ridge/graph/sample_laws.h"
+#include "ridge/plan/cost/reuse.h"
 #include "ridge/plan/cost/roofline.h"
 #include "ridge/plan/plan_json.h"
 #include "ridge/train/job.h"
@@ -13,7 +14,7 @@
 namespace ridge {
 namespace {
 
-// A sliced step must be foreseen to take less than this share of the whole one's time: what the
+// More slices must be foreseen to take less than this share of the time of fewer: what the
 // roofline does not know of small products has cost up to 5 % (gpt, bert, unet in two slices).
 constexpr double kWorthSlicing = 0.95;
 // To recompute must free this share of the bytes, and so many times the share of time it takes.
@@ -24,6 +25,8 @@ constexpr size_t kMostCandidates = 4;
 constexpr size_t kMostNodes = 2000;  // of a forward graph: above, planning it again takes seconds
 constexpr int64_t kSharedCacheBytes = int64_t{16} << 20;
 constexpr int64_t kCoreCacheBytes = int64_t{1} << 20;
+// Within which a step finds its own bytes again: of the last cache others on the chip have a half.
+constexpr int64_t kReuseBytes = kSharedCacheBytes / 2;
 
 // The graph with the outputs that training reads, and nothing else.
 Graph LossAndLogits(const Graph& forward, const ForwardFacts& facts) {
@@ -110,10 +113,12 @@ class Chooser {
     RIDGE_ASSIGN_OR_RETURN(const DType operands, ProductOperands(options_.precision, machine_));
     RIDGE_ASSIGN_OR_RETURN(Program program, PlanGraphs(options_.model, std::move(graphs),
                                                        options_.passes, operands, machine_));
-    EstimateTimes(NominalProfile(machine_.backend->threads()), program);
+    const DeviceProfile nominal = NominalProfile(machine_.backend->threads());
+    EstimateTimes(nominal, program);
     for (const UpdatePart& part : UpdateParts(program, options_.accumulate)) {
-      candidate.seconds +=
-          (part.step->seconds + ColdSumSeconds(*part.step)) * static_cast<double>(part.runs);
+      const double cold_s =
+          ColdSumSeconds(*part.step) + ColdReadSeconds(nominal, kReuseBytes, *part.step);
+      candidate.seconds += (part.step->seconds + cold_s) * static_cast<double>(part.runs);
     }
     candidate.bytes = program.arena_bytes + ProfiledRuntimeBytes(machine_.profile, program);
     candidate.scratch_bytes = program.steps.front().scratch_bytes;
@@ -156,16 +161,17 @@ class Chooser {
       if (!fitting.empty()) break;
     }
     const auto smaller = [](const Candidate* a, const Candidate* b) { return a->bytes < b->bytes; };
-    const auto faster = [](const Candidate* a, const Candidate* b) {
-      return a->seconds < b->seconds;
-    };
     if (fitting.empty()) {  // the refusal should name the least that is needed
       for (Candidate& c : candidates_) fitting.push_back(&c);
       return **std::min_element(fitting.begin(), fitting.end(), smaller);
     }
-    Candidate* fastest = *std::min_element(fitting.begin(), fitting.end(), faster);
-    Candidate* least_cut = fitting.front();  // as a rule the whole batch
-    return fastest->seconds < kWorthSlicing * least_cut->seconds ? *fastest : *least_cut;
+    double fastest = fitting.front()->seconds;
+    for (const Candidate* c : fitting) fastest = std::min(fastest, c->seconds);
+    // From the least cut on, as a rule the whole batch.
+    for (Candidate* c : fitting) {
+      if (kWorthSlicing * c->seconds <= fastest) return *c;
+    }
+    return *fitting.front();
   }
 
   // The same slices recomputed, where that frees much for little time.

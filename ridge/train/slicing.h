@@ -28,8 +28,8 @@ struct SlicedForward {
 
 // As options.slices and options.recompute say.  `auto` compares a few plans by their bytes and by
 // the seconds of the nominal device.
-// Slices: of those that fit into `limit_bytes` the fewest, or the fastest where that is foreseen to
-// take less than 95 % of their time.  Recompute: where nothing fits without it, or where the share
+// Slices: of those that fit into `limit_bytes` the fewest that are foreseen to be within 5 % of the
+// fastest.  Recompute: where nothing fits without it, or where the share
 // of bytes that it frees is worth the share of time that it costs (slicing.cc has the numbers).
 // Graphs of more than 2,000 nodes are neither cut nor recomputed unasked.  Deterministic.
 // Fails with kUnsupported when options.slices asks for several and the graph couples samples: the

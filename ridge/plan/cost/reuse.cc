@@ -1,0 +1,79 @@
+// A read finds in a cache what was touched less than the cache's bytes ago (least recently used
+// goes first; Mattson et al., Evaluation Techniques for Storage Hierarchies, 1970).  A node streams
+// all that it touches at once, so the bytes between two touches of a value are those of the earlier
+// node and of all nodes between them.
+#include "ridge/plan/cost/reuse.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "ridge/plan/cost/roofline.h"
+
+namespace ridge {
+namespace {
+
+class ReuseWalk {
+ public:
+  ReuseWalk(const StepPlan& step, int64_t cache_bytes) : step_(step), cache_bytes_(cache_bytes) {
+    for (const PlannedValue& value : step.values) {
+      const int from = value.shares_with;
+      roots_.push_back(from >= 0 && static_cast<size_t>(from) < roots_.size()
+                           ? roots_[static_cast<size_t>(from)]
+                           : static_cast<int>(roots_.size()));
+    }
+    last_.assign(step.values.size(), -1);
+  }
+
+  // The next node: bytes of its operands that have left the cache.
+  int64_t ColdBytes(const PlannedNode& node) {
+    int64_t cold = 0;
+    for (const int value : node.inputs) {
+      if (value < 0) continue;
+      const int64_t last = last_[Root(value)];
+      if (last >= 0 && touched_ - last > cache_bytes_) cold += Bytes(value);
+    }
+    const int64_t before = touched_;
+    ForEachValue(node, [&](int value) { touched_ += Bytes(value); });
+    ForEachValue(node, [&](int value) { last_[Root(value)] = before; });
+    return cold;
+  }
+
+ private:
+  size_t Root(int value) const { return static_cast<size_t>(roots_[static_cast<size_t>(value)]); }
+  int64_t Bytes(int value) const { return step_.values[static_cast<size_t>(value)].size_bytes; }
+  template <typename Visit>
+  static void ForEachValue(const PlannedNode& node, const Visit& visit) {
+    for (const int value : node.inputs) {
+      if (value >= 0) visit(value);
+    }
+    for (const int value : node.outputs) visit(value);
+  }
+
+  const StepPlan& step_;
+  const int64_t cache_bytes_;
+  std::vector<int> roots_;     // by value
+  std::vector<int64_t> last_;  // by root: bytes touched before the node that touched it last
+  int64_t touched_ = 0;
+};
+
+}  // namespace
+
+double ColdReadSeconds(const DeviceProfile& profile, int64_t cache_bytes, const StepPlan& step) {
+  if (profile.memory.empty()) return 0;
+  const double memory = profile.memory.back().bytes_per_s;
+  ReuseWalk walk(step, cache_bytes);
+  double seconds = 0;
+  for (const PlannedNode& node : step.nodes) {
+    const int64_t cold = walk.ColdBytes(node);
+    if (cold == 0) continue;
+    const int64_t bytes = node.cost.bytes_read + node.cost.bytes_written;
+    const double moved =
+        static_cast<double>(cold) / memory +
+        static_cast<double>(std::max<int64_t>(0, bytes - cold)) / BandwidthFor(profile, bytes);
+    seconds += std::max(0.0, moved + profile.launch_s - node.seconds) *
+               static_cast<double>(RunsOf(step, node));
+  }
+  return seconds;
+}
+
+}  // namespace ridge
