@@ -107,6 +107,14 @@ class Runs(RidgeTest):
         self.assertEqual((result["fw"], result["batch"], result["threads"]), ("ridge", 16, 1))
         self.assertGreater(result["peak_flops_per_s"], 0)
 
+    def test_bench_run_times_the_outputs_alone(self):
+        self.write("net.ridge", "graph net\n  x = input f32[batch,2]\n  y = relu(x)\n  output y\n")
+        for model, nodes in (("net.ridge", 1), ("mlp:hidden=32", 3)):
+            result = json.loads(self.ok("bench", "run", model, "--batch", "4", "--runs", "5",
+                                        "--threads", "1", "--json"))
+            self.assertEqual((result["batch"], result["threads"], result["nodes"]), (4, 1, nodes))
+            self.assertGreaterEqual(result["ms_med"], result["ms_min"])
+
 
 class Compare(RidgeTest):
     def test_equal_options_give_equal_runs(self):

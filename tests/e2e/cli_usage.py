@@ -84,7 +84,7 @@ class Usage(RidgeTest):
 class Help(RidgeTest):
     def test_every_verb_has_help_with_an_example_within_80_columns(self):
         for verb in ("", "train", "plan", "eval", "run", "opt", "compare", "bench", "bench step",
-                     "bench device", "models", "doctor", "completion"):
+                     "bench run", "bench device", "models", "doctor", "completion"):
             text = self.ok(*verb.split(), "--help")
             self.assertIn(f"Usage: ridge {verb}".rstrip(), text)
             self.assertIn("\nExamples:\n  ", text)
