@@ -1,7 +1,8 @@
 // argmax: rows along the last axis, or columns along any other, of every number dtype.
 //
 // A row is read in blocks: the largest number of a block is found first (its lanes are
-// independent), and only a block that beats the best so far is searched for the place.  Columns are
+// independent), and only a block that beats the best so far is searched for the place; in f32 for
+// the number that is known then.  Columns are
 // walked row after row, many at a time, so memory is read in order.
 #include <algorithm>
 #include <cmath>
@@ -47,8 +48,6 @@ constexpr int64_t kLanes = 16, kBlock = 256;
 // Whether any of the block beats `best`.
 template <typename T, typename V>
 bool AnyBeats(const T* x, V best) {
-  if constexpr (std::is_same_v<T, float>)
-    return !(ReduceRun(Reduction::kMax, x, kBlock) <= static_cast<double>(best));
   int beats[kLanes] = {};
   for (int64_t i = 0; i < kBlock; i += kLanes) {
     for (int64_t k = 0; k < kLanes; ++k) beats[k] |= !(Number(x[i + k]) <= best);
@@ -56,6 +55,22 @@ bool AnyBeats(const T* x, V best) {
   int any = 0;
   for (const int lane : beats) any |= lane;
   return any != 0;
+}
+
+int64_t RowArgmax(const float* x, int64_t count) {
+  int64_t place = 0;
+  float best = x[0];
+  for (int64_t begin = 0; begin < count && !std::isnan(best); begin += kBlock) {
+    const int64_t end = std::min(count, begin + kBlock);
+    const auto most = static_cast<float>(ReduceRun(Reduction::kMax, x + begin, end - begin));
+    if (most <= best) continue;
+    best = most;
+    const auto wanted = [most](float v) {
+      return v == most || (std::isnan(most) && std::isnan(v));
+    };
+    place = std::find_if(x + begin, x + end, wanted) - x;
+  }
+  return place;
 }
 
 template <typename T>

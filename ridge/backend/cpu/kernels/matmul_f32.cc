@@ -45,7 +45,7 @@ struct Grid {
 
 // Of one multiply-add of 16 a cycle; less where two threads write parts of one row of c (their
 // prefetchers fetch each other's lines).
-constexpr double kTileShare = 0.92, kSharedRowShare = 0.87;
+constexpr double kTileShare = 0.91, kSharedRowShare = 0.86;
 // Cycles of one core for a number of a or b that is packed, for one of c that is added to.
 constexpr double kPack = 0.35, kUpdate = 0.3;
 constexpr int64_t kBlockDepth = 256, kBlockColumns = 384;
