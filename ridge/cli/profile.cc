@@ -96,6 +96,7 @@ VerbBody AddProfile(CLI::App& app) {
           "Batches come from here, and waiting for them counts (one batch that lies in memory)")
       ->group("Data");
   AddSlicesFlag(app, verb->train.slices)->group("Data");
+  AddRecomputeFlag(app, verb->train.recompute)->group("Data");
   AddInteger(app, "--batch", verb->train.batch, {.minimum = 1}, "N", "Samples a step (32)")
       ->group("Data");
   AddInteger(app, "--steps", verb->train.steps, {.minimum = 1}, "N",

@@ -6,16 +6,20 @@
 #include <cmath>
 
 #include "ridge/graph/ops/shared/checks.h"
+#include "ridge/graph/ops/shared/epilogue.h"
 #include "ridge/graph/ops/shared/norm.h"
 
 namespace ridge {
 namespace {
 
-// x: float [B,C,...].  scale, shift: [C].  y: as x.  mean, var: [C].
+constexpr size_t kFirstExtra = 3;
+
+// x: float [B,C,...].  scale, shift: [C].  y and what the epilogue adds: as x.  mean, var: [C].
 Result<std::vector<TensorType>> InferTypes(const OpCall& call) {
   RIDGE_RETURN_IF_ERROR(CheckChannels(call));
   RIDGE_RETURN_IF_ERROR(CheckPerChannel(call, 1, "scale"));
   RIDGE_RETURN_IF_ERROR(CheckPerChannel(call, 2, "shift"));
+  RIDGE_RETURN_IF_ERROR(CheckEpilogue(call, kFirstExtra, call.inputs[0]));
   return std::vector<TensorType>{call.inputs[0], call.inputs[1], call.inputs[1]};
 }
 
@@ -23,8 +27,9 @@ Result<std::vector<TensorType>> InferTypes(const OpCall& call) {
 // again for y.
 Cost EstimateCost(const OpCall& call) {
   const TensorType &x = call.inputs[0], &scale = call.inputs[1];
-  return {.flops = 6 * x.elements(),
-          .bytes_read = 2 * x.bytes() + 2 * scale.bytes(),
+  const auto extras = static_cast<int64_t>(call.inputs.size() - kFirstExtra);
+  return {.flops = 6 * x.elements() + EpilogueFlops(call, x),
+          .bytes_read = (2 + extras) * x.bytes() + 2 * scale.bytes(),
           .bytes_written = x.bytes() + 2 * scale.bytes()};
 }
 
@@ -41,19 +46,15 @@ Value StatisticsGrad(GradBuilder& g) {
 
 // dx, dscale, dshift = batch_norm_grad(x, scale, mean, var, dy).
 void Gradient(GradBuilder& g) {
+  if (RefusesEpilogueGradient(g, "batch_norm")) return;
   const Value x = g.input(0);
   const std::vector<Value> grads = g.b().OpOutputs(
-      "batch_norm_grad", {x, g.input(1), g.output(1), g.output(2), g.output_grad(0)}, g.attrs());
+      "batch_norm_grad", {x, g.input(1), g.output(1), g.output(2), g.output_grad(0)},
+      {{"epsilon", g.number("epsilon")}});
   const bool statistics = g.needs_grad(0) && (g.has_output_grad(1) || g.has_output_grad(2));
   g.set_input_grad(0, statistics ? g.b().Add(grads[0], StatisticsGrad(g)) : grads[0]);
   g.set_input_grad(1, grads[1]);
   g.set_input_grad(2, grads[2]);
-}
-
-// y is made of the statistics as they are given out: batch_norm_inference makes the same again.
-double Rounded(const OpCall& call, double statistic) {
-  const bool f64 = call.inputs[1].dtype == DType::kF64;
-  return f64 ? statistic : double{static_cast<float>(statistic)};
 }
 
 void Reference(const OpCall& call, std::span<const double* const> in,
@@ -63,11 +64,12 @@ void Reference(const OpCall& call, std::span<const double* const> in,
   double *y = out[0], *mean = out[1], *var = out[2];
   for (int64_t c = 0; c < view.extent; ++c) {
     const Moments moments = ChannelMoments(x, view, c);
-    mean[c] = Rounded(call, moments.mean);
-    var[c] = Rounded(call, moments.variance);
-    const double factor = scale[c] / std::sqrt(var[c] + call.number("epsilon"));
-    ForEachInChannel(view, c, [&](int64_t i) { y[i] = (x[i] - mean[c]) * factor + shift[c]; });
+    mean[c] = moments.mean;
+    var[c] = moments.variance;
+    const double factor = scale[c] / std::sqrt(moments.variance + call.number("epsilon"));
+    ForEachInChannel(view, c, [&](int64_t i) { y[i] = (x[i] - moments.mean) * factor + shift[c]; });
   }
+  ApplyEpilogue(call, in, kFirstExtra, y);
 }
 
 }  // namespace
@@ -79,15 +81,15 @@ OpDef BatchNormDef() {
           "Normalizes x [B,C,...] by the mean and the biased variance of each channel over all "
           "other dimensions: y = scale * (x - mean) / sqrt(var + epsilon) + shift. Returns y, "
           "mean [C] and var [C] (0 for an empty batch). scale, shift [C] and the statistics are "
-          "f32 (f64 for f64).",
-      .input_names = {"x", "scale", "shift"},
+          "f32 (f64 for f64). The epilogue acts on y.",
+      .input_names = {"x", "scale", "shift", "extra...?"},
       .output_names = {"y", "mean", "var"},
-      .attr_defaults = {{"epsilon", 1e-5}},
+      .attr_defaults = {{"epsilon", 1e-5}, {"epilogue", std::string()}},
       .cost_class = CostClass::kNorm,
       .infer_types = InferTypes,
       .cost = EstimateCost,
       .gradient = Gradient,
-      .in_place = {{0, 0}},
+      .in_place = {{0, 0}, {0, 3}},
       .recompute = Recompute::kCheap,
       .onnx = "BatchNormalization@15",
       .reference = Reference,

@@ -1,4 +1,6 @@
 // batch_norm_grad: dx, dscale, dshift of y = batch_norm(x, scale, shift), from dy.
+#include <fmt/format.h>
+
 #include <cmath>
 
 #include "ridge/graph/ops/shared/checks.h"
@@ -14,6 +16,12 @@ Result<std::vector<TensorType>> InferTypes(const OpCall& call) {
   RIDGE_RETURN_IF_ERROR(CheckPerChannel(call, 2, "mean"));
   RIDGE_RETURN_IF_ERROR(CheckPerChannel(call, 3, "var"));
   RIDGE_RETURN_IF_ERROR(CheckType(call, 4, "dy", call.inputs[0], "the type of x"));
+  if (call.has_input(5)) RIDGE_RETURN_IF_ERROR(CheckPerChannel(call, 5, "shift"));
+  const int64_t relu = call.integer("relu");
+  if (relu != 0 && relu != 1)
+    return CallError(call, fmt::format("relu is {}; it must be 0 or 1", relu));
+  if ((relu == 1) != call.has_input(5))
+    return CallError(call, "shift is read with relu=1 and only then");
   return std::vector<TensorType>{call.inputs[0], call.inputs[1], call.inputs[1]};
 }
 
@@ -26,25 +34,31 @@ Cost EstimateCost(const OpCall& call) {
           .bytes_written = x.bytes() + 2 * scale.bytes()};
 }
 
+// With relu=1, dy is 0 where scale * n + shift is not above 0, which is relu's mask.
 // With n = (x - mean) / sqrt(var + epsilon), y = scale * n + shift:
 // dshift = sum(dy); dscale = sum(dy * n);
 // dx = scale / sqrt(var + epsilon) * (dy - dshift / N - n * dscale / N).
 void Reference(const OpCall& call, std::span<const double* const> in,
                std::span<double* const> out) {
   const AxisView view = ViewAxis(call.inputs[0].dims, 1);
-  const double *x = in[0], *scale = in[1], *mean = in[2], *var = in[3], *dy = in[4];
+  const double *x = in[0], *scale = in[1], *mean = in[2], *var = in[3];
+  const double* shift = call.integer("relu") != 0 ? in[5] : nullptr;
   double *dx = out[0], *dscale = out[1], *dshift = out[2];
   const auto count = static_cast<double>(ElementsPerChannel(call.inputs[0].dims));
   for (int64_t c = 0; c < view.extent; ++c) {
     const double rstd = 1 / std::sqrt(var[c] + call.number("epsilon"));
+    const auto dy = [&](int64_t i) {
+      const bool cut = shift != nullptr && !((x[i] - mean[c]) * (scale[c] * rstd) + shift[c] > 0);
+      return cut ? 0 : in[4][i];
+    };
     dscale[c] = dshift[c] = 0;
     ForEachInChannel(view, c, [&](int64_t i) {
-      dshift[c] += dy[i];
-      dscale[c] += dy[i] * (x[i] - mean[c]) * rstd;
+      dshift[c] += dy(i);
+      dscale[c] += dy(i) * (x[i] - mean[c]) * rstd;
     });
     ForEachInChannel(view, c, [&](int64_t i) {
       const double n = (x[i] - mean[c]) * rstd;
-      dx[i] = scale[c] * rstd * (dy[i] - dshift[c] / count - n * dscale[c] / count);
+      dx[i] = scale[c] * rstd * (dy(i) - dshift[c] / count - n * dscale[c] / count);
     });
   }
 }
@@ -58,10 +72,11 @@ OpDef BatchNormGradDef() {
           "The gradients of x, scale and shift in batch_norm, from x, scale, its mean and var, "
           "and dy: with n = (x - mean) / sqrt(var + epsilon) over N elements a channel, dshift "
           "= sum(dy), dscale = sum(dy * n), dx = scale / sqrt(var + epsilon) * (dy - dshift/N - "
-          "n * dscale/N).",
-      .input_names = {"x", "scale", "mean", "var", "dy"},
+          "n * dscale/N). With relu=1 the gradient of relu(y): dy counts where scale * n + shift > "
+          "0.",
+      .input_names = {"x", "scale", "mean", "var", "dy", "shift?"},
       .output_names = {"dx", "dscale", "dshift"},
-      .attr_defaults = {{"epsilon", 1e-5}},
+      .attr_defaults = {{"epsilon", 1e-5}, {"relu", int64_t{0}}},
       .cost_class = CostClass::kNorm,
       .infer_types = InferTypes,
       .cost = EstimateCost,

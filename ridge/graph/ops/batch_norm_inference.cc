@@ -3,10 +3,13 @@
 #include <cmath>
 
 #include "ridge/graph/ops/shared/checks.h"
+#include "ridge/graph/ops/shared/epilogue.h"
 #include "ridge/graph/ops/shared/norm.h"
 
 namespace ridge {
 namespace {
+
+constexpr size_t kFirstExtra = 5;
 
 // x: float [B,C,...].  scale, shift, mean, var: [C].  y: as x.
 Result<std::vector<TensorType>> InferTypes(const OpCall& call) {
@@ -15,14 +18,16 @@ Result<std::vector<TensorType>> InferTypes(const OpCall& call) {
   RIDGE_RETURN_IF_ERROR(CheckPerChannel(call, 2, "shift"));
   RIDGE_RETURN_IF_ERROR(CheckPerChannel(call, 3, "mean"));
   RIDGE_RETURN_IF_ERROR(CheckPerChannel(call, 4, "var"));
+  RIDGE_RETURN_IF_ERROR(CheckEpilogue(call, kFirstExtra, call.inputs[0]));
   return std::vector<TensorType>{call.inputs[0]};
 }
 
 // Per element: one multiply and one add, with factors made once a channel.
 Cost EstimateCost(const OpCall& call) {
   const TensorType& x = call.inputs[0];
-  return {.flops = 2 * x.elements(),
-          .bytes_read = x.bytes() + 4 * call.inputs[1].bytes(),
+  const auto extras = static_cast<int64_t>(call.inputs.size() - kFirstExtra);
+  return {.flops = 2 * x.elements() + EpilogueFlops(call, x),
+          .bytes_read = (1 + extras) * x.bytes() + 4 * call.inputs[1].bytes(),
           .bytes_written = x.bytes()};
 }
 
@@ -30,6 +35,7 @@ Cost EstimateCost(const OpCall& call) {
 // dscale = sum(dy * (x - mean)) * r;  dmean = -scale * r * dshift;  dvar = -scale * r^2 / 2 *
 // dscale.
 void Gradient(GradBuilder& g) {
+  if (RefusesEpilogueGradient(g, "batch_norm_inference")) return;
   GraphBuilder& b = g.b();
   const Value x = g.input(0), scale = g.input(1), dy = g.output_grad(0);
   const Value r = b.Op("rsqrt", {b.AddScalar(g.input(4), g.number("epsilon"))});
@@ -59,6 +65,7 @@ void Reference(const OpCall& call, std::span<const double* const> in,
     const double slope = scale[c] / std::sqrt(var[c] + call.number("epsilon"));
     ForEachInChannel(view, c, [&](int64_t i) { y[i] = (x[i] - mean[c]) * slope + shift[c]; });
   }
+  ApplyEpilogue(call, in, kFirstExtra, y);
 }
 
 }  // namespace
@@ -68,15 +75,16 @@ OpDef BatchNormInferenceDef() {
       .name = "batch_norm_inference",
       .doc =
           "Normalizes x [B,C,...] by given statistics: y = scale * (x - mean) / sqrt(var + "
-          "epsilon) + shift. scale, shift, mean and var [C] are f32 (f64 for f64).",
-      .input_names = {"x", "scale", "shift", "mean", "var"},
+          "epsilon) + shift. scale, shift, mean and var [C] are f32 (f64 for f64). "
+          "The epilogue acts on y.",
+      .input_names = {"x", "scale", "shift", "mean", "var", "extra...?"},
       .output_names = {"y"},
-      .attr_defaults = {{"epsilon", 1e-5}},
+      .attr_defaults = {{"epsilon", 1e-5}, {"epilogue", std::string()}},
       .cost_class = CostClass::kNorm,
       .infer_types = InferTypes,
       .cost = EstimateCost,
       .gradient = Gradient,
-      .in_place = {{0, 0}},
+      .in_place = {{0, 0}, {0, 5}},
       .recompute = Recompute::kCheap,
       .onnx = "BatchNormalization@15",
       .reference = Reference,

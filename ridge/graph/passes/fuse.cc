@@ -1,4 +1,5 @@
-// Thin convolutions with their pools first: their relu would go into an epilogue.  Then epilogues:
+// Norms with the steps behind them, and thin convolutions with their pools, first: a product would
+// take their steps into its epilogue.  Then epilogues:
 // a step that rides along with a product costs nothing at all.  Then groups of
 // pointwise nodes; each becomes one node whose intermediate values never reach memory, and a
 // member that is read outside becomes one more output, so nothing is computed twice.
@@ -10,6 +11,7 @@
 #include "ridge/graph/passes/conv_pool.h"
 #include "ridge/graph/passes/fuse_epilogue.h"
 #include "ridge/graph/passes/fuse_groups.h"
+#include "ridge/graph/passes/fuse_norm.h"
 #include "ridge/graph/passes/passes.h"
 #include "ridge/graph/passes/rewriter.h"
 
@@ -150,6 +152,7 @@ class GroupEmitter {
 }  // namespace
 
 Result<Graph> Fuse(Graph graph) {
+  RIDGE_ASSIGN_OR_RETURN(graph, FuseNorms(std::move(graph)));
   RIDGE_ASSIGN_OR_RETURN(graph, FuseConvPool(std::move(graph)));
   RIDGE_ASSIGN_OR_RETURN(graph, FuseEpilogues(std::move(graph)));
   std::vector<std::vector<NodeId>> groups = FindFusionGroups(graph);

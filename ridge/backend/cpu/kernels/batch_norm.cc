@@ -133,10 +133,17 @@ std::vector<LayoutId> CandidateLayouts(const Question& q) {
   return distinct;
 }
 
+// Steps behind the norm, or relu's mask before its gradient.
+bool HasSteps(const Question& q) {
+  if (q.op.name == "batch_norm_grad") return q.call.integer("relu") != 0;
+  return !q.call.text("epilogue").empty();
+}
+
 }  // namespace
 
 const char* OfferBatchNorm(const Question& q, std::vector<KernelChoice>& choices) {
   if (AnyEmpty(q.call)) return refusal::kEmpty;
+  if (HasSteps(q)) return refusal::kEpilogue;
   const DType dtype = q.call.inputs[0].dtype;
   if (dtype != DType::kF32 && dtype != DType::kBF16) return refusal::kDType;
   if (q.call.inputs[0].rank() > 5) return refusal::kRank;

@@ -66,6 +66,9 @@ RIDGE_CREATE(CreateAdamUpdate);
 RIDGE_OFFER(OfferPointwise);  // pointwise.cc
 RIDGE_CREATE(CreatePointwise);
 
+RIDGE_OFFER(OfferChannelNorm);  // channel_norm.cc: batch_norm, its gradient, its inference form
+RIDGE_CREATE(CreateChannelNorm);
+
 RIDGE_OFFER(OfferBatchNorm);  // batch_norm.cc: training, gradient, inference
 RIDGE_CREATE(CreateBatchNorm);
 

@@ -1,0 +1,201 @@
+// What is gained is memory traffic: a normalized tensor is written once, with
+// all that is done to it, and the masked gradient not at all.
+//
+// A norm with one reader and only that.  Mean and variance keep their readers,
+// so a training norm stands where it stood, and adds only what is known by
+// then; of two norms that meet in a sum (a projected shortcut) that is the
+// later one.  The inference form has no other results and moves to the end of
+// its chain.
+#include "ridge/graph/passes/fuse_norm.h"
+
+#include <algorithm>
+
+#include "ridge/graph/passes/passes.h"
+#include "ridge/graph/passes/rewriter.h"
+
+namespace ridge {
+namespace {
+
+constexpr int64_t kLeastPlane = 16;  // elements of an image
+
+bool IsNorm(const Node& node) {
+  return node.op->name == "batch_norm" || node.op->name == "batch_norm_inference";
+}
+
+bool IsImage(const TensorType& type) {
+  int64_t plane = 1;
+  for (size_t d = 2; d < type.dims.size(); ++d) plane *= type.dims[d];
+  return type.dtype == DType::kF32 && type.rank() > 2 && plane >= kLeastPlane;
+}
+
+struct Chain {
+  NodeId norm = -1;
+  std::vector<NodeId> steps;
+  ValueId extra = kNoValue;
+};
+
+class NormFuser {
+ public:
+  explicit NormFuser(const Graph& graph)
+      : graph_(graph),
+        reads_(CountReads(graph)),
+        readers_(graph.Readers()),
+        taken_(graph.nodes().size(), false),
+        starts_(graph.nodes().size(), -1),
+        ends_(graph.nodes().size(), -1),
+        masks_(graph.nodes().size(), false),
+        rewriter_(graph) {}
+
+  bool Find() {
+    for (size_t n = 0; n < graph_.nodes().size(); ++n) FindMask(static_cast<NodeId>(n));
+    // From the last on: of two norms that meet, the later takes the sum.
+    for (auto n = static_cast<NodeId>(graph_.nodes().size()); n-- > 0;) FollowChain(n);
+    return any_mask_ || !chains_.empty();
+  }
+
+  Result<Graph> Run() {
+    RIDGE_RETURN_IF_ERROR(rewriter_.Walk([this](const Node& node) { return Visit(node); }));
+    RIDGE_ASSIGN_OR_RETURN(Graph graph, rewriter_.Finish());
+    // A relu that only its mask was read of.
+    return any_mask_ ? RemoveDead(std::move(graph)) : Result<Graph>(std::move(graph));
+  }
+
+ private:
+  const Node* Producer(ValueId id) const {
+    return id == kNoValue || graph_.value(id).producer < 0
+               ? nullptr
+               : &graph_.node(graph_.value(id).producer);
+  }
+
+  static std::string_view EpilogueOf(const Node& node) {
+    return std::get<std::string>(node.attrs.at("epilogue"));
+  }
+
+  // --- masks
+  // ----------------------------------------------------------------------------------
+
+  // relu_grad behind which only the gradient of the norm before relu stands.
+  void FindMask(NodeId n) {
+    const Node& grad = graph_.node(n);
+    if (grad.op->name != "batch_norm_grad" || !IsImage(graph_.type(grad.inputs[0]))) return;
+    const Node* mask = Producer(grad.inputs[4]);
+    if (mask == nullptr || mask->op->name != "relu_grad") return;
+    if (reads_[static_cast<size_t>(grad.inputs[4])] != 1) return;
+    const Node* relu = Producer(mask->inputs[1]);
+    if (relu == nullptr || relu->op->name != "relu") return;
+    const Node* norm = Producer(relu->inputs[0]);
+    if (norm == nullptr || !IsNormOf(*norm, relu->inputs[0], grad)) return;
+    if (graph_.type(mask->inputs[0]) != graph_.type(grad.inputs[4])) return;
+    masks_[static_cast<size_t>(n)] = any_mask_ = true;
+    taken_[static_cast<size_t>(graph_.value(grad.inputs[4]).producer)] = true;
+  }
+
+  // Whether y is the norm whose gradient this is.
+  static bool IsNormOf(const Node& norm, ValueId y, const Node& grad) {
+    if (!IsNorm(norm) || norm.outputs[0] != y || !EpilogueOf(norm).empty()) return false;
+    const bool training = norm.op->name == "batch_norm";
+    const ValueId mean = training ? norm.outputs[1] : norm.inputs[3];
+    const ValueId var = training ? norm.outputs[2] : norm.inputs[4];
+    return norm.inputs[0] == grad.inputs[0] && norm.inputs[1] == grad.inputs[1] &&
+           mean == grad.inputs[2] && var == grad.inputs[3] &&
+           std::get<double>(norm.attrs.at("epsilon")) == std::get<double>(grad.attrs.at("epsilon"));
+  }
+
+  Status EmitMasked(const Node& grad) {
+    const Node& mask = *Producer(grad.inputs[4]);
+    const Node& norm = *Producer(Producer(mask.inputs[1])->inputs[0]);
+    std::vector<ValueId> inputs = grad.inputs;
+    inputs[4] = mask.inputs[0];
+    inputs.resize(6, kNoValue);
+    inputs[5] = norm.inputs[2];
+    AttrMap attrs = grad.attrs;
+    attrs["relu"] = int64_t{1};
+    return rewriter_.Emit(*grad.op, rewriter_.Map(inputs), std::move(attrs), grad.outputs,
+                          grad.location);
+  }
+
+  // --- epilogues
+  // ------------------------------------------------------------------------------
+
+  void FollowChain(NodeId n) {
+    const Node& norm = graph_.node(n);
+    if (!IsNorm(norm) || !EpilogueOf(norm).empty() || !IsImage(graph_.type(norm.inputs[0]))) return;
+    Chain chain{n, {}, kNoValue};
+    ValueId value = norm.outputs[0];
+    if (const NodeId add = OnlyReader(value, "add"); add >= 0 && MayAdd(norm, n, add, value)) {
+      chain.steps.push_back(add);
+      chain.extra = Other(graph_.node(add), value);
+      value = graph_.node(add).outputs[0];
+    }
+    if (const NodeId relu = OnlyReader(value, "relu"); relu >= 0) chain.steps.push_back(relu);
+    if (chain.steps.empty()) return;
+    for (NodeId step : chain.steps) taken_[static_cast<size_t>(step)] = true;
+    taken_[static_cast<size_t>(n)] = true;
+    const bool stays = norm.outputs.size() > 1;
+    (stays ? starts_[static_cast<size_t>(n)] : ends_[static_cast<size_t>(chain.steps.back())]) =
+        static_cast<int32_t>(chains_.size());
+    chains_.push_back(std::move(chain));
+  }
+
+  NodeId OnlyReader(ValueId value, std::string_view op) const {
+    const std::vector<NodeId>& readers = readers_[static_cast<size_t>(value)];
+    if (reads_[static_cast<size_t>(value)] != 1 || readers.size() != 1) return -1;
+    const bool taken = taken_[static_cast<size_t>(readers[0])];
+    return !taken && graph_.node(readers[0]).op->name == op ? readers[0] : -1;
+  }
+
+  static ValueId Other(const Node& add, ValueId value) {
+    return add.inputs[0] == value ? add.inputs[1] : add.inputs[0];
+  }
+
+  bool MayAdd(const Node& norm, NodeId n, NodeId add, ValueId value) const {
+    const ValueId extra = Other(graph_.node(add), value);
+    return graph_.type(extra) == graph_.type(value) &&
+           (norm.outputs.size() == 1 || graph_.value(extra).producer < n);
+  }
+
+  Status EmitChain(const Chain& chain) {
+    const Node& norm = graph_.node(chain.norm);
+    std::vector<ValueId> inputs = norm.inputs;
+    AttrMap attrs = norm.attrs;
+    std::string& epilogue = std::get<std::string>(attrs.at("epilogue"));
+    for (NodeId step : chain.steps)
+      epilogue += (epilogue.empty() ? "" : ",") + graph_.node(step).op->name;
+    if (chain.extra != kNoValue) inputs.push_back(chain.extra);
+    std::vector<ValueId> results = norm.outputs;
+    results[0] = graph_.node(chain.steps.back()).outputs[0];
+    return rewriter_.Emit(*norm.op, rewriter_.Map(inputs), std::move(attrs), results,
+                          norm.location);
+  }
+
+  Status Visit(const Node& node) {
+    const auto n = static_cast<size_t>(graph_.value(node.outputs[0]).producer);
+    if (starts_[n] >= 0) return EmitChain(chains_[static_cast<size_t>(starts_[n])]);
+    if (ends_[n] >= 0) return EmitChain(chains_[static_cast<size_t>(ends_[n])]);
+    if (taken_[n]) return Status();
+    return masks_[n] ? EmitMasked(node) : rewriter_.Copy(node);
+  }
+
+  const Graph& graph_;
+  std::vector<int32_t> reads_;                // by value
+  std::vector<std::vector<NodeId>> readers_;  // by value
+  std::vector<bool> taken_;                   // by node: part of another
+  std::vector<int32_t> starts_,
+      ends_;                 // by node: the chain that is emitted here, or -1
+  std::vector<bool> masks_;  // by node: a gradient that makes its own mask
+  bool any_mask_ = false;
+  std::vector<Chain> chains_;
+  GraphRewriter rewriter_;
+};
+
+}  // namespace
+
+Result<Graph> FuseNorms(Graph graph) {
+  const bool any = std::any_of(graph.nodes().begin(), graph.nodes().end(), IsNorm);
+  if (!any) return graph;
+  NormFuser fuser(graph);
+  if (!fuser.Find()) return graph;
+  return fuser.Run();
+}
+
+}  // namespace ridge

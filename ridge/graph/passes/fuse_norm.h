@@ -1,0 +1,16 @@
+// Batch norms take over the relu and the sum behind them, and their gradients
+// relu's mask.
+#pragma once
+#include "ridge/graph/graph.h"
+
+namespace ridge {
+
+// relu(batch_norm(x)), add(batch_norm(x), r), relu(add(batch_norm(x), r))
+//   -> batch_norm(x, r; epilogue), for the training and the inference form;
+// batch_norm_grad(x, ..., relu_grad(dy, relu(y))) -> batch_norm_grad(x, ...,
+// dy; relu=1),
+//   where y is that norm of x.
+// f32 images only: of rows of features the kernels are others.
+Result<Graph> FuseNorms(Graph graph);
+
+}  // namespace ridge

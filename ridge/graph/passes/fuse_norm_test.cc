@@ -1,0 +1,132 @@
+// The law: the same results; forward to the last bit, backward but for the rounding of statistics.
+#include "ridge/graph/passes/fuse_norm.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <random>
+
+#include "ridge/graph/autodiff.h"
+#include "ridge/graph/builder.h"
+#include "ridge/graph/interpret.h"
+#include "ridge/graph/passes/pipeline.h"
+#include "ridge/graph/spec.h"
+#include "ridge/graph/text.h"
+
+namespace ridge {
+namespace {
+
+struct Form {
+  bool relu = true, add = false, second_norm = false, read_norm = false;
+  Dims image = {3, 4, 5, 5};
+};
+
+struct Net {
+  GraphBuilder b{"net"};
+  std::vector<Value> params;
+
+  Value Norm(Value x, const std::string& name) {
+    for (const char* part : {".scale", ".shift"})
+      params.push_back(b.Parameter(name + part, {DType::kF32, {b.dims(x)[1]}}, Init::Uniform(1)));
+    return b.OpOutputs("batch_norm", {x, params[params.size() - 2], params.back()}, {}, name)[0];
+  }
+};
+
+Graph Network(const Form& f, bool train) {
+  Net net;
+  const TensorType image{DType::kF32, f.image};
+  net.params.push_back(net.b.Parameter("image", image, Init::Uniform(1)));
+  const Value other = net.b.Input("other", image);
+  const Value norm = net.Norm(net.params[0], "norm");
+  Value y = norm;
+  if (f.add) y = net.b.Add(y, f.second_norm ? net.Norm(other, "second") : other);
+  if (f.relu) y = net.b.Relu(y);
+  if (f.read_norm) net.b.Output("norm", norm);
+  net.b.Output("y", y);
+  const Value loss = net.b.ReduceMean(net.b.Mul(y, other), {}, false);
+  net.b.Output("loss", loss);
+  if (train) {
+    Result<std::vector<Value>> grads = AppendGradients(net.b, loss, net.params);
+    EXPECT_TRUE(grads.ok()) << grads.status().message();
+    for (size_t i = 0; i < grads->size(); ++i)
+      net.b.Output("grad" + std::to_string(i), (*grads)[i]);
+  }
+  Result<Graph> graph = net.b.Build();
+  EXPECT_TRUE(graph.ok()) << graph.status().message();
+  return *std::move(graph);
+}
+
+std::map<std::string, Tensor> Run(const Graph& graph) {
+  std::map<std::string, Tensor> inputs;
+  std::mt19937 random(7);
+  for (ValueId id : graph.ValuesOfKind(ValueKind::kInput)) {
+    Tensor tensor(graph.type(id));
+    for (int64_t i = 0; i < tensor.elements(); ++i)
+      StoreFromDouble(tensor.type().dtype, tensor.mutable_data(), i,
+                      static_cast<double>(random() % 1000) / 500 - 1);
+    inputs[graph.value(id).name] = tensor;
+  }
+  const Result<std::vector<Tensor>> values = EvaluateGraph(graph, inputs, 3);
+  EXPECT_TRUE(values.ok()) << values.status().message();
+  std::map<std::string, Tensor> results;
+  for (const GraphOutput& output : graph.outputs())
+    results[output.name] = (*values)[static_cast<size_t>(output.value)];
+  return results;
+}
+
+Graph Fused(const Graph& graph) {
+  Result<Graph> after = FuseNorms(graph);
+  EXPECT_TRUE(after.ok() && CheckGraph(*after).ok()) << PrintGraph(graph);
+  const auto expected = Run(graph), got = Run(*after);
+  for (const auto& [name, tensor] : expected) {
+    if (!name.starts_with("grad")) {
+      EXPECT_TRUE(tensor.same_bits(got.at(name))) << name << "\n" << PrintGraph(*after);
+      continue;
+    }
+    for (int64_t i = 0; i < tensor.elements(); ++i)
+      EXPECT_NEAR(LoadAsDouble(DType::kF32, tensor.data(), i),
+                  LoadAsDouble(DType::kF32, got.at(name).data(), i), 1e-5);
+  }
+  return *std::move(after);
+}
+
+int64_t Count(const Graph& graph, std::string_view op) {
+  return std::count_if(graph.nodes().begin(), graph.nodes().end(),
+                       [&](const Node& node) { return node.op->name == op; });
+}
+
+std::string Epilogues(const Graph& graph) {
+  std::string all;
+  for (const Node& node : graph.nodes()) {
+    if (node.op->name == "batch_norm")
+      all += "[" + std::get<std::string>(node.attrs.at("epilogue")) + "]";
+  }
+  return all;
+}
+
+TEST(FuseNorm, TakesReluAndItsMask) {
+  const Graph graph = Fused(Network({}, /*train=*/true));
+  EXPECT_EQ(Epilogues(graph), "[relu]");
+  EXPECT_EQ(Count(graph, "relu") + Count(graph, "relu_grad"), 0) << PrintGraph(graph);
+}
+
+TEST(FuseNorm, TakesTheSumButKeepsTheMaskOfIt) {
+  const Graph graph = Fused(Network({.add = true}, /*train=*/true));
+  EXPECT_EQ(Epilogues(graph), "[add,relu]");
+  EXPECT_EQ(Count(graph, "relu_grad"), 1) << PrintGraph(graph);
+}
+
+TEST(FuseNorm, LetsTheLaterOfTwoNormsAdd) {
+  EXPECT_EQ(Epilogues(Fused(Network({.add = true, .second_norm = true}, true))), "[][add,relu]");
+  EXPECT_EQ(Epilogues(Fused(Network({.relu = false, .add = true}, false))), "[add]");
+}
+
+TEST(FuseNorm, LeavesWhatIsReadBetweenAndRowsOfFeatures) {
+  EXPECT_EQ(Epilogues(Fused(Network({.read_norm = true}, true))), "[]");
+  EXPECT_EQ(Epilogues(Fused(Network({.image = {6, 4}}, true))), "[]");
+  EXPECT_EQ(Epilogues(Fused(Network({.image = {3, 4, 2, 2}}, true))), "[]");
+}
+
+}  // namespace
+}  // namespace ridge
