@@ -12,6 +12,7 @@
 #include <cmath>
 #include <span>
 
+#include "hwy/cache_control.h"
 #include "ridge/backend/cpu/kernels/kernels.h"
 #include "ridge/backend/cpu/kernels/norm_planes.h"
 #include "ridge/backend/cpu/layouts.h"
@@ -24,6 +25,8 @@ constexpr int64_t kChunk = 4096;  // elements of one piece of a plane, a multipl
 // Of all threads' blocks together, that stay in the last cache between the
 // sweeps.
 constexpr int64_t kMostBytesAtOnce = int64_t{12} << 20;
+
+constexpr int64_t kLastCacheBytes = int64_t{16} << 20;
 
 enum class Kind { kForward, kInference, kGrad };
 
@@ -56,6 +59,12 @@ struct NormPlan {
     const int64_t tensors = kind == Kind::kGrad ? 2 : 1;
     const int64_t at_once = tensors * threads * batch * run * int64_t{sizeof(float)};
     by_block = (blocks % threads == 0 || blocks >= 4 * threads) && at_once <= kMostBytesAtOnce;
+  }
+
+  // Results larger than the last cache go past it, unless they lie over an operand.
+  bool Streams(const float* to, const float* a, const float* b) const {
+    const int64_t bytes = batch * blocks * run * int64_t{sizeof(float)};
+    return block == kNormLanes && bytes > kLastCacheBytes && to != a && to != b;
   }
 
   int64_t pieces() const { return (run + kChunk - 1) / kChunk; }  // of a plane
@@ -127,6 +136,7 @@ class BatchNormForward : public Kernel {
     const auto* shift = static_cast<const float*>(b.inputs[2]);
     const auto* extra = b.inputs.size() > 3 ? static_cast<const float*>(b.inputs[3]) : nullptr;
     auto* y = static_cast<float*>(b.outputs[0]);
+    const bool stream = p_.Streams(y, x, extra);
     auto* mean = static_cast<float*>(b.outputs[1]);
     auto* var = static_cast<float*>(b.outputs[2]);
     ForBlocks<LaneMoments>(
@@ -142,8 +152,9 @@ class BatchNormForward : public Kernel {
         [&](int64_t block, Range items, const LaneNorm& norm) {
           ForItems(p_, block, items, [&](int64_t at, int64_t count) {
             NormalizePlane(x + at, extra == nullptr ? nullptr : extra + at, count, norm, p_.relu,
-                           y + at);
+                           stream, y + at);
           });
+          if (stream) hwy::FlushStream();
         });
     return Status();
   }
@@ -181,6 +192,7 @@ class BatchNormInference : public Kernel {
     };
     const float *x = in(0), *extra = in(5);
     auto* y = static_cast<float*>(b.outputs[0]);
+    const bool stream = p_.Streams(y, x, extra);
     // Item by item as they lie in memory; a block's factors are made again for
     // each plane.
     ParallelFor(threads_, p_.batch * p_.blocks, 1, [&](int64_t begin, int64_t end) {
@@ -188,8 +200,9 @@ class BatchNormInference : public Kernel {
         const LaneNorm norm = NormOf(p_, plane % p_.blocks, in(1), in(2), in(3), in(4));
         const int64_t at = plane * p_.run;
         NormalizePlane(x + at, extra == nullptr ? nullptr : extra + at, p_.run, norm, p_.relu,
-                       y + at);
+                       stream, y + at);
       }
+      if (stream) hwy::FlushStream();
     });
     return Status();
   }
@@ -209,6 +222,7 @@ class BatchNormGrad : public Kernel {
     };
     const float *x = in(0), *dy = in(4);
     auto* dx = static_cast<float*>(b.outputs[0]);
+    const bool stream = p_.Streams(dx, x, dy);
     struct Finished {
       LaneNorm norm;
       LaneGrad grad;
@@ -229,8 +243,9 @@ class BatchNormGrad : public Kernel {
         },
         [&](int64_t block, Range items, const Finished& f) {
           ForItems(p_, block, items, [&](int64_t at, int64_t count) {
-            NormGradPlane(x + at, dy + at, count, f.norm, f.grad, p_.relu, dx + at);
+            NormGradPlane(x + at, dy + at, count, f.norm, f.grad, p_.relu, stream, dx + at);
           });
+          if (stream) hwy::FlushStream();
         });
     return Status();
   }

@@ -42,16 +42,19 @@ struct LaneGrad {
 // Adds the elements [0, count) of x to `moments`.
 void AddMoments(const float* x, int64_t count, LaneMoments& moments);
 
+// `stream` writes past the caches: for results that are larger than they are, aligned to 64 bytes
+// and not written over an operand.
+
 // y, plus `extra` where it is not null, and max(., 0) with `relu`; NaN stays
 // NaN.  y may be x or extra.
 void NormalizePlane(const float* x, const float* extra, int64_t count, const LaneNorm& norm,
-                    bool relu, float* y);
+                    bool relu, bool stream, float* y);
 
 // g is dy, and with `relu` 0 where NormalizePlane gives no more than 0.
 void AddGradSums(const float* x, const float* dy, int64_t count, const LaneNorm& norm, bool relu,
                  LaneGradSums& sums);
 // dx may be x or dy.
 void NormGradPlane(const float* x, const float* dy, int64_t count, const LaneNorm& norm,
-                   const LaneGrad& grad, bool relu, float* dx);
+                   const LaneGrad& grad, bool relu, bool stream, float* dx);
 
 }  // namespace ridge::cpu

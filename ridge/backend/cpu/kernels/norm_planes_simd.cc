@@ -118,9 +118,16 @@ void Moments(const float* x, int64_t count, LaneMoments& m) {
   for (size_t i = 0; i < n; i += kChunk) AddChunk(x + i, HWY_MIN(kChunk, n - i), m);
 }
 
+template <bool kStream>
 struct WholeVector {
   HWY_INLINE V Load(const float* from) const { return hn::LoadU(D(), from); }
-  HWY_INLINE void Store(V v, float* to) const { hn::StoreU(v, D(), to); }
+  HWY_INLINE void Store(V v, float* to) const {
+    if constexpr (kStream) {
+      hn::Stream(v, D(), to);
+    } else {
+      hn::StoreU(v, D(), to);
+    }
+  }
 };
 
 // The first `count` elements; the others read as 0.
@@ -140,20 +147,20 @@ struct PartOfVector {
 
 // Calls f(i, k, at) for each vector: elements from i on, of the lanes' vector k, by at.Load and
 // at.Store.
-template <class F>
+template <bool kStream, class F>
 HWY_INLINE void ForVectors(size_t count, const F& f) {
   size_t i = 0;
   for (; i + kStep <= count; i += kStep) {
-    for (size_t k = 0; k < kVectors; ++k) f(i + k * kWidth, k, WholeVector());
+    for (size_t k = 0; k < kVectors; ++k) f(i + k * kWidth, k, WholeVector<kStream>());
   }
   for (size_t k = 0; k < kVectors && i < count; ++k, i += kWidth)
     f(i, k, PartOfVector{HWY_MIN(kWidth, count - i)});
 }
 
-template <bool kExtra, bool kRelu>
+template <bool kStream, bool kExtra, bool kRelu>
 void NormalizeAs(const float* x, const float* extra, size_t count, const LaneNorm& norm, float* y) {
   const Lanes mean(norm.mean), slope(norm.slope), shift(norm.shift);
-  ForVectors(count, [&](size_t i, size_t k, auto at) HWY_ATTR {
+  ForVectors<kStream>(count, [&](size_t i, size_t k, auto at) HWY_ATTR {
     V v = Normal(at.Load(x + i), mean.v[k], slope.v[k], shift.v[k]);
     if constexpr (kExtra) v = hn::Add(v, at.Load(extra + i));
     if constexpr (kRelu) v = Relu(v);
@@ -161,15 +168,22 @@ void NormalizeAs(const float* x, const float* extra, size_t count, const LaneNor
   });
 }
 
-void Normalize(const float* x, const float* extra, int64_t count, const LaneNorm& norm, bool relu,
-               float* y) {
+template <bool kStream>
+void NormalizeTo(const float* x, const float* extra, int64_t count, const LaneNorm& norm, bool relu,
+                 float* y) {
   const auto n = static_cast<size_t>(count);
   if (extra != nullptr) {
-    return relu ? NormalizeAs<true, true>(x, extra, n, norm, y)
-                : NormalizeAs<true, false>(x, extra, n, norm, y);
+    return relu ? NormalizeAs<kStream, true, true>(x, extra, n, norm, y)
+                : NormalizeAs<kStream, true, false>(x, extra, n, norm, y);
   }
-  return relu ? NormalizeAs<false, true>(x, extra, n, norm, y)
-              : NormalizeAs<false, false>(x, extra, n, norm, y);
+  return relu ? NormalizeAs<kStream, false, true>(x, extra, n, norm, y)
+              : NormalizeAs<kStream, false, false>(x, extra, n, norm, y);
+}
+
+void Normalize(const float* x, const float* extra, int64_t count, const LaneNorm& norm, bool relu,
+               bool stream, float* y) {
+  stream ? NormalizeTo<true>(x, extra, count, norm, relu, y)
+         : NormalizeTo<false>(x, extra, count, norm, relu, y);
 }
 
 template <bool kRelu>
@@ -177,7 +191,7 @@ void SumChunk(const float* x, const float* dy, size_t count, const LaneNorm& nor
               LaneGradSums& sums) {
   const Lanes mean(norm.mean), slope(norm.slope), shift(norm.shift);
   Lanes g, gx;
-  ForVectors(count, [&](size_t i, size_t k, auto at) HWY_ATTR {
+  ForVectors<false>(count, [&](size_t i, size_t k, auto at) HWY_ATTR {
     const V centered = hn::Sub(at.Load(x + i), mean.v[k]);
     V d = at.Load(dy + i);  // 0 behind the end
     if constexpr (kRelu) d = Masked(d, hn::MulAdd(centered, slope.v[k], shift.v[k]));
@@ -203,12 +217,12 @@ void GradSums(const float* x, const float* dy, int64_t count, const LaneNorm& no
   }
 }
 
-template <bool kRelu>
+template <bool kStream, bool kRelu>
 void GradAs(const float* x, const float* dy, size_t count, const LaneNorm& norm,
             const LaneGrad& grad, float* dx) {
   const Lanes mean(norm.mean), slope(norm.slope), shift(norm.shift), mean_g(grad.mean_g),
       mean_gx(grad.mean_gx);
-  ForVectors(count, [&](size_t i, size_t k, auto at) HWY_ATTR {
+  ForVectors<kStream>(count, [&](size_t i, size_t k, auto at) HWY_ATTR {
     const V centered = hn::Sub(at.Load(x + i), mean.v[k]);
     V d = at.Load(dy + i);
     if constexpr (kRelu) d = Masked(d, hn::MulAdd(centered, slope.v[k], shift.v[k]));
@@ -218,9 +232,14 @@ void GradAs(const float* x, const float* dy, size_t count, const LaneNorm& norm,
 }
 
 void Grad(const float* x, const float* dy, int64_t count, const LaneNorm& norm,
-          const LaneGrad& grad, bool relu, float* dx) {
+          const LaneGrad& grad, bool relu, bool stream, float* dx) {
   const auto n = static_cast<size_t>(count);
-  relu ? GradAs<true>(x, dy, n, norm, grad, dx) : GradAs<false>(x, dy, n, norm, grad, dx);
+  if (stream) {
+    return relu ? GradAs<true, true>(x, dy, n, norm, grad, dx)
+                : GradAs<true, false>(x, dy, n, norm, grad, dx);
+  }
+  return relu ? GradAs<false, true>(x, dy, n, norm, grad, dx)
+              : GradAs<false, false>(x, dy, n, norm, grad, dx);
 }
 
 }  // namespace HWY_NAMESPACE
@@ -240,8 +259,8 @@ void AddMoments(const float* x, int64_t count, LaneMoments& moments) {
 }
 
 void NormalizePlane(const float* x, const float* extra, int64_t count, const LaneNorm& norm,
-                    bool relu, float* y) {
-  HWY_DYNAMIC_DISPATCH(Normalize)(x, extra, count, norm, relu, y);
+                    bool relu, bool stream, float* y) {
+  HWY_DYNAMIC_DISPATCH(Normalize)(x, extra, count, norm, relu, stream, y);
 }
 
 void AddGradSums(const float* x, const float* dy, int64_t count, const LaneNorm& norm, bool relu,
@@ -250,8 +269,8 @@ void AddGradSums(const float* x, const float* dy, int64_t count, const LaneNorm&
 }
 
 void NormGradPlane(const float* x, const float* dy, int64_t count, const LaneNorm& norm,
-                   const LaneGrad& grad, bool relu, float* dx) {
-  HWY_DYNAMIC_DISPATCH(Grad)(x, dy, count, norm, grad, relu, dx);
+                   const LaneGrad& grad, bool relu, bool stream, float* dx) {
+  HWY_DYNAMIC_DISPATCH(Grad)(x, dy, count, norm, grad, relu, stream, dx);
 }
 
 }  // namespace ridge::cpu
