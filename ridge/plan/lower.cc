@@ -6,24 +6,13 @@
 #include <limits>
 #include <set>
 
-#include "ridge/graph/sample_axis.h"
 #include "ridge/plan/cost/roofline.h"
 #include "ridge/plan/schedule.h"
 #include "ridge/plan/slices.h"
+#include "ridge/plan/update_uses.h"
 
 namespace ridge {
 namespace {
-
-bool IsVariable(ValueKind kind) {
-  return kind == ValueKind::kParameter || kind == ValueKind::kState;
-}
-
-Purpose PurposeOf(const ValueInfo& info) {
-  if (info.kind == ValueKind::kInput) return Purpose::kInputs;
-  if (info.role == ValueRole::kGradient) return Purpose::kGradients;
-  if (info.role == ValueRole::kOptimizer) return Purpose::kOptimizer;
-  return info.kind == ValueKind::kResult ? Purpose::kActivations : Purpose::kParameters;
-}
 
 // The dtype that prices a node: that of its first float operand.
 DType PricedType(const OpCall& call) {
@@ -45,7 +34,14 @@ class Lowering {
         persistent_(persistent),
         sliced_inputs_(named.sliced_inputs.begin(), named.sliced_inputs.end()),
         phases_(FindSlicePhases(named)),
-        copies_(named.graph.values().size()) {
+        copies_(named.graph.values().size()),
+        readers_(named.graph.values().size(), 0) {
+    for (const Node& node : graph_.nodes()) {
+      if (IsOptimizer(node)) continue;
+      for (const ValueId id : node.inputs) {
+        if (id != kNoValue) ++readers_[static_cast<size_t>(id)];
+      }
+    }
     step_.name = named.name;
     step_.slices = named.slices;
   }
@@ -71,7 +67,10 @@ class Lowering {
   Status AddPersistent(ValueId id) {
     const ValueInfo& info = graph_.value(id);
     if (info.kind == ValueKind::kResult) return Status();
-    RIDGE_ASSIGN_OR_RETURN(const int index, PersistentIndex(info));
+    const bool sliced = info.kind == ValueKind::kInput && sliced_inputs_.contains(info.name);
+    RIDGE_ASSIGN_OR_RETURN(
+        const int index,
+        persistent_.IndexOf(info, step_, sliced, options_.double_buffer_inputs ? 2 : 1));
     PlannedValue value;
     value.name = info.name;
     value.type = info.type;
@@ -79,60 +78,12 @@ class Lowering {
     value.persistent = true;
     value.persistent_index = index;
     value.size_bytes = info.type.bytes();
-    if (step_.slices > 1 && sliced_inputs_.contains(info.name))
-      value.slice_bytes = info.type.bytes();
+    if (step_.slices > 1 && sliced) value.slice_bytes = info.type.bytes();
     step_.values.push_back(value);
     const int at = static_cast<int>(step_.values.size()) - 1;
     copies_[static_cast<size_t>(id)].push_back({kRowMajor, at});
     if (info.kind == ValueKind::kInput) step_.inputs[info.name] = at;
     return Status();
-  }
-
-  // The slot of a variable, input or constant; made when the name is new.
-  Result<int> PersistentIndex(const ValueInfo& info) {
-    const bool constant = info.kind == ValueKind::kConstant;
-    const TensorType type = WholeType(info);
-    const std::string name = constant ? step_.name + ":" + info.name : PlainName(info.name);
-    if (const auto known = persistent_.by_name.find(name); known != persistent_.by_name.end()) {
-      const PersistentValue& value = persistent_.values[static_cast<size_t>(known->second)];
-      if (value.type == type && value.kind == info.kind) return known->second;
-      if (value.slices > 1 && value.type == Repeated(info.type, value.slices)) return known->second;
-      return Status(ErrorCode::kInvalidModel,
-                    fmt::format("{}: '{}' is {} here and {} in another step of the program",
-                                step_.name, name, TypeToString(type), TypeToString(value.type)));
-    }
-    const int slots = info.kind == ValueKind::kInput && options_.double_buffer_inputs ? 2 : 1;
-    const int index = static_cast<int>(persistent_.values.size());
-    persistent_.by_name[name] = index;
-    for (int slot = 0; slot < slots; ++slot) {
-      PersistentValue value;
-      value.name = name;
-      value.type = type;
-      value.purpose = PurposeOf(info);
-      value.kind = info.kind;
-      value.role = info.role;
-      value.size_bytes = type.bytes();
-      value.slot = slot;
-      if (type != info.type) value.slices = step_.slices;
-      value.init = constant ? Init::FromTensor(info.constant) : info.init;
-      persistent_.values.push_back(std::move(value));
-    }
-    return index;
-  }
-
-  static std::string PlainName(const std::string& name) {
-    return IsWholeInput(name) ? name.substr(sizeof(kWholePrefix) - 1) : name;
-  }
-
-  static TensorType Repeated(TensorType type, int64_t times) {
-    if (!type.dims.empty()) type.dims[0] *= times;
-    return type;
-  }
-
-  // What an input holds for all slices together.
-  TensorType WholeType(const ValueInfo& info) const {
-    const bool sliced = info.kind == ValueKind::kInput && sliced_inputs_.contains(info.name);
-    return sliced ? Repeated(info.type, step_.slices) : info.type;
   }
 
   Turn TurnOf(const Node& node) const {
@@ -168,6 +119,7 @@ class Lowering {
     planned.call = graph_.Call(node);
     planned.cost = CallCost(*node.op, planned.call);
     RIDGE_RETURN_IF_ERROR(Choose(node, planned));
+    NoteHomes(node, planned.choice);
     planned.name = graph_.value(node.outputs[0]).name;
     planned.op = node.op->name;
     planned.def = node.op;
@@ -233,17 +185,43 @@ class Lowering {
         EstimateTime(nominal_, node.op->cost_class, PricedType(planned.call), planned.cost, choice)
             .seconds;
     for (size_t i = 0; i < node.inputs.size(); ++i) {
-      if (node.inputs[i] != kNoValue && FindCopy(node.inputs[i], choice.input_layouts[i]) < 0)
-        seconds += ReorderSeconds(node.inputs[i], choice.input_layouts[i]);
+      if (node.inputs[i] != kNoValue)
+        seconds += CopySeconds(node.inputs[i], choice.input_layouts[i]);
     }
     return seconds;
   }
 
-  double ReorderSeconds(ValueId id, LayoutId to) const {
+  // Of the copy that reading in this layout would add.
+  double CopySeconds(ValueId id, LayoutId layout) const {
+    const auto home = persistent_.homes.find(graph_.value(id).name);
+    if (home == persistent_.homes.end() || !IsVariable(graph_.value(id)))
+      return FindCopy(id, layout) >= 0 ? 0 : ReorderSeconds(id, Primary(id), layout);
+    if (home->second == PersistentRegion::kUnread) return FirstCopySeconds(id, layout);
+    const bool known = layout != kRowMajor && FindCopy(id, layout) >= 0;
+    return known ? 0 : ReorderSeconds(id, home->second, layout);
+  }
+
+  // Nothing for the only reader; of two with layouts of their own, one has to copy.
+  double FirstCopySeconds(ValueId id, LayoutId layout) const {
+    return readers_[static_cast<size_t>(id)] > 1 ? ReorderSeconds(id, Primary(id), layout) / 2 : 0;
+  }
+
+  double ReorderSeconds(ValueId id, LayoutId from, LayoutId to) const {
+    if (from == to) return 0;
     const TensorType& type = graph_.type(id);
     const Cost cost{0, type.bytes(), type.bytes()};
-    const KernelChoice reorder = kernels_.Reorder(type, Primary(id), to);
+    const KernelChoice reorder = kernels_.Reorder(type, from, to);
     return EstimateTime(nominal_, CostClass::kMove, type.dtype, cost, reorder).seconds;
+  }
+
+  void NoteHomes(const Node& node, const KernelChoice& choice) {
+    if (IsOptimizer(node)) return;
+    for (size_t i = 0; i < node.inputs.size(); ++i) {
+      if (node.inputs[i] == kNoValue || !IsVariable(graph_.value(node.inputs[i]))) continue;
+      const auto home = persistent_.homes.find(graph_.value(node.inputs[i]).name);
+      if (home != persistent_.homes.end() && home->second == PersistentRegion::kUnread)
+        home->second = choice.input_layouts[i];
+    }
   }
 
   // The value in this layout; a reorder is added when there is no such copy yet.  What is known
@@ -291,7 +269,7 @@ class Lowering {
   void AddOutput(const GraphOutput& output) {
     const bool last = phases_.KnownLast(output.value);
     int value = CopyIn(output.value, kRowMajor, last ? Turn::kLast : Turn::kEvery);
-    if (IsVariable(graph_.value(output.value).kind) && !graph_.updates().empty())
+    if (IsVariable(graph_.value(output.value)) && !graph_.updates().empty())
       value = ScratchCopy(value, output.name + "@out", Turn::kEvery);
     step_.outputs[output.name] = value;
   }
@@ -316,7 +294,7 @@ class Lowering {
       update_sources_.insert(FindCopy(update.value, kRowMajor));
     for (const GraphUpdate& update : graph_.updates()) {
       const int value = CopyIn(update.value, kRowMajor, UpdateTurn(update));
-      IndexUses();
+      uses_.Extend(step_);
       if (value == FindCopy(update.variable, kRowMajor)) continue;
       if (MayWriteDirectly(update, value)) {
         PlaceIn(update.variable, step_.values[static_cast<size_t>(value)]);
@@ -325,7 +303,7 @@ class Lowering {
       }
     }
     for (auto& [value, update] : copies) {
-      if (step_.values[static_cast<size_t>(roots_[static_cast<size_t>(value)])].persistent)
+      if (step_.values[static_cast<size_t>(uses_.RootOf(value))].persistent)
         value = ScratchCopy(value, step_.values[static_cast<size_t>(value)].name + "@old",
                             UpdateTurn(update));
     }
@@ -352,48 +330,15 @@ class Lowering {
   bool MayWriteDirectly(const GraphUpdate& update, int value) const {
     const PlannedValue& planned = step_.values[static_cast<size_t>(value)];
     if (planned.persistent || planned.shares_with >= 0) return false;
-    const int writer = writer_[static_cast<size_t>(value)];
-    for (const int old : ValuesOver(update.variable)) {
-      for (const auto& [n, input] : reads_[static_cast<size_t>(old)]) {
+    const int writer = uses_.WriterOf(value);
+    for (const int old : uses_.WithViews(FindCopy(update.variable, kRowMajor))) {
+      for (const auto& [n, input] : uses_.ReadsOf(old)) {
         const PlannedNode& node = step_.nodes[static_cast<size_t>(n)];
         if (n > writer || (n == writer && !InPlacePair(node, value, input))) return false;
       }
       if (update_sources_.contains(old)) return false;
     }
     return writer >= 0;
-  }
-
-  // Notes who writes and reads what was added since the last call, so that all updates together
-  // take time linear in the nodes.
-  void IndexUses() {
-    const size_t known = writer_.size();
-    writer_.resize(step_.values.size(), -1);
-    reads_.resize(step_.values.size());
-    views_.resize(step_.values.size());
-    for (size_t v = known; v < step_.values.size(); ++v) {
-      const int from = step_.values[v].shares_with;  // made before v
-      roots_.push_back(from >= 0 ? roots_[static_cast<size_t>(from)] : static_cast<int>(v));
-      if (from >= 0) views_[static_cast<size_t>(from)].push_back(static_cast<int>(v));
-    }
-    for (; indexed_nodes_ < step_.nodes.size(); ++indexed_nodes_) {
-      const PlannedNode& node = step_.nodes[indexed_nodes_];
-      const int n = static_cast<int>(indexed_nodes_);
-      for (size_t i = 0; i < node.inputs.size(); ++i) {
-        if (node.inputs[i] >= 0)
-          reads_[static_cast<size_t>(node.inputs[i])].emplace_back(n, static_cast<int>(i));
-      }
-      for (int output : node.outputs) writer_[static_cast<size_t>(output)] = n;
-    }
-  }
-
-  // All values whose bytes are the variable's: itself and its views.
-  std::vector<int> ValuesOver(ValueId variable) const {
-    std::vector<int> over = {FindCopy(variable, kRowMajor)};
-    for (size_t i = 0; i < over.size(); ++i) {
-      const std::vector<int>& views = views_[static_cast<size_t>(over[i])];
-      over.insert(over.end(), views.begin(), views.end());
-    }
-    return over;
   }
 
   void NoteSliceSums() {
@@ -419,15 +364,10 @@ class Lowering {
   const std::set<std::string> sliced_inputs_;
   const SlicePhases phases_;
   std::vector<std::vector<Copy>> copies_;  // by ValueId; the first is the primary one
+  std::vector<int> readers_;               // by ValueId; without optimizers
   StepPlan step_;
 
-  // For AddUpdates, by value: the node that writes it, (node, input) that read it, its views, and
-  // the value whose bytes it has.
-  std::vector<int> writer_;
-  std::vector<std::vector<std::pair<int, int>>> reads_;
-  std::vector<std::vector<int>> views_;
-  std::vector<int> roots_;
-  size_t indexed_nodes_ = 0;
+  UpdateUses uses_;
   std::set<int> update_sources_;
 };
 

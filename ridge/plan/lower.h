@@ -4,15 +4,9 @@
 // cheapest of the backend's offers, counting the reorders it needs.  Reorders become nodes and are
 // shared by all later readers.  Views (reshape) become values that share bytes.
 #pragma once
-#include "ridge/plan/planner.h"
+#include "ridge/plan/persistent_region.h"
 
 namespace ridge {
-
-// The values that live as long as the program, in order of first use.
-struct PersistentRegion {
-  std::vector<PersistentValue> values;
-  std::map<std::string, int> by_name;  // slot 0; slot 1 follows it
-};
 
 // Fills nodes, values, inputs, outputs.  Values of the persistent region have persistent_index set.
 // `persistent` grows by the variables, inputs and constants of this graph; those of known names are

@@ -8,6 +8,7 @@
 #include "ridge/plan/cost/roofline.h"
 #include "ridge/plan/lower.h"
 #include "ridge/plan/memory/placement.h"
+#include "ridge/plan/packed.h"
 #include "ridge/plan/slices.h"
 
 namespace ridge {
@@ -22,10 +23,24 @@ void EstimateNode(const DeviceProfile& profile, PlannedNode& node) {
   node.measured = estimate.measured;
 }
 
+// Outside the steps, a variable in another layout is copied to and from the scratch region, with
+// what the copying kernel needs behind it.
+int64_t StagingBytes(KernelQuery& kernels, const std::vector<PersistentValue>& persistent) {
+  int64_t bytes = 0;
+  for (const PersistentValue& value : persistent) {
+    if (value.layout == kRowMajor) continue;
+    const KernelChoice out = kernels.Reorder(value.type, value.layout, kRowMajor);
+    const KernelChoice in = kernels.Reorder(value.type, kRowMajor, value.layout);
+    bytes = std::max(
+        bytes, StagingWorkspaceOffset(value) + std::max(out.workspace_bytes, in.workspace_bytes));
+  }
+  return bytes;
+}
+
 // Slot 1 of the inputs lies where the slot 0 lies, one value further (see LowerGraph).
-void PlaceAll(Program& program) {
+void PlaceAll(KernelQuery& kernels, Program& program) {
   program.persistent_bytes = PlacePersistent(program.persistent);
-  int64_t scratch = 0, bound = 0;
+  int64_t scratch = StagingBytes(kernels, program.persistent), bound = scratch;
   for (StepPlan& step : program.steps) {
     PlaceValues(program.persistent, program.persistent_bytes, step);
     scratch = std::max(scratch, step.scratch_bytes);
@@ -55,6 +70,7 @@ Result<Program> PlanProgram(const std::string& model, const std::vector<NamedGra
   program.model = model;
   program.device = profile.name;
   PersistentRegion persistent;
+  if (options.layout) persistent.homes = OptimizedVariables(graphs);
   for (const NamedGraph& named : graphs) {
     if (const auto unbound = UnboundDims(named.graph); !unbound.empty()) {
       return Status(ErrorCode::kInvalidModel, named.graph.name + ": dimension '" + unbound[0] +
@@ -62,12 +78,16 @@ Result<Program> PlanProgram(const std::string& model, const std::vector<NamedGra
                                                   unbound[0] + "=N");
     }
     RIDGE_ASSIGN_OR_RETURN(StepPlan step, LowerGraph(named, kernels, profile, options, persistent));
-    if (options.in_place) ShareInPlace(step);
-    WriteFirstSlice(step);
     program.steps.push_back(std::move(step));
   }
   program.persistent = std::move(persistent.values);
-  PlaceAll(program);
+  if (options.layout)
+    KeepPacked(kernels, std::max(1, profile.threads), program.persistent, program.steps);
+  for (StepPlan& step : program.steps) {
+    if (options.in_place) ShareInPlace(step);
+    WriteFirstSlice(step);
+  }
+  PlaceAll(kernels, program);
   for (const StepPlan& step : program.steps) RIDGE_RETURN_IF_ERROR(CheckPlacement(step));
   EstimateTimes(profile, program);
   return program;

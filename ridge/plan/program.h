@@ -39,15 +39,22 @@ const char* PurposeName(Purpose purpose);  // "parameters"
 struct PersistentValue {
   std::string name;
   TensorType type;
+  LayoutId layout = kRowMajor;  // other ones: of variables that an optimizer updates
   Purpose purpose = Purpose::kParameters;
   ValueKind kind = ValueKind::kParameter;  // kParameter, kState or kInput
   ValueRole role = ValueRole::kNone;
   int64_t offset_bytes = 0;
-  int64_t size_bytes = 0;
-  int slot = 0;        // inputs: 0 or 1, double buffered
-  int64_t slices = 1;  // inputs: how often a sliced step finds its own type in here
-  Init init;           // parameters and states
+  int64_t size_bytes = 0;  // in its layout
+  int slot = 0;            // inputs: 0 or 1, double buffered
+  int64_t slices = 1;      // inputs: how often a sliced step finds its own type in here
+  Init init;               // parameters and states
 };
+
+// In the scratch region, a row-major copy of a variable is followed by the workspace of the kernel
+// that makes or reads it.
+inline int64_t StagingWorkspaceOffset(const PersistentValue& value) {
+  return (value.type.bytes() + kAlignment - 1) / kAlignment * kAlignment;
+}
 
 // First and last node (inclusive) during which the bytes must be kept.
 struct LiveRange {

@@ -13,7 +13,6 @@
 
 #include "ridge/backend/cpu/parallel.h"
 #include "ridge/core/process.h"
-#include "ridge/graph/interpret.h"
 
 namespace ridge {
 namespace {
@@ -33,31 +32,6 @@ class CopyKernel : public Kernel {
   size_t bytes_;
 };
 
-// Elements of one persistent value.
-struct Piece {
-  size_t value;
-  int64_t begin, end;
-};
-
-std::vector<Piece> CutIntoPieces(const std::vector<PersistentValue>& values) {
-  constexpr int64_t kElements = 64 * kInitialGrain;
-  std::vector<Piece> pieces;
-  for (size_t v = 0; v < values.size(); ++v) {
-    const int64_t count = values[v].type.elements();
-    for (int64_t begin = 0; begin < count; begin += kElements)
-      pieces.push_back({v, begin, std::min(count, begin + kElements)});
-  }
-  return pieces;
-}
-
-void Initialize(const PersistentValue& value, uint64_t seed, const Piece& piece, std::byte* arena) {
-  ValueInfo info;
-  info.name = value.name;
-  info.type = value.type;
-  if (value.kind != ValueKind::kInput) info.init = value.init;
-  FillInitialRange(info, seed, piece.begin, piece.end, arena + value.offset_bytes);
-}
-
 Result<std::unique_ptr<Kernel>> MakeKernel(const StepPlan& step, const PlannedNode& node,
                                            Backend& backend) {
   if (node.def != nullptr) return backend.Create(*node.def, node.call, node.choice);
@@ -66,13 +40,16 @@ Result<std::unique_ptr<Kernel>> MakeKernel(const StepPlan& step, const PlannedNo
   return std::unique_ptr<Kernel>(std::make_unique<CopyKernel>(bytes));
 }
 
-bool AllFinite(const TensorType& type, const void* data) {
-  if (!IsFloat(type.dtype)) return true;
-  const int64_t count = type.elements();
+bool AllFinite(DType dtype, int64_t count, const void* data) {
+  if (!IsFloat(dtype)) return true;
   for (int64_t i = 0; i < count; ++i) {
-    if (!std::isfinite(LoadAsDouble(type.dtype, data, i))) return false;
+    if (!std::isfinite(LoadAsDouble(dtype, data, i))) return false;
   }
   return true;
+}
+
+bool AllFinite(const TensorType& type, const void* data) {
+  return AllFinite(type.dtype, type.elements(), data);
 }
 
 }  // namespace
@@ -111,26 +88,26 @@ struct Executor::CompiledStep {
   TensorType loss_type;
 };
 
-Executor::Executor(Program program, Arena arena)
-    : program_(std::move(program)), arena_(std::move(arena)) {}
+Executor::Executor(Program program, Backend& backend, Arena arena)
+    : program_(std::move(program)), backend_(backend), arena_(std::move(arena)) {}
 
 Executor::~Executor() = default;
 
 Result<std::unique_ptr<Executor>> Executor::Create(Program program, Backend& backend) {
   RIDGE_ASSIGN_OR_RETURN(Arena arena, Arena::Map(program.arena_bytes));
-  std::unique_ptr<Executor> executor(new Executor(std::move(program), std::move(arena)));
-  RIDGE_RETURN_IF_ERROR(executor->Compile(backend));
+  std::unique_ptr<Executor> executor(new Executor(std::move(program), backend, std::move(arena)));
+  RIDGE_RETURN_IF_ERROR(executor->Compile());
   return executor;
 }
 
-Status Executor::Compile(Backend& backend) {
-  threads_ = backend.threads();
+Status Executor::Compile() {
+  threads_ = backend_.threads();
   for (const StepPlan& step : program_.steps) {
     auto compiled = std::make_unique<CompiledStep>();
     compiled->slices = step.slices;
     compiled->sums = SumsToClear(step);
     for (const PlannedNode& node : step.nodes) {
-      RIDGE_ASSIGN_OR_RETURN(CompiledNode ready, CompileNode(step, node, backend));
+      RIDGE_ASSIGN_OR_RETURN(CompiledNode ready, CompileNode(step, node));
       compiled->nodes.push_back(std::move(ready));
     }
     compiled->seconds.assign(step.nodes.size(), 0);
@@ -193,10 +170,10 @@ int64_t FirstSliceOf(const StepPlan& step, const PlannedNode& node) {
 
 }  // namespace
 
-Result<Executor::CompiledNode> Executor::CompileNode(const StepPlan& step, const PlannedNode& node,
-                                                     Backend& backend) const {
+Result<Executor::CompiledNode> Executor::CompileNode(const StepPlan& step,
+                                                     const PlannedNode& node) const {
   CompiledNode ready;
-  RIDGE_ASSIGN_OR_RETURN(ready.kernel, MakeKernel(step, node, backend));
+  RIDGE_ASSIGN_OR_RETURN(ready.kernel, MakeKernel(step, node, backend_));
   ready.first_slice = FirstSliceOf(step, node);
   for (int slot = 0; slot < kSlots; ++slot) {
     for (int64_t slice = 0; slice < DistinctSlices(step, node); ++slice) {
@@ -225,30 +202,6 @@ void Executor::WatchLoss(const StepPlan& step, CompiledStep& compiled) const {
 
 void Executor::TouchArena() {
   cpu::ForEachPart(threads_, [&](int part) { arena_.Touch(part, threads_); });
-}
-
-// Written by the whole team: on a large model this is also the first touch of its variables.
-void Executor::InitializeVariables(uint64_t seed) {
-  const std::vector<Piece> pieces = CutIntoPieces(program_.persistent);
-  const auto step = static_cast<size_t>(threads_);
-  cpu::ForEachPart(threads_, [&](int part) {
-    for (size_t i = static_cast<size_t>(part); i < pieces.size(); i += step)
-      Initialize(program_.persistent[pieces[i].value], seed, pieces[i], arena_.data());
-  });
-}
-
-const PersistentValue* Executor::FindPersistent(const std::string& name) const {
-  for (const PersistentValue& value : program_.persistent) {
-    if (value.name == name) return &value;
-  }
-  return nullptr;
-}
-
-void* Executor::Persistent(const std::string& name, int slot) {
-  for (const PersistentValue& value : program_.persistent) {
-    if (value.name == name && value.slot == slot) return arena_.data() + value.offset_bytes;
-  }
-  return nullptr;
 }
 
 Status Executor::RunNode(CompiledNode& node, Place place) {
@@ -326,7 +279,10 @@ std::string Executor::NonFiniteStart(const StepPlan& step, int slot) const {
     const bool sum =
         std::find(step.sums.begin(), step.sums.end(), static_cast<int>(i)) != step.sums.end();
     if (sum) continue;  // of a step that has ended
-    if (AllFinite(value.type, arena_.data() + value.offset_bytes)) continue;
+    const DType dtype = value.type.dtype;
+    const int64_t count = value.layout == kRowMajor ? value.type.elements()
+                                                    : value.size_bytes / BytesPerElement(dtype);
+    if (AllFinite(dtype, count, arena_.data() + value.offset_bytes)) continue;
     return value.kind == ValueKind::kInput
                ? fmt::format("input '{}'", value.name)
                : fmt::format("variable '{}' before the step", value.name);

@@ -3,6 +3,7 @@
 // The arena is mapped once; kernels are created once; a run touches nothing else.  Not thread-safe.
 #pragma once
 #include <cstddef>
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -33,8 +34,17 @@ class Executor {
   void InitializeVariables(uint64_t seed);
 
   // Bytes of a persistent value; slot 0 or 1 for inputs.  nullptr when there is none.
+  // REQUIRES: it is row-major (inputs always are; variables: see RowMajor).
   void* Persistent(const std::string& name, int slot = 0);
   const PersistentValue* FindPersistent(const std::string& name) const;
+
+  // Row-major access to program().persistent[index] in any layout.  RowMajor() tells where its
+  // row-major bytes are read and written: where it lies, or, in another layout, in the scratch
+  // region, one variable at a time; then Unpack() brings them there and Pack() takes them back,
+  // and the outputs of the last step are lost.
+  void* RowMajor(size_t index);
+  void Unpack(size_t index);
+  void Pack(size_t index);
 
   // Runs StepPlan `step` (an index into program().steps) on input slot `slot`, slice after slice.
   // Stops with kFailed right after the output named "loss" when that is a NaN or infinite: the
@@ -60,10 +70,12 @@ class Executor {
  private:
   struct CompiledStep;
   struct CompiledNode;
-  Executor(Program program, Arena arena);
-  Status Compile(Backend& backend);
-  Result<CompiledNode> CompileNode(const StepPlan& step, const PlannedNode& node,
-                                   Backend& backend) const;
+  Executor(Program program, Backend& backend, Arena arena);
+  Status Compile();
+  Result<CompiledNode> CompileNode(const StepPlan& step, const PlannedNode& node) const;
+  void CopyLayout(size_t index, bool pack);
+  void Clear(const PersistentValue& value);
+  void InitializeRowMajor(const std::vector<size_t>& values, uint64_t seed);
   struct Place;
   std::byte* Address(const StepPlan& step, int value, Place place) const;
   Status RunSlice(CompiledStep& compiled, int slot, int64_t slice);
@@ -75,9 +87,11 @@ class Executor {
   Result<std::string> FirstNonFiniteIn(int step, Place place);
 
   Program program_;
+  Backend& backend_;
   Arena arena_;
   int threads_ = 1;
   std::vector<std::unique_ptr<CompiledStep>> compiled_;
+  std::map<std::string, std::unique_ptr<Kernel>> layout_copies_;  // by KernelChoice::key
   bool timing_ = false;
 };
 

@@ -141,6 +141,97 @@ TEST(Executor, StartingValuesDoNotDependOnThreads) {
   }
 }
 
+// Two layers wide enough that the CPU's kernels want their weights packed, with columns that fill
+// no block; SGD with momentum.
+Graph WideGraph() {
+  GraphBuilder b("wide");
+  const Value x = b.Input("x", {DType::kF32, {256, 130}});
+  const Value lr = b.Input("lr", {DType::kF32, {}});
+  const Value y = b.Linear(b.Relu(b.Linear(x, 200, "fc1")), 150, "fc2");
+  const Value loss = b.ReduceMean(b.Mul(y, y), {}, false);
+  b.Output("loss", loss);
+  std::vector<Value> params;
+  for (ValueId id : b.graph().ValuesOfKind(ValueKind::kParameter)) params.push_back({id});
+  const auto grads = AppendGradients(b, loss, params);
+  EXPECT_TRUE(grads.ok()) << grads.status().message();
+  for (size_t i = 0; i < params.size(); ++i) {
+    const std::string name = b.graph().value(params[i].id).name;
+    const Value sum =
+        b.State(name + ".sum", b.type(params[i]), Init::Zeros(), ValueRole::kOptimizer);
+    const auto updated = b.OpOutputs("sgd_update", {params[i], (*grads)[i], lr, sum},
+                                     {{"momentum", 0.9}}, name + ".new");
+    b.Update(params[i], updated[0]);
+    b.Update(sum, updated[1]);
+  }
+  auto graph = b.Build();
+  EXPECT_TRUE(graph.ok()) << graph.status().message();
+  return *graph;
+}
+
+std::map<std::string, Tensor> Variables(Executor& executor) {
+  std::map<std::string, Tensor> values;
+  const std::vector<PersistentValue>& persistent = executor.program().persistent;
+  for (size_t i = 0; i < persistent.size(); ++i) {
+    if (persistent[i].kind == ValueKind::kInput) continue;
+    executor.Unpack(i);
+    values[persistent[i].name] = Copy(persistent[i].type, executor.RowMajor(i));
+  }
+  return values;
+}
+
+void RunWide(Executor& executor, int64_t steps) {
+  Fill(executor, "x", 1);
+  StoreFromDouble(DType::kF32, executor.Persistent("lr"), 0, 1.0);
+  for (int64_t step = 0; step < steps; ++step) {
+    ASSERT_TRUE(executor.Run(0, 0).ok());
+  }
+}
+
+TEST(Executor, PackedVariablesAreRowMajorFromOutside) {
+  const Graph graph = WideGraph();
+  const auto backend = MakeCpuBackend(std::min(2, AvailableThreads()));
+  ASSERT_TRUE(backend.ok());
+  const auto executor = MakeExecutor(graph, **backend);
+  executor->InitializeVariables(3);
+  int packed = 0;
+  for (const PersistentValue& value : executor->program().persistent)
+    packed += value.layout != kRowMajor ? 1 : 0;
+  EXPECT_GT(packed, 0);
+  const std::map<std::string, Tensor> start = Variables(*executor);
+  for (const PersistentValue& value : executor->program().persistent) {
+    if (value.kind == ValueKind::kInput) continue;
+    EXPECT_TRUE(StartOf(value.name, value.type, value.init).same_bits(start.at(value.name)));
+  }
+  const std::vector<PersistentValue>& persistent = executor->program().persistent;
+  for (size_t i = 0; i < persistent.size(); ++i) {
+    if (persistent[i].kind == ValueKind::kInput) continue;
+    const Tensor& tensor = start.at(persistent[i].name);
+    std::memcpy(executor->RowMajor(i), tensor.data(), static_cast<size_t>(tensor.bytes()));
+    executor->Pack(i);
+  }
+  for (const auto& [name, tensor] : Variables(*executor))
+    EXPECT_TRUE(tensor.same_bits(start.at(name))) << name;
+}
+
+TEST(Executor, PackedVariablesLearnWhatRowMajorOnesLearn) {
+  const Graph graph = WideGraph();
+  const auto cpu = MakeCpuBackend(std::min(2, AvailableThreads()));
+  ASSERT_TRUE(cpu.ok());
+  const auto reference = MakeReferenceBackend();
+  const auto have = MakeExecutor(graph, **cpu), want = MakeExecutor(graph, *reference);
+  for (Executor* executor : {have.get(), want.get()}) {
+    executor->InitializeVariables(3);
+    RunWide(*executor, 3);
+  }
+  const std::map<std::string, Tensor> learned = Variables(*have);
+  for (const auto& [name, tensor] : Variables(*want)) {
+    double difference = 0;
+    for (int64_t i = 0; i < tensor.elements(); ++i)
+      difference = std::max(difference, std::abs(tensor.at(i) - learned.at(name).at(i)));
+    EXPECT_LT(difference, 1e-5) << name;  // of 0.1
+  }
+}
+
 TEST(Executor, StopsAtANonFiniteLossBeforeAnyParameterChanges) {
   const auto backend = MakeReferenceBackend();
   const auto executor = MakeExecutor(TrainingGraph(), *backend);

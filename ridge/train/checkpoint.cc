@@ -56,11 +56,14 @@ Status Replace(const std::string& from, const std::string& to) {
 
 CheckpointTensors CollectTensors(Executor& executor) {
   CheckpointTensors tensors;
-  for (const PersistentValue& value : executor.program().persistent) {
+  const std::vector<PersistentValue>& persistent = executor.program().persistent;
+  for (size_t i = 0; i < persistent.size(); ++i) {
+    const PersistentValue& value = persistent[i];
     const bool variable = value.kind == ValueKind::kParameter || value.kind == ValueKind::kState;
     if (!variable || value.role == ValueRole::kGradient) continue;
     auto& list = value.kind == ValueKind::kParameter ? tensors.parameters : tensors.state;
-    list.push_back({value.name, value.type, executor.Persistent(value.name)});
+    list.push_back({value.name, value.type, executor.RowMajor(i),
+                    value.layout == kRowMajor ? nullptr : &executor, i});
   }
   const auto by_name = [](const auto& a, const auto& b) { return a.name < b.name; };
   std::sort(tensors.parameters.begin(), tensors.parameters.end(), by_name);

@@ -20,7 +20,17 @@ namespace ridge {
 struct PersistentTensor {
   std::string name;
   TensorType type;
-  void* data = nullptr;  // in the arena
+  void* data = nullptr;        // row-major, in the arena; of all packed tensors the same place
+  Executor* packed = nullptr;  // the executor that has it in another layout; nullptr: none
+  size_t index = 0;            // there, in program().persistent
+
+  // Before data is read, and after it has been written.
+  void Unpack() const {
+    if (packed != nullptr) packed->Unpack(index);
+  }
+  void Pack() const {
+    if (packed != nullptr) packed->Pack(index);
+  }
 };
 
 // What a checkpoint holds, in order of names.

@@ -17,10 +17,15 @@ constexpr int64_t kMostStateBytes = 1 << 24;
 
 Result<FileDigest> WriteTensors(const std::string& path,
                                 std::span<const PersistentTensor> tensors) {
-  std::vector<SafetensorsItem> items;
-  for (const PersistentTensor& tensor : tensors)
-    items.push_back({tensor.name, tensor.type, tensor.data});
-  return WriteSafetensors(path, items, {{"format", "pt"}});
+  std::vector<SafetensorsEntry> entries;
+  for (const PersistentTensor& tensor : tensors) entries.push_back({tensor.name, tensor.type});
+  RIDGE_ASSIGN_OR_RETURN(SafetensorsWriter writer,
+                         SafetensorsWriter::Create(path, entries, {{"format", "pt"}}));
+  for (const PersistentTensor& tensor : tensors) {
+    tensor.Unpack();
+    RIDGE_RETURN_IF_ERROR(writer.Append(tensor.data, tensor.type.bytes()));
+  }
+  return writer.Finish();
 }
 
 Status VerifyFile(const std::string& path, const FileDigest& expected) {
@@ -51,6 +56,7 @@ Status ReadTensors(const std::string& path, std::span<const PersistentTensor> te
                                 TypeToString(entry->type), TypeToString(tensor.type)));
     }
     RIDGE_RETURN_IF_ERROR(file.ReadInto(*entry, tensor.data));
+    tensor.Pack();
   }
   return Status();
 }

@@ -22,7 +22,9 @@ Tensor Converted(const Tensor& tensor, DType to) {
 
 // Inputs that no node reads have no place in the plan.
 Status Fill(const std::map<std::string, Tensor>& given, Executor& executor) {
-  for (const PersistentValue& value : executor.program().persistent) {
+  const std::vector<PersistentValue>& persistent = executor.program().persistent;
+  for (size_t i = 0; i < persistent.size(); ++i) {
+    const PersistentValue& value = persistent[i];
     if (value.kind == ValueKind::kInput && value.slot != 0) continue;
     const auto found = given.find(value.name);
     if (found == given.end()) {
@@ -39,8 +41,8 @@ Status Fill(const std::map<std::string, Tensor>& given, Executor& executor) {
                                 TypeToString(tensor.type()), TypeToString(value.type)));
     }
     if (value.type.bytes() > 0) {
-      std::memcpy(executor.Persistent(value.name), tensor.data(),
-                  static_cast<size_t>(value.type.bytes()));
+      std::memcpy(executor.RowMajor(i), tensor.data(), static_cast<size_t>(value.type.bytes()));
+      executor.Pack(i);
     }
   }
   return Status();

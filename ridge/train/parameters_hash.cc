@@ -7,10 +7,13 @@ namespace ridge {
 std::string HashParameters(Executor& executor) {
   const CheckpointTensors tensors = CollectTensors(executor);  // in byte order of names
   Sha256 hash;
-  for (const PersistentTensor& param : tensors.parameters) hash.Add(param.data, param.type.bytes());
+  const auto add = [&](const PersistentTensor& tensor) {
+    tensor.Unpack();
+    hash.Add(tensor.data, tensor.type.bytes());
+  };
+  for (const PersistentTensor& param : tensors.parameters) add(param);
   for (const PersistentTensor& state : tensors.state) {
-    if (executor.FindPersistent(state.name)->role != ValueRole::kOptimizer)
-      hash.Add(state.data, state.type.bytes());
+    if (executor.FindPersistent(state.name)->role != ValueRole::kOptimizer) add(state);
   }
   return hash.Hex();
 }

@@ -71,25 +71,29 @@ Result<std::unique_ptr<Executor>> MakeExecutor(const GoldenFile& file, DType dty
   return Executor::Create(std::move(program), backend);
 }
 
-void Store(const PersistentValue& value, const std::vector<double>& from, Executor& executor) {
-  ConvertFromDouble(value.type.dtype, from.data(), executor.Persistent(value.name, value.slot),
-                    value.type.elements());
+void Store(size_t index, const std::vector<double>& from, Executor& executor) {
+  const TensorType& type = executor.program().persistent[index].type;
+  ConvertFromDouble(type.dtype, from.data(), executor.RowMajor(index), type.elements());
+  executor.Pack(index);
 }
 
 // Slot k has batch k.
-void FillInput(const PersistentValue& value, Executor& executor) {
+void FillInput(size_t index, Executor& executor) {
+  const PersistentValue& value = executor.program().persistent[index];
   const std::string name = value.name + "." + std::to_string(value.slot);
   std::vector<double> values = CounterUniform(name, value.type.elements());
   for (double& v : values) v = value.name == "label" ? std::floor(v * 10) : 2 * v - 1;
-  Store(value, values, executor);
+  Store(index, values, executor);
 }
 
 void FillPersistent(Executor& executor) {
   executor.InitializeVariables(/*seed=*/0);  // statistics and momentum
-  for (const PersistentValue& value : executor.program().persistent) {
+  const std::vector<PersistentValue>& persistent = executor.program().persistent;
+  for (size_t i = 0; i < persistent.size(); ++i) {
+    const PersistentValue& value = persistent[i];
     if (value.kind == ValueKind::kParameter)
-      Store(value, CounterWeight(value.name, value.type.dims), executor);
-    if (value.name == "image" || value.name == "label") FillInput(value, executor);
+      Store(i, CounterWeight(value.name, value.type.dims), executor);
+    if (value.name == "image" || value.name == "label") FillInput(i, executor);
   }
 }
 

@@ -1,31 +1,79 @@
 // adam_update and sgd_update, f32: one sweep over all arrays, 28 bytes a parameter for Adam, which
 // is the memory limit; normal stores (measured: streaming stores are slower here).
+//
+// Parameter and moments may lie in any blocked layout: the sweep is over their bytes, padding
+// included, which stays 0.  The gradient comes in the same layout, or row-major where blocks of it
+// can be gathered on the way.
+#include <array>
 #include <cmath>
 
+#include "ridge/backend/cpu/kernels/block_gather.h"
 #include "ridge/backend/cpu/kernels/kernels.h"
 #include "ridge/backend/cpu/kernels/update_runs.h"
+#include "ridge/backend/cpu/layouts.h"
 #include "ridge/backend/cpu/parallel.h"
 
 namespace ridge::cpu {
 namespace {
 
 constexpr int64_t kGrain = 1024;  // threads never share a cache line
+constexpr int64_t kAhead = 2;     // blocks that are asked for before they are gathered
+constexpr size_t kParam = 0, kGrad = 1;
 
 double LoadLr(DType dtype, const void* lr) { return LoadAsDouble(dtype, lr, 0); }
 
+// Cuts one optimizer's sweep into runs.
+class Sweep {
+ public:
+  Sweep(const OpCall& call, const KernelChoice& choice, int threads)
+      : elements_(LayoutBytesOf(call.inputs[kParam], choice.input_layouts[kParam]) /
+                  int64_t{sizeof(float)}),
+        threads_(threads) {
+    if (choice.input_layouts[kParam] != choice.input_layouts[kGrad])
+      gather_ = BlockGather::Plan(DescOf(call.inputs[kParam], choice.input_layouts[kParam]));
+  }
+
+  // Calls f(first, count, grad) for runs of the elements as the parameter has them; `grad` points
+  // at the gradient of the first.
+  template <typename F>
+  void ForEachRun(const float* grad, const F& f) const {
+    if (!gather_) {
+      ParallelFor(threads_, elements_, kGrain,
+                  [&](int64_t begin, int64_t end) { f(begin, end - begin, grad + begin); });
+      return;
+    }
+    const int64_t length = gather_->elements();
+    ParallelFor(threads_, gather_->blocks(), kGrain / length + 1, [&](int64_t first, int64_t last) {
+      alignas(64) std::array<float, BlockGather::kMostElements> block;
+      for (int64_t k = first; k < last; ++k) {
+        if (k + kAhead < last) gather_->Prefetch(grad, k + kAhead);
+        gather_->Gather(grad, k, block.data());
+        f(gather_->PlaceOf(k), length, block.data());
+      }
+    });
+  }
+
+ private:
+  const int64_t elements_;
+  const int threads_;
+  std::optional<BlockGather> gather_;
+};
+
 class AdamKernel : public Kernel {
  public:
-  AdamKernel(const OpCall& call, int threads)
-      : call_(call), elements_(call.inputs[0].elements()), threads_(threads) {}
+  AdamKernel(const OpCall& call, const KernelChoice& choice, int threads)
+      : call_(call), sweep_(call, choice, threads) {}
 
   Status Run(const KernelBuffers& b) override {
     const AdamNumbers numbers = Numbers(LoadLr(call_.inputs[4].dtype, b.inputs[4]),
                                         *static_cast<const int64_t*>(b.inputs[5]));
     const auto in = [&](size_t i) { return static_cast<const float*>(b.inputs[i]); };
     const auto out = [&](size_t i) { return static_cast<float*>(b.outputs[i]); };
-    const AdamArrays arrays{in(0), in(1), in(2), in(3), out(0), out(1), out(2)};
-    ParallelFor(threads_, elements_, kGrain,
-                [&](int64_t begin, int64_t end) { AdamRun(numbers, arrays, begin, end); });
+    sweep_.ForEachRun(in(kGrad), [&](int64_t i, int64_t count, const float* grad) {
+      const AdamArrays arrays{in(kParam) + i, grad,       in(2) + i, in(3) + i,
+                              out(0) + i,     out(1) + i, out(2) + i};
+      AdamRun(numbers, arrays, 0, count);
+    });
     return Status();
   }
 
@@ -47,59 +95,82 @@ class AdamKernel : public Kernel {
   }
 
   const OpCall call_;
-  const int64_t elements_;
-  const int threads_;
+  const Sweep sweep_;
 };
 
 class SgdKernel : public Kernel {
  public:
-  SgdKernel(const OpCall& call, int threads)
-      : call_(call),
-        elements_(call.inputs[0].elements()),
-        threads_(threads),
-        has_buffer_(call.has_input(3)) {}
+  SgdKernel(const OpCall& call, const KernelChoice& choice, int threads)
+      : call_(call), sweep_(call, choice, threads), has_buffer_(call.has_input(3)) {}
 
   Status Run(const KernelBuffers& b) override {
     const SgdNumbers numbers{static_cast<float>(LoadLr(call_.inputs[2].dtype, b.inputs[2])),
                              static_cast<float>(call_.number("momentum")),
                              static_cast<float>(call_.number("weight_decay")),
                              call_.integer("nesterov") != 0};
-    const SgdArrays arrays{static_cast<const float*>(b.inputs[0]),
-                           static_cast<const float*>(b.inputs[1]),
-                           has_buffer_ ? static_cast<const float*>(b.inputs[3]) : nullptr,
-                           static_cast<float*>(b.outputs[0]),
-                           has_buffer_ ? static_cast<float*>(b.outputs[1]) : nullptr};
-    ParallelFor(threads_, elements_, kGrain,
-                [&](int64_t begin, int64_t end) { SgdRun(numbers, arrays, begin, end); });
+    const auto in = [&](size_t i) { return static_cast<const float*>(b.inputs[i]); };
+    const auto out = [&](size_t i) { return static_cast<float*>(b.outputs[i]); };
+    sweep_.ForEachRun(in(kGrad), [&](int64_t i, int64_t count, const float* grad) {
+      SgdArrays arrays{in(kParam) + i, grad, nullptr, out(0) + i, nullptr};
+      if (has_buffer_) {
+        arrays.buffer = in(3) + i;
+        arrays.new_buffer = out(1) + i;
+      }
+      SgdRun(numbers, arrays, 0, count);
+    });
     return Status();
   }
 
  private:
   const OpCall call_;
-  const int64_t elements_;
-  const int threads_;
+  const Sweep sweep_;
   const bool has_buffer_;
 };
 
+// 0 / epsilon must be 0 where the padding is.
+bool KeepsPadding(const OpCall& call, LayoutId layout) {
+  if (LayoutBytesOf(call.inputs[kParam], layout) == call.inputs[kParam].bytes()) return true;
+  return !call.attrs.contains("epsilon") || static_cast<float>(call.number("epsilon")) > 0;
+}
+
+// All arrays in `layout`, the gradient in `grad_layout`.
+KernelChoice ChoiceIn(const Question& q, LayoutId layout, LayoutId grad_layout) {
+  KernelChoice choice = MakeChoice(q, "cpu." + q.op.name);
+  for (size_t i = 0; i < q.call.inputs.size(); ++i) {
+    if (q.call.has_input(i) && q.call.inputs[i] == q.call.inputs[kParam])
+      choice.input_layouts[i] = layout;
+  }
+  choice.input_layouts[kGrad] = grad_layout;
+  choice.output_layouts.assign(q.call.outputs.size(), layout);
+  SetKey(q, choice);
+  return choice;
+}
+
 }  // namespace
 
+// The layout at hand is that of the parameter; a gradient in another one is wanted row-major.
 const char* OfferOptimizer(const Question& q, std::vector<KernelChoice>& choices) {
   if (AnyEmpty(q.call)) return refusal::kEmpty;
-  if (q.call.inputs[0].dtype != DType::kF32) return refusal::kDType;
-  KernelChoice choice = MakeChoice(q, "cpu." + q.op.name);
-  SetKey(q, choice);
-  choices.push_back(std::move(choice));
+  if (q.call.inputs[kParam].dtype != DType::kF32) return refusal::kDType;
+  choices.push_back(ChoiceIn(q, kRowMajor, kRowMajor));
+  const LayoutId layout = q.available_layout(kParam);
+  if (layout == kRowMajor || !KeepsPadding(q.call, layout)) return nullptr;
+  const bool gathers = q.available_layout(kGrad) != layout &&
+                       BlockGather::Plan(DescOf(q.call.inputs[kParam], layout)).has_value();
+  choices.push_back(ChoiceIn(q, layout, gathers ? kRowMajor : layout));
   return nullptr;
 }
 
 Result<std::unique_ptr<Kernel>> CreateAdamUpdate(const CpuContext& cpu, const OpDef& op,
-                                                 const OpCall& call, const KernelChoice&) {
-  return std::unique_ptr<Kernel>(std::make_unique<AdamKernel>(call, ThreadsFor(cpu, op, call)));
+                                                 const OpCall& call, const KernelChoice& choice) {
+  return std::unique_ptr<Kernel>(
+      std::make_unique<AdamKernel>(call, choice, ThreadsFor(cpu, op, call)));
 }
 
 Result<std::unique_ptr<Kernel>> CreateSgdUpdate(const CpuContext& cpu, const OpDef& op,
-                                                const OpCall& call, const KernelChoice&) {
-  return std::unique_ptr<Kernel>(std::make_unique<SgdKernel>(call, ThreadsFor(cpu, op, call)));
+                                                const OpCall& call, const KernelChoice& choice) {
+  return std::unique_ptr<Kernel>(
+      std::make_unique<SgdKernel>(call, choice, ThreadsFor(cpu, op, call)));
 }
 
 }  // namespace ridge::cpu

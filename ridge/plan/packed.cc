@@ -1,0 +1,359 @@
+// Each optimizer node is looked at alone: nobody else writes its parameter and moments, so their
+// layout is its own affair.  Known weakness: one copy a reader's layout remains (the data
+// gradient's weights); writing it beside the update would save a read, and cost the bytes of a
+// second copy.
+#include "ridge/plan/packed.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <optional>
+
+#include "ridge/plan/cost/roofline.h"
+#include "ridge/plan/packed_uses.h"
+
+namespace ridge {
+namespace {
+
+// Steps that change nothing are evaluations, which are few.
+constexpr double kEvaluations = 0.05;
+
+bool IsOptimizer(const PlannedNode& node) {
+  return node.def != nullptr && node.def->cost_class == CostClass::kOptimizer;
+}
+
+// An optimizer's node, what it updates, and its gradient.
+struct Update {
+  size_t step = 0;
+  int node = 0;
+  TensorType type;
+  std::vector<int> variables;        // persistent; by output
+  size_t grad = 0;                   // input
+  int grad_reorder = -1;             // the node that made the gradient row-major for this one alone
+  LayoutId grad_layout = kRowMajor;  // before that
+};
+
+class Packing {
+ public:
+  Packing(KernelQuery& kernels, int threads, std::vector<PersistentValue>& persistent,
+          std::vector<StepPlan>& steps)
+      : kernels_(kernels),
+        nominal_(NominalProfile(threads)),
+        persistent_(persistent),
+        steps_(steps) {
+    for (const StepPlan& step : steps) uses_.emplace_back(step, persistent.size());
+    edits_.resize(steps.size());
+  }
+
+  void Run() {
+    for (size_t s = 0; s < steps_.size(); ++s) {
+      for (size_t n = 0; n < steps_[s].nodes.size(); ++n) {
+        if (!IsOptimizer(steps_[s].nodes[n])) continue;
+        if (const auto update = Describe(s, static_cast<int>(n))) Consider(*update);
+      }
+    }
+    for (size_t s = 0; s < steps_.size(); ++s) edits_[s].Apply(steps_[s].nodes);
+  }
+
+ private:
+  const PlannedNode& NodeOf(const Update& u) const {
+    return steps_[u.step].nodes[static_cast<size_t>(u.node)];
+  }
+
+  // --- what may be kept otherwise ------------------------------------------------------------
+
+  std::optional<Update> Describe(size_t s, int n) const {
+    const PlannedNode& node = steps_[s].nodes[static_cast<size_t>(n)];
+    Update u;
+    u.step = s;
+    u.node = n;
+    u.type = node.call.outputs[0];
+    if (u.type.rank() < 2) return std::nullopt;
+    for (size_t k = 0; k < node.outputs.size(); ++k) {
+      const PlannedValue& output = steps_[s].values[static_cast<size_t>(node.outputs[k])];
+      if (node.call.outputs[k] != u.type || !output.persistent) return std::nullopt;
+      if (uses_[s].IsShown(node.outputs[k]) || !uses_[s].ReadsOf(node.outputs[k]).empty())
+        return std::nullopt;
+      if (!MayMove(output.persistent_index, s)) return std::nullopt;
+      u.variables.push_back(output.persistent_index);
+    }
+    return FindGrad(node, u) ? std::optional(u) : std::nullopt;
+  }
+
+  // Written once, here, and never seen under another shape or from outside.
+  bool MayMove(int variable, size_t written_in) const {
+    for (size_t t = 0; t < steps_.size(); ++t) {
+      if (uses_[t].Writes(variable) != (t == written_in ? 1 : 0)) return false;
+      const int base = uses_[t].Base(variable);
+      if (base >= 0 && uses_[t].IsShown(base)) return false;
+      if (base >= 0 && !CopiesStayInside(t, base)) return false;
+    }
+    return true;
+  }
+
+  // A copy into another variable would be row-major still.
+  bool CopiesStayInside(size_t t, int base) const {
+    const std::vector<Read>& reads = uses_[t].ReadsOf(base);
+    return std::none_of(reads.begin(), reads.end(), [&](const Read& read) {
+      const PlannedNode& node = steps_[t].nodes[static_cast<size_t>(read.node)];
+      return node.def == nullptr &&
+             steps_[t].values[static_cast<size_t>(node.outputs[0])].persistent;
+    });
+  }
+
+  bool IsVariable(const Update& u, int input) const {
+    return std::any_of(u.variables.begin(), u.variables.end(),
+                       [&](int v) { return uses_[u.step].Base(v) == input; });
+  }
+
+  // The one operand of the parameter's type that is not updated.
+  bool FindGrad(const PlannedNode& node, Update& u) const {
+    size_t variables = 0, others = 0;
+    for (size_t i = 0; i < node.inputs.size(); ++i) {
+      if (node.inputs[i] < 0 || node.call.inputs[i] != u.type) continue;
+      if (IsVariable(u, node.inputs[i])) {
+        ++variables;
+      } else {
+        ++others;
+        u.grad = i;
+      }
+    }
+    if (others != 1 || variables != u.variables.size()) return false;
+    const StepUses& uses = uses_[u.step];
+    const int grad = node.inputs[u.grad], writer = uses.WriterOf(grad);
+    if (writer < 0 || uses.IsShown(grad) || uses.ReadsOf(grad).size() != 1) return true;
+    const PlannedNode& made = steps_[u.step].nodes[static_cast<size_t>(writer)];
+    if (made.def != nullptr) return true;
+    u.grad_reorder = writer;
+    u.grad_layout = steps_[u.step].values[static_cast<size_t>(made.inputs[0])].layout;
+    return true;
+  }
+
+  // --- choosing ------------------------------------------------------------------------------
+
+  void Consider(const Update& u) {
+    double best = Price(u, kRowMajor, kRowMajor);
+    LayoutId layout = kRowMajor;
+    std::optional<KernelChoice> choice;
+    for (const LayoutId candidate : Candidates(u)) {
+      if (candidate == kRowMajor || !ReadsEnd(u, candidate)) continue;
+      auto offer = OfferIn(u, candidate);
+      if (!offer) continue;
+      const double price = Price(u, candidate, offer->input_layouts[u.grad]);
+      if (price >= best) continue;
+      best = price;
+      layout = candidate;
+      choice = std::move(offer);
+    }
+    if (choice) Keep(u, layout, std::move(*choice));
+  }
+
+  std::vector<LayoutId> Candidates(const Update& u) const {
+    std::vector<LayoutId> layouts;
+    for (size_t t = 0; t < steps_.size(); ++t) {
+      for (const int variable : u.variables) {
+        for (const auto& [layout, runs] : LayoutsRead(u, t, variable)) layouts.push_back(layout);
+      }
+    }
+    layouts.push_back(u.grad_layout);
+    return layouts;
+  }
+
+  // How often a copy in each layout would be made in an execution of step t.
+  std::map<LayoutId, int64_t> LayoutsRead(const Update& u, size_t t, int variable) const {
+    std::map<LayoutId, int64_t> layouts;
+    const int base = uses_[t].Base(variable);
+    if (base < 0) return layouts;
+    for (const Read& read : uses_[t].ReadsOf(base)) {
+      if (t == u.step && read.node == u.node) continue;
+      const PlannedNode& node = steps_[t].nodes[static_cast<size_t>(read.node)];
+      const LayoutId layout = node.def == nullptr
+                                  ? steps_[t].values[static_cast<size_t>(node.outputs[0])].layout
+                                  : kRowMajor;
+      int64_t& runs = layouts[layout];
+      runs = std::max(runs, RunsOf(steps_[t], node));
+    }
+    return layouts;
+  }
+
+  // Copies of the old contents may be read after the update; the variable itself may not.
+  bool ReadsEnd(const Update& u, LayoutId layout) const {
+    const StepUses& uses = uses_[u.step];
+    for (const int variable : u.variables) {
+      for (const Read& read : uses.ReadsOf(uses.Base(variable))) {
+        const PlannedNode& node = steps_[u.step].nodes[static_cast<size_t>(read.node)];
+        if (node.def != nullptr) continue;
+        const int copy = node.outputs[0];
+        if (steps_[u.step].values[static_cast<size_t>(copy)].layout != layout) continue;
+        if (uses.IsShown(copy)) return false;
+        for (const Read& later : uses.ReadsOf(copy)) {
+          if (later.node >= u.node) return false;
+        }
+      }
+    }
+    return true;
+  }
+
+  std::optional<KernelChoice> OfferIn(const Update& u, LayoutId layout) {
+    const PlannedNode& node = NodeOf(u);
+    std::vector<LayoutId> available(node.inputs.size(), kRowMajor);
+    for (size_t i = 0; i < node.inputs.size(); ++i) {
+      if (node.inputs[i] >= 0 && node.call.inputs[i] == u.type) available[i] = layout;
+    }
+    const std::vector<LayoutId> same = available;
+    std::vector<LayoutId> other = available;
+    other[u.grad] = kRowMajor;
+    if (u.grad_layout != layout) available[u.grad] = kRowMajor;
+    KernelOffers offers = kernels_.Offers(*node.def, node.call, available);
+    for (KernelChoice& choice : offers.choices) {
+      const bool everywhere =
+          std::all_of(choice.output_layouts.begin(), choice.output_layouts.end(),
+                      [&](LayoutId output) { return output == layout; });
+      if (everywhere && (choice.input_layouts == same || choice.input_layouts == other))
+        return std::move(choice);
+    }
+    return std::nullopt;
+  }
+
+  double ReorderSeconds(const TensorType& type, LayoutId from, LayoutId to) const {
+    if (from == to) return 0;
+    const Cost cost{0, type.bytes(), type.bytes()};
+    return EstimateTime(nominal_, CostClass::kMove, type.dtype, cost,
+                        kernels_.Reorder(type, from, to))
+        .seconds;
+  }
+
+  // Copies of the variables and the gradient, and the padding that the optimizer passes over.
+  double Price(const Update& u, LayoutId layout, LayoutId grad_wanted) const {
+    double seconds = ReorderSeconds(u.type, u.grad_layout, grad_wanted);
+    for (size_t t = 0; t < steps_.size(); ++t) {
+      const double share = uses_[t].changes() ? 1 : kEvaluations;
+      for (const int variable : u.variables) {
+        for (const auto& [read, runs] : LayoutsRead(u, t, variable))
+          seconds += share * static_cast<double>(runs) * ReorderSeconds(u.type, layout, read);
+      }
+    }
+    const int64_t padding = kernels_.LayoutBytes(layout, u.type) - u.type.bytes();
+    const auto sweeps = static_cast<double>(2 * u.variables.size() + 1);
+    return seconds + sweeps * static_cast<double>(padding) / BandwidthFor(nominal_, u.type.bytes());
+  }
+
+  // --- the change ----------------------------------------------------------------------------
+
+  void Keep(const Update& u, LayoutId layout, KernelChoice choice) {
+    for (const int variable : u.variables) {
+      PersistentValue& value = persistent_[static_cast<size_t>(variable)];
+      value.layout = layout;
+      value.size_bytes = kernels_.LayoutBytes(layout, value.type);
+      for (size_t t = 0; t < steps_.size(); ++t) MoveVariable(u, t, variable, layout);
+    }
+    PlannedNode& node = steps_[u.step].nodes[static_cast<size_t>(u.node)];
+    for (const int output : node.outputs) SetLayout(u.step, output, layout);
+    const LayoutId wanted = choice.input_layouts[u.grad];
+    node.choice = std::move(choice);
+    BringGrad(u, wanted);
+  }
+
+  void SetLayout(size_t t, int value, LayoutId layout) {
+    PlannedValue& planned = steps_[t].values[static_cast<size_t>(value)];
+    planned.layout = layout;
+    planned.size_bytes = kernels_.LayoutBytes(layout, planned.type);
+  }
+
+  void MoveVariable(const Update& u, size_t t, int variable, LayoutId layout) {
+    const int base = uses_[t].Base(variable);
+    if (base < 0) return;
+    SetLayout(t, base, layout);
+    std::vector<Read> row_major;
+    for (const Read& read : uses_[t].ReadsOf(base)) {
+      PlannedNode& node = steps_[t].nodes[static_cast<size_t>(read.node)];
+      if (t == u.step && read.node == u.node) continue;
+      if (node.def != nullptr) {
+        row_major.push_back(read);
+        continue;
+      }
+      const int copy = node.outputs[0];
+      const LayoutId to = steps_[t].values[static_cast<size_t>(copy)].layout;
+      if (to == layout) {
+        for (const Read& reader : uses_[t].ReadsOf(copy)) Redirect(t, reader, base);
+        edits_[t].Remove(read.node);
+      } else {
+        node.choice = kernels_.Reorder(node.call.inputs[0], layout, to);
+      }
+    }
+    if (!row_major.empty()) AddRowMajorCopy(t, base, row_major);
+  }
+
+  void Redirect(size_t t, const Read& read, int to) {
+    steps_[t].nodes[static_cast<size_t>(read.node)].inputs[static_cast<size_t>(read.input)] = to;
+  }
+
+  void AddRowMajorCopy(size_t t, int base, const std::vector<Read>& readers) {
+    const bool last = std::all_of(readers.begin(), readers.end(), [&](const Read& read) {
+      return steps_[t].nodes[static_cast<size_t>(read.node)].turn == Turn::kLast;
+    });
+    const int copy = AddCopy(t, base, kRowMajor, Purpose::kWorkspace, readers.front().node,
+                             last ? Turn::kLast : Turn::kEvery);
+    for (const Read& read : readers) Redirect(t, read, copy);
+  }
+
+  // A reorder before node `before`; returns what it writes.
+  int AddCopy(size_t t, int from, LayoutId layout, Purpose purpose, int before, Turn turn) {
+    PlannedValue copy;
+    const PlannedValue& source = steps_[t].values[static_cast<size_t>(from)];
+    copy.name = fmt::format("{}@{}", source.name, kernels_.LayoutName(layout));
+    copy.type = source.type;
+    copy.layout = layout;
+    copy.purpose = purpose;
+    copy.size_bytes = kernels_.LayoutBytes(layout, source.type);
+    PlannedNode node;
+    node.name = copy.name;
+    node.op = "reorder";
+    node.call.where = fmt::format("reorder '{}'", copy.name);
+    node.call.inputs = node.call.outputs = {copy.type};
+    node.choice = kernels_.Reorder(copy.type, source.layout, layout);
+    node.turn = turn;
+    node.cost = {0, copy.type.bytes(), copy.type.bytes()};
+    node.inputs = {from};
+    steps_[t].values.push_back(std::move(copy));
+    node.outputs = {static_cast<int>(steps_[t].values.size()) - 1};
+    edits_[t].Insert(before, std::move(node));
+    return static_cast<int>(steps_[t].values.size()) - 1;
+  }
+
+  void BringGrad(const Update& u, LayoutId wanted) {
+    PlannedNode& node = steps_[u.step].nodes[static_cast<size_t>(u.node)];
+    const int grad = node.inputs[u.grad];
+    if (wanted == kRowMajor) return;
+    if (u.grad_reorder < 0) {
+      const int copy = AddCopy(u.step, grad, wanted, Purpose::kGradients, u.node, node.turn);
+      node.inputs[u.grad] = copy;
+      return;
+    }
+    PlannedNode& reorder = steps_[u.step].nodes[static_cast<size_t>(u.grad_reorder)];
+    if (u.grad_layout == wanted) {
+      node.inputs[u.grad] = reorder.inputs[0];
+      edits_[u.step].Remove(u.grad_reorder);
+      return;
+    }
+    SetLayout(u.step, grad, wanted);
+    reorder.choice = kernels_.Reorder(u.type, u.grad_layout, wanted);
+  }
+
+  KernelQuery& kernels_;
+  const DeviceProfile nominal_;
+  std::vector<PersistentValue>& persistent_;
+  std::vector<StepPlan>& steps_;
+  std::vector<StepUses> uses_;
+  std::vector<NodeEdits> edits_;
+};
+
+}  // namespace
+
+void KeepPacked(KernelQuery& kernels, int threads, std::vector<PersistentValue>& persistent,
+                std::vector<StepPlan>& steps) {
+  Packing(kernels, threads, persistent, steps).Run();
+}
+
+}  // namespace ridge

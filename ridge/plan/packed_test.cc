@@ -1,0 +1,143 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "ridge/graph/builder.h"
+#include "ridge/plan/planner.h"
+
+namespace ridge {
+namespace {
+
+constexpr LayoutId kBlocked = 1, kOther = 2;
+
+// Runs nothing.  `exp` wants layout 1 and `tanh` layout 2; sgd_update takes parameters as they
+// are, and gradients so too or, when it `gathers`, row-major; all else is row-major.
+class LayoutKernels : public KernelQuery {
+ public:
+  bool gathers = true;
+  int64_t padding = 0;  // bytes of layout 1
+
+  KernelOffers Offers(const OpDef& op, const OpCall& call,
+                      std::span<const LayoutId> available) override {
+    KernelChoice choice;
+    choice.kernel = choice.key = op.name;
+    choice.input_layouts.assign(call.inputs.size(), kRowMajor);
+    choice.output_layouts.assign(call.outputs.size(), kRowMajor);
+    if (op.name == "sgd_update") choice.in_place = {{0, 0}};
+    if (op.name == "exp") choice.input_layouts[0] = kBlocked;
+    if (op.name == "tanh") choice.input_layouts[0] = kOther;
+    if (op.name == "relu") choice.output_layouts[0] = kBlocked;
+    KernelOffers offers = {{choice}, {}};
+    if (op.name == "sgd_update" && available[0] != kRowMajor) {
+      choice.input_layouts[0] = choice.output_layouts[0] = available[0];
+      choice.input_layouts[1] = gathers && available[1] != available[0] ? kRowMajor : available[0];
+      offers.choices.push_back(choice);
+    }
+    return offers;
+  }
+  int64_t LayoutBytes(LayoutId layout, const TensorType& type) const override {
+    return type.bytes() + (layout == kBlocked ? padding : 0);
+  }
+  std::string LayoutName(LayoutId layout) const override {
+    return layout == kBlocked ? "blocked" : layout == kOther ? "other" : "row_major";
+  }
+  KernelChoice Reorder(const TensorType&, LayoutId from, LayoutId to) override {
+    KernelChoice choice;
+    choice.kernel = choice.key = "reorder";
+    choice.input_layouts = {from};
+    choice.output_layouts = {to};
+    return choice;
+  }
+};
+
+class Packed : public ::testing::Test {
+ protected:
+  Packed() : b_("g") {
+    w_ = b_.Parameter("w", kType, Init::Zeros());
+    lr_ = b_.Input("lr", {DType::kF32, {}});
+  }
+
+  // w' = sgd_update(w, grad)
+  void Update(Value grad) { b_.Update(w_, b_.Op("sgd_update", {w_, grad, lr_}, {}, "updated")); }
+
+  std::string Nodes(PlanOptions options = {}) {
+    auto graph = b_.Build();
+    EXPECT_TRUE(graph.ok()) << graph.status().message();
+    auto program = PlanProgram("test", {{"train", *graph}}, kernels_, DeviceProfile(), options);
+    EXPECT_TRUE(program.ok()) << program.status().message();
+    program_ = *program;
+    std::string text;
+    for (const PlannedNode& node : program_.steps[0].nodes) text += node.name + " ";
+    return text;
+  }
+  const PersistentValue& W() const { return program_.persistent[0]; }
+
+  const TensorType kType{DType::kF32, {8, 16}};
+  LayoutKernels kernels_;
+  GraphBuilder b_;
+  Value w_, lr_;
+  Program program_;
+};
+
+TEST_F(Packed, AParameterLiesInTheLayoutThatItsReaderWants) {
+  kernels_.padding = 64;
+  Update(b_.Op("exp", {w_}, {}, "y"));
+  EXPECT_EQ(Nodes(), "y updated ");
+  EXPECT_EQ(W().layout, kBlocked);
+  EXPECT_EQ(W().size_bytes, kType.bytes() + 64);
+  EXPECT_TRUE(program_.steps[0].values.back().persistent);  // updated in place
+}
+
+TEST_F(Packed, TheOtherReaderGetsACopyFromThere) {
+  const Value y = b_.Op("exp", {w_}, {}, "y");
+  Update(b_.Add(y, b_.Op("tanh", {w_}, {}, "z")));
+  EXPECT_EQ(Nodes(), "y w@other z add updated ");
+  EXPECT_EQ(W().layout, kBlocked);
+  EXPECT_EQ(program_.steps[0].nodes[1].choice.input_layouts[0], kBlocked);
+}
+
+TEST_F(Packed, AGradientInTheSameLayoutIsNotCopied) {
+  const Value y = b_.Op("exp", {w_}, {}, "y");
+  Update(b_.Op("relu", {y}, {}, "grad"));
+  EXPECT_EQ(Nodes(), "y grad updated ");
+  EXPECT_EQ(program_.steps[0].nodes[2].choice.input_layouts[1], kBlocked);
+}
+
+TEST_F(Packed, AGradientThatCannotBeGatheredIsWorthNoCopy) {  // one copy for another
+  kernels_.gathers = false;
+  Update(b_.Op("exp", {w_}, {}, "y"));
+  EXPECT_EQ(Nodes(), "w@blocked y updated ");
+  EXPECT_EQ(W().layout, kRowMajor);
+}
+
+TEST_F(Packed, RowMajorReadersShareOneCopy) {
+  b_.Output("a", b_.Op("neg", {w_}, {}, "a"));
+  b_.Output("b", b_.Op("abs", {w_}, {}, "b"));
+  const Value y = b_.Op("exp", {w_}, {}, "y");
+  Update(b_.Op("relu", {y}, {}, "grad"));
+  EXPECT_EQ(Nodes(), "w@row_major a b y grad updated ");
+}
+
+TEST_F(Packed, WhatIsSeenUnderAnotherShapeStaysRowMajor) {
+  b_.Output("flat", b_.ReduceMean(b_.Reshape(w_, {128}), {}, false));
+  Update(b_.Op("exp", {w_}, {}, "y"));
+  Nodes();
+  EXPECT_EQ(W().layout, kRowMajor);
+}
+
+TEST_F(Packed, WithoutTheLayoutPassNothingIsPacked) {
+  Update(b_.Op("neg", {w_}, {}, "y"));
+  PlanOptions row_major;
+  row_major.layout = false;
+  EXPECT_EQ(Nodes(row_major), "y updated ");
+  EXPECT_EQ(W().layout, kRowMajor);
+}
+
+TEST_F(Packed, TheScratchRegionHoldsARowMajorCopy) {
+  Update(b_.Op("exp", {w_}, {}, "y"));
+  Nodes();
+  EXPECT_GE(program_.arena_bytes - program_.persistent_bytes, kType.bytes());
+}
+
+}  // namespace
+}  // namespace ridge
