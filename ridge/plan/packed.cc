@@ -133,14 +133,14 @@ class Packing {
   // --- choosing ------------------------------------------------------------------------------
 
   void Consider(const Update& u) {
-    double best = Price(u, kRowMajor, kRowMajor);
+    double best = Price(u, kRowMajor, NodeOf(u).choice);
     LayoutId layout = kRowMajor;
     std::optional<KernelChoice> choice;
     for (const LayoutId candidate : Candidates(u)) {
       if (candidate == kRowMajor || !ReadsEnd(u, candidate)) continue;
       auto offer = OfferIn(u, candidate);
       if (!offer) continue;
-      const double price = Price(u, candidate, offer->input_layouts[u.grad]);
+      const double price = Price(u, candidate, *offer);
       if (price >= best) continue;
       best = price;
       layout = candidate;
@@ -224,9 +224,11 @@ class Packing {
         .seconds;
   }
 
-  // Copies of the variables and the gradient, and the padding that the optimizer passes over.
-  double Price(const Update& u, LayoutId layout, LayoutId grad_wanted) const {
-    double seconds = ReorderSeconds(u.type, u.grad_layout, grad_wanted);
+  // The optimizer, with the padding that it passes over, and copies of variables and gradient.
+  double Price(const Update& u, LayoutId layout, const KernelChoice& choice) const {
+    double seconds = ReorderSeconds(u.type, u.grad_layout, choice.input_layouts[u.grad]);
+    seconds +=
+        EstimateTime(nominal_, CostClass::kOptimizer, u.type.dtype, NodeOf(u).cost, choice).seconds;
     for (size_t t = 0; t < steps_.size(); ++t) {
       const double share = uses_[t].changes() ? 1 : kEvaluations;
       for (const int variable : u.variables) {

@@ -72,9 +72,9 @@ void BlockGather::Prefetch(const float* row_major, int64_t k) const {
   constexpr int64_t kLine = 16;  // floats
   Box box;
   Locate(k, box);
-  const bool turned = axes_[inner_.axis].row_major_stride != 1;
-  const int64_t stride = axes_[(turned ? inner_ : outer_).axis].row_major_stride;
-  const int64_t runs = turned ? box.inner : box.outer, length = turned ? box.outer : box.inner;
+  const int64_t stride = axes_[(by_rows() ? outer_ : inner_).axis].row_major_stride;
+  const int64_t runs = by_rows() ? box.outer : box.inner;
+  const int64_t length = by_rows() ? box.inner : box.outer;
   for (int64_t i = 0; i < runs; ++i) {
     const float* run = row_major + box.from + i * stride;
     for (int64_t j = 0; j < length; j += kLine) __builtin_prefetch(run + j);

@@ -21,6 +21,8 @@ class BlockGather {
 
   int64_t blocks() const { return blocks_; }
   int64_t elements() const { return elements_; }  // of a block, padding included
+  // Whether rows of a block are runs of the row-major array; else squares are turned.
+  bool by_rows() const { return axes_[inner_.axis].row_major_stride == 1; }
   // Where block k (of an order in which the row-major array is read nearly in order) begins.
   int64_t PlaceOf(int64_t k) const;
   // Asks for what Gather() will read: its short runs are unknown to the processor's prefetchers.
