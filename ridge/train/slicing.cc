@@ -19,7 +19,7 @@ namespace {
 constexpr double kWorthSlicing = 0.95;
 // To recompute must free this share of the bytes, and so many times the share of time it takes.
 constexpr double kLeastFreed = 0.03;
-constexpr double kFreedForTime = 8;
+constexpr double kFreedForTime = 6;
 constexpr int64_t kMostSlices = 1024;
 constexpr size_t kMostCandidates = 4;
 constexpr size_t kMostNodes = 2000;  // of a forward graph: above, planning it again takes seconds
