@@ -140,4 +140,5 @@ def main():
         pathlib.Path(args.out).write_text(json.dumps(record, indent=1) + "\n")
 
 
-main()
+if __name__ == "__main__":
+    main()
