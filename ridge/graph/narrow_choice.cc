@@ -32,6 +32,8 @@ const std::vector<StoredTogether>& AllStoredTogether() {
       {"conv_grad_input", {}, {0}},
       {"batch_norm", {0}, {0}},
       {"batch_norm_grad", {0, 4}, {0}},
+      {"attention", {0, 1, 2}, {0}},
+      {"attention_grad", {0, 1, 2, 3, 5}, {0, 1, 2}},
       {"layer_norm", {}, {0}},
       {"layer_norm_grad", {3}, {}},
       {"reduce_sum", {0}, {}},
@@ -60,10 +62,15 @@ std::vector<Group> GroupsOf(const Node& node) {
   std::vector<Group> groups;
   for (const StoredTogether& rule : AllStoredTogether()) {
     if (node.op->name != rule.op) continue;
-    Group group{{}, rule.outputs};
+    Group group;
+    for (const size_t k : rule.outputs) {
+      if (k < node.outputs.size()) group.outputs.push_back(k);
+    }
     for (size_t i : rule.inputs) {
       const size_t end = rule.rest && i == rule.inputs.back() ? node.inputs.size() : i + 1;
-      for (; i < std::min(end, node.inputs.size()); ++i) group.inputs.push_back(i);
+      for (; i < std::min(end, node.inputs.size()); ++i) {
+        if (node.inputs[i] != kNoValue) group.inputs.push_back(i);
+      }
     }
     groups.push_back(std::move(group));
   }

@@ -54,6 +54,8 @@ constexpr KernelFactory kKernels[] = {
     {"rms_norm_grad", "cpu.rms_norm_grad", OfferRmsNorm, CreateRmsNormGrad},
     {"attention", "cpu.attention", OfferAttention, CreateAttention},
     {"attention_grad", "cpu.attention_grad", OfferAttention, CreateAttentionGrad},
+    {"attention", "cpu.attention_bf16", OfferAttentionBF16, CreateAttentionBF16},
+    {"attention_grad", "cpu.attention_grad_bf16", OfferAttentionBF16, CreateAttentionBF16},
     {"lstm", "cpu.lstm", OfferRecurrent, CreateRecurrent},
     {"lstm_grad", "cpu.lstm_grad", OfferRecurrent, CreateRecurrent},
     {"gru", "cpu.gru", OfferRecurrent, CreateRecurrent},

@@ -9,90 +9,24 @@
 // Where rows of k and v are apart (heads inside a projection) a thread copies those of its head
 // side by side first, and adds dk and dv up side by side.  Reading them in place was slower than
 // transposes of the whole tensors: 256 bytes from each page are too few for the prefetchers.
-#include "ridge/graph/ops/shared/attention.h"
-
 #include <algorithm>
 #include <tuple>
 #include <utility>
 
-#include "ridge/backend/cpu/kernels/attention_tiles.h"
+#include "ridge/backend/cpu/kernels/attention_problem.h"
 #include "ridge/backend/cpu/kernels/kernels.h"
 #include "ridge/backend/cpu/parallel.h"
 
 namespace ridge::cpu {
 namespace {
 
-int64_t RoundUp(int64_t floats) { return (floats + 15) / 16 * 16; }
+using Problem = AttentionProblem;
 
-// A call as its kernels see it.
-struct Problem {
-  AttentionExtents e;
-  AttentionViews views;
-  AttentionPlan plan;
-  std::array<int64_t, 4> mask{};  // strides
-
-  Problem(const OpCall& call, size_t mask_input) : e(ExtentsOf(call)), views(ViewsOf(call)) {
-    plan = {.queries = e.queries,
-            .keys = e.keys,
-            .head_dim = e.head_dim,
-            .value_dim = e.value_dim,
-            .scale = static_cast<float>(call.number("scale")),
-            .softcap = static_cast<float>(call.number("softcap")),
-            .causal = call.integer("causal") != 0,
-            .causal_offset = call.integer("causal_offset"),
-            .q_row = views.q.row,
-            .k_row = e.head_dim,  // of copies or of operands that lie so
-            .v_row = e.value_dim,
-            .y_row = views.y.row};
-    if (!call.has_input(mask_input)) return;
-    const TensorType& type = call.inputs[mask_input];
-    mask = MaskStrides(e, type.dims);
-    plan.mask_is_bool = type.dtype == DType::kBool;
-    plan.mask_row = mask[2];
-    plan.mask_col = mask[3];
-  }
-
-  bool copies() const { return views.k.row != e.head_dim || views.v.row != e.value_dim; }
-  // Scratch for copies of k and v, or of dk and dv, of one head.
-  int64_t CopyFloats() const { return copies() ? RoundUp(e.keys * (e.head_dim + e.value_dim)) : 0; }
-
-  // k and v of a head of theirs, counted through the batch: in place, or copied into `to`.
-  std::pair<const float*, const float*> Keys(const KernelBuffers& b, int64_t kv, float* to) const {
-    const auto in = [&](size_t i) { return static_cast<const float*>(b.inputs[i]); };
-    const int64_t sample = kv / e.kv_heads, own = kv % e.kv_heads;
-    const float* k = in(views.k_operand) + views.k.At(sample, own, 0);
-    const float* v = in(views.v_operand) + views.v.At(sample, own, 0);
-    if (!copies()) return {k, v};
-    float* v_to = to + e.keys * e.head_dim;
-    for (int64_t j = 0; j < e.keys; ++j)
-      std::copy_n(k + j * views.k.row, e.head_dim, to + j * e.head_dim);
-    for (int64_t j = 0; j < e.keys; ++j)
-      std::copy_n(v + j * views.v.row, e.value_dim, v_to + j * e.value_dim);
-    return {to, v_to};
-  }
-
-  // Which head of k and v head `head` of q reads, both counted through the batch.
-  int64_t KeyHead(int64_t head) const {
-    return head / e.heads * e.kv_heads + head % e.heads / e.group();
-  }
-
-  // Of q's heads counted through the batch; k and v from Keys().
-  AttentionHead Head(const KernelBuffers& b, int64_t head, std::pair<const float*, const float*> kv,
-                     size_t mask_input) const {
-    const auto* q = static_cast<const float*>(b.inputs[0]);
-    AttentionHead h{q + views.q.At(head / e.heads, head % e.heads, 0), kv.first, kv.second};
-    if (mask_input >= b.inputs.size() || b.inputs[mask_input] == nullptr) return h;
-    const int64_t at = head / e.heads * mask[0] + head % e.heads * mask[1];
-    h.mask = static_cast<const char*>(b.inputs[mask_input]) + at * (plan.mask_is_bool ? 1 : 4);
-    return h;
-  }
-};
-
-constexpr size_t kMask = 3, kGradMask = 6, kDLogSumExp = 7;
+int64_t RoundUp(int64_t floats) { return RoundUpFloats(floats); }
 
 class AttentionKernel : public Kernel {
  public:
-  AttentionKernel(const OpCall& call, int threads) : p_(call, kMask), threads_(threads) {}
+  AttentionKernel(const OpCall& call, int threads) : p_(call, kAttentionMask), threads_(threads) {}
 
   static int64_t WorkspaceFloats(const OpCall& call, int threads) {
     return threads * AttentionKernel(call, threads).Scratch();
@@ -135,7 +69,7 @@ class AttentionKernel : public Kernel {
     auto* y =
         static_cast<float*>(b.outputs[0]) + p_.views.y.At(head / p_.e.heads, head % p_.e.heads, 0);
     auto* logsumexp = static_cast<float*>(b.outputs[1]) + head * p_.e.queries;
-    AttentionForward(p_.plan, p_.Head(b, head, task.kv, kMask), begin, end, y, logsumexp,
+    AttentionForward(p_.plan, p_.Head(b, head, task.kv, kAttentionMask), begin, end, y, logsumexp,
                      task.scratch);
   }
 
@@ -159,7 +93,7 @@ struct KeyChunks {
 class AttentionGradKernel : public Kernel {
  public:
   AttentionGradKernel(const OpCall& call, int threads)
-      : p_(call, kGradMask), chunks_(p_.e, threads), threads_(threads) {}
+      : p_(call, kAttentionGradMask), chunks_(p_.e, threads), threads_(threads) {}
 
   static int64_t WorkspaceFloats(const OpCall& call, int threads) {
     const AttentionGradKernel kernel(call, threads);
@@ -210,7 +144,8 @@ class AttentionGradKernel : public Kernel {
       const int64_t head = kv * e.group() + g;
       AttentionGrads grads = Grads(b, head, sum_dk, sum_dv);
       std::tie(grads.dq, grads.dq_row) = QueryGrads(b, head, chunk);
-      AttentionBackward(p_.plan, p_.Head(b, head, keys, kGradMask), grads, begin, end, scratch);
+      AttentionBackward(p_.plan, p_.Head(b, head, keys, kAttentionGradMask), grads, begin, end,
+                        scratch);
     }
     for (int64_t j = begin; p_.copies() && j < end; ++j) {
       std::copy_n(sum_dk + j * e.head_dim, e.head_dim, dk + j * p_.views.k.row);
@@ -232,11 +167,12 @@ class AttentionGradKernel : public Kernel {
     const auto in = [&](size_t i) { return static_cast<const float*>(b.inputs[i]); };
     const int64_t row = head * p_.e.queries;
     const int64_t y = p_.views.y.At(head / p_.e.heads, head % p_.e.heads, 0);
-    const bool has_dlse = kDLogSumExp < b.inputs.size() && b.inputs[kDLogSumExp] != nullptr;
+    const bool has_dlse =
+        kAttentionDLogSumExp < b.inputs.size() && b.inputs[kAttentionDLogSumExp] != nullptr;
     return {.y = in(3) + y,
             .logsumexp = in(4) + row,
             .dy = in(5) + y,
-            .dlogsumexp = has_dlse ? in(kDLogSumExp) + row : nullptr,
+            .dlogsumexp = has_dlse ? in(kAttentionDLogSumExp) + row : nullptr,
             .dq = nullptr,
             .dq_row = 0,
             .dk = dk,
@@ -278,7 +214,7 @@ bool Supported(const OpCall& call, size_t mask) {
 const char* OfferAttention(const Question& q, std::vector<KernelChoice>& choices) {
   const bool grad = q.op.name == "attention_grad";
   if (AnyEmpty(q.call)) return refusal::kEmpty;
-  if (!Supported(q.call, grad ? kGradMask : kMask)) return refusal::kDType;
+  if (!Supported(q.call, grad ? kAttentionGradMask : kAttentionMask)) return refusal::kDType;
   const int threads = ThreadsFor(q.cpu, q.op, q.call);
   KernelChoice choice = MakeChoice(q, "cpu." + q.op.name, 0.7);
   choice.workspace_bytes = 4 * (grad ? AttentionGradKernel::WorkspaceFloats(q.call, threads)

@@ -84,6 +84,9 @@ RIDGE_OFFER(OfferAttention);  // attention.cc
 RIDGE_CREATE(CreateAttention);
 RIDGE_CREATE(CreateAttentionGrad);
 
+RIDGE_OFFER(OfferAttentionBF16);  // attention_bf16.cc: attention and its gradient
+RIDGE_CREATE(CreateAttentionBF16);
+
 RIDGE_OFFER(OfferRecurrent);  // recurrent.cc: lstm, gru, rnn and their gradients
 RIDGE_CREATE(CreateRecurrent);
 

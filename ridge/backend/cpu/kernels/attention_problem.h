@@ -1,0 +1,88 @@
+// A call of attention or its gradient, as the kernels see it.
+#pragma once
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "ridge/backend/backend.h"
+#include "ridge/backend/cpu/kernels/attention_tiles.h"
+#include "ridge/graph/ops/shared/attention.h"
+
+namespace ridge::cpu {
+
+// Inputs.
+inline constexpr size_t kAttentionMask = 3, kAttentionGradMask = 6, kAttentionDLogSumExp = 7;
+
+inline int64_t RoundUpFloats(int64_t floats) { return (floats + 15) / 16 * 16; }
+
+// A call as its kernels see it.
+struct AttentionProblem {
+  AttentionExtents e;
+  AttentionViews views;
+  AttentionPlan plan;
+  std::array<int64_t, 4> mask{};  // strides
+
+  AttentionProblem(const OpCall& call, size_t mask_input)
+      : e(ExtentsOf(call)), views(ViewsOf(call)) {
+    plan = {.queries = e.queries,
+            .keys = e.keys,
+            .head_dim = e.head_dim,
+            .value_dim = e.value_dim,
+            .scale = static_cast<float>(call.number("scale")),
+            .softcap = static_cast<float>(call.number("softcap")),
+            .causal = call.integer("causal") != 0,
+            .causal_offset = call.integer("causal_offset"),
+            .q_row = views.q.row,
+            .k_row = e.head_dim,  // of copies or of operands that lie so
+            .v_row = e.value_dim,
+            .y_row = views.y.row};
+    if (!call.has_input(mask_input)) return;
+    const TensorType& type = call.inputs[mask_input];
+    mask = MaskStrides(e, type.dims);
+    plan.mask_is_bool = type.dtype == DType::kBool;
+    plan.mask_row = mask[2];
+    plan.mask_col = mask[3];
+  }
+
+  bool copies() const { return views.k.row != e.head_dim || views.v.row != e.value_dim; }
+  // Scratch for copies of k and v, or of dk and dv, of one head.
+  int64_t CopyFloats() const {
+    return copies() ? RoundUpFloats(e.keys * (e.head_dim + e.value_dim)) : 0;
+  }
+
+  // k and v of a head of theirs, counted through the batch: in place, or copied into `to`.
+  std::pair<const float*, const float*> Keys(const KernelBuffers& b, int64_t kv, float* to) const {
+    const auto in = [&](size_t i) { return static_cast<const float*>(b.inputs[i]); };
+    const int64_t sample = kv / e.kv_heads, own = kv % e.kv_heads;
+    const float* k = in(views.k_operand) + views.k.At(sample, own, 0);
+    const float* v = in(views.v_operand) + views.v.At(sample, own, 0);
+    if (!copies()) return {k, v};
+    float* v_to = to + e.keys * e.head_dim;
+    for (int64_t j = 0; j < e.keys; ++j)
+      std::copy_n(k + j * views.k.row, e.head_dim, to + j * e.head_dim);
+    for (int64_t j = 0; j < e.keys; ++j)
+      std::copy_n(v + j * views.v.row, e.value_dim, v_to + j * e.value_dim);
+    return {to, v_to};
+  }
+
+  // Which head of k and v head `head` of q reads, both counted through the batch.
+  int64_t KeyHead(int64_t head) const {
+    return head / e.heads * e.kv_heads + head % e.heads / e.group();
+  }
+
+  // Of q's heads counted through the batch; k and v from Keys().
+  AttentionHead Head(const KernelBuffers& b, int64_t head, std::pair<const float*, const float*> kv,
+                     size_t mask_input) const {
+    const auto* q = static_cast<const float*>(b.inputs[0]);
+    return {q + views.q.At(head / e.heads, head % e.heads, 0), kv.first, kv.second,
+            MaskOf(b, head, mask_input)};
+  }
+
+  const void* MaskOf(const KernelBuffers& b, int64_t head, size_t mask_input) const {
+    if (mask_input >= b.inputs.size() || b.inputs[mask_input] == nullptr) return nullptr;
+    const int64_t at = head / e.heads * mask[0] + head % e.heads * mask[1];
+    return static_cast<const char*>(b.inputs[mask_input]) + at * (plan.mask_is_bool ? 1 : 4);
+  }
+};
+
+}  // namespace ridge::cpu
