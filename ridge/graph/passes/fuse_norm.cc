@@ -67,6 +67,15 @@ class NormFuser {
                : &graph_.node(graph_.value(id).producer);
   }
 
+  // What a product of 16 bits writes is stored in 16 bits too (narrow_storage.h), for which there
+  // is a plain norm only.
+  bool IsWideImage(ValueId id) const {
+    const Node* producer = Producer(id);
+    const bool narrow = producer != nullptr && producer->op->cost_class == CostClass::kConv &&
+                        graph_.type(producer->inputs[0]).dtype != DType::kF32;
+    return !narrow && IsImage(graph_.type(id));
+  }
+
   static std::string_view EpilogueOf(const Node& node) {
     return std::get<std::string>(node.attrs.at("epilogue"));
   }
@@ -77,7 +86,7 @@ class NormFuser {
   // relu_grad behind which only the gradient of the norm before relu stands.
   void FindMask(NodeId n) {
     const Node& grad = graph_.node(n);
-    if (grad.op->name != "batch_norm_grad" || !IsImage(graph_.type(grad.inputs[0]))) return;
+    if (grad.op->name != "batch_norm_grad" || !IsWideImage(grad.inputs[0])) return;
     const Node* mask = Producer(grad.inputs[4]);
     if (mask == nullptr || mask->op->name != "relu_grad") return;
     if (reads_[static_cast<size_t>(grad.inputs[4])] != 1) return;
@@ -119,7 +128,7 @@ class NormFuser {
 
   void FollowChain(NodeId n) {
     const Node& norm = graph_.node(n);
-    if (!IsNorm(norm) || !EpilogueOf(norm).empty() || !IsImage(graph_.type(norm.inputs[0]))) return;
+    if (!IsNorm(norm) || !EpilogueOf(norm).empty() || !IsWideImage(norm.inputs[0])) return;
     Chain chain{n, {}, kNoValue};
     ValueId value = norm.outputs[0];
     if (const NodeId add = OnlyReader(value, "add"); add >= 0 && MayAdd(norm, n, add, value)) {
