@@ -8,6 +8,7 @@
 #include "ridge/cli/machine.h"
 #include "ridge/cli/output.h"
 #include "ridge/cli/train_flags.h"
+#include "ridge/cli/tune.h"
 #include "ridge/cli/verbs.h"
 #include "ridge/core/threads.h"
 #include "ridge/core/units.h"
@@ -20,7 +21,8 @@ namespace {
 struct BenchDeviceVerb {
   TrainFlags machine;
   OutputFlags output;
-  bool json = false, quick = false;
+  std::vector<std::string> models;  // with --tune
+  bool json = false, quick = false, tune = false;
 };
 
 std::string ProfileReport(const DeviceProfile& profile, const Terminal& terminal) {
@@ -38,6 +40,12 @@ std::string ProfileReport(const DeviceProfile& profile, const Terminal& terminal
 }
 
 Result<int> RunBenchDevice(const BenchDeviceVerb& verb) {
+  if (verb.tune) return RunTune({verb.models, verb.machine, verb.output, verb.json});
+  if (!verb.models.empty()) {
+    return Status(ErrorCode::kInvalidArgument,
+                  fmt::format("bench device: '{}' is one argument too many. hint: --tune {}",
+                              verb.models.front(), verb.models.front()));
+  }
   RIDGE_ASSIGN_OR_RETURN(const Terminal terminal, TerminalFor(stdout, verb.output));
   RIDGE_RETURN_IF_ERROR(CheckDevice("--device", verb.machine.device.value_or("cpu")));
   const int threads = static_cast<int>(verb.machine.threads.value_or(AvailableThreads()));
@@ -56,6 +64,25 @@ Result<int> RunBenchDevice(const BenchDeviceVerb& verb) {
   return kExitOk;
 }
 
+void AddTuneFlags(CLI::App& app, BenchDeviceVerb& verb) {
+  const std::string group = "With --tune";
+  app.add_option(
+         "MODEL", verb.models,
+         "With --tune: built-in models, ONNX files or graphs in text form (the workloads of "
+         "`ridge bench suite`)")
+      ->type_name("MODEL")
+      ->expected(0, 1000);
+  AddSwitch(app, "--tune", verb.tune,
+            "Times the kernels that training steps of the models could take, for --kernels tuned")
+      ->group(group);
+  AddInteger(app, "--batch", verb.machine.batch, {.minimum = 1}, "N", "Samples a step (32)")
+      ->group(group);
+  AddChoice(app, "--precision", verb.machine.precision, {"f32", "bf16", "auto"},
+            "What products read (f32)")
+      ->group(group);
+  AddModelFlags(app, verb.machine);
+}
+
 }  // namespace
 
 VerbBody AddBenchDevice(CLI::App& app) {
@@ -64,6 +91,7 @@ VerbBody AddBenchDevice(CLI::App& app) {
   AddInteger(app, "--threads", verb->machine.threads, {.minimum = 1, .maximum = 1024}, "N",
              "Threads of the kernels (all cores that may be used)");
   AddSwitch(app, "--quick", verb->quick, "A rougher profile in less time");
+  AddTuneFlags(app, *verb);
   AddSwitch(app, "--json", verb->json, "For machines")->group(kOutputGroup);
   AddColorFlag(app, verb->output);
   return [verb] { return RunBenchDevice(*verb); };

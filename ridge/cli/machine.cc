@@ -10,6 +10,7 @@
 #include "ridge/backend/cpu/measure.h"
 #include "ridge/backend/reference/reference_backend.h"
 #include "ridge/core/threads.h"
+#include "ridge/runtime/kernel_times.h"
 #include "ridge/runtime/profile_store.h"
 
 extern char** environ;
@@ -65,8 +66,9 @@ Result<DeviceProfile> MeasureInChild(int threads) {
 
 Result<std::unique_ptr<Backend>> MakeBackend(const MachineChoice& choice, int threads) {
   if (choice.backend == "reference") return MakeReferenceBackend();
-  return MakeCpuBackend(threads,
-                        choice.conv == "direct" ? ConvKernels::kDirect : ConvKernels::kAuto);
+  return MakeCpuBackend(
+      threads, choice.conv == "direct" ? ConvKernels::kDirect : ConvKernels::kAuto,
+      choice.kernels == "default" ? OfferedKernels::kUsual : OfferedKernels::kAll);
 }
 
 }  // namespace
@@ -96,6 +98,11 @@ Result<OpenedMachine> OpenMachine(const MachineChoice& choice,
       }));
   RIDGE_ASSIGN_OR_RETURN(opened.backend, MakeBackend(choice, threads));
   opened.machine.backend = opened.backend.get();
+  if (choice.kernels == "tuned" && choice.times && choice.backend == "cpu") {
+    RIDGE_ASSIGN_OR_RETURN(KernelTimes times,
+                           LoadKernelTimes(opened.machine.profile.id, CpuLibrary()));
+    opened.machine.kernel_s = std::move(times.kernel_s);
+  }
   return opened;
 }
 

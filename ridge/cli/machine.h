@@ -10,10 +10,12 @@
 namespace ridge::cli {
 
 struct MachineChoice {
-  std::string device = "cpu";   // --device
-  std::string backend = "cpu";  // --backend
-  int64_t threads = 0;          // 0: all that may be used
-  std::string conv = "direct";  // --conv
+  std::string device = "cpu";       // --device
+  std::string backend = "cpu";      // --backend
+  int64_t threads = 0;              // 0: all that may be used
+  std::string conv = "direct";      // --conv
+  std::string kernels = "default";  // --kernels; "all": every one, for timing them
+  bool times = true;                // with tuned: those of this machine; else the caller has others
 };
 
 struct OpenedMachine {
@@ -27,7 +29,8 @@ Status CheckDevice(const std::string& flag, const std::string& device);
 
 // The backend with the stored profile, or with a quick one that is measured now and stored; `say`
 // is told so first.  The measuring is done by a child process, because its buffers would stay in
-// this one's peak memory for good.
+// this one's peak memory for good.  With `--kernels tuned` the seconds of kernels come along.
+// Fails with kInvalidData when they were never taken here, or with another library.
 Result<OpenedMachine> OpenMachine(const MachineChoice& choice,
                                   const std::function<void(const std::string&)>& say);
 

@@ -73,7 +73,8 @@ Result<int> RunProfile(const CLI::App& app, const ProfileVerb& verb) {
                          OpenMachine({.device = request.options.device,
                                       .backend = verb.train.backend.value_or("cpu"),
                                       .threads = request.options.threads,
-                                      .conv = request.options.conv},
+                                      .conv = request.options.conv,
+                                      .kernels = request.options.kernels},
                                      SayUnless(verb.output.quiet)));
   request.measure_peaks = [threads = opened.backend->threads()](DType dtype) {
     return Result<MachinePeaks>(

@@ -12,6 +12,7 @@
 #include "ridge/cli/train_flags.h"
 #include "ridge/cli/train_observer.h"
 #include "ridge/cli/verbs.h"
+#include "ridge/train/run_folder.h"
 #include "ridge/train/trainer.h"
 
 namespace ridge::cli {
@@ -75,11 +76,15 @@ Result<int> RunTrain(const CLI::App& app, const TrainVerb& verb) {
   RIDGE_ASSIGN_OR_RETURN(const TrainOptions options, ResolveOptions(request));
   RIDGE_RETURN_IF_ERROR(CheckOptions(options));
   if (!request.resume) RIDGE_RETURN_IF_ERROR(CheckModel(options));
+  // A run that goes on has the times that its kernels were chosen by in its folder.
+  const bool goes_on = request.resume && RunFolder::HoldsRun(options.out);
   RIDGE_ASSIGN_OR_RETURN(const OpenedMachine opened,
                          OpenMachine({.device = options.device,
                                       .backend = verb.train.backend.value_or("cpu"),
                                       .threads = options.threads,
-                                      .conv = options.conv},
+                                      .conv = options.conv,
+                                      .kernels = options.kernels,
+                                      .times = !goes_on},
                                      SayUnless(verb.output.quiet)));
   // A reader of our output that goes away must not end a training.
   std::signal(SIGPIPE, SIG_IGN);

@@ -200,6 +200,10 @@ void AddMachineFlags(CLI::App& app, TrainFlags& flags) {
             "What products read, and what is stored between them (f32); sums, losses and "
             "parameters are f32. auto: bf16 where the device has it")
       ->group(group);
+  AddChoice(app, "--kernels", flags.kernels, {"default", "tuned"},
+            "What chooses between kernels: graph, CPU type and threads alone, or what `ridge bench "
+            "device --tune` measured here (default)")
+      ->group(group);
   AddText(app, "--passes", flags.passes, "SPEC",
           "Rewrites of the graph: -NAME,-NAME leaves some out, only:NAME,NAME, or none")
       ->group(group);
@@ -241,6 +245,7 @@ TrainOptions ToTrainOptions(const TrainFlags& flags, TrainOptions base) {
   Take(flags.device, options.device);
   Take(flags.threads, options.threads);
   Take(flags.conv, options.conv);
+  Take(flags.kernels, options.kernels);
   Take(flags.fit, options.fit_bytes);
   Take(flags.out, options.out);
   Take(flags.checkpoint_every, options.checkpoint_every);

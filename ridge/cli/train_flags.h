@@ -16,7 +16,8 @@ namespace ridge::cli {
 // What to train and how.  Empty: not given, so TrainOptions' default.
 struct TrainFlags {
   std::optional<std::string> model, data, validation, optimizer, schedule, precision, device, out;
-  std::optional<std::string> passes, backend, conv, loss, batch_norm, weights, slices, recompute;
+  std::optional<std::string> passes, backend, conv, loss, batch_norm, weights, slices, recompute,
+      kernels;
   std::vector<std::string> weights_skip, dims, freeze, trainable;
   std::optional<int64_t> epochs, steps, batch, accumulate, warmup, threads, seed, fit;
   std::optional<int64_t> checkpoint_every, keep, eval_every;

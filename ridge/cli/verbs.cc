@@ -20,7 +20,8 @@ std::vector<Verb> BenchVerbs() {
            AddBenchSuite},
           {"device", "Measures this machine for the planner and keeps the result",
            "ridge bench device\n"
-           "ridge bench device --json",
+           "ridge bench device --json\n"
+           "ridge bench device --tune resnet50 --batch 16",
            AddBenchDevice}};
 }
 

@@ -3,24 +3,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <limits>
 #include <set>
 
-#include "ridge/plan/cost/roofline.h"
+#include "ridge/plan/choose_kernel.h"
 #include "ridge/plan/schedule.h"
 #include "ridge/plan/slices.h"
 #include "ridge/plan/update_uses.h"
 
 namespace ridge {
 namespace {
-
-// The dtype that prices a node: that of its first float operand.
-DType PricedType(const OpCall& call) {
-  for (const TensorType& type : call.outputs) {
-    if (IsFloat(type.dtype)) return type.dtype;
-  }
-  return call.inputs.empty() ? DType::kF32 : call.inputs[0].dtype;
-}
 
 class Lowering {
  public:
@@ -29,7 +20,7 @@ class Lowering {
       : named_(named),
         graph_(named.graph),
         kernels_(kernels),
-        nominal_(NominalProfile(std::max(1, profile.threads))),
+        chooser_(kernels, std::max(1, profile.threads), options),
         options_(options),
         persistent_(persistent),
         sliced_inputs_(named.sliced_inputs.begin(), named.sliced_inputs.end()),
@@ -152,66 +143,26 @@ class Lowering {
   }
 
   Status Choose(const Node& node, PlannedNode& planned) {
-    std::vector<LayoutId> available;
-    for (ValueId id : node.inputs) available.push_back(id == kNoValue ? kRowMajor : Primary(id));
-    if (!options_.layout) available.assign(available.size(), kRowMajor);
-    KernelOffers offers = kernels_.Offers(*node.op, planned.call, available);
-    planned.refusals = std::move(offers.refusals);
-    double best = std::numeric_limits<double>::infinity();
-    for (KernelChoice& choice : offers.choices) {
-      if (!options_.layout && !RowMajorOnly(choice)) continue;
-      const double seconds = PriceOf(node, planned, choice);
-      if (seconds >= best) continue;
-      best = seconds;
-      planned.choice = std::move(choice);
-    }
-    if (best < std::numeric_limits<double>::infinity()) return Status();
-    std::string reasons;
-    for (const KernelRefusal& refusal : planned.refusals)
-      reasons += fmt::format("\n  {}: {}", refusal.kernel, refusal.reason);
-    return Status(ErrorCode::kUnsupported,
-                  planned.call.where + ": no kernel runs this node here" + reasons);
+    std::vector<LayoutId> at_hand;
+    for (ValueId id : node.inputs) at_hand.push_back(id == kNoValue ? kRowMajor : Primary(id));
+    return chooser_.Choose(*node.op, std::move(at_hand), planned, [&](size_t i, LayoutId layout) {
+      return node.inputs[i] == kNoValue ? NeededCopy{} : CopyFor(node.inputs[i], layout);
+    });
   }
 
-  static bool RowMajorOnly(const KernelChoice& choice) {
-    const auto plain = [](LayoutId layout) { return layout == kRowMajor; };
-    return std::all_of(choice.input_layouts.begin(), choice.input_layouts.end(), plain) &&
-           std::all_of(choice.output_layouts.begin(), choice.output_layouts.end(), plain);
-  }
-
-  // The node itself and the reorders that this choice would add.
-  double PriceOf(const Node& node, const PlannedNode& planned, const KernelChoice& choice) const {
-    double seconds =
-        EstimateTime(nominal_, node.op->cost_class, PricedType(planned.call), planned.cost, choice)
-            .seconds;
-    for (size_t i = 0; i < node.inputs.size(); ++i) {
-      if (node.inputs[i] != kNoValue)
-        seconds += CopySeconds(node.inputs[i], choice.input_layouts[i]);
-    }
-    return seconds;
-  }
-
-  // Of the copy that reading in this layout would add.
-  double CopySeconds(ValueId id, LayoutId layout) const {
+  // What reading in this layout would add.
+  NeededCopy CopyFor(ValueId id, LayoutId layout) const {
     const auto home = persistent_.homes.find(graph_.value(id).name);
     if (home == persistent_.homes.end() || !IsVariable(graph_.value(id)))
-      return FindCopy(id, layout) >= 0 ? 0 : ReorderSeconds(id, Primary(id), layout);
-    if (home->second == PersistentRegion::kUnread) return FirstCopySeconds(id, layout);
+      return FindCopy(id, layout) >= 0 ? NeededCopy{} : NeededCopy{Primary(id), 1};
+    if (home->second == PersistentRegion::kUnread) return FirstCopyOf(id);
     const bool known = layout != kRowMajor && FindCopy(id, layout) >= 0;
-    return known ? 0 : ReorderSeconds(id, home->second, layout);
+    return known ? NeededCopy{} : NeededCopy{home->second, 1};
   }
 
-  // Nothing for the only reader; of two with layouts of their own, one has to copy.
-  double FirstCopySeconds(ValueId id, LayoutId layout) const {
-    return readers_[static_cast<size_t>(id)] > 1 ? ReorderSeconds(id, Primary(id), layout) / 2 : 0;
-  }
-
-  double ReorderSeconds(ValueId id, LayoutId from, LayoutId to) const {
-    if (from == to) return 0;
-    const TensorType& type = graph_.type(id);
-    const Cost cost{0, type.bytes(), type.bytes()};
-    const KernelChoice reorder = kernels_.Reorder(type, from, to);
-    return EstimateTime(nominal_, CostClass::kMove, type.dtype, cost, reorder).seconds;
+  // None for the only reader; of two with layouts of their own, one has to copy.
+  NeededCopy FirstCopyOf(ValueId id) const {
+    return {Primary(id), readers_[static_cast<size_t>(id)] > 1 ? 0.5 : 0};
   }
 
   void NoteHomes(const Node& node, const KernelChoice& choice) {
@@ -358,7 +309,7 @@ class Lowering {
   const NamedGraph& named_;
   const Graph& graph_;
   KernelQuery& kernels_;
-  const DeviceProfile nominal_;
+  KernelChooser chooser_;
   const PlanOptions& options_;
   PersistentRegion& persistent_;
   const std::set<std::string> sliced_inputs_;

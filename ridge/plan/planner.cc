@@ -14,10 +14,8 @@
 namespace ridge {
 namespace {
 
-void EstimateNode(const DeviceProfile& profile, PlannedNode& node) {
-  const CostClass cost_class = node.def == nullptr ? CostClass::kMove : node.def->cost_class;
-  const DType dtype = node.call.outputs.empty() ? DType::kF32 : node.call.outputs[0].dtype;
-  const TimeEstimate estimate = EstimateTime(profile, cost_class, dtype, node.cost, node.choice);
+void SetTime(const DeviceProfile& profile, PlannedNode& node) {
+  const TimeEstimate estimate = EstimateNode(profile, node);
   node.seconds = estimate.seconds;
   node.bound = estimate.bound;
   node.measured = estimate.measured;
@@ -57,7 +55,7 @@ void EstimateTimes(const DeviceProfile& profile, Program& program) {
   for (StepPlan& step : program.steps) {
     step.seconds = 0;
     for (PlannedNode& node : step.nodes) {
-      EstimateNode(profile, node);
+      SetTime(profile, node);
       step.seconds += node.seconds * static_cast<double>(RunsOf(step, node));
     }
   }

@@ -4,6 +4,7 @@
 // by all readers), then values get live ranges and offsets.  Pure and deterministic: equal input,
 // equal Program.  plan/ runs no kernel.
 #pragma once
+#include <map>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,9 @@ struct PlanOptions {
   bool in_place = true;  // --passes=-inplace
   bool layout = true;    // --passes=-layout: row-major only
   bool double_buffer_inputs = true;
+  // Seconds of kernels by KernelChoice::key, measured on request: they choose between kernels.
+  // nullptr: the nominal device chooses.  Not owned.
+  const std::map<std::string, double>* kernel_s = nullptr;
 };
 
 struct NamedGraph {

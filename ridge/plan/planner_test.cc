@@ -115,6 +115,26 @@ TEST_F(Planner, LayoutsFlowThroughPointwiseNodes) {
   EXPECT_EQ(Planned(step, "r").layout, kBlocked);
 }
 
+// `exp` runs blocked by the nominal device, which knows its row-major kernel to be slow.
+TEST_F(Planner, MeasuredSecondsChooseBetweenKernelsThatWereMeasured) {
+  kernels_.blocked_op = "exp";
+  const auto nodes = [&](const std::map<std::string, double>& kernel_s) {
+    PlanOptions options;
+    options.kernel_s = &kernel_s;
+    GraphBuilder b("g");
+    b.Output("y", b.Op("exp", {b.Input("x", kType)}, {}, "a"));
+    return Nodes(Plan(b, options));
+  };
+  const std::string blocked = "x@blocked a a@row_major ", plain = "a ";
+  EXPECT_EQ(nodes({}), blocked);
+  EXPECT_EQ(nodes({{"exp blocked", 2e-6}, {"exp plain", 1e-6}}), plain);
+  EXPECT_EQ(nodes({{"exp blocked", 1e-6}, {"exp plain", 2e-6}, {"reorder", 1e-7}}), blocked);
+  EXPECT_EQ(nodes({{"exp blocked", 1e-6}, {"exp plain", 2e-6}, {"reorder", 5e-6}}), plain);
+  // Not clearly faster; never compared.
+  EXPECT_EQ(nodes({{"exp blocked", 1e-6}, {"exp plain", 0.99e-6}, {"reorder", 1e-12}}), blocked);
+  EXPECT_EQ(nodes({{"exp plain", 1e-9}}), blocked);
+}
+
 TEST_F(Planner, WithoutTheLayoutPassEverythingIsRowMajor) {
   kernels_.blocked_op = "exp";
   GraphBuilder b("g");

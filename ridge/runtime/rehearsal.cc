@@ -1,18 +1,23 @@
-// Kernels of equal key are timed once, on one of their nodes.  The first round goes from the cheap
-// to the dear until the budget is spoken for, by the clock and not by the roofline: that was wrong
-// by factors where a kernel is small or memory slow.  The others go in the order of the step, so
-// that a kernel finds in the caches what it finds there in a step.
+// A step that fits the budget twice is run as it is, node by node: nothing else tells what a kernel
+// finds in the caches.
+//
+// Of a longer one, kernels of equal key are timed once, on one of their nodes.  The first round
+// goes from the cheap to the dear until most of the budget is spoken for, by the clock and not by
+// the roofline: that was wrong by factors where a kernel is small or memory slow.  The others go in
+// the order of the step, so that a kernel finds in the caches what it finds there in a step.  The
+// rest of the budget goes to the dear ones, one of each kind of kernel, once: what that kind takes
+// over the roofline's guess tells of those that were not timed.
 #include "ridge/runtime/rehearsal.h"
 
 #include <algorithm>
-#include <cstdint>
-#include <cstring>
-#include <numeric>
+#include <set>
+#include <string_view>
 #include <vector>
 
-#include "ridge/backend/cpu/parallel.h"
 #include "ridge/core/process.h"
 #include "ridge/plan/cost/roofline.h"
+#include "ridge/plan/planner.h"
+#include "ridge/runtime/made_up_data.h"
 
 namespace ridge {
 namespace {
@@ -23,10 +28,11 @@ constexpr int kMostRounds = 25;
 // small, or made by few nodes.
 constexpr double kLong_s = 2e-3, kLongForFew_s = 200e-6;
 constexpr int kFewNodes = 2;
+constexpr double kSuspect = 1.5;   // times what was expected
+constexpr double kMostWrong = 2;   // factor of a kind; beyond it the measurement was disturbed
+constexpr double kForCheap = 0.6;  // of the budget
+constexpr double kOverrun = 2;     // budgets, where the roofline was wrong about a whole step
 
-// Zeros would lie: memory writes zero lines faster than data.  Small positive numbers keep square
-// roots and logarithms finite; integers stay zero, which is a valid index or label.
-//
 // Only what kernels that are timed read: the rest of a large model would take longer to fill than
 // the rehearsal may take, and would be resident in a plan that is never run.
 class DataFiller {
@@ -46,36 +52,13 @@ class DataFiller {
     if (filled_[index]) return;
     filled_[index] = true;
     const PersistentValue& value = executor_.program().persistent[index];
-    const std::vector<std::byte>& pattern = PatternOf(value.type.dtype);
-    const auto length = static_cast<int64_t>(pattern.size());
-    std::byte* data = executor_.arena().data() + value.offset_bytes;
-    const int threads = value.size_bytes < 4 * length ? 1 : executor_.threads();
-    cpu::ParallelFor(threads, value.size_bytes, length, [&](int64_t begin, int64_t end) {
-      for (int64_t at = begin; at < end; at += length)
-        std::memcpy(data + at, pattern.data(), static_cast<size_t>(std::min(length, end - at)));
-    });
-  }
-
-  // Drawn once for a type, since drawing takes longer than copying.
-  const std::vector<std::byte>& PatternOf(DType dtype) {
-    std::vector<std::byte>& pattern = patterns_[dtype];
-    if (!pattern.empty()) return pattern;
-    constexpr int64_t kElements = 16 * 1024;
-    pattern.resize(static_cast<size_t>(kElements * BytesPerElement(dtype)));
-    for (int64_t i = 0; i < kElements; ++i)
-      StoreFromDouble(dtype, pattern.data(), i, IsFloat(dtype) ? Draw() : 0);
-    return pattern;
-  }
-
-  double Draw() {
-    state_ = state_ * 1664525 + 1013904223;
-    return 0.02 * (state_ >> 8) * 0x1p-24 + 0.001;
+    data_.Fill(value.type.dtype, executor_.threads(), executor_.arena().data() + value.offset_bytes,
+               value.size_bytes);
   }
 
   Executor& executor_;
   std::vector<bool> filled_;  // by persistent value
-  std::map<DType, std::vector<std::byte>> patterns_;
-  uint32_t state_ = 12345;
+  MadeUpData data_;
 };
 
 // The median; of two the smaller, since the larger is the one that was suspected.
@@ -85,14 +68,6 @@ double Typical(std::vector<double> values) {
   return *middle;
 }
 
-// By the nominal device, not by the profile: one that was measured on a busy machine would say that
-// nothing can be afforded.
-double ExpectedSeconds(const PlannedNode& node, const DeviceProfile& nominal) {
-  const CostClass cost_class = node.def == nullptr ? CostClass::kMove : node.def->cost_class;
-  const DType dtype = node.call.outputs.empty() ? DType::kF32 : node.call.outputs[0].dtype;
-  return EstimateTime(nominal, cost_class, dtype, node.cost, node.choice).seconds;
-}
-
 // Nodes of equal kernel and types: equal seconds.
 struct Candidate {
   size_t node;  // the first of them
@@ -100,16 +75,26 @@ struct Candidate {
   double expected_s = 0;
 };
 
+double ExpectedSeconds(const StepPlan& step, int threads) {
+  const DeviceProfile nominal = NominalProfile(threads);
+  double seconds = 0;
+  for (const PlannedNode& node : step.nodes)
+    seconds += EstimateNode(nominal, node).seconds * static_cast<double>(RunsOf(step, node));
+  return seconds;
+}
+
 // A first run of many times what was expected may have been disturbed: once more.
 int RoundsOf(const Candidate& candidate, double seconds) {
   const double enough = candidate.count <= kFewNodes ? kLongForFew_s : kLong_s;
   if (seconds < enough) return kFewestRounds;
-  return seconds < 3 * candidate.expected_s ? 1 : 2;
+  return seconds < kSuspect * candidate.expected_s ? 1 : 2;
 }
 
 // The cheap ones first.
 std::vector<Candidate> Candidates(const StepPlan& step, int threads,
                                   const std::map<std::string, double>& timed_before) {
+  // Not by the profile: one that was measured on a busy machine would say that nothing can be
+  // afforded.
   const DeviceProfile nominal = NominalProfile(threads);
   std::vector<Candidate> candidates;
   std::map<std::string_view, size_t> known;
@@ -118,7 +103,7 @@ std::vector<Candidate> Candidates(const StepPlan& step, int threads,
     if (timed_before.contains(node.choice.key)) continue;
     const auto [found, added] = known.try_emplace(node.choice.key, candidates.size());
     if (added) {
-      candidates.push_back({n, 1, ExpectedSeconds(node, nominal)});
+      candidates.push_back({n, 1, EstimateNode(nominal, node).seconds});
     } else {
       ++candidates[found->second].count;
     }
@@ -139,6 +124,7 @@ class StepRehearsal {
         begin_s_(MonotonicSeconds()) {}
 
   Status Run(DataFiller& filler, std::map<std::string, double>& kernel_s) {
+    if (2 * ExpectedSeconds(step_, executor_.threads()) <= budget_s_) return Walk(filler, kernel_s);
     RIDGE_RETURN_IF_ERROR(FirstRound(filler, kernel_s));
     for (int round = 1; round < kMostRounds; ++round) {
       const bool required = round < kFewestRounds;
@@ -161,23 +147,80 @@ class StepRehearsal {
     std::vector<double> seconds;
   };
 
+  // All nodes, again and again; the first time warms up, and counts only where it was the last.
+  Status Walk(DataFiller& filler, std::map<std::string, double>& kernel_s) {
+    for (const PlannedNode& node : step_.nodes) filler.FillInputs(step_, node);
+    std::vector<std::vector<double>> seconds(step_.nodes.size());
+    double longest_s = 0;
+    for (int round = 0; round < kMostRounds; ++round) {
+      const double round_s = MonotonicSeconds();
+      if (round > 1 && round_s + longest_s > begin_s_ + budget_s_) break;
+      for (size_t n = 0; n < step_.nodes.size(); ++n) {
+        if (MonotonicSeconds() > begin_s_ + kOverrun * budget_s_) break;
+        RIDGE_ASSIGN_OR_RETURN(const double s, TimeNode(n));
+        if (round == 1) seconds[n].clear();
+        seconds[n].push_back(s);
+      }
+      longest_s = std::max(longest_s, MonotonicSeconds() - round_s);
+    }
+    AddMeans(seconds, kernel_s);
+    return Status();
+  }
+
+  void AddMeans(const std::vector<std::vector<double>>& seconds,
+                std::map<std::string, double>& kernel_s) const {
+    std::map<std::string, std::pair<double, int>> sums;
+    for (size_t n = 0; n < step_.nodes.size(); ++n) {
+      if (seconds[n].empty()) continue;
+      auto& [sum, count] = sums[step_.nodes[n].choice.key];
+      sum += Typical(seconds[n]);
+      ++count;
+    }
+    for (const auto& [key, sum] : sums) kernel_s.try_emplace(key, sum.first / sum.second);
+  }
+
   // Takes nodes in until all their rounds would take the budget.
   Status FirstRound(DataFiller& filler, const std::map<std::string, double>& timed_before) {
-    double planned_s = 0;
-    for (const Candidate& candidate : Candidates(step_, executor_.threads(), timed_before)) {
-      const double expected_s = candidate.expected_s;
-      if (planned_s + expected_s * RoundsOf(candidate, expected_s) > budget_s_) break;
-      const double begin_s = MonotonicSeconds();
-      filler.FillInputs(step_, step_.nodes[candidate.node]);
-      planned_s += MonotonicSeconds() - begin_s;
-      RIDGE_ASSIGN_OR_RETURN(const double s, TimeNode(candidate.node));
-      const int rounds = RoundsOf(candidate, s);
-      planned_s += s * rounds;
-      timed_.push_back({candidate.node, rounds, {}});
-      if (rounds < kFewestRounds) timed_.back().seconds.push_back(s);
+    std::vector<Candidate> left = Candidates(step_, executor_.threads(), timed_before);
+    auto next = left.begin();
+    for (; next != left.end(); ++next) {
+      const double expected_s = next->expected_s;
+      if (planned_s_ + expected_s * RoundsOf(*next, expected_s) > kForCheap * budget_s_) break;
+      RIDGE_RETURN_IF_ERROR(TimeFirst(*next, filler));
     }
+    // The dear ones: those that the step spends most on, a kind at a time.
+    left.erase(left.begin(), next);
+    std::stable_sort(left.begin(), left.end(), [](const Candidate& a, const Candidate& b) {
+      return a.expected_s * a.count > b.expected_s * b.count;
+    });
+    std::set<std::string_view> kinds;
+    std::vector<Candidate> others;
+    const auto time = [&](const Candidate& candidate) {
+      if (planned_s_ + candidate.expected_s > budget_s_) return Status();
+      return TimeFirst(candidate, filler);
+    };
+    for (const Candidate& candidate : left) {
+      if (kinds.insert(step_.nodes[candidate.node].choice.kernel).second) {
+        RIDGE_RETURN_IF_ERROR(time(candidate));
+      } else {
+        others.push_back(candidate);
+      }
+    }
+    for (const Candidate& candidate : others) RIDGE_RETURN_IF_ERROR(time(candidate));
     std::sort(timed_.begin(), timed_.end(),
               [](const Timed& a, const Timed& b) { return a.node < b.node; });
+    return Status();
+  }
+
+  Status TimeFirst(const Candidate& candidate, DataFiller& filler) {
+    const double begin_s = MonotonicSeconds();
+    filler.FillInputs(step_, step_.nodes[candidate.node]);
+    planned_s_ += MonotonicSeconds() - begin_s;
+    RIDGE_ASSIGN_OR_RETURN(const double s, TimeNode(candidate.node));
+    const int rounds = RoundsOf(candidate, s);
+    planned_s_ += s * rounds;
+    timed_.push_back({candidate.node, rounds, {}});
+    if (rounds < kFewestRounds) timed_.back().seconds.push_back(s);
     return Status();
   }
 
@@ -190,6 +233,7 @@ class StepRehearsal {
   const StepPlan& step_;
   std::vector<Timed> timed_;  // in the order of the step
   const double budget_s_, begin_s_;
+  double planned_s_ = 0;  // spoken for
 };
 
 }  // namespace
@@ -201,6 +245,50 @@ Result<std::map<std::string, double>> Rehearse(Executor& executor, double budget
   for (int i = 0; i < static_cast<int>(executor.program().steps.size()); ++i)
     RIDGE_RETURN_IF_ERROR(StepRehearsal(executor, i, budget_s / count).Run(filler, kernel_s));
   return kernel_s;
+}
+
+namespace {
+
+struct Sums {
+  double measured = 0, modelled = 0;
+};
+
+// What a kind of kernel takes and what the roofline says of it, over those that were measured.
+std::map<std::string_view, Sums> SumKinds(const DeviceProfile& profile,
+                                          const std::map<std::string, double>& kernel_s,
+                                          const Program& program) {
+  std::map<std::string_view, Sums> kinds;
+  std::set<std::string_view> counted;
+  for (const StepPlan& step : program.steps) {
+    for (const PlannedNode& node : step.nodes) {
+      const auto timed = kernel_s.find(node.choice.key);
+      if (timed == kernel_s.end() || !counted.insert(node.choice.key).second) continue;
+      Sums& sums = kinds[node.choice.kernel];
+      sums.measured += timed->second;
+      sums.modelled += EstimateNode(profile, node).seconds;
+    }
+  }
+  return kinds;
+}
+
+}  // namespace
+
+void EstimateTimesBy(const std::map<std::string, double>& kernel_s, const DeviceProfile& profile,
+                     Program& program) {
+  const auto kinds = SumKinds(profile, kernel_s, program);
+  DeviceProfile known = profile;
+  for (const auto& [key, seconds] : kernel_s) known.kernel_s[key] = seconds;
+  EstimateTimes(known, program);
+  for (StepPlan& step : program.steps) {
+    for (PlannedNode& node : step.nodes) {
+      const auto kind = kinds.find(node.choice.kernel);
+      if (node.measured || kind == kinds.end() || kind->second.modelled <= 0) continue;
+      const double factor = kind->second.measured / kind->second.modelled;
+      const double seconds = node.seconds * std::clamp(factor, 1 / kMostWrong, kMostWrong);
+      step.seconds += (seconds - node.seconds) * static_cast<double>(RunsOf(step, node));
+      node.seconds = seconds;
+    }
+  }
 }
 
 }  // namespace ridge

@@ -16,4 +16,9 @@ namespace ridge {
 // estimates.
 Result<std::map<std::string, double>> Rehearse(Executor& executor, double budget_s);
 
+// Seconds of every node and step: what was timed; else the profile's, times what kernels of the
+// same name took over what it says of them.
+void EstimateTimesBy(const std::map<std::string, double>& kernel_s, const DeviceProfile& profile,
+                     Program& program);
+
 }  // namespace ridge

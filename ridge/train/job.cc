@@ -109,7 +109,8 @@ Result<Program> PlanGraphs(const std::string& model, std::vector<NamedGraph> gra
     if (reports != nullptr) (*reports)[named.name] = std::move(report);
   }
   const PlanOptions options = {.in_place = selection.Has("inplace"),
-                               .layout = selection.Has("layout")};
+                               .layout = selection.Has("layout"),
+                               .kernel_s = &machine.kernel_s};
   return PlanProgram(model, graphs, *machine.backend, machine.profile, options);
 }
 
@@ -127,21 +128,14 @@ Result<PlannedJob> PlanParts(const TrainOptions& options, const Graph& forward, 
     job.lr_dtype = forward.type(lr).dtype;
   job.data_bytes = data == nullptr ? 0 : PlannedDataBytes(*data, options.batch);
   job.limit_bytes = options.fit_bytes > 0 ? options.fit_bytes : AvailableMemoryBytes();
-  RIDGE_ASSIGN_OR_RETURN(
-      const SlicedForward sliced,
-      ChooseSavings(options, forward, job.facts, job.limit_bytes - job.data_bytes, machine));
+  RIDGE_ASSIGN_OR_RETURN(job.operands, ProductOperands(options.precision, machine));
+  RIDGE_ASSIGN_OR_RETURN(SlicedProgram sliced,
+                         PlanWithSavings({options, forward, job.facts, with_eval,
+                                          job.limit_bytes - job.data_bytes, machine}));
   job.options.slices = std::to_string(sliced.slices);
   job.options.recompute = sliced.recompute ? "all" : "off";
-  RIDGE_ASSIGN_OR_RETURN(std::vector<NamedGraph> graphs,
-                         BuildTrainingGraphs(sliced.graph, GraphOptions(options, sliced)));
-  if (with_eval) {
-    RIDGE_ASSIGN_OR_RETURN(const Graph simple, SimplifyForward(forward, options.passes));
-    RIDGE_ASSIGN_OR_RETURN(NamedGraph eval, BuildEvalGraph(simple, sliced.slices));
-    graphs.push_back(std::move(eval));
-  }
-  RIDGE_ASSIGN_OR_RETURN(job.operands, ProductOperands(options.precision, machine));
-  RIDGE_ASSIGN_OR_RETURN(job.program, PlanGraphs(options.model, std::move(graphs), options.passes,
-                                                 job.operands, machine, &job.passes));
+  job.program = std::move(sliced.program);
+  job.passes = std::move(sliced.passes);
   EstimateJob(data, ProfiledRuntimeBytes(machine.profile, job.program), job.program, job);
   return job;
 }

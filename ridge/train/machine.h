@@ -1,5 +1,8 @@
 // Machine: what a run is planned for and executed on.
 #pragma once
+#include <map>
+#include <string>
+
 #include "ridge/backend/backend.h"
 #include "ridge/core/device_profile.h"
 
@@ -8,6 +11,9 @@ namespace ridge {
 struct Machine {
   Backend* backend = nullptr;  // not owned
   DeviceProfile profile;
+  // `--kernels tuned`: measured seconds by KernelChoice::key, which choose between kernels.  Empty:
+  // the nominal device chooses.
+  std::map<std::string, double> kernel_s = {};
 };
 
 }  // namespace ridge

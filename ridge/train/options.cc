@@ -49,6 +49,11 @@ Status CheckRecompute(const std::string& recompute) {
   return Usage(fmt::format("--recompute is '{}'; it must be auto, off or all", recompute));
 }
 
+Status CheckKernels(const std::string& kernels) {
+  if (kernels == "default" || kernels == "tuned") return Status();
+  return Usage(fmt::format("--kernels is '{}'; it must be default or tuned", kernels));
+}
+
 Status CheckSlices(const TrainOptions& o) {
   const Result<int64_t> slices = ParseSlices(o.slices);
   if (!slices.ok()) return slices.status();
@@ -97,6 +102,7 @@ Status CheckOptions(const TrainOptions& options) {
   RIDGE_RETURN_IF_ERROR(CheckCounts(options));
   RIDGE_RETURN_IF_ERROR(CheckPrecision(options.precision));
   RIDGE_RETURN_IF_ERROR(CheckConv(options.conv));
+  RIDGE_RETURN_IF_ERROR(CheckKernels(options.kernels));
   RIDGE_RETURN_IF_ERROR(CheckModelOptions(options));
   if (!(options.clip_norm >= 0) || !std::isfinite(options.clip_norm))
     return Usage(fmt::format("--clip-norm is {}; it must be 0 or more", options.clip_norm));

@@ -40,8 +40,9 @@ struct TrainOptions {
   double clip_norm = 0;  // 0: no clipping
   std::string precision = "f32";
   std::string device = "cpu";
-  int64_t threads = 0;        // 0: all that may be used
-  std::string conv = "auto";  // Winograd where it is faster; or "direct"
+  int64_t threads = 0;              // 0: all that may be used
+  std::string conv = "auto";        // Winograd where it is faster; or "direct"
+  std::string kernels = "default";  // or "tuned": by what was measured on this machine
   uint64_t seed = 0;
   int64_t fit_bytes = 0;         // 0: what the machine has
   std::string out;               // empty: runs/MODEL-N

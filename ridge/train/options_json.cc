@@ -56,6 +56,7 @@ void ForEachOption(Options& o, const F& f) {
   f("device", o.device);
   f("threads", o.threads);
   f("conv", o.conv);
+  f("kernels", o.kernels);
   f("seed", o.seed);
   f("fit", o.fit_bytes);
   f("out", o.out);
@@ -75,8 +76,8 @@ Json OptionsJson(const TrainOptions& options) {
 // Runs of older versions do not have these.
 bool MayLack(std::string_view key) {
   static const std::set<std::string_view> kKeys = {
-      "loss",   "dim",       "data-dim",   "weights", "weights-skip",
-      "freeze", "trainable", "batch-norm", "conv",    "slices",       "recompute"};
+      "loss",      "dim",        "data-dim", "weights", "weights-skip", "freeze",
+      "trainable", "batch-norm", "conv",     "kernels", "slices",       "recompute"};
   return kKeys.contains(key);
 }
 

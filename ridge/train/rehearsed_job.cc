@@ -7,10 +7,8 @@ namespace ridge {
 namespace {
 
 Status TimeKernels(const DeviceProfile& profile, double budget_s, Executor& executor) {
-  DeviceProfile known = profile;
   RIDGE_ASSIGN_OR_RETURN(const auto kernel_s, Rehearse(executor, budget_s));
-  for (const auto& [key, seconds] : kernel_s) known.kernel_s[key] = seconds;
-  EstimateTimes(known, executor.mutable_program());
+  EstimateTimesBy(kernel_s, profile, executor.mutable_program());
   return Status();
 }
 

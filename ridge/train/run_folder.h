@@ -3,6 +3,7 @@
 //   options.json  plan.txt  plan.json  metrics.jsonl  events.out.tfevents.*
 //   checkpoints/step-<n>/  checkpoints/best  trace.json on request  summary.json on completion
 //   model.ridge   when the model is a graph in text form: the run needs no other file
+//   kernels.json  with --kernels tuned: the seconds that its kernels were chosen by
 //   model.onnx    when it is an ONNX file, with its external data beside it
 #pragma once
 #include <string>

@@ -28,6 +28,20 @@ constexpr int64_t kCoreCacheBytes = int64_t{1} << 20;
 // Within which a step finds its own bytes again: of the last cache others on the chip have a half.
 constexpr int64_t kReuseBytes = kSharedCacheBytes / 2;
 
+// A forward graph as a job runs it.
+struct SlicedForward {
+  int64_t slices = 1;
+  Graph graph;                 // for one slice of the batch; the whole one for 1
+  bool mean_of_slices = true;  // the loss of the batch is the mean of those of the slices
+  bool recompute = false;
+};
+
+// The forward graph after the passes that pay before differentiation.
+Result<Graph> SimplifyForward(const Graph& forward, const std::string& passes) {
+  RIDGE_ASSIGN_OR_RETURN(const PassSelection selection, ParsePassSpec(passes));
+  return RunPasses(forward, ForwardPasses(selection), nullptr);
+}
+
 // The graph with the outputs that training reads, and nothing else.
 Graph LossAndLogits(const Graph& forward, const ForwardFacts& facts) {
   Graph graph = forward;
@@ -44,10 +58,40 @@ Result<SlicedForward> CutForward(const Graph& forward, const ForwardFacts& facts
   return SlicedForward{slices, std::move(graph), mean, /*recompute=*/false};
 }
 
+TrainingGraphOptions GraphOptions(const TrainOptions& options, const SlicedForward& sliced) {
+  TrainingGraphOptions graph;
+  graph.optimizer = options.optimizer;
+  graph.clip_norm = options.clip_norm;
+  graph.accumulate = options.accumulate;
+  graph.slices = sliced.slices;
+  graph.mean_of_slices = sliced.mean_of_slices;
+  graph.recompute = sliced.recompute;
+  return graph;
+}
+
+Result<SlicedProgram> PlanSliced(const SliceQuestion& q, const SlicedForward& sliced) {
+  SlicedProgram planned;
+  planned.slices = sliced.slices;
+  planned.recompute = sliced.recompute;
+  RIDGE_ASSIGN_OR_RETURN(const Graph simple, SimplifyForward(sliced.graph, q.options.passes));
+  RIDGE_ASSIGN_OR_RETURN(std::vector<NamedGraph> graphs,
+                         BuildTrainingGraphs(simple, GraphOptions(q.options, sliced)));
+  if (q.with_eval) {
+    RIDGE_ASSIGN_OR_RETURN(const Graph whole, SimplifyForward(q.forward, q.options.passes));
+    RIDGE_ASSIGN_OR_RETURN(NamedGraph eval, BuildEvalGraph(whole, sliced.slices));
+    graphs.push_back(std::move(eval));
+  }
+  RIDGE_ASSIGN_OR_RETURN(const DType operands, ProductOperands(q.options.precision, q.machine));
+  RIDGE_ASSIGN_OR_RETURN(planned.program,
+                         PlanGraphs(q.options.model, std::move(graphs), q.options.passes, operands,
+                                    q.machine, &planned.passes));
+  return planned;
+}
+
 struct Candidate {
-  SlicedForward forward;
+  SlicedProgram planned;
   double seconds = 0;
-  int64_t bytes = 0;          // of the arena
+  int64_t bytes = 0;          // of the process
   int64_t scratch_bytes = 0;  // of the step over samples
 };
 
@@ -64,36 +108,49 @@ double ColdSumSeconds(const StepPlan& step) {
   return static_cast<double>(bytes * (step.slices - 1)) * kReadAndWritten / memory;
 }
 
+// What the same step would take if all its bytes lay in the fastest memory: no number of slices
+// does better.
+double CachedSeconds(const StepPlan& step, DeviceProfile nominal) {
+  nominal.memory = {{"L1", INT64_MAX, nominal.memory.front().bytes_per_s}};
+  double seconds = 0;
+  for (const PlannedNode& node : step.nodes)
+    seconds += EstimateNode(nominal, node).seconds * static_cast<double>(RunsOf(step, node));
+  return seconds;
+}
+
 class Chooser {
  public:
-  Chooser(const TrainOptions& options, const Graph& forward, const ForwardFacts& facts,
-          int64_t limit_bytes, const Machine& machine)
-      : options_(options),
-        forward_(forward),
-        facts_(facts),
-        limit_bytes_(limit_bytes),
-        machine_(machine) {}
+  explicit Chooser(const SliceQuestion& question)
+      : q_(question), nominal_(NominalProfile(question.machine.backend->threads())) {}
 
   // `whole` may be in slices that were asked for; `axes` is null when no others are compared.
-  Result<SlicedForward> Run(const SlicedForward& whole, const SampleAxes* axes) {
+  Result<SlicedProgram> Run(const SlicedForward& whole, const SampleAxes* axes) {
     RIDGE_RETURN_IF_ERROR(Add(whole));
     std::vector<SlicedForward> cuts;
-    if (axes != nullptr) {
+    if (axes != nullptr && CanGain(candidates_[0])) {
       for (int64_t slices : Worthwhile(candidates_[0].scratch_bytes)) {
-        Result<SlicedForward> sliced = CutForward(forward_, facts_, *axes, slices);
+        Result<SlicedForward> sliced = CutForward(q_.forward, q_.facts, *axes, slices);
         if (!sliced.ok()) break;
         cuts.push_back(*std::move(sliced));
         RIDGE_RETURN_IF_ERROR(Add(cuts.back()));
       }
     }
-    if (options_.recompute != "auto") return std::move(Best().forward);
-    RIDGE_RETURN_IF_ERROR(AddRecomputing(whole));
-    for (size_t i = 0; i < cuts.size() && !AnyFits(); ++i)
-      RIDGE_RETURN_IF_ERROR(AddRecomputing(std::move(cuts[i])));
-    return std::move(WithRecompute(Best()).forward);
+    return Take(q_.options.recompute == "auto", whole, cuts);
   }
 
  private:
+  Result<SlicedProgram> Take(bool may_recompute, const SlicedForward& whole,
+                             std::vector<SlicedForward>& cuts) {
+    if (may_recompute) {
+      RIDGE_RETURN_IF_ERROR(AddRecomputing(whole));
+      for (size_t i = 0; i < cuts.size() && !AnyFits(); ++i)
+        RIDGE_RETURN_IF_ERROR(AddRecomputing(std::move(cuts[i])));
+    }
+    Candidate& best = may_recompute ? WithRecompute(Best()) : Best();
+    EstimateTimes(q_.machine.profile, best.planned.program);
+    return std::move(best.planned);
+  }
+
   Status AddRecomputing(SlicedForward forward) {
     forward.recompute = true;
     return Add(std::move(forward));
@@ -101,37 +158,41 @@ class Chooser {
 
   bool AnyFits() const {
     return std::any_of(candidates_.begin(), candidates_.end(),
-                       [this](const Candidate& c) { return c.bytes <= limit_bytes_; });
+                       [this](const Candidate& c) { return c.bytes <= q_.limit_bytes; });
   }
 
   Status Add(SlicedForward forward) {
-    if (options_.recompute == "all") forward.recompute = true;
+    if (q_.options.recompute == "all") forward.recompute = true;
     Candidate candidate;
-    RIDGE_ASSIGN_OR_RETURN(forward.graph, SimplifyForward(forward.graph, options_.passes));
-    RIDGE_ASSIGN_OR_RETURN(std::vector<NamedGraph> graphs,
-                           BuildTrainingGraphs(forward.graph, GraphOptions(options_, forward)));
-    RIDGE_ASSIGN_OR_RETURN(const DType operands, ProductOperands(options_.precision, machine_));
-    RIDGE_ASSIGN_OR_RETURN(Program program, PlanGraphs(options_.model, std::move(graphs),
-                                                       options_.passes, operands, machine_));
-    const DeviceProfile nominal = NominalProfile(machine_.backend->threads());
-    EstimateTimes(nominal, program);
-    for (const UpdatePart& part : UpdateParts(program, options_.accumulate)) {
+    RIDGE_ASSIGN_OR_RETURN(candidate.planned, PlanSliced(q_, forward));
+    Program& program = candidate.planned.program;
+    EstimateTimes(nominal_, program);
+    for (const UpdatePart& part : UpdateParts(program, q_.options.accumulate)) {
       const double cold_s =
-          ColdSumSeconds(*part.step) + ColdReadSeconds(nominal, kReuseBytes, *part.step);
+          ColdSumSeconds(*part.step) + ColdReadSeconds(nominal_, kReuseBytes, *part.step);
       candidate.seconds += (part.step->seconds + cold_s) * static_cast<double>(part.runs);
     }
-    candidate.bytes = program.arena_bytes + ProfiledRuntimeBytes(machine_.profile, program);
+    candidate.bytes = program.arena_bytes + ProfiledRuntimeBytes(q_.machine.profile, program);
     candidate.scratch_bytes = program.steps.front().scratch_bytes;
-    candidate.forward = std::move(forward);
     candidates_.push_back(std::move(candidate));
     return Status();
+  }
+
+  // Where the whole batch fits and caches could not save enough, no other number is planned.
+  bool CanGain(const Candidate& whole) const {
+    if (whole.bytes > q_.limit_bytes) return true;
+    double cached = 0;
+    for (const UpdatePart& part : UpdateParts(whole.planned.program, q_.options.accumulate))
+      cached += CachedSeconds(*part.step, nominal_) * static_cast<double>(part.runs);
+    return cached < kWorthSlicing * whole.seconds;
   }
 
   // None for what fits the caches of the cores as it is.  Few: every one is planned.  Two slices,
   // whose activations need half the memory; and those whose activations fit the last cache, half of
   // it, and the caches of the cores.
   std::vector<int64_t> Worthwhile(int64_t scratch_bytes) const {
-    const int64_t core = kCoreCacheBytes * machine_.backend->threads(), shared = kSharedCacheBytes;
+    const int64_t core = kCoreCacheBytes * q_.machine.backend->threads(),
+                  shared = kSharedCacheBytes;
     std::vector<int64_t> all;
     if (scratch_bytes <= core) return all;
     for (const int64_t room : {scratch_bytes / 2, shared, shared / 2, core}) {
@@ -146,8 +207,8 @@ class Chooser {
 
   // The smallest divisor of the batch that is not below `least`.
   int64_t Divisor(int64_t least) const {
-    int64_t divisor = std::clamp<int64_t>(least, 1, facts_.batch);
-    while (facts_.batch % divisor != 0) ++divisor;
+    int64_t divisor = std::clamp<int64_t>(least, 1, q_.facts.batch);
+    while (q_.facts.batch % divisor != 0) ++divisor;
     return divisor;
   }
 
@@ -156,7 +217,7 @@ class Chooser {
     std::vector<Candidate*> fitting;
     for (const bool recompute : {false, true}) {
       for (Candidate& c : candidates_) {
-        if (c.bytes <= limit_bytes_ && c.forward.recompute == recompute) fitting.push_back(&c);
+        if (c.bytes <= q_.limit_bytes && c.planned.recompute == recompute) fitting.push_back(&c);
       }
       if (!fitting.empty()) break;
     }
@@ -177,7 +238,7 @@ class Chooser {
   // The same slices recomputed, where that frees much for little time.
   Candidate& WithRecompute(Candidate& chosen) {
     for (Candidate& c : candidates_) {
-      if (!c.forward.recompute || c.forward.slices != chosen.forward.slices) continue;
+      if (!c.planned.recompute || c.planned.slices != chosen.planned.slices) continue;
       const double freed = 1 - static_cast<double>(c.bytes) / static_cast<double>(chosen.bytes);
       const double time = c.seconds / chosen.seconds - 1;
       if (freed >= kLeastFreed && freed >= kFreedForTime * time) return c;
@@ -185,11 +246,8 @@ class Chooser {
     return chosen;
   }
 
-  const TrainOptions& options_;
-  const Graph& forward_;
-  const ForwardFacts& facts_;
-  const int64_t limit_bytes_;
-  const Machine& machine_;
+  const SliceQuestion& q_;
+  const DeviceProfile nominal_;
   std::vector<Candidate> candidates_;
 };
 
@@ -204,41 +262,19 @@ Result<SlicedForward> SliceForward(const Graph& forward, const ForwardFacts& fac
 
 }  // namespace
 
-Result<Graph> SimplifyForward(const Graph& forward, const std::string& passes) {
-  RIDGE_ASSIGN_OR_RETURN(const PassSelection selection, ParsePassSpec(passes));
-  return RunPasses(forward, ForwardPasses(selection), nullptr);
-}
-
-Result<SlicedForward> ChooseSavings(const TrainOptions& options, const Graph& forward,
-                                    const ForwardFacts& facts, int64_t limit_bytes,
-                                    const Machine& machine) {
-  RIDGE_ASSIGN_OR_RETURN(const int64_t slices, ParseSlices(options.slices));
-  RIDGE_ASSIGN_OR_RETURN(SlicedForward asked, SliceForward(forward, facts, slices));
-  const bool compare = !facts.own_step && forward.nodes().size() <= kMostNodes;
-  const bool may_cut = compare && slices == kAutoSlices && facts.batch > 1;
+Result<SlicedProgram> PlanWithSavings(const SliceQuestion& q) {
+  RIDGE_ASSIGN_OR_RETURN(const int64_t slices, ParseSlices(q.options.slices));
+  RIDGE_ASSIGN_OR_RETURN(SlicedForward asked, SliceForward(q.forward, q.facts, slices));
+  const bool compare = !q.facts.own_step && q.forward.nodes().size() <= kMostNodes;
   std::optional<SampleAxes> axes;
-  if (may_cut) {
-    Result<SampleAxes> found = FindSampleAxes(forward, {facts.loss}, facts.data_inputs);
+  if (compare && slices == kAutoSlices && q.facts.batch > 1) {
+    Result<SampleAxes> found = FindSampleAxes(q.forward, {q.facts.loss}, q.facts.data_inputs);
     if (found.ok()) axes = *std::move(found);
   }
-  if (axes || (compare && options.recompute == "auto")) {
-    Chooser chooser(options, forward, facts, limit_bytes, machine);
-    return chooser.Run(asked, axes ? &*axes : nullptr);
-  }
-  asked.recompute = options.recompute == "all";
-  RIDGE_ASSIGN_OR_RETURN(asked.graph, SimplifyForward(asked.graph, options.passes));
-  return asked;
-}
-
-TrainingGraphOptions GraphOptions(const TrainOptions& options, const SlicedForward& sliced) {
-  TrainingGraphOptions graph;
-  graph.optimizer = options.optimizer;
-  graph.clip_norm = options.clip_norm;
-  graph.accumulate = options.accumulate;
-  graph.slices = sliced.slices;
-  graph.mean_of_slices = sliced.mean_of_slices;
-  graph.recompute = sliced.recompute;
-  return graph;
+  if (axes || (compare && q.options.recompute == "auto"))
+    return Chooser(q).Run(asked, axes ? &*axes : nullptr);
+  asked.recompute = q.options.recompute == "all";
+  return PlanSliced(q, asked);
 }
 
 }  // namespace ridge

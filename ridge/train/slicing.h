@@ -7,38 +7,43 @@
 // docs/design/0013-recompute.md.
 #pragma once
 #include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
 
-#include "ridge/train/job_data.h"
+#include "ridge/graph/passes/pipeline.h"
+#include "ridge/plan/program.h"
 #include "ridge/train/machine.h"
 #include "ridge/train/options.h"
 #include "ridge/train/training_graph.h"
 
 namespace ridge {
 
-// The forward graph after the passes that pay before differentiation.
-Result<Graph> SimplifyForward(const Graph& forward, const std::string& passes);
-
-// A forward graph as a job runs it, simplified.
-struct SlicedForward {
-  int64_t slices = 1;
-  Graph graph;                 // for one slice of the batch; the whole one for 1
-  bool mean_of_slices = true;  // the loss of the batch is the mean of those of the slices
-  bool recompute = false;      // cheap values are made again for backward (NamedGraph::recompute)
+struct SliceQuestion {
+  const TrainOptions& options;
+  const Graph& forward;  // of the whole batch
+  const ForwardFacts& facts;
+  bool with_eval;       // the program has an `eval` beside the update
+  int64_t limit_bytes;  // what it may use
+  const Machine& machine;
 };
 
-// As options.slices and options.recompute say.  `auto` compares a few plans by their bytes and by
-// the seconds of the nominal device.
+struct SlicedProgram {
+  int64_t slices = 1;
+  bool recompute = false;  // cheap values are made again for backward (NamedGraph::recompute)
+  Program program;
+  std::map<std::string, std::vector<PassReport>> passes;  // by StepPlan
+};
+
+// The planned program, as options.slices and options.recompute say.  `auto` compares a few plans by
+// their bytes and by the seconds of the nominal device.
 // Slices: of those that fit into `limit_bytes` the fewest that are foreseen to be within 5 % of the
-// fastest.  Recompute: where nothing fits without it, or where the share
-// of bytes that it frees is worth the share of time that it costs (slicing.cc has the numbers).
-// Graphs of more than 2,000 nodes are neither cut nor recomputed unasked.  Deterministic.
+// fastest; none are planned where the whole batch fits and would not gain
+// that if all it touches lay in a cache.  Recompute: where nothing fits without it, or where the
+// share of bytes that it frees is worth the share of time that it costs (slicing.cc has the
+// numbers).  Graphs of more than 2,000 nodes are neither cut nor recomputed unasked. Deterministic.
 // Fails with kUnsupported when options.slices asks for several and the graph couples samples: the
 // message names the node.
-Result<SlicedForward> ChooseSavings(const TrainOptions& options, const Graph& forward,
-                                    const ForwardFacts& facts, int64_t limit_bytes,
-                                    const Machine& machine);
-
-// What the job is built from.
-TrainingGraphOptions GraphOptions(const TrainOptions& options, const SlicedForward& sliced);
+Result<SlicedProgram> PlanWithSavings(const SliceQuestion& question);
 
 }  // namespace ridge

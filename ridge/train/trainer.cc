@@ -8,6 +8,7 @@
 #include "ridge/core/process.h"
 #include "ridge/core/version.h"
 #include "ridge/graph/text.h"
+#include "ridge/runtime/kernel_times.h"
 #include "ridge/train/forward.h"
 #include "ridge/train/onnx_source.h"
 #include "ridge/train/parameters_hash.h"
@@ -18,6 +19,8 @@
 
 namespace ridge {
 namespace {
+
+constexpr int64_t kMostKernelsBytes = 64 << 20;
 
 // A job that was killed before it made its folder is started again by the same command.
 bool StartsAnew(const TrainRequest& request) {
@@ -36,6 +39,7 @@ class Session {
 
  private:
   Status Prepare();
+  Status TakeKernels();
   TrainOptions StartOptions() const;
   Status MakeExecutor();
   Status OpenFolder();
@@ -87,6 +91,7 @@ Result<TrainOutcome> Session::Run() {
 // Everything that can be refused is refused here, before anything is written.
 Status Session::Prepare() {
   RIDGE_ASSIGN_OR_RETURN(options_, ResolveOptions(request_));
+  RIDGE_RETURN_IF_ERROR(TakeKernels());
   RIDGE_RETURN_IF_ERROR(CheckOptions(options_));
   options_.threads = machine_.backend->threads();
   if (!resume_ && RunFolder::HoldsRun(options_.out))
@@ -102,6 +107,18 @@ Status Session::Prepare() {
   RIDGE_ASSIGN_OR_RETURN(job_, PlanJob(options_, *forward_, &data_, machine_));
   options_.slices = job_.options.slices;  // a resumed run must not choose again
   return CheckFits(job_);
+}
+
+// A run that goes on chooses its kernels by what it was started with: the machine may have been
+// measured again since.
+Status Session::TakeKernels() {
+  if (!resume_ || options_.kernels != "tuned") return Status();
+  RIDGE_ASSIGN_OR_RETURN(const RunFolder folder, RunFolder::Open(options_.out));
+  const std::string file = folder.File("kernels.json");
+  RIDGE_ASSIGN_OR_RETURN(const std::string text, ReadFile(file, kMostKernelsBytes));
+  RIDGE_ASSIGN_OR_RETURN(KernelTimes times, KernelTimesFromJson(text, file));
+  machine_.kernel_s = std::move(times.kernel_s);
+  return Status();
 }
 
 // A run that goes on has its values in a checkpoint; the file they came from need not be there.
@@ -137,6 +154,11 @@ Status Session::OpenFolder() {
     RIDGE_RETURN_IF_ERROR(WriteFileAtomically(folder_->File("model.ridge"), PrintGraph(*forward_)));
   if (IsOnnxFile(options_.model))
     RIDGE_RETURN_IF_ERROR(KeepOnnx(options_.model, notes_, folder_->path()));
+  if (options_.kernels == "tuned") {
+    const KernelTimes times{machine_.profile.id, /*library=*/"", /*made_at=*/"", machine_.kernel_s};
+    RIDGE_RETURN_IF_ERROR(
+        WriteFileAtomically(folder_->File("kernels.json"), KernelTimesToJson(times)));
+  }
   return WriteFileAtomically(folder_->File("options.json"), OptionsToJson(options_));
 }
 

@@ -5,6 +5,7 @@
 #include <map>
 
 #include "ridge/backend/cpu/kernel_list.h"
+#include "ridge/backend/cpu/kernels/conv_variants.h"
 #include "ridge/backend/cpu/kernels/reorder.h"
 #include "ridge/backend/cpu/layouts.h"
 #include "ridge/backend/cpu/onednn.h"
@@ -44,9 +45,10 @@ std::string Prefix(const KernelChoice& choice) {
 
 class CpuBackend : public Backend {
  public:
-  CpuBackend(int threads, ConvKernels conv)
+  CpuBackend(int threads, ConvKernels conv, OfferedKernels offered)
       : cpu_{threads, dnnl::engine(dnnl::engine::kind::cpu, 0), dnnl::stream(),
-             conv == ConvKernels::kDirect} {
+             conv == ConvKernels::kDirect},
+        offered_(offered) {
     cpu_.stream = dnnl::stream(cpu_.engine);
     cpu::PinTeam(threads);
   }
@@ -140,24 +142,32 @@ class CpuBackend : public Backend {
       const char* reason = factory.offer(q, offers.choices);
       if (reason != nullptr) offers.refusals.push_back({factory.kernel, reason});
     }
+    if (offered_ == OfferedKernels::kAll) cpu::OfferConvVariants(q, offers.choices);
     offers.choices.push_back(ReferenceChoice(q.op, q.call));
     return offers;
   }
 
   const std::string name_ = "cpu";
   CpuContext cpu_;
+  const OfferedKernels offered_;
   std::map<std::string, KernelOffers> offers_;
 };
 
 }  // namespace
 
-Result<std::unique_ptr<Backend>> MakeCpuBackend(int threads, ConvKernels conv) {
+std::string CpuLibrary() {
+  const dnnl_version_t& version = *dnnl_version();
+  return fmt::format("oneDNN {}.{}.{}", version.major, version.minor, version.patch);
+}
+
+Result<std::unique_ptr<Backend>> MakeCpuBackend(int threads, ConvKernels conv,
+                                                OfferedKernels offered) {
   if (threads < 1) {
     return Status(ErrorCode::kInvalidArgument,
                   fmt::format("threads is {}; it must be at least 1", threads));
   }
   try {
-    return std::unique_ptr<Backend>(std::make_unique<CpuBackend>(threads, conv));
+    return std::unique_ptr<Backend>(std::make_unique<CpuBackend>(threads, conv, offered));
   } catch (const dnnl::error& error) {
     return Status(ErrorCode::kDevice, fmt::format("oneDNN could not start: {}", error.what()));
   }

@@ -5,6 +5,7 @@
 // gives the same bits in every run.
 #pragma once
 #include <memory>
+#include <string>
 
 #include "ridge/backend/backend.h"
 
@@ -14,7 +15,13 @@ namespace ridge {
 // to compare bits with other programs; kAuto: Winograd's too, where they are faster.
 enum class ConvKernels : uint8_t { kAuto, kDirect };
 
+// Which kernels are offered.  kAll: also those that only a measurement could prefer.
+enum class OfferedKernels : uint8_t { kUsual, kAll };
+
 // Fails with kInvalidArgument when threads < 1.
-Result<std::unique_ptr<Backend>> MakeCpuBackend(int threads, ConvKernels conv = ConvKernels::kAuto);
+Result<std::unique_ptr<Backend>> MakeCpuBackend(int threads, ConvKernels conv = ConvKernels::kAuto,
+                                                OfferedKernels offered = OfferedKernels::kUsual);
+
+std::string CpuLibrary();  // "oneDNN 3.2.1"
 
 }  // namespace ridge

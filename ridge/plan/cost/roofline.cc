@@ -85,6 +85,12 @@ TimeEstimate EstimateTime(const DeviceProfile& profile, CostClass cost_class, DT
   return estimate;
 }
 
+TimeEstimate EstimateNode(const DeviceProfile& profile, const PlannedNode& node) {
+  const CostClass cost_class = node.def == nullptr ? CostClass::kMove : node.def->cost_class;
+  const DType dtype = node.call.outputs.empty() ? DType::kF32 : node.call.outputs[0].dtype;
+  return EstimateTime(profile, cost_class, dtype, node.cost, node.choice);
+}
+
 double RooflineSeconds(const StepPlan& step, double peak_flops_per_s, double bytes_per_s) {
   double seconds = 0;
   for (const PlannedNode& node : step.nodes) {

@@ -21,6 +21,8 @@ const char* CostClassName(CostClass cost_class);  // "conv": key of DeviceProfil
 TimeEstimate EstimateTime(const DeviceProfile& profile, CostClass cost_class, DType dtype,
                           const Cost& cost, const KernelChoice& choice);
 
+TimeEstimate EstimateNode(const DeviceProfile& profile, const PlannedNode& node);
+
 // A typical CPU core of today, `threads` times: what kernels are chosen by.  The measured profile
 // tells times, but must not pick kernels: a choice that followed the machine's mood would change
 // the bits of a run from day to day.

@@ -6,6 +6,7 @@
 // here, so they are always reordered inside.
 #include "ridge/graph/ops/shared/conv.h"
 
+#include "ridge/backend/cpu/kernels/conv_variants.h"
 #include "ridge/backend/cpu/kernels/epilogue.h"
 #include "ridge/backend/cpu/kernels/kernels.h"
 #include "ridge/backend/cpu/onednn.h"
@@ -240,6 +241,63 @@ const char* OfferConvGradInput(const Question& q, std::vector<KernelChoice>& cho
 }
 const char* OfferConvGradWeight(const Question& q, std::vector<KernelChoice>& choices) {
   return Offer(q, "onednn.conv_grad_weight", PlanGradWeight, choices);
+}
+
+namespace {
+
+// Those that are not reference code and do not allocate in a call.
+constexpr const char* kImplementations[] = {"brgconv:avx512_core_bf16",
+                                            "brgconv:avx512_core",
+                                            "brgconv_1x1:avx512_core_bf16",
+                                            "brgconv_1x1:avx512_core",
+                                            "jit:avx512_core_bf16",
+                                            "jit:avx512_core",
+                                            "jit_1x1:avx512_core_bf16",
+                                            "jit_1x1:avx512_core",
+                                            "brgconv_strided:avx512_core_bf16",
+                                            "brgconv_strided:avx512_core",
+                                            "brgconv_bwd_w:avx512_core",
+                                            "brgconv:avx2",
+                                            "brgconv_1x1:avx2",
+                                            "jit:avx2",
+                                            "jit_1x1:avx2"};
+constexpr double kUnlikely = 0.1;
+
+struct Family {
+  const char* op;
+  const char* kernel;
+  PlanFn plan;
+};
+
+constexpr Family kFamilies[] = {
+    {"conv", "onednn.conv", PlanConv},
+    {"conv_grad_input", "onednn.conv_grad_input", PlanGradInput},
+    {"conv_grad_weight", "onednn.conv_grad_weight", PlanGradWeight},
+};
+
+bool Holds(const std::vector<KernelChoice>& choices, const std::string& key) {
+  for (const KernelChoice& choice : choices) {
+    if (choice.key == key) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+void OfferConvVariants(const Question& q, std::vector<KernelChoice>& choices) {
+  const DType dtype = q.call.inputs[0].dtype;
+  if (AnyEmpty(q.call) || (dtype != DType::kF32 && dtype != DType::kBF16)) return;
+  for (const Family& family : kFamilies) {
+    if (q.op.name != family.op) continue;
+    for (const char* implementation : kImplementations) {
+      KernelChoice wanted;
+      wanted.kernel = std::string(family.kernel) + "/" + implementation;
+      const auto plan = family.plan(q.cpu, q.op, q.call, LayoutSource::kPrimitive, &wanted);
+      if (!plan) continue;
+      KernelChoice choice = plan->Choice(q, family.kernel, kUnlikely);
+      if (!Holds(choices, choice.key)) choices.push_back(std::move(choice));
+    }
+  }
 }
 
 Result<std::unique_ptr<Kernel>> CreateConv(const CpuContext& cpu, const OpDef& op,

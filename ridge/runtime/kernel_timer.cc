@@ -1,0 +1,113 @@
+#include "ridge/runtime/kernel_timer.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "ridge/core/process.h"
+#include "ridge/plan/program.h"
+#include "ridge/runtime/arena.h"
+#include "ridge/runtime/made_up_data.h"
+
+namespace ridge {
+namespace {
+
+constexpr int kFewestRounds = 4;  // the first warms up
+constexpr int kMostRounds = 40;
+constexpr double kEnough_s = 0.02;  // of one kernel
+
+// Offsets of the operands: one place for each, as large as the largest layout of the choices.
+class Operands {
+ public:
+  Operands(const Backend& backend, const OpCall& call, const std::vector<KernelChoice>& choices) {
+    for (size_t i = 0; i < call.inputs.size(); ++i) {
+      int64_t bytes = 0;
+      for (const KernelChoice& choice : choices) {
+        if (call.has_input(i))
+          bytes = std::max(bytes, backend.LayoutBytes(choice.input_layouts[i], call.inputs[i]));
+      }
+      inputs_.push_back(Reserve(bytes));
+    }
+    for (size_t k = 0; k < call.outputs.size(); ++k) {
+      int64_t bytes = 0;
+      for (const KernelChoice& choice : choices)
+        bytes = std::max(bytes, backend.LayoutBytes(choice.output_layouts[k], call.outputs[k]));
+      outputs_.push_back(Reserve(bytes));
+    }
+    int64_t workspace = 0;
+    for (const KernelChoice& choice : choices)
+      workspace = std::max(workspace, choice.workspace_bytes);
+    workspace_ = Reserve(workspace);
+  }
+
+  int64_t bytes() const { return bytes_; }
+
+  void Fill(const OpCall& call, int threads, std::byte* base) const {
+    MadeUpData data;
+    for (size_t i = 0; i < inputs_.size(); ++i) {
+      if (inputs_[i].bytes > 0)
+        data.Fill(call.inputs[i].dtype, threads, base + inputs_[i].offset, inputs_[i].bytes);
+    }
+  }
+
+  Status Run(Kernel& kernel, const OpCall& call, std::byte* base) const {
+    std::vector<const void*> inputs;
+    std::vector<void*> outputs;
+    for (size_t i = 0; i < inputs_.size(); ++i)
+      inputs.push_back(call.has_input(i) ? base + inputs_[i].offset : nullptr);
+    for (const Place& output : outputs_) outputs.push_back(base + output.offset);
+    return kernel.Run({inputs, outputs, base + workspace_.offset});
+  }
+
+ private:
+  struct Place {
+    int64_t offset = 0, bytes = 0;
+  };
+
+  Place Reserve(int64_t bytes) {
+    const Place place{bytes_, (bytes + kAlignment - 1) / kAlignment * kAlignment};
+    bytes_ += place.bytes;
+    return place;
+  }
+
+  std::vector<Place> inputs_, outputs_;
+  Place workspace_;
+  int64_t bytes_ = 0;
+};
+
+Result<std::vector<std::unique_ptr<Kernel>>> MakeKernels(Backend& backend, const OpDef* op,
+                                                         const OpCall& call,
+                                                         const std::vector<KernelChoice>& choices) {
+  std::vector<std::unique_ptr<Kernel>> kernels;
+  for (const KernelChoice& choice : choices) {
+    RIDGE_ASSIGN_OR_RETURN(auto kernel, op == nullptr
+                                            ? backend.CreateReorder(call.inputs[0], choice)
+                                            : backend.Create(*op, call, choice));
+    kernels.push_back(std::move(kernel));
+  }
+  return kernels;
+}
+
+}  // namespace
+
+Result<std::vector<double>> TimeKernels(Backend& backend, const OpDef* op, const OpCall& call,
+                                        const std::vector<KernelChoice>& choices) {
+  RIDGE_ASSIGN_OR_RETURN(const auto kernels, MakeKernels(backend, op, call, choices));
+  const Operands operands(backend, call, choices);
+  RIDGE_ASSIGN_OR_RETURN(const Arena arena, Arena::Map(operands.bytes()));
+  operands.Fill(call, backend.threads(), arena.data());
+  std::vector<double> least(choices.size(), std::numeric_limits<double>::infinity());
+  std::vector<double> spent(choices.size(), 0);
+  for (int round = 0; round < kMostRounds; ++round) {
+    for (size_t k = 0; k < kernels.size(); ++k) {
+      if (round >= kFewestRounds && spent[k] > kEnough_s) continue;
+      const double begin = MonotonicSeconds();
+      RIDGE_RETURN_IF_ERROR(operands.Run(*kernels[k], call, arena.data()));
+      const double seconds = MonotonicSeconds() - begin;
+      spent[k] += seconds;
+      if (round > 0) least[k] = std::min(least[k], seconds);
+    }
+  }
+  return least;
+}
+
+}  // namespace ridge

@@ -1,0 +1,86 @@
+"""`ridge bench device --tune`, and what `--kernels tuned` makes of it."""
+import glob
+import json
+import os
+import shutil
+import unittest
+
+from _ridge import RidgeTest, SMALL, environment
+
+
+class Tune(RidgeTest):
+    def setUp(self):
+        """A cache of its own, with the machine's profiles."""
+        super().setUp()
+        self.env = {"XDG_CACHE_HOME": self.path("cache")}
+        shutil.copytree(os.path.join(environment()["XDG_CACHE_HOME"], "ridge"),
+                        self.path("cache/ridge"), ignore=shutil.ignore_patterns("*.kernels.json"))
+
+    def kept(self):
+        files = glob.glob(self.path("cache/ridge/profiles/*.kernels.json"))
+        self.assertEqual(len(files), 1)
+        return files[0]
+
+    def tune(self, *words):
+        return json.loads(self.ok("bench", "device", "--tune", *words, "--threads", "1", "--json",
+                                  env=self.env))
+
+    def write_kept(self, **changes):
+        """Times of kernels that no model has."""
+        self.tune("mlp:hidden=32", "--batch", "8")
+        with open(self.kept()) as file:
+            times = json.load(file)
+        times.update({"kernel_s": {"no kernel": 0.5}}, **changes)
+        with open(self.kept(), "w") as file:
+            json.dump(times, file)
+
+    def test_kernels_are_timed_and_kept_where_the_step_gets_faster(self):
+        tuned = self.tune("mlp:hidden=64", "cnn:filters=4", "--batch", "8")
+        self.assertEqual([model["model"] for model in tuned["models"]],
+                         ["mlp:hidden=64", "cnn:filters=4"])
+        for model in tuned["models"]:
+            self.assertGreaterEqual(model["kernels"], model["calls"])
+            self.assertEqual(model["kept"], model["tuned_step_s"] < model["usual_step_s"])
+        with open(self.kept()) as file:
+            times = json.load(file)
+        self.assertEqual(times["library"], tuned["library"])
+        self.assertEqual(bool(times["kernel_s"]), any(m["kept"] for m in tuned["models"]))
+        text = self.ok("bench", "device", "--tune", "mlp:hidden=64", "--batch", "8", "--threads",
+                       "1", env=self.env)
+        self.assertIn("mlp:hidden=64, batch 8: step ", text)
+        self.assertIn(f"kept in {self.kept()}; --kernels tuned uses it", text)
+
+    def test_a_run_goes_on_with_the_times_that_it_began_with(self):
+        self.write_kept()
+        words = [*SMALL, "--steps", "12", "--checkpoint-every", "5", "--kernels", "tuned", "-q"]
+        self.ok("train", *words, "--out", "whole", env=self.env)
+        self.ok("train", *words, "--out", "cut", env=self.env)
+        self.assertEqual(self.read_json("cut/kernels.json")["kernel_s"], {"no kernel": 0.5})
+        os.remove(self.kept())
+        shutil.rmtree(self.path("cut/checkpoints/step-12"))
+        os.remove(self.path("cut/summary.json"))
+        self.ok("train", "--resume", "cut", "-q", env=self.env)
+        self.assertRegex(self.ok("compare", "whole", "cut"), "^equal: ")
+        self.write("cut/kernels.json", "{}")
+        self.fails(4, "cut/kernels.json: holds no times of kernels", "train", "--resume", "cut",
+                   env=self.env)
+
+    def test_what_was_never_timed_or_is_stale_is_refused(self):
+        words = ["plan", "mlp", "--threads", "1", "--kernels", "tuned"]
+        self.fails(4, "no kernels were timed on this machine yet. hint: ridge bench device --tune "
+                   "MODEL", *words, env=self.env)
+        self.write_kept(library="oneDNN 0.0.1")
+        self.fails(4, "was timed with oneDNN 0.0.1; this is oneDNN", *words, env=self.env)
+        self.tune("mlp:hidden=32", "--batch", "8")  # starts anew
+        self.ok(*words, env=self.env)
+
+    def test_wrong_words(self):
+        self.fails(2, "bench device: 'cnn' is one argument too many. hint: --tune cnn", "bench",
+                   "device", "cnn")
+        self.fails(5, "no model 'cmn'", "bench", "device", "--tune", "cmn")
+        self.fails(2, "--kernels is 'best'; it must be one of default, tuned", "plan", "mlp",
+                   "--kernels", "best")
+
+
+if __name__ == "__main__":
+    unittest.main()
