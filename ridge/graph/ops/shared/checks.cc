@@ -25,8 +25,8 @@ Result<DType> ProductDType(const OpCall& call) {
 }
 
 DType BiasDType(const OpCall& call, size_t i, DType out) {
-  const bool wide = call.inputs[i].dtype == DType::kF32 && BytesPerElement(out) < 4;
-  return wide && call.has_input(i) ? DType::kF32 : out;
+  const bool wide = call.has_input(i) && call.inputs[i].dtype == DType::kF32;
+  return wide && BytesPerElement(out) < 4 ? DType::kF32 : out;
 }
 
 Status CheckIndex(const OpCall& call, size_t i, const char* name) {
