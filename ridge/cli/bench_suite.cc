@@ -20,6 +20,7 @@
 #include "ridge/cli/workloads.h"
 #include "ridge/core/files.h"
 #include "ridge/core/split.h"
+#include "ridge/core/threads.h"
 
 namespace ridge::cli {
 namespace {
@@ -75,6 +76,7 @@ Result<std::string> RunSelf(const std::vector<std::string>& words) {
   if (pipe2(ends, O_CLOEXEC) != 0) return Status(ErrorCode::kUnavailable, "no pipe can be made");
   const pid_t child = fork();
   if (child == 0) {
+    UnpinThread();  // the team here is pinned; a child that inherits that sees one core
     dup2(ends[1], STDOUT_FILENO);
     execv("/proc/self/exe", argv.data());
     _exit(127);
