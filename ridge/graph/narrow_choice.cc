@@ -7,6 +7,7 @@
 #include <numeric>
 #include <utility>
 
+#include "ridge/graph/best_efficiency.h"
 #include "ridge/graph/expression.h"
 
 namespace ridge {
@@ -222,15 +223,8 @@ class Chooser {
     const Result<std::vector<TensorType>> types = InferCall(*node.op, call);
     if (!types.ok() || *types != call.outputs) return false;
     if (node.op->alias_input >= 0) return true;
-    return BestEfficiency(node, call) >= kAboutAsGood * BestEfficiency(node, wide);
-  }
-
-  double BestEfficiency(const Node& node, const OpCall& call) {
-    const std::vector<LayoutId> row_major(call.inputs.size(), kRowMajor);
-    double best = 0;
-    for (const KernelChoice& choice : kernels_.Offers(*node.op, call, row_major).choices)
-      best = std::max(best, choice.efficiency);
-    return best;
+    return BestEfficiency(kernels_, *node.op, call) >=
+           kAboutAsGood * BestEfficiency(kernels_, *node.op, wide);
   }
 
   const Graph& graph_;

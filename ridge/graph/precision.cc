@@ -6,6 +6,7 @@
 #include <map>
 #include <utility>
 
+#include "ridge/graph/best_efficiency.h"
 #include "ridge/graph/passes/rewriter.h"
 
 namespace ridge {
@@ -74,17 +75,13 @@ class ProductChooser {
     const auto flops = static_cast<double>(CallCost(*node.op, wide).flops);
     int64_t moved = wide.outputs[0].bytes();
     for (size_t i = 0; i < kOperands; ++i) moved += wide.inputs[i].bytes();
-    lead_[ShapeOf(node)] += flops / BestEfficiency(node, wide) +
+    lead_[ShapeOf(node)] += flops / EfficiencyOf(node, wide) +
                             kFlopsPerByte * static_cast<double>(moved) -
-                            flops / (kRate * BestEfficiency(node, narrow));
+                            flops / (kRate * EfficiencyOf(node, narrow));
   }
 
-  double BestEfficiency(const Node& node, const OpCall& call) {
-    const std::vector<LayoutId> row_major(call.inputs.size(), kRowMajor);
-    double best = kLeastEfficiency;
-    for (const KernelChoice& choice : kernels_.Offers(*node.op, call, row_major).choices)
-      best = std::max(best, choice.efficiency);
-    return best;
+  double EfficiencyOf(const Node& node, const OpCall& call) {
+    return std::max(kLeastEfficiency, BestEfficiency(kernels_, *node.op, call));
   }
 
   static constexpr double kRate = 2;          // of products of 16 bits against f32

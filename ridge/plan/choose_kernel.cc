@@ -101,8 +101,7 @@ double KernelChooser::ReorderSeconds(const TensorType& type, LayoutId from, Layo
   if (by == By::kMeasured) {
     if (const double* measured = Measured(reorder)) return *measured;
   }
-  const Cost cost{0, type.bytes(), type.bytes()};
-  return EstimateTime(nominal_, CostClass::kMove, type.dtype, cost, reorder).seconds;
+  return EstimateReorder(nominal_, type, reorder);
 }
 
 const double* KernelChooser::Measured(const KernelChoice& choice) const {

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "ridge/plan/choose_kernel.h"
+#include "ridge/plan/reorder_node.h"
 #include "ridge/plan/schedule.h"
 #include "ridge/plan/slices.h"
 #include "ridge/plan/update_uses.h"
@@ -193,24 +194,10 @@ class Lowering {
   void AddReorder(int from, int to, Turn turn) {
     const PlannedValue& source = step_.values[static_cast<size_t>(from)];
     const PlannedValue& target = step_.values[static_cast<size_t>(to)];
-    PlannedNode node;
-    node.name = target.name;
-    node.op = "reorder";
-    node.call.where = fmt::format("reorder '{}'", target.name);
-    node.call.inputs = {source.type};
-    node.call.outputs = {target.type};
-    if (source.layout == target.layout) {
-      node.choice.kernel = "copy";
-      node.choice.key = fmt::format("copy {}", TypeToString(source.type));
-      node.choice.input_layouts = {source.layout};
-      node.choice.output_layouts = {target.layout};
-    } else {
-      node.choice = kernels_.Reorder(source.type, source.layout, target.layout);
-    }
+    PlannedNode node = ReorderNode(kernels_, source, target);
     node.inputs = {from};
     node.outputs = {to};
     node.turn = turn;
-    node.cost = {0, source.type.bytes(), source.type.bytes()};
     step_.nodes.push_back(std::move(node));
   }
 

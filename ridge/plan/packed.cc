@@ -12,6 +12,7 @@
 
 #include "ridge/plan/cost/roofline.h"
 #include "ridge/plan/packed_uses.h"
+#include "ridge/plan/reorder_node.h"
 
 namespace ridge {
 namespace {
@@ -217,11 +218,7 @@ class Packing {
   }
 
   double ReorderSeconds(const TensorType& type, LayoutId from, LayoutId to) const {
-    if (from == to) return 0;
-    const Cost cost{0, type.bytes(), type.bytes()};
-    return EstimateTime(nominal_, CostClass::kMove, type.dtype, cost,
-                        kernels_.Reorder(type, from, to))
-        .seconds;
+    return from == to ? 0 : EstimateReorder(nominal_, type, kernels_.Reorder(type, from, to));
   }
 
   // The optimizer, with the padding that it passes over, and copies of variables and gradient.
@@ -309,14 +306,8 @@ class Packing {
     copy.layout = layout;
     copy.purpose = purpose;
     copy.size_bytes = kernels_.LayoutBytes(layout, source.type);
-    PlannedNode node;
-    node.name = copy.name;
-    node.op = "reorder";
-    node.call.where = fmt::format("reorder '{}'", copy.name);
-    node.call.inputs = node.call.outputs = {copy.type};
-    node.choice = kernels_.Reorder(copy.type, source.layout, layout);
+    PlannedNode node = ReorderNode(kernels_, source, copy);
     node.turn = turn;
-    node.cost = {0, copy.type.bytes(), copy.type.bytes()};
     node.inputs = {from};
     steps_[t].values.push_back(std::move(copy));
     node.outputs = {static_cast<int>(steps_[t].values.size()) - 1};

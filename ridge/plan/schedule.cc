@@ -2,15 +2,13 @@
 
 #include <algorithm>
 
+#include "ridge/plan/persistent_region.h"
+
 namespace ridge {
 namespace {
 
 // A reduction to at most this part of what it reads.
 constexpr int64_t kShrinks = 8;
-
-bool IsVariable(const ValueInfo& info) {
-  return info.kind == ValueKind::kParameter || info.kind == ValueKind::kState;
-}
 
 int64_t BytesOf(const Graph& graph, const std::vector<ValueId>& values) {
   int64_t bytes = 0;
@@ -40,11 +38,8 @@ class Scheduler {
   }
 
  private:
-  bool IsOptimizer(NodeId n) const {
-    return graph_.node(n).op->cost_class == CostClass::kOptimizer;
-  }
-
-  bool IsEager(NodeId n) const { return IsOptimizer(n) || IsSink(n); }
+  bool Updates(NodeId n) const { return IsOptimizer(graph_.node(n)); }
+  bool IsEager(NodeId n) const { return Updates(n) || IsSink(n); }
   bool IsSink(NodeId n) const {
     const Node& node = graph_.node(n);
     return node.op->cost_class == CostClass::kReduce &&
@@ -59,9 +54,9 @@ class Scheduler {
       if (id == kNoValue) continue;
       const ValueInfo& info = graph_.value(id);
       if (info.producer >= 0) before.push_back(info.producer);
-      if (!IsOptimizer(n) || !IsVariable(info)) continue;
+      if (!Updates(n) || !IsVariable(info)) continue;
       for (NodeId reader : readers_[static_cast<size_t>(id)]) {
-        if (reader < n && !IsOptimizer(reader)) before.push_back(reader);
+        if (reader < n && !Updates(reader)) before.push_back(reader);
       }
     }
     std::sort(before.begin(), before.end());

@@ -75,14 +75,6 @@ struct Candidate {
   double expected_s = 0;
 };
 
-double ExpectedSeconds(const StepPlan& step, int threads) {
-  const DeviceProfile nominal = NominalProfile(threads);
-  double seconds = 0;
-  for (const PlannedNode& node : step.nodes)
-    seconds += EstimateNode(nominal, node).seconds * static_cast<double>(RunsOf(step, node));
-  return seconds;
-}
-
 // A first run of many times what was expected may have been disturbed: once more.
 int RoundsOf(const Candidate& candidate, double seconds) {
   const double enough = candidate.count <= kFewNodes ? kLongForFew_s : kLong_s;
@@ -124,7 +116,8 @@ class StepRehearsal {
         begin_s_(MonotonicSeconds()) {}
 
   Status Run(DataFiller& filler, std::map<std::string, double>& kernel_s) {
-    if (2 * ExpectedSeconds(step_, executor_.threads()) <= budget_s_) return Walk(filler, kernel_s);
+    if (2 * EstimateStep(NominalProfile(executor_.threads()), step_) <= budget_s_)
+      return Walk(filler, kernel_s);
     RIDGE_RETURN_IF_ERROR(FirstRound(filler, kernel_s));
     for (int round = 1; round < kMostRounds; ++round) {
       const bool required = round < kFewestRounds;

@@ -112,10 +112,7 @@ double ColdSumSeconds(const StepPlan& step) {
 // does better.
 double CachedSeconds(const StepPlan& step, DeviceProfile nominal) {
   nominal.memory = {{"L1", INT64_MAX, nominal.memory.front().bytes_per_s}};
-  double seconds = 0;
-  for (const PlannedNode& node : step.nodes)
-    seconds += EstimateNode(nominal, node).seconds * static_cast<double>(RunsOf(step, node));
-  return seconds;
+  return EstimateStep(nominal, step);
 }
 
 class Chooser {

@@ -91,6 +91,19 @@ TimeEstimate EstimateNode(const DeviceProfile& profile, const PlannedNode& node)
   return EstimateTime(profile, cost_class, dtype, node.cost, node.choice);
 }
 
+double EstimateStep(const DeviceProfile& profile, const StepPlan& step) {
+  double seconds = 0;
+  for (const PlannedNode& node : step.nodes)
+    seconds += EstimateNode(profile, node).seconds * static_cast<double>(RunsOf(step, node));
+  return seconds;
+}
+
+double EstimateReorder(const DeviceProfile& profile, const TensorType& type,
+                       const KernelChoice& reorder) {
+  const Cost cost{0, type.bytes(), type.bytes()};
+  return EstimateTime(profile, CostClass::kMove, type.dtype, cost, reorder).seconds;
+}
+
 double RooflineSeconds(const StepPlan& step, double peak_flops_per_s, double bytes_per_s) {
   double seconds = 0;
   for (const PlannedNode& node : step.nodes) {

@@ -22,6 +22,11 @@ TimeEstimate EstimateTime(const DeviceProfile& profile, CostClass cost_class, DT
                           const Cost& cost, const KernelChoice& choice);
 
 TimeEstimate EstimateNode(const DeviceProfile& profile, const PlannedNode& node);
+// Seconds of all nodes of a step, as often as they run.
+double EstimateStep(const DeviceProfile& profile, const StepPlan& step);
+// Seconds of a copy from one layout into another.
+double EstimateReorder(const DeviceProfile& profile, const TensorType& type,
+                       const KernelChoice& reorder);
 
 // A typical CPU core of today, `threads` times: what kernels are chosen by.  The measured profile
 // tells times, but must not pick kernels: a choice that followed the machine's mood would change

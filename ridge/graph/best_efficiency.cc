@@ -1,0 +1,16 @@
+#include "ridge/graph/best_efficiency.h"
+
+#include <algorithm>
+#include <vector>
+
+namespace ridge {
+
+double BestEfficiency(KernelQuery& kernels, const OpDef& op, const OpCall& call) {
+  const std::vector<LayoutId> row_major(call.inputs.size(), kRowMajor);
+  double best = 0;
+  for (const KernelChoice& choice : kernels.Offers(op, call, row_major).choices)
+    best = std::max(best, choice.efficiency);
+  return best;
+}
+
+}  // namespace ridge
