@@ -5,6 +5,7 @@
 #include "ridge/cli/output.h"
 #include "ridge/cli/planning.h"
 #include "ridge/core/process.h"
+#include "ridge/core/rounding.h"
 #include "ridge/core/units.h"
 #include "ridge/report/plan_report.h"
 #include "ridge/report/table.h"
@@ -90,9 +91,8 @@ void CommandLineObserver::OnStart(const RunStart& start) {
 void CommandLineObserver::OnStep(const StepReport& report) {
   ProgressReport shown;
   shown.epoch = report.epoch;
-  shown.epochs = start_.steps_per_epoch > 0
-                     ? (start_.total_steps + start_.steps_per_epoch - 1) / start_.steps_per_epoch
-                     : 0;
+  shown.epochs =
+      start_.steps_per_epoch > 0 ? CeilDiv(start_.total_steps, start_.steps_per_epoch) : 0;
   shown.step = report.step;
   shown.steps = start_.total_steps;
   shown.loss = report.loss;

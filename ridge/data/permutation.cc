@@ -12,6 +12,7 @@
 #include <cmath>
 
 #include "ridge/core/random.h"
+#include "ridge/core/rounding.h"
 #include "ridge/core/status.h"
 
 namespace ridge {
@@ -29,7 +30,7 @@ Permutation::Permutation(int64_t size, uint64_t seed, uint32_t stream, int64_t e
   RIDGE_CHECK(size >= 1 && size <= int64_t{1} << 48, "the size is in the range of Permutation");
   // Rounded up: three samples need a 2 x 2 grid, for 3 x 1 would only be turned in a circle.
   columns_ = static_cast<uint64_t>(std::ceil(std::sqrt(static_cast<double>(size))));
-  rows_ = (size_ + columns_ - 1) / columns_;
+  rows_ = CeilDiv(size_, columns_);
   // Both halves of the seed and the stream reach the key.
   const auto mixed = Philox(seed, {stream, 0, 0, 0});
   key_ = (uint64_t{mixed[0]} << 32) | mixed[1];

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "ridge/core/random.h"
+#include "ridge/core/rounding.h"
 
 namespace ridge {
 namespace {
@@ -32,7 +33,7 @@ void FillFromBlocks(const ValueInfo& variable, const RandomKey& key, int64_t beg
   std::array<double, kInitialGrain> drawn;
   for (int64_t i = begin; i < end; i += kInitialGrain) {
     const int64_t count = std::min(kInitialGrain, end - i);
-    const int64_t blocks = (count + kStep - 1) / kStep * kDrawBlocks;
+    const int64_t blocks = CeilDiv(count, kStep) * kDrawBlocks;
     draw(key, /*sample=*/0, static_cast<uint64_t>(i / 4), blocks, drawn.data());
     for (double& x : drawn) x *= variable.init.scale;
     ConvertFromDouble(dtype, drawn.data(), to + (i - begin) * BytesPerElement(dtype), count);

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "ridge/core/rounding.h"
 #include "ridge/plan/cost/roofline.h"
 #include "ridge/plan/lower.h"
 #include "ridge/plan/memory/placement.h"
@@ -45,7 +46,7 @@ void PlaceAll(KernelQuery& kernels, Program& program) {
     bound = std::max(bound, step.bound_bytes);
   }
   const int64_t bytes = program.persistent_bytes + scratch;
-  program.arena_bytes = (bytes + kPageBytes - 1) / kPageBytes * kPageBytes;
+  program.arena_bytes = RoundUp(bytes, kPageBytes);
   program.bound_bytes = program.persistent_bytes + bound;
 }
 

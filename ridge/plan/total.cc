@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "ridge/core/rounding.h"
 #include "ridge/plan/memory/placement.h"
 
 namespace ridge {
@@ -10,7 +11,7 @@ namespace {
 
 using Bytes = std::array<int64_t, 6>;  // by Purpose
 
-int64_t Aligned(int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
+int64_t Aligned(int64_t bytes) { return RoundUp(bytes, kAlignment); }
 
 const StepPlan* LargestStep(const Program& program) {
   const StepPlan* largest = nullptr;

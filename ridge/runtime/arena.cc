@@ -15,6 +15,8 @@
 #include <string>
 #include <utility>
 
+#include "ridge/core/rounding.h"
+
 namespace ridge {
 namespace {
 
@@ -22,8 +24,6 @@ constexpr int64_t kHugePage = int64_t{1} << 21;
 constexpr int64_t kHugePagesFrom = 64 * kHugePage;
 
 int64_t PageBytes() { return sysconf(_SC_PAGESIZE); }
-
-int64_t RoundUp(int64_t bytes, int64_t unit) { return (bytes + unit - 1) / unit * unit; }
 
 Status CannotMap(int64_t bytes) {
   return Status(ErrorCode::kOutOfMemory,

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "ridge/core/process.h"
+#include "ridge/core/rounding.h"
 #include "ridge/plan/program.h"
 #include "ridge/runtime/arena.h"
 #include "ridge/runtime/made_up_data.h"
@@ -64,7 +65,7 @@ class Operands {
   };
 
   Place Reserve(int64_t bytes) {
-    const Place place{bytes_, (bytes + kAlignment - 1) / kAlignment * kAlignment};
+    const Place place{bytes_, RoundUp(bytes, kAlignment)};
     bytes_ += place.bytes;
     return place;
   }

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "ridge/core/process.h"
+#include "ridge/core/rounding.h"
 #include "ridge/core/sha256.h"
 #include "ridge/core/threads.h"
 #include "ridge/core/units.h"
@@ -159,7 +160,7 @@ void EstimateJob(const JobData* data, int64_t runtime_bytes, const Program& prog
   if (data == nullptr) return;
   if (const StepPlan* eval = program.Find("eval"); eval != nullptr && data->during() != nullptr) {
     const int64_t batch = job.options.batch;
-    const int64_t batches = (data->during()->size() + batch - 1) / batch;
+    const int64_t batches = CeilDiv(data->during()->size(), batch);
     job.eval_s = eval->seconds * static_cast<double>(batches);
   }
   job.epoch_s = job.step_s * static_cast<double>(data->steps_per_epoch) + job.eval_s;

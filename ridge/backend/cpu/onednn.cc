@@ -1,13 +1,12 @@
 #include "ridge/backend/cpu/onednn.h"
 
 #include "ridge/backend/cpu/parallel.h"
+#include "ridge/core/rounding.h"
 
 namespace ridge::cpu {
 namespace {
 
 using dnnl::memory;
-
-int64_t RoundUp(int64_t bytes) { return (bytes + 63) / 64 * 64; }
 
 // Where the pointer of one argument comes from.
 struct Pointer {
@@ -115,7 +114,7 @@ PrimitivePlan::PrimitivePlan(const CpuContext& cpu, const OpCall& call, int thre
 
 int64_t PrimitivePlan::Reserve(int64_t bytes) {
   const int64_t offset = workspace_bytes_;
-  workspace_bytes_ += RoundUp(bytes);
+  workspace_bytes_ += RoundUp(bytes, 64);
   return offset;
 }
 

@@ -6,6 +6,8 @@
 #include <cstring>
 #include <vector>
 
+#include "ridge/core/rounding.h"
+
 namespace ridge {
 namespace {
 
@@ -13,7 +15,7 @@ namespace {
 // workspace.
 int64_t CopyBytes(const TensorType& type) {
   if (type.dtype == DType::kF64) return 0;
-  return (type.elements() * 8 + 63) / 64 * 64;
+  return RoundUp(type.elements() * 8, 64);
 }
 
 int64_t WorkspaceBytes(const OpCall& call) {

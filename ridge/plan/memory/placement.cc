@@ -6,12 +6,13 @@
 #include <map>
 #include <utility>
 
+#include "ridge/core/rounding.h"
 #include "ridge/plan/memory/offsets.h"
 
 namespace ridge {
 namespace {
 
-int64_t Aligned(int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
+int64_t Aligned(int64_t bytes) { return RoundUp(bytes, kAlignment); }
 
 // RootValue of all values.  Chains of values that share bytes can be as long as the plan, so each
 // is walked once and then shortened.

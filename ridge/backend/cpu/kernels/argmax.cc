@@ -11,6 +11,7 @@
 #include "ridge/backend/cpu/kernels/kernels.h"
 #include "ridge/backend/cpu/kernels/reduce_runs.h"
 #include "ridge/backend/cpu/parallel.h"
+#include "ridge/core/rounding.h"
 #include "ridge/graph/ops/shared/axis_view.h"
 
 namespace ridge::cpu {
@@ -115,7 +116,7 @@ class ArgmaxKernel : public Kernel {
   Status Run(const KernelBuffers& b) override {
     const auto* x = static_cast<const T*>(b.inputs[0]);
     auto* y = static_cast<int64_t*>(b.outputs[0]);
-    const int64_t chunks = (view_.inner + kBlock - 1) / kBlock;
+    const int64_t chunks = CeilDiv(view_.inner, kBlock);
     ParallelFor(threads_, view_.outer * chunks, 1, [&](int64_t begin, int64_t end) {
       for (int64_t item = begin; item < end; ++item)
         RunItem(x, y, item / chunks, item % chunks * kBlock);

@@ -16,13 +16,12 @@
 #include "ridge/backend/cpu/kernels/attention_problem.h"
 #include "ridge/backend/cpu/kernels/kernels.h"
 #include "ridge/backend/cpu/parallel.h"
+#include "ridge/core/rounding.h"
 
 namespace ridge::cpu {
 namespace {
 
 using Problem = AttentionProblem;
-
-int64_t RoundUp(int64_t floats) { return RoundUpFloats(floats); }
 
 class AttentionKernel : public Kernel {
  public:
@@ -33,7 +32,7 @@ class AttentionKernel : public Kernel {
   }
 
   Status Run(const KernelBuffers& b) override {
-    const int64_t blocks = (p_.e.queries + kTileQueries - 1) / kTileQueries;
+    const int64_t blocks = CeilDiv(p_.e.queries, kTileQueries);
     const int64_t heads = p_.e.batch * p_.e.heads;
     // Whole heads where there are enough of them.  Else blocks in turn, because causal blocks grow
     // with their number.
@@ -58,7 +57,7 @@ class AttentionKernel : public Kernel {
     std::pair<const float*, const float*> kv;
   };
 
-  int64_t Scratch() const { return RoundUp(p_.plan.ForwardScratch()) + p_.CopyFloats(); }
+  int64_t Scratch() const { return RoundUpFloats(p_.plan.ForwardScratch()) + p_.CopyFloats(); }
 
   void RunBlock(const KernelBuffers& b, int64_t head, int64_t begin, Task& task) const {
     const int64_t end = std::min(begin + kTileQueries, p_.e.queries);
@@ -82,11 +81,11 @@ struct KeyChunks {
   int64_t count = 1, keys = 0;
 
   KeyChunks(const AttentionExtents& e, int threads) {
-    const int64_t heads = e.batch * e.kv_heads, tiles = (e.keys + kTileKeys - 1) / kTileKeys;
+    const int64_t heads = e.batch * e.kv_heads, tiles = CeilDiv(e.keys, kTileKeys);
     const int64_t enough = heads % threads == 0 || heads >= 4 * threads ? 1 : 4 * threads / heads;
     const int64_t tiles_each = (tiles + enough - 1) / std::max<int64_t>(std::min(enough, tiles), 1);
     keys = std::max<int64_t>(tiles_each, 1) * kTileKeys;
-    count = (e.keys + keys - 1) / keys;
+    count = CeilDiv(e.keys, keys);
   }
 };
 
@@ -112,14 +111,15 @@ class AttentionGradKernel : public Kernel {
   }
 
  private:
-  int64_t Scratch() const { return RoundUp(p_.plan.BackwardScratch()) + 2 * p_.CopyFloats(); }
+  int64_t Scratch() const { return RoundUpFloats(p_.plan.BackwardScratch()) + 2 * p_.CopyFloats(); }
   int64_t QueryFloats() const { return p_.e.batch * p_.e.heads * p_.e.queries * p_.e.head_dim; }
   int64_t PartialFloats() const {
-    return chunks_.count > 1 ? chunks_.count * RoundUp(QueryFloats()) : 0;
+    return chunks_.count > 1 ? chunks_.count * RoundUpFloats(QueryFloats()) : 0;
   }
   // [B,H,T,D] of what a chunk of keys gives.
   float* Partial(const KernelBuffers& b, int64_t chunk) const {
-    return static_cast<float*>(b.workspace) + threads_ * Scratch() + chunk * RoundUp(QueryFloats());
+    return static_cast<float*>(b.workspace) + threads_ * Scratch() +
+           chunk * RoundUpFloats(QueryFloats());
   }
   // Where a head's dq goes, and from one row to the next.
   std::pair<float*, int64_t> QueryGrads(const KernelBuffers& b, int64_t head, int64_t chunk) const {
@@ -133,7 +133,7 @@ class AttentionGradKernel : public Kernel {
   void RunChunk(const KernelBuffers& b, int64_t kv, int64_t chunk, float* scratch) const {
     const AttentionExtents& e = p_.e;
     const int64_t begin = chunk * chunks_.keys, end = std::min(begin + chunks_.keys, e.keys);
-    float* copy = scratch + RoundUp(p_.plan.BackwardScratch());
+    float* copy = scratch + RoundUpFloats(p_.plan.BackwardScratch());
     const auto keys = p_.Keys(b, kv, copy);
     float *dk = KeyGrad(b, kv), *dv = ValueGrad(b, kv);  // where they end up
     float* sum_dk = p_.copies() ? copy + p_.CopyFloats() : dk;

@@ -6,14 +6,13 @@
 
 #include "ridge/backend/backend.h"
 #include "ridge/backend/cpu/kernels/attention_tiles.h"
+#include "ridge/core/rounding.h"
 #include "ridge/graph/ops/shared/attention.h"
 
 namespace ridge::cpu {
 
 // Inputs.
 inline constexpr size_t kAttentionMask = 3, kAttentionGradMask = 6, kAttentionDLogSumExp = 7;
-
-inline int64_t RoundUpFloats(int64_t floats) { return (floats + 15) / 16 * 16; }
 
 // A call as its kernels see it.
 struct AttentionProblem {

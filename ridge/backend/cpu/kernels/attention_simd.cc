@@ -7,6 +7,7 @@
 #include "ridge/backend/cpu/kernels/attention_tiles.h"
 #include "ridge/backend/cpu/kernels/simd_targets.h"
 #include "ridge/backend/cpu/kernels/strided_copy.h"
+#include "ridge/core/rounding.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "ridge/backend/cpu/kernels/attention_simd.cc"
@@ -27,7 +28,7 @@ constexpr float kNone = -std::numeric_limits<float>::infinity();
 // The columns of a tile that are computed for `rows` queries.
 HWY_INLINE int64_t WholeVectors(int64_t rows) {
   const auto lanes = static_cast<int64_t>(hn::Lanes(D()));
-  return (rows + lanes - 1) / lanes * lanes;
+  return RoundUp(rows, lanes);
 }
 
 // Keys and queries that are computed together in a tile that the diagonal crosses.
@@ -50,7 +51,7 @@ struct Tile {
   // The keys whose squares of query i are computed: [0, result).
   int64_t KeysOf(int64_t i) const {
     const int64_t seen = i / kSquare * kSquare + kSquare - diagonal;
-    return seen <= 0 ? 0 : std::min(keys(), (seen + kSquare - 1) / kSquare * kSquare);
+    return seen <= 0 ? 0 : std::min(keys(), RoundUp(seen, kSquare));
   }
   bool whole() const { return FirstQuery(keys() - 1) == 0; }
 };

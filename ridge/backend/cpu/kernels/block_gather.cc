@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "ridge/backend/cpu/kernels/strided_copy.h"
+#include "ridge/core/rounding.h"
 
 namespace ridge::cpu {
 
@@ -35,7 +36,7 @@ std::optional<BlockGather> BlockGather::Plan(const memory::desc& blocked) {
   for (size_t d = dims.size(); d-- > 0;) {
     Axis& axis = gather.axes_[d];
     axis.extent = dims[d];
-    axis.blocks = (dims[d] + axis.block - 1) / axis.block;
+    axis.blocks = CeilDiv(dims[d], axis.block);
     axis.block_stride = strides[d];
     axis.row_major_stride = row_major_stride;
     row_major_stride *= dims[d];

@@ -17,6 +17,7 @@
 #include "ridge/backend/cpu/kernels/norm_planes.h"
 #include "ridge/backend/cpu/layouts.h"
 #include "ridge/backend/cpu/parallel.h"
+#include "ridge/core/rounding.h"
 
 namespace ridge::cpu {
 namespace {
@@ -67,8 +68,8 @@ struct NormPlan {
     return block == kNormLanes && bytes > kLastCacheBytes && to != a && to != b;
   }
 
-  int64_t pieces() const { return (run + kChunk - 1) / kChunk; }  // of a plane
-  int64_t items() const { return batch * pieces(); }              // of a block of channels
+  int64_t pieces() const { return CeilDiv(run, kChunk); }  // of a plane
+  int64_t items() const { return batch * pieces(); }       // of a block of channels
 };
 
 // Calls f(offset, count) for items of a block of channels.

@@ -8,6 +8,7 @@
 #include "ridge/backend/cpu/kernels/gemm_f64.h"
 #include "ridge/backend/cpu/kernels/kernels.h"
 #include "ridge/backend/cpu/parallel.h"
+#include "ridge/core/rounding.h"
 #include "ridge/graph/ops/shared/conv.h"
 
 namespace ridge::cpu {
@@ -25,7 +26,7 @@ struct ConvF64 {
       direct = direct && axis.stride == 1 && axis.pad_begin == 0 && axis.pad_end == 0;
     const int64_t fitting = kColumnBytes / 8 / std::max<int64_t>(g.group_inputs * taps, 1);
     run = std::min(points, std::clamp<int64_t>(fitting / 16 * 16, 128, 4096));
-    runs = (points + run - 1) / run;
+    runs = CeilDiv(points, run);
   }
 
   // Doubles that a thread needs for the columns of `channels` channels.
@@ -196,8 +197,7 @@ class GradInputF64 : public ConvF64Kernel {
   // Pieces that the channels of a group are cut into, so that there is work for all threads.
   static int64_t Chunks(const ConvGeometry& g, int threads) {
     const int64_t slots = std::max<int64_t>(1, g.batch * g.groups);
-    return std::clamp<int64_t>((threads + slots - 1) / slots, 1,
-                               std::max<int64_t>(1, g.group_inputs));
+    return std::clamp<int64_t>(CeilDiv(threads, slots), 1, std::max<int64_t>(1, g.group_inputs));
   }
 
   Status Run(const KernelBuffers& b) override {
@@ -246,9 +246,9 @@ class GradWeightF64 : public ConvF64Kernel {
     const auto pieces = [&](int64_t wanted, int64_t most) {
       return std::clamp<int64_t>(wanted, 1, std::max<int64_t>(1, most));
     };
-    channel_chunks_ = pieces((threads + c_.g.groups - 1) / c_.g.groups, c_.g.group_inputs);
+    channel_chunks_ = pieces(CeilDiv(threads, c_.g.groups), c_.g.group_inputs);
     const int64_t tasks = c_.g.groups * channel_chunks_;
-    output_chunks_ = pieces((threads + tasks - 1) / tasks, c_.g.group_outputs);
+    output_chunks_ = pieces(CeilDiv(threads, tasks), c_.g.group_outputs);
   }
 
   Status Run(const KernelBuffers& b) override {

@@ -4,6 +4,7 @@
 #include "ridge/backend/cpu/kernels/kernels.h"
 #include "ridge/backend/cpu/kernels/wide_program.h"
 #include "ridge/backend/cpu/parallel.h"
+#include "ridge/core/rounding.h"
 
 namespace ridge::cpu {
 namespace {
@@ -23,7 +24,7 @@ class DropoutKernel : public Kernel {
   Status Run(const KernelBuffers& b) override {
     const auto* rng = static_cast<const int64_t*>(b.inputs[1]);
     const RandomKey key{static_cast<uint64_t>(rng[0]), stream_, static_cast<uint32_t>(rng[1])};
-    const int64_t tiles = (width_ + kTile - 1) / kTile;
+    const int64_t tiles = CeilDiv(width_, kTile);
     ParallelFor(threads_, samples_ * tiles, 1, [&](int64_t begin, int64_t end) {
       for (int64_t item = begin; item < end; ++item) {
         const int64_t sample = item / tiles, first = item % tiles * kTile;

@@ -12,6 +12,7 @@
 #include "ridge/backend/cpu/kernels/gemm_f32.h"
 #include "ridge/backend/cpu/kernels/simd_targets.h"
 #include "ridge/backend/cpu/kernels/strided_copy.h"
+#include "ridge/core/rounding.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "ridge/backend/cpu/kernels/gemm_f32_simd.cc"
@@ -32,8 +33,6 @@ constexpr int64_t kWidestPanel = 32;
 // take the buffers that the tile's own loads need.
 constexpr int64_t kParts = 16;
 constexpr int64_t kStrips = 8;  // of a are packed at once, so that lines are read whole
-
-int64_t CeilDiv(int64_t n, int64_t d) { return (n + d - 1) / d; }
 
 // The longest run of at most `most` that cuts `count` in equal parts.
 int64_t EqualRun(int64_t count, int64_t most, int64_t grain) {

@@ -7,6 +7,7 @@
 #include "ridge/backend/cpu/kernels/kernels.h"
 #include "ridge/backend/cpu/kernels/layer_norm_rows.h"
 #include "ridge/backend/cpu/parallel.h"
+#include "ridge/core/rounding.h"
 #include "ridge/graph/ops/shared/axis_view.h"
 
 namespace ridge::cpu {
@@ -47,7 +48,7 @@ class LayerNormKernel : public Kernel {
 };
 
 // dscale and dshift of one part.
-int64_t PartialFloats(const AxisView& rows) { return (2 * rows.extent + 15) / 16 * 16; }
+int64_t PartialFloats(const AxisView& rows) { return RoundUpFloats(2 * rows.extent); }
 
 template <typename Y>
 class LayerNormGradKernel : public Kernel {

@@ -12,14 +12,13 @@
 #include "ridge/backend/cpu/kernels/gemm_f32.h"
 #include "ridge/backend/cpu/kernels/kernels.h"
 #include "ridge/backend/cpu/parallel.h"
+#include "ridge/core/rounding.h"
 
 namespace ridge::cpu {
 namespace {
 
 constexpr size_t kBias = 2, kExtra = 3;
 constexpr int64_t kColumnGrain = 16;
-
-int64_t CeilDiv(int64_t n, int64_t d) { return (n + d - 1) / d; }
 
 // One product of matrices: y [m, n] = a [m, k] b [k, n].
 struct Extents {
@@ -105,7 +104,7 @@ class MatmulF32Kernel : public Kernel {
  private:
   int64_t Scratch() const {
     const int64_t columns = CeilDiv(CeilDiv(e_.n, kColumnGrain), grid_.columns) * kColumnGrain;
-    return CeilDiv(GemmF32Scratch(columns, e_.k), 16) * 16;
+    return RoundUpFloats(GemmF32Scratch(columns, e_.k));
   }
 
   GemmF32 Share(const KernelBuffers& b, Range rows, Range columns) const {

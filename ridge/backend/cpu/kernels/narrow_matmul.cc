@@ -11,6 +11,7 @@
 
 #include "ridge/backend/cpu/kernels/kernels.h"
 #include "ridge/backend/cpu/parallel.h"
+#include "ridge/core/rounding.h"
 
 namespace ridge::cpu {
 namespace {
@@ -118,7 +119,7 @@ class FewRowsKernel : public Kernel {
  public:
   FewRowsKernel(const Extents& e, bool adds, int threads) : e_(e), adds_(adds), threads_(threads) {}
 
-  static int64_t PartFloats(const Extents& e) { return (e.m * e.n + 15) / 16 * 16; }
+  static int64_t PartFloats(const Extents& e) { return RoundUpFloats(e.m * e.n); }
 
   Status Run(const KernelBuffers& b) override {
     auto* parts = static_cast<float*>(b.workspace);

@@ -9,6 +9,7 @@
 
 #include "ridge/backend/cpu/kernels/narrow_matmul.h"
 #include "ridge/backend/cpu/kernels/simd_targets.h"
+#include "ridge/core/rounding.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "ridge/backend/cpu/kernels/narrow_matmul_simd.cc"
@@ -94,9 +95,9 @@ HWY_INLINE void AddColumns(int columns, const Part& p) {
 // All columns of some rows, in groups of nearly equal width.
 template <int kRows>
 HWY_INLINE void AddRows(int64_t columns, Part p) {
-  int64_t groups = (columns + kTileColumns - 1) / kTileColumns;
+  int64_t groups = CeilDiv(columns, kTileColumns);
   for (int64_t left = columns; left > 0; --groups) {
-    const int64_t width = (left + groups - 1) / groups;
+    const int64_t width = CeilDiv(left, groups);
     AddColumns<kRows>(static_cast<int>(width), p);
     p.b += width * p.b_row;
     p.sums += width * kSumLanes;

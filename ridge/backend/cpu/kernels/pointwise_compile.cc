@@ -6,6 +6,7 @@
 // and the store: they are no steps. A blocked tensor nChw16c is the row-major array [B, C/16, H, W,
 // 16], so one kind of broadcasting serves both.
 #include "ridge/backend/cpu/kernels/pointwise.h"
+#include "ridge/core/rounding.h"
 
 namespace ridge::cpu {
 namespace {
@@ -185,7 +186,7 @@ class Compiler {
 // [B, C, ...] -> [B, C/block, ..., block]
 Dims BlockedDims(const Dims& dims, int64_t block) {
   Dims blocked = dims;
-  blocked[1] = (dims[1] + block - 1) / block;
+  blocked[1] = CeilDiv(dims[1], block);
   blocked.push_back(block);
   return blocked;
 }
@@ -268,9 +269,7 @@ const char* SpreadInputs(const OpCall& call, const Dims& dims, int64_t block,
 
 }  // namespace
 
-int64_t PointwiseProgram::tile_size() const {
-  return std::min(kTileSize, (elements + 15) / 16 * 16);
-}
+int64_t PointwiseProgram::tile_size() const { return std::min(kTileSize, RoundUpFloats(elements)); }
 
 std::optional<PointwiseProgram> CompilePointwise(const OpDef& op, const OpCall& call, int64_t block,
                                                  const char*& reason) {

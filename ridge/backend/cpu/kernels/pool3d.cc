@@ -9,6 +9,7 @@
 #include <limits>
 
 #include "ridge/backend/cpu/parallel.h"
+#include "ridge/core/rounding.h"
 #include "ridge/graph/ops/shared/pool.h"
 
 namespace ridge::cpu {
@@ -187,7 +188,7 @@ std::unique_ptr<Kernel> MakePool3d(const OpDef& op, const OpCall& call, int64_t 
   const PoolGeometry g = PoolGeometryOf(call);
   const bool gradient = call.attrs.contains("input_dims");
   Pool3d pool{.window = g.window,
-              .planes = g.batch * ((g.channels + lanes - 1) / lanes),
+              .planes = g.batch * CeilDiv(g.channels, lanes),
               .lanes = lanes,
               .divisors = {}};
   if (op.name.starts_with("avg")) {

@@ -9,11 +9,10 @@
 
 #include "ridge/backend/cpu/kernels/tile_program.h"
 #include "ridge/backend/cpu/parallel.h"
+#include "ridge/core/rounding.h"
 
 namespace ridge::cpu {
 namespace {
-
-int64_t RoundUp(int64_t floats) { return (floats + 15) / 16 * 16; }
 
 void Widen(const uint16_t* from, int64_t count, float* to) {
   for (int64_t i = LoadVectors(DType::kBF16, from, to, count); i < count; ++i)
@@ -35,7 +34,7 @@ Planes PlanesOf(const PoolShape& s, bool gradient) {
   return {s.input_plane(), s.output_plane(), s.y.axis.output, s.output_row()};
 }
 
-int64_t ScratchFloats(const Planes& p) { return RoundUp(p.from) + RoundUp(p.row); }
+int64_t ScratchFloats(const Planes& p) { return RoundUpFloats(p.from) + RoundUpFloats(p.row); }
 
 class PoolBF16Kernel : public Kernel {
  public:
@@ -52,7 +51,7 @@ class PoolBF16Kernel : public Kernel {
     auto* to = static_cast<uint16_t*>(b.outputs[0]);
     ForEachPart(threads_, [&](int part) {
       float* plane = static_cast<float*>(b.workspace) + part * ScratchFloats(planes_);
-      float* row = plane + RoundUp(planes_.from);
+      float* row = plane + RoundUpFloats(planes_.from);
       const Range own = PartOf(shape_.planes, threads_, part);
       for (int64_t p = own.begin; p < own.end; ++p) {
         Widen(from + p * planes_.from, planes_.from, plane);

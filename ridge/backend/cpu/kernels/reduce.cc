@@ -13,6 +13,7 @@
 #include "ridge/backend/cpu/kernels/reduce_runs.h"
 #include "ridge/backend/cpu/layouts.h"
 #include "ridge/backend/cpu/parallel.h"
+#include "ridge/core/rounding.h"
 
 namespace ridge::cpu {
 namespace {
@@ -84,7 +85,7 @@ ReducePlan MakePlan(const OpCall& call, int64_t block, int threads) {
   std::vector<bool> reduced = *ReducedAxes(call);
   const bool padded = block > 1 && dims[1] % block != 0;
   if (block > 1) {
-    dims[1] = (dims[1] + block - 1) / block;
+    dims[1] = CeilDiv(dims[1], block);
     dims.push_back(block);
     reduced.push_back(reduced[1]);
   }
@@ -97,9 +98,9 @@ ReducePlan MakePlan(const OpCall& call, int64_t block, int threads) {
   plan.outputs = plan.kept_count() * (plan.run_reduced ? 1 : plan.run);
   plan.items = plan.kept_count();
   if (!plan.run_reduced) {
-    const int64_t share = (plan.run / threads + 15) / 16 * 16;
+    const int64_t share = RoundUpFloats(plan.run / threads);
     plan.chunk = std::clamp(share, kNarrowestChunk, kWidestChunk);
-    plan.items *= (plan.run + plan.chunk - 1) / plan.chunk;
+    plan.items *= CeilDiv(plan.run, plan.chunk);
   }
   plan.split_reduced = threads > 1 && plan.items < threads && plan.shared_extent() >= 2 * threads;
   if (padded) {
@@ -154,7 +155,7 @@ class ReduceKernel : public Kernel {
       y[item] = static_cast<float>(ReduceOne(x + OffsetOf(plan_.kept, item), range));
       return;
     }
-    const int64_t chunks = (plan_.run + plan_.chunk - 1) / plan_.chunk;
+    const int64_t chunks = CeilDiv(plan_.run, plan_.chunk);
     const int64_t kept = item / chunks, column = item % chunks * plan_.chunk;
     int64_t columns = std::min(plan_.chunk, plan_.run - column), first = kept * plan_.run;
     if (plan_.blocks > 0) {  // kept: block of channels of one sample, whose run is one chunk

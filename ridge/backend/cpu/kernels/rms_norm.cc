@@ -7,6 +7,7 @@
 #include "ridge/backend/cpu/kernels/kernels.h"
 #include "ridge/backend/cpu/kernels/layer_norm_rows.h"
 #include "ridge/backend/cpu/parallel.h"
+#include "ridge/core/rounding.h"
 #include "ridge/graph/ops/shared/axis_view.h"
 
 namespace ridge::cpu {
@@ -44,7 +45,7 @@ class RmsNormKernel : public Kernel {
 };
 
 // dscale of one part.
-int64_t PartialFloats(const AxisView& rows) { return (rows.extent + 15) / 16 * 16; }
+int64_t PartialFloats(const AxisView& rows) { return RoundUpFloats(rows.extent); }
 
 // x, rstd, dy, scale -> dx, dscale
 class RmsNormGradKernel : public Kernel {

@@ -7,6 +7,7 @@
 
 #include "ridge/backend/cpu/kernels/kernels.h"
 #include "ridge/backend/cpu/parallel.h"
+#include "ridge/core/rounding.h"
 #include "ridge/graph/ops/shared/axis_view.h"
 
 namespace ridge::cpu {
@@ -40,7 +41,7 @@ class ScanWalk {
 
   template <typename F>
   void ForEachBlock(const F& f) const {
-    const int64_t blocks = (view_.inner + kBlock - 1) / kBlock;
+    const int64_t blocks = CeilDiv(view_.inner, kBlock);
     ParallelFor(threads_, view_.outer * blocks, 1, [&](int64_t begin, int64_t end) {
       for (int64_t n = begin; n < end; ++n) {
         const int64_t column = n % blocks * kBlock;

@@ -4,13 +4,14 @@
 
 #include "ridge/backend/cpu/onednn.h"
 #include "ridge/backend/cpu/parallel.h"
+#include "ridge/core/rounding.h"
 
 namespace ridge::cpu {
 namespace {
 
 using dnnl::memory;
 
-int64_t RoundUp(size_t bytes) { return static_cast<int64_t>((bytes + 63) / 64 * 64); }
+int64_t Lines(size_t bytes) { return RoundUp(static_cast<int64_t>(bytes), 64); }
 
 memory::desc Matrix(int64_t rows, int64_t columns) {
   return {{rows, columns}, memory::data_type::f32, memory::dims{columns, 1}};
@@ -70,9 +71,9 @@ std::unique_ptr<StepProduct> StepProduct::Make(const CpuContext& cpu, const Exte
   std::unique_ptr<StepProduct> made(new StepProduct);
   Parts& p = *made->parts_;
   p.stream = cpu.stream;
-  p.packed_bytes = RoundUp(desc->weights_desc().get_size());
+  p.packed_bytes = Lines(desc->weights_desc().get_size());
   p.scratchpad_bytes =
-      RoundUp(std::max(desc->scratchpad_desc().get_size(), pack.scratchpad_desc().get_size()));
+      Lines(std::max(desc->scratchpad_desc().get_size(), pack.scratchpad_desc().get_size()));
   p.pack.Set(pack);
   p.pack.Add(cpu.engine, DNNL_ARG_FROM, stored);
   p.pack.Add(cpu.engine, DNNL_ARG_TO, desc->weights_desc());

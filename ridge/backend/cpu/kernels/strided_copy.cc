@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "ridge/backend/cpu/parallel.h"
+#include "ridge/core/rounding.h"
 
 namespace ridge::cpu {
 namespace {
@@ -177,8 +178,8 @@ void StridedCopy::RunSquares(const std::byte* from, std::byte* to, size_t other,
                              int part) const {
   const size_t last = dims.size() - 1;
   const int64_t square = SquareOf(element_bytes);
-  const int64_t across = (dims[other] + square - 1) / square;
-  const int64_t along = (dims[last] + kStripColumns - 1) / kStripColumns;
+  const int64_t across = CeilDiv(dims[other], square);
+  const int64_t along = CeilDiv(dims[last], kStripColumns);
   const int64_t outer = ElementCount(dims) / dims[last] / dims[other];
   const Range own = PartOf(outer * across * along, parts, part);
   for (int64_t item = own.begin; item < own.end; ++item) {

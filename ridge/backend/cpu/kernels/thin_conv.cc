@@ -9,6 +9,7 @@
 
 #include "ridge/backend/cpu/kernels/kernels.h"
 #include "ridge/backend/cpu/parallel.h"
+#include "ridge/core/rounding.h"
 #include "ridge/graph/ops/shared/conv_pool.h"
 
 namespace ridge::cpu {
@@ -61,12 +62,12 @@ class ConvPoolKernel : public Kernel {
  public:
   ConvPoolKernel(const OpCall& call, int threads)
       : shape_(ShapeOf(call, WeightDims(call))), batch_(call.inputs[0].dims[0]), threads_(threads) {
-    const int64_t groups = (shape_.outputs + kThinGroup - 1) / kThinGroup;
+    const int64_t groups = CeilDiv(shape_.outputs, kThinGroup);
     if (batch_ < kFewImages * threads) slices_ = std::min<int64_t>(threads, groups);
   }
 
   static int64_t PartFloats(const ThinConvShape& s) {
-    return TileFloats(s) + (ThinPackedFloats(s) + 15) / 16 * 16;
+    return TileFloats(s) + RoundUpFloats(ThinPackedFloats(s));
   }
 
   Status Run(const KernelBuffers& b) override {

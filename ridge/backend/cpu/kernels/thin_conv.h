@@ -9,6 +9,8 @@
 #pragma once
 #include <cstdint>
 
+#include "ridge/core/rounding.h"
+
 namespace ridge::cpu {
 
 struct ThinConvShape {
@@ -33,7 +35,7 @@ struct ThinConvShape {
   int64_t patch_width() const { return (kernel_x + 2) / 2 * 2; }
   int64_t patch_rows() const { return channels * (kernel_y + 1) * patch_width(); }
   // Windows of a whole tile, rounded up to whole vectors and one more that a store may run into.
-  int64_t tile_stride() const { return (tile_rows * pooled_x + 15) / 16 * 16 + 16; }
+  int64_t tile_stride() const { return RoundUpFloats(tile_rows * pooled_x) + 16; }
 };
 
 inline constexpr int64_t kThinGroup = 4;  // output channels are padded to a multiple

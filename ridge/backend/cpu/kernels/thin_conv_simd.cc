@@ -13,6 +13,7 @@
 
 #include "ridge/backend/cpu/kernels/simd_targets.h"
 #include "ridge/backend/cpu/kernels/thin_conv.h"
+#include "ridge/core/rounding.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "ridge/backend/cpu/kernels/thin_conv_simd.cc"
@@ -267,7 +268,7 @@ void Spread(const ThinConvShape& s, const ThinTile& tile) {
   const D d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
   const int64_t stride = s.tile_stride(), count = tile.rows * s.pooled_x;
-  const int64_t rounded = (count + 15) / 16 * 16;
+  const int64_t rounded = RoundUpFloats(count);
   float* to = tile.data;
   for (int64_t c = 0; c < s.channels; ++c) {
     const float* plane = tile.inputs + c * s.tile_inputs(tile.rows) * s.padded_width;
@@ -331,7 +332,7 @@ int64_t ThinTileFloats(const ThinConvShape& shape) {
 
 int64_t ThinInputFloats(const ThinConvShape& shape) {
   const int64_t rows = shape.channels * shape.tile_inputs(shape.tile_rows);
-  return (rows * shape.padded_width + kOverread + 15) / 16 * 16;
+  return RoundUpFloats(rows * shape.padded_width + kOverread);
 }
 
 void FillThinTile(const ThinConvShape& s, const float* image, const ThinTile& tile, bool filter) {
@@ -353,7 +354,7 @@ void FillThinTile(const ThinConvShape& s, const float* image, const ThinTile& ti
 }
 
 int64_t ThinPackedFloats(const ThinConvShape& shape) {
-  const int64_t groups = (shape.outputs + kThinGroup - 1) / kThinGroup;
+  const int64_t groups = CeilDiv(shape.outputs, kThinGroup);
   return groups * (shape.packed_taps() + 1) * kThinGroup;
 }
 

@@ -8,6 +8,7 @@
 #include "ridge/backend/cpu/kernels/kernels.h"
 #include "ridge/backend/cpu/kernels/winograd.h"
 #include "ridge/backend/cpu/parallel.h"
+#include "ridge/core/rounding.h"
 
 namespace ridge::cpu {
 namespace {
@@ -46,9 +47,7 @@ struct Problem {
   }
   int64_t BiasFloats() const { return shape.outer_blocks() * kWinogradBlock; }
   int64_t TileFloats() const { return InputFloats() + OutputFloats(); }
-  int64_t TasksOfPanel() const {
-    return (shape.inner_blocks() + kTaskInnerBlocks - 1) / kTaskInnerBlocks;
-  }
+  int64_t TasksOfPanel() const { return CeilDiv(shape.inner_blocks(), kTaskInnerBlocks); }
 
   // Tiles; and the gradient of all weights when it is summed over chunks.
   bool KeepsGradient() const { return split.by_tiles || split.chunks > 1; }

@@ -2,6 +2,7 @@
 
 #include "hwy/targets.h"
 #include "ridge/backend/cpu/kernels/winograd.h"
+#include "ridge/core/rounding.h"
 
 namespace ridge::cpu {
 namespace {
@@ -21,9 +22,6 @@ constexpr int64_t kBlockBytes = int64_t{640} << 10;
 constexpr int64_t kChunkBytes = int64_t{12} << 20;
 
 constexpr int64_t kRowBytes = kFrequencies * kWinogradBlock * static_cast<int64_t>(sizeof(float));
-
-int64_t RoundUp(int64_t n, int64_t grain) { return (n + grain - 1) / grain * grain; }
-int64_t CeilDiv(int64_t n, int64_t d) { return (n + d - 1) / d; }
 
 // `count` tiles in equal runs whose rows are at most `most`.
 void CutTiles(int64_t count, int64_t most, WinogradSplit& split) {

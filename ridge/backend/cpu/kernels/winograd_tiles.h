@@ -16,6 +16,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "ridge/core/rounding.h"
+
 namespace ridge::cpu {
 
 inline constexpr int64_t kWinogradTile = 4, kWinogradPatch = 6, kFrequencies = 36;
@@ -30,13 +32,11 @@ struct WinogradShape {
   int64_t in_height = 0, in_width = 0, out_height = 0, out_width = 0;
   int64_t pad_y = 0, pad_x = 0;  // zeros in front of the input
 
-  static int64_t Blocks(int64_t channels) {
-    return (channels + kWinogradBlock - 1) / kWinogradBlock;
-  }
+  static int64_t Blocks(int64_t channels) { return CeilDiv(channels, kWinogradBlock); }
   int64_t inner_blocks() const { return Blocks(inner); }
   int64_t outer_blocks() const { return Blocks(outer); }
-  int64_t tile_rows() const { return (out_height + kWinogradTile - 1) / kWinogradTile; }
-  int64_t tile_columns() const { return (out_width + kWinogradTile - 1) / kWinogradTile; }
+  int64_t tile_rows() const { return CeilDiv(out_height, kWinogradTile); }
+  int64_t tile_columns() const { return CeilDiv(out_width, kWinogradTile); }
   int64_t tiles() const { return batch * tile_rows() * tile_columns(); }
 };
 
