@@ -21,19 +21,12 @@ struct Rows {
 };
 
 void Widen(const Rows<const uint16_t>& from, float* to) {
-  for (int64_t r = 0; r < from.count; ++r, to += from.width) {
-    const uint16_t* row = from.at + r * from.stride;
-    for (int64_t i = LoadVectors(DType::kBF16, row, to, from.width); i < from.width; ++i)
-      to[i] = BF16ToFloat(row[i]);
-  }
+  for (int64_t r = 0; r < from.count; ++r)
+    WidenRow(from.at + r * from.stride, from.width, to + r * from.width);
 }
-
 void Round(const float* from, const Rows<uint16_t>& to) {
-  for (int64_t r = 0; r < to.count; ++r, from += to.width) {
-    uint16_t* row = to.at + r * to.stride;
-    for (int64_t i = StoreVectors(DType::kBF16, from, row, to.width); i < to.width; ++i)
-      row[i] = FloatToBF16(from[i]);
-  }
+  for (int64_t r = 0; r < to.count; ++r)
+    RoundRow(from + r * to.width, to.width, to.at + r * to.stride);
 }
 
 // One thread's copies.

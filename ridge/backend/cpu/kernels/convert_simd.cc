@@ -6,39 +6,23 @@
 #define HWY_TARGET_INCLUDE "ridge/backend/cpu/kernels/convert_simd.cc"
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
+#include "ridge/backend/cpu/kernels/lanes-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace ridge::cpu {
 namespace HWY_NAMESPACE {
 namespace {
-namespace hn = hwy::HWY_NAMESPACE;
 
-using D = hn::ScalableTag<float>;
 template <typename T>
 using Like = hn::Rebind<T, D>;  // as many lanes of another type
 
-// bf16 is the upper half of an f32.
-hn::Vec<D> Widen(const uint16_t* from) {
-  const auto upper = hn::PromoteTo(Like<uint32_t>(), hn::LoadU(Like<uint16_t>(), from));
-  return hn::BitCast(D(), hn::ShiftLeft<16>(upper));
-}
-hn::Vec<D> Widen(const uint8_t* from) {
+V Widen(const uint16_t* from) { return LoadFloats(from); }
+V Widen(const uint8_t* from) {
   return hn::ConvertTo(D(), hn::PromoteTo(Like<int32_t>(), hn::LoadU(Like<uint8_t>(), from)));
 }
 
-// bf16, ties to even; NaN stays NaN.
-void Shorten(hn::Vec<D> x, uint16_t* to) {
-  const Like<int32_t> d;
-  const auto bits = hn::BitCast(d, x);
-  const auto odd = hn::And(hn::ShiftRight<16>(bits), hn::Set(d, 1));
-  const auto rounded = hn::Add(hn::Add(bits, hn::Set(d, 0x7FFF)), odd);
-  const auto quiet = hn::Or(bits, hn::Set(d, 0x400000));
-  const auto chosen = hn::IfThenElse(hn::RebindMask(d, hn::IsNaN(x)), quiet, rounded);
-  const auto upper = hn::ShiftRight<16>(chosen);
-  hn::StoreU(hn::BitCast(Like<uint16_t>(), hn::DemoteTo(Like<int16_t>(), upper)), Like<uint16_t>(),
-             to);
-}
-void Shorten(hn::Vec<D> x, uint8_t* to) {  // true is any number but 0, NaN too
+void Shorten(V x, uint16_t* to) { StoreFloats(x, to); }
+void Shorten(V x, uint8_t* to) {  // true is any number but 0, NaN too
   const Like<int32_t> d;
   const auto zero = hn::RebindMask(d, hn::Eq(x, hn::Zero(D())));
   hn::StoreU(hn::DemoteTo(Like<uint8_t>(), hn::IfThenZeroElse(zero, hn::Set(d, 1))),
@@ -90,6 +74,15 @@ int64_t LoadVectors(DType dtype, const void* from, float* to, int64_t count) {
 }
 int64_t StoreVectors(DType dtype, const float* from, void* to, int64_t count) {
   return HWY_DYNAMIC_DISPATCH(StoreWhole)(dtype, from, to, count);
+}
+
+void WidenRow(const uint16_t* from, int64_t count, float* to) {
+  for (int64_t i = LoadVectors(DType::kBF16, from, to, count); i < count; ++i)
+    to[i] = BF16ToFloat(from[i]);
+}
+void RoundRow(const float* from, int64_t count, uint16_t* to) {
+  for (int64_t i = StoreVectors(DType::kBF16, from, to, count); i < count; ++i)
+    to[i] = FloatToBF16(from[i]);
 }
 
 }  // namespace ridge::cpu

@@ -7,6 +7,7 @@
 #define HWY_TARGET_INCLUDE "ridge/backend/cpu/kernels/cross_entropy_simd.cc"
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
+#include "ridge/backend/cpu/kernels/lanes-inl.h"
 #include "ridge/backend/cpu/kernels/simd_math-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -19,12 +20,6 @@ HWY_INLINE V LoadPadded(const float* x, size_t count) {
   for (float& lane : lanes) lane = -std::numeric_limits<float>::infinity();
   std::memcpy(lanes, x, count * sizeof(float));
   return hn::Load(D(), lanes);
-}
-
-HWY_INLINE void StoreSome(V v, float* x, size_t count) {
-  alignas(64) float lanes[16];
-  hn::Store(v, D(), lanes);
-  std::memcpy(x, lanes, count * sizeof(float));
 }
 
 float MaxOfRow(const float* x, size_t n) {
@@ -59,7 +54,7 @@ double SumOfExp(const float* x, size_t n, float max, float* terms) {
     }
     if (i < end) {
       const V e = ExpOfNegative(hn::Sub(LoadPadded(x + i, end - i), K(max)));
-      if (terms != nullptr) StoreSome(e, terms + i, end - i);
+      if (terms != nullptr) StoreFirst(e, terms + i, end - i);
       sum = hn::Add(sum, e);
     }
     total += static_cast<double>(hn::GetLane(hn::SumOfLanes(d, sum)));

@@ -48,10 +48,6 @@ HWY_BEFORE_NAMESPACE();
 namespace ridge::cpu {
 namespace HWY_NAMESPACE {
 namespace {
-namespace hn = hwy::HWY_NAMESPACE;
-
-using D = hn::ScalableTag<float>;
-using V = hn::Vec<D>;
 
 // With 32 registers 28 of them hold the tile, with 16 it is 12.
 constexpr int kTileRows = HWY_TARGET <= HWY_AVX3 ? 14 : 6;
@@ -177,7 +173,7 @@ struct Target {
 
 HWY_INLINE V AddFrom(const float* from, int64_t columns, V sum) {
   if (columns >= kLanes) return hn::Add(sum, hn::LoadU(D(), from));
-  return hn::Add(sum, small_matmul::LoadFirst(from, static_cast<size_t>(columns)));
+  return hn::Add(sum, LoadFirst(from, static_cast<size_t>(columns)));
 }
 
 // Vector v of row r of the tile.
@@ -188,7 +184,7 @@ HWY_INLINE void Finish(V sum, const Target& t, int64_t r, int64_t v) {
   if (columns >= kLanes) {
     hn::StoreU(sum, D(), t.c + at);
   } else {
-    small_matmul::StoreFirst(sum, t.c + at, static_cast<size_t>(columns));
+    StoreFirst(sum, t.c + at, static_cast<size_t>(columns));
   }
 }
 

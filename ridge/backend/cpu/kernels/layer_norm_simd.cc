@@ -1,5 +1,4 @@
 #include <cmath>
-#include <cstring>
 
 #include "ridge/backend/cpu/kernels/layer_norm_rows.h"
 #include "ridge/backend/cpu/kernels/simd_targets.h"
@@ -8,14 +7,11 @@
 #define HWY_TARGET_INCLUDE "ridge/backend/cpu/kernels/layer_norm_simd.cc"
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
+#include "ridge/backend/cpu/kernels/lanes-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace ridge::cpu {
 namespace HWY_NAMESPACE {
-namespace hn = hwy::HWY_NAMESPACE;
-
-using D = hn::ScalableTag<float>;
-using V = hn::Vec<D>;
 
 // Calls f(i, count) for whole vectors, then once for the rest.
 template <class F>
@@ -26,48 +22,6 @@ HWY_INLINE void ForEachVector(size_t width, const F& f) {
   if (i < width) f(i, width - i);
 }
 
-// Lanes from `count` on are 0.
-HWY_INLINE V LoadSome(const float* x, size_t count) {
-  const D d;
-  if (count == hn::Lanes(d)) return hn::LoadU(d, x);
-  alignas(64) float lanes[16] = {};
-  std::memcpy(lanes, x, count * sizeof(float));
-  return hn::Load(d, lanes);
-}
-HWY_INLINE void StoreSome(V v, float* x, size_t count) {
-  const D d;
-  if (count == hn::Lanes(d)) return hn::StoreU(v, d, x);
-  alignas(64) float lanes[16];
-  hn::Store(v, d, lanes);
-  std::memcpy(x, lanes, count * sizeof(float));
-}
-// bf16 is the upper half of an f32.
-HWY_INLINE V LoadSome(const uint16_t* x, size_t count) {
-  const D d;
-  const hn::Rebind<uint16_t, D> narrow;
-  alignas(32) uint16_t lanes[16] = {};
-  if (count < hn::Lanes(d)) {
-    std::memcpy(lanes, x, count * sizeof(uint16_t));
-    x = lanes;
-  }
-  const auto upper = hn::PromoteTo(hn::Rebind<uint32_t, D>(), hn::LoadU(narrow, x));
-  return hn::BitCast(d, hn::ShiftLeft<16>(upper));
-}
-// Ties to even; NaN stays NaN.
-HWY_INLINE void StoreSome(V v, uint16_t* x, size_t count) {
-  const hn::Rebind<int32_t, D> d;
-  const hn::Rebind<uint16_t, D> narrow;
-  const auto bits = hn::BitCast(d, v);
-  const auto odd = hn::And(hn::ShiftRight<16>(bits), hn::Set(d, 1));
-  const auto rounded = hn::Add(hn::Add(bits, hn::Set(d, 0x7FFF)), odd);
-  const auto quiet = hn::Or(bits, hn::Set(d, 0x400000));
-  const auto chosen = hn::IfThenElse(hn::RebindMask(d, hn::IsNaN(v)), quiet, rounded);
-  const auto upper = hn::DemoteTo(hn::Rebind<int16_t, D>(), hn::ShiftRight<16>(chosen));
-  if (count == hn::Lanes(D())) return hn::StoreU(hn::BitCast(narrow, upper), narrow, x);
-  alignas(32) uint16_t lanes[16];
-  hn::StoreU(hn::BitCast(narrow, upper), narrow, lanes);
-  std::memcpy(x, lanes, count * sizeof(uint16_t));
-}
 HWY_INLINE V FirstLanes(V v, size_t count) {
   const D d;
   return hn::IfThenElseZero(hn::FirstN(d, count), v);

@@ -21,10 +21,6 @@ HWY_BEFORE_NAMESPACE();
 namespace ridge::cpu {
 namespace HWY_NAMESPACE {
 namespace {
-namespace hn = hwy::HWY_NAMESPACE;
-
-using D = hn::CappedTag<float, 16>;
-using V = hn::Vec<D>;
 
 // 4 by 6 sums, 4 vectors of a and one of b within 32 registers; 2 by 4 within 16.
 constexpr int kTileRows = HWY_TARGET <= HWY_AVX3 ? 4 : 2;
@@ -70,7 +66,7 @@ HWY_INLINE void AddTile(const Part& p) {
     step([&](const float* x) HWY_ATTR { return hn::LoadU(d, x); }, k);
   if (k < p.count) {
     const auto few = static_cast<size_t>(p.count - k);
-    step([&](const float* x) HWY_ATTR { return small_matmul::LoadFirst(x, few); }, k);
+    step([&](const float* x) HWY_ATTR { return LoadFirst(x, few); }, k);
   }
 #pragma GCC unroll 4
   for (int m = 0; m < kRows; ++m) {

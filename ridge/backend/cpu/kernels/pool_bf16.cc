@@ -14,15 +14,6 @@
 namespace ridge::cpu {
 namespace {
 
-void Widen(const uint16_t* from, int64_t count, float* to) {
-  for (int64_t i = LoadVectors(DType::kBF16, from, to, count); i < count; ++i)
-    to[i] = BF16ToFloat(from[i]);
-}
-void Round(const float* from, int64_t count, uint16_t* to) {
-  for (int64_t i = StoreVectors(DType::kBF16, from, to, count); i < count; ++i)
-    to[i] = FloatToBF16(from[i]);
-}
-
 // What is read and written, by plane.
 struct Planes {
   int64_t from, to;  // elements of a plane
@@ -54,10 +45,10 @@ class PoolBF16Kernel : public Kernel {
       float* row = plane + RoundUpFloats(planes_.from);
       const Range own = PartOf(shape_.planes, threads_, part);
       for (int64_t p = own.begin; p < own.end; ++p) {
-        Widen(from + p * planes_.from, planes_.from, plane);
+        WidenRow(from + p * planes_.from, planes_.from, plane);
         for (int64_t r = 0; r < planes_.rows; ++r) {
           PoolRow(b, p, plane, r, row);
-          Round(row, planes_.row, to + p * planes_.to + r * planes_.row);
+          RoundRow(row, planes_.row, to + p * planes_.to + r * planes_.row);
         }
       }
     });

@@ -10,14 +10,11 @@
 #define HWY_TARGET_INCLUDE "ridge/backend/cpu/kernels/reduce_simd.cc"
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
+#include "ridge/backend/cpu/kernels/lanes-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace ridge::cpu {
 namespace HWY_NAMESPACE {
-namespace hn = hwy::HWY_NAMESPACE;
-
-using D = hn::ScalableTag<float>;
-using V = hn::Vec<D>;
 
 struct Sum {
   HWY_INLINE V operator()(V a, V b) const { return hn::Add(a, b); }
@@ -40,13 +37,7 @@ struct Min {
   static float start() { return std::numeric_limits<float>::infinity(); }
 };
 
-HWY_INLINE V LoadFloats(const float* x) { return hn::LoadU(D(), x); }
 HWY_INLINE float ToFloat(float x) { return x; }
-// bf16 is the upper half of an f32.
-HWY_INLINE V LoadFloats(const uint16_t* x) {
-  const auto bits = hn::LoadU(hn::Rebind<uint16_t, D>(), x);
-  return hn::BitCast(D(), hn::ShiftLeft<16>(hn::PromoteTo(hn::Rebind<uint32_t, D>(), bits)));
-}
 HWY_INLINE float ToFloat(uint16_t x) { return BF16ToFloat(x); }
 
 template <class Op>

@@ -13,18 +13,14 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <cstring>
 
 #include "hwy/highway.h"
+#include "ridge/backend/cpu/kernels/lanes-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace ridge::cpu {
 namespace HWY_NAMESPACE {
 namespace small_matmul {
-namespace hn = hwy::HWY_NAMESPACE;
-
-using D = hn::ScalableTag<float>;
-using V = hn::Vec<D>;
 
 #if HWY_TARGET <= HWY_AVX3
 constexpr int kMostVectors = 4;
@@ -43,29 +39,6 @@ struct Result {
   int64_t row;
   bool add;  // to what is there
 };
-
-// The first `count` lanes; the others are 0.  Reads nothing behind them.
-HWY_INLINE V LoadFirst(const float* x, size_t count) {
-  const D d;
-#if HWY_TARGET == HWY_SSE2 || HWY_TARGET == HWY_SSSE3 || HWY_TARGET == HWY_SSE4
-  alignas(64) float lanes[hn::MaxLanes(D())] = {};
-  std::memcpy(lanes, x, count * sizeof(float));
-  return hn::Load(d, lanes);
-#else
-  return hn::MaskedLoad(hn::FirstN(d, count), d, x);
-#endif
-}
-
-HWY_INLINE void StoreFirst(V v, float* x, size_t count) {
-  const D d;
-#if HWY_TARGET == HWY_SSE2 || HWY_TARGET == HWY_SSSE3 || HWY_TARGET == HWY_SSE4
-  alignas(64) float lanes[hn::MaxLanes(D())];
-  hn::Store(v, d, lanes);
-  std::memcpy(x, lanes, count * sizeof(float));
-#else
-  hn::BlendedStore(v, hn::FirstN(d, count), d, x);
-#endif
-}
 
 // kRows rows by kVectors vectors of c; the last vector has `last` lanes when kPartial.
 template <int kRows, int kVectors, bool kPartial>

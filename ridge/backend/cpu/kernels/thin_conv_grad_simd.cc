@@ -5,7 +5,6 @@
 // 32 registers) share the loads: one core of a Zen 4, f32[32,1,28,28] by [32,1,3,3]: 0.124 -> 0.106
 // ms.
 #include <algorithm>
-#include <cstring>
 
 #include "ridge/backend/cpu/kernels/simd_targets.h"
 #include "ridge/backend/cpu/kernels/thin_conv.h"
@@ -14,15 +13,13 @@
 #define HWY_TARGET_INCLUDE "ridge/backend/cpu/kernels/thin_conv_grad_simd.cc"
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
+#include "ridge/backend/cpu/kernels/lanes-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace ridge::cpu {
 namespace HWY_NAMESPACE {
 namespace {
-namespace hn = hwy::HWY_NAMESPACE;
 
-using D = hn::ScalableTag<float>;
-using V = hn::Vec<D>;
 using DI = hn::RebindToSigned<D>;
 using DB = hn::Rebind<uint8_t, D>;
 using M = hn::Mask<D>;
@@ -36,27 +33,6 @@ struct Sent {
   V dy;
   M lower, right;
 };
-
-// The first `count` lanes; the others are 0.  Reads nothing behind them.
-HWY_INLINE V LoadFirst(const float* x, size_t count) {
-  const D d;
-#if HWY_TARGET == HWY_SSE2 || HWY_TARGET == HWY_SSSE3 || HWY_TARGET == HWY_SSE4
-  alignas(64) float lanes[hn::MaxLanes(D())] = {};
-  std::memcpy(lanes, x, count * sizeof(float));
-  return hn::Load(d, lanes);
-#else
-  return hn::MaskedLoad(hn::FirstN(d, count), d, x);
-#endif
-}
-
-// `count` < 16 bytes in pieces of known size: a call would spill every sum.
-HWY_INLINE void CopyFew(const uint8_t* from, size_t count, uint8_t* to) {
-  size_t done = 0;
-  if ((count & 8) != 0) std::memcpy(to, from, 8), done = 8;
-  if ((count & 4) != 0) std::memcpy(to + done, from + done, 4), done += 4;
-  if ((count & 2) != 0) std::memcpy(to + done, from + done, 2), done += 2;
-  if ((count & 1) != 0) to[done] = from[done];
-}
 
 HWY_INLINE Sent MakeSent(hn::Vec<DI> winner, V dy) {
   const D d;

@@ -19,15 +19,13 @@
 #define HWY_TARGET_INCLUDE "ridge/backend/cpu/kernels/thin_conv_simd.cc"
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
+#include "ridge/backend/cpu/kernels/lanes-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace ridge::cpu {
 namespace HWY_NAMESPACE {
 namespace {
-namespace hn = hwy::HWY_NAMESPACE;
 
-using D = hn::ScalableTag<float>;
-using V = hn::Vec<D>;
 using DI = hn::RebindToSigned<D>;
 using VI = hn::Vec<DI>;
 using DB = hn::Rebind<uint8_t, D>;
@@ -76,15 +74,6 @@ HWY_INLINE Winner Rectify(const Winner& w, bool nan) {
           hn::IfThenElse(hn::RebindMask(DI(), alive), w.place, hn::Set(DI(), 4))};
 }
 
-// `count` < 16 bytes in pieces of known size: a call would spill every accumulator.
-HWY_INLINE void CopyFew(const uint8_t* from, size_t count, uint8_t* to) {
-  size_t done = 0;
-  if ((count & 8) != 0) std::memcpy(to, from, 8), done = 8;
-  if ((count & 4) != 0) std::memcpy(to + done, from + done, 4), done += 4;
-  if ((count & 2) != 0) std::memcpy(to + done, from + done, 2), done += 2;
-  if ((count & 1) != 0) to[done] = from[done];
-}
-
 // `count` lanes; writes nothing behind them.
 HWY_INLINE void StoreWinner(const Winner& w, size_t count, float* y, uint8_t* place) {
   const D d;
@@ -97,13 +86,7 @@ HWY_INLINE void StoreWinner(const Winner& w, size_t count, float* y, uint8_t* pl
   alignas(16) uint8_t few[16];
   hn::Store(bytes, DB(), few);
   CopyFew(few, count, place);
-#if HWY_TARGET == HWY_SSE2 || HWY_TARGET == HWY_SSSE3 || HWY_TARGET == HWY_SSE4
-  alignas(64) float lanes[hn::MaxLanes(D())];
-  hn::Store(w.y, d, lanes);
-  std::memcpy(y, lanes, count * sizeof(float));
-#else
-  hn::BlendedStore(w.y, hn::FirstN(d, count), d, y);
-#endif
+  StoreFirst(w.y, y, count);
 }
 
 // Where the channels of a group are written.

@@ -94,6 +94,9 @@ std::optional<TileStep> TileStepOf(const std::string& op, const AttrMap& attrs, 
 // without a loop.
 int64_t LoadVectors(DType dtype, const void* from, float* to, int64_t count);
 int64_t StoreVectors(DType dtype, const float* from, void* to, int64_t count);
+// All of a row of bf16.
+void WidenRow(const uint16_t* from, int64_t count, float* to);
+void RoundRow(const float* from, int64_t count, uint16_t* to);
 
 // Runs all steps on the first `count` floats of each register.
 void RunTile(std::span<const TileStep> steps, float* const* registers, int64_t count);

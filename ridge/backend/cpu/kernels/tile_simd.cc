@@ -12,25 +12,12 @@
 #define HWY_TARGET_INCLUDE "ridge/backend/cpu/kernels/tile_simd.cc"
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
+#include "ridge/backend/cpu/kernels/lanes-inl.h"
 #include "ridge/backend/cpu/kernels/simd_math-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace ridge::cpu {
 namespace HWY_NAMESPACE {
-
-constexpr size_t kMaxLanes = 16;
-
-// The last, short vector goes through a small buffer: nothing outside the tile is touched.
-HWY_INLINE V LoadPart(const float* from, size_t count) {
-  alignas(64) float lanes[kMaxLanes] = {};
-  std::memcpy(lanes, from, count * sizeof(float));
-  return hn::Load(D(), lanes);
-}
-HWY_INLINE void StorePart(V v, float* to, size_t count) {
-  alignas(64) float lanes[kMaxLanes];
-  hn::Store(v, D(), lanes);
-  std::memcpy(to, lanes, count * sizeof(float));
-}
 
 struct Tile {
   float* dst;
@@ -46,7 +33,7 @@ HWY_INLINE void Map1(const Tile& t, F f) {
   size_t i = 0;
   for (; i + lanes <= t.count; i += lanes) hn::StoreU(f(hn::LoadU(d, t.a + i)), d, t.dst + i);
   const size_t rest = t.count - i;
-  if (rest > 0) StorePart(f(LoadPart(t.a + i, rest)), t.dst + i, rest);
+  if (rest > 0) StoreFirst(f(LoadFirst(t.a + i, rest)), t.dst + i, rest);
 }
 
 template <class F>
@@ -58,7 +45,7 @@ HWY_INLINE void Map2(const Tile& t, F f) {
     hn::StoreU(f(hn::LoadU(d, t.a + i), hn::LoadU(d, t.b + i)), d, t.dst + i);
   }
   const size_t rest = t.count - i;
-  if (rest > 0) StorePart(f(LoadPart(t.a + i, rest), LoadPart(t.b + i, rest)), t.dst + i, rest);
+  if (rest > 0) StoreFirst(f(LoadFirst(t.a + i, rest), LoadFirst(t.b + i, rest)), t.dst + i, rest);
 }
 
 template <class F>
@@ -72,8 +59,8 @@ HWY_INLINE void Map3(const Tile& t, F f) {
   }
   const size_t rest = t.count - i;
   if (rest == 0) return;
-  StorePart(f(LoadPart(t.a + i, rest), LoadPart(t.b + i, rest), LoadPart(t.c + i, rest)), t.dst + i,
-            rest);
+  StoreFirst(f(LoadFirst(t.a + i, rest), LoadFirst(t.b + i, rest), LoadFirst(t.c + i, rest)),
+             t.dst + i, rest);
 }
 
 template <class F>
@@ -141,15 +128,9 @@ HWY_INLINE V SignOf(V x) {
 HWY_INLINE V Larger(V a, V b) { return hn::IfThenElse(hn::Or(hn::Gt(a, b), hn::IsNaN(a)), a, b); }
 HWY_INLINE V Smaller(V a, V b) { return hn::IfThenElse(hn::Or(hn::Lt(a, b), hn::IsNaN(a)), a, b); }
 
-// Ties to even; NaN stays NaN.
 HWY_INLINE V RoundToBF16(V x) {
-  const hn::RebindToUnsigned<D> d;
-  const auto bits = hn::BitCast(d, x);
-  const auto odd = hn::And(hn::ShiftRight<16>(bits), hn::Set(d, 1));
-  const auto rounded = hn::Add(hn::Add(bits, hn::Set(d, 0x7FFF)), odd);
-  const auto quiet = hn::Or(bits, hn::Set(d, 0x400000));
-  const auto chosen = hn::IfThenElse(hn::RebindMask(d, hn::IsNaN(x)), quiet, rounded);
-  return hn::BitCast(D(), hn::And(chosen, hn::Set(d, 0xFFFF0000)));
+  const hn::RebindToSigned<D> d;
+  return hn::BitCast(D(), hn::And(RoundUpperHalf(x), hn::Set(d, ~0xFFFF)));
 }
 
 bool RunRounding(TileOp op, const Tile& t) {

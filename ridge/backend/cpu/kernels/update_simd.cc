@@ -1,5 +1,3 @@
-#include <cstring>
-
 #include "ridge/backend/cpu/kernels/simd_targets.h"
 #include "ridge/backend/cpu/kernels/update_runs.h"
 
@@ -7,30 +5,11 @@
 #define HWY_TARGET_INCLUDE "ridge/backend/cpu/kernels/update_simd.cc"
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
+#include "ridge/backend/cpu/kernels/lanes-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace ridge::cpu {
 namespace HWY_NAMESPACE {
-namespace hn = hwy::HWY_NAMESPACE;
-
-using D = hn::ScalableTag<float>;
-using V = hn::Vec<D>;
-
-// `count` lanes at x, the others 0; a whole vector is read in one go.
-HWY_INLINE V LoadSome(const float* x, size_t count) {
-  const D d;
-  if (count == hn::Lanes(d)) return hn::LoadU(d, x);
-  alignas(64) float lanes[16] = {};
-  std::memcpy(lanes, x, count * sizeof(float));
-  return hn::Load(d, lanes);
-}
-HWY_INLINE void StoreSome(V v, float* x, size_t count) {
-  const D d;
-  if (count == hn::Lanes(d)) return hn::StoreU(v, d, x);
-  alignas(64) float lanes[16];
-  hn::Store(v, d, lanes);
-  std::memcpy(x, lanes, count * sizeof(float));
-}
 
 // m' = beta1 m + (1 - beta1) g;  v' = beta2 v + (1 - beta2) g g;
 // param' = param - step_size m' / (sqrt(v') / v_correction + epsilon)
