@@ -7,10 +7,11 @@
 #include <algorithm>
 #include <optional>
 
-#include "hwy/targets.h"
 #include "ridge/backend/cpu/kernels/epilogue.h"
 #include "ridge/backend/cpu/kernels/gemm_f32.h"
+#include "ridge/backend/cpu/kernels/instructions.h"
 #include "ridge/backend/cpu/kernels/kernels.h"
+#include "ridge/backend/cpu/kernels/matmul_extents.h"
 #include "ridge/backend/cpu/parallel.h"
 #include "ridge/core/rounding.h"
 
@@ -19,23 +20,6 @@ namespace {
 
 constexpr size_t kBias = 2, kExtra = 3;
 constexpr int64_t kColumnGrain = 16;
-
-// One product of matrices: y [m, n] = a [m, k] b [k, n].
-struct Extents {
-  int64_t m, n, k;
-  bool transpose_a, transpose_b;
-};
-
-// REQUIRES: Refusal() is nullptr.
-Extents ExtentsOf(const OpCall& call) {
-  const Dims &a = call.inputs[0].dims, &y = call.outputs[0].dims;
-  const bool ta = call.integer("transpose_a") != 0;
-  return {.m = ElementCount(y) / y.back(),
-          .n = y.back(),
-          .k = ta ? a[0] : a.back(),
-          .transpose_a = ta,
-          .transpose_b = call.integer("transpose_b") != 0};
-}
 
 // Threads as a grid over the rows and columns of y.
 struct Grid {
@@ -50,7 +34,7 @@ constexpr double kPack = 0.35, kUpdate = 0.3;
 constexpr int64_t kBlockDepth = 256, kBlockColumns = 384;
 
 // Of the slowest thread of a grid (measured on Zen 4).
-double Cycles(const Extents& e, const Grid& grid) {
+double Cycles(const MatmulExtents& e, const Grid& grid) {
   const auto rows = static_cast<double>(CeilDiv(e.m, grid.rows));
   const int64_t run = CeilDiv(CeilDiv(e.n, kColumnGrain), grid.columns) * kColumnGrain;
   const auto columns = static_cast<double>(run), depth = static_cast<double>(e.k);
@@ -61,7 +45,7 @@ double Cycles(const Extents& e, const Grid& grid) {
          rows * columns * kUpdate * static_cast<double>(CeilDiv(e.k, kBlockDepth));
 }
 
-Grid BestGrid(const Extents& e, int threads) {
+Grid BestGrid(const MatmulExtents& e, int threads) {
   Grid best{threads, 1};
   for (int columns = 2; columns <= threads; ++columns) {
     const Grid grid{threads / columns, columns};
@@ -71,7 +55,7 @@ Grid BestGrid(const Extents& e, int threads) {
 }
 
 // Of the peak of all threads.
-double Efficiency(const Extents& e, int threads) {
+double Efficiency(const MatmulExtents& e, int threads) {
   const double work =
       static_cast<double>(e.m) * static_cast<double>(e.n) * static_cast<double>(e.k) / 16 / threads;
   return work / Cycles(e, BestGrid(e, threads));
@@ -80,7 +64,7 @@ double Efficiency(const Extents& e, int threads) {
 class MatmulF32Kernel : public Kernel {
  public:
   MatmulF32Kernel(const OpCall& call, int threads)
-      : e_(ExtentsOf(call)),
+      : e_(*MatmulExtentsOf(call)),
         grid_(BestGrid(e_, threads)),
         threads_(threads),
         has_bias_(call.has_input(kBias)),
@@ -126,7 +110,7 @@ class MatmulF32Kernel : public Kernel {
             .bias = has_bias_ ? in(kBias) + columns.begin : nullptr};
   }
 
-  const Extents e_;
+  const MatmulExtents e_;
   const Grid grid_;
   const int threads_;
   const bool has_bias_, has_extra_;
@@ -135,10 +119,8 @@ class MatmulF32Kernel : public Kernel {
 const char* Refusal(const OpCall& call) {
   if (AnyEmpty(call)) return refusal::kEmpty;
   if (!AllOf(call, DType::kF32)) return refusal::kDType;
-  const bool wide = (hwy::SupportedTargets() & (HWY_AVX3 | HWY_AVX3_DL)) != 0;
-  if (!wide) return refusal::kInstructions;
-  if (call.inputs[1].rank() != 2) return refusal::kRank;
-  if (call.integer("transpose_a") != 0 && call.inputs[0].rank() != 2) return refusal::kRank;
+  if (!RunsAvx512()) return refusal::kInstructions;
+  if (!MatmulExtentsOf(call)) return refusal::kRank;
   const std::vector<std::string> steps = EpilogueSteps(call);
   return steps.empty() || (steps.size() == 1 && steps[0] == "add") ? nullptr : refusal::kEpilogue;
 }
@@ -148,7 +130,8 @@ const char* Refusal(const OpCall& call) {
 const char* OfferMatmulF32(const Question& q, std::vector<KernelChoice>& choices) {
   if (const char* reason = Refusal(q.call)) return reason;
   const int threads = ThreadsFor(q.cpu, q.op, q.call);
-  KernelChoice choice = MakeChoice(q, "cpu.matmul_f32", Efficiency(ExtentsOf(q.call), threads));
+  KernelChoice choice =
+      MakeChoice(q, "cpu.matmul_f32", Efficiency(*MatmulExtentsOf(q.call), threads));
   choice.workspace_bytes = MatmulF32Kernel::WorkspaceFloats(q.call, threads) * 4;
   choice.in_place.clear();
   SetKey(q, choice);

@@ -10,6 +10,7 @@
 #include <algorithm>
 
 #include "ridge/backend/cpu/kernels/kernels.h"
+#include "ridge/backend/cpu/kernels/matmul_extents.h"
 #include "ridge/backend/cpu/parallel.h"
 #include "ridge/core/rounding.h"
 
@@ -22,39 +23,21 @@ constexpr int64_t kEnough = 16;  // of the other extent, to pay for starting
 constexpr size_t kBias = 2, kExtra = 3;
 constexpr int64_t kFewestRows = 4;
 
-// y [m, n] = a [m, k] b [k, n], as it lies in memory.
-struct Extents {
-  int64_t m = 0, n = 0, k = 0;
-  bool transpose_a = false, transpose_b = false;
-
-  bool dots() const {
-    return !transpose_a && transpose_b && n <= kNarrow && k >= kWide && m >= kFewestRows;
-  }
-  // The gradients of what dots() multiplies.
-  bool few_rows() const {
-    return transpose_a && !transpose_b && m <= kNarrow && k >= kEnough && n >= kWide;
-  }
-  bool short_sums() const {
-    return !transpose_a && !transpose_b && k <= kNarrow && m >= kEnough && n >= kWide;
-  }
-};
-
-// nullopt when b is not one matrix.
-std::optional<Extents> ExtentsOf(const OpCall& call) {
-  const Dims &a = call.inputs[0].dims, &b = call.inputs[1].dims;
-  Extents e;
-  e.transpose_a = call.integer("transpose_a") != 0;
-  e.transpose_b = call.integer("transpose_b") != 0;
-  if (b.size() != 2 || (e.transpose_a && a.size() != 2)) return std::nullopt;
-  e.n = e.transpose_b ? b[0] : b[1];
-  e.k = e.transpose_b ? b[1] : b[0];
-  e.m = call.outputs[0].elements() / e.n;
-  return e;
+// Which of the three a product is.
+bool IsDots(const MatmulExtents& e) {
+  return !e.transpose_a && e.transpose_b && e.n <= kNarrow && e.k >= kWide && e.m >= kFewestRows;
+}
+// The gradients of what IsDots() multiplies.
+bool HasFewRows(const MatmulExtents& e) {
+  return e.transpose_a && !e.transpose_b && e.m <= kNarrow && e.k >= kEnough && e.n >= kWide;
+}
+bool HasShortSums(const MatmulExtents& e) {
+  return !e.transpose_a && !e.transpose_b && e.k <= kNarrow && e.m >= kEnough && e.n >= kWide;
 }
 
 class NarrowDotsKernel : public Kernel {
  public:
-  NarrowDotsKernel(const Extents& e, int threads) : e_(e), threads_(threads) {}
+  NarrowDotsKernel(const MatmulExtents& e, int threads) : e_(e), threads_(threads) {}
 
   Status Run(const KernelBuffers& b) override {
     ForEachPart(threads_, [&](int part) {
@@ -74,14 +57,14 @@ class NarrowDotsKernel : public Kernel {
   }
 
  private:
-  const Extents e_;
+  const MatmulExtents e_;
   const int threads_;
 };
 
 class ShortSumsKernel : public Kernel {
  public:
   // `adds`: y begins with what the epilogue adds, which may lie where y does.
-  ShortSumsKernel(const Extents& e, bool adds, int threads)
+  ShortSumsKernel(const MatmulExtents& e, bool adds, int threads)
       : e_(e), adds_(adds), threads_(threads) {}
 
   Status Run(const KernelBuffers& b) override {
@@ -108,7 +91,7 @@ class ShortSumsKernel : public Kernel {
   }
 
  private:
-  const Extents e_;
+  const MatmulExtents e_;
   const bool adds_;
   const int threads_;
 };
@@ -117,9 +100,10 @@ class ShortSumsKernel : public Kernel {
 // two cores read is slow to write again.  The parts are added in order.
 class FewRowsKernel : public Kernel {
  public:
-  FewRowsKernel(const Extents& e, bool adds, int threads) : e_(e), adds_(adds), threads_(threads) {}
+  FewRowsKernel(const MatmulExtents& e, bool adds, int threads)
+      : e_(e), adds_(adds), threads_(threads) {}
 
-  static int64_t PartFloats(const Extents& e) { return RoundUpFloats(e.m * e.n); }
+  static int64_t PartFloats(const MatmulExtents& e) { return RoundUpFloats(e.m * e.n); }
 
   Status Run(const KernelBuffers& b) override {
     auto* parts = static_cast<float*>(b.workspace);
@@ -148,7 +132,7 @@ class FewRowsKernel : public Kernel {
                    .c_row = e_.n});
   }
 
-  const Extents e_;
+  const MatmulExtents e_;
   const bool adds_;
   const int threads_;
 };
@@ -158,19 +142,20 @@ class FewRowsKernel : public Kernel {
 const char* OfferNarrowMatmul(const Question& q, std::vector<KernelChoice>& choices) {
   if (AnyEmpty(q.call)) return refusal::kEmpty;
   if (!AllOf(q.call, DType::kF32)) return refusal::kDType;
-  const std::optional<Extents> extents = ExtentsOf(q.call);
-  if (!extents || (!extents->dots() && !extents->few_rows() && !extents->short_sums()))
+  const std::optional<MatmulExtents> extents = MatmulExtentsOf(q.call);
+  if (!extents || (!IsDots(*extents) && !HasFewRows(*extents) && !HasShortSums(*extents)))
     return refusal::kNoGain;
-  if (!extents->dots() && q.call.has_input(kBias)) return refusal::kNoGain;
+  const bool dots = IsDots(*extents);
+  if (!dots && q.call.has_input(kBias)) return refusal::kNoGain;
   const std::string& epilogue = q.call.text("epilogue");
-  const bool adds = !extents->dots() && epilogue == "add";
+  const bool adds = !dots && epilogue == "add";
   if (!epilogue.empty() && !adds) return refusal::kEpilogue;
   const int64_t threads = ThreadsFor(q.cpu, q.op, q.call);
   KernelChoice choice = MakeChoice(q, "cpu.narrow_matmul");
   choice.in_place.clear();
   if (adds) choice.in_place = {{0, static_cast<int>(kExtra)}};
-  if (extents->dots()) choice.workspace_bytes = threads * NarrowDotsFloats() * 4;
-  if (extents->few_rows())
+  if (dots) choice.workspace_bytes = threads * NarrowDotsFloats() * 4;
+  if (HasFewRows(*extents))
     choice.workspace_bytes = threads * FewRowsKernel::PartFloats(*extents) * 4;
   SetKey(q, choice);
   choices.push_back(std::move(choice));
@@ -179,12 +164,12 @@ const char* OfferNarrowMatmul(const Question& q, std::vector<KernelChoice>& choi
 
 Result<std::unique_ptr<Kernel>> CreateNarrowMatmul(const CpuContext& cpu, const OpDef& op,
                                                    const OpCall& call, const KernelChoice&) {
-  const Extents extents = *ExtentsOf(call);
+  const MatmulExtents extents = *MatmulExtentsOf(call);
   const int threads = ThreadsFor(cpu, op, call);
-  if (extents.dots())
+  if (IsDots(extents))
     return std::unique_ptr<Kernel>(std::make_unique<NarrowDotsKernel>(extents, threads));
   const bool adds = call.text("epilogue") == "add";
-  if (extents.few_rows())
+  if (HasFewRows(extents))
     return std::unique_ptr<Kernel>(std::make_unique<FewRowsKernel>(extents, adds, threads));
   return std::unique_ptr<Kernel>(std::make_unique<ShortSumsKernel>(extents, adds, threads));
 }

@@ -1,6 +1,6 @@
 #include <array>
 
-#include "hwy/targets.h"
+#include "ridge/backend/cpu/kernels/instructions.h"
 #include "ridge/backend/cpu/kernels/winograd.h"
 #include "ridge/core/rounding.h"
 
@@ -92,8 +92,7 @@ const char* WinogradRefusal(const Question& q, const ConvGeometry& g) {
     if (axis.kernel != 3 || axis.stride != 1 || axis.dilation != 1) return refusal::kAttribute;
     if (axis.pad_begin > 2 || axis.pad_end > 2) return refusal::kAttribute;
   }
-  const bool wide = (hwy::SupportedTargets() & (HWY_AVX3 | HWY_AVX3_DL)) != 0;
-  return wide ? nullptr : refusal::kInstructions;
+  return RunsAvx512() ? nullptr : refusal::kInstructions;
 }
 
 WinogradShape WinogradForward(const ConvGeometry& g) {
