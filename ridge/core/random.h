@@ -30,9 +30,13 @@ inline float ToUniform(uint32_t word) { return static_cast<float>(word >> 8) * 0
 // block).
 std::array<double, 4> DrawNormalBlock(const RandomKey& key, uint32_t sample, uint64_t block);
 
-// The same for `blocks` blocks, a multiple of kDrawBlocks, several at a time.  The last bits of the
-// doubles depend on the instruction set (fused multiply-add or not).
+// Many at a time: `blocks` blocks, a multiple of kDrawBlocks.
 inline constexpr int64_t kDrawBlocks = 8;
+// The blocks' words, four each.
+void DrawWords(const RandomKey& key, uint32_t sample, uint64_t first_block, int64_t blocks,
+               uint32_t* words);
+// DrawNormalBlock() of each.  The last bits of the doubles depend on the instruction set (fused
+// multiply-add or not).
 void DrawNormals(const RandomKey& key, uint32_t sample, uint64_t first_block, int64_t blocks,
                  double* numbers);
 // 2 ToUniform(word) - 1 for each word: uniform in [-1, 1).

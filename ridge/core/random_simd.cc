@@ -136,6 +136,16 @@ HWY_INLINE V Radius(VU word) {
   return hn::Sqrt(hn::Max(hn::Mul(LogOfUniform(word), hn::Set(d, -2)), hn::Zero(d)));
 }
 
+void AllWords(const RandomKey& key, uint32_t sample, uint64_t first_block, int64_t blocks,
+              uint32_t* words) {
+  for (int64_t b = 0; b < blocks; b += kLanes) {
+    const Words w = DrawLanes(key, sample, first_block + static_cast<uint64_t>(b));
+    hn::StoreInterleaved2(hn::Or(w.w0, hn::ShiftLeft<32>(w.w1)),
+                          hn::Or(w.w2, hn::ShiftLeft<32>(w.w3)), DU(),
+                          reinterpret_cast<uint64_t*>(words + 4 * b));
+  }
+}
+
 void Normals(const RandomKey& key, uint32_t sample, uint64_t first_block, int64_t blocks,
              double* numbers) {
   const D d;
@@ -174,9 +184,15 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace ridge {
 
+HWY_EXPORT(AllWords);
 HWY_EXPORT(Normals);
 HWY_EXPORT(Uniforms);
 
+void DrawWords(const RandomKey& key, uint32_t sample, uint64_t first_block, int64_t blocks,
+               uint32_t* words) {
+  RIDGE_CHECK(blocks % kDrawBlocks == 0, "draws come in multiples of 8 blocks");
+  HWY_DYNAMIC_DISPATCH(AllWords)(key, sample, first_block, blocks, words);
+}
 void DrawNormals(const RandomKey& key, uint32_t sample, uint64_t first_block, int64_t blocks,
                  double* numbers) {
   RIDGE_CHECK(blocks % kDrawBlocks == 0, "draws come in multiples of 8 blocks");

@@ -32,6 +32,15 @@ TEST(Philox, GivesThePublishedAnswers) {
             (Block{0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1}));
 }
 
+TEST(DrawWords, AreThoseOfTheBlocks) {
+  for (const uint64_t first : {uint64_t{0}, uint64_t{1000}, (uint64_t{1} << 32) - 4}) {
+    std::vector<uint32_t> words(4 * 2 * kDrawBlocks);
+    DrawWords(kKey, /*sample=*/3, first, 2 * kDrawBlocks, words.data());
+    for (size_t i = 0; i < words.size(); ++i)
+      EXPECT_EQ(words[i], DrawBlock(kKey, 3, first + i / 4)[i % 4]) << first << " " << i;
+  }
+}
+
 // Radius below 6.7, so an error of 1e-14 is a few last bits of the largest.
 TEST(DrawNormals, IsBoxMullerOverTheBlocksWords) {
   for (const uint64_t first : {uint64_t{0}, uint64_t{1000}, (uint64_t{1} << 32) - 4}) {

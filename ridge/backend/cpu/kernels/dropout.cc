@@ -1,15 +1,17 @@
 // dropout of any float: Philox words for a tile, then its elements in double, as the reference has
 // it, so draws and rounding are the same bits.
-#include "ridge/backend/cpu/kernels/dropout_draws.h"
+#include "ridge/backend/cpu/kernels/keep_or_drop.h"
 #include "ridge/backend/cpu/kernels/kernels.h"
 #include "ridge/backend/cpu/kernels/wide_program.h"
 #include "ridge/backend/cpu/parallel.h"
+#include "ridge/core/random.h"
 #include "ridge/core/rounding.h"
 
 namespace ridge::cpu {
 namespace {
 
-constexpr int64_t kTile = 1024;  // a multiple of a block of four words
+constexpr int64_t kWordsOfDraw = 4 * kDrawBlocks;
+constexpr int64_t kTile = 32 * kWordsOfDraw;
 
 class DropoutKernel : public Kernel {
  public:
@@ -39,9 +41,10 @@ class DropoutKernel : public Kernel {
   // Elements [first, first + count) of the sample that begins at `start`.
   void RunTile(const RandomKey& key, uint32_t sample, int64_t start, int64_t first, int64_t count,
                const KernelBuffers& b) const {
-    alignas(64) uint32_t words[kTile + kDrawPadding];
+    alignas(64) uint32_t words[kTile];
     alignas(64) double values[kTile];
-    DrawWords(key, sample, static_cast<uint64_t>(first / 4), (count + 3) / 4, words);
+    DrawWords(key, sample, static_cast<uint64_t>(first / 4),
+              CeilDiv(count, kWordsOfDraw) * kDrawBlocks, words);
     LoadDoubles(dtype_, b.inputs[0], start + first, values, count);
     KeepOrDrop(values, words, count, rate_, 1 - rate_);
     StoreDoubles(dtype_, values, b.outputs[0], start + first, count);
