@@ -3,24 +3,19 @@
 // Peak memory and the first step are facts of a process, so every run is a fresh one.  The rounds
 // go over all workloads in turn: a slow minute of the machine meets each of them.  Every run times
 // the vendor's 2048^3 matmul and a triad after its steps; `suite_record.h` compares with these.
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-#include <array>
 
 #include "ridge/cli/exit_codes.h"
 #include "ridge/cli/flags.h"
 #include "ridge/cli/machine.h"
 #include "ridge/cli/output.h"
+#include "ridge/cli/self.h"
 #include "ridge/cli/suite_record.h"
 #include "ridge/cli/train_flags.h"
 #include "ridge/cli/verbs.h"
 #include "ridge/cli/workloads.h"
 #include "ridge/core/files.h"
 #include "ridge/core/split.h"
-#include "ridge/core/threads.h"
 
 namespace ridge::cli {
 namespace {
@@ -57,55 +52,16 @@ Result<std::vector<Workload>> Chosen(const std::optional<std::string>& only) {
   return chosen;
 }
 
-std::string ReadAll(int fd) {
-  std::string text;
-  std::array<char, 4096> buffer;
-  for (;;) {
-    const ssize_t got = read(fd, buffer.data(), buffer.size());
-    if (got <= 0) return text;
-    text.append(buffer.data(), static_cast<size_t>(got));
-  }
-}
-
-// What this very program prints when it runs with `words`; its messages go where ours go.
-Result<std::string> RunSelf(const std::vector<std::string>& words) {
-  std::vector<char*> argv;
-  for (const std::string& word : words) argv.push_back(const_cast<char*>(word.c_str()));
-  argv.push_back(nullptr);
-  int ends[2];
-  if (pipe2(ends, O_CLOEXEC) != 0) return Status(ErrorCode::kUnavailable, "no pipe can be made");
-  const pid_t child = fork();
-  if (child == 0) {
-    UnpinThread();  // the team here is pinned; a child that inherits that sees one core
-    dup2(ends[1], STDOUT_FILENO);
-    execv("/proc/self/exe", argv.data());
-    _exit(127);
-  }
-  close(ends[1]);
-  const std::string text = child < 0 ? "" : ReadAll(ends[0]);
-  close(ends[0]);
-  int state = 0;
-  if (child < 0 || waitpid(child, &state, 0) != child)
-    return Status(ErrorCode::kUnavailable, "no process can be started");
-  if (WIFEXITED(state) && WEXITSTATUS(state) == 0) return text;
-  return Status(ErrorCode::kFailed, fmt::format("bench suite: '{}' failed", words.back()));
-}
-
 Result<SuiteRun> RunWorkload(const Workload& workload, int64_t threads) {
-  std::vector<std::string> words = {"ridge",
-                                    "bench",
-                                    "step",
-                                    "--json",
-                                    "--quiet",
-                                    "--batch",
-                                    std::to_string(workload.batch),
-                                    "--steps",
-                                    std::to_string(workload.steps)};
+  std::vector<std::string> words = {"bench",   "step",
+                                    "--json",  "--quiet",
+                                    "--batch", std::to_string(workload.batch),
+                                    "--steps", std::to_string(workload.steps)};
   if (threads > 0) {
     words.insert(words.end(), {"--threads", std::to_string(threads)});
   }
   words.emplace_back(workload.model);
-  RIDGE_ASSIGN_OR_RETURN(const std::string text, RunSelf(words));
+  RIDGE_ASSIGN_OR_RETURN(const std::string text, OutputOfSelf(words));
   return ParseSuiteRun(text);
 }
 

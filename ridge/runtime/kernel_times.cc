@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "ridge/core/files.h"
+#include "ridge/runtime/profile_store.h"
 
 namespace ridge {
 namespace {
@@ -18,18 +19,7 @@ Status Unusable(const std::string& file, const std::string& why) {
   return Status(ErrorCode::kInvalidData, fmt::format("{}: {}. {}", file, why, kHint));
 }
 
-}  // namespace
-
-std::string KernelTimesToJson(const KernelTimes& times) {
-  Json json;
-  json["device"] = times.device;
-  json["library"] = times.library;
-  json["made_at"] = times.made_at;
-  json["kernel_s"] = times.kernel_s;
-  return json.dump(1) + "\n";
-}
-
-Result<KernelTimes> KernelTimesFromJson(const std::string& text, const std::string& file) {
+Result<KernelTimes> Parse(const std::string& text, const std::string& file) {
   try {
     const Json json = Json::parse(text);
     KernelTimes times;
@@ -46,8 +36,25 @@ Result<KernelTimes> KernelTimesFromJson(const std::string& text, const std::stri
   }
 }
 
+}  // namespace
+
+std::string KernelTimesToJson(const KernelTimes& times) {
+  Json json;
+  json["device"] = times.device;
+  json["library"] = times.library;
+  json["made_at"] = times.made_at;
+  json["kernel_s"] = times.kernel_s;
+  return json.dump(1) + "\n";
+}
+
+Result<KernelTimes> ReadKernelTimes(const std::string& path) {
+  constexpr int64_t kMostBytes = 64 << 20;
+  RIDGE_ASSIGN_OR_RETURN(const std::string text, ReadFile(path, kMostBytes));
+  return Parse(text, path);
+}
+
 std::string KernelTimesPath(const std::string& device) {
-  return CacheFolder() + "/profiles/" + device + ".kernels.json";
+  return ProfilesFolder() + "/" + device + ".kernels.json";
 }
 
 Result<KernelTimes> LoadKernelTimes(const std::string& device, const std::string& library) {
@@ -55,9 +62,7 @@ Result<KernelTimes> LoadKernelTimes(const std::string& device, const std::string
   std::error_code error;
   if (!std::filesystem::exists(path, error))
     return Unusable(path, "no kernels were timed on this machine yet");
-  constexpr int64_t kMostBytes = 64 << 20;
-  RIDGE_ASSIGN_OR_RETURN(const std::string text, ReadFile(path, kMostBytes));
-  RIDGE_ASSIGN_OR_RETURN(KernelTimes times, KernelTimesFromJson(text, path));
+  RIDGE_ASSIGN_OR_RETURN(KernelTimes times, ReadKernelTimes(path));
   if (times.device != device)
     return Unusable(path, fmt::format("was timed on '{}'; this is '{}'", times.device, device));
   if (times.library != library)
@@ -66,7 +71,7 @@ Result<KernelTimes> LoadKernelTimes(const std::string& device, const std::string
 }
 
 Status SaveKernelTimes(const KernelTimes& times) {
-  RIDGE_RETURN_IF_ERROR(MakeFolders(CacheFolder() + "/profiles"));
+  RIDGE_RETURN_IF_ERROR(MakeFolders(ProfilesFolder()));
   return WriteFileAtomically(KernelTimesPath(times.device), KernelTimesToJson(times));
 }
 

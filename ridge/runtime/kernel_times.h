@@ -19,8 +19,8 @@ struct KernelTimes {
 };
 
 std::string KernelTimesToJson(const KernelTimes& times);
-// `file` is for messages.  Fails with kInvalidData.
-Result<KernelTimes> KernelTimesFromJson(const std::string& text, const std::string& file);
+// From any file that holds them.  Fails with kInvalidData.
+Result<KernelTimes> ReadKernelTimes(const std::string& path);
 
 std::string KernelTimesPath(const std::string& device);
 // Fails with kInvalidData when there are none, they are damaged, or were taken with another library

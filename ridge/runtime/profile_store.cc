@@ -4,9 +4,8 @@
 
 namespace ridge {
 
-std::string ProfilePath(const std::string& id) {
-  return CacheFolder() + "/profiles/" + id + ".json";
-}
+std::string ProfilesFolder() { return CacheFolder() + "/profiles"; }
+std::string ProfilePath(const std::string& id) { return ProfilesFolder() + "/" + id + ".json"; }
 
 Result<DeviceProfile> LoadProfile(const std::string& id) {
   const std::string path = ProfilePath(id);
@@ -19,7 +18,7 @@ Result<DeviceProfile> LoadProfile(const std::string& id) {
 }
 
 Status SaveProfile(const DeviceProfile& profile) {
-  RIDGE_RETURN_IF_ERROR(MakeFolders(CacheFolder() + "/profiles"));
+  RIDGE_RETURN_IF_ERROR(MakeFolders(ProfilesFolder()));
   return WriteFileAtomically(ProfilePath(profile.id), ProfileToJson(profile));
 }
 

@@ -7,6 +7,8 @@
 
 namespace ridge {
 
+// Where these and the times of kernels (kernel_times.h) lie.
+std::string ProfilesFolder();
 std::string ProfilePath(const std::string& id);
 
 // Fails with kInvalidData when there is none or it is damaged.

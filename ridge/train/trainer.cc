@@ -20,7 +20,6 @@
 namespace ridge {
 namespace {
 
-constexpr int64_t kMostKernelsBytes = 64 << 20;
 
 // A job that was killed before it made its folder is started again by the same command.
 bool StartsAnew(const TrainRequest& request) {
@@ -114,9 +113,7 @@ Status Session::Prepare() {
 Status Session::TakeKernels() {
   if (!resume_ || options_.kernels != "tuned") return Status();
   RIDGE_ASSIGN_OR_RETURN(const RunFolder folder, RunFolder::Open(options_.out));
-  const std::string file = folder.File("kernels.json");
-  RIDGE_ASSIGN_OR_RETURN(const std::string text, ReadFile(file, kMostKernelsBytes));
-  RIDGE_ASSIGN_OR_RETURN(KernelTimes times, KernelTimesFromJson(text, file));
+  RIDGE_ASSIGN_OR_RETURN(KernelTimes times, ReadKernelTimes(folder.File("kernels.json")));
   machine_.kernel_s = std::move(times.kernel_s);
   return Status();
 }
