@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "ridge/core/process.h"
-#include "ridge/core/random.h"
 #include "ridge/core/version.h"
 #include "ridge/train/graph_run.h"
+#include "ridge/train/made_up_inputs.h"
 #include "ridge/train/model_source.h"
 #include "ridge/train/training_graph.h"
 
@@ -19,23 +19,6 @@ std::vector<std::string> LabelNames(const Graph& forward) {
   const Result<ForwardFacts> facts = InspectForward(forward);
   if (!facts.ok() || facts->label == kNoValue) return {};
   return {forward.value(facts->label).name};
-}
-
-Tensor MadeInput(const TensorType& type, uint32_t number, uint64_t seed) {
-  Tensor tensor(type);
-  for (int64_t i = 0; i < tensor.elements(); ++i) {
-    const double unit = Draw({seed, 0}, number, static_cast<uint64_t>(i)) / 4294967296.0;
-    StoreFromDouble(type.dtype, tensor.mutable_data(), i, IsFloat(type.dtype) ? 2 * unit - 1 : 0.0);
-  }
-  return tensor;
-}
-
-std::map<std::string, Tensor> MadeInputs(const Graph& graph, uint64_t seed) {
-  std::map<std::string, Tensor> inputs;
-  uint32_t number = 0;
-  for (const ValueId id : graph.ValuesOfKind(ValueKind::kInput))
-    inputs[graph.value(id).name] = MadeInput(graph.type(id), number++, seed);
-  return inputs;
 }
 
 Result<std::vector<double>> TimeRuns(Executor& executor, int64_t runs) {
@@ -58,7 +41,7 @@ Result<BenchRunResult> BenchRun(const BenchRunRequest& request, const Machine& m
   RIDGE_ASSIGN_OR_RETURN(const NamedGraph graph, BuildInferenceGraph(forward, LabelNames(forward)));
   RIDGE_ASSIGN_OR_RETURN(
       const std::unique_ptr<Executor> executor,
-      PrepareGraph(graph.graph, MadeInputs(graph.graph, request.seed), request.seed, machine));
+      PrepareGraph(graph.graph, MadeUpInputs(graph.graph, request.seed), request.seed, machine));
   RIDGE_ASSIGN_OR_RETURN(std::vector<double> seconds, TimeRuns(*executor, request.runs));
   BenchRunResult result{.model = request.model,
                         .batch = request.batch,

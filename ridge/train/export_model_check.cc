@@ -8,8 +8,8 @@
 #include <limits>
 
 #include "ridge/graph/onnx/import.h"
-#include "ridge/train/export_model_inputs.h"
 #include "ridge/train/graph_run.h"
+#include "ridge/train/made_up_inputs.h"
 
 namespace ridge {
 namespace {

@@ -20,7 +20,6 @@
 namespace ridge {
 namespace {
 
-
 // A job that was killed before it made its folder is started again by the same command.
 bool StartsAnew(const TrainRequest& request) {
   const TrainOptions& options = request.options;

@@ -10,15 +10,15 @@
 
 #include "ridge/graph/autodiff.h"
 #include "ridge/graph/builder.h"
-#include "ridge/graph/interpret.h"
 #include "ridge/graph/passes/pipeline.h"
-#include "ridge/graph/spec.h"
-#include "ridge/graph/text.h"
+#include "ridge/graph/test_results.h"
 
 namespace ridge {
 namespace {
 
 using Ints = std::vector<int64_t>;
+
+constexpr TestValues kFewValues{.count = 5, .step = 1};  // so that windows have ties
 
 // What may differ from the form that is looked for.
 struct Form {
@@ -77,35 +77,6 @@ int64_t Count(const Graph& graph, std::string_view op) {
                        [&](const Node& node) { return node.op->name == op; });
 }
 
-std::map<std::string, Tensor> Run(const Graph& graph) {
-  std::map<std::string, Tensor> inputs;
-  std::mt19937 random(7);
-  for (ValueId id : graph.ValuesOfKind(ValueKind::kInput)) {
-    Tensor tensor(graph.type(id));
-    // Few values, so that windows have ties.
-    for (int64_t i = 0; i < tensor.elements(); ++i)
-      StoreFromDouble(tensor.type().dtype, tensor.mutable_data(), i,
-                      static_cast<double>(random() % 5) - 2);
-    inputs[graph.value(id).name] = tensor;
-  }
-  const Result<std::vector<Tensor>> values = EvaluateGraph(graph, inputs, 3);
-  EXPECT_TRUE(values.ok()) << values.status().message();
-  std::map<std::string, Tensor> results;
-  for (const GraphOutput& output : graph.outputs())
-    results[output.name] = (*values)[static_cast<size_t>(output.value)];
-  return results;
-}
-
-void ExpectSameBits(const Graph& before, const Graph& after) {
-  ASSERT_TRUE(CheckGraph(after).ok());
-  const auto expected = Run(before), got = Run(after);
-  for (const auto& [name, tensor] : expected) {
-    ASSERT_TRUE(tensor.same_bits(got.at(name))) << name << " differs\n"
-                                                << PrintGraph(before) << "\n"
-                                                << PrintGraph(after);
-  }
-}
-
 Form RandomForm(uint32_t seed) {
   std::mt19937 random(seed);
   const auto pick = [&](int n) { return static_cast<int>(random() % static_cast<uint32_t>(n)); };
@@ -132,14 +103,14 @@ TEST(ConvPool, KeepsEveryBitAloneAndInPairs) {
   int64_t found = 0;
   for (uint32_t seed = 0; seed < 120; ++seed) {
     const Graph graph = Network(RandomForm(seed));
-    ExpectSameBits(graph, *FuseConvPool(graph));
+    ExpectSameBits(graph, *FuseConvPool(graph), kFewValues);
     for (const PassInfo& other : AllPasses()) {
       if (other.run == nullptr) continue;
       const Graph first = *other.run(graph);
       const Graph then = *FuseConvPool(first);
       found += Count(then, "conv_pool");
-      ExpectSameBits(first, then);
-      ExpectSameBits(then, *other.run(then));
+      ExpectSameBits(first, then, kFewValues);
+      ExpectSameBits(then, *other.run(then), kFewValues);
       if (HasFatalFailure()) return;
     }
   }

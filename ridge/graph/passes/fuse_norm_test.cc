@@ -5,14 +5,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <random>
 
 #include "ridge/graph/autodiff.h"
 #include "ridge/graph/builder.h"
-#include "ridge/graph/interpret.h"
 #include "ridge/graph/passes/pipeline.h"
-#include "ridge/graph/spec.h"
-#include "ridge/graph/text.h"
+#include "ridge/graph/test_results.h"
 
 namespace ridge {
 namespace {
@@ -57,28 +54,10 @@ Graph Network(const Form& f, bool train) {
   return *std::move(graph);
 }
 
-std::map<std::string, Tensor> Run(const Graph& graph) {
-  std::map<std::string, Tensor> inputs;
-  std::mt19937 random(7);
-  for (ValueId id : graph.ValuesOfKind(ValueKind::kInput)) {
-    Tensor tensor(graph.type(id));
-    for (int64_t i = 0; i < tensor.elements(); ++i)
-      StoreFromDouble(tensor.type().dtype, tensor.mutable_data(), i,
-                      static_cast<double>(random() % 1000) / 500 - 1);
-    inputs[graph.value(id).name] = tensor;
-  }
-  const Result<std::vector<Tensor>> values = EvaluateGraph(graph, inputs, 3);
-  EXPECT_TRUE(values.ok()) << values.status().message();
-  std::map<std::string, Tensor> results;
-  for (const GraphOutput& output : graph.outputs())
-    results[output.name] = (*values)[static_cast<size_t>(output.value)];
-  return results;
-}
-
 Graph Fused(const Graph& graph) {
   Result<Graph> after = FuseNorms(graph);
   EXPECT_TRUE(after.ok() && CheckGraph(*after).ok()) << PrintGraph(graph);
-  const auto expected = Run(graph), got = Run(*after);
+  const auto expected = TestResults(graph), got = TestResults(*after);
   for (const auto& [name, tensor] : expected) {
     if (!name.starts_with("grad")) {
       EXPECT_TRUE(tensor.same_bits(got.at(name))) << name << "\n" << PrintGraph(*after);

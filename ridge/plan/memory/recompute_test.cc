@@ -5,16 +5,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <map>
-#include <random>
 #include <set>
 
 #include "ridge/graph/autodiff.h"
 #include "ridge/graph/builder.h"
-#include "ridge/graph/interpret.h"
 #include "ridge/graph/passes/pipeline.h"
-#include "ridge/graph/spec.h"
-#include "ridge/graph/text.h"
+#include "ridge/graph/test_results.h"
 
 namespace ridge {
 namespace {
@@ -61,35 +57,11 @@ Graph Residual(int blocks) {
   return net.Train(x);
 }
 
-std::map<std::string, Tensor> Run(const Graph& graph) {
-  std::map<std::string, Tensor> inputs;
-  std::mt19937 random(7);
-  for (ValueId id : graph.ValuesOfKind(ValueKind::kInput)) {
-    Tensor tensor(graph.type(id));
-    for (int64_t i = 0; i < tensor.elements(); ++i)
-      StoreFromDouble(tensor.type().dtype, tensor.mutable_data(), i,
-                      static_cast<double>(random() % 1000) / 500 - 1);
-    inputs[graph.value(id).name] = tensor;
-  }
-  const Result<std::vector<Tensor>> values = EvaluateGraph(graph, inputs, 3);
-  EXPECT_TRUE(values.ok()) << values.status().message();
-  std::map<std::string, Tensor> results;
-  for (const GraphOutput& output : graph.outputs())
-    results[output.name] = (*values)[static_cast<size_t>(output.value)];
-  return results;
-}
-
 Graph Again(const Graph& graph) {
   Result<Graph> again = RecomputeValues(graph, FindRecomputable(graph));
   EXPECT_TRUE(again.ok()) << again.status().message();
   EXPECT_TRUE(CheckGraph(*again).ok()) << PrintGraph(*again);
   return *std::move(again);
-}
-
-void ExpectSameBits(const Graph& before, const Graph& after) {
-  const auto expected = Run(before), got = Run(after);
-  for (const auto& [name, tensor] : expected)
-    ASSERT_TRUE(tensor.same_bits(got.at(name))) << name << "\n" << PrintGraph(after);
 }
 
 std::multiset<std::string> OpsAgain(const Graph& graph) {

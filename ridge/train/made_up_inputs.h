@@ -1,4 +1,5 @@
-// MadeUpInputs: random tensors that a graph can compute with, to compare two graphs on.
+// MadeUpInputs: random tensors that a graph can compute with, to compare two graphs on, or to time
+// one.
 #pragma once
 #include <map>
 #include <string>

@@ -1,4 +1,4 @@
-#include "ridge/train/export_model_inputs.h"
+#include "ridge/train/made_up_inputs.h"
 
 #include <algorithm>
 #include <vector>
