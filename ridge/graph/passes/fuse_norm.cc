@@ -1,11 +1,10 @@
-// What is gained is memory traffic: a normalized tensor is written once, with
-// all that is done to it, and the masked gradient not at all.
+// What is gained is memory traffic: a normalized tensor is written once, with all that is done to
+// it, and the masked gradient not at all.
 //
-// A norm with one reader and only that.  Mean and variance keep their readers,
-// so a training norm stands where it stood, and adds only what is known by
-// then; of two norms that meet in a sum (a projected shortcut) that is the
-// later one.  The inference form has no other results and moves to the end of
-// its chain.
+// A norm with one reader and only that.  Mean and variance keep their readers, so a training norm
+// stands where it stood, and adds only what is known by then; of two norms that meet in a sum (a
+// projected shortcut) that is the later one.  The inference form has no other results and moves to
+// the end of its chain.
 #include "ridge/graph/passes/fuse_norm.h"
 
 #include <algorithm>
@@ -80,8 +79,7 @@ class NormFuser {
     return std::get<std::string>(node.attrs.at("epilogue"));
   }
 
-  // --- masks
-  // ----------------------------------------------------------------------------------
+  // --- masks ---------------------------------------------------------------------------------
 
   // relu_grad behind which only the gradient of the norm before relu stands.
   void FindMask(NodeId n) {
@@ -123,8 +121,7 @@ class NormFuser {
                           grad.location);
   }
 
-  // --- epilogues
-  // ------------------------------------------------------------------------------
+  // --- epilogues -----------------------------------------------------------------------------
 
   void FollowChain(NodeId n) {
     const Node& norm = graph_.node(n);
@@ -189,9 +186,8 @@ class NormFuser {
   std::vector<int32_t> reads_;                // by value
   std::vector<std::vector<NodeId>> readers_;  // by value
   std::vector<bool> taken_;                   // by node: part of another
-  std::vector<int32_t> starts_,
-      ends_;                 // by node: the chain that is emitted here, or -1
-  std::vector<bool> masks_;  // by node: a gradient that makes its own mask
+  std::vector<int32_t> starts_, ends_;        // by node: the chain that is emitted here, or -1
+  std::vector<bool> masks_;                   // by node: a gradient that makes its own mask
   bool any_mask_ = false;
   std::vector<Chain> chains_;
   GraphRewriter rewriter_;
