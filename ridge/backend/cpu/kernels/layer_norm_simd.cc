@@ -22,11 +22,38 @@ HWY_INLINE void ForEachVector(size_t width, const F& f) {
   if (i < width) f(i, width - i);
 }
 
+// A sum in four vectors: one would make each addition wait for the one before.
+struct Sums {
+  V v[4];
+};
+HWY_INLINE Sums NoSums() {
+  const V zero = hn::Zero(D());
+  return {{zero, zero, zero, zero}};
+}
+HWY_INLINE double Total(const Sums& sums) {
+  const V all = hn::Add(hn::Add(sums.v[0], sums.v[1]), hn::Add(sums.v[2], sums.v[3]));
+  return hn::GetLane(hn::SumOfLanes(D(), all));
+}
+// Calls f(k, i, count) as ForEachVector, with k the place of the vector in its group of four.
+template <class F>
+HWY_INLINE void ForEachFour(size_t width, const F& f) {
+  const size_t lanes = hn::Lanes(D());
+  size_t i = 0;
+  for (; i + 4 * lanes <= width; i += 4 * lanes) {
+    f(0, i, lanes);
+    f(1, i + lanes, lanes);
+    f(2, i + 2 * lanes, lanes);
+    f(3, i + 3 * lanes, lanes);
+  }
+  for (; i + lanes <= width; i += lanes) f(0, i, lanes);
+  if (i < width) f(1, i, width - i);
+}
+
 HWY_INLINE V FirstLanes(V v, size_t count) {
   const D d;
+  if (count == hn::Lanes(d)) return v;
   return hn::IfThenElseZero(hn::FirstN(d, count), v);
 }
-HWY_INLINE double SumLanes(V v) { return hn::GetLane(hn::SumOfLanes(D(), v)); }
 
 template <typename Y>
 HWY_INLINE void NormalizeRow(const float* x, int64_t width_in, double epsilon, const float* scale,
@@ -34,20 +61,20 @@ HWY_INLINE void NormalizeRow(const float* x, int64_t width_in, double epsilon, c
   const D d;
   const auto width = static_cast<size_t>(width_in);
   const auto n = static_cast<double>(width);
-  V sum = hn::Zero(d);
-  ForEachVector(
-      width, [&](size_t i, size_t count) HWY_ATTR { sum = hn::Add(sum, LoadSome(x + i, count)); });
-  const double mean = SumLanes(sum) / n;
+  Sums sum = NoSums();
+  ForEachFour(width, [&](int k, size_t i, size_t count)
+                         HWY_ATTR { sum.v[k] = hn::Add(sum.v[k], LoadSome(x + i, count)); });
+  const double mean = Total(sum) / n;
   const V center = hn::Set(d, static_cast<float>(mean));
-  V squares = hn::Zero(d), rest = hn::Zero(d);
-  ForEachVector(width, [&](size_t i, size_t count) HWY_ATTR {
+  Sums squares = NoSums(), rest = NoSums();
+  ForEachFour(width, [&](int k, size_t i, size_t count) HWY_ATTR {
     const V distance = FirstLanes(hn::Sub(LoadSome(x + i, count), center), count);
-    squares = hn::MulAdd(distance, distance, squares);
-    rest = hn::Add(rest, distance);
+    squares.v[k] = hn::MulAdd(distance, distance, squares.v[k]);
+    rest.v[k] = hn::Add(rest.v[k], distance);
   });
   // What rounding the mean to f32 left over is taken out of the variance again.
-  const double left = SumLanes(rest) / n;
-  const double rstd = 1 / std::sqrt(SumLanes(squares) / n - left * left + epsilon);
+  const double left = Total(rest) / n;
+  const double rstd = 1 / std::sqrt(Total(squares) / n - left * left + epsilon);
   const V factor = hn::Set(d, static_cast<float>(rstd));
   ForEachVector(width, [&](size_t i, size_t count) HWY_ATTR {
     V v = hn::Mul(hn::Sub(LoadSome(x + i, count), center), factor);
@@ -74,7 +101,7 @@ HWY_INLINE void GradRow(const float* x, const Y* dy, int64_t width_in, float mea
   const D d;
   const auto width = static_cast<size_t>(width_in);
   const V center = hn::Set(d, mean), factor = hn::Set(d, rstd);
-  V sum = hn::Zero(d), dot = hn::Zero(d);
+  Sums sum = NoSums(), dot = NoSums();
   const auto normalized = [&](size_t i, size_t count) HWY_ATTR {
     return FirstLanes(hn::Mul(hn::Sub(LoadSome(x + i, count), center), factor), count);
   };
@@ -82,17 +109,17 @@ HWY_INLINE void GradRow(const float* x, const Y* dy, int64_t width_in, float mea
     const V g = LoadSome(dy + i, count);
     return scale == nullptr ? g : hn::Mul(g, LoadSome(scale + i, count));
   };
-  ForEachVector(width, [&](size_t i, size_t count) HWY_ATTR {
+  ForEachFour(width, [&](int k, size_t i, size_t count) HWY_ATTR {
     const V n = normalized(i, count), dn = scaled(i, count);
-    sum = hn::Add(sum, dn);
-    dot = hn::MulAdd(dn, n, dot);
+    sum.v[k] = hn::Add(sum.v[k], dn);
+    dot.v[k] = hn::MulAdd(dn, n, dot.v[k]);
     if (dscale == nullptr) return;
     const V g = LoadSome(dy + i, count);
     StoreSome(hn::MulAdd(g, n, LoadSome(dscale + i, count)), dscale + i, count);
     StoreSome(hn::Add(g, LoadSome(dshift + i, count)), dshift + i, count);
   });
-  const V mean_dn = hn::Set(d, static_cast<float>(SumLanes(sum) / static_cast<double>(width)));
-  const V mean_dot = hn::Set(d, static_cast<float>(SumLanes(dot) / static_cast<double>(width)));
+  const V mean_dn = hn::Set(d, static_cast<float>(Total(sum) / static_cast<double>(width)));
+  const V mean_dot = hn::Set(d, static_cast<float>(Total(dot) / static_cast<double>(width)));
   ForEachVector(width, [&](size_t i, size_t count) HWY_ATTR {
     const V n = normalized(i, count), dn = scaled(i, count);
     const V inner = hn::NegMulAdd(n, mean_dot, hn::Sub(dn, mean_dn));
@@ -113,12 +140,12 @@ void RmsForwardRow(const float* x, int64_t width_in, double epsilon, const float
                    float* rstd_out) {
   const D d;
   const auto width = static_cast<size_t>(width_in);
-  V squares = hn::Zero(d);
-  ForEachVector(width, [&](size_t i, size_t count) HWY_ATTR {
+  Sums squares = NoSums();
+  ForEachFour(width, [&](int k, size_t i, size_t count) HWY_ATTR {
     const V v = LoadSome(x + i, count);
-    squares = hn::MulAdd(v, v, squares);
+    squares.v[k] = hn::MulAdd(v, v, squares.v[k]);
   });
-  const double rstd = 1 / std::sqrt(SumLanes(squares) / static_cast<double>(width) + epsilon);
+  const double rstd = 1 / std::sqrt(Total(squares) / static_cast<double>(width) + epsilon);
   const V factor = hn::Set(d, static_cast<float>(rstd));
   ForEachVector(width, [&](size_t i, size_t count) HWY_ATTR {
     V v = hn::Mul(LoadSome(x + i, count), factor);
@@ -133,17 +160,17 @@ void RmsBackwardRow(const float* x, const float* dy, int64_t width_in, float rst
   const D d;
   const auto width = static_cast<size_t>(width_in);
   const V factor = hn::Set(d, rstd);
-  V dot = hn::Zero(d);
+  Sums dot = NoSums();
   const auto scaled = [&](V g, size_t i, size_t count) HWY_ATTR {
     return scale == nullptr ? g : hn::Mul(g, LoadSome(scale + i, count));
   };
-  ForEachVector(width, [&](size_t i, size_t count) HWY_ATTR {
+  ForEachFour(width, [&](int k, size_t i, size_t count) HWY_ATTR {
     const V n = hn::Mul(LoadSome(x + i, count), factor), g = LoadSome(dy + i, count);
-    dot = hn::MulAdd(scaled(g, i, count), n, dot);
+    dot.v[k] = hn::MulAdd(scaled(g, i, count), n, dot.v[k]);
     if (dscale != nullptr)
       StoreSome(hn::MulAdd(g, n, LoadSome(dscale + i, count)), dscale + i, count);
   });
-  const V mean_dot = hn::Set(d, static_cast<float>(SumLanes(dot) / static_cast<double>(width)));
+  const V mean_dot = hn::Set(d, static_cast<float>(Total(dot) / static_cast<double>(width)));
   ForEachVector(width, [&](size_t i, size_t count) HWY_ATTR {
     const V n = hn::Mul(LoadSome(x + i, count), factor);
     const V dn = scaled(LoadSome(dy + i, count), i, count);

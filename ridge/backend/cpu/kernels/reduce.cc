@@ -79,6 +79,8 @@ std::vector<Group> MergeGroups(const Dims& dims, const std::vector<bool>& reduce
 }
 
 constexpr int64_t kWidestChunk = 1024, kNarrowestChunk = 64;
+// Sums of 16 KiB stay in the L1 cache; more rows than this are worth adding up partial sums.
+constexpr int64_t kWidestRows = 4096, kFewestRows = 64;
 
 ReducePlan MakePlan(const OpCall& call, int64_t block, int threads) {
   Dims dims = call.inputs[0].dims;
@@ -101,6 +103,13 @@ ReducePlan MakePlan(const OpCall& call, int64_t block, int threads) {
     const int64_t share = RoundUpFloats(plan.run / threads);
     plan.chunk = std::clamp(share, kNarrowestChunk, kWidestChunk);
     plan.items *= CeilDiv(plan.run, plan.chunk);
+  }
+  // The rows of one matrix: each thread's own are one piece of memory, read as fast as it comes.
+  const bool matrix = !plan.run_reduced && plan.kept.empty() && plan.reduced.size() == 1 &&
+                      plan.run <= kWidestRows && plan.reduced_count() >= kFewestRows * threads;
+  if (matrix) {
+    plan.chunk = plan.run;
+    plan.items = 1;
   }
   plan.split_reduced = threads > 1 && plan.items < threads && plan.shared_extent() >= 2 * threads;
   if (padded) {

@@ -26,9 +26,50 @@ using V = hn::Vec<D>;
 
 HWY_INLINE V K(float value) { return hn::Set(D(), value); }
 
+// 2^(m/16) for whole m, |m| < 2048, from z = m + kSixteenthMagic: what is added to a float of that
+// size is rounded to a whole number, which then stands in z's low bits.  The lookup needs vectors
+// of sixteen lanes.  Against a longer polynomial it moves work from the two multipliers, which bind
+// every function here, to units that are idle.
+constexpr bool kSixteenLanes = hn::MaxLanes(D()) == 16;
+constexpr float kSixteenthMagic = 12582912.0F;  // 1.5 * 2^23
+HWY_INLINE V PowerOfSixteenths(V z) {
+  // The bits of 2^(k/16), less k << 19: adding z << 19 puts m / 16 into the exponent and k back.
+  alignas(64) static constexpr int32_t kBits[16] = {
+      0x3F800000, 0x3F7DAAC3, 0x3F7B95C2, 0x3F79C3D3, 0x3F7837F0, 0x3F76F532,
+      0x3F75FED7, 0x3F75583F, 0x3F7504F3, 0x3F7508A4, 0x3F75672A, 0x3F76248C,
+      0x3F7744FD, 0x3F78CCDF, 0x3F7AC0C7, 0x3F7D257D,
+  };
+  const D d;
+  const hn::RebindToSigned<D> di;
+  const auto whole = hn::BitCast(di, z);
+  const auto index = hn::IndicesFromVec(di, hn::And(whole, hn::Set(di, 15)));
+  const auto power = hn::TableLookupLanes(hn::Load(di, kBits), index);
+  return hn::BitCast(d, hn::Add(power, hn::ShiftLeft<19>(whole)));
+}
+// e^y from z = y * 16 / ln(2) + magic: 2^(m/16) e^r, |r| <= ln(2) / 32, below 1 ulp in sum.
+HWY_INLINE V ExpFromSixteenths(V y, V z) {
+  const V m = hn::Sub(z, K(kSixteenthMagic));
+  const V r = hn::NegMulAdd(m, K(-2.12194440e-4F / 16), hn::NegMulAdd(m, K(0.693359375F / 16), y));
+  const V power = PowerOfSixteenths(z);
+  V p = hn::MulAdd(K(1.0F / 6), r, K(0.5F));
+  p = hn::MulAdd(p, r, K(1.0F));
+  return hn::MulAdd(hn::Mul(power, r), p, power);
+}
+constexpr float kLeastExpArgument = -87.336F;  // e^x below is under 2^-126
+
 // e^x = 2^n e^r with |r| <= ln(2) / 2, Cephes' polynomial, below 1 ulp.  Results under 2^-126
 // become 0.  The limits are the first operands: on x86 Min and Max then hand a NaN on.
 HWY_INLINE V SafeExp(V x) {
+  const auto tiny = hn::Lt(x, K(kLeastExpArgument));
+  const auto huge = hn::Gt(x, K(88.722839F));
+  const V infinity = K(std::numeric_limits<float>::infinity());
+  if constexpr (kSixteenLanes) {
+    const V y = hn::Max(K(-88.0F), hn::Min(K(89.0F), x));
+    // m = 2048 would be 2^128: the largest results take 2047 and a larger r.
+    const V z = hn::Min(K(kSixteenthMagic + 2047),
+                        hn::MulAdd(y, K(23.083120654223414F), K(kSixteenthMagic)));
+    return hn::IfThenElse(huge, infinity, hn::IfThenZeroElse(tiny, ExpFromSixteenths(y, z)));
+  }
   const D d;
   const hn::RebindToSigned<D> di;
   const V limited = hn::Max(K(-88.0F), hn::Min(K(89.0F), x));
@@ -47,12 +88,17 @@ HWY_INLINE V SafeExp(V x) {
   const auto exponent = hn::Max(hn::Add(n, hn::Set(di, 126)), hn::Zero(di));
   const V half = hn::BitCast(d, hn::ShiftLeft<23>(exponent));
   const V y = hn::Mul(hn::Mul(p, half), K(2.0F));
-  return hn::IfThenElse(hn::Gt(x, K(88.722839F)), K(std::numeric_limits<float>::infinity()), y);
+  return hn::IfThenElse(huge, infinity, y);
 }
 
 // e^x for x <= 0 (a rounding error above it is fine), or NaN: SafeExp without what only large
 // results need, two thirds of its work.  Results under 2^-126 become 0.
 HWY_INLINE V ExpOfNegative(V x) {
+  if constexpr (kSixteenLanes) {
+    const V limited = hn::Max(K(-88.0F), x);
+    const V z = hn::MulAdd(limited, K(23.083120654223414F), K(kSixteenthMagic));
+    return hn::IfThenZeroElse(hn::Lt(x, K(kLeastExpArgument)), ExpFromSixteenths(limited, z));
+  }
   const D d;
   const hn::RebindToSigned<D> di;
   const V y = hn::Max(K(-88.0F), x);

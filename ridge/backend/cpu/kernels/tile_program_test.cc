@@ -1,0 +1,130 @@
+// The error bounds of the elementary functions, on every instruction set of this machine.
+#include "ridge/backend/cpu/kernels/tile_program.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+#include "hwy/targets.h"
+
+namespace ridge::cpu {
+namespace {
+
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+const double kRootHalf = std::sqrt(0.5);
+
+double NormalCdf(double x) { return 0.5 * std::erfc(-x * kRootHalf); }
+double Gelu(double x) { return x * NormalCdf(x); }
+double GeluSlope(double x) {
+  return NormalCdf(x) + x * std::exp(-x * x / 2) / std::sqrt(2 * std::acos(-1.0));
+}
+double Sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
+double Silu(double x) { return x * Sigmoid(x); }
+
+// op(x), with 1 for the incoming gradient of an op that has one.
+std::vector<float> Apply(TileOp op, std::vector<float> x, bool is_grad = false) {
+  std::vector<float> ones(x.size(), 1.0F), y(x.size());
+  TileStep step{op, 2, 0, 0, 0};
+  if (is_grad) step.a = 1;
+  float* registers[] = {x.data(), ones.data(), y.data()};
+  RunTile({&step, 1}, registers, static_cast<int64_t>(x.size()));
+  return y;
+}
+
+// From low to high in even steps, a number of them that no vector divides.
+std::vector<float> Points(double low, double high) {
+  constexpr int kCount = 100003;
+  std::vector<float> x(kCount);
+  for (int i = 0; i < kCount; ++i)
+    x[static_cast<size_t>(i)] = static_cast<float>(low + (high - low) * i / (kCount - 1));
+  return x;
+}
+
+// One run for each instruction set that is compiled in and that this machine has.
+class TileFunctions : public testing::TestWithParam<int64_t> {
+ protected:
+  void SetUp() override {
+    if ((hwy::SupportedTargets() & GetParam()) == 0) GTEST_SKIP() << "not on this machine";
+    hwy::SetSupportedTargetsForTest(GetParam());
+    hwy::GetChosenTarget().Update(hwy::SupportedTargets());
+  }
+  void TearDown() override {
+    hwy::SetSupportedTargetsForTest(0);
+    hwy::GetChosenTarget().Update(hwy::SupportedTargets());
+  }
+
+  // The largest |y - f(x)| / (absolute + relative |f(x)|).
+  static double Worst(const std::vector<float>& x, const std::vector<float>& y, double (*f)(double),
+                      double relative, double absolute) {
+    double worst = 0;
+    for (size_t i = 0; i < x.size(); ++i) {
+      const double right = f(x[i]);
+      const double bound = absolute + relative * std::abs(right);
+      worst = std::max(worst, std::abs(y[i] - right) / bound);
+    }
+    return worst;
+  }
+};
+
+constexpr double kUlp = 1.2e-7;
+constexpr double kSmallest = 1.2e-38;  // results below it are 0
+
+TEST_P(TileFunctions, ExponentialIsExactToTwoUlp) {
+  const auto x = Points(-104, 88.7228);
+  EXPECT_LE(Worst(x, Apply(TileOp::kExp, x), std::exp, kUlp, kSmallest), 1.5);
+}
+
+TEST_P(TileFunctions, ExponentialKeepsTheEdges) {
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  const auto y =
+      Apply(TileOp::kExp, {-kInfinity, -200, -0.0F, 0, 1e-40F, 88.72283F, 88.73F, kInfinity, nan});
+  EXPECT_EQ(y[0], 0);
+  EXPECT_EQ(y[1], 0);
+  EXPECT_EQ(y[2], 1);
+  EXPECT_EQ(y[3], 1);
+  EXPECT_EQ(y[4], 1);
+  EXPECT_NEAR(y[5] / 3.40279e38, 1, 1e-5);
+  EXPECT_EQ(y[6], kInfinity);
+  EXPECT_EQ(y[7], kInfinity);
+  EXPECT_TRUE(std::isnan(y[8]));
+}
+
+// What the square of x loses in rounding grows with x: 5 ulp at -3, 16 at -8.
+TEST_P(TileFunctions, GeluIsExactBesideItsTail) {
+  const auto near = Points(-3, 100), tail = Points(-13, -3), beyond = Points(-1000, -13.3);
+  EXPECT_LE(Worst(near, Apply(TileOp::kGelu, near), Gelu, 5 * kUlp, 1e-30), 1);
+  EXPECT_LE(Worst(tail, Apply(TileOp::kGelu, tail), Gelu, 60 * kUlp, 1e-37), 1);
+  for (const float y : Apply(TileOp::kGelu, beyond)) ASSERT_LE(std::abs(y), kSmallest);
+}
+
+TEST_P(TileFunctions, SlopeOfGeluIsExactToThreeUlpOfOne) {
+  const auto x = Points(-30, 30);
+  EXPECT_LE(Worst(x, Apply(TileOp::kGeluGrad, x, /*is_grad=*/true), GeluSlope, 0, 3 * kUlp), 1);
+}
+
+TEST_P(TileFunctions, GeluKeepsLargeNumbersAndNan) {
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  const auto y = Apply(TileOp::kGelu, {3e38F, kInfinity, -3e38F, nan, 1e-40F, 0});
+  EXPECT_EQ(y[0], 3e38F);
+  EXPECT_EQ(y[1], kInfinity);
+  EXPECT_EQ(y[2], 0);
+  EXPECT_TRUE(std::isnan(y[3]));
+  EXPECT_NEAR(y[4], 0, 1e-40);
+  EXPECT_EQ(y[5], 0);
+}
+
+TEST_P(TileFunctions, SigmoidTanhAndSiluAreExactToFourUlp) {
+  const auto x = Points(-80, 80), small = Points(-3, 3);
+  EXPECT_LE(Worst(x, Apply(TileOp::kSigmoid, x), Sigmoid, 4 * kUlp, kSmallest), 1);
+  EXPECT_LE(Worst(x, Apply(TileOp::kSilu, x), Silu, 4 * kUlp, kSmallest), 1);
+  EXPECT_LE(Worst(x, Apply(TileOp::kTanh, x), std::tanh, 4 * kUlp, 0), 1);
+  EXPECT_LE(Worst(small, Apply(TileOp::kTanh, small), std::tanh, 4 * kUlp, 1e-30), 1);
+}
+
+INSTANTIATE_TEST_SUITE_P(Targets, TileFunctions,
+                         testing::Values(int64_t{HWY_SSSE3}, int64_t{HWY_AVX2}, int64_t{HWY_AVX3}));
+
+}  // namespace
+}  // namespace ridge::cpu
