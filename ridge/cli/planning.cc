@@ -100,6 +100,8 @@ std::string PlanTitle(const PlannedJob& job, const Machine& machine) {
   if (options.accumulate > 1) title += fmt::format(" x {}", options.accumulate);
   if (options.slices != "1") title += fmt::format(" in {} slices", options.slices);
   if (options.recompute == "all") title += ", recomputing";
+  if (options.recompute != "all" && options.recompute != "off")
+    title += fmt::format(", recomputing {} values", options.recompute);
   const std::string step = job.facts.own_step ? "its own step" : options.optimizer.name;
   title += fmt::format(", {}, f32, on {}", step, options.device);
   if (machine.backend->name() != options.device) title += " by " + machine.backend->name();

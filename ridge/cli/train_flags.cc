@@ -124,9 +124,9 @@ CLI::Option* AddSlicesFlag(CLI::App& app, std::optional<std::string>& to) {
 }
 
 CLI::Option* AddRecomputeFlag(CLI::App& app, std::optional<std::string>& to) {
-  return AddChoice(app, "--recompute", to, {"auto", "off", "all"},
-                   "Activations that are cheap to compute again are not kept for the backward "
-                   "pass: never, all of them, or where that frees much for little time (auto)");
+  return AddText(app, "--recompute", to, "auto|off|all|N",
+                 "Activations that are cheap to compute again are not kept for the backward pass: "
+                 "none, all, the best N, or those that free much for little time (auto)");
 }
 
 void AddDimFlag(CLI::App& app, std::vector<std::string>& to) {

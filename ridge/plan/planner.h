@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "ridge/plan/memory/recompute.h"
 #include "ridge/plan/program.h"
 
 namespace ridge {
@@ -32,9 +33,9 @@ struct NamedGraph {
   std::vector<std::string> sliced_inputs = {};
   std::vector<std::string> slice_sums = {};
 
-  // Cheap values that backward reads again are computed again (memory/recompute.h).  Whoever runs
-  // the passes does it; the planner takes the graph as it is.
-  bool recompute = false;
+  // Which cheap values that backward reads again are computed again.  Whoever runs the passes does
+  // it; the planner takes the graph as it is.
+  RecomputeLimits recompute = {};
 };
 
 // Variables of the same name are one persistent value; their types and initial values must agree.

@@ -13,6 +13,7 @@
 #include "ridge/graph/narrow_storage.h"
 #include "ridge/graph/precision.h"
 #include "ridge/models/model.h"
+#include "ridge/plan/cost/roofline.h"
 #include "ridge/plan/memory/recompute.h"
 #include "ridge/train/slicing.h"
 
@@ -66,26 +67,27 @@ struct Choices {
 // Casts of operands and copies of what is recomputed come after the passes that look for patterns
 // of f32 and would merge the copies, and before fuse, which lets them ride along with their
 // neighbours.  What is stored in 16 bits between nodes is decided when the nodes are known.
-Result<Graph> Optimize(Graph graph, bool recompute, const Choices& choices, KernelQuery& kernels,
-                       std::vector<PassReport>* reports) {
+Result<Graph> Optimize(Graph graph, const RecomputeLimits& recompute, const Choices& choices,
+                       Backend& backend, std::vector<PassReport>* reports, int64_t& recomputed) {
   const bool narrow = choices.operands != DType::kF32;
-  if (!narrow && !recompute) return RunPasses(std::move(graph), choices.passes, reports);
+  if (!narrow && !recompute.any) return RunPasses(std::move(graph), choices.passes, reports);
   PassSelection before, after;
   for (const std::string& name : choices.passes.names)
     (name == "fuse" ? after : before).names.push_back(name);
   RIDGE_ASSIGN_OR_RETURN(graph, RunPasses(std::move(graph), before, reports));
   if (narrow) {
-    RIDGE_ASSIGN_OR_RETURN(graph, WithProductsIn(std::move(graph), choices.operands, kernels));
+    RIDGE_ASSIGN_OR_RETURN(graph, WithProductsIn(std::move(graph), choices.operands, backend));
   }
-  if (recompute) {
-    const RecomputeSet set = FindRecomputable(graph);
+  if (recompute.any) {
+    const RecomputeSet set = FindRecomputable(graph, recompute, NominalProfile(backend.threads()));
+    recomputed += set.chosen;
     if (!set.empty()) {
       RIDGE_ASSIGN_OR_RETURN(graph, RecomputeValues(graph, set));
     }
   }
   RIDGE_ASSIGN_OR_RETURN(graph, RunPasses(std::move(graph), after, reports));
   if (!narrow || after.names.empty()) return graph;
-  return StoreNarrow(std::move(graph), choices.operands, kernels);
+  return StoreNarrow(std::move(graph), choices.operands, backend);
 }
 
 }  // namespace
@@ -101,14 +103,18 @@ Result<DType> ProductOperands(const std::string& precision, const Machine& machi
 
 Result<Program> PlanGraphs(const std::string& model, std::vector<NamedGraph> graphs,
                            const std::string& passes, DType operands, const Machine& machine,
-                           std::map<std::string, std::vector<PassReport>>* reports) {
+                           std::map<std::string, std::vector<PassReport>>* reports,
+                           int64_t* recomputed) {
+  int64_t chosen = 0;
   RIDGE_ASSIGN_OR_RETURN(const PassSelection selection, ParsePassSpec(passes));
   for (NamedGraph& named : graphs) {
     std::vector<PassReport> report;
-    RIDGE_ASSIGN_OR_RETURN(named.graph, Optimize(std::move(named.graph), named.recompute,
-                                                 {selection, operands}, *machine.backend, &report));
+    RIDGE_ASSIGN_OR_RETURN(named.graph,
+                           Optimize(std::move(named.graph), named.recompute, {selection, operands},
+                                    *machine.backend, &report, chosen));
     if (reports != nullptr) (*reports)[named.name] = std::move(report);
   }
+  if (recomputed != nullptr) *recomputed = chosen;
   const PlanOptions options = {.in_place = selection.Has("inplace"),
                                .layout = selection.Has("layout"),
                                .kernel_s = &machine.kernel_s};
@@ -134,7 +140,7 @@ Result<PlannedJob> PlanParts(const TrainOptions& options, const Graph& forward, 
                          PlanWithSavings({options, forward, job.facts, with_eval,
                                           job.limit_bytes - job.data_bytes, machine}));
   job.options.slices = std::to_string(sliced.slices);
-  job.options.recompute = sliced.recompute ? "all" : "off";
+  job.options.recompute = sliced.recompute;
   job.program = std::move(sliced.program);
   job.passes = std::move(sliced.passes);
   EstimateJob(data, ProfiledRuntimeBytes(machine.profile, job.program), job.program, job);

@@ -42,10 +42,12 @@ Result<PlannedJob> PlanJob(const TrainOptions& options, const Graph& forward, co
 // Fails with kUnsupported for bf16 where it has not.
 Result<DType> ProductOperands(const std::string& precision, const Machine& machine);
 
-// Passes over each graph, then the plan.  Products of f32 read `operands`.
+// Passes over each graph, then the plan.  Products of f32 read `operands`.  `recomputed`: how many
+// values NamedGraph::recompute has chosen.
 Result<Program> PlanGraphs(const std::string& model, std::vector<NamedGraph> graphs,
                            const std::string& passes, DType operands, const Machine& machine,
-                           std::map<std::string, std::vector<PassReport>>* reports = nullptr);
+                           std::map<std::string, std::vector<PassReport>>* reports = nullptr,
+                           int64_t* recomputed = nullptr);
 
 // step_s, eval_s and epoch_s from the program's times, and the memory estimate with so many bytes
 // for the runtime; call again when they have become better known.

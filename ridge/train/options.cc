@@ -44,11 +44,6 @@ Status CheckConv(const std::string& conv) {
   return Usage(fmt::format("--conv is '{}'; it must be auto or direct", conv));
 }
 
-Status CheckRecompute(const std::string& recompute) {
-  if (recompute == "auto" || recompute == "off" || recompute == "all") return Status();
-  return Usage(fmt::format("--recompute is '{}'; it must be auto, off or all", recompute));
-}
-
 Status CheckKernels(const std::string& kernels) {
   if (kernels == "default" || kernels == "tuned") return Status();
   return Usage(fmt::format("--kernels is '{}'; it must be default or tuned", kernels));
@@ -67,7 +62,7 @@ Status CheckModelOptions(const TrainOptions& o) {
   }
   if (const auto dims = ParseDims(o.dims); !dims.ok()) return dims.status();
   RIDGE_RETURN_IF_ERROR(CheckSlices(o));
-  RIDGE_RETURN_IF_ERROR(CheckRecompute(o.recompute));
+  if (const auto values = ParseRecompute(o.recompute); !values.ok()) return values.status();
   if (o.batch_norm == "train" || o.batch_norm == "frozen") return Status();
   return Usage(fmt::format("--batch-norm is '{}'; it must be train or frozen", o.batch_norm));
 }
@@ -94,6 +89,17 @@ Result<int64_t> ParseSlices(const std::string& text) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), slices);
   if (error == std::errc() && *end == '\0' && slices >= 1) return slices;
   return Usage(fmt::format("--slices is '{}'; it must be auto or a number from 1", text));
+}
+
+Result<int64_t> ParseRecompute(const std::string& text) {
+  if (text == "auto") return kAutoRecompute;
+  if (text == "off") return int64_t{0};
+  if (text == "all") return kRecomputeAll;
+  int64_t values = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), values);
+  if (error == std::errc() && *end == '\0' && values >= 1) return values;
+  return Usage(
+      fmt::format("--recompute is '{}'; it must be auto, off, all or a number from 1", text));
 }
 
 Status CheckOptions(const TrainOptions& options) {

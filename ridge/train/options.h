@@ -31,8 +31,9 @@ struct TrainOptions {
   std::optional<int64_t> steps;
   int64_t batch = 32;
   int64_t accumulate = 1;
-  std::string slices = "auto";     // or the number of slices that a batch is run in
-  std::string recompute = "auto";  // cheap values for backward: made again ("all") or kept ("off")
+  std::string slices = "auto";  // or the number of slices that a batch is run in
+  std::string recompute =
+      "auto";  // cheap values for backward: made again ("all", "8") or kept ("off")
   OptimizerOptions optimizer;
   double lr = 1e-3;
   std::string schedule = "constant";
@@ -63,6 +64,12 @@ Result<std::map<std::string, int64_t>> ParseDims(const std::vector<std::string>&
 // "8" -> 8, "auto" -> kAutoSlices.  Fails with kInvalidArgument.
 inline constexpr int64_t kAutoSlices = 0;
 Result<int64_t> ParseSlices(const std::string& text);
+
+// "8" -> 8, "off" -> 0, "all" -> kRecomputeAll, "auto" -> kAutoRecompute.  Fails with
+// kInvalidArgument.
+inline constexpr int64_t kAutoRecompute = -1;
+inline constexpr int64_t kRecomputeAll = INT64_MAX;
+Result<int64_t> ParseRecompute(const std::string& text);
 
 std::string OptionsToJson(const TrainOptions& options);
 // `file` is for messages.  Fails with kInvalidData.

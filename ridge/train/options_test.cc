@@ -72,7 +72,7 @@ TEST(OptionsTest, WrongValuesAreNamed) {
   EXPECT_EQ(error([](TrainOptions& o) { o.conv = "fast"; }),
             "--conv is 'fast'; it must be auto or direct");
   EXPECT_EQ(error([](TrainOptions& o) { o.recompute = "some"; }),
-            "--recompute is 'some'; it must be auto, off or all");
+            "--recompute is 'some'; it must be auto, off, all or a number from 1");
   EXPECT_EQ(error([](TrainOptions& o) { o.clip_norm = -1; }),
             "--clip-norm is -1; it must be 0 or more");
 }

@@ -17,9 +17,10 @@ namespace {
 // More slices must be foreseen to take less than this share of the time of fewer: what the
 // roofline does not know of small products has cost up to 5 % (gpt, bert, unet in two slices).
 constexpr double kWorthSlicing = 0.95;
-// To recompute must free this share of the bytes, and so many times the share of time it takes.
+// Memory is bought with the cores: to take a share of the step's time, a value must free as large a
+// share of this for each of them.  And all of them together this share of the run's own bytes.
+constexpr double kBytesPerCore = 4.0 * (1 << 30);
 constexpr double kLeastFreed = 0.03;
-constexpr double kFreedForTime = 6;
 constexpr int64_t kMostSlices = 1024;
 constexpr size_t kMostCandidates = 4;
 constexpr size_t kMostNodes = 2000;  // of a forward graph: above, planning it again takes seconds
@@ -33,7 +34,7 @@ struct SlicedForward {
   int64_t slices = 1;
   Graph graph;                 // for one slice of the batch; the whole one for 1
   bool mean_of_slices = true;  // the loss of the batch is the mean of those of the slices
-  bool recompute = false;
+  RecomputeLimits recompute = {};
 };
 
 // The forward graph after the passes that pay before differentiation.
@@ -55,7 +56,7 @@ Result<SlicedForward> CutForward(const Graph& forward, const ForwardFacts& facts
                                  const SampleAxes& axes, int64_t slices) {
   RIDGE_ASSIGN_OR_RETURN(Graph graph, SliceGraph(LossAndLogits(forward, facts), axes, slices));
   const bool mean = axes.axes[static_cast<size_t>(facts.loss)] == kMeanOfSamples;
-  return SlicedForward{slices, std::move(graph), mean, /*recompute=*/false};
+  return SlicedForward{slices, std::move(graph), mean, {}};
 }
 
 TrainingGraphOptions GraphOptions(const TrainOptions& options, const SlicedForward& sliced) {
@@ -72,7 +73,7 @@ TrainingGraphOptions GraphOptions(const TrainOptions& options, const SlicedForwa
 Result<SlicedProgram> PlanSliced(const SliceQuestion& q, const SlicedForward& sliced) {
   SlicedProgram planned;
   planned.slices = sliced.slices;
-  planned.recompute = sliced.recompute;
+  int64_t recomputed = 0;
   RIDGE_ASSIGN_OR_RETURN(const Graph simple, SimplifyForward(sliced.graph, q.options.passes));
   RIDGE_ASSIGN_OR_RETURN(std::vector<NamedGraph> graphs,
                          BuildTrainingGraphs(simple, GraphOptions(q.options, sliced)));
@@ -84,7 +85,9 @@ Result<SlicedProgram> PlanSliced(const SliceQuestion& q, const SlicedForward& sl
   RIDGE_ASSIGN_OR_RETURN(const DType operands, ProductOperands(q.options.precision, q.machine));
   RIDGE_ASSIGN_OR_RETURN(planned.program,
                          PlanGraphs(q.options.model, std::move(graphs), q.options.passes, operands,
-                                    q.machine, &planned.passes));
+                                    q.machine, &planned.passes, &recomputed));
+  if (recomputed > 0) planned.recompute = std::to_string(recomputed);
+  if (sliced.recompute.every) planned.recompute = "all";
   return planned;
 }
 
@@ -129,6 +132,7 @@ class Chooser {
         Result<SlicedForward> sliced = CutForward(q_.forward, q_.facts, *axes, slices);
         if (!sliced.ok()) break;
         cuts.push_back(*std::move(sliced));
+        cuts.back().recompute = whole.recompute;
         RIDGE_RETURN_IF_ERROR(Add(cuts.back()));
       }
     }
@@ -139,27 +143,51 @@ class Chooser {
   Result<SlicedProgram> Take(bool may_recompute, const SlicedForward& whole,
                              std::vector<SlicedForward>& cuts) {
     if (may_recompute) {
-      RIDGE_RETURN_IF_ERROR(AddRecomputing(whole));
-      for (size_t i = 0; i < cuts.size() && !AnyFits(); ++i)
-        RIDGE_RETURN_IF_ERROR(AddRecomputing(std::move(cuts[i])));
+      const size_t kept = candidates_.size();
+      RIDGE_RETURN_IF_ERROR(AnyFits() ? AddWorthwhile(whole) : AddFitting(0, whole));
+      for (size_t i = 1; i < kept && !AnyFits(); ++i)
+        RIDGE_RETURN_IF_ERROR(AddFitting(i, cuts[i - 1]));
     }
     Candidate& best = may_recompute ? WithRecompute(Best()) : Best();
     EstimateTimes(q_.machine.profile, best.planned.program);
     return std::move(best.planned);
   }
 
-  Status AddRecomputing(SlicedForward forward) {
-    forward.recompute = true;
+  Status AddRecomputing(SlicedForward forward, const RecomputeLimits& limits) {
+    forward.recompute = limits;
     return Add(std::move(forward));
   }
 
+  Status AddWorthwhile(const SlicedForward& whole) {
+    const double least =
+        kBytesPerCore * q_.machine.backend->threads() / candidates_.front().seconds;
+    // A copy is written, which takes its bytes' time: nothing can free more for its seconds.
+    if (least > nominal_.memory.back().bytes_per_s) return Status();
+    return AddRecomputing(whole, {.any = true, .least_bytes_per_s = least});
+  }
+
+  // `forward`, the candidate `kept` without recomputing: where all values are enough, with fewer.
+  Status AddFitting(size_t kept, const SlicedForward& forward) {
+    int64_t enough = candidates_[kept].bytes - q_.limit_bytes;
+    RIDGE_RETURN_IF_ERROR(AddRecomputing(forward, {.any = true, .every = true}));
+    if (!Fits(candidates_.back())) return Status();
+    for (int tries = 0; tries < 2; ++tries) {
+      RIDGE_RETURN_IF_ERROR(AddRecomputing(forward, {.any = true, .enough_bytes = enough}));
+      if (Fits(candidates_.back())) break;
+      // The peak was foreseen without layouts and fusion.
+      enough += 3 * (candidates_.back().bytes - q_.limit_bytes) / 2;
+    }
+    return Status();
+  }
+
+  bool Fits(const Candidate& c) const { return c.bytes <= q_.limit_bytes; }
+
   bool AnyFits() const {
     return std::any_of(candidates_.begin(), candidates_.end(),
-                       [this](const Candidate& c) { return c.bytes <= q_.limit_bytes; });
+                       [this](const Candidate& c) { return Fits(c); });
   }
 
   Status Add(SlicedForward forward) {
-    if (q_.options.recompute == "all") forward.recompute = true;
     Candidate candidate;
     RIDGE_ASSIGN_OR_RETURN(candidate.planned, PlanSliced(q_, forward));
     Program& program = candidate.planned.program;
@@ -214,7 +242,7 @@ class Chooser {
     std::vector<Candidate*> fitting;
     for (const bool recompute : {false, true}) {
       for (Candidate& c : candidates_) {
-        if (c.bytes <= q_.limit_bytes && c.planned.recompute == recompute) fitting.push_back(&c);
+        if (c.bytes <= q_.limit_bytes && c.planned.recomputes() == recompute) fitting.push_back(&c);
       }
       if (!fitting.empty()) break;
     }
@@ -225,20 +253,24 @@ class Chooser {
     }
     double fastest = fitting.front()->seconds;
     for (const Candidate* c : fitting) fastest = std::min(fastest, c->seconds);
-    // From the least cut on, as a rule the whole batch.
+    // From the least cut on, as a rule the whole batch; of that the fastest form.
+    Candidate* best = nullptr;
     for (Candidate* c : fitting) {
-      if (kWorthSlicing * c->seconds <= fastest) return *c;
+      if (best == nullptr && kWorthSlicing * c->seconds <= fastest) best = c;
+      if (best != nullptr && c->planned.slices == best->planned.slices &&
+          c->seconds < best->seconds)
+        best = c;
     }
-    return *fitting.front();
+    return *best;
   }
 
-  // The same slices recomputed, where that frees much for little time.
+  // The same slices recomputed, where that frees much.
   Candidate& WithRecompute(Candidate& chosen) {
+    if (chosen.planned.recomputes()) return chosen;  // as it had to, to fit
     for (Candidate& c : candidates_) {
-      if (!c.planned.recompute || c.planned.slices != chosen.planned.slices) continue;
+      if (!c.planned.recomputes() || c.planned.slices != chosen.planned.slices) continue;
       const double freed = 1 - static_cast<double>(c.bytes) / static_cast<double>(chosen.bytes);
-      const double time = c.seconds / chosen.seconds - 1;
-      if (freed >= kLeastFreed && freed >= kFreedForTime * time) return c;
+      if (freed >= kLeastFreed) return c;
     }
     return chosen;
   }
@@ -248,10 +280,16 @@ class Chooser {
   std::vector<Candidate> candidates_;
 };
 
+RecomputeLimits LimitsOf(int64_t recompute) {
+  if (recompute == 0 || recompute == kAutoRecompute) return {};
+  if (recompute == kRecomputeAll) return {.any = true, .every = true};
+  return {.any = true, .most_values = recompute};
+}
+
 // So many slices, whatever is faster.
 Result<SlicedForward> SliceForward(const Graph& forward, const ForwardFacts& facts,
                                    int64_t slices) {
-  if (slices <= 1) return SlicedForward{1, forward, true, false};
+  if (slices <= 1) return SlicedForward{1, forward, true, {}};
   RIDGE_ASSIGN_OR_RETURN(const SampleAxes axes,
                          FindSampleAxes(forward, {facts.loss}, facts.data_inputs));
   return CutForward(forward, facts, axes, slices);
@@ -262,15 +300,16 @@ Result<SlicedForward> SliceForward(const Graph& forward, const ForwardFacts& fac
 Result<SlicedProgram> PlanWithSavings(const SliceQuestion& q) {
   RIDGE_ASSIGN_OR_RETURN(const int64_t slices, ParseSlices(q.options.slices));
   RIDGE_ASSIGN_OR_RETURN(SlicedForward asked, SliceForward(q.forward, q.facts, slices));
+  RIDGE_ASSIGN_OR_RETURN(const int64_t recompute, ParseRecompute(q.options.recompute));
+  asked.recompute = LimitsOf(recompute);
   const bool compare = !q.facts.own_step && q.forward.nodes().size() <= kMostNodes;
   std::optional<SampleAxes> axes;
   if (compare && slices == kAutoSlices && q.facts.batch > 1) {
     Result<SampleAxes> found = FindSampleAxes(q.forward, {q.facts.loss}, q.facts.data_inputs);
     if (found.ok()) axes = *std::move(found);
   }
-  if (axes || (compare && q.options.recompute == "auto"))
+  if (axes || (compare && recompute == kAutoRecompute))
     return Chooser(q).Run(asked, axes ? &*axes : nullptr);
-  asked.recompute = q.options.recompute == "all";
   return PlanSliced(q, asked);
 }
 

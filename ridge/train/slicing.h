@@ -30,8 +30,9 @@ struct SliceQuestion {
 
 struct SlicedProgram {
   int64_t slices = 1;
-  bool recompute = false;  // cheap values are made again for backward (NamedGraph::recompute)
+  std::string recompute = "off";  // as in the options: what is made again for backward
   Program program;
+  bool recomputes() const { return recompute != "off"; }
   std::map<std::string, std::vector<PassReport>> passes;  // by StepPlan
 };
 
@@ -39,11 +40,11 @@ struct SlicedProgram {
 // their bytes and by the seconds of the nominal device.
 // Slices: of those that fit into `limit_bytes` the fewest that are foreseen to be within 5 % of the
 // fastest; none are planned where the whole batch fits and would not gain
-// that if all it touches lay in a cache.  Recompute: where nothing fits without it, or where the
-// share of bytes that it frees is worth the share of time that it costs (slicing.cc has the
-// numbers).  Graphs of more than 2,000 nodes are neither cut nor recomputed unasked. Deterministic.
-// Fails with kUnsupported when options.slices asks for several and the graph couples samples: the
-// message names the node.
+// that if all it touches lay in a cache.  Recompute: the values that are worth their time
+// (slicing.cc has the number), and where nothing fits without it as many as it takes.  Graphs of
+// more than 2,000 nodes are neither cut nor recomputed unasked. Deterministic. Fails with
+// kUnsupported when options.slices asks for several and the graph couples samples: the message
+// names the node.
 Result<SlicedProgram> PlanWithSavings(const SliceQuestion& question);
 
 }  // namespace ridge

@@ -258,6 +258,46 @@ TEST(SlicingTest, RecomputesToTheSameBits) {
   EXPECT_EQ(*kept, *again);
 }
 
+Result<PlannedJob> PlanToFit(const Graph& forward, const std::string& recompute, int64_t fit) {
+  const TestMachine machine;
+  TrainOptions options;
+  options.model = "net";
+  options.batch = kBatch;
+  options.slices = "1";
+  options.recompute = recompute;
+  options.fit_bytes = fit;
+  return PlanTrainingOnly(options, forward, machine.get());
+}
+
+TEST(SlicingTest, RecomputesNoMoreThanToFit) {
+  std::string body = "  v0 = input f64[batch=12,100000]\n";
+  for (int i = 0; i < 6; ++i) {
+    body += fmt::format(
+        "  w{0} = parameter f64[100000] init=normal(1)\n"
+        "  s{0} = mul(v{0}, w{0})\n"
+        "  v{1} = gelu(s{0})\n",
+        i, i + 1);
+  }
+  const Graph forward = Parse(body + "  loss = reduce_mean(v6)\n  output loss\n");
+  const auto bytes = [&](const std::string& recompute) {
+    const Result<PlannedJob> job = PlanToFit(forward, recompute, 0);
+    EXPECT_TRUE(job.ok()) << job.status().message();
+    return job->memory.peak_bytes;
+  };
+  const int64_t most = bytes("off"), least = bytes("all");
+  ASSERT_LT(least, most);
+  const Result<PlannedJob> some = PlanToFit(forward, "auto", (least + most) / 2);
+  ASSERT_TRUE(some.ok() && some->fits());
+  const std::string values = some->options.recompute;
+  EXPECT_GE(std::stoi(values), 1);
+  EXPECT_GT(some->memory.peak_bytes, least);
+  // The number says it all: a run that goes on plans the same.
+  EXPECT_EQ(HashKernelChoices(PlanToFit(forward, values, 0)->program),
+            HashKernelChoices(some->program));
+  EXPECT_TRUE(PlanToFit(forward, "auto", least)->fits());
+  EXPECT_FALSE(PlanToFit(forward, "auto", least / 2)->fits());
+}
+
 TEST(SlicingTest, NamesTheNodeThatCouplesSamples) {
   const std::string start =
       "  x = input f64[batch=12,8]\n"

@@ -41,7 +41,7 @@ struct TrainingGraphOptions {
   // or their sum.
   int64_t slices = 1;
   bool mean_of_slices = true;
-  bool recompute = false;  // NamedGraph::recompute of `train` and `micro`
+  RecomputeLimits recompute = {};  // NamedGraph::recompute of `train` and `micro`
 };
 
 // What a forward graph offers to the trainer.

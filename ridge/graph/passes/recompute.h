@@ -3,6 +3,7 @@
 // Not one of AllPasses(): which values, and for which readers, is a question of bytes over time,
 // which the graph does not know (plan/memory/recompute.h answers it).
 #pragma once
+#include <cstdint>
 #include <vector>
 
 #include "ridge/graph/graph.h"
@@ -12,6 +13,7 @@ namespace ridge {
 struct RecomputeSet {
   std::vector<bool> values;        // by ValueId: has a second form for late readers
   std::vector<bool> late_readers;  // by NodeId
+  int64_t chosen = 0;              // of the values: those that need not be kept
 
   bool empty() const;
 };

@@ -11,6 +11,9 @@
 #include "ridge/graph/builder.h"
 #include "ridge/graph/passes/pipeline.h"
 #include "ridge/graph/test_results.h"
+#include "ridge/plan/cost/roofline.h"
+#include "ridge/plan/memory/live_curve.h"
+#include "ridge/plan/memory/recompute_facts.h"
 
 namespace ridge {
 namespace {
@@ -57,8 +60,14 @@ Graph Residual(int blocks) {
   return net.Train(x);
 }
 
-Graph Again(const Graph& graph) {
-  Result<Graph> again = RecomputeValues(graph, FindRecomputable(graph));
+const RecomputeLimits kEvery = {.any = true, .every = true};
+
+RecomputeSet Find(const Graph& graph, const RecomputeLimits& limits = kEvery) {
+  return FindRecomputable(graph, limits, NominalProfile(2));
+}
+
+Graph MakeAgain(const Graph& graph, const RecomputeLimits& limits = kEvery) {
+  Result<Graph> again = RecomputeValues(graph, Find(graph, limits));
   EXPECT_TRUE(again.ok()) << again.status().message();
   EXPECT_TRUE(CheckGraph(*again).ok()) << PrintGraph(*again);
   return *std::move(again);
@@ -76,7 +85,7 @@ std::multiset<std::string> OpsAgain(const Graph& graph) {
 TEST(RecomputeTest, KeepsEveryBit) {
   for (int blocks = 1; blocks <= 4; ++blocks) {
     const Graph graph = Residual(blocks);
-    const Graph again = Again(graph);
+    const Graph again = MakeAgain(graph);
     EXPECT_FALSE(OpsAgain(again).empty());
     ExpectSameBits(graph, again);
     const Result<Graph> fused = RunPasses(again, *ParsePassSpec("only:fuse"), nullptr);
@@ -87,7 +96,7 @@ TEST(RecomputeTest, KeepsEveryBit) {
 
 // Each result of a block is made from the copy of the one before: no convolution runs again.
 TEST(RecomputeTest, FollowsChains) {
-  const std::multiset<std::string> ops = OpsAgain(Again(Residual(4)));
+  const std::multiset<std::string> ops = OpsAgain(MakeAgain(Residual(4)));
   EXPECT_EQ(ops.count("conv"), 0U);
   EXPECT_EQ(ops.count("batch_norm"), 0U);
   EXPECT_GE(ops.count("batch_norm_inference"), 7U);
@@ -102,7 +111,7 @@ TEST(RecomputeTest, NeedsInputsThatAreKept) {
     const Value w = net.Param(name, {4, 4, 3, 3});
     x = net.b.Relu(net.b.Op("conv", {x, w}, {{"padding", std::vector<int64_t>{1, 1, 1, 1}}}));
   }
-  EXPECT_TRUE(FindRecomputable(net.Train(x)).empty());
+  EXPECT_TRUE(Find(net.Train(x)).empty());
 }
 
 TEST(RecomputeTest, MakesGeluAgainFromWhatItsGradientReads) {
@@ -111,9 +120,87 @@ TEST(RecomputeTest, MakesGeluAgainFromWhatItsGradientReads) {
   for (const char* name : {"a", "b", "c"})
     x = net.b.Op("gelu", {net.b.MatMul(x, net.Param(name, {6, 6}))});
   const Graph graph = net.Train(x);
-  const Graph again = Again(graph);
+  const Graph again = MakeAgain(graph);
   EXPECT_GE(OpsAgain(again).count("gelu"), 1U);
   ExpectSameBits(graph, again);
+}
+
+// Of the graph's own schedule, in which copies are nodes as all others.
+int64_t PeakBytes(const Graph& graph) {
+  const DeviceProfile nominal = NominalProfile(2);
+  const RecomputeFacts facts(graph, nominal);
+  LiveCurve curve(facts.places());
+  for (size_t v = 0; v < facts.values(); ++v) {
+    const auto id = static_cast<ValueId>(v);
+    if (facts.first(id) >= 0 && facts.IsScratch(id))
+      curve.Add(facts.first(id), facts.last(id), facts.Bytes(id));
+  }
+  return curve.peak_bytes();
+}
+
+Graph Gelus(int layers) {
+  Net net;
+  Value x = net.b.Input("x", {DType::kF64, {64, 6}});
+  for (int i = 0; i < layers; ++i)
+    x = net.b.Op("gelu", {net.b.MatMul(x, net.Param("w" + std::to_string(i), {6, 6}))});
+  return net.Train(x);
+}
+
+TEST(RecomputeTest, TakesOneValueAfterTheOther) {
+  for (const Graph& graph : {Residual(4), Gelus(5)}) {
+    const RecomputeSet most = Find(graph, {.any = true});
+    ASSERT_GE(most.chosen, 2);
+    std::vector<bool> fewer(most.values.size(), false);
+    for (int64_t n = 0; n <= most.chosen; ++n) {
+      const RecomputeLimits limits = {.any = true, .most_values = n};
+      const RecomputeSet set = Find(graph, limits);
+      EXPECT_EQ(set.chosen, n);
+      for (size_t v = 0; v < fewer.size(); ++v) EXPECT_LE(fewer[v], set.values[v]);
+      fewer = set.values;
+      ExpectSameBits(graph, MakeAgain(graph, limits));
+    }
+    EXPECT_LT(PeakBytes(MakeAgain(graph, {.any = true})), PeakBytes(graph));
+  }
+}
+
+TEST(RecomputeTest, TakesNoMoreThanIsEnough) {
+  const Graph graph = Gelus(6);
+  const int64_t kept = PeakBytes(graph);
+  const int64_t most = kept - PeakBytes(MakeAgain(graph, {.any = true}));
+  for (const int64_t enough : {int64_t{1}, most / 2, most}) {
+    const int64_t chosen = Find(graph, {.any = true, .enough_bytes = enough}).chosen;
+    const auto freed = [&](int64_t values) {
+      return kept - PeakBytes(MakeAgain(graph, {.any = true, .most_values = values}));
+    };
+    EXPECT_GE(freed(chosen), enough);
+    EXPECT_LT(freed(chosen - 1), enough);
+  }
+}
+
+// The norm moves as many bytes as gelu, for less arithmetic.
+TEST(RecomputeTest, TakesFirstWhatFreesMostForItsTime) {
+  Net net;
+  Value x = net.b.Input("x", {DType::kF64, {64, 6}});
+  for (const char* name : {"a", "b", "c"}) {
+    x = net.b.Op("gelu", {net.b.MatMul(x, net.Param(name, {6, 6}))});
+    x = net.b.MatMul(x, net.Param(std::string(name) + "2", {6, 6}));
+    x = net.b.OpOutputs("layer_norm", {x}, {}, std::string(name) + ".norm")[0];
+  }
+  const Graph graph = net.Train(x);
+  DeviceProfile slow = NominalProfile(1);
+  slow.launch_s = 0;
+  const auto ops = [&](const RecomputeLimits& limits) {
+    std::multiset<std::string> names;
+    const RecomputeSet set = FindRecomputable(graph, limits, slow);
+    for (size_t v = 0; v < set.values.size(); ++v) {
+      if (set.values[v])
+        names.insert(graph.node(graph.value(static_cast<ValueId>(v)).producer).op->name);
+    }
+    return names;
+  };
+  EXPECT_EQ(ops({.any = true, .most_values = 1}).count("gelu"), 0U);
+  EXPECT_GE(ops({.any = true}).count("gelu"), 1U);
+  EXPECT_TRUE(ops({.any = true, .least_bytes_per_s = 1e12}).empty());
 }
 
 TEST(RecomputeTest, LeavesGraphsWithoutGradients) {
@@ -121,7 +208,7 @@ TEST(RecomputeTest, LeavesGraphsWithoutGradients) {
   const Value x = b.Input("x", {DType::kF64, {8, 6}});
   const Value r = b.Relu(x);
   b.Output("y", b.Add(b.Op("tanh", {r}), b.Op("exp", {b.Op("tanh", {r})})));
-  EXPECT_TRUE(FindRecomputable(*b.Build()).empty());
+  EXPECT_TRUE(Find(*b.Build()).empty());
 }
 
 }  // namespace

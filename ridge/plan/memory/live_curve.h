@@ -1,0 +1,28 @@
+// Bytes that are live at each step of a schedule, and where they are most.
+#pragma once
+#include <cstdint>
+#include <vector>
+
+namespace ridge {
+
+// Adding to a range and asking for the peak take O(log steps).
+class LiveCurve {
+ public:
+  // Nothing is live.  REQUIRES: steps >= 1.
+  explicit LiveCurve(int steps);
+
+  // `bytes` more, or fewer, at the steps of [from, to]; nothing where from > to.
+  void Add(int from, int to, int64_t bytes);
+
+  int64_t peak_bytes() const { return most_[1]; }
+  int peak_step() const;  // the first of them
+
+ private:
+  void Add(size_t node, int first, int last, int from, int to, int64_t bytes);
+
+  const int steps_;
+  std::vector<int64_t> most_;   // by node of a binary tree over the steps: with what was added here
+  std::vector<int64_t> added_;  // to all steps below the node
+};
+
+}  // namespace ridge

@@ -1,0 +1,70 @@
+// What is known of a training step before values are chosen that are computed again.
+#pragma once
+#include <cstdint>
+#include <vector>
+
+#include "ridge/core/device_profile.h"
+#include "ridge/graph/graph.h"
+
+namespace ridge {
+
+// A value that could be made again.
+struct Again {
+  ValueId value = kNoValue;
+  std::vector<ValueId> sources;  // roots that it is made from: there, or to be kept for it
+  int steps = 0;                 // nodes that make it
+  int64_t kept_bytes = 0;        // of sources that would be kept for it alone
+  double seconds = 0;
+};
+
+// Lives are counted in places of the schedule.  A root is a value with bytes of its own: views are
+// read and kept as their root.
+class RecomputeFacts {
+ public:
+  RecomputeFacts(const Graph& graph, const DeviceProfile& nominal);
+
+  ValueId RootOf(ValueId id) const;
+  // Whether its bytes are scratch, which the plan may give to others.
+  bool IsScratch(ValueId root) const { return graph_.value(root).kind == ValueKind::kResult; }
+  int64_t Bytes(ValueId id) const { return graph_.type(id).bytes(); }
+
+  size_t values() const { return first_.size(); }  // of the graph
+  int places() const { return static_cast<int>(order_.size()); }
+  int peak() const { return peak_; }  // the first place where most bytes are live
+  // By root; -1 for what no node touches.  last() is places() for what outlives the step.
+  int first(ValueId root) const { return first_[static_cast<size_t>(root)]; }
+  int last(ValueId root) const { return last_[static_cast<size_t>(root)]; }
+  int last_early(ValueId root) const { return last_early_[static_cast<size_t>(root)]; }
+  int first_late(ValueId root) const { return first_late_[static_cast<size_t>(root)]; }
+  const std::vector<bool>& late_nodes() const { return late_; }  // behind the peak, by NodeId
+
+  // Behind the peak: kept for others, or with a copy of its own.
+  bool IsThere(ValueId id) const;
+
+  // By value; those whose sources would take as many bytes as they free are left out.
+  std::vector<Again> Candidates() const;
+
+ private:
+  void MeasureLives();
+  void FindPeak();
+  void MarkReaders();
+  bool MayBeCandidate(ValueId root) const;
+  void AddStep(ValueId id, Again& again) const;
+  void AddSource(ValueId root, Again& again) const;
+  double StepSeconds(ValueId id) const;
+  double PassedOnSeconds(ValueId id, ValueId reader) const;
+  double Seconds(int64_t bytes) const {
+    return static_cast<double>(bytes) / nominal_.memory.back().bytes_per_s;
+  }
+
+  const Graph& graph_;
+  const DeviceProfile& nominal_;
+  std::vector<NodeId> order_;
+  std::vector<int> first_, last_;             // by root
+  std::vector<int> last_early_, first_late_;  // by root: up to the peak, and readers behind it
+  std::vector<bool> late_;
+  int peak_ = 0;
+  int64_t peak_bytes_ = 0;
+};
+
+}  // namespace ridge

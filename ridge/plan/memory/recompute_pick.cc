@@ -1,0 +1,188 @@
+// Greedy, over the curve of live bytes.  At the place where most bytes are live, of the values that
+// would not have to be there the one with most bytes for its seconds is taken, unless that raises
+// the peak elsewhere; then the next place is looked for.
+//
+// Taking a value moves lives.  It is gone between its last reader before the peak and its copy.
+// What the copy is made from must be there by then: if that is kept, until then; if it is a copy
+// itself (the residual blocks of a stage: each the sum of a normalized convolution and the block
+// before), then it is made earlier, and so are those that it is made from.
+#include "ridge/plan/memory/recompute_pick.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "ridge/plan/memory/live_curve.h"
+
+namespace ridge {
+namespace {
+
+constexpr int kKept = -1;
+
+class Picker {
+ public:
+  Picker(const RecomputeFacts& facts, const std::vector<Again>& candidates, size_t values)
+      : facts_(facts),
+        candidates_(candidates),
+        curve_(std::max(1, facts.places())),
+        number_(values, -1),
+        last_(values, -1),
+        copied_at_(candidates.size(), kKept),
+        refused_(candidates.size(), false),
+        readers_(candidates.size()) {
+    for (size_t v = 0; v < values; ++v) {
+      const auto id = static_cast<ValueId>(v);
+      last_[v] = facts.last(id);
+      if (facts.first(id) >= 0 && facts.IsScratch(id))
+        curve_.Add(facts.first(id), last_[v], facts.Bytes(id));
+    }
+    for (size_t c = 0; c < candidates.size(); ++c)
+      number_[static_cast<size_t>(candidates[c].value)] = static_cast<int>(c);
+    for (size_t c = 0; c < candidates.size(); ++c) {
+      for (ValueId source : candidates[c].sources) {
+        if (const int s = Number(source); s >= 0) readers_[static_cast<size_t>(s)].push_back(c);
+      }
+    }
+    SortByRate();
+  }
+
+  std::vector<bool> Run(const RecomputeLimits& limits) {
+    const int64_t start_bytes = curve_.peak_bytes();
+    for (int64_t taken = 0; taken < limits.most_values;) {
+      if (start_bytes - curve_.peak_bytes() >= limits.enough_bytes) break;
+      const int best = BestAt(curve_.peak_step());
+      if (best < 0 || Rate(static_cast<size_t>(best)) < limits.least_bytes_per_s) break;
+      if (TryTake(static_cast<size_t>(best))) ++taken;
+    }
+    std::vector<bool> picked;
+    for (const int at : copied_at_) picked.push_back(at != kKept);
+    return picked;
+  }
+
+ private:
+  struct Move {
+    int* what;  // an entry of copied_at_ or last_
+    int before;
+  };
+  struct Change {
+    int from, to;
+    int64_t bytes;
+  };
+  struct Demand {
+    ValueId root;
+    int place;  // there by then
+  };
+
+  int Number(ValueId id) const { return number_[static_cast<size_t>(id)]; }
+
+  double Rate(size_t c) const {
+    const Again& again = candidates_[c];
+    return static_cast<double>(facts_.Bytes(again.value) - again.kept_bytes) / again.seconds;
+  }
+
+  void SortByRate() {
+    by_rate_.resize(candidates_.size());
+    std::iota(by_rate_.begin(), by_rate_.end(), size_t{0});
+    std::stable_sort(by_rate_.begin(), by_rate_.end(),
+                     [this](size_t a, size_t b) { return Rate(a) > Rate(b); });
+  }
+
+  // Of those that would be gone at `place`; -1 for none.
+  int BestAt(int place) const {
+    for (const size_t c : by_rate_) {
+      const ValueId id = candidates_[c].value;
+      const bool gone = facts_.last_early(id) < place && place < facts_.first_late(id);
+      if (gone && copied_at_[c] == kKept && !refused_[c]) return static_cast<int>(c);
+    }
+    return -1;
+  }
+
+  bool TryTake(size_t c) {
+    const int64_t before = curve_.peak_bytes();
+    const int place = curve_.peak_step();
+    Take(c);
+    const bool same_place = curve_.peak_bytes() == before && curve_.peak_step() == place;
+    if (curve_.peak_bytes() <= before && !same_place) {
+      moves_.clear();
+      changes_.clear();
+      return true;
+    }
+    refused_[c] = true;
+    Undo();
+    return false;
+  }
+
+  void Take(size_t c) {
+    const ValueId id = candidates_[c].value;
+    int at = facts_.first_late(id);
+    for (const size_t reader : readers_[c]) {
+      if (copied_at_[reader] != kKept) at = std::min(at, copied_at_[reader]);
+    }
+    Set(copied_at_[c], at);
+    AddToCurve(facts_.last_early(id) + 1, at - 1, -facts_.Bytes(id));
+    std::vector<Demand> demands;
+    AddDemands(c, at, demands);
+    while (!demands.empty()) {
+      const Demand demand = demands.back();
+      demands.pop_back();
+      Meet(demand, demands);
+    }
+  }
+
+  void AddDemands(size_t c, int place, std::vector<Demand>& demands) const {
+    for (ValueId source : candidates_[c].sources) {
+      if (facts_.IsScratch(source)) demands.push_back({source, place});
+    }
+  }
+
+  void Meet(const Demand& demand, std::vector<Demand>& demands) {
+    const int64_t bytes = facts_.Bytes(demand.root);
+    int& last = last_[static_cast<size_t>(demand.root)];
+    AddToCurve(last + 1, demand.place, bytes);
+    if (last < demand.place) Set(last, demand.place);
+    const int number = Number(demand.root);
+    if (number < 0) return;
+    int& copied_at = copied_at_[static_cast<size_t>(number)];
+    if (copied_at == kKept || copied_at <= demand.place) return;
+    AddToCurve(demand.place, copied_at - 1, bytes);
+    Set(copied_at, demand.place);
+    AddDemands(static_cast<size_t>(number), demand.place, demands);
+  }
+
+  void Set(int& what, int to) {
+    moves_.push_back({&what, what});
+    what = to;
+  }
+
+  void AddToCurve(int from, int to, int64_t bytes) {
+    if (from > to) return;
+    curve_.Add(from, to, bytes);
+    changes_.push_back({from, to, bytes});
+  }
+
+  void Undo() {
+    for (; !moves_.empty(); moves_.pop_back()) *moves_.back().what = moves_.back().before;
+    for (; !changes_.empty(); changes_.pop_back())
+      curve_.Add(changes_.back().from, changes_.back().to, -changes_.back().bytes);
+  }
+
+  const RecomputeFacts& facts_;
+  const std::vector<Again>& candidates_;
+  LiveCurve curve_;
+  std::vector<int> number_;                   // by value: which candidate it is, or -1
+  std::vector<int> last_;                     // by root: the last place where it is read
+  std::vector<int> copied_at_;                // by candidate: the place in front of which, or kKept
+  std::vector<bool> refused_;                 // by candidate
+  std::vector<std::vector<size_t>> readers_;  // by candidate: those that are made from it
+  std::vector<size_t> by_rate_;
+  std::vector<Move> moves_;  // of the value that is tried
+  std::vector<Change> changes_;
+};
+
+}  // namespace
+
+std::vector<bool> PickRecomputed(const RecomputeFacts& facts, const std::vector<Again>& candidates,
+                                 const RecomputeLimits& limits) {
+  return Picker(facts, candidates, facts.values()).Run(limits);
+}
+
+}  // namespace ridge
