@@ -1,4 +1,4 @@
-# cmake --install: bin/ridge, the oneDNN library it was built with, licenses.
+# cmake --install: bin/ridge, its completions, the oneDNN library it was built with, licenses.
 # bin/ridge finds libdnnl in ../lib, so the installed folder can be moved.
 
 install(FILES LICENSE DESTINATION share/doc/ridge)
@@ -6,6 +6,20 @@ install(FILES LICENSE DESTINATION share/doc/ridge)
 if(TARGET ridge)
   set_target_properties(ridge PROPERTIES INSTALL_RPATH "$ORIGIN/../lib")
   install(TARGETS ridge RUNTIME DESTINATION bin)
+endif()
+
+# Where the shells look.  The program prints them itself, so they are made when it is installed.
+if(TARGET ridge AND NOT CMAKE_CROSSCOMPILING)
+  set(scripts "${PROJECT_BINARY_DIR}/completions")
+  install(CODE "
+    file(MAKE_DIRECTORY \"${scripts}\")
+    foreach(shell bash zsh fish)
+      execute_process(COMMAND \"$<TARGET_FILE:ridge>\" completion \${shell}
+                      OUTPUT_FILE \"${scripts}/\${shell}\" COMMAND_ERROR_IS_FATAL ANY)
+    endforeach()")
+  install(FILES "${scripts}/bash" DESTINATION share/bash-completion/completions RENAME ridge)
+  install(FILES "${scripts}/zsh" DESTINATION share/zsh/site-functions RENAME _ridge)
+  install(FILES "${scripts}/fish" DESTINATION share/fish/vendor_completions.d RENAME ridge.fish)
 endif()
 
 # A oneDNN of the system stays where it is; the one of scripts/setup.sh goes along.
