@@ -6,6 +6,7 @@
 
 #include "ridge/graph/ops/shared/checks.h"
 #include "ridge/graph/ops/shared/sequence.h"
+#include "ridge/graph/ops/shared/slice.h"
 
 namespace ridge {
 namespace {
@@ -34,11 +35,7 @@ Value BiasGrad(GradBuilder& g, Value dinner) {
   GraphBuilder& b = g.b();
   const int64_t hidden = b.dims(g.input(3))[0];
   const int64_t begin = GateAt(std::get<std::string>(g.attrs().at("gates")), 'n') * hidden;
-  const Value block = b.Op("slice", {dinner},
-                           {{"starts", std::vector<int64_t>{begin}},
-                            {"ends", std::vector<int64_t>{begin + hidden}},
-                            {"axes", std::vector<int64_t>{2}},
-                            {"steps", std::vector<int64_t>{1}}});
+  const Value block = TakeRange(b, dinner, 2, begin, begin + hidden);
   return b.ReduceSum(block, {0, 1}, /*keep_dims=*/false);
 }
 

@@ -10,17 +10,10 @@
 #include "ridge/graph/onnx/importer.h"
 #include "ridge/graph/ops/shared/attention.h"
 #include "ridge/graph/ops/shared/reduce.h"
+#include "ridge/graph/ops/shared/slice.h"
 
 namespace ridge {
 namespace {
-
-Value TakeRange(GraphBuilder& b, Value x, int64_t axis, int64_t begin, int64_t end) {
-  return b.Op("slice", {x},
-              {{"starts", std::vector<int64_t>{begin}},
-               {"ends", std::vector<int64_t>{end}},
-               {"axes", std::vector<int64_t>{axis}},
-               {"steps", std::vector<int64_t>{1}}});
-}
 
 Value ConcatAlong(GraphBuilder& b, std::vector<Value> parts, int64_t axis) {
   return b.Op("concat", std::move(parts), {{"axis", axis}});

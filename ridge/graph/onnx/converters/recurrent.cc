@@ -2,6 +2,7 @@
 #include "ridge/graph/onnx/converters/recurrent.h"
 
 #include "ridge/graph/onnx/converter.h"
+#include "ridge/graph/ops/shared/slice.h"
 
 namespace ridge {
 namespace {
@@ -72,11 +73,7 @@ Result<RecurrentStates> RunRnn(OnnxNode& n, Value x, const RecurrentCell& cell) 
 
 // Weights of gates [first, last) of r, and their biases.
 Value TakeGates(GraphBuilder& b, Value x, int64_t first, int64_t last, int64_t hidden) {
-  return b.Op("slice", {x},
-              {{"starts", std::vector<int64_t>{first * hidden}},
-               {"ends", std::vector<int64_t>{last * hidden}},
-               {"axes", std::vector<int64_t>{0}},
-               {"steps", std::vector<int64_t>{1}}});
+  return TakeRange(b, x, 0, first * hidden, last * hidden);
 }
 
 // With linear_before_reset the recurrent bias of the candidate is inside what the reset gate

@@ -6,17 +6,10 @@
 #include "ridge/graph/onnx/converters/recurrent.h"
 #include "ridge/graph/onnx/importer.h"
 #include "ridge/graph/ops/shared/reduce.h"
+#include "ridge/graph/ops/shared/slice.h"
 
 namespace ridge {
 namespace {
-
-Value TakeRange(GraphBuilder& b, Value x, int64_t axis, int64_t begin, int64_t end) {
-  return b.Op("slice", {x},
-              {{"starts", std::vector<int64_t>{begin}},
-               {"ends", std::vector<int64_t>{end}},
-               {"axes", std::vector<int64_t>{axis}},
-               {"steps", std::vector<int64_t>{1}}});
-}
 
 // x[i] of the first dimension.
 Value TakeRow(GraphBuilder& b, Value x, int64_t i) {

@@ -6,6 +6,7 @@
 
 #include "ridge/graph/ops/shared/checks.h"
 #include "ridge/graph/ops/shared/reduce.h"
+#include "ridge/graph/ops/shared/slice.h"
 
 namespace ridge {
 
@@ -81,11 +82,7 @@ Value StatesBefore(GraphBuilder& b, Value h, Value y, bool reverse) {
   if (d[0] == 0) return y;
   if (d[0] == 1) return first;
   const int64_t begin = reverse ? 1 : 0;
-  const Value others = b.Op("slice", {y},
-                            {{"starts", std::vector<int64_t>{begin}},
-                             {"ends", std::vector<int64_t>{begin + d[0] - 1}},
-                             {"axes", std::vector<int64_t>{0}},
-                             {"steps", std::vector<int64_t>{1}}});
+  const Value others = TakeRange(b, y, 0, begin, begin + d[0] - 1);
   std::vector<Value> parts = {first, others};
   if (reverse) std::swap(parts[0], parts[1]);
   return b.Op("concat", parts, {{"axis", int64_t{0}}});
