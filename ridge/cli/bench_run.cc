@@ -50,11 +50,7 @@ Result<int> RunBenchRun(const CLI::App& app, const BenchRunVerb& verb) {
   request.seed = static_cast<uint64_t>(verb.seed.value_or(0));
   RIDGE_ASSIGN_OR_RETURN(request.dims, ParseDims(verb.dims));
   RIDGE_ASSIGN_OR_RETURN(const OpenedMachine opened,
-                         OpenMachine({.device = verb.machine.device.value_or("cpu"),
-                                      .backend = verb.machine.backend.value_or("cpu"),
-                                      .threads = verb.machine.threads.value_or(0),
-                                      .conv = verb.machine.conv.value_or("direct")},
-                                     SayUnless(verb.output.quiet)));
+                         OpenMachine(ChoiceOf(verb.machine), SayUnless(verb.output.quiet)));
   RIDGE_ASSIGN_OR_RETURN(const BenchRunResult result, BenchRun(request, opened.machine));
   PrintData(verb.json ? BenchRunToJson(result) + "\n" : BenchRunReport(result, terminal));
   return kExitOk;

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 
-#include "ridge/backend/cpu/measure.h"
 #include "ridge/cli/exit_codes.h"
 #include "ridge/cli/flags.h"
 #include "ridge/cli/machine.h"
@@ -68,17 +67,10 @@ Result<int> RunBenchStep(const CLI::App& app, const BenchStepVerb& verb) {
   RIDGE_RETURN_IF_ERROR(CheckModel(request.options));
   request.steps = verb.train.steps.value_or(kSteps);
   request.resident_at_main_bytes = ResidentAtStart();
-  RIDGE_ASSIGN_OR_RETURN(const OpenedMachine opened,
-                         OpenMachine({.device = request.options.device,
-                                      .backend = verb.train.backend.value_or("cpu"),
-                                      .threads = request.options.threads,
-                                      .conv = request.options.conv,
-                                      .kernels = request.options.kernels},
-                                     SayUnless(verb.output.quiet)));
-  request.measure_peaks = [threads = opened.backend->threads()](DType operands) {
-    return Result<MachinePeaks>(
-        MachinePeaks{BestMatmulFlops(threads, operands), BestTriadBytesPerS(threads)});
-  };
+  RIDGE_ASSIGN_OR_RETURN(
+      const OpenedMachine opened,
+      OpenMachine(ChoiceOf(verb.train, request.options), SayUnless(verb.output.quiet)));
+  request.measure_peaks = PeaksOf(opened);
   RIDGE_ASSIGN_OR_RETURN(const BenchResult result, BenchStep(request, opened.machine));
   PrintData(verb.json ? BenchToJson(result) + "\n" : BenchReport(result, terminal));
   return kExitOk;

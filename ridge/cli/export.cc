@@ -156,11 +156,7 @@ Result<int> RunExport(const CLI::App& app, const ExportVerb& verb) {
                   "TensorFlow's converters from ONNX");
   }
   RIDGE_ASSIGN_OR_RETURN(const OpenedMachine opened,
-                         OpenMachine({.device = verb.machine.device.value_or("cpu"),
-                                      .backend = verb.machine.backend.value_or("cpu"),
-                                      .threads = verb.machine.threads.value_or(0),
-                                      .conv = verb.machine.conv.value_or("direct")},
-                                     SayUnless(verb.output.quiet)));
+                         OpenMachine(ChoiceOf(verb.machine), SayUnless(verb.output.quiet)));
   RIDGE_ASSIGN_OR_RETURN(const ExportReport report, ExportModel(request, opened.machine));
   for (const std::string& note : report.notes) PrintWarning(note);
   PrintData(verb.json ? ReportJson(report) : ReportText(report));

@@ -42,11 +42,7 @@ Result<GradientRequest> ReadRequest(const CLI::App& app, const GradVerb& verb) {
 Result<int> RunGrad(const CLI::App& app, const GradVerb& verb) {
   RIDGE_ASSIGN_OR_RETURN(const GradientRequest request, ReadRequest(app, verb));
   RIDGE_ASSIGN_OR_RETURN(const OpenedMachine opened,
-                         OpenMachine({.device = verb.machine.device.value_or("cpu"),
-                                      .backend = verb.machine.backend.value_or("cpu"),
-                                      .threads = verb.machine.threads.value_or(0),
-                                      .conv = verb.machine.conv.value_or("direct")},
-                                     SayUnless(verb.output.quiet)));
+                         OpenMachine(ChoiceOf(verb.machine), SayUnless(verb.output.quiet)));
   RIDGE_ASSIGN_OR_RETURN(GradientResult result, Gradients(request, opened.machine));
   for (const std::string& warning : result.warnings) PrintWarning(warning);
   const size_t outputs = result.outputs.size(), gradients = result.gradients.size();

@@ -6,6 +6,7 @@
 #include "ridge/backend/cpu/measure.h"
 #include "ridge/backend/reference/reference_backend.h"
 #include "ridge/cli/self.h"
+#include "ridge/cli/train_flags.h"
 #include "ridge/core/threads.h"
 #include "ridge/runtime/kernel_times.h"
 #include "ridge/runtime/profile_store.h"
@@ -33,6 +34,21 @@ Result<std::unique_ptr<Backend>> MakeBackend(const MachineChoice& choice, int th
 }
 
 }  // namespace
+
+MachineChoice ChoiceOf(const TrainFlags& flags) {
+  return {.device = flags.device.value_or("cpu"),
+          .backend = flags.backend.value_or("cpu"),
+          .threads = flags.threads.value_or(0),
+          .conv = flags.conv.value_or("direct")};
+}
+
+MachineChoice ChoiceOf(const TrainFlags& flags, const TrainOptions& options) {
+  return {.device = options.device,
+          .backend = flags.backend.value_or("cpu"),
+          .threads = options.threads,
+          .conv = options.conv,
+          .kernels = options.kernels};
+}
 
 Status CheckDevice(const std::string& flag, const std::string& device) {
   if (device == "cpu") return {};
@@ -65,6 +81,13 @@ Result<OpenedMachine> OpenMachine(const MachineChoice& choice,
     opened.machine.kernel_s = std::move(times.kernel_s);
   }
   return opened;
+}
+
+std::function<Result<MachinePeaks>(DType)> PeaksOf(const OpenedMachine& opened) {
+  return [threads = opened.backend->threads()](DType operands) {
+    return Result<MachinePeaks>(
+        MachinePeaks{BestMatmulFlops(threads, operands), BestTriadBytesPerS(threads)});
+  };
 }
 
 }  // namespace ridge::cli

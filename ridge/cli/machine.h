@@ -5,7 +5,9 @@
 #include <string>
 
 #include "ridge/backend/backend.h"
+#include "ridge/train/bench_step.h"
 #include "ridge/train/machine.h"
+#include "ridge/train/options.h"
 
 namespace ridge::cli {
 
@@ -17,6 +19,11 @@ struct MachineChoice {
   std::string kernels = "default";  // --kernels; "all": every one, for timing them
   bool times = true;                // with tuned: those of this machine; else the caller has others
 };
+
+// What these flags ask for; of the options, what a verb that plans a step was given or has found.
+struct TrainFlags;
+MachineChoice ChoiceOf(const TrainFlags& flags);
+MachineChoice ChoiceOf(const TrainFlags& flags, const TrainOptions& options);
 
 struct OpenedMachine {
   std::unique_ptr<Backend> backend;
@@ -33,5 +40,8 @@ Status CheckDevice(const std::string& flag, const std::string& device);
 // Fails with kInvalidData when they were never taken here, or with another library.
 Result<OpenedMachine> OpenMachine(const MachineChoice& choice,
                                   const std::function<void(const std::string&)>& say);
+
+// Measures, when it is called, what all threads of this machine reach at best.
+std::function<Result<MachinePeaks>(DType operands)> PeaksOf(const OpenedMachine& opened);
 
 }  // namespace ridge::cli

@@ -43,12 +43,8 @@ Result<DevicePlan> PlanOn(const std::string& device, const PlanVerb& verb) {
   TrainOptions options = ToTrainOptions(verb.train);
   options.device = device;
   RIDGE_RETURN_IF_ERROR(CheckModel(options));
-  RIDGE_ASSIGN_OR_RETURN(plan.opened, OpenMachine({.device = device,
-                                                   .backend = verb.train.backend.value_or("cpu"),
-                                                   .threads = options.threads,
-                                                   .conv = options.conv,
-                                                   .kernels = options.kernels},
-                                                  SayUnless(verb.output.quiet)));
+  RIDGE_ASSIGN_OR_RETURN(plan.opened,
+                         OpenMachine(ChoiceOf(verb.train, options), SayUnless(verb.output.quiet)));
   RIDGE_ASSIGN_OR_RETURN(plan.run, PlanRun(options, plan.opened.machine));
   return plan;
 }

@@ -1,7 +1,6 @@
 // `ridge profile`: where the time of a training step goes, and what would help most.
 #include "ridge/train/profile.h"
 
-#include "ridge/backend/cpu/measure.h"
 #include "ridge/cli/exit_codes.h"
 #include "ridge/cli/flags.h"
 #include "ridge/cli/machine.h"
@@ -69,17 +68,10 @@ Result<int> RunProfile(const CLI::App& app, const ProfileVerb& verb) {
   RIDGE_RETURN_IF_ERROR(
       RequireArgument(app, verb.train.model, "MODEL", "`ridge models` lists the built-in ones"));
   RIDGE_ASSIGN_OR_RETURN(ProfileRequest request, MakeRequest(verb));
-  RIDGE_ASSIGN_OR_RETURN(const OpenedMachine opened,
-                         OpenMachine({.device = request.options.device,
-                                      .backend = verb.train.backend.value_or("cpu"),
-                                      .threads = request.options.threads,
-                                      .conv = request.options.conv,
-                                      .kernels = request.options.kernels},
-                                     SayUnless(verb.output.quiet)));
-  request.measure_peaks = [threads = opened.backend->threads()](DType dtype) {
-    return Result<MachinePeaks>(
-        MachinePeaks{BestMatmulFlops(threads, dtype), BestTriadBytesPerS(threads)});
-  };
+  RIDGE_ASSIGN_OR_RETURN(
+      const OpenedMachine opened,
+      OpenMachine(ChoiceOf(verb.train, request.options), SayUnless(verb.output.quiet)));
+  request.measure_peaks = PeaksOf(opened);
   RIDGE_ASSIGN_OR_RETURN(const ProfiledRun run, ProfileRun(request, opened.machine));
   PrintData(verb.json ? ProfileToJson(run.profile) + "\n" : ProfileReport(run.profile, terminal));
   RIDGE_RETURN_IF_ERROR(WriteFiles(verb, run.profile));

@@ -48,11 +48,7 @@ Result<int> RunModel(const CLI::App& app, const RunVerb& verb) {
   RIDGE_ASSIGN_OR_RETURN(request.dims, ParseDims(verb.dims));
   RIDGE_ASSIGN_OR_RETURN(request.inputs, ReadNpz(*verb.inputs));
   RIDGE_ASSIGN_OR_RETURN(const OpenedMachine opened,
-                         OpenMachine({.device = verb.machine.device.value_or("cpu"),
-                                      .backend = verb.machine.backend.value_or("cpu"),
-                                      .threads = verb.machine.threads.value_or(0),
-                                      .conv = verb.machine.conv.value_or("direct")},
-                                     SayUnless(verb.output.quiet)));
+                         OpenMachine(ChoiceOf(verb.machine), SayUnless(verb.output.quiet)));
   RIDGE_ASSIGN_OR_RETURN(const Prediction prediction, Predict(request, opened.machine));
   for (const std::string& warning : prediction.warnings) PrintWarning(warning);
   RIDGE_RETURN_IF_ERROR(WriteNpz(*verb.outputs, prediction.outputs));

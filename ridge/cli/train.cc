@@ -78,14 +78,10 @@ Result<int> RunTrain(const CLI::App& app, const TrainVerb& verb) {
   if (!request.resume) RIDGE_RETURN_IF_ERROR(CheckModel(options));
   // A run that goes on has the times that its kernels were chosen by in its folder.
   const bool goes_on = request.resume && RunFolder::HoldsRun(options.out);
+  MachineChoice choice = ChoiceOf(verb.train, options);
+  choice.times = !goes_on;
   RIDGE_ASSIGN_OR_RETURN(const OpenedMachine opened,
-                         OpenMachine({.device = options.device,
-                                      .backend = verb.train.backend.value_or("cpu"),
-                                      .threads = options.threads,
-                                      .conv = options.conv,
-                                      .kernels = options.kernels,
-                                      .times = !goes_on},
-                                     SayUnless(verb.output.quiet)));
+                         OpenMachine(choice, SayUnless(verb.output.quiet)));
   // A reader of our output that goes away must not end a training.
   std::signal(SIGPIPE, SIG_IGN);
   CommandLineObserver observer(shown, opened.machine);
