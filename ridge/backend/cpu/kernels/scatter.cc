@@ -8,8 +8,7 @@
 
 #include "ridge/backend/cpu/kernels/index_place.h"
 #include "ridge/backend/cpu/kernels/kernels.h"
-#include "ridge/backend/cpu/parallel.h"
-#include "ridge/graph/ops/shared/axis_view.h"
+#include "ridge/backend/cpu/kernels/target_share.h"
 
 namespace ridge::cpu {
 namespace {
@@ -74,14 +73,8 @@ class ScatterKernel : public Kernel {
         threads_(threads) {}
 
   Status Run(const KernelBuffers& b) override {
-    const bool by_column = view_.inner >= 16 * threads_;
     ForEachPart(threads_, [&](int part) {
-      Range rows{0, view_.extent}, columns{0, view_.inner};
-      if (by_column) {
-        columns = PartOf(view_.inner, threads_, part, 16);
-      } else {
-        rows = PartOf(view_.extent, threads_, part);
-      }
+      const auto [rows, columns] = ShareOfTarget(view_, threads_, part);
       if (b.outputs[0] != b.inputs[0]) Copy(b, rows, columns);
       Update(b, rows, columns);
     });
