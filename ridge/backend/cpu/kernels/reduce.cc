@@ -2,9 +2,11 @@
 //
 // Dimensions are merged into groups that are kept and reduced in turn.  When the last group is
 // reduced, each output is a run after a run (row sums); when it is kept, rows are added up
-// (column sums).  Threads share the outputs; when there are too few, they share the reduced
-// elements, write partial results into the workspace, and these are combined in order of the part.
-// nChw16c is read as [B, C/16, H, W, 16], so blocked activations need no reorder.
+// (column sums).  Threads share the outputs; when there are too few, or when the outermost
+// dimension is reduced, they share the reduced elements, write partial results into the workspace,
+// and these are combined in order of the part.  Sharing the outermost dimension, as most kernels
+// do, a thread reads what it wrote itself (docs/design/0022-far-caches.md). nChw16c is read as [B,
+// C/16, H, W, 16], so blocked activations need no reorder.
 #include "ridge/graph/ops/shared/reduce.h"
 
 #include <algorithm>
@@ -81,6 +83,8 @@ std::vector<Group> MergeGroups(const Dims& dims, const std::vector<bool>& reduce
 constexpr int64_t kWidestChunk = 1024, kNarrowestChunk = 64;
 // Sums of 16 KiB stay in the L1 cache; more rows than this are worth adding up partial sums.
 constexpr int64_t kWidestRows = 4096, kFewestRows = 64;
+// An outermost dimension is shared from so many elements an output on.
+constexpr int64_t kSharedElements = 256;
 
 ReducePlan MakePlan(const OpCall& call, int64_t block, int threads) {
   Dims dims = call.inputs[0].dims;
@@ -93,6 +97,8 @@ ReducePlan MakePlan(const OpCall& call, int64_t block, int threads) {
   }
   ReducePlan plan;
   std::vector<Group> groups = MergeGroups(dims, reduced);
+  const bool outermost = groups.front().reduced && groups.size() > 1 &&
+                         call.inputs[0].elements() >= kSharedElements * call.outputs[0].elements();
   plan.run = groups.back().extent;
   plan.run_reduced = groups.back().reduced;
   groups.pop_back();
@@ -111,7 +117,8 @@ ReducePlan MakePlan(const OpCall& call, int64_t block, int threads) {
     plan.chunk = plan.run;
     plan.items = 1;
   }
-  plan.split_reduced = threads > 1 && plan.items < threads && plan.shared_extent() >= 2 * threads;
+  plan.split_reduced =
+      threads > 1 && (outermost || plan.items < threads) && plan.shared_extent() >= 2 * threads;
   if (padded) {
     plan.split_reduced = false;
     plan.blocks = dims[1];

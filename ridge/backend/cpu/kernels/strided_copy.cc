@@ -155,20 +155,19 @@ void StridedCopy::Run(const void* from, void* to, int parts, int part) const {
   RunRows(source, target, parts, part);
 }
 
-// Parts share the rows, or, when these are too few, each row.
+// Parts are runs of all elements, so that tensors of equal shape are cut at equal places by this
+// and by other kernels: a thread finds what it wrote itself, where caches are far from each other.
 void StridedCopy::RunRows(const std::byte* from, std::byte* to, int parts, int part) const {
   const size_t last = dims.size() - 1;
-  const int64_t rows = ElementCount(dims) / dims[last];
-  const bool by_row = rows >= 4 * parts;
-  const Range own = by_row ? PartOf(rows, parts, part) : Range{0, rows};
-  const Range run = by_row ? Range{0, dims[last]} : PartOf(dims[last], parts, part, 64);
-  if (own.begin >= own.end || run.begin >= run.end) return;
-  from += run.begin * from_strides[last];
-  to += run.begin * to_strides[last];
-  Walk walk(*this, own.begin, last, last);
-  for (int64_t row = own.begin; row < own.end; ++row, walk.Next()) {
-    CopyLine(from + walk.from(), from_strides[last], to + walk.to(), to_strides[last],
-             run.end - run.begin, element_bytes);
+  const Range own = PartOf(ElementCount(dims), parts, part, /*grain=*/64);
+  if (own.begin >= own.end) return;
+  Walk walk(*this, own.begin / dims[last], last, last);
+  int64_t column = own.begin % dims[last];
+  for (int64_t at = own.begin; at < own.end; walk.Next(), column = 0) {
+    const int64_t count = std::min(dims[last] - column, own.end - at);
+    CopyLine(from + walk.from() + column * from_strides[last], from_strides[last],
+             to + walk.to() + column * to_strides[last], to_strides[last], count, element_bytes);
+    at += count;
   }
 }
 

@@ -21,6 +21,7 @@ WinogradShape WinogradGradInput(const ConvGeometry& g);
 struct WinogradSplit {
   int threads = 1;
   bool by_tiles = true;
+  bool own_weights = false;  // by tiles: each thread transforms all weights for itself
   int64_t panel_blocks = 1;  // of output channels; the last panel may have less
   int64_t panels = 1;
   int64_t inner_blocks = 1;  // whose transformed weights are kept at once

@@ -62,10 +62,12 @@ struct Problem {
 
   // Bias; then all weights and each thread's tiles, or the shared tiles and each thread's weights.
   int64_t SharedFloats() const {
+    if (split.own_weights) return BiasFloats();
     return BiasFloats() + (split.by_tiles ? split.panels * PanelFloats() : InputFloats());
   }
   int64_t PrivateFloats() const {
-    return OutputFloats() + (split.by_tiles ? InputFloats() : PanelFloats());
+    const int64_t weights = split.own_weights ? split.panels * PanelFloats() : 0;
+    return OutputFloats() + (split.by_tiles ? InputFloats() + weights : PanelFloats());
   }
   int64_t WorkspaceBytes() const { return 4 * (SharedFloats() + split.threads * PrivateFloats()); }
 };
@@ -132,25 +134,35 @@ class WinogradConv : public Kernel {
                    p_.epilogue, y_);
   }
 
+  // With `own_weights` each thread transforms them all, into its own memory.
   void RunByTiles() const {
     const WinogradSplit& s = p_.split;
-    const auto weights = [&](int64_t panel) { return shared_ + panel * p_.PanelFloats(); };
+    if (!s.own_weights) {
+      ForEachPart(s.threads, [&](int part) {
+        for (int64_t panel = part; panel < s.panels; panel += s.threads)
+          TransformWeights(panel, 0, s.inner_blocks, shared_ + panel * p_.PanelFloats());
+      });
+    }
     ForEachPart(s.threads, [&](int part) {
-      for (int64_t panel = part; panel < s.panels; panel += s.threads)
-        TransformWeights(panel, 0, s.inner_blocks, weights(panel));
-    });
-    ForEachPart(s.threads, [&](int part) {
-      float *v = Private(part), *m = v + p_.InputFloats();
       const Range own = PartOf(p_.shape.tiles(), s.threads, part);
-      for (int64_t first = own.begin; first < own.end; first += s.rows) {
-        const TileRun tiles{first, std::min(s.rows, own.end - first), s.rows};
-        WinogradInput(p_.shape, x_, tiles, v);
-        for (int64_t panel = 0; panel < s.panels; ++panel) {
-          Multiply(tiles, panel, 0, s.inner_blocks, v, weights(panel), m);
-          Output(tiles, panel, m);
-        }
+      if (own.begin == own.end) return;
+      float *v = Private(part), *m = v + p_.InputFloats();
+      float* u = s.own_weights ? m + p_.OutputFloats() : shared_;
+      if (s.own_weights) {
+        for (int64_t panel = 0; panel < s.panels; ++panel)
+          TransformWeights(panel, 0, s.inner_blocks, u + panel * p_.PanelFloats());
       }
+      for (int64_t first = own.begin; first < own.end; first += s.rows)
+        RunTiles({first, std::min(s.rows, own.end - first), s.rows}, u, v, m);
     });
+  }
+
+  void RunTiles(const TileRun& tiles, const float* u, float* v, float* m) const {
+    WinogradInput(p_.shape, x_, tiles, v);
+    for (int64_t panel = 0; panel < p_.split.panels; ++panel) {
+      Multiply(tiles, panel, 0, p_.split.inner_blocks, v, u + panel * p_.PanelFloats(), m);
+      Output(tiles, panel, m);
+    }
   }
 
   void RunByPanels() const {

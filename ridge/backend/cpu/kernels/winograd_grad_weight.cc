@@ -153,10 +153,18 @@ class WinogradGradWeight : public Kernel {
     for (int64_t f = 0; f < kFrequencies; ++f) {
       const int64_t at = PanelAt(panel) + f * PanelStride(panel) + first_inner * InnerStride(panel);
       float* sum = Gradient(0) + at;
-      for (int part = 1; part < p_.split.threads; ++part) {
-        const float* other = Gradient(part) + at;
-        for (int64_t i = 0; i < inner_blocks * InnerStride(panel); ++i) sum[i] += other[i];
-      }
+      for (int part = 1; part < p_.split.threads; ++part)
+        AddOwned(Gradient(part) + at, inner_blocks * InnerStride(panel), sum);
+    }
+  }
+
+  // sum += other, which nobody reads again.  Its lines are asked for as if to be written: then they
+  // move to this core, where a copy would make their next writer wait for the other core.
+  static void AddOwned(const float* other, int64_t count, float* sum) {
+    constexpr int64_t kLine = 16, kAhead = 16 * kLine;
+    for (int64_t i = 0; i < count; i += kLine) {  // a multiple of a line
+      __builtin_prefetch(other + i + kAhead, /*write=*/1);
+      for (int64_t j = i; j < i + kLine; ++j) sum[j] += other[j];
     }
   }
 
@@ -178,8 +186,8 @@ class WinogradGradWeight : public Kernel {
 
   void RunTasks(int part, const TileRun& tiles, const float* v, float* m, bool add,
                 bool last) const {
-    for (int64_t task = part; task < p_.split.panels * p_.TasksOfPanel();
-         task += p_.split.threads) {
+    const Range own = PartOf(p_.split.panels * p_.TasksOfPanel(), p_.split.threads, part);
+    for (int64_t task = own.begin; task < own.end; ++task) {
       const int64_t panel = task / p_.TasksOfPanel();
       const int64_t first_inner = task % p_.TasksOfPanel() * kTaskInnerBlocks;
       const int64_t blocks = InnerBlocks(first_inner);
@@ -200,8 +208,8 @@ class WinogradGradWeight : public Kernel {
   template <typename F>
   void ForEachTask(const F& f) const {
     ForEachPart(p_.split.threads, [&](int part) {
-      for (int64_t task = part; task < p_.split.panels * p_.TasksOfPanel();
-           task += p_.split.threads) {
+      const Range own = PartOf(p_.split.panels * p_.TasksOfPanel(), p_.split.threads, part);
+      for (int64_t task = own.begin; task < own.end; ++task) {
         const int64_t first_inner = task % p_.TasksOfPanel() * kTaskInnerBlocks;
         f(task / p_.TasksOfPanel(), first_inner, InnerBlocks(first_inner));
       }

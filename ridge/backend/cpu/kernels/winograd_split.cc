@@ -11,7 +11,10 @@ namespace {
 // for each of its blocks of tiles; up to the second if it has many tiles.
 constexpr int64_t kMostWeightBytes = int64_t{5} << 20, kMostWeightBytesOfMany = int64_t{10} << 20;
 constexpr int64_t kManyTiles = 96;
-constexpr int64_t kMostCopiesBytes = int64_t{48} << 20;  // of the gradient, one a thread
+constexpr int64_t kMostCopiesBytes = int64_t{48} << 20;  // one a thread
+// Up to this size each thread transforms them for itself, if it has many tiles or if there is one
+// panel, which one thread would transform for all.
+constexpr int64_t kOwnWeightBytes = int64_t{5} << 20;
 // A block has at least this many tiles where the weights do not stay in the second-level cache.
 constexpr int64_t kLeastRows = 60, kCachedWeightBytes = int64_t{1} << 20;
 // Weights that are transformed at once where few tiles use them: they stay in that cache.
@@ -122,8 +125,13 @@ WinogradShape WinogradGradInput(const ConvGeometry& g) {
 }
 
 WinogradSplit SplitWinograd(const WinogradShape& shape, int threads) {
-  return Split(shape, threads, /*copies=*/1, shape.inner_blocks() + kMostPanelBlocks,
-               shape.inner_blocks());
+  WinogradSplit split = Split(shape, threads, /*copies=*/1, shape.inner_blocks() + kMostPanelBlocks,
+                              shape.inner_blocks());
+  const int64_t weights = WeightBytes(shape);
+  split.own_weights = split.by_tiles && weights <= kOwnWeightBytes &&
+                      weights * threads <= kMostCopiesBytes &&
+                      (split.panels == 1 || CeilDiv(shape.tiles(), threads) >= kManyTiles);
+  return split;
 }
 
 WinogradSplit SplitWinogradGrad(const WinogradShape& shape, int threads) {

@@ -173,6 +173,7 @@ TEST(WinogradSplit, CoversAllTilesAndPanels) {
       const cpu::WinogradSplit split = cpu::SplitWinograd(shape, threads);
       const int64_t tiles =
           split.by_tiles ? (shape.tiles() + threads - 1) / threads : shape.tiles();
+      EXPECT_TRUE(split.by_tiles || !split.own_weights);
       EXPECT_EQ(split.rows % cpu::kWinogradRowGrain, 0);
       EXPECT_GE(split.rows * split.chunks, tiles);
       EXPECT_LT(split.rows * (split.chunks - 1), tiles);
