@@ -101,24 +101,35 @@ Result<DType> ProductOperands(const std::string& precision, const Machine& machi
                 "(avx512_bf16 or amx_bf16 on a CPU). hint: --precision auto");
 }
 
-Result<Program> PlanGraphs(const std::string& model, std::vector<NamedGraph> graphs,
-                           const std::string& passes, DType operands, const Machine& machine,
-                           std::map<std::string, std::vector<PassReport>>* reports,
-                           int64_t* recomputed) {
-  int64_t chosen = 0;
+Result<OptimizedGraphs> OptimizeGraphs(std::vector<NamedGraph> graphs, const std::string& passes,
+                                       DType operands, const Machine& machine) {
   RIDGE_ASSIGN_OR_RETURN(const PassSelection selection, ParsePassSpec(passes));
+  OptimizedGraphs optimized;
   for (NamedGraph& named : graphs) {
     std::vector<PassReport> report;
     RIDGE_ASSIGN_OR_RETURN(named.graph,
                            Optimize(std::move(named.graph), named.recompute, {selection, operands},
-                                    *machine.backend, &report, chosen));
-    if (reports != nullptr) (*reports)[named.name] = std::move(report);
+                                    *machine.backend, &report, optimized.recomputed));
+    optimized.passes[named.name] = std::move(report);
   }
-  if (recomputed != nullptr) *recomputed = chosen;
+  optimized.graphs = std::move(graphs);
+  return optimized;
+}
+
+Result<Program> PlanOptimized(const std::string& model, const std::vector<NamedGraph>& graphs,
+                              const std::string& passes, const Machine& machine) {
+  RIDGE_ASSIGN_OR_RETURN(const PassSelection selection, ParsePassSpec(passes));
   const PlanOptions options = {.in_place = selection.Has("inplace"),
                                .layout = selection.Has("layout"),
                                .kernel_s = &machine.kernel_s};
   return PlanProgram(model, graphs, *machine.backend, machine.profile, options);
+}
+
+Result<Program> PlanGraphs(const std::string& model, std::vector<NamedGraph> graphs,
+                           const std::string& passes, DType operands, const Machine& machine) {
+  RIDGE_ASSIGN_OR_RETURN(const OptimizedGraphs optimized,
+                         OptimizeGraphs(std::move(graphs), passes, operands, machine));
+  return PlanOptimized(model, optimized.graphs, passes, machine);
 }
 
 namespace {

@@ -42,12 +42,21 @@ Result<PlannedJob> PlanJob(const TrainOptions& options, const Graph& forward, co
 // Fails with kUnsupported for bf16 where it has not.
 Result<DType> ProductOperands(const std::string& precision, const Machine& machine);
 
-// Passes over each graph, then the plan.  Products of f32 read `operands`.  `recomputed`: how many
-// values NamedGraph::recompute has chosen.
+// Passes over each graph, then the plan.  Products of f32 read `operands`.
 Result<Program> PlanGraphs(const std::string& model, std::vector<NamedGraph> graphs,
-                           const std::string& passes, DType operands, const Machine& machine,
-                           std::map<std::string, std::vector<PassReport>>* reports = nullptr,
-                           int64_t* recomputed = nullptr);
+                           const std::string& passes, DType operands, const Machine& machine);
+
+// The two halves of PlanGraphs: what the passes make of graphs does not depend on those that they
+// are planned with.
+struct OptimizedGraphs {
+  std::vector<NamedGraph> graphs;
+  std::map<std::string, std::vector<PassReport>> passes;  // by name
+  int64_t recomputed = 0;  // how many values NamedGraph::recompute has chosen
+};
+Result<OptimizedGraphs> OptimizeGraphs(std::vector<NamedGraph> graphs, const std::string& passes,
+                                       DType operands, const Machine& machine);
+Result<Program> PlanOptimized(const std::string& model, const std::vector<NamedGraph>& graphs,
+                              const std::string& passes, const Machine& machine);
 
 // step_s, eval_s and epoch_s from the program's times, and the memory estimate with so many bytes
 // for the runtime; call again when they have become better known.

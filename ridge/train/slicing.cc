@@ -1,6 +1,7 @@
 #include "ridge/train/slicing.h"
 
 #include <algorithm>
+#include <map>
 #include <optional>
 #include <vector>
 
@@ -70,30 +71,67 @@ TrainingGraphOptions GraphOptions(const TrainOptions& options, const SlicedForwa
   return graph;
 }
 
-Result<SlicedProgram> PlanSliced(const SliceQuestion& q, const SlicedForward& sliced) {
-  SlicedProgram planned;
-  planned.slices = sliced.slices;
-  int64_t recomputed = 0;
-  RIDGE_ASSIGN_OR_RETURN(const Graph simple, SimplifyForward(sliced.graph, q.options.passes));
-  RIDGE_ASSIGN_OR_RETURN(std::vector<NamedGraph> graphs,
-                         BuildTrainingGraphs(simple, GraphOptions(q.options, sliced)));
-  if (q.with_eval) {
-    RIDGE_ASSIGN_OR_RETURN(const Graph whole, SimplifyForward(q.forward, q.options.passes));
-    RIDGE_ASSIGN_OR_RETURN(NamedGraph eval, BuildEvalGraph(whole, sliced.slices));
-    graphs.push_back(std::move(eval));
+// Plans a job in one number of slices after the other.  What does not depend on whether values are
+// recomputed is made once for a number.
+class SlicePlanner {
+ public:
+  explicit SlicePlanner(const SliceQuestion& question) : q_(question) {}
+
+  Result<SlicedProgram> Plan(const SlicedForward& sliced) {
+    RIDGE_ASSIGN_OR_RETURN(const DType operands, ProductOperands(q_.options.precision, q_.machine));
+    RIDGE_ASSIGN_OR_RETURN(const Graph* simple, Simplified(sliced.graph, sliced.slices));
+    RIDGE_ASSIGN_OR_RETURN(std::vector<NamedGraph> train,
+                           BuildTrainingGraphs(*simple, GraphOptions(q_.options, sliced)));
+    RIDGE_ASSIGN_OR_RETURN(
+        OptimizedGraphs optimized,
+        OptimizeGraphs(std::move(train), q_.options.passes, operands, q_.machine));
+    if (q_.with_eval) RIDGE_RETURN_IF_ERROR(AddEval(sliced.slices, operands, optimized));
+    SlicedProgram planned;
+    planned.slices = sliced.slices;
+    if (optimized.recomputed > 0) planned.recompute = std::to_string(optimized.recomputed);
+    if (sliced.recompute.every) planned.recompute = "all";
+    planned.passes = std::move(optimized.passes);
+    RIDGE_ASSIGN_OR_RETURN(planned.program, PlanOptimized(q_.options.model, optimized.graphs,
+                                                          q_.options.passes, q_.machine));
+    return planned;
   }
-  RIDGE_ASSIGN_OR_RETURN(const DType operands, ProductOperands(q.options.precision, q.machine));
-  RIDGE_ASSIGN_OR_RETURN(planned.program,
-                         PlanGraphs(q.options.model, std::move(graphs), q.options.passes, operands,
-                                    q.machine, &planned.passes, &recomputed));
-  if (recomputed > 0) planned.recompute = std::to_string(recomputed);
-  if (sliced.recompute.every) planned.recompute = "all";
-  return planned;
-}
+
+ private:
+  // The forward graph for so many slices after the passes that pay before differentiation.
+  Result<const Graph*> Simplified(const Graph& forward, int64_t slices) {
+    if (const auto known = simplified_.find(slices); known != simplified_.end())
+      return &known->second;
+    RIDGE_ASSIGN_OR_RETURN(Graph graph, SimplifyForward(forward, q_.options.passes));
+    return &simplified_.emplace(slices, std::move(graph)).first->second;
+  }
+
+  Status AddEval(int64_t slices, DType operands, OptimizedGraphs& to) {
+    RIDGE_ASSIGN_OR_RETURN(const OptimizedGraphs* eval, Eval(slices, operands));
+    to.graphs.insert(to.graphs.end(), eval->graphs.begin(), eval->graphs.end());
+    to.passes.insert(eval->passes.begin(), eval->passes.end());
+    return Status();
+  }
+
+  Result<const OptimizedGraphs*> Eval(int64_t slices, DType operands) {
+    if (const auto known = evals_.find(slices); known != evals_.end()) return &known->second;
+    RIDGE_ASSIGN_OR_RETURN(const Graph* whole, Simplified(q_.forward, 1));
+    std::vector<NamedGraph> graphs(1);
+    RIDGE_ASSIGN_OR_RETURN(graphs[0], BuildEvalGraph(*whole, slices));
+    RIDGE_ASSIGN_OR_RETURN(
+        OptimizedGraphs eval,
+        OptimizeGraphs(std::move(graphs), q_.options.passes, operands, q_.machine));
+    return &evals_.emplace(slices, std::move(eval)).first->second;
+  }
+
+  const SliceQuestion& q_;
+  std::map<int64_t, Graph> simplified_;       // by slices
+  std::map<int64_t, OptimizedGraphs> evals_;  // by slices
+};
 
 struct Candidate {
   SlicedProgram planned;
   double seconds = 0;
+  double cached_s = 0;        // if all that it touches lay in the fastest memory
   int64_t bytes = 0;          // of the process
   int64_t scratch_bytes = 0;  // of the step over samples
 };
@@ -121,14 +159,17 @@ double CachedSeconds(const StepPlan& step, DeviceProfile nominal) {
 class Chooser {
  public:
   explicit Chooser(const SliceQuestion& question)
-      : q_(question), nominal_(NominalProfile(question.machine.backend->threads())) {}
+      : q_(question),
+        planner_(question),
+        nominal_(NominalProfile(question.machine.backend->threads())) {}
 
   // `whole` may be in slices that were asked for; `axes` is null when no others are compared.
   Result<SlicedProgram> Run(const SlicedForward& whole, const SampleAxes* axes) {
     RIDGE_RETURN_IF_ERROR(Add(whole));
     std::vector<SlicedForward> cuts;
-    if (axes != nullptr && CanGain(candidates_[0])) {
+    if (axes != nullptr) {
       for (int64_t slices : Worthwhile(candidates_[0].scratch_bytes)) {
+        if (!CanGain(slices)) break;
         Result<SlicedForward> sliced = CutForward(q_.forward, q_.facts, *axes, slices);
         if (!sliced.ok()) break;
         cuts.push_back(*std::move(sliced));
@@ -189,13 +230,15 @@ class Chooser {
 
   Status Add(SlicedForward forward) {
     Candidate candidate;
-    RIDGE_ASSIGN_OR_RETURN(candidate.planned, PlanSliced(q_, forward));
+    RIDGE_ASSIGN_OR_RETURN(candidate.planned, planner_.Plan(forward));
     Program& program = candidate.planned.program;
     EstimateTimes(nominal_, program);
     for (const UpdatePart& part : UpdateParts(program, q_.options.accumulate)) {
       const double cold_s =
           ColdSumSeconds(*part.step) + ColdReadSeconds(nominal_, kReuseBytes, *part.step);
-      candidate.seconds += (part.step->seconds + cold_s) * static_cast<double>(part.runs);
+      const auto runs = static_cast<double>(part.runs);
+      candidate.seconds += (part.step->seconds + cold_s) * runs;
+      candidate.cached_s += CachedSeconds(*part.step, nominal_) * runs;
     }
     candidate.bytes = program.arena_bytes + ProfiledRuntimeBytes(q_.machine.profile, program);
     candidate.scratch_bytes = program.steps.front().scratch_bytes;
@@ -203,13 +246,19 @@ class Chooser {
     return Status();
   }
 
-  // Where the whole batch fits and caches could not save enough, no other number is planned.
-  bool CanGain(const Candidate& whole) const {
+  // Where the whole batch fits and caches could not save enough, no other number is planned.  What
+  // the slices planned last cost although nothing left the caches grows with their number.
+  bool CanGain(int64_t slices) const {
+    const Candidate& whole = candidates_.front();
+    const Candidate& last = candidates_.back();
     if (whole.bytes > q_.limit_bytes) return true;
-    double cached = 0;
-    for (const UpdatePart& part : UpdateParts(whole.planned.program, q_.options.accumulate))
-      cached += CachedSeconds(*part.step, nominal_) * static_cast<double>(part.runs);
-    return cached < kWorthSlicing * whole.seconds;
+    double cached_s = whole.cached_s;
+    if (last.planned.slices > whole.planned.slices) {
+      cached_s += (last.cached_s - whole.cached_s) *
+                  static_cast<double>(slices - whole.planned.slices) /
+                  static_cast<double>(last.planned.slices - whole.planned.slices);
+    }
+    return cached_s < kWorthSlicing * whole.seconds;
   }
 
   // None for what fits the caches of the cores as it is.  Few: every one is planned.  Two slices,
@@ -276,6 +325,7 @@ class Chooser {
   }
 
   const SliceQuestion& q_;
+  SlicePlanner planner_;
   const DeviceProfile nominal_;
   std::vector<Candidate> candidates_;
 };
@@ -310,7 +360,7 @@ Result<SlicedProgram> PlanWithSavings(const SliceQuestion& q) {
   }
   if (axes || (compare && recompute == kAutoRecompute))
     return Chooser(q).Run(asked, axes ? &*axes : nullptr);
-  return PlanSliced(q, asked);
+  return SlicePlanner(q).Plan(asked);
 }
 
 }  // namespace ridge
