@@ -40,8 +40,10 @@ class AttentionKernel : public Kernel {
     const int64_t unit = whole ? blocks : 1;
     ForEachPart(threads_, [&](int part) {
       float* copy = static_cast<float*>(b.workspace) + part * Scratch();
-      Task task{copy + p_.CopyFloats(), copy, -1, {}};
+      Task task{copy + p_.CopyFloats(), copy, -1, {}, {}};
       for (int64_t first = part * unit; first < heads * blocks; first += threads_ * unit) {
+        task.ahead = RowsAhead();
+        if (whole) AddRowsAfter(b, first / blocks, task.ahead);
         for (int64_t k = first; k < first + unit; ++k)
           RunBlock(b, k / blocks, k % blocks * kTileQueries, task);
       }
@@ -55,7 +57,18 @@ class AttentionKernel : public Kernel {
     float *scratch, *copy;
     int64_t kv_head;  // whose k and v it has; -1: none
     std::pair<const float*, const float*> kv;
+    RowsAhead ahead;
   };
+
+  // What the thread that computes `head` will touch after it.
+  void AddRowsAfter(const KernelBuffers& b, int64_t head, RowsAhead& ahead) const {
+    const int64_t next = head + threads_;
+    if (next >= p_.e.batch * p_.e.heads) return;
+    if (p_.KeyHead(next) != p_.KeyHead(head)) p_.AddKeys(b.inputs, p_.KeyHead(next), ahead);
+    p_.AddQueries(b.inputs[0], next, ahead);
+    p_.AddResults(b.outputs[0], next, ahead);
+    ahead.ShareOut(p_.plan.ForwardFetches());
+  }
 
   int64_t Scratch() const { return RoundUpFloats(p_.plan.ForwardScratch()) + p_.CopyFloats(); }
 
@@ -68,8 +81,9 @@ class AttentionKernel : public Kernel {
     auto* y =
         static_cast<float*>(b.outputs[0]) + p_.views.y.At(head / p_.e.heads, head % p_.e.heads, 0);
     auto* logsumexp = static_cast<float*>(b.outputs[1]) + head * p_.e.queries;
-    AttentionForward(p_.plan, p_.Head(b, head, task.kv, kAttentionMask), begin, end, y, logsumexp,
-                     task.scratch);
+    AttentionHead operands = p_.Head(b, head, task.kv, kAttentionMask);
+    operands.ahead = &task.ahead;
+    AttentionForward(p_.plan, operands, begin, end, y, logsumexp, task.scratch);
   }
 
   const Problem p_;
@@ -144,13 +158,35 @@ class AttentionGradKernel : public Kernel {
       const int64_t head = kv * e.group() + g;
       AttentionGrads grads = Grads(b, head, sum_dk, sum_dv);
       std::tie(grads.dq, grads.dq_row) = QueryGrads(b, head, chunk);
-      AttentionBackward(p_.plan, p_.Head(b, head, keys, kAttentionGradMask), grads, begin, end,
-                        scratch);
+      AttentionHead operands = p_.Head(b, head, keys, kAttentionGradMask);
+      RowsAhead ahead;
+      if (chunks_.count == 1) AddRowsAfter(b, head, ahead);
+      operands.ahead = &ahead;
+      AttentionBackward(p_.plan, operands, grads, begin, end, scratch);
     }
-    for (int64_t j = begin; p_.copies() && j < end; ++j) {
-      std::copy_n(sum_dk + j * e.head_dim, e.head_dim, dk + j * p_.views.k.row);
-      std::copy_n(sum_dv + j * e.value_dim, e.value_dim, dv + j * p_.views.v.row);
+    if (!p_.copies()) return;
+    const int64_t k_row = p_.views.k.row, v_row = p_.views.v.row;
+    CopyRows(sum_dk + begin * e.head_dim, e.head_dim, end - begin, e.head_dim, dk + begin * k_row,
+             k_row);
+    CopyRows(sum_dv + begin * e.value_dim, e.value_dim, end - begin, e.value_dim,
+             dv + begin * v_row, v_row);
+  }
+
+  // What the thread that computes `head` will touch after it.
+  void AddRowsAfter(const KernelBuffers& b, int64_t head, RowsAhead& ahead) const {
+    const AttentionExtents& e = p_.e;
+    int64_t next = head + 1;
+    if (next % e.group() == 0) {
+      const int64_t kv = head / e.group() + threads_;
+      if (kv >= e.batch * e.kv_heads) return;
+      next = kv * e.group();
+      p_.AddKeys(b.inputs, kv, ahead);
+      p_.AddKeys(b.outputs, kv, ahead);
     }
+    p_.AddQueries(b.inputs[0], next, ahead);
+    p_.AddQueries(b.outputs[0], next, ahead);
+    for (const size_t i : {3, 5}) p_.AddResults(b.inputs[i], next, ahead);
+    ahead.ShareOut(p_.plan.BackwardFetches());
   }
 
   float* KeyGrad(const KernelBuffers& b, int64_t kv) const {

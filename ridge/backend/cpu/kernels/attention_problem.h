@@ -57,11 +57,27 @@ struct AttentionProblem {
     const float* v = in(views.v_operand) + views.v.At(sample, own, 0);
     if (!copies()) return {k, v};
     float* v_to = to + e.keys * e.head_dim;
-    for (int64_t j = 0; j < e.keys; ++j)
-      std::copy_n(k + j * views.k.row, e.head_dim, to + j * e.head_dim);
-    for (int64_t j = 0; j < e.keys; ++j)
-      std::copy_n(v + j * views.v.row, e.value_dim, v_to + j * e.value_dim);
+    CopyRows(k, views.k.row, e.keys, e.head_dim, to, e.head_dim);
+    CopyRows(v, views.v.row, e.keys, e.value_dim, v_to, e.value_dim);
     return {to, v_to};
+  }
+
+  // Name rows of a head: in the tensors of k and v or their gradients, of q or dq, of y or dy.
+  template <typename Buffers>
+  void AddKeys(const Buffers& buffers, int64_t kv, RowsAhead& ahead) const {
+    const int64_t sample = kv / e.kv_heads, own = kv % e.kv_heads;
+    const auto* k = static_cast<const float*>(buffers[views.k_operand]);
+    const auto* v = static_cast<const float*>(buffers[views.v_operand]);
+    ahead.Add(k + views.k.At(sample, own, 0), views.k.row, e.head_dim, e.keys);
+    ahead.Add(v + views.v.At(sample, own, 0), views.v.row, e.value_dim, e.keys);
+  }
+  void AddQueries(const void* q, int64_t head, RowsAhead& ahead) const {
+    ahead.Add(static_cast<const float*>(q) + views.q.At(head / e.heads, head % e.heads, 0),
+              views.q.row, e.head_dim, e.queries);
+  }
+  void AddResults(const void* y, int64_t head, RowsAhead& ahead) const {
+    ahead.Add(static_cast<const float*>(y) + views.y.At(head / e.heads, head % e.heads, 0),
+              views.y.row, e.value_dim, e.queries);
   }
 
   // Which head of k and v head `head` of q reads, both counted through the batch.

@@ -61,20 +61,33 @@ Tile TileAt(const AttentionPlan& plan, int64_t begin, int64_t end, int64_t first
   return {begin, end, first, last, plan.causal ? first - plan.causal_offset - begin : all_seen};
 }
 
+// Rows of a whole tile that are computed between two calls of RowsAhead::Fetch.
+constexpr int64_t kRun = 2 * small_matmul::kMostRows;
+
+HWY_INLINE void Fetch(const AttentionHead& head) {
+  if (head.ahead != nullptr) head.ahead->Fetch();
+}
+
 // Calls f(first, count, query) for runs of keys that are computed for the queries from `query` on.
 template <class F>
-HWY_INLINE void ForEachKeys(const Tile& t, const F& f) {
-  if (t.whole()) return f(0, t.keys(), 0);
-  for (int64_t j = 0; j < t.keys(); j += kSquare)
-    f(j, std::min(kSquare, t.keys() - j), t.FirstQuery(j));
+HWY_INLINE void ForEachKeys(const AttentionHead& head, const Tile& t, const F& f) {
+  const bool whole = t.whole();
+  const int64_t run = whole ? kRun : kSquare;
+  for (int64_t j = 0; j < t.keys(); j += run) {
+    Fetch(head);
+    f(j, std::min(run, t.keys() - j), whole ? 0 : t.FirstQuery(j));
+  }
 }
 
 // Calls f(first, count, keys) for runs of queries that are computed for the first `keys` keys.
 template <class F>
-HWY_INLINE void ForEachQueries(const Tile& t, const F& f) {
-  if (t.whole()) return f(0, t.rows(), t.keys());
-  for (int64_t i = 0; i < t.rows(); i += kSquare)
-    f(i, std::min(kSquare, t.rows() - i), t.KeysOf(i));
+HWY_INLINE void ForEachQueries(const AttentionHead& head, const Tile& t, const F& f) {
+  const bool whole = t.whole();
+  const int64_t run = whole ? kRun : kSquare;
+  for (int64_t i = 0; i < t.rows(); i += run) {
+    Fetch(head);
+    f(i, std::min(run, t.rows() - i), whole ? t.keys() : t.KeysOf(i));
+  }
 }
 
 // Calls f(i) for each vector of a row of a tile.
@@ -106,11 +119,22 @@ void Transpose(const float* from, int64_t from_row, int64_t rows, int64_t width,
   }
 }
 
+void Copy(const float* from, int64_t from_row, int64_t rows, int64_t width, float* to,
+          int64_t to_row) {
+  const D d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  for (int64_t r = 0; r < rows; ++r, from += from_row, to += to_row) {
+    int64_t c = 0;
+    for (; c + lanes <= width; c += lanes) hn::StoreU(hn::LoadU(d, from + c), d, to + c);
+    for (; c < width; ++c) to[c] = from[c];
+  }
+}
+
 // Rows that lie side by side: `from` itself, or a copy in `to` [rows, width].
 const float* SideBySide(const float* from, int64_t from_row, int64_t rows, int64_t width,
                         float* to) {
   if (from_row == width) return from;
-  for (int64_t r = 0; r < rows; ++r) std::copy_n(from + r * from_row, width, to + r * width);
+  Copy(from, from_row, rows, width, to, width);
   return to;
 }
 
@@ -175,7 +199,7 @@ void ApplyCausality(const AttentionPlan& plan, const Tile& t, float* tile) {
 void Scores(const AttentionPlan& plan, const AttentionHead& head, const Tile& t, const float* qt,
             float* tile, float* slope) {
   const float* k = head.k + t.first * plan.k_row;
-  ForEachKeys(t, [&](int64_t j, int64_t count, int64_t i) HWY_ATTR {
+  ForEachKeys(head, t, [&](int64_t j, int64_t count, int64_t i) HWY_ATTR {
     small_matmul::Multiply(count, t.width() - i, plan.head_dim, {k + j * plan.k_row, plan.k_row, 1},
                            qt + i, kT, {tile + j * kT + i, kT, false});
   });
@@ -259,7 +283,7 @@ void Forward(const AttentionPlan& plan, const AttentionHead& head, int64_t begin
     Exponentials(t, tile, max, sum, factor);
     if (first > 0) ScaleRows(factor, rows, width, plan.y_row, out);
     const float* v = SideBySide(head.v + first * plan.v_row, plan.v_row, t.keys(), width, values);
-    ForEachQueries(t, [&](int64_t i, int64_t count, int64_t seen) HWY_ATTR {
+    ForEachQueries(head, t, [&](int64_t i, int64_t count, int64_t seen) HWY_ATTR {
       small_matmul::Multiply(count, width, seen, {tile + i, 1, kT}, v, width,
                              {out + i * plan.y_row, plan.y_row, first > 0});
     });
@@ -292,18 +316,15 @@ Block SplitScratch(const AttentionPlan& plan, float* scratch) {
   return b;
 }
 
-double Dot(const float* x, const float* y, int64_t count) {
-  const hn::ScalableTag<double> d;
-  const hn::Rebind<float, decltype(d)> half;
+float Dot(const float* x, const float* y, int64_t count) {
+  const D d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-  auto sum = hn::Zero(d);
+  V sum = hn::Zero(d);
   int64_t i = 0;
-  for (; i + lanes <= count; i += lanes) {
-    sum = hn::MulAdd(hn::PromoteTo(d, hn::LoadU(half, x + i)),
-                     hn::PromoteTo(d, hn::LoadU(half, y + i)), sum);
-  }
-  double dot = hn::GetLane(hn::SumOfLanes(d, sum));
-  for (; i < count; ++i) dot += double{x[i]} * double{y[i]};
+  for (; i + lanes <= count; i += lanes)
+    sum = hn::MulAdd(hn::LoadU(d, x + i), hn::LoadU(d, y + i), sum);
+  float dot = hn::GetLane(hn::SumOfLanes(d, sum));
+  for (; i < count; ++i) dot += x[i] * y[i];
   return dot;
 }
 
@@ -313,9 +334,9 @@ void FillRows(const AttentionPlan& plan, const AttentionGrads& g, int64_t begin,
   std::fill_n(b.logsumexp, kT, 0.0F);
   std::fill_n(b.delta, kT, 0.0F);
   for (int64_t r = begin; r < end; ++r) {
-    double dot = Dot(g.y + r * plan.y_row, g.dy + r * plan.y_row, plan.value_dim);
-    if (g.dlogsumexp != nullptr) dot -= double{g.dlogsumexp[r]};
-    b.delta[r - begin] = static_cast<float>(dot);
+    const float dot =
+        Dot(g.y + r * plan.y_row, b.dy + (r - begin) * plan.value_dim, plan.value_dim);
+    b.delta[r - begin] = g.dlogsumexp == nullptr ? dot : dot - g.dlogsumexp[r];
     b.logsumexp[r - begin] = g.logsumexp[r] == kNone ? -kNone : g.logsumexp[r];
   }
 }
@@ -344,14 +365,14 @@ void BackwardTile(const AttentionPlan& plan, const AttentionHead& head, const At
   const int64_t dims = plan.head_dim, values = plan.value_dim;
   Scores(plan, head, t, b.qt, b.p, b.slope);
   // dp = v dy^T
-  ForEachKeys(t, [&](int64_t j, int64_t count, int64_t i) HWY_ATTR {
+  ForEachKeys(head, t, [&](int64_t j, int64_t count, int64_t i) HWY_ATTR {
     small_matmul::Multiply(count, t.width() - i, values,
                            {head.v + (t.first + j) * plan.v_row, plan.v_row, 1}, b.dyt + i, kT,
                            {b.ds + j * kT + i, kT, false});
   });
   ScoreGradients(plan, t, b);
   // dv += p dy;  dk += ds q;  dq += ds^T k
-  ForEachKeys(t, [&](int64_t j, int64_t count, int64_t i) HWY_ATTR {
+  ForEachKeys(head, t, [&](int64_t j, int64_t count, int64_t i) HWY_ATTR {
     const int64_t queries = t.rows() - i;
     if (queries <= 0) return;
     small_matmul::Multiply(count, values, queries, {b.p + j * kT + i, kT, 1}, b.dy + i * values,
@@ -360,7 +381,7 @@ void BackwardTile(const AttentionPlan& plan, const AttentionHead& head, const At
                            {g.dk + (t.first + j) * plan.k_row, plan.k_row, true});
   });
   const float* k = SideBySide(head.k + t.first * plan.k_row, plan.k_row, t.keys(), dims, b.k_copy);
-  ForEachQueries(t, [&](int64_t i, int64_t count, int64_t seen) HWY_ATTR {
+  ForEachQueries(head, t, [&](int64_t i, int64_t count, int64_t seen) HWY_ATTR {
     small_matmul::Multiply(count, dims, seen, {b.ds + i, 1, kT}, k, dims,
                            {g.dq + (t.begin + i) * g.dq_row, g.dq_row, add_dq});
   });
@@ -399,10 +420,28 @@ namespace ridge::cpu {
 
 HWY_EXPORT(Forward);
 HWY_EXPORT(Backward);
+HWY_EXPORT(Copy);
+
+namespace {
+
+// Runs of 16 keys in all tiles of a head; there are as many of queries.
+int64_t Runs(const AttentionPlan& plan) {
+  constexpr int64_t kMostRun = 16;
+  int64_t keys = 0;
+  for (int64_t end = kTileQueries; end <= plan.queries; end += kTileQueries)
+    keys += plan.VisibleKeys(end);
+  return keys / kMostRun;
+}
+
+}  // namespace
 
 int64_t AttentionPlan::VisibleKeys(int64_t query_end) const {
   return causal ? std::clamp<int64_t>(query_end + causal_offset, 0, keys) : keys;
 }
+
+// Runs of 16 rows at most, in two products of a tile and in four.
+int64_t AttentionPlan::ForwardFetches() const { return 2 * Runs(*this); }
+int64_t AttentionPlan::BackwardFetches() const { return 4 * Runs(*this); }
 
 int64_t AttentionPlan::ForwardScratch() const {
   return (head_dim + kTileKeys + 3) * kTileQueries + kTileKeys * value_dim;
@@ -420,6 +459,11 @@ void AttentionForward(const AttentionPlan& plan, const AttentionHead& head, int6
 void AttentionBackward(const AttentionPlan& plan, const AttentionHead& head,
                        const AttentionGrads& grads, int64_t begin, int64_t end, float* scratch) {
   HWY_DYNAMIC_DISPATCH(Backward)(plan, head, grads, begin, end, scratch);
+}
+
+void CopyRows(const float* from, int64_t from_row, int64_t rows, int64_t width, float* to,
+              int64_t to_row) {
+  HWY_DYNAMIC_DISPATCH(Copy)(from, from_row, rows, width, to, to_row);
 }
 
 }  // namespace ridge::cpu

@@ -9,6 +9,8 @@
 #pragma once
 #include <cstdint>
 
+#include "ridge/backend/cpu/kernels/rows_ahead.h"
+
 namespace ridge::cpu {
 
 inline constexpr int64_t kTileQueries = 64, kTileKeys = 64;
@@ -26,10 +28,17 @@ struct AttentionPlan {
 
   // Keys that some query before `query_end` sees: [0, result).
   int64_t VisibleKeys(int64_t query_end) const;
+  // How often a head's products call RowsAhead::Fetch, at least, for all queries and keys.
+  int64_t ForwardFetches() const;
+  int64_t BackwardFetches() const;
   // Floats of scratch for one call.
   int64_t ForwardScratch() const;
   int64_t BackwardScratch() const;
 };
+
+// to[r][c] = from[r][c] for r < rows, c < width; rows are `from_row` and `to_row` apart.
+void CopyRows(const float* from, int64_t from_row, int64_t rows, int64_t width, float* to,
+              int64_t to_row);
 
 // One head of q with the head of k and v that it reads.
 struct AttentionHead {
@@ -37,6 +46,7 @@ struct AttentionHead {
   const float* k;              // [keys, head_dim]
   const float* v;              // [keys, value_dim]
   const void* mask = nullptr;  // f32 or bool, by the plan's strides
+  RowsAhead* ahead = nullptr;  // what comes after this head; asked for between the products
 };
 
 // y [queries, value_dim] and logsumexp [queries], for queries [begin, end) of the head;
