@@ -44,7 +44,8 @@ bool Beats(V candidate, V best) {
   return candidate > best || (IsNan(candidate) && !IsNan(best));
 }
 
-constexpr int64_t kLanes = 16, kBlock = 256;
+// Of a longer block the maximum comes cheaper, of a shorter one the place.
+constexpr int64_t kLanes = 16, kBlock = 256, kRunBlock = 1024;
 
 // Whether any of the block beats `best`.
 template <typename T, typename V>
@@ -61,8 +62,8 @@ bool AnyBeats(const T* x, V best) {
 int64_t RowArgmax(const float* x, int64_t count) {
   int64_t place = 0;
   float best = x[0];
-  for (int64_t begin = 0; begin < count && !std::isnan(best); begin += kBlock) {
-    const int64_t end = std::min(count, begin + kBlock);
+  for (int64_t begin = 0; begin < count && !std::isnan(best); begin += kRunBlock) {
+    const int64_t end = std::min(count, begin + kRunBlock);
     const auto most = static_cast<float>(ReduceRun(Reduction::kMax, x + begin, end - begin));
     if (most <= best) continue;
     best = most;

@@ -20,6 +20,15 @@ double Gelu(double x) { return x * NormalCdf(x); }
 double GeluSlope(double x) {
   return NormalCdf(x) + x * std::exp(-x * x / 2) / std::sqrt(2 * std::acos(-1.0));
 }
+double GeluTanh(double x) {
+  const double u = std::sqrt(2 / std::acos(-1.0)) * (x + 0.044715 * x * x * x);
+  return x / (1 + std::exp(-2 * u));
+}
+double GeluTanhSlope(double x) {
+  const double scale = std::sqrt(2 / std::acos(-1.0));
+  const double s = 1 / (1 + std::exp(-2 * scale * (x + 0.044715 * x * x * x)));
+  return s + x * s * (1 - s) * 2 * scale * (1 + 3 * 0.044715 * x * x);
+}
 double Sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
 double Silu(double x) { return x * Sigmoid(x); }
 
@@ -102,6 +111,15 @@ TEST_P(TileFunctions, GeluIsExactBesideItsTail) {
 TEST_P(TileFunctions, SlopeOfGeluIsExactToThreeUlpOfOne) {
   const auto x = Points(-30, 30);
   EXPECT_LE(Worst(x, Apply(TileOp::kGeluGrad, x, /*is_grad=*/true), GeluSlope, 0, 3 * kUlp), 1);
+}
+
+TEST_P(TileFunctions, GeluByTanhIsExactBesideItsTail) {
+  const auto near = Points(-2, 50), tail = Points(-8, -2), all = Points(-30, 30);
+  EXPECT_LE(Worst(near, Apply(TileOp::kGeluTanh, near), GeluTanh, 6 * kUlp, 1e-30), 1);
+  EXPECT_LE(Worst(tail, Apply(TileOp::kGeluTanh, tail), GeluTanh, 90 * kUlp, 1e-37), 1);
+  const auto slopes = Apply(TileOp::kGeluTanhGrad, all, /*is_grad=*/true);
+  EXPECT_LE(Worst(all, slopes, GeluTanhSlope, 0, 5 * kUlp), 1);
+  for (const float y : Apply(TileOp::kGeluTanh, Points(-3e38, -12))) ASSERT_LE(std::abs(y), 1e-30F);
 }
 
 TEST_P(TileFunctions, GeluKeepsLargeNumbersAndNan) {

@@ -115,16 +115,19 @@ HWY_INLINE V GeluSlope(V x) {
   const V bell = Bell(x);
   return hn::MulAdd(hn::Mul(x, K(kDensity)), bell, NormalCdf(x, bell));
 }
-HWY_INLINE V GeluTanhInner(V x) {
+// 1/2 + tanh(u) / 2 = 1 / (1 + e^(-2u)), which does not cancel for negative u; here e^(-2u).
+HWY_INLINE V GeluTanhTail(V x) {
   const V cubic = hn::MulAdd(hn::Mul(x, x), K(kGeluCubic), K(1.0F));
-  return SafeTanh(hn::Mul(hn::Mul(x, cubic), K(kGeluScale)));
+  return SafeExp(hn::Mul(hn::Mul(x, cubic), K(-2 * kGeluScale)));
 }
+HWY_INLINE V GeluTanh(V x) { return hn::Div(x, hn::Add(K(1.0F), GeluTanhTail(x))); }
+// s + x s (1 - s) 2 du/dx with s = 1 / (1 + e); 1 - s is e s, which overflows where e is large.
 HWY_INLINE V GeluTanhSlope(V x) {
-  const V t = GeluTanhInner(x);
-  const V du = hn::Mul(K(kGeluScale), hn::MulAdd(hn::Mul(x, x), K(3 * kGeluCubic), K(1.0F)));
-  const V falloff = hn::NegMulAdd(t, t, K(1.0F));
-  const V bend = hn::Mul(hn::Mul(hn::Mul(K(0.5F), x), falloff), du);
-  return hn::Add(hn::MulAdd(K(0.5F), t, K(0.5F)), bend);
+  const V e = GeluTanhTail(x);
+  const V s = hn::Div(K(1.0F), hn::Add(K(1.0F), e));
+  const V rest = hn::IfThenElse(hn::Lt(e, K(1.0F)), hn::Mul(e, s), hn::Sub(K(1.0F), s));
+  const V du = hn::MulAdd(hn::Mul(x, x), K(6 * kGeluCubic * kGeluScale), K(2 * kGeluScale));
+  return hn::MulAdd(hn::Mul(x, du), hn::Mul(s, rest), s);
 }
 HWY_INLINE V SiluSlope(V x) {
   const V s = Sigmoid(x);
@@ -257,8 +260,7 @@ bool RunActivation(TileOp op, const Tile& t) {
       Map1(t, [](V x) HWY_ATTR { return Gelu(x); });
       return true;
     case TileOp::kGeluTanh:
-      Map1(t,
-           [](V x) HWY_ATTR { return hn::Mul(x, hn::MulAdd(K(0.5F), GeluTanhInner(x), K(0.5F))); });
+      Map1(t, [](V x) HWY_ATTR { return GeluTanh(x); });
       return true;
     case TileOp::kGeluGrad:
       Map2(t, [](V dy, V x) HWY_ATTR { return hn::Mul(dy, GeluSlope(x)); });
