@@ -185,7 +185,7 @@ class Chooser {
                              std::vector<SlicedForward>& cuts) {
     if (may_recompute) {
       const size_t kept = candidates_.size();
-      RIDGE_RETURN_IF_ERROR(AnyFits() ? AddWorthwhile(whole) : AddFitting(0, whole));
+      RIDGE_RETURN_IF_ERROR(Fits(candidates_[0]) ? AddWorthwhile(whole) : AddFitting(0, whole));
       for (size_t i = 1; i < kept && !AnyFits(); ++i)
         RIDGE_RETURN_IF_ERROR(AddFitting(i, cuts[i - 1]));
     }
@@ -286,15 +286,15 @@ class Chooser {
     return divisor;
   }
 
-  // The best that fits, of those that do not recompute if there are any.
+  // The best that fits: to make a few values again costs less than to cut the batch.
   Candidate& Best() {
     std::vector<Candidate*> fitting;
-    for (const bool recompute : {false, true}) {
-      for (Candidate& c : candidates_) {
-        if (c.bytes <= q_.limit_bytes && c.planned.recomputes() == recompute) fitting.push_back(&c);
-      }
-      if (!fitting.empty()) break;
+    for (Candidate& c : candidates_) {
+      if (Fits(c)) fitting.push_back(&c);
     }
+    std::stable_sort(fitting.begin(), fitting.end(), [](const Candidate* a, const Candidate* b) {
+      return a->planned.slices < b->planned.slices;
+    });
     const auto smaller = [](const Candidate* a, const Candidate* b) { return a->bytes < b->bytes; };
     if (fitting.empty()) {  // the refusal should name the least that is needed
       for (Candidate& c : candidates_) fitting.push_back(&c);

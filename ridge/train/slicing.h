@@ -41,10 +41,10 @@ struct SlicedProgram {
 // Slices: of those that fit into `limit_bytes` the fewest that are foreseen to be within 5 % of the
 // fastest; none are planned where the whole batch fits and would not gain that if all it touches
 // lay in a cache, nor more where what the slices planned before cost would outgrow it.  Recompute:
-// the values that are worth their time (slicing.cc has the number), and where nothing fits without
-// it as many as it takes.  Graphs of more than 2,000 nodes are neither cut nor recomputed unasked.
-// Deterministic. Fails with kUnsupported when options.slices asks for several and the graph couples
-// samples: the message names the node.
+// the values that are worth their time (slicing.cc has the number), and where the whole batch does
+// not fit as many as it takes.  Graphs of more than 2,000 nodes are neither cut nor recomputed
+// unasked. Deterministic. Fails with kUnsupported when options.slices asks for several and the
+// graph couples samples: the message names the node.
 Result<SlicedProgram> PlanWithSavings(const SliceQuestion& question);
 
 }  // namespace ridge
