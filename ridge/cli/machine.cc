@@ -4,12 +4,14 @@
 
 #include "ridge/backend/cpu/cpu_backend.h"
 #include "ridge/backend/cpu/measure.h"
+#include "ridge/backend/cpu/parallel.h"
 #include "ridge/backend/reference/reference_backend.h"
 #include "ridge/cli/self.h"
 #include "ridge/cli/train_flags.h"
 #include "ridge/core/threads.h"
 #include "ridge/runtime/kernel_times.h"
 #include "ridge/runtime/profile_store.h"
+#include "ridge/train/options.h"
 
 namespace ridge::cli {
 namespace {
@@ -33,6 +35,34 @@ Result<std::unique_ptr<Backend>> MakeBackend(const MachineChoice& choice, int th
       choice.kernels == "default" ? OfferedKernels::kUsual : OfferedKernels::kAll);
 }
 
+// Who works: so many threads at one node, so many small nodes at a time.
+struct Team {
+  int threads = 1;
+  SideBySide side_by_side;
+};
+
+Status AtMost(const char* flag, int64_t value, const char* limit_flag, int64_t limit,
+              const char* why) {
+  if (value <= limit) return Status();
+  return Status(ErrorCode::kInvalidArgument, fmt::format("{} is {}; it must be at most {}, {}{}",
+                                                         flag, value, limit_flag, limit, why));
+}
+
+Result<Team> TeamFor(const MachineChoice& choice) {
+  const int64_t threads = choice.threads > 0 ? choice.threads : AvailableThreads();
+  const int64_t intra_op = choice.intra_op > 0 ? choice.intra_op : threads;
+  RIDGE_RETURN_IF_ERROR(AtMost("--intra-op", intra_op, "--threads", threads, ""));
+  RIDGE_ASSIGN_OR_RETURN(const int64_t inter_op, ParseInterOp(choice.inter_op));
+  RIDGE_RETURN_IF_ERROR(AtMost("--inter-op", inter_op, "--threads", threads, ""));
+  if (intra_op > 1) {
+    RIDGE_RETURN_IF_ERROR(AtMost("--inter-op", inter_op, "--intra-op", intra_op,
+                                 ", or that must be 1: the same threads do both"));
+  }
+  const int64_t most = intra_op > 1 ? intra_op : threads;
+  const bool given = inter_op != kAutoInterOp;
+  return Team{static_cast<int>(intra_op), {static_cast<int>(given ? inter_op : most), given}};
+}
+
 }  // namespace
 
 MachineChoice ChoiceOf(const TrainFlags& flags) {
@@ -46,6 +76,8 @@ MachineChoice ChoiceOf(const TrainFlags& flags, const TrainOptions& options) {
   return {.device = options.device,
           .backend = flags.backend.value_or("cpu"),
           .threads = options.threads,
+          .intra_op = options.intra_op,
+          .inter_op = options.inter_op,
           .conv = options.conv,
           .kernels = options.kernels};
 }
@@ -65,7 +97,8 @@ Status CheckDevice(const std::string& flag, const std::string& device) {
 Result<OpenedMachine> OpenMachine(const MachineChoice& choice,
                                   const std::function<void(const std::string&)>& say) {
   RIDGE_RETURN_IF_ERROR(CheckDevice("--device", choice.device));
-  const int threads = choice.threads > 0 ? static_cast<int>(choice.threads) : AvailableThreads();
+  RIDGE_ASSIGN_OR_RETURN(const Team team, TeamFor(choice));
+  const int threads = team.threads;
   OpenedMachine opened;
   RIDGE_ASSIGN_OR_RETURN(
       opened.machine.profile, LoadOrMeasureProfile(CpuProfileId(threads), [&] {
@@ -75,6 +108,8 @@ Result<OpenedMachine> OpenMachine(const MachineChoice& choice,
       }));
   RIDGE_ASSIGN_OR_RETURN(opened.backend, MakeBackend(choice, threads));
   opened.machine.backend = opened.backend.get();
+  opened.machine.side_by_side = team.side_by_side;
+  if (threads == 1) cpu::PinTeam(team.side_by_side.lanes);  // the backend pins its own threads
   if (choice.kernels == "tuned" && choice.times && choice.backend == "cpu") {
     RIDGE_ASSIGN_OR_RETURN(KernelTimes times,
                            LoadKernelTimes(opened.machine.profile.id, CpuLibrary()));

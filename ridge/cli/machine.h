@@ -15,6 +15,8 @@ struct MachineChoice {
   std::string device = "cpu";       // --device
   std::string backend = "cpu";      // --backend
   int64_t threads = 0;              // 0: all that may be used
+  int64_t intra_op = 0;             // of them for one node; 0: all
+  std::string inter_op = "1";       // --inter-op
   std::string conv = "direct";      // --conv
   std::string kernels = "default";  // --kernels; "all": every one, for timing them
   bool times = true;                // with tuned: those of this machine; else the caller has others

@@ -196,6 +196,13 @@ void AddPlaceFlags(CLI::App& app, TrainFlags& flags) {
 void AddMachineFlags(CLI::App& app, TrainFlags& flags) {
   const std::string group = "Machine";
   AddPlaceFlags(app, flags);
+  AddInteger(app, "--intra-op", flags.intra_op, {.minimum = 1, .maximum = kMostThreads}, "N",
+             "Threads that share the work of one node (--threads)")
+      ->group(group);
+  AddText(app, "--inter-op", flags.inter_op, "auto|N",
+          "Small nodes that do not wait for each other run side by side, a thread each: so many at "
+          "most, or as many as there are threads where that is foreseen to be faster (1)")
+      ->group(group);
   AddChoice(app, "--precision", flags.precision, {"f32", "bf16", "f16", "auto"},
             "What products read, and what is stored between them (f32); sums, losses and "
             "parameters are f32. auto: bf16 where the device has it")
@@ -244,6 +251,8 @@ TrainOptions ToTrainOptions(const TrainFlags& flags, TrainOptions base) {
   Take(flags.precision, options.precision);
   Take(flags.device, options.device);
   Take(flags.threads, options.threads);
+  Take(flags.intra_op, options.intra_op);
+  Take(flags.inter_op, options.inter_op);
   Take(flags.conv, options.conv);
   Take(flags.kernels, options.kernels);
   Take(flags.fit, options.fit_bytes);

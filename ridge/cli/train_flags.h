@@ -17,9 +17,9 @@ namespace ridge::cli {
 struct TrainFlags {
   std::optional<std::string> model, data, validation, optimizer, schedule, precision, device, out;
   std::optional<std::string> passes, backend, conv, loss, batch_norm, weights, slices, recompute,
-      kernels;
+      kernels, inter_op;
   std::vector<std::string> weights_skip, dims, freeze, trainable;
-  std::optional<int64_t> epochs, steps, batch, accumulate, warmup, threads, seed, fit;
+  std::optional<int64_t> epochs, steps, batch, accumulate, warmup, threads, intra_op, seed, fit;
   std::optional<int64_t> checkpoint_every, keep, eval_every;
   std::optional<double> lr, momentum, weight_decay, clip_norm;
   bool trace = false;

@@ -4,6 +4,7 @@
 // workspace.  Answers are a deterministic function of the question, the CPU type and the number of
 // threads.  Layouts are numbers that the backend hands out; 0 is row-major.
 #pragma once
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -26,6 +27,7 @@ struct KernelChoice {
   double efficiency = 1;  // share of what its cost class reaches on this device; reference: tiny
   // Same key, same time: names the kernel, types, layouts and attributes.
   std::string key;
+  bool one_thread = false;  // made for the calling thread alone: it may run beside others
 };
 
 // A kernel that declines says why.
@@ -45,10 +47,17 @@ class KernelQuery {
   // `available[i]` is the layout in which input i is at hand; a choice may want others.
   virtual KernelOffers Offers(const OpDef& op, const OpCall& call,
                               std::span<const LayoutId> available) = 0;
+  // The same for kernels that run on the calling thread alone.  None: the backend has no such ones.
+  virtual KernelOffers OffersAlone(const OpDef&, const OpCall&, std::span<const LayoutId>) {
+    return {};
+  }
   virtual int64_t LayoutBytes(LayoutId layout, const TensorType& type) const = 0;
   virtual std::string LayoutName(LayoutId layout) const = 0;  // "row_major", "nChw16c"
   // Copies from one layout into another; both are of `type`.
   virtual KernelChoice Reorder(const TensorType& type, LayoutId from, LayoutId to) = 0;
+  virtual std::optional<KernelChoice> ReorderAlone(const TensorType&, LayoutId, LayoutId) {
+    return std::nullopt;
+  }
 };
 
 }  // namespace ridge

@@ -8,17 +8,22 @@ namespace {
 using Json = nlohmann::ordered_json;  // keys in the order in which people look for them
 
 Json NodeJson(const PlannedNode& node, const UpdatePart& part) {
-  return {{"name", node.name},
-          {"op", node.op},
-          {"flops", node.cost.flops},
-          {"bytes_read", node.cost.bytes_read},
-          {"bytes_written", node.cost.bytes_written},
-          {"s", node.seconds},
-          {"bound", BoundName(node.bound)},
-          {"kernel", node.choice.kernel},
-          {"measured", node.measured},
-          {"step", part.step->name},
-          {"runs", part.runs * RunsOf(*part.step, node)}};
+  Json json{{"name", node.name},
+            {"op", node.op},
+            {"flops", node.cost.flops},
+            {"bytes_read", node.cost.bytes_read},
+            {"bytes_written", node.cost.bytes_written},
+            {"s", node.seconds},
+            {"bound", BoundName(node.bound)},
+            {"kernel", node.choice.kernel},
+            {"measured", node.measured},
+            {"step", part.step->name},
+            {"runs", part.runs * RunsOf(*part.step, node)}};
+  if (node.section >= 0) {
+    json["section"] = node.section;
+    json["lane"] = node.lane;
+  }
+  return json;
 }
 
 Json NodesJson(const PlanSummary& plan) {

@@ -54,11 +54,11 @@ void PlaceAll(KernelQuery& kernels, Program& program) {
 
 void EstimateTimes(const DeviceProfile& profile, Program& program) {
   for (StepPlan& step : program.steps) {
+    for (PlannedNode& node : step.nodes) SetTime(profile, node);
+    ShareSectionSeconds(step);
     step.seconds = 0;
-    for (PlannedNode& node : step.nodes) {
-      SetTime(profile, node);
+    for (const PlannedNode& node : step.nodes)
       step.seconds += node.seconds * static_cast<double>(RunsOf(step, node));
-    }
   }
 }
 
@@ -83,6 +83,7 @@ Result<Program> PlanProgram(const std::string& model, const std::vector<NamedGra
   if (options.layout)
     KeepPacked(kernels, std::max(1, profile.threads), program.persistent, program.steps);
   for (StepPlan& step : program.steps) {
+    FormSections(kernels, std::max(1, profile.threads), options.side_by_side, step);
     if (options.in_place) ShareInPlace(step);
     WriteFirstSlice(step);
   }

@@ -10,6 +10,7 @@
 
 #include "ridge/plan/memory/recompute.h"
 #include "ridge/plan/program.h"
+#include "ridge/plan/side_by_side.h"
 
 namespace ridge {
 
@@ -20,6 +21,7 @@ struct PlanOptions {
   // Seconds of kernels by KernelChoice::key, measured on request: they choose between kernels.
   // nullptr: the nominal device chooses.  Not owned.
   const std::map<std::string, double>* kernel_s = nullptr;
+  SideBySide side_by_side = {};  // --inter-op
 };
 
 struct NamedGraph {

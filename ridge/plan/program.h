@@ -99,6 +99,10 @@ struct PlannedNode {
   Bound bound = Bound::kLatency;
   bool measured = false;  // seconds were measured on this machine, not modelled
   Turn turn = Turn::kEvery;
+  // Neighbours of one section run side by side: lanes at the same time, the nodes of a lane in
+  // their order on one thread.  -1: the node runs alone, on all threads.
+  int section = -1;
+  int lane = 0;
   std::vector<KernelRefusal> refusals;
 };
 

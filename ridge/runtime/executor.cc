@@ -9,6 +9,7 @@
 #include <array>
 #include <cmath>
 #include <cstring>
+#include <exception>
 #include <span>
 
 #include "ridge/backend/cpu/parallel.h"
@@ -78,8 +79,19 @@ struct Executor::CompiledNode {
   }
 };
 
+// Neighbours in the schedule: one lane, or several that run side by side.
+struct Executor::Section {
+  struct Lane {
+    std::vector<size_t> nodes;
+    Status status;
+    std::exception_ptr thrown;
+  };
+  std::vector<Lane> lanes;
+};
+
 struct Executor::CompiledStep {
   std::vector<CompiledNode> nodes;
+  std::vector<Section> sections;  // all nodes, in order
   int64_t slices = 1;
   std::vector<std::span<std::byte>> sums;  // to be 0 before the first slice
   std::vector<double> seconds;
@@ -111,6 +123,7 @@ Status Executor::Compile() {
       compiled->nodes.push_back(std::move(ready));
     }
     compiled->seconds.assign(step.nodes.size(), 0);
+    compiled->sections = SectionsOf(step);
     WatchLoss(step, *compiled);
     compiled_.push_back(std::move(compiled));
   }
@@ -170,6 +183,19 @@ int64_t FirstSliceOf(const StepPlan& step, const PlannedNode& node) {
 
 }  // namespace
 
+std::vector<Executor::Section> Executor::SectionsOf(const StepPlan& step) {
+  std::vector<Section> sections;
+  for (size_t n = 0; n < step.nodes.size(); ++n) {
+    const PlannedNode& node = step.nodes[n];
+    if (n == 0 || node.section != step.nodes[n - 1].section) sections.emplace_back();
+    std::vector<Section::Lane>& lanes = sections.back().lanes;
+    const auto lane = static_cast<size_t>(node.lane);
+    if (lanes.size() <= lane) lanes.resize(lane + 1);
+    lanes[lane].nodes.push_back(n);
+  }
+  return sections;
+}
+
 Result<Executor::CompiledNode> Executor::CompileNode(const StepPlan& step,
                                                      const PlannedNode& node) const {
   CompiledNode ready;
@@ -219,11 +245,24 @@ Status Executor::Run(int step, int slot) {
 }
 
 Status Executor::RunSlice(CompiledStep& compiled, int slot, int64_t slice) {
+  for (Section& section : compiled.sections) {
+    const Place place{slot, slice};
+    if (section.lanes.size() > 1) {
+      RIDGE_RETURN_IF_ERROR(RunSideBySide(compiled, section, place));
+    } else {
+      RIDGE_RETURN_IF_ERROR(RunNodes(compiled, section.lanes[0].nodes, place));
+    }
+  }
+  return Status();
+}
+
+// One after the other.
+Status Executor::RunNodes(CompiledStep& compiled, std::span<const size_t> nodes, Place place) {
   double before = timing_ ? MonotonicSeconds() : 0;
-  for (size_t n = 0; n < compiled.nodes.size(); ++n) {
+  for (const size_t n : nodes) {
     CompiledNode& node = compiled.nodes[n];
-    if (slice < node.first_slice) continue;
-    RIDGE_RETURN_IF_ERROR(RunNode(node, {slot, slice}));
+    if (place.slice < node.first_slice) continue;
+    RIDGE_RETURN_IF_ERROR(RunNode(node, place));
     if (timing_) {
       const double now = MonotonicSeconds();
       compiled.seconds[n] += now - before;
@@ -232,6 +271,38 @@ Status Executor::RunSlice(CompiledStep& compiled, int slot, int64_t slice) {
     if (static_cast<int>(n) == compiled.loss_node) RIDGE_RETURN_IF_ERROR(CheckLoss(compiled));
   }
   return Status();
+}
+
+// A thread each.  Every member of the team takes part, so that the team stays as it is.
+Status Executor::RunSideBySide(CompiledStep& compiled, Section& section, Place place) {
+  const double before = timing_ ? MonotonicSeconds() : 0;
+  const auto lanes = static_cast<int>(section.lanes.size());
+  cpu::ForEachPart(std::max(threads_, lanes), [&](int part) {
+    if (part >= lanes) return;
+    Section::Lane& lane = section.lanes[static_cast<size_t>(part)];
+    try {
+      lane.status = RunNodes(compiled, lane.nodes, place);
+    } catch (...) {  // a Bug, which must not leave the parallel region by itself
+      lane.thrown = std::current_exception();
+    }
+  });
+  for (const Section::Lane& lane : section.lanes) {
+    if (lane.thrown) std::rethrow_exception(lane.thrown);
+    RIDGE_RETURN_IF_ERROR(lane.status);
+  }
+  if (timing_) ScaleSeconds(section, MonotonicSeconds() - before, compiled.seconds);
+  return Status();
+}
+
+// So that the nodes' seconds add up to the step's.
+void Executor::ScaleSeconds(const Section& section, double whole_s, std::vector<double>& seconds) {
+  double sum_s = 0;
+  for (const Section::Lane& lane : section.lanes) {
+    for (const size_t n : lane.nodes) sum_s += seconds[n];
+  }
+  for (const Section::Lane& lane : section.lanes) {
+    for (const size_t n : lane.nodes) seconds[n] *= sum_s > 0 ? whole_s / sum_s : 0;
+  }
 }
 
 Status Executor::CheckLoss(const CompiledStep& compiled) const {

@@ -78,7 +78,12 @@ class Executor {
   void InitializeRowMajor(const std::vector<size_t>& values, uint64_t seed);
   struct Place;
   std::byte* Address(const StepPlan& step, int value, Place place) const;
+  struct Section;
+  static std::vector<Section> SectionsOf(const StepPlan& step);
   Status RunSlice(CompiledStep& compiled, int slot, int64_t slice);
+  Status RunNodes(CompiledStep& compiled, std::span<const size_t> nodes, Place place);
+  Status RunSideBySide(CompiledStep& compiled, Section& section, Place place);
+  static void ScaleSeconds(const Section& section, double whole_s, std::vector<double>& seconds);
   std::vector<std::span<std::byte>> SumsToClear(const StepPlan& step) const;
   void WatchLoss(const StepPlan& step, CompiledStep& compiled) const;
   static Status RunNode(CompiledNode& node, Place place);

@@ -121,7 +121,8 @@ Result<Program> PlanOptimized(const std::string& model, const std::vector<NamedG
   RIDGE_ASSIGN_OR_RETURN(const PassSelection selection, ParsePassSpec(passes));
   const PlanOptions options = {.in_place = selection.Has("inplace"),
                                .layout = selection.Has("layout"),
-                               .kernel_s = &machine.kernel_s};
+                               .kernel_s = &machine.kernel_s,
+                               .side_by_side = machine.side_by_side};
   return PlanProgram(model, graphs, *machine.backend, machine.profile, options);
 }
 

@@ -5,6 +5,7 @@
 
 #include "ridge/backend/backend.h"
 #include "ridge/core/device_profile.h"
+#include "ridge/plan/side_by_side.h"
 
 namespace ridge {
 
@@ -14,6 +15,7 @@ struct Machine {
   // `--kernels tuned`: measured seconds by KernelChoice::key, which choose between kernels.  Empty:
   // the nominal device chooses.
   std::map<std::string, double> kernel_s = {};
+  SideBySide side_by_side = {};  // `--inter-op`
 };
 
 }  // namespace ridge

@@ -24,6 +24,7 @@ Status CheckCounts(const TrainOptions& o) {
   RIDGE_RETURN_IF_ERROR(CheckAtLeast("batch", o.batch, 1));
   RIDGE_RETURN_IF_ERROR(CheckAtLeast("accumulate", o.accumulate, 1));
   RIDGE_RETURN_IF_ERROR(CheckAtLeast("threads", o.threads, 0));
+  RIDGE_RETURN_IF_ERROR(CheckAtLeast("intra-op", o.intra_op, 0));
   RIDGE_RETURN_IF_ERROR(CheckAtLeast("fit", o.fit_bytes, 0));
   RIDGE_RETURN_IF_ERROR(CheckAtLeast("checkpoint-every", o.checkpoint_every, 0));
   RIDGE_RETURN_IF_ERROR(CheckAtLeast("keep", o.keep, 1));
@@ -83,13 +84,21 @@ Result<std::map<std::string, int64_t>> ParseDims(const std::vector<std::string>&
   return dims;
 }
 
-Result<int64_t> ParseSlices(const std::string& text) {
-  if (text == "auto") return kAutoSlices;
-  int64_t slices = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), slices);
-  if (error == std::errc() && *end == '\0' && slices >= 1) return slices;
-  return Usage(fmt::format("--slices is '{}'; it must be auto or a number from 1", text));
+namespace {
+
+// 0 for "auto".
+Result<int64_t> ParseCount(const char* flag, const std::string& text) {
+  if (text == "auto") return int64_t{0};
+  int64_t count = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), count);
+  if (error == std::errc() && *end == '\0' && count >= 1) return count;
+  return Usage(fmt::format("{} is '{}'; it must be auto or a number from 1", flag, text));
 }
+
+}  // namespace
+
+Result<int64_t> ParseSlices(const std::string& text) { return ParseCount("--slices", text); }
+Result<int64_t> ParseInterOp(const std::string& text) { return ParseCount("--inter-op", text); }
 
 Result<int64_t> ParseRecompute(const std::string& text) {
   if (text == "auto") return kAutoRecompute;
@@ -109,6 +118,8 @@ Status CheckOptions(const TrainOptions& options) {
   RIDGE_RETURN_IF_ERROR(CheckPrecision(options.precision));
   RIDGE_RETURN_IF_ERROR(CheckConv(options.conv));
   RIDGE_RETURN_IF_ERROR(CheckKernels(options.kernels));
+  if (const auto inter_op = ParseInterOp(options.inter_op); !inter_op.ok())
+    return inter_op.status();
   RIDGE_RETURN_IF_ERROR(CheckModelOptions(options));
   if (!(options.clip_norm >= 0) || !std::isfinite(options.clip_norm))
     return Usage(fmt::format("--clip-norm is {}; it must be 0 or more", options.clip_norm));

@@ -42,6 +42,8 @@ struct TrainOptions {
   std::string precision = "f32";
   std::string device = "cpu";
   int64_t threads = 0;              // 0: all that may be used
+  int64_t intra_op = 0;             // threads of one node; 0: all of them
+  std::string inter_op = "1";       // how many small nodes may run side by side; or "auto"
   std::string conv = "auto";        // Winograd where it is faster; or "direct"
   std::string kernels = "default";  // or "tuned": by what was measured on this machine
   uint64_t seed = 0;
@@ -64,6 +66,10 @@ Result<std::map<std::string, int64_t>> ParseDims(const std::vector<std::string>&
 // "8" -> 8, "auto" -> kAutoSlices.  Fails with kInvalidArgument.
 inline constexpr int64_t kAutoSlices = 0;
 Result<int64_t> ParseSlices(const std::string& text);
+
+// "2" -> 2, "auto" -> kAutoInterOp.  Fails with kInvalidArgument.
+inline constexpr int64_t kAutoInterOp = 0;
+Result<int64_t> ParseInterOp(const std::string& text);
 
 // "8" -> 8, "off" -> 0, "all" -> kRecomputeAll, "auto" -> kAutoRecompute.  Fails with
 // kInvalidArgument.

@@ -55,6 +55,8 @@ void ForEachOption(Options& o, const F& f) {
   f("precision", o.precision);
   f("device", o.device);
   f("threads", o.threads);
+  f("intra-op", o.intra_op);
+  f("inter-op", o.inter_op);
   f("conv", o.conv);
   f("kernels", o.kernels);
   f("seed", o.seed);
@@ -76,8 +78,8 @@ Json OptionsJson(const TrainOptions& options) {
 // Runs of older versions do not have these.
 bool MayLack(std::string_view key) {
   static const std::set<std::string_view> kKeys = {
-      "loss",      "dim",        "data-dim", "weights", "weights-skip", "freeze",
-      "trainable", "batch-norm", "conv",     "kernels", "slices",       "recompute"};
+      "loss",       "dim",  "data-dim", "weights", "weights-skip", "freeze",   "trainable",
+      "batch-norm", "conv", "kernels",  "slices",  "recompute",    "intra-op", "inter-op"};
   return kKeys.contains(key);
 }
 
@@ -98,6 +100,7 @@ Result<TrainOptions> OptionsFromJson(const std::string& text, const std::string&
   options.conv = "direct";  // what runs had before there was a choice
   options.slices = "1";     // of runs that could not be sliced yet
   options.recompute = "off";
+  options.inter_op = "1";  // of runs that had one node after the other
   try {
     const Json json = Json::parse(text);
     ForEachOption(options, [&](const char* key, auto& value) {

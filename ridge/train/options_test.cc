@@ -52,6 +52,21 @@ TEST(OptionsTest, RunsOfOlderVersionsHaveDirectConvolutions) {
   EXPECT_EQ(OptionsFromJson(json.erase(at, 18), "options.json")->conv, "direct");
 }
 
+TEST(OptionsTest, RunsOfOlderVersionsHaveOneNodeAfterTheOther) {
+  TrainOptions options = Valid();
+  options.intra_op = 3;
+  options.inter_op = "auto";
+  std::string json = OptionsToJson(options);
+  EXPECT_EQ(OptionsFromJson(json, "options.json")->intra_op, 3);
+  EXPECT_EQ(OptionsFromJson(json, "options.json")->inter_op, "auto");
+  const std::string lines = "  \"intra-op\": 3,\n  \"inter-op\": \"auto\",\n";
+  const size_t at = json.find(lines);
+  ASSERT_NE(at, std::string::npos);
+  json.erase(at, lines.size());
+  EXPECT_EQ(OptionsFromJson(json, "options.json")->intra_op, 0);
+  EXPECT_EQ(OptionsFromJson(json, "options.json")->inter_op, "1");
+}
+
 TEST(OptionsTest, WrongValuesAreNamed) {
   const auto error = [](auto change) {
     TrainOptions options = Valid();
@@ -71,6 +86,10 @@ TEST(OptionsTest, WrongValuesAreNamed) {
             "--weight-decay is -1; it must be 0 or more");
   EXPECT_EQ(error([](TrainOptions& o) { o.conv = "fast"; }),
             "--conv is 'fast'; it must be auto or direct");
+  EXPECT_EQ(error([](TrainOptions& o) { o.intra_op = -1; }),
+            "--intra-op is -1; it must be at least 0");
+  EXPECT_EQ(error([](TrainOptions& o) { o.inter_op = "0"; }),
+            "--inter-op is '0'; it must be auto or a number from 1");
   EXPECT_EQ(error([](TrainOptions& o) { o.recompute = "some"; }),
             "--recompute is 'some'; it must be auto, off, all or a number from 1");
   EXPECT_EQ(error([](TrainOptions& o) { o.clip_norm = -1; }),

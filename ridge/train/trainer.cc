@@ -91,7 +91,7 @@ Status Session::Prepare() {
   RIDGE_ASSIGN_OR_RETURN(options_, ResolveOptions(request_));
   RIDGE_RETURN_IF_ERROR(TakeKernels());
   RIDGE_RETURN_IF_ERROR(CheckOptions(options_));
-  options_.threads = machine_.backend->threads();
+  options_.threads = std::max(machine_.backend->threads(), machine_.side_by_side.lanes);
   if (!resume_ && RunFolder::HoldsRun(options_.out))
     return RunFolder::Create(options_.out, options_.model).status();
   const bool own_copy = resume_ && (IsGraphFile(options_.model) || IsOnnxFile(options_.model));

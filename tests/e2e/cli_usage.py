@@ -16,6 +16,7 @@ class Usage(RidgeTest):
             (["--batch", "99999999999999999999"],
              "--batch is '99999999999999999999'; it must be a whole number of at least 1."),
             (["--threads", "0"], "--threads is 0; it must be a whole number from 1 to 1024."),
+            (["--intra-op", "0"], "--intra-op is 0; it must be a whole number from 1 to 1024."),
             (["--lr", "-1"], "--lr is -1; it must be a number above 0."),
             (["--lr", "nan"], "--lr is 'nan'; it must be a number above 0."),
             (["--lr"], "--lr needs a value."),
@@ -31,6 +32,18 @@ class Usage(RidgeTest):
             (["-q", "-v"], "--quiet and --verbose can't be given together."),
         ]:
             self.refused(2, f"{message} {HINT}", "train", *SMALL, *words)
+
+    def test_threads_of_nodes_and_nodes_side_by_side_fit_the_team(self):
+        for words, message in [
+            (["--inter-op", "0"], "--inter-op is '0'; it must be auto or a number from 1"),
+            (["--inter-op", "two"], "--inter-op is 'two'; it must be auto or a number from 1"),
+            (["--intra-op", "2"], "--intra-op is 2; it must be at most --threads, 1"),
+            (["--inter-op", "3"], "--inter-op is 3; it must be at most --threads, 1"),
+            (["--threads", "8", "--intra-op", "2", "--inter-op", "4"],
+             "--inter-op is 4; it must be at most --intra-op, 2, or that must be 1: the same "
+             "threads do both"),
+        ]:
+            self.refused(2, message, "plan", "mlp", "--threads", "1", *words)
 
     def test_what_is_missing_is_named(self):
         self.refused(2, "train: MODEL is missing. hint: `ridge models` lists the built-in ones",

@@ -48,8 +48,11 @@ class CpuBackend : public Backend {
   CpuBackend(int threads, ConvKernels conv, OfferedKernels offered)
       : cpu_{threads, dnnl::engine(dnnl::engine::kind::cpu, 0), dnnl::stream(),
              conv == ConvKernels::kDirect},
+        alone_(cpu_),
         offered_(offered) {
     cpu_.stream = dnnl::stream(cpu_.engine);
+    alone_ = cpu_;
+    alone_.threads = 1;
     cpu::PinTeam(threads);
   }
 
@@ -57,14 +60,16 @@ class CpuBackend : public Backend {
   int threads() const override { return cpu_.threads; }
   bool Multiplies(DType operands) const override { return cpu::HasProductsOf(operands); }
 
-  // Answers are kept: the planner asks for equal nodes again and again.
   KernelOffers Offers(const OpDef& op, const OpCall& call,
                       std::span<const LayoutId> available) override {
-    std::string key = CallKey(op, call);
-    for (const LayoutId layout : available) key += "," + std::to_string(layout);
-    const auto [found, added] = offers_.try_emplace(std::move(key));
-    if (added) found->second = MakeOffers({cpu_, op, call, available});
-    return found->second;
+    return KeptOffers({cpu_, op, call, available}, offers_);
+  }
+
+  KernelOffers OffersAlone(const OpDef& op, const OpCall& call,
+                           std::span<const LayoutId> available) override {
+    KernelOffers offers = KeptOffers({alone_, op, call, available}, offers_alone_);
+    for (KernelChoice& choice : offers.choices) choice.one_thread = true;
+    return offers;
   }
 
   int64_t LayoutBytes(LayoutId layout, const TensorType& type) const override {
@@ -73,19 +78,13 @@ class CpuBackend : public Backend {
   std::string LayoutName(LayoutId layout) const override { return cpu::LayoutNameOf(layout); }
 
   KernelChoice Reorder(const TensorType& type, LayoutId from, LayoutId to) override {
-    KernelChoice choice;
-    choice.input_layouts = {from};
-    choice.output_layouts = {to};
-    choice.efficiency = 0.2;  // oneDNN's blocking copies reach 15 to 33 GB/s in the last cache
-    if (StridedReorder(type, from, to)) {
-      choice.kernel = "cpu.reorder";
-    } else {
-      choice.kernel = "onednn.reorder";
-      choice.workspace_bytes = cpu::ReorderWorkspaceBytes(
-          cpu_, ReorderThreads(type), cpu::DescOf(type, from), cpu::DescOf(type, to));
-    }
-    choice.key = fmt::format("{} {} {}->{} threads={}", choice.kernel, TypeToString(type),
-                             LayoutName(from), LayoutName(to), ReorderThreads(type));
+    return MakeReorderChoice(type, from, to, ReorderThreads(type));
+  }
+
+  std::optional<KernelChoice> ReorderAlone(const TensorType& type, LayoutId from,
+                                           LayoutId to) override {
+    KernelChoice choice = MakeReorderChoice(type, from, to, 1);
+    choice.one_thread = true;
     return choice;
   }
 
@@ -95,7 +94,9 @@ class CpuBackend : public Backend {
     if (choice.kernel == kNoKernel) return std::unique_ptr<Kernel>(std::make_unique<NoKernel>());
     for (const KernelFactory& factory : cpu::KernelList()) {
       if (!Matches(factory, op) || Prefix(choice) != factory.kernel) continue;
-      return cpu::CatchDnnl(call, [&] { return factory.create(cpu_, op, call, choice); });
+      return cpu::CatchDnnl(call, [&] {
+        return factory.create(choice.one_thread ? alone_ : cpu_, op, call, choice);
+      });
     }
     return Status(ErrorCode::kUnsupported,
                   fmt::format("{}: this program has no kernel '{}' on the CPU. hint: the plan was "
@@ -107,14 +108,14 @@ class CpuBackend : public Backend {
                                                 const KernelChoice& choice) override {
     OpCall call;
     call.where = "reorder of " + TypeToString(type);
+    const int threads = choice.one_thread ? 1 : ReorderThreads(type);
     return cpu::CatchDnnl(call, [&]() -> Result<std::unique_ptr<Kernel>> {
       if (choice.kernel == "cpu.reorder") {
         return cpu::MakeStridedReorder(
             *StridedReorder(type, choice.input_layouts.at(0), choice.output_layouts.at(0)),
-            ReorderThreads(type));
+            threads);
       }
-      return cpu::MakeReorderKernel(cpu_, ReorderThreads(type),
-                                    cpu::DescOf(type, choice.input_layouts.at(0)),
+      return cpu::MakeReorderKernel(cpu_, threads, cpu::DescOf(type, choice.input_layouts.at(0)),
                                     cpu::DescOf(type, choice.output_layouts.at(0)));
     });
   }
@@ -124,6 +125,33 @@ class CpuBackend : public Backend {
                                                         LayoutId to) {
     return cpu::PlanStridedReorder(cpu::DescOf(type, from), cpu::DescOf(type, to),
                                    BytesPerElement(type.dtype));
+  }
+
+  KernelChoice MakeReorderChoice(const TensorType& type, LayoutId from, LayoutId to,
+                                 int threads) const {
+    KernelChoice choice;
+    choice.input_layouts = {from};
+    choice.output_layouts = {to};
+    choice.efficiency = 0.2;  // oneDNN's blocking copies reach 15 to 33 GB/s in the last cache
+    if (StridedReorder(type, from, to)) {
+      choice.kernel = "cpu.reorder";
+    } else {
+      choice.kernel = "onednn.reorder";
+      choice.workspace_bytes =
+          cpu::ReorderWorkspaceBytes(cpu_, threads, cpu::DescOf(type, from), cpu::DescOf(type, to));
+    }
+    choice.key = fmt::format("{} {} {}->{} threads={}", choice.kernel, TypeToString(type),
+                             LayoutName(from), LayoutName(to), threads);
+    return choice;
+  }
+
+  // Answers are kept: the planner asks for equal nodes again and again.
+  KernelOffers KeptOffers(const Question& q, std::map<std::string, KernelOffers>& kept) const {
+    std::string key = CallKey(q.op, q.call);
+    for (const LayoutId layout : q.available) key += "," + std::to_string(layout);
+    const auto [found, added] = kept.try_emplace(std::move(key));
+    if (added) found->second = MakeOffers(q);
+    return found->second;
   }
 
   int ReorderThreads(const TensorType& type) const {
@@ -149,8 +177,9 @@ class CpuBackend : public Backend {
 
   const std::string name_ = "cpu";
   CpuContext cpu_;
+  CpuContext alone_;  // the same for kernels on one thread
   const OfferedKernels offered_;
-  std::map<std::string, KernelOffers> offers_;
+  std::map<std::string, KernelOffers> offers_, offers_alone_;
 };
 
 }  // namespace

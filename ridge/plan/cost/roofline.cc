@@ -54,6 +54,23 @@ DeviceProfile NominalProfile(int threads) {
   return profile;
 }
 
+namespace {
+
+// The profile's rates are those of all threads.  Memory behind the caches is shared by them.
+struct Share {
+  double compute = 1, memory = 1;
+};
+
+Share ShareOf(const DeviceProfile& profile, const KernelChoice& choice, int64_t bytes) {
+  if (!choice.one_thread || profile.threads <= 1) return {};
+  const double one = 1.0 / profile.threads;
+  const bool cached =
+      !profile.memory.empty() && BandwidthFor(profile, bytes) > profile.memory.back().bytes_per_s;
+  return {one, cached ? one : 1};
+}
+
+}  // namespace
+
 double BandwidthFor(const DeviceProfile& profile, int64_t bytes) {
   for (const MemoryLevel& level : profile.memory) {
     if (level.bytes_per_s > 0 && bytes <= level.capacity_bytes) return level.bytes_per_s;
@@ -68,10 +85,12 @@ TimeEstimate EstimateTime(const DeviceProfile& profile, CostClass cost_class, DT
                            ? 1
                            : CurveAt(curve->second, std::max(1.0, static_cast<double>(cost.flops)));
   const double efficiency = std::max(1e-6, share * choice.efficiency);
-  const double compute = static_cast<double>(cost.flops) / (PeakFlops(profile, dtype) * efficiency);
   const int64_t bytes = cost.bytes_read + cost.bytes_written;
-  const double memory =
-      static_cast<double>(bytes) / BandwidthFor(profile, bytes) / std::min(1.0, choice.efficiency);
+  const Share cores = ShareOf(profile, choice, bytes);
+  const double compute =
+      static_cast<double>(cost.flops) / (PeakFlops(profile, dtype) * efficiency * cores.compute);
+  const double memory = static_cast<double>(bytes) / (BandwidthFor(profile, bytes) * cores.memory) /
+                        std::min(1.0, choice.efficiency);
   TimeEstimate estimate;
   estimate.seconds = std::max(compute, memory) + profile.launch_s;
   estimate.bound = std::max(compute, memory) < profile.launch_s ? Bound::kLatency

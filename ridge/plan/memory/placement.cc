@@ -36,23 +36,42 @@ class Roots {
   std::vector<int> parent_;  // -1: a root
 };
 
+// The nodes during which the bytes must be kept that node n touches: those that run while it may
+// run.
+std::vector<LiveRange> NodeSpans(const StepPlan& step) {
+  std::vector<LiveRange> spans;
+  for (int n = 0; n < static_cast<int>(step.nodes.size()); ++n) {
+    const int section = step.nodes[static_cast<size_t>(n)].section;
+    const bool goes_on =
+        n > 0 && section >= 0 && step.nodes[static_cast<size_t>(n) - 1].section == section;
+    spans.push_back({goes_on ? spans.back().first : n, n});
+  }
+  for (size_t n = spans.size(); n-- > 1;) {
+    if (spans[n - 1].first == spans[n].first) spans[n - 1].last = spans[n].last;
+  }
+  return spans;
+}
+
 // First writer and last reader of the bytes behind each root value.  What is there before the first
 // node (persistent) begins at 0; outputs live to the end.
 std::vector<LiveRange> RootRanges(const StepPlan& step, Roots& roots) {
   const int end = static_cast<int>(step.nodes.size());
   std::vector<LiveRange> ranges(step.values.size(), {end, -1});
-  const auto touch = [&](int value, int n) {
+  const std::vector<LiveRange> spans = NodeSpans(step);
+  const auto keep = [&](int value, LiveRange span) {
     LiveRange& range = ranges[static_cast<size_t>(roots.Of(value))];
-    range.first = std::min(range.first, n);
-    range.last = std::max(range.last, n);
+    range.first = std::min(range.first, span.first);
+    range.last = std::max(range.last, span.last);
   };
+  const auto touch = [&](int value, int n) { keep(value, spans[static_cast<size_t>(n)]); };
   for (int n = 0; n < end; ++n) {
     for (int value : step.nodes[static_cast<size_t>(n)].inputs) {
       if (value >= 0) touch(value, n);
     }
     for (int value : step.nodes[static_cast<size_t>(n)].outputs) touch(value, n);
   }
-  for (const auto& [name, value] : step.outputs) touch(value, std::max(0, end - 1));
+  const int last = std::max(0, end - 1);
+  for (const auto& [name, value] : step.outputs) keep(value, {last, last});
   return ranges;
 }
 
@@ -90,10 +109,11 @@ Placed CollectBuffers(const StepPlan& step, const std::vector<LiveRange>& ranges
     placed.value_of.push_back(static_cast<int>(v));
     placed.node_of.push_back(-1);
   }
+  const std::vector<LiveRange> spans = NodeSpans(step);
   for (size_t n = 0; n < step.nodes.size(); ++n) {
     const int64_t bytes = step.nodes[n].choice.workspace_bytes;
     if (bytes == 0) continue;
-    placed.buffers.push_back({Aligned(bytes), static_cast<int>(n), static_cast<int>(n)});
+    placed.buffers.push_back({Aligned(bytes), spans[n].first, spans[n].last});
     placed.value_of.push_back(-1);
     placed.node_of.push_back(static_cast<int>(n));
   }

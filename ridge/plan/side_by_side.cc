@@ -1,0 +1,382 @@
+// From each node on the schedule is followed while the groups of the nodes seen so far (union-find
+// over the bytes they touch) leave something to run side by side; of all ends on the way the one
+// that saves most makes a section.  Groups go to lanes longest first, each to the lane that is done
+// with it first; ties go to the first.  What another core has in its cache must come from there: a
+// group of small nodes gains nothing by being moved about, so groups stay with the lane that
+// touched their bytes last, in the whole step and so from step to step.
+#include "ridge/plan/side_by_side.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <set>
+
+#include "ridge/plan/cost/roofline.h"
+
+namespace ridge {
+namespace {
+
+constexpr int64_t kCoreBytes = int64_t{1} << 20;   // what a node may touch: a core's cache
+constexpr int64_t kMostBytes = int64_t{16} << 20;  // what a section may write: the last cache
+constexpr size_t kMostNodes = 256;                 // of a section
+constexpr size_t kPatience = 16;                   // nodes of one group until a search is given up
+// Measured, two cores of a Zen 4: a region is begun and ended in 0.5 to 1 us, a kernel without one
+// starts in 0.2 to 0.4 us.
+constexpr double kRegion_s = 1e-6, kStart_s = 0.3e-6;
+constexpr double kBetweenCores = 10e9;  // bytes/s from another core's cache
+constexpr double kWorthSection_s = 2e-6;
+constexpr double kWorthStep = 0.95;  // of the step's foreseen time
+
+double Foreseen(const DeviceProfile& nominal, const PlannedNode& node, const KernelChoice& choice) {
+  const CostClass cost_class = node.def == nullptr ? CostClass::kMove : node.def->cost_class;
+  const DType dtype = node.call.outputs.empty() ? DType::kF32 : node.call.outputs[0].dtype;
+  return EstimateTime(nominal, cost_class, dtype, node.cost, choice).seconds - nominal.launch_s;
+}
+
+// A node as it would run beside others.
+struct Alone {
+  std::optional<KernelChoice> choice;  // none: it cannot
+  double team_s = 0;                   // on all threads
+  double alone_s = 0;                  // on one
+};
+
+// Bytes that a node reads (false) or writes (true), by a number of their own.
+using Touched = std::vector<std::pair<int64_t, bool>>;
+
+// Which nodes of a section have to stay on one lane.
+class Groups {
+ public:
+  explicit Groups(size_t first) : first_(first) {}
+
+  size_t Of(size_t node) {
+    size_t i = node - first_;
+    while (parent_[i] != i) i = parent_[i] = parent_[parent_[i]];
+    return i;
+  }
+  size_t count() const { return count_; }
+
+  // The groups with which a node shares bytes that it or they write.
+  std::set<size_t> Met(const Touched& touched) {
+    std::set<size_t> met;
+    for (const auto& [bytes, written] : touched) {
+      const auto known = users_.find(bytes);
+      if (known == users_.end()) continue;
+      const Users& users = known->second;
+      if (users.writer) met.insert(Of(*users.writer));
+      if (!written) continue;
+      for (const size_t reader : users.readers) met.insert(Of(reader));
+    }
+    return met;
+  }
+
+  // Nodes are added one after the other.
+  void Add(size_t node, const Touched& touched, const std::set<size_t>& met) {
+    parent_.push_back(node - first_);
+    count_ = count_ + 1 - met.size();
+    for (const size_t group : met) parent_[group] = node - first_;
+    for (const auto& [bytes, written] : touched) {
+      Users& users = users_[bytes];
+      if (written) {
+        users.writer = node;
+      } else {
+        users.readers.push_back(node);
+      }
+    }
+  }
+
+ private:
+  struct Users {
+    std::optional<size_t> writer;  // the last one
+    std::vector<size_t> readers;
+  };
+  const size_t first_;
+  std::vector<size_t> parent_;
+  size_t count_ = 0;
+  std::map<int64_t, Users> users_;
+};
+
+class Sections {
+ public:
+  Sections(KernelQuery& kernels, int threads, const SideBySide& how, StepPlan& step)
+      : kernels_(kernels),
+        threads_(threads),
+        how_(how),
+        step_(step),
+        team_(NominalProfile(threads)),
+        alone_(NominalProfile(1)),
+        known_(step.nodes.size()) {
+    for (const PlannedValue& value : step.values) {
+      const int from = value.shares_with;  // made before
+      roots_.push_back(from >= 0 ? roots_[static_cast<size_t>(from)]
+                                 : static_cast<int>(roots_.size()));
+    }
+    FindLoss();
+  }
+
+  void Run() {
+    double gain_s = 0;
+    std::vector<Found> found;
+    for (size_t first = 0; first < step_.nodes.size();) {
+      Found best = Search(first);
+      first = best.end > first ? best.end : first + 1;
+      if (best.gain_s <= 0) continue;
+      gain_s += best.gain_s;
+      NoteLanes(best);
+      found.push_back(std::move(best));
+    }
+    if (!how_.always && gain_s < (1 - kWorthStep) * WholeSeconds()) return;
+    for (size_t i = 0; i < found.size(); ++i) Apply(found[i], static_cast<int>(i));
+  }
+
+ private:
+  struct Found {
+    size_t first = 0, end = 0;  // end == first: none
+    double gain_s = 0;
+    std::vector<int> lane;  // by node
+  };
+
+  Found Search(size_t first) {
+    Found best{first, first, 0, {}};
+    Groups groups(first);
+    size_t in_one_group = 0, with_choice = first;
+    int64_t written = 0;
+    size_t n = first;
+    for (const size_t last = LastEnd(first); n < last && IsSmall(n); ++n) {
+      const Touched touched = TouchedBy(n);
+      const std::set<size_t> met = groups.Met(touched);
+      if (met.size() > 1) Consider(first, n, groups, best);  // before groups become one
+      written += WrittenBytes(n);
+      if (written > kMostBytes) break;
+      groups.Add(n, touched, met);
+      in_one_group = groups.count() > 1 ? 0 : in_one_group + 1;
+      if (in_one_group > kPatience) return best;
+      if (groups.count() == 1) continue;
+      // Kernels on one thread are asked for only where there is something beside.
+      for (; with_choice < n; ++with_choice) {
+        if (!AloneOf(with_choice).choice) return best;
+      }
+      if (!AloneOf(n).choice) break;
+    }
+    Consider(first, n, groups, best);
+    return best;
+  }
+
+  // What comes after the loss must not have happened when that is not a number.
+  size_t LastEnd(size_t first) const {
+    const size_t end = std::min(step_.nodes.size(), first + kMostNodes);
+    return first < loss_end_ ? std::min(end, loss_end_) : end;
+  }
+
+  void FindLoss() {
+    const auto loss = step_.outputs.find("loss");
+    if (loss == step_.outputs.end()) return;
+    for (size_t n = 0; n < step_.nodes.size(); ++n) {
+      for (const int made : step_.nodes[n].outputs) {
+        if (made == loss->second) loss_end_ = n + 1;
+      }
+    }
+  }
+
+  bool IsSmall(size_t n) const {
+    const PlannedNode& node = step_.nodes[n];
+    return node.cost.bytes_read + node.cost.bytes_written <= kCoreBytes &&
+           node.choice.workspace_bytes <= kCoreBytes;
+  }
+
+  int64_t WrittenBytes(size_t n) const {
+    const PlannedNode& node = step_.nodes[n];
+    int64_t bytes = node.choice.workspace_bytes;
+    for (const int value : node.outputs)
+      bytes += step_.values[static_cast<size_t>(value)].size_bytes;
+    return bytes;
+  }
+
+  Touched TouchedBy(size_t n) const {
+    Touched touched;
+    const auto add = [&](int value, bool written) {
+      const int root = roots_[static_cast<size_t>(value)];
+      const PlannedValue& bytes = step_.values[static_cast<size_t>(root)];
+      touched.emplace_back(
+          bytes.persistent ? -1 - static_cast<int64_t>(bytes.persistent_index) : int64_t{root},
+          written);
+    };
+    const PlannedNode& node = step_.nodes[n];
+    for (const int value : node.inputs) {
+      if (value >= 0) add(value, false);
+    }
+    for (const int value : node.outputs) add(value, true);
+    return touched;
+  }
+
+  // Whether [first, end) is the best section yet.
+  void Consider(size_t first, size_t end, Groups& groups, Found& best) {
+    if (groups.count() < 2) return;
+    double team_s = 0;
+    std::map<size_t, Work> work;  // by group
+    for (size_t n = first; n < end; ++n) {
+      const Alone& node = AloneOf(n);
+      team_s += node.team_s;
+      Work& group = work[groups.Of(n)];
+      group.seconds += node.alone_s;
+      AddBytesAtHome(n, group);
+    }
+    std::map<size_t, int> lane_of;
+    const double gain_s = team_s - Deal(work, lane_of) - kRegion_s;
+    if (gain_s < kWorthSection_s || gain_s <= best.gain_s) return;
+    best = {first, end, gain_s, {}};
+    for (size_t n = first; n < end; ++n) best.lane.push_back(lane_of[groups.Of(n)]);
+  }
+
+  // Of a group.
+  struct Work {
+    double seconds = 0;
+    std::map<int, int64_t> bytes_at;  // by the lane that has them
+  };
+
+  void AddBytesAtHome(size_t n, Work& work) const {
+    for (const auto& [bytes, written] : TouchedBy(n)) {
+      const auto home = home_.find(bytes);
+      if (home != home_.end()) work.bytes_at[home->second.lane] += home->second.size_bytes;
+    }
+  }
+
+  void NoteLanes(const Found& found) {
+    for (size_t n = found.first; n < found.end; ++n) {
+      const PlannedNode& node = step_.nodes[n];
+      const Touched touched = TouchedBy(n);
+      size_t at = 0;
+      const auto note = [&](int value) {
+        home_[touched[at++].first] = {found.lane[n - found.first],
+                                      step_.values[static_cast<size_t>(value)].size_bytes};
+      };
+      for (const int value : node.inputs) {
+        if (value >= 0) note(value);
+      }
+      for (const int value : node.outputs) note(value);
+    }
+  }
+
+  static double SecondsOn(int lane, const Work& work) {
+    int64_t elsewhere = 0;
+    for (const auto& [home, bytes] : work.bytes_at) elsewhere += home == lane ? 0 : bytes;
+    return work.seconds + static_cast<double>(elsewhere) / kBetweenCores;
+  }
+
+  // Returns the seconds of the longest lane.
+  double Deal(const std::map<size_t, Work>& groups, std::map<size_t, int>& lane_of) const {
+    std::vector<std::pair<size_t, const Work*>> order;
+    for (const auto& [group, work] : groups) order.emplace_back(group, &work);
+    std::stable_sort(order.begin(), order.end(), [](const auto& a, const auto& b) {
+      return a.second->seconds > b.second->seconds;
+    });
+    std::vector<double> done_s(static_cast<size_t>(how_.lanes), 0);
+    for (const auto& [group, work] : order) {
+      int best = 0;
+      for (int lane = 1; lane < how_.lanes; ++lane) {
+        if (done_s[static_cast<size_t>(lane)] + SecondsOn(lane, *work) <
+            done_s[static_cast<size_t>(best)] + SecondsOn(best, *work))
+          best = lane;
+      }
+      done_s[static_cast<size_t>(best)] += SecondsOn(best, *work);
+      lane_of[group] = best;
+    }
+    return *std::max_element(done_s.begin(), done_s.end());
+  }
+
+  const Alone& AloneOf(size_t n) {
+    std::optional<Alone>& known = known_[n];
+    if (known) return *known;
+    known.emplace();
+    const PlannedNode& node = step_.nodes[n];
+    known->choice = ChoiceAlone(node);
+    if (!known->choice) return *known;
+    known->alone_s = Foreseen(alone_, node, *known->choice) + kStart_s;
+    const bool same = known->choice->key == node.choice.key;
+    known->team_s =
+        same ? known->alone_s : Foreseen(team_, node, node.choice) + kStart_s + kRegion_s;
+    return *known;
+  }
+
+  // The cheapest offer with the layouts that the plan has.
+  std::optional<KernelChoice> ChoiceAlone(const PlannedNode& node) {
+    if (node.choice.kernel == "copy") return node.choice;
+    if (threads_ == 1) return node.choice;
+    if (node.def == nullptr) {
+      return kernels_.ReorderAlone(node.call.inputs[0], node.choice.input_layouts[0],
+                                   node.choice.output_layouts[0]);
+    }
+    std::optional<KernelChoice> best;
+    double best_s = 0;
+    const KernelOffers offers =
+        kernels_.OffersAlone(*node.def, node.call, node.choice.input_layouts);
+    for (const KernelChoice& choice : offers.choices) {
+      if (choice.input_layouts != node.choice.input_layouts ||
+          choice.output_layouts != node.choice.output_layouts || choice.kernel == "reference")
+        continue;
+      const double seconds = Foreseen(alone_, node, choice);
+      if (best && seconds >= best_s) continue;
+      best = choice;
+      best_s = seconds;
+    }
+    return best;
+  }
+
+  double WholeSeconds() const {
+    double seconds = 0;
+    for (const PlannedNode& node : step_.nodes)
+      seconds += Foreseen(team_, node, node.choice) + kStart_s + kRegion_s;
+    return seconds;
+  }
+
+  void Apply(const Found& found, int section) {
+    for (size_t n = found.first; n < found.end; ++n) {
+      PlannedNode& node = step_.nodes[n];
+      node.section = section;
+      node.lane = found.lane[n - found.first];
+      node.choice = *AloneOf(n).choice;
+      node.choice.in_place.clear();  // another lane may still read what it would write over
+    }
+  }
+
+  KernelQuery& kernels_;
+  const int threads_;
+  const SideBySide how_;
+  StepPlan& step_;
+  const DeviceProfile team_, alone_;
+  struct Home {
+    int lane = 0;
+    int64_t size_bytes = 0;
+  };
+  std::map<int64_t, Home> home_;             // of the bytes that sections touched
+  std::vector<int> roots_;                   // by value
+  std::vector<std::optional<Alone>> known_;  // by node
+  size_t loss_end_ = 0;                      // behind the node that makes the loss
+};
+
+}  // namespace
+
+void FormSections(KernelQuery& kernels, int threads, const SideBySide& how, StepPlan& step) {
+  if (step.slices == 1 && how.lanes > 1) Sections(kernels, threads, how, step).Run();
+}
+
+void ShareSectionSeconds(StepPlan& step) {
+  for (size_t n = 0; n < step.nodes.size();) {
+    const int section = step.nodes[n].section;
+    if (section < 0) {
+      ++n;
+      continue;
+    }
+    const size_t first = n;
+    std::map<int, double> lanes;
+    for (; n < step.nodes.size() && step.nodes[n].section == section; ++n)
+      lanes[step.nodes[n].lane] += step.nodes[n].seconds;
+    double sum_s = 0, longest_s = 0;
+    for (const auto& [lane, lane_s] : lanes) {
+      sum_s += lane_s;
+      longest_s = std::max(longest_s, lane_s);
+    }
+    for (size_t i = first; i < n && sum_s > 0; ++i) step.nodes[i].seconds *= longest_s / sum_s;
+  }
+}
+
+}  // namespace ridge

@@ -1,0 +1,193 @@
+// Laws of steps whose small nodes run side by side, over random graphs.
+#include "ridge/plan/side_by_side.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <map>
+#include <random>
+
+#include "ridge/backend/cpu/cpu_backend.h"
+#include "ridge/core/threads.h"
+#include "ridge/graph/autodiff.h"
+#include "ridge/plan/cost/roofline.h"
+#include "ridge/plan/planner.h"
+#include "ridge/runtime/executor.h"
+
+namespace ridge {
+namespace {
+
+constexpr int kGraphs = 6, kSteps = 3;
+
+// A training step of products and pointwise operators that read what was made anywhere before.
+Graph RandomGraph(uint32_t seed) {
+  std::mt19937 random(seed);
+  const auto below = [&](size_t end) { return random() % end; };
+  GraphBuilder b("random");
+  const Value x = b.Input("x", {DType::kF32, {17, 48}}, {"batch", ""});
+  const Value lr = b.Input("lr", {DType::kF32, {}});
+  std::vector<Value> made{x};
+  for (int i = 0; i < 24; ++i) {
+    const Value from = made[below(made.size())], other = made[below(made.size())];
+    switch (below(4)) {
+      case 0:
+        made.push_back(b.Add(from, other));
+        break;
+      case 1:
+        made.push_back(b.Relu(from));
+        break;
+      default:
+        made.push_back(b.Op("tanh", {b.Linear(from, 48, "fc" + std::to_string(i))}));
+        break;
+    }
+  }
+  Value sum = made[0];
+  for (size_t i = 1; i < made.size(); ++i) sum = b.Add(sum, made[i]);
+  const Value loss = b.ReduceMean(b.Mul(sum, sum), {}, false);
+  b.Output("loss", loss);
+  std::vector<Value> params;
+  for (ValueId id : b.graph().ValuesOfKind(ValueKind::kParameter)) params.push_back({id});
+  const auto grads = AppendGradients(b, loss, params);
+  EXPECT_TRUE(grads.ok()) << grads.status().message();
+  for (size_t i = 0; i < params.size(); ++i)
+    b.Update(params[i], b.Op("sgd_update", {params[i], (*grads)[i], lr}));
+  auto graph = b.Build();
+  EXPECT_TRUE(graph.ok()) << graph.status().message();
+  return *graph;
+}
+
+Program PlanWith(const Graph& graph, Backend& backend, int lanes) {
+  const PlanOptions options = {.side_by_side = {lanes, /*always=*/true}};
+  auto program = PlanProgram("random", {{"train", graph}}, backend,
+                             NominalProfile(backend.threads()), options);
+  EXPECT_TRUE(program.ok()) << program.status().message();
+  return *program;
+}
+
+size_t NodesInSections(const StepPlan& step) {
+  size_t count = 0;
+  for (const PlannedNode& node : step.nodes) count += node.section >= 0 ? 1 : 0;
+  return count;
+}
+
+// Loss and variables after some steps, as bytes.
+std::map<std::string, std::vector<std::byte>> Train(const Graph& graph, int threads, int lanes) {
+  auto backend = MakeCpuBackend(threads);
+  EXPECT_TRUE(backend.ok()) << backend.status().message();
+  Program program = PlanWith(graph, **backend, lanes);
+  EXPECT_EQ(NodesInSections(program.steps[0]) > 0, lanes > 1);
+  auto executor = Executor::Create(std::move(program), **backend);
+  EXPECT_TRUE(executor.ok()) << executor.status().message();
+  (*executor)->InitializeVariables(/*seed=*/5);
+  auto* x = static_cast<float*>((*executor)->Persistent("x"));
+  for (int i = 0; i < 17 * 48; ++i) x[i] = std::sin(static_cast<float>(i));
+  *static_cast<float*>((*executor)->Persistent("lr")) = 0.01F;
+  for (int step = 0; step < kSteps; ++step) EXPECT_TRUE((*executor)->Run(0, 0).ok());
+  std::map<std::string, std::vector<std::byte>> result;
+  const auto* loss = static_cast<const std::byte*>((*executor)->Output(0, "loss"));
+  result["loss"].assign(loss, loss + sizeof(float));
+  for (const PersistentValue& value : (*executor)->program().persistent) {
+    const std::byte* bytes = (*executor)->arena().data() + value.offset_bytes;
+    if (value.kind == ValueKind::kParameter)
+      result[value.name].assign(bytes, bytes + value.size_bytes);
+  }
+  return result;
+}
+
+TEST(SideBySide, BitsAreThoseOfTheSameKernelsOneAfterTheOther) {
+  const int lanes = AvailableThreads();
+  if (lanes < 2) GTEST_SKIP() << "one thread";
+  for (uint32_t seed = 0; seed < kGraphs; ++seed) {
+    const Graph graph = RandomGraph(seed);
+    EXPECT_EQ(Train(graph, /*threads=*/1, lanes), Train(graph, /*threads=*/1, /*lanes=*/1)) << seed;
+  }
+}
+
+TEST(SideBySide, RepeatsBitForBitBesideNodesOnAllThreads) {
+  const int threads = AvailableThreads();
+  if (threads < 2) GTEST_SKIP() << "one thread";
+  for (uint32_t seed = 0; seed < kGraphs; ++seed) {
+    const Graph graph = RandomGraph(seed);
+    EXPECT_EQ(Train(graph, threads, threads), Train(graph, threads, threads)) << seed;
+  }
+}
+
+struct Bytes {
+  int64_t begin, end;
+  int lane;
+  bool written;
+};
+
+std::vector<Bytes> BytesOfSection(const StepPlan& step, int section) {
+  std::vector<Bytes> all;
+  for (const PlannedNode& node : step.nodes) {
+    if (node.section != section) continue;
+    const auto add = [&](int v, bool written) {
+      const PlannedValue& value = step.values[static_cast<size_t>(v)];
+      all.push_back(
+          {value.offset_bytes, value.offset_bytes + value.size_bytes, node.lane, written});
+    };
+    for (const int input : node.inputs) {
+      if (input >= 0) add(input, false);
+    }
+    for (const int output : node.outputs) add(output, true);
+    if (node.workspace_offset >= 0) {
+      all.push_back({node.workspace_offset, node.workspace_offset + node.choice.workspace_bytes,
+                     node.lane, true});
+    }
+  }
+  return all;
+}
+
+bool Collide(const Bytes& a, const Bytes& b) {
+  return a.lane != b.lane && (a.written || b.written) && a.begin < b.end && b.begin < a.end;
+}
+
+TEST(SideBySide, LanesShareNoByteThatOneOfThemWrites) {
+  auto backend = MakeCpuBackend(1);
+  ASSERT_TRUE(backend.ok());
+  for (uint32_t seed = 0; seed < kGraphs; ++seed) {
+    const Program program = PlanWith(RandomGraph(seed), **backend, /*lanes=*/3);
+    const StepPlan& step = program.steps[0];
+    for (int section = 0; section <= step.nodes.back().section; ++section) {
+      const std::vector<Bytes> all = BytesOfSection(step, section);
+      for (size_t i = 0; i < all.size(); ++i) {
+        for (size_t j = 0; j < i; ++j) EXPECT_FALSE(Collide(all[i], all[j])) << seed;
+      }
+    }
+  }
+}
+
+// Updates that come after the loss must not have happened when it is a NaN.
+TEST(SideBySide, NoSectionGoesBeyondTheLoss) {
+  auto backend = MakeCpuBackend(1);
+  ASSERT_TRUE(backend.ok());
+  for (uint32_t seed = 0; seed < kGraphs; ++seed) {
+    const Program program = PlanWith(RandomGraph(seed), **backend, /*lanes=*/2);
+    const StepPlan& step = program.steps[0];
+    const int loss = step.outputs.at("loss");
+    for (size_t n = 0; n + 1 < step.nodes.size(); ++n) {
+      const PlannedNode& node = step.nodes[n];
+      if (node.outputs[0] != loss || node.section < 0) continue;
+      EXPECT_NE(step.nodes[n + 1].section, node.section) << seed;
+    }
+  }
+}
+
+TEST(SideBySide, SecondsAddUpToTheSteps) {
+  StepPlan step;
+  step.nodes.resize(4);
+  const double seconds[] = {5, 3, 1, 2};
+  for (size_t n = 0; n < 4; ++n) step.nodes[n].seconds = seconds[n];
+  for (size_t n = 1; n < 4; ++n) step.nodes[n].section = 0;
+  step.nodes[3].lane = 1;
+  ShareSectionSeconds(step);  // lanes of 4 and 2 s
+  double sum = 0;
+  for (const PlannedNode& node : step.nodes) sum += node.seconds;
+  EXPECT_DOUBLE_EQ(sum, 5 + 4);
+  EXPECT_DOUBLE_EQ(step.nodes[0].seconds, 5);
+}
+
+}  // namespace
+}  // namespace ridge
