@@ -5,7 +5,7 @@
 // (column sums).  Threads share the outputs; when there are too few, or when the outermost
 // dimension is reduced, they share the reduced elements, write partial results into the workspace,
 // and these are combined in order of the part.  Sharing the outermost dimension, as most kernels
-// do, a thread reads what it wrote itself (docs/design/0022-far-caches.md). nChw16c is read as [B,
+// do, a thread reads what it wrote itself (docs/design/0017-far-caches.md). nChw16c is read as [B,
 // C/16, H, W, 16], so blocked activations need no reorder.
 #include "ridge/graph/ops/shared/reduce.h"
 
