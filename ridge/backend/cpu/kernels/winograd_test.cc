@@ -119,6 +119,20 @@ class WinogradTest : public testing::Test {
     }
     return worst / largest;
   }
+
+  void ExpectNearDirect(const char* op, const ConvCase& c) const {
+    const OpCall call = Call(op, c);
+    const std::vector<Tensor> inputs = Inputs(call);
+    std::string kernel, direct;
+    const std::vector<Tensor> outputs = Run(ConvKernels::kAuto, call, inputs, kernel);
+    if (kernel.find("winograd") == std::string::npos) GTEST_SKIP() << "no vectors of 16 here";
+    const std::vector<Tensor> expected = Run(ConvKernels::kDirect, call, inputs, direct);
+    EXPECT_EQ(direct.find("winograd"), std::string::npos);
+    for (size_t o = 0; o < outputs.size(); ++o) {
+      EXPECT_LT(Difference(outputs[o], expected[o].as<float>(), call.outputs[o].elements()), 1e-5)
+          << op << " output " << o;
+    }
+  }
 };
 
 constexpr const char* kOps[] = {"conv", "conv_grad_input", "conv_grad_weight"};
@@ -141,28 +155,24 @@ TEST_F(WinogradTest, StaysWithinAFewRoundingsOfDouble) {
   }
 }
 
-// More transformed weights than a thread keeps, and more tiles than are transformed at once.
-TEST_F(WinogradTest, AgreesWithDirectKernelsWhenThreadsShareTheTiles) {
-  const ConvCase forward{1, 768, 64, 45, 47}, backward{2, 64, 768, 45, 46},
-      weights{1, 160, 240, 60, 63};
-  const ConvCase* cases[] = {&forward, &backward, &weights};
-  for (size_t i = 0; i < 3; ++i) {
-    const OpCall call = Call(kOps[i], *cases[i]);
-    const std::vector<Tensor> inputs = Inputs(call);
-    std::string kernel, direct;
-    const std::vector<Tensor> outputs = Run(ConvKernels::kAuto, call, inputs, kernel);
-    if (kernel.find("winograd") == std::string::npos) GTEST_SKIP() << "no vectors of 16 here";
-    const std::vector<Tensor> expected = Run(ConvKernels::kDirect, call, inputs, direct);
-    EXPECT_EQ(direct.find("winograd"), std::string::npos);
-    for (size_t o = 0; o < outputs.size(); ++o) {
-      EXPECT_LT(Difference(outputs[o], expected[o].as<float>(), call.outputs[o].elements()), 1e-5)
-          << kOps[i] << " output " << o;
-    }
-  }
-}
-
 cpu::WinogradShape Shape(const ConvCase& c) {
   return {c.batch, c.inputs, c.outputs, c.height, c.width, c.height, c.width, 1, 1};
+}
+
+// More transformed weights than a thread keeps, and more tiles than are transformed at once.
+TEST_F(WinogradTest, AgreesWithDirectKernelsWhenThreadsShareTheTiles) {
+  ExpectNearDirect("conv", {1, 768, 64, 45, 47});
+  ExpectNearDirect("conv_grad_input", {2, 64, 768, 45, 46});
+  ExpectNearDirect("conv_grad_weight", {1, 160, 240, 60, 63});
+}
+
+TEST_F(WinogradTest, AgreesWithDirectKernelsWhenEachThreadKeepsSeveralPanelsOfWeights) {
+  const ConvCase many{1, 64, 272, 60, 63};
+  const cpu::WinogradSplit split = cpu::SplitWinograd(Shape(many), threads_);
+  EXPECT_TRUE(split.own_weights);
+  EXPECT_GT(split.panels, 1);
+  ExpectNearDirect("conv", many);
+  ExpectNearDirect("conv_grad_input", {1, 272, 64, 60, 63});
 }
 
 TEST(WinogradSplit, CoversAllTilesAndPanels) {
