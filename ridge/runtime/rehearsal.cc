@@ -119,14 +119,17 @@ class StepRehearsal {
     if (2 * EstimateStep(NominalProfile(executor_.threads()), step_) <= budget_s_)
       return Walk(filler, kernel_s);
     RIDGE_RETURN_IF_ERROR(FirstRound(filler, kernel_s));
+    double round_s = 0;  // the last one's
     for (int round = 1; round < kMostRounds; ++round) {
       const bool required = round < kFewestRounds;
-      if (!required && MonotonicSeconds() > begin_s_ + budget_s_) break;
+      const double now_s = MonotonicSeconds();
+      if (!required && now_s + round_s > begin_s_ + budget_s_) break;
       for (Timed& timed : timed_) {
         if (required && round >= timed.rounds) continue;
         RIDGE_ASSIGN_OR_RETURN(const double s, TimeNode(timed.node));
         timed.seconds.push_back(s);
       }
+      round_s = MonotonicSeconds() - now_s;
     }
     for (const Timed& timed : timed_)
       kernel_s[step_.nodes[timed.node].choice.key] = Typical(timed.seconds);
