@@ -5,6 +5,7 @@
 // sorted: add(a, b) and add(b, a) stay two nodes.
 #include <algorithm>
 #include <cstring>
+#include <numeric>
 #include <unordered_map>
 
 #include "ridge/graph/passes/passes.h"
@@ -72,9 +73,9 @@ uint64_t HashTensor(const Tensor& tensor) {
 class Numbering {
  public:
   explicit Numbering(const Graph& graph) : graph_(graph), first_(graph.values().size()) {
+    std::iota(first_.begin(), first_.end(), ValueId{0});
     for (size_t i = 0; i < first_.size(); ++i) {
       const ValueInfo& value = graph.values()[i];
-      first_[i] = static_cast<ValueId>(i);
       if (value.kind == ValueKind::kConstant) {
         first_[i] = FirstEqual(static_cast<ValueId>(i));
       } else if (value.kind == ValueKind::kResult && value.output_index == 0) {
@@ -113,7 +114,6 @@ class Numbering {
       return;
     }
     candidates.push_back(n);
-    for (ValueId id : node.outputs) first_[static_cast<size_t>(id)] = id;
   }
 
   uint64_t HashNode(const Node& node) const {
@@ -133,7 +133,7 @@ class Numbering {
   }
 
   const Graph& graph_;
-  std::vector<ValueId> first_;                                    // by value
+  std::vector<ValueId> first_;  // by value; all results of a node are numbered at its first
   std::unordered_map<uint64_t, std::vector<NodeId>> nodes_;       // by hash; look-up only
   std::unordered_map<uint64_t, std::vector<ValueId>> constants_;  // by hash; look-up only
   bool any_ = false;
