@@ -53,6 +53,11 @@ bool AllFinite(const TensorType& type, const void* data) {
   return AllFinite(type.dtype, type.elements(), data);
 }
 
+// Elements of `size_bytes` in this layout: padding counts, which is 0 in every layout.
+int64_t ElementsIn(LayoutId layout, const TensorType& type, int64_t size_bytes) {
+  return layout == kRowMajor ? type.elements() : size_bytes / BytesPerElement(type.dtype);
+}
+
 }  // namespace
 
 // Which input slot and which slice of it.
@@ -350,10 +355,8 @@ std::string Executor::NonFiniteStart(const StepPlan& step, int slot) const {
     const bool sum =
         std::find(step.sums.begin(), step.sums.end(), static_cast<int>(i)) != step.sums.end();
     if (sum) continue;  // of a step that has ended
-    const DType dtype = value.type.dtype;
-    const int64_t count = value.layout == kRowMajor ? value.type.elements()
-                                                    : value.size_bytes / BytesPerElement(dtype);
-    if (AllFinite(dtype, count, arena_.data() + value.offset_bytes)) continue;
+    const int64_t count = ElementsIn(value.layout, value.type, value.size_bytes);
+    if (AllFinite(value.type.dtype, count, arena_.data() + value.offset_bytes)) continue;
     return value.kind == ValueKind::kInput
                ? fmt::format("input '{}'", value.name)
                : fmt::format("variable '{}' before the step", value.name);
@@ -382,7 +385,9 @@ Result<std::string> Executor::FirstNonFiniteIn(int step, Place place) {
     RIDGE_RETURN_IF_ERROR(RunNode(node, place));
     const PlannedNode& planned = plan.nodes[static_cast<size_t>(n)];
     for (size_t k = 0; k < planned.outputs.size(); ++k) {
-      if (!AllFinite(planned.call.outputs[k], node.At(place).outputs[k]))
+      const PlannedValue& made = plan.values[static_cast<size_t>(planned.outputs[k])];
+      const int64_t count = ElementsIn(made.layout, made.type, made.size_bytes);
+      if (!AllFinite(made.type.dtype, count, node.At(place).outputs[k]))
         return fmt::format("node '{}' ({})", planned.name, planned.op);
     }
   }

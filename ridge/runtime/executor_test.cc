@@ -259,6 +259,34 @@ TEST(Executor, NamesTheFirstNonFiniteNode) {  // 3e38 squared is beyond f32
   EXPECT_EQ(*executor->FirstNonFinite(0, 0), "node 'mul' (mul)");
 }
 
+// Channels 16 to 19 lie in a block of their own behind all others, with lanes of padding between
+// their elements.
+TEST(Executor, NamesTheFirstNonFiniteNodeInABlockedLayout) {
+  GraphBuilder b("net");
+  constexpr int64_t kPixels = 16 * 16;
+  const Value x = b.Input("x", {DType::kF32, {1, 64, 16, 16}});
+  Tensor weight({DType::kF32, {20, 64, 3, 3}});
+  for (int64_t i = 0; i < weight.elements(); ++i)
+    StoreFromDouble(DType::kF32, weight.mutable_data(), i, i < 16 * 64 * 9 ? 0 : 1);
+  const Value w = b.Parameter("w", weight.type(), Init::FromTensor(weight));
+  const Value c = b.Op("conv", {x, w}, {{"padding", std::vector<int64_t>{1, 1, 1, 1}}}, "c");
+  b.Output("loss", b.ReduceMean(b.Op("exp", {c}, {}, "e"), {}, false));
+  const auto backend = MakeCpuBackend(1);
+  ASSERT_TRUE(backend.ok());
+  const auto executor = MakeExecutor(*b.Build(), **backend);
+  const auto& values = executor->program().steps[0].values;
+  if (std::none_of(values.begin(), values.end(), [](const PlannedValue& value) {
+        return value.name == "e" && value.size_bytes > value.type.bytes();
+      }))
+    GTEST_SKIP() << "no padding";
+  executor->InitializeVariables(0);
+  auto* pixels = static_cast<float*>(executor->Persistent("x"));
+  std::fill(pixels, pixels + 64 * kPixels, 0.0F);
+  pixels[kPixels - 1] = 100;
+  EXPECT_FALSE(executor->Run(0, 0).ok());
+  EXPECT_EQ(*executor->FirstNonFinite(0, 0), "node 'e' (exp)");
+}
+
 TEST(Executor, SwappedVariablesKeepBothOldValues) {
   GraphBuilder b("swap");
   const Value a = b.State("a", {DType::kF32, {2}}, Init::Constant(1), ValueRole::kNone);
