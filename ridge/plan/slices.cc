@@ -37,13 +37,14 @@ class FirstSlice {
   }
 
   void Write(int sum) {
-    for (PlannedNode& node : step_.nodes) {
+    for (size_t n = 0; n < step_.nodes.size(); ++n) {
+      PlannedNode& node = step_.nodes[n];
       const int addend = AddendOf(step_, node, sum);
       if (addend < 0) continue;
       const int root = roots_[static_cast<size_t>(addend)];
       PlannedValue& bytes = step_.values[static_cast<size_t>(root)];
       if (bytes.persistent || bytes.first_slice_in >= 0 ||
-          bytes.size_bytes > ValueAt(step_, addend).size_bytes)
+          bytes.size_bytes > ValueAt(step_, addend).size_bytes || IsWrittenFrom(n, root))
         return;
       for (size_t v = 0; v < roots_.size(); ++v) {
         if (roots_[v] == root) step_.values[v].first_slice_in = sum;
@@ -54,6 +55,16 @@ class FirstSlice {
   }
 
  private:
+  // What the bytes hold when the slice ends would not be the addend.
+  bool IsWrittenFrom(size_t first, int root) const {
+    for (size_t n = first; n < step_.nodes.size(); ++n) {
+      for (const int value : step_.nodes[n].outputs) {
+        if (roots_[static_cast<size_t>(value)] == root) return true;
+      }
+    }
+    return false;
+  }
+
   StepPlan& step_;
   std::vector<int> roots_;
 };

@@ -30,8 +30,9 @@ class SlicePhases {
 SlicePhases FindSlicePhases(const NamedGraph& named);
 
 // `sum = add(sum, x)` need not read the sum in the first slice, nor must that be 0 then: whatever
-// makes x writes into it (PlannedValue::first_slice_in).
-// REQUIRES: values share bytes as they will.
+// makes x writes into it (PlannedValue::first_slice_in), unless something else is written over x in
+// the same slice.
+// REQUIRES: ShareInPlace has run, where results may lie over operands at all.
 void WriteFirstSlice(StepPlan& step);
 
 }  // namespace ridge

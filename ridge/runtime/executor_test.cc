@@ -287,6 +287,39 @@ TEST(Executor, NamesTheFirstNonFiniteNodeInABlockedLayout) {
   EXPECT_EQ(*executor->FirstNonFinite(0, 0), "node 'e' (exp)");
 }
 
+// Two slices; `a` goes into the sum, and `y` may be written over `a`.
+TEST(Executor, WhatIsWrittenOverAnAddendStaysOutOfTheSumOverSlices) {
+  GraphBuilder b("net");
+  const TensorType type{DType::kF32, {4}};
+  const Value x = b.Input("x", type, {"batch"});
+  const Value s = b.State("s", type, Init::Zeros(), ValueRole::kNone);
+  const Value a = b.Op("exp", {x}, {}, "a");
+  b.Update(s, b.Op("add", {s, a}, {}, "next"));
+  b.Output("y", b.Op("neg", {a}, {}, "y"));
+  NamedGraph named{"train", *b.Build()};
+  named.slices = 2;
+  named.sliced_inputs = {"x"};
+  named.slice_sums = {"s"};
+  const auto backend = MakeCpuBackend(1);
+  ASSERT_TRUE(backend.ok());
+  auto program = PlanProgram("net", {named}, **backend, TestProfile(), {});
+  ASSERT_TRUE(program.ok()) << program.status().message();
+  const auto executor = Executor::Create(*program, **backend);
+  ASSERT_TRUE(executor.ok()) << executor.status().message();
+  (*executor)->InitializeVariables(0);
+  Fill(**executor, "x", 1);
+  for (int step = 0; step < 2; ++step) {
+    ASSERT_TRUE((*executor)->Run(0, 0).ok());
+    for (int64_t i = 0; i < 4; ++i) {
+      const auto part = [&](int64_t slice) {
+        return std::exp(static_cast<const float*>((*executor)->Persistent("x"))[slice * 4 + i]);
+      };
+      EXPECT_NEAR(static_cast<float*>((*executor)->Persistent("s"))[i], part(0) + part(1), 1e-5);
+      EXPECT_NEAR(static_cast<const float*>((*executor)->Output(0, "y"))[i], -part(1), 1e-5);
+    }
+  }
+}
+
 TEST(Executor, SwappedVariablesKeepBothOldValues) {
   GraphBuilder b("swap");
   const Value a = b.State("a", {DType::kF32, {2}}, Init::Constant(1), ValueRole::kNone);
