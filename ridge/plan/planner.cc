@@ -8,6 +8,7 @@
 #include "ridge/core/rounding.h"
 #include "ridge/plan/cost/roofline.h"
 #include "ridge/plan/lower.h"
+#include "ridge/plan/memory/check_placement.h"
 #include "ridge/plan/memory/placement.h"
 #include "ridge/plan/packed.h"
 #include "ridge/plan/slices.h"
@@ -88,7 +89,7 @@ Result<Program> PlanProgram(const std::string& model, const std::vector<NamedGra
     WriteFirstSlice(step);
   }
   PlaceAll(kernels, program);
-  for (const StepPlan& step : program.steps) RIDGE_RETURN_IF_ERROR(CheckPlacement(step));
+  RIDGE_RETURN_IF_ERROR(CheckPlacement(program));
   EstimateTimes(profile, program);
   return program;
 }

@@ -6,7 +6,7 @@
 
 #include "ridge/graph/autodiff.h"
 #include "ridge/graph/builder.h"
-#include "ridge/plan/memory/placement.h"
+#include "ridge/plan/memory/check_placement.h"
 #include "ridge/plan/schedule.h"
 #include "ridge/plan/total.h"
 
@@ -21,6 +21,7 @@ class FakeKernels : public KernelQuery {
  public:
   std::string blocked_op, unknown_op;
   bool in_place = true;
+  int64_t workspace_bytes = 0;
 
   KernelOffers Offers(const OpDef& op, const OpCall& call,
                       std::span<const LayoutId> available) override {
@@ -28,6 +29,7 @@ class FakeKernels : public KernelQuery {
     KernelChoice plain;
     plain.kernel = "plain";
     plain.key = op.name + " plain";
+    plain.workspace_bytes = workspace_bytes;
     plain.input_layouts.assign(call.inputs.size(), kRowMajor);
     plain.output_layouts.assign(call.outputs.size(), kRowMajor);
     if (in_place) plain.in_place = op.in_place;
@@ -285,19 +287,108 @@ TEST_F(Planner, EqualInputGivesTheEqualPlan) {
     EXPECT_EQ(first.values[v].offset_bytes, second.values[v].offset_bytes);
 }
 
-TEST(CheckPlacement, FindsSharedBytes) {
-  StepPlan step;
-  step.name = "train";
-  for (const char* name : {"a", "b"}) {
-    PlannedValue value;
-    value.name = name;
-    value.offset_bytes = name[0] == 'a' ? 0 : 64;
-    value.size_bytes = 128;
-    value.live = {0, 1};
-    step.values.push_back(value);
+// What a planner that errs would have made of a right plan.
+class CheckPlacementTest : public Planner {
+ protected:
+  CheckPlacementTest() { kernels_.workspace_bytes = 64; }
+
+  // e = exp(x), n = neg(e) in place, y = n + w, and w = n in the end.
+  StepPlan& PlanOne() {
+    GraphBuilder b("g");
+    const Value w = b.State("w", kType, Init::Zeros(), ValueRole::kNone);
+    const Value e = b.Op("exp", {b.Input("x", kType)}, {}, "e");
+    const Value n = b.Op("neg", {e}, {}, "n");
+    b.Output("y", b.Op("add", {n, w}, {}, "y"));
+    b.Update(w, b.Op("mul", {n, w}, {}, "next"));
+    Plan(b);
+    return program_.steps[0];
   }
-  EXPECT_EQ(CheckPlacement(step).message(),
-            "plan train: 'a' and 'b' live at the same time and share bytes");
+  static PlannedNode& NodeAt(StepPlan& step, const std::string& name) {
+    return *std::find_if(step.nodes.begin(), step.nodes.end(),
+                         [&](const PlannedNode& node) { return node.name == name; });
+  }
+  std::string Found() const { return CheckPlacement(program_).message(); }
+};
+
+TEST_F(CheckPlacementTest, PassesWhatThePlannerMakes) {
+  PlanOne();
+  EXPECT_EQ(Found(), "");
+}
+
+TEST_F(CheckPlacementTest, FindsValuesThatShareBytes) {
+  StepPlan& step = PlanOne();
+  for (PlannedValue& value : step.values) {
+    if (value.name == "y") value.offset_bytes = Planned(step, "n").offset_bytes + 64;
+  }
+  EXPECT_EQ(Found(), "plan train: 'e' and 'y' live at the same time and share bytes");
+}
+
+TEST_F(CheckPlacementTest, FindsAWorkspaceInAValue) {
+  StepPlan& step = PlanOne();
+  NodeAt(step, "y").workspace_offset = Planned(step, "n").offset_bytes;
+  EXPECT_EQ(Found(),
+            "plan train: 'e' and the workspace of 'y' live at the same time and share bytes");
+}
+
+TEST_F(CheckPlacementTest, FindsAVariableThatIsWrittenBeforeItsLastReader) {
+  StepPlan& step = PlanOne();
+  std::swap(NodeAt(step, "y"), NodeAt(step, "next"));
+  EXPECT_EQ(Found(), "plan train: 'y' reads 'w', where 'next' lies");
+}
+
+TEST_F(CheckPlacementTest, FindsAValueThatIsWrittenOverBeforeItsLastReader) {
+  StepPlan& step = PlanOne();
+  NodeAt(step, "y").inputs[0] = NodeAt(step, "e").outputs[0];
+  EXPECT_EQ(Found(), "plan train: 'y' reads 'e', where 'n' lies");
+}
+
+TEST_F(CheckPlacementTest, FindsAKernelThatMustNotWriteOverItsInput) {
+  StepPlan& step = PlanOne();
+  NodeAt(step, "n").choice.in_place.clear();
+  EXPECT_EQ(Found(), "plan train: 'n' writes over 'e', which its kernel must not");
+}
+
+TEST_F(CheckPlacementTest, FindsLanesThatShareWhatOneOfThemWrites) {
+  StepPlan& step = PlanOne();
+  for (const char* name : {"e", "n"}) NodeAt(step, name).section = 0;
+  NodeAt(step, "n").lane = 1;
+  EXPECT_NE(Found(), "");  // their workspaces have the same bytes
+  NodeAt(step, "n").choice.workspace_bytes = 0;
+  EXPECT_EQ(Found(), "plan train: 'n' touches bytes that another lane writes or reads");
+}
+
+TEST_F(CheckPlacementTest, FindsWhatLiesBehindTheArena) {
+  StepPlan& step = PlanOne();
+  NodeAt(step, "y").workspace_offset = program_.arena_bytes;
+  EXPECT_EQ(Found(),
+            "plan train: the workspace of 'y' lies outside the scratch region or is not aligned");
+}
+
+TEST_F(CheckPlacementTest, FindsVariablesThatShareBytes) {
+  PlanOne();
+  program_.persistent[1].offset_bytes = program_.persistent[0].offset_bytes;
+  EXPECT_EQ(Found(), "plan: '" + program_.persistent[1].name + "' shares bytes or is not aligned");
+}
+
+TEST_F(CheckPlacementTest, FindsWhatIsWrittenOverTheAddendOfASumInTheFirstSlice) {
+  GraphBuilder b("g");
+  const Value s = b.State("s", kType, Init::Zeros(), ValueRole::kNone);
+  const Value e = b.Op("exp", {b.Input("x", kType)}, {}, "e");
+  b.Update(s, b.Op("add", {s, e}, {}, "next"));
+  b.Output("y", b.Op("neg", {e}, {}, "y"));
+  NamedGraph named{"train", *b.Build()};
+  named.slices = 2;
+  named.sliced_inputs = {"x"};
+  named.slice_sums = {"s"};
+  const auto program = PlanProgram("test", {named}, kernels_, Profile(), {});
+  ASSERT_TRUE(program.ok()) << program.status().message();
+  program_ = *program;
+  StepPlan& step = program_.steps[0];
+  for (PlannedValue& value : step.values) {
+    if (value.name == "e" || value.name == "y") value.first_slice_in = 0;
+  }
+  NodeAt(step, "next").turn = Turn::kLater;
+  EXPECT_EQ(Found(), "plan train: the first slice leaves another value than 'e' in a sum");
 }
 
 }  // namespace

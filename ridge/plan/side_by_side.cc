@@ -334,7 +334,6 @@ class Sections {
       node.section = section;
       node.lane = found.lane[n - found.first];
       node.choice = *AloneOf(n).choice;
-      node.choice.in_place.clear();  // another lane may still read what it would write over
     }
   }
 

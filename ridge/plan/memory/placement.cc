@@ -1,9 +1,6 @@
 #include "ridge/plan/memory/placement.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <map>
 #include <utility>
 
 #include "ridge/core/rounding.h"
@@ -130,6 +127,7 @@ void ShareInPlace(StepPlan& step) {
     ranges[static_cast<size_t>(roots.Of(value))].last = static_cast<int>(step.nodes.size());
   for (int n = 0; n < static_cast<int>(step.nodes.size()); ++n) {
     const PlannedNode& node = step.nodes[static_cast<size_t>(n)];
+    if (node.section >= 0) continue;  // another lane may still read what it would write over
     for (const auto& [out, in] : node.choice.in_place) {
       const int result = node.outputs[static_cast<size_t>(out)];
       const int operand = node.inputs[static_cast<size_t>(in)];
@@ -182,38 +180,6 @@ void PlaceValues(const std::vector<PersistentValue>& persistent, int64_t scratch
     value.persistent_index = root.persistent_index;
     value.slice_bytes = root.slice_bytes;
   }
-}
-
-// A sweep over time: what begins is compared with its neighbours among the bytes that live then.
-Status CheckPlacement(const StepPlan& step) {
-  std::vector<std::pair<int, int>> begins, ends;  // step, value
-  for (size_t v = 0; v < step.values.size(); ++v) {
-    const PlannedValue& value = step.values[v];
-    if (value.persistent || value.shares_with >= 0 || value.live.last < 0 || value.size_bytes == 0)
-      continue;
-    begins.emplace_back(value.live.first, static_cast<int>(v));
-    ends.emplace_back(value.live.last, static_cast<int>(v));
-  }
-  std::sort(begins.begin(), begins.end());
-  std::sort(ends.begin(), ends.end());
-  std::map<int64_t, int> alive;  // offset -> value
-  size_t ended = 0;
-  for (const auto& [now, v] : begins) {
-    for (; ends[ended].first < now; ++ended)
-      alive.erase(step.values[static_cast<size_t>(ends[ended].second)].offset_bytes);
-    const PlannedValue& value = step.values[static_cast<size_t>(v)];
-    auto other = alive.lower_bound(value.offset_bytes + value.size_bytes);
-    if (other != alive.begin()) {
-      const PlannedValue& below = step.values[static_cast<size_t>((--other)->second)];
-      if (below.offset_bytes + below.size_bytes > value.offset_bytes) {
-        return Status(ErrorCode::kInternal,
-                      fmt::format("plan {}: '{}' and '{}' live at the same time and share bytes",
-                                  step.name, below.name, value.name));
-      }
-    }
-    alive.emplace(value.offset_bytes, v);
-  }
-  return Status();
 }
 
 }  // namespace ridge

@@ -15,7 +15,4 @@ void PlaceValues(const std::vector<PersistentValue>& persistent, int64_t scratch
 // Offsets of the persistent region, one after the other; returns its size.
 int64_t PlacePersistent(std::vector<PersistentValue>& persistent);
 
-// Invariant check: no two values that live at the same time share a byte unless the plan says so.
-Status CheckPlacement(const StepPlan& step);
-
 }  // namespace ridge

@@ -1,0 +1,317 @@
+// Independent of placement.cc: what is live follows from the nodes alone.
+#include "ridge/plan/memory/check_placement.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace ridge {
+namespace {
+
+constexpr int kNothing = -1;
+
+struct Piece {
+  int64_t offset_bytes, size_bytes;
+  LiveRange live;
+  std::string name;
+};
+
+// A sweep over time: what begins is compared with its neighbours among the bytes that live then.
+Status CheckApart(const std::string& plan, const std::vector<Piece>& pieces) {
+  std::vector<std::pair<int, size_t>> begins, ends;
+  for (size_t i = 0; i < pieces.size(); ++i) {
+    if (pieces[i].size_bytes == 0 || pieces[i].live.last < pieces[i].live.first) continue;
+    begins.emplace_back(pieces[i].live.first, i);
+    ends.emplace_back(pieces[i].live.last, i);
+  }
+  std::sort(begins.begin(), begins.end());
+  std::sort(ends.begin(), ends.end());
+  std::map<int64_t, size_t> alive;  // by offset
+  size_t ended = 0;
+  for (const auto& [now, i] : begins) {
+    for (; ends[ended].first < now; ++ended) alive.erase(pieces[ends[ended].second].offset_bytes);
+    const Piece& piece = pieces[i];
+    auto other = alive.lower_bound(piece.offset_bytes + piece.size_bytes);
+    if (other != alive.begin()) {
+      const Piece& below = pieces[(--other)->second];
+      if (below.offset_bytes + below.size_bytes > piece.offset_bytes) {
+        return Status(ErrorCode::kInternal,
+                      fmt::format("plan {}: {} and {} live at the same time and share bytes", plan,
+                                  below.name, piece.name));
+      }
+    }
+    alive.emplace(piece.offset_bytes, i);
+  }
+  return Status();
+}
+
+// Memory that values share knowingly, numbered: by the value whose bytes they are, and behind those
+// by the variable.
+class StepCheck {
+ public:
+  StepCheck(const Program& program, const StepPlan& step)
+      : program_(program),
+        step_(step),
+        version_(step.values.size()),
+        slot_(program.persistent.size(), kNothing),
+        live_(step.values.size() + program.persistent.size(),
+              {static_cast<int>(step.nodes.size()), -1}) {
+    std::vector<bool> written(step.values.size(), false);
+    for (const PlannedNode& node : step.nodes) {
+      for (const int value : node.outputs) written[static_cast<size_t>(value)] = true;
+    }
+    for (size_t v = 0; v < step.values.size(); ++v) {
+      const PlannedValue& value = step.values[v];
+      const bool view = value.shares_with >= 0 && !written[v];
+      version_[v] = view ? version_[static_cast<size_t>(value.shares_with)] : static_cast<int>(v);
+      root_.push_back(value.shares_with >= 0 ? root_[static_cast<size_t>(value.shares_with)]
+                                             : static_cast<int>(v));
+      if (value.persistent && value.shares_with < 0 && !written[v])
+        slot_[static_cast<size_t>(value.persistent_index)] = static_cast<int>(v);
+    }
+  }
+
+  Status Run() {
+    FindLives();
+    RIDGE_RETURN_IF_ERROR(CheckRegions());
+    RIDGE_RETURN_IF_ERROR(CheckApart(step_.name, Pieces()));
+    for (int64_t slice = 0; slice < std::min<int64_t>(step_.slices, 3); ++slice)
+      RIDGE_RETURN_IF_ERROR(Walk(slice, slice + 1 == std::min<int64_t>(step_.slices, 3)));
+    return CheckLanes();
+  }
+
+ private:
+  const PlannedValue& ValueAt(int value) const { return step_.values[static_cast<size_t>(value)]; }
+
+  Status Wrong(const std::string& what) const {
+    return Status(ErrorCode::kInternal, fmt::format("plan {}: {}", step_.name, what));
+  }
+
+  size_t Variable(int persistent_index) const {
+    return step_.values.size() + static_cast<size_t>(persistent_index);
+  }
+
+  size_t MemoryOf(int value, int64_t slice) const {
+    const PlannedValue& planned = ValueAt(value);
+    if (slice == 0 && planned.first_slice_in >= 0) return Variable(planned.first_slice_in);
+    return planned.persistent ? Variable(planned.persistent_index)
+                              : static_cast<size_t>(root_[static_cast<size_t>(value)]);
+  }
+
+  // Nodes of a section run at any time while it does.
+  std::vector<LiveRange> Spans() const {
+    std::vector<LiveRange> spans;
+    for (int n = 0, count = static_cast<int>(step_.nodes.size()); n < count;) {
+      const int section = step_.nodes[static_cast<size_t>(n)].section;
+      int end = n + 1;
+      while (section >= 0 && end < count &&
+             step_.nodes[static_cast<size_t>(end)].section == section)
+        ++end;
+      for (const int first = n; n < end; ++n) spans.push_back({first, end - 1});
+    }
+    return spans;
+  }
+
+  void FindLives() {
+    spans_ = Spans();
+    const auto keep = [&](int value, LiveRange span) {
+      LiveRange& live = live_[MemoryOf(value, 1)];
+      live = {std::min(live.first, span.first), std::max(live.last, span.last)};
+    };
+    for (size_t n = 0; n < step_.nodes.size(); ++n) {
+      for (const int value : step_.nodes[n].inputs) {
+        if (value >= 0) keep(value, spans_[n]);
+      }
+      for (const int value : step_.nodes[n].outputs) keep(value, spans_[n]);
+    }
+    const int last = std::max(0, static_cast<int>(step_.nodes.size()) - 1);
+    for (const auto& [name, value] : step_.outputs) keep(value, {last, last});
+  }
+
+  bool IsScratchRoot(size_t v) const {
+    return !step_.values[v].persistent && root_[v] == static_cast<int>(v);
+  }
+
+  std::vector<Piece> Pieces() const {
+    std::vector<Piece> pieces;
+    for (size_t v = 0; v < step_.values.size(); ++v) {
+      const PlannedValue& value = step_.values[v];
+      if (IsScratchRoot(v))
+        pieces.push_back({value.offset_bytes, value.size_bytes, live_[v], "'" + value.name + "'"});
+    }
+    for (size_t n = 0; n < step_.nodes.size(); ++n) {
+      const PlannedNode& node = step_.nodes[n];
+      if (node.choice.workspace_bytes > 0) {
+        pieces.push_back({node.workspace_offset, node.choice.workspace_bytes, spans_[n],
+                          "the workspace of '" + node.name + "'"});
+      }
+    }
+    return pieces;
+  }
+
+  // Every value lies whole in its variable or in the scratch region, at the bytes of its root.
+  Status CheckRegions() const {
+    for (const Piece& piece : Pieces()) {
+      if (piece.live.last < piece.live.first) continue;
+      const bool inside = piece.offset_bytes >= program_.persistent_bytes &&
+                          piece.offset_bytes + piece.size_bytes <= program_.arena_bytes;
+      if (!inside || piece.offset_bytes % kAlignment != 0)
+        return Wrong(piece.name + " lies outside the scratch region or is not aligned");
+    }
+    for (size_t v = 0; v < step_.values.size(); ++v) {
+      const PlannedValue& value = step_.values[v];
+      const PlannedValue& root = ValueAt(root_[v]);
+      const int64_t bytes = value.size_bytes + value.slice_bytes * (step_.slices - 1);
+      const int64_t room = value.persistent ? ValueOf(value).size_bytes : root.size_bytes;
+      const int64_t offset = value.persistent ? ValueOf(value).offset_bytes : root.offset_bytes;
+      if (bytes > room ||
+          (live_[MemoryOf(static_cast<int>(v), 1)].last >= 0 && value.offset_bytes != offset))
+        return Wrong("'" + value.name + "' does not lie in the bytes that it is said to share");
+    }
+    return Status();
+  }
+
+  const PersistentValue& ValueOf(const PlannedValue& value) const {
+    return program_.persistent[static_cast<size_t>(value.persistent_index)];
+  }
+
+  // A slice finds nothing of the one before it but variables.  The first one finds no sums that
+  // its nodes write.
+  std::vector<int> Before(int64_t slice) const {
+    std::vector<int> contents(step_.values.size(), kNothing);
+    contents.insert(contents.end(), slot_.begin(), slot_.end());
+    for (const PlannedValue& value : step_.values) {
+      if (slice == 0 && value.first_slice_in >= 0)
+        contents[Variable(value.first_slice_in)] = kNothing;
+    }
+    return contents;
+  }
+
+  Status Walk(int64_t slice, bool last) const {
+    std::vector<int> contents = Before(slice);
+    std::map<size_t, int> sums;  // what a sum has to hold after the first slice
+    for (const PlannedNode& node : step_.nodes) {
+      if (node.turn == Turn::kLast && !last) continue;
+      if (node.turn == Turn::kLater && slice == 0) {
+        RIDGE_RETURN_IF_ERROR(NoteSum(node, sums));
+        continue;
+      }
+      RIDGE_RETURN_IF_ERROR(CheckReads(node, slice, contents));
+      RIDGE_RETURN_IF_ERROR(CheckWrites(node, slice));
+      for (const int value : node.outputs) contents[MemoryOf(value, slice)] = value;
+    }
+    for (const auto& [sum, value] : sums) {
+      if (contents[sum] != value)
+        return Wrong("the first slice leaves another value than '" + ValueAt(value).name +
+                     "' in a sum");
+    }
+    if (!last) return Status();
+    for (const auto& [name, value] : step_.outputs) {
+      if (contents[MemoryOf(value, slice)] != version_[static_cast<size_t>(value)])
+        return Wrong("output '" + name + "' is written over");
+    }
+    return Status();
+  }
+
+  // The addend that a node leaves where it would add it.
+  Status NoteSum(const PlannedNode& node, std::map<size_t, int>& sums) const {
+    const int sum = ValueAt(node.outputs[0]).persistent_index;
+    for (const int value : node.inputs) {
+      if (value >= 0 && sum >= 0 && ValueAt(value).first_slice_in == sum) {
+        sums[Variable(sum)] = version_[static_cast<size_t>(value)];
+        return Status();
+      }
+    }
+    return Wrong("'" + node.name + "' is left out of the first slice");
+  }
+
+  Status CheckReads(const PlannedNode& node, int64_t slice,
+                    const std::vector<int>& contents) const {
+    for (const int value : node.inputs) {
+      if (value < 0) continue;
+      const int there = contents[MemoryOf(value, slice)];
+      if (there == version_[static_cast<size_t>(value)]) continue;
+      return Wrong(fmt::format("'{}' reads '{}', where {} lies", node.name, ValueAt(value).name,
+                               there == kNothing ? "nothing" : "'" + ValueAt(there).name + "'"));
+    }
+    return Status();
+  }
+
+  // An output has the bytes of an input only where the kernel may write over that one, and no other
+  // input or output has them.
+  Status CheckWrites(const PlannedNode& node, int64_t slice) const {
+    for (size_t o = 0; o < node.outputs.size(); ++o) {
+      const size_t memory = MemoryOf(node.outputs[o], slice);
+      for (size_t i = 0; i < node.inputs.size(); ++i) {
+        if (node.inputs[i] < 0 || MemoryOf(node.inputs[i], slice) != memory) continue;
+        const std::pair<int, int> pair(static_cast<int>(o), static_cast<int>(i));
+        const auto& allowed = node.choice.in_place;
+        if (std::find(allowed.begin(), allowed.end(), pair) == allowed.end())
+          return Wrong(fmt::format("'{}' writes over '{}', which its kernel must not", node.name,
+                                   ValueAt(node.inputs[i]).name));
+      }
+      for (size_t other = 0; other < o; ++other) {
+        if (MemoryOf(node.outputs[other], slice) == memory)
+          return Wrong("'" + node.name + "' writes two results into the same bytes");
+      }
+    }
+    return Status();
+  }
+
+  Status CheckLanes() const {
+    struct Use {
+      int section = -1, lane = 0;
+      bool written = false, shared = false;
+    };
+    std::vector<Use> uses(live_.size());
+    const auto touch = [&](const PlannedNode& node, int value, bool written) {
+      Use& use = uses[MemoryOf(value, 1)];
+      if (use.section != node.section) use = {node.section, node.lane, false, false};
+      use.written = use.written || written;
+      use.shared = use.shared || use.lane != node.lane;
+      return !(use.written && use.shared);
+    };
+    for (const PlannedNode& node : step_.nodes) {
+      if (node.section < 0) continue;
+      bool apart = true;
+      for (const int value : node.inputs) apart = apart && (value < 0 || touch(node, value, false));
+      for (const int value : node.outputs) apart = apart && touch(node, value, true);
+      if (!apart)
+        return Wrong("'" + node.name + "' touches bytes that another lane writes or reads");
+    }
+    return Status();
+  }
+
+  const Program& program_;
+  const StepPlan& step_;
+  std::vector<int> version_;      // by value: itself, or the one that it is a view of
+  std::vector<int> root_;         // by value
+  std::vector<int> slot_;         // by variable: the value that it is before the step
+  std::vector<LiveRange> live_;   // by memory
+  std::vector<LiveRange> spans_;  // by node
+};
+
+Status CheckVariables(const Program& program) {
+  int64_t end = 0;
+  for (const PersistentValue& value : program.persistent) {
+    if (value.offset_bytes < end || value.offset_bytes % kAlignment != 0)
+      return Status(ErrorCode::kInternal,
+                    "plan: '" + value.name + "' shares bytes or is not aligned");
+    end = value.offset_bytes + value.size_bytes;
+  }
+  if (end <= program.persistent_bytes) return Status();
+  return Status(ErrorCode::kInternal, "plan: variables do not fit their region");
+}
+
+}  // namespace
+
+Status CheckPlacement(const Program& program) {
+  RIDGE_RETURN_IF_ERROR(CheckVariables(program));
+  for (const StepPlan& step : program.steps) RIDGE_RETURN_IF_ERROR(StepCheck(program, step).Run());
+  return Status();
+}
+
+}  // namespace ridge
