@@ -38,10 +38,11 @@ struct CpuFacts {
 };
 
 struct ThreadFacts {
-  int online = 1;           // cores of the machine
-  int affinity = 1;         // cores in the affinity mask
-  int omp_num_threads = 0;  // 0: not set
-  int threads = 1;          // what is used
+  int online = 1;            // cores of the machine
+  int affinity = 1;          // cores in the affinity mask
+  int omp_num_threads = 0;   // 0: not set
+  int omp_thread_limit = 0;  // 0: not set
+  int threads = 1;           // what is used
   std::string because;
 };
 
@@ -81,11 +82,19 @@ CpuFacts FindCpu() {
 
 // The limit that decides, in the order in which people can change it.
 std::string ThreadReason(const ThreadFacts& facts) {
-  const int mask_and_environment =
-      facts.omp_num_threads > 0 ? std::min(facts.affinity, facts.omp_num_threads) : facts.affinity;
-  if (facts.threads < mask_and_environment) return "the container's CPU quota";
-  if (facts.omp_num_threads > 0 && facts.omp_num_threads < facts.affinity) return "OMP_NUM_THREADS";
+  const auto below = [](int variable, int threads) { return variable > 0 && variable < threads; };
+  int allowed = facts.affinity;
+  if (below(facts.omp_num_threads, allowed)) allowed = facts.omp_num_threads;
+  if (below(facts.omp_thread_limit, allowed)) allowed = facts.omp_thread_limit;
+  if (facts.threads < allowed) return "the container's CPU quota";
+  if (allowed == facts.omp_num_threads && allowed < facts.affinity) return "OMP_NUM_THREADS";
+  if (allowed == facts.omp_thread_limit && allowed < facts.affinity) return "OMP_THREAD_LIMIT";
   return facts.affinity < facts.online ? "the affinity mask" : "all cores";
+}
+
+int VariableOrZero(const char* name) {
+  const char* text = std::getenv(name);
+  return text == nullptr ? 0 : std::max(0, std::atoi(text));
 }
 
 ThreadFacts FindThreads() {
@@ -95,8 +104,8 @@ ThreadFacts FindThreads() {
   cpu_set_t set;
   CPU_ZERO(&set);
   if (sched_getaffinity(0, sizeof(set), &set) == 0) facts.affinity = std::max(1, CPU_COUNT(&set));
-  if (const char* text = std::getenv("OMP_NUM_THREADS"); text != nullptr)
-    facts.omp_num_threads = std::max(0, std::atoi(text));
+  facts.omp_num_threads = VariableOrZero("OMP_NUM_THREADS");
+  facts.omp_thread_limit = VariableOrZero("OMP_THREAD_LIMIT");
   facts.threads = AvailableThreads();
   facts.because = ThreadReason(facts);
   return facts;
@@ -168,7 +177,9 @@ Json ThreadsJson() {
   json["because"] = facts.because;
   json["online"] = facts.online;
   json["affinity"] = facts.affinity;
-  json["omp_num_threads"] = facts.omp_num_threads > 0 ? Json(facts.omp_num_threads) : Json(nullptr);
+  const auto set = [](int variable) { return variable > 0 ? Json(variable) : Json(nullptr); };
+  json["omp_num_threads"] = set(facts.omp_num_threads);
+  json["omp_thread_limit"] = set(facts.omp_thread_limit);
   return json;
 }
 
@@ -214,8 +225,10 @@ std::string ThreadsText(const Json& threads) {
   std::string text = fmt::format("{} ({}); machine {}, affinity {}", threads["used"].get<int>(),
                                  Text(threads["because"]), threads["online"].get<int>(),
                                  threads["affinity"].get<int>());
-  if (!threads["omp_num_threads"].is_null())
-    text += fmt::format(", OMP_NUM_THREADS {}", threads["omp_num_threads"].get<int>());
+  for (const auto& [key, name] : {std::pair("omp_num_threads", "OMP_NUM_THREADS"),
+                                  {"omp_thread_limit", "OMP_THREAD_LIMIT"}}) {
+    if (!threads[key].is_null()) text += fmt::format(", {} {}", name, threads[key].get<int>());
+  }
   return text;
 }
 

@@ -50,6 +50,7 @@ Status AtMost(const char* flag, int64_t value, const char* limit_flag, int64_t l
 
 Result<Team> TeamFor(const MachineChoice& choice) {
   const int64_t threads = choice.threads > 0 ? choice.threads : AvailableThreads();
+  RIDGE_RETURN_IF_ERROR(CheckThreadLimit("--threads", threads));
   const int64_t intra_op = choice.intra_op > 0 ? choice.intra_op : threads;
   RIDGE_RETURN_IF_ERROR(AtMost("--intra-op", intra_op, "--threads", threads, ""));
   RIDGE_ASSIGN_OR_RETURN(const int64_t inter_op, ParseInterOp(choice.inter_op));
@@ -109,7 +110,8 @@ Result<OpenedMachine> OpenMachine(const MachineChoice& choice,
   RIDGE_ASSIGN_OR_RETURN(opened.backend, MakeBackend(choice, threads));
   opened.machine.backend = opened.backend.get();
   opened.machine.side_by_side = team.side_by_side;
-  if (threads == 1) cpu::PinTeam(team.side_by_side.lanes);  // the backend pins its own threads
+  if (threads == 1)  // else the backend's team has the lanes
+    RIDGE_RETURN_IF_ERROR(cpu::MakeTeam(team.side_by_side.lanes));
   if (choice.kernels == "tuned" && choice.times && choice.backend == "cpu") {
     RIDGE_ASSIGN_OR_RETURN(KernelTimes times,
                            LoadKernelTimes(opened.machine.profile.id, CpuLibrary()));

@@ -1,5 +1,6 @@
 #include "ridge/core/threads.h"
 
+#include <fmt/format.h>
 #include <omp.h>
 #include <sched.h>
 
@@ -100,7 +101,15 @@ int AvailableThreads() {
   threads = std::min(threads, std::max(1, QuotaCores()));
   if (const char* text = std::getenv("OMP_NUM_THREADS"); text != nullptr && std::atoi(text) > 0)
     threads = std::min(threads, std::atoi(text));
-  return threads;
+  return std::min(threads, omp_get_thread_limit());
+}
+
+Status CheckThreadLimit(const std::string& what, int64_t threads) {
+  const int limit = omp_get_thread_limit();
+  if (threads <= limit) return Status();
+  return Status(ErrorCode::kInvalidArgument,
+                fmt::format("{} is {}; OMP_THREAD_LIMIT allows {}. hint: a larger OMP_THREAD_LIMIT",
+                            what, threads, limit));
 }
 
 int64_t AvailableMemoryBytes() {

@@ -1,12 +1,19 @@
 // How many cores and how much memory this process may use.
 #pragma once
 #include <cstdint>
+#include <string>
+
+#include "ridge/core/status.h"
 
 namespace ridge {
 
 // The smallest of: cores in the affinity mask, the container's CPU quota (cgroup v1 or v2, rounded
-// up), and OMP_NUM_THREADS when it is a positive number.  At least 1.
+// up), OMP_NUM_THREADS when it is a positive number, and OMP_THREAD_LIMIT.  At least 1.
 int AvailableThreads();
+
+// Fails with kInvalidArgument when OMP_THREAD_LIMIT allows fewer; `what` names the number: "NAME is
+// 2; ...".
+Status CheckThreadLimit(const std::string& what, int64_t threads);
 
 // Cores in the affinity mask that the process had when this file was first asked for anything: a
 // thread that was pinned since then does not change the answer.

@@ -67,6 +67,12 @@ class Doctor(RidgeTest):
         if len(os.sched_getaffinity(0)) > 1:
             self.assertEqual(found["threads"]["because"], "OMP_NUM_THREADS")
 
+    def test_omp_thread_limit_is_the_reason_when_it_is(self):
+        found = json.loads(self.ok("doctor", "--json", env={"OMP_THREAD_LIMIT": "1"}))
+        self.assertEqual((found["threads"]["used"], found["threads"]["omp_thread_limit"]), (1, 1))
+        if len(os.sched_getaffinity(0)) > 1:
+            self.assertEqual(found["threads"]["because"], "OMP_THREAD_LIMIT")
+
     def test_the_affinity_mask_is_respected(self):
         one = {min(os.sched_getaffinity(0))}
         found = json.loads(self.ok("doctor", "--json",

@@ -1,4 +1,5 @@
 """What a user types wrongly: the exact message, once, on stderr, and the documented exit code."""
+import json
 import subprocess
 import unittest
 
@@ -44,6 +45,32 @@ class Usage(RidgeTest):
              "threads do both"),
         ]:
             self.refused(2, message, "plan", "mlp", "--threads", "1", *words)
+
+    def test_the_team_is_never_smaller_than_the_threads_that_kernels_are_made_for(self):
+        limit = {"OMP_THREAD_LIMIT": "1"}
+        message = ("--threads is 2; OMP_THREAD_LIMIT allows 1. hint: a larger OMP_THREAD_LIMIT")
+        self.refused(2, message, "plan", "mlp", "--threads", "2", env=limit)
+        self.refused(2, message[2:], "bench", "device", "--threads", "2", env=limit)
+        step = ["bench", "step", "resnet18:image=64", "--batch", "4", "--steps", "2", "--conv",
+                "direct", "--json"]
+        said = {}
+        for threads in (1, 2):
+            self.ridge("plan", "mlp", "--threads", str(threads))  # the profile
+            done = json.loads(self.ok(*step, "--threads", str(threads)))
+            said[threads] = (done["threads"], done["loss"])
+        for threads, env in [
+            (None, limit),
+            (1, limit),
+            (2, {"OMP_DYNAMIC": "true", "OMP_NUM_THREADS": "2"}),
+            (2, {"OMP_MAX_ACTIVE_LEVELS": "0"}),
+            (2, {"OMP_MAX_ACTIVE_LEVELS": "4", "OMP_NUM_THREADS": "3,3,3"}),
+            (2, {"OMP_PROC_BIND": "spread"}),
+            (2, {"OMP_THREAD_LIMIT": "2", "OMP_NESTED": "true"}),
+            (2, {"OMP_NUM_THREADS": "1"}),
+        ]:
+            words = [] if threads is None else ["--threads", str(threads)]
+            done = json.loads(self.ok(*step, *words, env=env))
+            self.assertEqual((done["threads"], done["loss"]), said[threads or 1], env)
 
     def test_what_is_missing_is_named(self):
         self.refused(2, "train: MODEL is missing. hint: `ridge models` lists the built-in ones",

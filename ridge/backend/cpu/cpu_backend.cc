@@ -53,7 +53,6 @@ class CpuBackend : public Backend {
     cpu_.stream = dnnl::stream(cpu_.engine);
     alone_ = cpu_;
     alone_.threads = 1;
-    cpu::PinTeam(threads);
   }
 
   const std::string& name() const override { return name_; }
@@ -195,6 +194,7 @@ Result<std::unique_ptr<Backend>> MakeCpuBackend(int threads, ConvKernels conv,
     return Status(ErrorCode::kInvalidArgument,
                   fmt::format("threads is {}; it must be at least 1", threads));
   }
+  RIDGE_RETURN_IF_ERROR(cpu::MakeTeam(threads));
   try {
     return std::unique_ptr<Backend>(std::make_unique<CpuBackend>(threads, conv, offered));
   } catch (const dnnl::error& error) {

@@ -18,7 +18,9 @@ enum class ConvKernels : uint8_t { kAuto, kDirect };
 // Which kernels are offered.  kAll: also those that only a measurement could prefer.
 enum class OfferedKernels : uint8_t { kUsual, kAll };
 
-// Fails with kInvalidArgument when threads < 1.
+// Makes the calling thread's team (parallel.h): what the backend creates runs on this thread.
+// Fails with kInvalidArgument when threads < 1 or more than OMP_THREAD_LIMIT, with kDevice when
+// OpenMP gives fewer.
 Result<std::unique_ptr<Backend>> MakeCpuBackend(int threads, ConvKernels conv = ConvKernels::kAuto,
                                                 OfferedKernels offered = OfferedKernels::kUsual);
 

@@ -8,6 +8,8 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "ridge/core/status.h"
+
 namespace ridge::cpu {
 
 // Sets the calling thread's team size for a scope: oneDNN reads it at creation and at execution.
@@ -28,10 +30,15 @@ class TeamSize {
   bool changed_ = false;
 };
 
-// Pins each thread of the team to a core of its own, when the team has all cores of the process; an
+// Makes the calling thread's team; kernels for `threads` run on this thread alone.  Primitives of
+// oneDNN deal their work to the team that they were made for: in a smaller one, shares would be
+// left out or waited for without end.
+// Each thread is pinned to a core of its own, when the team has all cores of the process; an
 // unpinned team loses milliseconds a region when other programs are on the machine (measured with
 // three of them: 10.8 ms a step of cnn, batch 64; pinned 2.1 ms).  The user's OMP_PROC_BIND wins.
-void PinTeam(int threads);
+// Fails with kInvalidArgument when OMP_THREAD_LIMIT is below `threads`, with kDevice when the
+// runtime gives fewer for another reason.
+Status MakeTeam(int threads);
 
 // Calls f(part) for part in [0, parts).  With one part there is no region.  Which thread runs a
 // part does not change the result: f may only use `part`.  f must not throw.
