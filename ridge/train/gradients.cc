@@ -82,8 +82,9 @@ std::vector<Value> Differentiated(const Graph& graph) {
   return values;
 }
 
-// The graph's outputs, and after them the gradients under the names of what they belong to.
-Result<Graph> WithGradients(Graph graph, const GraphOutput& loss) {
+}  // namespace
+
+Result<Graph> GraphWithGradients(Graph graph, const GraphOutput& loss) {
   graph.ClearUpdates();
   const std::vector<Value> with_respect_to = Differentiated(graph);
   GraphBuilder b(std::move(graph));
@@ -103,8 +104,6 @@ Result<Graph> WithGradients(Graph graph, const GraphOutput& loss) {
   }
   return b.Build();
 }
-
-}  // namespace
 
 Result<GradientResult> Gradients(const GradientRequest& request, const Machine& machine) {
   RIDGE_RETURN_IF_ERROR(RefuseWeightsOfRun("grad", request.model, request.weights));
@@ -127,7 +126,7 @@ Result<GradientResult> Gradients(const GradientRequest& request, const Machine& 
   RIDGE_ASSIGN_OR_RETURN(const GraphOutput loss, FindLoss(graph, request.loss));
   result.loss = loss.name;
   const size_t outputs = graph.outputs().size();
-  RIDGE_ASSIGN_OR_RETURN(const Graph whole, WithGradients(std::move(graph), loss));
+  RIDGE_ASSIGN_OR_RETURN(const Graph whole, GraphWithGradients(std::move(graph), loss));
   RIDGE_ASSIGN_OR_RETURN(auto values, RunGraph(whole, given, request.seed, machine));
   const auto middle = values.begin() + static_cast<int64_t>(outputs);
   result.outputs.assign(values.begin(), middle);

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "ridge/data/memory_source.h"
+#include "ridge/graph/graph.h"
 #include "ridge/train/machine.h"
 
 namespace ridge {
@@ -25,6 +26,11 @@ struct GradientResult {
   std::vector<NamedTensor> gradients;  // of float inputs, then of parameters, by plain names
   std::vector<std::string> warnings;   // of the run's checkpoints
 };
+
+// The graph's outputs, and after them the gradients of the sum of `loss` under every float input and
+// parameter, by their names.  Updates are dropped.  Fails with kUnsupported when an operator on the
+// way has no gradient, and with kInvalidModel when an output has the name of an input or parameter.
+Result<Graph> GraphWithGradients(Graph graph, const GraphOutput& loss);
 
 // The graph as its file has it: batch norm and dropout are what they are there.  Gradients are
 // those of the sum of all elements of `loss`; a value that does not reach it has zeros.  Every

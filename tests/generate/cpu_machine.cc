@@ -1,0 +1,16 @@
+#include "tests/generate/cpu_machine.h"
+
+#include "ridge/backend/cpu/cpu_backend.h"
+#include "ridge/plan/cost/roofline.h"
+
+namespace ridge {
+
+CpuMachine::CpuMachine() {
+  Result<std::unique_ptr<Backend>> made = MakeCpuBackend(/*threads=*/1);
+  RIDGE_CHECK(made.ok(), made.status().message());
+  backend_ = std::move(*made);
+  machine_.backend = backend_.get();
+  machine_.profile = NominalProfile(/*threads=*/1);
+}
+
+}  // namespace ridge

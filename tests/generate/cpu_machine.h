@@ -1,0 +1,19 @@
+// The machine that planned graphs run on: the CPU backend on one thread.
+#pragma once
+#include <memory>
+
+#include "ridge/train/machine.h"
+
+namespace ridge {
+
+class CpuMachine {
+ public:
+  CpuMachine();
+  const Machine& get() const { return machine_; }
+
+ private:
+  std::unique_ptr<Backend> backend_;
+  Machine machine_;
+};
+
+}  // namespace ridge
