@@ -15,6 +15,8 @@
 //   check             CheckGraph: "ok" or its error
 //   pass NAME,NAME    these passes in this order
 //   passes [SPEC]     all passes, or those of SPEC ("-fuse", "only:fold,cse"), in their own order
+//   gradients         at all choices of "# extents: B=2 C=3" and 1, with passes and without: right,
+//                     or what is wrong (check_gradients.h)
 //   saved [SPEC]      one line a pass: nodes, bytes of results, flops and traffic before and after
 // RIDGE_UPDATE_TESTS=1 writes what came out over what was expected; look at the difference.
 #include "ridge/graph/text.h"
@@ -32,6 +34,7 @@
 #include "ridge/core/files.h"
 #include "ridge/graph/passes/pipeline.h"
 #include "ridge/graph/spec.h"
+#include "tests/text/check_gradients.h"
 
 namespace ridge {
 namespace {
@@ -153,6 +156,7 @@ std::string Saved(const Graph& graph, const std::string& spec) {
 }
 
 std::string RunCommand(const TextCase& one) {
+  if (one.command == "gradients") return CheckGradients(one.graph, one.Header("extents"));
   const Result<Graph> graph = ParseGraph(one.graph, "graph");
   if (!graph.ok()) return graph.status().message() + "\n";
   const size_t space = std::min(one.command.find(' '), one.command.size());
@@ -166,7 +170,8 @@ std::string RunCommand(const TextCase& one) {
   if (verb == "pass") return Show(RunInOrder(*graph, rest));
   if (verb == "passes") return Show(RunSpec(*graph, rest, nullptr));
   if (verb == "saved") return Saved(*graph, rest);
-  return fmt::format("unknown command '{}'; known: print, check, pass, passes, saved\n", verb);
+  return fmt::format("unknown command '{}'; known: print, check, gradients, pass, passes, saved\n",
+                     verb);
 }
 
 Result<std::vector<TextCase>> LoadCases(const std::string& file) {

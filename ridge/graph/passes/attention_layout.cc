@@ -165,8 +165,15 @@ class AttentionLayouts {
                AreThirds(m.q, m.k, m.v, q[1] * q[3]);
     if (m.packed) m.packed_dims = {q[0], q[2], 3, q[1], q[3]};
     if (m.packed) return m;
-    if (m.q.rows == kNoValue || m.k.rows == kNoValue || m.v.rows == kNoValue) return {};
+    if (!HasRows(m.q) || !HasRows(m.k) || !HasRows(m.v)) return {};
     return m;
+  }
+
+  // Rows that an attention matched before will write lie as [B,H,T,D] in the old graph only.
+  bool HasRows(const Operand& operand) const {
+    if (operand.rows == kNoValue) return false;
+    const ValueInfo& rows = graph_.value(operand.rows);
+    return rows.kind != ValueKind::kResult || !matches_[static_cast<size_t>(rows.producer)];
   }
 
   Status Emit(const Node& node, const Match& m, GraphRewriter& rewriter) const {
