@@ -1,7 +1,7 @@
 // OnnxNode: what a converter sees of one ONNX node, and where it puts the results.
 //
 //   Status ConvertLeakyRelu(OnnxNode& n) {
-//     n.Set(0, n.b().Op("leaky_relu", {n.input(0)}, {{"slope", n.number("alpha", 0.01)}}));
+//     n.Set(0, n.b().Op("leaky_relu", {n.input(0)}, {{"alpha", n.number("alpha", 0.01)}}));
 //     return n.status();
 //   }
 //

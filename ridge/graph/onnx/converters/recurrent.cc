@@ -11,12 +11,6 @@ Value Affine(GraphBuilder& b, Value x, double factor, double shift) {
   return b.AddScalar(b.MulScalar(x, factor), shift);
 }
 
-Value Elu(GraphBuilder& b, Value x, double alpha) {
-  const Value zero = b.Scalar(b.type(x).dtype, 0);
-  const Value below = b.AddScalar(b.Exp(b.Op("minimum", {x, zero})), -1);
-  return b.Where(b.Op("greater", {x, zero}), x, b.MulScalar(below, alpha));
-}
-
 Value Limit(GraphBuilder& b, Value x, double low, double high) {
   return b.Op("clip", {x}, {{"min", low}, {"max", high}});
 }
@@ -30,10 +24,11 @@ Value Activate(GraphBuilder& b, Value x, const RecurrentActivation& a, double li
   if (a.name == "Sigmoid") return b.Op("sigmoid", {x});
   if (a.name == "Relu") return b.Relu(x);
   if (a.name == "Affine") return Affine(b, x, a.alpha, a.beta);
-  if (a.name == "LeakyRelu") return b.Op("leaky_relu", {x}, {{"slope", a.alpha}});
+  if (a.name == "LeakyRelu") return b.Op("leaky_relu", {x}, {{"alpha", a.alpha}});
   if (a.name == "ScaledTanh") return b.MulScalar(b.Op("tanh", {b.MulScalar(x, a.beta)}), a.alpha);
-  if (a.name == "HardSigmoid") return Limit(b, Affine(b, x, a.alpha, a.beta), 0, 1);
-  if (a.name == "Elu") return Elu(b, x, a.alpha);
+  if (a.name == "HardSigmoid")
+    return b.Op("hard_sigmoid", {x}, {{"alpha", a.alpha}, {"beta", a.beta}});
+  if (a.name == "Elu") return b.Op("elu", {x}, {{"alpha", a.alpha}});
   if (a.name == "Softsign") return b.Div(x, b.AddScalar(b.Op("abs", {x}), 1));
   if (a.name == "Softplus") return b.Op("softplus", {x});
   const DType dtype = b.type(x).dtype;  // ThresholdedRelu

@@ -1,6 +1,7 @@
 // LSTM, GRU and RNN as one operator give what their steps as nodes give.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "ridge/graph/onnx/converters/test_node.h"
@@ -104,6 +105,60 @@ TEST(OnnxRecurrent, WhatTheOperatorsDoNotComputeStaysUnrolled) {
   EXPECT_FALSE(Uses(peepholes, "lstm"));
   const TestNode reset_first = MakeLayer(kLayers[1], "forward", /*linear=*/0);
   EXPECT_FALSE(Uses(reset_first, "gru"));
+}
+
+struct Activation {
+  const char* name;
+  std::vector<float> alpha, beta;
+  double (*f)(double);
+};
+
+// One step with w = 1, r = 0 and h = 0 gives f(x).
+TEST(OnnxRecurrent, EveryActivationIsItsFormula) {
+  const Activation activations[] = {
+      {"Affine", {}, {}, [](double x) { return x; }},
+      {"Affine", {2}, {0.5}, [](double x) { return 2 * x + 0.5; }},
+      {"Elu", {}, {}, [](double x) { return x > 0 ? x : std::exp(x) - 1; }},
+      {"Elu", {2}, {}, [](double x) { return x > 0 ? x : 2 * (std::exp(x) - 1); }},
+      {"HardSigmoid", {}, {}, [](double x) { return std::clamp(0.2 * x + 0.5, 0., 1.); }},
+      {"HardSigmoid", {0.5}, {1}, [](double x) { return std::clamp(0.5 * x + 1, 0., 1.); }},
+      {"LeakyRelu", {}, {}, [](double x) { return x > 0 ? x : 0.01 * x; }},
+      {"LeakyRelu", {0.25}, {}, [](double x) { return x > 0 ? x : 0.25 * x; }},
+      {"Relu", {}, {}, [](double x) { return std::max(x, 0.); }},
+      {"ScaledTanh", {2}, {0.5}, [](double x) { return 2 * std::tanh(0.5 * x); }},
+      {"Sigmoid", {}, {}, [](double x) { return 1 / (1 + std::exp(-x)); }},
+      {"Softplus", {}, {}, [](double x) { return std::log1p(std::exp(x)); }},
+      {"Softsign", {}, {}, [](double x) { return x / (1 + std::abs(x)); }},
+      {"Tanh", {}, {}, [](double x) { return std::tanh(x); }},
+      {"ThresholdedRelu", {}, {}, [](double x) { return x > 1 ? x : 0; }},
+      {"ThresholdedRelu", {0.5}, {}, [](double x) { return x > 0.5 ? x : 0; }},
+  };
+  const std::vector<double> xs = {-3, -1, -0.25, 0, 0.25, 0.75, 1, 2.5, 4};
+  Tensor x({DType::kF64, {1, static_cast<int64_t>(xs.size()), 1}}), one({DType::kF64, {1, 1, 1}});
+  ConvertFromDouble(DType::kF64, xs.data(), x.mutable_data(), x.elements());
+  const Tensor zero({DType::kF64, {1, 1, 1}});
+  StoreFromDouble(DType::kF64, one.mutable_data(), 0, 1);
+  for (const Activation& a : activations) {
+    TestNode node("RNN", 14, 1);
+    node.Input("x", x).Input("w", one).Input("r", zero);
+    node.Texts("activations", {a.name}).Floats("activation_alpha", a.alpha);
+    node.Floats("activation_beta", a.beta);
+    EXPECT_EQ(node.Error(), "") << a.name;
+    std::vector<double> want;
+    for (double v : xs) want.push_back(a.f(v));
+    ExpectSame(node.Run(), want, a.name);
+  }
+}
+
+TEST(OnnxRecurrent, EveryGateTakesEveryActivation) {
+  for (const char* name : {"Affine", "Elu", "HardSigmoid", "LeakyRelu", "Relu", "ScaledTanh",
+                           "Softplus", "Softsign", "ThresholdedRelu"}) {
+    TestNode lstm = MakeLayer(kLayers[0], "bidirectional"), gru = MakeLayer(kLayers[1], "reverse");
+    lstm.Texts("activations", {name, name, name, name, name, name});
+    gru.Texts("activations", {name, name});
+    EXPECT_EQ(lstm.Error(), "") << name;
+    EXPECT_EQ(gru.Error(), "") << name;
+  }
 }
 
 }  // namespace
