@@ -12,6 +12,7 @@
 #include "ridge/graph/builder.h"
 #include "ridge/graph/ops/shared/checks.h"
 #include "ridge/graph/ops/shared/epilogue.h"
+#include "ridge/graph/ops/shared/reduce.h"
 
 namespace ridge {
 namespace {
@@ -64,7 +65,7 @@ void Gradient(GradBuilder& g) {
     std::vector<int64_t> axes(g.b().dims(dy).size() - 1);  // all but the channels
     std::iota(axes.begin(), axes.end(), int64_t{1});
     axes[0] = 0;
-    g.set_input_grad(2, g.b().ReduceSum(g.output_grad(0), axes, /*keep_dims=*/false));
+    g.set_input_grad(2, SumAs(g.b(), g.output_grad(0), axes, g.b().type(g.input(2)).dtype));
   }
 }
 

@@ -174,8 +174,7 @@ Value GradOfSharedB(GradBuilder& g, bool ta, bool tb) {
 
 // dbias = sum of dy over all its rows.
 Value GradBias(GradBuilder& g) {
-  const Value rows = AsRows(g.b(), g.output_grad(0));
-  return g.b().ReduceSum(rows, {0}, /*keep_dims=*/false);
+  return SumAs(g.b(), AsRows(g.b(), g.output_grad(0)), {0}, g.b().type(g.input(kBias)).dtype);
 }
 
 void Gradient(GradBuilder& g) {

@@ -98,6 +98,57 @@ TEST(Gradients, OfTheUnchosenSideOfWhereAreZeroEvenWhereItIsNan) {
   EXPECT_EQ(GradOf("where", inputs, 2), (Doubles{1, 0}));
 }
 
+// y = x w + bias or the convolution, with x and w of bf16 and a wide bias: the gradient of each
+// wanted value has its type.
+std::vector<TensorType> WideBiasGrads(const char* op, bool weight_too) {
+  GraphBuilder b("test");
+  const bool conv = std::string(op) == "conv";
+  const Value x = b.Input("x", {DType::kBF16, conv ? Dims{2, 3, 4, 4} : Dims{5, 3}});
+  const Value w =
+      b.Parameter("w", {DType::kBF16, conv ? Dims{2, 3, 3, 3} : Dims{3, 2}}, Init::Zeros());
+  const Value bias = b.Parameter("bias", {DType::kF32, {2}}, Init::Zeros());
+  const Value y = b.Op(op, {x, w, bias});
+  const Value loss = b.ReduceSum(b.Cast(y, DType::kF32), {}, /*keep_dims=*/false);
+  std::vector<Value> wanted = {bias};
+  if (weight_too) wanted.push_back(w);
+  const Result<std::vector<Value>> grads = AppendGradients(b, loss, wanted);
+  EXPECT_TRUE(grads.ok()) << grads.status().message();
+  std::vector<TensorType> types;
+  for (size_t i = 0; grads.ok() && i < grads->size(); ++i) types.push_back(b.type((*grads)[i]));
+  return types;
+}
+
+TEST(Gradients, OfAWideBiasOfAShortProductAreWide) {
+  const TensorType bias{DType::kF32, {2}};
+  for (const char* op : {"matmul", "conv"}) {
+    EXPECT_EQ(WideBiasGrads(op, false), (std::vector<TensorType>{bias})) << op;
+    const TensorType w{DType::kBF16, op[0] == 'c' ? Dims{2, 3, 3, 3} : Dims{3, 2}};
+    EXPECT_EQ(WideBiasGrads(op, true), (std::vector<TensorType>{bias, w})) << op;
+  }
+}
+
+// 512 ones and a last 0.5 in bf16: a sum of that width would stop at 512.
+TEST(Gradients, OfAWideBiasAreNotRoundedToTheProductsType) {
+  for (const char* op : {"matmul", "conv"}) {
+    GraphBuilder b("test");
+    const bool conv = std::string(op) == "conv";
+    Tensor dy({DType::kBF16, conv ? Dims{513, 1, 1, 1} : Dims{513, 1}});
+    for (int64_t i = 0; i < 513; ++i)
+      StoreFromDouble(DType::kBF16, dy.mutable_data(), i, i == 512 ? 0.5 : 1);
+    const Value x = b.Input("x", dy.type());
+    const Value w = b.Input("w", {DType::kBF16, conv ? Dims{1, 1, 1, 1} : Dims{1, 1}});
+    const Value bias = b.Parameter("bias", {DType::kF32, {1}}, Init::Zeros());
+    const Value y = b.Mul(b.Op(op, {x, w, bias}), b.Constant(dy));
+    const Value loss = b.ReduceSum(b.Cast(y, DType::kF32), {}, /*keep_dims=*/false);
+    const Result<std::vector<Value>> grads = AppendGradients(b, loss, {bias});
+    ASSERT_TRUE(grads.ok()) << grads.status().message();
+    const Result<std::vector<Tensor>> all =
+        EvaluateGraph(b.graph(), {{"x", dy}, {"w", Tensor(b.type(w))}});
+    ASSERT_TRUE(all.ok()) << all.status().message();
+    EXPECT_EQ((*all)[static_cast<size_t>((*grads)[0].id)].at(0), 512.5) << op;
+  }
+}
+
 // The gradient graph of a [3,5,4] times a weight of rank 2, for all transpositions.
 class SharedWeight : public testing::TestWithParam<int> {};
 

@@ -83,6 +83,11 @@ Value ReshapeExactly(GraphBuilder& b, Value x, const Dims& dims) {
   return b.Op("reshape", {x}, {{"dims", dims}, {"allow_zero", int64_t{has_zero}}});
 }
 
+Value SumAs(GraphBuilder& b, Value x, const std::vector<int64_t>& axes, DType dtype) {
+  if (b.type(x).dtype == dtype) return b.ReduceSum(x, axes, /*keep_dims=*/false);
+  return b.Op("reduce_sum", {x}, {{"axes", axes}, {"out_dtype", std::string(DTypeName(dtype))}});
+}
+
 Value WithKeptDims(GradBuilder& g, Value v) {
   return ReshapeExactly(g.b(), v, KeptDims(g.b().dims(g.input(0)), g.integers("axes")));
 }
