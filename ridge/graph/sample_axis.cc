@@ -130,7 +130,8 @@ class Slicer {
         axes_(samples.axes),
         whole_(samples.whole),
         slices_(slices),
-        map_(from.values().size(), kNoValue) {
+        map_(from.values().size(), kNoValue),
+        whole_map_(from.values().size(), kNoValue) {
     to_.name = from.name;
     to_.Reserve(from.values().size());
   }
@@ -177,26 +178,52 @@ class Slicer {
     map_[static_cast<size_t>(id)] = copy;
   }
 
-  // The value as it is for the whole batch.
+  // The value as it is for the whole batch.  What it needs is copied once, without recursion: a
+  // chain is as long as its file makes it.
   Result<ValueId> Whole(ValueId id) {
-    const ValueInfo& info = from_.value(id);
-    if (info.kind == ValueKind::kInput && axes_[static_cast<size_t>(id)] >= 0) {
-      const std::string name = kWholePrefix + info.name;
-      const ValueId known = to_.FindValue(name);
-      return known != kNoValue ? known : to_.AddInput(name, info.type);
+    std::vector<ValueId> open = {id};
+    while (!open.empty()) {
+      const ValueId now = open.back();
+      const size_t before = open.size();
+      if (!IsKnownWhole(now)) OpenInputs(now, open);
+      if (open.size() != before) continue;
+      open.pop_back();
+      if (!IsKnownWhole(now)) RIDGE_RETURN_IF_ERROR(CopyWhole(now));
     }
-    if (info.kind != ValueKind::kResult) return Mapped(id);
+    return WholeOf(id);
+  }
+
+  bool IsKnownWhole(ValueId id) const { return id == kNoValue || WholeOf(id) != kNoValue; }
+  ValueId WholeOf(ValueId id) const {
+    return id == kNoValue ? kNoValue : whole_map_[static_cast<size_t>(id)];
+  }
+
+  void OpenInputs(ValueId id, std::vector<ValueId>& open) const {
+    const ValueInfo& info = from_.value(id);
+    if (info.kind != ValueKind::kResult) return;
+    for (ValueId input : from_.node(info.producer).inputs) {
+      if (!IsKnownWhole(input)) open.push_back(input);
+    }
+  }
+
+  // REQUIRES: the inputs of its node are known.
+  Status CopyWhole(ValueId id) {
+    const ValueInfo& info = from_.value(id);
+    ValueId& whole = whole_map_[static_cast<size_t>(id)];
+    if (info.kind != ValueKind::kResult) {
+      const bool cut = info.kind == ValueKind::kInput && axes_[static_cast<size_t>(id)] >= 0;
+      whole = cut ? to_.AddInput(kWholePrefix + info.name, info.type) : Mapped(id);
+      return Status();
+    }
     const Node& node = from_.node(info.producer);
     std::vector<ValueId> inputs;
-    for (ValueId input : node.inputs) {
-      RIDGE_ASSIGN_OR_RETURN(const ValueId whole,
-                             input == kNoValue ? Result<ValueId>(kNoValue) : Whole(input));
-      inputs.push_back(whole);
-    }
+    for (ValueId input : node.inputs) inputs.push_back(WholeOf(input));
     RIDGE_ASSIGN_OR_RETURN(const NodeId copy,
                            to_.AddNode(*node.op, std::move(inputs), node.attrs,
                                        {to_.UniqueName(info.name + ".whole")}, node.location));
-    return to_.node(copy).outputs[static_cast<size_t>(info.output_index)];
+    for (size_t k = 0; k < node.outputs.size(); ++k)
+      whole_map_[static_cast<size_t>(node.outputs[k])] = to_.node(copy).outputs[k];
+    return Status();
   }
 
   Status MapInputs(NodeId n, std::vector<ValueId>& inputs) {
@@ -238,7 +265,8 @@ class Slicer {
   const std::vector<int>& axes_;
   const std::map<NodeId, std::vector<size_t>>& whole_;
   const int64_t slices_;
-  std::vector<ValueId> map_;
+  std::vector<ValueId> map_;        // by value of from_: its slice
+  std::vector<ValueId> whole_map_;  // by value of from_: all of it, once a node has asked for it
   Graph to_;
 };
 

@@ -168,7 +168,9 @@ Axes GatheredSamples(const SampleCall& s) {
 // attention: dimension 0 of all; the mask may be the same for every sample.
 Axes HeadSamples(const SampleCall& s) {
   if (WithoutSamples(s)) return EveryOutput(s, kNoSamples);
-  if (s.inputs[0] != 0 || s.inputs[1] != 0 || s.inputs[2] != 0) return {};
+  for (size_t i = 0; i < 3; ++i) {  // packed: all in one
+    if (s.call.has_input(i) && s.inputs[i] != 0) return {};
+  }
   if (!s.call.has_input(3)) return EveryOutput(s, 0);
   const TensorType& mask = s.call.inputs[3];
   const bool shared = s.inputs[3] == kNoSamples && (mask.rank() < 4 || mask.dims[0] == 1);

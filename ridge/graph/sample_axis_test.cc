@@ -1,0 +1,91 @@
+// Slices of a graph: which are found, and how large they are.
+#include "ridge/graph/sample_axis.h"
+
+#include <gtest/gtest.h>
+
+#include "ridge/graph/text.h"
+
+namespace ridge {
+namespace {
+
+Graph Parse(const std::string& body) {
+  Result<Graph> graph = ParseGraph("graph net\n" + body, "net");
+  EXPECT_TRUE(graph.ok()) << graph.status().message();
+  return graph.ok() ? *std::move(graph) : Graph();
+}
+
+// Cut in two along dimension 0 of every input.
+Result<Graph> Halves(const Graph& graph) {
+  std::vector<ValueId> roots;
+  for (const GraphOutput& output : graph.outputs()) roots.push_back(output.value);
+  RIDGE_ASSIGN_OR_RETURN(const SampleAxes axes,
+                         FindSampleAxes(graph, roots, graph.ValuesOfKind(ValueKind::kInput)));
+  return SliceGraph(graph, axes, 2);
+}
+
+TEST(SampleAxis, AttentionOfEveryLayoutIsCut) {
+  for (const char* attention :
+       {"  q = input f32[4,2,3,5]\n  y, lse = attention(q, q, q, scale=0.5)\n",
+        "  q = input f32[4,3,2,5]\n  y, lse = attention(q, q, q, scale=0.5, layout=\"rows\")\n",
+        "  q = input f32[4,3,3,2,5]\n  y, lse = attention(q, scale=0.5, layout=\"packed\")\n"}) {
+    const Graph graph = Parse(std::string(attention) + "  loss = reduce_mean(y)\n  output loss\n");
+    const Result<Graph> half = Halves(graph);
+    ASSERT_TRUE(half.ok()) << half.status().message();
+    const ValueId y = half->FindValue("y");
+    Dims want = graph.type(graph.FindValue("y")).dims;
+    want[0] = 2;
+    EXPECT_EQ(half->type(y).dims, want);
+  }
+}
+
+TEST(SampleAxis, AnotherMaskForEverySampleIsCutWithThem) {
+  const Graph graph = Parse(R"(
+  q = input f32[4,3,3,2,5]
+  m = input f32[4,1,3,3]
+  y, lse = attention(q, _, _, m, scale=0.5, layout="packed")
+  loss = reduce_mean(y)
+  output loss
+)");
+  const Result<Graph> half = Halves(graph);
+  ASSERT_TRUE(half.ok()) << half.status().message();
+  EXPECT_EQ(half->type(half->FindValue("m")).dims, (Dims{2, 1, 3, 3}));
+}
+
+// What couples samples of the inputs is computed for the whole batch in every slice, each value
+// once however many paths lead to it.
+TEST(SampleAxis, AValueOfTheWholeBatchIsComputedOnce) {
+  std::string body = "  x = input f32[4,3]\n  n = input f32[4]\n  z0 = neg(n)\n";
+  constexpr int kDoublings = 16;
+  for (int i = 0; i < kDoublings; ++i)
+    body += "  z" + std::to_string(i + 1) + " = add(z" + std::to_string(i) + ", z" +
+            std::to_string(i) + ")\n";
+  body += "  total = reduce_sum(z" + std::to_string(kDoublings) + R"()
+  scale = square(total)
+  s = reduce_sum(x)
+  loss = mul(s, scale)
+  output loss
+)";
+  const Graph graph = Parse(body);
+  const Result<Graph> half = Halves(graph);
+  ASSERT_TRUE(half.ok()) << half.status().message();
+  EXPECT_LE(half->nodes().size(), 2 * graph.nodes().size());
+}
+
+// A chain is as long as its file makes it.
+TEST(SampleAxis, AChainOfTheWholeBatchMayBeLong) {
+  std::string body = "  x = input f32[4,3]\n  n = input f32[4]\n  z0 = neg(n)\n";
+  constexpr int kSteps = 60000;
+  for (int i = 0; i < kSteps; ++i)
+    body += "  z" + std::to_string(i + 1) + " = neg(z" + std::to_string(i) + ")\n";
+  body += "  total = reduce_sum(z" + std::to_string(kSteps) + R"()
+  scale = square(total)
+  s = reduce_sum(x)
+  loss = mul(s, scale)
+  output loss
+)";
+  const Result<Graph> half = Halves(Parse(body));
+  EXPECT_TRUE(half.ok()) << half.status().message();
+}
+
+}  // namespace
+}  // namespace ridge
