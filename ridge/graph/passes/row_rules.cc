@@ -117,7 +117,8 @@ Answer Reshape(const Question& q) {
       call.inputs[0] = AtAxis(q.rows, static_cast<int64_t>(d));
       Dims dims = q.out();
       dims[static_cast<size_t>(q.rows.axis)] = q.rows.count;
-      call.attrs = {{"dims", dims}, {"allow_zero", int64_t{0}}};
+      const bool zero = std::find(dims.begin(), dims.end(), 0) != dims.end();
+      call.attrs = {{"dims", dims}, {"allow_zero", int64_t{zero}}};  // a 0 copies no extent here
       return call;
     }
     product *= q.in(0)[d];
