@@ -79,8 +79,9 @@ Rewrite MulChain(const RuleCall& call) {
   return {};
 }
 
-// neg(neg(x)) -> x
+// neg(neg(x)) -> x, for floats: the smallest integer has no negative
 Rewrite NegNeg(const RuleCall& call) {
+  if (!IsFloat(call.type.dtype)) return {};
   const Node* inner = call.Producer(0, "neg");
   return inner == nullptr ? Rewrite{} : Use(inner->inputs[0]);
 }
