@@ -98,6 +98,21 @@ std::optional<DType> ParseDType(std::string_view name) {
   return std::nullopt;
 }
 
+namespace {
+
+// To one of the two floats around `value`: itself, else the one with an odd last bit.  Rounding
+// that to two bits less or fewer is rounding `value` once, because it is on the same side of every
+// tie (Boldo and Melquiond, "When double rounding is odd", 2005).
+float RoundToOdd(double value) {
+  const auto nearest = static_cast<float>(value);
+  const auto bits = std::bit_cast<uint32_t>(nearest);
+  if (std::isnan(value) || static_cast<double>(nearest) == value || bits % 2 == 1) return nearest;
+  const bool away = std::fabs(static_cast<double>(nearest)) > std::fabs(value);
+  return std::bit_cast<float>(away ? bits - 1 : bits + 1);
+}
+
+}  // namespace
+
 float BF16ToFloat(uint16_t bits) { return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16); }
 
 uint16_t FloatToBF16(float value) {
@@ -186,10 +201,10 @@ void StoreFromDouble(DType t, void* data, int64_t i, double value) {
       static_cast<float*>(data)[i] = static_cast<float>(value);
       return;
     case DType::kF16:
-      static_cast<uint16_t*>(data)[i] = FloatToF16(static_cast<float>(value));
+      static_cast<uint16_t*>(data)[i] = FloatToF16(RoundToOdd(value));
       return;
     case DType::kBF16:
-      static_cast<uint16_t*>(data)[i] = FloatToBF16(static_cast<float>(value));
+      static_cast<uint16_t*>(data)[i] = FloatToBF16(RoundToOdd(value));
       return;
     case DType::kI64:
       static_cast<int64_t*>(data)[i] = Saturate<int64_t>(value);

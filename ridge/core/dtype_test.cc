@@ -125,5 +125,40 @@ TEST(Integers, SaturateAtTheirEnds) {
   }
 }
 
+// Neighbours, their midpoint, and the nearest doubles on either side of the midpoint.
+void ExpectRoundsOnce(DType t, double low, double high, double even) {
+  const double middle = low / 2 + high / 2;
+  ASSERT_EQ(Stored(t, low), low);
+  EXPECT_EQ(Stored(t, middle), even) << DTypeName(t) << " " << middle;
+  EXPECT_EQ(Stored(t, std::nextafter(middle, -kInf)), low) << DTypeName(t) << " " << middle;
+  EXPECT_EQ(Stored(t, std::nextafter(middle, kInf)), high) << DTypeName(t) << " " << middle;
+  EXPECT_EQ(Stored(t, -std::nextafter(middle, -kInf)), -low) << DTypeName(t) << " " << middle;
+  EXPECT_EQ(Stored(t, -std::nextafter(middle, kInf)), -high) << DTypeName(t) << " " << middle;
+}
+
+// All numbers of 16 bits: zero, subnormal, normal, and the end, where infinity takes the place of
+// the next power of two.
+TEST(HalfFloat, ADoubleIsRoundedOnce) {
+  for (const DType t : {DType::kF16, DType::kBF16}) {
+    const uint16_t infinity = t == DType::kF16 ? 0x7C00 : 0x7F80;
+    for (uint16_t bits = 0; bits + 1 < infinity; ++bits) {
+      const auto above = static_cast<uint16_t>(bits + 1);
+      const double low = LoadAsDouble(t, &bits, 0), high = LoadAsDouble(t, &above, 0);
+      ExpectRoundsOnce(t, low, high, bits % 2 == 0 ? low : high);
+    }
+    const double largest = t == DType::kF16 ? 65504 : 0x1.FEp127;
+    const double end = t == DType::kF16 ? 65520 : 0x1.FFp127;
+    EXPECT_EQ(Stored(t, std::nextafter(end, 0)), largest);
+    EXPECT_EQ(Stored(t, end), kInf);
+    EXPECT_EQ(Stored(t, -end), -kInf);
+    EXPECT_EQ(Stored(t, 1e300), kInf);
+    EXPECT_EQ(Stored(t, kInf), kInf);
+    EXPECT_TRUE(std::isnan(Stored(t, kNan)));
+    EXPECT_TRUE(std::signbit(Stored(t, -0.0)));
+    EXPECT_TRUE(std::signbit(Stored(t, -1e-300)));
+    EXPECT_EQ(Stored(t, 5e-324), 0);
+  }
+}
+
 }  // namespace
 }  // namespace ridge
