@@ -139,6 +139,7 @@ Result<int> Optimize(const CLI::App& app, const OptOptions& options) {
   RIDGE_ASSIGN_OR_RETURN(const GraphText source, ReadGraphText(*options.file));
   RIDGE_ASSIGN_OR_RETURN(const Graph graph, ParseGraph(source.text, source.name));
   RIDGE_RETURN_IF_ERROR(CheckGraph(graph));
+  RIDGE_RETURN_IF_ERROR(CheckComputes(graph, source.name));
   if (options.quiet) {
     RIDGE_ASSIGN_OR_RETURN(const Graph better, RunPasses(graph, selection, nullptr));
     PrintData(PrintGraph(better));

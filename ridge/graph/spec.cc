@@ -181,4 +181,14 @@ class GraphChecker {
 
 Status CheckGraph(const Graph& graph) { return GraphChecker(graph).Run(); }
 
+Status CheckComputes(const Graph& graph, const std::string& where) {
+  if (!graph.outputs().empty() || !graph.updates().empty()) return Status();
+  const std::string what =
+      graph.values().empty()
+          ? "the graph is empty. hint: define values and end with a line 'output NAME'"
+          : "the graph has no output and no update, so there is nothing to compute. hint: end with "
+            "a line 'output NAME'";
+  return Status(ErrorCode::kInvalidModel, where + ": " + what);
+}
+
 }  // namespace ridge

@@ -9,4 +9,8 @@ namespace ridge {
 // has at most one.
 Status CheckGraph(const Graph& graph);
 
+// A model computes something: it has an output or an update.  `where` begins the message.  Fails
+// with kInvalidModel.
+Status CheckComputes(const Graph& graph, const std::string& where);
+
 }  // namespace ridge

@@ -348,6 +348,23 @@ TEST(GraphText, DamagedTextNeverBreaksTheReader) {
   }
 }
 
+TEST(GraphText, AModelHasAnOutputOrAnUpdate) {
+  const auto check = [](const std::string& text) {
+    const Result<Graph> graph = ParseGraph(text, "net.ridge");
+    EXPECT_TRUE(graph.ok()) << graph.status().message();
+    const Status status = CheckComputes(*graph, "net.ridge");
+    EXPECT_TRUE(status.ok() || status.code() == ErrorCode::kInvalidModel);
+    return status.message();
+  };
+  EXPECT_EQ(check("graph"),
+            "net.ridge: the graph is empty. hint: define values and end with a line 'output NAME'");
+  EXPECT_EQ(check("graph g\n  x = input f32[2]\n  y = relu(x)\n"),
+            "net.ridge: the graph has no output and no update, so there is nothing to compute. "
+            "hint: end with a line 'output NAME'");
+  EXPECT_EQ(check("graph g\n  x = input f32[2]\n  output x\n"), "");
+  EXPECT_EQ(check("graph g\n  s = state f32[2]\n  t = neg(s)\n  update s = t\n"), "");
+}
+
 TEST(GraphText, AMegabyteIsRead) {
   std::string text = "graph long\n  x0 = input f32[8]\n";
   int count = 0;

@@ -32,6 +32,7 @@ Result<Graph> LoadText(const std::string& path, const ModelRequest& request) {
   RIDGE_ASSIGN_OR_RETURN(const std::string text, ReadFile(path, kMostTextBytes));
   RIDGE_ASSIGN_OR_RETURN(Graph graph, ParseGraph(text, path));
   RIDGE_RETURN_IF_ERROR(CheckGraph(graph));
+  RIDGE_RETURN_IF_ERROR(CheckComputes(graph, path));
   std::map<std::string, int64_t> dims = request.dims;
   if (HasDim(graph, "batch")) dims.emplace("batch", request.batch);
   if (dims.empty()) return graph;

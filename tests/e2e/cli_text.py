@@ -50,6 +50,18 @@ class Opt(RidgeTest):
         self.fails(5, "standard input:3: unknown operator 'sofmax'; did you mean 'softmax'?",
                    "opt", "-", stdin="graph g\n  x = input f32[2]\n  y = sofmax(x)\n")
 
+    def test_a_graph_that_computes_nothing_is_refused(self):
+        empty = "the graph is empty. hint: define values and end with a line 'output NAME'"
+        unread = ("the graph has no output and no update, so there is nothing to compute. hint: end "
+                  "with a line 'output NAME'")
+        for text, message in (("graph", empty), ("graph\n", empty), ("# note\ngraph g\n\n", empty),
+                              ("graph g\n  x = input f32[2]\n  y = relu(x)\n", unread),
+                              ("graph g\n  w = parameter f32[2]\n", unread)):
+            self.refused(5, "standard input: " + message, "opt", "-", stdin=text)
+            self.write("net.ridge", text)
+            self.refused(5, "net.ridge: " + message, "plan", "net.ridge")
+            self.refused(5, "net.ridge: " + message, "train", "net.ridge", "--data", "synthetic")
+
 
 class Doctor(RidgeTest):
     def test_json_says_what_was_found(self):
