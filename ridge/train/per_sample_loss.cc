@@ -43,7 +43,7 @@ class Splitter {
   Result<Value> SplitWeight(Value v) {
     const NodeId producer = b_.graph().value(v.id).producer;
     if (producer >= 0 && b_.graph().node(producer).op->name == "maximum") {
-      const Node node = b_.graph().node(producer);
+      const Node& node = b_.graph().node(producer);
       if (!Varies(node.inputs[1])) return SplitWeight({node.inputs[0]});
       if (!Varies(node.inputs[0])) return SplitWeight({node.inputs[1]});
     }
@@ -52,7 +52,7 @@ class Splitter {
 
   Result<Value> Split(Value v) {
     if (!varying_[static_cast<size_t>(v.id)]) return Spread(v);
-    const Node node = b_.graph().node(b_.graph().value(v.id).producer);  // a copy: nodes move
+    const Node& node = b_.graph().node(b_.graph().value(v.id).producer);
     const std::string& op = node.op->name;
     if (op == "reduce_mean" || op == "reduce_sum") return SplitReduction(node);
     if (op == "add" || op == "sub") return SplitSum(node);
@@ -176,7 +176,7 @@ Result<SampleLosses> PerSampleLoss(GraphBuilder& b, Value loss, int64_t batch) {
   if (quotient < 0) {
     RIDGE_ASSIGN_OR_RETURN(samples.loss, splitter.Split(loss));
   } else {
-    const Node node = b.graph().node(quotient);  // a copy: nodes move
+    const Node& node = b.graph().node(quotient);
     RIDGE_ASSIGN_OR_RETURN(samples.loss, splitter.Split({node.inputs[0]}));
     RIDGE_ASSIGN_OR_RETURN(samples.weight, splitter.SplitWeight({node.inputs[1]}));
   }

@@ -373,8 +373,7 @@ const Tensor* OnnxImporter::KnownOf(const std::string& name) {
   if (!binding->value.valid()) return nullptr;
   const ValueInfo& info = builder_.graph().value(binding->value.id);
   if (info.kind != ValueKind::kConstant || SequenceOf(binding->value) != nullptr) return nullptr;
-  // A copy of the handle: the graph's values move when it grows.
-  return &owned_.emplace(binding->value.id, info.constant).first->second;
+  return &info.constant;
 }
 
 void OnnxImporter::Bind(const std::string& name, Value value) {

@@ -104,7 +104,6 @@ class OnnxImporter {
   std::map<std::string, int64_t> step_dims_;  // of the inputs of a training step
   std::map<ValueId, std::vector<Value>> sequences_;
   std::map<std::string, Tensor> constants_;   // Constant nodes taken for initializers
-  std::map<ValueId, Tensor> owned_;           // constants that were asked for: stable addresses
   std::map<std::string, std::string> unset_;  // outputs that no converter gave: where
   std::vector<std::string> fixed_, notes_;
   Value rng_;
