@@ -194,9 +194,13 @@ Result<OnnxDocument> OnnxExport::FromGraph() {
   RIDGE_ASSIGN_OR_RETURN(values_, ValuesOf(request_, graph));
   report_.tensors = static_cast<int64_t>(values_.size());
   // Far from the first, so that a convolution or pool cannot hide the difference.
-  Result<Graph> other = WithOtherDims(graph);
-  if (!other.ok()) other = LoadAt(batch_ + 64);
-  return ExportOnnx(graph, values_, other.ok() ? &*other : nullptr,
+  std::vector<Graph> others = WithOtherDims(graph);
+  for (const int64_t batch : {batch_ + 64, batch_ + 193}) {
+    if (others.size() == 2) break;
+    Result<Graph> other = LoadAt(batch);
+    if (other.ok()) others.push_back(*std::move(other));
+  }
+  return ExportOnnx(graph, values_, others,
                     {.opset = request_.opset,
                      .least_opset = request_.training ? kCrossEntropyOpset : 0,
                      .producer_version = kRidgeVersion});

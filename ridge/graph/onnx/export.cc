@@ -277,10 +277,11 @@ Result<Attempt> InOpset(const Graph& graph, const std::map<std::string, Tensor>&
 }  // namespace
 
 Result<OnnxDocument> ExportOnnx(const Graph& forward, const std::map<std::string, Tensor>& values,
-                                const Graph* other, const OnnxExportOptions& options) {
+                                const std::vector<Graph>& others,
+                                const OnnxExportOptions& options) {
   RIDGE_RETURN_IF_ERROR(CheckExported(forward));
-  const Result<Graph> rebound = other == nullptr ? WithOtherDims(forward) : Result<Graph>(Status());
-  const OnnxExtents extents(forward, other != nullptr ? other : rebound.ok() ? &*rebound : nullptr);
+  const std::vector<Graph> rebound = others.empty() ? WithOtherDims(forward) : std::vector<Graph>();
+  const OnnxExtents extents(forward, others.empty() ? rebound : others);
   RIDGE_ASSIGN_OR_RETURN(Attempt attempt, InOpset(forward, values, extents, options));
   OnnxDocument document = std::move(attempt.document);
   document.proto->set_ir_version(IrVersionOf(attempt.needed));

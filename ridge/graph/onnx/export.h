@@ -42,18 +42,18 @@ struct OnnxDocument {
 };
 
 // `forward` is an inference form: batch norm by its statistics, no dropout, no updates.  `values`
-// holds every parameter and state.  `other` is the same model with its named dimensions at other
-// extents; nullptr: BindDims() is tried.  Where neither gives a graph that differs in extents
-// only, the file has fixed extents, and a note says so.
+// holds every parameter and state.  `others` is the same model with its named dimensions at two
+// other extents each; empty: WithOtherDims() is tried.  Where neither gives graphs that differ in
+// extents only, the file has fixed extents, and a note says so.
 // Fails with kUnsupported for operators that ONNX lacks (all are named), with kInvalidArgument for
 // an opset below what the graph needs, and with kInvalidModel for an output whose name is that of
 // another input or variable.
 Result<OnnxDocument> ExportOnnx(const Graph& forward, const std::map<std::string, Tensor>& values,
-                                const Graph* other, const OnnxExportOptions& options);
+                                const std::vector<Graph>& others, const OnnxExportOptions& options);
 
-// The graph at other extents of its named dimensions, far enough apart that strides do not hide
-// the difference.  Fails when the graph cannot have them.
-Result<Graph> WithOtherDims(const Graph& graph);
+// The graph at two other extents of its named dimensions, far enough apart that strides do not hide
+// the difference.  Empty when no dimension has a name, or the graph cannot have other extents.
+std::vector<Graph> WithOtherDims(const Graph& graph);
 
 // The model as it is, with the initializers (and `Constant` nodes, and states of a training step)
 // that `values` names replaced.

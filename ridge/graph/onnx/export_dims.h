@@ -1,8 +1,9 @@
 // OnnxExtents: which extents of a graph follow from the named dimensions of its inputs.
 //
-// Known by comparison: the graph is there twice, with its named dimensions at different extents.
-// What is equal in both is fixed; what differs is some function of the names, found by trying
-// multiples, products and linear forms.
+// Known by comparison: the graph is there three times, with its named dimensions at different
+// extents.  What is equal in all is fixed; what differs is some function of the names, found by
+// trying multiples, products and linear forms: two graphs give the numbers of a form, the third
+// refutes a form that is not the function.
 #pragma once
 #include <optional>
 #include <string>
@@ -12,12 +13,15 @@
 
 namespace ridge {
 
-// One number in both graphs.
+// One number in the graphs.
 struct OnnxExtent {
-  int64_t here = 0, other = 0;
-  bool fixed() const { return here == other; }
+  int64_t here = 0, other = 0, third = 0;
+  static OnnxExtent Fixed(int64_t extent) { return {extent, extent, extent}; }
+  bool fixed() const { return here == other && here == third; }
   bool operator==(const OnnxExtent&) const = default;
+  auto operator<=>(const OnnxExtent&) const = default;
 };
+OnnxExtent operator*(const OnnxExtent& a, const OnnxExtent& b);
 
 // A named dimension, and the input that tells it.
 struct OnnxSymbol {
@@ -35,9 +39,9 @@ struct OnnxExtentFormula {
 
 class OnnxExtents {
  public:
-  // `other` may be nullptr: all is fixed then.  So it is when the graphs differ in more than
-  // extents; same_nodes() is false then.
-  OnnxExtents(const Graph& graph, const Graph* other);
+  // `others` are two graphs, which must outlive this, or none: all is fixed then.  So it is when
+  // the graphs differ in more than extents; same_nodes() is false then.
+  OnnxExtents(const Graph& graph, const std::vector<Graph>& others);
 
   bool same_nodes() const { return same_nodes_; }
   const std::vector<OnnxSymbol>& symbols() const { return symbols_; }
@@ -54,8 +58,10 @@ class OnnxExtents {
   std::optional<OnnxExtentFormula> Product(const OnnxExtent& extent) const;
   std::optional<OnnxExtentFormula> Linear(const OnnxExtent& extent) const;
 
+  bool Fits(const OnnxExtentFormula& formula, const OnnxExtent& extent) const;
+
   const Graph& graph_;
-  const Graph* other_;
+  const Graph *other_ = nullptr, *third_ = nullptr;
   bool same_nodes_ = true;
   std::vector<OnnxSymbol> symbols_;
 };

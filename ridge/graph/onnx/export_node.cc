@@ -125,7 +125,7 @@ std::string OnnxGraphWriter::SymbolValue(int symbol) {
 
 std::string OnnxGraphWriter::ExtentOf(const OnnxExtent& extent) {
   if (extent.fixed()) return Constant(Number(extent.here), "extent");
-  std::string& name = extent_names_[{extent.here, extent.other}];
+  std::string& name = extent_names_[extent];
   if (!name.empty()) return name;
   const auto formula = extents_.FormulaOf(extent);
   RIDGE_CHECK(formula.has_value(), "an extent without a formula");

@@ -70,7 +70,7 @@ class OnnxGraphWriter {
   std::vector<bool> read_;
   std::set<std::string> taken_;
   std::vector<std::pair<Tensor, std::string>> constants_;  // small ones
-  std::map<std::pair<int64_t, int64_t>, std::string> extent_names_;
+  std::map<OnnxExtent, std::string> extent_names_;
   std::map<int, std::string> symbol_values_;
 };
 

@@ -14,10 +14,6 @@ namespace {
 constexpr size_t kQ = 0, kK = 1, kV = 2, kMask = 3;
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-OnnxExtent Times(const OnnxExtent& a, int64_t factor) {
-  return {a.here * factor, a.other * factor};
-}
-
 class AttentionWriter {
  public:
   explicit AttentionWriter(OnnxNodeWriter& n)
@@ -51,7 +47,7 @@ class AttentionWriter {
   // [B,H,T,X] -> [B,Hkv,(H/Hkv)*T,X]: the heads that read one head of k side by side.
   Result<std::string> Grouped(const std::string& x, const OnnxExtent& last) {
     const int64_t group = heads() / kv_heads();
-    return n_.ReshapeTo(x, {q_[0], k_[1], Times(q_[2], group), last});
+    return n_.ReshapeTo(x, {q_[0], k_[1], q_[2] * OnnxExtent::Fixed(group), last});
   }
 
   // scale * q k^T

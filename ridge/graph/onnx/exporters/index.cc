@@ -86,9 +86,9 @@ Status WriteScatterAdd(OnnxNodeWriter& n) {
 
 // Products of the extents behind each one.
 std::vector<OnnxExtent> Strides(const std::vector<OnnxExtent>& dims) {
-  std::vector<OnnxExtent> strides(dims.size(), {1, 1});
+  std::vector<OnnxExtent> strides(dims.size(), OnnxExtent::Fixed(1));
   for (size_t d = dims.size(); d-- > 1;) {
-    strides[d - 1] = {strides[d].here * dims[d].here, strides[d].other * dims[d].other};
+    strides[d - 1] = strides[d] * dims[d];
   }
   return strides;
 }
@@ -122,7 +122,7 @@ Status WriteElementIndex(OnnxNodeWriter& n) {
   RIDGE_ASSIGN_OR_RETURN(const std::string stride, n.Extents({strides[at]}));
   std::string place = n.Temp("Mul", {FromStart(n, AsI64(n, 0), extent), stride});
   for (int64_t d = 0; d < rank; ++d) {
-    if (d == axis || own[static_cast<size_t>(d)] == OnnxExtent{1, 1}) continue;
+    if (d == axis || own[static_cast<size_t>(d)] == OnnxExtent::Fixed(1)) continue;
     const auto i = static_cast<size_t>(d);
     RIDGE_ASSIGN_OR_RETURN(const std::string steps, Steps(n, own[i], strides[i], d, rank));
     place = n.Temp("Add", {place, steps});

@@ -51,7 +51,7 @@ TEST_P(PointwiseExport, ReadBackGivesTheSameNumbers) {
   b.Output("y", b.Op(one.op, inputs, one.attrs, "y"));
   const Result<Graph> graph = b.Build();
   ASSERT_TRUE(graph.ok()) << graph.status().message();
-  Result<OnnxDocument> document = ExportOnnx(*graph, {}, nullptr, {});
+  Result<OnnxDocument> document = ExportOnnx(*graph, {}, {}, {});
   ASSERT_TRUE(document.ok()) << document.status().message();
   const std::string path = TestFolder() + "/net.onnx";
   const Result<OnnxFiles> files = WriteOnnx(std::move(*document), path);

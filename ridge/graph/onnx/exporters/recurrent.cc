@@ -33,7 +33,7 @@ class LayerWriter {
   // [N,H] -> [1,N,H]
   Result<std::string> Start(size_t input) {
     std::vector<OnnxExtent> dims = n_.extents().Dims(n_.node().inputs[input]);
-    dims.insert(dims.begin(), {1, 1});
+    dims.insert(dims.begin(), OnnxExtent::Fixed(1));
     return n_.ReshapeTo(n_.in(input), dims);
   }
 

@@ -103,7 +103,7 @@ TEST_P(ExportRoundTrip, ReadBackGivesTheSameNumbers) {
   for (const int64_t opset : opsets) {
     SCOPED_TRACE(opset);
     const Graph graph = Parse(2);
-    Result<OnnxDocument> document = ExportOnnx(graph, ValuesOf(graph), nullptr, {.opset = opset});
+    Result<OnnxDocument> document = ExportOnnx(graph, ValuesOf(graph), {}, {.opset = opset});
     ASSERT_TRUE(document.ok()) << document.status().message();
     const int64_t written = document->proto->opset_import(0).version();
     EXPECT_EQ(written, opset == 0 ? GetParam().opset : opset);
@@ -351,18 +351,33 @@ TEST(Exporters, WhatIsNotWrittenIsNamedWithAReason) {
       "  output noise\n",
       "net");
   ASSERT_TRUE(graph.ok()) << graph.status().message();
-  const Result<OnnxDocument> document = ExportOnnx(*graph, {}, nullptr, {});
+  const Result<OnnxDocument> document = ExportOnnx(*graph, {}, {}, {});
   EXPECT_EQ(document.status().code(), ErrorCode::kUnsupported);
   EXPECT_EQ(document.status().message(),
             "export: ONNX has no form of 1 node:\n  random_normal 'noise' (line 3) draws other "
             "numbers in every runtime. hint: make the numbers an input of the graph");
 }
 
+// T * T + T is 72 at 8 and 5256 at 72: a line through both is right at no third.
+TEST(Exporters, AnExtentThatFitsNoFormulaIsRefused) {
+  const Result<Graph> graph = ParseGraph(
+      "graph net\n  x = input f32[t=8,3]\n  a = matmul(x, x, transpose_b=1)\n"
+      "  b = reshape(a, dims=[-1])\n  r = reduce_sum(x, axes=[1])\n"
+      "  c = concat(b, r, axis=0)\n  y, mean, rstd = layer_norm(c)\n  output y\n",
+      "net");
+  ASSERT_TRUE(graph.ok()) << graph.status().message();
+  const Result<OnnxDocument> document = ExportOnnx(*graph, {}, {}, {.opset = 17});
+  EXPECT_EQ(document.status().code(), ErrorCode::kUnsupported);
+  EXPECT_EQ(document.status().message(),
+            "layer_norm 'y' (line 7): 72 here and 5256 elsewhere: the extent follows from no named "
+            "dimension");
+}
+
 TEST(Exporters, AnOpsetThatIsTooLowNamesTheNodeThatNeedsMore) {
   const Result<Graph> graph =
       ParseGraph("graph net\n  x = input f32[2,3]\n  y = softmax(x, axis=0)\n  output y\n", "net");
   ASSERT_TRUE(graph.ok()) << graph.status().message();
-  const Result<OnnxDocument> document = ExportOnnx(*graph, {}, nullptr, {.opset = 11});
+  const Result<OnnxDocument> document = ExportOnnx(*graph, {}, {}, {.opset = 11});
   EXPECT_EQ(document.status().code(), ErrorCode::kInvalidArgument);
   EXPECT_EQ(document.status().message(),
             "export: opset 11; net can be written in 13 to 26 because of softmax 'y' (line 3): an "
