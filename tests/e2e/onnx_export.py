@@ -81,6 +81,35 @@ class BuiltModelTest(ExportedTest):
             self.assertEqual(theirs.shape, (3 * batch, 2))
             self.assertLess(largest_difference(theirs, ours), 1e-5)
 
+    def test_products_of_short_operands_keep_their_wide_results(self):
+        self.write("net.ridge", """graph net
+  x = input f32[batch,2,6,6]
+  s = cast(x, to="bf16")
+  k = parameter bf16[4,2,3,3] init=normal(0.3)
+  c = parameter f32[4] init=normal(1)
+  y = conv(s, k, c, out_dtype="f32")
+  rows = reshape(s, dims=[0,72])
+  w = parameter bf16[72,5] init=normal(0.3)
+  b = parameter f32[5] init=normal(1)
+  m = matmul(rows, w, b, out_dtype="f32")
+  total = reduce_sum(rows, axes=[1], out_dtype="f32")
+  g = parameter f32[72] init=normal(1)
+  n, mean, rstd = layer_norm(rows, g, g, out_dtype="f32")
+  output y
+  output m
+  output total
+  output n
+""")
+        for opset in ("13", "17", "22"):
+            self.ok("export", "net.ridge", "--to", "onnx", "--out", "net.onnx", "--opset", opset)
+            onnx.checker.check_model(self.path("net.onnx"), full_check=True)
+            x = random(3, 2, 6, 6)
+            ours, theirs = self.run_model("net.ridge", x=x), outputs(self.path("net.onnx"), x=x)
+            self.assertEqual(set(theirs), {"y", "m", "total", "n"})
+            for name, value in theirs.items():
+                self.assertEqual((value.dtype, value.shape), ("float32", ours[name].shape))
+                self.assertLess(largest_difference(value, ours[name]), 1e-5, name)
+
     def test_names_and_lowest_versions(self):
         self.write("net.ridge", TEXT_GRAPH)
         self.ok("export", "net.ridge", "--to", "onnx", "--out", "net.onnx")

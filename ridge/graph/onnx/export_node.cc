@@ -251,8 +251,33 @@ std::string OnnxNodeWriter::Cast(const std::string& value, DType from, DType to)
   return Temp("Cast", {value}, {{"to", int64_t{OnnxFromDType(to)}}});
 }
 
+DType OnnxNodeWriter::ComputeInWidest() {
+  DType widest = out_type().dtype;
+  for (size_t i = 0; i < input_count(); ++i) {
+    const DType dtype = has_input(i) ? type(i).dtype : widest;
+    if (dtype == widest) continue;
+    const bool f64 = dtype == DType::kF64 || widest == DType::kF64;
+    widest = f64 ? DType::kF64 : DType::kF32;
+  }
+  computed_ = widest;
+  return widest;
+}
+
+std::string OnnxNodeWriter::As(size_t i, DType dtype) {
+  return has_input(i) ? Cast(in(i), type(i).dtype, dtype) : "";
+}
+
+void OnnxNodeWriter::EmitRounded(const std::string& op_type, const std::vector<std::string>& inputs,
+                                 const AttrMap& attrs, DType dtype) {
+  if (out_type().dtype == dtype) return Emit(op_type, inputs, attrs);
+  const std::string wide = Temp(op_type, inputs, attrs);
+  Emit("Cast", {wide}, {{"to", int64_t{OnnxFromDType(out_type().dtype)}}});
+}
+
 // By the node's first input; bf16 anywhere counts.
 void OnnxNodeWriter::NeedOp(const std::string& op_type) {
+  if (computed_ && op_type != "Cast")
+    return writer_.NeedOpset(OnnxSince(op_type, *computed_), writer_.graph().Where(node_));
   DType dtype = has_input(0) ? type(0).dtype : out_type().dtype;
   for (size_t i = 0; i < input_count(); ++i) {
     if (has_input(i) && type(i).dtype == DType::kBF16) dtype = DType::kBF16;

@@ -9,6 +9,7 @@
 // Attributes are written as ONNX has them: number, integer, text, lists, tensor.
 #pragma once
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -123,6 +124,16 @@ class OnnxNodeWriter {
   std::string Scalar(DType dtype, double value);         // rank 0
   std::string Ints(const std::vector<int64_t>& values);  // i64[n]
   std::string Cast(const std::string& value, DType from, DType to);
+
+  // ONNX's products, sums and norms have one dtype for all operands and the result; ours may differ
+  // (`out_dtype`, a wide bias).  Then the node is computed in the widest, and rounded once:
+  //   const DType dtype = n.ComputeInWidest();
+  //   n.EmitRounded("MatMul", {n.As(0, dtype), n.As(1, dtype)}, {}, dtype);
+  // f32 for f16 beside bf16.  Nodes written from here on need the opset of that dtype.
+  DType ComputeInWidest();
+  std::string As(size_t i, DType dtype);  // input i cast; "" when absent
+  void EmitRounded(const std::string& op_type, const std::vector<std::string>& inputs,
+                   const AttrMap& attrs, DType dtype);
   // "ReduceMax" and the like along `axes`, which are kept with extent 1.
   std::string Reduce(const std::string& op_type, const std::string& x,
                      const std::vector<int64_t>& axes);
@@ -142,6 +153,7 @@ class OnnxNodeWriter {
   OnnxGraphWriter& writer_;
   const Node& node_;
   int emitted_ = 0;
+  std::optional<DType> computed_;  // ComputeInWidest()
 };
 
 }  // namespace ridge

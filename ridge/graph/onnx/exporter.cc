@@ -10,8 +10,11 @@ namespace {
 const std::map<std::string_view, OnnxWriteOp>& Table() {
   static const auto table = [] {
     std::map<std::string_view, OnnxWriteOp> map;
-#define RIDGE_ONNX_FAMILY(Name) \
-  for (const OnnxExporter& entry : Onnx##Name##Exporters()) map.emplace(entry.op, entry.write);
+#define RIDGE_ONNX_FAMILY(Name)                                           \
+  for (const OnnxExporter& entry : Onnx##Name##Exporters()) {             \
+    const bool fresh = map.emplace(entry.op, entry.write).second;         \
+    RIDGE_CHECK(fresh, std::string(entry.op) + " is in the table twice"); \
+  }
 #include "ridge/graph/onnx/exporters/families.def"
 #undef RIDGE_ONNX_FAMILY
     return map;

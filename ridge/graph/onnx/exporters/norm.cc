@@ -47,28 +47,29 @@ Status ComposeLayerNorm(OnnxNodeWriter& n) {
   std::string y = n.Temp("Div", {centered, n.Temp("Sqrt", {shifted})});
   if (n.has_input(1)) y = n.Temp("Mul", {y, n.in(1)});
   if (n.has_input(2)) y = n.Temp("Add", {y, n.in(2)});
-  n.Emit("Identity", {n.Cast(y, dtype, n.type(0).dtype)});
+  n.Emit("Identity", {n.Cast(y, dtype, n.out_type().dtype)});
   return Status();
 }
 
-// Input 1 in the type of x, or ones: ONNX wants a scale.
-Result<std::string> Scale(OnnxNodeWriter& n) {
+// Input 1, or ones: ONNX wants a scale.
+Result<std::string> Scale(OnnxNodeWriter& n, DType dtype) {
   const TensorType& x = n.type(0);
-  if (n.has_input(1)) return n.Cast(n.in(1), n.type(1).dtype, x.dtype);
+  if (n.has_input(1)) return n.As(1, dtype);
   const std::vector<OnnxExtent> dims = n.extents().Dims(n.node().inputs[0]);
   const std::vector<OnnxExtent> row(dims.begin() + n.axis("axis", x.rank()), dims.end());
   RIDGE_ASSIGN_OR_RETURN(const std::string shape, n.Extents(row));
-  return n.Temp("Expand", {n.Scalar(x.dtype, 1), shape});
+  return n.Temp("Expand", {n.Scalar(dtype, 1), shape});
 }
 
 Status WriteLayerNorm(OnnxNodeWriter& n) {
   if (n.used(1) || n.used(2)) return n.Unsupported("its mean or rstd is read elsewhere");
   if (n.opset() < 17) return ComposeLayerNorm(n);
-  RIDGE_ASSIGN_OR_RETURN(const std::string scale, Scale(n));
-  std::vector<std::string> inputs = {n.in(0), scale};
-  if (n.has_input(2)) inputs.push_back(n.Cast(n.in(2), n.type(2).dtype, n.type(0).dtype));
-  n.Emit("LayerNormalization", inputs,
-         {{"axis", n.integer("axis")}, {"epsilon", n.number("epsilon")}});
+  const DType dtype = n.ComputeInWidest();
+  RIDGE_ASSIGN_OR_RETURN(const std::string scale, Scale(n, dtype));
+  std::vector<std::string> inputs = {n.As(0, dtype), scale};
+  if (n.has_input(2)) inputs.push_back(n.As(2, dtype));
+  n.EmitRounded("LayerNormalization", inputs,
+                {{"axis", n.integer("axis")}, {"epsilon", n.number("epsilon")}}, dtype);
   return Status();
 }
 
@@ -76,9 +77,10 @@ Status WriteLayerNorm(OnnxNodeWriter& n) {
 Status WriteRmsNorm(OnnxNodeWriter& n) {
   if (n.used(1)) return n.Unsupported("its rstd is read elsewhere");
   if (n.opset() >= 23) {
-    RIDGE_ASSIGN_OR_RETURN(const std::string scale, Scale(n));
-    n.Emit("RMSNormalization", {n.in(0), scale},
-           {{"axis", n.integer("axis")}, {"epsilon", n.number("epsilon")}});
+    const DType wide = n.ComputeInWidest();
+    RIDGE_ASSIGN_OR_RETURN(const std::string scale, Scale(n, wide));
+    n.EmitRounded("RMSNormalization", {n.As(0, wide), scale},
+                  {{"axis", n.integer("axis")}, {"epsilon", n.number("epsilon")}}, wide);
     return Status();
   }
   const DType dtype = n.out_type(1).dtype;
@@ -111,7 +113,6 @@ Status WriteCrossEntropy(OnnxNodeWriter& n) {
 constexpr OnnxExporter kTable[] = {
     {"batch_norm_inference", WriteBatchNorm},
     {"layer_norm", WriteLayerNorm},
-    {"rms_norm", WriteRmsNorm},
     {"log_softmax", WriteLogSoftmax},
     {"rms_norm", WriteRmsNorm},
     {"softmax", WriteSoftmax},

@@ -8,12 +8,13 @@ namespace {
 // negative below 11.
 Status WriteReduce(OnnxNodeWriter& n, const char* op_type, int64_t axes_are_input) {
   AttrMap attrs = {{"keepdims", n.integer("keep_dims")}};
-  std::vector<std::string> inputs = {n.in(0)};
+  const DType dtype = n.ComputeInWidest();
+  std::vector<std::string> inputs = {n.As(0, dtype)};
   std::vector<int64_t> axes = n.integers("axes");
   for (int64_t& axis : axes) axis += axis < 0 ? n.type(0).rank() : 0;
   if (!axes.empty() && n.opset() >= axes_are_input) inputs.push_back(n.Ints(axes));
   if (!axes.empty() && n.opset() < axes_are_input) attrs["axes"] = axes;
-  n.Emit(op_type, inputs, attrs);
+  n.EmitRounded(op_type, inputs, attrs, dtype);
   return Status();
 }
 

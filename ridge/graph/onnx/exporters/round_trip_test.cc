@@ -273,6 +273,57 @@ constexpr char kProduct[] = R"(
   output y
 )";
 
+// Results, and biases, of another type than the operands.
+constexpr char kMixedProducts[] = R"(
+  x = input bf16[batch,4]
+  w = parameter bf16[3,4]
+  b = parameter f32[3]
+  y = matmul(x, w, b, transpose_b=1, out_dtype="f32")
+  z = matmul(x, w, b, transpose_b=1)
+  p = matmul(x, w, transpose_b=1, out_dtype="f16")
+  output y
+  output z
+  output p
+)";
+constexpr char kMixedSums[] = R"(
+  x = input bf16[batch,40]
+  s = reduce_sum(x, axes=[1], out_dtype="f32")
+  m = reduce_mean(x, axes=[0], keep_dims=1, out_dtype="f32")
+  output s
+  output m
+)";
+constexpr char kMixedNorms[] = R"(
+  x = input bf16[batch,6]
+  f = input f32[batch,6]
+  g = parameter f32[6]
+  y, mean1, rstd1 = layer_norm(x, g, g, out_dtype="f32")
+  z, mean2, rstd2 = layer_norm(f, g, out_dtype="bf16")
+  p, mean3, rstd3 = layer_norm(x, out_dtype="f32")
+  output y
+  output z
+  output p
+)";
+constexpr char kWideScales[] = R"(
+  x = input bf16[batch,6]
+  g = parameter f32[6]
+  y, mean1, rstd1 = layer_norm(x, g, g)
+  z, rstd2 = rms_norm(x, g)
+  output y
+  output z
+)";
+constexpr char kMixedConvolutions[] = R"(
+  x = input bf16[batch,2,5,5]
+  w = parameter bf16[3,2,3,3]
+  b = parameter f32[3]
+  y = conv(x, w, b, out_dtype="f32")
+  z = conv(x, w, b, stride=[2,2])
+  f = input bf16[2,3,2,2]
+  p = conv_grad_input(f, w, input_dims=[2,2,5,5], stride=[2,2], out_dtype="f32")
+  output y
+  output z
+  output p
+)";
+
 constexpr char kLstm[] = R"(
   x = input f32[4,batch,3]
   w = parameter f32[20,3]
@@ -323,7 +374,11 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"regions", kRegions, 10, {16}}, Case{"regions_half", kRegionsHalf, 16, {}},
         Case{"det", kDet, 11, {18}}, Case{"dilated", kDilated, 19, {}},
         Case{"reductions", kReductions, 9, {11, 13, 18}}, Case{"product", kProduct, 9, {11, 13}},
-        Case{"lstm", kLstm, 11, {18}}, Case{"gru", kGru, 11, {18}}, Case{"rnn", kRnn, 9, {18}}),
+        Case{"mixed_products", kMixedProducts, 13, {18}}, Case{"mixed_sums", kMixedSums, 13, {18}},
+        Case{"mixed_norms", kMixedNorms, 13, {17, 23}},
+        Case{"wide_scales", kWideScales, 13, {17, 23}},
+        Case{"mixed_convolutions", kMixedConvolutions, 13, {22}}, Case{"lstm", kLstm, 11, {18}},
+        Case{"gru", kGru, 11, {18}}, Case{"rnn", kRnn, 9, {18}}),
     [](const testing::TestParamInfo<Case>& info) { return std::string(info.param.name); });
 
 TEST(Exporters, EveryOperatorIsWrittenOrSaysWhyNot) {

@@ -20,7 +20,10 @@ Status WriteConv(OnnxNodeWriter& n) {
   Copy(n, "stride", "strides", attrs);
   Copy(n, "padding", "pads", attrs);
   Copy(n, "dilation", "dilations", attrs);
-  n.Emit("Conv", n.ins(), attrs);
+  const DType dtype = n.ComputeInWidest();
+  std::vector<std::string> inputs = {n.As(0, dtype), n.As(1, dtype)};
+  if (n.has_input(2)) inputs.push_back(n.As(2, dtype));
+  n.EmitRounded("Conv", inputs, attrs, dtype);
   return Status();
 }
 
@@ -46,7 +49,8 @@ Status WriteConvTranspose(OnnxNodeWriter& n) {
   Copy(n, "padding", "pads", attrs);
   Copy(n, "dilation", "dilations", attrs);
   attrs["output_padding"] = extra;
-  n.Emit("ConvTranspose", n.ins(), attrs);
+  const DType dtype = n.ComputeInWidest();
+  n.EmitRounded("ConvTranspose", {n.As(0, dtype), n.As(1, dtype)}, attrs, dtype);
   return Status();
 }
 
