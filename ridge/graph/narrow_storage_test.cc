@@ -21,6 +21,12 @@ class Kernels : public KernelQuery {
     if (op.name == f32_only_ && narrow) choice.efficiency = 1e-3;
     return {{choice}, {}};
   }
+  KernelOffers OffersAlone(const OpDef&, const OpCall&, std::span<const LayoutId>) override {
+    return {};
+  }
+  std::optional<KernelChoice> ReorderAlone(const TensorType&, LayoutId, LayoutId) override {
+    return std::nullopt;
+  }
   int64_t LayoutBytes(LayoutId, const TensorType& type) const override { return type.bytes(); }
   std::string LayoutName(LayoutId) const override { return "row_major"; }
   KernelChoice Reorder(const TensorType&, LayoutId, LayoutId) override { return {}; }

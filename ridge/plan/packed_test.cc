@@ -35,6 +35,12 @@ class LayoutKernels : public KernelQuery {
     }
     return offers;
   }
+  KernelOffers OffersAlone(const OpDef&, const OpCall&, std::span<const LayoutId>) override {
+    return {};
+  }
+  std::optional<KernelChoice> ReorderAlone(const TensorType&, LayoutId, LayoutId) override {
+    return std::nullopt;
+  }
   int64_t LayoutBytes(LayoutId layout, const TensorType& type) const override {
     return type.bytes() + (layout == kBlocked ? padding : 0);
   }

@@ -45,6 +45,12 @@ class FakeKernels : public KernelQuery {
       return {{blocked, plain}, {}};
     return {{plain}, {}};
   }
+  KernelOffers OffersAlone(const OpDef&, const OpCall&, std::span<const LayoutId>) override {
+    return {};
+  }
+  std::optional<KernelChoice> ReorderAlone(const TensorType&, LayoutId, LayoutId) override {
+    return std::nullopt;
+  }
   int64_t LayoutBytes(LayoutId, const TensorType& type) const override { return type.bytes(); }
   std::string LayoutName(LayoutId layout) const override {
     return layout == kBlocked ? "blocked" : "row_major";

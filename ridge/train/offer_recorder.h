@@ -27,6 +27,15 @@ class OfferRecorder : public Backend {
   bool Multiplies(DType operands) const override { return backend_.Multiplies(operands); }
   KernelOffers Offers(const OpDef& op, const OpCall& call,
                       std::span<const LayoutId> available) override;
+  // Not recorded: what runs beside others is chosen by the nominal device alone.
+  KernelOffers OffersAlone(const OpDef& op, const OpCall& call,
+                           std::span<const LayoutId> available) override {
+    return backend_.OffersAlone(op, call, available);
+  }
+  std::optional<KernelChoice> ReorderAlone(const TensorType& type, LayoutId from,
+                                           LayoutId to) override {
+    return backend_.ReorderAlone(type, from, to);
+  }
   int64_t LayoutBytes(LayoutId layout, const TensorType& type) const override {
     return backend_.LayoutBytes(layout, type);
   }
