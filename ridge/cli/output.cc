@@ -6,20 +6,31 @@
 #include <cstdio>
 #include <cstring>
 
+#include "ridge/report/text.h"
+
 namespace ridge::cli {
 
 void PrintData(std::string_view text) { std::fwrite(text.data(), 1, text.size(), stdout); }
 
 void PrintTalk(std::string_view text) { std::fwrite(text.data(), 1, text.size(), stderr); }
 
-// One write each, so that lines of several processes on one terminal stay whole.
-void PrintError(const Status& status) { PrintTalk(fmt::format("ridge: {}\n", status.message())); }
+namespace {
 
-void PrintWarning(const std::string& text) { PrintTalk(fmt::format("ridge: warning: {}\n", text)); }
+// One write, so that lines of several processes on one terminal stay whole.  Messages quote names
+// and cells of files, which a terminal must not obey.
+void Tell(const char* head, const std::string& text) {
+  PrintTalk(fmt::format("ridge: {}{}\n", head, PrintableLines(text)));
+}
+
+}  // namespace
+
+void PrintError(const Status& status) { Tell("", status.message()); }
+
+void PrintWarning(const std::string& text) { Tell("warning: ", text); }
 
 std::function<void(const std::string&)> SayUnless(bool quiet) {
   if (quiet) return [](const std::string&) {};
-  return [](const std::string& text) { PrintTalk(fmt::format("ridge: {}\n", text)); };
+  return [](const std::string& text) { Tell("", text); };
 }
 
 Status FinishOutput() {

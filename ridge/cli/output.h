@@ -13,7 +13,7 @@ namespace ridge::cli {
 void PrintData(std::string_view text);  // stdout, as it is
 void PrintTalk(std::string_view text);  // stderr, as it is
 
-// "ridge: MESSAGE" and a newline on stderr.
+// "ridge: MESSAGE" and a newline on stderr; control characters in it become '?'.
 void PrintError(const Status& status);
 void PrintWarning(const std::string& text);
 

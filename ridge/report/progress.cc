@@ -152,7 +152,7 @@ void Progress::Print(std::string_view line) {
   if (mode_ == ProgressMode::kJson)
     return sink_(fmt::format("{{\"event\":\"message\",\"text\":{}}}\n", JsonText(line)));
   const bool redraw = bar_is_drawn_;
-  sink_(fmt::format("{}{}\n", redraw ? kClearLine : "", line));
+  sink_(fmt::format("{}{}\n", redraw ? kClearLine : "", PrintableLines(line)));
   if (redraw) Show();
 }
 

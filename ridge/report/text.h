@@ -12,6 +12,8 @@ int DisplayWidth(std::string_view text);
 
 // Names come from files: what a terminal would obey (control characters) becomes '?'.
 std::string Printable(std::string_view text);
+// The same, but for the ends of lines.
+std::string PrintableLines(std::string_view text);
 
 // `text`, or its start and an ellipsis, in at most `width` columns.
 std::string Shortened(std::string_view text, int width, bool unicode);

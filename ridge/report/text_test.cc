@@ -29,7 +29,18 @@ TEST(Text, PadsToColumnsNotBytes) {
 
 TEST(Text, NothingATerminalObeysStays) {
   EXPECT_EQ(Printable("a\x1b[2J\nb\x7f"), "a?[2J?b?");
-  EXPECT_EQ(Printable("\u00fc"), "\u00fc");
+  EXPECT_EQ(Printable("\u00fc\u2026\U0001F600"), "\u00fc\u2026\U0001F600");
+  EXPECT_EQ(Printable("a\xC2\x9B"
+                      "2J"),
+            "a?2J");  // CSI as UTF-8
+  EXPECT_EQ(Printable("a\x9B"
+                      "2J\xFF\xE2\x82"),
+            "a?2J\xFF\xE2?");  // and as a byte; half a character
+}
+
+TEST(Text, LinesStayLines) {
+  EXPECT_EQ(PrintableLines("a\x1b[2J\n  b\r\n"), "a?[2J\n  b?\n");
+  EXPECT_EQ(PrintableLines("one\ttwo"), "one?two");
 }
 
 }  // namespace
