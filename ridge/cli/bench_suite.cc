@@ -91,6 +91,8 @@ Result<std::optional<SuiteRecord>> ReadBaseline(const std::optional<std::string>
 
 Result<int> RunBenchSuite(const BenchSuiteVerb& verb) {
   RIDGE_ASSIGN_OR_RETURN(const Terminal terminal, TerminalFor(stdout, verb.output));
+  RIDGE_RETURN_IF_ERROR(
+      OneOnStandardOutput({{"--json", verb.json}, {"--out", IsStandardOutput(verb.out)}}));
   RIDGE_ASSIGN_OR_RETURN(const std::vector<Workload> workloads, Chosen(verb.only));
   RIDGE_ASSIGN_OR_RETURN(const std::optional<SuiteRecord> baseline, ReadBaseline(verb.against));
   // Opened so that the machine's profile is there before any run is timed.
@@ -103,7 +105,8 @@ Result<int> RunBenchSuite(const BenchSuiteVerb& verb) {
   const SuiteRecord* before = baseline ? &*baseline : nullptr;
   const std::string json = SuiteToJson(record, before);
   if (verb.out) RIDGE_RETURN_IF_ERROR(WriteFileAtomically(*verb.out, json));
-  PrintData(verb.json ? json : SuiteReport(record, before, terminal));
+  const auto print = IsStandardOutput(verb.out) ? PrintTalk : PrintData;
+  print(verb.json ? json : SuiteReport(record, before, terminal));
   if (before == nullptr) return kExitOk;
   const std::vector<std::string> slower = Regressions(record, *before);
   for (const std::string& text : slower) PrintWarning(text);

@@ -155,11 +155,14 @@ Result<int> RunExport(const CLI::App& app, const ExportVerb& verb) {
                   "export: SavedModel folders are not written. hint: --to onnx, then one of "
                   "TensorFlow's converters from ONNX");
   }
+  const bool on_stdout = IsStandardOutput(verb.out);
+  RIDGE_RETURN_IF_ERROR(OneOnStandardOutput({{"--json", verb.json}, {"--out", on_stdout}}));
   RIDGE_ASSIGN_OR_RETURN(const OpenedMachine opened,
                          OpenMachine(ChoiceOf(verb.machine), SayUnless(verb.output.quiet)));
   RIDGE_ASSIGN_OR_RETURN(const ExportReport report, ExportModel(request, opened.machine));
   for (const std::string& note : report.notes) PrintWarning(note);
-  PrintData(verb.json ? ReportJson(report) : ReportText(report));
+  const auto print = on_stdout ? PrintTalk : PrintData;
+  print(verb.json ? ReportJson(report) : ReportText(report));
   if (!report.accepted()) return TooFar(report, request.out);
   return kExitOk;
 }
@@ -173,7 +176,8 @@ VerbBody AddExport(CLI::App& app) {
               "built-in model");
   AddChoice(app, "--to", verb->format, {"onnx", "safetensors", "savedmodel"},
             "What to write; an ONNX file that was trained keeps its own nodes");
-  AddText(app, "--out", verb->out, "PATH", "The file to write; data over 2 GB go to PATH.data");
+  AddText(app, "--out", verb->out, "PATH",
+          "The file to write (-: standard output); data over 2 GB go to PATH.data");
   AddInteger(app, "--batch", verb->batch, {.minimum = 1}, "N",
              "At which the file is compared with the model (2); an open batch stays open");
   app.add_option("--dim", verb->dims, "Extent of another named dimension while comparing")

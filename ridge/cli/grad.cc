@@ -61,8 +61,10 @@ VerbBody AddGrad(CLI::App& app) {
   AddArgument(app, "MODEL", verb->model,
               "An ONNX file, a graph in text form, a run folder, or a built-in model");
   AddText(app, "--inputs", verb->inputs, "FILE", "An .npz file with an array for each input");
-  AddText(app, "--outputs", verb->outputs, "FILE",
-          "The .npz file to write: outputs, and gradients under the names of what they belong to");
+  AddText(
+      app, "--outputs", verb->outputs, "FILE",
+      "The .npz file to write (-: standard output): outputs, and gradients under the names of what "
+      "they belong to");
   AddText(app, "--loss", verb->loss, "OUTPUT",
           "The output whose sum is differentiated (the first one)");
   AddDimFlag(app, verb->dims);

@@ -1,11 +1,13 @@
 #include "ridge/cli/output.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
 
+#include "ridge/core/files.h"
 #include "ridge/report/text.h"
 
 namespace ridge::cli {
@@ -13,6 +15,27 @@ namespace ridge::cli {
 void PrintData(std::string_view text) { std::fwrite(text.data(), 1, text.size(), stdout); }
 
 void PrintTalk(std::string_view text) { std::fwrite(text.data(), 1, text.size(), stderr); }
+
+bool IsStandardOutput(const std::optional<std::string>& file) {
+  if (!file) return false;
+  const Result<OutputTarget> target = FindOutputTarget(*file);
+  return target.ok() && target->descriptor == STDOUT_FILENO;
+}
+
+Status OneOnStandardOutput(const std::vector<std::pair<const char*, bool>>& options) {
+  const char* first = nullptr;
+  for (const auto& [name, there] : options) {
+    if (!there) continue;
+    if (first != nullptr) {
+      return Status(ErrorCode::kInvalidArgument,
+                    fmt::format("{} and {} both write to standard output. hint: {} with a file's "
+                                "name",
+                                first, name, name));
+    }
+    first = name;
+  }
+  return Status();
+}
 
 namespace {
 

@@ -3,8 +3,11 @@
 // A full disk or a closed pipe behind stdout must not look like success: FinishOutput() says so.
 #pragma once
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "ridge/core/status.h"
 
@@ -12,6 +15,11 @@ namespace ridge::cli {
 
 void PrintData(std::string_view text);  // stdout, as it is
 void PrintTalk(std::string_view text);  // stderr, as it is
+
+// Whether a file that the user names is standard output: then nothing else may go there.
+bool IsStandardOutput(const std::optional<std::string>& file);
+// Fails with kInvalidArgument when two options, "--json" and "--out", both have standard output.
+Status OneOnStandardOutput(const std::vector<std::pair<const char*, bool>>& options);
 
 // "ridge: MESSAGE" and a newline on stderr; control characters in it become '?'.
 void PrintError(const Status& status);

@@ -67,13 +67,17 @@ Result<int> RunProfile(const CLI::App& app, const ProfileVerb& verb) {
   RIDGE_ASSIGN_OR_RETURN(const Terminal terminal, TerminalFor(stdout, verb.output));
   RIDGE_RETURN_IF_ERROR(
       RequireArgument(app, verb.train.model, "MODEL", "`ridge models` lists the built-in ones"));
+  const bool page = IsStandardOutput(verb.html), timeline = IsStandardOutput(verb.trace);
+  RIDGE_RETURN_IF_ERROR(
+      OneOnStandardOutput({{"--json", verb.json}, {"--trace", timeline}, {"--html", page}}));
   RIDGE_ASSIGN_OR_RETURN(ProfileRequest request, MakeRequest(verb));
   RIDGE_ASSIGN_OR_RETURN(
       const OpenedMachine opened,
       OpenMachine(ChoiceOf(verb.train, request.options), SayUnless(verb.output.quiet)));
   request.measure_peaks = PeaksOf(opened);
   RIDGE_ASSIGN_OR_RETURN(const ProfiledRun run, ProfileRun(request, opened.machine));
-  PrintData(verb.json ? ProfileToJson(run.profile) + "\n" : ProfileReport(run.profile, terminal));
+  const auto print = page || timeline ? PrintTalk : PrintData;
+  print(verb.json ? ProfileToJson(run.profile) + "\n" : ProfileReport(run.profile, terminal));
   RIDGE_RETURN_IF_ERROR(WriteFiles(verb, run.profile));
   return kExitOk;
 }
@@ -98,7 +102,8 @@ VerbBody AddProfile(CLI::App& app) {
              "Of starting values and batch (0)");
   AddOptimizerFlags(app, verb->train);
   AddMachineFlags(app, verb->train);
-  AddText(app, "--trace", verb->trace, "FILE", "A timeline with the memory in use, for Perfetto")
+  AddText(app, "--trace", verb->trace, "FILE",
+          "A timeline with the memory in use, for Perfetto (-: standard output)")
       ->group(kOutputGroup);
   AddText(app, "--html", verb->html, "FILE", "The same as one page for a browser")
       ->group(kOutputGroup);

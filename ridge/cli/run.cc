@@ -66,7 +66,7 @@ VerbBody AddRun(CLI::App& app) {
       "A run folder (its newest checkpoint), an ONNX file, a graph in text form, or a built-in "
       "model");
   AddText(app, "--inputs", verb->inputs, "FILE", "An .npz file with an array for each input");
-  AddText(app, "--outputs", verb->outputs, "FILE", "The .npz file to write");
+  AddText(app, "--outputs", verb->outputs, "FILE", "The .npz file to write (-: standard output)");
   AddDimFlag(app, verb->dims);
   AddWeightsFlags(app, verb->weights, verb->weights_skip);
   AddInteger(app, "--seed", verb->seed, {.minimum = 0}, "N",

@@ -7,6 +7,8 @@
 #include <cerrno>
 #include <cstring>
 
+#include "ridge/core/files.h"
+
 namespace ridge {
 namespace {
 
@@ -25,7 +27,11 @@ int OpenFlags(OutputFile::Mode mode) {
 }  // namespace
 
 Result<OutputFile> OutputFile::Open(std::string path, Mode mode) {
-  const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | OpenFlags(mode), 0644);
+  RIDGE_ASSIGN_OR_RETURN(const OutputTarget target, FindOutputTarget(path));
+  const bool is_open = mode == Mode::kReplace && target.descriptor >= 0;
+  const int fd = is_open
+                     ? ::fcntl(target.descriptor, F_DUPFD_CLOEXEC, 0)
+                     : ::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | OpenFlags(mode), 0644);
   OutputFile file(std::move(path), fd);
   if (fd < 0) return file.Failure("create");
   const off_t end = ::lseek(fd, 0, SEEK_END);

@@ -17,7 +17,7 @@ namespace ridge {
 class OutputFile {
  public:
   enum class Mode {
-    kReplace,  // empty it if it is there
+    kReplace,  // empty it if it is there; "-" is standard output, which goes on where it stands
     kKeep,     // go on at its end; made if it is not there
     kNew,      // fail if it is there
   };

@@ -1,7 +1,9 @@
 #include "ridge/core/output_file.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <csignal>
 
@@ -55,6 +57,19 @@ TEST(OutputFile, NamesPathAndReason) {
   const Status status = full.Append("x");
   EXPECT_EQ(status.code(), ErrorCode::kUnavailable);
   EXPECT_EQ(status.message(), "/dev/full: cannot write: No space left on device");
+}
+
+TEST(OutputFile, ADescriptorThatIsOpenIsNotEmptied) {
+  const std::string path = TestPath("descriptor.txt");
+  OutputFile file = MustOpen(path, OutputFile::Mode::kReplace);
+  ASSERT_TRUE(file.Append("before, ").ok());
+  const int fd = ::open(path.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC);
+  ASSERT_GE(fd, 0);
+  OutputFile same = MustOpen("/proc/self/fd/" + std::to_string(fd), OutputFile::Mode::kReplace);
+  EXPECT_TRUE(same.Append("after").ok());
+  EXPECT_TRUE(same.Close().ok());
+  ::close(fd);
+  EXPECT_EQ(Content(path), "before, after");
 }
 
 // Stands for a disk that fills up in the middle of a write.

@@ -42,11 +42,15 @@ constexpr int64_t kDefaultBatch = 2;
 
 Status Usage(std::string text) { return Status(ErrorCode::kInvalidArgument, std::move(text)); }
 
-// A folder beside `out` that is gone at the end, with what is still in it.
+// A folder that is gone at the end, with what is still in it: beside what `out` stands for, or,
+// where that is written in place, among temporary files.
 class StagingFolder {
  public:
   static Result<StagingFolder> Make(const std::string& out) {
-    const std::filesystem::path path = out;
+    RIDGE_ASSIGN_OR_RETURN(OutputTarget target, FindOutputTarget(out));
+    if (target.in_place && !std::filesystem::is_directory(target.path))
+      target.path = (std::filesystem::temp_directory_path() / "model").string();
+    const std::filesystem::path path = target.path;
     const std::filesystem::path parent = path.has_parent_path() ? path.parent_path() : ".";
     std::string pattern = (parent / ".ridge-export-XXXXXX").string();
     if (path.filename().empty() || std::filesystem::is_directory(path)) {
@@ -56,12 +60,12 @@ class StagingFolder {
       return Status(ErrorCode::kUnavailable,
                     fmt::format("{}: no folder can be made there", parent.string()));
     }
-    return StagingFolder(pattern, out, path.filename().string());
+    return StagingFolder(pattern, out, std::move(target));
   }
   StagingFolder(StagingFolder&& other) noexcept
       : folder_(std::move(other.folder_)),
         out_(std::move(other.out_)),
-        name_(std::move(other.name_)) {
+        target_(std::move(other.target_)) {
     other.folder_.clear();
   }
   StagingFolder& operator=(StagingFolder&&) = delete;
@@ -70,20 +74,34 @@ class StagingFolder {
     if (!folder_.empty()) std::filesystem::remove_all(folder_, ignored);
   }
 
-  std::string File() const { return folder_ + "/" + name_; }
+  std::string File() const {
+    return folder_ + "/" + std::filesystem::path(target_.path).filename().string();
+  }
+  // Where File() + suffix goes.
+  std::string Place(const std::string& suffix) const { return target_.path + suffix; }
+
   // Moves File() + suffix to its place.
   Status Publish(const std::string& suffix) const {
+    if (target_.in_place && suffix.empty()) return CopyInto(target_, File());
+    if (target_.in_place) {
+      return Usage(
+          fmt::format("--out is '{}', and tensors this large need a second file beside it. "
+                      "hint: --out with a file's name",
+                      out_));
+    }
+    if (suffix.empty()) TakePermissions(target_, File());
     std::error_code error;
-    std::filesystem::rename(File() + suffix, out_ + suffix, error);
-    if (!error) return SyncPath(out_ + suffix);
+    std::filesystem::rename(File() + suffix, Place(suffix), error);
+    if (!error) return SyncPath(Place(suffix));
     return Status(ErrorCode::kUnavailable,
                   fmt::format("{}{}: cannot be written: {}", out_, suffix, error.message()));
   }
 
  private:
-  StagingFolder(std::string folder, std::string out, std::string name)
-      : folder_(std::move(folder)), out_(std::move(out)), name_(std::move(name)) {}
-  std::string folder_, out_, name_;
+  StagingFolder(std::string folder, std::string out, OutputTarget target)
+      : folder_(std::move(folder)), out_(std::move(out)), target_(std::move(target)) {}
+  std::string folder_, out_;
+  OutputTarget target_;  // path: where the file goes, or, written in place, only a name
 };
 
 // The model as it is exported: its inference form at some extents, and its variables' contents.
@@ -155,7 +173,7 @@ class OnnxExport {
     if (!report_.accepted()) return std::move(report_);
     if (!files.data.empty()) {
       RIDGE_RETURN_IF_ERROR(staging.Publish(".data"));
-      report_.data_path = request_.out + ".data";
+      report_.data_path = staging.Place(".data");
     }
     RIDGE_RETURN_IF_ERROR(staging.Publish(""));
     report_.path = request_.out;

@@ -3,7 +3,8 @@
 // The file is written into a folder of its own beside PATH, read back, and compared with what it
 // was made from: both graphs run on the same made-up inputs, at one batch and, where the batch is
 // open, at another.  Only then it is renamed to PATH; a file that differs too much is removed, and
-// what stood at PATH stays.
+// what stood at PATH stays.  A link stays a link; a device, a pipe or "-" (standard output) is
+// written to at the end.
 #pragma once
 #include <map>
 #include <optional>
