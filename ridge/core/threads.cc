@@ -23,8 +23,8 @@ std::optional<std::string> FirstLine(const std::string& path) {
 }
 
 // The folder of this process in a cgroup hierarchy, from lines "ID:CONTROLLERS:PATH".
-std::string CgroupPath(const std::string& controller) {
-  std::ifstream file("/proc/self/cgroup");
+std::string CgroupPath(const std::string& controller, const std::string& system = "") {
+  std::ifstream file(system + "/proc/self/cgroup");
   for (std::string line; std::getline(file, line);) {
     const size_t first = line.find(':');
     const size_t second = line.find(':', first + 1);
@@ -64,6 +64,21 @@ int QuotaCores() {
       cores = std::min(cores, std::atof(quota->c_str()) / std::atof(period->c_str()));
   });
   return static_cast<int>(std::min(cores + 0.999, 1e6));
+}
+
+struct CgroupFiles {
+  const char *limit, *usage;
+  const char* cached_key;  // of memory.stat
+};
+
+// Of a memory.stat file; 0 when it does not say.
+int64_t StatBytes(const std::string& path, const std::string& wanted) {
+  std::ifstream file(path);
+  int64_t bytes = 0;
+  for (std::string key; file >> key >> bytes;) {
+    if (key == wanted) return bytes;
+  }
+  return 0;
 }
 
 const cpu_set_t& InitialCpus() {
@@ -112,27 +127,31 @@ Status CheckThreadLimit(const std::string& what, int64_t threads) {
                             what, threads, limit));
 }
 
-int64_t AvailableMemoryBytes() {
+int64_t AvailableMemoryBytes(const std::string& system) {
   int64_t available = int64_t{1} << 50;
-  std::ifstream meminfo("/proc/meminfo");
+  std::ifstream meminfo(system + "/proc/meminfo");
   for (std::string key, unit; meminfo >> key;) {
     int64_t kib = 0;
     meminfo >> kib;
     std::getline(meminfo, unit);
     if (key == "MemAvailable:") available = kib * 1024;
   }
-  const auto limit_by = [&](const std::string& limit_file, const std::string& usage_file) {
-    const auto limit = FirstLine(limit_file), usage = FirstLine(usage_file);
+  const auto limit_by = [&](const std::string& folder, const CgroupFiles& files) {
+    const auto limit = FirstLine(folder + files.limit), usage = FirstLine(folder + files.usage);
     if (!limit || *limit == "max" || std::atoll(limit->c_str()) <= 0) return;
     const int64_t used = usage ? std::atoll(usage->c_str()) : 0;
-    available = std::min<int64_t>(available, std::atoll(limit->c_str()) - used);
+    const int64_t cached = StatBytes(folder + "/memory.stat", files.cached_key);
+    available = std::min<int64_t>(available,
+                                  std::atoll(limit->c_str()) - std::max<int64_t>(used - cached, 0));
   };
-  ForEachCgroup("/sys/fs/cgroup", CgroupPath(""), [&](const std::string& folder) {
-    limit_by(folder + "/memory.max", folder + "/memory.current");
+  ForEachCgroup(system + "/sys/fs/cgroup", CgroupPath("", system), [&](const auto& folder) {
+    limit_by(folder, {"/memory.max", "/memory.current", "inactive_file"});
   });
-  ForEachCgroup("/sys/fs/cgroup/memory", CgroupPath("memory"), [&](const std::string& folder) {
-    limit_by(folder + "/memory.limit_in_bytes", folder + "/memory.usage_in_bytes");
-  });
+  ForEachCgroup(
+      system + "/sys/fs/cgroup/memory", CgroupPath("memory", system), [&](const auto& folder) {
+        limit_by(folder,
+                 {"/memory.limit_in_bytes", "/memory.usage_in_bytes", "total_inactive_file"});
+      });
   return std::max<int64_t>(available, 0);
 }
 

@@ -24,7 +24,9 @@ int AllowedCores();
 void PinThread(int index);
 void UnpinThread();
 
-// Bytes this process may use: the smaller of the container's limit and available memory.
-int64_t AvailableMemoryBytes();
+// Bytes this process may use: the smaller of what the container's limit leaves and available
+// memory.  Pages of files that were read and are not in use count as free: the kernel gives them
+// back before it refuses memory.  `system` stands before /proc and /sys, for tests.
+int64_t AvailableMemoryBytes(const std::string& system = "");
 
 }  // namespace ridge
