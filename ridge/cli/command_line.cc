@@ -96,9 +96,12 @@ std::string UnexpectedWord(const CLI::App& app, const std::string& word) {
   return fmt::format("'{}' is one argument too many", word);
 }
 
+// A word before a verb is left over in what the verb belongs to.
 std::string ExtrasText(const CLI::App& app, const CLI::ParseError& error) {
   const std::vector<std::string> words = app.remaining();
-  if (words.empty()) return error.what();
+  if (words.empty()) {
+    return app.get_parent() == nullptr ? error.what() : ExtrasText(*app.get_parent(), error);
+  }
   // Of "--bach 4" the option is what is wrong, wherever the 4 went.
   for (const std::string& word : words) {
     if (word.size() > 1 && word[0] == '-' && word != "--") return UnexpectedWord(app, word);
@@ -143,10 +146,35 @@ int RunVerb(Tree& tree) {
   return code.ok() ? *code : ExitCodeFor(code.status().code());
 }
 
+const CLI::App* FindVerb(const CLI::App& app, const std::string& name) {
+  for (const CLI::App* verb : app.get_subcommands({})) {
+    if (verb->get_name() == name) return verb;
+  }
+  return nullptr;
+}
+
+// `ridge help VERB` and `ridge VERB help` are `ridge VERB --help`.
+std::vector<const char*> WithHelpFlag(const CLI::App& root, std::vector<const char*> words) {
+  constexpr std::string_view kHelp = "help";
+  if (words.size() > 1 && words[1] == kHelp) {
+    words.erase(words.begin() + 1);
+    words.push_back("--help");
+    return words;
+  }
+  size_t at = 1;
+  for (const CLI::App* app = &root; at < words.size(); ++at) {
+    app = FindVerb(*app, words[at]);
+    if (app == nullptr) break;
+  }
+  if (at + 1 == words.size() && words[at] == kHelp) words[at] = "--help";
+  return words;
+}
+
 int ParseAndRun(int argc, const char* const* argv) {
   const std::unique_ptr<Tree> tree = MakeTree();
+  const std::vector<const char*> words = WithHelpFlag(tree->root, {argv, argv + argc});
   try {
-    tree->root.parse(argc, argv);
+    tree->root.parse(static_cast<int>(words.size()), words.data());
     ApplyEnvironment(Chosen(tree->root));
   } catch (const CLI::CallForHelp&) {
     return PrintHelp(Chosen(tree->root));

@@ -130,6 +130,16 @@ class Help(RidgeTest):
             self.assertIn("\nExamples:\n  ", text)
             self.assertLessEqual(max(len(line) for line in text.splitlines()), 86, verb)
 
+    def test_help_is_also_a_word_before_or_behind_a_verb(self):
+        for verb in ("train", "plan", "bench", "bench step"):
+            text = self.ok(*verb.split(), "--help")
+            self.assertEqual(self.ok(*verb.split(), "help"), text)
+            self.assertEqual(self.ok("help", *verb.split()), text)
+        self.assertEqual(self.ok("help"), self.ok("--help"))
+
+    def test_a_word_before_a_verb_is_not_taken_for_one_behind_it(self):
+        self.refused(2, "no command 'quickly'. hint: ridge train --help", "quickly", "train")
+
     def test_ridge_alone_prints_help_and_version_is_one_line(self):
         self.assertEqual(self.ok(), self.ok("--help"))
         self.assertRegex(self.ok("--version"), r"^ridge \d+\.\d+\.\d+\n$")
