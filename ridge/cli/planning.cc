@@ -103,7 +103,7 @@ std::string PlanTitle(const PlannedJob& job, const Machine& machine) {
   if (options.recompute != "all" && options.recompute != "off")
     title += fmt::format(", recomputing {} values", options.recompute);
   const std::string step = job.facts.own_step ? "its own step" : options.optimizer.name;
-  title += fmt::format(", {}, f32, on {}", step, options.device);
+  title += fmt::format(", {}, {}, on {}", step, DTypeName(job.operands), options.device);
   if (machine.backend->name() != options.device) title += " by " + machine.backend->name();
   const int threads = machine.backend->threads();
   return title + fmt::format(" ({} thread{})", threads, threads == 1 ? "" : "s");

@@ -28,7 +28,8 @@ Result<PlannedRun> PlanRun(const TrainOptions& options, const Machine& machine);
 // What loading an ONNX file found: in short, or each note and each name.  "" when there is nothing.
 std::string ModelNotesText(const ModelNotes& notes, bool verbose);
 
-// "cnn, batch 128, adam, f32, on cpu (2 threads)"; "its own step" for a model that brings one.
+// "cnn, batch 128, adam, f32, on cpu (2 threads)"; "its own step" for a model that brings one, and
+// bf16 where products read that.
 std::string PlanTitle(const PlannedJob& job, const Machine& machine);
 
 // Why the job is refused, and which smaller batches would fit (planned anew, so this takes a

@@ -47,6 +47,15 @@ class Bf16Test(RidgeTest):
         done = json.loads(self.ok("eval", "run", "--data", "synthetic", "--json"))
         self.assertGreater(done["samples"], 0)
 
+    def test_the_plans_title_says_what_products_read(self):
+        for precision in ("f32", "bf16"):
+            text = self.ok("plan", "mlp", "--batch", "32", "--threads", "1", "--precision",
+                           precision)
+            self.assertIn(f"Plan  mlp, batch 32, adam, {precision}, on cpu (1 thread)\n", text)
+        self.train("run", "--precision", "auto")
+        with open(self.path("run/plan.txt"), encoding="utf-8") as file:
+            self.assertIn(", adam, bf16, on cpu (1 thread)", file.read())
+
     def test_plan_and_bench_say_what_products_read(self):
         plan = json.loads(self.ok("plan", "mlp", "--batch", "32", "--precision", "bf16",
                                   "--json"))
