@@ -48,7 +48,7 @@ Result<std::map<std::string, Tensor>> MatchInputs(const GradientRequest& request
   for (const std::string& name : names) {
     if (given.contains(name)) continue;
     if (name == kRngInput) {
-      given[name] = Tensor::FromInts({3}, std::vector<int64_t>{0, 1, 0});
+      given[name] = FirstDraws(request.seed);
       continue;
     }
     return Usage(fmt::format("grad: input '{}' {} is not among the arrays given", name,

@@ -105,6 +105,10 @@ Result<Tensor> ConvertInput(const Tensor& tensor, const ValueInfo& input, const 
   return Converted(tensor, input.type.dtype);
 }
 
+Tensor FirstDraws(uint64_t seed) {
+  return Tensor::FromInts({3}, std::vector<int64_t>{static_cast<int64_t>(seed), 0, 0});
+}
+
 Tensor WithFloatType(const Tensor& tensor, DType to) {
   const DType from = tensor.type().dtype;
   return from == to || !IsFloat(from) || !IsFloat(to) ? tensor : Converted(tensor, to);

@@ -29,6 +29,9 @@ Result<std::unique_ptr<Executor>> PrepareGraph(const Graph& graph,
 // lost (f64 to f32, i32 to i64).  Fails with kInvalidArgument; `verb` starts the message.
 Result<Tensor> ConvertInput(const Tensor& tensor, const ValueInfo& input, const std::string& verb);
 
+// The contents of kRngInput: what draws random numbers draws those of a training's first step.
+Tensor FirstDraws(uint64_t seed);
+
 // The tensor itself, or converted when both types are floats.
 Tensor WithFloatType(const Tensor& tensor, DType to);
 

@@ -92,11 +92,7 @@ Result<Prediction> Predict(const PredictRequest& request, const Machine& machine
   const std::vector<NamedTensor> inputs = Without(request.inputs, notes.known);
   RIDGE_ASSIGN_OR_RETURN(std::vector<std::string> missing, MissingInputs(forward, inputs));
   RIDGE_ASSIGN_OR_RETURN(auto given, ConvertInputs(forward, inputs));
-  // What draws random numbers draws those of the first step.
-  if (std::erase(missing, kRngInput) > 0) {
-    const auto seed = static_cast<int64_t>(request.seed);
-    given[kRngInput] = Tensor::FromInts({3}, std::vector<int64_t>{seed, 0, 0});
-  }
+  if (std::erase(missing, kRngInput) > 0) given[kRngInput] = FirstDraws(request.seed);
   RIDGE_ASSIGN_OR_RETURN(const NamedGraph graph, BuildInferenceGraph(forward, missing));
   Prediction prediction;
   if (RunFolder::HoldsRun(request.model)) {

@@ -100,6 +100,20 @@ class Runs(RidgeTest):
         self.assertEqual(read_npz(self.path("out.npz"))["y"], ((2, 2), (0.0, 2.0, 3.0, 0.0)))
         self.fails(2, "image", "run", "run", "--inputs", "in.npz", "--outputs", "out.npz")
 
+    def test_run_and_grad_draw_the_same_numbers(self):
+        self.write("draws.ridge", "graph draws\n  x = input f32[batch=2,4]\n"
+                   "  rng = input i64[3]\n  u = random_uniform(rng, dims=[2,4])\n"
+                   "  y = mul(x, u)\n  output y\n")
+        write_npz(self.path("in.npz"), {"x": ([2, 4], [1.0] * 8)})
+        drawn = {}
+        for seed in ("0", "7"):
+            for verb in ("run", "grad"):
+                self.ok(verb, "draws.ridge", "--inputs", "in.npz", "--outputs", "out.npz",
+                        "--seed", seed)
+                drawn[verb, seed] = read_npz(self.path("out.npz"))["y"]
+            self.assertEqual(drawn["run", seed], drawn["grad", seed])
+        self.assertNotEqual(drawn["run", "0"], drawn["run", "7"])
+
     def test_bench_step_has_the_promised_keys(self):
         result = json.loads(self.ok("bench", "step", "mlp:hidden=32", "--batch", "16", "--steps",
                                     "12", "--threads", "1", "--json"))
