@@ -488,10 +488,14 @@ def compare(source, name, options):
     torch.set_num_threads(1)
     warnings.filterwarnings("ignore")
     logging.disable(logging.CRITICAL)
+    said = os.fdopen(os.dup(1), "w")
+    if not options.trace:  # what exporters print is long
+        for stream in (1, 2):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream)
 
     def note(**row):
         line = json.dumps({"source": source, "name": name, **row})
-        print(line, flush=True)
+        print(line, file=said, flush=True)
         with open(options.work / "results.jsonl", "a") as file:
             file.write(line + "\n")
 
