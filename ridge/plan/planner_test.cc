@@ -6,7 +6,9 @@
 
 #include "ridge/graph/autodiff.h"
 #include "ridge/graph/builder.h"
+#include "ridge/plan/cost/roofline.h"
 #include "ridge/plan/memory/check_placement.h"
+#include "ridge/plan/memory/placement.h"
 #include "ridge/plan/schedule.h"
 #include "ridge/plan/total.h"
 
@@ -161,6 +163,22 @@ TEST_F(Planner, InPlaceChainNeedsOneBuffer) {
   PlanOptions apart;
   apart.in_place = false;
   EXPECT_EQ(Plan(b, apart).scratch_bytes, 1024);
+}
+
+// Nobody reads the first one, so its bytes are free again behind the node, not within it.
+TEST(ShareInPlace, TwoResultsOfANodeDoNotTakeTheSameOperand) {
+  StepPlan step;
+  step.values.resize(3);
+  for (PlannedValue& value : step.values) value.size_bytes = 64;
+  step.nodes.resize(3);
+  step.nodes[0].outputs = {0};
+  step.nodes[1].inputs = {0};
+  step.nodes[1].outputs = {1, 2};
+  step.nodes[1].choice.in_place = {{0, 0}, {1, 0}};
+  step.nodes[2].inputs = {2};
+  ShareInPlace(step);
+  EXPECT_EQ(step.values[1].shares_with, 0);
+  EXPECT_EQ(step.values[2].shares_with, -1);
 }
 
 TEST_F(Planner, AValueThatIsReadAgainIsNotOverwritten) {

@@ -79,6 +79,12 @@ int TimesRead(const PlannedNode& node, int root, Roots& roots) {
   return times;
 }
 
+// Whether one of the node's results has the bytes of `root` already.
+bool IsTaken(const PlannedNode& node, int root, Roots& roots) {
+  return std::any_of(node.outputs.begin(), node.outputs.end(),
+                     [&](int output) { return roots.Of(output) == root; });
+}
+
 bool MayShare(const StepPlan& step, const std::vector<LiveRange>& ranges, int n, int out, int in,
               Roots& roots) {
   const PlannedNode& node = step.nodes[static_cast<size_t>(n)];
@@ -87,7 +93,7 @@ bool MayShare(const StepPlan& step, const std::vector<LiveRange>& ranges, int n,
   const int root = roots.Of(in);
   const PlannedValue& source = step.values[static_cast<size_t>(root)];
   return !source.persistent && ranges[static_cast<size_t>(root)].last == n &&
-         TimesRead(node, root, roots) == 1 &&
+         TimesRead(node, root, roots) == 1 && !IsTaken(node, root, roots) &&
          Aligned(source.size_bytes) == Aligned(result.size_bytes);
 }
 
