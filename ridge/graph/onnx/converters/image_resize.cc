@@ -109,8 +109,9 @@ Result<std::vector<ResizeAxis>> PlanAxes(OnnxNode& n, const ResizeRequest& reque
     const auto input = static_cast<double>(axis.input);
     if (request.sizes.empty()) {
       axis.scale = request.scales[i];
-      axis.output = static_cast<int64_t>(
-          std::min(static_cast<double>(kMaxExtent) + 1, std::floor(axis.scale * input)));
+      // In f32, as the scales are: 5 * 1.4f is 7 there, and below 7 in f64.
+      const float output = static_cast<float>(axis.scale) * static_cast<float>(axis.input);
+      axis.output = static_cast<int64_t>(std::min(kMaxExtent + 1.0, std::floor(double{output})));
       // What does not change may be of any extent.
       if (axis.scale == 1) axis.output = axis.input;
     } else {

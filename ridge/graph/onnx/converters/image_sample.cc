@@ -75,7 +75,9 @@ std::vector<Tap> TapsOf(const Axis& axis, Value point, SampleMode mode) {
   GraphBuilder& b = axis.b;
   if (mode == SampleMode::kNearest)
     return {TapAt(axis, PadPoint(axis, b.Op("round", {point})), {})};
-  const Value v = PadPoint(axis, point);
+  // A cubic beside the border bends towards the pixels behind it, so its taps are clipped alone.
+  const bool taps_alone = mode == SampleMode::kCubic && axis.padding == SamplePadding::kBorder;
+  const Value v = taps_alone ? point : PadPoint(axis, point);
   const Value low = b.Op("floor", {v});
   const Value t = b.Sub(v, low), rest = b.AddScalar(b.Neg(t), 1);
   const Value next = b.AddScalar(low, 1);

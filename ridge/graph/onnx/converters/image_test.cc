@@ -1,0 +1,33 @@
+#include <gtest/gtest.h>
+
+#include "ridge/graph/onnx/converters/test_node.h"
+
+namespace ridge {
+namespace {
+
+Tensor F32(Dims dims, const std::vector<double>& values) {
+  Tensor tensor({DType::kF32, std::move(dims)});
+  ConvertFromDouble(DType::kF32, values.data(), tensor.mutable_data(), tensor.elements());
+  return tensor;
+}
+
+// 5 * 1.4f is 7 in f32, and a little less in f64.
+TEST(OnnxResize, AnExtentIsTheProductInF32) {
+  TestNode node("Resize", 19);
+  node.Input("x", Counted({5})).Absent().Initializer("scales", F32({1}, {1.4}));
+  EXPECT_EQ(node.Type(), "f32[7]");
+}
+
+// Of the four columns around 1.25 three are the last one and one is the first, at distance 1.25.
+TEST(OnnxGridSample, ACubicBehindTheBorderStillBends) {
+  const Tensor x = F32({1, 1, 1, 2}, {1, 9});
+  const Tensor grid = F32({1, 1, 1, 2}, {0.75, 0});  // column 1.25, row 0
+  TestNode node("GridSample", 20);
+  node.Input("x", x).Input("grid", grid).Text("mode", "cubic").Text("padding_mode", "border");
+  constexpr double kFar = -0.75 * (1.25 * 1.25 * 1.25 - 5 * 1.25 * 1.25 + 8 * 1.25 - 4);
+  ASSERT_EQ(node.Error(), "");
+  EXPECT_NEAR(node.Run()[0], 9 - 8 * kFar, 1e-6);
+}
+
+}  // namespace
+}  // namespace ridge
