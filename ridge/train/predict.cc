@@ -40,7 +40,7 @@ Result<Graph> LoadForInputs(const PredictRequest& request, ModelNotes& notes) {
   if (IsOnnxFile(request.model) || HoldsOnnx(request.model)) {
     model.training = false;
     model.arrays = request.inputs;
-  } else {
+  } else if (!request.inputs.empty()) {
     RIDGE_ASSIGN_OR_RETURN(model.batch, BatchOf(request));
   }
   return LoadModel(model, &notes);
@@ -71,6 +71,13 @@ Result<std::vector<std::string>> MissingInputs(const Graph& graph,
   return missing;
 }
 
+// A model may have no input at all, or random numbers alone.
+bool ReadsArrays(const Graph& graph) {
+  const std::vector<ValueId> inputs = graph.ValuesOfKind(ValueKind::kInput);
+  return std::any_of(inputs.begin(), inputs.end(),
+                     [&](ValueId id) { return graph.value(id).name != kRngInput; });
+}
+
 // The given arrays as the inputs want them, by name.
 Result<std::map<std::string, Tensor>> ConvertInputs(const Graph& graph,
                                                     const std::vector<NamedTensor>& inputs) {
@@ -85,12 +92,13 @@ Result<std::map<std::string, Tensor>> ConvertInputs(const Graph& graph,
 }  // namespace
 
 Result<Prediction> Predict(const PredictRequest& request, const Machine& machine) {
-  if (request.inputs.empty()) return Usage("run: the input file holds no array");
   RIDGE_RETURN_IF_ERROR(RefuseWeightsOfRun("run", request.model, request.weights));
   ModelNotes notes;
   RIDGE_ASSIGN_OR_RETURN(const Graph forward, LoadForInputs(request, notes));
   const std::vector<NamedTensor> inputs = Without(request.inputs, notes.known);
   RIDGE_ASSIGN_OR_RETURN(std::vector<std::string> missing, MissingInputs(forward, inputs));
+  if (request.inputs.empty() && ReadsArrays(forward))
+    return Usage("run: the input file holds no array");
   RIDGE_ASSIGN_OR_RETURN(auto given, ConvertInputs(forward, inputs));
   if (std::erase(missing, kRngInput) > 0) given[kRngInput] = FirstDraws(request.seed);
   RIDGE_ASSIGN_OR_RETURN(const NamedGraph graph, BuildInferenceGraph(forward, missing));

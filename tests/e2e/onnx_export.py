@@ -175,6 +175,22 @@ class BuiltModelTest(ExportedTest):
         self.assertIn("--to onnx", done.stderr)
 
 
+class ModelWithoutInputsTest(ExportedTest):
+    def test_it_runs_on_a_file_without_arrays(self):
+        self.write("two.ridge", "graph two\n  a = constant f32[2] [1, 2]\n  y = exp(a)\n  output y\n")
+        node = helper.make_node("Range", ["a", "b", "c"], ["y"])
+        numbers = [numpy_helper.from_array(np.array(v, "int64"), n) for n, v in zip("abc", (1, 7, 2))]
+        graph = helper.make_graph([node], "net", [], [helper.make_tensor_value_info(
+            "y", TensorProto.INT64, [3])], numbers)
+        onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)],
+                                    ir_version=8), self.path("range.onnx"))
+        np.testing.assert_allclose(self.run_model("two.ridge")["y"], np.exp([1, 2]), rtol=1e-6)
+        np.testing.assert_array_equal(self.run_model("range.onnx")["y"], [1, 3, 5])
+        self.write("one.ridge", "graph one\n  x = input f32[2]\n  output x\n")
+        self.refused(2, "run: the input file holds no array", "run", "one.ridge", "--inputs",
+                     "in.npz", "--outputs", "out.npz")
+
+
 class EveryBuiltInModelTest(ExportedTest):
     """Each built-in model, at a size of seconds: trained, exported, and run by onnxruntime."""
 
