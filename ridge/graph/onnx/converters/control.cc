@@ -8,6 +8,7 @@
 #include "onnx/onnx-ml.pb.h"
 #include "ridge/graph/onnx/converter.h"
 #include "ridge/graph/onnx/importer.h"
+#include "ridge/graph/ops/shared/reduce.h"
 
 namespace ridge {
 namespace {
@@ -105,10 +106,7 @@ Result<Value> Stack(OnnxNode& n, const std::vector<Value>& parts, int64_t axis) 
     Dims dims = n.b().dims(part);
     RIDGE_ASSIGN_OR_RETURN(const int64_t at, n.Axis(axis, static_cast<int>(dims.size()) + 1));
     dims.insert(dims.begin() + at, 1);
-    for (int64_t extent : dims) {
-      if (extent == 0) return n.Unsupported("a scan output has no elements");
-    }
-    wide.push_back(n.b().Reshape(part, dims));
+    wide.push_back(ReshapeExactly(n.b(), part, dims));
     axis = at;
   }
   return n.b().Op("concat", wide, {{"axis", axis}});

@@ -77,5 +77,38 @@ TEST(OnnxIf, AConditionThatIsKnownNeedsItsOwnBranchOnly) {
   EXPECT_EQ(ImportError(options), "");
 }
 
+// Two trips that each give x = f32[0,3] as a scan output.
+TEST(OnnxLoop, StacksScanOutputsWithoutElements) {
+  onnx::ModelProto proto;
+  proto.set_ir_version(8);
+  proto.add_opset_import()->set_version(17);
+  onnx::GraphProto& graph = *proto.mutable_graph();
+  graph.set_name("net");
+  AddInput(graph, "x", onnx::TensorProto::FLOAT, {0, 3});
+  onnx::TensorProto& trips = *graph.add_initializer();
+  trips.set_name("trips");
+  trips.set_data_type(onnx::TensorProto::INT64);
+  trips.add_int64_data(2);
+  graph.add_output()->set_name("y");
+  graph.mutable_output(0)->mutable_type()->mutable_tensor_type()->set_elem_type(1);
+  onnx::AttributeProto& attr = *AddNode(graph, "Loop", {"trips", ""}, "y").add_attribute();
+  attr.set_name("body");
+  attr.set_type(onnx::AttributeProto::GRAPH);
+  onnx::GraphProto& body = *attr.mutable_g();
+  body.set_name("body");
+  AddInput(body, "i", onnx::TensorProto::INT64, {});
+  AddInput(body, "go", onnx::TensorProto::BOOL, {});
+  AddNode(body, "Identity", {"go"}, "on");
+  AddNode(body, "Neg", {"x"}, "z");
+  body.add_output()->set_name("on");
+  body.add_output()->set_name("z");
+  const Result<OnnxModel> model = OnnxModel::Parse(proto.SerializeAsString(), "net");
+  ASSERT_TRUE(model.ok()) << model.status().message();
+  const Result<OnnxImport> import = ImportOnnx(*model, {});
+  ASSERT_TRUE(import.ok()) << import.status().message();
+  EXPECT_EQ(import->graph.type(import->graph.outputs()[0].value),
+            (TensorType{DType::kF32, {2, 0, 3}}));
+}
+
 }  // namespace
 }  // namespace ridge
