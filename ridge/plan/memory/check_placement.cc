@@ -69,8 +69,11 @@ class StepCheck {
       version_[v] = view ? version_[static_cast<size_t>(value.shares_with)] : static_cast<int>(v);
       root_.push_back(value.shares_with >= 0 ? root_[static_cast<size_t>(value.shares_with)]
                                              : static_cast<int>(v));
-      if (value.persistent && value.shares_with < 0 && !written[v])
-        slot_[static_cast<size_t>(value.persistent_index)] = static_cast<int>(v);
+      if (value.persistent && value.shares_with < 0 && !written[v]) {
+        int& slot = slot_[static_cast<size_t>(value.persistent_index)];
+        if (slot == kNothing) slot = static_cast<int>(v);
+        version_[v] = slot;  // an input may be seen whole and in slices
+      }
     }
   }
 
