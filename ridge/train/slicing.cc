@@ -132,7 +132,7 @@ struct Candidate {
   SlicedProgram planned;
   double seconds = 0;
   double cached_s = 0;        // if all that it touches lay in the fastest memory
-  int64_t bytes = 0;          // of the process
+  int64_t bytes = 0;          // of the process, by the nominal device: measured ones choose nothing
   int64_t scratch_bytes = 0;  // of the step over samples
 };
 
@@ -240,7 +240,7 @@ class Chooser {
       candidate.seconds += (part.step->seconds + cold_s) * runs;
       candidate.cached_s += CachedSeconds(*part.step, nominal_) * runs;
     }
-    candidate.bytes = program.arena_bytes + ProfiledRuntimeBytes(q_.machine.profile, program);
+    candidate.bytes = program.arena_bytes + ProfiledRuntimeBytes(nominal_, program);
     candidate.scratch_bytes = program.steps.front().scratch_bytes;
     candidates_.push_back(std::move(candidate));
     return Status();

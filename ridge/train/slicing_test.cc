@@ -7,8 +7,10 @@
 
 #include <cmath>
 #include <random>
+#include <set>
 
 #include "ridge/graph/text.h"
+#include "ridge/plan/cost/roofline.h"
 #include "ridge/train/job.h"
 #include "ridge/train/scalar_inputs.h"
 #include "ridge/train/test_support.h"
@@ -259,14 +261,18 @@ TEST(SlicingTest, RecomputesToTheSameBits) {
 }
 
 Result<PlannedJob> PlanToFit(const Graph& forward, const std::string& recompute, int64_t fit) {
-  const TestMachine machine;
+  const TestMachine test;
+  Machine machine = test.get();  // needs what the nominal one does
+  const DeviceProfile nominal = NominalProfile(1);
+  machine.profile.runtime_bytes = nominal.runtime_bytes;
+  machine.profile.bytes_per_kernel = nominal.bytes_per_kernel;
   TrainOptions options;
   options.model = "net";
   options.batch = kBatch;
   options.slices = "1";
   options.recompute = recompute;
   options.fit_bytes = fit;
-  return PlanTrainingOnly(options, forward, machine.get());
+  return PlanTrainingOnly(options, forward, machine);
 }
 
 TEST(SlicingTest, RecomputesNoMoreThanToFit) {
@@ -296,6 +302,41 @@ TEST(SlicingTest, RecomputesNoMoreThanToFit) {
             HashKernelChoices(some->program));
   EXPECT_TRUE(PlanToFit(forward, "auto", least)->fits());
   EXPECT_FALSE(PlanToFit(forward, "auto", least / 2)->fits());
+}
+
+// What a machine's profile says of the program's own bytes differs from day to day; the bits of a
+// run must not.
+TEST(SlicingTest, MeasuredBytesDoNotChoose) {
+  std::string body = "  v0 = input f64[batch=12,200000]\n";
+  for (int i = 0; i < 4; ++i) {
+    body += fmt::format(
+        "  w{0} = parameter f64[200000] init=normal(1)\n"
+        "  s{0} = mul(v{0}, w{0})\n"
+        "  v{1} = gelu(s{0})\n",
+        i, i + 1);
+  }
+  const Graph forward = Parse(body + "  loss = reduce_mean(v4)\n  output loss\n");
+  const TestMachine test;
+  std::set<std::string> of_some;
+  for (const int64_t fit : {100, 150, 200, 300}) {
+    std::set<std::string> chosen;
+    for (const int64_t runtime : {0, 20, 40, 80, 160}) {
+      Machine machine = test.get();
+      machine.profile.runtime_bytes = runtime << 20;
+      machine.profile.bytes_per_kernel = runtime << 10;
+      TrainOptions options;
+      options.model = "net";
+      options.batch = kBatch;
+      options.fit_bytes = fit << 20;
+      const Result<PlannedJob> job = PlanTrainingOnly(options, forward, machine);
+      ASSERT_TRUE(job.ok()) << job.status().message();
+      chosen.insert(job->options.slices + " " + job->options.recompute);
+      EXPECT_GE(job->memory.peak_bytes, runtime << 20);
+    }
+    EXPECT_EQ(chosen.size(), 1U) << fit << ": " << *chosen.begin() << ", " << *chosen.rbegin();
+    of_some.insert(chosen.begin(), chosen.end());
+  }
+  EXPECT_GT(of_some.size(), 1U);  // the limit does choose
 }
 
 TEST(SlicingTest, NamesTheNodeThatCouplesSamples) {

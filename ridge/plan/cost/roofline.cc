@@ -51,6 +51,8 @@ DeviceProfile NominalProfile(int threads) {
                     {"L3", int64_t{16} << 20, 90e9 * threads},
                     {"DRAM", int64_t{1} << 50, 30e9}};
   profile.launch_s = 1e-6;
+  profile.runtime_bytes = int64_t{40} << 20;
+  profile.bytes_per_kernel = 40 * 1024;
   return profile;
 }
 
