@@ -18,14 +18,6 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr double kClearlyFaster = 0.97;
 constexpr int kNone = -1;
 
-// The dtype that prices a node: that of its first float operand.
-DType PricedType(const OpCall& call) {
-  for (const TensorType& type : call.outputs) {
-    if (IsFloat(type.dtype)) return type.dtype;
-  }
-  return call.inputs.empty() ? DType::kF32 : call.inputs[0].dtype;
-}
-
 bool RowMajorOnly(const KernelChoice& choice) {
   const auto plain = [](LayoutId layout) { return layout == kRowMajor; };
   return std::all_of(choice.input_layouts.begin(), choice.input_layouts.end(), plain) &&
@@ -80,9 +72,9 @@ double KernelChooser::Price(const Node& node, const KernelChoice& choice, By by)
   const OpCall& call = node.planned.call;
   double seconds = kInfinity;
   if (by == By::kNominal) {
-    seconds =
-        EstimateTime(nominal_, node.op.cost_class, PricedType(call), node.planned.cost, choice)
-            .seconds;
+    const CostClass cost_class = node.op.cost_class;
+    const DType dtype = PricedType(cost_class, call);
+    seconds = EstimateTime(nominal_, cost_class, dtype, node.planned.cost, choice).seconds;
   } else if (const double* measured = Measured(choice)) {
     seconds = *measured;
   }

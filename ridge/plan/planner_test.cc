@@ -145,6 +145,26 @@ TEST_F(Planner, MeasuredSecondsChooseBetweenKernelsThatWereMeasured) {
   EXPECT_EQ(nodes({{"exp plain", 1e-9}}), blocked);
 }
 
+// Products take the time of their operands' arithmetic, whatever they are stored in.
+TEST(Roofline, ProductsOfBf16ThatGiveF32ArePricedAsBf16) {
+  const auto seconds = [](DType operands, DType bias, DType result) {
+    GraphBuilder b("g");
+    const Value x = b.Input("x", {operands, {512, 512}}), w = b.Input("w", {operands, {512, 512}});
+    const Value c = b.Input("c", {bias, {512}});
+    b.Output("y", b.Op("matmul", {x, w, c}, {{"out_dtype", std::string(DTypeName(result))}}, "y"));
+    const auto graph = b.Build();
+    EXPECT_TRUE(graph.ok()) << graph.status().message();
+    PlannedNode node;
+    node.def = graph->node(0).op;
+    node.call = graph->Call(graph->node(0));
+    node.cost.flops = 2 * 512 * 512 * 512;
+    return EstimateNode(NominalProfile(1), node).seconds;
+  };
+  const double bf16 = seconds(DType::kBF16, DType::kF32, DType::kF32);
+  EXPECT_DOUBLE_EQ(bf16, seconds(DType::kBF16, DType::kF32, DType::kBF16));
+  EXPECT_LT(bf16, 0.6 * seconds(DType::kF32, DType::kF32, DType::kF32));
+}
+
 TEST_F(Planner, WithoutTheLayoutPassEverythingIsRowMajor) {
   kernels_.blocked_op = "exp";
   GraphBuilder b("g");

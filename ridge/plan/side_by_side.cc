@@ -28,9 +28,7 @@ constexpr double kWorthSection_s = 2e-6;
 constexpr double kWorthStep = 0.95;  // of the step's foreseen time
 
 double Foreseen(const DeviceProfile& nominal, const PlannedNode& node, const KernelChoice& choice) {
-  const CostClass cost_class = node.def == nullptr ? CostClass::kMove : node.def->cost_class;
-  const DType dtype = node.call.outputs.empty() ? DType::kF32 : node.call.outputs[0].dtype;
-  return EstimateTime(nominal, cost_class, dtype, node.cost, choice).seconds - nominal.launch_s;
+  return EstimateNode(nominal, node, choice).seconds - nominal.launch_s;
 }
 
 // A node as it would run beside others.

@@ -106,10 +106,26 @@ TimeEstimate EstimateTime(const DeviceProfile& profile, CostClass cost_class, DT
   return estimate;
 }
 
-TimeEstimate EstimateNode(const DeviceProfile& profile, const PlannedNode& node) {
+DType PricedType(CostClass cost_class, const OpCall& call) {
+  const bool product = cost_class == CostClass::kMatmul || cost_class == CostClass::kConv;
+  if (product && call.inputs.size() > 1) {
+    const DType a = call.inputs[0].dtype, b = call.inputs[1].dtype;
+    if (IsFloat(a) && IsFloat(b)) return BytesPerElement(a) >= BytesPerElement(b) ? a : b;
+  }
+  for (const TensorType& type : call.outputs) {
+    if (IsFloat(type.dtype)) return type.dtype;
+  }
+  return call.inputs.empty() ? DType::kF32 : call.inputs[0].dtype;
+}
+
+TimeEstimate EstimateNode(const DeviceProfile& profile, const PlannedNode& node,
+                          const KernelChoice& choice) {
   const CostClass cost_class = node.def == nullptr ? CostClass::kMove : node.def->cost_class;
-  const DType dtype = node.call.outputs.empty() ? DType::kF32 : node.call.outputs[0].dtype;
-  return EstimateTime(profile, cost_class, dtype, node.cost, node.choice);
+  return EstimateTime(profile, cost_class, PricedType(cost_class, node.call), node.cost, choice);
+}
+
+TimeEstimate EstimateNode(const DeviceProfile& profile, const PlannedNode& node) {
+  return EstimateNode(profile, node, node.choice);
 }
 
 double EstimateStep(const DeviceProfile& profile, const StepPlan& step) {

@@ -21,7 +21,14 @@ const char* CostClassName(CostClass cost_class);  // "conv": key of DeviceProfil
 TimeEstimate EstimateTime(const DeviceProfile& profile, CostClass cost_class, DType dtype,
                           const Cost& cost, const KernelChoice& choice);
 
+// The dtype whose peak rate prices a call: of a product the wider one of its first two operands,
+// of all else its first float result.
+DType PricedType(CostClass cost_class, const OpCall& call);
+
 TimeEstimate EstimateNode(const DeviceProfile& profile, const PlannedNode& node);
+// As if the node had this kernel.
+TimeEstimate EstimateNode(const DeviceProfile& profile, const PlannedNode& node,
+                          const KernelChoice& choice);
 // Seconds of all nodes of a step, as often as they run.
 double EstimateStep(const DeviceProfile& profile, const StepPlan& step);
 // Seconds of a copy from one layout into another.
