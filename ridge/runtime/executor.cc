@@ -132,7 +132,7 @@ Status Executor::Compile() {
     WatchLoss(step, *compiled);
     compiled_.push_back(std::move(compiled));
   }
-  return Status();
+  return MakeLayoutCopies();
 }
 
 // Those that the first slice adds to instead of writing them.

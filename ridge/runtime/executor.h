@@ -73,6 +73,8 @@ class Executor {
   Executor(Program program, Backend& backend, Arena arena);
   Status Compile();
   Result<CompiledNode> CompileNode(const StepPlan& step, const PlannedNode& node) const;
+  Result<Kernel*> LayoutCopy(const PersistentValue& value, bool pack);
+  Status MakeLayoutCopies();
   void CopyLayout(size_t index, bool pack);
   void Clear(const PersistentValue& value);
   void InitializeRowMajor(const std::vector<size_t>& values, uint64_t seed);

@@ -213,6 +213,67 @@ TEST(Executor, PackedVariablesAreRowMajorFromOutside) {
     EXPECT_TRUE(tensor.same_bits(start.at(name))) << name;
 }
 
+// Counts the kernels that are made.
+class CountingBackend : public Backend {
+ public:
+  explicit CountingBackend(Backend& backend) : backend_(backend) {}
+  int made = 0;
+
+  const std::string& name() const override { return backend_.name(); }
+  int threads() const override { return backend_.threads(); }
+  bool Multiplies(DType operands) const override { return backend_.Multiplies(operands); }
+  KernelOffers Offers(const OpDef& op, const OpCall& call,
+                      std::span<const LayoutId> available) override {
+    return backend_.Offers(op, call, available);
+  }
+  KernelOffers OffersAlone(const OpDef& op, const OpCall& call,
+                           std::span<const LayoutId> available) override {
+    return backend_.OffersAlone(op, call, available);
+  }
+  int64_t LayoutBytes(LayoutId layout, const TensorType& type) const override {
+    return backend_.LayoutBytes(layout, type);
+  }
+  std::string LayoutName(LayoutId layout) const override { return backend_.LayoutName(layout); }
+  KernelChoice Reorder(const TensorType& type, LayoutId from, LayoutId to) override {
+    return backend_.Reorder(type, from, to);
+  }
+  std::optional<KernelChoice> ReorderAlone(const TensorType& type, LayoutId from,
+                                           LayoutId to) override {
+    return backend_.ReorderAlone(type, from, to);
+  }
+  Result<std::unique_ptr<Kernel>> Create(const OpDef& op, const OpCall& call,
+                                         const KernelChoice& choice) override {
+    ++made;
+    return backend_.Create(op, call, choice);
+  }
+  Result<std::unique_ptr<Kernel>> CreateReorder(const TensorType& type,
+                                                const KernelChoice& choice) override {
+    ++made;
+    return backend_.CreateReorder(type, choice);
+  }
+
+ private:
+  Backend& backend_;
+};
+
+// The bytes of kernels' code are measured before the first step.
+TEST(Executor, EveryKernelIsMadeBeforeTheFirstStep) {
+  const auto cpu = MakeCpuBackend(std::min(2, AvailableThreads()));
+  ASSERT_TRUE(cpu.ok());
+  CountingBackend backend(**cpu);
+  const auto executor = MakeExecutor(WideGraph(), backend);
+  const int made = backend.made;
+  executor->InitializeVariables(3);
+  RunWide(*executor, 1);
+  const std::vector<PersistentValue>& persistent = executor->program().persistent;
+  for (size_t i = 0; i < persistent.size(); ++i) {
+    if (persistent[i].kind == ValueKind::kInput) continue;
+    executor->Unpack(i);
+    executor->Pack(i);
+  }
+  EXPECT_EQ(backend.made, made);
+}
+
 TEST(Executor, PackedVariablesLearnWhatRowMajorOnesLearn) {
   const Graph graph = WideGraph();
   const auto cpu = MakeCpuBackend(std::min(2, AvailableThreads()));

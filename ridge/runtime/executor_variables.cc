@@ -77,22 +77,35 @@ void Executor::Unpack(size_t index) { CopyLayout(index, /*pack=*/false); }
 void Executor::Pack(size_t index) { CopyLayout(index, /*pack=*/true); }
 
 // Kernels are kept: moments have the layouts of their parameters, and layers repeat.
-void Executor::CopyLayout(size_t index, bool pack) {
-  const PersistentValue& value = program_.persistent[index];
-  if (value.layout == kRowMajor) return;
+Result<Kernel*> Executor::LayoutCopy(const PersistentValue& value, bool pack) {
   const KernelChoice choice = pack ? backend_.Reorder(value.type, kRowMajor, value.layout)
                                    : backend_.Reorder(value.type, value.layout, kRowMajor);
   std::unique_ptr<Kernel>& kernel = layout_copies_[choice.key];
   if (kernel == nullptr) {
-    auto made = backend_.CreateReorder(value.type, choice);
-    RIDGE_CHECK(made.ok(), made.status().message());
-    kernel = std::move(*made);
+    RIDGE_ASSIGN_OR_RETURN(kernel, backend_.CreateReorder(value.type, choice));
   }
+  return kernel.get();
+}
+
+// Before the first step: their code is memory that a checkpoint would need beyond the plan.
+Status Executor::MakeLayoutCopies() {
+  for (const PersistentValue& value : program_.persistent) {
+    if (value.layout == kRowMajor) continue;
+    for (const bool pack : {false, true}) RIDGE_RETURN_IF_ERROR(LayoutCopy(value, pack).status());
+  }
+  return Status();
+}
+
+void Executor::CopyLayout(size_t index, bool pack) {
+  const PersistentValue& value = program_.persistent[index];
+  if (value.layout == kRowMajor) return;
+  const Result<Kernel*> kernel = LayoutCopy(value, pack);
+  RIDGE_CHECK(kernel.ok(), kernel.status().message());
   const void* from = arena_.data() + value.offset_bytes;
   void* to = RowMajor(index);
   if (pack) from = std::exchange(to, arena_.data() + value.offset_bytes);
   std::byte* workspace = arena_.data() + program_.persistent_bytes + StagingWorkspaceOffset(value);
-  const Status status = kernel->Run({{&from, 1}, {&to, 1}, workspace});
+  const Status status = (*kernel)->Run({{&from, 1}, {&to, 1}, workspace});
   RIDGE_CHECK(status.ok(), status.message());
 }
 
