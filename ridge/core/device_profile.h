@@ -1,7 +1,7 @@
 // DeviceProfile: what the planner knows of a device, as data.
 //
-// Measured by the backend where the device is present (`ridge bench device`), from the catalog
-// where it is not.  Kept as JSON under the cache folder; rates are per second, sizes in bytes.
+// Measured by the backend (`ridge bench device`), or nominal (plan/cost/roofline.h).  Kept as JSON
+// under the cache folder; rates are per second, sizes in bytes.
 #pragma once
 #include <map>
 #include <string>

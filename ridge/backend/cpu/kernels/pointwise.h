@@ -51,8 +51,8 @@ struct PointwiseProgram {
   std::vector<WideStep> wide_steps;
   std::vector<TileOutput> outputs;
   int registers = 0;
-  // Step after which no input is read any more: an output may share an input's memory when it is
-  // written there or later.
+  // By output, whether it may share an input's memory: no step reads an input once the output is
+  // written.
   std::vector<bool> output_may_overwrite;
 
   int64_t tile_size() const;

@@ -1,6 +1,6 @@
 // The steps of a TileProgram, vectorized.
 //
-// One case a step: the loop is inside, so the switch costs a few cycles for a tile of 1024.
+// One case a step: the loop is inside, so the switch costs a few cycles a tile.
 // sin, cos and pow are rare and call <cmath> element by element.
 #include <cstring>
 
