@@ -4,7 +4,7 @@ import os
 import subprocess
 import unittest
 
-from _ridge import RIDGE, RidgeTest, environment
+from _ridge import RidgeTest
 
 GRAPH = """graph net
   x = input f32[batch=8,4]
@@ -180,7 +180,6 @@ class Completion(RidgeTest):
 
     def test_bash_finds_nothing_wrong_with_its_script(self):
         subprocess.run(["bash", "-n"], input=self.ok("completion", "bash"), text=True, check=True)
-        self.assertTrue(os.access(RIDGE, os.X_OK) and environment())
 
 
 if __name__ == "__main__":

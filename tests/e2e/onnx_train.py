@@ -111,6 +111,17 @@ class OnnxTrainTest(RidgeTest):
         self.assertFalse(np.array_equal(self.parameters()["fc2.weight"],
                                         random(16, 3, seed=1) * np.float32(0.1)))
 
+    def test_trainable_wins_over_freeze(self):
+        self.write_mlp()
+        self.write_data()
+        self.train_mlp("--freeze", "*", "--trainable", "fc1.*", steps=10)
+        weights = self.parameters()
+        self.assertFalse(np.array_equal(weights["fc1.weight"], random(4, 16)))
+        self.assertEqual(sorted({n.split(".")[0] for n in weights if n.endswith(".m")}), ["fc1"])
+        np.testing.assert_array_equal(weights.get("fc2.weight", random(16, 3, seed=1) *
+                                                  np.float32(0.1)),
+                                      random(16, 3, seed=1) * np.float32(0.1))
+
     def test_a_double_file_trains_in_double(self):
         self.write_mlp(kind="float64")
         self.write_data(kind="float64")
