@@ -3,7 +3,7 @@
 
 EPOCHS ?= 3
 
-.PHONY: run test build setup asan tsan fuzz check format bench install clean distclean help
+.PHONY: run test build setup test-setup asan tsan fuzz check format bench install clean distclean help
 .NOTPARALLEL:
 
 help:
@@ -19,33 +19,34 @@ help:
 setup:
 	@scripts/setup.sh
 
+test-setup:
+	@scripts/setup.sh --test-tools
+
 build: setup
 	cmake --preset release
-	cmake --build --preset release
+	cmake --build --preset release --target ridge
 
 run: build
 	build/release/bin/ridge train cnn --data fashion-mnist --epochs $(EPOCHS) --batch 128
 
-test:
-	@scripts/setup.sh --test-tools
+test: test-setup
 	cmake --preset release
 	cmake --build --preset release
 	ctest --preset release
 
-asan tsan: setup
+asan tsan: test-setup
 	cmake --preset $@
 	cmake --build --preset $@
 	ctest --preset $@
 
 # What is found grows build/fuzz/corpus; an input that breaks something is left in build/fuzz.
 SECONDS = 60
-fuzz:
-	@scripts/setup.sh --test-tools
+fuzz: test-setup
 	cmake --preset fuzz
 	cmake --build --preset fuzz
 	scripts/fuzz.sh $(SECONDS)
 
-check:
+check: test-setup
 	tools/check_layers.py
 	tools/size_report.py --skip-tests
 	tools/check_format.sh
@@ -53,7 +54,7 @@ check:
 format:
 	tools/check_format.sh --fix
 
-bench: setup
+bench: test-setup
 	cmake --preset release
 	cmake --build --preset release --target ridge_benches
 	@for program in build/release/bench/*_bench; do \

@@ -1,5 +1,6 @@
 # Finds what ridge is built from.  All of it is looked for before anything is refused, so that the
-# table at the end names everything that is missing at once.
+# table at the end names everything that is missing at once.  The program alone needs none of what
+# is OPTIONAL.
 
 # ridge_find(NAME TARGET <target> PACKAGE <text> [VERSION <text>] [OPTIONAL])
 # Notes for the table whether the target exists, and which Debian package brings it.
@@ -45,24 +46,12 @@ endif()
 find_package(Threads QUIET)
 find_package(OpenMP QUIET COMPONENTS CXX)
 find_package(fmt 9 CONFIG QUIET)
-find_package(spdlog CONFIG QUIET)
 find_package(nlohmann_json CONFIG QUIET)
 find_package(CLI11 CONFIG QUIET)
 find_package(hwy CONFIG QUIET)
 find_package(ZLIB QUIET)
 find_package(GTest QUIET)
 find_package(benchmark CONFIG QUIET)
-
-# Debian's libzip-config.cmake asks for the command-line tools, which no package of ours needs.
-find_path(LIBZIP_INCLUDE_DIR zip.h)
-find_library(LIBZIP_LIBRARY zip)
-mark_as_advanced(LIBZIP_INCLUDE_DIR LIBZIP_LIBRARY)
-if(LIBZIP_INCLUDE_DIR AND LIBZIP_LIBRARY)
-  add_library(libzip::zip UNKNOWN IMPORTED)
-  set_target_properties(libzip::zip PROPERTIES
-    IMPORTED_LOCATION "${LIBZIP_LIBRARY}"
-    INTERFACE_INCLUDE_DIRECTORIES "${LIBZIP_INCLUDE_DIR}")
-endif()
 
 # The lite runtime as an archive: its symbols stay inside the program (see ridge_add_program).
 find_program(PROTOC_PROGRAM protoc)
@@ -90,20 +79,17 @@ ridge_find(oneDNN        TARGET DNNL::dnnl
            PACKAGE "wheel onednn-devel-cpu-gomp, by scripts/setup.sh" VERSION "${dnnl_VERSION}")
 ridge_find(Highway       TARGET hwy::hwy              PACKAGE libhwy-dev VERSION "${hwy_VERSION}")
 ridge_find(fmt           TARGET fmt::fmt              PACKAGE libfmt-dev VERSION "${fmt_VERSION}")
-ridge_find(spdlog        TARGET spdlog::spdlog        PACKAGE libspdlog-dev
-           VERSION "${spdlog_VERSION}")
 ridge_find(nlohmann_json TARGET nlohmann_json::nlohmann_json PACKAGE nlohmann-json3-dev
            VERSION "${nlohmann_json_VERSION}")
 ridge_find(CLI11         TARGET CLI11::CLI11          PACKAGE libcli11-dev
            VERSION "${CLI11_VERSION}")
 ridge_find(zlib          TARGET ZLIB::ZLIB            PACKAGE zlib1g-dev
            VERSION "${ZLIB_VERSION_STRING}")
-ridge_find(libzip        TARGET libzip::zip           PACKAGE libzip-dev)
 ridge_find(protobuf-lite TARGET ridge::protobuf_lite
            PACKAGE "libprotobuf-dev and protobuf-compiler")
 ridge_find(ONNX-messages TARGET ridge::onnx_messages
            PACKAGE "wheel onnx, by scripts/setup.sh" VERSION 1.23.2)
-ridge_find(GoogleTest    TARGET GTest::gtest_main     PACKAGE "libgtest-dev and libgmock-dev"
+ridge_find(GoogleTest    TARGET GTest::gtest_main     PACKAGE "libgtest-dev and libgmock-dev" OPTIONAL
            VERSION "${GTest_VERSION}")
 ridge_find(benchmark     TARGET benchmark::benchmark  PACKAGE libbenchmark-dev OPTIONAL
            VERSION "${benchmark_VERSION}")
@@ -112,8 +98,7 @@ ridge_find(benchmark     TARGET benchmark::benchmark  PACKAGE libbenchmark-dev O
 add_library(ridge_options INTERFACE)
 target_include_directories(ridge_options INTERFACE "${PROJECT_SOURCE_DIR}")
 target_include_directories(ridge_options SYSTEM INTERFACE "${PROJECT_BINARY_DIR}/generated")
-foreach(dependency Threads::Threads OpenMP::OpenMP_CXX fmt::fmt spdlog::spdlog
-                   nlohmann_json::nlohmann_json)
+foreach(dependency Threads::Threads OpenMP::OpenMP_CXX fmt::fmt nlohmann_json::nlohmann_json)
   if(TARGET ${dependency})
     target_link_libraries(ridge_options INTERFACE ${dependency})
   endif()

@@ -2,9 +2,10 @@
 # Brings what the build needs to a Debian 12 machine.  Run it again at any time: it only adds what
 # is missing, and needs neither root nor a network when nothing is.
 #
-#   scripts/setup.sh               packages of the system; oneDNN and ONNX's messages into build/deps
-#   scripts/setup.sh --test-tools  the same, and what tests need: a Python for the end-to-end tests,
-#                                  ONNX's conformance cases
+#   scripts/setup.sh               what the program needs: packages of the system, and oneDNN and
+#                                  ONNX's messages in build/deps
+#   scripts/setup.sh --test-tools  the same, and what tests need: GoogleTest, clang and its format, a
+#                                  Python for the end-to-end tests, ONNX's conformance cases
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -13,16 +14,18 @@ onednn_requirements=$root/scripts/requirements-onednn.txt
 test_requirements=$root/scripts/requirements-test.txt
 
 packages=(
-  g++ make cmake ninja-build ccache git ca-certificates pkg-config
-  python3 python3-venv clang-format-14
-  libhwy-dev libfmt-dev libspdlog-dev libcli11-dev nlohmann-json3-dev
-  libprotobuf-dev protobuf-compiler zlib1g-dev libzip-dev
-  libgtest-dev libgmock-dev libbenchmark-dev
+  g++ make cmake ninja-build ccache ca-certificates
+  python3 python3-venv
+  libhwy-dev libfmt-dev libcli11-dev nlohmann-json3-dev
+  libprotobuf-dev protobuf-compiler zlib1g-dev
   dataset-fashion-mnist
 )
 
-# For the fuzz targets.
-test_packages=(clang libclang-rt-14-dev libomp-14-dev)
+# For tests, timings, the format and the fuzz targets.
+test_packages=(
+  git libgtest-dev libgmock-dev libbenchmark-dev clang-format-14
+  clang libclang-rt-14-dev libomp-14-dev
+)
 
 say() { echo "setup: $*"; }
 
@@ -169,7 +172,7 @@ test_tools=no
 for argument in "$@"; do
   case $argument in
     --test-tools) test_tools=yes ;;
-    -h | --help) sed -n '2,6s/^# \{0,1\}//p' "$0"; exit 0 ;;
+    -h | --help) sed -n '2,8s/^# \{0,1\}//p' "$0"; exit 0 ;;
     *) echo "setup: unknown argument $argument; known: --test-tools" >&2; exit 2 ;;
   esac
 done
