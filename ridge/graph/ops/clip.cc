@@ -25,12 +25,20 @@ double Element(std::span<const double> x, const AttrMap& attrs) {
   return x[0];
 }
 
-// dx = dy where min <= x <= max, which is where y = x; else 0.
+// dx = dy where min < y < max, else 0: 0 at the bounds and for NaN, as PyTorch's clamp, relu6 and
+// hardtanh.  Reads y, not x: clip may run in place and x need not be kept.
 void Gradient(GradBuilder& g) {
   GraphBuilder& b = g.b();
-  const Value dy = g.output_grad(0);
-  const Value kept = b.Op("equal", {g.input(0), g.output(0)});
-  g.set_input_grad(0, b.Where(kept, dy, b.Scalar(b.type(dy).dtype, 0)));
+  const Value dy = g.output_grad(0), y = g.output(0);
+  const DType dtype = b.type(dy).dtype;
+  const double min = g.number("min"), max = g.number("max");
+  Value inside;
+  if (min > -kInfinity) inside = b.Op("greater", {y, b.Scalar(dtype, min)});
+  if (max < kInfinity) {
+    const Value below = b.Op("less", {y, b.Scalar(dtype, max)});
+    inside = inside.valid() ? b.Op("logical_and", {inside, below}) : below;
+  }
+  g.set_input_grad(0, inside.valid() ? b.Where(inside, dy, b.Scalar(dtype, 0)) : dy);
 }
 
 }  // namespace
@@ -38,7 +46,7 @@ void Gradient(GradBuilder& g) {
 OpDef ClipDef() {
   return {
       .name = "clip",
-      .doc = "y = x limited to [min, max]. The gradient flows where x was not changed.",
+      .doc = "y = x limited to [min, max]. The gradient flows where min < y < max.",
       .input_names = {"x"},
       .output_names = {"y"},
       .attr_defaults = {{"min", -kInfinity}, {"max", kInfinity}},

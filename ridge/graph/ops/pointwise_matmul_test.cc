@@ -80,9 +80,9 @@ TEST(Gradients, OfPowAreFiniteAtBaseZero) {
   EXPECT_EQ(db[4], std::log(3.0));
 }
 
-TEST(Gradients, FlowThroughClipUpToItsBounds) {
+TEST(Gradients, FlowThroughClipInsideItsBoundsOnly) {
   const AttrMap attrs{{"min", -1.0}, {"max", 2.0}};
-  EXPECT_EQ(UnaryGrad("clip", {-1.5, -1, 0, 2, 2.5}, attrs), (Doubles{0, 1, 1, 1, 0}));
+  EXPECT_EQ(UnaryGrad("clip", {-1.5, -1, 0, 2, 2.5}, attrs), (Doubles{0, 0, 1, 0, 0}));
 }
 
 TEST(Gradients, DoNotFlowThroughSteps) {

@@ -24,6 +24,21 @@ Status ConvertChain(OnnxNode& n, const char* op) {
   return n.status();
 }
 
+// Max(x, c), which PyTorch's newer exporter writes for clamp(x, min=c), is a clip: at a tie nothing
+// flows, where maximum would pass half.  A constant of rank 0 tells it from maximum of two tensors.
+// Min(x, c) likewise.
+Status ConvertExtremum(OnnxNode& n, const char* op, const char* limit) {
+  for (size_t i = 0; n.input_count() == 2 && i < 2; ++i) {
+    const Tensor* number = n.Known(i);
+    if (number == nullptr || number->type().rank() != 0 || std::isnan(number->at(0))) continue;
+    RIDGE_RETURN_IF_ERROR(n.Need(2));
+    if (n.type(0).dtype != n.type(1).dtype || !IsFloat(n.type(0).dtype)) break;
+    n.Set(0, n.b().Op("clip", {n.input(1 - i)}, {{limit, number->at(0)}}));
+    return n.status();
+  }
+  return ConvertChain(n, op);
+}
+
 // A limit of Clip: `number` when it is known, else `value`; `present` when there is one at all.
 struct Limit {
   bool present = false, known = false;
@@ -65,8 +80,8 @@ Value SmallPower(OnnxNode& n) {
 
 }  // namespace
 
-Status ConvertMax(OnnxNode& n) { return ConvertChain(n, "maximum"); }
-Status ConvertMin(OnnxNode& n) { return ConvertChain(n, "minimum"); }
+Status ConvertMax(OnnxNode& n) { return ConvertExtremum(n, "maximum", "min"); }
+Status ConvertMin(OnnxNode& n) { return ConvertExtremum(n, "minimum", "max"); }
 Status ConvertSum(OnnxNode& n) { return ConvertChain(n, "add"); }
 
 Status ConvertMean(OnnxNode& n) {
