@@ -14,7 +14,7 @@ void Reference(const OpCall& call, std::span<const double* const> in,
          [](double best, double x) { return x < best || std::isnan(x) ? x : best; });
 }
 
-void Gradient(GradBuilder& g) { g.set_input_grad(0, ExtremumGrad(g)); }
+void Gradient(GradBuilder& g) { g.set_input_grad(0, ExtremumGrad(g, /*sign=*/-1)); }
 
 }  // namespace
 
@@ -23,12 +23,13 @@ OpDef ReduceMinDef() {
       .name = "reduce_min",
       .doc =
           "y = the smallest x along `axes`; NaN if any is. Ties share the gradient equally, as in "
-          "PyTorch's amin. Axes empty: all of them.",
+          "PyTorch's amin, or along one axis with ties=\"first\" the first takes it, as in its "
+          "min(dim). Axes empty: all of them.",
       .input_names = {"x"},
       .output_names = {"y"},
-      .attr_defaults = ReduceAttrs(),
+      .attr_defaults = ExtremumAttrs(),
       .cost_class = CostClass::kReduce,
-      .infer_types = InferReduce<Operands::kNumber, EmptyAxis::kRefused>,
+      .infer_types = InferExtremum,
       .cost = ReduceCost,
       .gradient = Gradient,
       .onnx = "ReduceMin@13",

@@ -64,7 +64,8 @@ Status ConvertPlain(OnnxNode& n, const char* op) {
   return n.status();
 }
 
-// Of no elements: the number that any other beats.
+// Of no elements: the number that any other beats.  Along one axis the first of equals takes the
+// gradient, as in PyTorch's max(dim); along several, or all, they share it, as in amax and max().
 Status ConvertExtremum(OnnxNode& n, const char* op, double worst) {
   RIDGE_ASSIGN_OR_RETURN(const Reduction r, ReadReduction(n));
   GraphBuilder& b = n.b();
@@ -73,7 +74,11 @@ Status ConvertExtremum(OnnxNode& n, const char* op, double worst) {
   if (r.type.elements() == 0 && ElementCount(dims) > 0) {
     return Finish(n, r, OnnxFilled(b, {dtype, dims}, worst));
   }
-  return Finish(n, r, r.Apply(b, op, b.Cast(n.input(0), dtype)));
+  const Value x = b.Cast(n.input(0), dtype);
+  if (r.none) return Finish(n, r, x);
+  const std::string ties = r.axes.size() == 1 ? "first" : "share";
+  const AttrMap attrs = {{"axes", r.axes}, {"keep_dims", int64_t{r.keep_dims}}, {"ties", ties}};
+  return Finish(n, r, b.Op(op, {x}, attrs));
 }
 
 // The root with the gradient 0 at 0, where it has none.

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <numeric>
 
@@ -76,9 +77,18 @@ Status ConvertGlobalAveragePool(OnnxNode& n) {
   return n.status();
 }
 
+// The first of equals takes the gradient, as in MaxPool: along one axis that holds all positions.
 Status ConvertGlobalMaxPool(OnnxNode& n) {
-  RIDGE_ASSIGN_OR_RETURN(const std::vector<int64_t> axes, SpatialAxes(n));
-  n.Set(0, n.b().Op("reduce_max", {n.input(0)}, {{"axes", axes}, {"keep_dims", int64_t{1}}}));
+  RIDGE_RETURN_IF_ERROR(SpatialAxes(n).status());
+  GraphBuilder& b = n.b();
+  const Dims x = n.dims(0);
+  Dims pooled(x.size(), 1);
+  std::copy_n(x.begin(), 2, pooled.begin());
+  const int64_t positions = ElementCount(Dims(x.begin() + 2, x.end()));
+  const Value flat = ReshapeExactly(b, n.input(0), {x[0], x[1], positions});
+  const Value y = b.Op("reduce_max", {flat},
+                       {{"axes", std::vector<int64_t>{2}}, {"ties", std::string("first")}});
+  n.Set(0, ReshapeExactly(b, y, pooled));
   return n.status();
 }
 

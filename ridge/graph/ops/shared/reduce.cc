@@ -92,16 +92,66 @@ Value WithKeptDims(GradBuilder& g, Value v) {
   return ReshapeExactly(g.b(), v, KeptDims(g.b().dims(g.input(0)), g.integers("axes")));
 }
 
-Value ExtremumGrad(GradBuilder& g) {
+Result<std::vector<TensorType>> InferExtremum(const OpCall& call) {
+  const std::string& ties = call.text("ties");
+  if (ties != "share" && ties != "first")
+    return CallError(call, fmt::format("ties is \"{}\"; it must be share or first", ties));
+  const std::vector<int64_t>& axes = call.integers("axes");
+  if (ties == "first" && axes.size() != 1) {
+    return CallError(call, fmt::format("ties is \"first\" and axes is {}; the first of several is "
+                                       "defined along one axis. hint: reshape the axes to one",
+                                       DimsToString(axes)));
+  }
+  return ReduceTypes(call, Operands::kNumber, EmptyAxis::kRefused);
+}
+
+namespace {
+
+// 0, 1, .. along one axis of `dims`, of extent 1 elsewhere; f32 has every integer up to 2^24.
+Value PlacesAlong(GraphBuilder& b, const Dims& dims, size_t axis) {
+  Dims along(dims.size(), 1);
+  along[axis] = dims[axis];
+  Tensor places({dims[axis] <= (int64_t{1} << 24) ? DType::kF32 : DType::kF64, along});
+  for (int64_t i = 0; i < dims[axis]; ++i)
+    StoreFromDouble(places.type().dtype, places.mutable_data(), i, static_cast<double>(i));
+  return b.Constant(std::move(places), "places");
+}
+
+Value FirstExtremumGrad(GradBuilder& g, int sign) {
+  GraphBuilder& b = g.b();
+  const Value x = sign < 0 ? b.Neg(g.input(0)) : g.input(0);
+  const Dims& dims = b.dims(x);
+  const int64_t given = g.integers("axes")[0];
+  const int64_t axis = given < 0 ? given + static_cast<int64_t>(dims.size()) : given;
+  const Value first = b.Op("argmax", {x}, {{"axis", axis}, {"keep_dims", int64_t{1}}});
+  const Value places = PlacesAlong(b, dims, static_cast<size_t>(axis));
+  const Value chosen = b.Op("equal", {b.Cast(first, b.type(places).dtype), places});
+  const Value dy = WithKeptDims(g, g.output_grad(0));
+  return b.Where(chosen, dy, b.Scalar(b.type(dy).dtype, 0));
+}
+
+}  // namespace
+
+Value ExtremumGrad(GradBuilder& g, int sign) {
+  if (std::get<std::string>(g.attrs().at("ties")) == "first") return FirstExtremumGrad(g, sign);
   GraphBuilder& b = g.b();
   const Value x = g.input(0);
   const DType dtype = b.type(x).dtype;
-  const Value chosen = b.Cast(b.Op("equal", {x, WithKeptDims(g, g.output(0))}), dtype);
-  const Value ties = b.ReduceSum(chosen, g.integers("axes"), /*keep_dims=*/true);
-  return b.Mul(chosen, b.Div(WithKeptDims(g, g.output_grad(0)), ties));
+  // bf16 counts to 256 and f16 to 2048: ties are counted, and dy is divided, in f32.
+  const DType wide = BytesPerElement(dtype) < BytesPerElement(DType::kF32) ? DType::kF32 : dtype;
+  const Value chosen = b.Op("equal", {x, WithKeptDims(g, g.output(0))});
+  const Value ties = b.ReduceSum(b.Cast(chosen, wide), g.integers("axes"), /*keep_dims=*/true);
+  const Value share = b.Div(b.Cast(WithKeptDims(g, g.output_grad(0)), wide), ties);
+  return b.Mul(b.Cast(chosen, dtype), b.Cast(share, dtype));
 }
 
 AttrMap ReduceAttrs() { return {{"axes", std::vector<int64_t>()}, {"keep_dims", int64_t{0}}}; }
+
+AttrMap ExtremumAttrs() {
+  AttrMap attrs = ReduceAttrs();
+  attrs["ties"] = std::string("share");
+  return attrs;
+}
 
 AttrMap SumAttrs() {
   AttrMap attrs = ReduceAttrs();

@@ -50,10 +50,15 @@ Value SumAs(GraphBuilder& b, Value x, const std::vector<int64_t>& axes, DType dt
 // `v`, of the reduction's output shape, with the reduced dimensions back as 1.
 Value WithKeptDims(GradBuilder& g, Value v);
 
-// The gradient of reduce_max and reduce_min: dy / ties where x = y, 0 elsewhere.
-Value ExtremumGrad(GradBuilder& g);
+// The types of reduce_max and reduce_min.
+Result<std::vector<TensorType>> InferExtremum(const OpCall& call);
 
-AttrMap ReduceAttrs();  // the defaults
-AttrMap SumAttrs();     // with out_dtype
+// Their gradient.  ties="share": dy / ties where x = y; ties="first": dy at the first of them along
+// the one axis; 0 elsewhere.  `sign` is -1 for reduce_min.
+Value ExtremumGrad(GradBuilder& g, int sign);
+
+AttrMap ReduceAttrs();    // the defaults
+AttrMap SumAttrs();       // with out_dtype
+AttrMap ExtremumAttrs();  // with ties
 
 }  // namespace ridge
