@@ -258,14 +258,15 @@ Status EmitResize(OnnxNode& n, const ResizeMode& mode, const std::vector<ResizeA
   return n.status();
 }
 
-// What versions before 11 do: "linear" may be called bilinear, and nearest takes the place below.
+// What versions before 11 do: "linear" may be called bilinear, and nearest takes the place below,
+// or above in what becomes smaller, as the example of opset 10 and onnxruntime have it.
 ResizeMode OldMode(OnnxNode& n) {
   ResizeMode mode;
   mode.interpolation = n.text("mode", "nearest");
   if (mode.interpolation == "bilinear" || mode.interpolation == "trilinear")
     mode.interpolation = "linear";
   mode.coordinates = "asymmetric";
-  mode.rounding = "floor";
+  mode.rounds_by_scale = true;
   return mode;
 }
 

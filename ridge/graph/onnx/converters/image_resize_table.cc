@@ -33,7 +33,8 @@ Result<double> PositionOf(const ResizeMode& mode, const ResizeAxis& axis, int64_
                 fmt::format("coordinate_transformation_mode is \"{}\"", mode.coordinates));
 }
 
-Result<double> Rounded(const ResizeMode& mode, double p) {
+Result<double> Rounded(const ResizeMode& mode, const ResizeAxis& axis, double p) {
+  if (mode.rounds_by_scale) return axis.scale < 1 ? std::ceil(p) : std::floor(p);
   if (mode.rounding == "round_prefer_floor") return std::ceil(p - 0.5);
   if (mode.rounding == "round_prefer_ceil") return std::floor(p + 0.5);
   if (mode.rounding == "floor") return std::floor(p);
@@ -135,7 +136,7 @@ Result<ResizeTable> MakeResizeTable(const ResizeMode& mode, const ResizeAxis& ax
     }
     p = std::clamp(p, -1e15, 1e15);
     if (mode.interpolation == "nearest") {
-      RIDGE_ASSIGN_OR_RETURN(const double place, Rounded(mode, p));
+      RIDGE_ASSIGN_OR_RETURN(const double place, Rounded(mode, axis, p));
       AppendRow({{static_cast<int64_t>(place), 1}}, axis.input, table);
       continue;
     }

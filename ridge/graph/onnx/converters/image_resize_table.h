@@ -15,6 +15,8 @@ struct ResizeMode {
   double cubic_a = -0.75;
   bool exclude_outside = false;
   bool antialias = false;
+  // Of nearest, before opset 11: the place above where the axis becomes shorter, else that below.
+  bool rounds_by_scale = false;
 };
 
 // One axis: `output` places from `input`; `scale` is output / input, or what the file says.

@@ -18,6 +18,15 @@ TEST(OnnxResize, AnExtentIsTheProductInF32) {
   EXPECT_EQ(node.Type(), "f32[7]");
 }
 
+// The example "resize_downsample_nearest" of opset 10; and the place below where x grows.
+TEST(OnnxResize, NearestOfOpset10TakesThePlaceAboveInWhatBecomesSmaller) {
+  TestNode smaller("Resize", 10), larger("Resize", 10);
+  smaller.Input("x", Counted({1, 1, 2, 4})).Initializer("scales", F32({4}, {1, 1, 0.6, 0.6}));
+  EXPECT_EQ(smaller.Run(), (std::vector<double>{0, 2}));
+  larger.Input("x", Counted({1, 1, 1, 2})).Initializer("scales", F32({4}, {1, 1, 1, 2}));
+  EXPECT_EQ(larger.Run(), (std::vector<double>{0, 0, 1, 1}));
+}
+
 // Of the four columns around 1.25 three are the last one and one is the first, at distance 1.25.
 TEST(OnnxGridSample, ACubicBehindTheBorderStillBends) {
   const Tensor x = F32({1, 1, 1, 2}, {1, 9});
