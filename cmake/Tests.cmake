@@ -1,8 +1,8 @@
 # Tests: ridge_<layer>_test from ridge/<layer>/**/*_test.cc, ridge_tests from tests/**/*.cc, and
-# each tests/**/*_test.py and tests/e2e/*.py as a test of its own.
+# each tests/**/*_test.py, tests/e2e/*.py and tests/generate/*.py as a test of its own.
 #
-# Labels: `fast` for all but tests/e2e/, which has `e2e`, and ONNX's conformance cases, which have
-# `onnx`.  Each runs in the source folder, with
+# Labels: `fast` for all but tests/e2e/, which has `e2e`, tests/generate/, which has `generate`, and
+# ONNX's conformance cases, which have `onnx`.  Each runs in the source folder, with
 #   RIDGE_SOURCE_DIR  the source folder
 #   RIDGE             the program, build/<preset>/bin/ridge
 # Python tests run with the python3 of scripts/setup.sh --test-tools (tensorboard, numpy) if it was
@@ -111,6 +111,7 @@ function(ridge_add_tests)
   ridge_add_python_tests("tools/*_test.py" fast 120)
   if(TARGET ridge)
     ridge_add_python_tests("tests/e2e/*.py" e2e 900)
+    ridge_add_python_tests("tests/generate/*.py" generate 900)
   endif()
 endfunction()
 
