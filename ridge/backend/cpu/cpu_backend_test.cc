@@ -207,6 +207,30 @@ TEST_F(CpuBackendTest, RefusesAnUnknownKernelOfAStoredPlan) {
       "another version; plan again");
 }
 
+// oneDNN holds two descriptors for the same that differ in the stride of an extent of 1, and gives
+// the primitive that it made first: of a as it is or of a transposed, whose scratchpads differ.
+TEST_F(CpuBackendTest, ProductsKeepToTheirWorkspaceWhicheverWasMadeFirst) {
+  const OpCall transposed = MakeCall("matmul", {F32({3, 1}), F32({3, 2})}, {{"transpose_a", 1}});
+  const OpCall plain = MakeCall("matmul", {F32({1, 3}), F32({3, 2})}, {});
+  const KernelChoice first = Offers("matmul", transposed).choices.front();
+  const KernelChoice second = Offers("matmul", plain).choices.front();
+  const OpDef& op = *FindOp("matmul");
+  const auto made = cpu_->Create(op, transposed, first);
+  auto kernel = cpu_->Create(op, plain, second);
+  ASSERT_TRUE(made.ok() && kernel.ok());
+  const std::vector<float> a(3, 1), b(6, 1);
+  std::vector<float> y(2);
+  const auto planned = static_cast<size_t>(second.workspace_bytes);
+  Tensor workspace({DType::kU8, {second.workspace_bytes + 4096}});
+  auto* bytes = workspace.as_mutable<uint8_t>();
+  std::memset(bytes, 0xA5, planned + 4096);
+  const void* inputs[] = {a.data(), b.data()};
+  void* outputs[] = {y.data()};
+  ASSERT_TRUE((*kernel)->Run({inputs, outputs, bytes}).ok());
+  EXPECT_EQ(y, std::vector<float>({3, 3}));
+  for (size_t i = planned; i < planned + 4096; ++i) ASSERT_EQ(bytes[i], 0xA5) << i - planned;
+}
+
 TEST_F(CpuBackendTest, RefusesNoThreads) { EXPECT_FALSE(MakeCpuBackend(0).ok()); }
 
 TEST_F(CpuBackendTest, TakesOutputsWithoutElements) {

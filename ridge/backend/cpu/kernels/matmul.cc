@@ -27,12 +27,18 @@ struct Operands {
 };
 
 // Row-major `dims` of at least `rank` dimensions, the last two swapped when `transpose`.
+//
+// An extent of 1 has the stride that it has in row-major: oneDNN's cache of primitives holds
+// descriptors for the same that differ there alone, though their scratchpads differ, and a kernel
+// that needs more than was planned writes over its neighbours.
 memory::desc MatrixDesc(DType dtype, Dims dims, size_t rank, bool transpose) {
   dims.insert(dims.begin(), rank - dims.size(), 1);
   Dims strides = RowMajorStrides(dims);
   if (transpose) {
     std::swap(dims[rank - 1], dims[rank - 2]);
     std::swap(strides[rank - 1], strides[rank - 2]);
+    if (dims[rank - 1] == 1) strides[rank - 1] = 1;
+    if (dims[rank - 2] == 1) strides[rank - 2] = dims[rank - 1] * strides[rank - 1];
   }
   return memory::desc(dims, DnnlType(dtype).value(), strides);
 }
