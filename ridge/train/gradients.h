@@ -27,9 +27,9 @@ struct GradientResult {
   std::vector<std::string> warnings;   // of the run's checkpoints
 };
 
-// The graph's outputs, and after them the gradients of the sum of `loss` under every float input and
-// parameter, by their names.  Updates are dropped.  Fails with kUnsupported when an operator on the
-// way has no gradient, and with kInvalidModel when an output has the name of an input or parameter.
+// The graph's outputs, and after them the gradients of the sum of `loss` under every float input
+// and parameter, by their names.  Updates are dropped.  Fails with kUnsupported when an operator on
+// the way has no gradient, with kInvalidModel when an output has the name of an input or parameter.
 Result<Graph> GraphWithGradients(Graph graph, const GraphOutput& loss);
 
 // The graph as its file has it: batch norm and dropout are what they are there.  Gradients are

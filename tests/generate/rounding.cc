@@ -3,8 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
+#include <initializer_list>
+#include <limits>
 #include <string_view>
 
 #include "ridge/graph/interpret.h"
@@ -14,22 +15,34 @@
 namespace ridge {
 namespace {
 
-constexpr double kDeviations = 16;   // of a sum of local errors, with what few samples miss
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr double kFewRoundings = 8;  // inside a node whose terms are not known
 constexpr double kAbsolute = 0.125;  // of a tensor's largest element: what approximations are off
 constexpr double kOutOfRange = 1e4;  // masked scores are larger, and mean nothing
 
-// y is a sum of products of the inputs: the magnitudes are the same sum of absolute values.
-bool IsSum(std::string_view op) {
-  constexpr std::array kSums = {"matmul",      "conv",          "conv_grad_input",
-                                "reduce_sum",  "reduce_mean",   "conv_grad_weight",
-                                "avg_pool",    "avg_pool_grad", "max_pool_grad",
-                                "scatter_add", "cumsum"};
-  return std::find(kSums.begin(), kSums.end(), op) != kSums.end();
+// How far from the samples' spread a sum of local errors may be, with what few samples miss.  More
+// for f64, where it costs nothing: no mistake is that small.
+double Deviations(Roundoff roundoff) { return roundoff.store < 0x1p-50 ? 100 : 16; }
+
+bool IsOneOf(std::string_view op, std::initializer_list<std::string_view> ops) {
+  return std::find(ops.begin(), ops.end(), op) != ops.end();
 }
 
-bool Moves(const OpDef& op) {
-  return op.alias_input >= 0 || (op.cost_class == CostClass::kMove && op.name != "scatter");
+// y is a sum of products of the inputs: the magnitudes are the same sum of absolute values.
+bool IsSum(std::string_view op) {
+  return IsOneOf(
+      op, {"matmul", "conv", "conv_grad_input", "conv_grad_weight", "reduce_sum", "reduce_mean",
+           "avg_pool", "avg_pool_grad", "max_pool_grad", "scatter_add", "cumsum"});
+}
+
+// Gives elements of its inputs as they are, and whole numbers: rounds nothing.  Gradients ask which
+// input a result equals.
+bool IsExact(const OpDef& op) {
+  if (op.alias_input >= 0) return true;
+  if (op.cost_class == CostClass::kMove) return !IsSum(op.name) && op.name != "scatter";
+  return IsOneOf(op.name, {"neg", "abs", "relu", "relu_grad", "clip", "maximum", "minimum", "where",
+                           "sign", "floor", "ceil", "round", "trunc", "reduce_max", "reduce_min",
+                           "max_pool", "max_roi_pool", "top_k"});
 }
 
 Tensor Absolute(const Tensor& tensor) {
@@ -55,6 +68,24 @@ Tensor Uniform(const TensorType& type, double number) {
   return tensor;
 }
 
+// The gradients of norms are differences of terms as large as scale * dy / deviation, and may
+// vanish where these do not (a row of one element).  0 for other operators.
+double TermsOfNormGrad(const Node& node, const std::vector<Tensor>& inputs) {
+  constexpr double kMostInverse = 10;  // epsilon is 0.01 at least
+  struct Norm {
+    std::string_view op;
+    size_t dy, scale;
+  };
+  constexpr Norm kNorms[] = {
+      {"layer_norm_grad", 3, 4}, {"rms_norm_grad", 2, 3}, {"batch_norm_grad", 4, 1}};
+  for (const Norm& norm : kNorms) {
+    if (node.op->name != norm.op) continue;
+    const double scale = inputs.size() > norm.scale ? LargestInRange(inputs[norm.scale]) : 1;
+    return LargestInRange(inputs[norm.dy]) * scale * kMostInverse;
+  }
+  return 0;
+}
+
 // What `compute` is relative to, for each output of the node.
 std::vector<Tensor> Magnitudes(const Node& node, const OpCall& call,
                                const std::vector<Tensor>& inputs,
@@ -64,11 +95,13 @@ std::vector<Tensor> Magnitudes(const Node& node, const OpCall& call,
     std::vector<Tensor> absolute;
     for (const Tensor& input : inputs) absolute.push_back(Absolute(input));
     magnitudes = EvaluateNode(*node.op, call, absolute);
-  } else if (!Moves(*node.op)) {
+  } else if (!IsExact(*node.op)) {
     const double share = node.op->elementwise != nullptr ? kAbsolute : 1;
+    const double terms = TermsOfNormGrad(node, inputs);
     for (size_t i = 0; i < outputs.size(); ++i) {
-      if (outputs[i].type().dtype == DType::kF64)
-        magnitudes[i] = Uniform(outputs[i].type(), share * LargestInRange(outputs[i]));
+      if (outputs[i].type().dtype != DType::kF64) continue;
+      magnitudes[i] =
+          Uniform(outputs[i].type(), std::max(terms, share * LargestInRange(outputs[i])));
     }
   }
   return magnitudes;
@@ -83,10 +116,10 @@ bool IsShort(double x) {
 
 Roundoff RoundoffOf(DType dtype) {
   constexpr double kF32 = 0x1p-24;
-  if (dtype == DType::kF64) return {0x1p-53, 0x1p-53};
-  if (dtype == DType::kF16) return {0x1p-11, kF32};
-  if (dtype == DType::kBF16) return {0x1p-8, kF32};
-  return {kF32, kF32};
+  if (dtype == DType::kF64) return {0x1p-53, 0x1p-53, 0};
+  if (dtype == DType::kF16) return {0x1p-11, kF32, 0x1p-25};
+  if (dtype == DType::kBF16) return {0x1p-8, kF32, 0};
+  return {kF32, kF32, 0};
 }
 
 Result<RoundingModel> RoundingModel::Make(const Graph& graph, const NamedTensors& leaves) {
@@ -120,7 +153,7 @@ struct Mover {
     for (int64_t i = 0; i < from.elements(); ++i) {
       const double x = from.at(i);
       const double terms = magnitude.data() == nullptr ? 0 : std::abs(magnitude.at(i));
-      const double most = roundoff.store * std::abs(x) +
+      const double most = roundoff.least + roundoff.store * std::abs(x) +
                           kFewRoundings * roundoff.compute * std::min(terms, kOutOfRange);
       to.as_mutable<double>()[i] = std::isfinite(x) ? x + dice.Between(-most, most) : x;
     }
@@ -129,6 +162,14 @@ struct Mover {
 };
 
 }  // namespace
+
+// Of constants alone, as the exponent less 1: a moved one would make the power of a negative number
+// NaN, and what passes fold is rounded once.
+bool RoundingModel::OfConstants(const Node& node) const {
+  return std::all_of(node.inputs.begin(), node.inputs.end(), [&](ValueId id) {
+    return id == kNoValue || graph_.value(id).kind == ValueKind::kConstant;
+  });
+}
 
 std::vector<Tensor> RoundingModel::Sample(Roundoff roundoff, uint64_t seed) const {
   Mover mover{roundoff, Dice(seed)};
@@ -140,13 +181,14 @@ std::vector<Tensor> RoundingModel::Sample(Roundoff roundoff, uint64_t seed) cons
     if (rounds) values[i] = mover.Moved(values[i], Tensor());
   }
   for (const Node& node : graph_.nodes()) {
+    if (OfConstants(node)) continue;
     std::vector<Tensor> inputs;
     for (ValueId id : node.inputs)
       inputs.push_back(id == kNoValue ? Tensor() : values[static_cast<size_t>(id)]);
     std::vector<Tensor> outputs = EvaluateNode(*node.op, graph_.Call(node), inputs);
     for (size_t k = 0; k < outputs.size(); ++k) {
       const auto id = static_cast<size_t>(node.outputs[k]);
-      const bool rounds = !Moves(*node.op) && outputs[k].type().dtype == DType::kF64;
+      const bool rounds = !IsExact(*node.op) && outputs[k].type().dtype == DType::kF64;
       values[id] = rounds ? mover.Moved(outputs[k], magnitudes_[id]) : std::move(outputs[k]);
     }
   }
@@ -160,18 +202,22 @@ std::map<std::string, double> RoundingModel::Bounds(Roundoff roundoff, int sampl
   std::map<std::string, double> bounds;
   for (int sample = 0; sample < samples; ++sample) {
     const std::vector<Tensor> values =
-        Sample({roundoff.store * scale, roundoff.compute * scale}, static_cast<uint64_t>(sample));
+        Sample({roundoff.store * scale, roundoff.compute * scale, roundoff.least},
+               static_cast<uint64_t>(sample));
     for (const GraphOutput& output : graph_.outputs()) {
       const Tensor& moved = values[static_cast<size_t>(output.value)];
       const Tensor& exact = exact_.at(output.name);
       double& bound = bounds[output.name];
-      for (int64_t i = 0; i < exact.elements(); ++i)
-        bound = std::max(bound, std::abs(moved.at(i) - exact.at(i)));
+      for (int64_t i = 0; i < exact.elements(); ++i) {
+        const double off = std::abs(moved.at(i) - exact.at(i));
+        bound = std::isnan(off) ? kInfinity : std::max(bound, off);
+      }
     }
   }
   for (auto& [name, bound] : bounds)
-    bound = kDeviations * bound / scale +
-            (4 * roundoff.store + 64 * roundoff.compute) * LargestInRange(exact_.at(name));
+    bound = Deviations(roundoff) * bound / scale +
+            (4 * roundoff.store + 64 * roundoff.compute) * LargestInRange(exact_.at(name)) +
+            4 * roundoff.least;
   return bounds;
 }
 

@@ -18,9 +18,9 @@
 
 namespace ridge {
 
-// Unit roundoffs: of stored results, and of the sums behind them.
+// Unit roundoffs: of stored results, and of the sums behind them; and half the smallest number.
 struct Roundoff {
-  double store = 0, compute = 0;
+  double store = 0, compute = 0, least = 0;
 };
 
 Roundoff RoundoffOf(DType dtype);
@@ -37,6 +37,7 @@ class RoundingModel {
   std::map<std::string, double> Bounds(Roundoff roundoff, int samples) const;
 
  private:
+  bool OfConstants(const Node& node) const;
   std::vector<Tensor> Sample(Roundoff roundoff, uint64_t seed) const;
 
   Graph graph_;

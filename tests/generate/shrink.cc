@@ -16,6 +16,7 @@ using Fails = std::function<bool(const Graph&)>;
 
 // The graph with `by` (or a new parameter) in the place of the first output of node n.
 std::optional<Graph> Without(const Graph& graph, size_t n, ValueId by) {
+  const std::string cut = graph.UniqueName("cut");
   GraphCopier copier(graph);
   for (size_t i = 0; i < graph.nodes().size(); ++i) {
     const Node& node = graph.nodes()[i];
@@ -34,7 +35,7 @@ std::optional<Graph> Without(const Graph& graph, size_t n, ValueId by) {
     const TensorType& type = graph.type(node.outputs[0]);
     copier.Map(node.outputs[0], by != kNoValue
                                     ? copier.Mapped(by)
-                                    : copier.to().Parameter("cut", type, Init::Uniform(1)));
+                                    : copier.to().Parameter(cut, type, Init::Uniform(1)));
   }
   for (const GraphOutput& output : graph.outputs())
     copier.to().Output(output.name, copier.Mapped(output.value));
