@@ -47,7 +47,9 @@ constexpr Family kFamilies[] = {{10, DrawUnary},
                                 {3, DrawRecurrent},
                                 {2, DrawRandom},
                                 {5, DrawViewReadTwice},
-                                {6, DrawResidual}};
+                                {6, DrawResidual},
+                                {4, DrawAgain},
+                                {2, DrawAxialAttention}};
 
 void DrawOne(Sketch& s) {
   int64_t all = 0;

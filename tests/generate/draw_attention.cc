@@ -133,4 +133,19 @@ void DrawAttention(Sketch& s) {
   if (s.dice.Percent(15)) s.Keep(outputs[1]);
 }
 
+// Without projections between: what one writes is what the next reads, turned or as it lies.
+void DrawAxialAttention(Sketch& s) {
+  Value x = s.AsRank(s.Any(), 4);
+  if (!x.valid() || s.elements(x) > 100) return;
+  for (int64_t times = s.dice.From(1, 3); times > 0 && x.valid(); --times) {
+    if (s.dice.Percent(70)) x = s.Transpose(x, {0, 2, 1, 3});
+    if (!x.valid()) return;
+    const Value k = s.dice.Percent(50) ? x : RandomActivation(s, x);
+    const std::vector<Value> made = s.Outputs("attention", {x, k, x}, {{"scale", 0.5}});
+    x = made[0];
+    if (x.valid() && s.dice.Percent(60)) x = s.Transpose(x, {0, 2, 1, 3});
+  }
+  s.Keep(x);
+}
+
 }  // namespace ridge

@@ -168,4 +168,15 @@ void DrawResidual(Sketch& s) {
   if (s.dims(x) == s.dims(y)) s.Keep(s.Op(s.dice.Percent(70) ? "add" : "mul", {x, y}));
 }
 
+void DrawAgain(Sketch& s) {
+  const auto count = static_cast<int64_t>(s.b().graph().nodes().size());
+  if (count == 0) return;
+  const Node node = s.b().graph().node(static_cast<NodeId>(s.dice.Below(count)));
+  std::vector<Value> inputs;
+  for (ValueId id : node.inputs) inputs.push_back(id == kNoValue ? Sketch::Absent() : Value{id});
+  const std::vector<Value> outputs = s.Outputs(node.op->name.c_str(), inputs, node.attrs);
+  const bool floats = outputs[0].valid() && IsFloat(s.b().type(outputs[0]).dtype);
+  if (floats) s.Keep(outputs[0]);
+}
+
 }  // namespace ridge

@@ -49,6 +49,8 @@ void DrawRandom(Sketch& s);  // dropout, noise
 
 void DrawViewReadTwice(Sketch& s);
 void DrawResidual(Sketch& s);
+void DrawAgain(Sketch& s);           // a node that is there, once more
+void DrawAxialAttention(Sketch& s);  // along one axis, then along another
 
 // One of the smooth and the usual operators of one operand.
 Value RandomActivation(Sketch& s, Value x);
