@@ -4,7 +4,9 @@
 usage: random_networks.py --ridge build/release/bin/ridge --work FOLDER [--seed N]
                           [--counts timm=16,torchvision=8,transformers=16]
                           [--only SOURCE/NAME,...] [--batches 1,3] [--exporters old,new]
-                          [--named]                  draws among those that the project names
+                          [--named]    draws among those that the project names
+                          [--fresh]    weights as the network's own constructor draws them, so
+                                       that values are exactly 0 at many a kink
        random_networks.py --work FOLDER --table      prints FOLDER/results.jsonl in Markdown
 
 Needs torch, torchvision, timm, transformers, onnx, onnxscript, onnxruntime; no network: all weights
@@ -17,7 +19,8 @@ parameters (transformers: after all widths have been made small, so each is an a
 published size) and those that cannot be built from text, an image or a waveform alone.
 
 A network runs at a small image or sequence, in evaluation mode, and in training mode where it has
-batch norm, with dropout 0.  Its file is exported with the very batch that it runs with, by PyTorch's
+batch norm (the older exporter's file: the newer one's has batch norm as in evaluation), with dropout
+0.  Its file is exported with the very batch that it runs with, by PyTorch's
 older exporter and its newer one, and holds sum(output * c) for random c, which are inputs: their
 gradients are the outputs.  A difference is relative to the largest element of a gradient, or to 1e-4
 of the largest of all.  f32 agrees to 2e-3; beyond that, or beyond 1e-4 and 20 times PyTorch's own f32
@@ -323,6 +326,10 @@ def draw_weights(net):
                 buffer.copy_((2 * torch.rand_like(buffer) - 1) * 0.1)
             elif name.endswith("running_var"):
                 buffer.copy_(0.75 + 0.5 * torch.rand_like(buffer))
+
+
+def stop_drawing(net):
+    """Takes dropout and dropped paths out."""
     for module in net.modules():
         if isinstance(module, nn.modules.dropout._DropoutNd):
             module.p = 0.0
@@ -405,7 +412,7 @@ class Case:
                 torch.onnx.export(self.net, values, str(path), dynamo=False, opset_version=17,
                                   training=mode.TRAINING if self.training else mode.EVAL,
                                   do_constant_folding=False, **names)
-        return {n: v.numpy() for n, v in zip(self.values, values)}
+        return {n: np.ascontiguousarray(v.numpy()) for n, v in zip(self.values, values)}
 
 
 def distance(exact, found):
@@ -440,7 +447,7 @@ def onnxruntime_loss(file, inputs):
         taken = {i.name for i in session.get_inputs()}
         return float(session.run(["loss"], {n: v for n, v in inputs.items() if n in taken})[0])
     except Exception as error:
-        return f"onnxruntime: {str(error)[:120]}"
+        return f"onnxruntime refuses it too: {str(error)[:120]}"
 
 
 def compare_at(case, dtype, exporter, folder, options, exact, loss):
@@ -450,7 +457,11 @@ def compare_at(case, dtype, exporter, folder, options, exact, loss):
     held = {i.name for i in proto.graph.input}
     row = {"nodes": len(proto.graph.node) + sum(len(f.node) for f in proto.functions)}
     del proto
-    found = run_ridge(options, folder, file, {n: v for n, v in inputs.items() if n in held})
+    try:
+        found = run_ridge(options, folder, file, {n: v for n, v in inputs.items() if n in held})
+    except RuntimeError as error:
+        runtime = onnxruntime_loss(file, inputs)
+        raise RuntimeError(f"{error} ({runtime if isinstance(runtime, str) else 'onnxruntime runs it'})")
     row["difference"], row["worst"] = distance(exact, found)
     row["compared"] = sum(n in found for n in exact)
     row["missing"] = sorted(n for n in exact if n not in found and np.abs(exact[n]).max() > 0)[:5]
@@ -473,10 +484,12 @@ def exported(case, exporter, folder, options):
             row["f64"] = fine
             row["agrees"] = fine["difference"] <= BOUNDS["f64"]
     except Exception as error:
-        text = str(error) if str(error).startswith("refused") else \
-            f"{'f64: ' if 'difference' in row else ''}not exported: {type(error).__name__}: " + \
-            str(error).strip().split("\n")[0][:200]
-        row["error"] = text
+        cause = error
+        while cause.__cause__ is not None:
+            cause = cause.__cause__
+        row["error"] = str(error) if str(error).startswith("refused") else \
+            f"{'f64: ' if 'difference' in row else ''}not exported: {type(cause).__name__}: " + \
+            str(cause).strip().split("\n")[0][:200]
         if options.trace:
             traceback.print_exc()
     return row
@@ -503,13 +516,15 @@ def compare(source, name, options):
     folder.mkdir(exist_ok=True)
     try:
         net, inputs = BUILD[source](name)
-        draw_weights(net)
+        if not options.fresh:
+            draw_weights(net)
+        stop_drawing(net)
         count = sum(p.numel() for p in net.parameters())
         if count > LARGEST:
             raise Skip(f"{count / 1e6:.0f} million parameters")
         for mode, batch in [("eval", b) for b in options.batches] + [("train", 3)]:
             norms = [m for m in net.modules() if isinstance(m, nn.modules.batchnorm._BatchNorm)]
-            if mode == "train" and not norms:
+            if mode == "train" and not (norms and "old" in options.exporters):
                 continue
             case = Case(net, inputs, batch, mode == "train")
             _, exact = case.gradients(torch.float32)
@@ -517,7 +532,7 @@ def compare(source, name, options):
                 raise Skip("its inputs reach less than half of the parameters")
             shape = " ".join("x".join(map(str, v.shape)) for n, v in case.values.items()
                              if not re.fullmatch(r"c\d+", n))
-            for exporter in options.exporters if mode == "eval" else options.exporters[:1]:
+            for exporter in options.exporters if mode == "eval" else ["old"]:
                 start = time.time()
                 row = exported(case, exporter, folder, options)
                 note(batch=batch, mode=mode, exporter=exporter, shape=shape, parameters=count,
@@ -613,7 +628,7 @@ def main():
     parser.add_argument("--batches", type=lambda s: [int(b) for b in s.split(",")], default=[1, 3])
     parser.add_argument("--exporters", type=lambda s: s.split(","), default=["old", "new"])
     parser.add_argument("--backend", default="cpu")
-    for flag in ("--table", "--named", "--keep", "--trace"):
+    for flag in ("--table", "--named", "--fresh", "--keep", "--trace"):
         parser.add_argument(flag, action="store_true")
     options = parser.parse_args()
     options.work.mkdir(parents=True, exist_ok=True)
