@@ -99,7 +99,9 @@ def norm(g):
         weights = [g.leaf(row, x.dtype)]
         if op == "LayerNormalization" and g.chance(0.6):
             weights.append(g.leaf(row, x.dtype))
-        return g.emit(op, [x] + weights, {"axis": axis, "epsilon": random_float(g, 0.01, 0.1)})
+        statistics = 2 * int(op == "LayerNormalization" and g.chance(0.3))
+        attrs = {"axis": axis, "epsilon": random_float(g, 0.01, 0.1)}
+        return g.emit(op, [x] + weights, attrs, 1 + statistics)
     x = g.any(("float32",), ranks=(3, 4), test=lambda v: v.array.size > 0)
     if x is None:
         return None
@@ -273,7 +275,8 @@ def pool(g):
         attrs["ceil_mode"] = 1
     elif op != "LpPool":  # onnxruntime cuts images there where the kernel is below the stride
         auto_pad(g, attrs, x.shape[2:], kernel)
-    return g.emit(op, [x], attrs, rounds=op != "MaxPool")
+    places = 1 + int(op == "MaxPool" and g.opset >= 12 and x.exact and g.chance(0.25))
+    return g.emit(op, [x], attrs, places, rounds=op != "MaxPool")
 
 
 @maker(2, since=10)
@@ -679,3 +682,43 @@ def special(g):
     for value in made or []:
         value.hidden = True
     return made
+
+
+@maker(1, since=11)
+def sequence(g):
+    """Cut into a sequence, and put together again or read at one place."""
+    x = g.any(("float32", "int64"), ranks=(1, 2, 3), test=lambda v: v.array.size > 0)
+    if x is None:
+        return None
+    name, axis, keeps = f"n{len(g.nodes)}", g.integer(0, x.rank - 1), g.integer(0, 1)
+    cut = helper.make_node("SplitToSequence", [x.name], [name + "_q"], axis=axis, keepdims=keeps)
+    if g.chance(0.5) or not keeps:
+        place = g.known(np.array(g.integer(-x.shape[axis], x.shape[axis] - 1), np.int64))
+        last = helper.make_node("SequenceAt", [name + "_q", place.name], [name + "_0"])
+        return g.add([cut, last], [x, place], False, None)
+    last = helper.make_node("ConcatFromSequence", [name + "_q"], [name + "_0"],
+                            axis=g.integer(0, x.rank - 1))
+    return g.add([cut, last], [x], False, None)
+
+
+@maker(1, since=11)
+def scan_steps(g):
+    """Scan over the rows of x with one state."""
+    x = g.any(("float32",), ranks=(2, 3), test=lambda v: v.array.size > 0 and v.shape[0] < 8)
+    if x is None:
+        return None
+    name, row = f"n{len(g.nodes)}", x.shape[1:]
+    state = g.leaf(row, "float32", low=-1, high=1)
+    info = lambda n: helper.make_tensor_value_info(n, TensorProto.FLOAT, row)
+    op = g.pick(["Add", "Sub", "Mul"])
+    nodes = [helper.make_node(op, [name + "_h", name + "_x"], [name + "_m"])]
+    nodes += inner_nodes(g, name + "_m", name + "_y")
+    nodes.append(helper.make_node("Neg", [name + "_y"], [name + "_s"]))
+    body = helper.make_graph(nodes, "body", [info(name + "_h"), info(name + "_x")],
+                             [info(name + "_y"), info(name + "_s")])
+    attrs = {"body": body, "num_scan_inputs": 1}
+    if g.chance(0.4):
+        attrs["scan_input_directions"] = [1]
+    if g.chance(0.3):
+        attrs["scan_output_directions"] = [1]
+    return g.emit("Scan", [state, x], attrs, 2)

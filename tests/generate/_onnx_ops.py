@@ -40,7 +40,7 @@ def some_axes(g, rank, negative=True):
 SMOOTH = {
     "Sin": 7, "Cos": 7, "Tanh": 6, "Sigmoid": 6, "Exp": 6, "Erf": 9, "Atan": 7, "Sinh": 9,
     "Cosh": 9, "Asinh": 9, "Softplus": 1, "Softsign": 1, "Selu": 6, "Elu": 6, "Celu": 12,
-    "HardSwish": 14, "Mish": 18, "Gelu": 20, "HardSigmoid": 6, "Tan": 7
+    "HardSwish": 14, "Mish": 18, "Gelu": 20, "Swish": 24, "HardSigmoid": 6, "Tan": 7
 }
 ATTRS = {
     "Selu": ("alpha", "gamma"), "Elu": ("alpha",), "Celu": ("alpha",),
@@ -54,7 +54,7 @@ def smooth(g):
     attrs = {a: random_float(g, 0.1, 1.5) for a in ATTRS.get(op, ()) if g.chance(0.5)}
     if op == "Gelu" and g.chance(0.5):
         attrs["approximate"] = g.pick(["tanh", "none"])
-    if op in ("HardSwish", "Selu", "Gelu", "Mish", "Celu"):
+    if op in ("HardSwish", "Selu", "Gelu", "Mish", "Celu", "Swish"):
         # onnxruntime computes f64 with constants of f32.
         return g.emit(op, [g.any(FLOATS[:3] + ("float16",))], attrs)
     if op == "Tan":
@@ -92,7 +92,9 @@ def kinked(g):
     if op in ("Sign", "Floor", "Ceil", "Round", "IsNaN", "IsInf"):
         return g.emit(op, [g.any(NUMBERS if op == "Sign" else FLOATS, exact=True)], rounds=False)
     if op == "Dropout":
-        return g.emit(op, [g.any(FLOATS)], {"ratio": 0.3} if g.opset < 12 else {}, rounds=False)
+        mask = int(g.opset >= 10 and g.chance(0.3))
+        attrs = {"ratio": 0.3} if g.opset < 12 else {}
+        return g.emit(op, [g.any(FLOATS)], attrs, 1 + mask, rounds=False)
     if op == "PRelu":
         x = g.any(FLOATS, ranks=(1, 2, 3, 4))
         return g.emit(op, [x, g.leaf(tuple(g.pick([1, e]) for e in x.shape), x.dtype)])
