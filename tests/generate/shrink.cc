@@ -139,6 +139,12 @@ std::optional<Graph> WithExtent(const Graph& graph, int64_t from, int64_t to) {
   return out;
 }
 
+int64_t Elements(const Graph& graph) {
+  int64_t elements = 0;
+  for (const ValueInfo& info : graph.values()) elements += info.type.elements();
+  return elements;
+}
+
 bool ShrinkExtents(Graph& graph, const Fails& fails) {
   std::set<int64_t> extents;
   for (const ValueInfo& info : graph.values()) {
@@ -148,7 +154,7 @@ bool ShrinkExtents(Graph& graph, const Fails& fails) {
     for (const int64_t to : {1, 2}) {
       if (to >= from) continue;
       const std::optional<Graph> less = WithExtent(graph, from, to);
-      if (!less || !fails(*less)) continue;
+      if (!less || Elements(*less) >= Elements(graph) || !fails(*less)) continue;
       graph = *less;
       return true;
     }
