@@ -123,7 +123,8 @@ class Packing {
     if (others != 1 || variables != u.variables.size()) return false;
     const StepUses& uses = uses_[u.step];
     const int grad = node.inputs[u.grad], writer = uses.WriterOf(grad);
-    if (writer < 0 || uses.IsShown(grad) || uses.ReadsOf(grad).size() != 1) return true;
+    const bool kept = steps_[u.step].values[static_cast<size_t>(grad)].persistent;
+    if (writer < 0 || kept || uses.IsShown(grad) || uses.ReadsOf(grad).size() != 1) return true;
     const PlannedNode& made = steps_[u.step].nodes[static_cast<size_t>(writer)];
     if (made.def != nullptr) return true;
     u.grad_reorder = writer;

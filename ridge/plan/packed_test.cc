@@ -109,6 +109,16 @@ TEST_F(Packed, AGradientInTheSameLayoutIsNotCopied) {
   EXPECT_EQ(program_.steps[0].nodes[2].choice.input_layouts[1], kBlocked);
 }
 
+// The row-major copy is what the variable `kept` holds from now on.
+TEST_F(Packed, AGradientThatAVariableHoldsIsStillWrittenThere) {
+  const Value kept = b_.State("kept", kType, Init::Zeros(), ValueRole::kNone);
+  const Value grad = b_.Op("relu", {b_.Op("exp", {w_}, {}, "y")}, {}, "grad");
+  Update(grad);
+  b_.Update(kept, grad);
+  EXPECT_EQ(Nodes(), "y grad grad@row_major updated ");
+  EXPECT_EQ(W().layout, kBlocked);
+}
+
 TEST_F(Packed, AGradientThatCannotBeGatheredIsWorthNoCopy) {  // one copy for another
   kernels_.gathers = false;
   Update(b_.Op("exp", {w_}, {}, "y"));
