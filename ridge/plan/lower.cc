@@ -51,7 +51,8 @@ class Lowering {
  private:
   struct Copy {
     LayoutId layout;
-    int value;  // index into step_.values
+    int value;      // index into step_.values
+    int node = -1;  // the reorder that makes it; -1: none
   };
 
   // --- values -------------------------------------------------------------------------------
@@ -177,17 +178,22 @@ class Lowering {
   }
 
   // The value in this layout; a reorder is added when there is no such copy yet.  What is known
-  // only after the slices is copied when its reader runs, all else in every slice.
+  // only after the slices is copied when its readers run, all else in every slice.
   int CopyIn(ValueId id, LayoutId layout, Turn reader) {
-    const int known = FindCopy(id, layout);
-    if (known >= 0) return known;
+    for (const Copy& copy : copies_[static_cast<size_t>(id)]) {
+      if (copy.layout != layout) continue;
+      if (copy.node >= 0 && reader == Turn::kEvery)
+        step_.nodes[static_cast<size_t>(copy.node)].turn = Turn::kEvery;
+      return copy.value;
+    }
     const ValueInfo& info = graph_.value(id);
     const bool weight = info.kind == ValueKind::kParameter;
     const int to = AddValue(info, layout, weight ? Purpose::kWorkspace : PurposeOf(info),
                             fmt::format("{}@{}", info.name, kernels_.LayoutName(layout)));
     AddReorder(copies_[static_cast<size_t>(id)].front().value, to,
                phases_.KnownLast(id) ? reader : Turn::kEvery);
-    copies_[static_cast<size_t>(id)].push_back({layout, to});
+    const int node = static_cast<int>(step_.nodes.size()) - 1;
+    copies_[static_cast<size_t>(id)].push_back({layout, to, node});
     return to;
   }
 

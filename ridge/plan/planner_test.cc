@@ -297,6 +297,26 @@ TEST_F(Planner, ANodeWithoutAKernelIsRefusedWithTheReasons) {
             "exp 'y': no kernel runs this node here\n  fake: declines for the test");
 }
 
+// `y` reads the sum once, with the last slice; the sum itself must be there for every slice.
+TEST_F(Planner, ASumInALayoutOfItsOwnIsBroughtBackInEverySlice) {
+  kernels_.blocked_op = "add";
+  GraphBuilder b("g");
+  const Value s = b.State("s", kType, Init::Zeros(), ValueRole::kNone);
+  const Value total = b.Op("add", {s, b.Input("x", kType)}, {}, "total");
+  b.Output("y", b.Op("reduce_max", {total}, {}, "y"));
+  b.Update(s, total);
+  NamedGraph named{"train", *b.Build()};
+  named.slices = 2;
+  named.sliced_inputs = {"x"};
+  named.slice_sums = {"s"};
+  const auto program = PlanProgram("test", {named}, kernels_, Profile(), {});
+  ASSERT_TRUE(program.ok()) << program.status().message();
+  const StepPlan& step = program->steps[0];
+  ASSERT_EQ(Nodes(step), "s@blocked total total@row_major y ");
+  EXPECT_EQ(step.nodes[2].turn, Turn::kEvery);
+  EXPECT_EQ(step.nodes[3].turn, Turn::kLast);
+}
+
 TEST_F(Planner, UnboundDimensionsAreRefusedByName) {
   GraphBuilder b("g");
   b.Output("y", b.Op("exp", {b.Input("x", kType, {"batch?", ""})}, {}, "y"));

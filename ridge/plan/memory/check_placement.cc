@@ -97,6 +97,10 @@ class StepCheck {
     return step_.values.size() + static_cast<size_t>(persistent_index);
   }
 
+  const std::string& VariableName(int persistent_index) const {
+    return program_.persistent[static_cast<size_t>(persistent_index)].name;
+  }
+
   size_t MemoryOf(int value, int64_t slice) const {
     const PlannedValue& planned = ValueAt(value);
     if (slice == 0 && planned.first_slice_in >= 0) return Variable(planned.first_slice_in);
@@ -210,6 +214,11 @@ class StepCheck {
       if (contents[sum] != value)
         return Wrong("the first slice leaves another value than '" + ValueAt(value).name +
                      "' in a sum");
+    }
+    for (const int sum : step_.sums) {
+      const int there = contents[Variable(sum)];
+      if (step_.slices > 1 && (there == kNothing || there == slot_[static_cast<size_t>(sum)]))
+        return Wrong(fmt::format("slice {} adds nothing to '{}'", slice, VariableName(sum)));
     }
     if (!last) return Status();
     for (const auto& [name, value] : step_.outputs) {

@@ -8,6 +8,7 @@ namespace ridge {
 // - two things that are needed at the same time share a byte: values, variables, workspaces;
 // - a node reads a value that another has written over, or writes over what it reads without its
 //   kernel allowing that;
+// - a slice leaves a sum over the slices as it was;
 // - two lanes of a section touch bytes that one of them writes;
 // - something lies outside its region, or not at a multiple of kAlignment.
 // The message names both things.
