@@ -103,7 +103,9 @@ Status Session::Prepare() {
   RIDGE_ASSIGN_OR_RETURN(data_, OpenJobData(options_, forward.graph, forward.facts, forward.data));
   forward_ = std::move(forward.graph);
   RIDGE_ASSIGN_OR_RETURN(job_, PlanJob(options_, *forward_, &data_, machine_));
-  options_.slices = job_.options.slices;  // a resumed run must not choose again
+  // A resumed run must not choose again: it may have other memory.
+  if (options_.slices == "auto") options_.slices = job_.options.slices;
+  if (options_.recompute == "auto") options_.recompute = job_.options.recompute;
   return CheckFits(job_);
 }
 
