@@ -49,9 +49,9 @@ Result<OnnxImport> Import(const OnnxModel& model, OnnxImportOptions& options,
 
 // What a run writes itself must not be overwritten by, nor overwrite, a model's data.
 bool IsOursInRun(const std::string& name) {
-  static const std::set<std::string> kNames = {"model.onnx",   "model.ridge", "options.json",
-                                               "plan.txt",     "plan.json",   "metrics.jsonl",
-                                               "summary.json", "trace.json"};
+  static const std::set<std::string> kNames = {
+      "model.onnx",    "model.ridge",  "options.json", "plan.txt",     "plan.json",
+      "metrics.jsonl", "summary.json", "trace.json",   "kernels.json", "run.lock"};
   return kNames.contains(name) || name.starts_with("checkpoints") ||
          name.starts_with("events.out.");
 }

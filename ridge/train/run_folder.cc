@@ -47,7 +47,7 @@ Result<std::string> MakeNumbered(const std::string& model) {
 
 bool RunFolder::HoldsRun(const std::string& folder) {
   std::error_code error;
-  return fs::exists(fs::path(folder) / "options.json", error);
+  return !folder.empty() && fs::exists(fs::path(folder) / "options.json", error);
 }
 
 Result<RunFolder> RunFolder::Create(const std::string& out, const std::string& model) {
@@ -77,6 +77,17 @@ Result<RunFolder> RunFolder::Open(const std::string& folder) {
   }
   RIDGE_RETURN_IF_ERROR(MakeFolders(path + "/checkpoints"));
   return RunFolder(path);
+}
+
+Result<FileLock> RunFolder::Lock() const {
+  int64_t holder = 0;
+  RIDGE_ASSIGN_OR_RETURN(std::optional<FileLock> lock, FileLock::Take(File("run.lock"), holder));
+  if (lock) return std::move(*lock);
+  const std::string who = holder > 0 ? fmt::format("process {}", holder) : "another process";
+  return Status(ErrorCode::kUnavailable,
+                fmt::format("{}: {} is training in this folder. hint: wait until it has ended, or "
+                            "stop it: its checkpoint is kept",
+                            path_, who));
 }
 
 std::string ShortModelName(const std::string& model) {

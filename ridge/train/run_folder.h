@@ -5,9 +5,11 @@
 //   model.ridge   when the model is a graph in text form: the run needs no other file
 //   kernels.json  with --kernels tuned: the seconds that its kernels were chosen by
 //   model.onnx    when it is an ONNX file, with its external data beside it
+//   run.lock      held by the process that trains
 #pragma once
 #include <string>
 
+#include "ridge/core/file_lock.h"
 #include "ridge/core/status.h"
 
 namespace ridge {
@@ -23,6 +25,9 @@ class RunFolder {
   static Result<RunFolder> Open(const std::string& folder);
 
   static bool HoldsRun(const std::string& folder);  // has an options.json
+
+  // For as long as something is trained here.  Fails with kUnavailable when another process does.
+  Result<FileLock> Lock() const;
 
   const std::string& path() const { return path_; }
   std::string File(const std::string& name) const { return path_ + "/" + name; }

@@ -47,6 +47,22 @@ TEST_F(RunFolderTest, AnEmptyOutFolderIsUsedAndAFilledOneRefused) {
             "a new one");
 }
 
+TEST_F(RunFolderTest, NoNameIsNoRunEvenInsideOne) {
+  std::ofstream("options.json") << "{}";
+  EXPECT_TRUE(RunFolder::HoldsRun("."));
+  EXPECT_FALSE(RunFolder::HoldsRun(""));
+}
+
+TEST_F(RunFolderTest, TheLockIsHeldByOne) {
+  const std::string path = Create("mine");
+  Result<FileLock> lock = RunFolder::Open(path)->Lock();
+  ASSERT_TRUE(lock.ok());
+  EXPECT_EQ(RunFolder::Open(path)->Lock().status().message(),
+            "mine: process " + std::to_string(getpid()) +
+                " is training in this folder. hint: wait until it has ended, or stop it: its "
+                "checkpoint is kept");
+}
+
 TEST_F(RunFolderTest, TheNewestRunIsFound) {
   EXPECT_EQ(RunFolder::Open("").status().message(),
             "no run under runs/. hint: name the run's folder: --resume DIR");

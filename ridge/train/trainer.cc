@@ -55,6 +55,7 @@ class Session {
   TrainObserver& observer_;
   const bool resume_;
   TrainOptions options_;
+  std::optional<FileLock> lock_;  // of the run folder
   std::optional<Graph> forward_;
   ModelNotes notes_;
   std::optional<double> fixed_rate_;  // of a model that brings its own step
@@ -89,6 +90,10 @@ Result<TrainOutcome> Session::Run() {
 // Everything that can be refused is refused here, before anything is written.
 Status Session::Prepare() {
   RIDGE_ASSIGN_OR_RETURN(options_, ResolveOptions(request_));
+  if (resume_) {
+    RIDGE_ASSIGN_OR_RETURN(const RunFolder folder, RunFolder::Open(options_.out));
+    RIDGE_ASSIGN_OR_RETURN(lock_, folder.Lock());
+  }
   RIDGE_RETURN_IF_ERROR(TakeKernels());
   RIDGE_RETURN_IF_ERROR(CheckOptions(options_));
   options_.threads = std::max(machine_.backend->threads(), machine_.side_by_side.lanes);
@@ -147,6 +152,9 @@ Status Session::OpenFolder() {
   }
   RIDGE_ASSIGN_OR_RETURN(folder_, RunFolder::Create(options_.out, options_.model));
   options_.out = folder_->path();
+  RIDGE_ASSIGN_OR_RETURN(lock_, folder_->Lock());
+  if (RunFolder::HoldsRun(options_.out))  // of a process that began together with this one
+    return RunFolder::Create(options_.out, options_.model).status();
   options_.data_dims = notes_.data_dims;
   if (IsGraphFile(options_.model))
     RIDGE_RETURN_IF_ERROR(WriteFileAtomically(folder_->File("model.ridge"), PrintGraph(*forward_)));

@@ -7,6 +7,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "ridge/core/file_lock.h"
 #include "ridge/core/files.h"
 #include "ridge/train/test_support.h"
 
@@ -291,6 +292,24 @@ TEST_F(TrainerTest, ASignalStopsAfterTheStepWithACheckpoint) {
   EXPECT_EQ(outcome->step, 3);
   EXPECT_TRUE(std::filesystem::exists(folder_.File("run/checkpoints/step-3/state.json")));
   EXPECT_FALSE(std::filesystem::exists(folder_.File("run/summary.json")));
+}
+
+TEST_F(TrainerTest, OneProcessAtATimeTrainsInAFolder) {
+  TrainRequest request = Request("run");
+  request.preempt_after_step = 2;
+  Run(request);
+  request.preempt_after_step = -1;
+  request.resume = true;
+  int64_t holder = 0;
+  Result<std::optional<FileLock>> lock = FileLock::Take(folder_.File("run/run.lock"), holder);
+  ASSERT_TRUE(lock.ok() && lock->has_value());
+  const Status status = Failure(request);
+  EXPECT_EQ(status.code(), ErrorCode::kUnavailable);
+  EXPECT_EQ(status.message(), folder_.File("run") + ": process " + std::to_string(getpid()) +
+                                  " is training in this folder. hint: wait until it has ended, "
+                                  "or stop it: its checkpoint is kept");
+  lock->reset();
+  EXPECT_EQ(Run(request).end, RunEnd::kCompleted);
 }
 
 TEST_F(TrainerTest, AGraphInTextFormTrainsAndResumesFromItsCopy) {

@@ -47,5 +47,44 @@ class Resume(RidgeTest):
                      "4")
 
 
+class Alone(RidgeTest):
+    def running(self, *words):
+        process = self.start("train", *SMALL, "--epochs", "100000", "--progress", "plain", "--out",
+                             "run", *words)
+        self.addCleanup(lambda: (process.kill(), process.communicate()))
+        for line in process.stderr:
+            if "step" in line and "loss" in line:
+                return process
+        self.fail("the run did not start")
+
+    def test_a_second_process_is_refused_by_the_number_of_the_first(self):
+        process = self.running("--checkpoint-every", "50")
+        before = os.listdir(self.path("run"))
+        self.refused(1, f"run: process {process.pid} is training in this folder. hint: wait until "
+                     "it has ended, or stop it: its checkpoint is kept", "train", "--resume", "run")
+        self.assertIsNone(process.poll())
+        self.assertEqual(sorted(os.listdir(self.path("run"))), sorted(before))
+        process.kill()
+        process.wait()
+        resumed = self.start("train", "--resume", "run", "--progress", "plain")
+        self.addCleanup(lambda: (resumed.kill(), resumed.communicate()))
+        self.assertTrue(any("going on at step" in line or "no checkpoint yet" in line
+                            for line in resumed.stderr))
+
+    def test_of_two_that_start_together_one_trains(self):
+        words = ["train", *SMALL, "--steps", "30", "-q", "--out", "both"]
+        processes = [self.start(*words) for _ in range(4)]
+        codes = sorted(p.wait(timeout=120) for p in processes)
+        errors = [p.communicate()[1] for p in processes]
+        self.assertEqual(codes[0], 0, errors)
+        self.assertTrue(all(code in (1, 2) for code in codes[1:]), errors)
+        for process, error in zip(processes, errors):
+            if process.returncode != 0:
+                self.assertRegex(error, "^ridge: both: (process \\d+ is training|another process is"
+                                 " training|holds a run already)")
+        with open(self.path("both/metrics.jsonl"), encoding="utf-8") as file:
+            self.assertEqual([json.loads(line)["step"] for line in file], [30])
+
+
 if __name__ == "__main__":
     unittest.main()

@@ -1,0 +1,56 @@
+// flock, not fcntl: the lock belongs to the open file, so two runs of one process exclude each
+// other as well, and closing another descriptor of the file does not let go of it.
+#include "ridge/core/file_lock.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <charconv>
+#include <cstring>
+
+namespace ridge {
+namespace {
+
+int64_t ReadHolder(int fd) {
+  char text[32];
+  const ssize_t bytes = ::pread(fd, text, sizeof(text), 0);
+  int64_t process = 0;
+  if (bytes > 0) std::from_chars(text, text + bytes, process);
+  return process;
+}
+
+// For whoever is refused; the lock holds without it.
+void WriteHolder(int fd) {
+  const std::string text = fmt::format("{}\n", ::getpid());
+  if (::ftruncate(fd, 0) == 0) (void)!::pwrite(fd, text.data(), text.size(), 0);
+}
+
+}  // namespace
+
+Result<std::optional<FileLock>> FileLock::Take(const std::string& path, int64_t& holder) {
+  const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+  if (fd < 0) {
+    return Status(ErrorCode::kUnavailable,
+                  fmt::format("{}: cannot create: {}", path, std::strerror(errno)));
+  }
+  FileLock lock(fd);
+  int taken = -1;
+  do {
+    taken = ::flock(fd, LOCK_EX | LOCK_NB);
+  } while (taken != 0 && errno == EINTR);
+  if (taken != 0 && errno == EWOULDBLOCK) {
+    holder = ReadHolder(fd);
+    return {std::optional<FileLock>()};
+  }
+  if (taken == 0) WriteHolder(fd);
+  return {std::optional<FileLock>(std::move(lock))};
+}
+
+FileLock::~FileLock() {
+  if (fd_ >= 0) ::close(fd_);
+}
+
+}  // namespace ridge

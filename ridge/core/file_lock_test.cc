@@ -1,0 +1,67 @@
+#include "ridge/core/file_lock.h"
+
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "ridge/core/files.h"
+#include "ridge/core/test_folder.h"
+
+namespace ridge {
+namespace {
+
+std::string TestPath(const std::string& name) { return TestFolder() + "/" + name; }
+
+// Whether the lock could be taken; held by `lock`.
+bool Take(const std::string& path, std::optional<FileLock>& lock, int64_t& holder) {
+  Result<std::optional<FileLock>> taken = FileLock::Take(path, holder);
+  RIDGE_CHECK(taken.ok(), taken.status().message());
+  lock = std::move(*taken);
+  return lock.has_value();
+}
+
+TEST(FileLock, OneAtATimeAndTheOtherLearnsWho) {
+  const std::string path = TestPath("lock");
+  std::optional<FileLock> first, second;
+  int64_t holder = 0;
+  EXPECT_TRUE(Take(path, first, holder));
+  EXPECT_FALSE(Take(path, second, holder));
+  EXPECT_EQ(holder, getpid());
+  first.reset();
+  EXPECT_TRUE(Take(path, second, holder));
+}
+
+TEST(FileLock, AProcessThatIsKilledLetsGo) {
+  const std::string path = TestPath("killed");
+  int ready[2];
+  ASSERT_EQ(pipe(ready), 0);
+  const pid_t child = fork();
+  if (child == 0) {
+    std::optional<FileLock> lock;
+    int64_t holder = 0;
+    const char taken = Take(path, lock, holder) ? 'y' : 'n';
+    (void)!write(ready[1], &taken, 1);
+    pause();
+  }
+  char taken = 0;
+  ASSERT_EQ(read(ready[0], &taken, 1), 1);
+  EXPECT_EQ(taken, 'y');
+  std::optional<FileLock> lock;
+  int64_t holder = 0;
+  EXPECT_FALSE(Take(path, lock, holder));
+  EXPECT_EQ(holder, child);
+  kill(child, SIGKILL);
+  waitpid(child, nullptr, 0);
+  EXPECT_TRUE(Take(path, lock, holder));
+  EXPECT_EQ(*ReadFile(path), std::to_string(getpid()) + "\n");
+}
+
+TEST(FileLock, AFolderThatIsNotThereIsAnError) {
+  int64_t holder = 0;
+  EXPECT_EQ(FileLock::Take("/no/such/lock", holder).status().message(),
+            "/no/such/lock: cannot create: No such file or directory");
+}
+
+}  // namespace
+}  // namespace ridge
