@@ -38,10 +38,11 @@ RunNumbers Numbers(const RunFigures& figures) {
 }
 
 std::string ResultLine(const RunSummary& summary) {
+  const bool test = summary.evaluated_on == "test";
+  const auto& accuracy = test ? summary.test_accuracy : summary.validation_accuracy;
   std::string line;
-  if (summary.test_accuracy) {
-    line = fmt::format("test accuracy {}, ", FormatPercent(*summary.test_accuracy));
-  }
+  if (accuracy)
+    line = fmt::format("{} accuracy {}, ", summary.evaluated_on, FormatPercent(*accuracy));
   return line + fmt::format("loss {:.4g} after {} steps in {}", summary.loss, summary.steps,
                             FormatSeconds(summary.wall_s));
 }

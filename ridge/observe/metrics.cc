@@ -21,25 +21,31 @@ std::string LossText(double loss) {
   return fmt::format(",\"loss_text\":\"{}\"", text);
 }
 
-// The step that a line reports; nothing when it is no report of ours.
-std::optional<int64_t> StepOf(const std::string& line) {
+// What a line reports; nothing when it is no report of ours.
+struct Line {
+  int64_t step = 0;
+  bool evaluation = false;
+};
+
+std::optional<Line> ReadLine(const std::string& line) {
   const auto json = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
   if (!json.is_object()) return std::nullopt;
   const auto step = json.find("step");
   if (step == json.end() || !step->is_number_integer()) return std::nullopt;
-  return step->get<int64_t>();
+  return Line{step->get<int64_t>(), json.contains("validation_loss") || json.contains("test_loss")};
 }
 
-// Where the first line of a later step, or an unfinished last line, begins.  Lines that are no
+// Where the first line that is not kept begins, or an unfinished last line.  Lines that are no
 // reports, such as a user's notes, stay.
-int64_t BytesToKeep(const std::string& path, int64_t resumed_step) {
+int64_t BytesToKeep(const std::string& path, int64_t resumed_step, bool evaluation_owed) {
   std::ifstream file(path, std::ios::binary);
-  std::string line;
+  std::string text;
   int64_t kept_bytes = 0;
-  while (std::getline(file, line) && !file.eof()) {  // eof: the line has no newline
-    const std::optional<int64_t> step = StepOf(line);
-    if (step && *step > resumed_step) break;
-    kept_bytes += static_cast<int64_t>(line.size()) + 1;
+  while (std::getline(file, text) && !file.eof()) {  // eof: the line has no newline
+    const std::optional<Line> line = ReadLine(text);
+    if (line && line->step > resumed_step) break;
+    if (line && line->step == resumed_step && line->evaluation && evaluation_owed) break;
+    kept_bytes += static_cast<int64_t>(text.size()) + 1;
   }
   return kept_bytes;
 }
@@ -54,9 +60,10 @@ std::string MetricsLine(const MetricsReport& report) {
       JsonNumber(report.lr), JsonNumber(report.samples_s), JsonNumber(report.input_wait),
       JsonNumber(report.step_s));
   line += LossText(report.loss);
-  if (report.validation_loss) line += ",\"validation_loss\":" + JsonNumber(*report.validation_loss);
-  if (report.validation_accuracy)
-    line += ",\"validation_accuracy\":" + JsonNumber(*report.validation_accuracy);
+  for (const auto& [name, value] : {std::pair("loss", report.evaluation_loss),
+                                    std::pair("accuracy", report.evaluation_accuracy)}) {
+    if (value) line += fmt::format(",\"{}_{}\":{}", report.evaluated_on, name, JsonNumber(*value));
+  }
   return line + "}";
 }
 
@@ -65,9 +72,10 @@ Result<MetricsWriter> MetricsWriter::Create(const std::string& path) {
   return MetricsWriter(std::move(file));
 }
 
-Result<MetricsWriter> MetricsWriter::Resume(const std::string& path, int64_t resumed_step) {
+Result<MetricsWriter> MetricsWriter::Resume(const std::string& path, int64_t resumed_step,
+                                            bool evaluation_owed) {
   RIDGE_ASSIGN_OR_RETURN(OutputFile file, OutputFile::Open(path, OutputFile::Mode::kKeep));
-  RIDGE_RETURN_IF_ERROR(file.CutTo(BytesToKeep(path, resumed_step)));
+  RIDGE_RETURN_IF_ERROR(file.CutTo(BytesToKeep(path, resumed_step, evaluation_owed)));
   return MetricsWriter(std::move(file));
 }
 

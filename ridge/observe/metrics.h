@@ -22,10 +22,13 @@ struct MetricsReport {
   std::optional<double> accuracy;  // null unless classification
   double lr = 0;
   double samples_s = 0;
-  double input_wait = 0;                  // 0 to 1: part of the time that the step waited for data
-  double step_s = 0;                      // median
-  std::optional<double> validation_loss;  // these two only in a line after an evaluation
-  std::optional<double> validation_accuracy;
+  double input_wait = 0;  // 0 to 1: part of the time that the step waited for data
+  double step_s = 0;      // median
+  // Of an evaluation, only in a line after one: keys `validation_loss` and `validation_accuracy`,
+  // or, of the test set, `test_loss` and `test_accuracy`.
+  std::string evaluated_on = "validation";
+  std::optional<double> evaluation_loss;
+  std::optional<double> evaluation_accuracy;
 };
 
 // Without the newline.
@@ -37,8 +40,10 @@ class MetricsWriter {
   static Result<MetricsWriter> Create(const std::string& path);
 
   // A run that goes on after `resumed_step`: lines of later steps are cut off, and so is a last
-  // line that a crash left without its end.  A missing file is made.  Fails with kUnavailable.
-  static Result<MetricsWriter> Resume(const std::string& path, int64_t resumed_step);
+  // line that a crash left without its end, and, where the evaluation at that step is still to be
+  // made, the line of one.  A missing file is made.  Fails with kUnavailable.
+  static Result<MetricsWriter> Resume(const std::string& path, int64_t resumed_step,
+                                      bool evaluation_owed = false);
 
   Status Add(const MetricsReport& report);
   Status Close();

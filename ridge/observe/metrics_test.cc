@@ -58,11 +58,16 @@ TEST(Metrics, WhatIsNotFiniteIsNullAndSaysSo) {
 
 TEST(Metrics, ValidationComesOnlyAfterAnEvaluation) {
   MetricsReport report = At(10);
-  report.validation_loss = 0.75;
-  report.validation_accuracy = 0.5;
+  report.evaluation_loss = 0.75;
+  report.evaluation_accuracy = 0.5;
   const auto json = nlohmann::json::parse(MetricsLine(report));
   EXPECT_EQ(json["validation_loss"], 0.75);
   EXPECT_EQ(json["validation_accuracy"], 0.5);
+  report.evaluated_on = "test";
+  const auto test = nlohmann::json::parse(MetricsLine(report));
+  EXPECT_EQ(test["test_loss"], 0.75);
+  EXPECT_EQ(test["test_accuracy"], 0.5);
+  EXPECT_FALSE(test.contains("validation_loss"));
   EXPECT_FALSE(nlohmann::json::parse(MetricsLine(At(1))).contains("validation_loss"));
 }
 
@@ -92,6 +97,19 @@ TEST(Metrics, ResumeCutsLaterStepsAndUnfinishedLines) {
   EXPECT_EQ(AfterResume(a + "my note\n" + b + c), a + "my note\n" + b);
   EXPECT_EQ(AfterResume(c), "");
   EXPECT_EQ(AfterResume(""), "");
+}
+
+TEST(Metrics, ResumeCutsAnEvaluationThatIsMadeAgain) {
+  const std::string path = TestPath("owed.jsonl");
+  MetricsReport evaluation = At(20);
+  evaluation.evaluation_loss = 1.5;
+  const std::string plain = MetricsLine(At(20)) + "\n";
+  const std::string both = plain + MetricsLine(evaluation) + "\n";
+  for (const bool owed : {true, false}) {
+    ASSERT_TRUE(WriteFileAtomically(path, both).ok());
+    ASSERT_TRUE(MetricsWriter::Resume(path, 20, owed).ok());
+    EXPECT_EQ(*ReadFile(path), owed ? plain : both);
+  }
 }
 
 TEST(Metrics, ResumeGoesOnBehindWhatIsKept) {

@@ -112,6 +112,18 @@ Status CheckpointFolder::Save(const CheckpointTensors& tensors, CheckpointState 
   return status;
 }
 
+// The link first: what a crash in between leaves behind makes the same choice again.
+Status CheckpointFolder::Amend(CheckpointState state, bool best) const {
+  const std::string path = PathOf(state.step);
+  RIDGE_ASSIGN_OR_RETURN(const CheckpointState saved, ReadCheckpointState(path));
+  state.parameters = saved.parameters;
+  state.state = saved.state;
+  if (best) RIDGE_RETURN_IF_ERROR(PointBest(state.step));
+  RIDGE_RETURN_IF_ERROR(WriteCheckpointState(path, state));
+  RemoveOld();
+  return Status();
+}
+
 Result<CheckpointState> CheckpointFolder::Load(int64_t step, const CheckpointTensors& tensors,
                                                LoadMode mode) const {
   const std::string path = PathOf(step);

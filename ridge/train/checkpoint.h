@@ -63,6 +63,10 @@ class CheckpointFolder {
   // Fails with kUnavailable (disk full, no access), or kInvalidData when it can't be read back.
   Status Save(const CheckpointTensors& tensors, CheckpointState state, bool best) const;
 
+  // Puts `state` in the place of what the checkpoint of its step says of itself (an evaluation came
+  // after it); the digests stay.  `best` as in Save().  Fails with kUnavailable, kInvalidData.
+  Status Amend(CheckpointState state, bool best) const;
+
   // The newest good one is copied into the tensors.  nullopt when there is none at all.
   // Fails with kInvalidData when there are some and all are damaged; the message has the reasons.
   Result<std::optional<LoadedCheckpoint>> LoadNewest(const CheckpointTensors& tensors,

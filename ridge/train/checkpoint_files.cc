@@ -70,8 +70,12 @@ Status WriteCheckpointFiles(const std::string& folder, const CheckpointTensors& 
   RIDGE_RETURN_IF_ERROR(MakeFolders(folder));
   RIDGE_ASSIGN_OR_RETURN(state.parameters, WriteTensors(folder + kParameters, tensors.parameters));
   RIDGE_ASSIGN_OR_RETURN(state.state, WriteTensors(folder + kStates, tensors.state));
-  RIDGE_RETURN_IF_ERROR(WriteFileAtomically(folder + kState, CheckpointStateToJson(state)));
+  RIDGE_RETURN_IF_ERROR(WriteCheckpointState(folder, state));
   return SyncPath(folder);
+}
+
+Status WriteCheckpointState(const std::string& folder, const CheckpointState& state) {
+  return WriteFileAtomically(folder + kState, CheckpointStateToJson(state));
 }
 
 Result<CheckpointState> ReadCheckpointState(const std::string& folder) {

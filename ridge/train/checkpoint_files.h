@@ -11,6 +11,9 @@ namespace ridge {
 Status WriteCheckpointFiles(const std::string& folder, const CheckpointTensors& tensors,
                             CheckpointState& state);
 
+// state.json alone, in the place of the one that is there.
+Status WriteCheckpointState(const std::string& folder, const CheckpointState& state);
+
 Result<CheckpointState> ReadCheckpointState(const std::string& folder);
 
 // Reads both tensor files and state.json and compares checksums.  Fails with kInvalidData.

@@ -53,6 +53,40 @@ MetricsWindow ReadWindow(const Json& json) {
           json.at("wait_s").get<double>(),   json.at("time_s").get<double>()};
 }
 
+Json LossSumJson(const LossSum& sum) { return {{"steps", sum.steps}, {"loss_sum", sum.loss_sum}}; }
+
+LossSum ReadLossSum(const Json& json) {
+  return {json.at("steps").get<int64_t>(), json.at("loss_sum").get<double>()};
+}
+
+Json ReportJson(const std::optional<MetricsReport>& report) {
+  if (!report) return {};
+  Json json = {{"step", report->step},
+               {"epoch", report->epoch},
+               {"loss", report->loss},
+               {"accuracy", nullptr},
+               {"lr", report->lr},
+               {"samples_s", report->samples_s},
+               {"input_wait", report->input_wait},
+               {"step_s", report->step_s}};
+  if (report->accuracy) json["accuracy"] = *report->accuracy;
+  return json;
+}
+
+std::optional<MetricsReport> ReadReport(const Json& json) {
+  if (json.is_null()) return std::nullopt;
+  MetricsReport report;
+  report.step = json.at("step").get<int64_t>();
+  report.epoch = json.at("epoch").get<int64_t>();
+  report.loss = json.at("loss").get<double>();
+  if (!json.at("accuracy").is_null()) report.accuracy = json.at("accuracy").get<double>();
+  report.lr = json.at("lr").get<double>();
+  report.samples_s = json.at("samples_s").get<double>();
+  report.input_wait = json.at("input_wait").get<double>();
+  report.step_s = json.at("step_s").get<double>();
+  return report;
+}
+
 uint32_t Checksum(const Json& json) {
   const std::string text = json.dump(-1, ' ', false, Json::error_handler_t::replace);
   return Crc32c(text);
@@ -66,6 +100,11 @@ CheckpointState ReadState(const Json& json) {
   state.schedule = ReadSchedule(json.at("schedule"));
   state.best = ReadBest(json.at("best"));
   state.window = ReadWindow(json.at("window"));
+  // Checkpoints of older versions lack these two.
+  if (json.contains("since_checkpoint"))
+    state.since_checkpoint = ReadLossSum(json.at("since_checkpoint"));
+  if (json.contains("owed_evaluation"))
+    state.owed_evaluation = ReadReport(json.at("owed_evaluation"));
   state.wall_s = json.at("wall_s").get<double>();
   state.model = json.at("model").get<std::string>();
   state.options_json = json.at("options").dump(2) + "\n";
@@ -89,6 +128,8 @@ std::string CheckpointStateToJson(const CheckpointState& state) {
   json["schedule"] = ScheduleJson(state.schedule);
   json["best"] = BestJson(state.best);
   json["window"] = WindowJson(state.window);
+  json["since_checkpoint"] = LossSumJson(state.since_checkpoint);
+  json["owed_evaluation"] = ReportJson(state.owed_evaluation);
   json["wall_s"] = state.wall_s;
   json["model"] = state.model;
   json["options"] = Json::parse(state.options_json, nullptr, /*allow_exceptions=*/false);

@@ -7,17 +7,26 @@
 #include "ridge/core/safetensors.h"
 #include "ridge/core/status.h"
 #include "ridge/data/stage.h"
+#include "ridge/observe/metrics.h"
 #include "ridge/train/metrics_window.h"
 #include "ridge/train/schedules/schedule.h"
 
 namespace ridge {
 
-// The evaluation that was best so far.
+// What was best so far of the checkpoints that were due.
 struct BestResult {
-  std::string metric;  // "accuracy" (higher is better) or "loss"
+  // "accuracy" (higher is better) or "loss" of the validation set; without one "training_loss",
+  // the mean since the checkpoint before.
+  std::string metric;
   double value = 0;
   int64_t step = 0;
   bool operator==(const BestResult&) const = default;
+};
+
+struct LossSum {
+  int64_t steps = 0;
+  double loss_sum = 0;
+  bool operator==(const LossSum&) const = default;
 };
 
 struct CheckpointState {
@@ -26,8 +35,11 @@ struct CheckpointState {
   uint64_t seed = 0;
   ScheduleOptions schedule;
   std::optional<BestResult> best;
-  MetricsWindow window;  // sums since the last report, so that a resumed run reports the same
-  double wall_s = 0;     // of all processes so far
+  MetricsWindow window;      // sums since the last report, so that a resumed run reports the same
+  LossSum since_checkpoint;  // the last one that was due
+  // The evaluation at this step is still to be made; its report in metrics.jsonl without it.
+  std::optional<MetricsReport> owed_evaluation;
+  double wall_s = 0;  // of all processes so far
   std::string model;
   std::string options_json;    // options.json's content
   std::string kernels_sha256;  // of the plan's kernel choices

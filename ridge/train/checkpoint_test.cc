@@ -31,6 +31,7 @@ class CheckpointTest : public testing::Test {
     state.schedule = {"cosine", 0.1, 5, 100};
     state.best = BestResult{"accuracy", 0.875, 40};
     state.window.Add(1.25, 3, 8, 0.5, 0.75);
+    state.since_checkpoint = {3, 1.5};
     state.wall_s = 12.5;
     state.model = "mlp";
     state.options_json = "{}";
@@ -110,6 +111,8 @@ TEST_F(CheckpointTest, WhatIsSavedIsLoaded) {
   EXPECT_EQ(state.schedule.name, "cosine");
   EXPECT_EQ(state.best, (BestResult{"accuracy", 0.875, 40}));
   EXPECT_EQ(state.window, State(10).window);
+  EXPECT_EQ(state.since_checkpoint, (LossSum{3, 1.5}));
+  EXPECT_FALSE(state.owed_evaluation.has_value());
   EXPECT_EQ(state.threads, 2);
   EXPECT_EQ(weights_[0], 10);
   EXPECT_EQ(weights_[999], 999);
@@ -135,6 +138,26 @@ TEST_F(CheckpointTest, KeepsSoManyAndTheBest) {
   ASSERT_TRUE(Save(5, /*best=*/true).ok());
   EXPECT_EQ(std::filesystem::read_symlink(folder_.File("best")), "step-5");
   EXPECT_EQ(Names(), (std::vector<std::string>{"best", "step-4", "step-5"}));
+}
+
+TEST_F(CheckpointTest, AnEvaluationThatCameLaterAmendsIt) {
+  CheckpointState state = State(10);
+  state.owed_evaluation = MetricsReport{};
+  state.owed_evaluation->loss = 0.25;
+  state.owed_evaluation->accuracy = 0.5;
+  ASSERT_TRUE(checkpoints_.Save(tensors_, state, /*best=*/false).ok());
+  const CheckpointState owed = (*Load())->state;
+  ASSERT_TRUE(owed.owed_evaluation.has_value());
+  EXPECT_EQ(owed.owed_evaluation->loss, 0.25);
+  EXPECT_EQ(owed.owed_evaluation->accuracy, 0.5);
+  state.owed_evaluation.reset();
+  state.best = BestResult{"accuracy", 0.9, 10};
+  ASSERT_TRUE(checkpoints_.Amend(state, /*best=*/true).ok());
+  const CheckpointState amended = (*Load())->state;
+  EXPECT_FALSE(amended.owed_evaluation.has_value());
+  EXPECT_EQ(amended.best, state.best);
+  EXPECT_EQ(amended.parameters, owed.parameters);
+  EXPECT_EQ(std::filesystem::read_symlink(folder_.File("best")), "step-10");
 }
 
 TEST_F(CheckpointTest, ADamagedOneFallsBackAndSaysSo) {

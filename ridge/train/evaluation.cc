@@ -1,6 +1,7 @@
 #include "ridge/train/evaluation.h"
 
 #include "ridge/core/process.h"
+#include "ridge/train/stop_signal.h"
 #include "ridge/train/training_graph.h"
 
 namespace ridge {
@@ -56,15 +57,20 @@ Status Evaluator::AddBatch(const Filled& filled) {
   return Status();
 }
 
-Result<EvalResult> Evaluator::Run() {
+Result<std::optional<EvalResult>> Evaluator::Run() {
   const double begin = MonotonicSeconds();
   loss_sum_ = loss_weight_sum_ = correct_sum_ = label_sum_ = weight_sum_ = 0;
   RIDGE_RETURN_IF_ERROR(Start());
-  while (true) {
+  while (!StopSignal::Requested()) {
     RIDGE_ASSIGN_OR_RETURN(const Filled filled, loader_->Next());
-    if (filled.end()) break;
+    if (filled.end()) return {Finish(MonotonicSeconds() - begin)};
     RIDGE_RETURN_IF_ERROR(AddBatch(filled));
   }
+  loader_->Stop();
+  return {std::nullopt};
+}
+
+EvalResult Evaluator::Finish(double seconds) {
   loader_->Stop();
   EvalResult result;
   result.samples = source_->size();
@@ -73,7 +79,7 @@ Result<EvalResult> Evaluator::Run() {
   // No label may count at all; then there is nothing to be wrong about.
   result.loss = loss_weight_sum_ == 0 ? 0 : loss_sum_ / loss_weight_sum_;
   if (classifier_) result.accuracy = label_sum_ == 0 ? 0 : correct_sum_ / label_sum_;
-  result.seconds = MonotonicSeconds() - begin;
+  result.seconds = seconds;
   return result;
 }
 

@@ -27,11 +27,13 @@ class Evaluator {
   // REQUIRES: the executor outlives this and has a StepPlan `eval`.
   Evaluator(Executor& executor, SourcePtr source, BatchSpec spec, int64_t batch);
 
-  Result<EvalResult> Run();
+  // nullopt when StopSignal asked to stop before the end.
+  Result<std::optional<EvalResult>> Run();
 
  private:
   Status Start();
   Status AddBatch(const Filled& filled);
+  EvalResult Finish(double seconds);
   double ReadOutput(const char* name) const;
   bool Has(const char* name) const { return executor_.Output(step_, name) != nullptr; }
 

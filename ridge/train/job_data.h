@@ -23,7 +23,8 @@ struct JobData {
 
   // Evaluated while training: the validation set, else the test set; null when there is neither.
   const SourcePtr& during() const { return validation ? validation : test; }
-  // What summary.json reports: the test set, else the validation set.
+  const char* during_name() const { return validation ? "validation" : "test"; }
+  // What is evaluated at the end: the test set, else the validation set.
   const SourcePtr& final() const { return test ? test : validation; }
 };
 

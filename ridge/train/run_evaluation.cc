@@ -58,7 +58,9 @@ Result<EvalOutcome> EvaluateRun(const EvalRequest& request, const Machine& machi
   }
   Evaluator evaluator(*executor, std::move(data),
                       MakeBatchSpec(forward, facts, /*with_weight=*/true), options.batch);
-  RIDGE_ASSIGN_OR_RETURN(outcome.result, evaluator.Run());
+  RIDGE_ASSIGN_OR_RETURN(const std::optional<EvalResult> result, evaluator.Run());
+  RIDGE_CHECK(result.has_value(), "nobody asks an evaluation alone to stop");
+  outcome.result = *result;
   return outcome;
 }
 

@@ -10,15 +10,17 @@ constexpr TraceTrack kLoop = {0, 0};
 
 }  // namespace
 
-RunLog::RunLog(const RunFolder& folder, std::optional<int64_t> resumed_step, bool trace, Warn warn)
+RunLog::RunLog(const RunFolder& folder, const std::optional<Resumed>& resumed, bool trace,
+               Warn warn)
     : warn_(std::move(warn)) {
   const std::string path = folder.File("metrics.jsonl");
   Result<MetricsWriter> metrics =
-      resumed_step ? MetricsWriter::Resume(path, *resumed_step) : MetricsWriter::Create(path);
+      resumed ? MetricsWriter::Resume(path, resumed->step, resumed->evaluation_owed)
+              : MetricsWriter::Create(path);
   Check(metrics.status());
   if (metrics.ok()) metrics_.emplace(std::move(*metrics));
   EventWriterOptions options;
-  options.resumed_step = resumed_step;
+  if (resumed) options.resumed_step = resumed->step;
   Result<std::unique_ptr<EventWriter>> events = EventWriter::Create(folder.path(), options);
   Check(events.status());
   if (events.ok()) events_ = std::move(*events);
@@ -51,14 +53,20 @@ void RunLog::AddReport(const MetricsReport& report) {
   Check(events_->AddScalars(report.step, std::span(values).first(report.accuracy ? 3 : 2)));
 }
 
+// `validation` is the tag of every evaluation while training, as charts of runs with and without a
+// validation set lie over each other; what is the test set's has its own tag beside it.
 void RunLog::AddEvaluation(const MetricsReport& report) {
   if (metrics_) Check(metrics_->Add(report));
   if (events_ == nullptr) return;
-  const std::array<ScalarValue, 2> values = {
-      ScalarValue{"validation/loss", report.validation_loss.value_or(0)},
-      ScalarValue{"validation/accuracy", report.validation_accuracy.value_or(0)}};
-  Check(events_->AddScalars(report.step,
-                            std::span(values).first(report.validation_accuracy ? 2 : 1)));
+  for (const std::string tag : {"validation", "test"}) {
+    if (tag != "validation" && tag != report.evaluated_on) continue;
+    const std::string loss = tag + "/loss", accuracy = tag + "/accuracy";
+    const std::array<ScalarValue, 2> values = {
+        ScalarValue{loss, report.evaluation_loss.value_or(0)},
+        ScalarValue{accuracy, report.evaluation_accuracy.value_or(0)}};
+    Check(events_->AddScalars(report.step,
+                              std::span(values).first(report.evaluation_accuracy ? 2 : 1)));
+  }
 }
 
 void RunLog::TraceStep(const Executor& executor, int step, double start_s) {

@@ -19,11 +19,14 @@ class RunLog {
  public:
   using Warn = std::function<void(const std::string&)>;
 
-  // `resumed_step`: lines and events of later steps are dropped.
-  RunLog(const RunFolder& folder, std::optional<int64_t> resumed_step, bool trace, Warn warn);
+  struct Resumed {
+    int64_t step = 0;              // lines and events of later ones are dropped
+    bool evaluation_owed = false;  // the evaluation at that step too
+  };
+  RunLog(const RunFolder& folder, const std::optional<Resumed>& resumed, bool trace, Warn warn);
 
   void AddReport(const MetricsReport& report);
-  void AddEvaluation(const MetricsReport& report);  // with validation_loss set
+  void AddEvaluation(const MetricsReport& report);  // with evaluation_loss set
 
   // The nodes of an execution that began at `start_s`, while traces are wanted.
   bool tracing() const { return trace_ != nullptr; }

@@ -20,6 +20,17 @@ Json FiguresJson(const RunFigures& figures) {
 
 }  // namespace
 
+void RunSummary::Add(const std::string& data, const EvalResult& evaluation) {
+  loss = evaluation.loss;
+  evaluated_on = data;
+  if (data == "test") {
+    test_accuracy = evaluation.accuracy;
+  } else {
+    validation_accuracy = evaluation.accuracy;
+    validation_loss = evaluation.loss;
+  }
+}
+
 std::string SummaryToJson(const RunSummary& summary) {
   const Json json = {{"model", summary.model},
                      {"seed", summary.seed},
@@ -27,6 +38,9 @@ std::string SummaryToJson(const RunSummary& summary) {
                      {"epochs", summary.epochs},
                      {"test_accuracy", Optional(summary.test_accuracy)},
                      {"loss", Number(summary.loss)},
+                     {"evaluated_on", summary.evaluated_on},
+                     {"validation_accuracy", Optional(summary.validation_accuracy)},
+                     {"validation_loss", Optional(summary.validation_loss)},
                      {"wall_s", Number(summary.wall_s)},
                      {"planned", FiguresJson(summary.planned)},
                      {"measured", FiguresJson(summary.measured)},

@@ -4,6 +4,8 @@
 #include <optional>
 #include <string>
 
+#include "ridge/train/evaluation.h"
+
 namespace ridge {
 
 struct RunFigures {
@@ -18,8 +20,13 @@ struct RunSummary {
   uint64_t seed = 0;
   int64_t steps = 0;
   int64_t epochs = 0;  // completed
+  // Of the test set; empty without one, or unless a classifier.
   std::optional<double> test_accuracy;
-  double loss = 0;  // of the evaluation at the end; of the last training steps without one
+  std::optional<double> validation_accuracy, validation_loss;
+  // Of the evaluation at the end, of the test set or else of the validation set; without either of
+  // the last training steps.
+  double loss = 0;
+  std::string evaluated_on = "training";  // what `loss` is of: "test", "validation", "training"
   double wall_s = 0;
   RunFigures planned, measured;
   int64_t skipped_samples = 0;  // an epoch
@@ -27,6 +34,9 @@ struct RunSummary {
   std::string ridge_version;
   std::string device;
   int64_t threads = 0;
+
+  // The evaluation of a data set, "validation" or "test", at the end.
+  void Add(const std::string& data, const EvalResult& evaluation);
 };
 
 std::string SummaryToJson(const RunSummary& summary);

@@ -36,6 +36,8 @@ class Session {
   Result<TrainOutcome> Run();
 
  private:
+  Status Resolve();
+  bool HasCheckpoint() const;
   Status Prepare();
   Status TakeKernels();
   TrainOptions StartOptions() const;
@@ -43,12 +45,14 @@ class Session {
   Status OpenFolder();
   Status WritePlan();
   Result<CheckpointState> StartState();
-  Status CheckSameMachine(const CheckpointState& state) const;
+  Status GoOn(CheckpointState& state);
+  Status CheckSame(const CheckpointState& state) const;
+  std::string Difference(const CheckpointState& state) const;
   Status TellStart(const CheckpointState& start);
   Result<TrainOutcome> Conclude(const LoopResult& result);
   Result<TrainOutcome> Stopped(const LoopResult& result, RunEnd end) const;
-  Result<RunSummary> Summarize(const LoopResult& result);
-  Status EvaluateAtEnd(const LoopResult& result, RunSummary& summary);
+  Result<bool> EvaluateAtEnd(const LoopResult& result, RunSummary& summary);
+  void Summarize(const LoopResult& result, RunSummary& summary) const;
 
   const TrainRequest& request_;
   Machine machine_;
@@ -56,6 +60,7 @@ class Session {
   const bool resume_;
   TrainOptions options_;
   std::optional<FileLock> lock_;  // of the run folder
+  std::string source_;            // what the model is loaded from
   std::optional<Graph> forward_;
   ModelNotes notes_;
   std::optional<double> fixed_rate_;  // of a model that brings its own step
@@ -66,16 +71,19 @@ class Session {
 };
 
 Result<TrainOutcome> Session::Run() {
-  const StopSignal signals;
+  StopSignal signals;
+  RIDGE_RETURN_IF_ERROR(Resolve());
+  if (HasCheckpoint()) signals.HasCheckpoint();
   RIDGE_RETURN_IF_ERROR(Prepare());
   RIDGE_RETURN_IF_ERROR(MakeExecutor());
   RIDGE_RETURN_IF_ERROR(OpenFolder());
   RIDGE_RETURN_IF_ERROR(WritePlan());
   RIDGE_ASSIGN_OR_RETURN(const CheckpointState start, StartState());
+  signals.Ask();
   RIDGE_RETURN_IF_ERROR(TellStart(start));
-  const std::optional<int64_t> resumed_step =
-      resume_ ? std::optional<int64_t>(start.step) : std::nullopt;
-  RunLog log(*folder_, resumed_step, options_.trace,
+  std::optional<RunLog::Resumed> resumed;
+  if (resume_) resumed = {start.step, start.owed_evaluation.has_value()};
+  RunLog log(*folder_, resumed, options_.trace,
              [this](const std::string& text) { observer_.OnWarning(text); });
   const CheckpointFolder checkpoints(folder_->checkpoints(), options_.keep);
   checkpoints.RemoveRests();
@@ -87,21 +95,32 @@ Result<TrainOutcome> Session::Run() {
   return Conclude(*result);
 }
 
-// Everything that can be refused is refused here, before anything is written.
-Status Session::Prepare() {
+// The options, and the run folder for this process alone where it is there already.
+Status Session::Resolve() {
   RIDGE_ASSIGN_OR_RETURN(options_, ResolveOptions(request_));
   if (resume_) {
     RIDGE_ASSIGN_OR_RETURN(const RunFolder folder, RunFolder::Open(options_.out));
     RIDGE_ASSIGN_OR_RETURN(lock_, folder.Lock());
+    return Status();
   }
+  if (RunFolder::HoldsRun(options_.out))
+    return RunFolder::Create(options_.out, options_.model).status();
+  return Status();
+}
+
+bool Session::HasCheckpoint() const {
+  if (!resume_) return false;
+  return !CheckpointFolder(options_.out + "/checkpoints", options_.keep).Steps().empty();
+}
+
+// Everything that can be refused is refused here, before anything is written.
+Status Session::Prepare() {
   RIDGE_RETURN_IF_ERROR(TakeKernels());
   RIDGE_RETURN_IF_ERROR(CheckOptions(options_));
   options_.threads = std::max(machine_.backend->threads(), machine_.side_by_side.lanes);
-  if (!resume_ && RunFolder::HoldsRun(options_.out))
-    return RunFolder::Create(options_.out, options_.model).status();
   const bool own_copy = resume_ && (IsGraphFile(options_.model) || IsOnnxFile(options_.model));
-  const std::string model = own_copy ? options_.out : options_.model;
-  RIDGE_ASSIGN_OR_RETURN(Forward forward, LoadForward(StartOptions(), model));
+  if (source_.empty()) source_ = own_copy ? options_.out : options_.model;
+  RIDGE_ASSIGN_OR_RETURN(Forward forward, LoadForward(StartOptions(), source_));
   observer_.OnModel(forward.notes);
   notes_ = forward.notes;
   fixed_rate_ = FixedRate(forward);
@@ -127,9 +146,7 @@ Status Session::TakeKernels() {
 // A run that goes on has its values in a checkpoint; the file they came from need not be there.
 TrainOptions Session::StartOptions() const {
   TrainOptions options = options_;
-  if (!resume_) return options;
-  const CheckpointFolder checkpoints(options_.out + "/checkpoints", options_.keep);
-  if (!checkpoints.Steps().empty()) {
+  if (HasCheckpoint()) {
     options.weights.clear();
     options.weights_skip.clear();
   }
@@ -158,8 +175,7 @@ Status Session::OpenFolder() {
   options_.data_dims = notes_.data_dims;
   if (IsGraphFile(options_.model))
     RIDGE_RETURN_IF_ERROR(WriteFileAtomically(folder_->File("model.ridge"), PrintGraph(*forward_)));
-  if (IsOnnxFile(options_.model))
-    RIDGE_RETURN_IF_ERROR(KeepOnnx(options_.model, notes_, folder_->path()));
+  if (IsOnnxFile(options_.model)) RIDGE_RETURN_IF_ERROR(KeepOnnx(source_, notes_, folder_->path()));
   if (options_.kernels == "tuned") {
     const KernelTimes times{machine_.profile.id, /*library=*/"", /*made_at=*/"", machine_.kernel_s};
     RIDGE_RETURN_IF_ERROR(
@@ -180,45 +196,55 @@ Result<CheckpointState> Session::StartState() {
   CheckpointState state;
   state.seed = options_.seed;
   state.model = options_.model;
-  state.schedule = {options_.schedule, fixed_rate_.value_or(options_.lr), options_.warmup,
-                    data_.total_steps};
   state.options_json = OptionsToJson(options_);
   state.kernels_sha256 = HashKernelChoices(executor_->program());
   state.cpu = machine_.profile.id;
   state.threads = machine_.backend->threads();
   state.ridge_version = kRidgeVersion;
-  if (!resume_) return state;
+  if (resume_) RIDGE_RETURN_IF_ERROR(GoOn(state));
+  state.schedule = {options_.schedule, fixed_rate_.value_or(options_.lr), options_.warmup,
+                    data_.total_steps};
+  return state;
+}
+
+// The variables and the place of the newest checkpoint.
+Status Session::GoOn(CheckpointState& state) {
   const CheckpointFolder checkpoints(folder_->checkpoints(), options_.keep);
   RIDGE_ASSIGN_OR_RETURN(auto loaded,
                          checkpoints.LoadNewest(CollectTensors(*executor_), LoadMode::kResume));
   if (!loaded) {
     observer_.OnWarning(folder_->path() + ": no checkpoint yet; starting at step 0");
-    return state;
+    return Status();
   }
   for (const std::string& warning : loaded->warnings)
     observer_.OnWarning(warning + "; using " + loaded->path);
-  RIDGE_RETURN_IF_ERROR(CheckSameMachine(loaded->state));
+  RIDGE_RETURN_IF_ERROR(CheckSame(loaded->state));
   state.step = loaded->state.step;
   state.position = loaded->state.position;
   state.best = loaded->state.best;
   state.window = loaded->state.window;
+  state.since_checkpoint = loaded->state.since_checkpoint;
+  if (data_.during() != nullptr) state.owed_evaluation = loaded->state.owed_evaluation;
   state.wall_s = loaded->state.wall_s;
-  return state;
+  return Status();
 }
 
 // Another CPU type, thread count or kernel rounds differently.
-Status Session::CheckSameMachine(const CheckpointState& state) const {
-  if (request_.allow_different) return Status();
-  std::string difference;
+std::string Session::Difference(const CheckpointState& state) const {
   if (state.threads != machine_.backend->threads()) {
-    difference =
-        fmt::format("{} threads; the run has used {}", machine_.backend->threads(), state.threads);
-  } else if (state.cpu != machine_.profile.id) {
-    difference = fmt::format("CPU '{}'; the run has used '{}'", machine_.profile.id, state.cpu);
-  } else if (state.kernels_sha256 != HashKernelChoices(executor_->program())) {
-    difference = fmt::format("other kernels than the run (ridge {} then, {} now)",
-                             state.ridge_version, kRidgeVersion);
+    return fmt::format("{} threads; the run has used {}", machine_.backend->threads(),
+                       state.threads);
   }
+  if (state.cpu != machine_.profile.id)
+    return fmt::format("CPU '{}'; the run has used '{}'", machine_.profile.id, state.cpu);
+  if (state.kernels_sha256 == HashKernelChoices(executor_->program())) return "";
+  return fmt::format("other kernels than the run (ridge {} then, {} now)", state.ridge_version,
+                     kRidgeVersion);
+}
+
+Status Session::CheckSame(const CheckpointState& state) const {
+  if (request_.allow_different) return Status();
+  const std::string difference = Difference(state);
   if (difference.empty()) return Status();
   return Status(ErrorCode::kInvalidArgument,
                 fmt::format("{}: resuming with {}: the result would not be bit-identical. hint: "
@@ -241,7 +267,9 @@ Result<TrainOutcome> Session::Conclude(const LoopResult& result) {
   TrainOutcome outcome;
   outcome.folder = folder_->path();
   outcome.step = result.state.step;
-  RIDGE_ASSIGN_OR_RETURN(outcome.summary, Summarize(result));
+  RIDGE_ASSIGN_OR_RETURN(const bool whole, EvaluateAtEnd(result, outcome.summary));
+  if (!whole) return Stopped(result, RunEnd::kPreempted);
+  Summarize(result, outcome.summary);
   RIDGE_RETURN_IF_ERROR(
       WriteFileAtomically(folder_->File("summary.json"), SummaryToJson(outcome.summary)));
   observer_.OnFinish(outcome.summary);
@@ -261,14 +289,25 @@ Result<TrainOutcome> Session::Stopped(const LoopResult& result, RunEnd end) cons
   return outcome;
 }
 
-Result<RunSummary> Session::Summarize(const LoopResult& result) {
-  RunSummary summary;
+// The evaluation of the last step is the final one, unless that was of a validation set and there
+// is a test set.  False when a signal stopped it.
+Result<bool> Session::EvaluateAtEnd(const LoopResult& result, RunSummary& summary) {
+  summary.loss = result.loss;
+  if (result.evaluation) summary.Add(data_.during_name(), *result.evaluation);
+  if (data_.final() == data_.during()) return true;
+  Evaluator evaluator(*executor_, data_.final(), data_.eval_spec, options_.batch);
+  RIDGE_ASSIGN_OR_RETURN(const std::optional<EvalResult> evaluation, evaluator.Run());
+  if (!evaluation) return false;
+  observer_.OnEvaluation({result.state.step, result.state.position.epoch, "test", *evaluation});
+  summary.Add("test", *evaluation);
+  return true;
+}
+
+void Session::Summarize(const LoopResult& result, RunSummary& summary) const {
   summary.model = options_.model;
   summary.seed = options_.seed;
   summary.steps = result.state.step;
   summary.epochs = result.state.position.epoch;
-  summary.loss = result.loss;
-  RIDGE_RETURN_IF_ERROR(EvaluateAtEnd(result, summary));
   summary.wall_s = result.state.wall_s;
   summary.planned = {job_.memory.peak_bytes, job_.memory.arena_bytes, job_.step_s, job_.epoch_s};
   summary.measured.arena_bytes = executor_->arena().resident_bytes();
@@ -280,23 +319,6 @@ Result<RunSummary> Session::Summarize(const LoopResult& result) {
   summary.device = machine_.profile.name;
   summary.threads = machine_.backend->threads();
   summary.measured.peak_bytes = ReadProcessMemory().peak_resident_bytes;
-  return summary;
-}
-
-// The evaluation of the last step is the final one, unless that was of a validation set and there
-// is a test set.
-Status Session::EvaluateAtEnd(const LoopResult& result, RunSummary& summary) {
-  if (data_.final() == nullptr) return Status();
-  std::optional<EvalResult> evaluation = result.evaluation;
-  if (data_.final() != data_.during()) {
-    Evaluator evaluator(*executor_, data_.final(), data_.eval_spec, options_.batch);
-    RIDGE_ASSIGN_OR_RETURN(evaluation, evaluator.Run());
-    observer_.OnEvaluation({summary.steps, summary.epochs, "test", *evaluation});
-  }
-  if (!evaluation) return Status();
-  summary.loss = evaluation->loss;
-  summary.test_accuracy = evaluation->accuracy;
-  return Status();
 }
 
 }  // namespace

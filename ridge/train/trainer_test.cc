@@ -58,6 +58,41 @@ class TrainerTest : public testing::Test {
     return text.ok() ? json::parse(*text) : json();
   }
 
+  // Steps, losses and evaluations of metrics.jsonl.
+  std::vector<std::string> MetricsOf(const std::string& run) {
+    std::ifstream file(folder_.File(run + "/metrics.jsonl"));
+    std::vector<std::string> all;
+    for (std::string line; std::getline(file, line);) {
+      json report = json::parse(line);
+      for (const char* time : {"samples_s", "input_wait", "step_s"}) report.erase(time);
+      all.push_back(report.dump());
+    }
+    return all;
+  }
+
+  std::string BestOf(const std::string& run) {
+    return std::filesystem::read_symlink(folder_.File(run + "/checkpoints/best")).string();
+  }
+
+  // 34 training and 8 test images of 4 by 4, of four kinds.
+  std::string WriteIdx() {
+    const auto write = [&](const std::string& name, const std::string& head, int count, int size) {
+      std::ofstream file(folder_.File(name), std::ios::binary);
+      file << head;
+      for (int i = 0; i < count * size; ++i)
+        file.put(static_cast<char>(size == 1 ? i % 4 : i / size % 4 * 60));
+    };
+    for (const auto& [part, count] : {std::pair("train", 34), std::pair("t10k", 8)}) {
+      const std::string extent = std::string(3, '\0') + static_cast<char>(count);
+      const std::string side = std::string(3, '\0') + '\4';
+      write(std::string(part) + "-images-idx3-ubyte",
+            std::string(2, '\0') + "\x08\x03" + extent + side + side, count, 16);
+      write(std::string(part) + "-labels-idx1-ubyte", std::string(2, '\0') + "\x08\x01" + extent,
+            count, 1);
+    }
+    return folder_.path();
+  }
+
   static constexpr int kSamples = 43;
   TempFolder folder_;
   TestMachine machine_;
@@ -126,17 +161,7 @@ TEST_F(TrainerTest, ResumedMetricsAreThoseOfTheWholeRun) {
   request.preempt_after_step = -1;
   request.resume = true;
   Run(request);
-  const auto losses = [&](const std::string& name) {
-    std::ifstream file(folder_.File(name));
-    std::vector<std::string> all;
-    for (std::string line; std::getline(file, line);) {
-      const json report = json::parse(line);
-      all.push_back(report["step"].dump() + " " + report["loss"].dump() + " " +
-                    (report.contains("validation_loss") ? report["validation_loss"].dump() : ""));
-    }
-    return all;
-  };
-  EXPECT_EQ(losses("parts/metrics.jsonl"), losses("whole/metrics.jsonl"));
+  EXPECT_EQ(MetricsOf("parts"), MetricsOf("whole"));
 }
 
 TEST_F(TrainerTest, AccumulationOfHalfBatchesIsTheWholeBatch) {
@@ -257,7 +282,22 @@ TEST_F(TrainerTest, AFinishedRunResumesToItsEnd) {
   request.resume = true;
   const TrainOutcome second = Run(request);
   EXPECT_EQ(second.summary.parameters_sha256, first.summary.parameters_sha256);
-  EXPECT_EQ(second.summary.test_accuracy, first.summary.test_accuracy);
+  EXPECT_EQ(second.summary.validation_accuracy, first.summary.validation_accuracy);
+}
+
+TEST_F(TrainerTest, WhatIsOfTheValidationSetIsNotCalledOfTheTestSet) {
+  const RunSummary summary = Run(Request("run")).summary;
+  EXPECT_FALSE(summary.test_accuracy.has_value());
+  EXPECT_TRUE(summary.validation_accuracy.has_value());
+  EXPECT_EQ(summary.evaluated_on, "validation");
+  EXPECT_EQ(summary.loss, summary.validation_loss);
+  const json written = ReadJson("run/summary.json");
+  EXPECT_TRUE(written["test_accuracy"].is_null());
+  EXPECT_EQ(written["validation_accuracy"], *summary.validation_accuracy);
+  EXPECT_EQ(written["evaluated_on"], "validation");
+  TrainRequest request = Request("alone");
+  request.options.validation = "";
+  EXPECT_EQ(Run(request).summary.evaluated_on, "training");
 }
 
 TEST_F(TrainerTest, WhatDoesNotFitIsRefusedBeforeAnythingIsWritten) {
@@ -294,6 +334,86 @@ TEST_F(TrainerTest, ASignalStopsAfterTheStepWithACheckpoint) {
   EXPECT_FALSE(std::filesystem::exists(folder_.File("run/summary.json")));
 }
 
+// Stops at the first checkpoint, which comes before the evaluation of the same step.
+struct StopAtCheckpoint : Recorder {
+  void OnCheckpoint(int64_t step, const std::string& path) override {
+    Recorder::OnCheckpoint(step, path);
+    if (checkpoints.size() == 1) raise(SIGTERM);
+  }
+};
+
+TEST_F(TrainerTest, ASignalStopsAnEvaluationAndTheResumedRunMakesIt) {
+  Run(Request("whole"));
+  StopAtCheckpoint observer;
+  TrainRequest request = Request("cut");
+  const Result<TrainOutcome> outcome = Train(request, machine_.get(), observer);
+  ASSERT_TRUE(outcome.ok()) << outcome.status().message();
+  EXPECT_EQ(outcome->end, RunEnd::kPreempted);
+  EXPECT_EQ(outcome->step, 4);
+  EXPECT_TRUE(observer.evaluations.empty());
+  recorder_ = {};
+  request.resume = true;
+  Run(request);
+  ASSERT_EQ(recorder_.evaluations.size(), 3U);
+  EXPECT_EQ(recorder_.evaluations[0].step, 4);
+  EXPECT_EQ(recorder_.evaluations[0].epoch, 1);
+  EXPECT_EQ(MetricsOf("cut"), MetricsOf("whole"));
+  for (const int step : {4, 8, 12}) {
+    const std::string file = "/checkpoints/step-" + std::to_string(step) + "/state.json";
+    EXPECT_EQ(ReadJson("cut" + file)["best"], ReadJson("whole" + file)["best"]) << step;
+    EXPECT_TRUE(ReadJson("cut" + file)["owed_evaluation"].is_null()) << step;
+  }
+  EXPECT_EQ(BestOf("cut"), BestOf("whole"));
+}
+
+TEST_F(TrainerTest, ASignalStopsTheLastEvaluationToo) {
+  TrainRequest request = Request("run");
+  request.options.epochs = 1;
+  StopAtCheckpoint observer;
+  const Result<TrainOutcome> outcome = Train(request, machine_.get(), observer);
+  ASSERT_TRUE(outcome.ok()) << outcome.status().message();
+  EXPECT_EQ(outcome->end, RunEnd::kPreempted);
+  EXPECT_FALSE(std::filesystem::exists(folder_.File("run/summary.json")));
+  request.resume = true;
+  const TrainOutcome resumed = Run(request);
+  EXPECT_EQ(resumed.end, RunEnd::kCompleted);
+  EXPECT_TRUE(resumed.summary.validation_accuracy.has_value());
+}
+
+TEST_F(TrainerTest, BestIsChosenByTheValidationSet) {
+  TrainRequest request = Request("run");
+  request.options.keep = 3;
+  Run(request);
+  ASSERT_EQ(recorder_.evaluations.size(), 3U);
+  int64_t best = 0;
+  double most = -1;
+  for (const EvaluationReport& report : recorder_.evaluations) {
+    if (*report.result.accuracy > most) best = report.step;
+    most = std::max(most, *report.result.accuracy);
+  }
+  EXPECT_EQ(BestOf("run"), "step-" + std::to_string(best));
+  EXPECT_EQ(ReadJson("run/checkpoints/step-12/state.json")["best"]["metric"], "accuracy");
+}
+
+// A test set that chose would be one that was trained on.
+TEST_F(TrainerTest, WithoutAValidationSetBestIsChosenByTheTrainingLoss) {
+  TrainRequest request = Request("run");
+  request.options.validation = "";
+  request.options.data = "idx:" + WriteIdx();
+  request.options.model = "mlp:hidden=8,layers=1,inputs=16,classes=4";
+  Run(request);
+  ASSERT_EQ(recorder_.evaluations.size(), 3U);
+  EXPECT_EQ(recorder_.evaluations[0].data, "test");
+  const json best = ReadJson("run/checkpoints/step-12/state.json")["best"];
+  EXPECT_EQ(best["metric"], "training_loss");
+  EXPECT_EQ(BestOf("run"), "step-" + best["step"].dump());
+  std::string last;
+  std::ifstream metrics(folder_.File("run/metrics.jsonl"));
+  for (std::string line; std::getline(metrics, line);) last = line;
+  EXPECT_TRUE(json::parse(last).contains("test_loss")) << last;
+  EXPECT_FALSE(json::parse(last).contains("validation_loss")) << last;
+}
+
 TEST_F(TrainerTest, OneProcessAtATimeTrainsInAFolder) {
   TrainRequest request = Request("run");
   request.preempt_after_step = 2;
@@ -310,6 +430,29 @@ TEST_F(TrainerTest, OneProcessAtATimeTrainsInAFolder) {
                                   "or stop it: its checkpoint is kept");
   lock->reset();
   EXPECT_EQ(Run(request).end, RunEnd::kCompleted);
+}
+
+TEST_F(TrainerTest, BeforeTheFirstStepASignalEndsTheProcessAtOnce) {
+  struct StopWhilePlanning : Recorder {
+    std::string OnPlanned(const PlannedJob&, const PlanSummary&) override {
+      raise(number);
+      return "";
+    }
+    int number = 0;
+  } observer;
+  TrainRequest request = Request("run");
+  for (const auto& [number, code] : {std::pair(SIGINT, 130), std::pair(SIGTERM, 143)}) {
+    observer.number = number;
+    EXPECT_EXIT((void)Train(request, machine_.get(), observer).ok(), testing::ExitedWithCode(code),
+                "ridge: stopped before the first step\n");
+    std::filesystem::remove_all(folder_.File("run"));
+  }
+  request.preempt_after_step = 3;
+  Run(request);
+  request.preempt_after_step = -1;
+  request.resume = true;
+  EXPECT_EXIT((void)Train(request, machine_.get(), observer).ok(), testing::ExitedWithCode(75),
+              "the checkpoint is as it was, go on with --resume\n");
 }
 
 TEST_F(TrainerTest, AGraphInTextFormTrainsAndResumesFromItsCopy) {

@@ -27,6 +27,7 @@ TrainingLoop::TrainingLoop(const LoopRequest& request)
       steps_(FindSteps(*request.executor)),
       scalars_(*request.executor, request.job->lr_dtype, request.job->options.batch),
       tensors_(CollectTensors(*request.executor)),
+      may_give_up_(MayGiveUpUpdate()),
       state_(request.start) {}
 
 TrainingLoop::~TrainingLoop() = default;
@@ -38,20 +39,32 @@ TrainingLoop::StepIndices TrainingLoop::FindSteps(const Executor& executor) {
 Result<LoopResult> TrainingLoop::Run() {
   started_s_ = MonotonicSeconds();
   wall_before_s_ = state_.wall_s;
+  epoch_ended_ = state_.step > 0 && state_.position.next_batch == 0;
+  if (state_.owed_evaluation) RIDGE_RETURN_IF_ERROR(Evaluate());
   RIDGE_RETURN_IF_ERROR(StartLoader());
   StartEpochClock();
-  while (!Done() && !result_.preempted && !result_.killed) {
+  while (!Done() && !Stopped()) {
     RIDGE_RETURN_IF_ERROR(RunUpdate());
+    if (Stopped()) break;
     RIDGE_RETURN_IF_ERROR(AfterUpdate());
     result_.killed = state_.step == request_.kill_after_step;
-    result_.preempted =
-        !Done() && (StopSignal::Requested() || state_.step == request_.preempt_after_step);
+    if (!Done() && (StopSignal::Requested() || state_.step == request_.preempt_after_step))
+      result_.preempted = true;
   }
   loader_->Stop();
   if (!result_.killed) RIDGE_RETURN_IF_ERROR(Finish());
   result_.step_s = times_.Median();
   result_.state = state_;
   return std::move(result_);
+}
+
+// Whether what a checkpoint holds changes in `update` alone.
+bool TrainingLoop::MayGiveUpUpdate() const {
+  const std::vector<PersistentValue>& values = executor_.program().persistent;
+  return std::none_of(values.begin(), values.end(), [](const PersistentValue& value) {
+    return value.kind == ValueKind::kState && value.role != ValueRole::kGradient &&
+           value.role != ValueRole::kOptimizer;
+  });
 }
 
 Status TrainingLoop::StartLoader() {
@@ -70,7 +83,11 @@ Status TrainingLoop::RunUpdate() {
   wait_s_ = correct_ = 0;
   lr_ = LearningRate(state_.schedule, state_.step);
   double loss = 0;
-  for (int64_t micro = 0; micro < accumulate; ++micro) RIDGE_RETURN_IF_ERROR(RunBatch(micro, loss));
+  for (int64_t micro = 0; micro < accumulate; ++micro) {
+    result_.preempted = accumulate > 1 && may_give_up_ && StopSignal::Requested();
+    if (result_.preempted) return Status();
+    RIDGE_RETURN_IF_ERROR(RunBatch(micro, loss));
+  }
   if (accumulate > 1) {
     scalars_.Write(/*slot=*/0, lr_, state_.step, {job_.options.seed, 0});
     RIDGE_RETURN_IF_ERROR(RunStep(steps_.update, /*slot=*/0));
@@ -78,8 +95,10 @@ Status TrainingLoop::RunUpdate() {
   Advance();
   const double seconds = MonotonicSeconds() - begin;
   times_.Add(seconds);
-  state_.window.Add(loss / static_cast<double>(accumulate), correct_,
-                    job_.options.batch * accumulate, wait_s_, seconds);
+  const double mean = loss / static_cast<double>(accumulate);
+  state_.window.Add(mean, correct_, job_.options.batch * accumulate, wait_s_, seconds);
+  ++state_.since_checkpoint.steps;
+  state_.since_checkpoint.loss_sum += mean;
   return Status();
 }
 
@@ -140,10 +159,12 @@ Status TrainingLoop::AfterUpdate() {
   const bool rest = epoch_ended_ &&
                     loader_->batches_per_epoch() != data_.steps_per_epoch * job_.options.accumulate;
   if (evaluate || rest) loader_->Stop();
+  if (evaluate) state_.owed_evaluation = state_.window.steps > 0 ? WindowReport() : last_report_;
+  if (CheckpointDue() || Done()) SaveCheckpoint(/*due=*/true);
   if (evaluate) RIDGE_RETURN_IF_ERROR(Evaluate());
-  if (CheckpointDue()) SaveCheckpoint();
   if (epoch_ended_) StopEpochClock();
-  if ((evaluate || rest) && !Done()) RIDGE_RETURN_IF_ERROR(loader_->Restart(state_.position));
+  if ((evaluate || rest) && !Done() && !Stopped())
+    RIDGE_RETURN_IF_ERROR(loader_->Restart(state_.position));
   return Status();
 }
 
@@ -199,54 +220,83 @@ Status TrainingLoop::Evaluate() {
     evaluator_ =
         std::make_unique<Evaluator>(executor_, data_.during(), data_.eval_spec, job_.options.batch);
   }
-  RIDGE_ASSIGN_OR_RETURN(const EvalResult evaluation, evaluator_->Run());
+  RIDGE_ASSIGN_OR_RETURN(const std::optional<EvalResult> evaluation, evaluator_->Run());
+  result_.preempted = !evaluation;
+  if (!evaluation) return Status();
   evaluated_step_ = state_.step;
   result_.evaluation = evaluation;
-  NoteBest(evaluation);
-  const bool known = state_.step == request_.start.step;  // the resumed run had finished
-  if (!known) LogEvaluation(evaluation);
-  request_.observer->OnEvaluation(
-      {state_.step, Epoch(), data_.validation ? "validation" : "test", evaluation});
+  request_.observer->OnEvaluation({state_.step, Epoch(), data_.during_name(), *evaluation});
+  if (!state_.owed_evaluation) return Status();  // the resumed run had finished
+  LogEvaluation(*evaluation);
+  state_.owed_evaluation.reset();
+  ChooseByEvaluation(*evaluation);
   return Status();
 }
 
-void TrainingLoop::LogEvaluation(const EvalResult& evaluation) {
-  MetricsReport report = state_.window.steps > 0 ? WindowReport() : last_report_;
+void TrainingLoop::LogEvaluation(const EvalResult& evaluation) const {
+  MetricsReport report = *state_.owed_evaluation;
   report.step = state_.step;
   report.epoch = Epoch();
-  report.validation_loss = evaluation.loss;
-  report.validation_accuracy = evaluation.accuracy;
+  report.evaluated_on = data_.during_name();
+  report.evaluation_loss = evaluation.loss;
+  report.evaluation_accuracy = evaluation.accuracy;
   request_.log->AddEvaluation(report);
 }
 
-void TrainingLoop::NoteBest(const EvalResult& evaluation) {
-  const bool by_accuracy = evaluation.accuracy.has_value();
-  const double value = by_accuracy ? *evaluation.accuracy : evaluation.loss;
-  const bool better =
-      !state_.best || (by_accuracy ? value > state_.best->value : value < state_.best->value);
-  if (better) state_.best = BestResult{by_accuracy ? "accuracy" : "loss", value, state_.step};
+// `best` and the checkpoint's own state, now that what was owed is known.
+void TrainingLoop::ChooseByEvaluation(const EvalResult& evaluation) {
+  if (!HasCheckpoint()) return;
+  bool best = false;
+  if (data_.validation) {
+    best = evaluation.accuracy ? NoteBest("accuracy", *evaluation.accuracy, true)
+                               : NoteBest("loss", evaluation.loss, false);
+  }
+  Warn("`best` is not up to date", request_.checkpoints->Amend(state_, best));
 }
 
-void TrainingLoop::SaveCheckpoint() {
+// Whether it is the best so far.
+bool TrainingLoop::NoteBest(const std::string& metric, double value, bool higher_is_better) {
+  const bool known = state_.best && state_.best->metric == metric;
+  const bool better =
+      !known || (higher_is_better ? value > state_.best->value : value < state_.best->value);
+  if (better) state_.best = BestResult{metric, value, state_.step};
+  return better;
+}
+
+// Of this step.
+bool TrainingLoop::HasCheckpoint() const {
+  if (saved_step_ == state_.step) return result_.last_checkpoint.ok();
+  return state_.step == request_.start.step && state_.step > 0;  // it was loaded
+}
+
+// A test set must not choose: without a validation set the training loss does, the mean since the
+// last checkpoint that was due.
+void TrainingLoop::SaveCheckpoint(bool due) {
+  bool best = false;
+  if (due && !data_.validation && state_.since_checkpoint.steps > 0) {
+    const LossSum& sum = state_.since_checkpoint;
+    best = NoteBest("training_loss", sum.loss_sum / static_cast<double>(sum.steps), false);
+  }
+  if (due) state_.since_checkpoint = {};
   state_.wall_s = wall_before_s_ + MonotonicSeconds() - started_s_;
-  const bool best = state_.best && state_.best->step == state_.step;
   result_.last_checkpoint = request_.checkpoints->Save(tensors_, state_, best);
   saved_step_ = state_.step;
   request_.log->Flush();
-  if (result_.last_checkpoint.ok()) {
+  Warn("no checkpoint", result_.last_checkpoint);
+  if (result_.last_checkpoint.ok())
     request_.observer->OnCheckpoint(state_.step, request_.checkpoints->PathOf(state_.step));
-  } else {
-    request_.observer->OnWarning("step " + std::to_string(state_.step) +
-                                 ": no checkpoint: " + result_.last_checkpoint.message());
-  }
+}
+
+void TrainingLoop::Warn(const char* what, const Status& status) {
+  if (status.ok()) return;
+  request_.observer->OnWarning(fmt::format("step {}: {}: {}", state_.step, what, status.message()));
 }
 
 // The end of the run, or a stop: what is owed at this step.
 Status TrainingLoop::Finish() {
-  if (Done() && data_.during() != nullptr && evaluated_step_ != state_.step)
+  if (!HasCheckpoint() && saved_step_ != state_.step) SaveCheckpoint(/*due=*/false);
+  if (Done() && !result_.preempted && data_.during() != nullptr && evaluated_step_ != state_.step)
     RIDGE_RETURN_IF_ERROR(Evaluate());
-  const bool resumed_here = state_.step == request_.start.step && state_.step > 0;
-  if (saved_step_ != state_.step && !resumed_here) SaveCheckpoint();
   state_.wall_s = wall_before_s_ + MonotonicSeconds() - started_s_;
   return Status();
 }

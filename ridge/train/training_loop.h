@@ -1,7 +1,12 @@
 // TrainingLoop: the updates of a run, from its position to its end.
 //
 // One update is one execution of `train`, or `accumulate` of `micro` and one of `update`.
-// Evaluations and checkpoints come between updates.  In an update nothing is allocated.
+// Checkpoints and evaluations come between updates, in this order: an evaluation may take minutes,
+// and what a signal stops must not be lost.  In an update nothing is allocated.
+//
+// A signal is asked for between updates, batches of an evaluation, and micro-batches.  An update
+// that it stops is given up, unless the model's statistics have moved with its batches: they cannot
+// go back.
 #pragma once
 #include <memory>
 #include <optional>
@@ -54,6 +59,8 @@ class TrainingLoop {
   };
   static StepIndices FindSteps(const Executor& executor);
   bool Done() const { return state_.step >= data_.total_steps; }
+  bool Stopped() const { return result_.preempted || result_.killed; }
+  bool MayGiveUpUpdate() const;
 
   Status StartLoader();
   Status RunUpdate();
@@ -71,9 +78,12 @@ class TrainingLoop {
   MetricsReport WindowReport() const;
   void Report();
   Status Evaluate();
-  void LogEvaluation(const EvalResult& evaluation);
-  void NoteBest(const EvalResult& evaluation);
-  void SaveCheckpoint();
+  void LogEvaluation(const EvalResult& evaluation) const;
+  bool NoteBest(const std::string& metric, double value, bool higher_is_better);
+  void ChooseByEvaluation(const EvalResult& evaluation);
+  bool HasCheckpoint() const;
+  void SaveCheckpoint(bool due);
+  void Warn(const char* what, const Status& status);
   Status Finish();
   void StartEpochClock();
   void StopEpochClock();
@@ -85,6 +95,7 @@ class TrainingLoop {
   const StepIndices steps_;
   ScalarInputs scalars_;
   const CheckpointTensors tensors_;
+  const bool may_give_up_;
   CheckpointState state_;
   std::unique_ptr<BatchLoader> loader_;
   std::unique_ptr<Evaluator> evaluator_;

@@ -94,10 +94,10 @@ def idx_bytes(type_code, dims, data):
     return bytes([0, 0, type_code, len(dims)]) + struct.pack(f">{len(dims)}I", *dims) + data
 
 
-def write_idx_folder(folder, samples=64, side=28):
-    """A data set as MNIST's files, with four sorts of images."""
+def write_idx_folder(folder, samples=64, side=28, test_samples=None):
+    """A data set as MNIST's files, with four sorts of images; half as many for the test."""
     os.makedirs(folder, exist_ok=True)
-    for part, count in (("train", samples), ("t10k", samples // 2)):
+    for part, count in (("train", samples), ("t10k", test_samples or samples // 2)):
         images = b"".join(bytes([(i % 4) * 60] * (side * side)) for i in range(count))
         labels = bytes(i % 4 for i in range(count))
         with open(os.path.join(folder, f"{part}-images-idx3-ubyte"), "wb") as file:

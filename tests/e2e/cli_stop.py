@@ -10,7 +10,7 @@ import subprocess
 import time
 import unittest
 
-from _ridge import RidgeTest, SMALL
+from _ridge import RidgeTest, SMALL, write_idx_folder
 
 STEPS = ["--steps", "1200", "--checkpoint-every", "25", "-q"]
 
@@ -56,17 +56,18 @@ class Killed(StopTest):
 
 
 class Stopped(StopTest):
-    def running(self, *words):
+    def running(self, *words, **options):
         process = self.start("train", *SMALL, "--epochs", "100000", "--progress", "plain", "--out",
-                             "run", *words)
+                             "run", *words, **options)
         self.addCleanup(lambda: (process.kill(), process.communicate()))
         for line in process.stderr:  # the first steps are done
             if "step" in line and "loss" in line:
                 return process
         self.fail("the run did not start")
 
-    def test_sigterm_and_sigint_write_a_checkpoint_and_leave_with_75(self):
-        for number in (signal.SIGTERM, signal.SIGINT):
+    def test_every_signal_that_asks_writes_a_checkpoint_and_leaves_with_75(self):
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1,
+                       signal.SIGUSR2, signal.SIGXCPU):
             process = self.running()
             process.send_signal(number)
             _, err = process.communicate(timeout=20)
@@ -77,6 +78,70 @@ class Stopped(StopTest):
             self.assertFalse(os.path.exists(self.path("run/summary.json")))
             self.assertEqual(self.resumed_at("run"), step)
             shutil.rmtree(self.path("run"))
+
+    def test_a_signal_that_was_ignored_stays_ignored(self):
+        """As nohup does it."""
+        process = self.running(preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN))
+        process.send_signal(signal.SIGHUP)
+        self.assertTrue(any("loss" in line for line in process.stderr))  # it goes on
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=20)
+        self.assertEqual(process.returncode, 75)
+
+    def test_an_evaluation_is_stopped_and_made_by_the_resumed_run(self):
+        """The test set is ten thousand times the training set: its evaluation is what is going on
+        when the checkpoint before it is told."""
+        write_idx_folder(self.path("images"), samples=32, test_samples=200_000, side=4)
+        words = ["train", "mlp:hidden=8,inputs=16,classes=4", "--data", "idx:images", "--batch",
+                 "8", "--epochs", "2", "--threads", "1", "-v", "--progress", "plain"]
+        process = self.start(*words, "--out", "run")
+        self.addCleanup(lambda: (process.kill(), process.communicate()))
+        self.assertTrue(any("checkpoint run/checkpoints/step-4" in line for line in process.stderr))
+        process.send_signal(signal.SIGTERM)
+        _, err = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 75, err)
+        self.assertIn("stopped after step 4; go on with --resume run", err)
+        self.assertNotIn("test accuracy", err)
+        done = self.ridge("train", "--resume", "run", "--progress", "plain")
+        self.assertRegex(done.stderr, "epoch 1, step 4: test accuracy (.|\n)*epoch 2, step 8: test ")
+        self.ok(*words, "--out", "whole")
+        self.assertRegex(self.ok("compare", "whole", "run"), "^equal: ")
+
+    def test_an_accumulated_update_is_given_up(self):
+        """One update of this run takes minutes; nothing but the optimizer changes what is saved."""
+        process = self.start("train", "gpt:layers=2,hidden=128,heads=4,context=128,vocab=256",
+                             "--data", "synthetic", "--batch", "1", "--accumulate", "4096",
+                             "--threads", "1", "--progress", "plain", "--out", "run")
+        self.addCleanup(lambda: (process.kill(), process.communicate()))
+        self.assertTrue(any("1 steps, 1 an epoch" in line for line in process.stderr))
+        process.send_signal(signal.SIGTERM)
+        _, err = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 75, err)
+        self.assertIn("stopped after step 0; go on with --resume run", err)
+        self.assertEqual(self.resumed_at("run"), 0)
+
+    def test_while_data_load_it_stops_at_once(self):
+        self.write("t.csv", "1,2,0\n" * 4_000_000)
+        for number, code in ((signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)):
+            process = self.start("train", "mlp:inputs=2,classes=1", "--data", "csv:t.csv",
+                                 "--threads", "1", "--out", "run")
+            self.addCleanup(lambda p=process: (p.kill(), p.communicate()))
+            until = time.monotonic() + 60
+            while not self.reads(process, "t.csv") and time.monotonic() < until:
+                time.sleep(0.001)
+            process.send_signal(number)
+            _, err = process.communicate(timeout=60)
+            self.assertEqual((process.returncode, err),
+                             (code, "ridge: stopped before the first step\n"))
+            self.assertFalse(os.path.exists(self.path("run")))
+
+    def reads(self, process, name):
+        folder = f"/proc/{process.pid}/fd"
+        try:
+            return any(os.readlink(f"{folder}/{fd}") == self.path(name)
+                       for fd in os.listdir(folder))
+        except FileNotFoundError:  # a file that was closed meanwhile
+            return False
 
     def test_a_second_sigint_stops_at_once_with_130(self):
         """A step of this model takes longer than the two signals."""
