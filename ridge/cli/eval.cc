@@ -19,7 +19,7 @@ namespace ridge::cli {
 namespace {
 
 struct EvalVerb {
-  std::optional<std::string> run, data;
+  std::optional<std::string> run, data, checkpoint;
   TrainFlags model;  // of these: batch, loss, dims, weights, and where to run
   OutputFlags output;
   bool json = false;
@@ -51,6 +51,7 @@ Status RefuseModelFlags(const EvalVerb& verb) {
 Result<EvalRequest> MakeRequest(const EvalVerb& verb) {
   EvalRequest request;
   request.data = *verb.data;
+  RIDGE_ASSIGN_OR_RETURN(request.checkpoint, CheckpointOf(verb.checkpoint, *verb.run));
   if (!RunFolder::HoldsRun(*verb.run) && IsModel(*verb.run)) {
     request.model = ToTrainOptions(verb.model);
     request.model.model = *verb.run;
@@ -106,8 +107,8 @@ Result<int> RunEval(const CLI::App& app, const EvalVerb& verb) {
 
 VerbBody AddEval(CLI::App& app) {
   auto verb = std::make_shared<EvalVerb>();
-  AddArgument(app, "RUN", verb->run,
-              "A run folder (its newest checkpoint is used), or a model as it starts");
+  AddArgument(app, "RUN", verb->run, "A run folder, or a model as it starts");
+  AddCheckpointFlag(app, verb->checkpoint);
   AddText(app, "--data", verb->data, "SPEC",
           "fashion-mnist, synthetic, idx:DIR, npz:FILE or csv:FILE; its test part if it has one");
   AddText(app, "--loss", verb->model.loss, "LOSS",

@@ -23,7 +23,7 @@ struct ExportVerb {
   std::vector<std::string> dims;  // "NAME=N"
   std::optional<int64_t> batch, opset, seed;
   std::optional<double> tolerance, lr, momentum, weight_decay;
-  std::optional<std::string> loss, optimizer, weights;
+  std::optional<std::string> loss, optimizer, weights, checkpoint;
   std::vector<std::string> weights_skip;
   bool with_training = false;
   TrainFlags machine;
@@ -62,6 +62,7 @@ Result<ExportRequest> ReadRequest(const CLI::App& app, const ExportVerb& verb) {
   request.model = *verb.model;
   request.weights = verb.weights.value_or("");
   request.weights_skip = verb.weights_skip;
+  RIDGE_ASSIGN_OR_RETURN(request.checkpoint, CheckpointOf(verb.checkpoint, request.model));
   request.format = *verb.format;
   request.out = *verb.out;
   request.batch = verb.batch;
@@ -172,7 +173,7 @@ Result<int> RunExport(const CLI::App& app, const ExportVerb& verb) {
 VerbBody AddExport(CLI::App& app) {
   auto verb = std::make_shared<ExportVerb>();
   AddArgument(app, "MODEL", verb->model,
-              "A run folder (its newest checkpoint), an ONNX file, a graph in text form, or a "
+              "A run folder, an ONNX file, a graph in text form, or a "
               "built-in model");
   AddChoice(app, "--to", verb->format, {"onnx", "safetensors", "savedmodel"},
             "What to write; an ONNX file that was trained keeps its own nodes");
@@ -184,6 +185,7 @@ VerbBody AddExport(CLI::App& app) {
       ->type_name("NAME=N")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  AddCheckpointFlag(app, verb->checkpoint);
   AddWeightsFlags(app, verb->weights, verb->weights_skip);
   AddInteger(app, "--opset", verb->opset, {.minimum = 1}, "N",
              "ONNX operator set (the lowest that holds the graph, from 9 on)");

@@ -15,7 +15,7 @@ namespace ridge::cli {
 namespace {
 
 struct GradVerb {
-  std::optional<std::string> model, inputs, outputs, weights, loss;
+  std::optional<std::string> model, inputs, outputs, weights, loss, checkpoint;
   std::vector<std::string> dims;  // "NAME=N"
   std::vector<std::string> weights_skip;
   std::optional<int64_t> seed;
@@ -32,6 +32,7 @@ Result<GradientRequest> ReadRequest(const CLI::App& app, const GradVerb& verb) {
   request.model = *verb.model;
   request.weights = verb.weights.value_or("");
   request.weights_skip = verb.weights_skip;
+  RIDGE_ASSIGN_OR_RETURN(request.checkpoint, CheckpointOf(verb.checkpoint, request.model));
   request.loss = verb.loss.value_or("");
   request.seed = static_cast<uint64_t>(verb.seed.value_or(0));
   RIDGE_ASSIGN_OR_RETURN(request.dims, ParseDims(verb.dims));
@@ -67,6 +68,7 @@ VerbBody AddGrad(CLI::App& app) {
       "they belong to");
   AddText(app, "--loss", verb->loss, "OUTPUT",
           "The output whose sum is differentiated (the first one)");
+  AddCheckpointFlag(app, verb->checkpoint);
   AddDimFlag(app, verb->dims);
   AddWeightsFlags(app, verb->weights, verb->weights_skip);
   AddInteger(app, "--seed", verb->seed, {.minimum = 0}, "N",

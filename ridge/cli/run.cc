@@ -15,7 +15,7 @@ namespace ridge::cli {
 namespace {
 
 struct RunVerb {
-  std::optional<std::string> model, inputs, outputs, weights;
+  std::optional<std::string> model, inputs, outputs, weights, checkpoint;
   std::vector<std::string> dims;  // "NAME=N"
   std::vector<std::string> weights_skip;
   std::optional<int64_t> seed;
@@ -44,6 +44,7 @@ Result<int> RunModel(const CLI::App& app, const RunVerb& verb) {
   request.model = *verb.model;
   request.weights = verb.weights.value_or("");
   request.weights_skip = verb.weights_skip;
+  RIDGE_ASSIGN_OR_RETURN(request.checkpoint, CheckpointOf(verb.checkpoint, request.model));
   request.seed = static_cast<uint64_t>(verb.seed.value_or(0));
   RIDGE_ASSIGN_OR_RETURN(request.dims, ParseDims(verb.dims));
   RIDGE_ASSIGN_OR_RETURN(request.inputs, ReadNpz(*verb.inputs));
@@ -61,12 +62,12 @@ Result<int> RunModel(const CLI::App& app, const RunVerb& verb) {
 
 VerbBody AddRun(CLI::App& app) {
   auto verb = std::make_shared<RunVerb>();
-  AddArgument(
-      app, "MODEL", verb->model,
-      "A run folder (its newest checkpoint), an ONNX file, a graph in text form, or a built-in "
-      "model");
+  AddArgument(app, "MODEL", verb->model,
+              "A run folder, an ONNX file, a graph in text form, or a built-in "
+              "model");
   AddText(app, "--inputs", verb->inputs, "FILE", "An .npz file with an array for each input");
   AddText(app, "--outputs", verb->outputs, "FILE", "The .npz file to write (-: standard output)");
+  AddCheckpointFlag(app, verb->checkpoint);
   AddDimFlag(app, verb->dims);
   AddWeightsFlags(app, verb->weights, verb->weights_skip);
   AddInteger(app, "--seed", verb->seed, {.minimum = 0}, "N",

@@ -22,6 +22,7 @@ struct TrainVerb {
   TrainFlags train;
   OutputFlags output;
   std::optional<std::string> resume;  // "": in --out, else the newest run
+  std::optional<std::string> checkpoint;
   bool allow_different = false;
 };
 
@@ -35,6 +36,8 @@ Result<TrainRequest> MakeRequest(const CLI::App& app, const TrainVerb& verb) {
     RIDGE_RETURN_IF_ERROR(
         RequireArgument(app, verb.train.model, "MODEL", "`ridge models` lists the built-in ones"));
     RIDGE_RETURN_IF_ERROR(RequireArgument(app, verb.train.data, "--data", "--data fashion-mnist"));
+    RIDGE_ASSIGN_OR_RETURN(request.start_checkpoint,
+                           CheckpointOf(verb.checkpoint, request.options.model));
     return request;
   }
   if (!verb.resume->empty() && !request.options.out.empty() &&
@@ -96,6 +99,7 @@ Result<int> RunTrain(const CLI::App& app, const TrainVerb& verb) {
 VerbBody AddTrain(CLI::App& app) {
   auto verb = std::make_shared<TrainVerb>();
   AddTrainFlags(app, verb->train);
+  AddCheckpointFlag(app, verb->checkpoint);
   AddOptionalText(app, "--resume", verb->resume, "DIR",
                   "Go on with the run in DIR (the newest one); needs no other option")
       ->group("Run folder");

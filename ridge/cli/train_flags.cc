@@ -1,8 +1,12 @@
 #include "ridge/cli/train_flags.h"
 
+#include <fmt/format.h>
+
 #include <utility>
 
 #include "ridge/cli/flags.h"
+#include "ridge/train/checkpoint.h"
+#include "ridge/train/run_folder.h"
 
 namespace ridge::cli {
 namespace {
@@ -127,6 +131,20 @@ CLI::Option* AddRecomputeFlag(CLI::App& app, std::optional<std::string>& to) {
   return AddText(app, "--recompute", to, "auto|off|all|N",
                  "Activations that are cheap to compute again are not kept for the backward pass: "
                  "none, all, the best N, or those that free much for little time (auto)");
+}
+
+void AddCheckpointFlag(CLI::App& app, std::optional<std::string>& to) {
+  AddText(app, "--checkpoint", to, "newest|best|N",
+          "Of a run: the checkpoint to use, N by its step (newest)")
+      ->group("Model");
+}
+
+Result<std::string> CheckpointOf(const std::optional<std::string>& flag, const std::string& model) {
+  if (!flag) return std::string(kNewestCheckpoint);
+  RIDGE_RETURN_IF_ERROR(CheckCheckpointName(*flag));
+  if (RunFolder::HoldsRun(model)) return *flag;
+  return Status(ErrorCode::kInvalidArgument,
+                fmt::format("--checkpoint is for a run; {} is none. hint: leave it out", model));
 }
 
 void AddDimFlag(CLI::App& app, std::vector<std::string>& to) {

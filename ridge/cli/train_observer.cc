@@ -83,6 +83,9 @@ void CommandLineObserver::OnStart(const RunStart& start) {
     Say(fmt::format("{}: {} steps, {} an epoch", start.folder, start.total_steps,
                     start.steps_per_epoch));
   }
+  if (!start.weights_of.empty())
+    Say(fmt::format("starts with the weights of {}; optimizer and steps begin anew",
+                    start.weights_of));
   if (start.dropped_per_epoch > 0) {
     Say(fmt::format("the last {} samples of an epoch don't fill a batch and are left out",
                     start.dropped_per_epoch));

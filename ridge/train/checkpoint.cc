@@ -19,6 +19,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view kPrefix = "step-";
+constexpr std::string_view kBest = "best";
 
 // 120 of "step-120"; -1 for other names.
 int64_t StepOf(const std::string& name) {
@@ -71,12 +72,34 @@ CheckpointTensors CollectTensors(Executor& executor) {
   return tensors;
 }
 
-Result<LoadedCheckpoint> LoadWeights(const std::string& run, Executor& executor) {
+Status CheckCheckpointName(const std::string& which) {
+  if (which == kNewestCheckpoint || which == kBest || StepOf(std::string(kPrefix) + which) >= 0)
+    return Status();
+  return Status(
+      ErrorCode::kInvalidArgument,
+      fmt::format("--checkpoint is '{}'; it must be newest, best, or the number of a step", which));
+}
+
+Result<LoadedCheckpoint> LoadWeights(const std::string& run, const std::string& which,
+                                     Executor& executor) {
+  return CheckpointFolder(run + "/checkpoints", /*keep=*/1)
+      .Load(which, CollectTensors(executor), LoadMode::kWeights);
+}
+
+Result<std::string> FindCheckpoint(const std::string& run, const std::string& which,
+                                   std::vector<std::string>* warnings) {
   const CheckpointFolder folder(run + "/checkpoints", /*keep=*/1);
-  RIDGE_ASSIGN_OR_RETURN(std::optional<LoadedCheckpoint> loaded,
-                         folder.LoadNewest(CollectTensors(executor), LoadMode::kWeights));
-  if (loaded) return std::move(*loaded);
-  return Status(ErrorCode::kInvalidData, run + ": no checkpoint yet; train it first");
+  RIDGE_ASSIGN_OR_RETURN(LoadedCheckpoint found, folder.Find(which));
+  if (warnings != nullptr) *warnings = std::move(found.warnings);
+  return std::move(found.path);
+}
+
+Status LoadStartValues(const std::string& folder, Executor& executor) {
+  CheckpointTensors tensors = CollectTensors(executor);
+  std::erase_if(tensors.state, [&](const PersistentTensor& tensor) {
+    return executor.program().persistent[tensor.index].role == ValueRole::kOptimizer;
+  });
+  return ReadCheckpointFiles(folder, tensors, LoadMode::kWeights);
 }
 
 std::string CheckpointFolder::PathOf(int64_t step) const {
@@ -124,37 +147,62 @@ Status CheckpointFolder::Amend(CheckpointState state, bool best) const {
   return Status();
 }
 
-Result<CheckpointState> CheckpointFolder::Load(int64_t step, const CheckpointTensors& tensors,
-                                               LoadMode mode) const {
+Result<CheckpointState> CheckpointFolder::LoadStep(int64_t step, const CheckpointTensors* tensors,
+                                                   LoadMode mode) const {
   const std::string path = PathOf(step);
   RIDGE_ASSIGN_OR_RETURN(CheckpointState state, ReadCheckpointState(path));
   RIDGE_RETURN_IF_ERROR(VerifyCheckpointFiles(path, state));
-  RIDGE_RETURN_IF_ERROR(ReadCheckpointFiles(path, tensors, mode));
+  if (tensors != nullptr) RIDGE_RETURN_IF_ERROR(ReadCheckpointFiles(path, *tensors, mode));
   return state;
 }
 
-Result<std::optional<LoadedCheckpoint>> CheckpointFolder::LoadNewest(
-    const CheckpointTensors& tensors, LoadMode mode) const {
+// The first that is good.
+Result<LoadedCheckpoint> CheckpointFolder::LoadFirst(const std::vector<int64_t>& steps,
+                                                     const CheckpointTensors* tensors,
+                                                     LoadMode mode) const {
   std::vector<std::string> warnings;
-  for (int64_t step : Steps()) {
-    Result<CheckpointState> state = Load(step, tensors, mode);
-    if (state.ok()) return {LoadedCheckpoint{std::move(*state), PathOf(step), std::move(warnings)}};
+  for (int64_t step : steps) {
+    Result<CheckpointState> state = LoadStep(step, tensors, mode);
+    if (state.ok()) return LoadedCheckpoint{std::move(*state), PathOf(step), std::move(warnings)};
     warnings.push_back(state.status().message());
   }
-  if (warnings.empty()) return {std::optional<LoadedCheckpoint>()};
   return Status(ErrorCode::kInvalidData,
                 fmt::format("{}: no usable checkpoint: {}", folder_, fmt::join(warnings, "; ")));
 }
 
-std::optional<CheckpointState> CheckpointFolder::PeekNewest(
-    std::vector<std::string>* warnings) const {
-  for (int64_t step : Steps()) {
-    const Result<CheckpointState> state = ReadCheckpointState(PathOf(step));
-    const Status status = state.ok() ? VerifyCheckpointFiles(PathOf(step), *state) : state.status();
-    if (status.ok()) return *state;
-    if (warnings != nullptr) warnings->push_back(status.message());
-  }
-  return std::nullopt;
+// The steps of the checkpoints that may be meant, in the order in which they are tried.
+Result<std::vector<int64_t>> CheckpointFolder::StepsOf(const std::string& which) const {
+  RIDGE_RETURN_IF_ERROR(CheckCheckpointName(which));
+  std::vector<int64_t> steps = Steps();
+  if (steps.empty())
+    return Status(ErrorCode::kInvalidData, folder_ + ": no checkpoint yet; train it first");
+  if (which == kNewestCheckpoint) return steps;
+  const std::string name = which == kBest ? BestTarget() : std::string(kPrefix) + which;
+  const int64_t step = StepOf(name);
+  if (std::find(steps.begin(), steps.end(), step) != steps.end()) return std::vector{step};
+  std::sort(steps.begin(), steps.end());
+  return Status(ErrorCode::kInvalidData, fmt::format("{}: no checkpoint '{}'; there are {}",
+                                                     folder_, which, fmt::join(steps, ", ")));
+}
+
+Result<std::optional<LoadedCheckpoint>> CheckpointFolder::LoadNewest(
+    const CheckpointTensors& tensors, LoadMode mode) const {
+  const std::vector<int64_t> steps = Steps();
+  if (steps.empty()) return {std::optional<LoadedCheckpoint>()};
+  RIDGE_ASSIGN_OR_RETURN(LoadedCheckpoint loaded, LoadFirst(steps, &tensors, mode));
+  return {std::optional<LoadedCheckpoint>(std::move(loaded))};
+}
+
+Result<LoadedCheckpoint> CheckpointFolder::Load(const std::string& which,
+                                                const CheckpointTensors& tensors,
+                                                LoadMode mode) const {
+  RIDGE_ASSIGN_OR_RETURN(const std::vector<int64_t> steps, StepsOf(which));
+  return LoadFirst(steps, &tensors, mode);
+}
+
+Result<LoadedCheckpoint> CheckpointFolder::Find(const std::string& which) const {
+  RIDGE_ASSIGN_OR_RETURN(const std::vector<int64_t> steps, StepsOf(which));
+  return LoadFirst(steps, /*tensors=*/nullptr, LoadMode::kWeights);
 }
 
 std::string CheckpointFolder::BestTarget() const {

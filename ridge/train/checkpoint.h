@@ -51,9 +51,22 @@ enum class LoadMode {
   kWeights,  // the file holds at least the executor's tensors
 };
 
-// The newest good checkpoint of a run, copied into what the executor has of its parameters and
-// state.  Fails with kInvalidData when the run has none.
-Result<LoadedCheckpoint> LoadWeights(const std::string& run, Executor& executor);
+// Which checkpoint: "newest", "best", or the number of a step.  Fails with kInvalidArgument.
+inline constexpr char kNewestCheckpoint[] = "newest";
+Status CheckCheckpointName(const std::string& which);
+
+// That checkpoint of a run (of the newest, one whose files are whole), copied into what the
+// executor has of its parameters and state.  Fails with kInvalidData when the run has none such.
+Result<LoadedCheckpoint> LoadWeights(const std::string& run, const std::string& which,
+                                     Executor& executor);
+
+// Its folder.  `warnings`: newer ones that could not be used, and why.  Fails as LoadWeights does.
+Result<std::string> FindCheckpoint(const std::string& run, const std::string& which,
+                                   std::vector<std::string>* warnings = nullptr);
+
+// The parameters and statistics of a checkpoint's folder, for a new training: what belongs to the
+// optimizer stays as it is.  Fails with kInvalidData.
+Status LoadStartValues(const std::string& folder, Executor& executor);
 
 class CheckpointFolder {
  public:
@@ -72,9 +85,13 @@ class CheckpointFolder {
   Result<std::optional<LoadedCheckpoint>> LoadNewest(const CheckpointTensors& tensors,
                                                      LoadMode mode) const;
 
-  // state.json of the newest checkpoint whose files are whole; nullopt when there is none.
-  // `warnings`: newer ones that are not, and why.
-  std::optional<CheckpointState> PeekNewest(std::vector<std::string>* warnings = nullptr) const;
+  // The newest that is good; the one that is best, or of a step.  Fails with kInvalidData when
+  // there is none such.
+  Result<LoadedCheckpoint> Load(const std::string& which, const CheckpointTensors& tensors,
+                                LoadMode mode) const;
+
+  // The same without its tensors.
+  Result<LoadedCheckpoint> Find(const std::string& which) const;
 
   std::vector<int64_t> Steps() const;  // newest first
   std::string PathOf(int64_t step) const;
@@ -83,7 +100,11 @@ class CheckpointFolder {
   void RemoveRests() const;
 
  private:
-  Result<CheckpointState> Load(int64_t step, const CheckpointTensors& tensors, LoadMode mode) const;
+  Result<CheckpointState> LoadStep(int64_t step, const CheckpointTensors* tensors,
+                                   LoadMode mode) const;
+  Result<LoadedCheckpoint> LoadFirst(const std::vector<int64_t>& steps,
+                                     const CheckpointTensors* tensors, LoadMode mode) const;
+  Result<std::vector<int64_t>> StepsOf(const std::string& which) const;
   void RemoveOld() const;
   Status PointBest(int64_t step) const;
   std::string BestTarget() const;

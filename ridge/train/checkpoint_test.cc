@@ -160,6 +160,23 @@ TEST_F(CheckpointTest, AnEvaluationThatCameLaterAmendsIt) {
   EXPECT_EQ(std::filesystem::read_symlink(folder_.File("best")), "step-10");
 }
 
+TEST_F(CheckpointTest, TheOneThatIsAskedForIsFound) {
+  EXPECT_EQ(checkpoints_.Find("newest").status().message(),
+            folder_.path() + ": no checkpoint yet; train it first");
+  ASSERT_TRUE(Save(5, /*best=*/true).ok());
+  ASSERT_TRUE(Save(12).ok());
+  EXPECT_EQ(checkpoints_.Find("newest")->path, folder_.File("step-12"));
+  EXPECT_EQ(checkpoints_.Find("best")->path, folder_.File("step-5"));
+  EXPECT_EQ(checkpoints_.Find("12")->path, folder_.File("step-12"));
+  EXPECT_EQ(checkpoints_.Find("7").status().message(),
+            folder_.path() + ": no checkpoint '7'; there are 5, 12");
+  EXPECT_EQ(checkpoints_.Find("last").status().message(),
+            "--checkpoint is 'last'; it must be newest, best, or the number of a step");
+  Damage("step-12/parameters.safetensors");
+  EXPECT_EQ(checkpoints_.Find("newest")->path, folder_.File("step-5"));
+  EXPECT_EQ(checkpoints_.Find("12").status().code(), ErrorCode::kInvalidData);
+}
+
 TEST_F(CheckpointTest, ADamagedOneFallsBackAndSaysSo) {
   for (const char* file :
        {"step-2/parameters.safetensors", "step-2/state.safetensors", "step-2/state.json"}) {

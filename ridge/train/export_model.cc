@@ -133,7 +133,7 @@ Result<Graph> LoadInferenceForm(const ExportRequest& request, int64_t batch) {
 Result<std::map<std::string, Tensor>> ValuesOf(const ExportRequest& request, const Graph& graph) {
   std::map<std::string, Tensor> trained, values;
   if (RunFolder::HoldsRun(request.model)) {
-    RIDGE_ASSIGN_OR_RETURN(trained, LoadCheckpointTensors(request.model));
+    RIDGE_ASSIGN_OR_RETURN(trained, LoadCheckpointTensors(request.model, request.checkpoint));
   }
   for (const ValueInfo& info : graph.values()) {
     if (info.kind != ValueKind::kParameter && info.kind != ValueKind::kState) continue;
@@ -237,7 +237,7 @@ Result<OnnxDocument> OnnxExport::FromFile() {
     if (!dims.empty() && dims[0].extent > 0) batch_ = dims[0].extent;
   }
   if (RunFolder::HoldsRun(request_.model)) {
-    RIDGE_ASSIGN_OR_RETURN(values_, LoadCheckpointTensors(request_.model));
+    RIDGE_ASSIGN_OR_RETURN(values_, LoadCheckpointTensors(request_.model, request_.checkpoint));
     RIDGE_ASSIGN_OR_RETURN(const Graph graph, ImportFile(batch_));
     for (ValueId id : graph.ValuesOfKind(ValueKind::kParameter)) {
       const auto found = values_.find(graph.value(id).name);
@@ -402,7 +402,7 @@ Result<std::map<std::string, Tensor>> NamedValues(const ExportRequest& request) 
                          OnnxModel::Open(held ? request.model + "/model.onnx" : request.model));
   std::map<std::string, Tensor> trained, values;
   if (held) {
-    RIDGE_ASSIGN_OR_RETURN(trained, LoadCheckpointTensors(request.model));
+    RIDGE_ASSIGN_OR_RETURN(trained, LoadCheckpointTensors(request.model, request.checkpoint));
   }
   for (const auto& [name, tensor] : model.initializers()) {
     const auto found = trained.find(name);

@@ -26,8 +26,9 @@ struct ExportTraining {
 };
 
 struct ExportRequest {
-  std::string model;   // built-in, FILE.onnx, FILE.ridge, or a run folder (newest checkpoint)
-  std::string format;  // "onnx", "safetensors"
+  std::string model;                  // built-in, FILE.onnx, FILE.ridge, or a run folder
+  std::string checkpoint = "newest";  // of a run (FindCheckpoint)
+  std::string format;                 // "onnx", "safetensors"
   std::string out;
   std::optional<int64_t> batch;         // at which the file is compared; 2 unless the model has one
   std::map<std::string, int64_t> dims;  // further named dimensions

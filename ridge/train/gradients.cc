@@ -120,7 +120,8 @@ Result<GradientResult> Gradients(const GradientRequest& request, const Machine& 
   GradientResult result;
   RIDGE_ASSIGN_OR_RETURN(auto given, MatchInputs(request, graph, notes.known));
   if (RunFolder::HoldsRun(request.model)) {
-    RIDGE_ASSIGN_OR_RETURN(auto trained, LoadCheckpointTensors(request.model, &result.warnings));
+    RIDGE_ASSIGN_OR_RETURN(
+        auto trained, LoadCheckpointTensors(request.model, request.checkpoint, &result.warnings));
     for (auto& [name, tensor] : trained) given.emplace(name, std::move(tensor));
   }
   RIDGE_ASSIGN_OR_RETURN(const GraphOutput loss, FindLoss(graph, request.loss));

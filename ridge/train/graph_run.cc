@@ -124,25 +124,16 @@ Status RefuseWeightsOfRun(const std::string& verb, const std::string& model,
 }
 
 Result<std::map<std::string, Tensor>> LoadCheckpointTensors(const std::string& run,
+                                                            const std::string& which,
                                                             std::vector<std::string>* warnings) {
-  std::vector<std::string> damaged;
   std::map<std::string, Tensor> tensors;
-  RIDGE_ASSIGN_OR_RETURN(const RunFolder folder, RunFolder::Open(run));
-  const CheckpointFolder checkpoints(folder.checkpoints(), /*keep=*/1);
-  const std::optional<CheckpointState> state = checkpoints.PeekNewest(&damaged);
-  if (!state) {
-    return Status(ErrorCode::kInvalidData,
-                  fmt::format("{}: holds no usable checkpoint{}{}", folder.checkpoints(),
-                              damaged.empty() ? "" : ": ", fmt::join(damaged, "; ")));
-  }
+  RIDGE_ASSIGN_OR_RETURN(const std::string folder, FindCheckpoint(run, which, warnings));
   for (const char* file : {"/parameters.safetensors", "/state.safetensors"}) {
-    RIDGE_ASSIGN_OR_RETURN(const SafetensorsFile opened,
-                           SafetensorsFile::Open(checkpoints.PathOf(state->step) + file));
+    RIDGE_ASSIGN_OR_RETURN(const SafetensorsFile opened, SafetensorsFile::Open(folder + file));
     for (const SafetensorsEntry& entry : opened.entries()) {
       RIDGE_ASSIGN_OR_RETURN(tensors[entry.name], opened.Load(entry.name));
     }
   }
-  if (warnings != nullptr) *warnings = std::move(damaged);
   return tensors;
 }
 

@@ -40,10 +40,9 @@ Tensor WithFloatType(const Tensor& tensor, DType to);
 Status RefuseWeightsOfRun(const std::string& verb, const std::string& model,
                           const std::string& weights);
 
-// The tensors of a run's newest good checkpoint by name: parameters, statistics and optimizer
-// state, mapped from its files.  `warnings`: newer checkpoints that could not be used, and why.
-// Fails with kInvalidData when there is none.
+// The tensors of a run's checkpoint by name: parameters, statistics and optimizer state, mapped
+// from its files.  `which` and `warnings` as FindCheckpoint has them, and it fails as that does.
 Result<std::map<std::string, Tensor>> LoadCheckpointTensors(
-    const std::string& run, std::vector<std::string>* warnings = nullptr);
+    const std::string& run, const std::string& which, std::vector<std::string>* warnings = nullptr);
 
 }  // namespace ridge

@@ -19,6 +19,7 @@ struct RunStart {
   int64_t total_steps = 0;
   int64_t steps_per_epoch = 0;
   int64_t dropped_per_epoch = 0;  // samples
+  std::string weights_of;         // the checkpoint that a new run starts from; "" for none
 };
 
 // After each update.

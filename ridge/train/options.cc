@@ -111,6 +111,16 @@ Result<int64_t> ParseRecompute(const std::string& text) {
       fmt::format("--recompute is '{}'; it must be auto, off, all or a number from 1", text));
 }
 
+void TakeModelOptions(const TrainOptions& run, const std::set<std::string>& given,
+                      TrainOptions& options) {
+  options.model = run.model;
+  if (!given.contains("loss")) options.loss = run.loss;
+  if (!given.contains("dim")) options.dims = run.dims;
+  if (!given.contains("freeze")) options.freeze = run.freeze;
+  if (!given.contains("trainable")) options.trainable = run.trainable;
+  if (!given.contains("batch-norm")) options.batch_norm = run.batch_norm;
+}
+
 Status CheckOptions(const TrainOptions& options) {
   if (options.model.empty()) return Usage("no model given");
   if (options.data.empty()) return Usage("no data given; hint: --data fashion-mnist");

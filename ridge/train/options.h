@@ -18,11 +18,12 @@ namespace ridge {
 struct TrainOptions {
   std::string model;
   std::string data;
-  std::string validation;                 // empty, a data spec, or a fraction such as "0.1"
-  std::string loss;                       // see loss.h; empty: the model's own
-  std::vector<std::string> dims;          // "NAME=N": named dimensions beside the batch
-  std::vector<std::string> data_dims;     // of a run: those that its data gave; no option
-  std::string weights;                    // safetensors file of starting values
+  std::string validation;              // empty, a data spec, or a fraction such as "0.1"
+  std::string loss;                    // see loss.h; empty: the model's own
+  std::vector<std::string> dims;       // "NAME=N": named dimensions beside the batch
+  std::vector<std::string> data_dims;  // of a run: those that its data gave; no option
+  std::string start;    // of a run that began with another's weights: that checkpoint; no option
+  std::string weights;  // safetensors file of starting values
   std::vector<std::string> weights_skip;  // patterns of tensors that are left out
   // Of ONNX files; patterns of parameter names with * and ?.
   std::vector<std::string> freeze, trainable;
@@ -76,6 +77,11 @@ Result<int64_t> ParseInterOp(const std::string& text);
 inline constexpr int64_t kAutoRecompute = -1;
 inline constexpr int64_t kRecomputeAll = INT64_MAX;
 Result<int64_t> ParseRecompute(const std::string& text);
+
+// What a run was told of its model, into the options of another that goes on from its weights;
+// `given` are the JSON keys of those that keep what they are.
+void TakeModelOptions(const TrainOptions& run, const std::set<std::string>& given,
+                      TrainOptions& options);
 
 std::string OptionsToJson(const TrainOptions& options);
 // `file` is for messages.  Fails with kInvalidData.

@@ -34,6 +34,7 @@ void ForEachOption(Options& o, const F& f) {
   f("loss", o.loss);
   f("dim", o.dims);
   f("data-dim", o.data_dims);
+  f("start", o.start);
   f("weights", o.weights);
   f("weights-skip", o.weights_skip);
   f("freeze", o.freeze);
@@ -78,8 +79,9 @@ Json OptionsJson(const TrainOptions& options) {
 // Runs of older versions do not have these.
 bool MayLack(std::string_view key) {
   static const std::set<std::string_view> kKeys = {
-      "loss",       "dim",  "data-dim", "weights", "weights-skip", "freeze",   "trainable",
-      "batch-norm", "conv", "kernels",  "slices",  "recompute",    "intra-op", "inter-op"};
+      "loss",         "dim",    "data-dim",  "start",      "weights",
+      "weights-skip", "freeze", "trainable", "batch-norm", "conv",
+      "kernels",      "slices", "recompute", "intra-op",   "inter-op"};
   return kKeys.contains(key);
 }
 

@@ -104,8 +104,8 @@ Result<Prediction> Predict(const PredictRequest& request, const Machine& machine
   RIDGE_ASSIGN_OR_RETURN(const NamedGraph graph, BuildInferenceGraph(forward, missing));
   Prediction prediction;
   if (RunFolder::HoldsRun(request.model)) {
-    RIDGE_ASSIGN_OR_RETURN(auto trained,
-                           LoadCheckpointTensors(request.model, &prediction.warnings));
+    RIDGE_ASSIGN_OR_RETURN(auto trained, LoadCheckpointTensors(request.model, request.checkpoint,
+                                                               &prediction.warnings));
     given.merge(trained);
   }
   RIDGE_ASSIGN_OR_RETURN(prediction.outputs, RunGraph(graph.graph, given, request.seed, machine));

@@ -10,7 +10,8 @@
 namespace ridge {
 
 struct PredictRequest {
-  std::string model;  // built-in (initial values), FILE.ridge, or a run folder (newest checkpoint)
+  std::string model;                    // built-in (initial values), FILE.ridge, or a run folder
+  std::string checkpoint = "newest";    // of a run (FindCheckpoint)
   std::map<std::string, int64_t> dims;  // named dimensions beside `batch`, which the inputs tell
   std::string weights = {};             // see ModelRequest
   std::vector<std::string> weights_skip = {};

@@ -52,7 +52,8 @@ Result<EvalOutcome> EvaluateRun(const EvalRequest& request, const Machine& machi
   executor->InitializeVariables(options.seed);  // constants, and what no gradient reached
   EvalOutcome outcome;
   if (!request.run.empty()) {
-    RIDGE_ASSIGN_OR_RETURN(const LoadedCheckpoint loaded, LoadWeights(request.run, *executor));
+    RIDGE_ASSIGN_OR_RETURN(const LoadedCheckpoint loaded,
+                           LoadWeights(request.run, request.checkpoint, *executor));
     outcome.step = loaded.state.step;
     outcome.warnings = loaded.warnings;
   }

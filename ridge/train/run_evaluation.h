@@ -11,8 +11,9 @@
 namespace ridge {
 
 struct EvalRequest {
-  std::string run;   // folder; empty: `model`
-  std::string data;  // its test split if it has one, else all of it
+  std::string run;                    // folder; empty: `model`
+  std::string data;                   // its test split if it has one, else all of it
+  std::string checkpoint = "newest";  // of a run (FindCheckpoint)
   // Of a model that was not trained here: model, batch, loss, dims, weights.
   TrainOptions model = {};
 };
@@ -26,8 +27,8 @@ struct EvalOutcome {
 // The options a run was started with.  Fails with kInvalidData when the folder holds no run.
 Result<TrainOptions> ReadRunOptions(const std::string& folder);
 
-// Uses the newest good checkpoint of a run; a model has the values that a training would start
-// with.  Fails with kInvalidData (no run, no checkpoint, bad data).
+// Uses the checkpoint of a run that is asked for; a model has the values that a training would
+// start with.  Fails with kInvalidData (no run, no checkpoint, bad data).
 Result<EvalOutcome> EvaluateRun(const EvalRequest& request, const Machine& machine);
 
 }  // namespace ridge

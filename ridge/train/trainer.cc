@@ -10,9 +10,11 @@
 #include "ridge/graph/text.h"
 #include "ridge/runtime/kernel_times.h"
 #include "ridge/train/forward.h"
+#include "ridge/train/graph_run.h"
 #include "ridge/train/onnx_source.h"
 #include "ridge/train/parameters_hash.h"
 #include "ridge/train/rehearsed_job.h"
+#include "ridge/train/run_evaluation.h"
 #include "ridge/train/run_folder.h"
 #include "ridge/train/stop_signal.h"
 #include "ridge/train/training_loop.h"
@@ -37,6 +39,7 @@ class Session {
 
  private:
   Status Resolve();
+  Status StartFromRun();
   bool HasCheckpoint() const;
   Status Prepare();
   Status TakeKernels();
@@ -105,6 +108,21 @@ Status Session::Resolve() {
   }
   if (RunFolder::HoldsRun(options_.out))
     return RunFolder::Create(options_.out, options_.model).status();
+  return StartFromRun();
+}
+
+// Of a run, the model is what it was trained with, and so is what it was told of it, unless the
+// user says otherwise.
+Status Session::StartFromRun() {
+  const std::string run = options_.model;
+  if (!RunFolder::HoldsRun(run)) return Status();
+  RIDGE_RETURN_IF_ERROR(RefuseWeightsOfRun("train", run, options_.weights));
+  RIDGE_ASSIGN_OR_RETURN(const TrainOptions trained, ReadRunOptions(run));
+  RIDGE_ASSIGN_OR_RETURN(options_.start, FindCheckpoint(run, request_.start_checkpoint));
+  TakeModelOptions(trained, request_.given, options_);
+  source_ = IsGraphFile(options_.model)  ? run + "/model.ridge"
+            : IsOnnxFile(options_.model) ? run + "/model.onnx"
+                                         : options_.model;
   return Status();
 }
 
@@ -159,6 +177,8 @@ Status Session::MakeExecutor() {
   rehearsal.will_run = true;
   RIDGE_ASSIGN_OR_RETURN(executor_, RehearseJob(machine_, &data_, rehearsal, job_));
   executor_->InitializeVariables(options_.seed);
+  if (!options_.start.empty() && !HasCheckpoint())
+    RIDGE_RETURN_IF_ERROR(LoadStartValues(options_.start, *executor_));
   return CheckFits(job_);
 }
 
@@ -256,7 +276,7 @@ Status Session::TellStart(const CheckpointState& start) {
   if (request_.resume && !resume_)
     observer_.OnWarning(folder_->path() + ": no run to resume; starting at step 0");
   observer_.OnStart({folder_->path(), resume_, start.step, data_.total_steps, data_.steps_per_epoch,
-                     data_.dropped_per_epoch});
+                     data_.dropped_per_epoch, resume_ ? "" : options_.start});
   return Status();
 }
 

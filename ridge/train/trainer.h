@@ -35,8 +35,10 @@ struct TrainRequest {
   // and the options name a model and data, it starts there: one command serves every restart.
   bool resume = false;
   bool allow_different = false;  // resume on another CPU type or number of threads
-  std::set<std::string> given;   // resume: JSON keys of the options that the user gave
-  double rehearse_s = 0.1;       // spent on timing kernels before the plan is shown; 0: none
+  std::set<std::string> given;   // JSON keys of the options that the user gave
+  // Of options.model, when that is a run: what the new run starts from (FindCheckpoint).
+  std::string start_checkpoint = "newest";
+  double rehearse_s = 0.1;  // spent on timing kernels before the plan is shown; 0: none
   // For tests: stop as if preempted (with a checkpoint) or killed (without) after so many steps.
   int64_t preempt_after_step = -1;
   int64_t kill_after_step = -1;
@@ -46,9 +48,10 @@ struct TrainRequest {
 // Fails with kInvalidArgument, kInvalidData: no such run, conflicting options.
 Result<TrainOptions> ResolveOptions(const TrainRequest& request);
 
-// Installs signal handlers while it runs.  Fails with kInvalidArgument, kInvalidData,
-// kInvalidModel, kUnsupported, kOutOfMemory (refused before the first step), kFailed (the loss is
-// not finite), kUnavailable (the run folder can't be made).
+// Installs signal handlers while it runs (StopSignal); one process at a time trains in a folder.  A
+// run as the model gives its model, what it was told of it, and its weights.  Fails with
+// kInvalidArgument, kInvalidData, kInvalidModel, kUnsupported, kOutOfMemory (refused before the
+// first step), kFailed (the loss is not finite), kUnavailable (the run folder can't be made).
 Result<TrainOutcome> Train(const TrainRequest& request, const Machine& machine,
                            TrainObserver& observer);
 

@@ -414,6 +414,48 @@ TEST_F(TrainerTest, WithoutAValidationSetBestIsChosenByTheTrainingLoss) {
   EXPECT_FALSE(json::parse(last).contains("validation_loss")) << last;
 }
 
+TEST_F(TrainerTest, ARunAsTheModelGivesItsWeights) {
+  const TrainOutcome first = Run(Request("first"));
+  TrainRequest request = Request("second");
+  request.options.model = folder_.File("first");
+  request.options.lr = 1e-30;  // stays where it starts
+  request.options.optimizer.name = "sgd";
+  const TrainOutcome second = Run(request);
+  EXPECT_EQ(recorder_.start.weights_of, folder_.File("first/checkpoints/step-12"));
+  EXPECT_EQ(recorder_.start.step, 0);
+  EXPECT_EQ(second.summary.parameters_sha256, first.summary.parameters_sha256);
+  EXPECT_EQ(ReadJson("second/options.json")["model"], ReadJson("first/options.json")["model"]);
+  request.options.out = folder_.File("third");
+  request.start_checkpoint = "4";
+  EXPECT_NE(Run(request).summary.parameters_sha256, first.summary.parameters_sha256);
+  EXPECT_EQ(recorder_.start.weights_of, folder_.File("first/checkpoints/step-4"));
+  request.options.out = folder_.File("fourth");
+  request.start_checkpoint = "5";
+  EXPECT_EQ(Failure(request).message(),
+            folder_.File("first/checkpoints") + ": no checkpoint '5'; there are 4, 8, 12");
+}
+
+TEST_F(TrainerTest, ARunThatBeganWithAnothersWeightsResumesWithoutIt) {
+  Run(Request("first"));
+  TrainRequest request = Request("second");
+  request.options.model = folder_.File("first");
+  const std::string whole = Run(request).summary.parameters_sha256;
+  request.options.out = folder_.File("killed");
+  request.kill_after_step = 2;  // before its first checkpoint
+  Run(request);
+  request.kill_after_step = -1;
+  request.resume = true;
+  EXPECT_EQ(Run(request).summary.parameters_sha256, whole);
+  request.options.out = folder_.File("stopped");
+  request.resume = false;
+  request.preempt_after_step = 6;
+  Run(request);
+  std::filesystem::remove_all(folder_.File("first"));
+  request.preempt_after_step = -1;
+  request.resume = true;
+  EXPECT_EQ(Run(request).summary.parameters_sha256, whole);
+}
+
 TEST_F(TrainerTest, OneProcessAtATimeTrainsInAFolder) {
   TrainRequest request = Request("run");
   request.preempt_after_step = 2;

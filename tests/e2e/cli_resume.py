@@ -1,12 +1,17 @@
-"""Runs that go on: with what they were started with."""
+"""Runs that go on or begin with another's weights: with what they were started with, alone in their
+folder, and by the checkpoint that is asked for."""
 import json
 import os
 import shutil
 import unittest
 
-from _ridge import RidgeTest, SMALL
+from _ridge import RidgeTest, SMALL, read_npz, write_idx_folder, write_npz
 
 GPT = ["gpt:layers=2,hidden=64,heads=4,context=128,vocab=100", "--batch", "16", "--threads", "1"]
+
+
+def table(samples, kinds=3):
+    return "".join(f"{i % 7},{i % 5},{i * i % 11},{i % kinds}\n" for i in range(1, samples + 1))
 
 
 class Resume(RidgeTest):
@@ -46,6 +51,39 @@ class Resume(RidgeTest):
                      "start a new run with another --out", "train", "--resume", "run", "--slices",
                      "4")
 
+    def test_a_run_as_the_model_gives_its_weights_and_that_is_told(self):
+        write_idx_folder(self.path("images"))
+        words = ["--data", "idx:images", "--threads", "1", "--lr"]
+        self.ok("train", "mlp:hidden=32", *words, "0.01", "--epochs", "30", "--out", "run", "-q")
+        first = self.read_json("run/summary.json")
+        done = self.ridge("train", "run", *words, "1e-9", "--steps", "2", "--out", "more")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("starts with the weights of run/checkpoints/step-60; optimizer and steps "
+                      "begin anew\n", done.stderr)
+        more = self.read_json("more/summary.json")
+        self.assertEqual((more["model"], more["steps"]), (first["model"], 2))
+        self.assertAlmostEqual(more["loss"], first["loss"], places=4)
+        self.assertLess(more["loss"], 1.2)  # 2.3 from scratch
+        self.refused(2, "train: run is a run, which has trained weights; --weights is for other "
+                     "models. hint: leave it out", "train", "run", "--data", "synthetic",
+                     "--weights", "w.safetensors")
+
+    def test_a_run_of_an_onnx_file_gives_its_weights_and_its_loss(self):
+        self.ok("export", "mlp:hidden=8", "--to", "onnx", "--out", "net.onnx", "--threads", "1")
+        words = ["--data", "synthetic", "--threads", "1", "--steps", "5", "--checkpoint-every", "2",
+                 "-q"]
+        self.ok("train", "net.onnx", "--loss", "cross_entropy:logits", "--freeze", "0.*", *words,
+                "--out", "first")
+        os.remove(self.path("net.onnx"))
+        self.ok("train", "first", *words, "--out", "second")
+        options = self.read_json("second/options.json")
+        self.assertEqual((options["loss"], options["freeze"]), ("cross_entropy:logits", ["0.*"]))
+        shutil.rmtree(self.path("first"))
+        hashed = self.read_json("second/summary.json")["parameters_sha256"]
+        self.cut("second", 4)
+        self.ok("train", "--resume", "second", "-q")
+        self.assertEqual(self.read_json("second/summary.json")["parameters_sha256"], hashed)
+
 
 class Alone(RidgeTest):
     def running(self, *words):
@@ -84,6 +122,70 @@ class Alone(RidgeTest):
                                  " training|holds a run already)")
         with open(self.path("both/metrics.jsonl"), encoding="utf-8") as file:
             self.assertEqual([json.loads(line)["step"] for line in file], [30])
+
+
+class Which(RidgeTest):
+    """--checkpoint newest|best|N."""
+
+    def setUp(self):
+        super().setUp()
+        write_idx_folder(self.path("images"), samples=64)
+        self.data = ["--data", "idx:images"]
+        self.ok("train", "mlp:hidden=8", *self.data, "--validation", "0.25", "--epochs", "4",
+                "--batch", "16", "--keep", "9", "--threads", "1", "--out", "run", "-q")
+
+    def test_every_verb_reads_the_checkpoint_that_is_asked_for(self):
+        best = int(os.readlink(self.path("run/checkpoints/best"))[5:])
+        steps = {}
+        for which in ("newest", "best", "6"):
+            result = json.loads(self.ok("eval", "run", *self.data, "--checkpoint", which, "--json"))
+            steps[which] = result["step"]
+        self.assertEqual(steps, {"newest": 12, "best": best, "6": 6})
+        write_npz(self.path("in.npz"), {"image": ([1, 784], [i / 784 for i in range(784)])})
+        logits = {}
+        for which in ("newest", "6"):
+            self.ok("run", "run", "--inputs", "in.npz", "--outputs", "out.npz", "--checkpoint",
+                    which)
+            logits[which] = read_npz(self.path("out.npz"))["logits"]
+            self.ok("export", "run", "--to", "safetensors", "--out", which, "--checkpoint", which)
+            with open(self.path(which), "rb") as file:
+                logits[which + " file"] = file.read()
+        self.assertNotEqual(logits["newest"], logits["6"])
+        self.assertNotEqual(logits["newest file"], logits["6 file"])
+        done = self.ridge("train", "run", *self.data, "--steps", "1", "--out", "more", "--threads",
+                          "1", "--checkpoint", "3")
+        self.assertIn("starts with the weights of run/checkpoints/step-3;", done.stderr)
+
+    def test_one_that_is_not_there_is_named_with_those_that_are(self):
+        for words in (["eval", "run", *self.data], ["export", "run", "--to", "onnx", "--out", "x"]):
+            self.refused(4, "run/checkpoints: no checkpoint '7'; there are 3, 6, 9, 12", *words,
+                         "--checkpoint", "7")
+            self.refused(2, "--checkpoint is 'last'; it must be newest, best, or the number of a "
+                         "step", *words, "--checkpoint", "last")
+        self.refused(2, "--checkpoint is for a run; mlp is none. hint: leave it out", "eval", "mlp",
+                     *self.data, "--checkpoint", "best")
+        os.remove(self.path("run/checkpoints/best"))
+        self.refused(4, "run/checkpoints: no checkpoint 'best'; there are 3, 6, 9, 12", "eval",
+                     "run", *self.data, "--checkpoint", "best")
+
+    def test_a_damaged_one_is_not_replaced_by_another(self):
+        with open(self.path("run/checkpoints/step-6/state.json"), "w", encoding="utf-8") as file:
+            file.write("{}")
+        self.fails(4, "step-6/state.json", "eval", "run", *self.data, "--checkpoint", "6")
+
+    def test_what_is_of_the_validation_set_is_called_so(self):
+        summary = self.read_json("run/summary.json")
+        self.assertEqual(summary["evaluated_on"], "test")
+        self.assertIsNotNone(summary["test_accuracy"])
+        self.assertIsNotNone(summary["validation_accuracy"])
+        self.write("t.csv", table(64))
+        done = self.ridge("train", "mlp:hidden=8,inputs=3,classes=3", "--data", "csv:t.csv",
+                          "--validation", "0.25", "--threads", "1", "--out", "table")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertRegex(done.stdout, r"\nvalidation accuracy [0-9.]+ %, loss ")
+        self.assertNotIn("test accuracy", done.stdout + done.stderr)
+        summary = self.read_json("table/summary.json")
+        self.assertEqual((summary["evaluated_on"], summary["test_accuracy"]), ("validation", None))
 
 
 if __name__ == "__main__":
