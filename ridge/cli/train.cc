@@ -103,8 +103,10 @@ VerbBody AddTrain(CLI::App& app) {
   AddOptionalText(app, "--resume", verb->resume, "DIR",
                   "Go on with the run in DIR (the newest one); needs no other option")
       ->group("Run folder");
-  AddSwitch(app, "--allow-different", verb->allow_different,
-            "Resume on another CPU type or number of threads; the bits may differ then")
+  AddSwitch(
+      app, "--allow-different", verb->allow_different,
+      "Resume on another CPU type or number of threads, or with other data; the bits may differ "
+      "then")
       ->group("Run folder");
   AddChoice(app, "--progress", verb->output.progress, {"auto", "bar", "plain", "json", "none"},
             "Progress (auto: a bar on terminals, else a line every few seconds)")

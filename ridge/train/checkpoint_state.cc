@@ -87,6 +87,23 @@ std::optional<MetricsReport> ReadReport(const Json& json) {
   return report;
 }
 
+Json DataJson(const DataDigest& data) {
+  Json json = Json::array();
+  for (const SourceDigest& source : data) {
+    json.push_back({{"part", source.part}, {"samples", source.samples}, {"crc32c", source.crc32c}});
+  }
+  return json;
+}
+
+DataDigest ReadData(const Json& json) {
+  DataDigest data;
+  for (const Json& source : json) {
+    data.push_back({source.at("part").get<std::string>(), source.at("samples").get<int64_t>(),
+                    source.at("crc32c").get<uint32_t>()});
+  }
+  return data;
+}
+
 uint32_t Checksum(const Json& json) {
   const std::string text = json.dump(-1, ' ', false, Json::error_handler_t::replace);
   return Crc32c(text);
@@ -100,11 +117,12 @@ CheckpointState ReadState(const Json& json) {
   state.schedule = ReadSchedule(json.at("schedule"));
   state.best = ReadBest(json.at("best"));
   state.window = ReadWindow(json.at("window"));
-  // Checkpoints of older versions lack these two.
+  // Checkpoints of older versions lack these three.
   if (json.contains("since_checkpoint"))
     state.since_checkpoint = ReadLossSum(json.at("since_checkpoint"));
   if (json.contains("owed_evaluation"))
     state.owed_evaluation = ReadReport(json.at("owed_evaluation"));
+  if (json.contains("data")) state.data = ReadData(json.at("data"));
   state.wall_s = json.at("wall_s").get<double>();
   state.model = json.at("model").get<std::string>();
   state.options_json = json.at("options").dump(2) + "\n";
@@ -134,6 +152,7 @@ std::string CheckpointStateToJson(const CheckpointState& state) {
   json["model"] = state.model;
   json["options"] = Json::parse(state.options_json, nullptr, /*allow_exceptions=*/false);
   json["kernels_sha256"] = state.kernels_sha256;
+  json["data"] = DataJson(state.data);
   json["cpu"] = state.cpu;
   json["threads"] = state.threads;
   json["ridge_version"] = state.ridge_version;

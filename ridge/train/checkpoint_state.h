@@ -8,6 +8,7 @@
 #include "ridge/core/status.h"
 #include "ridge/data/stage.h"
 #include "ridge/observe/metrics.h"
+#include "ridge/train/data_digest.h"
 #include "ridge/train/metrics_window.h"
 #include "ridge/train/schedules/schedule.h"
 
@@ -43,6 +44,7 @@ struct CheckpointState {
   std::string model;
   std::string options_json;    // options.json's content
   std::string kernels_sha256;  // of the plan's kernel choices
+  DataDigest data;             // empty in a checkpoint of a version that kept none
   std::string cpu;             // DeviceProfile::id
   int64_t threads = 0;
   std::string ridge_version;

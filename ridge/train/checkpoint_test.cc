@@ -32,6 +32,7 @@ class CheckpointTest : public testing::Test {
     state.best = BestResult{"accuracy", 0.875, 40};
     state.window.Add(1.25, 3, 8, 0.5, 0.75);
     state.since_checkpoint = {3, 1.5};
+    state.data = {{"training", 43, 0xFFFFFFFFU}, {"test", 8, 7}};
     state.wall_s = 12.5;
     state.model = "mlp";
     state.options_json = "{}";
@@ -112,6 +113,7 @@ TEST_F(CheckpointTest, WhatIsSavedIsLoaded) {
   EXPECT_EQ(state.best, (BestResult{"accuracy", 0.875, 40}));
   EXPECT_EQ(state.window, State(10).window);
   EXPECT_EQ(state.since_checkpoint, (LossSum{3, 1.5}));
+  EXPECT_EQ(state.data, State(10).data);
   EXPECT_FALSE(state.owed_evaluation.has_value());
   EXPECT_EQ(state.threads, 2);
   EXPECT_EQ(weights_[0], 10);

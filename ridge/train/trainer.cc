@@ -9,6 +9,7 @@
 #include "ridge/core/version.h"
 #include "ridge/graph/text.h"
 #include "ridge/runtime/kernel_times.h"
+#include "ridge/train/data_digest.h"
 #include "ridge/train/forward.h"
 #include "ridge/train/graph_run.h"
 #include "ridge/train/onnx_source.h"
@@ -49,8 +50,9 @@ class Session {
   Status WritePlan();
   Result<CheckpointState> StartState();
   Status GoOn(CheckpointState& state);
-  Status CheckSame(const CheckpointState& state) const;
-  std::string Difference(const CheckpointState& state) const;
+  Status CheckSame(const CheckpointState& state, const DataDigest& data) const;
+  std::string Difference(const CheckpointState& state, const DataDigest& data) const;
+  void FitToData(CheckpointState& state);
   Status TellStart(const CheckpointState& start);
   Result<TrainOutcome> Conclude(const LoopResult& result);
   Result<TrainOutcome> Stopped(const LoopResult& result, RunEnd end) const;
@@ -218,6 +220,7 @@ Result<CheckpointState> Session::StartState() {
   state.model = options_.model;
   state.options_json = OptionsToJson(options_);
   state.kernels_sha256 = HashKernelChoices(executor_->program());
+  RIDGE_ASSIGN_OR_RETURN(state.data, DigestData(data_));
   state.cpu = machine_.profile.id;
   state.threads = machine_.backend->threads();
   state.ridge_version = kRidgeVersion;
@@ -238,7 +241,7 @@ Status Session::GoOn(CheckpointState& state) {
   }
   for (const std::string& warning : loaded->warnings)
     observer_.OnWarning(warning + "; using " + loaded->path);
-  RIDGE_RETURN_IF_ERROR(CheckSame(loaded->state));
+  RIDGE_RETURN_IF_ERROR(CheckSame(loaded->state, state.data));
   state.step = loaded->state.step;
   state.position = loaded->state.position;
   state.best = loaded->state.best;
@@ -246,11 +249,14 @@ Status Session::GoOn(CheckpointState& state) {
   state.since_checkpoint = loaded->state.since_checkpoint;
   if (data_.during() != nullptr) state.owed_evaluation = loaded->state.owed_evaluation;
   state.wall_s = loaded->state.wall_s;
+  FitToData(state);
   return Status();
 }
 
-// Another CPU type, thread count or kernel rounds differently.
-std::string Session::Difference(const CheckpointState& state) const {
+// Other data, another CPU type, thread count or kernel: other bits.
+std::string Session::Difference(const CheckpointState& state, const DataDigest& data) const {
+  if (std::string other = DataDifference(options_.data, data, state.data); !other.empty())
+    return other;
   if (state.threads != machine_.backend->threads()) {
     return fmt::format("{} threads; the run has used {}", machine_.backend->threads(),
                        state.threads);
@@ -262,14 +268,25 @@ std::string Session::Difference(const CheckpointState& state) const {
                      kRidgeVersion);
 }
 
-Status Session::CheckSame(const CheckpointState& state) const {
+Status Session::CheckSame(const CheckpointState& state, const DataDigest& data) const {
   if (request_.allow_different) return Status();
-  const std::string difference = Difference(state);
+  const std::string difference = Difference(state, data);
   if (difference.empty()) return Status();
   return Status(ErrorCode::kInvalidArgument,
                 fmt::format("{}: resuming with {}: the result would not be bit-identical. hint: "
                             "--allow-different",
                             folder_->path(), difference));
+}
+
+// An epoch of other data may have another length: the epochs that are left count.
+void Session::FitToData(CheckpointState& state) {
+  Position& position = state.position;
+  if (position.next_batch >= data_.steps_per_epoch * options_.accumulate)
+    position = {position.epoch + 1, 0};
+  if (options_.steps) return;
+  const int64_t left = (options_.epochs.value_or(1) - position.epoch) * data_.steps_per_epoch -
+                       position.next_batch / options_.accumulate;
+  data_.total_steps = state.step + std::max<int64_t>(left, 0);
 }
 
 Status Session::TellStart(const CheckpointState& start) {

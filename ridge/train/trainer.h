@@ -34,7 +34,7 @@ struct TrainRequest {
   // Go on in options.out, or in the newest run when that is empty.  When options.out holds no run
   // and the options name a model and data, it starts there: one command serves every restart.
   bool resume = false;
-  bool allow_different = false;  // resume on another CPU type or number of threads
+  bool allow_different = false;  // resume on another CPU type, number of threads, or other data
   std::set<std::string> given;   // JSON keys of the options that the user gave
   // Of options.model, when that is a run: what the new run starts from (FindCheckpoint).
   std::string start_checkpoint = "newest";

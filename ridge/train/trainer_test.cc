@@ -474,6 +474,35 @@ TEST_F(TrainerTest, OneProcessAtATimeTrainsInAFolder) {
   EXPECT_EQ(Run(request).end, RunEnd::kCompleted);
 }
 
+TEST_F(TrainerTest, OtherDataAreNoticedWhenARunGoesOn) {
+  TrainRequest request = Request("run");
+  request.options.validation = "";
+  request.preempt_after_step = 3;
+  Run(request);
+  request.preempt_after_step = -1;
+  request.resume = true;
+  const std::string data = "csv:" + folder_.File("data.csv");
+  const std::string end = ": the result would not be bit-identical. hint: --allow-different";
+  const std::string text = *ReadFile(folder_.File("data.csv"));
+  const auto rewrite = [&](const std::string& changed) {
+    std::ofstream(folder_.File("data.csv")) << changed;
+  };
+  std::string changed = text;
+  changed[changed.size() - 2] = changed.end()[-2] == '0' ? '1' : '0';  // the last label
+  rewrite(changed);
+  EXPECT_EQ(Failure(request).message(), folder_.File("run") + ": resuming with " + data +
+                                            ", whose training samples are others than the run "
+                                            "has used" +
+                                            end);
+  rewrite(text + text);
+  EXPECT_EQ(Failure(request).message(), folder_.File("run") + ": resuming with " + data +
+                                            ", which has 86 training samples; the run has used "
+                                            "43" +
+                                            end);
+  request.allow_different = true;  // the epochs that are left have the new length
+  EXPECT_EQ(Run(request).step, 3 + (10 - 3) + 2 * 10);
+}
+
 TEST_F(TrainerTest, BeforeTheFirstStepASignalEndsTheProcessAtOnce) {
   struct StopWhilePlanning : Recorder {
     std::string OnPlanned(const PlannedJob&, const PlanSummary&) override {

@@ -8,6 +8,7 @@ import unittest
 from _ridge import RidgeTest, SMALL, read_npz, write_idx_folder, write_npz
 
 GPT = ["gpt:layers=2,hidden=64,heads=4,context=128,vocab=100", "--batch", "16", "--threads", "1"]
+BITS = "the result would not be bit-identical. hint: --allow-different\n"
 
 
 def table(samples, kinds=3):
@@ -50,6 +51,29 @@ class Resume(RidgeTest):
         self.refused(2, '--slices is "4"; the run was started with "2". hint: leave it out, or '
                      "start a new run with another --out", "train", "--resume", "run", "--slices",
                      "4")
+
+    def test_other_data_are_noticed(self):
+        self.write("t.csv", table(64))
+        words = ["mlp:hidden=8,inputs=3,classes=3", "--data", "csv:t.csv", "--batch", "16",
+                 "--threads", "1", "-q"]
+        self.ok("train", *words, "--epochs", "4", "--checkpoint-every", "2", "--out", "run")
+        self.cut("run", 6)
+        self.write("t.csv", table(128))
+        self.refused(2, "run: resuming with csv:t.csv, which has 128 training samples; the run has "
+                     "used 64: " + BITS.rstrip(), "train", "--resume", "run")
+        self.write("t.csv", table(64).replace("1,1,1,1\n", "1,1,2,1\n", 1))
+        self.refused(2, "run: resuming with csv:t.csv, whose training samples are others than the "
+                     "run has used: " + BITS.rstrip(), "train", "--resume", "run")
+        self.ok("train", "--resume", "run", "--allow-different", "-q")
+        self.assertEqual(self.read_json("run/summary.json")["steps"], 16)
+
+    def test_other_threads_are_refused_unless_allowed(self):
+        self.train("--checkpoint-every", "10")
+        self.cut("run", 10)
+        self.refused(2, "run: resuming with 2 threads; the run has used 1: " + BITS.rstrip(),
+                     "train", "--resume", "run", "--threads", "2")
+        self.ok("train", "--resume", "run", "--threads", "2", "--allow-different", "-q")
+        self.assertEqual(self.read_json("run/summary.json")["steps"], 20)
 
     def test_a_run_as_the_model_gives_its_weights_and_that_is_told(self):
         write_idx_folder(self.path("images"))
