@@ -46,6 +46,9 @@ Result<DevicePlan> PlanOn(const std::string& device, const PlanVerb& verb) {
   RIDGE_ASSIGN_OR_RETURN(plan.opened,
                          OpenMachine(ChoiceOf(verb.train, options), SayUnless(verb.output.quiet)));
   RIDGE_ASSIGN_OR_RETURN(plan.run, PlanRun(options, plan.opened.machine));
+  if (plan.run.data) {
+    for (const std::string& note : plan.run.data->notes) PrintWarning(note);
+  }
   return plan;
 }
 

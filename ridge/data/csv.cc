@@ -3,7 +3,9 @@
 #include "ridge/data/csv.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cctype>
 #include <charconv>
 #include <cmath>
@@ -24,9 +26,11 @@ struct Table {
   std::vector<std::string> header;  // empty when the file has none
   int64_t columns = 0;
   int64_t rows = 0;
+  int64_t index_column = -1;  // row labels, which are no data
   int64_t label_column = -1;
   bool label_is_named = false;
   bool label_is_integer = true;
+  bool header_is_numbers = false;  // which a line of data could be too
 };
 
 std::optional<double> ParseNumber(std::string_view text) {
@@ -37,7 +41,18 @@ std::optional<double> ParseNumber(std::string_view text) {
   return value;
 }
 
+// "0,1,2": how pandas calls columns that have no names; before them maybe an empty cell, over the
+// row labels.  One column alone may well be data.
+bool NumbersColumns(const std::vector<std::string>& cells) {
+  const size_t first = cells[0].empty() ? 1 : 0;
+  for (size_t i = first; i < cells.size(); ++i) {
+    if (cells[i] != std::to_string(i - first)) return false;
+  }
+  return cells.size() > 1;
+}
+
 bool IsHeader(const std::vector<std::string>& cells) {
+  if (NumbersColumns(cells)) return true;
   for (const std::string& cell : cells) {
     if (!cell.empty() && !ParseNumber(cell)) return true;
   }
@@ -50,7 +65,12 @@ Table TableOf(const std::vector<std::string>& first_record) {
   if (table.columns > 1) table.label_column = table.columns - 1;
   if (!IsHeader(first_record)) return table;
   table.header = first_record;
-  for (int64_t i = 0; i < table.columns; ++i) {
+  table.header_is_numbers = !first_record[0].empty() && NumbersColumns(first_record);
+  // As pandas and R write row labels, and as pandas calls them when it reads that again.
+  const bool has_index = first_record[0].empty() || first_record[0] == "Unnamed: 0";
+  if (has_index && table.columns > 1) table.index_column = 0;
+  if (table.index_column == 0 && table.columns == 2) table.label_column = -1;
+  for (int64_t i = table.index_column + 1; i < table.columns; ++i) {
     std::string name = first_record[static_cast<size_t>(i)];
     for (char& c : name) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
     if (name != "label" && name != "target" && name != "y") continue;
@@ -99,9 +119,11 @@ Status ForEachRow(const std::string& path, Table& table, const Row& row) {
     }
     values.clear();
     for (int64_t i = 0; i < table.columns; ++i) {
-      RIDGE_ASSIGN_OR_RETURN(const double value, ParseCell(path, reader.line(), table, i,
-                                                           cells[static_cast<size_t>(i)]));
-      values.push_back(value);
+      Result<double> value = 0.0;
+      if (i != table.index_column)
+        value = ParseCell(path, reader.line(), table, i, cells[static_cast<size_t>(i)]);
+      if (!value.ok()) return value.status();
+      values.push_back(*value);
     }
     row(values);
   }
@@ -128,7 +150,8 @@ Result<Table> Survey(const std::string& path) {
 
 Result<std::vector<NamedTensor>> MakeFields(const std::string& path, const Table& table) {
   std::vector<NamedTensor> fields;
-  const int64_t features = table.columns - (table.label_column >= 0 ? 1 : 0);
+  const int64_t features =
+      table.columns - (table.label_column >= 0 ? 1 : 0) - (table.index_column >= 0 ? 1 : 0);
   if (features > 0) {
     RIDGE_ASSIGN_OR_RETURN(Tensor tensor, MakeTensor(path, {DType::kF32, {table.rows, features}}));
     fields.emplace_back("features", std::move(tensor));
@@ -152,7 +175,7 @@ Result<std::vector<NamedTensor>> Load(const std::string& path, Table table) {
       const double value = values[static_cast<size_t>(i)];
       if (i == table.label_column)
         StoreFromDouble(label->type().dtype, label->mutable_data(), row, value);
-      else
+      else if (i != table.index_column)
         *feature++ = static_cast<float>(value);
     }
     ++row;
@@ -161,12 +184,38 @@ Result<std::vector<NamedTensor>> Load(const std::string& path, Table table) {
   return Status(ErrorCode::kInvalidData, path + ": became shorter while it was read");
 }
 
+std::string FirstNames(const std::vector<std::string>& header) {
+  constexpr size_t kMost = 4;
+  const auto end = header.begin() + static_cast<int64_t>(std::min(header.size(), kMost));
+  return fmt::format("{}{}", fmt::join(header.begin(), end, ","),
+                     header.size() > kMost ? ",..." : "");
+}
+
+std::vector<std::string> Notes(const std::string& name, const Table& table) {
+  std::vector<std::string> notes;
+  if (table.header_is_numbers) {
+    notes.push_back(
+        fmt::format("{}: the first line, {}, numbers the columns: it is read as their "
+                    "names, not as a sample. hint: if it is one, put a line of names "
+                    "above it",
+                    name, FirstNames(table.header)));
+  }
+  if (table.index_column >= 0) {
+    notes.push_back(
+        fmt::format("{}: column 1 has no name: it is taken for row labels and left "
+                    "out. hint: give it a name if it is data",
+                    name));
+  }
+  return notes;
+}
+
 }  // namespace
 
 Result<DataSplits> OpenCsv(const std::string& name, const std::string& path) {
   RIDGE_ASSIGN_OR_RETURN(const Table table, Survey(path));
   RIDGE_ASSIGN_OR_RETURN(std::vector<NamedTensor> fields, Load(path, table));
   DataSplits splits;
+  splits.notes = Notes(name, table);
   RIDGE_ASSIGN_OR_RETURN(splits.train, MemorySource::Create(name, std::move(fields)));
   return splits;
 }

@@ -1,8 +1,11 @@
 // Tables of numbers as text: RFC 4180, comma-separated, plain or gzip.
 //
-// A first line with a cell that is no number is the header.  The column named label, target or y,
-// else the last of several, is the label if it holds integers: field `label` i64[].  A named column
-// with fractions is `label` f32[].  All others are one field `features` f32[columns].
+// The first line is the header when a cell of it is no number, and when it numbers two columns or
+// more from 0 ("0,1,2": pandas' names), which a note tells, as a sample could say the same.  A
+// first column whose name is empty, or pandas' "Unnamed: 0", holds row labels: it is left out, and
+// a note tells.  The column named label, target or y, else the last of several, is the label if it
+// holds integers: field `label` i64[].  A named column with fractions is `label` f32[].  All others
+// are one field `features` f32[columns].
 #pragma once
 #include <string>
 

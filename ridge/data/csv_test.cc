@@ -1,5 +1,7 @@
 #include "ridge/data/csv.h"
 
+#include <gmock/gmock.h>
+
 #include "ridge/data/test_files.h"
 
 namespace ridge {
@@ -53,6 +55,49 @@ TEST_F(CsvTest, ReadsANamedLabelAnywhere) {
     EXPECT_EQ(Values(*source, "features"), (Doubles{1, 2, 3, 4}));
     EXPECT_EQ(Values(*source, "label"), (Doubles{7, 8}));
   }
+}
+
+// What pandas writes for a table without names, and, with an empty cell, for its index.
+TEST_F(CsvTest, ColumnsThatAreNumberedAreAHeaderAndThatIsTold) {
+  const auto splits = Open("0,1,2\n5,6,1\n7,8,0\n");
+  ASSERT_TRUE(splits.ok()) << Message(splits);
+  EXPECT_EQ(Values(*splits->train, "features"), (Doubles{5, 6, 7, 8}));
+  EXPECT_EQ(Values(*splits->train, "label"), (Doubles{1, 0}));
+  EXPECT_EQ(splits->notes,
+            (std::vector<std::string>{
+                "csv:" + folder_.path() +
+                "/t.csv: the first line, 0,1,2, numbers the columns: it is read as their names, "
+                "not as a sample. hint: if it is one, put a line of names above it"}));
+  EXPECT_THAT(Open("0,1,2,3,4,5\n5,6,1,1,1,1\n")->notes,
+              testing::ElementsAre(testing::HasSubstr("the first line, 0,1,2,3,..., numbers")));
+}
+
+TEST_F(CsvTest, OtherNumbersAreASampleAndNothingIsTold) {
+  for (const std::string first : {"0,1,3", "1,2,3", "0,1.0,2", "0, 1 ,02", "-0,1,2", "0"}) {
+    const auto splits = Open(first + "\n");
+    ASSERT_TRUE(splits.ok()) << Message(splits);
+    EXPECT_EQ(splits->train->size(), 1) << first;
+    EXPECT_TRUE(splits->notes.empty()) << first;
+  }
+  const auto named = Open("a,b,c\n0,1,2\n");
+  EXPECT_EQ(named->train->size(), 1);
+  EXPECT_TRUE(named->notes.empty());
+}
+
+TEST_F(CsvTest, AFirstColumnWithoutANameIsRowLabelsAndThatIsTold) {
+  for (const std::string header : {",0,1,2", ",a,b,c", "Unnamed: 0,a,b,c", "\"\",\"a\",b,y"}) {
+    const auto splits = Open(header + "\n0,5,6,1\nsecond,7,8,0\n");
+    ASSERT_TRUE(splits.ok()) << header << Message(splits);
+    EXPECT_EQ(Values(*splits->train, "features"), (Doubles{5, 6, 7, 8})) << header;
+    EXPECT_EQ(Values(*splits->train, "label"), (Doubles{1, 0})) << header;
+    EXPECT_EQ(splits->notes,
+              (std::vector<std::string>{"csv:" + folder_.path() +
+                                        "/t.csv: column 1 has no name: it is taken for row labels "
+                                        "and left out. hint: give it a name if it is data"}));
+  }
+  const SourcePtr one = Load(",a\n0,5\n1,6\n");
+  EXPECT_EQ(one->fields().size(), 1U);
+  EXPECT_EQ(Values(*one, "features"), (Doubles{5, 6}));
 }
 
 TEST_F(CsvTest, ReadsFractionsAsRegressionOnlyWhenNamed) {

@@ -63,7 +63,8 @@ int64_t ResidentBytes(const std::vector<SourcePtr>& sources);
 
 struct DataSplits {
   SourcePtr train;
-  SourcePtr test;  // null when the data has none
+  SourcePtr test;                  // null when the data has none
+  std::vector<std::string> notes;  // what was read otherwise than it could be; a sentence each
 
   int64_t resident_bytes() const { return ResidentBytes({train, test}); }
 };

@@ -29,6 +29,7 @@ Status OpenValidation(const TrainOptions& options, const DataOptions& data_optio
   }
   RIDGE_ASSIGN_OR_RETURN(const DataSplits splits, OpenData(options.validation, data_options));
   data.validation = splits.test ? splits.test : splits.train;
+  data.notes.insert(data.notes.end(), splits.notes.begin(), splits.notes.end());
   return Status();
 }
 
@@ -110,6 +111,7 @@ Result<JobData> OpenJobData(const TrainOptions& options, const Graph& forward,
   JobData data;
   data.train = splits.train;
   data.test = splits.test;
+  data.notes = splits.notes;
   RIDGE_RETURN_IF_ERROR(OpenValidation(options, data_options, data));
   data.train_spec = MakeBatchSpec(forward, facts, /*with_weight=*/false);
   data.eval_spec = MakeBatchSpec(forward, facts, /*with_weight=*/true);

@@ -15,7 +15,8 @@ struct JobData {
   SourcePtr validation;  // null when not asked for
   SourcePtr test;        // null when the data has none
   BatchSpec train_spec;
-  BatchSpec eval_spec;  // with the weight
+  BatchSpec eval_spec;             // with the weight
+  std::vector<std::string> notes;  // DataSplits::notes of all that was opened
 
   int64_t steps_per_epoch = 0;    // updates
   int64_t dropped_per_epoch = 0;  // samples that do not fill a group of `accumulate` batches

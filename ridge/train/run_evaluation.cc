@@ -51,11 +51,12 @@ Result<EvalOutcome> EvaluateRun(const EvalRequest& request, const Machine& machi
                          Executor::Create(std::move(program), *machine.backend));
   executor->InitializeVariables(options.seed);  // constants, and what no gradient reached
   EvalOutcome outcome;
+  if (loaded_forward.data) outcome.warnings = loaded_forward.data->notes;
   if (!request.run.empty()) {
     RIDGE_ASSIGN_OR_RETURN(const LoadedCheckpoint loaded,
                            LoadWeights(request.run, request.checkpoint, *executor));
     outcome.step = loaded.state.step;
-    outcome.warnings = loaded.warnings;
+    outcome.warnings.insert(outcome.warnings.end(), loaded.warnings.begin(), loaded.warnings.end());
   }
   Evaluator evaluator(*executor, std::move(data),
                       MakeBatchSpec(forward, facts, /*with_weight=*/true), options.batch);

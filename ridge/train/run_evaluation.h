@@ -21,7 +21,7 @@ struct EvalRequest {
 struct EvalOutcome {
   EvalResult result;
   int64_t step = 0;                   // of the checkpoint; 0 without a run
-  std::vector<std::string> warnings;  // checkpoints that could not be used
+  std::vector<std::string> warnings;  // checkpoints that could not be used; notes on the data
 };
 
 // The options a run was started with.  Fails with kInvalidData when the folder holds no run.

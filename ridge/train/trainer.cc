@@ -145,6 +145,7 @@ Status Session::Prepare() {
   notes_ = forward.notes;
   fixed_rate_ = FixedRate(forward);
   RIDGE_ASSIGN_OR_RETURN(data_, OpenJobData(options_, forward.graph, forward.facts, forward.data));
+  for (const std::string& note : data_.notes) observer_.OnWarning(note);
   forward_ = std::move(forward.graph);
   RIDGE_ASSIGN_OR_RETURN(job_, PlanJob(options_, *forward_, &data_, machine_));
   // A resumed run must not choose again: it may have other memory.

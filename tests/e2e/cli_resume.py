@@ -212,5 +212,23 @@ class Which(RidgeTest):
         self.assertEqual((summary["evaluated_on"], summary["test_accuracy"]), ("validation", None))
 
 
+class Csv(RidgeTest):
+    def test_a_header_of_numbers_is_told_even_to_the_quiet(self):
+        self.write("t.csv", ",0,1,2,3\n" + "".join(
+            f"{i},{line}\n" for i, line in enumerate(table(32).split())))
+        words = ["mlp:hidden=8,inputs=3,classes=3", "--data", "csv:t.csv", "--threads", "1"]
+        told = ("ridge: warning: csv:t.csv: column 1 has no name: it is taken for row labels and "
+                "left out. hint: give it a name if it is data\n")
+        for verb in (["train", *words, "--out", "run", "-q"], ["eval", "run", *words[1:3]],
+                     ["plan", *words]):
+            done = self.ridge(*verb)
+            self.assertEqual((done.returncode, done.stderr.count(told)), (0, 1), done.stderr)
+        self.write("t.csv", "0,1,2,3\n" + table(32))
+        done = self.ridge("train", *words, "--out", "other", "-q")
+        self.assertEqual(done.stderr, "ridge: warning: csv:t.csv: the first line, 0,1,2,3, numbers "
+                         "the columns: it is read as their names, not as a sample. hint: if it is "
+                         "one, put a line of names above it\n")
+
+
 if __name__ == "__main__":
     unittest.main()
