@@ -348,6 +348,18 @@ def floats(output):
             and t.is_floating_point()]
 
 
+class OrderedGradients(torch.overrides.TorchFunctionMode):
+    """Gives every norm's gradient the order of its output: else PyTorch's are wrong at batch 1, see
+    "Where PyTorch is wrong" in README.md."""
+
+    def __torch_function__(self, function, types, arguments=(), options=None):
+        output = function(*arguments, **(options or {}))
+        if getattr(function, "__name__", "") in ("batch_norm", "instance_norm") and \
+                output.requires_grad:
+            output.register_hook(lambda g: g.clone(memory_format=torch.contiguous_format))
+        return output
+
+
 class Weighed(nn.Module):
     """sum(output * c) over the outputs that depend on a parameter."""
 
@@ -392,7 +404,8 @@ class Case:
         values = [v.clone().requires_grad_(v.is_floating_point()) for v in self.at(dtype)]
         saved = {n: b.clone() for n, b in self.net.named_buffers()}
         self.net.zero_grad(set_to_none=True)
-        loss = self.net(*values)
+        with OrderedGradients():
+            loss = self.net(*values)
         loss.backward()
         for name, buffer in self.net.named_buffers():
             buffer.data.copy_(saved[name])
