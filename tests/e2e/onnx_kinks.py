@@ -7,6 +7,7 @@ The gradients are PyTorch's own, on the CPU in f32.  To compare them again with 
     RIDGE=ridge python3 tests/e2e/onnx_kinks.py --torch
 """
 import math
+import struct
 import sys
 import unittest
 
@@ -14,6 +15,8 @@ from _onnx_bytes import FLOAT, INT64, graph, model, node, tensor, value
 from _ridge import RidgeTest, read_npz, write_npz
 
 INF, NAN = math.inf, math.nan
+FLOAT16, BFLOAT16 = 10, 16
+TOLERANCES = {FLOAT: 1e-6, FLOAT16: 4e-3, BFLOAT16: 2e-2}  # a few roundings
 HALF, THIRD, ROOT = 0.5, 1 / 3, math.sqrt(0.5)
 
 TWO = [("Slice", "x", (0,), (3,), (0,)), ("Slice", "x", (3,), (6,), (0,))]  # t1, t2: its halves
@@ -136,32 +139,57 @@ ROWS = [
 ]
 
 
-class Builder:
-    """One model of all rows, so that two runs are enough; row i has an input xi."""
+def raw_bytes(kind, number):
+    if kind == BFLOAT16:  # the upper half of f32
+        return struct.pack("<f", number)[2:]
+    return struct.pack("<e" if kind == FLOAT16 else "<f", number)
 
-    def __init__(self):
+
+class Builder:
+    """One model of all rows, so that few runs are enough; row i has an input xi.
+
+    In 16 bits x is cast before and the results after."""
+
+    def __init__(self, kind):
+        self.kind, self.numbers = kind, 0
         self.nodes, self.constants, self.inputs, self.sums = [], [], [], []
 
+    def cast(self, name, kind):
+        if self.kind == FLOAT:
+            return name
+        self.nodes.append(node("Cast", [name], [f"{name}.cast"], to=kind))
+        return f"{name}.cast"
+
     def constant(self, given):
-        name = f"c{len(self.constants)}"
-        if isinstance(given, tuple):
-            made = tensor(name, INT64, [len(given)], given)
-        elif isinstance(given, list):
-            made = tensor(name, FLOAT, [len(given)], given)
+        """Single numbers have names as the exporter makes them: others may be taken for trained."""
+        name = f"val_{len(self.constants) + self.numbers}"
+        if isinstance(given, float):
+            number = tensor(name, self.kind, [], raw=raw_bytes(self.kind, given))
+            if self.kind == FLOAT:  # an initializer, else a node: files have both
+                self.constants.append(number)
+            else:
+                self.nodes.append(node("Constant", [], [name], value=number))
+            self.numbers += 1
+        elif isinstance(given, tuple):
+            self.constants.append(tensor(name, INT64, [len(given)], given))
         else:
-            made = tensor(name, FLOAT, [], [given])
-        self.constants.append(made)
+            self.constants.append(tensor(name, FLOAT, [len(given)], given))
+            return self.cast(name, self.kind)
         return name
 
     def add(self, i, x, nodes):
         self.inputs.append(value(f"x{i}", FLOAT, [len(x)]))
+        start = self.cast(f"x{i}", self.kind)
         for n, (op, *operands) in enumerate(nodes, start=1):
-            attributes = operands.pop() if isinstance(operands[-1], dict) else {}
+            attributes = dict(operands.pop()) if isinstance(operands[-1], dict) else {}
+            if op == "Cast":
+                attributes["to"] = self.kind
             names = ["" if o is None else
-                     f"x{i}" if o == "x" else
+                     start if o == "x" else
                      f"r{i}.{o}" if isinstance(o, str) else self.constant(o) for o in operands]
             self.nodes.append(node(op, names, [f"r{i}.t{n}"], **attributes))
-        self.nodes.append(node("ReduceSum", [f"r{i}.t{len(nodes)}"], [f"s{i}"], keepdims=0))
+        result = self.cast(f"r{i}.t{len(nodes)}", FLOAT)
+        self.nodes.append(node("ReduceSum", [result], [f"s{i}"], keepdims=0))
         self.sums.append(f"s{i}")
 
     def bytes(self):
@@ -170,30 +198,54 @@ class Builder:
                            self.constants))
 
 
-def near(got, expected):
+def near(got, expected, tolerance=1e-6):
     if math.isnan(expected):
         return math.isnan(got)
-    return got == expected or abs(got - expected) <= 1e-6 * abs(expected)
+    return got == expected or abs(got - expected) <= tolerance * abs(expected)
+
+
+def in_range(row, kind):
+    """1e-9 and 1e-12 are 0 in f16."""
+    numbers = [o for _, *operands in row[2] for o in operands]
+    numbers = [n for o in numbers for n in (o if isinstance(o, list) else [o])]
+    return kind != FLOAT16 or not any(isinstance(n, float) and 0 < abs(n) < 1e-4 for n in numbers)
 
 
 class Kinks(RidgeTest):
-    def test_gradients_are_those_of_pytorch(self):
-        built = Builder()
-        for i, (_, x, nodes, _) in enumerate(ROWS):
+    def gradients(self, kind, backend):
+        built = Builder(kind)
+        rows = [row for row in ROWS if in_range(row, kind)]
+        for i, (_, x, nodes, _) in enumerate(rows):
             built.add(i, x, nodes)
         with open(self.path("kinks.onnx"), "wb") as file:
             file.write(built.bytes())
         write_npz(self.path("in.npz"), {f"x{i}": ([len(row[1])], row[1])
-                                        for i, row in enumerate(ROWS)})
-        for backend in ("cpu", "reference"):
-            self.ok("grad", "kinks.onnx", "--inputs", "in.npz", "--outputs", "out.npz",
-                    "--backend", backend)
-            gradients = read_npz(self.path("out.npz"))
-            for i, (function, x, nodes, expected) in enumerate(ROWS):
-                got = gradients[f"x{i}"][1]
-                with self.subTest(backend=backend, function=function, last=nodes[-1][0]):
-                    self.assertTrue(all(map(near, got, expected)),
-                                    f"at {x}: {list(got)}, PyTorch {expected}")
+                                        for i, row in enumerate(rows)})
+        self.ok("grad", "kinks.onnx", "--inputs", "in.npz", "--outputs", "out.npz",
+                "--backend", backend)
+        gradients = read_npz(self.path("out.npz"))
+        return [(row, gradients[f"x{i}"][1]) for i, row in enumerate(rows)]
+
+    def test_gradients_are_those_of_pytorch(self):
+        for kind, tolerance in TOLERANCES.items():
+            for backend in ("cpu", "reference"):
+                for (function, x, nodes, expected), got in self.gradients(kind, backend):
+                    with self.subTest(kind=kind, backend=backend, function=function,
+                                      last=nodes[-1][0]):
+                        same = [near(g, e, tolerance) for g, e in zip(got, expected)]
+                        self.assertTrue(all(same), f"at {x}: {list(got)}, PyTorch {expected}")
+
+    def test_a_number_that_is_trained_stays_an_operand_of_max(self):
+        """torch.maximum(x, p): a tie half and half, and p learns; only a constant is a clip."""
+        nodes = [node("Max", ["x", "limit"], ["y"])]
+        with open(self.path("max.onnx"), "wb") as file:
+            file.write(model(graph(nodes, [value("x", FLOAT, [3])], [value("y", FLOAT, [3])],
+                                   [tensor("limit", FLOAT, [], [0.0])])))
+        write_npz(self.path("in.npz"), {"x": ([3], [-1, 0, 1])})
+        self.ok("grad", "max.onnx", "--inputs", "in.npz", "--outputs", "out.npz")
+        gradients = read_npz(self.path("out.npz"))
+        self.assertEqual(gradients["x"][1], (0, HALF, 1))
+        self.assertEqual(gradients["limit"][1], (1.5,))
 
 
 def compare_with_torch():

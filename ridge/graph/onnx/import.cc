@@ -376,6 +376,14 @@ const Tensor* OnnxImporter::KnownOf(const std::string& name) {
   return &info.constant;
 }
 
+const Tensor* OnnxImporter::KnownForGoodOf(const std::string& name) {
+  const OnnxBinding* binding = Find(name);
+  const Tensor* initializer = binding == nullptr ? nullptr : binding->initializer;
+  const bool learns = initializer != nullptr && IsFloat(initializer->type().dtype) &&
+                      roles_.Learns(name, *initializer);
+  return learns ? nullptr : KnownOf(name);
+}
+
 void OnnxImporter::Bind(const std::string& name, Value value) {
   Scope& scope = scopes_.back();
   scope.names[name] = {value, nullptr};

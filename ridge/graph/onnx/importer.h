@@ -42,6 +42,8 @@ class OnnxImporter {
   Value ValueOf(const std::string& name);
   Value StatisticOf(const std::string& name);
   const Tensor* KnownOf(const std::string& name);
+  // nullptr for an initializer that is trained.
+  const Tensor* KnownForGoodOf(const std::string& name);
   void Bind(const std::string& name, Value value);
   // A Constant node's result: an initializer when the file keeps its weights so.
   void BindConstant(const std::string& name, Tensor tensor);

@@ -140,9 +140,12 @@ bool InitializerRoles::IsInitializer(const std::string& constant, const Tensor& 
 }
 
 bool InitializerRoles::Trained(const std::string& name, const Tensor& tensor) const {
+  return Learns(name, tensor) || (options_.all_parameters && !Any(options_.freeze, name));
+}
+
+bool InitializerRoles::Learns(const std::string& name, const Tensor& tensor) const {
   if (Any(options_.trainable, name)) return true;
-  if (Any(options_.freeze, name)) return false;
-  return options_.all_parameters || TrainedByDefault(name, tensor);
+  return !Any(options_.freeze, name) && TrainedByDefault(name, tensor);
 }
 
 bool InitializerRoles::TrainedByDefault(const std::string& name, const Tensor& tensor) const {

@@ -29,6 +29,8 @@ class InitializerRoles {
  public:
   InitializerRoles(const OnnxModel& model, const OnnxImportOptions& options);
   bool Trained(const std::string& name, const Tensor& tensor) const;
+  // The same without `all_parameters`: whether training would change it.
+  bool Learns(const std::string& name, const Tensor& tensor) const;
   // Whether a Constant node of the main graph is to be taken for an initializer.
   bool IsInitializer(const std::string& constant, const Tensor& tensor) const;
 

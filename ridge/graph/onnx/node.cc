@@ -110,6 +110,11 @@ const Tensor* OnnxNode::Known(size_t i) {
   return importer_.KnownOf(proto_.input(static_cast<int>(i)));
 }
 
+const Tensor* OnnxNode::KnownForGood(size_t i) {
+  if (!has_input(i)) return nullptr;
+  return importer_.KnownForGoodOf(proto_.input(static_cast<int>(i)));
+}
+
 namespace {
 
 Status NotKnown(const OnnxNode& node, size_t i, const char* what) {

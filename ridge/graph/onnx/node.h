@@ -63,6 +63,8 @@ class OnnxNode {
   // The contents of input i when they are known before planning (constants, initializers, what was
   // folded, inputs given at import); nullptr when they are not, or when it is absent.
   const Tensor* Known(size_t i);
+  // The same, but nullptr for an initializer that is trained.
+  const Tensor* KnownForGood(size_t i);
   // The same as numbers, flattened; fails with kUnsupported when they are not known: "Reshape '..':
   // shape (input 1, 'axes') depends on data; it must be known before planning".
   Result<std::vector<int64_t>> KnownInts(size_t i, const char* what);

@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <limits>
+#include <optional>
 
 #include "ridge/graph/onnx/converters/pointwise.h"
 
@@ -24,16 +25,23 @@ Status ConvertChain(OnnxNode& n, const char* op) {
   return n.status();
 }
 
+// The one number of an input of rank 0 that no training changes.
+std::optional<double> ConstantNumber(OnnxNode& n, size_t i) {
+  const Tensor* known = n.KnownForGood(i);
+  if (known == nullptr || known->type().rank() != 0 || std::isnan(known->at(0))) return {};
+  return known->at(0);
+}
+
 // Max(x, c), which PyTorch's newer exporter writes for clamp(x, min=c), is a clip: at a tie nothing
 // flows, where maximum would pass half.  A constant of rank 0 tells it from maximum of two tensors.
 // Min(x, c) likewise.
 Status ConvertExtremum(OnnxNode& n, const char* op, const char* limit) {
   for (size_t i = 0; n.input_count() == 2 && i < 2; ++i) {
-    const Tensor* number = n.Known(i);
-    if (number == nullptr || number->type().rank() != 0 || std::isnan(number->at(0))) continue;
     RIDGE_RETURN_IF_ERROR(n.Need(2));
-    if (n.type(0).dtype != n.type(1).dtype || !IsFloat(n.type(0).dtype)) break;
-    n.Set(0, n.b().Op("clip", {n.input(1 - i)}, {{limit, number->at(0)}}));
+    const std::optional<double> number = ConstantNumber(n, i);
+    const bool clips = number && IsFloat(n.type(1 - i).dtype) && n.type(0).dtype == n.type(1).dtype;
+    if (!clips) continue;
+    n.Set(0, n.b().Op("clip", {n.input(1 - i)}, {{limit, *number}}));
     return n.status();
   }
   return ConvertChain(n, op);
