@@ -58,9 +58,13 @@ void Gradient(GradBuilder& g) {
     AttrMap attrs = PickAttrs(g.attrs(), kConvAttrs);
     attrs["weight_dims"] = g.b().dims(w);
     attrs["bias"] = int64_t{g.needs_grad(2)};
+    // The sum of a wide bias is not rounded to the type of short operands on the way.
+    const DType bias = g.needs_grad(2) ? g.b().type(g.input(2)).dtype : g.b().type(w).dtype;
+    if (BytesPerElement(bias) > BytesPerElement(g.b().type(w).dtype))
+      attrs["out_dtype"] = std::string(DTypeName(bias));
     const std::vector<Value> grads = g.b().OpOutputs("conv_grad_weight", {x, dy}, attrs);
-    g.set_input_grad(1, grads[0]);
-    if (g.needs_grad(2)) g.set_input_grad(2, g.b().Cast(grads[1], g.b().type(g.input(2)).dtype));
+    g.set_input_grad(1, g.b().Cast(grads[0], g.b().type(w).dtype));
+    if (g.needs_grad(2)) g.set_input_grad(2, g.b().Cast(grads[1], bias));
   } else if (g.needs_grad(2)) {
     std::vector<int64_t> axes(g.b().dims(dy).size() - 1);  // all but the channels
     std::iota(axes.begin(), axes.end(), int64_t{1});
