@@ -273,7 +273,8 @@ def pool(g):
         attrs["p"] = g.integer(1, 3)
     if op != "LpPool" and g.opset >= 10 and g.chance(0.4):
         attrs["ceil_mode"] = 1
-    elif op != "LpPool":  # onnxruntime cuts images there where the kernel is below the stride
+    elif all(k >= s for k, s in zip(kernel, strides)):
+        # Else the padding of SAME is negative; onnxruntime crops then, or not, by operator.
         auto_pad(g, attrs, x.shape[2:], kernel)
     places = 1 + int(op == "MaxPool" and g.opset >= 12 and x.exact and g.chance(0.25))
     return g.emit(op, [x], attrs, places, rounds=op != "MaxPool")
