@@ -99,13 +99,19 @@ const cpu_set_t& InitialCpus() {
 // how many there were.
 int AllowedCores() { return std::max(CPU_COUNT(&InitialCpus()), omp_get_num_procs()); }
 
+std::vector<int> AllowedCpus(int count) {
+  std::vector<int> cpus;
+  for (int cpu = 0; cpu < CPU_SETSIZE && static_cast<int>(cpus.size()) < count; ++cpu) {
+    if (CPU_ISSET(cpu, &InitialCpus())) cpus.push_back(cpu);
+  }
+  return cpus;
+}
+
 void PinThread(int index) {
-  const cpu_set_t& all = InitialCpus();
   cpu_set_t one;
   CPU_ZERO(&one);
-  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
-    if (CPU_ISSET(cpu, &all) && index-- == 0) CPU_SET(cpu, &one);
-  }
+  const std::vector<int> cpus = AllowedCpus(index + 1);
+  if (index < static_cast<int>(cpus.size())) CPU_SET(cpus.back(), &one);
   (void)sched_setaffinity(0, sizeof(one), &one);
 }
 

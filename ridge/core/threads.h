@@ -2,6 +2,7 @@
 #pragma once
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "ridge/core/status.h"
 
@@ -18,6 +19,9 @@ Status CheckThreadLimit(const std::string& what, int64_t threads);
 // Cores in the affinity mask that the process had when this file was first asked for anything: a
 // thread that was pinned since then does not change the answer.
 int AllowedCores();
+// The numbers of the first `count` of them, or of all when there are fewer: where a pinned team of
+// so many threads runs.
+std::vector<int> AllowedCpus(int count);
 // The calling thread runs on the `index`-th allowed core only (index < AllowedCores()), or on all
 // of them again.  Threads inherit the mask of the one that makes them, so those for input and
 // output must ask for all.  Where the system refuses, nothing changes.

@@ -1,6 +1,8 @@
 #include "ridge/backend/cpu/machine_facts.h"
 
+#include <algorithm>
 #include <fstream>
+#include <set>
 
 namespace ridge::cpu {
 namespace {
@@ -16,15 +18,26 @@ bool SplitLine(const std::string& line, std::string& key, std::string& value) {
   return true;
 }
 
-// Sizes as the kernel tells them: "32768K" of /sys.  (sysconf adds up the caches of a whole
-// socket.)
-void ReadCacheSize(int index, int64_t& bytes) {
-  const std::string folder = "/sys/devices/system/cpu/cpu0/cache/index" + std::to_string(index);
-  std::ifstream file(folder + "/size");
+std::string FirstWord(const std::string& path) {
+  std::ifstream file(path);
+  std::string word;
+  file >> word;
+  return word;
+}
+
+// Sizes as the kernel tells them: "32768K".  (sysconf adds up the caches of a whole socket.)
+int64_t ReadSize(const std::string& path) {
+  std::ifstream file(path);
   int64_t size = 0;
   char unit = 0;
-  if (!(file >> size >> unit) || size <= 0) return;
-  bytes = size << (unit == 'G' ? 30 : unit == 'M' ? 20 : 10);
+  if (!(file >> size >> unit) || size <= 0) return 0;
+  return size << (unit == 'G' ? 30 : unit == 'M' ? 20 : 10);
+}
+
+int64_t* LevelOf(CacheBytes& caches, const std::string& level) {
+  if (level == "1") return &caches.l1;
+  if (level == "2") return &caches.l2;
+  return level == "3" ? &caches.l3 : nullptr;
 }
 
 }  // namespace
@@ -40,10 +53,30 @@ CpuFacts ReadCpuFacts() {
     if (key == "cpu family") facts.family = std::atoi(value.c_str());
     if (key == "model") facts.model = std::atoi(value.c_str());
   }
-  ReadCacheSize(0, facts.l1_bytes);  // index 1 holds instructions
-  ReadCacheSize(2, facts.l2_bytes);
-  ReadCacheSize(3, facts.l3_bytes);
   return facts;
+}
+
+CacheBytes ReadCaches(const std::vector<int>& cpus, const std::string& root) {
+  constexpr int kMostCaches = 8;  // of a core
+  CacheBytes caches;
+  std::set<std::string> seen;
+  for (const int cpu : cpus) {
+    for (int index = 0; index < kMostCaches; ++index) {
+      const std::string folder =
+          root + "/cpu" + std::to_string(cpu) + "/cache/index" + std::to_string(index);
+      const std::string level = FirstWord(folder + "/level");
+      int64_t* bytes = LevelOf(caches, level);
+      if (bytes == nullptr || FirstWord(folder + "/type") == "Instruction") continue;
+      const std::string sharers = FirstWord(folder + "/shared_cpu_list");
+      if (seen.insert(level + " " + (sharers.empty() ? std::to_string(cpu) : sharers)).second)
+        *bytes += ReadSize(folder + "/size");
+    }
+  }
+  const auto cores = static_cast<int64_t>(std::max<size_t>(1, cpus.size()));
+  if (caches.l1 == 0) caches.l1 = cores * 32 * 1024;
+  if (caches.l2 == 0) caches.l2 = cores * 1024 * 1024;
+  if (caches.l3 == 0) caches.l3 = 16 * 1024 * 1024;
+  return caches;
 }
 
 }  // namespace ridge::cpu

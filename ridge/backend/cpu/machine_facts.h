@@ -2,6 +2,7 @@
 #pragma once
 #include <cstdint>
 #include <string>
+#include <vector>
 
 namespace ridge::cpu {
 
@@ -9,12 +10,20 @@ struct CpuFacts {
   std::string vendor = "unknown";  // "AuthenticAMD"
   std::string model_name = "CPU";  // "AMD EPYC"
   int family = 0, model = 0;
-  int64_t l1_bytes = 32 * 1024;  // of one core
-  int64_t l2_bytes = 1024 * 1024;
-  int64_t l3_bytes = 16 * 1024 * 1024;  // shared
 };
 
 CpuFacts ReadCpuFacts();
+
+// Bytes of the data caches that some cores have together, each cache counted once however many of
+// them share it.
+struct CacheBytes {
+  int64_t l1 = 0, l2 = 0, l3 = 0;
+};
+
+// `cpus`: numbers of logical cores.  `root` has a folder for each ("cpu0/cache/index0/size").  What
+// it does not tell is taken to be 32 KiB and 1 MiB a core, and 16 MiB for all.
+CacheBytes ReadCaches(const std::vector<int>& cpus,
+                      const std::string& root = "/sys/devices/system/cpu");
 
 // a[i] = b[i] + scale * c[i]
 void Triad(const float* b, const float* c, float scale, float* a, int64_t count);

@@ -25,6 +25,7 @@
 namespace ridge {
 namespace {
 
+using cpu::CacheBytes;
 using cpu::CpuFacts;
 using cpu::RandomBytes;
 using cpu::TimedCall;
@@ -198,16 +199,15 @@ Status MeasureCurves(Backend& backend, bool quick, DeviceProfile& profile) {
 
 // Levels count half of the shared cache: other tenants and code live there too.
 void MeasureMemory(int threads, bool quick, DeviceProfile& profile) {
-  const CpuFacts facts = cpu::ReadCpuFacts();
+  const CacheBytes caches = cpu::ReadCaches(AllowedCpus(threads));
   const double budget_s = quick ? 0.001 : 0.2;
   const auto add = [&](const char* level, int64_t capacity, int64_t touched) {
     profile.memory.push_back({level, capacity, TriadRate(threads, touched, budget_s)});
   };
-  const int64_t l1 = threads * facts.l1_bytes, l2 = threads * facts.l2_bytes;
-  add("L1", l1, l1 * 3 / 4);
-  add("L2", l2, l2 / 2);
-  if (facts.l3_bytes / 2 > l2) add("L3", facts.l3_bytes / 2, std::max(l2 * 2, facts.l3_bytes / 4));
-  add("DRAM", AvailableMemoryBytes(), (quick ? 2 : 4) * facts.l3_bytes);
+  add("L1", caches.l1, caches.l1 * 3 / 4);
+  add("L2", caches.l2, caches.l2 / 2);
+  if (caches.l3 / 2 > caches.l2) add("L3", caches.l3 / 2, std::max(caches.l2 * 2, caches.l3 / 4));
+  add("DRAM", AvailableMemoryBytes(), (quick ? 2 : 4) * caches.l3);
   // A larger level is never faster: a disturbed measurement must not make it look so.
   for (size_t i = profile.memory.size() - 1; i-- > 0;) {
     profile.memory[i].bytes_per_s =
@@ -285,7 +285,7 @@ double BestMatmulFlops(int threads, DType dtype) {
 }
 
 double BestTriadBytesPerS(int threads) {
-  return TriadRate(threads, 4 * cpu::ReadCpuFacts().l3_bytes, 0.3);
+  return TriadRate(threads, 4 * cpu::ReadCaches(AllowedCpus(threads)).l3, 0.3);
 }
 
 }  // namespace ridge
