@@ -1,0 +1,56 @@
+#include "tests/crossing/settings.h"
+
+#include <fmt/format.h>
+
+#include <random>
+
+namespace ridge::crossing {
+
+std::string TextOf(const Setting& s) {
+  return fmt::format(
+      "slices {}, accumulate {}, in place {}, inter-op {}, layout {}, recompute {}, {}, passes {}",
+      s.slices, s.accumulate, s.in_place ? "on" : "off", s.lanes, s.layout ? "on" : "off",
+      s.recompute, s.optimizer, s.passes ? "on" : "off");
+}
+
+std::vector<Setting> DrawSettings(uint64_t seed, int count) {
+  std::mt19937 random(static_cast<std::mt19937::result_type>(seed * 7919 + 1));
+  const auto below = [&](unsigned end) { return random() % end; };
+  static constexpr const char* kRecompute[] = {"off", "1", "2", "all", "all"};
+  static constexpr const char* kOptimizers[] = {"sgd", "momentum", "adam", "adamw"};
+  std::vector<Setting> settings = {{}, {4, 1, true, 2, true, "all", "adam", true}};
+  while (static_cast<int>(settings.size()) < count) {
+    Setting s;
+    s.slices = int64_t{1} << below(3);
+    s.accumulate = below(3) == 0 ? 2 : 1;
+    s.in_place = below(4) != 0;
+    s.lanes = 1 + static_cast<int>(below(2));
+    s.layout = below(3) != 0;
+    s.recompute = kRecompute[below(5)];
+    s.optimizer = kOptimizers[below(4)];
+    s.passes = below(4) != 0;
+    settings.push_back(s);
+  }
+  return settings;
+}
+
+std::vector<Setting> Simpler(const Setting& setting) {
+  std::vector<Setting> simpler;
+  const auto with = [&](auto change) {
+    Setting s = setting;
+    change(s);
+    if (TextOf(s) != TextOf(setting)) simpler.push_back(s);
+  };
+  with([](Setting& s) { s.slices = 1; });
+  with([](Setting& s) { s.slices = std::min<int64_t>(s.slices, 2); });
+  with([](Setting& s) { s.accumulate = 1; });
+  with([](Setting& s) { s.in_place = false; });
+  with([](Setting& s) { s.lanes = 1; });
+  with([](Setting& s) { s.layout = false; });
+  with([](Setting& s) { s.recompute = "off"; });
+  with([](Setting& s) { s.optimizer = "sgd"; });
+  with([](Setting& s) { s.passes = false; });
+  return simpler;
+}
+
+}  // namespace ridge::crossing
