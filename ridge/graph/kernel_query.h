@@ -28,6 +28,8 @@ struct KernelChoice {
   // Same key, same time: names the kernel, types, layouts and attributes.
   std::string key;
   bool one_thread = false;  // made for the calling thread alone: it may run beside others
+  // Most that a run takes from the system and gives back: a library's own buffers.
+  int64_t heap_bytes = 0;
 };
 
 // A kernel that declines says why.

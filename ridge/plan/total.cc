@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 
 #include "ridge/core/rounding.h"
 #include "ridge/plan/memory/placement.h"
@@ -35,7 +36,29 @@ void AddScratch(const StepPlan& step, Bytes& bytes,
   bytes[static_cast<size_t>(Purpose::kWorkspace)] += Aligned(node.choice.workspace_bytes);
 }
 
+// Lanes of one section run at the same time.
+int64_t HeapBytes(const StepPlan& step) {
+  int64_t most = 0;
+  std::map<std::pair<int, int>, int64_t> lanes;  // by section and lane
+  for (const PlannedNode& node : step.nodes) {
+    most = std::max(most, node.choice.heap_bytes);
+    if (node.section < 0) continue;
+    int64_t& lane = lanes[{node.section, node.lane}];
+    lane = std::max(lane, node.choice.heap_bytes);
+  }
+  std::map<int, int64_t> sections;
+  for (const auto& [at, bytes] : lanes) sections[at.first] += bytes;
+  for (const auto& [section, bytes] : sections) most = std::max(most, bytes);
+  return most;
+}
+
 }  // namespace
+
+int64_t HeapBytes(const Program& program) {
+  int64_t most = 0;
+  for (const StepPlan& step : program.steps) most = std::max(most, HeapBytes(step));
+  return most;
+}
 
 MemoryEstimate EstimateMemory(const Program& program, int64_t runtime_bytes, int64_t data_bytes) {
   MemoryEstimate estimate;

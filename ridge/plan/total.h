@@ -22,9 +22,12 @@ struct MemoryEstimate {
   std::vector<std::pair<std::string, int64_t>> largest;
 };
 
-// `runtime_bytes`: program, libraries, kernels' code, threads.  `data_bytes`: the data set's cache
-// and what the input pipeline holds; counted under "inputs".
-// Gaps that placement could not fill are counted under "activations".
+// Most that kernels of the program take from the system at a time.
+int64_t HeapBytes(const Program& program);
+
+// `runtime_bytes`: program, libraries, kernels' code and heap, threads.  `data_bytes`: the data
+// set's cache and what the input pipeline holds; counted under "inputs". Gaps that placement could
+// not fill are counted under "activations".
 MemoryEstimate EstimateMemory(const Program& program, int64_t runtime_bytes, int64_t data_bytes);
 
 }  // namespace ridge

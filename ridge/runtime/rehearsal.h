@@ -13,7 +13,7 @@ namespace ridge {
 
 // Seconds by KernelChoice::key.  Overwrites everything in the arena: initialize or restore
 // the variables afterwards.  Spends about `budget_s` at most, judged by the program's own
-// estimates.
+// estimates; then runs one kernel of each name that did not fit, untimed.
 Result<std::map<std::string, double>> Rehearse(Executor& executor, double budget_s);
 
 // Seconds of every node and step: what was timed; else the profile's, times what kernels of the

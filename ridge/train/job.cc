@@ -188,12 +188,16 @@ int64_t ProfiledRuntimeBytes(const DeviceProfile& profile, const Program& progra
   // The profile was taken by a program that trained nothing: loader, reports, checkpoints and their
   // code come on top (2.8 MiB seen with mlp, 3.6 with cnn).
   constexpr int64_t kRunBytes = int64_t{4} << 20;
-  return profile.runtime_bytes + kRunBytes + profile.bytes_per_kernel * CountKernels(program);
+  return profile.runtime_bytes + kRunBytes + profile.bytes_per_kernel * CountKernels(program) +
+         HeapBytes(program);
 }
 
 int64_t MeasuredRuntimeBytes(const Executor& executor, int64_t data_now, int64_t data_planned) {
   const ProcessMemory now = ReadProcessMemory();
-  const int64_t beside = now.resident_bytes - executor.arena().resident_bytes() - data_now;
+  // Kernels' heap has been given back by now, and may not have been taken yet by any that was
+  // timed.
+  const int64_t beside = now.resident_bytes - executor.arena().resident_bytes() - data_now +
+                         HeapBytes(executor.program());
   const int64_t reached = now.peak_resident_bytes - executor.arena().bytes() - data_planned;
   return std::max({beside, reached, int64_t{0}});
 }

@@ -1,15 +1,42 @@
 #include "ridge/train/rehearsed_job.h"
 
+#include <algorithm>
+#include <map>
+#include <set>
+#include <string_view>
+
+#include "ridge/plan/total.h"
 #include "ridge/runtime/rehearsal.h"
 #include "ridge/train/laps.h"
 
 namespace ridge {
 namespace {
 
-Status TimeKernels(const DeviceProfile& profile, double budget_s, Executor& executor) {
+// Kernels that have not run yet bring in some code of their own when they do.
+constexpr int64_t kCodeOfKernel = int64_t{16} << 10, kMostCode = int64_t{1} << 20;
+
+int64_t CodeToCome(const Program& program, const std::map<std::string, double>& timed) {
+  std::set<std::string_view> others;
+  for (const StepPlan& step : program.steps) {
+    for (const PlannedNode& node : step.nodes) {
+      if (!timed.contains(node.choice.key)) others.insert(node.choice.key);
+    }
+  }
+  return std::min(static_cast<int64_t>(others.size()) * kCodeOfKernel, kMostCode);
+}
+
+// Reports and checkpoints come between steps, when kernels' heap has been given back, so that only
+// the larger of the two counts; some of them stays.
+int64_t RestToCome(const Program& program, int64_t still_to_come) {
+  constexpr int64_t kStays = int64_t{1} << 19;
+  return std::max(std::min(kStays, still_to_come), still_to_come - HeapBytes(program));
+}
+
+// Bytes that kernels which were not timed are still to bring.
+Result<int64_t> TimeKernels(const DeviceProfile& profile, double budget_s, Executor& executor) {
   RIDGE_ASSIGN_OR_RETURN(const auto kernel_s, Rehearse(executor, budget_s));
   EstimateTimesBy(kernel_s, profile, executor.mutable_program());
-  return Status();
+  return CodeToCome(executor.program(), kernel_s);
 }
 
 Status TimeLaps(const PlannedJob& job, const JobData& data, double budget_s, Executor& executor) {
@@ -27,14 +54,17 @@ Result<std::unique_ptr<Executor>> RehearseJob(const Machine& machine, const JobD
                          Executor::Create(std::move(job.program), *machine.backend));
   job.program = {};
   if (options.will_run) executor->TouchArena();
+  int64_t to_come = RestToCome(executor->program(), options.still_to_come_bytes);
   if (options.kernels_s > 0) {
-    RIDGE_RETURN_IF_ERROR(TimeKernels(machine.profile, options.kernels_s, *executor));
+    RIDGE_ASSIGN_OR_RETURN(const int64_t code,
+                           TimeKernels(machine.profile, options.kernels_s, *executor));
+    to_come += code;
     if (data != nullptr) RIDGE_RETURN_IF_ERROR(TimeLaps(job, *data, options.laps_s, *executor));
   }
   const int64_t data_now =
       data == nullptr ? 0 : ResidentBytes({data->train, data->validation, data->test});
   const int64_t runtime = MeasuredRuntimeBytes(*executor, data_now, job.data_bytes);
-  EstimateJob(data, runtime + options.still_to_come_bytes, executor->program(), job);
+  EstimateJob(data, runtime + to_come, executor->program(), job);
   return executor;
 }
 

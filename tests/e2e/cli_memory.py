@@ -1,5 +1,6 @@
 """The planned peak against what an outside observer sees: never under, and close."""
 import os
+import shutil
 import time
 import unittest
 
@@ -22,8 +23,8 @@ def observed_peak(process):
 
 
 class Memory(RidgeTest):
-    def check(self, *words):
-        process = self.start("train", *words, "--out", "run", "-q")
+    def check(self, *words, env=None):
+        process = self.start("train", *words, "--out", "run", "-q", env=env)
         peak = observed_peak(process)
         _, err = process.communicate()
         self.assertEqual(process.returncode, 0, err)
@@ -44,6 +45,13 @@ class Memory(RidgeTest):
         self.assertTrue(self.check("mlp", "--data", "synthetic", "--batch", "64", "--accumulate",
                                    "2", "--validation", "0.1", "--steps", "40", "--eval-every",
                                    "10", "--optimizer", "adamw"))
+
+    def test_narrower_instruction_sets(self):
+        for isa in ("AVX2", "SSE41"):
+            with self.subTest(isa):
+                shutil.rmtree(self.path("run"), ignore_errors=True)
+                self.check("mlp", "--data", "synthetic", "--batch", "512", "--steps", "10",
+                           env={"ONEDNN_MAX_CPU_ISA": isa})
 
 
 if __name__ == "__main__":

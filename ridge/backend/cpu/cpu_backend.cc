@@ -4,6 +4,7 @@
 
 #include <map>
 
+#include "ridge/backend/cpu/gemm_buffers.h"
 #include "ridge/backend/cpu/kernel_list.h"
 #include "ridge/backend/cpu/kernels/conv_variants.h"
 #include "ridge/backend/cpu/kernels/reorder.h"
@@ -11,6 +12,7 @@
 #include "ridge/backend/cpu/onednn.h"
 #include "ridge/backend/cpu/parallel.h"
 #include "ridge/backend/reference/reference_backend.h"
+#include "ridge/core/instructions.h"
 
 namespace ridge {
 namespace {
@@ -50,6 +52,7 @@ class CpuBackend : public Backend {
              conv == ConvKernels::kDirect},
         alone_(cpu_),
         offered_(offered) {
+    LimitInstructions();
     cpu_.stream = dnnl::stream(cpu_.engine);
     alone_ = cpu_;
     alone_.threads = 1;
@@ -89,6 +92,7 @@ class CpuBackend : public Backend {
 
   Result<std::unique_ptr<Kernel>> Create(const OpDef& op, const OpCall& call,
                                          const KernelChoice& choice) override {
+    if (choice.heap_bytes > 0) cpu::PrepareGemm();
     if (choice.kernel == "reference") return CreateReferenceKernel(op, call);
     if (choice.kernel == kNoKernel) return std::unique_ptr<Kernel>(std::make_unique<NoKernel>());
     for (const KernelFactory& factory : cpu::KernelList()) {

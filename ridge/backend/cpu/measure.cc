@@ -19,6 +19,7 @@
 #include "ridge/backend/cpu/onednn.h"
 #include "ridge/backend/cpu/parallel.h"
 #include "ridge/backend/cpu/timed_call.h"
+#include "ridge/core/instructions.h"
 #include "ridge/core/process.h"
 #include "ridge/core/threads.h"
 
@@ -261,7 +262,9 @@ Status MeasureLaunch(Backend& backend, bool quick, DeviceProfile& profile) {
 
 std::string CpuProfileId(int threads) {
   const CpuFacts facts = cpu::ReadCpuFacts();
-  return fmt::format("cpu-{}-{}-{}-{}", facts.vendor, facts.family, facts.model, threads);
+  std::string id = fmt::format("cpu-{}-{}-{}-{}", facts.vendor, facts.family, facts.model, threads);
+  const Instructions used = UsedInstructions();
+  return used == CpuInstructions() ? id : id + "-" + InstructionsName(used);
 }
 
 Result<DeviceProfile> MeasureCpu(Backend& backend, bool quick) {

@@ -9,7 +9,8 @@
 
 namespace ridge {
 
-// "cpu-AuthenticAMD-25-17-2": vendor, family, model, threads.
+// "cpu-AuthenticAMD-25-17-2": vendor, family, model, threads; "...-2-avx2" where ONEDNN_MAX_CPU_ISA
+// keeps kernels from what the CPU can do.
 std::string CpuProfileId(int threads);
 
 // Full: a few seconds.  Quick: under 0.2 s, fewer sizes and rounds.

@@ -180,6 +180,7 @@ KernelChoice PrimitivePlan::Choice(const Question& q, const std::string& name,
   choice.input_layouts = input_layouts_;
   choice.output_layouts = output_layouts_;
   choice.workspace_bytes = workspace_bytes_;
+  choice.heap_bytes = heap_bytes_;
   choice.in_place.clear();
   SetKey(q, choice);
   return choice;

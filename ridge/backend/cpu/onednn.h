@@ -6,7 +6,8 @@
 // the blocked kernel (layouts taken from the primitive) and the row-major one.
 //
 // The scratchpad is part of the workspace.  Run() sets pointers and executes arrays of arguments
-// that were built once; it allocates nothing (what oneDNN allocates in a call is under 500 bytes).
+// that were built once; it allocates nothing (what oneDNN allocates in a call is under 500 bytes,
+// but for packing products, whose buffers KernelChoice::heap_bytes tells).
 #pragma once
 #include <memory>
 #include <string>
@@ -38,6 +39,8 @@ class PrimitivePlan {
   void BindTransposedInput(int arg, int index, const dnnl::memory::desc& row_major,
                            const dnnl::memory::desc& wanted);
   void SetPrimitive(const dnnl::primitive_desc_base& desc);
+  // What a run allocates: of implementations that do (gemm_buffers.h).
+  void SetHeapBytes(int64_t bytes) { heap_bytes_ = bytes; }
 
   std::string implementation() const { return desc_.impl_info_str(); }
   // Layouts, workspace and kernel name ("NAME/brgconv:avx512_core") filled in.
@@ -67,6 +70,7 @@ class PrimitivePlan {
   std::vector<LayoutId> input_layouts_, output_layouts_;
   dnnl::primitive_desc_base desc_;
   int64_t workspace_bytes_ = 0;
+  int64_t heap_bytes_ = 0;
   int64_t scratchpad_offset_ = 0;
 };
 

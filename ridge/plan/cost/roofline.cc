@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "ridge/core/instructions.h"
+
 namespace ridge {
 namespace {
 
@@ -38,15 +40,18 @@ const char* CostClassName(CostClass cost_class) {
   return kNames[static_cast<size_t>(cost_class)];
 }
 
+// 32 FLOPs a cycle at 3.6 GHz: two multiply-adds of 8 lanes, or one of 16.  Without multiply-adds
+// it is half of that: two multiplications and two additions of 4 lanes.
 DeviceProfile NominalProfile(int threads) {
-  constexpr double kFlopsPerS = 115e9;  // AVX-512 at 3.6 GHz
+  const bool fused = UsedInstructions() != Instructions::kSse4;
+  const double flops_per_s = fused ? 115e9 : 57.5e9;
   DeviceProfile profile;
   profile.name = "nominal";
   profile.threads = threads;
-  profile.peak_flops_per_s = {{"f64", kFlopsPerS / 2 * threads},
-                              {"f32", kFlopsPerS * threads},
-                              {"bf16", 2 * kFlopsPerS * threads},
-                              {"f16", kFlopsPerS * threads}};
+  profile.peak_flops_per_s = {{"f64", flops_per_s / 2 * threads},
+                              {"f32", flops_per_s * threads},
+                              {"bf16", 2 * flops_per_s * threads},
+                              {"f16", flops_per_s * threads}};
   profile.memory = {{"L2", int64_t{threads} << 20, 100e9 * threads},
                     {"L3", int64_t{16} << 20, 90e9 * threads},
                     {"DRAM", int64_t{1} << 50, 30e9}};

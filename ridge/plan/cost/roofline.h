@@ -35,9 +35,9 @@ double EstimateStep(const DeviceProfile& profile, const StepPlan& step);
 double EstimateReorder(const DeviceProfile& profile, const TensorType& type,
                        const KernelChoice& reorder);
 
-// A typical CPU core of today, `threads` times: what kernels are chosen by.  The measured profile
-// tells times, but must not pick kernels: a choice that followed the machine's mood would change
-// the bits of a run from day to day.
+// A typical CPU core of today with the instructions that are used, `threads` times: what kernels
+// are chosen by.  The measured profile tells times, but must not pick kernels: a choice that
+// followed the machine's mood would change the bits of a run from day to day.
 DeviceProfile NominalProfile(int threads);
 
 // Bytes per second when `bytes` are touched.

@@ -6,6 +6,10 @@
 // here, so they are always reordered inside.
 #include "ridge/graph/ops/shared/conv.h"
 
+#include <algorithm>
+#include <array>
+
+#include "ridge/backend/cpu/gemm_buffers.h"
 #include "ridge/backend/cpu/kernels/conv_variants.h"
 #include "ridge/backend/cpu/kernels/epilogue.h"
 #include "ridge/backend/cpu/kernels/kernels.h"
@@ -99,6 +103,25 @@ dnnl::convolution_backward_weights::primitive_desc GradWeightDesc(const CpuConte
             UserScratchpad());
 }
 
+// Threads take images of their own or share one product; which extent is which depends on pass and
+// layout, so the most of all orders counts.
+int64_t HeapBytes(const ConvGeometry& g, DType dtype, const std::string& implementation,
+                  int threads) {
+  if (!AllocatesInCalls(implementation)) return 0;
+  std::array<int64_t, 3> extents = {std::max(g.window.outputs(), g.batch),
+                                    g.group_inputs * g.window.taps(), g.group_outputs};
+  std::sort(extents.begin(), extents.end());
+  int64_t most = 0;
+  do {
+    for (const bool transposed : {false, true}) {
+      const GemmExtents e{extents[0], extents[1], extents[2], transposed};
+      most = std::max(
+          {most, GemmBufferBytes(e, dtype, threads), GemmBufferBytesAlone(e, dtype, threads)});
+    }
+  } while (std::next_permutation(extents.begin(), extents.end()));
+  return most;
+}
+
 using PlanFn = std::optional<PrimitivePlan> (*)(const CpuContext&, const OpDef&, const OpCall&,
                                                 LayoutSource, const KernelChoice*);
 
@@ -112,8 +135,8 @@ std::optional<PrimitivePlan> PlanConv(const CpuContext& cpu, const OpDef& op, co
   const TeamSize team(threads);
   const DType in = call.inputs[0].dtype, out = call.outputs[0].dtype;
   const bool bias = call.has_input(2);
-  const ConvDescs d =
-      DescribeConv({in, in, bias ? call.inputs[2].dtype : out, out}, ConvGeometryOf(call));
+  const ConvGeometry g = ConvGeometryOf(call);
+  const ConvDescs d = DescribeConv({in, in, bias ? call.inputs[2].dtype : out, out}, g);
   const auto attr = EpilogueAttr(call, ConvDescs::Any(d.y));
   if (!attr) return std::nullopt;
   const auto desc =
@@ -126,6 +149,7 @@ std::optional<PrimitivePlan> PlanConv(const CpuContext& cpu, const OpDef& op, co
   BindEpilogue(call, /*first_extra=*/3, d.y, desc->dst_desc(), plan);
   plan.BindOutput(DNNL_ARG_DST, 0, d.y, desc->dst_desc());
   plan.SetPrimitive(*desc);
+  plan.SetHeapBytes(HeapBytes(g, in, plan.implementation(), threads));
   return plan;
 }
 
@@ -149,6 +173,7 @@ std::optional<PrimitivePlan> PlanGradInput(const CpuContext& cpu, const OpDef& o
   plan.BindInput(DNNL_ARG_WEIGHTS, 1, d.w, desc->weights_desc());
   plan.BindOutput(DNNL_ARG_DIFF_SRC, 0, d.x, desc->diff_src_desc());
   plan.SetPrimitive(*desc);
+  plan.SetHeapBytes(HeapBytes(g, in, plan.implementation(), threads));
   return plan;
 }
 
@@ -174,6 +199,7 @@ std::optional<PrimitivePlan> PlanGradWeight(const CpuContext& cpu, const OpDef& 
   plan.BindOutput(DNNL_ARG_DIFF_WEIGHTS, 0, d.w, desc->diff_weights_desc());
   if (bias) plan.BindOutput(DNNL_ARG_DIFF_BIAS, 1, d.bias, desc->diff_bias_desc());
   plan.SetPrimitive(*desc);
+  plan.SetHeapBytes(HeapBytes(g, in, plan.implementation(), threads));
   return plan;
 }
 

@@ -8,6 +8,7 @@
 #include <bit>
 #include <cmath>
 
+#include "ridge/backend/cpu/gemm_buffers.h"
 #include "ridge/backend/cpu/kernels/epilogue.h"
 #include "ridge/backend/cpu/kernels/kernels.h"
 #include "ridge/backend/cpu/onednn.h"
@@ -75,6 +76,23 @@ dnnl::matmul::primitive_desc MakeDesc(const CpuContext& cpu, const Operands& o,
   return {cpu.engine, o.a, b, o.dst, attr};
 }
 
+// Leading dimensions are folded into the rows where the library can, else each thread takes
+// products of its own.
+int64_t HeapBytes(const Operands& o, DType dtype, const std::string& implementation, int threads) {
+  if (!AllocatesInCalls(implementation)) return 0;
+  const memory::dims dst = o.dst.get_dims();
+  const size_t rank = dst.size();
+  const memory::dims strides = o.a.get_strides();
+  GemmExtents e{.m = dst[rank - 1],
+                .n = dst[rank - 2],
+                .k = o.a.get_dims()[rank - 1],
+                .transposed_b = strides[rank - 1] != 1};
+  if (rank == 2) return GemmBufferBytes(e, dtype, threads);
+  const int64_t alone = GemmBufferBytesAlone(e, dtype, threads);
+  for (size_t d = 0; d + 2 < rank; ++d) e.n *= dst[d];
+  return std::max(alone, GemmBufferBytes(e, dtype, threads));
+}
+
 struct Wish {
   LayoutSource source;
   bool packed;                 // b as the primitive likes it
@@ -105,6 +123,7 @@ std::optional<PrimitivePlan> PlanMatmul(const CpuContext& cpu, const OpDef& op, 
   BindEpilogue(call, /*first_extra=*/3, o.dst, o.dst, plan);
   plan.BindOutput(DNNL_ARG_DST, 0, o.dst, o.dst);
   plan.SetPrimitive(*desc);
+  plan.SetHeapBytes(HeapBytes(o, call.inputs[0].dtype, plan.implementation(), threads));
   return plan;
 }
 

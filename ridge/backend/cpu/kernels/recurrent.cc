@@ -299,6 +299,7 @@ const char* OfferRecurrent(const Question& q, std::vector<KernelChoice>& choices
   if (product == nullptr) return refusal::kNoPrimitive;
   KernelChoice choice = MakeChoice(q, "cpu." + q.op.name, 0.5);
   choice.workspace_bytes = product->WorkspaceBytes() + family.scratch * e.StateElements() * 4;
+  choice.heap_bytes = product->HeapBytes();
   SetKey(q, choice);
   choices.push_back(std::move(choice));
   return nullptr;

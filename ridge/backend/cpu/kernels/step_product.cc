@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "ridge/backend/cpu/gemm_buffers.h"
 #include "ridge/backend/cpu/onednn.h"
 #include "ridge/backend/cpu/parallel.h"
 #include "ridge/core/rounding.h"
@@ -49,7 +50,7 @@ class Call {
 struct StepProduct::Parts {
   dnnl::stream stream;
   Call pack, product;
-  int64_t packed_bytes = 0, scratchpad_bytes = 0;
+  int64_t packed_bytes = 0, scratchpad_bytes = 0, heap_bytes = 0;
 };
 
 StepProduct::StepProduct() : parts_(std::make_unique<Parts>()) {}
@@ -74,6 +75,10 @@ std::unique_ptr<StepProduct> StepProduct::Make(const CpuContext& cpu, const Exte
   p.packed_bytes = Lines(desc->weights_desc().get_size());
   p.scratchpad_bytes =
       Lines(std::max(desc->scratchpad_desc().get_size(), pack.scratchpad_desc().get_size()));
+  if (AllocatesInCalls(desc->impl_info_str())) {
+    p.heap_bytes =
+        GemmBufferBytes({.m = e.columns, .n = e.rows, .k = e.depth}, DType::kF32, threads);
+  }
   p.pack.Set(pack);
   p.pack.Add(cpu.engine, DNNL_ARG_FROM, stored);
   p.pack.Add(cpu.engine, DNNL_ARG_TO, desc->weights_desc());
@@ -89,6 +94,8 @@ std::unique_ptr<StepProduct> StepProduct::Make(const CpuContext& cpu, const Exte
 int64_t StepProduct::WorkspaceBytes() const {
   return parts_->packed_bytes + parts_->scratchpad_bytes;
 }
+
+int64_t StepProduct::HeapBytes() const { return parts_->heap_bytes; }
 
 Status StepProduct::Pack(const float* weight, void* workspace) {
   void* scratchpad = static_cast<std::byte*>(workspace) + parts_->packed_bytes;

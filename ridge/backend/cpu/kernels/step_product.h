@@ -22,6 +22,7 @@ class StepProduct {
   ~StepProduct();
 
   int64_t WorkspaceBytes() const;
+  int64_t HeapBytes() const;  // as KernelChoice::heap_bytes
   // REQUIRES of both: the calling thread's team has the threads of Make(), and `workspace` is the
   // same.  Pack() comes first.
   Status Pack(const float* weight, void* workspace);
