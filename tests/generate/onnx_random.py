@@ -247,10 +247,10 @@ def work(first, last, folder, progress):
                 answer = run_ridge(small, scratch)
                 found = complaint(small, answer) or found
                 what = f"{'+'.join(n.op_type for n in small.nodes)} opset {small.opset}"
-                key = "disputed" if answer.code == 0 and second_opinion(small,
-                                                                        answer) else "finding"
+                agrees = answer.code == 0 and second_opinion(small, answer)
+                key = "disputed" if agrees else "finding"
                 line[key] = f"{what}: {found[1]}"
-                if folder and key == "finding":
+                if folder:
                     keep(folder, seed, small, found[1])
             print(f"end {seed} " + json.dumps(line), file=progress, flush=True)
     finally:
@@ -261,7 +261,7 @@ class Tally:
     def __init__(self):
         self.seeds, self.nodes, self.refused, self.findings = 0, collections.Counter(
         ), collections.Counter(), []
-        self.judge_ended, self.disputed = [], collections.Counter()
+        self.judge_ended, self.disputed = [], []
 
     def add(self, seed, line):
         self.seeds += 1
@@ -269,7 +269,7 @@ class Tally:
         if line.get("refused"):
             self.refused[line["refused"]] += 1
         if line.get("disputed"):
-            self.disputed[line["disputed"].split(" ")[0]] += 1
+            self.disputed.append(f"{line['disputed'].split(' ')[0]} {seed}")
         if line.get("finding"):
             self.findings.append((seed, line["finding"]))
             print(f"seed {seed}: {line['finding']}", flush=True)
@@ -280,7 +280,7 @@ class Tally:
             f"{sum(self.refused.values())} refused, {len(self.findings)} findings")
         if self.disputed:
             print("onnxruntime against ridge and ONNX's reference: " +
-                  ", ".join(f"{op} {n}" for op, n in self.disputed.items()))
+                  ", ".join(self.disputed))
         if self.judge_ended:
             print(f"onnxruntime itself ended at seeds {self.judge_ended}")
         for reason, count in self.refused.most_common() if reasons else []:
