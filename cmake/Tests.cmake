@@ -85,7 +85,7 @@ function(ridge_add_onnx_nodes)
 endfunction()
 
 # A program that draws from ranges of seeds; the test has a small one, larger ones go by hand.
-# ridge_add_seeded_test(NAME SEEDS): ridge_<NAME> from tests/<NAME>/*.cc
+# ridge_add_seeded_test(NAME SEEDS OPTION...): ridge_<NAME> from tests/<NAME>/*.cc
 function(ridge_add_seeded_test name seeds)
   file(GLOB sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/tests/${name}/*.cc")
   if(NOT sources OR NOT TARGET ridge_train)
@@ -95,7 +95,7 @@ function(ridge_add_seeded_test name seeds)
   target_link_libraries(ridge_${name} PRIVATE ridge_options ridge_train ridge_backend)
   ridge_link_program(ridge_${name})
   ridge_use_pch(ridge_${name} ridge_pch)
-  add_test(NAME ${name} COMMAND ridge_${name} --seeds ${seeds})
+  add_test(NAME ${name} COMMAND ridge_${name} --seeds ${seeds} ${ARGN})
   ridge_set_test_properties(${name} fast 900)
 endfunction()
 
@@ -107,8 +107,8 @@ function(ridge_add_tests)
     ridge_add_test_program(ridge_tests SOURCES ${sources} LINK ${layers})
   endif()
   ridge_add_onnx_nodes()
-  ridge_add_seeded_test(generate 0:2000)  # graphs over all differentiable operators
-  ridge_add_seeded_test(crossing 0:100)   # trainings through the planner, in all its settings
+  ridge_add_seeded_test(generate 0:2000 --every-operator)  # graphs over all differentiable operators
+  ridge_add_seeded_test(crossing 0:100)  # trainings through the planner, in all its settings
   ridge_add_python_tests("tools/*_test.py" fast 120)
   if(TARGET ridge)
     ridge_add_python_tests("tests/e2e/*.py" e2e 900)

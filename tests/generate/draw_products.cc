@@ -15,8 +15,6 @@ Value Epilogue(Sketch& s, Value y) {
   return y;
 }
 
-Dims Bound(const Dims& dims) { return dims; }
-
 }  // namespace
 
 // x w + bias, as nn.Linear and as MatMul and Add.
@@ -30,7 +28,7 @@ void DrawLinear(Sketch& s) {
   const Value bias = s.dice.Percent(40) ? s.Parameter({out}) : Sketch::Absent();
   Value y = s.Op("matmul", {in_rank, w, bias}, {{"transpose_b", int64_t{transposed}}});
   if (y.valid() && s.dice.Percent(40))
-    y = s.Add(y, s.Parameter(Bound(s.dice.Percent(70) ? Dims{out} : Dims{1, out})));
+    y = s.Add(y, s.Parameter(s.dice.Percent(70) ? Dims{out} : Dims{1, out}));
   s.Keep(Epilogue(s, y));
 }
 
@@ -239,10 +237,12 @@ void DrawRegions(Sketch& s) {
                    {"sampling_ratio", s.dice.From(1, 2)},
                    {"half_pixel", s.dice.Below(2)},
                    {"mode", std::string(s.dice.Percent(70) ? "avg" : "max")}};
-  s.Keep(
-      s.Op("roi_align",
-           {x, s.Op("concat", {low, high}, {{"axis", int64_t{1}}}), s.Integers({rois}, 0, images)},
-           attrs));
+  const Value boxes = s.Op("concat", {low, high}, {{"axis", int64_t{1}}});
+  const Value image = s.Integers({rois}, 0, images);
+  const Value y = s.Op("roi_align", {x, boxes, image}, attrs);
+  if (!y.valid() || s.dice.Percent(80)) return s.Keep(y);
+  attrs["input_dims"] = s.dims(x);
+  s.Keep(s.Outputs("roi_align_grad", {boxes, image, s.Op("sin", {y}), x}, attrs)[0]);
 }
 
 }  // namespace ridge

@@ -34,10 +34,14 @@ void DrawSoftmax(Sketch& s) {
   if (!x.valid()) return;
   const int64_t axis = s.dice.Percent(50) ? -1 : s.dice.Below(s.rank(x));
   if (s.dice.Percent(25) && s.rank(x) >= 2) {
-    Dims labels = s.dims(x);
-    const int64_t classes = labels.back();
-    labels.pop_back();
-    return s.Keep(s.Op("softmax_cross_entropy", {x, s.Integers(labels, 0, classes - 1)}));
+    Dims rows = s.dims(x);
+    const int64_t classes = rows.back();
+    rows.pop_back();
+    const Value labels = s.Integers(rows, 0, classes - 1);
+    const AttrMap attrs = {{"ignore_index", s.dice.Percent(30) ? int64_t{0} : int64_t{-100}}};
+    if (s.dice.Percent(15))
+      return s.Keep(s.Op("softmax_cross_entropy_grad", {x, labels, s.Parameter(rows)}, attrs));
+    return s.Keep(s.Op("softmax_cross_entropy", {x, labels}, attrs));
   }
   s.Keep(s.Op(s.dice.Percent(70) ? "softmax" : "log_softmax", {x}, {{"axis", axis}}));
 }

@@ -71,6 +71,11 @@ class Retyper {
     map_[id] = {made};
   }
 
+  // Products take a bias of f32 beside short operands.
+  static bool HasWideBias(const Node& node) {
+    return node.op->name == "matmul" || node.op->name == "conv";
+  }
+
   // All floats in `dtype_`, the first one only, or all in f32: as the operator takes them.
   Status CopyNode(const Node& node) {
     Status status;
@@ -81,7 +86,9 @@ class Retyper {
       const DType others = attempt == 0 ? dtype_ : LossDType();
       for (size_t i = 0; i < node.inputs.size(); ++i) {
         const ValueId id = node.inputs[i];
-        inputs.push_back(id == kNoValue ? Value{} : As(map_[id], i == 0 ? first : others));
+        const bool wide_bias = mixed_ && i == 2 && attempt == 0 && HasWideBias(node);
+        const DType dtype = i == 0 ? first : wide_bias ? LossDType() : others;
+        inputs.push_back(id == kNoValue ? Value{} : As(map_[id], dtype));
       }
       status = TryNode(node, inputs, first);
       if (status.ok()) return status;

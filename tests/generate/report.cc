@@ -32,12 +32,13 @@ void PrintReport(const RangeReport& report, bool operators) {
       1000 * report.seconds / graphs);
 }
 
-std::vector<std::string> NotDrawn(const RangeReport& report) {
+bool DrewEveryOperator(const RangeReport& report) {
   std::vector<std::string> missing;
   for (const OpDef& op : AllOps()) {
     if (op.gradient != nullptr && !report.operators.contains(op.name)) missing.push_back(op.name);
   }
-  return missing;
+  if (!missing.empty()) fmt::print("not drawn: {}\n", fmt::join(missing, ", "));
+  return missing.empty();
 }
 
 }  // namespace ridge

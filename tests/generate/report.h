@@ -20,7 +20,7 @@ void CountGraph(const Graph& graph, const Judgement& judgement, RangeReport& rep
 // One line of counts; with `operators` also a line an operator.
 void PrintReport(const RangeReport& report, bool operators);
 
-// Differentiable operators that were not drawn and have no reason to be left out, by name.
-std::vector<std::string> NotDrawn(const RangeReport& report);
+// Whether every differentiable operator was drawn; prints those that were not.
+bool DrewEveryOperator(const RangeReport& report);
 
 }  // namespace ridge
