@@ -228,6 +228,7 @@ std::string HashKernelChoices(const Program& program) {
     if (step.slices > 1) hash.Add(fmt::format("{} slices\n", step.slices));
     for (const PlannedNode& node : step.nodes) {
       hash.Add(fmt::format("{}\n{}\n{}\n", step.name, node.name, node.choice.kernel));
+      if (node.section >= 0) hash.Add("one thread\n");  // beside others: it sums in another order
       for (LayoutId layout : node.choice.input_layouts) hash.Add(fmt::format("{} ", layout));
       for (LayoutId layout : node.choice.output_layouts) hash.Add(fmt::format("{} ", layout));
     }

@@ -334,6 +334,16 @@ TEST_F(TrainerTest, ASignalStopsAfterTheStepWithACheckpoint) {
   EXPECT_FALSE(std::filesystem::exists(folder_.File("run/summary.json")));
 }
 
+TEST_F(TrainerTest, ANodeThatRunsBesideOthersIsAnotherKernel) {
+  Program alone;
+  alone.steps.resize(1);
+  alone.steps[0].nodes.resize(1);
+  Program beside = alone;
+  beside.steps[0].nodes[0].section = 0;
+  EXPECT_EQ(HashKernelChoices(alone), HashKernelChoices(alone));
+  EXPECT_NE(HashKernelChoices(alone), HashKernelChoices(beside));
+}
+
 // Stops at the first checkpoint, which comes before the evaluation of the same step.
 struct StopAtCheckpoint : Recorder {
   void OnCheckpoint(int64_t step, const std::string& path) override {
