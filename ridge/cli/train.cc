@@ -26,18 +26,26 @@ struct TrainVerb {
   bool allow_different = false;
 };
 
+// Of a run as the MODEL.
+Result<std::string> StartCheckpoint(const TrainVerb& verb) {
+  if (!verb.checkpoint || verb.train.model)
+    return CheckpointOf(verb.checkpoint, verb.train.model.value_or(""));
+  return Status(ErrorCode::kInvalidArgument,
+                "--checkpoint says what a new run starts from; --resume goes on from the newest. "
+                "hint: ridge train RUN --checkpoint N");
+}
+
 Result<TrainRequest> MakeRequest(const CLI::App& app, const TrainVerb& verb) {
   TrainRequest request;
   request.options = ToTrainOptions(verb.train);
   request.resume = verb.resume.has_value();
   request.allow_different = verb.allow_different;
   request.given = GivenKeys(app);
+  RIDGE_ASSIGN_OR_RETURN(request.start_checkpoint, StartCheckpoint(verb));
   if (!request.resume) {
     RIDGE_RETURN_IF_ERROR(
         RequireArgument(app, verb.train.model, "MODEL", "`ridge models` lists the built-in ones"));
     RIDGE_RETURN_IF_ERROR(RequireArgument(app, verb.train.data, "--data", "--data fashion-mnist"));
-    RIDGE_ASSIGN_OR_RETURN(request.start_checkpoint,
-                           CheckpointOf(verb.checkpoint, request.options.model));
     return request;
   }
   if (!verb.resume->empty() && !request.options.out.empty() &&

@@ -120,6 +120,8 @@ Result<TrainOptions> MergeResumed(const TrainOptions& stored, const TrainOptions
   const Json before = OptionsJson(stored), now = OptionsJson(given);
   for (const std::string& name : names) {
     if (!before.contains(name) || MayDiffer().contains(name) || before[name] == now[name]) continue;
+    // The run that it began with.
+    if (name == "model" && stored.start.starts_with(given.model + "/checkpoints/")) continue;
     // As it was chosen then.
     if (name == "slices" && given.slices == "auto") continue;
     if (name == "recompute" && given.recompute == "auto") continue;

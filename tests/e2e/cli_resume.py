@@ -92,6 +92,20 @@ class Resume(RidgeTest):
                      "models. hint: leave it out", "train", "run", "--data", "synthetic",
                      "--weights", "w.safetensors")
 
+    def test_one_command_serves_every_restart_of_a_run_that_begins_with_another(self):
+        self.train("--checkpoint-every", "10")
+        words = ["train", "run", "--checkpoint", "10", "--data", "synthetic", "--threads", "1",
+                 "--steps", "6", "--checkpoint-every", "2", "--out", "more", "--resume", "-q"]
+        self.ok(*words)
+        whole = self.read_json("more/summary.json")["parameters_sha256"]
+        self.assertEqual(self.read_json("more/options.json")["start"], "run/checkpoints/step-10")
+        self.cut("more", 4)
+        self.ok(*words)
+        self.assertEqual(self.read_json("more/summary.json")["parameters_sha256"], whole)
+        self.refused(2, "--checkpoint says what a new run starts from; --resume goes on from the "
+                     "newest. hint: ridge train RUN --checkpoint N", "train", "--resume", "more",
+                     "--checkpoint", "2")
+
     def test_a_run_of_an_onnx_file_gives_its_weights_and_its_loss(self):
         self.ok("export", "mlp:hidden=8", "--to", "onnx", "--out", "net.onnx", "--threads", "1")
         words = ["--data", "synthetic", "--threads", "1", "--steps", "5", "--checkpoint-every", "2",
