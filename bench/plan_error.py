@@ -9,18 +9,44 @@ rounds the one with the median error of the step's time counts, for memory the o
 Step: planned against the median of the measured steps.  Memory: planned peak of the whole process
 against VmHWM; a plan below the measured peak is marked, since that must not be.  Arena: placed bytes
 against the largest sum of live values.  Start: first_step_s less the median step.
+
+    bench/plan_error.py --ridge build/release/bin/ridge --table [--memory-only] [--isa AVX2] [CELL...]
+
+The table: runs of `ridge train MODEL --data synthetic`, a process each, over models, batches,
+precisions, options and instruction sets (ONEDNN_MAX_CPU_ISA).  A time counts only when a control
+step before and after it differs by at most 3 %; else the cell is run again, --tries times at most.
+Memory does not depend on the load and counts in every run.  Ends with 1 when a run held more than
+its plan, or when a plan is more than 5 % above.
 """
 import argparse
 import json
+import os
+import pathlib
 import statistics
 import subprocess
 import sys
+import tempfile
 
 sys.path.insert(0, str(__import__("pathlib").Path(__file__).resolve().parent))
 from side_by_side import machine
 
 WORKLOADS = {"mlp:128": 200, "mlp:1024": 60, "cnn:64": 200, "cnn:1024": 60, "resnet50:16": 4, "unet:4": 12, "gpt:8": 5,
              "bert:16": 20, "vit_ti:8": 12, "efficientnet_v2_s:8": 3, "mobilenet_v3_small:16": 30, "lstm:16": 20}
+
+
+# Cells of the table: instruction set, model:batch, further words of the command line.
+NATIVE = ["mlp:128", "mlp:2048", "cnn:64", "cnn:1024", "cnn:4096", "resnet50:2", "resnet50:16", "unet:4", "gpt:2", "gpt:8",
+          "bert:8", "bert:16", "vit_ti:4", "vit_ti:8", "efficientnet_v2_s:2", "efficientnet_v2_s:4", "mobilenet_v3_small:16",
+          "lstm:8", "lstm:32"]
+OPTIONS = ["cnn:1024 --optimizer sgd", "mlp:512 --accumulate 2", "bert:16 --slices 4", "unet:4 --recompute off",
+           "resnet50:8 --conv auto", "gpt:4 --optimizer sgd", "vit_ti:8 --threads 1", "bert:16 --precision bf16",
+           "gpt:4 --precision bf16", "resnet50:8 --precision bf16"]
+NARROW = ["bert:8", "mlp:512", "gpt:layers=2:4", "vit_ti:4", "gpt:2", "lstm:8", "resnet50:2", "cnn:256"]
+TABLE = ([("", cell) for cell in NATIVE + OPTIONS] + [("AVX2", cell) for cell in NARROW]
+         + [("SSE41", cell) for cell in NARROW] + [("AVX512_CORE", cell) for cell in NARROW])
+CONTROL = "mlp:256"
+MOST_DRIFT = 0.03
+MOST_SLACK = 0.05
 
 
 def run(command):
@@ -59,14 +85,104 @@ def line(name, row):
             f" {100 * row['arena_slack']:+6.2f} % {row['start_s']:7.2f}{below}")
 
 
+def with_isa(isa):
+    return dict(os.environ, **({"ONEDNN_MAX_CPU_ISA": isa} if isa else {}))
+
+
+def control_s(args):
+    model, batch = CONTROL.rsplit(":", 1)
+    return run([*args.prefix.split(), args.ridge, "bench", "step", model, "--batch", batch, "--steps", "120", "--json"])["ms_med"]
+
+
+def train(args, isa, cell):
+    """Summary of one training in a folder of its own; None when this machine cannot run it."""
+    workload, *words = cell.split()
+    model, batch = workload.rsplit(":", 1)
+    steps = str(3 if args.memory_only else WORKLOADS.get(workload, 20))
+    with tempfile.TemporaryDirectory(prefix="ridge-plan-") as folder:
+        done = subprocess.run([*args.prefix.split(), args.ridge, "train", model, "--data", "synthetic", "--batch", batch, "--steps",
+                               steps, *words, "--out", f"{folder}/run", "-q"],
+                              env=with_isa(isa), capture_output=True, text=True, check=False)
+        if "no instructions for products of bf16" in done.stderr:
+            return None
+        if done.returncode != 0:
+            sys.exit(f"{isa or 'native'} {cell}: {done.stderr.strip()}")
+        return json.loads(pathlib.Path(folder, "run", "summary.json").read_text(encoding="utf-8"))
+
+
+def table_row(args, isa, cell):
+    """One cell: every run counts for memory, the last one for time."""
+    slacks = []
+    for attempt in range(1 if args.memory_only else args.tries):
+        before = 0 if args.memory_only else control_s(args)
+        summary = train(args, isa, cell)
+        if summary is None:
+            return None
+        planned, measured = summary["planned"], summary["measured"]
+        slacks.append(planned["peak_bytes"] / measured["peak_bytes"] - 1)
+        drift = 0 if args.memory_only else abs(control_s(args) / before - 1)
+        if drift <= MOST_DRIFT:
+            break
+    row = {"isa": isa or "native", "cell": cell, "planned_peak_bytes": planned["peak_bytes"], "measured_peak_bytes":
+           measured["peak_bytes"], "slack": max(slacks), "least_slack": min(slacks), "tries": attempt + 1}
+    if not args.memory_only:
+        row.update(planned_step_s=planned["step_s"], measured_step_s=measured["step_s"], drift=drift, counts=drift <= MOST_DRIFT,
+                   step_error=planned["step_s"] / measured["step_s"] - 1)
+    return row
+
+
+def table_line(row):
+    text = (f"{row['isa']:12} {row['cell']:32} {row['planned_peak_bytes'] / 2**20:8.1f} {row['measured_peak_bytes'] / 2**20:8.1f}"
+            f" {100 * row['least_slack']:+6.2f} %")
+    if "step_error" in row:
+        text += (f" {1e3 * row['planned_step_s']:9.2f} {1e3 * row['measured_step_s']:9.2f} {100 * row['step_error']:+6.1f} %"
+                 f" {row['tries']:3}{'' if row['counts'] else '  DRIFT'}")
+    bad = "  BELOW" if row["least_slack"] < 0 else "  WIDE" if row["slack"] > MOST_SLACK else ""
+    return text + bad
+
+
+def table(args):
+    wanted = [(isa, cell) for isa, cell in TABLE
+              if (not args.isa or (isa or "native") in args.isa) and (not args.workloads or cell in args.workloads)]
+    print(f"{'':45} {'plan MiB':>8} {'peak MiB':>8} {'slack':>8}" + ("" if args.memory_only else
+          f" {'plan ms':>9} {'step ms':>9} {'error':>8} tries"))
+    rows = []
+    for isa, cell in wanted:
+        row = table_row(args, isa, cell)
+        if row is None:
+            print(f"{isa or 'native':12} {cell:32} not on this machine", flush=True)
+            continue
+        rows.append(row)
+        print(table_line(row), flush=True)
+    bad = [row for row in rows if row["least_slack"] < 0 or row["slack"] > MOST_SLACK]
+    print(f"{len(rows)} runs: slack mean {100 * statistics.mean(r['slack'] for r in rows):.2f} %, least"
+          f" {100 * min(r['least_slack'] for r in rows):.2f} %, most {100 * max(r['slack'] for r in rows):.2f} %; {len(bad)} bad")
+    if not args.memory_only:
+        counted = [abs(r["step_error"]) for r in rows if r["counts"]]
+        print(f"{len(counted)} times counted: error mean {100 * statistics.mean(counted or [0]):.1f} %, worst"
+              f" {100 * max(counted, default=0):.1f} %; {sum(r['tries'] > 1 for r in rows)} cells repeated,"
+              f" {sum(not r['counts'] for r in rows)} never steady")
+    if args.out:
+        with open(args.out, "w", encoding="utf-8") as file:
+            json.dump({"machine": machine(), "rows": rows}, file, indent=1)
+            file.write("\n")
+    return 1 if bad else 0
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--ridge", required=True)
     parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--prefix", default="", help="words in front of every command, such as nice -n -5")
     parser.add_argument("--out")
+    parser.add_argument("--table", action="store_true", help="trainings over instruction sets and options")
+    parser.add_argument("--memory-only", action="store_true", help="with --table: three steps each, no times")
+    parser.add_argument("--isa", action="append", help="with --table: only this one (native, AVX2, SSE41, AVX512_CORE)")
+    parser.add_argument("--tries", type=int, default=4, help="with --table: runs of a cell while the control drifts")
     parser.add_argument("workloads", nargs="*")
     args = parser.parse_args()
+    if args.table:
+        return table(args)
     rows = {}
     print(f"{'':22} {'plan ms':>9} {'step ms':>9} {'error':>8} {'plan MiB':>8} {'peak MiB':>8} {'slack':>8} {'arena':>8} {'start s':>7}")
     for workload in args.workloads or WORKLOADS:
@@ -79,7 +195,8 @@ def main():
         with open(args.out, "w", encoding="utf-8") as file:
             json.dump({"machine": machine(), "rows": rows, "means": means}, file, indent=1)
             file.write("\n")
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())
