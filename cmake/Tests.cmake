@@ -112,7 +112,7 @@ function(ridge_add_tests)
   ridge_add_python_tests("tools/*_test.py" fast 120)
   if(TARGET ridge)
     ridge_add_python_tests("tests/e2e/*.py" e2e 900)
-    ridge_add_python_tests("tests/generate/*.py" generate 900)
+    ridge_add_python_tests("tests/generate/onnx_*.py" generate 900)
   endif()
 endfunction()
 
