@@ -117,7 +117,7 @@ class Drawer {
         &Drawer::Concat,  &Drawer::Slice,     &Drawer::Centre,    &Drawer::Conv,
         &Drawer::Conv,    &Drawer::Pool,      &Drawer::Dropout,   &Drawer::Attention,
         &Drawer::Expand,  &Drawer::BatchNorm, &Drawer::BatchNorm, &Drawer::Gather,
-        &Drawer::Sum,     &Drawer::Wide};
+        &Drawer::Sum,     &Drawer::Running,   &Drawer::Wide};
     (this->*kMakes[static_cast<size_t>(Below(static_cast<int>(std::size(kMakes))))])(v);
   }
 
@@ -287,6 +287,24 @@ class Drawer {
         {v}, to);
   }
 
+  // A state that is read before or after its next contents are made: such nets are not cut.
+  void Running(int v) {
+    const Dims dims = DimsOf(v);
+    if (dims.empty() || Below(2) == 0) return Unary(v);
+    std::vector<int64_t> axes(dims.size());
+    std::iota(axes.begin(), axes.end(), 0);
+    const std::string s = fmt::format("s{}", count_++);
+    const std::string state =
+        fmt::format("{} = state {}[{}] init=constant(0.5)", s, net_.dtype, dims.back());
+    const bool late = Below(2) == 0;
+    const int y = late ? Add("tanh($0)", {v}, dims, {state})
+                       : Add(fmt::format("add($0, {})", s), {v}, dims, {state});
+    net_.lines.back().then = fmt::format(
+        "  {0}m = reduce_mean({1}, axes=[{2}])\n  {0}n = add({0}, {0}m)\n  update {0} = {0}n\n", s,
+        net_.lines.back().name, Join(axes));
+    if (late) Add(fmt::format("add($0, {})", s), {y}, dims, {state});
+  }
+
   // Weights that kernels want packed.
   void Wide(int v) {
     if (DimsOf(v).size() != 1) return Linear(v);
@@ -386,6 +404,7 @@ std::string TextOf(const Net& net) {
     for (const std::string& declaration : line.declares) declare(declaration);
     if (!line.call.empty())
       text += fmt::format("  {}{} = {}\n", line.name, line.more_results, CallOf(net, line));
+    text += line.then;
   }
   text += fmt::format("  half = constant {}[] 0.5\n", net.dtype);
   return text + LossOf(net) + "  output loss\n";

@@ -17,6 +17,7 @@ struct Line {
   std::vector<int64_t> dims;          // of the result, of one sample
   std::vector<std::string> declares;  // parameters and inputs, as lines of text
   std::string more_results;           // ", mean, rstd"
+  std::string then;                   // lines of text behind it
 };
 
 struct Net {
