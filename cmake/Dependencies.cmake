@@ -36,6 +36,9 @@ function(ridge_print_dependencies)
   endif()
 endfunction()
 
+find_program(PYTHON3_PROGRAM python3)
+mark_as_advanced(PYTHON3_PROGRAM)
+
 # scripts/setup.sh puts oneDNN here; another one (-Ddnnl_DIR, CMAKE_PREFIX_PATH) comes first.
 set(RIDGE_ONEDNN_PREFIX "${PROJECT_SOURCE_DIR}/build/deps/onednn")
 find_package(dnnl 3.2 CONFIG QUIET)
@@ -49,6 +52,7 @@ find_package(fmt 9 CONFIG QUIET)
 find_package(nlohmann_json CONFIG QUIET)
 find_package(CLI11 CONFIG QUIET)
 find_package(hwy CONFIG QUIET)
+set(ZLIB_USE_STATIC_LIBS ${RIDGE_PORTABLE})
 find_package(ZLIB QUIET)
 find_package(GTest QUIET)
 find_package(benchmark CONFIG QUIET)

@@ -10,13 +10,6 @@ if(RIDGE_FUZZ AND NOT CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
                       "scripts/setup.sh --test-tools installs it; use the preset fuzz.")
 endif()
 
-# Export, which no target calls.
-function(ridge_cut_for_fuzzing)
-  get_target_property(sources ridge_graph SOURCES)
-  list(FILTER sources EXCLUDE REGEX "/graph/onnx/(export|training_info_write)")
-  set_target_properties(ridge_graph PROPERTIES SOURCES "${sources}")
-endfunction()
-
 # ridge_add_fuzz_target(NAME LAYER file...): tests/fuzz/NAME_fuzz.cc, with the layer that reads it.
 function(ridge_add_fuzz_target name layer)
   add_executable(${name}_fuzz "${PROJECT_SOURCE_DIR}/tests/fuzz/${name}_fuzz.cc" ${ARGN})
@@ -26,7 +19,6 @@ function(ridge_add_fuzz_target name layer)
 endfunction()
 
 function(ridge_add_fuzz_targets)
-  ridge_cut_for_fuzzing()
   ridge_add_fuzz_target(safetensors core)
   ridge_add_fuzz_target(idx data)
   ridge_add_fuzz_target(npz data)

@@ -63,6 +63,9 @@ function(ridge_layer_sources layer result)
     list(FILTER sources EXCLUDE REGEX "/ridge/graph/ops/[^/]+\\.cc$")
     ridge_operator_sources(operators)
     list(APPEND sources ${operators})
+    if(RIDGE_FUZZ)  # no target exports
+      list(FILTER sources EXCLUDE REGEX "/graph/onnx/(export|training_info_write)")
+    endif()
   endif()
   set(${result} "${sources}" PARENT_SCOPE)
 endfunction()
@@ -120,7 +123,8 @@ function(ridge_add_layer layer rank)
     return()
   endif()
   set(target ridge_${layer})
-  add_library(${target} STATIC ${sources})
+  ridge_unite(units "" ${sources})
+  add_library(${target} STATIC ${units})
   set_property(TARGET ${target} PROPERTY RIDGE_RANK ${rank})
   target_link_libraries(${target} PUBLIC ridge_options)
   get_property(layers GLOBAL PROPERTY RIDGE_LAYERS)
@@ -157,10 +161,20 @@ function(ridge_add_program)
   target_link_libraries(ridge PRIVATE ridge_options ${layers})
   ridge_link_program(ridge)
   ridge_use_pch(ridge ridge_pch)
+  if(RIDGE_PORTABLE)
+    target_sources(ridge PRIVATE "${PROJECT_SOURCE_DIR}/cmake/fmt.cc")
+    set_source_files_properties("${PROJECT_SOURCE_DIR}/cmake/fmt.cc" PROPERTIES
+      SKIP_PRECOMPILE_HEADERS ON COMPILE_OPTIONS "-w")
+  endif()
 endfunction()
 
-# A second protobuf in the same process must not see ours.
+# A second protobuf in the same process must not see ours; nor anything of ours, when the program
+# carries the C++ library (oneDNN then uses the system's own).
 function(ridge_link_program target)
   target_link_options(${target} PRIVATE "LINKER:--exclude-libs,libprotobuf-lite.a"
                       "LINKER:--as-needed")
+  if(RIDGE_PORTABLE)
+    target_link_options(${target} PRIVATE -static-libstdc++ -static-libgcc
+                        "LINKER:--exclude-libs,ALL" "LINKER:--gc-sections")
+  endif()
 endfunction()

@@ -8,8 +8,6 @@
 # Python tests run with the python3 of scripts/setup.sh --test-tools (tensorboard, numpy) if it was
 # there when the build was configured, as `make test` sees to, and with the system's if not.
 
-find_program(PYTHON3_PROGRAM python3)
-mark_as_advanced(PYTHON3_PROGRAM)
 set(RIDGE_TEST_PYTHON "${PROJECT_SOURCE_DIR}/build/deps/test-venv/bin/python")
 if(NOT EXISTS "${RIDGE_TEST_PYTHON}")
   set(RIDGE_TEST_PYTHON "${PYTHON3_PROGRAM}")

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Tests of check_layers.py, cpp_functions.py and size_report.py."""
+"""Tests of check_layers.py, cpp_functions.py, size_report.py and cmake/unity.py."""
 import contextlib
 import io
 import pathlib
@@ -10,8 +10,11 @@ import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "cmake"))
+
 import check_layers
 import size_report
+import unity
 from cpp_functions import functions
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -148,6 +151,54 @@ class SizeReport(Tree):
         self.assertEqual(size_report.percentile(list(range(1, 11)), 90), 9)
         self.assertEqual(size_report.percentile([5], 90), 5)
         self.assertEqual(size_report.percentile([], 90), 0)
+
+
+class Unity(Tree):
+    """Files of one unit keep what their unnamed namespaces declare to themselves."""
+
+    def unit(self, **texts):
+        for name, text in texts.items():
+            self.write(f"{name}.cc", text)
+        return unity.unit([unity.Source(f"{self.root}/{name}.cc") for name in texts])
+
+    def names(self, text):
+        self.write("a.cc", "namespace ridge {\nnamespace {\n" + text + "\n}\nint Outer() {}\n}\n")
+        return unity.Source(f"{self.root}/a.cc").own
+
+    def test_every_form_of_declaration_gives_its_name(self):
+        self.assertEqual(self.names("struct A { int b; };\nclass C : public D<int> {};\n"
+                                    "enum class E { kF };\nusing G = std::map<int, int>;"),
+                         {"A", "C", "E", "G"})
+        self.assertEqual(self.names("template <typename T, int n = (1 > 0)>\nResult<T>\n"
+                                    "Find(T a) {}\n"
+                                    "int Later(int a);\nalignas(64) float table[4] = {1};"),
+                         {"Find", "Later", "table"})
+        self.assertEqual(self.names("constexpr int kA = 1, kD = 2;\nstatic_assert(sizeof(int));\n"
+                                    "const auto kB = [](int x) { if (x) {} };\n"
+                                    "constexpr std::array<int, 2> kC{1, 2};\n"),
+                         {"kA", "kB", "kC", "kD"})
+
+    def test_a_name_that_another_file_mentions_gets_the_files_name(self):
+        text = self.unit(a="namespace { int Grad() {} int Alone() {} }\n",
+                         b="namespace { int Grad() {} }\n", c="int x = Far();\n")
+        self.assertIn("#define Grad Grad_a\n", text)
+        self.assertIn("#define Grad Grad_b\n", text)
+        self.assertNotIn("Alone", text)
+        self.assertEqual(text.count("#undef Grad\n"), 2)
+
+    def test_a_members_name_stays(self):
+        text = self.unit(a="namespace { int Size() {} }\nint x = y.Size();\n",
+                         b="namespace { int Size() {} }\n")
+        self.assertNotIn("Size_a", text)
+        self.assertIn("#define Size Size_b\n", text)
+
+    def test_headers_come_first_and_macros_end_with_their_file(self):
+        text = self.unit(a='#include "a.h"\n#include "ops.def"\n#define ROW 1\n',
+                         b="#include <map>\n")
+        lines = text.splitlines()
+        self.assertLess(lines.index("#include <map>"), lines.index(f'#include "{self.root}/a.cc"'))
+        self.assertNotIn('#include "ops.def"', lines)
+        self.assertIn("#undef ROW", lines)
 
 
 if __name__ == "__main__":
