@@ -328,9 +328,11 @@ def draw_weights(net):
                 buffer.copy_(0.75 + 0.5 * torch.rand_like(buffer))
 
 
-def stop_drawing(net):
-    """Takes dropout and dropped paths out."""
+def settle(net):
+    """Takes dropout and dropped paths out; rounds each epsilon as a file does, which holds f32."""
     for module in net.modules():
+        if isinstance(getattr(module, "eps", None), float):
+            module.eps = float(np.float32(module.eps))
         if isinstance(module, nn.modules.dropout._DropoutNd):
             module.p = 0.0
         for key in ("drop_prob", "dropout", "attention_dropout", "activation_dropout", "layerdrop"):
@@ -531,7 +533,7 @@ def compare(source, name, options):
         net, inputs = BUILD[source](name)
         if not options.fresh:
             draw_weights(net)
-        stop_drawing(net)
+        settle(net)
         count = sum(p.numel() for p in net.parameters())
         if count > LARGEST:
             raise Skip(f"{count / 1e6:.0f} million parameters")
@@ -612,10 +614,16 @@ def cell(rows):
     return f"{row['difference']:.1e}" + ("" if row["agrees"] else " (*)")
 
 
+def own_errors(rows):
+    for mode in ("eval", "train"):
+        errors = [r["own"] for r in rows if r["mode"] == mode]
+        yield f"{max(errors):.1e}" if errors else ""
+
+
 def print_table(options):
     rows = lines_of(options)
-    print("| network | input | nodes | old 1 | old 3 | new 1 | new 3 | train 3 | PyTorch's f32 |")
-    print("|---|---|---|---|---|---|---|---|---|")
+    print("| network | input | nodes | old 1 | old 3 | new 1 | new 3 | train 3 | PyTorch's f32 | train |")
+    print("|---|---|---|---|---|---|---|---|---|---|")
     done = [r for r in rows if "skipped" not in r]
     for source, name in dict.fromkeys((r["source"], r["name"]) for r in done
                                       if "difference" in r):
@@ -624,8 +632,9 @@ def print_table(options):
                  for e, b, m in (("old", 1, "eval"), ("old", 3, "eval"), ("new", 1, "eval"),
                                  ("new", 3, "eval"), ("old", 3, "train"))]
         nodes = max(r.get("nodes", 0) for r in mine)
-        print(f"| {source} {name} | {mine[0]['shape'].replace('1x', '', 1)} | {nodes} | "
-              f"{' | '.join(cells)} | {max(r['own'] for r in mine):.1e} |")
+        shape = re.sub(r"(^| )1x", r"\1", next(r["shape"] for r in mine if r["batch"] == 1))
+        print(f"| {source} {name} | {shape} | {nodes} | "
+              f"{' | '.join(cells)} | {' | '.join(own_errors(mine))} |")
     for row in rows:
         if "skipped" in row:
             print(f"{row['source']} {row['name']}: {row['skipped']}")
