@@ -230,8 +230,9 @@ void DrawRegions(Sketch& s) {
     return s.Keep(s.Outputs("max_roi_pool", {x, boxes}, {{"output", output}})[0]);
   }
   // Corners in order; boxes that are learned have gradients too.
-  const Value low = s.dice.Percent(30) ? s.Op("square", {s.Parameter({rois, 2})})
-                                       : s.Statistic({rois, 2}, 0, far / 2);
+  const bool learned = s.dice.Percent(30);
+  const Value low =
+      learned ? s.Op("square", {s.Parameter({rois, 2})}) : s.Statistic({rois, 2}, 0, far / 2);
   const Value high = s.Add(low, s.Statistic({rois, 2}, 0.5, far / 2 + 1));
   AttrMap attrs = {{"output", output},
                    {"sampling_ratio", s.dice.From(1, 2)},
@@ -240,9 +241,10 @@ void DrawRegions(Sketch& s) {
   const Value boxes = s.Op("concat", {low, high}, {{"axis", int64_t{1}}});
   const Value image = s.Integers({rois}, 0, images);
   const Value y = s.Op("roi_align", {x, boxes, image}, attrs);
-  if (!y.valid() || s.dice.Percent(80)) return s.Keep(y);
+  const bool max = std::get<std::string>(attrs["mode"]) == "max";
+  if (!y.valid() || max || learned || s.dice.Percent(60)) return s.Keep(y);
   attrs["input_dims"] = s.dims(x);
-  s.Keep(s.Outputs("roi_align_grad", {boxes, image, s.Op("sin", {y}), x}, attrs)[0]);
+  s.Keep(s.Outputs("roi_align_grad", {boxes, image, s.Op("sin", {y})}, attrs)[0]);
 }
 
 }  // namespace ridge

@@ -1,3 +1,5 @@
+#include <array>
+
 #include "tests/generate/families.h"
 
 namespace ridge {
@@ -9,8 +11,12 @@ void DrawGather(Sketch& s) {
   const int64_t axis = s.dice.Percent(50) ? 0 : s.dice.Below(s.rank(x));
   const int64_t extent = s.extent(x, static_cast<int>(axis));
   const Dims rows = s.dice.OneOf(std::vector<Dims>{{}, {1}, {3}, {2, 2}, {1, 2}});
-  const Value index = s.dice.Percent(25) ? s.Labels({s.dice.From(1, 2)}, extent)
-                                         : s.Integers(rows, -extent, extent - 1);
+  // Known ones are folded, and rewritten as slices.
+  const int64_t kind = s.dice.Below(4);
+  const std::array<int64_t, 1> known = {s.dice.From(-extent, extent - 1)};
+  const Value index = kind == 0   ? s.Labels({s.dice.From(1, 2)}, extent)
+                      : kind == 1 ? s.Constant(Tensor::FromInts({}, known))
+                                  : s.Integers(rows, -extent, extent - 1);
   s.Keep(s.Op("gather", {x, index}, {{"axis", axis}}));
 }
 
