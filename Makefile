@@ -3,7 +3,7 @@
 
 EPOCHS ?= 3
 
-.PHONY: run test build setup test-setup asan tsan fuzz check format bench install clean distclean help
+.PHONY: run test build setup test-setup asan tsan fuzz check format bench install dist clean distclean help
 .NOTPARALLEL:
 
 help:
@@ -14,6 +14,7 @@ help:
 	@echo "make check           layers, sizes, format;  make format formats the sources"
 	@echo "make bench           timings of bench/ and ridge/**/*_bench.cc"
 	@echo "make install         into build/install, or PREFIX=..."
+	@echo "make dist            a tarball and a wheel for other machines, in build/dist/out"
 	@echo "make clean           removes what was built; distclean also what was downloaded"
 
 setup:
@@ -64,8 +65,17 @@ PREFIX ?= build/install
 install: build
 	cmake --install build/release --prefix $(PREFIX) --strip
 
+# The version is that of CMakeLists.txt.
+VERSION = $(shell sed -n 's/^project(ridge VERSION \([0-9.]*\).*/\1/p' CMakeLists.txt)
+dist: setup
+	cmake --preset dist
+	cmake --build --preset dist --target ridge
+	rm -rf build/dist/root build/dist/out
+	cmake --install build/dist --prefix build/dist/root --strip
+	tools/make_dist.py build/dist/root $(VERSION) build/dist/out
+
 clean:
-	rm -rf build/dev build/release build/asan build/tsan build/fuzz build/install
+	rm -rf build/dev build/release build/dist build/asan build/tsan build/fuzz build/install
 
 distclean:
 	rm -rf build

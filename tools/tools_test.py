@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Tests of check_layers.py, cpp_functions.py, size_report.py and cmake/unity.py."""
+"""Tests of check_layers.py, cpp_functions.py, size_report.py, make_dist.py and cmake/unity.py."""
 import contextlib
 import io
 import pathlib
@@ -13,6 +13,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "cmake"))
 
 import check_layers
+import make_dist
 import size_report
 import unity
 from cpp_functions import functions
@@ -199,6 +200,18 @@ class Unity(Tree):
         self.assertLess(lines.index("#include <map>"), lines.index(f'#include "{self.root}/a.cc"'))
         self.assertNotIn('#include "ops.def"', lines)
         self.assertIn("#undef ROW", lines)
+
+
+class MakeDist(unittest.TestCase):
+    def test_the_wheels_tag_names_the_oldest_glibc(self):
+        self.assertEqual(make_dist.wheel_name("0.1.0", (2, 34)),
+                         "ridge-0.1.0-py3-none-manylinux_2_34_x86_64")
+
+    def test_the_oldest_glibc_is_that_of_the_newest_symbol(self):
+        own = pathlib.Path(sys.executable).resolve()
+        major, minor = make_dist.oldest_glibc([own])
+        self.assertEqual(major, 2)
+        self.assertGreaterEqual(minor, 14)  # memcpy's
 
 
 if __name__ == "__main__":
