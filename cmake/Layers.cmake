@@ -162,8 +162,9 @@ function(ridge_add_program)
   ridge_link_program(ridge)
   ridge_use_pch(ridge ridge_pch)
   if(RIDGE_PORTABLE)
-    target_sources(ridge PRIVATE "${PROJECT_SOURCE_DIR}/cmake/fmt.cc")
-    set_source_files_properties("${PROJECT_SOURCE_DIR}/cmake/fmt.cc" PROPERTIES
+    set(carried "${PROJECT_SOURCE_DIR}/cmake/fmt.cc" "${PROJECT_SOURCE_DIR}/cmake/arc4random.cc")
+    target_sources(ridge PRIVATE ${carried})
+    set_source_files_properties(${carried} PROPERTIES
       SKIP_PRECOMPILE_HEADERS ON COMPILE_OPTIONS "-w")
   endif()
 endfunction()
