@@ -66,7 +66,7 @@ install: build
 	cmake --install build/release --prefix $(PREFIX) --strip
 
 # The version is that of CMakeLists.txt.
-VERSION = $(shell sed -n 's/^project(ridge VERSION \([0-9.]*\).*/\1/p' CMakeLists.txt)
+VERSION = $(shell sed -n 's/^project.ridge VERSION \([0-9.]*\).*/\1/p' CMakeLists.txt)
 dist: setup
 	cmake --preset dist
 	cmake --build --preset dist --target ridge
