@@ -22,7 +22,7 @@ struct BenchDeviceVerb {
   TrainFlags machine;
   OutputFlags output;
   std::vector<std::string> models;  // with --tune
-  bool json = false, quick = false, tune = false;
+  bool json = false, quick = false, tune = false, dry_run = false;
 };
 
 std::string ProfileReport(const DeviceProfile& profile, const Terminal& terminal) {
@@ -36,7 +36,10 @@ std::string ProfileReport(const DeviceProfile& profile, const Terminal& terminal
   }
   table.AddRow({"start of a kernel", "", FormatSeconds(profile.launch_s)});
   table.AddRow({"program and libraries", FormatBytes(profile.runtime_bytes), ""});
-  return table.ToText(terminal, /*indent=*/0);
+  std::string text = table.ToText(terminal, /*indent=*/0) + SteadinessText(profile.steadiness);
+  if (!IsSteady(profile.steadiness))
+    text += ": times are by processor seconds of one thread, and are measured again";
+  return text + "\n";
 }
 
 Result<int> RunBenchDevice(const BenchDeviceVerb& verb) {
@@ -52,14 +55,14 @@ Result<int> RunBenchDevice(const BenchDeviceVerb& verb) {
   RIDGE_ASSIGN_OR_RETURN(const std::unique_ptr<Backend> backend,
                          MakeCpuBackend(threads, ConvKernels::kDirect));
   RIDGE_ASSIGN_OR_RETURN(const DeviceProfile profile, MeasureCpu(*backend, verb.quick));
-  if (const Status saved = SaveProfile(profile); !saved.ok()) {
+  if (const Status saved = verb.dry_run ? Status() : SaveProfile(profile); !saved.ok()) {
     PrintWarning(fmt::format("the profile can't be kept: {}", saved.message()));
   }
   if (verb.json) {
     PrintData(ProfileToJson(profile));
   } else {
     PrintData(ProfileReport(profile, terminal));
-    PrintData(fmt::format("kept in {}\n", ProfilePath(profile.id)));
+    if (!verb.dry_run) PrintData(fmt::format("kept in {}\n", ProfilePath(profile.id)));
   }
   return kExitOk;
 }
@@ -91,6 +94,7 @@ VerbBody AddBenchDevice(CLI::App& app) {
   AddInteger(app, "--threads", verb->machine.threads, {.minimum = 1, .maximum = 1024}, "N",
              "Threads of the kernels (all cores that may be used)");
   AddSwitch(app, "--quick", verb->quick, "A rougher profile in less time");
+  AddSwitch(app, "--dry-run", verb->dry_run, "Measures without keeping the result");
   AddTuneFlags(app, *verb);
   AddSwitch(app, "--json", verb->json, "For machines")->group(kOutputGroup);
   AddColorFlag(app, verb->output);

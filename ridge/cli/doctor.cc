@@ -248,9 +248,19 @@ std::string TerminalText(const Json& terminal) {
                      terminal["unicode"].get<bool>() ? "UTF-8" : "ASCII");
 }
 
+// With the reason why it is going to be measured again.
+std::string ProfileText(const std::string& name) {
+  const Result<DeviceProfile> profile = LoadProfile(name);
+  if (!profile.ok()) return name + " (damaged)";
+  if (IsTrusted(*profile)) return name;
+  const std::string reason = IsSteady(profile->steadiness) ? "kernels took other times"
+                                                           : SteadinessText(profile->steadiness);
+  return fmt::format("{} ({}: the next start measures again)", name, reason);
+}
+
 std::string ProfilesText(const Json& profiles) {
   std::string text;
-  for (const Json& name : profiles) text += (text.empty() ? "" : ", ") + Text(name);
+  for (const Json& name : profiles) text += (text.empty() ? "" : ", ") + ProfileText(Text(name));
   return text.empty() ? "none; `ridge bench device` measures one" : text;
 }
 

@@ -8,6 +8,7 @@
 #include "ridge/backend/reference/reference_backend.h"
 #include "ridge/cli/self.h"
 #include "ridge/cli/train_flags.h"
+#include "ridge/core/process.h"
 #include "ridge/core/threads.h"
 #include "ridge/runtime/kernel_times.h"
 #include "ridge/runtime/profile_store.h"
@@ -16,10 +17,10 @@
 namespace ridge::cli {
 namespace {
 
-// The child stores what it measured; its output is used in case that the cache can't be written.
+// The child stores nothing: whether its numbers replace others is not its to decide.
 Result<DeviceProfile> MeasureInChild(int threads) {
-  const Result<std::string> json =
-      OutputOfSelf({"bench", "device", "--quick", "--threads", std::to_string(threads), "--json"});
+  const Result<std::string> json = OutputOfSelf(
+      {"bench", "device", "--quick", "--dry-run", "--threads", std::to_string(threads), "--json"});
   if (!json.ok()) {
     return Status(ErrorCode::kDevice,
                   fmt::format("measuring this machine: {}. hint: ridge bench device",
@@ -102,9 +103,12 @@ Result<OpenedMachine> OpenMachine(const MachineChoice& choice,
   const int threads = team.threads;
   OpenedMachine opened;
   RIDGE_ASSIGN_OR_RETURN(
-      opened.machine.profile, LoadOrMeasureProfile(CpuProfileId(threads), [&] {
-        say("no profile of this machine yet: measuring a quick one (`ridge bench device` makes a "
-            "better one)");
+      opened.machine.profile,
+      LoadOrMeasureProfile(CpuProfileId(threads), WallSeconds(), [&](bool again) {
+        if (!again) {
+          say("no profile of this machine yet: measuring a quick one (`ridge bench device` makes a "
+              "better one)");
+        }
         return MeasureInChild(threads);
       }));
   RIDGE_ASSIGN_OR_RETURN(opened.backend, MakeBackend(choice, threads));

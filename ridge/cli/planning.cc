@@ -106,7 +106,12 @@ std::string PlanTitle(const PlannedJob& job, const Machine& machine) {
   title += fmt::format(", {}, {}, on {}", step, DTypeName(job.operands), options.device);
   if (machine.backend->name() != options.device) title += " by " + machine.backend->name();
   const int threads = machine.backend->threads();
-  return title + fmt::format(" ({} thread{})", threads, threads == 1 ? "" : "s");
+  title += fmt::format(" ({} thread{})", threads, threads == 1 ? "" : "s");
+  const DeviceProfile& profile = machine.profile;
+  if (IsTrusted(profile)) return title;
+  return title + "\n  by a rough profile: " +
+         (IsSteady(profile.steadiness) ? "kernels took other times"
+                                       : SteadinessText(profile.steadiness));
 }
 
 Status ExplainRefusal(const PlannedJob& job, const Machine& machine) {

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 namespace ridge {
@@ -25,6 +26,20 @@ void ReadCurves(const Json& json, DeviceProfile& profile) {
   }
 }
 
+constexpr int kFormat = 2;  // 1: without steadiness
+
+Json SteadinessToJson(const Steadiness& steadiness) {
+  if (!steadiness.known) return nullptr;
+  return {{"processor_share", steadiness.processor_share},
+          {"spread", steadiness.spread},
+          {"others_share", steadiness.others_share}};
+}
+
+Steadiness ReadSteadiness(const Json& json) {
+  if (json.is_null()) return {};
+  return {true, json.at("processor_share"), json.at("spread"), json.at("others_share")};
+}
+
 DeviceProfile ReadProfile(const Json& json) {
   DeviceProfile profile;
   profile.id = json.at("id");
@@ -43,13 +58,50 @@ DeviceProfile ReadProfile(const Json& json) {
   profile.bytes_per_kernel = json.at("bytes_per_kernel");
   profile.quick = json.at("quick");
   profile.made_at = json.at("made_at");
+  if (json.value("format", 1) < kFormat) return profile;
+  profile.steadiness = ReadSteadiness(json.at("steadiness"));
+  profile.contradicted = json.at("contradicted");
+  profile.confirmed = json.at("confirmed");
   return profile;
 }
 
 }  // namespace
 
+bool IsSteady(const Steadiness& steadiness) {
+  constexpr double kLeastProcessor = 0.9, kMostSpread = 0.1, kMostOthers = 0.1;
+  return steadiness.known && steadiness.processor_share >= kLeastProcessor &&
+         steadiness.spread <= kMostSpread && steadiness.others_share <= kMostOthers;
+}
+
+std::string SteadinessText(const Steadiness& steadiness) {
+  if (!steadiness.known) return "nobody looked how busy the machine was";
+  if (IsSteady(steadiness)) return "the machine was quiet";
+  return fmt::format("other processes took {:.0f} % of the cores, kernels had {:.0f} % of them",
+                     100 * steadiness.others_share,
+                     100 * std::min(1.0, steadiness.processor_share));
+}
+
+bool IsTrusted(const DeviceProfile& profile) {
+  return IsSteady(profile.steadiness) && (!profile.contradicted || profile.confirmed);
+}
+
+bool Agree(const DeviceProfile& a, const DeviceProfile& b) {
+  constexpr double kMost = 4.0 / 3;
+  const auto near = [](double x, double y) { return x <= kMost * y && y <= kMost * x; };
+  if (a.memory.size() != b.memory.size()) return false;
+  for (const auto& [dtype, peak] : a.peak_flops_per_s) {
+    const auto other = b.peak_flops_per_s.find(dtype);
+    if (other == b.peak_flops_per_s.end() || !near(peak, other->second)) return false;
+  }
+  for (size_t i = 0; i < a.memory.size(); ++i) {
+    if (!near(a.memory[i].bytes_per_s, b.memory[i].bytes_per_s)) return false;
+  }
+  return true;
+}
+
 std::string ProfileToJson(const DeviceProfile& profile) {
   Json json;
+  json["format"] = kFormat;
   json["id"] = profile.id;
   json["name"] = profile.name;
   json["threads"] = profile.threads;
@@ -69,6 +121,9 @@ std::string ProfileToJson(const DeviceProfile& profile) {
   json["bytes_per_kernel"] = profile.bytes_per_kernel;
   json["quick"] = profile.quick;
   json["made_at"] = profile.made_at;
+  json["steadiness"] = SteadinessToJson(profile.steadiness);
+  json["contradicted"] = profile.contradicted;
+  json["confirmed"] = profile.confirmed;
   return json.dump(1) + "\n";
 }
 

@@ -24,6 +24,18 @@ struct EfficiencyPoint {
   double efficiency = 0;
 };
 
+// How quiet the machine was while it was measured.
+struct Steadiness {
+  bool known = false;          // false: nobody looked, as in profiles of older formats
+  double processor_share = 0;  // of the timed seconds of all threads that they were on a core
+  double spread = 0;           // median of what second shortest times are above shortest ones
+  double others_share = 0;     // of the seconds of the allowed cores that other processes took
+};
+// Whether times that were taken then are the machine's own.
+bool IsSteady(const Steadiness& steadiness);
+// "the machine was quiet", "other processes took 61 % of the cores"
+std::string SteadinessText(const Steadiness& steadiness);
+
 struct DeviceProfile {
   std::string id;    // "cpu-AuthenticAMD-25-17-2": CPU type and threads; part of the file's name
   std::string name;  // "AMD EPYC (2 threads)"
@@ -40,7 +52,16 @@ struct DeviceProfile {
   int64_t bytes_per_kernel = 0;
   bool quick = false;   // made in a hurry by `ridge train`
   std::string made_at;  // "2026-11-21T09:00:00Z"
+  Steadiness steadiness;
+  // The kernels of a plan took other times than these numbers say; and: the numbers were measured
+  // again since, and are the same.
+  bool contradicted = false, confirmed = false;
 };
+
+// Whether plans may rely on it until the machine changes; else it is measured again.
+bool IsTrusted(const DeviceProfile& profile);
+// Whether rates and levels of both differ by a third at most.
+bool Agree(const DeviceProfile& a, const DeviceProfile& b);
 
 std::string ProfileToJson(const DeviceProfile& profile);
 Result<DeviceProfile> ProfileFromJson(const std::string& text, const std::string& file);

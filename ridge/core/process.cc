@@ -47,6 +47,19 @@ double MonotonicSeconds() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
+namespace {
+
+double ClockSeconds(clockid_t clock) {
+  timespec time{};
+  clock_gettime(clock, &time);
+  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+}
+
+}  // namespace
+
+double ProcessorSeconds() { return ClockSeconds(CLOCK_PROCESS_CPUTIME_ID); }
+double ThreadSeconds() { return ClockSeconds(CLOCK_THREAD_CPUTIME_ID); }
+
 double WallSeconds() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
 }

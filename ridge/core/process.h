@@ -15,5 +15,7 @@ double SecondsSinceProcessStart();
 
 double MonotonicSeconds();  // steady clock, for durations
 double WallSeconds();       // since 1970, for records
+double ProcessorSeconds();  // of all threads of this process, on a core
+double ThreadSeconds();     // of the calling thread, on a core
 
 }  // namespace ridge

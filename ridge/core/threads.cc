@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <omp.h>
 #include <sched.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -131,6 +132,23 @@ Status CheckThreadLimit(const std::string& what, int64_t threads) {
   return Status(ErrorCode::kInvalidArgument,
                 fmt::format("{} is {}; OMP_THREAD_LIMIT allows {}. hint: a larger OMP_THREAD_LIMIT",
                             what, threads, limit));
+}
+
+double BusySeconds() {
+  std::ifstream stat("/proc/stat");
+  double ticks = 0;
+  for (std::string line; std::getline(stat, line);) {
+    std::istringstream fields(line);
+    std::string name;
+    fields >> name;
+    if (name.size() < 4 || name.compare(0, 3, "cpu") != 0) continue;  // "cpu" is all of them
+    const int cpu = std::atoi(name.c_str() + 3);
+    if (cpu >= CPU_SETSIZE || !CPU_ISSET(cpu, &InitialCpus())) continue;
+    double user = 0, nice = 0, system = 0, idle = 0, waiting = 0, irq = 0, softirq = 0, stolen = 0;
+    fields >> user >> nice >> system >> idle >> waiting >> irq >> softirq >> stolen;
+    ticks += user + nice + system + irq + softirq + stolen;
+  }
+  return ticks / static_cast<double>(sysconf(_SC_CLK_TCK));
 }
 
 int64_t AvailableMemoryBytes(const std::string& system) {

@@ -28,6 +28,10 @@ std::vector<int> AllowedCpus(int count);
 void PinThread(int index);
 void UnpinThread();
 
+// Seconds since the machine's start that cores in that mask were at work, for any process or for
+// another machine on the same host; ticks of 10 ms.  0 where the system does not tell.
+double BusySeconds();
+
 // Bytes this process may use: the smaller of what the container's limit leaves and available
 // memory.  Pages of files that were read and are not in use count as free: the kernel gives them
 // back before it refuses memory.  `system` stands before /proc and /sys, for tests.

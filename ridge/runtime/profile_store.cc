@@ -1,5 +1,8 @@
 #include "ridge/runtime/profile_store.h"
 
+#include <cmath>
+#include <ctime>
+
 #include "ridge/core/files.h"
 
 namespace ridge {
@@ -22,12 +25,42 @@ Status SaveProfile(const DeviceProfile& profile) {
   return WriteFileAtomically(ProfilePath(profile.id), ProfileToJson(profile));
 }
 
-Result<DeviceProfile> LoadOrMeasureProfile(const std::string& id,
-                                           const std::function<Result<DeviceProfile>()>& measure) {
-  if (Result<DeviceProfile> stored = LoadProfile(id); stored.ok()) return stored;
-  Result<DeviceProfile> measured = measure();
-  if (measured.ok()) (void)SaveProfile(*measured);  // the next run measures again
+namespace {
+
+// Seconds since 1970 of "2026-11-21T09:00:00Z"; 0 when that is no time.
+double SecondsOf(const std::string& made_at) {
+  std::tm time{};
+  if (::strptime(made_at.c_str(), "%Y-%m-%dT%H:%M:%SZ", &time) == nullptr) return 0;
+  return static_cast<double>(::timegm(&time));
+}
+
+}  // namespace
+
+Result<DeviceProfile> LoadOrMeasureProfile(
+    const std::string& id, double now_s,
+    const std::function<Result<DeviceProfile>(bool again)>& measure) {
+  constexpr double kRetryAfter_s = 60;
+  Result<DeviceProfile> stored = LoadProfile(id);
+  if (stored.ok() && IsTrusted(*stored)) return stored;
+  const bool fresh = stored.ok() && stored->steadiness.known && !stored->contradicted &&
+                     std::abs(now_s - SecondsOf(stored->made_at)) < kRetryAfter_s;
+  if (fresh) return stored;
+  Result<DeviceProfile> measured = measure(/*again=*/stored.ok());
+  if (!measured.ok()) return stored.ok() ? stored : measured;
+  if (stored.ok() && IsSteady(stored->steadiness) && IsSteady(measured->steadiness) &&
+      Agree(*stored, *measured)) {
+    stored->confirmed = true;
+    measured = stored;
+  }
+  (void)SaveProfile(*measured);  // the next run measures again
   return measured;
+}
+
+void NoteContradiction(const std::string& id) {
+  Result<DeviceProfile> stored = LoadProfile(id);
+  if (!stored.ok() || stored->contradicted) return;
+  stored->contradicted = true;
+  (void)SaveProfile(*stored);
 }
 
 }  // namespace ridge

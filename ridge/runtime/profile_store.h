@@ -15,9 +15,16 @@ std::string ProfilePath(const std::string& id);
 Result<DeviceProfile> LoadProfile(const std::string& id);
 Status SaveProfile(const DeviceProfile& profile);
 
-// The stored profile; else what `measure` says, which is stored as well.  A cache folder that
-// cannot be written is no error: the profile is then measured again next time.
-Result<DeviceProfile> LoadOrMeasureProfile(const std::string& id,
-                                           const std::function<Result<DeviceProfile>()>& measure);
+// The stored profile; else what `measure` says, which is stored as well.  A stored one that is not
+// to be trusted is measured again, a minute after it was made; when kernels had contradicted it and
+// the new numbers are the same, it is confirmed and stays.  A cache folder that cannot be written
+// is no error: the profile is then measured again next time. `again`: what is measured replaces a
+// profile that is there.  `now_s`: seconds since 1970.
+Result<DeviceProfile> LoadOrMeasureProfile(
+    const std::string& id, double now_s,
+    const std::function<Result<DeviceProfile>(bool again)>& measure);
+
+// Notes in the stored profile that the kernels of a plan took other times than it says.
+void NoteContradiction(const std::string& id);
 
 }  // namespace ridge

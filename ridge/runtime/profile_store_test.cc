@@ -35,11 +35,76 @@ class ProfileStore : public ::testing::Test {
     profile.runtime_bytes = 30 << 20;
     profile.bytes_per_kernel = 70'000;
     profile.made_at = "2026-01-01T00:00:00Z";
+    profile.steadiness = {true, 0.99, 0.02, 0.01};
+    return profile;
+  }
+
+  static constexpr double kMade_s = 1767225600;  // Sample().made_at
+
+  // What is used when this profile is stored and `measured` is what measuring gives.
+  static DeviceProfile Used(const DeviceProfile& stored, const DeviceProfile& measured,
+                            double age_s) {
+    EXPECT_TRUE(SaveProfile(stored).ok());
+    const auto used =
+        LoadOrMeasureProfile(stored.id, kMade_s + age_s, [&](bool again) -> Result<DeviceProfile> {
+          EXPECT_TRUE(again);
+          return measured;
+        });
+    EXPECT_TRUE(used.ok());
+    return *used;
+  }
+  static DeviceProfile Busy() {
+    DeviceProfile profile = Sample();
+    profile.steadiness = {true, 0.4, 0.8, 0.6};
+    profile.launch_s = 5e-6;
     return profile;
   }
 
   std::string folder_;
 };
+
+TEST_F(ProfileStore, OneOfABusyMinuteIsMeasuredAgain) {
+  EXPECT_EQ(Used(Busy(), Sample(), /*age_s=*/10).launch_s, 5e-6);  // the minute is not over
+  EXPECT_EQ(Used(Busy(), Sample(), /*age_s=*/100).launch_s, 1e-6);
+  EXPECT_EQ(LoadProfile("cpu-test-2")->launch_s, 1e-6);
+  EXPECT_EQ(Used(Busy(), Busy(), /*age_s=*/100).launch_s, 5e-6);
+}
+
+TEST_F(ProfileStore, OneWithoutSteadinessIsMeasuredAgain) {
+  DeviceProfile old = Busy();
+  old.steadiness = {};
+  EXPECT_EQ(Used(old, Sample(), /*age_s=*/0).launch_s, 1e-6);
+}
+
+TEST_F(ProfileStore, FilesOfTheFirstFormatAreReadAndMeasuredAgain) {
+  std::string text = ProfileToJson(Sample());
+  const auto drop = [&](const std::string& name) {
+    const size_t at = text.find(" \"" + name + "\"");
+    ASSERT_NE(at, std::string::npos);
+    text.erase(at, text.find("\n \"", at) + 1 - at);
+  };
+  for (const char* name : {"format", "contradicted", "confirmed", "steadiness"}) drop(name);
+  ASSERT_TRUE(SaveProfile(Sample()).ok());
+  ASSERT_TRUE(WriteFileAtomically(ProfilePath("cpu-test-2"), text).ok());
+  const auto loaded = LoadProfile("cpu-test-2");
+  ASSERT_TRUE(loaded.ok()) << loaded.status().message();
+  EXPECT_FALSE(IsTrusted(*loaded));
+}
+
+TEST_F(ProfileStore, AContradictedOneIsMeasuredAgainOnceAndConfirmed) {
+  ASSERT_TRUE(SaveProfile(Sample()).ok());
+  NoteContradiction("cpu-test-2");
+  const DeviceProfile contradicted = *LoadProfile("cpu-test-2");
+  EXPECT_FALSE(IsTrusted(contradicted));
+  DeviceProfile same = Sample();
+  same.launch_s = 2e-6;
+  const DeviceProfile kept = Used(contradicted, same, /*age_s=*/0);
+  EXPECT_EQ(kept.launch_s, 1e-6);
+  EXPECT_TRUE(IsTrusted(kept));
+  DeviceProfile other = Sample();
+  other.peak_flops_per_s["f32"] *= 2;
+  EXPECT_EQ(Used(contradicted, other, /*age_s=*/0).peak_flops_per_s.at("f32"), 4.6e11);
+}
 
 TEST_F(ProfileStore, WhatIsSavedIsLoaded) {
   ASSERT_TRUE(SaveProfile(Sample()).ok());
@@ -50,12 +115,12 @@ TEST_F(ProfileStore, WhatIsSavedIsLoaded) {
 
 TEST_F(ProfileStore, MeasuresOnceThenLoads) {
   int measured = 0;
-  const auto measure = [&]() -> Result<DeviceProfile> {
+  const auto measure = [&](bool) -> Result<DeviceProfile> {
     ++measured;
     return Sample();
   };
-  ASSERT_TRUE(LoadOrMeasureProfile("cpu-test-2", measure).ok());
-  ASSERT_TRUE(LoadOrMeasureProfile("cpu-test-2", measure).ok());
+  ASSERT_TRUE(LoadOrMeasureProfile("cpu-test-2", kMade_s, measure).ok());
+  ASSERT_TRUE(LoadOrMeasureProfile("cpu-test-2", kMade_s, measure).ok());
   EXPECT_EQ(measured, 1);
 }
 
@@ -65,7 +130,7 @@ TEST_F(ProfileStore, DamagedOrForeignFilesAreMeasuredAgain) {
     ASSERT_TRUE(WriteFileAtomically(ProfilePath("cpu-test-2"), text).ok());
     EXPECT_EQ(LoadProfile("cpu-test-2").status().code(), ErrorCode::kInvalidData);
     int measured = 0;
-    ASSERT_TRUE(LoadOrMeasureProfile("cpu-test-2", [&]() -> Result<DeviceProfile> {
+    ASSERT_TRUE(LoadOrMeasureProfile("cpu-test-2", kMade_s, [&](bool) -> Result<DeviceProfile> {
                   ++measured;
                   return Sample();
                 }).ok());

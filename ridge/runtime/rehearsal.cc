@@ -29,7 +29,7 @@ constexpr int kMostRounds = 25;
 constexpr double kLong_s = 2e-3, kLongForFew_s = 200e-6;
 constexpr int kFewNodes = 2;
 constexpr double kSuspect = 1.5;   // times what was expected
-constexpr double kMostWrong = 2;   // factor of a kind; beyond it the measurement was disturbed
+constexpr double kMostWrong = 2;   // of a kind over all; beyond it the measurement was disturbed
 constexpr double kForCheap = 0.6;  // of the budget
 constexpr double kOverrun = 2;     // budgets, where the roofline was wrong about a whole step
 
@@ -300,18 +300,42 @@ std::map<std::string_view, Sums> SumKinds(const DeviceProfile& profile,
 
 }  // namespace
 
+double RehearsedOverProfiled(const std::map<std::string, double>& kernel_s,
+                             const DeviceProfile& profile, const Program& program) {
+  std::vector<double> ratios;
+  std::set<std::string_view> counted;
+  for (const StepPlan& step : program.steps) {
+    for (const PlannedNode& node : step.nodes) {
+      const auto timed = kernel_s.find(node.choice.key);
+      if (timed == kernel_s.end() || !counted.insert(node.choice.key).second) continue;
+      const double modelled = EstimateNode(profile, node).seconds;
+      if (modelled > 0) ratios.push_back(timed->second / modelled);
+    }
+  }
+  return ratios.empty() ? 1 : Typical(std::move(ratios));
+}
+
+bool Contradicts(double rehearsed_over_profiled) {
+  constexpr double kFaster = 0.5, kSlower = 4;
+  return rehearsed_over_profiled < kFaster || rehearsed_over_profiled > kSlower;
+}
+
 void EstimateTimesBy(const std::map<std::string, double>& kernel_s, const DeviceProfile& profile,
                      Program& program) {
   const auto kinds = SumKinds(profile, kernel_s, program);
+  const double median = RehearsedOverProfiled(kernel_s, profile, program);
+  const double usual = Contradicts(median) ? median : 1;
   DeviceProfile known = profile;
   for (const auto& [key, seconds] : kernel_s) known.kernel_s[key] = seconds;
   EstimateTimes(known, program);
   for (StepPlan& step : program.steps) {
     for (PlannedNode& node : step.nodes) {
       const auto kind = kinds.find(node.choice.kernel);
-      if (node.measured || kind == kinds.end() || kind->second.modelled <= 0) continue;
-      const double factor = kind->second.measured / kind->second.modelled;
-      const double seconds = node.seconds * std::clamp(factor, 1 / kMostWrong, kMostWrong);
+      if (node.measured) continue;
+      const bool seen = kind != kinds.end() && kind->second.modelled > 0;
+      const double factor = seen ? kind->second.measured / kind->second.modelled : usual;
+      const double seconds =
+          node.seconds * std::clamp(factor, usual / kMostWrong, usual * kMostWrong);
       step.seconds += (seconds - node.seconds) * static_cast<double>(RunsOf(step, node));
       node.seconds = seconds;
     }

@@ -16,8 +16,16 @@ namespace ridge {
 // estimates; then runs one kernel of each name that did not fit, untimed.
 Result<std::map<std::string, double>> Rehearse(Executor& executor, double budget_s);
 
+// How many times what the profile says kernels took: the median over those that were timed, each
+// key once.  1 when none was.
+double RehearsedOverProfiled(const std::map<std::string, double>& kernel_s,
+                             const DeviceProfile& profile, const Program& program);
+// Whether the profile cannot be this machine's: kernels are never faster than it, and are slower
+// for other reasons as well.
+bool Contradicts(double rehearsed_over_profiled);
+
 // Seconds of every node and step: what was timed; else the profile's, times what kernels of the
-// same name took over what it says of them.
+// same name took over what it says of them, or all kernels where it is contradicted.
 void EstimateTimesBy(const std::map<std::string, double>& kernel_s, const DeviceProfile& profile,
                      Program& program);
 

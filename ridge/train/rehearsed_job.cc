@@ -3,9 +3,12 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <string>
 #include <string_view>
+#include <utility>
 
 #include "ridge/plan/total.h"
+#include "ridge/runtime/profile_store.h"
 #include "ridge/runtime/rehearsal.h"
 #include "ridge/train/laps.h"
 
@@ -25,6 +28,16 @@ int64_t CodeToCome(const Program& program, const std::map<std::string, double>& 
   return std::min(static_cast<int64_t>(others.size()) * kCodeOfKernel, kMostCode);
 }
 
+// The first checkpoint makes the copies of variables into row-major ones, a kernel for each type
+// and layout.
+int64_t LayoutCopiesToCome(const Program& program) {
+  std::set<std::pair<std::string, LayoutId>> copies;
+  for (const PersistentValue& value : program.persistent) {
+    if (value.layout != kRowMajor) copies.insert({TypeToString(value.type), value.layout});
+  }
+  return static_cast<int64_t>(copies.size()) * kCodeOfKernel;
+}
+
 // Reports and checkpoints come between steps, when kernels' heap has been given back, so that only
 // the larger of the two counts; some of them stays.
 int64_t RestToCome(const Program& program, int64_t still_to_come) {
@@ -35,6 +48,8 @@ int64_t RestToCome(const Program& program, int64_t still_to_come) {
 // Bytes that kernels which were not timed are still to bring.
 Result<int64_t> TimeKernels(const DeviceProfile& profile, double budget_s, Executor& executor) {
   RIDGE_ASSIGN_OR_RETURN(const auto kernel_s, Rehearse(executor, budget_s));
+  if (Contradicts(RehearsedOverProfiled(kernel_s, profile, executor.program())))
+    NoteContradiction(profile.id);
   EstimateTimesBy(kernel_s, profile, executor.mutable_program());
   return CodeToCome(executor.program(), kernel_s);
 }
@@ -55,6 +70,7 @@ Result<std::unique_ptr<Executor>> RehearseJob(const Machine& machine, const JobD
   job.program = {};
   if (options.will_run) executor->TouchArena();
   int64_t to_come = RestToCome(executor->program(), options.still_to_come_bytes);
+  if (data != nullptr) to_come += LayoutCopiesToCome(executor->program());
   if (options.kernels_s > 0) {
     RIDGE_ASSIGN_OR_RETURN(const int64_t code,
                            TimeKernels(machine.profile, options.kernels_s, *executor));

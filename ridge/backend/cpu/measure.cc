@@ -51,9 +51,18 @@ struct Rounds {
   int least_rounds;
 };
 
+// How rates are measured: by all threads and the wall clock, or, beside other processes, by one
+// thread and its own seconds, which go on only while it has a core.
+struct Way {
+  int threads;  // of the backend
+  bool alone = false;
+  cpu::Watch watch = {};
+  int team() const { return alone ? 1 : threads; }
+};
+
 // FLOP/s of c = a * b of n^3, b packed; 0 without a fast kernel.
-double MatmulFlops(int threads, DType dtype, int64_t n, Rounds rounds) try {
-  const cpu::TeamSize team(threads);
+double MatmulFlops(Way& way, DType dtype, int64_t n, Rounds rounds) try {
+  const cpu::TeamSize team(way.team());
   const dnnl::engine engine(dnnl::engine::kind::cpu, 0);
   dnnl::stream stream(engine);
   const MatmulTypes types = TypesFor(dtype);
@@ -72,7 +81,7 @@ double MatmulFlops(int threads, DType dtype, int64_t n, Rounds rounds) try {
     args[sides[i].first] = memory(sides[i].second, engine, storage[i].mutable_data());
   }
   matmul.execute(stream, args);  // warms up
-  const double best = cpu::ShortestTime(rounds.budget_s, rounds.least_rounds,
+  const double best = cpu::ShortestTime(way.watch, rounds.budget_s, rounds.least_rounds,
                                         [&] { matmul.execute(stream, args); });
   return 2.0 * static_cast<double>(n * n * n) / best;
 } catch (const dnnl::error&) {
@@ -80,7 +89,8 @@ double MatmulFlops(int threads, DType dtype, int64_t n, Rounds rounds) try {
 }
 
 // `bytes` in all three arrays of all threads together.
-double TriadRate(int threads, int64_t bytes, double budget_s) {
+double TriadRate(Way& way, int64_t bytes, double budget_s) {
+  const int threads = way.team();
   const int64_t count = std::max<int64_t>(bytes / 12, 64);
   Tensor storage[3];
   float* array[3];
@@ -90,7 +100,7 @@ double TriadRate(int threads, int64_t bytes, double budget_s) {
   }
   // Small arrays are swept often within one region, so that opening it costs nothing.
   const int64_t sweeps = std::max<int64_t>(1, (int64_t{4} << 20) / (count * 12));
-  const double best = cpu::ShortestTime(budget_s, /*least_rounds=*/3, [&] {
+  const double best = cpu::ShortestTime(way.watch, budget_s, /*least_rounds=*/3, [&] {
     cpu::ForEachPart(threads, [&](int part) {
       const cpu::Range range = cpu::PartOf(count, threads, part, 16);
       for (int64_t sweep = 0; sweep < sweeps; ++sweep) {
@@ -171,7 +181,7 @@ double FloorOf(const char* cost_class) {
   return 0;
 }
 
-Status MeasureCurves(Backend& backend, bool quick, DeviceProfile& profile) {
+Status MeasureCurves(Backend& backend, Way& way, bool quick, DeviceProfile& profile) {
   std::vector<Sample> samples;
   AddMatmuls(samples);
   AddConvs(samples);
@@ -183,8 +193,8 @@ Status MeasureCurves(Backend& backend, bool quick, DeviceProfile& profile) {
     std::vector<LayoutId> available;
     if (std::string(s.op) == "max_pool") available = {blocked};
     RIDGE_ASSIGN_OR_RETURN(TimedCall timed,
-                           TimedCall::Make(backend, s.op, s.inputs, s.attrs, available));
-    const double seconds = timed.Best(quick ? 0.001 : 0.1);
+                           TimedCall::Make(backend, s.op, s.inputs, s.attrs, available, way.alone));
+    const double seconds = timed.Best(way.watch, quick ? 0.001 : 0.1);
     const double work = std::max(seconds - profile.launch_s, seconds / 4);
     const auto flops = static_cast<double>(timed.cost().flops);
     const double share = flops / work / peak / timed.choice().efficiency;
@@ -199,11 +209,15 @@ Status MeasureCurves(Backend& backend, bool quick, DeviceProfile& profile) {
 }
 
 // Levels count half of the shared cache: other tenants and code live there too.
-void MeasureMemory(int threads, bool quick, DeviceProfile& profile) {
+// One thread has its share of the caches; the memory behind them it has nearly to itself.
+void MeasureMemory(Way& way, bool quick, DeviceProfile& profile) {
+  const int threads = way.threads;
   const CacheBytes caches = cpu::ReadCaches(AllowedCpus(threads));
   const double budget_s = quick ? 0.001 : 0.2;
   const auto add = [&](const char* level, int64_t capacity, int64_t touched) {
-    profile.memory.push_back({level, capacity, TriadRate(threads, touched, budget_s)});
+    const double rate = TriadRate(way, way.alone ? touched / threads : touched, budget_s);
+    const bool shared = touched > caches.l3;
+    profile.memory.push_back({level, capacity, way.alone && !shared ? rate * threads : rate});
   };
   add("L1", caches.l1, caches.l1 * 3 / 4);
   add("L2", caches.l2, caches.l2 / 2);
@@ -216,11 +230,11 @@ void MeasureMemory(int threads, bool quick, DeviceProfile& profile) {
   }
 }
 
-void MeasurePeaks(int threads, bool quick, DeviceProfile& profile) {
+void MeasurePeaks(Way& way, bool quick, DeviceProfile& profile) {
   const int64_t n = quick ? 512 : 2048;
   const Rounds rounds = {.budget_s = quick ? 0.005 : 1, .least_rounds = 5};
   for (const DType dtype : {DType::kF32, DType::kBF16, DType::kI8}) {
-    const double peak = MatmulFlops(threads, dtype, n, rounds);
+    const double peak = MatmulFlops(way, dtype, n, rounds) * way.threads / way.team();
     if (peak > 0) profile.peak_flops_per_s[DTypeName(dtype)] = peak;
   }
 }
@@ -252,10 +266,49 @@ Status MeasureFootprint(Backend& backend, bool quick, DeviceProfile& profile) {
   return Status();
 }
 
-Status MeasureLaunch(Backend& backend, bool quick, DeviceProfile& profile) {
-  RIDGE_ASSIGN_OR_RETURN(TimedCall tiny, TimedCall::Make(backend, "relu", {F32({16})}, {}));
-  profile.launch_s = tiny.Best(quick ? 0.001 : 0.05);
+// What opening a region for more threads adds is not seen by one: a microsecond then.
+Status MeasureLaunch(Backend& backend, Way& way, bool quick, DeviceProfile& profile) {
+  RIDGE_ASSIGN_OR_RETURN(TimedCall tiny,
+                         TimedCall::Make(backend, "relu", {F32({16})}, {}, {}, way.alone));
+  profile.launch_s = tiny.Best(way.watch, quick ? 0.001 : 0.05);
+  if (way.threads > way.team()) profile.launch_s = std::max(profile.launch_s, 1e-6);
   return Status();
+}
+
+Status MeasureRates(Backend& backend, Way& way, bool quick, DeviceProfile& profile) {
+  profile.peak_flops_per_s.clear();
+  profile.memory.clear();
+  profile.efficiency.clear();
+  RIDGE_RETURN_IF_ERROR(MeasureLaunch(backend, way, quick, profile));
+  MeasurePeaks(way, quick, profile);
+  MeasureMemory(way, quick, profile);
+  // A curve is a share of what the same threads reach.
+  DeviceProfile team = profile;
+  for (auto& [dtype, peak] : team.peak_flops_per_s)
+    peak *= static_cast<double>(way.team()) / way.threads;
+  RIDGE_RETURN_IF_ERROR(MeasureCurves(backend, way, quick, team));
+  profile.efficiency = std::move(team.efficiency);
+  return Status();
+}
+
+// What was seen since `begin_s`, and how long products of all threads wait for a core.
+Steadiness SteadinessOf(Way& way, bool quick, double busy_s, double own_s, double begin_s) {
+  Steadiness steadiness{.known = true};
+  const double wall_s = MonotonicSeconds() - begin_s;
+  const double cores = std::max(1, AllowedCores());
+  const double others_s = (BusySeconds() - busy_s) - (ProcessorSeconds() - own_s);
+  steadiness.others_share = std::clamp(others_s / (wall_s * cores), 0.0, 1.0);
+  const double product_s = MonotonicSeconds(), product_own_s = ProcessorSeconds();
+  (void)MatmulFlops(way, DType::kF32, 512, {.budget_s = quick ? 0.02 : 0.1, .least_rounds = 5});
+  steadiness.processor_share =
+      (ProcessorSeconds() - product_own_s) / ((MonotonicSeconds() - product_s) * way.threads);
+  std::vector<double>& spreads = way.watch.spreads;
+  if (!spreads.empty()) {
+    const auto middle = spreads.begin() + static_cast<int64_t>(spreads.size() / 2);
+    std::nth_element(spreads.begin(), middle, spreads.end());
+    steadiness.spread = *middle;
+  }
+  return steadiness;
 }
 
 }  // namespace
@@ -276,19 +329,24 @@ Result<DeviceProfile> MeasureCpu(Backend& backend, bool quick) {
   profile.quick = quick;
   profile.made_at = fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr)));
   RIDGE_RETURN_IF_ERROR(MeasureFootprint(backend, quick, profile));
-  RIDGE_RETURN_IF_ERROR(MeasureLaunch(backend, quick, profile));
-  MeasurePeaks(profile.threads, quick, profile);
-  MeasureMemory(profile.threads, quick, profile);
-  RIDGE_RETURN_IF_ERROR(MeasureCurves(backend, quick, profile));
+  const double begin_s = MonotonicSeconds(), busy_s = BusySeconds(), own_s = ProcessorSeconds();
+  Way way{profile.threads};
+  RIDGE_RETURN_IF_ERROR(MeasureRates(backend, way, quick, profile));
+  profile.steadiness = SteadinessOf(way, quick, busy_s, own_s, begin_s);
+  if (IsSteady(profile.steadiness)) return profile;
+  Way alone{profile.threads, /*alone=*/true, {.now = ThreadSeconds}};
+  RIDGE_RETURN_IF_ERROR(MeasureRates(backend, alone, quick, profile));
   return profile;
 }
 
 double BestMatmulFlops(int threads, DType dtype) {
-  return MatmulFlops(threads, dtype, 2048, {.budget_s = 0, .least_rounds = 20});
+  Way way{threads};
+  return MatmulFlops(way, dtype, 2048, {.budget_s = 0, .least_rounds = 20});
 }
 
 double BestTriadBytesPerS(int threads) {
-  return TriadRate(threads, 4 * cpu::ReadCaches(AllowedCpus(threads)).l3, 0.3);
+  Way way{threads};
+  return TriadRate(way, 4 * cpu::ReadCaches(AllowedCpus(threads)).l3, 0.3);
 }
 
 }  // namespace ridge

@@ -2,6 +2,8 @@
 //
 // Every buffer holds random numbers: lines of zeros are written faster than memory allows.
 // Rates are the best of several rounds: other tenants of a shared machine only ever make us slower.
+// Where they were seen at work (Steadiness), rates are taken anew by one thread and its processor
+// seconds, times the number of threads.
 #pragma once
 #include <string>
 

@@ -21,7 +21,7 @@ Tensor RandomBytes(int64_t bytes) {
 
 Result<TimedCall> TimedCall::Make(Backend& backend, const char* op_name,
                                   std::vector<TensorType> inputs, AttrMap attrs,
-                                  std::vector<LayoutId> available) {
+                                  std::vector<LayoutId> available, bool alone) {
   const OpDef* op = FindOp(op_name);
   RIDGE_CHECK(op != nullptr, op_name);
   OpCall call{std::string("timing of ") + op_name, std::move(inputs), {}, std::move(attrs)};
@@ -29,7 +29,9 @@ Result<TimedCall> TimedCall::Make(Backend& backend, const char* op_name,
   available.resize(call.inputs.size(), kRowMajor);
   TimedCall timed;
   timed.cost_ = CallCost(*op, call);
-  timed.choice_ = backend.Offers(*op, call, available).choices.at(0);
+  const KernelOffers offers =
+      alone ? backend.OffersAlone(*op, call, available) : backend.Offers(*op, call, available);
+  timed.choice_ = offers.choices.at(0);
   RIDGE_ASSIGN_OR_RETURN(timed.kernel_, backend.Create(*op, call, timed.choice_));
   for (size_t i = 0; i < call.inputs.size(); ++i) {
     const TensorType& type = call.inputs[i];
@@ -48,18 +50,21 @@ Result<TimedCall> TimedCall::Make(Backend& backend, const char* op_name,
   return timed;
 }
 
-double ShortestTime(double budget_s, int least_rounds, const std::function<void()>& run) {
+double ShortestTime(Watch& watch, double budget_s, int least_rounds,
+                    const std::function<void()>& run) {
   double best = INFINITY, second = INFINITY;
-  const double begin = MonotonicSeconds();
+  const double begin = watch.now();
   for (int round = 1;; ++round) {
-    const double start = MonotonicSeconds();
+    const double start = watch.now();
     run();
-    const double end = MonotonicSeconds(), seconds = end - start;
+    const double end = watch.now(), seconds = end - start;
     second = std::min(second, std::max(best, seconds));
     best = std::min(best, seconds);
     const double spent = end - begin;
     if (round < least_rounds || spent < budget_s) continue;
-    if (second <= 1.1 * best || spent >= 10 * budget_s) return best;
+    if (second > 1.1 * best && spent < 10 * budget_s) continue;
+    if (round > 1) watch.spreads.push_back(second / best - 1);
+    return best;
   }
 }
 
@@ -68,8 +73,8 @@ void TimedCall::RunOnce() {
   RIDGE_CHECK(status.ok(), status.message());
 }
 
-double TimedCall::Best(double budget_s) {
-  return ShortestTime(budget_s, /*least_rounds=*/3, [this] { RunOnce(); });
+double TimedCall::Best(Watch& watch, double budget_s) {
+  return ShortestTime(watch, budget_s, /*least_rounds=*/3, [this] { RunOnce(); });
 }
 
 }  // namespace ridge::cpu
