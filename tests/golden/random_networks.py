@@ -19,12 +19,14 @@ parameters (transformers: after all widths have been made small, so each is an a
 published size) and those that cannot be built from text, an image or a waveform alone.
 
 A network runs at a small image or sequence, in evaluation mode, and in training mode where it has
-batch norm (the older exporter's file: the newer one's has batch norm as in evaluation), with dropout
-0.  Its file is exported with the very batch that it runs with, by PyTorch's
-older exporter and its newer one, and holds sum(output * c) for random c, which are inputs: their
-gradients are the outputs.  A difference is relative to the largest element of a gradient, or to 1e-4
-of the largest of all.  f32 agrees to 2e-3; beyond that, or beyond 1e-4 and 20 times PyTorch's own f32
-error, the network is exported in f64 and has to agree to 1e-6.
+batch norm (the older exporter's file: the newer one writes it as in evaluation), with dropout 0.
+Its file is exported with the very batch that it runs with, by PyTorch's older exporter and its
+newer one, and holds sum(output * c) for random c, which are inputs: their gradients are the
+outputs.
+
+A difference is relative to the largest element of a gradient, or to 1e-4 of the largest of all.
+f32 agrees to 2e-3; beyond that, or beyond 1e-4 and 20 times PyTorch's own f32 error, the network is
+exported in f64 and has to agree to 1e-6.
 """
 import argparse
 import contextlib
@@ -120,8 +122,9 @@ def draw(source, seed, want_named):
 
     random.Random(f"{seed}:{source}").shuffle(names)
     chosen = [n for n in names if named(n) == want_named]
-    print(f"{source}: of {len(names)} networks {len(chosen)} are {'' if want_named else 'not '}named "
-          f"in the project; seed {seed} draws {' '.join(chosen[:40])} ...", flush=True)
+    print(f"{source}: the project names {len(chosen)} of {len(names)} networks" if want_named else
+          f"{source}: the project does not name {len(chosen)} of {len(names)} networks",
+          f"seed {seed} draws {' '.join(chosen[:40])} ...", sep="; ", flush=True)
     return chosen
 
 
@@ -182,7 +185,7 @@ def build_torchvision(name):
 
     def inputs(size):
         if "raft" in name:
-            return lambda b: {"a": torch.randn(b, 3, size, size), "b": torch.randn(b, 3, size, size)}
+            return lambda b: {n: torch.randn(b, 3, size, size) for n in ("a", "b")}
         return image_of(size, 3, frames)
 
     return first_that_runs((lambda o=options: make(**o), inputs(size))
@@ -191,8 +194,8 @@ def build_torchvision(name):
 
 # What configurations of transformers call their sizes.
 SMALL = [
-    (r"(num|n)_(hidden_|encoder_|decoder_)?layers?|(encoder|decoder)_(num_)?layers|num_blocks|depth|"
-     r"n_layers?|layers", 2),
+    (r"(num|n)_(hidden_|encoder_|decoder_)?layers?|(encoder|decoder)_(num_)?layers|num_blocks|"
+     r"depth|n_layers?|layers", 2),
     (r"hidden_size|d_model|n_embd|embed_dim|emb_dim|embedding_size|dim|embedding_dim|width|"
      r"decoder_hidden_size|word_embed_proj_dim|projection_dim|hidden_dim|output_dim|model_dim", 32),
     (r"(num|n)_(attention_|encoder_attention_|decoder_attention_)?heads?|"
@@ -244,7 +247,7 @@ def text_inputs(parameters, config):
 
     def inputs(batch):
         values = {n: torch.randint(3, below, (batch, 12)) for n in names}
-        if "attention_mask" in parameters:  # without one, masks are made by operators of no exporter
+        if "attention_mask" in parameters:  # else it is made by operators of no exporter
             values["attention_mask"] = (torch.arange(batch * 12) < batch * 12 - 2).view(
                 batch, 12).long()
         return values
@@ -476,14 +479,16 @@ def compare_at(case, dtype, exporter, folder, options, exact, loss):
         found = run_ridge(options, folder, file, {n: v for n, v in inputs.items() if n in held})
     except RuntimeError as error:
         runtime = onnxruntime_loss(file, inputs)
-        raise RuntimeError(f"{error} ({runtime if isinstance(runtime, str) else 'onnxruntime runs it'})")
+        said = runtime if isinstance(runtime, str) else "onnxruntime runs it"
+        raise RuntimeError(f"{error} ({said})")
     row["difference"], row["worst"] = distance(exact, found)
     row["compared"] = sum(n in found for n in exact)
     row["missing"] = sorted(n for n in exact if n not in found and np.abs(exact[n]).max() > 0)[:5]
     row["loss"] = abs(float(found["loss"]) - loss) / max(abs(loss), 1e-30)
     if row["difference"] > BOUNDS[dtype]:
         runtime = onnxruntime_loss(file, inputs)
-        row["onnxruntime"] = runtime if isinstance(runtime, str) else abs(runtime - loss) / abs(loss)
+        row["onnxruntime"] = \
+            runtime if isinstance(runtime, str) else abs(runtime - loss) / abs(loss)
     return row
 
 
@@ -622,8 +627,8 @@ def own_errors(rows):
 
 def print_table(options):
     rows = lines_of(options)
-    print("| network | input | nodes | old 1 | old 3 | new 1 | new 3 | train 3 | PyTorch's f32 | train |")
-    print("|---|---|---|---|---|---|---|---|---|---|")
+    print("| network | input | nodes | older, 1 | older, 3 | newer, 1 | newer, 3 | training, 3 "
+          "| PyTorch's f32 | training |" + "\n" + "|---" * 10 + "|")
     done = [r for r in rows if "skipped" not in r]
     for source, name in dict.fromkeys((r["source"], r["name"]) for r in done
                                       if "difference" in r):
