@@ -70,18 +70,21 @@ Tensor Uniform(const TensorType& type, double number) {
 
 // The gradients of norms are differences of terms as large as scale * dy / deviation, and may
 // vanish where these do not (a row of one element).  0 for other operators.
-double TermsOfNormGrad(const Node& node, const std::vector<Tensor>& inputs) {
+double TermsOfNorm(const Node& node, const std::vector<Tensor>& inputs) {
   constexpr double kMostInverse = 10;  // epsilon is 0.01 at least
   struct Norm {
     std::string_view op;
-    size_t dy, scale;
+    size_t x, scale;
   };
-  constexpr Norm kNorms[] = {
-      {"layer_norm_grad", 3, 4}, {"rms_norm_grad", 2, 3}, {"batch_norm_grad", 4, 1}};
+  constexpr Norm kNorms[] = {{"layer_norm", 0, 1},
+                             {"batch_norm", 0, 1},
+                             {"layer_norm_grad", 3, 4},
+                             {"rms_norm_grad", 2, 3},
+                             {"batch_norm_grad", 4, 1}};
   for (const Norm& norm : kNorms) {
     if (node.op->name != norm.op) continue;
     const double scale = inputs.size() > norm.scale ? LargestInRange(inputs[norm.scale]) : 1;
-    return LargestInRange(inputs[norm.dy]) * scale * kMostInverse;
+    return LargestInRange(inputs[norm.x]) * scale * kMostInverse;
   }
   return 0;
 }
@@ -97,7 +100,7 @@ std::vector<Tensor> Magnitudes(const Node& node, const OpCall& call,
     magnitudes = EvaluateNode(*node.op, call, absolute);
   } else if (!IsExact(*node.op)) {
     const double share = node.op->elementwise != nullptr ? kAbsolute : 1;
-    const double terms = TermsOfNormGrad(node, inputs);
+    const double terms = TermsOfNorm(node, inputs);
     for (size_t i = 0; i < outputs.size(); ++i) {
       if (outputs[i].type().dtype != DType::kF64) continue;
       magnitudes[i] =
@@ -115,11 +118,11 @@ bool IsShort(double x) {
 }  // namespace
 
 Roundoff RoundoffOf(DType dtype) {
-  constexpr double kF32 = 0x1p-24;
+  constexpr double kF32 = 0x1p-24, kFlushed = 0x1p-126;  // smaller ones may be 0
   if (dtype == DType::kF64) return {0x1p-53, 0x1p-53, 0};
   if (dtype == DType::kF16) return {0x1p-11, kF32, 0x1p-25};
-  if (dtype == DType::kBF16) return {0x1p-8, kF32, 0};
-  return {kF32, kF32, 0};
+  if (dtype == DType::kBF16) return {0x1p-8, kF32, kFlushed};
+  return {kF32, kF32, kFlushed};
 }
 
 Result<RoundingModel> RoundingModel::Make(const Graph& graph, const NamedTensors& leaves) {
