@@ -1,5 +1,7 @@
 #include "ridge/train/rehearsed_job.h"
 
+#include <malloc.h>
+
 #include <algorithm>
 #include <map>
 #include <set>
@@ -68,6 +70,7 @@ Result<std::unique_ptr<Executor>> RehearseJob(const Machine& machine, const JobD
   RIDGE_ASSIGN_OR_RETURN(std::unique_ptr<Executor> executor,
                          Executor::Create(std::move(job.program), *machine.backend));
   job.program = {};
+  (void)malloc_trim(0);  // of the plans that were compared nothing stays resident
   if (options.will_run) executor->TouchArena();
   int64_t to_come = RestToCome(executor->program(), options.still_to_come_bytes);
   if (data != nullptr) to_come += LayoutCopiesToCome(executor->program());

@@ -7,7 +7,7 @@ import unittest
 
 from _ridge import RidgeTest, SMALL, read_npz, write_idx_folder, write_npz
 
-GPT = ["gpt:layers=2,hidden=64,heads=4,context=128,vocab=100", "--batch", "16", "--threads", "1"]
+GPT = ["gpt:layers=2,hidden=64,heads=4,context=128,vocab=100", "--batch", "48", "--threads", "1"]
 BITS = "the result would not be bit-identical. hint: --allow-different\n"
 
 
@@ -29,7 +29,7 @@ class Resume(RidgeTest):
 
     def test_a_run_that_had_to_recompute_goes_on_with_more_memory(self):
         kept, again = self.peak("off"), self.peak("all")
-        self.assertLess(again, kept - (2 << 20))
+        self.assertLess(again, kept - (10 << 20))  # far more than the program itself may differ by
         words = ["train", *GPT, "--data", "synthetic", "--steps", "4", "--checkpoint-every", "2",
                  "-q", "--slices", "1"]
         tight = (kept + again) // 2
