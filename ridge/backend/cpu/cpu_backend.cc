@@ -45,6 +45,17 @@ std::string Prefix(const KernelChoice& choice) {
   return choice.kernel.substr(0, choice.kernel.find('/'));
 }
 
+// oneDNN's cache holds some descriptors for the same whose workspaces differ, and gives the one
+// that it met first: not the one that was planned.  While this lives, nothing comes from the cache.
+class WithoutPrimitiveCache {
+ public:
+  WithoutPrimitiveCache() { dnnl::set_primitive_cache_capacity(0); }
+  ~WithoutPrimitiveCache() { dnnl::set_primitive_cache_capacity(capacity_); }
+
+ private:
+  const int capacity_ = dnnl::get_primitive_cache_capacity();
+};
+
 class CpuBackend : public Backend {
  public:
   CpuBackend(int threads, ConvKernels conv, OfferedKernels offered)
@@ -98,7 +109,11 @@ class CpuBackend : public Backend {
     for (const KernelFactory& factory : cpu::KernelList()) {
       if (!Matches(factory, op) || Prefix(choice) != factory.kernel) continue;
       return cpu::CatchDnnl(call, [&] {
-        return factory.create(choice.one_thread ? alone_ : cpu_, op, call, choice);
+        const cpu::CpuContext& cpu = choice.one_thread ? alone_ : cpu_;
+        Result<std::unique_ptr<Kernel>> kernel = factory.create(cpu, op, call, choice);
+        if (kernel.ok() || kernel.status().code() != ErrorCode::kInternal) return kernel;
+        const WithoutPrimitiveCache made_anew;
+        return factory.create(cpu, op, call, choice);
       });
     }
     return Status(ErrorCode::kUnsupported,

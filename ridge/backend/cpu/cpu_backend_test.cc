@@ -2,6 +2,8 @@
 // Agreement with the reference over all case files: tests/ops/cpu_cases_test.cc.
 #include "ridge/backend/cpu/cpu_backend.h"
 
+#include <fmt/format.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -229,6 +231,19 @@ TEST_F(CpuBackendTest, ProductsKeepToTheirWorkspaceWhicheverWasMadeFirst) {
   ASSERT_TRUE((*kernel)->Run({inputs, outputs, bytes}).ok());
   EXPECT_EQ(y, std::vector<float>({3, 3}));
   for (size_t i = planned; i < planned + 4096; ++i) ASSERT_EQ(bytes[i], 0xA5) << i - planned;
+}
+
+TEST_F(CpuBackendTest, RefusesAKernelThatNeedsMoreWorkspaceThanIsPlanned) {
+  const OpCall call = MakeCall("matmul", {F32({1, 3}), F32({3, 2})}, {});
+  KernelChoice choice = Offers("matmul", call).choices.front();
+  const int64_t needed = choice.workspace_bytes;
+  if (needed == 0) GTEST_SKIP() << choice.kernel << " has none";
+  choice.workspace_bytes = needed - 1;
+  const auto kernel = cpu_->Create(*FindOp("matmul"), call, choice);
+  ASSERT_FALSE(kernel.ok());
+  EXPECT_THAT(kernel.status().message(),
+              testing::EndsWith(
+                  fmt::format("needs {} B of workspace, {} B are planned", needed, needed - 1)));
 }
 
 TEST_F(CpuBackendTest, RefusesNoThreads) { EXPECT_FALSE(MakeCpuBackend(0).ok()); }

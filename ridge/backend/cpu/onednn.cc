@@ -1,5 +1,7 @@
 #include "ridge/backend/cpu/onednn.h"
 
+#include <fmt/format.h>
+
 #include "ridge/backend/cpu/parallel.h"
 #include "ridge/core/rounding.h"
 
@@ -187,6 +189,11 @@ KernelChoice PrimitivePlan::Choice(const Question& q, const std::string& name,
 }
 
 Result<std::unique_ptr<Kernel>> PrimitivePlan::Compile() const {
+  if (choice_ != nullptr && workspace_bytes_ > choice_->workspace_bytes) {
+    return Status(ErrorCode::kInternal,
+                  fmt::format("{}: {} needs {} B of workspace, {} B are planned", call_.where,
+                              desc_.impl_info_str(), workspace_bytes_, choice_->workspace_bytes));
+  }
   const TeamSize team(threads_);
   auto kernel = std::make_unique<PrimitiveKernel>(cpu_, threads_);
   Stage main;

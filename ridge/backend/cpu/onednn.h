@@ -45,6 +45,7 @@ class PrimitivePlan {
   std::string implementation() const { return desc_.impl_info_str(); }
   // Layouts, workspace and kernel name ("NAME/brgconv:avx512_core") filled in.
   KernelChoice Choice(const Question& q, const std::string& name, double efficiency) const;
+  // Fails with kInternal when the primitive needs more workspace than the choice has.
   Result<std::unique_ptr<Kernel>> Compile() const;
 
  private:
