@@ -60,8 +60,9 @@ std::string Substitute(const std::string& text, const Extents& extents) {
     result += text.substr(at, open - at);
     if (open == text.size()) break;
     const size_t close = text.find('>', open);
+    const std::string factors = text.substr(open + 1, close - open - 1);
     int64_t product = 1;
-    for (std::string_view factor : SplitAt(text.substr(open + 1, close - open - 1), '*')) {
+    for (std::string_view factor : SplitAt(factors, '*')) {
       const auto known = extents.find(std::string(factor));
       product *= known == extents.end() ? std::atoll(std::string(factor).c_str()) : known->second;
     }
