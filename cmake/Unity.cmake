@@ -1,5 +1,5 @@
-# Several source files as one translation unit, made by cmake/unity.py: a build from nothing takes a
-# third of the time.  With RIDGE_UNITY=OFF each file is compiled alone, which shows a missing include.
+# Several source files as one translation unit, made by cmake/unity.py: compiling all of them takes
+# half of the time.  With RIDGE_UNITY=OFF each is compiled alone, which shows a missing include.
 
 option(RIDGE_UNITY "Compile the files of a folder twelve at a time" ON)
 set(RIDGE_UNITY_FILES 12)

@@ -253,9 +253,7 @@ std::string ProfileText(const std::string& name) {
   const Result<DeviceProfile> profile = LoadProfile(name);
   if (!profile.ok()) return name + " (damaged)";
   if (IsTrusted(*profile)) return name;
-  const std::string reason = IsSteady(profile->steadiness) ? "kernels took other times"
-                                                           : SteadinessText(profile->steadiness);
-  return fmt::format("{} ({}: the next start measures again)", name, reason);
+  return fmt::format("{} ({}: the next start measures again)", name, DistrustReason(*profile));
 }
 
 std::string ProfilesText(const Json& profiles) {

@@ -109,9 +109,7 @@ std::string PlanTitle(const PlannedJob& job, const Machine& machine) {
   title += fmt::format(" ({} thread{})", threads, threads == 1 ? "" : "s");
   const DeviceProfile& profile = machine.profile;
   if (IsTrusted(profile)) return title;
-  return title + "\n  by a rough profile: " +
-         (IsSteady(profile.steadiness) ? "kernels took other times"
-                                       : SteadinessText(profile.steadiness));
+  return title + "\n  by a rough profile: " + DistrustReason(profile);
 }
 
 Status ExplainRefusal(const PlannedJob& job, const Machine& machine) {

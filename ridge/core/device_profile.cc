@@ -85,6 +85,11 @@ bool IsTrusted(const DeviceProfile& profile) {
   return IsSteady(profile.steadiness) && (!profile.contradicted || profile.confirmed);
 }
 
+std::string DistrustReason(const DeviceProfile& profile) {
+  return IsSteady(profile.steadiness) ? "kernels took other times"
+                                      : SteadinessText(profile.steadiness);
+}
+
 bool Agree(const DeviceProfile& a, const DeviceProfile& b) {
   constexpr double kMost = 4.0 / 3;
   const auto near = [](double x, double y) { return x <= kMost * y && y <= kMost * x; };

@@ -60,6 +60,8 @@ struct DeviceProfile {
 
 // Whether plans may rely on it until the machine changes; else it is measured again.
 bool IsTrusted(const DeviceProfile& profile);
+// Why not: "kernels took other times", or SteadinessText.  REQUIRES: !IsTrusted(profile).
+std::string DistrustReason(const DeviceProfile& profile);
 // Whether rates and levels of both differ by a third at most.
 bool Agree(const DeviceProfile& a, const DeviceProfile& b);
 

@@ -79,12 +79,15 @@ DeviceProfile Profile() {
 class Planner : public ::testing::Test {
  protected:
   const StepPlan& Plan(GraphBuilder& b, PlanOptions options = {}) {
-    auto graph = b.Build();
-    EXPECT_TRUE(graph.ok()) << graph.status().message();
-    auto program = PlanProgram("test", {{"train", *graph}}, kernels_, Profile(), options);
-    EXPECT_TRUE(program.ok()) << program.status().message();
-    program_ = *program;
-    return program_.steps[0];
+    return PlanNamed({"train", Built(b)}, options);
+  }
+  // In two slices of "x", with the sum "s" over them.
+  StepPlan& PlanSlices(GraphBuilder& b) {
+    NamedGraph named{"train", Built(b)};
+    named.slices = 2;
+    named.sliced_inputs = {"x"};
+    named.slice_sums = {"s"};
+    return PlanNamed(named, {});
   }
 
   static std::string Nodes(const StepPlan& step) {
@@ -101,6 +104,19 @@ class Planner : public ::testing::Test {
 
   FakeKernels kernels_;
   Program program_;
+
+ private:
+  static Graph Built(GraphBuilder& b) {
+    const auto graph = b.Build();
+    EXPECT_TRUE(graph.ok()) << graph.status().message();
+    return *graph;
+  }
+  StepPlan& PlanNamed(const NamedGraph& named, const PlanOptions& options) {
+    const auto program = PlanProgram("test", {named}, kernels_, Profile(), options);
+    EXPECT_TRUE(program.ok()) << program.status().message();
+    program_ = *program;
+    return program_.steps[0];
+  }
 };
 
 const TensorType kType{DType::kF32, {8, 16}};  // 512 bytes
@@ -305,13 +321,7 @@ TEST_F(Planner, ASumInALayoutOfItsOwnIsBroughtBackInEverySlice) {
   const Value total = b.Op("add", {s, b.Input("x", kType)}, {}, "total");
   b.Output("y", b.Op("reduce_max", {total}, {}, "y"));
   b.Update(s, total);
-  NamedGraph named{"train", *b.Build()};
-  named.slices = 2;
-  named.sliced_inputs = {"x"};
-  named.slice_sums = {"s"};
-  const auto program = PlanProgram("test", {named}, kernels_, Profile(), {});
-  ASSERT_TRUE(program.ok()) << program.status().message();
-  const StepPlan& step = program->steps[0];
+  const StepPlan& step = PlanSlices(b);
   ASSERT_EQ(Nodes(step), "s@blocked total total@row_major y ");
   EXPECT_EQ(step.nodes[2].turn, Turn::kEvery);
   EXPECT_EQ(step.nodes[3].turn, Turn::kLast);
@@ -440,14 +450,7 @@ TEST_F(CheckPlacementTest, FindsWhatIsWrittenOverTheAddendOfASumInTheFirstSlice)
   const Value e = b.Op("exp", {b.Input("x", kType)}, {}, "e");
   b.Update(s, b.Op("add", {s, e}, {}, "next"));
   b.Output("y", b.Op("neg", {e}, {}, "y"));
-  NamedGraph named{"train", *b.Build()};
-  named.slices = 2;
-  named.sliced_inputs = {"x"};
-  named.slice_sums = {"s"};
-  const auto program = PlanProgram("test", {named}, kernels_, Profile(), {});
-  ASSERT_TRUE(program.ok()) << program.status().message();
-  program_ = *program;
-  StepPlan& step = program_.steps[0];
+  StepPlan& step = PlanSlices(b);
   for (PlannedValue& value : step.values) {
     if (value.name == "e" || value.name == "y") value.first_slice_in = 0;
   }

@@ -30,8 +30,8 @@ int64_t CodeToCome(const Program& program, const std::map<std::string, double>& 
   return std::min(static_cast<int64_t>(others.size()) * kCodeOfKernel, kMostCode);
 }
 
-// The first checkpoint makes the copies of variables into row-major ones, a kernel for each type
-// and layout.
+// The first checkpoint is the first to run the kernels that copy variables into row-major ones, one
+// for each type and layout.
 int64_t LayoutCopiesToCome(const Program& program) {
   std::set<std::pair<std::string, LayoutId>> copies;
   for (const PersistentValue& value : program.persistent) {

@@ -45,8 +45,9 @@ std::string Prefix(const KernelChoice& choice) {
   return choice.kernel.substr(0, choice.kernel.find('/'));
 }
 
-// oneDNN's cache holds some descriptors for the same whose workspaces differ, and gives the one
-// that it met first: not the one that was planned.  While this lives, nothing comes from the cache.
+// oneDNN's cache takes some descriptors for equal although their workspaces differ, and returns the
+// one that it met first, which may need more than was planned.  While this lives, descriptors and
+// primitives are made without the cache.
 class WithoutPrimitiveCache {
  public:
   WithoutPrimitiveCache() { dnnl::set_primitive_cache_capacity(0); }
