@@ -300,19 +300,40 @@ std::map<std::string_view, Sums> SumKinds(const DeviceProfile& profile,
 
 }  // namespace
 
+namespace {
+
+struct Ratio {
+  double ratio = 1, weight = 0;
+};
+
+double WeightedMedian(std::vector<Ratio> ratios) {
+  std::sort(ratios.begin(), ratios.end(),
+            [](const Ratio& a, const Ratio& b) { return a.ratio < b.ratio; });
+  double rest = 0;
+  for (const Ratio& ratio : ratios) rest += ratio.weight / 2;
+  for (const Ratio& ratio : ratios) {
+    rest -= ratio.weight;
+    if (rest <= 0) return ratio.ratio;
+  }
+  return 1;
+}
+
+}  // namespace
+
 double RehearsedOverProfiled(const std::map<std::string, double>& kernel_s,
                              const DeviceProfile& profile, const Program& program) {
-  std::vector<double> ratios;
+  std::vector<Ratio> ratios;
   std::set<std::string_view> counted;
   for (const StepPlan& step : program.steps) {
     for (const PlannedNode& node : step.nodes) {
       const auto timed = kernel_s.find(node.choice.key);
       if (timed == kernel_s.end() || !counted.insert(node.choice.key).second) continue;
       const double modelled = EstimateNode(profile, node).seconds;
-      if (modelled > 0) ratios.push_back(timed->second / modelled);
+      if (modelled > 0)
+        ratios.push_back({timed->second / modelled, std::min(timed->second, modelled)});
     }
   }
-  return ratios.empty() ? 1 : Typical(std::move(ratios));
+  return WeightedMedian(std::move(ratios));
 }
 
 bool Contradicts(double rehearsed_over_profiled) {

@@ -17,7 +17,7 @@ namespace ridge {
 Result<std::map<std::string, double>> Rehearse(Executor& executor, double budget_s);
 
 // How many times what the profile says kernels took: the median over those that were timed, each
-// key once.  1 when none was.
+// key once and weighing what it takes.  1 when none was.
 double RehearsedOverProfiled(const std::map<std::string, double>& kernel_s,
                              const DeviceProfile& profile, const Program& program);
 // Whether the profile cannot be this machine's: kernels are never faster than it, and are slower

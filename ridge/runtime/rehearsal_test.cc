@@ -34,6 +34,13 @@ TEST_F(RehearsalTest, TheRatioIsTheMedianOverKeys) {
               2, 1e-9);
 }
 
+TEST_F(RehearsalTest, SmallKernelsDoNotSpeakForLargeOnes) {
+  for (size_t small : {0, 1, 2}) program_.steps[0].nodes[small].cost.bytes_read = 100;
+  EXPECT_NEAR(RehearsedOverProfiled({{"a", 1e-5}, {"b", 1e-5}, {"c", 1e-5}, {"d", 1.2e-3}}, profile_,
+                                    program_),
+              1.2, 1e-9);
+}
+
 TEST_F(RehearsalTest, KernelsThatAreFarFromTheProfileContradictIt) {
   for (const double near : {0.6, 1.0, 3.0}) EXPECT_FALSE(Contradicts(near)) << near;
   for (const double far : {0.2, 5.0}) EXPECT_TRUE(Contradicts(far)) << far;

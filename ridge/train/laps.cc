@@ -9,9 +9,7 @@
 namespace ridge {
 namespace {
 
-constexpr int kWarmUps = 2;
-constexpr int kFewestLaps = 5;
-constexpr int kMostLaps = 25;
+constexpr int kMostWarmUps = 2, kFewestLaps = 5, kMostLaps = 25;  // where the budget allows
 
 Result<std::unique_ptr<BatchLoader>> StartLoader(Executor& executor, const PlannedJob& job,
                                                  const JobData& data) {
@@ -64,18 +62,20 @@ Result<double> MeasureLaps(Executor& executor, const PlannedJob& job, const JobD
   double planned = 0;
   for (const UpdatePart& part : UpdateParts(executor.program(), job.options.accumulate))
     planned += part.step->seconds * static_cast<double>(part.runs);
-  if (planned <= 0 || planned * (kWarmUps + kFewestLaps) > budget_s) return 1.0;
+  const double fit = planned > 0 ? budget_s / planned : 0;
+  if (fit < 2) return 1.0;
+  const int warm_ups = fit < kMostWarmUps + kFewestLaps ? 1 : kMostWarmUps;
   RIDGE_ASSIGN_OR_RETURN(const std::unique_ptr<BatchLoader> loader,
                          StartLoader(executor, job, data));
   Laps laps(executor, job, *loader);
   std::vector<double> seconds;
   const double deadline = MonotonicSeconds() + budget_s;
-  for (int lap = 0; lap < kWarmUps + kMostLaps; ++lap) {
+  for (int lap = 0; lap < warm_ups + kMostLaps; ++lap) {
     const Result<double> one = laps.Run();
     if (!one.ok() && one.status().code() == ErrorCode::kFailed) return 1.0;  // the run will tell
     if (!one.ok()) return one.status();
-    if (lap >= kWarmUps) seconds.push_back(*one);
-    if (seconds.size() >= kFewestLaps && MonotonicSeconds() > deadline) break;
+    if (lap >= warm_ups) seconds.push_back(*one);
+    if (!seconds.empty() && MonotonicSeconds() + *one > deadline) break;
   }
   const auto middle = seconds.begin() + static_cast<int64_t>(seconds.size() / 2);
   std::nth_element(seconds.begin(), middle, seconds.end());
