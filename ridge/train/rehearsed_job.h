@@ -14,8 +14,9 @@ struct RehearsalOptions {
   double kernels_s = 0.1;  // spent on timing kernels one by one; 0: none, nor laps
   double laps_s = 0.3;     // spent on whole updates; needs data
   bool will_run = false;   // the job runs after this: its memory is taken now, by all threads
-  // What the run will hold on top of what it holds by then: reports, checkpoints being written.
-  int64_t still_to_come_bytes = int64_t{2} << 20;
+  // What the run will hold on top of what it holds by then: metrics, checkpoints being written.  The
+  // plan's report, which grows with its nodes, is added where there is data.
+  int64_t still_to_come_bytes = int64_t{7} << 18;
 };
 
 // Creates the executor, times kernels and laps, and renews the job's times and memory; its program
