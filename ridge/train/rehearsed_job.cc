@@ -48,7 +48,7 @@ int64_t ReportToCome(const Program& program) {
   return nodes * kReportOfNode;
 }
 
-// Reports and checkpoints come between steps, when kernels' heap has been given back, so that only
+// Metrics and checkpoints come between steps, when kernels' heap has been given back, so that only
 // the larger of the two counts; some of them stays.
 int64_t RestToCome(const Program& program, int64_t still_to_come) {
   constexpr int64_t kStays = int64_t{1} << 19;
@@ -80,10 +80,9 @@ Result<std::unique_ptr<Executor>> RehearseJob(const Machine& machine, const JobD
   job.program = {};
   (void)malloc_trim(0);  // of the plans that were compared nothing stays resident
   if (options.will_run) executor->TouchArena();
-  int64_t reports = options.still_to_come_bytes;
-  if (data != nullptr) reports += ReportToCome(executor->program());
-  int64_t to_come = RestToCome(executor->program(), reports);
-  if (data != nullptr) to_come += LayoutCopiesToCome(executor->program());
+  int64_t to_come = RestToCome(executor->program(), options.still_to_come_bytes);
+  if (data != nullptr)
+    to_come += ReportToCome(executor->program()) + LayoutCopiesToCome(executor->program());
   if (options.kernels_s > 0) {
     RIDGE_ASSIGN_OR_RETURN(const int64_t code,
                            TimeKernels(machine.profile, options.kernels_s, *executor));
