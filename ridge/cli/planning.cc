@@ -107,6 +107,10 @@ std::string PlanTitle(const PlannedJob& job, const Machine& machine) {
   if (machine.backend->name() != options.device) title += " by " + machine.backend->name();
   const int threads = machine.backend->threads();
   title += fmt::format(" ({} thread{})", threads, threads == 1 ? "" : "s");
+  if (job.keeps_many)
+    title +=
+        "\n  keeps its activations: none is worth its time in so short a step (--recompute all: "
+        "least memory)";
   const DeviceProfile& profile = machine.profile;
   if (IsTrusted(profile)) return title;
   return title + "\n  by a rough profile: " + DistrustReason(profile);

@@ -36,8 +36,8 @@ TEST_F(RehearsalTest, TheRatioIsTheMedianOverKeys) {
 
 TEST_F(RehearsalTest, SmallKernelsDoNotSpeakForLargeOnes) {
   for (size_t small : {0, 1, 2}) program_.steps[0].nodes[small].cost.bytes_read = 100;
-  EXPECT_NEAR(RehearsedOverProfiled({{"a", 1e-5}, {"b", 1e-5}, {"c", 1e-5}, {"d", 1.2e-3}}, profile_,
-                                    program_),
+  EXPECT_NEAR(RehearsedOverProfiled({{"a", 1e-5}, {"b", 1e-5}, {"c", 1e-5}, {"d", 1.2e-3}},
+                                    profile_, program_),
               1.2, 1e-9);
 }
 

@@ -153,6 +153,7 @@ Result<PlannedJob> PlanParts(const TrainOptions& options, const Graph& forward, 
                                           job.limit_bytes - job.data_bytes, machine}));
   job.options.slices = std::to_string(sliced.slices);
   job.options.recompute = sliced.recompute;
+  job.keeps_many = sliced.keeps_many;
   job.program = std::move(sliced.program);
   job.passes = std::move(sliced.passes);
   EstimateJob(data, ProfiledRuntimeBytes(machine.profile, job.program), job.program, job);

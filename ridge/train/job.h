@@ -22,6 +22,7 @@ struct PlannedJob {
   DType lr_dtype = DType::kF32;
   DType operands = DType::kF32;  // of products
   Program program;
+  bool keeps_many = false;                                // SlicedProgram::keeps_many
   std::map<std::string, std::vector<PassReport>> passes;  // by StepPlan
   MemoryEstimate memory;
   int64_t data_bytes = 0;

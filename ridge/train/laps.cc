@@ -9,8 +9,9 @@
 namespace ridge {
 namespace {
 
-constexpr double kLeastFit = 0.5;  // budgets: one lap may take two
-constexpr int kMostWarmUps = 2, kFewestLaps = 5, kMostLaps = 25;  // where the budget allows
+constexpr double kLeastFit = 0.3;  // budgets: one lap may take three
+constexpr int kMostWarmUps = 2, kFewestLaps = 5, kMostLaps = 400;  // where the budget allows
+constexpr double kForMore = 1.0 / 3;  // of the budget, for more laps than these
 
 Result<std::unique_ptr<BatchLoader>> StartLoader(Executor& executor, const PlannedJob& job,
                                                  const JobData& data) {
@@ -70,13 +71,15 @@ Result<double> MeasureLaps(Executor& executor, const PlannedJob& job, const JobD
                          StartLoader(executor, job, data));
   Laps laps(executor, job, *loader);
   std::vector<double> seconds;
-  const double deadline = MonotonicSeconds() + budget_s;
+  const double begin = MonotonicSeconds();
   for (int lap = 0; lap < warm_ups + kMostLaps; ++lap) {
     const Result<double> one = laps.Run();
     if (!one.ok() && one.status().code() == ErrorCode::kFailed) return 1.0;  // the run will tell
     if (!one.ok()) return one.status();
     if (lap >= warm_ups) seconds.push_back(*one);
-    if (!seconds.empty() && MonotonicSeconds() + *one > deadline) break;
+    const double spent = MonotonicSeconds() - begin;
+    if (seconds.size() >= kFewestLaps && spent > kForMore * budget_s) break;
+    if (!seconds.empty() && spent + *one > budget_s) break;
   }
   const auto middle = seconds.begin() + static_cast<int64_t>(seconds.size() / 2);
   std::nth_element(seconds.begin(), middle, seconds.end());

@@ -9,8 +9,8 @@
 namespace ridge {
 
 // Seconds of one update over the program's estimate of it; 1 when one lap would take more than
-// two `budget_s`, or the loss is not finite.  The learning rate is 0, yet states change: initialize or
-// restore the variables afterwards.
+// three `budget_s`, or the loss is not finite.  The learning rate is 0, yet states change:
+// initialize or restore the variables afterwards.
 Result<double> MeasureLaps(Executor& executor, const PlannedJob& job, const JobData& data,
                            double budget_s);
 

@@ -40,7 +40,8 @@ int64_t LayoutCopiesToCome(const Program& program) {
   return static_cast<int64_t>(copies.size()) * kCodeOfKernel;
 }
 
-// The plan's report and its JSON, of which the heap keeps some: 1.1 to 1.7 KiB a node were measured.
+// The plan's report and its JSON, of which the heap keeps some: 1.1 to 1.7 KiB a node were
+// measured.
 int64_t ReportToCome(const Program& program) {
   constexpr int64_t kReportOfNode = 1792;
   int64_t nodes = 0;

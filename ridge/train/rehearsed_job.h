@@ -14,7 +14,7 @@ struct RehearsalOptions {
   double kernels_s = 0.1;  // spent on timing kernels one by one; 0: none, nor laps
   double laps_s = 0.3;     // spent on whole updates; needs data
   bool will_run = false;   // the job runs after this: its memory is taken now, by all threads
-  // What the run will hold on top of what it holds by then: metrics, checkpoints being written.  The
+  // What the run will hold on top of what it holds by then: metrics, checkpoints being written. The
   // plan's report, which grows with its nodes, is added where there is data.
   int64_t still_to_come_bytes = int64_t{7} << 18;
 };

@@ -22,6 +22,7 @@ constexpr double kWorthSlicing = 0.95;
 // share of this for each of them.  And all of them together this share of the run's own bytes.
 constexpr double kBytesPerCore = 4.0 * (1 << 30);
 constexpr double kLeastFreed = 0.03;
+constexpr int64_t kManyActivations = int64_t{256} << 20;  // a reader may want to know why
 constexpr int64_t kMostSlices = 1024;
 constexpr size_t kMostCandidates = 4;
 constexpr size_t kMostNodes = 2000;  // of a forward graph: above, planning it again takes seconds
@@ -190,6 +191,8 @@ class Chooser {
         RIDGE_RETURN_IF_ERROR(AddFitting(i, cuts[i - 1]));
     }
     Candidate& best = may_recompute ? WithRecompute(Best()) : Best();
+    best.planned.keeps_many =
+        may_recompute && !best.planned.recomputes() && best.scratch_bytes > kManyActivations;
     EstimateTimes(q_.machine.profile, best.planned.program);
     return std::move(best.planned);
   }

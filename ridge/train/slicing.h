@@ -32,6 +32,7 @@ struct SlicedProgram {
   int64_t slices = 1;
   std::string recompute = "off";  // as in the options: what is made again for backward
   Program program;
+  bool keeps_many = false;  // activations, of which `auto` found none worth making again
   bool recomputes() const { return recompute != "off"; }
   std::map<std::string, std::vector<PassReport>> passes;  // by StepPlan
 };

@@ -304,6 +304,25 @@ TEST(SlicingTest, RecomputesNoMoreThanToFit) {
   EXPECT_FALSE(PlanToFit(forward, "auto", least / 2)->fits());
 }
 
+TEST(SlicingTest, TellsOfManyActivationsInAShortStep) {
+  const auto plan = [](int64_t width, const std::string& recompute) {
+    return PlanToFit(Parse(fmt::format("  x = input f32[batch=12,{0}]\n"
+                                       "  w = parameter f32[{0}] init=normal(1)\n"
+                                       "  product = mul(x, w)\n"
+                                       "  y = relu(product)\n"
+                                       "  loss = reduce_mean(y)\n"
+                                       "  output loss\n",
+                                       width)),
+                     recompute, 0);
+  };
+  const Result<PlannedJob> many = plan(8'000'000, "auto");
+  ASSERT_TRUE(many.ok()) << many.status().message();
+  EXPECT_EQ(many->options.recompute, "off");
+  EXPECT_TRUE(many->keeps_many) << many->memory.arena_bytes;
+  EXPECT_FALSE(plan(2'000, "auto")->keeps_many);
+  EXPECT_FALSE(plan(8'000'000, "all")->keeps_many);
+}
+
 // What a machine's profile says of the program's own bytes differs from day to day; the bits of a
 // run must not.
 TEST(SlicingTest, MeasuredBytesDoNotChoose) {

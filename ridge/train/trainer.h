@@ -38,7 +38,8 @@ struct TrainRequest {
   std::set<std::string> given;   // JSON keys of the options that the user gave
   // Of options.model, when that is a run: what the new run starts from (FindCheckpoint).
   std::string start_checkpoint = "newest";
-  // Spent on timing kernels before the plan is shown, and three times that on whole updates; 0: none.
+  // Spent on timing kernels before the plan is shown, and three times that on whole updates; 0:
+  // none.
   double rehearse_s = 0.1;
   // For tests: stop as if preempted (with a checkpoint) or killed (without) after so many steps.
   int64_t preempt_after_step = -1;
