@@ -9,7 +9,7 @@
 namespace ridge {
 
 // Seconds of one update over the program's estimate of it; 1 when one lap would take more than
-// three `budget_s`, or the loss is not finite.  The learning rate is 0, yet states change:
+// six `budget_s`, or the loss is not finite.  The learning rate is 0, yet states change:
 // initialize or restore the variables afterwards.
 Result<double> MeasureLaps(Executor& executor, const PlannedJob& job, const JobData& data,
                            double budget_s);
