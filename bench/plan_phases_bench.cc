@@ -18,7 +18,7 @@
 #include "ridge/plan/memory/placement.h"
 #include "ridge/runtime/executor.h"
 #include "ridge/runtime/rehearsal.h"
-#include "ridge/train/forward.h"
+#include "ridge/train/load/forward.h"
 
 namespace ridge {
 namespace {

@@ -1,5 +1,5 @@
-// arc4random for a program that carries libstdc++: Debian's std::random_device calls it, glibc has it
-// since 2.36 only, and Ubuntu 22.04 has 2.35.  Linked in, it is found before glibc's.
+// arc4random for a program that carries libstdc++: Debian's std::random_device calls it, glibc has
+// it since 2.36 only, and Ubuntu 22.04 has 2.35.  Linked in, it is found before glibc's.
 #include <sys/random.h>
 
 #include <cstdint>
@@ -7,6 +7,7 @@
 
 extern "C" uint32_t arc4random() {
   uint32_t word = 0;
-  if (getrandom(&word, sizeof word, 0) != sizeof word) std::abort();  // up to 256 bytes: all or none
+  if (getrandom(&word, sizeof word, 0) != sizeof word)
+    std::abort();  // up to 256 bytes: all or none
   return word;
 }

@@ -63,6 +63,16 @@ class CheckLayers(Tree):
         self.write("plan/a.cc", '#include "ridge/backend/device.h"\n')
         self.assertEqual(self.run_tool(check_layers)[0], 1)
 
+    def test_rooms_know_only_lower_rooms(self):
+        self.write("train/job/a.cc", '#include "ridge/train/options/o.h"\n')
+        self.assertEqual(self.run_tool(check_layers)[0], 0)
+        self.write("train/job/b.cc", '#include "ridge/train/loop/t.h"\n')
+        self.write("train/attic/c.cc", '#include "ridge/train/job/j.h"\n')
+        status, output = self.run_tool(check_layers)
+        self.assertEqual(status, 1)
+        self.assertIn("job/b.cc:1: train/job includes train/loop; only lower rooms", output)
+        self.assertIn("room train/attic is not in tools/check_layers.py", output)
+
     def test_refuses_a_folder_without_rank(self):
         self.write("magic/a.cc", "")
         self.write("core/b.cc", '#include "ridge/util/x.h"\n')

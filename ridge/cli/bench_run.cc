@@ -1,5 +1,5 @@
 // `ridge bench run`: times a model's outputs, forward only.
-#include "ridge/train/bench_run.h"
+#include "ridge/measure/bench_run.h"
 
 #include <fmt/format.h>
 

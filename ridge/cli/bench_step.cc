@@ -1,5 +1,5 @@
 // `ridge bench step`: times training steps on one made-up batch, beside the plan and the roofline.
-#include "ridge/train/bench_step.h"
+#include "ridge/measure/bench_step.h"
 
 #include <fmt/format.h>
 

@@ -14,8 +14,8 @@
 #include "ridge/cli/verbs.h"
 #include "ridge/core/files.h"
 #include "ridge/core/safetensors.h"
-#include "ridge/train/checkpoint.h"
-#include "ridge/train/run_folder.h"
+#include "ridge/train/store/checkpoint.h"
+#include "ridge/train/store/run_folder.h"
 
 namespace ridge::cli {
 namespace {

@@ -11,9 +11,9 @@
 #include "ridge/cli/verbs.h"
 #include "ridge/core/units.h"
 #include "ridge/models/model.h"
-#include "ridge/train/model_source.h"
-#include "ridge/train/run_evaluation.h"
-#include "ridge/train/run_folder.h"
+#include "ridge/train/load/model_source.h"
+#include "ridge/train/loop/run_evaluation.h"
+#include "ridge/train/store/run_folder.h"
 
 namespace ridge::cli {
 namespace {

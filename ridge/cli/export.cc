@@ -12,8 +12,8 @@
 #include "ridge/cli/verbs.h"
 #include "ridge/core/units.h"
 #include "ridge/report/table.h"
-#include "ridge/train/export_model.h"
-#include "ridge/train/options.h"
+#include "ridge/train/options/options.h"
+#include "ridge/use/export_model.h"
 
 namespace ridge::cli {
 namespace {

@@ -8,8 +8,8 @@
 #include "ridge/cli/train_flags.h"
 #include "ridge/cli/verbs.h"
 #include "ridge/data/npz.h"
-#include "ridge/train/gradients.h"
-#include "ridge/train/options.h"
+#include "ridge/train/options/options.h"
+#include "ridge/use/gradients.h"
 
 namespace ridge::cli {
 namespace {

@@ -12,7 +12,7 @@
 #include "ridge/core/threads.h"
 #include "ridge/runtime/kernel_times.h"
 #include "ridge/runtime/profile_store.h"
-#include "ridge/train/options.h"
+#include "ridge/train/options/options.h"
 
 namespace ridge::cli {
 namespace {

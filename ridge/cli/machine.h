@@ -5,9 +5,9 @@
 #include <string>
 
 #include "ridge/backend/backend.h"
-#include "ridge/train/bench_step.h"
-#include "ridge/train/machine.h"
-#include "ridge/train/options.h"
+#include "ridge/measure/bench_step.h"
+#include "ridge/train/options/machine.h"
+#include "ridge/train/options/options.h"
 
 namespace ridge::cli {
 

@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include "ridge/core/units.h"
-#include "ridge/train/model_source.h"
-#include "ridge/train/rehearsed_job.h"
+#include "ridge/train/job/rehearsed_job.h"
+#include "ridge/train/load/model_source.h"
 
 namespace ridge::cli {
 namespace {

@@ -6,9 +6,9 @@
 
 #include "ridge/graph/graph.h"
 #include "ridge/report/plan_report.h"
-#include "ridge/train/forward.h"
-#include "ridge/train/job.h"
-#include "ridge/train/machine.h"
+#include "ridge/train/job/job.h"
+#include "ridge/train/load/forward.h"
+#include "ridge/train/options/machine.h"
 
 namespace ridge::cli {
 

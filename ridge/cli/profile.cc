@@ -1,5 +1,5 @@
 // `ridge profile`: where the time of a training step goes, and what would help most.
-#include "ridge/train/profile.h"
+#include "ridge/measure/profile.h"
 
 #include "ridge/cli/exit_codes.h"
 #include "ridge/cli/flags.h"
@@ -9,8 +9,8 @@
 #include "ridge/cli/train_flags.h"
 #include "ridge/cli/verbs.h"
 #include "ridge/core/files.h"
-#include "ridge/train/run_evaluation.h"
-#include "ridge/train/run_folder.h"
+#include "ridge/train/loop/run_evaluation.h"
+#include "ridge/train/store/run_folder.h"
 
 namespace ridge::cli {
 namespace {

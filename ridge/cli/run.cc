@@ -9,7 +9,7 @@
 #include "ridge/cli/verbs.h"
 #include "ridge/core/units.h"
 #include "ridge/data/npz.h"
-#include "ridge/train/predict.h"
+#include "ridge/use/predict.h"
 
 namespace ridge::cli {
 namespace {

@@ -12,8 +12,8 @@
 #include "ridge/cli/train_flags.h"
 #include "ridge/cli/train_observer.h"
 #include "ridge/cli/verbs.h"
-#include "ridge/train/run_folder.h"
-#include "ridge/train/trainer.h"
+#include "ridge/train/loop/trainer.h"
+#include "ridge/train/store/run_folder.h"
 
 namespace ridge::cli {
 namespace {

@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "ridge/cli/flags.h"
-#include "ridge/train/checkpoint.h"
-#include "ridge/train/run_folder.h"
+#include "ridge/train/store/checkpoint.h"
+#include "ridge/train/store/run_folder.h"
 
 namespace ridge::cli {
 namespace {

@@ -9,7 +9,7 @@
 #include "ridge/core/status.h"
 #include "ridge/report/progress.h"
 #include "ridge/report/terminal.h"
-#include "ridge/train/options.h"
+#include "ridge/train/options/options.h"
 
 namespace ridge::cli {
 

@@ -4,8 +4,8 @@
 
 #include "ridge/cli/train_flags.h"
 #include "ridge/report/progress.h"
-#include "ridge/train/machine.h"
-#include "ridge/train/observer.h"
+#include "ridge/train/loop/observer.h"
+#include "ridge/train/options/machine.h"
 
 namespace ridge::cli {
 

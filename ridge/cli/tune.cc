@@ -12,9 +12,9 @@
 #include "ridge/cli/planning.h"
 #include "ridge/cli/workloads.h"
 #include "ridge/core/units.h"
+#include "ridge/measure/tune_kernels.h"
 #include "ridge/report/table.h"
 #include "ridge/runtime/kernel_times.h"
-#include "ridge/train/tune_kernels.h"
 
 namespace ridge::cli {
 namespace {

@@ -1,26 +1,43 @@
-// TestFolder: where a test may write.  Only for tests.
+// TempFolder and TestFolder: where a test may write.  Only for tests.
 #pragma once
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <string>
 
 #include "ridge/core/status.h"
 
 namespace ridge {
 
+// Removed with everything in it at the end of the test.
+class TempFolder {
+ public:
+  TempFolder() { RIDGE_CHECK(::mkdtemp(path_.data()) != nullptr, path_); }
+  ~TempFolder() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+  TempFolder(const TempFolder&) = delete;
+  TempFolder& operator=(const TempFolder&) = delete;
+
+  const std::string& path() const { return path_; }
+  std::string File(const std::string& name) const { return path_ + "/" + name; }
+
+  // Returns the file's path.
+  std::string Write(const std::string& name, const std::string& bytes) const {
+    std::ofstream(File(name), std::ios::binary) << bytes;
+    return File(name);
+  }
+
+ private:
+  std::string path_ = (std::filesystem::temp_directory_path() / "ridge-test-XXXXXX").string();
+};
+
 // A folder of this process alone, so that test programs of several builds can run at the same time;
 // removed when the process ends.
 inline std::string TestFolder() {
-  struct Folder {
-    std::string path = (std::filesystem::temp_directory_path() / "ridge-test-XXXXXX").string();
-    Folder() { RIDGE_CHECK(::mkdtemp(path.data()) != nullptr, path); }
-    ~Folder() {
-      std::error_code ignored;
-      std::filesystem::remove_all(path, ignored);
-    }
-  };
-  static const Folder folder;
-  return folder.path;
+  static const TempFolder folder;
+  return folder.path();
 }
 
 }  // namespace ridge

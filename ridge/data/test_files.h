@@ -1,39 +1,15 @@
 // What the tests of this folder share: files in a folder that goes away, and small data sets.
 #pragma once
 #include <gtest/gtest.h>
-#include <unistd.h>
 #include <zlib.h>
 
-#include <filesystem>
-#include <fstream>
 #include <string>
 #include <vector>
 
+#include "ridge/core/test_folder.h"
 #include "ridge/data/memory_source.h"
 
 namespace ridge {
-
-class TempFolder {
- public:
-  TempFolder() {
-    std::string path = (std::filesystem::temp_directory_path() / "ridge-data-XXXXXX").string();
-    if (::mkdtemp(path.data()) == nullptr) ADD_FAILURE() << "cannot make " << path;
-    path_ = path;
-  }
-  ~TempFolder() { std::filesystem::remove_all(path_); }
-  TempFolder(const TempFolder&) = delete;
-  TempFolder& operator=(const TempFolder&) = delete;
-
-  const std::string& path() const { return path_; }
-  std::string Write(const std::string& name, const std::string& bytes) const {
-    const std::string path = path_ + "/" + name;
-    std::ofstream(path, std::ios::binary) << bytes;
-    return path;
-  }
-
- private:
-  std::string path_;
-};
 
 inline std::string Gzip(const std::string& bytes) {
   z_stream stream{};

@@ -10,8 +10,8 @@
 #include <set>
 #include <utility>
 
+#include "ridge/core/glob.h"
 #include "ridge/core/safetensors.h"
-#include "ridge/graph/onnx/initializers.h"
 
 namespace ridge {
 namespace {

@@ -11,7 +11,7 @@
 #include "ridge/graph/sample_axis.h"
 #include "ridge/graph/text.h"
 #include "ridge/plan/cost/roofline.h"
-#include "ridge/train/scalar_inputs.h"
+#include "ridge/train/job/scalar_inputs.h"
 
 namespace ridge::crossing {
 namespace {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "ridge/train/job.h"
+#include "ridge/train/job/job.h"
 #include "tests/crossing/settings.h"
 
 namespace ridge::crossing {

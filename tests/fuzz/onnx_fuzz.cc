@@ -3,7 +3,7 @@
 // Half of the inputs are bytes changed blindly, half are models changed by their meaning.
 #include <map>
 
-#include "ridge/graph/onnx/import.h"
+#include "ridge/onnx/import/import.h"
 #include "tests/fuzz/onnx_mutator.h"
 
 extern "C" size_t LLVMFuzzerMutate(uint8_t* data, size_t size, size_t max_size);

@@ -5,8 +5,8 @@
 #include <limits>
 #include <string>
 
-#include "ridge/graph/onnx/converter.h"
-#include "ridge/graph/onnx/tensor.h"
+#include "ridge/onnx/file/tensor.h"
+#include "ridge/onnx/import/converter.h"
 
 namespace ridge {
 namespace {

@@ -3,8 +3,8 @@
 #include <cstring>
 
 #include "ridge/runtime/executor.h"
-#include "ridge/train/graph_run.h"
-#include "ridge/train/job.h"
+#include "ridge/train/job/job.h"
+#include "ridge/train/loop/graph_run.h"
 
 namespace ridge {
 namespace {

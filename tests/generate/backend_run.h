@@ -1,6 +1,6 @@
 // Gradients as a backend computes them: planned and executed.
 #pragma once
-#include "ridge/train/machine.h"
+#include "ridge/train/options/machine.h"
 #include "tests/generate/leaves.h"
 
 namespace ridge {

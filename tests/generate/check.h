@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "ridge/train/machine.h"
+#include "ridge/train/options/machine.h"
 #include "tests/generate/leaves.h"
 
 namespace ridge {

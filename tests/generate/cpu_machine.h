@@ -2,7 +2,7 @@
 #pragma once
 #include <memory>
 
-#include "ridge/train/machine.h"
+#include "ridge/train/options/machine.h"
 
 namespace ridge {
 

@@ -2,8 +2,8 @@
 
 #include "ridge/graph/passes/passes.h"
 #include "ridge/graph/passes/pipeline.h"
-#include "ridge/train/gradients.h"
-#include "ridge/train/training_graph.h"
+#include "ridge/learn/training_graph.h"
+#include "ridge/use/gradients.h"
 
 namespace ridge {
 

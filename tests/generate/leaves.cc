@@ -5,7 +5,7 @@
 
 #include "ridge/core/random.h"
 #include "ridge/graph/interpret.h"
-#include "ridge/train/training_graph.h"
+#include "ridge/learn/training_graph.h"
 
 namespace ridge {
 namespace {

@@ -6,8 +6,8 @@
 
 #include "ridge/graph/interpret.h"
 #include "ridge/graph/passes/pipeline.h"
-#include "ridge/train/graph_copy.h"
-#include "ridge/train/master_params.h"
+#include "ridge/learn/graph_copy.h"
+#include "ridge/learn/master_params.h"
 #include "tests/generate/backend_run.h"
 #include "tests/generate/dice.h"
 #include "tests/generate/forms.h"

@@ -7,7 +7,7 @@
 #include <set>
 
 #include "ridge/graph/builder.h"
-#include "ridge/train/graph_copy.h"
+#include "ridge/learn/graph_copy.h"
 
 namespace ridge {
 namespace {

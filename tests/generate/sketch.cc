@@ -7,7 +7,7 @@
 #include <limits>
 
 #include "ridge/graph/interpret.h"
-#include "ridge/train/training_graph.h"
+#include "ridge/learn/training_graph.h"
 #include "tests/generate/leaves.h"
 
 namespace ridge {

@@ -13,8 +13,8 @@
 #include "ridge/core/threads.h"
 #include "ridge/graph/autodiff.h"
 #include "ridge/models/model.h"
-#include "ridge/train/job.h"
-#include "ridge/train/scalar_inputs.h"
+#include "ridge/train/job/job.h"
+#include "ridge/train/job/scalar_inputs.h"
 #include "tests/golden/counter.h"
 #include "tests/golden/golden_file.h"
 

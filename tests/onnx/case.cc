@@ -11,7 +11,7 @@
 
 #include "onnx/onnx-ml.pb.h"
 #include "ridge/core/files.h"
-#include "ridge/graph/onnx/tensor.h"
+#include "ridge/onnx/file/tensor.h"
 
 namespace ridge {
 namespace {

@@ -2,7 +2,7 @@
 #pragma once
 #include <string>
 
-#include "ridge/graph/onnx/import.h"
+#include "ridge/onnx/import/import.h"
 #include "tests/onnx/case.h"
 
 namespace ridge {

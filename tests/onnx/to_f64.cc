@@ -1,7 +1,7 @@
 #include "tests/onnx/to_f64.h"
 
 #include "onnx/onnx-ml.pb.h"
-#include "ridge/graph/onnx/tensor.h"
+#include "ridge/onnx/file/tensor.h"
 
 namespace ridge {
 namespace {

@@ -1,0 +1,136 @@
+// InspectForward: what the trainer needs to know of a forward graph, and whether it can be trained.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "ridge/graph/sample_axis.h"
+#include "ridge/learn/per_sample_loss.h"
+#include "ridge/learn/training_graph.h"
+
+namespace ridge {
+namespace {
+
+Status Invalid(const Graph& graph, const std::string& text) {
+  return Status(ErrorCode::kInvalidModel, fmt::format("{}: {}", graph.name, text));
+}
+
+Result<ValueId> FindLoss(const Graph& graph) {
+  const ValueId loss = graph.FindOutput("loss");
+  if (loss == kNoValue) {
+    std::vector<std::string> names;
+    for (const GraphOutput& output : graph.outputs()) names.push_back(output.name);
+    return Invalid(graph,
+                   fmt::format("no output 'loss' (it has: {}). hint: end the graph with "
+                               "'output loss'",
+                               names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", "))));
+  }
+  const TensorType& type = graph.type(loss);
+  if (IsFloat(type.dtype) && type.elements() == 1) return loss;
+  return Invalid(graph, fmt::format("the output 'loss' is {}; it must be one float. hint: "
+                                    "loss = reduce_mean(...)",
+                                    TypeToString(type)));
+}
+
+bool UpdatesParameters(const Graph& graph) {
+  return std::any_of(graph.updates().begin(), graph.updates().end(), [&](const GraphUpdate& u) {
+    return graph.value(u.variable).kind == ValueKind::kParameter;
+  });
+}
+
+bool IsStepInput(const std::string& name) { return name == kLrInput || name == kStepInput; }
+
+Status CheckReservedNames(const Graph& graph, bool own_step) {
+  for (const char* name : {kLrInput, kStepInput, kWeightInput}) {
+    if (graph.FindValue(name) == kNoValue || (own_step && IsStepInput(name))) continue;
+    return Invalid(graph,
+                   fmt::format("the name '{}' belongs to the trainer; rename that value", name));
+  }
+  const ValueId rng = graph.FindValue(kRngInput);
+  if (rng == kNoValue) return Status();
+  const ValueInfo& info = graph.value(rng);
+  if (info.kind == ValueKind::kInput && info.type == TensorType{DType::kI64, {3}}) return Status();
+  return Invalid(graph, fmt::format("'{}' is {}; it must be an input i64[3] = {{seed, step, first "
+                                    "sample}}",
+                                    kRngInput, TypeToString(info.type)));
+}
+
+Status FindDataInputs(const Graph& graph, ForwardFacts& facts) {
+  for (ValueId id : graph.ValuesOfKind(ValueKind::kInput)) {
+    const ValueInfo& info = graph.value(id);
+    if (info.name == kRngInput || IsWholeInput(info.name) ||
+        (facts.own_step && IsStepInput(info.name)))
+      continue;
+    const int64_t extent = info.type.dims.empty() ? -1 : info.type.dims[0];
+    if (facts.data_inputs.empty()) facts.batch = extent;
+    if (extent < 1 || extent != facts.batch) {
+      return Invalid(graph, fmt::format("input '{}' is {}; the first extent of every input must be "
+                                        "the batch{}",
+                                        info.name, TypeToString(info.type),
+                                        facts.batch < 1 ? "" : fmt::format(", {}", facts.batch)));
+    }
+    facts.data_inputs.push_back(id);
+  }
+  if (facts.data_inputs.empty()) return Invalid(graph, "no input to feed a batch into");
+  return Status();
+}
+
+bool IsLabel(const ValueInfo& info, int64_t batch) {
+  const bool integer = info.type.dtype == DType::kI64 || info.type.dtype == DType::kI32;
+  return info.kind == ValueKind::kInput && integer && info.type.rank() >= 1 &&
+         info.type.dims[0] == batch;
+}
+
+// The only cross entropy of a graph, when its labels are an input: whatever its values are named.
+const Node* FindCrossEntropy(const Graph& graph, int64_t batch) {
+  const Node* found = nullptr;
+  for (const Node& node : graph.nodes()) {
+    if (node.op->name != "softmax_cross_entropy") continue;
+    if (found != nullptr) return nullptr;
+    found = &node;
+  }
+  if (found == nullptr || !IsLabel(graph.value(found->inputs[1]), batch)) return nullptr;
+  return graph.type(found->inputs[0]).dims[0] == batch ? found : nullptr;
+}
+
+// A classifier: an integer input label [batch, ...] with logits [batch, ..., classes].  A graph
+// that writes its loss in other nodes names them: output `logits` [batch, classes], input `label`.
+void FindClassifier(const Graph& graph, ForwardFacts& facts) {
+  if (const Node* node = FindCrossEntropy(graph, facts.batch)) {
+    facts.logits = node->inputs[0];
+    facts.label = node->inputs[1];
+    if (IsWeightedMean(graph, facts.loss))
+      facts.ignored_label = std::get<int64_t>(node->attrs.at("ignore_index"));
+    return;
+  }
+  const ValueId logits = graph.FindOutput("logits");
+  const ValueId label = graph.FindValue("label");
+  if (logits == kNoValue || label == kNoValue) return;
+  const TensorType& x = graph.type(logits);
+  const ValueInfo& y = graph.value(label);
+  if (x.rank() != 2 || !IsFloat(x.dtype) || !IsLabel(y, facts.batch) || y.type.rank() != 1) return;
+  if (x.dims[0] != facts.batch || x.dims[1] < 1) return;
+  facts.logits = logits;
+  facts.label = label;
+}
+
+}  // namespace
+
+Result<ForwardFacts> InspectForward(const Graph& forward) {
+  const std::vector<std::string> unbound = UnboundDims(forward);
+  if (!unbound.empty()) {
+    return Invalid(forward,
+                   fmt::format("dimensions without a size: {}. hint: --batch sets 'batch'; "
+                               "write others as f32[batch, length=128]",
+                               fmt::join(unbound, ", ")));
+  }
+  ForwardFacts facts;
+  facts.own_step = UpdatesParameters(forward);
+  RIDGE_RETURN_IF_ERROR(CheckReservedNames(forward, facts.own_step));
+  RIDGE_ASSIGN_OR_RETURN(facts.loss, FindLoss(forward));
+  RIDGE_RETURN_IF_ERROR(FindDataInputs(forward, facts));
+  FindClassifier(forward, facts);
+  return facts;
+}
+
+}  // namespace ridge

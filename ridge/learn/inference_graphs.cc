@@ -1,0 +1,104 @@
+// BuildEvalGraph and BuildInferenceGraph: the graphs that do not learn.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "ridge/graph/sample_axis.h"
+#include "ridge/learn/classifier.h"
+#include "ridge/learn/graph_copy.h"
+#include "ridge/learn/inference_form.h"
+#include "ridge/learn/per_sample_loss.h"
+#include "ridge/learn/slice_sums.h"
+#include "ridge/learn/training_graph.h"
+
+namespace ridge {
+namespace {
+
+// sum(weight * x), in the type of x.
+Value WeightedSum(GraphBuilder& b, Value x, Value weight) {
+  return b.ReduceSum(b.Mul(x, b.Cast(weight, b.type(x).dtype)), {}, /*keep_dims=*/false);
+}
+
+// Which values depend on an input that is missing.
+std::vector<bool> DependsOn(const Graph& graph, const std::vector<std::string>& missing) {
+  std::vector<bool> depends(graph.values().size(), false);
+  for (const std::string& name : missing) {
+    const ValueId id = graph.FindValue(name);
+    if (id != kNoValue) depends[static_cast<size_t>(id)] = true;
+  }
+  for (const Node& node : graph.nodes()) {
+    const bool any = std::any_of(node.inputs.begin(), node.inputs.end(), [&](ValueId id) {
+      return id != kNoValue && depends[static_cast<size_t>(id)];
+    });
+    for (ValueId id : node.outputs) depends[static_cast<size_t>(id)] = any;
+  }
+  return depends;
+}
+
+// All outputs are sums over the samples.
+Result<NamedGraph> SliceEval(const Graph& eval, int64_t slices) {
+  std::vector<ValueId> samples, sums;
+  for (ValueId id : eval.ValuesOfKind(ValueKind::kInput)) {
+    if (eval.value(id).name != kRngInput) samples.push_back(id);
+  }
+  for (const GraphOutput& output : eval.outputs()) sums.push_back(output.value);
+  RIDGE_ASSIGN_OR_RETURN(const SampleAxes axes, FindSampleAxes(eval, sums, samples));
+  RIDGE_ASSIGN_OR_RETURN(Graph graph, SliceGraph(eval, axes, slices));
+  GraphBuilder b(std::move(graph));
+  SliceSums total(b, slices);
+  total.AddOutputs();
+  RIDGE_ASSIGN_OR_RETURN(Graph built, b.Build());
+  return total.Finish("eval", std::move(built));
+}
+
+}  // namespace
+
+Result<NamedGraph> BuildEvalGraph(const Graph& forward, int64_t slices) {
+  RIDGE_ASSIGN_OR_RETURN(const ForwardFacts facts, InspectForward(forward));
+  RIDGE_ASSIGN_OR_RETURN(Graph inference, InferenceForm(forward));
+  RIDGE_ASSIGN_OR_RETURN(const ForwardFacts here, InspectForward(inference));
+  GraphBuilder b(std::move(inference));
+  const Value loss = {here.loss}, logits = {here.logits}, label = {here.label};
+  b.graph().ClearOutputs();
+  RIDGE_ASSIGN_OR_RETURN(const SampleLosses each, PerSampleLoss(b, loss, facts.batch));
+  const Value weight = b.Input(kWeightInput, {DType::kF32, {facts.batch}}, {"batch"});
+  b.Output("loss_sum", WeightedSum(b, each.loss, weight));
+  if (each.weight.valid()) b.Output("loss_weight_sum", WeightedSum(b, each.weight, weight));
+  if (here.logits != kNoValue && here.ignored_label) {
+    const LabelHits hits = CountHits(b, logits, label, *here.ignored_label);
+    b.Output("correct_sum", WeightedSum(b, hits.right, weight));
+    b.Output("label_sum", WeightedSum(b, hits.counted, weight));
+  } else if (here.logits != kNoValue) {
+    b.Output("correct_sum", WeightedSum(b, Hits(b, logits, label), weight));
+  }
+  b.Output("weight_sum", b.ReduceSum(weight, {}, /*keep_dims=*/false));
+  RIDGE_ASSIGN_OR_RETURN(const Graph graph, b.Build());
+  RIDGE_ASSIGN_OR_RETURN(Graph needed, KeepNeeded(graph));
+  if (slices > 1) {
+    Result<NamedGraph> sliced = SliceEval(needed, slices);
+    if (sliced.ok()) return sliced;
+  }
+  return NamedGraph{"eval", std::move(needed)};
+}
+
+Result<NamedGraph> BuildInferenceGraph(const Graph& forward,
+                                       const std::vector<std::string>& missing) {
+  // First, so that what only training reads (a dropout's random numbers) is not missed.
+  RIDGE_ASSIGN_OR_RETURN(const Graph form, InferenceForm(forward));
+  const std::vector<bool> depends = DependsOn(form, missing);
+  Graph wanted = form;
+  wanted.ClearOutputs();
+  for (const GraphOutput& output : form.outputs()) {
+    if (!depends[static_cast<size_t>(output.value)]) wanted.AddOutput(output.name, output.value);
+  }
+  if (wanted.outputs().empty()) {
+    return Status(ErrorCode::kInvalidArgument,
+                  fmt::format("{}: every output needs an input that is not given: {}", forward.name,
+                              fmt::join(missing, ", ")));
+  }
+  RIDGE_ASSIGN_OR_RETURN(Graph graph, KeepNeeded(wanted));
+  return NamedGraph{"infer", std::move(graph)};
+}
+
+}  // namespace ridge

@@ -1,0 +1,191 @@
+#include "ridge/learn/per_sample_loss.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+
+namespace ridge {
+namespace {
+
+// Which values depend on an input.
+std::vector<bool> Varying(const Graph& graph) {
+  std::vector<bool> varying(graph.values().size(), false);
+  for (ValueId id : graph.ValuesOfKind(ValueKind::kInput)) varying[static_cast<size_t>(id)] = true;
+  for (const Node& node : graph.nodes()) {
+    bool any = false;
+    for (ValueId id : node.inputs)
+      any = any || (id != kNoValue && varying[static_cast<size_t>(id)]);
+    for (ValueId id : node.outputs) varying[static_cast<size_t>(id)] = any;
+  }
+  return varying;
+}
+
+class Splitter {
+ public:
+  Splitter(GraphBuilder& b, int64_t batch) : b_(b), batch_(batch), varying_(Varying(b.graph())) {}
+
+  // The division by something that varies which `loss` is; -1 when it is none.
+  static NodeId FindQuotient(const Graph& graph, const std::vector<bool>& varying, ValueId loss) {
+    NodeId at = graph.value(loss).producer;
+    while (at >= 0) {
+      const Node& node = graph.node(at);
+      if (node.op->name == "div" && varying[static_cast<size_t>(node.inputs[1])]) return at;
+      if (node.op->name != "reshape" && node.op->name != "cast") return -1;
+      at = graph.value(node.inputs[0]).producer;
+    }
+    return -1;
+  }
+  NodeId Quotient(ValueId loss) const { return FindQuotient(b_.graph(), varying_, loss); }
+
+  // maximum(b, c): what keeps a batch without weight from dividing by 0 does not belong to the sum
+  // over all batches.
+  Result<Value> SplitWeight(Value v) {
+    const NodeId producer = b_.graph().value(v.id).producer;
+    if (producer >= 0 && b_.graph().node(producer).op->name == "maximum") {
+      const Node& node = b_.graph().node(producer);
+      if (!Varies(node.inputs[1])) return SplitWeight({node.inputs[0]});
+      if (!Varies(node.inputs[0])) return SplitWeight({node.inputs[1]});
+    }
+    return Split(v);
+  }
+
+  Result<Value> Split(Value v) {
+    if (!varying_[static_cast<size_t>(v.id)]) return Spread(v);
+    const Node& node = b_.graph().node(b_.graph().value(v.id).producer);
+    const std::string& op = node.op->name;
+    if (op == "reduce_mean" || op == "reduce_sum") return SplitReduction(node);
+    if (op == "add" || op == "sub") return SplitSum(node);
+    if (op == "mul" || op == "div") return SplitScaled(node);
+    if (op == "neg" || op == "reshape" || op == "cast") return SplitUnary(node);
+    return Refuse(node);
+  }
+
+ private:
+  bool Varies(ValueId id) const { return id != kNoValue && varying_[static_cast<size_t>(id)]; }
+
+  Value Spread(Value v) { return b_.Expand(b_.Reshape(v, {1}), {batch_}); }
+
+  // mean(x) = mean over samples of mean(x[i]); sum(x) = mean over samples of batch * sum(x[i]).
+  Result<Value> SplitReduction(const Node& node) {
+    Value x = {node.inputs[0]};
+    const bool over_all = b_.type({node.outputs[0]}).elements() == 1;
+    if (!over_all || !RowsGoBySample(x.id)) return Refuse(node);
+    if (b_.dims(x)[0] != batch_) x = b_.Reshape(x, {batch_, b_.type(x).elements() / batch_});
+    const Dims dims = b_.dims(x);
+    std::vector<int64_t> rest(dims.size() - 1);
+    std::iota(rest.begin(), rest.end(), int64_t{1});
+    Value each = x;
+    if (!rest.empty())
+      each = b_.Op(node.op->name.c_str(), {x}, {{"axes", rest}, {"keep_dims", int64_t{0}}});
+    if (node.op->name == "reduce_sum") each = b_.MulScalar(each, static_cast<double>(batch_));
+    return each;
+  }
+
+  Result<Value> SplitSum(const Node& node) {
+    RIDGE_ASSIGN_OR_RETURN(const Value left, Split({node.inputs[0]}));
+    RIDGE_ASSIGN_OR_RETURN(const Value right, Split({node.inputs[1]}));
+    return b_.Op(node.op->name.c_str(), {left, right});
+  }
+
+  Result<Value> SplitScaled(const Node& node) {
+    const bool left_varies = Varies(node.inputs[0]), right_varies = Varies(node.inputs[1]);
+    if (node.op->name == "div" && right_varies) return SplitQuotient(node);
+    if (left_varies && right_varies) return Refuse(node);
+    RIDGE_ASSIGN_OR_RETURN(const Value left, Split({node.inputs[0]}));
+    RIDGE_ASSIGN_OR_RETURN(const Value right, Split({node.inputs[1]}));
+    return b_.Op(node.op->name.c_str(), {left, right});
+  }
+
+  // A weighted mean among other terms: what each sample adds to it, by the weight of this batch.
+  Result<Value> SplitQuotient(const Node& node) {
+    const Value weight = {node.inputs[1]};
+    if (b_.type(weight).elements() != 1) return Refuse(node);
+    RIDGE_ASSIGN_OR_RETURN(const Value each, Split({node.inputs[0]}));
+    return b_.Div(each, b_.Reshape(weight, {1}));
+  }
+
+  // Whether the first dimension is the batch, or the rows [batch * T, ..] of a reshape that laid
+  // samples one after another, and all since then went row by row.
+  bool RowsGoBySample(ValueId x) const {
+    while (true) {
+      const Dims& dims = b_.dims({x});
+      if (dims.empty() || batch_ < 1 || dims[0] < batch_ || dims[0] % batch_ != 0) return false;
+      if (dims[0] == batch_) return true;
+      const NodeId producer = b_.graph().value(x).producer;
+      if (producer < 0) return false;
+      const Node& node = b_.graph().node(producer);
+      if (node.op->name != "reshape" && !GoesByRow(node)) return false;
+      x = LongestInput(node);
+    }
+  }
+
+  bool GoesByRow(const Node& node) const {
+    if (node.op->cost_class == CostClass::kElementwise) return true;
+    const std::string& op = node.op->name;
+    if (op == "softmax_cross_entropy") return true;
+    const auto rank = static_cast<int64_t>(b_.dims({node.inputs[0]}).size());
+    std::vector<int64_t> axes;
+    if (op == "log_softmax" || op == "softmax") {
+      axes = {std::get<int64_t>(node.attrs.at("axis"))};
+    } else if (op == "reduce_sum" || op == "reduce_mean") {
+      axes = std::get<std::vector<int64_t>>(node.attrs.at("axes"));
+    }
+    const bool first = std::any_of(axes.begin(), axes.end(),
+                                   [rank](int64_t axis) { return axis == 0 || axis == -rank; });
+    return !axes.empty() && !first;  // no axes: all of them
+  }
+
+  // Operands of a pointwise node may be broadcast; the first that varies and is as long as any.
+  ValueId LongestInput(const Node& node) const {
+    ValueId longest = node.inputs[0];
+    int64_t most = -1;
+    for (const ValueId id : node.inputs) {
+      if (!Varies(id) || b_.type({id}).elements() <= most) continue;
+      most = b_.type({id}).elements();
+      longest = id;
+    }
+    return longest;
+  }
+
+  Result<Value> SplitUnary(const Node& node) {
+    RIDGE_ASSIGN_OR_RETURN(const Value inner, Split({node.inputs[0]}));
+    if (node.op->name == "reshape") return inner;
+    return b_.Op(node.op->name.c_str(), {inner}, node.attrs);
+  }
+
+  Status Refuse(const Node& node) const {
+    return Status(ErrorCode::kUnsupported,
+                  fmt::format("{}: the loss can't be told apart by sample, which evaluation needs. "
+                              "hint: make it reduce_mean of values whose first dimension is the "
+                              "batch ({}), plus terms without inputs",
+                              b_.graph().Where(node), batch_));
+  }
+
+  GraphBuilder& b_;
+  int64_t batch_;
+  const std::vector<bool> varying_;
+};
+
+}  // namespace
+
+Result<SampleLosses> PerSampleLoss(GraphBuilder& b, Value loss, int64_t batch) {
+  SampleLosses samples;
+  Splitter splitter(b, batch);
+  const NodeId quotient = splitter.Quotient(loss.id);
+  if (quotient < 0) {
+    RIDGE_ASSIGN_OR_RETURN(samples.loss, splitter.Split(loss));
+  } else {
+    const Node& node = b.graph().node(quotient);
+    RIDGE_ASSIGN_OR_RETURN(samples.loss, splitter.Split({node.inputs[0]}));
+    RIDGE_ASSIGN_OR_RETURN(samples.weight, splitter.SplitWeight({node.inputs[1]}));
+  }
+  RIDGE_RETURN_IF_ERROR(b.status());
+  return samples;
+}
+
+bool IsWeightedMean(const Graph& graph, ValueId loss) {
+  return Splitter::FindQuotient(graph, Varying(graph), loss) >= 0;
+}
+
+}  // namespace ridge

@@ -1,0 +1,38 @@
+#include "ridge/learn/slice_sums.h"
+
+#include "ridge/graph/sample_axis.h"
+#include "ridge/learn/training_graph.h"
+
+namespace ridge {
+
+Value SliceSums::Add(const std::string& name, Value x) {
+  if (slices_ == 1 || !b_.ok()) return x;
+  const Value sum = b_.State(name, b_.type(x), Init::Zeros(), ValueRole::kGradient);
+  const Value total = b_.Add(sum, x);
+  b_.Update(sum, total);
+  names_.push_back(name);
+  return total;
+}
+
+void SliceSums::AddOutputs() {
+  if (slices_ == 1 || !b_.ok()) return;
+  const std::vector<GraphOutput> outputs = b_.graph().outputs();
+  b_.graph().ClearOutputs();
+  for (const GraphOutput& output : outputs)
+    b_.Output(output.name, Add(output.name + ".slice_sum", {output.value}));
+}
+
+NamedGraph SliceSums::Finish(const std::string& name, Graph graph) const {
+  NamedGraph named{name, std::move(graph)};
+  named.slices = slices_;
+  if (slices_ == 1) return named;
+  named.slice_sums = names_;
+  for (ValueId id : named.graph.ValuesOfKind(ValueKind::kInput)) {
+    const std::string& input = named.graph.value(id).name;
+    if (input != kLrInput && input != kStepInput && !IsWholeInput(input))
+      named.sliced_inputs.push_back(input);
+  }
+  return named;
+}
+
+}  // namespace ridge

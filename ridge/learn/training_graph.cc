@@ -1,0 +1,172 @@
+#include "ridge/learn/training_graph.h"
+
+#include <fmt/format.h>
+
+#include "ridge/graph/autodiff.h"
+#include "ridge/learn/classifier.h"
+#include "ridge/learn/clipping.h"
+#include "ridge/learn/graph_copy.h"
+#include "ridge/learn/slice_sums.h"
+
+namespace ridge {
+namespace {
+
+// f64 all through when the model is, so that PyTorch's f64 numbers are met.
+UpdateInputs AddUpdateInputs(GraphBuilder& b, DType loss_dtype) {
+  const DType dtype = loss_dtype == DType::kF64 ? DType::kF64 : DType::kF32;
+  return {b.Input(kLrInput, {dtype, {}}), b.Input(kStepInput, {DType::kI64, {}})};
+}
+
+// Clips when asked for, then one update per parameter.
+Status AppendOptimizer(GraphBuilder& b, const std::vector<Value>& params, std::vector<Value> grads,
+                       DType loss_dtype, const TrainingGraphOptions& options) {
+  RIDGE_ASSIGN_OR_RETURN(const Optimizer* optimizer, FindOptimizer(options.optimizer));
+  if (options.clip_norm > 0) {
+    const Value norm = ClipByGlobalNorm(b, options.clip_norm, grads);
+    b.Output("grad_norm", norm);
+  }
+  const UpdateInputs inputs = AddUpdateInputs(b, loss_dtype);
+  for (size_t i = 0; i < params.size(); ++i)
+    optimizer->append(b, params[i], grads[i], inputs, options.optimizer);
+  return b.status();
+}
+
+// The forward graph, its gradients, and the outputs that both `train` and `micro` have.
+struct Differentiated {
+  GraphBuilder b;
+  std::vector<Value> params;
+  std::vector<Value> grads;
+  DType loss_dtype = DType::kF32;
+};
+
+Result<Differentiated> Differentiate(const Graph& forward, const TrainingGraphOptions& options) {
+  RIDGE_ASSIGN_OR_RETURN(const ForwardFacts facts, InspectForward(forward));
+  Differentiated d{GraphBuilder(forward), {}, {}};
+  for (ValueId id : TrainableParameters(forward)) d.params.push_back({id});
+  if (d.params.empty()) {
+    return Status(ErrorCode::kInvalidModel,
+                  fmt::format("{}: no trainable parameter", forward.name));
+  }
+  d.loss_dtype = forward.type(facts.loss).dtype;
+  d.b.graph().ClearOutputs();
+  const bool part = options.slices > 1 && options.mean_of_slices;
+  const Value loss = part ? d.b.MulScalar({facts.loss}, 1.0 / static_cast<double>(options.slices))
+                          : Value{facts.loss};
+  RIDGE_ASSIGN_OR_RETURN(d.grads, AppendGradients(d.b, loss, d.params));
+  d.b.Output("loss", loss);
+  if (facts.logits != kNoValue) d.b.Output("correct", CorrectSamples(d.b, facts));
+  RIDGE_RETURN_IF_ERROR(d.b.status());
+  return d;
+}
+
+std::string AccumulatorName(const std::string& param) { return param + ".grad_sum"; }
+
+Value Accumulator(GraphBuilder& b, Value param) {
+  const std::string name = AccumulatorName(b.graph().value(param.id).name);
+  return b.State(name, b.type(param), Init::Zeros(), ValueRole::kGradient);
+}
+
+Result<NamedGraph> BuildTrain(const Graph& forward, const TrainingGraphOptions& options) {
+  RIDGE_ASSIGN_OR_RETURN(Differentiated d, Differentiate(forward, options));
+  SliceSums sums(d.b, options.slices);
+  for (size_t i = 0; i < d.params.size(); ++i)
+    d.grads[i] = sums.Add(AccumulatorName(d.b.graph().value(d.params[i].id).name), d.grads[i]);
+  sums.AddOutputs();
+  RIDGE_RETURN_IF_ERROR(AppendOptimizer(d.b, d.params, d.grads, d.loss_dtype, options));
+  RIDGE_ASSIGN_OR_RETURN(const Graph graph, std::move(d.b).Build());
+  RIDGE_ASSIGN_OR_RETURN(Graph needed, KeepNeeded(graph));
+  NamedGraph train = sums.Finish("train", std::move(needed));
+  train.recompute = options.recompute;
+  return train;
+}
+
+// The accumulators add up micro-batches and slices alike.
+Result<NamedGraph> BuildMicro(const Graph& forward, const TrainingGraphOptions& options) {
+  RIDGE_ASSIGN_OR_RETURN(Differentiated d, Differentiate(forward, options));
+  SliceSums sums(d.b, options.slices);
+  sums.AddOutputs();
+  for (size_t i = 0; i < d.params.size(); ++i) {
+    const Value sum = Accumulator(d.b, d.params[i]);
+    d.b.Update(sum, d.b.Add(sum, d.grads[i]));
+  }
+  RIDGE_ASSIGN_OR_RETURN(const Graph graph, std::move(d.b).Build());
+  RIDGE_ASSIGN_OR_RETURN(Graph needed, KeepNeeded(graph));
+  NamedGraph micro = sums.Finish("micro", std::move(needed));
+  micro.recompute = options.recompute;
+  return micro;
+}
+
+// A parameter of `forward` in another graph: the same persistent value.
+Value SameParameter(GraphBuilder& b, const ValueInfo& info) {
+  const Value param = b.Parameter(info.name, info.type, info.init);
+  if (b.ok()) b.graph().mutable_value(param.id).role = info.role;
+  return param;
+}
+
+Result<NamedGraph> BuildUpdate(const Graph& forward, const TrainingGraphOptions& options) {
+  RIDGE_ASSIGN_OR_RETURN(const ForwardFacts facts, InspectForward(forward));
+  GraphBuilder b(forward.name);
+  std::vector<Value> params, grads;
+  for (ValueId id : TrainableParameters(forward)) {
+    params.push_back(SameParameter(b, forward.value(id)));
+    const Value sum = Accumulator(b, params.back());
+    grads.push_back(b.MulScalar(sum, 1.0 / static_cast<double>(options.accumulate)));
+    if (!b.ok()) return b.status();
+    b.Update(sum, b.Expand(b.Scalar(b.type(sum).dtype, 0), b.dims(sum)));
+  }
+  RIDGE_RETURN_IF_ERROR(
+      AppendOptimizer(b, params, std::move(grads), forward.type(facts.loss).dtype, options));
+  RIDGE_ASSIGN_OR_RETURN(Graph graph, std::move(b).Build());
+  return NamedGraph{"update", std::move(graph)};
+}
+
+// A graph that is a training step already: with the outputs that the trainer reads.
+Result<NamedGraph> BuildOwnStep(const Graph& forward, const ForwardFacts& facts,
+                                const TrainingGraphOptions& options) {
+  if (options.accumulate != 1 || options.clip_norm > 0) {
+    return Status(ErrorCode::kInvalidArgument,
+                  fmt::format("{}: brings its own training step, to which --{} cannot be added. "
+                              "hint: leave it out, or --loss: then the step is ridge's",
+                              forward.name, options.accumulate != 1 ? "accumulate" : "clip-norm"));
+  }
+  GraphBuilder b(forward);
+  b.graph().ClearOutputs();
+  b.Output("loss", {facts.loss});
+  if (facts.logits != kNoValue) b.Output("correct", CorrectSamples(b, facts));
+  RIDGE_ASSIGN_OR_RETURN(const Graph graph, b.Build());
+  RIDGE_ASSIGN_OR_RETURN(Graph needed, KeepNeeded(graph));
+  NamedGraph train{"train", std::move(needed)};
+  train.recompute = options.recompute;
+  return train;
+}
+
+}  // namespace
+
+std::vector<ValueId> TrainableParameters(const Graph& graph) {
+  std::vector<ValueId> params = graph.ValuesOfKind(ValueKind::kParameter);
+  std::erase_if(params, [&](ValueId id) { return !graph.value(id).trainable; });
+  return params;
+}
+
+Result<std::vector<NamedGraph>> BuildTrainingGraphs(const Graph& forward,
+                                                    const TrainingGraphOptions& options) {
+  std::vector<NamedGraph> graphs;
+  RIDGE_ASSIGN_OR_RETURN(const ForwardFacts facts, InspectForward(forward));
+  if (facts.own_step) {
+    RIDGE_ASSIGN_OR_RETURN(NamedGraph train, BuildOwnStep(forward, facts, options));
+    graphs.push_back(std::move(train));
+    return graphs;
+  }
+  if (options.accumulate == 1) {
+    RIDGE_ASSIGN_OR_RETURN(NamedGraph train, BuildTrain(forward, options));
+    graphs.push_back(std::move(train));
+    return graphs;
+  }
+  RIDGE_ASSIGN_OR_RETURN(NamedGraph micro, BuildMicro(forward, options));
+  RIDGE_ASSIGN_OR_RETURN(NamedGraph update, BuildUpdate(forward, options));
+  graphs.push_back(std::move(micro));
+  graphs.push_back(std::move(update));
+  return graphs;
+}
+
+}  // namespace ridge

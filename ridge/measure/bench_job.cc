@@ -1,0 +1,98 @@
+#include "ridge/measure/bench_job.h"
+
+#include "ridge/core/process.h"
+#include "ridge/train/job/rehearsed_job.h"
+#include "ridge/train/load/forward.h"
+#include "ridge/train/loop/evaluation.h"
+
+namespace ridge {
+namespace {
+
+constexpr int64_t kStillToComeBytes = int64_t{1} << 19;  // the batch's maker and the report
+
+}  // namespace
+
+Result<std::unique_ptr<BenchJob>> BenchJob::Create(const TrainOptions& options,
+                                                   const std::string& run, double rehearse_s,
+                                                   const Machine& machine) {
+  if (options.accumulate != 1) {
+    return Status(ErrorCode::kInvalidArgument, "single batches are timed: no --accumulate");
+  }
+  std::unique_ptr<BenchJob> bench(new BenchJob());
+  RIDGE_ASSIGN_OR_RETURN(Forward forward, LoadForward(options, run));
+  bench->forward_ = std::move(forward.graph);
+  bench->data_ = std::move(forward.data);
+  RIDGE_ASSIGN_OR_RETURN(bench->job_, PlanTrainingOnly(options, *bench->forward_, machine));
+  RIDGE_RETURN_IF_ERROR(CheckFits(bench->job_));
+  RehearsalOptions rehearsal;
+  rehearsal.kernels_s = rehearse_s;
+  rehearsal.still_to_come_bytes = kStillToComeBytes;
+  rehearsal.will_run = true;
+  RIDGE_ASSIGN_OR_RETURN(bench->executor_,
+                         RehearseJob(machine, /*data=*/nullptr, rehearsal, bench->job_));
+  bench->executor_->InitializeVariables(options.seed);
+  bench->step_ = bench->executor_->StepIndex("train");
+  bench->scalars_.emplace(*bench->executor_, bench->job_.lr_dtype, options.batch);
+  return bench;
+}
+
+Status BenchJob::FillBatch() {
+  DataOptions made = SyntheticOptions(*forward_, job_.facts, job_.options.seed);
+  made.synthetic_samples = job_.options.batch;
+  RIDGE_ASSIGN_OR_RETURN(const DataSplits data, OpenData("synthetic", made));
+  const BatchSpec spec = MakeBatchSpec(*forward_, job_.facts, /*with_weight=*/false);
+  LoaderOptions options;
+  options.batch = job_.options.batch;
+  options.background = false;
+  RIDGE_ASSIGN_OR_RETURN(
+      const std::unique_ptr<BatchLoader> loader,
+      BatchLoader::Create(data.train, spec, options, InputSlots(*executor_, spec)));
+  RIDGE_ASSIGN_OR_RETURN(const Filled filled, loader->Next());
+  RIDGE_CHECK(filled.slot == 0, "the first batch goes to slot 0");
+  return Status();
+}
+
+Status BenchJob::StartLoader() {
+  RIDGE_ASSIGN_OR_RETURN(const JobData data,
+                         OpenJobData(job_.options, *forward_, job_.facts, data_));
+  LoaderOptions options;
+  options.batch = job_.options.batch;
+  options.seed = job_.options.seed;
+  RIDGE_ASSIGN_OR_RETURN(loader_, BatchLoader::Create(data.train, data.train_spec, options,
+                                                      InputSlots(*executor_, data.train_spec)));
+  return Status();
+}
+
+Result<BenchJob::Step> BenchJob::RunStep() {
+  Step step;
+  const double begin = MonotonicSeconds();
+  int slot = 0;
+  if (loader_ != nullptr) {
+    RIDGE_ASSIGN_OR_RETURN(const Filled filled, loader_->Next());
+    RIDGE_CHECK(!filled.end(), "the training data ended");
+    step.wait_s = filled.wait_seconds;
+    slot = filled.slot;
+  }
+  scalars_->Write(slot, job_.options.lr, done_++, {job_.options.seed, 0});
+  RIDGE_RETURN_IF_ERROR(executor_->Run(step_, slot));
+  step.loss =
+      LoadAsDouble(executor_->OutputType(step_, "loss").dtype, executor_->Output(step_, "loss"), 0);
+  if (loader_ != nullptr) loader_->Release(slot);
+  step.seconds = MonotonicSeconds() - begin;
+  return step;
+}
+
+Result<double> TrainingFlops(const Graph& forward, const OptimizerOptions& optimizer) {
+  RIDGE_ASSIGN_OR_RETURN(const std::vector<NamedGraph> graphs,
+                         BuildTrainingGraphs(forward, {optimizer}));
+  const Graph& graph = graphs[0].graph;
+  double flops = 0;
+  for (const Node& node : graph.nodes()) {
+    if (node.op->cost_class != CostClass::kMatmul && node.op->cost_class != CostClass::kConv)
+      continue;
+    flops += static_cast<double>(CallCost(*node.op, graph.Call(node)).flops);
+  }
+  return flops;
+}
+
+}  // namespace ridge

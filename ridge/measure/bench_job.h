@@ -1,0 +1,60 @@
+// BenchJob: a training step made ready to be timed: planned, rehearsed, with starting values and
+// data.
+//
+// Without data one made-up batch lies in the input slot the whole time; with data batches come
+// through the input pipeline, as in a training.
+#pragma once
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "ridge/train/job/job.h"
+#include "ridge/train/job/scalar_inputs.h"
+
+namespace ridge {
+
+class BenchJob {
+ public:
+  // `run` is a run folder that holds the model, or empty: options.model.
+  // Fails with kInvalidArgument for accumulated gradients, and as planning does.
+  static Result<std::unique_ptr<BenchJob>> Create(const TrainOptions& options,
+                                                  const std::string& run, double rehearse_s,
+                                                  const Machine& machine);
+
+  // One made-up batch, as `--data synthetic` makes it.
+  Status FillBatch();
+  // Batches of options.data from here on, filled in the background.
+  Status StartLoader();
+
+  struct Step {
+    double seconds = 0;  // wait included
+    double wait_s = 0;   // for the batch
+    double loss = 0;
+  };
+  // The next update.  REQUIRES: FillBatch() or StartLoader().
+  Result<Step> RunStep();
+
+  const Graph& forward() const { return *forward_; }
+  const PlannedJob& job() const { return job_; }
+  Executor& executor() { return *executor_; }
+  int step_index() const { return step_; }
+  const StepPlan& plan() const { return *executor_->program().Find("train"); }
+
+ private:
+  BenchJob() = default;
+
+  std::optional<Graph> forward_;
+  std::optional<DataSplits> data_;  // when the model's loading opened it
+  PlannedJob job_;
+  std::unique_ptr<Executor> executor_;
+  std::optional<ScalarInputs> scalars_;
+  std::unique_ptr<BatchLoader> loader_;  // none: the batch stays
+  int step_ = -1;
+  int64_t done_ = 0;
+};
+
+// FLOPs of matmuls and convolutions of a training step of the graph as built, forward and backward:
+// what the passes save does not count.
+Result<double> TrainingFlops(const Graph& forward, const OptimizerOptions& optimizer);
+
+}  // namespace ridge

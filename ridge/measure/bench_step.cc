@@ -1,0 +1,139 @@
+#include "ridge/measure/bench_step.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "ridge/core/process.h"
+#include "ridge/core/version.h"
+#include "ridge/measure/bench_job.h"
+#include "ridge/plan/cost/roofline.h"
+
+namespace ridge {
+namespace {
+
+class Bench {
+ public:
+  Bench(const BenchRequest& request, const Machine& machine)
+      : request_(request), machine_(machine) {}
+
+  Result<BenchResult> Run();
+
+ private:
+  Status RunSteps();
+  void ReadFigures();
+  Status AddRoofline();
+
+  const BenchRequest& request_;
+  Machine machine_;
+  std::unique_ptr<BenchJob> job_;
+  std::vector<double> seconds_;
+  BenchResult result_;
+};
+
+Result<BenchResult> Bench::Run() {
+  RIDGE_ASSIGN_OR_RETURN(
+      job_, BenchJob::Create(request_.options, /*run=*/"", request_.rehearse_s, machine_));
+  RIDGE_RETURN_IF_ERROR(job_->FillBatch());
+  RIDGE_RETURN_IF_ERROR(RunSteps());
+  ReadFigures();
+  RIDGE_RETURN_IF_ERROR(AddRoofline());
+  return std::move(result_);
+}
+
+Status Bench::RunSteps() {
+  seconds_.reserve(static_cast<size_t>(request_.steps));
+  for (int64_t i = 0; i < request_.steps; ++i) {
+    RIDGE_ASSIGN_OR_RETURN(const BenchJob::Step step, job_->RunStep());
+    seconds_.push_back(step.seconds);
+    result_.loss = step.loss;
+    if (i > 0) continue;
+    result_.loss0 = step.loss;
+    result_.first_step_s = SecondsSinceProcessStart();
+  }
+  return Status();
+}
+
+// The first steps warm caches up; they count only when there are no others.
+void Bench::ReadFigures() {
+  const int64_t peak = ReadProcessMemory().peak_resident_bytes;
+  const size_t warm_up = seconds_.size() > 20 ? 10 : seconds_.size() / 2;
+  std::vector<double> timed(seconds_.begin() + static_cast<int64_t>(warm_up), seconds_.end());
+  std::sort(timed.begin(), timed.end());
+  const double median = (timed[timed.size() / 2] + timed[(timed.size() - 1) / 2]) / 2;
+  const TrainOptions& options = request_.options;
+  result_.model = options.model;
+  result_.optimizer = job_->job().facts.own_step ? "own" : options.optimizer.name;
+  result_.precision = DTypeName(job_->job().operands);
+  result_.version = kRidgeVersion;
+  result_.batch = options.batch;
+  result_.slices = job_->executor().program().Find("train")->slices;
+  result_.threads = machine_.backend->threads();
+  result_.params = job_->job().parameter_count;
+  result_.ms_min = timed.front() * 1e3;
+  result_.ms_med = median * 1e3;
+  result_.samples_s = static_cast<double>(options.batch) / median;
+  result_.peak_mb = static_cast<double>(peak - request_.resident_at_main_bytes) / (1 << 20);
+  result_.planned = {
+      job_->job().memory.peak_bytes, job_->job().memory.arena_bytes, job_->job().step_s, {}};
+  result_.measured = {peak, job_->executor().arena().resident_bytes(), median, {}};
+}
+
+Status Bench::AddRoofline() {
+  RIDGE_ASSIGN_OR_RETURN(result_.model_flops,
+                         TrainingFlops(job_->forward(), request_.options.optimizer));
+  if (!request_.measure_peaks) return Status();
+  RIDGE_ASSIGN_OR_RETURN(result_.peaks, request_.measure_peaks(job_->job().operands));
+  result_.flops_floor_s = result_.model_flops / result_.peaks.flops_per_s;
+  result_.roofline_step_s =
+      RooflineSeconds(job_->plan(), result_.peaks.flops_per_s, result_.peaks.bytes_per_s);
+  return Status();
+}
+
+using Json = nlohmann::ordered_json;
+
+Json FiguresJson(const RunFigures& figures) {
+  return {{"peak_bytes", figures.peak_bytes},
+          {"arena_bytes", figures.arena_bytes},
+          {"step_s", figures.step_s}};
+}
+
+}  // namespace
+
+Result<BenchResult> BenchStep(const BenchRequest& request, const Machine& machine) {
+  if (request.steps < 1) {
+    return Status(ErrorCode::kInvalidArgument,
+                  fmt::format("--steps is {}; it must be at least 1", request.steps));
+  }
+  return Bench(request, machine).Run();
+}
+
+std::string BenchToJson(const BenchResult& r) {
+  const Json json = {{"fw", "ridge"},
+                     {"ver", r.version},
+                     {"model", r.model},
+                     {"batch", r.batch},
+                     {"slices", r.slices},
+                     {"opt", r.optimizer},
+                     {"prec", r.precision},
+                     {"threads", r.threads},
+                     {"params", r.params},
+                     {"ms_min", r.ms_min},
+                     {"ms_med", r.ms_med},
+                     {"samples_s", r.samples_s},
+                     {"first_step_s", r.first_step_s},
+                     {"peak_mb", r.peak_mb},
+                     {"loss0", r.loss0},
+                     {"loss", r.loss},
+                     {"planned", FiguresJson(r.planned)},
+                     {"measured", FiguresJson(r.measured)},
+                     {"peak_flops_per_s", r.peaks.flops_per_s},
+                     {"bytes_per_s", r.peaks.bytes_per_s},
+                     {"model_flops", r.model_flops},
+                     {"flops_floor_s", r.flops_floor_s},
+                     {"roofline_step_s", r.roofline_step_s}};
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+}  // namespace ridge

@@ -1,0 +1,44 @@
+// BenchStep: `ridge bench step`: times training steps on one made-up batch.
+//
+// The batch lies in the input slot the whole time, as in the scripts it is compared with; input is
+// not part of the time.
+#pragma once
+#include <functional>
+#include <string>
+
+#include "ridge/train/options/machine.h"
+#include "ridge/train/options/options.h"
+#include "ridge/train/store/summary.h"
+
+namespace ridge {
+
+struct MachinePeaks {
+  double flops_per_s = 0;  // best of 20 matmuls 2048^3 of the vendor's library
+  double bytes_per_s = 0;  // best triad over four times the last cache
+};
+
+struct BenchRequest {
+  TrainOptions options;  // model, batch, optimizer, precision, seed, passes
+  int64_t steps = 20;
+  int64_t resident_at_main_bytes = 0;  // VmRSS at entry of main
+  double rehearse_s = 0.15;
+  // Called after the steps, since it needs memory of its own.
+  std::function<Result<MachinePeaks>(DType operands)> measure_peaks;
+};
+
+struct BenchResult {
+  std::string model, optimizer, precision, version;
+  int64_t batch = 0, slices = 1, threads = 0, params = 0;
+  double ms_min = 0, ms_med = 0, samples_s = 0, first_step_s = 0, peak_mb = 0;
+  double loss0 = 0, loss = 0;  // of the first and the last step
+  RunFigures planned, measured;
+  MachinePeaks peaks;
+  double model_flops = 0;  // of matmuls and convolutions, forward and backward
+  double flops_floor_s = 0, roofline_step_s = 0;
+};
+
+Result<BenchResult> BenchStep(const BenchRequest& request, const Machine& machine);
+
+std::string BenchToJson(const BenchResult& result);  // one line, with the contract's keys
+
+}  // namespace ridge

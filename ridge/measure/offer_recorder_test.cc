@@ -1,0 +1,47 @@
+#include "ridge/measure/offer_recorder.h"
+
+#include <gtest/gtest.h>
+
+#include "ridge/backend/cpu/cpu_backend.h"
+#include "ridge/graph/builder.h"
+#include "ridge/plan/cost/roofline.h"
+#include "ridge/plan/planner.h"
+
+namespace ridge {
+namespace {
+
+// Towers that do not wait for each other.
+Graph Towers() {
+  GraphBuilder b("towers");
+  const Value x = b.Input("x", {DType::kF32, {16, 64}});
+  for (int tower = 0; tower < 4; ++tower) {
+    const std::string name = "t" + std::to_string(tower);
+    b.Output(name, b.Relu(b.Linear(b.Relu(b.Linear(x, 64, name + ".a")), 64, name + ".b")));
+  }
+  return *b.Build();
+}
+
+// What a tuner measures must be what a run plans.
+TEST(OfferRecorder, PlansThroughItAreThoseOfTheBackend) {
+  const auto backend = MakeCpuBackend(2);
+  ASSERT_TRUE(backend.ok());
+  OfferRecorder recorder(**backend);
+  const auto nodes = [&](KernelQuery& kernels) {
+    const PlanOptions options = {.side_by_side = {.lanes = 2, .always = true}};
+    const auto program =
+        PlanProgram("towers", {{"eval", Towers()}}, kernels, NominalProfile(2), options);
+    EXPECT_TRUE(program.ok()) << program.status().message();
+    std::vector<std::string> texts;
+    for (const PlannedNode& node : program->steps[0].nodes) {
+      texts.push_back(node.name + " " + node.choice.key + " " + std::to_string(node.section) + " " +
+                      std::to_string(node.lane));
+    }
+    return texts;
+  };
+  const std::vector<std::string> want = nodes(**backend);
+  EXPECT_EQ(nodes(recorder), want);
+  EXPECT_NE(want.back().find(" 0 "), std::string::npos) << "no section in " << want.back();
+}
+
+}  // namespace
+}  // namespace ridge

@@ -1,0 +1,98 @@
+// OnnxModel: one ONNX file in memory, checked, with its tensors adopted rather than copied.
+//
+// Reading keeps each byte of the file once: large tensors are read straight into their place, small
+// ones take over the message's byte strings, external data is mapped.  Nothing outside the model's
+// folder is read, no link is followed, and sizes are compared with the file before anything is
+// allocated. A value that can be moved; the tensors that import takes from it stay alive without
+// it.
+#pragma once
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ridge/core/tensor.h"
+#include "ridge/onnx/file/message_parts.h"
+
+namespace onnx {
+class FunctionProto;
+class ModelProto;
+class NodeProto;
+class ValueInfoProto;
+}  // namespace onnx
+
+namespace ridge {
+
+// One extent of an input: fixed, or a name that must be bound ("batch"; "x_0" when the file gives
+// none).
+struct OnnxDim {
+  int64_t extent = -1;  // -1: open
+  std::string name;     // "" when fixed
+};
+
+struct OnnxValueInfo {
+  std::string name;
+  DType dtype = DType::kF32;
+  bool has_shape = false;  // outputs may have none
+  std::vector<OnnxDim> dims;
+  bool supported = true;  // false: a sequence, a string, a type we don't hold
+};
+
+class OnnxModel {
+ public:
+  // Fails with kInvalidModel: a missing file, not ONNX, a broken or over-sized tensor, a name made
+  // twice, external data outside the folder, functions that call themselves; kUnsupported: an IR
+  // version newer than 14, an ai.onnx operator set other than 6 to 28.
+  static Result<OnnxModel> Open(const std::string& path);
+  // `folder` holds external data; empty: there must be none.  `name` is for messages.
+  static Result<OnnxModel> Parse(std::string bytes, const std::string& name,
+                                 const std::string& folder = "");
+  OnnxModel(OnnxModel&&) noexcept;
+  OnnxModel& operator=(OnnxModel&&) noexcept;
+  ~OnnxModel();
+
+  const std::string& name() const { return name_; }  // the file's path
+  const onnx::ModelProto& proto() const { return *proto_; }
+  // Inputs without an initializer of the same name, in order.
+  const std::vector<OnnxValueInfo>& inputs() const { return inputs_; }
+  const std::vector<OnnxValueInfo>& outputs() const { return outputs_; }
+  // Tensors of the main graph by name; the message no longer holds their bytes.
+  const std::map<std::string, Tensor>& initializers() const { return initializers_; }
+  // Version of the operator set of a domain ("" is ai.onnx); 0 when the file has none.
+  int64_t opset(const std::string& domain) const;
+  // The model-local function that a node calls; nullptr when it calls none.
+  const onnx::FunctionProto* FindFunction(const onnx::NodeProto& node) const;
+  // Where relative external data lies.
+  const std::string& folder() const { return folder_; }
+
+ private:
+  // Puts `bytes` of the message from `offset` to an address.
+  using ReadBytes = std::function<Status(int64_t offset, int64_t bytes, void* to)>;
+
+  OnnxModel();
+  // The message without its large tensors, whose places are put into left_out.
+  Status ParseMessage(std::string_view bytes, std::map<int, LeftOut>& left_out);
+  // The rest: the structure, the tensors, inputs, functions.
+  Status Check(const std::map<int, LeftOut>& left_out, const ReadBytes& read);
+  Status TakeInitializers(const std::map<int, LeftOut>& left_out, const ReadBytes& read);
+  Status AddInitializer(const std::string& name, Result<Tensor> tensor);
+  Status DescribeInputs();
+  Status IndexFunctions();
+
+  std::string name_, folder_;
+  std::unique_ptr<onnx::ModelProto> proto_;
+  std::vector<OnnxValueInfo> inputs_, outputs_;
+  std::map<std::string, Tensor> initializers_;
+  std::map<std::string, const onnx::FunctionProto*> functions_;  // by OnnxFunctionKey
+};
+
+// What the file says of a value.  Negative extents are open, as some exporters write them.
+OnnxValueInfo DescribeOnnxValue(const onnx::ValueInfoProto& proto);
+// "domain::name" or "domain::name:overload", where "" and "ai.onnx" are the same domain.
+std::string OnnxFunctionKey(const std::string& domain, const std::string& name,
+                            const std::string& overload);
+
+}  // namespace ridge

@@ -1,0 +1,105 @@
+// ONNX converter: rotary position embedding.
+//
+// Su et al., RoFormer, 2021.  Pairs (x1, x2) of the first `rotary_embedding_dim` numbers of a head
+// turn by the angle of their position: x1' = cos x1 - sin x2, x2' = sin x1 + cos x2.
+#include <fmt/format.h>
+
+#include "ridge/graph/ops/shared/reduce.h"
+#include "ridge/onnx/import/converters/attention.h"
+
+namespace ridge {
+namespace {
+
+// x[..., begin:end:step] of the last dimension.
+Value TakeLast(GraphBuilder& b, Value x, int64_t begin, int64_t end, int64_t step = 1) {
+  if (!b.ok()) return {};
+  const auto last = static_cast<int64_t>(b.dims(x).size()) - 1;
+  return b.Op("slice", {x},
+              {{"starts", std::vector<int64_t>{begin}},
+               {"ends", std::vector<int64_t>{end}},
+               {"axes", std::vector<int64_t>{last}},
+               {"steps", std::vector<int64_t>{step}}});
+}
+
+Value ConcatLast(GraphBuilder& b, std::vector<Value> parts) {
+  return b.Op("concat", std::move(parts), {{"axis", int64_t{-1}}});
+}
+
+// x as [B,heads,T,D] or [B,T,heads,D].
+struct Heads {
+  Value x;
+  int64_t batch = 0, seq_len = 0, head_dim = 0;
+  bool heads_first = false;
+};
+
+Result<Heads> ReadHeads(OnnxNode& n) {
+  GraphBuilder& b = n.b();
+  const Value x = n.input(0);
+  RIDGE_RETURN_IF_ERROR(n.status());
+  const Dims d = b.dims(x);
+  if (d.size() == 4) return Heads{x, d[0], d[2], d[3], true};
+  const int64_t heads = n.integer("num_heads", 0);
+  if (d.size() != 3 || heads <= 0 || d[2] % heads != 0) {
+    return n.Error(
+        fmt::format("X is {}; it must have rank 4, or rank 3 and a last extent that "
+                    "num_heads {} divides",
+                    TypeToString(b.type(x)), heads));
+  }
+  const int64_t head_dim = d[2] / heads;
+  return Heads{ReshapeExactly(b, x, {d[0], d[1], heads, head_dim}), d[0], d[1], head_dim, false};
+}
+
+// Input `i` for each position, to broadcast over the heads: [B,1,T,half] or [B,T,1,half].
+Result<Value> ReadCache(OnnxNode& n, size_t i, const Heads& h, int64_t half) {
+  GraphBuilder& b = n.b();
+  Value cache = n.input(i);
+  if (n.has_input(3) && n.ok()) cache = b.Op("gather", {cache, n.input(3)}, {{"axis", int64_t{0}}});
+  RIDGE_RETURN_IF_ERROR(n.status());
+  const Dims wanted = {h.batch, h.seq_len, half};
+  if (b.dims(cache) != wanted) {
+    return n.Error(fmt::format("{} holds {} for the positions of X; it must be {}",
+                               i == 1 ? "cos_cache" : "sin_cache", DimsToString(b.dims(cache)),
+                               DimsToString(wanted)));
+  }
+  const Dims dims =
+      h.heads_first ? Dims{h.batch, 1, h.seq_len, half} : Dims{h.batch, h.seq_len, 1, half};
+  return ReshapeExactly(b, cache, dims);
+}
+
+Value Rotate(GraphBuilder& b, Value x, Value cos, Value sin, int64_t rotated, bool interleaved) {
+  const int64_t half = rotated / 2;
+  const Value x1 = interleaved ? TakeLast(b, x, 0, rotated, 2) : TakeLast(b, x, 0, half);
+  const Value x2 = interleaved ? TakeLast(b, x, 1, rotated, 2) : TakeLast(b, x, half, rotated);
+  const Value y1 = b.Sub(b.Mul(cos, x1), b.Mul(sin, x2));
+  const Value y2 = b.Add(b.Mul(sin, x1), b.Mul(cos, x2));
+  if (!interleaved || !b.ok()) return ConcatLast(b, {y1, y2});
+  Dims pair = b.dims(y1);
+  pair.push_back(1);
+  const Value pairs = ConcatLast(b, {ReshapeExactly(b, y1, pair), ReshapeExactly(b, y2, pair)});
+  pair.pop_back();
+  pair.back() = rotated;
+  return ReshapeExactly(b, pairs, pair);
+}
+
+}  // namespace
+
+Status ConvertRotaryEmbedding(OnnxNode& n) {
+  RIDGE_RETURN_IF_ERROR(n.Need(3));
+  GraphBuilder& b = n.b();
+  RIDGE_ASSIGN_OR_RETURN(const Heads h, ReadHeads(n));
+  int64_t rotated = n.integer("rotary_embedding_dim", 0);
+  if (rotated == 0) rotated = h.head_dim;
+  if (rotated < 0 || rotated > h.head_dim || rotated % 2 != 0) {
+    return n.Error(fmt::format("{} of {} numbers of a head turn; it must be an even part of them",
+                               rotated, h.head_dim));
+  }
+  RIDGE_ASSIGN_OR_RETURN(const Value cos, ReadCache(n, 1, h, rotated / 2));
+  RIDGE_ASSIGN_OR_RETURN(const Value sin, ReadCache(n, 2, h, rotated / 2));
+  Value y = Rotate(b, h.x, cos, sin, rotated, n.integer("interleaved", 0) != 0);
+  if (rotated < h.head_dim) y = ConcatLast(b, {y, TakeLast(b, h.x, rotated, h.head_dim)});
+  RIDGE_RETURN_IF_ERROR(n.status());
+  n.Set(0, h.heads_first ? y : ReshapeExactly(b, y, b.dims(n.input(0))));
+  return n.status();
+}
+
+}  // namespace ridge

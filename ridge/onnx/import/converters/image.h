@@ -1,0 +1,14 @@
+// Converters of the image family that have files of their own.
+#pragma once
+#include "ridge/onnx/import/converter.h"
+
+namespace ridge {
+
+Status ConvertResize(OnnxNode& n);      // image_resize.cc
+Status ConvertUpsample(OnnxNode& n);    // image_resize.cc
+Status ConvertAffineGrid(OnnxNode& n);  // image_grid.cc
+Status ConvertGridSample(OnnxNode& n);  // image_grid.cc
+Status ConvertMaxRoiPool(OnnxNode& n);  // image_roi.cc
+Status ConvertRoiAlign(OnnxNode& n);    // image_roi.cc
+
+}  // namespace ridge

@@ -1,0 +1,134 @@
+#include "ridge/onnx/import/converters/image_sample.h"
+
+#include "ridge/graph/ops/shared/reduce.h"
+
+namespace ridge {
+namespace {
+
+constexpr double kCubicA = -0.75;
+
+// A whole place along one axis, in [0, extent), and its weight.
+struct Tap {
+  Value place;   // i64, S
+  Value weight;  // float, S; invalid: 1
+};
+
+struct Axis {
+  GraphBuilder& b;
+  double extent;
+  SamplePadding padding;
+  double low, high;  // where the image ends
+};
+
+Value Clip(GraphBuilder& b, Value v, double low, double high) {
+  return b.Op("clip", {v}, {{"min", low}, {"max", high}});
+}
+
+// v mirrored at both ends as often as it takes: a wave of period 2 * (high - low).
+Value Reflect(const Axis& axis, Value v) {
+  GraphBuilder& b = axis.b;
+  const double range = axis.high - axis.low;
+  if (range <= 0) return b.MulScalar(v, 0);
+  const Value from = b.AddScalar(v, -axis.low);
+  const Value periods = b.Op("floor", {b.MulScalar(from, 0.5 / range)});
+  const Value phase = b.Sub(from, b.MulScalar(periods, 2 * range));
+  const Value distance = b.Op("abs", {b.AddScalar(phase, -range)});  // from the high end
+  return b.AddScalar(b.Neg(distance), axis.low + range);
+}
+
+// The point itself is brought into the image only where it is beyond its ends.
+Value PadPoint(const Axis& axis, Value v) {
+  GraphBuilder& b = axis.b;
+  if (axis.padding == SamplePadding::kBorder) return Clip(b, v, 0, axis.extent - 1);
+  if (axis.padding == SamplePadding::kReflection) return Reflect(axis, v);
+  return v;
+}
+
+// `place` is whole.
+Tap TapAt(const Axis& axis, Value place, Value weight) {
+  GraphBuilder& b = axis.b;
+  if (!b.ok()) return {};
+  const DType dtype = b.type(place).dtype;
+  if (axis.padding == SamplePadding::kReflection) place = Reflect(axis, place);
+  if (axis.padding == SamplePadding::kZeros) {
+    const Value inside =
+        b.Op("logical_and", {b.Op("greater_equal", {place, b.Scalar(dtype, 0)}),
+                             b.Op("less_equal", {place, b.Scalar(dtype, axis.extent - 1)})});
+    const Value mask = b.Cast(inside, dtype);
+    weight = weight.valid() ? b.Mul(weight, mask) : mask;
+  }
+  return {b.Cast(Clip(b, place, 0, axis.extent - 1), DType::kI64), weight};
+}
+
+// Of a place at distance t in [0, 1] and one at t in [1, 2], by Keys with a = -0.75.
+Value NearCubic(GraphBuilder& b, Value t) {
+  const Value inner = b.AddScalar(b.MulScalar(t, kCubicA + 2), -(kCubicA + 3));
+  return b.AddScalar(b.Mul(b.Mul(inner, t), t), 1);
+}
+Value FarCubic(GraphBuilder& b, Value t) {
+  Value sum = b.AddScalar(b.MulScalar(t, kCubicA), -5 * kCubicA);
+  sum = b.AddScalar(b.Mul(sum, t), 8 * kCubicA);
+  return b.AddScalar(b.Mul(sum, t), -4 * kCubicA);
+}
+
+std::vector<Tap> TapsOf(const Axis& axis, Value point, SampleMode mode) {
+  GraphBuilder& b = axis.b;
+  if (mode == SampleMode::kNearest)
+    return {TapAt(axis, PadPoint(axis, b.Op("round", {point})), {})};
+  // A cubic beside the border bends towards the pixels behind it, so its taps are clipped alone.
+  const bool taps_alone = mode == SampleMode::kCubic && axis.padding == SamplePadding::kBorder;
+  const Value v = taps_alone ? point : PadPoint(axis, point);
+  const Value low = b.Op("floor", {v});
+  const Value t = b.Sub(v, low), rest = b.AddScalar(b.Neg(t), 1);
+  const Value next = b.AddScalar(low, 1);
+  if (mode == SampleMode::kLinear) return {TapAt(axis, low, rest), TapAt(axis, next, t)};
+  return {TapAt(axis, b.AddScalar(low, -1), FarCubic(b, b.AddScalar(t, 1))),
+          TapAt(axis, low, NearCubic(b, t)), TapAt(axis, next, NearCubic(b, rest)),
+          TapAt(axis, b.AddScalar(low, 2), FarCubic(b, b.AddScalar(rest, 1)))};
+}
+
+// Adds to `sum` the taps of axes d and after, over what the axes before have chosen: `row` of the
+// image so far, and the product of their weights.
+Value AddTaps(GraphBuilder& b, const SampledImages& images,
+              const std::vector<std::vector<Tap>>& taps, size_t d, Value row, Value weight,
+              Value sum) {
+  if (!b.ok()) return {};
+  if (d == taps.size()) {
+    Value sample = b.Op("gather", {images.rows, b.Add(row, images.first)});
+    if (!b.ok()) return {};
+    if (weight.valid()) {
+      Dims wide = b.dims(weight);
+      wide.push_back(1);
+      const Value factor = b.Cast(ReshapeExactly(b, weight, wide), b.type(sample).dtype);
+      sample = b.Mul(sample, factor);
+    }
+    return sum.valid() ? b.Add(sum, sample) : sample;
+  }
+  for (const Tap& tap : taps[d]) {
+    const Value at =
+        row.valid()
+            ? b.Add(b.Mul(row, b.Scalar(DType::kI64, static_cast<double>(images.extents[d]))),
+                    tap.place)
+            : tap.place;
+    Value product = tap.weight;
+    if (weight.valid()) product = product.valid() ? b.Mul(weight, product) : weight;
+    sum = AddTaps(b, images, taps, d + 1, at, product, sum);
+  }
+  return sum;
+}
+
+}  // namespace
+
+Value SampleImages(GraphBuilder& b, const SampledImages& images, const std::vector<Value>& points,
+                   SampleMode mode, SamplePadding padding, bool align_corners) {
+  std::vector<std::vector<Tap>> taps;
+  for (size_t d = 0; d < points.size() && b.ok(); ++d) {
+    const auto extent = static_cast<double>(images.extents[d]);
+    const double beyond = align_corners ? 0 : 0.5;
+    const Axis axis{b, extent, padding, -beyond, extent - 1 + beyond};
+    taps.push_back(TapsOf(axis, points[d], mode));
+  }
+  return AddTaps(b, images, taps, 0, {}, {}, {});
+}
+
+}  // namespace ridge

@@ -1,0 +1,14 @@
+// What the files of the signal family share.  Inner header of signal*.cc.
+#pragma once
+#include "ridge/onnx/import/node.h"
+
+namespace ridge {
+
+Status ConvertDft(OnnxNode& n);              // signal_fourier.cc
+Status ConvertStft(OnnxNode& n);             // signal_fourier.cc
+Status ConvertMelWeightMatrix(OnnxNode& n);  // signal_mel.cc
+
+// The attribute `output_datatype`, FLOAT by default.
+Result<DType> SignalDType(OnnxNode& n);
+
+}  // namespace ridge

@@ -1,0 +1,240 @@
+#include "ridge/train/job/job.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "ridge/core/process.h"
+#include "ridge/core/rounding.h"
+#include "ridge/core/sha256.h"
+#include "ridge/core/threads.h"
+#include "ridge/core/units.h"
+#include "ridge/graph/narrow_storage.h"
+#include "ridge/graph/precision.h"
+#include "ridge/models/model.h"
+#include "ridge/plan/cost/roofline.h"
+#include "ridge/plan/memory/recompute.h"
+#include "ridge/train/job/slicing.h"
+
+namespace ridge {
+namespace {
+
+int64_t CountKernels(const Program& program) {
+  int64_t count = 0;
+  for (const StepPlan& step : program.steps) count += static_cast<int64_t>(step.nodes.size());
+  return count;
+}
+
+double UpdateSeconds(const Program& program, int64_t accumulate) {
+  double seconds = 0;
+  for (const UpdatePart& part : UpdateParts(program, accumulate))
+    seconds += part.step->seconds * static_cast<double>(part.runs);
+  return seconds;
+}
+
+// Whether the run evaluates: then `eval` belongs to the plan.
+bool Evaluates(const JobData* data) { return data == nullptr || data->during() != nullptr; }
+
+std::string LargestValues(const MemoryEstimate& memory) {
+  std::string text;
+  for (const auto& [name, bytes] : memory.largest)
+    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", name, FormatBytes(bytes));
+  return text;
+}
+
+std::string Breakdown(const MemoryEstimate& memory) {
+  std::string text;
+  for (const auto& [name, bytes] : memory.breakdown) {
+    if (bytes > 0)
+      text += fmt::format("{}{} {}", text.empty() ? "" : ", ", name, FormatBytes(bytes));
+  }
+  return text;
+}
+
+// Half the batch with twice the accumulation is the same update for about half the activations.
+std::string Hint(const PlannedJob& job) {
+  if (job.options.batch < 2) return "a smaller model, or a machine with more memory";
+  return fmt::format("--batch {} --accumulate {} makes the same update in less memory",
+                     job.options.batch / 2, job.options.accumulate * 2);
+}
+
+struct Choices {
+  PassSelection passes;
+  DType operands = DType::kF32;
+};
+
+// Casts of operands and copies of what is recomputed come after the passes that look for patterns
+// of f32 and would merge the copies, and before fuse, which lets them ride along with their
+// neighbours.  What is stored in 16 bits between nodes is decided when the nodes are known.
+Result<Graph> Optimize(Graph graph, const RecomputeLimits& recompute, const Choices& choices,
+                       Backend& backend, std::vector<PassReport>* reports, int64_t& recomputed) {
+  const bool narrow = choices.operands != DType::kF32;
+  if (!narrow && !recompute.any) return RunPasses(std::move(graph), choices.passes, reports);
+  PassSelection before, after;
+  for (const std::string& name : choices.passes.names)
+    (name == "fuse" ? after : before).names.push_back(name);
+  RIDGE_ASSIGN_OR_RETURN(graph, RunPasses(std::move(graph), before, reports));
+  if (narrow) {
+    RIDGE_ASSIGN_OR_RETURN(graph, WithProductsIn(std::move(graph), choices.operands, backend));
+  }
+  if (recompute.any) {
+    const RecomputeSet set = FindRecomputable(graph, recompute, NominalProfile(backend.threads()));
+    recomputed += set.chosen;
+    if (!set.empty()) {
+      RIDGE_ASSIGN_OR_RETURN(graph, RecomputeValues(graph, set));
+    }
+  }
+  RIDGE_ASSIGN_OR_RETURN(graph, RunPasses(std::move(graph), after, reports));
+  if (!narrow || after.names.empty()) return graph;
+  return StoreNarrow(std::move(graph), choices.operands, backend);
+}
+
+}  // namespace
+
+Result<DType> ProductOperands(const std::string& precision, const Machine& machine) {
+  if (precision != "bf16" && precision != "auto") return DType::kF32;
+  if (machine.backend->Multiplies(DType::kBF16)) return DType::kBF16;
+  if (precision == "auto") return DType::kF32;
+  return Status(ErrorCode::kUnsupported,
+                "--precision bf16: this device has no instructions for products of bf16 "
+                "(avx512_bf16 or amx_bf16 on a CPU). hint: --precision auto");
+}
+
+Result<OptimizedGraphs> OptimizeGraphs(std::vector<NamedGraph> graphs, const std::string& passes,
+                                       DType operands, const Machine& machine) {
+  RIDGE_ASSIGN_OR_RETURN(const PassSelection selection, ParsePassSpec(passes));
+  OptimizedGraphs optimized;
+  for (NamedGraph& named : graphs) {
+    std::vector<PassReport> report;
+    RIDGE_ASSIGN_OR_RETURN(named.graph,
+                           Optimize(std::move(named.graph), named.recompute, {selection, operands},
+                                    *machine.backend, &report, optimized.recomputed));
+    optimized.passes[named.name] = std::move(report);
+  }
+  optimized.graphs = std::move(graphs);
+  return optimized;
+}
+
+Result<Program> PlanOptimized(const std::string& model, const std::vector<NamedGraph>& graphs,
+                              const std::string& passes, const Machine& machine) {
+  RIDGE_ASSIGN_OR_RETURN(const PassSelection selection, ParsePassSpec(passes));
+  const PlanOptions options = {.in_place = selection.Has("inplace"),
+                               .layout = selection.Has("layout"),
+                               .kernel_s = &machine.kernel_s,
+                               .side_by_side = machine.side_by_side};
+  return PlanProgram(model, graphs, *machine.backend, machine.profile, options);
+}
+
+Result<Program> PlanGraphs(const std::string& model, std::vector<NamedGraph> graphs,
+                           const std::string& passes, DType operands, const Machine& machine) {
+  RIDGE_ASSIGN_OR_RETURN(const OptimizedGraphs optimized,
+                         OptimizeGraphs(std::move(graphs), passes, operands, machine));
+  return PlanOptimized(model, optimized.graphs, passes, machine);
+}
+
+namespace {
+
+Result<PlannedJob> PlanParts(const TrainOptions& options, const Graph& forward, const JobData* data,
+                             bool with_eval, const Machine& machine) {
+  PlannedJob job;
+  job.options = options;
+  RIDGE_ASSIGN_OR_RETURN(job.facts, InspectForward(forward));
+  job.classifier = job.facts.logits != kNoValue;
+  job.parameter_count = ParameterCount(forward);
+  if (forward.type(job.facts.loss).dtype == DType::kF64) job.lr_dtype = DType::kF64;
+  if (const ValueId lr = forward.FindValue(kLrInput); lr != kNoValue)
+    job.lr_dtype = forward.type(lr).dtype;
+  job.data_bytes = data == nullptr ? 0 : PlannedDataBytes(*data, options.batch);
+  job.limit_bytes = options.fit_bytes > 0 ? options.fit_bytes : AvailableMemoryBytes();
+  RIDGE_ASSIGN_OR_RETURN(job.operands, ProductOperands(options.precision, machine));
+  RIDGE_ASSIGN_OR_RETURN(SlicedProgram sliced,
+                         PlanWithSavings({options, forward, job.facts, with_eval,
+                                          job.limit_bytes - job.data_bytes, machine}));
+  job.options.slices = std::to_string(sliced.slices);
+  job.options.recompute = sliced.recompute;
+  job.keeps_many = sliced.keeps_many;
+  job.program = std::move(sliced.program);
+  job.passes = std::move(sliced.passes);
+  EstimateJob(data, ProfiledRuntimeBytes(machine.profile, job.program), job.program, job);
+  return job;
+}
+
+}  // namespace
+
+Result<PlannedJob> PlanJob(const TrainOptions& options, const Graph& forward, const JobData* data,
+                           const Machine& machine) {
+  return PlanParts(options, forward, data, Evaluates(data), machine);
+}
+
+Result<PlannedJob> PlanTrainingOnly(const TrainOptions& options, const Graph& forward,
+                                    const Machine& machine) {
+  return PlanParts(options, forward, /*data=*/nullptr, /*with_eval=*/false, machine);
+}
+
+void EstimateJob(const JobData* data, int64_t runtime_bytes, const Program& program,
+                 PlannedJob& job) {
+  job.memory = EstimateMemory(program, runtime_bytes, job.data_bytes);
+  job.step_s = UpdateSeconds(program, job.options.accumulate);
+  if (data == nullptr) return;
+  if (const StepPlan* eval = program.Find("eval"); eval != nullptr && data->during() != nullptr) {
+    const int64_t batch = job.options.batch;
+    const int64_t batches = CeilDiv(data->during()->size(), batch);
+    job.eval_s = eval->seconds * static_cast<double>(batches);
+  }
+  job.epoch_s = job.step_s * static_cast<double>(data->steps_per_epoch) + job.eval_s;
+}
+
+int64_t ProfiledRuntimeBytes(const DeviceProfile& profile, const Program& program) {
+  // The profile was taken by a program that trained nothing: loader, reports, checkpoints and their
+  // code come on top (2.8 MiB seen with mlp, 3.6 with cnn).
+  constexpr int64_t kRunBytes = int64_t{4} << 20;
+  return profile.runtime_bytes + kRunBytes + profile.bytes_per_kernel * CountKernels(program) +
+         HeapBytes(program);
+}
+
+int64_t MeasuredRuntimeBytes(const Executor& executor, int64_t data_now, int64_t data_planned) {
+  const ProcessMemory now = ReadProcessMemory();
+  // Kernels' heap has been given back by now, and may not have been taken yet by any that was
+  // timed.
+  const int64_t beside = now.resident_bytes - executor.arena().resident_bytes() - data_now +
+                         HeapBytes(executor.program());
+  const int64_t reached = now.peak_resident_bytes - executor.arena().bytes() - data_planned;
+  return std::max({beside, reached, int64_t{0}});
+}
+
+PlanSummary SummarizeJob(const PlannedJob& job, const Program& program) {
+  PlanSummary summary = SummarizePlan(program, job.memory, job.options.batch,
+                                      job.options.accumulate, job.limit_bytes);
+  if (job.epoch_s > 0) summary.epoch_s = job.epoch_s;
+  return summary;
+}
+
+Status CheckFits(const PlannedJob& job) {
+  if (job.fits()) return Status();
+  const char* limit = job.options.fit_bytes > 0 ? "--fit allows" : "this machine has";
+  return Status(ErrorCode::kOutOfMemory,
+                fmt::format("plan: the run needs {}; {} {}. [R0101]\n"
+                            "  peak in '{}' at '{}': {}\n"
+                            "  largest: {}\n"
+                            "  hint: {}",
+                            FormatBytes(job.memory.peak_bytes), limit, FormatBytes(job.limit_bytes),
+                            job.memory.peak_step, job.memory.peak_node, Breakdown(job.memory),
+                            LargestValues(job.memory), Hint(job)));
+}
+
+std::string HashKernelChoices(const Program& program) {
+  Sha256 hash;
+  for (const StepPlan& step : program.steps) {
+    if (step.slices > 1) hash.Add(fmt::format("{} slices\n", step.slices));
+    for (const PlannedNode& node : step.nodes) {
+      hash.Add(fmt::format("{}\n{}\n{}\n", step.name, node.name, node.choice.kernel));
+      if (node.section >= 0) hash.Add("one thread\n");  // beside others: it sums in another order
+      for (LayoutId layout : node.choice.input_layouts) hash.Add(fmt::format("{} ", layout));
+      for (LayoutId layout : node.choice.output_layouts) hash.Add(fmt::format("{} ", layout));
+    }
+  }
+  return hash.Hex();
+}
+
+}  // namespace ridge

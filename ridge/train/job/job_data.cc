@@ -1,0 +1,146 @@
+#include "ridge/train/job/job_data.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "ridge/learn/index_extent.h"
+
+namespace ridge {
+namespace {
+
+// "0.1" -> 0.1; other specs are not numbers.
+std::optional<double> ParseFraction(const std::string& text) {
+  char* end = nullptr;
+  const double value = std::strtod(text.c_str(), &end);
+  if (text.empty() || *end != '\0') return std::nullopt;
+  return value;
+}
+
+Status OpenValidation(const TrainOptions& options, const DataOptions& data_options, JobData& data) {
+  if (options.validation.empty()) return Status();
+  if (const std::optional<double> fraction = ParseFraction(options.validation)) {
+    RIDGE_ASSIGN_OR_RETURN(const ValidationSplit split,
+                           SplitValidation(data.train, *fraction, options.seed));
+    data.train = split.train;
+    data.validation = split.validation;
+    return Status();
+  }
+  RIDGE_ASSIGN_OR_RETURN(const DataSplits splits, OpenData(options.validation, data_options));
+  data.validation = splits.test ? splits.test : splits.train;
+  data.notes.insert(data.notes.end(), splits.notes.begin(), splits.notes.end());
+  return Status();
+}
+
+Status CountSteps(const TrainOptions& options, JobData& data) {
+  const int64_t group = options.batch * options.accumulate;
+  const int64_t size = data.train->size();
+  if (options.batch > size || options.accumulate > size / options.batch) {
+    const std::string batch = options.accumulate == 1
+                                  ? fmt::format("--batch is {}", options.batch)
+                                  : fmt::format("--batch {} times --accumulate {} is {}",
+                                                options.batch, options.accumulate, group);
+    return Status(
+        ErrorCode::kInvalidArgument,
+        fmt::format("{}; {} has {} samples to train on. hint: --batch {}", batch,
+                    data.train->name(), size, std::max<int64_t>(1, size / options.accumulate)));
+  }
+  data.steps_per_epoch = size / group;
+  data.dropped_per_epoch = size - data.steps_per_epoch * group;
+  data.total_steps =
+      options.steps ? *options.steps : options.epochs.value_or(1) * data.steps_per_epoch;
+  return Status();
+}
+
+// A label beyond the classes picks a logit that is not there: the loss would be NaN.
+Status CheckLabels(const Graph& forward, const ForwardFacts& facts, const BatchSpec& spec,
+                   const SourcePtr& source) {
+  if (facts.logits == kNoValue || source == nullptr) return Status();
+  RIDGE_ASSIGN_OR_RETURN(const std::vector<FieldMap> maps, MatchFields(spec, *source));
+  const int64_t classes = forward.type(facts.logits).dims.back();
+  for (size_t i = 0; i < maps.size(); ++i) {
+    const Field& field = source->fields()[static_cast<size_t>(maps[i].field)];
+    if (spec.inputs[i].name != forward.value(facts.label).name || field.classes <= classes)
+      continue;
+    return Status(ErrorCode::kInvalidData,
+                  fmt::format("{}: field '{}' has label {}; the model has {} classes, 0 to {}",
+                              source->name(), field.name, field.classes - 1, classes, classes - 1));
+  }
+  return Status();
+}
+
+}  // namespace
+
+BatchSpec MakeBatchSpec(const Graph& forward, const ForwardFacts& facts, bool with_weight) {
+  BatchSpec spec;
+  for (ValueId id : facts.data_inputs) {
+    TensorType type = forward.type(id);
+    type.dims.erase(type.dims.begin());
+    spec.inputs.push_back({forward.value(id).name, std::move(type)});
+  }
+  if (with_weight) spec.inputs.push_back({kWeightInput, {DType::kF32, {}}});
+  return spec;
+}
+
+DataOptions SyntheticOptions(const Graph& forward, const ForwardFacts& facts, uint64_t seed) {
+  DataOptions options;
+  options.seed = seed;
+  const int64_t classes = facts.logits == kNoValue ? 0 : forward.type(facts.logits).dims.back();
+  const std::string label_name = facts.label == kNoValue ? "" : forward.value(facts.label).name;
+  for (const InputSpec& input : MakeBatchSpec(forward, facts, /*with_weight=*/false).inputs) {
+    int64_t extent = 0;
+    if (IsInteger(input.type.dtype)) extent = IndexExtent(forward, forward.FindValue(input.name));
+    // Else an integer scalar is a label.
+    const bool label =
+        input.name == label_name || (IsInteger(input.type.dtype) && input.type.dims.empty());
+    if (extent == 0 && label) extent = classes;
+    options.synthetic_fields.push_back({input.name, input.type, extent});
+  }
+  return options;
+}
+
+Result<JobData> OpenJobData(const TrainOptions& options, const Graph& forward,
+                            const ForwardFacts& facts, const std::optional<DataSplits>& opened) {
+  const DataOptions data_options = SyntheticOptions(forward, facts, options.seed);
+  DataSplits splits;
+  if (opened) splits = *opened;
+  if (!opened) {
+    RIDGE_ASSIGN_OR_RETURN(splits, OpenData(options.data, data_options));
+  }
+  JobData data;
+  data.train = splits.train;
+  data.test = splits.test;
+  data.notes = splits.notes;
+  RIDGE_RETURN_IF_ERROR(OpenValidation(options, data_options, data));
+  data.train_spec = MakeBatchSpec(forward, facts, /*with_weight=*/false);
+  data.eval_spec = MakeBatchSpec(forward, facts, /*with_weight=*/true);
+  for (const SourcePtr& source : {data.train, data.validation, data.test})
+    RIDGE_RETURN_IF_ERROR(CheckLabels(forward, facts, data.train_spec, source));
+  RIDGE_RETURN_IF_ERROR(CountSteps(options, data));
+  return data;
+}
+
+Result<SourcePtr> OpenEvalData(const TrainOptions& options, const Graph& forward,
+                               const ForwardFacts& facts, const std::optional<DataSplits>& opened) {
+  DataSplits splits;
+  if (opened) splits = *opened;
+  if (!opened) {
+    RIDGE_ASSIGN_OR_RETURN(splits,
+                           OpenData(options.data, SyntheticOptions(forward, facts, options.seed)));
+  }
+  return splits.test ? splits.test : splits.train;
+}
+
+int64_t PlannedDataBytes(const JobData& data, int64_t batch) {
+  LoaderOptions options;
+  options.batch = batch;
+  int64_t bytes = ResidentBytes({data.train, data.validation, data.test});
+  bytes += BatchLoader::Plan(*data.train, data.train_spec, options).own_bytes;
+  options.drop_last = false;
+  if (data.during() != nullptr)
+    bytes += BatchLoader::Plan(*data.during(), data.eval_spec, options).own_bytes;
+  return bytes;
+}
+
+}  // namespace ridge

@@ -1,0 +1,54 @@
+// JobData: the data sets of a run and how they become steps.
+#pragma once
+#include <optional>
+#include <string>
+
+#include "ridge/data/batch_loader.h"
+#include "ridge/graph/graph.h"
+#include "ridge/learn/training_graph.h"
+#include "ridge/train/options/options.h"
+
+namespace ridge {
+
+struct JobData {
+  SourcePtr train;
+  SourcePtr validation;  // null when not asked for
+  SourcePtr test;        // null when the data has none
+  BatchSpec train_spec;
+  BatchSpec eval_spec;             // with the weight
+  std::vector<std::string> notes;  // DataSplits::notes of all that was opened
+
+  int64_t steps_per_epoch = 0;    // updates
+  int64_t dropped_per_epoch = 0;  // samples that do not fill a group of `accumulate` batches
+  int64_t total_steps = 0;
+
+  // Evaluated while training: the validation set, else the test set; null when there is neither.
+  const SourcePtr& during() const { return validation ? validation : test; }
+  const char* during_name() const { return validation ? "validation" : "test"; }
+  // What is evaluated at the end: the test set, else the validation set.
+  const SourcePtr& final() const { return test ? test : validation; }
+};
+
+// One sample of each data input of the graph.
+BatchSpec MakeBatchSpec(const Graph& forward, const ForwardFacts& facts, bool with_weight);
+
+// For OpenData("synthetic"): the model's inputs, labels within its classes, indices within what
+// they pick from.
+DataOptions SyntheticOptions(const Graph& forward, const ForwardFacts& facts, uint64_t seed);
+
+// Opens the data, holds out the validation part, counts steps.  Fails as OpenData does, and with
+// kInvalidArgument when batch * accumulate is larger than the training data.
+// `opened`: options.data when it was opened already.
+Result<JobData> OpenJobData(const TrainOptions& options, const Graph& forward,
+                            const ForwardFacts& facts,
+                            const std::optional<DataSplits>& opened = std::nullopt);
+
+// Data for an evaluation (options.data): the test split if the spec has one, else all of it.
+Result<SourcePtr> OpenEvalData(const TrainOptions& options, const Graph& forward,
+                               const ForwardFacts& facts,
+                               const std::optional<DataSplits>& opened = std::nullopt);
+
+// Host memory of the data and of the input pipelines of a run.
+int64_t PlannedDataBytes(const JobData& data, int64_t batch);
+
+}  // namespace ridge

@@ -1,0 +1,96 @@
+#include "ridge/train/job/laps.h"
+
+#include <algorithm>
+
+#include "ridge/core/process.h"
+#include "ridge/train/job/scalar_inputs.h"
+
+namespace ridge {
+namespace {
+
+constexpr double kLeastFit = 0.15;  // laps in the budget: a long one may take 2 s
+constexpr int kMostWarmUps = 2, kFewestLaps = 5, kMostLaps = 400;  // where the budget allows
+constexpr double kForMore = 1.0 / 3;  // of the budget, for more laps than these
+
+Result<std::unique_ptr<BatchLoader>> StartLoader(Executor& executor, const PlannedJob& job,
+                                                 const JobData& data) {
+  LoaderOptions options;
+  options.batch = job.options.batch;
+  options.seed = job.options.seed;
+  return BatchLoader::Create(data.train, data.train_spec, options,
+                             InputSlots(executor, data.train_spec));
+}
+
+class Laps {
+ public:
+  Laps(Executor& executor, const PlannedJob& job, BatchLoader& loader)
+      : executor_(executor),
+        loader_(loader),
+        scalars_(executor, job.lr_dtype, job.options.batch),
+        accumulate_(job.options.accumulate),
+        batch_step_(executor.StepIndex(accumulate_ > 1 ? "micro" : "train")),
+        update_step_(executor.StepIndex("update")) {}
+
+  // Seconds of one update.
+  Result<double> Run() {
+    const double begin = MonotonicSeconds();
+    for (int64_t micro = 0; micro < accumulate_; ++micro) {
+      RIDGE_ASSIGN_OR_RETURN(const Filled filled, loader_.Next());
+      RIDGE_RETURN_IF_ERROR(RunStep(batch_step_, filled.slot));
+      loader_.Release(filled.slot);
+    }
+    if (update_step_ >= 0) RIDGE_RETURN_IF_ERROR(RunStep(update_step_, /*slot=*/0));
+    return MonotonicSeconds() - begin;
+  }
+
+ private:
+  Status RunStep(int step, int slot) {
+    scalars_.Write(slot, /*lr=*/0, /*updates=*/0, {});
+    return executor_.Run(step, slot);
+  }
+
+  Executor& executor_;
+  BatchLoader& loader_;
+  ScalarInputs scalars_;
+  const int64_t accumulate_;
+  const int batch_step_, update_step_;
+};
+
+}  // namespace
+
+Result<double> MeasureLaps(Executor& executor, const PlannedJob& job, const JobData& data,
+                           double budget_s) {
+  double planned = 0;
+  for (const UpdatePart& part : UpdateParts(executor.program(), job.options.accumulate))
+    planned += part.step->seconds * static_cast<double>(part.runs);
+  const double fit = planned > 0 ? budget_s / planned : 0;
+  if (fit < kLeastFit) return 1.0;
+  const int warm_ups = fit < 2 ? 0 : fit < kMostWarmUps + kFewestLaps ? 1 : kMostWarmUps;
+  RIDGE_ASSIGN_OR_RETURN(const std::unique_ptr<BatchLoader> loader,
+                         StartLoader(executor, job, data));
+  Laps laps(executor, job, *loader);
+  std::vector<double> seconds;
+  const double begin = MonotonicSeconds();
+  for (int lap = 0; lap < warm_ups + kMostLaps; ++lap) {
+    const Result<double> one = laps.Run();
+    if (!one.ok() && one.status().code() == ErrorCode::kFailed) return 1.0;  // the run will tell
+    if (!one.ok()) return one.status();
+    if (lap >= warm_ups) seconds.push_back(*one);
+    const double spent = MonotonicSeconds() - begin;
+    if (seconds.size() >= kFewestLaps && spent > kForMore * budget_s) break;
+    if (!seconds.empty() && spent + *one > budget_s) break;
+  }
+  const auto middle = seconds.begin() + static_cast<int64_t>(seconds.size() / 2);
+  std::nth_element(seconds.begin(), middle, seconds.end());
+  // A first lap is slower than those after it, by code and caches that are cold.
+  return warm_ups == 0 ? std::min(1.0, *middle / planned) : *middle / planned;
+}
+
+void ScaleTimes(double factor, Program& program) {
+  for (StepPlan& step : program.steps) {
+    step.seconds *= factor;
+    for (PlannedNode& node : step.nodes) node.seconds *= factor;
+  }
+}
+
+}  // namespace ridge

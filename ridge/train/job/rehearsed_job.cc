@@ -1,0 +1,100 @@
+#include "ridge/train/job/rehearsed_job.h"
+
+#include <malloc.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "ridge/plan/total.h"
+#include "ridge/runtime/profile_store.h"
+#include "ridge/runtime/rehearsal.h"
+#include "ridge/train/job/laps.h"
+
+namespace ridge {
+namespace {
+
+// Kernels that have not run yet bring in some code of their own when they do.
+constexpr int64_t kCodeOfKernel = int64_t{16} << 10, kMostCode = int64_t{1} << 20;
+
+int64_t CodeToCome(const Program& program, const std::map<std::string, double>& timed) {
+  std::set<std::string_view> others;
+  for (const StepPlan& step : program.steps) {
+    for (const PlannedNode& node : step.nodes) {
+      if (!timed.contains(node.choice.key)) others.insert(node.choice.key);
+    }
+  }
+  return std::min(static_cast<int64_t>(others.size()) * kCodeOfKernel, kMostCode);
+}
+
+// The first checkpoint is the first to run the kernels that copy variables into row-major ones, one
+// for each type and layout.
+int64_t LayoutCopiesToCome(const Program& program) {
+  std::set<std::pair<std::string, LayoutId>> copies;
+  for (const PersistentValue& value : program.persistent) {
+    if (value.layout != kRowMajor) copies.insert({TypeToString(value.type), value.layout});
+  }
+  return static_cast<int64_t>(copies.size()) * kCodeOfKernel;
+}
+
+// The plan's report and its JSON, of which the heap keeps some: 1.1 to 1.7 KiB a node were
+// measured.
+int64_t ReportToCome(const Program& program) {
+  constexpr int64_t kReportOfNode = 1792;
+  int64_t nodes = 0;
+  for (const StepPlan& step : program.steps) nodes += static_cast<int64_t>(step.nodes.size());
+  return nodes * kReportOfNode;
+}
+
+// Metrics and checkpoints come between steps, when kernels' heap has been given back, so that only
+// the larger of the two counts; some of them stays.
+int64_t RestToCome(const Program& program, int64_t still_to_come) {
+  constexpr int64_t kStays = int64_t{1} << 19;
+  return std::max(std::min(kStays, still_to_come), still_to_come - HeapBytes(program));
+}
+
+// Bytes that kernels which were not timed are still to bring.
+Result<int64_t> TimeKernels(const DeviceProfile& profile, double budget_s, Executor& executor) {
+  RIDGE_ASSIGN_OR_RETURN(const auto kernel_s, Rehearse(executor, budget_s));
+  if (Contradicts(RehearsedOverProfiled(kernel_s, profile, executor.program())))
+    NoteContradiction(profile.id);
+  EstimateTimesBy(kernel_s, profile, executor.mutable_program());
+  return CodeToCome(executor.program(), kernel_s);
+}
+
+Status TimeLaps(const PlannedJob& job, const JobData& data, double budget_s, Executor& executor) {
+  executor.InitializeVariables(job.options.seed);
+  RIDGE_ASSIGN_OR_RETURN(const double factor, MeasureLaps(executor, job, data, budget_s));
+  ScaleTimes(factor, executor.mutable_program());
+  return Status();
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Executor>> RehearseJob(const Machine& machine, const JobData* data,
+                                              const RehearsalOptions& options, PlannedJob& job) {
+  RIDGE_ASSIGN_OR_RETURN(std::unique_ptr<Executor> executor,
+                         Executor::Create(std::move(job.program), *machine.backend));
+  job.program = {};
+  (void)malloc_trim(0);  // of the plans that were compared nothing stays resident
+  if (options.will_run) executor->TouchArena();
+  int64_t to_come = RestToCome(executor->program(), options.still_to_come_bytes);
+  if (data != nullptr)
+    to_come += ReportToCome(executor->program()) + LayoutCopiesToCome(executor->program());
+  if (options.kernels_s > 0) {
+    RIDGE_ASSIGN_OR_RETURN(const int64_t code,
+                           TimeKernels(machine.profile, options.kernels_s, *executor));
+    to_come += code;
+    if (data != nullptr) RIDGE_RETURN_IF_ERROR(TimeLaps(job, *data, options.laps_s, *executor));
+  }
+  const int64_t data_now =
+      data == nullptr ? 0 : ResidentBytes({data->train, data->validation, data->test});
+  const int64_t runtime = MeasuredRuntimeBytes(*executor, data_now, job.data_bytes);
+  EstimateJob(data, runtime + to_come, executor->program(), job);
+  return executor;
+}
+
+}  // namespace ridge

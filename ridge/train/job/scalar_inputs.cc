@@ -1,0 +1,52 @@
+#include "ridge/train/job/scalar_inputs.h"
+
+#include "ridge/learn/training_graph.h"
+
+namespace ridge {
+namespace {
+
+// Inputs that are not double-buffered have one place for both slots.
+void* Find(Executor& executor, const char* name, int slot) {
+  void* data = executor.Persistent(name, slot);
+  return data != nullptr ? data : executor.Persistent(name, 0);
+}
+
+}  // namespace
+
+std::vector<BatchSlot> InputSlots(Executor& executor, const BatchSpec& spec) {
+  std::vector<BatchSlot> slots(2);
+  for (int slot = 0; slot < 2; ++slot) {
+    for (const InputSpec& input : spec.inputs) {
+      void* data = executor.Persistent(input.name, slot);
+      RIDGE_CHECK(data != nullptr, "no input slot for '" + input.name + "'");
+      slots[static_cast<size_t>(slot)].inputs.push_back(data);
+    }
+  }
+  return slots;
+}
+
+ScalarInputs::ScalarInputs(Executor& executor, DType lr_dtype, int64_t batch)
+    : lr_dtype_(lr_dtype) {
+  if (const PersistentValue* rng = executor.FindPersistent(kRngInput)) slices_ = rng->slices;
+  slice_samples_ = batch / slices_;
+  for (int slot = 0; slot < 2; ++slot) {
+    slots_[static_cast<size_t>(slot)] = {Find(executor, kLrInput, slot),
+                                         static_cast<int64_t*>(Find(executor, kStepInput, slot)),
+                                         static_cast<int64_t*>(Find(executor, kRngInput, slot))};
+  }
+}
+
+void ScalarInputs::Write(int slot, double lr, int64_t updates, const Rng& rng) {
+  const Slot& to = slots_[static_cast<size_t>(slot)];
+  if (to.lr != nullptr) StoreFromDouble(lr_dtype_, to.lr, 0, lr);
+  if (to.step != nullptr) *to.step = updates + 1;
+  if (to.rng == nullptr) return;
+  for (int64_t slice = 0; slice < slices_; ++slice) {
+    int64_t* row = to.rng + 3 * slice;
+    row[0] = static_cast<int64_t>(rng.seed);
+    row[1] = updates;
+    row[2] = rng.first_sample + slice * slice_samples_;
+  }
+}
+
+}  // namespace ridge

@@ -1,0 +1,39 @@
+// The input slots of a running program: where batches go, and ScalarInputs, which writes lr, step
+// and rng into them.
+#pragma once
+#include <array>
+#include <vector>
+
+#include "ridge/data/batch_loader.h"
+#include "ridge/runtime/executor.h"
+
+namespace ridge {
+
+// Pointers to both input slots of a StepPlan's inputs, in the order of the spec.
+std::vector<BatchSlot> InputSlots(Executor& executor, const BatchSpec& spec);
+
+class ScalarInputs {
+ public:
+  // `batch`: samples that one execution of a step reads.
+  ScalarInputs(Executor& executor, DType lr_dtype, int64_t batch);
+
+  struct Rng {
+    uint64_t seed = 0;
+    int64_t first_sample = 0;  // within the update
+  };
+  // `updates`: done so far.  The graph's `step` is one more; rng's step is `updates`.
+  // Inputs that the program does not have are skipped.
+  void Write(int slot, double lr, int64_t updates, const Rng& rng);
+
+ private:
+  struct Slot {
+    void* lr = nullptr;
+    int64_t* step = nullptr;
+    int64_t* rng = nullptr;  // [slices, 3]
+  };
+  DType lr_dtype_;
+  int64_t slices_ = 1, slice_samples_ = 0;
+  std::array<Slot, 2> slots_;
+};
+
+}  // namespace ridge

@@ -1,0 +1,112 @@
+#include "ridge/train/load/forward.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "ridge/graph/gradient_reach.h"
+#include "ridge/learn/loss.h"
+#include "ridge/learn/master_params.h"
+
+namespace ridge {
+namespace {
+
+// Rounding that a loss does not show is told.
+Status KeepMasterParams(Forward& forward) {
+  const std::vector<std::string> names = HalfParameters(forward.graph);
+  if (names.empty()) return Status();
+  const char* type = DTypeName(forward.graph.type(forward.graph.FindValue(names[0])).dtype);
+  forward.notes.notes.push_back(
+      fmt::format("kept and updated in f32, and rounded to {} for each step: {} parameter{}. Their "
+                  "gradients are computed as the model computes, with no loss scale",
+                  type, names.size(), names.size() == 1 ? "" : "s"));
+  RIDGE_ASSIGN_OR_RETURN(forward.graph, WithMasterParams(std::move(forward.graph)));
+  return Status();
+}
+
+Result<ModelRequest> RequestFor(const TrainOptions& options, const std::string& model) {
+  ModelRequest request;
+  request.model = model.empty() ? options.model : model;
+  request.batch = options.batch;
+  RIDGE_ASSIGN_OR_RETURN(request.dims, ParseDims(options.dims));
+  request.weights = options.weights;
+  request.weights_skip = options.weights_skip;
+  request.freeze = options.freeze;
+  request.trainable = options.trainable;
+  request.batch_norm_frozen = options.batch_norm == "frozen";
+  request.own_step = options.loss.empty();
+  return request;
+}
+
+// A parameter that no gradient reaches stays as it is, like a frozen one: no optimizer moments, no
+// weight decay.  Fails with kInvalidModel when that is every one.
+Status FreezeUnreached(const ForwardFacts& facts, Graph& graph, ModelNotes& notes) {
+  const std::vector<ValueId> trained = TrainableParameters(graph);
+  const GradientReach reach = FindGradientReach(graph, facts.loss, trained);
+  for (const std::vector<ValueId>* group : {&reach.unused, &reach.blocked}) {
+    for (ValueId id : *group) graph.mutable_value(id).trainable = false;
+  }
+  notes.unreached = DescribeGradientReach(graph, reach);
+  if (trained.empty() || reach.unused.size() + reach.blocked.size() < trained.size())
+    return Status();
+  return Status(ErrorCode::kInvalidModel, fmt::format("{}: nothing to train: {}", graph.name,
+                                                      fmt::join(notes.unreached, "; ")));
+}
+
+// The first option that says something else than a step of the model's own can do; "" when none
+// does.
+std::string OtherStep(const TrainOptions& options, const Forward& forward) {
+  const TrainOptions none;
+  const OptimizerOptions &asked = options.optimizer, &usual = none.optimizer;
+  if (asked.name != usual.name) return "optimizer";
+  if (asked.momentum != usual.momentum) return "momentum";
+  if (asked.weight_decay.has_value()) return "weight-decay";
+  if (options.accumulate != 1) return "accumulate";
+  if (options.clip_norm > 0) return "clip-norm";
+  if (!options.freeze.empty()) return "freeze";
+  if (!options.trainable.empty()) return "trainable";
+  if (options.batch_norm != none.batch_norm) return "batch-norm";
+  if (!FixedRate(forward)) return "";
+  if (options.lr != none.lr && options.lr != forward.notes.own_rate) return "lr";
+  if (options.schedule != none.schedule) return "schedule";
+  return options.warmup != none.warmup ? "warmup" : "";
+}
+
+Status CheckOwnStep(const TrainOptions& options, const Forward& forward) {
+  if (!forward.notes.own_step) return Status();
+  const std::string name = OtherStep(options, forward);
+  if (name.empty()) return Status();
+  return Status(ErrorCode::kInvalidArgument,
+                fmt::format("{}: brings its own training step, which --{} cannot change. hint: "
+                            "leave it out, or give --loss: then the step is ridge's",
+                            options.model, name));
+}
+
+}  // namespace
+
+std::optional<double> FixedRate(const Forward& forward) {
+  if (!forward.notes.own_step || forward.graph.FindValue(kLrInput) != kNoValue) return std::nullopt;
+  return forward.notes.own_rate.value_or(0);
+}
+
+Result<Forward> LoadForward(const TrainOptions& options, const std::string& model) {
+  Forward forward;
+  RIDGE_ASSIGN_OR_RETURN(ModelRequest request, RequestFor(options, model));
+  if (!options.data.empty() && options.data != "synthetic") {
+    RIDGE_ASSIGN_OR_RETURN(forward.data, OpenData(options.data));
+    request.fields = forward.data->train->fields();
+  }
+  RIDGE_ASSIGN_OR_RETURN(Graph loaded, LoadModel(request, &forward.notes));
+  RIDGE_ASSIGN_OR_RETURN(forward.graph, WithLoss(std::move(loaded), options.loss, request.fields));
+  if (!forward.notes.own_step) RIDGE_RETURN_IF_ERROR(KeepMasterParams(forward));
+  RIDGE_ASSIGN_OR_RETURN(forward.facts, InspectForward(forward.graph));
+  if (!forward.notes.own_step)
+    RIDGE_RETURN_IF_ERROR(FreezeUnreached(forward.facts, forward.graph, forward.notes));
+  RIDGE_RETURN_IF_ERROR(CheckOwnStep(options, forward));
+  if (forward.facts.batch == options.batch) return forward;
+  return Status(ErrorCode::kInvalidArgument,
+                fmt::format("--batch is {}; the graph '{}' is written for {}. hint: name the "
+                            "dimension: f32[batch, ...]",
+                            options.batch, forward.graph.name, forward.facts.batch));
+}
+
+}  // namespace ridge

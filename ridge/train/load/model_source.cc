@@ -1,0 +1,147 @@
+#include "ridge/train/load/model_source.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "ridge/core/files.h"
+#include "ridge/graph/spec.h"
+#include "ridge/graph/text.h"
+#include "ridge/models/model.h"
+#include "ridge/train/load/onnx_source.h"
+#include "ridge/train/options/options.h"
+#include "ridge/train/store/run_folder.h"
+
+namespace ridge {
+namespace {
+
+constexpr int64_t kMostTextBytes = int64_t{1} << 30;
+
+bool HasDim(const Graph& graph, const std::string& name) {
+  for (ValueId id : graph.ValuesOfKind(ValueKind::kInput)) {
+    for (const std::string& dim : graph.value(id).dim_names) {
+      if (dim == name || dim == name + "?") return true;
+    }
+  }
+  return false;
+}
+
+Result<Graph> LoadText(const std::string& path, const ModelRequest& request) {
+  RIDGE_ASSIGN_OR_RETURN(const std::string text, ReadFile(path, kMostTextBytes));
+  RIDGE_ASSIGN_OR_RETURN(Graph graph, ParseGraph(text, path));
+  RIDGE_RETURN_IF_ERROR(CheckGraph(graph));
+  RIDGE_RETURN_IF_ERROR(CheckComputes(graph, path));
+  std::map<std::string, int64_t> dims = request.dims;
+  if (HasDim(graph, "batch")) dims.emplace("batch", request.batch);
+  if (dims.empty()) return graph;
+  return BindDims(graph, dims);
+}
+
+Result<TrainOptions> RunOptions(const std::string& run) {
+  const std::string file = run + "/options.json";
+  RIDGE_ASSIGN_OR_RETURN(const std::string text, ReadFile(file, kMostTextBytes));
+  return OptionsFromJson(text, file);
+}
+
+// What the run was told of its model holds for whoever loads it; its dimensions do not for arrays
+// that are given.
+Result<Graph> LoadOnnxFromRun(ModelRequest request, ModelNotes* notes) {
+  RIDGE_ASSIGN_OR_RETURN(const TrainOptions options, RunOptions(request.model));
+  request.training = true;  // its statistics were trained; InferenceForm uses them
+  request.freeze = options.freeze;
+  request.trainable = options.trainable;
+  request.batch_norm_frozen = options.batch_norm == "frozen";
+  request.own_step = options.loss.empty();
+  if (request.arrays.empty()) {
+    RIDGE_ASSIGN_OR_RETURN(auto dims, ParseDims(options.dims));
+    request.dims.merge(dims);
+  }
+  return LoadOnnx(request.model + "/model.onnx", request, notes);
+}
+
+// The table of a built-in model, also of the one that a run was started with; none for files, whose
+// names are their own.
+Result<WeightNames> WeightNamesOf(const std::string& model) {
+  std::string spec = model;
+  if (RunFolder::HoldsRun(model)) {
+    RIDGE_ASSIGN_OR_RETURN(const TrainOptions options, RunOptions(model));
+    spec = options.model;
+  }
+  if (IsGraphFile(spec) || IsOnnxFile(spec)) return WeightNames();
+  RIDGE_ASSIGN_OR_RETURN(const ModelSpec parsed, ParseModelSpec(spec));
+  const BuiltinModel* builtin = FindBuiltinModel(parsed.name);
+  return builtin == nullptr ? WeightNames() : builtin->weight_names();
+}
+
+std::string JoinedNames(const std::vector<std::string>& names) {
+  constexpr size_t kMost = 6;
+  const size_t shown = std::min(names.size(), kMost);
+  std::string text = fmt::format("{}", fmt::join(names.begin(), names.begin() + shown, ", "));
+  return names.size() > shown ? text + fmt::format(" and {} more", names.size() - shown) : text;
+}
+
+Status StartFromWeights(const ModelRequest& request, Graph& graph, ModelNotes* notes) {
+  RIDGE_ASSIGN_OR_RETURN(const WeightNames names, WeightNamesOf(request.model));
+  RIDGE_ASSIGN_OR_RETURN(const WeightsReport report,
+                         LoadWeightsFile(request.weights, names, request.weights_skip, graph));
+  if (notes == nullptr) return Status();
+  notes->notes.push_back(fmt::format("{}: {} tensors loaded", request.weights, report.loaded));
+  if (!report.kept.empty())
+    notes->notes.push_back("these keep their starting values: " + JoinedNames(report.kept));
+  if (!report.passed.empty())
+    notes->notes.push_back("these of the file are left out: " + JoinedNames(report.passed));
+  if (!report.copies.empty())
+    notes->notes.push_back("these start as copies: " + JoinedNames(report.copies));
+  return Status();
+}
+
+// A run's own copy of a file, else the model it was started with.
+Result<Graph> LoadFromRun(const ModelRequest& request, ModelNotes* notes) {
+  const std::string copy = request.model + "/model.ridge";
+  std::error_code error;
+  if (std::filesystem::exists(copy, error)) return LoadText(copy, request);
+  if (HoldsOnnx(request.model)) return LoadOnnxFromRun(request, notes);
+  RIDGE_ASSIGN_OR_RETURN(const TrainOptions options, RunOptions(request.model));
+  return BuildModel(options.model, {.batch = request.batch, .dtype = request.dtype});
+}
+
+Result<Graph> LoadPlainModel(const ModelRequest& request, ModelNotes* notes) {
+  if (IsGraphFile(request.model)) {
+    if (std::filesystem::is_regular_file(request.model)) return LoadText(request.model, request);
+    return Status(ErrorCode::kInvalidModel, request.model + ": no such file");
+  }
+  if (IsOnnxFile(request.model)) return LoadOnnx(request.model, request, notes);
+  if (RunFolder::HoldsRun(request.model)) return LoadFromRun(request, notes);
+  return BuildModel(request.model, {.batch = request.batch, .dtype = request.dtype});
+}
+
+}  // namespace
+
+bool IsGraphFile(const std::string& model) { return model.ends_with(".ridge"); }
+bool IsOnnxFile(const std::string& model) { return model.ends_with(".onnx"); }
+
+bool HoldsOnnx(const std::string& run) {
+  std::error_code error;
+  return RunFolder::HoldsRun(run) && std::filesystem::exists(run + "/model.onnx", error);
+}
+
+Status CheckModelFile(const std::string& path) {
+  std::error_code error;
+  if (std::filesystem::is_regular_file(path, error)) return Status();
+  return Status(ErrorCode::kInvalidModel, path + ": no such file");
+}
+
+Result<Graph> LoadModel(const ModelRequest& request, ModelNotes* notes) {
+  if (request.weights.empty() && !request.weights_skip.empty()) {
+    return Status(
+        ErrorCode::kInvalidArgument,
+        "--weights-skip is given without --weights; it says what of that file is left out");
+  }
+  RIDGE_ASSIGN_OR_RETURN(Graph graph, LoadPlainModel(request, notes));
+  if (!request.weights.empty()) RIDGE_RETURN_IF_ERROR(StartFromWeights(request, graph, notes));
+  return graph;
+}
+
+}  // namespace ridge

@@ -1,0 +1,131 @@
+// An update allocates nothing outside its kernels: counted by replacing operator new in this test
+// program.  Kernels are the backend's matter: the references, which run here, keep small lists.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <fstream>
+#include <new>
+
+#include "ridge/train/loop/test_support.h"
+
+namespace {
+
+std::atomic<int64_t> allocations{0};
+thread_local bool in_kernel = false;
+
+void* Allocate(std::size_t bytes, std::size_t alignment) {
+  if (!in_kernel) allocations.fetch_add(1, std::memory_order_relaxed);
+  const std::size_t rounded = (bytes + alignment - 1) / alignment * alignment;
+  void* data = std::aligned_alloc(alignment, rounded == 0 ? alignment : rounded);
+  if (data == nullptr) throw std::bad_alloc();
+  return data;
+}
+
+}  // namespace
+
+void* operator new(std::size_t bytes) { return Allocate(bytes, alignof(std::max_align_t)); }
+void* operator new(std::size_t bytes, std::align_val_t alignment) {
+  return Allocate(bytes, static_cast<std::size_t>(alignment));
+}
+void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept {
+  return Allocate(bytes, alignof(std::max_align_t));
+}
+void operator delete(void* data) noexcept { std::free(data); }
+void operator delete(void* data, const std::nothrow_t&) noexcept { std::free(data); }
+void operator delete(void* data, std::size_t) noexcept { std::free(data); }
+void operator delete(void* data, std::align_val_t) noexcept { std::free(data); }
+void operator delete(void* data, std::size_t, std::align_val_t) noexcept { std::free(data); }
+
+namespace ridge {
+namespace {
+
+class UncountedKernel : public Kernel {
+ public:
+  explicit UncountedKernel(std::unique_ptr<Kernel> kernel) : kernel_(std::move(kernel)) {}
+  Status Run(const KernelBuffers& buffers) override {
+    in_kernel = true;
+    Status status = kernel_->Run(buffers);
+    in_kernel = false;
+    return status;
+  }
+
+ private:
+  std::unique_ptr<Kernel> kernel_;
+};
+
+// The reference backend with kernels that are not counted.
+class UncountedBackend : public Backend {
+ public:
+  KernelOffers Offers(const OpDef& op, const OpCall& call,
+                      std::span<const LayoutId> available) override {
+    return inner_->Offers(op, call, available);
+  }
+  KernelOffers OffersAlone(const OpDef&, const OpCall&, std::span<const LayoutId>) override {
+    return {};
+  }
+  std::optional<KernelChoice> ReorderAlone(const TensorType&, LayoutId, LayoutId) override {
+    return std::nullopt;
+  }
+  int64_t LayoutBytes(LayoutId layout, const TensorType& type) const override {
+    return inner_->LayoutBytes(layout, type);
+  }
+  std::string LayoutName(LayoutId layout) const override { return inner_->LayoutName(layout); }
+  KernelChoice Reorder(const TensorType& type, LayoutId from, LayoutId to) override {
+    return inner_->Reorder(type, from, to);
+  }
+  const std::string& name() const override { return inner_->name(); }
+  int threads() const override { return inner_->threads(); }
+  bool Multiplies(DType operands) const override { return inner_->Multiplies(operands); }
+  Result<std::unique_ptr<Kernel>> Create(const OpDef& op, const OpCall& call,
+                                         const KernelChoice& choice) override {
+    RIDGE_ASSIGN_OR_RETURN(std::unique_ptr<Kernel> kernel, inner_->Create(op, call, choice));
+    return std::unique_ptr<Kernel>(std::make_unique<UncountedKernel>(std::move(kernel)));
+  }
+  Result<std::unique_ptr<Kernel>> CreateReorder(const TensorType& type,
+                                                const KernelChoice& choice) override {
+    return inner_->CreateReorder(type, choice);
+  }
+
+ private:
+  std::unique_ptr<Backend> inner_ = MakeReferenceBackend();
+};
+
+struct Counter : TrainObserver {
+  void OnStep(const StepReport& report) override {
+    const int64_t now = allocations.load();
+    // The loader's thread warms up in the first steps; every 50th writes a report.
+    if (report.step > 10 && report.step % 50 > 1) in_steps += now - last;
+    last = allocations.load();
+  }
+  int64_t last = 0;
+  int64_t in_steps = 0;
+};
+
+TEST(AllocationTest, AnUpdateAllocatesNothing) {
+  const TempFolder folder;
+  std::ofstream csv(folder.File("data.csv"));
+  for (int sample = 0; sample < 1600; ++sample) {
+    for (int i = 0; i < 12; ++i) csv << (sample * (i + 3)) % 17 << ',';
+    csv << sample % 3 << '\n';
+  }
+  csv.close();
+  for (int64_t accumulate : {1, 2}) {
+    UncountedBackend backend;
+    Machine machine = TestMachine().get();
+    machine.backend = &backend;
+    TrainRequest request = TinyRequest(folder.File("run" + std::to_string(accumulate)));
+    request.options.data = "csv:" + folder.File("data.csv");
+    request.options.accumulate = accumulate;
+    request.options.clip_norm = 1;
+    request.options.checkpoint_every = 1000;
+    Counter counter;
+    const Result<TrainOutcome> outcome = Train(request, machine, counter);
+    ASSERT_TRUE(outcome.ok()) << outcome.status().message();
+    EXPECT_GT(outcome->step, 90);
+    EXPECT_EQ(counter.in_steps, 0) << "accumulate " << accumulate;
+  }
+}
+
+}  // namespace
+}  // namespace ridge

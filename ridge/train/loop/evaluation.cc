@@ -1,0 +1,75 @@
+#include "ridge/train/loop/evaluation.h"
+
+#include "ridge/core/process.h"
+#include "ridge/learn/training_graph.h"
+#include "ridge/train/job/scalar_inputs.h"
+#include "ridge/train/loop/stop_signal.h"
+
+namespace ridge {
+
+Evaluator::Evaluator(Executor& executor, SourcePtr source, BatchSpec spec, int64_t batch)
+    : executor_(executor),
+      source_(std::move(source)),
+      spec_(std::move(spec)),
+      batch_(batch),
+      step_(executor.StepIndex("eval")),
+      classifier_(step_ >= 0 && executor.Output(step_, "correct_sum") != nullptr) {
+  RIDGE_CHECK(step_ >= 0, "the program has no step 'eval'");
+}
+
+Status Evaluator::Start() {
+  if (loader_ != nullptr) return loader_->Restart({});
+  LoaderOptions options;
+  options.batch = batch_;
+  options.shuffle = false;
+  options.drop_last = false;
+  options.epochs = 1;
+  RIDGE_ASSIGN_OR_RETURN(
+      loader_, BatchLoader::Create(source_, spec_, options, InputSlots(executor_, spec_)));
+  return Status();
+}
+
+double Evaluator::ReadOutput(const char* name) const {
+  return LoadAsDouble(executor_.OutputType(step_, name).dtype, executor_.Output(step_, name), 0);
+}
+
+Status Evaluator::AddBatch(const Filled& filled) {
+  RIDGE_RETURN_IF_ERROR(executor_.Run(step_, filled.slot));
+  loss_sum_ += ReadOutput("loss_sum");
+  weight_sum_ += ReadOutput("weight_sum");
+  loss_weight_sum_ += ReadOutput(Has("loss_weight_sum") ? "loss_weight_sum" : "weight_sum");
+  if (classifier_) {
+    correct_sum_ += ReadOutput("correct_sum");
+    label_sum_ += ReadOutput(Has("label_sum") ? "label_sum" : "weight_sum");
+  }
+  loader_->Release(filled.slot);
+  return Status();
+}
+
+Result<std::optional<EvalResult>> Evaluator::Run() {
+  const double begin = MonotonicSeconds();
+  loss_sum_ = loss_weight_sum_ = correct_sum_ = label_sum_ = weight_sum_ = 0;
+  RIDGE_RETURN_IF_ERROR(Start());
+  while (!StopSignal::Requested()) {
+    RIDGE_ASSIGN_OR_RETURN(const Filled filled, loader_->Next());
+    if (filled.end()) return {Finish(MonotonicSeconds() - begin)};
+    RIDGE_RETURN_IF_ERROR(AddBatch(filled));
+  }
+  loader_->Stop();
+  return {std::nullopt};
+}
+
+EvalResult Evaluator::Finish(double seconds) {
+  loader_->Stop();
+  EvalResult result;
+  result.samples = source_->size();
+  RIDGE_CHECK(static_cast<int64_t>(weight_sum_) == result.samples,
+              "an evaluation counted " + std::to_string(weight_sum_) + " samples");
+  // No label may count at all; then there is nothing to be wrong about.
+  result.loss = loss_weight_sum_ == 0 ? 0 : loss_sum_ / loss_weight_sum_;
+  if (classifier_) result.accuracy = label_sum_ == 0 ? 0 : correct_sum_ / label_sum_;
+  result.seconds = seconds;
+  return result;
+}
+
+}  // namespace ridge

@@ -1,0 +1,41 @@
+// Evaluator: loss and accuracy over a whole data set, each sample counted once.
+#pragma once
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "ridge/data/batch_loader.h"
+#include "ridge/runtime/executor.h"
+#include "ridge/train/store/summary.h"
+
+namespace ridge {
+
+// Runs the StepPlan `eval`.  Uses the input slots that training uses too: its loader must be
+// stopped meanwhile.
+class Evaluator {
+ public:
+  // REQUIRES: the executor outlives this and has a StepPlan `eval`.
+  Evaluator(Executor& executor, SourcePtr source, BatchSpec spec, int64_t batch);
+
+  // nullopt when StopSignal asked to stop before the end.
+  Result<std::optional<EvalResult>> Run();
+
+ private:
+  Status Start();
+  Status AddBatch(const Filled& filled);
+  EvalResult Finish(double seconds);
+  double ReadOutput(const char* name) const;
+  bool Has(const char* name) const { return executor_.Output(step_, name) != nullptr; }
+
+  Executor& executor_;
+  const SourcePtr source_;
+  const BatchSpec spec_;
+  const int64_t batch_;
+  const int step_;
+  const bool classifier_;
+  std::unique_ptr<BatchLoader> loader_;  // made by the first Run
+  double loss_sum_ = 0, loss_weight_sum_ = 0, correct_sum_ = 0, label_sum_ = 0, weight_sum_ = 0;
+};
+
+}  // namespace ridge

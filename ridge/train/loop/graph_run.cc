@@ -1,0 +1,140 @@
+#include "ridge/train/loop/graph_run.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <cstring>
+
+#include "ridge/core/safetensors.h"
+#include "ridge/train/job/job.h"
+#include "ridge/train/store/checkpoint.h"
+#include "ridge/train/store/run_folder.h"
+
+namespace ridge {
+namespace {
+
+Tensor Converted(const Tensor& tensor, DType to) {
+  Tensor converted({to, tensor.type().dims});
+  for (int64_t i = 0; i < tensor.elements(); ++i)
+    StoreFromDouble(to, converted.mutable_data(), i, tensor.at(i));
+  return converted;
+}
+
+// Inputs that no node reads have no place in the plan.
+Status Fill(const std::map<std::string, Tensor>& given, Executor& executor) {
+  const std::vector<PersistentValue>& persistent = executor.program().persistent;
+  for (size_t i = 0; i < persistent.size(); ++i) {
+    const PersistentValue& value = persistent[i];
+    if (value.kind == ValueKind::kInput && value.slot != 0) continue;
+    const auto found = given.find(value.name);
+    if (found == given.end()) {
+      if (value.kind != ValueKind::kInput) continue;
+      return Status(ErrorCode::kInvalidArgument, fmt::format("input '{}' {} is not given",
+                                                             value.name, TypeToString(value.type)));
+    }
+    Tensor tensor = found->second;
+    // Parameters are trained in f32 whatever the model computes in.
+    if (value.kind != ValueKind::kInput) tensor = WithFloatType(tensor, value.type.dtype);
+    if (tensor.type() != value.type) {
+      return Status(ErrorCode::kInvalidArgument,
+                    fmt::format("'{}' is given as {}; the graph has {}", value.name,
+                                TypeToString(tensor.type()), TypeToString(value.type)));
+    }
+    if (value.type.bytes() > 0) {
+      std::memcpy(executor.RowMajor(i), tensor.data(), static_cast<size_t>(value.type.bytes()));
+      executor.Pack(i);
+    }
+  }
+  return Status();
+}
+
+std::vector<NamedTensor> CopyOutputs(const Executor& executor, const Graph& graph, int step) {
+  std::vector<NamedTensor> outputs;
+  for (const GraphOutput& output : graph.outputs()) {
+    Tensor tensor(executor.OutputType(step, output.name));
+    if (tensor.bytes() > 0) {
+      std::memcpy(tensor.mutable_data(), executor.Output(step, output.name),
+                  static_cast<size_t>(tensor.bytes()));
+    }
+    outputs.emplace_back(output.name, std::move(tensor));
+  }
+  return outputs;
+}
+
+// Whether every value of `from` can be said in `to`, up to rounding of floats.
+bool Converts(DType from, DType to) {
+  if (from == to || (IsFloat(from) && IsFloat(to))) return true;
+  const bool narrow = from == DType::kBool || (IsInteger(from) && IntegerBits(from) <= 32);
+  return narrow && (to == DType::kI64 || to == DType::kI32 || IsFloat(to));
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Executor>> PrepareGraph(const Graph& graph,
+                                               const std::map<std::string, Tensor>& given,
+                                               uint64_t seed, const Machine& machine) {
+  Graph pure = graph;
+  pure.ClearUpdates();
+  std::vector<NamedGraph> graphs = {NamedGraph{"once", std::move(pure)}};
+  RIDGE_ASSIGN_OR_RETURN(Program program, PlanGraphs(graph.name, std::move(graphs), /*passes=*/"",
+                                                     DType::kF32, machine));
+  RIDGE_ASSIGN_OR_RETURN(std::unique_ptr<Executor> executor,
+                         Executor::Create(std::move(program), *machine.backend));
+  executor->InitializeVariables(seed);
+  RIDGE_RETURN_IF_ERROR(Fill(given, *executor));
+  return executor;
+}
+
+Result<std::vector<NamedTensor>> RunGraph(const Graph& graph,
+                                          const std::map<std::string, Tensor>& given, uint64_t seed,
+                                          const Machine& machine) {
+  RIDGE_ASSIGN_OR_RETURN(const std::unique_ptr<Executor> executor,
+                         PrepareGraph(graph, given, seed, machine));
+  RIDGE_RETURN_IF_ERROR(executor->Run(/*step=*/0, /*slot=*/0));
+  return CopyOutputs(*executor, graph, /*step=*/0);
+}
+
+Result<Tensor> ConvertInput(const Tensor& tensor, const ValueInfo& input, const std::string& verb) {
+  const TensorType& from = tensor.type();
+  if (from == input.type) return tensor;
+  if (from.dims != input.type.dims || !Converts(from.dtype, input.type.dtype)) {
+    return Status(ErrorCode::kInvalidArgument,
+                  fmt::format("{}: input '{}' is {}; the graph takes {}", verb, input.name,
+                              TypeToString(from), TypeToString(input.type)));
+  }
+  return Converted(tensor, input.type.dtype);
+}
+
+Tensor FirstDraws(uint64_t seed) {
+  return Tensor::FromInts({3}, std::vector<int64_t>{static_cast<int64_t>(seed), 0, 0});
+}
+
+Tensor WithFloatType(const Tensor& tensor, DType to) {
+  const DType from = tensor.type().dtype;
+  return from == to || !IsFloat(from) || !IsFloat(to) ? tensor : Converted(tensor, to);
+}
+
+Status RefuseWeightsOfRun(const std::string& verb, const std::string& model,
+                          const std::string& weights) {
+  if (weights.empty() || !RunFolder::HoldsRun(model)) return Status();
+  return Status(ErrorCode::kInvalidArgument,
+                fmt::format("{}: {} is a run, which has trained weights; --weights is for other "
+                            "models. hint: leave it out",
+                            verb, model));
+}
+
+Result<std::map<std::string, Tensor>> LoadCheckpointTensors(const std::string& run,
+                                                            const std::string& which,
+                                                            std::vector<std::string>* warnings) {
+  std::map<std::string, Tensor> tensors;
+  RIDGE_ASSIGN_OR_RETURN(const std::string folder, FindCheckpoint(run, which, warnings));
+  for (const char* file : {"/parameters.safetensors", "/state.safetensors"}) {
+    RIDGE_ASSIGN_OR_RETURN(const SafetensorsFile opened, SafetensorsFile::Open(folder + file));
+    for (const SafetensorsEntry& entry : opened.entries()) {
+      RIDGE_ASSIGN_OR_RETURN(tensors[entry.name], opened.Load(entry.name));
+    }
+  }
+  return tensors;
+}
+
+}  // namespace ridge

@@ -1,0 +1,61 @@
+// TrainObserver: what a run tells while it goes on.  The command line prints it; tests record it.
+//
+// All calls come from the thread that trains, between steps.
+#pragma once
+#include <optional>
+#include <string>
+
+#include "ridge/train/job/job.h"
+#include "ridge/train/load/model_source.h"
+#include "ridge/train/loop/evaluation.h"
+#include "ridge/train/store/summary.h"
+
+namespace ridge {
+
+struct RunStart {
+  std::string folder;
+  bool resumed = false;
+  int64_t step = 0;  // updates already done
+  int64_t total_steps = 0;
+  int64_t steps_per_epoch = 0;
+  int64_t dropped_per_epoch = 0;  // samples
+  std::string weights_of;         // the checkpoint that a new run starts from; "" for none
+};
+
+// After each update.
+struct StepReport {
+  int64_t step = 0;   // updates done, of total_steps
+  int64_t epoch = 0;  // from 1
+  double loss = 0;    // these four: over the window since the last line of metrics.jsonl
+  std::optional<double> accuracy;
+  double samples_s = 0;
+  double input_wait = 0;  // 0 to 1
+  double lr = 0;
+  double eta_s = 0;  // of the training steps that are left
+};
+
+struct EvaluationReport {
+  int64_t step = 0;
+  int64_t epoch = 0;  // from 1
+  std::string data;   // "validation" or "test"
+  EvalResult result;
+};
+
+class TrainObserver {
+ public:
+  virtual ~TrainObserver() = default;
+  // What loading the model found, first of all.
+  virtual void OnModel(const ModelNotes&) {}
+  // Before anything is run.  The text becomes plan.txt of the run folder when it is not empty.
+  virtual std::string OnPlanned(const PlannedJob& /*job*/, const PlanSummary& /*summary*/) {
+    return "";
+  }
+  virtual void OnStart(const RunStart&) {}
+  virtual void OnStep(const StepReport&) {}
+  virtual void OnEvaluation(const EvaluationReport&) {}
+  virtual void OnCheckpoint(int64_t /*step*/, const std::string& /*path*/) {}
+  virtual void OnWarning(const std::string& /*text*/) {}
+  virtual void OnFinish(const RunSummary&) {}
+};
+
+}  // namespace ridge

@@ -1,0 +1,69 @@
+#include "ridge/train/loop/run_evaluation.h"
+
+#include <fmt/format.h>
+
+#include "ridge/core/files.h"
+#include "ridge/train/job/job.h"
+#include "ridge/train/load/forward.h"
+#include "ridge/train/store/checkpoint.h"
+#include "ridge/train/store/run_folder.h"
+
+namespace ridge {
+
+Result<TrainOptions> ReadRunOptions(const std::string& folder) {
+  RIDGE_ASSIGN_OR_RETURN(const RunFolder run, RunFolder::Open(folder));
+  const std::string file = run.File("options.json");
+  RIDGE_ASSIGN_OR_RETURN(const std::string text, ReadFile(file, 1 << 20));
+  return OptionsFromJson(text, file);
+}
+
+namespace {
+
+// What to evaluate: the run as it was started, or the model that is asked for.
+Result<TrainOptions> OptionsOf(const EvalRequest& request) {
+  TrainOptions options = request.model;
+  if (!request.run.empty()) {
+    RIDGE_ASSIGN_OR_RETURN(options, ReadRunOptions(request.run));
+    options.weights.clear();  // the checkpoint has what became of them
+    options.weights_skip.clear();
+  }
+  options.data = request.data;
+  return options;
+}
+
+}  // namespace
+
+Result<EvalOutcome> EvaluateRun(const EvalRequest& request, const Machine& machine) {
+  if (request.run.empty() && request.model.model.empty())
+    return Status(ErrorCode::kInvalidArgument, "eval: no run given");
+  RIDGE_ASSIGN_OR_RETURN(const TrainOptions options, OptionsOf(request));
+  RIDGE_ASSIGN_OR_RETURN(const Forward loaded_forward, LoadForward(options, request.run));
+  const Graph& forward = loaded_forward.graph;
+  const ForwardFacts& facts = loaded_forward.facts;
+  RIDGE_ASSIGN_OR_RETURN(SourcePtr data,
+                         OpenEvalData(options, forward, facts, loaded_forward.data));
+  RIDGE_ASSIGN_OR_RETURN(NamedGraph graph, BuildEvalGraph(forward));
+  std::vector<NamedGraph> graphs = {std::move(graph)};
+  RIDGE_ASSIGN_OR_RETURN(const DType operands, ProductOperands(options.precision, machine));
+  RIDGE_ASSIGN_OR_RETURN(Program program, PlanGraphs(options.model, std::move(graphs),
+                                                     options.passes, operands, machine));
+  RIDGE_ASSIGN_OR_RETURN(const std::unique_ptr<Executor> executor,
+                         Executor::Create(std::move(program), *machine.backend));
+  executor->InitializeVariables(options.seed);  // constants, and what no gradient reached
+  EvalOutcome outcome;
+  if (loaded_forward.data) outcome.warnings = loaded_forward.data->notes;
+  if (!request.run.empty()) {
+    RIDGE_ASSIGN_OR_RETURN(const LoadedCheckpoint loaded,
+                           LoadWeights(request.run, request.checkpoint, *executor));
+    outcome.step = loaded.state.step;
+    outcome.warnings.insert(outcome.warnings.end(), loaded.warnings.begin(), loaded.warnings.end());
+  }
+  Evaluator evaluator(*executor, std::move(data),
+                      MakeBatchSpec(forward, facts, /*with_weight=*/true), options.batch);
+  RIDGE_ASSIGN_OR_RETURN(const std::optional<EvalResult> result, evaluator.Run());
+  RIDGE_CHECK(result.has_value(), "nobody asks an evaluation alone to stop");
+  outcome.result = *result;
+  return outcome;
+}
+
+}  // namespace ridge

@@ -1,0 +1,34 @@
+// EvaluateRun: `ridge eval RUN --data SPEC`: the network of a run, or a model as it is, on any
+// data.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "ridge/train/loop/evaluation.h"
+#include "ridge/train/options/machine.h"
+#include "ridge/train/options/options.h"
+
+namespace ridge {
+
+struct EvalRequest {
+  std::string run;                    // folder; empty: `model`
+  std::string data;                   // its test split if it has one, else all of it
+  std::string checkpoint = "newest";  // of a run (FindCheckpoint)
+  // Of a model that was not trained here: model, batch, loss, dims, weights.
+  TrainOptions model = {};
+};
+
+struct EvalOutcome {
+  EvalResult result;
+  int64_t step = 0;                   // of the checkpoint; 0 without a run
+  std::vector<std::string> warnings;  // checkpoints that could not be used; notes on the data
+};
+
+// The options a run was started with.  Fails with kInvalidData when the folder holds no run.
+Result<TrainOptions> ReadRunOptions(const std::string& folder);
+
+// Uses the checkpoint of a run that is asked for; a model has the values that a training would
+// start with.  Fails with kInvalidData (no run, no checkpoint, bad data).
+Result<EvalOutcome> EvaluateRun(const EvalRequest& request, const Machine& machine);
+
+}  // namespace ridge

@@ -1,0 +1,38 @@
+#include "ridge/train/loop/step_times.h"
+
+#include <algorithm>
+
+namespace ridge {
+namespace {
+
+constexpr size_t kMostTimes = 4096;
+
+}  // namespace
+
+StepTimes::StepTimes(int64_t skip) : skip_(skip) {
+  times_.reserve(kMostTimes);
+  warm_up_.reserve(static_cast<size_t>(skip));
+}
+
+void StepTimes::Add(double seconds) {
+  const int64_t index = count_++ - skip_;
+  if (index < 0) return warm_up_.push_back(seconds);
+  if (index % stride_ != 0) return;
+  if (times_.size() == kMostTimes) {  // every second one stays
+    for (size_t i = 0; i < kMostTimes / 2; ++i) times_[i] = times_[2 * i];
+    times_.resize(kMostTimes / 2);
+    stride_ *= 2;
+  }
+  times_.push_back(seconds);
+}
+
+double StepTimes::Median() const {
+  std::vector<double> times = times_.empty() ? warm_up_ : times_;
+  if (times.empty()) return 0;
+  const auto middle = times.begin() + static_cast<int64_t>(times.size() / 2);
+  std::nth_element(times.begin(), middle, times.end());
+  if (times.size() % 2 == 1) return *middle;
+  return (*middle + *std::max_element(times.begin(), middle)) / 2;
+}
+
+}  // namespace ridge

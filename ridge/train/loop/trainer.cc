@@ -1,0 +1,381 @@
+#include "ridge/train/loop/trainer.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "ridge/core/files.h"
+#include "ridge/core/process.h"
+#include "ridge/core/version.h"
+#include "ridge/graph/text.h"
+#include "ridge/runtime/kernel_times.h"
+#include "ridge/train/job/rehearsed_job.h"
+#include "ridge/train/load/forward.h"
+#include "ridge/train/load/onnx_source.h"
+#include "ridge/train/loop/graph_run.h"
+#include "ridge/train/loop/run_evaluation.h"
+#include "ridge/train/loop/stop_signal.h"
+#include "ridge/train/loop/training_loop.h"
+#include "ridge/train/store/data_digest.h"
+#include "ridge/train/store/parameters_hash.h"
+#include "ridge/train/store/run_folder.h"
+
+namespace ridge {
+namespace {
+
+// A job that was killed before it made its folder is started again by the same command.
+bool StartsAnew(const TrainRequest& request) {
+  const TrainOptions& options = request.options;
+  return !request.resume || (!options.out.empty() && !RunFolder::HoldsRun(options.out) &&
+                             !options.model.empty() && !options.data.empty());
+}
+
+// One call of Train: what its stages hand on.
+class Session {
+ public:
+  Session(const TrainRequest& request, const Machine& machine, TrainObserver& observer)
+      : request_(request), machine_(machine), observer_(observer), resume_(!StartsAnew(request)) {}
+
+  Result<TrainOutcome> Run();
+
+ private:
+  Status Resolve();
+  Status StartFromRun();
+  bool HasCheckpoint() const;
+  Status Prepare();
+  Status TakeKernels();
+  TrainOptions StartOptions() const;
+  Status MakeExecutor();
+  Status OpenFolder();
+  Status WritePlan();
+  Result<CheckpointState> StartState();
+  Status GoOn(CheckpointState& state);
+  Status CheckSame(const CheckpointState& state, const DataDigest& data) const;
+  std::string Difference(const CheckpointState& state, const DataDigest& data) const;
+  void FitToData(CheckpointState& state);
+  Status TellStart(const CheckpointState& start);
+  Result<TrainOutcome> Conclude(const LoopResult& result);
+  Result<TrainOutcome> Stopped(const LoopResult& result, RunEnd end) const;
+  Result<bool> EvaluateAtEnd(const LoopResult& result, RunSummary& summary);
+  void Summarize(const LoopResult& result, RunSummary& summary) const;
+
+  const TrainRequest& request_;
+  Machine machine_;
+  TrainObserver& observer_;
+  const bool resume_;
+  TrainOptions options_;
+  std::optional<FileLock> lock_;  // of the run folder
+  std::string source_;            // what the model is loaded from
+  std::optional<Graph> forward_;
+  ModelNotes notes_;
+  std::optional<double> fixed_rate_;  // of a model that brings its own step
+  JobData data_;
+  PlannedJob job_;
+  std::unique_ptr<Executor> executor_;
+  std::optional<RunFolder> folder_;
+};
+
+Result<TrainOutcome> Session::Run() {
+  StopSignal signals;
+  RIDGE_RETURN_IF_ERROR(Resolve());
+  if (HasCheckpoint()) signals.HasCheckpoint();
+  RIDGE_RETURN_IF_ERROR(Prepare());
+  RIDGE_RETURN_IF_ERROR(MakeExecutor());
+  RIDGE_RETURN_IF_ERROR(OpenFolder());
+  RIDGE_RETURN_IF_ERROR(WritePlan());
+  RIDGE_ASSIGN_OR_RETURN(const CheckpointState start, StartState());
+  signals.Ask();
+  RIDGE_RETURN_IF_ERROR(TellStart(start));
+  std::optional<RunLog::Resumed> resumed;
+  if (resume_) resumed = {start.step, start.owed_evaluation.has_value()};
+  RunLog log(*folder_, resumed, options_.trace,
+             [this](const std::string& text) { observer_.OnWarning(text); });
+  const CheckpointFolder checkpoints(folder_->checkpoints(), options_.keep);
+  checkpoints.RemoveRests();
+  TrainingLoop loop({&job_, &data_, executor_.get(), &checkpoints, &log, &observer_, start,
+                     request_.preempt_after_step, request_.kill_after_step});
+  Result<LoopResult> result = loop.Run();
+  log.Close();
+  if (!result.ok()) return result.status();
+  return Conclude(*result);
+}
+
+// The options, and the run folder for this process alone where it is there already.
+Status Session::Resolve() {
+  RIDGE_ASSIGN_OR_RETURN(options_, ResolveOptions(request_));
+  if (resume_) {
+    RIDGE_ASSIGN_OR_RETURN(const RunFolder folder, RunFolder::Open(options_.out));
+    RIDGE_ASSIGN_OR_RETURN(lock_, folder.Lock());
+    return Status();
+  }
+  if (RunFolder::HoldsRun(options_.out))
+    return RunFolder::Create(options_.out, options_.model).status();
+  return StartFromRun();
+}
+
+// Of a run, the model is what it was trained with, and so is what it was told of it, unless the
+// user says otherwise.
+Status Session::StartFromRun() {
+  const std::string run = options_.model;
+  if (!RunFolder::HoldsRun(run)) return Status();
+  RIDGE_RETURN_IF_ERROR(RefuseWeightsOfRun("train", run, options_.weights));
+  RIDGE_ASSIGN_OR_RETURN(const TrainOptions trained, ReadRunOptions(run));
+  RIDGE_ASSIGN_OR_RETURN(options_.start, FindCheckpoint(run, request_.start_checkpoint));
+  TakeModelOptions(trained, request_.given, options_);
+  source_ = IsGraphFile(options_.model)  ? run + "/model.ridge"
+            : IsOnnxFile(options_.model) ? run + "/model.onnx"
+                                         : options_.model;
+  return Status();
+}
+
+bool Session::HasCheckpoint() const {
+  if (!resume_) return false;
+  return !CheckpointFolder(options_.out + "/checkpoints", options_.keep).Steps().empty();
+}
+
+// Everything that can be refused is refused here, before anything is written.
+Status Session::Prepare() {
+  RIDGE_RETURN_IF_ERROR(TakeKernels());
+  RIDGE_RETURN_IF_ERROR(CheckOptions(options_));
+  options_.threads = std::max(machine_.backend->threads(), machine_.side_by_side.lanes);
+  const bool own_copy = resume_ && (IsGraphFile(options_.model) || IsOnnxFile(options_.model));
+  if (source_.empty()) source_ = own_copy ? options_.out : options_.model;
+  RIDGE_ASSIGN_OR_RETURN(Forward forward, LoadForward(StartOptions(), source_));
+  observer_.OnModel(forward.notes);
+  notes_ = forward.notes;
+  fixed_rate_ = FixedRate(forward);
+  RIDGE_ASSIGN_OR_RETURN(data_, OpenJobData(options_, forward.graph, forward.facts, forward.data));
+  for (const std::string& note : data_.notes) observer_.OnWarning(note);
+  forward_ = std::move(forward.graph);
+  RIDGE_ASSIGN_OR_RETURN(job_, PlanJob(options_, *forward_, &data_, machine_));
+  // A resumed run must not choose again: it may have other memory.
+  if (options_.slices == "auto") options_.slices = job_.options.slices;
+  if (options_.recompute == "auto") options_.recompute = job_.options.recompute;
+  return CheckFits(job_);
+}
+
+// A run that goes on chooses its kernels by what it was started with: the machine may have been
+// measured again since.
+Status Session::TakeKernels() {
+  if (!resume_ || options_.kernels != "tuned") return Status();
+  RIDGE_ASSIGN_OR_RETURN(const RunFolder folder, RunFolder::Open(options_.out));
+  RIDGE_ASSIGN_OR_RETURN(KernelTimes times, ReadKernelTimes(folder.File("kernels.json")));
+  machine_.kernel_s = std::move(times.kernel_s);
+  return Status();
+}
+
+// A run that goes on has its values in a checkpoint; the file they came from need not be there.
+TrainOptions Session::StartOptions() const {
+  TrainOptions options = options_;
+  if (HasCheckpoint()) {
+    options.weights.clear();
+    options.weights_skip.clear();
+  }
+  return options;
+}
+
+Status Session::MakeExecutor() {
+  RehearsalOptions rehearsal;
+  rehearsal.kernels_s = request_.rehearse_s;
+  rehearsal.laps_s = 3 * request_.rehearse_s;
+  rehearsal.will_run = true;
+  RIDGE_ASSIGN_OR_RETURN(executor_, RehearseJob(machine_, &data_, rehearsal, job_));
+  executor_->InitializeVariables(options_.seed);
+  if (!options_.start.empty() && !HasCheckpoint())
+    RIDGE_RETURN_IF_ERROR(LoadStartValues(options_.start, *executor_));
+  return CheckFits(job_);
+}
+
+Status Session::OpenFolder() {
+  if (resume_) {
+    RIDGE_ASSIGN_OR_RETURN(folder_, RunFolder::Open(options_.out));
+    return Status();
+  }
+  RIDGE_ASSIGN_OR_RETURN(folder_, RunFolder::Create(options_.out, options_.model));
+  options_.out = folder_->path();
+  RIDGE_ASSIGN_OR_RETURN(lock_, folder_->Lock());
+  if (RunFolder::HoldsRun(options_.out))  // of a process that began together with this one
+    return RunFolder::Create(options_.out, options_.model).status();
+  options_.data_dims = notes_.data_dims;
+  if (IsGraphFile(options_.model))
+    RIDGE_RETURN_IF_ERROR(WriteFileAtomically(folder_->File("model.ridge"), PrintGraph(*forward_)));
+  if (IsOnnxFile(options_.model)) RIDGE_RETURN_IF_ERROR(KeepOnnx(source_, notes_, folder_->path()));
+  if (options_.kernels == "tuned") {
+    const KernelTimes times{machine_.profile.id, /*library=*/"", /*made_at=*/"", machine_.kernel_s};
+    RIDGE_RETURN_IF_ERROR(
+        WriteFileAtomically(folder_->File("kernels.json"), KernelTimesToJson(times)));
+  }
+  return WriteFileAtomically(folder_->File("options.json"), OptionsToJson(options_));
+}
+
+Status Session::WritePlan() {
+  const PlanSummary summary = SummarizeJob(job_, executor_->program());
+  const std::string text = observer_.OnPlanned(job_, summary);
+  if (resume_) return Status();
+  if (!text.empty()) RIDGE_RETURN_IF_ERROR(WriteFileAtomically(folder_->File("plan.txt"), text));
+  return WriteFileAtomically(folder_->File("plan.json"), PlanToJson(summary) + "\n");
+}
+
+Result<CheckpointState> Session::StartState() {
+  CheckpointState state;
+  state.seed = options_.seed;
+  state.model = options_.model;
+  state.options_json = OptionsToJson(options_);
+  state.kernels_sha256 = HashKernelChoices(executor_->program());
+  RIDGE_ASSIGN_OR_RETURN(state.data, DigestData(data_.train, data_.validation, data_.test));
+  state.cpu = machine_.profile.id;
+  state.threads = machine_.backend->threads();
+  state.ridge_version = kRidgeVersion;
+  if (resume_) RIDGE_RETURN_IF_ERROR(GoOn(state));
+  state.schedule = {options_.schedule, fixed_rate_.value_or(options_.lr), options_.warmup,
+                    data_.total_steps};
+  return state;
+}
+
+// The variables and the place of the newest checkpoint.
+Status Session::GoOn(CheckpointState& state) {
+  const CheckpointFolder checkpoints(folder_->checkpoints(), options_.keep);
+  RIDGE_ASSIGN_OR_RETURN(auto loaded,
+                         checkpoints.LoadNewest(CollectTensors(*executor_), LoadMode::kResume));
+  if (!loaded) {
+    observer_.OnWarning(folder_->path() + ": no checkpoint yet; starting at step 0");
+    return Status();
+  }
+  for (const std::string& warning : loaded->warnings)
+    observer_.OnWarning(warning + "; using " + loaded->path);
+  RIDGE_RETURN_IF_ERROR(CheckSame(loaded->state, state.data));
+  state.step = loaded->state.step;
+  state.position = loaded->state.position;
+  state.best = loaded->state.best;
+  state.window = loaded->state.window;
+  state.since_checkpoint = loaded->state.since_checkpoint;
+  if (data_.during() != nullptr) state.owed_evaluation = loaded->state.owed_evaluation;
+  state.wall_s = loaded->state.wall_s;
+  FitToData(state);
+  return Status();
+}
+
+// Other data, another CPU type, thread count or kernel: other bits.
+std::string Session::Difference(const CheckpointState& state, const DataDigest& data) const {
+  if (std::string other = DataDifference(options_.data, data, state.data); !other.empty())
+    return other;
+  if (state.threads != machine_.backend->threads()) {
+    return fmt::format("{} threads; the run has used {}", machine_.backend->threads(),
+                       state.threads);
+  }
+  if (state.cpu != machine_.profile.id)
+    return fmt::format("CPU '{}'; the run has used '{}'", machine_.profile.id, state.cpu);
+  if (state.kernels_sha256 == HashKernelChoices(executor_->program())) return "";
+  return fmt::format("other kernels than the run (ridge {} then, {} now)", state.ridge_version,
+                     kRidgeVersion);
+}
+
+Status Session::CheckSame(const CheckpointState& state, const DataDigest& data) const {
+  if (request_.allow_different) return Status();
+  const std::string difference = Difference(state, data);
+  if (difference.empty()) return Status();
+  return Status(ErrorCode::kInvalidArgument,
+                fmt::format("{}: resuming with {}: the result would not be bit-identical. hint: "
+                            "--allow-different",
+                            folder_->path(), difference));
+}
+
+// An epoch of other data may have another length: the epochs that are left count.
+void Session::FitToData(CheckpointState& state) {
+  Position& position = state.position;
+  if (position.next_batch >= data_.steps_per_epoch * options_.accumulate)
+    position = {position.epoch + 1, 0};
+  if (options_.steps) return;
+  const int64_t left = (options_.epochs.value_or(1) - position.epoch) * data_.steps_per_epoch -
+                       position.next_batch / options_.accumulate;
+  data_.total_steps = state.step + std::max<int64_t>(left, 0);
+}
+
+Status Session::TellStart(const CheckpointState& start) {
+  if (request_.resume && !resume_)
+    observer_.OnWarning(folder_->path() + ": no run to resume; starting at step 0");
+  observer_.OnStart({folder_->path(), resume_, start.step, data_.total_steps, data_.steps_per_epoch,
+                     data_.dropped_per_epoch, resume_ ? "" : options_.start});
+  return Status();
+}
+
+Result<TrainOutcome> Session::Conclude(const LoopResult& result) {
+  if (result.killed) return Stopped(result, RunEnd::kPreempted);
+  if (!result.last_checkpoint.ok()) return Stopped(result, RunEnd::kCheckpointFailed);
+  if (result.preempted) return Stopped(result, RunEnd::kPreempted);
+  TrainOutcome outcome;
+  outcome.folder = folder_->path();
+  outcome.step = result.state.step;
+  RIDGE_ASSIGN_OR_RETURN(const bool whole, EvaluateAtEnd(result, outcome.summary));
+  if (!whole) return Stopped(result, RunEnd::kPreempted);
+  Summarize(result, outcome.summary);
+  RIDGE_RETURN_IF_ERROR(
+      WriteFileAtomically(folder_->File("summary.json"), SummaryToJson(outcome.summary)));
+  observer_.OnFinish(outcome.summary);
+  return outcome;
+}
+
+Result<TrainOutcome> Session::Stopped(const LoopResult& result, RunEnd end) const {
+  TrainOutcome outcome;
+  outcome.end = end;
+  outcome.folder = folder_->path();
+  outcome.step = result.state.step;
+  outcome.message = end == RunEnd::kPreempted
+                        ? fmt::format("stopped after step {}; go on with --resume {}", outcome.step,
+                                      outcome.folder)
+                        : fmt::format("step {}: the last checkpoint could not be written: {}",
+                                      outcome.step, result.last_checkpoint.message());
+  return outcome;
+}
+
+// The evaluation of the last step is the final one, unless that was of a validation set and there
+// is a test set.  False when a signal stopped it.
+Result<bool> Session::EvaluateAtEnd(const LoopResult& result, RunSummary& summary) {
+  summary.loss = result.loss;
+  if (result.evaluation) summary.Add(data_.during_name(), *result.evaluation);
+  if (data_.final() == data_.during()) return true;
+  Evaluator evaluator(*executor_, data_.final(), data_.eval_spec, options_.batch);
+  RIDGE_ASSIGN_OR_RETURN(const std::optional<EvalResult> evaluation, evaluator.Run());
+  if (!evaluation) return false;
+  observer_.OnEvaluation({result.state.step, result.state.position.epoch, "test", *evaluation});
+  summary.Add("test", *evaluation);
+  return true;
+}
+
+void Session::Summarize(const LoopResult& result, RunSummary& summary) const {
+  summary.model = options_.model;
+  summary.seed = options_.seed;
+  summary.steps = result.state.step;
+  summary.epochs = result.state.position.epoch;
+  summary.wall_s = result.state.wall_s;
+  summary.planned = {job_.memory.peak_bytes, job_.memory.arena_bytes, job_.step_s, job_.epoch_s};
+  summary.measured.arena_bytes = executor_->arena().resident_bytes();
+  summary.measured.step_s = result.step_s;
+  summary.measured.epoch_s = result.epoch_s;
+  summary.skipped_samples = data_.dropped_per_epoch;
+  summary.parameters_sha256 = HashParameters(*executor_);
+  summary.ridge_version = kRidgeVersion;
+  summary.device = machine_.profile.name;
+  summary.threads = machine_.backend->threads();
+  summary.measured.peak_bytes = ReadProcessMemory().peak_resident_bytes;
+}
+
+}  // namespace
+
+Result<TrainOptions> ResolveOptions(const TrainRequest& request) {
+  if (StartsAnew(request)) return request.options;
+  RIDGE_ASSIGN_OR_RETURN(const RunFolder folder, RunFolder::Open(request.options.out));
+  const std::string file = folder.File("options.json");
+  RIDGE_ASSIGN_OR_RETURN(const std::string text, ReadFile(file, 1 << 20));
+  RIDGE_ASSIGN_OR_RETURN(const TrainOptions stored, OptionsFromJson(text, file));
+  RIDGE_ASSIGN_OR_RETURN(TrainOptions merged, MergeResumed(stored, request.options, request.given));
+  merged.out = folder.path();  // it may have been moved
+  return merged;
+}
+
+Result<TrainOutcome> Train(const TrainRequest& request, const Machine& machine,
+                           TrainObserver& observer) {
+  return Session(request, machine, observer).Run();
+}
+
+}  // namespace ridge

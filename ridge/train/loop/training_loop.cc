@@ -1,0 +1,317 @@
+// The loop walks updates.  Everything that a checkpoint must know is in state_, which changes only
+// between updates; so any update is a point where the run can be stopped and resumed with the same
+// bits.  Evaluation uses the input slots of training, so the loader is stopped for it and goes on
+// at its position: the order of the samples is a formula, nothing is skipped.
+#include "ridge/train/loop/training_loop.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "ridge/core/process.h"
+#include "ridge/train/loop/stop_signal.h"
+
+namespace ridge {
+namespace {
+
+constexpr int64_t kReportEverySteps = 50;
+constexpr int64_t kTracedSteps = 100;  // a trace of a whole run would not open
+
+}  // namespace
+
+TrainingLoop::TrainingLoop(const LoopRequest& request)
+    : job_(*request.job),
+      data_(*request.data),
+      executor_(*request.executor),
+      request_(request),
+      steps_(FindSteps(*request.executor)),
+      scalars_(*request.executor, request.job->lr_dtype, request.job->options.batch),
+      tensors_(CollectTensors(*request.executor)),
+      may_give_up_(MayGiveUpUpdate()),
+      state_(request.start) {}
+
+TrainingLoop::~TrainingLoop() = default;
+
+TrainingLoop::StepIndices TrainingLoop::FindSteps(const Executor& executor) {
+  return {executor.StepIndex("train"), executor.StepIndex("micro"), executor.StepIndex("update")};
+}
+
+Result<LoopResult> TrainingLoop::Run() {
+  started_s_ = MonotonicSeconds();
+  wall_before_s_ = state_.wall_s;
+  epoch_ended_ = state_.step > 0 && state_.position.next_batch == 0;
+  if (state_.owed_evaluation) RIDGE_RETURN_IF_ERROR(Evaluate());
+  RIDGE_RETURN_IF_ERROR(StartLoader());
+  StartEpochClock();
+  while (!Done() && !Stopped()) {
+    RIDGE_RETURN_IF_ERROR(RunUpdate());
+    if (Stopped()) break;
+    RIDGE_RETURN_IF_ERROR(AfterUpdate());
+    result_.killed = state_.step == request_.kill_after_step;
+    if (!Done() && (StopSignal::Requested() || state_.step == request_.preempt_after_step))
+      result_.preempted = true;
+  }
+  loader_->Stop();
+  if (!result_.killed) RIDGE_RETURN_IF_ERROR(Finish());
+  result_.step_s = times_.Median();
+  result_.state = state_;
+  return std::move(result_);
+}
+
+// Whether what a checkpoint holds changes in `update` alone.
+bool TrainingLoop::MayGiveUpUpdate() const {
+  const std::vector<PersistentValue>& values = executor_.program().persistent;
+  return std::none_of(values.begin(), values.end(), [](const PersistentValue& value) {
+    return value.kind == ValueKind::kState && value.role != ValueRole::kGradient &&
+           value.role != ValueRole::kOptimizer;
+  });
+}
+
+Status TrainingLoop::StartLoader() {
+  LoaderOptions options;
+  options.batch = job_.options.batch;
+  options.seed = job_.options.seed;
+  options.start = state_.position;
+  RIDGE_ASSIGN_OR_RETURN(loader_, BatchLoader::Create(data_.train, data_.train_spec, options,
+                                                      InputSlots(executor_, data_.train_spec)));
+  return Status();
+}
+
+Status TrainingLoop::RunUpdate() {
+  const double begin = MonotonicSeconds();
+  const int64_t accumulate = job_.options.accumulate;
+  wait_s_ = correct_ = 0;
+  lr_ = LearningRate(state_.schedule, state_.step);
+  double loss = 0;
+  for (int64_t micro = 0; micro < accumulate; ++micro) {
+    result_.preempted = accumulate > 1 && may_give_up_ && StopSignal::Requested();
+    if (result_.preempted) return Status();
+    RIDGE_RETURN_IF_ERROR(RunBatch(micro, loss));
+  }
+  if (accumulate > 1) {
+    scalars_.Write(/*slot=*/0, lr_, state_.step, {job_.options.seed, 0});
+    RIDGE_RETURN_IF_ERROR(RunStep(steps_.update, /*slot=*/0));
+  }
+  Advance();
+  const double seconds = MonotonicSeconds() - begin;
+  times_.Add(seconds);
+  const double mean = loss / static_cast<double>(accumulate);
+  state_.window.Add(mean, correct_, job_.options.batch * accumulate, wait_s_, seconds);
+  ++state_.since_checkpoint.steps;
+  state_.since_checkpoint.loss_sum += mean;
+  return Status();
+}
+
+Status TrainingLoop::RunBatch(int64_t micro, double& loss_sum) {
+  RIDGE_ASSIGN_OR_RETURN(const Filled filled, loader_->Next());
+  RIDGE_CHECK(!filled.end(), "the training data ended");
+  wait_s_ += filled.wait_seconds;
+  scalars_.Write(filled.slot, lr_, state_.step, {job_.options.seed, micro * job_.options.batch});
+  const int step = steps_.train >= 0 ? steps_.train : steps_.micro;
+  RIDGE_RETURN_IF_ERROR(RunStep(step, filled.slot));
+  loss_sum += ReadOutput(step, "loss");
+  if (job_.classifier) correct_ += ReadOutput(step, "correct");
+  loader_->Release(filled.slot);
+  return Status();
+}
+
+Status TrainingLoop::RunStep(int step, int slot) {
+  const bool tracing = request_.log->tracing() && times_.count() < kTracedSteps;
+  executor_.SetTiming(tracing);
+  const double begin = MonotonicSeconds();
+  const Status status = executor_.Run(step, slot);
+  if (status.code() == ErrorCode::kFailed) return LossFailure(status, step, slot);
+  if (tracing) request_.log->TraceStep(executor_, step, begin);
+  return status;
+}
+
+Status TrainingLoop::LossFailure(const Status& status, int step, int slot) {
+  const Result<std::string> first = executor_.FirstNonFinite(step, slot);
+  const std::string where = !first.ok()      ? first.status().message()
+                            : first->empty() ? "none when the step is run again"
+                                             : *first;
+  return Status(ErrorCode::kFailed,
+                fmt::format("step {}: {}; first non-finite value: {}. hint: a smaller --lr, "
+                            "--clip-norm 1, or look for NaN in the data",
+                            state_.step + 1, status.message(), where));
+}
+
+double TrainingLoop::ReadOutput(int step, const char* name) const {
+  return LoadAsDouble(executor_.OutputType(step, name).dtype, executor_.Output(step, name), 0);
+}
+
+void TrainingLoop::Advance() {
+  ++state_.step;
+  state_.position.next_batch += job_.options.accumulate;
+  epoch_ended_ = state_.position.next_batch == data_.steps_per_epoch * job_.options.accumulate;
+  if (epoch_ended_) state_.position = {state_.position.epoch + 1, 0};
+}
+
+// The epoch, from 1, that the last update belonged to.
+int64_t TrainingLoop::Epoch() const { return state_.position.epoch + (epoch_ended_ ? 0 : 1); }
+
+Status TrainingLoop::AfterUpdate() {
+  TellStep();
+  const bool evaluate = EvaluationDue();
+  if (state_.window.steps >= kReportEverySteps || epoch_ended_ || Done()) Report();
+  // What the loader has ahead is lost when slots are needed for something else, or when an epoch
+  // ends before the data does (a rest that fills no group).
+  const bool rest = epoch_ended_ &&
+                    loader_->batches_per_epoch() != data_.steps_per_epoch * job_.options.accumulate;
+  if (evaluate || rest) loader_->Stop();
+  if (evaluate) state_.owed_evaluation = state_.window.steps > 0 ? WindowReport() : last_report_;
+  if (CheckpointDue() || Done()) SaveCheckpoint(/*due=*/true);
+  if (evaluate) RIDGE_RETURN_IF_ERROR(Evaluate());
+  if (epoch_ended_) StopEpochClock();
+  if ((evaluate || rest) && !Done() && !Stopped())
+    RIDGE_RETURN_IF_ERROR(loader_->Restart(state_.position));
+  return Status();
+}
+
+bool TrainingLoop::EvaluationDue() const {
+  if (data_.during() == nullptr) return false;
+  const int64_t every = job_.options.eval_every;
+  return Done() || (every > 0 ? state_.step % every == 0 : epoch_ended_);
+}
+
+bool TrainingLoop::CheckpointDue() const {
+  const int64_t every = job_.options.checkpoint_every;
+  return every > 0 ? state_.step % every == 0 : epoch_ended_;
+}
+
+void TrainingLoop::TellStep() {
+  const MetricsWindow& window = state_.window;
+  StepReport report;
+  report.step = state_.step;
+  report.epoch = Epoch();
+  report.loss = window.loss();
+  if (job_.classifier) report.accuracy = window.accuracy();
+  report.samples_s = window.samples_s();
+  report.input_wait = window.input_wait();
+  report.lr = lr_;
+  const auto done = static_cast<double>(state_.step - request_.start.step);
+  const auto left = static_cast<double>(data_.total_steps - state_.step);
+  report.eta_s = (MonotonicSeconds() - started_s_) / done * left;
+  request_.observer->OnStep(report);
+}
+
+MetricsReport TrainingLoop::WindowReport() const {
+  MetricsReport report;
+  report.step = state_.step;
+  report.epoch = Epoch();
+  report.loss = state_.window.loss();
+  if (job_.classifier) report.accuracy = state_.window.accuracy();
+  report.lr = lr_;
+  report.samples_s = state_.window.samples_s();
+  report.input_wait = state_.window.input_wait();
+  report.step_s = state_.window.step_s();
+  return report;
+}
+
+void TrainingLoop::Report() {
+  last_report_ = WindowReport();
+  result_.loss = last_report_.loss;
+  request_.log->AddReport(last_report_);
+  state_.window = {};
+}
+
+Status TrainingLoop::Evaluate() {
+  if (evaluator_ == nullptr) {
+    evaluator_ =
+        std::make_unique<Evaluator>(executor_, data_.during(), data_.eval_spec, job_.options.batch);
+  }
+  RIDGE_ASSIGN_OR_RETURN(const std::optional<EvalResult> evaluation, evaluator_->Run());
+  result_.preempted = !evaluation;
+  if (!evaluation) return Status();
+  evaluated_step_ = state_.step;
+  result_.evaluation = evaluation;
+  request_.observer->OnEvaluation({state_.step, Epoch(), data_.during_name(), *evaluation});
+  if (!state_.owed_evaluation) return Status();  // the resumed run had finished
+  LogEvaluation(*evaluation);
+  state_.owed_evaluation.reset();
+  ChooseByEvaluation(*evaluation);
+  return Status();
+}
+
+void TrainingLoop::LogEvaluation(const EvalResult& evaluation) const {
+  MetricsReport report = *state_.owed_evaluation;
+  report.step = state_.step;
+  report.epoch = Epoch();
+  report.evaluated_on = data_.during_name();
+  report.evaluation_loss = evaluation.loss;
+  report.evaluation_accuracy = evaluation.accuracy;
+  request_.log->AddEvaluation(report);
+}
+
+// `best` and the checkpoint's own state, now that what was owed is known.
+void TrainingLoop::ChooseByEvaluation(const EvalResult& evaluation) {
+  if (!HasCheckpoint()) return;
+  bool best = false;
+  if (data_.validation) {
+    best = evaluation.accuracy ? NoteBest("accuracy", *evaluation.accuracy, true)
+                               : NoteBest("loss", evaluation.loss, false);
+  }
+  Warn("`best` is not up to date", request_.checkpoints->Amend(state_, best));
+}
+
+// Whether it is the best so far.
+bool TrainingLoop::NoteBest(const std::string& metric, double value, bool higher_is_better) {
+  const bool known = state_.best && state_.best->metric == metric;
+  const bool better =
+      !known || (higher_is_better ? value > state_.best->value : value < state_.best->value);
+  if (better) state_.best = BestResult{metric, value, state_.step};
+  return better;
+}
+
+// Of this step.
+bool TrainingLoop::HasCheckpoint() const {
+  if (saved_step_ == state_.step) return result_.last_checkpoint.ok();
+  return state_.step == request_.start.step && state_.step > 0;  // it was loaded
+}
+
+// A test set must not choose: without a validation set the training loss does, the mean since the
+// last checkpoint that was due.
+void TrainingLoop::SaveCheckpoint(bool due) {
+  bool best = false;
+  if (due && !data_.validation && state_.since_checkpoint.steps > 0) {
+    const LossSum& sum = state_.since_checkpoint;
+    best = NoteBest("training_loss", sum.loss_sum / static_cast<double>(sum.steps), false);
+  }
+  if (due) state_.since_checkpoint = {};
+  state_.wall_s = wall_before_s_ + MonotonicSeconds() - started_s_;
+  result_.last_checkpoint = request_.checkpoints->Save(tensors_, state_, best);
+  saved_step_ = state_.step;
+  request_.log->Flush();
+  Warn("no checkpoint", result_.last_checkpoint);
+  if (result_.last_checkpoint.ok())
+    request_.observer->OnCheckpoint(state_.step, request_.checkpoints->PathOf(state_.step));
+}
+
+void TrainingLoop::Warn(const char* what, const Status& status) {
+  if (status.ok()) return;
+  request_.observer->OnWarning(fmt::format("step {}: {}: {}", state_.step, what, status.message()));
+}
+
+// The end of the run, or a stop: what is owed at this step.
+Status TrainingLoop::Finish() {
+  if (!HasCheckpoint() && saved_step_ != state_.step) SaveCheckpoint(/*due=*/false);
+  if (Done() && !result_.preempted && data_.during() != nullptr && evaluated_step_ != state_.step)
+    RIDGE_RETURN_IF_ERROR(Evaluate());
+  state_.wall_s = wall_before_s_ + MonotonicSeconds() - started_s_;
+  return Status();
+}
+
+void TrainingLoop::StartEpochClock() {
+  epoch_started_s_ = MonotonicSeconds();
+  epoch_is_whole_ = state_.position.next_batch == 0;
+}
+
+void TrainingLoop::StopEpochClock() {
+  if (epoch_is_whole_) {
+    epochs_s_ += MonotonicSeconds() - epoch_started_s_;
+    result_.epoch_s = epochs_s_ / static_cast<double>(++epochs_timed_);
+  }
+  StartEpochClock();
+}
+
+}  // namespace ridge

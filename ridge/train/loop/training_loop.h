@@ -1,0 +1,114 @@
+// TrainingLoop: the updates of a run, from its position to its end.
+//
+// One update is one execution of `train`, or `accumulate` of `micro` and one of `update`.
+// Checkpoints and evaluations come between updates, in this order: an evaluation may take minutes,
+// and what a signal stops must not be lost.  In an update nothing is allocated.
+//
+// A signal is asked for between updates, batches of an evaluation, and micro-batches.  An update
+// that it stops is given up, unless the model's statistics have moved with its batches: they cannot
+// go back.
+#pragma once
+#include <memory>
+#include <optional>
+
+#include "ridge/train/job/job.h"
+#include "ridge/train/job/scalar_inputs.h"
+#include "ridge/train/loop/evaluation.h"
+#include "ridge/train/loop/observer.h"
+#include "ridge/train/loop/step_times.h"
+#include "ridge/train/store/checkpoint.h"
+#include "ridge/train/store/run_log.h"
+
+namespace ridge {
+
+// All pointers outlive the loop.
+struct LoopRequest {
+  const PlannedJob* job = nullptr;
+  const JobData* data = nullptr;
+  Executor* executor = nullptr;  // variables hold the state of `start`
+  const CheckpointFolder* checkpoints = nullptr;
+  RunLog* log = nullptr;
+  TrainObserver* observer = nullptr;
+  CheckpointState start;            // of a new run, or as loaded
+  int64_t preempt_after_step = -1;  // as TrainRequest
+  int64_t kill_after_step = -1;
+};
+
+struct LoopResult {
+  bool preempted = false;
+  bool killed = false;
+  Status last_checkpoint;                // of the last one that was tried
+  CheckpointState state;                 // at the end
+  std::optional<EvalResult> evaluation;  // the last one
+  double step_s = 0;                     // median of the updates after the first 10
+  std::optional<double> epoch_s;         // mean of the epochs that were run as a whole
+  double loss = 0;                       // of the last report
+};
+
+class TrainingLoop {
+ public:
+  explicit TrainingLoop(const LoopRequest& request);
+  ~TrainingLoop();
+
+  // Runs once.  Fails with kFailed and the first non-finite node when the loss is not finite.
+  Result<LoopResult> Run();
+
+ private:
+  struct StepIndices {
+    int train, micro, update;  // -1: not in this program
+  };
+  static StepIndices FindSteps(const Executor& executor);
+  bool Done() const { return state_.step >= data_.total_steps; }
+  bool Stopped() const { return result_.preempted || result_.killed; }
+  bool MayGiveUpUpdate() const;
+
+  Status StartLoader();
+  Status RunUpdate();
+  Status RunBatch(int64_t micro, double& loss_sum);
+  Status RunStep(int step, int slot);
+  Status LossFailure(const Status& status, int step, int slot);
+  double ReadOutput(int step, const char* name) const;
+  void Advance();
+  int64_t Epoch() const;
+
+  Status AfterUpdate();
+  bool EvaluationDue() const;
+  bool CheckpointDue() const;
+  void TellStep();
+  MetricsReport WindowReport() const;
+  void Report();
+  Status Evaluate();
+  void LogEvaluation(const EvalResult& evaluation) const;
+  bool NoteBest(const std::string& metric, double value, bool higher_is_better);
+  void ChooseByEvaluation(const EvalResult& evaluation);
+  bool HasCheckpoint() const;
+  void SaveCheckpoint(bool due);
+  void Warn(const char* what, const Status& status);
+  Status Finish();
+  void StartEpochClock();
+  void StopEpochClock();
+
+  const PlannedJob& job_;
+  const JobData& data_;
+  Executor& executor_;
+  const LoopRequest request_;
+  const StepIndices steps_;
+  ScalarInputs scalars_;
+  const CheckpointTensors tensors_;
+  const bool may_give_up_;
+  CheckpointState state_;
+  std::unique_ptr<BatchLoader> loader_;
+  std::unique_ptr<Evaluator> evaluator_;
+  StepTimes times_;
+  LoopResult result_;
+  MetricsReport last_report_;
+  double started_s_ = 0, wall_before_s_ = 0;
+  double lr_ = 0, wait_s_ = 0, correct_ = 0;  // of the current update
+  bool epoch_ended_ = false;                  // with the last update
+  double epoch_started_s_ = 0, epochs_s_ = 0;
+  int64_t epochs_timed_ = 0;
+  bool epoch_is_whole_ = false;
+  int64_t saved_step_ = -1, evaluated_step_ = -1;
+};
+
+}  // namespace ridge

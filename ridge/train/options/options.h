@@ -1,0 +1,97 @@
+// TrainOptions: everything that `ridge train` can be told, and its JSON form (options.json).
+//
+// JSON keys are the long option names without dashes in front ("weight-decay"), so a stored run and
+// a command line can be compared name by name.
+#pragma once
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "ridge/core/status.h"
+#include "ridge/learn/optimizers/optimizer.h"
+#include "ridge/train/options/schedules/schedule.h"
+
+namespace ridge {
+
+struct TrainOptions {
+  std::string model;
+  std::string data;
+  std::string validation;              // empty, a data spec, or a fraction such as "0.1"
+  std::string loss;                    // see loss.h; empty: the model's own
+  std::vector<std::string> dims;       // "NAME=N": named dimensions beside the batch
+  std::vector<std::string> data_dims;  // of a run: those that its data gave; no option
+  std::string start;    // of a run that began with another's weights: that checkpoint; no option
+  std::string weights;  // safetensors file of starting values
+  std::vector<std::string> weights_skip;  // patterns of tensors that are left out
+  // Of ONNX files; patterns of parameter names with * and ?.
+  std::vector<std::string> freeze, trainable;
+  std::string batch_norm = "train";  // or "frozen"
+  std::optional<int64_t> epochs;     // neither: 1 epoch; both: refused
+  std::optional<int64_t> steps;
+  int64_t batch = 32;
+  int64_t accumulate = 1;
+  std::string slices = "auto";  // or the number of slices that a batch is run in
+  std::string recompute =
+      "auto";  // cheap values for backward: made again ("all", "8") or kept ("off")
+  OptimizerOptions optimizer;
+  double lr = 1e-3;
+  std::string schedule = "constant";
+  int64_t warmup = 0;
+  double clip_norm = 0;  // 0: no clipping
+  std::string precision = "f32";
+  std::string device = "cpu";
+  int64_t threads = 0;              // 0: all that may be used
+  int64_t intra_op = 0;             // threads of one node; 0: all of them
+  std::string inter_op = "1";       // how many small nodes may run side by side; or "auto"
+  std::string conv = "auto";        // Winograd where it is faster; or "direct"
+  std::string kernels = "default";  // or "tuned": by what was measured on this machine
+  uint64_t seed = 0;
+  int64_t fit_bytes = 0;         // 0: what the machine has
+  std::string out;               // empty: runs/MODEL-N
+  int64_t checkpoint_every = 0;  // 0: each epoch
+  int64_t keep = 3;
+  int64_t eval_every = 0;  // 0: each epoch
+  std::string passes;
+  bool trace = false;
+};
+
+// Ranges, and what excludes what.  Fails with kInvalidArgument ("--batch is 0; ..."), or
+// kUnsupported for a precision that is not built in yet.
+Status CheckOptions(const TrainOptions& options);
+
+// {"sequence=128"} -> {sequence: 128}.  Fails with kInvalidArgument.
+Result<std::map<std::string, int64_t>> ParseDims(const std::vector<std::string>& texts);
+
+// "8" -> 8, "auto" -> kAutoSlices.  Fails with kInvalidArgument.
+inline constexpr int64_t kAutoSlices = 0;
+Result<int64_t> ParseSlices(const std::string& text);
+
+// "2" -> 2, "auto" -> kAutoInterOp.  Fails with kInvalidArgument.
+inline constexpr int64_t kAutoInterOp = 0;
+Result<int64_t> ParseInterOp(const std::string& text);
+
+// "8" -> 8, "off" -> 0, "all" -> kRecomputeAll, "auto" -> kAutoRecompute.  Fails with
+// kInvalidArgument.
+inline constexpr int64_t kAutoRecompute = -1;
+inline constexpr int64_t kRecomputeAll = INT64_MAX;
+Result<int64_t> ParseRecompute(const std::string& text);
+
+// What a run was told of its model, into the options of another that goes on from its weights;
+// `given` are the JSON keys of those that keep what they are.
+void TakeModelOptions(const TrainOptions& run, const std::set<std::string>& given,
+                      TrainOptions& options);
+
+std::string OptionsToJson(const TrainOptions& options);
+// `file` is for messages.  Fails with kInvalidData.
+Result<TrainOptions> OptionsFromJson(const std::string& text, const std::string& file);
+
+// `--resume`: options that the user gives again must say what the run was started with, since
+// others would change its result.  keep, trace, fit, checkpoint-every and threads (checked apart)
+// may differ and are taken from `given`.  `names` are the JSON keys of the options the user gave.
+// Fails with kInvalidArgument and names the first option that differs.
+Result<TrainOptions> MergeResumed(const TrainOptions& stored, const TrainOptions& given,
+                                  const std::set<std::string>& names);
+
+}  // namespace ridge

@@ -1,0 +1,118 @@
+#include "ridge/train/options/options.h"
+
+#include <gtest/gtest.h>
+
+namespace ridge {
+namespace {
+
+TrainOptions Valid() {
+  TrainOptions options;
+  options.model = "cnn";
+  options.data = "fashion-mnist";
+  return options;
+}
+
+TEST(OptionsTest, JsonGivesTheSameOptionsBack) {
+  TrainOptions options = Valid();
+  options.steps = 77;
+  options.optimizer = {.name = "adamw", .weight_decay = 0.05};
+  options.lr = 0.1 + 0.2;  // not a short decimal
+  options.seed = UINT64_MAX;
+  options.validation = "0.1";
+  options.trace = true;
+  options.data_dims = {"length=5"};
+  const std::string json = OptionsToJson(options);
+  const Result<TrainOptions> back = OptionsFromJson(json, "options.json");
+  ASSERT_TRUE(back.ok()) << back.status().message();
+  EXPECT_EQ(OptionsToJson(*back), json);
+  EXPECT_EQ(back->steps, 77);
+  EXPECT_EQ(back->data_dims, options.data_dims);
+  EXPECT_FALSE(back->epochs.has_value());
+  EXPECT_EQ(back->optimizer.weight_decay, 0.05);
+  EXPECT_EQ(back->lr, 0.1 + 0.2);
+  EXPECT_EQ(back->seed, UINT64_MAX);
+}
+
+TEST(OptionsTest, WhatIsNotOptionsIsInvalidData) {
+  for (const char* text : {"", "[]", "{}", "{\"model\": 3}", "nonsense"}) {
+    const Result<TrainOptions> options = OptionsFromJson(text, "run/options.json");
+    ASSERT_FALSE(options.ok()) << text;
+    EXPECT_EQ(options.status().code(), ErrorCode::kInvalidData);
+    EXPECT_TRUE(options.status().message().starts_with("run/options.json: ")) << text;
+  }
+}
+
+TEST(OptionsTest, RunsOfOlderVersionsHaveDirectConvolutions) {
+  TrainOptions options = Valid();
+  options.conv = "auto";
+  std::string json = OptionsToJson(options);
+  const size_t at = json.find("  \"conv\": \"auto\",\n");
+  ASSERT_NE(at, std::string::npos);
+  EXPECT_EQ(OptionsFromJson(json, "options.json")->conv, "auto");
+  EXPECT_EQ(OptionsFromJson(json.erase(at, 18), "options.json")->conv, "direct");
+}
+
+TEST(OptionsTest, RunsOfOlderVersionsHaveOneNodeAfterTheOther) {
+  TrainOptions options = Valid();
+  options.intra_op = 3;
+  options.inter_op = "auto";
+  std::string json = OptionsToJson(options);
+  EXPECT_EQ(OptionsFromJson(json, "options.json")->intra_op, 3);
+  EXPECT_EQ(OptionsFromJson(json, "options.json")->inter_op, "auto");
+  const std::string lines = "  \"intra-op\": 3,\n  \"inter-op\": \"auto\",\n";
+  const size_t at = json.find(lines);
+  ASSERT_NE(at, std::string::npos);
+  json.erase(at, lines.size());
+  EXPECT_EQ(OptionsFromJson(json, "options.json")->intra_op, 0);
+  EXPECT_EQ(OptionsFromJson(json, "options.json")->inter_op, "1");
+}
+
+TEST(OptionsTest, WrongValuesAreNamed) {
+  const auto error = [](auto change) {
+    TrainOptions options = Valid();
+    change(options);
+    return CheckOptions(options).message();
+  };
+  EXPECT_EQ(error([](TrainOptions&) {}), "");
+  EXPECT_EQ(error([](TrainOptions& o) { o.batch = 0; }), "--batch is 0; it must be at least 1");
+  EXPECT_EQ(error([](TrainOptions& o) { o.batch = -3; }), "--batch is -3; it must be at least 1");
+  EXPECT_EQ(error([](TrainOptions& o) { o.epochs = o.steps = 2; }),
+            "--epochs and --steps exclude each other; give one");
+  EXPECT_EQ(error([](TrainOptions& o) { o.precision = "f33"; }),
+            "--precision is 'f33'; it must be f32, bf16, f16 or auto");
+  EXPECT_EQ(error([](TrainOptions& o) { o.optimizer.momentum = 0.9; }),
+            "--momentum is for --optimizer sgd; adam keeps its own averages");
+  EXPECT_EQ(error([](TrainOptions& o) { o.optimizer.weight_decay = -1; }),
+            "--weight-decay is -1; it must be 0 or more");
+  EXPECT_EQ(error([](TrainOptions& o) { o.conv = "fast"; }),
+            "--conv is 'fast'; it must be auto or direct");
+  EXPECT_EQ(error([](TrainOptions& o) { o.intra_op = -1; }),
+            "--intra-op is -1; it must be at least 0");
+  EXPECT_EQ(error([](TrainOptions& o) { o.inter_op = "0"; }),
+            "--inter-op is '0'; it must be auto or a number from 1");
+  EXPECT_EQ(error([](TrainOptions& o) { o.recompute = "some"; }),
+            "--recompute is 'some'; it must be auto, off, all or a number from 1");
+  EXPECT_EQ(error([](TrainOptions& o) { o.clip_norm = -1; }),
+            "--clip-norm is -1; it must be 0 or more");
+}
+
+TEST(OptionsTest, ResumeTakesWhatMayDifferAndRefusesTheRest) {
+  const TrainOptions stored = Valid();
+  TrainOptions given;
+  given.keep = 9;
+  given.lr = 0.5;
+  given.conv = "direct";
+  const Result<TrainOptions> merged = MergeResumed(stored, given, {"keep"});
+  ASSERT_TRUE(merged.ok());
+  EXPECT_EQ(merged->keep, 9);
+  EXPECT_EQ(merged->lr, stored.lr);  // not given, so the default of `given` says nothing
+  EXPECT_EQ(MergeResumed(stored, given, {"keep", "lr"}).status().message(),
+            "--lr is 0.5; the run was started with 0.001. hint: leave it out, or start a new run "
+            "with another --out");
+  EXPECT_EQ(MergeResumed(stored, given, {"conv"}).status().message(),
+            "--conv is \"direct\"; the run was started with \"auto\". hint: leave it out, or start "
+            "a new run with another --out");
+}
+
+}  // namespace
+}  // namespace ridge

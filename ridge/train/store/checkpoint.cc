@@ -1,0 +1,250 @@
+// Save is write, sync, verify, rename, sync the folder, and only then prune: at every moment a
+// crash leaves at least one complete checkpoint of those that were there.
+#include "ridge/train/store/checkpoint.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+#include <filesystem>
+
+#include "ridge/core/files.h"
+#include "ridge/train/store/checkpoint_files.h"
+
+namespace ridge {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kPrefix = "step-";
+constexpr std::string_view kBest = "best";
+
+// 120 of "step-120"; -1 for other names.
+int64_t StepOf(const std::string& name) {
+  if (!name.starts_with(kPrefix)) return -1;
+  int64_t step = -1;
+  const char* end = name.data() + name.size();
+  const auto [rest, error] = std::from_chars(name.data() + kPrefix.size(), end, step);
+  return error == std::errc() && rest == end && step >= 0 ? step : -1;
+}
+
+Status MoveFailure(const std::string& path, const std::error_code& error) {
+  return Status(ErrorCode::kUnavailable,
+                fmt::format("{}: cannot move the checkpoint there: {}", path, error.message()));
+}
+
+// Puts `from` where `to` is.  A folder that is there already (damaged, or of the same step) is
+// moved aside first, since rename() does not replace a filled folder.
+Status Replace(const std::string& from, const std::string& to) {
+  std::error_code error;
+  const std::string aside = fmt::format("{}.old-{}", to, getpid());
+  const bool occupied = fs::exists(to, error);
+  if (occupied) fs::rename(to, aside, error);
+  if (error) return MoveFailure(to, error);
+  fs::rename(from, to, error);
+  if (error) {
+    const Status status = MoveFailure(to, error);
+    if (occupied) fs::rename(aside, to, error);
+    return status;
+  }
+  if (occupied) fs::remove_all(aside, error);
+  return Status();
+}
+
+}  // namespace
+
+CheckpointTensors CollectTensors(Executor& executor) {
+  CheckpointTensors tensors;
+  const std::vector<PersistentValue>& persistent = executor.program().persistent;
+  for (size_t i = 0; i < persistent.size(); ++i) {
+    const PersistentValue& value = persistent[i];
+    const bool variable = value.kind == ValueKind::kParameter || value.kind == ValueKind::kState;
+    if (!variable || value.role == ValueRole::kGradient) continue;
+    auto& list = value.kind == ValueKind::kParameter ? tensors.parameters : tensors.state;
+    list.push_back({value.name, value.type, executor.RowMajor(i),
+                    value.layout == kRowMajor ? nullptr : &executor, i});
+  }
+  const auto by_name = [](const auto& a, const auto& b) { return a.name < b.name; };
+  std::sort(tensors.parameters.begin(), tensors.parameters.end(), by_name);
+  std::sort(tensors.state.begin(), tensors.state.end(), by_name);
+  return tensors;
+}
+
+Status CheckCheckpointName(const std::string& which) {
+  if (which == kNewestCheckpoint || which == kBest || StepOf(std::string(kPrefix) + which) >= 0)
+    return Status();
+  return Status(
+      ErrorCode::kInvalidArgument,
+      fmt::format("--checkpoint is '{}'; it must be newest, best, or the number of a step", which));
+}
+
+Result<LoadedCheckpoint> LoadWeights(const std::string& run, const std::string& which,
+                                     Executor& executor) {
+  return CheckpointFolder(run + "/checkpoints", /*keep=*/1)
+      .Load(which, CollectTensors(executor), LoadMode::kWeights);
+}
+
+Result<std::string> FindCheckpoint(const std::string& run, const std::string& which,
+                                   std::vector<std::string>* warnings) {
+  const CheckpointFolder folder(run + "/checkpoints", /*keep=*/1);
+  RIDGE_ASSIGN_OR_RETURN(LoadedCheckpoint found, folder.Find(which));
+  if (warnings != nullptr) *warnings = std::move(found.warnings);
+  return std::move(found.path);
+}
+
+Status LoadStartValues(const std::string& folder, Executor& executor) {
+  CheckpointTensors tensors = CollectTensors(executor);
+  std::erase_if(tensors.state, [&](const PersistentTensor& tensor) {
+    return executor.program().persistent[tensor.index].role == ValueRole::kOptimizer;
+  });
+  return ReadCheckpointFiles(folder, tensors, LoadMode::kWeights);
+}
+
+std::string CheckpointFolder::PathOf(int64_t step) const {
+  return fmt::format("{}/{}{}", folder_, kPrefix, step);
+}
+
+std::vector<int64_t> CheckpointFolder::Steps() const {
+  std::vector<int64_t> steps;
+  std::error_code error;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder_, error)) {
+    const int64_t step = StepOf(entry.path().filename().string());
+    if (step >= 0) steps.push_back(step);
+  }
+  std::sort(steps.rbegin(), steps.rend());
+  return steps;
+}
+
+Status CheckpointFolder::Save(const CheckpointTensors& tensors, CheckpointState state,
+                              bool best) const {
+  const std::string path = PathOf(state.step);
+  const std::string draft = fmt::format("{}.tmp-{}", path, getpid());
+  Status status = WriteCheckpointFiles(draft, tensors, state);
+  if (status.ok()) status = VerifyCheckpointFiles(draft, state);
+  if (status.ok()) status = Replace(draft, path);
+  if (!status.ok()) {
+    std::error_code ignored;
+    fs::remove_all(draft, ignored);
+    return status;
+  }
+  RIDGE_RETURN_IF_ERROR(SyncPath(folder_));
+  if (best) status = PointBest(state.step);
+  RemoveOld();
+  return status;
+}
+
+// The link first: what a crash in between leaves behind makes the same choice again.
+Status CheckpointFolder::Amend(CheckpointState state, bool best) const {
+  const std::string path = PathOf(state.step);
+  RIDGE_ASSIGN_OR_RETURN(const CheckpointState saved, ReadCheckpointState(path));
+  state.parameters = saved.parameters;
+  state.state = saved.state;
+  if (best) RIDGE_RETURN_IF_ERROR(PointBest(state.step));
+  RIDGE_RETURN_IF_ERROR(WriteCheckpointState(path, state));
+  RemoveOld();
+  return Status();
+}
+
+Result<CheckpointState> CheckpointFolder::LoadStep(int64_t step, const CheckpointTensors* tensors,
+                                                   LoadMode mode) const {
+  const std::string path = PathOf(step);
+  RIDGE_ASSIGN_OR_RETURN(CheckpointState state, ReadCheckpointState(path));
+  RIDGE_RETURN_IF_ERROR(VerifyCheckpointFiles(path, state));
+  if (tensors != nullptr) RIDGE_RETURN_IF_ERROR(ReadCheckpointFiles(path, *tensors, mode));
+  return state;
+}
+
+// The first that is good.
+Result<LoadedCheckpoint> CheckpointFolder::LoadFirst(const std::vector<int64_t>& steps,
+                                                     const CheckpointTensors* tensors,
+                                                     LoadMode mode) const {
+  std::vector<std::string> warnings;
+  for (int64_t step : steps) {
+    Result<CheckpointState> state = LoadStep(step, tensors, mode);
+    if (state.ok()) return LoadedCheckpoint{std::move(*state), PathOf(step), std::move(warnings)};
+    warnings.push_back(state.status().message());
+  }
+  return Status(ErrorCode::kInvalidData,
+                fmt::format("{}: no usable checkpoint: {}", folder_, fmt::join(warnings, "; ")));
+}
+
+// The steps of the checkpoints that may be meant, in the order in which they are tried.
+Result<std::vector<int64_t>> CheckpointFolder::StepsOf(const std::string& which) const {
+  RIDGE_RETURN_IF_ERROR(CheckCheckpointName(which));
+  std::vector<int64_t> steps = Steps();
+  if (steps.empty())
+    return Status(ErrorCode::kInvalidData, folder_ + ": no checkpoint yet; train it first");
+  if (which == kNewestCheckpoint) return steps;
+  const std::string name = which == kBest ? BestTarget() : std::string(kPrefix) + which;
+  const int64_t step = StepOf(name);
+  if (std::find(steps.begin(), steps.end(), step) != steps.end()) return std::vector{step};
+  std::sort(steps.begin(), steps.end());
+  return Status(ErrorCode::kInvalidData, fmt::format("{}: no checkpoint '{}'; there are {}",
+                                                     folder_, which, fmt::join(steps, ", ")));
+}
+
+Result<std::optional<LoadedCheckpoint>> CheckpointFolder::LoadNewest(
+    const CheckpointTensors& tensors, LoadMode mode) const {
+  const std::vector<int64_t> steps = Steps();
+  if (steps.empty()) return {std::optional<LoadedCheckpoint>()};
+  RIDGE_ASSIGN_OR_RETURN(LoadedCheckpoint loaded, LoadFirst(steps, &tensors, mode));
+  return {std::optional<LoadedCheckpoint>(std::move(loaded))};
+}
+
+Result<LoadedCheckpoint> CheckpointFolder::Load(const std::string& which,
+                                                const CheckpointTensors& tensors,
+                                                LoadMode mode) const {
+  RIDGE_ASSIGN_OR_RETURN(const std::vector<int64_t> steps, StepsOf(which));
+  return LoadFirst(steps, &tensors, mode);
+}
+
+Result<LoadedCheckpoint> CheckpointFolder::Find(const std::string& which) const {
+  RIDGE_ASSIGN_OR_RETURN(const std::vector<int64_t> steps, StepsOf(which));
+  return LoadFirst(steps, /*tensors=*/nullptr, LoadMode::kWeights);
+}
+
+std::string CheckpointFolder::BestTarget() const {
+  std::error_code error;
+  return fs::read_symlink(folder_ + "/best", error).string();
+}
+
+// A link under another name, renamed over the old one: `best` is never missing.
+Status CheckpointFolder::PointBest(int64_t step) const {
+  const std::string link = folder_ + "/best", draft = fmt::format("{}.tmp-{}", link, getpid());
+  std::error_code error;
+  fs::remove(draft, error);
+  fs::create_directory_symlink(fmt::format("{}{}", kPrefix, step), draft, error);
+  if (!error) fs::rename(draft, link, error);
+  if (!error) return Status();
+  const Status status(ErrorCode::kUnavailable,
+                      fmt::format("{}: cannot make the link: {}", link, error.message()));
+  fs::remove(draft, error);
+  return status;
+}
+
+void CheckpointFolder::RemoveOld() const {
+  const std::string best = BestTarget();
+  const std::vector<int64_t> steps = Steps();
+  for (size_t i = static_cast<size_t>(keep_); i < steps.size(); ++i) {
+    if (best == fmt::format("{}{}", kPrefix, steps[i])) continue;
+    std::error_code ignored;
+    fs::remove_all(PathOf(steps[i]), ignored);
+  }
+}
+
+void CheckpointFolder::RemoveRests() const {
+  std::error_code ignored;
+  std::vector<fs::path> rests;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder_, ignored)) {
+    const std::string name = entry.path().filename().string();
+    const bool ours = name.starts_with(kPrefix) || name.starts_with("best.");
+    const bool rest =
+        name.find(".tmp-") != std::string::npos || name.find(".old-") != std::string::npos;
+    if (ours && rest) rests.push_back(entry.path());
+  }
+  for (const fs::path& path : rests) fs::remove_all(path, ignored);
+}
+
+}  // namespace ridge

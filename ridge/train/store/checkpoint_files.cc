@@ -1,0 +1,100 @@
+#include "ridge/train/store/checkpoint_files.h"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <span>
+
+#include "ridge/core/files.h"
+
+namespace ridge {
+namespace {
+
+constexpr char kParameters[] = "/parameters.safetensors";
+constexpr char kStates[] = "/state.safetensors";
+constexpr char kState[] = "/state.json";
+constexpr int64_t kMostStateBytes = 1 << 24;
+
+Result<FileDigest> WriteTensors(const std::string& path,
+                                std::span<const PersistentTensor> tensors) {
+  std::vector<SafetensorsEntry> entries;
+  for (const PersistentTensor& tensor : tensors) entries.push_back({tensor.name, tensor.type});
+  RIDGE_ASSIGN_OR_RETURN(SafetensorsWriter writer,
+                         SafetensorsWriter::Create(path, entries, {{"format", "pt"}}));
+  for (const PersistentTensor& tensor : tensors) {
+    tensor.Unpack();
+    RIDGE_RETURN_IF_ERROR(writer.Append(tensor.data, tensor.type.bytes()));
+  }
+  return writer.Finish();
+}
+
+Status VerifyFile(const std::string& path, const FileDigest& expected) {
+  RIDGE_ASSIGN_OR_RETURN(const FileDigest found, ReadFileDigest(path));
+  if (found == expected) return Status();
+  return Status(
+      ErrorCode::kInvalidData,
+      fmt::format("{}: damaged: {} bytes with crc32c {:08x}, written were {} bytes with "
+                  "{:08x}",
+                  path, found.size_bytes, found.crc32c, expected.size_bytes, expected.crc32c));
+}
+
+Status ReadTensors(const std::string& path, std::span<const PersistentTensor> tensors,
+                   LoadMode mode) {
+  RIDGE_ASSIGN_OR_RETURN(const SafetensorsFile file, SafetensorsFile::Open(path));
+  if (mode == LoadMode::kResume && file.entries().size() != tensors.size()) {
+    return Status(ErrorCode::kInvalidData, fmt::format("{}: {} tensors; the run has {}", path,
+                                                       file.entries().size(), tensors.size()));
+  }
+  for (const PersistentTensor& tensor : tensors) {
+    const SafetensorsEntry* entry = file.Find(tensor.name);
+    if (entry == nullptr) {
+      return Status(ErrorCode::kInvalidData, fmt::format("{}: no '{}'", path, tensor.name));
+    }
+    if (entry->type != tensor.type) {
+      return Status(ErrorCode::kInvalidData,
+                    fmt::format("{}: '{}' is {}; the run has {}", path, tensor.name,
+                                TypeToString(entry->type), TypeToString(tensor.type)));
+    }
+    RIDGE_RETURN_IF_ERROR(file.ReadInto(*entry, tensor.data));
+    tensor.Pack();
+  }
+  return Status();
+}
+
+}  // namespace
+
+Status WriteCheckpointFiles(const std::string& folder, const CheckpointTensors& tensors,
+                            CheckpointState& state) {
+  std::error_code ignored;
+  std::filesystem::remove_all(folder, ignored);
+  RIDGE_RETURN_IF_ERROR(MakeFolders(folder));
+  RIDGE_ASSIGN_OR_RETURN(state.parameters, WriteTensors(folder + kParameters, tensors.parameters));
+  RIDGE_ASSIGN_OR_RETURN(state.state, WriteTensors(folder + kStates, tensors.state));
+  RIDGE_RETURN_IF_ERROR(WriteCheckpointState(folder, state));
+  return SyncPath(folder);
+}
+
+Status WriteCheckpointState(const std::string& folder, const CheckpointState& state) {
+  return WriteFileAtomically(folder + kState, CheckpointStateToJson(state));
+}
+
+Result<CheckpointState> ReadCheckpointState(const std::string& folder) {
+  const std::string path = folder + kState;
+  RIDGE_ASSIGN_OR_RETURN(const std::string text, ReadFile(path, kMostStateBytes));
+  return CheckpointStateFromJson(text, path);
+}
+
+Status VerifyCheckpointFiles(const std::string& folder, const CheckpointState& state) {
+  RIDGE_RETURN_IF_ERROR(VerifyFile(folder + kParameters, state.parameters));
+  RIDGE_RETURN_IF_ERROR(VerifyFile(folder + kStates, state.state));
+  const Result<CheckpointState> read_back = ReadCheckpointState(folder);
+  return read_back.ok() ? Status() : read_back.status();
+}
+
+Status ReadCheckpointFiles(const std::string& folder, const CheckpointTensors& tensors,
+                           LoadMode mode) {
+  RIDGE_RETURN_IF_ERROR(ReadTensors(folder + kParameters, tensors.parameters, mode));
+  return ReadTensors(folder + kStates, tensors.state, mode);
+}
+
+}  // namespace ridge

@@ -1,0 +1,59 @@
+// CheckpointState: state.json of a checkpoint: where the run stands, and what it was run with.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "ridge/core/safetensors.h"
+#include "ridge/core/status.h"
+#include "ridge/data/stage.h"
+#include "ridge/observe/metrics.h"
+#include "ridge/train/options/schedules/schedule.h"
+#include "ridge/train/store/data_digest.h"
+#include "ridge/train/store/metrics_window.h"
+
+namespace ridge {
+
+// What was best so far of the checkpoints that were due.
+struct BestResult {
+  // "accuracy" (higher is better) or "loss" of the validation set; without one "training_loss",
+  // the mean since the checkpoint before.
+  std::string metric;
+  double value = 0;
+  int64_t step = 0;
+  bool operator==(const BestResult&) const = default;
+};
+
+struct LossSum {
+  int64_t steps = 0;
+  double loss_sum = 0;
+  bool operator==(const LossSum&) const = default;
+};
+
+struct CheckpointState {
+  int64_t step = 0;   // updates done
+  Position position;  // of the data: everything before is consumed
+  uint64_t seed = 0;
+  ScheduleOptions schedule;
+  std::optional<BestResult> best;
+  MetricsWindow window;      // sums since the last report, so that a resumed run reports the same
+  LossSum since_checkpoint;  // the last one that was due
+  // The evaluation at this step is still to be made; its report in metrics.jsonl without it.
+  std::optional<MetricsReport> owed_evaluation;
+  double wall_s = 0;  // of all processes so far
+  std::string model;
+  std::string options_json;    // options.json's content
+  std::string kernels_sha256;  // of the plan's kernel choices
+  DataDigest data;             // empty in a checkpoint of a version that kept none
+  std::string cpu;             // DeviceProfile::id
+  int64_t threads = 0;
+  std::string ridge_version;
+  FileDigest parameters, state;  // of the two files beside it
+};
+
+// One JSON object; its last key is a CRC-32C of the rest.
+std::string CheckpointStateToJson(const CheckpointState& state);
+// Fails with kInvalidData: not JSON, a key missing, or changed since it was written.
+Result<CheckpointState> CheckpointStateFromJson(const std::string& text, const std::string& file);
+
+}  // namespace ridge

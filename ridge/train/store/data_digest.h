@@ -1,0 +1,29 @@
+// DataDigest: how a run that goes on notices that its data are others now.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "ridge/data/source.h"
+
+namespace ridge {
+
+struct SourceDigest {
+  std::string part;  // "training", "validation", "test"
+  int64_t samples = 0;
+  uint32_t crc32c = 0;  // of the fields' names and types, and of samples
+  bool operator==(const SourceDigest&) const = default;
+};
+using DataDigest = std::vector<SourceDigest>;
+
+// Reads all samples of up to 256 MiB, which takes less time than loading them; of larger data as
+// many as that, evenly spread.  Each may be null.  Fails as reading does.
+Result<DataDigest> DigestData(const SourcePtr& train, const SourcePtr& validation,
+                              const SourcePtr& test);
+
+// "csv:a.csv, which has 86 training samples; the run has used 43"; "" when nothing differs, or when
+// `then` is empty (a run of a version that kept no digest).  `name` is what the user calls the
+// data.
+std::string DataDifference(const std::string& name, const DataDigest& now, const DataDigest& then);
+
+}  // namespace ridge

@@ -1,0 +1,81 @@
+#include "ridge/train/store/run_folder.h"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "ridge/core/test_folder.h"
+
+namespace ridge {
+namespace {
+
+// Runs are numbered below the current folder.
+class RunFolderTest : public testing::Test {
+ protected:
+  RunFolderTest() : before_(std::filesystem::current_path()) {
+    std::filesystem::current_path(folder_.path());
+  }
+  ~RunFolderTest() override { std::filesystem::current_path(before_); }
+
+  std::string Create(const std::string& out, const std::string& model = "cnn") {
+    const Result<RunFolder> run = RunFolder::Create(out, model);
+    EXPECT_TRUE(run.ok()) << run.status().message();
+    if (!run.ok()) return "";
+    std::ofstream(run->File("options.json")) << "{}";
+    return run->path();
+  }
+
+  TempFolder folder_;
+  std::filesystem::path before_;
+};
+
+TEST_F(RunFolderTest, RunsAreNumberedByModel) {
+  EXPECT_EQ(Create(""), "runs/cnn-1");
+  EXPECT_EQ(Create(""), "runs/cnn-2");
+  EXPECT_EQ(Create("", "mlp:hidden=3"), "runs/mlp-1");
+  EXPECT_EQ(Create("", "models/net.ridge"), "runs/net-1");
+  EXPECT_TRUE(std::filesystem::is_directory("runs/cnn-2/checkpoints"));
+}
+
+TEST_F(RunFolderTest, AnEmptyOutFolderIsUsedAndAFilledOneRefused) {
+  std::filesystem::create_directory("mine");
+  EXPECT_EQ(Create("mine"), "mine");
+  const Result<RunFolder> again = RunFolder::Create("mine", "cnn");
+  EXPECT_EQ(again.status().code(), ErrorCode::kInvalidArgument);
+  EXPECT_EQ(again.status().message(),
+            "mine: holds a run already. hint: --resume mine goes on with it; another --out starts "
+            "a new one");
+}
+
+TEST_F(RunFolderTest, NoNameIsNoRunEvenInsideOne) {
+  std::ofstream("options.json") << "{}";
+  EXPECT_TRUE(RunFolder::HoldsRun("."));
+  EXPECT_FALSE(RunFolder::HoldsRun(""));
+}
+
+TEST_F(RunFolderTest, TheLockIsHeldByOne) {
+  const std::string path = Create("mine");
+  Result<FileLock> lock = RunFolder::Open(path)->Lock();
+  ASSERT_TRUE(lock.ok());
+  EXPECT_EQ(RunFolder::Open(path)->Lock().status().message(),
+            "mine: process " + std::to_string(getpid()) +
+                " is training in this folder. hint: wait until it has ended, or stop it: its "
+                "checkpoint is kept");
+}
+
+TEST_F(RunFolderTest, TheNewestRunIsFound) {
+  EXPECT_EQ(RunFolder::Open("").status().message(),
+            "no run under runs/. hint: name the run's folder: --resume DIR");
+  Create("");
+  const std::string newest = Create("");
+  const auto later =
+      std::filesystem::last_write_time(newest + "/options.json") + std::chrono::seconds(5);
+  std::filesystem::last_write_time("runs/cnn-1/options.json", later);
+  EXPECT_EQ(RunFolder::Open("")->path(), "runs/cnn-1");
+  EXPECT_EQ(RunFolder::Open("runs/cnn-2")->path(), "runs/cnn-2");
+  EXPECT_EQ(RunFolder::Open("runs").status().message(),
+            "runs: holds no run: there is no options.json");
+}
+
+}  // namespace
+}  // namespace ridge

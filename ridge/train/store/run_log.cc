@@ -1,0 +1,104 @@
+#include "ridge/train/store/run_log.h"
+
+#include <array>
+
+namespace ridge {
+namespace {
+
+constexpr TraceTrack kNodes = {0, 1};
+constexpr TraceTrack kLoop = {0, 0};
+
+}  // namespace
+
+RunLog::RunLog(const RunFolder& folder, const std::optional<Resumed>& resumed, bool trace,
+               Warn warn)
+    : warn_(std::move(warn)) {
+  const std::string path = folder.File("metrics.jsonl");
+  Result<MetricsWriter> metrics =
+      resumed ? MetricsWriter::Resume(path, resumed->step, resumed->evaluation_owed)
+              : MetricsWriter::Create(path);
+  Check(metrics.status());
+  if (metrics.ok()) metrics_.emplace(std::move(*metrics));
+  EventWriterOptions options;
+  if (resumed) options.resumed_step = resumed->step;
+  Result<std::unique_ptr<EventWriter>> events = EventWriter::Create(folder.path(), options);
+  Check(events.status());
+  if (events.ok()) events_ = std::move(*events);
+  if (trace) OpenTrace(folder.File("trace.json"));
+}
+
+void RunLog::OpenTrace(const std::string& path) {
+  Result<std::unique_ptr<TraceWriter>> trace = TraceWriter::Create(path);
+  Check(trace.status());
+  if (!trace.ok()) return;
+  trace_ = std::move(*trace);
+  Check(trace_->NameProcess(0, "ridge"));
+  Check(trace_->NameThread(kLoop, "training loop", 0));
+  Check(trace_->NameThread(kNodes, "nodes", 1));
+}
+
+// The same trouble is told once, not at every step.
+void RunLog::Check(const Status& status) {
+  if (status.ok() || status.message() == last_warning_) return;
+  last_warning_ = status.message();
+  warn_(status.message());
+}
+
+void RunLog::AddReport(const MetricsReport& report) {
+  if (metrics_) Check(metrics_->Add(report));
+  if (events_ == nullptr) return;
+  const std::array<ScalarValue, 3> values = {
+      ScalarValue{"train/loss", report.loss}, ScalarValue{"train/lr", report.lr},
+      ScalarValue{"train/accuracy", report.accuracy.value_or(0)}};
+  Check(events_->AddScalars(report.step, std::span(values).first(report.accuracy ? 3 : 2)));
+}
+
+// `validation` is the tag of every evaluation while training, as charts of runs with and without a
+// validation set lie over each other; what is the test set's has its own tag beside it.
+void RunLog::AddEvaluation(const MetricsReport& report) {
+  if (metrics_) Check(metrics_->Add(report));
+  if (events_ == nullptr) return;
+  for (const std::string tag : {"validation", "test"}) {
+    if (tag != "validation" && tag != report.evaluated_on) continue;
+    const std::string loss = tag + "/loss", accuracy = tag + "/accuracy";
+    const std::array<ScalarValue, 2> values = {
+        ScalarValue{loss, report.evaluation_loss.value_or(0)},
+        ScalarValue{accuracy, report.evaluation_accuracy.value_or(0)}};
+    Check(events_->AddScalars(report.step,
+                              std::span(values).first(report.evaluation_accuracy ? 2 : 1)));
+  }
+}
+
+void RunLog::TraceStep(const Executor& executor, int step, double start_s) {
+  if (trace_ == nullptr) return;
+  const StepPlan& plan = executor.program().steps[static_cast<size_t>(step)];
+  const std::vector<double>& seconds = executor.NodeSeconds(step);
+  double at = start_s;
+  for (size_t n = 0; n < plan.nodes.size(); ++n) {
+    const PlannedNode& node = plan.nodes[n];
+    const std::array<TraceArg, 3> args = {TraceArg{"kernel", std::string_view(node.choice.kernel)},
+                                          TraceArg{"planned_s", node.seconds},
+                                          TraceArg{"flops", node.cost.flops}};
+    Check(trace_->AddSpan({node.name, node.op, kNodes, at, seconds[n], args}));
+    at += seconds[n];
+  }
+}
+
+void RunLog::TraceSpanOf(const std::string& name, double start_s, double duration_s) {
+  if (trace_ != nullptr) Check(trace_->AddSpan({name, "loop", kLoop, start_s, duration_s, {}}));
+}
+
+void RunLog::Flush() {
+  if (events_ != nullptr) Check(events_->Flush());
+}
+
+void RunLog::Close() {
+  if (metrics_) Check(metrics_->Close());
+  if (events_ != nullptr) Check(events_->Close());
+  if (trace_ != nullptr) Check(trace_->Close());
+  metrics_.reset();
+  events_.reset();
+  trace_.reset();
+}
+
+}  // namespace ridge

@@ -1,0 +1,50 @@
+// RunLog: what a run writes while it goes on: metrics.jsonl, TensorBoard events, trace.json.
+//
+// A file that can't be written is a warning, once, and the run goes on without it.
+#pragma once
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "ridge/observe/event_writer.h"
+#include "ridge/observe/metrics.h"
+#include "ridge/observe/trace.h"
+#include "ridge/runtime/executor.h"
+#include "ridge/train/store/run_folder.h"
+
+namespace ridge {
+
+class RunLog {
+ public:
+  using Warn = std::function<void(const std::string&)>;
+
+  struct Resumed {
+    int64_t step = 0;              // lines and events of later ones are dropped
+    bool evaluation_owed = false;  // the evaluation at that step too
+  };
+  RunLog(const RunFolder& folder, const std::optional<Resumed>& resumed, bool trace, Warn warn);
+
+  void AddReport(const MetricsReport& report);
+  void AddEvaluation(const MetricsReport& report);  // with evaluation_loss set
+
+  // The nodes of an execution that began at `start_s`, while traces are wanted.
+  bool tracing() const { return trace_ != nullptr; }
+  void TraceStep(const Executor& executor, int step, double start_s);
+  void TraceSpanOf(const std::string& name, double start_s, double duration_s);
+
+  void Flush();
+  void Close();
+
+ private:
+  void Check(const Status& status);
+  void OpenTrace(const std::string& path);
+
+  Warn warn_;
+  std::optional<MetricsWriter> metrics_;
+  std::unique_ptr<EventWriter> events_;
+  std::unique_ptr<TraceWriter> trace_;
+  std::string last_warning_;
+};
+
+}  // namespace ridge

@@ -1,0 +1,55 @@
+#include "ridge/train/store/summary.h"
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+namespace ridge {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json Number(double value) { return std::isfinite(value) ? Json(value) : Json(); }
+Json Optional(const std::optional<double>& value) { return value ? Number(*value) : Json(); }
+
+Json FiguresJson(const RunFigures& figures) {
+  return {{"peak_bytes", figures.peak_bytes},
+          {"arena_bytes", figures.arena_bytes},
+          {"step_s", Number(figures.step_s)},
+          {"epoch_s", Optional(figures.epoch_s)}};
+}
+
+}  // namespace
+
+void RunSummary::Add(const std::string& data, const EvalResult& evaluation) {
+  loss = evaluation.loss;
+  evaluated_on = data;
+  if (data == "test") {
+    test_accuracy = evaluation.accuracy;
+  } else {
+    validation_accuracy = evaluation.accuracy;
+    validation_loss = evaluation.loss;
+  }
+}
+
+std::string SummaryToJson(const RunSummary& summary) {
+  const Json json = {{"model", summary.model},
+                     {"seed", summary.seed},
+                     {"steps", summary.steps},
+                     {"epochs", summary.epochs},
+                     {"test_accuracy", Optional(summary.test_accuracy)},
+                     {"loss", Number(summary.loss)},
+                     {"evaluated_on", summary.evaluated_on},
+                     {"validation_accuracy", Optional(summary.validation_accuracy)},
+                     {"validation_loss", Optional(summary.validation_loss)},
+                     {"wall_s", Number(summary.wall_s)},
+                     {"planned", FiguresJson(summary.planned)},
+                     {"measured", FiguresJson(summary.measured)},
+                     {"skipped_samples", summary.skipped_samples},
+                     {"parameters_sha256", summary.parameters_sha256},
+                     {"ridge_version", summary.ridge_version},
+                     {"device", summary.device},
+                     {"threads", summary.threads}};
+  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace ridge

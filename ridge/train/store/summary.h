@@ -1,0 +1,50 @@
+// RunSummary: summary.json, the result of a completed run with planned and measured side by side.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace ridge {
+
+// Of one pass over a data set, each sample counted once.
+struct EvalResult {
+  int64_t samples = 0;
+  double loss = 0;                 // mean over the samples, or over the labels that count
+  std::optional<double> accuracy;  // empty unless a classifier
+  double seconds = 0;
+};
+
+struct RunFigures {
+  int64_t peak_bytes = 0;
+  int64_t arena_bytes = 0;
+  double step_s = 0;
+  std::optional<double> epoch_s;  // empty when no epoch was completed
+};
+
+struct RunSummary {
+  std::string model;
+  uint64_t seed = 0;
+  int64_t steps = 0;
+  int64_t epochs = 0;  // completed
+  // Of the test set; empty without one, or unless a classifier.
+  std::optional<double> test_accuracy;
+  std::optional<double> validation_accuracy, validation_loss;
+  // Of the evaluation at the end, of the test set or else of the validation set; without either of
+  // the last training steps.
+  double loss = 0;
+  std::string evaluated_on = "training";  // what `loss` is of: "test", "validation", "training"
+  double wall_s = 0;
+  RunFigures planned, measured;
+  int64_t skipped_samples = 0;  // an epoch
+  std::string parameters_sha256;
+  std::string ridge_version;
+  std::string device;
+  int64_t threads = 0;
+
+  // The evaluation of a data set, "validation" or "test", at the end.
+  void Add(const std::string& data, const EvalResult& evaluation);
+};
+
+std::string SummaryToJson(const RunSummary& summary);
+
+}  // namespace ridge

@@ -1,0 +1,69 @@
+// ExportModel: `ridge export RUN|MODEL --to onnx|safetensors --out PATH`.
+//
+// The file is written into a folder of its own beside PATH, read back, and compared with what it
+// was made from: both graphs run on the same made-up inputs, at one batch and, where the batch is
+// open, at another.  Only then it is renamed to PATH; a file that differs too much is removed, and
+// what stood at PATH stays.  A link stays a link; a device, a pipe or "-" (standard output) is
+// written to at the end.
+#pragma once
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "ridge/learn/optimizers/optimizer.h"
+#include "ridge/train/options/machine.h"
+
+namespace ridge {
+
+// ONNX with a training step in it (`--with-training`).  What is not given is what the run was
+// trained with, else the default of `ridge train`; the loss of a model that was not trained is the
+// cross entropy of its output `logits`, else its output `loss`.
+struct ExportTraining {
+  std::string loss;  // see loss.h
+  std::optional<std::string> optimizer;
+  std::optional<double> lr, momentum, weight_decay;
+};
+
+struct ExportRequest {
+  std::string model;                  // built-in, FILE.onnx, FILE.ridge, or a run folder
+  std::string checkpoint = "newest";  // of a run (FindCheckpoint)
+  std::string format;                 // "onnx", "safetensors"
+  std::string out;
+  std::optional<int64_t> batch;         // at which the file is compared; 2 unless the model has one
+  std::map<std::string, int64_t> dims;  // further named dimensions
+  std::string weights = {};             // see ModelRequest; not of a run or an ONNX file
+  std::vector<std::string> weights_skip = {};
+  int64_t opset = 0;                // 0: the lowest; of an ONNX file: its own
+  std::optional<double> tolerance;  // of every float output; none: by element type
+  uint64_t seed = 0;                // of starting values and made-up inputs
+  std::optional<ExportTraining> training;
+};
+
+// One output of the file against the model's.
+struct ExportDifference {
+  std::string output;
+  std::string type;     // "f32[2,10]"
+  double largest = 0;   // |difference|
+  double relative = 0;  // to the model's largest element
+  double tolerance = 0;
+  bool accepted() const { return relative <= tolerance; }
+};
+
+struct ExportReport {
+  std::string path, data_path;  // "" without external data
+  int64_t bytes = 0;            // of all files
+  int64_t tensors = 0;          // parameters and statistics
+  int64_t opset = 0, ir_version = 0;
+  std::vector<std::string> checked_at;  // "batch=2", one a comparison
+  std::vector<ExportDifference> outputs;
+  std::vector<std::string> notes;
+
+  bool accepted() const;
+};
+
+// A report that is not accepted() left no file.  Fails with kUnsupported for a format or an
+// operator that cannot be written, kInvalidArgument, kInvalidModel, kInvalidData, kUnavailable.
+Result<ExportReport> ExportModel(const ExportRequest& request, const Machine& machine);
+
+}  // namespace ridge

@@ -1,0 +1,21 @@
+// What ExportModel compares: a file read back, with the graph it was made from.
+#pragma once
+#include <map>
+#include <string>
+
+#include "ridge/graph/graph.h"
+#include "ridge/use/export_model.h"
+
+namespace ridge {
+
+// Names and extents of the graph's named dimensions, as it is bound.
+std::map<std::string, int64_t> BoundDims(const Graph& graph);
+
+// Runs `graph` with `values` and the ONNX file at `path`, both at `graph`'s extents, and merges the
+// differences into the report: the worst of each output.
+// Fails with kInternal when the file cannot be imported or has other inputs or outputs.
+Status CompareWithFile(const Graph& graph, const std::map<std::string, Tensor>& values,
+                       const std::string& path, const ExportRequest& request,
+                       const Machine& machine, ExportReport& report);
+
+}  // namespace ridge
