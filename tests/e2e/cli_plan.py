@@ -112,6 +112,20 @@ class Report(RidgeTest):
         self.refused(2, "--why is 'conv3d'; the plan has no such operator or node. hint: -v lists "
                      "them", "plan", "mlp", "--why", "conv3d")
 
+    def test_numbers_that_the_library_lacks_keep_no_layout_of_its(self):
+        """The gradient of max_pool_grad reads its index as i64; the pool's own is blocked."""
+        path = self.write("net.ridge", "graph n\n"
+                          "  x = input f32[batch=1,1]\n"
+                          "  w = parameter f32[2,1,1,1] init=uniform(0.7)\n"
+                          "  image = reshape(x, dims=[1,1,1,1])\n"
+                          "  conv = conv(image, w, stride=[2,1])\n"
+                          "  pooled, index = max_pool(conv, kernel=[1,1], stride=[2,2])\n"
+                          "  spread = max_pool_grad(index, pooled, kernel=[1,1], stride=[2,2], "
+                          "input_dims=[1,2,1,1])\n"
+                          "  loss = reduce_sum(spread)\n"
+                          "  output loss\n")
+        self.plan(path, "--batch", "1")
+
     def test_verbose_shows_the_schedule(self):
         text = self.ok("plan", "mlp", "-v")
         self.assertRegex(text, r"train: \d+ nodes, scratch \d+ bytes, lower bound \d+ bytes")

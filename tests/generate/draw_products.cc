@@ -220,7 +220,10 @@ void DrawRegions(Sketch& s) {
   const double far = static_cast<double>(std::max(s.extent(x, 2), s.extent(x, 3)));
   const std::vector<int64_t> output = {s.dice.From(1, 2), s.dice.From(1, 2)};
   if (s.dice.Percent(30)) {
-    Value boxes = s.Statistic({rois, 5}, 0, far);
+    // Corners at halves: they are as they are in the shortest float.
+    Value boxes = s.Mul(s.Op("cast", {s.Integers({rois, 5}, 0, static_cast<int64_t>(2 * far))},
+                             {{"to", std::string("f64")}}),
+                        s.Constant(Tensor::Scalar(DType::kF64, 0.5)));
     if (images > 0)
       boxes = s.Mul(boxes, s.Constant([] {
         Tensor first({DType::kF64, {1, 5}});

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "ridge/graph/interpret.h"
@@ -76,10 +77,18 @@ class Retyper {
     return node.op->name == "matmul" || node.op->name == "conv";
   }
 
-  // All floats in `dtype_`, the first one only, or all in f32: as the operator takes them.
+  bool ReadsWide(const Node& node) {
+    return std::any_of(node.inputs.begin(), node.inputs.end(), [&](ValueId id) {
+      return id != kNoValue && from_.value(id).type.dtype == DType::kF64 &&
+             b_.type(map_[id]).dtype != dtype_;
+    });
+  }
+
+  // All floats in `dtype_`, the first one only, or all in f32: as the operator takes them.  What
+  // rounds nothing stays in f32 where it reads f32.
   Status CopyNode(const Node& node) {
     Status status;
-    const bool wide = mixed_ && dice_.Percent(20);
+    const bool wide = (mixed_ && dice_.Percent(20)) || (IsExact(*node.op) && ReadsWide(node));
     for (int attempt = wide ? 2 : 0; attempt < 3; ++attempt) {
       std::vector<Value> inputs;
       const DType first = attempt == 2 ? LossDType() : dtype_;

@@ -35,16 +35,6 @@ bool IsSum(std::string_view op) {
            "avg_pool", "avg_pool_grad", "max_pool_grad", "scatter_add", "cumsum"});
 }
 
-// Gives elements of its inputs as they are, and whole numbers: rounds nothing.  Gradients ask which
-// input a result equals.
-bool IsExact(const OpDef& op) {
-  if (op.alias_input >= 0) return true;
-  if (op.cost_class == CostClass::kMove) return !IsSum(op.name) && op.name != "scatter";
-  return IsOneOf(op.name, {"neg", "abs", "relu", "relu_grad", "clip", "maximum", "minimum", "where",
-                           "sign", "floor", "ceil", "round", "trunc", "reduce_max", "reduce_min",
-                           "max_pool", "max_roi_pool", "top_k"});
-}
-
 Tensor Absolute(const Tensor& tensor) {
   if (tensor.data() == nullptr || !IsFloat(tensor.type().dtype)) return tensor;
   Tensor absolute(tensor.type());
@@ -89,6 +79,14 @@ double TermsOfNorm(const Node& node, const std::vector<Tensor>& inputs) {
   return 0;
 }
 
+// The products that a determinant adds up are no larger than the largest element to the power n, and
+// may cancel.  0 for other operators.
+double TermsOfDeterminant(const Node& node, const std::vector<Tensor>& inputs) {
+  if (node.op->name != "det") return 0;
+  const auto n = static_cast<double>(inputs[0].type().dims.back());
+  return std::tgamma(n + 1) * std::pow(LargestInRange(inputs[0]), n);
+}
+
 // What `compute` is relative to, for each output of the node.
 std::vector<Tensor> Magnitudes(const Node& node, const OpCall& call,
                                const std::vector<Tensor>& inputs,
@@ -100,7 +98,7 @@ std::vector<Tensor> Magnitudes(const Node& node, const OpCall& call,
     magnitudes = EvaluateNode(*node.op, call, absolute);
   } else if (!IsExact(*node.op)) {
     const double share = node.op->elementwise != nullptr ? kAbsolute : 1;
-    const double terms = TermsOfNorm(node, inputs);
+    const double terms = TermsOfNorm(node, inputs) + TermsOfDeterminant(node, inputs);
     for (size_t i = 0; i < outputs.size(); ++i) {
       if (outputs[i].type().dtype != DType::kF64) continue;
       magnitudes[i] =
@@ -116,6 +114,14 @@ bool IsShort(double x) {
 }
 
 }  // namespace
+
+bool IsExact(const OpDef& op) {
+  if (op.alias_input >= 0) return true;
+  if (op.cost_class == CostClass::kMove) return !IsSum(op.name) && op.name != "scatter";
+  return IsOneOf(op.name, {"neg", "abs", "relu", "relu_grad", "clip", "maximum", "minimum", "where",
+                           "sign", "floor", "ceil", "round", "trunc", "reduce_max", "reduce_min",
+                           "max_pool", "max_roi_pool", "top_k"});
+}
 
 Roundoff RoundoffOf(DType dtype) {
   constexpr double kF32 = 0x1p-24, kFlushed = 0x1p-126;  // smaller ones may be 0
@@ -149,6 +155,22 @@ namespace {
 struct Mover {
   Roundoff roundoff;
   Dice dice;
+
+  // What differs by less than its rounding may be equal where it is stored: half of the time all is
+  // as stored.
+  void MaybeStore(std::vector<Tensor>& inputs) {
+    if (dice.Percent(50)) return;
+    for (Tensor& tensor : inputs) {
+      if (tensor.data() == nullptr || tensor.type().dtype != DType::kF64) continue;
+      for (int64_t i = 0; i < tensor.elements(); ++i) {
+        double& x = tensor.as_mutable<double>()[i];
+        int exponent = 0;
+        (void)std::frexp(x, &exponent);
+        const double unit = std::ldexp(2 * roundoff.store, exponent);
+        if (std::isfinite(x) && unit > 0) x = std::round(x / unit) * unit;
+      }
+    }
+  }
 
   // A copy of `from` that is off by rounding.
   Tensor Moved(const Tensor& from, const Tensor& magnitude) {
@@ -188,6 +210,7 @@ std::vector<Tensor> RoundingModel::Sample(Roundoff roundoff, uint64_t seed) cons
     std::vector<Tensor> inputs;
     for (ValueId id : node.inputs)
       inputs.push_back(id == kNoValue ? Tensor() : values[static_cast<size_t>(id)]);
+    if (IsOneOf(node.op->name, {"equal", "not_equal"})) mover.MaybeStore(inputs);
     std::vector<Tensor> outputs = EvaluateNode(*node.op, graph_.Call(node), inputs);
     for (size_t k = 0; k < outputs.size(); ++k) {
       const auto id = static_cast<size_t>(node.outputs[k]);

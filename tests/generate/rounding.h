@@ -18,6 +18,10 @@
 
 namespace ridge {
 
+// Gives elements of its inputs as they are, and whole numbers: rounds nothing.  Gradients ask which
+// input a result equals.
+bool IsExact(const OpDef& op);
+
 // Unit roundoffs: of stored results, and of the sums behind them; and half the smallest number.
 struct Roundoff {
   double store = 0, compute = 0, least = 0;

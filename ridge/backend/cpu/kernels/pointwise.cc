@@ -254,11 +254,17 @@ void AllowInPlace(const Question& q, const PointwiseProgram& program, KernelChoi
   }
 }
 
-// 0 when the layout is not for this call: unknown, or a full-size input has dimensions of its own.
+// Types that oneDNN has not are row-major always.
+bool HasLayouts(const TensorType& type) { return DnnlType(type.dtype).has_value(); }
+
+// 0 when the layout is not for this call: unknown, or a full-size tensor can't have it.
 int64_t BlockOf(const OpCall& call, LayoutId layout) {
-  for (size_t i = 0; i < call.inputs.size(); ++i) {
-    const bool other = IsFull(call, i) && call.inputs[i].dims != call.outputs[0].dims;
-    if (other && layout != kRowMajor) return 0;
+  if (layout != kRowMajor) {
+    if (!std::all_of(call.outputs.begin(), call.outputs.end(), HasLayouts)) return 0;
+    for (size_t i = 0; i < call.inputs.size(); ++i) {
+      const TensorType& input = call.inputs[i];
+      if (IsFull(call, i) && (input.dims != call.outputs[0].dims || !HasLayouts(input))) return 0;
+    }
   }
   const auto blocks = ChannelBlocksOf(call.outputs[0].dims, layout);
   return blocks ? blocks->block : 0;
