@@ -124,7 +124,7 @@ class Report(RidgeTest):
                           "input_dims=[1,2,1,1])\n"
                           "  loss = reduce_sum(spread)\n"
                           "  output loss\n")
-        self.plan(path, "--batch", "1")
+        self.ok("plan", path, "--batch", "1")
 
     def test_verbose_shows_the_schedule(self):
         text = self.ok("plan", "mlp", "-v")

@@ -79,8 +79,8 @@ double TermsOfNorm(const Node& node, const std::vector<Tensor>& inputs) {
   return 0;
 }
 
-// The products that a determinant adds up are no larger than the largest element to the power n, and
-// may cancel.  0 for other operators.
+// The products that a determinant adds up are no larger than the largest element to the power n,
+// and may cancel.  0 for other operators.
 double TermsOfDeterminant(const Node& node, const std::vector<Tensor>& inputs) {
   if (node.op->name != "det") return 0;
   const auto n = static_cast<double>(inputs[0].type().dims.back());
