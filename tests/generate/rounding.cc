@@ -161,15 +161,21 @@ struct Mover {
   void MaybeStore(std::vector<Tensor>& inputs) {
     if (dice.Percent(50)) return;
     for (Tensor& tensor : inputs) {
-      if (tensor.data() == nullptr || tensor.type().dtype != DType::kF64) continue;
-      for (int64_t i = 0; i < tensor.elements(); ++i) {
-        double& x = tensor.as_mutable<double>()[i];
-        int exponent = 0;
-        (void)std::frexp(x, &exponent);
-        const double unit = std::ldexp(2 * roundoff.store, exponent);
-        if (std::isfinite(x) && unit > 0) x = std::round(x / unit) * unit;
-      }
+      if (tensor.data() != nullptr && tensor.type().dtype == DType::kF64) tensor = Stored(tensor);
     }
+  }
+
+  Tensor Stored(const Tensor& from) const {
+    Tensor to(from.type());
+    for (int64_t i = 0; i < from.elements(); ++i) {
+      const double x = from.at(i);
+      int exponent = 0;
+      (void)std::frexp(x, &exponent);
+      const double unit = std::ldexp(2 * roundoff.store, exponent);
+      const bool rounds = std::isfinite(x) && unit > 0;
+      to.as_mutable<double>()[i] = rounds ? std::round(x / unit) * unit : x;
+    }
+    return to;
   }
 
   // A copy of `from` that is off by rounding.
