@@ -17,6 +17,7 @@ namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr double kFewRoundings = 8;  // inside a node whose terms are not known
+constexpr int kFewSamples = 10;      // more of them are looked at closely
 constexpr double kAbsolute = 0.125;  // of a tensor's largest element: what approximations are off
 constexpr double kOutOfRange = 1e4;  // masked scores are larger, and mean nothing
 
@@ -87,6 +88,21 @@ double TermsOfDeterminant(const Node& node, const std::vector<Tensor>& inputs) {
   return std::tgamma(n + 1) * std::pow(LargestInRange(inputs[0]), n);
 }
 
+// A row of weights adds up terms of both signs.  0 for other operators.
+double TermsOfInterpolation(const Node& node, const std::vector<Tensor>& inputs) {
+  if (node.op->name != "interpolate") return 0;
+  const auto& weights = std::get<std::vector<double>>(node.attrs.at("weights"));
+  const auto& starts = std::get<std::vector<int64_t>>(node.attrs.at("starts"));
+  double most = 0;
+  for (size_t row = 0; row + 1 < starts.size(); ++row) {
+    double sum = 0;
+    for (int64_t i = starts[row]; i < starts[row + 1]; ++i)
+      sum += std::abs(weights[static_cast<size_t>(i)]);
+    most = std::max(most, sum);
+  }
+  return most * LargestInRange(inputs[0]);
+}
+
 // What `compute` is relative to, for each output of the node.
 std::vector<Tensor> Magnitudes(const Node& node, const OpCall& call,
                                const std::vector<Tensor>& inputs,
@@ -98,7 +114,8 @@ std::vector<Tensor> Magnitudes(const Node& node, const OpCall& call,
     magnitudes = EvaluateNode(*node.op, call, absolute);
   } else if (!IsExact(*node.op)) {
     const double share = node.op->elementwise != nullptr ? kAbsolute : 1;
-    const double terms = TermsOfNorm(node, inputs) + TermsOfDeterminant(node, inputs);
+    const double terms = TermsOfNorm(node, inputs) + TermsOfDeterminant(node, inputs) +
+                         TermsOfInterpolation(node, inputs);
     for (size_t i = 0; i < outputs.size(); ++i) {
       if (outputs[i].type().dtype != DType::kF64) continue;
       magnitudes[i] =
@@ -106,6 +123,20 @@ std::vector<Tensor> Magnitudes(const Node& node, const OpCall& call,
     }
   }
   return magnitudes;
+}
+
+// Whole numbers that every float holds: their sums are exact.
+bool IsWhole(const Tensor& tensor) {
+  for (int64_t i = 0; tensor.data() != nullptr && i < tensor.elements(); ++i) {
+    const double x = tensor.at(i);
+    if (!(std::abs(x) <= 256) || x != std::floor(x)) return false;
+  }
+  return true;
+}
+
+bool Rounds(const Node& node, const std::vector<Tensor>& inputs, const Tensor& output) {
+  if (IsExact(*node.op) || output.type().dtype != DType::kF64) return false;
+  return !IsWhole(output) || !std::all_of(inputs.begin(), inputs.end(), IsWhole);
 }
 
 // Fits into the shortest float.
@@ -117,7 +148,8 @@ bool IsShort(double x) {
 
 bool IsExact(const OpDef& op) {
   if (op.alias_input >= 0) return true;
-  if (op.cost_class == CostClass::kMove) return !IsSum(op.name) && op.name != "scatter";
+  if (op.cost_class == CostClass::kMove)
+    return !IsSum(op.name) && !IsOneOf(op.name, {"scatter", "interpolate"});
   return IsOneOf(op.name, {"neg", "abs", "relu", "relu_grad", "clip", "maximum", "minimum", "where",
                            "sign", "floor", "ceil", "round", "trunc", "reduce_max", "reduce_min",
                            "max_pool", "max_roi_pool", "top_k"});
@@ -202,7 +234,7 @@ bool RoundingModel::OfConstants(const Node& node) const {
   });
 }
 
-std::vector<Tensor> RoundingModel::Sample(Roundoff roundoff, uint64_t seed) const {
+std::vector<Tensor> RoundingModel::Sample(Roundoff roundoff, uint64_t seed, bool thorough) const {
   Mover mover{roundoff, Dice(seed)};
   std::vector<Tensor> values = values_;
   for (size_t i = 0; i < values.size(); ++i) {
@@ -218,10 +250,14 @@ std::vector<Tensor> RoundingModel::Sample(Roundoff roundoff, uint64_t seed) cons
       inputs.push_back(id == kNoValue ? Tensor() : values[static_cast<size_t>(id)]);
     if (IsOneOf(node.op->name, {"equal", "not_equal"})) mover.MaybeStore(inputs);
     std::vector<Tensor> outputs = EvaluateNode(*node.op, graph_.Call(node), inputs);
+    // Terms that cancel exactly without rounding do not with it.
+    std::vector<Tensor> magnitudes(outputs.size());
+    if (thorough) magnitudes = Magnitudes(node, graph_.Call(node), inputs, outputs);
     for (size_t k = 0; k < outputs.size(); ++k) {
       const auto id = static_cast<size_t>(node.outputs[k]);
-      const bool rounds = !IsExact(*node.op) && outputs[k].type().dtype == DType::kF64;
-      values[id] = rounds ? mover.Moved(outputs[k], magnitudes_[id]) : std::move(outputs[k]);
+      const Tensor& magnitude = thorough ? magnitudes[k] : magnitudes_[id];
+      const bool rounds = Rounds(node, inputs, outputs[k]);
+      values[id] = rounds ? mover.Moved(outputs[k], magnitude) : std::move(outputs[k]);
     }
   }
   return values;
@@ -235,7 +271,7 @@ std::map<std::string, double> RoundingModel::Bounds(Roundoff roundoff, int sampl
   for (int sample = 0; sample < samples; ++sample) {
     const std::vector<Tensor> values =
         Sample({roundoff.store * scale, roundoff.compute * scale, roundoff.least},
-               static_cast<uint64_t>(sample));
+               static_cast<uint64_t>(sample), /*thorough=*/samples > kFewSamples);
     for (const GraphOutput& output : graph_.outputs()) {
       const Tensor& moved = values[static_cast<size_t>(output.value)];
       const Tensor& exact = exact_.at(output.name);

@@ -42,7 +42,8 @@ class RoundingModel {
 
  private:
   bool OfConstants(const Node& node) const;
-  std::vector<Tensor> Sample(Roundoff roundoff, uint64_t seed) const;
+  // `thorough`: with the magnitudes of its own terms.
+  std::vector<Tensor> Sample(Roundoff roundoff, uint64_t seed, bool thorough) const;
 
   Graph graph_;
   std::vector<Tensor> values_;      // by ValueId
