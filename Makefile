@@ -51,6 +51,7 @@ check: test-setup
 	tools/check_layers.py
 	tools/size_report.py --skip-tests
 	tools/check_format.sh
+	tools/options_table.py --check
 
 format:
 	tools/check_format.sh --fix

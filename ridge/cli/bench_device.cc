@@ -50,8 +50,9 @@ Result<int> RunBenchDevice(const BenchDeviceVerb& verb) {
                               verb.models.front(), verb.models.front()));
   }
   RIDGE_ASSIGN_OR_RETURN(const Terminal terminal, TerminalFor(stdout, verb.output));
-  RIDGE_RETURN_IF_ERROR(CheckDevice("--device", verb.machine.device.value_or("cpu")));
-  const int threads = static_cast<int>(verb.machine.threads.value_or(AvailableThreads()));
+  RIDGE_RETURN_IF_ERROR(CheckDevice("--device", verb.machine.options.device));
+  const int64_t asked = verb.machine.options.threads;
+  const int threads = static_cast<int>(asked > 0 ? asked : AvailableThreads());
   RIDGE_ASSIGN_OR_RETURN(const std::unique_ptr<Backend> backend,
                          MakeCpuBackend(threads, ConvKernels::kDirect));
   RIDGE_ASSIGN_OR_RETURN(const DeviceProfile profile, MeasureCpu(*backend, verb.quick));
@@ -78,21 +79,17 @@ void AddTuneFlags(CLI::App& app, BenchDeviceVerb& verb) {
   AddSwitch(app, "--tune", verb.tune,
             "Times the kernels that training steps of the models could take, for --kernels tuned")
       ->group(group);
-  AddInteger(app, "--batch", verb.machine.batch, {.minimum = 1}, "N", "Samples a step (32)")
-      ->group(group);
-  AddChoice(app, "--precision", verb.machine.precision, {"f32", "bf16", "auto"},
-            "What products read (f32)")
-      ->group(group);
-  AddModelFlags(app, verb.machine);
+  AddOption(app, verb.machine, "batch")->group(group);
+  AddOption(app, verb.machine, "precision", "What products read (f32)")->group(group);
+  AddGroup(app, verb.machine, "Model");
 }
 
 }  // namespace
 
 VerbBody AddBenchDevice(CLI::App& app) {
   auto verb = std::make_shared<BenchDeviceVerb>();
-  AddText(app, "--device", verb->machine.device, "cpu|cuda", "What to measure (cpu)");
-  AddInteger(app, "--threads", verb->machine.threads, {.minimum = 1, .maximum = 1024}, "N",
-             "Threads of the kernels (all cores that may be used)");
+  AddOption(app, verb->machine, "device", "What to measure (cpu)");
+  AddOption(app, verb->machine, "threads");
   AddSwitch(app, "--quick", verb->quick, "A rougher profile in less time");
   AddSwitch(app, "--dry-run", verb->dry_run, "Measures without keeping the result");
   AddTuneFlags(app, *verb);

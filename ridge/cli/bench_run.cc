@@ -18,10 +18,8 @@ namespace {
 constexpr int64_t kRuns = 1000;
 
 struct BenchRunVerb {
-  std::optional<std::string> model;
-  std::vector<std::string> dims;  // "NAME=N"
-  std::optional<int64_t> batch, runs, seed;
-  TrainFlags machine;
+  std::optional<int64_t> runs;
+  TrainFlags model;  // of these: model, batch, dims, seed, and where to run
   OutputFlags output;
   bool json = false;
 };
@@ -42,15 +40,16 @@ std::string BenchRunReport(const BenchRunResult& result, const Terminal& termina
 
 Result<int> RunBenchRun(const CLI::App& app, const BenchRunVerb& verb) {
   RIDGE_ASSIGN_OR_RETURN(const Terminal terminal, TerminalFor(stdout, verb.output));
-  RIDGE_RETURN_IF_ERROR(
-      RequireArgument(app, verb.model, "MODEL", "`ridge models` lists the built-in ones"));
-  BenchRunRequest request{.model = *verb.model};
-  request.batch = verb.batch.value_or(request.batch);
+  RIDGE_RETURN_IF_ERROR(RequireArgument(app, verb.model.Has("model"), "MODEL",
+                                        "`ridge models` lists the built-in ones"));
+  const TrainOptions& options = verb.model.options;
+  BenchRunRequest request{.model = options.model};
+  if (verb.model.Has("batch")) request.batch = options.batch;
   request.runs = verb.runs.value_or(kRuns);
-  request.seed = static_cast<uint64_t>(verb.seed.value_or(0));
-  RIDGE_ASSIGN_OR_RETURN(request.dims, ParseDims(verb.dims));
+  request.seed = options.seed;
+  RIDGE_ASSIGN_OR_RETURN(request.dims, ParseDims(options.dims));
   RIDGE_ASSIGN_OR_RETURN(const OpenedMachine opened,
-                         OpenMachine(ChoiceOf(verb.machine), SayUnless(verb.output.quiet)));
+                         OpenMachine(ChoiceOf(verb.model), SayUnless(verb.output.quiet)));
   RIDGE_ASSIGN_OR_RETURN(const BenchRunResult result, BenchRun(request, opened.machine));
   PrintData(verb.json ? BenchRunToJson(result) + "\n" : BenchRunReport(result, terminal));
   return kExitOk;
@@ -60,14 +59,14 @@ Result<int> RunBenchRun(const CLI::App& app, const BenchRunVerb& verb) {
 
 VerbBody AddBenchRun(CLI::App& app) {
   auto verb = std::make_shared<BenchRunVerb>();
-  AddArgument(app, "MODEL", verb->model,
-              "A built-in model, an ONNX file, a graph in text form or a run folder");
-  AddInteger(app, "--batch", verb->batch, {.minimum = 1}, "N", "Samples a run (1)");
-  AddDimFlag(app, verb->dims);
+  AddModelArgument(app, verb->model,
+                   "A built-in model, an ONNX file, a graph in text form or a run folder");
+  AddOption(app, verb->model, "batch", "Samples a run (1)");
+  AddOption(app, verb->model, "dim");
   AddInteger(app, "--runs", verb->runs, {.minimum = 1}, "N",
              fmt::format("Runs to time ({})", kRuns));
-  AddInteger(app, "--seed", verb->seed, {.minimum = 0}, "N", "Of starting values and inputs (0)");
-  AddPlaceFlags(app, verb->machine);
+  AddOption(app, verb->model, "seed", "Of starting values and inputs (0)");
+  AddPlaceFlags(app, verb->model);
   AddSwitch(app, "--json", verb->json, "For machines")->group(kOutputGroup);
   AddColorFlag(app, verb->output);
   AddQuietFlags(app, verb->output);

@@ -29,7 +29,7 @@ struct BenchStepVerb {
 };
 
 TrainOptions BenchOptions(const TrainFlags& flags) {
-  TrainOptions options = ToTrainOptions(flags);
+  TrainOptions options = flags.options;
   options.steps.reset();       // the bench counts its own
   options.data = "synthetic";  // what it makes the batch of
   return options;
@@ -59,13 +59,13 @@ std::string BenchReport(const BenchResult& result, const Terminal& terminal) {
 
 Result<int> RunBenchStep(const CLI::App& app, const BenchStepVerb& verb) {
   RIDGE_ASSIGN_OR_RETURN(const Terminal terminal, TerminalFor(stdout, verb.output));
-  RIDGE_RETURN_IF_ERROR(
-      RequireArgument(app, verb.train.model, "MODEL", "`ridge models` lists the built-in ones"));
+  RIDGE_RETURN_IF_ERROR(RequireArgument(app, verb.train.Has("model"), "MODEL",
+                                        "`ridge models` lists the built-in ones"));
   BenchRequest request;
   request.options = BenchOptions(verb.train);
   RIDGE_RETURN_IF_ERROR(CheckOptions(request.options));
   RIDGE_RETURN_IF_ERROR(CheckModel(request.options));
-  request.steps = verb.train.steps.value_or(kSteps);
+  request.steps = verb.train.options.steps.value_or(kSteps);
   request.resident_at_main_bytes = ResidentAtStart();
   RIDGE_ASSIGN_OR_RETURN(
       const OpenedMachine opened,
@@ -80,18 +80,14 @@ Result<int> RunBenchStep(const CLI::App& app, const BenchStepVerb& verb) {
 
 VerbBody AddBenchStep(CLI::App& app) {
   auto verb = std::make_shared<BenchStepVerb>();
-  AddArgument(app, "MODEL", verb->train.model,
-              "A built-in model, an ONNX file, a graph in text form or a run folder");
-  AddModelFlags(app, verb->train);
-  AddInteger(app, "--batch", verb->train.batch, {.minimum = 1}, "N", "Samples a step (32)");
-  AddSlicesFlag(app, verb->train.slices);
-  AddRecomputeFlag(app, verb->train.recompute);
-  AddInteger(app, "--steps", verb->train.steps, {.minimum = 1}, "N",
-             fmt::format("Steps to time ({})", kSteps));
-  AddInteger(app, "--seed", verb->train.seed, {.minimum = 0}, "N",
-             "Of starting values and batch (0)");
+  AddModelArgument(app, verb->train,
+                   "A built-in model, an ONNX file, a graph in text form or a run folder");
+  AddGroup(app, verb->train, "Model");
+  AddOptions(app, verb->train, {"batch", "slices", "recompute"});
+  AddOption(app, verb->train, "steps", fmt::format("Steps to time ({})", kSteps));
+  AddOption(app, verb->train, "seed", "Of starting values and batch (0)");
   AddOptimizerFlags(app, verb->train);
-  AddMachineFlags(app, verb->train);
+  AddGroup(app, verb->train, "Machine");
   AddSwitch(app, "--json", verb->json, "For machines")->group(kOutputGroup);
   AddColorFlag(app, verb->output);
   AddQuietFlags(app, verb->output);

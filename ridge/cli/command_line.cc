@@ -11,6 +11,7 @@
 #include <memory>
 #include <new>
 
+#include "ridge/cli/config_file.h"
 #include "ridge/cli/exit_codes.h"
 #include "ridge/cli/flags.h"
 #include "ridge/cli/help.h"
@@ -176,6 +177,7 @@ int ParseAndRun(int argc, const char* const* argv) {
   try {
     tree->root.parse(static_cast<int>(words.size()), words.data());
     ApplyEnvironment(Chosen(tree->root));
+    ApplyConfig(Chosen(tree->root));
   } catch (const CLI::CallForHelp&) {
     return PrintHelp(Chosen(tree->root));
   } catch (const CLI::CallForVersion& version) {

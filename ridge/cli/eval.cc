@@ -19,8 +19,8 @@ namespace ridge::cli {
 namespace {
 
 struct EvalVerb {
-  std::optional<std::string> run, data, checkpoint;
-  TrainFlags model;  // of these: batch, loss, dims, weights, and where to run
+  std::optional<std::string> run, checkpoint;
+  TrainFlags model;  // of these: data, batch, loss, dims, weights, and where to run
   OutputFlags output;
   bool json = false;
 };
@@ -32,30 +32,23 @@ bool IsModel(const std::string& name) {
 
 // A run was told all this when it was started.
 Status RefuseModelFlags(const EvalVerb& verb) {
-  const std::pair<const char*, bool> flags[] = {
-      {"--batch", verb.model.batch.has_value()},
-      {"--loss", verb.model.loss.has_value()},
-      {"--dim", !verb.model.dims.empty()},
-      {"--weights", verb.model.weights.has_value()},
-      {"--weights-skip", !verb.model.weights_skip.empty()}};
-  for (const auto& [name, given] : flags) {
-    if (!given) continue;
+  for (const char* key : {"batch", "loss", "dim", "weights", "weights-skip"}) {
+    if (!verb.model.Has(key)) continue;
     return Status(ErrorCode::kInvalidArgument,
-                  fmt::format("eval: {} is for a model; {} is evaluated as a run, with what it was "
-                              "started with. hint: leave it out",
-                              name, *verb.run));
+                  fmt::format("eval: --{} is for a model; {} is evaluated as a run, with what it "
+                              "was started with. hint: leave it out",
+                              key, *verb.run));
   }
   return Status();
 }
 
 Result<EvalRequest> MakeRequest(const EvalVerb& verb) {
   EvalRequest request;
-  request.data = *verb.data;
+  request.data = verb.model.options.data;
   RIDGE_ASSIGN_OR_RETURN(request.checkpoint, CheckpointOf(verb.checkpoint, *verb.run));
   if (!RunFolder::HoldsRun(*verb.run) && IsModel(*verb.run)) {
-    request.model = ToTrainOptions(verb.model);
+    request.model = verb.model.options;
     request.model.model = *verb.run;
-    request.model.data = *verb.data;
     RIDGE_RETURN_IF_ERROR(CheckOptions(request.model));
     return request;
   }
@@ -88,15 +81,17 @@ std::string ResultText(const EvalOutcome& outcome) {
 
 Result<int> RunEval(const CLI::App& app, const EvalVerb& verb) {
   RIDGE_RETURN_IF_ERROR(RequireArgument(app, verb.run, "RUN", "a run folder, or a model"));
-  RIDGE_RETURN_IF_ERROR(RequireArgument(app, verb.data, "--data", "--data fashion-mnist"));
+  RIDGE_RETURN_IF_ERROR(
+      RequireArgument(app, verb.model.Has("data"), "--data", "--data fashion-mnist"));
   RIDGE_ASSIGN_OR_RETURN(const EvalRequest request, MakeRequest(verb));
-  const std::string device = verb.model.device.value_or(request.model.device);
-  RIDGE_ASSIGN_OR_RETURN(const OpenedMachine opened,
-                         OpenMachine({.device = device,
-                                      .backend = verb.model.backend.value_or("cpu"),
-                                      .threads = verb.model.threads.value_or(0),
-                                      .conv = verb.model.conv.value_or(request.model.conv)},
-                                     SayUnless(verb.output.quiet)));
+  const TrainOptions& given = verb.model.options;
+  RIDGE_ASSIGN_OR_RETURN(
+      const OpenedMachine opened,
+      OpenMachine({.device = verb.model.Has("device") ? given.device : request.model.device,
+                   .backend = verb.model.backend.value_or("cpu"),
+                   .threads = given.threads,
+                   .conv = verb.model.Has("conv") ? given.conv : request.model.conv},
+                  SayUnless(verb.output.quiet)));
   RIDGE_ASSIGN_OR_RETURN(const EvalOutcome outcome, EvaluateRun(request, opened.machine));
   for (const std::string& warning : outcome.warnings) PrintWarning(warning);
   PrintData(verb.json ? ResultJson(outcome) : ResultText(outcome));
@@ -109,16 +104,12 @@ VerbBody AddEval(CLI::App& app) {
   auto verb = std::make_shared<EvalVerb>();
   AddArgument(app, "RUN", verb->run, "A run folder, or a model as it starts");
   AddCheckpointFlag(app, verb->checkpoint);
-  AddText(app, "--data", verb->data, "SPEC",
-          "fashion-mnist, synthetic, idx:DIR, npz:FILE or csv:FILE; its test part if it has one");
-  AddText(app, "--loss", verb->model.loss, "LOSS",
-          "Of a model: cross_entropy:OUTPUT, mse:OUTPUT, bce:OUTPUT, or an output (loss)")
-      ->group("Model");
-  AddDimFlag(app, verb->model.dims);
-  AddWeightsFlags(app, verb->model.weights, verb->model.weights_skip);
-  AddInteger(app, "--batch", verb->model.batch, {.minimum = 1}, "N",
-             "Of a model: samples a step (32)")
-      ->group("Model");
+  AddOption(app, verb->model, "data",
+            "fashion-mnist, synthetic, idx:DIR, npz:FILE or csv:FILE; its test part if it has one");
+  AddOption(app, verb->model, "loss",
+            "Of a model: cross_entropy:OUTPUT, mse:OUTPUT, bce:OUTPUT, or an output (loss)");
+  AddWeightsFlags(app, verb->model);
+  AddOption(app, verb->model, "batch", "Of a model: samples a step (32)")->group("Model");
   AddPlaceFlags(app, verb->model);
   AddSwitch(app, "--json", verb->json, "For machines")->group(kOutputGroup);
   AddQuietFlags(app, verb->output);

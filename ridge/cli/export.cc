@@ -19,14 +19,11 @@ namespace ridge::cli {
 namespace {
 
 struct ExportVerb {
-  std::optional<std::string> model, format, out;
-  std::vector<std::string> dims;  // "NAME=N"
-  std::optional<int64_t> batch, opset, seed;
-  std::optional<double> tolerance, lr, momentum, weight_decay;
-  std::optional<std::string> loss, optimizer, weights, checkpoint;
-  std::vector<std::string> weights_skip;
+  std::optional<std::string> format, out, checkpoint;
+  std::optional<int64_t> opset;
+  std::optional<double> tolerance;
   bool with_training = false;
-  TrainFlags machine;
+  TrainFlags model;  // of these: model, batch, dims, weights, seed, loss, optimizer, where to run
   OutputFlags output;
   bool json = false;
 };
@@ -38,42 +35,41 @@ Status CheckTrainingFlags(const ExportVerb& verb) {
     return Status(ErrorCode::kInvalidArgument,
                   fmt::format("--with-training is for --to onnx; --to is {}", *verb.format));
   }
-  const std::pair<const char*, bool> flags[] = {{"--loss", verb.loss.has_value()},
-                                                {"--optimizer", verb.optimizer.has_value()},
-                                                {"--lr", verb.lr.has_value()},
-                                                {"--momentum", verb.momentum.has_value()},
-                                                {"--weight-decay", verb.weight_decay.has_value()}};
-  for (const auto& [name, given] : flags) {
-    if (!given) continue;
+  for (const char* key : {"loss", "optimizer", "lr", "momentum", "weight-decay"}) {
+    if (!verb.model.Has(key)) continue;
     return Status(ErrorCode::kInvalidArgument,
-                  fmt::format("{} says how to train; without --with-training the file holds no "
-                              "training step. hint: add --with-training, or leave {} out",
-                              name, name));
+                  fmt::format("--{} says how to train; without --with-training the file holds no "
+                              "training step. hint: add --with-training, or leave --{} out",
+                              key, key));
   }
   return Status();
 }
 
 Result<ExportRequest> ReadRequest(const CLI::App& app, const ExportVerb& verb) {
-  RIDGE_RETURN_IF_ERROR(RequireArgument(app, verb.model, "MODEL",
+  RIDGE_RETURN_IF_ERROR(RequireArgument(app, verb.model.Has("model"), "MODEL",
                                         "a run folder, net.onnx, net.ridge, or a built-in model"));
   RIDGE_RETURN_IF_ERROR(RequireArgument(app, verb.format, "--to", "--to onnx"));
   RIDGE_RETURN_IF_ERROR(RequireArgument(app, verb.out, "--out", "--out net.onnx"));
   ExportRequest request;
-  request.model = *verb.model;
-  request.weights = verb.weights.value_or("");
-  request.weights_skip = verb.weights_skip;
+  const TrainFlags& flags = verb.model;
+  const TrainOptions& options = flags.options;
+  request.model = options.model;
+  request.weights = options.weights;
+  request.weights_skip = options.weights_skip;
   RIDGE_ASSIGN_OR_RETURN(request.checkpoint, CheckpointOf(verb.checkpoint, request.model));
   request.format = *verb.format;
   request.out = *verb.out;
-  request.batch = verb.batch;
+  request.batch = flags.Given("batch", options.batch);
   request.opset = verb.opset.value_or(0);
   request.tolerance = verb.tolerance;
-  request.seed = static_cast<uint64_t>(verb.seed.value_or(0));
-  RIDGE_ASSIGN_OR_RETURN(request.dims, ParseDims(verb.dims));
+  request.seed = options.seed;
+  RIDGE_ASSIGN_OR_RETURN(request.dims, ParseDims(options.dims));
   RIDGE_RETURN_IF_ERROR(CheckTrainingFlags(verb));
   if (!verb.with_training) return request;
   ExportTraining& training = request.training.emplace();
-  training = {verb.loss.value_or(""), verb.optimizer, verb.lr, verb.momentum, verb.weight_decay};
+  training = {options.loss, flags.Given("optimizer", options.optimizer.name),
+              flags.Given("lr", options.lr), flags.Given("momentum", options.optimizer.momentum),
+              options.optimizer.weight_decay};
   return request;
 }
 
@@ -159,7 +155,7 @@ Result<int> RunExport(const CLI::App& app, const ExportVerb& verb) {
   const bool on_stdout = IsStandardOutput(verb.out);
   RIDGE_RETURN_IF_ERROR(OneOnStandardOutput({{"--json", verb.json}, {"--out", on_stdout}}));
   RIDGE_ASSIGN_OR_RETURN(const OpenedMachine opened,
-                         OpenMachine(ChoiceOf(verb.machine), SayUnless(verb.output.quiet)));
+                         OpenMachine(ChoiceOf(verb.model), SayUnless(verb.output.quiet)));
   RIDGE_ASSIGN_OR_RETURN(const ExportReport report, ExportModel(request, opened.machine));
   for (const std::string& note : report.notes) PrintWarning(note);
   const auto print = on_stdout ? PrintTalk : PrintData;
@@ -172,37 +168,31 @@ Result<int> RunExport(const CLI::App& app, const ExportVerb& verb) {
 
 VerbBody AddExport(CLI::App& app) {
   auto verb = std::make_shared<ExportVerb>();
-  AddArgument(app, "MODEL", verb->model,
-              "A run folder, an ONNX file, a graph in text form, or a "
-              "built-in model");
+  AddModelArgument(app, verb->model,
+                   "A run folder, an ONNX file, a graph in text form, or a built-in model");
   AddChoice(app, "--to", verb->format, {"onnx", "safetensors", "savedmodel"},
             "What to write; an ONNX file that was trained keeps its own nodes");
   AddText(app, "--out", verb->out, "PATH",
           "The file to write (-: standard output); data over 2 GB go to PATH.data");
-  AddInteger(app, "--batch", verb->batch, {.minimum = 1}, "N",
-             "At which the file is compared with the model (2); an open batch stays open");
-  app.add_option("--dim", verb->dims, "Extent of another named dimension while comparing")
-      ->type_name("NAME=N")
-      ->expected(1)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  AddOption(app, verb->model, "batch",
+            "At which the file is compared with the model (2); an open batch stays open");
   AddCheckpointFlag(app, verb->checkpoint);
-  AddWeightsFlags(app, verb->weights, verb->weights_skip);
+  AddWeightsFlags(app, verb->model);
   AddInteger(app, "--opset", verb->opset, {.minimum = 1}, "N",
              "ONNX operator set (the lowest that holds the graph, from 9 on)");
   AddNumber(app, "--tolerance", verb->tolerance, {}, "X",
             "Allowed difference, relative to an output's largest element (1e-5 for f32)");
-  AddInteger(app, "--seed", verb->seed, {.minimum = 0}, "N",
-             "Of made-up inputs, and of starting values without a run (0)");
+  AddOption(app, verb->model, "seed", "Of random inputs, and of starting values without a run (0)");
   AddSwitch(app, "--with-training", verb->with_training,
             "Write a training step too (TrainingInfoProto)");
-  AddText(app, "--loss", verb->loss, "LOSS",
-          "Of the training step: cross_entropy:OUTPUT, mse:OUTPUT, bce:OUTPUT, OUTPUT (the run's)");
-  AddChoice(app, "--optimizer", verb->optimizer, {"sgd", "adam", "adamw"},
-            "Of the training step (the run's, else adam)");
-  AddNumber(app, "--lr", verb->lr, {}, "X", "Of the training step (the run's, else 1e-3)");
-  AddNumber(app, "--momentum", verb->momentum, {}, "X", "Of sgd (0)");
-  AddNumber(app, "--weight-decay", verb->weight_decay, {}, "X", "Of the training step");
-  AddPlaceFlags(app, verb->machine);
+  AddOption(
+      app, verb->model, "loss",
+      "Of the training step: cross_entropy:OUTPUT, mse:OUTPUT, bce:OUTPUT, OUTPUT (the run's)");
+  AddOption(app, verb->model, "optimizer", "Of the training step (the run's, else adam)");
+  AddOption(app, verb->model, "lr", "Of the training step (the run's, else 1e-3)");
+  AddOption(app, verb->model, "momentum", "Of sgd (0)");
+  AddOption(app, verb->model, "weight-decay", "Of the training step");
+  AddPlaceFlags(app, verb->model);
   AddSwitch(app, "--json", verb->json, "For machines")->group(kOutputGroup);
   AddQuietFlags(app, verb->output);
   return [&app, verb] { return RunExport(app, *verb); };

@@ -96,43 +96,55 @@ CLI::Option* Add(CLI::App& app, const std::string& name, const std::string& valu
 
 }  // namespace
 
-CLI::Option* AddInteger(CLI::App& app, const std::string& name, std::optional<int64_t>& to,
+CLI::Option* AddInteger(CLI::App& app, const std::string& name, Set<int64_t> set,
                         IntegerRange range, const std::string& value_name, const std::string& doc) {
-  return Add(app, name, value_name, doc, [&to, range, shown = LongName(name)](const auto& text) {
-    to = ParseInteger(shown, text, range);
-  });
-}
-
-CLI::Option* AddNumber(CLI::App& app, const std::string& name, std::optional<double>& to,
-                       NumberRange range, const std::string& value_name, const std::string& doc) {
-  return Add(app, name, value_name, doc, [&to, range, shown = LongName(name)](const auto& text) {
-    to = ParseNumber(shown, text, range);
-  });
-}
-
-CLI::Option* AddText(CLI::App& app, const std::string& name, std::optional<std::string>& to,
-                     const std::string& value_name, const std::string& doc) {
-  return Add(app, name, value_name, doc, [&to, shown = LongName(name)](const auto& text) {
-    if (text.empty()) Refuse(fmt::format("{} is empty", shown));
-    to = text;
-  });
-}
-
-CLI::Option* AddChoice(CLI::App& app, const std::string& name, std::optional<std::string>& to,
-                       const std::vector<std::string>& choices, const std::string& doc) {
-  return Add(app, name, fmt::format("{}", fmt::join(choices, "|")), doc,
-             [&to, choices, shown = LongName(name)](const auto& text) {
-               to = ParseChoice(shown, text, choices);
+  return Add(app, name, value_name, doc,
+             [set = std::move(set), range, shown = LongName(name)](const auto& text) {
+               set(ParseInteger(shown, text, range));
              });
 }
 
-CLI::Option* AddSize(CLI::App& app, const std::string& name, std::optional<int64_t>& to,
+CLI::Option* AddNumber(CLI::App& app, const std::string& name, Set<double> set, NumberRange range,
+                       const std::string& value_name, const std::string& doc) {
+  return Add(app, name, value_name, doc,
+             [set = std::move(set), range, shown = LongName(name)](const auto& text) {
+               set(ParseNumber(shown, text, range));
+             });
+}
+
+CLI::Option* AddText(CLI::App& app, const std::string& name, Set<std::string> set,
+                     const std::string& value_name, const std::string& doc) {
+  return Add(app, name, value_name, doc,
+             [set = std::move(set), shown = LongName(name)](const auto& text) {
+               if (text.empty()) Refuse(fmt::format("{} is empty", shown));
+               set(text);
+             });
+}
+
+CLI::Option* AddChoice(CLI::App& app, const std::string& name, Set<std::string> set,
+                       const std::vector<std::string>& choices, const std::string& doc) {
+  return Add(app, name, fmt::format("{}", fmt::join(choices, "|")), doc,
+             [set = std::move(set), choices, shown = LongName(name)](const auto& text) {
+               set(ParseChoice(shown, text, choices));
+             });
+}
+
+CLI::Option* AddSize(CLI::App& app, const std::string& name, Set<int64_t> set,
                      const std::string& doc) {
-  return Add(app, name, "SIZE", doc, [&to, shown = LongName(name)](const auto& text) {
-    const Result<int64_t> size = ParseSize(text);
-    if (!size.ok()) Refuse(fmt::format("{}: {}", shown, size.status().message()));
-    to = *size;
-  });
+  return Add(app, name, "SIZE", doc,
+             [set = std::move(set), shown = LongName(name)](const auto& text) {
+               const Result<int64_t> size = ParseSize(text);
+               if (!size.ok()) Refuse(fmt::format("{}: {}", shown, size.status().message()));
+               set(*size);
+             });
+}
+
+CLI::Option* AddTexts(CLI::App& app, const std::string& name, std::vector<std::string>& to,
+                      const std::string& value_name, const std::string& doc) {
+  return app.add_option(name, to, doc)
+      ->type_name(value_name)
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
 }
 
 CLI::Option* AddOptionalText(CLI::App& app, const std::string& name, std::optional<std::string>& to,
@@ -152,11 +164,11 @@ CLI::Option* AddSwitch(CLI::App& app, const std::string& name, bool& to, const s
   return app.add_flag(name, to, doc)->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
 }
 
-CLI::Option* AddArgument(CLI::App& app, const std::string& name, std::optional<std::string>& to,
+CLI::Option* AddArgument(CLI::App& app, const std::string& name, Set<std::string> set,
                          const std::string& doc) {
-  return Add(app, name, name, doc, [&to, name](const auto& text) {
+  return Add(app, name, name, doc, [set = std::move(set), name](const auto& text) {
     if (text.empty()) Refuse(fmt::format("{} is empty", name));
-    to = text;
+    set(text);
   });
 }
 
@@ -182,9 +194,9 @@ void ApplyEnvironment(CLI::App& app) {
   }
 }
 
-Status RequireArgument(const CLI::App& app, const std::optional<std::string>& value,
-                       const std::string& name, const std::string& hint) {
-  if (value) return {};
+Status RequireArgument(const CLI::App& app, bool given, const std::string& name,
+                       const std::string& hint) {
+  if (given) return {};
   return Status(ErrorCode::kInvalidArgument,
                 fmt::format("{}: {} is missing. hint: {}", app.get_name(), name, hint));
 }

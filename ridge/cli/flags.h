@@ -30,20 +30,55 @@ struct NumberRange {
 
 // `name` is "--batch" or "-o,--out"; `value_name` is what help and completion show: "N", "FILE",
 // "DIR", "MODEL", "SPEC", or the choices as "a|b|c".
-CLI::Option* AddInteger(CLI::App& app, const std::string& name, std::optional<int64_t>& to,
+template <typename T>
+using Set = std::function<void(const T&)>;
+CLI::Option* AddInteger(CLI::App& app, const std::string& name, Set<int64_t> set,
                         IntegerRange range, const std::string& value_name, const std::string& doc);
-CLI::Option* AddNumber(CLI::App& app, const std::string& name, std::optional<double>& to,
-                       NumberRange range, const std::string& value_name, const std::string& doc);
-CLI::Option* AddText(CLI::App& app, const std::string& name, std::optional<std::string>& to,
+CLI::Option* AddNumber(CLI::App& app, const std::string& name, Set<double> set, NumberRange range,
+                       const std::string& value_name, const std::string& doc);
+CLI::Option* AddText(CLI::App& app, const std::string& name, Set<std::string> set,
                      const std::string& value_name, const std::string& doc);
-CLI::Option* AddChoice(CLI::App& app, const std::string& name, std::optional<std::string>& to,
+CLI::Option* AddChoice(CLI::App& app, const std::string& name, Set<std::string> set,
                        const std::vector<std::string>& choices, const std::string& doc);
-CLI::Option* AddSize(CLI::App& app, const std::string& name, std::optional<int64_t>& to,
+CLI::Option* AddSize(CLI::App& app, const std::string& name, Set<int64_t> set,
                      const std::string& doc);
+// May be given several times.
+CLI::Option* AddTexts(CLI::App& app, const std::string& name, std::vector<std::string>& to,
+                      const std::string& value_name, const std::string& doc);
+
+// A setter for a place that is empty until the flag is given.
+template <typename T>
+Set<T> Into(std::optional<T>& to) {
+  return [&to](const T& value) { to = value; };
+}
+inline CLI::Option* AddInteger(CLI::App& app, const std::string& name, std::optional<int64_t>& to,
+                               IntegerRange range, const std::string& value_name,
+                               const std::string& doc) {
+  return AddInteger(app, name, Into(to), range, value_name, doc);
+}
+inline CLI::Option* AddNumber(CLI::App& app, const std::string& name, std::optional<double>& to,
+                              NumberRange range, const std::string& value_name,
+                              const std::string& doc) {
+  return AddNumber(app, name, Into(to), range, value_name, doc);
+}
+inline CLI::Option* AddText(CLI::App& app, const std::string& name, std::optional<std::string>& to,
+                            const std::string& value_name, const std::string& doc) {
+  return AddText(app, name, Into(to), value_name, doc);
+}
+inline CLI::Option* AddChoice(CLI::App& app, const std::string& name,
+                              std::optional<std::string>& to,
+                              const std::vector<std::string>& choices, const std::string& doc) {
+  return AddChoice(app, name, Into(to), choices, doc);
+}
+
 CLI::Option* AddSwitch(CLI::App& app, const std::string& name, bool& to, const std::string& doc);
 // A positional argument.
-CLI::Option* AddArgument(CLI::App& app, const std::string& name, std::optional<std::string>& to,
+CLI::Option* AddArgument(CLI::App& app, const std::string& name, Set<std::string> set,
                          const std::string& doc);
+inline CLI::Option* AddArgument(CLI::App& app, const std::string& name,
+                                std::optional<std::string>& to, const std::string& doc) {
+  return AddArgument(app, name, Into(to), doc);
+}
 
 // Two flags that make no sense together; the message names both.  Of such a pair, one that is
 // given switches off the environment variable of the other.
@@ -66,7 +101,11 @@ inline constexpr char kOutputGroup[] = "Output";
 void ApplyEnvironment(CLI::App& app);
 
 // What a verb cannot do without.  Fails with kInvalidArgument: "train: --data is missing".
-Status RequireArgument(const CLI::App& app, const std::optional<std::string>& value,
-                       const std::string& name, const std::string& hint);
+Status RequireArgument(const CLI::App& app, bool given, const std::string& name,
+                       const std::string& hint);
+inline Status RequireArgument(const CLI::App& app, const std::optional<std::string>& value,
+                              const std::string& name, const std::string& hint) {
+  return RequireArgument(app, value.has_value(), name, hint);
+}
 
 }  // namespace ridge::cli

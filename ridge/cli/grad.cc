@@ -15,27 +15,25 @@ namespace ridge::cli {
 namespace {
 
 struct GradVerb {
-  std::optional<std::string> model, inputs, outputs, weights, loss, checkpoint;
-  std::vector<std::string> dims;  // "NAME=N"
-  std::vector<std::string> weights_skip;
-  std::optional<int64_t> seed;
-  TrainFlags machine;
+  std::optional<std::string> inputs, outputs, loss, checkpoint;
+  TrainFlags model;  // of these: model, dims, weights, seed, and where to run
   OutputFlags output;
 };
 
 Result<GradientRequest> ReadRequest(const CLI::App& app, const GradVerb& verb) {
-  RIDGE_RETURN_IF_ERROR(RequireArgument(app, verb.model, "MODEL",
+  RIDGE_RETURN_IF_ERROR(RequireArgument(app, verb.model.Has("model"), "MODEL",
                                         "net.onnx, net.ridge, a run folder, or a built-in model"));
   RIDGE_RETURN_IF_ERROR(RequireArgument(app, verb.inputs, "--inputs", "--inputs in.npz"));
   RIDGE_RETURN_IF_ERROR(RequireArgument(app, verb.outputs, "--outputs", "--outputs out.npz"));
   GradientRequest request;
-  request.model = *verb.model;
-  request.weights = verb.weights.value_or("");
-  request.weights_skip = verb.weights_skip;
+  const TrainOptions& options = verb.model.options;
+  request.model = options.model;
+  request.weights = options.weights;
+  request.weights_skip = options.weights_skip;
   RIDGE_ASSIGN_OR_RETURN(request.checkpoint, CheckpointOf(verb.checkpoint, request.model));
   request.loss = verb.loss.value_or("");
-  request.seed = static_cast<uint64_t>(verb.seed.value_or(0));
-  RIDGE_ASSIGN_OR_RETURN(request.dims, ParseDims(verb.dims));
+  request.seed = options.seed;
+  RIDGE_ASSIGN_OR_RETURN(request.dims, ParseDims(options.dims));
   RIDGE_ASSIGN_OR_RETURN(request.inputs, ReadNpz(*verb.inputs));
   return request;
 }
@@ -43,7 +41,7 @@ Result<GradientRequest> ReadRequest(const CLI::App& app, const GradVerb& verb) {
 Result<int> RunGrad(const CLI::App& app, const GradVerb& verb) {
   RIDGE_ASSIGN_OR_RETURN(const GradientRequest request, ReadRequest(app, verb));
   RIDGE_ASSIGN_OR_RETURN(const OpenedMachine opened,
-                         OpenMachine(ChoiceOf(verb.machine), SayUnless(verb.output.quiet)));
+                         OpenMachine(ChoiceOf(verb.model), SayUnless(verb.output.quiet)));
   RIDGE_ASSIGN_OR_RETURN(GradientResult result, Gradients(request, opened.machine));
   for (const std::string& warning : result.warnings) PrintWarning(warning);
   const size_t outputs = result.outputs.size(), gradients = result.gradients.size();
@@ -59,8 +57,8 @@ Result<int> RunGrad(const CLI::App& app, const GradVerb& verb) {
 
 VerbBody AddGrad(CLI::App& app) {
   auto verb = std::make_shared<GradVerb>();
-  AddArgument(app, "MODEL", verb->model,
-              "An ONNX file, a graph in text form, a run folder, or a built-in model");
+  AddModelArgument(app, verb->model,
+                   "An ONNX file, a graph in text form, a run folder, or a built-in model");
   AddText(app, "--inputs", verb->inputs, "FILE", "An .npz file with an array for each input");
   AddText(
       app, "--outputs", verb->outputs, "FILE",
@@ -69,11 +67,10 @@ VerbBody AddGrad(CLI::App& app) {
   AddText(app, "--loss", verb->loss, "OUTPUT",
           "The output whose sum is differentiated (the first one)");
   AddCheckpointFlag(app, verb->checkpoint);
-  AddDimFlag(app, verb->dims);
-  AddWeightsFlags(app, verb->weights, verb->weights_skip);
-  AddInteger(app, "--seed", verb->seed, {.minimum = 0}, "N",
-             "Of the starting values of a model that was not trained (0)");
-  AddPlaceFlags(app, verb->machine);
+  AddWeightsFlags(app, verb->model);
+  AddOption(app, verb->model, "seed", "Of the starting values of a model that was not trained (0)")
+      ->group("Model");
+  AddPlaceFlags(app, verb->model);
   AddQuietFlags(app, verb->output);
   return [&app, verb] { return RunGrad(app, *verb); };
 }

@@ -68,10 +68,10 @@ Result<Team> TeamFor(const MachineChoice& choice) {
 }  // namespace
 
 MachineChoice ChoiceOf(const TrainFlags& flags) {
-  return {.device = flags.device.value_or("cpu"),
+  return {.device = flags.options.device,
           .backend = flags.backend.value_or("cpu"),
-          .threads = flags.threads.value_or(0),
-          .conv = flags.conv.value_or("direct")};
+          .threads = flags.options.threads,
+          .conv = flags.Has("conv") ? flags.options.conv : "direct"};
 }
 
 MachineChoice ChoiceOf(const TrainFlags& flags, const TrainOptions& options) {

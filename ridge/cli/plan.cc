@@ -1,6 +1,7 @@
 // `ridge plan`: the plan of a training without running it.
 #include <fmt/format.h>
 
+#include "ridge/cli/config_file.h"
 #include "ridge/cli/exit_codes.h"
 #include "ridge/cli/flags.h"
 #include "ridge/cli/machine.h"
@@ -27,7 +28,7 @@ struct DevicePlan {
 };
 
 Result<std::vector<std::string>> Devices(const PlanVerb& verb) {
-  if (!verb.on) return std::vector<std::string>{verb.train.device.value_or("cpu")};
+  if (!verb.on) return std::vector<std::string>{verb.train.options.device};
   std::vector<std::string> devices;
   for (const std::string_view device : SplitAt(*verb.on, ',')) {
     devices.emplace_back(device);
@@ -40,7 +41,7 @@ Result<std::vector<std::string>> Devices(const PlanVerb& verb) {
 
 Result<DevicePlan> PlanOn(const std::string& device, const PlanVerb& verb) {
   DevicePlan plan;
-  TrainOptions options = ToTrainOptions(verb.train);
+  TrainOptions options = verb.train.options;
   options.device = device;
   RIDGE_RETURN_IF_ERROR(CheckModel(options));
   RIDGE_ASSIGN_OR_RETURN(plan.opened,
@@ -122,8 +123,8 @@ Status PrintPlans(const std::vector<DevicePlan>& plans, const PlanVerb& verb,
 
 Result<int> RunPlan(const CLI::App& app, const PlanVerb& verb) {
   RIDGE_ASSIGN_OR_RETURN(const Terminal terminal, TerminalFor(stdout, verb.output));
-  RIDGE_RETURN_IF_ERROR(
-      RequireArgument(app, verb.train.model, "MODEL", "`ridge models` lists the built-in ones"));
+  RIDGE_RETURN_IF_ERROR(RequireArgument(app, verb.train.Has("model"), "MODEL",
+                                        "`ridge models` lists the built-in ones"));
   RIDGE_ASSIGN_OR_RETURN(const std::vector<std::string> devices, Devices(verb));
   std::vector<DevicePlan> plans;
   for (const std::string& device : devices) {
@@ -150,6 +151,7 @@ VerbBody AddPlan(CLI::App& app) {
   AddSwitch(app, "--json", verb->json, "For machines; with --on an array")->group(kOutputGroup);
   AddColorFlag(app, verb->output);
   AddQuietFlags(app, verb->output);
+  AddConfigFlag(app);
   return [&app, verb] { return RunPlan(app, *verb); };
 }
 

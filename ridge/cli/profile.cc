@@ -25,7 +25,7 @@ struct ProfileVerb {
 // A run is profiled as it was started, but for what the command line says.
 Result<ProfileRequest> MakeRequest(const ProfileVerb& verb) {
   ProfileRequest request;
-  const std::string& model = *verb.train.model;
+  const std::string& model = verb.train.options.model;
   TrainOptions base;
   if (RunFolder::HoldsRun(model)) {
     RIDGE_ASSIGN_OR_RETURN(base, ReadRunOptions(model));
@@ -36,13 +36,12 @@ Result<ProfileRequest> MakeRequest(const ProfileVerb& verb) {
     base.weights_skip.clear();
     request.run = model;
   }
-  TrainFlags flags = verb.train;
-  flags.steps.reset();  // the profile counts its own
-  if (!request.run.empty()) flags.model.reset();
-  request.options = ToTrainOptions(flags, std::move(base));
+  const std::string run_model = base.model;
+  request.options = ToTrainOptions(verb.train, std::move(base));
+  if (!request.run.empty()) request.options.model = run_model;
   request.options.epochs.reset();
-  request.options.steps.reset();
-  request.steps = verb.train.steps;
+  request.options.steps.reset();  // the profile counts its own
+  request.steps = verb.train.options.steps;
   request.with_data = !request.options.data.empty();
   if (!request.with_data) request.options.data = "synthetic";  // what the batch is made of
   RIDGE_RETURN_IF_ERROR(CheckOptions(request.options));
@@ -65,8 +64,8 @@ Status WriteFiles(const ProfileVerb& verb, const StepProfile& profile) {
 
 Result<int> RunProfile(const CLI::App& app, const ProfileVerb& verb) {
   RIDGE_ASSIGN_OR_RETURN(const Terminal terminal, TerminalFor(stdout, verb.output));
-  RIDGE_RETURN_IF_ERROR(
-      RequireArgument(app, verb.train.model, "MODEL", "`ridge models` lists the built-in ones"));
+  RIDGE_RETURN_IF_ERROR(RequireArgument(app, verb.train.Has("model"), "MODEL",
+                                        "`ridge models` lists the built-in ones"));
   const bool page = IsStandardOutput(verb.html), timeline = IsStandardOutput(verb.trace);
   RIDGE_RETURN_IF_ERROR(
       OneOnStandardOutput({{"--json", verb.json}, {"--trace", timeline}, {"--html", page}}));
@@ -86,22 +85,17 @@ Result<int> RunProfile(const CLI::App& app, const ProfileVerb& verb) {
 
 VerbBody AddProfile(CLI::App& app) {
   auto verb = std::make_shared<ProfileVerb>();
-  AddArgument(app, "MODEL", verb->train.model,
-              "A built-in model, an ONNX file, a graph in text form or a run folder");
-  AddModelFlags(app, verb->train);
-  AddText(app, "--data", verb->train.data, "SPEC",
-          "Batches come from here, and waiting for them counts (one batch that lies in memory)")
-      ->group("Data");
-  AddSlicesFlag(app, verb->train.slices)->group("Data");
-  AddRecomputeFlag(app, verb->train.recompute)->group("Data");
-  AddInteger(app, "--batch", verb->train.batch, {.minimum = 1}, "N", "Samples a step (32)")
-      ->group("Data");
-  AddInteger(app, "--steps", verb->train.steps, {.minimum = 1}, "N",
-             "Rounds of one step with node times and one without (5 s of them)");
-  AddInteger(app, "--seed", verb->train.seed, {.minimum = 0}, "N",
-             "Of starting values and batch (0)");
+  AddModelArgument(app, verb->train,
+                   "A built-in model, an ONNX file, a graph in text form or a run folder");
+  AddGroup(app, verb->train, "Model");
+  AddOption(app, verb->train, "data",
+            "Batches come from here, and waiting for them counts (one batch that stays in memory)");
+  AddOptions(app, verb->train, {"batch", "slices", "recompute"});
+  AddOption(app, verb->train, "steps",
+            "Rounds of one step with node times and one without (5 s of them)");
+  AddOption(app, verb->train, "seed", "Of starting values and batch (0)");
   AddOptimizerFlags(app, verb->train);
-  AddMachineFlags(app, verb->train);
+  AddGroup(app, verb->train, "Machine");
   AddText(app, "--trace", verb->trace, "FILE",
           "A timeline with the memory in use, for Perfetto (-: standard output)")
       ->group(kOutputGroup);

@@ -15,11 +15,8 @@ namespace ridge::cli {
 namespace {
 
 struct RunVerb {
-  std::optional<std::string> model, inputs, outputs, weights, checkpoint;
-  std::vector<std::string> dims;  // "NAME=N"
-  std::vector<std::string> weights_skip;
-  std::optional<int64_t> seed;
-  TrainFlags machine;
+  std::optional<std::string> inputs, outputs, checkpoint;
+  TrainFlags model;  // of these: model, dims, weights, seed, and where to run
   OutputFlags output;
 };
 
@@ -32,7 +29,7 @@ std::string OutputsText(const std::vector<NamedTensor>& outputs) {
 }
 
 Status RequireAll(const CLI::App& app, const RunVerb& verb) {
-  RIDGE_RETURN_IF_ERROR(RequireArgument(app, verb.model, "MODEL",
+  RIDGE_RETURN_IF_ERROR(RequireArgument(app, verb.model.Has("model"), "MODEL",
                                         "a run folder, net.onnx, net.ridge, or a built-in model"));
   RIDGE_RETURN_IF_ERROR(RequireArgument(app, verb.inputs, "--inputs", "--inputs in.npz"));
   return RequireArgument(app, verb.outputs, "--outputs", "--outputs out.npz");
@@ -41,15 +38,16 @@ Status RequireAll(const CLI::App& app, const RunVerb& verb) {
 Result<int> RunModel(const CLI::App& app, const RunVerb& verb) {
   RIDGE_RETURN_IF_ERROR(RequireAll(app, verb));
   PredictRequest request;
-  request.model = *verb.model;
-  request.weights = verb.weights.value_or("");
-  request.weights_skip = verb.weights_skip;
+  const TrainOptions& options = verb.model.options;
+  request.model = options.model;
+  request.weights = options.weights;
+  request.weights_skip = options.weights_skip;
   RIDGE_ASSIGN_OR_RETURN(request.checkpoint, CheckpointOf(verb.checkpoint, request.model));
-  request.seed = static_cast<uint64_t>(verb.seed.value_or(0));
-  RIDGE_ASSIGN_OR_RETURN(request.dims, ParseDims(verb.dims));
+  request.seed = options.seed;
+  RIDGE_ASSIGN_OR_RETURN(request.dims, ParseDims(options.dims));
   RIDGE_ASSIGN_OR_RETURN(request.inputs, ReadNpz(*verb.inputs));
   RIDGE_ASSIGN_OR_RETURN(const OpenedMachine opened,
-                         OpenMachine(ChoiceOf(verb.machine), SayUnless(verb.output.quiet)));
+                         OpenMachine(ChoiceOf(verb.model), SayUnless(verb.output.quiet)));
   RIDGE_ASSIGN_OR_RETURN(const Prediction prediction, Predict(request, opened.machine));
   for (const std::string& warning : prediction.warnings) PrintWarning(warning);
   RIDGE_RETURN_IF_ERROR(WriteNpz(*verb.outputs, prediction.outputs));
@@ -62,17 +60,16 @@ Result<int> RunModel(const CLI::App& app, const RunVerb& verb) {
 
 VerbBody AddRun(CLI::App& app) {
   auto verb = std::make_shared<RunVerb>();
-  AddArgument(app, "MODEL", verb->model,
-              "A run folder, an ONNX file, a graph in text form, or a built-in "
-              "model");
+  AddModelArgument(app, verb->model,
+                   "A run folder, an ONNX file, a graph in text form, or a built-in "
+                   "model");
   AddText(app, "--inputs", verb->inputs, "FILE", "An .npz file with an array for each input");
   AddText(app, "--outputs", verb->outputs, "FILE", "The .npz file to write (-: standard output)");
   AddCheckpointFlag(app, verb->checkpoint);
-  AddDimFlag(app, verb->dims);
-  AddWeightsFlags(app, verb->weights, verb->weights_skip);
-  AddInteger(app, "--seed", verb->seed, {.minimum = 0}, "N",
-             "Of the starting values of a model that was not trained (0)");
-  AddPlaceFlags(app, verb->machine);
+  AddWeightsFlags(app, verb->model);
+  AddOption(app, verb->model, "seed", "Of the starting values of a model that was not trained (0)")
+      ->group("Model");
+  AddPlaceFlags(app, verb->model);
   AddQuietFlags(app, verb->output);
   return [&app, verb] { return RunModel(app, *verb); };
 }

@@ -4,6 +4,7 @@
 // Where it goes next: train/trainer.cc, which loads model and data, plans, and runs the plan.
 #include <csignal>
 
+#include "ridge/cli/config_file.h"
 #include "ridge/cli/exit_codes.h"
 #include "ridge/cli/flags.h"
 #include "ridge/cli/machine.h"
@@ -12,6 +13,7 @@
 #include "ridge/cli/train_flags.h"
 #include "ridge/cli/train_observer.h"
 #include "ridge/cli/verbs.h"
+#include "ridge/core/files.h"
 #include "ridge/train/loop/trainer.h"
 #include "ridge/train/store/run_folder.h"
 
@@ -22,14 +24,14 @@ struct TrainVerb {
   TrainFlags train;
   OutputFlags output;
   std::optional<std::string> resume;  // "": in --out, else the newest run
-  std::optional<std::string> checkpoint;
+  std::optional<std::string> checkpoint, save_config;
   bool allow_different = false;
 };
 
 // Of a run as the MODEL.
 Result<std::string> StartCheckpoint(const TrainVerb& verb) {
-  if (!verb.checkpoint || verb.train.model)
-    return CheckpointOf(verb.checkpoint, verb.train.model.value_or(""));
+  if (!verb.checkpoint || verb.train.Has("model"))
+    return CheckpointOf(verb.checkpoint, verb.train.options.model);
   return Status(ErrorCode::kInvalidArgument,
                 "--checkpoint says what a new run starts from; --resume goes on from the newest. "
                 "hint: ridge train RUN --checkpoint N");
@@ -37,15 +39,16 @@ Result<std::string> StartCheckpoint(const TrainVerb& verb) {
 
 Result<TrainRequest> MakeRequest(const CLI::App& app, const TrainVerb& verb) {
   TrainRequest request;
-  request.options = ToTrainOptions(verb.train);
+  request.options = verb.train.options;
   request.resume = verb.resume.has_value();
   request.allow_different = verb.allow_different;
-  request.given = GivenKeys(app);
+  request.given = GivenKeys(verb.train);
   RIDGE_ASSIGN_OR_RETURN(request.start_checkpoint, StartCheckpoint(verb));
   if (!request.resume) {
+    RIDGE_RETURN_IF_ERROR(RequireArgument(app, verb.train.Has("model"), "MODEL",
+                                          "`ridge models` lists the built-in ones"));
     RIDGE_RETURN_IF_ERROR(
-        RequireArgument(app, verb.train.model, "MODEL", "`ridge models` lists the built-in ones"));
-    RIDGE_RETURN_IF_ERROR(RequireArgument(app, verb.train.data, "--data", "--data fashion-mnist"));
+        RequireArgument(app, verb.train.Has("data"), "--data", "--data fashion-mnist"));
     return request;
   }
   if (!verb.resume->empty() && !request.options.out.empty() &&
@@ -83,6 +86,10 @@ int Conclude(const TrainOutcome& outcome) {
 
 Result<int> RunTrain(const CLI::App& app, const TrainVerb& verb) {
   RIDGE_ASSIGN_OR_RETURN(const CommandLineObserver::Options shown, ObserverOptions(verb.output));
+  if (verb.save_config) {
+    RIDGE_RETURN_IF_ERROR(WriteFileAtomically(*verb.save_config, ConfigText(verb.train)));
+    return kExitOk;
+  }
   RIDGE_ASSIGN_OR_RETURN(const TrainRequest request, MakeRequest(app, verb));
   RIDGE_ASSIGN_OR_RETURN(const TrainOptions options, ResolveOptions(request));
   RIDGE_RETURN_IF_ERROR(CheckOptions(options));
@@ -121,6 +128,8 @@ VerbBody AddTrain(CLI::App& app) {
       ->group(kOutputGroup);
   AddColorFlag(app, verb->output);
   AddQuietFlags(app, verb->output);
+  AddConfigFlag(app);
+  AddSaveConfigFlag(app, verb->save_config);
   return [&app, verb] { return RunTrain(app, *verb); };
 }
 

@@ -1,10 +1,10 @@
-// TrainFlags: the options that train, plan and bench share, as they were given.
+// TrainFlags: the options of a training (options.def) that a verb takes, as they were given.
 #pragma once
 #include <CLI/App.hpp>
+#include <initializer_list>
 #include <optional>
 #include <set>
 #include <string>
-#include <vector>
 
 #include "ridge/core/status.h"
 #include "ridge/report/progress.h"
@@ -13,16 +13,18 @@
 
 namespace ridge::cli {
 
-// What to train and how.  Empty: not given, so TrainOptions' default.
 struct TrainFlags {
-  std::optional<std::string> model, data, validation, optimizer, schedule, precision, device, out;
-  std::optional<std::string> passes, backend, conv, loss, batch_norm, weights, slices, recompute,
-      kernels, inter_op;
-  std::vector<std::string> weights_skip, dims, freeze, trainable;
-  std::optional<int64_t> epochs, steps, batch, accumulate, warmup, threads, intra_op, seed, fit;
-  std::optional<int64_t> checkpoint_every, keep, eval_every;
-  std::optional<double> lr, momentum, weight_decay, clip_norm;
-  bool trace = false;
+  TrainOptions options;  // defaults where nothing was given
+  std::optional<std::string> backend;
+  const CLI::App* app = nullptr;  // that has the flags
+
+  // Whether the command line, the environment or --config gave the option of this key.
+  bool Has(std::string_view key) const;
+  // Its value, or nothing where it was not given.
+  template <typename T>
+  std::optional<T> Given(std::string_view key, const T& value) const {
+    return Has(key) ? std::optional<T>(value) : std::nullopt;
+  }
 };
 
 // How a verb talks.
@@ -37,30 +39,32 @@ void AddCheckpointFlag(CLI::App& app, std::optional<std::string>& to);
 // given and `model` is no run.
 Result<std::string> CheckpointOf(const std::optional<std::string>& flag, const std::string& model);
 
-// MODEL and all of TrainFlags.
+// The flag of an option; `doc` where a verb says more of it than options.def.  REQUIRES: the key of
+// a row that has a group.
+CLI::Option* AddOption(CLI::App& app, TrainFlags& flags, std::string_view key,
+                       const std::string& doc = "");
+void AddOptions(CLI::App& app, TrainFlags& flags, std::initializer_list<std::string_view> keys);
+
+// MODEL and every option.
 void AddTrainFlags(CLI::App& app, TrainFlags& flags);
-// The parts that `bench step` takes as well.
-void AddModelFlags(CLI::App& app, TrainFlags& flags);
-void AddOptimizerFlags(CLI::App& app, TrainFlags& flags);
-void AddMachineFlags(CLI::App& app, TrainFlags& flags);
-// Of these only where to run: --device, --backend, --threads, --conv.
+// Every option of a group, "Model", "Training" or another of help.
+void AddGroup(CLI::App& app, TrainFlags& flags, std::string_view group);
+// MODEL alone.
+void AddModelArgument(CLI::App& app, TrainFlags& flags, const std::string& doc);
+// Where to run: --device, --backend, --threads, --conv.
 void AddPlaceFlags(CLI::App& app, TrainFlags& flags);
-// --dim NAME=N, as often as wanted.
-void AddDimFlag(CLI::App& app, std::vector<std::string>& to);
-CLI::Option* AddSlicesFlag(CLI::App& app, std::optional<std::string>& to);
-CLI::Option* AddRecomputeFlag(CLI::App& app, std::optional<std::string>& to);
-// --weights FILE and --weights-skip PATTERN.
-void AddWeightsFlags(CLI::App& app, std::optional<std::string>& file,
-                     std::vector<std::string>& skip);
+// --optimizer, --lr, --momentum, --weight-decay.
+void AddOptimizerFlags(CLI::App& app, TrainFlags& flags);
+// --dim, --weights and --weights-skip.
+void AddWeightsFlags(CLI::App& app, TrainFlags& flags);
 void AddColorFlag(CLI::App& app, OutputFlags& flags);
 void AddQuietFlags(CLI::App& app, OutputFlags& flags);
 
 // `base` with what was given.
 TrainOptions ToTrainOptions(const TrainFlags& flags, TrainOptions base = {});
 
-// The flags of the command line, by their JSON keys: "weight-decay".  With --resume the environment
-// gives none of them (see flags.h).
-std::set<std::string> GivenKeys(const CLI::App& app);
+// The keys of the options that were given.
+std::set<std::string> GivenKeys(const TrainFlags& flags);
 
 // Fails with kInvalidArgument.
 Result<Terminal> TerminalFor(std::FILE* stream, const OutputFlags& flags);

@@ -32,9 +32,9 @@ struct TunedModel {
 Result<std::vector<TrainOptions>> Jobs(const TuneRequest& request) {
   std::vector<TrainOptions> jobs;
   const auto add = [&](const std::string& model, int64_t batch) {
-    TrainOptions options = ToTrainOptions(request.flags);
+    TrainOptions options = request.flags.options;
     options.model = model;
-    if (!request.flags.batch) options.batch = batch;
+    if (!request.flags.Has("batch")) options.batch = batch;
     options.data = "synthetic";
     jobs.push_back(std::move(options));
   };

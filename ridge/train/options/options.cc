@@ -1,53 +1,69 @@
 #include "ridge/train/options/options.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
 #include <charconv>
-#include <cmath>
+#include <type_traits>
 
+#include "ridge/core/split.h"
 #include "ridge/learn/loss.h"
+#include "ridge/train/options/option_table.h"
 
 namespace ridge {
 namespace {
 
 Status Usage(std::string text) { return Status(ErrorCode::kInvalidArgument, std::move(text)); }
 
-Status CheckAtLeast(const char* name, int64_t value, int64_t least) {
-  if (value >= least) return Status();
-  return Usage(fmt::format("--{} is {}; it must be at least {}", name, value, least));
+// A default may be out of range: it stands for what no flag says, as all threads.
+template <typename T>
+Status CheckNumber(const OptionInfo& option, T value, std::optional<T> by_default) {
+  const OptionValues& v = option.values;
+  const auto number = static_cast<double>(value);
+  const bool inside = number <= v.most && (v.above ? number > v.least : number >= v.least);
+  if (inside || value == by_default) return Status();
+  const bool large = number > v.most;
+  return Usage(fmt::format("--{} is {}; it must be {} {}", option.key, value,
+                           large     ? "at most"
+                           : v.above ? "above"
+                                     : "at least",
+                           large ? v.most : v.least));
 }
 
-Status CheckCounts(const TrainOptions& o) {
-  if (o.epochs && o.steps) return Usage("--epochs and --steps exclude each other; give one");
-  RIDGE_RETURN_IF_ERROR(CheckAtLeast("epochs", o.epochs.value_or(1), 1));
-  RIDGE_RETURN_IF_ERROR(CheckAtLeast("steps", o.steps.value_or(1), 1));
-  RIDGE_RETURN_IF_ERROR(CheckAtLeast("batch", o.batch, 1));
-  RIDGE_RETURN_IF_ERROR(CheckAtLeast("accumulate", o.accumulate, 1));
-  RIDGE_RETURN_IF_ERROR(CheckAtLeast("threads", o.threads, 0));
-  RIDGE_RETURN_IF_ERROR(CheckAtLeast("intra-op", o.intra_op, 0));
-  RIDGE_RETURN_IF_ERROR(CheckAtLeast("fit", o.fit_bytes, 0));
-  RIDGE_RETURN_IF_ERROR(CheckAtLeast("checkpoint-every", o.checkpoint_every, 0));
-  RIDGE_RETURN_IF_ERROR(CheckAtLeast("keep", o.keep, 1));
-  return CheckAtLeast("eval-every", o.eval_every, 0);
+Status CheckText(const OptionInfo& option, const std::string& value) {
+  if (!option.values.choices) return Status();
+  std::vector<std::string_view> choices = SplitAt(option.values.name, '|');
+  if (std::find(choices.begin(), choices.end(), value) != choices.end()) return Status();
+  return Usage(fmt::format("--{} is '{}'; it must be one of {}", option.key, value,
+                           fmt::join(choices, ", ")));
+}
+
+template <typename T>
+Status CheckValue(const OptionInfo& option, const T& value, const T& by_default) {
+  if constexpr (std::is_same_v<T, std::string>) return CheckText(option, value);
+  if constexpr (std::is_same_v<T, int64_t> || std::is_same_v<T, double>)
+    return CheckNumber<T>(option, value, by_default);
+  if constexpr (std::is_same_v<T, std::optional<int64_t>> ||
+                std::is_same_v<T, std::optional<double>>) {
+    if (value) return CheckNumber<typename T::value_type>(option, *value, by_default);
+  }
+  return Status();
+}
+
+Status CheckValues(const TrainOptions& options) {
+  const TrainOptions defaults;
+  Status status;
+  ForEachOption([&](const OptionInfo& option, auto get) {
+    if (status.ok()) status = CheckValue(option, get(options), get(defaults));
+  });
+  return status;
 }
 
 Status CheckPrecision(const std::string& precision) {
-  if (precision == "f32" || precision == "bf16" || precision == "auto") return Status();
-  if (precision == "f16") {
-    return Status(ErrorCode::kUnsupported,
-                  "--precision f16: the CPU trains in f32 or bf16. hint: --precision auto");
-  }
-  return Usage(fmt::format("--precision is '{}'; it must be f32, bf16, f16 or auto", precision));
-}
-
-Status CheckConv(const std::string& conv) {
-  if (conv == "auto" || conv == "direct") return Status();
-  return Usage(fmt::format("--conv is '{}'; it must be auto or direct", conv));
-}
-
-Status CheckKernels(const std::string& kernels) {
-  if (kernels == "default" || kernels == "tuned") return Status();
-  return Usage(fmt::format("--kernels is '{}'; it must be default or tuned", kernels));
+  if (precision != "f16") return Status();
+  return Status(ErrorCode::kUnsupported,
+                "--precision f16: the CPU trains in f32 or bf16. hint: --precision auto");
 }
 
 Status CheckSlices(const TrainOptions& o) {
@@ -63,9 +79,7 @@ Status CheckModelOptions(const TrainOptions& o) {
   }
   if (const auto dims = ParseDims(o.dims); !dims.ok()) return dims.status();
   RIDGE_RETURN_IF_ERROR(CheckSlices(o));
-  if (const auto values = ParseRecompute(o.recompute); !values.ok()) return values.status();
-  if (o.batch_norm == "train" || o.batch_norm == "frozen") return Status();
-  return Usage(fmt::format("--batch-norm is '{}'; it must be train or frozen", o.batch_norm));
+  return ParseRecompute(o.recompute).status();
 }
 
 }  // namespace
@@ -124,15 +138,13 @@ void TakeModelOptions(const TrainOptions& run, const std::set<std::string>& give
 Status CheckOptions(const TrainOptions& options) {
   if (options.model.empty()) return Usage("no model given");
   if (options.data.empty()) return Usage("no data given; hint: --data fashion-mnist");
-  RIDGE_RETURN_IF_ERROR(CheckCounts(options));
+  if (options.epochs && options.steps)
+    return Usage("--epochs and --steps exclude each other; give one");
+  RIDGE_RETURN_IF_ERROR(CheckValues(options));
   RIDGE_RETURN_IF_ERROR(CheckPrecision(options.precision));
-  RIDGE_RETURN_IF_ERROR(CheckConv(options.conv));
-  RIDGE_RETURN_IF_ERROR(CheckKernels(options.kernels));
   if (const auto inter_op = ParseInterOp(options.inter_op); !inter_op.ok())
     return inter_op.status();
   RIDGE_RETURN_IF_ERROR(CheckModelOptions(options));
-  if (!(options.clip_norm >= 0) || !std::isfinite(options.clip_norm))
-    return Usage(fmt::format("--clip-norm is {}; it must be 0 or more", options.clip_norm));
   const Result<const Optimizer*> optimizer = FindOptimizer(options.optimizer);
   if (!optimizer.ok()) return optimizer.status();
   return CheckSchedule(

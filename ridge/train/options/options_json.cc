@@ -1,9 +1,9 @@
-// One table ties each option to its JSON key; reading, writing and comparing walk it.
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
+#include <type_traits>
 
-#include "ridge/train/options/options.h"
+#include "ridge/train/options/option_table.h"
 
 namespace ridge {
 namespace {
@@ -25,70 +25,37 @@ void FromJson(const Json& json, std::optional<T>& value) {
   if (!json.is_null()) value = json.get<T>();
 }
 
-// Calls f(key, member) for every option.
-template <typename Options, typename F>
-void ForEachOption(Options& o, const F& f) {
-  f("model", o.model);
-  f("data", o.data);
-  f("validation", o.validation);
-  f("loss", o.loss);
-  f("dim", o.dims);
-  f("data-dim", o.data_dims);
-  f("start", o.start);
-  f("weights", o.weights);
-  f("weights-skip", o.weights_skip);
-  f("freeze", o.freeze);
-  f("trainable", o.trainable);
-  f("batch-norm", o.batch_norm);
-  f("epochs", o.epochs);
-  f("steps", o.steps);
-  f("batch", o.batch);
-  f("accumulate", o.accumulate);
-  f("slices", o.slices);
-  f("recompute", o.recompute);
-  f("optimizer", o.optimizer.name);
-  f("lr", o.lr);
-  f("momentum", o.optimizer.momentum);
-  f("weight-decay", o.optimizer.weight_decay);
-  f("schedule", o.schedule);
-  f("warmup", o.warmup);
-  f("clip-norm", o.clip_norm);
-  f("precision", o.precision);
-  f("device", o.device);
-  f("threads", o.threads);
-  f("intra-op", o.intra_op);
-  f("inter-op", o.inter_op);
-  f("conv", o.conv);
-  f("kernels", o.kernels);
-  f("seed", o.seed);
-  f("fit", o.fit_bytes);
-  f("out", o.out);
-  f("checkpoint-every", o.checkpoint_every);
-  f("keep", o.keep);
-  f("eval-every", o.eval_every);
-  f("passes", o.passes);
-  f("trace", o.trace);
-}
-
 Json OptionsJson(const TrainOptions& options) {
   Json json = Json::object();
-  ForEachOption(options, [&](const char* key, const auto& value) { json[key] = ToJson(value); });
+  ForEachOption([&](const OptionInfo& option, auto get) {
+    json[std::string(option.key)] = ToJson(get(options));
+  });
   return json;
 }
 
-// Runs of older versions do not have these.
-bool MayLack(std::string_view key) {
-  static const std::set<std::string_view> kKeys = {
-      "loss",         "dim",    "data-dim",  "start",      "weights",
-      "weights-skip", "freeze", "trainable", "batch-norm", "conv",
-      "kernels",      "slices", "recompute", "intra-op",   "inter-op"};
-  return kKeys.contains(key);
+template <typename T>
+void Read(const Json& json, const OptionInfo& option, T& value) {
+  const std::string key(option.key);
+  if (json.contains(key) || option.lacking == nullptr) {
+    FromJson(json.at(key), value);
+  } else if (*option.lacking != '\0') {
+    if constexpr (std::is_same_v<T, std::string>) value = option.lacking;
+  }
 }
 
-const std::set<std::string>& MayDiffer() {
-  static const std::set<std::string> kNames = {"keep",    "trace", "fit", "checkpoint-every",
-                                               "threads", "out"};
-  return kNames;
+template <typename T>
+bool MayGoOn(const OptionInfo& option, const T& before, const T& now) {
+  switch (option.on_resume) {
+    case OnResume::kTaken:
+    case OnResume::kIgnored:
+      return true;
+    case OnResume::kSameOrAuto:
+      if constexpr (std::is_same_v<T, std::string>) return now == before || now == "auto";
+      [[fallthrough]];
+    case OnResume::kSame:
+      return now == before;
+  }
+  return false;
 }
 
 }  // namespace
@@ -99,15 +66,9 @@ std::string OptionsToJson(const TrainOptions& options) {
 
 Result<TrainOptions> OptionsFromJson(const std::string& text, const std::string& file) {
   TrainOptions options;
-  options.conv = "direct";  // what runs had before there was a choice
-  options.slices = "1";     // of runs that could not be sliced yet
-  options.recompute = "off";
-  options.inter_op = "1";  // of runs that had one node after the other
   try {
     const Json json = Json::parse(text);
-    ForEachOption(options, [&](const char* key, auto& value) {
-      if (json.contains(key) || !MayLack(key)) FromJson(json.at(key), value);
-    });
+    ForEachOption([&](const OptionInfo& option, auto get) { Read(json, option, get(options)); });
   } catch (const Json::exception& error) {
     return Status(ErrorCode::kInvalidData,
                   fmt::format("{}: not the options of a run: {}", file, error.what()));
@@ -117,25 +78,22 @@ Result<TrainOptions> OptionsFromJson(const std::string& text, const std::string&
 
 Result<TrainOptions> MergeResumed(const TrainOptions& stored, const TrainOptions& given,
                                   const std::set<std::string>& names) {
-  const Json before = OptionsJson(stored), now = OptionsJson(given);
-  for (const std::string& name : names) {
-    if (!before.contains(name) || MayDiffer().contains(name) || before[name] == now[name]) continue;
-    // The run that it began with.
-    if (name == "model" && stored.start.starts_with(given.model + "/checkpoints/")) continue;
-    // As it was chosen then.
-    if (name == "slices" && given.slices == "auto") continue;
-    if (name == "recompute" && given.recompute == "auto") continue;
-    return Status(ErrorCode::kInvalidArgument,
-                  fmt::format("--{} is {}; the run was started with {}. hint: leave it out, or "
-                              "start a new run with another --out",
-                              name, now[name].dump(), before[name].dump()));
-  }
+  const auto is_start = [&](std::string_view key) {  // the run that it began with
+    return key == "model" && stored.start.starts_with(given.model + "/checkpoints/");
+  };
   TrainOptions merged = stored;
-  if (names.contains("keep")) merged.keep = given.keep;
-  if (names.contains("trace")) merged.trace = given.trace;
-  if (names.contains("fit")) merged.fit_bytes = given.fit_bytes;
-  if (names.contains("checkpoint-every")) merged.checkpoint_every = given.checkpoint_every;
-  if (names.contains("threads")) merged.threads = given.threads;
+  Status status;
+  ForEachOption([&](const OptionInfo& option, auto get) {
+    const auto &before = get(stored), &now = get(given);
+    if (!status.ok() || !names.contains(std::string(option.key)) || is_start(option.key)) return;
+    if (option.on_resume == OnResume::kTaken) get(merged) = now;
+    if (MayGoOn(option, before, now)) return;
+    status = Status(ErrorCode::kInvalidArgument,
+                    fmt::format("--{} is {}; the run was started with {}. hint: leave it out, or "
+                                "start a new run with another --out",
+                                option.key, ToJson(now).dump(), ToJson(before).dump()));
+  });
+  RIDGE_RETURN_IF_ERROR(status);
   return merged;
 }
 

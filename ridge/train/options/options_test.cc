@@ -1,6 +1,11 @@
 #include "ridge/train/options/options.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
+
+#include <type_traits>
+
+#include "ridge/train/options/option_table.h"
 
 namespace ridge {
 namespace {
@@ -79,21 +84,41 @@ TEST(OptionsTest, WrongValuesAreNamed) {
   EXPECT_EQ(error([](TrainOptions& o) { o.epochs = o.steps = 2; }),
             "--epochs and --steps exclude each other; give one");
   EXPECT_EQ(error([](TrainOptions& o) { o.precision = "f33"; }),
-            "--precision is 'f33'; it must be f32, bf16, f16 or auto");
+            "--precision is 'f33'; it must be one of f32, bf16, f16, auto");
   EXPECT_EQ(error([](TrainOptions& o) { o.optimizer.momentum = 0.9; }),
             "--momentum is for --optimizer sgd; adam keeps its own averages");
   EXPECT_EQ(error([](TrainOptions& o) { o.optimizer.weight_decay = -1; }),
-            "--weight-decay is -1; it must be 0 or more");
+            "--weight-decay is -1; it must be at least 0");
   EXPECT_EQ(error([](TrainOptions& o) { o.conv = "fast"; }),
-            "--conv is 'fast'; it must be auto or direct");
+            "--conv is 'fast'; it must be one of auto, direct");
   EXPECT_EQ(error([](TrainOptions& o) { o.intra_op = -1; }),
-            "--intra-op is -1; it must be at least 0");
+            "--intra-op is -1; it must be at least 1");
   EXPECT_EQ(error([](TrainOptions& o) { o.inter_op = "0"; }),
             "--inter-op is '0'; it must be auto or a number from 1");
   EXPECT_EQ(error([](TrainOptions& o) { o.recompute = "some"; }),
             "--recompute is 'some'; it must be auto, off, all or a number from 1");
   EXPECT_EQ(error([](TrainOptions& o) { o.clip_norm = -1; }),
-            "--clip-norm is -1; it must be 0 or more");
+            "--clip-norm is -1; it must be above 0");
+}
+
+TEST(OptionsTest, LargeValuesAreRefusedToo) {
+  TrainOptions options = Valid();
+  options.threads = 5000;
+  EXPECT_EQ(CheckOptions(options).message(), "--threads is 5000; it must be at most 1024");
+}
+
+TEST(OptionsTest, DocsShowTheDefaults) {
+  const TrainOptions defaults;
+  ForEachOption([&](const OptionInfo& option, auto get) {
+    using T = std::remove_cvref_t<decltype(get(defaults))>;
+    std::string shown;
+    if constexpr (std::is_same_v<T, std::string>) shown = get(defaults);
+    if constexpr (std::is_same_v<T, int64_t> || std::is_same_v<T, double>) {
+      if (get(defaults) > 0) shown = fmt::format("{}", get(defaults));
+    }
+    EXPECT_TRUE(shown.empty() || option.doc.find("(" + shown) != std::string_view::npos)
+        << option.key;
+  });
 }
 
 TEST(OptionsTest, ResumeTakesWhatMayDifferAndRefusesTheRest) {
