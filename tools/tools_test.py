@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Tests of check_layers.py, cpp_functions.py, size_report.py, make_dist.py and cmake/unity.py."""
+"""Tests of check_layers.py, cpp_functions.py, size_report.py, make_dist.py, cmake/unity.py and
+bench/results_table.py."""
 import contextlib
 import io
 import pathlib
@@ -11,9 +12,11 @@ import unittest
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "cmake"))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "bench"))
 
 import check_layers
 import make_dist
+import results_table
 import size_report
 import unity
 from cpp_functions import functions
@@ -222,6 +225,47 @@ class MakeDist(unittest.TestCase):
         major, minor = make_dist.oldest_glibc([own])
         self.assertEqual(major, 2)
         self.assertGreaterEqual(minor, 14)  # memcpy's
+
+
+class ResultsTable(unittest.TestCase):
+    RECORD = {"workloads": {"cnn:64": {
+        "ridge": {"ms_min": 2.0, "first_step_s": 0.102, "peak_mb": 10.0},
+        "tf graph": {"ms_min": 4.0, "first_step_s": 3.004, "peak_mb": 50.0},
+        "jax jit": {"ms_min": 8.0, "first_step_s": 2.0, "peak_mb": 30.0},
+        "torch compile": {"ms_min": None, "first_step_s": None, "peak_mb": None},
+        "ratio_to_fastest_peer": {"peer": "tf graph", "ratio": 0.5}}}}
+    OTHER = {"workloads": {"cnn:64": {"jax jit": {"ms_min": 7.0, "peak_mb": 20.0}}, "mlp:8": {}}}
+
+    def test_a_row_has_the_fastest_peer_of_its_record_and_the_leanest_of_all(self):
+        row = results_table.row("cnn:64", self.RECORD, [self.RECORD, self.OTHER])
+        self.assertEqual((row["peer"], row["time_ratio"]), ("TensorFlow graph", 0.5))
+        self.assertEqual((row["lean"], row["memory_ratio"]), ("JAX", 0.5))
+        self.assertAlmostEqual(row["start_s"], 0.1)
+        self.assertAlmostEqual(row["peer_start_s"], 3.0)
+
+    def test_a_bar_is_as_long_as_its_ratio_to_an_eighth_of_a_cell(self):
+        cells = results_table.BAR_CELLS
+        self.assertEqual(results_table.bar(1), "█" * cells)
+        self.assertEqual(results_table.bar(0.5 + 1 / 8 / cells),
+                         ("█" * (cells // 2) + "▏").ljust(cells))
+
+    def test_replaces_what_is_between_the_markers_only(self):
+        text = "a\n<!-- results table -->\nold\n<!-- end -->\nb\n"
+        self.assertEqual(results_table.filled(text, {"table": "new"}), text.replace("old", "new"))
+        with self.assertRaises(SystemExit):
+            results_table.filled(text, {"chart": "new"})
+
+    def test_check_finds_a_text_that_differs_and_writes_nothing(self):
+        with tempfile.TemporaryDirectory() as folder:
+            root = pathlib.Path(folder)
+            (root / "docs").mkdir()
+            for name in results_table.TEXTS:
+                (root / name).write_text("<!-- results table -->\n<!-- end -->\n")
+            with contextlib.redirect_stdout(io.StringIO()) as output:
+                self.assertEqual(results_table.main(["--check"], root), 1)
+            self.assertIn("README.md, docs/performance.md: differs", output.getvalue())
+            self.assertEqual(results_table.main([], root), 0)
+            self.assertEqual(results_table.main(["--check"], root), 0)
 
 
 if __name__ == "__main__":
