@@ -47,7 +47,8 @@ std::string BenchReport(const BenchResult& result, const Terminal& terminal) {
   table.AddRow({"model FLOPs utilization", FormatPercent(achieved)});
   table.AddRow({"loss, first and last", fmt::format("{:.4g} {:.4g}", result.loss0, result.loss)});
   const auto numbers = [](const RunFigures& figures) {
-    return RunNumbers{figures.peak_bytes, figures.arena_bytes, figures.step_s, figures.epoch_s};
+    return RunNumbers{figures.peak_bytes, figures.arena_bytes, figures.step_s, figures.epoch_s,
+                      figures.modelled_step_s};
   };
   return fmt::format("{}, batch {}, {}, {}, {} thread{}, {} parameters\n\n", result.model,
                      result.batch, result.optimizer, result.precision, result.threads,

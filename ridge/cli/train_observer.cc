@@ -34,7 +34,8 @@ std::string PassesText(const PlannedJob& job) {
 }
 
 RunNumbers Numbers(const RunFigures& figures) {
-  return {figures.peak_bytes, figures.arena_bytes, figures.step_s, figures.epoch_s};
+  return {figures.peak_bytes, figures.arena_bytes, figures.step_s, figures.epoch_s,
+          figures.modelled_step_s};
 }
 
 std::string ResultLine(const RunSummary& summary) {

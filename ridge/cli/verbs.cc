@@ -39,7 +39,7 @@ const std::vector<Verb>& Verbs() {
       {"plan", "Says what a training would need, without running it",
        "ridge plan cnn --batch 1024\n"
        "ridge plan resnet18 --batch 16 --fit 2GiB\n"
-       "ridge plan cnn --why conv\n"
+       "ridge plan cnn --why matmul\n"
        "ridge plan cnn --data fashion-mnist --json",
        AddPlan},
       {"eval", "Says the loss and accuracy of a run's network on any data",

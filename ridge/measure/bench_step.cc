@@ -75,8 +75,11 @@ void Bench::ReadFigures() {
   result_.ms_med = median * 1e3;
   result_.samples_s = static_cast<double>(options.batch) / median;
   result_.peak_mb = static_cast<double>(peak - request_.resident_at_main_bytes) / (1 << 20);
-  result_.planned = {
-      job_->job().memory.peak_bytes, job_->job().memory.arena_bytes, job_->job().step_s, {}};
+  result_.planned = {job_->job().memory.peak_bytes,
+                     job_->job().memory.arena_bytes,
+                     job_->job().step_s,
+                     {},
+                     job_->job().modelled_step_s};
   result_.measured = {peak, job_->executor().arena().resident_bytes(), median, {}};
 }
 
@@ -94,9 +97,11 @@ Status Bench::AddRoofline() {
 using Json = nlohmann::ordered_json;
 
 Json FiguresJson(const RunFigures& figures) {
-  return {{"peak_bytes", figures.peak_bytes},
-          {"arena_bytes", figures.arena_bytes},
-          {"step_s", figures.step_s}};
+  Json json = {{"peak_bytes", figures.peak_bytes},
+               {"arena_bytes", figures.arena_bytes},
+               {"step_s", figures.step_s}};
+  if (figures.modelled_step_s) json["modelled_step_s"] = *figures.modelled_step_s;
+  return json;
 }
 
 }  // namespace

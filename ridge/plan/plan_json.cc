@@ -16,6 +16,7 @@ Json NodeJson(const PlannedNode& node, const UpdatePart& part) {
             {"s", node.seconds},
             {"bound", BoundName(node.bound)},
             {"kernel", node.choice.kernel},
+            {"modelled_s", node.modelled_s},
             {"measured", node.measured},
             {"step", part.step->name},
             {"runs", part.runs * RunsOf(*part.step, node)}};
@@ -77,6 +78,7 @@ Json SummaryJson(const PlanSummary& plan) {
   json["bound_bytes"] = plan.memory.bound_bytes;
   json["breakdown"] = BreakdownJson(plan.memory);
   json["step_s"] = plan.step_s;
+  json["modelled_step_s"] = plan.modelled_step_s;
   json["epoch_s"] = plan.epoch_s ? Json(*plan.epoch_s) : Json(nullptr);
   json["fits"] = plan.fits;
   json["limit_bytes"] = plan.limit_bytes;
@@ -117,6 +119,7 @@ PlanSummary SummarizePlan(const Program& program, MemoryEstimate memory, int64_t
   plan.fits = plan.memory.peak_bytes <= limit_bytes;
   for (const UpdatePart& part : UpdateParts(program, accumulate)) {
     plan.step_s += part.step->seconds * static_cast<double>(part.runs);
+    plan.modelled_step_s += part.step->modelled_s * static_cast<double>(part.runs);
   }
   return plan;
 }

@@ -17,6 +17,7 @@ struct PlanSummary {
   int64_t batch = 0;              // samples a micro-batch
   int64_t accumulate = 1;         // micro-batches an update
   double step_s = 0;              // one update: all its micro-batches
+  double modelled_step_s = 0;     // the same by the device's rates alone
   std::optional<double> epoch_s;  // with evaluation and checkpoints; none without data
   int64_t limit_bytes = 0;        // what the run may use
   bool fits = true;

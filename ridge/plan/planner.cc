@@ -19,6 +19,7 @@ namespace {
 void SetTime(const DeviceProfile& profile, PlannedNode& node) {
   const TimeEstimate estimate = EstimateNode(profile, node);
   node.seconds = estimate.seconds;
+  node.modelled_s = estimate.modelled_s;
   node.bound = estimate.bound;
   node.measured = estimate.measured;
 }
@@ -57,9 +58,12 @@ void EstimateTimes(const DeviceProfile& profile, Program& program) {
   for (StepPlan& step : program.steps) {
     for (PlannedNode& node : step.nodes) SetTime(profile, node);
     ShareSectionSeconds(step);
-    step.seconds = 0;
-    for (const PlannedNode& node : step.nodes)
-      step.seconds += node.seconds * static_cast<double>(RunsOf(step, node));
+    step.seconds = step.modelled_s = 0;
+    for (const PlannedNode& node : step.nodes) {
+      const auto runs = static_cast<double>(RunsOf(step, node));
+      step.seconds += node.seconds * runs;
+      step.modelled_s += node.modelled_s * runs;
+    }
   }
 }
 

@@ -95,7 +95,8 @@ struct PlannedNode {
   KernelChoice choice;
   int64_t workspace_offset = -1;
   Cost cost;
-  double seconds = 0;
+  double seconds = 0;     // the promise: measured where `measured` says so
+  double modelled_s = 0;  // by the device's rates alone: the cost model's own answer
   Bound bound = Bound::kLatency;
   bool measured = false;  // seconds were measured on this machine, not modelled
   Turn turn = Turn::kEvery;
@@ -118,6 +119,7 @@ struct StepPlan {
   int64_t bound_bytes = 0;  // largest sum of live scratch values: no placement can do better
   int peak_node = 0;        // where the live sum is largest
   double seconds = 0;       // of one execution: all its slices
+  double modelled_s = 0;    // the same by the device's rates alone
 };
 
 // How often the node runs in one execution of the step.

@@ -10,6 +10,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <span>
 
 #include "ridge/plan/cost/roofline.h"
 
@@ -356,23 +357,32 @@ void FormSections(KernelQuery& kernels, int threads, const SideBySide& how, Step
   if (step.slices == 1 && how.lanes > 1) Sections(kernels, threads, how, step).Run();
 }
 
+namespace {
+
+// The nodes of one section take as long as its longest lane.
+void ShareLanes(std::span<PlannedNode> nodes, double PlannedNode::*seconds) {
+  std::map<int, double> lanes;
+  for (const PlannedNode& node : nodes) lanes[node.lane] += node.*seconds;
+  double sum_s = 0, longest_s = 0;
+  for (const auto& [lane, lane_s] : lanes) {
+    sum_s += lane_s;
+    longest_s = std::max(longest_s, lane_s);
+  }
+  if (sum_s <= 0) return;
+  for (PlannedNode& node : nodes) node.*seconds *= longest_s / sum_s;
+}
+
+}  // namespace
+
 void ShareSectionSeconds(StepPlan& step) {
-  for (size_t n = 0; n < step.nodes.size();) {
-    const int section = step.nodes[n].section;
-    if (section < 0) {
-      ++n;
-      continue;
+  for (size_t first = 0, end; first < step.nodes.size(); first = end) {
+    const int section = step.nodes[first].section;
+    for (end = first + 1; end < step.nodes.size() && step.nodes[end].section == section; ++end) {
     }
-    const size_t first = n;
-    std::map<int, double> lanes;
-    for (; n < step.nodes.size() && step.nodes[n].section == section; ++n)
-      lanes[step.nodes[n].lane] += step.nodes[n].seconds;
-    double sum_s = 0, longest_s = 0;
-    for (const auto& [lane, lane_s] : lanes) {
-      sum_s += lane_s;
-      longest_s = std::max(longest_s, lane_s);
-    }
-    for (size_t i = first; i < n && sum_s > 0; ++i) step.nodes[i].seconds *= longest_s / sum_s;
+    if (section < 0) continue;
+    const std::span<PlannedNode> nodes(&step.nodes[first], end - first);
+    ShareLanes(nodes, &PlannedNode::seconds);
+    ShareLanes(nodes, &PlannedNode::modelled_s);
   }
 }
 

@@ -245,6 +245,8 @@ std::string ComparisonReport(const RunNumbers& planned, const RunNumbers& measur
   AddComparison(table, "arena", static_cast<double>(planned.arena_bytes),
                 static_cast<double>(measured.arena_bytes), BytesText);
   AddComparison(table, "step time", planned.step_s, measured.step_s, FormatSeconds);
+  if (planned.modelled_step_s)
+    AddComparison(table, "  modelled", *planned.modelled_step_s, measured.step_s, FormatSeconds);
   if (planned.epoch_s && measured.epoch_s) {
     AddComparison(table, "epoch time", *planned.epoch_s, *measured.epoch_s, FormatSeconds);
   }

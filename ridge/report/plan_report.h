@@ -28,9 +28,11 @@ struct RunNumbers {
   int64_t arena_bytes = 0;
   double step_s = 0;
   std::optional<double> epoch_s;
+  std::optional<double> modelled_step_s = {};  // of a plan: by the device's rates alone
 };
 
-// The table "planned against measured" with the error of the plan: (planned - measured) / measured.
+// The table "planned against measured" with the error of the plan: (planned - measured) / measured;
+// for the step both as promised, with what was timed before the run, and as modelled without.
 std::string ComparisonReport(const RunNumbers& planned, const RunNumbers& measured,
                              const Terminal& terminal);
 

@@ -83,13 +83,14 @@ TEST(PlanReport, ColourIsOnlyForTerminals) {
 }
 
 TEST(PlanReport, ComparisonGivesTheErrorOfThePlan) {
-  const RunNumbers planned = {110 * kMiB, 50 * kMiB, 0.9e-3, 2.0};
+  const RunNumbers planned = {110 * kMiB, 50 * kMiB, 0.9e-3, 2.0, 0.8e-3};
   const RunNumbers measured = {100 * kMiB, 50 * kMiB, 1e-3, std::nullopt};
   EXPECT_EQ(ComparisonReport(planned, measured, Terminal{}),
             "  planned against measured   planned  measured    error\n"
             "  peak memory                110 MiB   100 MiB  +10.0 %\n"
             "  arena                     50.0 MiB  50.0 MiB   +0.0 %\n"
-            "  step time                   900 us   1.00 ms  -10.0 %\n");
+            "  step time                   900 us   1.00 ms  -10.0 %\n"
+            "    modelled                  800 us   1.00 ms  -20.0 %\n");
 }
 
 TEST(PlanReport, RefusalSaysNeedLimitLargestValuesAndTheWayOut) {

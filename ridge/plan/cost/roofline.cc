@@ -99,7 +99,7 @@ TimeEstimate EstimateTime(const DeviceProfile& profile, CostClass cost_class, DT
   const double memory = static_cast<double>(bytes) / (BandwidthFor(profile, bytes) * cores.memory) /
                         std::min(1.0, choice.efficiency);
   TimeEstimate estimate;
-  estimate.seconds = std::max(compute, memory) + profile.launch_s;
+  estimate.seconds = estimate.modelled_s = std::max(compute, memory) + profile.launch_s;
   estimate.bound = std::max(compute, memory) < profile.launch_s ? Bound::kLatency
                    : compute >= memory                          ? Bound::kCompute
                                                                 : Bound::kMemory;

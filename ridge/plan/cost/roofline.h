@@ -12,6 +12,7 @@ namespace ridge {
 
 struct TimeEstimate {
   double seconds = 0;
+  double modelled_s = 0;  // by the rates alone, whether the kernel was measured or not
   Bound bound = Bound::kLatency;
   bool measured = false;  // the profile holds this very kernel
 };

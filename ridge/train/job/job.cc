@@ -26,10 +26,10 @@ int64_t CountKernels(const Program& program) {
   return count;
 }
 
-double UpdateSeconds(const Program& program, int64_t accumulate) {
+double UpdateSeconds(const Program& program, int64_t accumulate, double StepPlan::*of) {
   double seconds = 0;
   for (const UpdatePart& part : UpdateParts(program, accumulate))
-    seconds += part.step->seconds * static_cast<double>(part.runs);
+    seconds += part.step->*of * static_cast<double>(part.runs);
   return seconds;
 }
 
@@ -175,7 +175,8 @@ Result<PlannedJob> PlanTrainingOnly(const TrainOptions& options, const Graph& fo
 void EstimateJob(const JobData* data, int64_t runtime_bytes, const Program& program,
                  PlannedJob& job) {
   job.memory = EstimateMemory(program, runtime_bytes, job.data_bytes);
-  job.step_s = UpdateSeconds(program, job.options.accumulate);
+  job.step_s = UpdateSeconds(program, job.options.accumulate, &StepPlan::seconds);
+  job.modelled_step_s = UpdateSeconds(program, job.options.accumulate, &StepPlan::modelled_s);
   if (data == nullptr) return;
   if (const StepPlan* eval = program.Find("eval"); eval != nullptr && data->during() != nullptr) {
     const int64_t batch = job.options.batch;

@@ -26,10 +26,11 @@ struct PlannedJob {
   std::map<std::string, std::vector<PassReport>> passes;  // by StepPlan
   MemoryEstimate memory;
   int64_t data_bytes = 0;
-  int64_t limit_bytes = 0;  // what the run may use
-  double step_s = 0;        // of one update
-  double eval_s = 0;        // of one evaluation; 0 without data for it
-  double epoch_s = 0;       // 0 without data
+  int64_t limit_bytes = 0;     // what the run may use
+  double step_s = 0;           // of one update
+  double modelled_step_s = 0;  // by the device's rates alone
+  double eval_s = 0;           // of one evaluation; 0 without data for it
+  double epoch_s = 0;          // 0 without data
 
   bool fits() const { return memory.peak_bytes <= limit_bytes; }
 };

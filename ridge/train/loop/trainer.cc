@@ -348,7 +348,8 @@ void Session::Summarize(const LoopResult& result, RunSummary& summary) const {
   summary.steps = result.state.step;
   summary.epochs = result.state.position.epoch;
   summary.wall_s = result.state.wall_s;
-  summary.planned = {job_.memory.peak_bytes, job_.memory.arena_bytes, job_.step_s, job_.epoch_s};
+  summary.planned = {job_.memory.peak_bytes, job_.memory.arena_bytes, job_.step_s, job_.epoch_s,
+                     job_.modelled_step_s};
   summary.measured.arena_bytes = executor_->arena().resident_bytes();
   summary.measured.step_s = result.step_s;
   summary.measured.epoch_s = result.epoch_s;

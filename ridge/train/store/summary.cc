@@ -12,10 +12,12 @@ Json Number(double value) { return std::isfinite(value) ? Json(value) : Json(); 
 Json Optional(const std::optional<double>& value) { return value ? Number(*value) : Json(); }
 
 Json FiguresJson(const RunFigures& figures) {
-  return {{"peak_bytes", figures.peak_bytes},
-          {"arena_bytes", figures.arena_bytes},
-          {"step_s", Number(figures.step_s)},
-          {"epoch_s", Optional(figures.epoch_s)}};
+  Json json = {{"peak_bytes", figures.peak_bytes},
+               {"arena_bytes", figures.arena_bytes},
+               {"step_s", Number(figures.step_s)},
+               {"epoch_s", Optional(figures.epoch_s)}};
+  if (figures.modelled_step_s) json["modelled_step_s"] = Number(*figures.modelled_step_s);
+  return json;
 }
 
 }  // namespace

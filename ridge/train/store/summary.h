@@ -18,7 +18,8 @@ struct RunFigures {
   int64_t peak_bytes = 0;
   int64_t arena_bytes = 0;
   double step_s = 0;
-  std::optional<double> epoch_s;  // empty when no epoch was completed
+  std::optional<double> epoch_s;               // empty when no epoch was completed
+  std::optional<double> modelled_step_s = {};  // of a plan: by the device's rates alone
 };
 
 struct RunSummary {
