@@ -1,7 +1,6 @@
-// Measurements may overrule the nominal device only where its own choice was measured as well: a
-// kernel that happens to be in the table must not win against others that nobody looked at.  And
-// they must say that another kernel is clearly faster: a choice within the noise would change the
-// bits of a run for nothing.
+// Measurements overrule the nominal device only where its own choice was measured too: a kernel in
+// the table must not win against kernels that were never timed.  The other kernel must be clearly
+// faster: a choice within the noise would change the bits of a run for nothing.
 #include "ridge/plan/choose_kernel.h"
 
 #include <fmt/format.h>

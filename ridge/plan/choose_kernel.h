@@ -1,8 +1,8 @@
-// KernelChooser: which of a backend's offers a node takes.
+// KernelChooser picks one of the backend's kernels for each node.
 //
-// The cheapest with the reorders that it needs, by the nominal device: a function of the call, the
-// layouts at hand, CPU type and threads.  With PlanOptions::kernel_s the seconds that were measured
-// on request decide between offers that were measured.
+// It takes the offer with the lowest cost on the nominal device, reorders included: a function of
+// the call, the layouts of the operands, CPU type and thread count.  With PlanOptions::kernel_s,
+// measured seconds decide between the offers that were measured.
 #pragma once
 #include <functional>
 #include <span>
@@ -13,21 +13,21 @@
 
 namespace ridge {
 
-// The reorder that reading an operand in some layout adds.
+// The reorder that an operand needs before it is read in some layout.
 struct NeededCopy {
   LayoutId from = kRowMajor;
-  double share = 0;  // of its time that this node pays; 0: none is needed
+  double share = 0;  // of its time, charged to this node; 0: no reorder
 };
 using NeededCopies = std::function<NeededCopy(size_t operand, LayoutId wanted)>;
 
 class KernelChooser {
  public:
-  // `kernels` and what `options` points at must outlive it.
+  // `kernels` and what `options` points to must outlive the chooser.
   KernelChooser(KernelQuery& kernels, int threads, const PlanOptions& options);
 
-  // `at_hand`: in which layout each operand is first.
+  // `at_hand`: the layout in which each operand is produced.
   // REQUIRES: planned.call and planned.cost are set.  Sets choice and refusals.
-  // Fails with kUnsupported when no kernel runs the node: the message has the refusals.
+  // Fails with kUnsupported when no kernel runs the node: the message lists the refusals.
   Status Choose(const OpDef& op, std::vector<LayoutId> at_hand, PlannedNode& planned,
                 const NeededCopies& copies);
 

@@ -152,7 +152,7 @@ class Lowering {
     });
   }
 
-  // What reading in this layout would add.
+  // The reorder that reading the value in this layout needs.
   NeededCopy CopyFor(ValueId id, LayoutId layout) const {
     const auto home = persistent_.homes.find(graph_.value(id).name);
     if (home == persistent_.homes.end() || !IsVariable(graph_.value(id)))
@@ -162,7 +162,7 @@ class Lowering {
     return known ? NeededCopy{} : NeededCopy{home->second, 1};
   }
 
-  // None for the only reader; of two with layouts of their own, one has to copy.
+  // No copy for a single reader; two readers with different layouts need one: each pays half.
   NeededCopy FirstCopyOf(ValueId id) const {
     return {Primary(id), readers_[static_cast<size_t>(id)] > 1 ? 0.5 : 0};
   }

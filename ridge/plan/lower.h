@@ -1,16 +1,16 @@
 // Lowering: a graph becomes a StepPlan without offsets.
 //
-// Picks the kernel of each node and the layouts of its operands, one node after the other: the
-// cheapest of the backend's offers, counting the reorders it needs.  Reorders become nodes and are
-// shared by all later readers.  Views (reshape) become values that share bytes.
+// Visits the nodes in schedule order and picks each one's kernel and operand layouts: the cheapest
+// of the backend's offers, reorders included.  Reorders become nodes and are shared by all later
+// readers.  Views (reshape) become values that share bytes.
 #pragma once
 #include "ridge/plan/persistent_region.h"
 
 namespace ridge {
 
 // Fills nodes, values, inputs, outputs.  Values of the persistent region have persistent_index set.
-// `persistent` grows by the variables, inputs and constants of this graph; those of known names are
-// shared.
+// `persistent` gains the variables, inputs and constants of this graph; equal names share one
+// value.
 Result<StepPlan> LowerGraph(const NamedGraph& named, KernelQuery& kernels,
                             const DeviceProfile& profile, const PlanOptions& options,
                             PersistentRegion& persistent);

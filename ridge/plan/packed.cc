@@ -1,7 +1,7 @@
-// Each optimizer node is looked at alone: nobody else writes its parameter and moments, so their
-// layout is its own affair.  Known weakness: one copy a reader's layout remains (the data
-// gradient's weights); writing it beside the update would save a read, and cost the bytes of a
-// second copy.
+// Optimizer nodes are independent: no other node writes the parameter and moments of one, so their
+// layouts are chosen one node at a time.  Known weakness: one copy per reader's layout remains (the
+// data gradient's weights); the optimizer could write it too, which would save a read and cost the
+// bytes of a second copy.
 #include "ridge/plan/packed.h"
 
 #include <fmt/format.h>

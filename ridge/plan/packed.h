@@ -1,8 +1,8 @@
-// Variables that an optimizer updates may lie in a layout that kernels read, for the whole run.
+// Packed variables: an optimizer's variables keep a layout that kernels read, for the whole run.
 //
-// Row-major, such a parameter is copied into its readers' layouts in every step, and its gradient
-// back.  Kept in one of these layouts it is read where it lies; what is still copied are the other
-// layouts, and a gradient that neither comes in this one nor is gathered by the optimizer.
+// A row-major parameter is copied into its readers' layouts in every step, and its gradient back.
+// A packed one is read in place; reorders remain only for readers with other layouts, and for a
+// gradient that neither has this layout nor is gathered by the optimizer.
 #pragma once
 #include <vector>
 
@@ -10,9 +10,9 @@
 
 namespace ridge {
 
-// Chooses the layouts: a parameter goes with its moments, and the readers in all steps are looked
-// at.  Costs are counted by the nominal device, evaluations as little.  Copies that are not needed
-// any more go, others copy from the new layout.
+// Chooses the layouts by the readers in all steps; a parameter and its moments share one.  Costs
+// are the nominal device's; evaluations have a low weight.  Removes the copies that become
+// redundant and lets the others read the new layout.
 // REQUIRES: the steps come from LowerGraph, and only views share bytes.
 void KeepPacked(KernelQuery& kernels, int threads, std::vector<PersistentValue>& persistent,
                 std::vector<StepPlan>& steps);

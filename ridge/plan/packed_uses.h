@@ -1,4 +1,4 @@
-// Who reads and writes the values of a lowered step, and changes of its list of nodes.
+// Use-def tables of a lowered step, and edits of its list of nodes.
 #pragma once
 #include <utility>
 #include <vector>
@@ -12,20 +12,20 @@ struct Read {
   int node, input;
 };
 
-// As the step was when this was made; values added since are unknown to it.
+// A snapshot: does not know values that are added after construction.
 class StepUses {
  public:
   StepUses(const StepPlan& step, size_t persistent);
 
-  // The value that has the variable's contents before the step; -1: it is not used.
+  // The value that holds the variable's contents before the step; -1: the step does not use it.
   int Base(int variable) const { return base_[static_cast<size_t>(variable)]; }
   // How many values are written into the variable.
   int Writes(int variable) const { return writes_[static_cast<size_t>(variable)]; }
   const std::vector<Read>& ReadsOf(int value) const { return reads_[static_cast<size_t>(value)]; }
   int WriterOf(int value) const { return writer_[static_cast<size_t>(value)]; }  // -1: none
-  // Has views, or is an output.
+  // Whether the value has views or is an output.
   bool IsShown(int value) const { return shown_[static_cast<size_t>(value)]; }
-  bool changes() const { return changes_; }  // any variable
+  bool changes() const { return changes_; }  // whether the step writes a variable
 
  private:
   std::vector<int> base_, writes_;  // by persistent value
@@ -35,7 +35,7 @@ class StepUses {
   bool changes_ = false;
 };
 
-// Nodes keep their numbers until Apply().
+// Edits are collected: node indices stay valid until Apply().
 class NodeEdits {
  public:
   void Remove(int node) { removed_.push_back(node); }

@@ -1,4 +1,4 @@
-// PersistentRegion: the values that live as long as the program, while its graphs are lowered.
+// PersistentRegion: the values that live for the whole run, collected while graphs are lowered.
 #pragma once
 #include <map>
 #include <string>
@@ -12,13 +12,13 @@ struct PersistentRegion {
   std::vector<PersistentValue> values;  // in order of first use
   std::map<std::string, int> by_name;   // slot 0; slot 1 follows it
 
-  // Variables that an optimizer updates, and the layout in which each is read first (kUnread: not
-  // yet).  They may lie in it from step to step (packed.h): that copy costs less than others.
+  // By variable that an optimizer updates: the layout of its first reader (kUnread: none yet).  The
+  // variable may be kept in that layout (packed.h), so a copy into it costs less than others.
   static constexpr LayoutId kUnread = -1;
   std::map<std::string, LayoutId> homes;
 
-  // The place of a variable, input or constant; made when the name is new.  Inputs get `slots`
-  // places; one that is `sliced` holds what all slices of the step read.
+  // The index of a variable, input or constant in `values`; a new name is added.  An input gets
+  // `slots` entries; a `sliced` input holds the parts of all slices of the step.
   Result<int> IndexOf(const ValueInfo& info, const StepPlan& step, bool sliced, int slots);
 };
 

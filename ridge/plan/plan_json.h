@@ -1,4 +1,4 @@
-// What is said of a plan, in one value, and its JSON (`ridge plan --json`, plan.json of a run).
+// PlanSummary: the reported facts of a plan, and their JSON (`ridge plan --json`, plan.json).
 #pragma once
 #include <cstdint>
 #include <optional>

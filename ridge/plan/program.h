@@ -6,9 +6,9 @@
 // theirs.  Offsets are from the arena's start, in bytes, multiples of kAlignment.
 // Time inside a StepPlan is an index into its nodes ("step 3"), never seconds.
 //
-// A StepPlan may run its batch in `slices` equal parts, one after the other: all its nodes once for
-// each, on that part of the inputs, except those whose `turn` says otherwise.  What one slice
-// leaves for the next lies in states; everything else is written anew in each.
+// A StepPlan may run its batch in `slices` equal parts, one after the other.  Each slice runs all
+// nodes on its part of the inputs, unless `turn` restricts them.  Only states carry data from one
+// slice to the next; each slice overwrites everything else.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -35,18 +35,18 @@ enum class Purpose : uint8_t {
 };
 const char* PurposeName(Purpose purpose);  // "parameters"
 
-// Parameters, states and input slots: there for the whole run.
+// A parameter, state or input slot: allocated for the whole run.
 struct PersistentValue {
   std::string name;
   TensorType type;
-  LayoutId layout = kRowMajor;  // other ones: of variables that an optimizer updates
+  LayoutId layout = kRowMajor;  // others: only variables that an optimizer updates
   Purpose purpose = Purpose::kParameters;
   ValueKind kind = ValueKind::kParameter;  // kParameter, kState or kInput
   ValueRole role = ValueRole::kNone;
   int64_t offset_bytes = 0;
   int64_t size_bytes = 0;  // in its layout
   int slot = 0;            // inputs: 0 or 1, double buffered
-  int64_t slices = 1;      // inputs: how often a sliced step finds its own type in here
+  int64_t slices = 1;      // inputs: how many slices' parts it holds
   Init init;               // parameters and states
 };
 
@@ -68,14 +68,14 @@ struct PlannedValue {
   TensorType type;
   LayoutId layout = kRowMajor;
   Purpose purpose = Purpose::kActivations;
-  bool persistent = false;  // offset lies in the persistent region
+  bool persistent = false;  // offset is in the persistent region
   int persistent_index = -1;
   int64_t offset_bytes = -1;
   int64_t size_bytes = 0;
   LiveRange live;
-  int shares_with = -1;     // index of the value whose bytes these are, or -1
-  int64_t slice_bytes = 0;  // of an input: from one slice's part to the next one's
-  // In the first slice the bytes are this state's: what later slices add to it is written there.
+  int shares_with = -1;     // index of the value whose bytes it shares, or -1
+  int64_t slice_bytes = 0;  // of an input: stride between the slices' parts
+  // The state that the first slice writes this value into, and later slices add it to; -1: none.
   int first_slice_in = -1;
 };
 
@@ -100,8 +100,8 @@ struct PlannedNode {
   Bound bound = Bound::kLatency;
   bool measured = false;  // seconds were measured on this machine, not modelled
   Turn turn = Turn::kEvery;
-  // Neighbours of one section run side by side: lanes at the same time, the nodes of a lane in
-  // their order on one thread.  -1: the node runs alone, on all threads.
+  // Consecutive nodes of one section run in parallel: lanes concurrently, the nodes of a lane in
+  // order on one thread.  -1: the node runs by itself, on all threads.
   int section = -1;
   int lane = 0;
   std::vector<KernelRefusal> refusals;

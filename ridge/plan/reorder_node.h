@@ -5,7 +5,7 @@
 
 namespace ridge {
 
-// From `source` to `target`, which have one type; inputs, outputs and turn are the caller's.
+// REQUIRES: both values have the same type.  The caller sets inputs, outputs and turn.
 PlannedNode ReorderNode(KernelQuery& kernels, const PlannedValue& source,
                         const PlannedValue& target);
 

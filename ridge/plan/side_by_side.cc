@@ -1,9 +1,9 @@
-// From each node on the schedule is followed while the groups of the nodes seen so far (union-find
-// over the bytes they touch) leave something to run side by side; of all ends on the way the one
-// that saves most makes a section.  Groups go to lanes longest first, each to the lane that is done
-// with it first; ties go to the first.  What another core has in its cache must come from there: a
-// group of small nodes gains nothing by being moved about, so groups stay with the lane that
-// touched their bytes last, in the whole step and so from step to step.
+// Starting at each node, the search extends a candidate section while it has at least two groups
+// (union-find over the bytes that nodes touch); the end that saves most makes a section.  Groups
+// are assigned to lanes longest first, each to the lane that would finish it first; ties go to the
+// first lane.  A read from another core's cache is charged, since it would cost a group of small
+// nodes its gain: so groups stay on the lane that touched their bytes last, within a step and
+// across steps.
 #include "ridge/plan/side_by_side.h"
 
 #include <algorithm>
@@ -32,7 +32,7 @@ double Foreseen(const DeviceProfile& nominal, const PlannedNode& node, const Ker
   return EstimateNode(nominal, node, choice).seconds - nominal.launch_s;
 }
 
-// A node as it would run beside others.
+// A node's kernel and time on one thread, against its time on all.
 struct Alone {
   std::optional<KernelChoice> choice;  // none: it cannot
   double team_s = 0;                   // on all threads

@@ -1,4 +1,4 @@
-// What is known of a step that runs its batch in slices (NamedGraph::slices): what runs once, and
+// Analysis of a step that runs its batch in slices (NamedGraph::slices): which nodes run once, and
 // where the first slice writes.
 #pragma once
 #include <vector>
@@ -9,11 +9,11 @@ namespace ridge {
 
 class SlicePhases {
  public:
-  // The node reads what only the last slice completes, so it runs with the last slice alone.
+  // Whether the node depends on a completed sum, so that it runs only in the last slice.
   bool RunsLast(const Node& node) const {
     return !node.outputs.empty() && last_[static_cast<size_t>(node.outputs[0])];
   }
-  // The value is a sum over the slices, or follows from one.
+  // Whether the value is a sum over the slices or depends on one.
   bool KnownLast(ValueId id) const {
     return IsSum(id) || last_[static_cast<size_t>(id)] || total_[static_cast<size_t>(id)];
   }
@@ -22,17 +22,17 @@ class SlicePhases {
  private:
   friend SlicePhases FindSlicePhases(const NamedGraph& named);
   std::vector<bool> sum_;    // by ValueId: a state that sums over the slices
-  std::vector<bool> total_;  // its new contents
-  std::vector<bool> last_;   // made by a node that runs last
+  std::vector<bool> total_;  // the new contents of such a state
+  std::vector<bool> last_;   // the result of a node that runs in the last slice
 };
 
-// A bug when what is added to a sum follows from one.
+// Throws Bug when an addend of a sum depends on a sum.
 SlicePhases FindSlicePhases(const NamedGraph& named);
 
-// `sum = add(sum, x)` need not read the sum in the first slice, nor must that be 0 then: whatever
-// makes x writes into it (PlannedValue::first_slice_in), unless something else is written over x in
-// the same slice.
-// REQUIRES: ShareInPlace has run, where results may lie over operands at all.
+// `sum = add(sum, x)` is skipped in the first slice: the producer of x writes into the sum
+// (PlannedValue::first_slice_in), which so needs no zeros.  Not where another result overwrites x
+// later in the slice.
+// REQUIRES: ShareInPlace() has run, if it runs at all.
 void WriteFirstSlice(StepPlan& step);
 
 }  // namespace ridge

@@ -1,4 +1,4 @@
-// Who reads and writes the values of a step that is being lowered.
+// Use-def tables of a step that is being lowered.
 #pragma once
 #include <utility>
 #include <vector>
@@ -9,7 +9,7 @@ namespace ridge {
 
 class UpdateUses {
  public:
-  // Notes what was added since the last call, so that all calls together take time linear in the
+  // Adds the nodes that are new since the last call: all calls together take time linear in the
   // nodes.
   void Extend(const StepPlan& step);
 
@@ -17,9 +17,9 @@ class UpdateUses {
   const std::vector<std::pair<int, int>>& ReadsOf(int value) const {             // (node, input)
     return reads_[static_cast<size_t>(value)];
   }
-  // The value whose bytes it has.
+  // The value that owns its bytes.
   int RootOf(int value) const { return roots_[static_cast<size_t>(value)]; }
-  // All values whose bytes are the value's: itself and its views.
+  // The value and its views.
   std::vector<int> WithViews(int value) const;
 
  private:

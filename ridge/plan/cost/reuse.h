@@ -1,13 +1,13 @@
-// What the roofline of single nodes leaves out: where their operands lie when they are read.
+// Cold reads: the roofline of a single node does not know which operands are still in the caches.
 #pragma once
 #include "ridge/core/device_profile.h"
 #include "ridge/plan/program.h"
 
 namespace ridge {
 
-// Seconds by which one execution of the step takes longer than its nodes' seconds say, because an
-// operand was last touched so long ago that other bytes have driven it out of `cache_bytes`.
-// Arithmetic that takes longer than the reading hides it.
+// Seconds that one execution of the step takes beyond the sum of its nodes' seconds, because other
+// bytes evicted an operand from `cache_bytes` since it was last touched.  Arithmetic that takes
+// longer than the read hides it.
 // REQUIRES: EstimateTimes(profile) has been called for the step.
 double ColdReadSeconds(const DeviceProfile& profile, int64_t cache_bytes, const StepPlan& step);
 

@@ -1,7 +1,7 @@
-// PlaceBestFit: offsets of many buffers, in a time near linear in their number.
+// PlaceBestFit: offsets of many buffers, in nearly linear time.
 //
-// First fit looks at all buffers that live with the one to place, which in a training step are as
-// many as there are nodes.  Best fit keeps only the upper outline of what is placed, over time.
+// First fit visits all buffers whose lives overlap that of the one to place: in a training step as
+// many as there are nodes.  Best fit keeps only the skyline of the placed buffers over time.
 // Pure: same buffers, same offsets.
 #pragma once
 #include <vector>

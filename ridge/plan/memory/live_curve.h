@@ -1,4 +1,4 @@
-// Bytes that are live at each step of a schedule, and where they are most.
+// Live bytes at each step of a schedule, and their peak.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -8,14 +8,14 @@ namespace ridge {
 // Adding to a range and asking for the peak take O(log steps).
 class LiveCurve {
  public:
-  // Nothing is live.  REQUIRES: steps >= 1.
+  // Starts at 0 bytes.  REQUIRES: steps >= 1.
   explicit LiveCurve(int steps);
 
-  // `bytes` more, or fewer, at the steps of [from, to]; nothing where from > to.
+  // Adds `bytes`, which may be negative, at the steps of [from, to]; none where from > to.
   void Add(int from, int to, int64_t bytes);
 
   int64_t peak_bytes() const { return most_[1]; }
-  int peak_step() const;  // the first of them
+  int peak_step() const;  // the first one at the peak
 
  private:
   void Add(size_t node, int first, int last, int from, int to, int64_t bytes);

@@ -3,9 +3,9 @@
 //
 // Finding the smallest region is NP-hard (dynamic storage allocation).  Few buffers: several
 // first-fit orders are tried, and the buffers that touch the top are moved to the front and placed
-// again, until the region equals its lower bound or the rounds are used up.  More: best fit first
-// (best_fit.h), which takes a time near linear in their number, then first fit as far as its time
-// is bounded.  Pure: same buffers, same offsets.
+// again, until the region equals its lower bound or the rounds are used up.  Many buffers: best fit
+// first (best_fit.h), in nearly linear time, then first fit while its time bound allows.  Pure:
+// same buffers, same offsets.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -25,7 +25,7 @@ struct Placement {
 
 Placement PlaceBuffers(const std::vector<Buffer>& buffers);
 
-// Largest sum of sizes alive at one step: no placement can do better.  `peak_step` may be null.
+// Largest sum of sizes live at one step: no placement can do better.  `peak_step` may be null.
 int64_t LiveBound(const std::vector<Buffer>& buffers, int* peak_step = nullptr);
 
 }  // namespace ridge

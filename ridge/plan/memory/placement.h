@@ -4,7 +4,7 @@
 
 namespace ridge {
 
-// Lets results overwrite inputs that die with the node, where the kernel allows it.
+// Lets results overwrite inputs whose last reader is the node, where the kernel allows it.
 void ShareInPlace(StepPlan& step);
 
 // Fills live ranges, offsets (relative to `scratch_begin`, the end of the persistent region),

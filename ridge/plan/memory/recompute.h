@@ -1,4 +1,4 @@
-// Which values of a training step are computed again rather than kept (docs/design/0013).
+// Which values of a training step are recomputed instead of kept (docs/design/0013).
 #pragma once
 #include <cstdint>
 
@@ -7,24 +7,24 @@
 
 namespace ridge {
 
-// How much is made again.  Values are taken one by one, those first that free most bytes for their
-// time, as long as each lowers the peak; the limits only say where that ends.
+// How much is recomputed.  Values are taken in order of bytes freed per second, as long as each
+// lowers the peak; the limits end that earlier.
 struct RecomputeLimits {
-  bool any = false;  // without it nothing is, whatever follows
-  // Whatever frees more bytes than it needs, also where the peak stays: the limits below are off.
+  bool any = false;  // false: none, whatever the other limits are
+  // All values that free more bytes than they need, even where the peak does not fall; the limits
+  // below do not apply.
   bool every = false;
-  double least_bytes_per_s = 0;      // that a value frees for its seconds
-  int64_t enough_bytes = INT64_MAX;  // by which the peak has to fall
+  double least_bytes_per_s = 0;      // least bytes that a value frees per second of its cost
+  int64_t enough_bytes = INT64_MAX;  // stop when the peak has fallen by so much
   int64_t most_values = INT64_MAX;
 };
 
-// Of the values that live over the schedule's peak and that later nodes read once more: some that
-// cost a sweep over memory to make again, and whose making needs fewer bytes to be kept than they
-// have.  Empty when there is none, and for graphs without gradients.  `nominal` gives the seconds.
+// Chooses among the values that are live at the schedule's peak and read after it: those that one
+// pass over memory recomputes, and whose recomputation keeps fewer bytes than it frees.  Empty when
+// there is none, and for graphs without gradients.  `nominal` gives the seconds.
 // Pure: same arguments, same set.
 //
-// Sizes are those of row-major tensors and nothing is fused yet, so the peak is near the plan's and
-// not the same.
+// Sizes are those of row-major, unfused tensors, so the peak is only close to the plan's.
 RecomputeSet FindRecomputable(const Graph& graph, const RecomputeLimits& limits,
                               const DeviceProfile& nominal);
 

@@ -1,7 +1,6 @@
-// Every value that lives over the peak and is read before and after it is a candidate.  To make it
-// again takes its inputs: those that later nodes read as well are there, cheap ones are made again
-// too, and any other has to be kept for it.  A candidate that needs more kept than it frees is
-// dropped.
+// Every value that is live at the peak and read before and after it is a candidate.  Recomputing it
+// needs its inputs: those that later nodes read are resident anyway, cheap ones are recomputed too,
+// and all others have to be kept.  A candidate that keeps more bytes than it frees is dropped.
 //
 // The price of a copy: what it is made from was touched long ago and comes from memory, however
 // small it is; the copy goes there in the end; and a pointwise operator does arithmetic in a loop

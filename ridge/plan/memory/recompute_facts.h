@@ -1,4 +1,4 @@
-// What is known of a training step before values are chosen that are computed again.
+// Live ranges and recomputation candidates of a training step.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -8,40 +8,40 @@
 
 namespace ridge {
 
-// A value that could be made again.
+// A recomputation candidate.
 struct Again {
   ValueId value = kNoValue;
-  std::vector<ValueId> sources;  // roots that it is made from: there, or to be kept for it
-  int steps = 0;                 // nodes that make it
-  int64_t kept_bytes = 0;        // of sources that would be kept for it alone
+  std::vector<ValueId> sources;  // roots that it is computed from: resident, or kept for it
+  int steps = 0;                 // nodes that recompute it
+  int64_t kept_bytes = 0;        // of sources that only its recomputation keeps live
   double seconds = 0;
 };
 
-// Lives are counted in places of the schedule.  A root is a value with bytes of its own: views are
-// read and kept as their root.
+// Live ranges are positions in the schedule.  A root is a value that owns its bytes: a read of a
+// view counts as a read of its root.
 class RecomputeFacts {
  public:
   RecomputeFacts(const Graph& graph, const DeviceProfile& nominal);
 
   ValueId RootOf(ValueId id) const;
-  // Whether its bytes are scratch, which the plan may give to others.
+  // Whether its bytes are scratch, which the plan may reuse.
   bool IsScratch(ValueId root) const { return graph_.value(root).kind == ValueKind::kResult; }
   int64_t Bytes(ValueId id) const { return graph_.type(id).bytes(); }
 
   size_t values() const { return first_.size(); }  // of the graph
   int places() const { return static_cast<int>(order_.size()); }
-  int peak() const { return peak_; }  // the first place where most bytes are live
-  // By root; -1 for what no node touches.  last() is places() for what outlives the step.
+  int peak() const { return peak_; }  // the first place at which most bytes are live
+  // By root; -1 when no node touches it.  last() is places() for roots that outlive the step.
   int first(ValueId root) const { return first_[static_cast<size_t>(root)]; }
   int last(ValueId root) const { return last_[static_cast<size_t>(root)]; }
   int last_early(ValueId root) const { return last_early_[static_cast<size_t>(root)]; }
   int first_late(ValueId root) const { return first_late_[static_cast<size_t>(root)]; }
-  const std::vector<bool>& late_nodes() const { return late_; }  // behind the peak, by NodeId
+  const std::vector<bool>& late_nodes() const { return late_; }  // after the peak, by NodeId
 
-  // Behind the peak: kept for others, or with a copy of its own.
+  // Whether it is resident after the peak: kept for other nodes, or recomputed itself.
   bool IsThere(ValueId id) const;
 
-  // By value; those whose sources would take as many bytes as they free are left out.
+  // By value; without those whose sources would keep as many bytes as they free.
   std::vector<Again> Candidates() const;
 
  private:
@@ -61,7 +61,7 @@ class RecomputeFacts {
   const DeviceProfile& nominal_;
   std::vector<NodeId> order_;
   std::vector<int> first_, last_;             // by root
-  std::vector<int> last_early_, first_late_;  // by root: up to the peak, and readers behind it
+  std::vector<int> last_early_, first_late_;  // by root: up to the peak, and readers after it
   std::vector<bool> late_;
   int peak_ = 0;
   int64_t peak_bytes_ = 0;

@@ -1,4 +1,4 @@
-// Some of the values that could be computed again: best first, until a limit is reached.
+// Picks recomputation candidates, best first, until a limit is reached.
 #pragma once
 #include <vector>
 
@@ -7,8 +7,8 @@
 
 namespace ridge {
 
-// By place in `candidates`: whether it is taken.  What a larger limit takes begins with what a
-// smaller one does.
+// By index into `candidates`: whether it is picked.  A larger limit picks a superset of a smaller
+// one's values.
 std::vector<bool> PickRecomputed(const RecomputeFacts& facts, const std::vector<Again>& candidates,
                                  const RecomputeLimits& limits);
 
