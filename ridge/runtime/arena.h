@@ -1,4 +1,4 @@
-// Arena: one mapping for everything the plan places.
+// Arena: one memory mapping, which holds all values that the plan places.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -20,7 +20,7 @@ class Arena {
   int64_t bytes() const { return bytes_; }
   int64_t resident_bytes() const;  // pages that have become resident
 
-  // Writes a zero to each page of part `part` of `parts`, so that it becomes resident.
+  // Writes a zero to each page of part `part` of `parts`, which makes the part resident.
   void Touch(int part, int parts);
 
  private:

@@ -1,6 +1,6 @@
 // Where we come from: plan/planner.cc decided order, kernels and offsets.
 // What is known here: addresses; every pointer of every node is computed once, for both input
-// slots and each slice of a step. Where it goes next: backend/*/kernels turn buffers into numbers.
+// slots and each slice of a step.  Where it goes next: backend/*/kernels turn buffers into numbers.
 #include "ridge/runtime/executor.h"
 
 #include <fmt/format.h>
@@ -73,7 +73,7 @@ struct Operands {
 
 struct Executor::CompiledNode {
   std::unique_ptr<Kernel> kernel;
-  // By slice; fewer than the slices when the last stands for all that follow.
+  // By slice; all later slices use the last entry.
   std::array<std::vector<Operands>, kSlots> operands;
   void* workspace = nullptr;
   int64_t first_slice = 0;
@@ -84,7 +84,7 @@ struct Executor::CompiledNode {
   }
 };
 
-// Neighbours in the schedule: one lane, or several that run side by side.
+// Consecutive nodes of the schedule: one lane, or several that run at the same time.
 struct Executor::Section {
   struct Lane {
     std::vector<size_t> nodes;

@@ -1,6 +1,6 @@
 // Executor: runs a Program's StepPlans in one arena.
 //
-// The arena is mapped once; kernels are created once; a run touches nothing else.  Not thread-safe.
+// Create() maps the arena and creates the kernels; a run uses nothing else.  Not thread-safe.
 #pragma once
 #include <cstddef>
 #include <map>
@@ -22,33 +22,33 @@ class Executor {
   ~Executor();
 
   const Program& program() const { return program_; }
-  Program& mutable_program() { return program_; }  // times only: offsets are compiled in
+  Program& mutable_program() { return program_; }  // change times only: offsets are compiled in
   const Arena& arena() const { return arena_; }
   int threads() const { return threads_; }  // of the backend
 
-  // Makes the whole arena resident, with all threads: in a step, pages come where one thread is at
-  // work as well.  REQUIRES: nothing in the arena is needed; its contents become zeros.
+  // Makes the whole arena resident with all threads: in a step, one thread may take many page
+  // faults alone.  REQUIRES: nothing in the arena is needed; its contents become zeros.
   void TouchArena();
 
   // Fills parameters and states with their initial values.
   void InitializeVariables(uint64_t seed);
 
   // Bytes of a persistent value; slot 0 or 1 for inputs.  nullptr when there is none.
-  // REQUIRES: it is row-major (inputs always are; variables: see RowMajor).
+  // REQUIRES: the value is row-major (inputs always are; variables: see RowMajor).
   void* Persistent(const std::string& name, int slot = 0);
   const PersistentValue* FindPersistent(const std::string& name) const;
 
-  // Row-major access to program().persistent[index] in any layout.  RowMajor() tells where its
-  // row-major bytes are read and written: where it lies, or, in another layout, in the scratch
-  // region, one variable at a time; then Unpack() brings them there and Pack() takes them back,
-  // and the outputs of the last step are lost.
+  // Row-major access to program().persistent[index] in any layout.  RowMajor() returns its
+  // row-major bytes: the value itself, or, for another layout, a buffer in the scratch region that
+  // holds one variable at a time; Unpack() fills that buffer and Pack() writes it back, and both
+  // overwrite the outputs of the last step.
   void* RowMajor(size_t index);
   void Unpack(size_t index);
   void Pack(size_t index);
 
   // Runs StepPlan `step` (an index into program().steps) on input slot `slot`, slice after slice.
-  // Stops with kFailed right after the output named "loss" when that is a NaN or infinite: the
-  // updates of parameters, which come later, have not happened then.
+  // Fails with kFailed right after the node that makes the output "loss" when that is not finite:
+  // the parameters, which are updated later, have not changed.
   Status Run(int step, int slot);
   int StepIndex(const std::string& name) const;  // -1 when there is none
 
@@ -56,15 +56,14 @@ class Executor {
   const void* Output(int step, const std::string& name) const;
   const TensorType& OutputType(int step, const std::string& name) const;
 
-  // Runs one node alone, once, and returns its wall seconds; what it reads is whatever the arena
-  // holds.
+  // Runs one node once, on whatever the arena holds, and returns its wall seconds.
   Result<double> TimeNode(int step, int node, int slot);
-  // Wall seconds of each node of the last run of `step`, of all its slices; measured while timing
-  // is on.
+  // Wall seconds of each node in the last run of `step`, over all slices; measured while timing is
+  // on.
   void SetTiming(bool on) { timing_ = on; }
   const std::vector<double>& NodeSeconds(int step) const;
-  // Runs `step` again up to the loss and says which node first makes a NaN or infinity:
-  // "node 'conv1' (conv)", or the variable that held one before; empty when there is none.
+  // Reruns `step` up to the loss and names the node that first produces a NaN or infinity:
+  // "node 'conv1' (conv)", or the variable that already held one; empty when there is none.
   Result<std::string> FirstNonFinite(int step, int slot);
 
  private:

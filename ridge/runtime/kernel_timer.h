@@ -1,7 +1,7 @@
-// TimeKernels: how long several kernels take for one node.
+// TimeKernels: measures several kernels for one node, to choose between them on request.
 //
-// For choosing between them on request.  The rehearsal times a plan's own kernels where they lie;
-// here all kernels of a call read the same made-up operands.
+// The rehearsal times a plan's own kernels in the plan's arena; here all kernels of a call read the
+// same random operands.
 #pragma once
 #include <vector>
 
@@ -9,10 +9,10 @@
 
 namespace ridge {
 
-// Seconds of each choice: the least of several rounds, which go over all choices in turn, so that a
-// slow moment of the machine meets each of them.  `op` is nullptr for a reorder of call.inputs[0].
-// REQUIRES: the choices are offers of `backend` for this call.
-// Fails with kOutOfMemory when the operands cannot be mapped, and as kernels do.
+// Seconds of each choice: the minimum of several rounds.  Each round runs all choices in turn, so
+// that a slow period of the machine affects all of them.  `op` is nullptr for a reorder of
+// call.inputs[0].  REQUIRES: the choices are offers of `backend` for this call.
+// Fails with kOutOfMemory when the operands cannot be mapped, and as Kernel::Run() does.
 Result<std::vector<double>> TimeKernels(Backend& backend, const OpDef* op, const OpCall& call,
                                         const std::vector<KernelChoice>& choices);
 

@@ -1,7 +1,7 @@
-// Seconds of kernels that were measured on request, on disk: CACHE/profiles/<device>.kernels.json.
+// KernelTimes: measured seconds of kernels on disk: CACHE/profiles/<device>.kernels.json.
 //
 // `ridge bench device --tune MODEL` fills the file; with `--kernels tuned` its seconds choose
-// between kernels.  They hold for one CPU type, number of threads and version of the kernels'
+// between kernels.  They are valid for one CPU type, thread count and version of the kernel
 // library.
 #pragma once
 #include <map>
@@ -19,12 +19,11 @@ struct KernelTimes {
 };
 
 std::string KernelTimesToJson(const KernelTimes& times);
-// From any file that holds them.  Fails with kInvalidData.
+// Reads any file of this form.  Fails with kInvalidData.
 Result<KernelTimes> ReadKernelTimes(const std::string& path);
 
 std::string KernelTimesPath(const std::string& device);
-// Fails with kInvalidData when there are none, they are damaged, or were taken with another library
-// or on another device.
+// Fails with kInvalidData when the file is missing, damaged, or of another library or device.
 Result<KernelTimes> LoadKernelTimes(const std::string& device, const std::string& library);
 Status SaveKernelTimes(const KernelTimes& times);
 

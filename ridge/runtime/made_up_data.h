@@ -1,7 +1,7 @@
-// MadeUpData: what kernels read while they are timed.
+// MadeUpData: synthetic operands for kernels that are timed.
 //
-// Zeros would lie: memory writes zero lines faster than data.  Small positive numbers keep square
-// roots and logarithms finite; integers are zero, which is a valid index or label.
+// Zeros would give wrong times: memory writes zero lines faster than data.  Small positive numbers
+// keep square roots and logarithms finite; integers are zero, which is a valid index or label.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -14,7 +14,7 @@ namespace ridge {
 
 class MadeUpData {
  public:
-  // By `threads` threads where that pays.
+  // Uses up to `threads` threads where that is faster.
   void Fill(DType dtype, int threads, std::byte* data, int64_t bytes);
 
  private:

@@ -1,4 +1,4 @@
-// Device profiles on disk: CACHE/profiles/<id>.json, one a device and thread count.
+// Device profiles on disk: CACHE/profiles/<id>.json, one per device and thread count.
 #pragma once
 #include <functional>
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace ridge {
 
-// Where these and the times of kernels (kernel_times.h) lie.
+// The folder of profiles and kernel times (kernel_times.h).
 std::string ProfilesFolder();
 std::string ProfilePath(const std::string& id);
 
@@ -15,16 +15,16 @@ std::string ProfilePath(const std::string& id);
 Result<DeviceProfile> LoadProfile(const std::string& id);
 Status SaveProfile(const DeviceProfile& profile);
 
-// The stored profile; else what `measure` says, which is stored as well.  A stored one that is not
-// to be trusted is measured again, a minute after it was made; when kernels had contradicted it and
-// the new numbers are the same, it is confirmed and stays.  A cache folder that cannot be written
-// is no error: the profile is then measured again next time. `again`: what is measured replaces a
-// profile that is there.  `now_s`: seconds since 1970.
+// The stored profile; without one the result of `measure`, which is stored.  An untrusted profile
+// is remeasured when it is a minute old, or at once when kernels contradicted it; when both
+// measurements are steady and agree, the stored one is confirmed and kept.  A cache folder that
+// cannot be written is no error: the next call measures.  `again`: a stored profile exists.
+// `now_s`: seconds since 1970.
 Result<DeviceProfile> LoadOrMeasureProfile(
     const std::string& id, double now_s,
     const std::function<Result<DeviceProfile>(bool again)>& measure);
 
-// Notes in the stored profile that the kernels of a plan took other times than it says.
+// Marks the stored profile as contradicted by the measured times of a plan's kernels.
 void NoteContradiction(const std::string& id);
 
 }  // namespace ridge

@@ -1,12 +1,12 @@
-// A step that fits the budget twice is run as it is, node by node: nothing else tells what a kernel
-// finds in the caches.
+// A step that fits the budget twice is run whole, node by node: only that gives each kernel the
+// cache contents of a step.
 //
-// Of a longer one, kernels of equal key are timed once, on one of their nodes.  The first round
-// goes from the cheap to the dear until most of the budget is spoken for, by the clock and not by
-// the roofline: that was wrong by factors where a kernel is small or memory slow.  The others go in
-// the order of the step, so that a kernel finds in the caches what it finds there in a step.  The
-// rest of the budget goes to the dear ones, one of each kind of kernel, once: what that kind takes
-// over the roofline's guess tells of those that were not timed.
+// In a longer step, kernels of equal key are timed once, on one of their nodes.  The first round
+// times cheap kernels first until most of the budget is reserved, by the clock and not by the
+// roofline, which is wrong by factors for small kernels and slow memory.  The rest of the budget
+// times expensive kernels once, first one of each name: its measured over modelled seconds
+// scale the nodes of that name that are not timed.  Later rounds follow the order of the step, so
+// that the caches hold what they hold in a step.
 #include "ridge/runtime/rehearsal.h"
 
 #include <algorithm>
@@ -24,8 +24,8 @@ namespace {
 
 constexpr int kFewestRounds = 4;  // the first warms up
 constexpr int kMostRounds = 25;
-// From here on the first run tells enough, though its data is not in the caches yet: the error is
-// small, or made by few nodes.
+// Above this time one run suffices, although it starts with cold caches: the error is small, or few
+// nodes have it.
 constexpr double kLong_s = 2e-3, kLongForFew_s = 200e-6;
 constexpr int kFewNodes = 2;
 constexpr double kSuspect = 1.5;   // times what was expected
@@ -33,8 +33,8 @@ constexpr double kMostWrong = 2;   // of a kind over all; beyond it the measurem
 constexpr double kForCheap = 0.6;  // of the budget
 constexpr double kOverrun = 2;     // budgets, where the roofline was wrong about a whole step
 
-// Only what kernels that are timed read: the rest of a large model would take longer to fill than
-// the rehearsal may take, and would be resident in a plan that is never run.
+// Fills only the operands of kernels that are timed: filling all of a large model would exceed the
+// time budget, and make memory resident for a plan that may never run.
 class DataFiller {
  public:
   explicit DataFiller(Executor& executor)
@@ -82,11 +82,10 @@ int RoundsOf(const Candidate& candidate, double seconds) {
   return seconds < kSuspect * candidate.expected_s ? 1 : 2;
 }
 
-// The cheap ones first.
+// Cheapest first.
 std::vector<Candidate> Candidates(const StepPlan& step, int threads,
                                   const std::map<std::string, double>& timed_before) {
-  // Not by the profile: one that was measured on a busy machine would say that nothing can be
-  // afforded.
+  // Not by the profile: one that was measured on a busy machine would leave no kernel affordable.
   const DeviceProfile nominal = NominalProfile(threads);
   std::vector<Candidate> candidates;
   std::map<std::string_view, size_t> known;
@@ -143,7 +142,7 @@ class StepRehearsal {
     std::vector<double> seconds;
   };
 
-  // All nodes, again and again; the first time warms up, and counts only where it was the last.
+  // All nodes, round after round; the first round warms up and counts only if it is the only one.
   Status Walk(DataFiller& filler, std::map<std::string, double>& kernel_s) {
     for (const PlannedNode& node : step_.nodes) filler.FillInputs(step_, node);
     std::vector<std::vector<double>> seconds(step_.nodes.size());
@@ -175,7 +174,7 @@ class StepRehearsal {
     for (const auto& [key, sum] : sums) kernel_s.try_emplace(key, sum.first / sum.second);
   }
 
-  // Takes nodes in until all their rounds would take the budget.
+  // Adds nodes until all their rounds would take the budget.
   Status FirstRound(DataFiller& filler, const std::map<std::string, double>& timed_before) {
     std::vector<Candidate> left = Candidates(step_, executor_.threads(), timed_before);
     auto next = left.begin();
@@ -184,7 +183,7 @@ class StepRehearsal {
       if (planned_s_ + expected_s * RoundsOf(*next, expected_s) > kForCheap * budget_s_) break;
       RIDGE_RETURN_IF_ERROR(TimeFirst(*next, filler));
     }
-    // The dear ones: those that the step spends most on, a kind at a time.
+    // The expensive ones: those with the largest share of the step first, one of each kernel name.
     left.erase(left.begin(), next);
     std::stable_sort(left.begin(), left.end(), [](const Candidate& a, const Candidate& b) {
       return a.expected_s * a.count > b.expected_s * b.count;
@@ -229,11 +228,11 @@ class StepRehearsal {
   const StepPlan& step_;
   std::vector<Timed> timed_;  // in the order of the step
   const double budget_s_, begin_s_;
-  double planned_s_ = 0;  // spoken for
+  double planned_s_ = 0;  // of the budget, reserved
 };
 
-// Runs one kernel, the cheapest, of each name that was not timed: what a first call brings in
-// (generated code, pages of the library) is then there when the process's memory is read.
+// Runs the cheapest kernel of each name that was not timed: its first call maps generated code and
+// library pages, which the process's memory then includes when it is read.
 Status RunOtherKinds(Executor& executor, const std::map<std::string, double>& kernel_s,
                      DataFiller& filler) {
   struct Cheapest {
@@ -280,7 +279,7 @@ struct Sums {
   double measured = 0, modelled = 0;
 };
 
-// What a kind of kernel takes and what the roofline says of it, over those that were measured.
+// Measured and modelled seconds by kernel name, over the kernels that were timed.
 std::map<std::string_view, Sums> SumKinds(const DeviceProfile& profile,
                                           const std::map<std::string, double>& kernel_s,
                                           const Program& program) {

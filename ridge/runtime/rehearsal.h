@@ -1,8 +1,8 @@
-// Rehearsal: times the very kernels of a plan in the very arena, before the run.
+// Rehearsal: times a plan's own kernels in its own arena, before the run.
 //
-// A roofline knows a convolution of 20 ms well and one of 50 microseconds badly; so small kernels
-// are timed for a few milliseconds and the plan's step time is the sum of what was seen.  Kernels
-// that would not fit the time budget keep the roofline's estimate.
+// A roofline predicts a convolution of 20 ms well and one of 50 microseconds badly; so small
+// kernels are timed for a few milliseconds, and the plan's step time is the sum of the measured
+// times.  Kernels that do not fit the time budget keep the roofline's estimate.
 #pragma once
 #include <map>
 #include <string>
@@ -12,20 +12,21 @@
 namespace ridge {
 
 // Seconds by KernelChoice::key.  Overwrites everything in the arena: initialize or restore
-// the variables afterwards.  Spends about `budget_s` at most, judged by the program's own
-// estimates; then runs one kernel of each name that did not fit, untimed.
+// the variables afterwards.  Spends at most about `budget_s` by the program's own estimates; then
+// runs one kernel of each name that did not fit, untimed.
 Result<std::map<std::string, double>> Rehearse(Executor& executor, double budget_s);
 
-// How many times what the profile says kernels took: the median over those that were timed, each
-// key once and weighing what it takes.  1 when none was.
+// Measured over profiled seconds: the weighted median over the timed kernels, each key once,
+// weighted by its seconds.  1 when none was timed.
 double RehearsedOverProfiled(const std::map<std::string, double>& kernel_s,
                              const DeviceProfile& profile, const Program& program);
-// Whether the profile cannot be this machine's: kernels are never faster than it, and are slower
-// for other reasons as well.
+// Whether the ratio rules the profile out for this machine.  The bound for faster kernels is
+// tighter: slower ones have other causes too.
 bool Contradicts(double rehearsed_over_profiled);
 
-// Seconds of every node and step: what was timed; else the profile's, times what kernels of the
-// same name took over what it says of them, or all kernels where it is contradicted.
+// Sets the seconds of every node and step.  A node that was not timed gets the profile's seconds,
+// scaled by measured over profiled seconds of kernels of the same name, or, without such kernels,
+// of all kernels if they contradict the profile.
 void EstimateTimesBy(const std::map<std::string, double>& kernel_s, const DeviceProfile& profile,
                      Program& program);
 
