@@ -1,6 +1,6 @@
-// GraphCopier: copies a graph node by node, so that single nodes can be replaced on the way.
+// GraphCopier: copies a graph node by node; the caller may replace single nodes.
 //
-// Leaves (inputs, variables, constants) keep name, type, role and starting value.
+// Leaves (inputs, variables, constants) keep name, type, role and initial value.
 #pragma once
 #include <vector>
 
@@ -12,7 +12,7 @@ class GraphCopier {
  public:
   explicit GraphCopier(const Graph& from);
 
-  // The copy of a value; leaves are copied when they are first asked for.
+  // The copy of a value; a leaf is copied at the first call.
   // REQUIRES: a result's node was copied, or Map() was called for it.
   Value Mapped(ValueId id);
   std::vector<Value> MappedInputs(const Node& node);
@@ -29,8 +29,7 @@ class GraphCopier {
   std::vector<Value> map_;
 };
 
-// The part of a graph that its outputs and updates need; inputs and variables that nothing reads
-// are gone too.
+// The part of a graph that its outputs and updates need, without unread inputs and variables.
 Result<Graph> KeepNeeded(const Graph& graph);
 
 // Which nodes `roots` need, by NodeId.

@@ -4,9 +4,8 @@
 
 namespace ridge {
 
-// The extent that `input` picks from: an embedding's rows, a loss's classes; the smallest where it
-// picks from several, 0 where it picks from none.  Looked for behind operators that move or copy
-// elements.
+// The extent that `input` indexes: an embedding's rows, a loss's classes; the smallest of several,
+// 0 for none.  The search follows operators that move or copy elements.
 int64_t IndexExtent(const Graph& graph, ValueId input);
 
 }  // namespace ridge

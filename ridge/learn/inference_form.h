@@ -15,12 +15,12 @@ struct RunningStatistics {
   ValueId mean = kNoValue;
   ValueId var = kNoValue;
 };
-// In order of the nodes.  Several nodes may share one state (a module called twice); fails with
-// kInvalidModel when an update reads both a mean and a var.
+// In the order of the nodes.  Several nodes may share one state (a module called twice).  Fails
+// with kInvalidModel when an update reads both a mean and a var.
 Result<std::vector<RunningStatistics>> FindRunningStatistics(const Graph& graph);
 
-// The same outputs, no updates, only what the outputs need.  Fails with kInvalidModel when a
-// batch_norm has no running statistics; the message shows how to write them.
+// The same outputs without updates, reduced to the nodes that the outputs need.  Fails with
+// kInvalidModel when a batch_norm has no running statistics; the message shows how to write them.
 Result<Graph> InferenceForm(const Graph& forward);
 
 }  // namespace ridge

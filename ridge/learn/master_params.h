@@ -1,8 +1,8 @@
-// WithMasterParams: parameters of f16 and bf16 are kept in f32.
+// WithMasterParams: keeps parameters of f16 and bf16 in f32.
 //
-// An update is often smaller than half a step of such a number and would be lost, and the squares
-// that Adam keeps underflow.  So the parameter becomes its master_param, f32 under the same name,
-// and a cast behind it gives the graph what it computes with.
+// An update is often smaller than half a unit in the last place of such a number and would be lost,
+// and Adam's squared gradients underflow.  So the parameter becomes its master_param, f32 under the
+// same name, followed by a cast to the type that the graph computes in.
 #pragma once
 #include "ridge/graph/graph.h"
 
@@ -11,7 +11,7 @@ namespace ridge {
 // Trainable parameters of f16 or bf16, by name.
 std::vector<std::string> HalfParameters(const Graph& graph);
 
-// The graph itself where it has none.
+// The graph itself when it has no such parameter.
 Result<Graph> WithMasterParams(Graph graph);
 
 }  // namespace ridge

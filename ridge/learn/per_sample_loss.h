@@ -1,4 +1,4 @@
-// The loss of each sample, found in a graph whose loss is a mean over the batch.
+// PerSampleLoss: splits a loss that is a mean over the batch into the loss of each sample.
 #pragma once
 #include "ridge/graph/builder.h"
 
@@ -15,14 +15,14 @@ struct SampleLosses {
 //                                   the batch times the length that a reshape joined with it
 //   a + b, a - b, -a, reshape, cast
 //   a * c, a / c, c                 where c depends on no input (such as a weight penalty)
-// or a / b of two such values, as it is when some labels do not count: the weight is b's part
-// then.  b may be maximum(b, c), a guard against 0.  As a part of a sum, such as the mean of two
-// losses, a / b is shared out by the weight of the batch at hand.
-// So an evaluation counts each sample once even when the last batch is padded.
+// or a / b of two such values, as with ignored labels: each sample's weight is then its part of b.
+// b may be maximum(b, c), a guard against 0.  A term a / b of a sum, such as the mean of two
+// losses, is divided by the weight of the current batch.
+// An evaluation so counts each sample once even when the last batch is padded.
 // Fails with kUnsupported and names the node that is none of these.
 Result<SampleLosses> PerSampleLoss(GraphBuilder& b, Value loss, int64_t batch);
 
-// Whether the loss is such a quotient.
+// Whether the loss is such an a / b.
 bool IsWeightedMean(const Graph& graph, ValueId loss);
 
 }  // namespace ridge

@@ -1,7 +1,7 @@
-// SliceSums: where the slices of a step meet.
+// SliceSums: sums over the slices of a step.
 //
-// A sum over the slices is a state with an update that adds to it; the planner knows by
-// NamedGraph::slice_sums that it begins at 0 in each step.
+// Each sum is a state with an update that adds to it; NamedGraph::slice_sums tells the planner to
+// start it at 0 in each step.
 #pragma once
 #include <string>
 #include <vector>
@@ -18,9 +18,9 @@ class SliceSums {
 
   // The sum of x, kept in the state `name`.
   Value Add(const std::string& name, Value x);
-  // Every output of the graph becomes its sum.
+  // Replaces every output of the graph by its sum.
   void AddOutputs();
-  // `graph` is what was built, or the part of it that is needed.
+  // `graph`: the built graph, or the part of it that is needed.
   NamedGraph Finish(const std::string& name, Graph graph) const;
 
  private:

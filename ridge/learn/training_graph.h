@@ -1,21 +1,21 @@
 // From a forward Graph with a loss to the graphs that a run plans and executes.
 //
 //   train   forward, gradients, clipping, optimizer: one update from one batch; the graph itself
-//           where it updates parameters on its own
+//           if it has its own training step
 //   micro   forward, gradients added to accumulators;   with accumulate > 1, instead of `train`
 //   update  mean of the accumulators, clipping, optimizer, accumulators back to zero
 //   eval    inference form with a weight per sample: sums over the samples
 //   infer   inference form of the graph's own outputs
 //
-// With slices, `train` adds up each slice's gradients before it goes on, and `train`, `micro` and
-// `eval` their outputs (NamedGraph::slices).
+// With slices, `train` sums the slices' gradients before clipping and optimizer, and `train`,
+// `micro` and `eval` sum their outputs (NamedGraph::slices).
 //
 // Inputs beyond the graph's own: `ridge.lr` f32[] (f64[] for a f64 loss), `ridge.step` i64[] (1 at
 // the first update), `ridge.weight` f32[batch] (eval: 1, or 0 for padding).  A graph that draws
-// random numbers has an input `rng` i64[3] = {seed, step, first sample}. Outputs: train and micro
+// random numbers has an input `rng` i64[3] = {seed, step, first sample}.  Outputs: train and micro
 // `loss` and, for a classifier, `correct` (f32[], samples whose largest logit is the label's);
 // train and update `grad_norm` with clipping; eval `loss_sum`, `correct_sum` and `weight_sum`,
-// and where labels may be left out `loss_weight_sum` and `label_sum`, which stand in for it.
+// and, with ignored labels, `loss_weight_sum` and `label_sum`, which replace it.
 #pragma once
 #include <optional>
 #include <string>
@@ -37,28 +37,28 @@ struct TrainingGraphOptions {
   double clip_norm = 0;    // 0: no clipping
   int64_t accumulate = 1;  // micro-batches an update
 
-  // `forward` is for one of so many slices of the batch; the batch's loss is the mean of theirs,
+  // `forward` computes one of `slices` parts of the batch; the batch's loss is the mean of theirs,
   // or their sum.
   int64_t slices = 1;
   bool mean_of_slices = true;
   RecomputeLimits recompute = {};  // NamedGraph::recompute of `train` and `micro`
 };
 
-// What a forward graph offers to the trainer.
+// The facts of a forward graph that training needs.
 struct ForwardFacts {
   ValueId loss = kNoValue;
   ValueId logits = kNoValue;  // kNoValue unless a classifier: logits [batch, ..., classes]
   ValueId label = kNoValue;   // ... and input label i64|i32 [batch, ...]
-  std::optional<int64_t> ignored_label;  // ... the label that neither loss nor accuracy counts
-  std::vector<ValueId> data_inputs;  // those that a batch fills: all but `rng` and the step's own
-  int64_t batch = 0;                 // first extent of the data inputs
-  // The graph updates parameters: it is a whole training step, and reads `ridge.lr` and
-  // `ridge.step` where it has such inputs.
+  std::optional<int64_t> ignored_label;  // ... the label that loss and accuracy ignore
+  std::vector<ValueId> data_inputs;      // filled by a batch: all but `rng` and the step's own
+  int64_t batch = 0;                     // first extent of the data inputs
+  // The graph updates parameters, so it is a whole training step; it may have inputs `ridge.lr` and
+  // `ridge.step`.
   bool own_step = false;
 };
 
 // Fails with kInvalidModel: no output `loss` or not one float; inputs without a common first
-// extent; a name of ours taken; unbound dimensions.
+// extent; a reserved name taken; unbound dimensions.
 Result<ForwardFacts> InspectForward(const Graph& forward);
 
 // The parameters that an update changes, in order of creation.
@@ -70,7 +70,7 @@ std::vector<ValueId> TrainableParameters(const Graph& graph);
 Result<std::vector<NamedGraph>> BuildTrainingGraphs(const Graph& forward,
                                                     const TrainingGraphOptions& options);
 
-// In so many slices; in one when it couples samples.
+// In `slices` slices; in one when the graph couples samples.
 Result<NamedGraph> BuildEvalGraph(const Graph& forward, int64_t slices = 1);
 
 // Only the outputs that depend on none of the inputs in `missing` (such as a label).

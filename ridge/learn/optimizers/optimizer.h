@@ -1,6 +1,7 @@
 // Optimizers: each appends the update of one parameter to a graph as nodes.
 //
-// One file an optimizer; optimizer.cc lists them.  State is named PARAM.momentum, PARAM.m, PARAM.v.
+// One file per optimizer; optimizer.cc lists them.  State is named PARAM.momentum, PARAM.m,
+// PARAM.v.
 #pragma once
 #include <optional>
 #include <string>
@@ -42,7 +43,7 @@ const std::vector<Optimizer>& AllOptimizers();
 // Fails with kInvalidArgument: an unknown name, or an option out of range or of another optimizer.
 Result<const Optimizer*> FindOptimizer(const OptimizerOptions& options);
 
-// A state of param's type, named PARAM.suffix, that starts with zeros.
+// A state of param's type, named PARAM.suffix, initially 0.
 Value OptimizerState(GraphBuilder& b, Value param, const std::string& suffix);
 
 }  // namespace ridge
