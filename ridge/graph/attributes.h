@@ -1,4 +1,4 @@
-// Attr: a constant argument of a node.  Integers stand for booleans too.
+// Attr: a constant argument of a node.  Integers also encode booleans.
 #pragma once
 #include <initializer_list>
 #include <map>
@@ -18,9 +18,9 @@ using Attr = std::variant<int64_t, double, std::string, std::vector<int64_t>, st
                           Tensor, std::shared_ptr<const Graph>>;
 
 // Attributes by name, in order of name, so that text and plans are deterministic.  A std::map whose
-// copies share their contents until one of them is changed: passes copy every node many times and
-// change few.  Calls that may change something (operator[], at and begin of a map that is not
-// const) make the contents its own first, so hold no iterators across them.
+// copies share their contents until one of them is changed (copy on write): passes copy every node
+// many times and change few.  Calls that may change a map (operator[], at and begin of a map that
+// is not const) unshare its contents first, so hold no iterators across them.
 class AttrMap {
  public:
   using Map = std::map<std::string, Attr>;
@@ -53,12 +53,12 @@ class AttrMap {
     return own().try_emplace(name, std::move(value));
   }
   size_t erase(const std::string& name) { return own().erase(name); }
-  // Adds those of `other` whose names are not here.
+  // Adds the attributes of `other` whose names are missing here.
   void merge(const AttrMap& other) {
     if (!other.empty()) own().insert(other.begin(), other.end());
   }
 
-  // True only if equal; false says nothing.
+  // True implies equal contents; false does not imply different ones.
   bool SharesWith(const AttrMap& other) const { return map_ == other.map_; }
 
  private:

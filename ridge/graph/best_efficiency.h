@@ -1,10 +1,10 @@
-// How well a backend computes a call, for choices that are made before layouts are known.
+// BestEfficiency rates a backend's kernels for a call before layouts are chosen.
 #pragma once
 #include "ridge/graph/kernel_query.h"
 
 namespace ridge {
 
-// Of the best kernel that `kernels` offers for row-major inputs; 0 when there is none.
+// The efficiency of the best offer for row-major inputs; 0 when there is none.
 double BestEfficiency(KernelQuery& kernels, const OpDef& op, const OpCall& call);
 
 }  // namespace ridge

@@ -43,9 +43,9 @@ class GraphBuilder {
   void Output(const std::string& name, Value value);
   void Update(Value variable, Value value);
 
-  // From now on nodes whose inputs are all constants are evaluated at once, and their results are
-  // constants: `work` bounds elements and bytes of results plus flops, over all nodes together.
-  // A node that is too large for what is left becomes a node as usual.
+  // Later calls evaluate nodes with constant inputs immediately and add their results as constants.
+  // `work` bounds elements and bytes of results plus flops, over all such nodes; a node that
+  // exceeds the rest of it is added as usual.
   void FoldConstants(int64_t work) { fold_work_ = work; }
 
   // Pointwise, broadcast as numpy does.
@@ -67,11 +67,11 @@ class GraphBuilder {
   Value ReduceSum(Value x, std::vector<int64_t> axes, bool keep_dims);
   Value ReduceMean(Value x, std::vector<int64_t> axes, bool keep_dims);
   Value MatMul(Value a, Value b, bool transpose_a = false, bool transpose_b = false);
-  // -1 once: what is left; 0: the extent of x at that place.
+  // One extent may be -1, which is inferred; 0 copies the extent of x at the same position.
   Value Reshape(Value x, Dims dims);
   Value Transpose(Value x, std::vector<int64_t> permutation);
   Value Expand(Value x, Dims dims);  // x broadcast to dims
-  // Sums x over what broadcasting `dims` to x's shape repeated: the inverse of Expand.
+  // Sums x over the axes along which `dims` is broadcast to x's shape: the gradient of Expand.
   Value SumTo(Value x, const Dims& dims);
   // x [.., in] -> [.., out] with parameters NAME.weight [out, in] and NAME.bias [out], both
   // uniform in +-1/sqrt(in) as PyTorch's nn.Linear.
@@ -79,7 +79,7 @@ class GraphBuilder {
 
   const TensorType& type(Value v) const;  // REQUIRES: v is valid
   const Dims& dims(Value v) const { return type(v).dims; }
-  // Where the caller's source stands ("line 8"); carried by nodes made from now on.
+  // The position in the caller's source ("line 8"); later nodes carry it.
   void set_location(std::string location) { location_ = std::move(location); }
   void Fail(Status status);  // keeps the first
   bool ok() const { return status_.ok(); }
@@ -91,7 +91,7 @@ class GraphBuilder {
 
  private:
   bool Folds(const std::vector<ValueId>& inputs) const;
-  // The node's results as constants; empty when it costs more than what is left.
+  // The node's results as constants; empty when it exceeds the rest of fold_work_.
   std::vector<Value> Fold(const OpDef& op, const std::vector<ValueId>& inputs, const AttrMap& attrs,
                           const std::string& name);
 
@@ -110,7 +110,7 @@ class GradBuilder {
   GraphBuilder& b() { return builder_; }
   Value input(size_t i) const;  // invalid when absent
   Value output(size_t i) const;
-  // dL/d(output i), of the output's type; zeros when nothing flows there.
+  // dL/d(output i), of the output's type; zeros when output i has no gradient.
   Value output_grad(size_t i);
   bool has_output_grad(size_t i) const { return output_grads_[i].valid(); }
   // False when input i is absent or its gradient is not wanted: skip its work.
@@ -128,7 +128,7 @@ class GradBuilder {
 
  private:
   GraphBuilder& builder_;
-  Node node_;  // a copy: the builder's nodes move when it grows
+  Node node_;  // a copy
   std::vector<Value> output_grads_;
   std::vector<bool> needs_grad_;
   std::vector<Value> input_grads_;

@@ -1,4 +1,4 @@
-// Expression: the little program that a `fused` node runs for each element of its outputs.
+// Expression: the program that a `fused` node runs for each element of its outputs.
 //
 //   "t0=add(i0,i1);t1=clip(t0,min=0.0,max=6.0);o0=t1;o1=t0"
 //
@@ -51,16 +51,16 @@ Result<Expression> ExpressionOf(const OpDef& op, const OpCall& call);
 
 std::string PrintExpression(const Expression& expression);
 
-// Fails with kInvalidModel; the text tells where, what is, and what should be.
+// Fails with kInvalidModel; the message has the place, the text found and the text expected.
 Result<Expression> ParseExpression(std::string_view text);
 
-// `where` heads messages.  Every input must be named in the expression.
+// `where` begins messages.  Fails unless the expression names every input.
 Result<ExpressionTypes> InferExpression(const Expression& expression,
                                         std::span<const TensorType> inputs,
                                         const std::string& where);
 
-// One element: `inputs` are its operands, `values` receives every step's result, each rounded to
-// the step's dtype, as if the steps were nodes of their own.
+// One element: `inputs` are its operands; `values` receives every step's result, rounded to the
+// step's dtype, as if the steps were separate nodes.
 void EvaluateExpression(const Expression& expression, const ExpressionTypes& types,
                         std::span<const double> inputs, std::span<double> values);
 

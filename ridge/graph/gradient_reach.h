@@ -1,4 +1,5 @@
-// Which parameters a loss can teach, and what keeps the others from it.
+// FindGradientReach: which parameters get a gradient from a loss, and what blocks it for the
+// others.
 #pragma once
 #include <string>
 #include <vector>
@@ -7,23 +8,21 @@
 
 namespace ridge {
 
-// Whether a gradient of the node's outputs leads to one of input i: false for absent inputs, those
-// that the operator names as without (indices, labels), and where input or all outputs are no
-// floats.
+// Whether the node propagates gradients of its outputs to input i: not if the input is absent, is
+// in OpDef::no_gradient_inputs (indices, labels) or is no float, or if no output is a float.
 bool GradientFlows(const Graph& graph, const Node& node, size_t i);
 
 struct GradientReach {
   std::vector<ValueId> unused;     // the loss does not depend on them
-  std::vector<ValueId> blocked;    // it does, but only through nodes without a derivative:
-  std::vector<NodeId> blocked_by;  // in the graph's order
+  std::vector<ValueId> blocked;    // the loss depends on them only through non-differentiable nodes
+  std::vector<NodeId> blocked_by;  // those nodes, in the graph's order
 };
 
-// Sorts out which of `wanted` get no gradient from `loss`.  Values between are followed once, so
-// the time is linear in the graph.
+// Finds which of `wanted` get no gradient from `loss`.  Visits each value once: linear time.
 GradientReach FindGradientReach(const Graph& graph, ValueId loss,
                                 const std::vector<ValueId>& wanted);
 
-// One sentence for each kind; empty when every wanted value has a gradient.
+// One sentence per kind; empty when every wanted value has a gradient.
 std::vector<std::string> DescribeGradientReach(const Graph& graph, const GradientReach& reach);
 
 // "a, b, c and 4 more": names of values, the first `most` of them.

@@ -25,7 +25,7 @@ using NodeId = int32_t;
 inline constexpr ValueId kNoValue = -1;  // an absent optional input
 
 enum class ValueKind : uint8_t {
-  kInput,      // given anew each step
+  kInput,      // set by the caller in each step
   kParameter,  // trained
   kState,      // kept from step to step: statistics, optimizer state, gradient accumulators
   kConstant,
@@ -34,7 +34,7 @@ enum class ValueKind : uint8_t {
 
 enum class ValueRole : uint8_t { kNone, kGradient, kOptimizer, kStatistic };
 
-// How a variable starts.  Values are drawn from Philox with (seed, hash of the variable's name).
+// Initial contents of a variable.  Values are drawn from Philox with (seed, hash of its name).
 struct Init {
   enum class Kind : uint8_t { kZeros, kConstant, kUniform, kNormal, kTensor };
   Kind kind = Kind::kZeros;
@@ -84,7 +84,7 @@ class Graph {
  public:
   std::string name = "graph";
 
-  // Building.  Names must be free (see UniqueName).  GraphBuilder is the comfortable way.
+  // Building.  Names must be free (see UniqueName).  GraphBuilder is more convenient.
   ValueId AddInput(std::string name, TensorType type, std::vector<std::string> dim_names = {});
   ValueId AddVariable(ValueKind kind, std::string name, TensorType type, Init init);
   ValueId AddConstant(std::string name, Tensor tensor);
@@ -92,8 +92,8 @@ class Graph {
   // from the first.
   Result<NodeId> AddNode(const OpDef& op, std::vector<ValueId> inputs, AttrMap attrs,
                          std::vector<std::string> output_names, std::string location = "");
-  // A node of another graph, on inputs of this one.  Its outputs keep name, role and, where the
-  // inputs have the types that they have there, type; else types are inferred.
+  // Copies a node of another graph onto inputs of this one.  Outputs keep name and role, and their
+  // types if the inputs have the same types in both graphs; otherwise types are inferred.
   Result<NodeId> CopyNode(const Graph& from, const Node& node, std::vector<ValueId> inputs);
   void AddOutput(std::string name, ValueId value);
   void AddUpdate(ValueId variable, ValueId value);
@@ -120,7 +120,7 @@ class Graph {
   // The call of a node with types filled in.
   OpCall Call(const Node& node) const;
 
-  // Room for so many values in all.
+  // Reserves space for `values` values in total.
   void Reserve(size_t values) { by_name_.Reserve(values); }
 
   // For each value the nodes that read it, in order, each once.
@@ -129,8 +129,8 @@ class Graph {
  private:
   ValueId AddValue(ValueInfo info);
 
-  // What is added leaves references to the values and nodes before it valid, so that a caller may
-  // hold dims(v) while it builds.
+  // Additions keep references to earlier values and nodes valid, so a caller may hold dims(v) while
+  // it builds.
   ChunkedVector<ValueInfo> values_;
   ChunkedVector<Node> nodes_;
   std::vector<GraphOutput> outputs_;
@@ -138,7 +138,7 @@ class Graph {
   NameTable by_name_;
 };
 
-// The same graph with its named dimensions bound to other extents; types are inferred anew.
+// The same graph with its named dimensions bound to other extents and types inferred for them.
 // Fails when a name is unknown or a type no longer holds.
 Result<Graph> BindDims(const Graph& graph, const std::map<std::string, int64_t>& dims);
 

@@ -1,7 +1,7 @@
 // Evaluates a graph with the operators' references: for constant folding and tests.
 //
-// Every result is rounded to its dtype before it is read, so the answer is that of the reference
-// backend.  Allocates one tensor a value; not for training.
+// Every result is rounded to its dtype before it is read, as on the reference backend.  Allocates
+// one tensor per value; not for training.
 #pragma once
 #include <map>
 #include <string>
@@ -16,15 +16,15 @@ std::vector<Tensor> EvaluateNode(const OpDef& op, const OpCall& call,
                                  const std::vector<Tensor>& inputs);
 
 // All values of the graph, indexed by ValueId.  `given` holds inputs and variables by name;
-// variables that are not given start by their Init with `seed`.
+// other variables are initialized by their Init with `seed`.
 // Fails with kInvalidArgument when an input is missing or has another type.
 Result<std::vector<Tensor>> EvaluateGraph(const Graph& graph,
                                           const std::map<std::string, Tensor>& given,
                                           uint64_t seed = 0);
 
-// The starting contents of a variable.
+// The initial contents of a variable.
 Tensor InitialValue(const ValueInfo& variable, uint64_t seed);
-// The same, written in place. REQUIRES: `data` holds variable.type.bytes() bytes.
+// The same, written in place.  REQUIRES: `data` holds variable.type.bytes() bytes.
 void FillInitialValue(const ValueInfo& variable, uint64_t seed, void* data);
 // Elements [begin, end) of it, so that several threads can share the work.  `data` is the
 // variable's start.  REQUIRES: `begin` is a multiple of kInitialGrain.

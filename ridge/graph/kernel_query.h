@@ -1,8 +1,8 @@
-// KernelQuery: what the planner asks a backend, without knowing it.
+// KernelQuery: the planner's interface to a backend.
 //
-// For a node with inputs in these layouts: which kernels could run it, in which layouts, with what
-// workspace.  Answers are a deterministic function of the question, the CPU type and the number of
-// threads.  Layouts are numbers that the backend hands out; 0 is row-major.
+// For a node with inputs in given layouts it returns the kernels that can run it, with their
+// layouts and workspace.  Answers are a deterministic function of the query, the CPU type and the
+// number of threads.  Layouts are numbers that the backend assigns; 0 is row-major.
 #pragma once
 #include <optional>
 #include <span>
@@ -24,15 +24,15 @@ struct KernelChoice {
   std::vector<LayoutId> output_layouts;
   int64_t workspace_bytes = 0;                // scratch, from the arena, 64-byte aligned
   std::vector<std::pair<int, int>> in_place;  // (output, input) that may share memory
-  double efficiency = 1;  // share of what its cost class reaches on this device; reference: tiny
-  // Same key, same time: names the kernel, types, layouts and attributes.
+  double efficiency = 1;  // relative to its cost class on this device; reference: tiny
+  // Names the kernel, types, layouts and attributes: choices of equal key take equal time.
   std::string key;
-  bool one_thread = false;  // made for the calling thread alone: it may run beside others
-  // Most that a run takes from the system and gives back: a library's own buffers.
+  bool one_thread = false;  // runs on the calling thread only, so others may run at the same time
+  // Peak heap memory of a run, freed before it returns: a library's own buffers.
   int64_t heap_bytes = 0;
 };
 
-// A kernel that declines says why.
+// Why a kernel does not run a node.
 struct KernelRefusal {
   std::string kernel;
   std::string reason;
@@ -46,10 +46,10 @@ struct KernelOffers {
 class KernelQuery {
  public:
   virtual ~KernelQuery() = default;
-  // `available[i]` is the layout in which input i is at hand; a choice may want others.
+  // `available[i]` is the layout of input i; a choice may require another.
   virtual KernelOffers Offers(const OpDef& op, const OpCall& call,
                               std::span<const LayoutId> available) = 0;
-  // The same for kernels that run on the calling thread alone.  None: the backend has no such ones.
+  // The same for kernels that run on the calling thread only; empty when the backend has none.
   virtual KernelOffers OffersAlone(const OpDef& op, const OpCall& call,
                                    std::span<const LayoutId> available) = 0;
   virtual int64_t LayoutBytes(LayoutId layout, const TensorType& type) const = 0;

@@ -1,7 +1,7 @@
-// NameTable: which value has a name.  The names themselves lie with the values.
+// NameTable: maps names to value indices.  The values store the names themselves.
 //
-// A hash table of indices with open addressing: copying one copies a block of bytes, however many
-// names there are.  Look-up only: nothing iterates over it.
+// A hash table of indices with open addressing: a copy is one block copy.  Look-up only, no
+// iteration.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -12,8 +12,8 @@
 
 namespace ridge {
 
-// WANTED_2, WANTED_3, ...: one that is not taken while the one before is.  By galloping, then
-// bisection: names are dense, so 100,000 nodes "add" stay cheap.
+// WANTED_2, WANTED_3, ...: a free name whose predecessor is taken, found by galloping, then
+// bisection: taken numbers are dense, so 100,000 nodes "add" stay cheap.
 template <typename Taken>
 std::string FreeNumberedName(const std::string& wanted, const Taken& taken) {
   std::string name = wanted + "_";
@@ -48,11 +48,11 @@ class NameTable {
   void Reserve(size_t count) {
     if (2 * count > slots_.size()) Grow(2 * count);
   }
-  void Insert(std::string_view name, int32_t index) {  // REQUIRES: the name is not there
+  void Insert(std::string_view name, int32_t index) {  // REQUIRES: the name is absent
     Reserve(++size_);
     Place({Hash(name), index});
   }
-  void Erase(std::string_view name, int32_t index);  // REQUIRES: it is there
+  void Erase(std::string_view name, int32_t index);  // REQUIRES: the name is present
 
  private:
   struct Slot {

@@ -1,6 +1,6 @@
-// Some nodes want several tensors of one type (x and y of batch_norm), so values are decided on in
-// classes: all of a class become narrow, or none.  A class gains two bytes for each element that is
-// written or read narrow, and loses six where a reader needs f32 and a cast must write it.
+// Some nodes require several tensors of one type (x and y of batch_norm), so values form classes:
+// all values of a class become 16-bit, or none.  A class gains two bytes for each element that is
+// written or read in 16 bits, and loses six where a reader needs f32, since a cast must write it.
 #include "ridge/graph/narrow_choice.h"
 
 #include <algorithm>
@@ -209,7 +209,7 @@ class Chooser {
     for (ValueId id : members) Unite(members[0], id);
   }
 
-  // Whether the operator and some kernel take the group narrow.
+  // Whether the operator accepts the group in 16 bits, with a kernel about as good as that for f32.
   bool Takes(const Node& node, const Group& group) {
     const OpCall wide = graph_.Call(node);
     OpCall call = wide;

@@ -8,14 +8,14 @@
 namespace ridge {
 
 struct NarrowChoice {
-  std::vector<bool> values;  // by value: it becomes narrow
-  // By node and input: the node reads a narrow value as it is; others want a cast in front.
+  std::vector<bool> values;  // by value: it is stored in 16 bits
+  // By node and input: the node reads the 16-bit value directly; other readers need a cast.
   std::vector<std::vector<bool>> reads;
 };
 
 NarrowChoice ChooseNarrow(const Graph& graph, DType narrow, KernelQuery& kernels);
 
-// Whether casts of all its tensors can become steps of this node.
+// Whether this node can absorb casts of all its tensors as steps.
 bool TakesCasts(const Node& node);
 
 }  // namespace ridge

@@ -1,4 +1,4 @@
-// OpDef: everything the engine knows of one operator, in one place.
+// OpDef: all facts about one operator, in one record.
 //
 // A definition lives in ridge/graph/ops/<name>.cc and is listed in ops.def; AllOps() holds them,
 // and no global constructor runs.  Every reader of an operator's facts (type checker, autodiff,
@@ -49,7 +49,7 @@ struct Cost {
   int64_t bytes_written = 0;
 };
 
-// Whether the planner should rather recompute the output than keep it.
+// Whether the planner may recompute the output instead of keeping it.
 enum class Recompute { kCheap, kExpensive, kNever };
 
 // What limits the operator on most devices, and which efficiency curve of the profile prices it.
@@ -64,7 +64,7 @@ struct OpDef {
   std::vector<std::string> required_attrs = {};  // those of attr_defaults that must be given
   CostClass cost_class = CostClass::kElementwise;
 
-  // Number and presence of inputs, and names and kinds of attributes, were checked before.
+  // REQUIRES: number and presence of inputs, and names and kinds of attributes, are checked.
   Result<std::vector<TensorType>> (*infer_types)(const OpCall&) = nullptr;
   // nullptr: no flops, every input read once, every output written once.
   Cost (*cost)(const OpCall&) = nullptr;
@@ -75,7 +75,7 @@ struct OpDef {
 
   // Pairs (output, input): the output may overwrite that input when it is dead afterwards.
   std::vector<std::pair<int, int>> in_place = {};
-  // Output 0 is this input's bytes under another shape (reshape): no kernel runs.
+  // Output 0 is a view of this input's bytes (reshape): no kernel runs.
   int alias_input = -1;
   Recompute recompute = Recompute::kExpensive;
   const char* onnx = nullptr;  // "Softmax@13"
@@ -92,14 +92,14 @@ struct OpDef {
 
 // All operators, in the order of ops.def.
 const std::vector<OpDef>& AllOps();
-// nullptr when there is none of this name.
+// nullptr when no operator has this name.
 const OpDef* FindOp(std::string_view name);
 
 // Checks number of inputs and attributes against the definition, fills the defaults in, infers the
 // output types and checks them.  Errors carry call.where.
 Result<std::vector<TensorType>> InferCall(const OpDef& op, OpCall& call);
 
-// So many flops, every input that is there read once, every output written once.
+// The cost of `flops`, with every present input read once and every output written once.
 Cost MovedOnce(const OpCall& call, int64_t flops);
 
 // OpDef::cost or its default.

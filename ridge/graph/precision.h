@@ -1,8 +1,8 @@
-// Mixed precision: products in 16 bits, everything else as it is.
+// Mixed precision: products in 16 bits, everything else unchanged.
 //
 // The transform runs on a whole training graph, after the passes that look for patterns of f32
-// nodes and before `fuse`, which lets casts ride along with the pointwise nodes that write their
-// inputs. Gradients need no rule of their own: their products are products like any other.
+// nodes and before `fuse`, which merges casts into the pointwise nodes that write their inputs.
+// Gradients need no special rule: their products are ordinary products.
 #pragma once
 #include "ridge/graph/graph.h"
 #include "ridge/graph/kernel_query.h"

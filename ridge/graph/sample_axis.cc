@@ -1,7 +1,7 @@
-// The laws are the operators' (sample_laws.h); this walks them from the inputs to the loss.
-// That a value has an axis means: cut into equal parts along it, each part follows from the same
-// part of every input.  A law may refuse what could be cut, but never accept what could not, so an
-// extent that equals the batch by chance does no harm.
+// Applies the operators' rules (sample_laws.h) from the inputs to the loss.
+// A value with a sample axis can be cut into equal parts along it, and each part depends only on
+// the same part of every input.  A rule may refuse a call that could be cut, but never accepts one
+// that could not, so an extent that equals the batch by chance does no harm.
 #include "ridge/graph/sample_axis.h"
 
 #include <fmt/format.h>

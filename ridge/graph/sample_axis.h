@@ -1,11 +1,11 @@
 // Whether a step over a batch equals steps over slices of it, and the graph of such a slice.
 //
-// A batch can be cut where no node on the way to the outputs couples samples, and those are means
-// or sums over them.  Gradients are linear in the loss, so those of the slices add up to those of
-// the batch: exactly but for rounding.
+// A batch can be cut if no node between inputs and outputs couples samples and the outputs are
+// means or sums over samples.  Gradients are linear in the loss, so the slices' gradients add up to
+// the batch's: exactly but for rounding.
 //
-// What follows from the inputs alone, such as how many labels count, may couple samples: a slice
-// computes it for the whole batch, from inputs of its own that hold all of it.
+// Values that depend only on inputs, such as the number of counted labels, may couple samples: each
+// slice computes them for the whole batch, from additional inputs that hold all of it.
 #pragma once
 #include <map>
 #include <string>
@@ -20,22 +20,22 @@ inline constexpr char kWholePrefix[] = "ridge.whole.";
 bool IsWholeInput(const std::string& name);
 
 struct SampleAxes {
-  // By value: an axis, or one of sample_laws.h's.  Values that the outputs do not need may say
-  // anything.
+  // By value: an axis, or a constant of sample_laws.h.  Undefined for values that the outputs do
+  // not need.
   std::vector<int> axes;
-  // By node, its inputs that must be those of the whole batch.
+  // By node: the inputs that must hold the whole batch.
   std::map<NodeId, std::vector<size_t>> whole;
 };
 
 // `samples` are inputs whose dimension 0 counts samples.  An input `rng` (i64[3]) numbers them.
-// Fails with kUnsupported and the first node that couples samples before one of `roots`, or the
-// root that is something else than their mean or sum; or when the graph updates variables.
+// Fails with kUnsupported and the first node before one of `roots` that couples samples, or a root
+// that is not their mean or sum; and when the graph updates variables.
 Result<SampleAxes> FindSampleAxes(const Graph& graph, const std::vector<ValueId>& roots,
                                   const std::vector<ValueId>& samples);
 
 // The part of `graph` that its outputs need, for 1 / slices of the samples.  All inputs stay.
 // REQUIRES: `slices` divides the number of samples.
-// Fails with kUnsupported where a node is not what the axes promise.
+// Fails with kUnsupported when a node of the slice does not have the types that the axes imply.
 Result<Graph> SliceGraph(const Graph& graph, const SampleAxes& samples, int64_t slices);
 
 }  // namespace ridge

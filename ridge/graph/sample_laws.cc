@@ -1,7 +1,6 @@
-// Each law is the answer to one question: if every input is cut into slices along its sample axis,
-// is the output of the slices, put together again, the output of the whole?  Laws are shared by
-// kind of operator, so they stand together in one table; an operator that is not in it can't be
-// wrong, only be kept from slicing.
+// Each rule answers one question: if every input is cut into slices along its sample axis, does the
+// concatenation of the slices' outputs equal the output of the whole?  Operators of one kind share
+// a rule, so one table holds all of them; an operator that is missing from it is never sliced.
 #include "ridge/graph/sample_laws.h"
 
 #include <algorithm>

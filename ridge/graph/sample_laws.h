@@ -1,7 +1,7 @@
-// Where samples lie after a call, operator by operator.
+// Batch-axis propagation: the sample axis of each output of a call, by operator.
 //
-// A law takes where samples lie in the inputs and says where they lie in each output; it says
-// nothing when the call couples samples, or when it can't tell that it does not.
+// A rule (SampleLaw) maps the sample axes of the inputs to those of the outputs.  It returns
+// nothing when the call couples samples or may couple them.
 #pragma once
 #include <span>
 #include <vector>
@@ -10,26 +10,26 @@
 
 namespace ridge {
 
-// Where the samples of a batch lie in a value: the axis along which they follow each other, each
-// with an equal block of it; or one of these.
-inline constexpr int kNoSamples = -1;      // nowhere: the value is the same for every sample
-inline constexpr int kMeanOfSamples = -2;  // the mean over the samples of what each contributes
+// The sample axis of a value: the axis that consists of one block per sample, in order and of equal
+// size; or one of these.
+inline constexpr int kNoSamples = -1;      // replicated: the value is the same for every sample
+inline constexpr int kMeanOfSamples = -2;  // the mean over the samples' contributions
 inline constexpr int kSumOfSamples = -3;   // the sum
 
 struct SampleCall {
   const OpCall& call;
-  std::span<const int> inputs;  // where samples lie in each; kNoSamples for absent ones
-  int64_t batch = 0;            // samples in all
+  std::span<const int> inputs;  // the sample axis of each; kNoSamples for absent ones
+  int64_t batch = 0;            // number of samples
 };
 
 struct SampleLaw {
-  // One entry an output; empty: coupled.
+  // One entry per output; empty: samples are coupled.
   std::vector<int> (*axes)(const SampleCall&) = nullptr;
-  // The attribute that spells output 0's dims, where there is one (reshape).
+  // The attribute that holds output 0's dims, if any (reshape).
   const char* dims_attr = nullptr;
 };
 
-// Operators without a law of their own couple samples, unless they are pointwise.
+// An operator without a rule couples samples, unless it is pointwise.
 std::vector<int> SampleAxesAfter(const OpDef& op, const SampleCall& s);
 
 // nullptr: output 0's dims follow from the inputs.

@@ -1,4 +1,4 @@
-// For tests of rewrites: what graphs compute from made-up inputs, which two forms must share.
+// For tests of rewrites: two forms of a graph must compute the same from random inputs.
 #pragma once
 #include <gtest/gtest.h>
 

@@ -1,8 +1,7 @@
-// TokenReader: the words of a text graph, one at a time, with one word of look-ahead.
+// TokenReader: the tokens of a text graph, one at a time, with one token of look-ahead.
 //
-// A line end is a word too, except inside ( ) and [ ], where statements may go on over lines.
-// Words are views into the text, which must outlive the reader.  Copies are cheap, and read on
-// independently.
+// A line end is a token too, except inside ( ) and [ ], where a statement may span lines.
+// Tokens are views into the text, which must outlive the reader.  Copies are cheap and independent.
 #pragma once
 #include <string>
 #include <string_view>
@@ -21,7 +20,7 @@ struct Token {
     kInteger,  // -?[0-9]+
     kFloat,    // digits with a point or an exponent
     kSymbol,   // one of ( ) [ ] { } = , ;
-    kBad,      // not a word at all
+    kBad,      // no valid token
   };
   Kind kind = Kind::kEnd;
   std::string_view text;
@@ -31,7 +30,7 @@ struct Token {
 // "'relu'", "the end of the line", ... for messages.
 std::string DescribeToken(const Token& token);
 
-// Whether `name` can stand in a text without quotes.
+// Whether `name` needs no quotes in a text.
 bool IsPlainName(std::string_view name);
 // The name itself, or quoted when it is not plain.
 std::string PrintName(std::string_view name);
@@ -40,22 +39,22 @@ std::string QuoteString(std::string_view text);
 
 class TokenReader {
  public:
-  // `file` heads messages: "net.ridge:8: ..."; without a file they have no head.
+  // `file` begins messages: "net.ridge:8: ..."; an empty one is left out.
   TokenReader(std::string_view text, std::string file);
 
   const Token& peek() const { return token_; }
   bool at_symbol(char c) const;
   bool at_name(std::string_view name) const;
   Token Take();
-  bool TakeSymbol(char c);  // when it is next
+  bool TakeSymbol(char c);  // if it is next
   Status ExpectSymbol(char c, std::string_view after);
   // A plain or a quoted name.
   Result<std::string> ExpectName(std::string_view what);
   Result<std::string> ExpectString(std::string_view what);
-  void SkipLine();      // up to the next line end, which stays
+  void SkipLine();      // up to the next line end, which is not consumed
   void SkipNewlines();  // empty lines
 
-  Status Error(const std::string& text) const;  // at the next word
+  Status Error(const std::string& text) const;  // at the next token
   Status ErrorAt(int line, const std::string& text) const;
 
  private:

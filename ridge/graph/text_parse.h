@@ -1,4 +1,4 @@
-// Reading a graph that stands inside another text.
+// Reads a graph from inside another text.
 #pragma once
 #include "ridge/graph/graph.h"
 #include "ridge/graph/text_lexer.h"
@@ -9,7 +9,7 @@ namespace ridge {
 inline constexpr int kDeepestGraph = 8;
 
 // Reads "graph NAME" and its statements up to the end of the text (depth 0) or a closing brace,
-// which stays.
+// which is not consumed.
 Result<Graph> ReadGraph(TokenReader& reader, int depth);
 
 }  // namespace ridge

@@ -56,7 +56,7 @@ OpDef ConvPoolGradWeightDef() {
       .doc =
           "The gradient of w in y, place = conv_pool(x, w, bias), dw [O,C,KH,KW] = `weight_dims`, "
           "from x [B,C,H,W], place and dy [B,O,PH,PW]; with bias=1 also dbias [O]. A place that "
-          "is no tap sends its dy nowhere. `padding` is that of conv_pool.",
+          "is no tap drops its dy. `padding` is that of conv_pool.",
       .input_names = {"x", "place", "dy"},
       .output_names = {"dw", "dbias"},
       .attr_defaults = {{"weight_dims", std::vector<int64_t>{}},

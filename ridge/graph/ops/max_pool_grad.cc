@@ -67,7 +67,7 @@ void Gradient(GradBuilder& g) {
   g.set_input_grad(1, ddy);
 }
 
-// A tap number that is out of the kernel or in the padding sends its dy nowhere.
+// Drops a dy whose index is outside the kernel or in the padding.
 void Reference(const OpCall& call, std::span<const double* const> in,
                std::span<double* const> out) {
   const PoolGeometry g = PoolGeometryOf(call);

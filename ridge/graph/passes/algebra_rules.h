@@ -1,4 +1,4 @@
-// The local rules of the algebra pass: each looks at one call and at what wrote its inputs.
+// The local rules of the algebra pass: each matches one call and the producers of its inputs.
 #pragma once
 #include <optional>
 #include <string>
@@ -8,9 +8,9 @@
 
 namespace ridge {
 
-// What a rule sees.
+// The call that a rule matches.
 struct RuleCall {
-  const Graph& graph;  // the new one, which holds the inputs
+  const Graph& graph;  // the new graph, which holds the inputs
   GraphRewriter& rewriter;
   const OpDef& op;
   const AttrMap& attrs;
@@ -22,13 +22,13 @@ struct RuleCall {
   const std::vector<int64_t>& integers(const std::string& attr) const {
     return std::get<std::vector<int64_t>>(attrs.at(attr));
   }
-  // The node that wrote input i when it is of this operator, else nullptr.
+  // The producer of input i if it is of this operator, else nullptr.
   const Node* Producer(size_t i, std::string_view op_name) const;
-  // What every element of input i is, when that is known.
+  // The value of all elements of input i, if they are known to be equal.
   std::optional<double> Uniform(size_t i) const;
 };
 
-// What a rule makes of a call: nothing, an existing value, or another call.
+// The result of a rule: no match, an existing value, or another call.
 struct Rewrite {
   ValueId value = kNoValue;
   const OpDef* op = nullptr;
@@ -43,8 +43,8 @@ struct Rule {
   Rewrite (*apply)(const RuleCall& call);
 };
 
-// In order; the first that rewrites wins, and its result is looked at again.  Each rule makes the
-// call smaller or brings it nearer to the graph's inputs, so this ends.
+// In order: the first match wins, and its result is matched in turn.  Each rule makes the call
+// smaller or moves it closer to the graph's inputs, so this terminates.
 const std::vector<Rule>& AlgebraRules();
 
 }  // namespace ridge

@@ -1,9 +1,9 @@
 // Walks back from the product with v: softmax, masks, soft cap, scale, product of q and k.
 //
-// A mask that hides by -inf gives NaN in a row that sees nothing, `attention` gives 0 there, as the
-// guards that exporters write (where(isnan(p), 0, p)) do.  A replacement by a finite number is
-// taken only when it is so low that adding it is the same, or when every row is known to see
-// something. A mask that is trained keeps its nodes: its gradient needs the scores whole anyway.
+// A -inf mask gives NaN in a fully masked row; `attention` gives 0 there, as do the guards that
+// exporters write (where(isnan(p), 0, p)).  A mask that replaces scores by a finite number matches
+// only if adding that number has the same effect, or if no row is fully masked.  A trained mask
+// does not match: its gradient needs the whole scores anyway.
 #include "ridge/graph/passes/attention_match.h"
 
 #include <algorithm>
@@ -113,7 +113,7 @@ bool AttentionMatcher::ReadWhere(const Node& where, AttentionMatch& m, ValueId& 
     if (!safe && !std::isinf(*low) && *low > kLow) return false;
     scores = where.inputs[i];
     if (safe || std::isinf(*low)) return AddBool(where.inputs[0], shows, m);
-    // A row that sees nothing is the mean of v: adding `low` keeps it so.
+    // The result of a fully masked row is the mean of v: adding `low` preserves that.
     m.fills.push_back({where.inputs[0], shows, *low});
     return BroadcastsTo(graph_.type(where.inputs[0]).dims, m.scores);
   }

@@ -1,4 +1,5 @@
-// What an attention written as primitive nodes is made of.  Inner header of attention_*.cc.
+// AttentionMatcher finds attention that is written as primitive nodes.  Inner header of
+// attention_*.cc.
 #pragma once
 #include <map>
 #include <optional>
@@ -8,10 +9,10 @@
 
 namespace ridge {
 
-// Scores become `low` where the condition does not show them.
+// Scores become `low` where the condition masks them.
 struct AttentionFill {
   ValueId condition = kNoValue;
-  bool shows = true;  // where the condition is true
+  bool shows = true;  // the condition's true elements are visible, else its false ones
   double low = 0;
 };
 
@@ -22,8 +23,8 @@ struct AttentionMatch {
   bool k_transposed = false;
   double scale = 1, softcap = 0;
   std::vector<ValueId> added;   // float masks
-  std::vector<ValueId> shown;   // bool: true is seen
-  std::vector<ValueId> hidden;  // bool: true is not seen
+  std::vector<ValueId> shown;   // bool: true is visible
+  std::vector<ValueId> hidden;  // bool: true is masked
   std::vector<AttentionFill> fills;
   std::optional<int64_t> causal_offset;
   Dims scores;                 // [.., T, S]
@@ -50,19 +51,19 @@ class AttentionMatcher {
   bool AddBool(ValueId condition, bool shows, AttentionMatch& m);
   bool NobodyElseReads(const AttentionMatch& m, const Node& root) const;
 
-  // What a constant mask hides: the offset of causality, or nothing at all.
+  // Analysis of a constant mask: causal with an offset, or empty.
   struct ConstantMask {
     bool known = false;     // causal or empty
-    bool empty = false;     // hides nothing
-    bool rows_see = false;  // each query sees at least one key
+    bool empty = false;     // masks nothing
+    bool rows_see = false;  // at least one key of each query is visible
     int64_t offset = 0;
   };
-  // `hides`: the value that hides, in a bool mask; float masks hide where they are very negative.
+  // `hides`: the bool value that masks; a float mask masks where it is very negative.
   const ConstantMask& ReadConstant(ValueId id, bool hides);
 
   const Graph& graph_;
   std::vector<int32_t> reads_;
-  std::vector<bool> trained_;  // by value: a gradient will flow through it to a parameter
+  std::vector<bool> trained_;  // by value: it has a gradient, for a parameter before it
   std::map<std::pair<ValueId, bool>, ConstantMask> constants_;
 };
 

@@ -2,11 +2,11 @@
 // conv_grad_weight(x, max_pool_grad(index, relu_grad(dy, p))) -> conv_pool_grad_weight(x, place,
 // dy)
 //
-// Both with 2x2 windows side by side, with or without relu, when the convolution is thin and nobody
-// else reads what lies between.  The gradient of the pool stays a node where others read it too
-// (the gradient of x); it then reads `place`, which is `index` but for windows whose maximum relu
-// cut off.  Those get the mask 0 of relu_grad(., p), so every reader of `index` must stand behind
-// that mask.
+// Both with non-overlapping 2x2 windows, with or without relu, if the convolution is thin and the
+// values between have no other readers.  The gradient of the pool remains a node if it has other
+// readers (the gradient of x); it then reads `place`, which equals `index` except in windows whose
+// maximum relu clipped.  relu_grad(., p) sets dy to 0 there, so every reader of `index` must take
+// its dy from that relu_grad.
 #include "ridge/graph/passes/conv_pool.h"
 
 #include <algorithm>

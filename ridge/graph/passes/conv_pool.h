@@ -1,4 +1,4 @@
-// A step of the fuse pass: a convolution of few inputs, relu and a max pool become one node.
+// A step of the fuse pass: fuses a convolution of few channels, relu and a max pool into one node.
 #pragma once
 #include "ridge/graph/graph.h"
 

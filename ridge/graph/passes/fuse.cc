@@ -1,10 +1,9 @@
-// Norms with the steps behind them, and thin convolutions with their pools, first: a product would
-// take their steps into its epilogue.  Then epilogues:
-// a step that rides along with a product costs nothing at all.  Then groups of
-// pointwise nodes; each becomes one node whose intermediate values never reach memory, and a
-// member that is read outside becomes one more output, so nothing is computed twice.
+// First norms with the steps that follow them, and thin convolutions with their pools, since a
+// product's epilogue would take those steps.  Then epilogues: a step in a product's epilogue costs
+// nothing.  Then groups of pointwise nodes: each becomes one node whose intermediate values never
+// reach memory; a member with readers outside becomes another output, so nothing is computed twice.
 //
-// Optimizer updates are kernels of their own and stay as they are.
+// Optimizer updates are separate kernels and are not fused.
 #include <queue>
 
 #include "ridge/graph/expression.h"

@@ -1,4 +1,4 @@
-// First half of the fuse pass: pointwise steps that ride along with a matmul or conv.
+// First half of the fuse pass: pointwise steps become the epilogue of a matmul or conv.
 #pragma once
 #include "ridge/graph/graph.h"
 
@@ -6,7 +6,7 @@ namespace ridge {
 
 // relu(matmul(a, b)) -> matmul(a, b, epilogue="relu")
 // add(conv(x, w), r) -> conv(x, w, _, r, epilogue="add"), where r has the type of the result
-// ... as long as nobody else reads what lies between.  Steps: relu gelu silu tanh sigmoid add.
+// ... if the values between have no other readers.  Steps: relu gelu silu tanh sigmoid add.
 Result<Graph> FuseEpilogues(Graph graph);
 
 }  // namespace ridge

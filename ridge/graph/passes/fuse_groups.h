@@ -1,4 +1,4 @@
-// Second half of the fuse pass: which pointwise nodes become one `fused` node.
+// Second half of the fuse pass: groups pointwise nodes into `fused` nodes.
 #pragma once
 #include <vector>
 
@@ -6,9 +6,9 @@
 
 namespace ridge {
 
-// Groups of two and more pointwise nodes, each connected by reads and all of one output shape,
-// members in order.  Replacing every group by one node leaves no cycle, and no group exceeds what
-// an Expression holds.  Deterministic.
+// Groups of two or more pointwise nodes, connected by reads and of one output shape, members in
+// order.  Replacing every group by one node creates no cycle, and no group exceeds the limits of an
+// Expression.  Deterministic.
 std::vector<std::vector<NodeId>> FindFusionGroups(const Graph& graph);
 
 }  // namespace ridge

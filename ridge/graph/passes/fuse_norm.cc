@@ -1,10 +1,10 @@
-// What is gained is memory traffic: a normalized tensor is written once, with all that is done to
-// it, and the masked gradient not at all.
+// The gain is memory traffic: a normalized tensor is written once, with all its steps applied, and
+// the masked gradient not at all.
 //
-// A norm with one reader and only that.  Mean and variance keep their readers, so a training norm
-// stands where it stood, and adds only what is known by then; of two norms that meet in a sum (a
-// projected shortcut) that is the later one.  The inference form has no other results and moves to
-// the end of its chain.
+// The normalized tensor must have a single reader.  A training norm keeps its position, since
+// others read its mean and variance, so it adds only operands that are computed before it; of two
+// norms that meet in a sum (a projected shortcut) the later one takes it.  The inference form has
+// no other results and moves to the end of its chain.
 #include "ridge/graph/passes/fuse_norm.h"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// Batch norms take over the relu and the sum behind them, and their gradients
-// relu's mask.
+// A step of the fuse pass: batch norms absorb a following relu and sum, and their gradients relu's
+// mask.
 #pragma once
 #include "ridge/graph/graph.h"
 
@@ -7,10 +7,9 @@ namespace ridge {
 
 // relu(batch_norm(x)), add(batch_norm(x), r), relu(add(batch_norm(x), r))
 //   -> batch_norm(x, r; epilogue), for the training and the inference form;
-// batch_norm_grad(x, ..., relu_grad(dy, relu(y))) -> batch_norm_grad(x, ...,
-// dy; relu=1),
+// batch_norm_grad(x, ..., relu_grad(dy, relu(y))) -> batch_norm_grad(x, ..., dy; relu=1),
 //   where y is that norm of x.
-// f32 images only: of rows of features the kernels are others.
+// f32 images only: rows of features have other kernels.
 Result<Graph> FuseNorms(Graph graph);
 
 }  // namespace ridge

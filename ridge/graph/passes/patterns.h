@@ -1,4 +1,4 @@
-// What the patterns share: each recognizes one operator that a file wrote as primitive nodes.
+// Patterns: each recognizes one operator that a file writes as primitive nodes.
 // Inner header of pattern*.cc.
 #pragma once
 #include <optional>
@@ -9,8 +9,8 @@
 
 namespace ridge {
 
-// The call that computes what `root` does.  `inner` are the results between the call's inputs and
-// the root: when somebody else reads one of them the nodes stay, because nothing would be saved.
+// The call that is equivalent to `root`.  `inner` are the results between the call's inputs and the
+// root: if one of them has other readers the nodes remain, since nothing would be saved.
 struct PatternMatch {
   const OpDef* op = nullptr;  // nullptr: no match
   std::vector<ValueId> inputs = {};
@@ -22,10 +22,10 @@ PatternMatch MatchLayerNorm(const Graph& graph, const Node& root);  // or rms_no
 PatternMatch MatchGelu(const Graph& graph, const Node& root);       // pattern_gelu.cc
 PatternMatch MatchSilu(const Graph& graph, const Node& root);       // pattern_silu.cc
 
-// The node that wrote `id`, when it is of this operator ("" is any); else nullptr.
+// The producer of `id` if it is of this operator ("" is any), else nullptr.
 const Node* WriterOf(const Graph& graph, ValueId id, std::string_view op);
 
-// What every element of a constant of at most 1024 elements is; through an expand.
+// The value of all elements of a constant of at most 1024 equal elements; also through an expand.
 std::optional<double> UniformOf(const Graph& graph, ValueId id);
 
 }  // namespace ridge

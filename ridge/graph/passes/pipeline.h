@@ -1,4 +1,4 @@
-// The passes in order, which of them run, and what each saved.
+// The passes in order, the selection of passes, and the savings of each.
 #pragma once
 #include <string>
 #include <string_view>
@@ -9,8 +9,8 @@
 namespace ridge {
 
 // A rewrite of the graph ("fold"), or one of the planner's steps that the same option switches
-// ("inplace", "layout").  Passes run on the whole step; those marked `forward` run before
-// differentiation too, which reads the values that they make smaller.
+// ("inplace", "layout").  Passes run on the whole step; those marked `forward` also run before
+// differentiation, whose gradients read the values that they shrink.
 struct PassInfo {
   const char* name;
   const char* what;                       // one line for help texts

@@ -1,4 +1,4 @@
-// A step of the algebra pass: relu's mask moves before the gradient of a max pool.
+// A step of the algebra pass: moves relu's mask before the gradient of a max pool.
 #pragma once
 #include "ridge/graph/graph.h"
 

@@ -1,7 +1,8 @@
-// Computing values again instead of keeping them: a rewrite that the planner asks for.
+// Rematerialization: a rewrite, on request of the planner, that recomputes values instead of
+// keeping them.
 //
-// Not one of AllPasses(): which values, and for which readers, is a question of bytes over time,
-// which the graph does not know (plan/memory/recompute.h answers it).
+// Not one of AllPasses(): the choice of values and readers depends on live bytes over time, which
+// the graph does not know (plan/memory/recompute.h makes it).
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -11,24 +12,23 @@
 namespace ridge {
 
 struct RecomputeSet {
-  std::vector<bool> values;        // by ValueId: has a second form for late readers
+  std::vector<bool> values;        // by ValueId: recomputed for late readers
   std::vector<bool> late_readers;  // by NodeId
-  int64_t chosen = 0;              // of the values: those that need not be kept
+  int64_t chosen = 0;              // number of values that need not be kept
 
   bool empty() const;
 };
 
-// Whether a value may be in RecomputeSet::values: the first result of an operator that takes little
-// arithmetic for its bytes and gives the same bits from the same inputs each time.
+// Whether a value may be in RecomputeSet::values: the first result of a deterministic operator with
+// little arithmetic for its bytes.
 bool IsCheapAgain(const Graph& graph, ValueId id);
 
-// The values that `id` is computed from when it is computed again: of a batch norm its saved
-// statistics too.
+// The inputs of the node that recomputes `id`: for a batch norm its saved statistics too.
 std::vector<ValueId> InputsAgain(const Graph& graph, ValueId id);
 
-// Each late reader of such a value reads a copy, made right before the first of them from the same
-// inputs; what is made of values that have copies reads the copies.  Bits do not change.
-// REQUIRES: IsCheapAgain() of all of them.
+// Late readers of such a value read a copy, which is recomputed from the same inputs right before
+// the first of them; a copy reads the copies of its inputs.  Bits do not change.
+// REQUIRES: IsCheapAgain() for all values of the set.
 Result<Graph> RecomputeValues(const Graph& graph, const RecomputeSet& set);
 
 }  // namespace ridge

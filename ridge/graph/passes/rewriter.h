@@ -1,4 +1,4 @@
-// GraphRewriter: copies a graph value by value while a pass decides what becomes of each node.
+// GraphRewriter: copies a graph value by value; the pass decides what replaces each node.
 //
 //   GraphRewriter rewriter(graph);
 //   RIDGE_RETURN_IF_ERROR(rewriter.Walk([&](const Node& node) { return rewriter.Copy(node); }));
@@ -23,34 +23,34 @@ class GraphRewriter {
   const Graph& to() const { return to_; }
 
   // Copies inputs, variables and constants, and calls `visit` for each node, in the order of
-  // values.  `visit` gives each output of the node its new value, by Copy, Emit or Set.
+  // values.  `visit` maps each output of the node to a new value, by Copy, Emit or Set.
   Status Walk(const std::function<Status(const Node&)>& visit);
-  // Without Walk: copies all that no node writes; nodes follow in an order of the caller's.
+  // Instead of Walk: copies all leaves; the caller adds the nodes in its own order.
   void CopyLeaves();
 
-  // Copies only these constants, by old ValueId.  REQUIRES: no output and no node that is kept
-  // needs the others.
+  // Copies only these constants, by old ValueId.  REQUIRES: no output and no kept node needs the
+  // others.
   void KeepConstants(std::vector<bool> keep) { keep_ = std::move(keep); }
 
-  ValueId Map(ValueId old) const;  // kNoValue stays
+  ValueId Map(ValueId old) const;  // kNoValue maps to itself
   std::vector<ValueId> Map(const std::vector<ValueId>& old) const;
-  // From now on `old` is `now`, a value of the new graph.
+  // Maps `old` to `now`, a value of the new graph.
   void Set(ValueId old, ValueId now);
-  // The node itself on the new values of its inputs.
+  // Copies the node onto the new values of its inputs.
   Status Copy(const Node& node) { return CopyOn(node, Map(node.inputs)); }
-  // The same on these values of the new graph.
+  // The same onto these values of the new graph.
   Status CopyOn(const Node& node, std::vector<ValueId> inputs);
-  // A constant in its place, of the same name.
+  // Replaces `old` by a constant of the same name.
   void SetConstant(ValueId old, Tensor tensor);
-  // Another node in its place: outputs [0, ...) of it become `results`, values of the old graph,
-  // whose names and roles they take.
+  // Adds a replacement node: its outputs [0, ...) replace `results`, values of the old graph, and
+  // take their names and roles.
   Status Emit(const OpDef& op, std::vector<ValueId> inputs, AttrMap attrs,
               const std::vector<ValueId>& results, const std::string& location);
-  // A node with one output that takes `name` as it is: REQUIRES: it is free in the new graph.
+  // A node with one output of exactly this name.  REQUIRES: the name is free in the new graph.
   Result<ValueId> AddNamedNode(const OpDef& op, std::vector<ValueId> inputs, AttrMap attrs,
                                const std::string& name, const std::string& location);
   ValueId AddConstant(const std::string& wanted_name, Tensor tensor);
-  // Free in both graphs, so that no later copy meets it.
+  // A name that is free in both graphs, so no later copy collides with it.
   std::string FreshName(const std::string& wanted) const;
 
   Result<Graph> Finish();  // copies outputs and updates
@@ -61,7 +61,7 @@ class GraphRewriter {
   const Graph& from_;
   Graph to_;
   std::vector<bool> keep_;    // by old ValueId; empty: all
-  std::vector<ValueId> map_;  // by old ValueId; kNoValue until it is known
+  std::vector<ValueId> map_;  // by old ValueId; kNoValue until it is set
 };
 
 // How often each value is read: by nodes (once for each place), outputs and updates.

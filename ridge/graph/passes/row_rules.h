@@ -1,4 +1,4 @@
-// Which rows of its inputs an operator needs for some rows of its output.  Inner header of
+// NarrowToRows: the input rows that an operator needs for some rows of its output.  Inner header of
 // push_slices.cc.
 #pragma once
 #include <optional>
@@ -8,15 +8,14 @@
 
 namespace ridge {
 
-// A node whose output 0 is made for some rows only.
+// A call that computes some rows of a node's output 0.
 struct NarrowCall {
-  std::vector<std::optional<Rows>> inputs;  // what it reads of each; nullopt: all
+  std::vector<std::optional<Rows>> inputs;  // the rows that it reads of each; nullopt: all
   AttrMap attrs;
 };
 
-// nullopt: the node has to run whole, because rows depend on each other or because the pass does
-// not know the operator.  Each row that a narrow call makes has the bits that the whole one gives
-// it on the reference backend.
+// nullopt: the node must compute all rows, because rows depend on each other or the operator has no
+// rule.  On the reference backend the rows have the same bits as those of the whole call.
 std::optional<NarrowCall> NarrowToRows(const Graph& graph, const Node& node, const Rows& rows);
 
 }  // namespace ridge

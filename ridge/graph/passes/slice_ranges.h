@@ -1,4 +1,4 @@
-// What slice and slice_grad take of their axes, as the passes see it.
+// The ranges that slice and slice_grad select, for the passes.
 #pragma once
 #include <optional>
 #include <vector>
@@ -15,12 +15,12 @@ struct Rows {
   bool operator==(const Rows&) const = default;
 };
 
-// The ranges that attributes of slice or slice_grad take of `dims`, at most one an axis, without
-// the axes that are taken whole.  nullopt: a step is not 1, an axis is named twice, or nothing is
-// left.
+// The ranges of `dims` that the attributes of slice or slice_grad select: at most one per axis,
+// none for an axis selected whole.  nullopt: a step is not 1, an axis is named twice, or the result
+// is empty.
 std::optional<std::vector<Rows>> SliceRows(const AttrMap& attrs, const Dims& dims);
 
-// The attributes of slice for these ranges.
+// The attributes of a slice that selects these ranges.
 AttrMap SliceAttrsOf(const std::vector<Rows>& ranges);
 
 }  // namespace ridge

@@ -1,4 +1,4 @@
-// Third part of the algebra pass: gradients of all parts of one value.
+// Third part of the algebra pass: joins the gradients of all parts of one value.
 #pragma once
 #include "ridge/graph/graph.h"
 
