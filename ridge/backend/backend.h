@@ -1,4 +1,4 @@
-// Backend: what every device provides: answers to the planner, kernels, memory.
+// Backend: the interface of a device: answers to the planner, and kernels.
 #pragma once
 #include <memory>
 #include <span>
@@ -9,7 +9,7 @@
 
 namespace ridge {
 
-// Pointers of one execution, fixed by the plan. Absent inputs are nullptr; workspace has
+// Pointers of one execution, fixed by the plan.  Absent inputs are nullptr; workspace has
 // KernelChoice::workspace_bytes.
 struct KernelBuffers {
   std::span<const void* const> inputs;
@@ -29,7 +29,7 @@ class Backend : public KernelQuery {
  public:
   virtual const std::string& name() const = 0;  // "cpu", "reference"
   virtual int threads() const = 0;
-  // Whether the device has instructions for products of these: then they are no slower than f32.
+  // Whether the device has instructions for products of this type, which are no slower than f32.
   virtual bool Multiplies(DType operands) const = 0;
   // REQUIRES: `choice` came from Offers() or Reorder() of a backend of this kind.
   virtual Result<std::unique_ptr<Kernel>> Create(const OpDef& op, const OpCall& call,

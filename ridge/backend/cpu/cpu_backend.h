@@ -1,5 +1,5 @@
-// The CPU backend: oneDNN's primitives and our own vector kernels, best first, and behind all of
-// them the reference kernel, so every operator runs.
+// The CPU backend: oneDNN's primitives and our own vector kernels, best first.  The reference
+// kernel is last, so every operator runs.
 //
 // All kernels of a backend share one OpenMP team of `threads`.  With a fixed thread count a kernel
 // gives the same bits in every run.
@@ -11,14 +11,14 @@
 
 namespace ridge {
 
-// Which kernels convolutions may take.  kDirect: only those that add the products of the formula,
-// to compare bits with other programs; kAuto: Winograd's too, where they are faster.
+// Which kernels convolutions may use.  kDirect: only those that sum the products of the formula, to
+// compare bits with other programs; kAuto: also Winograd's, where they are faster.
 enum class ConvKernels : uint8_t { kAuto, kDirect };
 
-// Which kernels are offered.  kAll: also those that only a measurement could prefer.
+// Which kernels are offered.  kAll: also those that are chosen only by measured times.
 enum class OfferedKernels : uint8_t { kUsual, kAll };
 
-// Makes the calling thread's team (parallel.h): what the backend creates runs on this thread.
+// Makes the calling thread's team (parallel.h): the backend's kernels must run on this thread.
 // Fails with kInvalidArgument when threads < 1 or more than OMP_THREAD_LIMIT, with kDevice when
 // OpenMP gives fewer.
 Result<std::unique_ptr<Backend>> MakeCpuBackend(int threads, ConvKernels conv = ConvKernels::kAuto,

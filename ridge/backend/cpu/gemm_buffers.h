@@ -1,7 +1,7 @@
-// What oneDNN's packing products ("gemm:...") take from the system in each call.
+// Heap memory that oneDNN's packing products ("gemm:...") allocate in each call.
 //
-// They are what matrix products and odd convolutions run on where there is no AVX-512.  Their
-// buffers are not part of the scratchpad, so the plan learns of them here.
+// Matrix products and irregular convolutions use them without AVX-512.  Their buffers are not part
+// of the scratchpad, so the plan gets their size from here.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -20,17 +20,16 @@ struct GemmExtents {
 // "gemm:jit:f32", "ip:gemm:jit"
 bool AllocatesInCalls(const std::string& implementation);
 
-// Most that one product shared by `threads` threads holds.  It can't hold more: these are the
-// library's own block sizes, with the most over all numbers of threads that it may use.
+// Upper bound of the bytes that one product on `threads` threads holds: from the library's own
+// block sizes, as the maximum over all thread counts that it may use.
 // REQUIRES: f32 or bf16.
 int64_t GemmBufferBytes(const GemmExtents& extents, DType dtype, int threads);
-// The same for `threads` products side by side, each on one thread.
+// The same for `threads` concurrent products, each on one thread.
 int64_t GemmBufferBytesAlone(const GemmExtents& extents, DType dtype, int threads);
 
-// Before such kernels run.  The library generates the code of all of them now, which it would do in
-// the first call.  And from here on the system gives large buffers as pages of their own and takes
-// them back when they are freed: the allocator's usual ways keep several for each thread, because
-// a rest that is left between two aligned ones makes the space of the first too small for the next.
+// Call it before such kernels run.  It makes the library generate the code of all of them, as their
+// first call would, and makes malloc map and unmap each large buffer: by default it keeps several
+// per thread, since alignment leaves gaps that are too small for the next buffer.
 void PrepareGemm();
 
 }  // namespace ridge::cpu

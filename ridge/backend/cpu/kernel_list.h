@@ -1,7 +1,7 @@
 // The fast kernels of the CPU backend, best first.
 //
-// A kernel is one row of the table in kernel_list.cc: for which operator, how it offers itself, how
-// it is created.  Adding one is one file in kernels/ and one row.
+// A kernel is one row of the table in kernel_list.cc: its operator, offer function and create
+// function.  A new kernel is one file in kernels/ and one row.
 #pragma once
 #include <memory>
 #include <span>
@@ -13,7 +13,7 @@
 
 namespace ridge::cpu {
 
-// What kernels of one backend share.
+// State that the kernels of one backend share.
 struct CpuContext {
   int threads = 1;
   dnnl::engine engine;
@@ -21,7 +21,7 @@ struct CpuContext {
   bool direct_conv = false;  // ConvKernels::kDirect
 };
 
-// The question of KernelQuery::Offers.
+// The arguments of KernelQuery::Offers.
 struct Question {
   const CpuContext& cpu;
   const OpDef& op;
@@ -33,7 +33,7 @@ struct Question {
   }
 };
 
-// Why a kernel declines; `ridge plan --why` prints these.
+// Reasons of refusals; `ridge plan --why` prints them.
 namespace refusal {
 inline constexpr const char* kDType = "dtype";
 inline constexpr const char* kRank = "rank";
@@ -63,7 +63,7 @@ struct KernelFactory {
 
 std::span<const KernelFactory> KernelList();
 
-// 1 for work that is over before a second thread has woken up, else all threads.
+// 1 for work that ends before a second thread would wake up, else all threads.
 int ThreadsFor(const CpuContext& cpu, const OpDef& op, const OpCall& call);
 
 // Row-major inputs and outputs, in_place as the operator allows, no workspace.

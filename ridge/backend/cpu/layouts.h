@@ -1,7 +1,7 @@
 // Layouts of the CPU backend: a LayoutId is a oneDNN format tag, and 0 is row-major.
 //
-// So a layout says how dimensions are blocked, whatever the extents and the element type, and the
-// same number means the same in every process.
+// So a layout describes the blocking of dimensions for any extents and element type, and a number
+// means the same layout in every process.
 #pragma once
 #include <optional>
 #include <string>
@@ -28,7 +28,7 @@ std::string LayoutNameOf(LayoutId layout);  // "row_major", "aBcd16b"
 // A blocked [B, C, ...] layout as a row-major array of one dimension more:
 // nChw16c is [B, C/16, H, W, 16].
 struct ChannelBlocks {
-  int64_t block = 1;   // channels that lie side by side
+  int64_t block = 1;   // channels that are contiguous
   int64_t blocks = 0;  // blocks of channels, the last one padded
   bool padded = false;
 };

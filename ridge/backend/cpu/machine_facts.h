@@ -1,4 +1,4 @@
-// What the machine is: CPU type and cache sizes, as the operating system tells.
+// Machine facts: CPU type and cache sizes, as the operating system reports them.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -14,14 +14,13 @@ struct CpuFacts {
 
 CpuFacts ReadCpuFacts();
 
-// Bytes of the data caches that some cores have together, each cache counted once however many of
-// them share it.
+// Total bytes of the data caches of some cores; a shared cache counts once.
 struct CacheBytes {
   int64_t l1 = 0, l2 = 0, l3 = 0;
 };
 
-// `cpus`: numbers of logical cores.  `root` has a folder for each ("cpu0/cache/index0/size").  What
-// it does not tell is taken to be 32 KiB and 1 MiB a core, and 16 MiB for all.
+// `cpus`: numbers of logical cores.  `root` has a folder for each ("cpu0/cache/index0/size").
+// Defaults for missing entries: L1 32 KiB and L2 1 MiB per core, L3 16 MiB for all.
 CacheBytes ReadCaches(const std::vector<int>& cpus,
                       const std::string& root = "/sys/devices/system/cpu");
 

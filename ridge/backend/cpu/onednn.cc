@@ -22,7 +22,7 @@ struct Stage {
   std::vector<memory> memories;
   std::vector<dnnl_exec_arg_t> args;
   std::vector<Pointer> pointers;
-  std::vector<void*> set;  // what the memories point at: few addresses change from step to step
+  std::vector<void*> set;  // the memories' current addresses: few change between steps
 
   void Add(const dnnl::engine& engine, int arg, const memory::desc& desc, Pointer pointer) {
     memories.emplace_back(desc, engine, static_cast<void*>(nullptr));  // set by Run

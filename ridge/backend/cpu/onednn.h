@@ -1,13 +1,13 @@
-// PrimitivePlan: one oneDNN primitive as a kernel of ours, with reorders around it where needed.
+// PrimitivePlan: wraps one oneDNN primitive as a Kernel, with reorders around it where needed.
 //
 // An operator's file makes the primitive descriptor, with `any` where oneDNN may choose, and binds
 // each of our tensors to an argument.  A tensor whose layout in the choice differs from what the
-// primitive wants is reordered inside the kernel, through the workspace.  So the same code offers
-// the blocked kernel (layouts taken from the primitive) and the row-major one.
+// primitive requires is reordered inside the kernel, through the workspace.  So the same code
+// offers the blocked kernel (layouts of the primitive) and the row-major one.
 //
 // The scratchpad is part of the workspace.  Run() sets pointers and executes arrays of arguments
 // that were built once; it allocates nothing (what oneDNN allocates in a call is under 500 bytes,
-// but for packing products, whose buffers KernelChoice::heap_bytes tells).
+// except for packing products, whose buffers are in KernelChoice::heap_bytes).
 #pragma once
 #include <memory>
 #include <string>
@@ -20,7 +20,7 @@ namespace ridge::cpu {
 
 enum class Place : uint8_t { kInput, kOutput, kWorkspace };
 
-// Layouts are taken from the primitive, or given by the choice.
+// Where a kernel's layouts come from.
 enum class LayoutSource : uint8_t { kPrimitive, kRowMajor, kChoice };
 
 class PrimitivePlan {
@@ -29,17 +29,17 @@ class PrimitivePlan {
   PrimitivePlan(const CpuContext& cpu, const OpCall& call, int threads, LayoutSource source,
                 const KernelChoice* choice);
 
-  // Output or input `index` of the call is argument `arg`, which the primitive takes as `wanted`.
-  // `row_major`: the tensor's own bytes seen with the primitive's dimensions.
+  // Binds input or output `index` of the call to argument `arg`, which the primitive reads or
+  // writes as `wanted`.  `row_major`: the row-major tensor with the primitive's dimensions.
   void BindInput(int arg, int index, const dnnl::memory::desc& row_major,
                  const dnnl::memory::desc& wanted);
   void BindOutput(int arg, int index, const dnnl::memory::desc& row_major,
                   const dnnl::memory::desc& wanted);
-  // The primitive sees the matrix transposed: its layout is named for the tensor as it is.
+  // The primitive reads the matrix transposed; layouts describe the tensor itself.
   void BindTransposedInput(int arg, int index, const dnnl::memory::desc& row_major,
                            const dnnl::memory::desc& wanted);
   void SetPrimitive(const dnnl::primitive_desc_base& desc);
-  // What a run allocates: of implementations that do (gemm_buffers.h).
+  // Heap bytes of a run, for implementations that allocate (gemm_buffers.h).
   void SetHeapBytes(int64_t bytes) { heap_bytes_ = bytes; }
 
   std::string implementation() const { return desc_.impl_info_str(); }
@@ -75,15 +75,14 @@ class PrimitivePlan {
   int64_t scratchpad_offset_ = 0;
 };
 
-// Moves `desc` to the implementation of this name; with an empty name to the first fast one.
-// Reference code is refused.  What is only a second choice (a packing GEMM, the strided brgemm
-// convolution) is passed over and the first such name noted in `second`.  False when the list is at
-// its end.
+// Advances `desc` to the implementation of this name; with an empty name to the first fast one.
+// Refuses reference code.  Skips fallbacks (a packing GEMM, the strided brgemm convolution) and
+// stores the first one's name in `second`.  False at the end of the list.
 bool SelectImplementation(dnnl::primitive_desc_base& desc, const std::string& name,
                           std::string& second);
 
-// make() gives a descriptor; the result is at the implementation `name`, or, when it is empty, at
-// the best one.  nullopt when oneDNN has none that is fast.
+// make() returns a descriptor; the result is advanced to the implementation `name`, or, if that is
+// empty, to the best one.  nullopt when oneDNN has no fast one.
 template <typename Make>
 auto SelectDesc(const Make& make, const std::string& name) -> std::optional<decltype(make())> {
   try {
@@ -98,16 +97,17 @@ auto SelectDesc(const Make& make, const std::string& name) -> std::optional<decl
   return std::nullopt;
 }
 
-// Whether this CPU multiplies numbers of this type as they are.
+// Whether this CPU multiplies numbers of this type natively.
 bool HasProductsOf(DType dtype);
 
-// Of KernelChoice::kernel: "brgconv:avx512_core" of "onednn.conv/brgconv:avx512_core".
+// The implementation in KernelChoice::kernel: "brgconv:avx512_core" of
+// "onednn.conv/brgconv:avx512_core".
 std::string ImplementationOf(const KernelChoice& choice);
 
-// Scratchpads are ours.
+// Attributes with a caller-provided scratchpad.
 dnnl::primitive_attr UserScratchpad();
 
-// Calls make(), which returns a Result; what oneDNN throws becomes a Status.
+// Calls make(), which returns a Result; turns exceptions of oneDNN into a Status.
 template <typename F>
 auto CatchDnnl(const OpCall& call, const F& make) -> decltype(make()) {
   try {

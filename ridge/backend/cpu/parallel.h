@@ -1,7 +1,7 @@
 // One OpenMP team for all kernels, ours and oneDNN's.
 //
-// Opening a region with another number of threads makes libgomp dissolve its team, 60 to 180 us
-// each time.  So every region has the backend's thread count, and small work opens no region.
+// A region with another thread count makes libgomp dissolve its team, which takes 60 to 180 us.  So
+// every region has the backend's thread count, and small work opens no region.
 #pragma once
 #include <omp.h>
 
@@ -30,18 +30,18 @@ class TeamSize {
   bool changed_ = false;
 };
 
-// Makes the calling thread's team; kernels for `threads` run on this thread alone.  Primitives of
-// oneDNN deal their work to the team that they were made for: in a smaller one, shares would be
-// left out or waited for without end.
-// Each thread is pinned to a core of its own, when the team has all cores of the process; an
-// unpinned team loses milliseconds a region when other programs are on the machine (measured with
+// Makes the calling thread's team; kernels for `threads` threads may run only on this thread.
+// oneDNN's primitives split their work for the team that they were created for: in a smaller team,
+// shares would be skipped, or waited for forever.
+// Each thread is pinned to its own core if the team has all cores of the process; an unpinned team
+// loses milliseconds per region when other programs are on the machine (measured with
 // three of them: 10.8 ms a step of cnn, batch 64; pinned 2.1 ms).  The user's OMP_PROC_BIND wins.
 // Fails with kInvalidArgument when OMP_THREAD_LIMIT is below `threads`, with kDevice when the
 // runtime gives fewer for another reason.
 Status MakeTeam(int threads);
 
-// Calls f(part) for part in [0, parts).  With one part there is no region.  Which thread runs a
-// part does not change the result: f may only use `part`.  f must not throw.
+// Calls f(part) for part in [0, parts); one part opens no region.  f may depend only on `part`, so
+// the result does not depend on the thread.  f must not throw.
 template <typename F>
 void ForEachPart(int parts, const F& f) {
   if (parts == 1) {

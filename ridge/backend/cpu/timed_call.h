@@ -1,4 +1,4 @@
-// TimedCall: one call of an operator on the best kernel of a backend, with buffers of its own.
+// TimedCall: one call of an operator on a backend's best kernel, with its own buffers.
 #pragma once
 #include <functional>
 #include <memory>
@@ -9,22 +9,22 @@
 
 namespace ridge::cpu {
 
-// The clock of measurements, and what they tell of the machine.
+// The clock of measurements, and their spreads.
 struct Watch {
   std::function<double()> now = MonotonicSeconds;
-  std::vector<double> spreads = {};  // of each measurement: second shortest over shortest, less 1
+  std::vector<double> spreads = {};  // per measurement: second shortest over shortest, minus 1
 };
 
-// Calls run() `least_rounds` times or more, until `budget_s` is spent and the two shortest times
-// agree within 10 %: on a busy machine a thread that waits for its turn makes any single time ten
-// times too long.  Gives up after ten budgets.  Returns the shortest time.
+// Calls run() at least `least_rounds` times, until `budget_s` is spent and the two shortest times
+// agree within 10 %: on a busy machine a preempted thread makes a single time ten times too long.
+// Stops after ten budgets.  Returns the shortest time.
 double ShortestTime(Watch& watch, double budget_s, int least_rounds,
                     const std::function<void()>& run);
 
 class TimedCall {
  public:
-  // Inputs are filled with random numbers.  `available`: of the inputs; empty means row-major.
-  // `alone`: on the calling thread.
+  // Inputs are filled with random numbers.  `available`: the inputs' layouts; empty means
+  // row-major.  `alone`: a kernel on the calling thread only.
   static Result<TimedCall> Make(Backend& backend, const char* op, std::vector<TensorType> inputs,
                                 AttrMap attrs, std::vector<LayoutId> available = {},
                                 bool alone = false);
@@ -45,7 +45,7 @@ class TimedCall {
   void* workspace_ = nullptr;
 };
 
-// Bytes as random floats in (-1, 1); 64-byte aligned.
+// `bytes` of random floats in (-1, 1); 64-byte aligned.
 Tensor RandomBytes(int64_t bytes);
 
 }  // namespace ridge::cpu
