@@ -3,8 +3,7 @@
 // Reading keeps each byte of the file once: large tensors are read straight into their place, small
 // ones take over the message's byte strings, external data is mapped.  Nothing outside the model's
 // folder is read, no link is followed, and sizes are compared with the file before anything is
-// allocated. A value that can be moved; the tensors that import takes from it stay alive without
-// it.
+// allocated.  Movable; imported tensors share its storage and may outlive it.
 #pragma once
 #include <functional>
 #include <map>

@@ -231,7 +231,7 @@ Status OnnxImporter::ConvertNode(const onnx::NodeProto& proto) {
   return CheckGrowth();
 }
 
-// Also nodes that are short and few in the file must not become many of ours.
+// Bounds the graph: a few short nodes of the file must not expand into very many.
 Status OnnxImporter::CheckGrowth() {
   const auto& values = builder_.graph().values();
   for (; counted_values_ < values.size(); ++counted_values_) {

@@ -113,7 +113,7 @@ class OnnxImporter {
   int64_t spent_nodes_ = 0;
   int64_t file_nodes_ = 0;         // converted so far, without what is in subgraphs and functions
   std::set<const void*> visited_;  // subgraphs and functions
-  int repeats_ = 0;                // of those around the current node, how many were visited before
+  int repeats_ = 0;                // number of enclosing ones that were visited before
   size_t counted_values_ = 0;
   int64_t constant_bytes_left_;  // for what nodes make out of little
   int depth_ = 0;
