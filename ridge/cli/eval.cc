@@ -30,7 +30,7 @@ bool IsModel(const std::string& name) {
          FindBuiltinModel(name.substr(0, name.find(':'))) != nullptr;
 }
 
-// A run was told all this when it was started.
+// Refuses model options for a run, whose options have them.
 Status RefuseModelFlags(const EvalVerb& verb) {
   for (const char* key : {"batch", "loss", "dim", "weights", "weights-skip"}) {
     if (!verb.model.Has(key)) continue;

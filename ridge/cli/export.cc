@@ -28,7 +28,7 @@ struct ExportVerb {
   bool json = false;
 };
 
-// What says how to train says nothing without a training step.
+// Refuses options of the training step when the file holds none.
 Status CheckTrainingFlags(const ExportVerb& verb) {
   if (verb.with_training) {
     if (*verb.format == "onnx") return Status();

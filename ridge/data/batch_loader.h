@@ -40,7 +40,7 @@ struct BatchSlot {
 };
 
 struct Filled {
-  int slot = -1;  // -1: the data is over, and the rest says nothing
+  int slot = -1;  // -1: end of the data; the other fields are undefined
   int64_t epoch = 0;
   int64_t batch_index = 0;    // within the epoch
   int64_t valid_samples = 0;  // < batch only in a padded batch

@@ -28,7 +28,7 @@ uint64_t Scale(uint32_t word, uint64_t extent) { return (word * extent) >> 32; }
 Permutation::Permutation(int64_t size, uint64_t seed, uint32_t stream, int64_t epoch)
     : size_(static_cast<uint64_t>(size)), epoch_(static_cast<uint64_t>(epoch)) {
   RIDGE_CHECK(size >= 1 && size <= int64_t{1} << 48, "the size is in the range of Permutation");
-  // Rounded up: three samples need a 2 x 2 grid, for 3 x 1 would only be turned in a circle.
+  // Rounded up: three samples use a 2 x 2 grid, since a 3 x 1 grid yields only rotations.
   columns_ = static_cast<uint64_t>(std::ceil(std::sqrt(static_cast<double>(size))));
   rows_ = CeilDiv(size_, columns_);
   // Both halves of the seed and the stream reach the key.

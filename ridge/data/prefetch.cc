@@ -1,5 +1,5 @@
-// Three counters tell all: released_ <= taken_ <= filled_ <= released_ + slots_.  The thread waits
-// for the last relation to be strict, the consumer for the middle one.
+// Three counters are the whole state: released_ <= taken_ <= filled_ <= released_ + slots_.  The
+// thread waits until the last relation is strict, the consumer until the middle one is.
 #include "ridge/data/prefetch.h"
 
 #include <exception>

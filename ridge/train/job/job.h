@@ -1,4 +1,4 @@
-// PlannedJob: a training job ready to be executed: graphs, passes, plan, memory, times.
+// PlannedJob: a training job that is ready to run: graphs, passes, plan, memory, times.
 #pragma once
 #include <map>
 #include <string>
@@ -35,21 +35,20 @@ struct PlannedJob {
   bool fits() const { return memory.peak_bytes <= limit_bytes; }
 };
 
-// REQUIRES: CheckOptions(options) is ok; `forward` has options.batch.  `data` may be nullptr: then
-// only what needs no data is planned.
+// REQUIRES: CheckOptions(options) is ok; `forward` has options.batch.  Without `data` (nullptr)
+// the plan includes evaluation, and data_bytes, eval_s and epoch_s are 0.
 Result<PlannedJob> PlanJob(const TrainOptions& options, const Graph& forward, const JobData* data,
                            const Machine& machine);
 
-// What products read under `--precision`: f32 or bf16; `auto` is bf16 where the device has it.
-// Fails with kUnsupported for bf16 where it has not.
+// The operand type of products under `--precision`: f32 or bf16; `auto` is bf16 if the device
+// supports it.  Fails with kUnsupported for bf16 if it does not.
 Result<DType> ProductOperands(const std::string& precision, const Machine& machine);
 
-// Passes over each graph, then the plan.  Products of f32 read `operands`.
+// Runs the passes over each graph, then plans.  Products of f32 read `operands`.
 Result<Program> PlanGraphs(const std::string& model, std::vector<NamedGraph> graphs,
                            const std::string& passes, DType operands, const Machine& machine);
 
-// The two halves of PlanGraphs: what the passes make of graphs does not depend on those that they
-// are planned with.
+// The two halves of PlanGraphs: the passes treat each graph independently of the others.
 struct OptimizedGraphs {
   std::vector<NamedGraph> graphs;
   std::map<std::string, std::vector<PassReport>> passes;  // by name
@@ -60,8 +59,8 @@ Result<OptimizedGraphs> OptimizeGraphs(std::vector<NamedGraph> graphs, const std
 Result<Program> PlanOptimized(const std::string& model, const std::vector<NamedGraph>& graphs,
                               const std::string& passes, const Machine& machine);
 
-// step_s, eval_s and epoch_s from the program's times, and the memory estimate with so many bytes
-// for the runtime; call again when they have become better known.
+// Sets step_s, eval_s and epoch_s by the program's times, and the memory estimate by
+// `runtime_bytes`; call it again when these change.
 void EstimateJob(const JobData* data, int64_t runtime_bytes, const Program& program,
                  PlannedJob& job);
 
@@ -69,19 +68,18 @@ void EstimateJob(const JobData* data, int64_t runtime_bytes, const Program& prog
 Result<PlannedJob> PlanTrainingOnly(const TrainOptions& options, const Graph& forward,
                                     const Machine& machine);
 
-// What the process holds beside arena and data, by the device profile.
+// Bytes of the process beside arena and data, by the device profile.
 int64_t ProfiledRuntimeBytes(const DeviceProfile& profile, const Program& program);
 
-// The same, measured: kernels exist by now, so it is known rather than guessed.  A peak that
-// planning reached is one of the run too.  `data_now`: bytes of data in memory; `data_planned`:
-// with what the pipelines will add.
+// The same, measured after the kernels are created.  A peak of planning counts as a peak of the
+// run.  `data_now`: bytes of data in memory; `data_planned`: with the pipelines' future bytes.
 int64_t MeasuredRuntimeBytes(const Executor& executor, int64_t data_now, int64_t data_planned);
 
 // For the plan's text and JSON.  `program` must outlive it.
 PlanSummary SummarizeJob(const PlannedJob& job, const Program& program);
 
-// Fails with kOutOfMemory when the job does not fit: what it needs, where the peak is, the largest
-// values, and what would help.
+// Fails with kOutOfMemory when the job does not fit; the message has the bytes needed, the peak,
+// the largest values and hints.
 Status CheckFits(const PlannedJob& job);
 
 // SHA-256 over every node's kernel and layouts: equal plans, equal text.

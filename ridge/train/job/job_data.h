@@ -1,4 +1,4 @@
-// JobData: the data sets of a run and how they become steps.
+// JobData: the data sets of a run, and its steps per epoch.
 #pragma once
 #include <optional>
 #include <string>
@@ -12,11 +12,11 @@ namespace ridge {
 
 struct JobData {
   SourcePtr train;
-  SourcePtr validation;  // null when not asked for
+  SourcePtr validation;  // null when not requested
   SourcePtr test;        // null when the data has none
   BatchSpec train_spec;
   BatchSpec eval_spec;             // with the weight
-  std::vector<std::string> notes;  // DataSplits::notes of all that was opened
+  std::vector<std::string> notes;  // DataSplits::notes of all opened data
 
   int64_t steps_per_epoch = 0;    // updates
   int64_t dropped_per_epoch = 0;  // samples that do not fill a group of `accumulate` batches
@@ -25,20 +25,19 @@ struct JobData {
   // Evaluated while training: the validation set, else the test set; null when there is neither.
   const SourcePtr& during() const { return validation ? validation : test; }
   const char* during_name() const { return validation ? "validation" : "test"; }
-  // What is evaluated at the end: the test set, else the validation set.
+  // Evaluated at the end: the test set, else the validation set.
   const SourcePtr& final() const { return test ? test : validation; }
 };
 
 // One sample of each data input of the graph.
 BatchSpec MakeBatchSpec(const Graph& forward, const ForwardFacts& facts, bool with_weight);
 
-// For OpenData("synthetic"): the model's inputs, labels within its classes, indices within what
-// they pick from.
+// For OpenData("synthetic"): the model's inputs, with labels and indices within their extents.
 DataOptions SyntheticOptions(const Graph& forward, const ForwardFacts& facts, uint64_t seed);
 
 // Opens the data, holds out the validation part, counts steps.  Fails as OpenData does, and with
 // kInvalidArgument when batch * accumulate is larger than the training data.
-// `opened`: options.data when it was opened already.
+// `opened`: options.data if it is already open.
 Result<JobData> OpenJobData(const TrainOptions& options, const Graph& forward,
                             const ForwardFacts& facts,
                             const std::optional<DataSplits>& opened = std::nullopt);

@@ -1,7 +1,6 @@
-// RehearseJob: from a planned job to one whose times and bytes were looked at on this machine.
+// RehearseJob: replaces a planned job's times and bytes by measurements on this machine.
 //
-// `ridge plan`, `ridge train` and `ridge bench step` all come through here, so they promise the
-// same.
+// `ridge plan`, `ridge train` and `ridge bench step` all call it, so their plans agree.
 #pragma once
 #include <memory>
 
@@ -11,16 +10,16 @@
 namespace ridge {
 
 struct RehearsalOptions {
-  double kernels_s = 0.1;  // spent on timing kernels one by one; 0: none, nor laps
-  double laps_s = 0.3;     // spent on whole updates; needs data
-  bool will_run = false;   // the job runs after this: its memory is taken now, by all threads
-  // What the run will hold on top of what it holds by then: metrics, checkpoints being written. The
-  // plan's report, which grows with its nodes, is added where there is data.
+  double kernels_s = 0.1;  // budget for timing kernels; 0: neither kernels nor laps
+  double laps_s = 0.3;     // budget for whole updates; needs data
+  bool will_run = false;   // the job runs next: all threads make its memory resident now
+  // Bytes that the run allocates later: metrics, checkpoints being written.  The plan's report,
+  // which grows with its nodes, is added when there is data.
   int64_t still_to_come_bytes = int64_t{7} << 18;
 };
 
-// Creates the executor, times kernels and laps, and renews the job's times and memory; its program
-// is the executor's from here on.  `data` may be nullptr.  Variables hold anything afterwards.
+// Creates the executor, times kernels and laps, and updates the job's times and memory; moves the
+// job's program to the executor.  `data` may be nullptr.  Variables are undefined afterwards.
 // REQUIRES: the job fits.
 Result<std::unique_ptr<Executor>> RehearseJob(const Machine& machine, const JobData* data,
                                               const RehearsalOptions& options, PlannedJob& job);

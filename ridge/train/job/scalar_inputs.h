@@ -1,5 +1,5 @@
-// The input slots of a running program: where batches go, and ScalarInputs, which writes lr, step
-// and rng into them.
+// The input slots of a running program: InputSlots for batches, and ScalarInputs, which writes lr,
+// step and rng.
 #pragma once
 #include <array>
 #include <vector>
@@ -14,15 +14,15 @@ std::vector<BatchSlot> InputSlots(Executor& executor, const BatchSpec& spec);
 
 class ScalarInputs {
  public:
-  // `batch`: samples that one execution of a step reads.
+  // `batch`: samples per execution of a step.
   ScalarInputs(Executor& executor, DType lr_dtype, int64_t batch);
 
   struct Rng {
     uint64_t seed = 0;
     int64_t first_sample = 0;  // within the update
   };
-  // `updates`: done so far.  The graph's `step` is one more; rng's step is `updates`.
-  // Inputs that the program does not have are skipped.
+  // `updates`: number of completed updates.  The graph's `step` is one more; rng's step is
+  // `updates`.  Skips inputs that the program does not have.
   void Write(int slot, double lr, int64_t updates, const Rng& rng);
 
  private:

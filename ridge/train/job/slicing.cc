@@ -15,20 +15,20 @@
 namespace ridge {
 namespace {
 
-// More slices must be foreseen to take less than this share of the time of fewer: what the
-// roofline does not know of small products has cost up to 5 % (gpt, bert, unet in two slices).
+// More slices must have a predicted time below this share of that of fewer: the roofline
+// underestimates small products by up to 5 % (gpt, bert, unet in two slices).
 constexpr double kWorthSlicing = 0.95;
-// Memory is bought with the cores: to take a share of the step's time, a value must free as large a
-// share of this for each of them.  And all of them together this share of the run's own bytes.
+// Recomputing a value for x % of the step's time must free at least x % of these bytes per core.
 constexpr double kBytesPerCore = 4.0 * (1 << 30);
+// All recomputed values together must free this share of the process's bytes.
 constexpr double kLeastFreed = 0.03;
-constexpr int64_t kManyActivations = int64_t{256} << 20;  // a reader may want to know why
+constexpr int64_t kManyActivations = int64_t{256} << 20;  // scratch bytes to explain in the report
 constexpr int64_t kMostSlices = 1024;
 constexpr size_t kMostCandidates = 4;
 constexpr size_t kMostNodes = 2000;  // of a forward graph: above, planning it again takes seconds
 constexpr int64_t kSharedCacheBytes = int64_t{16} << 20;
 constexpr int64_t kCoreCacheBytes = int64_t{1} << 20;
-// Within which a step finds its own bytes again: of the last cache others on the chip have a half.
+// Reuse within these bytes is a cache hit: other users of the chip have half of the last cache.
 constexpr int64_t kReuseBytes = kSharedCacheBytes / 2;
 
 // A forward graph as a job runs it.
@@ -72,8 +72,8 @@ TrainingGraphOptions GraphOptions(const TrainOptions& options, const SlicedForwa
   return graph;
 }
 
-// Plans a job in one number of slices after the other.  What does not depend on whether values are
-// recomputed is made once for a number.
+// Plans a job for one number of slices after another.  Results that do not depend on recomputation
+// are cached by that number.
 class SlicePlanner {
  public:
   explicit SlicePlanner(const SliceQuestion& question) : q_(question) {}
@@ -132,13 +132,13 @@ class SlicePlanner {
 struct Candidate {
   SlicedProgram planned;
   double seconds = 0;
-  double cached_s = 0;        // if all that it touches lay in the fastest memory
-  int64_t bytes = 0;          // of the process, by the nominal device: measured ones choose nothing
+  double cached_s = 0;        // with all bytes in the fastest memory
+  int64_t bytes = 0;          // of the process, by the nominal device: choices use no measurement
   int64_t scratch_bytes = 0;  // of the step over samples
 };
 
-// Sums that lie beside each other in a cache do so only when all of them fit: a whole slice passes
-// between two additions.  What the roofline of the single additions leaves out.
+// Time that the roofline of single additions omits: a whole slice runs between two additions to a
+// sum, so the sums stay in a cache only if all of them fit together.
 double ColdSumSeconds(const StepPlan& step) {
   int64_t bytes = 0;
   for (const PlannedNode& node : step.nodes) {
@@ -150,8 +150,8 @@ double ColdSumSeconds(const StepPlan& step) {
   return static_cast<double>(bytes * (step.slices - 1)) * kReadAndWritten / memory;
 }
 
-// What the same step would take if all its bytes lay in the fastest memory: no number of slices
-// does better.
+// Seconds of the step with all its bytes in the fastest memory: a lower bound for any number of
+// slices.
 double CachedSeconds(const StepPlan& step, DeviceProfile nominal) {
   nominal.memory = {{"L1", INT64_MAX, nominal.memory.front().bytes_per_s}};
   return EstimateStep(nominal, step);
@@ -164,7 +164,7 @@ class Chooser {
         planner_(question),
         nominal_(NominalProfile(question.machine.backend->threads())) {}
 
-  // `whole` may be in slices that were asked for; `axes` is null when no others are compared.
+  // `whole` may have a requested number of slices; `axes` is null when no others are compared.
   Result<SlicedProgram> Run(const SlicedForward& whole, const SampleAxes* axes) {
     RIDGE_RETURN_IF_ERROR(Add(whole));
     std::vector<SlicedForward> cuts;
@@ -205,12 +205,13 @@ class Chooser {
   Status AddWorthwhile(const SlicedForward& whole) {
     const double least =
         kBytesPerCore * q_.machine.backend->threads() / candidates_.front().seconds;
-    // A copy is written, which takes its bytes' time: nothing can free more for its seconds.
+    // A recomputed value is written, so no value frees more bytes per second than memory writes.
     if (least > nominal_.memory.back().bytes_per_s) return Status();
     return AddRecomputing(whole, {.any = true, .least_bytes_per_s = least});
   }
 
-  // `forward`, the candidate `kept` without recomputing: where all values are enough, with fewer.
+  // `forward` is the candidate `kept` without recomputation.  Adds it with all values recomputed
+  // and, if that fits, with fewer.
   Status AddFitting(size_t kept, const SlicedForward& forward) {
     int64_t enough = candidates_[kept].bytes - q_.limit_bytes;
     RIDGE_RETURN_IF_ERROR(AddRecomputing(forward, {.any = true, .every = true}));
@@ -218,7 +219,7 @@ class Chooser {
     for (int tries = 0; tries < 2; ++tries) {
       RIDGE_RETURN_IF_ERROR(AddRecomputing(forward, {.any = true, .enough_bytes = enough}));
       if (Fits(candidates_.back())) break;
-      // The peak was foreseen without layouts and fusion.
+      // The predicted peak is that of row-major, unfused tensors.
       enough += 3 * (candidates_.back().bytes - q_.limit_bytes) / 2;
     }
     return Status();
@@ -249,8 +250,8 @@ class Chooser {
     return Status();
   }
 
-  // Where the whole batch fits and caches could not save enough, no other number is planned.  What
-  // the slices planned last cost although nothing left the caches grows with their number.
+  // Whether this number of slices could gain enough, or the whole batch does not fit.  The last
+  // plan's cost of slicing with all bytes in a cache is extrapolated linearly.
   bool CanGain(int64_t slices) const {
     const Candidate& whole = candidates_.front();
     const Candidate& last = candidates_.back();
@@ -264,9 +265,9 @@ class Chooser {
     return cached_s < kWorthSlicing * whole.seconds;
   }
 
-  // None for what fits the caches of the cores as it is.  Few: every one is planned.  Two slices,
-  // whose activations need half the memory; and those whose activations fit the last cache, half of
-  // it, and the caches of the cores.
+  // The numbers of slices to plan; few, since each takes a plan.  Two slices, whose activations
+  // need half the memory; and those whose activations fit the last cache, half of it, and the
+  // cores' caches.  None if the whole batch's activations fit the cores' caches.
   std::vector<int64_t> Worthwhile(int64_t scratch_bytes) const {
     const int64_t core = kCoreCacheBytes * q_.machine.backend->threads(),
                   shared = kSharedCacheBytes;
@@ -289,7 +290,7 @@ class Chooser {
     return divisor;
   }
 
-  // The best that fits: to make a few values again costs less than to cut the batch.
+  // The best candidate that fits: recomputing a few values costs less than slicing the batch.
   Candidate& Best() {
     std::vector<Candidate*> fitting;
     for (Candidate& c : candidates_) {
@@ -316,7 +317,7 @@ class Chooser {
     return *best;
   }
 
-  // The same slices recomputed, where that frees much.
+  // The candidate of equal slices that recomputes, if it frees enough.
   Candidate& WithRecompute(Candidate& chosen) {
     if (chosen.planned.recomputes()) return chosen;  // as it had to, to fit
     for (Candidate& c : candidates_) {

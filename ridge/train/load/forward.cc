@@ -10,7 +10,7 @@
 namespace ridge {
 namespace {
 
-// Rounding that a loss does not show is told.
+// Adds a note about the rounding, which the loss does not show.
 Status KeepMasterParams(Forward& forward) {
   const std::vector<std::string> names = HalfParameters(forward.graph);
   if (names.empty()) return Status();

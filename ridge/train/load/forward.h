@@ -1,6 +1,6 @@
-// LoadForward: the forward graph of a training, with its loss, fitted to its data.
+// LoadForward: the forward graph of a training, with its loss, its dimensions bound to the data.
 //
-// Every verb that trains, plans or evaluates comes through here, so they mean the same graph.
+// Every verb that trains, plans or evaluates calls it, so all use the same graph.
 #pragma once
 #include <optional>
 #include <string>
@@ -17,18 +17,17 @@ struct Forward {
   Graph graph;
   ForwardFacts facts;
   ModelNotes notes;
-  // Opened already, since the model's open dimensions and the labels' shape come from there; none
-  // for `synthetic`, which is made after the model, and when there are no data.
+  // The opened data, which determine the model's open dimensions and the labels' shape; none
+  // without data, and for `synthetic`, which is generated after the model.
   std::optional<DataSplits> data;
 };
 
-// `model` is what to load instead of options.model, such as the run's own copy; empty: that one.
+// `model`: loaded instead of options.model, such as the run's own copy; empty: options.model.
 // Fails as OpenData, LoadModel, WithLoss and InspectForward do, and with kInvalidArgument when the
-// model is written for another batch, or when it brings its own training step and the options ask
-// for another one.
+// model has another fixed batch, or has its own training step and the options set a different one.
 Result<Forward> LoadForward(const TrainOptions& options, const std::string& model = "");
 
-// The learning rate of a model whose own step reads none of ours: 0 when it is not known.
+// The learning rate of a model's own step that has no input `ridge.lr`; 0 when it is not known.
 std::optional<double> FixedRate(const Forward& forward);
 
 }  // namespace ridge

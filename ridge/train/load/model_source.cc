@@ -45,8 +45,7 @@ Result<TrainOptions> RunOptions(const std::string& run) {
   return OptionsFromJson(text, file);
 }
 
-// What the run was told of its model holds for whoever loads it; its dimensions do not for arrays
-// that are given.
+// Every load of a run's model uses the run's model options; given arrays override its dimensions.
 Result<Graph> LoadOnnxFromRun(ModelRequest request, ModelNotes* notes) {
   RIDGE_ASSIGN_OR_RETURN(const TrainOptions options, RunOptions(request.model));
   request.training = true;  // its statistics were trained; InferenceForm uses them

@@ -1,4 +1,4 @@
-// BindOnnxDims: which extent each open dimension of an ONNX file gets.
+// BindOnnxDims: extents for the open dimensions of an ONNX file.
 #pragma once
 #include <map>
 #include <string>

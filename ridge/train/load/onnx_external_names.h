@@ -1,4 +1,4 @@
-// OnnxExternalNames: which files beside an ONNX model hold tensors of it.
+// OnnxExternalNames: the external files that hold an ONNX model's tensors.
 #pragma once
 #include <string>
 #include <vector>
@@ -9,8 +9,8 @@ class ModelProto;
 
 namespace ridge {
 
-// As the model writes them (relative paths), each once, sorted.  Tensors lie in graphs, in
-// attributes of nodes, in their subgraphs, in functions and in training steps.
+// As the model writes them (relative paths), each once, sorted.  Covers tensors in graphs, node
+// attributes, subgraphs, functions and training steps.
 std::vector<std::string> OnnxExternalNames(const onnx::ModelProto& model);
 
 }  // namespace ridge

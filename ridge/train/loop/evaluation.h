@@ -11,14 +11,13 @@
 
 namespace ridge {
 
-// Runs the StepPlan `eval`.  Uses the input slots that training uses too: its loader must be
-// stopped meanwhile.
+// Runs the StepPlan `eval` in the input slots of training, whose loader must be stopped meanwhile.
 class Evaluator {
  public:
   // REQUIRES: the executor outlives this and has a StepPlan `eval`.
   Evaluator(Executor& executor, SourcePtr source, BatchSpec spec, int64_t batch);
 
-  // nullopt when StopSignal asked to stop before the end.
+  // nullopt when a StopSignal ended it early.
   Result<std::optional<EvalResult>> Run();
 
  private:

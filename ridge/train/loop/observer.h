@@ -1,4 +1,4 @@
-// TrainObserver: what a run tells while it goes on.  The command line prints it; tests record it.
+// TrainObserver: receives the events of a run.  The command line prints them; tests record them.
 //
 // All calls come from the thread that trains, between steps.
 #pragma once
@@ -19,7 +19,7 @@ struct RunStart {
   int64_t total_steps = 0;
   int64_t steps_per_epoch = 0;
   int64_t dropped_per_epoch = 0;  // samples
-  std::string weights_of;         // the checkpoint that a new run starts from; "" for none
+  std::string weights_of;         // checkpoint of a new run's initial weights; "" for none
 };
 
 // After each update.
@@ -31,7 +31,7 @@ struct StepReport {
   double samples_s = 0;
   double input_wait = 0;  // 0 to 1
   double lr = 0;
-  double eta_s = 0;  // of the training steps that are left
+  double eta_s = 0;  // of the remaining training steps
 };
 
 struct EvaluationReport {
@@ -44,9 +44,10 @@ struct EvaluationReport {
 class TrainObserver {
  public:
   virtual ~TrainObserver() = default;
-  // What loading the model found, first of all.
+  // Called first, after the model is loaded.
   virtual void OnModel(const ModelNotes&) {}
-  // Before anything is run.  The text becomes plan.txt of the run folder when it is not empty.
+  // Called before the run.  The returned text becomes plan.txt of the run folder if it is not
+  // empty.
   virtual std::string OnPlanned(const PlannedJob& /*job*/, const PlanSummary& /*summary*/) {
     return "";
   }

@@ -1,5 +1,4 @@
-// EvaluateRun: `ridge eval RUN --data SPEC`: the network of a run, or a model as it is, on any
-// data.
+// EvaluateRun: `ridge eval RUN --data SPEC`: evaluates a run's network, or a model, on any data.
 #pragma once
 #include <string>
 #include <vector>
@@ -24,11 +23,11 @@ struct EvalOutcome {
   std::vector<std::string> warnings;  // checkpoints that could not be used; notes on the data
 };
 
-// The options a run was started with.  Fails with kInvalidData when the folder holds no run.
+// The options of a run.  Fails with kInvalidData when the folder holds no run.
 Result<TrainOptions> ReadRunOptions(const std::string& folder);
 
-// Uses the checkpoint of a run that is asked for; a model has the values that a training would
-// start with.  Fails with kInvalidData (no run, no checkpoint, bad data).
+// Uses the requested checkpoint of a run; a model has the initial values of a training.  Fails with
+// kInvalidData (no run, no checkpoint, bad data).
 Result<EvalOutcome> EvaluateRun(const EvalRequest& request, const Machine& machine);
 
 }  // namespace ridge

@@ -1,13 +1,13 @@
-// StopSignal: signals ask a run to stop where nothing is lost.
+// StopSignal: signals request a run to stop at a point where nothing is lost.
 //
-// SIGTERM and SIGINT; SIGHUP, when the terminal goes away; SIGUSR1, SIGUSR2 and SIGXCPU, by which
-// batch systems tell that the time is nearly up.  One that is ignored at the start stays ignored
-// (nohup).  A second SIGINT ends the process at once with exit code 130.
+// SIGTERM and SIGINT; SIGHUP, when the terminal closes; SIGUSR1, SIGUSR2 and SIGXCPU, which batch
+// systems send shortly before a time limit.  An ignored signal stays ignored (nohup).  A second
+// SIGINT ends the process immediately with exit code 130.
 //
-// While data load and the plan is made there is nothing to save, and no place that could ask: until
-// Ask() a signal ends the process at once.
+// Until Ask() a signal ends the process immediately: while data load and the plan is made, nothing
+// needs saving and nothing calls Requested().
 //
-// One at a time in a process: the handlers that were there come back when it goes.
+// One per process at a time; the destructor restores the previous handlers.
 #pragma once
 #include <array>
 #include <csignal>
@@ -21,13 +21,13 @@ class StopSignal {
   StopSignal(const StopSignal&) = delete;
   StopSignal& operator=(const StopSignal&) = delete;
 
-  // The run has a checkpoint: from now on what ends at once ends with exit code 75, go on with
-  // --resume, rather than with 128 and the signal's number.
+  // The run has a checkpoint: an immediate end then has exit code 75 (continue with --resume), not
+  // 128 plus the signal's number.
   void HasCheckpoint();
-  // From now on signals only set a flag, for Requested().
+  // From this call on signals only set a flag, for Requested().
   void Ask();
 
-  // Whether a signal came.
+  // Whether a signal has arrived.
   static bool Requested();
 
  private:

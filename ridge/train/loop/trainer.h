@@ -1,7 +1,7 @@
 // Train: a whole run, from options to a trained network in its run folder.
 //
 // Where we come from: cli/train.cc read the options.  What is known here: everything about the run.
-// Where it goes next: job.cc plans, training_loop.cc executes, checkpoint.cc keeps.
+// Where it goes next: job.cc plans, training_loop.cc executes, checkpoint.cc saves.
 //
 //   LoadModel -> OpenJobData -> PlanJob -> CheckFits -> Executor -> initial values or a checkpoint
 //   -> TrainingLoop -> summary.json
@@ -31,14 +31,14 @@ struct TrainOutcome {
 
 struct TrainRequest {
   TrainOptions options;
-  // Go on in options.out, or in the newest run when that is empty.  When options.out holds no run
-  // and the options name a model and data, it starts there: one command serves every restart.
+  // Continue options.out, or the newest run when that is empty.  When options.out holds no run and
+  // the options name a model and data, a run starts there: one command serves every restart.
   bool resume = false;
   bool allow_different = false;  // resume on another CPU type, number of threads, or other data
   std::set<std::string> given;   // JSON keys of the options that the user gave
-  // Of options.model, when that is a run: what the new run starts from (FindCheckpoint).
+  // If options.model is a run: its checkpoint that the new run starts from (FindCheckpoint).
   std::string start_checkpoint = "newest";
-  // Spent on timing kernels before the plan is shown, and three times that on whole updates; 0:
+  // Budget for timing kernels before the plan is shown; whole updates get three times as much; 0:
   // none.
   double rehearse_s = 0.1;
   // For tests: stop as if preempted (with a checkpoint) or killed (without) after so many steps.
@@ -46,12 +46,12 @@ struct TrainRequest {
   int64_t kill_after_step = -1;
 };
 
-// The options that the machine is chosen by (device, threads): of the run, when resuming.
+// The options that choose the machine (device, threads): those of the run when resuming.
 // Fails with kInvalidArgument, kInvalidData: no such run, conflicting options.
 Result<TrainOptions> ResolveOptions(const TrainRequest& request);
 
-// Installs signal handlers while it runs (StopSignal); one process at a time trains in a folder.  A
-// run as the model gives its model, what it was told of it, and its weights.  Fails with
+// Installs signal handlers while it runs (StopSignal); one process at a time trains in a folder.
+// When options.model is a run, its model, model options and weights are used.  Fails with
 // kInvalidArgument, kInvalidData, kInvalidModel, kUnsupported, kOutOfMemory (refused before the
 // first step), kFailed (the loss is not finite), kUnavailable (the run folder can't be made).
 Result<TrainOutcome> Train(const TrainRequest& request, const Machine& machine,

@@ -2,11 +2,11 @@
 //
 // One update is one execution of `train`, or `accumulate` of `micro` and one of `update`.
 // Checkpoints and evaluations come between updates, in this order: an evaluation may take minutes,
-// and what a signal stops must not be lost.  In an update nothing is allocated.
+// and a signal that stops it must lose no updates.  An update allocates nothing.
 //
-// A signal is asked for between updates, batches of an evaluation, and micro-batches.  An update
-// that it stops is given up, unless the model's statistics have moved with its batches: they cannot
-// go back.
+// The loop checks for signals between updates, batches of an evaluation, and micro-batches.  A
+// stopped update is discarded, unless the model has statistics: its batches have changed them,
+// which cannot be undone.
 #pragma once
 #include <memory>
 #include <optional>
@@ -29,7 +29,7 @@ struct LoopRequest {
   const CheckpointFolder* checkpoints = nullptr;
   RunLog* log = nullptr;
   TrainObserver* observer = nullptr;
-  CheckpointState start;            // of a new run, or as loaded
+  CheckpointState start;            // of a new run, or loaded
   int64_t preempt_after_step = -1;  // as TrainRequest
   int64_t kill_after_step = -1;
 };
@@ -37,11 +37,11 @@ struct LoopRequest {
 struct LoopResult {
   bool preempted = false;
   bool killed = false;
-  Status last_checkpoint;                // of the last one that was tried
+  Status last_checkpoint;                // result of the last attempt
   CheckpointState state;                 // at the end
   std::optional<EvalResult> evaluation;  // the last one
   double step_s = 0;                     // median of the updates after the first 10
-  std::optional<double> epoch_s;         // mean of the epochs that were run as a whole
+  std::optional<double> epoch_s;         // mean over the epochs that ran completely
   double loss = 0;                       // of the last report
 };
 

@@ -1,4 +1,4 @@
-// Machine: what a run is planned for and executed on.
+// Machine: the device that a run is planned for and executed on.
 #pragma once
 #include <map>
 #include <string>

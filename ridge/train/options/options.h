@@ -1,4 +1,4 @@
-// TrainOptions: everything that `ridge train` can be told, and its JSON form (options.json).
+// TrainOptions: all options of `ridge train`, and their JSON form (options.json).
 //
 // JSON keys are the long option names without dashes in front ("weight-decay"), so a stored run and
 // a command line can be compared name by name.
@@ -21,10 +21,10 @@ struct TrainOptions {
   std::string validation;              // empty, a data spec, or a fraction such as "0.1"
   std::string loss;                    // see loss.h; empty: the model's own
   std::vector<std::string> dims;       // "NAME=N": named dimensions beside the batch
-  std::vector<std::string> data_dims;  // of a run: those that its data gave; no option
-  std::string start;    // of a run that began with another's weights: that checkpoint; no option
-  std::string weights;  // safetensors file of starting values
-  std::vector<std::string> weights_skip;  // patterns of tensors that are left out
+  std::vector<std::string> data_dims;  // of a run: dimensions that its data determined; no option
+  std::string start;                   // of a run: the checkpoint of its initial weights; no option
+  std::string weights;                 // safetensors file of initial values
+  std::vector<std::string> weights_skip;  // patterns of tensors to skip
   // Of ONNX files; patterns of parameter names with * and ?.
   std::vector<std::string> freeze, trainable;
   std::string batch_norm = "train";  // or "frozen"
@@ -34,7 +34,7 @@ struct TrainOptions {
   int64_t accumulate = 1;
   std::string slices = "auto";  // or the number of slices that a batch is run in
   std::string recompute =
-      "auto";  // cheap values for backward: made again ("all", "8") or kept ("off")
+      "auto";  // cheap values for backward: recomputed ("all", "8") or kept ("off")
   OptimizerOptions optimizer;
   double lr = 1e-3;
   std::string schedule = "constant";
@@ -44,11 +44,11 @@ struct TrainOptions {
   std::string device = "cpu";
   int64_t threads = 0;              // 0: all that may be used
   int64_t intra_op = 0;             // threads of one node; 0: all of them
-  std::string inter_op = "1";       // how many small nodes may run side by side; or "auto"
+  std::string inter_op = "1";       // most small nodes that run at the same time; or "auto"
   std::string conv = "auto";        // Winograd where it is faster; or "direct"
-  std::string kernels = "default";  // or "tuned": by what was measured on this machine
+  std::string kernels = "default";  // or "tuned": by times measured on this machine
   uint64_t seed = 0;
-  int64_t fit_bytes = 0;         // 0: what the machine has
+  int64_t fit_bytes = 0;         // 0: the memory of the machine
   std::string out;               // empty: runs/MODEL-N
   int64_t checkpoint_every = 0;  // 0: each epoch
   int64_t keep = 3;
@@ -78,8 +78,8 @@ inline constexpr int64_t kAutoRecompute = -1;
 inline constexpr int64_t kRecomputeAll = INT64_MAX;
 Result<int64_t> ParseRecompute(const std::string& text);
 
-// What a run was told of its model, into the options of another that goes on from its weights;
-// `given` are the JSON keys of those that keep what they are.
+// Copies a run's model options into those of a new run that starts from its weights, except the
+// ones in `given` (JSON keys).
 void TakeModelOptions(const TrainOptions& run, const std::set<std::string>& given,
                       TrainOptions& options);
 
@@ -87,9 +87,9 @@ std::string OptionsToJson(const TrainOptions& options);
 // `file` is for messages.  Fails with kInvalidData.
 Result<TrainOptions> OptionsFromJson(const std::string& text, const std::string& file);
 
-// `--resume`: options that the user gives again must say what the run was started with, since
-// others would change its result.  keep, trace, fit, checkpoint-every and threads (checked apart)
-// may differ and are taken from `given`.  `names` are the JSON keys of the options the user gave.
+// `--resume`: options that the user repeats must equal those of the run, since others would change
+// its result.  keep, trace, fit, checkpoint-every and threads (checked separately) may differ and
+// are taken from `given`.  `names` are the JSON keys of the options the user gave.
 // Fails with kInvalidArgument and names the first option that differs.
 Result<TrainOptions> MergeResumed(const TrainOptions& stored, const TrainOptions& given,
                                   const std::set<std::string>& names);

@@ -1,12 +1,12 @@
-// Checkpoints: the run's parameters and state on disk, complete or not there at all.
+// Checkpoints: the run's parameters and state on disk, complete or absent.
 //
 //   FOLDER/step-<n>/parameters.safetensors  state.safetensors  state.json
 //   FOLDER/best -> step-<n>
 //
 // Save() writes into step-<n>.tmp-<pid>, syncs, reads everything back and compares checksums, then
-// renames.  Only after that older ones go.  A failed save leaves what was there before and no
-// rest.  Memory: none beyond a file header; tensors are written from where they lie.
-// Gradient accumulators are not saved: checkpoints are taken where they are zero.
+// renames.  Only then it removes older ones.  A failed save leaves the existing checkpoints and no
+// partial one.  Memory: none beyond a file header; tensors are written directly from the arena.
+// Gradient accumulators are not saved: they are zero whenever a checkpoint is written.
 #pragma once
 #include <optional>
 #include <string>
@@ -20,11 +20,11 @@ namespace ridge {
 struct PersistentTensor {
   std::string name;
   TensorType type;
-  void* data = nullptr;        // row-major, in the arena; of all packed tensors the same place
-  Executor* packed = nullptr;  // the executor that has it in another layout; nullptr: none
-  size_t index = 0;            // there, in program().persistent
+  void* data = nullptr;        // row-major, in the arena; packed tensors share one buffer
+  Executor* packed = nullptr;  // the executor that keeps it in another layout; nullptr: none
+  size_t index = 0;            // in its program().persistent
 
-  // Before data is read, and after it has been written.
+  // Call Unpack() before reading data, and Pack() after writing it.
   void Unpack() const {
     if (packed != nullptr) packed->Unpack(index);
   }
@@ -43,7 +43,7 @@ CheckpointTensors CollectTensors(Executor& executor);
 struct LoadedCheckpoint {
   CheckpointState state;
   std::string path;
-  std::vector<std::string> warnings;  // newer ones that could not be used, and why
+  std::vector<std::string> warnings;  // newer checkpoints that are unusable, and why
 };
 
 enum class LoadMode {
@@ -55,38 +55,38 @@ enum class LoadMode {
 inline constexpr char kNewestCheckpoint[] = "newest";
 Status CheckCheckpointName(const std::string& which);
 
-// That checkpoint of a run (of the newest, one whose files are whole), copied into what the
-// executor has of its parameters and state.  Fails with kInvalidData when the run has none such.
+// Copies that checkpoint of a run (the newest undamaged one for "newest") into the executor's
+// parameters and state.  Fails with kInvalidData when the run has no such checkpoint.
 Result<LoadedCheckpoint> LoadWeights(const std::string& run, const std::string& which,
                                      Executor& executor);
 
-// Its folder.  `warnings`: newer ones that could not be used, and why.  Fails as LoadWeights does.
+// The folder of that checkpoint.  `warnings` as in LoadedCheckpoint.  Fails as LoadWeights does.
 Result<std::string> FindCheckpoint(const std::string& run, const std::string& which,
                                    std::vector<std::string>* warnings = nullptr);
 
-// The parameters and statistics of a checkpoint's folder, for a new training: what belongs to the
-// optimizer stays as it is.  Fails with kInvalidData.
+// Loads parameters and statistics from a checkpoint's folder for a new training; optimizer state is
+// not changed.  Fails with kInvalidData.
 Status LoadStartValues(const std::string& folder, Executor& executor);
 
 class CheckpointFolder {
  public:
   CheckpointFolder(std::string folder, int64_t keep) : folder_(std::move(folder)), keep_(keep) {}
 
-  // Writes step-<state.step>; fills the digests in.  `best`: afterwards FOLDER/best points here.
+  // Writes step-<state.step> and fills in its digests.  `best`: then points FOLDER/best to it.
   // Fails with kUnavailable (disk full, no access), or kInvalidData when it can't be read back.
   Status Save(const CheckpointTensors& tensors, CheckpointState state, bool best) const;
 
-  // Puts `state` in the place of what the checkpoint of its step says of itself (an evaluation came
-  // after it); the digests stay.  `best` as in Save().  Fails with kUnavailable, kInvalidData.
+  // Replaces the state of the checkpoint of its step, after an evaluation; keeps the digests.
+  // `best` as in Save().  Fails with kUnavailable, kInvalidData.
   Status Amend(CheckpointState state, bool best) const;
 
-  // The newest good one is copied into the tensors.  nullopt when there is none at all.
-  // Fails with kInvalidData when there are some and all are damaged; the message has the reasons.
+  // Copies the newest undamaged checkpoint into the tensors.  nullopt when there is no checkpoint.
+  // Fails with kInvalidData when all are damaged; the message has the reasons.
   Result<std::optional<LoadedCheckpoint>> LoadNewest(const CheckpointTensors& tensors,
                                                      LoadMode mode) const;
 
-  // The newest that is good; the one that is best, or of a step.  Fails with kInvalidData when
-  // there is none such.
+  // The newest undamaged checkpoint, the best one, or that of a step.  Fails with kInvalidData when
+  // there is none.
   Result<LoadedCheckpoint> Load(const std::string& which, const CheckpointTensors& tensors,
                                 LoadMode mode) const;
 
@@ -96,7 +96,7 @@ class CheckpointFolder {
   std::vector<int64_t> Steps() const;  // newest first
   std::string PathOf(int64_t step) const;
 
-  // Removes what a killed process left half written.
+  // Removes partial checkpoints that a killed process left.
   void RemoveRests() const;
 
  private:

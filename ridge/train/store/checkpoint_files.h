@@ -6,12 +6,12 @@
 
 namespace ridge {
 
-// Makes `folder` and writes all three; fills the digests of `state` in.  Synced when it returns.
+// Creates `folder` and writes all three; fills in the digests of `state`.  Synced on return.
 // Fails with kUnavailable.
 Status WriteCheckpointFiles(const std::string& folder, const CheckpointTensors& tensors,
                             CheckpointState& state);
 
-// state.json alone, in the place of the one that is there.
+// Replaces state.json only.
 Status WriteCheckpointState(const std::string& folder, const CheckpointState& state);
 
 Result<CheckpointState> ReadCheckpointState(const std::string& folder);
@@ -19,8 +19,8 @@ Result<CheckpointState> ReadCheckpointState(const std::string& folder);
 // Reads both tensor files and state.json and compares checksums.  Fails with kInvalidData.
 Status VerifyCheckpointFiles(const std::string& folder, const CheckpointState& state);
 
-// Copies into the tensors.  Fails with kInvalidData when names or types don't fit; then tensors may
-// have been overwritten.
+// Copies into the tensors.  Fails with kInvalidData when names or types differ; some tensors may
+// then be overwritten.
 Status ReadCheckpointFiles(const std::string& folder, const CheckpointTensors& tensors,
                            LoadMode mode);
 

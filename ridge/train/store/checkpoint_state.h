@@ -1,4 +1,4 @@
-// CheckpointState: state.json of a checkpoint: where the run stands, and what it was run with.
+// CheckpointState: state.json of a checkpoint: the position of the run, and its configuration.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -14,10 +14,10 @@
 
 namespace ridge {
 
-// What was best so far of the checkpoints that were due.
+// The best of the scheduled checkpoints so far.
 struct BestResult {
-  // "accuracy" (higher is better) or "loss" of the validation set; without one "training_loss",
-  // the mean since the checkpoint before.
+  // "accuracy" (higher is better) or "loss" of the validation set; without one "training_loss", the
+  // mean since the previous checkpoint.
   std::string metric;
   double value = 0;
   int64_t step = 0;
@@ -37,18 +37,18 @@ struct CheckpointState {
   ScheduleOptions schedule;
   std::optional<BestResult> best;
   MetricsWindow window;      // sums since the last report, so that a resumed run reports the same
-  LossSum since_checkpoint;  // the last one that was due
-  // The evaluation at this step is still to be made; its report in metrics.jsonl without it.
+  LossSum since_checkpoint;  // since the last scheduled one
+  // Set when the evaluation at this step is pending: its report in metrics.jsonl so far.
   std::optional<MetricsReport> owed_evaluation;
   double wall_s = 0;  // of all processes so far
   std::string model;
   std::string options_json;    // options.json's content
   std::string kernels_sha256;  // of the plan's kernel choices
-  DataDigest data;             // empty in a checkpoint of a version that kept none
+  DataDigest data;             // empty in checkpoints of versions without it
   std::string cpu;             // DeviceProfile::id
   int64_t threads = 0;
   std::string ridge_version;
-  FileDigest parameters, state;  // of the two files beside it
+  FileDigest parameters, state;  // of the two other files
 };
 
 // One JSON object; its last key is a CRC-32C of the rest.

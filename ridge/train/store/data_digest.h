@@ -1,4 +1,4 @@
-// DataDigest: how a run that goes on notices that its data are others now.
+// DataDigest: lets a resumed run detect changed data.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -16,14 +16,13 @@ struct SourceDigest {
 };
 using DataDigest = std::vector<SourceDigest>;
 
-// Reads all samples of up to 256 MiB, which takes less time than loading them; of larger data as
-// many as that, evenly spread.  Each may be null.  Fails as reading does.
+// Reads all samples of data up to 256 MiB, which takes less time than loading them, and of larger
+// data as many, evenly spaced.  Each source may be null.  Fails as reading does.
 Result<DataDigest> DigestData(const SourcePtr& train, const SourcePtr& validation,
                               const SourcePtr& test);
 
 // "csv:a.csv, which has 86 training samples; the run has used 43"; "" when nothing differs, or when
-// `then` is empty (a run of a version that kept no digest).  `name` is what the user calls the
-// data.
+// `then` is empty (a run of a version without digests).  `name`: the user's data spec.
 std::string DataDifference(const std::string& name, const DataDigest& now, const DataDigest& then);
 
 }  // namespace ridge

@@ -1,9 +1,9 @@
-// RunFolder: where a run keeps what it made.
+// RunFolder: the files of a run.
 //
 //   options.json  plan.txt  plan.json  metrics.jsonl  events.out.tfevents.*
 //   checkpoints/step-<n>/  checkpoints/best  trace.json on request  summary.json on completion
 //   model.ridge   when the model is a graph in text form: the run needs no other file
-//   kernels.json  with --kernels tuned: the seconds that its kernels were chosen by
+//   kernels.json  with --kernels tuned: the measured seconds that chose its kernels
 //   model.onnx    when it is an ONNX file, with its external data beside it
 //   run.lock      held by the process that trains
 #pragma once
@@ -16,8 +16,8 @@ namespace ridge {
 
 class RunFolder {
  public:
-  // Makes `out`, or runs/<model>-<n> with the next free n when `out` is empty.
-  // Fails with kInvalidArgument when `out` holds a run, kUnavailable when it can't be made.
+  // Creates `out`, or runs/<model>-<n> with the next free n when `out` is empty.
+  // Fails with kInvalidArgument when `out` holds a run, kUnavailable when it can't be created.
   static Result<RunFolder> Create(const std::string& out, const std::string& model);
 
   // An existing run: `folder`, or the newest run under runs/ when it is empty.
@@ -26,7 +26,7 @@ class RunFolder {
 
   static bool HoldsRun(const std::string& folder);  // has an options.json
 
-  // For as long as something is trained here.  Fails with kUnavailable when another process does.
+  // Held while a process trains here.  Fails with kUnavailable when another process holds it.
   Result<FileLock> Lock() const;
 
   const std::string& path() const { return path_; }

@@ -1,6 +1,6 @@
-// RunLog: what a run writes while it goes on: metrics.jsonl, TensorBoard events, trace.json.
+// RunLog: the files that a run appends to: metrics.jsonl, TensorBoard events, trace.json.
 //
-// A file that can't be written is a warning, once, and the run goes on without it.
+// A file that can't be written causes one warning, and the run continues without it.
 #pragma once
 #include <functional>
 #include <memory>
@@ -20,15 +20,15 @@ class RunLog {
   using Warn = std::function<void(const std::string&)>;
 
   struct Resumed {
-    int64_t step = 0;              // lines and events of later ones are dropped
-    bool evaluation_owed = false;  // the evaluation at that step too
+    int64_t step = 0;              // lines and events of later steps are dropped
+    bool evaluation_owed = false;  // so is the evaluation at that step
   };
   RunLog(const RunFolder& folder, const std::optional<Resumed>& resumed, bool trace, Warn warn);
 
   void AddReport(const MetricsReport& report);
   void AddEvaluation(const MetricsReport& report);  // with evaluation_loss set
 
-  // The nodes of an execution that began at `start_s`, while traces are wanted.
+  // Adds the nodes of an execution that began at `start_s`.
   bool tracing() const { return trace_ != nullptr; }
   void TraceStep(const Executor& executor, int step, double start_s);
   void TraceSpanOf(const std::string& name, double start_s, double duration_s);

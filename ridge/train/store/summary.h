@@ -6,7 +6,7 @@
 
 namespace ridge {
 
-// Of one pass over a data set, each sample counted once.
+// The result of one pass over a data set, each sample counted once.
 struct EvalResult {
   int64_t samples = 0;
   double loss = 0;                 // mean over the samples, or over the labels that count
@@ -30,19 +30,19 @@ struct RunSummary {
   // Of the test set; empty without one, or unless a classifier.
   std::optional<double> test_accuracy;
   std::optional<double> validation_accuracy, validation_loss;
-  // Of the evaluation at the end, of the test set or else of the validation set; without either of
-  // the last training steps.
+  // Of the final evaluation on the test set, else on the validation set, else of the last training
+  // steps.
   double loss = 0;
-  std::string evaluated_on = "training";  // what `loss` is of: "test", "validation", "training"
+  std::string evaluated_on = "training";  // the data of `loss`: "test", "validation", "training"
   double wall_s = 0;
   RunFigures planned, measured;
-  int64_t skipped_samples = 0;  // an epoch
+  int64_t skipped_samples = 0;  // per epoch
   std::string parameters_sha256;
   std::string ridge_version;
   std::string device;
   int64_t threads = 0;
 
-  // The evaluation of a data set, "validation" or "test", at the end.
+  // Adds the final evaluation of a data set, "validation" or "test".
   void Add(const std::string& data, const EvalResult& evaluation);
 };
 

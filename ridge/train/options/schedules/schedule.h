@@ -1,10 +1,10 @@
 // Schedules: the learning rate as a pure function of the number of updates done so far.
 //
-// One file a schedule; schedule.cc lists them.  `step` is 0 at the first update.  Warm-up comes
+// One file per schedule; schedule.cc lists them.  `step` is 0 at the first update.  Warm-up comes
 // first, and the schedule counts from its end:
 //   step < warmup: lr * (step + 1) / warmup
 //   else:          lr * factor(step - warmup, total - warmup)
-// A resumed run therefore needs nothing but its step.
+// A resumed run therefore needs only its step.
 #pragma once
 #include <cstdint>
 #include <string>
