@@ -116,12 +116,11 @@ VerbBody AddTrain(CLI::App& app) {
   AddTrainFlags(app, verb->train);
   AddCheckpointFlag(app, verb->checkpoint);
   AddOptionalText(app, "--resume", verb->resume, "DIR",
-                  "Go on with the run in DIR (the newest one); needs no other option")
+                  "Continue the run in DIR (the newest one); needs no other option")
       ->group("Run folder");
-  AddSwitch(
-      app, "--allow-different", verb->allow_different,
-      "Resume on another CPU type or number of threads, or with other data; the bits may differ "
-      "then")
+  AddSwitch(app, "--allow-different", verb->allow_different,
+            "Resume on another CPU type or number of threads, or with other data; results may then "
+            "differ")
       ->group("Run folder");
   AddChoice(app, "--progress", verb->output.progress, {"auto", "bar", "plain", "json", "none"},
             "Progress (auto: a bar on terminals, else a line every few seconds)")

@@ -63,7 +63,7 @@ CLI::Option* AddFlag(CLI::App& app, const OptionValues& v, const FlagText& text,
 
 void AddBackendFlag(CLI::App& app, TrainFlags& flags) {
   AddChoice(app, "--backend", flags.backend, {"cpu", "reference"},
-            "Kernels: the fast ones, or the reference that they are tested against (cpu)")
+            "Kernels: fast, or the slow reference kernels (cpu)")
       ->group(GroupName(OptionGroup::kMachine));
 }
 
@@ -136,7 +136,7 @@ void AddWeightsFlags(CLI::App& app, TrainFlags& flags) {
 
 void AddCheckpointFlag(CLI::App& app, std::optional<std::string>& to) {
   AddText(app, "--checkpoint", to, "newest|best|N",
-          "Of a run: the checkpoint to use, N by its step (newest)")
+          "Of a run: the checkpoint to use, N is its step (newest)")
       ->group("Model");
 }
 
