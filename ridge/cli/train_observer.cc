@@ -79,7 +79,7 @@ std::string CommandLineObserver::OnPlanned(const PlannedJob& job, const PlanSumm
 void CommandLineObserver::OnStart(const RunStart& start) {
   start_ = start;
   if (start.resumed) {
-    Say(fmt::format("{}: going on at step {} of {}", start.folder, start.step, start.total_steps));
+    Say(fmt::format("{}: resuming at step {} of {}", start.folder, start.step, start.total_steps));
   } else {
     Say(fmt::format("{}: {} steps, {} an epoch", start.folder, start.total_steps,
                     start.steps_per_epoch));
@@ -88,8 +88,10 @@ void CommandLineObserver::OnStart(const RunStart& start) {
     Say(fmt::format("starts with the weights of {}; optimizer and steps begin anew",
                     start.weights_of));
   if (start.dropped_per_epoch > 0) {
-    Say(fmt::format("the last {} samples of an epoch don't fill a batch and are left out",
-                    start.dropped_per_epoch));
+    const bool one = start.dropped_per_epoch == 1;
+    Say(fmt::format("{} sample{} of each epoch {} not fill a batch and {} left out, {} each time",
+                    start.dropped_per_epoch, one ? "" : "s", one ? "does" : "do",
+                    one ? "is" : "are", one ? "another one" : "other ones"));
   }
 }
 
@@ -98,6 +100,7 @@ void CommandLineObserver::OnStep(const StepReport& report) {
   shown.epoch = report.epoch;
   shown.epochs =
       start_.steps_per_epoch > 0 ? CeilDiv(start_.total_steps, start_.steps_per_epoch) : 0;
+  if (shown.epoch > shown.epochs) shown.epochs = 0;  // resumed on data of another size
   shown.step = report.step;
   shown.steps = start_.total_steps;
   shown.loss = report.loss;

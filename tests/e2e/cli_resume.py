@@ -144,7 +144,7 @@ class Alone(RidgeTest):
         process.wait()
         resumed = self.start("train", "--resume", "run", "--progress", "plain")
         self.addCleanup(lambda: (resumed.kill(), resumed.communicate()))
-        self.assertTrue(any("going on at step" in line or "no checkpoint yet" in line
+        self.assertTrue(any("resuming at step" in line or "no checkpoint yet" in line
                             for line in resumed.stderr))
 
     def test_of_two_that_start_together_one_trains(self):

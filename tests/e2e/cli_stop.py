@@ -22,7 +22,7 @@ class StopTest(RidgeTest):
         told = ""
         for line in process.stderr:
             told += line
-            if found := re.search(f"{folder}: going on at step (\\d+) of ", line):
+            if found := re.search(f"{folder}: resuming at step (\\d+) of ", line):
                 process.kill()
                 process.communicate()
                 return int(found[1])
@@ -228,7 +228,7 @@ class Disk(StopTest):
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn("warning: ", done.stderr)
         self.assertIn("step-30", done.stderr)
-        self.assertIn("going on at step 20 of 30", done.stderr)
+        self.assertIn("resuming at step 20 of 30", done.stderr)
         for step in (10, 20, 30):
             path = self.path(f"run/checkpoints/step-{step}/state.json")
             if os.path.exists(path):
