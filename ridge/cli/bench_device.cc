@@ -80,7 +80,7 @@ void AddTuneFlags(CLI::App& app, BenchDeviceVerb& verb) {
             "Times the kernels that training steps of the models could take, for --kernels tuned")
       ->group(group);
   AddOption(app, verb.machine, "batch")->group(group);
-  AddOption(app, verb.machine, "precision", "What products read (f32)")->group(group);
+  AddOption(app, verb.machine, "precision", "Type of the operands of products (f32)")->group(group);
   AddGroup(app, verb.machine, "Model");
 }
 
@@ -91,9 +91,9 @@ VerbBody AddBenchDevice(CLI::App& app) {
   AddOption(app, verb->machine, "device", "What to measure (cpu)");
   AddOption(app, verb->machine, "threads");
   AddSwitch(app, "--quick", verb->quick, "A rougher profile in less time");
-  AddSwitch(app, "--dry-run", verb->dry_run, "Measures without keeping the result");
+  AddSwitch(app, "--dry-run", verb->dry_run, "Measures without storing the result");
   AddTuneFlags(app, *verb);
-  AddSwitch(app, "--json", verb->json, "For machines")->group(kOutputGroup);
+  AddSwitch(app, "--json", verb->json, "Print JSON")->group(kOutputGroup);
   AddColorFlag(app, verb->output);
   return [verb] { return RunBenchDevice(*verb); };
 }

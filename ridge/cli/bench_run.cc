@@ -61,13 +61,13 @@ VerbBody AddBenchRun(CLI::App& app) {
   auto verb = std::make_shared<BenchRunVerb>();
   AddModelArgument(app, verb->model,
                    "A built-in model, an ONNX file, a graph in text form or a run folder");
-  AddOption(app, verb->model, "batch", "Samples a run (1)");
+  AddOption(app, verb->model, "batch", "Samples per run (1)");
   AddOption(app, verb->model, "dim");
   AddInteger(app, "--runs", verb->runs, {.minimum = 1}, "N",
              fmt::format("Runs to time ({})", kRuns));
-  AddOption(app, verb->model, "seed", "Of starting values and inputs (0)");
+  AddOption(app, verb->model, "seed", "Seed of initial values and inputs (0)");
   AddPlaceFlags(app, verb->model);
-  AddSwitch(app, "--json", verb->json, "For machines")->group(kOutputGroup);
+  AddSwitch(app, "--json", verb->json, "Print JSON")->group(kOutputGroup);
   AddColorFlag(app, verb->output);
   AddQuietFlags(app, verb->output);
   return [&app, verb] { return RunBenchRun(app, *verb); };

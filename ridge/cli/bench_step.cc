@@ -1,4 +1,4 @@
-// `ridge bench step`: times training steps on one made-up batch, beside the plan and the roofline.
+// `ridge bench step`: times training steps on one random batch, beside the plan and the roofline.
 #include "ridge/measure/bench_step.h"
 
 #include <fmt/format.h>
@@ -86,10 +86,10 @@ VerbBody AddBenchStep(CLI::App& app) {
   AddGroup(app, verb->train, "Model");
   AddOptions(app, verb->train, {"batch", "slices", "recompute"});
   AddOption(app, verb->train, "steps", fmt::format("Steps to time ({})", kSteps));
-  AddOption(app, verb->train, "seed", "Of starting values and batch (0)");
+  AddOption(app, verb->train, "seed", "Seed of initial values and batch (0)");
   AddOptimizerFlags(app, verb->train);
   AddGroup(app, verb->train, "Machine");
-  AddSwitch(app, "--json", verb->json, "For machines")->group(kOutputGroup);
+  AddSwitch(app, "--json", verb->json, "Print JSON")->group(kOutputGroup);
   AddColorFlag(app, verb->output);
   AddQuietFlags(app, verb->output);
   return [&app, verb] { return RunBenchStep(app, *verb); };

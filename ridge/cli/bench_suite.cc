@@ -120,14 +120,14 @@ VerbBody AddBenchSuite(CLI::App& app) {
   AddText(app, "--only", verb->only, "NAME[,NAME]",
           "Workloads to run: cnn:64, or cnn for all of it");
   AddText(app, "--against", verb->against, "FILE",
-          "An earlier --out: compares times by what the machine gives; exit 7 when one has grown "
-          "over 5 %");
+          "An earlier --out: compares times relative to the machine's speed; exit 7 when one grew "
+          "by over 5 %");
   AddInteger(app, "--rounds", verb->rounds, {.minimum = 1, .maximum = 1000}, "N",
-             fmt::format("Times that every workload is run ({})", kRounds));
+             fmt::format("Runs of each workload ({})", kRounds));
   AddInteger(app, "--threads", verb->threads, {.minimum = 1, .maximum = 1024}, "N",
              "Threads of the kernels (all cores that may be used)");
-  AddText(app, "--out", verb->out, "FILE", "Keeps the figures as JSON")->group(kOutputGroup);
-  AddSwitch(app, "--json", verb->json, "For machines")->group(kOutputGroup);
+  AddText(app, "--out", verb->out, "FILE", "Writes the results as JSON")->group(kOutputGroup);
+  AddSwitch(app, "--json", verb->json, "Print JSON")->group(kOutputGroup);
   AddColorFlag(app, verb->output);
   AddQuietFlags(app, verb->output);
   return [verb] { return RunBenchSuite(*verb); };

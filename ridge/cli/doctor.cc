@@ -302,7 +302,7 @@ struct DoctorOptions {
 
 VerbBody AddDoctor(CLI::App& app) {
   auto options = std::make_shared<DoctorOptions>();
-  AddSwitch(app, "--json", options->json, "For machines");
+  AddSwitch(app, "--json", options->json, "Print JSON");
   AddChoice(app, "--color", options->color, {"auto", "always", "never"}, "Colour of the output");
   return [options]() -> Result<int> {
     RIDGE_ASSIGN_OR_RETURN(const ColourChoice colour,

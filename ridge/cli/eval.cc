@@ -102,16 +102,16 @@ Result<int> RunEval(const CLI::App& app, const EvalVerb& verb) {
 
 VerbBody AddEval(CLI::App& app) {
   auto verb = std::make_shared<EvalVerb>();
-  AddArgument(app, "RUN", verb->run, "A run folder, or a model as it starts");
+  AddArgument(app, "RUN", verb->run, "A run folder, or a model with its initial values");
   AddCheckpointFlag(app, verb->checkpoint);
   AddOption(app, verb->model, "data",
             "fashion-mnist, synthetic, idx:DIR, npz:FILE or csv:FILE; its test part if it has one");
   AddOption(app, verb->model, "loss",
             "Of a model: cross_entropy:OUTPUT, mse:OUTPUT, bce:OUTPUT, or an output (loss)");
   AddWeightsFlags(app, verb->model);
-  AddOption(app, verb->model, "batch", "Of a model: samples a step (32)")->group("Model");
+  AddOption(app, verb->model, "batch", "Of a model: samples per step (32)")->group("Model");
   AddPlaceFlags(app, verb->model);
-  AddSwitch(app, "--json", verb->json, "For machines")->group(kOutputGroup);
+  AddSwitch(app, "--json", verb->json, "Print JSON")->group(kOutputGroup);
   AddQuietFlags(app, verb->output);
   return [&app, verb] { return RunEval(app, *verb); };
 }

@@ -175,14 +175,15 @@ VerbBody AddExport(CLI::App& app) {
   AddText(app, "--out", verb->out, "PATH",
           "The file to write (-: standard output); data over 2 GB go to PATH.data");
   AddOption(app, verb->model, "batch",
-            "At which the file is compared with the model (2); an open batch stays open");
+            "Batch at which the file is compared with the model (2); an open batch stays open");
   AddCheckpointFlag(app, verb->checkpoint);
   AddWeightsFlags(app, verb->model);
   AddInteger(app, "--opset", verb->opset, {.minimum = 1}, "N",
              "ONNX operator set (the lowest that holds the graph, from 9 on)");
   AddNumber(app, "--tolerance", verb->tolerance, {}, "X",
             "Allowed difference, relative to an output's largest element (1e-5 for f32)");
-  AddOption(app, verb->model, "seed", "Of random inputs, and of starting values without a run (0)");
+  AddOption(app, verb->model, "seed",
+            "Seed of random inputs, and of initial values without a run (0)");
   AddSwitch(app, "--with-training", verb->with_training,
             "Write a training step too (TrainingInfoProto)");
   AddOption(
@@ -193,7 +194,7 @@ VerbBody AddExport(CLI::App& app) {
   AddOption(app, verb->model, "momentum", "Of sgd (0)");
   AddOption(app, verb->model, "weight-decay", "Of the training step");
   AddPlaceFlags(app, verb->model);
-  AddSwitch(app, "--json", verb->json, "For machines")->group(kOutputGroup);
+  AddSwitch(app, "--json", verb->json, "Print JSON")->group(kOutputGroup);
   AddQuietFlags(app, verb->output);
   return [&app, verb] { return RunExport(app, *verb); };
 }

@@ -68,7 +68,8 @@ VerbBody AddGrad(CLI::App& app) {
           "The output whose sum is differentiated (the first one)");
   AddCheckpointFlag(app, verb->checkpoint);
   AddWeightsFlags(app, verb->model);
-  AddOption(app, verb->model, "seed", "Of the starting values of a model that was not trained (0)")
+  AddOption(app, verb->model, "seed",
+            "Seed of the initial values of a model that was not trained (0)")
       ->group("Model");
   AddPlaceFlags(app, verb->model);
   AddQuietFlags(app, verb->output);

@@ -136,7 +136,7 @@ Result<int> RunModels(const ModelsVerb& verb) {
 VerbBody AddModels(CLI::App& app) {
   auto verb = std::make_shared<ModelsVerb>();
   AddArgument(app, "MODEL", verb->model, "Only this one, with its parameters (gpt:layers=12)");
-  AddSwitch(app, "--json", verb->json, "For machines")->group(kOutputGroup);
+  AddSwitch(app, "--json", verb->json, "Print JSON")->group(kOutputGroup);
   AddColorFlag(app, verb->output);
   return [verb] { return RunModels(*verb); };
 }

@@ -158,7 +158,7 @@ VerbBody AddOpt(CLI::App& app) {
   auto options = std::make_shared<OptOptions>();
   AddArgument(app, "FILE", options->file, "A graph in text form; - is standard input");
   AddText(app, "--pass", options->pass, "NAME[,NAME]", "Only these passes, in the usual order");
-  AddSwitch(app, "-q,--quiet", options->quiet, "Don't say what each pass saved");
+  AddSwitch(app, "-q,--quiet", options->quiet, "Don't print what each pass saved");
   return [&app, options] { return Optimize(app, *options); };
 }
 

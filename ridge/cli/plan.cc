@@ -148,7 +148,7 @@ VerbBody AddPlan(CLI::App& app) {
   CLI::Option* why = AddText(app, "--why", verb->why, "OP",
                              "Which kernels run an operator or node, and why not others");
   why->group(kOutputGroup);
-  AddSwitch(app, "--json", verb->json, "For machines; with --on an array")->group(kOutputGroup);
+  AddSwitch(app, "--json", verb->json, "Print JSON; with --on an array")->group(kOutputGroup);
   AddColorFlag(app, verb->output);
   AddQuietFlags(app, verb->output);
   AddConfigFlag(app);

@@ -109,8 +109,8 @@ std::string PlanTitle(const PlannedJob& job, const Machine& machine) {
   title += fmt::format(" ({} thread{})", threads, threads == 1 ? "" : "s");
   if (job.keeps_many)
     title +=
-        "\n  keeps its activations: none is worth its time in so short a step (--recompute all: "
-        "least memory)";
+        "\n  keeps its activations: recomputing them would take too much of so short a step "
+        "(--recompute all: least memory)";
   const DeviceProfile& profile = machine.profile;
   if (IsTrusted(profile)) return title;
   return title + "\n  by a rough profile: " + DistrustReason(profile);

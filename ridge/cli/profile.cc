@@ -89,11 +89,11 @@ VerbBody AddProfile(CLI::App& app) {
                    "A built-in model, an ONNX file, a graph in text form or a run folder");
   AddGroup(app, verb->train, "Model");
   AddOption(app, verb->train, "data",
-            "Batches come from here, and waiting for them counts (one batch that stays in memory)");
+            "Data of the batches; the wait for them counts (one random batch in memory)");
   AddOptions(app, verb->train, {"batch", "slices", "recompute"});
   AddOption(app, verb->train, "steps",
             "Rounds of one step with node times and one without (5 s of them)");
-  AddOption(app, verb->train, "seed", "Of starting values and batch (0)");
+  AddOption(app, verb->train, "seed", "Seed of initial values and batch (0)");
   AddOptimizerFlags(app, verb->train);
   AddGroup(app, verb->train, "Machine");
   AddText(app, "--trace", verb->trace, "FILE",
@@ -101,7 +101,7 @@ VerbBody AddProfile(CLI::App& app) {
       ->group(kOutputGroup);
   AddText(app, "--html", verb->html, "FILE", "The same as one page for a browser")
       ->group(kOutputGroup);
-  AddSwitch(app, "--json", verb->json, "For machines")->group(kOutputGroup);
+  AddSwitch(app, "--json", verb->json, "Print JSON")->group(kOutputGroup);
   AddColorFlag(app, verb->output);
   AddQuietFlags(app, verb->output);
   return [&app, verb] { return RunProfile(app, *verb); };

@@ -67,7 +67,8 @@ VerbBody AddRun(CLI::App& app) {
   AddText(app, "--outputs", verb->outputs, "FILE", "The .npz file to write (-: standard output)");
   AddCheckpointFlag(app, verb->checkpoint);
   AddWeightsFlags(app, verb->model);
-  AddOption(app, verb->model, "seed", "Of the starting values of a model that was not trained (0)")
+  AddOption(app, verb->model, "seed",
+            "Seed of the initial values of a model that was not trained (0)")
       ->group("Model");
   AddPlaceFlags(app, verb->model);
   AddQuietFlags(app, verb->output);

@@ -61,9 +61,9 @@ std::string ModelText(const TunedModel& tuned, const Terminal& terminal) {
   std::string text = fmt::format(
       "{}, batch {}: step {} -> {}, {} kernels of {} calls timed{}\n", tuned.options.model,
       tuned.options.batch, FormatSeconds(report.usual_step_s), FormatSeconds(report.tuned_step_s),
-      report.kernels, report.calls, report.faster() ? "" : "; not faster, nothing taken");
+      report.kernels, report.calls, report.faster() ? "" : "; not faster, not used");
   if (report.changed.empty() || !report.faster()) return text;
-  Table table({{"node"}, {"", Align::kRight}, {"as ever"}, {"", Align::kRight}, {"tuned"}});
+  Table table({{"node"}, {"", Align::kRight}, {"default"}, {"", Align::kRight}, {"tuned"}});
   for (size_t i = 0; i < std::min(kShown, report.changed.size()); ++i) {
     const TunedNode& node = report.changed[i];
     table.AddRow({node.name, FormatSeconds(node.usual_s), node.usual, FormatSeconds(node.tuned_s),

@@ -5,20 +5,20 @@ namespace ridge::cli {
 namespace {
 
 std::vector<Verb> BenchVerbs() {
-  return {{"step", "Times training steps on one made-up batch",
+  return {{"step", "Times training steps on one random batch",
            "ridge bench step cnn --batch 64 --steps 100\n"
            "ridge bench step mlp --batch 128 --optimizer sgd --json",
            AddBenchStep},
-          {"run", "Times a model's outputs, forward only, on one made-up batch",
+          {"run", "Times a model's outputs, forward only, on one random batch",
            "ridge bench run net.onnx\n"
            "ridge bench run mlp --batch 16 --runs 10000 --json",
            AddBenchRun},
-          {"suite", "Times all workloads, each in a process of its own, and finds regressions",
+          {"suite", "Times all workloads, each in its own process, and finds regressions",
            "ridge bench suite --out suite.json\n"
-           "ridge bench suite --against suite.json      exit 7 when one has become slower\n"
+           "ridge bench suite --against suite.json      exit 7 when one is slower\n"
            "ridge bench suite --only cnn:64,mlp:128 --rounds 5",
            AddBenchSuite},
-          {"device", "Measures this machine for the planner and keeps the result",
+          {"device", "Measures this machine for the planner and stores the result",
            "ridge bench device\n"
            "ridge bench device --json\n"
            "ridge bench device --tune resnet50 --batch 16",
@@ -29,43 +29,43 @@ std::vector<Verb> BenchVerbs() {
 
 const std::vector<Verb>& Verbs() {
   static const std::vector<Verb> kVerbs = {
-      {"train", "Plans and runs a training, and compares the two",
+      {"train", "Plans and runs a training, and compares plan and run",
        "ridge train cnn --data fashion-mnist --epochs 3 --batch 128\n"
        "ridge train mlp:hidden=256 --data npz:digits.npz --validation 0.1\n"
        "ridge train net.ridge --data csv:table.csv --optimizer sgd --lr 0.1 --momentum 0.9\n"
-       "ridge train --resume               goes on with the newest run\n"
+       "ridge train --resume               continues the newest run\n"
        "ridge train --resume runs/cnn-1",
        AddTrain},
-      {"plan", "Says what a training would need, without running it",
+      {"plan", "Prints what a training would need, without running it",
        "ridge plan cnn --batch 1024\n"
        "ridge plan resnet18 --batch 16 --fit 2GiB\n"
        "ridge plan cnn --why matmul\n"
        "ridge plan cnn --data fashion-mnist --json",
        AddPlan},
-      {"eval", "Says the loss and accuracy of a run's network on any data",
+      {"eval", "Prints loss and accuracy of a run's network on any data",
        "ridge eval runs/cnn-1 --data fashion-mnist\n"
        "ridge eval resnet50 --weights resnet50.safetensors --data npz:images.npz",
        AddEval},
-      {"run", "Gives the outputs of a model for the arrays of an .npz file",
+      {"run", "Computes the outputs of a model for the arrays of an .npz file",
        "ridge run runs/cnn-1 --inputs images.npz --outputs logits.npz\n"
        "ridge run net.ridge --inputs in.npz --outputs out.npz --dim sequence=128",
        AddRun},
-      {"grad", "Gives the gradients of a model's output under its inputs and parameters",
+      {"grad", "Computes the gradients of a model's output for its inputs and parameters",
        "ridge grad net.onnx --inputs in.npz --outputs out.npz\n"
        "ridge grad net.onnx --inputs in.npz --outputs out.npz --loss logits --backend reference",
        AddGrad},
-      {"export", "Writes a model as a file for other programs, and compares the two",
+      {"export", "Writes a model as a file for other programs, and verifies the file",
        "ridge export runs/cnn-1 --to onnx --out cnn.onnx\n"
        "ridge export runs/cnn-1 --to safetensors --out cnn.safetensors",
        AddExport},
-      {"opt", "Rewrites a text graph by the passes, and says what that saved",
+      {"opt", "Runs the passes on a text graph, and prints what they saved",
        "ridge opt net.ridge > simpler.ridge\n"
-       "ridge opt net.ridge --pass cse        one pass alone\n"
+       "ridge opt net.ridge --pass cse        one pass only\n"
        "cat net.ridge | ridge opt -",
        AddOpt},
-      {"compare", "Says at which step and tensor two runs begin to differ",
+      {"compare", "Finds the first step and tensor in which two runs differ",
        "ridge compare runs/cnn-1 runs/cnn-2", AddCompare},
-      {"profile", "Says where the time of a training step goes, and what would help most",
+      {"profile", "Shows where the time of a training step goes, and what would help most",
        "ridge profile cnn --batch 64\n"
        "ridge profile resnet50 --batch 16 --trace step.json --html step.html\n"
        "ridge profile runs/cnn-1             with the run's own options and data",
@@ -75,12 +75,12 @@ const std::vector<Verb>& Verbs() {
        "ridge bench suite --against bench/results/suite-NAME.json\n"
        "ridge bench device",
        nullptr, BenchVerbs()},
-      {"models", "Lists the built-in models: parameters, FLOPs, inputs, and what they take",
+      {"models", "Lists the built-in models: parameters, FLOPs, inputs, and arguments",
        "ridge models\n"
        "ridge models gpt:layers=12,hidden=768\n"
        "ridge models --json",
        AddModels},
-      {"doctor", "Says what was found on this machine: CPU, memory, libraries, data",
+      {"doctor", "Prints what was found on this machine: CPU, memory, libraries, data",
        "ridge doctor\n"
        "ridge doctor --json",
        AddDoctor},
