@@ -1,4 +1,4 @@
-// SyntheticSource: made-up samples for timings and tests, nothing stored.
+// SyntheticSource: random samples for timings and tests; stores none.
 #pragma once
 #include <string>
 #include <vector>

@@ -1,7 +1,7 @@
 // BenchJob: a training step made ready to be timed: planned, rehearsed, with starting values and
 // data.
 //
-// Without data one made-up batch lies in the input slot the whole time; with data batches come
+// Without data one random batch stays in the input slot the whole time; with data batches come
 // through the input pipeline, as in a training.
 #pragma once
 #include <memory>
@@ -21,7 +21,7 @@ class BenchJob {
                                                   const std::string& run, double rehearse_s,
                                                   const Machine& machine);
 
-  // One made-up batch, as `--data synthetic` makes it.
+  // One random batch, as `--data synthetic` makes it.
   Status FillBatch();
   // Batches of options.data from here on, filled in the background.
   Status StartLoader();

@@ -1,4 +1,4 @@
-// BenchRun: `ridge bench run`: times a model's outputs on one made-up batch, forward only.
+// BenchRun: `ridge bench run`: times a model's outputs on one random batch, forward only.
 //
 // As `ridge run` computes them, again and again on inputs that lie in memory.
 #pragma once

@@ -1,4 +1,4 @@
-// BenchStep: `ridge bench step`: times training steps on one made-up batch.
+// BenchStep: `ridge bench step`: times training steps on one random batch.
 //
 // The batch lies in the input slot the whole time, as in the scripts it is compared with; input is
 // not part of the time.

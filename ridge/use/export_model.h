@@ -1,7 +1,7 @@
 // ExportModel: `ridge export RUN|MODEL --to onnx|safetensors --out PATH`.
 //
 // The file is written into a folder of its own beside PATH, read back, and compared with what it
-// was made from: both graphs run on the same made-up inputs, at one batch and, where the batch is
+// was made from: both graphs run on the same random inputs, at one batch and, where the batch is
 // open, at another.  Only then it is renamed to PATH; a file that differs too much is removed, and
 // what stood at PATH stays.  A link stays a link; a device, a pipe or "-" (standard output) is
 // written to at the end.
@@ -36,7 +36,7 @@ struct ExportRequest {
   std::vector<std::string> weights_skip = {};
   int64_t opset = 0;                // 0: the lowest; of an ONNX file: its own
   std::optional<double> tolerance;  // of every float output; none: by element type
-  uint64_t seed = 0;                // of starting values and made-up inputs
+  uint64_t seed = 0;                // of initial values and random inputs
   std::optional<ExportTraining> training;
 };
 

@@ -16,8 +16,8 @@ namespace ridge {
 struct OnnxCase {
   std::string name;    // "node/test_add"
   std::string model;   // path of the file
-  std::string data;    // folder with input_0.pb, output_0.pb; empty: made-up inputs
-  std::string output;  // path before "_0.pb" of the outputs of made-up inputs
+  std::string data;    // folder with input_0.pb, output_0.pb; empty: random inputs
+  std::string output;  // path before "_0.pb" of the outputs of random inputs
   double rtol = 1e-3;  // the defaults of ONNX's own runner
   double atol = 1e-7;
 };
