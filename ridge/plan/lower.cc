@@ -134,7 +134,7 @@ class Lowering {
     return Status();
   }
 
-  // The output is the input's bytes under another shape; both row-major.
+  // The output is a view of the input's bytes; both are row-major.
   void AddView(const Node& node) {
     const ValueId source = node.inputs[static_cast<size_t>(node.op->alias_input)];
     const int from = CopyIn(source, kRowMajor, TurnOf(node));
@@ -177,8 +177,9 @@ class Lowering {
     }
   }
 
-  // The value in this layout; a reorder is added when there is no such copy yet.  What is known
-  // only after the slices is copied when its readers run, all else in every slice.
+  // The value in this layout; adds a reorder if there is no such copy yet.  A value that is
+  // complete only after the slices is copied when its readers run, every other value in every
+  // slice.
   int CopyIn(ValueId id, LayoutId layout, Turn reader) {
     for (const Copy& copy : copies_[static_cast<size_t>(id)]) {
       if (copy.layout != layout) continue;
@@ -230,8 +231,8 @@ class Lowering {
     return at;
   }
 
-  // New contents are written straight into the variable when nobody reads the old ones later; the
-  // others are copied at the end, by way of scratch where the source is itself a variable.
+  // New contents are written directly into the variable if the old ones have no later readers;
+  // others are copied at the end, through scratch if the source is itself a variable.
   void AddUpdates() {
     std::vector<std::pair<int, GraphUpdate>> copies;
     for (const GraphUpdate& update : graph_.updates())
@@ -259,7 +260,7 @@ class Lowering {
     }
   }
 
-  // What is known only after the slices is written once, sums in every slice.
+  // Values that are complete only after the slices are written once, sums in every slice.
   Turn UpdateTurn(const GraphUpdate& update) const {
     const bool last = phases_.KnownLast(update.value) && !phases_.IsSum(update.variable);
     return last ? Turn::kLast : Turn::kEvery;

@@ -17,7 +17,7 @@
 namespace ridge {
 namespace {
 
-// Steps that change nothing are evaluations, which are few.
+// The weight of steps that change no variable: evaluations, which are rare.
 constexpr double kEvaluations = 0.05;
 
 bool IsOptimizer(const PlannedNode& node) {
@@ -31,8 +31,8 @@ struct Update {
   TensorType type;
   std::vector<int> variables;        // persistent; by output
   size_t grad = 0;                   // input
-  int grad_reorder = -1;             // the node that made the gradient row-major for this one alone
-  LayoutId grad_layout = kRowMajor;  // before that
+  int grad_reorder = -1;             // the node that makes the gradient row-major only for this one
+  LayoutId grad_layout = kRowMajor;  // the layout before that node
 };
 
 class Packing {
@@ -82,7 +82,8 @@ class Packing {
     return FindGrad(node, u) ? std::optional(u) : std::nullopt;
   }
 
-  // Written once, here, and never seen under another shape or from outside.
+  // Whether the variable is written only here, has no views, is no output, and has no copies in
+  // other variables.
   bool MayMove(int variable, size_t written_in) const {
     for (size_t t = 0; t < steps_.size(); ++t) {
       if (uses_[t].Writes(variable) != (t == written_in ? 1 : 0)) return false;
@@ -93,7 +94,7 @@ class Packing {
     return true;
   }
 
-  // A copy into another variable would be row-major still.
+  // Whether no copy goes into another variable, which would stay row-major.
   bool CopiesStayInside(size_t t, int base) const {
     const std::vector<Read>& reads = uses_[t].ReadsOf(base);
     return std::none_of(reads.begin(), reads.end(), [&](const Read& read) {
@@ -162,7 +163,7 @@ class Packing {
     return layouts;
   }
 
-  // How often a copy in each layout would be made in an execution of step t.
+  // How often one execution of step t would copy into each layout.
   std::map<LayoutId, int64_t> LayoutsRead(const Update& u, size_t t, int variable) const {
     std::map<LayoutId, int64_t> layouts;
     const int base = uses_[t].Base(variable);
@@ -179,7 +180,8 @@ class Packing {
     return layouts;
   }
 
-  // Copies of the old contents may be read after the update; the variable itself may not.
+  // Whether reads in this layout end before the update: unlike copies of the old contents, the
+  // variable itself must not be read after it.
   bool ReadsEnd(const Update& u, LayoutId layout) const {
     const StepUses& uses = uses_[u.step];
     for (const int variable : u.variables) {
@@ -222,7 +224,7 @@ class Packing {
     return from == to ? 0 : EstimateReorder(nominal_, type, kernels_.Reorder(type, from, to));
   }
 
-  // The optimizer, with the padding that it passes over, and copies of variables and gradient.
+  // Seconds of the optimizer, including padding, and of the copies of variables and gradient.
   double Price(const Update& u, LayoutId layout, const KernelChoice& choice) const {
     double seconds = ReorderSeconds(u.type, u.grad_layout, choice.input_layouts[u.grad]);
     seconds +=

@@ -19,7 +19,7 @@ struct PlanSummary {
   double step_s = 0;              // one update: all its micro-batches
   double modelled_step_s = 0;     // the same by the device's rates alone
   std::optional<double> epoch_s;  // with evaluation and checkpoints; none without data
-  int64_t limit_bytes = 0;        // what the run may use
+  int64_t limit_bytes = 0;        // memory that the run may use
   bool fits = true;
 };
 

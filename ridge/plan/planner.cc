@@ -1,4 +1,4 @@
-// Where we come from: the optimized graphs of a training job (train/training_graph.cc).
+// Where we come from: the optimized graphs of a training job (learn/training_graph.cc).
 // What is known here: the backend's offers and a device profile; nothing is run.
 // Where it goes next: runtime/executor.cc maps the arena and walks the StepPlans.
 #include "ridge/plan/planner.h"
@@ -24,8 +24,8 @@ void SetTime(const DeviceProfile& profile, PlannedNode& node) {
   node.measured = estimate.measured;
 }
 
-// Outside the steps, a variable in another layout is copied to and from the scratch region, with
-// what the copying kernel needs behind it.
+// Bytes of scratch to copy a variable from another layout to row-major and back, outside the steps,
+// with the workspace of the copying kernel.
 int64_t StagingBytes(KernelQuery& kernels, const std::vector<PersistentValue>& persistent) {
   int64_t bytes = 0;
   for (const PersistentValue& value : persistent) {
@@ -38,7 +38,7 @@ int64_t StagingBytes(KernelQuery& kernels, const std::vector<PersistentValue>& p
   return bytes;
 }
 
-// Slot 1 of the inputs lies where the slot 0 lies, one value further (see LowerGraph).
+// Slot 1 of an input follows its slot 0 as a separate value (see PersistentRegion).
 void PlaceAll(KernelQuery& kernels, Program& program) {
   program.persistent_bytes = PlacePersistent(program.persistent);
   int64_t scratch = StagingBytes(kernels, program.persistent), bound = scratch;

@@ -7,7 +7,7 @@
 namespace ridge {
 namespace {
 
-// A reduction to at most this part of what it reads.
+// A strong reduction writes at most 1 / kShrinks of the bytes that it reads.
 constexpr int64_t kShrinks = 8;
 
 int64_t BytesOf(const Graph& graph, const std::vector<ValueId>& values) {
@@ -31,7 +31,7 @@ class Scheduler {
 
   std::vector<NodeId> Run() {
     for (size_t n = 0; n < graph_.nodes().size(); ++n) {
-      // An eager node that waits for nothing later still runs at its own place.
+      // An eager node that waits for others is done by then: Emit() of the last of them ran it.
       if (!done_[n]) Emit(static_cast<NodeId>(n));
     }
     return order_;

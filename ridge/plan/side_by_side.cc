@@ -20,13 +20,13 @@ namespace {
 constexpr int64_t kCoreBytes = int64_t{1} << 20;   // what a node may touch: a core's cache
 constexpr int64_t kMostBytes = int64_t{16} << 20;  // what a section may write: the last cache
 constexpr size_t kMostNodes = 256;                 // of a section
-constexpr size_t kPatience = 16;                   // nodes of one group until a search is given up
-// Measured, two cores of a Zen 4: a region is begun and ended in 0.5 to 1 us, a kernel without one
-// starts in 0.2 to 0.4 us.
+constexpr size_t kPatience = 16;                   // nodes of a single group that end a search
+// Measured on two cores of a Zen 4: a region takes 0.5 to 1 us, the start of a kernel without one
+// 0.2 to 0.4 us.
 constexpr double kRegion_s = 1e-6, kStart_s = 0.3e-6;
 constexpr double kBetweenCores = 10e9;  // bytes/s from another core's cache
 constexpr double kWorthSection_s = 2e-6;
-constexpr double kWorthStep = 0.95;  // of the step's foreseen time
+constexpr double kWorthStep = 0.95;  // of the step's predicted time
 
 double Foreseen(const DeviceProfile& nominal, const PlannedNode& node, const KernelChoice& choice) {
   return EstimateNode(nominal, node, choice).seconds - nominal.launch_s;
@@ -39,7 +39,7 @@ struct Alone {
   double alone_s = 0;                  // on one
 };
 
-// Bytes that a node reads (false) or writes (true), by a number of their own.
+// Memory ids that a node reads (false) or writes (true).
 using Touched = std::vector<std::pair<int64_t, bool>>;
 
 // Which nodes of a section have to stay on one lane.
@@ -150,7 +150,7 @@ class Sections {
       in_one_group = groups.count() > 1 ? 0 : in_one_group + 1;
       if (in_one_group > kPatience) return best;
       if (groups.count() == 1) continue;
-      // Kernels on one thread are asked for only where there is something beside.
+      // Queries one-thread kernels only when there are two groups.
       for (; with_choice < n; ++with_choice) {
         if (!AloneOf(with_choice).choice) return best;
       }
@@ -160,7 +160,7 @@ class Sections {
     return best;
   }
 
-  // What comes after the loss must not have happened when that is not a number.
+  // No section spans the loss: when that is not finite, later nodes must not have run.
   size_t LastEnd(size_t first) const {
     const size_t end = std::min(step_.nodes.size(), first + kMostNodes);
     return first < loss_end_ ? std::min(end, loss_end_) : end;
@@ -348,7 +348,7 @@ class Sections {
   std::map<int64_t, Home> home_;             // of the bytes that sections touched
   std::vector<int> roots_;                   // by value
   std::vector<std::optional<Alone>> known_;  // by node
-  size_t loss_end_ = 0;                      // behind the node that makes the loss
+  size_t loss_end_ = 0;                      // after the node that makes the loss
 };
 
 }  // namespace

@@ -55,7 +55,7 @@ class FirstSlice {
   }
 
  private:
-  // What the bytes hold when the slice ends would not be the addend.
+  // Whether a later node writes the bytes, so that they do not hold the addend at the slice's end.
   bool IsWrittenFrom(size_t first, int root) const {
     for (size_t n = first; n < step_.nodes.size(); ++n) {
       for (const int value : step_.nodes[n].outputs) {

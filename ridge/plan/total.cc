@@ -22,7 +22,7 @@ const StepPlan* LargestStep(const Program& program) {
   return largest;
 }
 
-// Adds what lives in scratch at the step's peak and lists it.
+// Adds and lists the scratch values that are live at the step's peak.
 void AddScratch(const StepPlan& step, Bytes& bytes,
                 std::vector<std::pair<std::string, int64_t>>& values) {
   for (const PlannedValue& value : step.values) {

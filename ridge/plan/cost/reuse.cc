@@ -1,7 +1,7 @@
-// A read finds in a cache what was touched less than the cache's bytes ago (least recently used
-// goes first; Mattson et al., Evaluation Techniques for Storage Hierarchies, 1970).  A node streams
-// all that it touches at once, so the bytes between two touches of a value are those of the earlier
-// node and of all nodes between them.
+// Reuse distance: a read hits a cache if fewer bytes than the cache holds were touched since the
+// last touch of its operand (least recently used is evicted first; Mattson et al., Evaluation
+// Techniques for Storage Hierarchies, 1970).  A node streams all its operands at once, so the
+// distance counts the bytes of the earlier node and of all nodes between.
 #include "ridge/plan/cost/reuse.h"
 
 #include <algorithm>
@@ -24,7 +24,7 @@ class ReuseWalk {
     last_.assign(step.values.size(), -1);
   }
 
-  // The next node: bytes of its operands that have left the cache.
+  // Visits the next node; returns the bytes of its operands that were evicted.
   int64_t ColdBytes(const PlannedNode& node) {
     int64_t cold = 0;
     for (const int value : node.inputs) {

@@ -1,13 +1,13 @@
-// The outline of what is placed is a list of segments of time, each with its height.  Again and
-// again the lowest segment gets the best buffer whose life lies within it; when there is none, the
-// segment is raised to its lower neighbour, and the bytes below stay empty (Sekiyama et al.,
-// Profile- guided memory optimization for deep neural networks, 2018, section 4).
+// The skyline of the placed buffers is a list of segments of time, each with its height.
+// Repeatedly the lowest segment gets the best buffer whose life is within it; if there is none, the
+// segment is raised to its lower neighbour, and the bytes below stay unused (Sekiyama et al.,
+// Profile-guided memory optimization for deep neural networks, 2018, section 4).
 //
 // The buffers still to be placed are points (first, last) in a tree over both coordinates, which
 // finds the best one with first >= a and last <= b by branch and bound.
 //
-// Known weakness: bytes under a raised segment are lost.  The buffers of a training step nest, so
-// that little is: see the benchmark in bench/onnx_import.py.
+// Known weakness: bytes under a raised segment are lost.  They are few, since the buffers of a
+// training step nest: see the benchmark in bench/onnx_import.py.
 #include "ridge/plan/memory/best_fit.h"
 
 #include <algorithm>
@@ -101,7 +101,7 @@ class SpanTree {
     }
   }
 
-  // At the middle of the coordinate that spreads more.
+  // Splits at the median of the wider coordinate.
   int Split(int index) {
     const TreeNode& node = tree_[index];
     const bool by_first = node.max_first - node.min_first >= node.max_last - node.min_last;
@@ -166,7 +166,7 @@ class SpanTree {
   std::vector<TreeNode> tree_;
 };
 
-// The heights of what is placed, over time: segments side by side.
+// The skyline: consecutive segments of time with their heights.
 class Outline {
  public:
   struct Segment {
@@ -178,7 +178,7 @@ class Outline {
 
   Outline(int first, int last) { Add({first, last, 0, -1, -1}); }
 
-  // Its index stays until Raise or Put changes it.
+  // The index of the lowest segment; valid until Raise or Put changes the segment.
   int Lowest() {
     while (true) {
       const auto [height, first, index] = lowest_.top();
@@ -190,7 +190,7 @@ class Outline {
 
   const Segment& at(int index) const { return segments_[static_cast<size_t>(index)]; }
 
-  // To the lower of its neighbours.
+  // Raises the segment to its lower neighbour.
   void Raise(int index) {
     const Segment& segment = at(index);
     int64_t height = std::numeric_limits<int64_t>::max();
@@ -199,7 +199,7 @@ class Outline {
     SetHeight(index, height);
   }
 
-  // On the segment, during [first, last].
+  // Places a buffer on the segment during [first, last].
   void Put(int index, int first, int last, int64_t size) {
     const Segment old = at(index);
     if (old.first < first) {
@@ -227,7 +227,7 @@ class Outline {
     return index;
   }
 
-  // Neighbours of the same height become one with it.
+  // Merges neighbours of the same height into the segment.
   void SetHeight(int index, int64_t height) {
     Segment& segment = segments_[static_cast<size_t>(index)];
     segment.height = height;

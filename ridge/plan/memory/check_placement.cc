@@ -1,4 +1,4 @@
-// Independent of placement.cc: what is live follows from the nodes alone.
+// Independent of placement.cc: live ranges are computed from the nodes only.
 #include "ridge/plan/memory/check_placement.h"
 
 #include <fmt/format.h>
@@ -19,7 +19,7 @@ struct Piece {
   std::string name;
 };
 
-// A sweep over time: what begins is compared with its neighbours among the bytes that live then.
+// A sweep over time: each new piece is compared with its neighbours among the live ones.
 Status CheckApart(const std::string& plan, const std::vector<Piece>& pieces) {
   std::vector<std::pair<int, size_t>> begins, ends;
   for (size_t i = 0; i < pieces.size(); ++i) {
@@ -48,8 +48,8 @@ Status CheckApart(const std::string& plan, const std::vector<Piece>& pieces) {
   return Status();
 }
 
-// Memory that values share knowingly, numbered: by the value whose bytes they are, and behind those
-// by the variable.
+// Memory ids: values that share bytes on purpose have one id, their root's index; the ids of
+// variables follow.
 class StepCheck {
  public:
   StepCheck(const Program& program, const StepPlan& step)
@@ -72,7 +72,7 @@ class StepCheck {
       if (value.persistent && value.shares_with < 0 && !written[v]) {
         int& slot = slot_[static_cast<size_t>(value.persistent_index)];
         if (slot == kNothing) slot = static_cast<int>(v);
-        version_[v] = slot;  // an input may be seen whole and in slices
+        version_[v] = slot;  // an input may be read whole and in slices
       }
     }
   }
@@ -108,7 +108,7 @@ class StepCheck {
                               : static_cast<size_t>(root_[static_cast<size_t>(value)]);
   }
 
-  // Nodes of a section run at any time while it does.
+  // A node of a section may run at any time during the section.
   std::vector<LiveRange> Spans() const {
     std::vector<LiveRange> spans;
     for (int n = 0, count = static_cast<int>(step_.nodes.size()); n < count;) {
@@ -159,7 +159,7 @@ class StepCheck {
     return pieces;
   }
 
-  // Every value lies whole in its variable or in the scratch region, at the bytes of its root.
+  // Every value is within its variable or the scratch region, at its root's offset.
   Status CheckRegions() const {
     for (const Piece& piece : Pieces()) {
       if (piece.live.last < piece.live.first) continue;
@@ -185,8 +185,8 @@ class StepCheck {
     return program_.persistent[static_cast<size_t>(value.persistent_index)];
   }
 
-  // A slice finds nothing of the one before it but variables.  The first one finds no sums that
-  // its nodes write.
+  // A slice may read only variables of the previous one; the first slice no sums that its nodes
+  // write.
   std::vector<int> Before(int64_t slice) const {
     std::vector<int> contents(step_.values.size(), kNothing);
     contents.insert(contents.end(), slot_.begin(), slot_.end());
@@ -228,7 +228,7 @@ class StepCheck {
     return Status();
   }
 
-  // The addend that a node leaves where it would add it.
+  // Notes the addend that the producer writes into the sum when the first slice skips `node`.
   Status NoteSum(const PlannedNode& node, std::map<size_t, int>& sums) const {
     const int sum = ValueAt(node.outputs[0]).persistent_index;
     for (const int value : node.inputs) {
@@ -252,8 +252,8 @@ class StepCheck {
     return Status();
   }
 
-  // An output has the bytes of an input only where the kernel may write over that one, and no other
-  // input or output has them.
+  // An output may share bytes with an input only if the kernel may overwrite that input, and with
+  // no other output.
   Status CheckWrites(const PlannedNode& node, int64_t slice) const {
     for (size_t o = 0; o < node.outputs.size(); ++o) {
       const size_t memory = MemoryOf(node.outputs[o], slice);

@@ -1,4 +1,4 @@
-// A segment tree: what covers a node's steps wholly is added at the node and not below it.
+// A segment tree: a range that covers all steps of a node is added at the node, not below it.
 #include "ridge/plan/memory/live_curve.h"
 
 #include <algorithm>

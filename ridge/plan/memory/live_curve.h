@@ -21,8 +21,9 @@ class LiveCurve {
   void Add(size_t node, int first, int last, int from, int to, int64_t bytes);
 
   const int steps_;
-  std::vector<int64_t> most_;   // by node of a binary tree over the steps: with what was added here
-  std::vector<int64_t> added_;  // to all steps below the node
+  // By node of a binary tree over the steps.
+  std::vector<int64_t> most_;   // peak below the node, with its own added_
+  std::vector<int64_t> added_;  // bytes added to all steps below the node
 };
 
 }  // namespace ridge

@@ -10,15 +10,15 @@
 namespace ridge {
 namespace {
 
-// Pairs of buffers that live at the same time.  Up to the first, first fit alone takes no time;
-// from there on it runs when best fit leaves something to gain; beyond the second it would take
-// seconds.
+// Pairs of buffers that are live at the same time.  Up to the first limit, first fit takes
+// negligible time; between them it runs only if best fit missed the bound; above the second it
+// would take seconds.
 constexpr int64_t kFewConflicts = 2'000;
 constexpr int64_t kMostConflicts = 1'000'000;
 // Rounds times pairs that one starting order may cost.
 constexpr int64_t kOrderWork = 1'000'000;
 
-// For each buffer the others that live at some common step, by a sweep over time.
+// For each buffer the others that are live at a common step, by a sweep over time.
 std::vector<std::vector<int>> Conflicts(const std::vector<Buffer>& buffers) {
   std::vector<int> by_first(buffers.size());
   std::iota(by_first.begin(), by_first.end(), 0);
@@ -97,7 +97,7 @@ std::vector<std::vector<int>> StartingOrders(const std::vector<Buffer>& buffers)
   };
 }
 
-// Buffers that end above the bound go to the front: they are the ones that found no gap.
+// Moves buffers that end above the bound to the front, since they found no gap.
 std::vector<int> PromoteTop(const std::vector<Buffer>& buffers, const std::vector<int>& order,
                             const Placement& placement, int64_t bound) {
   std::vector<int> promoted = order;
@@ -107,7 +107,7 @@ std::vector<int> PromoteTop(const std::vector<Buffer>& buffers, const std::vecto
   return promoted;
 }
 
-// How many buffers live when each one begins, summed up: half the edges of the conflict graph.
+// Number of pairs of buffers that are live at the same time, counted at each one's first step.
 int64_t CountConflicts(const std::vector<Buffer>& buffers) {
   std::vector<int> firsts, lasts;
   for (const Buffer& buffer : buffers) {
@@ -129,7 +129,7 @@ void KeepBetter(Placement placement, Placement& best) {
   if (placement.peak_bytes < best.peak_bytes) best = std::move(placement);
 }
 
-// First fit in several orders, each improved as long as the bound is not reached.
+// First fit in several orders; each is improved until it reaches the bound.
 Placement TryOrders(const std::vector<Buffer>& buffers, int64_t bound, int64_t conflicts) {
   FirstFit first_fit(buffers);
   const int64_t rounds = std::clamp<int64_t>(kOrderWork / (conflicts + 1), 1, 64);

@@ -26,15 +26,14 @@ class Roots {
     return root;
   }
 
-  // From now on `value`, a root, has the bytes of `with`.
+  // Makes `value`, a root, share the bytes of `with`.
   void Share(int value, int with) { parent_[static_cast<size_t>(value)] = Of(with); }
 
  private:
   std::vector<int> parent_;  // -1: a root
 };
 
-// The nodes during which the bytes must be kept that node n touches: those that run while it may
-// run.
+// By node: the nodes during which its bytes must be live, which is its whole section.
 std::vector<LiveRange> NodeSpans(const StepPlan& step) {
   std::vector<LiveRange> spans;
   for (int n = 0; n < static_cast<int>(step.nodes.size()); ++n) {
@@ -49,8 +48,8 @@ std::vector<LiveRange> NodeSpans(const StepPlan& step) {
   return spans;
 }
 
-// First writer and last reader of the bytes behind each root value.  What is there before the first
-// node (persistent) begins at 0; outputs live to the end.
+// Live range of each root: from its first writer to its last reader.  Persistent values begin at 0;
+// outputs are live to the end.
 std::vector<LiveRange> RootRanges(const StepPlan& step, Roots& roots) {
   const int end = static_cast<int>(step.nodes.size());
   std::vector<LiveRange> ranges(step.values.size(), {end, -1});
@@ -79,7 +78,7 @@ int TimesRead(const PlannedNode& node, int root, Roots& roots) {
   return times;
 }
 
-// Whether one of the node's results has the bytes of `root` already.
+// Whether one of the node's results already shares the bytes of `root`.
 bool IsTaken(const PlannedNode& node, int root, Roots& roots) {
   return std::any_of(node.outputs.begin(), node.outputs.end(),
                      [&](int output) { return roots.Of(output) == root; });
@@ -133,7 +132,7 @@ void ShareInPlace(StepPlan& step) {
     ranges[static_cast<size_t>(roots.Of(value))].last = static_cast<int>(step.nodes.size());
   for (int n = 0; n < static_cast<int>(step.nodes.size()); ++n) {
     const PlannedNode& node = step.nodes[static_cast<size_t>(n)];
-    if (node.section >= 0) continue;  // another lane may still read what it would write over
+    if (node.section >= 0) continue;  // another lane may still read the input
     for (const auto& [out, in] : node.choice.in_place) {
       const int result = node.outputs[static_cast<size_t>(out)];
       const int operand = node.inputs[static_cast<size_t>(in)];

@@ -1,7 +1,7 @@
-// The candidates, those of them that are taken, and the values that the copies are made of.
+// Collects the picked candidates and the values that their recomputation needs.
 //
-// Known weakness: copies are only made for nodes behind the graph's own first peak.  Where two are
-// as high (a wide first layer), only that one falls.
+// Known weakness: only nodes after the graph's first peak read recomputed values.  Of two equally
+// high peaks (a wide first layer) only the first one falls.
 #include "ridge/plan/memory/recompute.h"
 
 #include <algorithm>
@@ -37,7 +37,7 @@ class SetBuilder {
  private:
   bool IsTaken(ValueId root) const { return taken_[static_cast<size_t>(root)]; }
 
-  // `id`, the views of what has a copy, and what is made again on the way.
+  // Adds `id`, views of recomputed values, and the inputs to recompute.
   void Mark(ValueId id) {
     if (set_.values[static_cast<size_t>(id)]) return;
     set_.values[static_cast<size_t>(id)] = true;

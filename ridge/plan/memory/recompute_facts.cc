@@ -2,9 +2,9 @@
 // needs its inputs: those that later nodes read are resident anyway, cheap ones are recomputed too,
 // and all others have to be kept.  A candidate that keeps more bytes than it frees is dropped.
 //
-// The price of a copy: what it is made from was touched long ago and comes from memory, however
-// small it is; the copy goes there in the end; and a pointwise operator does arithmetic in a loop
-// of its own.  What one step of a chain hands to the next costs nothing where one kernel does both.
+// The cost of recomputing: its sources are read from memory, since they were touched long ago; the
+// result is written to memory; and a pointwise operator computes in its own loop.  A value between
+// two steps of a chain costs nothing if one kernel computes both.
 #include "ridge/plan/memory/recompute_facts.h"
 
 #include <algorithm>
@@ -16,8 +16,8 @@
 namespace ridge {
 namespace {
 
-constexpr int kMostSteps = 8;  // made again for one value
-// Of the bytes at the peak, that a value must free to be worth its nodes.
+constexpr int kMostSteps = 8;  // recomputed for one value
+// A value must free at least 1 / kLeastShare of the bytes at the peak.
 constexpr int64_t kLeastShare = 2000;
 // Of a pointwise kernel, a core: gelu of 12.6 MB took 0.8 to 1.2 ms on two, a sum of as much 0.6.
 constexpr double kPointwiseFlopsPerS = 15e9;
@@ -120,7 +120,7 @@ bool RecomputeFacts::MayBeCandidate(ValueId root) const {
          graph_.value(root).role != ValueRole::kGradient;
 }
 
-// What it takes to make `id` again.
+// Adds the cost and the inputs of recomputing `id`.
 void RecomputeFacts::AddStep(ValueId id, Again& again) const {
   if (++again.steps > kMostSteps) return;
   again.seconds += StepSeconds(id);
@@ -151,8 +151,8 @@ double RecomputeFacts::StepSeconds(ValueId id) const {
                                  (kPointwiseFlopsPerS * std::max(1, nominal_.threads));
 }
 
-// Written by one kernel and read by another, unless both are one: pointwise operators are fused
-// with each other, and what takes one operation an element is with a norm.
+// Seconds to write and read a value between two kernels; 0 if both are fused: pointwise operators
+// with each other, and an operator with one operation per element with a norm.
 double RecomputeFacts::PassedOnSeconds(ValueId id, ValueId reader) const {
   const Node& from = graph_.node(graph_.value(id).producer);
   const Node& to = graph_.node(graph_.value(reader).producer);

@@ -1,11 +1,11 @@
-// Greedy, over the curve of live bytes.  At the place where most bytes are live, of the values that
-// would not have to be there the one with most bytes for its seconds is taken, unless that raises
-// the peak elsewhere; then the next place is looked for.
+// Greedy, over the curve of live bytes.  At the current peak it picks, among the candidates that
+// need not be live there, the one that frees most bytes per second, unless that raises the peak
+// elsewhere; then it repeats with the new peak.
 //
-// Taking a value moves lives.  It is gone between its last reader before the peak and its copy.
-// What the copy is made from must be there by then: if that is kept, until then; if it is a copy
-// itself (the residual blocks of a stage: each the sum of a normalized convolution and the block
-// before), then it is made earlier, and so are those that it is made from.
+// A pick changes live ranges.  The value is not live between its last reader before the peak and
+// its copy.  The copy's sources must be live at the copy: a kept source lives until then; a source
+// that is itself recomputed (the residual blocks of a stage: each the sum of a normalized
+// convolution and the block before) is recomputed earlier, and so are its own sources.
 #include "ridge/plan/memory/recompute_pick.h"
 
 #include <algorithm>
@@ -69,7 +69,7 @@ class Picker {
   };
   struct Demand {
     ValueId root;
-    int place;  // there by then
+    int place;  // where it must be live
   };
 
   int Number(ValueId id) const { return number_[static_cast<size_t>(id)]; }
@@ -86,7 +86,7 @@ class Picker {
                      [this](size_t a, size_t b) { return Rate(a) > Rate(b); });
   }
 
-  // Of those that would be gone at `place`; -1 for none.
+  // The best candidate that a pick would free at `place`; -1 for none.
   int BestAt(int place) const {
     for (const size_t c : by_rate_) {
       const ValueId id = candidates_[c].value;
@@ -168,13 +168,13 @@ class Picker {
   const RecomputeFacts& facts_;
   const std::vector<Again>& candidates_;
   LiveCurve curve_;
-  std::vector<int> number_;                   // by value: which candidate it is, or -1
+  std::vector<int> number_;                   // by value: index of its candidate, or -1
   std::vector<int> last_;                     // by root: the last place where it is read
-  std::vector<int> copied_at_;                // by candidate: the place in front of which, or kKept
+  std::vector<int> copied_at_;                // by candidate: the place before which, or kKept
   std::vector<bool> refused_;                 // by candidate
-  std::vector<std::vector<size_t>> readers_;  // by candidate: those that are made from it
+  std::vector<std::vector<size_t>> readers_;  // by candidate: those that have it as a source
   std::vector<size_t> by_rate_;
-  std::vector<Move> moves_;  // of the value that is tried
+  std::vector<Move> moves_;  // of the current pick, for Undo
   std::vector<Change> changes_;
 };
 
