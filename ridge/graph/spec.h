@@ -4,9 +4,9 @@
 
 namespace ridge {
 
-// Names are unique; every input of a node is defined before it; types and attributes are what
-// InferCall says; outputs and updates exist, an update has its variable's type and each variable
-// has at most one.
+// Names are unique; every input of a node is defined before it; types and attributes equal those of
+// InferCall; outputs and updates exist, an update has its variable's type and each variable has at
+// most one.
 Status CheckGraph(const Graph& graph);
 
 // A model computes something: it has an output or an update.  `where` begins the message.  Fails

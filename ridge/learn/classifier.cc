@@ -33,7 +33,7 @@ Value Counted(GraphBuilder& b, Value label, int64_t ignored) {
   return b.Cast(Counts(b, label, ignored), DType::kF32);
 }
 
-// In the graph of a slice the labels of the whole batch: how many of those count is the divisor.
+// The labels of the whole batch, also in the graph of a slice: the divisor counts them.
 Value WholeLabels(GraphBuilder& b, const ForwardFacts& facts) {
   const ValueId whole = b.graph().FindValue(kWholePrefix + b.graph().value(facts.label).name);
   return {whole == kNoValue ? facts.label : whole};

@@ -1,4 +1,5 @@
-// InspectForward: what the trainer needs to know of a forward graph, and whether it can be trained.
+// InspectForward: the facts of a forward graph that training needs; refuses graphs that it cannot
+// train.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 

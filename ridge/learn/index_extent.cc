@@ -7,7 +7,7 @@
 namespace ridge {
 namespace {
 
-// Their outputs hold elements of the inputs named here and nothing else of interest.
+// Operators that move or copy elements, with the inputs whose elements they pass on.
 struct Mover {
   std::string_view op;
   size_t first, last;
@@ -27,7 +27,7 @@ bool Moves(const Node& node, size_t input) {
   });
 }
 
-// What input number `input` of the node picks from; 0 when it picks nothing.
+// The extent that input number `input` of the node indexes; 0 when it indexes none.
 int64_t Picks(const Graph& graph, const Node& node, size_t input) {
   if (input != 1) return 0;
   const TensorType& from = graph.type(node.inputs[0]);

@@ -1,4 +1,4 @@
-// BuildEvalGraph and BuildInferenceGraph: the graphs that do not learn.
+// BuildEvalGraph and BuildInferenceGraph: the graphs without updates.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -84,7 +84,7 @@ Result<NamedGraph> BuildEvalGraph(const Graph& forward, int64_t slices) {
 
 Result<NamedGraph> BuildInferenceGraph(const Graph& forward,
                                        const std::vector<std::string>& missing) {
-  // First, so that what only training reads (a dropout's random numbers) is not missed.
+  // First, so that inputs that only training reads (a dropout's random numbers) are not required.
   RIDGE_ASSIGN_OR_RETURN(const Graph form, InferenceForm(forward));
   const std::vector<bool> depends = DependsOn(form, missing);
   Graph wanted = form;

@@ -24,7 +24,7 @@ constexpr std::array<std::pair<std::string_view, LossKind>, 3> kKinds = {{
 
 bool IsOneFloat(const TensorType& type) { return IsFloat(type.dtype) && type.elements() == 1; }
 
-// The outputs with their types, and what to write for one of them.
+// Lists the outputs with their types, and the option for one of them.
 std::string OutputsHint(const Graph& graph) {
   size_t width = 0;
   for (const GraphOutput& output : graph.outputs()) width = std::max(width, output.name.size());
@@ -75,7 +75,7 @@ Result<ValueId> FindOwn(const Graph& graph) {
                                          : "several outputs that are one float, none named 'loss'");
 }
 
-// An output `loss` that was there before is not the loss then.
+// Replaces an existing output `loss`.
 void SetLoss(Graph& graph, ValueId loss) {
   const std::vector<GraphOutput> outputs = graph.outputs();
   graph.ClearOutputs();
@@ -172,7 +172,7 @@ class LossBuilder {
     return Mean(b_.Sub(b_.Op("softplus", {x}), b_.Mul(Wide(target), x)));
   }
 
-  // What goes into the node that makes `output`, when it is one of `ops` (along `axis`).
+  // The input of the node that makes `output`, if it is one of `ops` (along `axis`).
   Value Before(Value output, std::initializer_list<const char*> ops, int axis) const {
     const Graph& graph = b_.graph();
     const NodeId producer = graph.value(output.id).producer;
@@ -188,7 +188,7 @@ class LossBuilder {
     return {node.inputs[0]};
   }
 
-  // A model may have this input already (a loss of its own that is not wanted now).
+  // A model may already have this input, for a loss of its own.
   Value TargetInput(const std::string& name, TensorType type) {
     const ValueId same = b_.graph().FindValue(name);
     if (same != kNoValue && b_.graph().value(same).kind == ValueKind::kInput &&

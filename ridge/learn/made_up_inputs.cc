@@ -11,14 +11,14 @@ namespace {
 
 constexpr int64_t kNoLimit = INT64_MAX;
 
-// The smallest extent that input `index` of the node chooses from.
+// The smallest extent that input `index` of the node indexes.
 int64_t LimitOf(const Graph& graph, const Node& node, size_t index) {
   if (node.op->no_gradient_inputs.empty()) return kNoLimit;
   const auto& indices = node.op->no_gradient_inputs;
   if (std::find(indices.begin(), indices.end(), static_cast<int>(index)) == indices.end()) {
     return kNoLimit;
   }
-  // Indices and labels stand beside the tensor that they choose from, which is input 0.
+  // Indices and labels index input 0.
   if (index == 0 || node.inputs[0] == kNoValue) return kNoLimit;
   const Dims& dims = graph.type(node.inputs[0]).dims;
   int64_t limit = kNoLimit;
@@ -32,7 +32,7 @@ int64_t LimitOf(const Graph& graph, const Node& node, size_t index) {
   return std::max<int64_t>(limit, 1);
 }
 
-// For each value the limit that its readers set; integers pass it on to what they are made of.
+// For each value the limit that its readers set; it propagates backward through integer values.
 std::vector<int64_t> IndexLimits(const Graph& graph) {
   std::vector<int64_t> limits(graph.values().size(), kNoLimit);
   for (size_t n = graph.nodes().size(); n-- > 0;) {

@@ -25,7 +25,7 @@ class Splitter {
  public:
   Splitter(GraphBuilder& b, int64_t batch) : b_(b), batch_(batch), varying_(Varying(b.graph())) {}
 
-  // The division by something that varies which `loss` is; -1 when it is none.
+  // The division that computes `loss`, if its divisor depends on an input; else -1.
   static NodeId FindQuotient(const Graph& graph, const std::vector<bool>& varying, ValueId loss) {
     NodeId at = graph.value(loss).producer;
     while (at >= 0) {
@@ -38,8 +38,7 @@ class Splitter {
   }
   NodeId Quotient(ValueId loss) const { return FindQuotient(b_.graph(), varying_, loss); }
 
-  // maximum(b, c): what keeps a batch without weight from dividing by 0 does not belong to the sum
-  // over all batches.
+  // Drops c of maximum(b, c): the guard against division by 0 must not enter the sum over batches.
   Result<Value> SplitWeight(Value v) {
     const NodeId producer = b_.graph().value(v.id).producer;
     if (producer >= 0 && b_.graph().node(producer).op->name == "maximum") {
@@ -97,7 +96,7 @@ class Splitter {
     return b_.Op(node.op->name.c_str(), {left, right});
   }
 
-  // A weighted mean among other terms: what each sample adds to it, by the weight of this batch.
+  // A weighted mean as a term of a sum: each sample's contribution, over the batch's weight.
   Result<Value> SplitQuotient(const Node& node) {
     const Value weight = {node.inputs[1]};
     if (b_.type(weight).elements() != 1) return Refuse(node);
@@ -105,8 +104,8 @@ class Splitter {
     return b_.Div(each, b_.Reshape(weight, {1}));
   }
 
-  // Whether the first dimension is the batch, or the rows [batch * T, ..] of a reshape that laid
-  // samples one after another, and all since then went row by row.
+  // Whether the first dimension is the batch, or rows [batch * T, ..] of a reshape that
+  // concatenates samples, with only row-wise operators after it.
   bool RowsGoBySample(ValueId x) const {
     while (true) {
       const Dims& dims = b_.dims({x});
@@ -136,7 +135,7 @@ class Splitter {
     return !axes.empty() && !first;  // no axes: all of them
   }
 
-  // Operands of a pointwise node may be broadcast; the first that varies and is as long as any.
+  // The first varying operand with most elements: others of a pointwise node may be broadcast.
   ValueId LongestInput(const Node& node) const {
     ValueId longest = node.inputs[0];
     int64_t most = -1;

@@ -11,13 +11,13 @@
 namespace ridge {
 namespace {
 
-// f64 all through when the model is, so that PyTorch's f64 numbers are met.
+// f64 for a f64 model, to match PyTorch's f64 results.
 UpdateInputs AddUpdateInputs(GraphBuilder& b, DType loss_dtype) {
   const DType dtype = loss_dtype == DType::kF64 ? DType::kF64 : DType::kF32;
   return {b.Input(kLrInput, {dtype, {}}), b.Input(kStepInput, {DType::kI64, {}})};
 }
 
-// Clips when asked for, then one update per parameter.
+// Clips if clip_norm is set, then adds one update per parameter.
 Status AppendOptimizer(GraphBuilder& b, const std::vector<Value>& params, std::vector<Value> grads,
                        DType loss_dtype, const TrainingGraphOptions& options) {
   RIDGE_ASSIGN_OR_RETURN(const Optimizer* optimizer, FindOptimizer(options.optimizer));
@@ -80,7 +80,7 @@ Result<NamedGraph> BuildTrain(const Graph& forward, const TrainingGraphOptions& 
   return train;
 }
 
-// The accumulators add up micro-batches and slices alike.
+// The accumulators sum over micro-batches and slices.
 Result<NamedGraph> BuildMicro(const Graph& forward, const TrainingGraphOptions& options) {
   RIDGE_ASSIGN_OR_RETURN(Differentiated d, Differentiate(forward, options));
   SliceSums sums(d.b, options.slices);
@@ -120,7 +120,7 @@ Result<NamedGraph> BuildUpdate(const Graph& forward, const TrainingGraphOptions&
   return NamedGraph{"update", std::move(graph)};
 }
 
-// A graph that is a training step already: with the outputs that the trainer reads.
+// The training step of a graph that has its own, with the outputs that the trainer reads.
 Result<NamedGraph> BuildOwnStep(const Graph& forward, const ForwardFacts& facts,
                                 const TrainingGraphOptions& options) {
   if (options.accumulate != 1 || options.clip_norm > 0) {

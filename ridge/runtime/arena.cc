@@ -32,8 +32,8 @@ Status CannotMap(int64_t bytes) {
 
 }  // namespace
 
-// A page without access on either side keeps the system from joining the arena with a neighbour, so
-// that its pages can be counted; it also stops a kernel that runs over the end.
+// Guard pages on both sides keep the system from merging the arena with a neighbour mapping, so
+// that its resident pages can be counted; they also stop a kernel that writes past the end.
 Result<Arena> Arena::Map(int64_t bytes) {
   const int64_t page = PageBytes();
   const int64_t mapped = std::max(RoundUp(bytes, page), page);
@@ -62,8 +62,8 @@ Arena::~Arena() {
   ::munmap(data_ - page, static_cast<size_t>(bytes_ + 2 * page));
 }
 
-// Huge page by huge page in turn: parts of equal size would not take equal time where one thread
-// starts later.
+// Huge pages are dealt to the parts in turn: contiguous parts would take unequal time where one
+// thread starts later.
 void Arena::Touch(int part, int parts) {
   const int64_t page = PageBytes();
   for (int64_t begin = part * kHugePage; begin < bytes_; begin += parts * kHugePage) {

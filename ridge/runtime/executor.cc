@@ -135,7 +135,7 @@ Status Executor::Compile() {
   return MakeLayoutCopies();
 }
 
-// Those that the first slice adds to instead of writing them.
+// The sums that the first slice adds to instead of overwriting.
 std::vector<std::span<std::byte>> Executor::SumsToClear(const StepPlan& step) const {
   std::vector<std::span<std::byte>> sums;
   for (int sum : step.sums) {
@@ -158,7 +158,7 @@ std::byte* Executor::Address(const StepPlan& step, int value, Place place) const
   }
   std::byte* base = arena_.data() + place.slice * planned.slice_bytes;
   if (place.slot == 0 || !planned.persistent) return base + planned.offset_bytes;
-  // Slot 1 of an input follows its slot 0; everything else has one place for both.
+  // Slot 1 of an input follows its slot 0; every other value has one address for both.
   const auto next = static_cast<size_t>(planned.persistent_index) + 1;
   const bool doubled = next < persistent.size() && persistent[next].slot == 1;
   return base + (doubled ? persistent[next].offset_bytes : planned.offset_bytes);
@@ -166,8 +166,8 @@ std::byte* Executor::Address(const StepPlan& step, int value, Place place) const
 
 namespace {
 
-// How many slices have operands of their own: all where an input is sliced, two where the first
-// one differs from the others, else one.
+// Number of slices with distinct operands: all if an input is sliced, two if only the first one
+// differs, else one.
 int64_t DistinctSlices(const StepPlan& step, const PlannedNode& node) {
   int64_t slices = 1;
   const auto count = [&](int value) {
@@ -261,7 +261,7 @@ Status Executor::RunSlice(CompiledStep& compiled, int slot, int64_t slice) {
   return Status();
 }
 
-// One after the other.
+// Runs the nodes in order.
 Status Executor::RunNodes(CompiledStep& compiled, std::span<const size_t> nodes, Place place) {
   double before = timing_ ? MonotonicSeconds() : 0;
   for (const size_t n : nodes) {
@@ -278,7 +278,7 @@ Status Executor::RunNodes(CompiledStep& compiled, std::span<const size_t> nodes,
   return Status();
 }
 
-// A thread each.  Every member of the team takes part, so that the team stays as it is.
+// Runs each lane on one thread.  All members of the team take part, so libgomp keeps the team.
 Status Executor::RunSideBySide(CompiledStep& compiled, Section& section, Place place) {
   const double before = timing_ ? MonotonicSeconds() : 0;
   const auto lanes = static_cast<int>(section.lanes.size());
@@ -299,7 +299,7 @@ Status Executor::RunSideBySide(CompiledStep& compiled, Section& section, Place p
   return Status();
 }
 
-// So that the nodes' seconds add up to the step's.
+// Scales the nodes' seconds so that they add up to the section's wall time.
 void Executor::ScaleSeconds(const Section& section, double whole_s, std::vector<double>& seconds) {
   double sum_s = 0;
   for (const Section::Lane& lane : section.lanes) {

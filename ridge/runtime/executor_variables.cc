@@ -32,7 +32,7 @@ void Initialize(const PersistentValue& value, uint64_t seed, const Piece& piece,
 
 }  // namespace
 
-// Written by the whole team: on a large model this is also the first touch of its variables.
+// The whole team writes it: on a large model this is also the first touch of the variables.
 void Executor::InitializeVariables(uint64_t seed) {
   std::vector<size_t> plain, packed;
   for (size_t i = 0; i < program_.persistent.size(); ++i)
@@ -76,7 +76,7 @@ void* Executor::RowMajor(size_t index) {
 void Executor::Unpack(size_t index) { CopyLayout(index, /*pack=*/false); }
 void Executor::Pack(size_t index) { CopyLayout(index, /*pack=*/true); }
 
-// Kernels are kept: moments have the layouts of their parameters, and layers repeat.
+// Caches the kernels: moments have the layouts of their parameters, and layers repeat.
 Result<Kernel*> Executor::LayoutCopy(const PersistentValue& value, bool pack) {
   const KernelChoice choice = pack ? backend_.Reorder(value.type, kRowMajor, value.layout)
                                    : backend_.Reorder(value.type, value.layout, kRowMajor);
@@ -87,7 +87,8 @@ Result<Kernel*> Executor::LayoutCopy(const PersistentValue& value, bool pack) {
   return kernel.get();
 }
 
-// Before the first step: their code is memory that a checkpoint would need beyond the plan.
+// Created before the first step: otherwise the first checkpoint would need their code's memory
+// beyond the plan.
 Status Executor::MakeLayoutCopies() {
   for (const PersistentValue& value : program_.persistent) {
     if (value.layout == kRowMajor) continue;

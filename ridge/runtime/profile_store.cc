@@ -27,7 +27,7 @@ Status SaveProfile(const DeviceProfile& profile) {
 
 namespace {
 
-// Seconds since 1970 of "2026-11-21T09:00:00Z"; 0 when that is no time.
+// Seconds since 1970 of "2026-11-21T09:00:00Z"; 0 for an invalid text.
 double SecondsOf(const std::string& made_at) {
   std::tm time{};
   if (::strptime(made_at.c_str(), "%Y-%m-%dT%H:%M:%SZ", &time) == nullptr) return 0;
@@ -52,7 +52,7 @@ Result<DeviceProfile> LoadOrMeasureProfile(
     stored->confirmed = true;
     measured = stored;
   }
-  (void)SaveProfile(*measured);  // the next run measures again
+  (void)SaveProfile(*measured);  // if it fails, the next run measures
   return measured;
 }
 

@@ -1,4 +1,5 @@
-// The reference backend: runs OpDef::reference.  Slow, plain, the judge of the others.
+// The reference backend: runs OpDef::reference.  Slow and simple; other backends are tested against
+// it.
 //
 // Every float is computed in double and rounded once to the node's dtype.  The double copies live
 // in the node's workspace, so the plan knows them and nothing is allocated in a step.

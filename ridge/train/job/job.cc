@@ -52,7 +52,7 @@ std::string Breakdown(const MemoryEstimate& memory) {
   return text;
 }
 
-// Half the batch with twice the accumulation is the same update for about half the activations.
+// Half the batch with twice the accumulation is the same update with about half the activations.
 std::string Hint(const PlannedJob& job) {
   if (job.options.batch < 2) return "a smaller model, or a machine with more memory";
   return fmt::format("--batch {} --accumulate {} makes the same update in less memory",
@@ -64,9 +64,9 @@ struct Choices {
   DType operands = DType::kF32;
 };
 
-// Casts of operands and copies of what is recomputed come after the passes that look for patterns
-// of f32 and would merge the copies, and before fuse, which lets them ride along with their
-// neighbours.  What is stored in 16 bits between nodes is decided when the nodes are known.
+// Casts of operands and recomputed copies are added after the passes that match f32 patterns and
+// would merge the copies, and before fuse, which fuses them with their neighbours.  Values to store
+// in 16 bits are chosen last, when the nodes are final.
 Result<Graph> Optimize(Graph graph, const RecomputeLimits& recompute, const Choices& choices,
                        Backend& backend, std::vector<PassReport>* reports, int64_t& recomputed) {
   const bool narrow = choices.operands != DType::kF32;
@@ -187,8 +187,8 @@ void EstimateJob(const JobData* data, int64_t runtime_bytes, const Program& prog
 }
 
 int64_t ProfiledRuntimeBytes(const DeviceProfile& profile, const Program& program) {
-  // The profile was taken by a program that trained nothing: loader, reports, checkpoints and their
-  // code come on top (2.8 MiB seen with mlp, 3.6 with cnn).
+  // A program without training measures the profile, so loader, reports, checkpoints and their code
+  // are added (2.8 MiB measured with mlp, 3.6 with cnn).
   constexpr int64_t kRunBytes = int64_t{4} << 20;
   return profile.runtime_bytes + kRunBytes + profile.bytes_per_kernel * CountKernels(program) +
          HeapBytes(program);
@@ -196,8 +196,7 @@ int64_t ProfiledRuntimeBytes(const DeviceProfile& profile, const Program& progra
 
 int64_t MeasuredRuntimeBytes(const Executor& executor, int64_t data_now, int64_t data_planned) {
   const ProcessMemory now = ReadProcessMemory();
-  // Kernels' heap has been given back by now, and may not have been taken yet by any that was
-  // timed.
+  // Kernels allocate heap only while they run, so the resident bytes of now do not include it.
   const int64_t beside = now.resident_bytes - executor.arena().resident_bytes() - data_now +
                          HeapBytes(executor.program());
   const int64_t reached = now.peak_resident_bytes - executor.arena().bytes() - data_planned;
@@ -230,7 +229,7 @@ std::string HashKernelChoices(const Program& program) {
     if (step.slices > 1) hash.Add(fmt::format("{} slices\n", step.slices));
     for (const PlannedNode& node : step.nodes) {
       hash.Add(fmt::format("{}\n{}\n{}\n", step.name, node.name, node.choice.kernel));
-      if (node.section >= 0) hash.Add("one thread\n");  // beside others: it sums in another order
+      if (node.section >= 0) hash.Add("one thread\n");  // sums in another order
       for (LayoutId layout : node.choice.input_layouts) hash.Add(fmt::format("{} ", layout));
       for (LayoutId layout : node.choice.output_layouts) hash.Add(fmt::format("{} ", layout));
     }

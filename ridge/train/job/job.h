@@ -26,7 +26,7 @@ struct PlannedJob {
   std::map<std::string, std::vector<PassReport>> passes;  // by StepPlan
   MemoryEstimate memory;
   int64_t data_bytes = 0;
-  int64_t limit_bytes = 0;     // what the run may use
+  int64_t limit_bytes = 0;     // memory that the run may use
   double step_s = 0;           // of one update
   double modelled_step_s = 0;  // by the device's rates alone
   double eval_s = 0;           // of one evaluation; 0 without data for it

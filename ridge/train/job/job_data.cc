@@ -53,7 +53,7 @@ Status CountSteps(const TrainOptions& options, JobData& data) {
   return Status();
 }
 
-// A label beyond the classes picks a logit that is not there: the loss would be NaN.
+// A label beyond the classes indexes no logit: the loss would be NaN.
 Status CheckLabels(const Graph& forward, const ForwardFacts& facts, const BatchSpec& spec,
                    const SourcePtr& source) {
   if (facts.logits == kNoValue || source == nullptr) return Status();

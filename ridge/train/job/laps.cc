@@ -8,7 +8,7 @@
 namespace ridge {
 namespace {
 
-constexpr double kLeastFit = 0.15;  // laps in the budget: a long one may take 2 s
+constexpr double kLeastFit = 0.15;  // laps per budget: a long one may take 2 s
 constexpr int kMostWarmUps = 2, kFewestLaps = 5, kMostLaps = 400;  // where the budget allows
 constexpr double kForMore = 1.0 / 3;  // of the budget, for more laps than these
 
@@ -73,7 +73,7 @@ Result<double> MeasureLaps(Executor& executor, const PlannedJob& job, const JobD
   const double begin = MonotonicSeconds();
   for (int lap = 0; lap < warm_ups + kMostLaps; ++lap) {
     const Result<double> one = laps.Run();
-    if (!one.ok() && one.status().code() == ErrorCode::kFailed) return 1.0;  // the run will tell
+    if (!one.ok() && one.status().code() == ErrorCode::kFailed) return 1.0;  // the run reports it
     if (!one.ok()) return one.status();
     if (lap >= warm_ups) seconds.push_back(*one);
     const double spent = MonotonicSeconds() - begin;
@@ -82,7 +82,7 @@ Result<double> MeasureLaps(Executor& executor, const PlannedJob& job, const JobD
   }
   const auto middle = seconds.begin() + static_cast<int64_t>(seconds.size() / 2);
   std::nth_element(seconds.begin(), middle, seconds.end());
-  // A first lap is slower than those after it, by code and caches that are cold.
+  // Without warm-up the first lap has cold code and caches, so it is slower than later ones.
   return warm_ups == 0 ? std::min(1.0, *middle / planned) : *middle / planned;
 }
 

@@ -17,7 +17,7 @@
 namespace ridge {
 namespace {
 
-// Kernels that have not run yet bring in some code of their own when they do.
+// Memory for code that kernels map at their first run.
 constexpr int64_t kCodeOfKernel = int64_t{16} << 10, kMostCode = int64_t{1} << 20;
 
 int64_t CodeToCome(const Program& program, const std::map<std::string, double>& timed) {
@@ -40,8 +40,7 @@ int64_t LayoutCopiesToCome(const Program& program) {
   return static_cast<int64_t>(copies.size()) * kCodeOfKernel;
 }
 
-// The plan's report and its JSON, of which the heap keeps some: 1.1 to 1.7 KiB a node were
-// measured.
+// Heap that the plan's report and its JSON leave behind: 1.1 to 1.7 KiB per node were measured.
 int64_t ReportToCome(const Program& program) {
   constexpr int64_t kReportOfNode = 1792;
   int64_t nodes = 0;
@@ -49,14 +48,14 @@ int64_t ReportToCome(const Program& program) {
   return nodes * kReportOfNode;
 }
 
-// Metrics and checkpoints come between steps, when kernels' heap has been given back, so that only
-// the larger of the two counts; some of them stays.
+// Metrics and checkpoints allocate between steps, when kernels have freed their heap, so only the
+// larger of the two counts; part of the former stays allocated.
 int64_t RestToCome(const Program& program, int64_t still_to_come) {
   constexpr int64_t kStays = int64_t{1} << 19;
   return std::max(std::min(kStays, still_to_come), still_to_come - HeapBytes(program));
 }
 
-// Bytes that kernels which were not timed are still to bring.
+// Times the kernels; returns the bytes that untimed kernels will map later.
 Result<int64_t> TimeKernels(const DeviceProfile& profile, double budget_s, Executor& executor) {
   RIDGE_ASSIGN_OR_RETURN(const auto kernel_s, Rehearse(executor, budget_s));
   if (Contradicts(RehearsedOverProfiled(kernel_s, profile, executor.program())))

@@ -5,7 +5,7 @@
 namespace ridge {
 namespace {
 
-// Inputs that are not double-buffered have one place for both slots.
+// An input that is not double-buffered has one address for both slots.
 void* Find(Executor& executor, const char* name, int slot) {
   void* data = executor.Persistent(name, slot);
   return data != nullptr ? data : executor.Persistent(name, 0);

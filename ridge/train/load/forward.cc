@@ -37,8 +37,8 @@ Result<ModelRequest> RequestFor(const TrainOptions& options, const std::string& 
   return request;
 }
 
-// A parameter that no gradient reaches stays as it is, like a frozen one: no optimizer moments, no
-// weight decay.  Fails with kInvalidModel when that is every one.
+// Freezes parameters that no gradient reaches: no optimizer moments, no weight decay.  Fails with
+// kInvalidModel when no parameter is left.
 Status FreezeUnreached(const ForwardFacts& facts, Graph& graph, ModelNotes& notes) {
   const std::vector<ValueId> trained = TrainableParameters(graph);
   const GradientReach reach = FindGradientReach(graph, facts.loss, trained);
@@ -52,8 +52,7 @@ Status FreezeUnreached(const ForwardFacts& facts, Graph& graph, ModelNotes& note
                                                       fmt::join(notes.unreached, "; ")));
 }
 
-// The first option that says something else than a step of the model's own can do; "" when none
-// does.
+// The first option that contradicts the model's own training step; "" when none does.
 std::string OtherStep(const TrainOptions& options, const Forward& forward) {
   const TrainOptions none;
   const OptimizerOptions &asked = options.optimizer, &usual = none.optimizer;

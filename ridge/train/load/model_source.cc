@@ -60,8 +60,8 @@ Result<Graph> LoadOnnxFromRun(ModelRequest request, ModelNotes* notes) {
   return LoadOnnx(request.model + "/model.onnx", request, notes);
 }
 
-// The table of a built-in model, also of the one that a run was started with; none for files, whose
-// names are their own.
+// The name table of a built-in model, or of a run's built-in model; empty for files, which have
+// their own names.
 Result<WeightNames> WeightNamesOf(const std::string& model) {
   std::string spec = model;
   if (RunFolder::HoldsRun(model)) {
@@ -96,7 +96,7 @@ Status StartFromWeights(const ModelRequest& request, Graph& graph, ModelNotes* n
   return Status();
 }
 
-// A run's own copy of a file, else the model it was started with.
+// The run's own copy of a file, else its built-in model.
 Result<Graph> LoadFromRun(const ModelRequest& request, ModelNotes* notes) {
   const std::string copy = request.model + "/model.ridge";
   std::error_code error;

@@ -29,7 +29,7 @@ class Binder {
 
   Result<std::map<std::string, int64_t>> Bind() {
     for (const OnnxValueInfo& info : inputs_) {
-      if (!info.supported) continue;  // import says so
+      if (!info.supported) continue;  // the import refuses it
       RIDGE_RETURN_IF_ERROR(request_.arrays.empty() ? BindToBatch(info) : BindToArray(info));
     }
     for (const OnnxValueInfo& info : inputs_) RIDGE_RETURN_IF_ERROR(CheckBound(info));
@@ -41,7 +41,7 @@ class Binder {
     return Status(ErrorCode::kInvalidArgument, fmt::format("{}: {}", model_.name(), text));
   }
 
-  // What --dim says stands; two sources must agree.
+  // --dim has precedence; two sources must agree.
   Status Set(const OnnxValueInfo& info, const OnnxDim& dim, int64_t extent, const char* source) {
     if (dim.extent >= 0) return Status();
     const auto [at, is_new] = dims_.emplace(dim.name, extent);

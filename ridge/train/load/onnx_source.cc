@@ -47,7 +47,7 @@ Result<OnnxImport> Import(const OnnxModel& model, OnnxImportOptions& options,
   return imported;
 }
 
-// What a run writes itself must not be overwritten by, nor overwrite, a model's data.
+// File names that a run writes itself, which a model's data must not have.
 bool IsOursInRun(const std::string& name) {
   static const std::set<std::string> kNames = {
       "model.onnx",    "model.ridge",  "options.json", "plan.txt",     "plan.json",
@@ -75,7 +75,7 @@ Status CopyBeneath(const std::string& from_folder, const std::string& name,
                             std::strerror(errno)));
 }
 
-// What neither --dim nor --batch says.
+// The dimensions that neither --dim nor --batch sets.
 std::vector<std::string> DimsOfData(const OnnxModel& model, const ModelRequest& request,
                                     std::map<std::string, int64_t> dims) {
   for (const auto& [name, extent] : request.dims) dims.erase(name);

@@ -65,7 +65,7 @@ EvalResult Evaluator::Finish(double seconds) {
   result.samples = source_->size();
   RIDGE_CHECK(static_cast<int64_t>(weight_sum_) == result.samples,
               "an evaluation counted " + std::to_string(weight_sum_) + " samples");
-  // No label may count at all; then there is nothing to be wrong about.
+  // All labels may be ignored: loss and accuracy are then 0.
   result.loss = loss_weight_sum_ == 0 ? 0 : loss_sum_ / loss_weight_sum_;
   if (classifier_) result.accuracy = label_sum_ == 0 ? 0 : correct_sum_ / label_sum_;
   result.seconds = seconds;

@@ -20,7 +20,7 @@ Tensor Converted(const Tensor& tensor, DType to) {
   return converted;
 }
 
-// Inputs that no node reads have no place in the plan.
+// The plan has no slots for inputs that no node reads.
 Status Fill(const std::map<std::string, Tensor>& given, Executor& executor) {
   const std::vector<PersistentValue>& persistent = executor.program().persistent;
   for (size_t i = 0; i < persistent.size(); ++i) {
@@ -61,7 +61,7 @@ std::vector<NamedTensor> CopyOutputs(const Executor& executor, const Graph& grap
   return outputs;
 }
 
-// Whether every value of `from` can be said in `to`, up to rounding of floats.
+// Whether `to` represents every value of `from`, up to rounding of floats.
 bool Converts(DType from, DType to) {
   if (from == to || (IsFloat(from) && IsFloat(to))) return true;
   const bool narrow = from == DType::kBool || (IsInteger(from) && IntegerBits(from) <= 32);

@@ -19,12 +19,12 @@ Result<TrainOptions> ReadRunOptions(const std::string& folder) {
 
 namespace {
 
-// What to evaluate: the run as it was started, or the model that is asked for.
+// The options of the run, or those of the requested model.
 Result<TrainOptions> OptionsOf(const EvalRequest& request) {
   TrainOptions options = request.model;
   if (!request.run.empty()) {
     RIDGE_ASSIGN_OR_RETURN(options, ReadRunOptions(request.run));
-    options.weights.clear();  // the checkpoint has what became of them
+    options.weights.clear();  // the checkpoint replaces them
     options.weights_skip.clear();
   }
   options.data = request.data;
@@ -49,7 +49,7 @@ Result<EvalOutcome> EvaluateRun(const EvalRequest& request, const Machine& machi
                                                      options.passes, operands, machine));
   RIDGE_ASSIGN_OR_RETURN(const std::unique_ptr<Executor> executor,
                          Executor::Create(std::move(program), *machine.backend));
-  executor->InitializeVariables(options.seed);  // constants, and what no gradient reached
+  executor->InitializeVariables(options.seed);  // constants, and parameters without gradients
   EvalOutcome outcome;
   if (loaded_forward.data) outcome.warnings = loaded_forward.data->notes;
   if (!request.run.empty()) {

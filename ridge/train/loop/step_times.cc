@@ -18,7 +18,7 @@ void StepTimes::Add(double seconds) {
   const int64_t index = count_++ - skip_;
   if (index < 0) return warm_up_.push_back(seconds);
   if (index % stride_ != 0) return;
-  if (times_.size() == kMostTimes) {  // every second one stays
+  if (times_.size() == kMostTimes) {  // keeps every second one
     for (size_t i = 0; i < kMostTimes / 2; ++i) times_[i] = times_[2 * i];
     times_.resize(kMostTimes / 2);
     stride_ *= 2;

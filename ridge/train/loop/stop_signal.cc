@@ -41,7 +41,7 @@ StopSignal::StopSignal() {
   struct sigaction action {};
   action.sa_handler = Handle;
   sigemptyset(&action.sa_mask);
-  action.sa_flags = SA_RESTART;  // file writes go on
+  action.sa_flags = SA_RESTART;  // interrupted file writes continue
   for (size_t i = 0; i < kSignals.size(); ++i) {
     sigaction(kSignals[i], nullptr, &before_[i]);
     if (before_[i].sa_handler != SIG_IGN) sigaction(kSignals[i], &action, nullptr);

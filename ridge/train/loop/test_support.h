@@ -23,7 +23,7 @@ struct Recorder : TrainObserver {
   void OnWarning(const std::string& text) override { warnings.push_back(text); }
 };
 
-// A tiny network; the test says on which data.
+// A tiny network; the test sets the data.
 inline TrainRequest TinyRequest(const std::string& out) {
   TrainRequest request;
   request.options.model = "mlp:hidden=8,layers=1,inputs=12,classes=3";

@@ -23,14 +23,14 @@
 namespace ridge {
 namespace {
 
-// A job that was killed before it made its folder is started again by the same command.
+// Whether a new run starts: also with --resume, if a killed job has not created its folder.
 bool StartsAnew(const TrainRequest& request) {
   const TrainOptions& options = request.options;
   return !request.resume || (!options.out.empty() && !RunFolder::HoldsRun(options.out) &&
                              !options.model.empty() && !options.data.empty());
 }
 
-// One call of Train: what its stages hand on.
+// The state of one call of Train, shared by its stages.
 class Session {
  public:
   Session(const TrainRequest& request, const Machine& machine, TrainObserver& observer)
@@ -65,10 +65,10 @@ class Session {
   const bool resume_;
   TrainOptions options_;
   std::optional<FileLock> lock_;  // of the run folder
-  std::string source_;            // what the model is loaded from
+  std::string source_;            // file, run or spec that the model is loaded from
   std::optional<Graph> forward_;
   ModelNotes notes_;
-  std::optional<double> fixed_rate_;  // of a model that brings its own step
+  std::optional<double> fixed_rate_;  // of a model with its own step
   JobData data_;
   PlannedJob job_;
   std::unique_ptr<Executor> executor_;
@@ -100,7 +100,7 @@ Result<TrainOutcome> Session::Run() {
   return Conclude(*result);
 }
 
-// The options, and the run folder for this process alone where it is there already.
+// Resolves the options, and locks an existing run folder for this process.
 Status Session::Resolve() {
   RIDGE_ASSIGN_OR_RETURN(options_, ResolveOptions(request_));
   if (resume_) {
@@ -113,8 +113,7 @@ Status Session::Resolve() {
   return StartFromRun();
 }
 
-// Of a run, the model is what it was trained with, and so is what it was told of it, unless the
-// user says otherwise.
+// When options_.model is a run: takes its model, and its model options except those that are given.
 Status Session::StartFromRun() {
   const std::string run = options_.model;
   if (!RunFolder::HoldsRun(run)) return Status();
@@ -133,7 +132,7 @@ bool Session::HasCheckpoint() const {
   return !CheckpointFolder(options_.out + "/checkpoints", options_.keep).Steps().empty();
 }
 
-// Everything that can be refused is refused here, before anything is written.
+// All refusals happen here, before anything is written.
 Status Session::Prepare() {
   RIDGE_RETURN_IF_ERROR(TakeKernels());
   RIDGE_RETURN_IF_ERROR(CheckOptions(options_));
@@ -148,14 +147,14 @@ Status Session::Prepare() {
   for (const std::string& note : data_.notes) observer_.OnWarning(note);
   forward_ = std::move(forward.graph);
   RIDGE_ASSIGN_OR_RETURN(job_, PlanJob(options_, *forward_, &data_, machine_));
-  // A resumed run must not choose again: it may have other memory.
+  // Stored, so that a resumed run on other memory does not choose differently.
   if (options_.slices == "auto") options_.slices = job_.options.slices;
   if (options_.recompute == "auto") options_.recompute = job_.options.recompute;
   return CheckFits(job_);
 }
 
-// A run that goes on chooses its kernels by what it was started with: the machine may have been
-// measured again since.
+// A resumed run chooses its kernels by its stored times: the machine's times may have changed
+// since.
 Status Session::TakeKernels() {
   if (!resume_ || options_.kernels != "tuned") return Status();
   RIDGE_ASSIGN_OR_RETURN(const RunFolder folder, RunFolder::Open(options_.out));
@@ -164,7 +163,7 @@ Status Session::TakeKernels() {
   return Status();
 }
 
-// A run that goes on has its values in a checkpoint; the file they came from need not be there.
+// A resumed run has its values in a checkpoint, so the weights file need not exist.
 TrainOptions Session::StartOptions() const {
   TrainOptions options = options_;
   if (HasCheckpoint()) {
@@ -194,7 +193,7 @@ Status Session::OpenFolder() {
   RIDGE_ASSIGN_OR_RETURN(folder_, RunFolder::Create(options_.out, options_.model));
   options_.out = folder_->path();
   RIDGE_ASSIGN_OR_RETURN(lock_, folder_->Lock());
-  if (RunFolder::HoldsRun(options_.out))  // of a process that began together with this one
+  if (RunFolder::HoldsRun(options_.out))  // another process started at the same time
     return RunFolder::Create(options_.out, options_.model).status();
   options_.data_dims = notes_.data_dims;
   if (IsGraphFile(options_.model))
@@ -232,7 +231,7 @@ Result<CheckpointState> Session::StartState() {
   return state;
 }
 
-// The variables and the place of the newest checkpoint.
+// Loads the variables and the position of the newest checkpoint.
 Status Session::GoOn(CheckpointState& state) {
   const CheckpointFolder checkpoints(folder_->checkpoints(), options_.keep);
   RIDGE_ASSIGN_OR_RETURN(auto loaded,
@@ -255,7 +254,7 @@ Status Session::GoOn(CheckpointState& state) {
   return Status();
 }
 
-// Other data, another CPU type, thread count or kernel: other bits.
+// Describes changed data, CPU type, thread count or kernels, which change the bits; "" for none.
 std::string Session::Difference(const CheckpointState& state, const DataDigest& data) const {
   if (std::string other = DataDifference(options_.data, data, state.data); !other.empty())
     return other;
@@ -280,7 +279,7 @@ Status Session::CheckSame(const CheckpointState& state, const DataDigest& data) 
                             folder_->path(), difference));
 }
 
-// An epoch of other data may have another length: the epochs that are left count.
+// Recomputes total_steps from the remaining epochs: changed data may change an epoch's length.
 void Session::FitToData(CheckpointState& state) {
   Position& position = state.position;
   if (position.next_batch >= data_.steps_per_epoch * options_.accumulate)
@@ -328,8 +327,8 @@ Result<TrainOutcome> Session::Stopped(const LoopResult& result, RunEnd end) cons
   return outcome;
 }
 
-// The evaluation of the last step is the final one, unless that was of a validation set and there
-// is a test set.  False when a signal stopped it.
+// Evaluates on the test set, unless the evaluation after the last step was on it.  False when a
+// signal stopped it.
 Result<bool> Session::EvaluateAtEnd(const LoopResult& result, RunSummary& summary) {
   summary.loss = result.loss;
   if (result.evaluation) summary.Add(data_.during_name(), *result.evaluation);

@@ -1,7 +1,7 @@
-// The loop walks updates.  Everything that a checkpoint must know is in state_, which changes only
-// between updates; so any update is a point where the run can be stopped and resumed with the same
-// bits.  Evaluation uses the input slots of training, so the loader is stopped for it and goes on
-// at its position: the order of the samples is a formula, nothing is skipped.
+// state_ has everything that a checkpoint stores and changes only between updates, so a run can be
+// stopped after any update and resumed with the same bits.  Evaluation uses the input slots of
+// training, so the loader stops for it and restarts at its position: the order of the samples is a
+// formula, so none is skipped.
 #include "ridge/train/loop/training_loop.h"
 
 #include <fmt/format.h>
@@ -58,7 +58,7 @@ Result<LoopResult> TrainingLoop::Run() {
   return std::move(result_);
 }
 
-// Whether what a checkpoint holds changes in `update` alone.
+// Whether only `update` changes the values that a checkpoint stores.
 bool TrainingLoop::MayGiveUpUpdate() const {
   const std::vector<PersistentValue>& values = executor_.program().persistent;
   return std::none_of(values.begin(), values.end(), [](const PersistentValue& value) {
@@ -154,8 +154,8 @@ Status TrainingLoop::AfterUpdate() {
   TellStep();
   const bool evaluate = EvaluationDue();
   if (state_.window.steps >= kReportEverySteps || epoch_ended_ || Done()) Report();
-  // What the loader has ahead is lost when slots are needed for something else, or when an epoch
-  // ends before the data does (a rest that fills no group).
+  // The loader stops and drops its prefetched batches when an evaluation needs the slots, or when
+  // an epoch ends before the data (the last batches fill no group).
   const bool rest = epoch_ended_ &&
                     loader_->batches_per_epoch() != data_.steps_per_epoch * job_.options.accumulate;
   if (evaluate || rest) loader_->Stop();
@@ -243,7 +243,7 @@ void TrainingLoop::LogEvaluation(const EvalResult& evaluation) const {
   request_.log->AddEvaluation(report);
 }
 
-// `best` and the checkpoint's own state, now that what was owed is known.
+// Updates `best` and the checkpoint's state after its pending evaluation.
 void TrainingLoop::ChooseByEvaluation(const EvalResult& evaluation) {
   if (!HasCheckpoint()) return;
   bool best = false;
@@ -263,14 +263,14 @@ bool TrainingLoop::NoteBest(const std::string& metric, double value, bool higher
   return better;
 }
 
-// Of this step.
+// Whether this step has a checkpoint.
 bool TrainingLoop::HasCheckpoint() const {
   if (saved_step_ == state_.step) return result_.last_checkpoint.ok();
   return state_.step == request_.start.step && state_.step > 0;  // it was loaded
 }
 
-// A test set must not choose: without a validation set the training loss does, the mean since the
-// last checkpoint that was due.
+// A test set must not choose the best checkpoint: without a validation set the mean training loss
+// since the last scheduled checkpoint does.
 void TrainingLoop::SaveCheckpoint(bool due) {
   bool best = false;
   if (due && !data_.validation && state_.since_checkpoint.steps > 0) {
@@ -292,7 +292,7 @@ void TrainingLoop::Warn(const char* what, const Status& status) {
   request_.observer->OnWarning(fmt::format("step {}: {}: {}", state_.step, what, status.message()));
 }
 
-// The end of the run, or a stop: what is owed at this step.
+// At the end of the run or a stop: saves and evaluates if that is pending at this step.
 Status TrainingLoop::Finish() {
   if (!HasCheckpoint() && saved_step_ != state_.step) SaveCheckpoint(/*due=*/false);
   if (Done() && !result_.preempted && data_.during() != nullptr && evaluated_step_ != state_.step)

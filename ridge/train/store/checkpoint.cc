@@ -35,8 +35,8 @@ Status MoveFailure(const std::string& path, const std::error_code& error) {
                 fmt::format("{}: cannot move the checkpoint there: {}", path, error.message()));
 }
 
-// Puts `from` where `to` is.  A folder that is there already (damaged, or of the same step) is
-// moved aside first, since rename() does not replace a filled folder.
+// Renames `from` to `to`.  Moves an existing folder (damaged, or of the same step) aside first,
+// since rename() does not replace a non-empty folder.
 Status Replace(const std::string& from, const std::string& to) {
   std::error_code error;
   const std::string aside = fmt::format("{}.old-{}", to, getpid());
@@ -135,7 +135,7 @@ Status CheckpointFolder::Save(const CheckpointTensors& tensors, CheckpointState 
   return status;
 }
 
-// The link first: what a crash in between leaves behind makes the same choice again.
+// Updates the link first: after a crash in between, the resumed run makes the same choice.
 Status CheckpointFolder::Amend(CheckpointState state, bool best) const {
   const std::string path = PathOf(state.step);
   RIDGE_ASSIGN_OR_RETURN(const CheckpointState saved, ReadCheckpointState(path));
@@ -156,7 +156,7 @@ Result<CheckpointState> CheckpointFolder::LoadStep(int64_t step, const Checkpoin
   return state;
 }
 
-// The first that is good.
+// The first undamaged checkpoint.
 Result<LoadedCheckpoint> CheckpointFolder::LoadFirst(const std::vector<int64_t>& steps,
                                                      const CheckpointTensors* tensors,
                                                      LoadMode mode) const {
@@ -170,7 +170,7 @@ Result<LoadedCheckpoint> CheckpointFolder::LoadFirst(const std::vector<int64_t>&
                 fmt::format("{}: no usable checkpoint: {}", folder_, fmt::join(warnings, "; ")));
 }
 
-// The steps of the checkpoints that may be meant, in the order in which they are tried.
+// The steps of the matching checkpoints, in the order in which they are tried.
 Result<std::vector<int64_t>> CheckpointFolder::StepsOf(const std::string& which) const {
   RIDGE_RETURN_IF_ERROR(CheckCheckpointName(which));
   std::vector<int64_t> steps = Steps();

@@ -16,7 +16,7 @@ namespace fs = std::filesystem;
 constexpr char kRuns[] = "runs";
 constexpr int kMostRuns = 1'000'000;
 
-// The run whose options were written last; equal times by the greater name.
+// The run with the newest options.json; of equal times the one with the greater name.
 std::string NewestRun() {
   std::error_code error;
   std::vector<std::pair<fs::file_time_type, std::string>> runs;

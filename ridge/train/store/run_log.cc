@@ -37,7 +37,7 @@ void RunLog::OpenTrace(const std::string& path) {
   Check(trace_->NameThread(kNodes, "nodes", 1));
 }
 
-// The same trouble is told once, not at every step.
+// Reports a repeated error once, not at every step.
 void RunLog::Check(const Status& status) {
   if (status.ok() || status.message() == last_warning_) return;
   last_warning_ = status.message();
@@ -53,8 +53,8 @@ void RunLog::AddReport(const MetricsReport& report) {
   Check(events_->AddScalars(report.step, std::span(values).first(report.accuracy ? 3 : 2)));
 }
 
-// `validation` is the tag of every evaluation while training, as charts of runs with and without a
-// validation set lie over each other; what is the test set's has its own tag beside it.
+// Every evaluation during training has the tag `validation`, so that charts of runs with and
+// without a validation set overlap; one on the test set also has the tag `test`.
 void RunLog::AddEvaluation(const MetricsReport& report) {
   if (metrics_) Check(metrics_->Add(report));
   if (events_ == nullptr) return;

@@ -1,4 +1,4 @@
-// RunSummary: summary.json, the result of a completed run with planned and measured side by side.
+// RunSummary: summary.json, the result of a completed run, with planned and measured figures.
 #pragma once
 #include <cstdint>
 #include <optional>
