@@ -1,4 +1,4 @@
-// `ridge bench device`: measures this machine for the planner and keeps the result.
+// `ridge bench device`: measures this machine for the planner and stores the result.
 #include <fmt/format.h>
 
 #include "ridge/backend/cpu/cpu_backend.h"

@@ -1,7 +1,8 @@
-// `ridge bench suite`: all workloads, each in a process of its own, beside what the machine gives.
+// `ridge bench suite`: times all workloads, each in its own process, relative to the machine's
+// speed.
 //
-// Peak memory and the first step are facts of a process, so every run is a fresh one.  The rounds
-// go over all workloads in turn: a slow minute of the machine meets each of them.  Every run times
+// Peak memory and the first step need a fresh process for every run.  Each round runs all workloads
+// in turn, so that a slow period of the machine affects all of them.  Every run times
 // the vendor's 2048^3 matmul and a triad after its steps; `suite_record.h` compares with these.
 #include <fmt/format.h>
 

@@ -3,7 +3,7 @@
 
 namespace ridge::cli {
 
-// Parses, runs the verb, prints what went wrong, once, on stderr.  Never throws.
+// Parses, runs the verb, and prints an error once on stderr.  Never throws.
 int RunCommandLine(int argc, const char* const* argv);
 
 }  // namespace ridge::cli

@@ -1,6 +1,6 @@
-// `ridge compare`: where two runs part: the first report and the first tensor that differ.
+// `ridge compare`: the first report and the first tensor in which two runs differ.
 //
-// Times are not compared: two equal runs take different ones.
+// Does not compare times: they differ between equal runs.
 #include <fmt/format.h>
 
 #include <algorithm>

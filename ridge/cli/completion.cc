@@ -1,5 +1,5 @@
-// `ridge completion SHELL`: a script made from the very tree of options that parses the words, so
-// that it never goes stale.
+// `ridge completion SHELL`: a script generated from the tree of options that parses the command
+// line, so that both always agree.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -179,7 +179,7 @@ std::string ZshScript(const std::vector<VerbEntry>& verbs) {
   return out;
 }
 
-// fish asks a condition for each candidate: which verb stands on the line.
+// fish evaluates a condition for each candidate: the verb on the line.
 std::string FishCondition(const VerbEntry& verb) {
   if (verb.path.empty()) return "__fish_use_subcommand";
   std::string condition;

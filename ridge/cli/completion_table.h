@@ -1,4 +1,4 @@
-// The tree of verbs and options as tables, from which the completion scripts are printed.
+// The tree of verbs and options as tables, for the completion scripts.
 #pragma once
 #include <CLI/App.hpp>
 #include <string>
@@ -12,8 +12,8 @@ struct Entry {
   std::string name;  // "--batch"; empty: an argument
   std::string doc;
   bool takes_value = false;
-  std::vector<std::string> words;  // what the value may be
-  bool files = false;              // or a file
+  std::vector<std::string> words;  // possible values
+  bool files = false;              // the value may be a file
 };
 
 // A verb by its path, "" for ridge itself, "bench step".

@@ -248,7 +248,7 @@ std::string TerminalText(const Json& terminal) {
                      terminal["unicode"].get<bool>() ? "UTF-8" : "ASCII");
 }
 
-// With the reason why it is going to be measured again.
+// With the reason for its next measurement.
 std::string ProfileText(const std::string& name) {
   const Result<DeviceProfile> profile = LoadProfile(name);
   if (!profile.ok()) return name + " (damaged)";

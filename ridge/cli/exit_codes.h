@@ -1,4 +1,4 @@
-// Exit codes: what a script learns from `ridge` without reading a word.
+// Exit codes of `ridge`, for scripts.
 //
 // The numbers are stable; docs/errors/ explains each.
 #pragma once
@@ -14,7 +14,7 @@ inline constexpr int kExitData = 4;   // data or checkpoint bad or missing
 inline constexpr int kExitModel = 5;  // model invalid, unsupported or missing
 inline constexpr int kExitDevice = 6;
 inline constexpr int kExitQualityGate = 7;
-inline constexpr int kExitStopped = 75;  // by a signal, checkpoint written: run again with --resume
+inline constexpr int kExitStopped = 75;  // by a signal, checkpoint written: continue with --resume
 inline constexpr int kExitInterrupted = 130;  // a second SIGINT
 
 int ExitCodeFor(ErrorCode code);

@@ -1,5 +1,5 @@
-// Flags: CLI11 splits the words; what a word means is checked here, because its messages would say
-// "Could not convert" where ours say what would be right.
+// Flags: CLI11 splits the command line; values are checked here, because CLI11 reports "Could not
+// convert" where our messages name the accepted values.
 #include "ridge/cli/flags.h"
 
 #include <fmt/format.h>

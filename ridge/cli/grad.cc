@@ -1,4 +1,4 @@
-// `ridge grad`: the gradients of a model's output under its inputs and parameters.
+// `ridge grad`: the gradients of a model's output for its inputs and parameters.
 #include <fmt/format.h>
 
 #include "ridge/cli/exit_codes.h"

@@ -13,9 +13,9 @@ namespace ridge::cli {
 namespace {
 
 constexpr size_t kColumns = 80;
-constexpr size_t kWidestLeft = 26;  // what is longer gets a line of its own
+constexpr size_t kWidestLeft = 26;  // longer ones get their own line
 
-using Row = std::pair<std::string, std::string>;  // "--batch N", "Samples a step"
+using Row = std::pair<std::string, std::string>;  // "--batch N", "Samples per step"
 
 // `text` in lines of at most `columns`, split at blanks.
 std::vector<std::string> Wrap(const std::string& text, size_t columns) {

@@ -14,36 +14,36 @@ namespace ridge::cli {
 struct MachineChoice {
   std::string device = "cpu";       // --device
   std::string backend = "cpu";      // --backend
-  int64_t threads = 0;              // 0: all that may be used
-  int64_t intra_op = 0;             // of them for one node; 0: all
+  int64_t threads = 0;              // 0: all available
+  int64_t intra_op = 0;             // threads of one node; 0: all
   std::string inter_op = "1";       // --inter-op
   std::string conv = "direct";      // --conv
   std::string kernels = "default";  // --kernels; "all": every one, for timing them
   bool times = true;                // with tuned: those of this machine; else the caller has others
 };
 
-// What these flags ask for; of the options, what a verb that plans a step was given or has found.
+// The choice of these flags; with `options`, of a verb that plans a step.
 struct TrainFlags;
 MachineChoice ChoiceOf(const TrainFlags& flags);
 MachineChoice ChoiceOf(const TrainFlags& flags, const TrainOptions& options);
 
 struct OpenedMachine {
   std::unique_ptr<Backend> backend;
-  Machine machine;  // looks into `backend`
+  Machine machine;  // points to `backend`
 };
 
-// Whether there is such a device.  Fails with kDevice for cuda, kInvalidArgument for a name that is
-// no device's.
+// Checks that the device exists.  Fails with kDevice for cuda, kInvalidArgument for an unknown
+// name.
 Status CheckDevice(const std::string& flag, const std::string& device);
 
-// The backend with the stored profile, or with a quick one that is measured now and stored; `say`
-// is told so first.  The measuring is done by a child process, because its buffers would stay in
-// this one's peak memory for good.  With `--kernels tuned` the seconds of kernels come along.
-// Fails with kInvalidData when they were never taken here, or with another library.
+// The backend with the stored profile, or with a quick one that is measured and stored after a
+// notice to `say`.  A child process measures, because the buffers would stay in this process's peak
+// memory.  With `--kernels tuned` loads the measured seconds of kernels.
+// Fails with kInvalidData when there are none for this machine and library.
 Result<OpenedMachine> OpenMachine(const MachineChoice& choice,
                                   const std::function<void(const std::string&)>& say);
 
-// Measures, when it is called, what all threads of this machine reach at best.
+// A function that measures the peak rates of all threads of this machine.
 std::function<Result<MachinePeaks>(DType operands)> PeaksOf(const OpenedMachine& opened);
 
 }  // namespace ridge::cli

@@ -1,4 +1,4 @@
-// `ridge models`: the built-in models, their size, and what they take.
+// `ridge models`: the built-in models, their sizes and arguments.
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
@@ -26,7 +26,7 @@ struct Listed {
   ModelFacts facts;
 };
 
-// All of them at their own sizes, or the one that was asked for as it was spelled.
+// All models at their default sizes, or the requested one with its arguments.
 Result<std::vector<Listed>> ListModels(const std::optional<std::string>& asked) {
   std::vector<Listed> listed;
   for (const BuiltinModel& model : BuiltinModels()) {

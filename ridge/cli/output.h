@@ -1,6 +1,6 @@
-// Output of the command line: data to stdout, talk to stderr.
+// Output of the command line: data to stdout, messages to stderr.
 //
-// A full disk or a closed pipe behind stdout must not look like success: FinishOutput() says so.
+// A full disk or a closed pipe at stdout must not look like success: FinishOutput() reports it.
 #pragma once
 #include <functional>
 #include <optional>
@@ -13,10 +13,10 @@
 
 namespace ridge::cli {
 
-void PrintData(std::string_view text);  // stdout, as it is
-void PrintTalk(std::string_view text);  // stderr, as it is
+void PrintData(std::string_view text);  // stdout, unchanged
+void PrintTalk(std::string_view text);  // stderr, unchanged
 
-// Whether a file that the user names is standard output: then nothing else may go there.
+// Whether a file that the user names is standard output, which then takes no other output.
 bool IsStandardOutput(const std::optional<std::string>& file);
 // Fails with kInvalidArgument when two options, "--json" and "--out", both have standard output.
 Status OneOnStandardOutput(const std::vector<std::pair<const char*, bool>>& options);
@@ -25,7 +25,7 @@ Status OneOnStandardOutput(const std::vector<std::pair<const char*, bool>>& opti
 void PrintError(const Status& status);
 void PrintWarning(const std::string& text);
 
-// For what only interests people: prints a line to stderr, or nothing when `quiet`.
+// A function that prints a line to stderr, or nothing when `quiet`.
 std::function<void(const std::string&)> SayUnless(bool quiet);
 
 // Flushes stdout.  Fails with kUnavailable when any of it could not be written.

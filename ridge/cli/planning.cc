@@ -35,8 +35,8 @@ std::string StepEffect(const PlannedJob& job, const PlannedJob& other) {
                      FormatPercentChange(other.step_s / others / (job.step_s / samples) - 1));
 }
 
-// The largest batch below the job's that fits: halved again and again, and with `keep_update`
-// accumulated as often as it was halved.
+// The largest batch below the job's that fits, by repeated halving; with `keep_update` accumulation
+// doubles with each halving.
 std::optional<SmallerRun> FindSmaller(const PlannedJob& job, bool keep_update,
                                       const Machine& machine) {
   int64_t parts = 2;

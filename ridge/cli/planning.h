@@ -1,4 +1,4 @@
-// Plans a run without running it: for `ridge plan`, and to say what would help one that doesn't
+// Plans a run without running it: for `ridge plan`, and to suggest smaller runs when one does not
 // fit.
 #pragma once
 #include <optional>
@@ -18,22 +18,22 @@ struct PlannedRun {
   ModelNotes notes;
 };
 
-// Whether there is such a model.  Cheap, so that a wrong name is told before anything is measured.
+// Checks that the model exists.  Cheap, so that a wrong name is refused before any measurement.
 Status CheckModel(const TrainOptions& options);
 
 // Fails as Train() does before its first step, but not when the run does not fit.  A plan that fits
-// is rehearsed as Train() does it; one that doesn't rests on the device profile.
+// is rehearsed as in Train(); one that doesn't uses the device profile.
 Result<PlannedRun> PlanRun(const TrainOptions& options, const Machine& machine);
 
-// What loading an ONNX file found: in short, or each note and each name.  "" when there is nothing.
+// The notes on a loaded model, in short or in full; "" for none.
 std::string ModelNotesText(const ModelNotes& notes, bool verbose);
 
-// "cnn, batch 128, adam, f32, on cpu (2 threads)"; "its own step" for a model that brings one, and
-// bf16 where products read that.
+// "cnn, batch 128, adam, f32, on cpu (2 threads)"; "its own step" for a model that has one, and
+// bf16 for products of bf16.
 std::string PlanTitle(const PlannedJob& job, const Machine& machine);
 
-// Why the job is refused, and which smaller batches would fit (planned anew, so this takes a
-// moment).  REQUIRES: it does not fit.
+// Why the job is refused, and which smaller batches would fit (each is planned, which takes a
+// moment).  REQUIRES: the job does not fit.
 Status ExplainRefusal(const PlannedJob& job, const Machine& machine);
 
 }  // namespace ridge::cli

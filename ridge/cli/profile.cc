@@ -22,7 +22,7 @@ struct ProfileVerb {
   bool json = false;
 };
 
-// A run is profiled as it was started, but for what the command line says.
+// A run is profiled with its own options, except those of the command line.
 Result<ProfileRequest> MakeRequest(const ProfileVerb& verb) {
   ProfileRequest request;
   const std::string& model = verb.train.options.model;
@@ -43,7 +43,7 @@ Result<ProfileRequest> MakeRequest(const ProfileVerb& verb) {
   request.options.steps.reset();  // the profile counts its own
   request.steps = verb.train.options.steps;
   request.with_data = !request.options.data.empty();
-  if (!request.with_data) request.options.data = "synthetic";  // what the batch is made of
+  if (!request.with_data) request.options.data = "synthetic";  // the source of the batch
   RIDGE_RETURN_IF_ERROR(CheckOptions(request.options));
   if (request.run.empty()) RIDGE_RETURN_IF_ERROR(CheckModel(request.options));
   return request;

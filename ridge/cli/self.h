@@ -1,4 +1,4 @@
-// This very program as a child process.
+// Runs this program as a child process.
 #pragma once
 #include <string>
 #include <vector>
@@ -7,8 +7,8 @@
 
 namespace ridge::cli {
 
-// What `ridge` prints when it runs with these words; its messages go where ours go.  It has all
-// cores again, whatever the calling thread is pinned to.
+// The output of `ridge` with these arguments; its messages go to our stderr.  The child may use all
+// cores, even if the calling thread is pinned.
 // Fails with kUnavailable when no process can be started, with kFailed when its exit code is not 0.
 Result<std::string> OutputOfSelf(const std::vector<std::string>& words);
 

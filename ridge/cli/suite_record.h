@@ -1,11 +1,11 @@
-// What `ridge bench suite` keeps, and how two such records are compared.
+// The record of `ridge bench suite`, and the comparison of two records.
 //
-// A time alone says little on a machine that others use.  So each workload also has the rates that
-// its own runs found: `peak_flops_per_s` (matmul) and `bytes_per_s` (triad).  Against an earlier
+// On a shared machine a time is not comparable by itself.  So each workload also has the rates that
+// its own runs measured: `peak_flops_per_s` (matmul) and `bytes_per_s` (triad).  Against an earlier
 // record the machine's slowdown is
 //   slowdown = c * peak_before / peak_now + (1 - c) * bytes_before / bytes_now
 // with c, the share of arithmetic in the earlier roofline; growth is the ratio of times divided by
-// it.  c is the earlier record's, so that both sides are weighed alike.
+// it.  c is the earlier record's for both sides, so that they have equal weights.
 #pragma once
 #include <map>
 #include <optional>
@@ -38,12 +38,12 @@ struct SuiteRecord {
 SuiteRecord NewSuiteRecord(const std::string& device, int64_t threads);
 void AddRun(const std::string& workload, const SuiteRun& run, SuiteRecord& record);
 
-// Time against an earlier record's with the machine taken out: 0.1 is 10 % slower.  None when that
-// record lacks the workload.
+// Relative growth of the time against an earlier record, corrected for the machine's slowdown: 0.1
+// is 10 % slower.  None when that record lacks the workload.
 std::optional<double> Growth(const std::string& workload, const SuiteRecord& now,
                              const SuiteRecord& before);
 
-// A sentence for each workload that has grown by more than kMostGrowth.
+// A sentence for each workload whose time grew by more than kMostGrowth.
 std::vector<std::string> Regressions(const SuiteRecord& now, const SuiteRecord& before);
 
 // `before` may be nullptr.

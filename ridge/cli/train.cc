@@ -1,7 +1,7 @@
-// `ridge train`: where a training step's way through the house begins.
+// `ridge train`: the first stop of a training step.
 //
-// Where we come from: the words of the command line.  What is known here: what the user asked for.
-// Where it goes next: train/trainer.cc, which loads model and data, plans, and runs the plan.
+// Where we come from: the command line.  What is known here: the user's options.
+// Where it goes next: train/loop/trainer.cc, which loads model and data, plans, and runs the plan.
 #include <csignal>
 
 #include "ridge/cli/config_file.h"
@@ -28,7 +28,7 @@ struct TrainVerb {
   bool allow_different = false;
 };
 
-// Of a run as the MODEL.
+// The checkpoint of a run as the MODEL.
 Result<std::string> StartCheckpoint(const TrainVerb& verb) {
   if (!verb.checkpoint || verb.train.Has("model"))
     return CheckpointOf(verb.checkpoint, verb.train.options.model);
@@ -70,7 +70,7 @@ Result<CommandLineObserver::Options> ObserverOptions(const OutputFlags& flags) {
   return options;
 }
 
-// The trainer says that a run does not fit; which smaller one would, only planning again can tell.
+// The trainer refuses a run that does not fit; this plans smaller ones for the hint.
 Status WithHelp(Status status, const TrainOptions& options, const Machine& machine) {
   if (status.code() != ErrorCode::kOutOfMemory) return status;
   const Result<PlannedRun> run = PlanRun(options, machine);
@@ -94,13 +94,13 @@ Result<int> RunTrain(const CLI::App& app, const TrainVerb& verb) {
   RIDGE_ASSIGN_OR_RETURN(const TrainOptions options, ResolveOptions(request));
   RIDGE_RETURN_IF_ERROR(CheckOptions(options));
   if (!request.resume) RIDGE_RETURN_IF_ERROR(CheckModel(options));
-  // A run that goes on has the times that its kernels were chosen by in its folder.
+  // A resumed run has the kernel times of its choices in its folder.
   const bool goes_on = request.resume && RunFolder::HoldsRun(options.out);
   MachineChoice choice = ChoiceOf(verb.train, options);
   choice.times = !goes_on;
   RIDGE_ASSIGN_OR_RETURN(const OpenedMachine opened,
                          OpenMachine(choice, SayUnless(verb.output.quiet)));
-  // A reader of our output that goes away must not end a training.
+  // A reader that closes our output must not end a training.
   std::signal(SIGPIPE, SIG_IGN);
   CommandLineObserver observer(shown, opened.machine);
   const Result<TrainOutcome> outcome = Train(request, opened.machine, observer);

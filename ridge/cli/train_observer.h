@@ -1,4 +1,4 @@
-// TrainObserver of the command line: the plan and the result on stdout, the way there on stderr.
+// TrainObserver of the command line: the plan and the result on stdout, progress on stderr.
 #pragma once
 #include <string>
 

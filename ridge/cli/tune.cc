@@ -28,7 +28,7 @@ struct TunedModel {
   TuneReport report;
 };
 
-// Everything that can be refused is refused before anything is timed.
+// All refusals happen before anything is timed.
 Result<std::vector<TrainOptions>> Jobs(const TuneRequest& request) {
   std::vector<TrainOptions> jobs;
   const auto add = [&](const std::string& model, int64_t batch) {
@@ -49,7 +49,7 @@ Result<std::vector<TrainOptions>> Jobs(const TuneRequest& request) {
   return jobs;
 }
 
-// What was kept before, if it still says something of this machine.
+// The stored times, if they are of this machine and library.
 KernelTimes StartTimes(const std::string& device) {
   const std::string library = CpuLibrary();
   Result<KernelTimes> before = LoadKernelTimes(device, library);

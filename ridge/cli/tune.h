@@ -1,4 +1,4 @@
-// What `ridge bench device --tune` does: times the kernels that models could take, and keeps that.
+// `ridge bench device --tune`: times the kernels that models could use, and stores the times.
 #pragma once
 #include <string>
 #include <vector>
@@ -15,7 +15,7 @@ struct TuneRequest {
   bool json = false;
 };
 
-// Adds to what was kept on this machine before, unless that has become stale.
+// Adds to the stored times of this machine, unless they are stale.
 Result<int> RunTune(const TuneRequest& request);
 
 }  // namespace ridge::cli

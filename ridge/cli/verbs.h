@@ -1,7 +1,7 @@
 // The verbs of `ridge`, one file each.
 //
-// A verb adds its options to its subcommand and gives back what runs when it was chosen.  That
-// returns the exit code, or the Status that the command line prints and maps to one.
+// A verb adds its options to its subcommand and returns the function that runs it.  That function
+// returns the exit code, or a Status that the command line prints and maps to one.
 #pragma once
 #include <CLI/App.hpp>
 #include <functional>

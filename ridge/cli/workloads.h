@@ -1,4 +1,4 @@
-// The workloads that training steps are timed on, when nobody names others.
+// The default workloads for timing training steps.
 #pragma once
 #include <fmt/format.h>
 

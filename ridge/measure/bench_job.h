@@ -1,4 +1,4 @@
-// BenchJob: a training step made ready to be timed: planned, rehearsed, with starting values and
+// BenchJob: a training step that is ready to be timed: planned, rehearsed, with initial values and
 // data.
 //
 // Without data one random batch stays in the input slot the whole time; with data batches come
@@ -23,7 +23,7 @@ class BenchJob {
 
   // One random batch, as `--data synthetic` makes it.
   Status FillBatch();
-  // Batches of options.data from here on, filled in the background.
+  // Switches to batches of options.data, filled in the background.
   Status StartLoader();
 
   struct Step {
@@ -44,17 +44,17 @@ class BenchJob {
   BenchJob() = default;
 
   std::optional<Graph> forward_;
-  std::optional<DataSplits> data_;  // when the model's loading opened it
+  std::optional<DataSplits> data_;  // if loading the model opened it
   PlannedJob job_;
   std::unique_ptr<Executor> executor_;
   std::optional<ScalarInputs> scalars_;
-  std::unique_ptr<BatchLoader> loader_;  // none: the batch stays
+  std::unique_ptr<BatchLoader> loader_;  // nullptr: one batch for all steps
   int step_ = -1;
   int64_t done_ = 0;
 };
 
-// FLOPs of matmuls and convolutions of a training step of the graph as built, forward and backward:
-// what the passes save does not count.
+// FLOPs of matmuls and convolutions of a training step of the graph as built, forward and backward,
+// before the passes.
 Result<double> TrainingFlops(const Graph& forward, const OptimizerOptions& optimizer);
 
 }  // namespace ridge

@@ -1,6 +1,6 @@
 // BenchRun: `ridge bench run`: times a model's outputs on one random batch, forward only.
 //
-// As `ridge run` computes them, again and again on inputs that lie in memory.
+// Computes them as `ridge run` does, repeatedly on the same inputs in memory.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -15,7 +15,7 @@ struct BenchRunRequest {
   int64_t batch = 1;
   std::map<std::string, int64_t> dims = {};  // further named dimensions
   int64_t runs = 1000;
-  uint64_t seed = 0;  // of starting values and inputs
+  uint64_t seed = 0;  // of initial values and inputs
 };
 
 struct BenchRunResult {
@@ -24,7 +24,7 @@ struct BenchRunResult {
   double first_s = 0, least_s = 0, median_s = 0;  // of one run
 };
 
-// Floats of the inputs are uniform in (-1, 1), integers 0; outputs that need labels are left out.
+// Floats of the inputs are uniform in (-1, 1), integers 0; omits outputs that need labels.
 // Fails as loading and planning do.
 Result<BenchRunResult> BenchRun(const BenchRunRequest& request, const Machine& machine);
 

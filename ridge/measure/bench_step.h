@@ -1,7 +1,6 @@
 // BenchStep: `ridge bench step`: times training steps on one random batch.
 //
-// The batch lies in the input slot the whole time, as in the scripts it is compared with; input is
-// not part of the time.
+// The batch stays in the input slot, as in the scripts of the comparison; the time excludes input.
 #pragma once
 #include <functional>
 #include <string>
@@ -22,7 +21,7 @@ struct BenchRequest {
   int64_t steps = 20;
   int64_t resident_at_main_bytes = 0;  // VmRSS at entry of main
   double rehearse_s = 0.15;
-  // Called after the steps, since it needs memory of its own.
+  // Called after the steps, since it allocates memory.
   std::function<Result<MachinePeaks>(DType operands)> measure_peaks;
 };
 

@@ -1,4 +1,4 @@
-// OfferRecorder: a backend that notes what a planner asks another one.
+// OfferRecorder: wraps a backend and records its offers to the planner.
 #pragma once
 #include <map>
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace ridge {
 
-// A node's call with what could run it; `op` is nullptr for a reorder.
+// A node's call and the kernels offered for it; `op` is nullptr for a reorder.
 struct RecordedOffers {
   const OpDef* op = nullptr;
   OpCall call;
@@ -19,7 +19,7 @@ class OfferRecorder : public Backend {
  public:
   explicit OfferRecorder(Backend& backend) : backend_(backend) {}
 
-  // By the keys of the choices; in a fixed order.
+  // By the keys of the choices, in a fixed order.
   const std::map<std::string, RecordedOffers>& recorded() const { return recorded_; }
 
   const std::string& name() const override { return backend_.name(); }
@@ -27,7 +27,7 @@ class OfferRecorder : public Backend {
   bool Multiplies(DType operands) const override { return backend_.Multiplies(operands); }
   KernelOffers Offers(const OpDef& op, const OpCall& call,
                       std::span<const LayoutId> available) override;
-  // Not recorded: what runs beside others is chosen by the nominal device alone.
+  // Not recorded: only the nominal device chooses one-thread kernels.
   KernelOffers OffersAlone(const OpDef& op, const OpCall& call,
                            std::span<const LayoutId> available) override {
     return backend_.OffersAlone(op, call, available);

@@ -13,20 +13,20 @@ namespace ridge {
 
 struct ProfileRequest {
   TrainOptions options;
-  bool with_data = false;  // batches come from options.data; else one lies in place
+  bool with_data = false;  // batches of options.data, else one batch in memory
   std::string run;         // folder that holds the model, or empty
   // Rounds of two steps, one with node times and one without.  None: as many as kProfileSeconds
   // allow.
   std::optional<int64_t> steps;
   double rehearse_s = 0.02;
-  // Called after the steps, since it needs memory of its own.  dtype: what the step computes in.
+  // Called after the steps, since it allocates memory.  `dtype`: the operand type of products.
   std::function<Result<MachinePeaks>(DType dtype)> measure_peaks;
 };
 
 inline constexpr double kProfileSeconds = 5;
 
-// Of the steps with node times the fastest is shown; with data the median one, since a lucky step
-// would hide the wait for input.  The profile's StepPlan is `job`'s.
+// The profile shows the fastest step with node times; with data the median one, since the fastest
+// would hide the wait for input.  Its StepPlan belongs to `job`.
 struct ProfiledRun {
   std::unique_ptr<BenchJob> job;
   StepProfile profile;

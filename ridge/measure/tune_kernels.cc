@@ -1,5 +1,5 @@
-// Reorders are timed too, since a choice pays for those that it needs.  Kernels that the nominal
-// device puts far behind the best (the reference) are left out: they would take seconds each.
+// Reorders are timed too, since the cost of a choice includes them.  Kernels that the nominal
+// device ranks far behind the best (the reference) are not timed: they would take seconds each.
 #include "ridge/measure/tune_kernels.h"
 
 #include <fmt/format.h>
@@ -16,7 +16,7 @@ namespace ridge {
 namespace {
 
 constexpr double kFarBehind = 20;  // times the efficiency
-constexpr int kMostPlans = 6;      // another layout asks for other kernels behind it
+constexpr int kMostPlans = 6;      // another layout leads to other kernels after it
 constexpr int kFewestSteps = 4;
 constexpr double kSteps_s = 3;
 
@@ -86,7 +86,7 @@ class Tuner {
     return Status();
   }
 
-  // False when there is nothing to choose, or all is known.
+  // False when there is no choice, or all offers are timed.
   Result<bool> TimeOne(const RecordedOffers& offers) {
     const std::vector<KernelChoice> choices = WorthTiming(offers);
     if (offers.op != nullptr && choices.size() < 2) return false;
@@ -139,9 +139,9 @@ class Tuner {
   }
 
   TrainOptions options_;
-  Machine machine_;  // chooses as ever
+  Machine machine_;  // chooses by the nominal device
   std::map<std::string, double>& kernel_s_;
-  Machine tuned_;  // chooses by what was timed
+  Machine tuned_;  // chooses by measured times
   TuneReport report_;
 };
 

@@ -1,9 +1,8 @@
 // TuneKernels: measures the kernels that a model's nodes could take, for `--kernels tuned`.
 //
-// Where we come from: `ridge bench device --tune MODEL`.  A step is planned, every node's offers
-// are timed beside each other, and the step is planned again by what was seen, until no node asks
-// for what has not been timed.  At the end whole steps of both plans are timed: what is not faster
-// there is not taken.
+// Where we come from: `ridge bench device --tune MODEL`.  A step is planned, all offers of each
+// node are timed in turn, and the step is planned with the measured times, until every offer is
+// timed.  Then whole steps of both plans are timed: a tuned plan that is not faster is discarded.
 #pragma once
 #include <map>
 #include <string>
@@ -22,7 +21,7 @@ struct TunedNode {
 
 struct TuneReport {
   int64_t calls = 0, kernels = 0;  // timed
-  std::vector<TunedNode> changed;  // what gains most first
+  std::vector<TunedNode> changed;  // largest gain first
   double usual_step_s = 0, tuned_step_s = 0;
   bool faster() const { return tuned_step_s < usual_step_s; }
 };

@@ -1,9 +1,9 @@
 // ExportModel: `ridge export RUN|MODEL --to onnx|safetensors --out PATH`.
 //
-// The file is written into a folder of its own beside PATH, read back, and compared with what it
-// was made from: both graphs run on the same random inputs, at one batch and, where the batch is
+// The file is written into a temporary folder beside PATH, read back, and compared with the model:
+// both graphs run on the same random inputs, at one batch and, where the batch is
 // open, at another.  Only then it is renamed to PATH; a file that differs too much is removed, and
-// what stood at PATH stays.  A link stays a link; a device, a pipe or "-" (standard output) is
+// an existing PATH is kept.  A link stays a link; a device, a pipe or "-" (standard output) is
 // written to at the end.
 #pragma once
 #include <map>
@@ -16,9 +16,9 @@
 
 namespace ridge {
 
-// ONNX with a training step in it (`--with-training`).  What is not given is what the run was
-// trained with, else the default of `ridge train`; the loss of a model that was not trained is the
-// cross entropy of its output `logits`, else its output `loss`.
+// ONNX with a training step in it (`--with-training`).  Defaults are the run's options, else those
+// of `ridge train`; the default loss of an untrained model is the cross entropy of its output
+// `logits`, else its output `loss`.
 struct ExportTraining {
   std::string loss;  // see loss.h
   std::optional<std::string> optimizer;
@@ -30,7 +30,7 @@ struct ExportRequest {
   std::string checkpoint = "newest";  // of a run (FindCheckpoint)
   std::string format;                 // "onnx", "safetensors"
   std::string out;
-  std::optional<int64_t> batch;         // at which the file is compared; 2 unless the model has one
+  std::optional<int64_t> batch;         // of the comparison; 2 unless the model has one
   std::map<std::string, int64_t> dims;  // further named dimensions
   std::string weights = {};             // see ModelRequest; not of a run or an ONNX file
   std::vector<std::string> weights_skip = {};
@@ -55,14 +55,14 @@ struct ExportReport {
   int64_t bytes = 0;            // of all files
   int64_t tensors = 0;          // parameters and statistics
   int64_t opset = 0, ir_version = 0;
-  std::vector<std::string> checked_at;  // "batch=2", one a comparison
+  std::vector<std::string> checked_at;  // "batch=2", one per comparison
   std::vector<ExportDifference> outputs;
   std::vector<std::string> notes;
 
   bool accepted() const;
 };
 
-// A report that is not accepted() left no file.  Fails with kUnsupported for a format or an
+// No file is written unless the report is accepted().  Fails with kUnsupported for a format or an
 // operator that cannot be written, kInvalidArgument, kInvalidModel, kInvalidData, kUnavailable.
 Result<ExportReport> ExportModel(const ExportRequest& request, const Machine& machine);
 

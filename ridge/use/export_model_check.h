@@ -1,4 +1,4 @@
-// What ExportModel compares: a file read back, with the graph it was made from.
+// The comparison of ExportModel: a file that is read back, with the exported graph.
 #pragma once
 #include <map>
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace ridge {
 
-// Names and extents of the graph's named dimensions, as it is bound.
+// Names and bound extents of the graph's named dimensions.
 std::map<std::string, int64_t> BoundDims(const Graph& graph);
 
 // Runs `graph` with `values` and the ONNX file at `path`, both at `graph`'s extents, and merges the

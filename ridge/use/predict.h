@@ -12,7 +12,7 @@ namespace ridge {
 struct PredictRequest {
   std::string model;                    // built-in (initial values), FILE.ridge, or a run folder
   std::string checkpoint = "newest";    // of a run (FindCheckpoint)
-  std::map<std::string, int64_t> dims;  // named dimensions beside `batch`, which the inputs tell
+  std::map<std::string, int64_t> dims;  // named dimensions; the inputs determine `batch`
   std::string weights = {};             // see ModelRequest
   std::vector<std::string> weights_skip = {};
   std::vector<NamedTensor> inputs;  // by the graph's plain input names
@@ -24,9 +24,9 @@ struct Prediction {
   std::vector<std::string> warnings;
 };
 
-// The inference form (batch norm by its running statistics, no dropout).  Outputs that need an
-// input which is not given (the loss, without labels) are left out.  Inputs of another element type
-// are converted when nothing but rounding is lost (f64 to f32, i32 to i64).
+// The inference form (batch norm by its running statistics, no dropout).  Omits outputs
+// that need an input which is not given (the loss, without labels).  Converts the element type of
+// inputs if that only rounds (f64 to f32, i32 to i64).
 // Fails with kInvalidArgument for an input that the graph lacks or that has another shape.
 Result<Prediction> Predict(const PredictRequest& request, const Machine& machine);
 
