@@ -1,6 +1,6 @@
 // The walk: nodes backward from the loss; each asks its operator's record for the gradients of its
 // inputs.  A value read by several nodes has its gradients added in the order they are met.
-// Only nodes that lie between a wanted value and the loss are visited.
+// Visits only nodes on a path from a requested value to the loss.
 #include "ridge/graph/autodiff.h"
 
 #include <fmt/format.h>

@@ -92,7 +92,7 @@ std::vector<Value> GraphBuilder::Fold(const OpDef& op, const std::vector<ValueId
     elements += tensors.back().elements();
   }
   Result<std::vector<TensorType>> types = InferCall(op, call);
-  if (!types.ok()) return {};  // the node itself will say it
+  if (!types.ok()) return {};  // adding the node reports it
   call.outputs = std::move(*types);
   int64_t kept_bytes = 0;
   for (const TensorType& type : call.outputs) {

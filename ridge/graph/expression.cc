@@ -1,4 +1,4 @@
-// Types come from the steps' own records: a step is inferred as the node it stands for.
+// Types come from the steps' OpDefs: a step is inferred like a node of its operator.
 #include "ridge/graph/expression.h"
 
 #include <fmt/format.h>

@@ -196,7 +196,7 @@ Status BindInput(ValueInfo& info, const std::map<std::string, int64_t>& dims,
   return CheckDims(info.type.dims);
 }
 
-// Where each value of the old graph stands in the new one, in the order of creation.
+// The new ids of the old graph's values, in the order of creation.
 Status CopyValue(const Graph& from, ValueId id, const std::map<std::string, int64_t>& dims,
                  std::set<std::string>& used, Graph& to) {
   ValueInfo info = from.value(id);

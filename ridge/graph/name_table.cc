@@ -5,7 +5,7 @@
 
 namespace ridge {
 
-// What lies behind a freed slot is put in again, so that no search ends too early.
+// Reinserts the entries after a freed slot, so that no search ends too early.
 void NameTable::Erase(std::string_view name, int32_t index) {
   size_t at = Hash(name) & mask();
   while (slots_[at].index != index) at = (at + 1) & mask();

@@ -23,7 +23,7 @@ constexpr double kAboutAsGood = 0.5;
 struct StoredTogether {
   const char* op;
   std::vector<size_t> inputs, outputs;
-  bool rest = false;  // the last of `inputs` stands for all from it on
+  bool rest = false;  // the last of `inputs` also means all after it
 };
 
 const std::vector<StoredTogether>& AllStoredTogether() {
@@ -84,7 +84,7 @@ bool IsPointwise(const Node& node) {
   return complete && (node.op->elementwise != nullptr || node.op->name == "fused");
 }
 
-// Products, norms and pools: the loss begins behind the last of them.
+// Products, norms and pools: the loss begins after the last of them.
 bool Sums(const Node& node) {
   const CostClass kind = node.op->cost_class;
   return kind == CostClass::kMatmul || kind == CostClass::kConv || kind == CostClass::kNorm ||

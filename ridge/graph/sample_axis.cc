@@ -75,7 +75,7 @@ class Walk {
     return outputs;
   }
 
-  // The law once what comes from the inputs alone is that of the whole batch.
+  // The rule's answer if values that depend only on inputs are computed for the whole batch.
   std::vector<int> LawOfWhole(NodeId n, std::vector<int> inputs) {
     const Node& node = graph_.node(n);
     std::vector<size_t> whole;
@@ -99,7 +99,7 @@ class Walk {
   const Graph& graph_;
   const int64_t batch_;
   SampleAxes found_;
-  std::vector<bool> from_inputs_;  // by value: from inputs and constants alone
+  std::vector<bool> from_inputs_;  // by value: depends only on inputs and constants
   std::vector<NodeId> culprit_;    // of coupled values: the node where it began
 };
 

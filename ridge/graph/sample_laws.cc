@@ -155,7 +155,7 @@ Axes RowSamples(const SampleCall& s) {
   return rows && s.inputs[0] == s.inputs[1] ? Axes{s.inputs[0]} : Axes();
 }
 
-// Samples lie in the indices of a table, or in an x whose other dimension is indexed.
+// The sample axis is one of the indices of a table, or one of x that is not indexed.
 Axes GatheredSamples(const SampleCall& s) {
   if (WithoutSamples(s)) return {kNoSamples};
   const int axis = CallAxis(s.call), x = s.inputs[0], indices = s.inputs[1];

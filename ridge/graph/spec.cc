@@ -1,5 +1,5 @@
-// What must hold of every graph, whoever made it.  Types are not trusted: each node is inferred
-// again.  The order of values is part of the contract: the text form lists values in that order.
+// The invariants of every graph.  Types are not trusted: each node's are inferred and compared.
+// The order of values is part of the contract: the text form lists values in that order.
 #include "ridge/graph/spec.h"
 
 #include <fmt/format.h>

@@ -1,6 +1,6 @@
 // One pass over the lines; each statement goes straight into the Graph, whose types are inferred
-// as it grows, so an error is found at its line.  Only when a name is not known is the rest of the
-// text looked at, to tell a use before the definition from a name that is nowhere.
+// as it grows, so an error is found at its line.  Only for an unknown name the rest of the text is
+// searched, to distinguish a use before the definition from an undefined name.
 #include "ridge/graph/text_parse.h"
 
 #include <fmt/format.h>

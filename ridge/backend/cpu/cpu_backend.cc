@@ -164,7 +164,7 @@ class CpuBackend : public Backend {
     return choice;
   }
 
-  // Answers are kept: the planner asks for equal nodes again and again.
+  // Caches the offers: the planner queries equal nodes repeatedly.
   KernelOffers KeptOffers(const Question& q, std::map<std::string, KernelOffers>& kept) const {
     std::string key = CallKey(q.op, q.call);
     for (const LayoutId layout : q.available) key += "," + std::to_string(layout);

@@ -186,7 +186,7 @@ void PrepareGemm() {
     return dnnl_sgemm('N', 'N', kSide, kSide, kSide, 1, a.data(), kSide, a.data(), kSide, 0,
                       c.data(), kSide) == dnnl_success;
   }();
-  (void)done;  // the kernel's own call will tell
+  (void)done;  // the kernel's own call reports errors
 }
 
 }  // namespace ridge::cpu

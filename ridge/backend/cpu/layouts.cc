@@ -38,7 +38,7 @@ bool IsRowMajor(const memory::desc& desc) {
   return true;
 }
 
-// Not all tags are of the descriptor's rank; oneDNN tells by failing.
+// Not all tags are of the descriptor's rank; oneDNN then fails.
 bool TagDescribes(dnnl_format_tag_t tag, const memory::desc& desc) {
   const memory::desc candidate(desc.get_dims(), desc.get_data_type(),
                                static_cast<memory::format_tag>(tag), /*allow_empty=*/true);

@@ -25,7 +25,7 @@ std::string FirstWord(const std::string& path) {
   return word;
 }
 
-// Sizes as the kernel tells them: "32768K".  (sysconf adds up the caches of a whole socket.)
+// Sizes as the kernel reports them: "32768K".  (sysconf adds up the caches of a whole socket.)
 int64_t ReadSize(const std::string& path) {
   std::ifstream file(path);
   int64_t size = 0;

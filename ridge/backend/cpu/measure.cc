@@ -1,7 +1,7 @@
-// Where the numbers of a profile come from.
+// Measures the numbers of a profile.
 //
-// A curve's point is what a kernel of this backend reached, over the peak and over the kernel's own
-// efficiency, because the planner multiplies these again.  Curves of the light classes
+// A point of a curve is the rate of a kernel of this backend, divided by the peak and by the
+// kernel's own efficiency, because the planner multiplies by both.  Curves of the light classes
 // (elementwise, reduce, pool, norm, optimizer) are shares of the same peak; for large tensors the
 // planner's bandwidth term takes over.
 #include "ridge/backend/cpu/measure.h"
@@ -208,8 +208,8 @@ Status MeasureCurves(Backend& backend, Way& way, bool quick, DeviceProfile& prof
   return Status();
 }
 
-// Levels count half of the shared cache: other tenants and code live there too.
-// One thread has its share of the caches; the memory behind them it has nearly to itself.
+// Levels count half of the shared cache: other processes and code use it too.
+// One thread has its share of the caches, but nearly the whole bandwidth of the memory.
 void MeasureMemory(Way& way, bool quick, DeviceProfile& profile) {
   const int threads = way.threads;
   const CacheBytes caches = cpu::ReadCaches(AllowedCpus(threads));

@@ -90,7 +90,7 @@ Stage ReorderStage(const CpuContext& cpu, const memory::desc& from, const memory
 bool StartsWith(const std::string& text, const char* start) { return text.rfind(start, 0) == 0; }
 
 // A packing GEMM allocates in each call.  The strided brgemm convolution gives nhwc, so that every
-// neighbour needs a reorder, and is slower than the blocked kernels behind it (f32, ResNet-50: 160
+// neighbour needs a reorder, and is slower than the blocked kernels after it (f32, ResNet-50: 160
 // against 200 GFLOP/s).
 bool IsSecondChoice(const std::string& implementation) {
   return StartsWith(implementation, "gemm") || implementation == "brgconv_strided:avx512_core";

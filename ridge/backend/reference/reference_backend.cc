@@ -11,7 +11,7 @@
 namespace ridge {
 namespace {
 
-// A tensor that is f64 already is used where it lies; all others get a double copy in the
+// A tensor that is already f64 is used in place; all others get a double copy in the
 // workspace.
 int64_t CopyBytes(const TensorType& type) {
   if (type.dtype == DType::kF64) return 0;

@@ -1,7 +1,6 @@
 // Four walks.  The first applies the local rules (algebra_rules.cc) to each call on its way into
-// the new graph, so a rule sees inputs that are simplified already.  The second merges bias
-// additions into products, which needs to know that nobody else reads the product.  The others are
-// in pool_mask.cc and slice_sums.cc.
+// the new graph, so a rule sees simplified inputs.  The second merges bias additions into products
+// that have no other readers.  The others are in pool_mask.cc and slice_sums.cc.
 #include <fmt/format.h>
 
 #include <unordered_map>

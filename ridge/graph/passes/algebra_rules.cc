@@ -1,5 +1,5 @@
-// Every rule is written as `what it finds -> what it makes`.  A rule that looks through a node
-// leaves that node for others to read; RemoveDead drops it when nobody does.
+// Every rule is written as `pattern -> replacement`.  A rule that matches through a node keeps that
+// node for other readers; RemoveDead drops it when there are none.
 //
 // Exactness: rules on shapes are exact.  x + 0 -> x gives -0 where the sum gave 0, and
 // (x * a) * b -> x * (a * b) rounds once instead of twice: that is the 1e-5 of the pass.
@@ -71,7 +71,7 @@ Rewrite MulChain(const RuleCall& call) {
       const ValueId x = inner->inputs[1 - k];
       if (!factor || !(call.graph.type(x) == call.type)) continue;
       Tensor product = Tensor::Scalar(call.type.dtype, *outer * *factor);
-      if (!std::isnormal(product.at(0))) continue;  // the product alone over- or underflows
+      if (!std::isnormal(product.at(0))) continue;  // the factors' product over- or underflows
       const ValueId scale = call.rewriter.AddConstant(call.name + ".scale", std::move(product));
       return Call("mul", {x, scale});
     }
@@ -123,7 +123,7 @@ Rewrite ExpandRule(const RuleCall& call) {
   return inner == nullptr ? Rewrite{} : Call("expand", {inner->inputs[0]}, call.attrs);
 }
 
-// f(x, expand(y)) -> f(x, y), for pointwise f, where x alone has the shape of the result
+// f(x, expand(y)) -> f(x, y), for pointwise f, if x has the shape of the result
 Rewrite ExpandIntoPointwise(const RuleCall& call) {
   if (call.op.elementwise == nullptr || call.inputs.size() < 2) return {};
   for (size_t i = 0; i < call.inputs.size(); ++i) {
@@ -152,7 +152,7 @@ Rewrite ReshapeRule(const RuleCall& call) {
   return Call("reshape", {inner->inputs[0]}, ReshapeTo(call.type.dims));
 }
 
-// An empty list stands for the reversal.
+// An empty list means the reversal.
 std::vector<int64_t> Permutation(const std::vector<int64_t>& given, int rank) {
   if (!given.empty()) return given;
   std::vector<int64_t> reversed(static_cast<size_t>(rank));

@@ -1,11 +1,11 @@
 // transpose(attention(transpose(q), transpose(k), transpose(v))) -> attention(q, k, v, layout=rows)
 //
-// Projections write [B,T,H,D]; attention by its formula wants [B,H,T,D].  The kernels take rows
-// wherever they lie, so the transposes go, and with them those of the gradients.  Where q, k and v
-// are thirds of one product, its result is taken whole (layout=packed): no slices, and one
-// gradient instead of three that are put together.
+// Projections write [B,T,H,D]; attention by its formula reads [B,H,T,D].  The kernels accept
+// strided rows, so the transposes are removed, and with them those of the gradients.  If q, k and v
+// are thirds of one product, attention reads its whole result (layout=packed): no slices, and one
+// gradient instead of three that are concatenated.
 //
-// Pays before differentiation: afterwards the gradient reads the transposed values.
+// Effective before differentiation: afterwards the gradient reads the transposed values.
 #include <algorithm>
 
 #include "ridge/graph/passes/passes.h"
@@ -24,7 +24,7 @@ struct Part {
 
 // An operand [B,H,T,D] of attention.
 struct Operand {
-  ValueId rows = kNoValue;   // the same as [B,T,H,D], when that is at hand
+  ValueId rows = kNoValue;   // the same as [B,T,H,D], if such a value exists
   std::optional<Part> part;  // of a source [B,T, ..]
 };
 
@@ -169,7 +169,7 @@ class AttentionLayouts {
     return m;
   }
 
-  // Rows that an attention matched before will write lie as [B,H,T,D] in the old graph only.
+  // Not the rows that a matched attention writes: its result is [B,H,T,D] in the old graph.
   bool HasRows(const Operand& operand) const {
     if (operand.rows == kNoValue) return false;
     const ValueInfo& rows = graph_.value(operand.rows);

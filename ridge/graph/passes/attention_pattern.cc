@@ -2,7 +2,7 @@
 //
 // Exporters write attention as primitive nodes, each in its own way: k already transposed, the root
 // of the scale on both q and k, heads of k repeated by expand, masks added or filled in, constant
-// masks that only say "causal".  As one operator the scores never exist whole, forward or backward.
+// masks that are only causal.  One operator never stores the whole scores, forward or backward.
 #include <limits>
 #include <numeric>
 

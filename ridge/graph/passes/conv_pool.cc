@@ -20,8 +20,7 @@ namespace {
 constexpr int64_t kMostTaps = 100;  // C * KH * KW: four channels of 5x5
 constexpr int64_t kMostKernel = 5;
 
-// With so few products for each result, writing the results and reading them again costs more than
-// making them.
+// With so few products per result, writing and reading the results costs more than computing them.
 bool IsThin(const Dims& w) {
   return w.size() == 4 && w[2] <= kMostKernel && w[3] <= kMostKernel &&
          w[1] * w[2] * w[3] <= kMostTaps;
@@ -204,9 +203,9 @@ class Fuser {
   const std::vector<std::vector<NodeId>> readers_;  // by value
   std::vector<Chain> chains_;
   std::vector<Backward> gradients_;   // those that are `whole`
-  std::vector<bool> gone_;            // by node: another node stands for it
+  std::vector<bool> gone_;            // by node: another node replaces it
   std::vector<int32_t> chain_of_;     // by node: the chain that ends with this pool, or -1
-  std::vector<int32_t> backward_of_;  // by node: what this conv_grad_weight stands behind, or -1
+  std::vector<int32_t> backward_of_;  // by node: the Backward of this conv_grad_weight, or -1
   GraphRewriter rewriter_;
 };
 

@@ -1,5 +1,5 @@
 // Value numbering in one walk: two nodes are equal when their operators, their attributes and the
-// numbers of their inputs are.  The first of equals stays, so later names go.
+// numbers of their inputs are.  The first of equals is kept; the names of later ones are dropped.
 //
 // Constants are equal by their bits, -0.0 is not 0.0.  Inputs of commutative operators are not
 // sorted: add(a, b) and add(b, a) stay two nodes.
@@ -38,7 +38,7 @@ class Hash {
     AddBytes(list.data(), list.size() * sizeof(T));
   }
 
-  // Large ones by their ends: they may be mapped from a file that nobody else reads.
+  // Hashes only the ends of large tensors: they may be mapped from a file that is not read.
   void AddTensor(const Tensor& tensor) {
     Add(static_cast<uint64_t>(tensor.type().dtype));
     AddList(tensor.type().dims);
@@ -69,7 +69,7 @@ uint64_t HashTensor(const Tensor& tensor) {
   return hash.value();
 }
 
-// Which value of the graph stands for each.
+// By value: the value of the graph that replaces it.
 class Numbering {
  public:
   explicit Numbering(const Graph& graph) : graph_(graph), first_(graph.values().size()) {

@@ -1,7 +1,7 @@
 // Evaluates with the operators' references, rounded to the dtype, which is what the reference
 // backend would compute at each step.
 //
-// Left alone: results over 1 MiB, results over 4 KiB that are larger than their inputs together
+// Not folded: results over 1 MiB, results over 4 KiB that are larger than their inputs together
 // (an expand is cheaper to run than to keep and read), and work over 2^28 flops.
 #include <algorithm>
 

@@ -121,7 +121,7 @@ class GroupEmitter {
     for (size_t i = 0; i < outside.size(); ++i) {
       if (outside[i] > 0) expression.outputs.push_back(static_cast<int32_t>(i));
     }
-    // A group that nobody reads still is a node; dropping it is not this pass's work.
+    // A group without readers is still emitted: this pass drops no nodes.
     if (expression.outputs.empty()) {
       expression.outputs.push_back(static_cast<int32_t>(outside.size()) - 1);
     }

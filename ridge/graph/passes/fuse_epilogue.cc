@@ -1,5 +1,5 @@
-// A chain starts at the product and goes on while the value has one reader, which is a step.
-// The new node stands where the chain's last step stood: all its inputs are defined there.
+// A chain starts at the product and continues while the value has one reader, which is a step.
+// The new node takes the position of the chain's last step: all its inputs are defined there.
 // When two products meet in one add, the later takes it and the first becomes its extra input: a
 // sum of many products (the gradient of a weight that every step of a recurrent network reads) then
 // grows one by one.  If the first took it, all the others would have to be kept until the end.

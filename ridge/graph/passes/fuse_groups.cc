@@ -9,8 +9,8 @@
 // after its group began.  Masks stay exact because a group that an outside node has read takes
 // nothing that would add to its own mask.
 //
-// Known weakness: a member that could be moved behind a later node stays outside when the masks
-// are too careful, and a group takes no member more than kWindow nodes after its last one: values
+// Known weakness: a member that could move after a later node stays outside when the masks are too
+// conservative, and a group takes no member more than kWindow nodes after its last one: values
 // of the backward pass computed in the forward pass would only wait in memory.
 #include "ridge/graph/passes/fuse_groups.h"
 

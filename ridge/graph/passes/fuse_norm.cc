@@ -47,7 +47,7 @@ class NormFuser {
 
   bool Find() {
     for (size_t n = 0; n < graph_.nodes().size(); ++n) FindMask(static_cast<NodeId>(n));
-    // From the last on: of two norms that meet, the later takes the sum.
+    // In reverse order: of two norms that meet, the later one takes the sum.
     for (auto n = static_cast<NodeId>(graph_.nodes().size()); n-- > 0;) FollowChain(n);
     return any_mask_ || !chains_.empty();
   }
@@ -55,7 +55,7 @@ class NormFuser {
   Result<Graph> Run() {
     RIDGE_RETURN_IF_ERROR(rewriter_.Walk([this](const Node& node) { return Visit(node); }));
     RIDGE_ASSIGN_OR_RETURN(Graph graph, rewriter_.Finish());
-    // A relu that only its mask was read of.
+    // Drops a relu that only its mask has read.
     return any_mask_ ? RemoveDead(std::move(graph)) : Result<Graph>(std::move(graph));
   }
 
@@ -81,7 +81,7 @@ class NormFuser {
 
   // --- masks ---------------------------------------------------------------------------------
 
-  // relu_grad behind which only the gradient of the norm before relu stands.
+  // Finds relu_grad whose only reader is the gradient of the norm before relu.
   void FindMask(NodeId n) {
     const Node& grad = graph_.node(n);
     if (grad.op->name != "batch_norm_grad" || !IsWideImage(grad.inputs[0])) return;

@@ -1,8 +1,8 @@
 // Exporters write layer norm, gelu and silu as chains of primitive nodes.  As one operator they
 // have a fast kernel, an exact gradient, and keep one value for the backward pass instead of six.
 //
-// Each pattern looks back from its last node.  A match at an inner node (a layer norm before its
-// scale) is made too; what nobody reads of it is dropped at the end.
+// Each pattern matches backward from its last node.  A match at an inner node (a layer norm before
+// its scale) is rewritten too; nodes without readers are dropped at the end.
 #include "ridge/graph/passes/patterns.h"
 
 #include <algorithm>

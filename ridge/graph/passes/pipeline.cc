@@ -125,7 +125,7 @@ Result<PassSelection> ParsePassSpec(std::string_view spec) {
 
 namespace {
 
-// As Graph::Call, without `where`, into a call whose memory is used again.
+// As Graph::Call, without `where`, into a call whose memory is reused.
 void FillTypes(const Graph& graph, const Node& node, OpCall& call) {
   static const TensorType kAbsent = OpCall::Absent();
   call.inputs.resize(node.inputs.size());

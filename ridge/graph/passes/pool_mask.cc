@@ -2,7 +2,7 @@
 // max_pool(x)
 //
 // A gradient reaches only the winner of a window, and the winner's value is p, so x > 0 there is
-// p > 0: the mask may be applied to the small tensor, bit for bit.  What is gained: the mask reads
+// p > 0: the mask may be applied to the small tensor, bit for bit.  The gain: the mask reads
 // and writes a quarter of the bytes (2x2 windows), and x is dead after the forward pass.
 #include "ridge/graph/passes/pool_mask.h"
 
@@ -23,7 +23,7 @@ struct Masked {
   const Node* pool_grad = nullptr;
 };
 
-// What `mask` stands behind, when nobody else reads the pool's gradient.
+// The pool and its gradient, if `mask` is the only reader of that gradient.
 Masked FindMasked(const Graph& graph, const std::vector<int32_t>& reads, const Node& mask) {
   if (mask.op->name != "relu_grad") return {};
   const Node* pool_grad = Producer(graph, mask.inputs[0], "max_pool_grad");

@@ -1,15 +1,15 @@
-// slice(f(x)) -> f(slice(x)), where nobody reads the other rows of f(x).
+// slice(f(x)) -> f(slice(x)), if the other rows of f(x) have no readers.
 //
-// Two walks.  Backward: every value learns which of its rows are read, the smallest range of one
-// axis that covers what all readers want; a node whose rows do not depend on each other
-// (row_rules.cc) asks its inputs for the same rows.  Forward: such nodes are made for these rows
-// only, and a slice stands where a narrow node reads a whole value.
+// Two walks.  Backward: computes the rows of each value that are read, as the smallest range of one
+// axis that covers all readers; a node with independent rows (row_rules.cc) needs the same rows of
+// its inputs.  Forward: emits such nodes for these rows only, with a slice where such a node reads
+// a whole value.
 //
-// Pays before differentiation, which reads the values of the forward nodes: an encoder whose
-// classifier looks at one token then computes, and differentiates, the last block's queries,
-// projections and norms for that token alone.
+// Effective before differentiation, whose gradients read the values of the forward nodes: an
+// encoder whose classifier reads one token then computes, and differentiates, the last block's
+// queries, projections and norms only for that token.
 //
-// Known weakness: one range of one axis a value.  Two readers of far rows make it whole.
+// Known weakness: one range of one axis per value.  Two readers of distant rows make it whole.
 #include <algorithm>
 #include <map>
 #include <tuple>

@@ -1,5 +1,5 @@
-// One small function a family of operators.  `rows` are those of output 0; an answer says where the
-// same rows lie in each input.
+// One small function per family of operators.  `rows` are those of output 0; an answer has the rows
+// of each input that they need.
 #include "ridge/graph/passes/row_rules.h"
 
 #include <algorithm>
@@ -106,7 +106,7 @@ Answer Transpose(const Question& q) {
   return call;
 }
 
-// Where an axis keeps its extent and what lies before it.
+// If the axis keeps its extent and the product of the extents before it.
 Answer Reshape(const Question& q) {
   const auto end = q.out().begin() + q.rows.axis;
   const int64_t before = ElementCount(Dims(q.out().begin(), end));

@@ -2,10 +2,10 @@
 //
 // A value that is cut into parts (the gates of a recurrent step, q, k and v of one product, the
 // steps of a sequence) gets a gradient from each part, every one as large as the whole and mostly
-// zeros.  Where the parts tile one axis, their sum is the parts side by side: n parts cost one
-// copy instead of n^2.
+// zeros.  If the parts tile one axis, their sum is their concatenation: n parts cost one copy
+// instead of n^2.
 //
-// Known weakness: parts that leave a gap, or tile along two axes, stay a sum.
+// Known weakness: parts that leave a gap, or tile along two axes, remain a sum.
 #include "ridge/graph/passes/slice_sums.h"
 
 #include <algorithm>
