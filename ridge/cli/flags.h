@@ -1,7 +1,7 @@
-// Flags: typed options of a verb, with messages in our words, and the environment behind them.
+// Flags: typed options of a verb, with our own messages, and environment variables as defaults.
 //
-// A flag's value is a std::optional that stays empty when nobody gave it, so defaults live with
-// the code that uses them and `--resume` can tell a repeated option from a conflicting one.
+// A flag's value is a std::optional that is empty unless given, so defaults stay in the code that
+// uses them and `--resume` can distinguish a repeated option from a conflicting one.
 // A flag without a value is a bool.
 // A value that is not acceptable throws CLI::ValidationError, which the command line turns into
 // exit 2: "--batch is 0; it must be a whole number of at least 1".
@@ -80,18 +80,18 @@ inline CLI::Option* AddArgument(CLI::App& app, const std::string& name,
   return AddArgument(app, name, Into(to), doc);
 }
 
-// Two flags that make no sense together; the message names both.  Of such a pair, one that is
-// given switches off the environment variable of the other.
+// Two mutually exclusive flags; the message names both.  A given one disables the environment
+// variable of the other.
 void Exclude(CLI::Option* a, CLI::Option* b);
 
-// A flag whose value may be left out: `to` is then "".
+// A flag with an optional value: without one `to` is "".
 CLI::Option* AddOptionalText(CLI::App& app, const std::string& name, std::optional<std::string>& to,
                              const std::string& value_name, const std::string& doc);
 
 // "RIDGE_WEIGHT_DECAY" for --weight-decay; "" for positionals and --help.
 std::string EnvironmentName(const CLI::Option& option);
 
-// The group of flags that say how a verb talks, not what it does.
+// The group of flags that change a verb's output, not its work.
 inline constexpr char kOutputGroup[] = "Output";
 
 // Gives every flag that is not on the command line the value of its environment variable; an empty
@@ -100,7 +100,7 @@ inline constexpr char kOutputGroup[] = "Output";
 // Throws as a flag would; the message then names the variable.
 void ApplyEnvironment(CLI::App& app);
 
-// What a verb cannot do without.  Fails with kInvalidArgument: "train: --data is missing".
+// Requires an argument of a verb.  Fails with kInvalidArgument: "train: --data is missing".
 Status RequireArgument(const CLI::App& app, bool given, const std::string& name,
                        const std::string& hint);
 inline Status RequireArgument(const CLI::App& app, const std::optional<std::string>& value,

@@ -27,7 +27,7 @@ struct TrainFlags {
   }
 };
 
-// How a verb talks.
+// Flags of a verb's output.
 struct OutputFlags {
   std::optional<std::string> color, progress;
   bool quiet = false, verbose = false;
