@@ -389,6 +389,16 @@ TEST_F(CheckPlacementTest, PassesWhatThePlannerMakes) {
   EXPECT_EQ(Found(), "");
 }
 
+TEST_F(CheckPlacementTest, PassesAResultInTheBytesOfAValueThatWasAddedLater) {
+  StepPlan& step = PlanOne();
+  const int last = static_cast<int>(step.values.size()), e = NodeAt(step, "e").outputs[0];
+  step.values.push_back(step.values[static_cast<size_t>(e)]);
+  NodeAt(step, "e").outputs[0] = NodeAt(step, "n").inputs[0] = last;
+  step.values[static_cast<size_t>(NodeAt(step, "n").outputs[0])].shares_with = last;
+  EXPECT_EQ(RootValues(step)[static_cast<size_t>(NodeAt(step, "n").outputs[0])], last);
+  EXPECT_EQ(Found(), "");
+}
+
 TEST_F(CheckPlacementTest, FindsValuesThatShareBytes) {
   StepPlan& step = PlanOne();
   for (PlannedValue& value : step.values) {

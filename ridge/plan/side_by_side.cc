@@ -103,12 +103,8 @@ class Sections {
         step_(step),
         team_(NominalProfile(threads)),
         alone_(NominalProfile(1)),
+        roots_(RootValues(step)),
         known_(step.nodes.size()) {
-    for (const PlannedValue& value : step.values) {
-      const int from = value.shares_with;  // made before
-      roots_.push_back(from >= 0 ? roots_[static_cast<size_t>(from)]
-                                 : static_cast<int>(roots_.size()));
-    }
     FindLoss();
   }
 

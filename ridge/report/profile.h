@@ -101,7 +101,8 @@ std::vector<LiveBytes> LiveBytesByNode(const StepPlan& step, int64_t persistent_
 double PeakFlopsOf(const DeviceProfile& limits, DType dtype);
 
 std::string ProfileReport(const StepProfile& profile, const Terminal& terminal);
-std::string ProfileToJson(const StepProfile& profile);  // one line; keys: docs/performance/profile.md
+// One line; docs/performance/profile.md lists the keys.
+std::string ProfileToJson(const StepProfile& profile);
 std::string ProfileToHtml(const StepProfile& profile);  // one file without references
 // The step as a timeline with the arena's bytes below it.  Fails with kUnavailable.
 Status WriteProfileTrace(const StepProfile& profile, const std::string& path);

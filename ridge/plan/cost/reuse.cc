@@ -14,13 +14,8 @@ namespace {
 
 class ReuseWalk {
  public:
-  ReuseWalk(const StepPlan& step, int64_t cache_bytes) : step_(step), cache_bytes_(cache_bytes) {
-    for (const PlannedValue& value : step.values) {
-      const int from = value.shares_with;
-      roots_.push_back(from >= 0 && static_cast<size_t>(from) < roots_.size()
-                           ? roots_[static_cast<size_t>(from)]
-                           : static_cast<int>(roots_.size()));
-    }
+  ReuseWalk(const StepPlan& step, int64_t cache_bytes)
+      : step_(step), cache_bytes_(cache_bytes), roots_(RootValues(step)) {
     last_.assign(step.values.size(), -1);
   }
 

@@ -56,6 +56,7 @@ class StepCheck {
       : program_(program),
         step_(step),
         version_(step.values.size()),
+        root_(RootValues(step)),
         slot_(program.persistent.size(), kNothing),
         live_(step.values.size() + program.persistent.size(),
               {static_cast<int>(step.nodes.size()), -1}) {
@@ -63,17 +64,15 @@ class StepCheck {
     for (const PlannedNode& node : step.nodes) {
       for (const int value : node.outputs) written[static_cast<size_t>(value)] = true;
     }
-    for (size_t v = 0; v < step.values.size(); ++v) {
-      const PlannedValue& value = step.values[v];
-      const bool view = value.shares_with >= 0 && !written[v];
-      version_[v] = view ? version_[static_cast<size_t>(value.shares_with)] : static_cast<int>(v);
-      root_.push_back(value.shares_with >= 0 ? root_[static_cast<size_t>(value.shares_with)]
-                                             : static_cast<int>(v));
-      if (value.persistent && value.shares_with < 0 && !written[v]) {
-        int& slot = slot_[static_cast<size_t>(value.persistent_index)];
-        if (slot == kNothing) slot = static_cast<int>(v);
-        version_[v] = slot;  // an input may be read whole and in slices
-      }
+    for (int v = 0; v < static_cast<int>(step.values.size()); ++v) {
+      const int shown = ShownBy(v, written);
+      const PlannedValue& value = ValueAt(shown);
+      version_[static_cast<size_t>(v)] = shown;
+      if (!value.persistent || value.shares_with >= 0 || written[static_cast<size_t>(shown)])
+        continue;
+      int& slot = slot_[static_cast<size_t>(value.persistent_index)];
+      if (slot == kNothing) slot = shown;
+      version_[static_cast<size_t>(v)] = slot;  // an input may be read whole and in slices
     }
   }
 
@@ -87,6 +86,13 @@ class StepCheck {
   }
 
  private:
+  // The value that a view shows; other values show themselves.
+  int ShownBy(int value, const std::vector<bool>& written) const {
+    while (ValueAt(value).shares_with >= 0 && !written[static_cast<size_t>(value)])
+      value = ValueAt(value).shares_with;
+    return value;
+  }
+
   const PlannedValue& ValueAt(int value) const { return step_.values[static_cast<size_t>(value)]; }
 
   Status Wrong(const std::string& what) const {
