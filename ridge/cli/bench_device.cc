@@ -81,7 +81,7 @@ void AddTuneFlags(CLI::App& app, BenchDeviceVerb& verb) {
       ->group(group);
   AddOption(app, verb.machine, "batch")->group(group);
   AddOption(app, verb.machine, "precision", "Type of the operands of products (f32)")->group(group);
-  AddGroup(app, verb.machine, "Model");
+  AddGroup(app, verb.machine, OptionGroup::kModel);
 }
 
 }  // namespace

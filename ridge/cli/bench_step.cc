@@ -46,16 +46,12 @@ std::string BenchReport(const BenchResult& result, const Terminal& terminal) {
   const double achieved = result.ms_med > 0 ? result.flops_floor_s / (result.ms_med / 1e3) : 0;
   table.AddRow({"model FLOPs utilization", FormatPercent(achieved)});
   table.AddRow({"loss, first and last", fmt::format("{:.4g} {:.4g}", result.loss0, result.loss)});
-  const auto numbers = [](const RunFigures& figures) {
-    return RunNumbers{figures.peak_bytes, figures.arena_bytes, figures.step_s, figures.epoch_s,
-                      figures.modelled_step_s};
-  };
   return fmt::format("{}, batch {}, {}, {}, {} thread{}, {} parameters\n\n", result.model,
                      result.batch, result.optimizer, result.precision, result.threads,
                      result.threads == 1 ? "" : "s",
                      FormatCount(static_cast<double>(result.params))) +
          table.ToText(terminal) + "\n" +
-         ComparisonReport(numbers(result.planned), numbers(result.measured), terminal);
+         ComparisonReport(NumbersOf(result.planned), NumbersOf(result.measured), terminal);
 }
 
 Result<int> RunBenchStep(const CLI::App& app, const BenchStepVerb& verb) {
@@ -83,12 +79,12 @@ VerbBody AddBenchStep(CLI::App& app) {
   auto verb = std::make_shared<BenchStepVerb>();
   AddModelArgument(app, verb->train,
                    "A built-in model, an ONNX file, a graph in text form or a run folder");
-  AddGroup(app, verb->train, "Model");
+  AddGroup(app, verb->train, OptionGroup::kModel);
   AddOptions(app, verb->train, {"batch", "slices", "recompute"});
   AddOption(app, verb->train, "steps", fmt::format("Steps to time ({})", kSteps));
   AddOption(app, verb->train, "seed", "Seed of initial values and batch (0)");
   AddOptimizerFlags(app, verb->train);
-  AddGroup(app, verb->train, "Machine");
+  AddGroup(app, verb->train, OptionGroup::kMachine);
   AddSwitch(app, "--json", verb->json, "Print JSON")->group(kOutputGroup);
   AddColorFlag(app, verb->output);
   AddQuietFlags(app, verb->output);

@@ -18,17 +18,8 @@ namespace {
 constexpr char kFlag[] = "--config", kSaveFlag[] = "--save-config";
 constexpr int64_t kMostBytes = int64_t{1} << 20;
 
-[[noreturn]] void Refuse(const std::string& text) {
-  throw CLI::ValidationError(text, CLI::ExitCodes::ValidationError);
-}
-
 bool MayStandInAFile(const std::string& key) {
   return key != "help" && "--" + key != kFlag && "--" + key != kSaveFlag;
-}
-
-CLI::Option* FindOption(CLI::App& app, const std::string& key) {
-  if (!MayStandInAFile(key)) return nullptr;
-  return app.get_option_no_throw(key == "model" ? "MODEL" : "--" + key);
 }
 
 std::vector<std::string> Keys(const CLI::App& app) {
@@ -41,30 +32,16 @@ std::vector<std::string> Keys(const CLI::App& app) {
   return keys;
 }
 
-bool IsGiven(const CLI::Option& option) {
-  if (option.count() > 0) return true;
-  for (const CLI::Option* other : option.get_excludes()) {
-    if (other->count() > 0) return true;
-  }
-  return false;
-}
-
 void Apply(CLI::App& app, const CLI::ConfigItem& item, const std::string& file) {
   if (!item.parents.empty())
-    Refuse(fmt::format("{}: has a section [{}]; keys stand at the top of the file", file,
-                       fmt::join(item.parents, ".")));
-  CLI::Option* option = FindOption(app, item.name);
+    RefuseFlag(fmt::format("{}: has a section [{}]; keys stand at the top of the file", file,
+                           fmt::join(item.parents, ".")));
+  CLI::Option* option = MayStandInAFile(item.name) ? FindFlag(app, item.name) : nullptr;
   if (option == nullptr) {
-    Refuse(fmt::format("{}: '{}' is no option of {}{}", file, item.name, app.get_name(),
-                       DidYouMean(item.name, Keys(app))));
+    RefuseFlag(fmt::format("{}: '{}' is no option of {}{}", file, item.name, app.get_name(),
+                           DidYouMean(item.name, Keys(app))));
   }
-  if (IsGiven(*option)) return;
-  try {
-    for (const std::string& value : item.inputs) option->add_result(value);
-    option->run_callback();
-  } catch (const CLI::ParseError& error) {
-    Refuse(fmt::format("{} (in {})", error.what(), file));
-  }
+  GiveUnlessGiven(*option, item.inputs, "in " + file);
 }
 
 // A basic string of TOML.
@@ -112,13 +89,13 @@ void ApplyConfig(CLI::App& app) {
   if (flag == nullptr || flag->count() == 0) return;
   const std::string file = flag->results().back();
   const Result<std::string> text = ReadFile(file, kMostBytes);
-  if (!text.ok()) Refuse(text.status().message());
+  if (!text.ok()) RefuseFlag(text.status().message());
   std::istringstream lines(*text);
   std::vector<CLI::ConfigItem> items;
   try {
     items = CLI::ConfigTOML().from_config(lines);
   } catch (const std::exception& error) {
-    Refuse(fmt::format("{}: no TOML: {}", file, error.what()));
+    RefuseFlag(fmt::format("{}: no TOML: {}", file, error.what()));
   }
   for (const CLI::ConfigItem& item : items) Apply(app, item, file);
 }

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <cstdlib>
@@ -14,11 +15,6 @@
 
 namespace ridge::cli {
 namespace {
-
-// Complete sentences: ValidationError(name, text) would put "name: " before them.
-[[noreturn]] void Refuse(const std::string& text) {
-  throw CLI::ValidationError(text, CLI::ExitCodes::ValidationError);
-}
 
 std::string LongName(const std::string& names) {
   const size_t comma = names.find(',');
@@ -35,8 +31,8 @@ int64_t ParseInteger(const std::string& name, const std::string& text, const Int
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   const bool whole = error == std::errc() && end == text.data() + text.size();
   if (!whole || value < range.minimum || value > range.maximum) {
-    Refuse(fmt::format("{} is {}; it must be a whole number {}", name,
-                       whole ? text : fmt::format("'{}'", text), RangeText(range)));
+    RefuseFlag(fmt::format("{} is {}; it must be a whole number {}", name,
+                           whole ? text : fmt::format("'{}'", text), RangeText(range)));
   }
   return value;
 }
@@ -56,8 +52,8 @@ double ParseNumber(const std::string& name, const std::string& text, const Numbe
   const bool inside = value <= range.maximum &&
                       (range.minimum_allowed ? value >= range.minimum : value > range.minimum);
   if (!number || !inside) {
-    Refuse(fmt::format("{} is {}; it must be a number {}", name,
-                       number ? text : fmt::format("'{}'", text), RangeText(range)));
+    RefuseFlag(fmt::format("{} is {}; it must be a number {}", name,
+                           number ? text : fmt::format("'{}'", text), RangeText(range)));
   }
   return value;
 }
@@ -67,23 +63,22 @@ std::string ParseChoice(const std::string& name, const std::string& text,
   for (const std::string& choice : choices) {
     if (choice == text) return text;
   }
-  Refuse(fmt::format("{} is '{}'; it must be one of {}{}", name, text, fmt::join(choices, ", "),
-                     DidYouMean(text, choices)));
+  RefuseFlag(fmt::format("{} is '{}'; it must be one of {}{}", name, text, fmt::join(choices, ", "),
+                         DidYouMean(text, choices)));
+}
+
+bool IsGiven(const CLI::Option& option) {
+  if (option.count() > 0) return true;
+  const auto excluded = option.get_excludes();
+  return std::any_of(excluded.begin(), excluded.end(),
+                     [](const CLI::Option* other) { return other->count() > 0; });
 }
 
 void ApplyVariable(CLI::Option& option) {
   const std::string variable = EnvironmentName(option);
   const char* text = variable.empty() ? nullptr : std::getenv(variable.c_str());
-  if (text == nullptr || *text == '\0' || option.count() > 0) return;
-  for (const CLI::Option* other : option.get_excludes()) {
-    if (other->count() > 0) return;
-  }
-  try {
-    option.add_result(text);
-    option.run_callback();
-  } catch (const CLI::ParseError& error) {
-    Refuse(fmt::format("{} (from the environment variable {})", error.what(), variable));
-  }
+  if (text == nullptr || *text == '\0') return;
+  GiveUnlessGiven(option, {text}, "from the environment variable " + variable);
 }
 
 // An option given twice: the last one wins, so that an alias can be overridden.
@@ -95,6 +90,22 @@ CLI::Option* Add(CLI::App& app, const std::string& name, const std::string& valu
 }
 
 }  // namespace
+
+// Complete sentences: ValidationError(name, text) would put "name: " before them.
+void RefuseFlag(const std::string& text) {
+  throw CLI::ValidationError(text, CLI::ExitCodes::ValidationError);
+}
+
+void GiveUnlessGiven(CLI::Option& option, const std::vector<std::string>& values,
+                     const std::string& source) {
+  if (IsGiven(option)) return;
+  try {
+    for (const std::string& value : values) option.add_result(value);
+    option.run_callback();
+  } catch (const CLI::ParseError& error) {
+    RefuseFlag(fmt::format("{} ({})", error.what(), source));
+  }
+}
 
 CLI::Option* AddInteger(CLI::App& app, const std::string& name, Set<int64_t> set,
                         IntegerRange range, const std::string& value_name, const std::string& doc) {
@@ -116,7 +127,7 @@ CLI::Option* AddText(CLI::App& app, const std::string& name, Set<std::string> se
                      const std::string& value_name, const std::string& doc) {
   return Add(app, name, value_name, doc,
              [set = std::move(set), shown = LongName(name)](const auto& text) {
-               if (text.empty()) Refuse(fmt::format("{} is empty", shown));
+               if (text.empty()) RefuseFlag(fmt::format("{} is empty", shown));
                set(text);
              });
 }
@@ -134,7 +145,7 @@ CLI::Option* AddSize(CLI::App& app, const std::string& name, Set<int64_t> set,
   return Add(app, name, "SIZE", doc,
              [set = std::move(set), shown = LongName(name)](const auto& text) {
                const Result<int64_t> size = ParseSize(text);
-               if (!size.ok()) Refuse(fmt::format("{}: {}", shown, size.status().message()));
+               if (!size.ok()) RefuseFlag(fmt::format("{}: {}", shown, size.status().message()));
                set(*size);
              });
 }
@@ -167,7 +178,7 @@ CLI::Option* AddSwitch(CLI::App& app, const std::string& name, bool& to, const s
 CLI::Option* AddArgument(CLI::App& app, const std::string& name, Set<std::string> set,
                          const std::string& doc) {
   return Add(app, name, name, doc, [set = std::move(set), name](const auto& text) {
-    if (text.empty()) Refuse(fmt::format("{} is empty", name));
+    if (text.empty()) RefuseFlag(fmt::format("{} is empty", name));
     set(text);
   });
 }

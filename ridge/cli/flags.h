@@ -91,6 +91,14 @@ CLI::Option* AddOptionalText(CLI::App& app, const std::string& name, std::option
 // "RIDGE_WEIGHT_DECAY" for --weight-decay; "" for positionals and --help.
 std::string EnvironmentName(const CLI::Option& option);
 
+// Throws what the command line turns into exit 2.
+[[noreturn]] void RefuseFlag(const std::string& text);
+
+// Gives a flag these values unless it, or one that it excludes, was given.  Throws as a flag does;
+// the message then names `source`: "--batch is 0; ... (in run.toml)".
+void GiveUnlessGiven(CLI::Option& option, const std::vector<std::string>& values,
+                     const std::string& source);
+
 // The group of flags that change a verb's output, not its work.
 inline constexpr char kOutputGroup[] = "Output";
 

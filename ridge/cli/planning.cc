@@ -116,6 +116,11 @@ std::string PlanTitle(const PlannedJob& job, const Machine& machine) {
   return title + "\n  by a rough profile: " + DistrustReason(profile);
 }
 
+RunNumbers NumbersOf(const RunFigures& figures) {
+  return {figures.peak_bytes, figures.arena_bytes, figures.step_s, figures.epoch_s,
+          figures.modelled_step_s};
+}
+
 Status ExplainRefusal(const PlannedJob& job, const Machine& machine) {
   std::vector<SmallerRun> help;
   for (const bool keep_update : {true, false}) {

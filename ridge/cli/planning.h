@@ -9,6 +9,7 @@
 #include "ridge/train/job/job.h"
 #include "ridge/train/load/forward.h"
 #include "ridge/train/options/machine.h"
+#include "ridge/train/store/summary.h"
 
 namespace ridge::cli {
 
@@ -31,6 +32,9 @@ std::string ModelNotesText(const ModelNotes& notes, bool verbose);
 // "cnn, batch 128, adam, f32, on cpu (2 threads)"; "its own step" for a model that has one, and
 // bf16 for products of bf16.
 std::string PlanTitle(const PlannedJob& job, const Machine& machine);
+
+// What reports compare of a run's figures.
+RunNumbers NumbersOf(const RunFigures& figures);
 
 // Why the job is refused, and which smaller batches would fit (each is planned, which takes a
 // moment).  REQUIRES: the job does not fit.

@@ -87,7 +87,7 @@ VerbBody AddProfile(CLI::App& app) {
   auto verb = std::make_shared<ProfileVerb>();
   AddModelArgument(app, verb->train,
                    "A built-in model, an ONNX file, a graph in text form or a run folder");
-  AddGroup(app, verb->train, "Model");
+  AddGroup(app, verb->train, OptionGroup::kModel);
   AddOption(app, verb->train, "data",
             "Data of the batches; the wait for them counts (one random batch in memory)");
   AddOptions(app, verb->train, {"batch", "slices", "recompute"});
@@ -95,7 +95,7 @@ VerbBody AddProfile(CLI::App& app) {
             "Rounds of one step with node times and one without (5 s of them)");
   AddOption(app, verb->train, "seed", "Seed of initial values and batch (0)");
   AddOptimizerFlags(app, verb->train);
-  AddGroup(app, verb->train, "Machine");
+  AddGroup(app, verb->train, OptionGroup::kMachine);
   AddText(app, "--trace", verb->trace, "FILE",
           "A timeline with the memory in use, for Perfetto (-: standard output)")
       ->group(kOutputGroup);

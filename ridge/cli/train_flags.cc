@@ -67,14 +67,22 @@ void AddBackendFlag(CLI::App& app, TrainFlags& flags) {
       ->group(GroupName(OptionGroup::kMachine));
 }
 
-const CLI::Option* FlagOf(const CLI::App& app, std::string_view key) {
-  return app.get_option_no_throw(key == "model" ? "MODEL" : fmt::format("--{}", key));
+// The flag of a row; `doc` replaces the row's unless it is empty.
+template <typename T>
+CLI::Option* AddRow(CLI::App& app, const OptionInfo& option, const std::string& doc, T& to) {
+  const FlagText text{fmt::format("--{}", option.key), std::string(option.values.name),
+                      doc.empty() ? std::string(option.doc) : doc};
+  return AddFlag(app, option.values, text, to)->group(GroupName(option.group));
 }
 
 }  // namespace
 
+CLI::Option* FindFlag(CLI::App& app, std::string_view key) {
+  return app.get_option_no_throw(key == "model" ? "MODEL" : fmt::format("--{}", key));
+}
+
 bool TrainFlags::Has(std::string_view key) const {
-  const CLI::Option* flag = app == nullptr ? nullptr : FlagOf(*app, key);
+  const CLI::Option* flag = app == nullptr ? nullptr : FindFlag(*app, key);
   return flag != nullptr && flag->count() > 0;
 }
 
@@ -83,11 +91,8 @@ CLI::Option* AddOption(CLI::App& app, TrainFlags& flags, std::string_view key,
   flags.app = &app;
   CLI::Option* added = nullptr;
   ForEachOption([&](const OptionInfo& option, auto get) {
-    if (option.key != key || option.group == OptionGroup::kNone) return;
-    const FlagText text{fmt::format("--{}", key), std::string(option.values.name),
-                        doc.empty() ? std::string(option.doc) : doc};
-    added = AddFlag(app, option.values, text, get(flags.options));
-    added->group(GroupName(option.group));
+    if (option.key == key && option.group != OptionGroup::kNone)
+      added = AddRow(app, option, doc, get(flags.options));
   });
   RIDGE_CHECK(added != nullptr, std::string(key));
   return added;
@@ -97,10 +102,11 @@ void AddOptions(CLI::App& app, TrainFlags& flags, std::initializer_list<std::str
   for (const std::string_view key : keys) AddOption(app, flags, key);
 }
 
-void AddGroup(CLI::App& app, TrainFlags& flags, std::string_view group) {
-  ForEachOption([&](const OptionInfo& option, auto) {
-    if (GroupName(option.group) != group) return;
-    AddOption(app, flags, option.key);
+void AddGroup(CLI::App& app, TrainFlags& flags, OptionGroup group) {
+  flags.app = &app;
+  ForEachOption([&](const OptionInfo& option, auto get) {
+    if (option.group != group) return;
+    AddRow(app, option, /*doc=*/"", get(flags.options));
     if (option.key == "device") AddBackendFlag(app, flags);
   });
 }
@@ -115,7 +121,8 @@ void AddTrainFlags(CLI::App& app, TrainFlags& flags) {
   ForEachOption([&](const OptionInfo& option, auto) {
     if (option.key == "model") AddModelArgument(app, flags, std::string(option.doc));
   });
-  for (const char* group : {"Model", "Data", "Training", "Machine", "Run folder"})
+  for (const OptionGroup group : {OptionGroup::kModel, OptionGroup::kData, OptionGroup::kTraining,
+                                  OptionGroup::kMachine, OptionGroup::kRunFolder})
     AddGroup(app, flags, group);
   Exclude(app.get_option("--epochs"), app.get_option("--steps"));
 }

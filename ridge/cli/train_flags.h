@@ -9,14 +9,14 @@
 #include "ridge/core/status.h"
 #include "ridge/report/progress.h"
 #include "ridge/report/terminal.h"
-#include "ridge/train/options/options.h"
+#include "ridge/train/options/option_table.h"
 
 namespace ridge::cli {
 
 struct TrainFlags {
   TrainOptions options;  // defaults where nothing was given
   std::optional<std::string> backend;
-  const CLI::App* app = nullptr;  // that has the flags
+  CLI::App* app = nullptr;  // that has the flags
 
   // Whether the command line, the environment or --config gave the option of this key.
   bool Has(std::string_view key) const;
@@ -39,6 +39,9 @@ void AddCheckpointFlag(CLI::App& app, std::optional<std::string>& to);
 // given and `model` is no run.
 Result<std::string> CheckpointOf(const std::optional<std::string>& flag, const std::string& model);
 
+// The flag or argument of an option's key, nullptr where the verb has none.
+CLI::Option* FindFlag(CLI::App& app, std::string_view key);
+
 // The flag of an option; `doc` where a verb says more of it than options.def.  REQUIRES: the key of
 // a row that has a group.
 CLI::Option* AddOption(CLI::App& app, TrainFlags& flags, std::string_view key,
@@ -47,8 +50,8 @@ void AddOptions(CLI::App& app, TrainFlags& flags, std::initializer_list<std::str
 
 // MODEL and every option.
 void AddTrainFlags(CLI::App& app, TrainFlags& flags);
-// Every option of a group, "Model", "Training" or another of help.
-void AddGroup(CLI::App& app, TrainFlags& flags, std::string_view group);
+// Every option of a group.
+void AddGroup(CLI::App& app, TrainFlags& flags, OptionGroup group);
 // MODEL alone.
 void AddModelArgument(CLI::App& app, TrainFlags& flags, const std::string& doc);
 // Where to run: --device, --backend, --threads, --conv.

@@ -33,11 +33,6 @@ std::string PassesText(const PlannedJob& job) {
   return text.empty() ? "" : "\nPasses\n" + text;
 }
 
-RunNumbers Numbers(const RunFigures& figures) {
-  return {figures.peak_bytes, figures.arena_bytes, figures.step_s, figures.epoch_s,
-          figures.modelled_step_s};
-}
-
 std::string ResultLine(const RunSummary& summary) {
   const bool test = summary.evaluated_on == "test";
   const auto& accuracy = test ? summary.test_accuracy : summary.validation_accuracy;
@@ -133,8 +128,8 @@ void CommandLineObserver::OnWarning(const std::string& text) {
 void CommandLineObserver::OnFinish(const RunSummary& summary) {
   progress_.Finish();
   if (options_.quiet) return;
-  PrintData("\n" +
-            ComparisonReport(Numbers(summary.planned), Numbers(summary.measured), options_.out));
+  PrintData("\n" + ComparisonReport(NumbersOf(summary.planned), NumbersOf(summary.measured),
+                                    options_.out));
   PrintData(fmt::format("\n{}\nrun folder {}\n", ResultLine(summary), start_.folder));
 }
 
