@@ -108,6 +108,13 @@ std::vector<UpdatePart> UpdateParts(const Program& program, int64_t accumulate) 
   return parts;
 }
 
+double UpdateSeconds(const Program& program, int64_t accumulate, double StepPlan::*of) {
+  double seconds = 0;
+  for (const UpdatePart& part : UpdateParts(program, accumulate))
+    seconds += part.step->*of * static_cast<double>(part.runs);
+  return seconds;
+}
+
 PlanSummary SummarizePlan(const Program& program, MemoryEstimate memory, int64_t batch,
                           int64_t accumulate, int64_t limit_bytes) {
   PlanSummary plan;
@@ -117,10 +124,8 @@ PlanSummary SummarizePlan(const Program& program, MemoryEstimate memory, int64_t
   plan.accumulate = accumulate;
   plan.limit_bytes = limit_bytes;
   plan.fits = plan.memory.peak_bytes <= limit_bytes;
-  for (const UpdatePart& part : UpdateParts(program, accumulate)) {
-    plan.step_s += part.step->seconds * static_cast<double>(part.runs);
-    plan.modelled_step_s += part.step->modelled_s * static_cast<double>(part.runs);
-  }
+  plan.step_s = UpdateSeconds(program, accumulate);
+  plan.modelled_step_s = UpdateSeconds(program, accumulate, &StepPlan::modelled_s);
   return plan;
 }
 

@@ -35,6 +35,11 @@ struct UpdatePart {
 };
 std::vector<UpdatePart> UpdateParts(const Program& program, int64_t accumulate);
 
+// Seconds of one update: those of its parts (StepPlan::seconds or modelled_s), as often as they
+// run.
+double UpdateSeconds(const Program& program, int64_t accumulate,
+                     double StepPlan::*of = &StepPlan::seconds);
+
 // One object with the keys of the command line's contract, without a newline.  Times are seconds,
 // sizes bytes.  A node's `s`, `flops` and bytes are those of one execution; it runs `runs` times
 // in an update.

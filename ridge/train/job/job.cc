@@ -20,19 +20,6 @@
 namespace ridge {
 namespace {
 
-int64_t CountKernels(const Program& program) {
-  int64_t count = 0;
-  for (const StepPlan& step : program.steps) count += static_cast<int64_t>(step.nodes.size());
-  return count;
-}
-
-double UpdateSeconds(const Program& program, int64_t accumulate, double StepPlan::*of) {
-  double seconds = 0;
-  for (const UpdatePart& part : UpdateParts(program, accumulate))
-    seconds += part.step->*of * static_cast<double>(part.runs);
-  return seconds;
-}
-
 // Whether the run evaluates: then `eval` belongs to the plan.
 bool Evaluates(const JobData* data) { return data == nullptr || data->during() != nullptr; }
 
@@ -175,7 +162,7 @@ Result<PlannedJob> PlanTrainingOnly(const TrainOptions& options, const Graph& fo
 void EstimateJob(const JobData* data, int64_t runtime_bytes, const Program& program,
                  PlannedJob& job) {
   job.memory = EstimateMemory(program, runtime_bytes, job.data_bytes);
-  job.step_s = UpdateSeconds(program, job.options.accumulate, &StepPlan::seconds);
+  job.step_s = UpdateSeconds(program, job.options.accumulate);
   job.modelled_step_s = UpdateSeconds(program, job.options.accumulate, &StepPlan::modelled_s);
   if (data == nullptr) return;
   if (const StepPlan* eval = program.Find("eval"); eval != nullptr && data->during() != nullptr) {
@@ -184,6 +171,12 @@ void EstimateJob(const JobData* data, int64_t runtime_bytes, const Program& prog
     job.eval_s = eval->seconds * static_cast<double>(batches);
   }
   job.epoch_s = job.step_s * static_cast<double>(data->steps_per_epoch) + job.eval_s;
+}
+
+int64_t CountKernels(const Program& program) {
+  int64_t count = 0;
+  for (const StepPlan& step : program.steps) count += static_cast<int64_t>(step.nodes.size());
+  return count;
 }
 
 int64_t ProfiledRuntimeBytes(const DeviceProfile& profile, const Program& program) {

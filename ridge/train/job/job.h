@@ -68,6 +68,9 @@ void EstimateJob(const JobData* data, int64_t runtime_bytes, const Program& prog
 Result<PlannedJob> PlanTrainingOnly(const TrainOptions& options, const Graph& forward,
                                     const Machine& machine);
 
+// Nodes of all steps, each of which has a kernel.
+int64_t CountKernels(const Program& program);
+
 // Bytes of the process beside arena and data, by the device profile.
 int64_t ProfiledRuntimeBytes(const DeviceProfile& profile, const Program& program);
 

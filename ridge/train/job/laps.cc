@@ -60,9 +60,7 @@ class Laps {
 
 Result<double> MeasureLaps(Executor& executor, const PlannedJob& job, const JobData& data,
                            double budget_s) {
-  double planned = 0;
-  for (const UpdatePart& part : UpdateParts(executor.program(), job.options.accumulate))
-    planned += part.step->seconds * static_cast<double>(part.runs);
+  const double planned = UpdateSeconds(executor.program(), job.options.accumulate);
   const double fit = planned > 0 ? budget_s / planned : 0;
   if (fit < kLeastFit) return 1.0;
   const int warm_ups = fit < 2 ? 0 : fit < kMostWarmUps + kFewestLaps ? 1 : kMostWarmUps;

@@ -43,9 +43,7 @@ int64_t LayoutCopiesToCome(const Program& program) {
 // Heap that the plan's report and its JSON leave behind: 1.1 to 1.7 KiB per node were measured.
 int64_t ReportToCome(const Program& program) {
   constexpr int64_t kReportOfNode = 1792;
-  int64_t nodes = 0;
-  for (const StepPlan& step : program.steps) nodes += static_cast<int64_t>(step.nodes.size());
-  return nodes * kReportOfNode;
+  return CountKernels(program) * kReportOfNode;
 }
 
 // Metrics and checkpoints allocate between steps, when kernels have freed their heap, so only the
