@@ -11,6 +11,7 @@ namespace {
 constexpr double kLeastFit = 0.15;  // laps per budget: a long one may take 2 s
 constexpr int kMostWarmUps = 2, kFewestLaps = 5, kMostLaps = 400;  // where the budget allows
 constexpr double kForMore = 1.0 / 3;  // of the budget, for more laps than these
+constexpr double kAgree = 0.05;       // laps that differ by more take all of the budget
 
 Result<std::unique_ptr<BatchLoader>> StartLoader(Executor& executor, const PlannedJob& job,
                                                  const JobData& data) {
@@ -56,6 +57,19 @@ class Laps {
   const int batch_step_, update_step_;
 };
 
+// The value at this share of the sorted laps, from below.
+double Quantile(std::vector<double> seconds, double share) {
+  const auto at = static_cast<int64_t>(share * static_cast<double>(seconds.size() - 1));
+  std::nth_element(seconds.begin(), seconds.begin() + at, seconds.end());
+  return seconds[static_cast<size_t>(at)];
+}
+
+// Whether the middle half of the laps agree.  Those of a large batch do not where the loader has to
+// wait for a core: each takes a time slice of the system more or less.
+bool Agree(const std::vector<double>& seconds) {
+  return Quantile(seconds, 0.75) <= (1 + kAgree) * Quantile(seconds, 0.25);
+}
+
 }  // namespace
 
 Result<double> MeasureLaps(Executor& executor, const PlannedJob& job, const JobData& data,
@@ -75,14 +89,14 @@ Result<double> MeasureLaps(Executor& executor, const PlannedJob& job, const JobD
     if (!one.ok()) return one.status();
     if (lap >= warm_ups) seconds.push_back(*one);
     const double spent = MonotonicSeconds() - begin;
-    if (seconds.size() >= kFewestLaps && spent > kForMore * budget_s) break;
+    const bool enough = seconds.size() >= kFewestLaps && spent > kForMore * budget_s;
+    if (enough && Agree(seconds)) break;
     if (!seconds.empty() && spent + *one > budget_s) break;
   }
   // Of two the shorter: what disturbs a lap makes it longer.
-  const auto middle = seconds.begin() + static_cast<int64_t>((seconds.size() - 1) / 2);
-  std::nth_element(seconds.begin(), middle, seconds.end());
+  const double ratio = Quantile(std::move(seconds), 0.5) / planned;
   // Without warm-up the first lap has cold code and caches, so it is slower than later ones.
-  return warm_ups == 0 ? std::min(1.0, *middle / planned) : *middle / planned;
+  return warm_ups == 0 ? std::min(1.0, ratio) : ratio;
 }
 
 void ScaleTimes(double factor, Program& program) {
