@@ -11,6 +11,7 @@
 #include "ridge/core/threads.h"
 #include "ridge/core/units.h"
 #include "ridge/graph/narrow_storage.h"
+#include "ridge/graph/passes/conv_pool.h"
 #include "ridge/graph/precision.h"
 #include "ridge/models/model.h"
 #include "ridge/plan/cost/roofline.h"
@@ -52,8 +53,10 @@ struct Choices {
 };
 
 // Casts of operands and recomputed copies are added after the passes that match f32 patterns and
-// would merge the copies, and before fuse, which fuses them with their neighbours.  Values to store
-// in 16 bits are chosen last, when the nodes are final.
+// would merge the copies, and before fuse, which fuses them with their neighbours.  A convolution
+// with its pool is fused before the copies: forward and backward are matched by the value that both
+// read, and without the fused kernels the bits would be others.  Values to store in 16 bits are
+// chosen last, when the nodes are final.
 Result<Graph> Optimize(Graph graph, const RecomputeLimits& recompute, const Choices& choices,
                        Backend& backend, std::vector<PassReport>* reports, int64_t& recomputed) {
   const bool narrow = choices.operands != DType::kF32;
@@ -66,6 +69,9 @@ Result<Graph> Optimize(Graph graph, const RecomputeLimits& recompute, const Choi
     RIDGE_ASSIGN_OR_RETURN(graph, WithProductsIn(std::move(graph), choices.operands, backend));
   }
   if (recompute.any) {
+    if (!after.names.empty()) {
+      RIDGE_ASSIGN_OR_RETURN(graph, FuseConvPool(std::move(graph)));
+    }
     const RecomputeSet set = FindRecomputable(graph, recompute, NominalProfile(backend.threads()));
     recomputed += set.chosen;
     if (!set.empty()) {

@@ -275,6 +275,26 @@ Result<PlannedJob> PlanToFit(const Graph& forward, const std::string& recompute,
   return PlanTrainingOnly(options, forward, machine);
 }
 
+// Forward and backward of a convolution with its pool are one kernel each, whatever is recomputed:
+// other kernels would give other bits.
+TEST(SlicingTest, RecomputesTheInputOfAConvolutionWithItsPool) {
+  const Graph forward = Parse(
+      "  x = input f32[12,3,4,4]\n"
+      "  r = relu(x)\n"
+      "  w = parameter f32[4,3,3,3] init=normal(0.3)\n"
+      "  c = conv(r, w, padding=[1,1,1,1])\n"
+      "  p, i = max_pool(c, kernel=[2,2], stride=[2,2])\n"
+      "  t = tanh(p)\n"
+      "  loss = reduce_mean(t)\n"
+      "  output loss\n");
+  const Result<PlannedJob> job = PlanToFit(forward, "all", 0);
+  ASSERT_TRUE(job.ok()) << job.status().message();
+  std::multiset<std::string> ops;
+  for (const PlannedNode& node : job->program.Find("train")->nodes) ops.insert(node.op);
+  EXPECT_EQ(ops.count("relu"), 2u);
+  EXPECT_EQ(ops.count("conv_pool_grad_weight"), 1u);
+}
+
 TEST(SlicingTest, RecomputesNoMoreThanToFit) {
   std::string body = "  v0 = input f64[batch=12,100000]\n";
   for (int i = 0; i < 6; ++i) {
