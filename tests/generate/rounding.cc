@@ -203,9 +203,9 @@ struct Mover {
       const double x = from.at(i);
       int exponent = 0;
       (void)std::frexp(x, &exponent);
-      const double unit = std::ldexp(2 * roundoff.store, exponent);
+      const double unit = std::ldexp(roundoff.store, exponent);  // between neighbours
       const bool rounds = std::isfinite(x) && unit > 0;
-      to.as_mutable<double>()[i] = rounds ? std::round(x / unit) * unit : x;
+      to.as_mutable<double>()[i] = rounds ? std::nearbyint(x / unit) * unit : x;
     }
     return to;
   }
