@@ -45,7 +45,7 @@ void Reference(const OpCall& call, std::span<const double* const> in,
                std::span<double* const> out) {
   const RoiGeometry g = RoiGeometryOf(call, call.inputs[0].dims, call.inputs[1].dims[0]);
   std::fill_n(out[0], call.outputs[0].elements(), 0.0);
-  ForEachRoiBin(g, in[1], in[2], [&](int64_t y, int64_t plane, const auto& samples) {
+  ForEachRoiBin(g, in[1], in[2], [&](int64_t y, int64_t plane, const auto& samples, double count) {
     if (g.max) {
       out[0][y] = LargestOf(samples, in[0] + plane).value;
       return;
@@ -54,7 +54,7 @@ void Reference(const OpCall& call, std::span<const double* const> in,
     for (const RoiSample& sample : samples) {
       for (int i = 0; i < 4; ++i) sum += sample.weight[i] * in[0][plane + sample.place[i]];
     }
-    out[0][y] = sum / std::max(1.0, static_cast<double>(samples.size()));
+    out[0][y] = sum / std::max(1.0, count);
   });
 }
 

@@ -70,7 +70,7 @@ void ReferenceRois(const OpCall& call, std::span<const double* const> in, double
   const RoiGeometry g = RoiGeometryOf(call, call.integers("input_dims"), call.inputs[0].dims[0]);
   std::fill_n(drois, call.outputs[1].elements(), 0.0);
   const int64_t outputs = g.channels * g.out_height * g.out_width;
-  ForEachRoiBin(g, in[0], in[1], [&](int64_t y, int64_t plane, const auto& samples) {
+  ForEachRoiBin(g, in[0], in[1], [&](int64_t y, int64_t plane, const auto& samples, double count) {
     const double *roi = in[0] + y / outputs * 4, *x = in[3] + plane;
     double* to = drois + y / outputs * 4;
     const bool follows_end[2] = {RoiAxisOf(g, roi[0], roi[2], g.out_width, g.width).follows_end,
@@ -81,7 +81,7 @@ void ReferenceRois(const OpCall& call, std::span<const double* const> in, double
         AddToRoi(g, *w.sample, w.neighbour, in[2][y] * x[w.place], follows_end, to);
       return;
     }
-    const double share = in[2][y] / std::max(1.0, static_cast<double>(samples.size()));
+    const double share = in[2][y] / std::max(1.0, count);
     for (const RoiSample& sample : samples) {
       for (int i = 0; i < 4; ++i)
         AddToRoi(g, sample, i, share * x[sample.place[i]], follows_end, to);
@@ -94,14 +94,14 @@ void Reference(const OpCall& call, std::span<const double* const> in,
   if (out.size() > 1) ReferenceRois(call, in, out[1]);
   const RoiGeometry g = RoiGeometryOf(call, call.integers("input_dims"), call.inputs[0].dims[0]);
   std::fill_n(out[0], call.outputs[0].elements(), 0.0);
-  ForEachRoiBin(g, in[0], in[1], [&](int64_t y, int64_t plane, const auto& samples) {
+  ForEachRoiBin(g, in[0], in[1], [&](int64_t y, int64_t plane, const auto& samples, double count) {
     double* dx = out[0] + plane;
     if (g.max) {
       const RoiWinner winner = LargestOf(samples, in[3] + plane);
       if (winner.place >= 0) dx[winner.place] += winner.weight * in[2][y];
       return;
     }
-    const double share = in[2][y] / std::max(1.0, static_cast<double>(samples.size()));
+    const double share = in[2][y] / std::max(1.0, count);
     for (const RoiSample& sample : samples) {
       for (int i = 0; i < 4; ++i) dx[sample.place[i]] += sample.weight[i] * share;
     }

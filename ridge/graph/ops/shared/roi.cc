@@ -8,6 +8,7 @@ namespace ridge {
 namespace {
 
 constexpr int64_t kMostBins = int64_t{1} << 20;
+constexpr double kMostPoints = 0x1p52;  // of a bin; a larger one counts as none
 
 }  // namespace
 
@@ -61,12 +62,36 @@ RoiAxis RoiAxisOf(const RoiGeometry& g, double from, double to, int64_t bins, in
   const double start = from * g.spatial_scale - g.offset, end = to * g.spatial_scale - g.offset;
   const double size = g.offset > 0 ? end - start : std::max(end - start, 1.0);
   const double wanted = std::ceil(size / static_cast<double>(bins));
-  // NaN and what is beyond all images: no points.
-  const double most = static_cast<double>(extent) + 2;
-  const double points = g.sampling_ratio > 0 ? static_cast<double>(g.sampling_ratio)
-                                             : (wanted > 0 ? std::min(wanted, most) : 0.0);
-  return {start, size / static_cast<double>(bins), static_cast<int64_t>(points),
-          size == end - start};
+  const bool has_points = wanted > 0 && wanted < kMostPoints;  // NaN has none
+  const double points =
+      g.sampling_ratio > 0 ? static_cast<double>(g.sampling_ratio) : (has_points ? wanted : 0.0);
+  return {start, size / static_cast<double>(bins), points, size == end - start, extent};
+}
+
+// Neighbours are at most one place apart, and at least half of one: a few times as many as x has
+// places are in x, however many there are.
+RoiAxis::Points RoiAxis::PointsOf(int64_t bin_index) const {
+  const auto places = static_cast<double>(extent);
+  if (!(points > places + 2 && bin > 0)) return {0, points};
+  const double from = start + static_cast<double>(bin_index) * bin;
+  const auto point_at = [&](double place) { return (place - from) / bin * points - 0.5; };
+  return {std::max(0.0, std::floor(point_at(-1))),
+          std::min(points, std::ceil(point_at(places)) + 1)};
+}
+
+void SampleBin(const RoiGeometry& g, const RoiAxis& ay, const RoiAxis& ax, int64_t bin,
+               std::vector<RoiSample>& samples) {
+  samples.clear();
+  const RoiAxis::Points ys = ay.PointsOf(bin / g.out_width), xs = ax.PointsOf(bin % g.out_width);
+  for (double py = ys.first; py < ys.last; ++py) {
+    for (double px = xs.first; px < xs.last; ++px) {
+      const double y = ay.PointAt(bin / g.out_width, py), x = ax.PointAt(bin % g.out_width, px);
+      samples.push_back(SampleRoi(g, y, x));
+      samples.back().at_y = (y - ay.start) / ay.bin / static_cast<double>(g.out_height);
+      samples.back().at_x = (x - ax.start) / ax.bin / static_cast<double>(g.out_width);
+    }
+  }
+  if (static_cast<double>(samples.size()) < ay.points * ax.points) samples.push_back({});
 }
 
 RoiSample SampleRoi(const RoiGeometry& g, double y, double x) {

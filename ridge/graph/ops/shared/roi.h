@@ -34,20 +34,27 @@ RoiSample SampleRoi(const RoiGeometry& g, double y, double x);
 // Along one axis of a region: where its bins begin, how large they are, how many points each has.
 struct RoiAxis {
   double start, bin;
-  int64_t points;
+  double points;     // a whole number
   bool follows_end;  // the size is end - start, not the least one
-  double PointAt(int64_t bin_index, int64_t point) const {
-    return start + (static_cast<double>(bin_index) +
-                    (static_cast<double>(point) + 0.5) / static_cast<double>(points)) *
-                       bin;
+  int64_t extent;    // of x
+  double PointAt(int64_t bin_index, double point) const {
+    return start + (static_cast<double>(bin_index) + (point + 0.5) / points) * bin;
   }
+  // Points [first, last) of a bin: all, or where there are more than x has places, those that may
+  // be in x.
+  struct Points {
+    double first, last;
+  };
+  Points PointsOf(int64_t bin_index) const;
 };
-// A region that is larger than x would have points without limit: there are at most as many in a
-// bin as x has places, and two.
 RoiAxis RoiAxisOf(const RoiGeometry& g, double from, double to, int64_t bins, int64_t extent);
 
-// Calls visit(place of y, first of the plane of x, samples of the bin, count) for every output.
-// A region whose batch index is out of range is left out.
+// The samples of a bin: those in x, and if some are outside one of these.
+void SampleBin(const RoiGeometry& g, const RoiAxis& ay, const RoiAxis& ax, int64_t bin,
+               std::vector<RoiSample>& samples);
+
+// Calls visit(place of y, first of the plane of x, samples of the bin, their number with those that
+// are left out) for every output.  A region whose batch index is out of range is left out.
 template <typename Visit>
 void ForEachRoiBin(const RoiGeometry& g, const double* rois, const double* indices,
                    const Visit& visit) {
@@ -58,18 +65,11 @@ void ForEachRoiBin(const RoiGeometry& g, const double* rois, const double* indic
     const RoiAxis ax = RoiAxisOf(g, roi[0], roi[2], g.out_width, g.width);
     const RoiAxis ay = RoiAxisOf(g, roi[1], roi[3], g.out_height, g.height);
     for (int64_t bin = 0; bin < g.out_height * g.out_width; ++bin) {
-      samples.clear();
-      for (int64_t p = 0; p < ay.points * ax.points; ++p) {
-        const double y = ay.PointAt(bin / g.out_width, p / ax.points),
-                     x = ax.PointAt(bin % g.out_width, p % ax.points);
-        samples.push_back(SampleRoi(g, y, x));
-        samples.back().at_y = (y - ay.start) / ay.bin / static_cast<double>(g.out_height);
-        samples.back().at_x = (x - ax.start) / ax.bin / static_cast<double>(g.out_width);
-      }
+      SampleBin(g, ay, ax, bin, samples);
       for (int64_t c = 0; c < g.channels; ++c) {
         const int64_t y = (r * g.channels + c) * g.out_height * g.out_width + bin;
         const int64_t plane = static_cast<int64_t>(indices[r]) * g.channels + c;
-        visit(y, plane * g.height * g.width, samples);
+        visit(y, plane * g.height * g.width, samples, ay.points * ax.points);
       }
     }
   }
