@@ -64,8 +64,8 @@ double Quantile(std::vector<double> seconds, double share) {
   return seconds[static_cast<size_t>(at)];
 }
 
-// Whether the middle half of the laps agree.  Those of a large batch do not where the loader has to
-// wait for a core: each takes a time slice of the system more or less.
+// Whether the middle half of the laps agree.  Where the loader of a large batch waits for a core,
+// laps differ by whole time slices of the scheduler.
 bool Agree(const std::vector<double>& seconds) {
   return Quantile(seconds, 0.75) <= (1 + kAgree) * Quantile(seconds, 0.25);
 }

@@ -8,7 +8,7 @@ namespace ridge {
 namespace {
 
 constexpr int64_t kMostBins = int64_t{1} << 20;
-constexpr double kMostPoints = 0x1p52;  // of a bin; a larger one counts as none
+constexpr double kMostPoints = 0x1p52;  // of a bin along an axis; a bin with more has none
 
 }  // namespace
 
@@ -68,8 +68,8 @@ RoiAxis RoiAxisOf(const RoiGeometry& g, double from, double to, int64_t bins, in
   return {start, size / static_cast<double>(bins), points, size == end - start, extent};
 }
 
-// Neighbours are at most one place apart, and at least half of one: a few times as many as x has
-// places are in x, however many there are.
+// Points of an adaptive number are at least half a place apart, and a given number has a bound: few
+// are in x, however many a bin has.
 RoiAxis::Points RoiAxis::PointsOf(int64_t bin_index) const {
   const auto places = static_cast<double>(extent);
   if (!(points > places + 2 && bin > 0)) return {0, points};

@@ -49,7 +49,7 @@ struct RoiAxis {
 };
 RoiAxis RoiAxisOf(const RoiGeometry& g, double from, double to, int64_t bins, int64_t extent);
 
-// The samples of a bin: those in x, and if some are outside one of these.
+// The samples of a bin that may be in x, and one of weight 0 if others are left out.
 void SampleBin(const RoiGeometry& g, const RoiAxis& ay, const RoiAxis& ax, int64_t bin,
                std::vector<RoiSample>& samples);
 
