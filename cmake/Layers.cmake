@@ -30,7 +30,7 @@ function(ridge_use_pch target pch)
   endif()
 endfunction()
 
-# The operators' sources: one line in ops.def registers an operator and adds its file to the build.
+# The operators' sources: one line in ops.def registers a file's operators and adds it to the build.
 function(ridge_operator_sources result)
   set(ops "${PROJECT_SOURCE_DIR}/ridge/graph/ops")
   set(sources "")
@@ -38,9 +38,9 @@ function(ridge_operator_sources result)
   if(list)
     set_property(DIRECTORY "${PROJECT_SOURCE_DIR}" APPEND PROPERTY
                  CMAKE_CONFIGURE_DEPENDS "${list}")
-    file(STRINGS "${list}" lines REGEX "^RIDGE_OP\\(")
+    file(STRINGS "${list}" lines REGEX "^RIDGE_OPS?\\(")
     foreach(line ${lines})
-      string(REGEX REPLACE "^RIDGE_OP\\( *([a-z0-9_]+) *,.*" "\\1" file "${line}")
+      string(REGEX REPLACE "^RIDGE_OPS?\\( *([a-z0-9_]+) *,.*" "\\1" file "${line}")
       if(EXISTS "${ops}/${file}.cc")
         list(APPEND sources "${ops}/${file}.cc")
       else()  # no error, so that the other layers can still be built; graph will not link

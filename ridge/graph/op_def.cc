@@ -5,12 +5,15 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <iterator>
 #include <unordered_map>
 
 namespace ridge {
 
 #define RIDGE_OP(file, Name) OpDef Name##Def();
+#define RIDGE_OPS(file, Name) std::vector<OpDef> Name##Ops();
 #include "ridge/graph/ops/ops.def"
+#undef RIDGE_OPS
 #undef RIDGE_OP
 
 namespace {
@@ -147,14 +150,22 @@ void RunPointwise(const OpDef& op, const OpCall& call, std::span<const double* c
   }
 }
 
+void Append(std::vector<OpDef> family, std::vector<OpDef>& all) {
+  std::move(family.begin(), family.end(), std::back_inserter(all));
+}
+
 }  // namespace
 
 const std::vector<OpDef>& AllOps() {
-#define RIDGE_OP(file, Name) Name##Def(),
-  static const std::vector<OpDef> ops = {
+  static const std::vector<OpDef> ops = [] {
+    std::vector<OpDef> all;
+#define RIDGE_OP(file, Name) all.push_back(Name##Def());
+#define RIDGE_OPS(file, Name) Append(Name##Ops(), all);
 #include "ridge/graph/ops/ops.def"
-  };
+#undef RIDGE_OPS
 #undef RIDGE_OP
+    return all;
+  }();
   return ops;
 }
 

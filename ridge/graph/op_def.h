@@ -1,6 +1,6 @@
 // OpDef: all facts about one operator, in one record.
 //
-// A definition lives in ridge/graph/ops/<name>.cc and is listed in ops.def; AllOps() holds them,
+// Definitions live in ridge/graph/ops/, in the files that ops.def lists; AllOps() holds them,
 // and no global constructor runs.  Every reader of an operator's facts (type checker, autodiff,
 // passes, planner, backends, docs, tests) reads this record; none has a switch over operators.
 // Backends hold the fast kernels; `reference` is the slow, plain one that every kernel is tested
@@ -55,6 +55,16 @@ enum class Recompute { kCheap, kExpensive, kNever };
 // What limits the operator on most devices, and which efficiency curve of the profile prices it.
 enum class CostClass { kElementwise, kReduce, kMatmul, kConv, kNorm, kPool, kMove, kOptimizer };
 
+// The operator of ONNX that computes the same, and the first opset that has it in the form that
+// export writes, by the dtype of its first input.  0: none has.
+struct OnnxOp {
+  const char* name = nullptr;  // "Softmax"; nullptr: ONNX lacks it
+  int floats = 0;              // f64, f32, f16
+  int bf16 = 0;
+  int integers = 0;  // i64, i32
+  int others = 0;
+};
+
 struct OpDef {
   std::string name = {};
   std::string doc = {};                       // one or two sentences; shapes and the formula
@@ -78,7 +88,9 @@ struct OpDef {
   // Output 0 is a view of this input's bytes (reshape): no kernel runs.
   int alias_input = -1;
   Recompute recompute = Recompute::kExpensive;
-  const char* onnx = nullptr;  // "Softmax@13"
+  // A pointwise operator has the inputs of that one, and its attributes by name: import and export
+  // need nothing else, unless a converter or an exporter says more.
+  OnnxOp onnx = {};
 
   // For pointwise operators on broadcast inputs: one output element from one element of each input.
   // Makes the operator fusible.

@@ -71,7 +71,7 @@ OpDef ArgmaxDef() {
       .cost_class = CostClass::kReduce,
       .infer_types = InferTypes,
       .cost = EstimateCost,
-      .onnx = "ArgMax@13",
+      .onnx = {"ArgMax", 1, 13, 1, 1},
       .reference = Reference,
   };
 }

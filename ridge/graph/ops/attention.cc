@@ -155,7 +155,7 @@ OpDef AttentionDef() {
       .cost = EstimateCost,
       .gradient = Gradient,
       .recompute = Recompute::kExpensive,
-      .onnx = "Attention@23",
+      .onnx = {"Attention", 23, 23, 23},
       .reference = Reference,
   };
 }

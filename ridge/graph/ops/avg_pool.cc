@@ -63,7 +63,7 @@ OpDef AvgPoolDef() {
       .cost = EstimateCost,
       .gradient = Gradient,
       .recompute = Recompute::kCheap,
-      .onnx = "AveragePool@19",
+      .onnx = {"AveragePool", 7, 22},
       .reference = Reference,
   };
 }

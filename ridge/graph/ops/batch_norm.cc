@@ -91,7 +91,7 @@ OpDef BatchNormDef() {
       .gradient = Gradient,
       .in_place = {{0, 0}, {0, 3}},
       .recompute = Recompute::kCheap,
-      .onnx = "BatchNormalization@15",
+      .onnx = {"BatchNormalization", 9, 14},
       .reference = Reference,
   };
 }

@@ -86,7 +86,7 @@ OpDef BatchNormInferenceDef() {
       .gradient = Gradient,
       .in_place = {{0, 0}, {0, 5}},
       .recompute = Recompute::kCheap,
-      .onnx = "BatchNormalization@15",
+      .onnx = {"BatchNormalization", 9, 14},
       .reference = Reference,
   };
 }

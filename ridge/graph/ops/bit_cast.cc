@@ -47,7 +47,7 @@ OpDef BitCastDef() {
       .infer_types = InferTypes,
       .alias_input = 0,
       .recompute = Recompute::kCheap,
-      .onnx = "BitCast@26",
+      .onnx = {"BitCast", 26, 26, 26, 26},
       .reference = Reference,
   };
 }

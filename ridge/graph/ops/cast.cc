@@ -69,7 +69,7 @@ OpDef CastDef() {
       .cost = PointwiseCost<1>,
       .gradient = Gradient,
       .recompute = Recompute::kCheap,
-      .onnx = "Cast@13",
+      .onnx = {"Cast", 9, 13, 9, 9},
       .elementwise = Element,
   };
 }

@@ -55,7 +55,7 @@ OpDef ClipDef() {
       .gradient = Gradient,
       .in_place = {{0, 0}},
       .recompute = Recompute::kCheap,
-      .onnx = "Clip@13",
+      .onnx = {"Clip", 6, 13, 12, 12},
       .elementwise = Element,
   };
 }

@@ -75,7 +75,7 @@ OpDef ConcatDef() {
       .infer_types = InferTypes,
       .gradient = Gradient,
       .recompute = Recompute::kCheap,
-      .onnx = "Concat@13",
+      .onnx = {"Concat", 4, 13, 4, 4},
       .reference = Reference,
   };
 }

@@ -115,7 +115,7 @@ OpDef ConvDef() {
       .cost = EstimateCost,
       .gradient = Gradient,
       .recompute = Recompute::kExpensive,
-      .onnx = "Conv@11",
+      .onnx = {"Conv", 1, 22},
       .reference = Reference,
   };
 }

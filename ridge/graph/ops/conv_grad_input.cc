@@ -79,6 +79,7 @@ OpDef ConvGradInputDef() {
       .cost = EstimateCost,
       .gradient = Gradient,
       .recompute = Recompute::kExpensive,
+      .onnx = {"ConvTranspose", 1, 22},
       .reference = Reference,
   };
 }

@@ -29,7 +29,7 @@ OpDef CumprodDef() {
       .infer_types = InferScan,
       .cost = ScanCost,
       .gradient = Gradient,
-      .onnx = "CumProd@26",
+      .onnx = {"CumProd", 26, 26, 26},
       .reference = Reference,
   };
 }

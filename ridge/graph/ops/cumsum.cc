@@ -32,7 +32,7 @@ OpDef CumsumDef() {
       .infer_types = InferScan,
       .cost = ScanCost,
       .gradient = Gradient,
-      .onnx = "CumSum@14",
+      .onnx = {"CumSum", 11, 14, 11},
       .reference = Reference,
   };
 }

@@ -42,7 +42,7 @@ OpDef DetDef() {
       .infer_types = InferTypes,
       .cost = EstimateCost,
       .gradient = Gradient,
-      .onnx = "Det@11",
+      .onnx = {"Det", 11, 22},
       .reference = Reference,
   };
 }

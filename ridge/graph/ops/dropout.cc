@@ -78,7 +78,7 @@ OpDef DropoutDef() {
       .no_gradient_inputs = {1},
       .in_place = {{0, 0}},
       .recompute = Recompute::kCheap,
-      .onnx = "Dropout@13",
+      .onnx = {"Dropout"},
       .reference = Reference,
   };
 }

@@ -44,7 +44,7 @@ OpDef ExpandDef() {
       .infer_types = InferTypes,
       .gradient = Gradient,
       .recompute = Recompute::kCheap,
-      .onnx = "Expand@13",
+      .onnx = {"Expand", 8, 13, 8, 8},
       .reference = Reference,
   };
 }

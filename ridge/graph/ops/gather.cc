@@ -60,7 +60,7 @@ OpDef GatherDef() {
       .gradient = Gradient,
       .no_gradient_inputs = {1},
       .recompute = Recompute::kCheap,
-      .onnx = "Gather@13",
+      .onnx = {"Gather", 11, 13, 11, 11},
       .reference = Reference,
   };
 }

@@ -118,6 +118,7 @@ OpDef GruDef() {
       .cost = EstimateCost,
       .gradient = Gradient,
       .recompute = Recompute::kExpensive,
+      .onnx = {"GRU", 7, 22},
       .reference = Reference,
   };
 }

@@ -136,7 +136,7 @@ OpDef LayerNormDef() {
       .gradient = Gradient,
       .in_place = {{0, 0}},
       .recompute = Recompute::kCheap,
-      .onnx = "LayerNormalization@17",
+      .onnx = {"LayerNormalization", 17, 17},
       .reference = Reference,
   };
 }

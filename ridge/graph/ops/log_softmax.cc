@@ -68,7 +68,7 @@ OpDef LogSoftmaxDef() {
       .gradient = Gradient,
       .in_place = {{0, 0}},
       .recompute = Recompute::kCheap,
-      .onnx = "LogSoftmax@13",
+      .onnx = {"LogSoftmax", 1, 13},
       .reference = Reference,
   };
 }

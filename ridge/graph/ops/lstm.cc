@@ -97,6 +97,7 @@ OpDef LstmDef() {
       .gradient = Gradient,
       .in_place = {{2, 0}},
       .recompute = Recompute::kExpensive,
+      .onnx = {"LSTM", 7, 22},
       .reference = Reference,
   };
 }

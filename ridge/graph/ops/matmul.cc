@@ -208,7 +208,7 @@ OpDef MatmulDef() {
       .infer_types = InferTypes,
       .cost = EstimateCost,
       .gradient = Gradient,
-      .onnx = "MatMul@13",
+      .onnx = {"MatMul", 9, 13, 9},
       .reference = Reference,
   };
 }

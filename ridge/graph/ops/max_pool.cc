@@ -75,7 +75,7 @@ OpDef MaxPoolDef() {
       .cost = EstimateCost,
       .gradient = Gradient,
       .recompute = Recompute::kCheap,
-      .onnx = "MaxPool@12",
+      .onnx = {"MaxPool", 1, 22, 0, 12},
       .reference = Reference,
   };
 }

@@ -115,7 +115,7 @@ OpDef MaxRoiPoolDef() {
       .gradient = Gradient,
       .no_gradient_inputs = {1},
       .recompute = Recompute::kCheap,
-      .onnx = "MaxRoiPool@1",
+      .onnx = {"MaxRoiPool", 1, 22},
       .reference = Reference,
   };
 }

@@ -76,7 +76,7 @@ OpDef PadDef() {
       .infer_types = InferTypes,
       .gradient = Gradient,
       .recompute = Recompute::kCheap,
-      .onnx = "Pad@13",
+      .onnx = {"Pad", 11, 13, 11, 11},
       .reference = Reference,
   };
 }

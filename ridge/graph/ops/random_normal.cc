@@ -52,7 +52,7 @@ OpDef RandomNormalDef() {
       .infer_types = InferTypes,
       .cost = EstimateCost,
       .recompute = Recompute::kCheap,
-      .onnx = "RandomNormal@1",
+      .onnx = {"RandomNormal"},
       .reference = Reference,
   };
 }

@@ -52,7 +52,7 @@ OpDef RandomUniformDef() {
       .infer_types = InferTypes,
       .cost = EstimateCost,
       .recompute = Recompute::kCheap,
-      .onnx = "RandomUniform@1",
+      .onnx = {"RandomUniform"},
       .reference = Reference,
   };
 }

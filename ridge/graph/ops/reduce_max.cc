@@ -32,7 +32,7 @@ OpDef ReduceMaxDef() {
       .infer_types = InferExtremum,
       .cost = ReduceCost,
       .gradient = Gradient,
-      .onnx = "ReduceMax@13",
+      .onnx = {"ReduceMax", 1, 13, 1, 12},
       .reference = Reference,
   };
 }

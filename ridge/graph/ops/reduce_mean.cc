@@ -37,7 +37,7 @@ OpDef ReduceMeanDef() {
       .infer_types = InferReduce<Operands::kFloat, EmptyAxis::kDefined>,
       .cost = ReduceCost,
       .gradient = Gradient,
-      .onnx = "ReduceMean@13",
+      .onnx = {"ReduceMean", 1, 13, 1},
       .reference = Reference,
   };
 }

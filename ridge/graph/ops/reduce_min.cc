@@ -32,7 +32,7 @@ OpDef ReduceMinDef() {
       .infer_types = InferExtremum,
       .cost = ReduceCost,
       .gradient = Gradient,
-      .onnx = "ReduceMin@13",
+      .onnx = {"ReduceMin", 1, 13, 1, 12},
       .reference = Reference,
   };
 }

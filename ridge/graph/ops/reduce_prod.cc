@@ -44,7 +44,7 @@ OpDef ReduceProdDef() {
       .infer_types = InferReduce<Operands::kNumber, EmptyAxis::kDefined>,
       .cost = ReduceCost,
       .gradient = Gradient,
-      .onnx = "ReduceProd@13",
+      .onnx = {"ReduceProd", 1, 13, 1},
       .reference = Reference,
   };
 }

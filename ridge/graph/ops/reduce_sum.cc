@@ -31,7 +31,7 @@ OpDef ReduceSumDef() {
       .infer_types = InferReduce<Operands::kNumber, EmptyAxis::kDefined>,
       .cost = ReduceCost,
       .gradient = Gradient,
-      .onnx = "ReduceSum@13",
+      .onnx = {"ReduceSum", 1, 13, 1},
       .reference = Reference,
   };
 }

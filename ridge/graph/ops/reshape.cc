@@ -89,7 +89,7 @@ OpDef ReshapeDef() {
       .in_place = {{0, 0}},
       .alias_input = 0,
       .recompute = Recompute::kCheap,
-      .onnx = "Reshape@14",
+      .onnx = {"Reshape", 5, 13, 5, 5},
       .reference = Reference,
   };
 }

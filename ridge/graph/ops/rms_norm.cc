@@ -91,7 +91,7 @@ OpDef RmsNormDef() {
       .gradient = Gradient,
       .in_place = {{0, 0}},
       .recompute = Recompute::kCheap,
-      .onnx = "RMSNormalization@23",
+      .onnx = {"RMSNormalization", 23, 23},
       .reference = Reference,
   };
 }

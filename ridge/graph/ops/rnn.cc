@@ -71,6 +71,7 @@ OpDef RnnDef() {
       .gradient = Gradient,
       .in_place = {{0, 0}},
       .recompute = Recompute::kExpensive,
+      .onnx = {"RNN", 7, 22},
       .reference = Reference,
   };
 }

@@ -79,7 +79,7 @@ OpDef RoiAlignDef() {
       .gradient = Gradient,
       .no_gradient_inputs = {2},
       .recompute = Recompute::kCheap,
-      .onnx = "RoiAlign@16",
+      .onnx = {"RoiAlign", 10, 22},
       .reference = Reference,
   };
 }

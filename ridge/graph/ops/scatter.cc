@@ -179,6 +179,7 @@ OpDef ScatterDef() {
       .no_gradient_inputs = {1},
       .in_place = {{0, 0}},
       .recompute = Recompute::kCheap,
+      .onnx = {"ScatterND", 11, 13, 11, 11},
       .reference = Reference,
   };
 }

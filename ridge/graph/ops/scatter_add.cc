@@ -73,6 +73,7 @@ OpDef ScatterAddDef() {
       .gradient = Gradient,
       .no_gradient_inputs = {0},
       .recompute = Recompute::kCheap,
+      .onnx = {"ScatterND", 11, 13, 11, 11},
       .reference = Reference,
   };
 }

@@ -43,7 +43,7 @@ OpDef ShiftLeftDef() {
       .cost = PointwiseCost<1>,
       .in_place = {{0, 0}, {0, 1}},
       .recompute = Recompute::kCheap,
-      .onnx = "BitShift@11",
+      .onnx = {"BitShift", 11, 0, 0, 11},
       .elementwise = Element,
   };
 }

@@ -51,7 +51,7 @@ OpDef SliceDef() {
       .cost = EstimateCost,
       .gradient = Gradient,
       .recompute = Recompute::kCheap,
-      .onnx = "Slice@13",
+      .onnx = {"Slice", 10, 13, 10, 10},
       .reference = Reference,
   };
 }

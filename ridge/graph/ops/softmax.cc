@@ -66,7 +66,7 @@ OpDef SoftmaxDef() {
       .gradient = Gradient,
       .in_place = {{0, 0}},
       .recompute = Recompute::kCheap,
-      .onnx = "Softmax@13",
+      .onnx = {"Softmax", 1, 13},
       .reference = Reference,
   };
 }

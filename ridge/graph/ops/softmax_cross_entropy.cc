@@ -74,7 +74,7 @@ OpDef SoftmaxCrossEntropyDef() {
       .gradient = Gradient,
       .no_gradient_inputs = {1},
       .recompute = Recompute::kCheap,
-      .onnx = "SoftmaxCrossEntropyLoss@13",
+      .onnx = {"SoftmaxCrossEntropyLoss", 12, 13},
       .reference = Reference,
   };
 }

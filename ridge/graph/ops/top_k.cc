@@ -102,6 +102,7 @@ OpDef TopKDef() {
       .infer_types = InferTypes,
       .cost = EstimateCost,
       .gradient = Gradient,
+      .onnx = {"TopK", 11, 24, 11, 11},
       .reference = Reference,
   };
 }

@@ -69,7 +69,7 @@ OpDef TransposeDef() {
       .infer_types = InferTypes,
       .gradient = Gradient,
       .recompute = Recompute::kCheap,
-      .onnx = "Transpose@13",
+      .onnx = {"Transpose", 1, 13, 1, 1},
       .reference = Reference,
   };
 }

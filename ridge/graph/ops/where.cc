@@ -44,7 +44,7 @@ OpDef WhereDef() {
       .no_gradient_inputs = {0},
       .in_place = {{0, 1}, {0, 2}},
       .recompute = Recompute::kCheap,
-      .onnx = "Where@16",
+      .onnx = {"Where", 9, 16, 9, 9},
       .elementwise = Element,
   };
 }

@@ -1,6 +1,5 @@
 #include "ridge/onnx/export/exporter.h"
 
-#include <cstring>
 #include <map>
 #include <string>
 
@@ -22,10 +21,9 @@ const std::map<std::string_view, OnnxWriteOp>& Table() {
   return table;
 }
 
-// "Tan@7" of a pointwise operator without attributes: the same inputs, the same output.
+// A pointwise operator's record says all of ONNX's operator: its inputs, and attributes by name.
 Status WriteAsDefined(OnnxNodeWriter& n) {
-  const char* onnx = n.node().op->onnx;
-  n.Emit(std::string(onnx, std::strchr(onnx, '@')), n.ins());
+  n.Emit(n.node().op->onnx.name, n.ins(), n.attrs());
   return Status();
 }
 
@@ -49,8 +47,7 @@ const std::map<std::string_view, const char*>& Reasons() {
 OnnxWriteOp FindOnnxExporter(const OpDef& op) {
   const auto found = Table().find(op.name);
   if (found != Table().end()) return found->second;
-  const bool plain = op.onnx != nullptr && op.elementwise != nullptr && op.attr_defaults.empty();
-  return plain ? WriteAsDefined : nullptr;
+  return op.onnx.name != nullptr && op.elementwise != nullptr ? WriteAsDefined : nullptr;
 }
 
 std::string WhyNotExported(const OpDef& op) {
