@@ -41,6 +41,26 @@ void MakeList(onnx::AttributeProto& attribute) {
   attribute.set_type(onnx::AttributeProto::STRINGS);
 }
 
+// What is written beside the operators that records name.
+constexpr OnnxOp kHelpers[] = {
+    {"Gemm", 9, 13, 9},
+    {"Identity", 1, 13, 1, 1},
+    {"Range", 11, 11, 11},
+    {"Shape", 1, 13, 1, 1},
+};
+
+const std::map<std::string_view, OnnxOp>& WrittenOps() {
+  static const auto ops = [] {
+    std::map<std::string_view, OnnxOp> map;
+    for (const OnnxOp& op : kHelpers) map.emplace(op.name, op);
+    for (const OpDef& op : AllOps()) {
+      if (op.onnx.name != nullptr) map.emplace(op.onnx.name, op.onnx);
+    }
+    return map;
+  }();
+  return ops;
+}
+
 Tensor Number(int64_t value) { return Tensor::FromInts({1}, std::vector<int64_t>{value}); }
 
 }  // namespace
@@ -142,18 +162,9 @@ std::string OnnxGraphWriter::ExtentOf(const OnnxExtent& extent) {
 }
 
 int64_t OnnxSince(const std::string& op_type, DType dtype) {
-  struct Since {
-    int64_t floats, bf16, integers, others;
-  };
-  static const std::map<std::string_view, Since> table = {
-#define RIDGE_ONNX_SINCE(op, floats, bf16, integers, others) \
-  {#op, {floats, bf16, integers, others}},
-#include "ridge/onnx/export/since.def"
-#undef RIDGE_ONNX_SINCE
-  };
-  const auto found = table.find(op_type);
-  RIDGE_CHECK(found != table.end(), op_type + " is missing in since.def");
-  const Since& since = found->second;
+  const auto found = WrittenOps().find(op_type);
+  RIDGE_CHECK(found != WrittenOps().end(), "no operator's record names ONNX's " + op_type);
+  const OnnxOp& since = found->second;
   if (dtype == DType::kBF16) return since.bf16;
   if (dtype == DType::kI32 || dtype == DType::kI64) return since.integers;
   const bool common = dtype == DType::kF16 || dtype == DType::kF32 || dtype == DType::kF64;

@@ -1,8 +1,8 @@
 // The table of ONNX exporters: which operators export knows.
 //
-// A family is a file in exporters/ with one table, in order of name.  An operator without an entry
-// whose OpDef says `.onnx = "Tan@7"` and that is pointwise without attributes is written as that.
-// The opset follows from what is written (since.def, OnnxNodeWriter::HasOpset); an exporter that
+// A family is a file in exporters/ with one table, in order of name.  A pointwise operator whose
+// record names one of ONNX (OpDef::onnx) needs no entry: inputs and attributes are the same.
+// The opset follows from what is written (OnnxSince, OnnxNodeWriter::HasOpset); an exporter that
 // knows several forms writes the one for opset().
 #pragma once
 #include <span>

@@ -9,6 +9,48 @@ namespace {
 
 using Key = std::pair<std::string_view, std::string_view>;
 
+// The pointwise operators of ours that a record names in ONNX, by that name.
+const std::map<std::string_view, const OpDef*>& NamedOps() {
+  static const auto ops = [] {
+    std::map<std::string_view, const OpDef*> map;
+    for (const OpDef& op : AllOps()) {
+      if (op.onnx.name != nullptr && op.elementwise != nullptr) map.emplace(op.onnx.name, &op);
+    }
+    return map;
+  }();
+  return ops;
+}
+
+// ONNX's numbers are floats, and so are their defaults.
+Attr ReadAttr(OnnxNode& n, const std::string& name, const Attr& fallback) {
+  if (const auto* integer = std::get_if<int64_t>(&fallback)) return n.integer(name, *integer);
+  if (const auto* text = std::get_if<std::string>(&fallback)) return n.text(name, *text);
+  const auto* number = std::get_if<double>(&fallback);
+  RIDGE_CHECK(number != nullptr, name + " is no attribute that both have");
+  return n.number(name, static_cast<double>(static_cast<float>(*number)));
+}
+
+// The operator that the record names: the same inputs, and attributes by name.
+Status ConvertAsDefined(OnnxNode& n) {
+  const OpDef& op = *NamedOps().at(n.op_type());
+  RIDGE_RETURN_IF_ERROR(n.Need(op.input_names.size()));
+  std::vector<Value> inputs;
+  for (size_t i = 0; i < op.input_names.size(); ++i) inputs.push_back(n.input(i));
+  AttrMap attrs;
+  for (const auto& [name, fallback] : op.attr_defaults) attrs[name] = ReadAttr(n, name, fallback);
+  n.Set(0, n.b().Op(op.name.c_str(), std::move(inputs), std::move(attrs)));
+  return n.status();
+}
+
+const std::vector<OnnxConverter>& NamedConverters() {
+  static const auto converters = [] {
+    std::vector<OnnxConverter> all;
+    for (const auto& [name, op] : NamedOps()) all.push_back({"", op->onnx.name, ConvertAsDefined});
+    return all;
+  }();
+  return converters;
+}
+
 const std::map<Key, const OnnxConverter*>& Table() {
   static const auto table = [] {
     std::map<Key, const OnnxConverter*> map;
@@ -17,6 +59,8 @@ const std::map<Key, const OnnxConverter*>& Table() {
     map.emplace(Key{entry.domain, entry.op_type}, &entry);
 #include "ridge/onnx/import/converters/families.def"
 #undef RIDGE_ONNX_FAMILY
+    for (const OnnxConverter& entry : NamedConverters())
+      map.emplace(Key{entry.domain, entry.op_type}, &entry);
     return map;
   }();
   return table;

@@ -1,6 +1,7 @@
 // The table of ONNX converters: which operators import knows.
 //
-// A family is a file in converters/ with one table, in order of name.
+// A family is a file in converters/ with one table, in order of name.  A pointwise operator whose
+// record names one of ONNX (OpDef::onnx) needs no entry: inputs and attributes are the same.
 #pragma once
 #include <span>
 #include <string_view>

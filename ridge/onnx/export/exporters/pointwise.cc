@@ -1,6 +1,6 @@
 // ONNX exporters: one element from one element.
 //
-// Most pointwise operators have no entry here: their OpDef names the ONNX operator.
+// Most pointwise operators have no entry here: their records name the ONNX operator (OpDef::onnx).
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -56,22 +56,6 @@ Status WriteSquare(OnnxNodeWriter& n) {
 
 Status WriteNotEqual(OnnxNodeWriter& n) {
   n.Emit("Not", {n.Temp("Equal", n.ins())});
-  return Status();
-}
-
-Status WriteLeakyRelu(OnnxNodeWriter& n) {
-  n.Emit("LeakyRelu", {n.in(0)}, {{"alpha", n.number("alpha")}});
-  return Status();
-}
-
-Status WriteElu(OnnxNodeWriter& n) {
-  n.Emit("Elu", {n.in(0)}, {{"alpha", n.number("alpha")}});
-  return Status();
-}
-
-Status WriteHardSigmoid(OnnxNodeWriter& n) {
-  const AttrMap attrs = {{"alpha", n.number("alpha")}, {"beta", n.number("beta")}};
-  n.Emit("HardSigmoid", {n.in(0)}, attrs);
   return Status();
 }
 
@@ -188,12 +172,9 @@ constexpr OnnxExporter kTable[] = {
     {"bit_cast", WriteBitCast},
     {"cast", WriteCast},
     {"clip", WriteClip},
-    {"elu", WriteElu},
     {"fmod", WriteFmod},
     {"gelu", WriteGelu},
-    {"hard_sigmoid", WriteHardSigmoid},
     {"hard_swish", WriteHardSwish},
-    {"leaky_relu", WriteLeakyRelu},
     {"mish", WriteMish},
     {"mod", WriteMod},
     {"not_equal", WriteNotEqual},

@@ -1,6 +1,6 @@
-// Activations, of our operators where there is one; the others are a few nodes that fuse into one
-// loop.  ONNX's defaults are floats, so they are written as such.
-#include "ridge/onnx/import/converters/pointwise.h"
+// ONNX converters: activations that are a few nodes of ours, which fuse into one loop, and Relu of
+// integers.  ONNX's defaults are floats, so they are written as such.
+#include "ridge/onnx/import/converter.h"
 
 namespace ridge {
 namespace {
@@ -13,8 +13,6 @@ Value Above(GraphBuilder& b, Value x, double limit) {
   return b.Op("greater", {x, b.Scalar(b.type(x).dtype, limit)});
 }
 
-}  // namespace
-
 // a (e^(x / a) - 1) below 0: an elu of x / a.
 Status ConvertCelu(OnnxNode& n) {
   RIDGE_RETURN_IF_ERROR(n.Need(1));
@@ -26,31 +24,6 @@ Status ConvertCelu(OnnxNode& n) {
     const Value bent = b.Op("elu", {b.MulScalar(n.input(0), 1 / alpha)});
     n.Set(0, b.MulScalar(bent, alpha));
   }
-  return n.status();
-}
-
-Status ConvertElu(OnnxNode& n) {
-  RIDGE_RETURN_IF_ERROR(n.Need(1));
-  n.Set(0, n.b().Op("elu", {n.input(0)}, {{"alpha", Number(n, "alpha", 1.0F)}}));
-  return n.status();
-}
-
-Status ConvertGelu(OnnxNode& n) {
-  RIDGE_RETURN_IF_ERROR(n.Need(1));
-  n.Set(0, n.b().Op("gelu", {n.input(0)}, {{"approximate", n.text("approximate", "none")}}));
-  return n.status();
-}
-
-Status ConvertHardSigmoid(OnnxNode& n) {
-  RIDGE_RETURN_IF_ERROR(n.Need(1));
-  const AttrMap attrs = {{"alpha", Number(n, "alpha", 0.2F)}, {"beta", Number(n, "beta", 0.5F)}};
-  n.Set(0, n.b().Op("hard_sigmoid", {n.input(0)}, attrs));
-  return n.status();
-}
-
-Status ConvertLeakyRelu(OnnxNode& n) {
-  RIDGE_RETURN_IF_ERROR(n.Need(1));
-  n.Set(0, n.b().Op("leaky_relu", {n.input(0)}, {{"alpha", Number(n, "alpha", 0.01F)}}));
   return n.status();
 }
 
@@ -126,5 +99,16 @@ Status ConvertThresholdedRelu(OnnxNode& n) {
   n.Set(0, b.Where(above, x, b.Scalar(b.type(x).dtype, 0)));
   return n.status();
 }
+
+constexpr OnnxConverter kTable[] = {
+    {"", "Celu", ConvertCelu},     {"", "PRelu", ConvertPRelu},
+    {"", "Relu", ConvertRelu},     {"", "Selu", ConvertSelu},
+    {"", "Shrink", ConvertShrink}, {"", "Softsign", ConvertSoftsign},
+    {"", "Swish", ConvertSwish},   {"", "ThresholdedRelu", ConvertThresholdedRelu},
+};
+
+}  // namespace
+
+std::span<const OnnxConverter> OnnxPointwiseActivationConverters() { return kTable; }
 
 }  // namespace ridge

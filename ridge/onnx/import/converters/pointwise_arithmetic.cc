@@ -1,11 +1,13 @@
-// Arithmetic that takes more than one node: several inputs, limits, mixed types, bits.
+// ONNX converters: arithmetic that takes more than one node: several inputs, limits, mixed types,
+// bits.
 #include <fmt/format.h>
 
 #include <cmath>
 #include <limits>
 #include <optional>
 
-#include "ridge/onnx/import/converters/pointwise.h"
+#include "ridge/graph/ops/shared/reduce.h"
+#include "ridge/onnx/import/converter.h"
 
 namespace ridge {
 namespace {
@@ -47,6 +49,16 @@ Status ConvertExtremum(OnnxNode& n, const char* op, const char* limit) {
   return ConvertChain(n, op);
 }
 
+// Input i with the broadcasting of one number, as rank 0; fails unless it has one element.
+Result<Value> OneNumber(OnnxNode& n, size_t i, const char* what) {
+  const TensorType type = n.type(i);
+  if (type.elements() != 1) {
+    return n.Error(fmt::format("{} is {}; it must be one number", what, TypeToString(type)));
+  }
+  const Value v = n.input(i);
+  return type.rank() == 0 ? v : ReshapeExactly(n.b(), v, {});
+}
+
 // A limit of Clip: `number` when it is known, else `value`; `present` when there is one at all.
 struct Limit {
   bool present = false, known = false;
@@ -63,7 +75,7 @@ Result<Limit> ReadLimit(OnnxNode& n, const char* name, size_t i) {
   }
   if (!n.has_input(i)) return limit;
   limit.present = true;
-  RIDGE_ASSIGN_OR_RETURN(limit.value, OnnxOneNumber(n, i, name));
+  RIDGE_ASSIGN_OR_RETURN(limit.value, OneNumber(n, i, name));
   if (const Tensor* known = n.Known(i); known != nullptr && known->elements() == 1) {
     limit.known = true;
     limit.number = known->at(0);
@@ -85,8 +97,6 @@ Value SmallPower(OnnxNode& n) {
   const Value square = n.b().Op("square", {n.input(0)});
   return e == 2 ? square : n.b().Mul(square, n.input(0));
 }
-
-}  // namespace
 
 Status ConvertMax(OnnxNode& n) { return ConvertExtremum(n, "maximum", "min"); }
 Status ConvertMin(OnnxNode& n) { return ConvertExtremum(n, "minimum", "max"); }
@@ -176,5 +186,17 @@ Status ConvertBitwiseNot(OnnxNode& n) {
   n.Set(0, b.Op("bitwise_xor", {n.input(0), b.Scalar(dtype, ones)}));
   return n.status();
 }
+
+constexpr OnnxConverter kTable[] = {
+    {"", "BitShift", ConvertBitShift}, {"", "BitwiseNot", ConvertBitwiseNot},
+    {"", "Clip", ConvertClip},         {"", "Max", ConvertMax},
+    {"", "Mean", ConvertMean},         {"", "Min", ConvertMin},
+    {"", "Mod", ConvertMod},           {"", "Pow", ConvertPow},
+    {"", "Sum", ConvertSum},
+};
+
+}  // namespace
+
+std::span<const OnnxConverter> OnnxPointwiseArithmeticConverters() { return kTable; }
 
 }  // namespace ridge

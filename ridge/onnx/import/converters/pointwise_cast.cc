@@ -1,10 +1,10 @@
-// Casts.  To a narrower integer ONNX drops the high bits where ours saturates by default; what a
-// float out of range becomes is left open there, and saturates here.  Only for integers of 4 and 2
-// bits ONNX's own cases drop bits of floats too.
+// ONNX converters: casts.  To a narrower integer ONNX drops the high bits where ours saturates by
+// default; what a float out of range becomes is left open there, and saturates here.  Only for
+// integers of 4 and 2 bits ONNX's own cases drop bits of floats too.
 #include <fmt/format.h>
 
 #include "ridge/core/small_float.h"
-#include "ridge/onnx/import/converters/pointwise.h"
+#include "ridge/onnx/import/converter.h"
 #include "ridge/onnx/import/converters/shape.h"
 
 namespace ridge {
@@ -38,9 +38,8 @@ int BitsOf(DType t) {
   return IsInteger(t) ? IntegerBits(t) : static_cast<int>(8 * BytesPerElement(t));
 }
 
-}  // namespace
-
-Value OnnxCast(OnnxNode& n, Value x, DType to) {
+// x as ONNX's Cast stores it; `saturate` and `round_mode` are those of the node.
+Value CastAsOnnx(OnnxNode& n, Value x, DType to) {
   GraphBuilder& b = n.b();
   const DType from = b.type(x).dtype;
   if (from == to) return x;
@@ -56,13 +55,13 @@ Status ConvertCast(OnnxNode& n) {
   RIDGE_RETURN_IF_ERROR(n.Need(1));
   if (!n.has_attr("to")) return n.Error("has no attribute 'to', an element type");
   RIDGE_ASSIGN_OR_RETURN(const DType to, OnnxDTypeAttr(n, "to", DType::kF32));
-  n.Set(0, OnnxCast(n, n.input(0), to));
+  n.Set(0, CastAsOnnx(n, n.input(0), to));
   return n.status();
 }
 
 Status ConvertCastLike(OnnxNode& n) {
   RIDGE_RETURN_IF_ERROR(n.Need(2));
-  n.Set(0, OnnxCast(n, n.input(0), n.type(1).dtype));
+  n.Set(0, CastAsOnnx(n, n.input(0), n.type(1).dtype));
   return n.status();
 }
 
@@ -84,5 +83,15 @@ Status ConvertBitCast(OnnxNode& n) {
   n.Set(0, LowBits(b, x, to));
   return n.status();
 }
+
+constexpr OnnxConverter kTable[] = {
+    {"", "BitCast", ConvertBitCast},
+    {"", "Cast", ConvertCast},
+    {"", "CastLike", ConvertCastLike},
+};
+
+}  // namespace
+
+std::span<const OnnxConverter> OnnxPointwiseCastConverters() { return kTable; }
 
 }  // namespace ridge
