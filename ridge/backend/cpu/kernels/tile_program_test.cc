@@ -8,6 +8,7 @@
 #include <numeric>
 
 #include "hwy/targets.h"
+#include "ridge/graph/op_def.h"
 
 namespace ridge::cpu {
 namespace {
@@ -139,6 +140,17 @@ TEST_P(TileFunctions, SigmoidTanhAndSiluAreExactToFourUlp) {
   EXPECT_LE(Worst(x, Apply(TileOp::kSilu, x), Silu, 4 * kUlp, kSmallest), 1);
   EXPECT_LE(Worst(x, Apply(TileOp::kTanh, x), std::tanh, 4 * kUlp, 0), 1);
   EXPECT_LE(Worst(small, Apply(TileOp::kTanh, small), std::tanh, 4 * kUlp, 1e-30), 1);
+}
+
+TEST(TileSteps, NameOperators) {
+  constexpr const char* kNames[] = {
+#define RIDGE_TILE_STEP(Name, op, ...) op,
+#include "ridge/backend/cpu/kernels/tile_steps.def"
+  };
+  for (const std::string name : kNames) {
+    const OpDef* op = FindOp(name);
+    EXPECT_TRUE(name.empty() || (op != nullptr && op->elementwise != nullptr)) << name;
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Targets, TileFunctions,

@@ -1,7 +1,5 @@
-// The steps of a TileProgram, vectorized.
-//
-// One case a step: the loop is inside, so the switch costs a few cycles a tile.
-// sin, cos and pow are rare and call <cmath> element by element.
+// The steps of a TileProgram, vectorized: a function for each row of tile_steps.def, with the loop
+// inside, so the call costs a few cycles a tile.
 #include <cstring>
 
 #include "ridge/backend/cpu/kernels/simd_targets.h"
@@ -18,6 +16,7 @@
 HWY_BEFORE_NAMESPACE();
 namespace ridge::cpu {
 namespace HWY_NAMESPACE {
+namespace {
 
 struct Tile {
   float* dst;
@@ -148,146 +147,16 @@ HWY_INLINE V RoundToBF16(V x) {
   return hn::BitCast(D(), hn::And(RoundUpperHalf(x), hn::Set(d, ~0xFFFF)));
 }
 
-bool RunRounding(TileOp op, const Tile& t) {
-  switch (op) {
-    case TileOp::kCopy:
-      std::memmove(t.dst, t.a, t.count * sizeof(float));
-      return true;
-    case TileOp::kToBool:
-      Map1(t, [](V x) HWY_ATTR { return Truth(IsTrue(x)); });
-      return true;
-    case TileOp::kRoundBF16:
-      Map1(t, [](V x) HWY_ATTR { return RoundToBF16(x); });
-      return true;
-    case TileOp::kRoundF16:
-      MapScalar(t, [](float x, float) { return F16ToFloat(FloatToF16(x)); });
-      return true;
-    case TileOp::kFloor:
-      Map1(t, [](V x) HWY_ATTR { return hn::Floor(x); });
-      return true;
-    case TileOp::kCeil:
-      Map1(t, [](V x) HWY_ATTR { return hn::Ceil(x); });
-      return true;
-    case TileOp::kTrunc:
-      Map1(t, [](V x) HWY_ATTR { return hn::Trunc(x); });
-      return true;
-    case TileOp::kRound:
-      Map1(t, [](V x) HWY_ATTR { return hn::Round(x); });
-      return true;
-    case TileOp::kClip:
-      Map1(t, [&t](V x) HWY_ATTR {
-        const V low = K(t.p), high = K(t.q);
-        const V floor = hn::IfThenElse(hn::Lt(x, low), low, x);
-        return hn::IfThenElse(hn::Gt(x, high), high, floor);
-      });
-      return true;
-    default:
-      return false;
-  }
+HWY_INLINE V Limited(V x, V low, V high) {
+  const V floor = hn::IfThenElse(hn::Lt(x, low), low, x);
+  return hn::IfThenElse(hn::Gt(x, high), high, floor);
 }
-
-bool RunUnary(TileOp op, const Tile& t) {
-  switch (op) {
-    case TileOp::kNeg:
-      Map1(t, [](V x) HWY_ATTR { return hn::Neg(x); });
-      return true;
-    case TileOp::kAbs:
-      Map1(t, [](V x) HWY_ATTR { return hn::Abs(x); });
-      return true;
-    case TileOp::kExp:
-      Map1(t, [](V x) HWY_ATTR { return SafeExp(x); });
-      return true;
-    case TileOp::kLog:
-      Map1(t, [](V x) HWY_ATTR { return SafeLog(x); });
-      return true;
-    case TileOp::kSqrt:
-      Map1(t, [](V x) HWY_ATTR { return hn::Sqrt(x); });
-      return true;
-    case TileOp::kRsqrt:
-      Map1(t, [](V x) HWY_ATTR { return hn::Div(K(1.0F), hn::Sqrt(x)); });
-      return true;
-    case TileOp::kReciprocal:
-      Map1(t, [](V x) HWY_ATTR { return hn::Div(K(1.0F), x); });
-      return true;
-    case TileOp::kSquare:
-      Map1(t, [](V x) HWY_ATTR { return hn::Mul(x, x); });
-      return true;
-    case TileOp::kSign:
-      Map1(t, [](V x) HWY_ATTR { return SignOf(x); });
-      return true;
-    case TileOp::kErf:
-      Map1(t, [](V x) HWY_ATTR { return Erf(x); });
-      return true;
-    case TileOp::kSin:
-      MapScalar(t, [](float x, float) { return std::sin(x); });
-      return true;
-    case TileOp::kCos:
-      MapScalar(t, [](float x, float) { return std::cos(x); });
-      return true;
-    case TileOp::kAtan:
-      Map1(t, [](V x) HWY_ATTR { return Atan(x); });
-      return true;
-    case TileOp::kTanh:
-      Map1(t, [](V x) HWY_ATTR { return SafeTanh(x); });
-      return true;
-    case TileOp::kSigmoid:
-      Map1(t, [](V x) HWY_ATTR { return Sigmoid(x); });
-      return true;
-    case TileOp::kSoftplus:
-      Map1(t, [](V x) HWY_ATTR { return Softplus(x); });
-      return true;
-    case TileOp::kLogicalNot:
-      Map1(t, [](V x) HWY_ATTR { return Truth(hn::Eq(x, Zero())); });
-      return true;
-    default:
-      return false;
-  }
-}
-
-bool RunActivation(TileOp op, const Tile& t) {
-  switch (op) {
-    case TileOp::kRelu:
-      Map1(t, [](V x) HWY_ATTR { return hn::IfThenElse(hn::Le(x, Zero()), Zero(), x); });
-      return true;
-    case TileOp::kReluGrad:
-      Map2(t, [](V dy, V y) HWY_ATTR { return hn::IfThenElseZero(hn::Gt(y, Zero()), dy); });
-      return true;
-    case TileOp::kLeakyRelu:
-      Map1(t,
-           [&t](V x) HWY_ATTR { return hn::IfThenElse(hn::Gt(x, Zero()), x, hn::Mul(x, K(t.p))); });
-      return true;
-    case TileOp::kGelu:
-      Map1(t, [](V x) HWY_ATTR { return Gelu(x); });
-      return true;
-    case TileOp::kGeluTanh:
-      Map1(t, [](V x) HWY_ATTR { return GeluTanh(x); });
-      return true;
-    case TileOp::kGeluGrad:
-      Map2(t, [](V dy, V x) HWY_ATTR { return hn::Mul(dy, GeluSlope(x)); });
-      return true;
-    case TileOp::kGeluTanhGrad:
-      Map2(t, [](V dy, V x) HWY_ATTR { return hn::Mul(dy, GeluTanhSlope(x)); });
-      return true;
-    case TileOp::kSiluGrad:
-      Map2(t, [](V dy, V x) HWY_ATTR { return hn::Mul(dy, SiluSlope(x)); });
-      return true;
-    case TileOp::kSilu:
-      Map1(t, [](V x) HWY_ATTR { return hn::Div(x, hn::Add(K(1.0F), SafeExp(hn::Neg(x)))); });
-      return true;
-    default:
-      return false;
-  }
-}
-
+HWY_INLINE V UnitClip(V x) { return Limited(x, Zero(), K(1.0F)); }
 // alpha (e^x - 1) for x <= 0: with t = tanh(x / 2) it is 2 t / (1 - t), which does not cancel.
 HWY_INLINE V Elu(V x, float alpha) {
   const V t = SafeTanh(hn::Mul(x, K(0.5F)));
   const V bend = hn::Div(hn::Mul(t, K(2 * alpha)), hn::Sub(K(1.0F), t));
   return hn::IfThenElse(hn::Gt(x, Zero()), x, bend);
-}
-HWY_INLINE V UnitClip(V x) {
-  const V floor = hn::IfThenElse(hn::Lt(x, Zero()), Zero(), x);
-  return hn::IfThenElse(hn::Gt(x, K(1.0F)), K(1.0F), floor);
 }
 // tanh(ln(1 + z)) = n / (n + 2) with n = z (z + 2), z = e^x.
 HWY_INLINE V Mish(V x) {
@@ -296,102 +165,34 @@ HWY_INLINE V Mish(V x) {
   return hn::IfThenElse(hn::Gt(x, K(20.0F)), x, y);
 }
 
-bool RunBentActivation(TileOp op, const Tile& t) {
-  switch (op) {
-    case TileOp::kElu:
-      Map1(t, [&t](V x) HWY_ATTR { return Elu(x, t.p); });
-      return true;
-    case TileOp::kHardSigmoid:
-      Map1(t, [&t](V x) HWY_ATTR { return UnitClip(hn::MulAdd(x, K(t.p), K(t.q))); });
-      return true;
-    case TileOp::kHardSwish:
-      Map1(t,
-           [](V x) HWY_ATTR { return hn::Mul(x, UnitClip(hn::MulAdd(x, K(1.0F / 6), K(0.5F)))); });
-      return true;
-    case TileOp::kMish:
-      Map1(t, [](V x) HWY_ATTR { return Mish(x); });
-      return true;
-    default:
-      return false;
+#define RIDGE_LAMBDA1(...) [&t](V a) HWY_ATTR { return __VA_ARGS__; }
+#define RIDGE_LAMBDA2(...) [&t](V a, V b) HWY_ATTR { return __VA_ARGS__; }
+#define RIDGE_LAMBDA3(...) [&t](V a, V b, V c) HWY_ATTR { return __VA_ARGS__; }
+#define RIDGE_TILE_STEP(Name, op, operands, ...) \
+  void Run##Name(const Tile& t) { Map##operands(t, RIDGE_LAMBDA##operands(__VA_ARGS__)); }
+#define RIDGE_SCALAR_STEP(Name, op, operands, ...)                               \
+  void Run##Name(const Tile& t) {                                                \
+    MapScalar(t, [](float a, [[maybe_unused]] float b) { return __VA_ARGS__; }); \
   }
-}
+#include "ridge/backend/cpu/kernels/tile_steps.def"
+#undef RIDGE_LAMBDA1
+#undef RIDGE_LAMBDA2
+#undef RIDGE_LAMBDA3
 
-bool RunBinary(TileOp op, const Tile& t) {
-  switch (op) {
-    case TileOp::kAdd:
-      Map2(t, [](V a, V b) HWY_ATTR { return hn::Add(a, b); });
-      return true;
-    case TileOp::kSub:
-      Map2(t, [](V a, V b) HWY_ATTR { return hn::Sub(a, b); });
-      return true;
-    case TileOp::kMul:
-      Map2(t, [](V a, V b) HWY_ATTR { return hn::Mul(a, b); });
-      return true;
-    case TileOp::kDiv:
-      Map2(t, [](V a, V b) HWY_ATTR { return hn::Div(a, b); });
-      return true;
-    case TileOp::kPow:
-      MapScalar(t, [](float a, float b) { return std::pow(a, b); });
-      return true;
-    case TileOp::kMaximum:
-      Map2(t, [](V a, V b) HWY_ATTR { return Larger(a, b); });
-      return true;
-    case TileOp::kMinimum:
-      Map2(t, [](V a, V b) HWY_ATTR { return Smaller(a, b); });
-      return true;
-    case TileOp::kWhere:
-      Map3(t,
-           [](V condition, V a, V b) HWY_ATTR { return hn::IfThenElse(IsTrue(condition), a, b); });
-      return true;
-    default:
-      return false;
-  }
-}
+// By TileOp.
+constexpr void (*kRun[])(const Tile&) = {
+#define RIDGE_TILE_STEP(Name, ...) Run##Name,
+#include "ridge/backend/cpu/kernels/tile_steps.def"
+};
 
-bool RunPredicate(TileOp op, const Tile& t) {
-  switch (op) {
-    case TileOp::kEqual:
-      Map2(t, [](V a, V b) HWY_ATTR { return Truth(hn::Eq(a, b)); });
-      return true;
-    case TileOp::kNotEqual:
-      Map2(t, [](V a, V b) HWY_ATTR { return Truth(Differ(a, b)); });
-      return true;
-    case TileOp::kLess:
-      Map2(t, [](V a, V b) HWY_ATTR { return Truth(hn::Lt(a, b)); });
-      return true;
-    case TileOp::kLessEqual:
-      Map2(t, [](V a, V b) HWY_ATTR { return Truth(hn::Le(a, b)); });
-      return true;
-    case TileOp::kGreater:
-      Map2(t, [](V a, V b) HWY_ATTR { return Truth(hn::Gt(a, b)); });
-      return true;
-    case TileOp::kGreaterEqual:
-      Map2(t, [](V a, V b) HWY_ATTR { return Truth(hn::Ge(a, b)); });
-      return true;
-    case TileOp::kLogicalAnd:
-      Map2(t, [](V a, V b) HWY_ATTR { return Truth(hn::And(IsTrue(a), IsTrue(b))); });
-      return true;
-    case TileOp::kLogicalOr:
-      Map2(t, [](V a, V b) HWY_ATTR { return Truth(hn::Or(IsTrue(a), IsTrue(b))); });
-      return true;
-    default:
-      return false;
-  }
-}
+}  // namespace
 
 void RunSteps(const TileStep* steps, size_t step_count, float* const* registers, int64_t count) {
   for (size_t s = 0; s < step_count; ++s) {
     const TileStep& step = steps[s];
-    const Tile tile{registers[step.dst],
-                    registers[step.a],
-                    registers[step.b],
-                    registers[step.c],
-                    static_cast<size_t>(count),
-                    step.p,
-                    step.q};
-    (void)(RunBinary(step.op, tile) || RunActivation(step.op, tile) || RunUnary(step.op, tile) ||
-           RunPredicate(step.op, tile) || RunRounding(step.op, tile) ||
-           RunBentActivation(step.op, tile));
+    kRun[static_cast<size_t>(step.op)]({registers[step.dst], registers[step.a], registers[step.b],
+                                        registers[step.c], static_cast<size_t>(count), step.p,
+                                        step.q});
   }
 }
 

@@ -58,54 +58,26 @@ HWY_INLINE void Map(const Tile& t, F f) {
 HWY_INLINE V Larger(V a, V b) { return hn::IfThenElse(hn::Or(hn::Gt(a, b), hn::IsNaN(a)), a, b); }
 HWY_INLINE V Smaller(V a, V b) { return hn::IfThenElse(hn::Or(hn::Lt(a, b), hn::IsNaN(a)), a, b); }
 
-#define RIDGE_WIDE_STEP(name, value)                                        \
-  case TileOp::name:                                                        \
-    Map(t, [](V a, V b, V c) HWY_ATTR { return (void)b, (void)c, value; }); \
-    return true
-
-bool RunArithmetic(TileOp op, const Tile& t) {
-  switch (op) {
-    RIDGE_WIDE_STEP(kCopy, a);
-    RIDGE_WIDE_STEP(kNeg, hn::Neg(a));
-    RIDGE_WIDE_STEP(kAbs, hn::Abs(a));
-    RIDGE_WIDE_STEP(kSquare, hn::Mul(a, a));
-    RIDGE_WIDE_STEP(kSqrt, hn::Sqrt(a));
-    RIDGE_WIDE_STEP(kAdd, hn::Add(a, b));
-    RIDGE_WIDE_STEP(kSub, hn::Sub(a, b));
-    RIDGE_WIDE_STEP(kMul, hn::Mul(a, b));
-    RIDGE_WIDE_STEP(kDiv, hn::Div(a, b));
-    RIDGE_WIDE_STEP(kMaximum, Larger(a, b));
-    RIDGE_WIDE_STEP(kMinimum, Smaller(a, b));
-    RIDGE_WIDE_STEP(kWhere, hn::IfThenElse(IsTrue(a), b, c));
-    default:
-      return false;
+#define RIDGE_TILE_STEP(Name, op, operands, ...)
+#define RIDGE_EXACT_STEP(Name, op, operands, ...)                                 \
+  void Run##Name(const Tile& t) {                                                 \
+    Map(t, [](V a, V b, V c) HWY_ATTR { return (void)b, (void)c, __VA_ARGS__; }); \
   }
-}
+#include "ridge/backend/cpu/kernels/tile_steps.def"
 
-bool RunPredicate(TileOp op, const Tile& t) {
-  switch (op) {
-    RIDGE_WIDE_STEP(kToBool, Truth(IsTrue(a)));
-    RIDGE_WIDE_STEP(kLogicalNot, Truth(hn::Eq(a, Zero())));
-    RIDGE_WIDE_STEP(kLogicalAnd, Truth(hn::And(IsTrue(a), IsTrue(b))));
-    RIDGE_WIDE_STEP(kLogicalOr, Truth(hn::Or(IsTrue(a), IsTrue(b))));
-    RIDGE_WIDE_STEP(kEqual, Truth(hn::Eq(a, b)));
-    RIDGE_WIDE_STEP(kNotEqual, Truth(Differ(a, b)));
-    RIDGE_WIDE_STEP(kLess, Truth(hn::Lt(a, b)));
-    RIDGE_WIDE_STEP(kLessEqual, Truth(hn::Le(a, b)));
-    RIDGE_WIDE_STEP(kGreater, Truth(hn::Gt(a, b)));
-    RIDGE_WIDE_STEP(kGreaterEqual, Truth(hn::Ge(a, b)));
-    default:
-      return false;
-  }
-}
-
-#undef RIDGE_WIDE_STEP
+// By TileOp; nullptr for what is computed element by element.
+constexpr void (*kRun[])(const Tile&) = {
+#define RIDGE_TILE_STEP(Name, ...) nullptr,
+#define RIDGE_EXACT_STEP(Name, ...) Run##Name,
+#include "ridge/backend/cpu/kernels/tile_steps.def"
+};
 
 bool RunStep(const WideStep& step, double* const* registers, int64_t count) {
-  if (!step.tile) return false;
-  const Tile tile{registers[step.dst], registers[step.operands[0]], registers[step.operands[1]],
-                  registers[step.operands[2]], count};
-  return RunArithmetic(*step.tile, tile) || RunPredicate(*step.tile, tile);
+  const auto run = step.tile ? kRun[static_cast<size_t>(*step.tile)] : nullptr;
+  if (run == nullptr) return false;
+  run({registers[step.dst], registers[step.operands[0]], registers[step.operands[1]],
+       registers[step.operands[2]], count});
+  return true;
 }
 
 // Toward zero, saturating; NaN is 0.
