@@ -10,43 +10,33 @@ struct Unary {
   double low = -40, high = 40;  // where it is defined, and its slope moderate
 };
 
-constexpr Unary kUnary[] = {{"neg"},
-                            {"abs"},
-                            {"exp", -6, 3},
-                            {"log", 0.2, 40},
-                            {"sqrt", 0.1, 40},
-                            {"rsqrt", 0.2, 40},
-                            {"reciprocal", 0.3, 40},
-                            {"square", -6, 6},
-                            {"sign"},
-                            {"floor"},
-                            {"ceil"},
-                            {"round"},
-                            {"trunc"},
-                            {"erf"},
-                            {"sin"},
-                            {"cos"},
-                            {"tan", -1.2, 1.2},
-                            {"asin", -0.9, 0.9},
-                            {"acos", -0.9, 0.9},
-                            {"atan"},
-                            {"sinh", -3, 3},
-                            {"cosh", -3, 3},
-                            {"asinh"},
-                            {"acosh", 1.2, 40},
-                            {"atanh", -0.9, 0.9},
-                            {"elu"},
-                            {"hard_sigmoid"},
-                            {"hard_swish"},
-                            {"mish"},
-                            {"relu"},
-                            {"leaky_relu"},
-                            {"gelu"},
-                            {"silu"},
-                            {"tanh"},
-                            {"sigmoid"},
-                            {"softplus"},
-                            {"clip"}};
+// Others are drawn over the whole range.
+constexpr Unary kDomains[] = {{"exp", -6, 3},      {"log", 0.2, 40},        {"sqrt", 0.1, 40},
+                              {"rsqrt", 0.2, 40},  {"reciprocal", 0.3, 40}, {"square", -6, 6},
+                              {"tan", -1.2, 1.2},  {"asin", -0.9, 0.9},     {"acos", -0.9, 0.9},
+                              {"sinh", -3, 3},     {"cosh", -3, 3},         {"acosh", 1.2, 40},
+                              {"atanh", -0.9, 0.9}};
+
+Unary DomainOf(const OpDef& op) {
+  for (const Unary& domain : kDomains) {
+    if (op.name == domain.op) return domain;
+  }
+  return {op.name.c_str()};
+}
+
+// Every differentiable pointwise operator of one input but cast.
+const std::vector<Unary>& AllUnary() {
+  static const std::vector<Unary> all = [] {
+    std::vector<Unary> unary;
+    for (const OpDef& op : AllOps()) {
+      const bool pointwise = op.elementwise != nullptr && op.input_names.size() == 1;
+      if (pointwise && op.gradient != nullptr && op.required_attrs.empty())
+        unary.push_back(DomainOf(op));
+    }
+    return unary;
+  }();
+  return all;
+}
 
 constexpr Unary kUsual[] = {{"relu"}, {"gelu"}, {"silu"},     {"tanh"}, {"sigmoid"},
                             {"relu"}, {"neg"},  {"softplus"}, {"clip"}, {"hard_swish"}};
@@ -122,7 +112,7 @@ Value RandomActivation(Sketch& s, Value x) { return Apply(s, s.dice.OneOf(kUsual
 
 void DrawUnary(Sketch& s) {
   const Value x = s.Any();
-  s.Keep(s.dice.Percent(40) ? RandomActivation(s, x) : Apply(s, s.dice.OneOf(kUnary), x));
+  s.Keep(s.dice.Percent(40) ? RandomActivation(s, x) : Apply(s, s.dice.OneOf(AllUnary()), x));
 }
 
 void DrawBinary(Sketch& s) {
