@@ -5,8 +5,7 @@
 #include <map>
 
 #include "ridge/backend/cpu/gemm_buffers.h"
-#include "ridge/backend/cpu/kernel_list.h"
-#include "ridge/backend/cpu/kernels/conv_variants.h"
+#include "ridge/backend/cpu/kernel_def.h"
 #include "ridge/backend/cpu/kernels/reorder.h"
 #include "ridge/backend/cpu/layouts.h"
 #include "ridge/backend/cpu/onednn.h"
@@ -17,9 +16,8 @@
 namespace ridge {
 namespace {
 
+using cpu::CandidateQuery;
 using cpu::CpuContext;
-using cpu::KernelFactory;
-using cpu::Question;
 
 // Nothing to write: for outputs without elements.
 class NoKernel : public Kernel {
@@ -33,16 +31,6 @@ bool WritesNothing(const OpCall& call) {
     if (type.elements() != 0) return false;
   }
   return true;
-}
-
-// Rows made for one operator come before those for all.
-bool Matches(const KernelFactory& factory, const OpDef& op) {
-  return op.name == factory.op ||
-         (std::string_view(factory.op) == "*" && (op.elementwise != nullptr || op.name == "fused"));
-}
-
-std::string Prefix(const KernelChoice& choice) {
-  return choice.kernel.substr(0, choice.kernel.find('/'));
 }
 
 // oneDNN's cache takes some descriptors for equal although their workspaces differ, and returns the
@@ -107,20 +95,20 @@ class CpuBackend : public Backend {
     if (choice.heap_bytes > 0) cpu::PrepareGemm();
     if (choice.kernel == "reference") return CreateReferenceKernel(op, call);
     if (choice.kernel == kNoKernel) return std::unique_ptr<Kernel>(std::make_unique<NoKernel>());
-    for (const KernelFactory& factory : cpu::KernelList()) {
-      if (!Matches(factory, op) || Prefix(choice) != factory.kernel) continue;
-      return cpu::CatchDnnl(call, [&] {
-        const cpu::CpuContext& cpu = choice.one_thread ? alone_ : cpu_;
-        Result<std::unique_ptr<Kernel>> kernel = factory.create(cpu, op, call, choice);
-        if (kernel.ok() || kernel.status().code() != ErrorCode::kInternal) return kernel;
-        const WithoutPrimitiveCache made_anew;
-        return factory.create(cpu, op, call, choice);
-      });
+    const cpu::KernelDef* def = cpu::FindKernel(op, choice.kernel);
+    if (def == nullptr) {
+      return Status(ErrorCode::kUnsupported,
+                    fmt::format("{}: this program has no kernel '{}' on the CPU. hint: the plan "
+                                "was made by another version; plan again",
+                                call.where, choice.kernel));
     }
-    return Status(ErrorCode::kUnsupported,
-                  fmt::format("{}: this program has no kernel '{}' on the CPU. hint: the plan was "
-                              "made by another version; plan again",
-                              call.where, choice.kernel));
+    const CandidateQuery q{choice.one_thread ? alone_ : cpu_, op, call};
+    return cpu::CatchDnnl(call, [&] {
+      Result<std::unique_ptr<Kernel>> kernel = def->make(q, choice);
+      if (kernel.ok() || kernel.status().code() != ErrorCode::kInternal) return kernel;
+      const WithoutPrimitiveCache made_anew;
+      return def->make(q, choice);
+    });
   }
 
   Result<std::unique_ptr<Kernel>> CreateReorder(const TensorType& type,
@@ -165,7 +153,8 @@ class CpuBackend : public Backend {
   }
 
   // Caches the offers: the planner queries equal nodes repeatedly.
-  KernelOffers KeptOffers(const Question& q, std::map<std::string, KernelOffers>& kept) const {
+  KernelOffers KeptOffers(const CandidateQuery& q,
+                          std::map<std::string, KernelOffers>& kept) const {
     std::string key = CallKey(q.op, q.call);
     for (const LayoutId layout : q.available) key += "," + std::to_string(layout);
     const auto [found, added] = kept.try_emplace(std::move(key));
@@ -177,19 +166,14 @@ class CpuBackend : public Backend {
     return type.bytes() < 16 * 1024 ? 1 : cpu_.threads;
   }
 
-  KernelOffers MakeOffers(const Question& q) const {
+  KernelOffers MakeOffers(const CandidateQuery& q) const {
     KernelOffers offers;
     if (WritesNothing(q.call)) {
       offers.choices.push_back(cpu::MakeChoice(q, kNoKernel));
       cpu::SetKey(q, offers.choices.back());
       return offers;
     }
-    for (const KernelFactory& factory : cpu::KernelList()) {
-      if (!Matches(factory, q.op)) continue;
-      const char* reason = factory.offer(q, offers.choices);
-      if (reason != nullptr) offers.refusals.push_back({factory.kernel, reason});
-    }
-    if (offered_ == OfferedKernels::kAll) cpu::OfferConvVariants(q, offers.choices);
+    cpu::OfferKernels(q, /*measured=*/offered_ == OfferedKernels::kAll, offers);
     offers.choices.push_back(ReferenceChoice(q.op, q.call));
     return offers;
   }

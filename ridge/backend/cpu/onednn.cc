@@ -104,15 +104,15 @@ dnnl::primitive_attr UserScratchpad() {
   return attr;
 }
 
-PrimitivePlan::PrimitivePlan(const CpuContext& cpu, const OpCall& call, int threads,
-                             LayoutSource source, const KernelChoice* choice)
-    : cpu_(cpu),
-      call_(call),
-      threads_(threads),
+PrimitivePlan::PrimitivePlan(const CandidateQuery& q, LayoutSource source,
+                             const KernelChoice* choice)
+    : cpu_(q.cpu),
+      call_(q.call),
+      threads_(q.threads()),
       source_(source),
       choice_(choice),
-      input_layouts_(call.inputs.size(), kRowMajor),
-      output_layouts_(call.outputs.size(), kRowMajor) {}
+      input_layouts_(call_.inputs.size(), kRowMajor),
+      output_layouts_(call_.outputs.size(), kRowMajor) {}
 
 int64_t PrimitivePlan::Reserve(int64_t bytes) {
   const int64_t offset = workspace_bytes_;
@@ -176,16 +176,12 @@ void PrimitivePlan::SetPrimitive(const dnnl::primitive_desc_base& desc) {
   scratchpad_offset_ = Reserve(bytes);
 }
 
-KernelChoice PrimitivePlan::Choice(const Question& q, const std::string& name,
-                                   double efficiency) const {
-  KernelChoice choice = MakeChoice(q, name + "/" + desc_.impl_info_str(), efficiency);
+void PrimitivePlan::Describe(KernelChoice& choice) const {
+  choice.kernel += "/" + implementation();
   choice.input_layouts = input_layouts_;
   choice.output_layouts = output_layouts_;
   choice.workspace_bytes = workspace_bytes_;
   choice.heap_bytes = heap_bytes_;
-  choice.in_place.clear();
-  SetKey(q, choice);
-  return choice;
 }
 
 Result<std::unique_ptr<Kernel>> PrimitivePlan::Compile() const {
@@ -218,6 +214,11 @@ Result<std::unique_ptr<Kernel>> PrimitivePlan::Compile() const {
   kernel->Add(std::move(main));
   for (Stage& stage : after) kernel->Add(std::move(stage));
   return Result<std::unique_ptr<Kernel>>(std::move(kernel));
+}
+
+Result<std::unique_ptr<Kernel>> CompilePlan(const std::optional<PrimitivePlan>& plan,
+                                            const CandidateQuery& q, const KernelChoice& choice) {
+  return plan ? plan->Compile() : UnsupportedChoice(q, choice);
 }
 
 bool SelectImplementation(dnnl::primitive_desc_base& desc, const std::string& name,

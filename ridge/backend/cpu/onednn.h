@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "ridge/backend/cpu/kernel_list.h"
+#include "ridge/backend/cpu/kernel_def.h"
 #include "ridge/backend/cpu/layouts.h"
 
 namespace ridge::cpu {
@@ -26,8 +26,7 @@ enum class LayoutSource : uint8_t { kPrimitive, kRowMajor, kChoice };
 class PrimitivePlan {
  public:
   // `choice` is read with kChoice only.
-  PrimitivePlan(const CpuContext& cpu, const OpCall& call, int threads, LayoutSource source,
-                const KernelChoice* choice);
+  PrimitivePlan(const CandidateQuery& q, LayoutSource source, const KernelChoice* choice);
 
   // Binds input or output `index` of the call to argument `arg`, which the primitive reads or
   // writes as `wanted`.  `row_major`: the row-major tensor with the primitive's dimensions.
@@ -43,8 +42,9 @@ class PrimitivePlan {
   void SetHeapBytes(int64_t bytes) { heap_bytes_ = bytes; }
 
   std::string implementation() const { return desc_.impl_info_str(); }
-  // Layouts, workspace and kernel name ("NAME/brgconv:avx512_core") filled in.
-  KernelChoice Choice(const Question& q, const std::string& name, double efficiency) const;
+  LayoutId input_layout(size_t i) const { return input_layouts_[i]; }
+  // Sets layouts, workspace and heap; appends "/brgconv:avx512_core" to the kernel's name.
+  void Describe(KernelChoice& choice) const;
   // Fails with kInternal when the primitive needs more workspace than the choice has.
   Result<std::unique_ptr<Kernel>> Compile() const;
 
@@ -74,6 +74,10 @@ class PrimitivePlan {
   int64_t heap_bytes_ = 0;
   int64_t scratchpad_offset_ = 0;
 };
+
+// The kernel of a choice; fails with kUnsupported where oneDNN has no plan for it.
+Result<std::unique_ptr<Kernel>> CompilePlan(const std::optional<PrimitivePlan>& plan,
+                                            const CandidateQuery& q, const KernelChoice& choice);
 
 // Advances `desc` to the implementation of this name; with an empty name to the first fast one.
 // Refuses reference code.  Skips fallbacks (a packing GEMM, the strided brgemm convolution) and

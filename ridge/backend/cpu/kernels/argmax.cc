@@ -8,7 +8,7 @@
 #include <cmath>
 #include <type_traits>
 
-#include "ridge/backend/cpu/kernels/kernels.h"
+#include "ridge/backend/cpu/kernel_def.h"
 #include "ridge/backend/cpu/kernels/reduce_runs.h"
 #include "ridge/backend/cpu/parallel.h"
 #include "ridge/core/rounding.h"
@@ -164,23 +164,21 @@ std::unique_ptr<Kernel> MakeArgmax(DType dtype, const AxisView& view, int thread
   }
 }
 
-}  // namespace
-
-const char* OfferArgmax(const Question& q, std::vector<KernelChoice>& choices) {
-  if (AnyEmpty(q.call)) return refusal::kEmpty;
-  if (MakeArgmax(q.call.inputs[0].dtype, AxisView{}, 1) == nullptr) return refusal::kDType;
-  KernelChoice choice = MakeChoice(q, "cpu.argmax");
-  SetKey(q, choice);
-  choices.push_back(std::move(choice));
-  return nullptr;
+Result<std::unique_ptr<Kernel>> Make(const CandidateQuery& q, const KernelChoice&) {
+  const TensorType& x = q.call.inputs[0];
+  const int64_t axis = q.call.integer("axis");
+  const AxisView view = ViewAxis(x.dims, static_cast<int>(axis < 0 ? axis + x.rank() : axis));
+  return MakeArgmax(x.dtype, view, q.threads());
 }
 
-Result<std::unique_ptr<Kernel>> CreateArgmax(const CpuContext& cpu, const OpDef& op,
-                                             const OpCall& call, const KernelChoice&) {
-  const TensorType& x = call.inputs[0];
-  const int64_t axis = call.integer("axis");
-  const AxisView view = ViewAxis(x.dims, static_cast<int>(axis < 0 ? axis + x.rank() : axis));
-  return MakeArgmax(x.dtype, view, ThreadsFor(cpu, op, call));
+}  // namespace
+
+KernelDef ArgmaxKernelDef() {
+  return {.name = "cpu.argmax",
+          .ops = {"argmax"},
+          .dtypes = {DType::kF64, DType::kF32, DType::kBF16, DType::kF16, DType::kI64, DType::kI32,
+                     DType::kI8, DType::kU8},
+          .make = Make};
 }
 
 }  // namespace ridge::cpu

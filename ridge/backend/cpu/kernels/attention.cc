@@ -13,8 +13,8 @@
 #include <tuple>
 #include <utility>
 
+#include "ridge/backend/cpu/kernel_def.h"
 #include "ridge/backend/cpu/kernels/attention_problem.h"
-#include "ridge/backend/cpu/kernels/kernels.h"
 #include "ridge/backend/cpu/parallel.h"
 #include "ridge/core/rounding.h"
 
@@ -237,39 +237,37 @@ class AttentionGradKernel : public Kernel {
   const int threads_;
 };
 
-// Everything f32 but the mask, which may be bool.
-bool Supported(const OpCall& call, size_t mask) {
-  OpCall plain = call;
-  if (call.has_input(mask) && call.inputs[mask].dtype == DType::kBool)
+bool IsGradient(const OpDef& op) { return op.name == "attention_grad"; }
+
+// Everything is f32 but the mask, which may be bool.
+const char* Refuse(const CandidateQuery& q) {
+  const size_t mask = IsGradient(q.op) ? kAttentionGradMask : kAttentionMask;
+  OpCall plain = q.call;
+  if (plain.has_input(mask) && plain.inputs[mask].dtype == DType::kBool)
     plain.inputs[mask].dtype = DType::kF32;
-  return AllOf(plain, DType::kF32);
+  return AllOf(plain, DType::kF32) ? nullptr : refusal::kDType;
+}
+
+int64_t WorkspaceBytes(const CandidateQuery& q) {
+  return 4 * (IsGradient(q.op) ? AttentionGradKernel::WorkspaceFloats(q.call, q.threads())
+                               : AttentionKernel::WorkspaceFloats(q.call, q.threads()));
+}
+
+Result<std::unique_ptr<Kernel>> Make(const CandidateQuery& q, const KernelChoice& choice) {
+  return IsGradient(q.op) ? MakeKernel<AttentionGradKernel>(q, choice)
+                          : MakeKernel<AttentionKernel>(q, choice);
 }
 
 }  // namespace
 
-const char* OfferAttention(const Question& q, std::vector<KernelChoice>& choices) {
-  const bool grad = q.op.name == "attention_grad";
-  if (AnyEmpty(q.call)) return refusal::kEmpty;
-  if (!Supported(q.call, grad ? kAttentionGradMask : kAttentionMask)) return refusal::kDType;
-  const int threads = ThreadsFor(q.cpu, q.op, q.call);
-  KernelChoice choice = MakeChoice(q, "cpu." + q.op.name, 0.7);
-  choice.workspace_bytes = 4 * (grad ? AttentionGradKernel::WorkspaceFloats(q.call, threads)
-                                     : AttentionKernel::WorkspaceFloats(q.call, threads));
-  SetKey(q, choice);
-  choices.push_back(std::move(choice));
-  return nullptr;
-}
-
-Result<std::unique_ptr<Kernel>> CreateAttention(const CpuContext& cpu, const OpDef& op,
-                                                const OpCall& call, const KernelChoice&) {
-  return std::unique_ptr<Kernel>(
-      std::make_unique<AttentionKernel>(call, ThreadsFor(cpu, op, call)));
-}
-
-Result<std::unique_ptr<Kernel>> CreateAttentionGrad(const CpuContext& cpu, const OpDef& op,
-                                                    const OpCall& call, const KernelChoice&) {
-  return std::unique_ptr<Kernel>(
-      std::make_unique<AttentionGradKernel>(call, ThreadsFor(cpu, op, call)));
+KernelDef AttentionKernelDef() {
+  return {.name = "cpu.{op}",
+          .ops = {"attention", "attention_grad"},
+          .dtypes = {DType::kF32},
+          .refuse = Refuse,
+          .efficiency = 0.7,
+          .workspace_bytes = WorkspaceBytes,
+          .make = Make};
 }
 
 }  // namespace ridge::cpu

@@ -5,8 +5,8 @@
 // rounded once.  So the tensors in memory are half as large, and no cast of a whole tensor stands
 // before or behind.  Declines where heads do not share out evenly among the threads: there
 // attention.cc cuts them.
+#include "ridge/backend/cpu/kernel_def.h"
 #include "ridge/backend/cpu/kernels/attention_problem.h"
-#include "ridge/backend/cpu/kernels/kernels.h"
 #include "ridge/backend/cpu/kernels/tile_program.h"
 #include "ridge/backend/cpu/parallel.h"
 
@@ -165,34 +165,35 @@ class AttentionBF16Kernel : public Kernel {
 
 bool IsGradient(const OpDef& op) { return op.name == "attention_grad"; }
 
-bool Supported(const OpCall& call, bool gradient) {
-  const size_t mask = gradient ? kAttentionGradMask : kAttentionMask;
-  if (!call.has_input(mask)) return true;
-  const DType dtype = call.inputs[mask].dtype;
-  return dtype == DType::kBool || dtype == DType::kF32;
+const char* Refuse(const CandidateQuery& q) {
+  const size_t mask = IsGradient(q.op) ? kAttentionGradMask : kAttentionMask;
+  const DType type = q.call.has_input(mask) ? q.call.inputs[mask].dtype : DType::kF32;
+  if (type != DType::kBool && type != DType::kF32) return refusal::kDType;
+  const AttentionExtents e = ExtentsOf(q.call);
+  const int64_t tasks = e.batch * e.kv_heads;
+  return tasks % q.threads() != 0 && tasks < 4 * q.threads() ? refusal::kNoGain : nullptr;
+}
+
+AttentionBF16Kernel KernelOf(const CandidateQuery& q) {
+  return AttentionBF16Kernel(q.call, IsGradient(q.op), q.threads());
+}
+
+int64_t Workspace(const CandidateQuery& q) { return KernelOf(q).WorkspaceBytes(); }
+
+Result<std::unique_ptr<Kernel>> Make(const CandidateQuery& q, const KernelChoice&) {
+  return std::unique_ptr<Kernel>(std::make_unique<AttentionBF16Kernel>(KernelOf(q)));
 }
 
 }  // namespace
 
-const char* OfferAttentionBF16(const Question& q, std::vector<KernelChoice>& choices) {
-  if (AnyEmpty(q.call)) return refusal::kEmpty;
-  if (q.call.inputs[0].dtype != DType::kBF16) return refusal::kDType;
-  if (!Supported(q.call, IsGradient(q.op))) return refusal::kDType;
-  const int threads = ThreadsFor(q.cpu, q.op, q.call);
-  const AttentionExtents e = ExtentsOf(q.call);
-  const int64_t tasks = e.batch * e.kv_heads;
-  if (tasks % threads != 0 && tasks < 4 * threads) return refusal::kNoGain;
-  KernelChoice choice = MakeChoice(q, "cpu." + q.op.name + "_bf16", 0.7);
-  choice.workspace_bytes = AttentionBF16Kernel(q.call, IsGradient(q.op), threads).WorkspaceBytes();
-  SetKey(q, choice);
-  choices.push_back(std::move(choice));
-  return nullptr;
-}
-
-Result<std::unique_ptr<Kernel>> CreateAttentionBF16(const CpuContext& cpu, const OpDef& op,
-                                                    const OpCall& call, const KernelChoice&) {
-  return std::unique_ptr<Kernel>(
-      std::make_unique<AttentionBF16Kernel>(call, IsGradient(op), ThreadsFor(cpu, op, call)));
+KernelDef AttentionBF16KernelDef() {
+  return {.name = "cpu.{op}_bf16",
+          .ops = {"attention", "attention_grad"},
+          .dtypes = {DType::kBF16},
+          .refuse = Refuse,
+          .efficiency = 0.7,
+          .workspace_bytes = Workspace,
+          .make = Make};
 }
 
 }  // namespace ridge::cpu

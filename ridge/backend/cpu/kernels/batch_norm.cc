@@ -4,7 +4,7 @@
 // Padded channels are oneDNN's care.
 #include <algorithm>
 
-#include "ridge/backend/cpu/kernels/kernels.h"
+#include "ridge/backend/cpu/kernel_def.h"
 #include "ridge/backend/cpu/onednn.h"
 #include "ridge/backend/cpu/parallel.h"
 
@@ -36,23 +36,21 @@ void BindVector(PrimitivePlan& plan, const OpCall& call, int arg, int input) {
   plan.BindInput(arg, input, desc, desc);
 }
 
-using PlanFn = std::optional<PrimitivePlan> (*)(const CpuContext&, const OpDef&, const OpCall&,
-                                                const Wish&);
+using PlanFn = std::optional<PrimitivePlan> (*)(const CandidateQuery&, const Wish&);
 
-std::optional<PrimitivePlan> PlanForward(const CpuContext& cpu, const OpDef& op, const OpCall& call,
-                                         const Wish& wish) {
-  const int threads = ThreadsFor(cpu, op, call);
-  const TeamSize team(threads);
+std::optional<PrimitivePlan> PlanForward(const CandidateQuery& q, const Wish& wish) {
+  const TeamSize team(q.threads());
+  const OpCall& call = q.call;
   const TensorType& type = call.inputs[0];
   const memory::desc plain = DescOf(type, kRowMajor), x = DescOf(type, wish.layout);
   const memory::desc stats = RowMajorDesc(DType::kF32, {type.dims[1]});
   const auto make = [&] {
-    return Forward::primitive_desc(cpu.engine, dnnl::prop_kind::forward_training, x, x,
+    return Forward::primitive_desc(q.cpu.engine, dnnl::prop_kind::forward_training, x, x,
                                    Epsilon(call), kAffine, UserScratchpad());
   };
   const auto desc = SelectDesc(make, wish.implementation());
   if (!desc) return std::nullopt;
-  PrimitivePlan plan(cpu, call, threads, wish.source, wish.choice);
+  PrimitivePlan plan(q, wish.source, wish.choice);
   plan.BindInput(DNNL_ARG_SRC, 0, plain, x);
   BindVector(plan, call, DNNL_ARG_SCALE, 1);
   BindVector(plan, call, DNNL_ARG_SHIFT, 2);
@@ -63,19 +61,18 @@ std::optional<PrimitivePlan> PlanForward(const CpuContext& cpu, const OpDef& op,
   return plan;
 }
 
-std::optional<PrimitivePlan> PlanInference(const CpuContext& cpu, const OpDef& op,
-                                           const OpCall& call, const Wish& wish) {
-  const int threads = ThreadsFor(cpu, op, call);
-  const TeamSize team(threads);
+std::optional<PrimitivePlan> PlanInference(const CandidateQuery& q, const Wish& wish) {
+  const TeamSize team(q.threads());
+  const OpCall& call = q.call;
   const TensorType& type = call.inputs[0];
   const memory::desc plain = DescOf(type, kRowMajor), x = DescOf(type, wish.layout);
   const auto make = [&] {
-    return Forward::primitive_desc(cpu.engine, dnnl::prop_kind::forward_inference, x, x,
+    return Forward::primitive_desc(q.cpu.engine, dnnl::prop_kind::forward_inference, x, x,
                                    Epsilon(call), kGiven, UserScratchpad());
   };
   const auto desc = SelectDesc(make, wish.implementation());
   if (!desc) return std::nullopt;
-  PrimitivePlan plan(cpu, call, threads, wish.source, wish.choice);
+  PrimitivePlan plan(q, wish.source, wish.choice);
   plan.BindInput(DNNL_ARG_SRC, 0, plain, x);
   BindVector(plan, call, DNNL_ARG_SCALE, 1);
   BindVector(plan, call, DNNL_ARG_SHIFT, 2);
@@ -86,23 +83,22 @@ std::optional<PrimitivePlan> PlanInference(const CpuContext& cpu, const OpDef& o
   return plan;
 }
 
-std::optional<PrimitivePlan> PlanBackward(const CpuContext& cpu, const OpDef& op,
-                                          const OpCall& call, const Wish& wish) {
-  const int threads = ThreadsFor(cpu, op, call);
-  const TeamSize team(threads);
+std::optional<PrimitivePlan> PlanBackward(const CandidateQuery& q, const Wish& wish) {
+  const TeamSize team(q.threads());
+  const OpCall& call = q.call;
   const TensorType& type = call.inputs[0];
   const memory::desc plain = DescOf(type, kRowMajor), x = DescOf(type, wish.layout);
   const memory::desc stats = RowMajorDesc(DType::kF32, {type.dims[1]});
   Forward::primitive_desc hint;  // read again when oneDNN looks for the next implementation
   const auto make = [&] {
-    hint = Forward::primitive_desc(cpu.engine, dnnl::prop_kind::forward_training, x, x,
+    hint = Forward::primitive_desc(q.cpu.engine, dnnl::prop_kind::forward_training, x, x,
                                    Epsilon(call), kAffine, UserScratchpad());
-    return Backward::primitive_desc(cpu.engine, dnnl::prop_kind::backward, x, x, x, Epsilon(call),
+    return Backward::primitive_desc(q.cpu.engine, dnnl::prop_kind::backward, x, x, x, Epsilon(call),
                                     kAffine, hint, UserScratchpad());
   };
   const auto desc = SelectDesc(make, wish.implementation());
   if (!desc) return std::nullopt;
-  PrimitivePlan plan(cpu, call, threads, wish.source, wish.choice);
+  PrimitivePlan plan(q, wish.source, wish.choice);
   plan.BindInput(DNNL_ARG_SRC, 0, plain, x);
   BindVector(plan, call, DNNL_ARG_SCALE, 1);
   BindVector(plan, call, DNNL_ARG_MEAN, 2);
@@ -121,7 +117,7 @@ PlanFn PlanFor(const OpDef& op) {
 }
 
 // Whole-tensor inputs: x, and dy of the gradient.
-std::vector<LayoutId> CandidateLayouts(const Question& q) {
+std::vector<LayoutId> CandidateLayouts(const CandidateQuery& q) {
   std::vector<LayoutId> layouts = {q.available_layout(0)};
   if (q.op.name == "batch_norm_grad") layouts.push_back(q.available_layout(4));
   layouts.push_back(kRowMajor);
@@ -134,37 +130,42 @@ std::vector<LayoutId> CandidateLayouts(const Question& q) {
 }
 
 // Steps behind the norm, or relu's mask before its gradient.
-bool HasSteps(const Question& q) {
+bool HasSteps(const CandidateQuery& q) {
   if (q.op.name == "batch_norm_grad") return q.call.integer("relu") != 0;
   return !q.call.text("epilogue").empty();
 }
 
-}  // namespace
-
-const char* OfferBatchNorm(const Question& q, std::vector<KernelChoice>& choices) {
-  if (AnyEmpty(q.call)) return refusal::kEmpty;
+const char* Refuse(const CandidateQuery& q) {
   if (HasSteps(q)) return refusal::kEpilogue;
-  const DType dtype = q.call.inputs[0].dtype;
-  if (dtype != DType::kF32 && dtype != DType::kBF16) return refusal::kDType;
-  if (q.call.inputs[0].rank() > 5) return refusal::kRank;
+  return q.call.inputs[0].rank() > 5 ? refusal::kRank : nullptr;
+}
+
+const char* Offer(const CandidateQuery& q, Candidates& candidates) {
   const char* reason = refusal::kNoPrimitive;
   for (const LayoutId layout : CandidateLayouts(q)) {
-    const auto plan =
-        PlanFor(q.op)(q.cpu, q.op, q.call, {layout, LayoutSource::kPrimitive, nullptr});
+    const auto plan = PlanFor(q.op)(q, {layout, LayoutSource::kPrimitive, nullptr});
     if (!plan) continue;
-    choices.push_back(plan->Choice(q, "onednn.batch_norm", layout == kRowMajor ? 0.5 : 1));
+    plan->Describe(candidates.Add(layout == kRowMajor ? 0.5 : 1));
     reason = nullptr;
   }
   return reason;
 }
 
-Result<std::unique_ptr<Kernel>> CreateBatchNorm(const CpuContext& cpu, const OpDef& op,
-                                                const OpCall& call, const KernelChoice& choice) {
-  const auto plan =
-      PlanFor(op)(cpu, op, call, {choice.input_layouts.at(0), LayoutSource::kChoice, &choice});
-  if (plan) return plan->Compile();
-  return Status(ErrorCode::kUnsupported,
-                call.where + ": this machine has no kernel " + choice.kernel);
+Result<std::unique_ptr<Kernel>> Make(const CandidateQuery& q, const KernelChoice& choice) {
+  const LayoutId layout = choice.input_layouts.at(0);
+  return CompilePlan(PlanFor(q.op)(q, {layout, LayoutSource::kChoice, &choice}), q, choice);
+}
+
+}  // namespace
+
+KernelDef OneDnnBatchNormKernelDef() {
+  return {.name = "onednn.batch_norm",
+          .ops = {"batch_norm", "batch_norm_grad", "batch_norm_inference"},
+          .dtypes = {DType::kF32, DType::kBF16},
+          .refuse = Refuse,
+          .in_place = false,
+          .offer = Offer,
+          .make = Make};
 }
 
 }  // namespace ridge::cpu

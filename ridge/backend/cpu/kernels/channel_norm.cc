@@ -13,7 +13,7 @@
 #include <span>
 
 #include "hwy/cache_control.h"
-#include "ridge/backend/cpu/kernels/kernels.h"
+#include "ridge/backend/cpu/kernel_def.h"
 #include "ridge/backend/cpu/kernels/norm_planes.h"
 #include "ridge/backend/cpu/layouts.h"
 #include "ridge/backend/cpu/parallel.h"
@@ -281,14 +281,24 @@ class BatchNormGrad : public Kernel {
   const int threads_;
 };
 
-bool TakesEpilogue(const Question& q, Kind kind) {
+bool TakesEpilogue(const CandidateQuery& q, Kind kind) {
   if (kind == Kind::kGrad) return true;
   const std::string& epilogue = q.call.text("epilogue");
   return epilogue.empty() || epilogue == "relu" || epilogue == "add" || epilogue == "add,relu";
 }
 
+// Rows of features are refused: a plane would be one element.
+const char* Refuse(const CandidateQuery& q) {
+  if (q.call.inputs[0].rank() < 3) return refusal::kRank;
+  return TakesEpilogue(q, KindOf(q.op)) ? nullptr : refusal::kEpilogue;
+}
+
+int64_t WorkspaceBytes(const CandidateQuery& q) {
+  return q.threads() * static_cast<int64_t>(std::max(sizeof(LaneMoments), sizeof(LaneGradSums)));
+}
+
 // Layouts in which x, or what goes with it, is at hand.
-std::vector<LayoutId> LayoutsOf(const Question& q, Kind kind) {
+std::vector<LayoutId> LayoutsOf(const CandidateQuery& q, Kind kind) {
   std::vector<LayoutId> layouts = {q.available_layout(0)};
   const size_t second = SecondTensor(kind);
   if (second < q.call.inputs.size() && q.available_layout(second) != layouts[0])
@@ -296,44 +306,44 @@ std::vector<LayoutId> LayoutsOf(const Question& q, Kind kind) {
   return layouts;
 }
 
-}  // namespace
-
-const char* OfferChannelNorm(const Question& q, std::vector<KernelChoice>& choices) {
-  if (AnyEmpty(q.call)) return refusal::kEmpty;
-  if (!AllOf(q.call, DType::kF32)) return refusal::kDType;
-  // Rows of features: a plane would be one element.
-  if (q.call.inputs[0].rank() < 3) return refusal::kRank;
+const char* Offer(const CandidateQuery& q, Candidates& candidates) {
   const Kind kind = KindOf(q.op);
-  if (!TakesEpilogue(q, kind)) return refusal::kEpilogue;
-  const int threads = ThreadsFor(q.cpu, q.op, q.call);
   const char* reason = refusal::kLayout;
   for (const LayoutId layout : LayoutsOf(q, kind)) {
     const auto blocks = ChannelBlocksOf(q.call.inputs[0].dims, layout);
     if (!blocks || kNormLanes % blocks->block != 0) continue;
-    KernelChoice choice = MakeChoice(q, "cpu.batch_norm");
+    KernelChoice& choice = candidates.Add();
     choice.input_layouts[0] = choice.output_layouts[0] = layout;
     const size_t second = SecondTensor(kind);
     if (second < q.call.inputs.size()) choice.input_layouts[second] = layout;
-    choice.workspace_bytes =
-        threads * static_cast<int64_t>(std::max(sizeof(LaneMoments), sizeof(LaneGradSums)));
-    SetKey(q, choice);
-    choices.push_back(std::move(choice));
     reason = nullptr;
   }
   return reason;
 }
 
-Result<std::unique_ptr<Kernel>> CreateChannelNorm(const CpuContext& cpu, const OpDef& op,
-                                                  const OpCall& call, const KernelChoice& choice) {
-  const Kind kind = KindOf(op);
-  const int threads = ThreadsFor(cpu, op, call);
-  const NormPlan plan(call, kind, *ChannelBlocksOf(call.inputs[0].dims, choice.input_layouts[0]),
-                      threads);
+Result<std::unique_ptr<Kernel>> Make(const CandidateQuery& q, const KernelChoice& choice) {
+  const Kind kind = KindOf(q.op);
+  const int threads = q.threads();
+  const ChannelBlocks blocks = *ChannelBlocksOf(q.call.inputs[0].dims, choice.input_layouts[0]);
+  const NormPlan plan(q.call, kind, blocks, threads);
   std::unique_ptr<Kernel> kernel;
   if (kind == Kind::kForward) kernel = std::make_unique<BatchNormForward>(plan, threads);
   if (kind == Kind::kInference) kernel = std::make_unique<BatchNormInference>(plan, threads);
   if (kind == Kind::kGrad) kernel = std::make_unique<BatchNormGrad>(plan, threads);
   return kernel;
+}
+
+}  // namespace
+
+KernelDef BatchNormKernelDef() {
+  return {.name = "cpu.batch_norm",
+          .ops = {"batch_norm", "batch_norm_grad", "batch_norm_inference"},
+          .dtypes = {DType::kF32},
+          .one_dtype = true,
+          .refuse = Refuse,
+          .workspace_bytes = WorkspaceBytes,
+          .offer = Offer,
+          .make = Make};
 }
 
 }  // namespace ridge::cpu

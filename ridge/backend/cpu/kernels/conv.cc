@@ -10,9 +10,8 @@
 #include <array>
 
 #include "ridge/backend/cpu/gemm_buffers.h"
-#include "ridge/backend/cpu/kernels/conv_variants.h"
+#include "ridge/backend/cpu/kernel_def.h"
 #include "ridge/backend/cpu/kernels/epilogue.h"
-#include "ridge/backend/cpu/kernels/kernels.h"
 #include "ridge/backend/cpu/onednn.h"
 #include "ridge/backend/cpu/parallel.h"
 
@@ -122,16 +121,17 @@ int64_t HeapBytes(const ConvGeometry& g, DType dtype, const std::string& impleme
   return most;
 }
 
-using PlanFn = std::optional<PrimitivePlan> (*)(const CpuContext&, const OpDef&, const OpCall&,
-                                                LayoutSource, const KernelChoice*);
+using PlanFn = std::optional<PrimitivePlan> (*)(const CandidateQuery&, LayoutSource,
+                                                const KernelChoice*);
 
 std::string WantedImplementation(const KernelChoice* choice) {
   return choice == nullptr ? "" : ImplementationOf(*choice);
 }
 
-std::optional<PrimitivePlan> PlanConv(const CpuContext& cpu, const OpDef& op, const OpCall& call,
-                                      LayoutSource source, const KernelChoice* choice) {
-  const int threads = ThreadsFor(cpu, op, call);
+std::optional<PrimitivePlan> PlanConv(const CandidateQuery& q, LayoutSource source,
+                                      const KernelChoice* choice) {
+  const OpCall& call = q.call;
+  const int threads = q.threads();
   const TeamSize team(threads);
   const DType in = call.inputs[0].dtype, out = call.outputs[0].dtype;
   const bool bias = call.has_input(2);
@@ -140,9 +140,9 @@ std::optional<PrimitivePlan> PlanConv(const CpuContext& cpu, const OpDef& op, co
   const auto attr = EpilogueAttr(call, ConvDescs::Any(d.y));
   if (!attr) return std::nullopt;
   const auto desc =
-      SelectDesc([&] { return ForwardDesc(cpu, d, bias, *attr); }, WantedImplementation(choice));
+      SelectDesc([&] { return ForwardDesc(q.cpu, d, bias, *attr); }, WantedImplementation(choice));
   if (!desc) return std::nullopt;
-  PrimitivePlan plan(cpu, call, threads, source, choice);
+  PrimitivePlan plan(q, source, choice);
   plan.BindInput(DNNL_ARG_SRC, 0, d.x, desc->src_desc());
   plan.BindInput(DNNL_ARG_WEIGHTS, 1, d.w, desc->weights_desc());
   if (bias) plan.BindInput(DNNL_ARG_BIAS, 2, d.bias, desc->bias_desc());
@@ -153,22 +153,22 @@ std::optional<PrimitivePlan> PlanConv(const CpuContext& cpu, const OpDef& op, co
   return plan;
 }
 
-std::optional<PrimitivePlan> PlanGradInput(const CpuContext& cpu, const OpDef& op,
-                                           const OpCall& call, LayoutSource source,
+std::optional<PrimitivePlan> PlanGradInput(const CandidateQuery& q, LayoutSource source,
                                            const KernelChoice* choice) {
-  const int threads = ThreadsFor(cpu, op, call);
+  const OpCall& call = q.call;
+  const int threads = q.threads();
   const TeamSize team(threads);
   const DType in = call.inputs[0].dtype, out = call.outputs[0].dtype;
   const ConvGeometry g = GradInputGeometryOf(call);
   const ConvDescs d = DescribeConv({out, in, in, in}, g);
   Hint hint;
   const auto make = [&] {
-    hint = HintDesc(cpu, call, g);
-    return GradInputDesc(cpu, d, hint);
+    hint = HintDesc(q.cpu, call, g);
+    return GradInputDesc(q.cpu, d, hint);
   };
   const auto desc = SelectDesc(make, WantedImplementation(choice));
   if (!desc) return std::nullopt;
-  PrimitivePlan plan(cpu, call, threads, source, choice);
+  PrimitivePlan plan(q, source, choice);
   plan.BindInput(DNNL_ARG_DIFF_DST, 0, d.y, desc->diff_dst_desc());
   plan.BindInput(DNNL_ARG_WEIGHTS, 1, d.w, desc->weights_desc());
   plan.BindOutput(DNNL_ARG_DIFF_SRC, 0, d.x, desc->diff_src_desc());
@@ -177,10 +177,10 @@ std::optional<PrimitivePlan> PlanGradInput(const CpuContext& cpu, const OpDef& o
   return plan;
 }
 
-std::optional<PrimitivePlan> PlanGradWeight(const CpuContext& cpu, const OpDef& op,
-                                            const OpCall& call, LayoutSource source,
+std::optional<PrimitivePlan> PlanGradWeight(const CandidateQuery& q, LayoutSource source,
                                             const KernelChoice* choice) {
-  const int threads = ThreadsFor(cpu, op, call);
+  const OpCall& call = q.call;
+  const int threads = q.threads();
   const TeamSize team(threads);
   const DType in = call.inputs[0].dtype, out = call.outputs[0].dtype;
   const ConvGeometry g = GradWeightGeometryOf(call);
@@ -188,12 +188,12 @@ std::optional<PrimitivePlan> PlanGradWeight(const CpuContext& cpu, const OpDef& 
   const bool bias = call.integer("bias") != 0;
   Hint hint;
   const auto make = [&] {
-    hint = HintDesc(cpu, call, g);
-    return GradWeightDesc(cpu, d, bias, hint);
+    hint = HintDesc(q.cpu, call, g);
+    return GradWeightDesc(q.cpu, d, bias, hint);
   };
   const auto desc = SelectDesc(make, WantedImplementation(choice));
   if (!desc) return std::nullopt;
-  PrimitivePlan plan(cpu, call, threads, source, choice);
+  PrimitivePlan plan(q, source, choice);
   plan.BindInput(DNNL_ARG_SRC, 0, d.x, desc->src_desc());
   plan.BindInput(DNNL_ARG_DIFF_DST, 1, d.y, desc->diff_dst_desc());
   plan.BindOutput(DNNL_ARG_DIFF_WEIGHTS, 0, d.w, desc->diff_weights_desc());
@@ -201,6 +201,11 @@ std::optional<PrimitivePlan> PlanGradWeight(const CpuContext& cpu, const OpDef& 
   plan.SetPrimitive(*desc);
   plan.SetHeapBytes(HeapBytes(g, in, plan.implementation(), threads));
   return plan;
+}
+
+PlanFn PlanFor(const OpDef& op) {
+  if (op.name == "conv") return PlanConv;
+  return op.name == "conv_grad_input" ? PlanGradInput : PlanGradWeight;
 }
 
 bool IsRowMajor(const KernelChoice& choice) {
@@ -226,7 +231,7 @@ double GradWeightBF16Efficiency(const OpCall& call) {
 }
 
 // A packing GEMM over the groups of a depthwise convolution reaches 1.6 to 3.4 GFLOP/s.
-double EfficiencyOf(const Question& q, const std::string& implementation) {
+double EfficiencyOf(const CandidateQuery& q, const std::string& implementation) {
   const bool packing = implementation.find("gemm") != std::string::npos;
   if (packing && q.call.integer("groups") > 1) return 0.02;
   const bool bf16 = q.call.inputs[0].dtype == DType::kBF16;
@@ -234,42 +239,18 @@ double EfficiencyOf(const Question& q, const std::string& implementation) {
 }
 
 // Reorders inside the row-major kernel cost time that its own cost does not show.
-const char* Offer(const Question& q, const char* name, PlanFn make_plan,
-                  std::vector<KernelChoice>& choices) {
-  if (AnyEmpty(q.call)) return refusal::kEmpty;
-  const DType dtype = q.call.inputs[0].dtype;
-  if (dtype != DType::kF32 && dtype != DType::kBF16) return refusal::kDType;
-  const auto blocked = make_plan(q.cpu, q.op, q.call, LayoutSource::kPrimitive, nullptr);
+const char* Offer(const CandidateQuery& q, Candidates& candidates) {
+  const PlanFn make_plan = PlanFor(q.op);
+  const auto blocked = make_plan(q, LayoutSource::kPrimitive, nullptr);
   if (!blocked) return refusal::kNoPrimitive;
   const double efficiency = EfficiencyOf(q, blocked->implementation());
-  choices.push_back(blocked->Choice(q, name, efficiency));
-  if (IsRowMajor(choices.back())) return nullptr;
-  const auto row_major = make_plan(q.cpu, q.op, q.call, LayoutSource::kRowMajor, nullptr);
-  choices.push_back(row_major->Choice(q, name, 0.6 * efficiency));
+  KernelChoice& choice = candidates.Add(efficiency);
+  blocked->Describe(choice);
+  if (IsRowMajor(choice)) return nullptr;
+  const auto row_major = make_plan(q, LayoutSource::kRowMajor, nullptr);
+  row_major->Describe(candidates.Add(0.6 * efficiency));
   return nullptr;
 }
-
-Result<std::unique_ptr<Kernel>> Make(const CpuContext& cpu, const OpDef& op, const OpCall& call,
-                                     const KernelChoice& choice, PlanFn make_plan) {
-  const auto plan = make_plan(cpu, op, call, LayoutSource::kChoice, &choice);
-  if (plan) return plan->Compile();
-  return Status(ErrorCode::kUnsupported,
-                call.where + ": this machine has no kernel " + choice.kernel);
-}
-
-}  // namespace
-
-const char* OfferConv(const Question& q, std::vector<KernelChoice>& choices) {
-  return Offer(q, "onednn.conv", PlanConv, choices);
-}
-const char* OfferConvGradInput(const Question& q, std::vector<KernelChoice>& choices) {
-  return Offer(q, "onednn.conv_grad_input", PlanGradInput, choices);
-}
-const char* OfferConvGradWeight(const Question& q, std::vector<KernelChoice>& choices) {
-  return Offer(q, "onednn.conv_grad_weight", PlanGradWeight, choices);
-}
-
-namespace {
 
 // Those that are not reference code and do not allocate in a call.
 constexpr const char* kImplementations[] = {"brgconv:avx512_core_bf16",
@@ -289,56 +270,29 @@ constexpr const char* kImplementations[] = {"brgconv:avx512_core_bf16",
                                             "jit_1x1:avx2"};
 constexpr double kUnlikely = 0.1;
 
-struct Family {
-  const char* op;
-  const char* kernel;
-  PlanFn plan;
-};
-
-constexpr Family kFamilies[] = {
-    {"conv", "onednn.conv", PlanConv},
-    {"conv_grad_input", "onednn.conv_grad_input", PlanGradInput},
-    {"conv_grad_weight", "onednn.conv_grad_weight", PlanGradWeight},
-};
-
-bool Holds(const std::vector<KernelChoice>& choices, const std::string& key) {
-  for (const KernelChoice& choice : choices) {
-    if (choice.key == key) return true;
+void OfferImplementations(const CandidateQuery& q, Candidates& candidates) {
+  for (const char* implementation : kImplementations) {
+    KernelChoice wanted;
+    wanted.kernel = std::string("onednn/") + implementation;
+    const auto plan = PlanFor(q.op)(q, LayoutSource::kPrimitive, &wanted);
+    if (plan) plan->Describe(candidates.Add(kUnlikely));
   }
-  return false;
+}
+
+Result<std::unique_ptr<Kernel>> Make(const CandidateQuery& q, const KernelChoice& choice) {
+  return CompilePlan(PlanFor(q.op)(q, LayoutSource::kChoice, &choice), q, choice);
 }
 
 }  // namespace
 
-void OfferConvVariants(const Question& q, std::vector<KernelChoice>& choices) {
-  const DType dtype = q.call.inputs[0].dtype;
-  if (AnyEmpty(q.call) || (dtype != DType::kF32 && dtype != DType::kBF16)) return;
-  for (const Family& family : kFamilies) {
-    if (q.op.name != family.op) continue;
-    for (const char* implementation : kImplementations) {
-      KernelChoice wanted;
-      wanted.kernel = std::string(family.kernel) + "/" + implementation;
-      const auto plan = family.plan(q.cpu, q.op, q.call, LayoutSource::kPrimitive, &wanted);
-      if (!plan) continue;
-      KernelChoice choice = plan->Choice(q, family.kernel, kUnlikely);
-      if (!Holds(choices, choice.key)) choices.push_back(std::move(choice));
-    }
-  }
-}
-
-Result<std::unique_ptr<Kernel>> CreateConv(const CpuContext& cpu, const OpDef& op,
-                                           const OpCall& call, const KernelChoice& choice) {
-  return Make(cpu, op, call, choice, PlanConv);
-}
-Result<std::unique_ptr<Kernel>> CreateConvGradInput(const CpuContext& cpu, const OpDef& op,
-                                                    const OpCall& call,
-                                                    const KernelChoice& choice) {
-  return Make(cpu, op, call, choice, PlanGradInput);
-}
-Result<std::unique_ptr<Kernel>> CreateConvGradWeight(const CpuContext& cpu, const OpDef& op,
-                                                     const OpCall& call,
-                                                     const KernelChoice& choice) {
-  return Make(cpu, op, call, choice, PlanGradWeight);
+KernelDef ConvKernelDef() {
+  return {.name = "onednn.{op}",
+          .ops = {"conv", "conv_grad_input", "conv_grad_weight"},
+          .dtypes = {DType::kF32, DType::kBF16},
+          .in_place = false,
+          .offer = Offer,
+          .offer_measured = OfferImplementations,
+          .make = Make};
 }
 
 }  // namespace ridge::cpu

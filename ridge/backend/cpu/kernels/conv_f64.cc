@@ -5,8 +5,8 @@
 // (group, outputs, channels) for dw, which sums over the images in order.
 #include <algorithm>
 
+#include "ridge/backend/cpu/kernel_def.h"
 #include "ridge/backend/cpu/kernels/gemm_f64.h"
-#include "ridge/backend/cpu/kernels/kernels.h"
 #include "ridge/backend/cpu/parallel.h"
 #include "ridge/core/rounding.h"
 #include "ridge/graph/ops/shared/conv.h"
@@ -320,33 +320,33 @@ int64_t ThreadDoubles(const ConvGeometry& g) {
   return kGemmScratch + ConvF64(g).column_doubles(g.group_inputs);
 }
 
-}  // namespace
-
-const char* OfferConvF64(const Question& q, std::vector<KernelChoice>& choices) {
-  if (AnyEmpty(q.call)) return refusal::kEmpty;
-  if (q.call.inputs[0].dtype != DType::kF64) return refusal::kDType;
-  KernelChoice choice = MakeChoice(q, "cpu." + q.op.name + "_f64");
-  choice.workspace_bytes =
-      ThreadsFor(q.cpu, q.op, q.call) * ThreadDoubles(GeometryOf(q.op, q.call)) * 8;
-  choice.in_place.clear();
-  SetKey(q, choice);
-  choices.push_back(std::move(choice));
-  return nullptr;
+int64_t WorkspaceBytes(const CandidateQuery& q) {
+  return q.threads() * ThreadDoubles(GeometryOf(q.op, q.call)) * 8;
 }
 
-Result<std::unique_ptr<Kernel>> CreateConvF64(const CpuContext& cpu, const OpDef& op,
-                                              const OpCall& call, const KernelChoice&) {
-  const int threads = ThreadsFor(cpu, op, call);
-  const int64_t doubles = ThreadDoubles(GeometryOf(op, call));
+Result<std::unique_ptr<Kernel>> Make(const CandidateQuery& q, const KernelChoice&) {
+  const int threads = q.threads();
+  const int64_t doubles = ThreadDoubles(GeometryOf(q.op, q.call));
   std::unique_ptr<Kernel> kernel;
-  if (op.name == "conv") {
-    kernel = std::make_unique<ForwardF64>(call, doubles, threads);
-  } else if (op.name == "conv_grad_input") {
-    kernel = std::make_unique<GradInputF64>(call, doubles, threads);
+  if (q.op.name == "conv") {
+    kernel = std::make_unique<ForwardF64>(q.call, doubles, threads);
+  } else if (q.op.name == "conv_grad_input") {
+    kernel = std::make_unique<GradInputF64>(q.call, doubles, threads);
   } else {
-    kernel = std::make_unique<GradWeightF64>(call, doubles, threads);
+    kernel = std::make_unique<GradWeightF64>(q.call, doubles, threads);
   }
-  return Result<std::unique_ptr<Kernel>>(std::move(kernel));
+  return kernel;
+}
+
+}  // namespace
+
+KernelDef ConvF64KernelDef() {
+  return {.name = "cpu.{op}_f64",
+          .ops = {"conv", "conv_grad_input", "conv_grad_weight"},
+          .dtypes = {DType::kF64},
+          .in_place = false,
+          .workspace_bytes = WorkspaceBytes,
+          .make = Make};
 }
 
 }  // namespace ridge::cpu

@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <limits>
 
+#include "ridge/backend/cpu/kernel_def.h"
 #include "ridge/backend/cpu/kernels/cross_entropy_rows.h"
-#include "ridge/backend/cpu/kernels/kernels.h"
 #include "ridge/backend/cpu/parallel.h"
 
 namespace ridge::cpu {
@@ -14,12 +14,12 @@ struct Rows {
   DType label_type;
   int threads;
 
-  Rows(const CpuContext& cpu, const OpDef& op, const OpCall& call)
+  Rows(const OpCall& call, int team)
       : rows(call.inputs[1].elements()),
         classes(call.inputs[0].dims.back()),
         ignore_index(call.integer("ignore_index")),
         label_type(call.inputs[1].dtype),
-        threads(ThreadsFor(cpu, op, call)) {}
+        threads(team) {}
 
   int64_t Label(const void* labels, int64_t row) const {
     return label_type == DType::kI64 ? static_cast<const int64_t*>(labels)[row]
@@ -32,7 +32,7 @@ constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
 
 class LossKernel : public Kernel {
  public:
-  explicit LossKernel(const Rows& rows) : rows_(rows) {}
+  LossKernel(const OpCall& call, int threads) : rows_(call, threads) {}
   Status Run(const KernelBuffers& buffers) override {
     const auto* logits = static_cast<const float*>(buffers.inputs[0]);
     auto* losses = static_cast<float*>(buffers.outputs[0]);
@@ -57,7 +57,7 @@ class LossKernel : public Kernel {
 
 class GradKernel : public Kernel {
  public:
-  explicit GradKernel(const Rows& rows) : rows_(rows) {}
+  GradKernel(const OpCall& call, int threads) : rows_(call, threads) {}
   Status Run(const KernelBuffers& buffers) override {
     const auto* logits = static_cast<const float*>(buffers.inputs[0]);
     const auto* dlosses = static_cast<const float*>(buffers.inputs[2]);
@@ -79,25 +79,18 @@ class GradKernel : public Kernel {
   const Rows rows_;
 };
 
+Result<std::unique_ptr<Kernel>> Make(const CandidateQuery& q, const KernelChoice& choice) {
+  return q.op.name == "softmax_cross_entropy" ? MakeKernel<LossKernel>(q, choice)
+                                              : MakeKernel<GradKernel>(q, choice);
+}
+
 }  // namespace
 
-const char* OfferCrossEntropy(const Question& q, std::vector<KernelChoice>& choices) {
-  if (AnyEmpty(q.call)) return refusal::kEmpty;
-  if (q.call.inputs[0].dtype != DType::kF32) return refusal::kDType;
-  KernelChoice choice = MakeChoice(q, "cpu." + q.op.name);
-  SetKey(q, choice);
-  choices.push_back(std::move(choice));
-  return nullptr;
-}
-
-Result<std::unique_ptr<Kernel>> CreateCrossEntropy(const CpuContext& cpu, const OpDef& op,
-                                                   const OpCall& call, const KernelChoice&) {
-  return std::unique_ptr<Kernel>(std::make_unique<LossKernel>(Rows(cpu, op, call)));
-}
-
-Result<std::unique_ptr<Kernel>> CreateCrossEntropyGrad(const CpuContext& cpu, const OpDef& op,
-                                                       const OpCall& call, const KernelChoice&) {
-  return std::unique_ptr<Kernel>(std::make_unique<GradKernel>(Rows(cpu, op, call)));
+KernelDef CrossEntropyKernelDef() {
+  return {.name = "cpu.{op}",
+          .ops = {"softmax_cross_entropy", "softmax_cross_entropy_grad"},
+          .dtypes = {DType::kF32},
+          .make = Make};
 }
 
 }  // namespace ridge::cpu

@@ -9,8 +9,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "ridge/backend/cpu/kernel_def.h"
 #include "ridge/backend/cpu/kernels/depthwise_rows.h"
-#include "ridge/backend/cpu/kernels/kernels.h"
 #include "ridge/backend/cpu/layouts.h"
 #include "ridge/backend/cpu/parallel.h"
 #include "ridge/graph/ops/shared/conv.h"
@@ -109,7 +109,7 @@ class DepthwiseGradWeight : public Kernel {
 };
 
 // Where x or dy lie in blocks already, those; else blocks of 16.
-LayoutId WantedLayout(const Question& q) {
+LayoutId WantedLayout(const CandidateQuery& q) {
   for (size_t i = 0; i < 2; ++i) {
     const auto blocks = ChannelBlocksOf(q.call.inputs[i].dims, q.available_layout(i));
     if (blocks && (blocks->block == 8 || blocks->block == 16)) return q.available_layout(i);
@@ -117,31 +117,40 @@ LayoutId WantedLayout(const Question& q) {
   return kBlocks16;
 }
 
-}  // namespace
-
-const char* OfferDepthwiseGradWeight(const Question& q, std::vector<KernelChoice>& choices) {
-  if (AnyEmpty(q.call)) return refusal::kEmpty;
-  if (!AllOf(q.call, DType::kF32)) return refusal::kDType;
+const char* Refuse(const CandidateQuery& q) {
   if (q.call.inputs[0].rank() != 4) return refusal::kRank;
   const ConvGeometry g = GradWeightGeometryOf(q.call);
-  if (g.group_inputs != 1 || g.group_outputs != 1 || g.groups < 4) return refusal::kAttribute;
+  const bool depthwise = g.group_inputs == 1 && g.group_outputs == 1 && g.groups >= 4;
+  return depthwise ? nullptr : refusal::kAttribute;
+}
+
+const char* Offer(const CandidateQuery& q, Candidates& candidates) {
   const LayoutId layout = WantedLayout(q);
-  KernelChoice choice = MakeChoice(q, "cpu.depthwise_grad_weight", 0.3);
+  const DepthwisePlan plan(q.call, *ChannelBlocksOf(q.call.inputs[0].dims, layout));
+  KernelChoice& choice = candidates.Add();
   choice.input_layouts = {layout, layout};
-  choice.workspace_bytes = DepthwisePlan(q.call, *ChannelBlocksOf(q.call.inputs[0].dims, layout))
-                               .workspace_bytes(ThreadsFor(q.cpu, q.op, q.call));
-  SetKey(q, choice);
-  choices.push_back(std::move(choice));
+  choice.workspace_bytes = plan.workspace_bytes(q.threads());
   return nullptr;
 }
 
-Result<std::unique_ptr<Kernel>> CreateDepthwiseGradWeight(const CpuContext& cpu, const OpDef& op,
-                                                          const OpCall& call,
-                                                          const KernelChoice& choice) {
-  const auto blocks = ChannelBlocksOf(call.inputs[0].dims, choice.input_layouts.at(0));
-  if (!blocks) return Status(ErrorCode::kInternal, call.where + ": no blocks of channels");
-  return std::unique_ptr<Kernel>(std::make_unique<DepthwiseGradWeight>(DepthwisePlan(call, *blocks),
-                                                                       ThreadsFor(cpu, op, call)));
+Result<std::unique_ptr<Kernel>> Make(const CandidateQuery& q, const KernelChoice& choice) {
+  const auto blocks = ChannelBlocksOf(q.call.inputs[0].dims, choice.input_layouts.at(0));
+  if (!blocks) return Status(ErrorCode::kInternal, q.call.where + ": no blocks of channels");
+  return std::unique_ptr<Kernel>(
+      std::make_unique<DepthwiseGradWeight>(DepthwisePlan(q.call, *blocks), q.threads()));
+}
+
+}  // namespace
+
+KernelDef DepthwiseGradWeightKernelDef() {
+  return {.name = "cpu.depthwise_grad_weight",
+          .ops = {"conv_grad_weight"},
+          .dtypes = {DType::kF32},
+          .one_dtype = true,
+          .refuse = Refuse,
+          .efficiency = 0.3,
+          .offer = Offer,
+          .make = Make};
 }
 
 }  // namespace ridge::cpu

@@ -1,7 +1,7 @@
 // dropout of any float: Philox words for a tile, then its elements in double, as the reference has
 // it, so draws and rounding are the same bits.
+#include "ridge/backend/cpu/kernel_def.h"
 #include "ridge/backend/cpu/kernels/keep_or_drop.h"
-#include "ridge/backend/cpu/kernels/kernels.h"
 #include "ridge/backend/cpu/kernels/wide_program.h"
 #include "ridge/backend/cpu/parallel.h"
 #include "ridge/core/random.h"
@@ -59,17 +59,11 @@ class DropoutKernel : public Kernel {
 
 }  // namespace
 
-const char* OfferDropout(const Question& q, std::vector<KernelChoice>& choices) {
-  if (AnyEmpty(q.call)) return refusal::kEmpty;
-  KernelChoice choice = MakeChoice(q, "cpu.dropout", 0.4);
-  SetKey(q, choice);
-  choices.push_back(std::move(choice));
-  return nullptr;
-}
-
-Result<std::unique_ptr<Kernel>> CreateDropout(const CpuContext& cpu, const OpDef& op,
-                                              const OpCall& call, const KernelChoice&) {
-  return std::unique_ptr<Kernel>(std::make_unique<DropoutKernel>(call, ThreadsFor(cpu, op, call)));
+KernelDef DropoutKernelDef() {
+  return {.name = "cpu.dropout",
+          .ops = {"dropout"},
+          .efficiency = 0.4,
+          .make = MakeKernel<DropoutKernel>};
 }
 
 }  // namespace ridge::cpu

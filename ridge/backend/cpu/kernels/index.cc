@@ -8,8 +8,8 @@
 #include <limits>
 #include <type_traits>
 
+#include "ridge/backend/cpu/kernel_def.h"
 #include "ridge/backend/cpu/kernels/index_place.h"
-#include "ridge/backend/cpu/kernels/kernels.h"
 #include "ridge/backend/cpu/kernels/target_share.h"
 
 namespace ridge::cpu {
@@ -129,11 +129,6 @@ class ScatterAddKernel : public Kernel {
   const int threads_;
 };
 
-bool IsSummed(DType dtype) {
-  return IsFloat(dtype) || dtype == DType::kI64 || dtype == DType::kI32 || dtype == DType::kI8 ||
-         dtype == DType::kU8;
-}
-
 // Bytes of what the dtype is summed in, 0 when that is the output itself.
 int64_t SumBytes(DType dtype) {
   switch (dtype) {
@@ -169,34 +164,34 @@ std::unique_ptr<Kernel> MakeScatterAdd(const OpCall& call, int threads) {
   }
 }
 
-const char* OfferPlain(const Question& q, int64_t workspace_bytes,
-                       std::vector<KernelChoice>& choices) {
-  KernelChoice choice = MakeChoice(q, "cpu." + q.op.name);
-  choice.workspace_bytes = workspace_bytes;
-  SetKey(q, choice);
-  choices.push_back(std::move(choice));
-  return nullptr;
+int64_t ScatterAddWorkspace(const CandidateQuery& q) {
+  const TensorType& y = q.call.outputs[0];
+  return y.elements() * SumBytes(y.dtype);
+}
+
+Result<std::unique_ptr<Kernel>> MakeScatterAddKernel(const CandidateQuery& q, const KernelChoice&) {
+  return MakeScatterAdd(q.call, q.threads());
 }
 
 }  // namespace
 
 // An empty table or no updates are no special case; calls without outputs do not come here.
-const char* OfferGather(const Question& q, std::vector<KernelChoice>& choices) {
-  return OfferPlain(q, /*workspace_bytes=*/0, choices);
-}
-const char* OfferScatterAdd(const Question& q, std::vector<KernelChoice>& choices) {
-  const TensorType& y = q.call.outputs[0];
-  if (!IsSummed(y.dtype)) return refusal::kDType;
-  return OfferPlain(q, y.elements() * SumBytes(y.dtype), choices);
+KernelDef GatherKernelDef() {
+  return {.name = "cpu.gather",
+          .ops = {"gather"},
+          .takes_empty = true,
+          .make = MakeKernel<GatherKernel>};
 }
 
-Result<std::unique_ptr<Kernel>> CreateGather(const CpuContext& cpu, const OpDef& op,
-                                             const OpCall& call, const KernelChoice&) {
-  return std::unique_ptr<Kernel>(std::make_unique<GatherKernel>(call, ThreadsFor(cpu, op, call)));
-}
-Result<std::unique_ptr<Kernel>> CreateScatterAdd(const CpuContext& cpu, const OpDef& op,
-                                                 const OpCall& call, const KernelChoice&) {
-  return MakeScatterAdd(call, ThreadsFor(cpu, op, call));
+KernelDef ScatterAddKernelDef() {
+  return {.name = "cpu.scatter_add",
+          .ops = {"scatter_add"},
+          .takes_empty = true,
+          .dtypes = {DType::kF64, DType::kF32, DType::kBF16, DType::kF16, DType::kI64, DType::kI32,
+                     DType::kI8, DType::kU8},
+          .typed_by = 1,
+          .workspace_bytes = ScatterAddWorkspace,
+          .make = MakeScatterAddKernel};
 }
 
 }  // namespace ridge::cpu

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <limits>
 
+#include "ridge/backend/cpu/kernel_def.h"
 #include "ridge/backend/cpu/kernels/interpolate_rows.h"
-#include "ridge/backend/cpu/kernels/kernels.h"
 #include "ridge/backend/cpu/layouts.h"
 #include "ridge/backend/cpu/parallel.h"
 #include "ridge/graph/ops/shared/axis_view.h"
@@ -70,37 +70,42 @@ class InterpolateKernel : public Kernel {
   const int threads_;
 };
 
-void OfferLayout(const Question& q, LayoutId layout, std::vector<KernelChoice>& choices) {
-  KernelChoice choice = MakeChoice(q, "cpu.interpolate");
+void OfferLayout(LayoutId layout, Candidates& candidates) {
+  KernelChoice& choice = candidates.Add();
   choice.input_layouts[0] = choice.output_layouts[0] = layout;
-  SetKey(q, choice);
-  choices.push_back(std::move(choice));
 }
 
-}  // namespace
-
-const char* OfferInterpolate(const Question& q, std::vector<KernelChoice>& choices) {
-  if (AnyEmpty(q.call)) return refusal::kEmpty;
-  if (!AllOf(q.call, DType::kF32) && !AllOf(q.call, DType::kF64)) return refusal::kDType;
+const char* Offer(const CandidateQuery& q, Candidates& candidates) {
   const Dims& dims = q.call.inputs[0].dims;
   if (dims[AxisOf(q.call)] > std::numeric_limits<int32_t>::max()) return refusal::kAttribute;
   const LayoutId layout = q.available_layout(0);
   if (layout != kRowMajor && AxisOf(q.call) >= 2 && ChannelBlocksOf(dims, layout))
-    OfferLayout(q, layout, choices);
-  OfferLayout(q, kRowMajor, choices);
+    OfferLayout(layout, candidates);
+  OfferLayout(kRowMajor, candidates);
   return nullptr;
 }
 
-Result<std::unique_ptr<Kernel>> CreateInterpolate(const CpuContext& cpu, const OpDef& op,
-                                                  const OpCall& call, const KernelChoice& choice) {
-  const AxisView view = ViewOf(call, choice.input_layouts.at(0));
-  const int threads = ThreadsFor(cpu, op, call);
-  if (call.inputs[0].dtype == DType::kF64) {
-    return std::unique_ptr<Kernel>(
-        std::make_unique<InterpolateKernel<double>>(TableOf<double>(call), view, threads));
-  }
+template <typename T>
+Result<std::unique_ptr<Kernel>> MakeOf(const CandidateQuery& q, const KernelChoice& choice) {
+  const AxisView view = ViewOf(q.call, choice.input_layouts.at(0));
   return std::unique_ptr<Kernel>(
-      std::make_unique<InterpolateKernel<float>>(TableOf<float>(call), view, threads));
+      std::make_unique<InterpolateKernel<T>>(TableOf<T>(q.call), view, q.threads()));
+}
+
+Result<std::unique_ptr<Kernel>> Make(const CandidateQuery& q, const KernelChoice& choice) {
+  const bool wide = q.call.inputs[0].dtype == DType::kF64;
+  return wide ? MakeOf<double>(q, choice) : MakeOf<float>(q, choice);
+}
+
+}  // namespace
+
+KernelDef InterpolateKernelDef() {
+  return {.name = "cpu.interpolate",
+          .ops = {"interpolate"},
+          .dtypes = {DType::kF32, DType::kF64},
+          .one_dtype = true,
+          .offer = Offer,
+          .make = Make};
 }
 
 }  // namespace ridge::cpu

@@ -4,7 +4,7 @@
 // these are added in order of the part.
 #include <algorithm>
 
-#include "ridge/backend/cpu/kernels/kernels.h"
+#include "ridge/backend/cpu/kernel_def.h"
 #include "ridge/backend/cpu/kernels/layer_norm_rows.h"
 #include "ridge/backend/cpu/parallel.h"
 #include "ridge/core/rounding.h"
@@ -103,43 +103,38 @@ DType NarrowType(const OpDef& op, const OpCall& call) {
   return op.name == "layer_norm_grad" ? call.inputs[3].dtype : call.outputs[0].dtype;
 }
 
-bool Supported(const Question& q) {
+// y or dy may be bf16.
+const char* Refuse(const CandidateQuery& q) {
   OpCall wide = q.call;
   TensorType& type = q.op.name == "layer_norm_grad" ? wide.inputs[3] : wide.outputs[0];
   if (type.dtype == DType::kBF16) type.dtype = DType::kF32;
-  return AllOf(wide, DType::kF32);
+  return AllOf(wide, DType::kF32) ? nullptr : refusal::kDType;
 }
 
-// A kernel with y or dy of the call's type.
-template <template <typename> class KernelType>
-std::unique_ptr<Kernel> Make(const CpuContext& cpu, const OpDef& op, const OpCall& call) {
-  const int threads = ThreadsFor(cpu, op, call);
-  if (NarrowType(op, call) == DType::kBF16)
-    return std::make_unique<KernelType<uint16_t>>(call, threads);
-  return std::make_unique<KernelType<float>>(call, threads);
+int64_t WorkspaceBytes(const CandidateQuery& q) {
+  const bool sums = q.op.name == "layer_norm_grad" && q.call.has_input(4);
+  return sums ? q.threads() * PartialFloats(RowsOf(q.call)) * 4 : 0;
+}
+
+Result<std::unique_ptr<Kernel>> Make(const CandidateQuery& q, const KernelChoice& choice) {
+  const bool narrow = NarrowType(q.op, q.call) == DType::kBF16;
+  if (q.op.name == "layer_norm_grad") {
+    return narrow ? MakeKernel<LayerNormGradKernel<uint16_t>>(q, choice)
+                  : MakeKernel<LayerNormGradKernel<float>>(q, choice);
+  }
+  return narrow ? MakeKernel<LayerNormKernel<uint16_t>>(q, choice)
+                : MakeKernel<LayerNormKernel<float>>(q, choice);
 }
 
 }  // namespace
 
-const char* OfferLayerNorm(const Question& q, std::vector<KernelChoice>& choices) {
-  if (AnyEmpty(q.call)) return refusal::kEmpty;
-  if (!Supported(q)) return refusal::kDType;
-  KernelChoice choice = MakeChoice(q, "cpu." + q.op.name);
-  if (q.op.name == "layer_norm_grad" && q.call.has_input(4))
-    choice.workspace_bytes = ThreadsFor(q.cpu, q.op, q.call) * PartialFloats(RowsOf(q.call)) * 4;
-  SetKey(q, choice);
-  choices.push_back(std::move(choice));
-  return nullptr;
-}
-
-Result<std::unique_ptr<Kernel>> CreateLayerNorm(const CpuContext& cpu, const OpDef& op,
-                                                const OpCall& call, const KernelChoice&) {
-  return Make<LayerNormKernel>(cpu, op, call);
-}
-
-Result<std::unique_ptr<Kernel>> CreateLayerNormGrad(const CpuContext& cpu, const OpDef& op,
-                                                    const OpCall& call, const KernelChoice&) {
-  return Make<LayerNormGradKernel>(cpu, op, call);
+KernelDef LayerNormKernelDef() {
+  return {.name = "cpu.{op}",
+          .ops = {"layer_norm", "layer_norm_grad"},
+          .dtypes = {DType::kF32},
+          .refuse = Refuse,
+          .workspace_bytes = WorkspaceBytes,
+          .make = Make};
 }
 
 }  // namespace ridge::cpu

@@ -9,8 +9,8 @@
 #include <cmath>
 
 #include "ridge/backend/cpu/gemm_buffers.h"
+#include "ridge/backend/cpu/kernel_def.h"
 #include "ridge/backend/cpu/kernels/epilogue.h"
-#include "ridge/backend/cpu/kernels/kernels.h"
 #include "ridge/backend/cpu/onednn.h"
 #include "ridge/backend/cpu/parallel.h"
 
@@ -99,9 +99,9 @@ struct Wish {
   const KernelChoice* choice;  // with kChoice
 };
 
-std::optional<PrimitivePlan> PlanMatmul(const CpuContext& cpu, const OpDef& op, const OpCall& call,
-                                        const Wish& wish) {
-  const int threads = ThreadsFor(cpu, op, call);
+std::optional<PrimitivePlan> PlanMatmul(const CandidateQuery& q, const Wish& wish) {
+  const OpCall& call = q.call;
+  const int threads = q.threads();
   const TeamSize team(threads);
   const Operands o = DescribeOperands(call);
   const auto attr = EpilogueAttr(call, o.dst);
@@ -109,10 +109,10 @@ std::optional<PrimitivePlan> PlanMatmul(const CpuContext& cpu, const OpDef& op, 
   const memory::desc b =
       wish.packed ? memory::desc(o.b.get_dims(), o.b.get_data_type(), memory::format_tag::any)
                   : o.b;
-  const auto desc = SelectDesc([&] { return MakeDesc(cpu, o, b, *attr); },
+  const auto desc = SelectDesc([&] { return MakeDesc(q.cpu, o, b, *attr); },
                                wish.choice ? ImplementationOf(*wish.choice) : "");
   if (!desc) return std::nullopt;
-  PrimitivePlan plan(cpu, call, threads, wish.source, wish.choice);
+  PrimitivePlan plan(q, wish.source, wish.choice);
   plan.BindInput(DNNL_ARG_SRC, 0, o.a, o.a);
   if (o.b_transposed && o.b_is_matrix) {
     plan.BindTransposedInput(DNNL_ARG_WEIGHTS, 1, o.b, desc->weights_desc());
@@ -126,8 +126,6 @@ std::optional<PrimitivePlan> PlanMatmul(const CpuContext& cpu, const OpDef& op, 
   plan.SetHeapBytes(HeapBytes(o, call.inputs[0].dtype, plan.implementation(), threads));
   return plan;
 }
-
-bool Supported(DType dtype) { return dtype == DType::kF32 || dtype == DType::kBF16; }
 
 // Of the peak, for b as it is and for b packed.
 struct Shares {
@@ -147,34 +145,32 @@ Shares SharesOf(const OpCall& call) {
   return {.plain = conflicts ? 0.92 * share : share, .packed = share};
 }
 
-}  // namespace
-
-const char* OfferMatmul(const Question& q, std::vector<KernelChoice>& choices) {
-  if (AnyEmpty(q.call)) return refusal::kEmpty;
-  if (!Supported(q.call.inputs[0].dtype)) return refusal::kDType;
-  const auto plain =
-      PlanMatmul(q.cpu, q.op, q.call, {LayoutSource::kRowMajor, /*packed=*/false, nullptr});
+const char* Offer(const CandidateQuery& q, Candidates& candidates) {
+  const auto plain = PlanMatmul(q, {LayoutSource::kRowMajor, /*packed=*/false, nullptr});
   if (!plain) return refusal::kNoPrimitive;
   const Shares shares = SharesOf(q.call);
-  choices.push_back(plain->Choice(q, "onednn.matmul", shares.plain));
+  plain->Describe(candidates.Add(shares.plain));
   if (q.call.inputs[1].rank() != 2) return nullptr;
-  const auto packed =
-      PlanMatmul(q.cpu, q.op, q.call, {LayoutSource::kPrimitive, /*packed=*/true, nullptr});
-  if (!packed) return nullptr;
-  KernelChoice choice = packed->Choice(q, "onednn.matmul", shares.packed);
-  if (choice.input_layouts[1] != kRowMajor) choices.push_back(std::move(choice));
+  const auto packed = PlanMatmul(q, {LayoutSource::kPrimitive, /*packed=*/true, nullptr});
+  if (packed && packed->input_layout(1) != kRowMajor)
+    packed->Describe(candidates.Add(shares.packed));
   return nullptr;
 }
 
-Result<std::unique_ptr<Kernel>> CreateMatmul(const CpuContext& cpu, const OpDef& op,
-                                             const OpCall& call, const KernelChoice& choice) {
+Result<std::unique_ptr<Kernel>> Make(const CandidateQuery& q, const KernelChoice& choice) {
   const bool packed = choice.input_layouts.at(1) != kRowMajor;
-  const auto plan = PlanMatmul(cpu, op, call, {LayoutSource::kChoice, packed, &choice});
-  if (!plan) {
-    return Status(ErrorCode::kUnsupported,
-                  call.where + ": this machine has no kernel " + choice.kernel);
-  }
-  return plan->Compile();
+  return CompilePlan(PlanMatmul(q, {LayoutSource::kChoice, packed, &choice}), q, choice);
+}
+
+}  // namespace
+
+KernelDef MatmulKernelDef() {
+  return {.name = "onednn.matmul",
+          .ops = {"matmul"},
+          .dtypes = {DType::kF32, DType::kBF16},
+          .in_place = false,
+          .offer = Offer,
+          .make = Make};
 }
 
 }  // namespace ridge::cpu

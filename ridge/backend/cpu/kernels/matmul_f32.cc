@@ -7,10 +7,10 @@
 #include <algorithm>
 #include <optional>
 
+#include "ridge/backend/cpu/kernel_def.h"
 #include "ridge/backend/cpu/kernels/epilogue.h"
 #include "ridge/backend/cpu/kernels/gemm_f32.h"
 #include "ridge/backend/cpu/kernels/instructions.h"
-#include "ridge/backend/cpu/kernels/kernels.h"
 #include "ridge/backend/cpu/kernels/matmul_extents.h"
 #include "ridge/backend/cpu/parallel.h"
 #include "ridge/core/rounding.h"
@@ -116,33 +116,34 @@ class MatmulF32Kernel : public Kernel {
   const bool has_bias_, has_extra_;
 };
 
-const char* Refusal(const OpCall& call) {
-  if (AnyEmpty(call)) return refusal::kEmpty;
-  if (!AllOf(call, DType::kF32)) return refusal::kDType;
+const char* Refuse(const CandidateQuery& q) {
   if (!RunsAvx512()) return refusal::kInstructions;
-  if (!MatmulExtentsOf(call)) return refusal::kRank;
-  const std::vector<std::string> steps = EpilogueSteps(call);
+  if (!MatmulExtentsOf(q.call)) return refusal::kRank;
+  const std::vector<std::string> steps = EpilogueSteps(q.call);
   return steps.empty() || (steps.size() == 1 && steps[0] == "add") ? nullptr : refusal::kEpilogue;
+}
+
+int64_t WorkspaceBytes(const CandidateQuery& q) {
+  return MatmulF32Kernel::WorkspaceFloats(q.call, q.threads()) * 4;
+}
+
+const char* Offer(const CandidateQuery& q, Candidates& candidates) {
+  candidates.Add(Efficiency(*MatmulExtentsOf(q.call), q.threads()));
+  return nullptr;
 }
 
 }  // namespace
 
-const char* OfferMatmulF32(const Question& q, std::vector<KernelChoice>& choices) {
-  if (const char* reason = Refusal(q.call)) return reason;
-  const int threads = ThreadsFor(q.cpu, q.op, q.call);
-  KernelChoice choice =
-      MakeChoice(q, "cpu.matmul_f32", Efficiency(*MatmulExtentsOf(q.call), threads));
-  choice.workspace_bytes = MatmulF32Kernel::WorkspaceFloats(q.call, threads) * 4;
-  choice.in_place.clear();
-  SetKey(q, choice);
-  choices.push_back(std::move(choice));
-  return nullptr;
-}
-
-Result<std::unique_ptr<Kernel>> CreateMatmulF32(const CpuContext& cpu, const OpDef& op,
-                                                const OpCall& call, const KernelChoice&) {
-  return std::unique_ptr<Kernel>(
-      std::make_unique<MatmulF32Kernel>(call, ThreadsFor(cpu, op, call)));
+KernelDef MatmulF32KernelDef() {
+  return {.name = "cpu.matmul_f32",
+          .ops = {"matmul"},
+          .dtypes = {DType::kF32},
+          .one_dtype = true,
+          .refuse = Refuse,
+          .in_place = false,
+          .workspace_bytes = WorkspaceBytes,
+          .offer = Offer,
+          .make = MakeKernel<MatmulF32Kernel>};
 }
 
 }  // namespace ridge::cpu

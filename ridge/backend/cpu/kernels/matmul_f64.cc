@@ -1,8 +1,8 @@
 // matmul in f64.  Threads share the rows of all products, or the columns where rows are few.
 #include <algorithm>
 
+#include "ridge/backend/cpu/kernel_def.h"
 #include "ridge/backend/cpu/kernels/gemm_f64.h"
-#include "ridge/backend/cpu/kernels/kernels.h"
 #include "ridge/backend/cpu/parallel.h"
 #include "ridge/graph/ops/shared/strided.h"
 
@@ -107,23 +107,17 @@ class MatmulF64Kernel : public Kernel {
   const int threads_;
 };
 
+int64_t WorkspaceBytes(const CandidateQuery& q) { return q.threads() * kGemmScratch * 8; }
+
 }  // namespace
 
-const char* OfferMatmulF64(const Question& q, std::vector<KernelChoice>& choices) {
-  if (AnyEmpty(q.call)) return refusal::kEmpty;
-  if (q.call.inputs[0].dtype != DType::kF64) return refusal::kDType;
-  KernelChoice choice = MakeChoice(q, "cpu.matmul_f64");
-  choice.workspace_bytes = ThreadsFor(q.cpu, q.op, q.call) * kGemmScratch * 8;
-  choice.in_place.clear();
-  SetKey(q, choice);
-  choices.push_back(std::move(choice));
-  return nullptr;
-}
-
-Result<std::unique_ptr<Kernel>> CreateMatmulF64(const CpuContext& cpu, const OpDef& op,
-                                                const OpCall& call, const KernelChoice&) {
-  return std::unique_ptr<Kernel>(
-      std::make_unique<MatmulF64Kernel>(call, ThreadsFor(cpu, op, call)));
+KernelDef MatmulF64KernelDef() {
+  return {.name = "cpu.matmul_f64",
+          .ops = {"matmul"},
+          .dtypes = {DType::kF64},
+          .in_place = false,
+          .workspace_bytes = WorkspaceBytes,
+          .make = MakeKernel<MatmulF64Kernel>};
 }
 
 }  // namespace ridge::cpu

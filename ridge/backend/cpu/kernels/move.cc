@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "ridge/backend/cpu/kernels/kernels.h"
+#include "ridge/backend/cpu/kernel_def.h"
 #include "ridge/backend/cpu/kernels/strided_copy.h"
 #include "ridge/backend/cpu/layouts.h"
 #include "ridge/backend/cpu/parallel.h"
@@ -155,11 +155,9 @@ constexpr Planner kPlanners[] = {
     {"reshape", PlanReshape},
 };
 
-const Planner* PlannerOf(const OpDef& op) {
-  for (const Planner& planner : kPlanners) {
-    if (op.name == planner.op) return &planner;
-  }
-  return nullptr;
+const Planner& PlannerOf(const OpDef& op) {
+  return *std::find_if(std::begin(kPlanners), std::end(kPlanners) - 1,
+                       [&](const Planner& planner) { return op.name == planner.op; });
 }
 
 class MoveKernel : public Kernel {
@@ -208,7 +206,7 @@ class MoveKernel : public Kernel {
 // than x and y, padded blocks, or a slice that begins or ends inside a block.
 int64_t BlockOf(const OpDef& op, const OpCall& call, LayoutId layout) {
   if (layout == kRowMajor) return 1;
-  if (PlannerOf(op)->blocked == nullptr) return 0;
+  if (PlannerOf(op).blocked == nullptr) return 0;
   int64_t block = 0;
   const auto whole = [&](const TensorType& type) {
     const auto blocks = ChannelBlocksOf(type.dims, layout);
@@ -225,22 +223,15 @@ int64_t BlockOf(const OpDef& op, const OpCall& call, LayoutId layout) {
   return channels.step == 1 && channels.start % block == 0 ? block : 0;
 }
 
-void OfferLayout(const Question& q, LayoutId layout, std::vector<KernelChoice>& choices) {
+void OfferLayout(const CandidateQuery& q, LayoutId layout, Candidates& candidates) {
   if (BlockOf(q.op, q.call, layout) == 0) return;
-  KernelChoice choice = MakeChoice(q, "cpu.move");
-  if (layout != kRowMajor) {
-    choice.input_layouts.assign(q.call.inputs.size(), layout);
-    choice.output_layouts = {layout};
-  }
-  choice.in_place.clear();
-  SetKey(q, choice);
-  choices.push_back(std::move(choice));
+  KernelChoice& choice = candidates.Add();
+  if (layout == kRowMajor) return;
+  choice.input_layouts.assign(q.call.inputs.size(), layout);
+  choice.output_layouts = {layout};
 }
 
-}  // namespace
-
-const char* OfferMove(const Question& q, std::vector<KernelChoice>& choices) {
-  if (q.call.outputs[0].elements() == 0) return refusal::kEmpty;
+const char* Offer(const CandidateQuery& q, Candidates& candidates) {
   std::vector<LayoutId> layouts;
   for (size_t i = 0; i < q.call.inputs.size(); ++i) {
     const LayoutId layout = q.available_layout(i);
@@ -248,20 +239,28 @@ const char* OfferMove(const Question& q, std::vector<KernelChoice>& choices) {
     if (layout != kRowMajor && !known) layouts.push_back(layout);
   }
   layouts.push_back(kRowMajor);
-  for (const LayoutId layout : layouts) OfferLayout(q, layout, choices);
+  for (const LayoutId layout : layouts) OfferLayout(q, layout, candidates);
   return nullptr;
 }
 
-Result<std::unique_ptr<Kernel>> CreateMove(const CpuContext& cpu, const OpDef& op,
-                                           const OpCall& call, const KernelChoice& choice) {
-  const Planner* planner = PlannerOf(op);
-  if (planner == nullptr)
-    return Status(ErrorCode::kInternal, call.where + ": cpu.move does not know " + op.name);
-  const int64_t block = BlockOf(op, call, choice.output_layouts.at(0));
-  if (block == 0) return Status(ErrorCode::kInternal, call.where + ": blocks would be cut");
-  MovePlan plan = block > 1 ? planner->blocked(call, block) : planner->plan(call);
+Result<std::unique_ptr<Kernel>> Make(const CandidateQuery& q, const KernelChoice& choice) {
+  const Planner& planner = PlannerOf(q.op);
+  const int64_t block = BlockOf(q.op, q.call, choice.output_layouts.at(0));
+  if (block == 0) return Status(ErrorCode::kInternal, q.call.where + ": blocks would be cut");
+  MovePlan plan = block > 1 ? planner.blocked(q.call, block) : planner.plan(q.call);
   return std::unique_ptr<Kernel>(
-      std::make_unique<MoveKernel>(std::move(plan), call.outputs[0], ThreadsFor(cpu, op, call)));
+      std::make_unique<MoveKernel>(std::move(plan), q.call.outputs[0], q.threads()));
+}
+
+}  // namespace
+
+KernelDef MoveKernelDef() {
+  return {.name = "cpu.move",
+          .ops = {"transpose", "slice", "slice_grad", "concat", "pad", "expand", "reshape"},
+          .takes_empty = true,
+          .in_place = false,
+          .offer = Offer,
+          .make = Make};
 }
 
 }  // namespace ridge::cpu

@@ -9,7 +9,7 @@
 
 #include <algorithm>
 
-#include "ridge/backend/cpu/kernels/kernels.h"
+#include "ridge/backend/cpu/kernel_def.h"
 #include "ridge/backend/cpu/kernels/matmul_extents.h"
 #include "ridge/backend/cpu/parallel.h"
 #include "ridge/core/rounding.h"
@@ -137,41 +137,56 @@ class FewRowsKernel : public Kernel {
   const int threads_;
 };
 
-}  // namespace
+// What the epilogue adds, where y may begin with it.
+bool Adds(const OpCall& call, const MatmulExtents& e) {
+  return !IsDots(e) && call.text("epilogue") == "add";
+}
 
-const char* OfferNarrowMatmul(const Question& q, std::vector<KernelChoice>& choices) {
-  if (AnyEmpty(q.call)) return refusal::kEmpty;
-  if (!AllOf(q.call, DType::kF32)) return refusal::kDType;
-  const std::optional<MatmulExtents> extents = MatmulExtentsOf(q.call);
-  if (!extents || (!IsDots(*extents) && !HasFewRows(*extents) && !HasShortSums(*extents)))
-    return refusal::kNoGain;
-  const bool dots = IsDots(*extents);
-  if (!dots && q.call.has_input(kBias)) return refusal::kNoGain;
-  const std::string& epilogue = q.call.text("epilogue");
-  const bool adds = !dots && epilogue == "add";
-  if (!epilogue.empty() && !adds) return refusal::kEpilogue;
-  const int64_t threads = ThreadsFor(q.cpu, q.op, q.call);
-  KernelChoice choice = MakeChoice(q, "cpu.narrow_matmul");
-  choice.in_place.clear();
-  if (adds) choice.in_place = {{0, static_cast<int>(kExtra)}};
-  if (dots) choice.workspace_bytes = threads * NarrowDotsFloats() * 4;
-  if (HasFewRows(*extents))
-    choice.workspace_bytes = threads * FewRowsKernel::PartFloats(*extents) * 4;
-  SetKey(q, choice);
-  choices.push_back(std::move(choice));
+const char* Refuse(const CandidateQuery& q) {
+  const std::optional<MatmulExtents> e = MatmulExtentsOf(q.call);
+  if (!e || (!IsDots(*e) && !HasFewRows(*e) && !HasShortSums(*e))) return refusal::kNoGain;
+  if (!IsDots(*e) && q.call.has_input(kBias)) return refusal::kNoGain;
+  return q.call.text("epilogue").empty() || Adds(q.call, *e) ? nullptr : refusal::kEpilogue;
+}
+
+int64_t WorkspaceBytes(const CandidateQuery& q) {
+  const MatmulExtents e = *MatmulExtentsOf(q.call);
+  if (HasFewRows(e)) return q.threads() * FewRowsKernel::PartFloats(e) * 4;
+  return IsDots(e) ? q.threads() * NarrowDotsFloats() * 4 : 0;
+}
+
+const char* Offer(const CandidateQuery& q, Candidates& candidates) {
+  KernelChoice& choice = candidates.Add();
+  if (Adds(q.call, *MatmulExtentsOf(q.call))) choice.in_place = {{0, static_cast<int>(kExtra)}};
   return nullptr;
 }
 
-Result<std::unique_ptr<Kernel>> CreateNarrowMatmul(const CpuContext& cpu, const OpDef& op,
-                                                   const OpCall& call, const KernelChoice&) {
-  const MatmulExtents extents = *MatmulExtentsOf(call);
-  const int threads = ThreadsFor(cpu, op, call);
-  if (IsDots(extents))
-    return std::unique_ptr<Kernel>(std::make_unique<NarrowDotsKernel>(extents, threads));
-  const bool adds = call.text("epilogue") == "add";
-  if (HasFewRows(extents))
-    return std::unique_ptr<Kernel>(std::make_unique<FewRowsKernel>(extents, adds, threads));
-  return std::unique_ptr<Kernel>(std::make_unique<ShortSumsKernel>(extents, adds, threads));
+Result<std::unique_ptr<Kernel>> Make(const CandidateQuery& q, const KernelChoice&) {
+  const MatmulExtents e = *MatmulExtentsOf(q.call);
+  const bool adds = Adds(q.call, e);
+  std::unique_ptr<Kernel> kernel;
+  if (IsDots(e)) {
+    kernel = std::make_unique<NarrowDotsKernel>(e, q.threads());
+  } else if (HasFewRows(e)) {
+    kernel = std::make_unique<FewRowsKernel>(e, adds, q.threads());
+  } else {
+    kernel = std::make_unique<ShortSumsKernel>(e, adds, q.threads());
+  }
+  return kernel;
+}
+
+}  // namespace
+
+KernelDef NarrowMatmulKernelDef() {
+  return {.name = "cpu.narrow_matmul",
+          .ops = {"matmul"},
+          .dtypes = {DType::kF32},
+          .one_dtype = true,
+          .refuse = Refuse,
+          .in_place = false,
+          .workspace_bytes = WorkspaceBytes,
+          .offer = Offer,
+          .make = Make};
 }
 
 }  // namespace ridge::cpu

@@ -7,8 +7,8 @@
 #include <array>
 #include <cmath>
 
+#include "ridge/backend/cpu/kernel_def.h"
 #include "ridge/backend/cpu/kernels/block_gather.h"
-#include "ridge/backend/cpu/kernels/kernels.h"
 #include "ridge/backend/cpu/kernels/update_runs.h"
 #include "ridge/backend/cpu/layouts.h"
 #include "ridge/backend/cpu/parallel.h"
@@ -138,47 +138,49 @@ bool KeepsPadding(const OpCall& call, LayoutId layout) {
 }
 
 // All arrays in `layout`, the gradient in `grad_layout`.
-KernelChoice ChoiceIn(const Question& q, LayoutId layout, LayoutId grad_layout,
-                      double efficiency = 1) {
-  KernelChoice choice = MakeChoice(q, "cpu." + q.op.name, efficiency);
+void AddChoice(const CandidateQuery& q, LayoutId layout, LayoutId grad_layout, double efficiency,
+               Candidates& candidates) {
+  KernelChoice& choice = candidates.Add(efficiency);
   for (size_t i = 0; i < q.call.inputs.size(); ++i) {
     if (q.call.has_input(i) && q.call.inputs[i] == q.call.inputs[kParam])
       choice.input_layouts[i] = layout;
   }
   choice.input_layouts[kGrad] = grad_layout;
   choice.output_layouts.assign(q.call.outputs.size(), layout);
-  SetKey(q, choice);
-  return choice;
 }
 
-}  // namespace
-
 // The layout at hand is that of the parameter; a gradient in another one is wanted row-major.
-const char* OfferOptimizer(const Question& q, std::vector<KernelChoice>& choices) {
-  if (AnyEmpty(q.call)) return refusal::kEmpty;
-  if (q.call.inputs[kParam].dtype != DType::kF32) return refusal::kDType;
-  choices.push_back(ChoiceIn(q, kRowMajor, kRowMajor));
+const char* Offer(const CandidateQuery& q, Candidates& candidates) {
+  AddChoice(q, kRowMajor, kRowMajor, 1, candidates);
   const LayoutId layout = q.available_layout(kParam);
   if (layout == kRowMajor || !KeepsPadding(q.call, layout)) return nullptr;
   const auto gather = BlockGather::Plan(DescOf(q.call.inputs[kParam], layout));
   if (q.available_layout(kGrad) == layout || !gather) {
-    choices.push_back(ChoiceIn(q, layout, layout));
+    AddChoice(q, layout, layout, 1, candidates);
   } else {
-    choices.push_back(ChoiceIn(q, layout, kRowMajor, gather->by_rows() ? kByRows : kByTurning));
+    AddChoice(q, layout, kRowMajor, gather->by_rows() ? kByRows : kByTurning, candidates);
   }
   return nullptr;
 }
 
-Result<std::unique_ptr<Kernel>> CreateAdamUpdate(const CpuContext& cpu, const OpDef& op,
-                                                 const OpCall& call, const KernelChoice& choice) {
-  return std::unique_ptr<Kernel>(
-      std::make_unique<AdamKernel>(call, choice, ThreadsFor(cpu, op, call)));
+Result<std::unique_ptr<Kernel>> Make(const CandidateQuery& q, const KernelChoice& choice) {
+  std::unique_ptr<Kernel> kernel;
+  if (q.op.name == "adam_update") {
+    kernel = std::make_unique<AdamKernel>(q.call, choice, q.threads());
+  } else {
+    kernel = std::make_unique<SgdKernel>(q.call, choice, q.threads());
+  }
+  return kernel;
 }
 
-Result<std::unique_ptr<Kernel>> CreateSgdUpdate(const CpuContext& cpu, const OpDef& op,
-                                                const OpCall& call, const KernelChoice& choice) {
-  return std::unique_ptr<Kernel>(
-      std::make_unique<SgdKernel>(call, choice, ThreadsFor(cpu, op, call)));
+}  // namespace
+
+KernelDef OptimizerKernelDef() {
+  return {.name = "cpu.{op}",
+          .ops = {"sgd_update", "adam_update"},
+          .dtypes = {DType::kF32},
+          .offer = Offer,
+          .make = Make};
 }
 
 }  // namespace ridge::cpu

@@ -1,6 +1,6 @@
 // element_index and ravel_index: places in a flat array from indices, a row at a time.
+#include "ridge/backend/cpu/kernel_def.h"
 #include "ridge/backend/cpu/kernels/index_place.h"
-#include "ridge/backend/cpu/kernels/kernels.h"
 #include "ridge/backend/cpu/parallel.h"
 
 namespace ridge::cpu {
@@ -98,25 +98,18 @@ class RavelIndexKernel : public Kernel {
   Dims extents_;
 };
 
+Result<std::unique_ptr<Kernel>> Make(const CandidateQuery& q, const KernelChoice& choice) {
+  return q.op.name == "ravel_index" ? MakeKernel<RavelIndexKernel>(q, choice)
+                                    : MakeKernel<ElementIndexKernel>(q, choice);
+}
+
 }  // namespace
 
-const char* OfferPlaces(const Question& q, std::vector<KernelChoice>& choices) {
-  KernelChoice choice = MakeChoice(q, "cpu.places");
-  SetKey(q, choice);
-  choices.push_back(std::move(choice));
-  return nullptr;
-}
-
-Result<std::unique_ptr<Kernel>> CreateElementIndex(const CpuContext& cpu, const OpDef& op,
-                                                   const OpCall& call, const KernelChoice&) {
-  const int threads = ThreadsFor(cpu, op, call);
-  return std::unique_ptr<Kernel>(std::make_unique<ElementIndexKernel>(call, threads));
-}
-
-Result<std::unique_ptr<Kernel>> CreateRavelIndex(const CpuContext& cpu, const OpDef& op,
-                                                 const OpCall& call, const KernelChoice&) {
-  const int threads = ThreadsFor(cpu, op, call);
-  return std::unique_ptr<Kernel>(std::make_unique<RavelIndexKernel>(call, threads));
+KernelDef PlacesKernelDef() {
+  return {.name = "cpu.places",
+          .ops = {"element_index", "ravel_index"},
+          .takes_empty = true,
+          .make = Make};
 }
 
 }  // namespace ridge::cpu

@@ -10,7 +10,7 @@
 #include <cstring>
 #include <set>
 
-#include "ridge/backend/cpu/kernels/kernels.h"
+#include "ridge/backend/cpu/kernel_def.h"
 #include "ridge/backend/cpu/layouts.h"
 #include "ridge/backend/cpu/parallel.h"
 
@@ -232,7 +232,7 @@ bool IsFull(const OpCall& call, size_t i) {
 }
 
 // Layouts that full-size inputs have now; row-major last.
-std::vector<LayoutId> CandidateLayouts(const Question& q) {
+std::vector<LayoutId> CandidateLayouts(const CandidateQuery& q) {
   std::vector<LayoutId> layouts;
   for (size_t i = 0; i < q.call.inputs.size(); ++i) {
     const LayoutId layout = q.available_layout(i);
@@ -243,8 +243,7 @@ std::vector<LayoutId> CandidateLayouts(const Question& q) {
   return layouts;
 }
 
-void AllowInPlace(const Question& q, const PointwiseProgram& program, KernelChoice& choice) {
-  choice.in_place.clear();
+void AllowInPlace(const CandidateQuery& q, const PointwiseProgram& program, KernelChoice& choice) {
   for (size_t o = 0; o < program.outputs.size(); ++o) {
     if (!program.output_may_overwrite[o]) continue;
     for (size_t i = 0; i < program.inputs.size(); ++i) {
@@ -270,48 +269,48 @@ int64_t BlockOf(const OpCall& call, LayoutId layout) {
   return blocks ? blocks->block : 0;
 }
 
-const char* OfferLayout(const Question& q, LayoutId layout, std::vector<KernelChoice>& choices) {
+const char* OfferLayout(const CandidateQuery& q, LayoutId layout, Candidates& candidates) {
   const int64_t block = BlockOf(q.call, layout);
   if (block == 0) return refusal::kLayout;
   const char* reason = nullptr;
   const auto program = CompilePointwise(q.op, q.call, block, reason);
   if (!program) return reason;
-  KernelChoice choice = MakeChoice(q, program->wide ? "cpu.pointwise/wide" : "cpu.pointwise",
-                                   program->wide ? 0.5 : 1);
-  choice.workspace_bytes = program->workspace_bytes(ThreadsFor(q.cpu, q.op, q.call));
+  KernelChoice& choice = candidates.Add(program->wide ? 0.5 : 1);
+  if (program->wide) choice.kernel += "/wide";
+  choice.workspace_bytes = program->workspace_bytes(q.threads());
   for (size_t i = 0; i < q.call.inputs.size(); ++i) {
     if (IsFull(q.call, i)) choice.input_layouts[i] = layout;
   }
   choice.output_layouts.assign(q.call.outputs.size(), layout);
   AllowInPlace(q, *program, choice);
-  SetKey(q, choice);
-  choices.push_back(std::move(choice));
   return nullptr;
 }
 
-}  // namespace
-
-const char* OfferPointwise(const Question& q, std::vector<KernelChoice>& choices) {
-  if (AnyEmpty(q.call)) return refusal::kEmpty;
+const char* Offer(const CandidateQuery& q, Candidates& candidates) {
   const char* reason = nullptr;
-  for (const LayoutId layout : CandidateLayouts(q)) reason = OfferLayout(q, layout, choices);
+  for (const LayoutId layout : CandidateLayouts(q)) reason = OfferLayout(q, layout, candidates);
   return reason;
 }
 
-Result<std::unique_ptr<Kernel>> CreatePointwise(const CpuContext& cpu, const OpDef& op,
-                                                const OpCall& call, const KernelChoice& choice) {
+Result<std::unique_ptr<Kernel>> Make(const CandidateQuery& q, const KernelChoice& choice) {
   const char* reason = "layout";
-  const int64_t block = BlockOf(call, choice.output_layouts.at(0));
-  auto program = block == 0 ? std::nullopt : CompilePointwise(op, call, block, reason);
+  const int64_t block = BlockOf(q.call, choice.output_layouts.at(0));
+  auto program = block == 0 ? std::nullopt : CompilePointwise(q.op, q.call, block, reason);
   if (!program)
-    return Status(ErrorCode::kInternal, call.where + ": cpu.pointwise declines: " + reason);
-  const int threads = ThreadsFor(cpu, op, call);
+    return Status(ErrorCode::kInternal, q.call.where + ": cpu.pointwise declines: " + reason);
+  const int threads = q.threads();
   if (program->wide) {
     return std::unique_ptr<Kernel>(
         std::make_unique<PointwiseKernel<double>>(std::move(*program), threads));
   }
   return std::unique_ptr<Kernel>(
       std::make_unique<PointwiseKernel<float>>(std::move(*program), threads));
+}
+
+}  // namespace
+
+KernelDef PointwiseKernelDef() {
+  return {.name = "cpu.pointwise", .ops = {"*"}, .in_place = false, .offer = Offer, .make = Make};
 }
 
 }  // namespace ridge::cpu

@@ -5,7 +5,7 @@
 #include <optional>
 #include <vector>
 
-#include "ridge/backend/cpu/kernel_list.h"
+#include "ridge/backend/cpu/kernel_def.h"
 #include "ridge/backend/cpu/kernels/tile_program.h"
 #include "ridge/backend/cpu/kernels/wide_program.h"
 #include "ridge/graph/expression.h"

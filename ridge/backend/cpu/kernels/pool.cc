@@ -9,7 +9,7 @@
 
 #include <algorithm>
 
-#include "ridge/backend/cpu/kernels/kernels.h"
+#include "ridge/backend/cpu/kernel_def.h"
 #include "ridge/backend/cpu/kernels/pool3d.h"
 #include "ridge/backend/cpu/kernels/pool_bf16.h"
 #include "ridge/backend/cpu/kernels/pool_rows.h"
@@ -118,85 +118,68 @@ bool HasEmptyWindow(const OpCall& call) {
 // Of x or dy: a gradient's index comes before it.
 DType DataType(const OpCall& call) { return call.inputs.back().dtype; }
 
+const char* Refuse(const CandidateQuery& q) {
+  const bool narrow = DataType(q.call) == DType::kBF16;
+  return narrow && PoolGeometryOf(q.call).window.rank == 3 ? refusal::kDType : nullptr;
+}
+
 // All tensors of a pool are in one layout.  One lane a pixel is slow: `efficiency` says so.
-void OfferLayout(const Question& q, LayoutId layout, std::vector<KernelChoice>& choices) {
-  KernelChoice choice = MakeChoice(q, "cpu." + q.op.name, layout == kRowMajor ? 0.1 : 1);
+void OfferLayout(const CandidateQuery& q, LayoutId layout, Candidates& candidates) {
+  KernelChoice& choice = candidates.Add(layout == kRowMajor ? 0.1 : 1);
   choice.input_layouts.assign(q.call.inputs.size(), layout);
   choice.output_layouts.assign(q.call.outputs.size(), layout);
-  choice.in_place.clear();
   if (DataType(q.call) == DType::kBF16) {
     const PoolShape shape = ShapeOf(PoolGeometryOf(q.call), layout);
-    choice.workspace_bytes = PoolBF16WorkspaceBytes(shape, ThreadsFor(q.cpu, q.op, q.call));
+    choice.workspace_bytes = PoolBF16WorkspaceBytes(shape, q.threads());
   }
-  SetKey(q, choice);
-  choices.push_back(std::move(choice));
 }
 
-Result<std::unique_ptr<Kernel>> Create3d(const CpuContext& cpu, const OpDef& op, const OpCall& call,
-                                         const KernelChoice& choice) {
-  const LayoutId layout = choice.output_layouts.at(0);
-  const int64_t lanes = ChannelBlocksOf(call.outputs[0].dims, layout)->block;
-  return MakePool3d(op, call, lanes, ThreadsFor(cpu, op, call));
-}
-
-template <typename KernelType>
-Result<std::unique_ptr<Kernel>> CreateMax(const CpuContext& cpu, const OpDef& op,
-                                          const OpCall& call, const KernelChoice& choice) {
-  const PoolGeometry g = PoolGeometryOf(call);
-  if (g.window.rank == 3) return Create3d(cpu, op, call, choice);
-  const PoolShape shape = ShapeOf(g, choice.output_layouts.at(0));
-  const int threads = ThreadsFor(cpu, op, call);
-  if (DataType(call) == DType::kBF16) return MakePoolBF16(op, shape, {}, threads);
-  return std::unique_ptr<Kernel>(std::make_unique<KernelType>(shape, threads));
-}
-
-Result<std::unique_ptr<Kernel>> CreateAvg(const CpuContext& cpu, const OpDef& op,
-                                          const OpCall& call, const KernelChoice& choice,
-                                          bool gradient) {
-  const PoolGeometry g = PoolGeometryOf(call);
-  if (g.window.rank == 3) return Create3d(cpu, op, call, choice);
-  const PoolShape shape = ShapeOf(g, choice.output_layouts.at(0));
-  const int threads = ThreadsFor(cpu, op, call);
-  if (DataType(call) == DType::kBF16) return MakePoolBF16(op, shape, Divisors(call, g), threads);
-  return std::unique_ptr<Kernel>(
-      std::make_unique<AvgPoolKernel>(shape, Divisors(call, g), gradient, threads));
-}
-
-}  // namespace
-
-const char* OfferPool(const Question& q, std::vector<KernelChoice>& choices) {
-  if (AnyEmpty(q.call)) return refusal::kEmpty;
-  const size_t data = q.call.inputs.size() - 1;
-  const DType dtype = DataType(q.call);
-  const bool narrow = dtype == DType::kBF16 && PoolGeometryOf(q.call).window.rank < 3;
-  if (dtype != DType::kF32 && !narrow) return refusal::kDType;
-  for (size_t i = 0; i <= data; ++i) {
+const char* Offer(const CandidateQuery& q, Candidates& candidates) {
+  for (size_t i = 0; i < q.call.inputs.size(); ++i) {
     const LayoutId layout = q.available_layout(i);
     const auto blocks = ChannelBlocksOf(q.call.inputs[i].dims, layout);
     if (layout == kRowMajor || !blocks || blocks->block < 8) continue;
     if (blocks->padded && HasEmptyWindow(q.call)) continue;
-    OfferLayout(q, layout, choices);
+    OfferLayout(q, layout, candidates);
     break;
   }
-  OfferLayout(q, kRowMajor, choices);
+  OfferLayout(q, kRowMajor, candidates);
   return nullptr;
 }
 
-Result<std::unique_ptr<Kernel>> CreateMaxPool(const CpuContext& cpu, const OpDef& op,
-                                              const OpCall& call, const KernelChoice& choice) {
-  return CreateMax<MaxPoolKernel>(cpu, op, call, choice);
+std::unique_ptr<Kernel> MakeF32(const CandidateQuery& q, const PoolGeometry& g,
+                                const PoolShape& shape) {
+  const int threads = q.threads();
+  if (q.op.name == "max_pool") return std::make_unique<MaxPoolKernel>(shape, threads);
+  if (q.op.name == "max_pool_grad") return std::make_unique<MaxPoolGradKernel>(shape, threads);
+  const bool gradient = q.op.name == "avg_pool_grad";
+  return std::make_unique<AvgPoolKernel>(shape, Divisors(q.call, g), gradient, threads);
 }
-Result<std::unique_ptr<Kernel>> CreateMaxPoolGrad(const CpuContext& cpu, const OpDef& op,
-                                                  const OpCall& call, const KernelChoice& choice) {
-  return CreateMax<MaxPoolGradKernel>(cpu, op, call, choice);
+
+Result<std::unique_ptr<Kernel>> Make(const CandidateQuery& q, const KernelChoice& choice) {
+  const LayoutId layout = choice.output_layouts.at(0);
+  const PoolGeometry g = PoolGeometryOf(q.call);
+  if (g.window.rank == 3) {
+    const int64_t lanes = ChannelBlocksOf(q.call.outputs[0].dims, layout)->block;
+    return MakePool3d(q.op, q.call, lanes, q.threads());
+  }
+  const PoolShape shape = ShapeOf(g, layout);
+  if (DataType(q.call) != DType::kBF16) return MakeF32(q, g, shape);
+  const bool max = q.op.name.starts_with("max");
+  return MakePoolBF16(q.op, shape, max ? std::vector<float>() : Divisors(q.call, g), q.threads());
 }
-Result<std::unique_ptr<Kernel>> CreateAvgPool(const CpuContext& cpu, const OpDef& op,
-                                              const OpCall& call, const KernelChoice& choice) {
-  return CreateAvg(cpu, op, call, choice, /*gradient=*/false);
-}
-Result<std::unique_ptr<Kernel>> CreateAvgPoolGrad(const CpuContext& cpu, const OpDef& op,
-                                                  const OpCall& call, const KernelChoice& choice) {
-  return CreateAvg(cpu, op, call, choice, /*gradient=*/true);
+
+}  // namespace
+
+KernelDef PoolKernelDef() {
+  return {.name = "cpu.{op}",
+          .ops = {"max_pool", "max_pool_grad", "avg_pool", "avg_pool_grad"},
+          .dtypes = {DType::kF32, DType::kBF16},
+          .typed_by = kLastInput,
+          .refuse = Refuse,
+          .in_place = false,
+          .offer = Offer,
+          .make = Make};
 }
 
 }  // namespace ridge::cpu

@@ -1,6 +1,6 @@
 // Pools of bf16 over one or two spatial dimensions.
 #pragma once
-#include "ridge/backend/cpu/kernel_list.h"
+#include "ridge/backend/backend.h"
 #include "ridge/backend/cpu/kernels/pool_rows.h"
 
 namespace ridge::cpu {

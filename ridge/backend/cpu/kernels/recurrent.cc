@@ -4,7 +4,7 @@
 // over the rows, which threads share.  Between steps the state does not leave the cache.
 #include <algorithm>
 
-#include "ridge/backend/cpu/kernels/kernels.h"
+#include "ridge/backend/cpu/kernel_def.h"
 #include "ridge/backend/cpu/kernels/recurrent_rows.h"
 #include "ridge/backend/cpu/kernels/step_product.h"
 #include "ridge/backend/cpu/parallel.h"
@@ -253,8 +253,8 @@ class RnnGradKernel : public BackwardKernel {
 using MakeFn = std::unique_ptr<Kernel> (*)(const OpCall&, const SequenceExtents&,
                                            std::unique_ptr<StepProduct>, int);
 template <typename K>
-std::unique_ptr<Kernel> Make(const OpCall& call, const SequenceExtents& e,
-                             std::unique_ptr<StepProduct> product, int threads) {
+std::unique_ptr<Kernel> MakeOf(const OpCall& call, const SequenceExtents& e,
+                               std::unique_ptr<StepProduct> product, int threads) {
   return std::make_unique<K>(call, e, std::move(product), threads);
 }
 struct Family {
@@ -266,12 +266,12 @@ struct Family {
   MakeFn make;
 };
 constexpr Family kFamilies[] = {
-    {"lstm", 0, 1, 4, false, 4, Make<LstmKernel>},
-    {"lstm_grad", 3, 0, 4, true, 0, Make<LstmGradKernel>},
-    {"gru", 0, 1, 3, false, 3, Make<GruKernel>},
-    {"gru_grad", 3, 0, 3, true, 1, Make<GruGradKernel>},
-    {"rnn", 0, 1, 1, false, 1, Make<RnnKernel>},
-    {"rnn_grad", 1, 0, 1, true, 0, Make<RnnGradKernel>},
+    {"lstm", 0, 1, 4, false, 4, MakeOf<LstmKernel>},
+    {"lstm_grad", 3, 0, 4, true, 0, MakeOf<LstmGradKernel>},
+    {"gru", 0, 1, 3, false, 3, MakeOf<GruKernel>},
+    {"gru_grad", 3, 0, 3, true, 1, MakeOf<GruGradKernel>},
+    {"rnn", 0, 1, 1, false, 1, MakeOf<RnnKernel>},
+    {"rnn_grad", 1, 0, 1, true, 0, MakeOf<RnnGradKernel>},
 };
 
 const Family& FamilyOf(const OpDef& op) {
@@ -279,43 +279,50 @@ const Family& FamilyOf(const OpDef& op) {
                        [&](const Family& family) { return op.name == family.op; });
 }
 
-std::unique_ptr<StepProduct> ProductOf(const CpuContext& cpu, const Family& family,
-                                       const SequenceExtents& e, int threads) {
+SequenceExtents ExtentsOf(const CandidateQuery& q, const Family& family) {
+  return SequenceExtentsOf(q.call, family.sequence, family.weight);
+}
+
+std::unique_ptr<StepProduct> ProductOf(const CandidateQuery& q, const Family& family) {
+  const SequenceExtents e = ExtentsOf(q, family);
   const int64_t wide = family.gates * e.hidden;
-  if (family.backward)
-    return StepProduct::Make(cpu, {.rows = e.batch, .depth = wide, .columns = e.hidden}, threads);
+  if (family.backward) {
+    return StepProduct::Make(q.cpu, {.rows = e.batch, .depth = wide, .columns = e.hidden},
+                             q.threads());
+  }
   return StepProduct::Make(
-      cpu, {.rows = e.batch, .depth = e.hidden, .columns = wide, .transposed = true}, threads);
+      q.cpu, {.rows = e.batch, .depth = e.hidden, .columns = wide, .transposed = true},
+      q.threads());
+}
+
+const char* Offer(const CandidateQuery& q, Candidates& candidates) {
+  const Family& family = FamilyOf(q.op);
+  const auto product = ProductOf(q, family);
+  if (product == nullptr) return refusal::kNoPrimitive;
+  KernelChoice& choice = candidates.Add();
+  choice.workspace_bytes =
+      product->WorkspaceBytes() + family.scratch * ExtentsOf(q, family).StateElements() * 4;
+  choice.heap_bytes = product->HeapBytes();
+  return nullptr;
+}
+
+Result<std::unique_ptr<Kernel>> Make(const CandidateQuery& q, const KernelChoice& choice) {
+  const Family& family = FamilyOf(q.op);
+  auto product = ProductOf(q, family);
+  if (product == nullptr) return UnsupportedChoice(q, choice);
+  return family.make(q.call, ExtentsOf(q, family), std::move(product), q.threads());
 }
 
 }  // namespace
 
-const char* OfferRecurrent(const Question& q, std::vector<KernelChoice>& choices) {
-  if (AnyEmpty(q.call)) return refusal::kEmpty;
-  if (!AllOf(q.call, DType::kF32)) return refusal::kDType;
-  const Family& family = FamilyOf(q.op);
-  const SequenceExtents e = SequenceExtentsOf(q.call, family.sequence, family.weight);
-  const auto product = ProductOf(q.cpu, family, e, ThreadsFor(q.cpu, q.op, q.call));
-  if (product == nullptr) return refusal::kNoPrimitive;
-  KernelChoice choice = MakeChoice(q, "cpu." + q.op.name, 0.5);
-  choice.workspace_bytes = product->WorkspaceBytes() + family.scratch * e.StateElements() * 4;
-  choice.heap_bytes = product->HeapBytes();
-  SetKey(q, choice);
-  choices.push_back(std::move(choice));
-  return nullptr;
-}
-
-Result<std::unique_ptr<Kernel>> CreateRecurrent(const CpuContext& cpu, const OpDef& op,
-                                                const OpCall& call, const KernelChoice&) {
-  const Family& family = FamilyOf(op);
-  const int threads = ThreadsFor(cpu, op, call);
-  const SequenceExtents e = SequenceExtentsOf(call, family.sequence, family.weight);
-  auto product = ProductOf(cpu, family, e, threads);
-  if (product == nullptr) {
-    return Status(ErrorCode::kUnsupported,
-                  call.where + ": this machine has no kernel cpu." + op.name);
-  }
-  return family.make(call, e, std::move(product), threads);
+KernelDef RecurrentKernelDef() {
+  return {.name = "cpu.{op}",
+          .ops = {"lstm", "lstm_grad", "gru", "gru_grad", "rnn", "rnn_grad"},
+          .dtypes = {DType::kF32},
+          .one_dtype = true,
+          .efficiency = 0.5,
+          .offer = Offer,
+          .make = Make};
 }
 
 }  // namespace ridge::cpu

@@ -11,7 +11,7 @@
 
 #include <algorithm>
 
-#include "ridge/backend/cpu/kernels/kernels.h"
+#include "ridge/backend/cpu/kernel_def.h"
 #include "ridge/backend/cpu/kernels/reduce_runs.h"
 #include "ridge/backend/cpu/layouts.h"
 #include "ridge/backend/cpu/parallel.h"
@@ -230,43 +230,46 @@ bool TakesBlocked(const OpCall& call) {
   return reduced.size() == 4 && !reduced[1] && reduced[2] && reduced[3];
 }
 
-void OfferLayout(const Question& q, LayoutId layout, std::vector<KernelChoice>& choices) {
+void OfferLayout(const CandidateQuery& q, LayoutId layout, Candidates& candidates) {
   const auto blocks = ChannelBlocksOf(q.call.inputs[0].dims, layout);
   if (!blocks || (blocks->block > 1 && !TakesBlocked(q.call))) return;
-  const int threads = ThreadsFor(q.cpu, q.op, q.call);
-  KernelChoice choice = MakeChoice(q, "cpu.reduce");
+  KernelChoice& choice = candidates.Add();
   choice.input_layouts[0] = layout;
-  choice.workspace_bytes = MakePlan(q.call, blocks->block, threads).workspace_bytes(threads);
-  SetKey(q, choice);
-  choices.push_back(std::move(choice));
+  choice.workspace_bytes =
+      MakePlan(q.call, blocks->block, q.threads()).workspace_bytes(q.threads());
+}
+
+const char* Offer(const CandidateQuery& q, Candidates& candidates) {
+  if (q.call.outputs[0].dtype != DType::kF32) return refusal::kDType;
+  if (q.available_layout(0) != kRowMajor) OfferLayout(q, q.available_layout(0), candidates);
+  OfferLayout(q, kRowMajor, candidates);
+  return nullptr;
+}
+
+Result<std::unique_ptr<Kernel>> Make(const CandidateQuery& q, const KernelChoice& choice) {
+  const OpCall& call = q.call;
+  const int threads = q.threads();
+  const auto blocks = ChannelBlocksOf(call.inputs[0].dims, choice.input_layouts.at(0));
+  const double width = static_cast<double>(call.inputs[0].elements()) /
+                       static_cast<double>(call.outputs[0].elements());
+  const double divisor = q.op.name == "reduce_mean" ? width : 1;
+  ReducePlan plan = MakePlan(call, blocks ? blocks->block : 1, threads);
+  if (call.inputs[0].dtype == DType::kBF16) {
+    return std::unique_ptr<Kernel>(
+        std::make_unique<ReduceKernel<uint16_t>>(std::move(plan), KindOf(q.op), divisor, threads));
+  }
+  return std::unique_ptr<Kernel>(
+      std::make_unique<ReduceKernel<float>>(std::move(plan), KindOf(q.op), divisor, threads));
 }
 
 }  // namespace
 
-const char* OfferReduce(const Question& q, std::vector<KernelChoice>& choices) {
-  if (AnyEmpty(q.call)) return refusal::kEmpty;
-  const DType in = q.call.inputs[0].dtype;
-  const bool supported = in == DType::kF32 || in == DType::kBF16;
-  if (!supported || q.call.outputs[0].dtype != DType::kF32) return refusal::kDType;
-  if (q.available_layout(0) != kRowMajor) OfferLayout(q, q.available_layout(0), choices);
-  OfferLayout(q, kRowMajor, choices);
-  return nullptr;
-}
-
-Result<std::unique_ptr<Kernel>> CreateReduce(const CpuContext& cpu, const OpDef& op,
-                                             const OpCall& call, const KernelChoice& choice) {
-  const int threads = ThreadsFor(cpu, op, call);
-  const auto blocks = ChannelBlocksOf(call.inputs[0].dims, choice.input_layouts.at(0));
-  const double width = static_cast<double>(call.inputs[0].elements()) /
-                       static_cast<double>(call.outputs[0].elements());
-  const double divisor = op.name == "reduce_mean" ? width : 1;
-  ReducePlan plan = MakePlan(call, blocks ? blocks->block : 1, threads);
-  if (call.inputs[0].dtype == DType::kBF16) {
-    return std::unique_ptr<Kernel>(
-        std::make_unique<ReduceKernel<uint16_t>>(std::move(plan), KindOf(op), divisor, threads));
-  }
-  return std::unique_ptr<Kernel>(
-      std::make_unique<ReduceKernel<float>>(std::move(plan), KindOf(op), divisor, threads));
+KernelDef ReduceKernelDef() {
+  return {.name = "cpu.reduce",
+          .ops = {"reduce_sum", "reduce_mean", "reduce_max", "reduce_min"},
+          .dtypes = {DType::kF32, DType::kBF16},
+          .offer = Offer,
+          .make = Make};
 }
 
 }  // namespace ridge::cpu

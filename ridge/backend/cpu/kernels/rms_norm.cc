@@ -4,7 +4,7 @@
 // order of the part.
 #include <algorithm>
 
-#include "ridge/backend/cpu/kernels/kernels.h"
+#include "ridge/backend/cpu/kernel_def.h"
 #include "ridge/backend/cpu/kernels/layer_norm_rows.h"
 #include "ridge/backend/cpu/parallel.h"
 #include "ridge/core/rounding.h"
@@ -86,28 +86,25 @@ class RmsNormGradKernel : public Kernel {
   const int threads_;
 };
 
+int64_t WorkspaceBytes(const CandidateQuery& q) {
+  const bool sums = q.op.name == "rms_norm_grad" && q.call.has_input(3);
+  return sums ? q.threads() * PartialFloats(RowsOf(q.call)) * 4 : 0;
+}
+
+Result<std::unique_ptr<Kernel>> Make(const CandidateQuery& q, const KernelChoice& choice) {
+  return q.op.name == "rms_norm" ? MakeKernel<RmsNormKernel>(q, choice)
+                                 : MakeKernel<RmsNormGradKernel>(q, choice);
+}
+
 }  // namespace
 
-const char* OfferRmsNorm(const Question& q, std::vector<KernelChoice>& choices) {
-  if (AnyEmpty(q.call)) return refusal::kEmpty;
-  if (!AllOf(q.call, DType::kF32)) return refusal::kDType;
-  KernelChoice choice = MakeChoice(q, "cpu." + q.op.name);
-  if (q.op.name == "rms_norm_grad" && q.call.has_input(3))
-    choice.workspace_bytes = ThreadsFor(q.cpu, q.op, q.call) * PartialFloats(RowsOf(q.call)) * 4;
-  SetKey(q, choice);
-  choices.push_back(std::move(choice));
-  return nullptr;
-}
-
-Result<std::unique_ptr<Kernel>> CreateRmsNorm(const CpuContext& cpu, const OpDef& op,
-                                              const OpCall& call, const KernelChoice&) {
-  return std::unique_ptr<Kernel>(std::make_unique<RmsNormKernel>(call, ThreadsFor(cpu, op, call)));
-}
-
-Result<std::unique_ptr<Kernel>> CreateRmsNormGrad(const CpuContext& cpu, const OpDef& op,
-                                                  const OpCall& call, const KernelChoice&) {
-  return std::unique_ptr<Kernel>(
-      std::make_unique<RmsNormGradKernel>(call, ThreadsFor(cpu, op, call)));
+KernelDef RmsNormKernelDef() {
+  return {.name = "cpu.{op}",
+          .ops = {"rms_norm", "rms_norm_grad"},
+          .dtypes = {DType::kF32},
+          .one_dtype = true,
+          .workspace_bytes = WorkspaceBytes,
+          .make = Make};
 }
 
 }  // namespace ridge::cpu

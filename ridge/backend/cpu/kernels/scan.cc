@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <array>
 
-#include "ridge/backend/cpu/kernels/kernels.h"
+#include "ridge/backend/cpu/kernel_def.h"
 #include "ridge/backend/cpu/parallel.h"
 #include "ridge/core/rounding.h"
 #include "ridge/graph/ops/shared/axis_view.h"
@@ -129,43 +129,29 @@ class CumprodGradKernel : public Kernel {
   const ScanWalk walk_;
 };
 
+Result<std::unique_ptr<Kernel>> Make(const CandidateQuery& q, const KernelChoice& choice) {
+  const bool wide = q.call.inputs[0].dtype == DType::kF64;
+  if (q.op.name == "cumprod_grad") {
+    return wide ? MakeKernel<CumprodGradKernel<double>>(q, choice)
+                : MakeKernel<CumprodGradKernel<float>>(q, choice);
+  }
+  if (q.op.name == "cumprod") {
+    return wide ? MakeKernel<ScanKernel<double, true>>(q, choice)
+                : MakeKernel<ScanKernel<float, true>>(q, choice);
+  }
+  return wide ? MakeKernel<ScanKernel<double, false>>(q, choice)
+              : MakeKernel<ScanKernel<float, false>>(q, choice);
+}
+
 }  // namespace
 
-const char* OfferScan(const Question& q, std::vector<KernelChoice>& choices) {
-  if (!AllOf(q.call, DType::kF32) && !AllOf(q.call, DType::kF64)) return refusal::kDType;
-  KernelChoice choice = MakeChoice(q, "cpu.scan");
-  SetKey(q, choice);
-  choices.push_back(std::move(choice));
-  return nullptr;
-}
-
-Result<std::unique_ptr<Kernel>> CreateScan(const CpuContext& cpu, const OpDef& op,
-                                           const OpCall& call, const KernelChoice&) {
-  const int threads = ThreadsFor(cpu, op, call);
-  const bool wide = call.inputs[0].dtype == DType::kF64, product = op.name == "cumprod";
-  std::unique_ptr<Kernel> kernel;
-  if (wide && product) {
-    kernel = std::make_unique<ScanKernel<double, true>>(call, threads);
-  } else if (wide) {
-    kernel = std::make_unique<ScanKernel<double, false>>(call, threads);
-  } else if (product) {
-    kernel = std::make_unique<ScanKernel<float, true>>(call, threads);
-  } else {
-    kernel = std::make_unique<ScanKernel<float, false>>(call, threads);
-  }
-  return kernel;
-}
-
-Result<std::unique_ptr<Kernel>> CreateCumprodGrad(const CpuContext& cpu, const OpDef& op,
-                                                  const OpCall& call, const KernelChoice&) {
-  const int threads = ThreadsFor(cpu, op, call);
-  std::unique_ptr<Kernel> kernel;
-  if (call.inputs[0].dtype == DType::kF64) {
-    kernel = std::make_unique<CumprodGradKernel<double>>(call, threads);
-  } else {
-    kernel = std::make_unique<CumprodGradKernel<float>>(call, threads);
-  }
-  return kernel;
+KernelDef ScanKernelDef() {
+  return {.name = "cpu.scan",
+          .ops = {"cumsum", "cumprod", "cumprod_grad"},
+          .takes_empty = true,
+          .dtypes = {DType::kF32, DType::kF64},
+          .one_dtype = true,
+          .make = Make};
 }
 
 }  // namespace ridge::cpu

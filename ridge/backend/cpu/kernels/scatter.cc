@@ -6,8 +6,8 @@
 #include <cmath>
 #include <cstring>
 
+#include "ridge/backend/cpu/kernel_def.h"
 #include "ridge/backend/cpu/kernels/index_place.h"
-#include "ridge/backend/cpu/kernels/kernels.h"
 #include "ridge/backend/cpu/kernels/target_share.h"
 
 namespace ridge::cpu {
@@ -114,19 +114,18 @@ class ScatterKernel : public Kernel {
   const int threads_;
 };
 
-}  // namespace
-
-const char* OfferScatter(const Question& q, std::vector<KernelChoice>& choices) {
-  if (CombineOf(q.call) == nullptr) return refusal::kDType;
-  KernelChoice choice = MakeChoice(q, "cpu.scatter");
-  SetKey(q, choice);
-  choices.push_back(std::move(choice));
-  return nullptr;
+const char* Refuse(const CandidateQuery& q) {
+  return CombineOf(q.call) == nullptr ? refusal::kDType : nullptr;
 }
 
-Result<std::unique_ptr<Kernel>> CreateScatter(const CpuContext& cpu, const OpDef& op,
-                                              const OpCall& call, const KernelChoice&) {
-  return std::unique_ptr<Kernel>(std::make_unique<ScatterKernel>(call, ThreadsFor(cpu, op, call)));
+}  // namespace
+
+KernelDef ScatterKernelDef() {
+  return {.name = "cpu.scatter",
+          .ops = {"scatter"},
+          .takes_empty = true,
+          .refuse = Refuse,
+          .make = MakeKernel<ScatterKernel>};
 }
 
 }  // namespace ridge::cpu

@@ -4,7 +4,7 @@
 #include <memory>
 #include <optional>
 
-#include "ridge/backend/cpu/kernel_list.h"
+#include "ridge/backend/cpu/kernel_def.h"
 
 namespace ridge::cpu {
 

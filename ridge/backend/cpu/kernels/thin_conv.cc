@@ -7,7 +7,7 @@
 
 #include <algorithm>
 
-#include "ridge/backend/cpu/kernels/kernels.h"
+#include "ridge/backend/cpu/kernel_def.h"
 #include "ridge/backend/cpu/parallel.h"
 #include "ridge/core/rounding.h"
 #include "ridge/graph/ops/shared/conv_pool.h"
@@ -168,36 +168,31 @@ class ConvPoolGradWeightKernel : public Kernel {
   const int threads_;
 };
 
-template <typename KernelType>
-const char* Offer(const Question& q, std::vector<KernelChoice>& choices) {
-  if (AnyEmpty(q.call)) return refusal::kEmpty;
-  if (q.call.inputs[0].dtype != DType::kF32) return refusal::kDType;
+const char* Refuse(const CandidateQuery& q) {
   const ThinConvShape shape = ShapeOf(q.call, WeightDims(q.call));
-  if (shape.kernel_x > kMostKernel) return refusal::kAttribute;
-  KernelChoice choice = MakeChoice(q, "cpu." + q.op.name);
-  choice.workspace_bytes = ThreadsFor(q.cpu, q.op, q.call) * KernelType::PartFloats(shape) * 4;
-  SetKey(q, choice);
-  choices.push_back(std::move(choice));
-  return nullptr;
+  return shape.kernel_x > kMostKernel ? refusal::kAttribute : nullptr;
+}
+
+template <typename K>
+int64_t WorkspaceBytes(const CandidateQuery& q) {
+  return q.threads() * K::PartFloats(ShapeOf(q.call, WeightDims(q.call))) * 4;
+}
+
+template <typename K>
+KernelDef DefOf(const char* op) {
+  return {.name = "cpu.{op}",
+          .ops = {op},
+          .dtypes = {DType::kF32},
+          .refuse = Refuse,
+          .workspace_bytes = WorkspaceBytes<K>,
+          .make = MakeKernel<K>};
 }
 
 }  // namespace
 
-const char* OfferConvPool(const Question& q, std::vector<KernelChoice>& choices) {
-  return Offer<ConvPoolKernel>(q, choices);
-}
-const char* OfferConvPoolGradWeight(const Question& q, std::vector<KernelChoice>& choices) {
-  return Offer<ConvPoolGradWeightKernel>(q, choices);
-}
-
-Result<std::unique_ptr<Kernel>> CreateConvPool(const CpuContext& cpu, const OpDef& op,
-                                               const OpCall& call, const KernelChoice&) {
-  return std::unique_ptr<Kernel>(std::make_unique<ConvPoolKernel>(call, ThreadsFor(cpu, op, call)));
-}
-Result<std::unique_ptr<Kernel>> CreateConvPoolGradWeight(const CpuContext& cpu, const OpDef& op,
-                                                         const OpCall& call, const KernelChoice&) {
-  return std::unique_ptr<Kernel>(
-      std::make_unique<ConvPoolGradWeightKernel>(call, ThreadsFor(cpu, op, call)));
+KernelDef ConvPoolKernelDef() { return DefOf<ConvPoolKernel>("conv_pool"); }
+KernelDef ConvPoolGradWeightKernelDef() {
+  return DefOf<ConvPoolGradWeightKernel>("conv_pool_grad_weight");
 }
 
 }  // namespace ridge::cpu

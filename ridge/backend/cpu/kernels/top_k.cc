@@ -7,7 +7,7 @@
 #include <numeric>
 #include <type_traits>
 
-#include "ridge/backend/cpu/kernels/kernels.h"
+#include "ridge/backend/cpu/kernel_def.h"
 #include "ridge/backend/cpu/parallel.h"
 #include "ridge/graph/ops/shared/axis_view.h"
 
@@ -93,40 +93,30 @@ class TopKKernel : public Kernel {
   const int threads_;
 };
 
-bool Supported(DType dtype) {
-  return dtype == DType::kF32 || dtype == DType::kF64 || dtype == DType::kI64 ||
-         dtype == DType::kI32;
+int64_t WorkspaceBytes(const CandidateQuery& q) { return q.threads() * q.call.integer("k") * 8; }
+
+Result<std::unique_ptr<Kernel>> Make(const CandidateQuery& q, const KernelChoice& choice) {
+  switch (q.call.inputs[0].dtype) {
+    case DType::kF32:
+      return MakeKernel<TopKKernel<float>>(q, choice);
+    case DType::kF64:
+      return MakeKernel<TopKKernel<double>>(q, choice);
+    case DType::kI64:
+      return MakeKernel<TopKKernel<int64_t>>(q, choice);
+    default:
+      return MakeKernel<TopKKernel<int32_t>>(q, choice);
+  }
 }
 
 }  // namespace
 
-const char* OfferTopK(const Question& q, std::vector<KernelChoice>& choices) {
-  if (!Supported(q.call.inputs[0].dtype)) return refusal::kDType;
-  KernelChoice choice = MakeChoice(q, "cpu.top_k");
-  choice.workspace_bytes = ThreadsFor(q.cpu, q.op, q.call) * q.call.integer("k") * 8;
-  SetKey(q, choice);
-  choices.push_back(std::move(choice));
-  return nullptr;
-}
-
-Result<std::unique_ptr<Kernel>> CreateTopK(const CpuContext& cpu, const OpDef& op,
-                                           const OpCall& call, const KernelChoice&) {
-  const int threads = ThreadsFor(cpu, op, call);
-  std::unique_ptr<Kernel> kernel;
-  switch (call.inputs[0].dtype) {
-    case DType::kF32:
-      kernel = std::make_unique<TopKKernel<float>>(call, threads);
-      break;
-    case DType::kF64:
-      kernel = std::make_unique<TopKKernel<double>>(call, threads);
-      break;
-    case DType::kI64:
-      kernel = std::make_unique<TopKKernel<int64_t>>(call, threads);
-      break;
-    default:
-      kernel = std::make_unique<TopKKernel<int32_t>>(call, threads);
-  }
-  return kernel;
+KernelDef TopKKernelDef() {
+  return {.name = "cpu.top_k",
+          .ops = {"top_k"},
+          .takes_empty = true,
+          .dtypes = {DType::kF32, DType::kF64, DType::kI64, DType::kI32},
+          .workspace_bytes = WorkspaceBytes,
+          .make = Make};
 }
 
 }  // namespace ridge::cpu

@@ -1,15 +1,15 @@
 // How a Winograd convolution is cut into work, and what that costs; shared by conv, its two
 // gradients and their tests.
 #pragma once
-#include "ridge/backend/cpu/kernel_list.h"
+#include "ridge/backend/cpu/kernel_def.h"
 #include "ridge/backend/cpu/kernels/winograd_tiles.h"
 #include "ridge/graph/ops/shared/conv.h"
 
 namespace ridge::cpu {
 
-// f32, two dimensions, 3x3, stride 1, dilation 1, one group, padding 0 to 2, on a machine with
-// vectors of 16: the reason why not, or nullptr.
-const char* WinogradRefusal(const Question& q, const ConvGeometry& g);
+// Two dimensions, 3x3, stride 1, dilation 1, one group, padding 0 to 2, on a machine with vectors
+// of 16: the reason why not, or nullptr.
+const char* WinogradRefusal(const ConvGeometry& g);
 
 WinogradShape WinogradForward(const ConvGeometry& g);
 // The convolution of dy with flipped weights that gives dx.

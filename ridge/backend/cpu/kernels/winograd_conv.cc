@@ -4,8 +4,8 @@
 // Weights come row-major and are transformed in each run; everything transformed lives in the
 // workspace.  See docs/design/0005-winograd.md.
 #include "oneapi/dnnl/dnnl.hpp"
+#include "ridge/backend/cpu/kernel_def.h"
 #include "ridge/backend/cpu/kernels/epilogue.h"
-#include "ridge/backend/cpu/kernels/kernels.h"
 #include "ridge/backend/cpu/kernels/winograd.h"
 #include "ridge/backend/cpu/parallel.h"
 
@@ -218,50 +218,55 @@ Problem GradInputProblem(const OpCall& call, int threads) {
   return p;
 }
 
-void AddChoice(const Question& q, const char* kernel, const ConvGeometry& g, const Problem& p,
-               std::vector<KernelChoice>& choices) {
-  KernelChoice choice = MakeChoice(q, kernel, WinogradEfficiency(p.shape, g));
-  choice.in_place.clear();
+Problem ProblemOf(const CandidateQuery& q) {
+  return q.op.name == "conv" ? ConvProblem(q.call, q.threads())
+                             : GradInputProblem(q.call, q.threads());
+}
+
+const char* RefuseConv(const CandidateQuery& q) {
+  const ConvGeometry g = ConvGeometryOf(q.call);
+  if (const char* reason = WinogradRefusal(g); reason != nullptr) return reason;
+  if (!EpilogueOf(q.call, g.outputs() % kWinogradBlock != 0)) return refusal::kEpilogue;
+  return WinogradEfficiency(WinogradForward(g), g) <= 1 ? refusal::kNoGain : nullptr;
+}
+
+const char* RefuseGradInput(const CandidateQuery& q) {
+  const ConvGeometry g = GradInputGeometryOf(q.call);
+  if (const char* reason = WinogradRefusal(g); reason != nullptr) return reason;
+  return WinogradEfficiency(WinogradGradInput(g), g) <= 1 ? refusal::kNoGain : nullptr;
+}
+
+const char* Offer(const CandidateQuery& q, Candidates& candidates) {
+  const ConvGeometry g = q.op.name == "conv" ? ConvGeometryOf(q.call) : GradInputGeometryOf(q.call);
+  const Problem p = ProblemOf(q);
+  KernelChoice& choice = candidates.Add(WinogradEfficiency(p.shape, g));
   choice.input_layouts[0] = kBlocked;
   for (size_t i = p.first_extra; p.first_extra > 0 && i < q.call.inputs.size(); ++i)
     choice.input_layouts[i] = kBlocked;
   choice.output_layouts[0] = kBlocked;
   choice.workspace_bytes = p.WorkspaceBytes();
-  SetKey(q, choice);
-  choices.push_back(std::move(choice));
+  return nullptr;
+}
+
+Result<std::unique_ptr<Kernel>> Make(const CandidateQuery& q, const KernelChoice&) {
+  return std::unique_ptr<Kernel>(std::make_unique<WinogradConv>(ProblemOf(q)));
+}
+
+KernelDef DefOf(const char* op, const char* (*refuse)(const CandidateQuery&)) {
+  return {.name = "cpu.winograd_{op}",
+          .ops = {op},
+          .direct_sums = false,
+          .dtypes = {DType::kF32},
+          .one_dtype = true,
+          .refuse = refuse,
+          .in_place = false,
+          .offer = Offer,
+          .make = Make};
 }
 
 }  // namespace
 
-const char* OfferWinogradConv(const Question& q, std::vector<KernelChoice>& choices) {
-  const ConvGeometry g = ConvGeometryOf(q.call);
-  if (const char* reason = WinogradRefusal(q, g); reason != nullptr) return reason;
-  if (!EpilogueOf(q.call, g.outputs() % kWinogradBlock != 0)) return refusal::kEpilogue;
-  if (WinogradEfficiency(WinogradForward(g), g) <= 1) return refusal::kNoGain;
-  AddChoice(q, "cpu.winograd_conv", g, ConvProblem(q.call, ThreadsFor(q.cpu, q.op, q.call)),
-            choices);
-  return nullptr;
-}
-
-const char* OfferWinogradGradInput(const Question& q, std::vector<KernelChoice>& choices) {
-  const ConvGeometry g = GradInputGeometryOf(q.call);
-  if (const char* reason = WinogradRefusal(q, g); reason != nullptr) return reason;
-  if (WinogradEfficiency(WinogradGradInput(g), g) <= 1) return refusal::kNoGain;
-  AddChoice(q, "cpu.winograd_conv_grad_input", g,
-            GradInputProblem(q.call, ThreadsFor(q.cpu, q.op, q.call)), choices);
-  return nullptr;
-}
-
-Result<std::unique_ptr<Kernel>> CreateWinogradConv(const CpuContext& cpu, const OpDef& op,
-                                                   const OpCall& call, const KernelChoice&) {
-  return std::unique_ptr<Kernel>(
-      std::make_unique<WinogradConv>(ConvProblem(call, ThreadsFor(cpu, op, call))));
-}
-
-Result<std::unique_ptr<Kernel>> CreateWinogradGradInput(const CpuContext& cpu, const OpDef& op,
-                                                        const OpCall& call, const KernelChoice&) {
-  return std::unique_ptr<Kernel>(
-      std::make_unique<WinogradConv>(GradInputProblem(call, ThreadsFor(cpu, op, call))));
-}
+KernelDef WinogradConvKernelDef() { return DefOf("conv", RefuseConv); }
+KernelDef WinogradGradInputKernelDef() { return DefOf("conv_grad_input", RefuseGradInput); }
 
 }  // namespace ridge::cpu

@@ -5,7 +5,7 @@
 // threads and each thread sums all tiles for its own channels, so nothing has to be added.  The
 // bias gradient is summed beside the transform of dy, by thread, and added in thread order.
 #include "oneapi/dnnl/dnnl.hpp"
-#include "ridge/backend/cpu/kernels/kernels.h"
+#include "ridge/backend/cpu/kernel_def.h"
 #include "ridge/backend/cpu/kernels/winograd.h"
 #include "ridge/backend/cpu/parallel.h"
 #include "ridge/core/rounding.h"
@@ -238,26 +238,38 @@ class WinogradGradWeight : public Kernel {
   float *dw_ = nullptr, *shared_ = nullptr, *private_ = nullptr;
 };
 
-}  // namespace
+double EfficiencyOf(const ConvGeometry& g) { return WinogradEfficiency(WinogradForward(g), g); }
 
-const char* OfferWinogradGradWeight(const Question& q, std::vector<KernelChoice>& choices) {
+const char* Refuse(const CandidateQuery& q) {
   const ConvGeometry g = GradWeightGeometryOf(q.call);
-  if (const char* reason = WinogradRefusal(q, g); reason != nullptr) return reason;
-  const double efficiency = WinogradEfficiency(WinogradForward(g), g);
-  if (efficiency <= 1) return refusal::kNoGain;
-  KernelChoice choice = MakeChoice(q, "cpu.winograd_conv_grad_weight", efficiency);
-  choice.in_place.clear();
+  if (const char* reason = WinogradRefusal(g); reason != nullptr) return reason;
+  return EfficiencyOf(g) <= 1 ? refusal::kNoGain : nullptr;
+}
+
+const char* Offer(const CandidateQuery& q, Candidates& candidates) {
+  KernelChoice& choice = candidates.Add(EfficiencyOf(GradWeightGeometryOf(q.call)));
   choice.input_layouts = {kBlocked, kBlocked};
-  choice.workspace_bytes = Problem(q.call, ThreadsFor(q.cpu, q.op, q.call)).WorkspaceBytes();
-  SetKey(q, choice);
-  choices.push_back(std::move(choice));
+  choice.workspace_bytes = Problem(q.call, q.threads()).WorkspaceBytes();
   return nullptr;
 }
 
-Result<std::unique_ptr<Kernel>> CreateWinogradGradWeight(const CpuContext& cpu, const OpDef& op,
-                                                         const OpCall& call, const KernelChoice&) {
+Result<std::unique_ptr<Kernel>> Make(const CandidateQuery& q, const KernelChoice&) {
   return std::unique_ptr<Kernel>(
-      std::make_unique<WinogradGradWeight>(Problem(call, ThreadsFor(cpu, op, call))));
+      std::make_unique<WinogradGradWeight>(Problem(q.call, q.threads())));
+}
+
+}  // namespace
+
+KernelDef WinogradGradWeightKernelDef() {
+  return {.name = "cpu.winograd_conv_grad_weight",
+          .ops = {"conv_grad_weight"},
+          .direct_sums = false,
+          .dtypes = {DType::kF32},
+          .one_dtype = true,
+          .refuse = Refuse,
+          .in_place = false,
+          .offer = Offer,
+          .make = Make};
 }
 
 }  // namespace ridge::cpu

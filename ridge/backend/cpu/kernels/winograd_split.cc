@@ -85,10 +85,7 @@ constexpr double kDirectShare = 0.93;
 
 }  // namespace
 
-const char* WinogradRefusal(const Question& q, const ConvGeometry& g) {
-  if (q.cpu.direct_conv) return refusal::kDirectOnly;
-  if (AnyEmpty(q.call)) return refusal::kEmpty;
-  if (!AllOf(q.call, DType::kF32)) return refusal::kDType;
+const char* WinogradRefusal(const ConvGeometry& g) {
   if (g.window.rank != 2) return refusal::kRank;
   if (g.groups != 1) return refusal::kAttribute;
   for (const WindowAxis& axis : g.window.own()) {
