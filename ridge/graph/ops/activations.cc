@@ -156,6 +156,14 @@ constexpr PointwiseRow kRows[] = {
         "softplus", "y = ln(1 + e^x).", {"Softplus", 1, 22}, kFloat, 4,
         [](double x) { return std::max(x, 0.0) + std::log1p(std::exp(-std::abs(x))); },
         [](UnaryGrad& g) { return g.b.Mul(g.dy, g.b.Op("sigmoid", {g.x})); }),
+    // dx = dy / (1 + |x|)^2, as two quotients: the square is beyond f16 from |x| = 255 on.
+    Unary(
+        "softsign", "y = x / (1 + |x|).", {"Softsign", 1, 22}, kFloat, 3,
+        [](double x) { return x / (1 + std::abs(x)); },
+        [](UnaryGrad& g) {
+          const Value rest = g.b.AddScalar(g.b.Op("abs", {g.x}), 1);
+          return g.b.Div(g.b.Div(g.dy, rest), rest);
+        }),
     // tanh(ln(1 + z)) = n / (n + 2) with n = z (z + 2); beyond 20 it is 1.
     Unary(
         "mish", "y = x tanh(ln(1 + e^x)).", {"Mish", 18, 22}, kFloat, 6,

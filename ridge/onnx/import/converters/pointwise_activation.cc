@@ -72,15 +72,6 @@ Status ConvertShrink(OnnxNode& n) {
   return n.status();
 }
 
-// x / (1 + |x|)
-Status ConvertSoftsign(OnnxNode& n) {
-  RIDGE_RETURN_IF_ERROR(n.Need(1));
-  GraphBuilder& b = n.b();
-  const Value x = n.input(0);
-  n.Set(0, b.Div(x, b.AddScalar(b.Op("abs", {x}), 1)));
-  return n.status();
-}
-
 // x sigmoid(alpha x)
 Status ConvertSwish(OnnxNode& n) {
   RIDGE_RETURN_IF_ERROR(n.Need(1));
@@ -101,10 +92,13 @@ Status ConvertThresholdedRelu(OnnxNode& n) {
 }
 
 constexpr OnnxConverter kTable[] = {
-    {"", "Celu", ConvertCelu},     {"", "PRelu", ConvertPRelu},
-    {"", "Relu", ConvertRelu},     {"", "Selu", ConvertSelu},
-    {"", "Shrink", ConvertShrink}, {"", "Softsign", ConvertSoftsign},
-    {"", "Swish", ConvertSwish},   {"", "ThresholdedRelu", ConvertThresholdedRelu},
+    {"", "Celu", ConvertCelu},
+    {"", "PRelu", ConvertPRelu},
+    {"", "Relu", ConvertRelu},
+    {"", "Selu", ConvertSelu},
+    {"", "Shrink", ConvertShrink},
+    {"", "Swish", ConvertSwish},
+    {"", "ThresholdedRelu", ConvertThresholdedRelu},
 };
 
 }  // namespace
