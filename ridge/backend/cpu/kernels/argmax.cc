@@ -8,29 +8,15 @@
 #include <cmath>
 #include <type_traits>
 
-#include "ridge/backend/cpu/kernel_def.h"
+#include "ridge/backend/cpu/kernels/for_dtype.h"
 #include "ridge/backend/cpu/kernels/reduce_runs.h"
 #include "ridge/backend/cpu/parallel.h"
 #include "ridge/core/rounding.h"
 #include "ridge/graph/ops/shared/axis_view.h"
+#include "ridge/graph/ops/shared/checks.h"
 
 namespace ridge::cpu {
 namespace {
-
-// 16-bit floats, as loaded.
-struct BF16 {
-  uint16_t bits;
-};
-struct F16 {
-  uint16_t bits;
-};
-
-template <typename T>
-T Number(T x) {
-  return x;
-}
-float Number(BF16 x) { return BF16ToFloat(x.bits); }
-float Number(F16 x) { return F16ToFloat(x.bits); }
 
 template <typename V>
 bool IsNan(V x) {
@@ -112,7 +98,8 @@ void ColumnsArgmax(const T* x, int64_t extent, int64_t inner, int64_t columns, i
 template <typename T>
 class ArgmaxKernel : public Kernel {
  public:
-  ArgmaxKernel(const AxisView& view, int threads) : view_(view), threads_(threads) {}
+  ArgmaxKernel(const OpCall& call, int threads)
+      : view_(ViewAxis(call.inputs[0].dims, CallAxis(call))), threads_(threads) {}
 
   Status Run(const KernelBuffers& b) override {
     const auto* x = static_cast<const T*>(b.inputs[0]);
@@ -140,45 +127,13 @@ class ArgmaxKernel : public Kernel {
   const int threads_;
 };
 
-// nullptr for a dtype that has no kernel.
-std::unique_ptr<Kernel> MakeArgmax(DType dtype, const AxisView& view, int threads) {
-  switch (dtype) {
-    case DType::kF64:
-      return std::make_unique<ArgmaxKernel<double>>(view, threads);
-    case DType::kF32:
-      return std::make_unique<ArgmaxKernel<float>>(view, threads);
-    case DType::kBF16:
-      return std::make_unique<ArgmaxKernel<BF16>>(view, threads);
-    case DType::kF16:
-      return std::make_unique<ArgmaxKernel<F16>>(view, threads);
-    case DType::kI64:
-      return std::make_unique<ArgmaxKernel<int64_t>>(view, threads);
-    case DType::kI32:
-      return std::make_unique<ArgmaxKernel<int32_t>>(view, threads);
-    case DType::kI8:
-      return std::make_unique<ArgmaxKernel<int8_t>>(view, threads);
-    case DType::kU8:
-      return std::make_unique<ArgmaxKernel<uint8_t>>(view, threads);
-    default:
-      return nullptr;
-  }
-}
-
-Result<std::unique_ptr<Kernel>> Make(const CandidateQuery& q, const KernelChoice&) {
-  const TensorType& x = q.call.inputs[0];
-  const int64_t axis = q.call.integer("axis");
-  const AxisView view = ViewAxis(x.dims, static_cast<int>(axis < 0 ? axis + x.rank() : axis));
-  return MakeArgmax(x.dtype, view, q.threads());
-}
-
 }  // namespace
 
 KernelDef ArgmaxKernelDef() {
   return {.name = "cpu.argmax",
           .ops = {"argmax"},
-          .dtypes = {DType::kF64, DType::kF32, DType::kBF16, DType::kF16, DType::kI64, DType::kI32,
-                     DType::kI8, DType::kU8},
-          .make = Make};
+          .dtypes = Numbers::dtypes(),
+          .make = MakeOfElement<ArgmaxKernel, Numbers>};
 }
 
 }  // namespace ridge::cpu

@@ -8,23 +8,18 @@
 #include <limits>
 #include <type_traits>
 
-#include "ridge/backend/cpu/kernel_def.h"
+#include "ridge/backend/cpu/kernels/for_dtype.h"
 #include "ridge/backend/cpu/kernels/index_place.h"
 #include "ridge/backend/cpu/kernels/target_share.h"
+#include "ridge/graph/ops/shared/checks.h"
 
 namespace ridge::cpu {
 namespace {
 
-AxisView ViewOf(const OpCall& call, const Dims& dims) {
-  const int64_t axis = call.integer("axis");
-  const auto rank = static_cast<int64_t>(dims.size());
-  return ViewAxis(dims, static_cast<int>(axis < 0 ? axis + rank : axis));
-}
-
 class GatherKernel : public Kernel {
  public:
   GatherKernel(const OpCall& call, int threads)
-      : view_(ViewOf(call, call.inputs[0].dims)),
+      : view_(ViewAxis(call.inputs[0].dims, CallAxis(call))),
         count_(call.inputs[1].elements()),
         index_type_(call.inputs[1].dtype),
         dtype_(call.inputs[0].dtype),
@@ -70,16 +65,26 @@ class GatherKernel : public Kernel {
   const int threads_;
 };
 
-// T: the dtype's number; Sum: what it is summed in.
-template <typename T, typename Sum>
+// What elements of T are summed in.  Unsigned sums have the bits of signed ones, and overflow is
+// defined.
+template <typename T>
+using SumOf =
+    std::conditional_t<std::is_integral_v<T>, std::conditional_t<sizeof(T) == 8, uint64_t, int64_t>,
+                       std::conditional_t<sizeof(T) == 8, double, float>>;
+
+template <typename T>
 class ScatterAddKernel : public Kernel {
  public:
   ScatterAddKernel(const OpCall& call, int threads)
-      : view_(ViewOf(call, call.outputs[0].dims)),
+      : view_(ViewOf(call)),
         count_(call.inputs[0].elements()),
         index_type_(call.inputs[0].dtype),
         dtype_(call.outputs[0].dtype),
         threads_(threads) {}
+
+  static int64_t WorkspaceBytes(const OpCall& call) {
+    return kDirect ? 0 : call.outputs[0].elements() * int64_t{sizeof(Sum)};
+  }
 
   Status Run(const KernelBuffers& b) override {
     ForEachPart(threads_, [&](int part) {
@@ -90,7 +95,13 @@ class ScatterAddKernel : public Kernel {
   }
 
  private:
-  static constexpr bool kDirect = std::is_same_v<T, Sum>;
+  using Sum = SumOf<T>;
+  static constexpr bool kDirect = sizeof(T) == sizeof(Sum);  // sums lie in the output
+
+  static AxisView ViewOf(const OpCall& call) {
+    const TensorType& y = call.outputs[0];
+    return ViewAxis(y.dims, *NormalizeAxis(call.integer("axis"), y.rank(), call.where));
+  }
 
   void RunOuter(const KernelBuffers& b, int64_t o, Range rows, Range columns) const {
     const auto* updates = static_cast<const T*>(b.inputs[1]) + o * count_ * view_.inner;
@@ -103,15 +114,9 @@ class ScatterAddKernel : public Kernel {
       if (place < rows.begin || place >= rows.end) continue;
       Sum* to = table + place * view_.inner + columns.begin;
       const T* from = updates + n * view_.inner + columns.begin;
-      for (int64_t i = 0; i < width; ++i) to[i] += Widened(from[i]);
+      for (int64_t i = 0; i < width; ++i) to[i] += static_cast<Sum>(Number(from[i]));
     }
     if constexpr (!kDirect) Store(table, rows, columns, start, b.outputs[0]);
-  }
-
-  Sum Widened(T x) const {
-    if constexpr (std::is_same_v<T, uint16_t>)  // a narrow float
-      return dtype_ == DType::kBF16 ? BF16ToFloat(x) : F16ToFloat(x);
-    return static_cast<Sum>(x);
   }
 
   void Store(const Sum* table, Range rows, Range columns, int64_t start, void* y) const {
@@ -129,48 +134,17 @@ class ScatterAddKernel : public Kernel {
   const int threads_;
 };
 
-// Bytes of what the dtype is summed in, 0 when that is the output itself.
-int64_t SumBytes(DType dtype) {
-  switch (dtype) {
-    case DType::kF64:
-    case DType::kF32:
-    case DType::kI64:
-      return 0;
-    case DType::kBF16:
-    case DType::kF16:
-      return 4;
-    default:
-      return 8;
-  }
+constexpr int kUpdates = 1;
+
+int64_t WorkspaceOfSums(const CandidateQuery& q) {
+  return Numbers::Call(q.call.inputs[kUpdates].dtype,
+                       [&]<typename T>() { return ScatterAddKernel<T>::WorkspaceBytes(q.call); });
 }
 
-std::unique_ptr<Kernel> MakeScatterAdd(const OpCall& call, int threads) {
-  switch (call.outputs[0].dtype) {
-    case DType::kF64:
-      return std::make_unique<ScatterAddKernel<double, double>>(call, threads);
-    case DType::kF32:
-      return std::make_unique<ScatterAddKernel<float, float>>(call, threads);
-    case DType::kBF16:
-    case DType::kF16:
-      return std::make_unique<ScatterAddKernel<uint16_t, float>>(call, threads);
-    case DType::kI64:  // bits of unsigned sums are those of signed ones, and overflow is defined
-      return std::make_unique<ScatterAddKernel<uint64_t, uint64_t>>(call, threads);
-    case DType::kI32:
-      return std::make_unique<ScatterAddKernel<int32_t, int64_t>>(call, threads);
-    case DType::kI8:
-      return std::make_unique<ScatterAddKernel<int8_t, int64_t>>(call, threads);
-    default:
-      return std::make_unique<ScatterAddKernel<uint8_t, int64_t>>(call, threads);
-  }
-}
-
-int64_t ScatterAddWorkspace(const CandidateQuery& q) {
-  const TensorType& y = q.call.outputs[0];
-  return y.elements() * SumBytes(y.dtype);
-}
-
-Result<std::unique_ptr<Kernel>> MakeScatterAddKernel(const CandidateQuery& q, const KernelChoice&) {
-  return MakeScatterAdd(q.call, q.threads());
+Result<std::unique_ptr<Kernel>> MakeScatterAdd(const CandidateQuery& q, const KernelChoice&) {
+  return Numbers::Call(q.call.inputs[kUpdates].dtype, [&]<typename T>() {
+    return std::unique_ptr<Kernel>(std::make_unique<ScatterAddKernel<T>>(q.call, q.threads()));
+  });
 }
 
 }  // namespace
@@ -187,11 +161,10 @@ KernelDef ScatterAddKernelDef() {
   return {.name = "cpu.scatter_add",
           .ops = {"scatter_add"},
           .takes_empty = true,
-          .dtypes = {DType::kF64, DType::kF32, DType::kBF16, DType::kF16, DType::kI64, DType::kI32,
-                     DType::kI8, DType::kU8},
-          .typed_by = 1,
-          .workspace_bytes = ScatterAddWorkspace,
-          .make = MakeScatterAddKernel};
+          .dtypes = Numbers::dtypes(),
+          .typed_by = kUpdates,
+          .workspace_bytes = WorkspaceOfSums,
+          .make = MakeScatterAdd};
 }
 
 }  // namespace ridge::cpu

@@ -5,11 +5,12 @@
 #include <algorithm>
 #include <limits>
 
-#include "ridge/backend/cpu/kernel_def.h"
+#include "ridge/backend/cpu/kernels/for_dtype.h"
 #include "ridge/backend/cpu/kernels/interpolate_rows.h"
 #include "ridge/backend/cpu/layouts.h"
 #include "ridge/backend/cpu/parallel.h"
 #include "ridge/graph/ops/shared/axis_view.h"
+#include "ridge/graph/ops/shared/checks.h"
 
 namespace ridge::cpu {
 namespace {
@@ -25,10 +26,6 @@ RowTable<T> TableOf(const OpCall& call) {
   return table;
 }
 
-size_t AxisOf(const OpCall& call) {
-  return static_cast<size_t>(*NormalizeAxis(call.integer("axis"), call.inputs[0].rank(), ""));
-}
-
 AxisView ViewOf(const OpCall& call, LayoutId layout) {
   Dims dims = call.inputs[0].dims;
   const ChannelBlocks blocks = *ChannelBlocksOf(dims, layout);
@@ -36,7 +33,7 @@ AxisView ViewOf(const OpCall& call, LayoutId layout) {
     dims[1] = blocks.blocks;
     dims.push_back(blocks.block);
   }
-  return ViewAxis(dims, static_cast<int>(AxisOf(call)));
+  return ViewAxis(dims, CallAxis(call));
 }
 
 template <typename T>
@@ -77,24 +74,21 @@ void OfferLayout(LayoutId layout, Candidates& candidates) {
 
 const char* Offer(const CandidateQuery& q, Candidates& candidates) {
   const Dims& dims = q.call.inputs[0].dims;
-  if (dims[AxisOf(q.call)] > std::numeric_limits<int32_t>::max()) return refusal::kAttribute;
+  if (dims[static_cast<size_t>(CallAxis(q.call))] > std::numeric_limits<int32_t>::max())
+    return refusal::kAttribute;
   const LayoutId layout = q.available_layout(0);
-  if (layout != kRowMajor && AxisOf(q.call) >= 2 && ChannelBlocksOf(dims, layout))
+  if (layout != kRowMajor && CallAxis(q.call) >= 2 && ChannelBlocksOf(dims, layout))
     OfferLayout(layout, candidates);
   OfferLayout(kRowMajor, candidates);
   return nullptr;
 }
 
-template <typename T>
-Result<std::unique_ptr<Kernel>> MakeOf(const CandidateQuery& q, const KernelChoice& choice) {
-  const AxisView view = ViewOf(q.call, choice.input_layouts.at(0));
-  return std::unique_ptr<Kernel>(
-      std::make_unique<InterpolateKernel<T>>(TableOf<T>(q.call), view, q.threads()));
-}
-
 Result<std::unique_ptr<Kernel>> Make(const CandidateQuery& q, const KernelChoice& choice) {
-  const bool wide = q.call.inputs[0].dtype == DType::kF64;
-  return wide ? MakeOf<double>(q, choice) : MakeOf<float>(q, choice);
+  const AxisView view = ViewOf(q.call, choice.input_layouts.at(0));
+  return Reals::Call(q.call.inputs[0].dtype, [&]<typename T>() {
+    return std::unique_ptr<Kernel>(
+        std::make_unique<InterpolateKernel<T>>(TableOf<T>(q.call), view, q.threads()));
+  });
 }
 
 }  // namespace
@@ -102,7 +96,7 @@ Result<std::unique_ptr<Kernel>> Make(const CandidateQuery& q, const KernelChoice
 KernelDef InterpolateKernelDef() {
   return {.name = "cpu.interpolate",
           .ops = {"interpolate"},
-          .dtypes = {DType::kF32, DType::kF64},
+          .dtypes = Reals::dtypes(),
           .one_dtype = true,
           .offer = Offer,
           .make = Make};

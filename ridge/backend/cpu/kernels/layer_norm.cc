@@ -9,16 +9,13 @@
 #include "ridge/backend/cpu/parallel.h"
 #include "ridge/core/rounding.h"
 #include "ridge/graph/ops/shared/axis_view.h"
+#include "ridge/graph/ops/shared/checks.h"
 
 namespace ridge::cpu {
 namespace {
 
 // x as rows [outer, extent].
-AxisView RowsOf(const OpCall& call) {
-  const int64_t axis = call.integer("axis");
-  const int rank = call.inputs[0].rank();
-  return ViewTrailing(call.inputs[0].dims, static_cast<int>(axis < 0 ? axis + rank : axis));
-}
+AxisView RowsOf(const OpCall& call) { return ViewTrailing(call.inputs[0].dims, CallAxis(call)); }
 
 // Y: float, or uint16_t for bf16.
 template <typename Y>

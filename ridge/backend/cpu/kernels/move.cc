@@ -10,6 +10,7 @@
 #include "ridge/backend/cpu/kernels/strided_copy.h"
 #include "ridge/backend/cpu/layouts.h"
 #include "ridge/backend/cpu/parallel.h"
+#include "ridge/graph/ops/shared/checks.h"
 #include "ridge/graph/ops/shared/slice.h"
 #include "ridge/graph/ops/shared/strided.h"
 
@@ -66,8 +67,7 @@ MovePlan PlanSliceGrad(const OpCall& call) {
 MovePlan PlanConcat(const OpCall& call) {
   MovePlan plan;
   const Dims strides = RowMajorStrides(call.outputs[0].dims);
-  const int64_t given = call.integer("axis");
-  const auto axis = static_cast<size_t>(given < 0 ? given + call.outputs[0].rank() : given);
+  const auto axis = static_cast<size_t>(CallAxis(call));
   int64_t begin = 0;
   for (const TensorType& x : call.inputs) {
     StridedCopy copy = CopyOf(call, x.dims);
@@ -135,8 +135,7 @@ MovePlan PlanBlockedConcat(const OpCall& call, int64_t block) {
   OpCall blocks = call;
   for (TensorType& x : blocks.inputs) x.dims = BlockedDims(x.dims, block);
   blocks.outputs[0].dims = BlockedDims(call.outputs[0].dims, block);
-  const int64_t axis = call.integer("axis");
-  blocks.attrs["axis"] = axis < 0 ? axis + call.outputs[0].rank() : axis;
+  blocks.attrs["axis"] = int64_t{CallAxis(call)};
   return PlanConcat(blocks);
 }
 

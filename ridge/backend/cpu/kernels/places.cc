@@ -2,6 +2,7 @@
 #include "ridge/backend/cpu/kernel_def.h"
 #include "ridge/backend/cpu/kernels/index_place.h"
 #include "ridge/backend/cpu/parallel.h"
+#include "ridge/graph/ops/shared/checks.h"
 
 namespace ridge::cpu {
 namespace {
@@ -14,9 +15,7 @@ class ElementIndexKernel : public Kernel {
         missing_(ElementCount(call.integers("dims"))),
         index_type_(call.inputs[0].dtype),
         threads_(threads) {
-    const auto rank = static_cast<int64_t>(dims_.size());
-    const int64_t axis = call.integer("axis");
-    const auto at = static_cast<size_t>(axis < 0 ? axis + rank : axis);
+    const auto at = static_cast<size_t>(CallAxis(call));
     extent_ = call.integers("dims")[at];
     along_ = strides_[at];
     strides_[at] = 0;  // the index says where

@@ -5,22 +5,17 @@
 #include <algorithm>
 #include <array>
 
-#include "ridge/backend/cpu/kernel_def.h"
+#include "ridge/backend/cpu/kernels/for_dtype.h"
 #include "ridge/backend/cpu/parallel.h"
 #include "ridge/core/rounding.h"
 #include "ridge/graph/ops/shared/axis_view.h"
+#include "ridge/graph/ops/shared/checks.h"
 
 namespace ridge::cpu {
 namespace {
 
 constexpr int64_t kBlock = 128;
 using Block = std::array<double, kBlock>;
-
-AxisView ViewOf(const OpCall& call) {
-  const int64_t axis = call.integer("axis");
-  const int rank = call.inputs[0].rank();
-  return ViewAxis(call.inputs[0].dims, static_cast<int>(axis < 0 ? axis + rank : axis));
-}
 
 // Up to kBlock neighbouring lines: row k, counted from where the scan starts, begins at At(k).
 struct Lines {
@@ -32,7 +27,7 @@ struct Lines {
 class ScanWalk {
  public:
   ScanWalk(const OpCall& call, int threads)
-      : view_(ViewOf(call)),
+      : view_(ViewAxis(call.inputs[0].dims, CallAxis(call))),
         reverse_(call.integer("reverse") != 0),
         exclusive_(call.integer("exclusive") != 0),
         threads_(threads) {}
@@ -129,29 +124,25 @@ class CumprodGradKernel : public Kernel {
   const ScanWalk walk_;
 };
 
-Result<std::unique_ptr<Kernel>> Make(const CandidateQuery& q, const KernelChoice& choice) {
-  const bool wide = q.call.inputs[0].dtype == DType::kF64;
-  if (q.op.name == "cumprod_grad") {
-    return wide ? MakeKernel<CumprodGradKernel<double>>(q, choice)
-                : MakeKernel<CumprodGradKernel<float>>(q, choice);
-  }
-  if (q.op.name == "cumprod") {
-    return wide ? MakeKernel<ScanKernel<double, true>>(q, choice)
-                : MakeKernel<ScanKernel<float, true>>(q, choice);
-  }
-  return wide ? MakeKernel<ScanKernel<double, false>>(q, choice)
-              : MakeKernel<ScanKernel<float, false>>(q, choice);
+template <typename T>
+using SumKernel = ScanKernel<T, /*kProduct=*/false>;
+template <typename T>
+using ProductKernel = ScanKernel<T, /*kProduct=*/true>;
+
+template <template <typename> typename K>
+KernelDef DefOf(const char* op) {
+  return {.name = "cpu.scan",
+          .ops = {op},
+          .takes_empty = true,
+          .dtypes = Reals::dtypes(),
+          .one_dtype = true,
+          .make = MakeOfElement<K, Reals>};
 }
 
 }  // namespace
 
-KernelDef ScanKernelDef() {
-  return {.name = "cpu.scan",
-          .ops = {"cumsum", "cumprod", "cumprod_grad"},
-          .takes_empty = true,
-          .dtypes = {DType::kF32, DType::kF64},
-          .one_dtype = true,
-          .make = Make};
-}
+KernelDef CumsumKernelDef() { return DefOf<SumKernel>("cumsum"); }
+KernelDef CumprodKernelDef() { return DefOf<ProductKernel>("cumprod"); }
+KernelDef CumprodGradKernelDef() { return DefOf<CumprodGradKernel>("cumprod_grad"); }
 
 }  // namespace ridge::cpu

@@ -3,6 +3,7 @@
 #include "ridge/backend/cpu/onednn.h"
 #include "ridge/backend/cpu/parallel.h"
 #include "ridge/graph/ops/shared/axis_view.h"
+#include "ridge/graph/ops/shared/checks.h"
 
 namespace ridge::cpu {
 namespace {
@@ -14,8 +15,7 @@ std::optional<PrimitivePlan> PlanSoftmax(const CandidateQuery& q, LayoutSource s
                                          const KernelChoice* choice) {
   const TeamSize team(q.threads());
   const TensorType& type = q.call.inputs[0];
-  const int64_t axis = q.call.integer("axis");
-  const AxisView view = ViewAxis(type.dims, static_cast<int>(axis < 0 ? axis + type.rank() : axis));
+  const AxisView view = ViewAxis(type.dims, CallAxis(q.call));
   const auto x = RowMajorDesc(type.dtype, {view.outer, view.extent, view.inner});
   const auto algorithm =
       q.op.name == "log_softmax" ? dnnl::algorithm::softmax_log : dnnl::algorithm::softmax_accurate;

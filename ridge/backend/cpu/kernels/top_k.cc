@@ -7,17 +7,15 @@
 #include <numeric>
 #include <type_traits>
 
-#include "ridge/backend/cpu/kernel_def.h"
+#include "ridge/backend/cpu/kernels/for_dtype.h"
 #include "ridge/backend/cpu/parallel.h"
 #include "ridge/graph/ops/shared/axis_view.h"
+#include "ridge/graph/ops/shared/checks.h"
 
 namespace ridge::cpu {
 namespace {
 
-int Axis(const OpCall& call) {
-  const int64_t axis = call.integer("axis");
-  return static_cast<int>(axis < 0 ? axis + call.inputs[0].rank() : axis);
-}
+using TopKElements = Elements<float, double, int64_t, int32_t>;
 
 // One line of x, and which of two of its elements stands first.
 template <typename T>
@@ -48,7 +46,7 @@ template <typename T>
 class TopKKernel : public Kernel {
  public:
   TopKKernel(const OpCall& call, int threads)
-      : from_(ViewAxis(call.inputs[0].dims, Axis(call))),
+      : from_(ViewAxis(call.inputs[0].dims, CallAxis(call))),
         k_(call.integer("k")),
         largest_(call.integer("largest") != 0),
         threads_(threads) {}
@@ -95,28 +93,15 @@ class TopKKernel : public Kernel {
 
 int64_t WorkspaceBytes(const CandidateQuery& q) { return q.threads() * q.call.integer("k") * 8; }
 
-Result<std::unique_ptr<Kernel>> Make(const CandidateQuery& q, const KernelChoice& choice) {
-  switch (q.call.inputs[0].dtype) {
-    case DType::kF32:
-      return MakeKernel<TopKKernel<float>>(q, choice);
-    case DType::kF64:
-      return MakeKernel<TopKKernel<double>>(q, choice);
-    case DType::kI64:
-      return MakeKernel<TopKKernel<int64_t>>(q, choice);
-    default:
-      return MakeKernel<TopKKernel<int32_t>>(q, choice);
-  }
-}
-
 }  // namespace
 
 KernelDef TopKKernelDef() {
   return {.name = "cpu.top_k",
           .ops = {"top_k"},
           .takes_empty = true,
-          .dtypes = {DType::kF32, DType::kF64, DType::kI64, DType::kI32},
+          .dtypes = TopKElements::dtypes(),
           .workspace_bytes = WorkspaceBytes,
-          .make = Make};
+          .make = MakeOfElement<TopKKernel, TopKElements>};
 }
 
 }  // namespace ridge::cpu
