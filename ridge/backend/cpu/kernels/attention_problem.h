@@ -2,10 +2,12 @@
 #pragma once
 #include <algorithm>
 #include <array>
+#include <type_traits>
 #include <utility>
 
 #include "ridge/backend/backend.h"
 #include "ridge/backend/cpu/kernels/attention_tiles.h"
+#include "ridge/backend/cpu/kernels/tile_program.h"
 #include "ridge/core/rounding.h"
 #include "ridge/graph/ops/shared/attention.h"
 
@@ -14,8 +16,22 @@ namespace ridge::cpu {
 // Inputs.
 inline constexpr size_t kAttentionMask = 3, kAttentionGradMask = 6, kAttentionDLogSumExp = 7;
 
-// A call as its kernels see it.
+// As CopyRows of floats, to and from bf16.
+inline void CopyRows(const uint16_t* from, int64_t from_row, int64_t rows, int64_t width, float* to,
+                     int64_t to_row) {
+  for (int64_t r = 0; r < rows; ++r) WidenRow(from + r * from_row, width, to + r * to_row);
+}
+inline void CopyRows(const float* from, int64_t from_row, int64_t rows, int64_t width, uint16_t* to,
+                     int64_t to_row) {
+  for (int64_t r = 0; r < rows; ++r) RoundRow(from + r * from_row, width, to + r * to_row);
+}
+
+// A call as its kernels see it.  T: float, or uint16_t for bf16, of which kernels read and write
+// copies in f32, whose rows lie side by side.
+template <typename T>
 struct AttentionProblem {
+  static constexpr bool kNarrow = !std::is_same_v<T, float>;
+
   AttentionExtents e;
   AttentionViews views;
   AttentionPlan plan;
@@ -31,10 +47,10 @@ struct AttentionProblem {
             .softcap = static_cast<float>(call.number("softcap")),
             .causal = call.integer("causal") != 0,
             .causal_offset = call.integer("causal_offset"),
-            .q_row = views.q.row,
+            .q_row = kNarrow ? e.head_dim : views.q.row,
             .k_row = e.head_dim,  // of copies or of operands that lie so
             .v_row = e.value_dim,
-            .y_row = views.y.row};
+            .y_row = kNarrow ? e.value_dim : views.y.row};
     if (!call.has_input(mask_input)) return;
     const TensorType& type = call.inputs[mask_input];
     mask = MaskStrides(e, type.dims);
@@ -43,54 +59,73 @@ struct AttentionProblem {
     plan.mask_col = mask[3];
   }
 
-  bool copies() const { return views.k.row != e.head_dim || views.v.row != e.value_dim; }
+  bool copies() const { return kNarrow || views.k.row != e.head_dim || views.v.row != e.value_dim; }
   // Scratch for copies of k and v, or of dk and dv, of one head.
   int64_t CopyFloats() const {
     return copies() ? RoundUpFloats(e.keys * (e.head_dim + e.value_dim)) : 0;
   }
 
+  // The same for q or dq, and for y or dy: these are copied where they are narrow.
+  int64_t QueryFloats() const { return kNarrow ? RoundUpFloats(e.queries * e.head_dim) : 0; }
+  int64_t ResultFloats() const { return kNarrow ? RoundUpFloats(e.queries * e.value_dim) : 0; }
+
+  // Where a head begins, counted through the batch: in q or dq, in y or dy, in k and v.
+  int64_t QueryAt(int64_t head) const { return views.q.At(head / e.heads, head % e.heads, 0); }
+  int64_t ResultAt(int64_t head) const { return views.y.At(head / e.heads, head % e.heads, 0); }
+  int64_t KeyAt(int64_t kv) const { return views.k.At(kv / e.kv_heads, kv % e.kv_heads, 0); }
+  int64_t ValueAt(int64_t kv) const { return views.v.At(kv / e.kv_heads, kv % e.kv_heads, 0); }
+
   // k and v of a head of theirs, counted through the batch: in place, or copied into `to`.
   std::pair<const float*, const float*> Keys(const KernelBuffers& b, int64_t kv, float* to) const {
-    const auto in = [&](size_t i) { return static_cast<const float*>(b.inputs[i]); };
-    const int64_t sample = kv / e.kv_heads, own = kv % e.kv_heads;
-    const float* k = in(views.k_operand) + views.k.At(sample, own, 0);
-    const float* v = in(views.v_operand) + views.v.At(sample, own, 0);
-    if (!copies()) return {k, v};
+    const T* k = static_cast<const T*>(b.inputs[views.k_operand]) + KeyAt(kv);
+    const T* v = static_cast<const T*>(b.inputs[views.v_operand]) + ValueAt(kv);
+    if constexpr (!kNarrow) {
+      if (!copies()) return {k, v};
+    }
     float* v_to = to + e.keys * e.head_dim;
     CopyRows(k, views.k.row, e.keys, e.head_dim, to, e.head_dim);
     CopyRows(v, views.v.row, e.keys, e.value_dim, v_to, e.value_dim);
     return {to, v_to};
   }
 
+  // A head of q, and of y or dy: in place, or narrow ones copied into `to`.
+  const float* Queries(const void* q, int64_t head, float* to) const {
+    const T* from = static_cast<const T*>(q) + QueryAt(head);
+    if constexpr (kNarrow) {
+      CopyRows(from, views.q.row, e.queries, e.head_dim, to, e.head_dim);
+      return to;
+    } else {
+      return from;
+    }
+  }
+  const float* Results(const void* y, int64_t head, float* to) const {
+    const T* from = static_cast<const T*>(y) + ResultAt(head);
+    if constexpr (kNarrow) {
+      CopyRows(from, views.y.row, e.queries, e.value_dim, to, e.value_dim);
+      return to;
+    } else {
+      return from;
+    }
+  }
+
   // Name rows of a head: in the tensors of k and v or their gradients, of q or dq, of y or dy.
   template <typename Buffers>
   void AddKeys(const Buffers& buffers, int64_t kv, RowsAhead& ahead) const {
-    const int64_t sample = kv / e.kv_heads, own = kv % e.kv_heads;
     const auto* k = static_cast<const float*>(buffers[views.k_operand]);
     const auto* v = static_cast<const float*>(buffers[views.v_operand]);
-    ahead.Add(k + views.k.At(sample, own, 0), views.k.row, e.head_dim, e.keys);
-    ahead.Add(v + views.v.At(sample, own, 0), views.v.row, e.value_dim, e.keys);
+    ahead.Add(k + KeyAt(kv), views.k.row, e.head_dim, e.keys);
+    ahead.Add(v + ValueAt(kv), views.v.row, e.value_dim, e.keys);
   }
   void AddQueries(const void* q, int64_t head, RowsAhead& ahead) const {
-    ahead.Add(static_cast<const float*>(q) + views.q.At(head / e.heads, head % e.heads, 0),
-              views.q.row, e.head_dim, e.queries);
+    ahead.Add(static_cast<const float*>(q) + QueryAt(head), views.q.row, e.head_dim, e.queries);
   }
   void AddResults(const void* y, int64_t head, RowsAhead& ahead) const {
-    ahead.Add(static_cast<const float*>(y) + views.y.At(head / e.heads, head % e.heads, 0),
-              views.y.row, e.value_dim, e.queries);
+    ahead.Add(static_cast<const float*>(y) + ResultAt(head), views.y.row, e.value_dim, e.queries);
   }
 
   // Which head of k and v head `head` of q reads, both counted through the batch.
   int64_t KeyHead(int64_t head) const {
     return head / e.heads * e.kv_heads + head % e.heads / e.group();
-  }
-
-  // Of q's heads counted through the batch; k and v from Keys().
-  AttentionHead Head(const KernelBuffers& b, int64_t head, std::pair<const float*, const float*> kv,
-                     size_t mask_input) const {
-    const auto* q = static_cast<const float*>(b.inputs[0]);
-    return {q + views.q.At(head / e.heads, head % e.heads, 0), kv.first, kv.second,
-            MaskOf(b, head, mask_input)};
   }
 
   const void* MaskOf(const KernelBuffers& b, int64_t head, size_t mask_input) const {
