@@ -1,7 +1,9 @@
-// layer_norm and its gradient, f32; y and dy may be bf16.  Threads share the rows.
+// layer_norm, rms_norm and their gradients, f32; y and dy of layer_norm may be bf16.  Threads share
+// the rows.
 //
-// dscale and dshift are sums over all rows: each part keeps its own sums in the workspace, and
-// these are added in order of the part.
+// rms_norm is layer_norm without mean and shift, which `kCenter` leaves out.  dscale and dshift are
+// sums over all rows: each part keeps its own sums in the workspace, and these are added in order
+// of the part.
 #include <algorithm>
 
 #include "ridge/backend/cpu/kernel_def.h"
@@ -17,22 +19,28 @@ namespace {
 // x as rows [outer, extent].
 AxisView RowsOf(const OpCall& call) { return ViewTrailing(call.inputs[0].dims, CallAxis(call)); }
 
-// Y: float, or uint16_t for bf16.
-template <typename Y>
-class LayerNormKernel : public Kernel {
+// x, scale, shift -> y, mean, rstd.  Y: float, or uint16_t for bf16.
+template <bool kCenter, typename Y>
+class NormKernel : public Kernel {
  public:
-  LayerNormKernel(const OpCall& call, int threads)
+  NormKernel(const OpCall& call, int threads)
       : rows_(RowsOf(call)), epsilon_(call.number("epsilon")), threads_(threads) {}
 
   Status Run(const KernelBuffers& b) override {
-    const auto in = [&](size_t i) { return static_cast<const float*>(b.inputs[i]); };
+    const auto in = [&](size_t i) {
+      return i < b.inputs.size() ? static_cast<const float*>(b.inputs[i]) : nullptr;
+    };
     const auto out = [&](size_t i) { return static_cast<float*>(b.outputs[i]); };
-    const float* scale = b.inputs.size() > 1 ? in(1) : nullptr;
-    const float* shift = b.inputs.size() > 2 ? in(2) : nullptr;
+    const float *x = in(0), *scale = in(1), *shift = in(2);
     ParallelFor(threads_, rows_.outer, 1, [&](int64_t begin, int64_t end) {
       for (int64_t r = begin; r < end; ++r) {
-        LayerNormRow(in(0) + r * rows_.extent, rows_.extent, epsilon_, scale, shift,
-                     static_cast<Y*>(b.outputs[0]) + r * rows_.extent, out(1) + r, out(2) + r);
+        const int64_t at = r * rows_.extent;
+        Y* y = static_cast<Y*>(b.outputs[0]) + at;
+        if constexpr (kCenter) {
+          LayerNormRow(x + at, rows_.extent, epsilon_, scale, shift, y, out(1) + r, out(2) + r);
+        } else {
+          RmsNormRow(x + at, rows_.extent, epsilon_, scale, y, out(1) + r);
+        }
       }
     });
     return Status();
@@ -44,49 +52,59 @@ class LayerNormKernel : public Kernel {
   const int threads_;
 };
 
-// dscale and dshift of one part.
-int64_t PartialFloats(const AxisView& rows) { return RoundUpFloats(2 * rows.extent); }
-
-template <typename Y>
-class LayerNormGradKernel : public Kernel {
+// x, mean, rstd, dy, scale -> dx, dscale, dshift
+template <bool kCenter, typename Y>
+class NormGradKernel : public Kernel {
  public:
-  LayerNormGradKernel(const OpCall& call, int threads)
-      : rows_(RowsOf(call)), has_scale_(call.has_input(4)), threads_(threads) {}
+  NormGradKernel(const OpCall& call, int threads)
+      : rows_(RowsOf(call)), has_scale_(call.has_input(kScale)), threads_(threads) {}
+
+  static int64_t WorkspaceFloats(const OpCall& call, int threads) {
+    const NormGradKernel kernel(call, threads);
+    return kernel.has_scale_ ? threads * kernel.PartialFloats() : 0;
+  }
 
   Status Run(const KernelBuffers& b) override {
     auto* sums = static_cast<float*>(b.workspace);
     ForEachPart(threads_, [&](int part) {
-      float* own = has_scale_ ? sums + part * PartialFloats(rows_) : nullptr;
-      if (own != nullptr) std::fill_n(own, 2 * rows_.extent, 0.0F);
+      float* own = has_scale_ ? sums + part * PartialFloats() : nullptr;
+      if (own != nullptr) std::fill_n(own, kSums * rows_.extent, 0.0F);
       RunPart(b, PartOf(rows_.outer, threads_, part), own);
     });
-    if (has_scale_) AddParts(sums, b);
+    for (int64_t k = 0; has_scale_ && k < kSums; ++k)
+      AddParts(sums + k * rows_.extent, static_cast<float*>(b.outputs[static_cast<size_t>(k + 1)]));
     return Status();
   }
 
  private:
+  static constexpr size_t kRstd = kCenter ? 2 : 1, kDy = kRstd + 1, kScale = kRstd + 2;
+  static constexpr int64_t kSums = kCenter ? 2 : 1;
+
+  // The sums of one part.
+  int64_t PartialFloats() const { return RoundUpFloats(kSums * rows_.extent); }
+
   void RunPart(const KernelBuffers& b, Range range, float* own) const {
     const auto in = [&](size_t i) { return static_cast<const float*>(b.inputs[i]); };
-    auto* dx = static_cast<float*>(b.outputs[0]);
+    const float* scale = has_scale_ ? in(kScale) : nullptr;
     for (int64_t r = range.begin; r < range.end; ++r) {
       const int64_t at = r * rows_.extent;
-      LayerNormGradRow(in(0) + at, static_cast<const Y*>(b.inputs[3]) + at, rows_.extent, in(1)[r],
-                       in(2)[r], has_scale_ ? in(4) : nullptr, dx + at, own,
-                       own == nullptr ? nullptr : own + rows_.extent);
+      const Y* dy = static_cast<const Y*>(b.inputs[kDy]) + at;
+      float* dx = static_cast<float*>(b.outputs[0]) + at;
+      if constexpr (kCenter) {
+        LayerNormGradRow(in(0) + at, dy, rows_.extent, in(1)[r], in(kRstd)[r], scale, dx, own,
+                         own == nullptr ? nullptr : own + rows_.extent);
+      } else {
+        RmsNormGradRow(in(0) + at, dy, rows_.extent, in(kRstd)[r], scale, dx, own);
+      }
     }
   }
 
-  void AddParts(const float* sums, const KernelBuffers& b) const {
-    auto* dscale = static_cast<float*>(b.outputs[1]);
-    auto* dshift = static_cast<float*>(b.outputs[2]);
-    for (int64_t k = 0; k < rows_.extent; ++k) {
-      float scale_sum = 0, shift_sum = 0;
-      for (int part = 0; part < threads_; ++part) {
-        scale_sum += sums[part * PartialFloats(rows_) + k];
-        shift_sum += sums[part * PartialFloats(rows_) + rows_.extent + k];
-      }
-      dscale[k] = scale_sum;
-      dshift[k] = shift_sum;
+  // Adding -0 leaves every number as it is.
+  void AddParts(const float* sums, float* total) const {
+    std::fill_n(total, rows_.extent, kCenter ? 0.0F : -0.0F);
+    for (int part = 0; part < threads_; ++part) {
+      const float* own = sums + part * PartialFloats();
+      for (int64_t k = 0; k < rows_.extent; ++k) total[k] += own[k];
     }
   }
 
@@ -95,32 +113,36 @@ class LayerNormGradKernel : public Kernel {
   const int threads_;
 };
 
-// y or dy.
-DType NarrowType(const OpDef& op, const OpCall& call) {
-  return op.name == "layer_norm_grad" ? call.inputs[3].dtype : call.outputs[0].dtype;
+bool IsGradient(const OpDef& op) { return op.name.ends_with("_grad"); }
+
+// y or dy of layer_norm.
+TensorType& NarrowTensor(const OpDef& op, OpCall& call) {
+  return IsGradient(op) ? call.inputs[3] : call.outputs[0];
 }
 
-// y or dy may be bf16.
-const char* Refuse(const CandidateQuery& q) {
+const char* RefuseLayerNorm(const CandidateQuery& q) {
   OpCall wide = q.call;
-  TensorType& type = q.op.name == "layer_norm_grad" ? wide.inputs[3] : wide.outputs[0];
+  TensorType& type = NarrowTensor(q.op, wide);
   if (type.dtype == DType::kBF16) type.dtype = DType::kF32;
   return AllOf(wide, DType::kF32) ? nullptr : refusal::kDType;
 }
 
+template <bool kCenter>
 int64_t WorkspaceBytes(const CandidateQuery& q) {
-  const bool sums = q.op.name == "layer_norm_grad" && q.call.has_input(4);
-  return sums ? q.threads() * PartialFloats(RowsOf(q.call)) * 4 : 0;
+  if (!IsGradient(q.op)) return 0;
+  return 4 * NormGradKernel<kCenter, float>::WorkspaceFloats(q.call, q.threads());
 }
 
+template <bool kCenter, typename Y>
 Result<std::unique_ptr<Kernel>> Make(const CandidateQuery& q, const KernelChoice& choice) {
-  const bool narrow = NarrowType(q.op, q.call) == DType::kBF16;
-  if (q.op.name == "layer_norm_grad") {
-    return narrow ? MakeKernel<LayerNormGradKernel<uint16_t>>(q, choice)
-                  : MakeKernel<LayerNormGradKernel<float>>(q, choice);
-  }
-  return narrow ? MakeKernel<LayerNormKernel<uint16_t>>(q, choice)
-                : MakeKernel<LayerNormKernel<float>>(q, choice);
+  return IsGradient(q.op) ? MakeKernel<NormGradKernel<kCenter, Y>>(q, choice)
+                          : MakeKernel<NormKernel<kCenter, Y>>(q, choice);
+}
+
+Result<std::unique_ptr<Kernel>> MakeLayerNorm(const CandidateQuery& q, const KernelChoice& choice) {
+  OpCall call = q.call;
+  const bool narrow = NarrowTensor(q.op, call).dtype == DType::kBF16;
+  return narrow ? Make<true, uint16_t>(q, choice) : Make<true, float>(q, choice);
 }
 
 }  // namespace
@@ -129,9 +151,18 @@ KernelDef LayerNormKernelDef() {
   return {.name = "cpu.{op}",
           .ops = {"layer_norm", "layer_norm_grad"},
           .dtypes = {DType::kF32},
-          .refuse = Refuse,
-          .workspace_bytes = WorkspaceBytes,
-          .make = Make};
+          .refuse = RefuseLayerNorm,
+          .workspace_bytes = WorkspaceBytes<true>,
+          .make = MakeLayerNorm};
+}
+
+KernelDef RmsNormKernelDef() {
+  return {.name = "cpu.{op}",
+          .ops = {"rms_norm", "rms_norm_grad"},
+          .dtypes = {DType::kF32},
+          .one_dtype = true,
+          .workspace_bytes = WorkspaceBytes<false>,
+          .make = Make<false, float>};
 }
 
 }  // namespace ridge::cpu
