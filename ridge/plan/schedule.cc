@@ -23,7 +23,13 @@ class Scheduler {
         readers_(graph.Readers()),
         waits_(graph.nodes().size(), 0),
         releases_(graph.nodes().size()),
-        done_(graph.nodes().size(), false) {
+        done_(graph.nodes().size(), false),
+        adds_gradient_(graph.nodes().size(), false) {
+    for (const GraphUpdate& update : graph.updates()) {
+      const NodeId producer = graph.value(update.value).producer;
+      if (producer >= 0 && graph.value(update.variable).role == ValueRole::kGradient)
+        adds_gradient_[static_cast<size_t>(producer)] = true;
+    }
     for (size_t n = 0; n < graph.nodes().size(); ++n) {
       if (IsEager(static_cast<NodeId>(n))) AddWaits(static_cast<NodeId>(n));
     }
@@ -38,7 +44,9 @@ class Scheduler {
   }
 
  private:
-  bool Updates(NodeId n) const { return IsOptimizer(graph_.node(n)); }
+  bool Updates(NodeId n) const {
+    return IsOptimizer(graph_.node(n)) || adds_gradient_[static_cast<size_t>(n)];
+  }
   bool IsEager(NodeId n) const { return Updates(n) || IsSink(n); }
   bool IsSink(NodeId n) const {
     const Node& node = graph_.node(n);
@@ -46,8 +54,8 @@ class Scheduler {
            BytesOf(graph_, node.outputs) * kShrinks <= BytesOf(graph_, node.inputs);
   }
 
-  // Node n must wait for the producers of its inputs and, if it updates them, for other readers of
-  // its variables.
+  // Node n must wait for the producers of its inputs and, if it updates variables, for other
+  // readers of those that it reads; optimizers read only their own.
   void AddWaits(NodeId n) {
     std::vector<NodeId> before;
     for (ValueId id : graph_.node(n).inputs) {
@@ -56,7 +64,7 @@ class Scheduler {
       if (info.producer >= 0) before.push_back(info.producer);
       if (!Updates(n) || !IsVariable(info)) continue;
       for (NodeId reader : readers_[static_cast<size_t>(id)]) {
-        if (reader < n && !Updates(reader)) before.push_back(reader);
+        if (reader < n && !IsOptimizer(graph_.node(reader))) before.push_back(reader);
       }
     }
     std::sort(before.begin(), before.end());
@@ -79,6 +87,7 @@ class Scheduler {
   std::vector<size_t> waits_;
   std::vector<std::vector<NodeId>> releases_;
   std::vector<bool> done_;
+  std::vector<bool> adds_gradient_;  // by node: its result is the new sum of a gradient
   std::vector<NodeId> order_;
 };
 

@@ -6,10 +6,11 @@
 
 namespace ridge {
 
-// The graph's own order (forward, backward, update), but every optimizer node runs as soon as its
-// gradient is computed and no other node still has to read its variables: this frees the gradient's
-// bytes.  Strong reductions (the argmax of logits, the gradient of a bias) also run as soon as
-// possible, so that they do not keep their inputs live.  Linear in nodes and edges.
+// The graph's own order (forward, backward, update), but every optimizer node, and what adds a
+// gradient to its sum over slices or micro-batches, runs as soon as the gradient is computed and no
+// other node still has to read its variables: this frees the gradient's bytes, and what it is
+// computed from.  Strong reductions (the argmax of logits, the gradient of a bias) also run as soon
+// as possible, so that they do not keep their inputs live.  Linear in nodes and edges.
 std::vector<NodeId> ScheduleNodes(const Graph& graph);
 
 }  // namespace ridge
