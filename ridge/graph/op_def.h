@@ -21,6 +21,7 @@
 namespace ridge {
 
 class GradBuilder;
+struct Factor;
 
 // One use of an operator: the types of its inputs and outputs, and its attributes.
 struct OpCall {
@@ -65,6 +66,14 @@ struct OnnxOp {
   int others = 0;
 };
 
+// How the result over all samples follows from partial results, each of some samples.
+enum class Linear {
+  kNo,
+  kJointly,  // the sum of f(partial inputs) is f of their sums; for means, f may add constants
+  kFirst,    // f is linear in input 0 while the others are the same
+  kEach,     // and in each other input
+};
+
 struct OpDef {
   std::string name = {};
   std::string doc = {};                       // one or two sentences; shapes and the formula
@@ -91,6 +100,13 @@ struct OpDef {
   // A pointwise operator has the inputs of that one, and its attributes by name: import and export
   // need nothing else, unless a converter or an exporter says more.
   OnnxOp onnx = {};
+
+  // Which dimensions of inputs and outputs are one index (axes.h).  nullptr: those of a pointwise
+  // operator when `elementwise` is given, else every dimension depends on all of itself.
+  std::vector<Factor> (*axes)(const OpCall&) = nullptr;
+  Linear linear = Linear::kNo;
+  const char* dims_attr = nullptr;  // the attribute that spells output 0's dims
+  bool draws = false;  // random numbers by sample, which dimension 0 of the output counts
 
   // For pointwise operators on broadcast inputs: one output element from one element of each input.
   // Makes the operator fusible.

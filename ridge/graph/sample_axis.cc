@@ -1,4 +1,4 @@
-// Applies the operators' rules (sample_laws.h) from the inputs to the loss.
+// Propagates the batch along the operators' axes (axes.h) from the inputs to the loss.
 // A value with a sample axis can be cut into equal parts along it, and each part depends only on
 // the same part of every input.  A rule may refuse a call that could be cut, but never accepts one
 // that could not, so an extent that equals the batch by chance does no harm.
@@ -8,12 +8,78 @@
 
 #include <algorithm>
 
-#include "ridge/graph/sample_laws.h"
+#include "ridge/graph/axes.h"
 
 namespace ridge {
 namespace {
 
 constexpr int kCoupled = -5;
+
+bool IsPartial(int axis) { return axis == kMeanOfSamples || axis == kSumOfSamples; }
+
+// One call, and where the samples are in its inputs.
+struct SampleCall {
+  const OpDef& op;
+  const OpCall& call;
+  std::span<const int> inputs;
+  int64_t batch;
+
+  bool All(bool (*test)(int)) const { return std::all_of(inputs.begin(), inputs.end(), test); }
+  bool WithoutSamples() const {
+    return All([](int axis) { return axis == kNoSamples; });
+  }
+};
+
+// Of an input that is a mean or a sum: mean(x) + c = mean(x + c), but sums add up with sums only.
+int PartialAfter(const SampleCall& s) {
+  const auto is_partial = std::count_if(s.inputs.begin(), s.inputs.end(), IsPartial);
+  const int first = *std::find_if(s.inputs.begin(), s.inputs.end(), IsPartial);
+  const auto others_whole = static_cast<size_t>(std::count(s.inputs.begin(), s.inputs.end(),
+                                                           kNoSamples)) == s.inputs.size() - 1;
+  if (!IsFloat(s.call.outputs[0].dtype)) return kCoupled;
+  switch (s.op.linear) {
+    case Linear::kNo:
+      return kCoupled;
+    case Linear::kFirst:
+      return others_whole && IsPartial(s.inputs[0]) ? first : kCoupled;
+    case Linear::kEach:
+      return others_whole && is_partial == 1 ? first : kCoupled;
+    case Linear::kJointly:
+      break;
+  }
+  if (s.All([](int axis) { return axis == kSumOfSamples; })) return kSumOfSamples;
+  const bool mean = s.All([](int axis) { return axis == kMeanOfSamples || axis == kNoSamples; });
+  return mean ? kMeanOfSamples : kCoupled;
+}
+
+// Whether the samples of each input are along its dimension of the factor, and an input without
+// samples is the same for all of them.
+bool FactorHolds(const SampleCall& s, const Factor& factor) {
+  for (size_t i = 0; i < s.inputs.size(); ++i) {
+    const int axis = factor.inputs[i];
+    if (s.inputs[i] != kNoSamples && s.inputs[i] != axis) return false;
+    if (s.inputs[i] == kNoSamples && axis != Factor::kNone &&
+        s.call.inputs[i].dims[static_cast<size_t>(axis)] != 1)
+      return false;
+  }
+  return factor.offset_attr == nullptr;
+}
+
+// Whether the output's dimension consists of whole samples: numbers are drawn for one sample a row,
+// and what comes from no input has one row a sample.
+bool HoldsSamples(const SampleCall& s, const Factor& factor) {
+  const bool one_row = s.op.draws || s.WithoutSamples();
+  for (size_t k = 0; k < factor.outputs.size(); ++k) {
+    const int64_t extent = s.call.outputs[k].dims[static_cast<size_t>(factor.outputs[k])];
+    if (one_row ? extent != s.batch : extent % s.batch != 0) return false;
+  }
+  return true;
+}
+
+bool ComesFromNoInput(const Factor& factor) {
+  return std::all_of(factor.inputs.begin(), factor.inputs.end(),
+                     [](int axis) { return axis == Factor::kNone; });
+}
 
 class Walk {
  public:
@@ -41,8 +107,8 @@ class Walk {
     const Node& node = graph_.node(n);
     std::vector<int> inputs;
     for (ValueId id : node.inputs) inputs.push_back(id == kNoValue ? kNoSamples : axis(id));
-    std::vector<int> outputs = Law(node, inputs);
-    if (outputs.empty()) outputs = LawOfWhole(n, inputs);
+    std::vector<int> outputs = Propagate(node, inputs);
+    if (outputs.empty()) outputs = PropagateWhole(n, inputs);
     const NodeId culprit = outputs.empty() ? Culprit(n) : -1;
     const bool from_inputs = std::all_of(
         node.inputs.begin(), node.inputs.end(),
@@ -64,19 +130,13 @@ class Walk {
   }
 
   // Empty when the node couples samples.
-  std::vector<int> Law(const Node& node, const std::vector<int>& inputs) const {
+  std::vector<int> Propagate(const Node& node, const std::vector<int>& inputs) const {
     if (std::find(inputs.begin(), inputs.end(), kCoupled) != inputs.end()) return {};
-    const OpCall call = graph_.Call(node);
-    std::vector<int> outputs = SampleAxesAfter(*node.op, {call, inputs, batch_});
-    if (outputs.size() != node.outputs.size()) return {};
-    for (size_t k = 0; k < outputs.size(); ++k) {
-      if (!Divides(node.outputs[k], outputs[k])) return {};
-    }
-    return outputs;
+    return SampleAxesAfter(*node.op, graph_.Call(node), inputs, batch_);
   }
 
   // The rule's answer if values that depend only on inputs are computed for the whole batch.
-  std::vector<int> LawOfWhole(NodeId n, std::vector<int> inputs) {
+  std::vector<int> PropagateWhole(NodeId n, std::vector<int> inputs) {
     const Node& node = graph_.node(n);
     std::vector<size_t> whole;
     for (size_t i = 0; i < inputs.size(); ++i) {
@@ -85,15 +145,9 @@ class Walk {
       whole.push_back(i);
     }
     if (whole.empty()) return {};
-    std::vector<int> outputs = Law(node, inputs);
+    std::vector<int> outputs = Propagate(node, inputs);
     if (!outputs.empty()) found_.whole[n] = std::move(whole);
     return outputs;
-  }
-
-  bool Divides(ValueId id, int axis) const {
-    const Dims& dims = graph_.type(id).dims;
-    return axis < 0 ||
-           (axis < static_cast<int>(dims.size()) && dims[static_cast<size_t>(axis)] % batch_ == 0);
   }
 
   const Graph& graph_;
@@ -241,7 +295,7 @@ class Slicer {
     std::vector<ValueId> inputs;
     RIDGE_RETURN_IF_ERROR(MapInputs(n, inputs));
     AttrMap attrs = node.attrs;
-    const char* dims = DimsAttr(*node.op);
+    const char* dims = node.op->dims_attr;
     if (dims != nullptr && axes_[static_cast<size_t>(node.outputs[0])] >= 0)
       attrs[dims] = Sliced(node.outputs[0]).dims;
     std::vector<std::string> names;
@@ -271,6 +325,28 @@ class Slicer {
 };
 
 }  // namespace
+
+std::vector<int> SampleAxesAfter(const OpDef& op, const OpCall& call, std::span<const int> inputs,
+                                 int64_t batch) {
+  const SampleCall s{op, call, inputs, batch};
+  const size_t count = call.outputs.size();
+  if (std::any_of(inputs.begin(), inputs.end(), IsPartial)) {
+    const int partial = PartialAfter(s);
+    return partial == kCoupled ? std::vector<int>() : std::vector<int>(count, partial);
+  }
+  for (const Factor& factor : AxesOf(op, call)) {
+    if (!FactorHolds(s, factor)) continue;
+    if (factor.over != Factor::Over::kNothing) {
+      if (s.WithoutSamples() || !IsFloat(call.outputs[0].dtype)) continue;
+      const bool mean = factor.over == Factor::Over::kMean;
+      return std::vector<int>(count, mean ? kMeanOfSamples : kSumOfSamples);
+    }
+    if (s.WithoutSamples() && !ComesFromNoInput(factor)) continue;
+    if (HoldsSamples(s, factor)) return factor.outputs;
+  }
+  if (s.WithoutSamples() && !op.draws) return std::vector<int>(count, kNoSamples);
+  return {};
+}
 
 bool IsWholeInput(const std::string& name) { return name.starts_with(kWholePrefix); }
 

@@ -8,6 +8,7 @@
 // slice computes them for the whole batch, from additional inputs that hold all of it.
 #pragma once
 #include <map>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -15,17 +16,28 @@
 
 namespace ridge {
 
+// The sample axis of a value: the axis that consists of one block per sample, in order and of equal
+// size; or one of these.
+inline constexpr int kNoSamples = -1;      // replicated: the value is the same for every sample
+inline constexpr int kMeanOfSamples = -2;  // the mean over the samples' contributions
+inline constexpr int kSumOfSamples = -3;   // the sum
+
 // In the graph of a slice the input `ridge.whole.x` is all of the input `x`.
 inline constexpr char kWholePrefix[] = "ridge.whole.";
 bool IsWholeInput(const std::string& name);
 
 struct SampleAxes {
-  // By value: an axis, or a constant of sample_laws.h.  Undefined for values that the outputs do
+  // By value: an axis, or one of the constants above.  Undefined for values that the outputs do
   // not need.
   std::vector<int> axes;
   // By node: the inputs that must hold the whole batch.
   std::map<NodeId, std::vector<size_t>> whole;
 };
+
+// The sample axis of each output of a call, from those of its inputs and the number of samples;
+// empty when the call couples samples or may couple them.
+std::vector<int> SampleAxesAfter(const OpDef& op, const OpCall& call, std::span<const int> inputs,
+                                 int64_t batch);
 
 // `samples` are inputs whose dimension 0 counts samples.  An input `rng` (i64[3]) numbers them.
 // Fails with kUnsupported and the first node before one of `roots` that couples samples, or a root

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "ridge/graph/axes.h"
+
 namespace ridge {
 namespace {
 
@@ -114,25 +116,20 @@ class Splitter {
       const NodeId producer = b_.graph().value(x).producer;
       if (producer < 0) return false;
       const Node& node = b_.graph().node(producer);
-      if (node.op->name != "reshape" && !GoesByRow(node)) return false;
-      x = LongestInput(node);
+      const ValueId longest = LongestInput(node);
+      if (!GoesByRow(node, longest)) return false;
+      x = longest;
     }
   }
 
-  bool GoesByRow(const Node& node) const {
-    if (node.op->cost_class == CostClass::kElementwise) return true;
-    const std::string& op = node.op->name;
-    if (op == "softmax_cross_entropy") return true;
-    const auto rank = static_cast<int64_t>(b_.dims({node.inputs[0]}).size());
-    std::vector<int64_t> axes;
-    if (op == "log_softmax" || op == "softmax") {
-      axes = {std::get<int64_t>(node.attrs.at("axis"))};
-    } else if (op == "reduce_sum" || op == "reduce_mean") {
-      axes = std::get<std::vector<int64_t>>(node.attrs.at("axes"));
-    }
-    const bool first = std::any_of(axes.begin(), axes.end(),
-                                   [rank](int64_t axis) { return axis == 0 || axis == -rank; });
-    return !axes.empty() && !first;  // no axes: all of them
+  // Whether dimension 0 of the node's output and of this input are rows of the same samples.
+  bool GoesByRow(const Node& node, ValueId input) const {
+    const auto i = static_cast<size_t>(std::find(node.inputs.begin(), node.inputs.end(), input) -
+                                       node.inputs.begin());
+    const Axes axes = AxesOf(*node.op, b_.graph().Call(node));
+    return std::any_of(axes.begin(), axes.end(), [i](const Factor& factor) {
+      return factor.outputs[0] == 0 && factor.inputs[i] == 0;
+    });
   }
 
   // The first varying operand with most elements: others of a pointwise node may be broadcast.

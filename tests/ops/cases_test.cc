@@ -5,8 +5,11 @@
 
 #include <filesystem>
 
+#include "ridge/graph/axes.h"
 #include "ridge/graph/builder.h"
+#include "ridge/graph/ops/shared/reduce.h"
 #include "tests/ops/case_file.h"
+#include "tests/ops/check_axes.h"
 #include "tests/ops/check_case.h"
 
 namespace ridge {
@@ -16,6 +19,7 @@ std::string Stem(const std::string& path) { return std::filesystem::path(path).s
 
 std::string CheckCase(const OpDef& op, const OpCase& op_case) {
   if (op_case.kind == OpCase::Kind::kError) return CheckError(op, op_case);
+  if (const std::string wrong = CheckAxes(op, op_case); !wrong.empty()) return wrong;
   if (op_case.kind == OpCase::Kind::kValue) return CheckValues(op, op_case);
   const std::string wrong = CheckRounding(op, op_case);
   return wrong.empty() ? CheckGradients(op, op_case) : wrong;
@@ -100,6 +104,17 @@ TEST(CaseChecks, FindAWrongElementAmongMany) {
   op.gradient = GradientOfTheFirst;
   EXPECT_EQ(CheckGradients(op, OneCase("case f32[24]")), "");
   EXPECT_NE(CheckGradients(op, OneCase("case f32[5000]")), "");
+}
+
+TEST(CaseChecks, FindWrongAxes) {
+  OpDef op = *FindOp("softmax");
+  EXPECT_EQ(CheckAxes(op, OneCase("case f32[4,6]")), "");
+  op.axes = PointwiseAxes;
+  EXPECT_NE(CheckAxes(op, OneCase("case f32[4,6]")), "");
+  OpDef sum = *FindOp("reduce_sum");
+  EXPECT_EQ(CheckAxes(sum, OneCase("case f32[4,6] axes=[0]")), "");
+  sum.axes = AveragedAxes;
+  EXPECT_NE(CheckAxes(sum, OneCase("case f32[4,6] axes=[0]")), "");
 }
 
 TEST(CaseChecks, FindAMissingGradient) {

@@ -4,6 +4,8 @@
 
 #include <cmath>
 
+#include "ridge/graph/axes.h"
+#include "ridge/graph/ops/shared/checks.h"
 #include "ridge/graph/ops/shared/elementwise.h"
 
 namespace ridge {
@@ -57,6 +59,15 @@ void Reference(const OpCall& call, std::span<const double* const> in,
   }
 }
 
+Axes FindAxes(const OpCall& call) {
+  const int axis = CallAxis(call);
+  Axes axes = AxesBut(call, axis);
+  for (Factor& factor : axes) {
+    if (factor.outputs[0] > axis && call.integer("keep_dims") == 0) --factor.outputs[0];
+  }
+  return axes;
+}
+
 }  // namespace
 
 OpDef ArgmaxDef() {
@@ -72,6 +83,7 @@ OpDef ArgmaxDef() {
       .infer_types = InferTypes,
       .cost = EstimateCost,
       .onnx = {"ArgMax", 1, 13, 1, 1},
+      .axes = FindAxes,
       .reference = Reference,
   };
 }

@@ -104,7 +104,8 @@ constexpr PointwiseRow kRows[] = {
     // dx = -dy.
     Unary(
         "neg", "y = -x.", {"Neg", 6, 13, 6, 6}, kSigned, 1, [](double x) { return -x; },
-        [](UnaryGrad& g) { return g.b.Neg(g.dy); }),
+        [](UnaryGrad& g) { return g.b.Neg(g.dy); })
+        .LinearBy(Linear::kJointly),
     // dx = dy * sign(x), so 0 at 0.
     Unary(
         "abs", "y = |x|.", {"Abs", 6, 13, 6, 6}, kSigned, 1, [](double x) { return std::abs(x); },
@@ -149,17 +150,21 @@ constexpr PointwiseRow kRows[] = {
         [](UnaryGrad& g) { return g.b.Mul(g.b.MulScalar(g.dy, 2), g.x); }),
     Binary(
         "add", "y = a + b. Inputs broadcast.", {"Add", 7, 13, 7, 14}, kNumber, 1,
-        [](double a, double b) { return a + b; }, AddGradient),
+        [](double a, double b) { return a + b; }, AddGradient)
+        .LinearBy(Linear::kJointly),
     Binary(
         "sub", "y = a - b. Inputs broadcast.", {"Sub", 7, 13, 7, 14}, kNumber, 1,
-        [](double a, double b) { return a - b; }, SubGradient),
+        [](double a, double b) { return a - b; }, SubGradient)
+        .LinearBy(Linear::kJointly),
     Binary(
         "mul", "y = a * b. Inputs broadcast.", {"Mul", 7, 13, 7, 14}, kNumber, 1,
-        [](double a, double b) { return a * b; }, MulGradient),
+        [](double a, double b) { return a * b; }, MulGradient)
+        .LinearBy(Linear::kEach),
     Binary(
         "div",
         "y = a / b. Inputs broadcast. Integers divide toward zero; x / 0 saturates, 0 / 0 is 0.",
-        {"Div", 7, 13, 7, 14}, kNumber, 1, [](double a, double b) { return a / b; }, DivGradient),
+        {"Div", 7, 13, 7, 14}, kNumber, 1, [](double a, double b) { return a / b; }, DivGradient)
+        .LinearBy(Linear::kFirst),
     Binary(
         "pow", "y = a^b; NaN for a < 0 and fractional b. Inputs broadcast.", {"Pow", 7, 13, 12},
         kNumber, 1, [](double a, double b) { return std::pow(a, b); }, PowGradient),

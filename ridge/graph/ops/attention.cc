@@ -10,6 +10,7 @@
 #include <cmath>
 #include <limits>
 
+#include "ridge/graph/axes.h"
 #include "ridge/graph/ops/shared/checks.h"
 #include "ridge/graph/ops/shared/reduce.h"
 
@@ -133,6 +134,23 @@ void Reference(const OpCall& call, std::span<const double* const> in,
   }
 }
 
+// The batch, and the queries, whose position decides what they see.
+Axes FindAxes(const OpCall& call) {
+  constexpr size_t kMask = 3;
+  constexpr int kRank = 4;  // of the scores, to which the mask broadcasts
+  const auto mask_axis = [&](int axis) {
+    if (!call.has_input(kMask)) return Factor::kNone;
+    return std::max(axis - (kRank - call.inputs[kMask].rank()), Factor::kNone);
+  };
+  Factor batch = Mapped(call, {0, 0, 0, mask_axis(0)}, 0);
+  const std::string& layout = call.text("layout");
+  if (layout == "packed") return {batch};
+  Factor queries = Mapped(call, {2, Factor::kNone, Factor::kNone, mask_axis(2)}, 2);
+  if (layout == "rows") queries.inputs[0] = queries.outputs[0] = 1;
+  queries.offset_attr = "causal_offset";
+  return {batch, queries};
+}
+
 }  // namespace
 
 OpDef AttentionDef() {
@@ -156,6 +174,7 @@ OpDef AttentionDef() {
       .gradient = Gradient,
       .recompute = Recompute::kExpensive,
       .onnx = {"Attention", 23, 23, 23},
+      .axes = FindAxes,
       .reference = Reference,
   };
 }

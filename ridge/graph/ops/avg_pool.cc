@@ -1,4 +1,5 @@
 // avg_pool: y[b,c,i,j] = the mean of x[b,c] under the window at (i,j).
+#include "ridge/graph/axes.h"
 #include "ridge/graph/builder.h"
 #include "ridge/graph/ops/shared/checks.h"
 #include "ridge/graph/ops/shared/pool.h"
@@ -64,6 +65,7 @@ OpDef AvgPoolDef() {
       .gradient = Gradient,
       .recompute = Recompute::kCheap,
       .onnx = {"AveragePool", 7, 22},
+      .axes = FirstAxis,
       .reference = Reference,
   };
 }

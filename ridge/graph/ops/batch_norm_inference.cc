@@ -87,6 +87,7 @@ OpDef BatchNormInferenceDef() {
       .in_place = {{0, 0}, {0, 5}},
       .recompute = Recompute::kCheap,
       .onnx = {"BatchNormalization", 9, 14},
+      .axes = [](const OpCall& call) { return FirstAxisWithExtras(call, kFirstExtra); },
       .reference = Reference,
   };
 }

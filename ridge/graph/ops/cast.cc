@@ -70,6 +70,7 @@ OpDef CastDef() {
       .gradient = Gradient,
       .recompute = Recompute::kCheap,
       .onnx = {"Cast", 9, 13, 9, 9},
+      .linear = Linear::kJointly,
       .elementwise = Element,
   };
 }

@@ -1,6 +1,9 @@
 // concat: y = the inputs one after the other along `axis`.
 #include <fmt/format.h>
 
+#include <algorithm>
+
+#include "ridge/graph/axes.h"
 #include "ridge/graph/builder.h"
 #include "ridge/graph/ops/shared/strided.h"
 
@@ -61,6 +64,13 @@ void Gradient(GradBuilder& g) {
   }
 }
 
+Axes FindAxes(const OpCall& call) {
+  Axes axes = AxesBesidesAttr(call);
+  for (Factor& factor : axes)
+    std::fill(factor.inputs.begin(), factor.inputs.end(), factor.outputs[0]);
+  return axes;
+}
+
 }  // namespace
 
 OpDef ConcatDef() {
@@ -76,6 +86,7 @@ OpDef ConcatDef() {
       .gradient = Gradient,
       .recompute = Recompute::kCheap,
       .onnx = {"Concat", 4, 13, 4, 4},
+      .axes = FindAxes,
       .reference = Reference,
   };
 }

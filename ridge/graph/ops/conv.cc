@@ -116,6 +116,7 @@ OpDef ConvDef() {
       .gradient = Gradient,
       .recompute = Recompute::kExpensive,
       .onnx = {"Conv", 1, 22},
+      .axes = [](const OpCall& call) { return FirstAxisWithExtras(call, kFirstExtra); },
       .reference = Reference,
   };
 }

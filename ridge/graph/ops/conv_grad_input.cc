@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "ridge/graph/axes.h"
 #include "ridge/graph/builder.h"
 #include "ridge/graph/ops/shared/checks.h"
 #include "ridge/graph/ops/shared/conv.h"
@@ -80,6 +81,8 @@ OpDef ConvGradInputDef() {
       .gradient = Gradient,
       .recompute = Recompute::kExpensive,
       .onnx = {"ConvTranspose", 1, 22},
+      .axes = FirstAxis,
+      .dims_attr = "input_dims",
       .reference = Reference,
   };
 }

@@ -5,6 +5,7 @@
 // as y, is never written; one byte for each y is all that the gradient needs to know of it.
 #include "ridge/graph/ops/shared/conv_pool.h"
 
+#include "ridge/graph/axes.h"
 #include "ridge/graph/ops/shared/checks.h"
 
 namespace ridge {
@@ -77,6 +78,7 @@ OpDef ConvPoolDef() {
       .infer_types = InferTypes,
       .cost = EstimateCost,
       .recompute = Recompute::kExpensive,
+      .axes = FirstAxis,
       .reference = Reference,
   };
 }

@@ -1,4 +1,5 @@
 // cumprod: y = running product of x along one axis.
+#include "ridge/graph/axes.h"
 #include "ridge/graph/builder.h"
 #include "ridge/graph/ops/shared/scan.h"
 
@@ -30,6 +31,7 @@ OpDef CumprodDef() {
       .cost = ScanCost,
       .gradient = Gradient,
       .onnx = {"CumProd", 26, 26, 26},
+      .axes = AxesBesidesAttr,
       .reference = Reference,
   };
 }

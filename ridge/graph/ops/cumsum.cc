@@ -1,4 +1,5 @@
 // cumsum: y = running sum of x along one axis.
+#include "ridge/graph/axes.h"
 #include "ridge/graph/builder.h"
 #include "ridge/graph/ops/shared/scan.h"
 
@@ -33,6 +34,7 @@ OpDef CumsumDef() {
       .cost = ScanCost,
       .gradient = Gradient,
       .onnx = {"CumSum", 11, 14, 11},
+      .axes = AxesBesidesAttr,
       .reference = Reference,
   };
 }

@@ -7,6 +7,7 @@
 #include <array>
 
 #include "ridge/core/random.h"
+#include "ridge/graph/axes.h"
 #include "ridge/graph/builder.h"
 #include "ridge/graph/ops/shared/checks.h"
 
@@ -79,6 +80,8 @@ OpDef DropoutDef() {
       .in_place = {{0, 0}},
       .recompute = Recompute::kCheap,
       .onnx = {"Dropout"},
+      .axes = FirstAxis,
+      .draws = true,
       .reference = Reference,
   };
 }

@@ -1,6 +1,7 @@
 // expand: y = x repeated so that it has `dims`, by the broadcasting rule.
 #include <fmt/format.h>
 
+#include "ridge/graph/axes.h"
 #include "ridge/graph/ops/shared/elementwise.h"
 #include "ridge/graph/ops/shared/strided.h"
 
@@ -30,6 +31,19 @@ void Reference(const OpCall& call, std::span<const double* const> in,
 // dx = dy summed over the repetitions.
 void Gradient(GradBuilder& g) { SetBroadcastGrad(g, 0, g.output_grad(0)); }
 
+// A dimension that is repeated comes from none of x; if x has it, with extent 1, from that too.
+Axes FindAxes(const OpCall& call) {
+  Axes axes;
+  for (int d = 0; d < call.outputs[0].rank(); ++d) {
+    const int from = BroadcastAxis(call, 0, d);
+    const bool repeated =
+        from == Factor::kNone || call.inputs[0].dims[static_cast<size_t>(from)] == 1;
+    if (repeated) axes.push_back(Mapped(call, {Factor::kNone}, d));
+    if (from != Factor::kNone) axes.push_back(Mapped(call, {from}, d));
+  }
+  return axes;
+}
+
 }  // namespace
 
 OpDef ExpandDef() {
@@ -45,6 +59,9 @@ OpDef ExpandDef() {
       .gradient = Gradient,
       .recompute = Recompute::kCheap,
       .onnx = {"Expand", 8, 13, 8, 8},
+      .axes = FindAxes,
+      .linear = Linear::kJointly,
+      .dims_attr = "dims",
       .reference = Reference,
   };
 }

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "ridge/graph/axes.h"
 #include "ridge/graph/builder.h"
 #include "ridge/graph/ops/shared/checks.h"
 
@@ -42,6 +43,17 @@ void Reference(const OpCall& call, std::span<const double* const> in,
                   [&](int64_t from, int64_t to) { y[to] = from < 0 ? missing : in[0][from]; });
 }
 
+// Those of x besides `axis`, and those of the indices.
+Axes FindAxes(const OpCall& call) {
+  const int axis = CallAxis(call), taken = call.inputs[1].rank();
+  Axes axes;
+  for (int d = 0; d < call.inputs[0].rank(); ++d) {
+    if (d != axis) axes.push_back(Mapped(call, {d, Factor::kNone}, d < axis ? d : d + taken - 1));
+  }
+  for (int d = 0; d < taken; ++d) axes.push_back(Mapped(call, {Factor::kNone, d}, axis + d));
+  return axes;
+}
+
 }  // namespace
 
 OpDef GatherDef() {
@@ -61,6 +73,7 @@ OpDef GatherDef() {
       .no_gradient_inputs = {1},
       .recompute = Recompute::kCheap,
       .onnx = {"Gather", 11, 13, 11, 11},
+      .axes = FindAxes,
       .reference = Reference,
   };
 }

@@ -119,6 +119,7 @@ OpDef GruDef() {
       .gradient = Gradient,
       .recompute = Recompute::kExpensive,
       .onnx = {"GRU", 7, 22},
+      .axes = RecurrentAxes,
       .reference = Reference,
   };
 }

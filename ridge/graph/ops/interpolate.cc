@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "ridge/graph/axes.h"
 #include "ridge/graph/builder.h"
 #include "ridge/graph/ops/shared/axis_view.h"
 #include "ridge/graph/ops/shared/checks.h"
@@ -120,6 +121,7 @@ OpDef InterpolateDef() {
       .cost = EstimateCost,
       .gradient = Gradient,
       .recompute = Recompute::kCheap,
+      .axes = AxesBesidesAttr,
       .reference = Reference,
   };
 }

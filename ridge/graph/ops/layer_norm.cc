@@ -9,6 +9,7 @@
 #include <limits>
 #include <numeric>
 
+#include "ridge/graph/axes.h"
 #include "ridge/graph/ops/shared/checks.h"
 #include "ridge/graph/ops/shared/norm.h"
 
@@ -137,6 +138,7 @@ OpDef LayerNormDef() {
       .in_place = {{0, 0}},
       .recompute = Recompute::kCheap,
       .onnx = {"LayerNormalization", 17, 17},
+      .axes = AxesBeforeAttr,
       .reference = Reference,
   };
 }

@@ -98,6 +98,7 @@ OpDef LstmDef() {
       .in_place = {{2, 0}},
       .recompute = Recompute::kExpensive,
       .onnx = {"LSTM", 7, 22},
+      .axes = RecurrentAxes,
       .reference = Reference,
   };
 }

@@ -5,6 +5,7 @@
 // batch of products that are then summed.
 #include <fmt/format.h>
 
+#include "ridge/graph/axes.h"
 #include "ridge/graph/ops/shared/checks.h"
 #include "ridge/graph/ops/shared/epilogue.h"
 #include "ridge/graph/ops/shared/reduce.h"
@@ -189,6 +190,21 @@ void Gradient(GradBuilder& g) {
   if (g.needs_grad(kBias)) g.set_input_grad(kBias, GradBias(g));
 }
 
+// Rows of a, columns of b, what is summed, and the dimensions before them.
+Axes FindAxes(const OpCall& call) {
+  const int rank = call.outputs[0].rank();
+  const int a_end = call.inputs[0].rank(), b_end = call.inputs[1].rank();
+  const int a_rows = call.integer("transpose_a") != 0 ? a_end - 1 : a_end - 2;
+  const int b_cols = call.integer("transpose_b") != 0 ? b_end - 2 : b_end - 1;
+  Axes axes = PointwiseAxes(call);  // right for bias, the epilogue's inputs and the batch
+  for (Factor& factor : axes) {
+    const int d = factor.outputs[0];
+    if (d == rank - 2) factor.inputs[0] = a_rows, factor.inputs[1] = Factor::kNone;
+    if (d == rank - 1) factor.inputs[0] = Factor::kNone, factor.inputs[1] = b_cols;
+  }
+  return axes;
+}
+
 }  // namespace
 
 OpDef MatmulDef() {
@@ -209,6 +225,7 @@ OpDef MatmulDef() {
       .cost = EstimateCost,
       .gradient = Gradient,
       .onnx = {"MatMul", 9, 13, 9},
+      .axes = FindAxes,
       .reference = Reference,
   };
 }

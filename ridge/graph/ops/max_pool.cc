@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 
+#include "ridge/graph/axes.h"
 #include "ridge/graph/builder.h"
 #include "ridge/graph/ops/shared/checks.h"
 #include "ridge/graph/ops/shared/pool.h"
@@ -76,6 +77,7 @@ OpDef MaxPoolDef() {
       .gradient = Gradient,
       .recompute = Recompute::kCheap,
       .onnx = {"MaxPool", 1, 22, 0, 12},
+      .axes = FirstAxis,
       .reference = Reference,
   };
 }

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "ridge/graph/axes.h"
 #include "ridge/graph/builder.h"
 #include "ridge/graph/ops/shared/strided.h"
 
@@ -59,6 +60,17 @@ void Gradient(GradBuilder& g) {
                                {{"starts", g.integers("before")}, {"ends", std::move(ends)}}));
 }
 
+// Those that nothing is added to.
+Axes FindAxes(const OpCall& call) {
+  Axes axes;
+  for (int d = 0; d < call.inputs[0].rank(); ++d) {
+    const auto at = static_cast<size_t>(d);
+    if (call.integers("before")[at] == 0 && call.integers("after")[at] == 0)
+      axes.push_back(Mapped(call, {d}, d));
+  }
+  return axes;
+}
+
 }  // namespace
 
 OpDef PadDef() {
@@ -77,6 +89,7 @@ OpDef PadDef() {
       .gradient = Gradient,
       .recompute = Recompute::kCheap,
       .onnx = {"Pad", 11, 13, 11, 11},
+      .axes = FindAxes,
       .reference = Reference,
   };
 }

@@ -53,6 +53,9 @@ OpDef RandomNormalDef() {
       .cost = EstimateCost,
       .recompute = Recompute::kCheap,
       .onnx = {"RandomNormal"},
+      .axes = DrawnAxes,
+      .dims_attr = "dims",
+      .draws = true,
       .reference = Reference,
   };
 }

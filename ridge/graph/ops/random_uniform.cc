@@ -53,6 +53,9 @@ OpDef RandomUniformDef() {
       .cost = EstimateCost,
       .recompute = Recompute::kCheap,
       .onnx = {"RandomUniform"},
+      .axes = DrawnAxes,
+      .dims_attr = "dims",
+      .draws = true,
       .reference = Reference,
   };
 }

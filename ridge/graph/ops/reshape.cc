@@ -1,6 +1,7 @@
 // reshape: y = the elements of x, in order, under other dims.  No kernel runs: y is x's bytes.
 #include <fmt/format.h>
 
+#include "ridge/graph/axes.h"
 #include "ridge/graph/ops/shared/reduce.h"
 
 namespace ridge {
@@ -70,6 +71,25 @@ void Gradient(GradBuilder& g) {
   g.set_input_grad(0, ReshapeExactly(g.b(), g.output_grad(0), dims));
 }
 
+// Dimensions of x and y before which the same number of elements lies begin together: a part of one
+// is a part of the other.  An extent of 1 has no parts, and goes with another of 1 only; where there
+// are no elements, only equal extents say the same.
+Axes FindAxes(const OpCall& call) {
+  const Dims &x = call.inputs[0].dims, &y = call.outputs[0].dims;
+  const bool empty = call.inputs[0].elements() == 0;
+  const auto alike = [&](int64_t a, int64_t b) { return empty ? a == b : (a == 1) == (b == 1); };
+  Axes axes;
+  int64_t x_before = 1;
+  for (size_t from = 0; from < x.size() && x_before > 0; x_before *= x[from++]) {
+    int64_t y_before = 1;
+    for (size_t to = 0; to < y.size() && y_before <= x_before; y_before *= y[to++]) {
+      if (y_before == x_before && alike(x[from], y[to]))
+        axes.push_back(Mapped(call, {static_cast<int>(from)}, static_cast<int>(to)));
+    }
+  }
+  return axes;
+}
+
 }  // namespace
 
 OpDef ReshapeDef() {
@@ -90,6 +110,9 @@ OpDef ReshapeDef() {
       .alias_input = 0,
       .recompute = Recompute::kCheap,
       .onnx = {"Reshape", 5, 13, 5, 5},
+      .axes = FindAxes,
+      .linear = Linear::kJointly,
+      .dims_attr = "dims",
       .reference = Reference,
   };
 }

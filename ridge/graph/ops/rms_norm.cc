@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 
+#include "ridge/graph/axes.h"
 #include "ridge/graph/ops/shared/checks.h"
 #include "ridge/graph/ops/shared/norm.h"
 
@@ -92,6 +93,7 @@ OpDef RmsNormDef() {
       .in_place = {{0, 0}},
       .recompute = Recompute::kCheap,
       .onnx = {"RMSNormalization", 23, 23},
+      .axes = AxesBeforeAttr,
       .reference = Reference,
   };
 }

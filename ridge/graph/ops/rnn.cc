@@ -72,6 +72,7 @@ OpDef RnnDef() {
       .in_place = {{0, 0}},
       .recompute = Recompute::kExpensive,
       .onnx = {"RNN", 7, 22},
+      .axes = RecurrentAxes,
       .reference = Reference,
   };
 }

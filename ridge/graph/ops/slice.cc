@@ -1,6 +1,7 @@
 // slice: y = x[start:end:step] along some axes.
 #include "ridge/graph/ops/shared/slice.h"
 
+#include "ridge/graph/axes.h"
 #include "ridge/graph/builder.h"
 #include "ridge/graph/ops/shared/strided.h"
 
@@ -34,6 +35,19 @@ void Gradient(GradBuilder& g) {
   g.set_input_grad(0, g.b().Op("slice_grad", {g.output_grad(0)}, std::move(attrs)));
 }
 
+// Those taken whole.
+Axes FindAxes(const OpCall& call) {
+  const Dims& dims = call.inputs[0].dims;
+  const Result<std::vector<SliceRange>> ranges = SliceRanges(call, dims);
+  Axes axes;
+  for (size_t d = 0; ranges.ok() && d < dims.size(); ++d) {
+    const SliceRange& range = (*ranges)[d];
+    if (range.start == 0 && range.step == 1 && range.count == dims[d])
+      axes.push_back(Mapped(call, {static_cast<int>(d)}, static_cast<int>(d)));
+  }
+  return axes;
+}
+
 }  // namespace
 
 OpDef SliceDef() {
@@ -52,6 +66,8 @@ OpDef SliceDef() {
       .gradient = Gradient,
       .recompute = Recompute::kCheap,
       .onnx = {"Slice", 10, 13, 10, 10},
+      .axes = FindAxes,
+      .linear = Linear::kJointly,
       .reference = Reference,
   };
 }

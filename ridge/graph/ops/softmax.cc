@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 
+#include "ridge/graph/axes.h"
 #include "ridge/graph/builder.h"
 #include "ridge/graph/ops/shared/axis_view.h"
 #include "ridge/graph/ops/shared/checks.h"
@@ -67,6 +68,7 @@ OpDef SoftmaxDef() {
       .in_place = {{0, 0}},
       .recompute = Recompute::kCheap,
       .onnx = {"Softmax", 1, 13},
+      .axes = AxesBesidesAttr,
       .reference = Reference,
   };
 }

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <limits>
 
+#include "ridge/graph/axes.h"
 #include "ridge/graph/builder.h"
 #include "ridge/graph/ops/shared/checks.h"
 #include "ridge/graph/ops/shared/cross_entropy.h"
@@ -56,6 +57,12 @@ void Reference(const OpCall& call, std::span<const double* const> in,
   }
 }
 
+Axes FindAxes(const OpCall& call) {
+  Axes axes;
+  for (int d = 0; d < call.inputs[1].rank(); ++d) axes.push_back(Mapped(call, {d, d}, d));
+  return axes;
+}
+
 }  // namespace
 
 OpDef SoftmaxCrossEntropyDef() {
@@ -75,6 +82,7 @@ OpDef SoftmaxCrossEntropyDef() {
       .no_gradient_inputs = {1},
       .recompute = Recompute::kCheap,
       .onnx = {"SoftmaxCrossEntropyLoss", 12, 13},
+      .axes = FindAxes,
       .reference = Reference,
   };
 }

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "ridge/graph/axes.h"
 #include "ridge/graph/builder.h"
 #include "ridge/graph/ops/shared/axis_view.h"
 #include "ridge/graph/ops/shared/checks.h"
@@ -103,6 +104,7 @@ OpDef TopKDef() {
       .cost = EstimateCost,
       .gradient = Gradient,
       .onnx = {"TopK", 11, 24, 11, 11},
+      .axes = AxesBesidesAttr,
       .reference = Reference,
   };
 }

@@ -3,6 +3,7 @@
 
 #include <numeric>
 
+#include "ridge/graph/axes.h"
 #include "ridge/graph/ops/shared/elementwise.h"
 #include "ridge/graph/ops/shared/strided.h"
 
@@ -56,6 +57,13 @@ void Gradient(GradBuilder& g) {
   g.set_input_grad(0, g.b().Transpose(g.output_grad(0), inverse));
 }
 
+Axes FindAxes(const OpCall& call) {
+  Axes axes;
+  for (int64_t from : Permutation(call.integers("permutation"), call.inputs[0].rank()))
+    axes.push_back(Mapped(call, {static_cast<int>(from)}, static_cast<int>(axes.size())));
+  return axes;
+}
+
 }  // namespace
 
 OpDef TransposeDef() {
@@ -70,6 +78,8 @@ OpDef TransposeDef() {
       .gradient = Gradient,
       .recompute = Recompute::kCheap,
       .onnx = {"Transpose", 1, 13, 1, 1},
+      .axes = FindAxes,
+      .linear = Linear::kJointly,
       .reference = Reference,
   };
 }

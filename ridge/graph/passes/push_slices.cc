@@ -1,8 +1,8 @@
 // slice(f(x)) -> f(slice(x)), if the other rows of f(x) have no readers.
 //
 // Two walks.  Backward: computes the rows of each value that are read, as the smallest range of one
-// axis that covers all readers; a node with independent rows (row_rules.cc) needs the same rows of
-// its inputs.  Forward: emits such nodes for these rows only, with a slice where such a node reads
+// axis that covers all readers; a node with independent rows (axes.h) needs the same rows of its
+// inputs.  Forward: emits such nodes for these rows only, with a slice where such a node reads
 // a whole value.
 //
 // Effective before differentiation, whose gradients read the values of the forward nodes: an
@@ -14,9 +14,10 @@
 #include <map>
 #include <tuple>
 
+#include "ridge/graph/axes.h"
 #include "ridge/graph/passes/passes.h"
 #include "ridge/graph/passes/rewriter.h"
-#include "ridge/graph/passes/row_rules.h"
+#include "ridge/graph/passes/slice_ranges.h"
 
 namespace ridge {
 namespace {
@@ -104,7 +105,7 @@ class SlicePusher {
     const Node& node = graph_.nodes()[n];
     if (AskSlice(n)) return false;
     const bool narrows = OnlyFewRowsOf(node);
-    if (narrows) narrow_[n] = NarrowToRows(graph_, node, NeedOf(node.outputs[0]).rows);
+    if (narrows) narrow_[n] = ForRows(node, NeedOf(node.outputs[0]).rows);
     if (!narrow_[n]) NeedOf(node.outputs[0]).kind = Need::Kind::kAll;
     for (size_t i = 0; i < node.inputs.size(); ++i) {
       if (node.inputs[i] == kNoValue) continue;
@@ -115,6 +116,21 @@ class SlicePusher {
       }
     }
     return narrow_[n].has_value();
+  }
+
+  bool IsWeight(ValueId id) const {
+    const ValueKind kind = graph_.value(id).kind;
+    return kind == ValueKind::kParameter || kind == ValueKind::kConstant;
+  }
+
+  // Columns of a product with weights stay whole: a part of the weights would be a copy of them.
+  std::optional<RowsCall> ForRows(const Node& node, const Rows& rows) const {
+    std::optional<RowsCall> call = CallForRows(*node.op, graph_.Call(node), rows);
+    if (!call || node.op->cost_class != CostClass::kMatmul) return call;
+    for (size_t i = 0; i < node.inputs.size(); ++i) {
+      if (call->inputs[i] && !IsWeight(node.inputs[i])) return call;
+    }
+    return std::nullopt;
   }
 
   // At most half: less is not worth the slices.
@@ -159,7 +175,7 @@ class SlicePusher {
     return narrow ? &needs_[static_cast<size_t>(old)].rows : nullptr;
   }
 
-  Status EmitNarrow(const Node& node, const NarrowCall& call) {
+  Status EmitNarrow(const Node& node, const RowsCall& call) {
     std::vector<ValueId> inputs;
     for (size_t i = 0; i < node.inputs.size(); ++i) {
       ValueId now = rewriter_.Map(node.inputs[i]);
@@ -207,9 +223,9 @@ class SlicePusher {
   }
 
   const Graph& graph_;
-  std::vector<Need> needs_;                        // by value
-  std::vector<std::optional<NarrowCall>> narrow_;  // by node
-  std::vector<Ranges> slices_;                     // by node; empty: no slice
+  std::vector<Need> needs_;                      // by value
+  std::vector<std::optional<RowsCall>> narrow_;  // by node
+  std::vector<Ranges> slices_;                   // by node; empty: no slice
   std::map<std::tuple<ValueId, int64_t, int64_t, int64_t>, ValueId> read_;
   GraphRewriter rewriter_;
 };

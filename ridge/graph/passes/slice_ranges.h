@@ -3,17 +3,10 @@
 #include <optional>
 #include <vector>
 
+#include "ridge/graph/axes.h"
 #include "ridge/graph/graph.h"
 
 namespace ridge {
-
-// Elements [first, first + count) of one axis.
-struct Rows {
-  int64_t axis = 0, first = 0, count = 0;
-
-  int64_t end() const { return first + count; }
-  bool operator==(const Rows&) const = default;
-};
 
 // The ranges of `dims` that the attributes of slice or slice_grad select: at most one per axis,
 // none for an axis selected whole.  nullopt: a step is not 1, an axis is named twice, or the result

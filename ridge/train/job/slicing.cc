@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "ridge/graph/sample_axis.h"
-#include "ridge/graph/sample_laws.h"
 #include "ridge/plan/cost/reuse.h"
 #include "ridge/plan/cost/roofline.h"
 #include "ridge/plan/plan_json.h"

@@ -36,4 +36,9 @@ AttrMap DrawAttrs() {
   return {{"dims", std::vector<int64_t>()}, {"dtype", std::string("f32")}, {"stream", int64_t{0}}};
 }
 
+Axes DrawnAxes(const OpCall& call) {
+  if (call.outputs[0].rank() == 0) return {};
+  return {Mapped(call, {}, 0)};
+}
+
 }  // namespace ridge

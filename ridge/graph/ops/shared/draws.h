@@ -5,6 +5,7 @@
 // another split of the batch draws the same.
 #pragma once
 #include "ridge/core/random.h"
+#include "ridge/graph/axes.h"
 #include "ridge/graph/op_def.h"
 
 namespace ridge {
@@ -20,6 +21,9 @@ Cost DrawsCost(const OpCall& call, int64_t flops);
 
 // `dims`, `dtype` and `stream`.
 AttrMap DrawAttrs();
+
+// Dimension 0 of the output, which rng knows without having it.
+Axes DrawnAxes(const OpCall& call);
 
 // Calls visit(index, key, sample, i) for element i of each sample, in order.
 template <typename Visit>

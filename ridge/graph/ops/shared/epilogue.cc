@@ -115,6 +115,12 @@ int64_t EpilogueFlops(const OpCall& call, const TensorType& out) {
   return flops;
 }
 
+Axes FirstAxisWithExtras(const OpCall& call, size_t first_extra_input) {
+  Factor batch = Mapped(call, {0}, 0);
+  for (size_t i = first_extra_input; i < call.inputs.size(); ++i) batch.inputs[i] = 0;
+  return {batch};
+}
+
 bool RefusesEpilogueGradient(GradBuilder& g, const char* op_name) {
   const auto& epilogue = std::get<std::string>(g.attrs().at("epilogue"));
   if (epilogue.empty()) return false;

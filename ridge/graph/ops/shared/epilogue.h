@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "ridge/graph/axes.h"
 #include "ridge/graph/builder.h"
 
 namespace ridge {
@@ -37,6 +38,9 @@ void ApplyEpilogue(const OpCall& call, std::span<const double* const> in, size_t
 
 // For cost: flops of all steps on `out`.
 int64_t EpilogueFlops(const OpCall& call, const TensorType& out);
+
+// For axes: dimension 0 of input 0, of the extra inputs and of the output.
+Axes FirstAxisWithExtras(const OpCall& call, size_t first_extra_input);
 
 // For gradient: fails the builder and returns true when the node has an epilogue.
 bool RefusesEpilogueGradient(GradBuilder& g, const char* op_name);

@@ -26,6 +26,7 @@ OpDef OpOf(const PointwiseRow& row) {
       .gradient = row.gradient,
       .recompute = Recompute::kCheap,
       .onnx = row.onnx,
+      .linear = row.linear,
       .elementwise = row.function,
   };
   for (int i = 0; i < 2 && row.inputs[i] != nullptr; ++i) {

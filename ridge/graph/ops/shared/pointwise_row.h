@@ -40,6 +40,7 @@ struct PointwiseRow {
   const char* output = "y";
   bool in_place = true;
   int no_gradient_input = -1;
+  Linear linear = Linear::kNo;
   NumberAttr attrs[2] = {};
 
   // The same with other names for a, b and y.
@@ -54,6 +55,11 @@ struct PointwiseRow {
   constexpr PointwiseRow With(const char* attr, double value) const {
     PointwiseRow row = *this;
     row.attrs[row.attrs[0].name == nullptr ? 0 : 1] = {attr, value};
+    return row;
+  }
+  constexpr PointwiseRow LinearBy(Linear how) const {
+    PointwiseRow row = *this;
+    row.linear = how;
     return row;
   }
   constexpr PointwiseRow NoGradientOf(int input) const {

@@ -19,6 +19,35 @@ Result<std::vector<bool>> ReducedAxes(const OpCall& call) {
   return reduced;
 }
 
+Axes KeptAxes(const OpCall& call) {
+  const Result<std::vector<bool>> reduced = ReducedAxes(call);
+  Axes axes;
+  int output = 0;
+  for (int d = 0; reduced.ok() && d < call.inputs[0].rank(); ++d) {
+    const bool gone = (*reduced)[static_cast<size_t>(d)];
+    if (!gone) axes.push_back(Mapped(call, {d}, output));
+    if (!gone || call.integer("keep_dims") != 0) ++output;
+  }
+  return axes;
+}
+
+namespace {
+
+Axes AxesOver(const OpCall& call, Factor::Over over) {
+  const Result<std::vector<bool>> reduced = ReducedAxes(call);
+  Axes axes = KeptAxes(call);
+  for (int d = 0; reduced.ok() && d < call.inputs[0].rank(); ++d) {
+    if ((*reduced)[static_cast<size_t>(d)]) axes.push_back(Summed(call, d, over));
+  }
+  return axes;
+}
+
+}  // namespace
+
+Axes SummedAxes(const OpCall& call) { return AxesOver(call, Factor::Over::kSum); }
+
+Axes AveragedAxes(const OpCall& call) { return AxesOver(call, Factor::Over::kMean); }
+
 Dims KeptDims(const Dims& dims, const std::vector<int64_t>& axes) {
   if (axes.empty()) return Dims(dims.size(), 1);
   Dims kept = dims;

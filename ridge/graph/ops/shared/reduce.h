@@ -3,6 +3,7 @@
 // Attributes: axes (list; empty means all; negative counts from the end), keep_dims (1 leaves
 // reduced dimensions with extent 1, 0 drops them).
 #pragma once
+#include "ridge/graph/axes.h"
 #include "ridge/graph/ops/shared/elementwise.h"
 #include "ridge/graph/ops/shared/strided.h"
 
@@ -27,6 +28,11 @@ template <Operands kOperands, EmptyAxis kEmpty>
 Result<std::vector<TensorType>> InferReduce(const OpCall& call) {
   return ReduceTypes(call, kOperands, kEmpty);
 }
+
+// The dimensions that stay; with those that are summed or averaged.
+Axes KeptAxes(const OpCall& call);
+Axes SummedAxes(const OpCall& call);
+Axes AveragedAxes(const OpCall& call);
 
 // One flop an input element.
 Cost ReduceCost(const OpCall& call);

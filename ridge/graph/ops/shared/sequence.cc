@@ -18,6 +18,15 @@ SequenceExtents SequenceExtentsOf(const OpCall& call, size_t sequence, size_t r)
           .reverse = call.integer("reverse") != 0};
 }
 
+Axes RecurrentAxes(const OpCall& call) {
+  constexpr size_t kFirstState = 2;
+  Factor batch = Mapped(call, {1}, 1);
+  for (size_t i = kFirstState; i < call.inputs.size(); ++i) {
+    if (call.has_input(i) && call.inputs[i].rank() == 2) batch.inputs[i] = 0;  // bias is a vector
+  }
+  return {batch};
+}
+
 Status CheckWeight(const OpCall& call, size_t r, int64_t gates) {
   RIDGE_RETURN_IF_ERROR(CheckFloat(call, r, "r"));
   RIDGE_RETURN_IF_ERROR(CheckFlag(call, "reverse"));

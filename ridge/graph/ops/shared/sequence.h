@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "ridge/graph/axes.h"
 #include "ridge/graph/builder.h"
 
 namespace ridge {
@@ -33,6 +34,9 @@ Status CheckSequence(const OpCall& call, int64_t gates);
 // [seq_len, batch, columns*hidden] of its dtype.
 Status CheckWeight(const OpCall& call, size_t r, int64_t gates);
 Status CheckSteps(const OpCall& call, size_t i, const char* name, int64_t columns, size_t r);
+
+// The batch: dimension 1 of the sequences, 0 of the states (h, and c of lstm).
+Axes RecurrentAxes(const OpCall& call);
 
 // Attribute `gates` is a permutation of the letters of `all`.
 Status CheckGates(const OpCall& call, const std::string& all);

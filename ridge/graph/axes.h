@@ -1,0 +1,73 @@
+// Axes of a call: which dimensions of its inputs and outputs are one index of its loops.
+//
+//   matmul   y[m,n] = sum over k of a[m,k] b[k,n]     m: a0, y0   n: b1, y1   k: a1, b0, summed
+//   softmax  along the last of three dimensions       0: x0, y0   1: x1, y1
+//
+// The rule of an operator stands in its record (OpDef::axes).  Batch propagation (sample_axis.h)
+// reads it from inputs to outputs, slice pushdown (passes/push_slices.cc) from outputs to inputs.
+#pragma once
+#include <initializer_list>
+#include <optional>
+#include <vector>
+
+#include "ridge/graph/op_def.h"
+
+namespace ridge {
+
+// Elements [first, first + count) of one dimension.
+struct Rows {
+  int64_t axis = 0, first = 0, count = 0;
+
+  int64_t end() const { return first + count; }
+  bool operator==(const Rows&) const = default;
+};
+
+// One index.  Cutting its dimensions into the same number of equal parts cuts the call into calls
+// that do not depend on each other.  An input whose dimension has extent 1 broadcasts.
+struct Factor {
+  static constexpr int kNone = -1;
+  enum class Over { kNothing, kSum, kMean };
+
+  std::vector<int> inputs;   // the dimension of each input; kNone: the same for all values of it
+  std::vector<int> outputs;  // of each output; kNone where the output is summed over it
+  Over over = Over::kNothing;
+  // The attribute that holds the position of the first row, if the rows differ by position.
+  const char* offset_attr = nullptr;
+};
+
+// A dimension in no factor depends on all of itself.
+using Axes = std::vector<Factor>;
+
+// The operator's rule; for an operator without one that is pointwise, PointwiseAxes.
+Axes AxesOf(const OpDef& op, const OpCall& call);
+
+// y = f(a, b, ..), broadcast: each dimension of the output.
+Axes PointwiseAxes(const OpCall& call);
+// Dimension d of input 0 and of each output that has one: for d == 0, d < end, or d != axis.
+Axes FirstAxis(const OpCall& call);
+Axes AxesBelow(const OpCall& call, int end);
+Axes AxesBut(const OpCall& call, int axis);
+// The same for an attribute `axis`: what a norm or a softmax leaves apart.
+Axes AxesBeforeAttr(const OpCall& call);
+Axes AxesBesidesAttr(const OpCall& call);
+
+// The dimension of input i that broadcasts to dimension `output_axis` of output 0; kNone if it has
+// none.
+int BroadcastAxis(const OpCall& call, size_t i, int output_axis);
+
+// A factor of these dimensions of the first inputs, and of dimension `output` of each output.
+Factor Mapped(const OpCall& call, std::initializer_list<int> inputs, int output);
+// Dimension `axis` of input 0, summed in every output.
+Factor Summed(const OpCall& call, int axis, Factor::Over over);
+
+// A call that computes some rows of output 0.
+struct RowsCall {
+  std::vector<std::optional<Rows>> inputs;  // the rows that it reads of each; nullopt: all
+  AttrMap attrs;
+};
+
+// nullopt: rows along this dimension depend on each other, or are random numbers.  On the reference
+// backend the rows have the bits of the whole call.
+std::optional<RowsCall> CallForRows(const OpDef& op, const OpCall& call, const Rows& rows);
+
+}  // namespace ridge
