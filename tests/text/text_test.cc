@@ -17,6 +17,7 @@
 //   passes [SPEC]     all passes, or those of SPEC ("-fuse", "only:fold,cse"), in their own order
 //   gradients         at all choices of "# extents: B=2 C=3" and 1, with passes and without: right,
 //                     or what is wrong (check_gradients.h)
+//   plan [OPTIONS]    what runs when, and where its bytes are (plan_command.h)
 //   saved [SPEC]      one line a pass: nodes, bytes of results, flops and traffic before and after
 // RIDGE_UPDATE_TESTS=1 writes what came out over what was expected; look at the difference.
 #include "ridge/graph/text.h"
@@ -36,6 +37,7 @@
 #include "ridge/graph/passes/pipeline.h"
 #include "ridge/graph/spec.h"
 #include "tests/text/check_gradients.h"
+#include "tests/text/plan_command.h"
 
 namespace ridge {
 namespace {
@@ -171,8 +173,9 @@ std::string RunCommand(const TextCase& one) {
   if (verb == "pass") return Show(RunInOrder(*graph, rest));
   if (verb == "passes") return Show(RunSpec(*graph, rest, nullptr));
   if (verb == "saved") return Saved(*graph, rest);
-  return fmt::format("unknown command '{}'; known: print, check, gradients, pass, passes, saved\n",
-                     verb);
+  if (verb == "plan") return PlanText(*graph, rest);
+  return fmt::format(
+      "unknown command '{}'; known: print, check, gradients, pass, passes, plan, saved\n", verb);
 }
 
 Result<std::vector<TextCase>> LoadCases(const std::string& file) {

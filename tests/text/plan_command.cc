@@ -1,0 +1,131 @@
+#include "tests/text/plan_command.h"
+
+#include <fmt/format.h>
+
+#include <cstdlib>
+#include <sstream>
+
+#include "ridge/backend/reference/reference_backend.h"
+#include "ridge/graph/passes/pipeline.h"
+#include "ridge/graph/sample_axis.h"
+#include "ridge/learn/training_graph.h"
+#include "ridge/plan/cost/roofline.h"
+#include "ridge/plan/planner.h"
+
+namespace ridge {
+namespace {
+
+struct Options {
+  bool train = false;
+  int64_t slices = 1;
+  TrainingGraphOptions graph;
+};
+
+Result<Options> ParseOptions(const std::string& text) {
+  Options options;
+  options.graph.optimizer.name = "sgd";
+  std::istringstream words(text);
+  for (std::string word; words >> word;) {
+    const size_t equals = word.find('=');
+    const std::string key = word.substr(0, equals);
+    const int64_t number = equals == std::string::npos ? 0 : std::atoll(&word[equals + 1]);
+    if (word == "train") {
+      options.train = true;
+    } else if (key == "slices") {
+      options.slices = number;
+    } else if (key == "accumulate") {
+      options.graph.accumulate = number;
+    } else if (key == "clip") {
+      options.graph.clip_norm = static_cast<double>(number);
+    } else {
+      return Status(ErrorCode::kInvalidArgument, "plan: '" + word + "' is not an option");
+    }
+  }
+  return options;
+}
+
+Result<std::vector<NamedGraph>> TrainingSteps(Graph forward, Options options) {
+  RIDGE_ASSIGN_OR_RETURN(const PassSelection all, ParsePassSpec(""));
+  RIDGE_ASSIGN_OR_RETURN(forward, RunPasses(std::move(forward), ForwardPasses(all), nullptr));
+  if (options.slices > 1) {
+    RIDGE_ASSIGN_OR_RETURN(const ForwardFacts facts, InspectForward(forward));
+    RIDGE_ASSIGN_OR_RETURN(const SampleAxes axes,
+                           FindSampleAxes(forward, {facts.loss}, facts.data_inputs));
+    options.graph.slices = options.slices;
+    options.graph.mean_of_slices = axes.axes[static_cast<size_t>(facts.loss)] == kMeanOfSamples;
+    RIDGE_ASSIGN_OR_RETURN(forward, SliceGraph(forward, axes, options.slices));
+  }
+  RIDGE_ASSIGN_OR_RETURN(std::vector<NamedGraph> steps,
+                         BuildTrainingGraphs(forward, options.graph));
+  for (NamedGraph& step : steps) {
+    RIDGE_ASSIGN_OR_RETURN(step.graph, RunPasses(std::move(step.graph), all, nullptr));
+  }
+  return steps;
+}
+
+class Printer {
+ public:
+  explicit Printer(const Program& program) : program_(program) {}
+
+  std::string Run() {
+    text_ = fmt::format("arena {} B: persistent {}, scratch of the largest step; at least {}\n",
+                        program_.arena_bytes, program_.persistent_bytes, program_.bound_bytes);
+    for (const PersistentValue& value : program_.persistent)
+      text_ += fmt::format("  {} {} -> {}..{}\n", value.name, TypeToString(value.type),
+                           value.offset_bytes, value.offset_bytes + value.size_bytes);
+    for (const StepPlan& step : program_.steps) PrintStep(step);
+    return text_;
+  }
+
+ private:
+  void PrintStep(const StepPlan& step) {
+    text_ += fmt::format("{}: {}scratch {} B, at least {}\n", step.name,
+                         step.slices > 1 ? fmt::format("{} slices, ", step.slices) : "",
+                         step.scratch_bytes, step.bound_bytes);
+    for (size_t n = 0; n < step.nodes.size(); ++n) {
+      const PlannedNode& node = step.nodes[n];
+      text_ += fmt::format("  {} {}", n, node.op);
+      for (const int value : node.outputs) text_ += "  " + Place(step, value);
+      if (node.turn != Turn::kEvery) text_ += node.turn == Turn::kLast ? "  [last]" : "  [later]";
+      text_ += "\n";
+    }
+  }
+
+  std::string Place(const StepPlan& step, int index) const {
+    const PlannedValue& value = step.values[static_cast<size_t>(index)];
+    std::string place = value.name + " -> ";
+    if (value.first_slice_in >= 0)
+      place +=
+          "first in " + program_.persistent[static_cast<size_t>(value.first_slice_in)].name + ", ";
+    if (value.persistent)
+      return place + program_.persistent[static_cast<size_t>(value.persistent_index)].name;
+    if (value.shares_with >= 0)
+      return place + "in " + step.values[static_cast<size_t>(value.shares_with)].name;
+    return place + fmt::format("{}..{}, read to {}", value.offset_bytes,
+                               value.offset_bytes + value.size_bytes, value.live.last);
+  }
+
+  const Program& program_;
+  std::string text_;
+};
+
+Result<std::string> Plan(const Graph& graph, const std::string& text) {
+  RIDGE_ASSIGN_OR_RETURN(const Options options, ParseOptions(text));
+  std::vector<NamedGraph> steps = {{"step", graph}};
+  if (options.train) {
+    RIDGE_ASSIGN_OR_RETURN(steps, TrainingSteps(graph, options));
+  }
+  const std::unique_ptr<Backend> backend = MakeReferenceBackend();
+  RIDGE_ASSIGN_OR_RETURN(const Program program,
+                         PlanProgram(graph.name, steps, *backend, NominalProfile(1), {}));
+  return Printer(program).Run();
+}
+
+}  // namespace
+
+std::string PlanText(const Graph& graph, const std::string& options) {
+  const Result<std::string> text = Plan(graph, options);
+  return text.ok() ? *text : text.status().message() + "\n";
+}
+
+}  // namespace ridge
