@@ -9,6 +9,8 @@
 #include <cmath>
 #include <numeric>
 
+#include "ridge/graph/ops/shared/reduce.h"
+
 namespace ridge {
 namespace {
 
@@ -178,6 +180,7 @@ Rewrite TransposeRule(const RuleCall& call) {
 
 // reduce(x) -> x or reshape(x), where every reduced extent is 1
 Rewrite ReduceOne(const RuleCall& call) {
+  if (!IsReduction(call.op)) return {};
   const TensorType& x = call.input_type(0);
   if (x.dtype != call.type.dtype || x.elements() != call.type.elements()) return {};
   if (x == call.type) return Use(call.inputs[0]);
@@ -303,11 +306,7 @@ const std::vector<Rule>& AlgebraRules() {
       {"expand", ExpandRule},
       {"reshape", ReshapeRule},
       {"transpose", TransposeRule},
-      {"reduce_sum", ReduceOne},
-      {"reduce_mean", ReduceOne},
-      {"reduce_max", ReduceOne},
-      {"reduce_min", ReduceOne},
-      {"reduce_prod", ReduceOne},
+      {"", ReduceOne},
       {"matmul", TransposeIntoMatmul},
       {"slice", SliceAll},
       {"pad", PadNothing},

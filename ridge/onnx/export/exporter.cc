@@ -3,6 +3,8 @@
 #include <map>
 #include <string>
 
+#include "ridge/graph/ops/shared/reduce.h"
+
 namespace ridge {
 namespace {
 
@@ -27,6 +29,22 @@ Status WriteAsDefined(OnnxNodeWriter& n) {
   return Status();
 }
 
+// Axes are an input since opset 13 (ReduceSum) or 18 (the others), an attribute before, and not
+// negative below 11.
+Status WriteReduction(OnnxNodeWriter& n) {
+  const char* op_type = n.node().op->onnx.name;
+  const int64_t axes_are_input = std::string_view(op_type) == "ReduceSum" ? 13 : 18;
+  AttrMap attrs = {{"keepdims", n.integer("keep_dims")}};
+  const DType dtype = n.ComputeInWidest();
+  std::vector<std::string> inputs = {n.As(0, dtype)};
+  std::vector<int64_t> axes = n.integers("axes");
+  for (int64_t& axis : axes) axis += axis < 0 ? n.type(0).rank() : 0;
+  if (!axes.empty() && n.opset() >= axes_are_input) inputs.push_back(n.Ints(axes));
+  if (!axes.empty() && n.opset() < axes_are_input) attrs["axes"] = axes;
+  n.EmitRounded(op_type, inputs, attrs, dtype);
+  return Status();
+}
+
 // Operators of forward graphs that ONNX cannot say.
 const std::map<std::string_view, const char*>& Reasons() {
   static const std::map<std::string_view, const char*> reasons = {
@@ -47,7 +65,9 @@ const std::map<std::string_view, const char*>& Reasons() {
 OnnxWriteOp FindOnnxExporter(const OpDef& op) {
   const auto found = Table().find(op.name);
   if (found != Table().end()) return found->second;
-  return op.onnx.name != nullptr && op.elementwise != nullptr ? WriteAsDefined : nullptr;
+  if (op.onnx.name == nullptr) return nullptr;
+  if (IsReduction(op)) return WriteReduction;
+  return op.elementwise != nullptr ? WriteAsDefined : nullptr;
 }
 
 std::string WhyNotExported(const OpDef& op) {

@@ -1,7 +1,7 @@
 // The table of ONNX exporters: which operators export knows.
 //
-// A family is a file in exporters/ with one table, in order of name.  A pointwise operator whose
-// record names one of ONNX (OpDef::onnx) needs no entry: inputs and attributes are the same.
+// A family is a file in exporters/ with one table, in order of name.  A pointwise operator or a
+// reduction whose record names one of ONNX (OpDef::onnx) needs no entry.
 // The opset follows from what is written (OnnxSince, OnnxNodeWriter::HasOpset); an exporter that
 // knows several forms writes the one for opset().
 #pragma once

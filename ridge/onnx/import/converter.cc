@@ -4,17 +4,20 @@
 #include <map>
 #include <utility>
 
+#include "ridge/onnx/import/converters/math.h"
+
 namespace ridge {
 namespace {
 
 using Key = std::pair<std::string_view, std::string_view>;
 
-// The pointwise operators of ours that a record names in ONNX, by that name.
+// The pointwise operators and reductions of ours that a record names in ONNX, by that name.
 const std::map<std::string_view, const OpDef*>& NamedOps() {
   static const auto ops = [] {
     std::map<std::string_view, const OpDef*> map;
     for (const OpDef& op : AllOps()) {
-      if (op.onnx.name != nullptr && op.elementwise != nullptr) map.emplace(op.onnx.name, &op);
+      const bool named = op.onnx.name != nullptr;
+      if (named && (op.elementwise != nullptr || IsReduction(op))) map.emplace(op.onnx.name, &op);
     }
     return map;
   }();
@@ -33,6 +36,7 @@ Attr ReadAttr(OnnxNode& n, const std::string& name, const Attr& fallback) {
 // The operator that the record names: the same inputs, and attributes by name.
 Status ConvertAsDefined(OnnxNode& n) {
   const OpDef& op = *NamedOps().at(n.op_type());
+  if (IsReduction(op)) return ConvertReduction(n, op);
   RIDGE_RETURN_IF_ERROR(n.Need(op.input_names.size()));
   std::vector<Value> inputs;
   for (size_t i = 0; i < op.input_names.size(); ++i) inputs.push_back(n.input(i));

@@ -4,6 +4,11 @@
 
 namespace ridge {
 
+bool IsReduction(const OpDef& op) {
+  return op.input_names.size() == 1 && op.attr_defaults.contains("axes") &&
+         op.attr_defaults.contains("keep_dims");
+}
+
 Result<std::vector<bool>> ReducedAxes(const OpCall& call) {
   const int rank = call.inputs[0].rank();
   const std::vector<int64_t>& axes = call.integers("axes");

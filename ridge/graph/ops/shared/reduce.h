@@ -9,6 +9,10 @@
 
 namespace ridge {
 
+// Whether the operator has one input and the attributes above; of a single element each gives that
+// element.
+bool IsReduction(const OpDef& op);
+
 // For each dimension of the input whether it is reduced.  Fails on a bad or repeated axis.
 Result<std::vector<bool>> ReducedAxes(const OpCall& call);
 

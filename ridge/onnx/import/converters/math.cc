@@ -1,4 +1,4 @@
-// ONNX converters: reductions, scans, matrix products, einsum.  Here: products and scans.
+// ONNX converters: matrix products and scans.
 #include "ridge/onnx/import/converters/math.h"
 
 #include <fmt/format.h>
@@ -99,22 +99,8 @@ Status ConvertDet(OnnxNode& n) {
 }
 
 constexpr OnnxConverter kConverters[] = {
-    {"", "CumProd", ConvertCumProd},
-    {"", "CumSum", ConvertCumSum},
-    {"", "Det", ConvertDet},
-    {"", "Einsum", ConvertEinsum},
-    {"", "Gemm", ConvertGemm},
-    {"", "MatMul", ConvertMatMul},
-    {"", "ReduceL1", ConvertReduceL1},
-    {"", "ReduceL2", ConvertReduceL2},
-    {"", "ReduceLogSum", ConvertReduceLogSum},
-    {"", "ReduceLogSumExp", ConvertReduceLogSumExp},
-    {"", "ReduceMax", ConvertReduceMax},
-    {"", "ReduceMean", ConvertReduceMean},
-    {"", "ReduceMin", ConvertReduceMin},
-    {"", "ReduceProd", ConvertReduceProd},
-    {"", "ReduceSum", ConvertReduceSum},
-    {"", "ReduceSumSquare", ConvertReduceSumSquare},
+    {"", "CumProd", ConvertCumProd}, {"", "CumSum", ConvertCumSum}, {"", "Det", ConvertDet},
+    {"", "Einsum", ConvertEinsum},   {"", "Gemm", ConvertGemm},     {"", "MatMul", ConvertMatMul},
 };
 
 }  // namespace

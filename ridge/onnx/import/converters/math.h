@@ -4,17 +4,8 @@
 
 namespace ridge {
 
-// math_reduce.cc
-Status ConvertReduceSum(OnnxNode& n);
-Status ConvertReduceMean(OnnxNode& n);
-Status ConvertReduceProd(OnnxNode& n);
-Status ConvertReduceMax(OnnxNode& n);
-Status ConvertReduceMin(OnnxNode& n);
-Status ConvertReduceL1(OnnxNode& n);
-Status ConvertReduceL2(OnnxNode& n);
-Status ConvertReduceLogSum(OnnxNode& n);
-Status ConvertReduceLogSumExp(OnnxNode& n);
-Status ConvertReduceSumSquare(OnnxNode& n);
+// By a reduction of ours (IsReduction) that gives what ONNX's operator does (math_reduce.cc).
+Status ConvertReduction(OnnxNode& n, const OpDef& op);
 
 // math_einsum.cc
 Status ConvertEinsum(OnnxNode& n);

@@ -1,4 +1,4 @@
-// ONNX converters: reductions.
+// ONNX converters: reductions.  Those that a record of ours names need no line here.
 //
 // With noop_with_empty_axes and no axes nothing is summed, but what comes before and after still
 // happens: ReduceSumSquare squares.  Means, roots and logarithms of integers are computed in f64
@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 
+#include "ridge/onnx/import/converter.h"
 #include "ridge/onnx/import/converters/math.h"
 
 namespace ridge {
@@ -58,12 +59,6 @@ Status Finish(OnnxNode& n, const Reduction& r, Value y) {
   return n.status();
 }
 
-Status ConvertPlain(OnnxNode& n, const char* op) {
-  RIDGE_ASSIGN_OR_RETURN(const Reduction r, ReadReduction(n));
-  n.Set(0, r.Apply(n.b(), op, n.input(0)));
-  return n.status();
-}
-
 // Of no elements: the number that any other beats.  Along one axis the first of equals takes the
 // gradient, as in PyTorch's max(dim); along several, or all, they share it, as in amax and max().
 Status ConvertExtremum(OnnxNode& n, const char* op, double worst) {
@@ -94,17 +89,8 @@ double LargestFinite(DType dtype) {
   return dtype == DType::kF16 ? 65504.0 : 3.3e38;
 }
 
-}  // namespace
-
-Status ConvertReduceSum(OnnxNode& n) { return ConvertPlain(n, "reduce_sum"); }
-Status ConvertReduceProd(OnnxNode& n) { return ConvertPlain(n, "reduce_prod"); }
 Status ConvertReduceMax(OnnxNode& n) { return ConvertExtremum(n, "reduce_max", -INFINITY); }
 Status ConvertReduceMin(OnnxNode& n) { return ConvertExtremum(n, "reduce_min", INFINITY); }
-
-Status ConvertReduceMean(OnnxNode& n) {
-  RIDGE_ASSIGN_OR_RETURN(const Reduction r, ReadReduction(n));
-  return Finish(n, r, r.Apply(n.b(), "reduce_mean", AsFloat(n, r)));
-}
 
 Status ConvertReduceL1(OnnxNode& n) {
   RIDGE_ASSIGN_OR_RETURN(const Reduction r, ReadReduction(n));
@@ -148,6 +134,33 @@ Status ConvertReduceLogSumExp(OnnxNode& n) {
   const Value sum = r.Apply(b, "reduce_sum", b.Exp(b.Sub(x, shift)), /*keep=*/true);
   const Value y = b.Add(b.Log(sum), shift);
   return Finish(n, r, ReshapeExactly(b, y, r.Result()));
+}
+
+constexpr OnnxConverter kConverters[] = {
+    {"", "ReduceL1", ConvertReduceL1},
+    {"", "ReduceL2", ConvertReduceL2},
+    {"", "ReduceLogSum", ConvertReduceLogSum},
+    {"", "ReduceLogSumExp", ConvertReduceLogSumExp},
+    {"", "ReduceMax", ConvertReduceMax},
+    {"", "ReduceMin", ConvertReduceMin},
+    {"", "ReduceSumSquare", ConvertReduceSumSquare},
+};
+
+// Whether the operator is for floats only.
+bool RefusesIntegers(const OpDef& op) {
+  OpCall call;
+  call.inputs = {{DType::kI32, {1}}};
+  return !InferCall(op, call).ok();
+}
+
+}  // namespace
+
+std::span<const OnnxConverter> OnnxReduceConverters() { return kConverters; }
+
+Status ConvertReduction(OnnxNode& n, const OpDef& op) {
+  RIDGE_ASSIGN_OR_RETURN(const Reduction r, ReadReduction(n));
+  const Value x = RefusesIntegers(op) ? AsFloat(n, r) : n.input(0);
+  return Finish(n, r, r.Apply(n.b(), op.name.c_str(), x));
 }
 
 }  // namespace ridge
