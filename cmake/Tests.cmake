@@ -83,13 +83,14 @@ function(ridge_add_onnx_nodes)
 endfunction()
 
 # A program that draws from ranges of seeds; the test has a small one, larger ones go by hand.
-# ridge_add_seeded_test(NAME SEEDS OPTION...): ridge_<NAME> from tests/<NAME>/*.cc
+# ridge_add_seeded_test(NAME SEEDS OPTION...): ridge_<NAME> from tests/<NAME>/*.cc and the reader of
+# case files
 function(ridge_add_seeded_test name seeds)
   file(GLOB sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/tests/${name}/*.cc")
   if(NOT sources OR NOT TARGET ridge_use)
     return()
   endif()
-  add_executable(ridge_${name} ${sources})
+  add_executable(ridge_${name} ${sources} "${PROJECT_SOURCE_DIR}/tests/ops/case_file.cc")
   target_link_libraries(ridge_${name} PRIVATE ridge_options ridge_use ridge_backend)
   ridge_link_program(ridge_${name})
   ridge_use_pch(ridge_${name} ridge_pch)

@@ -10,6 +10,8 @@ void DrawBinary(Sketch& s);
 void DrawSelect(Sketch& s);             // where, masks
 void DrawBackwardPointwise(Sketch& s);  // relu_grad, gelu_grad, silu_grad as forward nodes
 
+void DrawCase(Sketch& s);  // an operator as one of its case files has it
+
 void DrawReshape(Sketch& s);
 void DrawTranspose(Sketch& s);
 void DrawSlice(Sketch& s);
