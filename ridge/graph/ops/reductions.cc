@@ -1,4 +1,5 @@
-// reduce_sum, reduce_mean, reduce_max, reduce_min, reduce_prod: one number of those along some axes.
+// reduce_sum, reduce_mean, reduce_max, reduce_min, reduce_prod, reduce_log_sum_exp: one number of
+// those along some axes.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -151,8 +152,52 @@ OpDef ProdDef() {
   return op;
 }
 
+// max + log(sum(exp(x - max))), where no exp overflows; an infinite maximum is the result.
+void LogSumExpReference(const OpCall& call, Inputs in, Outputs out) {
+  MaxReference(call, in, out);
+  const Dims& dims = call.inputs[0].dims;
+  std::vector<double> sums(static_cast<size_t>(call.outputs[0].elements()));
+  ForEachStrided(dims, BroadcastStrides(KeptDims(call), dims), 0, [&](int64_t i, int64_t o) {
+    sums[static_cast<size_t>(o)] += std::exp(in[0][i] - out[0][o]);
+  });
+  for (size_t o = 0; o < sums.size(); ++o) {
+    if (std::isfinite(out[0][o])) out[0][o] += std::log(sums[o]);
+  }
+}
+
+// dx = dy * exp(x - y); 0 where y is -inf, as in PyTorch.
+void LogSumExpGradient(GradBuilder& g) {
+  GraphBuilder& b = g.b();
+  const Value x = g.input(0), y = WithKeptDims(g, g.output(0));
+  const DType dtype = b.type(x).dtype;
+  const Value none = b.Op("equal", {y, b.Scalar(dtype, -kInfinity)});
+  const Value shift = b.Where(none, b.Scalar(dtype, 0), y);
+  g.set_input_grad(0, b.Mul(WithKeptDims(g, g.output_grad(0)), b.Exp(b.Sub(x, shift))));
+}
+
+// Per element: maximum, subtract, exp, add.
+Cost LogSumExpCost(const OpCall& call) {
+  Cost cost = ReduceCost(call);
+  cost.flops *= 4;
+  return cost;
+}
+
+OpDef LogSumExpDef() {
+  OpDef op = Reduction("reduce_log_sum_exp",
+                       "y = log(sum(exp(x))) along `axes`, without overflow; -inf for no elements. "
+                       "Axes empty: all of them.",
+                       {"ReduceLogSumExp", 1, 13});
+  op.infer_types = InferReduce<Operands::kFloat, EmptyAxis::kDefined>;
+  op.cost = LogSumExpCost;
+  op.gradient = LogSumExpGradient;
+  op.reference = LogSumExpReference;
+  return op;
+}
+
 }  // namespace
 
-std::vector<OpDef> ReductionOps() { return {SumDef(), MeanDef(), MaxDef(), MinDef(), ProdDef()}; }
+std::vector<OpDef> ReductionOps() {
+  return {SumDef(), MeanDef(), MaxDef(), MinDef(), ProdDef(), LogSumExpDef()};
+}
 
 }  // namespace ridge

@@ -1,4 +1,5 @@
-// reduce_sum, reduce_mean, reduce_max, reduce_min over any axes, f32; sums of bf16 that give f32.
+// reduce_sum, reduce_mean, reduce_max, reduce_min, reduce_log_sum_exp over any axes, f32; sums of
+// bf16 that give f32.
 //
 // Dimensions are merged into groups that are kept and reduced in turn.  When the last group is
 // reduced, each output is a run after a run (row sums); when it is kept, rows are added up
@@ -128,49 +129,63 @@ ReducePlan MakePlan(const OpCall& call, int64_t block, int threads) {
   return plan;
 }
 
-// T: float, or uint16_t for bf16.
+// A pass over x: what becomes of a run, and of rows whose first column gives output `o`.
+struct PlainPass {
+  Reduction kind;
+
+  double start() const { return ReductionStart(kind); }
+  double Both(double a, double b) const { return Combine(kind, a, b); }
+  template <typename T>
+  double Run(const T* x, int64_t count, int64_t /*o*/) const {
+    return ReduceRun(kind, x, count);
+  }
+  template <typename T>
+  void Rows(const T* x, int64_t stride, int64_t rows, int64_t columns, int64_t /*o*/,
+            float* acc) const {
+    ReduceRows(kind, x, stride, rows, columns, acc);
+  }
+};
+
+// Sums of exp(x - largest[o]).
+struct ExpPass {
+  const float* largest;
+
+  double start() const { return 0; }
+  double Both(double a, double b) const { return a + b; }
+  template <typename T>
+  double Run(const T* x, int64_t count, int64_t o) const {
+    return SumExpRun(x, count, largest[o]);
+  }
+  template <typename T>
+  void Rows(const T* x, int64_t stride, int64_t rows, int64_t columns, int64_t o,
+            float* acc) const {
+    SumExpRows(x, stride, rows, columns, largest + o, acc);
+  }
+};
+
+// The outputs of one unit of work.
+struct Outputs {
+  int64_t first, count;
+};
+
+// Takes passes over x of type T: float, or uint16_t for bf16.
 template <typename T>
-class ReduceKernel : public Kernel {
+class ReduceWalk {
  public:
-  ReduceKernel(ReducePlan plan, Reduction kind, double divisor, int threads)
-      : plan_(std::move(plan)), kind_(kind), divisor_(divisor), threads_(threads) {}
+  ReduceWalk(ReducePlan plan, int threads) : plan_(std::move(plan)), threads_(threads) {}
 
-  Status Run(const KernelBuffers& buffers) override {
-    const auto* x = static_cast<const T*>(buffers.inputs[0]);
-    auto* y = static_cast<float*>(buffers.outputs[0]);
-    if (plan_.split_reduced) {
-      RunShared(x, static_cast<float*>(buffers.workspace), y);
-    } else {
-      ParallelFor(threads_, plan_.items, 1, [&](int64_t begin, int64_t end) {
-        for (int64_t item = begin; item < end; ++item)
-          RunItem(x, item, {0, plan_.shared_extent()}, y);
-      });
-    }
-    if (divisor_ != 1) Divide(y);
-    return Status();
-  }
+  const ReducePlan& plan() const { return plan_; }
 
- private:
-  void RunShared(const T* x, float* partial, float* y) const {
-    ForEachPart(threads_, [&](int part) {
-      const Range range = PartOf(plan_.shared_extent(), threads_, part);
-      for (int64_t item = 0; item < plan_.items; ++item)
-        RunItem(x, item, range, partial + part * plan_.outputs);
+  // do_item(item) for each unit of work, on all threads.  REQUIRES: not split_reduced.
+  template <typename DoItem>
+  void ForEachItem(const DoItem& do_item) const {
+    ParallelFor(threads_, plan_.items, 1, [&](int64_t begin, int64_t end) {
+      for (int64_t item = begin; item < end; ++item) do_item(item);
     });
-    for (int64_t o = 0; o < plan_.outputs; ++o) {
-      double sum = partial[o];
-      for (int part = 1; part < threads_; ++part)
-        sum = Combine(kind_, sum, partial[part * plan_.outputs + o]);
-      y[o] = static_cast<float>(sum);
-    }
   }
 
-  // One unit of work over a part of the shared extent; `y` is the whole output or a copy of it.
-  void RunItem(const T* x, int64_t item, Range range, float* y) const {
-    if (plan_.run_reduced) {
-      y[item] = static_cast<float>(ReduceOne(x + OffsetOf(plan_.kept, item), range));
-      return;
-    }
+  Outputs OutputsOf(int64_t item) const {
+    if (plan_.run_reduced) return {item, 1};
     const int64_t chunks = CeilDiv(plan_.run, plan_.chunk);
     const int64_t kept = item / chunks, column = item % chunks * plan_.chunk;
     int64_t columns = std::min(plan_.chunk, plan_.run - column), first = kept * plan_.run;
@@ -179,43 +194,143 @@ class ReduceKernel : public Kernel {
       first = kept / plan_.blocks * plan_.channels + channel;
       columns = std::min(columns, plan_.channels - channel);
     }
-    float* out = y + first + column;
-    std::fill_n(out, columns, static_cast<float>(ReductionStart(kind_)));
-    AddRows(x + OffsetOf(plan_.kept, kept) + column, range, columns, out);
+    return {first + column, columns};
   }
 
-  double ReduceOne(const T* x, Range range) const {
-    if (plan_.reduced.empty()) return ReduceRun(kind_, x + range.begin, range.end - range.begin);
-    if (plan_.reduced_count() == 1) return ReduceRun(kind_, x, plan_.run);
-    double result = ReductionStart(kind_);
+  // One unit of work; `y` is the whole output.
+  template <typename Pass>
+  void RunItem(const Pass& pass, const T* x, int64_t item, float* y) const {
+    RunItem(pass, x, item, {0, plan_.shared_extent()}, y);
+  }
+
+  // The whole pass, threads sharing the reduced elements.  REQUIRES: split_reduced.
+  template <typename Pass>
+  void RunShared(const Pass& pass, const T* x, float* partial, float* y) const {
+    ForEachPart(threads_, [&](int part) {
+      const Range range = PartOf(plan_.shared_extent(), threads_, part);
+      for (int64_t item = 0; item < plan_.items; ++item)
+        RunItem(pass, x, item, range, partial + part * plan_.outputs);
+    });
+    for (int64_t o = 0; o < plan_.outputs; ++o) {
+      double sum = partial[o];
+      for (int part = 1; part < threads_; ++part)
+        sum = pass.Both(sum, partial[part * plan_.outputs + o]);
+      y[o] = static_cast<float>(sum);
+    }
+  }
+
+ private:
+  // Over a part of the shared extent; `y` is the whole output or a copy of it.
+  template <typename Pass>
+  void RunItem(const Pass& pass, const T* x, int64_t item, Range range, float* y) const {
+    if (plan_.run_reduced) {
+      const T* run = x + OffsetOf(plan_.kept, item);
+      y[item] = static_cast<float>(ReduceOne(pass, run, range, item));
+      return;
+    }
+    const int64_t chunks = CeilDiv(plan_.run, plan_.chunk);
+    const int64_t column = item % chunks * plan_.chunk;
+    const Outputs outputs = OutputsOf(item);
+    std::fill_n(y + outputs.first, outputs.count, static_cast<float>(pass.start()));
+    AddRows(pass, x + OffsetOf(plan_.kept, item / chunks) + column, range, outputs, y);
+  }
+
+  template <typename Pass>
+  double ReduceOne(const Pass& pass, const T* x, Range range, int64_t o) const {
+    if (plan_.reduced.empty()) return pass.Run(x + range.begin, range.end - range.begin, o);
+    if (plan_.reduced_count() == 1) return pass.Run(x, plan_.run, o);
+    double result = pass.start();
     for (int64_t r = range.begin; r < range.end; ++r)
-      result = Combine(kind_, result, ReduceRun(kind_, x + OffsetOf(plan_.reduced, r), plan_.run));
+      result = pass.Both(result, pass.Run(x + OffsetOf(plan_.reduced, r), plan_.run, o));
     return result;
   }
 
   // Rows of the innermost reduced group lie at one stride; the groups around it are walked.
-  void AddRows(const T* x, Range range, int64_t columns, float* out) const {
+  template <typename Pass>
+  void AddRows(const Pass& pass, const T* x, Range range, Outputs to, float* y) const {
+    float* out = y + to.first;
     if (plan_.reduced.empty()) {
-      ReduceRows(kind_, x, 0, range.end - range.begin, columns, out);
+      pass.Rows(x, 0, range.end - range.begin, to.count, to.first, out);
       return;
     }
     const Group& inner = plan_.reduced.back();
     for (int64_t r = range.begin; r < range.end;) {
       const int64_t rows = std::min(range.end - r, inner.extent - r % inner.extent);
-      ReduceRows(kind_, x + OffsetOf(plan_.reduced, r), inner.stride, rows, columns, out);
+      pass.Rows(x + OffsetOf(plan_.reduced, r), inner.stride, rows, to.count, to.first, out);
       r += rows;
     }
   }
 
-  void Divide(float* y) const {
-    for (int64_t o = 0; o < plan_.outputs; ++o) y[o] = static_cast<float>(y[o] / divisor_);
-  }
-
   const ReducePlan plan_;
-  const Reduction kind_;
-  const double divisor_;
   const int threads_;
 };
+
+template <typename T>
+class ReduceKernel : public Kernel {
+ public:
+  ReduceKernel(ReducePlan plan, Reduction kind, double divisor, int threads)
+      : walk_(std::move(plan), threads), pass_{kind}, divisor_(divisor) {}
+
+  Status Run(const KernelBuffers& buffers) override {
+    const auto* x = static_cast<const T*>(buffers.inputs[0]);
+    auto* y = static_cast<float*>(buffers.outputs[0]);
+    if (walk_.plan().split_reduced) {
+      walk_.RunShared(pass_, x, static_cast<float*>(buffers.workspace), y);
+    } else {
+      walk_.ForEachItem([&](int64_t item) { walk_.RunItem(pass_, x, item, y); });
+    }
+    if (divisor_ != 1) Divide(y);
+    return Status();
+  }
+
+ private:
+  void Divide(float* y) const {
+    for (int64_t o = 0; o < walk_.plan().outputs; ++o) y[o] = static_cast<float>(y[o] / divisor_);
+  }
+
+  const ReduceWalk<T> walk_;
+  const PlainPass pass_;
+  const double divisor_;
+};
+
+// y = largest + log(sum of exp(x - largest)), in two passes over x; the second reads from a cache
+// what threads do not share.
+template <typename T>
+class LogSumExpKernel : public Kernel {
+ public:
+  LogSumExpKernel(ReducePlan plan, int threads) : walk_(std::move(plan), threads) {}
+
+  Status Run(const KernelBuffers& buffers) override {
+    const auto* x = static_cast<const T*>(buffers.inputs[0]);
+    auto* y = static_cast<float*>(buffers.outputs[0]);
+    auto* sums = static_cast<float*>(buffers.workspace);
+    const int64_t outputs = walk_.plan().outputs;
+    if (walk_.plan().split_reduced) {
+      walk_.RunShared(kLargest, x, sums + outputs, y);
+      walk_.RunShared(ExpPass{y}, x, sums + outputs, sums);
+      AddLog(sums, outputs, y);
+      return Status();
+    }
+    walk_.ForEachItem([&](int64_t item) {
+      const Outputs to = walk_.OutputsOf(item);
+      walk_.RunItem(kLargest, x, item, y);
+      walk_.RunItem(ExpPass{y}, x, item, sums);
+      AddLog(sums + to.first, to.count, y + to.first);
+    });
+    return Status();
+  }
+
+ private:
+  static constexpr PlainPass kLargest{Reduction::kMax};
+  const ReduceWalk<T> walk_;
+};
+
+bool IsLogSumExp(const OpDef& op) { return op.name == "reduce_log_sum_exp"; }
+
+int64_t WorkspaceBytes(const CandidateQuery& q, const ReducePlan& plan) {
+  const int64_t sums = IsLogSumExp(q.op) ? plan.outputs * 4 : 0;
+  return sums + plan.workspace_bytes(q.threads());
+}
 
 Reduction KindOf(const OpDef& op) {
   if (op.name == "reduce_max") return Reduction::kMax;
@@ -235,8 +350,7 @@ void OfferLayout(const CandidateQuery& q, LayoutId layout, Candidates& candidate
   if (!blocks || (blocks->block > 1 && !TakesBlocked(q.call))) return;
   KernelChoice& choice = candidates.Add();
   choice.input_layouts[0] = layout;
-  choice.workspace_bytes =
-      MakePlan(q.call, blocks->block, q.threads()).workspace_bytes(q.threads());
+  choice.workspace_bytes = WorkspaceBytes(q, MakePlan(q.call, blocks->block, q.threads()));
 }
 
 const char* Offer(const CandidateQuery& q, Candidates& candidates) {
@@ -246,27 +360,27 @@ const char* Offer(const CandidateQuery& q, Candidates& candidates) {
   return nullptr;
 }
 
+template <typename T>
+std::unique_ptr<Kernel> MakeOf(const CandidateQuery& q, ReducePlan plan) {
+  if (IsLogSumExp(q.op)) return std::make_unique<LogSumExpKernel<T>>(std::move(plan), q.threads());
+  const double width = static_cast<double>(q.call.inputs[0].elements()) /
+                       static_cast<double>(q.call.outputs[0].elements());
+  return std::make_unique<ReduceKernel<T>>(std::move(plan), KindOf(q.op),
+                                           q.op.name == "reduce_mean" ? width : 1, q.threads());
+}
+
 Result<std::unique_ptr<Kernel>> Make(const CandidateQuery& q, const KernelChoice& choice) {
-  const OpCall& call = q.call;
-  const int threads = q.threads();
-  const auto blocks = ChannelBlocksOf(call.inputs[0].dims, choice.input_layouts.at(0));
-  const double width = static_cast<double>(call.inputs[0].elements()) /
-                       static_cast<double>(call.outputs[0].elements());
-  const double divisor = q.op.name == "reduce_mean" ? width : 1;
-  ReducePlan plan = MakePlan(call, blocks ? blocks->block : 1, threads);
-  if (call.inputs[0].dtype == DType::kBF16) {
-    return std::unique_ptr<Kernel>(
-        std::make_unique<ReduceKernel<uint16_t>>(std::move(plan), KindOf(q.op), divisor, threads));
-  }
-  return std::unique_ptr<Kernel>(
-      std::make_unique<ReduceKernel<float>>(std::move(plan), KindOf(q.op), divisor, threads));
+  const auto blocks = ChannelBlocksOf(q.call.inputs[0].dims, choice.input_layouts.at(0));
+  ReducePlan plan = MakePlan(q.call, blocks ? blocks->block : 1, q.threads());
+  if (q.call.inputs[0].dtype == DType::kBF16) return MakeOf<uint16_t>(q, std::move(plan));
+  return MakeOf<float>(q, std::move(plan));
 }
 
 }  // namespace
 
 KernelDef ReduceKernelDef() {
   return {.name = "cpu.reduce",
-          .ops = {"reduce_sum", "reduce_mean", "reduce_max", "reduce_min"},
+          .ops = {"reduce_sum", "reduce_mean", "reduce_max", "reduce_min", "reduce_log_sum_exp"},
           .dtypes = {DType::kF32, DType::kBF16},
           .offer = Offer,
           .make = Make};

@@ -23,4 +23,18 @@ void ReduceRows(Reduction kind, const float* x, int64_t row_stride, int64_t rows
 void ReduceRows(Reduction kind, const uint16_t* x, int64_t row_stride, int64_t rows,
                 int64_t columns, float* acc);
 
+// The sum of exp(x - shift).  REQUIRES: no x is above `shift`, unless that is infinite or NaN,
+// where the sum has no meaning.
+double SumExpRun(const float* x, int64_t count, float shift);
+double SumExpRun(const uint16_t* x, int64_t count, float shift);
+
+// acc[c] += exp(x[r * row_stride + c] - shift[c]) for all r < rows, c < columns.
+void SumExpRows(const float* x, int64_t row_stride, int64_t rows, int64_t columns,
+                const float* shift, float* acc);
+void SumExpRows(const uint16_t* x, int64_t row_stride, int64_t rows, int64_t columns,
+                const float* shift, float* acc);
+
+// y += log(sums) where y is finite.
+void AddLog(const float* sums, int64_t count, float* y);
+
 }  // namespace ridge::cpu

@@ -11,6 +11,7 @@
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
 #include "ridge/backend/cpu/kernels/lanes-inl.h"
+#include "ridge/backend/cpu/kernels/simd_math-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace ridge::cpu {
@@ -149,6 +150,72 @@ void RowsBF16(Reduction kind, const uint16_t* x, int64_t stride, int64_t rows, i
   RowsOf(kind, x, stride, rows, columns, acc);
 }
 
+template <typename T>
+double SumExpOf(const T* x, size_t count, float shift) {
+  const D d;
+  const size_t lanes = hn::Lanes(d);
+  double sum = 0;
+  for (size_t begin = 0; begin < count; begin += kBlock) {
+    const size_t end = HWY_MIN(begin + kBlock, count);
+    V a = hn::Zero(d), b = hn::Zero(d);
+    size_t i = begin;
+    for (; i + 2 * lanes <= end; i += 2 * lanes) {
+      a = hn::Add(a, ExpOfNegative(hn::Sub(LoadFloats(x + i), K(shift))));
+      b = hn::Add(b, ExpOfNegative(hn::Sub(LoadFloats(x + i + lanes), K(shift))));
+    }
+    float block = AcrossLanes(hn::Add(a, b), Sum());
+    for (; i < end; ++i) block += hn::GetLane(ExpOfNegative(K(ToFloat(x[i]) - shift)));
+    sum += block;
+  }
+  return sum;
+}
+
+double SumExp(const float* x, int64_t count, float shift) {
+  return SumExpOf(x, static_cast<size_t>(count), shift);
+}
+double SumExpBF16(const uint16_t* x, int64_t count, float shift) {
+  return SumExpOf(x, static_cast<size_t>(count), shift);
+}
+
+template <typename T>
+void SumExpRow(const T* x, size_t columns, const float* shift, float* acc) {
+  const D d;
+  const size_t lanes = hn::Lanes(d);
+  size_t c = 0;
+  for (; c + lanes <= columns; c += lanes) {
+    const V term = ExpOfNegative(hn::Sub(LoadFloats(x + c), hn::LoadU(d, shift + c)));
+    hn::StoreU(hn::Add(hn::LoadU(d, acc + c), term), d, acc + c);
+  }
+  for (; c < columns; ++c) acc[c] += hn::GetLane(ExpOfNegative(K(ToFloat(x[c]) - shift[c])));
+}
+
+template <typename T>
+void SumExpRowsOf(const T* x, int64_t stride, int64_t rows, int64_t columns, const float* shift,
+                  float* acc) {
+  for (int64_t r = 0; r < rows; ++r)
+    SumExpRow(x + r * stride, static_cast<size_t>(columns), shift, acc);
+}
+
+void SumExpAllRows(const float* x, int64_t stride, int64_t rows, int64_t columns,
+                   const float* shift, float* acc) {
+  SumExpRowsOf(x, stride, rows, columns, shift, acc);
+}
+void SumExpAllRowsBF16(const uint16_t* x, int64_t stride, int64_t rows, int64_t columns,
+                       const float* shift, float* acc) {
+  SumExpRowsOf(x, stride, rows, columns, shift, acc);
+}
+
+void AddLogs(const float* sums, int64_t count, float* y) {
+  const D d;
+  const auto n = static_cast<size_t>(count), lanes = hn::Lanes(d);
+  for (size_t i = 0; i < n; i += lanes) {
+    const size_t some = HWY_MIN(lanes, n - i);
+    const V most = LoadFirst(y + i, some);
+    const V log = hn::Log(d, LoadFirst(sums + i, some));
+    StoreFirst(hn::IfThenElse(hn::IsFinite(most), hn::Add(most, log), most), y + i, some);
+  }
+}
+
 }  // namespace HWY_NAMESPACE
 }  // namespace ridge::cpu
 HWY_AFTER_NAMESPACE();
@@ -160,6 +227,11 @@ HWY_EXPORT(Run);
 HWY_EXPORT(RunBF16);
 HWY_EXPORT(Rows);
 HWY_EXPORT(RowsBF16);
+HWY_EXPORT(SumExp);
+HWY_EXPORT(SumExpBF16);
+HWY_EXPORT(SumExpAllRows);
+HWY_EXPORT(SumExpAllRowsBF16);
+HWY_EXPORT(AddLogs);
 
 double ReductionStart(Reduction kind) {
   if (kind == Reduction::kSum) return 0;
@@ -189,6 +261,28 @@ void ReduceRows(Reduction kind, const float* x, int64_t row_stride, int64_t rows
 void ReduceRows(Reduction kind, const uint16_t* x, int64_t row_stride, int64_t rows,
                 int64_t columns, float* acc) {
   HWY_DYNAMIC_DISPATCH(RowsBF16)(kind, x, row_stride, rows, columns, acc);
+}
+
+double SumExpRun(const float* x, int64_t count, float shift) {
+  return HWY_DYNAMIC_DISPATCH(SumExp)(x, count, shift);
+}
+
+double SumExpRun(const uint16_t* x, int64_t count, float shift) {
+  return HWY_DYNAMIC_DISPATCH(SumExpBF16)(x, count, shift);
+}
+
+void SumExpRows(const float* x, int64_t row_stride, int64_t rows, int64_t columns,
+                const float* shift, float* acc) {
+  HWY_DYNAMIC_DISPATCH(SumExpAllRows)(x, row_stride, rows, columns, shift, acc);
+}
+
+void SumExpRows(const uint16_t* x, int64_t row_stride, int64_t rows, int64_t columns,
+                const float* shift, float* acc) {
+  HWY_DYNAMIC_DISPATCH(SumExpAllRowsBF16)(x, row_stride, rows, columns, shift, acc);
+}
+
+void AddLog(const float* sums, int64_t count, float* y) {
+  HWY_DYNAMIC_DISPATCH(AddLogs)(sums, count, y);
 }
 
 }  // namespace ridge::cpu

@@ -4,7 +4,6 @@
 // happens: ReduceSumSquare squares.  Means, roots and logarithms of integers are computed in f64
 // and cast back.
 #include <cmath>
-#include <limits>
 
 #include "ridge/onnx/import/converter.h"
 #include "ridge/onnx/import/converters/math.h"
@@ -84,11 +83,6 @@ Value SafeSqrt(GraphBuilder& b, Value x) {
   return b.Where(is_zero, zero, b.Sqrt(b.Where(is_zero, b.Scalar(dtype, 1), x)));
 }
 
-double LargestFinite(DType dtype) {
-  if (dtype == DType::kF64) return std::numeric_limits<double>::max();
-  return dtype == DType::kF16 ? 65504.0 : 3.3e38;
-}
-
 Status ConvertReduceMax(OnnxNode& n) { return ConvertExtremum(n, "reduce_max", -INFINITY); }
 Status ConvertReduceMin(OnnxNode& n) { return ConvertExtremum(n, "reduce_min", INFINITY); }
 
@@ -117,33 +111,10 @@ Status ConvertReduceLogSum(OnnxNode& n) {
   return Finish(n, r, n.b().Log(r.Apply(n.b(), "reduce_sum", AsFloat(n, r))));
 }
 
-// s + log(sum exp(x - s)) for s near the largest x.  Any such s gives the same sum, so s is made
-// finite and rounded: ceil has no gradient, and none is wanted through s.
-Status ConvertReduceLogSumExp(OnnxNode& n) {
-  RIDGE_ASSIGN_OR_RETURN(const Reduction r, ReadReduction(n));
-  GraphBuilder& b = n.b();
-  const Value x = AsFloat(n, r);
-  if (!n.ok() || r.none) return Finish(n, r, x);
-  const DType dtype = b.type(x).dtype;
-  if (r.type.elements() == 0) {
-    return Finish(n, r, OnnxFilled(b, {dtype, r.Result()}, -INFINITY));
-  }
-  const double most = LargestFinite(dtype);
-  const Value largest = r.Apply(b, "reduce_max", x, /*keep=*/true);
-  const Value shift = b.Op("ceil", {b.Op("clip", {largest}, {{"min", -most}, {"max", most}})});
-  const Value sum = r.Apply(b, "reduce_sum", b.Exp(b.Sub(x, shift)), /*keep=*/true);
-  const Value y = b.Add(b.Log(sum), shift);
-  return Finish(n, r, ReshapeExactly(b, y, r.Result()));
-}
-
 constexpr OnnxConverter kConverters[] = {
-    {"", "ReduceL1", ConvertReduceL1},
-    {"", "ReduceL2", ConvertReduceL2},
-    {"", "ReduceLogSum", ConvertReduceLogSum},
-    {"", "ReduceLogSumExp", ConvertReduceLogSumExp},
-    {"", "ReduceMax", ConvertReduceMax},
-    {"", "ReduceMin", ConvertReduceMin},
-    {"", "ReduceSumSquare", ConvertReduceSumSquare},
+    {"", "ReduceL1", ConvertReduceL1},         {"", "ReduceL2", ConvertReduceL2},
+    {"", "ReduceLogSum", ConvertReduceLogSum}, {"", "ReduceMax", ConvertReduceMax},
+    {"", "ReduceMin", ConvertReduceMin},       {"", "ReduceSumSquare", ConvertReduceSumSquare},
 };
 
 // Whether the operator is for floats only.
