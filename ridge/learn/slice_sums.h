@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "ridge/graph/builder.h"
-#include "ridge/plan/planner.h"
+#include "ridge/graph/named_graph.h"
 
 namespace ridge {
 

@@ -76,7 +76,7 @@ Result<NamedGraph> BuildTrain(const Graph& forward, const TrainingGraphOptions& 
   RIDGE_ASSIGN_OR_RETURN(const Graph graph, std::move(d.b).Build());
   RIDGE_ASSIGN_OR_RETURN(Graph needed, KeepNeeded(graph));
   NamedGraph train = sums.Finish("train", std::move(needed));
-  train.recompute = options.recompute;
+  train.may_recompute = true;
   return train;
 }
 
@@ -92,7 +92,7 @@ Result<NamedGraph> BuildMicro(const Graph& forward, const TrainingGraphOptions& 
   RIDGE_ASSIGN_OR_RETURN(const Graph graph, std::move(d.b).Build());
   RIDGE_ASSIGN_OR_RETURN(Graph needed, KeepNeeded(graph));
   NamedGraph micro = sums.Finish("micro", std::move(needed));
-  micro.recompute = options.recompute;
+  micro.may_recompute = true;
   return micro;
 }
 
@@ -136,7 +136,7 @@ Result<NamedGraph> BuildOwnStep(const Graph& forward, const ForwardFacts& facts,
   RIDGE_ASSIGN_OR_RETURN(const Graph graph, b.Build());
   RIDGE_ASSIGN_OR_RETURN(Graph needed, KeepNeeded(graph));
   NamedGraph train{"train", std::move(needed)};
-  train.recompute = options.recompute;
+  train.may_recompute = true;
   return train;
 }
 

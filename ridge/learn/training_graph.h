@@ -21,9 +21,8 @@
 #include <string>
 #include <vector>
 
-#include "ridge/graph/graph.h"
+#include "ridge/graph/named_graph.h"
 #include "ridge/learn/optimizers/optimizer.h"
-#include "ridge/plan/planner.h"
 
 namespace ridge {
 
@@ -41,7 +40,6 @@ struct TrainingGraphOptions {
   // or their sum.
   int64_t slices = 1;
   bool mean_of_slices = true;
-  RecomputeLimits recompute = {};  // NamedGraph::recompute of `train` and `micro`
 };
 
 // The facts of a forward graph that training needs.

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "ridge/plan/memory/recompute.h"
+#include "ridge/graph/named_graph.h"
 #include "ridge/plan/program.h"
 #include "ridge/plan/side_by_side.h"
 
@@ -22,22 +22,6 @@ struct PlanOptions {
   // device chooses.  Not owned.
   const std::map<std::string, double>* kernel_s = nullptr;
   SideBySide side_by_side = {};  // --inter-op
-};
-
-struct NamedGraph {
-  std::string name;  // of the StepPlan
-  Graph graph;       // of one slice
-
-  // A step runs the batch in `slices` equal parts.  `sliced_inputs` hold one part; `slice_sums` are
-  // states, each with an update that adds to it.  The sums start at 0 in every step; other nodes
-  // that read a sum, old or new, run only in the last slice.
-  int64_t slices = 1;
-  std::vector<std::string> sliced_inputs = {};
-  std::vector<std::string> slice_sums = {};
-
-  // Which cheap values backward recomputes.  The caller applies it with the passes; PlanProgram
-  // ignores it.
-  RecomputeLimits recompute = {};
 };
 
 // Variables of the same name are one persistent value; their types and initial values must agree.

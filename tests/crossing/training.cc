@@ -50,7 +50,6 @@ TrainingGraphOptions OptionsOf(const Setting& setting) {
   if (setting.optimizer.starts_with("adam")) options.optimizer.epsilon = kEpsilon;
   options.accumulate = setting.accumulate;
   options.slices = setting.slices;
-  options.recompute = LimitsOf(setting.recompute);
   return options;
 }
 
@@ -250,8 +249,9 @@ Result<Training> BuildTraining(const std::string& text, const Setting& setting,
   RIDGE_ASSIGN_OR_RETURN(const Graph simple, RunPasses(slice, ForwardPasses(selection), nullptr));
   RIDGE_ASSIGN_OR_RETURN(std::vector<NamedGraph> graphs,
                          BuildTrainingGraphs(simple, OptionsOf(setting)));
-  RIDGE_ASSIGN_OR_RETURN(OptimizedGraphs optimized,
-                         OptimizeGraphs(std::move(graphs), passes, DType::kF32, machine));
+  RIDGE_ASSIGN_OR_RETURN(
+      OptimizedGraphs optimized,
+      OptimizeGraphs(std::move(graphs), passes, DType::kF32, LimitsOf(setting.recompute), machine));
   training.graphs = std::move(optimized.graphs);
   training.recomputed = optimized.recomputed;
   return training;

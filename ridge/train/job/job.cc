@@ -15,7 +15,6 @@
 #include "ridge/graph/precision.h"
 #include "ridge/models/model.h"
 #include "ridge/plan/cost/roofline.h"
-#include "ridge/plan/memory/recompute.h"
 #include "ridge/train/job/slicing.h"
 
 namespace ridge {
@@ -95,14 +94,16 @@ Result<DType> ProductOperands(const std::string& precision, const Machine& machi
 }
 
 Result<OptimizedGraphs> OptimizeGraphs(std::vector<NamedGraph> graphs, const std::string& passes,
-                                       DType operands, const Machine& machine) {
+                                       DType operands, const RecomputeLimits& recompute,
+                                       const Machine& machine) {
   RIDGE_ASSIGN_OR_RETURN(const PassSelection selection, ParsePassSpec(passes));
   OptimizedGraphs optimized;
   for (NamedGraph& named : graphs) {
     std::vector<PassReport> report;
-    RIDGE_ASSIGN_OR_RETURN(named.graph,
-                           Optimize(std::move(named.graph), named.recompute, {selection, operands},
-                                    *machine.backend, &report, optimized.recomputed));
+    RIDGE_ASSIGN_OR_RETURN(
+        named.graph,
+        Optimize(std::move(named.graph), named.may_recompute ? recompute : RecomputeLimits(),
+                 {selection, operands}, *machine.backend, &report, optimized.recomputed));
     optimized.passes[named.name] = std::move(report);
   }
   optimized.graphs = std::move(graphs);
@@ -122,7 +123,7 @@ Result<Program> PlanOptimized(const std::string& model, const std::vector<NamedG
 Result<Program> PlanGraphs(const std::string& model, std::vector<NamedGraph> graphs,
                            const std::string& passes, DType operands, const Machine& machine) {
   RIDGE_ASSIGN_OR_RETURN(const OptimizedGraphs optimized,
-                         OptimizeGraphs(std::move(graphs), passes, operands, machine));
+                         OptimizeGraphs(std::move(graphs), passes, operands, {}, machine));
   return PlanOptimized(model, optimized.graphs, passes, machine);
 }
 

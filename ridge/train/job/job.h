@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "ridge/graph/passes/pipeline.h"
+#include "ridge/plan/memory/recompute.h"
 #include "ridge/plan/plan_json.h"
 #include "ridge/plan/planner.h"
 #include "ridge/runtime/executor.h"
@@ -49,13 +50,15 @@ Result<Program> PlanGraphs(const std::string& model, std::vector<NamedGraph> gra
                            const std::string& passes, DType operands, const Machine& machine);
 
 // The two halves of PlanGraphs: the passes treat each graph independently of the others.
+// `recompute` limits what graphs that may recompute do not keep.
 struct OptimizedGraphs {
   std::vector<NamedGraph> graphs;
   std::map<std::string, std::vector<PassReport>> passes;  // by name
-  int64_t recomputed = 0;  // how many values NamedGraph::recompute has chosen
+  int64_t recomputed = 0;                                 // how many values are recomputed
 };
 Result<OptimizedGraphs> OptimizeGraphs(std::vector<NamedGraph> graphs, const std::string& passes,
-                                       DType operands, const Machine& machine);
+                                       DType operands, const RecomputeLimits& recompute,
+                                       const Machine& machine);
 Result<Program> PlanOptimized(const std::string& model, const std::vector<NamedGraph>& graphs,
                               const std::string& passes, const Machine& machine);
 

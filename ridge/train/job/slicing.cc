@@ -67,7 +67,6 @@ TrainingGraphOptions GraphOptions(const TrainOptions& options, const SlicedForwa
   graph.accumulate = options.accumulate;
   graph.slices = sliced.slices;
   graph.mean_of_slices = sliced.mean_of_slices;
-  graph.recompute = sliced.recompute;
   return graph;
 }
 
@@ -82,9 +81,9 @@ class SlicePlanner {
     RIDGE_ASSIGN_OR_RETURN(const Graph* simple, Simplified(sliced.graph, sliced.slices));
     RIDGE_ASSIGN_OR_RETURN(std::vector<NamedGraph> train,
                            BuildTrainingGraphs(*simple, GraphOptions(q_.options, sliced)));
-    RIDGE_ASSIGN_OR_RETURN(
-        OptimizedGraphs optimized,
-        OptimizeGraphs(std::move(train), q_.options.passes, operands, q_.machine));
+    RIDGE_ASSIGN_OR_RETURN(OptimizedGraphs optimized,
+                           OptimizeGraphs(std::move(train), q_.options.passes, operands,
+                                          sliced.recompute, q_.machine));
     if (q_.with_eval) RIDGE_RETURN_IF_ERROR(AddEval(sliced.slices, operands, optimized));
     SlicedProgram planned;
     planned.slices = sliced.slices;
@@ -119,7 +118,7 @@ class SlicePlanner {
     RIDGE_ASSIGN_OR_RETURN(graphs[0], BuildEvalGraph(*whole, slices));
     RIDGE_ASSIGN_OR_RETURN(
         OptimizedGraphs eval,
-        OptimizeGraphs(std::move(graphs), q_.options.passes, operands, q_.machine));
+        OptimizeGraphs(std::move(graphs), q_.options.passes, operands, {}, q_.machine));
     return &evals_.emplace(slices, std::move(eval)).first->second;
   }
 
