@@ -12,7 +12,7 @@
 
 #include "ridge/backend/cpu/cpu_backend.h"
 #include "ridge/core/process.h"
-#include "ridge/graph/passes/pipeline.h"
+#include "ridge/lower/pipeline.h"
 #include "ridge/plan/cost/roofline.h"
 #include "ridge/plan/lower.h"
 #include "ridge/plan/memory/placement.h"

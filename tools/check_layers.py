@@ -15,8 +15,8 @@ import sys
 RANK = {
     "core": 0,
     "graph": 1, "data": 1,
-    "onnx": 2, "models": 2, "plan": 2, "backend": 2,
-    "learn": 3, "dist": 3, "observe": 3,
+    "onnx": 2, "models": 2, "lower": 2,
+    "plan": 3, "backend": 3, "learn": 3, "dist": 3, "observe": 3,
     "runtime": 4, "report": 4,
     "train": 5, "deploy": 5,
     "measure": 6, "use": 6, "serve": 6,

@@ -60,7 +60,7 @@ class CheckLayers(Tree):
         self.write("core/a.h", '#pragma once\n#include "ridge/plan/planner.h"\n')
         status, output = self.run_tool(check_layers)
         self.assertEqual(status, 1)
-        self.assertIn("core/a.h:2: core (rank 0) includes plan (rank 2)", output)
+        self.assertIn("core/a.h:2: core (rank 0) includes plan (rank 3)", output)
 
     def test_refuses_a_layer_of_the_same_rank(self):
         self.write("plan/a.cc", '#include "ridge/backend/device.h"\n')

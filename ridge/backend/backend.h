@@ -5,7 +5,7 @@
 #include <string>
 
 #include "ridge/core/device_profile.h"
-#include "ridge/graph/kernel_query.h"
+#include "ridge/lower/kernel_query.h"
 
 namespace ridge {
 

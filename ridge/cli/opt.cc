@@ -11,9 +11,9 @@
 #include "ridge/cli/verbs.h"
 #include "ridge/core/files.h"
 #include "ridge/core/units.h"
-#include "ridge/graph/passes/pipeline.h"
 #include "ridge/graph/spec.h"
 #include "ridge/graph/text.h"
+#include "ridge/lower/pipeline.h"
 #include "ridge/plan/planner.h"
 #include "ridge/report/table.h"
 

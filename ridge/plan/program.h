@@ -17,7 +17,7 @@
 
 #include "ridge/core/device_profile.h"
 #include "ridge/graph/graph.h"
-#include "ridge/graph/kernel_query.h"
+#include "ridge/lower/kernel_query.h"
 
 namespace ridge {
 

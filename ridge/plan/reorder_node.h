@@ -1,6 +1,6 @@
 // The node that copies a value into another layout, or beside itself.
 #pragma once
-#include "ridge/graph/kernel_query.h"
+#include "ridge/lower/kernel_query.h"
 #include "ridge/plan/program.h"
 
 namespace ridge {

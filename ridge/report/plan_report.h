@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "ridge/graph/kernel_query.h"
+#include "ridge/lower/kernel_query.h"
 #include "ridge/plan/plan_json.h"
 #include "ridge/report/terminal.h"
 

@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "ridge/graph/interpret.h"
-#include "ridge/graph/passes/pipeline.h"
+#include "ridge/lower/pipeline.h"
 #include "tests/generate/differences.h"
 #include "tests/generate/forms.h"
 #include "tests/generate/precision.h"

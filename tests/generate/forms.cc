@@ -1,8 +1,8 @@
 #include "tests/generate/forms.h"
 
 #include "ridge/graph/passes/passes.h"
-#include "ridge/graph/passes/pipeline.h"
 #include "ridge/learn/training_graph.h"
+#include "ridge/lower/pipeline.h"
 #include "ridge/use/gradients.h"
 
 namespace ridge {

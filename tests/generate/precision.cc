@@ -6,9 +6,9 @@
 #include <cmath>
 
 #include "ridge/graph/interpret.h"
-#include "ridge/graph/passes/pipeline.h"
 #include "ridge/learn/graph_copy.h"
 #include "ridge/learn/master_params.h"
+#include "ridge/lower/pipeline.h"
 #include "tests/generate/backend_run.h"
 #include "tests/generate/dice.h"
 #include "tests/generate/forms.h"

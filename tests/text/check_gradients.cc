@@ -13,8 +13,8 @@
 #include "ridge/core/split.h"
 #include "ridge/graph/autodiff.h"
 #include "ridge/graph/interpret.h"
-#include "ridge/graph/passes/pipeline.h"
 #include "ridge/graph/text.h"
+#include "ridge/lower/pipeline.h"
 
 namespace ridge {
 namespace {

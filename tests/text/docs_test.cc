@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "ridge/core/files.h"
-#include "ridge/graph/passes/pipeline.h"
 #include "ridge/graph/text.h"
+#include "ridge/lower/pipeline.h"
 
 namespace ridge {
 namespace {

@@ -6,9 +6,9 @@
 #include <sstream>
 
 #include "ridge/backend/reference/reference_backend.h"
-#include "ridge/graph/passes/pipeline.h"
 #include "ridge/graph/sample_axis.h"
 #include "ridge/learn/training_graph.h"
+#include "ridge/lower/pipeline.h"
 #include "ridge/plan/cost/roofline.h"
 #include "ridge/plan/planner.h"
 

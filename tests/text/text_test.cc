@@ -34,8 +34,8 @@
 #include <vector>
 
 #include "ridge/core/files.h"
-#include "ridge/graph/passes/pipeline.h"
 #include "ridge/graph/spec.h"
+#include "ridge/lower/pipeline.h"
 #include "tests/text/check_gradients.h"
 #include "tests/text/plan_command.h"
 

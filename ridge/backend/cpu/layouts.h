@@ -7,7 +7,7 @@
 #include <string>
 
 #include "oneapi/dnnl/dnnl.hpp"
-#include "ridge/graph/kernel_query.h"
+#include "ridge/lower/kernel_query.h"
 
 namespace ridge::cpu {
 

@@ -1,4 +1,4 @@
-// The device-independent passes: each maps a graph to an equivalent one.
+// The passes that think of no kernel: each maps a graph to an equivalent one.
 //
 // They consume the graph, and return it unchanged when they find nothing to do; pass a copy to keep
 // the original.  They keep the names of inputs, parameters, states and outputs, are deterministic,
@@ -30,10 +30,6 @@ Result<Graph> PushSlicesUp(Graph graph);
 // query gives 0 where the nodes gave NaN
 Result<Graph> RecognizeAttention(const Graph& graph);
 
-// Removes transposes and slices of heads around attention, which then reads [B,T,H,D], or q, k and
-// v in one value, as projections write them.  Most useful before differentiation.  # bitwise
-Result<Graph> LayOutAttention(Graph graph);
-
 // x * 1 -> x, transpose(transpose(x)) -> x, add(matmul(a, b), bias) -> matmul(a, b, bias), ...
 // The rules are in algebra_rules.cc.  # within 1e-5
 Result<Graph> SimplifyAlgebra(Graph graph);
@@ -41,9 +37,5 @@ Result<Graph> SimplifyAlgebra(Graph graph);
 // Nodes and constants that no output and no update needs are dropped; inputs and variables stay.
 // # bitwise
 Result<Graph> RemoveDead(Graph graph);
-
-// A thin conv, relu and max_pool become one conv_pool; pointwise nodes go into the epilogue of the
-// matmul or conv before them, or together into one `fused` node.  # bitwise
-Result<Graph> Fuse(Graph graph);
 
 }  // namespace ridge

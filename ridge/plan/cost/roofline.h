@@ -5,7 +5,7 @@
 // is that of the smallest memory level that holds the bytes that the node touches.
 #pragma once
 #include "ridge/core/device_profile.h"
-#include "ridge/graph/kernel_query.h"
+#include "ridge/lower/kernel_query.h"
 #include "ridge/plan/program.h"
 
 namespace ridge {

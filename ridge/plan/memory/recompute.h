@@ -3,7 +3,7 @@
 #include <cstdint>
 
 #include "ridge/core/device_profile.h"
-#include "ridge/graph/passes/recompute.h"
+#include "ridge/lower/recompute.h"
 
 namespace ridge {
 

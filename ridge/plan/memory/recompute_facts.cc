@@ -9,7 +9,7 @@
 
 #include <algorithm>
 
-#include "ridge/graph/passes/recompute.h"
+#include "ridge/lower/recompute.h"
 #include "ridge/plan/memory/live_curve.h"
 #include "ridge/plan/schedule.h"
 

@@ -9,8 +9,8 @@
 
 #include "ridge/graph/autodiff.h"
 #include "ridge/graph/builder.h"
-#include "ridge/graph/passes/pipeline.h"
 #include "ridge/graph/test_results.h"
+#include "ridge/lower/pipeline.h"
 #include "ridge/plan/cost/roofline.h"
 #include "ridge/plan/memory/live_curve.h"
 #include "ridge/plan/memory/recompute_facts.h"

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "ridge/graph/passes/pipeline.h"
+#include "ridge/lower/pipeline.h"
 #include "ridge/plan/memory/recompute.h"
 #include "ridge/plan/plan_json.h"
 #include "ridge/plan/planner.h"

@@ -11,8 +11,8 @@
 #include <string>
 #include <vector>
 
-#include "ridge/graph/passes/pipeline.h"
 #include "ridge/learn/training_graph.h"
+#include "ridge/lower/pipeline.h"
 #include "ridge/plan/program.h"
 #include "ridge/train/options/machine.h"
 #include "ridge/train/options/options.h"

@@ -5,7 +5,7 @@
 // others read its mean and variance, so it adds only operands that are computed before it; of two
 // norms that meet in a sum (a projected shortcut) the later one takes it.  The inference form has
 // no other results and moves to the end of its chain.
-#include "ridge/graph/passes/fuse_norm.h"
+#include "ridge/lower/fuse_norm.h"
 
 #include <algorithm>
 

@@ -7,7 +7,7 @@
 // readers (the gradient of x); it then reads `place`, which equals `index` except in windows whose
 // maximum relu clipped.  relu_grad(., p) sets dy to 0 there, so every reader of `index` must take
 // its dy from that relu_grad.
-#include "ridge/graph/passes/conv_pool.h"
+#include "ridge/lower/conv_pool.h"
 
 #include <algorithm>
 #include <optional>

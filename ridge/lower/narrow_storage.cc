@@ -1,16 +1,16 @@
-// We come from graph/passes/fuse.cc.  Known here: a whole graph whose products read 16 bits.  Goes
+// We come from lower/fuse.cc.  Known here: a whole graph whose products read 16 bits.  Goes
 // on to plan/.
 //
 // A pointwise node becomes one whose expression begins with casts to f32 and ends with casts to the
 // narrow type; another node takes narrow tensors as they are, or a cast in front of it.
-#include "ridge/graph/narrow_storage.h"
+#include "ridge/lower/narrow_storage.h"
 
 #include <algorithm>
 #include <utility>
 
 #include "ridge/graph/expression.h"
-#include "ridge/graph/narrow_choice.h"
 #include "ridge/graph/passes/rewriter.h"
+#include "ridge/lower/narrow_choice.h"
 
 namespace ridge {
 namespace {

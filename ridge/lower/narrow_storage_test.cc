@@ -1,5 +1,5 @@
 // Which values are stored as bf16, and what becomes of the nodes around them.
-#include "ridge/graph/narrow_storage.h"
+#include "ridge/lower/narrow_storage.h"
 
 #include <gtest/gtest.h>
 

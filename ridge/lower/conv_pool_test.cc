@@ -1,7 +1,7 @@
 // The law of the step is that of every pass: the same results, bit for bit.  Networks of random
 // shape with one or two pools, and everything that may stand in the way, run with and without it,
 // alone and with each other pass before and after it.
-#include "ridge/graph/passes/conv_pool.h"
+#include "ridge/lower/conv_pool.h"
 
 #include <gtest/gtest.h>
 
@@ -10,8 +10,8 @@
 
 #include "ridge/graph/autodiff.h"
 #include "ridge/graph/builder.h"
-#include "ridge/graph/passes/pipeline.h"
 #include "ridge/graph/test_results.h"
+#include "ridge/lower/pipeline.h"
 
 namespace ridge {
 namespace {

@@ -5,7 +5,7 @@
 // Gradients need no special rule: their products are ordinary products.
 #pragma once
 #include "ridge/graph/graph.h"
-#include "ridge/graph/kernel_query.h"
+#include "ridge/lower/kernel_query.h"
 
 namespace ridge {
 

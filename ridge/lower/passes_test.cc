@@ -10,10 +10,10 @@
 #include "ridge/graph/autodiff.h"
 #include "ridge/graph/builder.h"
 #include "ridge/graph/interpret.h"
-#include "ridge/graph/passes/fuse_groups.h"
-#include "ridge/graph/passes/pipeline.h"
 #include "ridge/graph/spec.h"
 #include "ridge/graph/text.h"
+#include "ridge/lower/fuse_groups.h"
+#include "ridge/lower/pipeline.h"
 
 namespace ridge {
 namespace {

@@ -12,6 +12,7 @@
 #include "ridge/graph/passes/patterns.h"
 #include "ridge/graph/passes/rewriter.h"
 #include "ridge/graph/passes/slice_ranges.h"
+#include "ridge/lower/passes.h"
 
 namespace ridge {
 namespace {

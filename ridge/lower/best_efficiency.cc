@@ -1,4 +1,4 @@
-#include "ridge/graph/best_efficiency.h"
+#include "ridge/lower/best_efficiency.h"
 
 #include <algorithm>
 #include <vector>

@@ -1,4 +1,4 @@
-#include "ridge/graph/passes/fuse_groups.h"
+#include "ridge/lower/fuse_groups.h"
 
 #include <gtest/gtest.h>
 

@@ -9,9 +9,10 @@
 #include "ridge/graph/builder.h"
 #include "ridge/graph/interpret.h"
 #include "ridge/graph/passes/passes.h"
-#include "ridge/graph/passes/pipeline.h"
 #include "ridge/graph/spec.h"
 #include "ridge/graph/text.h"
+#include "ridge/lower/passes.h"
+#include "ridge/lower/pipeline.h"
 
 namespace ridge {
 namespace {

@@ -1,6 +1,6 @@
 // BestEfficiency rates a backend's kernels for a call before layouts are chosen.
 #pragma once
-#include "ridge/graph/kernel_query.h"
+#include "ridge/lower/kernel_query.h"
 
 namespace ridge {
 

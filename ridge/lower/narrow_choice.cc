@@ -1,14 +1,14 @@
 // Some nodes require several tensors of one type (x and y of batch_norm), so values form classes:
 // all values of a class become 16-bit, or none.  A class gains two bytes for each element that is
 // written or read in 16 bits, and loses six where a reader needs f32, since a cast must write it.
-#include "ridge/graph/narrow_choice.h"
+#include "ridge/lower/narrow_choice.h"
 
 #include <algorithm>
 #include <numeric>
 #include <utility>
 
-#include "ridge/graph/best_efficiency.h"
 #include "ridge/graph/expression.h"
+#include "ridge/lower/best_efficiency.h"
 
 namespace ridge {
 namespace {

@@ -5,7 +5,7 @@
 // Only the storage type of values between nodes changes.
 #pragma once
 #include "ridge/graph/graph.h"
-#include "ridge/graph/kernel_query.h"
+#include "ridge/lower/kernel_query.h"
 
 namespace ridge {
 

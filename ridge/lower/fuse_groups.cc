@@ -12,7 +12,7 @@
 // Known weakness: a member that could move after a later node stays outside when the masks are too
 // conservative, and a group takes no member more than kWindow nodes after its last one: values
 // of the backward pass computed in the forward pass would only wait in memory.
-#include "ridge/graph/passes/fuse_groups.h"
+#include "ridge/lower/fuse_groups.h"
 
 #include <algorithm>
 #include <array>

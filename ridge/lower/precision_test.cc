@@ -1,14 +1,14 @@
 // Products of bf16: what is cast, once each, and how far the numbers move.
-#include "ridge/graph/precision.h"
+#include "ridge/lower/precision.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 
 #include "ridge/graph/interpret.h"
-#include "ridge/graph/passes/pipeline.h"
 #include "ridge/graph/spec.h"
 #include "ridge/graph/text.h"
+#include "ridge/lower/pipeline.h"
 
 namespace ridge {
 namespace {

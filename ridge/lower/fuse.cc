@@ -7,12 +7,12 @@
 #include <queue>
 
 #include "ridge/graph/expression.h"
-#include "ridge/graph/passes/conv_pool.h"
-#include "ridge/graph/passes/fuse_epilogue.h"
-#include "ridge/graph/passes/fuse_groups.h"
-#include "ridge/graph/passes/fuse_norm.h"
-#include "ridge/graph/passes/passes.h"
 #include "ridge/graph/passes/rewriter.h"
+#include "ridge/lower/conv_pool.h"
+#include "ridge/lower/fuse_epilogue.h"
+#include "ridge/lower/fuse_groups.h"
+#include "ridge/lower/fuse_norm.h"
+#include "ridge/lower/passes.h"
 
 namespace ridge {
 namespace {

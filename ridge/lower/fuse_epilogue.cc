@@ -3,7 +3,7 @@
 // When two products meet in one add, the later takes it and the first becomes its extra input: a
 // sum of many products (the gradient of a weight that every step of a recurrent network reads) then
 // grows one by one.  If the first took it, all the others would have to be kept until the end.
-#include "ridge/graph/passes/fuse_epilogue.h"
+#include "ridge/lower/fuse_epilogue.h"
 
 #include <algorithm>
 #include <array>

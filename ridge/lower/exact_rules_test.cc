@@ -8,8 +8,8 @@
 
 #include "ridge/graph/builder.h"
 #include "ridge/graph/interpret.h"
-#include "ridge/graph/passes/pipeline.h"
 #include "ridge/graph/text.h"
+#include "ridge/lower/pipeline.h"
 
 namespace ridge {
 namespace {

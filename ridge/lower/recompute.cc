@@ -2,7 +2,7 @@
 // relu(batch_norm_inference(x, mean, var)): x and the statistics are kept for the gradient anyway.
 //
 // Run before `fuse`, which joins the copies with the gradients that read them.
-#include "ridge/graph/passes/recompute.h"
+#include "ridge/lower/recompute.h"
 
 #include <algorithm>
 

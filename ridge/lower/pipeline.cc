@@ -1,6 +1,6 @@
-// We come from graph/autodiff.cc or a graph file.  Known here: the whole step as one graph, no
-// device.  The simpler graph goes on to plan/planner.cc.
-#include "ridge/graph/passes/pipeline.h"
+// We come from graph/autodiff.cc or a graph file.  Known here: the whole step as one graph.  The
+// simpler graph goes on to plan/planner.cc.
+#include "ridge/lower/pipeline.h"
 
 #include <fmt/format.h>
 
@@ -11,6 +11,7 @@
 #include "ridge/graph/passes/passes.h"
 #include "ridge/graph/spec.h"
 #include "ridge/graph/suggest.h"
+#include "ridge/lower/passes.h"
 
 namespace ridge {
 

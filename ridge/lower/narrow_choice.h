@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "ridge/graph/graph.h"
-#include "ridge/graph/kernel_query.h"
+#include "ridge/lower/kernel_query.h"
 
 namespace ridge {
 

@@ -1,13 +1,13 @@
-// We come from graph/passes (all but fuse).  Known here: a whole training or evaluation graph.
-// Goes on to graph/passes/fuse.cc and plan/.
-#include "ridge/graph/precision.h"
+// We come from lower/pipeline.cc (all but fuse).  Known here: a whole training or evaluation graph.
+// Goes on to lower/fuse.cc and plan/.
+#include "ridge/lower/precision.h"
 
 #include <algorithm>
 #include <map>
 #include <utility>
 
-#include "ridge/graph/best_efficiency.h"
 #include "ridge/graph/passes/rewriter.h"
+#include "ridge/lower/best_efficiency.h"
 
 namespace ridge {
 namespace {

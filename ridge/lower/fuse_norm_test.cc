@@ -1,5 +1,5 @@
 // The law: the same results; forward to the last bit, backward but for the rounding of statistics.
-#include "ridge/graph/passes/fuse_norm.h"
+#include "ridge/lower/fuse_norm.h"
 
 #include <gtest/gtest.h>
 
@@ -8,8 +8,8 @@
 
 #include "ridge/graph/autodiff.h"
 #include "ridge/graph/builder.h"
-#include "ridge/graph/passes/pipeline.h"
 #include "ridge/graph/test_results.h"
+#include "ridge/lower/pipeline.h"
 
 namespace ridge {
 namespace {

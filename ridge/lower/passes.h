@@ -1,0 +1,15 @@
+// The passes that know kernels; the contract is that of graph/passes/passes.h.
+#pragma once
+#include "ridge/graph/graph.h"
+
+namespace ridge {
+
+// Removes transposes and slices of heads around attention, which then reads [B,T,H,D], or q, k and
+// v in one value, as projections write them.  Most useful before differentiation.  # bitwise
+Result<Graph> LayOutAttention(Graph graph);
+
+// A thin conv, relu and max_pool become one conv_pool; pointwise nodes go into the epilogue of the
+// matmul or conv before them, or together into one `fused` node.  # bitwise
+Result<Graph> Fuse(Graph graph);
+
+}  // namespace ridge
