@@ -58,6 +58,8 @@ class KernelQuery {
   virtual KernelChoice Reorder(const TensorType& type, LayoutId from, LayoutId to) = 0;
   virtual std::optional<KernelChoice> ReorderAlone(const TensorType& type, LayoutId from,
                                                    LayoutId to) = 0;
+  // The efficiency of the best offer for row-major inputs; 0 when there is none.
+  double BestEfficiency(const OpDef& op, const OpCall& call);
 };
 
 }  // namespace ridge

@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "ridge/graph/expression.h"
-#include "ridge/lower/best_efficiency.h"
 
 namespace ridge {
 namespace {
@@ -223,8 +222,8 @@ class Chooser {
     const Result<std::vector<TensorType>> types = InferCall(*node.op, call);
     if (!types.ok() || *types != call.outputs) return false;
     if (node.op->alias_input >= 0) return true;
-    return BestEfficiency(kernels_, *node.op, call) >=
-           kAboutAsGood * BestEfficiency(kernels_, *node.op, wide);
+    return kernels_.BestEfficiency(*node.op, call) >=
+           kAboutAsGood * kernels_.BestEfficiency(*node.op, wide);
   }
 
   const Graph& graph_;

@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "ridge/graph/passes/rewriter.h"
-#include "ridge/lower/best_efficiency.h"
 
 namespace ridge {
 namespace {
@@ -81,7 +80,7 @@ class ProductChooser {
   }
 
   double EfficiencyOf(const Node& node, const OpCall& call) {
-    return std::max(kLeastEfficiency, BestEfficiency(kernels_, *node.op, call));
+    return std::max(kLeastEfficiency, kernels_.BestEfficiency(*node.op, call));
   }
 
   static constexpr double kRate = 2;          // of products of 16 bits against f32

@@ -1,14 +1,14 @@
-#include "ridge/lower/best_efficiency.h"
+#include "ridge/lower/kernel_query.h"
 
 #include <algorithm>
 #include <vector>
 
 namespace ridge {
 
-double BestEfficiency(KernelQuery& kernels, const OpDef& op, const OpCall& call) {
+double KernelQuery::BestEfficiency(const OpDef& op, const OpCall& call) {
   const std::vector<LayoutId> row_major(call.inputs.size(), kRowMajor);
   double best = 0;
-  for (const KernelChoice& choice : kernels.Offers(op, call, row_major).choices)
+  for (const KernelChoice& choice : Offers(op, call, row_major).choices)
     best = std::max(best, choice.efficiency);
   return best;
 }
