@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "ridge/backend/cpu/cpu_backend.h"
+#include "ridge/backend/cpu/host_rules.h"
 #include "ridge/core/process.h"
 #include "ridge/lower/pipeline.h"
 #include "ridge/plan/cost/roofline.h"
@@ -68,7 +69,7 @@ Status Simplify(std::vector<NamedGraph>& graphs, Phases& phases) {
     if (pass.run == nullptr) continue;
     for (NamedGraph& named : graphs) {
       RIDGE_ASSIGN_OR_RETURN(
-          named.graph, RunPasses(std::move(named.graph), PassSelection{{pass.name}}, nullptr));
+          named.graph, RunPasses(std::move(named.graph), PassSelection{{pass.name}}, HostRules()));
     }
     phases.End(pass.name);
   }

@@ -4,6 +4,7 @@
 #include <iostream>
 #include <iterator>
 
+#include "ridge/backend/cpu/host_rules.h"
 #include "ridge/cli/exit_codes.h"
 #include "ridge/cli/flags.h"
 #include "ridge/cli/machine.h"
@@ -85,7 +86,8 @@ Result<Rewritten> RunEach(const Graph& graph, const PassSelection& selection,
   Rewritten now = {graph, {{"(as read)", MeasureGraph(graph), PredictSeconds(graph, machine)}}};
   for (const PassInfo& pass : AllPasses()) {
     if (pass.run == nullptr || !selection.Has(pass.name)) continue;
-    RIDGE_ASSIGN_OR_RETURN(now.graph, RunPasses(now.graph, {{pass.name}}, nullptr));
+    RIDGE_ASSIGN_OR_RETURN(now.graph,
+                           RunPasses(now.graph, {{pass.name}}, machine.backend->rules()));
     now.stages.push_back({pass.name, MeasureGraph(now.graph), PredictSeconds(now.graph, machine)});
   }
   return now;
@@ -141,7 +143,7 @@ Result<int> Optimize(const CLI::App& app, const OptOptions& options) {
   RIDGE_RETURN_IF_ERROR(CheckGraph(graph));
   RIDGE_RETURN_IF_ERROR(CheckComputes(graph, source.name));
   if (options.quiet) {
-    RIDGE_ASSIGN_OR_RETURN(const Graph better, RunPasses(graph, selection, nullptr));
+    RIDGE_ASSIGN_OR_RETURN(const Graph better, RunPasses(graph, selection, HostRules()));
     PrintData(PrintGraph(better));
     return kExitOk;
   }

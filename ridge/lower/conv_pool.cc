@@ -2,11 +2,11 @@
 // conv_grad_weight(x, max_pool_grad(index, relu_grad(dy, p))) -> conv_pool_grad_weight(x, place,
 // dy)
 //
-// Both with non-overlapping 2x2 windows, with or without relu, if the convolution is thin and the
-// values between have no other readers.  The gradient of the pool remains a node if it has other
-// readers (the gradient of x); it then reads `place`, which equals `index` except in windows whose
-// maximum relu clipped.  relu_grad(., p) sets dy to 0 there, so every reader of `index` must take
-// its dy from that relu_grad.
+// Both with non-overlapping 2x2 windows, with or without relu, if the values between have no other
+// readers.  The gradient of the pool remains a node if it has other readers (the gradient of x); it
+// then reads `place`, which equals `index` except in windows whose maximum relu clipped.
+// relu_grad(., p) sets dy to 0 there, so every reader of `index` must take its dy from that
+// relu_grad.
 #include "ridge/lower/conv_pool.h"
 
 #include <algorithm>
@@ -16,15 +16,6 @@
 
 namespace ridge {
 namespace {
-
-constexpr int64_t kMostTaps = 100;  // C * KH * KW: four channels of 5x5
-constexpr int64_t kMostKernel = 5;
-
-// With so few products per result, writing and reading the results costs more than computing them.
-bool IsThin(const Dims& w) {
-  return w.size() == 4 && w[2] <= kMostKernel && w[3] <= kMostKernel &&
-         w[1] * w[2] * w[3] <= kMostTaps;
-}
 
 bool AllEqual(const AttrMap& attrs, const char* name, int64_t wanted) {
   const auto& list = std::get<std::vector<int64_t>>(attrs.at(name));
@@ -49,8 +40,12 @@ struct Backward {
 
 class Fuser {
  public:
-  explicit Fuser(const Graph& graph)
-      : graph_(graph), reads_(CountReads(graph)), readers_(graph.Readers()), rewriter_(graph) {}
+  Fuser(const Graph& graph, const RewriteRules& rules)
+      : graph_(graph),
+        rules_(rules),
+        reads_(CountReads(graph)),
+        readers_(graph.Readers()),
+        rewriter_(graph) {}
 
   bool FindChains() {
     gone_.assign(graph_.nodes().size(), false);
@@ -96,13 +91,28 @@ class Fuser {
            std::get<int64_t>(attrs.at("ceil_mode")) == 0;
   }
 
-  // Only f32 has a kernel, and nodes that have one are not given up for a node that has none.
   bool IsPlainConv(const Node& conv) const {
-    const TensorType& w = graph_.type(conv.inputs[1]);
     const std::string& epilogue = std::get<std::string>(conv.attrs.at("epilogue"));
-    return w.dtype == DType::kF32 && IsThin(w.dims) && AllEqual(conv.attrs, "stride", 1) &&
-           AllEqual(conv.attrs, "dilation", 1) && std::get<int64_t>(conv.attrs.at("groups")) == 1 &&
+    return graph_.type(conv.outputs[0]).dtype == graph_.type(conv.inputs[0]).dtype &&
+           AllEqual(conv.attrs, "stride", 1) && AllEqual(conv.attrs, "dilation", 1) &&
+           std::get<int64_t>(conv.attrs.at("groups")) == 1 &&
            (epilogue.empty() || epilogue == "relu") && ReadOnce(conv.outputs[0]);
+  }
+
+  static AttrMap AttrsOf(const Chain& chain) {
+    return {{"padding", chain.conv->attrs.at("padding")}, {"relu", int64_t{chain.has_relu}}};
+  }
+
+  // Nodes that have a kernel are not given up for a node that has none.
+  bool Fuses(const Chain& chain) const {
+    OpCall call = graph_.Call(*chain.conv);
+    call.outputs.clear();
+    call.attrs = AttrsOf(chain);
+    const OpDef& op = *FindOp("conv_pool");
+    Result<std::vector<TensorType>> types = InferCall(op, call);
+    if (!types.ok()) return false;
+    call.outputs = *std::move(types);
+    return rules_.Fuses(op, call);
   }
 
   void TryPool(const Node& pool) {
@@ -115,6 +125,7 @@ class Fuser {
     if (chain.conv == nullptr || !IsPlainConv(*chain.conv)) return;
     chain.has_relu =
         chain.relu != nullptr || !std::get<std::string>(chain.conv->attrs.at("epilogue")).empty();
+    if (!Fuses(chain)) return;
     std::vector<Backward> gradients;
     for (const NodeId reader : readers_[static_cast<size_t>(pool.outputs[1])]) {
       const auto backward = MatchBackward(chain, graph_.node(reader));
@@ -181,10 +192,8 @@ class Fuser {
 
   Status EmitForward(const Chain& chain) {
     const Node& conv = *chain.conv;
-    return rewriter_.Emit(
-        *FindOp("conv_pool"), rewriter_.Map(conv.inputs),
-        {{"padding", conv.attrs.at("padding")}, {"relu", int64_t{chain.has_relu}}},
-        chain.pool->outputs, conv.location);
+    return rewriter_.Emit(*FindOp("conv_pool"), rewriter_.Map(conv.inputs), AttrsOf(chain),
+                          chain.pool->outputs, conv.location);
   }
 
   // The mask is not needed: a place that relu cut off is no tap.
@@ -199,6 +208,7 @@ class Fuser {
   }
 
   const Graph& graph_;
+  const RewriteRules& rules_;
   const std::vector<int32_t> reads_;                // by value
   const std::vector<std::vector<NodeId>> readers_;  // by value
   std::vector<Chain> chains_;
@@ -211,8 +221,8 @@ class Fuser {
 
 }  // namespace
 
-Result<Graph> FuseConvPool(Graph graph) {
-  Fuser fuser(graph);
+Result<Graph> FuseConvPool(Graph graph, const RewriteRules& rules) {
+  Fuser fuser(graph, rules);
   if (!fuser.FindChains()) return graph;
   return fuser.Run();
 }

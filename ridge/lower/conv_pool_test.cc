@@ -12,6 +12,7 @@
 #include "ridge/graph/builder.h"
 #include "ridge/graph/test_results.h"
 #include "ridge/lower/pipeline.h"
+#include "ridge/lower/test_rules.h"
 
 namespace ridge {
 namespace {
@@ -67,7 +68,7 @@ Graph Network(const Form& f) {
 }
 
 Graph Passed(const Graph& graph, const std::string& spec) {
-  Result<Graph> after = RunPasses(graph, *ParsePassSpec(spec), nullptr);
+  Result<Graph> after = RunPasses(graph, *ParsePassSpec(spec), UnlimitedRules());
   EXPECT_TRUE(after.ok()) << after.status().message();
   return *std::move(after);
 }
@@ -103,14 +104,14 @@ TEST(ConvPool, KeepsEveryBitAloneAndInPairs) {
   int64_t found = 0;
   for (uint32_t seed = 0; seed < 120; ++seed) {
     const Graph graph = Network(RandomForm(seed));
-    ExpectSameBits(graph, *FuseConvPool(graph), kFewValues);
+    ExpectSameBits(graph, *FuseConvPool(graph, UnlimitedRules()), kFewValues);
     for (const PassInfo& other : AllPasses()) {
       if (other.run == nullptr) continue;
-      const Graph first = *other.run(graph);
-      const Graph then = *FuseConvPool(first);
+      const Graph first = *other.run(graph, UnlimitedRules());
+      const Graph then = *FuseConvPool(first, UnlimitedRules());
       found += Count(then, "conv_pool");
       ExpectSameBits(first, then, kFewValues);
-      ExpectSameBits(then, *other.run(then), kFewValues);
+      ExpectSameBits(then, *other.run(then, UnlimitedRules()), kFewValues);
       if (HasFatalFailure()) return;
     }
   }
@@ -140,13 +141,15 @@ TEST(ConvPool, KeepsTheGradientOfThePoolForOtherReaders) {
   EXPECT_EQ(Count(after, "conv_grad_weight"), 1);
 }
 
-TEST(ConvPool, LeavesWhatIsReadOrNotThin) {
+TEST(ConvPool, LeavesWhatIsReadAndOtherWindows) {
   const Form untouched[] = {
-      {.read_conv = true}, {.read_index = true}, {.stride = {1, 2}},     {.pool_kernel = {2, 1}},
-      {.channels = 12},    {.kernel = 6},        {.dtype = DType::kF64},
-  };
+      {.read_conv = true}, {.read_index = true}, {.stride = {1, 2}}, {.pool_kernel = {2, 1}}};
   for (const Form& form : untouched)
     EXPECT_EQ(Count(Passed(Network(form), ""), "conv_pool"), 0) << PrintGraph(Network(form));
+}
+
+TEST(ConvPool, LeavesWhatTheDeviceDoesNotFuse) {
+  EXPECT_EQ(Count(*FuseConvPool(Network({}), FusesNothing()), "conv_pool"), 0);
 }
 
 }  // namespace

@@ -150,10 +150,10 @@ class GroupEmitter {
 
 }  // namespace
 
-Result<Graph> Fuse(Graph graph) {
-  RIDGE_ASSIGN_OR_RETURN(graph, FuseNorms(std::move(graph)));
-  RIDGE_ASSIGN_OR_RETURN(graph, FuseConvPool(std::move(graph)));
-  RIDGE_ASSIGN_OR_RETURN(graph, FuseEpilogues(std::move(graph)));
+Result<Graph> Fuse(Graph graph, const RewriteRules& rules) {
+  RIDGE_ASSIGN_OR_RETURN(graph, FuseNorms(std::move(graph), rules));
+  RIDGE_ASSIGN_OR_RETURN(graph, FuseConvPool(std::move(graph), rules));
+  RIDGE_ASSIGN_OR_RETURN(graph, FuseEpilogues(std::move(graph), rules));
   std::vector<std::vector<NodeId>> groups = FindFusionGroups(graph);
   if (groups.empty()) return graph;
   return GroupEmitter(graph, std::move(groups)).Run();

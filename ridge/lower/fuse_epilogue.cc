@@ -6,17 +6,14 @@
 #include "ridge/lower/fuse_epilogue.h"
 
 #include <algorithm>
-#include <array>
 
+#include "ridge/graph/ops/shared/epilogue.h"
 #include "ridge/graph/passes/rewriter.h"
 
 namespace ridge {
 namespace {
 
-// What backends run on the result of a product without writing it first.
-constexpr std::array<std::string_view, 5> kUnarySteps = {"relu", "gelu", "silu", "tanh", "sigmoid"};
 constexpr size_t kFirstExtra = 3;  // after a, b, bias
-constexpr size_t kMostSteps = 16;  // oneDNN takes 32 in one primitive
 
 // A product and the pointwise nodes it takes over, in order.
 struct Chain {
@@ -26,8 +23,9 @@ struct Chain {
 
 class EpilogueFuser {
  public:
-  explicit EpilogueFuser(const Graph& graph)
+  EpilogueFuser(const Graph& graph, const RewriteRules& rules)
       : graph_(graph),
+        rules_(rules),
         reads_(CountReads(graph)),
         readers_(graph.Readers()),
         taken_(graph.nodes().size(), false),
@@ -51,8 +49,10 @@ class EpilogueFuser {
     if (node.op->name != "matmul" && node.op->name != "conv") return;
     Chain chain{product, {}};
     ValueId value = node.outputs[0];
-    for (NodeId next = NextStep(value); next >= 0 && chain.steps.size() < kMostSteps;
-         next = NextStep(value)) {
+    OpCall call = graph_.Call(node);
+    for (NodeId next = NextStep(value); next >= 0; next = NextStep(value)) {
+      AddStep(graph_.node(next), call);
+      if (!rules_.Fuses(*node.op, call)) break;
       chain.steps.push_back(next);
       taken_[static_cast<size_t>(next)] = true;
       value = graph_.node(next).outputs[0];
@@ -61,6 +61,15 @@ class EpilogueFuser {
     taken_[static_cast<size_t>(product)] = true;
     ends_[static_cast<size_t>(chain.steps.back())] = static_cast<int32_t>(chains_.size());
     chains_.push_back(std::move(chain));
+  }
+
+  // `call` is the product with the steps so far.
+  static void AddStep(const Node& step, OpCall& call) {
+    std::string& epilogue = std::get<std::string>(call.attrs["epilogue"]);
+    epilogue += (epilogue.empty() ? "" : ",") + step.op->name;
+    if (step.op->name != "add") return;
+    call.inputs.resize(std::max(call.inputs.size(), kFirstExtra), OpCall::Absent());
+    call.inputs.push_back(call.outputs[0]);
   }
 
   // The only reader of `value` when it can be a step, else -1.
@@ -76,9 +85,7 @@ class EpilogueFuser {
     const TensorType& type = graph_.type(value);
     if (node.outputs.size() != 1 || !(graph_.type(node.outputs[0]) == type)) return false;
     if (node.op->name == "add") return graph_.type(Extra(node, value)) == type;
-    const bool unary =
-        std::find(kUnarySteps.begin(), kUnarySteps.end(), node.op->name) != kUnarySteps.end();
-    return unary && SameAttrs(node.attrs, node.op->attr_defaults);
+    return IsEpilogueStep(*node.op) && SameAttrs(node.attrs, node.op->attr_defaults);
   }
 
   // The other input of an add.
@@ -112,6 +119,7 @@ class EpilogueFuser {
   }
 
   const Graph& graph_;
+  const RewriteRules& rules_;
   std::vector<int32_t> reads_;                // by value
   std::vector<std::vector<NodeId>> readers_;  // by value
   std::vector<bool> taken_;                   // by node: it is part of a chain
@@ -122,8 +130,8 @@ class EpilogueFuser {
 
 }  // namespace
 
-Result<Graph> FuseEpilogues(Graph graph) {
-  EpilogueFuser fuser(graph);
+Result<Graph> FuseEpilogues(Graph graph, const RewriteRules& rules) {
+  EpilogueFuser fuser(graph, rules);
   if (!fuser.FindChains()) return graph;
   return fuser.Run();
 }

@@ -15,16 +15,8 @@
 namespace ridge {
 namespace {
 
-constexpr int64_t kLeastPlane = 16;  // elements of an image
-
 bool IsNorm(const Node& node) {
   return node.op->name == "batch_norm" || node.op->name == "batch_norm_inference";
-}
-
-bool IsImage(const TensorType& type) {
-  int64_t plane = 1;
-  for (size_t d = 2; d < type.dims.size(); ++d) plane *= type.dims[d];
-  return type.dtype == DType::kF32 && type.rank() > 2 && plane >= kLeastPlane;
 }
 
 struct Chain {
@@ -35,8 +27,9 @@ struct Chain {
 
 class NormFuser {
  public:
-  explicit NormFuser(const Graph& graph)
+  NormFuser(const Graph& graph, const RewriteRules& rules)
       : graph_(graph),
+        rules_(rules),
         reads_(CountReads(graph)),
         readers_(graph.Readers()),
         taken_(graph.nodes().size(), false),
@@ -66,13 +59,17 @@ class NormFuser {
                : &graph_.node(graph_.value(id).producer);
   }
 
-  // What a product of 16 bits writes is stored in 16 bits too (narrow_storage.h), for which there
-  // is a plain norm only.
-  bool IsWideImage(ValueId id) const {
+  // What a convolution of 16 bits writes will be stored in 16 bits too (narrow_storage.h).
+  DType StoredType(ValueId id) const {
     const Node* producer = Producer(id);
-    const bool narrow = producer != nullptr && producer->op->cost_class == CostClass::kConv &&
-                        graph_.type(producer->inputs[0]).dtype != DType::kF32;
-    return !narrow && IsImage(graph_.type(id));
+    const bool conv = producer != nullptr && producer->op->cost_class == CostClass::kConv;
+    return graph_.type(conv ? producer->inputs[0] : id).dtype;
+  }
+
+  // `call` is that of the norm, or of its gradient, with what it is to take over.
+  bool Fuses(const Node& node, OpCall call) const {
+    call.inputs[0].dtype = StoredType(node.inputs[0]);
+    return rules_.Fuses(*node.op, call);
   }
 
   static std::string_view EpilogueOf(const Node& node) {
@@ -84,7 +81,7 @@ class NormFuser {
   // Finds relu_grad whose only reader is the gradient of the norm before relu.
   void FindMask(NodeId n) {
     const Node& grad = graph_.node(n);
-    if (grad.op->name != "batch_norm_grad" || !IsWideImage(grad.inputs[0])) return;
+    if (grad.op->name != "batch_norm_grad") return;
     const Node* mask = Producer(grad.inputs[4]);
     if (mask == nullptr || mask->op->name != "relu_grad") return;
     if (reads_[static_cast<size_t>(grad.inputs[4])] != 1) return;
@@ -93,6 +90,11 @@ class NormFuser {
     const Node* norm = Producer(relu->inputs[0]);
     if (norm == nullptr || !IsNormOf(*norm, relu->inputs[0], grad)) return;
     if (graph_.type(mask->inputs[0]) != graph_.type(grad.inputs[4])) return;
+    OpCall call = graph_.Call(grad);
+    call.inputs.resize(6, OpCall::Absent());
+    call.inputs[5] = graph_.type(norm->inputs[2]);
+    call.attrs["relu"] = int64_t{1};
+    if (!Fuses(grad, std::move(call))) return;
     masks_[static_cast<size_t>(n)] = any_mask_ = true;
     taken_[static_cast<size_t>(graph_.value(grad.inputs[4]).producer)] = true;
   }
@@ -125,7 +127,7 @@ class NormFuser {
 
   void FollowChain(NodeId n) {
     const Node& norm = graph_.node(n);
-    if (!IsNorm(norm) || !EpilogueOf(norm).empty() || !IsWideImage(norm.inputs[0])) return;
+    if (!IsNorm(norm) || !EpilogueOf(norm).empty()) return;
     Chain chain{n, {}, kNoValue};
     ValueId value = norm.outputs[0];
     if (const NodeId add = OnlyReader(value, "add"); add >= 0 && MayAdd(norm, n, add, value)) {
@@ -134,7 +136,7 @@ class NormFuser {
       value = graph_.node(add).outputs[0];
     }
     if (const NodeId relu = OnlyReader(value, "relu"); relu >= 0) chain.steps.push_back(relu);
-    if (chain.steps.empty()) return;
+    if (chain.steps.empty() || !Fuses(norm, CallOf(chain))) return;
     for (NodeId step : chain.steps) taken_[static_cast<size_t>(step)] = true;
     taken_[static_cast<size_t>(n)] = true;
     const bool stays = norm.outputs.size() > 1;
@@ -160,13 +162,25 @@ class NormFuser {
            (norm.outputs.size() == 1 || graph_.value(extra).producer < n);
   }
 
+  std::string StepsOf(const Chain& chain) const {
+    std::string epilogue;
+    for (NodeId step : chain.steps)
+      epilogue += (epilogue.empty() ? "" : ",") + graph_.node(step).op->name;
+    return epilogue;
+  }
+
+  OpCall CallOf(const Chain& chain) const {
+    OpCall call = graph_.Call(graph_.node(chain.norm));
+    call.attrs["epilogue"] = StepsOf(chain);
+    if (chain.extra != kNoValue) call.inputs.push_back(graph_.type(chain.extra));
+    return call;
+  }
+
   Status EmitChain(const Chain& chain) {
     const Node& norm = graph_.node(chain.norm);
     std::vector<ValueId> inputs = norm.inputs;
     AttrMap attrs = norm.attrs;
-    std::string& epilogue = std::get<std::string>(attrs.at("epilogue"));
-    for (NodeId step : chain.steps)
-      epilogue += (epilogue.empty() ? "" : ",") + graph_.node(step).op->name;
+    attrs["epilogue"] = StepsOf(chain);
     if (chain.extra != kNoValue) inputs.push_back(chain.extra);
     std::vector<ValueId> results = norm.outputs;
     results[0] = graph_.node(chain.steps.back()).outputs[0];
@@ -183,6 +197,7 @@ class NormFuser {
   }
 
   const Graph& graph_;
+  const RewriteRules& rules_;
   std::vector<int32_t> reads_;                // by value
   std::vector<std::vector<NodeId>> readers_;  // by value
   std::vector<bool> taken_;                   // by node: part of another
@@ -195,10 +210,10 @@ class NormFuser {
 
 }  // namespace
 
-Result<Graph> FuseNorms(Graph graph) {
+Result<Graph> FuseNorms(Graph graph, const RewriteRules& rules) {
   const bool any = std::any_of(graph.nodes().begin(), graph.nodes().end(), IsNorm);
   if (!any) return graph;
-  NormFuser fuser(graph);
+  NormFuser fuser(graph, rules);
   if (!fuser.Find()) return graph;
   return fuser.Run();
 }

@@ -2,6 +2,7 @@
 // mask.
 #pragma once
 #include "ridge/graph/graph.h"
+#include "ridge/lower/rewrite_rules.h"
 
 namespace ridge {
 
@@ -9,7 +10,7 @@ namespace ridge {
 //   -> batch_norm(x, r; epilogue), for the training and the inference form;
 // batch_norm_grad(x, ..., relu_grad(dy, relu(y))) -> batch_norm_grad(x, ..., dy; relu=1),
 //   where y is that norm of x.
-// f32 images only: rows of features have other kernels.
-Result<Graph> FuseNorms(Graph graph);
+// Each where `rules` fuse it.
+Result<Graph> FuseNorms(Graph graph, const RewriteRules& rules);
 
 }  // namespace ridge

@@ -10,6 +10,7 @@
 #include "ridge/graph/builder.h"
 #include "ridge/graph/test_results.h"
 #include "ridge/lower/pipeline.h"
+#include "ridge/lower/test_rules.h"
 
 namespace ridge {
 namespace {
@@ -54,8 +55,8 @@ Graph Network(const Form& f, bool train) {
   return *std::move(graph);
 }
 
-Graph Fused(const Graph& graph) {
-  Result<Graph> after = FuseNorms(graph);
+Graph Fused(const Graph& graph, const RewriteRules& rules = UnlimitedRules()) {
+  Result<Graph> after = FuseNorms(graph, rules);
   EXPECT_TRUE(after.ok() && CheckGraph(*after).ok()) << PrintGraph(graph);
   const auto expected = TestResults(graph), got = TestResults(*after);
   for (const auto& [name, tensor] : expected) {
@@ -101,10 +102,14 @@ TEST(FuseNorm, LetsTheLaterOfTwoNormsAdd) {
   EXPECT_EQ(Epilogues(Fused(Network({.relu = false, .add = true}, false))), "[add]");
 }
 
-TEST(FuseNorm, LeavesWhatIsReadBetweenAndRowsOfFeatures) {
+TEST(FuseNorm, LeavesWhatIsReadBetween) {
   EXPECT_EQ(Epilogues(Fused(Network({.read_norm = true}, true))), "[]");
-  EXPECT_EQ(Epilogues(Fused(Network({.image = {6, 4}}, true))), "[]");
-  EXPECT_EQ(Epilogues(Fused(Network({.image = {3, 4, 2, 2}}, true))), "[]");
+}
+
+TEST(FuseNorm, LeavesWhatTheDeviceDoesNotFuse) {
+  const Graph graph = Fused(Network({}, /*train=*/true), FusesNothing());
+  EXPECT_EQ(Epilogues(graph), "[]");
+  EXPECT_EQ(Count(graph, "relu_grad"), 1) << PrintGraph(graph);
 }
 
 }  // namespace

@@ -14,6 +14,7 @@ class Kernels : public KernelQuery {
  public:
   explicit Kernels(std::string f32_only = "") : f32_only_(std::move(f32_only)) {}
 
+  const RewriteRules& rules() const override { return UnlimitedRules(); }
   KernelOffers Offers(const OpDef& op, const OpCall& call, std::span<const LayoutId>) override {
     KernelChoice choice;
     bool narrow = false;

@@ -1,6 +1,7 @@
 // The passes that know kernels; the contract is that of graph/passes/passes.h.
 #pragma once
 #include "ridge/graph/graph.h"
+#include "ridge/lower/rewrite_rules.h"
 
 namespace ridge {
 
@@ -8,8 +9,9 @@ namespace ridge {
 // v in one value, as projections write them.  Most useful before differentiation.  # bitwise
 Result<Graph> LayOutAttention(Graph graph);
 
-// A thin conv, relu and max_pool become one conv_pool; pointwise nodes go into the epilogue of the
-// matmul or conv before them, or together into one `fused` node.  # bitwise
-Result<Graph> Fuse(Graph graph);
+// Where `rules` fuse them: conv, relu and max_pool become one conv_pool; pointwise nodes go into
+// the epilogue of the matmul, conv or norm before them.  Those that are left go together into one
+// `fused` node.  # bitwise
+Result<Graph> Fuse(Graph graph, const RewriteRules& rules);
 
 }  // namespace ridge

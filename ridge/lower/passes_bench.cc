@@ -31,7 +31,7 @@ Graph LongGraph(int64_t nodes) {
 void BM_Pass(benchmark::State& state, const char* name) {
   const Graph graph = LongGraph(state.range(0));
   const PassSelection only = *ParsePassSpec(std::string("only:") + name);
-  for (auto _ : state) benchmark::DoNotOptimize(RunPasses(graph, only, nullptr));
+  for (auto _ : state) benchmark::DoNotOptimize(RunPasses(graph, only, UnlimitedRules()));
   state.SetComplexityN(state.range(0));
 }
 BENCHMARK_CAPTURE(BM_Pass, fold, "fold")->RangeMultiplier(10)->Range(1000, 100000)->Complexity();

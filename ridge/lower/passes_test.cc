@@ -224,13 +224,13 @@ TEST(Passes, AloneAndInPairsGiveTheSameResults) {
     const Graph graph = RandomGraph(seed).Build();
     for (const PassInfo* first : Rewrites()) {
       if (!IsBitwise(*first) && HasSteps(graph)) continue;
-      const Result<Graph> once = first->run(graph);
+      const Result<Graph> once = first->run(graph, UnlimitedRules());
       ASSERT_TRUE(once.ok()) << first->name << ": " << once.status().message();
       ExpectSameResults(graph, *once, IsBitwise(*first), first->name);
       if (HasFatalFailure()) return;
       for (const PassInfo* second : Rewrites()) {
         if (!IsBitwise(*second) && HasSteps(graph)) continue;
-        const Result<Graph> twice = second->run(*once);
+        const Result<Graph> twice = second->run(*once, UnlimitedRules());
         ASSERT_TRUE(twice.ok()) << second->name << ": " << twice.status().message();
         ExpectSameResults(graph, *twice, IsBitwise(*first) && IsBitwise(*second),
                           std::string(first->name) + " then " + second->name);
@@ -243,7 +243,7 @@ TEST(Passes, AloneAndInPairsGiveTheSameResults) {
 TEST(Passes, TheirGraphsPrintAndReadBack) {
   for (uint32_t seed = 0; seed < 100; ++seed) {
     const Graph graph = RandomGraph(seed).Build();
-    const Result<Graph> after = RunPasses(graph, *ParsePassSpec(""), nullptr);
+    const Result<Graph> after = RunPasses(graph, *ParsePassSpec(""), UnlimitedRules());
     ASSERT_TRUE(after.ok()) << after.status().message();
     const std::string text = PrintGraph(*after);
     const Result<Graph> again = ParseGraph(text, "again");
@@ -256,7 +256,7 @@ TEST(Passes, NeverMakeMoreNodesOrFlops) {
   for (uint32_t seed = 0; seed < 100; ++seed) {
     std::vector<PassReport> reports;
     const Graph graph = RandomGraph(seed).Build();
-    ASSERT_TRUE(RunPasses(graph, *ParsePassSpec(""), &reports).ok());
+    ASSERT_TRUE(RunPasses(graph, *ParsePassSpec(""), UnlimitedRules(), &reports).ok());
     ASSERT_EQ(reports.size(), Rewrites().size());
     for (const PassReport& report : reports) {
       EXPECT_LE(report.after.nodes, report.before.nodes) << report.name << PrintGraph(graph);
@@ -270,8 +270,8 @@ TEST(Passes, NeverMakeMoreNodesOrFlops) {
 TEST(Passes, GiveTheSameTextEachTime) {
   for (uint32_t seed = 0; seed < 20; ++seed) {
     const Graph graph = RandomGraph(seed).Build();
-    const Result<Graph> a = RunPasses(graph, *ParsePassSpec(""), nullptr);
-    const Result<Graph> b = RunPasses(graph, *ParsePassSpec(""), nullptr);
+    const Result<Graph> a = RunPasses(graph, *ParsePassSpec(""), UnlimitedRules());
+    const Result<Graph> b = RunPasses(graph, *ParsePassSpec(""), UnlimitedRules());
     EXPECT_EQ(PrintGraph(*a), PrintGraph(*b));
   }
 }
@@ -331,7 +331,7 @@ TEST(Passes, KeepATrainingStep) {
     for (const char* spec : {"", "only:fold", "only:algebra", "only:cse", "only:dce", "only:fuse",
                              "-algebra", "-fuse", "-dce", "-cse"}) {
       const PassSelection selection = *ParsePassSpec(spec);
-      const Result<Graph> after = RunPasses(graph, selection, nullptr);
+      const Result<Graph> after = RunPasses(graph, selection, UnlimitedRules());
       ASSERT_TRUE(after.ok()) << after.status().message();
       ExpectSameResults(graph, *after, !selection.Has("algebra") && !selection.Has("patterns"),
                         spec);
@@ -343,7 +343,7 @@ TEST(Passes, KeepATrainingStep) {
 
 TEST(Passes, KeepTheRoleOfGradients) {
   const Graph graph = TrainingStep(DType::kF32);
-  const Result<Graph> after = RunPasses(graph, *ParsePassSpec(""), nullptr);
+  const Result<Graph> after = RunPasses(graph, *ParsePassSpec(""), UnlimitedRules());
   ASSERT_TRUE(after.ok());
   const auto gradients = [](const Graph& g) {
     return std::count_if(g.values().begin(), g.values().end(),

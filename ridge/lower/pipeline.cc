@@ -18,11 +18,17 @@ namespace ridge {
 namespace {
 
 // Every attention has a softmax; most graphs of a training step have none that is not one already.
-Result<Graph> AttentionOfSoftmax(Graph graph) {
+Result<Graph> AttentionOfSoftmax(Graph graph, const RewriteRules&) {
   const bool any = std::any_of(graph.nodes().begin(), graph.nodes().end(),
                                [](const Node& node) { return node.op->name == "softmax"; });
   if (!any) return graph;
   return RecognizeAttention(graph);
+}
+
+// A pass that asks nothing of the device.
+template <Result<Graph> (*kPass)(Graph)>
+Result<Graph> OnAnyDevice(Graph graph, const RewriteRules&) {
+  return kPass(std::move(graph));
 }
 
 constexpr bool kForward = true;
@@ -32,20 +38,22 @@ constexpr bool kForward = true;
 const std::vector<PassInfo>& AllPasses() {
   static const std::vector<PassInfo> passes = {
       // First, so that the rules of algebra see numbers and not the nodes that make them.
-      {"fold", "evaluate nodes whose inputs are constants", FoldConstants},
+      {"fold", "evaluate nodes whose inputs are constants", OnAnyDevice<FoldConstants>},
       // Before everything that makes nodes larger: what is not read should not be looked at.
-      {"push_slices", "compute only the rows that are read", PushSlicesUp, kForward},
+      {"push_slices", "compute only the rows that are read", OnAnyDevice<PushSlicesUp>, kForward},
       // Before algebra, which rewrites parts of what is looked for.
-      {"patterns", "layer_norm, rms_norm, gelu, silu from primitive nodes", RecognizePatterns},
+      {"patterns", "layer_norm, rms_norm, gelu, silu from primitive nodes",
+       OnAnyDevice<RecognizePatterns>},
       {"attention", "attention from products, masks and softmax", AttentionOfSoftmax},
       // Behind attention, which makes transposes; before algebra, which moves them elsewhere.
-      {"attention_layout", "attention on heads as projections write them", LayOutAttention,
-       kForward},
+      {"attention_layout", "attention on heads as projections write them",
+       OnAnyDevice<LayOutAttention>, kForward},
       // Before cse: what two paths wrote differently often is the same after it.
-      {"algebra", "x*1 -> x, transposes into matmul, bias into matmul, ...", SimplifyAlgebra},
-      {"cse", "merge nodes that compute the same", MergeCommon},
+      {"algebra", "x*1 -> x, transposes into matmul, bias into matmul, ...",
+       OnAnyDevice<SimplifyAlgebra>},
+      {"cse", "merge nodes that compute the same", OnAnyDevice<MergeCommon>},
       // Before fuse: a dead reader would keep a value out of an epilogue.
-      {"dce", "drop what no output and no update needs", RemoveDead},
+      {"dce", "drop what no output and no update needs", OnAnyDevice<RemoveDead>},
       // Last: what comes after would have to look into the fused nodes.
       {"fuse", "pointwise nodes into epilogues and into one node", Fuse},
       // The planner's: they need kernels and layouts.
@@ -95,8 +103,8 @@ constexpr bool kCheckEachPass = false;
 constexpr bool kCheckEachPass = true;
 #endif
 
-Result<Graph> RunChecked(const PassInfo& pass, Graph graph, bool check) {
-  Result<Graph> result = pass.run(std::move(graph));
+Result<Graph> RunChecked(const PassInfo& pass, Graph graph, const RewriteRules& rules, bool check) {
+  Result<Graph> result = pass.run(std::move(graph), rules);
   if (!result.ok()) return PassError(pass.name, result.status());
   if (!check) return result;
   if (Status status = CheckGraph(*result); !status.ok()) return PassError(pass.name, status);
@@ -162,7 +170,7 @@ PassSelection ForwardPasses(const PassSelection& selection) {
   return forward;
 }
 
-Result<Graph> RunPasses(Graph graph, const PassSelection& selection,
+Result<Graph> RunPasses(Graph graph, const PassSelection& selection, const RewriteRules& rules,
                         std::vector<PassReport>* reports) {
   std::vector<const PassInfo*> passes;
   for (const PassInfo& pass : AllPasses()) {
@@ -173,7 +181,7 @@ Result<Graph> RunPasses(Graph graph, const PassSelection& selection,
   if (reports != nullptr) size = MeasureGraph(graph);
   for (const PassInfo* pass : passes) {
     const bool check = kCheckEachPass || pass == passes.back();
-    RIDGE_ASSIGN_OR_RETURN(graph, RunChecked(*pass, std::move(graph), check));
+    RIDGE_ASSIGN_OR_RETURN(graph, RunChecked(*pass, std::move(graph), rules, check));
     if (reports == nullptr) continue;
     const GraphSize before = std::exchange(size, MeasureGraph(graph));
     reports->push_back({pass->name, before, size});

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "ridge/graph/graph.h"
+#include "ridge/lower/rewrite_rules.h"
 
 namespace ridge {
 
@@ -13,8 +14,9 @@ namespace ridge {
 // differentiation, whose gradients read the values that they shrink.
 struct PassInfo {
   const char* name;
-  const char* what;                       // one line for help texts
-  Result<Graph> (*run)(Graph) = nullptr;  // nullptr: the planner does it
+  const char* what;  // one line for help texts
+  // nullptr: the planner does it
+  Result<Graph> (*run)(Graph, const RewriteRules&) = nullptr;
   bool forward = false;
 };
 
@@ -52,10 +54,10 @@ struct PassReport {
   GraphSize after;
 };
 
-// Runs the selected rewrites and checks the graph after each (builds with assertions) or after the
-// last.  `reports` may be null.
-// A graph that breaks an invariant is a bug of the pass: kInternal with its name.
-Result<Graph> RunPasses(Graph graph, const PassSelection& selection,
-                        std::vector<PassReport>* reports);
+// Runs the selected rewrites for the device of `rules` and checks the graph after each (builds with
+// assertions) or after the last.  `reports` may be null. A graph that breaks an invariant is a bug
+// of the pass: kInternal with its name.
+Result<Graph> RunPasses(Graph graph, const PassSelection& selection, const RewriteRules& rules,
+                        std::vector<PassReport>* reports = nullptr);
 
 }  // namespace ridge

@@ -24,6 +24,7 @@ class Kernels : public KernelQuery {
  public:
   explicit Kernels(std::string fast_in_f32 = "") : fast_in_f32_(std::move(fast_in_f32)) {}
 
+  const RewriteRules& rules() const override { return UnlimitedRules(); }
   KernelOffers Offers(const OpDef& op, const OpCall& call, std::span<const LayoutId>) override {
     KernelChoice choice;
     if (op.name == fast_in_f32_ && call.inputs[0].dtype == DType::kF32) choice.efficiency = 3;
@@ -130,7 +131,7 @@ TEST(ProductsInBf16, LetTheCastRideAlongWhenFused) {
       InBf16(Parse("graph g\n  x = input f32[96,128]\n  w = input f32[128,128]\n"
                    "  s = sigmoid(x)\n  r = mul(s, x)\n  y = matmul(r, w)\n"
                    "  output y\n"));
-  const Result<Graph> fused = RunPasses(low, {{"fuse"}}, nullptr);
+  const Result<Graph> fused = RunPasses(low, {{"fuse"}}, UnlimitedRules());
   ASSERT_TRUE(fused.ok()) << fused.status().message();
   int casts = 0;
   for (const Node& node : fused->nodes()) casts += node.op->name == "cast" ? 1 : 0;

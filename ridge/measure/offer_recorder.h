@@ -22,6 +22,7 @@ class OfferRecorder : public Backend {
   // By the keys of the choices, in a fixed order.
   const std::map<std::string, RecordedOffers>& recorded() const { return recorded_; }
 
+  const RewriteRules& rules() const override { return backend_.rules(); }
   const std::string& name() const override { return backend_.name(); }
   int threads() const override { return backend_.threads(); }
   bool Multiplies(DType operands) const override { return backend_.Multiplies(operands); }

@@ -17,6 +17,7 @@ class LayoutKernels : public KernelQuery {
   bool gathers = true;
   int64_t padding = 0;  // bytes of layout 1
 
+  const RewriteRules& rules() const override { return UnlimitedRules(); }
   KernelOffers Offers(const OpDef& op, const OpCall& call,
                       std::span<const LayoutId> available) override {
     KernelChoice choice;

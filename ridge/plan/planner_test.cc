@@ -25,6 +25,7 @@ class FakeKernels : public KernelQuery {
   bool in_place = true;
   int64_t workspace_bytes = 0;
 
+  const RewriteRules& rules() const override { return UnlimitedRules(); }
   KernelOffers Offers(const OpDef& op, const OpCall& call,
                       std::span<const LayoutId> available) override {
     if (op.name == unknown_op) return {{}, {{"fake", "declines for the test"}}};

@@ -219,6 +219,7 @@ class CountingBackend : public Backend {
   explicit CountingBackend(Backend& backend) : backend_(backend) {}
   int made = 0;
 
+  const RewriteRules& rules() const override { return backend_.rules(); }
   const std::string& name() const override { return backend_.name(); }
   int threads() const override { return backend_.threads(); }
   bool Multiplies(DType operands) const override { return backend_.Multiplies(operands); }

@@ -246,7 +246,8 @@ Result<Training> BuildTraining(const std::string& text, const Setting& setting,
   RIDGE_ASSIGN_OR_RETURN(const Graph slice, ForOneSlice(training, setting.slices));
   const std::string passes = setting.passes ? "" : "none";
   RIDGE_ASSIGN_OR_RETURN(const PassSelection selection, ParsePassSpec(passes));
-  RIDGE_ASSIGN_OR_RETURN(const Graph simple, RunPasses(slice, ForwardPasses(selection), nullptr));
+  RIDGE_ASSIGN_OR_RETURN(const Graph simple,
+                         RunPasses(slice, ForwardPasses(selection), machine.backend->rules()));
   RIDGE_ASSIGN_OR_RETURN(std::vector<NamedGraph> graphs,
                          BuildTrainingGraphs(simple, OptionsOf(setting)));
   RIDGE_ASSIGN_OR_RETURN(

@@ -94,7 +94,8 @@ class Judge_ {
     law_ = "passes '" + spec + "'";
     if (judgement_.finding) return Status();
     RIDGE_ASSIGN_OR_RETURN(const PassSelection selection, ParsePassSpec(spec));
-    RIDGE_ASSIGN_OR_RETURN(const Graph after, RunPasses(form_, selection, nullptr));
+    RIDGE_ASSIGN_OR_RETURN(const Graph after,
+                           RunPasses(form_, selection, machine_.backend->rules()));
     RIDGE_ASSIGN_OR_RETURN(const std::vector<Tensor> values, EvaluateGraph(after, leaves_));
     NamedTensors got;
     for (const GraphOutput& output : after.outputs())
@@ -109,7 +110,7 @@ class Judge_ {
     if (judgement_.finding) return Status();
     RIDGE_ASSIGN_OR_RETURN(Graph step, TrainForm(forward_, passes, imported));
     RIDGE_ASSIGN_OR_RETURN(const PassSelection selection, ParsePassSpec(passes));
-    RIDGE_ASSIGN_OR_RETURN(step, RunPasses(std::move(step), selection, nullptr));
+    RIDGE_ASSIGN_OR_RETURN(step, RunPasses(std::move(step), selection, machine_.backend->rules()));
     NamedTensors given = leaves_;
     AddStepInputs(step, given);
     RIDGE_ASSIGN_OR_RETURN(const std::vector<Tensor> values, EvaluateGraph(step, given));

@@ -1,5 +1,6 @@
 #include "tests/generate/forms.h"
 
+#include "ridge/backend/cpu/host_rules.h"
 #include "ridge/graph/passes/passes.h"
 #include "ridge/learn/training_graph.h"
 #include "ridge/lower/pipeline.h"
@@ -18,7 +19,7 @@ Result<Graph> TrainForm(const Graph& forward, const std::string& passes, bool im
     RIDGE_ASSIGN_OR_RETURN(graph, RecognizeAttention(graph));
   }
   RIDGE_ASSIGN_OR_RETURN(const PassSelection selection, ParsePassSpec(passes));
-  RIDGE_ASSIGN_OR_RETURN(graph, RunPasses(std::move(graph), ForwardPasses(selection), nullptr));
+  RIDGE_ASSIGN_OR_RETURN(graph, RunPasses(std::move(graph), ForwardPasses(selection), HostRules()));
   TrainingGraphOptions options;
   options.optimizer.name = "sgd";
   RIDGE_ASSIGN_OR_RETURN(auto graphs, BuildTrainingGraphs(graph, options));

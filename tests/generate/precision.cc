@@ -165,7 +165,7 @@ class PrecisionCheck {
   Status CheckGradients() {
     RIDGE_ASSIGN_OR_RETURN(const Graph form, GradForm(narrow_));
     RIDGE_ASSIGN_OR_RETURN(const PassSelection all, ParsePassSpec(""));
-    RIDGE_ASSIGN_OR_RETURN(const Graph after, RunPasses(form, all, nullptr));
+    RIDGE_ASSIGN_OR_RETURN(const Graph after, RunPasses(form, all, machine_.backend->rules()));
     RIDGE_ASSIGN_OR_RETURN(const std::vector<Tensor> values, EvaluateGraph(after, leaves_));
     NamedTensors got;
     for (const GraphOutput& output : after.outputs())

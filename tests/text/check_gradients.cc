@@ -10,6 +10,7 @@
 #include <sstream>
 #include <vector>
 
+#include "ridge/backend/cpu/host_rules.h"
 #include "ridge/core/split.h"
 #include "ridge/graph/autodiff.h"
 #include "ridge/graph/interpret.h"
@@ -142,7 +143,7 @@ Result<Gradients> Evaluate(const Graph& graph, const Leaves& leaves) {
 
 Result<Graph> Rewrite(const Graph& graph, const std::string& spec) {
   RIDGE_ASSIGN_OR_RETURN(const PassSelection passes, ParsePassSpec(spec));
-  return RunPasses(graph, passes, nullptr);
+  return RunPasses(graph, passes, HostRules());
 }
 
 double Dot(const Tensor& a, const Tensor& b) {

@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <vector>
 
+#include "ridge/backend/cpu/host_rules.h"
 #include "ridge/core/files.h"
 #include "ridge/graph/text.h"
 #include "ridge/lower/pipeline.h"
@@ -38,7 +39,7 @@ TEST(TextGraphDocument, ItsGraphsAreReadBoundAndSimplified) {
     const Result<Graph> bound = BindDims(*graph, {{"batch", 5}});
     ASSERT_TRUE(bound.ok()) << bound.status().message();
     EXPECT_EQ(bound->type(bound->FindOutput("logits")), (TensorType{DType::kF32, {5, 10}}));
-    const Result<Graph> simple = RunPasses(*bound, *ParsePassSpec(""), nullptr);
+    const Result<Graph> simple = RunPasses(*bound, *ParsePassSpec(""), HostRules());
     ASSERT_TRUE(simple.ok()) << simple.status().message();
     EXPECT_LT(simple->nodes().size(), bound->nodes().size());
   }

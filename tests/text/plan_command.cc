@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <sstream>
 
+#include "ridge/backend/cpu/host_rules.h"
 #include "ridge/backend/reference/reference_backend.h"
 #include "ridge/graph/sample_axis.h"
 #include "ridge/learn/training_graph.h"
@@ -46,7 +47,7 @@ Result<Options> ParseOptions(const std::string& text) {
 
 Result<std::vector<NamedGraph>> TrainingSteps(Graph forward, Options options) {
   RIDGE_ASSIGN_OR_RETURN(const PassSelection all, ParsePassSpec(""));
-  RIDGE_ASSIGN_OR_RETURN(forward, RunPasses(std::move(forward), ForwardPasses(all), nullptr));
+  RIDGE_ASSIGN_OR_RETURN(forward, RunPasses(std::move(forward), ForwardPasses(all), HostRules()));
   if (options.slices > 1) {
     RIDGE_ASSIGN_OR_RETURN(const ForwardFacts facts, InspectForward(forward));
     RIDGE_ASSIGN_OR_RETURN(const SampleAxes axes,
@@ -58,7 +59,7 @@ Result<std::vector<NamedGraph>> TrainingSteps(Graph forward, Options options) {
   RIDGE_ASSIGN_OR_RETURN(std::vector<NamedGraph> steps,
                          BuildTrainingGraphs(forward, options.graph));
   for (NamedGraph& step : steps) {
-    RIDGE_ASSIGN_OR_RETURN(step.graph, RunPasses(std::move(step.graph), all, nullptr));
+    RIDGE_ASSIGN_OR_RETURN(step.graph, RunPasses(std::move(step.graph), all, HostRules()));
   }
   return steps;
 }

@@ -33,6 +33,7 @@
 #include <string>
 #include <vector>
 
+#include "ridge/backend/cpu/host_rules.h"
 #include "ridge/core/files.h"
 #include "ridge/graph/spec.h"
 #include "ridge/lower/pipeline.h"
@@ -132,7 +133,7 @@ Result<Graph> RunInOrder(Graph graph, const std::string& names) {
     const size_t end = std::min(names.find(',', begin), names.size());
     RIDGE_ASSIGN_OR_RETURN(const PassSelection one,
                            ParsePassSpec("only:" + names.substr(begin, end - begin)));
-    RIDGE_ASSIGN_OR_RETURN(graph, RunPasses(graph, one, nullptr));
+    RIDGE_ASSIGN_OR_RETURN(graph, RunPasses(graph, one, HostRules()));
     begin = end + 1;
   }
   return graph;
@@ -141,7 +142,7 @@ Result<Graph> RunInOrder(Graph graph, const std::string& names) {
 Result<Graph> RunSpec(const Graph& graph, const std::string& spec,
                       std::vector<PassReport>* reports) {
   RIDGE_ASSIGN_OR_RETURN(const PassSelection selection, ParsePassSpec(spec));
-  return RunPasses(graph, selection, reports);
+  return RunPasses(graph, selection, HostRules(), reports);
 }
 
 std::string Saved(const Graph& graph, const std::string& spec) {

@@ -5,6 +5,7 @@
 #include <map>
 
 #include "ridge/backend/cpu/gemm_buffers.h"
+#include "ridge/backend/cpu/host_rules.h"
 #include "ridge/backend/cpu/kernel_def.h"
 #include "ridge/backend/cpu/kernels/reorder.h"
 #include "ridge/backend/cpu/layouts.h"
@@ -58,6 +59,7 @@ class CpuBackend : public Backend {
     alone_.threads = 1;
   }
 
+  const RewriteRules& rules() const override { return HostRules(); }
   const std::string& name() const override { return name_; }
   int threads() const override { return cpu_.threads; }
   bool Multiplies(DType operands) const override { return cpu::HasProductsOf(operands); }

@@ -71,6 +71,9 @@ struct KernelDef {
   // One of refusal::*, or nullptr.
   const char* (*refuse)(const CandidateQuery& q) = nullptr;
 
+  // Whether rewrites may join several nodes to this call (RewriteRules::Fuses).  nullptr: never.
+  bool (*fuses)(const OpCall& call) = nullptr;
+
   // What a choice has, unless `offer` changes it.
   double efficiency = 1;
   bool in_place = true;  // bytes are shared as OpDef::in_place allows; false: never

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <vector>
 
+#include "ridge/backend/cpu/host_rules.h"
 #include "ridge/core/rounding.h"
 
 namespace ridge {
@@ -69,6 +70,7 @@ class ReferenceKernel : public Kernel {
 
 class ReferenceBackend : public Backend {
  public:
+  const RewriteRules& rules() const override { return HostRules(); }
   const std::string& name() const override { return name_; }
   int threads() const override { return 1; }
   bool Multiplies(DType) const override { return true; }

@@ -88,7 +88,7 @@ TEST(RecomputeTest, KeepsEveryBit) {
     const Graph again = MakeAgain(graph);
     EXPECT_FALSE(OpsAgain(again).empty());
     ExpectSameBits(graph, again);
-    const Result<Graph> fused = RunPasses(again, *ParsePassSpec("only:fuse"), nullptr);
+    const Result<Graph> fused = RunPasses(again, *ParsePassSpec("only:fuse"), UnlimitedRules());
     ASSERT_TRUE(fused.ok()) << fused.status().message();
     ExpectSameBits(graph, *fused);
   }

@@ -59,17 +59,18 @@ struct Choices {
 Result<Graph> Optimize(Graph graph, const RecomputeLimits& recompute, const Choices& choices,
                        Backend& backend, std::vector<PassReport>* reports, int64_t& recomputed) {
   const bool narrow = choices.operands != DType::kF32;
-  if (!narrow && !recompute.any) return RunPasses(std::move(graph), choices.passes, reports);
+  if (!narrow && !recompute.any)
+    return RunPasses(std::move(graph), choices.passes, backend.rules(), reports);
   PassSelection before, after;
   for (const std::string& name : choices.passes.names)
     (name == "fuse" ? after : before).names.push_back(name);
-  RIDGE_ASSIGN_OR_RETURN(graph, RunPasses(std::move(graph), before, reports));
+  RIDGE_ASSIGN_OR_RETURN(graph, RunPasses(std::move(graph), before, backend.rules(), reports));
   if (narrow) {
     RIDGE_ASSIGN_OR_RETURN(graph, WithProductsIn(std::move(graph), choices.operands, backend));
   }
   if (recompute.any) {
     if (!after.names.empty()) {
-      RIDGE_ASSIGN_OR_RETURN(graph, FuseConvPool(std::move(graph)));
+      RIDGE_ASSIGN_OR_RETURN(graph, FuseConvPool(std::move(graph), backend.rules()));
     }
     const RecomputeSet set = FindRecomputable(graph, recompute, NominalProfile(backend.threads()));
     recomputed += set.chosen;
@@ -77,7 +78,7 @@ Result<Graph> Optimize(Graph graph, const RecomputeLimits& recompute, const Choi
       RIDGE_ASSIGN_OR_RETURN(graph, RecomputeValues(graph, set));
     }
   }
-  RIDGE_ASSIGN_OR_RETURN(graph, RunPasses(std::move(graph), after, reports));
+  RIDGE_ASSIGN_OR_RETURN(graph, RunPasses(std::move(graph), after, backend.rules(), reports));
   if (!narrow || after.names.empty()) return graph;
   return StoreNarrow(std::move(graph), choices.operands, backend);
 }

@@ -39,9 +39,10 @@ struct SlicedForward {
 };
 
 // The forward graph after the passes that pay before differentiation.
-Result<Graph> SimplifyForward(const Graph& forward, const std::string& passes) {
+Result<Graph> SimplifyForward(const Graph& forward, const std::string& passes,
+                              const RewriteRules& rules) {
   RIDGE_ASSIGN_OR_RETURN(const PassSelection selection, ParsePassSpec(passes));
-  return RunPasses(forward, ForwardPasses(selection), nullptr);
+  return RunPasses(forward, ForwardPasses(selection), rules);
 }
 
 // The graph with the outputs that training reads, and nothing else.
@@ -100,7 +101,8 @@ class SlicePlanner {
   Result<const Graph*> Simplified(const Graph& forward, int64_t slices) {
     if (const auto known = simplified_.find(slices); known != simplified_.end())
       return &known->second;
-    RIDGE_ASSIGN_OR_RETURN(Graph graph, SimplifyForward(forward, q_.options.passes));
+    RIDGE_ASSIGN_OR_RETURN(
+        Graph graph, SimplifyForward(forward, q_.options.passes, q_.machine.backend->rules()));
     return &simplified_.emplace(slices, std::move(graph)).first->second;
   }
 

@@ -74,6 +74,7 @@ class UncountedBackend : public Backend {
   KernelChoice Reorder(const TensorType& type, LayoutId from, LayoutId to) override {
     return inner_->Reorder(type, from, to);
   }
+  const RewriteRules& rules() const override { return inner_->rules(); }
   const std::string& name() const override { return inner_->name(); }
   int threads() const override { return inner_->threads(); }
   bool Multiplies(DType operands) const override { return inner_->Multiplies(operands); }

@@ -287,6 +287,15 @@ bool TakesEpilogue(const CandidateQuery& q, Kind kind) {
   return epilogue.empty() || epilogue == "relu" || epilogue == "add" || epilogue == "add,relu";
 }
 
+// Images in f32 only: 16 bits and rows of features have plain kernels.
+bool Fuses(const OpCall& call) {
+  constexpr int64_t kLeastPlane = 16;  // elements of an image
+  const TensorType& x = call.inputs[0];
+  const auto plane = x.dims.begin() + std::min<int64_t>(2, x.rank());
+  return x.dtype == DType::kF32 && x.rank() > 2 &&
+         ElementCount(Dims(plane, x.dims.end())) >= kLeastPlane;
+}
+
 // Rows of features are refused: a plane would be one element.
 const char* Refuse(const CandidateQuery& q) {
   if (q.call.inputs[0].rank() < 3) return refusal::kRank;
@@ -341,6 +350,7 @@ KernelDef BatchNormKernelDef() {
           .dtypes = {DType::kF32},
           .one_dtype = true,
           .refuse = Refuse,
+          .fuses = Fuses,
           .workspace_bytes = WorkspaceBytes,
           .offer = Offer,
           .make = Make};

@@ -283,12 +283,16 @@ Result<std::unique_ptr<Kernel>> Make(const CandidateQuery& q, const KernelChoice
   return CompilePlan(PlanFor(q.op)(q, LayoutSource::kChoice, &choice), q, choice);
 }
 
+// Gradients have no epilogue.
+bool Fuses(const OpCall& call) { return call.attrs.contains("epilogue") && TakesEpilogue(call); }
+
 }  // namespace
 
 KernelDef ConvKernelDef() {
   return {.name = "onednn.{op}",
           .ops = {"conv", "conv_grad_input", "conv_grad_weight"},
           .dtypes = {DType::kF32, DType::kBF16},
+          .fuses = Fuses,
           .in_place = false,
           .offer = Offer,
           .offer_measured = OfferImplementations,

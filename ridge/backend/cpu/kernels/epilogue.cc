@@ -1,5 +1,7 @@
 #include "ridge/backend/cpu/kernels/epilogue.h"
 
+#include <algorithm>
+
 #include "ridge/core/split.h"
 
 namespace ridge::cpu {
@@ -18,13 +20,20 @@ constexpr EltwiseStep kEltwise[] = {
     {"sigmoid", dnnl::algorithm::eltwise_logistic, 0},
 };
 
-bool AppendEltwise(const std::string& name, dnnl::post_ops& ops) {
+constexpr size_t kMostSteps = 16;  // oneDNN takes 32 in one primitive
+
+const EltwiseStep* FindEltwise(const std::string& name) {
   for (const EltwiseStep& step : kEltwise) {
-    if (name != step.name) continue;
-    ops.append_eltwise(step.algorithm, step.alpha, 0);
-    return true;
+    if (name == step.name) return &step;
   }
-  return false;
+  return nullptr;
+}
+
+bool AppendEltwise(const std::string& name, dnnl::post_ops& ops) {
+  const EltwiseStep* step = FindEltwise(name);
+  if (step == nullptr) return false;
+  ops.append_eltwise(step->algorithm, step->alpha, 0);
+  return true;
 }
 
 }  // namespace
@@ -34,6 +43,14 @@ std::vector<std::string> EpilogueSteps(const OpCall& call) {
   if (text.empty()) return {};
   const std::vector<std::string_view> steps = SplitAt(text, ',');
   return {steps.begin(), steps.end()};
+}
+
+bool TakesEpilogue(const OpCall& call) {
+  const std::vector<std::string> steps = EpilogueSteps(call);
+  return steps.size() <= kMostSteps &&
+         std::all_of(steps.begin(), steps.end(), [](const std::string& step) {
+           return step == "add" || FindEltwise(step) != nullptr;
+         });
 }
 
 std::optional<dnnl::primitive_attr> EpilogueAttr(const OpCall& call,

@@ -11,6 +11,9 @@ namespace ridge::cpu {
 // Steps of "relu,add": their names in order.
 std::vector<std::string> EpilogueSteps(const OpCall& call);
 
+// Whether products take these steps.
+bool TakesEpilogue(const OpCall& call);
+
 // The attribute with all steps; `extra` describes the second operand of `add` (type and dimensions
 // of the output, layout chosen by the primitive).  nullopt when oneDNN lacks a step.
 std::optional<dnnl::primitive_attr> EpilogueAttr(const OpCall& call,

@@ -168,6 +168,7 @@ KernelDef MatmulKernelDef() {
   return {.name = "onednn.matmul",
           .ops = {"matmul"},
           .dtypes = {DType::kF32, DType::kBF16},
+          .fuses = TakesEpilogue,
           .in_place = false,
           .offer = Offer,
           .make = Make};

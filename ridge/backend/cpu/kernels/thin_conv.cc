@@ -173,6 +173,14 @@ const char* Refuse(const CandidateQuery& q) {
   return shape.kernel_x > kMostKernel ? refusal::kAttribute : nullptr;
 }
 
+// With so few products per result, writing and reading the results costs more than computing them.
+bool IsThin(const OpCall& call) {
+  constexpr int64_t kMostTaps = 100;  // C * KH * KW: four channels of 5x5
+  const TensorType& w = call.inputs[1];
+  return w.dtype == DType::kF32 && w.dims[2] <= kMostKernel && w.dims[3] <= kMostKernel &&
+         w.dims[1] * w.dims[2] * w.dims[3] <= kMostTaps;
+}
+
 template <typename K>
 int64_t WorkspaceBytes(const CandidateQuery& q) {
   return q.threads() * K::PartFloats(ShapeOf(q.call, WeightDims(q.call))) * 4;
@@ -190,7 +198,11 @@ KernelDef DefOf(const char* op) {
 
 }  // namespace
 
-KernelDef ConvPoolKernelDef() { return DefOf<ConvPoolKernel>("conv_pool"); }
+KernelDef ConvPoolKernelDef() {
+  KernelDef def = DefOf<ConvPoolKernel>("conv_pool");
+  def.fuses = IsThin;
+  return def;
+}
 KernelDef ConvPoolGradWeightKernelDef() {
   return DefOf<ConvPoolGradWeightKernel>("conv_pool_grad_weight");
 }
