@@ -216,7 +216,7 @@ bool AttentionMatcher::ReadProduct(AttentionMatch& m, ValueId scores) const {
   ReadScale(m.scale, m.q, nullptr);
   ReadScale(m.scale, m.k, nullptr);
   const TensorType &q = graph_.type(m.q), &k = graph_.type(m.k), &v = graph_.type(m.v);
-  // Kernels are for f32; f64 is for checks.
+  // In 16 bits the nodes round scores and probabilities, which the operator does not.
   if (q.dtype != DType::kF32 && q.dtype != DType::kF64) return false;
   const auto leading = [](const Dims& d) { return Dims(d.begin(), d.end() - 2); };
   const bool ranks = q.rank() == 3 || q.rank() == 4;

@@ -482,10 +482,6 @@ Status OnnxImporter::AddOutputs() {
 Result<OnnxImport> OnnxImporter::Finish() {
   RIDGE_ASSIGN_OR_RETURN(Graph live, std::move(builder_).Build());
   RIDGE_ASSIGN_OR_RETURN(live, RemoveDead(std::move(live)));
-  if (options_.training) {  // before differentiation, which would read the inner values
-    RIDGE_ASSIGN_OR_RETURN(live, RecognizePatterns(std::move(live)));
-    RIDGE_ASSIGN_OR_RETURN(live, RecognizeAttention(live));
-  }
   return OnnxImport{std::move(live), std::move(fixed_), std::move(notes_)};
 }
 

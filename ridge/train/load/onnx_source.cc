@@ -12,6 +12,7 @@
 #include <set>
 
 #include "ridge/core/files.h"
+#include "ridge/graph/passes/passes.h"
 #include "ridge/learn/training_graph.h"
 #include "ridge/onnx/file/external_data.h"
 #include "ridge/onnx/import/import.h"
@@ -87,6 +88,12 @@ std::vector<std::string> DimsOfData(const OnnxModel& model, const ModelRequest& 
   return texts;
 }
 
+// Before differentiation, which would read the inner values of what exporters write as nodes.
+Result<Graph> Recognized(Graph graph) {
+  RIDGE_ASSIGN_OR_RETURN(graph, RecognizePatterns(std::move(graph)));
+  return RecognizeAttention(graph);
+}
+
 Result<Graph> LoadOwnStep(const OnnxModel& model, const OnnxImportOptions& options,
                           ModelNotes* notes) {
   RIDGE_ASSIGN_OR_RETURN(
@@ -121,7 +128,8 @@ Result<Graph> LoadOnnx(const std::string& path, const ModelRequest& request, Mod
     notes->external_files = OnnxExternalNames(model.proto());
     for (const auto& [name, tensor] : options.known_inputs) notes->known.push_back(name);
   }
-  return std::move(imported.graph);
+  if (!request.training) return std::move(imported.graph);
+  return Recognized(std::move(imported.graph));
 }
 
 Status KeepOnnx(const std::string& path, const ModelNotes& notes, const std::string& run_folder) {

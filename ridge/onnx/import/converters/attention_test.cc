@@ -1,10 +1,11 @@
-// Attention that a file wrote as primitive nodes is one operator in a training import.
+// Attention that a file wrote as primitive nodes becomes one operator.
 #include <gtest/gtest.h>
 
 #include <cmath>
 
 #include "onnx/onnx-ml.pb.h"
 #include "ridge/graph/interpret.h"
+#include "ridge/graph/passes/passes.h"
 #include "ridge/onnx/file/tensor.h"
 #include "ridge/onnx/import/import.h"
 
@@ -50,7 +51,10 @@ class WrittenOut {
     options.training = training;
     Result<OnnxImport> import = ImportOnnx(*model, options);
     EXPECT_TRUE(import.ok()) << import.status().message();
-    return std::move(import->graph);
+    if (!training) return std::move(import->graph);
+    Result<Graph> recognized = RecognizeAttention(import->graph);
+    EXPECT_TRUE(recognized.ok()) << recognized.status().message();
+    return *std::move(recognized);
   }
 
  private:
@@ -91,7 +95,7 @@ Tensor Output(const Graph& graph) {
   return (*values)[static_cast<size_t>(graph.outputs()[0].value)];
 }
 
-TEST(OnnxAttention, WrittenAsNodesIsOneOperatorWhenTrained) {
+TEST(OnnxAttention, WrittenAsNodesBecomesOneOperator) {
   const WrittenOut file;
   const Graph plain = file.Import(/*training=*/false), trained = file.Import(/*training=*/true);
   EXPECT_EQ(Count(trained, "attention"), 1);
