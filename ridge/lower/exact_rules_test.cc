@@ -10,6 +10,7 @@
 #include "ridge/graph/interpret.h"
 #include "ridge/graph/text.h"
 #include "ridge/lower/pipeline.h"
+#include "ridge/lower/test_rules.h"
 
 namespace ridge {
 namespace {

@@ -18,63 +18,24 @@ constexpr int64_t kSavedBytes = 2;  // of an element, by each node that writes o
 constexpr int64_t kCastBytes = 6;   // of an element: a cast reads 2 and writes 4
 constexpr double kAboutAsGood = 0.5;
 
-// Inputs and outputs of an operator that may be narrow together while all else stays f32.
-struct StoredTogether {
-  const char* op;
-  std::vector<size_t> inputs, outputs;
-  bool rest = false;  // the last of `inputs` also means all after it
-};
-
-const std::vector<StoredTogether>& AllStoredTogether() {
-  static const std::vector<StoredTogether> all = {
-      {"matmul", {3}, {0}, true},
-      {"conv", {3}, {0}, true},
-      {"conv_grad_input", {}, {0}},
-      {"batch_norm", {0}, {0}},
-      {"batch_norm_grad", {0, 4}, {0}},
-      {"attention", {0, 1, 2}, {0}},
-      {"attention_grad", {0, 1, 2, 3, 5}, {0, 1, 2}},
-      {"layer_norm", {}, {0}},
-      {"layer_norm_grad", {3}, {}},
-      {"reduce_sum", {0}, {}},
-      {"reduce_mean", {0}, {}},
-      {"max_pool", {0}, {0}},
-      {"max_pool_grad", {1}, {0}},
-      {"avg_pool", {0}, {0}},
-      {"avg_pool_grad", {0}, {0}},
-      {"reshape", {0}, {0}},
-      {"transpose", {0}, {0}},
-      {"slice", {0}, {0}},
-      {"slice_grad", {0}, {0}},
-      {"expand", {0}, {0}},
-      {"pad", {0}, {0}},
-      {"concat", {0}, {0}, true},
-  };
-  return all;
-}
-
-// The tensors of a node in one StoredTogether.
+// Tensors of a node that are narrow together.
 struct Group {
   std::vector<size_t> inputs, outputs;
 };
 
-std::vector<Group> GroupsOf(const Node& node) {
-  std::vector<Group> groups;
-  for (const StoredTogether& rule : AllStoredTogether()) {
-    if (node.op->name != rule.op) continue;
-    Group group;
-    for (const size_t k : rule.outputs) {
-      if (k < node.outputs.size()) group.outputs.push_back(k);
-    }
-    for (size_t i : rule.inputs) {
-      const size_t end = rule.rest && i == rule.inputs.back() ? node.inputs.size() : i + 1;
-      for (; i < std::min(end, node.inputs.size()); ++i) {
-        if (node.inputs[i] != kNoValue) group.inputs.push_back(i);
-      }
-    }
-    groups.push_back(std::move(group));
+// `all` with the tensors that this node has.
+Group GroupOf(const Node& node, const DTypeGroup& all) {
+  Group group;
+  for (const size_t k : all.outputs) {
+    if (k < node.outputs.size()) group.outputs.push_back(k);
   }
-  return groups;
+  for (size_t i : all.inputs) {
+    const size_t end = all.rest && i == all.inputs.back() ? node.inputs.size() : i + 1;
+    for (; i < std::min(end, node.inputs.size()); ++i) {
+      if (node.inputs[i] != kNoValue) group.inputs.push_back(i);
+    }
+  }
+  return group;
 }
 
 bool IsPointwise(const Node& node) {
@@ -185,7 +146,8 @@ class Chooser {
 
   std::vector<bool> SeeNode(const Node& node) {
     std::vector<bool> reads(node.inputs.size(), false), writes(node.outputs.size(), false);
-    for (const Group& group : GroupsOf(node)) {
+    for (const DTypeGroup& all : kernels_.rules().NarrowGroups(*node.op)) {
+      const Group group = GroupOf(node, all);
       if (!Takes(node, group)) continue;
       for (size_t i : group.inputs) reads[i] = true;
       for (size_t k : group.outputs) writes[k] = true;

@@ -8,6 +8,7 @@
 #include "ridge/graph/passes/passes.h"
 #include "ridge/graph/text.h"
 #include "ridge/lower/pipeline.h"
+#include "ridge/lower/test_rules.h"
 
 namespace ridge {
 namespace {

@@ -14,6 +14,7 @@
 #include "ridge/graph/text.h"
 #include "ridge/lower/fuse_groups.h"
 #include "ridge/lower/pipeline.h"
+#include "ridge/lower/test_rules.h"
 
 namespace ridge {
 namespace {

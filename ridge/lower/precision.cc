@@ -13,10 +13,6 @@ namespace {
 
 constexpr size_t kOperands = 2;  // of every product; what follows is added to the sums
 
-// FLOPs for each element that goes in or out, from which on half the time of the arithmetic is more
-// than the casts cost.  A depthwise convolution has 9, a 1x1 convolution of 64 channels 64.
-constexpr int64_t kLeastFlopsPerElement = 48;
-
 bool IsProduct(const Graph& graph, const Node& node) {
   const std::string& op = node.op->name;
   if (op != "matmul" && op != "conv" && op != "conv_grad_input" && op != "conv_grad_weight")
@@ -24,10 +20,10 @@ bool IsProduct(const Graph& graph, const Node& node) {
   return graph.type(node.inputs[0]).dtype == DType::kF32;
 }
 
-bool PaysForCasts(const Graph& graph, const Node& node) {
+bool PaysForCasts(const Graph& graph, const Node& node, const NarrowRates& rates) {
   int64_t elements = graph.type(node.outputs[0]).elements();
   for (size_t i = 0; i < kOperands; ++i) elements += graph.type(node.inputs[i]).elements();
-  return CallCost(*node.op, graph.Call(node)).flops / kLeastFlopsPerElement >= elements;
+  return CallCost(*node.op, graph.Call(node)).flops / rates.least_flops_per_element >= elements;
 }
 
 // Which products read 16 bits.  A convolution may have a way in f32 that needs far fewer
@@ -36,13 +32,16 @@ bool PaysForCasts(const Graph& graph, const Node& node) {
 class ProductChooser {
  public:
   ProductChooser(const Graph& graph, DType operands, KernelQuery& kernels)
-      : graph_(graph), operands_(operands), kernels_(kernels) {}
+      : graph_(graph),
+        operands_(operands),
+        kernels_(kernels),
+        rates_(kernels.rules().RatesOf(operands)) {}
 
   std::vector<bool> Run() {
     std::vector<bool> chosen(graph_.nodes().size(), false);
     for (size_t n = 0; n < chosen.size(); ++n) {
       const Node& node = graph_.nodes()[n];
-      chosen[n] = IsProduct(graph_, node) && PaysForCasts(graph_, node);
+      chosen[n] = IsProduct(graph_, node) && PaysForCasts(graph_, node, rates_);
       if (chosen[n] && IsConvolution(node)) AddConvolution(node);
     }
     for (size_t n = 0; n < chosen.size(); ++n) {
@@ -75,21 +74,20 @@ class ProductChooser {
     int64_t moved = wide.outputs[0].bytes();
     for (size_t i = 0; i < kOperands; ++i) moved += wide.inputs[i].bytes();
     lead_[ShapeOf(node)] += flops / EfficiencyOf(node, wide) +
-                            kFlopsPerByte * static_cast<double>(moved) -
-                            flops / (kRate * EfficiencyOf(node, narrow));
+                            rates_.flops_per_byte * static_cast<double>(moved) -
+                            flops / (rates_.speed * EfficiencyOf(node, narrow));
   }
 
   double EfficiencyOf(const Node& node, const OpCall& call) {
     return std::max(kLeastEfficiency, kernels_.BestEfficiency(*node.op, call));
   }
 
-  static constexpr double kRate = 2;          // of products of 16 bits against f32
-  static constexpr double kFlopsPerByte = 8;  // in the time of a byte to or from memory
   static constexpr double kLeastEfficiency = 1e-6;
 
   const Graph& graph_;
   const DType operands_;
   KernelQuery& kernels_;
+  const NarrowRates rates_;
   std::map<Shape, double> lead_;  // of 16 bits
 };
 

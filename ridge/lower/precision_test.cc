@@ -9,6 +9,7 @@
 #include "ridge/graph/spec.h"
 #include "ridge/graph/text.h"
 #include "ridge/lower/pipeline.h"
+#include "ridge/lower/test_rules.h"
 
 namespace ridge {
 namespace {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "ridge/graph/builder.h"
+#include "ridge/lower/test_rules.h"
 #include "ridge/plan/planner.h"
 
 namespace ridge {

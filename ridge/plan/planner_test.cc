@@ -6,6 +6,7 @@
 
 #include "ridge/graph/autodiff.h"
 #include "ridge/graph/builder.h"
+#include "ridge/lower/test_rules.h"
 #include "ridge/plan/cost/roofline.h"
 #include "ridge/plan/memory/check_placement.h"
 #include "ridge/plan/memory/placement.h"

@@ -11,6 +11,7 @@
 #include "ridge/graph/builder.h"
 #include "ridge/graph/test_results.h"
 #include "ridge/lower/pipeline.h"
+#include "ridge/lower/test_rules.h"
 #include "ridge/plan/cost/roofline.h"
 #include "ridge/plan/memory/live_curve.h"
 #include "ridge/plan/memory/recompute_facts.h"
