@@ -7,12 +7,11 @@
 // then reads `place`, which equals `index` except in windows whose maximum relu clipped.
 // relu_grad(., p) sets dy to 0 there, so every reader of `index` must take its dy from that
 // relu_grad.
-#include "ridge/lower/conv_pool.h"
-
 #include <algorithm>
 #include <optional>
 
 #include "ridge/graph/passes/rewriter.h"
+#include "ridge/lower/passes.h"
 
 namespace ridge {
 namespace {

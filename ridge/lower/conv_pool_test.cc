@@ -1,8 +1,6 @@
 // The law of the step is that of every pass: the same results, bit for bit.  Networks of random
 // shape with one or two pools, and everything that may stand in the way, run with and without it,
 // alone and with each other pass before and after it.
-#include "ridge/lower/conv_pool.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -11,6 +9,7 @@
 #include "ridge/graph/autodiff.h"
 #include "ridge/graph/builder.h"
 #include "ridge/graph/test_results.h"
+#include "ridge/lower/passes.h"
 #include "ridge/lower/pipeline.h"
 #include "ridge/lower/test_rules.h"
 

@@ -1,4 +1,4 @@
-// First norms with the steps that follow them, and thin convolutions with their pools, since a
+// First thin convolutions with their pools, and norms with the steps that follow them, since a
 // product's epilogue would take those steps.  Then epilogues: a step in a product's epilogue costs
 // nothing.  Then groups of pointwise nodes: each becomes one node whose intermediate values never
 // reach memory; a member with readers outside becomes another output, so nothing is computed twice.
@@ -8,7 +8,6 @@
 
 #include "ridge/graph/expression.h"
 #include "ridge/graph/passes/rewriter.h"
-#include "ridge/lower/conv_pool.h"
 #include "ridge/lower/fuse_epilogue.h"
 #include "ridge/lower/fuse_groups.h"
 #include "ridge/lower/fuse_norm.h"
@@ -151,8 +150,12 @@ class GroupEmitter {
 }  // namespace
 
 Result<Graph> Fuse(Graph graph, const RewriteRules& rules) {
-  RIDGE_ASSIGN_OR_RETURN(graph, FuseNorms(std::move(graph), rules));
   RIDGE_ASSIGN_OR_RETURN(graph, FuseConvPool(std::move(graph), rules));
+  return FuseNeighbours(std::move(graph), rules);
+}
+
+Result<Graph> FuseNeighbours(Graph graph, const RewriteRules& rules) {
+  RIDGE_ASSIGN_OR_RETURN(graph, FuseNorms(std::move(graph), rules));
   RIDGE_ASSIGN_OR_RETURN(graph, FuseEpilogues(std::move(graph), rules));
   std::vector<std::vector<NodeId>> groups = FindFusionGroups(graph);
   if (groups.empty()) return graph;

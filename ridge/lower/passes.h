@@ -14,4 +14,10 @@ Result<Graph> LayOutAttention(Graph graph);
 // `fused` node.  # bitwise
 Result<Graph> Fuse(Graph graph, const RewriteRules& rules);
 
+// The two halves of Fuse, in this order.  Copies of values (recompute.h) come between them: forward
+// and backward of a pool are matched by the value that both read, and without the fused
+// kernels the bits would be others.
+Result<Graph> FuseConvPool(Graph graph, const RewriteRules& rules);
+Result<Graph> FuseNeighbours(Graph graph, const RewriteRules& rules);
+
 }  // namespace ridge

@@ -11,7 +11,9 @@
 #include "ridge/graph/passes/passes.h"
 #include "ridge/graph/spec.h"
 #include "ridge/graph/suggest.h"
+#include "ridge/lower/narrow_storage.h"
 #include "ridge/lower/passes.h"
+#include "ridge/lower/precision.h"
 
 namespace ridge {
 
@@ -170,23 +172,84 @@ PassSelection ForwardPasses(const PassSelection& selection) {
   return forward;
 }
 
-Result<Graph> RunPasses(Graph graph, const PassSelection& selection, const RewriteRules& rules,
-                        std::vector<PassReport>* reports) {
+namespace {
+
+class Runner {
+ public:
+  Runner(const RewriteRules& rules, std::vector<PassReport>* reports)
+      : rules_(rules), reports_(reports) {}
+
+  Result<Graph> Run(const PassInfo& pass, Graph graph, bool last) {
+    if (reports_ != nullptr && !known_) size_ = MeasureGraph(graph);
+    RIDGE_ASSIGN_OR_RETURN(graph,
+                           RunChecked(pass, std::move(graph), rules_, kCheckEachPass || last));
+    if (reports_ == nullptr) return graph;
+    const GraphSize before = std::exchange(size_, MeasureGraph(graph));
+    known_ = true;
+    reports_->push_back({pass.name, before, size_});
+    return graph;
+  }
+
+  // The graph was changed by something that is not reported.
+  void Forget() { known_ = false; }
+
+ private:
+  const RewriteRules& rules_;
+  std::vector<PassReport>* const reports_;
+  GraphSize size_;  // of the graph after the last pass
+  bool known_ = false;
+};
+
+std::vector<const PassInfo*> Rewrites(const PassSelection& selection) {
   std::vector<const PassInfo*> passes;
   for (const PassInfo& pass : AllPasses()) {
     if (pass.run != nullptr && selection.Has(pass.name)) passes.push_back(&pass);
   }
-  if (passes.empty()) return graph;
-  GraphSize size;
-  if (reports != nullptr) size = MeasureGraph(graph);
+  return passes;
+}
+
+}  // namespace
+
+Result<Graph> RunPasses(Graph graph, const PassSelection& selection, const RewriteRules& rules,
+                        std::vector<PassReport>* reports) {
+  const std::vector<const PassInfo*> passes = Rewrites(selection);
+  Runner runner(rules, reports);
   for (const PassInfo* pass : passes) {
-    const bool check = kCheckEachPass || pass == passes.back();
-    RIDGE_ASSIGN_OR_RETURN(graph, RunChecked(*pass, std::move(graph), rules, check));
-    if (reports == nullptr) continue;
-    const GraphSize before = std::exchange(size, MeasureGraph(graph));
-    reports->push_back({pass->name, before, size});
+    RIDGE_ASSIGN_OR_RETURN(graph, runner.Run(*pass, std::move(graph), pass == passes.back()));
   }
   return graph;
+}
+
+// Casts of operands and copies of values come after the passes that match f32 patterns and would
+// merge the copies, and before nodes are fused with their neighbours.  Values to store in 16 bits
+// are chosen last, when the nodes are final.
+Result<Graph> RewriteStep(Graph graph, const StepRewrites& rewrites, KernelQuery& kernels,
+                          std::vector<PassReport>* reports) {
+  static const PassInfo conv_pool = {"conv_pool", "convolutions with their pools", FuseConvPool};
+  static const PassInfo fuse = {"fuse", "the other half of fuse", FuseNeighbours};
+  const bool narrow = rewrites.operands != DType::kF32, fuses = rewrites.passes.Has("fuse");
+  Runner runner(kernels.rules(), reports);
+  std::vector<const PassInfo*> passes = Rewrites(rewrites.passes);
+  if (fuses) passes.pop_back();
+  for (const PassInfo* pass : passes) {
+    const bool last = !fuses && pass == passes.back();
+    RIDGE_ASSIGN_OR_RETURN(graph, runner.Run(*pass, std::move(graph), last));
+  }
+  if (narrow) {
+    RIDGE_ASSIGN_OR_RETURN(graph, WithProductsIn(std::move(graph), rewrites.operands, kernels));
+    runner.Forget();
+  }
+  if (fuses) {
+    RIDGE_ASSIGN_OR_RETURN(graph, runner.Run(conv_pool, std::move(graph), /*last=*/false));
+  }
+  if (rewrites.recompute) {
+    RIDGE_ASSIGN_OR_RETURN(graph, rewrites.recompute(std::move(graph)));
+    runner.Forget();
+  }
+  if (!fuses) return graph;
+  RIDGE_ASSIGN_OR_RETURN(graph, runner.Run(fuse, std::move(graph), /*last=*/true));
+  if (!narrow) return graph;
+  return StoreNarrow(std::move(graph), rewrites.operands, kernels);
 }
 
 }  // namespace ridge

@@ -1,11 +1,12 @@
 // The passes in order, the selection of passes, and the savings of each.
 #pragma once
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "ridge/graph/graph.h"
-#include "ridge/lower/rewrite_rules.h"
+#include "ridge/lower/kernel_query.h"
 
 namespace ridge {
 
@@ -59,5 +60,17 @@ struct PassReport {
 // of the pass: kInternal with its name.
 Result<Graph> RunPasses(Graph graph, const PassSelection& selection, const RewriteRules& rules,
                         std::vector<PassReport>* reports = nullptr);
+
+// What is made of the graph of a step.
+struct StepRewrites {
+  PassSelection passes;
+  DType operands = DType::kF32;  // of products (precision.h); below f32 activations follow
+  // Gives the backward pass copies of values (recompute.h).  May be empty.
+  std::function<Result<Graph>(Graph)> recompute;
+};
+
+// The passes, and between them what StepRewrites asks for.
+Result<Graph> RewriteStep(Graph graph, const StepRewrites& rewrites, KernelQuery& kernels,
+                          std::vector<PassReport>* reports = nullptr);
 
 }  // namespace ridge

@@ -10,9 +10,6 @@
 #include "ridge/core/sha256.h"
 #include "ridge/core/threads.h"
 #include "ridge/core/units.h"
-#include "ridge/lower/conv_pool.h"
-#include "ridge/lower/narrow_storage.h"
-#include "ridge/lower/precision.h"
 #include "ridge/models/model.h"
 #include "ridge/plan/cost/roofline.h"
 #include "ridge/train/job/slicing.h"
@@ -46,41 +43,18 @@ std::string Hint(const PlannedJob& job) {
                      job.options.batch / 2, job.options.accumulate * 2);
 }
 
-struct Choices {
-  PassSelection passes;
-  DType operands = DType::kF32;
-};
-
-// Casts of operands and recomputed copies are added after the passes that match f32 patterns and
-// would merge the copies, and before fuse, which fuses them with their neighbours.  A convolution
-// with its pool is fused before the copies: forward and backward are matched by the value that both
-// read, and without the fused kernels the bits would be others.  Values to store in 16 bits are
-// chosen last, when the nodes are final.
-Result<Graph> Optimize(Graph graph, const RecomputeLimits& recompute, const Choices& choices,
+// `recomputed` grows by the number of values that the backward pass does not keep.
+Result<Graph> Optimize(Graph graph, StepRewrites rewrites, const RecomputeLimits& recompute,
                        Backend& backend, std::vector<PassReport>* reports, int64_t& recomputed) {
-  const bool narrow = choices.operands != DType::kF32;
-  if (!narrow && !recompute.any)
-    return RunPasses(std::move(graph), choices.passes, backend.rules(), reports);
-  PassSelection before, after;
-  for (const std::string& name : choices.passes.names)
-    (name == "fuse" ? after : before).names.push_back(name);
-  RIDGE_ASSIGN_OR_RETURN(graph, RunPasses(std::move(graph), before, backend.rules(), reports));
-  if (narrow) {
-    RIDGE_ASSIGN_OR_RETURN(graph, WithProductsIn(std::move(graph), choices.operands, backend));
-  }
   if (recompute.any) {
-    if (!after.names.empty()) {
-      RIDGE_ASSIGN_OR_RETURN(graph, FuseConvPool(std::move(graph), backend.rules()));
-    }
-    const RecomputeSet set = FindRecomputable(graph, recompute, NominalProfile(backend.threads()));
-    recomputed += set.chosen;
-    if (!set.empty()) {
-      RIDGE_ASSIGN_OR_RETURN(graph, RecomputeValues(graph, set));
-    }
+    rewrites.recompute = [&](Graph step) -> Result<Graph> {
+      const RecomputeSet set = FindRecomputable(step, recompute, NominalProfile(backend.threads()));
+      recomputed += set.chosen;
+      if (set.empty()) return step;
+      return RecomputeValues(step, set);
+    };
   }
-  RIDGE_ASSIGN_OR_RETURN(graph, RunPasses(std::move(graph), after, backend.rules(), reports));
-  if (!narrow || after.names.empty()) return graph;
-  return StoreNarrow(std::move(graph), choices.operands, backend);
+  return RewriteStep(std::move(graph), rewrites, backend, reports);
 }
 
 }  // namespace
@@ -102,9 +76,9 @@ Result<OptimizedGraphs> OptimizeGraphs(std::vector<NamedGraph> graphs, const std
   for (NamedGraph& named : graphs) {
     std::vector<PassReport> report;
     RIDGE_ASSIGN_OR_RETURN(
-        named.graph,
-        Optimize(std::move(named.graph), named.may_recompute ? recompute : RecomputeLimits(),
-                 {selection, operands}, *machine.backend, &report, optimized.recomputed));
+        named.graph, Optimize(std::move(named.graph), {selection, operands, {}},
+                              named.may_recompute ? recompute : RecomputeLimits(), *machine.backend,
+                              &report, optimized.recomputed));
     optimized.passes[named.name] = std::move(report);
   }
   optimized.graphs = std::move(graphs);
