@@ -2,7 +2,7 @@
 // keeping them.
 //
 // Not one of AllPasses(): the choice of values and readers depends on live bytes over time, which
-// the graph does not know (plan/memory/recompute.h makes it).
+// the graph does not know (plan/search/recompute.h makes it).
 #pragma once
 #include <cstdint>
 #include <vector>

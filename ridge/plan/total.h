@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "ridge/core/device_profile.h"
 #include "ridge/plan/program.h"
 
 namespace ridge {
@@ -24,6 +25,12 @@ struct MemoryEstimate {
 
 // Most heap memory that the program's kernels hold at one time.
 int64_t HeapBytes(const Program& program);
+
+// Nodes of all steps, each of which has a kernel.
+int64_t CountKernels(const Program& program);
+
+// Bytes of the process beside arena and data, by the device profile.
+int64_t ProfiledRuntimeBytes(const DeviceProfile& profile, const Program& program);
 
 // `runtime_bytes`: program, libraries, kernels' code and heap, threads.  `data_bytes`: the data
 // set's cache and what the input pipeline holds; counted under "inputs".  Gaps that placement could

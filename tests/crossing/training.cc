@@ -11,6 +11,7 @@
 #include "ridge/graph/sample_axis.h"
 #include "ridge/graph/text.h"
 #include "ridge/plan/cost/roofline.h"
+#include "ridge/plan/search/rewrite_graphs.h"
 #include "ridge/train/job/scalar_inputs.h"
 
 namespace ridge::crossing {
@@ -251,10 +252,11 @@ Result<Training> BuildTraining(const std::string& text, const Setting& setting,
   RIDGE_ASSIGN_OR_RETURN(std::vector<NamedGraph> graphs,
                          BuildTrainingGraphs(simple, OptionsOf(setting)));
   RIDGE_ASSIGN_OR_RETURN(
-      OptimizedGraphs optimized,
-      OptimizeGraphs(std::move(graphs), passes, DType::kF32, LimitsOf(setting.recompute), machine));
-  training.graphs = std::move(optimized.graphs);
-  training.recomputed = optimized.recomputed;
+      RewrittenGraphs rewritten,
+      RewriteGraphs(std::move(graphs), selection, DType::kF32, LimitsOf(setting.recompute),
+                    *machine.backend, NominalProfile(machine.backend->threads())));
+  training.graphs = std::move(rewritten.graphs);
+  training.recomputed = rewritten.recomputed;
   return training;
 }
 

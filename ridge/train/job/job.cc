@@ -12,6 +12,7 @@
 #include "ridge/core/units.h"
 #include "ridge/models/model.h"
 #include "ridge/plan/cost/roofline.h"
+#include "ridge/plan/search/rewrite_graphs.h"
 #include "ridge/train/job/slicing.h"
 
 namespace ridge {
@@ -43,20 +44,6 @@ std::string Hint(const PlannedJob& job) {
                      job.options.batch / 2, job.options.accumulate * 2);
 }
 
-// `recomputed` grows by the number of values that the backward pass does not keep.
-Result<Graph> Optimize(Graph graph, StepRewrites rewrites, const RecomputeLimits& recompute,
-                       Backend& backend, std::vector<PassReport>* reports, int64_t& recomputed) {
-  if (recompute.any) {
-    rewrites.recompute = [&](Graph step) -> Result<Graph> {
-      const RecomputeSet set = FindRecomputable(step, recompute, NominalProfile(backend.threads()));
-      recomputed += set.chosen;
-      if (set.empty()) return step;
-      return RecomputeValues(step, set);
-    };
-  }
-  return RewriteStep(std::move(graph), rewrites, backend, reports);
-}
-
 }  // namespace
 
 Result<DType> ProductOperands(const std::string& precision, const Machine& machine) {
@@ -68,38 +55,22 @@ Result<DType> ProductOperands(const std::string& precision, const Machine& machi
                 "(avx512_bf16 or amx_bf16 on a CPU). hint: --precision auto");
 }
 
-Result<OptimizedGraphs> OptimizeGraphs(std::vector<NamedGraph> graphs, const std::string& passes,
-                                       DType operands, const RecomputeLimits& recompute,
-                                       const Machine& machine) {
-  RIDGE_ASSIGN_OR_RETURN(const PassSelection selection, ParsePassSpec(passes));
-  OptimizedGraphs optimized;
-  for (NamedGraph& named : graphs) {
-    std::vector<PassReport> report;
-    RIDGE_ASSIGN_OR_RETURN(
-        named.graph, Optimize(std::move(named.graph), {selection, operands, {}},
-                              named.may_recompute ? recompute : RecomputeLimits(), *machine.backend,
-                              &report, optimized.recomputed));
-    optimized.passes[named.name] = std::move(report);
-  }
-  optimized.graphs = std::move(graphs);
-  return optimized;
-}
-
-Result<Program> PlanOptimized(const std::string& model, const std::vector<NamedGraph>& graphs,
-                              const std::string& passes, const Machine& machine) {
-  RIDGE_ASSIGN_OR_RETURN(const PassSelection selection, ParsePassSpec(passes));
-  const PlanOptions options = {.in_place = selection.Has("inplace"),
-                               .layout = selection.Has("layout"),
-                               .kernel_s = &machine.kernel_s,
-                               .side_by_side = machine.side_by_side};
-  return PlanProgram(model, graphs, *machine.backend, machine.profile, options);
+PlanOptions PlanOptionsFor(const PassSelection& passes, const Machine& machine) {
+  return {.in_place = passes.Has("inplace"),
+          .layout = passes.Has("layout"),
+          .kernel_s = &machine.kernel_s,
+          .side_by_side = machine.side_by_side};
 }
 
 Result<Program> PlanGraphs(const std::string& model, std::vector<NamedGraph> graphs,
                            const std::string& passes, DType operands, const Machine& machine) {
-  RIDGE_ASSIGN_OR_RETURN(const OptimizedGraphs optimized,
-                         OptimizeGraphs(std::move(graphs), passes, operands, {}, machine));
-  return PlanOptimized(model, optimized.graphs, passes, machine);
+  RIDGE_ASSIGN_OR_RETURN(const PassSelection selection, ParsePassSpec(passes));
+  Backend& backend = *machine.backend;
+  RIDGE_ASSIGN_OR_RETURN(const RewrittenGraphs rewritten,
+                         RewriteGraphs(std::move(graphs), selection, operands, /*limits=*/{},
+                                       backend, NominalProfile(backend.threads())));
+  return PlanProgram(model, rewritten.graphs, backend, machine.profile,
+                     PlanOptionsFor(selection, machine));
 }
 
 namespace {
@@ -117,14 +88,15 @@ Result<PlannedJob> PlanParts(const TrainOptions& options, const Graph& forward, 
   job.data_bytes = data == nullptr ? 0 : PlannedDataBytes(*data, options.batch);
   job.limit_bytes = options.fit_bytes > 0 ? options.fit_bytes : AvailableMemoryBytes();
   RIDGE_ASSIGN_OR_RETURN(job.operands, ProductOperands(options.precision, machine));
-  RIDGE_ASSIGN_OR_RETURN(SlicedProgram sliced,
-                         PlanWithSavings({options, forward, job.facts, with_eval,
-                                          job.limit_bytes - job.data_bytes, machine}));
-  job.options.slices = std::to_string(sliced.slices);
-  job.options.recompute = sliced.recompute;
-  job.keeps_many = sliced.keeps_many;
-  job.program = std::move(sliced.program);
-  job.passes = std::move(sliced.passes);
+  RIDGE_ASSIGN_OR_RETURN(PlanChoice choice,
+                         SearchTrainingPlan({options, forward, job.facts, with_eval,
+                                             job.limit_bytes - job.data_bytes, machine}));
+  job.options.slices = std::to_string(choice.slices);
+  job.options.recompute = choice.recompute;
+  job.keeps_many = choice.keeps_many;
+  job.program = std::move(choice.program);
+  job.passes = std::move(choice.passes);
+  job.candidates = std::move(choice.candidates);
   EstimateJob(data, ProfiledRuntimeBytes(machine.profile, job.program), job.program, job);
   return job;
 }
@@ -153,20 +125,6 @@ void EstimateJob(const JobData* data, int64_t runtime_bytes, const Program& prog
     job.eval_s = eval->seconds * static_cast<double>(batches);
   }
   job.epoch_s = job.step_s * static_cast<double>(data->steps_per_epoch) + job.eval_s;
-}
-
-int64_t CountKernels(const Program& program) {
-  int64_t count = 0;
-  for (const StepPlan& step : program.steps) count += static_cast<int64_t>(step.nodes.size());
-  return count;
-}
-
-int64_t ProfiledRuntimeBytes(const DeviceProfile& profile, const Program& program) {
-  // A program without training measures the profile, so loader, reports, checkpoints and their code
-  // are added (2.8 MiB measured with mlp, 3.6 with cnn).
-  constexpr int64_t kRunBytes = int64_t{4} << 20;
-  return profile.runtime_bytes + kRunBytes + profile.bytes_per_kernel * CountKernels(program) +
-         HeapBytes(program);
 }
 
 int64_t MeasuredRuntimeBytes(const Executor& executor, int64_t data_now, int64_t data_planned) {

@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "ridge/lower/pipeline.h"
-#include "ridge/plan/memory/recompute.h"
 #include "ridge/plan/plan_json.h"
 #include "ridge/plan/planner.h"
+#include "ridge/plan/search/candidate.h"
 #include "ridge/runtime/executor.h"
 #include "ridge/train/job/job_data.h"
 #include "ridge/train/options/machine.h"
@@ -23,8 +23,9 @@ struct PlannedJob {
   DType lr_dtype = DType::kF32;
   DType operands = DType::kF32;  // of products
   Program program;
-  bool keeps_many = false;                                // SlicedProgram::keeps_many
+  bool keeps_many = false;                                // PlanChoice::keeps_many
   std::map<std::string, std::vector<PassReport>> passes;  // by StepPlan
+  std::vector<PlanCandidate> candidates;                  // PlanChoice::candidates
   MemoryEstimate memory;
   int64_t data_bytes = 0;
   int64_t limit_bytes = 0;     // memory that the run may use
@@ -49,18 +50,8 @@ Result<DType> ProductOperands(const std::string& precision, const Machine& machi
 Result<Program> PlanGraphs(const std::string& model, std::vector<NamedGraph> graphs,
                            const std::string& passes, DType operands, const Machine& machine);
 
-// The two halves of PlanGraphs: the passes treat each graph independently of the others.
-// `recompute` limits what graphs that may recompute do not keep.
-struct OptimizedGraphs {
-  std::vector<NamedGraph> graphs;
-  std::map<std::string, std::vector<PassReport>> passes;  // by name
-  int64_t recomputed = 0;                                 // how many values are recomputed
-};
-Result<OptimizedGraphs> OptimizeGraphs(std::vector<NamedGraph> graphs, const std::string& passes,
-                                       DType operands, const RecomputeLimits& recompute,
-                                       const Machine& machine);
-Result<Program> PlanOptimized(const std::string& model, const std::vector<NamedGraph>& graphs,
-                              const std::string& passes, const Machine& machine);
+// What the planner is told by --passes and the machine, which must outlive it.
+PlanOptions PlanOptionsFor(const PassSelection& passes, const Machine& machine);
 
 // Sets step_s, eval_s and epoch_s by the program's times, and the memory estimate by
 // `runtime_bytes`; call it again when these change.
@@ -71,14 +62,9 @@ void EstimateJob(const JobData* data, int64_t runtime_bytes, const Program& prog
 Result<PlannedJob> PlanTrainingOnly(const TrainOptions& options, const Graph& forward,
                                     const Machine& machine);
 
-// Nodes of all steps, each of which has a kernel.
-int64_t CountKernels(const Program& program);
-
-// Bytes of the process beside arena and data, by the device profile.
-int64_t ProfiledRuntimeBytes(const DeviceProfile& profile, const Program& program);
-
-// The same, measured after the kernels are created.  A peak of planning counts as a peak of the
-// run.  `data_now`: bytes of data in memory; `data_planned`: with the pipelines' future bytes.
+// Bytes of the process beside arena and data, measured after the kernels are created.  A peak of
+// planning counts as a peak of the run.  `data_now`: bytes of data in memory; `data_planned`: with
+// the pipelines' future bytes.
 int64_t MeasuredRuntimeBytes(const Executor& executor, int64_t data_now, int64_t data_planned);
 
 // For the plan's text and JSON.  `program` must outlive it.

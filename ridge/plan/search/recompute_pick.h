@@ -2,8 +2,8 @@
 #pragma once
 #include <vector>
 
-#include "ridge/plan/memory/recompute.h"
-#include "ridge/plan/memory/recompute_facts.h"
+#include "ridge/plan/search/recompute.h"
+#include "ridge/plan/search/recompute_facts.h"
 
 namespace ridge {
 

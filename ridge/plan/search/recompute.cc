@@ -2,12 +2,12 @@
 //
 // Known weakness: only nodes after the graph's first peak read recomputed values.  Of two equally
 // high peaks (a wide first layer) only the first one falls.
-#include "ridge/plan/memory/recompute.h"
+#include "ridge/plan/search/recompute.h"
 
 #include <algorithm>
 
-#include "ridge/plan/memory/recompute_facts.h"
-#include "ridge/plan/memory/recompute_pick.h"
+#include "ridge/plan/search/recompute_facts.h"
+#include "ridge/plan/search/recompute_pick.h"
 
 namespace ridge {
 namespace {

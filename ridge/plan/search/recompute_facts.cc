@@ -5,7 +5,7 @@
 // The cost of recomputing: its sources are read from memory, since they were touched long ago; the
 // result is written to memory; and a pointwise operator computes in its own loop.  A value between
 // two steps of a chain costs nothing if one kernel computes both.
-#include "ridge/plan/memory/recompute_facts.h"
+#include "ridge/plan/search/recompute_facts.h"
 
 #include <algorithm>
 

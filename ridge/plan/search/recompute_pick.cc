@@ -6,7 +6,7 @@
 // its copy.  The copy's sources must be live at the copy: a kept source lives until then; a source
 // that is itself recomputed (the residual blocks of a stage: each the sum of a normalized
 // convolution and the block before) is recomputed earlier, and so are its own sources.
-#include "ridge/plan/memory/recompute_pick.h"
+#include "ridge/plan/search/recompute_pick.h"
 
 #include <algorithm>
 #include <numeric>

@@ -1,6 +1,6 @@
 // The laws: the same bits from fewer bytes, and nothing is made again that is not cheap.  In f64,
 // where the reference's statistics are not rounded on their way to the copies.
-#include "ridge/plan/memory/recompute.h"
+#include "ridge/plan/search/recompute.h"
 
 #include <gtest/gtest.h>
 
@@ -14,7 +14,7 @@
 #include "ridge/lower/test_rules.h"
 #include "ridge/plan/cost/roofline.h"
 #include "ridge/plan/memory/live_curve.h"
-#include "ridge/plan/memory/recompute_facts.h"
+#include "ridge/plan/search/recompute_facts.h"
 
 namespace ridge {
 namespace {

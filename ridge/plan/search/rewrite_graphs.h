@@ -1,0 +1,25 @@
+// RewriteGraphs: the graphs of a job as the planner gets them.
+#pragma once
+#include <map>
+#include <string>
+#include <vector>
+
+#include "ridge/graph/named_graph.h"
+#include "ridge/lower/pipeline.h"
+#include "ridge/plan/search/recompute.h"
+
+namespace ridge {
+
+struct RewrittenGraphs {
+  std::vector<NamedGraph> graphs;
+  std::map<std::string, std::vector<PassReport>> passes;  // by name
+  int64_t recomputed = 0;                                 // values that are not kept
+};
+
+// Runs RewriteStep on each graph, independently of the others; those that may recompute do so
+// within `limits`.  `nominal` gives the seconds of recomputation.
+Result<RewrittenGraphs> RewriteGraphs(std::vector<NamedGraph> graphs, const PassSelection& passes,
+                                      DType operands, const RecomputeLimits& limits,
+                                      KernelQuery& kernels, const DeviceProfile& nominal);
+
+}  // namespace ridge

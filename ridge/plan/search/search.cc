@@ -1,0 +1,283 @@
+#include "ridge/plan/search/search.h"
+
+#include <algorithm>
+
+#include "ridge/plan/cost/reuse.h"
+#include "ridge/plan/cost/roofline.h"
+#include "ridge/plan/plan_json.h"
+#include "ridge/plan/search/rewrite_graphs.h"
+#include "ridge/plan/total.h"
+
+namespace ridge {
+namespace {
+
+// More slices must have a predicted time below this share of that of fewer: the roofline
+// underestimates small products by up to 5 % (gpt, bert, unet in two slices).
+constexpr double kWorthSlicing = 0.95;
+// Recomputing a value for x % of the step's time must free at least x % of these bytes per core.
+constexpr double kBytesPerCore = 4.0 * (1 << 30);
+// All recomputed values together must free this share of the process's bytes.
+constexpr double kLeastFreed = 0.03;
+constexpr int64_t kManyActivations = int64_t{256} << 20;  // scratch bytes to explain in the report
+constexpr int64_t kMostSlices = 1024;
+constexpr size_t kMostCandidates = 4;
+constexpr int64_t kSharedCacheBytes = int64_t{16} << 20;
+constexpr int64_t kCoreCacheBytes = int64_t{1} << 20;
+// Reuse within these bytes is a cache hit: other users of the chip have half of the last cache.
+constexpr int64_t kReuseBytes = kSharedCacheBytes / 2;
+
+struct Candidate {
+  PlanChoice planned;
+  double seconds = 0;
+  double cached_s = 0;        // with all bytes in the fastest memory
+  int64_t bytes = 0;          // of the process, by the nominal device: choices use no measurement
+  int64_t scratch_bytes = 0;  // of the step over samples
+
+  bool recomputes() const { return planned.recompute != "off"; }
+};
+
+// Time that the roofline of single additions omits: a whole slice runs between two additions to a
+// sum, so the sums stay in a cache only if all of them fit together.
+double ColdSumSeconds(const StepPlan& step) {
+  int64_t bytes = 0;
+  for (const PlannedNode& node : step.nodes) {
+    if (node.turn == Turn::kLater) bytes += node.cost.bytes_read + node.cost.bytes_written;
+  }
+  constexpr double kReadAndWritten = 2.0 / 3;  // the addend was written just now
+  if (bytes < kSharedCacheBytes) return 0;
+  const double memory = NominalProfile(1).memory.back().bytes_per_s;
+  return static_cast<double>(bytes * (step.slices - 1)) * kReadAndWritten / memory;
+}
+
+// Seconds of the step with all its bytes in the fastest memory: a lower bound for any number of
+// slices.
+double CachedSeconds(const StepPlan& step, DeviceProfile nominal) {
+  nominal.memory = {{"L1", INT64_MAX, nominal.memory.front().bytes_per_s}};
+  return EstimateStep(nominal, step);
+}
+
+class PlanSearch {
+ public:
+  PlanSearch(JobGraphs& graphs, const ProgramRecipe& recipe, KernelQuery& kernels,
+             const DeviceProfile& profile, const PlanGoals& goals)
+      : graphs_(graphs),
+        recipe_(recipe),
+        kernels_(kernels),
+        profile_(profile),
+        goals_(goals),
+        nominal_(NominalProfile(recipe.threads)) {}
+
+  Result<PlanChoice> Run() {
+    RIDGE_RETURN_IF_ERROR(Add(goals_.slices.value_or(1), GivenLimits()));
+    if (!goals_.slices) RIDGE_RETURN_IF_ERROR(AddSliced());
+    if (!goals_.recompute) RIDGE_RETURN_IF_ERROR(AddRecomputing());
+    return Take(goals_.recompute ? Best() : WithRecompute(Best()));
+  }
+
+ private:
+  RecomputeLimits GivenLimits() const { return goals_.recompute.value_or(RecomputeLimits()); }
+
+  Status AddSliced() {
+    for (const int64_t slices : Worthwhile(candidates_[0].scratch_bytes)) {
+      if (!CanGain(slices)) break;
+      const Status added = Add(slices, GivenLimits());
+      if (added.code() == ErrorCode::kUnsupported) break;
+      RIDGE_RETURN_IF_ERROR(added);
+    }
+    return Status();
+  }
+
+  Status AddRecomputing() {
+    const size_t kept = candidates_.size();
+    RIDGE_RETURN_IF_ERROR(Fits(candidates_[0]) ? AddWorthwhile() : AddFitting(0));
+    for (size_t i = 1; i < kept && !AnyFits(); ++i) RIDGE_RETURN_IF_ERROR(AddFitting(i));
+    return Status();
+  }
+
+  Status AddWorthwhile() {
+    const Candidate& whole = candidates_.front();
+    const double least = kBytesPerCore * recipe_.threads / whole.seconds;
+    // A recomputed value is written, so no value frees more bytes per second than memory writes.
+    if (least > nominal_.memory.back().bytes_per_s) return Status();
+    return Add(whole.planned.slices, {.any = true, .least_bytes_per_s = least});
+  }
+
+  // Adds the candidate `kept`, which recomputes nothing, with all values recomputed and, if that
+  // fits, with fewer.
+  Status AddFitting(size_t kept) {
+    const int64_t slices = candidates_[kept].planned.slices;
+    int64_t enough = candidates_[kept].bytes - goals_.limit_bytes;
+    RIDGE_RETURN_IF_ERROR(Add(slices, {.any = true, .every = true}));
+    if (!Fits(candidates_.back())) return Status();
+    for (int tries = 0; tries < 2; ++tries) {
+      RIDGE_RETURN_IF_ERROR(Add(slices, {.any = true, .enough_bytes = enough}));
+      if (Fits(candidates_.back())) break;
+      // The predicted peak is that of row-major, unfused tensors.
+      enough += 3 * (candidates_.back().bytes - goals_.limit_bytes) / 2;
+    }
+    return Status();
+  }
+
+  bool Fits(const Candidate& c) const { return c.bytes <= goals_.limit_bytes; }
+
+  bool AnyFits() const {
+    return std::any_of(candidates_.begin(), candidates_.end(),
+                       [this](const Candidate& c) { return Fits(c); });
+  }
+
+  Status Add(int64_t slices, const RecomputeLimits& limits) {
+    Candidate candidate;
+    RIDGE_ASSIGN_OR_RETURN(candidate.planned, Plan(slices, limits));
+    Program& program = candidate.planned.program;
+    EstimateTimes(nominal_, program);
+    for (const UpdatePart& part : UpdateParts(program, goals_.accumulate)) {
+      const double cold_s =
+          ColdSumSeconds(*part.step) + ColdReadSeconds(nominal_, kReuseBytes, *part.step);
+      const auto runs = static_cast<double>(part.runs);
+      candidate.seconds += (part.step->seconds + cold_s) * runs;
+      candidate.cached_s += CachedSeconds(*part.step, nominal_) * runs;
+    }
+    candidate.bytes = program.arena_bytes + ProfiledRuntimeBytes(nominal_, program);
+    candidate.scratch_bytes = program.steps.front().scratch_bytes;
+    candidates_.push_back(std::move(candidate));
+    return Status();
+  }
+
+  Result<PlanChoice> Plan(int64_t slices, const RecomputeLimits& limits) {
+    RIDGE_ASSIGN_OR_RETURN(std::vector<NamedGraph> training, graphs_.Training(slices));
+    RIDGE_ASSIGN_OR_RETURN(RewrittenGraphs rewritten, Rewrite(std::move(training), limits));
+    RIDGE_ASSIGN_OR_RETURN(const RewrittenGraphs* evaluation, Evaluation(slices));
+    rewritten.graphs.insert(rewritten.graphs.end(), evaluation->graphs.begin(),
+                            evaluation->graphs.end());
+    rewritten.passes.insert(evaluation->passes.begin(), evaluation->passes.end());
+    PlanChoice planned;
+    planned.slices = slices;
+    if (rewritten.recomputed > 0) planned.recompute = std::to_string(rewritten.recomputed);
+    if (limits.every) planned.recompute = "all";
+    planned.passes = std::move(rewritten.passes);
+    RIDGE_ASSIGN_OR_RETURN(planned.program, PlanProgram(recipe_.model, rewritten.graphs, kernels_,
+                                                        profile_, recipe_.options));
+    return planned;
+  }
+
+  Result<RewrittenGraphs> Rewrite(std::vector<NamedGraph> graphs, const RecomputeLimits& limits) {
+    return RewriteGraphs(std::move(graphs), recipe_.passes, recipe_.operands, limits, kernels_,
+                         nominal_);
+  }
+
+  Result<const RewrittenGraphs*> Evaluation(int64_t slices) {
+    if (const auto known = evaluations_.find(slices); known != evaluations_.end())
+      return &known->second;
+    RIDGE_ASSIGN_OR_RETURN(std::vector<NamedGraph> graphs, graphs_.Evaluation(slices));
+    RIDGE_ASSIGN_OR_RETURN(RewrittenGraphs rewritten, Rewrite(std::move(graphs), {}));
+    return &evaluations_.emplace(slices, std::move(rewritten)).first->second;
+  }
+
+  PlanChoice Take(Candidate& best) {
+    std::vector<PlanCandidate> all;
+    for (const Candidate& c : candidates_)
+      all.push_back({c.planned.slices, c.planned.recompute, c.bytes, c.seconds, Fits(c),
+                     /*chosen=*/&c == &best});
+    PlanChoice choice = std::move(best.planned);
+    choice.candidates = std::move(all);
+    choice.keeps_many =
+        !goals_.recompute && choice.recompute == "off" && best.scratch_bytes > kManyActivations;
+    EstimateTimes(profile_, choice.program);
+    return choice;
+  }
+
+  // Whether this number of slices could gain enough, or the whole batch does not fit.  The last
+  // plan's cost of slicing with all bytes in a cache is extrapolated linearly.
+  bool CanGain(int64_t slices) const {
+    const Candidate& whole = candidates_.front();
+    const Candidate& last = candidates_.back();
+    if (whole.bytes > goals_.limit_bytes) return true;
+    double cached_s = whole.cached_s;
+    if (last.planned.slices > whole.planned.slices) {
+      cached_s += (last.cached_s - whole.cached_s) *
+                  static_cast<double>(slices - whole.planned.slices) /
+                  static_cast<double>(last.planned.slices - whole.planned.slices);
+    }
+    return cached_s < kWorthSlicing * whole.seconds;
+  }
+
+  // The numbers of slices to plan; few, since each takes a plan.  Two slices, whose activations
+  // need half the memory; and those whose activations fit the last cache, half of it, and the
+  // cores' caches.  None if the whole batch's activations fit the cores' caches.
+  std::vector<int64_t> Worthwhile(int64_t scratch_bytes) const {
+    const int64_t core = kCoreCacheBytes * recipe_.threads, shared = kSharedCacheBytes;
+    std::vector<int64_t> all;
+    if (scratch_bytes <= core) return all;
+    for (const int64_t room : {scratch_bytes / 2, shared, shared / 2, core}) {
+      const int64_t slices = Divisor((scratch_bytes + room - 1) / std::max<int64_t>(1, room));
+      if (slices > 1 && slices <= kMostSlices) all.push_back(slices);
+    }
+    std::sort(all.begin(), all.end());
+    all.erase(std::unique(all.begin(), all.end()), all.end());
+    if (all.size() > kMostCandidates) all.resize(kMostCandidates);
+    return all;
+  }
+
+  // The smallest divisor of the batch that is not below `least`.
+  int64_t Divisor(int64_t least) const {
+    int64_t divisor = std::clamp<int64_t>(least, 1, goals_.batch);
+    while (goals_.batch % divisor != 0) ++divisor;
+    return divisor;
+  }
+
+  // The best candidate that fits: recomputing a few values costs less than slicing the batch.
+  Candidate& Best() {
+    std::vector<Candidate*> fitting;
+    for (Candidate& c : candidates_) {
+      if (Fits(c)) fitting.push_back(&c);
+    }
+    std::stable_sort(fitting.begin(), fitting.end(), [](const Candidate* a, const Candidate* b) {
+      return a->planned.slices < b->planned.slices;
+    });
+    const auto smaller = [](const Candidate* a, const Candidate* b) { return a->bytes < b->bytes; };
+    if (fitting.empty()) {  // the refusal should name the least that is needed
+      for (Candidate& c : candidates_) fitting.push_back(&c);
+      return **std::min_element(fitting.begin(), fitting.end(), smaller);
+    }
+    double fastest = fitting.front()->seconds;
+    for (const Candidate* c : fitting) fastest = std::min(fastest, c->seconds);
+    // From the least cut on, as a rule the whole batch; of that the fastest form.
+    Candidate* best = nullptr;
+    for (Candidate* c : fitting) {
+      if (best == nullptr && kWorthSlicing * c->seconds <= fastest) best = c;
+      if (best != nullptr && c->planned.slices == best->planned.slices &&
+          c->seconds < best->seconds)
+        best = c;
+    }
+    return *best;
+  }
+
+  // The candidate of equal slices that recomputes, if it frees enough.
+  Candidate& WithRecompute(Candidate& chosen) {
+    if (chosen.recomputes()) return chosen;  // as it had to, to fit
+    for (Candidate& c : candidates_) {
+      if (!c.recomputes() || c.planned.slices != chosen.planned.slices) continue;
+      const double freed = 1 - static_cast<double>(c.bytes) / static_cast<double>(chosen.bytes);
+      if (freed >= kLeastFreed) return c;
+    }
+    return chosen;
+  }
+
+  JobGraphs& graphs_;
+  const ProgramRecipe& recipe_;
+  KernelQuery& kernels_;
+  const DeviceProfile& profile_;
+  const PlanGoals& goals_;
+  const DeviceProfile nominal_;
+  std::vector<Candidate> candidates_;
+  std::map<int64_t, RewrittenGraphs> evaluations_;  // by slices
+};
+
+}  // namespace
+
+Result<PlanChoice> SearchPlan(JobGraphs& graphs, const ProgramRecipe& recipe, KernelQuery& kernels,
+                              const DeviceProfile& profile, const PlanGoals& goals) {
+  return PlanSearch(graphs, recipe, kernels, profile, goals).Run();
+}
+
+}  // namespace ridge

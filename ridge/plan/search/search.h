@@ -1,0 +1,69 @@
+// SearchPlan: chooses a batch's number of slices and the recomputed values, to save memory.
+//
+// A slice's activations are small: they need fewer bytes and stay in the caches.  The cost:
+// gradients are summed, weights are reread in each slice, and small kernels are launched more
+// often.  docs/design/0006-slices.md.
+// Recomputation costs a pass over memory for each value that is not kept.
+// docs/design/0013-recompute.md.
+#pragma once
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "ridge/graph/named_graph.h"
+#include "ridge/lower/pipeline.h"
+#include "ridge/plan/planner.h"
+#include "ridge/plan/search/candidate.h"
+#include "ridge/plan/search/recompute.h"
+
+namespace ridge {
+
+// The graphs of a job, by the number of slices in which its batch runs.
+class JobGraphs {
+ public:
+  virtual ~JobGraphs() = default;
+  // Those of an update.  Fails with kUnsupported when the batch cannot be sliced so.
+  virtual Result<std::vector<NamedGraph>> Training(int64_t slices) = 0;
+  // Those that are planned with them and recompute nothing.
+  virtual Result<std::vector<NamedGraph>> Evaluation(int64_t slices) = 0;
+};
+
+struct PlanGoals {
+  // Empty: the search chooses.
+  std::optional<int64_t> slices = 1;
+  std::optional<RecomputeLimits> recompute = RecomputeLimits();
+  int64_t batch = 1;  // a number of slices divides it
+  int64_t accumulate = 1;
+  int64_t limit_bytes = INT64_MAX;  // of the process, without data
+};
+
+// How every candidate becomes a program.
+struct ProgramRecipe {
+  std::string model;
+  PassSelection passes;
+  DType operands = DType::kF32;  // of products
+  PlanOptions options;
+  int threads = 1;  // of a node
+};
+
+struct PlanChoice {
+  Program program;
+  int64_t slices = 1;
+  std::string recompute = "off";  // as PlanCandidate::recompute
+  bool keeps_many = false;        // many activations, none of which were worth recomputing
+  std::map<std::string, std::vector<PassReport>> passes;  // by StepPlan
+  std::vector<PlanCandidate> candidates;                  // in the order in which they were planned
+};
+
+// A few plans are compared by their bytes and by the seconds of the nominal device.
+// Slices: among the plans that fit the limit, the fewest slices within 5 % of the fastest plan.  If
+// the whole batch fits, a number of slices is planned only while it could gain 5 %: even with all
+// bytes in a cache, and less the cost of slicing extrapolated from the last plan.
+// Recompute: the values that are worth their time (search.cc has the limit); if the whole batch
+// does not fit, as many as are needed.
+// The program's times are those of `profile`.  Deterministic.
+Result<PlanChoice> SearchPlan(JobGraphs& graphs, const ProgramRecipe& recipe, KernelQuery& kernels,
+                              const DeviceProfile& profile, const PlanGoals& goals);
+
+}  // namespace ridge

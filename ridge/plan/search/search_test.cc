@@ -1,0 +1,132 @@
+// What the search compares and what it takes: fewest slices, least recomputation that fits.
+#include "ridge/plan/search/search.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "ridge/graph/autodiff.h"
+#include "ridge/graph/builder.h"
+#include "ridge/lower/test_rules.h"
+
+namespace ridge {
+namespace {
+
+// One kernel for every node, all row-major.
+class PlainKernels : public KernelQuery {
+ public:
+  const RewriteRules& rules() const override { return rules_; }
+  KernelOffers Offers(const OpDef& op, const OpCall& call, std::span<const LayoutId>) override {
+    KernelChoice choice;
+    choice.kernel = choice.key = op.name;
+    choice.input_layouts.assign(call.inputs.size(), kRowMajor);
+    choice.output_layouts.assign(call.outputs.size(), kRowMajor);
+    return {{choice}, {}};
+  }
+  KernelOffers OffersAlone(const OpDef&, const OpCall&, std::span<const LayoutId>) override {
+    return {};
+  }
+  int64_t LayoutBytes(LayoutId, const TensorType& type) const override { return type.bytes(); }
+  std::string LayoutName(LayoutId) const override { return "row_major"; }
+  KernelChoice Reorder(const TensorType&, LayoutId, LayoutId) override { return {}; }
+  std::optional<KernelChoice> ReorderAlone(const TensorType&, LayoutId, LayoutId) override {
+    return std::nullopt;
+  }
+
+ private:
+  const FusesNothing rules_;
+};
+
+// Layers of gelu over `batch` / slices rows.
+class Gelus : public JobGraphs {
+ public:
+  Gelus(int64_t batch, int64_t most_slices) : batch_(batch), most_slices_(most_slices) {}
+
+  Result<std::vector<NamedGraph>> Training(int64_t slices) override {
+    if (slices > most_slices_) return Status(ErrorCode::kUnsupported, "couples samples");
+    GraphBuilder b("gelus");
+    std::vector<Value> params;
+    Value x = b.Input("x", {DType::kF32, {batch_ / slices, 64}});
+    for (int i = 0; i < 6; ++i) {
+      params.push_back(
+          b.Parameter("w" + std::to_string(i), {DType::kF32, {64, 64}}, Init::Zeros()));
+      x = b.Op("gelu", {b.MatMul(x, params.back())});
+    }
+    const Value loss = b.ReduceMean(b.Op("square", {x}), {}, false);
+    RIDGE_ASSIGN_OR_RETURN(const std::vector<Value> grads, AppendGradients(b, loss, params));
+    for (size_t i = 0; i < grads.size(); ++i) b.Output("g" + std::to_string(i), grads[i]);
+    RIDGE_ASSIGN_OR_RETURN(Graph graph, std::move(b).Build());
+    NamedGraph train{"train", std::move(graph)};
+    train.may_recompute = true;
+    return std::vector<NamedGraph>{std::move(train)};
+  }
+  Result<std::vector<NamedGraph>> Evaluation(int64_t) override {
+    ++evaluations;
+    return std::vector<NamedGraph>();
+  }
+
+  int evaluations = 0;
+
+ private:
+  const int64_t batch_, most_slices_;
+};
+
+PlanChoice Search(JobGraphs& graphs, const PlanGoals& goals) {
+  PlainKernels kernels;
+  DeviceProfile profile;
+  profile.threads = 1;
+  Result<PlanChoice> choice = SearchPlan(graphs, {"gelus", *ParsePassSpec(""), DType::kF32, {}, 1},
+                                         kernels, profile, goals);
+  EXPECT_TRUE(choice.ok()) << choice.status().message();
+  const auto chosen = [](const PlanCandidate& c) { return c.chosen; };
+  EXPECT_EQ(std::count_if(choice->candidates.begin(), choice->candidates.end(), chosen), 1);
+  const auto at = std::find_if(choice->candidates.begin(), choice->candidates.end(), chosen);
+  EXPECT_EQ(at->slices, choice->slices);
+  EXPECT_EQ(at->recompute, choice->recompute);
+  return *std::move(choice);
+}
+
+constexpr int64_t kBatch = 1 << 15;
+
+TEST(SearchPlan, PlansWhatIsAskedFor) {
+  Gelus graphs(kBatch, /*most_slices=*/1);
+  const PlanChoice choice = Search(graphs, {.batch = kBatch});
+  ASSERT_EQ(choice.candidates.size(), 1U);
+  EXPECT_GT(choice.candidates[0].bytes, choice.program.arena_bytes);
+  EXPECT_GT(choice.candidates[0].seconds, 0);
+  EXPECT_EQ(Search(graphs, {.recompute = RecomputeLimits{.any = true, .every = true}}).recompute,
+            "all");
+}
+
+TEST(SearchPlan, ComparesSlicesUpToTheFirstThatCannotBe) {
+  Gelus graphs(kBatch, /*most_slices=*/2);
+  const PlanChoice choice = Search(graphs, {.slices = std::nullopt, .batch = kBatch});
+  ASSERT_EQ(choice.candidates.size(), 2U);
+  EXPECT_EQ(choice.candidates[1].slices, 2);
+  EXPECT_LT(choice.candidates[1].bytes, choice.candidates[0].bytes);
+  EXPECT_EQ(graphs.evaluations, 2);
+}
+
+TEST(SearchPlan, RecomputesWhereKeepingDoesNotFit) {
+  Gelus graphs(kBatch, /*most_slices=*/1);
+  const int64_t kept = Search(graphs, {}).candidates[0].bytes;
+  const PlanChoice choice = Search(graphs, {.recompute = std::nullopt, .limit_bytes = kept - 1});
+  EXPECT_FALSE(choice.candidates[0].fits);
+  EXPECT_EQ(choice.candidates[1].recompute, "all");
+  EXPECT_NE(choice.recompute, "off");
+  EXPECT_LT(choice.program.arena_bytes, kept);
+}
+
+TEST(SearchPlan, NamesTheLeastWhereNothingFits) {
+  Gelus graphs(kBatch, /*most_slices=*/1);
+  const PlanChoice choice = Search(graphs, {.recompute = std::nullopt, .limit_bytes = 1});
+  for (const PlanCandidate& c : choice.candidates) {
+    EXPECT_FALSE(c.fits);
+    if (c.chosen) {
+      for (const PlanCandidate& other : choice.candidates) EXPECT_LE(c.bytes, other.bytes);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace ridge
