@@ -14,6 +14,9 @@
 namespace ridge::cli {
 namespace {
 
+// With --why: the plans that were compared, not a kernel.
+constexpr const char* kSlices = "slices";
+
 struct PlanVerb {
   TrainFlags train;
   OutputFlags output;
@@ -96,8 +99,13 @@ std::string WhyText(const Program& program, const std::string& what) {
   return text;
 }
 
-Status PrintWhy(const std::vector<DevicePlan>& plans, const std::string& what) {
+Status PrintWhy(const std::vector<DevicePlan>& plans, const std::string& what,
+                const Terminal& terminal) {
   for (const DevicePlan& plan : plans) {
+    if (what == kSlices) {
+      PrintData(CandidatesReport(Summary(plan), terminal));
+      continue;
+    }
     const std::string text = WhyText(plan.run.job.program, what);
     if (text.empty()) {
       return Status(ErrorCode::kInvalidArgument,
@@ -112,7 +120,7 @@ Status PrintWhy(const std::vector<DevicePlan>& plans, const std::string& what) {
 
 Status PrintPlans(const std::vector<DevicePlan>& plans, const PlanVerb& verb,
                   const Terminal& terminal) {
-  if (verb.why) return PrintWhy(plans, *verb.why);
+  if (verb.why) return PrintWhy(plans, *verb.why, terminal);
   if (verb.json) {
     PrintJson(plans, verb.on.has_value());
   } else {
@@ -145,8 +153,10 @@ VerbBody AddPlan(CLI::App& app) {
   AddTrainFlags(app, verb->train);
   AddText(app, "--on", verb->on, "DEVICE[,DEVICE]", "Devices to plan for (cpu: this machine)")
       ->group("Machine");
-  CLI::Option* why = AddText(app, "--why", verb->why, "OP",
-                             "Which kernels run an operator or node, and why not others");
+  CLI::Option* why =
+      AddText(app, "--why", verb->why, "OP",
+              "Which kernels run an operator or node, and why not others; slices: the plans "
+              "that were compared");
   why->group(kOutputGroup);
   AddSwitch(app, "--json", verb->json, "Print JSON; with --on an array")->group(kOutputGroup);
   AddColorFlag(app, verb->output);

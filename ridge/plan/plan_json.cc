@@ -61,6 +61,19 @@ Json StepsJson(const Program& program) {
   return steps;
 }
 
+Json CandidatesJson(const std::vector<PlanCandidate>& candidates) {
+  Json all = Json::array();
+  for (const PlanCandidate& c : candidates) {
+    all.push_back({{"slices", c.slices},
+                   {"recompute", c.recompute},
+                   {"bytes", c.bytes},
+                   {"s", c.seconds},
+                   {"fits", c.fits},
+                   {"chosen", c.chosen}});
+  }
+  return all;
+}
+
 int64_t SlicesOf(const PlanSummary& plan) {
   const std::vector<UpdatePart> parts = UpdateParts(*plan.program, plan.accumulate);
   return parts.empty() ? 1 : parts.front().step->slices;
@@ -83,6 +96,7 @@ Json SummaryJson(const PlanSummary& plan) {
   json["fits"] = plan.fits;
   json["limit_bytes"] = plan.limit_bytes;
   json["peak"] = PeakJson(plan.memory);
+  json["candidates"] = CandidatesJson(plan.candidates);
   json["steps"] = StepsJson(*plan.program);
   json["nodes"] = NodesJson(plan);
   return json;

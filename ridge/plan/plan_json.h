@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "ridge/plan/program.h"
+#include "ridge/plan/search/candidate.h"
 #include "ridge/plan/total.h"
 
 namespace ridge {
@@ -21,9 +22,10 @@ struct PlanSummary {
   std::optional<double> epoch_s;  // with evaluation and checkpoints; none without data
   int64_t limit_bytes = 0;        // memory that the run may use
   bool fits = true;
+  std::vector<PlanCandidate> candidates = {};  // the plans that were compared; none: not searched
 };
 
-// Fills all but epoch_s; `fits` is memory.peak_bytes <= limit_bytes.
+// Fills all but epoch_s and candidates; `fits` is memory.peak_bytes <= limit_bytes.
 PlanSummary SummarizePlan(const Program& program, MemoryEstimate memory, int64_t batch,
                           int64_t accumulate, int64_t limit_bytes);
 

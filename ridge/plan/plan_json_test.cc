@@ -79,6 +79,22 @@ TEST(PlanJson, NamesThatAreNotUtf8DoNotBreakTheJson) {
   EXPECT_EQ(json["nodes"][0]["name"], "\xEF\xBF\xBD\"\n");
 }
 
+TEST(PlanJson, ListsThePlansThatWereCompared) {
+  const Program program = Accumulating();
+  PlanSummary plan = SummarizePlan(program, Memory(), 32, 1, 99);
+  EXPECT_EQ(nlohmann::json::parse(PlanToJson(plan))["candidates"].size(), 0);
+  plan.candidates = {{.bytes = 120, .seconds = 2, .fits = false},
+                     {.slices = 4, .recompute = "3", .bytes = 90, .seconds = 3, .chosen = true}};
+  const auto json = nlohmann::json::parse(PlanToJson(plan))["candidates"];
+  ASSERT_EQ(json.size(), 2);
+  EXPECT_EQ(json[0]["fits"], false);
+  EXPECT_EQ(json[1]["slices"], 4);
+  EXPECT_EQ(json[1]["recompute"], "3");
+  EXPECT_EQ(json[1]["bytes"], 90);
+  EXPECT_EQ(json[1]["s"], 3);
+  EXPECT_EQ(json[1]["chosen"], true);
+}
+
 TEST(PlanJson, SeveralPlansAreAnArray) {
   const Program program = Accumulating();
   const PlanSummary plan = SummarizePlan(program, Memory(), 1, 1, 1);

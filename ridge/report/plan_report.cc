@@ -227,6 +227,23 @@ std::string PlanReport(const std::string& title, const PlanSummary& plan,
          TimePart(plan, terminal);
 }
 
+std::string CandidatesReport(const PlanSummary& plan, const Terminal& terminal) {
+  Table table({{"slices", Align::kRight},
+               {"recompute"},
+               {"memory", Align::kRight},
+               {"step", Align::kRight},
+               {""}});
+  for (const PlanCandidate& c : plan.candidates) {
+    table.AddRow({fmt::format("{}", c.slices), c.recompute, FormatBytes(c.bytes),
+                  FormatSeconds(c.seconds),
+                  c.chosen ? "chosen"
+                  : c.fits ? ""
+                           : "does not fit"});
+  }
+  return Heading("Compared", "by the nominal device, without data", terminal) +
+         table.ToText(terminal);
+}
+
 std::string PlanText(const std::string& title, const PlanSummary& plan,
                      const KernelQuery& layouts) {
   std::string text = PlanReport(title, plan, Terminal{}) + PersistentText(*plan.program);

@@ -18,6 +18,10 @@ namespace ridge {
 // `title` says what is planned: "cnn, batch 128, adam, f32, on cpu (2 threads)".
 std::string PlanReport(const std::string& title, const PlanSummary& plan, const Terminal& terminal);
 
+// The plans that were compared, by slices and recomputation: bytes and seconds of the nominal
+// device, which of them fit and which one was chosen.
+std::string CandidatesReport(const PlanSummary& plan, const Terminal& terminal);
+
 // plan.txt: the report in plain text, then each StepPlan's schedule with offsets, layouts and
 // kernels.  `layouts` names the layouts: the backend that the program was planned for.
 std::string PlanText(const std::string& title, const PlanSummary& plan, const KernelQuery& layouts);

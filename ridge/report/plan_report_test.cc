@@ -74,6 +74,20 @@ TEST(PlanReport, AnEmptyProgramHasAReportToo) {
   EXPECT_THAT(PlanReport("none", Summary(program, kMiB), Terminal{}), HasSubstr("a step"));
 }
 
+TEST(PlanReport, ListsThePlansThatWereCompared) {
+  const Program program;
+  PlanSummary plan = Summary(program, kMiB);
+  plan.candidates = {{.bytes = 8 * kMiB, .seconds = 0.02, .fits = false},
+                     {.recompute = "all", .bytes = 6 * kMiB, .seconds = 0.03},
+                     {.slices = 4, .bytes = 4 * kMiB, .seconds = 0.025, .chosen = true}};
+  EXPECT_EQ(CandidatesReport(plan, Terminal{}),
+            "Compared  by the nominal device, without data\n"
+            "  slices  recompute    memory     step\n"
+            "       1  off        8.00 MiB  20.0 ms  does not fit\n"
+            "       1  all        6.00 MiB  30.0 ms\n"
+            "       4  off        4.00 MiB  25.0 ms  chosen\n");
+}
+
 TEST(PlanReport, ColourIsOnlyForTerminals) {
   const Program program = Training(2);
   const PlanSummary plan = Summary(program, kMiB);

@@ -112,6 +112,15 @@ class Report(RidgeTest):
         self.refused(2, "--why is 'conv3d'; the plan has no such operator or node. hint: -v lists "
                      "them", "plan", "mlp", "--why", "conv3d")
 
+    def test_why_slices_lists_the_plans_that_were_compared(self):
+        words = ["plan", "cnn", "--batch", "128", "--slices", "auto", "--recompute", "auto"]
+        plan = json.loads(self.ok(*words, "--json"))
+        chosen = [c for c in plan["candidates"] if c["chosen"]]
+        self.assertEqual([c["slices"] for c in chosen], [plan["slices"]])
+        text = self.ok(*words, "--why", "slices")
+        self.assertEqual(text.count("\n"), 2 + len(plan["candidates"]), text)
+        self.assertRegex(text, r"(?m) chosen$")
+
     def test_numbers_that_the_library_lacks_keep_no_layout_of_its(self):
         """The gradient of max_pool_grad reads its index as i64; the pool's own is blocked."""
         path = self.write("net.ridge", "graph n\n"

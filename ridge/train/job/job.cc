@@ -140,6 +140,7 @@ PlanSummary SummarizeJob(const PlannedJob& job, const Program& program) {
   PlanSummary summary = SummarizePlan(program, job.memory, job.options.batch,
                                       job.options.accumulate, job.limit_bytes);
   if (job.epoch_s > 0) summary.epoch_s = job.epoch_s;
+  summary.candidates = job.candidates;
   return summary;
 }
 
