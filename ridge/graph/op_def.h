@@ -21,7 +21,10 @@
 namespace ridge {
 
 class GradBuilder;
+class Graph;
 struct Factor;
+struct Node;
+struct PatternMatch;
 
 // One use of an operator: the types of its inputs and outputs, and its attributes.
 struct OpCall {
@@ -100,6 +103,10 @@ struct OpDef {
   // A pointwise operator has the inputs of that one, and its attributes by name: import and export
   // need nothing else, unless a converter or an exporter says more.
   OnnxOp onnx = {};
+
+  // Finds the operator in the primitive nodes that exporters write for it and that end in `root`
+  // (pattern.h).  nullptr: it is not looked for.
+  PatternMatch (*pattern)(const Graph& graph, const Node& root) = nullptr;
 
   // Which dimensions of inputs and outputs are one index (axes.h).  nullptr: those of a pointwise
   // operator when `elementwise` is given, else every dimension depends on all of itself.

@@ -9,7 +9,7 @@
 #include <algorithm>
 
 #include "ridge/graph/passes/passes.h"
-#include "ridge/graph/passes/patterns.h"
+#include "ridge/graph/pattern.h"
 #include "ridge/graph/passes/rewriter.h"
 #include "ridge/graph/passes/slice_ranges.h"
 #include "ridge/lower/passes.h"

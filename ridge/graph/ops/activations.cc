@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "ridge/graph/ops/shared/pointwise_row.h"
+#include "ridge/graph/pattern.h"
 
 namespace ridge {
 namespace {
@@ -81,6 +82,17 @@ void SiluGradGradient(GradBuilder& g) {
   if (g.needs_grad(1)) SetBroadcastGrad(g, 1, b.Mul(b.Mul(ddx, dy), SiluSecondSlope(b, x)));
 }
 
+// x * sigmoid(x)
+PatternMatch MatchSilu(const Graph& graph, const Node& root) {
+  if (root.op->name != "mul") return {};
+  for (size_t i = 0; i < 2; ++i) {
+    const ValueId x = root.inputs[i], y = root.inputs[1 - i];
+    const Node* sigmoid = WriterOf(graph, y, "sigmoid");
+    if (sigmoid != nullptr && sigmoid->inputs[0] == x) return {FindOp("silu"), {x}, {}, {y}};
+  }
+  return {};
+}
+
 constexpr PointwiseRow kRows[] = {
     Unary(
         "relu", "y = max(x, 0).  NaN stays NaN.", {"Relu", 6, 13, 14, 14}, kNumber, 1,
@@ -134,7 +146,8 @@ constexpr PointwiseRow kRows[] = {
         [](double x) { return x / (1 + std::exp(-x)); },
         [](UnaryGrad& g) {
           return g.b.Op("silu_grad", {g.dy, g.x});
-        }),
+        })
+        .FoundBy(MatchSilu),
     Binary(
         "silu_grad", "dx = dy * silu'(x), the gradient of silu from its input x.", {}, kFloat, 8,
         [](double dy, double x) {

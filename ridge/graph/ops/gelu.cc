@@ -60,6 +60,7 @@ OpDef GeluDef() {
       .in_place = {{0, 0}},
       .recompute = Recompute::kCheap,
       .onnx = {"Gelu", 20, 20},
+      .pattern = MatchGelu,
       .elementwise = Element,
   };
 }

@@ -138,6 +138,7 @@ OpDef LayerNormDef() {
       .in_place = {{0, 0}},
       .recompute = Recompute::kCheap,
       .onnx = {"LayerNormalization", 17, 17},
+      .pattern = MatchNorm,
       .axes = AxesBeforeAttr,
       .reference = Reference,
   };

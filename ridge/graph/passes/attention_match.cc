@@ -9,7 +9,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "ridge/graph/passes/patterns.h"
+#include "ridge/graph/pattern.h"
 #include "ridge/graph/passes/rewriter.h"
 
 namespace ridge {

@@ -8,7 +8,7 @@
 
 #include "ridge/graph/passes/attention_match.h"
 #include "ridge/graph/passes/passes.h"
-#include "ridge/graph/passes/patterns.h"
+#include "ridge/graph/pattern.h"
 #include "ridge/graph/passes/rewriter.h"
 
 namespace ridge {

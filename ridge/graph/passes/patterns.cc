@@ -1,19 +1,18 @@
 // Exporters write layer norm, gelu and silu as chains of primitive nodes.  As one operator they
 // have a fast kernel, an exact gradient, and keep one value for the backward pass instead of six.
 //
-// Each pattern matches backward from its last node.  A match at an inner node (a layer norm before
-// its scale) is rewritten too; nodes without readers are dropped at the end.
-#include "ridge/graph/passes/patterns.h"
-
+// An operator's record has its pattern (OpDef::pattern), which matches backward from the last node.
+// A match at an inner node (a layer norm before its scale) is rewritten too; nodes without readers
+// are dropped at the end.
 #include <algorithm>
+#include <vector>
 
 #include "ridge/graph/passes/passes.h"
 #include "ridge/graph/passes/rewriter.h"
+#include "ridge/graph/pattern.h"
 
 namespace ridge {
 namespace {
-
-constexpr int64_t kMostScanned = 1024;
 
 // Whether each inner value is read only by inner nodes and the root.
 bool NobodyElseReads(const Graph& graph, const PatternMatch& match, const Node& root,
@@ -33,10 +32,21 @@ bool NobodyElseReads(const Graph& graph, const PatternMatch& match, const Node& 
   return true;
 }
 
+const std::vector<const OpDef*>& OpsWithPatterns() {
+  static const auto ops = [] {
+    std::vector<const OpDef*> some;
+    for (const OpDef& op : AllOps()) {
+      if (op.pattern != nullptr) some.push_back(&op);
+    }
+    return some;
+  }();
+  return ops;
+}
+
 PatternMatch Match(const Graph& graph, const Node& root, const std::vector<int32_t>& reads) {
   if (root.outputs.size() != 1) return {};
-  for (const auto match_one : {MatchSilu, MatchGelu, MatchLayerNorm}) {
-    PatternMatch match = match_one(graph, root);
+  for (const OpDef* op : OpsWithPatterns()) {
+    PatternMatch match = op->pattern(graph, root);
     if (match.op == nullptr) continue;
     std::sort(match.inner.begin(), match.inner.end());
     match.inner.erase(std::unique(match.inner.begin(), match.inner.end()), match.inner.end());
@@ -62,26 +72,6 @@ Result<Graph> RecognizePatterns(Graph graph) {
   }));
   RIDGE_ASSIGN_OR_RETURN(Graph recognized, rewriter.Finish());
   return RemoveDead(std::move(recognized));
-}
-
-const Node* WriterOf(const Graph& graph, ValueId id, std::string_view op) {
-  if (id == kNoValue) return nullptr;
-  const ValueInfo& value = graph.value(id);
-  if (value.kind != ValueKind::kResult) return nullptr;
-  const Node& node = graph.node(value.producer);
-  return op.empty() || node.op->name == op ? &node : nullptr;
-}
-
-std::optional<double> UniformOf(const Graph& graph, ValueId id) {
-  if (const Node* expand = WriterOf(graph, id, "expand")) id = expand->inputs[0];
-  const Tensor& tensor = graph.value(id).constant;
-  const bool known = graph.value(id).kind == ValueKind::kConstant && tensor.elements() > 0 &&
-                     tensor.elements() <= kMostScanned;
-  if (!known) return std::nullopt;
-  for (int64_t k = 1; k < tensor.elements(); ++k) {
-    if (tensor.at(k) != tensor.at(0)) return std::nullopt;
-  }
-  return tensor.at(0);
 }
 
 }  // namespace ridge

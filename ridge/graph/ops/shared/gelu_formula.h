@@ -10,6 +10,7 @@
 #include <numbers>
 
 #include "ridge/graph/ops/shared/elementwise.h"
+#include "ridge/graph/pattern.h"
 
 namespace ridge {
 
@@ -34,6 +35,8 @@ inline double GeluSlope(double x, bool use_tanh) {
   const double du = kGeluScale * (1 + 3 * kGeluCubic * x * x);
   return 0.5 * (1 + t) + 0.5 * x * (1 - t * t) * du;
 }
+
+PatternMatch MatchGelu(const Graph& graph, const Node& root);  // gelu_pattern.cc
 
 inline Result<std::vector<TensorType>> InferGelu(const OpCall& call) {
   const std::string& form = call.text("approximate");

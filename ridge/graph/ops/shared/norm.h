@@ -4,6 +4,7 @@
 #pragma once
 #include "ridge/graph/builder.h"
 #include "ridge/graph/ops/shared/axis_view.h"
+#include "ridge/graph/pattern.h"
 
 namespace ridge {
 
@@ -40,5 +41,8 @@ Value SumOverAllButChannels(GraphBuilder& b, Value v);
 // dims[0, axis), and dims[axis, rank).
 Dims LeadingDims(const Dims& dims, int axis);
 Dims TrailingDims(const Dims& dims, int axis);
+
+// layer_norm or rms_norm in primitive nodes (norm_pattern.cc).
+PatternMatch MatchNorm(const Graph& graph, const Node& root);
 
 }  // namespace ridge

@@ -26,6 +26,7 @@ OpDef OpOf(const PointwiseRow& row) {
       .gradient = row.gradient,
       .recompute = Recompute::kCheap,
       .onnx = row.onnx,
+      .pattern = row.pattern,
       .linear = row.linear,
       .elementwise = row.function,
   };

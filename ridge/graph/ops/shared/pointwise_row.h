@@ -28,6 +28,7 @@ struct PointwiseRow {
   using Types = Result<std::vector<TensorType>>(const OpCall&);
   using Function = double(std::span<const double>, const AttrMap&);
   using Gradient = void(GradBuilder&);
+  using Pattern = PatternMatch(const Graph&, const Node&);
 
   const char* name = nullptr;
   const char* doc = nullptr;
@@ -42,6 +43,7 @@ struct PointwiseRow {
   int no_gradient_input = -1;
   Linear linear = Linear::kNo;
   NumberAttr attrs[2] = {};
+  Pattern* pattern = nullptr;
 
   // The same with other names for a, b and y.
   constexpr PointwiseRow Named(const char* first, const char* second, const char* result) const {
@@ -60,6 +62,11 @@ struct PointwiseRow {
   constexpr PointwiseRow LinearBy(Linear how) const {
     PointwiseRow row = *this;
     row.linear = how;
+    return row;
+  }
+  constexpr PointwiseRow FoundBy(Pattern* match) const {
+    PointwiseRow row = *this;
+    row.pattern = match;
     return row;
   }
   constexpr PointwiseRow NoGradientOf(int input) const {

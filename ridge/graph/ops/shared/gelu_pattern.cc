@@ -8,7 +8,7 @@
 #include <numbers>
 
 #include "ridge/graph/ops/shared/gelu_formula.h"
-#include "ridge/graph/passes/patterns.h"
+#include "ridge/graph/pattern.h"
 
 namespace ridge {
 namespace {

@@ -7,7 +7,7 @@
 // square a product or a power, and d may be computed twice.
 #include "ridge/graph/ops/shared/checks.h"
 #include "ridge/graph/ops/shared/norm.h"
-#include "ridge/graph/passes/patterns.h"
+#include "ridge/graph/pattern.h"
 
 namespace ridge {
 namespace {
@@ -184,7 +184,7 @@ PatternMatch MatchShifted(const Graph& graph, const Node& node) {
 
 }  // namespace
 
-PatternMatch MatchLayerNorm(const Graph& graph, const Node& root) {
+PatternMatch MatchNorm(const Graph& graph, const Node& root) {
   if (PatternMatch match = MatchShifted(graph, root); match.op != nullptr) return match;
   if (PatternMatch match = MatchScaled(graph, root); match.op != nullptr) return match;
   return MatchNormal(graph, root);

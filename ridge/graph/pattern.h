@@ -1,5 +1,5 @@
-// Patterns: each recognizes one operator that a file writes as primitive nodes.
-// Inner header of pattern*.cc.
+// Patterns: an operator recognized in the primitive nodes that a file writes for it
+// (OpDef::pattern).
 #pragma once
 #include <optional>
 #include <string_view>
@@ -17,10 +17,6 @@ struct PatternMatch {
   AttrMap attrs = {};
   std::vector<ValueId> inner = {};
 };
-
-PatternMatch MatchLayerNorm(const Graph& graph, const Node& root);  // or rms_norm
-PatternMatch MatchGelu(const Graph& graph, const Node& root);       // pattern_gelu.cc
-PatternMatch MatchSilu(const Graph& graph, const Node& root);       // pattern_silu.cc
 
 // The producer of `id` if it is of this operator ("" is any), else nullptr.
 const Node* WriterOf(const Graph& graph, ValueId id, std::string_view op);
