@@ -3,15 +3,18 @@
 // Projections write [B,T,H,D]; attention by its formula reads [B,H,T,D].  The kernels accept
 // strided rows, so the transposes are removed, and with them those of the gradients.  If q, k and v
 // are thirds of one product, attention reads its whole result (layout=packed): no slices, and one
-// gradient instead of three that are concatenated.
+// gradient instead of three that are concatenated.  Operators that treat heads and positions alike
+// (a rotary embedding, a norm of each row) may stand between a transpose and attention.
 //
 // Effective before differentiation: afterwards the gradient reads the transposed values.
 #include <algorithm>
+#include <array>
 
+#include "ridge/graph/axes.h"
 #include "ridge/graph/passes/passes.h"
-#include "ridge/graph/pattern.h"
 #include "ridge/graph/passes/rewriter.h"
 #include "ridge/graph/passes/slice_ranges.h"
+#include "ridge/graph/pattern.h"
 #include "ridge/lower/passes.h"
 
 namespace ridge {
@@ -25,8 +28,9 @@ struct Part {
 
 // An operand [B,H,T,D] of attention.
 struct Operand {
-  ValueId rows = kNoValue;   // the same as [B,T,H,D], if such a value exists
-  std::optional<Part> part;  // of a source [B,T, ..]
+  ValueId rows = kNoValue;          // the same as [B,T,H,D], if such a value exists
+  std::optional<Part> part;         // of a source [B,T, ..]
+  std::vector<const Node*> behind;  // what is computed of the rows before attention reads them
 };
 
 struct Match {
@@ -88,11 +92,40 @@ std::optional<Part> PartOfStack(const Graph& graph, ValueId x) {
               from[0] * width};
 }
 
-Operand FindOperand(const Graph& graph, ValueId id) {
-  const Node* turned = WriterOf(graph, id, "transpose");
-  if (turned == nullptr || !Permutes(*turned, {0, 2, 1, 3}))
-    return {kNoValue, PartOfStack(graph, id)};
-  return {turned->inputs[0], PartOfRows(graph, turned->inputs[0])};
+constexpr std::array<int, 2> kSwapped = {1, 2};  // heads and positions
+
+// `dims`, broadcast to four, with heads and positions swapped.
+Dims Swapped(Dims dims) {
+  dims.insert(dims.begin(), 4 - dims.size(), 1);
+  std::swap(dims[1], dims[2]);
+  return dims;
+}
+
+// Whether a reshape or a transpose swaps heads and positions of what broadcasts to [B,H,T,D].
+bool CanSwap(const Dims& dims) {
+  const Dims swapped = Swapped(dims);
+  return dims.size() == 4 || swapped[1] == 1 || swapped[2] == 1;
+}
+
+// Whether y[b,h,t,:] is computed of x[b,h,t,:] alone, and of what broadcasts to it.
+bool IsByRow(const Graph& graph, const Node& node) {
+  const OpDef& op = *node.op;
+  const bool plain = !op.draws && op.dims_attr == nullptr && op.alias_input < 0;
+  if (!plain || node.inputs.empty() || node.outputs.size() != 1) return false;
+  const OpCall call = graph.Call(node);
+  if (call.inputs[0].dims != call.outputs[0].dims || call.inputs[0].rank() != 4) return false;
+  for (size_t i = 1; i < node.inputs.size(); ++i) {
+    if (call.has_input(i) && !CanSwap(call.inputs[i].dims)) return false;
+  }
+  const Axes axes = AxesOf(op, call);
+  return std::all_of(kSwapped.begin(), kSwapped.end(), [&](int d) {
+    return std::any_of(axes.begin(), axes.end(), [&](const Factor& factor) {
+      bool aligned = factor.outputs[0] == d && factor.offset_attr == nullptr;
+      for (size_t i = 0; i < node.inputs.size() && aligned; ++i)
+        aligned = factor.inputs[i] == BroadcastAxis(call, i, d);
+      return aligned;
+    });
+  });
 }
 
 // q, k and v are the thirds of one source, in this order.
@@ -152,13 +185,28 @@ class AttentionLayouts {
            });
   }
 
+  Operand FindOperand(ValueId id) const {
+    const Node* writer = WriterOf(graph_, id, "");
+    const bool behind = writer != nullptr && reads_[static_cast<size_t>(id)] == 1 &&
+                        writer->outputs[0] == id && IsByRow(graph_, *writer);
+    if (behind) {
+      Operand operand = FindOperand(writer->inputs[0]);
+      operand.part.reset();
+      operand.behind.push_back(writer);
+      return operand;
+    }
+    if (writer == nullptr || writer->op->name != "transpose" || !Permutes(*writer, {0, 2, 1, 3}))
+      return {kNoValue, PartOfStack(graph_, id), {}};
+    return {writer->inputs[0], PartOfRows(graph_, writer->inputs[0]), {}};
+  }
+
   std::optional<Match> MatchNode(const Node& node) const {
     if (node.op->name != "attention" || std::get<std::string>(node.attrs.at("layout")) != "heads")
       return {};
     if (!IsTurnedBack(node.outputs[0])) return {};
-    Match m{FindOperand(graph_, node.inputs[0]),
-            FindOperand(graph_, node.inputs[1]),
-            FindOperand(graph_, node.inputs[2]),
+    Match m{FindOperand(node.inputs[0]),
+            FindOperand(node.inputs[1]),
+            FindOperand(node.inputs[2]),
             false,
             {}};
     const Dims& q = graph_.type(node.inputs[0]).dims;
@@ -186,13 +234,48 @@ class AttentionLayouts {
       inputs[1] = inputs[2] = kNoValue;
       while (inputs.back() == kNoValue) inputs.pop_back();
     } else {
-      inputs[0] = rewriter.Map(m.q.rows);
-      inputs[1] = rewriter.Map(m.k.rows);
-      inputs[2] = rewriter.Map(m.v.rows);
+      RIDGE_ASSIGN_OR_RETURN(inputs[0], RowsOf(m.q, rewriter));
+      RIDGE_ASSIGN_OR_RETURN(inputs[1], RowsOf(m.k, rewriter));
+      RIDGE_ASSIGN_OR_RETURN(inputs[2], RowsOf(m.v, rewriter));
     }
     return rewriter.Emit(*node.op, std::move(inputs), std::move(attrs), node.outputs,
                          node.location);
   }
+
+  // What stands behind the rows, computed of the rows.
+  Result<ValueId> RowsOf(const Operand& operand, GraphRewriter& rewriter) const {
+    ValueId rows = rewriter.Map(operand.rows);
+    for (const Node* node : operand.behind) {
+      std::vector<ValueId> inputs = {rows};
+      for (size_t i = 1; i < node->inputs.size(); ++i) {
+        RIDGE_ASSIGN_OR_RETURN(const ValueId input, Swap(*node, i, rewriter));
+        inputs.push_back(input);
+      }
+      RIDGE_ASSIGN_OR_RETURN(
+          rows, rewriter.AddNamedNode(*node->op, std::move(inputs), node->attrs,
+                                      rewriter.FreshName(NameOf(*node) + ".rows"), node->location));
+    }
+    return rows;
+  }
+
+  // Input i of a node by row, as it broadcasts to [B,T,H,D].
+  Result<ValueId> Swap(const Node& node, size_t i, GraphRewriter& rewriter) const {
+    if (node.inputs[i] == kNoValue) return kNoValue;
+    const ValueId input = rewriter.Map(node.inputs[i]);
+    const Dims dims = graph_.type(node.inputs[i]).dims, swapped = Swapped(dims);
+    if (dims.size() < 2) return input;
+    const std::string name = rewriter.FreshName(NameOf(node) + ".swapped");
+    if (swapped[1] != 1 && swapped[2] != 1) {
+      return rewriter.AddNamedNode(*FindOp("transpose"), {input},
+                                   {{"permutation", std::vector<int64_t>{0, 2, 1, 3}}}, name,
+                                   node.location);
+    }
+    return rewriter.AddNamedNode(*FindOp("reshape"), {input},
+                                 {{"dims", swapped}, {"allow_zero", int64_t{1}}}, name,
+                                 node.location);
+  }
+
+  const std::string& NameOf(const Node& node) const { return graph_.value(node.outputs[0]).name; }
 
   Result<ValueId> Packed(const Node& node, const Match& m, GraphRewriter& rewriter) const {
     const ValueId source = m.q.part->source;
