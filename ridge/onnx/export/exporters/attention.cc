@@ -1,4 +1,4 @@
-// ONNX exporters: attention.
+// ONNX exporters: attention and rotary embeddings.
 //
 // One node from opset 23 on; below, the products, masks and softmax that it stands for, as
 // PyTorch's exporters write them.  Shapes: q [B,H,T,D], k [B,Hkv,S,D], v [B,Hkv,S,Dv]; scores
@@ -126,7 +126,80 @@ Status WriteAttention(OnnxNodeWriter& n) {
   return Status();
 }
 
-constexpr OnnxExporter kTable[] = {{"attention", WriteAttention}};
+// Rotary embeddings by slices and products, for operands and opsets that ONNX's operator lacks.
+class RotaryWriter {
+ public:
+  explicit RotaryWriter(OnnxNodeWriter& n)
+      : n_(n), dims_(n.extents().Dims(n.node().inputs[0])), width_(n.type(0).dims.back()) {}
+
+  Status Write() {
+    const std::string x1 = Part(0, 0), x2 = Part(0, 1);
+    const std::string y1 = n_.Temp("Sub", {Product(x1, 1, 0), Product(x2, 2, 0)});
+    const std::string y2 = n_.Temp("Add", {Product(x2, 1, 1), Product(x1, 2, 1)});
+    if (n_.integer("interleaved") == 0) {
+      n_.Emit("Concat", {y1, y2}, {{"axis", int64_t{n_.type(0).rank() - 1}}});
+      return Status();
+    }
+    RIDGE_ASSIGN_OR_RETURN(const std::string first, Column(y1));
+    RIDGE_ASSIGN_OR_RETURN(const std::string second, Column(y2));
+    const int64_t behind = n_.type(0).rank();
+    const std::string pairs = n_.Temp("Concat", {first, second}, {{"axis", behind}});
+    RIDGE_ASSIGN_OR_RETURN(const std::string y, n_.ReshapeTo(pairs, dims_));
+    n_.Emit("Identity", {y});
+    return Status();
+  }
+
+ private:
+  // The first (0) or second (1) numbers of the pairs of an input; all of a table that has one for
+  // each pair.
+  std::string Part(size_t input, int64_t part) {
+    if (n_.type(input).dims.back() != width_) return n_.in(input);
+    const bool interleaved = n_.integer("interleaved") != 0;
+    const int64_t first = interleaved ? part : part * width_ / 2;
+    const int64_t end = interleaved ? width_ : (part + 1) * width_ / 2;
+    return n_.Temp("Slice", {n_.in(input), n_.Ints({first}), n_.Ints({end}),
+                             n_.Ints({n_.type(input).rank() - 1}), n_.Ints({interleaved ? 2 : 1})});
+  }
+
+  std::string Product(const std::string& x, size_t table, int64_t part) {
+    return n_.Temp("Mul", {x, Part(table, part)});
+  }
+
+  // A part of y with an extent of 1 behind.
+  Result<std::string> Column(const std::string& y) {
+    std::vector<OnnxExtent> dims = dims_;
+    dims.back() = OnnxExtent::Fixed(width_ / 2);
+    dims.push_back(OnnxExtent::Fixed(1));
+    return n_.ReshapeTo(y, dims);
+  }
+
+  OnnxNodeWriter& n_;
+  const std::vector<OnnxExtent> dims_;
+  const int64_t width_;
+};
+
+// ONNX's operator wants x [B,H,T,D], and tables [B,T,D/2].
+Status WriteRotary(OnnxNodeWriter& n) {
+  const auto is_table = [&](size_t i) {
+    const Dims &x = n.type(0).dims, &table = n.type(i).dims;
+    return x.size() == 4 && table == Dims{x[0], 1, x[2], x[3] / 2};
+  };
+  if (n.opset() < 23 || !is_table(1) || !is_table(2)) return RotaryWriter(n).Write();
+  std::vector<std::string> inputs = {n.in(0)};
+  for (size_t i : {1, 2}) {
+    std::vector<OnnxExtent> dims = n.extents().Dims(n.node().inputs[i]);
+    dims.erase(dims.begin() + 1);
+    RIDGE_ASSIGN_OR_RETURN(const std::string table, n.ReshapeTo(n.in(i), dims));
+    inputs.push_back(table);
+  }
+  n.Emit("RotaryEmbedding", inputs, {{"interleaved", n.integer("interleaved")}});
+  return Status();
+}
+
+constexpr OnnxExporter kTable[] = {
+    {"attention", WriteAttention},
+    {"rotary_embedding", WriteRotary},
+};
 
 }  // namespace
 

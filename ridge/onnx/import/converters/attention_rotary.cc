@@ -10,15 +10,14 @@
 namespace ridge {
 namespace {
 
-// x[..., begin:end:step] of the last dimension.
-Value TakeLast(GraphBuilder& b, Value x, int64_t begin, int64_t end, int64_t step = 1) {
+// x[..., begin:end] of the last dimension.
+Value TakeLast(GraphBuilder& b, Value x, int64_t begin, int64_t end) {
   if (!b.ok()) return {};
   const auto last = static_cast<int64_t>(b.dims(x).size()) - 1;
   return b.Op("slice", {x},
               {{"starts", std::vector<int64_t>{begin}},
                {"ends", std::vector<int64_t>{end}},
-               {"axes", std::vector<int64_t>{last}},
-               {"steps", std::vector<int64_t>{step}}});
+               {"axes", std::vector<int64_t>{last}}});
 }
 
 Value ConcatLast(GraphBuilder& b, std::vector<Value> parts) {
@@ -66,21 +65,6 @@ Result<Value> ReadCache(OnnxNode& n, size_t i, const Heads& h, int64_t half) {
   return ReshapeExactly(b, cache, dims);
 }
 
-Value Rotate(GraphBuilder& b, Value x, Value cos, Value sin, int64_t rotated, bool interleaved) {
-  const int64_t half = rotated / 2;
-  const Value x1 = interleaved ? TakeLast(b, x, 0, rotated, 2) : TakeLast(b, x, 0, half);
-  const Value x2 = interleaved ? TakeLast(b, x, 1, rotated, 2) : TakeLast(b, x, half, rotated);
-  const Value y1 = b.Sub(b.Mul(cos, x1), b.Mul(sin, x2));
-  const Value y2 = b.Add(b.Mul(sin, x1), b.Mul(cos, x2));
-  if (!interleaved || !b.ok()) return ConcatLast(b, {y1, y2});
-  Dims pair = b.dims(y1);
-  pair.push_back(1);
-  const Value pairs = ConcatLast(b, {ReshapeExactly(b, y1, pair), ReshapeExactly(b, y2, pair)});
-  pair.pop_back();
-  pair.back() = rotated;
-  return ReshapeExactly(b, pairs, pair);
-}
-
 }  // namespace
 
 Status ConvertRotaryEmbedding(OnnxNode& n) {
@@ -95,8 +79,11 @@ Status ConvertRotaryEmbedding(OnnxNode& n) {
   }
   RIDGE_ASSIGN_OR_RETURN(const Value cos, ReadCache(n, 1, h, rotated / 2));
   RIDGE_ASSIGN_OR_RETURN(const Value sin, ReadCache(n, 2, h, rotated / 2));
-  Value y = Rotate(b, h.x, cos, sin, rotated, n.integer("interleaved", 0) != 0);
-  if (rotated < h.head_dim) y = ConcatLast(b, {y, TakeLast(b, h.x, rotated, h.head_dim)});
+  const bool all = rotated == h.head_dim;
+  const Value x = all ? h.x : TakeLast(b, h.x, 0, rotated);
+  Value y = b.Op("rotary_embedding", {x, cos, sin},
+                 {{"interleaved", int64_t{n.integer("interleaved", 0) != 0}}});
+  if (!all) y = ConcatLast(b, {y, TakeLast(b, h.x, rotated, h.head_dim)});
   RIDGE_RETURN_IF_ERROR(n.status());
   n.Set(0, h.heads_first ? y : ReshapeExactly(b, y, b.dims(n.input(0))));
   return n.status();
