@@ -1,6 +1,5 @@
 #include "ridge/measure/bench_job.h"
 
-#include "ridge/core/process.h"
 #include "ridge/train/job/rehearsed_job.h"
 #include "ridge/train/load/forward.h"
 #include "ridge/train/loop/evaluation.h"
@@ -31,8 +30,7 @@ Result<std::unique_ptr<BenchJob>> BenchJob::Create(const TrainOptions& options,
   RIDGE_ASSIGN_OR_RETURN(bench->executor_,
                          RehearseJob(machine, /*data=*/nullptr, rehearsal, bench->job_));
   bench->executor_->InitializeVariables(options.seed);
-  bench->step_ = bench->executor_->StepIndex("train");
-  bench->scalars_.emplace(*bench->executor_, bench->job_.lr_dtype, options.batch);
+  bench->runner_.emplace(*bench->executor_, bench->job_);
   return bench;
 }
 
@@ -55,31 +53,11 @@ Status BenchJob::FillBatch() {
 Status BenchJob::StartLoader() {
   RIDGE_ASSIGN_OR_RETURN(const JobData data,
                          OpenJobData(job_.options, *forward_, job_.facts, data_));
-  LoaderOptions options;
-  options.batch = job_.options.batch;
-  options.seed = job_.options.seed;
-  RIDGE_ASSIGN_OR_RETURN(loader_, BatchLoader::Create(data.train, data.train_spec, options,
-                                                      InputSlots(*executor_, data.train_spec)));
-  return Status();
+  return runner_->StartLoader(data);
 }
 
-Result<BenchJob::Step> BenchJob::RunStep() {
-  Step step;
-  const double begin = MonotonicSeconds();
-  int slot = 0;
-  if (loader_ != nullptr) {
-    RIDGE_ASSIGN_OR_RETURN(const Filled filled, loader_->Next());
-    RIDGE_CHECK(!filled.end(), "the training data ended");
-    step.wait_s = filled.wait_seconds;
-    slot = filled.slot;
-  }
-  scalars_->Write(slot, job_.options.lr, done_++, {job_.options.seed, 0});
-  RIDGE_RETURN_IF_ERROR(executor_->Run(step_, slot));
-  step.loss =
-      LoadAsDouble(executor_->OutputType(step_, "loss").dtype, executor_->Output(step_, "loss"), 0);
-  if (loader_ != nullptr) loader_->Release(slot);
-  step.seconds = MonotonicSeconds() - begin;
-  return step;
+Result<StepRunner::Update> BenchJob::RunStep() {
+  return runner_->Run({job_.options.lr, done_++, job_.options.seed});
 }
 
 Result<double> TrainingFlops(const Graph& forward, const OptimizerOptions& optimizer) {

@@ -9,7 +9,7 @@
 #include <string>
 
 #include "ridge/train/job/job.h"
-#include "ridge/train/job/scalar_inputs.h"
+#include "ridge/train/job/step_runner.h"
 
 namespace ridge {
 
@@ -26,18 +26,13 @@ class BenchJob {
   // Switches to batches of options.data, filled in the background.
   Status StartLoader();
 
-  struct Step {
-    double seconds = 0;  // wait included
-    double wait_s = 0;   // for the batch
-    double loss = 0;
-  };
   // The next update.  REQUIRES: FillBatch() or StartLoader().
-  Result<Step> RunStep();
+  Result<StepRunner::Update> RunStep();
 
   const Graph& forward() const { return *forward_; }
   const PlannedJob& job() const { return job_; }
   Executor& executor() { return *executor_; }
-  int step_index() const { return step_; }
+  int step_index() const { return runner_->batch_step(); }
   const StepPlan& plan() const { return *executor_->program().Find("train"); }
 
  private:
@@ -47,9 +42,7 @@ class BenchJob {
   std::optional<DataSplits> data_;  // if loading the model opened it
   PlannedJob job_;
   std::unique_ptr<Executor> executor_;
-  std::optional<ScalarInputs> scalars_;
-  std::unique_ptr<BatchLoader> loader_;  // nullptr: one batch for all steps
-  int step_ = -1;
+  std::optional<StepRunner> runner_;
   int64_t done_ = 0;
 };
 

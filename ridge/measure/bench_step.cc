@@ -45,7 +45,7 @@ Result<BenchResult> Bench::Run() {
 Status Bench::RunSteps() {
   seconds_.reserve(static_cast<size_t>(request_.steps));
   for (int64_t i = 0; i < request_.steps; ++i) {
-    RIDGE_ASSIGN_OR_RETURN(const BenchJob::Step step, job_->RunStep());
+    RIDGE_ASSIGN_OR_RETURN(const StepRunner::Update step, job_->RunStep());
     seconds_.push_back(step.seconds);
     result_.loss = step.loss;
     if (i > 0) continue;

@@ -12,7 +12,7 @@ constexpr int64_t kWarmUpSteps = 2;
 constexpr int64_t kFewestRounds = 3, kMostRounds = 200;
 
 struct TimedStep {
-  BenchJob::Step step;
+  StepRunner::Update step;
   std::vector<double> node_s;
 };
 
@@ -43,7 +43,7 @@ Result<Rounds> RunRounds(const ProfileRequest& request, BenchJob& job) {
   while (!Enough(request, static_cast<int64_t>(rounds.timed.size()), begin)) {
     RIDGE_ASSIGN_OR_RETURN(TimedStep timed, RunTimed(job));
     rounds.timed.push_back(std::move(timed));
-    RIDGE_ASSIGN_OR_RETURN(const BenchJob::Step plain, job.RunStep());
+    RIDGE_ASSIGN_OR_RETURN(const StepRunner::Update plain, job.RunStep());
     rounds.plain_s = std::min(rounds.plain_s, plain.seconds);
   }
   return rounds;

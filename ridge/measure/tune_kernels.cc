@@ -131,7 +131,7 @@ class Tuner {
     RIDGE_RETURN_IF_ERROR(job->FillBatch());
     double least = 0, spent = 0;
     for (int step = 0; step < kFewestSteps || spent < kSteps_s; ++step) {
-      RIDGE_ASSIGN_OR_RETURN(const BenchJob::Step one, job->RunStep());
+      RIDGE_ASSIGN_OR_RETURN(const StepRunner::Update one, job->RunStep());
       spent += one.seconds;
       least = step == 0 ? one.seconds : std::min(least, one.seconds);
     }

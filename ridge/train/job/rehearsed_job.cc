@@ -12,7 +12,7 @@
 #include "ridge/plan/total.h"
 #include "ridge/runtime/profile_store.h"
 #include "ridge/runtime/rehearsal.h"
-#include "ridge/train/job/laps.h"
+#include "ridge/train/job/calibration.h"
 
 namespace ridge {
 namespace {
@@ -62,9 +62,10 @@ Result<int64_t> TimeKernels(const DeviceProfile& profile, double budget_s, Execu
   return CodeToCome(executor.program(), kernel_s);
 }
 
-Status TimeLaps(const PlannedJob& job, const JobData& data, double budget_s, Executor& executor) {
+Status TimeUpdates(const PlannedJob& job, const JobData& data, double budget_s,
+                   Executor& executor) {
   executor.InitializeVariables(job.options.seed);
-  RIDGE_ASSIGN_OR_RETURN(const double factor, MeasureLaps(executor, job, data, budget_s));
+  RIDGE_ASSIGN_OR_RETURN(const double factor, MeasureUpdates(executor, job, data, budget_s));
   ScaleTimes(factor, executor.mutable_program());
   return Status();
 }
@@ -85,7 +86,8 @@ Result<std::unique_ptr<Executor>> RehearseJob(const Machine& machine, const JobD
     RIDGE_ASSIGN_OR_RETURN(const int64_t code,
                            TimeKernels(machine.profile, options.kernels_s, *executor));
     to_come += code;
-    if (data != nullptr) RIDGE_RETURN_IF_ERROR(TimeLaps(job, *data, options.laps_s, *executor));
+    if (data != nullptr)
+      RIDGE_RETURN_IF_ERROR(TimeUpdates(job, *data, options.updates_s, *executor));
   }
   const int64_t data_now =
       data == nullptr ? 0 : ResidentBytes({data->train, data->validation, data->test});

@@ -12,7 +12,7 @@
 #include "ridge/graph/text.h"
 #include "ridge/plan/cost/roofline.h"
 #include "ridge/train/job/job.h"
-#include "ridge/train/job/scalar_inputs.h"
+#include "ridge/train/job/step_runner.h"
 #include "ridge/train/options/test_machine.h"
 
 namespace ridge {
@@ -58,17 +58,15 @@ void Read(Executor& executor, int step, const std::string& prefix, Left& left) {
 }
 
 Status RunUpdates(Executor& executor, const PlannedJob& job, Left& left) {
-  const int train = executor.StepIndex("train"), micro = executor.StepIndex("micro");
-  ScalarInputs scalars(executor, job.lr_dtype, kBatch);
-  for (int64_t update = 0; update < 2; ++update) {
-    for (int64_t part = 0; part < job.options.accumulate; ++part) {
-      scalars.Write(0, /*lr=*/0.01, update, {5, part * kBatch});
-      const int step = train >= 0 ? train : micro;
-      RIDGE_RETURN_IF_ERROR(executor.Run(step, 0));
-      Read(executor, step, std::to_string(update) + " ", left);
-    }
-    if (micro >= 0) RIDGE_RETURN_IF_ERROR(executor.Run(executor.StepIndex("update"), 0));
-  }
+  StepRunner runner(executor, job);
+  int64_t done = 0;
+  runner.SetHooks({.execute = [&](int step, int slot) {
+    RIDGE_RETURN_IF_ERROR(executor.Run(step, slot));
+    if (step == runner.batch_step()) Read(executor, step, std::to_string(done) + " ", left);
+    return Status();
+  }});
+  for (; done < 2; ++done)
+    RIDGE_RETURN_IF_ERROR(runner.Run({/*lr=*/0.01, done, /*seed=*/5}).status());
   auto* weight = static_cast<float*>(executor.Persistent("ridge.weight"));
   for (int64_t i = 0; i < kBatch; ++i) weight[i] = i < kBatch - 1 ? 1.0F : 0.0F;
   RIDGE_RETURN_IF_ERROR(executor.Run(executor.StepIndex("eval"), 0));

@@ -176,7 +176,7 @@ TrainOptions Session::StartOptions() const {
 Status Session::MakeExecutor() {
   RehearsalOptions rehearsal;
   rehearsal.kernels_s = request_.rehearse_s;
-  rehearsal.laps_s = 3 * request_.rehearse_s;
+  rehearsal.updates_s = 3 * request_.rehearse_s;
   rehearsal.will_run = true;
   RIDGE_ASSIGN_OR_RETURN(executor_, RehearseJob(machine_, &data_, rehearsal, job_));
   executor_->InitializeVariables(options_.seed);

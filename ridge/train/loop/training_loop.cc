@@ -24,16 +24,20 @@ TrainingLoop::TrainingLoop(const LoopRequest& request)
       data_(*request.data),
       executor_(*request.executor),
       request_(request),
-      steps_(FindSteps(*request.executor)),
-      scalars_(*request.executor, request.job->lr_dtype, request.job->options.batch),
+      runner_(*request.executor, *request.job),
       tensors_(CollectTensors(*request.executor)),
-      may_give_up_(MayGiveUpUpdate()),
-      state_(request.start) {}
+      state_(request.start) {
+  runner_.SetHooks(Hooks());
+}
 
 TrainingLoop::~TrainingLoop() = default;
 
-TrainingLoop::StepIndices TrainingLoop::FindSteps(const Executor& executor) {
-  return {executor.StepIndex("train"), executor.StepIndex("micro"), executor.StepIndex("update")};
+// Between updates Run() checks for signals, so only the batches of an accumulated one ask.
+StepRunner::Hooks TrainingLoop::Hooks() {
+  StepRunner::Hooks hooks;
+  hooks.execute = [this](int step, int slot) { return RunStep(step, slot); };
+  if (job_.options.accumulate > 1 && MayGiveUpUpdate()) hooks.stop = StopSignal::Requested;
+  return hooks;
 }
 
 Result<LoopResult> TrainingLoop::Run() {
@@ -41,7 +45,7 @@ Result<LoopResult> TrainingLoop::Run() {
   wall_before_s_ = state_.wall_s;
   epoch_ended_ = state_.step > 0 && state_.position.next_batch == 0;
   if (state_.owed_evaluation) RIDGE_RETURN_IF_ERROR(Evaluate());
-  RIDGE_RETURN_IF_ERROR(StartLoader());
+  RIDGE_RETURN_IF_ERROR(runner_.StartLoader(data_, state_.position));
   StartEpochClock();
   while (!Done() && !Stopped()) {
     RIDGE_RETURN_IF_ERROR(RunUpdate());
@@ -51,7 +55,7 @@ Result<LoopResult> TrainingLoop::Run() {
     if (!Done() && (StopSignal::Requested() || state_.step == request_.preempt_after_step))
       result_.preempted = true;
   }
-  loader_->Stop();
+  runner_.loader().Stop();
   if (!result_.killed) RIDGE_RETURN_IF_ERROR(Finish());
   result_.step_s = times_.Median();
   result_.state = state_;
@@ -67,51 +71,18 @@ bool TrainingLoop::MayGiveUpUpdate() const {
   });
 }
 
-Status TrainingLoop::StartLoader() {
-  LoaderOptions options;
-  options.batch = job_.options.batch;
-  options.seed = job_.options.seed;
-  options.start = state_.position;
-  RIDGE_ASSIGN_OR_RETURN(loader_, BatchLoader::Create(data_.train, data_.train_spec, options,
-                                                      InputSlots(executor_, data_.train_spec)));
-  return Status();
-}
-
 Status TrainingLoop::RunUpdate() {
-  const double begin = MonotonicSeconds();
-  const int64_t accumulate = job_.options.accumulate;
-  wait_s_ = correct_ = 0;
   lr_ = LearningRate(state_.schedule, state_.step);
-  double loss = 0;
-  for (int64_t micro = 0; micro < accumulate; ++micro) {
-    result_.preempted = accumulate > 1 && may_give_up_ && StopSignal::Requested();
-    if (result_.preempted) return Status();
-    RIDGE_RETURN_IF_ERROR(RunBatch(micro, loss));
-  }
-  if (accumulate > 1) {
-    scalars_.Write(/*slot=*/0, lr_, state_.step, {job_.options.seed, 0});
-    RIDGE_RETURN_IF_ERROR(RunStep(steps_.update, /*slot=*/0));
-  }
+  RIDGE_ASSIGN_OR_RETURN(const StepRunner::Update update,
+                         runner_.Run({lr_, state_.step, job_.options.seed}));
+  result_.preempted = update.stopped;
+  if (update.stopped) return Status();
   Advance();
-  const double seconds = MonotonicSeconds() - begin;
-  times_.Add(seconds);
-  const double mean = loss / static_cast<double>(accumulate);
-  state_.window.Add(mean, correct_, job_.options.batch * accumulate, wait_s_, seconds);
+  times_.Add(update.seconds);
+  state_.window.Add(update.loss, update.correct, job_.options.batch * job_.options.accumulate,
+                    update.wait_s, update.seconds);
   ++state_.since_checkpoint.steps;
-  state_.since_checkpoint.loss_sum += mean;
-  return Status();
-}
-
-Status TrainingLoop::RunBatch(int64_t micro, double& loss_sum) {
-  RIDGE_ASSIGN_OR_RETURN(const Filled filled, loader_->Next());
-  RIDGE_CHECK(!filled.end(), "the training data ended");
-  wait_s_ += filled.wait_seconds;
-  scalars_.Write(filled.slot, lr_, state_.step, {job_.options.seed, micro * job_.options.batch});
-  const int step = steps_.train >= 0 ? steps_.train : steps_.micro;
-  RIDGE_RETURN_IF_ERROR(RunStep(step, filled.slot));
-  loss_sum += ReadOutput(step, "loss");
-  if (job_.classifier) correct_ += ReadOutput(step, "correct");
-  loader_->Release(filled.slot);
+  state_.since_checkpoint.loss_sum += update.loss;
   return Status();
 }
 
@@ -136,10 +107,6 @@ Status TrainingLoop::LossFailure(const Status& status, int step, int slot) {
                             state_.step + 1, status.message(), where));
 }
 
-double TrainingLoop::ReadOutput(int step, const char* name) const {
-  return LoadAsDouble(executor_.OutputType(step, name).dtype, executor_.Output(step, name), 0);
-}
-
 void TrainingLoop::Advance() {
   ++state_.step;
   state_.position.next_batch += job_.options.accumulate;
@@ -156,15 +123,15 @@ Status TrainingLoop::AfterUpdate() {
   if (state_.window.steps >= kReportEverySteps || epoch_ended_ || Done()) Report();
   // The loader stops and drops its prefetched batches when an evaluation needs the slots, or when
   // an epoch ends before the data (the last batches fill no group).
-  const bool rest = epoch_ended_ &&
-                    loader_->batches_per_epoch() != data_.steps_per_epoch * job_.options.accumulate;
-  if (evaluate || rest) loader_->Stop();
+  const int64_t used = data_.steps_per_epoch * job_.options.accumulate;
+  const bool rest = epoch_ended_ && runner_.loader().batches_per_epoch() != used;
+  if (evaluate || rest) runner_.loader().Stop();
   if (evaluate) state_.owed_evaluation = state_.window.steps > 0 ? WindowReport() : last_report_;
   if (CheckpointDue() || Done()) SaveCheckpoint(/*due=*/true);
   if (evaluate) RIDGE_RETURN_IF_ERROR(Evaluate());
   if (epoch_ended_) StopEpochClock();
   if ((evaluate || rest) && !Done() && !Stopped())
-    RIDGE_RETURN_IF_ERROR(loader_->Restart(state_.position));
+    RIDGE_RETURN_IF_ERROR(runner_.loader().Restart(state_.position));
   return Status();
 }
 

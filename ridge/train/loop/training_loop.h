@@ -12,7 +12,7 @@
 #include <optional>
 
 #include "ridge/train/job/job.h"
-#include "ridge/train/job/scalar_inputs.h"
+#include "ridge/train/job/step_runner.h"
 #include "ridge/train/loop/evaluation.h"
 #include "ridge/train/loop/observer.h"
 #include "ridge/train/loop/step_times.h"
@@ -54,20 +54,14 @@ class TrainingLoop {
   Result<LoopResult> Run();
 
  private:
-  struct StepIndices {
-    int train, micro, update;  // -1: not in this program
-  };
-  static StepIndices FindSteps(const Executor& executor);
   bool Done() const { return state_.step >= data_.total_steps; }
   bool Stopped() const { return result_.preempted || result_.killed; }
   bool MayGiveUpUpdate() const;
+  StepRunner::Hooks Hooks();
 
-  Status StartLoader();
   Status RunUpdate();
-  Status RunBatch(int64_t micro, double& loss_sum);
   Status RunStep(int step, int slot);
   Status LossFailure(const Status& status, int step, int slot);
-  double ReadOutput(int step, const char* name) const;
   void Advance();
   int64_t Epoch() const;
 
@@ -92,19 +86,16 @@ class TrainingLoop {
   const JobData& data_;
   Executor& executor_;
   const LoopRequest request_;
-  const StepIndices steps_;
-  ScalarInputs scalars_;
+  StepRunner runner_;
   const CheckpointTensors tensors_;
-  const bool may_give_up_;
   CheckpointState state_;
-  std::unique_ptr<BatchLoader> loader_;
   std::unique_ptr<Evaluator> evaluator_;
   StepTimes times_;
   LoopResult result_;
   MetricsReport last_report_;
   double started_s_ = 0, wall_before_s_ = 0;
-  double lr_ = 0, wait_s_ = 0, correct_ = 0;  // of the current update
-  bool epoch_ended_ = false;                  // with the last update
+  double lr_ = 0;             // of the current update
+  bool epoch_ended_ = false;  // with the last update
   double epoch_started_s_ = 0, epochs_s_ = 0;
   int64_t epochs_timed_ = 0;
   bool epoch_is_whole_ = false;

@@ -1,0 +1,64 @@
+#include "ridge/train/job/calibration.h"
+
+#include <algorithm>
+
+#include "ridge/core/process.h"
+#include "ridge/train/job/step_runner.h"
+
+namespace ridge {
+namespace {
+
+constexpr double kLeastFit = 0.15;  // updates per budget: a long one may take 2 s
+constexpr int kMostWarmUps = 2, kFewest = 5, kMost = 400;  // where the budget allows
+constexpr double kForMore = 1.0 / 3;  // share of the budget for more updates than kFewest
+constexpr double kAgree = 0.05;       // updates that differ by more take all of the budget
+
+// The value at this share of the sorted times, from below.
+double Quantile(std::vector<double> seconds, double share) {
+  const auto at = static_cast<int64_t>(share * static_cast<double>(seconds.size() - 1));
+  std::nth_element(seconds.begin(), seconds.begin() + at, seconds.end());
+  return seconds[static_cast<size_t>(at)];
+}
+
+// Whether the middle half of the times agree.  Where the loader of a large batch waits for a core,
+// updates differ by whole time slices of the scheduler.
+bool Agree(const std::vector<double>& seconds) {
+  return Quantile(seconds, 0.75) <= (1 + kAgree) * Quantile(seconds, 0.25);
+}
+
+}  // namespace
+
+Result<double> MeasureUpdates(Executor& executor, const PlannedJob& job, const JobData& data,
+                              double budget_s) {
+  const double planned = UpdateSeconds(executor.program(), job.options.accumulate);
+  const double fit = planned > 0 ? budget_s / planned : 0;
+  if (fit < kLeastFit) return 1.0;
+  const int warm_ups = fit < 2 ? 0 : fit < kMostWarmUps + kFewest ? 1 : kMostWarmUps;
+  StepRunner runner(executor, job);
+  RIDGE_RETURN_IF_ERROR(runner.StartLoader(data));
+  std::vector<double> seconds;
+  const double begin = MonotonicSeconds();
+  for (int i = 0; i < warm_ups + kMost; ++i) {
+    const Result<StepRunner::Update> update = runner.Run({.lr = 0});
+    if (update.status().code() == ErrorCode::kFailed) return 1.0;  // the run reports it
+    if (!update.ok()) return update.status();
+    if (i >= warm_ups) seconds.push_back(update->seconds);
+    const double spent = MonotonicSeconds() - begin;
+    const bool enough = seconds.size() >= kFewest && spent > kForMore * budget_s;
+    if (enough && Agree(seconds)) break;
+    if (!seconds.empty() && spent + update->seconds > budget_s) break;
+  }
+  // Of two the shorter: what disturbs an update makes it longer.
+  const double ratio = Quantile(std::move(seconds), 0.5) / planned;
+  // Without warm-up the first update has cold code and caches, so it is slower than later ones.
+  return warm_ups == 0 ? std::min(1.0, ratio) : ratio;
+}
+
+void ScaleTimes(double factor, Program& program) {
+  for (StepPlan& step : program.steps) {
+    step.seconds *= factor;
+    for (PlannedNode& node : step.nodes) node.seconds *= factor;
+  }
+}
+
+}  // namespace ridge
