@@ -8,7 +8,7 @@ usage: house_report.py [--rev COMMIT] [--list] [--json]
   leaf copiers           files that copy inputs, constants and variables of a graph into another
   alias walks            loops along PlannedValue::shares_with, outside the function for it
   use-def tables         members that hold readers or writers by value or by node
-  run openers            functions that read a run's options from its folder
+  run openers            files that read a run's options from its folder, beside options/ itself
   option places          files that name one option of `ridge train` (clip_norm, clip-norm)
   upward includes        what tools/check_layers.py reports
 
@@ -84,7 +84,8 @@ def counts(root):
                                    skip=("graph/graph.h", "graph/graph.cc", "graph/builder.cc", "graph/builder.h")),
         "alias walks": lines_with(root, r"\b(while|for)\b.*shares_with|= .*shares_with\)?;", "plan"),
         "use-def tables": lines_with(root, r"std::vector<.*>\s+(readers|writers?|producers?|uses|reads|last_use|consumers)_?\w*[;{(]"),
-        "run openers": files_with(root, r"OptionsFromJson\(|ReadRunOptions\("),
+        "run openers": files_with(root, r"OptionsFromJson\(|ReadRunOptions\(|\bRead\w*\([^;{]*options\.json",
+                                  skip=("train/options/options.h", "train/options/options_json.cc")),
         "option places": files_with(root, r"clip[_-]norm"),
         "upward includes": upward_includes(root),
     }

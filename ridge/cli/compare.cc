@@ -6,16 +6,13 @@
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
-#include <sstream>
 
 #include "ridge/cli/exit_codes.h"
 #include "ridge/cli/flags.h"
 #include "ridge/cli/output.h"
 #include "ridge/cli/verbs.h"
-#include "ridge/core/files.h"
 #include "ridge/core/safetensors.h"
-#include "ridge/train/store/checkpoint.h"
-#include "ridge/train/store/run_folder.h"
+#include "ridge/train/store/run.h"
 
 namespace ridge::cli {
 namespace {
@@ -25,28 +22,20 @@ using Json = nlohmann::ordered_json;
 constexpr const char* kTimes[] = {"samples_s", "input_wait", "step_s"};
 
 struct RunFacts {
-  std::string folder;
+  Run run;
   Json options;
   std::vector<Json> reports;   // metrics.jsonl
   std::vector<int64_t> steps;  // of checkpoints, oldest first
+
+  const std::string& folder() const { return run.path(); }
 };
 
 // What differs, as lines; empty when nothing does.
 using Differences = std::vector<std::string>;
 
-Result<Json> ReadJson(const std::string& path) {
-  RIDGE_ASSIGN_OR_RETURN(const std::string text, ReadFile(path));
-  Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
-  if (json.is_discarded()) return Status(ErrorCode::kInvalidData, path + ": is not JSON");
-  return json;
-}
-
-// The last line may be half written: a run that was killed.
-std::vector<Json> ReadReports(const std::string& path) {
+std::vector<Json> ReadReports(const Run& run) {
   std::vector<Json> reports;
-  const Result<std::string> text = ReadFile(path);
-  std::istringstream lines(text.ok() ? *text : "");
-  for (std::string line; std::getline(lines, line);) {
+  for (const std::string& line : run.MetricsLines()) {
     Json report = Json::parse(line, nullptr, /*allow_exceptions=*/false);
     if (!report.is_object()) break;
     for (const char* key : kTimes) report.erase(key);
@@ -56,17 +45,15 @@ std::vector<Json> ReadReports(const std::string& path) {
 }
 
 Result<RunFacts> ReadRun(const std::string& folder) {
-  if (!RunFolder::HoldsRun(folder)) {
+  if (!Run::Exists(folder)) {
     return Status(ErrorCode::kInvalidData,
                   fmt::format("{}: is no run folder: it has no options.json", folder));
   }
-  RunFacts run;
-  run.folder = folder;
-  RIDGE_ASSIGN_OR_RETURN(run.options, ReadJson(folder + "/options.json"));
-  run.reports = ReadReports(folder + "/metrics.jsonl");
-  run.steps = CheckpointFolder(folder + "/checkpoints", /*keep=*/1).Steps();
-  std::reverse(run.steps.begin(), run.steps.end());
-  if (!run.reports.empty() || !run.steps.empty()) return run;
+  RIDGE_ASSIGN_OR_RETURN(const Run run, Run::Open(folder));
+  RunFacts facts = {run, Json::parse(OptionsToJson(run.options())), ReadReports(run),
+                    run.checkpoints().Steps()};
+  std::reverse(facts.steps.begin(), facts.steps.end());
+  if (!facts.reports.empty() || !facts.steps.empty()) return facts;
   return Status(ErrorCode::kInvalidData,
                 fmt::format("{}: has no reports and no checkpoints to compare", folder));
 }
@@ -93,8 +80,8 @@ std::string FieldDifference(const Json& a, const Json& b) {
 }
 
 std::string EndText(const RunFacts& run) {
-  if (run.reports.empty()) return fmt::format("{} has no reports", run.folder);
-  return fmt::format("{} ends at step {}", run.folder,
+  if (run.reports.empty()) return fmt::format("{} has no reports", run.folder());
+  return fmt::format("{} ends at step {}", run.folder(),
                      run.reports.back().value("step", Json()).dump());
 }
 
@@ -158,7 +145,7 @@ std::vector<int64_t> CommonSteps(const RunFacts& a, const RunFacts& b) {
 }
 
 Status CompareTensors(const RunFacts& a, const RunFacts& b, Differences& differences) {
-  const CheckpointFolder in_a(a.folder + "/checkpoints", 1), in_b(b.folder + "/checkpoints", 1);
+  const Checkpoints in_a = a.run.checkpoints(), in_b = b.run.checkpoints();
   const std::vector<int64_t> common = CommonSteps(a, b);
   for (const int64_t step : common) {
     for (const char* file : {"/parameters.safetensors", "/state.safetensors"}) {

@@ -13,7 +13,7 @@
 #include "ridge/models/model.h"
 #include "ridge/train/load/model_source.h"
 #include "ridge/train/loop/run_evaluation.h"
-#include "ridge/train/store/run_folder.h"
+#include "ridge/train/store/run.h"
 
 namespace ridge::cli {
 namespace {
@@ -46,7 +46,7 @@ Result<EvalRequest> MakeRequest(const EvalVerb& verb) {
   EvalRequest request;
   request.data = verb.model.options.data;
   RIDGE_ASSIGN_OR_RETURN(request.checkpoint, CheckpointOf(verb.checkpoint, *verb.run));
-  if (!RunFolder::HoldsRun(*verb.run) && IsModel(*verb.run)) {
+  if (!Run::Exists(*verb.run) && IsModel(*verb.run)) {
     request.model = verb.model.options;
     request.model.model = *verb.run;
     RIDGE_RETURN_IF_ERROR(CheckOptions(request.model));
@@ -54,7 +54,8 @@ Result<EvalRequest> MakeRequest(const EvalVerb& verb) {
   }
   RIDGE_RETURN_IF_ERROR(RefuseModelFlags(verb));
   request.run = *verb.run;
-  RIDGE_ASSIGN_OR_RETURN(request.model, ReadRunOptions(*verb.run));
+  RIDGE_ASSIGN_OR_RETURN(const Run run, Run::Open(*verb.run));
+  request.model = run.options();
   return request;
 }
 

@@ -9,8 +9,7 @@
 #include "ridge/cli/train_flags.h"
 #include "ridge/cli/verbs.h"
 #include "ridge/core/files.h"
-#include "ridge/train/loop/run_evaluation.h"
-#include "ridge/train/store/run_folder.h"
+#include "ridge/train/store/run.h"
 
 namespace ridge::cli {
 namespace {
@@ -27,8 +26,9 @@ Result<ProfileRequest> MakeRequest(const ProfileVerb& verb) {
   ProfileRequest request;
   const std::string& model = verb.train.options.model;
   TrainOptions base;
-  if (RunFolder::HoldsRun(model)) {
-    RIDGE_ASSIGN_OR_RETURN(base, ReadRunOptions(model));
+  if (Run::Exists(model)) {
+    RIDGE_ASSIGN_OR_RETURN(const Run run, Run::Open(model));
+    base = run.options();
     base.accumulate = 1;  // a step is one batch
     base.threads = 0;
     base.validation.clear();

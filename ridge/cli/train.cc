@@ -15,7 +15,7 @@
 #include "ridge/cli/verbs.h"
 #include "ridge/core/files.h"
 #include "ridge/train/loop/trainer.h"
-#include "ridge/train/store/run_folder.h"
+#include "ridge/train/store/run.h"
 
 namespace ridge::cli {
 namespace {
@@ -95,7 +95,7 @@ Result<int> RunTrain(const CLI::App& app, const TrainVerb& verb) {
   RIDGE_RETURN_IF_ERROR(CheckOptions(options));
   if (!request.resume) RIDGE_RETURN_IF_ERROR(CheckModel(options));
   // A resumed run has the kernel times of its choices in its folder.
-  const bool goes_on = request.resume && RunFolder::HoldsRun(options.out);
+  const bool goes_on = request.resume && Run::Exists(options.out);
   MachineChoice choice = ChoiceOf(verb.train, options);
   choice.times = !goes_on;
   RIDGE_ASSIGN_OR_RETURN(const OpenedMachine opened,

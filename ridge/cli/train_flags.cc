@@ -9,7 +9,7 @@
 #include "ridge/core/split.h"
 #include "ridge/train/options/option_table.h"
 #include "ridge/train/store/checkpoint.h"
-#include "ridge/train/store/run_folder.h"
+#include "ridge/train/store/run.h"
 
 namespace ridge::cli {
 namespace {
@@ -150,7 +150,7 @@ void AddCheckpointFlag(CLI::App& app, std::optional<std::string>& to) {
 Result<std::string> CheckpointOf(const std::optional<std::string>& flag, const std::string& model) {
   if (!flag) return std::string(kNewestCheckpoint);
   RIDGE_RETURN_IF_ERROR(CheckCheckpointName(*flag));
-  if (RunFolder::HoldsRun(model)) return *flag;
+  if (Run::Exists(model)) return *flag;
   return Status(ErrorCode::kInvalidArgument,
                 fmt::format("--checkpoint is for a run; {} is none. hint: leave it out", model));
 }

@@ -21,9 +21,8 @@
 #include "ridge/onnx/training/training_info_write.h"
 #include "ridge/train/load/model_source.h"
 #include "ridge/train/loop/graph_run.h"
-#include "ridge/train/loop/run_evaluation.h"
 #include "ridge/train/options/options.h"
-#include "ridge/train/store/run_folder.h"
+#include "ridge/train/store/run.h"
 #include "ridge/use/export_model_check.h"
 
 namespace ridge {
@@ -131,10 +130,8 @@ Result<Graph> LoadInferenceForm(const ExportRequest& request, int64_t batch) {
 
 // Trained values where there is a run, else those that training would start with.
 Result<std::map<std::string, Tensor>> ValuesOf(const ExportRequest& request, const Graph& graph) {
-  std::map<std::string, Tensor> trained, values;
-  if (RunFolder::HoldsRun(request.model)) {
-    RIDGE_ASSIGN_OR_RETURN(trained, LoadCheckpointTensors(request.model, request.checkpoint));
-  }
+  std::map<std::string, Tensor> values;
+  RIDGE_ASSIGN_OR_RETURN(const auto trained, TrainedTensors(request.model, request.checkpoint));
   for (const ValueInfo& info : graph.values()) {
     if (info.kind != ValueKind::kParameter && info.kind != ValueKind::kState) continue;
     const auto found = trained.find(info.name);
@@ -148,9 +145,9 @@ int64_t OtherBatch(int64_t batch) { return batch + 1; }
 
 // The extents that the run had, where none is given.
 Result<ExportRequest> WithDimsOfRun(ExportRequest request) {
-  if (!RunFolder::HoldsRun(request.model)) return request;
-  RIDGE_ASSIGN_OR_RETURN(const TrainOptions run, ReadRunOptions(request.model));
-  for (const std::vector<std::string>* texts : {&run.dims, &run.data_dims}) {
+  if (!Run::Exists(request.model)) return request;
+  RIDGE_ASSIGN_OR_RETURN(const Run run, Run::Open(request.model));
+  for (const std::vector<std::string>* texts : {&run.options().dims, &run.options().data_dims}) {
     RIDGE_ASSIGN_OR_RETURN(const auto dims, ParseDims(*texts));
     request.dims.insert(dims.begin(), dims.end());
   }
@@ -162,8 +159,9 @@ class OnnxExport {
   OnnxExport(const ExportRequest& request, const Machine& machine)
       : request_(request), machine_(machine), batch_(request.batch.value_or(kDefaultBatch)) {}
 
-  Result<ExportReport> Run() {
+  Result<ExportReport> Export() {
     RIDGE_ASSIGN_OR_RETURN(const StagingFolder staging, StagingFolder::Make(request_.out));
+    RIDGE_ASSIGN_OR_RETURN(foreign_file_, OnnxFileOf(request_.model));
     RIDGE_ASSIGN_OR_RETURN(OnnxDocument document, IsForeign() ? FromFile() : FromGraph());
     if (request_.training) RIDGE_RETURN_IF_ERROR(AddTraining(document));
     Describe(document);
@@ -182,11 +180,7 @@ class OnnxExport {
 
  private:
   // Whether the model came as an ONNX file, which keeps its nodes.
-  bool IsForeign() const { return !ForeignFile().empty(); }
-  std::string ForeignFile() const {
-    if (IsOnnxFile(request_.model)) return request_.model;
-    return HoldsOnnx(request_.model) ? request_.model + "/model.onnx" : "";
-  }
+  bool IsForeign() const { return !foreign_file_.empty(); }
 
   Result<OnnxDocument> FromGraph();
   Result<OnnxDocument> FromFile();
@@ -202,6 +196,7 @@ class OnnxExport {
 
   const ExportRequest& request_;
   const Machine& machine_;
+  std::string foreign_file_;
   int64_t batch_;
   std::map<std::string, Tensor> values_;
   ExportReport report_;
@@ -225,19 +220,19 @@ Result<OnnxDocument> OnnxExport::FromGraph() {
 }
 
 Result<OnnxDocument> OnnxExport::FromFile() {
-  RIDGE_ASSIGN_OR_RETURN(const OnnxModel model, OnnxModel::Open(ForeignFile()));
+  RIDGE_ASSIGN_OR_RETURN(const OnnxModel model, OnnxModel::Open(foreign_file_));
   if (request_.opset != 0 && request_.opset != model.opset("")) {
     return Status(ErrorCode::kUnsupported,
                   fmt::format("export: {} has opset {} and keeps its nodes; --opset is {}. hint: "
                               "onnx.version_converter",
-                              ForeignFile(), model.opset(""), request_.opset));
+                              foreign_file_, model.opset(""), request_.opset));
   }
   if (!model.inputs().empty() && !request_.batch) {
     const std::vector<OnnxDim>& dims = model.inputs()[0].dims;
     if (!dims.empty() && dims[0].extent > 0) batch_ = dims[0].extent;
   }
-  if (RunFolder::HoldsRun(request_.model)) {
-    RIDGE_ASSIGN_OR_RETURN(values_, LoadCheckpointTensors(request_.model, request_.checkpoint));
+  RIDGE_ASSIGN_OR_RETURN(values_, TrainedTensors(request_.model, request_.checkpoint));
+  if (!values_.empty()) {
     RIDGE_ASSIGN_OR_RETURN(const Graph graph, ImportFile(batch_));
     for (ValueId id : graph.ValuesOfKind(ValueKind::kParameter)) {
       const auto found = values_.find(graph.value(id).name);
@@ -261,7 +256,7 @@ Result<Graph> OnnxExport::LoadAt(int64_t batch) const {
 
 // As the file has it, not the training form.
 Result<Graph> OnnxExport::ImportFile(int64_t batch) const {
-  RIDGE_ASSIGN_OR_RETURN(const OnnxModel model, OnnxModel::Open(ForeignFile()));
+  RIDGE_ASSIGN_OR_RETURN(const OnnxModel model, OnnxModel::Open(foreign_file_));
   OnnxImportOptions options;
   options.dims = request_.dims;
   options.all_parameters = true;  // so that trained values find their places
@@ -277,8 +272,9 @@ Result<Graph> OnnxExport::ImportFile(int64_t batch) const {
 Result<TrainOptions> OnnxExport::TrainingOptions() const {
   const ExportTraining& given = *request_.training;
   TrainOptions options;
-  if (RunFolder::HoldsRun(request_.model)) {
-    RIDGE_ASSIGN_OR_RETURN(options, ReadRunOptions(request_.model));
+  if (Run::Exists(request_.model)) {
+    RIDGE_ASSIGN_OR_RETURN(const Run run, Run::Open(request_.model));
+    options = run.options();
   }
   if (!given.loss.empty()) options.loss = given.loss;
   if (given.optimizer && *given.optimizer != options.optimizer.name) {
@@ -392,18 +388,15 @@ Status OnnxExport::Check(const std::string& path) {
 
 // Everything that a float variable or initializer is, by name.
 Result<std::map<std::string, Tensor>> NamedValues(const ExportRequest& request) {
-  const bool held = HoldsOnnx(request.model);
-  if (!held && !IsOnnxFile(request.model)) {
+  RIDGE_ASSIGN_OR_RETURN(const std::string file, OnnxFileOf(request.model));
+  if (file.empty()) {
     RIDGE_ASSIGN_OR_RETURN(const Graph graph,
                            LoadInferenceForm(request, request.batch.value_or(kDefaultBatch)));
     return ValuesOf(request, graph);
   }
-  RIDGE_ASSIGN_OR_RETURN(const OnnxModel model,
-                         OnnxModel::Open(held ? request.model + "/model.onnx" : request.model));
-  std::map<std::string, Tensor> trained, values;
-  if (held) {
-    RIDGE_ASSIGN_OR_RETURN(trained, LoadCheckpointTensors(request.model, request.checkpoint));
-  }
+  RIDGE_ASSIGN_OR_RETURN(const OnnxModel model, OnnxModel::Open(file));
+  std::map<std::string, Tensor> values;
+  RIDGE_ASSIGN_OR_RETURN(const auto trained, TrainedTensors(request.model, request.checkpoint));
   for (const auto& [name, tensor] : model.initializers()) {
     const auto found = trained.find(name);
     if (IsFloat(tensor.type().dtype))
@@ -460,7 +453,7 @@ Result<ExportReport> ExportModel(const ExportRequest& request, const Machine& ma
                               request.model));
   }
   RIDGE_ASSIGN_OR_RETURN(const ExportRequest full, WithDimsOfRun(request));
-  if (full.format == "onnx") return OnnxExport(full, machine).Run();
+  if (full.format == "onnx") return OnnxExport(full, machine).Export();
   if (full.format == "safetensors") return ExportSafetensors(full);
   return Status(ErrorCode::kUnsupported,
                 fmt::format("export: no writer for '{}'. hint: --to onnx, which converters read",

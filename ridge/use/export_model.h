@@ -27,7 +27,7 @@ struct ExportTraining {
 
 struct ExportRequest {
   std::string model;                  // built-in, FILE.onnx, FILE.ridge, or a run folder
-  std::string checkpoint = "newest";  // of a run (FindCheckpoint)
+  std::string checkpoint = "newest";  // of a run (Checkpoints::Find)
   std::string format;                 // "onnx", "safetensors"
   std::string out;
   std::optional<int64_t> batch;         // of the comparison; 2 unless the model has one

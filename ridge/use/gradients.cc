@@ -9,7 +9,7 @@
 #include "ridge/learn/training_graph.h"
 #include "ridge/train/load/model_source.h"
 #include "ridge/train/loop/graph_run.h"
-#include "ridge/train/store/run_folder.h"
+#include "ridge/train/store/run.h"
 
 namespace ridge {
 namespace {
@@ -23,11 +23,6 @@ int64_t BatchOf(const std::vector<NamedTensor>& inputs) {
     if (!dims.empty() && dims[0] > 0) return dims[0];
   }
   return 1;
-}
-
-// A run's ONNX file rather than its training form.
-std::string ModelFile(const std::string& model) {
-  return HoldsOnnx(model) ? model + "/model.onnx" : model;
 }
 
 Result<std::map<std::string, Tensor>> MatchInputs(const GradientRequest& request,
@@ -108,7 +103,9 @@ Result<Graph> GraphWithGradients(Graph graph, const GraphOutput& loss) {
 Result<GradientResult> Gradients(const GradientRequest& request, const Machine& machine) {
   RIDGE_RETURN_IF_ERROR(RefuseWeightsOfRun("grad", request.model, request.weights));
   ModelNotes notes;
-  RIDGE_ASSIGN_OR_RETURN(Graph graph, LoadModel({.model = ModelFile(request.model),
+  RIDGE_ASSIGN_OR_RETURN(const std::string onnx, OnnxFileOf(request.model));
+  // The ONNX file of a run rather than its training form.
+  RIDGE_ASSIGN_OR_RETURN(Graph graph, LoadModel({.model = onnx.empty() ? request.model : onnx,
                                                  .batch = BatchOf(request.inputs),
                                                  .dims = request.dims,
                                                  .weights = request.weights,
@@ -119,11 +116,9 @@ Result<GradientResult> Gradients(const GradientRequest& request, const Machine& 
                                                 &notes));
   GradientResult result;
   RIDGE_ASSIGN_OR_RETURN(auto given, MatchInputs(request, graph, notes.known));
-  if (RunFolder::HoldsRun(request.model)) {
-    RIDGE_ASSIGN_OR_RETURN(
-        auto trained, LoadCheckpointTensors(request.model, request.checkpoint, &result.warnings));
-    for (auto& [name, tensor] : trained) given.emplace(name, std::move(tensor));
-  }
+  RIDGE_ASSIGN_OR_RETURN(auto trained,
+                         TrainedTensors(request.model, request.checkpoint, &result.warnings));
+  given.merge(trained);
   RIDGE_ASSIGN_OR_RETURN(const GraphOutput loss, FindLoss(graph, request.loss));
   result.loss = loss.name;
   const size_t outputs = graph.outputs().size();

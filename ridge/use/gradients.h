@@ -12,7 +12,7 @@ namespace ridge {
 
 struct GradientRequest {
   std::string model;                    // built-in, FILE.onnx, FILE.ridge, or a run folder
-  std::string checkpoint = "newest";    // of a run (FindCheckpoint)
+  std::string checkpoint = "newest";    // of a run (Checkpoints::Find)
   std::map<std::string, int64_t> dims;  // named dimensions that the inputs do not determine
   std::vector<NamedTensor> inputs;      // by the graph's plain input names
   std::string loss;                     // an output; empty: the first

@@ -8,7 +8,7 @@
 #include "ridge/learn/training_graph.h"
 #include "ridge/train/load/model_source.h"
 #include "ridge/train/loop/graph_run.h"
-#include "ridge/train/store/run_folder.h"
+#include "ridge/train/store/run.h"
 
 namespace ridge {
 namespace {
@@ -37,7 +37,8 @@ Result<Graph> LoadForInputs(const PredictRequest& request, ModelNotes& notes) {
                         .dims = request.dims,
                         .weights = request.weights,
                         .weights_skip = request.weights_skip};
-  if (IsOnnxFile(request.model) || HoldsOnnx(request.model)) {
+  RIDGE_ASSIGN_OR_RETURN(const std::string onnx, OnnxFileOf(request.model));
+  if (!onnx.empty()) {
     model.training = false;
     model.arrays = request.inputs;
   } else if (!request.inputs.empty()) {
@@ -103,11 +104,9 @@ Result<Prediction> Predict(const PredictRequest& request, const Machine& machine
   if (std::erase(missing, kRngInput) > 0) given[kRngInput] = FirstDraws(request.seed);
   RIDGE_ASSIGN_OR_RETURN(const NamedGraph graph, BuildInferenceGraph(forward, missing));
   Prediction prediction;
-  if (RunFolder::HoldsRun(request.model)) {
-    RIDGE_ASSIGN_OR_RETURN(auto trained, LoadCheckpointTensors(request.model, request.checkpoint,
-                                                               &prediction.warnings));
-    given.merge(trained);
-  }
+  RIDGE_ASSIGN_OR_RETURN(auto trained,
+                         TrainedTensors(request.model, request.checkpoint, &prediction.warnings));
+  given.merge(trained);
   RIDGE_ASSIGN_OR_RETURN(prediction.outputs, RunGraph(graph.graph, given, request.seed, machine));
   return prediction;
 }

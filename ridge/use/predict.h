@@ -11,7 +11,7 @@ namespace ridge {
 
 struct PredictRequest {
   std::string model;                    // built-in (initial values), FILE.ridge, or a run folder
-  std::string checkpoint = "newest";    // of a run (FindCheckpoint)
+  std::string checkpoint = "newest";    // of a run (Checkpoints::Find)
   std::map<std::string, int64_t> dims;  // named dimensions; the inputs determine `batch`
   std::string weights = {};             // see ModelRequest
   std::vector<std::string> weights_skip = {};

@@ -11,8 +11,7 @@
 #include "ridge/graph/text.h"
 #include "ridge/models/model.h"
 #include "ridge/train/load/onnx_source.h"
-#include "ridge/train/options/options.h"
-#include "ridge/train/store/run_folder.h"
+#include "ridge/train/store/run.h"
 
 namespace ridge {
 namespace {
@@ -39,15 +38,9 @@ Result<Graph> LoadText(const std::string& path, const ModelRequest& request) {
   return BindDims(graph, dims);
 }
 
-Result<TrainOptions> RunOptions(const std::string& run) {
-  const std::string file = run + "/options.json";
-  RIDGE_ASSIGN_OR_RETURN(const std::string text, ReadFile(file, kMostTextBytes));
-  return OptionsFromJson(text, file);
-}
-
 // Every load of a run's model uses the run's model options; given arrays override its dimensions.
-Result<Graph> LoadOnnxFromRun(ModelRequest request, ModelNotes* notes) {
-  RIDGE_ASSIGN_OR_RETURN(const TrainOptions options, RunOptions(request.model));
+Result<Graph> LoadOnnxFromRun(const Run& run, ModelRequest request, ModelNotes* notes) {
+  const TrainOptions& options = run.options();
   request.training = true;  // its statistics were trained; InferenceForm uses them
   request.freeze = options.freeze;
   request.trainable = options.trainable;
@@ -57,16 +50,16 @@ Result<Graph> LoadOnnxFromRun(ModelRequest request, ModelNotes* notes) {
     RIDGE_ASSIGN_OR_RETURN(auto dims, ParseDims(options.dims));
     request.dims.merge(dims);
   }
-  return LoadOnnx(request.model + "/model.onnx", request, notes);
+  return LoadOnnx(run.ModelSource(), request, notes);
 }
 
 // The name table of a built-in model, or of a run's built-in model; empty for files, which have
 // their own names.
 Result<WeightNames> WeightNamesOf(const std::string& model) {
   std::string spec = model;
-  if (RunFolder::HoldsRun(model)) {
-    RIDGE_ASSIGN_OR_RETURN(const TrainOptions options, RunOptions(model));
-    spec = options.model;
+  if (Run::Exists(model)) {
+    RIDGE_ASSIGN_OR_RETURN(const Run run, Run::Open(model));
+    spec = run.options().model;
   }
   if (IsGraphFile(spec) || IsOnnxFile(spec)) return WeightNames();
   RIDGE_ASSIGN_OR_RETURN(const ModelSpec parsed, ParseModelSpec(spec));
@@ -98,12 +91,11 @@ Status StartFromWeights(const ModelRequest& request, Graph& graph, ModelNotes* n
 
 // The run's own copy of a file, else its built-in model.
 Result<Graph> LoadFromRun(const ModelRequest& request, ModelNotes* notes) {
-  const std::string copy = request.model + "/model.ridge";
-  std::error_code error;
-  if (std::filesystem::exists(copy, error)) return LoadText(copy, request);
-  if (HoldsOnnx(request.model)) return LoadOnnxFromRun(request, notes);
-  RIDGE_ASSIGN_OR_RETURN(const TrainOptions options, RunOptions(request.model));
-  return BuildModel(options.model, {.batch = request.batch, .dtype = request.dtype});
+  RIDGE_ASSIGN_OR_RETURN(const Run run, Run::Open(request.model));
+  const std::string source = run.ModelSource();
+  if (IsGraphFile(source)) return LoadText(source, request);
+  if (IsOnnxFile(source)) return LoadOnnxFromRun(run, request, notes);
+  return BuildModel(source, {.batch = request.batch, .dtype = request.dtype});
 }
 
 Result<Graph> LoadPlainModel(const ModelRequest& request, ModelNotes* notes) {
@@ -112,18 +104,18 @@ Result<Graph> LoadPlainModel(const ModelRequest& request, ModelNotes* notes) {
     return Status(ErrorCode::kInvalidModel, request.model + ": no such file");
   }
   if (IsOnnxFile(request.model)) return LoadOnnx(request.model, request, notes);
-  if (RunFolder::HoldsRun(request.model)) return LoadFromRun(request, notes);
+  if (Run::Exists(request.model)) return LoadFromRun(request, notes);
   return BuildModel(request.model, {.batch = request.batch, .dtype = request.dtype});
 }
 
 }  // namespace
 
-bool IsGraphFile(const std::string& model) { return model.ends_with(".ridge"); }
-bool IsOnnxFile(const std::string& model) { return model.ends_with(".onnx"); }
-
-bool HoldsOnnx(const std::string& run) {
-  std::error_code error;
-  return RunFolder::HoldsRun(run) && std::filesystem::exists(run + "/model.onnx", error);
+Result<std::string> OnnxFileOf(const std::string& model) {
+  if (IsOnnxFile(model)) return model;
+  if (IsGraphFile(model) || !Run::Exists(model)) return std::string();
+  RIDGE_ASSIGN_OR_RETURN(const Run run, Run::Open(model));
+  const std::string source = run.ModelSource();
+  return IsOnnxFile(source) ? source : std::string();
 }
 
 Status CheckModelFile(const std::string& path) {

@@ -51,11 +51,9 @@ struct ModelNotes {
 // Fails with kInvalidModel or kInvalidData (a missing file).
 Result<Graph> LoadModel(const ModelRequest& request, ModelNotes* notes = nullptr);
 
-// Whether the spec names a text graph, of which a run keeps a copy.
-bool IsGraphFile(const std::string& model);
-bool IsOnnxFile(const std::string& model);
-// Whether it is the folder of a run of an ONNX file.
-bool HoldsOnnx(const std::string& run);
+// The ONNX file that the model is, or that a run holds; "" for other models.  Fails with
+// kInvalidData when the run cannot be opened.
+Result<std::string> OnnxFileOf(const std::string& model);
 // Fails with kInvalidModel when the file does not exist.
 Status CheckModelFile(const std::string& path);
 

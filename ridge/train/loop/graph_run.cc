@@ -5,10 +5,8 @@
 
 #include <cstring>
 
-#include "ridge/core/safetensors.h"
 #include "ridge/train/job/job.h"
-#include "ridge/train/store/checkpoint.h"
-#include "ridge/train/store/run_folder.h"
+#include "ridge/train/store/run.h"
 
 namespace ridge {
 namespace {
@@ -116,25 +114,11 @@ Tensor WithFloatType(const Tensor& tensor, DType to) {
 
 Status RefuseWeightsOfRun(const std::string& verb, const std::string& model,
                           const std::string& weights) {
-  if (weights.empty() || !RunFolder::HoldsRun(model)) return Status();
+  if (weights.empty() || !Run::Exists(model)) return Status();
   return Status(ErrorCode::kInvalidArgument,
                 fmt::format("{}: {} is a run, which has trained weights; --weights is for other "
                             "models. hint: leave it out",
                             verb, model));
-}
-
-Result<std::map<std::string, Tensor>> LoadCheckpointTensors(const std::string& run,
-                                                            const std::string& which,
-                                                            std::vector<std::string>* warnings) {
-  std::map<std::string, Tensor> tensors;
-  RIDGE_ASSIGN_OR_RETURN(const std::string folder, FindCheckpoint(run, which, warnings));
-  for (const char* file : {"/parameters.safetensors", "/state.safetensors"}) {
-    RIDGE_ASSIGN_OR_RETURN(const SafetensorsFile opened, SafetensorsFile::Open(folder + file));
-    for (const SafetensorsEntry& entry : opened.entries()) {
-      RIDGE_ASSIGN_OR_RETURN(tensors[entry.name], opened.Load(entry.name));
-    }
-  }
-  return tensors;
 }
 
 }  // namespace ridge

@@ -40,9 +40,4 @@ Tensor WithFloatType(const Tensor& tensor, DType to);
 Status RefuseWeightsOfRun(const std::string& verb, const std::string& model,
                           const std::string& weights);
 
-// The tensors of a run's checkpoint by name: parameters, statistics and optimizer state, mapped
-// from its files.  `which`, `warnings` and errors are those of FindCheckpoint.
-Result<std::map<std::string, Tensor>> LoadCheckpointTensors(
-    const std::string& run, const std::string& which, std::vector<std::string>* warnings = nullptr);
-
 }  // namespace ridge

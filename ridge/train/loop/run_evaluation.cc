@@ -2,41 +2,24 @@
 
 #include <fmt/format.h>
 
-#include "ridge/core/files.h"
 #include "ridge/train/job/job.h"
 #include "ridge/train/load/forward.h"
-#include "ridge/train/store/checkpoint.h"
-#include "ridge/train/store/run_folder.h"
+#include "ridge/train/store/run.h"
 
 namespace ridge {
-
-Result<TrainOptions> ReadRunOptions(const std::string& folder) {
-  RIDGE_ASSIGN_OR_RETURN(const RunFolder run, RunFolder::Open(folder));
-  const std::string file = run.File("options.json");
-  RIDGE_ASSIGN_OR_RETURN(const std::string text, ReadFile(file, 1 << 20));
-  return OptionsFromJson(text, file);
-}
-
-namespace {
-
-// The options of the run, or those of the requested model.
-Result<TrainOptions> OptionsOf(const EvalRequest& request) {
-  TrainOptions options = request.model;
-  if (!request.run.empty()) {
-    RIDGE_ASSIGN_OR_RETURN(options, ReadRunOptions(request.run));
-    options.weights.clear();  // the checkpoint replaces them
-    options.weights_skip.clear();
-  }
-  options.data = request.data;
-  return options;
-}
-
-}  // namespace
 
 Result<EvalOutcome> EvaluateRun(const EvalRequest& request, const Machine& machine) {
   if (request.run.empty() && request.model.model.empty())
     return Status(ErrorCode::kInvalidArgument, "eval: no run given");
-  RIDGE_ASSIGN_OR_RETURN(const TrainOptions options, OptionsOf(request));
+  std::optional<Run> run;
+  TrainOptions options = request.model;
+  if (!request.run.empty()) {
+    RIDGE_ASSIGN_OR_RETURN(run, Run::Open(request.run));
+    options = run->options();
+    options.weights.clear();  // the checkpoint replaces them
+    options.weights_skip.clear();
+  }
+  options.data = request.data;
   RIDGE_ASSIGN_OR_RETURN(const Forward loaded_forward, LoadForward(options, request.run));
   const Graph& forward = loaded_forward.graph;
   const ForwardFacts& facts = loaded_forward.facts;
@@ -52,9 +35,10 @@ Result<EvalOutcome> EvaluateRun(const EvalRequest& request, const Machine& machi
   executor->InitializeVariables(options.seed);  // constants, and parameters without gradients
   EvalOutcome outcome;
   if (loaded_forward.data) outcome.warnings = loaded_forward.data->notes;
-  if (!request.run.empty()) {
-    RIDGE_ASSIGN_OR_RETURN(const LoadedCheckpoint loaded,
-                           LoadWeights(request.run, request.checkpoint, *executor));
+  if (run) {
+    RIDGE_ASSIGN_OR_RETURN(
+        const LoadedCheckpoint loaded,
+        run->checkpoints().Load(request.checkpoint, CollectTensors(*executor), LoadMode::kWeights));
     outcome.step = loaded.state.step;
     outcome.warnings.insert(outcome.warnings.end(), loaded.warnings.begin(), loaded.warnings.end());
   }

@@ -12,7 +12,7 @@ namespace ridge {
 struct EvalRequest {
   std::string run;                    // folder; empty: `model`
   std::string data;                   // its test split if it has one, else all of it
-  std::string checkpoint = "newest";  // of a run (FindCheckpoint)
+  std::string checkpoint = "newest";  // of a run (Checkpoints::Find)
   // Of a model that was not trained here: model, batch, loss, dims, weights.
   TrainOptions model = {};
 };
@@ -22,9 +22,6 @@ struct EvalOutcome {
   int64_t step = 0;                   // of the checkpoint; 0 without a run
   std::vector<std::string> warnings;  // checkpoints that could not be used; notes on the data
 };
-
-// The options of a run.  Fails with kInvalidData when the folder holds no run.
-Result<TrainOptions> ReadRunOptions(const std::string& folder);
 
 // Uses the requested checkpoint of a run; a model has the initial values of a training.  Fails with
 // kInvalidData (no run, no checkpoint, bad data).

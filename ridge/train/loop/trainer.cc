@@ -13,11 +13,11 @@
 #include "ridge/train/load/forward.h"
 #include "ridge/train/load/onnx_source.h"
 #include "ridge/train/loop/graph_run.h"
-#include "ridge/train/loop/run_evaluation.h"
 #include "ridge/train/loop/stop_signal.h"
 #include "ridge/train/loop/training_loop.h"
 #include "ridge/train/store/data_digest.h"
 #include "ridge/train/store/parameters_hash.h"
+#include "ridge/train/store/run.h"
 #include "ridge/train/store/run_folder.h"
 
 namespace ridge {
@@ -26,7 +26,7 @@ namespace {
 // Whether a new run starts: also with --resume, if a killed job has not created its folder.
 bool StartsAnew(const TrainRequest& request) {
   const TrainOptions& options = request.options;
-  return !request.resume || (!options.out.empty() && !RunFolder::HoldsRun(options.out) &&
+  return !request.resume || (!options.out.empty() && !Run::Exists(options.out) &&
                              !options.model.empty() && !options.data.empty());
 }
 
@@ -36,7 +36,7 @@ class Session {
   Session(const TrainRequest& request, const Machine& machine, TrainObserver& observer)
       : request_(request), machine_(machine), observer_(observer), resume_(!StartsAnew(request)) {}
 
-  Result<TrainOutcome> Run();
+  Result<TrainOutcome> Train();
 
  private:
   Status Resolve();
@@ -75,7 +75,7 @@ class Session {
   std::optional<RunFolder> folder_;
 };
 
-Result<TrainOutcome> Session::Run() {
+Result<TrainOutcome> Session::Train() {
   StopSignal signals;
   RIDGE_RETURN_IF_ERROR(Resolve());
   if (HasCheckpoint()) signals.HasCheckpoint();
@@ -90,8 +90,8 @@ Result<TrainOutcome> Session::Run() {
   if (resume_) resumed = {start.step, start.owed_evaluation.has_value()};
   RunLog log(*folder_, resumed, options_.trace,
              [this](const std::string& text) { observer_.OnWarning(text); });
-  const CheckpointFolder checkpoints(folder_->checkpoints(), options_.keep);
-  checkpoints.RemoveRests();
+  const CheckpointWriter checkpoints(folder_->checkpoints(), options_.keep);
+  checkpoints.RemoveTemporaries();
   TrainingLoop loop({&job_, &data_, executor_.get(), &checkpoints, &log, &observer_, start,
                      request_.preempt_after_step, request_.kill_after_step});
   Result<LoopResult> result = loop.Run();
@@ -104,32 +104,29 @@ Result<TrainOutcome> Session::Run() {
 Status Session::Resolve() {
   RIDGE_ASSIGN_OR_RETURN(options_, ResolveOptions(request_));
   if (resume_) {
-    RIDGE_ASSIGN_OR_RETURN(const RunFolder folder, RunFolder::Open(options_.out));
-    RIDGE_ASSIGN_OR_RETURN(lock_, folder.Lock());
+    RIDGE_ASSIGN_OR_RETURN(folder_, RunFolder::Continue(options_.out));
+    RIDGE_ASSIGN_OR_RETURN(lock_, folder_->Lock());
     return Status();
   }
-  if (RunFolder::HoldsRun(options_.out))
-    return RunFolder::Create(options_.out, options_.model).status();
+  if (Run::Exists(options_.out)) return RunFolder::Create(options_.out, options_.model).status();
   return StartFromRun();
 }
 
 // When options_.model is a run: takes its model, and its model options except those that are given.
 Status Session::StartFromRun() {
-  const std::string run = options_.model;
-  if (!RunFolder::HoldsRun(run)) return Status();
-  RIDGE_RETURN_IF_ERROR(RefuseWeightsOfRun("train", run, options_.weights));
-  RIDGE_ASSIGN_OR_RETURN(const TrainOptions trained, ReadRunOptions(run));
-  RIDGE_ASSIGN_OR_RETURN(options_.start, FindCheckpoint(run, request_.start_checkpoint));
-  TakeModelOptions(trained, request_.given, options_);
-  source_ = IsGraphFile(options_.model)  ? run + "/model.ridge"
-            : IsOnnxFile(options_.model) ? run + "/model.onnx"
-                                         : options_.model;
+  if (!Run::Exists(options_.model)) return Status();
+  RIDGE_RETURN_IF_ERROR(RefuseWeightsOfRun("train", options_.model, options_.weights));
+  RIDGE_ASSIGN_OR_RETURN(const Run run, Run::Open(options_.model));
+  RIDGE_ASSIGN_OR_RETURN(const LoadedCheckpoint start,
+                         run.checkpoints().Find(request_.start_checkpoint));
+  options_.start = start.path;
+  TakeModelOptions(run.options(), request_.given, options_);
+  source_ = run.ModelSource();
   return Status();
 }
 
 bool Session::HasCheckpoint() const {
-  if (!resume_) return false;
-  return !CheckpointFolder(options_.out + "/checkpoints", options_.keep).Steps().empty();
+  return resume_ && !Checkpoints(folder_->checkpoints()).Steps().empty();
 }
 
 // All refusals happen here, before anything is written.
@@ -157,8 +154,7 @@ Status Session::Prepare() {
 // since.
 Status Session::TakeKernels() {
   if (!resume_ || options_.kernels != "tuned") return Status();
-  RIDGE_ASSIGN_OR_RETURN(const RunFolder folder, RunFolder::Open(options_.out));
-  RIDGE_ASSIGN_OR_RETURN(KernelTimes times, ReadKernelTimes(folder.File("kernels.json")));
+  RIDGE_ASSIGN_OR_RETURN(KernelTimes times, ReadKernelTimes(folder_->File("kernels.json")));
   machine_.kernel_s = std::move(times.kernel_s);
   return Status();
 }
@@ -186,14 +182,11 @@ Status Session::MakeExecutor() {
 }
 
 Status Session::OpenFolder() {
-  if (resume_) {
-    RIDGE_ASSIGN_OR_RETURN(folder_, RunFolder::Open(options_.out));
-    return Status();
-  }
+  if (resume_) return Status();
   RIDGE_ASSIGN_OR_RETURN(folder_, RunFolder::Create(options_.out, options_.model));
   options_.out = folder_->path();
   RIDGE_ASSIGN_OR_RETURN(lock_, folder_->Lock());
-  if (RunFolder::HoldsRun(options_.out))  // another process started at the same time
+  if (Run::Exists(options_.out))  // another process started at the same time
     return RunFolder::Create(options_.out, options_.model).status();
   options_.data_dims = notes_.data_dims;
   if (IsGraphFile(options_.model))
@@ -233,23 +226,24 @@ Result<CheckpointState> Session::StartState() {
 
 // Loads the variables and the position of the newest checkpoint.
 Status Session::GoOn(CheckpointState& state) {
-  const CheckpointFolder checkpoints(folder_->checkpoints(), options_.keep);
-  RIDGE_ASSIGN_OR_RETURN(auto loaded,
-                         checkpoints.LoadNewest(CollectTensors(*executor_), LoadMode::kResume));
-  if (!loaded) {
+  if (!HasCheckpoint()) {
     observer_.OnWarning(folder_->path() + ": no checkpoint yet; starting at step 0");
     return Status();
   }
-  for (const std::string& warning : loaded->warnings)
-    observer_.OnWarning(warning + "; using " + loaded->path);
-  RIDGE_RETURN_IF_ERROR(CheckSame(loaded->state, state.data));
-  state.step = loaded->state.step;
-  state.position = loaded->state.position;
-  state.best = loaded->state.best;
-  state.window = loaded->state.window;
-  state.since_checkpoint = loaded->state.since_checkpoint;
-  if (data_.during() != nullptr) state.owed_evaluation = loaded->state.owed_evaluation;
-  state.wall_s = loaded->state.wall_s;
+  RIDGE_ASSIGN_OR_RETURN(
+      const LoadedCheckpoint loaded,
+      Checkpoints(folder_->checkpoints())
+          .Load(kNewestCheckpoint, CollectTensors(*executor_), LoadMode::kResume));
+  for (const std::string& warning : loaded.warnings)
+    observer_.OnWarning(warning + "; using " + loaded.path);
+  RIDGE_RETURN_IF_ERROR(CheckSame(loaded.state, state.data));
+  state.step = loaded.state.step;
+  state.position = loaded.state.position;
+  state.best = loaded.state.best;
+  state.window = loaded.state.window;
+  state.since_checkpoint = loaded.state.since_checkpoint;
+  if (data_.during() != nullptr) state.owed_evaluation = loaded.state.owed_evaluation;
+  state.wall_s = loaded.state.wall_s;
   FitToData(state);
   return Status();
 }
@@ -364,18 +358,16 @@ void Session::Summarize(const LoopResult& result, RunSummary& summary) const {
 
 Result<TrainOptions> ResolveOptions(const TrainRequest& request) {
   if (StartsAnew(request)) return request.options;
-  RIDGE_ASSIGN_OR_RETURN(const RunFolder folder, RunFolder::Open(request.options.out));
-  const std::string file = folder.File("options.json");
-  RIDGE_ASSIGN_OR_RETURN(const std::string text, ReadFile(file, 1 << 20));
-  RIDGE_ASSIGN_OR_RETURN(const TrainOptions stored, OptionsFromJson(text, file));
-  RIDGE_ASSIGN_OR_RETURN(TrainOptions merged, MergeResumed(stored, request.options, request.given));
-  merged.out = folder.path();  // it may have been moved
+  RIDGE_ASSIGN_OR_RETURN(const Run run, Run::Open(request.options.out));
+  RIDGE_ASSIGN_OR_RETURN(TrainOptions merged,
+                         MergeResumed(run.options(), request.options, request.given));
+  merged.out = run.path();  // it may have been moved
   return merged;
 }
 
 Result<TrainOutcome> Train(const TrainRequest& request, const Machine& machine,
                            TrainObserver& observer) {
-  return Session(request, machine, observer).Run();
+  return Session(request, machine, observer).Train();
 }
 
 }  // namespace ridge

@@ -36,7 +36,7 @@ struct TrainRequest {
   bool resume = false;
   bool allow_different = false;  // resume on another CPU type, number of threads, or other data
   std::set<std::string> given;   // JSON keys of the options that the user gave
-  // If options.model is a run: its checkpoint that the new run starts from (FindCheckpoint).
+  // If options.model is a run: its checkpoint that the new run starts from (Checkpoints::Find).
   std::string start_checkpoint = "newest";
   // Budget for timing kernels before the plan is shown; whole updates get three times as much; 0:
   // none.

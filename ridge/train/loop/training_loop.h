@@ -26,7 +26,7 @@ struct LoopRequest {
   const PlannedJob* job = nullptr;
   const JobData* data = nullptr;
   Executor* executor = nullptr;  // variables hold the state of `start`
-  const CheckpointFolder* checkpoints = nullptr;
+  const CheckpointWriter* checkpoints = nullptr;
   RunLog* log = nullptr;
   TrainObserver* observer = nullptr;
   CheckpointState start;            // of a new run, or loaded

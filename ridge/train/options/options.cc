@@ -84,6 +84,9 @@ Status CheckModelOptions(const TrainOptions& o) {
 
 }  // namespace
 
+bool IsGraphFile(const std::string& model) { return model.ends_with(".ridge"); }
+bool IsOnnxFile(const std::string& model) { return model.ends_with(".onnx"); }
+
 Result<std::map<std::string, int64_t>> ParseDims(const std::vector<std::string>& texts) {
   std::map<std::string, int64_t> dims;
   for (const std::string& text : texts) {

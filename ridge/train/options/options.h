@@ -57,6 +57,10 @@ struct TrainOptions {
   bool trace = false;
 };
 
+// Whether the model is a graph in text form or an ONNX file, of which a run keeps a copy.
+bool IsGraphFile(const std::string& model);
+bool IsOnnxFile(const std::string& model);
+
 // Ranges, and what excludes what.  Fails with kInvalidArgument ("--batch is 0; ..."), or
 // kUnsupported for a precision that is not built in yet.
 Status CheckOptions(const TrainOptions& options);

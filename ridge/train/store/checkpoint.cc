@@ -80,20 +80,6 @@ Status CheckCheckpointName(const std::string& which) {
       fmt::format("--checkpoint is '{}'; it must be newest, best, or the number of a step", which));
 }
 
-Result<LoadedCheckpoint> LoadWeights(const std::string& run, const std::string& which,
-                                     Executor& executor) {
-  return CheckpointFolder(run + "/checkpoints", /*keep=*/1)
-      .Load(which, CollectTensors(executor), LoadMode::kWeights);
-}
-
-Result<std::string> FindCheckpoint(const std::string& run, const std::string& which,
-                                   std::vector<std::string>* warnings) {
-  const CheckpointFolder folder(run + "/checkpoints", /*keep=*/1);
-  RIDGE_ASSIGN_OR_RETURN(LoadedCheckpoint found, folder.Find(which));
-  if (warnings != nullptr) *warnings = std::move(found.warnings);
-  return std::move(found.path);
-}
-
 Status LoadStartValues(const std::string& folder, Executor& executor) {
   CheckpointTensors tensors = CollectTensors(executor);
   std::erase_if(tensors.state, [&](const PersistentTensor& tensor) {
@@ -102,11 +88,11 @@ Status LoadStartValues(const std::string& folder, Executor& executor) {
   return ReadCheckpointFiles(folder, tensors, LoadMode::kWeights);
 }
 
-std::string CheckpointFolder::PathOf(int64_t step) const {
+std::string Checkpoints::PathOf(int64_t step) const {
   return fmt::format("{}/{}{}", folder_, kPrefix, step);
 }
 
-std::vector<int64_t> CheckpointFolder::Steps() const {
+std::vector<int64_t> Checkpoints::Steps() const {
   std::vector<int64_t> steps;
   std::error_code error;
   for (const fs::directory_entry& entry : fs::directory_iterator(folder_, error)) {
@@ -117,38 +103,8 @@ std::vector<int64_t> CheckpointFolder::Steps() const {
   return steps;
 }
 
-Status CheckpointFolder::Save(const CheckpointTensors& tensors, CheckpointState state,
-                              bool best) const {
-  const std::string path = PathOf(state.step);
-  const std::string draft = fmt::format("{}.tmp-{}", path, getpid());
-  Status status = WriteCheckpointFiles(draft, tensors, state);
-  if (status.ok()) status = VerifyCheckpointFiles(draft, state);
-  if (status.ok()) status = Replace(draft, path);
-  if (!status.ok()) {
-    std::error_code ignored;
-    fs::remove_all(draft, ignored);
-    return status;
-  }
-  RIDGE_RETURN_IF_ERROR(SyncPath(folder_));
-  if (best) status = PointBest(state.step);
-  RemoveOld();
-  return status;
-}
-
-// Updates the link first: after a crash in between, the resumed run makes the same choice.
-Status CheckpointFolder::Amend(CheckpointState state, bool best) const {
-  const std::string path = PathOf(state.step);
-  RIDGE_ASSIGN_OR_RETURN(const CheckpointState saved, ReadCheckpointState(path));
-  state.parameters = saved.parameters;
-  state.state = saved.state;
-  if (best) RIDGE_RETURN_IF_ERROR(PointBest(state.step));
-  RIDGE_RETURN_IF_ERROR(WriteCheckpointState(path, state));
-  RemoveOld();
-  return Status();
-}
-
-Result<CheckpointState> CheckpointFolder::LoadStep(int64_t step, const CheckpointTensors* tensors,
-                                                   LoadMode mode) const {
+Result<CheckpointState> Checkpoints::LoadStep(int64_t step, const CheckpointTensors* tensors,
+                                              LoadMode mode) const {
   const std::string path = PathOf(step);
   RIDGE_ASSIGN_OR_RETURN(CheckpointState state, ReadCheckpointState(path));
   RIDGE_RETURN_IF_ERROR(VerifyCheckpointFiles(path, state));
@@ -157,9 +113,9 @@ Result<CheckpointState> CheckpointFolder::LoadStep(int64_t step, const Checkpoin
 }
 
 // The first undamaged checkpoint.
-Result<LoadedCheckpoint> CheckpointFolder::LoadFirst(const std::vector<int64_t>& steps,
-                                                     const CheckpointTensors* tensors,
-                                                     LoadMode mode) const {
+Result<LoadedCheckpoint> Checkpoints::LoadFirst(const std::vector<int64_t>& steps,
+                                                const CheckpointTensors* tensors,
+                                                LoadMode mode) const {
   std::vector<std::string> warnings;
   for (int64_t step : steps) {
     Result<CheckpointState> state = LoadStep(step, tensors, mode);
@@ -171,7 +127,7 @@ Result<LoadedCheckpoint> CheckpointFolder::LoadFirst(const std::vector<int64_t>&
 }
 
 // The steps of the matching checkpoints, in the order in which they are tried.
-Result<std::vector<int64_t>> CheckpointFolder::StepsOf(const std::string& which) const {
+Result<std::vector<int64_t>> Checkpoints::StepsOf(const std::string& which) const {
   RIDGE_RETURN_IF_ERROR(CheckCheckpointName(which));
   std::vector<int64_t> steps = Steps();
   if (steps.empty())
@@ -185,34 +141,55 @@ Result<std::vector<int64_t>> CheckpointFolder::StepsOf(const std::string& which)
                                                      folder_, which, fmt::join(steps, ", ")));
 }
 
-Result<std::optional<LoadedCheckpoint>> CheckpointFolder::LoadNewest(
-    const CheckpointTensors& tensors, LoadMode mode) const {
-  const std::vector<int64_t> steps = Steps();
-  if (steps.empty()) return {std::optional<LoadedCheckpoint>()};
-  RIDGE_ASSIGN_OR_RETURN(LoadedCheckpoint loaded, LoadFirst(steps, &tensors, mode));
-  return {std::optional<LoadedCheckpoint>(std::move(loaded))};
-}
-
-Result<LoadedCheckpoint> CheckpointFolder::Load(const std::string& which,
-                                                const CheckpointTensors& tensors,
-                                                LoadMode mode) const {
+Result<LoadedCheckpoint> Checkpoints::Load(const std::string& which,
+                                           const CheckpointTensors& tensors, LoadMode mode) const {
   RIDGE_ASSIGN_OR_RETURN(const std::vector<int64_t> steps, StepsOf(which));
   return LoadFirst(steps, &tensors, mode);
 }
 
-Result<LoadedCheckpoint> CheckpointFolder::Find(const std::string& which) const {
+Result<LoadedCheckpoint> Checkpoints::Find(const std::string& which) const {
   RIDGE_ASSIGN_OR_RETURN(const std::vector<int64_t> steps, StepsOf(which));
   return LoadFirst(steps, /*tensors=*/nullptr, LoadMode::kWeights);
 }
 
-std::string CheckpointFolder::BestTarget() const {
+std::string Checkpoints::BestTarget() const {
   std::error_code error;
   return fs::read_symlink(folder_ + "/best", error).string();
 }
 
+Status CheckpointWriter::Save(const CheckpointTensors& tensors, CheckpointState state,
+                              bool best) const {
+  const std::string path = PathOf(state.step);
+  const std::string draft = fmt::format("{}.tmp-{}", path, getpid());
+  Status status = WriteCheckpointFiles(draft, tensors, state);
+  if (status.ok()) status = VerifyCheckpointFiles(draft, state);
+  if (status.ok()) status = Replace(draft, path);
+  if (!status.ok()) {
+    std::error_code ignored;
+    fs::remove_all(draft, ignored);
+    return status;
+  }
+  RIDGE_RETURN_IF_ERROR(SyncPath(folder()));
+  if (best) status = PointBest(state.step);
+  RemoveOld();
+  return status;
+}
+
+// Updates the link first: after a crash in between, the resumed run makes the same choice.
+Status CheckpointWriter::Amend(CheckpointState state, bool best) const {
+  const std::string path = PathOf(state.step);
+  RIDGE_ASSIGN_OR_RETURN(const CheckpointState saved, ReadCheckpointState(path));
+  state.parameters = saved.parameters;
+  state.state = saved.state;
+  if (best) RIDGE_RETURN_IF_ERROR(PointBest(state.step));
+  RIDGE_RETURN_IF_ERROR(WriteCheckpointState(path, state));
+  RemoveOld();
+  return Status();
+}
+
 // A link under another name, renamed over the old one: `best` is never missing.
-Status CheckpointFolder::PointBest(int64_t step) const {
-  const std::string link = folder_ + "/best", draft = fmt::format("{}.tmp-{}", link, getpid());
+Status CheckpointWriter::PointBest(int64_t step) const {
+  const std::string link = folder() + "/best", draft = fmt::format("{}.tmp-{}", link, getpid());
   std::error_code error;
   fs::remove(draft, error);
   fs::create_directory_symlink(fmt::format("{}{}", kPrefix, step), draft, error);
@@ -224,7 +201,7 @@ Status CheckpointFolder::PointBest(int64_t step) const {
   return status;
 }
 
-void CheckpointFolder::RemoveOld() const {
+void CheckpointWriter::RemoveOld() const {
   const std::string best = BestTarget();
   const std::vector<int64_t> steps = Steps();
   for (size_t i = static_cast<size_t>(keep_); i < steps.size(); ++i) {
@@ -234,10 +211,10 @@ void CheckpointFolder::RemoveOld() const {
   }
 }
 
-void CheckpointFolder::RemoveRests() const {
+void CheckpointWriter::RemoveTemporaries() const {
   std::error_code ignored;
   std::vector<fs::path> rests;
-  for (const fs::directory_entry& entry : fs::directory_iterator(folder_, ignored)) {
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder(), ignored)) {
     const std::string name = entry.path().filename().string();
     const bool ours = name.starts_with(kPrefix) || name.starts_with("best.");
     const bool rest =

@@ -55,22 +55,45 @@ enum class LoadMode {
 inline constexpr char kNewestCheckpoint[] = "newest";
 Status CheckCheckpointName(const std::string& which);
 
-// Copies that checkpoint of a run (the newest undamaged one for "newest") into the executor's
-// parameters and state.  Fails with kInvalidData when the run has no such checkpoint.
-Result<LoadedCheckpoint> LoadWeights(const std::string& run, const std::string& which,
-                                     Executor& executor);
-
-// The folder of that checkpoint.  `warnings` as in LoadedCheckpoint.  Fails as LoadWeights does.
-Result<std::string> FindCheckpoint(const std::string& run, const std::string& which,
-                                   std::vector<std::string>* warnings = nullptr);
-
 // Loads parameters and statistics from a checkpoint's folder for a new training; optimizer state is
 // not changed.  Fails with kInvalidData.
 Status LoadStartValues(const std::string& folder, Executor& executor);
 
-class CheckpointFolder {
+// The checkpoints of a run, for reading.
+class Checkpoints {
  public:
-  CheckpointFolder(std::string folder, int64_t keep) : folder_(std::move(folder)), keep_(keep) {}
+  explicit Checkpoints(std::string folder) : folder_(std::move(folder)) {}
+
+  std::vector<int64_t> Steps() const;  // newest first
+  std::string PathOf(int64_t step) const;
+
+  // The newest undamaged checkpoint, the best one, or that of a step.  Fails with kInvalidArgument
+  // (CheckCheckpointName), and with kInvalidData when there is none; the message has the reasons.
+  Result<LoadedCheckpoint> Find(const std::string& which) const;
+
+  // The same, copied into the tensors.
+  Result<LoadedCheckpoint> Load(const std::string& which, const CheckpointTensors& tensors,
+                                LoadMode mode) const;
+
+ protected:
+  const std::string& folder() const { return folder_; }
+  std::string BestTarget() const;
+
+ private:
+  Result<CheckpointState> LoadStep(int64_t step, const CheckpointTensors* tensors,
+                                   LoadMode mode) const;
+  Result<LoadedCheckpoint> LoadFirst(const std::vector<int64_t>& steps,
+                                     const CheckpointTensors* tensors, LoadMode mode) const;
+  Result<std::vector<int64_t>> StepsOf(const std::string& which) const;
+
+  std::string folder_;
+};
+
+// The checkpoints of a training that goes on; `keep` of them stay, and the best one.
+class CheckpointWriter : public Checkpoints {
+ public:
+  CheckpointWriter(std::string folder, int64_t keep)
+      : Checkpoints(std::move(folder)), keep_(keep) {}
 
   // Writes step-<state.step> and fills in its digests.  `best`: then points FOLDER/best to it.
   // Fails with kUnavailable (disk full, no access), or kInvalidData when it can't be read back.
@@ -80,36 +103,13 @@ class CheckpointFolder {
   // `best` as in Save().  Fails with kUnavailable, kInvalidData.
   Status Amend(CheckpointState state, bool best) const;
 
-  // Copies the newest undamaged checkpoint into the tensors.  nullopt when there is no checkpoint.
-  // Fails with kInvalidData when all are damaged; the message has the reasons.
-  Result<std::optional<LoadedCheckpoint>> LoadNewest(const CheckpointTensors& tensors,
-                                                     LoadMode mode) const;
-
-  // The newest undamaged checkpoint, the best one, or that of a step.  Fails with kInvalidData when
-  // there is none.
-  Result<LoadedCheckpoint> Load(const std::string& which, const CheckpointTensors& tensors,
-                                LoadMode mode) const;
-
-  // The same without its tensors.
-  Result<LoadedCheckpoint> Find(const std::string& which) const;
-
-  std::vector<int64_t> Steps() const;  // newest first
-  std::string PathOf(int64_t step) const;
-
-  // Removes partial checkpoints that a killed process left.
-  void RemoveRests() const;
+  // Removes temporary folders and links that a killed process left.
+  void RemoveTemporaries() const;
 
  private:
-  Result<CheckpointState> LoadStep(int64_t step, const CheckpointTensors* tensors,
-                                   LoadMode mode) const;
-  Result<LoadedCheckpoint> LoadFirst(const std::vector<int64_t>& steps,
-                                     const CheckpointTensors* tensors, LoadMode mode) const;
-  Result<std::vector<int64_t>> StepsOf(const std::string& which) const;
   void RemoveOld() const;
   Status PointBest(int64_t step) const;
-  std::string BestTarget() const;
 
-  std::string folder_;
   int64_t keep_;
 };
 

@@ -48,10 +48,10 @@ class CheckpointTest : public testing::Test {
     return checkpoints_.Save(tensors_, State(step), best);
   }
 
-  Result<std::optional<LoadedCheckpoint>> Load() {
+  Result<LoadedCheckpoint> Load() {
     weights_.assign(weights_.size(), -1);
     moments_.assign(moments_.size(), -1);
-    return checkpoints_.LoadNewest(tensors_, LoadMode::kResume);
+    return checkpoints_.Load("newest", tensors_, LoadMode::kResume);
   }
 
   // Changes one byte in the middle of a file.
@@ -75,7 +75,7 @@ class CheckpointTest : public testing::Test {
   }
 
   TempFolder folder_;
-  CheckpointFolder checkpoints_;
+  CheckpointWriter checkpoints_;
   std::vector<float> weights_ = std::vector<float>(1000);
   std::vector<float> moments_ = std::vector<float>(1000, 0.5F);
   CheckpointTensors tensors_;
@@ -104,8 +104,7 @@ TEST_F(CheckpointTest, WhatIsSavedIsLoaded) {
   ASSERT_TRUE(Save(10).ok());
   const auto loaded = Load();
   ASSERT_TRUE(loaded.ok()) << loaded.status().message();
-  ASSERT_TRUE(loaded->has_value());
-  const CheckpointState& state = (*loaded)->state;
+  const CheckpointState& state = loaded->state;
   EXPECT_EQ(state.step, 10);
   EXPECT_EQ(state.position, (Position{2, 7}));
   EXPECT_EQ(state.seed, UINT64_MAX);
@@ -124,13 +123,7 @@ TEST_F(CheckpointTest, WhatIsSavedIsLoaded) {
 TEST_F(CheckpointTest, TheNewestIsLoaded) {
   ASSERT_TRUE(Save(9).ok());
   ASSERT_TRUE(Save(10).ok());  // greater as a number, smaller as a text
-  EXPECT_EQ((*Load())->state.step, 10);
-}
-
-TEST_F(CheckpointTest, WithoutAnyThereIsNothingAndNoError) {
-  const auto loaded = Load();
-  ASSERT_TRUE(loaded.ok());
-  EXPECT_FALSE(loaded->has_value());
+  EXPECT_EQ(Load()->state.step, 10);
 }
 
 TEST_F(CheckpointTest, KeepsSoManyAndTheBest) {
@@ -148,14 +141,14 @@ TEST_F(CheckpointTest, AnEvaluationThatCameLaterAmendsIt) {
   state.owed_evaluation->loss = 0.25;
   state.owed_evaluation->accuracy = 0.5;
   ASSERT_TRUE(checkpoints_.Save(tensors_, state, /*best=*/false).ok());
-  const CheckpointState owed = (*Load())->state;
+  const CheckpointState owed = Load()->state;
   ASSERT_TRUE(owed.owed_evaluation.has_value());
   EXPECT_EQ(owed.owed_evaluation->loss, 0.25);
   EXPECT_EQ(owed.owed_evaluation->accuracy, 0.5);
   state.owed_evaluation.reset();
   state.best = BestResult{"accuracy", 0.9, 10};
   ASSERT_TRUE(checkpoints_.Amend(state, /*best=*/true).ok());
-  const CheckpointState amended = (*Load())->state;
+  const CheckpointState amended = Load()->state;
   EXPECT_FALSE(amended.owed_evaluation.has_value());
   EXPECT_EQ(amended.best, state.best);
   EXPECT_EQ(amended.parameters, owed.parameters);
@@ -163,6 +156,7 @@ TEST_F(CheckpointTest, AnEvaluationThatCameLaterAmendsIt) {
 }
 
 TEST_F(CheckpointTest, TheOneThatIsAskedForIsFound) {
+  EXPECT_TRUE(checkpoints_.Steps().empty());
   EXPECT_EQ(checkpoints_.Find("newest").status().message(),
             folder_.path() + ": no checkpoint yet; train it first");
   ASSERT_TRUE(Save(5, /*best=*/true).ok());
@@ -187,9 +181,9 @@ TEST_F(CheckpointTest, ADamagedOneFallsBackAndSaysSo) {
     Damage(file);
     const auto loaded = Load();
     ASSERT_TRUE(loaded.ok()) << loaded.status().message();
-    EXPECT_EQ((*loaded)->state.step, 1) << file;
-    ASSERT_EQ((*loaded)->warnings.size(), 1u);
-    EXPECT_THAT((*loaded)->warnings[0], HasSubstr(file));
+    EXPECT_EQ(loaded->state.step, 1) << file;
+    ASSERT_EQ(loaded->warnings.size(), 1u);
+    EXPECT_THAT(loaded->warnings[0], HasSubstr(file));
     EXPECT_EQ(weights_[0], 1);
   }
 }
@@ -198,9 +192,9 @@ TEST_F(CheckpointTest, AMissingOrShortFileFallsBackToo) {
   ASSERT_TRUE(Save(1).ok());
   ASSERT_TRUE(Save(2).ok());
   std::filesystem::resize_file(folder_.File("step-2/state.safetensors"), 100);
-  EXPECT_EQ((*Load())->state.step, 1);
+  EXPECT_EQ(Load()->state.step, 1);
   std::filesystem::remove(folder_.File("step-2/state.safetensors"));
-  EXPECT_EQ((*Load())->state.step, 1);
+  EXPECT_EQ(Load()->state.step, 1);
 }
 
 TEST_F(CheckpointTest, AllDamagedIsAnErrorWithEveryReason) {
@@ -221,7 +215,7 @@ TEST_F(CheckpointTest, ADamagedOneIsReplacedWhenItsStepComesAgain) {
   ASSERT_TRUE(Save(2).ok());
   Damage("step-2/parameters.safetensors");
   ASSERT_TRUE(Save(2).ok());
-  EXPECT_EQ((*Load())->state.step, 2);
+  EXPECT_EQ(Load()->state.step, 2);
   EXPECT_EQ(Names(), (std::vector<std::string>{"step-1", "step-2"}));
 }
 
@@ -234,14 +228,14 @@ TEST_F(CheckpointTest, AFullDiskLeavesTheOlderOneAndNoRest) {
     EXPECT_THAT(status.message(), HasSubstr("File too large")) << bytes;
     EXPECT_EQ(Names(), (std::vector<std::string>{"step-1"})) << bytes;
   }
-  EXPECT_EQ((*Load())->state.step, 1);
+  EXPECT_EQ(Load()->state.step, 1);
   ASSERT_TRUE(Save(2).ok());
-  EXPECT_EQ((*Load())->state.step, 2);
+  EXPECT_EQ(Load()->state.step, 2);
 }
 
 TEST_F(CheckpointTest, AFolderThatCannotBeWrittenIsUnavailable) {
   std::ofstream(folder_.File("file")) << "not a folder";
-  const CheckpointFolder checkpoints(folder_.File("file"), 1);
+  const CheckpointWriter checkpoints(folder_.File("file"), 1);
   EXPECT_EQ(checkpoints.Save(tensors_, State(1), false).code(), ErrorCode::kUnavailable);
 }
 
@@ -249,8 +243,8 @@ TEST_F(CheckpointTest, RestsOfAKilledProcessAreIgnoredAndRemoved) {
   ASSERT_TRUE(Save(1).ok());
   std::filesystem::create_directories(folder_.File("step-2.tmp-77"));
   std::filesystem::create_directories(folder_.File("step-1.old-77"));
-  EXPECT_EQ((*Load())->state.step, 1);
-  checkpoints_.RemoveRests();
+  EXPECT_EQ(Load()->state.step, 1);
+  checkpoints_.RemoveTemporaries();
   EXPECT_EQ(Names(), (std::vector<std::string>{"step-1"}));
 }
 

@@ -2,37 +2,23 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <filesystem>
-#include <vector>
 
 #include "ridge/core/files.h"
+#include "ridge/train/store/run.h"
 
 namespace ridge {
 namespace {
 
 namespace fs = std::filesystem;
 
-constexpr char kRuns[] = "runs";
 constexpr int kMostRuns = 1'000'000;
-
-// The run with the newest options.json; of equal times the one with the greater name.
-std::string NewestRun() {
-  std::error_code error;
-  std::vector<std::pair<fs::file_time_type, std::string>> runs;
-  for (const fs::directory_entry& entry : fs::directory_iterator(kRuns, error)) {
-    const fs::path options = entry.path() / "options.json";
-    const fs::file_time_type time = fs::last_write_time(options, error);
-    if (!error) runs.emplace_back(time, entry.path().string());
-  }
-  return runs.empty() ? "" : std::max_element(runs.begin(), runs.end())->second;
-}
 
 // mkdir is the lock: two processes that start together get two folders.
 Result<std::string> MakeNumbered(const std::string& model) {
-  RIDGE_RETURN_IF_ERROR(MakeFolders(kRuns));
+  RIDGE_RETURN_IF_ERROR(MakeFolders(kRunsFolder));
   for (int n = 1; n < kMostRuns; ++n) {
-    const std::string path = fmt::format("{}/{}-{}", kRuns, ShortModelName(model), n);
+    const std::string path = fmt::format("{}/{}-{}", kRunsFolder, ShortModelName(model), n);
     std::error_code error;
     if (fs::create_directory(path, error)) return path;
     if (error) {
@@ -40,21 +26,16 @@ Result<std::string> MakeNumbered(const std::string& model) {
                     fmt::format("{}: cannot make the folder: {}", path, error.message()));
     }
   }
-  return Status(ErrorCode::kUnavailable, fmt::format("{}: no free number", kRuns));
+  return Status(ErrorCode::kUnavailable, fmt::format("{}: no free number", kRunsFolder));
 }
 
 }  // namespace
-
-bool RunFolder::HoldsRun(const std::string& folder) {
-  std::error_code error;
-  return !folder.empty() && fs::exists(fs::path(folder) / "options.json", error);
-}
 
 Result<RunFolder> RunFolder::Create(const std::string& out, const std::string& model) {
   std::string path = out;
   if (out.empty()) {
     RIDGE_ASSIGN_OR_RETURN(path, MakeNumbered(model));
-  } else if (HoldsRun(out)) {
+  } else if (Run::Exists(out)) {
     return Status(ErrorCode::kInvalidArgument,
                   fmt::format("{}: holds a run already. hint: --resume {} goes on with it; another "
                               "--out starts a new one",
@@ -64,17 +45,7 @@ Result<RunFolder> RunFolder::Create(const std::string& out, const std::string& m
   return RunFolder(std::move(path));
 }
 
-Result<RunFolder> RunFolder::Open(const std::string& folder) {
-  const std::string path = folder.empty() ? NewestRun() : folder;
-  if (path.empty()) {
-    return Status(
-        ErrorCode::kInvalidData,
-        fmt::format("no run under {}/. hint: name the run's folder: --resume DIR", kRuns));
-  }
-  if (!HoldsRun(path)) {
-    return Status(ErrorCode::kInvalidData,
-                  fmt::format("{}: holds no run: there is no options.json", path));
-  }
+Result<RunFolder> RunFolder::Continue(const std::string& path) {
   RIDGE_RETURN_IF_ERROR(MakeFolders(path + "/checkpoints"));
   return RunFolder(path);
 }

@@ -1,4 +1,4 @@
-// RunFolder: the files of a run.
+// RunFolder: the folder that a training writes; Run (run.h) reads it.
 //
 //   options.json  plan.txt  plan.json  metrics.jsonl  events.out.tfevents.*
 //   checkpoints/step-<n>/  checkpoints/best  trace.json on request  summary.json on completion
@@ -20,11 +20,9 @@ class RunFolder {
   // Fails with kInvalidArgument when `out` holds a run, kUnavailable when it can't be created.
   static Result<RunFolder> Create(const std::string& out, const std::string& model);
 
-  // An existing run: `folder`, or the newest run under runs/ when it is empty.
-  // Fails with kInvalidData when there is none.
-  static Result<RunFolder> Open(const std::string& folder);
-
-  static bool HoldsRun(const std::string& folder);  // has an options.json
+  // The folder of a run that goes on.  Fails with kUnavailable when it can't be written.
+  // REQUIRES: Run::Exists(path).
+  static Result<RunFolder> Continue(const std::string& path);
 
   // Held while a process trains here.  Fails with kUnavailable when another process holds it.
   Result<FileLock> Lock() const;
