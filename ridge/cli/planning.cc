@@ -27,7 +27,9 @@ std::optional<PlannedJob> PlanOtherBatch(const PlannedJob& job, int64_t batch, i
   return std::move(*other);
 }
 
+// Nothing for a job that was rehearsed: measured times do not compare with those of a plan.
 std::string StepEffect(const PlannedJob& job, const PlannedJob& other) {
+  if (job.program.steps.empty()) return "";
   const double samples = static_cast<double>(job.options.batch * job.options.accumulate);
   const double others = static_cast<double>(other.options.batch * other.options.accumulate);
   if (job.step_s <= 0 || other.step_s <= 0) return "";
@@ -122,12 +124,12 @@ RunNumbers NumbersOf(const RunFigures& figures) {
 }
 
 Status ExplainRefusal(const PlannedJob& job, const Machine& machine) {
-  std::vector<SmallerRun> help;
+  Refusal refusal = RefusalOf(job);
+  refusal.smaller.clear();
   for (const bool keep_update : {true, false}) {
-    if (auto smaller = FindSmaller(job, keep_update, machine)) help.push_back(*smaller);
+    if (auto smaller = FindSmaller(job, keep_update, machine)) refusal.smaller.push_back(*smaller);
   }
-  const char* limit = job.options.fit_bytes > 0 ? "--fit allows" : "this machine has";
-  return DoesNotFit(SummarizeJob(job, job.program), limit, help);
+  return DoesNotFit(refusal);
 }
 
 }  // namespace ridge::cli

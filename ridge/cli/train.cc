@@ -70,13 +70,6 @@ Result<CommandLineObserver::Options> ObserverOptions(const OutputFlags& flags) {
   return options;
 }
 
-// The trainer refuses a run that does not fit; this plans smaller ones for the hint.
-Status WithHelp(Status status, const TrainOptions& options, const Machine& machine) {
-  if (status.code() != ErrorCode::kOutOfMemory) return status;
-  const Result<PlannedRun> run = PlanRun(options, machine);
-  return run.ok() && !run->job.fits() ? ExplainRefusal(run->job, machine) : status;
-}
-
 int Conclude(const TrainOutcome& outcome) {
   if (outcome.end == RunEnd::kCompleted) return kExitOk;
   const bool stopped = outcome.end == RunEnd::kPreempted;
@@ -105,7 +98,7 @@ Result<int> RunTrain(const CLI::App& app, const TrainVerb& verb) {
   CommandLineObserver observer(shown, opened.machine);
   const Result<TrainOutcome> outcome = Train(request, opened.machine, observer);
   observer.EndProgress();
-  if (!outcome.ok()) return WithHelp(outcome.status(), options, opened.machine);
+  if (!outcome.ok()) return outcome.status();
   return Conclude(*outcome);
 }
 

@@ -71,6 +71,10 @@ std::string CommandLineObserver::OnPlanned(const PlannedJob& job, const PlanSumm
   return PlanText(title, summary, *machine_.backend);
 }
 
+Status CommandLineObserver::OnRefused(const PlannedJob& job) {
+  return ExplainRefusal(job, machine_);
+}
+
 void CommandLineObserver::OnStart(const RunStart& start) {
   start_ = start;
   if (start.resumed) {

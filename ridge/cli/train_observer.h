@@ -21,6 +21,7 @@ class CommandLineObserver : public TrainObserver {
 
   void OnModel(const ModelNotes& notes) override;
   std::string OnPlanned(const PlannedJob& job, const PlanSummary& summary) override;
+  Status OnRefused(const PlannedJob& job) override;
   void OnStart(const RunStart& start) override;
   void OnStep(const StepReport& report) override;
   void OnEvaluation(const EvaluationReport& report) override;

@@ -208,13 +208,15 @@ std::string LargestText(const MemoryEstimate& memory) {
   return text;
 }
 
-std::string HelpText(const std::vector<SmallerRun>& help) {
+std::string SmallerText(const SmallerRun& run) {
+  std::string text = run.flags;
+  if (run.peak_bytes > 0) text += " needs " + FormatBytes(run.peak_bytes);
+  return run.effect.empty() ? text : text + fmt::format(" ({})", run.effect);
+}
+
+std::string HelpText(const std::vector<SmallerRun>& smaller) {
   std::string text;
-  for (const SmallerRun& run : help) {
-    text += fmt::format("{}{} needs {}", text.empty() ? "" : "; ", run.flags,
-                        FormatBytes(run.peak_bytes));
-    if (!run.effect.empty()) text += fmt::format(" ({})", run.effect);
-  }
+  for (const SmallerRun& run : smaller) text += (text.empty() ? "" : "; ") + SmallerText(run);
   return text.empty() ? "no batch is small enough; a smaller model, or a machine with more memory"
                       : text;
 }
@@ -270,17 +272,16 @@ std::string ComparisonReport(const RunNumbers& planned, const RunNumbers& measur
   return table.ToText(terminal);
 }
 
-Status DoesNotFit(const PlanSummary& plan, const std::string& limit_name,
-                  const std::vector<SmallerRun>& help) {
-  const MemoryEstimate& memory = plan.memory;
+Status DoesNotFit(const Refusal& refusal) {
+  const MemoryEstimate& memory = refusal.memory;
   return Status(ErrorCode::kOutOfMemory,
                 fmt::format("plan: the run needs {} on {}, {} {}. [R0101]\n"
                             "  peak at {}: {}\n"
                             "  largest values there: {}\n"
                             "  hint: {}",
-                            FormatBytes(memory.peak_bytes), plan.program->device, limit_name,
-                            FormatBytes(plan.limit_bytes), Where(memory), BreakdownText(memory),
-                            LargestText(memory), HelpText(help)));
+                            FormatBytes(memory.peak_bytes), refusal.device, refusal.limit_name,
+                            FormatBytes(refusal.limit_bytes), Where(memory), BreakdownText(memory),
+                            LargestText(memory), HelpText(refusal.smaller)));
 }
 
 }  // namespace ridge

@@ -40,16 +40,23 @@ struct RunNumbers {
 std::string ComparisonReport(const RunNumbers& planned, const RunNumbers& measured,
                              const Terminal& terminal);
 
-// A run that needs less memory, for the hint of DoesNotFit().
+// A run that needs less memory.
 struct SmallerRun {
   std::string flags;       // "--batch 64 --accumulate 2"
-  int64_t peak_bytes = 0;  // what it needs
-  std::string effect;      // "same updates, more steps"; may be empty
+  int64_t peak_bytes = 0;  // what it needs; 0 when it was not planned
+  std::string effect;      // "time a sample +4.0 %"; may be empty
 };
 
-// The refusal of a run that does not fit: kOutOfMemory with the need against the limit, the largest
-// values at the peak and what would help.  `limit_name` says whose limit it is: "--fit allows".
-Status DoesNotFit(const PlanSummary& plan, const std::string& limit_name,
-                  const std::vector<SmallerRun>& help);
+// Why a run is refused: it does not fit.
+struct Refusal {
+  std::string device;
+  MemoryEstimate memory;  // what the run needs
+  int64_t limit_bytes = 0;
+  std::string limit_name;  // whose limit it is: "--fit allows"
+  std::vector<SmallerRun> smaller = {};
+};
+
+// kOutOfMemory with the need against the limit, the largest values at the peak and what would help.
+Status DoesNotFit(const Refusal& refusal);
 
 }  // namespace ridge

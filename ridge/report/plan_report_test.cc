@@ -109,8 +109,12 @@ TEST(PlanReport, ComparisonGivesTheErrorOfThePlan) {
 
 TEST(PlanReport, RefusalSaysNeedLimitLargestValuesAndTheWayOut) {
   const Program program = Training(1);
-  const Status status = DoesNotFit(Summary(program, 16 * kMiB), "--fit allows",
-                                   {{"--batch 5 --accumulate 2", 15 * kMiB, "step +4.0 %"}});
+  Refusal refusal = {"cpu",
+                     Summary(program, 16 * kMiB).memory,
+                     16 * kMiB,
+                     "--fit allows",
+                     {{"--batch 5 --accumulate 2", 15 * kMiB, "step +4.0 %"}}};
+  const Status status = DoesNotFit(refusal);
   EXPECT_EQ(status.code(), ErrorCode::kOutOfMemory);
   EXPECT_EQ(status.message(),
             "plan: the run needs 30.0 MiB on cpu, --fit allows 16.0 MiB. [R0101]\n"
@@ -118,8 +122,11 @@ TEST(PlanReport, RefusalSaysNeedLimitLargestValuesAndTheWayOut) {
             "runtime 8.00 MiB\n"
             "  largest values there: 'x' 12.0 MiB, 'w' 2.00 MiB\n"
             "  hint: --batch 5 --accumulate 2 needs 15.0 MiB (step +4.0 %)");
-  EXPECT_THAT(DoesNotFit(Summary(program, 1), "this machine has", {}).message(),
-              HasSubstr("hint: no batch is small enough"));
+  refusal.smaller = {{"--batch 5", 0, "not planned"}, {"--batch 2", 12 * kMiB, ""}};
+  EXPECT_THAT(DoesNotFit(refusal).message(),
+              HasSubstr("hint: --batch 5 (not planned); --batch 2 needs 12.0 MiB"));
+  refusal.smaller.clear();
+  EXPECT_THAT(DoesNotFit(refusal).message(), HasSubstr("hint: no batch is small enough"));
 }
 
 }  // namespace

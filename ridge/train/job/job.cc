@@ -9,7 +9,6 @@
 #include "ridge/core/rounding.h"
 #include "ridge/core/sha256.h"
 #include "ridge/core/threads.h"
-#include "ridge/core/units.h"
 #include "ridge/models/model.h"
 #include "ridge/plan/cost/roofline.h"
 #include "ridge/plan/search/rewrite_graphs.h"
@@ -21,27 +20,6 @@ namespace {
 // Whether the run evaluates: then `eval` belongs to the plan.
 bool Evaluates(const JobData* data) { return data == nullptr || data->during() != nullptr; }
 
-std::string LargestValues(const MemoryEstimate& memory) {
-  std::string text;
-  for (const auto& [name, bytes] : memory.largest)
-    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", name, FormatBytes(bytes));
-  return text;
-}
-
-std::string Breakdown(const MemoryEstimate& memory) {
-  std::string text;
-  for (const auto& [name, bytes] : memory.breakdown) {
-    if (bytes > 0)
-      text += fmt::format("{}{} {}", text.empty() ? "" : ", ", name, FormatBytes(bytes));
-  }
-  return text;
-}
-
-// Half the batch with twice the accumulation is the same update with about half the activations.
-std::string Hint(const PlannedJob& job) {
-  if (job.options.batch < 2) return "a smaller model, or a machine with more memory";
-  return fmt::format("--batch {} --accumulate {} makes the same update in less memory",
-                     job.options.batch / 2, job.options.accumulate * 2);
 }
 
 }  // namespace
@@ -95,6 +73,7 @@ Result<PlannedJob> PlanParts(const TrainOptions& options, const Graph& forward, 
   job.options.recompute = choice.recompute;
   job.keeps_many = choice.keeps_many;
   job.program = std::move(choice.program);
+  job.device = job.program.device;
   job.passes = std::move(choice.passes);
   job.candidates = std::move(choice.candidates);
   EstimateJob(data, ProfiledRuntimeBytes(machine.profile, job.program), job.program, job);
@@ -144,17 +123,22 @@ PlanSummary SummarizeJob(const PlannedJob& job, const Program& program) {
   return summary;
 }
 
+// Half the batch with twice the accumulation is the same update with about half the activations.
+Refusal RefusalOf(const PlannedJob& job) {
+  Refusal refusal = {.device = job.device,
+                     .memory = job.memory,
+                     .limit_bytes = job.limit_bytes,
+                     .limit_name = job.options.fit_bytes > 0 ? "--fit allows" : "this machine has"};
+  if (job.options.batch < 2) return refusal;
+  refusal.smaller.push_back(
+      {.flags = fmt::format("--batch {} --accumulate {}", job.options.batch / 2,
+                            job.options.accumulate * 2),
+       .effect = "the same update in less memory"});
+  return refusal;
+}
+
 Status CheckFits(const PlannedJob& job) {
-  if (job.fits()) return Status();
-  const char* limit = job.options.fit_bytes > 0 ? "--fit allows" : "this machine has";
-  return Status(ErrorCode::kOutOfMemory,
-                fmt::format("plan: the run needs {}; {} {}. [R0101]\n"
-                            "  peak in '{}' at '{}': {}\n"
-                            "  largest: {}\n"
-                            "  hint: {}",
-                            FormatBytes(job.memory.peak_bytes), limit, FormatBytes(job.limit_bytes),
-                            job.memory.peak_step, job.memory.peak_node, Breakdown(job.memory),
-                            LargestValues(job.memory), Hint(job)));
+  return job.fits() ? Status() : DoesNotFit(RefusalOf(job));
 }
 
 std::string HashKernelChoices(const Program& program) {

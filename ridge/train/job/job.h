@@ -8,6 +8,7 @@
 #include "ridge/plan/plan_json.h"
 #include "ridge/plan/planner.h"
 #include "ridge/plan/search/candidate.h"
+#include "ridge/report/plan_report.h"
 #include "ridge/runtime/executor.h"
 #include "ridge/train/job/job_data.h"
 #include "ridge/train/options/machine.h"
@@ -23,6 +24,7 @@ struct PlannedJob {
   DType lr_dtype = DType::kF32;
   DType operands = DType::kF32;  // of products
   Program program;
+  std::string device;                                     // of the program
   bool keeps_many = false;                                // PlanChoice::keeps_many
   std::map<std::string, std::vector<PassReport>> passes;  // by StepPlan
   std::vector<PlanCandidate> candidates;                  // PlanChoice::candidates
@@ -70,8 +72,10 @@ int64_t MeasuredRuntimeBytes(const Executor& executor, int64_t data_now, int64_t
 // For the plan's text and JSON.  `program` must outlive it.
 PlanSummary SummarizeJob(const PlannedJob& job, const Program& program);
 
-// Fails with kOutOfMemory when the job does not fit; the message has the bytes needed, the peak,
-// the largest values and hints.
+// Why the job does not fit; suggests half the batch, which is not planned.
+Refusal RefusalOf(const PlannedJob& job);
+
+// Fails with kOutOfMemory (DoesNotFit) when the job does not fit.
 Status CheckFits(const PlannedJob& job);
 
 // SHA-256 over every node's kernel and layouts: equal plans, equal text.

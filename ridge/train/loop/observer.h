@@ -51,6 +51,8 @@ class TrainObserver {
   virtual std::string OnPlanned(const PlannedJob& /*job*/, const PlanSummary& /*summary*/) {
     return "";
   }
+  // Called instead when the job does not fit.  Train() fails with the returned status.
+  virtual Status OnRefused(const PlannedJob& job) { return CheckFits(job); }
   virtual void OnStart(const RunStart&) {}
   virtual void OnStep(const StepReport&) {}
   virtual void OnEvaluation(const EvaluationReport&) {}

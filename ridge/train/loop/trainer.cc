@@ -147,7 +147,7 @@ Status Session::Prepare() {
   // Stored, so that a resumed run on other memory does not choose differently.
   if (options_.slices == "auto") options_.slices = job_.options.slices;
   if (options_.recompute == "auto") options_.recompute = job_.options.recompute;
-  return CheckFits(job_);
+  return job_.fits() ? Status() : observer_.OnRefused(job_);
 }
 
 // A resumed run chooses its kernels by its stored times: the machine's times may have changed
@@ -178,7 +178,9 @@ Status Session::MakeExecutor() {
   executor_->InitializeVariables(options_.seed);
   if (!options_.start.empty() && !HasCheckpoint())
     RIDGE_RETURN_IF_ERROR(LoadStartValues(options_.start, *executor_));
-  return CheckFits(job_);
+  if (job_.fits()) return Status();
+  executor_.reset();  // its memory is free for smaller plans
+  return observer_.OnRefused(job_);
 }
 
 Status Session::OpenFolder() {
