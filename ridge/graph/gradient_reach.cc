@@ -4,35 +4,16 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <functional>
+
+#include "ridge/graph/reach.h"
 
 namespace ridge {
 namespace {
 
-using Marks = std::vector<bool>;  // by ValueId
-
-// Everything that leads to `target` through inputs for which `through` holds.
-Marks Ancestors(const Graph& graph, ValueId target,
-                const std::function<bool(const Node&, size_t)>& through) {
-  Marks marks(graph.values().size(), false);
-  marks[static_cast<size_t>(target)] = true;
-  for (size_t n = graph.nodes().size(); n-- > 0;) {
-    const Node& node = graph.nodes()[n];
-    const bool leads = std::any_of(node.outputs.begin(), node.outputs.end(),
-                                   [&](ValueId id) { return marks[static_cast<size_t>(id)]; });
-    if (!leads) continue;
-    for (size_t i = 0; i < node.inputs.size(); ++i) {
-      if (node.inputs[i] != kNoValue && through(node, i))
-        marks[static_cast<size_t>(node.inputs[i])] = true;
-    }
-  }
-  return marks;
-}
-
 // Nodes that end the ways from `blocked` to the loss: they lead there, and no gradient comes back.
 std::vector<NodeId> EndsOfWays(const Graph& graph, const std::vector<ValueId>& blocked,
-                               const Marks& leads) {
-  Marks behind(graph.values().size(), false);
+                               const ValueSet& leads) {
+  ValueSet behind(graph.values().size(), false);
   for (ValueId id : blocked) behind[static_cast<size_t>(id)] = true;
   std::vector<NodeId> ends;
   for (size_t n = 0; n < graph.nodes().size(); ++n) {
@@ -65,9 +46,9 @@ bool GradientFlows(const Graph& graph, const Node& node, size_t i) {
 
 GradientReach FindGradientReach(const Graph& graph, ValueId loss,
                                 const std::vector<ValueId>& wanted) {
-  const Marks taught = Ancestors(
-      graph, loss, [&](const Node& node, size_t i) { return GradientFlows(graph, node, i); });
-  const Marks leads = Ancestors(graph, loss, [](const Node&, size_t) { return true; });
+  const ValueSet taught = Ancestors(
+      graph, {loss}, [&](const Node& node, size_t i) { return GradientFlows(graph, node, i); });
+  const ValueSet leads = Ancestors(graph, {loss});
   GradientReach reach;
   for (ValueId id : wanted) {
     if (taught[static_cast<size_t>(id)]) continue;

@@ -43,6 +43,11 @@ ValueId Graph::AddConstant(std::string name, Tensor tensor) {
   return AddValue(std::move(info));
 }
 
+ValueId Graph::AddLeaf(ValueInfo leaf) {
+  RIDGE_CHECK(leaf.kind != ValueKind::kResult, "'" + leaf.name + "' is no leaf");
+  return AddValue(std::move(leaf));
+}
+
 Result<NodeId> Graph::AddNode(const OpDef& op, std::vector<ValueId> inputs, AttrMap attrs,
                               std::vector<std::string> output_names, std::string location) {
   const std::string first = output_names.empty() ? UniqueName(op.name) : output_names[0];
@@ -196,24 +201,6 @@ Status BindInput(ValueInfo& info, const std::map<std::string, int64_t>& dims,
   return CheckDims(info.type.dims);
 }
 
-// The new ids of the old graph's values, in the order of creation.
-Status CopyValue(const Graph& from, ValueId id, const std::map<std::string, int64_t>& dims,
-                 std::set<std::string>& used, Graph& to) {
-  ValueInfo info = from.value(id);
-  if (info.kind == ValueKind::kInput) {
-    RIDGE_RETURN_IF_ERROR(BindInput(info, dims, used));
-    to.AddInput(info.name, info.type, info.dim_names);
-  } else if (info.kind == ValueKind::kConstant) {
-    to.AddConstant(info.name, info.constant);
-  } else {
-    to.AddVariable(info.kind, info.name, info.type, info.init);
-  }
-  ValueInfo& copy = to.mutable_value(static_cast<ValueId>(to.values().size() - 1));
-  copy.role = info.role;
-  copy.trainable = info.trainable;
-  return Status();
-}
-
 }  // namespace
 
 Result<Graph> BindDims(const Graph& graph, const std::map<std::string, int64_t>& dims) {
@@ -224,7 +211,9 @@ Result<Graph> BindDims(const Graph& graph, const std::map<std::string, int64_t>&
   for (size_t i = 0; i < graph.values().size(); ++i) {
     const ValueInfo& info = graph.values()[i];
     if (info.kind != ValueKind::kResult) {
-      RIDGE_RETURN_IF_ERROR(CopyValue(graph, static_cast<ValueId>(i), dims, used, bound));
+      ValueInfo leaf = info;
+      if (leaf.kind == ValueKind::kInput) RIDGE_RETURN_IF_ERROR(BindInput(leaf, dims, used));
+      bound.AddLeaf(std::move(leaf));
     } else if (info.output_index == 0) {
       const Node& node = graph.node(info.producer);
       RIDGE_RETURN_IF_ERROR(bound.CopyNode(graph, node, node.inputs).status());

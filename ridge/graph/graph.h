@@ -88,6 +88,7 @@ class Graph {
   ValueId AddInput(std::string name, TensorType type, std::vector<std::string> dim_names = {});
   ValueId AddVariable(ValueKind kind, std::string name, TensorType type, Init init);
   ValueId AddConstant(std::string name, Tensor tensor);
+  ValueId AddLeaf(ValueInfo leaf);  // one of these, as the leaf of another graph
   // Infers types.  output_names may be shorter than the operator's outputs; missing names are made
   // from the first.
   Result<NodeId> AddNode(const OpDef& op, std::vector<ValueId> inputs, AttrMap attrs,

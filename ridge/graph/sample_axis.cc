@@ -9,6 +9,7 @@
 #include <algorithm>
 
 #include "ridge/graph/axes.h"
+#include "ridge/graph/reach.h"
 
 namespace ridge {
 namespace {
@@ -162,21 +163,6 @@ Status NotSliceable(const Graph& graph, const std::string& why) {
                 fmt::format("{}: a batch can't be cut into slices: {}", graph.name, why));
 }
 
-// Nodes that the outputs need, by NodeId.
-std::vector<bool> Needed(const Graph& graph) {
-  std::vector<bool> value(graph.values().size(), false), needed(graph.nodes().size(), false);
-  for (const GraphOutput& output : graph.outputs()) value[static_cast<size_t>(output.value)] = true;
-  for (size_t n = graph.nodes().size(); n-- > 0;) {
-    const Node& node = graph.node(static_cast<NodeId>(n));
-    needed[n] = std::any_of(node.outputs.begin(), node.outputs.end(),
-                            [&](ValueId id) { return value[static_cast<size_t>(id)]; });
-    for (ValueId id : node.inputs) {
-      if (needed[n] && id != kNoValue) value[static_cast<size_t>(id)] = true;
-    }
-  }
-  return needed;
-}
-
 class Slicer {
  public:
   Slicer(const Graph& from, const SampleAxes& samples, int64_t slices)
@@ -191,7 +177,7 @@ class Slicer {
   }
 
   Result<Graph> Run() {
-    const std::vector<bool> needed = Needed(from_);
+    const std::vector<bool> needed = ProducersOf(from_, Ancestors(from_, OutputValues(from_)));
     for (size_t v = 0; v < from_.values().size(); ++v) {
       const ValueInfo& info = from_.values()[v];
       if (info.kind != ValueKind::kResult) {
@@ -218,18 +204,9 @@ class Slicer {
   }
 
   void CopyLeaf(ValueId id) {
-    const ValueInfo& info = from_.value(id);
-    ValueId copy = kNoValue;
-    if (info.kind == ValueKind::kInput) {
-      copy = to_.AddInput(info.name, Sliced(id), info.dim_names);
-    } else if (info.kind == ValueKind::kConstant) {
-      copy = to_.AddConstant(info.name, info.constant);
-    } else {
-      copy = to_.AddVariable(info.kind, info.name, info.type, info.init);
-    }
-    to_.mutable_value(copy).role = info.role;
-    to_.mutable_value(copy).trainable = info.trainable;
-    map_[static_cast<size_t>(id)] = copy;
+    ValueInfo leaf = from_.value(id);
+    if (leaf.kind == ValueKind::kInput) leaf.type = Sliced(id);
+    map_[static_cast<size_t>(id)] = to_.AddLeaf(std::move(leaf));
   }
 
   // The value as it is for the whole batch.  What it needs is copied once, without recursion: a

@@ -4,7 +4,9 @@
 
 #include <map>
 
-#include "ridge/learn/graph_copy.h"
+#include "ridge/graph/passes/passes.h"
+#include "ridge/graph/passes/rewriter.h"
+#include "ridge/graph/reach.h"
 
 namespace ridge {
 namespace {
@@ -39,7 +41,8 @@ Status AmbiguousUpdate(const Graph& graph, ValueId variable) {
 
 // batch_norm(x, scale, shift) -> batch_norm_inference(x, scale, shift, running mean, running var)
 Status ReplaceBatchNorm(const Graph& graph, const Node& node,
-                        const std::map<NodeId, RunningStatistics>& running, GraphCopier& copier) {
+                        const std::map<NodeId, RunningStatistics>& running,
+                        GraphRewriter& rewriter) {
   const auto found = running.find(graph.value(node.outputs[0]).producer);
   if (found == running.end() || found->second.mean == kNoValue || found->second.var == kNoValue) {
     return Status(ErrorCode::kInvalidModel,
@@ -47,18 +50,15 @@ Status ReplaceBatchNorm(const Graph& graph, const Node& node,
                               "add states and 'update running_mean = ...' from its mean and var",
                               graph.Where(node)));
   }
-  const Value mean = copier.Mapped(found->second.mean);
-  const Value var = copier.Mapped(found->second.var);
-  std::vector<Value> inputs = copier.MappedInputs(node);
+  const ValueId mean = rewriter.Use(found->second.mean);
+  const ValueId var = rewriter.Use(found->second.var);
+  std::vector<ValueId> inputs = rewriter.Use(node.inputs);
   inputs.push_back(mean);
   inputs.push_back(var);
-  const Value y =
-      copier.to().Op("batch_norm_inference", std::move(inputs),
-                     {{"epsilon", node.attrs.at("epsilon")}}, graph.value(node.outputs[0]).name);
-  copier.Map(node.outputs[0], y);
-  copier.Map(node.outputs[1], mean);
-  copier.Map(node.outputs[2], var);
-  return copier.to().status();
+  rewriter.Set(node.outputs[1], mean);
+  rewriter.Set(node.outputs[2], var);
+  return rewriter.Emit(*FindOp("batch_norm_inference"), std::move(inputs),
+                       {{"epsilon", node.attrs.at("epsilon")}}, {node.outputs[0]}, /*location=*/"");
 }
 
 }  // namespace
@@ -91,24 +91,22 @@ Result<Graph> InferenceForm(const Graph& forward) {
                          FindRunningStatistics(forward));
   std::map<NodeId, RunningStatistics> running;
   for (const RunningStatistics& entry : statistics) running[entry.node] = entry;
-  std::vector<ValueId> roots;
-  for (const GraphOutput& output : forward.outputs()) roots.push_back(output.value);
-  const std::vector<bool> needed = NeededNodes(forward, roots);
-  GraphCopier copier(forward);
-  for (size_t n = 0; n < forward.nodes().size(); ++n) {
-    const Node& node = forward.nodes()[n];
+  Graph pure = forward;
+  pure.ClearUpdates();
+  const std::vector<bool> needed = ProducersOf(pure, Ancestors(pure, OutputValues(pure)));
+  GraphRewriter rewriter(pure);
+  for (size_t n = 0; n < pure.nodes().size(); ++n) {
+    const Node& node = pure.nodes()[n];
     if (!needed[n]) continue;
     if (node.op->name == "batch_norm") {
-      RIDGE_RETURN_IF_ERROR(ReplaceBatchNorm(forward, node, running, copier));
+      RIDGE_RETURN_IF_ERROR(ReplaceBatchNorm(pure, node, running, rewriter));
     } else if (node.op->name == "dropout") {
-      copier.Map(node.outputs[0], copier.Mapped(node.inputs[0]));
+      rewriter.Set(node.outputs[0], rewriter.Use(node.inputs[0]));
     } else {
-      copier.CopyNode(node);
+      RIDGE_RETURN_IF_ERROR(rewriter.Copy(node));
     }
   }
-  for (const GraphOutput& output : forward.outputs())
-    copier.to().Output(output.name, copier.Mapped(output.value));
-  RIDGE_ASSIGN_OR_RETURN(const Graph graph, copier.to().Build());
+  RIDGE_ASSIGN_OR_RETURN(const Graph graph, rewriter.Finish());
   return KeepNeeded(graph);  // what only fed a dropout or a running statistic
 }
 

@@ -2,11 +2,10 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <algorithm>
-
+#include "ridge/graph/passes/passes.h"
+#include "ridge/graph/reach.h"
 #include "ridge/graph/sample_axis.h"
 #include "ridge/learn/classifier.h"
-#include "ridge/learn/graph_copy.h"
 #include "ridge/learn/inference_form.h"
 #include "ridge/learn/per_sample_loss.h"
 #include "ridge/learn/slice_sums.h"
@@ -20,30 +19,22 @@ Value WeightedSum(GraphBuilder& b, Value x, Value weight) {
   return b.ReduceSum(b.Mul(x, b.Cast(weight, b.type(x).dtype)), {}, /*keep_dims=*/false);
 }
 
-// Which values depend on an input that is missing.
-std::vector<bool> DependsOn(const Graph& graph, const std::vector<std::string>& missing) {
-  std::vector<bool> depends(graph.values().size(), false);
-  for (const std::string& name : missing) {
-    const ValueId id = graph.FindValue(name);
-    if (id != kNoValue) depends[static_cast<size_t>(id)] = true;
+// The values that are computed from these inputs; names that the graph lacks are skipped.
+ValueSet ComputedFrom(const Graph& graph, const std::vector<std::string>& inputs) {
+  std::vector<ValueId> ids;
+  for (const std::string& name : inputs) {
+    if (const ValueId id = graph.FindValue(name); id != kNoValue) ids.push_back(id);
   }
-  for (const Node& node : graph.nodes()) {
-    const bool any = std::any_of(node.inputs.begin(), node.inputs.end(), [&](ValueId id) {
-      return id != kNoValue && depends[static_cast<size_t>(id)];
-    });
-    for (ValueId id : node.outputs) depends[static_cast<size_t>(id)] = any;
-  }
-  return depends;
+  return Descendants(graph, ids);
 }
 
 // All outputs are sums over the samples.
 Result<NamedGraph> SliceEval(const Graph& eval, int64_t slices) {
-  std::vector<ValueId> samples, sums;
+  std::vector<ValueId> samples;
   for (ValueId id : eval.ValuesOfKind(ValueKind::kInput)) {
     if (eval.value(id).name != kRngInput) samples.push_back(id);
   }
-  for (const GraphOutput& output : eval.outputs()) sums.push_back(output.value);
-  RIDGE_ASSIGN_OR_RETURN(const SampleAxes axes, FindSampleAxes(eval, sums, samples));
+  RIDGE_ASSIGN_OR_RETURN(const SampleAxes axes, FindSampleAxes(eval, OutputValues(eval), samples));
   RIDGE_ASSIGN_OR_RETURN(Graph graph, SliceGraph(eval, axes, slices));
   GraphBuilder b(std::move(graph));
   SliceSums total(b, slices);
@@ -86,11 +77,11 @@ Result<NamedGraph> BuildInferenceGraph(const Graph& forward,
                                        const std::vector<std::string>& missing) {
   // First, so that inputs that only training reads (a dropout's random numbers) are not required.
   RIDGE_ASSIGN_OR_RETURN(const Graph form, InferenceForm(forward));
-  const std::vector<bool> depends = DependsOn(form, missing);
+  const ValueSet lost = ComputedFrom(form, missing);
   Graph wanted = form;
   wanted.ClearOutputs();
   for (const GraphOutput& output : form.outputs()) {
-    if (!depends[static_cast<size_t>(output.value)]) wanted.AddOutput(output.name, output.value);
+    if (!lost[static_cast<size_t>(output.value)]) wanted.AddOutput(output.name, output.value);
   }
   if (wanted.outputs().empty()) {
     return Status(ErrorCode::kInvalidArgument,

@@ -1,6 +1,6 @@
 #include "ridge/learn/master_params.h"
 
-#include "ridge/learn/graph_copy.h"
+#include "ridge/graph/passes/rewriter.h"
 
 namespace ridge {
 namespace {
@@ -19,12 +19,17 @@ Init Widened(const Init& init) {
 }
 
 // param f16 -> master_param f32, cast to f16
-void AddMaster(const ValueInfo& info, ValueId id, GraphCopier& copier) {
-  Graph& graph = copier.to().graph();
-  const ValueId master = graph.AddVariable(ValueKind::kParameter, info.name,
-                                           {DType::kF32, info.type.dims}, Widened(info.init));
-  graph.mutable_value(master).role = info.role;
-  copier.Map(id, copier.to().Cast({master}, info.type.dtype));
+Status AddMaster(ValueId id, GraphRewriter& rewriter) {
+  ValueInfo master = rewriter.from().value(id);
+  const std::string stored = DTypeName(master.type.dtype);
+  master.type.dtype = DType::kF32;
+  master.init = Widened(master.init);
+  RIDGE_ASSIGN_OR_RETURN(
+      const ValueId cast,
+      rewriter.AddNamedNode(*FindOp("cast"), {rewriter.AddLeaf(std::move(master))},
+                            {{"to", stored}}, rewriter.FreshName("cast"), /*location=*/""));
+  rewriter.Set(id, cast);
+  return Status();
 }
 
 }  // namespace
@@ -39,22 +44,18 @@ std::vector<std::string> HalfParameters(const Graph& graph) {
 
 Result<Graph> WithMasterParams(Graph graph) {
   if (HalfParameters(graph).empty()) return graph;
-  GraphCopier copier(graph);
+  GraphRewriter rewriter(graph);
   for (ValueId id = 0; id < static_cast<ValueId>(graph.values().size()); ++id) {
     const ValueInfo& info = graph.value(id);
     if (info.kind == ValueKind::kResult) continue;
     if (IsHalf(info)) {
-      AddMaster(info, id, copier);
+      RIDGE_RETURN_IF_ERROR(AddMaster(id, rewriter));
     } else {
-      copier.Mapped(id);  // in the order they had
+      rewriter.Use(id);  // in the order they had
     }
   }
-  for (const Node& node : graph.nodes()) copier.CopyNode(node);
-  for (const GraphOutput& output : graph.outputs())
-    copier.to().Output(output.name, copier.Mapped(output.value));
-  for (const GraphUpdate& update : graph.updates())
-    copier.to().Update(copier.Mapped(update.variable), copier.Mapped(update.value));
-  return copier.to().Build();
+  for (const Node& node : graph.nodes()) RIDGE_RETURN_IF_ERROR(rewriter.Copy(node));
+  return rewriter.Finish();
 }
 
 }  // namespace ridge

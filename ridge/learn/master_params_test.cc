@@ -52,6 +52,20 @@ TEST(MasterParamsTest, AllElseStaysAndTwiceIsOnce) {
   EXPECT_EQ(PrintGraph(*WithMasterParams(*once)), PrintGraph(*once));
 }
 
+TEST(MasterParamsTest, NamesOfTheGraphStayWhereTheyAre) {
+  const Graph before = Parsed(R"(
+  w = parameter f16[4,3]
+  cast = input f32[2,3]
+  x = cast(cast, to="f16")
+  y = matmul(x, w, transpose_b=1)
+  output y
+)");
+  const Result<Graph> after = WithMasterParams(before);
+  ASSERT_TRUE(after.ok()) << after.status().message();
+  EXPECT_EQ(after->value(after->FindValue("cast")).kind, ValueKind::kInput);
+  EXPECT_NE(after->FindValue("cast_2"), kNoValue);
+}
+
 TEST(MasterParamsTest, ContentsAreWidened) {
   Graph graph = Parsed(kHalf);
   Tensor values({DType::kF16, {4, 3}});

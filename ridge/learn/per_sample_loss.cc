@@ -6,21 +6,14 @@
 #include <numeric>
 
 #include "ridge/graph/axes.h"
+#include "ridge/graph/reach.h"
 
 namespace ridge {
 namespace {
 
-// Which values depend on an input.
-std::vector<bool> Varying(const Graph& graph) {
-  std::vector<bool> varying(graph.values().size(), false);
-  for (ValueId id : graph.ValuesOfKind(ValueKind::kInput)) varying[static_cast<size_t>(id)] = true;
-  for (const Node& node : graph.nodes()) {
-    bool any = false;
-    for (ValueId id : node.inputs)
-      any = any || (id != kNoValue && varying[static_cast<size_t>(id)]);
-    for (ValueId id : node.outputs) varying[static_cast<size_t>(id)] = any;
-  }
-  return varying;
+// The values that depend on an input.
+ValueSet Varying(const Graph& graph) {
+  return Descendants(graph, graph.ValuesOfKind(ValueKind::kInput));
 }
 
 class Splitter {
@@ -28,7 +21,7 @@ class Splitter {
   Splitter(GraphBuilder& b, int64_t batch) : b_(b), batch_(batch), varying_(Varying(b.graph())) {}
 
   // The division that computes `loss`, if its divisor depends on an input; else -1.
-  static NodeId FindQuotient(const Graph& graph, const std::vector<bool>& varying, ValueId loss) {
+  static NodeId FindQuotient(const Graph& graph, const ValueSet& varying, ValueId loss) {
     NodeId at = graph.value(loss).producer;
     while (at >= 0) {
       const Node& node = graph.node(at);
@@ -160,7 +153,7 @@ class Splitter {
 
   GraphBuilder& b_;
   int64_t batch_;
-  const std::vector<bool> varying_;
+  const ValueSet varying_;
 };
 
 }  // namespace

@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 
 #include "ridge/graph/autodiff.h"
+#include "ridge/graph/passes/passes.h"
 #include "ridge/learn/classifier.h"
 #include "ridge/learn/clipping.h"
-#include "ridge/learn/graph_copy.h"
 #include "ridge/learn/slice_sums.h"
 
 namespace ridge {

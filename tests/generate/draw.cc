@@ -1,6 +1,6 @@
 #include "tests/generate/draw.h"
 
-#include "ridge/learn/graph_copy.h"
+#include "ridge/graph/passes/passes.h"
 #include "tests/generate/families.h"
 
 namespace ridge {

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "ridge/graph/builder.h"
 #include "ridge/graph/interpret.h"
-#include "ridge/learn/graph_copy.h"
 #include "ridge/learn/master_params.h"
 #include "ridge/lower/pipeline.h"
 #include "tests/generate/backend_run.h"

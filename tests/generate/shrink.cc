@@ -6,8 +6,8 @@
 #include <optional>
 #include <set>
 
-#include "ridge/graph/builder.h"
-#include "ridge/learn/graph_copy.h"
+#include "ridge/graph/passes/passes.h"
+#include "ridge/graph/passes/rewriter.h"
 
 namespace ridge {
 namespace {
@@ -17,31 +17,21 @@ using Fails = std::function<bool(const Graph&)>;
 // The graph with `by` (or a new parameter) in the place of the first output of node n.
 std::optional<Graph> Without(const Graph& graph, size_t n, ValueId by) {
   const std::string cut = graph.UniqueName("cut");
-  GraphCopier copier(graph);
+  GraphRewriter rewriter(graph);
   for (size_t i = 0; i < graph.nodes().size(); ++i) {
     const Node& node = graph.nodes()[i];
-    if (i != n) {
-      copier.CopyNode(node);
-      continue;
-    }
-    for (ValueId output : node.outputs) {
-      const TensorType& type = graph.type(output);
-      if (!IsFloat(type.dtype)) {
-        copier.CopyNode(node);
-        break;
-      }
-    }
-    if (node.outputs.size() > 1) copier.CopyNode(node);
-    const TensorType& type = graph.type(node.outputs[0]);
-    copier.Map(node.outputs[0], by != kNoValue
-                                    ? copier.Mapped(by)
-                                    : copier.to().Parameter(cut, type, Init::Uniform(1)));
+    const bool stays = i != n || node.outputs.size() > 1;
+    if (stays && !rewriter.Copy(node).ok()) return std::nullopt;
+    if (i != n) continue;
+    ValueInfo leaf;
+    leaf.name = cut;
+    leaf.type = graph.type(node.outputs[0]);
+    leaf.kind = ValueKind::kParameter;
+    leaf.init = Init::Uniform(1);
+    rewriter.Set(node.outputs[0],
+                 by != kNoValue ? rewriter.Use(by) : rewriter.AddLeaf(std::move(leaf)));
   }
-  for (const GraphOutput& output : graph.outputs())
-    copier.to().Output(output.name, copier.Mapped(output.value));
-  for (const GraphUpdate& update : graph.updates())
-    copier.to().Update(copier.Mapped(update.variable), copier.Mapped(update.value));
-  Result<Graph> built = std::move(copier.to()).Build();
+  Result<Graph> built = rewriter.Finish();
   if (!built.ok()) return std::nullopt;
   Result<Graph> needed = KeepNeeded(*built);
   return needed.ok() ? std::optional(std::move(*needed)) : std::nullopt;

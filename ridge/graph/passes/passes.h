@@ -38,4 +38,8 @@ Result<Graph> SimplifyAlgebra(Graph graph);
 // # bitwise
 Result<Graph> RemoveDead(Graph graph);
 
+// The same without inputs and variables that nothing reads; leaves are in the order of their first
+// use.  No pass of the pipeline: it changes what a caller has to give.  # bitwise
+Result<Graph> KeepNeeded(const Graph& graph);
+
 }  // namespace ridge

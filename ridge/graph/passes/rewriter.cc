@@ -39,6 +39,19 @@ std::vector<ValueId> GraphRewriter::Map(const std::vector<ValueId>& old) const {
   return now;
 }
 
+ValueId GraphRewriter::Use(ValueId old) {
+  const bool leaf = old != kNoValue && from_.value(old).kind != ValueKind::kResult;
+  if (leaf && Map(old) == kNoValue) CopyLeaf(old);
+  return Map(old);
+}
+
+std::vector<ValueId> GraphRewriter::Use(const std::vector<ValueId>& old) {
+  std::vector<ValueId> now;
+  now.reserve(old.size());
+  for (ValueId id : old) now.push_back(Use(id));
+  return now;
+}
+
 void GraphRewriter::Set(ValueId old, ValueId now) {
   map_.at(static_cast<size_t>(old)) = now;
   ValueInfo& value = to_.mutable_value(now);
@@ -90,9 +103,10 @@ std::string GraphRewriter::FreshName(const std::string& wanted) const {
 }
 
 Result<Graph> GraphRewriter::Finish() {
-  for (const GraphOutput& output : from_.outputs()) to_.AddOutput(output.name, Map(output.value));
+  for (const GraphOutput& output : from_.outputs()) to_.AddOutput(output.name, Use(output.value));
   for (const GraphUpdate& update : from_.updates()) {
-    to_.AddUpdate(Map(update.variable), Map(update.value));
+    const ValueId value = Use(update.value);
+    to_.AddUpdate(Use(update.variable), value);
   }
   return std::move(to_);
 }
@@ -101,17 +115,7 @@ void GraphRewriter::CopyLeaf(ValueId id) {
   const ValueInfo& value = from_.value(id);
   const bool wanted = keep_.empty() || keep_[static_cast<size_t>(id)];
   if (value.kind == ValueKind::kConstant && !wanted) return;
-  ValueId now = kNoValue;
-  if (value.kind == ValueKind::kInput) {
-    now = to_.AddInput(value.name, value.type, value.dim_names);
-  } else if (value.kind == ValueKind::kConstant) {
-    now = to_.AddConstant(value.name, value.constant);
-  } else {
-    now = to_.AddVariable(value.kind, value.name, value.type, value.init);
-  }
-  to_.mutable_value(now).role = value.role;
-  to_.mutable_value(now).trainable = value.trainable;
-  map_[static_cast<size_t>(id)] = now;
+  map_[static_cast<size_t>(id)] = to_.AddLeaf(value);
 }
 
 std::vector<int32_t> CountReads(const Graph& graph) {

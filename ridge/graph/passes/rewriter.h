@@ -4,6 +4,7 @@
 //   RIDGE_RETURN_IF_ERROR(rewriter.Walk([&](const Node& node) { return rewriter.Copy(node); }));
 //   return rewriter.Finish();
 //
+// Without Walk the caller copies nodes itself, and leaves are copied where they are first used.
 // Names, roles, locations, outputs and updates are kept.
 #pragma once
 #include <functional>
@@ -32,12 +33,16 @@ class GraphRewriter {
   // others.
   void KeepConstants(std::vector<bool> keep) { keep_ = std::move(keep); }
 
-  ValueId Map(ValueId old) const;  // kNoValue maps to itself
+  // The new value of `old`, kNoValue until there is one.  kNoValue maps to itself.
+  ValueId Map(ValueId old) const;
   std::vector<ValueId> Map(const std::vector<ValueId>& old) const;
+  // The same, but a leaf without a new value is copied.
+  ValueId Use(ValueId old);
+  std::vector<ValueId> Use(const std::vector<ValueId>& old);
   // Maps `old` to `now`, a value of the new graph.
   void Set(ValueId old, ValueId now);
   // Copies the node onto the new values of its inputs.
-  Status Copy(const Node& node) { return CopyOn(node, Map(node.inputs)); }
+  Status Copy(const Node& node) { return CopyOn(node, Use(node.inputs)); }
   // The same onto these values of the new graph.
   Status CopyOn(const Node& node, std::vector<ValueId> inputs);
   // Replaces `old` by a constant of the same name.
@@ -50,6 +55,8 @@ class GraphRewriter {
   Result<ValueId> AddNamedNode(const OpDef& op, std::vector<ValueId> inputs, AttrMap attrs,
                                const std::string& name, const std::string& location);
   ValueId AddConstant(const std::string& wanted_name, Tensor tensor);
+  // An input, variable or constant.  REQUIRES: its name is free in the new graph.
+  ValueId AddLeaf(ValueInfo leaf) { return to_.AddLeaf(std::move(leaf)); }
   // A name that is free in both graphs, so no later copy collides with it.
   std::string FreshName(const std::string& wanted) const;
 

@@ -20,8 +20,6 @@ namespace {
 // Whether the run evaluates: then `eval` belongs to the plan.
 bool Evaluates(const JobData* data) { return data == nullptr || data->during() != nullptr; }
 
-}
-
 }  // namespace
 
 Result<DType> ProductOperands(const std::string& precision, const Machine& machine) {
