@@ -12,6 +12,7 @@
 #include "ridge/cli/output.h"
 #include "ridge/cli/verbs.h"
 #include "ridge/core/safetensors.h"
+#include "ridge/core/units.h"
 #include "ridge/train/store/run.h"
 
 namespace ridge::cli {
@@ -173,8 +174,9 @@ Result<int> Compare(const CLI::App& app, const std::optional<std::string>& a_fol
   CompareReports(a, b, differences);
   RIDGE_RETURN_IF_ERROR(CompareTensors(a, b, differences));
   if (differences.empty()) {
-    PrintData(fmt::format("equal: {} reports, {} checkpoints\n", a.reports.size(),
-                          CommonSteps(a, b).size()));
+    PrintData(fmt::format(
+        "equal: {}, {}\n", FormatCountOf(static_cast<int64_t>(a.reports.size()), "report"),
+        FormatCountOf(static_cast<int64_t>(CommonSteps(a, b).size()), "checkpoint")));
     return kExitOk;
   }
   PrintData(OptionsText(a, b));

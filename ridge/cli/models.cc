@@ -50,13 +50,6 @@ std::string InputsText(const ModelFacts& facts) {
   return text;
 }
 
-// "25,557,032": people compare all digits with published counts.
-std::string Grouped(int64_t count) {
-  std::string text = fmt::format("{}", count);
-  for (size_t at = text.size(); at > 3;) text.insert(at -= 3, ",");
-  return text;
-}
-
 std::string FlopsText(double flops) {
   const std::string rate = FormatRate(flops, "FLOP");
   return rate.substr(0, rate.rfind('/'));
@@ -68,7 +61,7 @@ void PrintOverview(const std::vector<Listed>& listed, const Terminal& terminal) 
                {"forward, a sample", Align::kRight},
                {"inputs of a sample"}});
   for (const auto& [model, facts] : listed) {
-    table.AddRow({facts.name, Grouped(facts.parameter_count), FlopsText(facts.sample_flops),
+    table.AddRow({facts.name, FormatInteger(facts.parameter_count), FlopsText(facts.sample_flops),
                   InputsText(facts)});
   }
   PrintData(table.ToText(terminal, /*indent=*/0));

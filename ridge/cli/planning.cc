@@ -89,10 +89,15 @@ std::string ModelNotesText(const ModelNotes& notes, bool verbose) {
     for (const std::string& name : notes.fixed) add_line(fmt::format("not trained: {}", name));
     return text;
   }
+  const bool one_fixed = notes.fixed.size() == 1;
   if (!notes.fixed.empty())
-    add_line(fmt::format("{} tensors are not trained (-v names them)", notes.fixed.size()));
+    add_line(fmt::format("{} {} not trained (-v names {})",
+                         FormatCountOf(static_cast<int64_t>(notes.fixed.size()), "tensor"),
+                         one_fixed ? "is" : "are", one_fixed ? "it" : "them"));
   if (!notes.notes.empty())
-    add_line(fmt::format("{} notes on the model (-v names them)", notes.notes.size()));
+    add_line(fmt::format("{} on the model (-v prints {})",
+                         FormatCountOf(static_cast<int64_t>(notes.notes.size()), "note"),
+                         notes.notes.size() == 1 ? "it" : "them"));
   return text;
 }
 
@@ -108,7 +113,7 @@ std::string PlanTitle(const PlannedJob& job, const Machine& machine) {
   title += fmt::format(", {}, {}, on {}", step, DTypeName(job.operands), options.device);
   if (machine.backend->name() != options.device) title += " by " + machine.backend->name();
   const int threads = machine.backend->threads();
-  title += fmt::format(" ({} thread{})", threads, threads == 1 ? "" : "s");
+  title += fmt::format(" ({})", FormatCountOf(threads, "thread"));
   if (job.keeps_many)
     title +=
         "\n  keeps its activations: recomputing them would take too much of so short a step "

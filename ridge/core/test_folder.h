@@ -1,5 +1,8 @@
-// TempFolder and TestFolder: where a test may write.  Only for tests.
+// TempFolder and TestFolder: where a test may write; FileSizeLimit: how much.  Only for tests.
 #pragma once
+#include <sys/resource.h>
+
+#include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -39,5 +42,26 @@ inline std::string TestFolder() {
   static const TempFolder folder;
   return folder.path();
 }
+
+// Limits the size of any file this process writes: the disk is "full" at that size.
+class FileSizeLimit {
+ public:
+  explicit FileSizeLimit(rlim_t bytes) {
+    old_handler_ = std::signal(SIGXFSZ, SIG_IGN);
+    getrlimit(RLIMIT_FSIZE, &old_);
+    const rlimit limited = {bytes, old_.rlim_max};
+    setrlimit(RLIMIT_FSIZE, &limited);
+  }
+  ~FileSizeLimit() {
+    setrlimit(RLIMIT_FSIZE, &old_);
+    std::signal(SIGXFSZ, old_handler_);
+  }
+  FileSizeLimit(const FileSizeLimit&) = delete;
+  FileSizeLimit& operator=(const FileSizeLimit&) = delete;
+
+ private:
+  rlimit old_{};
+  void (*old_handler_)(int) = nullptr;
+};
 
 }  // namespace ridge

@@ -43,13 +43,6 @@ std::string ClockText(double seconds) {
   return fmt::format("{} d {:02} h", hours / 24, hours % 24);
 }
 
-std::string Grouped(int64_t value) {
-  std::string digits = fmt::format("{}", value);
-  for (int64_t at = static_cast<int64_t>(digits.size()) - 3; at > (value < 0 ? 1 : 0); at -= 3)
-    digits.insert(static_cast<size_t>(at), ",");
-  return digits;
-}
-
 struct SizeUnit {
   const char* name;  // small letters
   double bytes;
@@ -101,15 +94,26 @@ std::string FormatSeconds(double seconds) {
   return ClockText(seconds);
 }
 
+std::string FormatInteger(int64_t value) {
+  std::string digits = fmt::format("{}", value);
+  for (int64_t at = static_cast<int64_t>(digits.size()) - 3; at > (value < 0 ? 1 : 0); at -= 3)
+    digits.insert(static_cast<size_t>(at), ",");
+  return digits;
+}
+
 std::string FormatCount(double count) {
   if (!std::isfinite(count)) return NotFinite(count);
   const double size = std::fabs(count);
   if (size < 1e7) {
-    if (size == std::floor(size) || size >= 100) return Grouped(std::llround(count));
+    if (size == std::floor(size) || size >= 100) return FormatInteger(std::llround(count));
     return ThreeDigits(count);
   }
   static constexpr std::array<const char*, 7> kPrefixes = {"", "k", "M", "G", "T", "P", "E"};
   return WithPrefix(count, 1000, kPrefixes, "");
+}
+
+std::string FormatCountOf(int64_t count, std::string_view noun) {
+  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
 }
 
 std::string FormatPercent(double ratio) {

@@ -39,6 +39,18 @@ TEST(Units, LongTimesReadLikeAClock) {
   EXPECT_EQ(FormatSeconds(54 * 86400), "54 d 00 h");
 }
 
+TEST(Units, IntegersKeepAllDigits) {
+  EXPECT_EQ(FormatInteger(999), "999");
+  EXPECT_EQ(FormatInteger(25557032), "25,557,032");
+  EXPECT_EQ(FormatInteger(-1000), "-1,000");
+}
+
+TEST(Units, OneIsSingular) {
+  EXPECT_EQ(FormatCountOf(0, "node"), "0 nodes");
+  EXPECT_EQ(FormatCountOf(1, "node"), "1 node");
+  EXPECT_EQ(FormatCountOf(2, "node"), "2 nodes");
+}
+
 TEST(Units, CountsAreGroupedThenShortened) {
   EXPECT_EQ(FormatCount(0), "0");
   EXPECT_EQ(FormatCount(999), "999");

@@ -27,32 +27,39 @@ bool Moves(const Node& node, size_t input) {
   });
 }
 
-// The extent that input number `input` of the node indexes; 0 when it indexes none.
-int64_t Picks(const Graph& graph, const Node& node, size_t input) {
-  if (input != 1) return 0;
-  const TensorType& from = graph.type(node.inputs[0]);
-  if (node.op->name == "softmax_cross_entropy") return from.dims.back();
-  if (node.op->name != "gather" || from.dims.empty()) return 0;
-  const int64_t axis = std::get<int64_t>(node.attrs.at("axis"));
-  return from.dims[static_cast<size_t>(axis < 0 ? axis + from.rank() : axis)];
+// The extent that input `i` of the node indexes; 0 when it indexes none.  Indices and labels have
+// no gradient.  They index input 0: its classes, its dimension `axis`, or its first one.
+int64_t ExtentOf(const Graph& graph, const Node& node, size_t i) {
+  const auto& indices = node.op->no_gradient_inputs;
+  const bool index =
+      std::find(indices.begin(), indices.end(), static_cast<int>(i)) != indices.end();
+  if (!index || i == 0 || node.inputs[0] == kNoValue) return 0;
+  const Dims& dims = graph.type(node.inputs[0]).dims;
+  if (dims.empty()) return 0;
+  if (node.op->name.starts_with("softmax_cross_entropy")) return dims.back();
+  const auto axis = node.attrs.find("axis");
+  if (axis == node.attrs.end()) return dims[0];
+  const int64_t at = std::get<int64_t>(axis->second);
+  return dims[static_cast<size_t>(at < 0 ? at + static_cast<int64_t>(dims.size()) : at)];
 }
+
+// The smaller extent; 0 is none.
+int64_t Smaller(int64_t a, int64_t b) { return a == 0 || b == 0 ? a + b : std::min(a, b); }
 
 }  // namespace
 
-int64_t IndexExtent(const Graph& graph, ValueId input) {
-  std::vector<bool> holds(graph.values().size(), false);
-  holds[static_cast<size_t>(input)] = true;
-  int64_t extent = 0;
-  for (const Node& node : graph.nodes()) {
+std::vector<int64_t> IndexExtents(const Graph& graph) {
+  std::vector<int64_t> extents(graph.values().size(), 0);
+  for (size_t n = graph.nodes().size(); n-- > 0;) {
+    const Node& node = graph.nodes()[n];
     for (size_t i = 0; i < node.inputs.size(); ++i) {
-      const ValueId id = node.inputs[i];
-      if (id == kNoValue || !holds[static_cast<size_t>(id)]) continue;
-      if (const int64_t picks = Picks(graph, node, i); picks > 0)
-        extent = extent == 0 ? picks : std::min(extent, picks);
-      if (Moves(node, i)) holds[static_cast<size_t>(node.outputs[0])] = true;
+      if (node.inputs[i] == kNoValue) continue;
+      int64_t& extent = extents[static_cast<size_t>(node.inputs[i])];
+      extent = Smaller(extent, ExtentOf(graph, node, i));
+      if (Moves(node, i)) extent = Smaller(extent, extents[static_cast<size_t>(node.outputs[0])]);
     }
   }
-  return extent;
+  return extents;
 }
 
 }  // namespace ridge

@@ -1,11 +1,14 @@
-// IndexExtent: how many values an integer input can take.
+// IndexExtents: how many values the integers of a graph may take.
 #pragma once
+#include <cstdint>
+#include <vector>
+
 #include "ridge/graph/graph.h"
 
 namespace ridge {
 
-// The extent that `input` indexes: an embedding's rows, a loss's classes; the smallest of several,
-// 0 for none.  The search follows operators that move or copy elements.
-int64_t IndexExtent(const Graph& graph, ValueId input);
+// By ValueId: the smallest extent that the value's elements index, such as the rows of an
+// embedding or the classes of a loss; 0 for none.  Follows operators that move or copy elements.
+std::vector<int64_t> IndexExtents(const Graph& graph);
 
 }  // namespace ridge

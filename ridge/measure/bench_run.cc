@@ -4,9 +4,10 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
+#include "ridge/core/median.h"
 #include "ridge/core/process.h"
 #include "ridge/core/version.h"
-#include "ridge/learn/made_up_inputs.h"
+#include "ridge/learn/random_inputs.h"
 #include "ridge/learn/training_graph.h"
 #include "ridge/train/load/model_source.h"
 #include "ridge/train/loop/graph_run.h"
@@ -41,16 +42,15 @@ Result<BenchRunResult> BenchRun(const BenchRunRequest& request, const Machine& m
   RIDGE_ASSIGN_OR_RETURN(const NamedGraph graph, BuildInferenceGraph(forward, LabelNames(forward)));
   RIDGE_ASSIGN_OR_RETURN(
       const std::unique_ptr<Executor> executor,
-      PrepareGraph(graph.graph, MadeUpInputs(graph.graph, request.seed), request.seed, machine));
+      PrepareGraph(graph.graph, RandomInputs(graph.graph, request.seed), request.seed, machine));
   RIDGE_ASSIGN_OR_RETURN(std::vector<double> seconds, TimeRuns(*executor, request.runs));
   BenchRunResult result{.model = request.model,
                         .batch = request.batch,
                         .threads = machine.backend->threads(),
                         .nodes = static_cast<int64_t>(executor->program().steps[0].nodes.size()),
-                        .first_s = seconds.front()};
-  std::sort(seconds.begin(), seconds.end());
-  result.least_s = seconds.front();
-  result.median_s = (seconds[seconds.size() / 2] + seconds[(seconds.size() - 1) / 2]) / 2;
+                        .first_s = seconds.front(),
+                        .least_s = *std::min_element(seconds.begin(), seconds.end())};
+  result.median_s = Median(std::move(seconds));
   return result;
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "ridge/core/median.h"
 #include "ridge/core/process.h"
 #include "ridge/core/version.h"
 #include "ridge/measure/bench_job.h"
@@ -60,8 +61,7 @@ void Bench::ReadFigures() {
   const int64_t peak = ReadProcessMemory().peak_resident_bytes;
   const size_t warm_up = seconds_.size() > 20 ? 10 : seconds_.size() / 2;
   std::vector<double> timed(seconds_.begin() + static_cast<int64_t>(warm_up), seconds_.end());
-  std::sort(timed.begin(), timed.end());
-  const double median = (timed[timed.size() / 2] + timed[(timed.size() - 1) / 2]) / 2;
+  const double median = Median(timed);
   const TrainOptions& options = request_.options;
   result_.model = options.model;
   result_.optimizer = job_->job().facts.own_step ? "own" : options.optimizer.name;
@@ -71,7 +71,7 @@ void Bench::ReadFigures() {
   result_.slices = job_->executor().program().Find("train")->slices;
   result_.threads = machine_.backend->threads();
   result_.params = job_->job().parameter_count;
-  result_.ms_min = timed.front() * 1e3;
+  result_.ms_min = *std::min_element(timed.begin(), timed.end()) * 1e3;
   result_.ms_med = median * 1e3;
   result_.samples_s = static_cast<double>(options.batch) / median;
   result_.peak_mb = static_cast<double>(peak - request_.resident_at_main_bytes) / (1 << 20);
@@ -96,11 +96,10 @@ Status Bench::AddRoofline() {
 
 using Json = nlohmann::ordered_json;
 
-Json FiguresJson(const RunFigures& figures) {
-  Json json = {{"peak_bytes", figures.peak_bytes},
-               {"arena_bytes", figures.arena_bytes},
-               {"step_s", figures.step_s}};
-  if (figures.modelled_step_s) json["modelled_step_s"] = *figures.modelled_step_s;
+// Steps on one batch have no epoch.
+Json StepFiguresToJson(const RunFigures& figures) {
+  Json json = FiguresToJson(figures);
+  json.erase("epoch_s");
   return json;
 }
 
@@ -131,8 +130,8 @@ std::string BenchToJson(const BenchResult& r) {
                      {"peak_mb", r.peak_mb},
                      {"loss0", r.loss0},
                      {"loss", r.loss},
-                     {"planned", FiguresJson(r.planned)},
-                     {"measured", FiguresJson(r.measured)},
+                     {"planned", StepFiguresToJson(r.planned)},
+                     {"measured", StepFiguresToJson(r.measured)},
                      {"peak_flops_per_s", r.peaks.flops_per_s},
                      {"bytes_per_s", r.peaks.bytes_per_s},
                      {"model_flops", r.model_flops},

@@ -102,10 +102,10 @@ std::string LongestNodes(const PlanSummary& plan, const Terminal& terminal) {
   }
   if (nodes.size() > kLongestNodes) {
     const double share = Ratio(others_s, plan.step_s);
-    table.AddRow(
-        {fmt::format("{} others", nodes.size() - kLongestNodes), "", FormatSeconds(others_s),
-         FormatPercent(share), BarText(share, kShareColumns, terminal.unicode)},
-        Style::kDim);
+    table.AddRow({FormatCountOf(static_cast<int64_t>(nodes.size() - kLongestNodes), "other"), "",
+                  FormatSeconds(others_s), FormatPercent(share),
+                  BarText(share, kShareColumns, terminal.unicode)},
+                 Style::kDim);
   }
   return table.ToText(terminal);
 }

@@ -53,6 +53,8 @@ TEST(PlanReport, ShowsTheFiveLongestNodesAndTheRestTogether) {
   EXPECT_THAT(text, HasSubstr("node3 "));
   EXPECT_THAT(text, Not(HasSubstr("node2 ")));
   EXPECT_THAT(text, HasSubstr("2 others"));
+  EXPECT_THAT(PlanReport("net", Summary(Training(6), 64 * kMiB), Terminal{}),
+              HasSubstr("1 other "));
   EXPECT_THAT(text, HasSubstr("measured"));
   EXPECT_THAT(text, HasSubstr("modelled"));
 }

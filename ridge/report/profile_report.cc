@@ -70,8 +70,8 @@ void AddOperators(const StepProfile& profile, ProfilePart part, const Terminal& 
     others.limit_s += row.limit_s;
   }
   if (shown <= kOperatorsShown) return;
-  table.AddRow(Cells(fmt::format("  {} others", shown - kOperatorsShown), others.nodes,
-                     others.seconds, others.limit_s, step_s, terminal),
+  table.AddRow(Cells("  " + FormatCountOf(static_cast<int64_t>(shown - kOperatorsShown), "other"),
+                     others.nodes, others.seconds, others.limit_s, step_s, terminal),
                Style::kDim);
 }
 
@@ -173,9 +173,7 @@ std::string Advice(const StepProfile& profile, const Terminal& terminal) {
   std::string text = Styled("What would help most", Style::kBold, terminal) + "\n";
   const double step_s = profile.measured.step_s;
   for (const ProfileAdvice& advice : profile.advice) {
-    const std::string nodes =
-        advice.nodes > 0 ? fmt::format(", {} node{}", advice.nodes, advice.nodes == 1 ? "" : "s")
-                         : "";
+    const std::string nodes = advice.nodes > 0 ? ", " + FormatCountOf(advice.nodes, "node") : "";
     text += fmt::format(
         "  {} of the step ({}): {}{}\n    {}\n",
         Styled(FormatPercentChange(-Ratio(advice.gain_s, step_s)), Style::kGreen, terminal),

@@ -165,6 +165,19 @@ TEST_F(ProfileTest, TheReportHasATotalAndWhatWouldHelp) {
   }
 }
 
+TEST_F(ProfileTest, OperatorsBeyondTheSixthAreOthers) {
+  const auto add = [&](const std::string& op) {
+    AddNode(op, op, &relu_, {made_}, {out_}, 0, kMega);
+    measured_.node_s.push_back(0.0001);
+  };
+  for (const char* op : {"a", "b", "c", "d", "e", "f"}) add(op);
+  EXPECT_NE(ProfileReport(AnalyzeStep(measured_), Terminal{}).find("  1 other "),
+            std::string::npos);
+  add("g");
+  EXPECT_NE(ProfileReport(AnalyzeStep(measured_), Terminal{}).find("  2 others "),
+            std::string::npos);
+}
+
 TEST_F(ProfileTest, JsonHoldsEveryNode) {
   const nlohmann::json json = nlohmann::json::parse(ProfileToJson(AnalyzeStep(measured_)));
   EXPECT_EQ(json.at("nodes").size(), 3U);

@@ -7,7 +7,7 @@
 #include "ridge/core/rounding.h"
 #include "ridge/plan/program.h"
 #include "ridge/runtime/arena.h"
-#include "ridge/runtime/made_up_data.h"
+#include "ridge/runtime/timing_data.h"
 
 namespace ridge {
 namespace {
@@ -43,7 +43,7 @@ class Operands {
   int64_t bytes() const { return bytes_; }
 
   void Fill(const OpCall& call, int threads, std::byte* base) const {
-    MadeUpData data;
+    TimingData data;
     for (size_t i = 0; i < inputs_.size(); ++i) {
       if (inputs_[i].bytes > 0)
         data.Fill(call.inputs[i].dtype, threads, base + inputs_[i].offset, inputs_[i].bytes);

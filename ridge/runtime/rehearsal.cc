@@ -14,10 +14,11 @@
 #include <string_view>
 #include <vector>
 
+#include "ridge/core/median.h"
 #include "ridge/core/process.h"
 #include "ridge/plan/cost/roofline.h"
 #include "ridge/plan/planner.h"
-#include "ridge/runtime/made_up_data.h"
+#include "ridge/runtime/timing_data.h"
 
 namespace ridge {
 namespace {
@@ -58,15 +59,11 @@ class DataFiller {
 
   Executor& executor_;
   std::vector<bool> filled_;  // by persistent value
-  MadeUpData data_;
+  TimingData data_;
 };
 
-// The median; of two the smaller, since the larger is the one that was suspected.
-double Typical(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<int64_t>((values.size() - 1) / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
+// Of two the smaller, since the larger is the one that was suspected.
+double Typical(std::vector<double> values) { return LowerQuantile(std::move(values), 0.5); }
 
 // Nodes of equal kernel and types: equal seconds.
 struct Candidate {

@@ -7,7 +7,7 @@
 #include <cmath>
 #include <limits>
 
-#include "ridge/learn/made_up_inputs.h"
+#include "ridge/learn/random_inputs.h"
 #include "ridge/onnx/import/import.h"
 #include "ridge/train/loop/graph_run.h"
 
@@ -114,7 +114,7 @@ Status CompareWithFile(const Graph& graph, const std::map<std::string, Tensor>& 
                        const std::string& path, const ExportRequest& request,
                        const Machine& machine, ExportReport& report) {
   RIDGE_ASSIGN_OR_RETURN(const Graph read, ReadBack(graph, path));
-  const std::map<std::string, Tensor> inputs = MadeUpInputs(graph, request.seed);
+  const std::map<std::string, Tensor> inputs = RandomInputs(graph, request.seed);
   std::map<std::string, Tensor> given = values;
   given.insert(inputs.begin(), inputs.end());
   RIDGE_ASSIGN_OR_RETURN(const auto ours, RunGraph(graph, given, request.seed, machine));

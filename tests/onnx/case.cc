@@ -83,7 +83,7 @@ Result<std::vector<Tensor>> ReadTensors(const std::string& prefix) {
 }
 
 // 0, 1/n, 2/n, ... as ONNX's runner makes them.
-Tensor MadeUpInput(const onnx::ValueInfoProto& input) {
+Tensor RandomInput(const onnx::ValueInfoProto& input) {
   TensorType type{DType::kF32, {}};
   for (const auto& dim : input.type().tensor_type().shape().dim()) {
     type.dims.push_back(dim.has_dim_value() ? dim.dim_value() : 1);
@@ -96,12 +96,12 @@ Tensor MadeUpInput(const onnx::ValueInfoProto& input) {
   return tensor;
 }
 
-std::vector<Tensor> MadeUpInputs(const onnx::ModelProto& model) {
+std::vector<Tensor> RandomInputs(const onnx::ModelProto& model) {
   std::set<std::string> initializers;
   for (const auto& tensor : model.graph().initializer()) initializers.insert(tensor.name());
   std::vector<Tensor> inputs;
   for (const auto& input : model.graph().input()) {
-    if (initializers.count(input.name()) == 0) inputs.push_back(MadeUpInput(input));
+    if (initializers.count(input.name()) == 0) inputs.push_back(RandomInput(input));
   }
   return inputs;
 }
@@ -179,7 +179,7 @@ Status ReadOnnxProto(const std::string& path, onnx::ModelProto& model) {
 Result<OnnxCaseTensors> ReadOnnxTensors(const OnnxCase& onnx_case, const onnx::ModelProto& model) {
   OnnxCaseTensors tensors;
   if (onnx_case.data.empty()) {
-    tensors.inputs = MadeUpInputs(model);
+    tensors.inputs = RandomInputs(model);
   } else {
     RIDGE_ASSIGN_OR_RETURN(tensors.inputs, ReadTensors(onnx_case.data + "/input"));
   }

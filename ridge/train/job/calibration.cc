@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "ridge/core/median.h"
 #include "ridge/core/process.h"
 #include "ridge/train/job/step_runner.h"
 
@@ -13,17 +14,10 @@ constexpr int kMostWarmUps = 2, kFewest = 5, kMost = 400;  // where the budget a
 constexpr double kForMore = 1.0 / 3;  // share of the budget for more updates than kFewest
 constexpr double kAgree = 0.05;       // updates that differ by more take all of the budget
 
-// The value at this share of the sorted times, from below.
-double Quantile(std::vector<double> seconds, double share) {
-  const auto at = static_cast<int64_t>(share * static_cast<double>(seconds.size() - 1));
-  std::nth_element(seconds.begin(), seconds.begin() + at, seconds.end());
-  return seconds[static_cast<size_t>(at)];
-}
-
 // Whether the middle half of the times agree.  Where the loader of a large batch waits for a core,
 // updates differ by whole time slices of the scheduler.
 bool Agree(const std::vector<double>& seconds) {
-  return Quantile(seconds, 0.75) <= (1 + kAgree) * Quantile(seconds, 0.25);
+  return LowerQuantile(seconds, 0.75) <= (1 + kAgree) * LowerQuantile(seconds, 0.25);
 }
 
 }  // namespace
@@ -49,7 +43,7 @@ Result<double> MeasureUpdates(Executor& executor, const PlannedJob& job, const J
     if (!seconds.empty() && spent + update->seconds > budget_s) break;
   }
   // Of two the shorter: what disturbs an update makes it longer.
-  const double ratio = Quantile(std::move(seconds), 0.5) / planned;
+  const double ratio = LowerQuantile(std::move(seconds), 0.5) / planned;
   // Without warm-up the first update has cold code and caches, so it is slower than later ones.
   return warm_ups == 0 ? std::min(1.0, ratio) : ratio;
 }

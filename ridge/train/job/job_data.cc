@@ -88,9 +88,11 @@ DataOptions SyntheticOptions(const Graph& forward, const ForwardFacts& facts, ui
   options.seed = seed;
   const int64_t classes = facts.logits == kNoValue ? 0 : forward.type(facts.logits).dims.back();
   const std::string label_name = facts.label == kNoValue ? "" : forward.value(facts.label).name;
+  const std::vector<int64_t> extents = IndexExtents(forward);
   for (const InputSpec& input : MakeBatchSpec(forward, facts, /*with_weight=*/false).inputs) {
     int64_t extent = 0;
-    if (IsInteger(input.type.dtype)) extent = IndexExtent(forward, forward.FindValue(input.name));
+    if (IsInteger(input.type.dtype))
+      extent = extents[static_cast<size_t>(forward.FindValue(input.name))];
     // Else an integer scalar is a label.
     const bool label =
         input.name == label_name || (IsInteger(input.type.dtype) && input.type.dims.empty());

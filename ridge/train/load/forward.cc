@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "ridge/core/units.h"
 #include "ridge/graph/gradient_reach.h"
 #include "ridge/learn/loss.h"
 #include "ridge/learn/master_params.h"
@@ -16,9 +17,9 @@ Status KeepMasterParams(Forward& forward) {
   if (names.empty()) return Status();
   const char* type = DTypeName(forward.graph.type(forward.graph.FindValue(names[0])).dtype);
   forward.notes.notes.push_back(
-      fmt::format("kept and updated in f32, and rounded to {} for each step: {} parameter{}. Their "
-                  "gradients are computed as the model computes, with no loss scale",
-                  type, names.size(), names.size() == 1 ? "" : "s"));
+      fmt::format("kept and updated in f32, and rounded to {} for each step: {}. Their gradients "
+                  "are computed as the model computes, with no loss scale",
+                  type, FormatCountOf(static_cast<int64_t>(names.size()), "parameter")));
   RIDGE_ASSIGN_OR_RETURN(forward.graph, WithMasterParams(std::move(forward.graph)));
   return Status();
 }

@@ -1,6 +1,6 @@
 #include "ridge/train/loop/step_times.h"
 
-#include <algorithm>
+#include "ridge/core/median.h"
 
 namespace ridge {
 namespace {
@@ -27,12 +27,8 @@ void StepTimes::Add(double seconds) {
 }
 
 double StepTimes::Median() const {
-  std::vector<double> times = times_.empty() ? warm_up_ : times_;
-  if (times.empty()) return 0;
-  const auto middle = times.begin() + static_cast<int64_t>(times.size() / 2);
-  std::nth_element(times.begin(), middle, times.end());
-  if (times.size() % 2 == 1) return *middle;
-  return (*middle + *std::max_element(times.begin(), middle)) / 2;
+  const std::vector<double>& times = times_.empty() ? warm_up_ : times_;
+  return times.empty() ? 0 : ridge::Median(times);
 }
 
 }  // namespace ridge

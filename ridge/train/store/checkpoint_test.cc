@@ -2,9 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/resource.h>
 
-#include <csignal>
 #include <fstream>
 
 #include "ridge/core/files.h"
@@ -79,25 +77,6 @@ class CheckpointTest : public testing::Test {
   std::vector<float> weights_ = std::vector<float>(1000);
   std::vector<float> moments_ = std::vector<float>(1000, 0.5F);
   CheckpointTensors tensors_;
-};
-
-// Limits the size of any file this process writes: the disk is "full" at that size.
-class FileSizeLimit {
- public:
-  explicit FileSizeLimit(rlim_t bytes) {
-    old_handler_ = std::signal(SIGXFSZ, SIG_IGN);
-    getrlimit(RLIMIT_FSIZE, &old_);
-    const rlimit limited = {bytes, old_.rlim_max};
-    setrlimit(RLIMIT_FSIZE, &limited);
-  }
-  ~FileSizeLimit() {
-    setrlimit(RLIMIT_FSIZE, &old_);
-    std::signal(SIGXFSZ, old_handler_);
-  }
-
- private:
-  rlimit old_{};
-  void (*old_handler_)(int) = nullptr;
 };
 
 TEST_F(CheckpointTest, WhatIsSavedIsLoaded) {

@@ -11,15 +11,6 @@ using Json = nlohmann::ordered_json;
 Json Number(double value) { return std::isfinite(value) ? Json(value) : Json(); }
 Json Optional(const std::optional<double>& value) { return value ? Number(*value) : Json(); }
 
-Json FiguresJson(const RunFigures& figures) {
-  Json json = {{"peak_bytes", figures.peak_bytes},
-               {"arena_bytes", figures.arena_bytes},
-               {"step_s", Number(figures.step_s)},
-               {"epoch_s", Optional(figures.epoch_s)}};
-  if (figures.modelled_step_s) json["modelled_step_s"] = Number(*figures.modelled_step_s);
-  return json;
-}
-
 }  // namespace
 
 void RunSummary::Add(const std::string& data, const EvalResult& evaluation) {
@@ -33,6 +24,15 @@ void RunSummary::Add(const std::string& data, const EvalResult& evaluation) {
   }
 }
 
+nlohmann::ordered_json FiguresToJson(const RunFigures& figures) {
+  Json json = {{"peak_bytes", figures.peak_bytes},
+               {"arena_bytes", figures.arena_bytes},
+               {"step_s", Number(figures.step_s)},
+               {"epoch_s", Optional(figures.epoch_s)}};
+  if (figures.modelled_step_s) json["modelled_step_s"] = Number(*figures.modelled_step_s);
+  return json;
+}
+
 std::string SummaryToJson(const RunSummary& summary) {
   const Json json = {{"model", summary.model},
                      {"seed", summary.seed},
@@ -44,8 +44,8 @@ std::string SummaryToJson(const RunSummary& summary) {
                      {"validation_accuracy", Optional(summary.validation_accuracy)},
                      {"validation_loss", Optional(summary.validation_loss)},
                      {"wall_s", Number(summary.wall_s)},
-                     {"planned", FiguresJson(summary.planned)},
-                     {"measured", FiguresJson(summary.measured)},
+                     {"planned", FiguresToJson(summary.planned)},
+                     {"measured", FiguresToJson(summary.measured)},
                      {"skipped_samples", summary.skipped_samples},
                      {"parameters_sha256", summary.parameters_sha256},
                      {"ridge_version", summary.ridge_version},

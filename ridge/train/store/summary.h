@@ -1,6 +1,7 @@
 // RunSummary: summary.json, the result of a completed run, with planned and measured figures.
 #pragma once
 #include <cstdint>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 
@@ -47,5 +48,9 @@ struct RunSummary {
 };
 
 std::string SummaryToJson(const RunSummary& summary);
+
+// {"peak_bytes": .., "arena_bytes": .., "step_s": .., "epoch_s": ..}, and "modelled_step_s" of a
+// plan; null for what is not known.
+nlohmann::ordered_json FiguresToJson(const RunFigures& figures);
 
 }  // namespace ridge

@@ -1,4 +1,4 @@
-#include "ridge/runtime/made_up_data.h"
+#include "ridge/runtime/timing_data.h"
 
 #include <algorithm>
 #include <cstring>
@@ -7,7 +7,7 @@
 
 namespace ridge {
 
-void MadeUpData::Fill(DType dtype, int threads, std::byte* data, int64_t bytes) {
+void TimingData::Fill(DType dtype, int threads, std::byte* data, int64_t bytes) {
   const std::vector<std::byte>& pattern = PatternOf(dtype);
   const auto length = static_cast<int64_t>(pattern.size());
   cpu::ParallelFor(
@@ -18,7 +18,7 @@ void MadeUpData::Fill(DType dtype, int threads, std::byte* data, int64_t bytes) 
 }
 
 // Drawn once for a type, since drawing takes longer than copying.
-const std::vector<std::byte>& MadeUpData::PatternOf(DType dtype) {
+const std::vector<std::byte>& TimingData::PatternOf(DType dtype) {
   std::vector<std::byte>& pattern = patterns_[dtype];
   if (!pattern.empty()) return pattern;
   constexpr int64_t kElements = 16 * 1024;
@@ -28,7 +28,7 @@ const std::vector<std::byte>& MadeUpData::PatternOf(DType dtype) {
   return pattern;
 }
 
-double MadeUpData::Draw() {
+double TimingData::Draw() {
   state_ = state_ * 1664525 + 1013904223;
   return 0.02 * (state_ >> 8) * 0x1p-24 + 0.001;
 }

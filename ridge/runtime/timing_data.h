@@ -1,4 +1,4 @@
-// MadeUpData: synthetic operands for kernels that are timed.
+// TimingData: operands of kernels that are timed.
 //
 // Zeros would give wrong times: memory writes zero lines faster than data.  Small positive numbers
 // keep square roots and logarithms finite; integers are zero, which is a valid index or label.
@@ -12,7 +12,7 @@
 
 namespace ridge {
 
-class MadeUpData {
+class TimingData {
  public:
   // Uses up to `threads` threads where that is faster.
   void Fill(DType dtype, int threads, std::byte* data, int64_t bytes);

@@ -3,8 +3,6 @@
 #include <gtest/gtest.h>
 
 #include "ridge/graph/builder.h"
-#include "ridge/models/model.h"
-#include "ridge/train/job/job_data.h"
 
 namespace ridge {
 namespace {
@@ -15,7 +13,7 @@ class IndexExtentTest : public ::testing::Test {
   Value Table(int64_t rows) {
     return b_.Constant(Tensor(TensorType{DType::kF32, {rows, 3}}), b_.graph().UniqueName("table"));
   }
-  int64_t Extent(Value input) { return IndexExtent(b_.graph(), input.id); }
+  int64_t Extent(Value input) { return IndexExtents(b_.graph())[static_cast<size_t>(input.id)]; }
 
   GraphBuilder b_{"net"};
 };
@@ -53,26 +51,20 @@ TEST_F(IndexExtentTest, BeingGatheredFromIsNotPicking) {
   EXPECT_EQ(Extent(tokens), 0);
 }
 
-TEST_F(IndexExtentTest, MadeUpTokensCoverTheVocabulary) {
-  const Result<Graph> gpt = BuildModel("gpt:vocab=40,context=16,hidden=8,layers=1,heads=1");
-  ASSERT_TRUE(gpt.ok());
-  const Result<ForwardFacts> facts = InspectForward(*gpt);
-  ASSERT_TRUE(facts.ok());
-  const Result<DataSplits> data = OpenData("synthetic", SyntheticOptions(*gpt, *facts, /*seed=*/1));
-  ASSERT_TRUE(data.ok());
-  std::vector<int64_t> tokens(16);
-  int64_t largest = 0;
-  for (int64_t sample = 0; sample < 50; ++sample) {
-    for (int field = 0; field < 2; ++field) {
-      ASSERT_TRUE(data->train->Read(sample, field, tokens.data()).ok());
-      for (int64_t token : tokens) {
-        ASSERT_GE(token, 0);
-        ASSERT_LT(token, 40);
-        largest = std::max(largest, token);
-      }
-    }
-  }
-  EXPECT_EQ(largest, 39);
+TEST_F(IndexExtentTest, TheRowsThatAScatterReplaces) {
+  const Value indices = b_.Input("indices", {DType::kI64, {4}}, {"batch"});
+  b_.Op("scatter", {Table(5), indices, b_.Constant(Tensor(TensorType{DType::kF32, {4, 3}}))});
+  ASSERT_TRUE(b_.ok()) << b_.status().message();
+  EXPECT_EQ(Extent(indices), 5);
+}
+
+TEST_F(IndexExtentTest, TheClassesOfALoss) {
+  const Value logits = b_.Input("logits", {DType::kF32, {4, 7}}, {"batch", ""});
+  const Value label = b_.Input("label", {DType::kI64, {4}}, {"batch"});
+  b_.Op("softmax_cross_entropy", {logits, label});
+  ASSERT_TRUE(b_.ok()) << b_.status().message();
+  EXPECT_EQ(Extent(label), 7);
+  EXPECT_EQ(Extent(logits), 0);
 }
 
 }  // namespace
