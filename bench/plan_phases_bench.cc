@@ -16,6 +16,7 @@
 #include "ridge/lower/pipeline.h"
 #include "ridge/plan/cost/roofline.h"
 #include "ridge/plan/lower.h"
+#include "ridge/plan/memory/check_placement.h"
 #include "ridge/plan/memory/placement.h"
 #include "ridge/runtime/executor.h"
 #include "ridge/runtime/rehearsal.h"
@@ -91,11 +92,11 @@ Result<Program> Plan(const std::vector<NamedGraph>& graphs, Backend& backend, Ph
   phases.End("in place");
   for (StepPlan& step : steps) PlaceValues(persistent.values, 0, step);
   phases.End("offsets");
-  for (const StepPlan& step : steps) RIDGE_RETURN_IF_ERROR(CheckPlacement(step));
-  phases.End("check");
   RIDGE_ASSIGN_OR_RETURN(Program program,
                          PlanProgram("bench", graphs, backend, profile, PlanOptions()));
   phases.End("plan (all)");
+  RIDGE_RETURN_IF_ERROR(CheckPlacement(program));
+  phases.End("check");
   return program;
 }
 
