@@ -19,6 +19,9 @@
 //                     or what is wrong (check_gradients.h)
 //   plan [OPTIONS]    what runs when, and where its bytes are (plan_command.h)
 //   saved [SPEC]      one line a pass: nodes, bytes of results, flops and traffic before and after
+//   options KEY=VALUE ...   without a graph: whether `ridge train` takes them (options_command.h)
+//
+// tests/text/cli/ holds transcripts of the program, which tests/e2e/cli_transcripts.py runs.
 // RIDGE_UPDATE_TESTS=1 writes what came out over what was expected; look at the difference.
 #include "ridge/graph/text.h"
 
@@ -38,6 +41,7 @@
 #include "ridge/graph/spec.h"
 #include "ridge/lower/pipeline.h"
 #include "tests/text/check_gradients.h"
+#include "tests/text/options_command.h"
 #include "tests/text/plan_command.h"
 
 namespace ridge {
@@ -71,7 +75,8 @@ std::vector<std::string> TestFiles() {
   std::error_code error;
   for (const auto& entry : std::filesystem::recursive_directory_iterator(Folder(), error)) {
     if (entry.path().extension() != ".test") continue;
-    files.push_back(std::filesystem::relative(entry.path(), Folder()).generic_string());
+    const std::string file = std::filesystem::relative(entry.path(), Folder()).generic_string();
+    if (!file.starts_with("cli/")) files.push_back(file);
   }
   std::sort(files.begin(), files.end());
   return files;
@@ -89,7 +94,10 @@ std::vector<std::string> Lines(const std::string& text) {
 
 enum class Part { kComments, kGraph, kExpected };
 
-// Comments, then the graph (its first line, and all that is indented), the command, ----, the rest.
+bool NeedsNoGraph(const std::string& command) { return command.starts_with("options "); }
+
+// Comments, then the graph (its first line, and all that is indented) unless the command needs
+// none, the command, ----, the rest.
 std::vector<TextCase> ParseCases(const std::string& text) {
   std::vector<TextCase> cases(1);
   Part part = Part::kComments;
@@ -104,6 +112,8 @@ std::vector<TextCase> ParseCases(const std::string& text) {
       now.expected += line + "\n";
     } else if (part == Part::kComments && line.starts_with('#')) {
       now.comments += line + "\n";
+    } else if (part == Part::kComments && NeedsNoGraph(line)) {
+      now.command = line;
     } else if (part == Part::kComments || line.empty() || line[0] == ' ' || line[0] == '#') {
       part = Part::kGraph;
       now.graph += line + "\n";
@@ -161,6 +171,7 @@ std::string Saved(const Graph& graph, const std::string& spec) {
 
 std::string RunCommand(const TextCase& one) {
   if (one.command == "gradients") return CheckGradients(one.graph, one.Header("extents"));
+  if (NeedsNoGraph(one.command)) return CheckOptionsText(one.command.substr(one.command.find(' ')));
   const Result<Graph> graph = ParseGraph(one.graph, "graph");
   if (!graph.ok()) return graph.status().message() + "\n";
   const size_t space = std::min(one.command.find(' '), one.command.size());
@@ -176,7 +187,8 @@ std::string RunCommand(const TextCase& one) {
   if (verb == "saved") return Saved(*graph, rest);
   if (verb == "plan") return PlanText(*graph, rest);
   return fmt::format(
-      "unknown command '{}'; known: print, check, gradients, pass, passes, plan, saved\n", verb);
+      "unknown command '{}'; known: print, check, gradients, pass, passes, plan, saved, options\n",
+      verb);
 }
 
 Result<std::vector<TextCase>> LoadCases(const std::string& file) {

@@ -72,41 +72,6 @@ TEST(OptionsTest, RunsOfOlderVersionsHaveOneNodeAfterTheOther) {
   EXPECT_EQ(OptionsFromJson(json, "options.json")->inter_op, "1");
 }
 
-TEST(OptionsTest, WrongValuesAreNamed) {
-  const auto error = [](auto change) {
-    TrainOptions options = Valid();
-    change(options);
-    return CheckOptions(options).message();
-  };
-  EXPECT_EQ(error([](TrainOptions&) {}), "");
-  EXPECT_EQ(error([](TrainOptions& o) { o.batch = 0; }), "--batch is 0; it must be at least 1");
-  EXPECT_EQ(error([](TrainOptions& o) { o.batch = -3; }), "--batch is -3; it must be at least 1");
-  EXPECT_EQ(error([](TrainOptions& o) { o.epochs = o.steps = 2; }),
-            "--epochs and --steps exclude each other; give one");
-  EXPECT_EQ(error([](TrainOptions& o) { o.precision = "f33"; }),
-            "--precision is 'f33'; it must be one of f32, bf16, f16, auto");
-  EXPECT_EQ(error([](TrainOptions& o) { o.optimizer.momentum = 0.9; }),
-            "--momentum is for --optimizer sgd; adam keeps its own averages");
-  EXPECT_EQ(error([](TrainOptions& o) { o.optimizer.weight_decay = -1; }),
-            "--weight-decay is -1; it must be at least 0");
-  EXPECT_EQ(error([](TrainOptions& o) { o.conv = "fast"; }),
-            "--conv is 'fast'; it must be one of auto, direct");
-  EXPECT_EQ(error([](TrainOptions& o) { o.intra_op = -1; }),
-            "--intra-op is -1; it must be at least 1");
-  EXPECT_EQ(error([](TrainOptions& o) { o.inter_op = "0"; }),
-            "--inter-op is '0'; it must be auto or a number from 1");
-  EXPECT_EQ(error([](TrainOptions& o) { o.recompute = "some"; }),
-            "--recompute is 'some'; it must be auto, off, all or a number from 1");
-  EXPECT_EQ(error([](TrainOptions& o) { o.clip_norm = -1; }),
-            "--clip-norm is -1; it must be above 0");
-}
-
-TEST(OptionsTest, LargeValuesAreRefusedToo) {
-  TrainOptions options = Valid();
-  options.threads = 5000;
-  EXPECT_EQ(CheckOptions(options).message(), "--threads is 5000; it must be at most 1024");
-}
-
 TEST(OptionsTest, DocsShowTheDefaults) {
   const TrainOptions defaults;
   ForEachOption([&](const OptionInfo& option, auto get) {
