@@ -132,14 +132,15 @@ TEST(Prefetch, StopsFromAnotherThreadWhileNextWaits) {
 }
 
 TEST(Prefetch, MeasuresOnlyTheWaiting) {
-  const auto slow = [](int) -> Result<bool> {
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  std::atomic<int> begun{0};
+  const auto first_is_slow = [&](int) -> Result<bool> {
+    if (++begun == 1) std::this_thread::sleep_for(std::chrono::milliseconds(200));
     return true;
   };
-  Prefetch prefetch(2, slow, /*background=*/true);
+  Prefetch prefetch(3, first_is_slow, /*background=*/true);
   ASSERT_TRUE(prefetch.Start().ok());
   EXPECT_GT(prefetch.Next()->wait_seconds, 0.005);
-  std::this_thread::sleep_for(std::chrono::milliseconds(500));  // the second one is ready by then
+  while (begun < 3) std::this_thread::yield();  // then the second one is ready
   EXPECT_EQ(prefetch.Next()->wait_seconds, 0);
 }
 
