@@ -61,7 +61,7 @@ void Merge(ExportDifference next, std::vector<ExportDifference>& all) {
   all.push_back(std::move(next));
 }
 
-Status Differs(const std::string& path, const std::string& text) {
+Status WrongFile(const std::string& path, const std::string& text) {
   return Status(ErrorCode::kInternal,
                 fmt::format("{}: the file that was written is not the model: {}", path, text));
 }
@@ -72,7 +72,8 @@ Result<Graph> ReadBack(const Graph& graph, const std::string& path) {
   const std::map<std::string, int64_t> bound = BoundDims(graph);
   for (const std::string& name : OpenOnnxDims(model, {})) {
     const auto found = bound.find(name);
-    if (found == bound.end()) return Differs(path, fmt::format("its dimension '{}' is new", name));
+    if (found == bound.end())
+      return WrongFile(path, fmt::format("its dimension '{}' is new", name));
     options.dims.emplace(*found);
   }
   RIDGE_ASSIGN_OR_RETURN(OnnxImport imported, ImportOnnx(model, options));
@@ -121,14 +122,14 @@ Status CompareWithFile(const Graph& graph, const std::map<std::string, Tensor>& 
   RIDGE_ASSIGN_OR_RETURN(const auto files,
                          RunGraph(read, InputsOf(read, inputs), request.seed, machine));
   if (ours.size() != files.size()) {
-    return Differs(path, fmt::format("{} outputs; {} are expected", files.size(), ours.size()));
+    return WrongFile(path, fmt::format("{} outputs; {} are expected", files.size(), ours.size()));
   }
   for (size_t i = 0; i < ours.size(); ++i) {
     const auto& [name, tensor] = ours[i];
     if (files[i].first != name || files[i].second.type() != tensor.type()) {
-      return Differs(path, fmt::format("output '{}' is {} there and '{}' {} here", files[i].first,
-                                       TypeToString(files[i].second.type()), name,
-                                       TypeToString(tensor.type())));
+      return WrongFile(path, fmt::format("output '{}' is {} there and '{}' {} here", files[i].first,
+                                         TypeToString(files[i].second.type()), name,
+                                         TypeToString(tensor.type())));
     }
     Merge(Compare(name, tensor, files[i].second, request.tolerance), report.outputs);
   }

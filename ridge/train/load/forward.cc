@@ -54,7 +54,7 @@ Status FreezeUnreached(const ForwardFacts& facts, Graph& graph, ModelNotes& note
 }
 
 // The first option that contradicts the model's own training step; "" when none does.
-std::string OtherStep(const TrainOptions& options, const Forward& forward) {
+std::string FirstOptionOwnStepForbids(const TrainOptions& options, const Forward& forward) {
   const TrainOptions none;
   const OptimizerOptions &asked = options.optimizer, &usual = none.optimizer;
   if (asked.name != usual.name) return "optimizer";
@@ -73,7 +73,7 @@ std::string OtherStep(const TrainOptions& options, const Forward& forward) {
 
 Status CheckOwnStep(const TrainOptions& options, const Forward& forward) {
   if (!forward.notes.own_step) return Status();
-  const std::string name = OtherStep(options, forward);
+  const std::string name = FirstOptionOwnStepForbids(options, forward);
   if (name.empty()) return Status();
   return Status(ErrorCode::kInvalidArgument,
                 fmt::format("{}: brings its own training step, which --{} cannot change. hint: "

@@ -31,9 +31,9 @@ bool StartsAnew(const TrainRequest& request) {
 }
 
 // The state of one call of Train, shared by its stages.
-class Session {
+class TrainRun {
  public:
-  Session(const TrainRequest& request, const Machine& machine, TrainObserver& observer)
+  TrainRun(const TrainRequest& request, const Machine& machine, TrainObserver& observer)
       : request_(request), machine_(machine), observer_(observer), resume_(!StartsAnew(request)) {}
 
   Result<TrainOutcome> Train();
@@ -53,9 +53,9 @@ class Session {
   Status CheckSame(const CheckpointState& state, const DataDigest& data) const;
   std::string Difference(const CheckpointState& state, const DataDigest& data) const;
   void FitToData(CheckpointState& state);
-  Status TellStart(const CheckpointState& start);
+  Status ReportStart(const CheckpointState& start);
   Result<TrainOutcome> Conclude(const LoopResult& result);
-  Result<TrainOutcome> Stopped(const LoopResult& result, RunEnd end) const;
+  Result<TrainOutcome> MakeStoppedOutcome(const LoopResult& result, RunEnd end) const;
   Result<bool> EvaluateAtEnd(const LoopResult& result, RunSummary& summary);
   void Summarize(const LoopResult& result, RunSummary& summary) const;
 
@@ -75,7 +75,7 @@ class Session {
   std::optional<RunFolder> folder_;
 };
 
-Result<TrainOutcome> Session::Train() {
+Result<TrainOutcome> TrainRun::Train() {
   StopSignal signals;
   RIDGE_RETURN_IF_ERROR(Resolve());
   if (HasCheckpoint()) signals.HasCheckpoint();
@@ -85,7 +85,7 @@ Result<TrainOutcome> Session::Train() {
   RIDGE_RETURN_IF_ERROR(WritePlan());
   RIDGE_ASSIGN_OR_RETURN(const CheckpointState start, StartState());
   signals.Ask();
-  RIDGE_RETURN_IF_ERROR(TellStart(start));
+  RIDGE_RETURN_IF_ERROR(ReportStart(start));
   std::optional<RunLog::Resumed> resumed;
   if (resume_) resumed = {start.step, start.owed_evaluation.has_value()};
   RunLog log(*folder_, resumed, options_.trace,
@@ -101,7 +101,7 @@ Result<TrainOutcome> Session::Train() {
 }
 
 // Resolves the options, and locks an existing run folder for this process.
-Status Session::Resolve() {
+Status TrainRun::Resolve() {
   RIDGE_ASSIGN_OR_RETURN(options_, ResolveOptions(request_));
   if (resume_) {
     RIDGE_ASSIGN_OR_RETURN(folder_, RunFolder::Continue(options_.out));
@@ -113,7 +113,7 @@ Status Session::Resolve() {
 }
 
 // When options_.model is a run: takes its model, and its model options except those that are given.
-Status Session::StartFromRun() {
+Status TrainRun::StartFromRun() {
   if (!Run::Exists(options_.model)) return Status();
   RIDGE_RETURN_IF_ERROR(RefuseWeightsOfRun("train", options_.model, options_.weights));
   RIDGE_ASSIGN_OR_RETURN(const Run run, Run::Open(options_.model));
@@ -125,12 +125,12 @@ Status Session::StartFromRun() {
   return Status();
 }
 
-bool Session::HasCheckpoint() const {
+bool TrainRun::HasCheckpoint() const {
   return resume_ && !Checkpoints(folder_->checkpoints()).Steps().empty();
 }
 
 // All refusals happen here, before anything is written.
-Status Session::Prepare() {
+Status TrainRun::Prepare() {
   RIDGE_RETURN_IF_ERROR(TakeKernels());
   RIDGE_RETURN_IF_ERROR(CheckOptions(options_));
   options_.threads = std::max(machine_.backend->threads(), machine_.side_by_side.lanes);
@@ -152,7 +152,7 @@ Status Session::Prepare() {
 
 // A resumed run chooses its kernels by its stored times: the machine's times may have changed
 // since.
-Status Session::TakeKernels() {
+Status TrainRun::TakeKernels() {
   if (!resume_ || options_.kernels != "tuned") return Status();
   RIDGE_ASSIGN_OR_RETURN(KernelTimes times, ReadKernelTimes(folder_->File("kernels.json")));
   machine_.kernel_s = std::move(times.kernel_s);
@@ -160,7 +160,7 @@ Status Session::TakeKernels() {
 }
 
 // A resumed run has its values in a checkpoint, so the weights file need not exist.
-TrainOptions Session::StartOptions() const {
+TrainOptions TrainRun::StartOptions() const {
   TrainOptions options = options_;
   if (HasCheckpoint()) {
     options.weights.clear();
@@ -169,7 +169,7 @@ TrainOptions Session::StartOptions() const {
   return options;
 }
 
-Status Session::MakeExecutor() {
+Status TrainRun::MakeExecutor() {
   RehearsalOptions rehearsal;
   rehearsal.kernels_s = request_.rehearse_s;
   rehearsal.updates_s = 3 * request_.rehearse_s;
@@ -183,7 +183,7 @@ Status Session::MakeExecutor() {
   return observer_.OnRefused(job_);
 }
 
-Status Session::OpenFolder() {
+Status TrainRun::OpenFolder() {
   if (resume_) return Status();
   RIDGE_ASSIGN_OR_RETURN(folder_, RunFolder::Create(options_.out, options_.model));
   options_.out = folder_->path();
@@ -202,7 +202,7 @@ Status Session::OpenFolder() {
   return WriteFileAtomically(folder_->File("options.json"), OptionsToJson(options_));
 }
 
-Status Session::WritePlan() {
+Status TrainRun::WritePlan() {
   const PlanSummary summary = SummarizeJob(job_, executor_->program());
   const std::string text = observer_.OnPlanned(job_, summary);
   if (resume_) return Status();
@@ -210,7 +210,7 @@ Status Session::WritePlan() {
   return WriteFileAtomically(folder_->File("plan.json"), PlanToJson(summary) + "\n");
 }
 
-Result<CheckpointState> Session::StartState() {
+Result<CheckpointState> TrainRun::StartState() {
   CheckpointState state;
   state.seed = options_.seed;
   state.model = options_.model;
@@ -227,7 +227,7 @@ Result<CheckpointState> Session::StartState() {
 }
 
 // Loads the variables and the position of the newest checkpoint.
-Status Session::GoOn(CheckpointState& state) {
+Status TrainRun::GoOn(CheckpointState& state) {
   if (!HasCheckpoint()) {
     observer_.OnWarning(folder_->path() + ": no checkpoint yet; starting at step 0");
     return Status();
@@ -251,7 +251,7 @@ Status Session::GoOn(CheckpointState& state) {
 }
 
 // Describes changed data, CPU type, thread count or kernels, which change the bits; "" for none.
-std::string Session::Difference(const CheckpointState& state, const DataDigest& data) const {
+std::string TrainRun::Difference(const CheckpointState& state, const DataDigest& data) const {
   if (std::string other = DataDifference(options_.data, data, state.data); !other.empty())
     return other;
   if (state.threads != machine_.backend->threads()) {
@@ -265,7 +265,7 @@ std::string Session::Difference(const CheckpointState& state, const DataDigest& 
                      kRidgeVersion);
 }
 
-Status Session::CheckSame(const CheckpointState& state, const DataDigest& data) const {
+Status TrainRun::CheckSame(const CheckpointState& state, const DataDigest& data) const {
   if (request_.allow_different) return Status();
   const std::string difference = Difference(state, data);
   if (difference.empty()) return Status();
@@ -276,7 +276,7 @@ Status Session::CheckSame(const CheckpointState& state, const DataDigest& data) 
 }
 
 // Recomputes total_steps from the remaining epochs: changed data may change an epoch's length.
-void Session::FitToData(CheckpointState& state) {
+void TrainRun::FitToData(CheckpointState& state) {
   Position& position = state.position;
   if (position.next_batch >= data_.steps_per_epoch * options_.accumulate)
     position = {position.epoch + 1, 0};
@@ -286,7 +286,7 @@ void Session::FitToData(CheckpointState& state) {
   data_.total_steps = state.step + std::max<int64_t>(left, 0);
 }
 
-Status Session::TellStart(const CheckpointState& start) {
+Status TrainRun::ReportStart(const CheckpointState& start) {
   if (request_.resume && !resume_)
     observer_.OnWarning(folder_->path() + ": no run to resume; starting at step 0");
   observer_.OnStart({folder_->path(), resume_, start.step, data_.total_steps, data_.steps_per_epoch,
@@ -294,15 +294,15 @@ Status Session::TellStart(const CheckpointState& start) {
   return Status();
 }
 
-Result<TrainOutcome> Session::Conclude(const LoopResult& result) {
-  if (result.killed) return Stopped(result, RunEnd::kPreempted);
-  if (!result.last_checkpoint.ok()) return Stopped(result, RunEnd::kCheckpointFailed);
-  if (result.preempted) return Stopped(result, RunEnd::kPreempted);
+Result<TrainOutcome> TrainRun::Conclude(const LoopResult& result) {
+  if (result.killed) return MakeStoppedOutcome(result, RunEnd::kPreempted);
+  if (!result.last_checkpoint.ok()) return MakeStoppedOutcome(result, RunEnd::kCheckpointFailed);
+  if (result.preempted) return MakeStoppedOutcome(result, RunEnd::kPreempted);
   TrainOutcome outcome;
   outcome.folder = folder_->path();
   outcome.step = result.state.step;
   RIDGE_ASSIGN_OR_RETURN(const bool whole, EvaluateAtEnd(result, outcome.summary));
-  if (!whole) return Stopped(result, RunEnd::kPreempted);
+  if (!whole) return MakeStoppedOutcome(result, RunEnd::kPreempted);
   Summarize(result, outcome.summary);
   RIDGE_RETURN_IF_ERROR(
       WriteFileAtomically(folder_->File("summary.json"), SummaryToJson(outcome.summary)));
@@ -310,7 +310,7 @@ Result<TrainOutcome> Session::Conclude(const LoopResult& result) {
   return outcome;
 }
 
-Result<TrainOutcome> Session::Stopped(const LoopResult& result, RunEnd end) const {
+Result<TrainOutcome> TrainRun::MakeStoppedOutcome(const LoopResult& result, RunEnd end) const {
   TrainOutcome outcome;
   outcome.end = end;
   outcome.folder = folder_->path();
@@ -325,7 +325,7 @@ Result<TrainOutcome> Session::Stopped(const LoopResult& result, RunEnd end) cons
 
 // Evaluates on the test set, unless the evaluation after the last step was on it.  False when a
 // signal stopped it.
-Result<bool> Session::EvaluateAtEnd(const LoopResult& result, RunSummary& summary) {
+Result<bool> TrainRun::EvaluateAtEnd(const LoopResult& result, RunSummary& summary) {
   summary.loss = result.loss;
   if (result.evaluation) summary.Add(data_.during_name(), *result.evaluation);
   if (data_.final() == data_.during()) return true;
@@ -337,7 +337,7 @@ Result<bool> Session::EvaluateAtEnd(const LoopResult& result, RunSummary& summar
   return true;
 }
 
-void Session::Summarize(const LoopResult& result, RunSummary& summary) const {
+void TrainRun::Summarize(const LoopResult& result, RunSummary& summary) const {
   summary.model = options_.model;
   summary.seed = options_.seed;
   summary.steps = result.state.step;
@@ -369,7 +369,7 @@ Result<TrainOptions> ResolveOptions(const TrainRequest& request) {
 
 Result<TrainOutcome> Train(const TrainRequest& request, const Machine& machine,
                            TrainObserver& observer) {
-  return Session(request, machine, observer).Train();
+  return TrainRun(request, machine, observer).Train();
 }
 
 }  // namespace ridge

@@ -118,7 +118,7 @@ void TrainingLoop::Advance() {
 int64_t TrainingLoop::Epoch() const { return state_.position.epoch + (epoch_ended_ ? 0 : 1); }
 
 Status TrainingLoop::AfterUpdate() {
-  TellStep();
+  ReportStep();
   const bool evaluate = EvaluationDue();
   if (state_.window.steps >= kReportEverySteps || epoch_ended_ || Done()) Report();
   // The loader stops and drops its prefetched batches when an evaluation needs the slots, or when
@@ -146,7 +146,7 @@ bool TrainingLoop::CheckpointDue() const {
   return every > 0 ? state_.step % every == 0 : epoch_ended_;
 }
 
-void TrainingLoop::TellStep() {
+void TrainingLoop::ReportStep() {
   const MetricsWindow& window = state_.window;
   StepReport report;
   report.step = state_.step;

@@ -68,7 +68,7 @@ class TrainingLoop {
   Status AfterUpdate();
   bool EvaluationDue() const;
   bool CheckpointDue() const;
-  void TellStep();
+  void ReportStep();
   MetricsReport WindowReport() const;
   void Report();
   Status Evaluate();
