@@ -72,8 +72,8 @@ void Gradient(GradBuilder& g) {
 }
 
 // Dimensions of x and y before which the same number of elements lies begin together: a part of one
-// is a part of the other.  An extent of 1 has no parts, and goes with another of 1 only; where there
-// are no elements, only equal extents say the same.
+// is a part of the other.  An extent of 1 has no parts, and goes with another of 1 only; where
+// there are no elements, only equal extents say the same.
 Axes FindAxes(const OpCall& call) {
   const Dims &x = call.inputs[0].dims, &y = call.outputs[0].dims;
   const bool empty = call.inputs[0].elements() == 0;

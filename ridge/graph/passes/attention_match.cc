@@ -9,8 +9,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "ridge/graph/pattern.h"
 #include "ridge/graph/passes/rewriter.h"
+#include "ridge/graph/pattern.h"
 
 namespace ridge {
 namespace {

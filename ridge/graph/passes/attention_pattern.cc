@@ -8,8 +8,8 @@
 
 #include "ridge/graph/passes/attention_match.h"
 #include "ridge/graph/passes/passes.h"
-#include "ridge/graph/pattern.h"
 #include "ridge/graph/passes/rewriter.h"
+#include "ridge/graph/pattern.h"
 
 namespace ridge {
 namespace {
