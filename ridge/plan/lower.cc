@@ -17,13 +17,14 @@ namespace {
 class Lowering {
  public:
   Lowering(const NamedGraph& named, KernelQuery& kernels, const DeviceProfile& profile,
-           const PlanOptions& options, PersistentRegion& persistent)
+           const PlanOptions& options, PersistentRegion& persistent, const DecidedKernels* decided)
       : named_(named),
         graph_(named.graph),
         kernels_(kernels),
         chooser_(kernels, std::max(1, profile.threads), options),
         options_(options),
         persistent_(persistent),
+        decided_(decided),
         sliced_inputs_(named.sliced_inputs.begin(), named.sliced_inputs.end()),
         phases_(FindSlicePhases(named)),
         copies_(named.graph.values().size()),
@@ -38,14 +39,14 @@ class Lowering {
     step_.slices = named.slices;
   }
 
-  Result<StepPlan> Run() {
+  Result<LoweredGraph> Run() {
     for (size_t i = 0; i < graph_.values().size(); ++i)
       RIDGE_RETURN_IF_ERROR(AddPersistent(static_cast<ValueId>(i)));
     for (NodeId n : ScheduleNodes(graph_)) RIDGE_RETURN_IF_ERROR(AddNode(n));
     for (const GraphOutput& output : graph_.outputs()) AddOutput(output);
     AddUpdates();
     NoteSliceSums();
-    return std::move(step_);
+    return LoweredGraph{std::move(step_), std::move(sources_)};
   }
 
  private:
@@ -64,17 +65,24 @@ class Lowering {
     RIDGE_ASSIGN_OR_RETURN(
         const int index,
         persistent_.IndexOf(info, step_, sliced, options_.double_buffer_inputs ? 2 : 1));
+    const LayoutId layout = IsVariable(info) ? persistent_.LayoutOf(info.name) : kRowMajor;
     PlannedValue value;
     value.name = info.name;
     value.type = info.type;
+    value.layout = layout;
     value.purpose = PurposeOf(info);
     value.persistent = true;
     value.persistent_index = index;
     value.size_bytes = info.type.bytes();
+    if (layout != kRowMajor) {
+      value.size_bytes = kernels_.LayoutBytes(layout, info.type);
+      persistent_.values[static_cast<size_t>(index)].layout = layout;
+      persistent_.values[static_cast<size_t>(index)].size_bytes = value.size_bytes;
+    }
     if (step_.slices > 1 && sliced) value.slice_bytes = info.type.bytes();
     step_.values.push_back(value);
     const int at = static_cast<int>(step_.values.size()) - 1;
-    copies_[static_cast<size_t>(id)].push_back({kRowMajor, at});
+    copies_[static_cast<size_t>(id)].push_back({layout, at});
     if (info.kind == ValueKind::kInput) step_.inputs[info.name] = at;
     return Status();
   }
@@ -94,7 +102,8 @@ class Lowering {
     return static_cast<int>(step_.values.size()) - 1;
   }
 
-  LayoutId Primary(ValueId id) const { return copies_[static_cast<size_t>(id)].front().layout; }
+  const Copy& PrimaryCopy(ValueId id) const { return copies_[static_cast<size_t>(id)].front(); }
+  LayoutId Primary(ValueId id) const { return PrimaryCopy(id).layout; }
 
   int FindCopy(ValueId id, LayoutId layout) const {
     for (const Copy& copy : copies_[static_cast<size_t>(id)]) {
@@ -111,8 +120,7 @@ class Lowering {
     PlannedNode planned;
     planned.call = graph_.Call(node);
     planned.cost = CallCost(*node.op, planned.call);
-    RIDGE_RETURN_IF_ERROR(Choose(node, planned));
-    NoteHomes(node, planned.choice);
+    RIDGE_RETURN_IF_ERROR(Decide(n, planned));
     planned.name = graph_.value(node.outputs[0]).name;
     planned.op = node.op->name;
     planned.def = node.op;
@@ -130,8 +138,13 @@ class Lowering {
       planned.outputs.push_back(at);
       copies_[static_cast<size_t>(node.outputs[k])].push_back({layout, at});
     }
-    step_.nodes.push_back(std::move(planned));
+    Emit(std::move(planned), n);
     return Status();
+  }
+
+  void Emit(PlannedNode node, NodeId source) {
+    step_.nodes.push_back(std::move(node));
+    sources_.push_back(source);
   }
 
   // The output is a view of the input's bytes; both are row-major.
@@ -144,6 +157,18 @@ class Lowering {
     copies_[static_cast<size_t>(node.outputs[0])].push_back({kRowMajor, at});
   }
 
+  Status Decide(NodeId n, PlannedNode& planned) {
+    if (decided_ != nullptr) {
+      const DecidedKernel& kernel = *(*decided_)[static_cast<size_t>(n)];
+      planned.choice = kernel.choice;
+      planned.refusals = kernel.refusals;
+      return Status();
+    }
+    RIDGE_RETURN_IF_ERROR(Choose(graph_.node(n), planned));
+    NoteFirstReads(graph_.node(n), planned.choice);
+    return Status();
+  }
+
   Status Choose(const Node& node, PlannedNode& planned) {
     std::vector<LayoutId> at_hand;
     for (ValueId id : node.inputs) at_hand.push_back(id == kNoValue ? kRowMajor : Primary(id));
@@ -152,14 +177,15 @@ class Lowering {
     });
   }
 
-  // The reorder that reading the value in this layout needs.
+  // The reorder that reading the value in this layout needs.  A variable that an optimizer updates
+  // may be kept in the layout of its first reader (weight_layout.h).
   NeededCopy CopyFor(ValueId id, LayoutId layout) const {
-    const auto home = persistent_.homes.find(graph_.value(id).name);
-    if (home == persistent_.homes.end() || !IsVariable(graph_.value(id)))
+    const auto first = persistent_.first_reads.find(graph_.value(id).name);
+    if (first == persistent_.first_reads.end() || !IsVariable(graph_.value(id)))
       return FindCopy(id, layout) >= 0 ? NeededCopy{} : NeededCopy{Primary(id), 1};
-    if (home->second == PersistentRegion::kUnread) return FirstCopyOf(id);
+    if (!first->second) return FirstCopyOf(id);
     const bool known = layout != kRowMajor && FindCopy(id, layout) >= 0;
-    return known ? NeededCopy{} : NeededCopy{home->second, 1};
+    return known ? NeededCopy{} : NeededCopy{*first->second, 1};
   }
 
   // No copy for a single reader; two readers with different layouts need one: each pays half.
@@ -167,13 +193,13 @@ class Lowering {
     return {Primary(id), readers_[static_cast<size_t>(id)] > 1 ? 0.5 : 0};
   }
 
-  void NoteHomes(const Node& node, const KernelChoice& choice) {
+  void NoteFirstReads(const Node& node, const KernelChoice& choice) {
     if (IsOptimizer(node)) return;
     for (size_t i = 0; i < node.inputs.size(); ++i) {
       if (node.inputs[i] == kNoValue || !IsVariable(graph_.value(node.inputs[i]))) continue;
-      const auto home = persistent_.homes.find(graph_.value(node.inputs[i]).name);
-      if (home != persistent_.homes.end() && home->second == PersistentRegion::kUnread)
-        home->second = choice.input_layouts[i];
+      const auto first = persistent_.first_reads.find(graph_.value(node.inputs[i]).name);
+      if (first != persistent_.first_reads.end() && !first->second)
+        first->second = choice.input_layouts[i];
     }
   }
 
@@ -191,8 +217,7 @@ class Lowering {
     const bool weight = info.kind == ValueKind::kParameter;
     const int to = AddValue(info, layout, weight ? Purpose::kWorkspace : PurposeOf(info),
                             fmt::format("{}@{}", info.name, kernels_.LayoutName(layout)));
-    AddReorder(copies_[static_cast<size_t>(id)].front().value, to,
-               phases_.KnownLast(id) ? reader : Turn::kEvery);
+    AddReorder(PrimaryCopy(id).value, to, phases_.KnownLast(id) ? reader : Turn::kEvery);
     const int node = static_cast<int>(step_.nodes.size()) - 1;
     copies_[static_cast<size_t>(id)].push_back({layout, to, node});
     return to;
@@ -205,7 +230,7 @@ class Lowering {
     node.inputs = {from};
     node.outputs = {to};
     node.turn = turn;
-    step_.nodes.push_back(std::move(node));
+    Emit(std::move(node), kNoNode);
   }
 
   // --- outputs and updates -------------------------------------------------------------------
@@ -236,11 +261,11 @@ class Lowering {
   void AddUpdates() {
     std::vector<std::pair<int, GraphUpdate>> copies;
     for (const GraphUpdate& update : graph_.updates())
-      update_sources_.insert(FindCopy(update.value, kRowMajor));
+      update_sources_.insert(FindCopy(update.value, Primary(update.variable)));
     for (const GraphUpdate& update : graph_.updates()) {
-      const int value = CopyIn(update.value, kRowMajor, UpdateTurn(update));
+      const int value = CopyIn(update.value, Primary(update.variable), UpdateTurn(update));
       uses_.Extend(step_);
-      if (value == FindCopy(update.variable, kRowMajor)) continue;
+      if (value == PrimaryCopy(update.variable).value) continue;
       if (MayWriteDirectly(update, value)) {
         PlaceIn(update.variable, step_.values[static_cast<size_t>(value)]);
       } else {
@@ -254,7 +279,8 @@ class Lowering {
     }
     for (const auto& [value, update] : copies) {
       const ValueInfo& info = graph_.value(update.variable);
-      const int target = AddValue(info, kRowMajor, PurposeOf(info), info.name + "@next");
+      const int target =
+          AddValue(info, Primary(update.variable), PurposeOf(info), info.name + "@next");
       PlaceIn(update.variable, step_.values[static_cast<size_t>(target)]);
       AddReorder(value, target, UpdateTurn(update));
     }
@@ -267,16 +293,16 @@ class Lowering {
   }
 
   void PlaceIn(ValueId variable, PlannedValue& value) {
-    const int slot = FindCopy(variable, kRowMajor);
+    const PlannedValue& old = step_.values[static_cast<size_t>(PrimaryCopy(variable).value)];
     value.persistent = true;
-    value.persistent_index = step_.values[static_cast<size_t>(slot)].persistent_index;
+    value.persistent_index = old.persistent_index;
   }
 
   bool MayWriteDirectly(const GraphUpdate& update, int value) const {
     const PlannedValue& planned = step_.values[static_cast<size_t>(value)];
     if (planned.persistent || planned.shares_with >= 0) return false;
     const int writer = uses_.WriterOf(value);
-    for (const int old : uses_.WithViews(FindCopy(update.variable, kRowMajor))) {
+    for (const int old : uses_.WithViews(PrimaryCopy(update.variable).value)) {
       for (const auto& [n, input] : uses_.ReadsOf(old)) {
         const PlannedNode& node = step_.nodes[static_cast<size_t>(n)];
         if (n > writer || (n == writer && !InPlacePair(node, value, input))) return false;
@@ -306,11 +332,13 @@ class Lowering {
   KernelChooser chooser_;
   const PlanOptions& options_;
   PersistentRegion& persistent_;
+  const DecidedKernels* decided_;
   const std::set<std::string> sliced_inputs_;
   const SlicePhases phases_;
   std::vector<std::vector<Copy>> copies_;  // by ValueId; the first is the primary one
   std::vector<int> readers_;               // by ValueId; without optimizers
   StepPlan step_;
+  std::vector<NodeId> sources_;  // by node of step_
 
   UpdateUses uses_;
   std::set<int> update_sources_;
@@ -318,10 +346,10 @@ class Lowering {
 
 }  // namespace
 
-Result<StepPlan> LowerGraph(const NamedGraph& named, KernelQuery& kernels,
-                            const DeviceProfile& profile, const PlanOptions& options,
-                            PersistentRegion& persistent) {
-  return Lowering(named, kernels, profile, options, persistent).Run();
+Result<LoweredGraph> LowerGraph(const NamedGraph& named, KernelQuery& kernels,
+                                const DeviceProfile& profile, const PlanOptions& options,
+                                PersistentRegion& persistent, const DecidedKernels* decided) {
+  return Lowering(named, kernels, profile, options, persistent, decided).Run();
 }
 
 }  // namespace ridge

@@ -4,15 +4,34 @@
 // of the backend's offers, reorders included.  Reorders become nodes and are shared by all later
 // readers.  Views (reshape) become values that share bytes.
 #pragma once
+#include <optional>
+#include <vector>
+
 #include "ridge/plan/persistent_region.h"
 
 namespace ridge {
 
+inline constexpr NodeId kNoNode = -1;
+
+struct LoweredGraph {
+  StepPlan step;
+  std::vector<NodeId> sources;  // by node of the step: the node of the graph; kNoNode: a reorder
+};
+
+// By node of a graph: the kernel that an earlier walk chose.
+struct DecidedKernel {
+  KernelChoice choice;
+  std::vector<KernelRefusal> refusals;
+};
+using DecidedKernels = std::vector<std::optional<DecidedKernel>>;
+
 // Fills nodes, values, inputs, outputs.  Values of the persistent region have persistent_index set.
 // `persistent` gains the variables, inputs and constants of this graph; equal names share one
-// value.
-Result<StepPlan> LowerGraph(const NamedGraph& named, KernelQuery& kernels,
-                            const DeviceProfile& profile, const PlanOptions& options,
-                            PersistentRegion& persistent);
+// value.  With `decided` no kernel is chosen again.
+// REQUIRES: `decided` comes from a walk over the same graph.
+Result<LoweredGraph> LowerGraph(const NamedGraph& named, KernelQuery& kernels,
+                                const DeviceProfile& profile, const PlanOptions& options,
+                                PersistentRegion& persistent,
+                                const DecidedKernels* decided = nullptr);
 
 }  // namespace ridge

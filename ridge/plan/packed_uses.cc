@@ -1,7 +1,5 @@
 #include "ridge/plan/packed_uses.h"
 
-#include <algorithm>
-
 namespace ridge {
 
 StepUses::StepUses(const StepPlan& step, size_t persistent)
@@ -33,24 +31,6 @@ StepUses::StepUses(const StepPlan& step, size_t persistent)
     }
   }
   for (const auto& [name, value] : step.outputs) shown_[static_cast<size_t>(value)] = true;
-}
-
-void NodeEdits::Apply(std::vector<PlannedNode>& nodes) {
-  if (removed_.empty() && inserted_.empty()) return;
-  std::stable_sort(inserted_.begin(), inserted_.end(),
-                   [](const auto& a, const auto& b) { return a.first < b.first; });
-  std::vector<bool> gone(nodes.size(), false);
-  for (const int node : removed_) gone[static_cast<size_t>(node)] = true;
-  std::vector<PlannedNode> kept;
-  auto next = inserted_.begin();
-  for (size_t n = 0; n < nodes.size(); ++n) {
-    for (; next != inserted_.end() && next->first == static_cast<int>(n); ++next)
-      kept.push_back(std::move(next->second));
-    if (!gone[n]) kept.push_back(std::move(nodes[n]));
-  }
-  nodes = std::move(kept);
-  removed_.clear();
-  inserted_.clear();
 }
 
 }  // namespace ridge

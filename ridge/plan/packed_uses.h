@@ -1,6 +1,5 @@
-// Use-def tables of a lowered step, and edits of its list of nodes.
+// Use-def tables of a lowered step.
 #pragma once
-#include <utility>
 #include <vector>
 
 #include "ridge/plan/program.h"
@@ -33,18 +32,6 @@ class StepUses {
   std::vector<int> writer_;
   std::vector<bool> shown_;
   bool changes_ = false;
-};
-
-// Edits are collected: node indices stay valid until Apply().
-class NodeEdits {
- public:
-  void Remove(int node) { removed_.push_back(node); }
-  void Insert(int before, PlannedNode node) { inserted_.emplace_back(before, std::move(node)); }
-  void Apply(std::vector<PlannedNode>& nodes);
-
- private:
-  std::vector<int> removed_;
-  std::vector<std::pair<int, PlannedNode>> inserted_;
 };
 
 }  // namespace ridge

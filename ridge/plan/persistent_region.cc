@@ -62,14 +62,20 @@ Result<int> PersistentRegion::IndexOf(const ValueInfo& info, const StepPlan& ste
   return index;
 }
 
-std::map<std::string, LayoutId> OptimizedVariables(const std::vector<NamedGraph>& graphs) {
-  std::map<std::string, LayoutId> names;
+LayoutId PersistentRegion::LayoutOf(const std::string& variable) const {
+  const auto found = layouts.find(variable);
+  return found == layouts.end() ? kRowMajor : found->second;
+}
+
+std::map<std::string, std::optional<LayoutId>> OptimizedVariables(
+    const std::vector<NamedGraph>& graphs) {
+  std::map<std::string, std::optional<LayoutId>> names;
   for (const NamedGraph& named : graphs) {
     const Graph& graph = named.graph;
     for (const GraphUpdate& update : graph.updates()) {
       const NodeId producer = graph.value(update.value).producer;
       if (producer >= 0 && IsOptimizer(graph.node(producer)))
-        names[graph.value(update.variable).name] = PersistentRegion::kUnread;
+        names.emplace(graph.value(update.variable).name, std::nullopt);
     }
   }
   return names;

@@ -10,8 +10,8 @@
 #include "ridge/plan/lower.h"
 #include "ridge/plan/memory/check_placement.h"
 #include "ridge/plan/memory/placement.h"
-#include "ridge/plan/packed.h"
 #include "ridge/plan/slices.h"
+#include "ridge/plan/weight_layout.h"
 
 namespace ridge {
 namespace {
@@ -52,6 +52,60 @@ void PlaceAll(KernelQuery& kernels, Program& program) {
   program.bound_bytes = program.persistent_bytes + bound;
 }
 
+Status CheckBound(const Graph& graph) {
+  const auto unbound = UnboundDims(graph);
+  if (unbound.empty()) return Status();
+  return Status(ErrorCode::kInvalidModel, graph.name + ": dimension '" + unbound[0] +
+                                              "' is not bound. hint: --batch or --dim " +
+                                              unbound[0] + "=N");
+}
+
+// The kernels of the walk that made `step`, which loses them; the optimizers' are those that were
+// voted.
+DecidedKernels DecidedBy(const NamedGraph& named, const std::vector<NodeId>& sources,
+                         const std::map<int, KernelChoice>& optimizers, StepPlan& step) {
+  DecidedKernels decided(named.graph.nodes().size());
+  for (size_t n = 0; n < sources.size(); ++n) {
+    if (sources[n] == kNoNode) continue;
+    PlannedNode& node = step.nodes[n];
+    const auto voted = optimizers.find(static_cast<int>(n));
+    decided[static_cast<size_t>(sources[n])] = {
+        voted == optimizers.end() ? std::move(node.choice) : voted->second,
+        std::move(node.refusals)};
+  }
+  return decided;
+}
+
+// Walks the graphs twice: the second time the layouts of the weights are known.
+Status LowerGraphs(const std::vector<NamedGraph>& graphs, KernelQuery& kernels,
+                   const DeviceProfile& profile, const PlanOptions& options, Program& program) {
+  PersistentRegion persistent;
+  if (options.layout) persistent.first_reads = OptimizedVariables(graphs);
+  std::vector<std::vector<NodeId>> sources;
+  for (const NamedGraph& named : graphs) {
+    RIDGE_ASSIGN_OR_RETURN(LoweredGraph lowered,
+                           LowerGraph(named, kernels, profile, options, persistent));
+    program.steps.push_back(std::move(lowered.step));
+    sources.push_back(std::move(lowered.sources));
+  }
+  program.persistent = std::move(persistent.values);
+  if (!options.layout) return Status();
+  const WeightLayouts voted =
+      VoteWeightLayouts(kernels, std::max(1, profile.threads), program.persistent, program.steps);
+  if (voted.variables.empty()) return Status();
+  PersistentRegion kept;
+  kept.layouts = voted.variables;
+  for (size_t s = 0; s < graphs.size(); ++s) {
+    const DecidedKernels decided =
+        DecidedBy(graphs[s], sources[s], voted.optimizers[s], program.steps[s]);
+    RIDGE_ASSIGN_OR_RETURN(LoweredGraph lowered,
+                           LowerGraph(graphs[s], kernels, profile, options, kept, &decided));
+    program.steps[s] = std::move(lowered.step);
+  }
+  program.persistent = std::move(kept.values);
+  return Status();
+}
+
 }  // namespace
 
 void EstimateTimes(const DeviceProfile& profile, Program& program) {
@@ -73,20 +127,8 @@ Result<Program> PlanProgram(const std::string& model, const std::vector<NamedGra
   Program program;
   program.model = model;
   program.device = profile.name;
-  PersistentRegion persistent;
-  if (options.layout) persistent.homes = OptimizedVariables(graphs);
-  for (const NamedGraph& named : graphs) {
-    if (const auto unbound = UnboundDims(named.graph); !unbound.empty()) {
-      return Status(ErrorCode::kInvalidModel, named.graph.name + ": dimension '" + unbound[0] +
-                                                  "' is not bound. hint: --batch or --dim " +
-                                                  unbound[0] + "=N");
-    }
-    RIDGE_ASSIGN_OR_RETURN(StepPlan step, LowerGraph(named, kernels, profile, options, persistent));
-    program.steps.push_back(std::move(step));
-  }
-  program.persistent = std::move(persistent.values);
-  if (options.layout)
-    KeepPacked(kernels, std::max(1, profile.threads), program.persistent, program.steps);
+  for (const NamedGraph& named : graphs) RIDGE_RETURN_IF_ERROR(CheckBound(named.graph));
+  RIDGE_RETURN_IF_ERROR(LowerGraphs(graphs, kernels, profile, options, program));
   for (StepPlan& step : program.steps) {
     FormSections(kernels, std::max(1, profile.threads), options.side_by_side, step);
     if (options.in_place) ShareInPlace(step);

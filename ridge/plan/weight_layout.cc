@@ -2,9 +2,7 @@
 // layouts are chosen one node at a time.  Known weakness: one copy per reader's layout remains (the
 // data gradient's weights); the optimizer could write it too, which would save a read and cost the
 // bytes of a second copy.
-#include "ridge/plan/packed.h"
-
-#include <fmt/format.h>
+#include "ridge/plan/weight_layout.h"
 
 #include <algorithm>
 #include <map>
@@ -12,7 +10,6 @@
 
 #include "ridge/plan/cost/roofline.h"
 #include "ridge/plan/packed_uses.h"
-#include "ridge/plan/reorder_node.h"
 
 namespace ridge {
 namespace {
@@ -35,26 +32,26 @@ struct Update {
   LayoutId grad_layout = kRowMajor;  // the layout before that node
 };
 
-class Packing {
+class Vote {
  public:
-  Packing(KernelQuery& kernels, int threads, std::vector<PersistentValue>& persistent,
-          std::vector<StepPlan>& steps)
+  Vote(KernelQuery& kernels, int threads, const std::vector<PersistentValue>& persistent,
+       const std::vector<StepPlan>& steps)
       : kernels_(kernels),
         nominal_(NominalProfile(threads)),
         persistent_(persistent),
         steps_(steps) {
     for (const StepPlan& step : steps) uses_.emplace_back(step, persistent.size());
-    edits_.resize(steps.size());
+    result_.optimizers.resize(steps.size());
   }
 
-  void Run() {
+  WeightLayouts Run() {
     for (size_t s = 0; s < steps_.size(); ++s) {
       for (size_t n = 0; n < steps_[s].nodes.size(); ++n) {
         if (!IsOptimizer(steps_[s].nodes[n])) continue;
         if (const auto update = Describe(s, static_cast<int>(n))) Consider(*update);
       }
     }
-    for (size_t s = 0; s < steps_.size(); ++s) edits_[s].Apply(steps_[s].nodes);
+    return std::move(result_);
   }
 
  private:
@@ -241,115 +238,26 @@ class Packing {
     return seconds + sweeps * static_cast<double>(padding) / BandwidthFor(nominal_, u.type.bytes());
   }
 
-  // --- the change ----------------------------------------------------------------------------
-
   void Keep(const Update& u, LayoutId layout, KernelChoice choice) {
-    for (const int variable : u.variables) {
-      PersistentValue& value = persistent_[static_cast<size_t>(variable)];
-      value.layout = layout;
-      value.size_bytes = kernels_.LayoutBytes(layout, value.type);
-      for (size_t t = 0; t < steps_.size(); ++t) MoveVariable(u, t, variable, layout);
-    }
-    PlannedNode& node = steps_[u.step].nodes[static_cast<size_t>(u.node)];
-    for (const int output : node.outputs) SetLayout(u.step, output, layout);
-    const LayoutId wanted = choice.input_layouts[u.grad];
-    node.choice = std::move(choice);
-    BringGrad(u, wanted);
-  }
-
-  void SetLayout(size_t t, int value, LayoutId layout) {
-    PlannedValue& planned = steps_[t].values[static_cast<size_t>(value)];
-    planned.layout = layout;
-    planned.size_bytes = kernels_.LayoutBytes(layout, planned.type);
-  }
-
-  void MoveVariable(const Update& u, size_t t, int variable, LayoutId layout) {
-    const int base = uses_[t].Base(variable);
-    if (base < 0) return;
-    SetLayout(t, base, layout);
-    std::vector<Read> row_major;
-    for (const Read& read : uses_[t].ReadsOf(base)) {
-      PlannedNode& node = steps_[t].nodes[static_cast<size_t>(read.node)];
-      if (t == u.step && read.node == u.node) continue;
-      if (node.def != nullptr) {
-        row_major.push_back(read);
-        continue;
-      }
-      const int copy = node.outputs[0];
-      const LayoutId to = steps_[t].values[static_cast<size_t>(copy)].layout;
-      if (to == layout) {
-        for (const Read& reader : uses_[t].ReadsOf(copy)) Redirect(t, reader, base);
-        edits_[t].Remove(read.node);
-      } else {
-        node.choice = kernels_.Reorder(node.call.inputs[0], layout, to);
-      }
-    }
-    if (!row_major.empty()) AddRowMajorCopy(t, base, row_major);
-  }
-
-  void Redirect(size_t t, const Read& read, int to) {
-    steps_[t].nodes[static_cast<size_t>(read.node)].inputs[static_cast<size_t>(read.input)] = to;
-  }
-
-  void AddRowMajorCopy(size_t t, int base, const std::vector<Read>& readers) {
-    const bool last = std::all_of(readers.begin(), readers.end(), [&](const Read& read) {
-      return steps_[t].nodes[static_cast<size_t>(read.node)].turn == Turn::kLast;
-    });
-    const int copy = AddCopy(t, base, kRowMajor, Purpose::kWorkspace, readers.front().node,
-                             last ? Turn::kLast : Turn::kEvery);
-    for (const Read& read : readers) Redirect(t, read, copy);
-  }
-
-  // A reorder before node `before`; returns what it writes.
-  int AddCopy(size_t t, int from, LayoutId layout, Purpose purpose, int before, Turn turn) {
-    PlannedValue copy;
-    const PlannedValue& source = steps_[t].values[static_cast<size_t>(from)];
-    copy.name = fmt::format("{}@{}", source.name, kernels_.LayoutName(layout));
-    copy.type = source.type;
-    copy.layout = layout;
-    copy.purpose = purpose;
-    copy.size_bytes = kernels_.LayoutBytes(layout, source.type);
-    PlannedNode node = ReorderNode(kernels_, source, copy);
-    node.turn = turn;
-    node.inputs = {from};
-    steps_[t].values.push_back(std::move(copy));
-    node.outputs = {static_cast<int>(steps_[t].values.size()) - 1};
-    edits_[t].Insert(before, std::move(node));
-    return static_cast<int>(steps_[t].values.size()) - 1;
-  }
-
-  void BringGrad(const Update& u, LayoutId wanted) {
-    PlannedNode& node = steps_[u.step].nodes[static_cast<size_t>(u.node)];
-    const int grad = node.inputs[u.grad];
-    if (wanted == kRowMajor) return;
-    if (u.grad_reorder < 0) {
-      const int copy = AddCopy(u.step, grad, wanted, Purpose::kGradients, u.node, node.turn);
-      node.inputs[u.grad] = copy;
-      return;
-    }
-    PlannedNode& reorder = steps_[u.step].nodes[static_cast<size_t>(u.grad_reorder)];
-    if (u.grad_layout == wanted) {
-      node.inputs[u.grad] = reorder.inputs[0];
-      edits_[u.step].Remove(u.grad_reorder);
-      return;
-    }
-    SetLayout(u.step, grad, wanted);
-    reorder.choice = kernels_.Reorder(u.type, u.grad_layout, wanted);
+    for (const int variable : u.variables)
+      result_.variables[persistent_[static_cast<size_t>(variable)].name] = layout;
+    result_.optimizers[u.step][u.node] = std::move(choice);
   }
 
   KernelQuery& kernels_;
   const DeviceProfile nominal_;
-  std::vector<PersistentValue>& persistent_;
-  std::vector<StepPlan>& steps_;
+  const std::vector<PersistentValue>& persistent_;
+  const std::vector<StepPlan>& steps_;
   std::vector<StepUses> uses_;
-  std::vector<NodeEdits> edits_;
+  WeightLayouts result_;
 };
 
 }  // namespace
 
-void KeepPacked(KernelQuery& kernels, int threads, std::vector<PersistentValue>& persistent,
-                std::vector<StepPlan>& steps) {
-  Packing(kernels, threads, persistent, steps).Run();
+WeightLayouts VoteWeightLayouts(KernelQuery& kernels, int threads,
+                                const std::vector<PersistentValue>& persistent,
+                                const std::vector<StepPlan>& steps) {
+  return Vote(kernels, threads, persistent, steps).Run();
 }
 
 }  // namespace ridge

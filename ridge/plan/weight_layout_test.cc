@@ -58,9 +58,9 @@ class LayoutKernels : public KernelQuery {
   }
 };
 
-class Packed : public ::testing::Test {
+class WeightLayout : public ::testing::Test {
  protected:
-  Packed() : b_("g") {
+  WeightLayout() : b_("g") {
     w_ = b_.Parameter("w", kType, Init::Zeros());
     lr_ = b_.Input("lr", {DType::kF32, {}});
   }
@@ -87,7 +87,7 @@ class Packed : public ::testing::Test {
   Program program_;
 };
 
-TEST_F(Packed, AParameterLiesInTheLayoutThatItsReaderWants) {
+TEST_F(WeightLayout, AParameterLiesInTheLayoutThatItsReaderWants) {
   kernels_.padding = 64;
   Update(b_.Op("exp", {w_}, {}, "y"));
   EXPECT_EQ(Nodes(), "y updated ");
@@ -96,7 +96,7 @@ TEST_F(Packed, AParameterLiesInTheLayoutThatItsReaderWants) {
   EXPECT_TRUE(program_.steps[0].values.back().persistent);  // updated in place
 }
 
-TEST_F(Packed, TheOtherReaderGetsACopyFromThere) {
+TEST_F(WeightLayout, TheOtherReaderGetsACopyFromThere) {
   const Value y = b_.Op("exp", {w_}, {}, "y");
   Update(b_.Add(y, b_.Op("tanh", {w_}, {}, "z")));
   EXPECT_EQ(Nodes(), "y w@other z add updated ");
@@ -104,7 +104,7 @@ TEST_F(Packed, TheOtherReaderGetsACopyFromThere) {
   EXPECT_EQ(program_.steps[0].nodes[1].choice.input_layouts[0], kBlocked);
 }
 
-TEST_F(Packed, AGradientInTheSameLayoutIsNotCopied) {
+TEST_F(WeightLayout, AGradientInTheSameLayoutIsNotCopied) {
   const Value y = b_.Op("exp", {w_}, {}, "y");
   Update(b_.Op("relu", {y}, {}, "grad"));
   EXPECT_EQ(Nodes(), "y grad updated ");
@@ -112,7 +112,7 @@ TEST_F(Packed, AGradientInTheSameLayoutIsNotCopied) {
 }
 
 // The row-major copy is what the variable `kept` holds from now on.
-TEST_F(Packed, AGradientThatAVariableHoldsIsStillWrittenThere) {
+TEST_F(WeightLayout, AGradientThatAVariableHoldsIsStillWrittenThere) {
   const Value kept = b_.State("kept", kType, Init::Zeros(), ValueRole::kNone);
   const Value grad = b_.Op("relu", {b_.Op("exp", {w_}, {}, "y")}, {}, "grad");
   Update(grad);
@@ -121,14 +121,14 @@ TEST_F(Packed, AGradientThatAVariableHoldsIsStillWrittenThere) {
   EXPECT_EQ(W().layout, kBlocked);
 }
 
-TEST_F(Packed, AGradientThatCannotBeGatheredIsWorthNoCopy) {  // one copy for another
+TEST_F(WeightLayout, AGradientThatCannotBeGatheredIsWorthNoCopy) {  // one copy for another
   kernels_.gathers = false;
   Update(b_.Op("exp", {w_}, {}, "y"));
   EXPECT_EQ(Nodes(), "w@blocked y updated ");
   EXPECT_EQ(W().layout, kRowMajor);
 }
 
-TEST_F(Packed, RowMajorReadersShareOneCopy) {
+TEST_F(WeightLayout, RowMajorReadersShareOneCopy) {
   b_.Output("a", b_.Op("neg", {w_}, {}, "a"));
   b_.Output("b", b_.Op("abs", {w_}, {}, "b"));
   const Value y = b_.Op("exp", {w_}, {}, "y");
@@ -136,14 +136,14 @@ TEST_F(Packed, RowMajorReadersShareOneCopy) {
   EXPECT_EQ(Nodes(), "w@row_major a b y grad updated ");
 }
 
-TEST_F(Packed, WhatIsSeenUnderAnotherShapeStaysRowMajor) {
+TEST_F(WeightLayout, WhatIsSeenUnderAnotherShapeStaysRowMajor) {
   b_.Output("flat", b_.ReduceMean(b_.Reshape(w_, {128}), {}, false));
   Update(b_.Op("exp", {w_}, {}, "y"));
   Nodes();
   EXPECT_EQ(W().layout, kRowMajor);
 }
 
-TEST_F(Packed, WithoutTheLayoutPassNothingIsPacked) {
+TEST_F(WeightLayout, WithoutTheLayoutPassNothingIsPacked) {
   Update(b_.Op("neg", {w_}, {}, "y"));
   PlanOptions row_major;
   row_major.layout = false;
@@ -151,7 +151,7 @@ TEST_F(Packed, WithoutTheLayoutPassNothingIsPacked) {
   EXPECT_EQ(W().layout, kRowMajor);
 }
 
-TEST_F(Packed, TheScratchRegionHoldsARowMajorCopy) {
+TEST_F(WeightLayout, TheScratchRegionHoldsARowMajorCopy) {
   Update(b_.Op("exp", {w_}, {}, "y"));
   Nodes();
   EXPECT_GE(program_.arena_bytes - program_.persistent_bytes, kType.bytes());
