@@ -1,5 +1,6 @@
 #include "ridge/measure/offer_recorder.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "ridge/backend/cpu/cpu_backend.h"
@@ -32,9 +33,11 @@ TEST(OfferRecorder, PlansThroughItAreThoseOfTheBackend) {
         PlanProgram("towers", {{"eval", Towers()}}, kernels, NominalProfile(2), options);
     EXPECT_TRUE(program.ok()) << program.status().message();
     std::vector<std::string> texts;
-    for (const PlannedNode& node : program->steps[0].nodes) {
-      texts.push_back(node.name + " " + node.choice.key + " " + std::to_string(node.section) + " " +
-                      std::to_string(node.lane));
+    const StepPlan& step = program->steps[0];
+    const std::vector<NodePlace> places = NodePlaces(step);
+    for (size_t n = 0; n < places.size(); ++n) {
+      texts.push_back(fmt::format("{} {} {} {}", step.nodes[n].name, step.nodes[n].choice.key,
+                                  places[n].parallel, places[n].stream));
     }
     return texts;
   };

@@ -14,6 +14,9 @@
 namespace ridge {
 namespace {
 
+// Where a node of a step in slices runs; steps in one slice have no loop.
+enum class Where : uint8_t { kLoop, kBehind };
+
 class Lowering {
  public:
   Lowering(const NamedGraph& named, KernelQuery& kernels, const DeviceProfile& profile,
@@ -46,6 +49,7 @@ class Lowering {
     for (const GraphOutput& output : graph_.outputs()) AddOutput(output);
     AddUpdates();
     NoteSliceSums();
+    FormLoop();
     return LoweredGraph{std::move(step_), std::move(sources_)};
   }
 
@@ -87,8 +91,9 @@ class Lowering {
     return Status();
   }
 
-  Turn TurnOf(const Node& node) const {
-    return phases_.RunsLast(node) ? Turn::kLast : Turn::kEvery;
+  // Whether the node runs in each slice or, behind the loop, once.
+  Where WhereIs(const Node& node) const {
+    return phases_.RunsLast(node) ? Where::kBehind : Where::kLoop;
   }
 
   int AddValue(const ValueInfo& info, LayoutId layout, Purpose purpose, std::string name) {
@@ -124,12 +129,12 @@ class Lowering {
     planned.name = graph_.value(node.outputs[0]).name;
     planned.op = node.op->name;
     planned.def = node.op;
-    planned.turn = TurnOf(node);
+    const Where where = WhereIs(node);
     for (size_t i = 0; i < node.inputs.size(); ++i) {
       planned.inputs.push_back(
           node.inputs[i] == kNoValue
               ? -1
-              : CopyIn(node.inputs[i], planned.choice.input_layouts[i], planned.turn));
+              : CopyIn(node.inputs[i], planned.choice.input_layouts[i], where));
     }
     for (size_t k = 0; k < node.outputs.size(); ++k) {
       const ValueInfo& info = graph_.value(node.outputs[k]);
@@ -138,19 +143,20 @@ class Lowering {
       planned.outputs.push_back(at);
       copies_[static_cast<size_t>(node.outputs[k])].push_back({layout, at});
     }
-    Emit(std::move(planned), n);
+    Emit(std::move(planned), where, n);
     return Status();
   }
 
-  void Emit(PlannedNode node, NodeId source) {
+  void Emit(PlannedNode node, Where where, NodeId source) {
     step_.nodes.push_back(std::move(node));
+    where_.push_back(where);
     sources_.push_back(source);
   }
 
   // The output is a view of the input's bytes; both are row-major.
   void AddView(const Node& node) {
     const ValueId source = node.inputs[static_cast<size_t>(node.op->alias_input)];
-    const int from = CopyIn(source, kRowMajor, TurnOf(node));
+    const int from = CopyIn(source, kRowMajor, WhereIs(node));
     const ValueInfo& info = graph_.value(node.outputs[0]);
     const int at = AddValue(info, kRowMajor, PurposeOf(info), info.name);
     step_.values[static_cast<size_t>(at)].shares_with = from;
@@ -204,33 +210,31 @@ class Lowering {
   }
 
   // The value in this layout; adds a reorder if there is no such copy yet.  A value that is
-  // complete only after the slices is copied when its readers run, every other value in every
-  // slice.
-  int CopyIn(ValueId id, LayoutId layout, Turn reader) {
+  // complete only behind the loop is copied where its readers run, every other value in the loop.
+  int CopyIn(ValueId id, LayoutId layout, Where reader) {
     for (const Copy& copy : copies_[static_cast<size_t>(id)]) {
       if (copy.layout != layout) continue;
-      if (copy.node >= 0 && reader == Turn::kEvery)
-        step_.nodes[static_cast<size_t>(copy.node)].turn = Turn::kEvery;
+      if (copy.node >= 0 && reader == Where::kLoop)
+        where_[static_cast<size_t>(copy.node)] = Where::kLoop;
       return copy.value;
     }
     const ValueInfo& info = graph_.value(id);
     const bool weight = info.kind == ValueKind::kParameter;
     const int to = AddValue(info, layout, weight ? Purpose::kWorkspace : PurposeOf(info),
                             fmt::format("{}@{}", info.name, kernels_.LayoutName(layout)));
-    AddReorder(PrimaryCopy(id).value, to, phases_.KnownLast(id) ? reader : Turn::kEvery);
+    AddReorder(PrimaryCopy(id).value, to, phases_.KnownLast(id) ? reader : Where::kLoop);
     const int node = static_cast<int>(step_.nodes.size()) - 1;
     copies_[static_cast<size_t>(id)].push_back({layout, to, node});
     return to;
   }
 
-  void AddReorder(int from, int to, Turn turn) {
+  void AddReorder(int from, int to, Where where) {
     const PlannedValue& source = step_.values[static_cast<size_t>(from)];
     const PlannedValue& target = step_.values[static_cast<size_t>(to)];
     PlannedNode node = ReorderNode(kernels_, source, target);
     node.inputs = {from};
     node.outputs = {to};
-    node.turn = turn;
-    Emit(std::move(node), kNoNode);
+    Emit(std::move(node), where, kNoNode);
   }
 
   // --- outputs and updates -------------------------------------------------------------------
@@ -238,13 +242,13 @@ class Lowering {
   // An output that is a variable is copied out before the updates change it.
   void AddOutput(const GraphOutput& output) {
     const bool last = phases_.KnownLast(output.value);
-    int value = CopyIn(output.value, kRowMajor, last ? Turn::kLast : Turn::kEvery);
+    int value = CopyIn(output.value, kRowMajor, last ? Where::kBehind : Where::kLoop);
     if (IsVariable(graph_.value(output.value)) && !graph_.updates().empty())
-      value = ScratchCopy(value, output.name + "@out", Turn::kEvery);
+      value = ScratchCopy(value, output.name + "@out", Where::kLoop);
     step_.outputs[output.name] = value;
   }
 
-  int ScratchCopy(int value, const std::string& name, Turn turn) {
+  int ScratchCopy(int value, const std::string& name, Where where) {
     PlannedValue copy = step_.values[static_cast<size_t>(value)];
     copy.name = name;
     copy.persistent = false;
@@ -252,7 +256,7 @@ class Lowering {
     copy.shares_with = -1;
     step_.values.push_back(std::move(copy));
     const int at = static_cast<int>(step_.values.size()) - 1;
-    AddReorder(value, at, turn);
+    AddReorder(value, at, where);
     return at;
   }
 
@@ -263,7 +267,7 @@ class Lowering {
     for (const GraphUpdate& update : graph_.updates())
       update_sources_.insert(FindCopy(update.value, Primary(update.variable)));
     for (const GraphUpdate& update : graph_.updates()) {
-      const int value = CopyIn(update.value, Primary(update.variable), UpdateTurn(update));
+      const int value = CopyIn(update.value, Primary(update.variable), WhereWritten(update));
       uses_.Extend(step_);
       if (value == PrimaryCopy(update.variable).value) continue;
       if (MayWriteDirectly(update, value)) {
@@ -275,21 +279,21 @@ class Lowering {
     for (auto& [value, update] : copies) {
       if (step_.values[static_cast<size_t>(uses_.RootOf(value))].persistent)
         value = ScratchCopy(value, step_.values[static_cast<size_t>(value)].name + "@old",
-                            UpdateTurn(update));
+                            WhereWritten(update));
     }
     for (const auto& [value, update] : copies) {
       const ValueInfo& info = graph_.value(update.variable);
       const int target =
           AddValue(info, Primary(update.variable), PurposeOf(info), info.name + "@next");
       PlaceIn(update.variable, step_.values[static_cast<size_t>(target)]);
-      AddReorder(value, target, UpdateTurn(update));
+      AddReorder(value, target, WhereWritten(update));
     }
   }
 
-  // Values that are complete only after the slices are written once, sums in every slice.
-  Turn UpdateTurn(const GraphUpdate& update) const {
+  // Values that are complete only behind the loop are written once, sums in every slice.
+  Where WhereWritten(const GraphUpdate& update) const {
     const bool last = phases_.KnownLast(update.value) && !phases_.IsSum(update.variable);
-    return last ? Turn::kLast : Turn::kEvery;
+    return last ? Where::kBehind : Where::kLoop;
   }
 
   void PlaceIn(ValueId variable, PlannedValue& value) {
@@ -305,11 +309,38 @@ class Lowering {
     for (const int old : uses_.WithViews(PrimaryCopy(update.variable).value)) {
       for (const auto& [n, input] : uses_.ReadsOf(old)) {
         const PlannedNode& node = step_.nodes[static_cast<size_t>(n)];
-        if (n > writer || (n == writer && !InPlacePair(node, value, input))) return false;
+        if (RunsAfter(n, writer) || (n == writer && !InPlacePair(node, value, input))) return false;
       }
       if (update_sources_.contains(old)) return false;
     }
     return writer >= 0;
+  }
+
+  // Nodes behind the loop run after all nodes of the loop.
+  bool RunsAfter(int node, int other) const {
+    const auto order = [&](int n) { return std::pair(where_[static_cast<size_t>(n)], n); };
+    return other < 0 || order(node) > order(other);
+  }
+
+  // The nodes of the loop come first; both parts keep their order.
+  void FormLoop() {
+    const int count = static_cast<int>(step_.nodes.size());
+    step_.body = Region::Sequence(0, count);
+    if (step_.slices == 1) return;
+    std::vector<PlannedNode> nodes;
+    std::vector<NodeId> sources;
+    int loop_end = 0;
+    for (const Where where : {Where::kLoop, Where::kBehind}) {
+      for (size_t n = 0; n < step_.nodes.size(); ++n) {
+        if (where_[n] != where) continue;
+        nodes.push_back(std::move(step_.nodes[n]));
+        sources.push_back(sources_[n]);
+      }
+      if (where == Where::kLoop) loop_end = static_cast<int>(nodes.size());
+    }
+    step_.nodes = std::move(nodes);
+    sources_ = std::move(sources);
+    step_.body.parts = {Region::Loop(0, loop_end, step_.slices), Region::Sequence(loop_end, count)};
   }
 
   void NoteSliceSums() {
@@ -338,7 +369,9 @@ class Lowering {
   std::vector<std::vector<Copy>> copies_;  // by ValueId; the first is the primary one
   std::vector<int> readers_;               // by ValueId; without optimizers
   StepPlan step_;
-  std::vector<NodeId> sources_;  // by node of step_
+  // By node of step_.
+  std::vector<Where> where_;
+  std::vector<NodeId> sources_;
 
   UpdateUses uses_;
   std::set<int> update_sources_;

@@ -7,7 +7,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;  // keys in the order in which people look for them
 
-Json NodeJson(const PlannedNode& node, const UpdatePart& part) {
+Json NodeJson(const PlannedNode& node, const NodePlace& place, const UpdatePart& part) {
   Json json{{"name", node.name},
             {"op", node.op},
             {"flops", node.cost.flops},
@@ -19,10 +19,10 @@ Json NodeJson(const PlannedNode& node, const UpdatePart& part) {
             {"modelled_s", node.modelled_s},
             {"measured", node.measured},
             {"step", part.step->name},
-            {"runs", part.runs * RunsOf(*part.step, node)}};
-  if (node.section >= 0) {
-    json["section"] = node.section;
-    json["lane"] = node.lane;
+            {"runs", part.runs * place.trips}};
+  if (place.parallel >= 0) {
+    json["section"] = place.parallel;
+    json["lane"] = place.stream;
   }
   return json;
 }
@@ -30,7 +30,9 @@ Json NodeJson(const PlannedNode& node, const UpdatePart& part) {
 Json NodesJson(const PlanSummary& plan) {
   Json nodes = Json::array();
   for (const UpdatePart& part : UpdateParts(*plan.program, plan.accumulate)) {
-    for (const PlannedNode& node : part.step->nodes) nodes.push_back(NodeJson(node, part));
+    const std::vector<NodePlace> places = NodePlaces(*part.step);
+    for (size_t n = 0; n < places.size(); ++n)
+      nodes.push_back(NodeJson(part.step->nodes[n], places[n], part));
   }
   return nodes;
 }

@@ -111,12 +111,12 @@ Status LowerGraphs(const std::vector<NamedGraph>& graphs, KernelQuery& kernels,
 void EstimateTimes(const DeviceProfile& profile, Program& program) {
   for (StepPlan& step : program.steps) {
     for (PlannedNode& node : step.nodes) SetTime(profile, node);
-    ShareSectionSeconds(step);
+    ShareStreamSeconds(step);
     step.seconds = step.modelled_s = 0;
-    for (const PlannedNode& node : step.nodes) {
-      const auto runs = static_cast<double>(RunsOf(step, node));
-      step.seconds += node.seconds * runs;
-      step.modelled_s += node.modelled_s * runs;
+    for (size_t n = 0; n < step.nodes.size(); ++n) {
+      const auto runs = static_cast<double>(RunsOf(step, n));
+      step.seconds += step.nodes[n].seconds * runs;
+      step.modelled_s += step.nodes[n].modelled_s * runs;
     }
   }
 }
@@ -130,9 +130,9 @@ Result<Program> PlanProgram(const std::string& model, const std::vector<NamedGra
   for (const NamedGraph& named : graphs) RIDGE_RETURN_IF_ERROR(CheckBound(named.graph));
   RIDGE_RETURN_IF_ERROR(LowerGraphs(graphs, kernels, profile, options, program));
   for (StepPlan& step : program.steps) {
-    FormSections(kernels, std::max(1, profile.threads), options.side_by_side, step);
+    FormParallelRegions(kernels, std::max(1, profile.threads), options.side_by_side, step);
     if (options.in_place) ShareInPlace(step);
-    WriteFirstSlice(step);
+    PeelFirstSlice(step);
   }
   PlaceAll(kernels, program);
   RIDGE_RETURN_IF_ERROR(CheckPlacement(program));

@@ -325,8 +325,8 @@ TEST_F(Planner, ASumInALayoutOfItsOwnIsBroughtBackInEverySlice) {
   b.Update(s, total);
   const StepPlan& step = PlanSlices(b);
   ASSERT_EQ(Nodes(step), "s@blocked total total@row_major y ");
-  EXPECT_EQ(step.nodes[2].turn, Turn::kEvery);
-  EXPECT_EQ(step.nodes[3].turn, Turn::kLast);
+  EXPECT_TRUE(NodePlaces(step)[2].in_loop);
+  EXPECT_FALSE(NodePlaces(step)[3].in_loop);
 }
 
 TEST_F(Planner, UnboundDimensionsAreRefusedByName) {
@@ -434,13 +434,18 @@ TEST_F(CheckPlacementTest, FindsAKernelThatMustNotWriteOverItsInput) {
   EXPECT_EQ(Found(), "plan train: 'n' writes over 'e', which its kernel must not");
 }
 
-TEST_F(CheckPlacementTest, FindsLanesThatShareWhatOneOfThemWrites) {
+TEST_F(CheckPlacementTest, FindsStreamsThatShareWhatOneOfThemWrites) {
   StepPlan& step = PlanOne();
-  for (const char* name : {"e", "n"}) NodeAt(step, name).section = 0;
-  NodeAt(step, "n").lane = 1;
+  const auto first = static_cast<int>(&NodeAt(step, "e") - step.nodes.data());
+  ASSERT_EQ(step.nodes[static_cast<size_t>(first) + 1].name, "n");
+  Region parallel = Region::Sequence(first, first + 2);
+  parallel.kind = Region::Kind::kParallel;
+  parallel.parts = {Region::Sequence(first, first + 1), Region::Sequence(first + 1, first + 2)};
+  step.body.parts = {Region::Sequence(0, first), parallel,
+                     Region::Sequence(first + 2, step.body.end)};
   EXPECT_NE(Found(), "");  // their workspaces have the same bytes
   NodeAt(step, "n").choice.workspace_bytes = 0;
-  EXPECT_EQ(Found(), "plan train: 'n' touches bytes that another lane writes or reads");
+  EXPECT_EQ(Found(), "plan train: 'n' touches bytes that another stream writes or reads");
 }
 
 TEST_F(CheckPlacementTest, FindsWhatLiesBehindTheArena) {
@@ -463,10 +468,12 @@ TEST_F(CheckPlacementTest, FindsWhatIsWrittenOverTheAddendOfASumInTheFirstSlice)
   b.Update(s, b.Op("add", {s, e}, {}, "next"));
   b.Output("y", b.Op("neg", {e}, {}, "y"));
   StepPlan& step = PlanSlices(b);
-  for (PlannedValue& value : step.values) {
-    if (value.name == "e" || value.name == "y") value.first_slice_in = 0;
+  PeeledIteration& peeled = MicroBatchLoop(step)->peeled;
+  for (size_t v = 0; v < step.values.size(); ++v) {
+    const std::string& name = step.values[v].name;
+    if (name == "e" || name == "y") peeled.written_in[static_cast<int>(v)] = 0;
   }
-  NodeAt(step, "next").turn = Turn::kLater;
+  peeled.skipped = {static_cast<int>(&NodeAt(step, "next") - step.nodes.data())};
   EXPECT_EQ(Found(), "plan train: the first slice leaves another value than 'e' in a sum");
 }
 

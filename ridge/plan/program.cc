@@ -13,11 +13,6 @@ const char* BoundName(Bound bound) {
   return kNames[static_cast<size_t>(bound)];
 }
 
-int64_t RunsOf(const StepPlan& step, const PlannedNode& node) {
-  if (node.turn == Turn::kLast) return 1;
-  return node.turn == Turn::kLater ? step.slices - 1 : step.slices;
-}
-
 const StepPlan* Program::Find(const std::string& name) const {
   for (const StepPlan& step : steps) {
     if (step.name == name) return &step;

@@ -6,9 +6,9 @@
 // theirs.  Offsets are from the arena's start, in bytes, multiples of kAlignment.
 // Time inside a StepPlan is an index into its nodes ("step 3"), never seconds.
 //
-// A StepPlan may run its batch in `slices` equal parts, one after the other.  Each slice runs all
-// nodes on its part of the inputs, unless `turn` restricts them.  Only states carry data from one
-// slice to the next; each slice overwrites everything else.
+// A StepPlan may run its batch in `slices` equal parts, its in-step micro-batches, one after the
+// other: the nodes of its body's loop run on each part of the inputs, those behind the loop once.
+// Only states carry data from one slice to the next; each slice overwrites everything else.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -18,6 +18,7 @@
 #include "ridge/core/device_profile.h"
 #include "ridge/graph/graph.h"
 #include "ridge/lower/kernel_query.h"
+#include "ridge/plan/region.h"
 
 namespace ridge {
 
@@ -75,15 +76,10 @@ struct PlannedValue {
   LiveRange live;
   int shares_with = -1;     // index of the value whose bytes it shares, or -1
   int64_t slice_bytes = 0;  // of an input: stride between the slices' parts
-  // The state that the first slice writes this value into, and later slices add it to; -1: none.
-  int first_slice_in = -1;
 };
 
 enum class Bound : uint8_t { kCompute, kMemory, kLatency };
 const char* BoundName(Bound bound);
-
-// In which slices of a step a node runs.
-enum class Turn : uint8_t { kEvery, kLater, kLast };  // kLater: all but the first
 
 struct PlannedNode {
   std::string name;
@@ -99,19 +95,15 @@ struct PlannedNode {
   double modelled_s = 0;  // by the device's rates alone: the cost model's own answer
   Bound bound = Bound::kLatency;
   bool measured = false;  // seconds were measured on this machine, not modelled
-  Turn turn = Turn::kEvery;
-  // Consecutive nodes of one section run in parallel: lanes concurrently, the nodes of a lane in
-  // order on one thread.  -1: the node runs by itself, on all threads.
-  int section = -1;
-  int lane = 0;
   std::vector<KernelRefusal> refusals;
 };
 
 struct StepPlan {
-  std::string name;       // "train", "micro", "update", "eval"
-  int64_t slices = 1;     // of the batch
-  std::vector<int> sums;  // states that are sums over the slices: persistent indices
-  std::vector<PlannedNode> nodes;
+  std::string name;                // "train", "micro", "update", "eval"
+  int64_t slices = 1;              // of the batch
+  std::vector<int> sums;           // states that are sums over the slices: persistent indices
+  std::vector<PlannedNode> nodes;  // in an order in which they may run one by one
+  Region body;                     // how they run
   std::vector<PlannedValue> values;
   std::map<std::string, int> inputs;   // by name, into values (slot 0's addresses)
   std::map<std::string, int> outputs;  // by name, into values
@@ -121,9 +113,6 @@ struct StepPlan {
   double seconds = 0;       // of one execution: all its slices
   double modelled_s = 0;    // the same by the device's rates alone
 };
-
-// How often the node runs in one execution of the step.
-int64_t RunsOf(const StepPlan& step, const PlannedNode& node);
 
 // By value: the one whose bytes it shares in the end, itself where it shares none.  A value may
 // share with one of a higher index: copies in other layouts are added last.

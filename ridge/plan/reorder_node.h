@@ -5,7 +5,7 @@
 
 namespace ridge {
 
-// REQUIRES: both values have the same type.  The caller sets inputs, outputs and turn.
+// REQUIRES: both values have the same type.  The caller sets inputs and outputs.
 PlannedNode ReorderNode(KernelQuery& kernels, const PlannedValue& source,
                         const PlannedValue& target);
 

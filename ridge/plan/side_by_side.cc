@@ -1,8 +1,8 @@
-// Starting at each node, the search extends a candidate section while it has at least two groups
-// (union-find over the bytes that nodes touch); the end that saves most makes a section.  Groups
-// are assigned to lanes longest first, each to the lane that would finish it first; ties go to the
-// first lane.  A read from another core's cache is charged, since it would cost a group of small
-// nodes its gain: so groups stay on the lane that touched their bytes last, within a step and
+// Starting at each node, the search extends a candidate region while it has at least two groups
+// (union-find over the bytes that nodes touch); the end that saves most makes a parallel region.
+// Groups are assigned to lanes longest first, each to the lane that would finish it first; ties go
+// to the first lane.  A read from another core's cache is charged, since it would cost a group of
+// small nodes its gain: so groups stay on the lane that touched their bytes last, within a step and
 // across steps.
 #include "ridge/plan/side_by_side.h"
 
@@ -10,7 +10,6 @@
 #include <map>
 #include <optional>
 #include <set>
-#include <span>
 
 #include "ridge/plan/cost/roofline.h"
 
@@ -18,14 +17,14 @@ namespace ridge {
 namespace {
 
 constexpr int64_t kCoreBytes = int64_t{1} << 20;   // what a node may touch: a core's cache
-constexpr int64_t kMostBytes = int64_t{16} << 20;  // what a section may write: the last cache
-constexpr size_t kMostNodes = 256;                 // of a section
+constexpr int64_t kMostBytes = int64_t{16} << 20;  // what a region may write: the last cache
+constexpr size_t kMostNodes = 256;                 // of a region
 constexpr size_t kPatience = 16;                   // nodes of a single group that end a search
 // Measured on two cores of a Zen 4: a region takes 0.5 to 1 us, the start of a kernel without one
 // 0.2 to 0.4 us.
 constexpr double kRegion_s = 1e-6, kStart_s = 0.3e-6;
 constexpr double kBetweenCores = 10e9;  // bytes/s from another core's cache
-constexpr double kWorthSection_s = 2e-6;
+constexpr double kWorthRegion_s = 2e-6;
 constexpr double kWorthStep = 0.95;  // of the step's predicted time
 
 double Foreseen(const DeviceProfile& nominal, const PlannedNode& node, const KernelChoice& choice) {
@@ -42,7 +41,7 @@ struct Alone {
 // Memory ids that a node reads (false) or writes (true).
 using Touched = std::vector<std::pair<int64_t, bool>>;
 
-// Which nodes of a section have to stay on one lane.
+// Which nodes of a region have to stay on one stream.
 class Groups {
  public:
   explicit Groups(size_t first) : first_(first) {}
@@ -94,13 +93,17 @@ class Groups {
   std::map<int64_t, Users> users_;
 };
 
-class Sections {
+class Streams {
  public:
-  Sections(KernelQuery& kernels, int threads, const SideBySide& how, StepPlan& step)
+  // `region`: without parts.
+  Streams(KernelQuery& kernels, int threads, const SideBySide& how, StepPlan& step, Region& region)
       : kernels_(kernels),
         threads_(threads),
         how_(how),
         step_(step),
+        region_(region),
+        begin_(static_cast<size_t>(region.first)),
+        end_(static_cast<size_t>(region.end)),
         team_(NominalProfile(threads)),
         alone_(NominalProfile(1)),
         roots_(RootValues(step)),
@@ -111,7 +114,7 @@ class Sections {
   void Run() {
     double gain_s = 0;
     std::vector<Found> found;
-    for (size_t first = 0; first < step_.nodes.size();) {
+    for (size_t first = begin_; first < end_;) {
       Found best = Search(first);
       first = best.end > first ? best.end : first + 1;
       if (best.gain_s <= 0) continue;
@@ -120,7 +123,7 @@ class Sections {
       found.push_back(std::move(best));
     }
     if (!how_.always && gain_s < (1 - kWorthStep) * WholeSeconds()) return;
-    for (size_t i = 0; i < found.size(); ++i) Apply(found[i], static_cast<int>(i));
+    Apply(found);
   }
 
  private:
@@ -156,9 +159,9 @@ class Sections {
     return best;
   }
 
-  // No section spans the loss: when that is not finite, later nodes must not have run.
+  // No region spans the loss: when that is not finite, later nodes must not have run.
   size_t LastEnd(size_t first) const {
-    const size_t end = std::min(step_.nodes.size(), first + kMostNodes);
+    const size_t end = std::min(end_, first + kMostNodes);
     return first < loss_end_ ? std::min(end, loss_end_) : end;
   }
 
@@ -203,7 +206,7 @@ class Sections {
     return touched;
   }
 
-  // Whether [first, end) is the best section yet.
+  // Whether [first, end) is the best region yet.
   void Consider(size_t first, size_t end, Groups& groups, Found& best) {
     if (groups.count() < 2) return;
     double team_s = 0;
@@ -217,7 +220,7 @@ class Sections {
     }
     std::map<size_t, int> lane_of;
     const double gain_s = team_s - Deal(work, lane_of) - kRegion_s;
-    if (gain_s < kWorthSection_s || gain_s <= best.gain_s) return;
+    if (gain_s < kWorthRegion_s || gain_s <= best.gain_s) return;
     best = {first, end, gain_s, {}};
     for (size_t n = first; n < end; ++n) best.lane.push_back(lane_of[groups.Of(n)]);
   }
@@ -318,30 +321,55 @@ class Sections {
 
   double WholeSeconds() const {
     double seconds = 0;
-    for (const PlannedNode& node : step_.nodes)
-      seconds += Foreseen(team_, node, node.choice) + kStart_s + kRegion_s;
+    for (size_t n = begin_; n < end_; ++n)
+      seconds += Foreseen(team_, step_.nodes[n], step_.nodes[n].choice) + kStart_s + kRegion_s;
     return seconds;
   }
 
-  void Apply(const Found& found, int section) {
-    for (size_t n = found.first; n < found.end; ++n) {
-      PlannedNode& node = step_.nodes[n];
-      node.section = section;
-      node.lane = found.lane[n - found.first];
-      node.choice = *AloneOf(n).choice;
+  void Apply(const std::vector<Found>& all) {
+    int at = region_.first;
+    for (const Found& found : all) {
+      if (at < static_cast<int>(found.first))
+        region_.parts.push_back(Region::Sequence(at, static_cast<int>(found.first)));
+      for (size_t n = found.first; n < found.end; ++n) step_.nodes[n].choice = *AloneOf(n).choice;
+      region_.parts.push_back(FormRegion(found));
+      at = static_cast<int>(found.end);
     }
+    if (at < region_.end && at > region_.first)
+      region_.parts.push_back(Region::Sequence(at, region_.end));
+  }
+
+  // Puts the nodes of each lane behind those of the one before.
+  Region FormRegion(const Found& found) {
+    const int lanes = 1 + *std::max_element(found.lane.begin(), found.lane.end());
+    Region parallel = Region::Sequence(static_cast<int>(found.first), static_cast<int>(found.end));
+    parallel.kind = Region::Kind::kParallel;
+    std::vector<PlannedNode> nodes;
+    for (int lane = 0; lane < lanes; ++lane) {
+      const int first = parallel.first + static_cast<int>(nodes.size());
+      for (size_t n = found.first; n < found.end; ++n) {
+        if (found.lane[n - found.first] == lane) nodes.push_back(std::move(step_.nodes[n]));
+      }
+      const int end = parallel.first + static_cast<int>(nodes.size());
+      parallel.parts.push_back(Region::Sequence(first, end));
+    }
+    std::move(nodes.begin(), nodes.end(),
+              step_.nodes.begin() + static_cast<std::ptrdiff_t>(found.first));
+    return parallel;
   }
 
   KernelQuery& kernels_;
   const int threads_;
   const SideBySide how_;
   StepPlan& step_;
+  Region& region_;
+  const size_t begin_, end_;
   const DeviceProfile team_, alone_;
   struct Home {
     int lane = 0;
     int64_t size_bytes = 0;
   };
-  std::map<int64_t, Home> home_;             // of the bytes that sections touched
+  std::map<int64_t, Home> home_;             // of the bytes that parallel regions touched
   std::vector<int> roots_;                   // by value
   std::vector<std::optional<Alone>> known_;  // by node
   size_t loss_end_ = 0;                      // after the node that makes the loss
@@ -349,37 +377,43 @@ class Sections {
 
 }  // namespace
 
-void FormSections(KernelQuery& kernels, int threads, const SideBySide& how, StepPlan& step) {
-  if (step.slices == 1 && how.lanes > 1) Sections(kernels, threads, how, step).Run();
-}
-
 namespace {
 
-// The nodes of one section take as long as its longest lane.
-void ShareLanes(std::span<PlannedNode> nodes, double PlannedNode::*seconds) {
-  std::map<int, double> lanes;
-  for (const PlannedNode& node : nodes) lanes[node.lane] += node.*seconds;
+template <typename Visit>
+void ForEachSequence(Region& region, const Visit& visit) {
+  if (region.parts.empty()) return visit(region);
+  for (Region& part : region.parts) ForEachSequence(part, visit);
+}
+
+// The nodes of one parallel region take as long as its longest stream.
+void ShareStreams(const Region& parallel, double PlannedNode::*seconds, StepPlan& step) {
   double sum_s = 0, longest_s = 0;
-  for (const auto& [lane, lane_s] : lanes) {
-    sum_s += lane_s;
-    longest_s = std::max(longest_s, lane_s);
+  for (const Region& stream : parallel.parts) {
+    double stream_s = 0;
+    for (int n = stream.first; n < stream.end; ++n)
+      stream_s += step.nodes[static_cast<size_t>(n)].*seconds;
+    sum_s += stream_s;
+    longest_s = std::max(longest_s, stream_s);
   }
   if (sum_s <= 0) return;
-  for (PlannedNode& node : nodes) node.*seconds *= longest_s / sum_s;
+  for (int n = parallel.first; n < parallel.end; ++n)
+    step.nodes[static_cast<size_t>(n)].*seconds *= longest_s / sum_s;
 }
 
 }  // namespace
 
-void ShareSectionSeconds(StepPlan& step) {
-  for (size_t first = 0, end; first < step.nodes.size(); first = end) {
-    const int section = step.nodes[first].section;
-    for (end = first + 1; end < step.nodes.size() && step.nodes[end].section == section; ++end) {
-    }
-    if (section < 0) continue;
-    const std::span<PlannedNode> nodes(&step.nodes[first], end - first);
-    ShareLanes(nodes, &PlannedNode::seconds);
-    ShareLanes(nodes, &PlannedNode::modelled_s);
-  }
+void FormParallelRegions(KernelQuery& kernels, int threads, const SideBySide& how, StepPlan& step) {
+  if (how.lanes <= 1) return;
+  ForEachSequence(step.body,
+                  [&](Region& sequence) { Streams(kernels, threads, how, step, sequence).Run(); });
+}
+
+void ShareStreamSeconds(StepPlan& step) {
+  ForEachRegion(step.body, [&](const Region& region) {
+    if (region.kind != Region::Kind::kParallel) return;
+    ShareStreams(region, &PlannedNode::seconds, step);
+    ShareStreams(region, &PlannedNode::modelled_s, step);
+  });
 }
 
 }  // namespace ridge

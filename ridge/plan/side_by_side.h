@@ -1,12 +1,12 @@
 // Inter-op parallelism: small independent nodes run at the same time, one thread each.
 //
-// A section is a run of consecutive nodes of the schedule.  Its nodes form groups: no group writes
-// bytes that another touches.  Groups are distributed over lanes, and each lane runs its nodes in
-// order on one thread.  All bytes that a section touches stay live until its end, so lanes never
-// reuse each other's bytes (memory/placement.cc).
+// A parallel region is a run of consecutive nodes of the schedule.  Its nodes form groups: no group
+// writes bytes that another touches.  Groups are distributed over streams, and each stream runs its
+// nodes in order on one thread.  All bytes that a region touches stay live until its end, so
+// streams never reuse each other's bytes (memory/placement.cc).
 //
-// A section takes only nodes that fit a core's cache, and only where nominal costs predict a gain;
-// a node that can occupy all cores runs by itself.  docs/design/0016-side-by-side.md.
+// A region takes only nodes that fit a core's cache, and only where nominal costs predict a gain; a
+// node that can occupy all cores runs by itself.  docs/design/0016-side-by-side.md.
 #pragma once
 #include "ridge/plan/program.h"
 
@@ -18,14 +18,15 @@ struct SideBySide {
   bool always = false;  // also in steps that gain little
 };
 
-// Sets PlannedNode::section and lane, and gives the nodes of a section one-thread kernels.  Does
-// not change steps in slices.  Deterministic; time linear in the nodes.
-// `threads`: of a node outside sections.
+// Cuts each sequence of the step's body, its loop included, into sequences and parallel regions;
+// reorders a region's nodes so that each stream is a range, and gives them one-thread kernels.
+// Deterministic; time linear in the nodes.
+// `threads`: of a node outside parallel regions.
 // REQUIRES: LowerGraph() has run; ShareInPlace() has not.
-void FormSections(KernelQuery& kernels, int threads, const SideBySide& how, StepPlan& step);
+void FormParallelRegions(KernelQuery& kernels, int threads, const SideBySide& how, StepPlan& step);
 
-// Scales the seconds of each section's nodes so that they add up to its longest lane: the step's
-// seconds are then the sum over its nodes.
-void ShareSectionSeconds(StepPlan& step);
+// Scales the seconds of each parallel region's nodes so that they add up to its longest stream: the
+// step's seconds are then the sum over its nodes.
+void ShareStreamSeconds(StepPlan& step);
 
 }  // namespace ridge

@@ -17,7 +17,7 @@ const PlannedValue& ValueAt(const StepPlan& step, int value) {
 
 // The input of the node that is added to the state `sum`; -1 when the node does something else.
 int AddendOf(const StepPlan& step, const PlannedNode& node, int sum) {
-  if (node.def == nullptr || node.def->name != "add" || node.turn != Turn::kEvery) return -1;
+  if (node.def == nullptr || node.def->name != "add") return -1;
   if (ValueAt(step, node.outputs[0]).persistent_index != sum) return -1;
   for (size_t i = 0; i < 2; ++i) {
     const int state = node.inputs[i], addend = node.inputs[1 - i];
@@ -30,34 +30,33 @@ int AddendOf(const StepPlan& step, const PlannedNode& node, int sum) {
 
 class FirstSlice {
  public:
-  explicit FirstSlice(StepPlan& step) : step_(step) {
+  FirstSlice(const StepPlan& step, Region& loop) : step_(step), loop_(loop) {
     for (size_t v = 0; v < step.values.size(); ++v) {
       roots_.push_back(RootOf(step, static_cast<int>(v)));
     }
   }
 
   void Write(int sum) {
-    for (size_t n = 0; n < step_.nodes.size(); ++n) {
-      PlannedNode& node = step_.nodes[n];
-      const int addend = AddendOf(step_, node, sum);
+    for (int n = loop_.first; n < loop_.end; ++n) {
+      const int addend = AddendOf(step_, step_.nodes[static_cast<size_t>(n)], sum);
       if (addend < 0) continue;
       const int root = roots_[static_cast<size_t>(addend)];
-      PlannedValue& bytes = step_.values[static_cast<size_t>(root)];
-      if (bytes.persistent || bytes.first_slice_in >= 0 ||
+      const PlannedValue& bytes = step_.values[static_cast<size_t>(root)];
+      if (bytes.persistent || loop_.peeled.written_in.contains(root) ||
           bytes.size_bytes > ValueAt(step_, addend).size_bytes || IsWrittenFrom(n, root))
         return;
       for (size_t v = 0; v < roots_.size(); ++v) {
-        if (roots_[v] == root) step_.values[v].first_slice_in = sum;
+        if (roots_[v] == root) loop_.peeled.written_in[static_cast<int>(v)] = sum;
       }
-      node.turn = Turn::kLater;
+      loop_.peeled.skipped.push_back(n);
       return;
     }
   }
 
  private:
   // Whether a later node writes the bytes, so that they do not hold the addend at the slice's end.
-  bool IsWrittenFrom(size_t first, int root) const {
-    for (size_t n = first; n < step_.nodes.size(); ++n) {
+  bool IsWrittenFrom(int first, int root) const {
+    for (size_t n = static_cast<size_t>(first); n < step_.nodes.size(); ++n) {
       for (const int value : step_.nodes[n].outputs) {
         if (roots_[static_cast<size_t>(value)] == root) return true;
       }
@@ -65,7 +64,8 @@ class FirstSlice {
     return false;
   }
 
-  StepPlan& step_;
+  const StepPlan& step_;
+  Region& loop_;
   std::vector<int> roots_;
 };
 
@@ -100,10 +100,12 @@ SlicePhases FindSlicePhases(const NamedGraph& named) {
   return phases;
 }
 
-void WriteFirstSlice(StepPlan& step) {
-  if (step.slices == 1) return;
-  FirstSlice first(step);
+void PeelFirstSlice(StepPlan& step) {
+  Region* loop = MicroBatchLoop(step);
+  if (loop == nullptr) return;
+  FirstSlice first(step, *loop);
   for (int sum : step.sums) first.Write(sum);
+  std::sort(loop->peeled.skipped.begin(), loop->peeled.skipped.end());
 }
 
 }  // namespace ridge

@@ -1,5 +1,5 @@
 // Analysis of a step that runs its batch in slices (NamedGraph::slices): which nodes run once, and
-// where the first slice writes.
+// what the first slice does otherwise.
 #pragma once
 #include <vector>
 
@@ -9,7 +9,7 @@ namespace ridge {
 
 class SlicePhases {
  public:
-  // Whether the node depends on a completed sum, so that it runs only in the last slice.
+  // Whether the node depends on a completed sum, so that it runs behind the loop over the slices.
   bool RunsLast(const Node& node) const {
     return !node.outputs.empty() && last_[static_cast<size_t>(node.outputs[0])];
   }
@@ -23,16 +23,16 @@ class SlicePhases {
   friend SlicePhases FindSlicePhases(const NamedGraph& named);
   std::vector<bool> sum_;    // by ValueId: a state that sums over the slices
   std::vector<bool> total_;  // the new contents of such a state
-  std::vector<bool> last_;   // the result of a node that runs in the last slice
+  std::vector<bool> last_;   // the result of a node that runs behind the loop
 };
 
 // Throws Bug when an addend of a sum depends on a sum.
 SlicePhases FindSlicePhases(const NamedGraph& named);
 
-// `sum = add(sum, x)` is skipped in the first slice: the producer of x writes into the sum
-// (PlannedValue::first_slice_in), which so needs no zeros.  Not where another result overwrites x
-// later in the slice.
+// Peels the first iteration of the loop: it leaves out `sum = add(sum, x)`, and the producer of x
+// writes into the sum, which so needs no zeros.  Not where another result overwrites x later in the
+// slice.
 // REQUIRES: ShareInPlace() has run, if it runs at all.
-void WriteFirstSlice(StepPlan& step);
+void PeelFirstSlice(StepPlan& step);
 
 }  // namespace ridge

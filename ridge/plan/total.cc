@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <map>
 
 #include "ridge/core/rounding.h"
 #include "ridge/plan/memory/placement.h"
@@ -36,19 +35,18 @@ void AddScratch(const StepPlan& step, Bytes& bytes,
   bytes[static_cast<size_t>(Purpose::kWorkspace)] += Aligned(node.choice.workspace_bytes);
 }
 
-// Lanes of one section run at the same time.
-int64_t HeapBytes(const StepPlan& step) {
-  int64_t most = 0;
-  std::map<std::pair<int, int>, int64_t> lanes;  // by section and lane
-  for (const PlannedNode& node : step.nodes) {
-    most = std::max(most, node.choice.heap_bytes);
-    if (node.section < 0) continue;
-    int64_t& lane = lanes[{node.section, node.lane}];
-    lane = std::max(lane, node.choice.heap_bytes);
+// Of a region; its streams run at the same time.
+int64_t HeapBytes(const StepPlan& step, const Region& region) {
+  int64_t most = 0, sum = 0;
+  for (const Region& part : region.parts) {
+    const int64_t bytes = HeapBytes(step, part);
+    most = std::max(most, bytes);
+    sum += bytes;
   }
-  std::map<int, int64_t> sections;
-  for (const auto& [at, bytes] : lanes) sections[at.first] += bytes;
-  for (const auto& [section, bytes] : sections) most = std::max(most, bytes);
+  if (region.kind == Region::Kind::kParallel) return sum;
+  if (!region.parts.empty()) return most;
+  for (int n = region.first; n < region.end; ++n)
+    most = std::max(most, step.nodes[static_cast<size_t>(n)].choice.heap_bytes);
   return most;
 }
 
@@ -56,7 +54,7 @@ int64_t HeapBytes(const StepPlan& step) {
 
 int64_t HeapBytes(const Program& program) {
   int64_t most = 0;
-  for (const StepPlan& step : program.steps) most = std::max(most, HeapBytes(step));
+  for (const StepPlan& step : program.steps) most = std::max(most, HeapBytes(step, step.body));
   return most;
 }
 

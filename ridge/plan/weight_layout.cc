@@ -172,7 +172,7 @@ class Vote {
                                   ? steps_[t].values[static_cast<size_t>(node.outputs[0])].layout
                                   : kRowMajor;
       int64_t& runs = layouts[layout];
-      runs = std::max(runs, RunsOf(steps_[t], node));
+      runs = std::max(runs, RunsOf(steps_[t], static_cast<size_t>(read.node)));
     }
     return layouts;
   }

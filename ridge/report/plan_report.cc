@@ -61,9 +61,10 @@ std::string MemoryPart(const PlanSummary& plan, const Terminal& terminal) {
 std::vector<TimedNode> NodesByTime(const PlanSummary& plan) {
   std::vector<TimedNode> nodes;
   for (const UpdatePart& part : UpdateParts(*plan.program, plan.accumulate)) {
-    for (const PlannedNode& node : part.step->nodes) {
+    for (size_t n = 0; n < part.step->nodes.size(); ++n) {
+      const PlannedNode& node = part.step->nodes[n];
       nodes.push_back(
-          {&node, node.seconds * static_cast<double>(part.runs * RunsOf(*part.step, node))});
+          {&node, node.seconds * static_cast<double>(part.runs * RunsOf(*part.step, n))});
     }
   }
   std::stable_sort(nodes.begin(), nodes.end(),

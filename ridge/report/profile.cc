@@ -50,7 +50,7 @@ ProfiledNode Analyze(const StepMeasurement& measured, size_t n) {
   const double compute =
       static_cast<double>(node.cost.flops) / PeakFlopsOf(measured.limits, DTypeOf(node));
   const double memory = BytesOf(node) / BandwidthFor(measured.limits, bytes);
-  result.limit_s = std::max(compute, memory) * static_cast<double>(RunsOf(*measured.step, node));
+  result.limit_s = std::max(compute, memory) * static_cast<double>(RunsOf(*measured.step, n));
   const CostClass of = node.def->cost_class;
   const bool multiplies = of == CostClass::kMatmul || of == CostClass::kConv;
   result.part = multiplies && compute >= memory ? ProfilePart::kCompute : ProfilePart::kMemory;
@@ -88,7 +88,7 @@ void MakeGroups(StepProfile& profile) {
     group.nodes.push_back(static_cast<int>(n));
     group.seconds += profiled.seconds;
     group.limit_s += profiled.limit_s;
-    const auto runs = static_cast<double>(RunsOf(*profile.measured.step, node));
+    const auto runs = static_cast<double>(RunsOf(*profile.measured.step, n));
     group.flops += runs * static_cast<double>(node.cost.flops);
     group.bytes += runs * BytesOf(node);
   }

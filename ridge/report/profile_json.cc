@@ -51,7 +51,7 @@ Json Nodes(const StepProfile& profile) {
                      {"s", profile.nodes[n].seconds},
                      {"limit_s", profile.nodes[n].limit_s},
                      {"planned_s", step.nodes[n].seconds},
-                     {"runs", RunsOf(step, step.nodes[n])},
+                     {"runs", RunsOf(step, n)},
                      {"flops", step.nodes[n].cost.flops},
                      {"bytes_read", step.nodes[n].cost.bytes_read},
                      {"bytes_written", step.nodes[n].cost.bytes_written},

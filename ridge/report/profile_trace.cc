@@ -14,7 +14,7 @@ Status AddNode(const StepProfile& profile, size_t n, double start_s, TraceWriter
   const PlannedNode& node = profile.measured.step->nodes[n];
   const ProfiledNode& profiled = profile.nodes[n];
   const ProfileGroup& group = profile.groups[static_cast<size_t>(profiled.group)];
-  const int64_t runs = RunsOf(*profile.measured.step, node);
+  const int64_t runs = RunsOf(*profile.measured.step, n);
   const double share = profiled.seconds > 0 ? profiled.limit_s / profiled.seconds : 0;
   const std::array<TraceArg, 8> args = {
       TraceArg{"operator", std::string_view(node.op)},

@@ -58,6 +58,12 @@ int64_t ElementsIn(LayoutId layout, const TensorType& type, int64_t size_bytes) 
   return layout == kRowMajor ? type.elements() : size_bytes / BytesPerElement(type.dtype);
 }
 
+// Nodes behind the loop run with its last slice.
+int64_t FirstSliceOf(const StepPlan& step, const NodePlace& place) {
+  if (!place.in_loop) return step.slices - 1;
+  return place.skips_first ? 1 : 0;
+}
+
 }  // namespace
 
 // Which input slot and which slice of it.
@@ -123,8 +129,10 @@ Status Executor::Compile() {
     auto compiled = std::make_unique<CompiledStep>();
     compiled->slices = step.slices;
     compiled->sums = SumsToClear(step);
-    for (const PlannedNode& node : step.nodes) {
-      RIDGE_ASSIGN_OR_RETURN(CompiledNode ready, CompileNode(step, node));
+    const std::vector<NodePlace> places = NodePlaces(step);
+    for (size_t n = 0; n < step.nodes.size(); ++n) {
+      RIDGE_ASSIGN_OR_RETURN(CompiledNode ready, CompileNode(step, step.nodes[n]));
+      ready.first_slice = FirstSliceOf(step, places[n]);
       compiled->nodes.push_back(std::move(ready));
     }
     compiled->seconds.assign(step.nodes.size(), 0);
@@ -138,10 +146,11 @@ Status Executor::Compile() {
 // The sums that the first slice adds to instead of overwriting.
 std::vector<std::span<std::byte>> Executor::SumsToClear(const StepPlan& step) const {
   std::vector<std::span<std::byte>> sums;
+  const Region* loop = MicroBatchLoop(step);
+  const PeeledIteration peeled = loop == nullptr ? PeeledIteration() : loop->peeled;
   for (int sum : step.sums) {
-    const bool written =
-        std::any_of(step.values.begin(), step.values.end(),
-                    [&](const PlannedValue& value) { return value.first_slice_in == sum; });
+    const bool written = std::any_of(peeled.written_in.begin(), peeled.written_in.end(),
+                                     [&](const auto& value) { return value.second == sum; });
     if (written) continue;
     const PersistentValue& value = program_.persistent[static_cast<size_t>(sum)];
     sums.emplace_back(arena_.data() + value.offset_bytes, static_cast<size_t>(value.size_bytes));
@@ -153,8 +162,9 @@ std::byte* Executor::Address(const StepPlan& step, int value, Place place) const
   if (value < 0) return nullptr;
   const PlannedValue& planned = step.values[static_cast<size_t>(value)];
   const std::vector<PersistentValue>& persistent = program_.persistent;
-  if (place.slice == 0 && planned.first_slice_in >= 0) {
-    return arena_.data() + persistent[static_cast<size_t>(planned.first_slice_in)].offset_bytes;
+  if (place.slice == 0) {
+    if (const int sum = FirstWrittenIn(step, value); sum >= 0)
+      return arena_.data() + persistent[static_cast<size_t>(sum)].offset_bytes;
   }
   std::byte* base = arena_.data() + place.slice * planned.slice_bytes;
   if (place.slot == 0 || !planned.persistent) return base + planned.offset_bytes;
@@ -174,27 +184,22 @@ int64_t DistinctSlices(const StepPlan& step, const PlannedNode& node) {
     if (value < 0) return;
     const PlannedValue& planned = step.values[static_cast<size_t>(value)];
     if (planned.slice_bytes > 0) slices = step.slices;
-    if (planned.first_slice_in >= 0) slices = std::max<int64_t>(slices, 2);
+    if (FirstWrittenIn(step, value) >= 0) slices = std::max<int64_t>(slices, 2);
   };
   for (int value : node.inputs) count(value);
   for (int value : node.outputs) count(value);
   return slices;
 }
 
-int64_t FirstSliceOf(const StepPlan& step, const PlannedNode& node) {
-  if (node.turn == Turn::kLast) return step.slices - 1;
-  return node.turn == Turn::kLater ? 1 : 0;
-}
-
 }  // namespace
 
 std::vector<Executor::Section> Executor::SectionsOf(const StepPlan& step) {
   std::vector<Section> sections;
+  const std::vector<NodePlace> places = NodePlaces(step);
   for (size_t n = 0; n < step.nodes.size(); ++n) {
-    const PlannedNode& node = step.nodes[n];
-    if (n == 0 || node.section != step.nodes[n - 1].section) sections.emplace_back();
+    if (n == 0 || places[n].parallel != places[n - 1].parallel) sections.emplace_back();
     std::vector<Section::Lane>& lanes = sections.back().lanes;
-    const auto lane = static_cast<size_t>(node.lane);
+    const auto lane = static_cast<size_t>(places[n].stream);
     if (lanes.size() <= lane) lanes.resize(lane + 1);
     lanes[lane].nodes.push_back(n);
   }
@@ -205,7 +210,6 @@ Result<Executor::CompiledNode> Executor::CompileNode(const StepPlan& step,
                                                      const PlannedNode& node) const {
   CompiledNode ready;
   RIDGE_ASSIGN_OR_RETURN(ready.kernel, MakeKernel(step, node, backend_));
-  ready.first_slice = FirstSliceOf(step, node);
   for (int slot = 0; slot < kSlots; ++slot) {
     for (int64_t slice = 0; slice < DistinctSlices(step, node); ++slice) {
       Operands operands;

@@ -346,14 +346,15 @@ void EstimateTimesBy(const std::map<std::string, double>& kernel_s, const Device
   for (const auto& [key, seconds] : kernel_s) known.kernel_s[key] = seconds;
   EstimateTimes(known, program);
   for (StepPlan& step : program.steps) {
-    for (PlannedNode& node : step.nodes) {
+    for (size_t n = 0; n < step.nodes.size(); ++n) {
+      PlannedNode& node = step.nodes[n];
       const auto kind = kinds.find(node.choice.kernel);
       if (node.measured) continue;
       const bool seen = kind != kinds.end() && kind->second.modelled > 0;
       const double factor = seen ? kind->second.measured / kind->second.modelled : usual;
       const double seconds =
           node.seconds * std::clamp(factor, usual / kMostWrong, usual * kMostWrong);
-      step.seconds += (seconds - node.seconds) * static_cast<double>(RunsOf(step, node));
+      step.seconds += (seconds - node.seconds) * static_cast<double>(RunsOf(step, n));
       node.seconds = seconds;
     }
   }

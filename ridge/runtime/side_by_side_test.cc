@@ -67,7 +67,7 @@ Program PlanWith(const Graph& graph, Backend& backend, int lanes) {
 
 size_t NodesInSections(const StepPlan& step) {
   size_t count = 0;
-  for (const PlannedNode& node : step.nodes) count += node.section >= 0 ? 1 : 0;
+  for (const NodePlace& place : NodePlaces(step)) count += place.parallel >= 0 ? 1 : 0;
   return count;
 }
 
@@ -121,12 +121,14 @@ struct Bytes {
 
 std::vector<Bytes> BytesOfSection(const StepPlan& step, int section) {
   std::vector<Bytes> all;
-  for (const PlannedNode& node : step.nodes) {
-    if (node.section != section) continue;
+  const std::vector<NodePlace> places = NodePlaces(step);
+  for (size_t n = 0; n < places.size(); ++n) {
+    if (places[n].parallel != section) continue;
+    const PlannedNode& node = step.nodes[n];
+    const int stream = places[n].stream;
     const auto add = [&](int v, bool written) {
       const PlannedValue& value = step.values[static_cast<size_t>(v)];
-      all.push_back(
-          {value.offset_bytes, value.offset_bytes + value.size_bytes, node.lane, written});
+      all.push_back({value.offset_bytes, value.offset_bytes + value.size_bytes, stream, written});
     };
     for (const int input : node.inputs) {
       if (input >= 0) add(input, false);
@@ -134,7 +136,7 @@ std::vector<Bytes> BytesOfSection(const StepPlan& step, int section) {
     for (const int output : node.outputs) add(output, true);
     if (node.workspace_offset >= 0) {
       all.push_back({node.workspace_offset, node.workspace_offset + node.choice.workspace_bytes,
-                     node.lane, true});
+                     stream, true});
     }
   }
   return all;
@@ -150,7 +152,8 @@ TEST(SideBySide, LanesShareNoByteThatOneOfThemWrites) {
   for (uint32_t seed = 0; seed < kGraphs; ++seed) {
     const Program program = PlanWith(RandomGraph(seed), **backend, /*lanes=*/3);
     const StepPlan& step = program.steps[0];
-    for (int section = 0; section <= step.nodes.back().section; ++section) {
+    const size_t nodes = step.nodes.size();  // at least as many as parallel regions
+    for (int section = 0; section < static_cast<int>(nodes); ++section) {
       const std::vector<Bytes> all = BytesOfSection(step, section);
       for (size_t i = 0; i < all.size(); ++i) {
         for (size_t j = 0; j < i; ++j) EXPECT_FALSE(Collide(all[i], all[j])) << seed;
@@ -167,10 +170,10 @@ TEST(SideBySide, NoSectionGoesBeyondTheLoss) {
     const Program program = PlanWith(RandomGraph(seed), **backend, /*lanes=*/2);
     const StepPlan& step = program.steps[0];
     const int loss = step.outputs.at("loss");
-    for (size_t n = 0; n + 1 < step.nodes.size(); ++n) {
-      const PlannedNode& node = step.nodes[n];
-      if (node.outputs[0] != loss || node.section < 0) continue;
-      EXPECT_NE(step.nodes[n + 1].section, node.section) << seed;
+    const std::vector<NodePlace> places = NodePlaces(step);
+    for (size_t n = 0; n < places.size(); ++n) {
+      if (step.nodes[n].outputs[0] != loss || places[n].parallel < 0) continue;
+      EXPECT_EQ(places[n].last, static_cast<int>(n)) << seed;
     }
   }
 }
@@ -180,9 +183,12 @@ TEST(SideBySide, SecondsAddUpToTheSteps) {
   step.nodes.resize(4);
   const double seconds[] = {5, 3, 1, 2};
   for (size_t n = 0; n < 4; ++n) step.nodes[n].seconds = seconds[n];
-  for (size_t n = 1; n < 4; ++n) step.nodes[n].section = 0;
-  step.nodes[3].lane = 1;
-  ShareSectionSeconds(step);  // lanes of 4 and 2 s
+  Region parallel = Region::Sequence(1, 4);
+  parallel.kind = Region::Kind::kParallel;
+  parallel.parts = {Region::Sequence(1, 3), Region::Sequence(3, 4)};
+  step.body = Region::Sequence(0, 4);
+  step.body.parts = {Region::Sequence(0, 1), parallel};
+  ShareStreamSeconds(step);  // streams of 4 and 2 s
   double sum = 0;
   for (const PlannedNode& node : step.nodes) sum += node.seconds;
   EXPECT_DOUBLE_EQ(sum, 5 + 4);

@@ -195,14 +195,14 @@ void Count(const Program& program, Uses& uses) {
     uses.packed += value.layout == kRowMajor ? 0 : 1;
   for (const StepPlan& step : program.steps) {
     std::vector<bool> written(step.values.size(), false);
+    for (const NodePlace& place : NodePlaces(step)) uses.in_sections += place.parallel >= 0 ? 1 : 0;
     for (const PlannedNode& node : step.nodes) {
-      uses.in_sections += node.section >= 0 ? 1 : 0;
       uses.copies += node.def == nullptr ? 1 : 0;
       for (const int value : node.outputs) written[static_cast<size_t>(value)] = true;
     }
     for (size_t v = 0; v < step.values.size(); ++v) {
       uses.in_place += step.values[v].shares_with >= 0 && written[v] ? 1 : 0;
-      uses.first_slices += step.values[v].first_slice_in >= 0 ? 1 : 0;
+      uses.first_slices += FirstWrittenIn(step, static_cast<int>(v)) >= 0 ? 1 : 0;
     }
   }
 }

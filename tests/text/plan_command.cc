@@ -83,11 +83,33 @@ class Printer {
     text_ += fmt::format("{}: {}scratch {} B, at least {}\n", step.name,
                          step.slices > 1 ? fmt::format("{} slices, ", step.slices) : "",
                          step.scratch_bytes, step.bound_bytes);
-    for (size_t n = 0; n < step.nodes.size(); ++n) {
-      const PlannedNode& node = step.nodes[n];
-      text_ += fmt::format("  {} {}", n, node.op);
+    PrintRegion(step, step.body, "  ");
+  }
+
+  void PrintRegion(const StepPlan& step, const Region& region, std::string indent) {
+    if (region.kind == Region::Kind::kLoop) {
+      text_ += fmt::format("{}loop, {} times\n", indent, region.trips);
+      indent += "  ";
+    }
+    if (region.parts.empty()) return PrintNodes(step, region, indent);
+    if (region.kind == Region::Kind::kParallel) text_ += indent + "parallel\n";
+    for (size_t i = 0; i < region.parts.size(); ++i) {
+      if (region.kind != Region::Kind::kParallel) {
+        PrintRegion(step, region.parts[i], indent);
+        continue;
+      }
+      text_ += fmt::format("{}  stream {}\n", indent, i);
+      PrintRegion(step, region.parts[i], indent + "    ");
+    }
+  }
+
+  void PrintNodes(const StepPlan& step, const Region& region, const std::string& indent) {
+    const std::vector<NodePlace> places = NodePlaces(step);
+    for (int n = region.first; n < region.end; ++n) {
+      const PlannedNode& node = step.nodes[static_cast<size_t>(n)];
+      text_ += fmt::format("{}{} {}", indent, n, node.op);
       for (const int value : node.outputs) text_ += "  " + Place(step, value);
-      if (node.turn != Turn::kEvery) text_ += node.turn == Turn::kLast ? "  [last]" : "  [later]";
+      if (places[static_cast<size_t>(n)].skips_first) text_ += "  [not the first time]";
       text_ += "\n";
     }
   }
@@ -95,9 +117,8 @@ class Printer {
   std::string Place(const StepPlan& step, int index) const {
     const PlannedValue& value = step.values[static_cast<size_t>(index)];
     std::string place = value.name + " -> ";
-    if (value.first_slice_in >= 0)
-      place +=
-          "first in " + program_.persistent[static_cast<size_t>(value.first_slice_in)].name + ", ";
+    if (const int sum = FirstWrittenIn(step, index); sum >= 0)
+      place += "first in " + program_.persistent[static_cast<size_t>(sum)].name + ", ";
     if (value.persistent)
       return place + program_.persistent[static_cast<size_t>(value.persistent_index)].name;
     if (value.shares_with >= 0)

@@ -58,7 +58,8 @@ double ColdReadSeconds(const DeviceProfile& profile, int64_t cache_bytes, const 
   const double memory = profile.memory.back().bytes_per_s;
   ReuseWalk walk(step, cache_bytes);
   double seconds = 0;
-  for (const PlannedNode& node : step.nodes) {
+  for (size_t n = 0; n < step.nodes.size(); ++n) {
+    const PlannedNode& node = step.nodes[n];
     const int64_t cold = walk.ColdBytes(node);
     if (cold == 0) continue;
     const int64_t bytes = node.cost.bytes_read + node.cost.bytes_written;
@@ -66,7 +67,7 @@ double ColdReadSeconds(const DeviceProfile& profile, int64_t cache_bytes, const 
         static_cast<double>(cold) / memory +
         static_cast<double>(std::max<int64_t>(0, bytes - cold)) / BandwidthFor(profile, bytes);
     seconds += std::max(0.0, moved + profile.launch_s - node.seconds) *
-               static_cast<double>(RunsOf(step, node));
+               static_cast<double>(RunsOf(step, n));
   }
   return seconds;
 }

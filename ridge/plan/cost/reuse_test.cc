@@ -68,7 +68,7 @@ TEST_F(ColdReadSecondsTest, EverySliceReadsAgain) {
   Node({}, {a});
   Node({}, {b});
   Node({a}, {c});
-  step_.slices = 3;
+  step_.body = Region::Loop(0, 3, 3);
   EXPECT_NEAR(Seconds(), 3 * (4.0 - 0.4), 1e-9);
 }
 

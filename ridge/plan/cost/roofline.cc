@@ -135,8 +135,8 @@ TimeEstimate EstimateNode(const DeviceProfile& profile, const PlannedNode& node)
 
 double EstimateStep(const DeviceProfile& profile, const StepPlan& step) {
   double seconds = 0;
-  for (const PlannedNode& node : step.nodes)
-    seconds += EstimateNode(profile, node).seconds * static_cast<double>(RunsOf(step, node));
+  for (size_t n = 0; n < step.nodes.size(); ++n)
+    seconds += EstimateNode(profile, step.nodes[n]).seconds * static_cast<double>(RunsOf(step, n));
   return seconds;
 }
 
@@ -148,11 +148,12 @@ double EstimateReorder(const DeviceProfile& profile, const TensorType& type,
 
 double RooflineSeconds(const StepPlan& step, double peak_flops_per_s, double bytes_per_s) {
   double seconds = 0;
-  for (const PlannedNode& node : step.nodes) {
+  for (size_t n = 0; n < step.nodes.size(); ++n) {
+    const PlannedNode& node = step.nodes[n];
     const auto bytes = static_cast<double>(node.cost.bytes_read + node.cost.bytes_written);
     seconds +=
         std::max(static_cast<double>(node.cost.flops) / peak_flops_per_s, bytes / bytes_per_s) *
-        static_cast<double>(RunsOf(step, node));
+        static_cast<double>(RunsOf(step, n));
   }
   return seconds;
 }

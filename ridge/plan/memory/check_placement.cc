@@ -57,6 +57,7 @@ class StepCheck {
         step_(step),
         version_(step.values.size()),
         root_(RootValues(step)),
+        places_(NodePlaces(step)),
         slot_(program.persistent.size(), kNothing),
         live_(step.values.size() + program.persistent.size(),
               {static_cast<int>(step.nodes.size()), -1}) {
@@ -77,12 +78,13 @@ class StepCheck {
   }
 
   Status Run() {
+    RIDGE_RETURN_IF_ERROR(CheckTree());
     FindLives();
     RIDGE_RETURN_IF_ERROR(CheckRegions());
     RIDGE_RETURN_IF_ERROR(CheckApart(step_.name, Pieces()));
     for (int64_t slice = 0; slice < std::min<int64_t>(step_.slices, 3); ++slice)
       RIDGE_RETURN_IF_ERROR(Walk(slice, slice + 1 == std::min<int64_t>(step_.slices, 3)));
-    return CheckLanes();
+    return CheckStreams();
   }
 
  private:
@@ -109,36 +111,43 @@ class StepCheck {
 
   size_t MemoryOf(int value, int64_t slice) const {
     const PlannedValue& planned = ValueAt(value);
-    if (slice == 0 && planned.first_slice_in >= 0) return Variable(planned.first_slice_in);
+    if (slice == 0) {
+      if (const int sum = FirstWrittenIn(step_, value); sum >= 0) return Variable(sum);
+    }
     return planned.persistent ? Variable(planned.persistent_index)
                               : static_cast<size_t>(root_[static_cast<size_t>(value)]);
   }
 
-  // A node of a section may run at any time during the section.
-  std::vector<LiveRange> Spans() const {
-    std::vector<LiveRange> spans;
-    for (int n = 0, count = static_cast<int>(step_.nodes.size()); n < count;) {
-      const int section = step_.nodes[static_cast<size_t>(n)].section;
-      int end = n + 1;
-      while (section >= 0 && end < count &&
-             step_.nodes[static_cast<size_t>(end)].section == section)
-        ++end;
-      for (const int first = n; n < end; ++n) spans.push_back({first, end - 1});
-    }
-    return spans;
+  // A node of a parallel region may run at any time during the region.
+  LiveRange Span(size_t n) const { return {places_[n].first, places_[n].last}; }
+
+  // Parts cover their region in order; the step's loop runs once for each slice.
+  Status CheckTree() const {
+    bool covers = step_.body.first == 0 && step_.body.end == static_cast<int>(step_.nodes.size());
+    int64_t trips = 1;
+    ForEachRegion(step_.body, [&](const Region& region) {
+      trips *= region.trips;
+      int at = region.first;
+      for (const Region& part : region.parts) {
+        covers = covers && part.first == at && part.end >= part.first;
+        at = part.end;
+      }
+      covers = covers && (region.parts.empty() || at == region.end);
+    });
+    if (!covers) return Wrong("a region's parts do not cover its nodes");
+    return trips == step_.slices ? Status() : Wrong("the loop does not run once for each slice");
   }
 
   void FindLives() {
-    spans_ = Spans();
     const auto keep = [&](int value, LiveRange span) {
       LiveRange& live = live_[MemoryOf(value, 1)];
       live = {std::min(live.first, span.first), std::max(live.last, span.last)};
     };
     for (size_t n = 0; n < step_.nodes.size(); ++n) {
       for (const int value : step_.nodes[n].inputs) {
-        if (value >= 0) keep(value, spans_[n]);
+        if (value >= 0) keep(value, Span(n));
       }
-      for (const int value : step_.nodes[n].outputs) keep(value, spans_[n]);
+      for (const int value : step_.nodes[n].outputs) keep(value, Span(n));
     }
     const int last = std::max(0, static_cast<int>(step_.nodes.size()) - 1);
     for (const auto& [name, value] : step_.outputs) keep(value, {last, last});
@@ -158,7 +167,7 @@ class StepCheck {
     for (size_t n = 0; n < step_.nodes.size(); ++n) {
       const PlannedNode& node = step_.nodes[n];
       if (node.choice.workspace_bytes > 0) {
-        pieces.push_back({node.workspace_offset, node.choice.workspace_bytes, spans_[n],
+        pieces.push_back({node.workspace_offset, node.choice.workspace_bytes, Span(n),
                           "the workspace of '" + node.name + "'"});
       }
     }
@@ -196,19 +205,19 @@ class StepCheck {
   std::vector<int> Before(int64_t slice) const {
     std::vector<int> contents(step_.values.size(), kNothing);
     contents.insert(contents.end(), slot_.begin(), slot_.end());
-    for (const PlannedValue& value : step_.values) {
-      if (slice == 0 && value.first_slice_in >= 0)
-        contents[Variable(value.first_slice_in)] = kNothing;
-    }
+    const Region* loop = MicroBatchLoop(step_);
+    if (slice > 0 || loop == nullptr) return contents;
+    for (const auto& [value, sum] : loop->peeled.written_in) contents[Variable(sum)] = kNothing;
     return contents;
   }
 
   Status Walk(int64_t slice, bool last) const {
     std::vector<int> contents = Before(slice);
     std::map<size_t, int> sums;  // what a sum has to hold after the first slice
-    for (const PlannedNode& node : step_.nodes) {
-      if (node.turn == Turn::kLast && !last) continue;
-      if (node.turn == Turn::kLater && slice == 0) {
+    for (size_t n = 0; n < step_.nodes.size(); ++n) {
+      const PlannedNode& node = step_.nodes[n];
+      if (!last && !places_[n].in_loop) continue;
+      if (slice == 0 && places_[n].skips_first) {
         RIDGE_RETURN_IF_ERROR(NoteSum(node, sums));
         continue;
       }
@@ -238,7 +247,7 @@ class StepCheck {
   Status NoteSum(const PlannedNode& node, std::map<size_t, int>& sums) const {
     const int sum = ValueAt(node.outputs[0]).persistent_index;
     for (const int value : node.inputs) {
-      if (value >= 0 && sum >= 0 && ValueAt(value).first_slice_in == sum) {
+      if (value >= 0 && sum >= 0 && FirstWrittenIn(step_, value) == sum) {
         sums[Variable(sum)] = version_[static_cast<size_t>(value)];
         return Status();
       }
@@ -279,37 +288,46 @@ class StepCheck {
     return Status();
   }
 
-  Status CheckLanes() const {
+  // In the first slice, whose addends lie in the sums, and in the others.
+  Status CheckStreams() const {
+    for (int64_t slice = 0; slice < std::min<int64_t>(step_.slices, 2); ++slice)
+      RIDGE_RETURN_IF_ERROR(CheckStreams(slice));
+    return Status();
+  }
+
+  Status CheckStreams(int64_t slice) const {
     struct Use {
-      int section = -1, lane = 0;
+      int parallel = -1, stream = 0;
       bool written = false, shared = false;
     };
     std::vector<Use> uses(live_.size());
-    const auto touch = [&](const PlannedNode& node, int value, bool written) {
-      Use& use = uses[MemoryOf(value, 1)];
-      if (use.section != node.section) use = {node.section, node.lane, false, false};
+    const auto touch = [&](const NodePlace& at, int value, bool written) {
+      Use& use = uses[MemoryOf(value, slice)];
+      if (use.parallel != at.parallel) use = {at.parallel, at.stream, false, false};
       use.written = use.written || written;
-      use.shared = use.shared || use.lane != node.lane;
+      use.shared = use.shared || use.stream != at.stream;
       return !(use.written && use.shared);
     };
-    for (const PlannedNode& node : step_.nodes) {
-      if (node.section < 0) continue;
+    for (size_t n = 0; n < step_.nodes.size(); ++n) {
+      const PlannedNode& node = step_.nodes[n];
+      const NodePlace& at = places_[n];
+      if (at.parallel < 0 || (slice == 0 && at.skips_first)) continue;
       bool apart = true;
-      for (const int value : node.inputs) apart = apart && (value < 0 || touch(node, value, false));
-      for (const int value : node.outputs) apart = apart && touch(node, value, true);
+      for (const int value : node.inputs) apart = apart && (value < 0 || touch(at, value, false));
+      for (const int value : node.outputs) apart = apart && touch(at, value, true);
       if (!apart)
-        return Wrong("'" + node.name + "' touches bytes that another lane writes or reads");
+        return Wrong("'" + node.name + "' touches bytes that another stream writes or reads");
     }
     return Status();
   }
 
   const Program& program_;
   const StepPlan& step_;
-  std::vector<int> version_;      // by value: itself, or the one that it is a view of
-  std::vector<int> root_;         // by value
-  std::vector<int> slot_;         // by variable: the value that it is before the step
-  std::vector<LiveRange> live_;   // by memory
-  std::vector<LiveRange> spans_;  // by node
+  std::vector<int> version_;       // by value: itself, or the one that it is a view of
+  std::vector<int> root_;          // by value
+  std::vector<NodePlace> places_;  // by node
+  std::vector<int> slot_;          // by variable: the value that it is before the step
+  std::vector<LiveRange> live_;    // by memory
 };
 
 Status CheckVariables(const Program& program) {

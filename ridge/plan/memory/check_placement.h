@@ -9,7 +9,8 @@ namespace ridge {
 // - a node reads a value that another has overwritten, or overwrites its own input although its
 //   kernel does not allow that;
 // - a slice does not add to a sum over the slices;
-// - one lane of a section writes bytes that another touches;
+// - one stream of a parallel region writes bytes that another touches;
+// - the tree of regions does not cover the nodes;
 // - a placement is outside its region or not at a multiple of kAlignment.
 // The message names both values.
 Status CheckPlacement(const Program& program);

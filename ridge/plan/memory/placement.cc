@@ -33,18 +33,10 @@ class Roots {
   std::vector<int> parent_;  // -1: a root
 };
 
-// By node: the nodes during which its bytes must be live, which is its whole section.
+// By node: the nodes during which its bytes must be live, which is its whole parallel region.
 std::vector<LiveRange> NodeSpans(const StepPlan& step) {
   std::vector<LiveRange> spans;
-  for (int n = 0; n < static_cast<int>(step.nodes.size()); ++n) {
-    const int section = step.nodes[static_cast<size_t>(n)].section;
-    const bool goes_on =
-        n > 0 && section >= 0 && step.nodes[static_cast<size_t>(n) - 1].section == section;
-    spans.push_back({goes_on ? spans.back().first : n, n});
-  }
-  for (size_t n = spans.size(); n-- > 1;) {
-    if (spans[n - 1].first == spans[n].first) spans[n - 1].last = spans[n].last;
-  }
+  for (const NodePlace& place : NodePlaces(step)) spans.push_back({place.first, place.last});
   return spans;
 }
 
@@ -130,9 +122,11 @@ void ShareInPlace(StepPlan& step) {
   // Outputs are read after the last node, so it may not write over them either.
   for (const auto& [name, value] : step.outputs)
     ranges[static_cast<size_t>(roots.Of(value))].last = static_cast<int>(step.nodes.size());
+  const std::vector<NodePlace> places = NodePlaces(step);
   for (int n = 0; n < static_cast<int>(step.nodes.size()); ++n) {
     const PlannedNode& node = step.nodes[static_cast<size_t>(n)];
-    if (node.section >= 0) continue;  // another lane may still read the input
+    if (places[static_cast<size_t>(n)].parallel >= 0)
+      continue;  // another stream may read the input
     for (const auto& [out, in] : node.choice.in_place) {
       const int result = node.outputs[static_cast<size_t>(out)];
       const int operand = node.inputs[static_cast<size_t>(in)];

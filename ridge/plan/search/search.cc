@@ -40,8 +40,11 @@ struct Candidate {
 // sum, so the sums stay in a cache only if all of them fit together.
 double ColdSumSeconds(const StepPlan& step) {
   int64_t bytes = 0;
-  for (const PlannedNode& node : step.nodes) {
-    if (node.turn == Turn::kLater) bytes += node.cost.bytes_read + node.cost.bytes_written;
+  const Region* loop = MicroBatchLoop(step);
+  if (loop == nullptr) return 0;
+  for (const int n : loop->peeled.skipped) {
+    const Cost& cost = step.nodes[static_cast<size_t>(n)].cost;
+    bytes += cost.bytes_read + cost.bytes_written;
   }
   constexpr double kReadAndWritten = 2.0 / 3;  // the addend was written just now
   if (bytes < kSharedCacheBytes) return 0;

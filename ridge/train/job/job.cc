@@ -143,9 +143,11 @@ std::string HashKernelChoices(const Program& program) {
   Sha256 hash;
   for (const StepPlan& step : program.steps) {
     if (step.slices > 1) hash.Add(fmt::format("{} slices\n", step.slices));
-    for (const PlannedNode& node : step.nodes) {
+    const std::vector<NodePlace> places = NodePlaces(step);
+    for (size_t n = 0; n < step.nodes.size(); ++n) {
+      const PlannedNode& node = step.nodes[n];
       hash.Add(fmt::format("{}\n{}\n{}\n", step.name, node.name, node.choice.kernel));
-      if (node.section >= 0) hash.Add("one thread\n");  // sums in another order
+      if (places[n].parallel >= 0) hash.Add("one thread\n");  // sums in another order
       for (LayoutId layout : node.choice.input_layouts) hash.Add(fmt::format("{} ", layout));
       for (LayoutId layout : node.choice.output_layouts) hash.Add(fmt::format("{} ", layout));
     }

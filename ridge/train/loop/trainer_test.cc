@@ -338,8 +338,10 @@ TEST_F(TrainerTest, ANodeThatRunsBesideOthersIsAnotherKernel) {
   Program alone;
   alone.steps.resize(1);
   alone.steps[0].nodes.resize(1);
+  alone.steps[0].body = Region::Sequence(0, 1);
   Program beside = alone;
-  beside.steps[0].nodes[0].section = 0;
+  beside.steps[0].body.kind = Region::Kind::kParallel;
+  beside.steps[0].body.parts = {Region::Sequence(0, 1)};
   EXPECT_EQ(HashKernelChoices(alone), HashKernelChoices(alone));
   EXPECT_NE(HashKernelChoices(alone), HashKernelChoices(beside));
 }
