@@ -448,6 +448,18 @@ TEST_F(CheckPlacementTest, FindsStreamsThatShareWhatOneOfThemWrites) {
   EXPECT_EQ(Found(), "plan train: 'n' touches bytes that another stream writes or reads");
 }
 
+TEST_F(CheckPlacementTest, FindsARegionWhosePartsLeaveANodeOut) {
+  StepPlan& step = PlanOne();
+  step.body.parts = {Region::Sequence(0, 1), Region::Sequence(2, step.body.end)};
+  EXPECT_EQ(Found(), "plan train: a region's parts do not cover its nodes");
+}
+
+TEST_F(CheckPlacementTest, FindsALoopThatMissesASlice) {
+  StepPlan& step = PlanOne();
+  step.slices = 2;
+  EXPECT_EQ(Found(), "plan train: the loop does not run once for each slice");
+}
+
 TEST_F(CheckPlacementTest, FindsWhatLiesBehindTheArena) {
   StepPlan& step = PlanOne();
   NodeAt(step, "y").workspace_offset = program_.arena_bytes;

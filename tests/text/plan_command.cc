@@ -19,6 +19,7 @@ namespace {
 struct Options {
   bool train = false;
   int64_t slices = 1;
+  int streams = 1;
   TrainingGraphOptions graph;
 };
 
@@ -34,6 +35,8 @@ Result<Options> ParseOptions(const std::string& text) {
       options.train = true;
     } else if (key == "slices") {
       options.slices = number;
+    } else if (key == "streams") {
+      options.streams = static_cast<int>(number);
     } else if (key == "accumulate") {
       options.graph.accumulate = number;
     } else if (key == "clip") {
@@ -138,8 +141,9 @@ Result<std::string> Plan(const Graph& graph, const std::string& text) {
     RIDGE_ASSIGN_OR_RETURN(steps, TrainingSteps(graph, options));
   }
   const std::unique_ptr<Backend> backend = MakeReferenceBackend();
+  const PlanOptions how = {.side_by_side = {.lanes = options.streams, .always = true}};
   RIDGE_ASSIGN_OR_RETURN(const Program program,
-                         PlanProgram(graph.name, steps, *backend, NominalProfile(1), {}));
+                         PlanProgram(graph.name, steps, *backend, NominalProfile(1), how));
   return Printer(program).Run();
 }
 
