@@ -15,4 +15,9 @@ Result<StepPlan> LowerGraph(const NamedGraph& named, KernelQuery& kernels,
                             const DeviceProfile& profile, const PlanOptions& options,
                             PersistentRegion& persistent);
 
+// The node that copies a value into another layout, or beside itself.
+// REQUIRES: both values have the same type.  The caller sets inputs, outputs and turn.
+PlannedNode ReorderNode(KernelQuery& kernels, const PlannedValue& source,
+                        const PlannedValue& target);
+
 }  // namespace ridge

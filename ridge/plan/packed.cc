@@ -11,8 +11,8 @@
 #include <optional>
 
 #include "ridge/plan/cost/roofline.h"
-#include "ridge/plan/packed_uses.h"
-#include "ridge/plan/reorder_node.h"
+#include "ridge/plan/lower.h"
+#include "ridge/plan/uses.h"
 
 namespace ridge {
 namespace {
@@ -22,6 +22,36 @@ constexpr double kEvaluations = 0.05;
 
 bool IsOptimizer(const PlannedNode& node) {
   return node.def != nullptr && node.def->cost_class == CostClass::kOptimizer;
+}
+
+// Edits are collected: node indices stay valid until Apply().
+class NodeEdits {
+ public:
+  void Remove(int node) { removed_.push_back(node); }
+  void Insert(int before, PlannedNode node) { inserted_.emplace_back(before, std::move(node)); }
+  void Apply(std::vector<PlannedNode>& nodes);
+
+ private:
+  std::vector<int> removed_;
+  std::vector<std::pair<int, PlannedNode>> inserted_;
+};
+
+void NodeEdits::Apply(std::vector<PlannedNode>& nodes) {
+  if (removed_.empty() && inserted_.empty()) return;
+  std::stable_sort(inserted_.begin(), inserted_.end(),
+                   [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::vector<bool> gone(nodes.size(), false);
+  for (const int node : removed_) gone[static_cast<size_t>(node)] = true;
+  std::vector<PlannedNode> kept;
+  auto next = inserted_.begin();
+  for (size_t n = 0; n < nodes.size(); ++n) {
+    for (; next != inserted_.end() && next->first == static_cast<int>(n); ++next)
+      kept.push_back(std::move(next->second));
+    if (!gone[n]) kept.push_back(std::move(nodes[n]));
+  }
+  nodes = std::move(kept);
+  removed_.clear();
+  inserted_.clear();
 }
 
 // An optimizer's node, what it updates, and its gradient.
@@ -43,7 +73,10 @@ class Packing {
         nominal_(NominalProfile(threads)),
         persistent_(persistent),
         steps_(steps) {
-    for (const StepPlan& step : steps) uses_.emplace_back(step, persistent.size());
+    for (const StepPlan& step : steps) {
+      uses_.emplace_back(step);
+      variables_.emplace_back(step, uses_.back(), persistent.size());
+    }
     edits_.resize(steps.size());
   }
 
@@ -62,6 +95,14 @@ class Packing {
     return steps_[u.step].nodes[static_cast<size_t>(u.node)];
   }
 
+  // Whether the value has views or is an output.
+  bool IsShown(size_t t, int value) const {
+    const auto& outputs = steps_[t].outputs;
+    return uses_[t].bytes().IsShared(value) ||
+           std::any_of(outputs.begin(), outputs.end(),
+                       [&](const auto& output) { return output.second == value; });
+  }
+
   // --- what may be kept otherwise ------------------------------------------------------------
 
   std::optional<Update> Describe(size_t s, int n) const {
@@ -74,7 +115,7 @@ class Packing {
     for (size_t k = 0; k < node.outputs.size(); ++k) {
       const PlannedValue& output = steps_[s].values[static_cast<size_t>(node.outputs[k])];
       if (node.call.outputs[k] != u.type || !output.persistent) return std::nullopt;
-      if (uses_[s].IsShown(node.outputs[k]) || !uses_[s].ReadsOf(node.outputs[k]).empty())
+      if (IsShown(s, node.outputs[k]) || !uses_[s].ReadsOf(node.outputs[k]).empty())
         return std::nullopt;
       if (!MayMove(output.persistent_index, s)) return std::nullopt;
       u.variables.push_back(output.persistent_index);
@@ -86,9 +127,9 @@ class Packing {
   // other variables.
   bool MayMove(int variable, size_t written_in) const {
     for (size_t t = 0; t < steps_.size(); ++t) {
-      if (uses_[t].Writes(variable) != (t == written_in ? 1 : 0)) return false;
-      const int base = uses_[t].Base(variable);
-      if (base >= 0 && uses_[t].IsShown(base)) return false;
+      if (variables_[t].Writes(variable) != (t == written_in ? 1 : 0)) return false;
+      const int base = variables_[t].Before(variable);
+      if (base >= 0 && IsShown(t, base)) return false;
       if (base >= 0 && !CopiesStayInside(t, base)) return false;
     }
     return true;
@@ -106,7 +147,7 @@ class Packing {
 
   bool IsVariable(const Update& u, int input) const {
     return std::any_of(u.variables.begin(), u.variables.end(),
-                       [&](int v) { return uses_[u.step].Base(v) == input; });
+                       [&](int v) { return variables_[u.step].Before(v) == input; });
   }
 
   // The one operand of the parameter's type that is not updated.
@@ -125,7 +166,7 @@ class Packing {
     const StepUses& uses = uses_[u.step];
     const int grad = node.inputs[u.grad], writer = uses.WriterOf(grad);
     const bool kept = steps_[u.step].values[static_cast<size_t>(grad)].persistent;
-    if (writer < 0 || kept || uses.IsShown(grad) || uses.ReadsOf(grad).size() != 1) return true;
+    if (writer < 0 || kept || IsShown(u.step, grad) || uses.ReadsOf(grad).size() != 1) return true;
     const PlannedNode& made = steps_[u.step].nodes[static_cast<size_t>(writer)];
     if (made.def != nullptr) return true;
     u.grad_reorder = writer;
@@ -166,7 +207,7 @@ class Packing {
   // How often one execution of step t would copy into each layout.
   std::map<LayoutId, int64_t> LayoutsRead(const Update& u, size_t t, int variable) const {
     std::map<LayoutId, int64_t> layouts;
-    const int base = uses_[t].Base(variable);
+    const int base = variables_[t].Before(variable);
     if (base < 0) return layouts;
     for (const Read& read : uses_[t].ReadsOf(base)) {
       if (t == u.step && read.node == u.node) continue;
@@ -185,12 +226,12 @@ class Packing {
   bool ReadsEnd(const Update& u, LayoutId layout) const {
     const StepUses& uses = uses_[u.step];
     for (const int variable : u.variables) {
-      for (const Read& read : uses.ReadsOf(uses.Base(variable))) {
+      for (const Read& read : uses.ReadsOf(variables_[u.step].Before(variable))) {
         const PlannedNode& node = steps_[u.step].nodes[static_cast<size_t>(read.node)];
         if (node.def != nullptr) continue;
         const int copy = node.outputs[0];
         if (steps_[u.step].values[static_cast<size_t>(copy)].layout != layout) continue;
-        if (uses.IsShown(copy)) return false;
+        if (IsShown(u.step, copy)) return false;
         for (const Read& later : uses.ReadsOf(copy)) {
           if (later.node >= u.node) return false;
         }
@@ -230,7 +271,7 @@ class Packing {
     seconds +=
         EstimateTime(nominal_, CostClass::kOptimizer, u.type.dtype, NodeOf(u).cost, choice).seconds;
     for (size_t t = 0; t < steps_.size(); ++t) {
-      const double share = uses_[t].changes() ? 1 : kEvaluations;
+      const double share = variables_[t].any_writes() ? 1 : kEvaluations;
       for (const int variable : u.variables) {
         for (const auto& [read, runs] : LayoutsRead(u, t, variable))
           seconds += share * static_cast<double>(runs) * ReorderSeconds(u.type, layout, read);
@@ -264,7 +305,7 @@ class Packing {
   }
 
   void MoveVariable(const Update& u, size_t t, int variable, LayoutId layout) {
-    const int base = uses_[t].Base(variable);
+    const int base = variables_[t].Before(variable);
     if (base < 0) return;
     SetLayout(t, base, layout);
     std::vector<Read> row_major;
@@ -341,7 +382,8 @@ class Packing {
   const DeviceProfile nominal_;
   std::vector<PersistentValue>& persistent_;
   std::vector<StepPlan>& steps_;
-  std::vector<StepUses> uses_;
+  std::vector<StepUses> uses_;  // by step, of the values and nodes of LowerGraph
+  std::vector<VariableUses> variables_;
   std::vector<NodeEdits> edits_;
 };
 

@@ -125,10 +125,6 @@ struct StepPlan {
 // How often the node runs in one execution of the step.
 int64_t RunsOf(const StepPlan& step, const PlannedNode& node);
 
-// By value: the one whose bytes it shares in the end, itself where it shares none.  A value may
-// share with one of a higher index: copies in other layouts are added last.
-std::vector<int> RootValues(const StepPlan& step);
-
 struct Program {
   std::string model;
   std::string device;

@@ -13,6 +13,7 @@
 #include <span>
 
 #include "ridge/plan/cost/roofline.h"
+#include "ridge/plan/uses.h"
 
 namespace ridge {
 namespace {
@@ -103,7 +104,7 @@ class Sections {
         step_(step),
         team_(NominalProfile(threads)),
         alone_(NominalProfile(1)),
-        roots_(RootValues(step)),
+        uses_(step),
         known_(step.nodes.size()) {
     FindLoss();
   }
@@ -164,12 +165,8 @@ class Sections {
 
   void FindLoss() {
     const auto loss = step_.outputs.find("loss");
-    if (loss == step_.outputs.end()) return;
-    for (size_t n = 0; n < step_.nodes.size(); ++n) {
-      for (const int made : step_.nodes[n].outputs) {
-        if (made == loss->second) loss_end_ = n + 1;
-      }
-    }
+    if (loss != step_.outputs.end())
+      loss_end_ = static_cast<size_t>(uses_.WriterOf(loss->second) + 1);
   }
 
   bool IsSmall(size_t n) const {
@@ -189,7 +186,7 @@ class Sections {
   Touched TouchedBy(size_t n) const {
     Touched touched;
     const auto add = [&](int value, bool written) {
-      const int root = roots_[static_cast<size_t>(value)];
+      const int root = uses_.bytes().RootOf(value);
       const PlannedValue& bytes = step_.values[static_cast<size_t>(root)];
       touched.emplace_back(
           bytes.persistent ? -1 - static_cast<int64_t>(bytes.persistent_index) : int64_t{root},
@@ -341,8 +338,8 @@ class Sections {
     int lane = 0;
     int64_t size_bytes = 0;
   };
-  std::map<int64_t, Home> home_;             // of the bytes that sections touched
-  std::vector<int> roots_;                   // by value
+  std::map<int64_t, Home> home_;  // of the bytes that sections touched
+  const StepUses uses_;
   std::vector<std::optional<Alone>> known_;  // by node
   size_t loss_end_ = 0;                      // after the node that makes the loss
 };

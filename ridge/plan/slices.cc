@@ -2,14 +2,10 @@
 
 #include <algorithm>
 
+#include "ridge/plan/uses.h"
+
 namespace ridge {
 namespace {
-
-int RootOf(const StepPlan& step, int value) {
-  while (step.values[static_cast<size_t>(value)].shares_with >= 0)
-    value = step.values[static_cast<size_t>(value)].shares_with;
-  return value;
-}
 
 const PlannedValue& ValueAt(const StepPlan& step, int value) {
   return step.values[static_cast<size_t>(value)];
@@ -30,43 +26,29 @@ int AddendOf(const StepPlan& step, const PlannedNode& node, int sum) {
 
 class FirstSlice {
  public:
-  explicit FirstSlice(StepPlan& step) : step_(step) {
-    for (size_t v = 0; v < step.values.size(); ++v) {
-      roots_.push_back(RootOf(step, static_cast<int>(v)));
-    }
-  }
+  explicit FirstSlice(StepPlan& step) : step_(step), uses_(step) {}
 
   void Write(int sum) {
     for (size_t n = 0; n < step_.nodes.size(); ++n) {
       PlannedNode& node = step_.nodes[n];
       const int addend = AddendOf(step_, node, sum);
       if (addend < 0) continue;
-      const int root = roots_[static_cast<size_t>(addend)];
-      PlannedValue& bytes = step_.values[static_cast<size_t>(root)];
-      if (bytes.persistent || bytes.first_slice_in >= 0 ||
-          bytes.size_bytes > ValueAt(step_, addend).size_bytes || IsWrittenFrom(n, root))
+      const PlannedValue& root = ValueAt(step_, uses_.bytes().RootOf(addend));
+      // What a later node writes into the bytes would be in the sum at the slice's end.
+      const bool rewritten = uses_.LastWriterOfBytes(addend) >= static_cast<int>(n);
+      if (root.persistent || root.first_slice_in >= 0 ||
+          root.size_bytes > ValueAt(step_, addend).size_bytes || rewritten)
         return;
-      for (size_t v = 0; v < roots_.size(); ++v) {
-        if (roots_[v] == root) step_.values[v].first_slice_in = sum;
-      }
+      for (const int v : uses_.bytes().SharersOf(addend))
+        step_.values[static_cast<size_t>(v)].first_slice_in = sum;
       node.turn = Turn::kLater;
       return;
     }
   }
 
  private:
-  // Whether a later node writes the bytes, so that they do not hold the addend at the slice's end.
-  bool IsWrittenFrom(size_t first, int root) const {
-    for (size_t n = first; n < step_.nodes.size(); ++n) {
-      for (const int value : step_.nodes[n].outputs) {
-        if (roots_[static_cast<size_t>(value)] == root) return true;
-      }
-    }
-    return false;
-  }
-
   StepPlan& step_;
-  std::vector<int> roots_;
+  const StepUses uses_;
 };
 
 }  // namespace
