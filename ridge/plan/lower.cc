@@ -6,10 +6,9 @@
 #include <set>
 
 #include "ridge/plan/choose_kernel.h"
-#include "ridge/plan/reorder_node.h"
 #include "ridge/plan/schedule.h"
 #include "ridge/plan/slices.h"
-#include "ridge/plan/update_uses.h"
+#include "ridge/plan/uses.h"
 
 namespace ridge {
 namespace {
@@ -277,7 +276,7 @@ class Lowering {
       }
     }
     for (auto& [value, update] : copies) {
-      if (step_.values[static_cast<size_t>(uses_.RootOf(value))].persistent)
+      if (step_.values[static_cast<size_t>(uses_.bytes().RootOf(value))].persistent)
         value = ScratchCopy(value, step_.values[static_cast<size_t>(value)].name + "@old",
                             WhereWritten(update));
     }
@@ -306,7 +305,7 @@ class Lowering {
     const PlannedValue& planned = step_.values[static_cast<size_t>(value)];
     if (planned.persistent || planned.shares_with >= 0) return false;
     const int writer = uses_.WriterOf(value);
-    for (const int old : uses_.WithViews(PrimaryCopy(update.variable).value)) {
+    for (const int old : uses_.bytes().SharersOf(PrimaryCopy(update.variable).value)) {
       for (const auto& [n, input] : uses_.ReadsOf(old)) {
         const PlannedNode& node = step_.nodes[static_cast<size_t>(n)];
         if (RunsAfter(n, writer) || (n == writer && !InPlacePair(node, value, input))) return false;
@@ -373,7 +372,7 @@ class Lowering {
   std::vector<Where> where_;
   std::vector<NodeId> sources_;
 
-  UpdateUses uses_;
+  StepUses uses_;  // by AddUpdates
   std::set<int> update_sources_;
 };
 
@@ -383,6 +382,26 @@ Result<LoweredGraph> LowerGraph(const NamedGraph& named, KernelQuery& kernels,
                                 const DeviceProfile& profile, const PlanOptions& options,
                                 PersistentRegion& persistent, const DecidedKernels* decided) {
   return Lowering(named, kernels, profile, options, persistent, decided).Run();
+}
+
+PlannedNode ReorderNode(KernelQuery& kernels, const PlannedValue& source,
+                        const PlannedValue& target) {
+  PlannedNode node;
+  node.name = target.name;
+  node.op = "reorder";
+  node.call.where = fmt::format("reorder '{}'", target.name);
+  node.call.inputs = {source.type};
+  node.call.outputs = {target.type};
+  if (source.layout == target.layout) {
+    node.choice.kernel = "copy";
+    node.choice.key = fmt::format("copy {}", TypeToString(source.type));
+    node.choice.input_layouts = {source.layout};
+    node.choice.output_layouts = {target.layout};
+  } else {
+    node.choice = kernels.Reorder(source.type, source.layout, target.layout);
+  }
+  node.cost = {0, source.type.bytes(), source.type.bytes()};
+  return node;
 }
 
 }  // namespace ridge

@@ -34,4 +34,9 @@ Result<LoweredGraph> LowerGraph(const NamedGraph& named, KernelQuery& kernels,
                                 PersistentRegion& persistent,
                                 const DecidedKernels* decided = nullptr);
 
+// The node that copies a value into another layout, or beside itself.
+// REQUIRES: both values have the same type.  The caller sets inputs, outputs and turn.
+PlannedNode ReorderNode(KernelQuery& kernels, const PlannedValue& source,
+                        const PlannedValue& target);
+
 }  // namespace ridge

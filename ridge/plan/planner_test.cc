@@ -12,6 +12,7 @@
 #include "ridge/plan/memory/placement.h"
 #include "ridge/plan/schedule.h"
 #include "ridge/plan/total.h"
+#include "ridge/plan/uses.h"
 
 namespace ridge {
 namespace {
@@ -397,7 +398,7 @@ TEST_F(CheckPlacementTest, PassesAResultInTheBytesOfAValueThatWasAddedLater) {
   step.values.push_back(step.values[static_cast<size_t>(e)]);
   NodeAt(step, "e").outputs[0] = NodeAt(step, "n").inputs[0] = last;
   step.values[static_cast<size_t>(NodeAt(step, "n").outputs[0])].shares_with = last;
-  EXPECT_EQ(RootValues(step)[static_cast<size_t>(NodeAt(step, "n").outputs[0])], last);
+  EXPECT_EQ(SharedBytes(step).RootOf(NodeAt(step, "n").outputs[0]), last);
   EXPECT_EQ(Found(), "");
 }
 

@@ -20,21 +20,4 @@ const StepPlan* Program::Find(const std::string& name) const {
   return nullptr;
 }
 
-std::vector<int> RootValues(const StepPlan& step) {
-  std::vector<int> roots(step.values.size(), -1), chain;
-  for (int v = 0; v < static_cast<int>(step.values.size()); ++v) {
-    int at = v;
-    chain.clear();
-    while (roots[static_cast<size_t>(at)] < 0) {  // chains are as long as the plan: walked once
-      chain.push_back(at);
-      const int from = step.values[static_cast<size_t>(at)].shares_with;
-      if (from < 0) break;
-      at = from;
-    }
-    const int known = roots[static_cast<size_t>(at)];
-    for (const int value : chain) roots[static_cast<size_t>(value)] = known >= 0 ? known : at;
-  }
-  return roots;
-}
-
 }  // namespace ridge

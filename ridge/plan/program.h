@@ -114,10 +114,6 @@ struct StepPlan {
   double modelled_s = 0;    // the same by the device's rates alone
 };
 
-// By value: the one whose bytes it shares in the end, itself where it shares none.  A value may
-// share with one of a higher index: copies in other layouts are added last.
-std::vector<int> RootValues(const StepPlan& step);
-
 struct Program {
   std::string model;
   std::string device;

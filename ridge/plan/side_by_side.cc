@@ -12,6 +12,7 @@
 #include <set>
 
 #include "ridge/plan/cost/roofline.h"
+#include "ridge/plan/uses.h"
 
 namespace ridge {
 namespace {
@@ -106,7 +107,7 @@ class Streams {
         end_(static_cast<size_t>(region.end)),
         team_(NominalProfile(threads)),
         alone_(NominalProfile(1)),
-        roots_(RootValues(step)),
+        uses_(step),
         known_(step.nodes.size()) {
     FindLoss();
   }
@@ -167,12 +168,8 @@ class Streams {
 
   void FindLoss() {
     const auto loss = step_.outputs.find("loss");
-    if (loss == step_.outputs.end()) return;
-    for (size_t n = 0; n < step_.nodes.size(); ++n) {
-      for (const int made : step_.nodes[n].outputs) {
-        if (made == loss->second) loss_end_ = n + 1;
-      }
-    }
+    if (loss != step_.outputs.end())
+      loss_end_ = static_cast<size_t>(uses_.WriterOf(loss->second) + 1);
   }
 
   bool IsSmall(size_t n) const {
@@ -192,7 +189,7 @@ class Streams {
   Touched TouchedBy(size_t n) const {
     Touched touched;
     const auto add = [&](int value, bool written) {
-      const int root = roots_[static_cast<size_t>(value)];
+      const int root = uses_.bytes().RootOf(value);
       const PlannedValue& bytes = step_.values[static_cast<size_t>(root)];
       touched.emplace_back(
           bytes.persistent ? -1 - static_cast<int64_t>(bytes.persistent_index) : int64_t{root},
@@ -369,8 +366,8 @@ class Streams {
     int lane = 0;
     int64_t size_bytes = 0;
   };
-  std::map<int64_t, Home> home_;             // of the bytes that parallel regions touched
-  std::vector<int> roots_;                   // by value
+  std::map<int64_t, Home> home_;  // of the bytes that parallel regions touched
+  const StepUses uses_;
   std::vector<std::optional<Alone>> known_;  // by node
   size_t loss_end_ = 0;                      // after the node that makes the loss
 };

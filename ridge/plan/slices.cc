@@ -2,14 +2,10 @@
 
 #include <algorithm>
 
+#include "ridge/plan/uses.h"
+
 namespace ridge {
 namespace {
-
-int RootOf(const StepPlan& step, int value) {
-  while (step.values[static_cast<size_t>(value)].shares_with >= 0)
-    value = step.values[static_cast<size_t>(value)].shares_with;
-  return value;
-}
 
 const PlannedValue& ValueAt(const StepPlan& step, int value) {
   return step.values[static_cast<size_t>(value)];
@@ -30,43 +26,29 @@ int AddendOf(const StepPlan& step, const PlannedNode& node, int sum) {
 
 class FirstSlice {
  public:
-  FirstSlice(const StepPlan& step, Region& loop) : step_(step), loop_(loop) {
-    for (size_t v = 0; v < step.values.size(); ++v) {
-      roots_.push_back(RootOf(step, static_cast<int>(v)));
-    }
-  }
+  FirstSlice(const StepPlan& step, Region& loop) : step_(step), loop_(loop), uses_(step) {}
 
   void Write(int sum) {
     for (int n = loop_.first; n < loop_.end; ++n) {
       const int addend = AddendOf(step_, step_.nodes[static_cast<size_t>(n)], sum);
       if (addend < 0) continue;
-      const int root = roots_[static_cast<size_t>(addend)];
-      const PlannedValue& bytes = step_.values[static_cast<size_t>(root)];
+      const int root = uses_.bytes().RootOf(addend);
+      const PlannedValue& bytes = ValueAt(step_, root);
+      // What a later node writes into the bytes would be in the sum at the slice's end.
+      const bool rewritten = uses_.LastWriterOfBytes(addend) >= n;
       if (bytes.persistent || loop_.peeled.written_in.contains(root) ||
-          bytes.size_bytes > ValueAt(step_, addend).size_bytes || IsWrittenFrom(n, root))
+          bytes.size_bytes > ValueAt(step_, addend).size_bytes || rewritten)
         return;
-      for (size_t v = 0; v < roots_.size(); ++v) {
-        if (roots_[v] == root) loop_.peeled.written_in[static_cast<int>(v)] = sum;
-      }
+      for (const int v : uses_.bytes().SharersOf(addend)) loop_.peeled.written_in[v] = sum;
       loop_.peeled.skipped.push_back(n);
       return;
     }
   }
 
  private:
-  // Whether a later node writes the bytes, so that they do not hold the addend at the slice's end.
-  bool IsWrittenFrom(int first, int root) const {
-    for (size_t n = static_cast<size_t>(first); n < step_.nodes.size(); ++n) {
-      for (const int value : step_.nodes[n].outputs) {
-        if (roots_[static_cast<size_t>(value)] == root) return true;
-      }
-    }
-    return false;
-  }
-
   const StepPlan& step_;
   Region& loop_;
-  std::vector<int> roots_;
+  const StepUses uses_;
 };
 
 }  // namespace

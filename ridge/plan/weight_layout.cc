@@ -9,7 +9,8 @@
 #include <optional>
 
 #include "ridge/plan/cost/roofline.h"
-#include "ridge/plan/packed_uses.h"
+#include "ridge/plan/lower.h"
+#include "ridge/plan/uses.h"
 
 namespace ridge {
 namespace {
@@ -28,8 +29,7 @@ struct Update {
   TensorType type;
   std::vector<int> variables;        // persistent; by output
   size_t grad = 0;                   // input
-  int grad_reorder = -1;             // the node that makes the gradient row-major only for this one
-  LayoutId grad_layout = kRowMajor;  // the layout before that node
+  LayoutId grad_layout = kRowMajor;  // before a reorder for this node alone
 };
 
 class Vote {
@@ -40,7 +40,10 @@ class Vote {
         nominal_(NominalProfile(threads)),
         persistent_(persistent),
         steps_(steps) {
-    for (const StepPlan& step : steps) uses_.emplace_back(step, persistent.size());
+    for (const StepPlan& step : steps) {
+      uses_.emplace_back(step);
+      variables_.emplace_back(step, uses_.back(), persistent.size());
+    }
     result_.optimizers.resize(steps.size());
   }
 
@@ -59,6 +62,14 @@ class Vote {
     return steps_[u.step].nodes[static_cast<size_t>(u.node)];
   }
 
+  // Whether the value has views or is an output.
+  bool IsShown(size_t t, int value) const {
+    const auto& outputs = steps_[t].outputs;
+    return uses_[t].bytes().IsShared(value) ||
+           std::any_of(outputs.begin(), outputs.end(),
+                       [&](const auto& output) { return output.second == value; });
+  }
+
   // --- what may be kept otherwise ------------------------------------------------------------
 
   std::optional<Update> Describe(size_t s, int n) const {
@@ -71,7 +82,7 @@ class Vote {
     for (size_t k = 0; k < node.outputs.size(); ++k) {
       const PlannedValue& output = steps_[s].values[static_cast<size_t>(node.outputs[k])];
       if (node.call.outputs[k] != u.type || !output.persistent) return std::nullopt;
-      if (uses_[s].IsShown(node.outputs[k]) || !uses_[s].ReadsOf(node.outputs[k]).empty())
+      if (IsShown(s, node.outputs[k]) || !uses_[s].ReadsOf(node.outputs[k]).empty())
         return std::nullopt;
       if (!MayMove(output.persistent_index, s)) return std::nullopt;
       u.variables.push_back(output.persistent_index);
@@ -83,9 +94,9 @@ class Vote {
   // other variables.
   bool MayMove(int variable, size_t written_in) const {
     for (size_t t = 0; t < steps_.size(); ++t) {
-      if (uses_[t].Writes(variable) != (t == written_in ? 1 : 0)) return false;
-      const int base = uses_[t].Base(variable);
-      if (base >= 0 && uses_[t].IsShown(base)) return false;
+      if (variables_[t].Writes(variable) != (t == written_in ? 1 : 0)) return false;
+      const int base = variables_[t].Before(variable);
+      if (base >= 0 && IsShown(t, base)) return false;
       if (base >= 0 && !CopiesStayInside(t, base)) return false;
     }
     return true;
@@ -103,7 +114,7 @@ class Vote {
 
   bool IsVariable(const Update& u, int input) const {
     return std::any_of(u.variables.begin(), u.variables.end(),
-                       [&](int v) { return uses_[u.step].Base(v) == input; });
+                       [&](int v) { return variables_[u.step].Before(v) == input; });
   }
 
   // The one operand of the parameter's type that is not updated.
@@ -122,10 +133,9 @@ class Vote {
     const StepUses& uses = uses_[u.step];
     const int grad = node.inputs[u.grad], writer = uses.WriterOf(grad);
     const bool kept = steps_[u.step].values[static_cast<size_t>(grad)].persistent;
-    if (writer < 0 || kept || uses.IsShown(grad) || uses.ReadsOf(grad).size() != 1) return true;
+    if (writer < 0 || kept || IsShown(u.step, grad) || uses.ReadsOf(grad).size() != 1) return true;
     const PlannedNode& made = steps_[u.step].nodes[static_cast<size_t>(writer)];
     if (made.def != nullptr) return true;
-    u.grad_reorder = writer;
     u.grad_layout = steps_[u.step].values[static_cast<size_t>(made.inputs[0])].layout;
     return true;
   }
@@ -163,7 +173,7 @@ class Vote {
   // How often one execution of step t would copy into each layout.
   std::map<LayoutId, int64_t> LayoutsRead(const Update& u, size_t t, int variable) const {
     std::map<LayoutId, int64_t> layouts;
-    const int base = uses_[t].Base(variable);
+    const int base = variables_[t].Before(variable);
     if (base < 0) return layouts;
     for (const Read& read : uses_[t].ReadsOf(base)) {
       if (t == u.step && read.node == u.node) continue;
@@ -182,12 +192,12 @@ class Vote {
   bool ReadsEnd(const Update& u, LayoutId layout) const {
     const StepUses& uses = uses_[u.step];
     for (const int variable : u.variables) {
-      for (const Read& read : uses.ReadsOf(uses.Base(variable))) {
+      for (const Read& read : uses.ReadsOf(variables_[u.step].Before(variable))) {
         const PlannedNode& node = steps_[u.step].nodes[static_cast<size_t>(read.node)];
         if (node.def != nullptr) continue;
         const int copy = node.outputs[0];
         if (steps_[u.step].values[static_cast<size_t>(copy)].layout != layout) continue;
-        if (uses.IsShown(copy)) return false;
+        if (IsShown(u.step, copy)) return false;
         for (const Read& later : uses.ReadsOf(copy)) {
           if (later.node >= u.node) return false;
         }
@@ -227,7 +237,7 @@ class Vote {
     seconds +=
         EstimateTime(nominal_, CostClass::kOptimizer, u.type.dtype, NodeOf(u).cost, choice).seconds;
     for (size_t t = 0; t < steps_.size(); ++t) {
-      const double share = uses_[t].changes() ? 1 : kEvaluations;
+      const double share = variables_[t].any_writes() ? 1 : kEvaluations;
       for (const int variable : u.variables) {
         for (const auto& [read, runs] : LayoutsRead(u, t, variable))
           seconds += share * static_cast<double>(runs) * ReorderSeconds(u.type, layout, read);
@@ -248,7 +258,8 @@ class Vote {
   const DeviceProfile nominal_;
   const std::vector<PersistentValue>& persistent_;
   const std::vector<StepPlan>& steps_;
-  std::vector<StepUses> uses_;
+  std::vector<StepUses> uses_;  // by step
+  std::vector<VariableUses> variables_;
   WeightLayouts result_;
 };
 

@@ -13,6 +13,7 @@
 
 #include "ridge/core/units.h"
 #include "ridge/plan/cost/roofline.h"
+#include "ridge/plan/uses.h"
 
 namespace ridge {
 namespace {
@@ -136,20 +137,9 @@ struct Candidate {
 
 using Candidates = std::map<std::string, Candidate>;
 
-// How many nodes read each value.
-std::vector<int> CountReaders(const StepPlan& step) {
-  std::vector<int> readers(step.values.size());
-  for (const PlannedNode& node : step.nodes) {
-    for (const int input : node.inputs) {
-      if (input >= 0) ++readers[static_cast<size_t>(input)];
-    }
-  }
-  return readers;
-}
-
 // What an elementwise node would save inside the node that makes its largest operand, if nothing
 // else reads that; 0 when something does.
-double FusionGain(const StepPlan& step, const std::vector<int>& readers, size_t n, double seconds) {
+double FusionGain(const StepPlan& step, const StepUses& uses, size_t n, double seconds) {
   const PlannedNode& node = step.nodes[n];
   double bytes = static_cast<double>(node.cost.bytes_read + node.cost.bytes_written);
   double largest = 0;
@@ -161,7 +151,7 @@ double FusionGain(const StepPlan& step, const std::vector<int>& readers, size_t 
     largest = static_cast<double>(value.size_bytes);
     source = input;
   }
-  if (source < 0 || bytes <= 0 || readers[static_cast<size_t>(source)] > 1) return 0;
+  if (source < 0 || bytes <= 0 || uses.ReadsOf(source).size() > 1) return 0;
   const double others = std::max(0.0, static_cast<double>(node.cost.bytes_read) - largest);
   return seconds * (1 - others / bytes);
 }
@@ -207,10 +197,10 @@ void AddSlow(const StepProfile& profile, const ProfileGroup& group, Candidates& 
 
 void AddFusions(const StepProfile& profile, Candidates& all) {
   const StepPlan& step = *profile.measured.step;
-  const std::vector<int> readers = CountReaders(step);
+  const StepUses uses(step);
   for (size_t n = 0; n < step.nodes.size(); ++n) {
     if (!IsClass(step.nodes[n], CostClass::kElementwise)) continue;
-    const double gain = FusionGain(step, readers, n, profile.nodes[n].seconds);
+    const double gain = FusionGain(step, uses, n, profile.nodes[n].seconds);
     if (gain <= 0) continue;
     AddTo(all, "fuse " + step.nodes[n].op, step.nodes[n].op + " as a node of its own",
           "inside the node before it, which saves a trip through memory", gain,

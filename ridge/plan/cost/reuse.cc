@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "ridge/plan/cost/roofline.h"
+#include "ridge/plan/uses.h"
 
 namespace ridge {
 namespace {
@@ -15,7 +16,7 @@ namespace {
 class ReuseWalk {
  public:
   ReuseWalk(const StepPlan& step, int64_t cache_bytes)
-      : step_(step), cache_bytes_(cache_bytes), roots_(RootValues(step)) {
+      : step_(step), cache_bytes_(cache_bytes), bytes_(step) {
     last_.assign(step.values.size(), -1);
   }
 
@@ -34,7 +35,7 @@ class ReuseWalk {
   }
 
  private:
-  size_t Root(int value) const { return static_cast<size_t>(roots_[static_cast<size_t>(value)]); }
+  size_t Root(int value) const { return static_cast<size_t>(bytes_.RootOf(value)); }
   int64_t Bytes(int value) const { return step_.values[static_cast<size_t>(value)].size_bytes; }
   template <typename Visit>
   static void ForEachValue(const PlannedNode& node, const Visit& visit) {
@@ -46,7 +47,7 @@ class ReuseWalk {
 
   const StepPlan& step_;
   const int64_t cache_bytes_;
-  std::vector<int> roots_;     // by value
+  const SharedBytes bytes_;
   std::vector<int64_t> last_;  // by root: bytes touched before the node that touched it last
   int64_t touched_ = 0;
 };

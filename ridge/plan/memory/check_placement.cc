@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "ridge/plan/uses.h"
+
 namespace ridge {
 namespace {
 
@@ -55,25 +57,17 @@ class StepCheck {
   StepCheck(const Program& program, const StepPlan& step)
       : program_(program),
         step_(step),
-        version_(step.values.size()),
-        root_(RootValues(step)),
+        uses_(step),
+        variables_(step, uses_, program.persistent.size()),
+        version_(ShownValues(step, uses_)),
         places_(NodePlaces(step)),
-        slot_(program.persistent.size(), kNothing),
         live_(step.values.size() + program.persistent.size(),
               {static_cast<int>(step.nodes.size()), -1}) {
-    std::vector<bool> written(step.values.size(), false);
-    for (const PlannedNode& node : step.nodes) {
-      for (const int value : node.outputs) written[static_cast<size_t>(value)] = true;
-    }
-    for (int v = 0; v < static_cast<int>(step.values.size()); ++v) {
-      const int shown = ShownBy(v, written);
+    for (int& shown : version_) {
       const PlannedValue& value = ValueAt(shown);
-      version_[static_cast<size_t>(v)] = shown;
-      if (!value.persistent || value.shares_with >= 0 || written[static_cast<size_t>(shown)])
-        continue;
-      int& slot = slot_[static_cast<size_t>(value.persistent_index)];
-      if (slot == kNothing) slot = shown;
-      version_[static_cast<size_t>(v)] = slot;  // an input may be read whole and in slices
+      if (value.persistent && value.shares_with < 0 && uses_.WriterOf(shown) < 0)
+        shown =
+            variables_.Before(value.persistent_index);  // an input may be read whole and in slices
     }
   }
 
@@ -88,13 +82,6 @@ class StepCheck {
   }
 
  private:
-  // The value that a view shows; other values show themselves.
-  int ShownBy(int value, const std::vector<bool>& written) const {
-    while (ValueAt(value).shares_with >= 0 && !written[static_cast<size_t>(value)])
-      value = ValueAt(value).shares_with;
-    return value;
-  }
-
   const PlannedValue& ValueAt(int value) const { return step_.values[static_cast<size_t>(value)]; }
 
   Status Wrong(const std::string& what) const {
@@ -115,7 +102,7 @@ class StepCheck {
       if (const int sum = FirstWrittenIn(step_, value); sum >= 0) return Variable(sum);
     }
     return planned.persistent ? Variable(planned.persistent_index)
-                              : static_cast<size_t>(root_[static_cast<size_t>(value)]);
+                              : static_cast<size_t>(uses_.bytes().RootOf(value));
   }
 
   // A node of a parallel region may run at any time during the region.
@@ -154,7 +141,8 @@ class StepCheck {
   }
 
   bool IsScratchRoot(size_t v) const {
-    return !step_.values[v].persistent && root_[v] == static_cast<int>(v);
+    return !step_.values[v].persistent &&
+           uses_.bytes().RootOf(static_cast<int>(v)) == static_cast<int>(v);
   }
 
   std::vector<Piece> Pieces() const {
@@ -185,7 +173,7 @@ class StepCheck {
     }
     for (size_t v = 0; v < step_.values.size(); ++v) {
       const PlannedValue& value = step_.values[v];
-      const PlannedValue& root = ValueAt(root_[v]);
+      const PlannedValue& root = ValueAt(uses_.bytes().RootOf(static_cast<int>(v)));
       const int64_t bytes = value.size_bytes + value.slice_bytes * (step_.slices - 1);
       const int64_t room = value.persistent ? ValueOf(value).size_bytes : root.size_bytes;
       const int64_t offset = value.persistent ? ValueOf(value).offset_bytes : root.offset_bytes;
@@ -204,7 +192,8 @@ class StepCheck {
   // write.
   std::vector<int> Before(int64_t slice) const {
     std::vector<int> contents(step_.values.size(), kNothing);
-    contents.insert(contents.end(), slot_.begin(), slot_.end());
+    for (size_t i = 0; i < program_.persistent.size(); ++i)
+      contents.push_back(variables_.Before(static_cast<int>(i)));
     const Region* loop = MicroBatchLoop(step_);
     if (slice > 0 || loop == nullptr) return contents;
     for (const auto& [value, sum] : loop->peeled.written_in) contents[Variable(sum)] = kNothing;
@@ -232,7 +221,7 @@ class StepCheck {
     }
     for (const int sum : step_.sums) {
       const int there = contents[Variable(sum)];
-      if (step_.slices > 1 && (there == kNothing || there == slot_[static_cast<size_t>(sum)]))
+      if (step_.slices > 1 && (there == kNothing || there == variables_.Before(sum)))
         return Wrong(fmt::format("slice {} adds nothing to '{}'", slice, VariableName(sum)));
     }
     if (!last) return Status();
@@ -323,10 +312,10 @@ class StepCheck {
 
   const Program& program_;
   const StepPlan& step_;
+  const StepUses uses_;
+  const VariableUses variables_;
   std::vector<int> version_;       // by value: itself, or the one that it is a view of
-  std::vector<int> root_;          // by value
   std::vector<NodePlace> places_;  // by node
-  std::vector<int> slot_;          // by variable: the value that it is before the step
   std::vector<LiveRange> live_;    // by memory
 };
 
