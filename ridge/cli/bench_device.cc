@@ -45,9 +45,9 @@ std::string ProfileReport(const DeviceProfile& profile, const Terminal& terminal
 Result<int> RunBenchDevice(const BenchDeviceVerb& verb) {
   if (verb.tune) return RunTune({verb.models, verb.machine, verb.output, verb.json});
   if (!verb.models.empty()) {
-    return Status(ErrorCode::kInvalidArgument,
-                  fmt::format("bench device: '{}' is one argument too many. hint: --tune {}",
-                              verb.models.front(), verb.models.front()));
+    return InvalidArgument(
+        fmt::format("bench device: '{}' is one argument too many. hint: --tune {}",
+                    verb.models.front(), verb.models.front()));
   }
   RIDGE_ASSIGN_OR_RETURN(const Terminal terminal, TerminalFor(stdout, verb.output));
   RIDGE_RETURN_IF_ERROR(CheckDevice("--device", verb.machine.options.device));

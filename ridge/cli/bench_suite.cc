@@ -47,8 +47,8 @@ Result<std::vector<Workload>> Chosen(const std::optional<std::string>& only) {
       if (name == workload.name() || name == workload.model) chosen.push_back(workload);
     }
     if (chosen.size() != before) continue;
-    return Status(ErrorCode::kInvalidArgument,
-                  fmt::format("--only names '{}'; known workloads: {}", name, KnownNames()));
+    return InvalidArgument(
+        fmt::format("--only names '{}'; known workloads: {}", name, KnownNames()));
   }
   return chosen;
 }

@@ -128,8 +128,7 @@ int ReportUsage(CLI::App& root, const CLI::ParseError& error) {
   const CLI::App& app = Chosen(root);
   std::string text = UsageText(app, error);
   if (!text.ends_with('?')) text += '.';
-  PrintError(
-      Status(ErrorCode::kInvalidArgument, fmt::format("{} hint: {} --help", text, FullName(app))));
+  PrintError(InvalidArgument(fmt::format("{} hint: {} --help", text, FullName(app))));
   return kExitUsage;
 }
 

@@ -34,10 +34,10 @@ bool IsModel(const std::string& name) {
 Status RefuseModelFlags(const EvalVerb& verb) {
   for (const char* key : {"batch", "loss", "dim", "weights", "weights-skip"}) {
     if (!verb.model.Has(key)) continue;
-    return Status(ErrorCode::kInvalidArgument,
-                  fmt::format("eval: --{} is for a model; {} is evaluated as a run, with what it "
-                              "was started with. hint: leave it out",
-                              key, *verb.run));
+    return InvalidArgument(
+        fmt::format("eval: --{} is for a model; {} is evaluated as a run, with what it "
+                    "was started with. hint: leave it out",
+                    key, *verb.run));
   }
   return Status();
 }

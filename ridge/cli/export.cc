@@ -32,15 +32,15 @@ struct ExportVerb {
 Status CheckTrainingFlags(const ExportVerb& verb) {
   if (verb.with_training) {
     if (*verb.format == "onnx") return Status();
-    return Status(ErrorCode::kInvalidArgument,
-                  fmt::format("--with-training is for --to onnx; --to is {}", *verb.format));
+    return InvalidArgument(
+        fmt::format("--with-training is for --to onnx; --to is {}", *verb.format));
   }
   for (const char* key : {"loss", "optimizer", "lr", "momentum", "weight-decay"}) {
     if (!verb.model.Has(key)) continue;
-    return Status(ErrorCode::kInvalidArgument,
-                  fmt::format("--{} says how to train; without --with-training the file holds no "
-                              "training step. hint: add --with-training, or leave --{} out",
-                              key, key));
+    return InvalidArgument(
+        fmt::format("--{} says how to train; without --with-training the file holds no "
+                    "training step. hint: add --with-training, or leave --{} out",
+                    key, key));
   }
   return Status();
 }

@@ -208,8 +208,7 @@ void ApplyEnvironment(CLI::App& app) {
 Status RequireArgument(const CLI::App& app, bool given, const std::string& name,
                        const std::string& hint) {
   if (given) return {};
-  return Status(ErrorCode::kInvalidArgument,
-                fmt::format("{}: {} is missing. hint: {}", app.get_name(), name, hint));
+  return InvalidArgument(fmt::format("{}: {} is missing. hint: {}", app.get_name(), name, hint));
 }
 
 }  // namespace ridge::cli

@@ -45,8 +45,8 @@ struct Team {
 Status AtMost(const char* flag, int64_t value, const char* limit_flag, int64_t limit,
               const char* why) {
   if (value <= limit) return Status();
-  return Status(ErrorCode::kInvalidArgument, fmt::format("{} is {}; it must be at most {}, {}{}",
-                                                         flag, value, limit_flag, limit, why));
+  return InvalidArgument(
+      fmt::format("{} is {}; it must be at most {}, {}{}", flag, value, limit_flag, limit, why));
 }
 
 Result<Team> TeamFor(const MachineChoice& choice) {
@@ -92,8 +92,7 @@ Status CheckDevice(const std::string& flag, const std::string& device) {
         fmt::format("{} is '{}': this version of ridge runs on the CPU only. hint: {} cpu", flag,
                     device, flag));
   }
-  return Status(ErrorCode::kInvalidArgument,
-                fmt::format("{} is '{}'; it must be cpu or cuda[:N]", flag, device));
+  return InvalidArgument(fmt::format("{} is '{}'; it must be cpu or cuda[:N]", flag, device));
 }
 
 Result<OpenedMachine> OpenMachine(const MachineChoice& choice,

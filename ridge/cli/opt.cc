@@ -50,10 +50,10 @@ Result<PassSelection> SelectPasses(const std::optional<std::string>& names) {
                          ParsePassSpec(names ? "only:" + *names : ""));
   for (const PassInfo& pass : AllPasses()) {
     if (names && pass.run == nullptr && selection.Has(pass.name)) {
-      return Status(ErrorCode::kInvalidArgument,
-                    fmt::format("--pass: '{}' is a step of the planner and leaves the graph as it "
-                                "is. hint: ridge plan MODEL --passes=-{}",
-                                pass.name, pass.name));
+      return InvalidArgument(
+          fmt::format("--pass: '{}' is a step of the planner and leaves the graph as it "
+                      "is. hint: ridge plan MODEL --passes=-{}",
+                      pass.name, pass.name));
     }
   }
   return selection;

@@ -27,10 +27,10 @@ Status OneOnStandardOutput(const std::vector<std::pair<const char*, bool>>& opti
   for (const auto& [name, there] : options) {
     if (!there) continue;
     if (first != nullptr) {
-      return Status(ErrorCode::kInvalidArgument,
-                    fmt::format("{} and {} both write to standard output. hint: {} with a file's "
-                                "name",
-                                first, name, name));
+      return InvalidArgument(
+          fmt::format("{} and {} both write to standard output. hint: {} with a file's "
+                      "name",
+                      first, name, name));
     }
     first = name;
   }

@@ -36,8 +36,8 @@ Result<std::vector<std::string>> Devices(const PlanVerb& verb) {
   for (const std::string_view device : SplitAt(*verb.on, ',')) {
     devices.emplace_back(device);
     if (device == "cpu") continue;
-    return Status(ErrorCode::kInvalidArgument,
-                  fmt::format("--on names '{}'; known devices: cpu (this machine)", device));
+    return InvalidArgument(
+        fmt::format("--on names '{}'; known devices: cpu (this machine)", device));
   }
   return devices;
 }
@@ -108,10 +108,10 @@ Status PrintWhy(const std::vector<DevicePlan>& plans, const std::string& what,
     }
     const std::string text = WhyText(plan.run.job.program, what);
     if (text.empty()) {
-      return Status(ErrorCode::kInvalidArgument,
-                    fmt::format("--why is '{}'; the plan has no such operator or node. hint: -v "
-                                "lists them",
-                                what));
+      return InvalidArgument(
+          fmt::format("--why is '{}'; the plan has no such operator or node. hint: -v "
+                      "lists them",
+                      what));
     }
     PrintData(text);
   }

@@ -32,9 +32,9 @@ struct TrainVerb {
 Result<std::string> StartCheckpoint(const TrainVerb& verb) {
   if (!verb.checkpoint || verb.train.Has("model"))
     return CheckpointOf(verb.checkpoint, verb.train.options.model);
-  return Status(ErrorCode::kInvalidArgument,
-                "--checkpoint says what a new run starts from; --resume goes on from the newest. "
-                "hint: ridge train RUN --checkpoint N");
+  return InvalidArgument(
+      "--checkpoint says what a new run starts from; --resume goes on from the newest. "
+      "hint: ridge train RUN --checkpoint N");
 }
 
 Result<TrainRequest> MakeRequest(const CLI::App& app, const TrainVerb& verb) {
@@ -53,8 +53,7 @@ Result<TrainRequest> MakeRequest(const CLI::App& app, const TrainVerb& verb) {
   }
   if (!verb.resume->empty() && !request.options.out.empty() &&
       *verb.resume != request.options.out) {
-    return Status(ErrorCode::kInvalidArgument,
-                  "--resume and --out name different folders. hint: leave --out out");
+    return InvalidArgument("--resume and --out name different folders. hint: leave --out out");
   }
   if (!verb.resume->empty()) request.options.out = *verb.resume;
   return request;

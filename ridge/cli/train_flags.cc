@@ -151,8 +151,8 @@ Result<std::string> CheckpointOf(const std::optional<std::string>& flag, const s
   if (!flag) return std::string(kNewestCheckpoint);
   RIDGE_RETURN_IF_ERROR(CheckCheckpointName(*flag));
   if (Run::Exists(model)) return *flag;
-  return Status(ErrorCode::kInvalidArgument,
-                fmt::format("--checkpoint is for a run; {} is none. hint: leave it out", model));
+  return InvalidArgument(
+      fmt::format("--checkpoint is for a run; {} is none. hint: leave it out", model));
 }
 
 void AddColorFlag(CLI::App& app, OutputFlags& flags) {

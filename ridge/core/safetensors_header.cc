@@ -325,9 +325,7 @@ Result<SafetensorsHeader> ParseSafetensorsHeader(std::string_view json, int64_t 
 
 Result<std::string> PrintSafetensorsHeader(std::span<const SafetensorsEntry> entries,
                                            const SafetensorsMetadata& metadata) {
-  const auto refuse = [](std::string message) {
-    return Status(ErrorCode::kInvalidArgument, std::move(message));
-  };
+  const auto refuse = [](std::string message) { return InvalidArgument(std::move(message)); };
   for (const SafetensorsEntry& entry : entries) {
     if (entry.name.empty() || entry.name == kMetadataKey)
       return refuse(fmt::format("{} can't be the name of a tensor", Quoted(entry.name)));

@@ -39,6 +39,10 @@ class [[nodiscard]] Status {
   std::string message_;
 };
 
+inline Status InvalidArgument(std::string message) {
+  return Status(ErrorCode::kInvalidArgument, std::move(message));
+}
+
 // Either a T or the Status that says why there is none.
 template <typename T>
 class [[nodiscard]] Result {

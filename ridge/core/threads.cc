@@ -129,9 +129,9 @@ int AvailableThreads() {
 Status CheckThreadLimit(const std::string& what, int64_t threads) {
   const int limit = omp_get_thread_limit();
   if (threads <= limit) return Status();
-  return Status(ErrorCode::kInvalidArgument,
-                fmt::format("{} is {}; OMP_THREAD_LIMIT allows {}. hint: a larger OMP_THREAD_LIMIT",
-                            what, threads, limit));
+  return InvalidArgument(
+      fmt::format("{} is {}; OMP_THREAD_LIMIT allows {}. hint: a larger OMP_THREAD_LIMIT", what,
+                  threads, limit));
 }
 
 double BusySeconds() {

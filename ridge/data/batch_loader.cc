@@ -41,13 +41,12 @@ int64_t LargestFieldBytes(const Source& source) {
 
 Status CheckBatch(const Source& source, const LoaderOptions& options) {
   if (options.batch < 1) {
-    return Status(ErrorCode::kInvalidArgument,
-                  fmt::format("batch: is {}, must be at least 1", options.batch));
+    return InvalidArgument(fmt::format("batch: is {}, must be at least 1", options.batch));
   }
   if (!options.drop_last || options.batch <= source.size()) return Status();
-  return Status(ErrorCode::kInvalidArgument,
-                fmt::format("batch: is {}, but {} has {} samples. hint: --batch {} at most",
-                            options.batch, source.name(), source.size(), source.size()));
+  return InvalidArgument(
+      fmt::format("batch: is {}, but {} has {} samples. hint: --batch {} at most", options.batch,
+                  source.name(), source.size(), source.size()));
 }
 
 Status CheckSlots(const BatchSpec& spec, const std::vector<BatchSlot>& slots) {

@@ -13,10 +13,10 @@ namespace ridge {
 namespace {
 
 Status UnknownSpec(const std::string& spec) {
-  return Status(ErrorCode::kInvalidArgument,
-                "data '" + spec +
-                    "': is not a known kind of data; known are fashion-mnist, synthetic, idx:DIR, "
-                    "npz:FILE, csv:FILE");
+  return InvalidArgument(
+      "data '" + spec +
+      "': is not a known kind of data; known are fashion-mnist, synthetic, idx:DIR, "
+      "npz:FILE, csv:FILE");
 }
 
 Result<DataSplits> OpenKind(const std::string& spec, const std::string& kind,
@@ -26,9 +26,8 @@ Result<DataSplits> OpenKind(const std::string& spec, const std::string& kind,
   const bool known = kind == "idx" || kind == "npz" || kind == "csv";
   if (!known) return UnknownSpec(spec);
   if (argument.empty()) {
-    return Status(ErrorCode::kInvalidArgument,
-                  "data '" + spec + "': names no " + (kind == "idx" ? "folder" : "file") +
-                      "; write " + kind + (kind == "idx" ? ":DIR" : ":FILE"));
+    return InvalidArgument("data '" + spec + "': names no " + (kind == "idx" ? "folder" : "file") +
+                           "; write " + kind + (kind == "idx" ? ":DIR" : ":FILE"));
   }
   if (kind == "idx") return OpenIdxFolder(spec, argument);
   if (kind == "npz") return OpenNpz(spec, argument);

@@ -14,8 +14,8 @@ namespace {
 
 Result<SourcePtr> TakePart(const SourcePtr& source, int64_t count, bool from_end) {
   if (count < 1 || count > source->size()) {
-    return Status(ErrorCode::kInvalidArgument, fmt::format("{}: cannot take {} samples, it has {}",
-                                                           source->name(), count, source->size()));
+    return InvalidArgument(fmt::format("{}: cannot take {} samples, it has {}", source->name(),
+                                       count, source->size()));
   }
   const int64_t begin = from_end ? source->size() - count : 0;
   return SourcePtr(std::make_shared<SubsetSource>(source, begin, count));
@@ -54,17 +54,17 @@ Result<SourcePtr> TakeLast(const SourcePtr& source, int64_t count) {
 
 Result<ValidationSplit> SplitValidation(const SourcePtr& source, double fraction, uint64_t seed) {
   if (!(fraction > 0 && fraction < 1)) {
-    return Status(ErrorCode::kInvalidArgument,
-                  fmt::format("{}: the validation fraction is {}, it must lie between 0 and 1",
-                              source->name(), fraction));
+    return InvalidArgument(
+        fmt::format("{}: the validation fraction is {}, it must lie between 0 and 1",
+                    source->name(), fraction));
   }
   const int64_t size = source->size();
   const int64_t held_out = std::max<int64_t>(1, std::llround(fraction * static_cast<double>(size)));
   if (held_out >= size) {
-    return Status(ErrorCode::kInvalidArgument,
-                  fmt::format("{}: a validation fraction of {} takes {} of {} samples and leaves "
-                              "none to train on",
-                              source->name(), fraction, held_out, size));
+    return InvalidArgument(
+        fmt::format("{}: a validation fraction of {} takes {} of {} samples and leaves "
+                    "none to train on",
+                    source->name(), fraction, held_out, size));
   }
   const Permutation order(size, seed, StableHash("validation split"), /*epoch=*/0);
   return ValidationSplit{std::make_shared<SubsetSource>(source, held_out, size - held_out, order),

@@ -51,13 +51,12 @@ Status SyntheticSource::Read(int64_t index, int field, void* out) const {
 
 Result<DataSplits> OpenSynthetic(const DataOptions& options) {
   if (options.synthetic_fields.empty()) {
-    return Status(ErrorCode::kInvalidArgument,
-                  "data 'synthetic': no fields are given; the model's inputs decide them");
+    return InvalidArgument("data 'synthetic': no fields are given; the model's inputs decide them");
   }
   if (options.synthetic_samples < 1) {
-    return Status(ErrorCode::kInvalidArgument,
-                  fmt::format("data 'synthetic': {} samples are asked for, at least 1 is needed",
-                              options.synthetic_samples));
+    return InvalidArgument(
+        fmt::format("data 'synthetic': {} samples are asked for, at least 1 is needed",
+                    options.synthetic_samples));
   }
   DataSplits splits;
   splits.train = std::make_shared<SyntheticSource>("synthetic", options.synthetic_fields,

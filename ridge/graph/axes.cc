@@ -34,9 +34,8 @@ Axes AxesOf(const OpDef& op, const OpCall& call) {
 
 Factor Mapped(const OpCall& call, std::initializer_list<int> inputs, int output) {
   Factor factor = Unmapped(call);
-  std::copy(inputs.begin(), inputs.end(), factor.inputs.begin());
   for (size_t i = 0; i < inputs.size(); ++i) {
-    if (!call.has_input(i)) factor.inputs[i] = Factor::kNone;
+    if (call.has_input(i)) factor.inputs[i] = *(inputs.begin() + i);
   }
   std::fill(factor.outputs.begin(), factor.outputs.end(), output);
   return factor;

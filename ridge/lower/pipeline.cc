@@ -72,10 +72,10 @@ Status UnknownPass(std::string_view name) {
   for (const PassInfo& pass : AllPasses()) known.push_back(pass.name);
   std::string list;
   for (const std::string& pass : known) list += (list.empty() ? "" : ", ") + pass;
-  return Status(ErrorCode::kInvalidArgument,
-                fmt::format("unknown pass '{}'{}; known: {}. hint: -NAME leaves one out, "
-                            "only:NAME,NAME runs just these, none runs none",
-                            name, DidYouMean(name, known), list));
+  return InvalidArgument(
+      fmt::format("unknown pass '{}'{}; known: {}. hint: -NAME leaves one out, "
+                  "only:NAME,NAME runs just these, none runs none",
+                  name, DidYouMean(name, known), list));
 }
 
 bool IsPass(std::string_view name) {

@@ -15,7 +15,7 @@ Result<std::unique_ptr<BenchJob>> BenchJob::Create(const TrainOptions& options,
                                                    const std::string& run, double rehearse_s,
                                                    const Machine& machine) {
   if (options.accumulate != 1) {
-    return Status(ErrorCode::kInvalidArgument, "single batches are timed: no --accumulate");
+    return InvalidArgument("single batches are timed: no --accumulate");
   }
   std::unique_ptr<BenchJob> bench(new BenchJob());
   RIDGE_ASSIGN_OR_RETURN(Forward forward, LoadForward(options, run));

@@ -107,8 +107,7 @@ Json StepFiguresToJson(const RunFigures& figures) {
 
 Result<BenchResult> BenchStep(const BenchRequest& request, const Machine& machine) {
   if (request.steps < 1) {
-    return Status(ErrorCode::kInvalidArgument,
-                  fmt::format("--steps is {}; it must be at least 1", request.steps));
+    return InvalidArgument(fmt::format("--steps is {}; it must be at least 1", request.steps));
   }
   return Bench(request, machine).Run();
 }

@@ -215,9 +215,13 @@ std::string SmallerText(const SmallerRun& run) {
   return run.effect.empty() ? text : text + fmt::format(" ({})", run.effect);
 }
 
-std::string HelpText(const std::vector<SmallerRun>& smaller) {
+std::string HelpText(const Refusal& refusal) {
+  if (refusal.resumed)
+    return "a resumed run keeps its batch; end other programs, raise --fit, or resume it where "
+           "there is more memory";
   std::string text;
-  for (const SmallerRun& run : smaller) text += (text.empty() ? "" : "; ") + SmallerText(run);
+  for (const SmallerRun& run : refusal.smaller)
+    text += (text.empty() ? "" : "; ") + SmallerText(run);
   return text.empty() ? "no batch is small enough; a smaller model, or a machine with more memory"
                       : text;
 }
@@ -282,7 +286,7 @@ Status DoesNotFit(const Refusal& refusal) {
                             "  hint: {}",
                             FormatBytes(memory.peak_bytes), refusal.device, refusal.limit_name,
                             FormatBytes(refusal.limit_bytes), Where(memory), BreakdownText(memory),
-                            LargestText(memory), HelpText(refusal.smaller)));
+                            LargestText(memory), HelpText(refusal)));
 }
 
 }  // namespace ridge

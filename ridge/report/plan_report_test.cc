@@ -129,6 +129,10 @@ TEST(PlanReport, RefusalSaysNeedLimitLargestValuesAndTheWayOut) {
               HasSubstr("hint: --batch 5 (not planned); --batch 2 needs 12.0 MiB"));
   refusal.smaller.clear();
   EXPECT_THAT(DoesNotFit(refusal).message(), HasSubstr("hint: no batch is small enough"));
+  refusal.resumed = true;
+  EXPECT_THAT(DoesNotFit(refusal).message(),
+              HasSubstr("hint: a resumed run keeps its batch; end other programs, raise --fit, or "
+                        "resume it where there is more memory"));
 }
 
 }  // namespace

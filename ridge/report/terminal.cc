@@ -72,8 +72,7 @@ Result<ColourChoice> ParseColourChoice(std::string_view text) {
   if (text == "auto") return ColourChoice::kAuto;
   if (text == "always") return ColourChoice::kAlways;
   if (text == "never") return ColourChoice::kNever;
-  return Status(ErrorCode::kInvalidArgument,
-                fmt::format("--color '{}' is unknown; use auto, always or never", text));
+  return InvalidArgument(fmt::format("--color '{}' is unknown; use auto, always or never", text));
 }
 
 int TerminalColumns(std::FILE* stream) {

@@ -39,8 +39,6 @@ std::set<std::string> ConstantNames(const OnnxModel& model) {
 
 constexpr int64_t kDefaultBatch = 2;
 
-Status Usage(std::string text) { return Status(ErrorCode::kInvalidArgument, std::move(text)); }
-
 // A folder that is gone at the end, with what is still in it: beside what `out` stands for, or,
 // where that is written in place, among temporary files.
 class StagingFolder {
@@ -53,7 +51,7 @@ class StagingFolder {
     const std::filesystem::path parent = path.has_parent_path() ? path.parent_path() : ".";
     std::string pattern = (parent / ".ridge-export-XXXXXX").string();
     if (path.filename().empty() || std::filesystem::is_directory(path)) {
-      return Usage(fmt::format("--out is '{}'; it must be a file's name", out));
+      return InvalidArgument(fmt::format("--out is '{}'; it must be a file's name", out));
     }
     if (mkdtemp(pattern.data()) == nullptr) {
       return Status(ErrorCode::kUnavailable,
@@ -83,7 +81,7 @@ class StagingFolder {
   Status Publish(const std::string& suffix) const {
     if (target_.in_place && suffix.empty()) return CopyInto(target_, File());
     if (target_.in_place) {
-      return Usage(
+      return InvalidArgument(
           fmt::format("--out is '{}', and tensors this large need a second file beside it. "
                       "hint: --out with a file's name",
                       out_));
@@ -299,7 +297,7 @@ Result<LossSpec> OnnxExport::TrainingLoss(const std::string& asked,
     if (std::find(outputs.begin(), outputs.end(), name) == outputs.end()) continue;
     return ParseLoss(name == std::string("logits") ? "cross_entropy:logits" : name);
   }
-  return Usage(
+  return InvalidArgument(
       fmt::format("export: --with-training needs a loss; the outputs are {}. hint: --loss "
                   "cross_entropy:{}",
                   fmt::join(outputs, ", "), outputs.empty() ? "OUTPUT" : outputs[0]));
@@ -447,10 +445,10 @@ bool ExportReport::accepted() const {
 Result<ExportReport> ExportModel(const ExportRequest& request, const Machine& machine) {
   RIDGE_RETURN_IF_ERROR(RefuseWeightsOfRun("export", request.model, request.weights));
   if (!request.weights.empty() && IsOnnxFile(request.model)) {
-    return Status(ErrorCode::kInvalidArgument,
-                  fmt::format("export: {} is an ONNX file, which has its own weights; --weights is "
-                              "for built-in models and graphs in text form",
-                              request.model));
+    return InvalidArgument(
+        fmt::format("export: {} is an ONNX file, which has its own weights; --weights is "
+                    "for built-in models and graphs in text form",
+                    request.model));
   }
   RIDGE_ASSIGN_OR_RETURN(const ExportRequest full, WithDimsOfRun(request));
   if (full.format == "onnx") return OnnxExport(full, machine).Export();

@@ -14,8 +14,6 @@
 namespace ridge {
 namespace {
 
-Status Usage(std::string text) { return Status(ErrorCode::kInvalidArgument, std::move(text)); }
-
 // The first extent of the first array that has one: the batch, where the model names it so.
 int64_t BatchOf(const std::vector<NamedTensor>& inputs) {
   for (const auto& [name, tensor] : inputs) {
@@ -35,8 +33,8 @@ Result<std::map<std::string, Tensor>> MatchInputs(const GradientRequest& request
     if (std::find(known.begin(), known.end(), name) != known.end()) continue;
     const ValueId id = graph.FindValue(name);
     if (id == kNoValue || graph.value(id).kind != ValueKind::kInput) {
-      return Usage(fmt::format("grad: '{}' has no input '{}' (its inputs: {})", graph.name, name,
-                               fmt::join(names, ", ")));
+      return InvalidArgument(fmt::format("grad: '{}' has no input '{}' (its inputs: {})",
+                                         graph.name, name, fmt::join(names, ", ")));
     }
     RIDGE_ASSIGN_OR_RETURN(given[name], ConvertInput(tensor, graph.value(id), "grad"));
   }
@@ -46,8 +44,8 @@ Result<std::map<std::string, Tensor>> MatchInputs(const GradientRequest& request
       given[name] = FirstDraws(request.seed);
       continue;
     }
-    return Usage(fmt::format("grad: input '{}' {} is not among the arrays given", name,
-                             TypeToString(graph.type(graph.FindValue(name)))));
+    return InvalidArgument(fmt::format("grad: input '{}' {} is not among the arrays given", name,
+                                       TypeToString(graph.type(graph.FindValue(name)))));
   }
   return given;
 }
@@ -58,13 +56,13 @@ Result<GraphOutput> FindLoss(const Graph& graph, const std::string& wanted) {
     names.push_back(fmt::format("{} {}", output.name, TypeToString(graph.type(output.value))));
     if (!wanted.empty() && output.name != wanted) continue;
     if (IsFloat(graph.type(output.value).dtype)) return output;
-    return Usage(
+    return InvalidArgument(
         fmt::format("grad: output {} has no gradient: it is not float. hint: --loss with "
                     "one of: {}",
                     names.back(), fmt::join(names, ", ")));
   }
-  return Usage(fmt::format("grad: '{}' has no output '{}' (its outputs: {})", graph.name, wanted,
-                           fmt::join(names, ", ")));
+  return InvalidArgument(fmt::format("grad: '{}' has no output '{}' (its outputs: {})", graph.name,
+                                     wanted, fmt::join(names, ", ")));
 }
 
 std::vector<Value> Differentiated(const Graph& graph) {

@@ -13,8 +13,6 @@
 namespace ridge {
 namespace {
 
-Status Usage(std::string text) { return Status(ErrorCode::kInvalidArgument, std::move(text)); }
-
 const NamedTensor* Find(const std::vector<NamedTensor>& tensors, const std::string& name) {
   for (const NamedTensor& tensor : tensors) {
     if (tensor.first == name) return &tensor;
@@ -27,8 +25,9 @@ Result<int64_t> BatchOf(const PredictRequest& request) {
   const auto& [name, tensor] = request.inputs[0];
   const Dims& dims = tensor.type().dims;
   if (!dims.empty() && dims[0] > 0) return dims[0];
-  return Usage(fmt::format("run: input '{}' is {}; its first extent is the batch, at least 1", name,
-                           TypeToString(tensor.type())));
+  return InvalidArgument(
+      fmt::format("run: input '{}' is {}; its first extent is the batch, at least 1", name,
+                  TypeToString(tensor.type())));
 }
 
 // An ONNX file's dimensions come from the arrays; other models have a batch.
@@ -62,8 +61,8 @@ Result<std::vector<std::string>> MissingInputs(const Graph& graph,
   for (ValueId id : graph.ValuesOfKind(ValueKind::kInput)) names.push_back(graph.value(id).name);
   for (const auto& [name, tensor] : given) {
     if (std::find(names.begin(), names.end(), name) == names.end()) {
-      return Usage(fmt::format("run: '{}' has no input '{}' (its inputs: {})", graph.name, name,
-                               fmt::join(names, ", ")));
+      return InvalidArgument(fmt::format("run: '{}' has no input '{}' (its inputs: {})", graph.name,
+                                         name, fmt::join(names, ", ")));
     }
   }
   for (const std::string& name : names) {
@@ -99,7 +98,7 @@ Result<Prediction> Predict(const PredictRequest& request, const Machine& machine
   const std::vector<NamedTensor> inputs = Without(request.inputs, notes.known);
   RIDGE_ASSIGN_OR_RETURN(std::vector<std::string> missing, MissingInputs(forward, inputs));
   if (request.inputs.empty() && ReadsArrays(forward))
-    return Usage("run: the input file holds no array");
+    return InvalidArgument("run: the input file holds no array");
   RIDGE_ASSIGN_OR_RETURN(auto given, ConvertInputs(forward, inputs));
   if (std::erase(missing, kRngInput) > 0) given[kRngInput] = FirstDraws(request.seed);
   RIDGE_ASSIGN_OR_RETURN(const NamedGraph graph, BuildInferenceGraph(forward, missing));

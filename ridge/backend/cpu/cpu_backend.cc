@@ -197,8 +197,7 @@ std::string CpuLibrary() {
 Result<std::unique_ptr<Backend>> MakeCpuBackend(int threads, ConvKernels conv,
                                                 OfferedKernels offered) {
   if (threads < 1) {
-    return Status(ErrorCode::kInvalidArgument,
-                  fmt::format("threads is {}; it must be at least 1", threads));
+    return InvalidArgument(fmt::format("threads is {}; it must be at least 1", threads));
   }
   RIDGE_RETURN_IF_ERROR(cpu::MakeTeam(threads));
   try {

@@ -10,16 +10,15 @@
 namespace ridge {
 namespace {
 
-Status Usage(std::string text) { return Status(ErrorCode::kInvalidArgument, std::move(text)); }
-
 Status CheckOptions(const OptimizerOptions& options) {
   const double decay = options.weight_decay.value_or(0);
   if (!(decay >= 0) || !std::isfinite(decay))
-    return Usage(fmt::format("--weight-decay is {}; it must be 0 or more", decay));
+    return InvalidArgument(fmt::format("--weight-decay is {}; it must be 0 or more", decay));
   if (!(options.momentum >= 0 && options.momentum < 1))
-    return Usage(fmt::format("--momentum is {}; it must be from 0 to below 1", options.momentum));
+    return InvalidArgument(
+        fmt::format("--momentum is {}; it must be from 0 to below 1", options.momentum));
   if (options.momentum != 0 && options.name != "sgd") {
-    return Usage(
+    return InvalidArgument(
         fmt::format("--momentum is for --optimizer sgd; {} keeps its own averages", options.name));
   }
   return Status();
@@ -41,8 +40,8 @@ Result<const Optimizer*> FindOptimizer(const OptimizerOptions& options) {
     RIDGE_RETURN_IF_ERROR(CheckOptions(options));
     return &optimizer;
   }
-  return Usage(fmt::format("no optimizer '{}'{} (there are: {})", options.name,
-                           DidYouMean(options.name, names), fmt::join(names, ", ")));
+  return InvalidArgument(fmt::format("no optimizer '{}'{} (there are: {})", options.name,
+                                     DidYouMean(options.name, names), fmt::join(names, ", ")));
 }
 
 Value OptimizerState(GraphBuilder& b, Value param, const std::string& suffix) {

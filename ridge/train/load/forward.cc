@@ -75,10 +75,10 @@ Status CheckOwnStep(const TrainOptions& options, const Forward& forward) {
   if (!forward.notes.own_step) return Status();
   const std::string name = FirstOptionOwnStepForbids(options, forward);
   if (name.empty()) return Status();
-  return Status(ErrorCode::kInvalidArgument,
-                fmt::format("{}: brings its own training step, which --{} cannot change. hint: "
-                            "leave it out, or give --loss: then the step is ridge's",
-                            options.model, name));
+  return InvalidArgument(
+      fmt::format("{}: brings its own training step, which --{} cannot change. hint: "
+                  "leave it out, or give --loss: then the step is ridge's",
+                  options.model, name));
 }
 
 }  // namespace
@@ -103,10 +103,10 @@ Result<Forward> LoadForward(const TrainOptions& options, const std::string& mode
     RIDGE_RETURN_IF_ERROR(FreezeUnreached(forward.facts, forward.graph, forward.notes));
   RIDGE_RETURN_IF_ERROR(CheckOwnStep(options, forward));
   if (forward.facts.batch == options.batch) return forward;
-  return Status(ErrorCode::kInvalidArgument,
-                fmt::format("--batch is {}; the graph '{}' is written for {}. hint: name the "
-                            "dimension: f32[batch, ...]",
-                            options.batch, forward.graph.name, forward.facts.batch));
+  return InvalidArgument(
+      fmt::format("--batch is {}; the graph '{}' is written for {}. hint: name the "
+                  "dimension: f32[batch, ...]",
+                  options.batch, forward.graph.name, forward.facts.batch));
 }
 
 }  // namespace ridge

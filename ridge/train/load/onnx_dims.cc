@@ -38,7 +38,7 @@ class Binder {
 
  private:
   Status Usage(const std::string& text) const {
-    return Status(ErrorCode::kInvalidArgument, fmt::format("{}: {}", model_.name(), text));
+    return InvalidArgument(fmt::format("{}: {}", model_.name(), text));
   }
 
   // --dim has precedence; two sources must agree.

@@ -27,16 +27,15 @@ Status Fill(const std::map<std::string, Tensor>& given, Executor& executor) {
     const auto found = given.find(value.name);
     if (found == given.end()) {
       if (value.kind != ValueKind::kInput) continue;
-      return Status(ErrorCode::kInvalidArgument, fmt::format("input '{}' {} is not given",
-                                                             value.name, TypeToString(value.type)));
+      return InvalidArgument(
+          fmt::format("input '{}' {} is not given", value.name, TypeToString(value.type)));
     }
     Tensor tensor = found->second;
     // Parameters are trained in f32 whatever the model computes in.
     if (value.kind != ValueKind::kInput) tensor = WithFloatType(tensor, value.type.dtype);
     if (tensor.type() != value.type) {
-      return Status(ErrorCode::kInvalidArgument,
-                    fmt::format("'{}' is given as {}; the graph has {}", value.name,
-                                TypeToString(tensor.type()), TypeToString(value.type)));
+      return InvalidArgument(fmt::format("'{}' is given as {}; the graph has {}", value.name,
+                                         TypeToString(tensor.type()), TypeToString(value.type)));
     }
     if (value.type.bytes() > 0) {
       std::memcpy(executor.RowMajor(i), tensor.data(), static_cast<size_t>(value.type.bytes()));
@@ -96,9 +95,8 @@ Result<Tensor> ConvertInput(const Tensor& tensor, const ValueInfo& input, const 
   const TensorType& from = tensor.type();
   if (from == input.type) return tensor;
   if (from.dims != input.type.dims || !Converts(from.dtype, input.type.dtype)) {
-    return Status(ErrorCode::kInvalidArgument,
-                  fmt::format("{}: input '{}' is {}; the graph takes {}", verb, input.name,
-                              TypeToString(from), TypeToString(input.type)));
+    return InvalidArgument(fmt::format("{}: input '{}' is {}; the graph takes {}", verb, input.name,
+                                       TypeToString(from), TypeToString(input.type)));
   }
   return Converted(tensor, input.type.dtype);
 }
@@ -115,10 +113,10 @@ Tensor WithFloatType(const Tensor& tensor, DType to) {
 Status RefuseWeightsOfRun(const std::string& verb, const std::string& model,
                           const std::string& weights) {
   if (weights.empty() || !Run::Exists(model)) return Status();
-  return Status(ErrorCode::kInvalidArgument,
-                fmt::format("{}: {} is a run, which has trained weights; --weights is for other "
-                            "models. hint: leave it out",
-                            verb, model));
+  return InvalidArgument(
+      fmt::format("{}: {} is a run, which has trained weights; --weights is for other "
+                  "models. hint: leave it out",
+                  verb, model));
 }
 
 }  // namespace ridge

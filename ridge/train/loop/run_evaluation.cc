@@ -10,7 +10,7 @@ namespace ridge {
 
 Result<EvalOutcome> EvaluateRun(const EvalRequest& request, const Machine& machine) {
   if (request.run.empty() && request.model.model.empty())
-    return Status(ErrorCode::kInvalidArgument, "eval: no run given");
+    return InvalidArgument("eval: no run given");
   std::optional<Run> run;
   TrainOptions options = request.model;
   if (!request.run.empty()) {

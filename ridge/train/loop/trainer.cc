@@ -57,6 +57,7 @@ class TrainRun {
   Result<TrainOutcome> Conclude(const LoopResult& result);
   Result<TrainOutcome> MakeStoppedOutcome(const LoopResult& result, RunEnd end) const;
   Result<bool> EvaluateAtEnd(const LoopResult& result, RunSummary& summary);
+  Status Refuse();
   void Summarize(const LoopResult& result, RunSummary& summary) const;
 
   const TrainRequest& request_;
@@ -129,6 +130,14 @@ bool TrainRun::HasCheckpoint() const {
   return resume_ && !Checkpoints(folder_->checkpoints()).Steps().empty();
 }
 
+// A new run may become smaller, a resumed one may not.
+Status TrainRun::Refuse() {
+  if (!resume_) return observer_.OnRefused(job_);
+  Refusal refusal = RefusalOf(job_);
+  refusal.resumed = true;
+  return DoesNotFit(refusal);
+}
+
 // All refusals happen here, before anything is written.
 Status TrainRun::Prepare() {
   RIDGE_RETURN_IF_ERROR(TakeKernels());
@@ -147,7 +156,7 @@ Status TrainRun::Prepare() {
   // Stored, so that a resumed run on other memory does not choose differently.
   if (options_.slices == "auto") options_.slices = job_.options.slices;
   if (options_.recompute == "auto") options_.recompute = job_.options.recompute;
-  return job_.fits() ? Status() : observer_.OnRefused(job_);
+  return job_.fits() ? Status() : Refuse();
 }
 
 // A resumed run chooses its kernels by its stored times: the machine's times may have changed
@@ -180,7 +189,7 @@ Status TrainRun::MakeExecutor() {
     RIDGE_RETURN_IF_ERROR(LoadStartValues(options_.start, *executor_));
   if (job_.fits()) return Status();
   executor_.reset();  // its memory is free for smaller plans
-  return observer_.OnRefused(job_);
+  return Refuse();
 }
 
 Status TrainRun::OpenFolder() {
@@ -269,10 +278,10 @@ Status TrainRun::CheckSame(const CheckpointState& state, const DataDigest& data)
   if (request_.allow_different) return Status();
   const std::string difference = Difference(state, data);
   if (difference.empty()) return Status();
-  return Status(ErrorCode::kInvalidArgument,
-                fmt::format("{}: resuming with {}: the result would not be bit-identical. hint: "
-                            "--allow-different",
-                            folder_->path(), difference));
+  return InvalidArgument(
+      fmt::format("{}: resuming with {}: the result would not be bit-identical. hint: "
+                  "--allow-different",
+                  folder_->path(), difference));
 }
 
 // Recomputes total_steps from the remaining epochs: changed data may change an epoch's length.

@@ -310,6 +310,19 @@ TEST_F(TrainerTest, WhatDoesNotFitIsRefusedBeforeAnythingIsWritten) {
   EXPECT_FALSE(std::filesystem::exists(folder_.File("run")));
 }
 
+TEST_F(TrainerTest, ARefusedResumeProposesNothingThatResumeRefuses) {
+  TrainRequest request = Request("run");
+  request.preempt_after_step = 1;
+  ASSERT_EQ(Run(request).end, RunEnd::kPreempted);
+  request = Request("run");
+  request.resume = true;
+  request.options.fit_bytes = 1000;
+  request.given = {"fit"};
+  const Status status = Failure(request);
+  EXPECT_EQ(status.code(), ErrorCode::kOutOfMemory);
+  EXPECT_THAT(status.message(), HasSubstr("hint: a resumed run keeps its batch"));
+}
+
 TEST_F(TrainerTest, ABatchLargerThanTheDataIsAUsageError) {
   TrainRequest request = Request("run");
   request.options.batch = 35;

@@ -14,8 +14,6 @@
 namespace ridge {
 namespace {
 
-Status Usage(std::string text) { return Status(ErrorCode::kInvalidArgument, std::move(text)); }
-
 // A default may be out of range: it stands for what no flag says, as all threads.
 template <typename T>
 Status CheckNumber(const OptionInfo& option, T value, std::optional<T> by_default) {
@@ -24,19 +22,19 @@ Status CheckNumber(const OptionInfo& option, T value, std::optional<T> by_defaul
   const bool inside = number <= v.most && (v.above ? number > v.least : number >= v.least);
   if (inside || value == by_default) return Status();
   const bool large = number > v.most;
-  return Usage(fmt::format("--{} is {}; it must be {} {}", option.key, value,
-                           large     ? "at most"
-                           : v.above ? "above"
-                                     : "at least",
-                           large ? v.most : v.least));
+  return InvalidArgument(fmt::format("--{} is {}; it must be {} {}", option.key, value,
+                                     large     ? "at most"
+                                     : v.above ? "above"
+                                               : "at least",
+                                     large ? v.most : v.least));
 }
 
 Status CheckText(const OptionInfo& option, const std::string& value) {
   if (!option.values.choices) return Status();
   std::vector<std::string_view> choices = SplitAt(option.values.name, '|');
   if (std::find(choices.begin(), choices.end(), value) != choices.end()) return Status();
-  return Usage(fmt::format("--{} is '{}'; it must be one of {}", option.key, value,
-                           fmt::join(choices, ", ")));
+  return InvalidArgument(fmt::format("--{} is '{}'; it must be one of {}", option.key, value,
+                                     fmt::join(choices, ", ")));
 }
 
 template <typename T>
@@ -70,7 +68,8 @@ Status CheckSlices(const TrainOptions& o) {
   const Result<int64_t> slices = ParseSlices(o.slices);
   if (!slices.ok()) return slices.status();
   if (*slices == kAutoSlices || o.batch % *slices == 0) return Status();
-  return Usage(fmt::format("--slices is {}; it must divide --batch, {}", *slices, o.batch));
+  return InvalidArgument(
+      fmt::format("--slices is {}; it must divide --batch, {}", *slices, o.batch));
 }
 
 Status CheckModelOptions(const TrainOptions& o) {
@@ -95,7 +94,8 @@ Result<std::map<std::string, int64_t>> ParseDims(const std::vector<std::string>&
     int64_t extent = 0;
     const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), extent);
     if (equals == 0 || error != std::errc() || *end != '\0' || extent < 1)
-      return Usage(fmt::format("--dim is '{}'; it must be NAME=N with N at least 1", text));
+      return InvalidArgument(
+          fmt::format("--dim is '{}'; it must be NAME=N with N at least 1", text));
     dims[text.substr(0, equals)] = extent;
   }
   return dims;
@@ -109,7 +109,7 @@ Result<int64_t> ParseCount(const char* flag, const std::string& text) {
   int64_t count = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), count);
   if (error == std::errc() && *end == '\0' && count >= 1) return count;
-  return Usage(fmt::format("{} is '{}'; it must be auto or a number from 1", flag, text));
+  return InvalidArgument(fmt::format("{} is '{}'; it must be auto or a number from 1", flag, text));
 }
 
 }  // namespace
@@ -124,7 +124,7 @@ Result<int64_t> ParseRecompute(const std::string& text) {
   int64_t values = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), values);
   if (error == std::errc() && *end == '\0' && values >= 1) return values;
-  return Usage(
+  return InvalidArgument(
       fmt::format("--recompute is '{}'; it must be auto, off, all or a number from 1", text));
 }
 
@@ -139,10 +139,10 @@ void TakeModelOptions(const TrainOptions& run, const std::set<std::string>& give
 }
 
 Status CheckOptions(const TrainOptions& options) {
-  if (options.model.empty()) return Usage("no model given");
-  if (options.data.empty()) return Usage("no data given; hint: --data fashion-mnist");
+  if (options.model.empty()) return InvalidArgument("no model given");
+  if (options.data.empty()) return InvalidArgument("no data given; hint: --data fashion-mnist");
   if (options.epochs && options.steps)
-    return Usage("--epochs and --steps exclude each other; give one");
+    return InvalidArgument("--epochs and --steps exclude each other; give one");
   RIDGE_RETURN_IF_ERROR(CheckValues(options));
   RIDGE_RETURN_IF_ERROR(CheckPrecision(options.precision));
   if (const auto inter_op = ParseInterOp(options.inter_op); !inter_op.ok())

@@ -88,10 +88,10 @@ Result<TrainOptions> MergeResumed(const TrainOptions& stored, const TrainOptions
     if (!status.ok() || !names.contains(std::string(option.key)) || is_start(option.key)) return;
     if (option.on_resume == OnResume::kTaken) get(merged) = now;
     if (MayGoOn(option, before, now)) return;
-    status = Status(ErrorCode::kInvalidArgument,
-                    fmt::format("--{} is {}; the run was started with {}. hint: leave it out, or "
-                                "start a new run with another --out",
-                                option.key, ToJson(now).dump(), ToJson(before).dump()));
+    status = InvalidArgument(
+        fmt::format("--{} is {}; the run was started with {}. hint: leave it out, or "
+                    "start a new run with another --out",
+                    option.key, ToJson(now).dump(), ToJson(before).dump()));
   });
   RIDGE_RETURN_IF_ERROR(status);
   return merged;

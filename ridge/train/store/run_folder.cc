@@ -36,10 +36,10 @@ Result<RunFolder> RunFolder::Create(const std::string& out, const std::string& m
   if (out.empty()) {
     RIDGE_ASSIGN_OR_RETURN(path, MakeNumbered(model));
   } else if (Run::Exists(out)) {
-    return Status(ErrorCode::kInvalidArgument,
-                  fmt::format("{}: holds a run already. hint: --resume {} goes on with it; another "
-                              "--out starts a new one",
-                              out, out));
+    return InvalidArgument(
+        fmt::format("{}: holds a run already. hint: --resume {} goes on with it; another "
+                    "--out starts a new one",
+                    out, out));
   }
   RIDGE_RETURN_IF_ERROR(MakeFolders(path + "/checkpoints"));
   return RunFolder(std::move(path));

@@ -12,8 +12,6 @@
 namespace ridge {
 namespace {
 
-Status Usage(std::string text) { return Status(ErrorCode::kInvalidArgument, std::move(text)); }
-
 const Schedule* Find(const std::string& name) {
   for (const Schedule& schedule : AllSchedules()) {
     if (schedule.name == name) return &schedule;
@@ -33,13 +31,14 @@ Status CheckSchedule(const ScheduleOptions& options) {
   if (Find(options.name) == nullptr) {
     std::vector<std::string> names;
     for (const Schedule& schedule : AllSchedules()) names.push_back(schedule.name);
-    return Usage(fmt::format("no schedule '{}'{} (there are: {})", options.name,
-                             DidYouMean(options.name, names), fmt::join(names, ", ")));
+    return InvalidArgument(fmt::format("no schedule '{}'{} (there are: {})", options.name,
+                                       DidYouMean(options.name, names), fmt::join(names, ", ")));
   }
   if (!(options.lr > 0) || !std::isfinite(options.lr))
-    return Usage(fmt::format("--lr is {}; it must be above 0 and finite", options.lr));
+    return InvalidArgument(fmt::format("--lr is {}; it must be above 0 and finite", options.lr));
   if (options.warmup_steps < 0)
-    return Usage(fmt::format("--warmup is {}; it must be 0 or more", options.warmup_steps));
+    return InvalidArgument(
+        fmt::format("--warmup is {}; it must be 0 or more", options.warmup_steps));
   return Status();
 }
 
