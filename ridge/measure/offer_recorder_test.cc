@@ -4,7 +4,6 @@
 
 #include "ridge/backend/cpu/cpu_backend.h"
 #include "ridge/graph/builder.h"
-#include "ridge/plan/cost/roofline.h"
 #include "ridge/plan/planner.h"
 
 namespace ridge {
@@ -29,7 +28,7 @@ TEST(OfferRecorder, PlansThroughItAreThoseOfTheBackend) {
   const auto nodes = [&](KernelQuery& kernels) {
     const PlanOptions options = {.side_by_side = {.lanes = 2, .always = true}};
     const auto program =
-        PlanProgram("towers", {{"eval", Towers()}}, kernels, NominalProfile(2), options);
+        PlanProgram("towers", {{"eval", Towers()}}, kernels, kernels.nominal(), options);
     EXPECT_TRUE(program.ok()) << program.status().message();
     std::vector<std::string> texts;
     for (const PlannedNode& node : program->steps[0].nodes) {

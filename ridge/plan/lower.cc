@@ -16,12 +16,12 @@ namespace {
 
 class Lowering {
  public:
-  Lowering(const NamedGraph& named, KernelQuery& kernels, const DeviceProfile& profile,
-           const PlanOptions& options, PersistentRegion& persistent)
+  Lowering(const NamedGraph& named, KernelQuery& kernels, const PlanOptions& options,
+           PersistentRegion& persistent)
       : named_(named),
         graph_(named.graph),
         kernels_(kernels),
-        chooser_(kernels, std::max(1, profile.threads), options),
+        chooser_(kernels, options),
         options_(options),
         persistent_(persistent),
         sliced_inputs_(named.sliced_inputs.begin(), named.sliced_inputs.end()),
@@ -319,9 +319,8 @@ class Lowering {
 }  // namespace
 
 Result<StepPlan> LowerGraph(const NamedGraph& named, KernelQuery& kernels,
-                            const DeviceProfile& profile, const PlanOptions& options,
-                            PersistentRegion& persistent) {
-  return Lowering(named, kernels, profile, options, persistent).Run();
+                            const PlanOptions& options, PersistentRegion& persistent) {
+  return Lowering(named, kernels, options, persistent).Run();
 }
 
 }  // namespace ridge

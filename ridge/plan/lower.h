@@ -12,7 +12,6 @@ namespace ridge {
 // `persistent` gains the variables, inputs and constants of this graph; equal names share one
 // value.
 Result<StepPlan> LowerGraph(const NamedGraph& named, KernelQuery& kernels,
-                            const DeviceProfile& profile, const PlanOptions& options,
-                            PersistentRegion& persistent);
+                            const PlanOptions& options, PersistentRegion& persistent);
 
 }  // namespace ridge

@@ -10,7 +10,6 @@
 #include <map>
 #include <optional>
 
-#include "ridge/plan/cost/roofline.h"
 #include "ridge/plan/packed_uses.h"
 #include "ridge/plan/reorder_node.h"
 
@@ -37,12 +36,9 @@ struct Update {
 
 class Packing {
  public:
-  Packing(KernelQuery& kernels, int threads, std::vector<PersistentValue>& persistent,
+  Packing(KernelQuery& kernels, std::vector<PersistentValue>& persistent,
           std::vector<StepPlan>& steps)
-      : kernels_(kernels),
-        nominal_(NominalProfile(threads)),
-        persistent_(persistent),
-        steps_(steps) {
+      : kernels_(kernels), nominal_(kernels.nominal()), persistent_(persistent), steps_(steps) {
     for (const StepPlan& step : steps) uses_.emplace_back(step, persistent.size());
     edits_.resize(steps.size());
   }
@@ -221,14 +217,13 @@ class Packing {
   }
 
   double ReorderSeconds(const TensorType& type, LayoutId from, LayoutId to) const {
-    return from == to ? 0 : EstimateReorder(nominal_, type, kernels_.Reorder(type, from, to));
+    return from == to ? 0 : nominal_.CopySeconds(type, kernels_.Reorder(type, from, to));
   }
 
   // Seconds of the optimizer, including padding, and of the copies of variables and gradient.
   double Price(const Update& u, LayoutId layout, const KernelChoice& choice) const {
     double seconds = ReorderSeconds(u.type, u.grad_layout, choice.input_layouts[u.grad]);
-    seconds +=
-        EstimateTime(nominal_, CostClass::kOptimizer, u.type.dtype, NodeOf(u).cost, choice).seconds;
+    seconds += nominal_.Seconds({CostClass::kOptimizer, u.type.dtype, NodeOf(u).cost}, choice);
     for (size_t t = 0; t < steps_.size(); ++t) {
       const double share = uses_[t].changes() ? 1 : kEvaluations;
       for (const int variable : u.variables) {
@@ -238,7 +233,7 @@ class Packing {
     }
     const int64_t padding = kernels_.LayoutBytes(layout, u.type) - u.type.bytes();
     const auto sweeps = static_cast<double>(2 * u.variables.size() + 1);
-    return seconds + sweeps * static_cast<double>(padding) / BandwidthFor(nominal_, u.type.bytes());
+    return seconds + sweeps * static_cast<double>(padding) / nominal_.BytesPerS(u.type.bytes());
   }
 
   // --- the change ----------------------------------------------------------------------------
@@ -338,7 +333,7 @@ class Packing {
   }
 
   KernelQuery& kernels_;
-  const DeviceProfile nominal_;
+  const CostModel& nominal_;
   std::vector<PersistentValue>& persistent_;
   std::vector<StepPlan>& steps_;
   std::vector<StepUses> uses_;
@@ -347,9 +342,9 @@ class Packing {
 
 }  // namespace
 
-void KeepPacked(KernelQuery& kernels, int threads, std::vector<PersistentValue>& persistent,
+void KeepPacked(KernelQuery& kernels, std::vector<PersistentValue>& persistent,
                 std::vector<StepPlan>& steps) {
-  Packing(kernels, threads, persistent, steps).Run();
+  Packing(kernels, persistent, steps).Run();
 }
 
 }  // namespace ridge

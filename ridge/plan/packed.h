@@ -14,7 +14,7 @@ namespace ridge {
 // are the nominal device's; evaluations have a low weight.  Removes the copies that become
 // redundant and lets the others read the new layout.
 // REQUIRES: the steps come from LowerGraph, and only views share bytes.
-void KeepPacked(KernelQuery& kernels, int threads, std::vector<PersistentValue>& persistent,
+void KeepPacked(KernelQuery& kernels, std::vector<PersistentValue>& persistent,
                 std::vector<StepPlan>& steps);
 
 }  // namespace ridge

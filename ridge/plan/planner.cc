@@ -1,12 +1,12 @@
 // Where we come from: the optimized graphs of a training job (learn/training_graph.cc).
-// What is known here: the backend's offers and a device profile; nothing is run.
+// What is known here: the backend's offers and cost models; nothing is run.
 // Where it goes next: runtime/executor.cc maps the arena and walks the StepPlans.
 #include "ridge/plan/planner.h"
 
 #include <algorithm>
 
 #include "ridge/core/rounding.h"
-#include "ridge/plan/cost/roofline.h"
+#include "ridge/plan/cost/times.h"
 #include "ridge/plan/lower.h"
 #include "ridge/plan/memory/check_placement.h"
 #include "ridge/plan/memory/placement.h"
@@ -15,14 +15,6 @@
 
 namespace ridge {
 namespace {
-
-void SetTime(const DeviceProfile& profile, PlannedNode& node) {
-  const TimeEstimate estimate = EstimateNode(profile, node);
-  node.seconds = estimate.seconds;
-  node.modelled_s = estimate.modelled_s;
-  node.bound = estimate.bound;
-  node.measured = estimate.measured;
-}
 
 // Bytes of scratch to copy a variable from another layout to row-major and back, outside the steps,
 // with the workspace of the copying kernel.
@@ -54,25 +46,12 @@ void PlaceAll(KernelQuery& kernels, Program& program) {
 
 }  // namespace
 
-void EstimateTimes(const DeviceProfile& profile, Program& program) {
-  for (StepPlan& step : program.steps) {
-    for (PlannedNode& node : step.nodes) SetTime(profile, node);
-    ShareSectionSeconds(step);
-    step.seconds = step.modelled_s = 0;
-    for (const PlannedNode& node : step.nodes) {
-      const auto runs = static_cast<double>(RunsOf(step, node));
-      step.seconds += node.seconds * runs;
-      step.modelled_s += node.modelled_s * runs;
-    }
-  }
-}
-
 Result<Program> PlanProgram(const std::string& model, const std::vector<NamedGraph>& graphs,
-                            KernelQuery& kernels, const DeviceProfile& profile,
+                            KernelQuery& kernels, const CostModel& measured,
                             const PlanOptions& options) {
   Program program;
   program.model = model;
-  program.device = profile.name;
+  program.device = measured.facts().name;
   PersistentRegion persistent;
   if (options.layout) persistent.homes = OptimizedVariables(graphs);
   for (const NamedGraph& named : graphs) {
@@ -81,20 +60,19 @@ Result<Program> PlanProgram(const std::string& model, const std::vector<NamedGra
                                                   "' is not bound. hint: --batch or --dim " +
                                                   unbound[0] + "=N");
     }
-    RIDGE_ASSIGN_OR_RETURN(StepPlan step, LowerGraph(named, kernels, profile, options, persistent));
+    RIDGE_ASSIGN_OR_RETURN(StepPlan step, LowerGraph(named, kernels, options, persistent));
     program.steps.push_back(std::move(step));
   }
   program.persistent = std::move(persistent.values);
-  if (options.layout)
-    KeepPacked(kernels, std::max(1, profile.threads), program.persistent, program.steps);
+  if (options.layout) KeepPacked(kernels, program.persistent, program.steps);
   for (StepPlan& step : program.steps) {
-    FormSections(kernels, std::max(1, profile.threads), options.side_by_side, step);
+    FormSections(kernels, options.side_by_side, step);
     if (options.in_place) ShareInPlace(step);
     WriteFirstSlice(step);
   }
   PlaceAll(kernels, program);
   RIDGE_RETURN_IF_ERROR(CheckPlacement(program));
-  EstimateTimes(profile, program);
+  EstimateTimes(measured, program);
   return program;
 }
 

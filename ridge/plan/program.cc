@@ -8,11 +8,6 @@ const char* PurposeName(Purpose purpose) {
   return kNames[static_cast<size_t>(purpose)];
 }
 
-const char* BoundName(Bound bound) {
-  static constexpr const char* kNames[] = {"compute", "memory", "latency"};
-  return kNames[static_cast<size_t>(bound)];
-}
-
 int64_t RunsOf(const StepPlan& step, const PlannedNode& node) {
   if (node.turn == Turn::kLast) return 1;
   return node.turn == Turn::kLater ? step.slices - 1 : step.slices;

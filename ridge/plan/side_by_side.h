@@ -20,12 +20,7 @@ struct SideBySide {
 
 // Sets PlannedNode::section and lane, and gives the nodes of a section one-thread kernels.  Does
 // not change steps in slices.  Deterministic; time linear in the nodes.
-// `threads`: of a node outside sections.
 // REQUIRES: LowerGraph() has run; ShareInPlace() has not.
-void FormSections(KernelQuery& kernels, int threads, const SideBySide& how, StepPlan& step);
-
-// Scales the seconds of each section's nodes so that they add up to its longest lane: the step's
-// seconds are then the sum over its nodes.
-void ShareSectionSeconds(StepPlan& step);
+void FormSections(KernelQuery& kernels, const SideBySide& how, StepPlan& step);
 
 }  // namespace ridge

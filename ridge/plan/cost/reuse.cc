@@ -5,9 +5,6 @@
 #include "ridge/plan/cost/reuse.h"
 
 #include <algorithm>
-#include <vector>
-
-#include "ridge/plan/cost/roofline.h"
 
 namespace ridge {
 namespace {
@@ -53,20 +50,21 @@ class ReuseWalk {
 
 }  // namespace
 
-double ColdReadSeconds(const DeviceProfile& profile, int64_t cache_bytes, const StepPlan& step) {
-  if (profile.memory.empty()) return 0;
-  const double memory = profile.memory.back().bytes_per_s;
+double ColdReadSeconds(const CostModel& device, int64_t cache_bytes, const StepPlan& step,
+                       const std::vector<double>& node_s) {
+  const DeviceFacts& facts = device.facts();
   ReuseWalk walk(step, cache_bytes);
   double seconds = 0;
-  for (const PlannedNode& node : step.nodes) {
+  for (size_t n = 0; n < step.nodes.size(); ++n) {
+    const PlannedNode& node = step.nodes[n];
     const int64_t cold = walk.ColdBytes(node);
     if (cold == 0) continue;
     const int64_t bytes = node.cost.bytes_read + node.cost.bytes_written;
     const double moved =
-        static_cast<double>(cold) / memory +
-        static_cast<double>(std::max<int64_t>(0, bytes - cold)) / BandwidthFor(profile, bytes);
-    seconds += std::max(0.0, moved + profile.launch_s - node.seconds) *
-               static_cast<double>(RunsOf(step, node));
+        static_cast<double>(cold) / facts.memory_bytes_per_s +
+        static_cast<double>(std::max<int64_t>(0, bytes - cold)) / device.BytesPerS(bytes);
+    seconds +=
+        std::max(0.0, moved + facts.launch_s - node_s[n]) * static_cast<double>(RunsOf(step, node));
   }
   return seconds;
 }
