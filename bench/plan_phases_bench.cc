@@ -14,7 +14,6 @@
 #include "ridge/backend/cpu/host_rules.h"
 #include "ridge/core/process.h"
 #include "ridge/lower/pipeline.h"
-#include "ridge/plan/cost/roofline.h"
 #include "ridge/plan/lower.h"
 #include "ridge/plan/memory/check_placement.h"
 #include "ridge/plan/memory/placement.h"
@@ -79,12 +78,10 @@ Status Simplify(std::vector<NamedGraph>& graphs, Phases& phases) {
 
 // The parts of PlanProgram that can be called alone, then all of it.
 Result<Program> Plan(const std::vector<NamedGraph>& graphs, Backend& backend, Phases& phases) {
-  const DeviceProfile profile = NominalProfile(1);
   PersistentRegion persistent;
   std::vector<StepPlan> steps;
   for (const NamedGraph& named : graphs) {
-    RIDGE_ASSIGN_OR_RETURN(StepPlan step,
-                           LowerGraph(named, backend, profile, PlanOptions(), persistent));
+    RIDGE_ASSIGN_OR_RETURN(StepPlan step, LowerGraph(named, backend, PlanOptions(), persistent));
     steps.push_back(std::move(step));
   }
   phases.End("lower");
@@ -93,7 +90,7 @@ Result<Program> Plan(const std::vector<NamedGraph>& graphs, Backend& backend, Ph
   for (StepPlan& step : steps) PlaceValues(persistent.values, 0, step);
   phases.End("offsets");
   RIDGE_ASSIGN_OR_RETURN(Program program,
-                         PlanProgram("bench", graphs, backend, profile, PlanOptions()));
+                         PlanProgram("bench", graphs, backend, backend.nominal(), PlanOptions()));
   phases.End("plan (all)");
   RIDGE_RETURN_IF_ERROR(CheckPlacement(program));
   phases.End("check");
@@ -111,7 +108,7 @@ Status Run(const std::string& file) {
   RIDGE_ASSIGN_OR_RETURN(const std::unique_ptr<Executor> executor,
                          Executor::Create(std::move(program), *backend));
   phases.End("kernels");
-  RIDGE_RETURN_IF_ERROR(Rehearse(*executor, 0.1).status());
+  RIDGE_RETURN_IF_ERROR(Rehearse(*executor, backend->nominal(), 0.1).status());
   phases.End("rehearse");
   phases.Add("planned nodes", static_cast<double>(nodes));
   fmt::print("{}\n", phases.Json());

@@ -15,6 +15,7 @@
 #include "ridge/graph/spec.h"
 #include "ridge/graph/text.h"
 #include "ridge/lower/pipeline.h"
+#include "ridge/plan/cost/times.h"
 #include "ridge/plan/planner.h"
 #include "ridge/report/table.h"
 
@@ -70,10 +71,10 @@ struct Stage {
 // one that is only a part of what a plan needs.
 std::optional<double> PredictSeconds(const Graph& graph, const Machine& machine) {
   if (!UnboundDims(graph).empty()) return std::nullopt;
-  const Result<Program> program =
-      PlanProgram(graph.name, {{"graph", graph}}, *machine.backend, machine.profile, PlanOptions{});
+  const Result<Program> program = PlanProgram(graph.name, {{"graph", graph}}, *machine.backend,
+                                              machine.measured(), PlanOptions{});
   if (!program.ok() || program->steps.empty()) return std::nullopt;
-  return program->steps.front().seconds;
+  return PlannedSeconds(program->steps.front());
 }
 
 struct Rewritten {

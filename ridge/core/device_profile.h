@@ -1,7 +1,7 @@
 // DeviceProfile: what the planner knows of a device, as data.
 //
-// Measured by the backend (`ridge bench device`), or nominal (plan/cost/roofline.h).  Kept as JSON
-// under the cache folder; rates are per second, sizes in bytes.
+// Measured by the backend (`ridge bench device`), or the backend's nominal one, which decides.
+// Measured ones are kept as JSON under the cache folder; rates are per second, sizes in bytes.
 #pragma once
 #include <map>
 #include <string>
@@ -36,13 +36,23 @@ bool IsSteady(const Steadiness& steadiness);
 // "the machine was quiet", "other processes took 61 % of the cores"
 std::string SteadinessText(const Steadiness& steadiness);
 
+// What it costs to run small nodes at the same time, a thread each.
+struct InterOpCosts {
+  double region_s = 0;                  // to open a parallel region
+  double start_s = 0;                   // of a kernel within one
+  double core_to_core_bytes_per_s = 0;  // from another core's cache
+};
+
 struct DeviceProfile {
   std::string id;    // "cpu-AuthenticAMD-25-17-2": CPU type and threads; part of the file's name
   std::string name;  // "AMD EPYC (2 threads)"
   int threads = 1;
-  std::map<std::string, double> peak_flops_per_s;                  // by dtype
-  std::vector<MemoryLevel> memory;                                 // smallest first
-  double launch_s = 0;                                             // of one node
+  std::map<std::string, double> peak_flops_per_s;  // by dtype
+  std::vector<MemoryLevel> memory;                 // smallest first
+  double launch_s = 0;                             // of one node
+  // Of nominal profiles only, since nothing but decisions asks for them.
+  double pointwise_flops_per_s = 0;  // of pointwise loops, all threads
+  InterOpCosts inter_op;
   std::map<std::string, std::vector<EfficiencyPoint>> efficiency;  // by cost class: "conv"
   // Seconds of single kernels on this machine, by KernelChoice::key.
   std::map<std::string, double> kernel_s;

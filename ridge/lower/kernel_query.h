@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "ridge/graph/op_def.h"
+#include "ridge/lower/cost_model.h"
 #include "ridge/lower/rewrite_rules.h"
 
 namespace ridge {
@@ -48,6 +49,8 @@ class KernelQuery {
  public:
   virtual ~KernelQuery() = default;
   virtual const RewriteRules& rules() const = 0;
+  // By which all choices are made.
+  virtual const CostModel& nominal() const = 0;
   // `available[i]` is the layout of input i; a choice may require another.
   virtual KernelOffers Offers(const OpDef& op, const OpCall& call,
                               std::span<const LayoutId> available) = 0;

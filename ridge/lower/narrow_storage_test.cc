@@ -5,6 +5,7 @@
 
 #include "ridge/graph/spec.h"
 #include "ridge/graph/text.h"
+#include "ridge/lower/test_costs.h"
 #include "ridge/lower/test_rules.h"
 
 namespace ridge {
@@ -16,6 +17,7 @@ class Kernels : public KernelQuery {
   explicit Kernels(std::string f32_only = "") : f32_only_(std::move(f32_only)) {}
 
   const RewriteRules& rules() const override { return UnlimitedRules(); }
+  const CostModel& nominal() const override { return TestCosts(); }
   KernelOffers Offers(const OpDef& op, const OpCall& call, std::span<const LayoutId>) override {
     KernelChoice choice;
     bool narrow = false;

@@ -9,6 +9,7 @@
 #include "ridge/graph/spec.h"
 #include "ridge/graph/text.h"
 #include "ridge/lower/pipeline.h"
+#include "ridge/lower/test_costs.h"
 #include "ridge/lower/test_rules.h"
 
 namespace ridge {
@@ -26,6 +27,7 @@ class Kernels : public KernelQuery {
   explicit Kernels(std::string fast_in_f32 = "") : fast_in_f32_(std::move(fast_in_f32)) {}
 
   const RewriteRules& rules() const override { return UnlimitedRules(); }
+  const CostModel& nominal() const override { return TestCosts(); }
   KernelOffers Offers(const OpDef& op, const OpCall& call, std::span<const LayoutId>) override {
     KernelChoice choice;
     if (op.name == fast_in_f32_ && call.inputs[0].dtype == DType::kF32) choice.efficiency = 3;

@@ -9,7 +9,7 @@
 #include "ridge/core/process.h"
 #include "ridge/core/version.h"
 #include "ridge/measure/bench_job.h"
-#include "ridge/plan/cost/roofline.h"
+#include "ridge/plan/cost/times.h"
 
 namespace ridge {
 namespace {

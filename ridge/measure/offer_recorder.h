@@ -23,6 +23,7 @@ class OfferRecorder : public Backend {
   const std::map<std::string, RecordedOffers>& recorded() const { return recorded_; }
 
   const RewriteRules& rules() const override { return backend_.rules(); }
+  const CostModel& nominal() const override { return backend_.nominal(); }
   const std::string& name() const override { return backend_.name(); }
   int threads() const override { return backend_.threads(); }
   bool Multiplies(DType operands) const override { return backend_.Multiplies(operands); }

@@ -5,7 +5,6 @@
 
 #include "ridge/backend/cpu/cpu_backend.h"
 #include "ridge/graph/builder.h"
-#include "ridge/plan/cost/roofline.h"
 #include "ridge/plan/planner.h"
 
 namespace ridge {
@@ -30,7 +29,7 @@ TEST(OfferRecorder, PlansThroughItAreThoseOfTheBackend) {
   const auto nodes = [&](KernelQuery& kernels) {
     const PlanOptions options = {.side_by_side = {.lanes = 2, .always = true}};
     const auto program =
-        PlanProgram("towers", {{"eval", Towers()}}, kernels, NominalProfile(2), options);
+        PlanProgram("towers", {{"eval", Towers()}}, kernels, kernels.nominal(), options);
     EXPECT_TRUE(program.ok()) << program.status().message();
     std::vector<std::string> texts;
     const StepPlan& step = program->steps[0];

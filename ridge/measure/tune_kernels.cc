@@ -8,7 +8,6 @@
 
 #include "ridge/measure/bench_job.h"
 #include "ridge/measure/offer_recorder.h"
-#include "ridge/plan/cost/roofline.h"
 #include "ridge/runtime/kernel_timer.h"
 #include "ridge/train/load/forward.h"
 
@@ -121,7 +120,8 @@ class Tuner {
 
   double SecondsOf(const PlannedNode& node) const {
     const auto timed = tuned_.kernel_s.find(node.choice.key);
-    return timed == tuned_.kernel_s.end() ? node.seconds : timed->second;
+    return timed == tuned_.kernel_s.end() ? node.measured_s.value_or(node.modelled_s)
+                                          : timed->second;
   }
 
   // The least of some steps.

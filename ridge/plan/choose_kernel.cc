@@ -8,8 +8,6 @@
 #include <algorithm>
 #include <limits>
 
-#include "ridge/plan/cost/roofline.h"
-
 namespace ridge {
 namespace {
 
@@ -33,8 +31,8 @@ Status NoKernel(const PlannedNode& planned) {
 
 }  // namespace
 
-KernelChooser::KernelChooser(KernelQuery& kernels, int threads, const PlanOptions& options)
-    : kernels_(kernels), options_(options), nominal_(NominalProfile(threads)) {}
+KernelChooser::KernelChooser(KernelQuery& kernels, const PlanOptions& options)
+    : kernels_(kernels), options_(options) {}
 
 Status KernelChooser::Choose(const OpDef& op, std::vector<LayoutId> at_hand, PlannedNode& planned,
                              const NeededCopies& copies) {
@@ -71,9 +69,7 @@ double KernelChooser::Price(const Node& node, const KernelChoice& choice, By by)
   const OpCall& call = node.planned.call;
   double seconds = kInfinity;
   if (by == By::kNominal) {
-    const CostClass cost_class = node.op.cost_class;
-    const DType dtype = PricedType(cost_class, call);
-    seconds = EstimateTime(nominal_, cost_class, dtype, node.planned.cost, choice).seconds;
+    seconds = kernels_.nominal().Seconds(WorkOf(&node.op, call, node.planned.cost), choice);
   } else if (const double* measured = Measured(choice)) {
     seconds = *measured;
   }
@@ -92,7 +88,7 @@ double KernelChooser::ReorderSeconds(const TensorType& type, LayoutId from, Layo
   if (by == By::kMeasured) {
     if (const double* measured = Measured(reorder)) return *measured;
   }
-  return EstimateReorder(nominal_, type, reorder);
+  return kernels_.nominal().CopySeconds(type, reorder);
 }
 
 const double* KernelChooser::Measured(const KernelChoice& choice) const {

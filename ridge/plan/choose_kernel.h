@@ -8,7 +8,6 @@
 #include <span>
 #include <vector>
 
-#include "ridge/core/device_profile.h"
 #include "ridge/plan/planner.h"
 
 namespace ridge {
@@ -23,7 +22,7 @@ using NeededCopies = std::function<NeededCopy(size_t operand, LayoutId wanted)>;
 class KernelChooser {
  public:
   // `kernels` and what `options` points to must outlive the chooser.
-  KernelChooser(KernelQuery& kernels, int threads, const PlanOptions& options);
+  KernelChooser(KernelQuery& kernels, const PlanOptions& options);
 
   // `at_hand`: the layout in which each operand is produced.
   // REQUIRES: planned.call and planned.cost are set.  Sets choice and refusals.
@@ -46,7 +45,6 @@ class KernelChooser {
 
   KernelQuery& kernels_;
   const PlanOptions options_;
-  const DeviceProfile nominal_;
 };
 
 }  // namespace ridge

@@ -18,12 +18,12 @@ enum class Where : uint8_t { kLoop, kBehind };
 
 class Lowering {
  public:
-  Lowering(const NamedGraph& named, KernelQuery& kernels, const DeviceProfile& profile,
-           const PlanOptions& options, PersistentRegion& persistent, const DecidedKernels* decided)
+  Lowering(const NamedGraph& named, KernelQuery& kernels, const PlanOptions& options,
+           PersistentRegion& persistent, const DecidedKernels* decided)
       : named_(named),
         graph_(named.graph),
         kernels_(kernels),
-        chooser_(kernels, std::max(1, profile.threads), options),
+        chooser_(kernels, options),
         options_(options),
         persistent_(persistent),
         decided_(decided),
@@ -379,9 +379,9 @@ class Lowering {
 }  // namespace
 
 Result<LoweredGraph> LowerGraph(const NamedGraph& named, KernelQuery& kernels,
-                                const DeviceProfile& profile, const PlanOptions& options,
-                                PersistentRegion& persistent, const DecidedKernels* decided) {
-  return Lowering(named, kernels, profile, options, persistent, decided).Run();
+                                const PlanOptions& options, PersistentRegion& persistent,
+                                const DecidedKernels* decided) {
+  return Lowering(named, kernels, options, persistent, decided).Run();
 }
 
 PlannedNode ReorderNode(KernelQuery& kernels, const PlannedValue& source,

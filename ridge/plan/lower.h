@@ -30,12 +30,12 @@ using DecidedKernels = std::vector<std::optional<DecidedKernel>>;
 // value.  With `decided` no kernel is chosen again.
 // REQUIRES: `decided` comes from a walk over the same graph.
 Result<LoweredGraph> LowerGraph(const NamedGraph& named, KernelQuery& kernels,
-                                const DeviceProfile& profile, const PlanOptions& options,
-                                PersistentRegion& persistent,
+                                const PlanOptions& options, PersistentRegion& persistent,
+
                                 const DecidedKernels* decided = nullptr);
 
 // The node that copies a value into another layout, or beside itself.
-// REQUIRES: both values have the same type.  The caller sets inputs, outputs and turn.
+// REQUIRES: both values have the same type.  The caller sets inputs and outputs.
 PlannedNode ReorderNode(KernelQuery& kernels, const PlannedValue& source,
                         const PlannedValue& target);
 

@@ -7,17 +7,23 @@ namespace {
 
 using Json = nlohmann::ordered_json;  // keys in the order in which people look for them
 
-Json NodeJson(const PlannedNode& node, const NodePlace& place, const UpdatePart& part) {
+struct NodeSeconds {
+  double planned = 0, modelled = 0;
+};
+
+Json NodeJson(const PlannedNode& node, const NodeSeconds& seconds, const NodePlace& place,
+              const UpdatePart& part) {
   Json json{{"name", node.name},
             {"op", node.op},
             {"flops", node.cost.flops},
             {"bytes_read", node.cost.bytes_read},
             {"bytes_written", node.cost.bytes_written},
-            {"s", node.seconds},
+            {"s", seconds.planned},
             {"bound", BoundName(node.bound)},
             {"kernel", node.choice.kernel},
-            {"modelled_s", node.modelled_s},
-            {"measured", node.measured},
+            {"modelled_s", seconds.modelled},
+            {"measured", node.measured_s.has_value()},
+            {"measured_s", node.measured_s ? Json(*node.measured_s) : Json(nullptr)},
             {"step", part.step->name},
             {"runs", part.runs * place.trips}};
   if (place.parallel >= 0) {
@@ -31,8 +37,10 @@ Json NodesJson(const PlanSummary& plan) {
   Json nodes = Json::array();
   for (const UpdatePart& part : UpdateParts(*plan.program, plan.accumulate)) {
     const std::vector<NodePlace> places = NodePlaces(*part.step);
-    for (size_t n = 0; n < places.size(); ++n)
-      nodes.push_back(NodeJson(part.step->nodes[n], places[n], part));
+    const std::vector<double> planned = PlannedNodeSeconds(*part.step);
+    const std::vector<double> modelled = ModelledNodeSeconds(*part.step);
+    for (size_t n = 0; n < planned.size(); ++n)
+      nodes.push_back(NodeJson(part.step->nodes[n], {planned[n], modelled[n]}, places[n], part));
   }
   return nodes;
 }
@@ -56,7 +64,8 @@ Json StepsJson(const Program& program) {
   for (const StepPlan& step : program.steps) {
     steps.push_back({{"name", step.name},
                      {"nodes", step.nodes.size()},
-                     {"s", step.seconds},
+                     {"s", PlannedSeconds(step)},
+                     {"modelled_s", ModelledSeconds(step)},
                      {"scratch_bytes", step.scratch_bytes},
                      {"bound_bytes", step.bound_bytes}});
   }
@@ -124,10 +133,11 @@ std::vector<UpdatePart> UpdateParts(const Program& program, int64_t accumulate) 
   return parts;
 }
 
-double UpdateSeconds(const Program& program, int64_t accumulate, double StepPlan::*of) {
+double UpdateSeconds(const Program& program, int64_t accumulate,
+                     double (*seconds_of)(const StepPlan&)) {
   double seconds = 0;
   for (const UpdatePart& part : UpdateParts(program, accumulate))
-    seconds += part.step->*of * static_cast<double>(part.runs);
+    seconds += seconds_of(*part.step) * static_cast<double>(part.runs);
   return seconds;
 }
 
@@ -141,7 +151,7 @@ PlanSummary SummarizePlan(const Program& program, MemoryEstimate memory, int64_t
   plan.limit_bytes = limit_bytes;
   plan.fits = plan.memory.peak_bytes <= limit_bytes;
   plan.step_s = UpdateSeconds(program, accumulate);
-  plan.modelled_step_s = UpdateSeconds(program, accumulate, &StepPlan::modelled_s);
+  plan.modelled_step_s = UpdateSeconds(program, accumulate, ModelledSeconds);
   return plan;
 }
 

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "ridge/plan/cost/times.h"
 #include "ridge/plan/program.h"
 #include "ridge/plan/search/candidate.h"
 #include "ridge/plan/total.h"
@@ -37,14 +38,14 @@ struct UpdatePart {
 };
 std::vector<UpdatePart> UpdateParts(const Program& program, int64_t accumulate);
 
-// Seconds of one update: those of its parts (StepPlan::seconds or modelled_s), as often as they
-// run.
+// Seconds of one update: those of its parts, as often as they run.
 double UpdateSeconds(const Program& program, int64_t accumulate,
-                     double StepPlan::*of = &StepPlan::seconds);
+                     double (*seconds_of)(const StepPlan&) = PlannedSeconds);
 
 // One object with the keys of the command line's contract, without a newline.  Times are seconds,
 // sizes bytes.  A node's `s`, `flops` and bytes are those of one execution; it runs `runs` times
-// in an update.
+// in an update.  `s` and `modelled_s` are within the step; `measured_s` is of the kernel alone,
+// null where it was not timed.
 std::string PlanToJson(const PlanSummary& plan);
 
 // "[...]" with one object a plan, for several devices.

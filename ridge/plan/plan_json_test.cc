@@ -12,7 +12,7 @@ PlannedNode Node(const std::string& name, double seconds) {
   node.name = name;
   node.op = "matmul";
   node.cost = {.flops = 20, .bytes_read = 8, .bytes_written = 4};
-  node.seconds = seconds;
+  node.modelled_s = seconds;
   node.bound = Bound::kCompute;
   node.choice.kernel = "reference";
   return node;
@@ -21,7 +21,6 @@ PlannedNode Node(const std::string& name, double seconds) {
 StepPlan Step(const std::string& name, std::vector<PlannedNode> nodes) {
   StepPlan step;
   step.name = name;
-  for (const PlannedNode& node : nodes) step.seconds += node.seconds;
   step.nodes = std::move(nodes);
   return step;
 }

@@ -1,12 +1,12 @@
 // Where we come from: the optimized graphs of a training job (learn/training_graph.cc).
-// What is known here: the backend's offers and a device profile; nothing is run.
+// What is known here: the backend's offers and cost models; nothing is run.
 // Where it goes next: runtime/executor.cc maps the arena and walks the StepPlans.
 #include "ridge/plan/planner.h"
 
 #include <algorithm>
 
 #include "ridge/core/rounding.h"
-#include "ridge/plan/cost/roofline.h"
+#include "ridge/plan/cost/times.h"
 #include "ridge/plan/lower.h"
 #include "ridge/plan/memory/check_placement.h"
 #include "ridge/plan/memory/placement.h"
@@ -15,14 +15,6 @@
 
 namespace ridge {
 namespace {
-
-void SetTime(const DeviceProfile& profile, PlannedNode& node) {
-  const TimeEstimate estimate = EstimateNode(profile, node);
-  node.seconds = estimate.seconds;
-  node.modelled_s = estimate.modelled_s;
-  node.bound = estimate.bound;
-  node.measured = estimate.measured;
-}
 
 // Bytes of scratch to copy a variable from another layout to row-major and back, outside the steps,
 // with the workspace of the copying kernel.
@@ -78,20 +70,18 @@ DecidedKernels DecidedBy(const NamedGraph& named, const std::vector<NodeId>& sou
 
 // Walks the graphs twice: the second time the layouts of the weights are known.
 Status LowerGraphs(const std::vector<NamedGraph>& graphs, KernelQuery& kernels,
-                   const DeviceProfile& profile, const PlanOptions& options, Program& program) {
+                   const PlanOptions& options, Program& program) {
   PersistentRegion persistent;
   if (options.layout) persistent.first_reads = OptimizedVariables(graphs);
   std::vector<std::vector<NodeId>> sources;
   for (const NamedGraph& named : graphs) {
-    RIDGE_ASSIGN_OR_RETURN(LoweredGraph lowered,
-                           LowerGraph(named, kernels, profile, options, persistent));
+    RIDGE_ASSIGN_OR_RETURN(LoweredGraph lowered, LowerGraph(named, kernels, options, persistent));
     program.steps.push_back(std::move(lowered.step));
     sources.push_back(std::move(lowered.sources));
   }
   program.persistent = std::move(persistent.values);
   if (!options.layout) return Status();
-  const WeightLayouts voted =
-      VoteWeightLayouts(kernels, std::max(1, profile.threads), program.persistent, program.steps);
+  const WeightLayouts voted = VoteWeightLayouts(kernels, program.persistent, program.steps);
   if (voted.variables.empty()) return Status();
   PersistentRegion kept;
   kept.layouts = voted.variables;
@@ -99,7 +89,7 @@ Status LowerGraphs(const std::vector<NamedGraph>& graphs, KernelQuery& kernels,
     const DecidedKernels decided =
         DecidedBy(graphs[s], sources[s], voted.optimizers[s], program.steps[s]);
     RIDGE_ASSIGN_OR_RETURN(LoweredGraph lowered,
-                           LowerGraph(graphs[s], kernels, profile, options, kept, &decided));
+                           LowerGraph(graphs[s], kernels, options, kept, &decided));
     program.steps[s] = std::move(lowered.step);
   }
   program.persistent = std::move(kept.values);
@@ -108,35 +98,22 @@ Status LowerGraphs(const std::vector<NamedGraph>& graphs, KernelQuery& kernels,
 
 }  // namespace
 
-void EstimateTimes(const DeviceProfile& profile, Program& program) {
-  for (StepPlan& step : program.steps) {
-    for (PlannedNode& node : step.nodes) SetTime(profile, node);
-    ShareStreamSeconds(step);
-    step.seconds = step.modelled_s = 0;
-    for (size_t n = 0; n < step.nodes.size(); ++n) {
-      const auto runs = static_cast<double>(RunsOf(step, n));
-      step.seconds += step.nodes[n].seconds * runs;
-      step.modelled_s += step.nodes[n].modelled_s * runs;
-    }
-  }
-}
-
 Result<Program> PlanProgram(const std::string& model, const std::vector<NamedGraph>& graphs,
-                            KernelQuery& kernels, const DeviceProfile& profile,
+                            KernelQuery& kernels, const CostModel& measured,
                             const PlanOptions& options) {
   Program program;
   program.model = model;
-  program.device = profile.name;
+  program.device = measured.facts().name;
   for (const NamedGraph& named : graphs) RIDGE_RETURN_IF_ERROR(CheckBound(named.graph));
-  RIDGE_RETURN_IF_ERROR(LowerGraphs(graphs, kernels, profile, options, program));
+  RIDGE_RETURN_IF_ERROR(LowerGraphs(graphs, kernels, options, program));
   for (StepPlan& step : program.steps) {
-    FormParallelRegions(kernels, std::max(1, profile.threads), options.side_by_side, step);
+    FormParallelRegions(kernels, options.side_by_side, step);
     if (options.in_place) ShareInPlace(step);
     PeelFirstSlice(step);
   }
   PlaceAll(kernels, program);
   RIDGE_RETURN_IF_ERROR(CheckPlacement(program));
-  EstimateTimes(profile, program);
+  EstimateTimes(measured, program);
   return program;
 }
 

@@ -1,4 +1,4 @@
-// The planner: Graphs, KernelQuery, DeviceProfile -> Program.
+// The planner: Graphs, KernelQuery, CostModel -> Program.
 //
 // One loop over each graph picks kernels and layouts (reorders between layouts become nodes, shared
 // by all readers); then values get live ranges and offsets.  Pure and deterministic: equal input,
@@ -24,13 +24,12 @@ struct PlanOptions {
   SideBySide side_by_side = {};  // --inter-op
 };
 
+// `kernels` decides, by its nominal costs; `measured` predicts times (cost/times.h) and changes
+// nothing else.
 // Variables of the same name are one persistent value; their types and initial values must agree.
 // Fails with kUnsupported when no kernel can run a node: the message lists the refusals.
 Result<Program> PlanProgram(const std::string& model, const std::vector<NamedGraph>& graphs,
-                            KernelQuery& kernels, const DeviceProfile& profile,
+                            KernelQuery& kernels, const CostModel& measured,
                             const PlanOptions& options);
-
-// Sets the seconds of every node and step by the profile; call it again when the profile changes.
-void EstimateTimes(const DeviceProfile& profile, Program& program);
 
 }  // namespace ridge

@@ -6,8 +6,9 @@
 
 #include "ridge/graph/autodiff.h"
 #include "ridge/graph/builder.h"
+#include "ridge/lower/test_costs.h"
 #include "ridge/lower/test_rules.h"
-#include "ridge/plan/cost/roofline.h"
+#include "ridge/plan/cost/times.h"
 #include "ridge/plan/memory/check_placement.h"
 #include "ridge/plan/memory/placement.h"
 #include "ridge/plan/schedule.h"
@@ -26,8 +27,10 @@ class FakeKernels : public KernelQuery {
   std::string blocked_op, unknown_op;
   bool in_place = true;
   int64_t workspace_bytes = 0;
+  const CostModel* costs = &TestCosts();
 
   const RewriteRules& rules() const override { return UnlimitedRules(); }
+  const CostModel& nominal() const override { return *costs; }
   KernelOffers Offers(const OpDef& op, const OpCall& call,
                       std::span<const LayoutId> available) override {
     if (op.name == unknown_op) return {{}, {{"fake", "declines for the test"}}};
@@ -70,15 +73,6 @@ class FakeKernels : public KernelQuery {
   }
 };
 
-DeviceProfile Profile() {
-  DeviceProfile profile;
-  profile.name = "test";
-  profile.peak_flops_per_s = {{"f32", 1e9}};
-  profile.memory = {{"DRAM", int64_t{1} << 40, 1e9}};
-  profile.launch_s = 1e-6;
-  return profile;
-}
-
 class Planner : public ::testing::Test {
  protected:
   const StepPlan& Plan(GraphBuilder& b, PlanOptions options = {}) {
@@ -106,6 +100,7 @@ class Planner : public ::testing::Test {
   }
 
   FakeKernels kernels_;
+  const CostModel* measured_ = &TestCosts();
   Program program_;
 
  private:
@@ -115,7 +110,7 @@ class Planner : public ::testing::Test {
     return *graph;
   }
   StepPlan& PlanNamed(const NamedGraph& named, const PlanOptions& options) {
-    const auto program = PlanProgram("test", {named}, kernels_, Profile(), options);
+    const auto program = PlanProgram("test", {named}, kernels_, *measured_, options);
     EXPECT_TRUE(program.ok()) << program.status().message();
     program_ = *program;
     return program_.steps[0];
@@ -164,24 +159,68 @@ TEST_F(Planner, MeasuredSecondsChooseBetweenKernelsThatWereMeasured) {
   EXPECT_EQ(nodes({{"exp plain", 1e-9}}), blocked);
 }
 
-// Products take the time of their operands' arithmetic, whatever they are stored in.
-TEST(Roofline, ProductsOfBf16ThatGiveF32ArePricedAsBf16) {
-  const auto seconds = [](DType operands, DType bias, DType result) {
+// Takes the seconds that it is told, by kernel.
+class ToldCosts : public CostModel {
+ public:
+  ToldCosts(std::string name, std::map<std::string, double> kernel_s, bool measured)
+      : kernel_s_(std::move(kernel_s)), measured_(measured) {
+    facts_.name = std::move(name);
+  }
+  const DeviceFacts& facts() const override { return facts_; }
+  TimeEstimate Estimate(const Work&, const KernelChoice& choice) const override {
+    TimeEstimate estimate;
+    estimate.modelled_s = kernel_s_.at(choice.kernel);
+    if (measured_) estimate.measured_s = 2 * estimate.modelled_s;
+    return estimate;
+  }
+  double CachedSeconds(const Work& work, const KernelChoice& choice) const override {
+    return Estimate(work, choice).modelled_s;
+  }
+  double BytesPerS(int64_t) const override { return 1e9; }
+
+ private:
+  DeviceFacts facts_;
+  const std::map<std::string, double> kernel_s_;
+  const bool measured_;
+};
+
+// Each of the two models likes another kernel.
+TEST_F(Planner, TheNominalModelDecidesAndTheMeasuredOneIsShown) {
+  kernels_.blocked_op = "exp";
+  const ToldCosts likes_plain("a", {{"plain", 1}, {"blocked", 8}, {"reorder", 2}}, false);
+  const ToldCosts likes_blocked("b", {{"plain", 64}, {"blocked", 16}, {"reorder", 4}}, true);
+  const auto plan = [&](const CostModel& nominal, const CostModel& measured) -> const StepPlan& {
+    kernels_.costs = &nominal;
+    measured_ = &measured;
     GraphBuilder b("g");
-    const Value x = b.Input("x", {operands, {512, 512}}), w = b.Input("w", {operands, {512, 512}});
-    const Value c = b.Input("c", {bias, {512}});
-    b.Output("y", b.Op("matmul", {x, w, c}, {{"out_dtype", std::string(DTypeName(result))}}, "y"));
-    const auto graph = b.Build();
-    EXPECT_TRUE(graph.ok()) << graph.status().message();
-    PlannedNode node;
-    node.def = graph->node(0).op;
-    node.call = graph->Call(graph->node(0));
-    node.cost.flops = 2 * 512 * 512 * 512;
-    return EstimateNode(NominalProfile(1), node).seconds;
+    b.Output("y", b.Op("exp", {b.Input("x", kType)}, {}, "a"));
+    return Plan(b);
   };
-  const double bf16 = seconds(DType::kBF16, DType::kF32, DType::kF32);
-  EXPECT_DOUBLE_EQ(bf16, seconds(DType::kBF16, DType::kF32, DType::kBF16));
-  EXPECT_LT(bf16, 0.6 * seconds(DType::kF32, DType::kF32, DType::kF32));
+  const StepPlan& plain = plan(likes_plain, likes_blocked);
+  EXPECT_EQ(Nodes(plain), "a ");
+  EXPECT_EQ(program_.device, "b");
+  EXPECT_EQ(ModelledSeconds(plain), 64);
+  EXPECT_EQ(PlannedSeconds(plain), 2 * 64);
+  const StepPlan& blocked = plan(likes_blocked, likes_plain);
+  EXPECT_EQ(Nodes(blocked), "x@blocked a a@row_major ");
+  EXPECT_EQ(ModelledSeconds(blocked), 8 + 2 * 2);
+  EXPECT_EQ(PlannedSeconds(blocked), ModelledSeconds(blocked));
+}
+
+// Slices: a node runs twice.
+TEST(Times, WhatWasTimedStandsBesideWhatIsModelled) {
+  StepPlan step;
+  step.slices = 2;
+  step.nodes.resize(3);
+  for (PlannedNode& node : step.nodes) node.modelled_s = 1;
+  step.nodes[0].measured_s = 3;
+  step.nodes[0].correction = 100;  // of nodes that were not timed
+  step.nodes[1].correction = 1.5;
+  step.calibration = 2;
+  EXPECT_EQ(ModelledNodeSeconds(step), (std::vector<double>{1, 1, 1}));
+  EXPECT_EQ(PlannedNodeSeconds(step), (std::vector<double>{6, 3, 2}));
+  EXPECT_EQ(ModelledSeconds(step), 6);
+  EXPECT_EQ(PlannedSeconds(step), 22);
 }
 
 TEST_F(Planner, WithoutTheLayoutPassEverythingIsRowMajor) {
@@ -310,7 +349,7 @@ TEST_F(Planner, ANodeWithoutAKernelIsRefusedWithTheReasons) {
   kernels_.unknown_op = "exp";
   GraphBuilder b("g");
   b.Output("y", b.Op("exp", {b.Input("x", kType)}, {}, "y"));
-  const auto program = PlanProgram("m", {{"eval", *b.Build()}}, kernels_, Profile(), {});
+  const auto program = PlanProgram("m", {{"eval", *b.Build()}}, kernels_, TestCosts(), {});
   EXPECT_EQ(program.status().code(), ErrorCode::kUnsupported);
   EXPECT_EQ(program.status().message(),
             "exp 'y': no kernel runs this node here\n  fake: declines for the test");
@@ -333,7 +372,7 @@ TEST_F(Planner, ASumInALayoutOfItsOwnIsBroughtBackInEverySlice) {
 TEST_F(Planner, UnboundDimensionsAreRefusedByName) {
   GraphBuilder b("g");
   b.Output("y", b.Op("exp", {b.Input("x", kType, {"batch?", ""})}, {}, "y"));
-  const auto program = PlanProgram("m", {{"eval", *b.Build()}}, kernels_, Profile(), {});
+  const auto program = PlanProgram("m", {{"eval", *b.Build()}}, kernels_, TestCosts(), {});
   EXPECT_EQ(program.status().message(),
             "g: dimension 'batch' is not bound. hint: --batch or --dim batch=N");
 }

@@ -8,11 +8,6 @@ const char* PurposeName(Purpose purpose) {
   return kNames[static_cast<size_t>(purpose)];
 }
 
-const char* BoundName(Bound bound) {
-  static constexpr const char* kNames[] = {"compute", "memory", "latency"};
-  return kNames[static_cast<size_t>(bound)];
-}
-
 const StepPlan* Program::Find(const std::string& name) const {
   for (const StepPlan& step : steps) {
     if (step.name == name) return &step;

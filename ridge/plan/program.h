@@ -12,10 +12,10 @@
 #pragma once
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
-#include "ridge/core/device_profile.h"
 #include "ridge/graph/graph.h"
 #include "ridge/lower/kernel_query.h"
 #include "ridge/plan/region.h"
@@ -78,9 +78,6 @@ struct PlannedValue {
   int64_t slice_bytes = 0;  // of an input: stride between the slices' parts
 };
 
-enum class Bound : uint8_t { kCompute, kMemory, kLatency };
-const char* BoundName(Bound bound);
-
 struct PlannedNode {
   std::string name;
   std::string op;              // "conv", or "reorder"
@@ -91,10 +88,11 @@ struct PlannedNode {
   KernelChoice choice;
   int64_t workspace_offset = -1;
   Cost cost;
-  double seconds = 0;     // the promise: measured where `measured` says so
-  double modelled_s = 0;  // by the device's rates alone: the cost model's own answer
+  // Seconds of a run of this node alone; cost/times.h has those that are shown.
+  double modelled_s = 0;             // by the cost model that predicts
+  std::optional<double> measured_s;  // of this kernel on this machine; none: it was not timed
+  double correction = 1;  // of modelled_s: what kernels of this name took over what was modelled
   Bound bound = Bound::kLatency;
-  bool measured = false;  // seconds were measured on this machine, not modelled
   std::vector<KernelRefusal> refusals;
 };
 
@@ -110,8 +108,7 @@ struct StepPlan {
   int64_t scratch_bytes = 0;           // of the arena, behind the persistent region
   int64_t bound_bytes = 0;  // largest sum of live scratch values: no placement can do better
   int peak_node = 0;        // where the live sum is largest
-  double seconds = 0;       // of one execution: all its slices
-  double modelled_s = 0;    // the same by the device's rates alone
+  double calibration = 1;   // seconds of whole updates over the sum of their nodes'
 };
 
 struct Program {

@@ -11,26 +11,16 @@
 #include <optional>
 #include <set>
 
-#include "ridge/plan/cost/roofline.h"
+#include "ridge/plan/cost/times.h"
 #include "ridge/plan/uses.h"
 
 namespace ridge {
 namespace {
 
-constexpr int64_t kCoreBytes = int64_t{1} << 20;   // what a node may touch: a core's cache
-constexpr int64_t kMostBytes = int64_t{16} << 20;  // what a region may write: the last cache
-constexpr size_t kMostNodes = 256;                 // of a region
-constexpr size_t kPatience = 16;                   // nodes of a single group that end a search
-// Measured on two cores of a Zen 4: a region takes 0.5 to 1 us, the start of a kernel without one
-// 0.2 to 0.4 us.
-constexpr double kRegion_s = 1e-6, kStart_s = 0.3e-6;
-constexpr double kBetweenCores = 10e9;  // bytes/s from another core's cache
+constexpr size_t kMostNodes = 256;  // of a region
+constexpr size_t kPatience = 16;    // nodes of a single group that end a search
 constexpr double kWorthRegion_s = 2e-6;
 constexpr double kWorthStep = 0.95;  // of the step's predicted time
-
-double Foreseen(const DeviceProfile& nominal, const PlannedNode& node, const KernelChoice& choice) {
-  return EstimateNode(nominal, node, choice).seconds - nominal.launch_s;
-}
 
 // A node's kernel and time on one thread, against its time on all.
 struct Alone {
@@ -97,16 +87,15 @@ class Groups {
 class Streams {
  public:
   // `region`: without parts.
-  Streams(KernelQuery& kernels, int threads, const SideBySide& how, StepPlan& step, Region& region)
+  Streams(KernelQuery& kernels, const SideBySide& how, StepPlan& step, Region& region)
       : kernels_(kernels),
-        threads_(threads),
+        facts_(kernels.nominal().facts()),
+        costs_(facts_.inter_op),
         how_(how),
         step_(step),
         region_(region),
         begin_(static_cast<size_t>(region.first)),
         end_(static_cast<size_t>(region.end)),
-        team_(NominalProfile(threads)),
-        alone_(NominalProfile(1)),
         uses_(step),
         known_(step.nodes.size()) {
     FindLoss();
@@ -145,7 +134,7 @@ class Streams {
       const std::set<size_t> met = groups.Met(touched);
       if (met.size() > 1) Consider(first, n, groups, best);  // before groups become one
       written += WrittenBytes(n);
-      if (written > kMostBytes) break;
+      if (written > facts_.last_cache_bytes) break;
       groups.Add(n, touched, met);
       in_one_group = groups.count() > 1 ? 0 : in_one_group + 1;
       if (in_one_group > kPatience) return best;
@@ -174,8 +163,8 @@ class Streams {
 
   bool IsSmall(size_t n) const {
     const PlannedNode& node = step_.nodes[n];
-    return node.cost.bytes_read + node.cost.bytes_written <= kCoreBytes &&
-           node.choice.workspace_bytes <= kCoreBytes;
+    return node.cost.bytes_read + node.cost.bytes_written <= facts_.core_cache_bytes &&
+           node.choice.workspace_bytes <= facts_.core_cache_bytes;
   }
 
   int64_t WrittenBytes(size_t n) const {
@@ -207,28 +196,27 @@ class Streams {
   void Consider(size_t first, size_t end, Groups& groups, Found& best) {
     if (groups.count() < 2) return;
     double team_s = 0;
-    std::map<size_t, Work> work;  // by group
+    std::map<size_t, GroupWork> work;  // by group
     for (size_t n = first; n < end; ++n) {
       const Alone& node = AloneOf(n);
       team_s += node.team_s;
-      Work& group = work[groups.Of(n)];
+      GroupWork& group = work[groups.Of(n)];
       group.seconds += node.alone_s;
       AddBytesAtHome(n, group);
     }
     std::map<size_t, int> lane_of;
-    const double gain_s = team_s - Deal(work, lane_of) - kRegion_s;
+    const double gain_s = team_s - Deal(work, lane_of) - costs_.region_s;
     if (gain_s < kWorthRegion_s || gain_s <= best.gain_s) return;
     best = {first, end, gain_s, {}};
     for (size_t n = first; n < end; ++n) best.lane.push_back(lane_of[groups.Of(n)]);
   }
 
-  // Of a group.
-  struct Work {
+  struct GroupWork {
     double seconds = 0;
     std::map<int, int64_t> bytes_at;  // by the lane that has them
   };
 
-  void AddBytesAtHome(size_t n, Work& work) const {
+  void AddBytesAtHome(size_t n, GroupWork& work) const {
     for (const auto& [bytes, written] : TouchedBy(n)) {
       const auto home = home_.find(bytes);
       if (home != home_.end()) work.bytes_at[home->second.lane] += home->second.size_bytes;
@@ -251,15 +239,15 @@ class Streams {
     }
   }
 
-  static double SecondsOn(int lane, const Work& work) {
+  double SecondsOn(int lane, const GroupWork& work) const {
     int64_t elsewhere = 0;
     for (const auto& [home, bytes] : work.bytes_at) elsewhere += home == lane ? 0 : bytes;
-    return work.seconds + static_cast<double>(elsewhere) / kBetweenCores;
+    return work.seconds + static_cast<double>(elsewhere) / costs_.core_to_core_bytes_per_s;
   }
 
   // Returns the seconds of the longest lane.
-  double Deal(const std::map<size_t, Work>& groups, std::map<size_t, int>& lane_of) const {
-    std::vector<std::pair<size_t, const Work*>> order;
+  double Deal(const std::map<size_t, GroupWork>& groups, std::map<size_t, int>& lane_of) const {
+    std::vector<std::pair<size_t, const GroupWork*>> order;
     for (const auto& [group, work] : groups) order.emplace_back(group, &work);
     std::stable_sort(order.begin(), order.end(), [](const auto& a, const auto& b) {
       return a.second->seconds > b.second->seconds;
@@ -285,17 +273,16 @@ class Streams {
     const PlannedNode& node = step_.nodes[n];
     known->choice = ChoiceAlone(node);
     if (!known->choice) return *known;
-    known->alone_s = Foreseen(alone_, node, *known->choice) + kStart_s;
+    known->alone_s = SecondsAlone(node, *known->choice) + costs_.start_s;
     const bool same = known->choice->key == node.choice.key;
-    known->team_s =
-        same ? known->alone_s : Foreseen(team_, node, node.choice) + kStart_s + kRegion_s;
+    known->team_s = same ? known->alone_s : TeamSeconds(node);
     return *known;
   }
 
   // The cheapest offer with the layouts that the plan has.
   std::optional<KernelChoice> ChoiceAlone(const PlannedNode& node) {
     if (node.choice.kernel == "copy") return node.choice;
-    if (threads_ == 1) return node.choice;
+    if (facts_.threads == 1) return node.choice;
     if (node.def == nullptr) {
       return kernels_.ReorderAlone(node.call.inputs[0], node.choice.input_layouts[0],
                                    node.choice.output_layouts[0]);
@@ -308,7 +295,7 @@ class Streams {
       if (choice.input_layouts != node.choice.input_layouts ||
           choice.output_layouts != node.choice.output_layouts || choice.kernel == "reference")
         continue;
-      const double seconds = Foreseen(alone_, node, choice);
+      const double seconds = SecondsAlone(node, choice);
       if (best && seconds >= best_s) continue;
       best = choice;
       best_s = seconds;
@@ -316,10 +303,20 @@ class Streams {
     return best;
   }
 
+  // Without the start.
+  double SecondsAlone(const PlannedNode& node, KernelChoice choice) const {
+    choice.one_thread = true;
+    return kernels_.nominal().Seconds(WorkOf(node), choice) - facts_.launch_s;
+  }
+
+  double TeamSeconds(const PlannedNode& node) const {
+    const double seconds = kernels_.nominal().Seconds(WorkOf(node), node.choice);
+    return seconds - facts_.launch_s + costs_.start_s + costs_.region_s;
+  }
+
   double WholeSeconds() const {
     double seconds = 0;
-    for (size_t n = begin_; n < end_; ++n)
-      seconds += Foreseen(team_, step_.nodes[n], step_.nodes[n].choice) + kStart_s + kRegion_s;
+    for (size_t n = begin_; n < end_; ++n) seconds += TeamSeconds(step_.nodes[n]);
     return seconds;
   }
 
@@ -356,12 +353,12 @@ class Streams {
   }
 
   KernelQuery& kernels_;
-  const int threads_;
+  const DeviceFacts& facts_;
+  const InterOpCosts& costs_;
   const SideBySide how_;
   StepPlan& step_;
   Region& region_;
   const size_t begin_, end_;
-  const DeviceProfile team_, alone_;
   struct Home {
     int lane = 0;
     int64_t size_bytes = 0;
@@ -372,45 +369,18 @@ class Streams {
   size_t loss_end_ = 0;                      // after the node that makes the loss
 };
 
-}  // namespace
-
-namespace {
-
 template <typename Visit>
 void ForEachSequence(Region& region, const Visit& visit) {
   if (region.parts.empty()) return visit(region);
   for (Region& part : region.parts) ForEachSequence(part, visit);
 }
 
-// The nodes of one parallel region take as long as its longest stream.
-void ShareStreams(const Region& parallel, double PlannedNode::*seconds, StepPlan& step) {
-  double sum_s = 0, longest_s = 0;
-  for (const Region& stream : parallel.parts) {
-    double stream_s = 0;
-    for (int n = stream.first; n < stream.end; ++n)
-      stream_s += step.nodes[static_cast<size_t>(n)].*seconds;
-    sum_s += stream_s;
-    longest_s = std::max(longest_s, stream_s);
-  }
-  if (sum_s <= 0) return;
-  for (int n = parallel.first; n < parallel.end; ++n)
-    step.nodes[static_cast<size_t>(n)].*seconds *= longest_s / sum_s;
-}
-
 }  // namespace
 
-void FormParallelRegions(KernelQuery& kernels, int threads, const SideBySide& how, StepPlan& step) {
+void FormParallelRegions(KernelQuery& kernels, const SideBySide& how, StepPlan& step) {
   if (how.lanes <= 1) return;
   ForEachSequence(step.body,
-                  [&](Region& sequence) { Streams(kernels, threads, how, step, sequence).Run(); });
-}
-
-void ShareStreamSeconds(StepPlan& step) {
-  ForEachRegion(step.body, [&](const Region& region) {
-    if (region.kind != Region::Kind::kParallel) return;
-    ShareStreams(region, &PlannedNode::seconds, step);
-    ShareStreams(region, &PlannedNode::modelled_s, step);
-  });
+                  [&](Region& sequence) { Streams(kernels, how, step, sequence).Run(); });
 }
 
 }  // namespace ridge

@@ -21,12 +21,7 @@ struct SideBySide {
 // Cuts each sequence of the step's body, its loop included, into sequences and parallel regions;
 // reorders a region's nodes so that each stream is a range, and gives them one-thread kernels.
 // Deterministic; time linear in the nodes.
-// `threads`: of a node outside parallel regions.
 // REQUIRES: LowerGraph() has run; ShareInPlace() has not.
-void FormParallelRegions(KernelQuery& kernels, int threads, const SideBySide& how, StepPlan& step);
-
-// Scales the seconds of each parallel region's nodes so that they add up to its longest stream: the
-// step's seconds are then the sum over its nodes.
-void ShareStreamSeconds(StepPlan& step);
+void FormParallelRegions(KernelQuery& kernels, const SideBySide& how, StepPlan& step);
 
 }  // namespace ridge

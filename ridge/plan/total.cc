@@ -64,11 +64,11 @@ int64_t CountKernels(const Program& program) {
   return count;
 }
 
-int64_t ProfiledRuntimeBytes(const DeviceProfile& profile, const Program& program) {
-  // A program without training measures the profile, so loader, reports, checkpoints and their code
-  // are added (2.8 MiB measured with mlp, 3.6 with cnn).
+int64_t ProfiledRuntimeBytes(const DeviceFacts& device, const Program& program) {
+  // A program without training measures these numbers, so loader, reports, checkpoints and their
+  // code are added (2.8 MiB measured with mlp, 3.6 with cnn).
   constexpr int64_t kRunBytes = int64_t{4} << 20;
-  return profile.runtime_bytes + kRunBytes + profile.bytes_per_kernel * CountKernels(program) +
+  return device.runtime_bytes + kRunBytes + device.bytes_per_kernel * CountKernels(program) +
          HeapBytes(program);
 }
 

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "ridge/core/device_profile.h"
+#include "ridge/lower/cost_model.h"
 #include "ridge/plan/program.h"
 
 namespace ridge {
@@ -29,8 +29,8 @@ int64_t HeapBytes(const Program& program);
 // Nodes of all steps, each of which has a kernel.
 int64_t CountKernels(const Program& program);
 
-// Bytes of the process beside arena and data, by the device profile.
-int64_t ProfiledRuntimeBytes(const DeviceProfile& profile, const Program& program);
+// Bytes of the process beside arena and data, by the device.
+int64_t ProfiledRuntimeBytes(const DeviceFacts& device, const Program& program);
 
 // `runtime_bytes`: program, libraries, kernels' code and heap, threads.  `data_bytes`: the data
 // set's cache and what the input pipeline holds; counted under "inputs".  Gaps that placement could

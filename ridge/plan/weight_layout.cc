@@ -8,7 +8,6 @@
 #include <map>
 #include <optional>
 
-#include "ridge/plan/cost/roofline.h"
 #include "ridge/plan/lower.h"
 #include "ridge/plan/uses.h"
 
@@ -34,12 +33,9 @@ struct Update {
 
 class Vote {
  public:
-  Vote(KernelQuery& kernels, int threads, const std::vector<PersistentValue>& persistent,
+  Vote(KernelQuery& kernels, const std::vector<PersistentValue>& persistent,
        const std::vector<StepPlan>& steps)
-      : kernels_(kernels),
-        nominal_(NominalProfile(threads)),
-        persistent_(persistent),
-        steps_(steps) {
+      : kernels_(kernels), nominal_(kernels.nominal()), persistent_(persistent), steps_(steps) {
     for (const StepPlan& step : steps) {
       uses_.emplace_back(step);
       variables_.emplace_back(step, uses_.back(), persistent.size());
@@ -228,14 +224,13 @@ class Vote {
   }
 
   double ReorderSeconds(const TensorType& type, LayoutId from, LayoutId to) const {
-    return from == to ? 0 : EstimateReorder(nominal_, type, kernels_.Reorder(type, from, to));
+    return from == to ? 0 : nominal_.CopySeconds(type, kernels_.Reorder(type, from, to));
   }
 
   // Seconds of the optimizer, including padding, and of the copies of variables and gradient.
   double Price(const Update& u, LayoutId layout, const KernelChoice& choice) const {
     double seconds = ReorderSeconds(u.type, u.grad_layout, choice.input_layouts[u.grad]);
-    seconds +=
-        EstimateTime(nominal_, CostClass::kOptimizer, u.type.dtype, NodeOf(u).cost, choice).seconds;
+    seconds += nominal_.Seconds({CostClass::kOptimizer, u.type.dtype, NodeOf(u).cost}, choice);
     for (size_t t = 0; t < steps_.size(); ++t) {
       const double share = variables_[t].any_writes() ? 1 : kEvaluations;
       for (const int variable : u.variables) {
@@ -245,7 +240,7 @@ class Vote {
     }
     const int64_t padding = kernels_.LayoutBytes(layout, u.type) - u.type.bytes();
     const auto sweeps = static_cast<double>(2 * u.variables.size() + 1);
-    return seconds + sweeps * static_cast<double>(padding) / BandwidthFor(nominal_, u.type.bytes());
+    return seconds + sweeps * static_cast<double>(padding) / nominal_.BytesPerS(u.type.bytes());
   }
 
   void Keep(const Update& u, LayoutId layout, KernelChoice choice) {
@@ -255,7 +250,7 @@ class Vote {
   }
 
   KernelQuery& kernels_;
-  const DeviceProfile nominal_;
+  const CostModel& nominal_;
   const std::vector<PersistentValue>& persistent_;
   const std::vector<StepPlan>& steps_;
   std::vector<StepUses> uses_;  // by step
@@ -265,10 +260,10 @@ class Vote {
 
 }  // namespace
 
-WeightLayouts VoteWeightLayouts(KernelQuery& kernels, int threads,
+WeightLayouts VoteWeightLayouts(KernelQuery& kernels,
                                 const std::vector<PersistentValue>& persistent,
                                 const std::vector<StepPlan>& steps) {
-  return Vote(kernels, threads, persistent, steps).Run();
+  return Vote(kernels, persistent, steps).Run();
 }
 
 }  // namespace ridge

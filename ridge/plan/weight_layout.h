@@ -21,7 +21,7 @@ struct WeightLayouts {
 // The readers of each variable vote, in all steps; a parameter and its moments share a layout.
 // Costs are the nominal device's; evaluations have a low weight.
 // REQUIRES: the steps come from LowerGraph with row-major variables, and only views share bytes.
-WeightLayouts VoteWeightLayouts(KernelQuery& kernels, int threads,
+WeightLayouts VoteWeightLayouts(KernelQuery& kernels,
                                 const std::vector<PersistentValue>& persistent,
                                 const std::vector<StepPlan>& steps);
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "ridge/graph/builder.h"
+#include "ridge/lower/test_costs.h"
 #include "ridge/lower/test_rules.h"
 #include "ridge/plan/planner.h"
 
@@ -19,6 +20,7 @@ class LayoutKernels : public KernelQuery {
   int64_t padding = 0;  // bytes of layout 1
 
   const RewriteRules& rules() const override { return UnlimitedRules(); }
+  const CostModel& nominal() const override { return TestCosts(); }
   KernelOffers Offers(const OpDef& op, const OpCall& call,
                       std::span<const LayoutId> available) override {
     KernelChoice choice;
@@ -71,7 +73,7 @@ class WeightLayout : public ::testing::Test {
   std::string Nodes(PlanOptions options = {}) {
     auto graph = b_.Build();
     EXPECT_TRUE(graph.ok()) << graph.status().message();
-    auto program = PlanProgram("test", {{"train", *graph}}, kernels_, DeviceProfile(), options);
+    auto program = PlanProgram("test", {{"train", *graph}}, kernels_, TestCosts(), options);
     EXPECT_TRUE(program.ok()) << program.status().message();
     program_ = *program;
     std::string text;

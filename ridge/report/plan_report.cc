@@ -15,10 +15,10 @@ namespace {
 constexpr size_t kLongestNodes = 5;
 constexpr int kShareColumns = 12;
 
-// A node of one update, with the time of all its runs.
+// A node of one update, with the time of all its runs: as planned, and by the cost model alone.
 struct TimedNode {
   const PlannedNode* node = nullptr;
-  double seconds = 0;
+  double seconds = 0, modelled_s = 0;
 };
 
 std::string Heading(const std::string& name, const std::string& rest, const Terminal& terminal) {
@@ -61,15 +61,21 @@ std::string MemoryPart(const PlanSummary& plan, const Terminal& terminal) {
 std::vector<TimedNode> NodesByTime(const PlanSummary& plan) {
   std::vector<TimedNode> nodes;
   for (const UpdatePart& part : UpdateParts(*plan.program, plan.accumulate)) {
-    for (size_t n = 0; n < part.step->nodes.size(); ++n) {
+    const std::vector<double> planned = PlannedNodeSeconds(*part.step);
+    const std::vector<double> modelled = ModelledNodeSeconds(*part.step);
+    for (size_t n = 0; n < planned.size(); ++n) {
       const PlannedNode& node = part.step->nodes[n];
-      nodes.push_back(
-          {&node, node.seconds * static_cast<double>(part.runs * RunsOf(*part.step, n))});
+      const auto runs = static_cast<double>(part.runs * RunsOf(*part.step, n));
+      nodes.push_back({&node, planned[n] * runs, modelled[n] * runs});
     }
   }
   std::stable_sort(nodes.begin(), nodes.end(),
                    [](const TimedNode& a, const TimedNode& b) { return a.seconds > b.seconds; });
   return nodes;
+}
+
+std::string ErrorText(double planned, double measured) {
+  return measured > 0 ? FormatPercentChange(planned / measured - 1) : "-";
 }
 
 std::vector<std::string> TimeRow(const TimedNode& timed, double step_s, const Terminal& terminal) {
@@ -81,7 +87,8 @@ std::vector<std::string> TimeRow(const TimedNode& timed, double step_s, const Te
           FormatPercent(share),
           BarText(share, kShareColumns, terminal.unicode),
           BoundName(node.bound),
-          node.measured ? "measured" : "modelled"};
+          node.measured_s ? "measured" : "modelled",
+          node.measured_s ? ErrorText(timed.modelled_s, timed.seconds) : ""};
 }
 
 std::string LongestNodes(const PlanSummary& plan, const Terminal& terminal) {
@@ -92,7 +99,8 @@ std::string LongestNodes(const PlanSummary& plan, const Terminal& terminal) {
                {"share", Align::kRight},
                {""},
                {"bound"},
-               {"from"}});
+               {"from"},
+               {"model's error", Align::kRight}});
   double others_s = 0;
   for (size_t i = 0; i < nodes.size(); ++i) {
     if (i < kLongestNodes) {
@@ -111,6 +119,13 @@ std::string LongestNodes(const PlanSummary& plan, const Terminal& terminal) {
   return table.ToText(terminal);
 }
 
+// What the cost model alone says; empty where nothing was measured.
+std::string ModelLine(const PlanSummary& plan) {
+  if (plan.modelled_step_s == plan.step_s) return "";
+  return fmt::format("  modelled {} a step ({})\n", FormatSeconds(plan.modelled_step_s),
+                     ErrorText(plan.modelled_step_s, plan.step_s));
+}
+
 std::string TimePart(const PlanSummary& plan, const Terminal& terminal) {
   std::string head = FormatSeconds(plan.step_s) + " a step";
   if (plan.step_s > 0) {
@@ -118,7 +133,7 @@ std::string TimePart(const PlanSummary& plan, const Terminal& terminal) {
     head += fmt::format(", {} samples/s", FormatCount(samples / plan.step_s));
   }
   if (plan.epoch_s) head += fmt::format(", {} an epoch", FormatSeconds(*plan.epoch_s));
-  return Heading("Time", head, terminal) + LongestNodes(plan, terminal);
+  return Heading("Time", head, terminal) + LongestNodes(plan, terminal) + ModelLine(plan);
 }
 
 std::string ValueText(const StepPlan& step, int index, const KernelQuery& layouts) {
@@ -158,16 +173,17 @@ std::string StepText(const StepPlan& step, const KernelQuery& layouts) {
                {"bound"},
                {"kernel"},
                {"inputs"}});
+  const std::vector<double> node_s = PlannedNodeSeconds(step);
   for (size_t i = 0; i < step.nodes.size(); ++i) {
     const PlannedNode& node = step.nodes[i];
     table.AddRow({fmt::format("{}", i), node.op, ValueTexts(step, node.outputs, layouts),
                   OutputPlaces(step, node), fmt::format("{}", node.choice.workspace_bytes),
-                  FormatSeconds(node.seconds), BoundName(node.bound), node.choice.kernel,
+                  FormatSeconds(node_s[i]), BoundName(node.bound), node.choice.kernel,
                   ValueTexts(step, node.inputs, layouts)});
   }
   return fmt::format("\n{}: {} nodes, scratch {} bytes, lower bound {} bytes, {}\n", step.name,
                      step.nodes.size(), step.scratch_bytes, step.bound_bytes,
-                     FormatSeconds(step.seconds)) +
+                     FormatSeconds(PlannedSeconds(step))) +
          table.ToText(Terminal{});
 }
 
@@ -184,9 +200,7 @@ std::string PersistentText(const Program& program) {
 
 void AddComparison(Table& table, const std::string& what, double planned, double measured,
                    std::string (*format)(double)) {
-  const std::string error =
-      measured > 0 ? FormatPercentChange(planned / measured - 1) : std::string("-");
-  table.AddRow({what, format(planned), format(measured), error});
+  table.AddRow({what, format(planned), format(measured), ErrorText(planned, measured)});
 }
 
 std::string BytesText(double bytes) { return FormatBytes(static_cast<int64_t>(bytes)); }

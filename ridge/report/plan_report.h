@@ -14,7 +14,8 @@
 namespace ridge {
 
 // Memory by purpose, where the peak is, arena against its lower bound, where the time goes (the
-// five longest nodes), step and epoch time, whether it fits.
+// five longest nodes), step and epoch time, the error of the cost model against what was timed,
+// whether it fits.
 // `title` says what is planned: "cnn, batch 128, adam, f32, on cpu (2 threads)".
 std::string PlanReport(const std::string& title, const PlanSummary& plan, const Terminal& terminal);
 
@@ -32,7 +33,7 @@ struct RunNumbers {
   int64_t arena_bytes = 0;
   double step_s = 0;
   std::optional<double> epoch_s;
-  std::optional<double> modelled_step_s = {};  // of a plan: by the device's rates alone
+  std::optional<double> modelled_step_s = {};  // of a plan: by the cost model alone
 };
 
 // The table "planned against measured" with the error of the plan: (planned - measured) / measured;

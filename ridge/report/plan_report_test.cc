@@ -22,9 +22,8 @@ Program Training(int count) {
     PlannedNode node;
     node.name = "node" + std::to_string(i);
     node.op = "relu";
-    node.seconds = i * 1e-3;
-    node.measured = i % 2 == 0;
-    step.seconds += node.seconds;
+    node.modelled_s = i * 1e-3;
+    if (i % 2 == 0) node.measured_s = node.modelled_s * 1.25;
     step.nodes.push_back(node);
   }
   program.steps.push_back(step);

@@ -5,7 +5,8 @@
 #include <map>
 #include <numeric>
 
-#include "ridge/plan/cost/roofline.h"
+#include "ridge/lower/roofline.h"
+#include "ridge/plan/cost/times.h"
 #include "ridge/report/profile_causes.h"
 
 namespace ridge {
@@ -154,8 +155,10 @@ StepProfile AnalyzeStep(StepMeasurement measured) {
   RIDGE_CHECK(measured.node_s.size() == measured.step->nodes.size(), "one time a node");
   StepProfile profile;
   profile.measured = std::move(measured);
+  const std::vector<double> planned_s = PlannedNodeSeconds(*profile.measured.step);
   for (size_t n = 0; n < profile.measured.node_s.size(); ++n) {
     profile.nodes.push_back(Analyze(profile.measured, n));
+    profile.nodes.back().planned_s = planned_s[n];
     profile.limit_s += profile.nodes.back().limit_s;
   }
   const DeviceProfile& limits = profile.measured.limits;

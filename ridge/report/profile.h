@@ -39,6 +39,7 @@ const char* ProfilePartName(ProfilePart part);  // "compute"
 
 struct ProfiledNode {
   double seconds = 0, limit_s = 0;
+  double planned_s = 0;  // of one run
   ProfilePart part = ProfilePart::kMemory;
   std::string row;    // the table's: the operator, of reorders what they copy: "of weights"
   std::string level;  // smallest memory level that holds what the node touches: "L2"

@@ -12,7 +12,7 @@
 #include <set>
 
 #include "ridge/core/units.h"
-#include "ridge/plan/cost/roofline.h"
+#include "ridge/lower/roofline.h"
 #include "ridge/plan/uses.h"
 
 namespace ridge {

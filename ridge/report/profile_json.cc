@@ -50,7 +50,7 @@ Json Nodes(const StepProfile& profile) {
                      {"group", profile.nodes[n].group},
                      {"s", profile.nodes[n].seconds},
                      {"limit_s", profile.nodes[n].limit_s},
-                     {"planned_s", step.nodes[n].seconds},
+                     {"planned_s", profile.nodes[n].planned_s},
                      {"runs", RunsOf(step, n)},
                      {"flops", step.nodes[n].cost.flops},
                      {"bytes_read", step.nodes[n].cost.bytes_read},

@@ -4,7 +4,6 @@
 #include <algorithm>
 
 #include "ridge/core/units.h"
-#include "ridge/plan/cost/roofline.h"
 #include "ridge/report/bar_chart.h"
 #include "ridge/report/profile.h"
 #include "ridge/report/profile_causes.h"

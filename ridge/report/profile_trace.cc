@@ -22,7 +22,7 @@ Status AddNode(const StepProfile& profile, size_t n, double start_s, TraceWriter
       TraceArg{"flops", runs * node.cost.flops},
       TraceArg{"bytes", runs * (node.cost.bytes_read + node.cost.bytes_written)},
       TraceArg{"share_of_limit", share},
-      TraceArg{"planned_s", node.seconds},
+      TraceArg{"planned_s", profiled.planned_s},
       TraceArg{"memory_level", std::string_view(profiled.level)},
       TraceArg{"why", std::string_view(group.why)}};
   return trace.AddSpan({node.name, node.op, kNodes, start_s, profiled.seconds, args});

@@ -8,7 +8,6 @@
 #include "ridge/backend/cpu/cpu_backend.h"
 #include "ridge/core/threads.h"
 #include "ridge/graph/builder.h"
-#include "ridge/plan/cost/roofline.h"
 #include "ridge/plan/planner.h"
 #include "ridge/runtime/executor.h"
 
@@ -17,8 +16,7 @@ namespace {
 
 std::unique_ptr<Executor> Prepare(Result<Graph> graph, Backend& backend) {
   if (!graph.ok()) std::abort();
-  auto program = PlanProgram("bench", {{"run", std::move(*graph)}}, backend,
-                             NominalProfile(backend.threads()), {});
+  auto program = PlanProgram("bench", {{"run", std::move(*graph)}}, backend, backend.nominal(), {});
   if (!program.ok()) std::abort();
   auto executor = Executor::Create(std::move(*program), backend);
   if (!executor.ok()) std::abort();

@@ -12,6 +12,8 @@
 #include "ridge/core/threads.h"
 #include "ridge/graph/autodiff.h"
 #include "ridge/graph/interpret.h"
+#include "ridge/lower/roofline.h"
+#include "ridge/plan/cost/times.h"
 #include "ridge/plan/planner.h"
 #include "ridge/runtime/rehearsal.h"
 
@@ -52,7 +54,7 @@ DeviceProfile TestProfile() {
 
 std::unique_ptr<Executor> MakeExecutor(const Graph& graph, Backend& backend,
                                        const PlanOptions& options = {}) {
-  auto program = PlanProgram("net", {{"train", graph}}, backend, TestProfile(), options);
+  auto program = PlanProgram("net", {{"train", graph}}, backend, Roofline(TestProfile()), options);
   EXPECT_TRUE(program.ok()) << program.status().message();
   auto executor = Executor::Create(*program, backend);
   EXPECT_TRUE(executor.ok()) << executor.status().message();
@@ -220,6 +222,7 @@ class CountingBackend : public Backend {
   int made = 0;
 
   const RewriteRules& rules() const override { return backend_.rules(); }
+  const CostModel& nominal() const override { return backend_.nominal(); }
   const std::string& name() const override { return backend_.name(); }
   int threads() const override { return backend_.threads(); }
   bool Multiplies(DType operands) const override { return backend_.Multiplies(operands); }
@@ -364,7 +367,7 @@ TEST(Executor, WhatIsWrittenOverAnAddendStaysOutOfTheSumOverSlices) {
   named.slice_sums = {"s"};
   const auto backend = MakeCpuBackend(1);
   ASSERT_TRUE(backend.ok());
-  auto program = PlanProgram("net", {named}, **backend, TestProfile(), {});
+  auto program = PlanProgram("net", {named}, **backend, Roofline(TestProfile()), {});
   ASSERT_TRUE(program.ok()) << program.status().message();
   const auto executor = Executor::Create(*program, **backend);
   ASSERT_TRUE(executor.ok()) << executor.status().message();
@@ -424,7 +427,7 @@ TEST(Arena, MemoryThatWasOnlyReadIsNotResident) {
 TEST(Rehearsal, MeasuresEveryKernelThatFitsTheBudget) {
   const auto backend = MakeReferenceBackend();
   const auto executor = MakeExecutor(TrainingGraph(), *backend);
-  const auto seconds = Rehearse(*executor, 0.5);
+  const auto seconds = Rehearse(*executor, backend->nominal(), 0.5);
   ASSERT_TRUE(seconds.ok());
   for (const PlannedNode& node : executor->program().steps[0].nodes) {
     ASSERT_TRUE(seconds->contains(node.choice.key)) << node.choice.key;
@@ -432,8 +435,8 @@ TEST(Rehearsal, MeasuresEveryKernelThatFitsTheBudget) {
   }
   DeviceProfile profile = TestProfile();
   profile.kernel_s = *seconds;
-  EstimateTimes(profile, executor->mutable_program());
-  EXPECT_TRUE(executor->program().steps[0].nodes[0].measured);
+  EstimateTimes(Roofline(profile), executor->mutable_program());
+  EXPECT_TRUE(executor->program().steps[0].nodes[0].measured_s);
 }
 
 }  // namespace

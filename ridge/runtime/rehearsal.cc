@@ -16,8 +16,7 @@
 
 #include "ridge/core/median.h"
 #include "ridge/core/process.h"
-#include "ridge/plan/cost/roofline.h"
-#include "ridge/plan/planner.h"
+#include "ridge/plan/cost/times.h"
 #include "ridge/runtime/timing_data.h"
 
 namespace ridge {
@@ -79,11 +78,21 @@ int RoundsOf(const Candidate& candidate, double seconds) {
   return seconds < kSuspect * candidate.expected_s ? 1 : 2;
 }
 
+double SecondsBy(const CostModel& device, const PlannedNode& node) {
+  return device.Seconds(WorkOf(node), node.choice);
+}
+
+// Of all nodes, one after the other: sections are not timed as such.
+double SecondsBy(const CostModel& device, const StepPlan& step) {
+  double seconds = 0;
+  for (size_t n = 0; n < step.nodes.size(); ++n)
+    seconds += SecondsBy(device, step.nodes[n]) * static_cast<double>(RunsOf(step, n));
+  return seconds;
+}
+
 // Cheapest first.
-std::vector<Candidate> Candidates(const StepPlan& step, int threads,
+std::vector<Candidate> Candidates(const StepPlan& step, const CostModel& nominal,
                                   const std::map<std::string, double>& timed_before) {
-  // Not by the profile: one that was measured on a busy machine would leave no kernel affordable.
-  const DeviceProfile nominal = NominalProfile(threads);
   std::vector<Candidate> candidates;
   std::map<std::string_view, size_t> known;
   for (size_t n = 0; n < step.nodes.size(); ++n) {
@@ -91,7 +100,7 @@ std::vector<Candidate> Candidates(const StepPlan& step, int threads,
     if (timed_before.contains(node.choice.key)) continue;
     const auto [found, added] = known.try_emplace(node.choice.key, candidates.size());
     if (added) {
-      candidates.push_back({n, 1, EstimateNode(nominal, node).seconds});
+      candidates.push_back({n, 1, SecondsBy(nominal, node)});
     } else {
       ++candidates[found->second].count;
     }
@@ -104,16 +113,17 @@ std::vector<Candidate> Candidates(const StepPlan& step, int threads,
 
 class StepRehearsal {
  public:
-  StepRehearsal(Executor& executor, int index, double budget_s)
+  // Not by the profile: one that was measured on a busy machine would leave no kernel affordable.
+  StepRehearsal(Executor& executor, const CostModel& nominal, int index, double budget_s)
       : executor_(executor),
+        nominal_(nominal),
         index_(index),
         step_(executor.program().steps[static_cast<size_t>(index)]),
         budget_s_(budget_s),
         begin_s_(MonotonicSeconds()) {}
 
   Status Run(DataFiller& filler, std::map<std::string, double>& kernel_s) {
-    if (2 * EstimateStep(NominalProfile(executor_.threads()), step_) <= budget_s_)
-      return Walk(filler, kernel_s);
+    if (2 * SecondsBy(nominal_, step_) <= budget_s_) return Walk(filler, kernel_s);
     RIDGE_RETURN_IF_ERROR(FirstRound(filler, kernel_s));
     double round_s = 0;  // the last one's
     for (int round = 1; round < kMostRounds; ++round) {
@@ -173,7 +183,7 @@ class StepRehearsal {
 
   // Adds nodes until all their rounds would take the budget.
   Status FirstRound(DataFiller& filler, const std::map<std::string, double>& timed_before) {
-    std::vector<Candidate> left = Candidates(step_, executor_.threads(), timed_before);
+    std::vector<Candidate> left = Candidates(step_, nominal_, timed_before);
     auto next = left.begin();
     for (; next != left.end(); ++next) {
       const double expected_s = next->expected_s;
@@ -221,6 +231,7 @@ class StepRehearsal {
   }
 
   Executor& executor_;
+  const CostModel& nominal_;
   const int index_;
   const StepPlan& step_;
   std::vector<Timed> timed_;  // in the order of the step
@@ -230,21 +241,20 @@ class StepRehearsal {
 
 // Runs the cheapest kernel of each name that was not timed: its first call maps generated code and
 // library pages, which the process's memory then includes when it is read.
-Status RunOtherKinds(Executor& executor, const std::map<std::string, double>& kernel_s,
-                     DataFiller& filler) {
+Status RunOtherKinds(Executor& executor, const CostModel& nominal,
+                     const std::map<std::string, double>& kernel_s, DataFiller& filler) {
   struct Cheapest {
     int step = 0, node = 0;
     double expected_s = 0;
   };
   std::map<std::string_view, Cheapest> kinds;
   std::set<std::string_view> timed;
-  const DeviceProfile nominal = NominalProfile(executor.threads());
   for (int s = 0; s < static_cast<int>(executor.program().steps.size()); ++s) {
     const StepPlan& step = executor.program().steps[static_cast<size_t>(s)];
     for (int n = 0; n < static_cast<int>(step.nodes.size()); ++n) {
       const PlannedNode& node = step.nodes[static_cast<size_t>(n)];
       if (kernel_s.contains(node.choice.key)) timed.insert(node.choice.kernel);
-      const double expected_s = EstimateNode(nominal, node).seconds;
+      const double expected_s = SecondsBy(nominal, node);
       const auto [found, added] = kinds.try_emplace(node.choice.kernel, Cheapest{s, n, expected_s});
       if (!added && expected_s < found->second.expected_s) found->second = {s, n, expected_s};
     }
@@ -260,24 +270,26 @@ Status RunOtherKinds(Executor& executor, const std::map<std::string, double>& ke
 
 }  // namespace
 
-Result<std::map<std::string, double>> Rehearse(Executor& executor, double budget_s) {
+Result<std::map<std::string, double>> Rehearse(Executor& executor, const CostModel& nominal,
+                                               double budget_s) {
   DataFiller filler(executor);
   std::map<std::string, double> kernel_s;
   const auto count = static_cast<double>(executor.program().steps.size());
   for (int i = 0; i < static_cast<int>(executor.program().steps.size()); ++i)
-    RIDGE_RETURN_IF_ERROR(StepRehearsal(executor, i, budget_s / count).Run(filler, kernel_s));
-  RIDGE_RETURN_IF_ERROR(RunOtherKinds(executor, kernel_s, filler));
+    RIDGE_RETURN_IF_ERROR(
+        StepRehearsal(executor, nominal, i, budget_s / count).Run(filler, kernel_s));
+  RIDGE_RETURN_IF_ERROR(RunOtherKinds(executor, nominal, kernel_s, filler));
   return kernel_s;
 }
 
 namespace {
 
 struct Sums {
-  double measured = 0, modelled = 0;
+  double measured_s = 0, profiled_s = 0;
 };
 
-// Measured and modelled seconds by kernel name, over the kernels that were timed.
-std::map<std::string_view, Sums> SumKinds(const DeviceProfile& profile,
+// By kernel name, over the kernels that were timed.
+std::map<std::string_view, Sums> SumKinds(const CostModel& profiled,
                                           const std::map<std::string, double>& kernel_s,
                                           const Program& program) {
   std::map<std::string_view, Sums> kinds;
@@ -287,8 +299,8 @@ std::map<std::string_view, Sums> SumKinds(const DeviceProfile& profile,
       const auto timed = kernel_s.find(node.choice.key);
       if (timed == kernel_s.end() || !counted.insert(node.choice.key).second) continue;
       Sums& sums = kinds[node.choice.kernel];
-      sums.measured += timed->second;
-      sums.modelled += EstimateNode(profile, node).seconds;
+      sums.measured_s += timed->second;
+      sums.profiled_s += SecondsBy(profiled, node);
     }
   }
   return kinds;
@@ -317,16 +329,16 @@ double WeightedMedian(std::vector<Ratio> ratios) {
 }  // namespace
 
 double RehearsedOverProfiled(const std::map<std::string, double>& kernel_s,
-                             const DeviceProfile& profile, const Program& program) {
+                             const CostModel& profiled, const Program& program) {
   std::vector<Ratio> ratios;
   std::set<std::string_view> counted;
   for (const StepPlan& step : program.steps) {
     for (const PlannedNode& node : step.nodes) {
       const auto timed = kernel_s.find(node.choice.key);
       if (timed == kernel_s.end() || !counted.insert(node.choice.key).second) continue;
-      const double modelled = EstimateNode(profile, node).seconds;
-      if (modelled > 0)
-        ratios.push_back({timed->second / modelled, std::min(timed->second, modelled)});
+      const double profiled_s = SecondsBy(profiled, node);
+      if (profiled_s > 0)
+        ratios.push_back({timed->second / profiled_s, std::min(timed->second, profiled_s)});
     }
   }
   return WeightedMedian(std::move(ratios));
@@ -337,25 +349,20 @@ bool Contradicts(double rehearsed_over_profiled) {
   return rehearsed_over_profiled < kFaster || rehearsed_over_profiled > kSlower;
 }
 
-void EstimateTimesBy(const std::map<std::string, double>& kernel_s, const DeviceProfile& profile,
+void EstimateTimesBy(const std::map<std::string, double>& kernel_s, const CostModel& profiled,
                      Program& program) {
-  const auto kinds = SumKinds(profile, kernel_s, program);
-  const double median = RehearsedOverProfiled(kernel_s, profile, program);
+  const auto kinds = SumKinds(profiled, kernel_s, program);
+  const double median = RehearsedOverProfiled(kernel_s, profiled, program);
   const double usual = Contradicts(median) ? median : 1;
-  DeviceProfile known = profile;
-  for (const auto& [key, seconds] : kernel_s) known.kernel_s[key] = seconds;
-  EstimateTimes(known, program);
+  EstimateTimes(profiled, program);
   for (StepPlan& step : program.steps) {
-    for (size_t n = 0; n < step.nodes.size(); ++n) {
-      PlannedNode& node = step.nodes[n];
+    for (PlannedNode& node : step.nodes) {
+      const auto timed = kernel_s.find(node.choice.key);
+      if (timed != kernel_s.end()) node.measured_s = timed->second;
       const auto kind = kinds.find(node.choice.kernel);
-      if (node.measured) continue;
-      const bool seen = kind != kinds.end() && kind->second.modelled > 0;
-      const double factor = seen ? kind->second.measured / kind->second.modelled : usual;
-      const double seconds =
-          node.seconds * std::clamp(factor, usual / kMostWrong, usual * kMostWrong);
-      step.seconds += (seconds - node.seconds) * static_cast<double>(RunsOf(step, n));
-      node.seconds = seconds;
+      const bool seen = kind != kinds.end() && kind->second.profiled_s > 0;
+      const double factor = seen ? kind->second.measured_s / kind->second.profiled_s : usual;
+      node.correction = std::clamp(factor, usual / kMostWrong, usual * kMostWrong);
     }
   }
 }

@@ -7,27 +7,29 @@
 #include <map>
 #include <string>
 
+#include "ridge/lower/cost_model.h"
 #include "ridge/runtime/executor.h"
 
 namespace ridge {
 
 // Seconds by KernelChoice::key.  Overwrites everything in the arena: initialize or restore
-// the variables afterwards.  Spends at most about `budget_s` by the program's own estimates; then
+// the variables afterwards.  Spends at most about `budget_s` by the estimates of `nominal`; then
 // runs one kernel of each name that did not fit, untimed.
-Result<std::map<std::string, double>> Rehearse(Executor& executor, double budget_s);
+Result<std::map<std::string, double>> Rehearse(Executor& executor, const CostModel& nominal,
+                                               double budget_s);
 
 // Measured over profiled seconds: the weighted median over the timed kernels, each key once,
 // weighted by its seconds.  1 when none was timed.
 double RehearsedOverProfiled(const std::map<std::string, double>& kernel_s,
-                             const DeviceProfile& profile, const Program& program);
+                             const CostModel& profiled, const Program& program);
 // Whether the ratio rules the profile out for this machine.  The bound for faster kernels is
 // tighter: slower ones have other causes too.
 bool Contradicts(double rehearsed_over_profiled);
 
-// Sets the seconds of every node and step.  A node that was not timed gets the profile's seconds,
-// scaled by measured over profiled seconds of kernels of the same name, or, without such kernels,
-// of all kernels if they contradict the profile.
-void EstimateTimesBy(const std::map<std::string, double>& kernel_s, const DeviceProfile& profile,
+// Sets the seconds of every node: those of `profiled`, and measured_s of the nodes that were timed.
+// The correction of all others is measured over profiled seconds of kernels of the same name, or,
+// without such kernels, of all kernels if they contradict the profile.
+void EstimateTimesBy(const std::map<std::string, double>& kernel_s, const CostModel& profiled,
                      Program& program);
 
 }  // namespace ridge

@@ -2,7 +2,8 @@
 
 #include <gtest/gtest.h>
 
-#include "ridge/plan/cost/roofline.h"
+#include "ridge/lower/roofline.h"
+#include "ridge/plan/cost/times.h"
 
 namespace ridge {
 namespace {
@@ -22,22 +23,23 @@ class RehearsalTest : public testing::Test {
     }
   }
 
-  double Seconds(size_t node) const { return program_.steps[0].nodes[node].seconds; }
+  double Seconds(size_t node) const { return PlannedNodeSeconds(program_.steps[0])[node]; }
+  Roofline Profiled() const { return Roofline(profile_); }
 
   DeviceProfile profile_;
   Program program_;
 };
 
 TEST_F(RehearsalTest, TheRatioIsTheMedianOverKeys) {
-  EXPECT_EQ(RehearsedOverProfiled({}, profile_, program_), 1);
-  EXPECT_NEAR(RehearsedOverProfiled({{"a", 1e-3}, {"b", 2e-3}, {"c", 90e-3}}, profile_, program_),
+  EXPECT_EQ(RehearsedOverProfiled({}, Profiled(), program_), 1);
+  EXPECT_NEAR(RehearsedOverProfiled({{"a", 1e-3}, {"b", 2e-3}, {"c", 90e-3}}, Profiled(), program_),
               2, 1e-9);
 }
 
 TEST_F(RehearsalTest, SmallKernelsDoNotSpeakForLargeOnes) {
   for (size_t small : {0, 1, 2}) program_.steps[0].nodes[small].cost.bytes_read = 100;
   EXPECT_NEAR(RehearsedOverProfiled({{"a", 1e-5}, {"b", 1e-5}, {"c", 1e-5}, {"d", 1.2e-3}},
-                                    profile_, program_),
+                                    Profiled(), program_),
               1.2, 1e-9);
 }
 
@@ -47,13 +49,13 @@ TEST_F(RehearsalTest, KernelsThatAreFarFromTheProfileContradictIt) {
 }
 
 TEST_F(RehearsalTest, WhatWasNotTimedFollowsTheOthersWhereTheProfileIsContradicted) {
-  EstimateTimesBy({{"a", 1e-4}, {"b", 1e-4}, {"c", 1e-4}}, profile_, program_);
+  EstimateTimesBy({{"a", 1e-4}, {"b", 1e-4}, {"c", 1e-4}}, Profiled(), program_);
   EXPECT_NEAR(Seconds(0), 1e-4, 1e-9);
   EXPECT_NEAR(Seconds(3), 1e-4, 1e-9);
 }
 
 TEST_F(RehearsalTest, OtherwiseItKeepsTheProfiles) {
-  EstimateTimesBy({{"a", 0.8e-3}, {"b", 1.2e-3}, {"c", 1.1e-3}}, profile_, program_);
+  EstimateTimesBy({{"a", 0.8e-3}, {"b", 1.2e-3}, {"c", 1.1e-3}}, Profiled(), program_);
   EXPECT_NEAR(Seconds(3), 1e-3, 1e-9);
 }
 

@@ -11,7 +11,7 @@
 #include "ridge/backend/cpu/cpu_backend.h"
 #include "ridge/core/threads.h"
 #include "ridge/graph/autodiff.h"
-#include "ridge/plan/cost/roofline.h"
+#include "ridge/plan/cost/times.h"
 #include "ridge/plan/planner.h"
 #include "ridge/runtime/executor.h"
 
@@ -59,8 +59,7 @@ Graph RandomGraph(uint32_t seed) {
 
 Program PlanWith(const Graph& graph, Backend& backend, int lanes) {
   const PlanOptions options = {.side_by_side = {lanes, /*always=*/true}};
-  auto program = PlanProgram("random", {{"train", graph}}, backend,
-                             NominalProfile(backend.threads()), options);
+  auto program = PlanProgram("random", {{"train", graph}}, backend, backend.nominal(), options);
   EXPECT_TRUE(program.ok()) << program.status().message();
   return *program;
 }
@@ -182,17 +181,17 @@ TEST(SideBySide, SecondsAddUpToTheSteps) {
   StepPlan step;
   step.nodes.resize(4);
   const double seconds[] = {5, 3, 1, 2};
-  for (size_t n = 0; n < 4; ++n) step.nodes[n].seconds = seconds[n];
+  for (size_t n = 0; n < 4; ++n) step.nodes[n].modelled_s = seconds[n];
   Region parallel = Region::Sequence(1, 4);
   parallel.kind = Region::Kind::kParallel;
   parallel.parts = {Region::Sequence(1, 3), Region::Sequence(3, 4)};
   step.body = Region::Sequence(0, 4);
   step.body.parts = {Region::Sequence(0, 1), parallel};
-  ShareStreamSeconds(step);  // streams of 4 and 2 s
-  double sum = 0;
-  for (const PlannedNode& node : step.nodes) sum += node.seconds;
-  EXPECT_DOUBLE_EQ(sum, 5 + 4);
-  EXPECT_DOUBLE_EQ(step.nodes[0].seconds, 5);
+  EXPECT_DOUBLE_EQ(PlannedSeconds(step), 5 + 4);  // streams of 4 and 2 s
+  EXPECT_DOUBLE_EQ(PlannedNodeSeconds(step)[0], 5);
+  step.nodes[3].measured_s = 6;
+  EXPECT_DOUBLE_EQ(PlannedSeconds(step), 5 + 6);
+  EXPECT_DOUBLE_EQ(ModelledSeconds(step), 5 + 4);
 }
 
 }  // namespace

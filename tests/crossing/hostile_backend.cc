@@ -112,6 +112,7 @@ class HostileReorder : public Kernel {
 class HostileBackend : public Backend {
  public:
   const RewriteRules& rules() const override { return inner_->rules(); }
+  const CostModel& nominal() const override { return inner_->nominal(); }
   const std::string& name() const override { return inner_->name(); }
   int threads() const override { return 1; }
   bool Multiplies(DType) const override { return false; }

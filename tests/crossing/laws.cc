@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "ridge/backend/cpu/cpu_backend.h"
-#include "ridge/plan/cost/roofline.h"
+#include "ridge/backend/cpu/nominal_profile.h"
 #include "tests/crossing/hostile_backend.h"
 
 namespace ridge::crossing {

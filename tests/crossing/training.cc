@@ -10,7 +10,6 @@
 #include "ridge/graph/interpret.h"
 #include "ridge/graph/sample_axis.h"
 #include "ridge/graph/text.h"
-#include "ridge/plan/cost/roofline.h"
 #include "ridge/plan/search/rewrite_graphs.h"
 #include "ridge/train/job/scalar_inputs.h"
 
@@ -251,10 +250,9 @@ Result<Training> BuildTraining(const std::string& text, const Setting& setting,
                          RunPasses(slice, ForwardPasses(selection), machine.backend->rules()));
   RIDGE_ASSIGN_OR_RETURN(std::vector<NamedGraph> graphs,
                          BuildTrainingGraphs(simple, OptionsOf(setting)));
-  RIDGE_ASSIGN_OR_RETURN(
-      RewrittenGraphs rewritten,
-      RewriteGraphs(std::move(graphs), selection, DType::kF32, LimitsOf(setting.recompute),
-                    *machine.backend, NominalProfile(machine.backend->threads())));
+  RIDGE_ASSIGN_OR_RETURN(RewrittenGraphs rewritten,
+                         RewriteGraphs(std::move(graphs), selection, DType::kF32,
+                                       LimitsOf(setting.recompute), *machine.backend));
   training.graphs = std::move(rewritten.graphs);
   training.recomputed = rewritten.recomputed;
   return training;
@@ -281,7 +279,7 @@ Result<Left> Execute(const Training& training, const Setting& setting, const Mac
                                .layout = setting.layout,
                                .side_by_side = {.lanes = setting.lanes, .always = true}};
   RIDGE_ASSIGN_OR_RETURN(Program program, PlanProgram("net", training.graphs, *machine.backend,
-                                                      machine.profile, options));
+                                                      machine.measured(), options));
   Count(program, uses);
   uses.recomputed += training.recomputed;
   RIDGE_ASSIGN_OR_RETURN(const std::unique_ptr<Executor> executor,

@@ -14,7 +14,8 @@ NODE_KEYS = {"name", "op", "flops", "bytes_read", "bytes_written", "s", "bound"}
 
 def placed(plan):
     """A plan without what is measured anew each time: times, and what the process holds already."""
-    nodes = [{k: v for k, v in node.items() if k not in ("s", "modelled_s", "bound", "measured")}
+    nodes = [{k: v for k, v in node.items() if k not in ("s", "modelled_s", "bound", "measured",
+                                                         "measured_s")}
              for node in plan["nodes"]]
     breakdown = {k: v for k, v in plan["breakdown"].items() if k != "runtime"}
     return (nodes, breakdown, plan["arena_bytes"], plan["bound_bytes"], plan["device"])

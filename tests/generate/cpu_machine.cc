@@ -1,7 +1,7 @@
 #include "tests/generate/cpu_machine.h"
 
 #include "ridge/backend/cpu/cpu_backend.h"
-#include "ridge/plan/cost/roofline.h"
+#include "ridge/backend/cpu/nominal_profile.h"
 
 namespace ridge {
 

@@ -10,7 +10,6 @@
 #include "ridge/graph/sample_axis.h"
 #include "ridge/learn/training_graph.h"
 #include "ridge/lower/pipeline.h"
-#include "ridge/plan/cost/roofline.h"
 #include "ridge/plan/planner.h"
 
 namespace ridge {
@@ -143,7 +142,7 @@ Result<std::string> Plan(const Graph& graph, const std::string& text) {
   const std::unique_ptr<Backend> backend = MakeReferenceBackend();
   const PlanOptions how = {.side_by_side = {.lanes = options.streams, .always = true}};
   RIDGE_ASSIGN_OR_RETURN(const Program program,
-                         PlanProgram(graph.name, steps, *backend, NominalProfile(1), how));
+                         PlanProgram(graph.name, steps, *backend, backend->nominal(), how));
   return Printer(program).Run();
 }
 

@@ -9,10 +9,12 @@
 #include "ridge/backend/cpu/kernel_def.h"
 #include "ridge/backend/cpu/kernels/reorder.h"
 #include "ridge/backend/cpu/layouts.h"
+#include "ridge/backend/cpu/nominal_profile.h"
 #include "ridge/backend/cpu/onednn.h"
 #include "ridge/backend/cpu/parallel.h"
 #include "ridge/backend/reference/reference_backend.h"
 #include "ridge/core/instructions.h"
+#include "ridge/lower/roofline.h"
 
 namespace ridge {
 namespace {
@@ -52,7 +54,8 @@ class CpuBackend : public Backend {
       : cpu_{threads, dnnl::engine(dnnl::engine::kind::cpu, 0), dnnl::stream(),
              conv == ConvKernels::kDirect},
         alone_(cpu_),
-        offered_(offered) {
+        offered_(offered),
+        nominal_(NominalProfile(threads)) {
     LimitInstructions();
     cpu_.stream = dnnl::stream(cpu_.engine);
     alone_ = cpu_;
@@ -60,6 +63,7 @@ class CpuBackend : public Backend {
   }
 
   const RewriteRules& rules() const override { return HostRules(); }
+  const CostModel& nominal() const override { return nominal_; }
   const std::string& name() const override { return name_; }
   int threads() const override { return cpu_.threads; }
   bool Multiplies(DType operands) const override { return cpu::HasProductsOf(operands); }
@@ -184,6 +188,7 @@ class CpuBackend : public Backend {
   CpuContext cpu_;
   CpuContext alone_;  // the same for kernels on one thread
   const OfferedKernels offered_;
+  const Roofline nominal_;
   std::map<std::string, KernelOffers> offers_, offers_alone_;
 };
 

@@ -7,7 +7,9 @@
 #include <vector>
 
 #include "ridge/backend/cpu/host_rules.h"
+#include "ridge/backend/cpu/nominal_profile.h"
 #include "ridge/core/rounding.h"
+#include "ridge/lower/roofline.h"
 
 namespace ridge {
 namespace {
@@ -71,6 +73,7 @@ class ReferenceKernel : public Kernel {
 class ReferenceBackend : public Backend {
  public:
   const RewriteRules& rules() const override { return HostRules(); }
+  const CostModel& nominal() const override { return nominal_; }
   const std::string& name() const override { return name_; }
   int threads() const override { return 1; }
   bool Multiplies(DType) const override { return true; }
@@ -99,6 +102,7 @@ class ReferenceBackend : public Backend {
 
  private:
   const std::string name_ = "reference";
+  const Roofline nominal_{NominalProfile(/*threads=*/1)};
 };
 
 std::string AttrKey(const Attr& attr) {

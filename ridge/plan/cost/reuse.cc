@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <vector>
 
-#include "ridge/plan/cost/roofline.h"
 #include "ridge/plan/uses.h"
 
 namespace ridge {
@@ -54,9 +53,9 @@ class ReuseWalk {
 
 }  // namespace
 
-double ColdReadSeconds(const DeviceProfile& profile, int64_t cache_bytes, const StepPlan& step) {
-  if (profile.memory.empty()) return 0;
-  const double memory = profile.memory.back().bytes_per_s;
+double ColdReadSeconds(const CostModel& device, int64_t cache_bytes, const StepPlan& step,
+                       const std::vector<double>& node_s) {
+  const DeviceFacts& facts = device.facts();
   ReuseWalk walk(step, cache_bytes);
   double seconds = 0;
   for (size_t n = 0; n < step.nodes.size(); ++n) {
@@ -65,10 +64,10 @@ double ColdReadSeconds(const DeviceProfile& profile, int64_t cache_bytes, const 
     if (cold == 0) continue;
     const int64_t bytes = node.cost.bytes_read + node.cost.bytes_written;
     const double moved =
-        static_cast<double>(cold) / memory +
-        static_cast<double>(std::max<int64_t>(0, bytes - cold)) / BandwidthFor(profile, bytes);
-    seconds += std::max(0.0, moved + profile.launch_s - node.seconds) *
-               static_cast<double>(RunsOf(step, n));
+        static_cast<double>(cold) / facts.memory_bytes_per_s +
+        static_cast<double>(std::max<int64_t>(0, bytes - cold)) / device.BytesPerS(bytes);
+    seconds +=
+        std::max(0.0, moved + facts.launch_s - node_s[n]) * static_cast<double>(RunsOf(step, n));
   }
   return seconds;
 }

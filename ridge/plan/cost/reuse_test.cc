@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "ridge/lower/roofline.h"
+
 namespace ridge {
 namespace {
 
@@ -29,14 +31,17 @@ class ColdReadSecondsTest : public testing::Test {
     node.inputs = std::move(inputs);
     node.outputs = std::move(outputs);
     const auto bytes = static_cast<double>(node.cost.bytes_read + node.cost.bytes_written);
-    node.seconds = std::max(compute_s, bytes / 10e6);
+    node_s_.push_back(std::max(compute_s, bytes / 10e6));
     step_.nodes.push_back(std::move(node));
   }
 
-  double Seconds() const { return ColdReadSeconds(profile_, 10 * kMegabyte, step_); }
+  double Seconds() const {
+    return ColdReadSeconds(Roofline(profile_), 10 * kMegabyte, step_, node_s_);
+  }
 
   DeviceProfile profile_;
   StepPlan step_;
+  std::vector<double> node_s_;
 };
 
 TEST_F(ColdReadSecondsTest, WhatWasTouchedShortlyBeforeIsInTheCache) {

@@ -57,7 +57,7 @@ class SetBuilder {
 }  // namespace
 
 RecomputeSet FindRecomputable(const Graph& graph, const RecomputeLimits& limits,
-                              const DeviceProfile& nominal) {
+                              const DeviceFacts& nominal) {
   if (!limits.any || !HasGradients(graph)) return {};
   const RecomputeFacts facts(graph, nominal);
   const std::vector<Again> candidates = facts.Candidates();

@@ -2,7 +2,7 @@
 #pragma once
 #include <cstdint>
 
-#include "ridge/core/device_profile.h"
+#include "ridge/lower/cost_model.h"
 #include "ridge/lower/recompute.h"
 
 namespace ridge {
@@ -26,6 +26,6 @@ struct RecomputeLimits {
 //
 // Sizes are those of row-major, unfused tensors, so the peak is only close to the plan's.
 RecomputeSet FindRecomputable(const Graph& graph, const RecomputeLimits& limits,
-                              const DeviceProfile& nominal);
+                              const DeviceFacts& nominal);
 
 }  // namespace ridge

@@ -19,8 +19,6 @@ namespace {
 constexpr int kMostSteps = 8;  // recomputed for one value
 // A value must free at least 1 / kLeastShare of the bytes at the peak.
 constexpr int64_t kLeastShare = 2000;
-// Of a pointwise kernel, a core: gelu of 12.6 MB took 0.8 to 1.2 ms on two, a sum of as much 0.6.
-constexpr double kPointwiseFlopsPerS = 15e9;
 
 int64_t FlopsOf(const Graph& graph, const Node& node) {
   return CallCost(*node.op, graph.Call(node)).flops;
@@ -28,7 +26,7 @@ int64_t FlopsOf(const Graph& graph, const Node& node) {
 
 }  // namespace
 
-RecomputeFacts::RecomputeFacts(const Graph& graph, const DeviceProfile& nominal)
+RecomputeFacts::RecomputeFacts(const Graph& graph, const DeviceFacts& nominal)
     : graph_(graph),
       nominal_(nominal),
       order_(ScheduleNodes(graph)),
@@ -147,8 +145,8 @@ double RecomputeFacts::StepSeconds(ValueId id) const {
   const Node& node = graph_.node(graph_.value(id).producer);
   if (node.op->alias_input >= 0) return 0;
   if (node.op->elementwise == nullptr) return nominal_.launch_s;
-  return nominal_.launch_s + static_cast<double>(FlopsOf(graph_, node)) /
-                                 (kPointwiseFlopsPerS * std::max(1, nominal_.threads));
+  return nominal_.launch_s +
+         static_cast<double>(FlopsOf(graph_, node)) / nominal_.pointwise_flops_per_s;
 }
 
 // Seconds to write and read a value between two kernels; 0 if both are fused: pointwise operators

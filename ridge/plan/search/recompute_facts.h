@@ -3,8 +3,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "ridge/core/device_profile.h"
 #include "ridge/graph/graph.h"
+#include "ridge/lower/cost_model.h"
 
 namespace ridge {
 
@@ -21,7 +21,7 @@ struct Again {
 // view counts as a read of its root.
 class RecomputeFacts {
  public:
-  RecomputeFacts(const Graph& graph, const DeviceProfile& nominal);
+  RecomputeFacts(const Graph& graph, const DeviceFacts& nominal);
 
   ValueId RootOf(ValueId id) const;
   // Whether its bytes are scratch, which the plan may reuse.
@@ -54,11 +54,11 @@ class RecomputeFacts {
   double StepSeconds(ValueId id) const;
   double PassedOnSeconds(ValueId id, ValueId reader) const;
   double Seconds(int64_t bytes) const {
-    return static_cast<double>(bytes) / nominal_.memory.back().bytes_per_s;
+    return static_cast<double>(bytes) / nominal_.memory_bytes_per_s;
   }
 
   const Graph& graph_;
-  const DeviceProfile& nominal_;
+  const DeviceFacts& nominal_;
   std::vector<NodeId> order_;
   std::vector<int> first_, last_;             // by root
   std::vector<int> last_early_, first_late_;  // by root: up to the peak, and readers after it

@@ -11,8 +11,8 @@
 #include "ridge/graph/builder.h"
 #include "ridge/graph/test_results.h"
 #include "ridge/lower/pipeline.h"
+#include "ridge/lower/test_costs.h"
 #include "ridge/lower/test_rules.h"
-#include "ridge/plan/cost/roofline.h"
 #include "ridge/plan/memory/live_curve.h"
 #include "ridge/plan/search/recompute_facts.h"
 
@@ -64,7 +64,7 @@ Graph Residual(int blocks) {
 const RecomputeLimits kEvery = {.any = true, .every = true};
 
 RecomputeSet Find(const Graph& graph, const RecomputeLimits& limits = kEvery) {
-  return FindRecomputable(graph, limits, NominalProfile(2));
+  return FindRecomputable(graph, limits, TestCosts().facts());
 }
 
 Graph MakeAgain(const Graph& graph, const RecomputeLimits& limits = kEvery) {
@@ -128,8 +128,7 @@ TEST(RecomputeTest, MakesGeluAgainFromWhatItsGradientReads) {
 
 // Of the graph's own schedule, in which copies are nodes as all others.
 int64_t PeakBytes(const Graph& graph) {
-  const DeviceProfile nominal = NominalProfile(2);
-  const RecomputeFacts facts(graph, nominal);
+  const RecomputeFacts facts(graph, TestCosts().facts());
   LiveCurve curve(facts.places());
   for (size_t v = 0; v < facts.values(); ++v) {
     const auto id = static_cast<ValueId>(v);
@@ -188,7 +187,7 @@ TEST(RecomputeTest, TakesFirstWhatFreesMostForItsTime) {
     x = net.b.OpOutputs("layer_norm", {x}, {}, std::string(name) + ".norm")[0];
   }
   const Graph graph = net.Train(x);
-  DeviceProfile slow = NominalProfile(1);
+  DeviceFacts slow = TestCosts().facts();
   slow.launch_s = 0;
   const auto ops = [&](const RecomputeLimits& limits) {
     std::multiset<std::string> names;

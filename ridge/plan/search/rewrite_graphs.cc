@@ -4,10 +4,10 @@ namespace ridge {
 
 Result<RewrittenGraphs> RewriteGraphs(std::vector<NamedGraph> graphs, const PassSelection& passes,
                                       DType operands, const RecomputeLimits& limits,
-                                      KernelQuery& kernels, const DeviceProfile& nominal) {
+                                      KernelQuery& kernels) {
   RewrittenGraphs rewritten;
   const auto recompute = [&](Graph step) -> Result<Graph> {
-    const RecomputeSet set = FindRecomputable(step, limits, nominal);
+    const RecomputeSet set = FindRecomputable(step, limits, kernels.nominal().facts());
     rewritten.recomputed += set.chosen;
     if (set.empty()) return step;
     return RecomputeValues(step, set);

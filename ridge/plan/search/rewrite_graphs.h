@@ -17,9 +17,9 @@ struct RewrittenGraphs {
 };
 
 // Runs RewriteStep on each graph, independently of the others; those that may recompute do so
-// within `limits`.  `nominal` gives the seconds of recomputation.
+// within `limits`.
 Result<RewrittenGraphs> RewriteGraphs(std::vector<NamedGraph> graphs, const PassSelection& passes,
                                       DType operands, const RecomputeLimits& limits,
-                                      KernelQuery& kernels, const DeviceProfile& nominal);
+                                      KernelQuery& kernels);
 
 }  // namespace ridge

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "ridge/plan/cost/reuse.h"
-#include "ridge/plan/cost/roofline.h"
+#include "ridge/plan/cost/times.h"
 #include "ridge/plan/plan_json.h"
 #include "ridge/plan/search/rewrite_graphs.h"
 #include "ridge/plan/total.h"
@@ -21,10 +21,8 @@ constexpr double kLeastFreed = 0.03;
 constexpr int64_t kManyActivations = int64_t{256} << 20;  // scratch bytes to explain in the report
 constexpr int64_t kMostSlices = 1024;
 constexpr size_t kMostCandidates = 4;
-constexpr int64_t kSharedCacheBytes = int64_t{16} << 20;
-constexpr int64_t kCoreCacheBytes = int64_t{1} << 20;
-// Reuse within these bytes is a cache hit: other users of the chip have half of the last cache.
-constexpr int64_t kReuseBytes = kSharedCacheBytes / 2;
+// Reuse within a part of the last cache is a hit: other users of the chip have the rest.
+constexpr int64_t kReusePart = 2;
 
 struct Candidate {
   PlanChoice planned;
@@ -38,7 +36,7 @@ struct Candidate {
 
 // Time that the roofline of single additions omits: a whole slice runs between two additions to a
 // sum, so the sums stay in a cache only if all of them fit together.
-double ColdSumSeconds(const StepPlan& step) {
+double ColdSumSeconds(const DeviceFacts& device, const StepPlan& step) {
   int64_t bytes = 0;
   const Region* loop = MicroBatchLoop(step);
   if (loop == nullptr) return 0;
@@ -47,28 +45,34 @@ double ColdSumSeconds(const StepPlan& step) {
     bytes += cost.bytes_read + cost.bytes_written;
   }
   constexpr double kReadAndWritten = 2.0 / 3;  // the addend was written just now
-  if (bytes < kSharedCacheBytes) return 0;
-  const double memory = NominalProfile(1).memory.back().bytes_per_s;
-  return static_cast<double>(bytes * (step.slices - 1)) * kReadAndWritten / memory;
+  if (bytes < device.last_cache_bytes) return 0;
+  return static_cast<double>(bytes * (step.slices - 1)) * kReadAndWritten /
+         device.memory_bytes_per_s;
 }
 
 // Seconds of the step with all its bytes in the fastest memory: a lower bound for any number of
 // slices.
-double CachedSeconds(const StepPlan& step, DeviceProfile nominal) {
-  nominal.memory = {{"L1", INT64_MAX, nominal.memory.front().bytes_per_s}};
-  return EstimateStep(nominal, step);
+double CachedSeconds(const CostModel& device, const StepPlan& step) {
+  double seconds = 0;
+  for (size_t n = 0; n < step.nodes.size(); ++n) {
+    const PlannedNode& node = step.nodes[n];
+    seconds +=
+        device.CachedSeconds(WorkOf(node), node.choice) * static_cast<double>(RunsOf(step, n));
+  }
+  return seconds;
 }
 
 class PlanSearch {
  public:
   PlanSearch(JobGraphs& graphs, const ProgramRecipe& recipe, KernelQuery& kernels,
-             const DeviceProfile& profile, const PlanGoals& goals)
+             const CostModel& measured, const PlanGoals& goals)
       : graphs_(graphs),
         recipe_(recipe),
         kernels_(kernels),
-        profile_(profile),
+        measured_(measured),
         goals_(goals),
-        nominal_(NominalProfile(recipe.threads)) {}
+        nominal_(kernels.nominal()),
+        facts_(nominal_.facts()) {}
 
   Result<PlanChoice> Run() {
     RIDGE_RETURN_IF_ERROR(Add(goals_.slices.value_or(1), GivenLimits()));
@@ -99,9 +103,9 @@ class PlanSearch {
 
   Status AddWorthwhile() {
     const Candidate& whole = candidates_.front();
-    const double least = kBytesPerCore * recipe_.threads / whole.seconds;
+    const double least = kBytesPerCore * facts_.threads / whole.seconds;
     // A recomputed value is written, so no value frees more bytes per second than memory writes.
-    if (least > nominal_.memory.back().bytes_per_s) return Status();
+    if (least > facts_.memory_bytes_per_s) return Status();
     return Add(whole.planned.slices, {.any = true, .least_bytes_per_s = least});
   }
 
@@ -131,16 +135,18 @@ class PlanSearch {
   Status Add(int64_t slices, const RecomputeLimits& limits) {
     Candidate candidate;
     RIDGE_ASSIGN_OR_RETURN(candidate.planned, Plan(slices, limits));
-    Program& program = candidate.planned.program;
-    EstimateTimes(nominal_, program);
+    const Program& program = candidate.planned.program;
     for (const UpdatePart& part : UpdateParts(program, goals_.accumulate)) {
+      const StepPlan& step = *part.step;
+      const std::vector<double> node_s = NodeSecondsBy(nominal_, step);
       const double cold_s =
-          ColdSumSeconds(*part.step) + ColdReadSeconds(nominal_, kReuseBytes, *part.step);
+          ColdSumSeconds(facts_, step) +
+          ColdReadSeconds(nominal_, facts_.last_cache_bytes / kReusePart, step, node_s);
       const auto runs = static_cast<double>(part.runs);
-      candidate.seconds += (part.step->seconds + cold_s) * runs;
-      candidate.cached_s += CachedSeconds(*part.step, nominal_) * runs;
+      candidate.seconds += (SumOfRuns(step, node_s) + cold_s) * runs;
+      candidate.cached_s += CachedSeconds(nominal_, step) * runs;
     }
-    candidate.bytes = program.arena_bytes + ProfiledRuntimeBytes(nominal_, program);
+    candidate.bytes = program.arena_bytes + ProfiledRuntimeBytes(facts_, program);
     candidate.scratch_bytes = program.steps.front().scratch_bytes;
     candidates_.push_back(std::move(candidate));
     return Status();
@@ -159,13 +165,12 @@ class PlanSearch {
     if (limits.every) planned.recompute = "all";
     planned.passes = std::move(rewritten.passes);
     RIDGE_ASSIGN_OR_RETURN(planned.program, PlanProgram(recipe_.model, rewritten.graphs, kernels_,
-                                                        profile_, recipe_.options));
+                                                        measured_, recipe_.options));
     return planned;
   }
 
   Result<RewrittenGraphs> Rewrite(std::vector<NamedGraph> graphs, const RecomputeLimits& limits) {
-    return RewriteGraphs(std::move(graphs), recipe_.passes, recipe_.operands, limits, kernels_,
-                         nominal_);
+    return RewriteGraphs(std::move(graphs), recipe_.passes, recipe_.operands, limits, kernels_);
   }
 
   Result<const RewrittenGraphs*> Evaluation(int64_t slices) {
@@ -185,7 +190,6 @@ class PlanSearch {
     choice.candidates = std::move(all);
     choice.keeps_many =
         !goals_.recompute && choice.recompute == "off" && best.scratch_bytes > kManyActivations;
-    EstimateTimes(profile_, choice.program);
     return choice;
   }
 
@@ -208,7 +212,8 @@ class PlanSearch {
   // need half the memory; and those whose activations fit the last cache, half of it, and the
   // cores' caches.  None if the whole batch's activations fit the cores' caches.
   std::vector<int64_t> Worthwhile(int64_t scratch_bytes) const {
-    const int64_t core = kCoreCacheBytes * recipe_.threads, shared = kSharedCacheBytes;
+    const int64_t core = facts_.core_cache_bytes * facts_.threads;
+    const int64_t shared = facts_.last_cache_bytes;
     std::vector<int64_t> all;
     if (scratch_bytes <= core) return all;
     for (const int64_t room : {scratch_bytes / 2, shared, shared / 2, core}) {
@@ -269,9 +274,10 @@ class PlanSearch {
   JobGraphs& graphs_;
   const ProgramRecipe& recipe_;
   KernelQuery& kernels_;
-  const DeviceProfile& profile_;
+  const CostModel& measured_;
   const PlanGoals& goals_;
-  const DeviceProfile nominal_;
+  const CostModel& nominal_;
+  const DeviceFacts& facts_;
   std::vector<Candidate> candidates_;
   std::map<int64_t, RewrittenGraphs> evaluations_;  // by slices
 };
@@ -279,8 +285,8 @@ class PlanSearch {
 }  // namespace
 
 Result<PlanChoice> SearchPlan(JobGraphs& graphs, const ProgramRecipe& recipe, KernelQuery& kernels,
-                              const DeviceProfile& profile, const PlanGoals& goals) {
-  return PlanSearch(graphs, recipe, kernels, profile, goals).Run();
+                              const CostModel& measured, const PlanGoals& goals) {
+  return PlanSearch(graphs, recipe, kernels, measured, goals).Run();
 }
 
 }  // namespace ridge

@@ -44,7 +44,6 @@ struct ProgramRecipe {
   PassSelection passes;
   DType operands = DType::kF32;  // of products
   PlanOptions options;
-  int threads = 1;  // of a node
 };
 
 struct PlanChoice {
@@ -56,14 +55,14 @@ struct PlanChoice {
   std::vector<PlanCandidate> candidates;                  // in the order in which they were planned
 };
 
-// A few plans are compared by their bytes and by the seconds of the nominal device.
+// A few plans are compared by their bytes and by the seconds of the kernels' nominal device.
 // Slices: among the plans that fit the limit, the fewest slices within 5 % of the fastest plan.  If
 // the whole batch fits, a number of slices is planned only while it could gain 5 %: even with all
 // bytes in a cache, and less the cost of slicing extrapolated from the last plan.
 // Recompute: the values that are worth their time (search.cc has the limit); if the whole batch
 // does not fit, as many as are needed.
-// The program's times are those of `profile`.  Deterministic.
+// The program's times are those of `measured`.  Deterministic.
 Result<PlanChoice> SearchPlan(JobGraphs& graphs, const ProgramRecipe& recipe, KernelQuery& kernels,
-                              const DeviceProfile& profile, const PlanGoals& goals);
+                              const CostModel& measured, const PlanGoals& goals);
 
 }  // namespace ridge

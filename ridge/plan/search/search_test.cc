@@ -7,6 +7,7 @@
 
 #include "ridge/graph/autodiff.h"
 #include "ridge/graph/builder.h"
+#include "ridge/lower/test_costs.h"
 #include "ridge/lower/test_rules.h"
 
 namespace ridge {
@@ -16,6 +17,7 @@ namespace {
 class PlainKernels : public KernelQuery {
  public:
   const RewriteRules& rules() const override { return rules_; }
+  const CostModel& nominal() const override { return TestCosts(); }
   KernelOffers Offers(const OpDef& op, const OpCall& call, std::span<const LayoutId>) override {
     KernelChoice choice;
     choice.kernel = choice.key = op.name;
@@ -73,10 +75,8 @@ class Gelus : public JobGraphs {
 
 PlanChoice Search(JobGraphs& graphs, const PlanGoals& goals) {
   PlainKernels kernels;
-  DeviceProfile profile;
-  profile.threads = 1;
-  Result<PlanChoice> choice = SearchPlan(graphs, {"gelus", *ParsePassSpec(""), DType::kF32, {}, 1},
-                                         kernels, profile, goals);
+  Result<PlanChoice> choice = SearchPlan(graphs, {"gelus", *ParsePassSpec(""), DType::kF32, {}},
+                                         kernels, TestCosts(), goals);
   EXPECT_TRUE(choice.ok()) << choice.status().message();
   const auto chosen = [](const PlanCandidate& c) { return c.chosen; };
   EXPECT_EQ(std::count_if(choice->candidates.begin(), choice->candidates.end(), chosen), 1);

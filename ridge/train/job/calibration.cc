@@ -48,11 +48,4 @@ Result<double> MeasureUpdates(Executor& executor, const PlannedJob& job, const J
   return warm_ups == 0 ? std::min(1.0, ratio) : ratio;
 }
 
-void ScaleTimes(double factor, Program& program) {
-  for (StepPlan& step : program.steps) {
-    step.seconds *= factor;
-    for (PlannedNode& node : step.nodes) node.seconds *= factor;
-  }
-}
-
 }  // namespace ridge

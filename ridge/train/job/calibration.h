@@ -1,21 +1,17 @@
 // Calibration steps: a few whole updates before the run, with the input pipeline running.
 //
 // Times of single kernels include neither the load of the loader's thread nor the cache contents
-// that a kernel leaves for the next.  Whole updates include both; the plan's times are scaled to
-// them.
+// that a kernel leaves for the next.  Whole updates include both: StepPlan::calibration.
 #pragma once
 #include "ridge/runtime/executor.h"
 #include "ridge/train/job/job.h"
 
 namespace ridge {
 
-// Measured over estimated seconds of one update; 1 when one update would take more than six
-// `budget_s`, or the loss is not finite.  The learning rate is 0, yet states change:
-// initialize or restore the variables afterwards.
+// Measured over planned seconds of one update, a StepPlan::calibration; 1 when one update would
+// take more than six `budget_s`, or the loss is not finite.  The learning rate is 0, yet states
+// change: initialize or restore the variables afterwards.
 Result<double> MeasureUpdates(Executor& executor, const PlannedJob& job, const JobData& data,
                               double budget_s);
-
-// Multiplies every node's and step's seconds.
-void ScaleTimes(double factor, Program& program);
 
 }  // namespace ridge

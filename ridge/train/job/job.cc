@@ -10,7 +10,6 @@
 #include "ridge/core/sha256.h"
 #include "ridge/core/threads.h"
 #include "ridge/models/model.h"
-#include "ridge/plan/cost/roofline.h"
 #include "ridge/plan/search/rewrite_graphs.h"
 #include "ridge/train/job/slicing.h"
 
@@ -42,10 +41,10 @@ Result<Program> PlanGraphs(const std::string& model, std::vector<NamedGraph> gra
                            const std::string& passes, DType operands, const Machine& machine) {
   RIDGE_ASSIGN_OR_RETURN(const PassSelection selection, ParsePassSpec(passes));
   Backend& backend = *machine.backend;
-  RIDGE_ASSIGN_OR_RETURN(const RewrittenGraphs rewritten,
-                         RewriteGraphs(std::move(graphs), selection, operands, /*limits=*/{},
-                                       backend, NominalProfile(backend.threads())));
-  return PlanProgram(model, rewritten.graphs, backend, machine.profile,
+  RIDGE_ASSIGN_OR_RETURN(
+      const RewrittenGraphs rewritten,
+      RewriteGraphs(std::move(graphs), selection, operands, /*limits=*/{}, backend));
+  return PlanProgram(model, rewritten.graphs, backend, machine.measured(),
                      PlanOptionsFor(selection, machine));
 }
 
@@ -74,7 +73,8 @@ Result<PlannedJob> PlanParts(const TrainOptions& options, const Graph& forward, 
   job.device = job.program.device;
   job.passes = std::move(choice.passes);
   job.candidates = std::move(choice.candidates);
-  EstimateJob(data, ProfiledRuntimeBytes(machine.profile, job.program), job.program, job);
+  EstimateJob(data, ProfiledRuntimeBytes(machine.measured().facts(), job.program), job.program,
+              job);
   return job;
 }
 
@@ -94,12 +94,12 @@ void EstimateJob(const JobData* data, int64_t runtime_bytes, const Program& prog
                  PlannedJob& job) {
   job.memory = EstimateMemory(program, runtime_bytes, job.data_bytes);
   job.step_s = UpdateSeconds(program, job.options.accumulate);
-  job.modelled_step_s = UpdateSeconds(program, job.options.accumulate, &StepPlan::modelled_s);
+  job.modelled_step_s = UpdateSeconds(program, job.options.accumulate, ModelledSeconds);
   if (data == nullptr) return;
   if (const StepPlan* eval = program.Find("eval"); eval != nullptr && data->during() != nullptr) {
     const int64_t batch = job.options.batch;
     const int64_t batches = CeilDiv(data->during()->size(), batch);
-    job.eval_s = eval->seconds * static_cast<double>(batches);
+    job.eval_s = PlannedSeconds(*eval) * static_cast<double>(batches);
   }
   job.epoch_s = job.step_s * static_cast<double>(data->steps_per_epoch) + job.eval_s;
 }

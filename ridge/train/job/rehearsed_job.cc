@@ -54,11 +54,13 @@ int64_t RestToCome(const Program& program, int64_t still_to_come) {
 }
 
 // Times the kernels; returns the bytes that untimed kernels will map later.
-Result<int64_t> TimeKernels(const DeviceProfile& profile, double budget_s, Executor& executor) {
-  RIDGE_ASSIGN_OR_RETURN(const auto kernel_s, Rehearse(executor, budget_s));
-  if (Contradicts(RehearsedOverProfiled(kernel_s, profile, executor.program())))
-    NoteContradiction(profile.id);
-  EstimateTimesBy(kernel_s, profile, executor.mutable_program());
+Result<int64_t> TimeKernels(const Machine& machine, double budget_s, Executor& executor) {
+  RIDGE_ASSIGN_OR_RETURN(const auto kernel_s,
+                         Rehearse(executor, machine.backend->nominal(), budget_s));
+  const Roofline profiled = machine.measured();
+  if (Contradicts(RehearsedOverProfiled(kernel_s, profiled, executor.program())))
+    NoteContradiction(machine.profile.id);
+  EstimateTimesBy(kernel_s, profiled, executor.mutable_program());
   return CodeToCome(executor.program(), kernel_s);
 }
 
@@ -66,7 +68,7 @@ Status TimeUpdates(const PlannedJob& job, const JobData& data, double budget_s,
                    Executor& executor) {
   executor.InitializeVariables(job.options.seed);
   RIDGE_ASSIGN_OR_RETURN(const double factor, MeasureUpdates(executor, job, data, budget_s));
-  ScaleTimes(factor, executor.mutable_program());
+  for (StepPlan& step : executor.mutable_program().steps) step.calibration = factor;
   return Status();
 }
 
@@ -83,8 +85,7 @@ Result<std::unique_ptr<Executor>> RehearseJob(const Machine& machine, const JobD
   if (data != nullptr)
     to_come += ReportToCome(executor->program()) + LayoutCopiesToCome(executor->program());
   if (options.kernels_s > 0) {
-    RIDGE_ASSIGN_OR_RETURN(const int64_t code,
-                           TimeKernels(machine.profile, options.kernels_s, *executor));
+    RIDGE_ASSIGN_OR_RETURN(const int64_t code, TimeKernels(machine, options.kernels_s, *executor));
     to_come += code;
     if (data != nullptr)
       RIDGE_RETURN_IF_ERROR(TimeUpdates(job, *data, options.updates_s, *executor));

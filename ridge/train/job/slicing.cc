@@ -104,8 +104,8 @@ Result<PlanChoice> SearchTrainingPlan(const SearchRequest& q) {
   goals.accumulate = q.options.accumulate;
   goals.limit_bytes = q.limit_bytes;
   const ProgramRecipe recipe = {q.options.model, passes, operands,
-                                PlanOptionsFor(passes, q.machine), q.machine.backend->threads()};
-  return SearchPlan(graphs, recipe, *q.machine.backend, q.machine.profile, goals);
+                                PlanOptionsFor(passes, q.machine)};
+  return SearchPlan(graphs, recipe, *q.machine.backend, q.machine.measured(), goals);
 }
 
 }  // namespace ridge

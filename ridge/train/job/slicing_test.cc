@@ -10,7 +10,6 @@
 #include <set>
 
 #include "ridge/graph/text.h"
-#include "ridge/plan/cost/roofline.h"
 #include "ridge/train/job/job.h"
 #include "ridge/train/job/step_runner.h"
 #include "ridge/train/options/test_machine.h"
@@ -261,7 +260,7 @@ TEST(SlicingTest, RecomputesToTheSameBits) {
 Result<PlannedJob> PlanToFit(const Graph& forward, const std::string& recompute, int64_t fit) {
   const TestMachine test;
   Machine machine = test.get();  // needs what the nominal one does
-  const DeviceProfile nominal = NominalProfile(1);
+  const DeviceFacts& nominal = machine.backend->nominal().facts();
   machine.profile.runtime_bytes = nominal.runtime_bytes;
   machine.profile.bytes_per_kernel = nominal.bytes_per_kernel;
   TrainOptions options;

@@ -86,6 +86,7 @@ class UncountedBackend : public Backend {
     return inner_->Reorder(type, from, to);
   }
   const RewriteRules& rules() const override { return inner_->rules(); }
+  const CostModel& nominal() const override { return inner_->nominal(); }
   const std::string& name() const override { return inner_->name(); }
   int threads() const override { return inner_->threads(); }
   bool Multiplies(DType operands) const override { return inner_->Multiplies(operands); }

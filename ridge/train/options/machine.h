@@ -5,6 +5,7 @@
 
 #include "ridge/backend/backend.h"
 #include "ridge/core/device_profile.h"
+#include "ridge/lower/roofline.h"
 #include "ridge/plan/side_by_side.h"
 
 namespace ridge {
@@ -16,6 +17,8 @@ struct Machine {
   // the nominal device chooses.
   std::map<std::string, double> kernel_s = {};
   SideBySide side_by_side = {};  // `--inter-op`
+
+  Roofline measured() const { return Roofline(profile); }  // predicts the seconds of a plan
 };
 
 }  // namespace ridge

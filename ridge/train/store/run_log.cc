@@ -2,6 +2,8 @@
 
 #include <array>
 
+#include "ridge/plan/cost/times.h"
+
 namespace ridge {
 namespace {
 
@@ -73,11 +75,12 @@ void RunLog::TraceStep(const Executor& executor, int step, double start_s) {
   if (trace_ == nullptr) return;
   const StepPlan& plan = executor.program().steps[static_cast<size_t>(step)];
   const std::vector<double>& seconds = executor.NodeSeconds(step);
+  const std::vector<double> planned = PlannedNodeSeconds(plan);
   double at = start_s;
   for (size_t n = 0; n < plan.nodes.size(); ++n) {
     const PlannedNode& node = plan.nodes[n];
     const std::array<TraceArg, 3> args = {TraceArg{"kernel", std::string_view(node.choice.kernel)},
-                                          TraceArg{"planned_s", node.seconds},
+                                          TraceArg{"planned_s", planned[n]},
                                           TraceArg{"flops", node.cost.flops}};
     Check(trace_->AddSpan({node.name, node.op, kNodes, at, seconds[n], args}));
     at += seconds[n];

@@ -16,6 +16,7 @@
 #include "ridge/backend/cpu/kernel_def.h"
 #include "ridge/backend/cpu/kernels/norm_planes.h"
 #include "ridge/backend/cpu/layouts.h"
+#include "ridge/backend/cpu/nominal_profile.h"
 #include "ridge/backend/cpu/parallel.h"
 #include "ridge/core/rounding.h"
 
@@ -26,8 +27,6 @@ constexpr int64_t kChunk = 4096;  // elements of one piece of a plane, a multipl
 // Of all threads' blocks together, that stay in the last cache between the
 // sweeps.
 constexpr int64_t kMostBytesAtOnce = int64_t{12} << 20;
-
-constexpr int64_t kLastCacheBytes = int64_t{16} << 20;
 
 enum class Kind { kForward, kInference, kGrad };
 
