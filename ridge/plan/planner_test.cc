@@ -167,7 +167,8 @@ class ToldCosts : public CostModel {
   }
   const DeviceFacts& facts() const override { return facts_; }
   TimeEstimate Estimate(const Work&, const KernelChoice& choice) const override {
-    TimeEstimate estimate = {.modelled_s = kernel_s_.at(choice.kernel)};
+    TimeEstimate estimate;
+    estimate.modelled_s = kernel_s_.at(choice.kernel);
     if (measured_) estimate.measured_s = 2 * estimate.modelled_s;
     return estimate;
   }
