@@ -242,6 +242,7 @@ class Streams {
   double SecondsOn(int lane, const GroupWork& work) const {
     int64_t elsewhere = 0;
     for (const auto& [home, bytes] : work.bytes_at) elsewhere += home == lane ? 0 : bytes;
+    if (elsewhere == 0) return work.seconds;
     return work.seconds + static_cast<double>(elsewhere) / costs_.core_to_core_bytes_per_s;
   }
 

@@ -21,8 +21,8 @@ constexpr double kLeastFreed = 0.03;
 constexpr int64_t kManyActivations = int64_t{256} << 20;  // scratch bytes to explain in the report
 constexpr int64_t kMostSlices = 1024;
 constexpr size_t kMostCandidates = 4;
-// Reuse within a part of the last cache is a hit: other users of the chip have the rest.
-constexpr int64_t kReusePart = 2;
+// Reuse within 1 / kReuseShare of the last cache is a hit: other users of the chip have the rest.
+constexpr int64_t kReuseShare = 2;
 
 struct Candidate {
   PlanChoice planned;
@@ -141,7 +141,7 @@ class PlanSearch {
       const std::vector<double> node_s = NodeSecondsBy(nominal_, step);
       const double cold_s =
           ColdSumSeconds(facts_, step) +
-          ColdReadSeconds(nominal_, facts_.last_cache_bytes / kReusePart, step, node_s);
+          ColdReadSeconds(nominal_, facts_.last_cache_bytes / kReuseShare, step, node_s);
       const auto runs = static_cast<double>(part.runs);
       candidate.seconds += (SumOfRuns(step, node_s) + cold_s) * runs;
       candidate.cached_s += CachedSeconds(nominal_, step) * runs;
