@@ -210,7 +210,7 @@ TEST_F(Planner, TheNominalModelDecidesAndTheMeasuredOneIsShown) {
 // Slices: a node runs twice.
 TEST(Times, WhatWasTimedStandsBesideWhatIsModelled) {
   StepPlan step;
-  step.slices = 2;
+  step.body = Region::Loop(0, 3, 2);
   step.nodes.resize(3);
   for (PlannedNode& node : step.nodes) node.modelled_s = 1;
   step.nodes[0].measured_s = 3;
