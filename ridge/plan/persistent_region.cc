@@ -67,8 +67,8 @@ std::map<std::string, LayoutId> OptimizedVariables(const std::vector<NamedGraph>
   for (const NamedGraph& named : graphs) {
     const Graph& graph = named.graph;
     for (const GraphUpdate& update : graph.updates()) {
-      const NodeId producer = graph.value(update.value).producer;
-      if (producer >= 0 && IsOptimizer(graph.node(producer)))
+      const Node* producer = graph.producer(update.value);
+      if (producer != nullptr && IsOptimizer(*producer))
         names[graph.value(update.variable).name] = PersistentRegion::kUnread;
     }
   }

@@ -35,7 +35,7 @@ class FirstSlice {
       if (addend < 0) continue;
       const PlannedValue& root = ValueAt(step_, uses_.bytes().RootOf(addend));
       // What a later node writes into the bytes would be in the sum at the slice's end.
-      const bool rewritten = uses_.LastWriterOfBytes(addend) >= static_cast<int>(n);
+      const bool rewritten = uses_.LastWriteTo(addend) >= static_cast<int>(n);
       if (root.persistent || root.first_slice_in >= 0 ||
           root.size_bytes > ValueAt(step_, addend).size_bytes || rewritten)
         return;
