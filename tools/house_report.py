@@ -6,8 +6,10 @@ usage: house_report.py [--rev COMMIT] [--list] [--json]
   tables by operator     rows that begin with an operator's name, four or more close together, outside
                          the operators' own records
   leaf copiers           files that copy inputs, constants and variables of a graph into another
-  alias walks            loops along PlannedValue::shares_with, outside the function for it
-  use-def tables         members that hold readers or writers by value or by node
+  alias walks            loops along PlannedValue::shares_with; the analysis has one
+  use-def tables         lists that hold readers or writers by value, by node or of something else; not sets of flags,
+                         nor lists of the analyses (StepUses)
+  producer look-ups      places that find the node of a value by ValueInfo::producer, outside Graph::producer()
   run openers            files that read a run's options from its folder, beside options/ itself
   option places          files that name one option of `ridge train` (clip_norm, clip-norm)
   upward includes        what tools/check_layers.py reports
@@ -84,7 +86,9 @@ def counts(root):
                                    skip=("graph/graph.h", "graph/graph.cc", "graph/builder.cc", "graph/builder.h",
                                          "graph/text_parse.cc")),
         "alias walks": lines_with(root, r"\b(while|for)\b.*shares_with|= .*shares_with\)?;", "plan"),
-        "use-def tables": lines_with(root, r"std::vector<.*>\s+(readers|writers?|producers?|uses|reads|last_use|consumers)_?\w*[;{(]"),
+        "use-def tables": lines_with(root, r"std::vector<(?!bool>|std::vector<bool>|\w+Uses>).*>\s+"
+                                     r"(readers|writers?|producers?|uses|reads|last_use|consumers)_?\w*[;{(]"),
+        "producer look-ups": lines_with(root, r"\bnode\([^;]*\bproducer\)"),
         "run openers": files_with(root, r"OptionsFromJson\(|ReadRunOptions\(|\bRead\w*\([^;{]*options\.json",
                                   skip=("train/options/options.h", "train/options/options_json.cc")),
         "option places": files_with(root, r"clip[_-]norm"),

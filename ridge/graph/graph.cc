@@ -126,6 +126,16 @@ void Graph::Rename(ValueId id, std::string name) {
   by_name_.Insert(info.name, id);
 }
 
+const Node* Graph::producer(ValueId id) const {
+  const NodeId made_by = id == kNoValue ? -1 : value(id).producer;
+  return made_by < 0 ? nullptr : &node(made_by);
+}
+
+const Node* Graph::producer(ValueId id, std::string_view op) const {
+  const Node* node = producer(id);
+  return node != nullptr && node->op->name == op ? node : nullptr;
+}
+
 std::vector<ValueId> Graph::ValuesOfKind(ValueKind kind) const {
   std::vector<ValueId> ids;
   for (size_t i = 0; i < values_.size(); ++i) {
@@ -167,19 +177,6 @@ OpCall Graph::Call(const Node& node) const {
   for (ValueId id : node.outputs) call.outputs.push_back(type(id));
   call.attrs = node.attrs;
   return call;
-}
-
-std::vector<std::vector<NodeId>> Graph::Readers() const {
-  std::vector<std::vector<NodeId>> readers(values_.size());
-  for (size_t n = 0; n < nodes_.size(); ++n) {
-    for (ValueId id : nodes_[n].inputs) {
-      if (id == kNoValue) continue;
-      auto& list = readers[static_cast<size_t>(id)];
-      if (list.empty() || list.back() != static_cast<NodeId>(n))
-        list.push_back(static_cast<NodeId>(n));
-    }
-  }
-  return readers;
 }
 
 namespace {

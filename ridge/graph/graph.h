@@ -110,6 +110,12 @@ class Graph {
   const ValueInfo& value(ValueId id) const { return values_.at(static_cast<size_t>(id)); }
   const Node& node(NodeId id) const { return nodes_.at(static_cast<size_t>(id)); }
   const TensorType& type(ValueId id) const { return value(id).type; }
+  // The node that writes the value; nullptr: a leaf, or kNoValue.  Readers: uses.h.
+  const Node* producer(ValueId id) const;
+  // The same where it is of this operator, else nullptr.
+  const Node* producer(ValueId id, std::string_view op) const;
+  // REQUIRES: the node is one of this graph.
+  NodeId IdOf(const Node& node) const { return value(node.outputs.at(0)).producer; }
 
   std::vector<ValueId> ValuesOfKind(ValueKind kind) const;  // in order of creation
   ValueId FindValue(std::string_view name) const;           // kNoValue when there is none
@@ -123,9 +129,6 @@ class Graph {
 
   // Reserves space for `values` values in total.
   void Reserve(size_t values) { by_name_.Reserve(values); }
-
-  // For each value the nodes that read it, in order, each once.
-  std::vector<std::vector<NodeId>> Readers() const;
 
  private:
   ValueId AddValue(ValueInfo info);

@@ -6,16 +6,8 @@ namespace {
 constexpr int64_t kMostScanned = 1024;
 }  // namespace
 
-const Node* WriterOf(const Graph& graph, ValueId id, std::string_view op) {
-  if (id == kNoValue) return nullptr;
-  const ValueInfo& value = graph.value(id);
-  if (value.kind != ValueKind::kResult) return nullptr;
-  const Node& node = graph.node(value.producer);
-  return op.empty() || node.op->name == op ? &node : nullptr;
-}
-
 std::optional<double> UniformOf(const Graph& graph, ValueId id) {
-  if (const Node* expand = WriterOf(graph, id, "expand")) id = expand->inputs[0];
+  if (const Node* expand = graph.producer(id, "expand")) id = expand->inputs[0];
   const Tensor& tensor = graph.value(id).constant;
   const bool known = graph.value(id).kind == ValueKind::kConstant && tensor.elements() > 0 &&
                      tensor.elements() <= kMostScanned;

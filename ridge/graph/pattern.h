@@ -2,7 +2,6 @@
 // (OpDef::pattern).
 #pragma once
 #include <optional>
-#include <string_view>
 #include <vector>
 
 #include "ridge/graph/graph.h"
@@ -17,9 +16,6 @@ struct PatternMatch {
   AttrMap attrs = {};
   std::vector<ValueId> inner = {};
 };
-
-// The producer of `id` if it is of this operator ("" is any), else nullptr.
-const Node* WriterOf(const Graph& graph, ValueId id, std::string_view op);
 
 // The value of all elements of a constant of at most 1024 equal elements; also through an expand.
 std::optional<double> UniformOf(const Graph& graph, ValueId id);

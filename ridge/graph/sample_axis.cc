@@ -230,9 +230,9 @@ class Slicer {
   }
 
   void OpenInputs(ValueId id, std::vector<ValueId>& open) const {
-    const ValueInfo& info = from_.value(id);
-    if (info.kind != ValueKind::kResult) return;
-    for (ValueId input : from_.node(info.producer).inputs) {
+    const Node* node = from_.producer(id);
+    if (node == nullptr) return;
+    for (ValueId input : node->inputs) {
       if (!IsKnownWhole(input)) open.push_back(input);
     }
   }
@@ -246,7 +246,7 @@ class Slicer {
       whole = cut ? to_.AddInput(kWholePrefix + info.name, info.type) : Mapped(id);
       return Status();
     }
-    const Node& node = from_.node(info.producer);
+    const Node& node = *from_.producer(id);
     std::vector<ValueId> inputs;
     for (ValueId input : node.inputs) inputs.push_back(WholeOf(input));
     RIDGE_ASSIGN_OR_RETURN(const NodeId copy,

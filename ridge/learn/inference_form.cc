@@ -20,13 +20,12 @@ std::vector<ValueId> BatchNormSources(const Graph& graph, ValueId value) {
     open.pop_back();
     if (id == kNoValue || seen[static_cast<size_t>(id)]) continue;
     seen[static_cast<size_t>(id)] = true;
-    const ValueInfo& info = graph.value(id);
-    if (info.kind != ValueKind::kResult) continue;
-    const Node& node = graph.node(info.producer);
-    if (node.op->name == "batch_norm") {
+    const Node* node = graph.producer(id);
+    if (node == nullptr) continue;
+    if (node->op->name == "batch_norm") {
       found.push_back(id);
     } else {
-      open.insert(open.end(), node.inputs.begin(), node.inputs.end());
+      open.insert(open.end(), node->inputs.begin(), node->inputs.end());
     }
   }
   return found;
@@ -43,7 +42,7 @@ Status AmbiguousUpdate(const Graph& graph, ValueId variable) {
 Status ReplaceBatchNorm(const Graph& graph, const Node& node,
                         const std::map<NodeId, RunningStatistics>& running,
                         GraphRewriter& rewriter) {
-  const auto found = running.find(graph.value(node.outputs[0]).producer);
+  const auto found = running.find(graph.IdOf(node));
   if (found == running.end() || found->second.mean == kNoValue || found->second.var == kNoValue) {
     return Status(ErrorCode::kInvalidModel,
                   fmt::format("{}: no running mean and variance, so it can't be evaluated. hint: "

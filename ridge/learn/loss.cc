@@ -174,18 +174,15 @@ class LossBuilder {
 
   // The input of the node that makes `output`, if it is one of `ops` (along `axis`).
   Value Before(Value output, std::initializer_list<const char*> ops, int axis) const {
-    const Graph& graph = b_.graph();
-    const NodeId producer = graph.value(output.id).producer;
-    if (producer < 0) return output;
-    const Node& node = graph.node(producer);
-    const auto is_op = [&](const char* op) { return node.op->name == op; };
-    if (std::none_of(ops.begin(), ops.end(), is_op)) return output;
+    const Node* node = b_.graph().producer(output.id);
+    const auto is_op = [&](const char* op) { return node->op->name == op; };
+    if (node == nullptr || std::none_of(ops.begin(), ops.end(), is_op)) return output;
     if (axis >= 0) {
-      const int64_t at = std::get<int64_t>(node.attrs.at("axis"));
+      const int64_t at = std::get<int64_t>(node->attrs.at("axis"));
       const auto rank = static_cast<int64_t>(b_.dims(output).size());
       if ((at < 0 ? at + rank : at) != axis) return output;
     }
-    return {node.inputs[0]};
+    return {node->inputs[0]};
   }
 
   // A model may already have this input, for a loss of its own.

@@ -35,18 +35,16 @@ class Splitter {
 
   // Drops c of maximum(b, c): the guard against division by 0 must not enter the sum over batches.
   Result<Value> SplitWeight(Value v) {
-    const NodeId producer = b_.graph().value(v.id).producer;
-    if (producer >= 0 && b_.graph().node(producer).op->name == "maximum") {
-      const Node& node = b_.graph().node(producer);
-      if (!Varies(node.inputs[1])) return SplitWeight({node.inputs[0]});
-      if (!Varies(node.inputs[0])) return SplitWeight({node.inputs[1]});
+    if (const Node* guard = b_.graph().producer(v.id, "maximum")) {
+      if (!Varies(guard->inputs[1])) return SplitWeight({guard->inputs[0]});
+      if (!Varies(guard->inputs[0])) return SplitWeight({guard->inputs[1]});
     }
     return Split(v);
   }
 
   Result<Value> Split(Value v) {
     if (!varying_[static_cast<size_t>(v.id)]) return Spread(v);
-    const Node& node = b_.graph().node(b_.graph().value(v.id).producer);
+    const Node& node = *b_.graph().producer(v.id);
     const std::string& op = node.op->name;
     if (op == "reduce_mean" || op == "reduce_sum") return SplitReduction(node);
     if (op == "add" || op == "sub") return SplitSum(node);
@@ -106,11 +104,10 @@ class Splitter {
       const Dims& dims = b_.dims({x});
       if (dims.empty() || batch_ < 1 || dims[0] < batch_ || dims[0] % batch_ != 0) return false;
       if (dims[0] == batch_) return true;
-      const NodeId producer = b_.graph().value(x).producer;
-      if (producer < 0) return false;
-      const Node& node = b_.graph().node(producer);
-      const ValueId longest = LongestInput(node);
-      if (!GoesByRow(node, longest)) return false;
+      const Node* node = b_.graph().producer(x);
+      if (node == nullptr) return false;
+      const ValueId longest = LongestInput(*node);
+      if (!GoesByRow(*node, longest)) return false;
       x = longest;
     }
   }

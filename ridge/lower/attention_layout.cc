@@ -15,6 +15,7 @@
 #include "ridge/graph/passes/rewriter.h"
 #include "ridge/graph/passes/slice_ranges.h"
 #include "ridge/graph/pattern.h"
+#include "ridge/graph/uses.h"
 #include "ridge/lower/passes.h"
 
 namespace ridge {
@@ -40,7 +41,7 @@ struct Match {
 };
 
 ValueId BeforeReshapes(const Graph& graph, ValueId id) {
-  while (const Node* reshape = WriterOf(graph, id, "reshape")) id = reshape->inputs[0];
+  while (const Node* reshape = graph.producer(id, "reshape")) id = reshape->inputs[0];
   return id;
 }
 
@@ -67,7 +68,7 @@ std::optional<Rows> OneRange(const Graph& graph, const Node& node) {
 // x [B,T,H,D] as columns of a matrix with B*T rows.
 std::optional<Part> PartOfRows(const Graph& graph, ValueId x) {
   const Dims& dims = graph.type(x).dims;
-  const Node* cut = WriterOf(graph, BeforeReshapes(graph, x), "");
+  const Node* cut = graph.producer(BeforeReshapes(graph, x));
   const std::optional<Rows> range = cut == nullptr ? std::nullopt : OneRange(graph, *cut);
   if (!range) return {};
   const Dims& from = graph.type(cut->inputs[0]).dims;
@@ -80,10 +81,10 @@ std::optional<Part> PartOfRows(const Graph& graph, ValueId x) {
 
 // x [B,H,T,D] = p[i] of p = transpose([B,T,3,H,D]) as [3,B,H,T,D].
 std::optional<Part> PartOfStack(const Graph& graph, ValueId x) {
-  const Node* cut = WriterOf(graph, BeforeReshapes(graph, x), "");
+  const Node* cut = graph.producer(BeforeReshapes(graph, x));
   const std::optional<Rows> range = cut == nullptr ? std::nullopt : OneRange(graph, *cut);
   if (!range || range->axis != 0 || range->count != 1) return {};
-  const Node* stack = WriterOf(graph, cut->inputs[0], "transpose");
+  const Node* stack = graph.producer(cut->inputs[0], "transpose");
   if (stack == nullptr || !Permutes(*stack, {2, 0, 3, 1, 4})) return {};
   const Dims from = graph.type(stack->outputs[0]).dims, &dims = graph.type(x).dims;
   if (Dims(from.begin() + 1, from.end()) != dims) return {};
@@ -143,8 +144,7 @@ class AttentionLayouts {
  public:
   explicit AttentionLayouts(const Graph& graph)
       : graph_(graph),
-        reads_(CountReads(graph)),
-        readers_(graph.Readers()),
+        uses_(graph),
         matches_(graph.nodes().size()),
         turned_back_(graph.nodes().size(), false) {}
 
@@ -154,7 +154,7 @@ class AttentionLayouts {
       const Node& node = graph_.nodes()[n];
       matches_[n] = MatchNode(node);
       if (!matches_[n]) continue;
-      for (NodeId reader : readers_[static_cast<size_t>(node.outputs[0])])
+      for (NodeId reader : uses_.ReadersOf(node.outputs[0]))
         turned_back_[static_cast<size_t>(reader)] = true;
       any = true;
     }
@@ -164,7 +164,7 @@ class AttentionLayouts {
   Result<Graph> Run() {
     GraphRewriter rewriter(graph_);
     RIDGE_RETURN_IF_ERROR(rewriter.Walk([&](const Node& node) -> Status {
-      const auto n = static_cast<size_t>(graph_.value(node.outputs[0]).producer);
+      const auto n = static_cast<size_t>(graph_.IdOf(node));
       if (matches_[n]) return Emit(node, *matches_[n], rewriter);
       if (!turned_back_[n]) return rewriter.Copy(node);
       rewriter.Set(node.outputs[0], rewriter.Map(node.inputs[0]));
@@ -177,8 +177,8 @@ class AttentionLayouts {
  private:
   // Everybody who reads y turns it back to [B,T,H,D].
   bool IsTurnedBack(ValueId y) const {
-    const std::vector<NodeId>& readers = readers_[static_cast<size_t>(y)];
-    return !readers.empty() && reads_[static_cast<size_t>(y)] == static_cast<int>(readers.size()) &&
+    const std::span<const NodeId> readers = uses_.ReadersOf(y);
+    return !readers.empty() && uses_.OnlyNodesRead(y) &&
            std::all_of(readers.begin(), readers.end(), [&](NodeId n) {
              const Node& node = graph_.node(n);
              return node.op->name == "transpose" && Permutes(node, {0, 2, 1, 3});
@@ -186,9 +186,9 @@ class AttentionLayouts {
   }
 
   Operand FindOperand(ValueId id) const {
-    const Node* writer = WriterOf(graph_, id, "");
-    const bool behind = writer != nullptr && reads_[static_cast<size_t>(id)] == 1 &&
-                        writer->outputs[0] == id && IsByRow(graph_, *writer);
+    const Node* writer = graph_.producer(id);
+    const bool behind = writer != nullptr && uses_.IsReadOnce(id) && writer->outputs[0] == id &&
+                        IsByRow(graph_, *writer);
     if (behind) {
       Operand operand = FindOperand(writer->inputs[0]);
       operand.part.reset();
@@ -287,8 +287,7 @@ class AttentionLayouts {
   }
 
   const Graph& graph_;
-  const std::vector<int32_t> reads_;
-  const std::vector<std::vector<NodeId>> readers_;
+  const GraphUses uses_;
   std::vector<std::optional<Match>> matches_;  // by node
   std::vector<bool> turned_back_;              // by node: a transpose of a matched y
 };

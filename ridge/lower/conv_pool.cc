@@ -11,6 +11,7 @@
 #include <optional>
 
 #include "ridge/graph/passes/rewriter.h"
+#include "ridge/graph/uses.h"
 #include "ridge/lower/passes.h"
 
 namespace ridge {
@@ -40,11 +41,7 @@ struct Backward {
 class Fuser {
  public:
   Fuser(const Graph& graph, const RewriteRules& rules)
-      : graph_(graph),
-        rules_(rules),
-        reads_(CountReads(graph)),
-        readers_(graph.Readers()),
-        rewriter_(graph) {}
+      : graph_(graph), rules_(rules), uses_(graph), rewriter_(graph) {}
 
   bool FindChains() {
     gone_.assign(graph_.nodes().size(), false);
@@ -62,25 +59,7 @@ class Fuser {
   }
 
  private:
-  size_t IdOf(const Node& node) const {
-    return static_cast<size_t>(graph_.value(node.outputs[0]).producer);
-  }
-  // The node that wrote `id`, when it is of this operator.
-  const Node* Writer(ValueId id, std::string_view op) const {
-    if (id == kNoValue || graph_.value(id).kind != ValueKind::kResult) return nullptr;
-    const Node& node = graph_.node(graph_.value(id).producer);
-    return node.op->name == op ? &node : nullptr;
-  }
-  bool ReadOnce(ValueId id) const { return reads_[static_cast<size_t>(id)] == 1; }
-  // No output and no update reads it.
-  bool OnlyNodesRead(ValueId id) const {
-    int32_t by_nodes = 0;
-    for (const NodeId reader : readers_[static_cast<size_t>(id)]) {
-      const std::vector<ValueId>& inputs = graph_.node(reader).inputs;
-      by_nodes += static_cast<int32_t>(std::count(inputs.begin(), inputs.end(), id));
-    }
-    return by_nodes == reads_[static_cast<size_t>(id)];
-  }
+  size_t IdOf(const Node& node) const { return static_cast<size_t>(graph_.IdOf(node)); }
 
   static bool IsPlainPool(const Node& pool) {
     const AttrMap& attrs = pool.attrs;
@@ -95,7 +74,7 @@ class Fuser {
     return graph_.type(conv.outputs[0]).dtype == graph_.type(conv.inputs[0]).dtype &&
            AllEqual(conv.attrs, "stride", 1) && AllEqual(conv.attrs, "dilation", 1) &&
            std::get<int64_t>(conv.attrs.at("groups")) == 1 &&
-           (epilogue.empty() || epilogue == "relu") && ReadOnce(conv.outputs[0]);
+           (epilogue.empty() || epilogue == "relu") && uses_.IsReadOnce(conv.outputs[0]);
   }
 
   static AttrMap AttrsOf(const Chain& chain) {
@@ -118,20 +97,21 @@ class Fuser {
     if (!IsPlainPool(pool)) return;
     Chain chain;
     chain.pool = &pool;
-    chain.relu = Writer(pool.inputs[0], "relu");
-    if (chain.relu != nullptr && !ReadOnce(chain.relu->outputs[0])) return;
-    chain.conv = Writer(chain.relu != nullptr ? chain.relu->inputs[0] : pool.inputs[0], "conv");
+    chain.relu = graph_.producer(pool.inputs[0], "relu");
+    if (chain.relu != nullptr && !uses_.IsReadOnce(chain.relu->outputs[0])) return;
+    chain.conv =
+        graph_.producer(chain.relu != nullptr ? chain.relu->inputs[0] : pool.inputs[0], "conv");
     if (chain.conv == nullptr || !IsPlainConv(*chain.conv)) return;
     chain.has_relu =
         chain.relu != nullptr || !std::get<std::string>(chain.conv->attrs.at("epilogue")).empty();
     if (!Fuses(chain)) return;
     std::vector<Backward> gradients;
-    for (const NodeId reader : readers_[static_cast<size_t>(pool.outputs[1])]) {
+    for (const NodeId reader : uses_.ReadersOf(pool.outputs[1])) {
       const auto backward = MatchBackward(chain, graph_.node(reader));
       if (!backward) return;
       gradients.push_back(*backward);
     }
-    if (!OnlyNodesRead(pool.outputs[1])) return;
+    if (!uses_.OnlyNodesRead(pool.outputs[1])) return;
     Take(chain, gradients);
   }
 
@@ -141,12 +121,12 @@ class Fuser {
       return std::nullopt;
     Backward found{nullptr, nullptr, &reader, false};
     if (chain.has_relu) {
-      found.mask = Writer(reader.inputs[1], "relu_grad");
+      found.mask = graph_.producer(reader.inputs[1], "relu_grad");
       if (found.mask == nullptr || found.mask->inputs[1] != chain.pool->outputs[0])
         return std::nullopt;
     }
-    const std::vector<NodeId>& users = readers_[static_cast<size_t>(reader.outputs[0])];
-    found.whole = !users.empty() && OnlyNodesRead(reader.outputs[0]) &&
+    const std::span<const NodeId> users = uses_.ReadersOf(reader.outputs[0]);
+    found.whole = !users.empty() && uses_.OnlyNodesRead(reader.outputs[0]) &&
                   std::all_of(users.begin(), users.end(), [&](NodeId user) {
                     return IsWeightGradient(chain, graph_.node(user), reader.outputs[0]);
                   });
@@ -173,9 +153,9 @@ class Fuser {
     for (const Backward& backward : gradients) {
       if (!backward.whole) continue;
       gone_[IdOf(*backward.pool_grad)] = true;
-      if (backward.mask != nullptr && ReadOnce(backward.mask->outputs[0]))
+      if (backward.mask != nullptr && uses_.IsReadOnce(backward.mask->outputs[0]))
         gone_[IdOf(*backward.mask)] = true;
-      for (const NodeId user : readers_[static_cast<size_t>(backward.pool_grad->outputs[0])])
+      for (const NodeId user : uses_.ReadersOf(backward.pool_grad->outputs[0]))
         backward_of_[static_cast<size_t>(user)] = static_cast<int32_t>(gradients_.size());
       gradients_.push_back(backward);
     }
@@ -208,8 +188,7 @@ class Fuser {
 
   const Graph& graph_;
   const RewriteRules& rules_;
-  const std::vector<int32_t> reads_;                // by value
-  const std::vector<std::vector<NodeId>> readers_;  // by value
+  const GraphUses uses_;
   std::vector<Chain> chains_;
   std::vector<Backward> gradients_;   // those that are `whole`
   std::vector<bool> gone_;            // by node: another node replaces it

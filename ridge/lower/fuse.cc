@@ -8,6 +8,7 @@
 
 #include "ridge/graph/expression.h"
 #include "ridge/graph/passes/rewriter.h"
+#include "ridge/graph/uses.h"
 #include "ridge/lower/fuse_epilogue.h"
 #include "ridge/lower/fuse_groups.h"
 #include "ridge/lower/fuse_norm.h"
@@ -26,7 +27,7 @@ struct Unit {
 class GroupEmitter {
  public:
   GroupEmitter(const Graph& graph, std::vector<std::vector<NodeId>> groups)
-      : graph_(graph), rewriter_(graph) {
+      : graph_(graph), uses_(graph), rewriter_(graph) {
     MakeUnits(std::move(groups));
   }
 
@@ -103,7 +104,6 @@ class GroupEmitter {
 
   // `inputs` receives the values read from outside, in the order they are read.
   Expression MakeExpression(const std::vector<NodeId>& members, std::vector<ValueId>& inputs) {
-    if (reads_.empty()) reads_ = CountReads(graph_);
     Expression expression;
     std::vector<int32_t> outside;  // reads of each member from outside
     for (NodeId n : members) {
@@ -115,7 +115,7 @@ class GroupEmitter {
         step.operands.push_back(operand);
       }
       expression.steps.push_back(std::move(step));
-      outside.push_back(reads_[static_cast<size_t>(node.outputs[0])]);
+      outside.push_back(uses_.ReadsOf(node.outputs[0]));
     }
     for (size_t i = 0; i < outside.size(); ++i) {
       if (outside[i] > 0) expression.outputs.push_back(static_cast<int32_t>(i));
@@ -141,9 +141,9 @@ class GroupEmitter {
   }
 
   const Graph& graph_;
+  const GraphUses uses_;
   GraphRewriter rewriter_;
   std::vector<int32_t> unit_of_;  // by node
-  std::vector<int32_t> reads_;    // by value
   std::vector<Unit> units_;
 };
 

@@ -9,6 +9,7 @@
 
 #include "ridge/graph/ops/shared/epilogue.h"
 #include "ridge/graph/passes/rewriter.h"
+#include "ridge/graph/uses.h"
 
 namespace ridge {
 namespace {
@@ -26,8 +27,7 @@ class EpilogueFuser {
   EpilogueFuser(const Graph& graph, const RewriteRules& rules)
       : graph_(graph),
         rules_(rules),
-        reads_(CountReads(graph)),
-        readers_(graph.Readers()),
+        uses_(graph),
         taken_(graph.nodes().size(), false),
         ends_(graph.nodes().size(), -1),
         rewriter_(graph) {}
@@ -74,11 +74,9 @@ class EpilogueFuser {
 
   // The only reader of `value` when it can be a step, else -1.
   NodeId NextStep(ValueId value) const {
-    const std::vector<NodeId>& readers = readers_[static_cast<size_t>(value)];
-    if (reads_[static_cast<size_t>(value)] != 1 || readers.size() != 1) return -1;
-    const Node& node = graph_.node(readers[0]);
-    if (taken_[static_cast<size_t>(readers[0])] || !IsStep(node, value)) return -1;
-    return readers[0];
+    const NodeId reader = uses_.OnlyReader(value);
+    if (reader < 0 || taken_[static_cast<size_t>(reader)]) return -1;
+    return IsStep(graph_.node(reader), value) ? reader : -1;
   }
 
   bool IsStep(const Node& node, ValueId value) const {
@@ -94,7 +92,7 @@ class EpilogueFuser {
   }
 
   Status Visit(const Node& node) {
-    const auto id = static_cast<size_t>(graph_.value(node.outputs[0]).producer);
+    const auto id = static_cast<size_t>(graph_.IdOf(node));
     if (ends_[id] >= 0) return EmitChain(chains_[static_cast<size_t>(ends_[id])]);
     return taken_[id] ? Status() : rewriter_.Copy(node);
   }
@@ -120,10 +118,9 @@ class EpilogueFuser {
 
   const Graph& graph_;
   const RewriteRules& rules_;
-  std::vector<int32_t> reads_;                // by value
-  std::vector<std::vector<NodeId>> readers_;  // by value
-  std::vector<bool> taken_;                   // by node: it is part of a chain
-  std::vector<int32_t> ends_;                 // by node: the chain that ends here, or -1
+  const GraphUses uses_;
+  std::vector<bool> taken_;    // by node: it is part of a chain
+  std::vector<int32_t> ends_;  // by node: the chain that ends here, or -1
   std::vector<Chain> chains_;
   GraphRewriter rewriter_;
 };

@@ -18,7 +18,7 @@
 #include <array>
 
 #include "ridge/graph/expression.h"
-#include "ridge/graph/passes/rewriter.h"
+#include "ridge/graph/uses.h"
 
 namespace ridge {
 namespace {
@@ -49,7 +49,7 @@ class GroupFinder {
  public:
   explicit GroupFinder(const Graph& graph)
       : graph_(graph),
-        reads_(CountReads(graph)),
+        uses_(graph),
         group_of_(graph.nodes().size(), -1),
         below_(graph.nodes().size(), 0) {
     slot_group_.fill(-1);
@@ -156,7 +156,7 @@ class GroupFinder {
       }
     }
     group.members.push_back(n);
-    group.outside_reads.push_back(reads_[static_cast<size_t>(graph_.node(n).outputs[0])]);
+    group.outside_reads.push_back(uses_.ReadsOf(graph_.node(n).outputs[0]));
     group.below |= mask;
     group.last = n;
     return Fits(group);
@@ -245,7 +245,7 @@ class GroupFinder {
   }
 
   const Graph& graph_;
-  std::vector<int32_t> reads_;     // by value
+  const GraphUses uses_;
   std::vector<int32_t> group_of_;  // by node, or -1
   std::vector<Mask> below_;        // by node, for nodes in no group
   std::vector<Group> groups_;

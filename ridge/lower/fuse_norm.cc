@@ -11,6 +11,7 @@
 
 #include "ridge/graph/passes/passes.h"
 #include "ridge/graph/passes/rewriter.h"
+#include "ridge/graph/uses.h"
 
 namespace ridge {
 namespace {
@@ -30,8 +31,7 @@ class NormFuser {
   NormFuser(const Graph& graph, const RewriteRules& rules)
       : graph_(graph),
         rules_(rules),
-        reads_(CountReads(graph)),
-        readers_(graph.Readers()),
+        uses_(graph),
         taken_(graph.nodes().size(), false),
         starts_(graph.nodes().size(), -1),
         ends_(graph.nodes().size(), -1),
@@ -53,15 +53,9 @@ class NormFuser {
   }
 
  private:
-  const Node* Producer(ValueId id) const {
-    return id == kNoValue || graph_.value(id).producer < 0
-               ? nullptr
-               : &graph_.node(graph_.value(id).producer);
-  }
-
   // What a convolution of 16 bits writes will be stored in 16 bits too (narrow_storage.h).
   DType StoredType(ValueId id) const {
-    const Node* producer = Producer(id);
+    const Node* producer = graph_.producer(id);
     const bool conv = producer != nullptr && producer->op->cost_class == CostClass::kConv;
     return graph_.type(conv ? producer->inputs[0] : id).dtype;
   }
@@ -82,12 +76,11 @@ class NormFuser {
   void FindMask(NodeId n) {
     const Node& grad = graph_.node(n);
     if (grad.op->name != "batch_norm_grad") return;
-    const Node* mask = Producer(grad.inputs[4]);
-    if (mask == nullptr || mask->op->name != "relu_grad") return;
-    if (reads_[static_cast<size_t>(grad.inputs[4])] != 1) return;
-    const Node* relu = Producer(mask->inputs[1]);
-    if (relu == nullptr || relu->op->name != "relu") return;
-    const Node* norm = Producer(relu->inputs[0]);
+    const Node* mask = graph_.producer(grad.inputs[4], "relu_grad");
+    if (mask == nullptr || !uses_.IsReadOnce(grad.inputs[4])) return;
+    const Node* relu = graph_.producer(mask->inputs[1], "relu");
+    if (relu == nullptr) return;
+    const Node* norm = graph_.producer(relu->inputs[0]);
     if (norm == nullptr || !IsNormOf(*norm, relu->inputs[0], grad)) return;
     if (graph_.type(mask->inputs[0]) != graph_.type(grad.inputs[4])) return;
     OpCall call = graph_.Call(grad);
@@ -96,7 +89,7 @@ class NormFuser {
     call.attrs["relu"] = int64_t{1};
     if (!Fuses(grad, std::move(call))) return;
     masks_[static_cast<size_t>(n)] = any_mask_ = true;
-    taken_[static_cast<size_t>(graph_.value(grad.inputs[4]).producer)] = true;
+    taken_[static_cast<size_t>(graph_.IdOf(*mask))] = true;
   }
 
   // Whether y is the norm whose gradient this is.
@@ -111,8 +104,8 @@ class NormFuser {
   }
 
   Status EmitMasked(const Node& grad) {
-    const Node& mask = *Producer(grad.inputs[4]);
-    const Node& norm = *Producer(Producer(mask.inputs[1])->inputs[0]);
+    const Node& mask = *graph_.producer(grad.inputs[4]);
+    const Node& norm = *graph_.producer(graph_.producer(mask.inputs[1])->inputs[0]);
     std::vector<ValueId> inputs = grad.inputs;
     inputs[4] = mask.inputs[0];
     inputs.resize(6, kNoValue);
@@ -146,10 +139,9 @@ class NormFuser {
   }
 
   NodeId OnlyReader(ValueId value, std::string_view op) const {
-    const std::vector<NodeId>& readers = readers_[static_cast<size_t>(value)];
-    if (reads_[static_cast<size_t>(value)] != 1 || readers.size() != 1) return -1;
-    const bool taken = taken_[static_cast<size_t>(readers[0])];
-    return !taken && graph_.node(readers[0]).op->name == op ? readers[0] : -1;
+    const NodeId reader = uses_.OnlyReader(value);
+    if (reader < 0 || taken_[static_cast<size_t>(reader)]) return -1;
+    return graph_.node(reader).op->name == op ? reader : -1;
   }
 
   static ValueId Other(const Node& add, ValueId value) {
@@ -189,7 +181,7 @@ class NormFuser {
   }
 
   Status Visit(const Node& node) {
-    const auto n = static_cast<size_t>(graph_.value(node.outputs[0]).producer);
+    const auto n = static_cast<size_t>(graph_.IdOf(node));
     if (starts_[n] >= 0) return EmitChain(chains_[static_cast<size_t>(starts_[n])]);
     if (ends_[n] >= 0) return EmitChain(chains_[static_cast<size_t>(ends_[n])]);
     if (taken_[n]) return Status();
@@ -198,11 +190,10 @@ class NormFuser {
 
   const Graph& graph_;
   const RewriteRules& rules_;
-  std::vector<int32_t> reads_;                // by value
-  std::vector<std::vector<NodeId>> readers_;  // by value
-  std::vector<bool> taken_;                   // by node: part of another
-  std::vector<int32_t> starts_, ends_;        // by node: the chain that is emitted here, or -1
-  std::vector<bool> masks_;                   // by node: a gradient that makes its own mask
+  const GraphUses uses_;
+  std::vector<bool> taken_;             // by node: part of another
+  std::vector<int32_t> starts_, ends_;  // by node: the chain that is emitted here, or -1
+  std::vector<bool> masks_;             // by node: a gradient that makes its own mask
   bool any_mask_ = false;
   std::vector<Chain> chains_;
   GraphRewriter rewriter_;

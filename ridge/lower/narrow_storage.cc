@@ -152,7 +152,7 @@ class Narrower {
   }
 
   Status EmitNode(const Node& node) {
-    const NodeId id = graph_.value(node.outputs[0]).producer;
+    const NodeId id = graph_.IdOf(node);
     const std::vector<bool>& reads = choice_.reads[static_cast<size_t>(id)];
     std::vector<ValueId> inputs = rewriter_.Map(node.inputs);
     for (size_t i = 0; i < inputs.size(); ++i) {

@@ -103,7 +103,7 @@ class ProductCaster {
 
  private:
   Status Visit(const Node& node) {
-    const NodeId id = graph_.value(node.outputs[0]).producer;
+    const NodeId id = graph_.IdOf(node);
     if (!chosen_[static_cast<size_t>(id)]) return rewriter_.Copy(node);
     std::vector<ValueId> inputs = rewriter_.Map(node.inputs);
     for (size_t i = 0; i < kOperands; ++i) {

@@ -11,12 +11,8 @@
 namespace ridge {
 namespace {
 
-const Node& ProducerOf(const Graph& graph, ValueId id) {
-  return graph.node(graph.value(id).producer);
-}
-
 bool IsBatchNormResult(const Graph& graph, ValueId id) {
-  return ProducerOf(graph, id).op->name == "batch_norm";
+  return graph.producer(id)->op->name == "batch_norm";
 }
 
 class Recomputer {
@@ -31,7 +27,7 @@ class Recomputer {
 
  private:
   Status Visit(const Node& node) {
-    const auto n = static_cast<size_t>(graph_.value(node.outputs[0]).producer);
+    const auto n = static_cast<size_t>(graph_.IdOf(node));
     if (!set_.late_readers[n]) return rewriter_.Copy(node);
     RIDGE_ASSIGN_OR_RETURN(std::vector<ValueId> inputs, LateInputs(node.inputs));
     return rewriter_.CopyOn(node, std::move(inputs));
@@ -50,7 +46,7 @@ class Recomputer {
 
   Status MakeAgain(ValueId id) {
     if (again_[static_cast<size_t>(id)] != kNoValue) return Status();
-    const Node& node = ProducerOf(graph_, id);
+    const Node& node = *graph_.producer(id);
     RIDGE_ASSIGN_OR_RETURN(std::vector<ValueId> inputs, LateInputs(InputsAgain(graph_, id)));
     const OpDef& op = IsBatchNormResult(graph_, id) ? *FindOp("batch_norm_inference") : *node.op;
     const std::string name = rewriter_.FreshName(graph_.value(node.outputs[0]).name + ".again");
@@ -76,14 +72,14 @@ bool RecomputeSet::empty() const {
 bool IsCheapAgain(const Graph& graph, ValueId id) {
   const ValueInfo& value = graph.value(id);
   if (value.kind != ValueKind::kResult || value.output_index != 0) return false;
-  const OpDef& op = *graph.node(value.producer).op;
+  const OpDef& op = *graph.producer(id)->op;
   return op.recompute == Recompute::kCheap &&
          (op.cost_class == CostClass::kElementwise || op.cost_class == CostClass::kMove ||
           op.cost_class == CostClass::kNorm);
 }
 
 std::vector<ValueId> InputsAgain(const Graph& graph, ValueId id) {
-  const Node& node = ProducerOf(graph, id);
+  const Node& node = *graph.producer(id);
   std::vector<ValueId> inputs = node.inputs;
   if (IsBatchNormResult(graph, id)) inputs.insert(inputs.end(), {node.outputs[1], node.outputs[2]});
   return inputs;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <set>
 
+#include "ridge/graph/uses.h"
 #include "ridge/plan/choose_kernel.h"
 #include "ridge/plan/schedule.h"
 #include "ridge/plan/slices.h"
@@ -29,14 +30,8 @@ class Lowering {
         decided_(decided),
         sliced_inputs_(named.sliced_inputs.begin(), named.sliced_inputs.end()),
         phases_(FindSlicePhases(named)),
-        copies_(named.graph.values().size()),
-        readers_(named.graph.values().size(), 0) {
-    for (const Node& node : graph_.nodes()) {
-      if (IsOptimizer(node)) continue;
-      for (const ValueId id : node.inputs) {
-        if (id != kNoValue) ++readers_[static_cast<size_t>(id)];
-      }
-    }
+        graph_uses_(named.graph),
+        copies_(named.graph.values().size()) {
     step_.name = named.name;
     step_.slices = named.slices;
   }
@@ -195,7 +190,12 @@ class Lowering {
 
   // No copy for a single reader; two readers with different layouts need one: each pays half.
   NeededCopy FirstCopyOf(ValueId id) const {
-    return {Primary(id), readers_[static_cast<size_t>(id)] > 1 ? 0.5 : 0};
+    int64_t reads = 0;
+    for (const NodeId reader : graph_uses_.ReadersOf(id)) {
+      const Node& node = graph_.node(reader);
+      if (!IsOptimizer(node)) reads += std::count(node.inputs.begin(), node.inputs.end(), id);
+    }
+    return {Primary(id), reads > 1 ? 0.5 : 0};
   }
 
   void NoteFirstReads(const Node& node, const KernelChoice& choice) {
@@ -304,15 +304,16 @@ class Lowering {
   bool MayWriteDirectly(const GraphUpdate& update, int value) const {
     const PlannedValue& planned = step_.values[static_cast<size_t>(value)];
     if (planned.persistent || planned.shares_with >= 0) return false;
-    const int writer = uses_.WriterOf(value);
+    const int producer = uses_.ProducerOf(value);
     for (const int old : uses_.bytes().SharersOf(PrimaryCopy(update.variable).value)) {
       for (const auto& [n, input] : uses_.ReadsOf(old)) {
         const PlannedNode& node = step_.nodes[static_cast<size_t>(n)];
-        if (RunsAfter(n, writer) || (n == writer && !InPlacePair(node, value, input))) return false;
+        if (RunsAfter(n, producer) || (n == producer && !InPlacePair(node, value, input)))
+          return false;
       }
       if (update_sources_.contains(old)) return false;
     }
-    return writer >= 0;
+    return producer >= 0;
   }
 
   // Nodes behind the loop run after all nodes of the loop.
@@ -365,14 +366,14 @@ class Lowering {
   const DecidedKernels* decided_;
   const std::set<std::string> sliced_inputs_;
   const SlicePhases phases_;
+  const GraphUses graph_uses_;
   std::vector<std::vector<Copy>> copies_;  // by ValueId; the first is the primary one
-  std::vector<int> readers_;               // by ValueId; without optimizers
   StepPlan step_;
   // By node of step_.
   std::vector<Where> where_;
   std::vector<NodeId> sources_;
 
-  StepUses uses_;  // by AddUpdates
+  StepUses uses_;  // of what AddUpdates() has seen
   std::set<int> update_sources_;
 };
 

@@ -73,8 +73,8 @@ std::map<std::string, std::optional<LayoutId>> OptimizedVariables(
   for (const NamedGraph& named : graphs) {
     const Graph& graph = named.graph;
     for (const GraphUpdate& update : graph.updates()) {
-      const NodeId producer = graph.value(update.value).producer;
-      if (producer >= 0 && IsOptimizer(graph.node(producer)))
+      const Node* producer = graph.producer(update.value);
+      if (producer != nullptr && IsOptimizer(*producer))
         names.emplace(graph.value(update.variable).name, std::nullopt);
     }
   }

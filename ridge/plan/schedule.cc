@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "ridge/graph/uses.h"
 #include "ridge/plan/persistent_region.h"
 
 namespace ridge {
@@ -20,7 +21,7 @@ class Scheduler {
  public:
   explicit Scheduler(const Graph& graph)
       : graph_(graph),
-        readers_(graph.Readers()),
+        uses_(graph),
         waits_(graph.nodes().size(), 0),
         releases_(graph.nodes().size()),
         done_(graph.nodes().size(), false),
@@ -63,7 +64,7 @@ class Scheduler {
       const ValueInfo& info = graph_.value(id);
       if (info.producer >= 0) before.push_back(info.producer);
       if (!Updates(n) || !IsVariable(info)) continue;
-      for (NodeId reader : readers_[static_cast<size_t>(id)]) {
+      for (NodeId reader : uses_.ReadersOf(id)) {
         if (reader < n && !IsOptimizer(graph_.node(reader))) before.push_back(reader);
       }
     }
@@ -83,7 +84,7 @@ class Scheduler {
   }
 
   const Graph& graph_;
-  const std::vector<std::vector<NodeId>> readers_;
+  const GraphUses uses_;
   std::vector<size_t> waits_;
   std::vector<std::vector<NodeId>> releases_;
   std::vector<bool> done_;

@@ -158,7 +158,7 @@ class Streams {
   void FindLoss() {
     const auto loss = step_.outputs.find("loss");
     if (loss != step_.outputs.end())
-      loss_end_ = static_cast<size_t>(uses_.WriterOf(loss->second) + 1);
+      loss_end_ = static_cast<size_t>(uses_.ProducerOf(loss->second) + 1);
   }
 
   bool IsSmall(size_t n) const {

@@ -35,7 +35,7 @@ class FirstSlice {
       const int root = uses_.bytes().RootOf(addend);
       const PlannedValue& bytes = ValueAt(step_, root);
       // What a later node writes into the bytes would be in the sum at the slice's end.
-      const bool rewritten = uses_.LastWriterOfBytes(addend) >= n;
+      const bool rewritten = uses_.LastWriteTo(addend) >= n;
       if (bytes.persistent || loop_.peeled.written_in.contains(root) ||
           bytes.size_bytes > ValueAt(step_, addend).size_bytes || rewritten)
         return;

@@ -61,7 +61,7 @@ std::vector<int> SharedBytes::SharersOf(int value) const {
 
 void StepUses::Extend(const StepPlan& step) {
   bytes_.Extend(step);
-  writer_.resize(step.values.size(), -1);
+  producer_.resize(step.values.size(), -1);
   reads_.resize(step.values.size());
   for (; nodes_ < step.nodes.size(); ++nodes_) {
     const PlannedNode& node = step.nodes[nodes_];
@@ -70,19 +70,19 @@ void StepUses::Extend(const StepPlan& step) {
       if (node.inputs[i] >= 0)
         reads_[static_cast<size_t>(node.inputs[i])].push_back({n, static_cast<int>(i)});
     }
-    for (const int output : node.outputs) writer_[static_cast<size_t>(output)] = n;
+    for (const int output : node.outputs) producer_[static_cast<size_t>(output)] = n;
   }
 }
 
-int StepUses::LastWriterOfBytes(int value) const {
+int StepUses::LastWriteTo(int value) const {
   int last = -1;
-  for (const int sharer : bytes_.SharersOf(value)) last = std::max(last, WriterOf(sharer));
+  for (const int sharer : bytes_.SharersOf(value)) last = std::max(last, ProducerOf(sharer));
   return last;
 }
 
 std::vector<int> ShownValues(const StepPlan& step, const StepUses& uses) {
   std::vector<int> shown(step.values.size(), -1);
-  const auto written = [&](size_t v) { return uses.WriterOf(static_cast<int>(v)) >= 0; };
+  const auto written = [&](size_t v) { return uses.ProducerOf(static_cast<int>(v)) >= 0; };
   FollowShares(step, 0, written, shown);
   return shown;
 }
@@ -93,7 +93,7 @@ VariableUses::VariableUses(const StepPlan& step, const StepUses& uses, size_t pe
     const PlannedValue& value = step.values[static_cast<size_t>(v)];
     if (!value.persistent || value.persistent_index < 0) continue;
     const auto variable = static_cast<size_t>(value.persistent_index);
-    if (uses.WriterOf(v) >= 0) {
+    if (uses.ProducerOf(v) >= 0) {
       ++writes_[variable];
       any_writes_ = true;
     } else if (value.shares_with < 0 && before_[variable] < 0) {

@@ -47,16 +47,16 @@ class StepUses {
   void Extend(const StepPlan& step);
 
   // The node that writes the value; -1: a view, or contents from before the step.
-  int WriterOf(int value) const { return writer_[static_cast<size_t>(value)]; }
+  int ProducerOf(int value) const { return producer_[static_cast<size_t>(value)]; }
   // In the order of the nodes.  A read of a view is not a read of its source.
   const std::vector<Read>& ReadsOf(int value) const { return reads_[static_cast<size_t>(value)]; }
   const SharedBytes& bytes() const { return bytes_; }
   // The last node that writes the bytes of `value`; -1: none.
-  int LastWriterOfBytes(int value) const;
+  int LastWriteTo(int value) const;
 
  private:
   SharedBytes bytes_;
-  std::vector<int> writer_;
+  std::vector<int> producer_;
   std::vector<std::vector<Read>> reads_;
   size_t nodes_ = 0;
 };

@@ -138,7 +138,7 @@ std::vector<int> Sharers(const StepPlan& step, int value) {
   return all;
 }
 
-int Writer(const StepPlan& step, int value) {
+int Producer(const StepPlan& step, int value) {
   for (size_t n = 0; n < step.nodes.size(); ++n) {
     for (const int output : step.nodes[n].outputs) {
       if (output == value) return static_cast<int>(n);
@@ -176,11 +176,11 @@ void ExpectShares(const StepPlan& step, const SharedBytes& bytes) {
 
 void ExpectUses(const StepPlan& step, const StepUses& uses) {
   for (int v = 0; v < ValueCount(step); ++v) {
-    ASSERT_EQ(uses.WriterOf(v), Writer(step, v));
+    ASSERT_EQ(uses.ProducerOf(v), Producer(step, v));
     ASSERT_EQ(Pairs(uses.ReadsOf(v)), Reads(step, v));
     int last = -1;
-    for (const int sharer : Sharers(step, v)) last = std::max(last, Writer(step, sharer));
-    ASSERT_EQ(uses.LastWriterOfBytes(v), last);
+    for (const int sharer : Sharers(step, v)) last = std::max(last, Producer(step, sharer));
+    ASSERT_EQ(uses.LastWriteTo(v), last);
   }
   ExpectShares(step, uses.bytes());
 }
@@ -262,7 +262,7 @@ TEST(ShownValues, AViewShowsItsSourceAndAWrittenValueItself) {
     const std::vector<int> shown = ShownValues(step, StepUses(step));
     for (int v = 0; v < ValueCount(step); ++v) {
       int at = v;
-      while (Writer(step, at) < 0 && SourceOf(step, at) >= 0) at = SourceOf(step, at);
+      while (Producer(step, at) < 0 && SourceOf(step, at) >= 0) at = SourceOf(step, at);
       ASSERT_EQ(shown[static_cast<size_t>(v)], at) << seed;
     }
   }
@@ -278,7 +278,7 @@ TEST(VariableUses, EqualsASearchThroughAllValues) {
       for (int v = ValueCount(step); v-- > 0;) {
         const PlannedValue& value = step.values[static_cast<size_t>(v)];
         if (!value.persistent || value.persistent_index != i) continue;
-        if (Writer(step, v) >= 0) {
+        if (Producer(step, v) >= 0) {
           ++writes;
         } else {
           before = v;
@@ -341,7 +341,7 @@ TEST(StepUses, TakesLinearTimeForALongChain) {
   step.nodes[0].outputs = {kLength - 1};
   const StepUses uses(step);
   EXPECT_EQ(uses.bytes().RootOf(0), kLength - 1);
-  EXPECT_EQ(uses.LastWriterOfBytes(0), 0);
+  EXPECT_EQ(uses.LastWriteTo(0), 0);
   EXPECT_EQ(ShownValues(step, uses)[0], kLength - 1);
 }
 

@@ -127,10 +127,11 @@ class Vote {
     }
     if (others != 1 || variables != u.variables.size()) return false;
     const StepUses& uses = uses_[u.step];
-    const int grad = node.inputs[u.grad], writer = uses.WriterOf(grad);
+    const int grad = node.inputs[u.grad], producer = uses.ProducerOf(grad);
     const bool kept = steps_[u.step].values[static_cast<size_t>(grad)].persistent;
-    if (writer < 0 || kept || IsShown(u.step, grad) || uses.ReadsOf(grad).size() != 1) return true;
-    const PlannedNode& made = steps_[u.step].nodes[static_cast<size_t>(writer)];
+    if (producer < 0 || kept || IsShown(u.step, grad) || uses.ReadsOf(grad).size() != 1)
+      return true;
+    const PlannedNode& made = steps_[u.step].nodes[static_cast<size_t>(producer)];
     if (made.def != nullptr) return true;
     u.grad_layout = steps_[u.step].values[static_cast<size_t>(made.inputs[0])].layout;
     return true;

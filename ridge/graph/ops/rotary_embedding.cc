@@ -165,7 +165,7 @@ struct Rotation {
 
 // The first (0) or second (1) numbers of the pairs of a value; kNoValue for other slices.
 ValueId PairsOf(const Graph& graph, ValueId id, int64_t part, bool interleaved) {
-  const Node* slice = WriterOf(graph, id, "slice");
+  const Node* slice = graph.producer(id, "slice");
   if (slice == nullptr) return kNoValue;
   const Dims& dims = graph.type(slice->inputs[0]).dims;
   const Result<std::vector<SliceRange>> ranges = SliceRanges(graph.Call(*slice), dims);
@@ -185,11 +185,11 @@ ValueId PairsOf(const Graph& graph, ValueId id, int64_t part, bool interleaved) 
 // which a reshape drops again.
 Rotation MatchRotation(const Graph& graph, ValueId id) {
   Rotation found{.inner = {id}};
-  const Node* joined = WriterOf(graph, id, "");
+  const Node* joined = graph.producer(id);
   found.interleaved = joined != nullptr && joined->op->name == "reshape";
   if (found.interleaved) {
     found.inner.push_back(joined->inputs[0]);
-    joined = WriterOf(graph, joined->inputs[0], "concat");
+    joined = graph.producer(joined->inputs[0], "concat");
   }
   if (joined == nullptr || joined->op->name != "concat" || joined->inputs.size() != 2) return {};
   const int last = graph.type(joined->outputs[0]).rank() - 1;
@@ -199,12 +199,12 @@ Rotation MatchRotation(const Graph& graph, ValueId id) {
   for (ValueId& part : parts) {
     found.inner.push_back(part);
     if (!found.interleaved) continue;
-    const Node* column = WriterOf(graph, part, "reshape");
+    const Node* column = graph.producer(part, "reshape");
     if (column == nullptr || graph.type(part).dims.back() != 1) return {};
     part = column->inputs[0];
     found.inner.push_back(part);
   }
-  const Node* negated = WriterOf(graph, parts[1], "neg");
+  const Node* negated = graph.producer(parts[1], "neg");
   if (negated == nullptr) return {};
   found.inner.push_back(negated->inputs[0]);
   found.x = PairsOf(graph, negated->inputs[0], 1, found.interleaved);
@@ -215,8 +215,8 @@ Rotation MatchRotation(const Graph& graph, ValueId id) {
 
 // `turned` = rotate(x) * sin, `kept` = x * cos.
 PatternMatch MatchSum(const Graph& graph, ValueId kept, ValueId turned) {
-  const Node* left = WriterOf(graph, kept, "mul");
-  const Node* right = WriterOf(graph, turned, "mul");
+  const Node* left = graph.producer(kept, "mul");
+  const Node* right = graph.producer(turned, "mul");
   if (left == nullptr || right == nullptr) return {};
   for (size_t i = 0; i < 2; ++i) {
     Rotation rotation = MatchRotation(graph, right->inputs[i]);

@@ -10,6 +10,7 @@
 #include "ridge/graph/passes/pool_mask.h"
 #include "ridge/graph/passes/rewriter.h"
 #include "ridge/graph/passes/slice_sums.h"
+#include "ridge/graph/uses.h"
 
 namespace ridge {
 namespace {
@@ -88,43 +89,41 @@ struct BiasAdd {
 };
 
 // Whether `node` is a plain matmul whose only reader may take it over.
-bool IsOpenProduct(const Graph& graph, const std::vector<int32_t>& reads, ValueId id) {
-  const ValueInfo& value = graph.value(id);
-  if (value.kind != ValueKind::kResult || reads[static_cast<size_t>(id)] != 1) return false;
-  const Node& node = graph.node(value.producer);
-  return node.op->name == "matmul" && node.inputs.size() == 2 &&
-         std::get<std::string>(node.attrs.at("epilogue")).empty();
+bool IsOpenProduct(const Graph& graph, const GraphUses& uses, ValueId id) {
+  const Node* product = uses.IsReadOnce(id) ? graph.producer(id, "matmul") : nullptr;
+  return product != nullptr && product->inputs.size() == 2 &&
+         std::get<std::string>(product->attrs.at("epilogue")).empty();
 }
 
-BiasAdd FindBiasAdd(const Graph& graph, const std::vector<int32_t>& reads, const Node& node) {
+BiasAdd FindBiasAdd(const Graph& graph, const GraphUses& uses, const Node& node) {
   if (node.op->name != "add") return {};
   for (size_t i = 0; i < 2; ++i) {
     const ValueId product = node.inputs[i], bias = node.inputs[1 - i];
-    if (!IsOpenProduct(graph, reads, product)) continue;
+    if (!IsOpenProduct(graph, uses, product)) continue;
     const TensorType& type = graph.type(product);
     const TensorType wanted{type.dtype, {type.dims.back()}};
     const bool fits = graph.type(bias) == wanted && graph.type(node.outputs[0]) == type;
-    if (fits) return {&graph.node(graph.value(product).producer), bias};
+    if (fits) return {graph.producer(product), bias};
   }
   return {};
 }
 
 // add(matmul(a, b), bias[N]) -> matmul(a, b, bias)
 Result<Graph> MergeBias(Graph graph) {
-  const std::vector<int32_t> reads = CountReads(graph);
+  const GraphUses uses(graph);
   std::vector<bool> merged(graph.nodes().size(), false);
   bool any = false;
   for (const Node& node : graph.nodes()) {
-    const BiasAdd found = FindBiasAdd(graph, reads, node);
+    const BiasAdd found = FindBiasAdd(graph, uses, node);
     if (found.product == nullptr) continue;
-    merged[static_cast<size_t>(graph.value(found.product->outputs[0]).producer)] = true;
+    merged[static_cast<size_t>(graph.IdOf(*found.product))] = true;
     any = true;
   }
   if (!any) return graph;
   GraphRewriter rewriter(graph);
   RIDGE_RETURN_IF_ERROR(rewriter.Walk([&](const Node& node) -> Status {
-    if (merged[static_cast<size_t>(graph.value(node.outputs[0]).producer)]) return Status();
-    const BiasAdd found = FindBiasAdd(graph, reads, node);
+    if (merged[static_cast<size_t>(graph.IdOf(node))]) return Status();
+    const BiasAdd found = FindBiasAdd(graph, uses, node);
     if (found.product == nullptr) return rewriter.Copy(node);
     const Node& product = *found.product;
     return rewriter.Emit(*product.op,

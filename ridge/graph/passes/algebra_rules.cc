@@ -10,11 +10,10 @@
 #include <numeric>
 
 #include "ridge/graph/ops/shared/reduce.h"
+#include "ridge/graph/pattern.h"
 
 namespace ridge {
 namespace {
-
-constexpr int64_t kMostScanned = 1024;  // elements of a constant that are compared
 
 Rewrite Use(ValueId value) { return {value}; }
 
@@ -265,26 +264,10 @@ Rewrite DropoutNothing(const RuleCall& call) {
 }  // namespace
 
 const Node* RuleCall::Producer(size_t i, std::string_view op_name) const {
-  if (i >= inputs.size() || inputs[i] == kNoValue) return nullptr;
-  const ValueInfo& value = graph.value(inputs[i]);
-  if (value.kind != ValueKind::kResult) return nullptr;
-  const Node& node = graph.node(value.producer);
-  return node.op->name == op_name ? &node : nullptr;
+  return i < inputs.size() ? graph.producer(inputs[i], op_name) : nullptr;
 }
 
-std::optional<double> RuleCall::Uniform(size_t i) const {
-  ValueId id = inputs[i];
-  if (const Node* expand = Producer(i, "expand")) id = expand->inputs[0];
-  const Tensor& tensor = graph.value(id).constant;
-  const bool known = graph.value(id).kind == ValueKind::kConstant && tensor.elements() > 0 &&
-                     tensor.elements() <= kMostScanned;
-  if (!known) return std::nullopt;
-  const double first = tensor.at(0);
-  for (int64_t k = 1; k < tensor.elements(); ++k) {
-    if (tensor.at(k) != first) return std::nullopt;
-  }
-  return first;
-}
+std::optional<double> RuleCall::Uniform(size_t i) const { return UniformOf(graph, inputs[i]); }
 
 const std::vector<Rule>& AlgebraRules() {
   static const std::vector<Rule> rules = {

@@ -43,7 +43,7 @@ bool BroadcastsTo(const Dims& from, const Dims& to) {
 }  // namespace
 
 AttentionMatcher::AttentionMatcher(const Graph& graph)
-    : graph_(graph), reads_(CountReads(graph)), trained_(FindTrained(graph)) {}
+    : graph_(graph), uses_(graph), trained_(FindTrained(graph)) {}
 
 std::optional<AttentionMatch> AttentionMatcher::Match(const Node& root) {
   if (root.op->name != "matmul" || root.inputs.size() != 2) return std::nullopt;
@@ -57,22 +57,22 @@ std::optional<AttentionMatch> AttentionMatcher::Match(const Node& root) {
   if (!ReadMasks(m, scores)) return std::nullopt;
   ReadScale(m.scale, scores, &m.inner);
   ReadSoftcap(m, scores);
-  if (!ReadProduct(m, scores) || !NobodyElseReads(m, root)) return std::nullopt;
+  if (!ReadProduct(m, scores) || !uses_.AreReadOnlyWithin(m.inner, root)) return std::nullopt;
   return m;
 }
 
 // softmax(scores), or where(p != p, 0, p) around it.
 bool AttentionMatcher::ReadProbabilities(ValueId p, AttentionMatch& m, ValueId& scores) const {
   m.inner.push_back(p);
-  if (const Node* guard = WriterOf(graph_, p, "where")) {
-    const Node* nan = WriterOf(graph_, guard->inputs[0], "not_equal");
+  if (const Node* guard = graph_.producer(p, "where")) {
+    const Node* nan = graph_.producer(guard->inputs[0], "not_equal");
     p = guard->inputs[2];
     if (nan == nullptr || nan->inputs[0] != p || nan->inputs[1] != p) return false;
     if (UniformOf(graph_, guard->inputs[1]) != 0.0) return false;
     m.inner.push_back(guard->inputs[0]);
     m.inner.push_back(p);
   }
-  const Node* softmax = WriterOf(graph_, p, "softmax");
+  const Node* softmax = graph_.producer(p, "softmax");
   if (softmax == nullptr || graph_.type(p).dims != m.scores) return false;
   const int64_t axis = std::get<int64_t>(softmax->attrs.at("axis"));
   if (axis != -1 && axis != graph_.type(p).rank() - 1) return false;
@@ -84,9 +84,9 @@ bool AttentionMatcher::ReadProbabilities(ValueId p, AttentionMatch& m, ValueId& 
 // add(scores, mask), where(condition, mask, scores) or where(condition, scores, mask), any number.
 bool AttentionMatcher::ReadMasks(AttentionMatch& m, ValueId& scores) {
   for (;;) {
-    if (const Node* add = WriterOf(graph_, scores, "add")) {
+    if (const Node* add = graph_.producer(scores, "add")) {
       if (!ReadAdd(*add, m, scores)) return false;
-    } else if (const Node* where = WriterOf(graph_, scores, "where")) {
+    } else if (const Node* where = graph_.producer(scores, "where")) {
       if (!ReadWhere(*where, m, scores)) return false;
     } else {
       return graph_.type(scores).dims == m.scores;
@@ -124,7 +124,7 @@ bool AttentionMatcher::ReadWhere(const Node& where, AttentionMatch& m, ValueId& 
 bool AttentionMatcher::LeadsToProduct(ValueId id) const {
   constexpr int kMostSteps = 12;
   for (int step = 0; step < kMostSteps; ++step) {
-    const Node* node = WriterOf(graph_, id, "");
+    const Node* node = graph_.producer(id);
     if (node == nullptr) return false;
     const std::string& op = node->op->name;
     if (op == "matmul") return true;
@@ -132,7 +132,7 @@ bool AttentionMatcher::LeadsToProduct(ValueId id) const {
     const Dims& dims = graph_.type(id).dims;
     ValueId next = kNoValue;
     for (ValueId input : node->inputs) {
-      const bool made = WriterOf(graph_, input, "") != nullptr;
+      const bool made = graph_.producer(input) != nullptr;
       if (made && next == kNoValue && IsFloat(graph_.type(input).dtype) &&
           graph_.type(input).dims == dims)
         next = input;
@@ -152,7 +152,7 @@ bool AttentionMatcher::AddMask(ValueId mask, AttentionMatch& m) {
     m.causal_offset = constant.offset;
     return true;
   }
-  if (const Node* where = WriterOf(graph_, mask, "where")) {  // 0 here, -inf there
+  if (const Node* where = graph_.producer(mask, "where")) {  // 0 here, -inf there
     for (size_t i = 1; i <= 2; ++i) {
       const std::optional<double> zero = UniformOf(graph_, where->inputs[i]);
       const std::optional<double> low = UniformOf(graph_, where->inputs[3 - i]);
@@ -179,7 +179,7 @@ bool AttentionMatcher::AddBool(ValueId condition, bool shows, AttentionMatch& m)
 // value = x * c or x / c
 void AttentionMatcher::ReadScale(double& scale, ValueId& value, std::vector<ValueId>* inner) const {
   for (;;) {
-    const Node* node = WriterOf(graph_, value, "");
+    const Node* node = graph_.producer(value);
     if (node == nullptr || (node->op->name != "mul" && node->op->name != "div")) return;
     const bool divides = node->op->name == "div";
     std::optional<double> factor = UniformOf(graph_, node->inputs[1]);
@@ -198,7 +198,7 @@ void AttentionMatcher::ReadScale(double& scale, ValueId& value, std::vector<Valu
 
 // cap * tanh(x * c): what was read as scale is the cap.
 void AttentionMatcher::ReadSoftcap(AttentionMatch& m, ValueId& scores) const {
-  const Node* tanh = WriterOf(graph_, scores, "tanh");
+  const Node* tanh = graph_.producer(scores, "tanh");
   if (tanh == nullptr || !(m.scale > 0)) return;
   m.softcap = m.scale;
   scores = tanh->inputs[0];
@@ -207,7 +207,7 @@ void AttentionMatcher::ReadSoftcap(AttentionMatch& m, ValueId& scores) const {
 }
 
 bool AttentionMatcher::ReadProduct(AttentionMatch& m, ValueId scores) const {
-  const Node* product = WriterOf(graph_, scores, "matmul");
+  const Node* product = graph_.producer(scores, "matmul");
   if (product == nullptr || product->inputs.size() != 2) return false;
   if (std::get<int64_t>(product->attrs.at("transpose_a")) != 0) return false;
   m.k_transposed = std::get<int64_t>(product->attrs.at("transpose_b")) == 0;
@@ -223,20 +223,6 @@ bool AttentionMatcher::ReadProduct(AttentionMatch& m, ValueId scores) const {
   if (!ranks || k.rank() != q.rank() || v.rank() != q.rank()) return false;
   const bool empty = q.elements() == 0 || k.elements() == 0 || v.elements() == 0;
   return !empty && leading(q.dims) == leading(k.dims) && leading(q.dims) == leading(v.dims);
-}
-
-bool AttentionMatcher::NobodyElseReads(const AttentionMatch& m, const Node& root) const {
-  std::vector<ValueId> inner = m.inner;
-  std::sort(inner.begin(), inner.end());
-  inner.erase(std::unique(inner.begin(), inner.end()), inner.end());
-  std::map<ValueId, int32_t> inside;
-  const auto count = [&](const Node& node) {
-    for (ValueId id : node.inputs) ++inside[id];
-  };
-  count(root);
-  for (ValueId id : inner) count(graph_.node(graph_.value(id).producer));
-  return std::all_of(inner.begin(), inner.end(),
-                     [&](ValueId id) { return reads_[static_cast<size_t>(id)] == inside[id]; });
 }
 
 namespace {
@@ -289,7 +275,7 @@ const AttentionMatcher::ConstantMask& AttentionMatcher::ReadConstant(ValueId id,
   const auto [known, fresh] = constants_.emplace(std::pair{id, hides}, ConstantMask{});
   ConstantMask& mask = known->second;
   if (!fresh) return mask;
-  if (const Node* expand = WriterOf(graph_, id, "expand")) id = expand->inputs[0];
+  if (const Node* expand = graph_.producer(id, "expand")) id = expand->inputs[0];
   const ValueInfo& value = graph_.value(id);
   if (value.kind != ValueKind::kConstant) return mask;
   const Dims& dims = value.type.dims;

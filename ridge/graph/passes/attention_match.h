@@ -5,7 +5,7 @@
 #include <optional>
 #include <vector>
 
-#include "ridge/graph/graph.h"
+#include "ridge/graph/uses.h"
 
 namespace ridge {
 
@@ -49,7 +49,6 @@ class AttentionMatcher {
   bool LeadsToProduct(ValueId id) const;
   bool AddMask(ValueId mask, AttentionMatch& m);
   bool AddBool(ValueId condition, bool shows, AttentionMatch& m);
-  bool NobodyElseReads(const AttentionMatch& m, const Node& root) const;
 
   // Analysis of a constant mask: causal with an offset, or empty.
   struct ConstantMask {
@@ -62,7 +61,7 @@ class AttentionMatcher {
   const ConstantMask& ReadConstant(ValueId id, bool hides);
 
   const Graph& graph_;
-  std::vector<int32_t> reads_;
+  const GraphUses uses_;
   std::vector<bool> trained_;  // by value: it has a gradient, for a parameter before it
   std::map<std::pair<ValueId, bool>, ConstantMask> constants_;
 };

@@ -56,8 +56,8 @@ struct Repeated {
 
 Repeated BeforeRepetition(const Graph& graph, ValueId id) {
   const Dims outer = graph.type(id).dims;
-  while (const Node* reshape = WriterOf(graph, id, "reshape")) id = reshape->inputs[0];
-  const Node* expand = WriterOf(graph, id, "expand");
+  while (const Node* reshape = graph.producer(id, "reshape")) id = reshape->inputs[0];
+  const Node* expand = graph.producer(id, "expand");
   if (expand == nullptr || outer.size() != 4) return {};
   const Dims &to = graph.type(id).dims, &from = graph.type(expand->inputs[0]).dims;
   if (to.size() != 5 || from.size() != 5 || from[2] != 1 || to[1] * to[2] != outer[1]) return {};
@@ -71,12 +71,12 @@ Repeated BeforeRepetition(const Graph& graph, ValueId id) {
 ValueId SourceOfTransposed(const Graph& graph, ValueId id) {
   const Dims wanted = graph.type(id).dims;
   const auto tail = [](const Dims& d) { return Dims(d.end() - 2, d.end()); };
-  while (const Node* reshape = WriterOf(graph, id, "reshape")) {
+  while (const Node* reshape = graph.producer(id, "reshape")) {
     const Dims& from = graph.type(reshape->inputs[0]).dims;
     if (from.size() < 2 || tail(from) != tail(wanted)) return kNoValue;
     id = reshape->inputs[0];
   }
-  const Node* transpose = WriterOf(graph, id, "transpose");
+  const Node* transpose = graph.producer(id, "transpose");
   if (transpose == nullptr) return kNoValue;
   const auto& order = std::get<std::vector<int64_t>>(transpose->attrs.at("permutation"));
   std::vector<int64_t> swap(order.size());
@@ -112,7 +112,7 @@ Result<ValueId> AttentionRewriter::Transposed(ValueId old) {
   std::vector<int64_t> order(wanted.size());
   std::iota(order.begin(), order.end(), 0);
   ValueId from = old;
-  if (const Node* transpose = WriterOf(graph_, old, "transpose")) {  // one transpose, not two
+  if (const Node* transpose = graph_.producer(old, "transpose")) {  // one transpose, not two
     order = std::get<std::vector<int64_t>>(transpose->attrs.at("permutation"));
     from = transpose->inputs[0];
   }

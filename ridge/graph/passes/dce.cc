@@ -25,7 +25,7 @@ Result<Graph> RemoveDead(Graph graph) {
   GraphRewriter rewriter(graph);
   rewriter.KeepConstants(live);
   RIDGE_RETURN_IF_ERROR(rewriter.Walk([&](const Node& node) {
-    const NodeId id = graph.value(node.outputs[0]).producer;
+    const NodeId id = graph.IdOf(node);
     return nodes[static_cast<size_t>(id)] ? rewriter.Copy(node) : Status();
   }));
   return rewriter.Finish();

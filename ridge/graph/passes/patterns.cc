@@ -10,27 +10,10 @@
 #include "ridge/graph/passes/passes.h"
 #include "ridge/graph/passes/rewriter.h"
 #include "ridge/graph/pattern.h"
+#include "ridge/graph/uses.h"
 
 namespace ridge {
 namespace {
-
-// Whether each inner value is read only by inner nodes and the root.
-bool NobodyElseReads(const Graph& graph, const PatternMatch& match, const Node& root,
-                     const std::vector<int32_t>& reads) {
-  std::vector<int32_t> inside(match.inner.size(), 0);
-  const auto count = [&](const Node& node) {
-    for (ValueId id : node.inputs) {
-      const auto at = std::find(match.inner.begin(), match.inner.end(), id);
-      if (at != match.inner.end()) ++inside[static_cast<size_t>(at - match.inner.begin())];
-    }
-  };
-  count(root);
-  for (ValueId id : match.inner) count(graph.node(graph.value(id).producer));
-  for (size_t i = 0; i < match.inner.size(); ++i) {
-    if (reads[static_cast<size_t>(match.inner[i])] != inside[i]) return false;
-  }
-  return true;
-}
 
 const std::vector<const OpDef*>& OpsWithPatterns() {
   static const auto ops = [] {
@@ -43,14 +26,11 @@ const std::vector<const OpDef*>& OpsWithPatterns() {
   return ops;
 }
 
-PatternMatch Match(const Graph& graph, const Node& root, const std::vector<int32_t>& reads) {
+PatternMatch Match(const Graph& graph, const Node& root, const GraphUses& uses) {
   if (root.outputs.size() != 1) return {};
   for (const OpDef* op : OpsWithPatterns()) {
     PatternMatch match = op->pattern(graph, root);
-    if (match.op == nullptr) continue;
-    std::sort(match.inner.begin(), match.inner.end());
-    match.inner.erase(std::unique(match.inner.begin(), match.inner.end()), match.inner.end());
-    if (NobodyElseReads(graph, match, root, reads)) return match;
+    if (match.op != nullptr && uses.AreReadOnlyWithin(match.inner, root)) return match;
   }
   return {};
 }
@@ -58,14 +38,14 @@ PatternMatch Match(const Graph& graph, const Node& root, const std::vector<int32
 }  // namespace
 
 Result<Graph> RecognizePatterns(Graph graph) {
-  const std::vector<int32_t> reads = CountReads(graph);
+  const GraphUses uses(graph);
   const bool any = std::any_of(graph.nodes().begin(), graph.nodes().end(), [&](const Node& node) {
-    return Match(graph, node, reads).op != nullptr;
+    return Match(graph, node, uses).op != nullptr;
   });
   if (!any) return RemoveDead(std::move(graph));
   GraphRewriter rewriter(graph);
   RIDGE_RETURN_IF_ERROR(rewriter.Walk([&](const Node& node) -> Status {
-    PatternMatch match = Match(graph, node, reads);
+    PatternMatch match = Match(graph, node, uses);
     if (match.op == nullptr) return rewriter.Copy(node);
     return rewriter.Emit(*match.op, rewriter.Map(match.inputs), std::move(match.attrs),
                          node.outputs, node.location);

@@ -7,16 +7,10 @@
 #include "ridge/graph/passes/pool_mask.h"
 
 #include "ridge/graph/passes/rewriter.h"
+#include "ridge/graph/uses.h"
 
 namespace ridge {
 namespace {
-
-const Node* Producer(const Graph& graph, ValueId id, std::string_view op) {
-  const ValueInfo& value = graph.value(id);
-  if (value.kind != ValueKind::kResult) return nullptr;
-  const Node& node = graph.node(value.producer);
-  return node.op->name == op ? &node : nullptr;
-}
 
 struct Masked {
   const Node* pool = nullptr;
@@ -24,11 +18,11 @@ struct Masked {
 };
 
 // The pool and its gradient, if `mask` is the only reader of that gradient.
-Masked FindMasked(const Graph& graph, const std::vector<int32_t>& reads, const Node& mask) {
+Masked FindMasked(const Graph& graph, const GraphUses& uses, const Node& mask) {
   if (mask.op->name != "relu_grad") return {};
-  const Node* pool_grad = Producer(graph, mask.inputs[0], "max_pool_grad");
-  if (pool_grad == nullptr || reads[static_cast<size_t>(mask.inputs[0])] != 1) return {};
-  const Node* pool = Producer(graph, pool_grad->inputs[0], "max_pool");
+  const Node* pool_grad = graph.producer(mask.inputs[0], "max_pool_grad");
+  if (pool_grad == nullptr || !uses.IsReadOnce(mask.inputs[0])) return {};
+  const Node* pool = graph.producer(pool_grad->inputs[0], "max_pool");
   if (pool == nullptr || pool->inputs[0] != mask.inputs[1]) return {};
   return {pool, pool_grad};
 }
@@ -47,20 +41,20 @@ Status EmitMasked(const Masked& found, const Node& mask, GraphRewriter& rewriter
 }  // namespace
 
 Result<Graph> MaskBeforePool(Graph graph) {
-  const std::vector<int32_t> reads = CountReads(graph);
+  const GraphUses uses(graph);
   std::vector<bool> replaced(graph.nodes().size(), false);
   bool any = false;
   for (const Node& node : graph.nodes()) {
-    const Masked found = FindMasked(graph, reads, node);
+    const Masked found = FindMasked(graph, uses, node);
     if (found.pool == nullptr) continue;
-    replaced[static_cast<size_t>(graph.value(found.pool_grad->outputs[0]).producer)] = true;
+    replaced[static_cast<size_t>(graph.IdOf(*found.pool_grad))] = true;
     any = true;
   }
   if (!any) return graph;
   GraphRewriter rewriter(graph);
   RIDGE_RETURN_IF_ERROR(rewriter.Walk([&](const Node& node) -> Status {
-    if (replaced[static_cast<size_t>(graph.value(node.outputs[0]).producer)]) return Status();
-    const Masked found = FindMasked(graph, reads, node);
+    if (replaced[static_cast<size_t>(graph.IdOf(node))]) return Status();
+    const Masked found = FindMasked(graph, uses, node);
     return found.pool == nullptr ? rewriter.Copy(node) : EmitMasked(found, node, rewriter);
   }));
   return rewriter.Finish();

@@ -77,9 +77,7 @@ class SlicePusher {
 
  private:
   Need& NeedOf(ValueId id) { return needs_[static_cast<size_t>(id)]; }
-  size_t IndexOf(const Node& node) const {
-    return static_cast<size_t>(graph_.value(node.outputs[0]).producer);
-  }
+  size_t IndexOf(const Node& node) const { return static_cast<size_t>(graph_.IdOf(node)); }
   int64_t Extent(ValueId id, int64_t axis) const {
     return graph_.type(id).dims[static_cast<size_t>(axis)];
   }

@@ -118,16 +118,4 @@ void GraphRewriter::CopyLeaf(ValueId id) {
   map_[static_cast<size_t>(id)] = to_.AddLeaf(value);
 }
 
-std::vector<int32_t> CountReads(const Graph& graph) {
-  std::vector<int32_t> reads(graph.values().size(), 0);
-  for (const Node& node : graph.nodes()) {
-    for (ValueId id : node.inputs) {
-      if (id != kNoValue) ++reads[static_cast<size_t>(id)];
-    }
-  }
-  for (const GraphOutput& output : graph.outputs()) ++reads[static_cast<size_t>(output.value)];
-  for (const GraphUpdate& update : graph.updates()) ++reads[static_cast<size_t>(update.value)];
-  return reads;
-}
-
 }  // namespace ridge

@@ -71,7 +71,4 @@ class GraphRewriter {
   std::vector<ValueId> map_;  // by old ValueId; kNoValue until it is set
 };
 
-// How often each value is read: by nodes (once for each place), outputs and updates.
-std::vector<int32_t> CountReads(const Graph& graph);
-
 }  // namespace ridge

@@ -14,6 +14,7 @@
 #include "ridge/graph/passes/passes.h"
 #include "ridge/graph/passes/rewriter.h"
 #include "ridge/graph/passes/slice_ranges.h"
+#include "ridge/graph/uses.h"
 
 namespace ridge {
 namespace {
@@ -32,7 +33,7 @@ struct Part {
 
 class SliceSumFinder {
  public:
-  explicit SliceSumFinder(const Graph& graph) : graph_(graph), reads_(CountReads(graph)) {}
+  explicit SliceSumFinder(const Graph& graph) : graph_(graph), uses_(graph) {}
 
   // By the node that ends the sum.
   std::map<const Node*, TiledSum> Run() {
@@ -49,11 +50,9 @@ class SliceSumFinder {
   }
 
  private:
+  // The producer, of this operator, of a value that is read once.
   const Node* Writer(ValueId id, const char* op) const {
-    const ValueInfo& value = graph_.value(id);
-    if (value.kind != ValueKind::kResult || reads_[static_cast<size_t>(id)] != 1) return nullptr;
-    const Node& node = graph_.node(value.producer);
-    return node.op->name == op ? &node : nullptr;
+    return uses_.IsReadOnce(id) ? graph_.producer(id, op) : nullptr;
   }
 
   // What is added up in `root`; adds that only this sum reads are marked as inner.
@@ -68,7 +67,7 @@ class SliceSumFinder {
         terms.push_back(id);
         continue;
       }
-      inner[static_cast<size_t>(graph_.value(id).producer)] = true;
+      inner[static_cast<size_t>(graph_.IdOf(*add))] = true;
       open.push_back(add->inputs[1]);
       open.push_back(add->inputs[0]);
     }
@@ -110,7 +109,7 @@ class SliceSumFinder {
   }
 
   const Graph& graph_;
-  const std::vector<int32_t> reads_;
+  const GraphUses uses_;
 };
 
 Status EmitSum(const Node& root, const TiledSum& sum, GraphRewriter& rewriter) {

@@ -86,7 +86,7 @@ std::vector<OnnxExtent> OnnxExtents::Attribute(const Node& node, const std::stri
   const auto list = [&](const Node& n) { return std::get<std::vector<int64_t>>(n.attrs.at(name)); };
   if (other_ == nullptr || node.outputs.empty())
     return Together(list(node), list(node), list(node));
-  const NodeId id = graph_.value(node.outputs[0]).producer;
+  const NodeId id = graph_.IdOf(node);
   return Together(list(node), list(other_->node(id)), list(third_->node(id)));
 }
 

@@ -221,9 +221,7 @@ int64_t OnnxNodeWriter::axis(const std::string& name, int rank) const {
 }
 
 const Node* OnnxNodeWriter::Producer(size_t i) const {
-  if (!has_input(i)) return nullptr;
-  const ValueInfo& info = writer_.graph().value(node_.inputs[i]);
-  return info.kind == ValueKind::kResult ? &writer_.graph().node(info.producer) : nullptr;
+  return has_input(i) ? writer_.graph().producer(node_.inputs[i]) : nullptr;
 }
 
 bool OnnxNodeWriter::used(size_t i) const { return writer_.IsRead(node_.outputs.at(i)); }

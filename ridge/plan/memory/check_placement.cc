@@ -1,4 +1,5 @@
-// Independent of placement.cc: live ranges are computed from the nodes only.
+// Independent of placement.cc: live ranges are computed here, from the nodes.  Both ask uses.h
+// which values share bytes, which uses_test.cc compares with a search.
 #include "ridge/plan/memory/check_placement.h"
 
 #include <fmt/format.h>
@@ -65,7 +66,7 @@ class StepCheck {
               {static_cast<int>(step.nodes.size()), -1}) {
     for (int& shown : version_) {
       const PlannedValue& value = ValueAt(shown);
-      if (value.persistent && value.shares_with < 0 && uses_.WriterOf(shown) < 0)
+      if (value.persistent && value.shares_with < 0 && uses_.ProducerOf(shown) < 0)
         shown =
             variables_.Before(value.persistent_index);  // an input may be read whole and in slices
     }

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 
+#include "ridge/graph/uses.h"
 #include "ridge/lower/recompute.h"
 #include "ridge/plan/memory/live_curve.h"
 #include "ridge/plan/schedule.h"
@@ -30,6 +31,7 @@ RecomputeFacts::RecomputeFacts(const Graph& graph, const DeviceFacts& nominal)
     : graph_(graph),
       nominal_(nominal),
       order_(ScheduleNodes(graph)),
+      roots_(ViewRoots(graph)),
       first_(graph.values().size(), -1),
       last_(first_),
       last_early_(first_),
@@ -38,15 +40,6 @@ RecomputeFacts::RecomputeFacts(const Graph& graph, const DeviceFacts& nominal)
   MeasureLives();
   FindPeak();
   MarkReaders();
-}
-
-ValueId RecomputeFacts::RootOf(ValueId id) const {
-  while (graph_.value(id).kind == ValueKind::kResult) {
-    const Node& node = graph_.node(graph_.value(id).producer);
-    if (node.op->alias_input < 0) return id;
-    id = node.inputs[static_cast<size_t>(node.op->alias_input)];
-  }
-  return id;
 }
 
 void RecomputeFacts::MeasureLives() {
@@ -142,7 +135,7 @@ void RecomputeFacts::AddSource(ValueId root, Again& again) const {
 }
 
 double RecomputeFacts::StepSeconds(ValueId id) const {
-  const Node& node = graph_.node(graph_.value(id).producer);
+  const Node& node = *graph_.producer(id);
   if (node.op->alias_input >= 0) return 0;
   if (node.op->elementwise == nullptr) return nominal_.launch_s;
   return nominal_.launch_s +
@@ -152,8 +145,8 @@ double RecomputeFacts::StepSeconds(ValueId id) const {
 // Seconds to write and read a value between two kernels; 0 if both are fused: pointwise operators
 // with each other, and an operator with one operation per element with a norm.
 double RecomputeFacts::PassedOnSeconds(ValueId id, ValueId reader) const {
-  const Node& from = graph_.node(graph_.value(id).producer);
-  const Node& to = graph_.node(graph_.value(reader).producer);
+  const Node& from = *graph_.producer(id);
+  const Node& to = *graph_.producer(reader);
   if (from.op->alias_input >= 0 || to.op->alias_input >= 0) return 0;
   const bool light =
       to.op->elementwise != nullptr && FlopsOf(graph_, to) <= graph_.type(reader).elements();

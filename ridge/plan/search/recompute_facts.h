@@ -23,7 +23,7 @@ class RecomputeFacts {
  public:
   RecomputeFacts(const Graph& graph, const DeviceFacts& nominal);
 
-  ValueId RootOf(ValueId id) const;
+  ValueId RootOf(ValueId id) const { return roots_[static_cast<size_t>(id)]; }
   // Whether its bytes are scratch, which the plan may reuse.
   bool IsScratch(ValueId root) const { return graph_.value(root).kind == ValueKind::kResult; }
   int64_t Bytes(ValueId id) const { return graph_.type(id).bytes(); }
@@ -60,6 +60,7 @@ class RecomputeFacts {
   const Graph& graph_;
   const DeviceFacts& nominal_;
   std::vector<NodeId> order_;
+  std::vector<ValueId> roots_;                // by value
   std::vector<int> first_, last_;             // by root
   std::vector<int> last_early_, first_late_;  // by root: up to the peak, and readers after it
   std::vector<bool> late_;

@@ -60,7 +60,7 @@ class Reader {
     if (id == x_) return Term(1, 0, 1);
     if (id == t_) return Term(0, 1, 1);
     if (const std::optional<double> number = UniformOf(graph_, id)) return Term(0, 0, *number);
-    const Node* node = WriterOf(graph_, id, "");
+    const Node* node = graph_.producer(id);
     if (node == nullptr || depth == 0) return std::nullopt;
     inner_.push_back(id);
     return ReadNode(*node, depth - 1);
@@ -109,7 +109,7 @@ bool Matches(const MaybePolynomial& p, const MaybePolynomial& wanted) {
 
 // Values at most `depth` nodes below `id`, through the nodes that polynomials are made of.
 void Below(const Graph& graph, ValueId id, int depth, std::vector<ValueId>& found) {
-  const Node* node = WriterOf(graph, id, "");
+  const Node* node = graph.producer(id);
   if (node == nullptr || depth == 0 || UniformOf(graph, id)) return;
   const std::string& op = node->op->name;
   const bool reads =
@@ -151,8 +151,8 @@ PatternMatch MatchGelu(const Graph& graph, const Node& root) {
   std::vector<ValueId> near;
   Below(graph, root.outputs[0], 4, near);
   for (ValueId id : near) {
-    const Node* curve = WriterOf(graph, id, "erf");
-    if (curve == nullptr) curve = WriterOf(graph, id, "tanh");
+    const Node* curve = graph.producer(id, "erf");
+    if (curve == nullptr) curve = graph.producer(id, "tanh");
     if (curve == nullptr) continue;
     std::vector<ValueId> arguments;
     Below(graph, curve->inputs[0], kDeepest, arguments);

@@ -27,7 +27,7 @@ int64_t TrailingAxis(const Graph& graph, const Node& mean) {
 
 // The base of x^2, x * x or square(x); else kNoValue.
 ValueId BaseOfSquare(const Graph& graph, ValueId id) {
-  const Node* node = WriterOf(graph, id, "");
+  const Node* node = graph.producer(id);
   if (node == nullptr) return kNoValue;
   const std::string& op = node->op->name;
   const bool square = op == "square" || (op == "mul" && node->inputs[0] == node->inputs[1]) ||
@@ -42,9 +42,9 @@ struct Centered {
 
 // x - mean(x)
 Centered MatchCentered(const Graph& graph, ValueId id) {
-  const Node* sub = WriterOf(graph, id, "sub");
+  const Node* sub = graph.producer(id, "sub");
   if (sub == nullptr) return {};
-  const Node* mean = WriterOf(graph, sub->inputs[1], "reduce_mean");
+  const Node* mean = graph.producer(sub->inputs[1], "reduce_mean");
   if (mean == nullptr || mean->inputs[0] != sub->inputs[0]) return {};
   const int64_t axis = TrailingAxis(graph, *mean);
   if (axis < 0) return {};
@@ -61,21 +61,21 @@ struct Quotient {
 // rsqrt(v) or reciprocal(sqrt(v)), as v.
 ValueId UnderInverseRoot(const Graph& graph, ValueId id, std::vector<ValueId>& inner) {
   inner = {id};
-  if (const Node* rsqrt = WriterOf(graph, id, "rsqrt")) return rsqrt->inputs[0];
-  const Node* reciprocal = WriterOf(graph, id, "reciprocal");
+  if (const Node* rsqrt = graph.producer(id, "rsqrt")) return rsqrt->inputs[0];
+  const Node* reciprocal = graph.producer(id, "reciprocal");
   if (reciprocal == nullptr) {
-    reciprocal = WriterOf(graph, id, "div");
+    reciprocal = graph.producer(id, "div");
     if (reciprocal == nullptr || UniformOf(graph, reciprocal->inputs[0]) != 1.0) return kNoValue;
   }
   const ValueId root = reciprocal->inputs.back();
-  const Node* sqrt = WriterOf(graph, root, "sqrt");
+  const Node* sqrt = graph.producer(root, "sqrt");
   inner.push_back(root);
   return sqrt == nullptr ? kNoValue : sqrt->inputs[0];
 }
 
 Quotient MatchQuotient(const Graph& graph, const Node& node) {
   if (node.op->name == "div") {
-    const Node* sqrt = WriterOf(graph, node.inputs[1], "sqrt");
+    const Node* sqrt = graph.producer(node.inputs[1], "sqrt");
     if (sqrt == nullptr) return {};
     return {node.inputs[0], sqrt->inputs[0], {node.inputs[1]}};
   }
@@ -96,10 +96,10 @@ struct Variance {
 };
 
 Variance MatchVariance(const Graph& graph, ValueId sum) {
-  const Node* add = WriterOf(graph, sum, "add");
+  const Node* add = graph.producer(sum, "add");
   if (add == nullptr) return {};
   for (size_t i = 0; i < 2; ++i) {
-    const Node* mean = WriterOf(graph, add->inputs[i], "reduce_mean");
+    const Node* mean = graph.producer(add->inputs[i], "reduce_mean");
     const std::optional<double> epsilon = UniformOf(graph, add->inputs[1 - i]);
     if (mean != nullptr && epsilon) return {mean, add->inputs[i], *epsilon};
   }
@@ -161,7 +161,7 @@ PatternMatch Extend(const Graph& graph, const Node& node, size_t i, PatternMatch
 PatternMatch MatchScaled(const Graph& graph, const Node& node) {
   if (node.op->name != "mul") return {};
   for (size_t i = 0; i < 2; ++i) {
-    const Node* inner = WriterOf(graph, node.inputs[i], "");
+    const Node* inner = graph.producer(node.inputs[i]);
     if (inner == nullptr) continue;
     PatternMatch match = Extend(graph, node, i, MatchNormal(graph, *inner));
     if (match.op != nullptr) return match;
@@ -172,7 +172,7 @@ PatternMatch MatchScaled(const Graph& graph, const Node& node) {
 PatternMatch MatchShifted(const Graph& graph, const Node& node) {
   if (node.op->name != "add") return {};
   for (size_t i = 0; i < 2; ++i) {
-    const Node* inner = WriterOf(graph, node.inputs[i], "");
+    const Node* inner = graph.producer(node.inputs[i]);
     if (inner == nullptr) continue;
     const PatternMatch scaled = MatchScaled(graph, *inner);
     if (scaled.op == nullptr || scaled.op->name != "layer_norm") continue;
