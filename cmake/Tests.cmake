@@ -98,12 +98,24 @@ function(ridge_add_seeded_test name seeds)
   ridge_set_test_properties(${name} fast 900)
 endfunction()
 
+# Operators and trainings on a device that the host cannot reach, with the cases of tests/ops and
+# the trainings of tests/crossing.
+function(ridge_add_fake_device layers)
+  file(GLOB sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/tests/fake_device/*.cc")
+  foreach(shared crossing/hostile_backend crossing/net crossing/settings crossing/training
+                 ops/case_file ops/check_backend)
+    list(APPEND sources "${PROJECT_SOURCE_DIR}/tests/${shared}.cc")
+  endforeach()
+  ridge_add_test_program(ridge_fake_device_test SOURCES ${sources} LINK ${layers})
+endfunction()
+
 function(ridge_add_tests)
   get_property(layers GLOBAL PROPERTY RIDGE_LAYERS)
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/tests/*.cc")
-  list(FILTER sources EXCLUDE REGEX "/tests/(onnx|fuzz|generate|crossing)/")
+  list(FILTER sources EXCLUDE REGEX "/tests/(onnx|fuzz|generate|crossing|fake_device)/")
   if(layers)
     ridge_add_test_program(ridge_tests SOURCES ${sources} LINK ${layers})
+    ridge_add_fake_device("${layers}")
   endif()
   ridge_add_onnx_nodes()
   ridge_add_seeded_test(generate 0:2000 --every-operator)  # graphs over all differentiable operators

@@ -1,15 +1,16 @@
-// Backend: the interface of a device: answers to the planner, and kernels.
+// Backend: the interface of a kernel library on a device: answers to the planner, and kernels.
 #pragma once
 #include <memory>
 #include <span>
 #include <string>
 
+#include "ridge/backend/device.h"
 #include "ridge/core/device_profile.h"
 #include "ridge/lower/kernel_query.h"
 
 namespace ridge {
 
-// Pointers of one execution, fixed by the plan.  Absent inputs are nullptr; workspace has
+// Device addresses of one execution, fixed by the plan.  Absent inputs are nullptr; workspace has
 // KernelChoice::workspace_bytes.
 struct KernelBuffers {
   std::span<const void* const> inputs;
@@ -17,18 +18,23 @@ struct KernelBuffers {
   void* workspace = nullptr;
 };
 
-// A node made ready for one device.  Run() allocates nothing of ours and throws only Bug.
-// Not thread-safe: one Run() at a time.
+// A node made ready for one device.  Enqueue() allocates nothing of ours and throws only Bug.
+// Not thread-safe: one Enqueue() at a time, and one stream.
 class Kernel {
  public:
   virtual ~Kernel() = default;
-  virtual Status Run(const KernelBuffers& buffers) = 0;
+  // The addresses are copied; what they point to is used when the stream comes to it.  Fails only
+  // for what is known at once: see Stream::Synchronize().
+  virtual Status Enqueue(Stream& stream, const KernelBuffers& buffers) = 0;
 };
 
 class Backend : public KernelQuery {
  public:
   virtual const std::string& name() const = 0;  // "cpu", "reference"
   virtual int threads() const = 0;
+  // Where its kernels run.
+  virtual Device& device() = 0;
+  MemorySpace memory() final { return device().memory_space(); }
   // Whether the device has instructions for products of this type, which are no slower than f32.
   virtual bool Multiplies(DType operands) const = 0;
   // REQUIRES: `choice` came from Offers() or Reorder() of a backend of this kind.

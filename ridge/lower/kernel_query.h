@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "ridge/core/rounding.h"
 #include "ridge/graph/op_def.h"
 #include "ridge/lower/cost_model.h"
 #include "ridge/lower/rewrite_rules.h"
@@ -24,7 +25,7 @@ struct KernelChoice {
   std::string kernel;  // "onednn.conv/brgconv:avx512_core", "reference"
   std::vector<LayoutId> input_layouts;
   std::vector<LayoutId> output_layouts;
-  int64_t workspace_bytes = 0;                // scratch, from the arena, 64-byte aligned
+  int64_t workspace_bytes = 0;  // scratch, from the arena, aligned as MemorySpace says
   std::vector<std::pair<int, int>> in_place;  // (output, input) that may share memory
   double efficiency = 1;  // relative to its cost class on this device; reference: tiny
   // Names the kernel, types, layouts and attributes: choices of equal key take equal time.
@@ -45,9 +46,18 @@ struct KernelOffers {
   std::vector<KernelRefusal> refusals;
 };
 
+// What a device asks of addresses in its memory.
+struct MemorySpace {
+  int64_t alignment_bytes = 64;  // of every value and workspace: a power of two
+  int64_t page_bytes = 4096;     // it has memory by the page; a multiple of the alignment
+
+  int64_t Aligned(int64_t bytes) const { return RoundUp(bytes, alignment_bytes); }
+};
+
 class KernelQuery {
  public:
   virtual ~KernelQuery() = default;
+  virtual MemorySpace memory() { return {}; }
   virtual const RewriteRules& rules() const = 0;
   // By which all choices are made.
   virtual const CostModel& nominal() const = 0;

@@ -29,7 +29,7 @@ Result<std::unique_ptr<BenchJob>> BenchJob::Create(const TrainOptions& options,
   rehearsal.will_run = true;
   RIDGE_ASSIGN_OR_RETURN(bench->executor_,
                          RehearseJob(machine, /*data=*/nullptr, rehearsal, bench->job_));
-  bench->executor_->InitializeVariables(options.seed);
+  RIDGE_RETURN_IF_ERROR(bench->executor_->transfers().Initialize(options.seed));
   bench->runner_.emplace(*bench->executor_, bench->job_);
   return bench;
 }

@@ -26,6 +26,7 @@ class OfferRecorder : public Backend {
   const CostModel& nominal() const override { return backend_.nominal(); }
   const std::string& name() const override { return backend_.name(); }
   int threads() const override { return backend_.threads(); }
+  Device& device() override { return backend_.device(); }
   bool Multiplies(DType operands) const override { return backend_.Multiplies(operands); }
   KernelOffers Offers(const OpDef& op, const OpCall& call,
                       std::span<const LayoutId> available) override;

@@ -24,23 +24,23 @@ int64_t StagingBytes(KernelQuery& kernels, const std::vector<PersistentValue>& p
     if (value.layout == kRowMajor) continue;
     const KernelChoice out = kernels.Reorder(value.type, value.layout, kRowMajor);
     const KernelChoice in = kernels.Reorder(value.type, kRowMajor, value.layout);
-    bytes = std::max(
-        bytes, StagingWorkspaceOffset(value) + std::max(out.workspace_bytes, in.workspace_bytes));
+    bytes = std::max(bytes, StagingWorkspaceOffset(value, kernels.memory()) +
+                                std::max(out.workspace_bytes, in.workspace_bytes));
   }
   return bytes;
 }
 
 // Slot 1 of an input follows its slot 0 as a separate value (see PersistentRegion).
 void PlaceAll(KernelQuery& kernels, Program& program) {
-  program.persistent_bytes = PlacePersistent(program.persistent);
+  program.persistent_bytes = PlacePersistent(program.memory, program.persistent);
   int64_t scratch = StagingBytes(kernels, program.persistent), bound = scratch;
   for (StepPlan& step : program.steps) {
-    PlaceValues(program.persistent, program.persistent_bytes, step);
+    PlaceValues(program, step);
     scratch = std::max(scratch, step.scratch_bytes);
     bound = std::max(bound, step.bound_bytes);
   }
   const int64_t bytes = program.persistent_bytes + scratch;
-  program.arena_bytes = RoundUp(bytes, kPageBytes);
+  program.arena_bytes = RoundUp(bytes, program.memory.page_bytes);
   program.bound_bytes = program.persistent_bytes + bound;
 }
 
@@ -104,11 +104,12 @@ Result<Program> PlanProgram(const std::string& model, const std::vector<NamedGra
   Program program;
   program.model = model;
   program.device = measured.facts().name;
+  program.memory = kernels.memory();
   for (const NamedGraph& named : graphs) RIDGE_RETURN_IF_ERROR(CheckBound(named.graph));
   RIDGE_RETURN_IF_ERROR(LowerGraphs(graphs, kernels, options, program));
   for (StepPlan& step : program.steps) {
     FormParallelRegions(kernels, options.side_by_side, step);
-    if (options.in_place) ShareInPlace(step);
+    if (options.in_place) ShareInPlace(program.memory, step);
     PeelFirstSlice(step);
   }
   PlaceAll(kernels, program);

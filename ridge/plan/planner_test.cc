@@ -27,10 +27,12 @@ class FakeKernels : public KernelQuery {
   std::string blocked_op, unknown_op;
   bool in_place = true;
   int64_t workspace_bytes = 0;
+  MemorySpace space;
   const CostModel* costs = &TestCosts();
 
   const RewriteRules& rules() const override { return UnlimitedRules(); }
   const CostModel& nominal() const override { return *costs; }
+  MemorySpace memory() override { return space; }
   KernelOffers Offers(const OpDef& op, const OpCall& call,
                       std::span<const LayoutId> available) override {
     if (op.name == unknown_op) return {{}, {{"fake", "declines for the test"}}};
@@ -118,6 +120,26 @@ class Planner : public ::testing::Test {
 };
 
 const TensorType kType{DType::kF32, {8, 16}};  // 512 bytes
+
+TEST_F(Planner, OffsetsAndTheArenaAreMultiplesOfWhatTheDeviceAsks) {
+  for (const MemorySpace space : {MemorySpace{64, 4096}, MemorySpace{256, 1 << 21}}) {
+    kernels_.space = space;
+    kernels_.workspace_bytes = 100;
+    GraphBuilder b("g");
+    const Value w = b.Parameter("w", {DType::kF32, {3}}, Init::Zeros());
+    const Value x = b.Input("x", {DType::kF32, {3}});
+    b.Output("y", b.Op("exp", {b.Op("add", {b.Op("neg", {x}), w})}));
+    const StepPlan& step = Plan(b);
+    for (const PersistentValue& value : program_.persistent)
+      EXPECT_EQ(value.offset_bytes % space.alignment_bytes, 0) << value.name;
+    EXPECT_EQ(program_.persistent[1].offset_bytes, space.alignment_bytes);
+    for (const PlannedValue& value : step.values)
+      EXPECT_EQ(value.offset_bytes % space.alignment_bytes, 0) << value.name;
+    for (const PlannedNode& node : step.nodes)
+      EXPECT_EQ(node.workspace_offset % space.alignment_bytes, 0) << node.name;
+    EXPECT_EQ(program_.arena_bytes, space.page_bytes);
+  }
+}
 
 TEST_F(Planner, AReorderIsMadeOnceAndSharedByAllReaders) {
   kernels_.blocked_op = "exp";
@@ -254,7 +276,7 @@ TEST(ShareInPlace, TwoResultsOfANodeDoNotTakeTheSameOperand) {
   step.nodes[1].outputs = {1, 2};
   step.nodes[1].choice.in_place = {{0, 0}, {1, 0}};
   step.nodes[2].inputs = {2};
-  ShareInPlace(step);
+  ShareInPlace(MemorySpace{}, step);
   EXPECT_EQ(step.values[1].shares_with, 0);
   EXPECT_EQ(step.values[2].shares_with, -1);
 }

@@ -3,7 +3,7 @@
 // One persistent region (parameters, states, input slots) and several StepPlans over it: `train`
 // (or `micro` and `update` when gradients are accumulated) and `eval`.  The arena is the persistent
 // region followed by the scratch region; StepPlans run one at a time, so scratch is the largest of
-// theirs.  Offsets are from the arena's start, in bytes, multiples of kAlignment.
+// theirs.  Offsets are from the arena's start, in bytes, multiples of the device's alignment.
 // Time inside a StepPlan is an index into its nodes ("step 3"), never seconds.
 //
 // A StepPlan may run its batch in `slices` equal parts, its in-step micro-batches, one after the
@@ -21,9 +21,6 @@
 #include "ridge/plan/region.h"
 
 namespace ridge {
-
-inline constexpr int64_t kAlignment = 64;
-inline constexpr int64_t kPageBytes = 4096;  // the arena is whole pages, as the system counts it
 
 // What a byte of the arena is for; the breakdown's keys.
 enum class Purpose : uint8_t {
@@ -53,8 +50,8 @@ struct PersistentValue {
 
 // In the scratch region, a row-major copy of a variable is followed by the workspace of the kernel
 // that makes or reads it.
-inline int64_t StagingWorkspaceOffset(const PersistentValue& value) {
-  return (value.type.bytes() + kAlignment - 1) / kAlignment * kAlignment;
+inline int64_t StagingWorkspaceOffset(const PersistentValue& value, const MemorySpace& memory) {
+  return memory.Aligned(value.type.bytes());
 }
 
 // First and last node (inclusive) during which the bytes must be kept.
@@ -114,6 +111,7 @@ struct StepPlan {
 struct Program {
   std::string model;
   std::string device;
+  MemorySpace memory;  // of the device
   std::vector<PersistentValue> persistent;
   std::vector<StepPlan> steps;
   int64_t persistent_bytes = 0;

@@ -3,15 +3,12 @@
 #include <algorithm>
 #include <array>
 
-#include "ridge/core/rounding.h"
 #include "ridge/plan/memory/placement.h"
 
 namespace ridge {
 namespace {
 
 using Bytes = std::array<int64_t, 6>;  // by Purpose
-
-int64_t Aligned(int64_t bytes) { return RoundUp(bytes, kAlignment); }
 
 const StepPlan* LargestStep(const Program& program) {
   const StepPlan* largest = nullptr;
@@ -22,17 +19,17 @@ const StepPlan* LargestStep(const Program& program) {
 }
 
 // Adds and lists the scratch values that are live at the step's peak.
-void AddScratch(const StepPlan& step, Bytes& bytes,
+void AddScratch(const MemorySpace& memory, const StepPlan& step, Bytes& bytes,
                 std::vector<std::pair<std::string, int64_t>>& values) {
   for (const PlannedValue& value : step.values) {
     const bool alive = value.live.first <= step.peak_node && step.peak_node <= value.live.last;
     if (value.persistent || value.shares_with >= 0 || !alive) continue;
-    bytes[static_cast<size_t>(value.purpose)] += Aligned(value.size_bytes);
+    bytes[static_cast<size_t>(value.purpose)] += memory.Aligned(value.size_bytes);
     values.emplace_back(value.name, value.size_bytes);
   }
   if (step.nodes.empty()) return;
   const PlannedNode& node = step.nodes[static_cast<size_t>(step.peak_node)];
-  bytes[static_cast<size_t>(Purpose::kWorkspace)] += Aligned(node.choice.workspace_bytes);
+  bytes[static_cast<size_t>(Purpose::kWorkspace)] += memory.Aligned(node.choice.workspace_bytes);
 }
 
 // Of a region; its streams run at the same time.
@@ -76,11 +73,11 @@ MemoryEstimate EstimateMemory(const Program& program, int64_t runtime_bytes, int
   MemoryEstimate estimate;
   Bytes bytes{};
   for (const PersistentValue& value : program.persistent) {
-    bytes[static_cast<size_t>(value.purpose)] += Aligned(value.size_bytes);
+    bytes[static_cast<size_t>(value.purpose)] += program.memory.Aligned(value.size_bytes);
     estimate.largest.emplace_back(value.name, value.size_bytes);
   }
   if (const StepPlan* step = LargestStep(program); step != nullptr) {
-    AddScratch(*step, bytes, estimate.largest);
+    AddScratch(program.memory, *step, bytes, estimate.largest);
     estimate.peak_step = step->name;
     if (!step->nodes.empty())
       estimate.peak_node = step->nodes[static_cast<size_t>(step->peak_node)].name;

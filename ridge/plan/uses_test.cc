@@ -189,7 +189,7 @@ TEST(StepUses, EqualsASearchThroughAllNodes) {
   for (uint32_t seed = 0; seed < kPlans; ++seed) {
     StepPlan step = RandomPlan(seed).step;
     ASSERT_NO_FATAL_FAILURE(ExpectUses(step, StepUses(step))) << seed;
-    ShareInPlace(step);
+    ShareInPlace(MemorySpace(), step);
     ASSERT_NO_FATAL_FAILURE(ExpectUses(step, StepUses(step))) << seed;
   }
 }
@@ -233,8 +233,10 @@ TEST(SharedBytes, ARootThatStartsToShareBringsItsSharers) {
 TEST(SharedBytes, ValuesThatShareHaveOneOffsetAndOthersAreApartWhileTheyLive) {
   for (uint32_t seed = 0; seed < kPlans; ++seed) {
     StepPlan step = RandomPlan(seed).step;
-    ShareInPlace(step);
-    PlaceValues(std::vector<PersistentValue>(kVariables), /*scratch_begin=*/0, step);
+    ShareInPlace(MemorySpace(), step);
+    Program program;
+    program.persistent.resize(kVariables);
+    PlaceValues(program, step);
     const SharedBytes bytes(step);
     for (int a = 0; a < ValueCount(step); ++a) {
       for (int b = 0; b < a; ++b) {
@@ -258,7 +260,7 @@ TEST(SharedBytes, ValuesThatShareHaveOneOffsetAndOthersAreApartWhileTheyLive) {
 TEST(ShownValues, AViewShowsItsSourceAndAWrittenValueItself) {
   for (uint32_t seed = 0; seed < kPlans; ++seed) {
     StepPlan step = RandomPlan(seed).step;
-    ShareInPlace(step);
+    ShareInPlace(MemorySpace(), step);
     const std::vector<int> shown = ShownValues(step, StepUses(step));
     for (int v = 0; v < ValueCount(step); ++v) {
       int at = v;
@@ -307,7 +309,7 @@ bool RunTogether(const StepPlan& step, int a, int b) {
 TEST(LiveRanges, CoverAllNodesThatTouchTheBytesAndTheirParallelRegions) {
   for (uint32_t seed = 0; seed < kPlans; ++seed) {
     StepPlan step = RandomPlan(seed).step;
-    ShareInPlace(step);
+    ShareInPlace(MemorySpace(), step);
     const std::vector<LiveRange> ranges = LiveRanges(step, SharedBytes(step));
     const int end = static_cast<int>(step.nodes.size());
     for (int v = 0; v < ValueCount(step); ++v) {

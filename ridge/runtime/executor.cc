@@ -8,11 +8,9 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <cstring>
 #include <exception>
 #include <span>
 
-#include "ridge/backend/cpu/parallel.h"
 #include "ridge/core/process.h"
 
 namespace ridge {
@@ -23,14 +21,14 @@ constexpr int kSlots = 2;
 // Same layout on both sides.
 class CopyKernel : public Kernel {
  public:
-  explicit CopyKernel(int64_t bytes) : bytes_(static_cast<size_t>(bytes)) {}
-  Status Run(const KernelBuffers& buffers) override {
-    if (bytes_ > 0) std::memcpy(buffers.outputs[0], buffers.inputs[0], bytes_);
+  explicit CopyKernel(int64_t bytes) : bytes_(bytes) {}
+  Status Enqueue(Stream& stream, const KernelBuffers& buffers) override {
+    stream.Copy(buffers.outputs[0], buffers.inputs[0], bytes_);
     return Status();
   }
 
  private:
-  size_t bytes_;
+  const int64_t bytes_;
 };
 
 Result<std::unique_ptr<Kernel>> MakeKernel(const StepPlan& step, const PlannedNode& node,
@@ -39,18 +37,6 @@ Result<std::unique_ptr<Kernel>> MakeKernel(const StepPlan& step, const PlannedNo
   if (node.choice.kernel != "copy") return backend.CreateReorder(node.call.inputs[0], node.choice);
   const int64_t bytes = step.values[static_cast<size_t>(node.inputs[0])].size_bytes;
   return std::unique_ptr<Kernel>(std::make_unique<CopyKernel>(bytes));
-}
-
-bool AllFinite(DType dtype, int64_t count, const void* data) {
-  if (!IsFloat(dtype)) return true;
-  for (int64_t i = 0; i < count; ++i) {
-    if (!std::isfinite(LoadAsDouble(dtype, data, i))) return false;
-  }
-  return true;
-}
-
-bool AllFinite(const TensorType& type, const void* data) {
-  return AllFinite(type.dtype, type.elements(), data);
 }
 
 // Elements of `size_bytes` in this layout: padding counts, which is 0 in every layout.
@@ -90,36 +76,50 @@ struct Executor::CompiledNode {
   }
 };
 
+// Nodes that run in this order.
+struct Executor::Lane {
+  std::vector<size_t> nodes;
+  std::unique_ptr<Event> begin;  // while timing
+  Status status;
+  std::exception_ptr thrown;
+};
+
 // Consecutive nodes of the schedule: one lane, or several that run at the same time.
 struct Executor::Section {
-  struct Lane {
-    std::vector<size_t> nodes;
-    Status status;
-    std::exception_ptr thrown;
-  };
   std::vector<Lane> lanes;
+  std::unique_ptr<Event> begin, end;  // while timing, of several lanes
 };
 
 struct Executor::CompiledStep {
   std::vector<CompiledNode> nodes;
   std::vector<Section> sections;  // all nodes, in order
   int64_t slices = 1;
-  std::vector<std::span<std::byte>> sums;  // to be 0 before the first slice
+  std::vector<std::span<std::byte>> sums;    // to be 0 before the first slice
+  std::vector<std::unique_ptr<Event>> ends;  // by node; while timing
   std::vector<double> seconds;
   int loss_node = -1;  // makes the output "loss"
   const void* loss = nullptr;
   TensorType loss_type;
 };
 
-Executor::Executor(Program program, Backend& backend, Arena arena)
-    : program_(std::move(program)), backend_(backend), arena_(std::move(arena)) {}
+Executor::Executor(Program program, Backend& backend, std::unique_ptr<Memory> arena)
+    : program_(std::move(program)),
+      backend_(backend),
+      device_(backend.device()),
+      arena_(std::move(arena)) {}
 
-Executor::~Executor() = default;
+// What is still enqueued after an error uses the arena.
+Executor::~Executor() {
+  for (int i = 0; i < device_.streams(); ++i) (void)device_.stream(i).Synchronize();
+}
 
 Result<std::unique_ptr<Executor>> Executor::Create(Program program, Backend& backend) {
-  RIDGE_ASSIGN_OR_RETURN(Arena arena, Arena::Map(program.arena_bytes));
+  RIDGE_ASSIGN_OR_RETURN(std::unique_ptr<Memory> arena,
+                         backend.device().Allocate(program.arena_bytes));
   std::unique_ptr<Executor> executor(new Executor(std::move(program), backend, std::move(arena)));
   RIDGE_RETURN_IF_ERROR(executor->Compile());
+  RIDGE_ASSIGN_OR_RETURN(executor->transfers_,
+                         Transfers::Create(executor->program_, backend, *executor->arena_));
   return executor;
 }
 
@@ -140,7 +140,8 @@ Status Executor::Compile() {
     WatchLoss(step, *compiled);
     compiled_.push_back(std::move(compiled));
   }
-  return MakeLayoutCopies();
+  for (int i = 0; i < device_.streams(); ++i) joins_.push_back(device_.MakeEvent());
+  return Status();
 }
 
 // The sums that the first slice adds to instead of overwriting.
@@ -153,7 +154,7 @@ std::vector<std::span<std::byte>> Executor::SumsToClear(const StepPlan& step) co
                                      [&](const auto& value) { return value.second == sum; });
     if (written) continue;
     const PersistentValue& value = program_.persistent[static_cast<size_t>(sum)];
-    sums.emplace_back(arena_.data() + value.offset_bytes, static_cast<size_t>(value.size_bytes));
+    sums.emplace_back(arena_->data() + value.offset_bytes, static_cast<size_t>(value.size_bytes));
   }
   return sums;
 }
@@ -164,9 +165,9 @@ std::byte* Executor::Address(const StepPlan& step, int value, Place place) const
   const std::vector<PersistentValue>& persistent = program_.persistent;
   if (place.slice == 0) {
     if (const int sum = FirstWrittenIn(step, value); sum >= 0)
-      return arena_.data() + persistent[static_cast<size_t>(sum)].offset_bytes;
+      return arena_->data() + persistent[static_cast<size_t>(sum)].offset_bytes;
   }
-  std::byte* base = arena_.data() + place.slice * planned.slice_bytes;
+  std::byte* base = arena_->data() + place.slice * planned.slice_bytes;
   if (place.slot == 0 || !planned.persistent) return base + planned.offset_bytes;
   // Slot 1 of an input follows its slot 0; every other value has one address for both.
   const auto next = static_cast<size_t>(planned.persistent_index) + 1;
@@ -198,7 +199,7 @@ std::vector<Executor::Section> Executor::SectionsOf(const StepPlan& step) {
   const std::vector<NodePlace> places = NodePlaces(step);
   for (size_t n = 0; n < step.nodes.size(); ++n) {
     if (n == 0 || places[n].parallel != places[n - 1].parallel) sections.emplace_back();
-    std::vector<Section::Lane>& lanes = sections.back().lanes;
+    std::vector<Lane>& lanes = sections.back().lanes;
     const auto lane = static_cast<size_t>(places[n].stream);
     if (lanes.size() <= lane) lanes.resize(lane + 1);
     lanes[lane].nodes.push_back(n);
@@ -219,7 +220,7 @@ Result<Executor::CompiledNode> Executor::CompileNode(const StepPlan& step,
       ready.operands[static_cast<size_t>(slot)].push_back(std::move(operands));
     }
   }
-  if (node.workspace_offset >= 0) ready.workspace = arena_.data() + node.workspace_offset;
+  if (node.workspace_offset >= 0) ready.workspace = arena_->data() + node.workspace_offset;
   return ready;
 }
 
@@ -235,97 +236,147 @@ void Executor::WatchLoss(const StepPlan& step, CompiledStep& compiled) const {
   }
 }
 
-void Executor::TouchArena() {
-  cpu::ForEachPart(threads_, [&](int part) { arena_.Touch(part, threads_); });
-}
-
-Status Executor::RunNode(CompiledNode& node, Place place) {
+Status Executor::RunNode(CompiledNode& node, Place place, Stream& stream) {
   Operands& operands = node.At(place);
-  return node.kernel->Run({operands.inputs, operands.outputs, node.workspace});
+  return node.kernel->Enqueue(stream, {operands.inputs, operands.outputs, node.workspace});
 }
 
 Status Executor::Run(int step, int slot) {
   CompiledStep& compiled = *compiled_[static_cast<size_t>(step)];
-  for (std::span<std::byte> sum : compiled.sums) std::memset(sum.data(), 0, sum.size());
-  if (timing_) std::fill(compiled.seconds.begin(), compiled.seconds.end(), 0.0);
+  Stream& stream = device_.stream(0);
+  if (timing_) StartTiming(compiled);
+  transfers_->UploadInputs(step, slot);
+  for (std::span<std::byte> sum : compiled.sums)
+    stream.Clear(sum.data(), static_cast<int64_t>(sum.size()));
   for (int64_t slice = 0; slice < compiled.slices; ++slice)
-    RIDGE_RETURN_IF_ERROR(RunSlice(compiled, slot, slice));
-  return Status();
+    RIDGE_RETURN_IF_ERROR(RunSlice(compiled, {slot, slice}));
+  return stream.Synchronize();
 }
 
-Status Executor::RunSlice(CompiledStep& compiled, int slot, int64_t slice) {
+Status Executor::RunSlice(CompiledStep& compiled, Place place) {
   for (Section& section : compiled.sections) {
-    const Place place{slot, slice};
     if (section.lanes.size() > 1) {
       RIDGE_RETURN_IF_ERROR(RunSideBySide(compiled, section, place));
     } else {
-      RIDGE_RETURN_IF_ERROR(RunNodes(compiled, section.lanes[0].nodes, place));
+      RIDGE_RETURN_IF_ERROR(RunLane(compiled, section.lanes[0], place, device_.stream(0)));
     }
+    if (timing_) RIDGE_RETURN_IF_ERROR(AddSeconds(compiled, section, place));
   }
   return Status();
 }
 
-// Runs the nodes in order.
-Status Executor::RunNodes(CompiledStep& compiled, std::span<const size_t> nodes, Place place) {
-  double before = timing_ ? MonotonicSeconds() : 0;
-  for (const size_t n : nodes) {
+Status Executor::RunLane(CompiledStep& compiled, Lane& lane, Place place, Stream& stream) {
+  if (timing_) stream.Record(*lane.begin);
+  for (const size_t n : lane.nodes) {
     CompiledNode& node = compiled.nodes[n];
     if (place.slice < node.first_slice) continue;
-    RIDGE_RETURN_IF_ERROR(RunNode(node, place));
-    if (timing_) {
-      const double now = MonotonicSeconds();
-      compiled.seconds[n] += now - before;
-      before = now;
-    }
-    if (static_cast<int>(n) == compiled.loss_node) RIDGE_RETURN_IF_ERROR(CheckLoss(compiled));
+    RIDGE_RETURN_IF_ERROR(RunNode(node, place, stream));
+    if (timing_) stream.Record(*compiled.ends[n]);
+    if (static_cast<int>(n) == compiled.loss_node)
+      RIDGE_RETURN_IF_ERROR(CheckLoss(compiled, stream));
   }
   return Status();
 }
 
-// Runs each lane on one thread.  All members of the team take part, so libgomp keeps the team.
+// Each lane runs on one stream; where that is a thread, on one of the device's team.  All members
+// of the team take part, so libgomp keeps the team.
 Status Executor::RunSideBySide(CompiledStep& compiled, Section& section, Place place) {
-  const double before = timing_ ? MonotonicSeconds() : 0;
   const auto lanes = static_cast<int>(section.lanes.size());
-  cpu::ForEachPart(std::max(threads_, lanes), [&](int part) {
+  const int streams = std::min(lanes, device_.streams());
+  if (timing_) device_.stream(0).Record(*section.begin);
+  Fork(streams);
+  device_.ForEachPart(std::max(threads_, lanes), [&](int part) {
     if (part >= lanes) return;
-    Section::Lane& lane = section.lanes[static_cast<size_t>(part)];
+    Lane& lane = section.lanes[static_cast<size_t>(part)];
     try {
-      lane.status = RunNodes(compiled, lane.nodes, place);
+      lane.status = RunLane(compiled, lane, place, device_.stream(part % streams));
     } catch (...) {  // a Bug, which must not leave the parallel region by itself
       lane.thrown = std::current_exception();
     }
   });
-  for (const Section::Lane& lane : section.lanes) {
+  Join(streams);
+  if (timing_) device_.stream(0).Record(*section.end);
+  for (const Lane& lane : section.lanes) {
     if (lane.thrown) std::rethrow_exception(lane.thrown);
     RIDGE_RETURN_IF_ERROR(lane.status);
   }
-  if (timing_) ScaleSeconds(section, MonotonicSeconds() - before, compiled.seconds);
   return Status();
 }
 
-// Scales the nodes' seconds so that they add up to the section's wall time.
+// The first streams go on where the main one is.
+void Executor::Fork(int streams) {
+  if (streams < 2) return;
+  device_.stream(0).Record(*joins_[0]);
+  for (int i = 1; i < streams; ++i) device_.stream(i).Wait(*joins_[0]);
+}
+
+// The main stream goes on where all of them are.
+void Executor::Join(int streams) {
+  for (int i = 1; i < streams; ++i) {
+    Event& join = *joins_[static_cast<size_t>(i)];
+    device_.stream(i).Record(join);
+    device_.stream(0).Wait(join);
+  }
+}
+
+void Executor::StartTiming(CompiledStep& compiled) {
+  std::fill(compiled.seconds.begin(), compiled.seconds.end(), 0.0);
+  if (!compiled.ends.empty()) return;
+  for (size_t n = 0; n < compiled.nodes.size(); ++n) compiled.ends.push_back(device_.MakeEvent());
+  for (Section& section : compiled.sections) {
+    section.begin = device_.MakeEvent();
+    section.end = device_.MakeEvent();
+    for (Lane& lane : section.lanes) lane.begin = device_.MakeEvent();
+  }
+}
+
+// Of the section that was enqueued last.
+Status Executor::AddSeconds(CompiledStep& compiled, Section& section, Place place) {
+  RIDGE_RETURN_IF_ERROR(device_.stream(0).Synchronize());
+  for (const Lane& lane : section.lanes) {
+    double before = lane.begin->seconds();
+    for (const size_t n : lane.nodes) {
+      if (place.slice < compiled.nodes[n].first_slice) continue;
+      const double now = compiled.ends[n]->seconds();
+      compiled.seconds[n] += now - before;
+      before = now;
+    }
+  }
+  if (section.lanes.size() > 1)
+    ScaleSeconds(section, section.end->seconds() - section.begin->seconds(), compiled.seconds);
+  return Status();
+}
+
+// Scales the nodes' seconds so that they add up to the section's time.
 void Executor::ScaleSeconds(const Section& section, double whole_s, std::vector<double>& seconds) {
   double sum_s = 0;
-  for (const Section::Lane& lane : section.lanes) {
+  for (const Lane& lane : section.lanes) {
     for (const size_t n : lane.nodes) sum_s += seconds[n];
   }
-  for (const Section::Lane& lane : section.lanes) {
+  for (const Lane& lane : section.lanes) {
     for (const size_t n : lane.nodes) seconds[n] *= sum_s > 0 ? whole_s / sum_s : 0;
   }
 }
 
-Status Executor::CheckLoss(const CompiledStep& compiled) const {
-  if (AllFinite(compiled.loss_type, compiled.loss)) return Status();
-  const double loss = LoadAsDouble(compiled.loss_type.dtype, compiled.loss, 0);
+// The host waits for the loss, so that no update follows one that is not finite.
+Status Executor::CheckLoss(const CompiledStep& compiled, Stream& stream) {
+  RIDGE_RETURN_IF_ERROR(stream.Synchronize());
+  const TensorType& type = compiled.loss_type;
+  RIDGE_ASSIGN_OR_RETURN(const bool finite,
+                         transfers_->AllFinite(type.dtype, type.elements(), compiled.loss));
+  if (finite) return Status();
+  RIDGE_ASSIGN_OR_RETURN(const double loss, transfers_->Number(type.dtype, compiled.loss));
   if (std::isnan(loss)) return Status(ErrorCode::kFailed, "loss is nan");  // whatever its sign
   return Status(ErrorCode::kFailed, fmt::format("loss is {}", loss));
 }
 
 Result<double> Executor::TimeNode(int step, int node, int slot) {
   CompiledStep& compiled = *compiled_[static_cast<size_t>(step)];
+  Stream& stream = device_.stream(0);
   const double before = MonotonicSeconds();
   RIDGE_RETURN_IF_ERROR(
-      RunNode(compiled.nodes[static_cast<size_t>(node)], {slot, compiled.slices - 1}));
+      RunNode(compiled.nodes[static_cast<size_t>(node)], {slot, compiled.slices - 1}, stream));
+  RIDGE_RETURN_IF_ERROR(stream.Synchronize());
   return MonotonicSeconds() - before;
 }
 
@@ -336,11 +387,8 @@ int Executor::StepIndex(const std::string& name) const {
   return -1;
 }
 
-const void* Executor::Output(int step, const std::string& name) const {
-  const StepPlan& plan = program_.steps[static_cast<size_t>(step)];
-  const auto found = plan.outputs.find(name);
-  if (found == plan.outputs.end()) return nullptr;
-  return arena_.data() + plan.values[static_cast<size_t>(found->second)].offset_bytes;
+bool Executor::HasOutput(int step, const std::string& name) const {
+  return program_.steps[static_cast<size_t>(step)].outputs.contains(name);
 }
 
 const TensorType& Executor::OutputType(int step, const std::string& name) const {
@@ -352,27 +400,52 @@ const std::vector<double>& Executor::NodeSeconds(int step) const {
   return compiled_[static_cast<size_t>(step)]->seconds;
 }
 
-std::string Executor::NonFiniteStart(const StepPlan& step, int slot) const {
+const PersistentValue* Executor::FindPersistent(const std::string& name) const {
+  for (const PersistentValue& value : program_.persistent) {
+    if (value.name == name) return &value;
+  }
+  return nullptr;
+}
+
+namespace {
+
+// Whether the step reads input slot `index`.
+bool Reads(const StepPlan& step, const PersistentValue& input, size_t index) {
+  const int first = static_cast<int>(index) - input.slot;  // its slot 0
+  return std::any_of(step.values.begin(), step.values.end(), [&](const PlannedValue& value) {
+    return value.persistent && value.persistent_index == first;
+  });
+}
+
+}  // namespace
+
+// What the step does not read may never have been uploaded.
+Result<std::string> Executor::NonFiniteStart(const StepPlan& step, int slot) {
   for (size_t i = 0; i < program_.persistent.size(); ++i) {
     const PersistentValue& value = program_.persistent[i];
-    if (value.kind == ValueKind::kInput && value.slot != slot) continue;
+    const bool input = value.kind == ValueKind::kInput;
+    if (input && (value.slot != slot || !Reads(step, value, i))) continue;
     const bool sum =
         std::find(step.sums.begin(), step.sums.end(), static_cast<int>(i)) != step.sums.end();
     if (sum) continue;  // of a step that has ended
     const int64_t count = ElementsIn(value.layout, value.type, value.size_bytes);
-    if (AllFinite(value.type.dtype, count, arena_.data() + value.offset_bytes)) continue;
-    return value.kind == ValueKind::kInput
-               ? fmt::format("input '{}'", value.name)
-               : fmt::format("variable '{}' before the step", value.name);
+    RIDGE_ASSIGN_OR_RETURN(
+        const bool finite,
+        transfers_->AllFinite(value.type.dtype, count, arena_->data() + value.offset_bytes));
+    if (finite) continue;
+    return input ? fmt::format("input '{}'", value.name)
+                 : fmt::format("variable '{}' before the step", value.name);
   }
-  return "";
+  return std::string();
 }
 
 Result<std::string> Executor::FirstNonFinite(int step, int slot) {
-  std::string start = NonFiniteStart(program_.steps[static_cast<size_t>(step)], slot);
+  RIDGE_ASSIGN_OR_RETURN(std::string start,
+                         NonFiniteStart(program_.steps[static_cast<size_t>(step)], slot));
   if (!start.empty()) return start;
   const CompiledStep& compiled = *compiled_[static_cast<size_t>(step)];
-  for (std::span<std::byte> sum : compiled.sums) std::memset(sum.data(), 0, sum.size());
+  for (std::span<std::byte> sum : compiled.sums)
+    device_.stream(0).Clear(sum.data(), static_cast<int64_t>(sum.size()));
   for (int64_t slice = 0; slice < compiled.slices; ++slice) {
     RIDGE_ASSIGN_OR_RETURN(std::string first, FirstNonFiniteIn(step, {slot, slice}));
     if (!first.empty()) return first;
@@ -386,13 +459,14 @@ Result<std::string> Executor::FirstNonFiniteIn(int step, Place place) {
   for (int n = 0; n <= compiled.loss_node; ++n) {
     CompiledNode& node = compiled.nodes[static_cast<size_t>(n)];
     if (place.slice < node.first_slice) continue;
-    RIDGE_RETURN_IF_ERROR(RunNode(node, place));
+    RIDGE_RETURN_IF_ERROR(RunNode(node, place, device_.stream(0)));
     const PlannedNode& planned = plan.nodes[static_cast<size_t>(n)];
     for (size_t k = 0; k < planned.outputs.size(); ++k) {
       const PlannedValue& made = plan.values[static_cast<size_t>(planned.outputs[k])];
       const int64_t count = ElementsIn(made.layout, made.type, made.size_bytes);
-      if (!AllFinite(made.type.dtype, count, node.At(place).outputs[k]))
-        return fmt::format("node '{}' ({})", planned.name, planned.op);
+      RIDGE_ASSIGN_OR_RETURN(const bool finite, transfers_->AllFinite(made.type.dtype, count,
+                                                                      node.At(place).outputs[k]));
+      if (!finite) return fmt::format("node '{}' ({})", planned.name, planned.op);
     }
   }
   return std::string();

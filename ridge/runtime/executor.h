@@ -1,9 +1,8 @@
-// Executor: runs a Program's StepPlans in one arena.
+// Executor: runs a Program's StepPlans in one arena, on the streams of its backend's device.
 //
-// Create() maps the arena and creates the kernels; a run uses nothing else.  Not thread-safe.
+// Create() allocates the arena and creates the kernels; a run uses nothing else.  Not thread-safe.
 #pragma once
 #include <cstddef>
-#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -11,40 +10,30 @@
 
 #include "ridge/backend/backend.h"
 #include "ridge/plan/program.h"
-#include "ridge/runtime/arena.h"
+#include "ridge/runtime/transfers.h"
 
 namespace ridge {
 
 class Executor {
  public:
-  // Maps the arena and creates every kernel.  `backend` must outlive the executor.
+  // Allocates the arena on the backend's device and creates every kernel.  `backend` must outlive
+  // the executor.
   static Result<std::unique_ptr<Executor>> Create(Program program, Backend& backend);
   ~Executor();
 
   const Program& program() const { return program_; }
   Program& mutable_program() { return program_; }  // change times only: offsets are compiled in
-  const Arena& arena() const { return arena_; }
+  const Memory& arena() const { return *arena_; }
+  Backend& backend() { return backend_; }
   int threads() const { return threads_; }  // of the backend
 
-  // Makes the whole arena resident with all threads: in a step, one thread may take many page
-  // faults alone.  REQUIRES: nothing in the arena is needed; its contents become zeros.
-  void TouchArena();
+  // Makes the whole arena resident: in a step, one thread may take many page faults alone.
+  // REQUIRES: nothing in the arena is needed; it may be lost.
+  void TouchArena() { arena_->MakeResident(); }
 
-  // Fills parameters and states with their initial values.
-  void InitializeVariables(uint64_t seed);
-
-  // Bytes of a persistent value; slot 0 or 1 for inputs.  nullptr when there is none.
-  // REQUIRES: the value is row-major (inputs always are; variables: see RowMajor).
-  void* Persistent(const std::string& name, int slot = 0);
+  // The way to what lies in the arena: inputs, variables, outputs.
+  Transfers& transfers() { return *transfers_; }
   const PersistentValue* FindPersistent(const std::string& name) const;
-
-  // Row-major access to program().persistent[index] in any layout.  RowMajor() returns its
-  // row-major bytes: the value itself, or, for another layout, a buffer in the scratch region that
-  // holds one variable at a time; Unpack() fills that buffer and Pack() writes it back, and both
-  // overwrite the outputs of the last step.
-  void* RowMajor(size_t index);
-  void Unpack(size_t index);
-  void Pack(size_t index);
 
   // Runs StepPlan `step` (an index into program().steps) on input slot `slot`, slice after slice.
   // Fails with kFailed right after the node that makes the output "loss" when that is not finite:
@@ -52,14 +41,15 @@ class Executor {
   Status Run(int step, int slot);
   int StepIndex(const std::string& name) const;  // -1 when there is none
 
-  // An output of the step that ran last, row-major.  Valid until the next Run().
-  const void* Output(int step, const std::string& name) const;
+  // The outputs are read through transfers().
+  bool HasOutput(int step, const std::string& name) const;
+  // REQUIRES: there is one.
   const TensorType& OutputType(int step, const std::string& name) const;
 
   // Runs one node once, on whatever the arena holds, and returns its wall seconds.
   Result<double> TimeNode(int step, int node, int slot);
-  // Wall seconds of each node in the last run of `step`, over all slices; measured while timing is
-  // on.
+  // Seconds of each node in the last run of `step`, over all slices, by the device's clock;
+  // measured while timing is on.
   void SetTiming(bool on) { timing_ = on; }
   const std::vector<double>& NodeSeconds(int step) const;
   // Reruns `step` up to the loss and names the node that first produces a NaN or infinity:
@@ -69,35 +59,38 @@ class Executor {
  private:
   struct CompiledStep;
   struct CompiledNode;
-  Executor(Program program, Backend& backend, Arena arena);
+  struct Section;
+  struct Lane;
+  struct Place;
+  Executor(Program program, Backend& backend, std::unique_ptr<Memory> arena);
   Status Compile();
   Result<CompiledNode> CompileNode(const StepPlan& step, const PlannedNode& node) const;
-  Result<Kernel*> LayoutCopy(const PersistentValue& value, bool pack);
-  Status MakeLayoutCopies();
-  void CopyLayout(size_t index, bool pack);
-  void Clear(const PersistentValue& value);
-  void InitializeRowMajor(const std::vector<size_t>& values, uint64_t seed);
-  struct Place;
   std::byte* Address(const StepPlan& step, int value, Place place) const;
-  struct Section;
   static std::vector<Section> SectionsOf(const StepPlan& step);
-  Status RunSlice(CompiledStep& compiled, int slot, int64_t slice);
-  Status RunNodes(CompiledStep& compiled, std::span<const size_t> nodes, Place place);
-  Status RunSideBySide(CompiledStep& compiled, Section& section, Place place);
-  static void ScaleSeconds(const Section& section, double whole_s, std::vector<double>& seconds);
   std::vector<std::span<std::byte>> SumsToClear(const StepPlan& step) const;
   void WatchLoss(const StepPlan& step, CompiledStep& compiled) const;
-  static Status RunNode(CompiledNode& node, Place place);
-  Status CheckLoss(const CompiledStep& compiled) const;
-  std::string NonFiniteStart(const StepPlan& step, int slot) const;
+  void StartTiming(CompiledStep& compiled);
+
+  Status RunSlice(CompiledStep& compiled, Place place);
+  Status RunLane(CompiledStep& compiled, Lane& lane, Place place, Stream& stream);
+  Status RunSideBySide(CompiledStep& compiled, Section& section, Place place);
+  void Fork(int streams);
+  void Join(int streams);
+  static Status RunNode(CompiledNode& node, Place place, Stream& stream);
+  Status AddSeconds(CompiledStep& compiled, Section& section, Place place);
+  static void ScaleSeconds(const Section& section, double whole_s, std::vector<double>& seconds);
+  Status CheckLoss(const CompiledStep& compiled, Stream& stream);
+  Result<std::string> NonFiniteStart(const StepPlan& step, int slot);
   Result<std::string> FirstNonFiniteIn(int step, Place place);
 
   Program program_;
   Backend& backend_;
-  Arena arena_;
+  Device& device_;
+  std::unique_ptr<Memory> arena_;
   int threads_ = 1;
+  std::unique_ptr<Transfers> transfers_;
   std::vector<std::unique_ptr<CompiledStep>> compiled_;
-  std::map<std::string, std::unique_ptr<Kernel>> layout_copies_;  // by KernelChoice::key
+  std::vector<std::unique_ptr<Event>> joins_;  // by stream; the main one's is where others begin
   bool timing_ = false;
 };
 

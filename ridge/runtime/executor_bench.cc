@@ -20,7 +20,7 @@ std::unique_ptr<Executor> Prepare(Result<Graph> graph, Backend& backend) {
   if (!program.ok()) std::abort();
   auto executor = Executor::Create(std::move(*program), backend);
   if (!executor.ok()) std::abort();
-  (*executor)->InitializeVariables(0);
+  if (!(*executor)->transfers().Initialize(0).ok()) std::abort();
   return std::move(*executor);
 }
 

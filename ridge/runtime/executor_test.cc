@@ -64,7 +64,7 @@ std::unique_ptr<Executor> MakeExecutor(const Graph& graph, Backend& backend,
 void Fill(Executor& executor, const std::string& name, double start, int slot = 0) {
   const PersistentValue* value = executor.FindPersistent(name);
   for (int64_t i = 0; i < value->type.elements(); ++i)
-    StoreFromDouble(value->type.dtype, executor.Persistent(name, slot), i,
+    StoreFromDouble(value->type.dtype, executor.transfers().Input(name, slot), i,
                     std::sin(start + static_cast<double>(i)));
 }
 
@@ -82,24 +82,26 @@ TEST_P(ExecutorTest, StepsAreThoseOfTheInterpreterBitForBit) {
   PlanOptions options;
   options.in_place = GetParam();
   const auto executor = MakeExecutor(graph, *backend, options);
-  executor->InitializeVariables(3);
+  EXPECT_TRUE(executor->transfers().Initialize(3).ok());
   std::map<std::string, Tensor> given;
   for (int step = 0; step < 4; ++step) {
     const int slot = step % 2;
     Fill(*executor, "x", step, slot);
     Fill(*executor, "t", 2.5 * step, slot);
-    StoreFromDouble(DType::kF32, executor->Persistent("lr", slot), 0, 0.1);
+    StoreFromDouble(DType::kF32, executor->transfers().Input("lr", slot), 0, 0.1);
     for (const char* name : {"x", "t", "lr"})
-      given[name] = Copy(executor->FindPersistent(name)->type, executor->Persistent(name, slot));
+      given[name] =
+          Copy(executor->FindPersistent(name)->type, executor->transfers().Input(name, slot));
     ASSERT_TRUE(executor->Run(0, slot).ok());
     const auto values = EvaluateGraph(graph, given, /*seed=*/3);
     ASSERT_TRUE(values.ok());
-    const Tensor loss = Copy(executor->OutputType(0, "loss"), executor->Output(0, "loss"));
+    const Tensor loss =
+        Copy(executor->OutputType(0, "loss"), *executor->transfers().Output(0, "loss"));
     EXPECT_TRUE(loss.same_bits((*values)[static_cast<size_t>(graph.FindOutput("loss"))]));
     for (const GraphUpdate& update : graph.updates()) {
       const std::string& name = graph.value(update.variable).name;
       given[name] = (*values)[static_cast<size_t>(update.value)];
-      EXPECT_EQ(std::memcmp(executor->Persistent(name), given[name].data(),
+      EXPECT_EQ(std::memcmp(*executor->transfers().Read(name), given[name].data(),
                             static_cast<size_t>(given[name].bytes())),
                 0)
           << name << " after step " << step;
@@ -135,11 +137,12 @@ TEST(Executor, StartingValuesDoNotDependOnThreads) {
   const auto executor = MakeExecutor(*graph, **backend);
   executor->TouchArena();
   EXPECT_EQ(executor->arena().resident_bytes(), executor->arena().bytes());
-  executor->InitializeVariables(3);
+  EXPECT_TRUE(executor->transfers().Initialize(3).ok());
   for (const PersistentValue& value : executor->program().persistent) {
     if (value.kind != ValueKind::kParameter) continue;
     const Tensor start = StartOf(value.name, value.type, value.init);
-    EXPECT_TRUE(start.same_bits(Copy(value.type, executor->Persistent(value.name)))) << value.name;
+    EXPECT_TRUE(start.same_bits(Copy(value.type, *executor->transfers().Read(value.name))))
+        << value.name;
   }
 }
 
@@ -175,15 +178,14 @@ std::map<std::string, Tensor> Variables(Executor& executor) {
   const std::vector<PersistentValue>& persistent = executor.program().persistent;
   for (size_t i = 0; i < persistent.size(); ++i) {
     if (persistent[i].kind == ValueKind::kInput) continue;
-    executor.Unpack(i);
-    values[persistent[i].name] = Copy(persistent[i].type, executor.RowMajor(i));
+    values[persistent[i].name] = Copy(persistent[i].type, *executor.transfers().Read(i));
   }
   return values;
 }
 
 void RunWide(Executor& executor, int64_t steps) {
   Fill(executor, "x", 1);
-  StoreFromDouble(DType::kF32, executor.Persistent("lr"), 0, 1.0);
+  StoreFromDouble(DType::kF32, executor.transfers().Input("lr"), 0, 1.0);
   for (int64_t step = 0; step < steps; ++step) {
     ASSERT_TRUE(executor.Run(0, 0).ok());
   }
@@ -194,7 +196,7 @@ TEST(Executor, PackedVariablesAreRowMajorFromOutside) {
   const auto backend = MakeCpuBackend(std::min(2, AvailableThreads()));
   ASSERT_TRUE(backend.ok());
   const auto executor = MakeExecutor(graph, **backend);
-  executor->InitializeVariables(3);
+  EXPECT_TRUE(executor->transfers().Initialize(3).ok());
   int packed = 0;
   for (const PersistentValue& value : executor->program().persistent)
     packed += value.layout != kRowMajor ? 1 : 0;
@@ -208,8 +210,7 @@ TEST(Executor, PackedVariablesAreRowMajorFromOutside) {
   for (size_t i = 0; i < persistent.size(); ++i) {
     if (persistent[i].kind == ValueKind::kInput) continue;
     const Tensor& tensor = start.at(persistent[i].name);
-    std::memcpy(executor->RowMajor(i), tensor.data(), static_cast<size_t>(tensor.bytes()));
-    executor->Pack(i);
+    EXPECT_TRUE(executor->transfers().Write(i, tensor.data()).ok());
   }
   for (const auto& [name, tensor] : Variables(*executor))
     EXPECT_TRUE(tensor.same_bits(start.at(name))) << name;
@@ -225,6 +226,7 @@ class CountingBackend : public Backend {
   const CostModel& nominal() const override { return backend_.nominal(); }
   const std::string& name() const override { return backend_.name(); }
   int threads() const override { return backend_.threads(); }
+  Device& device() override { return backend_.device(); }
   bool Multiplies(DType operands) const override { return backend_.Multiplies(operands); }
   KernelOffers Offers(const OpDef& op, const OpCall& call,
                       std::span<const LayoutId> available) override {
@@ -267,13 +269,13 @@ TEST(Executor, EveryKernelIsMadeBeforeTheFirstStep) {
   CountingBackend backend(**cpu);
   const auto executor = MakeExecutor(WideGraph(), backend);
   const int made = backend.made;
-  executor->InitializeVariables(3);
+  EXPECT_TRUE(executor->transfers().Initialize(3).ok());
   RunWide(*executor, 1);
   const std::vector<PersistentValue>& persistent = executor->program().persistent;
   for (size_t i = 0; i < persistent.size(); ++i) {
     if (persistent[i].kind == ValueKind::kInput) continue;
-    executor->Unpack(i);
-    executor->Pack(i);
+    EXPECT_TRUE(executor->transfers().Read(i).ok());
+    EXPECT_TRUE(executor->transfers().Commit(i).ok());
   }
   EXPECT_EQ(backend.made, made);
 }
@@ -285,7 +287,7 @@ TEST(Executor, PackedVariablesLearnWhatRowMajorOnesLearn) {
   const auto reference = MakeReferenceBackend();
   const auto have = MakeExecutor(graph, **cpu), want = MakeExecutor(graph, *reference);
   for (Executor* executor : {have.get(), want.get()}) {
-    executor->InitializeVariables(3);
+    EXPECT_TRUE(executor->transfers().Initialize(3).ok());
     RunWide(*executor, 3);
   }
   const std::map<std::string, Tensor> learned = Variables(*have);
@@ -300,26 +302,26 @@ TEST(Executor, PackedVariablesLearnWhatRowMajorOnesLearn) {
 TEST(Executor, StopsAtANonFiniteLossBeforeAnyParameterChanges) {
   const auto backend = MakeReferenceBackend();
   const auto executor = MakeExecutor(TrainingGraph(), *backend);
-  executor->InitializeVariables(0);
+  EXPECT_TRUE(executor->transfers().Initialize(0).ok());
   Fill(*executor, "x", 1);
   Fill(*executor, "t", 1);
-  StoreFromDouble(DType::kF32, executor->Persistent("t"), 4,
+  StoreFromDouble(DType::kF32, executor->transfers().Input("t"), 4,
                   std::numeric_limits<double>::infinity());
   const TensorType type = executor->FindPersistent("fc1.weight")->type;
-  const Tensor before = Copy(type, executor->Persistent("fc1.weight"));
+  const Tensor before = Copy(type, *executor->transfers().Read("fc1.weight"));
   const Status status = executor->Run(0, 0);
   EXPECT_EQ(status.code(), ErrorCode::kFailed);
   EXPECT_EQ(status.message(), "loss is inf");
-  EXPECT_TRUE(before.same_bits(Copy(type, executor->Persistent("fc1.weight"))));
+  EXPECT_TRUE(before.same_bits(Copy(type, *executor->transfers().Read("fc1.weight"))));
   EXPECT_EQ(*executor->FirstNonFinite(0, 0), "input 't'");
 }
 
 TEST(Executor, NamesTheFirstNonFiniteNode) {  // 3e38 squared is beyond f32
   const auto backend = MakeReferenceBackend();
   const auto executor = MakeExecutor(TrainingGraph(), *backend);
-  executor->InitializeVariables(0);
+  EXPECT_TRUE(executor->transfers().Initialize(0).ok());
   for (int64_t i = 0; i < kBatch * 5; ++i)
-    StoreFromDouble(DType::kF32, executor->Persistent("x"), i, 3e38);
+    StoreFromDouble(DType::kF32, executor->transfers().Input("x"), i, 3e38);
   EXPECT_FALSE(executor->Run(0, 0).ok());
   EXPECT_EQ(*executor->FirstNonFinite(0, 0), "node 'mul' (mul)");
 }
@@ -344,8 +346,8 @@ TEST(Executor, NamesTheFirstNonFiniteNodeInABlockedLayout) {
         return value.name == "e" && value.size_bytes > value.type.bytes();
       }))
     GTEST_SKIP() << "no padding";
-  executor->InitializeVariables(0);
-  auto* pixels = static_cast<float*>(executor->Persistent("x"));
+  EXPECT_TRUE(executor->transfers().Initialize(0).ok());
+  auto* pixels = static_cast<float*>(executor->transfers().Input("x"));
   std::fill(pixels, pixels + 64 * kPixels, 0.0F);
   pixels[kPixels - 1] = 100;
   EXPECT_FALSE(executor->Run(0, 0).ok());
@@ -371,16 +373,19 @@ TEST(Executor, WhatIsWrittenOverAnAddendStaysOutOfTheSumOverSlices) {
   ASSERT_TRUE(program.ok()) << program.status().message();
   const auto executor = Executor::Create(*program, **backend);
   ASSERT_TRUE(executor.ok()) << executor.status().message();
-  (*executor)->InitializeVariables(0);
+  EXPECT_TRUE((*executor)->transfers().Initialize(0).ok());
   Fill(**executor, "x", 1);
   for (int step = 0; step < 2; ++step) {
     ASSERT_TRUE((*executor)->Run(0, 0).ok());
     for (int64_t i = 0; i < 4; ++i) {
       const auto part = [&](int64_t slice) {
-        return std::exp(static_cast<const float*>((*executor)->Persistent("x"))[slice * 4 + i]);
+        return std::exp(
+            static_cast<const float*>((*executor)->transfers().Input("x"))[slice * 4 + i]);
       };
-      EXPECT_NEAR(static_cast<float*>((*executor)->Persistent("s"))[i], part(0) + part(1), 1e-5);
-      EXPECT_NEAR(static_cast<const float*>((*executor)->Output(0, "y"))[i], -part(1), 1e-5);
+      EXPECT_NEAR(static_cast<const float*>(*(*executor)->transfers().Read("s"))[i],
+                  part(0) + part(1), 1e-5);
+      EXPECT_NEAR(static_cast<const float*>(*(*executor)->transfers().Output(0, "y"))[i], -part(1),
+                  1e-5);
     }
   }
 }
@@ -394,34 +399,21 @@ TEST(Executor, SwappedVariablesKeepBothOldValues) {
   b.Update(c, a);
   const auto backend = MakeReferenceBackend();
   const auto executor = MakeExecutor(*b.Build(), *backend);
-  executor->InitializeVariables(0);
+  EXPECT_TRUE(executor->transfers().Initialize(0).ok());
   ASSERT_TRUE(executor->Run(0, 0).ok());
-  EXPECT_EQ(static_cast<float*>(executor->Persistent("a"))[1], 2);
-  EXPECT_EQ(static_cast<float*>(executor->Persistent("c"))[1], 1);
-  EXPECT_EQ(static_cast<const float*>(executor->Output(0, "old_a"))[0], 1);
+  EXPECT_EQ(static_cast<const float*>(*executor->transfers().Read("a"))[1], 2);
+  EXPECT_EQ(static_cast<const float*>(*executor->transfers().Read("c"))[1], 1);
+  EXPECT_EQ(static_cast<const float*>(*executor->transfers().Output(0, "old_a"))[0], 1);
 }
 
 TEST(Executor, ArenaPagesBecomeResidentOnlyWhereThePlanPlaces) {
   const auto backend = MakeReferenceBackend();
   const auto executor = MakeExecutor(TrainingGraph(), *backend);
   EXPECT_EQ(executor->arena().resident_bytes(), 0);
-  executor->InitializeVariables(0);
+  EXPECT_TRUE(executor->transfers().Initialize(0).ok());
   ASSERT_TRUE(executor->Run(0, 0).ok());
   EXPECT_GT(executor->arena().resident_bytes(), 0);
   EXPECT_LE(executor->arena().resident_bytes(), executor->arena().bytes());
-}
-
-TEST(Arena, MemoryThatWasOnlyReadIsNotResident) {
-  for (const int64_t bytes : {int64_t{1} << 20, int64_t{256} << 20}) {  // small pages, huge pages
-    const auto arena = Arena::Map(bytes);
-    ASSERT_TRUE(arena.ok());
-    volatile std::byte sum{};
-    for (int64_t i = 0; i < bytes; i += 4096) sum = sum | arena->data()[i];
-    EXPECT_EQ(arena->resident_bytes(), 0);
-    std::memset(arena->data(), 1, 1 << 20);
-    EXPECT_GE(arena->resident_bytes(), 1 << 20);
-    EXPECT_LE(arena->resident_bytes(), arena->bytes());
-  }
 }
 
 TEST(Rehearsal, MeasuresEveryKernelThatFitsTheBudget) {

@@ -6,7 +6,6 @@
 #include "ridge/core/process.h"
 #include "ridge/core/rounding.h"
 #include "ridge/plan/program.h"
-#include "ridge/runtime/arena.h"
 #include "ridge/runtime/timing_data.h"
 
 namespace ridge {
@@ -19,7 +18,8 @@ constexpr double kEnough_s = 0.02;  // of one kernel
 // Offsets of the operands: one place for each, as large as the largest layout of the choices.
 class Operands {
  public:
-  Operands(const Backend& backend, const OpCall& call, const std::vector<KernelChoice>& choices) {
+  Operands(Backend& backend, const OpCall& call, const std::vector<KernelChoice>& choices)
+      : alignment_(backend.memory().alignment_bytes) {
     for (size_t i = 0; i < call.inputs.size(); ++i) {
       int64_t bytes = 0;
       for (const KernelChoice& choice : choices) {
@@ -42,21 +42,24 @@ class Operands {
 
   int64_t bytes() const { return bytes_; }
 
-  void Fill(const OpCall& call, int threads, std::byte* base) const {
+  Status Fill(const OpCall& call, Backend& backend, const Memory& memory) const {
     TimingData data;
     for (size_t i = 0; i < inputs_.size(); ++i) {
       if (inputs_[i].bytes > 0)
-        data.Fill(call.inputs[i].dtype, threads, base + inputs_[i].offset, inputs_[i].bytes);
+        RIDGE_RETURN_IF_ERROR(
+            data.Fill(call.inputs[i].dtype, backend, memory, inputs_[i].offset, inputs_[i].bytes));
     }
+    return Status();
   }
 
-  Status Run(Kernel& kernel, const OpCall& call, std::byte* base) const {
+  Status Run(Kernel& kernel, const OpCall& call, Stream& stream, std::byte* base) const {
     std::vector<const void*> inputs;
     std::vector<void*> outputs;
     for (size_t i = 0; i < inputs_.size(); ++i)
       inputs.push_back(call.has_input(i) ? base + inputs_[i].offset : nullptr);
     for (const Place& output : outputs_) outputs.push_back(base + output.offset);
-    return kernel.Run({inputs, outputs, base + workspace_.offset});
+    RIDGE_RETURN_IF_ERROR(kernel.Enqueue(stream, {inputs, outputs, base + workspace_.offset}));
+    return stream.Synchronize();
   }
 
  private:
@@ -65,11 +68,12 @@ class Operands {
   };
 
   Place Reserve(int64_t bytes) {
-    const Place place{bytes_, RoundUp(bytes, kAlignment)};
+    const Place place{bytes_, RoundUp(bytes, alignment_)};
     bytes_ += place.bytes;
     return place;
   }
 
+  const int64_t alignment_;
   std::vector<Place> inputs_, outputs_;
   Place workspace_;
   int64_t bytes_ = 0;
@@ -94,15 +98,17 @@ Result<std::vector<double>> TimeKernels(Backend& backend, const OpDef* op, const
                                         const std::vector<KernelChoice>& choices) {
   RIDGE_ASSIGN_OR_RETURN(const auto kernels, MakeKernels(backend, op, call, choices));
   const Operands operands(backend, call, choices);
-  RIDGE_ASSIGN_OR_RETURN(const Arena arena, Arena::Map(operands.bytes()));
-  operands.Fill(call, backend.threads(), arena.data());
+  Stream& stream = backend.device().stream(0);
+  RIDGE_ASSIGN_OR_RETURN(const std::unique_ptr<Memory> arena,
+                         backend.device().Allocate(operands.bytes()));
+  RIDGE_RETURN_IF_ERROR(operands.Fill(call, backend, *arena));
   std::vector<double> least(choices.size(), std::numeric_limits<double>::infinity());
   std::vector<double> spent(choices.size(), 0);
   for (int round = 0; round < kMostRounds; ++round) {
     for (size_t k = 0; k < kernels.size(); ++k) {
       if (round >= kFewestRounds && spent[k] > kEnough_s) continue;
       const double begin = MonotonicSeconds();
-      RIDGE_RETURN_IF_ERROR(operands.Run(*kernels[k], call, arena.data()));
+      RIDGE_RETURN_IF_ERROR(operands.Run(*kernels[k], call, stream, arena->data()));
       const double seconds = MonotonicSeconds() - begin;
       spent[k] += seconds;
       if (round > 0) least[k] = std::min(least[k], seconds);

@@ -40,20 +40,22 @@ class DataFiller {
   explicit DataFiller(Executor& executor)
       : executor_(executor), filled_(executor.program().persistent.size(), false) {}
 
-  void FillInputs(const StepPlan& step, const PlannedNode& node) {
+  Status FillInputs(const StepPlan& step, const PlannedNode& node) {
     for (int input : node.inputs) {
       if (input >= 0 && step.values[static_cast<size_t>(input)].persistent)
-        Fill(static_cast<size_t>(step.values[static_cast<size_t>(input)].persistent_index));
+        RIDGE_RETURN_IF_ERROR(
+            Fill(static_cast<size_t>(step.values[static_cast<size_t>(input)].persistent_index)));
     }
+    return Status();
   }
 
  private:
-  void Fill(size_t index) {
-    if (filled_[index]) return;
+  Status Fill(size_t index) {
+    if (filled_[index]) return Status();
     filled_[index] = true;
     const PersistentValue& value = executor_.program().persistent[index];
-    data_.Fill(value.type.dtype, executor_.threads(), executor_.arena().data() + value.offset_bytes,
-               value.size_bytes);
+    return data_.Fill(value.type.dtype, executor_.backend(), executor_.arena(), value.offset_bytes,
+                      value.size_bytes);
   }
 
   Executor& executor_;
@@ -151,7 +153,8 @@ class StepRehearsal {
 
   // All nodes, round after round; the first round warms up and counts only if it is the only one.
   Status Walk(DataFiller& filler, std::map<std::string, double>& kernel_s) {
-    for (const PlannedNode& node : step_.nodes) filler.FillInputs(step_, node);
+    for (const PlannedNode& node : step_.nodes)
+      RIDGE_RETURN_IF_ERROR(filler.FillInputs(step_, node));
     std::vector<std::vector<double>> seconds(step_.nodes.size());
     double longest_s = 0;
     for (int round = 0; round < kMostRounds; ++round) {
@@ -216,7 +219,7 @@ class StepRehearsal {
 
   Status TimeFirst(const Candidate& candidate, DataFiller& filler) {
     const double begin_s = MonotonicSeconds();
-    filler.FillInputs(step_, step_.nodes[candidate.node]);
+    RIDGE_RETURN_IF_ERROR(filler.FillInputs(step_, step_.nodes[candidate.node]));
     planned_s_ += MonotonicSeconds() - begin_s;
     RIDGE_ASSIGN_OR_RETURN(const double s, TimeNode(candidate.node));
     const int rounds = RoundsOf(candidate, s);
@@ -262,7 +265,7 @@ Status RunOtherKinds(Executor& executor, const CostModel& nominal,
   for (const auto& [kernel, at] : kinds) {
     if (timed.contains(kernel)) continue;
     const StepPlan& step = executor.program().steps[static_cast<size_t>(at.step)];
-    filler.FillInputs(step, step.nodes[static_cast<size_t>(at.node)]);
+    RIDGE_RETURN_IF_ERROR(filler.FillInputs(step, step.nodes[static_cast<size_t>(at.node)]));
     RIDGE_RETURN_IF_ERROR(executor.TimeNode(at.step, at.node, /*slot=*/0).status());
   }
   return Status();

@@ -78,13 +78,13 @@ std::map<std::string, std::vector<std::byte>> Train(const Graph& graph, int thre
   EXPECT_EQ(NodesInSections(program.steps[0]) > 0, lanes > 1);
   auto executor = Executor::Create(std::move(program), **backend);
   EXPECT_TRUE(executor.ok()) << executor.status().message();
-  (*executor)->InitializeVariables(/*seed=*/5);
-  auto* x = static_cast<float*>((*executor)->Persistent("x"));
+  EXPECT_TRUE((*executor)->transfers().Initialize(/*seed=*/5).ok());
+  auto* x = static_cast<float*>((*executor)->transfers().Input("x"));
   for (int i = 0; i < 17 * 48; ++i) x[i] = std::sin(static_cast<float>(i));
-  *static_cast<float*>((*executor)->Persistent("lr")) = 0.01F;
+  *static_cast<float*>((*executor)->transfers().Input("lr")) = 0.01F;
   for (int step = 0; step < kSteps; ++step) EXPECT_TRUE((*executor)->Run(0, 0).ok());
   std::map<std::string, std::vector<std::byte>> result;
-  const auto* loss = static_cast<const std::byte*>((*executor)->Output(0, "loss"));
+  const auto* loss = static_cast<const std::byte*>(*(*executor)->transfers().Output(0, "loss"));
   result["loss"].assign(loss, loss + sizeof(float));
   for (const PersistentValue& value : (*executor)->program().persistent) {
     const std::byte* bytes = (*executor)->arena().data() + value.offset_bytes;

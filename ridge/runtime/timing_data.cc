@@ -3,18 +3,26 @@
 #include <algorithm>
 #include <cstring>
 
-#include "ridge/backend/cpu/parallel.h"
+#include "ridge/core/rounding.h"
+#include "ridge/runtime/transfers.h"
 
 namespace ridge {
 
-void TimingData::Fill(DType dtype, int threads, std::byte* data, int64_t bytes) {
+Status TimingData::Fill(DType dtype, Backend& backend, const Memory& memory, int64_t offset,
+                        int64_t bytes) {
   const std::vector<std::byte>& pattern = PatternOf(dtype);
   const auto length = static_cast<int64_t>(pattern.size());
-  cpu::ParallelFor(
-      bytes < 4 * length ? 1 : threads, bytes, length, [&](int64_t begin, int64_t end) {
-        for (int64_t at = begin; at < end; at += length)
-          std::memcpy(data + at, pattern.data(), static_cast<size_t>(std::min(length, end - at)));
-      });
+  Device& device = backend.device();
+  return WriteBytes(device, memory, offset, bytes, [&](int64_t begin, int64_t end, std::byte* to) {
+    const int64_t count = end - begin;
+    const int parts = count < 4 * length ? 1 : backend.threads();
+    const int64_t part_bytes = RoundUp(CeilDiv(count, parts), length);
+    device.ForEachPart(parts, [&](int part) {
+      const int64_t stop = std::min(count, (part + 1) * part_bytes);
+      for (int64_t at = part * part_bytes; at < stop; at += length)
+        std::memcpy(to + at, pattern.data(), static_cast<size_t>(std::min(length, stop - at)));
+    });
+  });
 }
 
 // Drawn once for a type, since drawing takes longer than copying.

@@ -8,14 +8,15 @@
 #include <map>
 #include <vector>
 
+#include "ridge/backend/backend.h"
 #include "ridge/core/dtype.h"
 
 namespace ridge {
 
 class TimingData {
  public:
-  // Uses up to `threads` threads where that is faster.
-  void Fill(DType dtype, int threads, std::byte* data, int64_t bytes);
+  // [offset, offset + bytes) of `memory`, with all threads of the backend where that is faster.
+  Status Fill(DType dtype, Backend& backend, const Memory& memory, int64_t offset, int64_t bytes);
 
  private:
   const std::vector<std::byte>& PatternOf(DType dtype);

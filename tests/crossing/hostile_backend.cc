@@ -4,6 +4,8 @@
 #include <cstring>
 #include <vector>
 
+#include "ridge/backend/cpu/host_device.h"
+#include "ridge/backend/host_kernel.h"
 #include "ridge/backend/reference/reference_backend.h"
 #include "ridge/core/random.h"
 
@@ -54,7 +56,7 @@ void FillWorkspace(const KernelChoice& choice, void* workspace) {
 }
 
 // Reads all operands before it writes anything.
-class HostileKernel : public Kernel {
+class HostileKernel : public HostKernel<HostileKernel> {
  public:
   HostileKernel(OpCall call, KernelChoice choice, std::unique_ptr<Kernel> inner,
                 int64_t inner_bytes)
@@ -63,7 +65,7 @@ class HostileKernel : public Kernel {
         inner_(std::move(inner)),
         scratch_(static_cast<size_t>(inner_bytes / 8 + 1)) {}
 
-  Status Run(const KernelBuffers& buffers) override {
+  Status Run(const KernelBuffers& buffers) {
     std::vector<std::vector<std::byte>> inputs, outputs;
     std::vector<const void*> from;
     std::vector<void*> to;
@@ -79,7 +81,7 @@ class HostileKernel : public Kernel {
       to.push_back(outputs.back().data());
     }
     FillWorkspace(choice_, buffers.workspace);
-    RIDGE_RETURN_IF_ERROR(inner_->Run({from, to, scratch_.data()}));
+    RIDGE_RETURN_IF_ERROR(cpu::RunOnHost(*inner_, {from, to, scratch_.data()}));
     for (size_t k = 0; k < outputs.size(); ++k)
       PackInto(choice_.output_layouts[k], call_.outputs[k], outputs[k], buffers.outputs[k]);
     return Status();
@@ -92,12 +94,12 @@ class HostileKernel : public Kernel {
   std::vector<double> scratch_;
 };
 
-class HostileReorder : public Kernel {
+class HostileReorder : public HostKernel<HostileReorder> {
  public:
   HostileReorder(TensorType type, KernelChoice choice)
       : type_(std::move(type)), choice_(std::move(choice)) {}
 
-  Status Run(const KernelBuffers& buffers) override {
+  Status Run(const KernelBuffers& buffers) {
     const auto plain = Unpacked(choice_.input_layouts[0], type_, buffers.inputs[0]);
     FillWorkspace(choice_, buffers.workspace);
     PackInto(choice_.output_layouts[0], type_, plain, buffers.outputs[0]);
@@ -115,6 +117,7 @@ class HostileBackend : public Backend {
   const CostModel& nominal() const override { return inner_->nominal(); }
   const std::string& name() const override { return inner_->name(); }
   int threads() const override { return 1; }
+  Device& device() override { return inner_->device(); }
   bool Multiplies(DType) const override { return false; }
 
   KernelOffers Offers(const OpDef& op, const OpCall& call,

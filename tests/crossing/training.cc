@@ -217,15 +217,16 @@ Status RunUpdates(const Training& training, Executor& executor, Left& left) {
         const int slot = static_cast<int>(turn++ % 2);
         for (const auto& [name, data] : Batch(training, update, part)) {
           for (const std::string& input : {name, kWholePrefix + name}) {
-            if (void* to = executor.Persistent(input, slot); to != nullptr)
+            if (void* to = executor.transfers().Input(input, slot); to != nullptr)
               std::memcpy(to, data.data(), static_cast<size_t>(data.bytes()));
           }
         }
         scalars.Write(slot, kRate, update, {5, part * training.facts.batch});
         RIDGE_RETURN_IF_ERROR(executor.Run(step, slot));
         for (const GraphOutput& output : named.graph.outputs()) {
+          RIDGE_ASSIGN_OR_RETURN(const void* data, executor.transfers().Output(step, output.name));
           left[fmt::format("{} {} {} {}", update, part, named.name, output.name)] =
-              Numbers(executor.OutputType(step, output.name), executor.Output(step, output.name));
+              Numbers(executor.OutputType(step, output.name), data);
         }
       }
     }
@@ -284,14 +285,14 @@ Result<Left> Execute(const Training& training, const Setting& setting, const Mac
   uses.recomputed += training.recomputed;
   RIDGE_ASSIGN_OR_RETURN(const std::unique_ptr<Executor> executor,
                          Executor::Create(std::move(program), *machine.backend));
-  executor->InitializeVariables(kSeed);
+  RIDGE_RETURN_IF_ERROR(executor->transfers().Initialize(kSeed));
   Left left;
   RIDGE_RETURN_IF_ERROR(RunUpdates(training, *executor, left));
   const std::vector<PersistentValue>& persistent = executor->program().persistent;
   for (size_t i = 0; i < persistent.size(); ++i) {
     if (persistent[i].kind == ValueKind::kInput) continue;
-    executor->Unpack(i);
-    left[persistent[i].name] = Numbers(persistent[i].type, executor->RowMajor(i));
+    RIDGE_ASSIGN_OR_RETURN(const void* data, executor->transfers().Read(i));
+    left[persistent[i].name] = Numbers(persistent[i].type, data);
   }
   return left;
 }

@@ -16,9 +16,7 @@ Status Fill(Executor& executor, const NamedTensors& leaves) {
     const auto found = leaves.find(value.name);
     if (found == leaves.end() || (value.kind == ValueKind::kInput && value.slot != 0)) continue;
     RIDGE_CHECK(found->second.type() == value.type, value.name);
-    std::memcpy(executor.RowMajor(i), found->second.data(),
-                static_cast<size_t>(value.type.bytes()));
-    executor.Pack(i);
+    RIDGE_RETURN_IF_ERROR(executor.transfers().Write(i, found->second.data()));
   }
   return Status();
 }
@@ -46,7 +44,7 @@ Result<NamedTensors> RunStep(const Graph& step, const NamedTensors& leaves,
                          PlanGraphs(step.name, std::move(graphs), passes, DType::kF32, machine));
   RIDGE_ASSIGN_OR_RETURN(const std::unique_ptr<Executor> executor,
                          Executor::Create(std::move(program), *machine.backend));
-  executor->InitializeVariables(/*seed=*/0);
+  RIDGE_RETURN_IF_ERROR(executor->transfers().Initialize(/*seed=*/0));
   RIDGE_RETURN_IF_ERROR(Fill(*executor, leaves));
   RIDGE_RETURN_IF_ERROR(executor->Run(/*step=*/0, /*slot=*/0));
   NamedTensors after;
@@ -56,8 +54,8 @@ Result<NamedTensors> RunStep(const Graph& step, const NamedTensors& leaves,
     if (variable.kind != ValueKind::kParameter) continue;
     for (size_t i = 0; i < persistent.size(); ++i) {
       if (persistent[i].name != variable.name) continue;
-      executor->Unpack(i);
-      after[variable.name] = Copy(persistent[i].type, executor->RowMajor(i));
+      RIDGE_ASSIGN_OR_RETURN(const void* data, executor->transfers().Read(i));
+      after[variable.name] = Copy(persistent[i].type, data);
     }
   }
   return after;

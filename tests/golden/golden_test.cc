@@ -73,8 +73,8 @@ Result<std::unique_ptr<Executor>> MakeExecutor(const GoldenFile& file, DType dty
 
 void Store(size_t index, const std::vector<double>& from, Executor& executor) {
   const TensorType& type = executor.program().persistent[index].type;
-  ConvertFromDouble(type.dtype, from.data(), executor.RowMajor(index), type.elements());
-  executor.Pack(index);
+  ConvertFromDouble(type.dtype, from.data(), executor.transfers().Edit(index), type.elements());
+  EXPECT_TRUE(executor.transfers().Commit(index).ok());
 }
 
 // Slot k has batch k.
@@ -87,7 +87,7 @@ void FillInput(size_t index, Executor& executor) {
 }
 
 void FillPersistent(Executor& executor) {
-  executor.InitializeVariables(/*seed=*/0);  // statistics and momentum
+  EXPECT_TRUE(executor.transfers().Initialize(/*seed=*/0).ok());  // statistics and momentum
   const std::vector<PersistentValue>& persistent = executor.program().persistent;
   for (size_t i = 0; i < persistent.size(); ++i) {
     const PersistentValue& value = persistent[i];
@@ -138,7 +138,7 @@ class GoldenTest : public testing::TestWithParam<GoldenCase> {
     for (const auto& [name, golden] : golden_.gradients) {
       ASSERT_TRUE(outputs.contains(name)) << "no parameter '" << name << "'";
       Expect("gradient", name, golden, executor_->OutputType(step, name),
-             executor_->Output(step, name));
+             *executor_->transfers().Output(step, name));
     }
   }
 
@@ -148,7 +148,7 @@ class GoldenTest : public testing::TestWithParam<GoldenCase> {
     scalars_->Write(slot, golden_.lr, static_cast<int64_t>(update), {});
     const Status status = executor_->Run(step, slot);
     ASSERT_TRUE(status.ok()) << status.message();
-    const double loss = LoadAsDouble(GetParam().dtype, executor_->Output(step, "loss"), 0);
+    const double loss = *executor_->transfers().Scalar(step, "loss");
     const double golden = golden_.losses[update];
     const double difference = std::abs(loss - golden) / golden;
     EXPECT_LE(difference, GetParam().tolerance)
@@ -164,7 +164,7 @@ class GoldenTest : public testing::TestWithParam<GoldenCase> {
     for (const auto& [name, golden] : golden_.statistics) {
       const PersistentValue* value = executor_->FindPersistent(name);
       ASSERT_NE(value, nullptr) << "no statistic '" << name << "'";
-      Expect("statistic", name, golden, value->type, executor_->Persistent(name));
+      Expect("statistic", name, golden, value->type, *executor_->transfers().Read(name));
     }
   }
 

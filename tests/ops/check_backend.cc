@@ -6,6 +6,7 @@
 #include <cstring>
 #include <memory>
 
+#include "ridge/backend/cpu/host_device.h"
 #include "ridge/backend/reference/reference_backend.h"
 
 namespace ridge {
@@ -14,16 +15,27 @@ namespace {
 constexpr int64_t kGuardBytes = 256;
 constexpr unsigned char kGuard = 0xA5;
 
-// Bytes between guard words; starts as 0xFF: NaN for floats.
+// Bytes of a device between guard words, and the host's copy of all of it.  Both start as 0xFF: NaN
+// for floats.
 class Guarded {
  public:
-  explicit Guarded(int64_t bytes)
-      : bytes_(bytes), storage_(Tensor({DType::kU8, {(bytes + 63) / 64 * 64 + 2 * kGuardBytes}})) {
+  Guarded(Device& device, int64_t bytes)
+      : device_(device),
+        bytes_(bytes),
+        storage_(Tensor({DType::kU8, {(bytes + 63) / 64 * 64 + 2 * kGuardBytes}})) {
     std::memset(storage_.mutable_data(), kGuard, static_cast<size_t>(storage_.bytes()));
     std::memset(data(), 0xFF, static_cast<size_t>(bytes));
+    Result<std::unique_ptr<Memory>> memory = device.Allocate(storage_.bytes());
+    RIDGE_CHECK(memory.ok(), memory.status().message());
+    memory_ = std::move(*memory);
   }
   unsigned char* data() { return storage_.as_mutable<unsigned char>() + kGuardBytes; }
+  std::byte* address() const { return memory_->data() + kGuardBytes; }
   int64_t bytes() const { return bytes_; }
+  void Upload() { device_.stream(0).Upload(memory_->data(), storage_.data(), storage_.bytes()); }
+  void Download() {
+    device_.stream(0).Download(storage_.mutable_data(), memory_->data(), storage_.bytes());
+  }
   bool intact() {
     for (int64_t i = -kGuardBytes; i < 0; ++i) {
       if (data()[i] != kGuard) return false;
@@ -35,25 +47,36 @@ class Guarded {
   }
 
  private:
+  Device& device_;
   int64_t bytes_;
   Tensor storage_;
+  std::unique_ptr<Memory> memory_;
 };
 
 using Buffers = std::vector<std::unique_ptr<Guarded>>;
 
-std::unique_ptr<Guarded> MakeBuffer(int64_t bytes) { return std::make_unique<Guarded>(bytes); }
+std::unique_ptr<Guarded> MakeBuffer(Backend& backend, int64_t bytes) {
+  return std::make_unique<Guarded>(backend.device(), bytes);
+}
 
-Status RunKernel(Kernel& kernel, const std::vector<const void*>& in, const std::vector<void*>& out,
-                 void* workspace) {
-  return kernel.Run({in, out, workspace});
+// The operands, which lie on the device before and on the host after.
+Status RunKernel(Backend& backend, Kernel& kernel, const KernelBuffers& buffers,
+                 const std::vector<Guarded*>& written) {
+  Stream& stream = backend.device().stream(0);
+  RIDGE_RETURN_IF_ERROR(kernel.Enqueue(stream, buffers));
+  for (Guarded* operand : written) operand->Download();
+  return stream.Synchronize();
 }
 
 Status Reorder(Backend& backend, const TensorType& type, LayoutId from_layout, LayoutId to_layout,
-               const void* from, void* to) {
+               Guarded& from, Guarded& to) {
   const KernelChoice choice = backend.Reorder(type, from_layout, to_layout);
   RIDGE_ASSIGN_OR_RETURN(auto kernel, backend.CreateReorder(type, choice));
-  Guarded workspace(choice.workspace_bytes);
-  return RunKernel(*kernel, {from}, {to}, workspace.data());
+  Guarded workspace(backend.device(), choice.workspace_bytes);
+  for (Guarded* operand : {&from, &to, &workspace}) operand->Upload();
+  const void* const in = from.address();
+  void* const out = to.address();
+  return RunKernel(backend, *kernel, {{&in, 1}, {&out, 1}, workspace.address()}, {&to});
 }
 
 // One choice on one set of inputs.
@@ -72,35 +95,43 @@ struct Trial {
       if (!call.has_input(i)) continue;
       const TensorType& type = call.inputs[i];
       const LayoutId layout = choice.input_layouts[i];
-      inputs.back() = MakeBuffer(backend.LayoutBytes(layout, type));
+      auto plain = MakeBuffer(backend, type.bytes());
+      if (type.bytes() > 0)
+        std::memcpy(plain->data(), tensors[i].data(), static_cast<size_t>(type.bytes()));
       if (layout == kRowMajor) {
-        if (type.bytes() > 0)
-          std::memcpy(inputs.back()->data(), tensors[i].data(), static_cast<size_t>(type.bytes()));
+        inputs.back() = std::move(plain);
         continue;
       }
-      RIDGE_RETURN_IF_ERROR(
-          Reorder(backend, type, kRowMajor, layout, tensors[i].data(), inputs.back()->data()));
+      inputs.back() = MakeBuffer(backend, backend.LayoutBytes(layout, type));
+      RIDGE_RETURN_IF_ERROR(Reorder(backend, type, kRowMajor, layout, *plain, *inputs.back()));
     }
     return Status();
   }
 
   // `shared` is (output, input) that have one buffer, or (-1, -1).
   std::string Run(Kernel& kernel, std::pair<int, int> shared) {
-    Guarded workspace(choice.workspace_bytes);
+    Guarded workspace(backend.device(), choice.workspace_bytes);
     Buffers buffers;
     std::vector<const void*> in;
     std::vector<void*> out;
-    for (auto& input : inputs) in.push_back(input ? input->data() : nullptr);
+    std::vector<Guarded*> written = {&workspace};
+    for (auto& input : inputs) in.push_back(input ? input->address() : nullptr);
     for (size_t o = 0; o < call.outputs.size(); ++o) {
-      buffers.push_back(MakeBuffer(backend.LayoutBytes(choice.output_layouts[o], call.outputs[o])));
-      out.push_back(buffers.back()->data());
+      buffers.push_back(
+          MakeBuffer(backend, backend.LayoutBytes(choice.output_layouts[o], call.outputs[o])));
+      out.push_back(buffers.back()->address());
+      written.push_back(buffers.back().get());
     }
     if (shared.first >= 0) {
       const auto o = static_cast<size_t>(shared.first), i = static_cast<size_t>(shared.second);
-      std::memcpy(out[o], in[i], static_cast<size_t>(buffers[o]->bytes()));
+      std::memcpy(buffers[o]->data(), inputs[i]->data(), static_cast<size_t>(buffers[o]->bytes()));
       in[i] = out[o];
     }
-    const Status status = RunKernel(kernel, in, out, workspace.data());
+    for (auto& input : inputs) {
+      if (input) input->Upload();
+    }
+    for (Guarded* operand : written) operand->Upload();
+    const Status status = RunKernel(backend, kernel, {in, out, workspace.address()}, written);
     if (!status.ok()) return status.message();
     if (!workspace.intact()) return "it wrote around its workspace";
     for (size_t o = 0; o < buffers.size(); ++o) {
@@ -118,14 +149,14 @@ struct Trial {
                         static_cast<size_t>(buffer.bytes()));
       Tensor tensor(call.outputs[o]);
       const LayoutId layout = choice.output_layouts[o];
-      if (layout == kRowMajor) {
-        if (tensor.bytes() > 0)
-          std::memcpy(tensor.mutable_data(), buffer.data(), static_cast<size_t>(tensor.bytes()));
-      } else {
-        const Status status = Reorder(backend, call.outputs[o], layout, kRowMajor, buffer.data(),
-                                      tensor.mutable_data());
+      Guarded plain(backend.device(), tensor.bytes());
+      if (layout != kRowMajor) {
+        const Status status = Reorder(backend, call.outputs[o], layout, kRowMajor, buffer, plain);
         if (!status.ok()) return status.message();
       }
+      Guarded& from = layout == kRowMajor ? buffer : plain;
+      if (tensor.bytes() > 0)
+        std::memcpy(tensor.mutable_data(), from.data(), static_cast<size_t>(tensor.bytes()));
       outputs.push_back(std::move(tensor));
     }
     return "";
@@ -185,7 +216,7 @@ std::string CheckChoice(Backend& backend, const OpDef& op, const OpCall& call,
 std::vector<Tensor> RunOnReference(const OpDef& op, const OpCall& call,
                                    const std::vector<Tensor>& inputs) {
   const auto kernel = CreateReferenceKernel(op, call);
-  Guarded workspace(ReferenceChoice(op, call).workspace_bytes);
+  Tensor workspace({DType::kU8, {ReferenceChoice(op, call).workspace_bytes}});
   std::vector<Tensor> outputs;
   std::vector<const void*> in;
   std::vector<void*> out;
@@ -193,7 +224,7 @@ std::vector<Tensor> RunOnReference(const OpDef& op, const OpCall& call,
     in.push_back(call.has_input(i) ? inputs[i].data() : nullptr);
   for (const TensorType& type : call.outputs) outputs.emplace_back(type);
   for (Tensor& tensor : outputs) out.push_back(tensor.mutable_data());
-  const Status status = RunKernel(*kernel, in, out, workspace.data());
+  const Status status = cpu::RunOnHost(*kernel, {in, out, workspace.mutable_data()});
   RIDGE_CHECK(status.ok(), status.message());
   return outputs;
 }

@@ -5,6 +5,7 @@
 #include <map>
 
 #include "ridge/backend/cpu/gemm_buffers.h"
+#include "ridge/backend/cpu/host_device.h"
 #include "ridge/backend/cpu/host_rules.h"
 #include "ridge/backend/cpu/kernel_def.h"
 #include "ridge/backend/cpu/kernels/reorder.h"
@@ -23,9 +24,9 @@ using cpu::CandidateQuery;
 using cpu::CpuContext;
 
 // Nothing to write: for outputs without elements.
-class NoKernel : public Kernel {
+class NoKernel : public HostKernel<NoKernel> {
  public:
-  Status Run(const KernelBuffers&) override { return Status(); }
+  Status Run(const KernelBuffers&) { return Status(); }
 };
 constexpr const char* kNoKernel = "nothing";
 
@@ -55,7 +56,8 @@ class CpuBackend : public Backend {
              conv == ConvKernels::kDirect},
         alone_(cpu_),
         offered_(offered),
-        nominal_(NominalProfile(threads)) {
+        nominal_(NominalProfile(threads)),
+        device_(threads) {
     LimitInstructions();
     cpu_.stream = dnnl::stream(cpu_.engine);
     alone_ = cpu_;
@@ -66,6 +68,7 @@ class CpuBackend : public Backend {
   const CostModel& nominal() const override { return nominal_; }
   const std::string& name() const override { return name_; }
   int threads() const override { return cpu_.threads; }
+  Device& device() override { return device_; }
   bool Multiplies(DType operands) const override { return cpu::HasProductsOf(operands); }
 
   KernelOffers Offers(const OpDef& op, const OpCall& call,
@@ -189,6 +192,7 @@ class CpuBackend : public Backend {
   CpuContext alone_;  // the same for kernels on one thread
   const OfferedKernels offered_;
   const Roofline nominal_;
+  cpu::HostDevice device_;
   std::map<std::string, KernelOffers> offers_, offers_alone_;
 };
 

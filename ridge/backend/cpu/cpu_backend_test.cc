@@ -13,6 +13,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "ridge/backend/cpu/host_device.h"
 #include "ridge/backend/cpu/layouts.h"
 #include "ridge/backend/cpu/timed_call.h"
 #include "ridge/core/threads.h"
@@ -71,7 +72,8 @@ class CpuBackendTest : public testing::Test {
     const void* in[] = {data.data()};
     void* target[] = {out.mutable_data()};
     EXPECT_TRUE(
-        (*cpu_->CreateReorder(type, choice))->Run({in, target, workspace.mutable_data()}).ok());
+        cpu::RunOnHost(**cpu_->CreateReorder(type, choice), {in, target, workspace.mutable_data()})
+            .ok());
     return out;
   }
 
@@ -98,7 +100,7 @@ class CpuBackendTest : public testing::Test {
       Tensor workspace({DType::kU8, {choice.workspace_bytes + 1}});
       auto kernel = cpu_->Create(*FindOp(op), call, choice);
       EXPECT_TRUE(kernel.ok());
-      EXPECT_TRUE((*kernel)->Run({in, out, workspace.mutable_data()}).ok());
+      EXPECT_TRUE(cpu::RunOnHost(**kernel, {in, out, workspace.mutable_data()}).ok());
       layouts = {choice.output_layouts[0]};
       return outputs[0];
     }
@@ -228,7 +230,7 @@ TEST_F(CpuBackendTest, ProductsKeepToTheirWorkspaceWhicheverWasMadeFirst) {
   std::memset(bytes, 0xA5, planned + 4096);
   const void* inputs[] = {a.data(), b.data()};
   void* outputs[] = {y.data()};
-  ASSERT_TRUE((*kernel)->Run({inputs, outputs, bytes}).ok());
+  ASSERT_TRUE(cpu::RunOnHost(**kernel, {inputs, outputs, bytes}).ok());
   EXPECT_EQ(y, std::vector<float>({3, 3}));
   for (size_t i = planned; i < planned + 4096; ++i) ASSERT_EQ(bytes[i], 0xA5) << i - planned;
 }
@@ -254,7 +256,7 @@ TEST_F(CpuBackendTest, TakesOutputsWithoutElements) {
   ASSERT_TRUE(kernel.ok());
   const void* in[] = {nullptr};
   void* out[] = {nullptr};
-  EXPECT_TRUE((*kernel)->Run({in, out, nullptr}).ok());
+  EXPECT_TRUE(cpu::RunOnHost(**kernel, {in, out, nullptr}).ok());
 }
 
 TEST(CpuLayouts, KnowRowMajorWhateverTheStridesOfExtentsOfOne) {

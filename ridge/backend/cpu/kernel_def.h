@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "oneapi/dnnl/dnnl.hpp"
-#include "ridge/backend/backend.h"
+#include "ridge/backend/host_kernel.h"
 
 namespace ridge::cpu {
 

@@ -39,12 +39,12 @@ void* Locate(const Pointer& pointer, const KernelBuffers& buffers) {
   return static_cast<std::byte*>(buffers.workspace) + pointer.at;
 }
 
-class PrimitiveKernel : public Kernel {
+class PrimitiveKernel : public HostKernel<PrimitiveKernel> {
  public:
   PrimitiveKernel(const CpuContext& cpu, int threads) : stream_(cpu.stream), threads_(threads) {}
   void Add(Stage stage) { stages_.push_back(std::move(stage)); }
 
-  Status Run(const KernelBuffers& buffers) override {
+  Status Run(const KernelBuffers& buffers) {
     const TeamSize team(threads_);
     for (Stage& stage : stages_) {
       for (size_t i = 0; i < stage.args.size(); ++i) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "ridge/backend/cpu/host_device.h"
 #include "ridge/core/process.h"
 
 namespace ridge::cpu {
@@ -69,7 +70,7 @@ double ShortestTime(Watch& watch, double budget_s, int least_rounds,
 }
 
 void TimedCall::RunOnce() {
-  const Status status = kernel_->Run({inputs_, outputs_, workspace_});
+  const Status status = RunOnHost(*kernel_, {inputs_, outputs_, workspace_});
   RIDGE_CHECK(status.ok(), status.message());
 }
 

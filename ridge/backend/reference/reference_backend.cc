@@ -6,8 +6,10 @@
 #include <cstring>
 #include <vector>
 
+#include "ridge/backend/cpu/host_device.h"
 #include "ridge/backend/cpu/host_rules.h"
 #include "ridge/backend/cpu/nominal_profile.h"
+#include "ridge/backend/host_kernel.h"
 #include "ridge/core/rounding.h"
 #include "ridge/lower/roofline.h"
 
@@ -30,12 +32,12 @@ int64_t WorkspaceBytes(const OpCall& call) {
   return bytes;
 }
 
-class ReferenceKernel : public Kernel {
+class ReferenceKernel : public HostKernel<ReferenceKernel> {
  public:
   ReferenceKernel(const OpDef& op, const OpCall& call)
       : op_(op), call_(call), in_(call.inputs.size()), out_(call.outputs.size()) {}
 
-  Status Run(const KernelBuffers& buffers) override {
+  Status Run(const KernelBuffers& buffers) {
     auto* scratch = static_cast<std::byte*>(buffers.workspace);
     for (size_t i = 0; i < in_.size(); ++i) {
       in_[i] = nullptr;
@@ -76,6 +78,7 @@ class ReferenceBackend : public Backend {
   const CostModel& nominal() const override { return nominal_; }
   const std::string& name() const override { return name_; }
   int threads() const override { return 1; }
+  Device& device() override { return device_; }
   bool Multiplies(DType) const override { return true; }
 
   KernelOffers Offers(const OpDef& op, const OpCall& call, std::span<const LayoutId>) override {
@@ -103,6 +106,7 @@ class ReferenceBackend : public Backend {
  private:
   const std::string name_ = "reference";
   const Roofline nominal_{NominalProfile(/*threads=*/1)};
+  cpu::HostDevice device_{/*threads=*/1};
 };
 
 std::string AttrKey(const Attr& attr) {

@@ -169,7 +169,7 @@ class StepCheck {
       if (piece.live.last < piece.live.first) continue;
       const bool inside = piece.offset_bytes >= program_.persistent_bytes &&
                           piece.offset_bytes + piece.size_bytes <= program_.arena_bytes;
-      if (!inside || piece.offset_bytes % kAlignment != 0)
+      if (!inside || piece.offset_bytes % program_.memory.alignment_bytes != 0)
         return Wrong(piece.name + " lies outside the scratch region or is not aligned");
     }
     for (size_t v = 0; v < step_.values.size(); ++v) {
@@ -323,7 +323,7 @@ class StepCheck {
 Status CheckVariables(const Program& program) {
   int64_t end = 0;
   for (const PersistentValue& value : program.persistent) {
-    if (value.offset_bytes < end || value.offset_bytes % kAlignment != 0)
+    if (value.offset_bytes < end || value.offset_bytes % program.memory.alignment_bytes != 0)
       return Status(ErrorCode::kInternal,
                     "plan: '" + value.name + "' shares bytes or is not aligned");
     end = value.offset_bytes + value.size_bytes;

@@ -11,7 +11,7 @@ namespace ridge {
 // - a slice does not add to a sum over the slices;
 // - one stream of a parallel region writes bytes that another touches;
 // - the tree of regions does not cover the nodes;
-// - a placement is outside its region or not at a multiple of kAlignment.
+// - a placement is outside its region or not at a multiple of the alignment.
 // The message names both values.
 Status CheckPlacement(const Program& program);
 

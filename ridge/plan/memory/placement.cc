@@ -2,14 +2,11 @@
 
 #include <algorithm>
 
-#include "ridge/core/rounding.h"
 #include "ridge/plan/memory/offsets.h"
 #include "ridge/plan/uses.h"
 
 namespace ridge {
 namespace {
-
-int64_t Aligned(int64_t bytes) { return RoundUp(bytes, kAlignment); }
 
 // How often the bytes of `root` appear among the node's inputs.
 int TimesRead(const PlannedNode& node, int root, const SharedBytes& shared) {
@@ -24,8 +21,8 @@ bool IsTaken(const PlannedNode& node, int root, const SharedBytes& shared) {
                      [&](int output) { return shared.RootOf(output) == root; });
 }
 
-bool MayShare(const StepPlan& step, const std::vector<LiveRange>& ranges, int n, int out, int in,
-              const SharedBytes& shared) {
+bool MayShare(const MemorySpace& memory, const StepPlan& step, const std::vector<LiveRange>& ranges,
+              int n, int out, int in, const SharedBytes& shared) {
   const PlannedNode& node = step.nodes[static_cast<size_t>(n)];
   const PlannedValue& result = step.values[static_cast<size_t>(out)];
   if (in < 0 || result.persistent || result.shares_with >= 0) return false;
@@ -33,7 +30,7 @@ bool MayShare(const StepPlan& step, const std::vector<LiveRange>& ranges, int n,
   const PlannedValue& source = step.values[static_cast<size_t>(root)];
   return !source.persistent && ranges[static_cast<size_t>(root)].last == n &&
          TimesRead(node, root, shared) == 1 && !IsTaken(node, root, shared) &&
-         Aligned(source.size_bytes) == Aligned(result.size_bytes);
+         memory.Aligned(source.size_bytes) == memory.Aligned(result.size_bytes);
 }
 
 struct Placed {
@@ -42,12 +39,13 @@ struct Placed {
   std::vector<int> node_of;   // by buffer; -1: a value
 };
 
-Placed CollectBuffers(const StepPlan& step, const std::vector<LiveRange>& ranges) {
+Placed CollectBuffers(const MemorySpace& memory, const StepPlan& step,
+                      const std::vector<LiveRange>& ranges) {
   Placed placed;
   for (size_t v = 0; v < step.values.size(); ++v) {
     const PlannedValue& value = step.values[v];
     if (value.persistent || value.shares_with >= 0 || ranges[v].last < 0) continue;
-    placed.buffers.push_back({Aligned(value.size_bytes), ranges[v].first, ranges[v].last});
+    placed.buffers.push_back({memory.Aligned(value.size_bytes), ranges[v].first, ranges[v].last});
     placed.value_of.push_back(static_cast<int>(v));
     placed.node_of.push_back(-1);
   }
@@ -55,7 +53,7 @@ Placed CollectBuffers(const StepPlan& step, const std::vector<LiveRange>& ranges
   for (size_t n = 0; n < step.nodes.size(); ++n) {
     const int64_t bytes = step.nodes[n].choice.workspace_bytes;
     if (bytes == 0) continue;
-    placed.buffers.push_back({Aligned(bytes), places[n].first, places[n].last});
+    placed.buffers.push_back({memory.Aligned(bytes), places[n].first, places[n].last});
     placed.value_of.push_back(-1);
     placed.node_of.push_back(static_cast<int>(n));
   }
@@ -64,7 +62,7 @@ Placed CollectBuffers(const StepPlan& step, const std::vector<LiveRange>& ranges
 
 }  // namespace
 
-void ShareInPlace(StepPlan& step) {
+void ShareInPlace(const MemorySpace& memory, StepPlan& step) {
   SharedBytes shared(step);
   std::vector<LiveRange> ranges = LiveRanges(step, shared);
   // Outputs are read after the last node, so it may not write over them either.
@@ -78,7 +76,7 @@ void ShareInPlace(StepPlan& step) {
     for (const auto& [out, in] : node.choice.in_place) {
       const int result = node.outputs[static_cast<size_t>(out)];
       const int operand = node.inputs[static_cast<size_t>(in)];
-      if (!MayShare(step, ranges, n, result, operand, shared)) continue;
+      if (!MayShare(memory, step, ranges, n, result, operand, shared)) continue;
       const int root = shared.RootOf(operand);
       ranges[static_cast<size_t>(root)].last = ranges[static_cast<size_t>(result)].last;
       shared.Share(result, operand);
@@ -87,25 +85,24 @@ void ShareInPlace(StepPlan& step) {
   }
 }
 
-int64_t PlacePersistent(std::vector<PersistentValue>& persistent) {
+int64_t PlacePersistent(const MemorySpace& memory, std::vector<PersistentValue>& persistent) {
   int64_t offset = 0;
   for (PersistentValue& value : persistent) {
     value.offset_bytes = offset;
-    offset += Aligned(value.size_bytes);
+    offset += memory.Aligned(value.size_bytes);
   }
   return offset;
 }
 
-void PlaceValues(const std::vector<PersistentValue>& persistent, int64_t scratch_begin,
-                 StepPlan& step) {
+void PlaceValues(const Program& program, StepPlan& step) {
   SharedBytes shared(step);
   const std::vector<LiveRange> ranges = LiveRanges(step, shared);
-  const Placed placed = CollectBuffers(step, ranges);
+  const Placed placed = CollectBuffers(program.memory, step, ranges);
   const Placement placement = PlaceBuffers(placed.buffers);
   step.scratch_bytes = placement.peak_bytes == INT64_MAX ? 0 : placement.peak_bytes;
   step.bound_bytes = LiveBound(placed.buffers, &step.peak_node);
   for (size_t b = 0; b < placed.buffers.size(); ++b) {
-    const int64_t offset = scratch_begin + placement.offsets[b];
+    const int64_t offset = program.persistent_bytes + placement.offsets[b];
     if (placed.value_of[b] >= 0) {
       step.values[static_cast<size_t>(placed.value_of[b])].offset_bytes = offset;
     } else {
@@ -116,7 +113,8 @@ void PlaceValues(const std::vector<PersistentValue>& persistent, int64_t scratch
     PlannedValue& value = step.values[v];
     value.live = ranges[static_cast<size_t>(shared.RootOf(static_cast<int>(v)))];
     if (value.persistent) {
-      value.offset_bytes = persistent[static_cast<size_t>(value.persistent_index)].offset_bytes;
+      value.offset_bytes =
+          program.persistent[static_cast<size_t>(value.persistent_index)].offset_bytes;
     }
   }
   for (size_t v = 0; v < step.values.size(); ++v) {

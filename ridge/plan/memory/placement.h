@@ -5,14 +5,13 @@
 namespace ridge {
 
 // Lets results overwrite inputs whose last reader is the node, where the kernel allows it.
-void ShareInPlace(StepPlan& step);
+void ShareInPlace(const MemorySpace& memory, StepPlan& step);
 
-// Fills live ranges, offsets (relative to `scratch_begin`, the end of the persistent region),
-// scratch_bytes, bound_bytes and peak_node.  Persistent values get the offset of their slot 0.
-void PlaceValues(const std::vector<PersistentValue>& persistent, int64_t scratch_begin,
-                 StepPlan& step);
+// Fills live ranges, offsets, scratch_bytes, bound_bytes and peak_node of a step of the program,
+// whose persistent region is placed.  Persistent values get the offset of their slot 0.
+void PlaceValues(const Program& program, StepPlan& step);
 
 // Offsets of the persistent region, one after the other; returns its size.
-int64_t PlacePersistent(std::vector<PersistentValue>& persistent);
+int64_t PlacePersistent(const MemorySpace& memory, std::vector<PersistentValue>& persistent);
 
 }  // namespace ridge

@@ -107,9 +107,11 @@ void EstimateJob(const JobData* data, int64_t runtime_bytes, const Program& prog
 int64_t MeasuredRuntimeBytes(const Executor& executor, int64_t data_now, int64_t data_planned) {
   const ProcessMemory now = ReadProcessMemory();
   // Kernels allocate heap only while they run, so the resident bytes of now do not include it.
-  const int64_t beside = now.resident_bytes - executor.arena().resident_bytes() - data_now +
+  const Memory& arena = executor.arena();
+  const bool ours = arena.host_visible();  // else it is no memory of the process
+  const int64_t beside = now.resident_bytes - (ours ? arena.resident_bytes() : 0) - data_now +
                          HeapBytes(executor.program());
-  const int64_t reached = now.peak_resident_bytes - executor.arena().bytes() - data_planned;
+  const int64_t reached = now.peak_resident_bytes - (ours ? arena.bytes() : 0) - data_planned;
   return std::max({beside, reached, int64_t{0}});
 }
 

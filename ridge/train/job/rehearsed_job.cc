@@ -66,7 +66,7 @@ Result<int64_t> TimeKernels(const Machine& machine, double budget_s, Executor& e
 
 Status TimeUpdates(const PlannedJob& job, const JobData& data, double budget_s,
                    Executor& executor) {
-  executor.InitializeVariables(job.options.seed);
+  RIDGE_RETURN_IF_ERROR(executor.transfers().Initialize(job.options.seed));
   RIDGE_ASSIGN_OR_RETURN(const double factor, MeasureUpdates(executor, job, data, budget_s));
   for (StepPlan& step : executor.mutable_program().steps) step.calibration = factor;
   return Status();

@@ -7,8 +7,8 @@ namespace {
 
 // An input that is not double-buffered has one address for both slots.
 void* Find(Executor& executor, const char* name, int slot) {
-  void* data = executor.Persistent(name, slot);
-  return data != nullptr ? data : executor.Persistent(name, 0);
+  void* data = executor.transfers().Input(name, slot);
+  return data != nullptr ? data : executor.transfers().Input(name, 0);
 }
 
 }  // namespace
@@ -17,7 +17,7 @@ std::vector<BatchSlot> InputSlots(Executor& executor, const BatchSpec& spec) {
   std::vector<BatchSlot> slots(2);
   for (int slot = 0; slot < 2; ++slot) {
     for (const InputSpec& input : spec.inputs) {
-      void* data = executor.Persistent(input.name, slot);
+      void* data = executor.transfers().Input(input.name, slot);
       RIDGE_CHECK(data != nullptr, "no input slot for '" + input.name + "'");
       slots[static_cast<size_t>(slot)].inputs.push_back(data);
     }

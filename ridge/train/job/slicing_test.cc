@@ -41,7 +41,7 @@ void FillData(Executor& executor, const ForwardFacts& facts, const Graph& forwar
   std::mt19937 draw(7);
   for (ValueId id : facts.data_inputs) {
     const ValueInfo& input = forward.value(id);
-    void* data = executor.Persistent(input.name);
+    void* data = executor.transfers().Input(input.name);
     for (int64_t i = 0; i < input.type.elements(); ++i) {
       const auto drawn = static_cast<double>(draw() % 3000);
       const bool real = IsFloat(input.type.dtype);
@@ -52,8 +52,7 @@ void FillData(Executor& executor, const ForwardFacts& facts, const Graph& forwar
 
 void Read(Executor& executor, int step, const std::string& prefix, Left& left) {
   for (const auto& [name, value] : executor.program().steps[static_cast<size_t>(step)].outputs)
-    left[prefix + name] = {
-        LoadAsDouble(executor.OutputType(step, name).dtype, executor.Output(step, name), 0)};
+    left[prefix + name] = {*executor.transfers().Scalar(step, name)};
 }
 
 Status RunUpdates(Executor& executor, const PlannedJob& job, Left& left) {
@@ -66,7 +65,7 @@ Status RunUpdates(Executor& executor, const PlannedJob& job, Left& left) {
   }});
   for (; done < 2; ++done)
     RIDGE_RETURN_IF_ERROR(runner.Run({/*lr=*/0.01, done, /*seed=*/5}).status());
-  auto* weight = static_cast<float*>(executor.Persistent("ridge.weight"));
+  auto* weight = static_cast<float*>(executor.transfers().Input("ridge.weight"));
   for (int64_t i = 0; i < kBatch; ++i) weight[i] = i < kBatch - 1 ? 1.0F : 0.0F;
   RIDGE_RETURN_IF_ERROR(executor.Run(executor.StepIndex("eval"), 0));
   Read(executor, executor.StepIndex("eval"), "eval ", left);
@@ -86,15 +85,15 @@ Result<Left> TrainIn(const Graph& forward, const Way& way) {
   EXPECT_EQ(job.options.slices, way.slices);
   RIDGE_ASSIGN_OR_RETURN(const std::unique_ptr<Executor> executor,
                          Executor::Create(std::move(job.program), *machine.get().backend));
-  executor->InitializeVariables(3);
+  RIDGE_RETURN_IF_ERROR(executor->transfers().Initialize(3));
   FillData(*executor, job.facts, forward);
   Left left;
   RIDGE_RETURN_IF_ERROR(RunUpdates(*executor, job, left));
   for (const PersistentValue& value : executor->program().persistent) {
     if (value.kind != ValueKind::kParameter) continue;
+    RIDGE_ASSIGN_OR_RETURN(const void* data, executor->transfers().Read(value.name));
     for (int64_t i = 0; i < value.type.elements(); ++i)
-      left[value.name].push_back(
-          LoadAsDouble(value.type.dtype, executor->Persistent(value.name), i));
+      left[value.name].push_back(LoadAsDouble(value.type.dtype, data, i));
   }
   return left;
 }

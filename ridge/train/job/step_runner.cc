@@ -59,19 +59,19 @@ Status StepRunner::RunBatch(const Scalars& scalars, int64_t index, Update& updat
   }
   scalar_inputs_.Write(slot, scalars.lr, scalars.updates, {scalars.seed, index * batch_});
   RIDGE_RETURN_IF_ERROR(Execute(batch_step_, slot));
-  update.loss += ReadOutput("loss");
-  if (classifier_) update.correct += ReadOutput("correct");
+  Transfers& transfers = executor_.transfers();
+  RIDGE_ASSIGN_OR_RETURN(const double loss, transfers.Scalar(batch_step_, "loss"));
+  update.loss += loss;
+  if (classifier_) {
+    RIDGE_ASSIGN_OR_RETURN(const double correct, transfers.Scalar(batch_step_, "correct"));
+    update.correct += correct;
+  }
   if (loader_ != nullptr) loader_->Release(slot);
   return Status();
 }
 
 Status StepRunner::Execute(int step, int slot) {
   return hooks_.execute ? hooks_.execute(step, slot) : executor_.Run(step, slot);
-}
-
-double StepRunner::ReadOutput(const char* name) const {
-  return LoadAsDouble(executor_.OutputType(batch_step_, name).dtype,
-                      executor_.Output(batch_step_, name), 0);
 }
 
 }  // namespace ridge

@@ -52,7 +52,6 @@ class StepRunner {
  private:
   Status RunBatch(const Scalars& scalars, int64_t index, Update& update);
   Status Execute(int step, int slot);
-  double ReadOutput(const char* name) const;
 
   Executor& executor_;
   ScalarInputs scalar_inputs_;

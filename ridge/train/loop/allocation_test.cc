@@ -54,9 +54,9 @@ namespace {
 class UncountedKernel : public Kernel {
  public:
   explicit UncountedKernel(std::unique_ptr<Kernel> kernel) : kernel_(std::move(kernel)) {}
-  Status Run(const KernelBuffers& buffers) override {
+  Status Enqueue(Stream& stream, const KernelBuffers& buffers) override {
     in_kernel = true;
-    Status status = kernel_->Run(buffers);
+    Status status = kernel_->Enqueue(stream, buffers);
     in_kernel = false;
     return status;
   }
@@ -89,6 +89,7 @@ class UncountedBackend : public Backend {
   const CostModel& nominal() const override { return inner_->nominal(); }
   const std::string& name() const override { return inner_->name(); }
   int threads() const override { return inner_->threads(); }
+  Device& device() override { return inner_->device(); }
   bool Multiplies(DType operands) const override { return inner_->Multiplies(operands); }
   Result<std::unique_ptr<Kernel>> Create(const OpDef& op, const OpCall& call,
                                          const KernelChoice& choice) override {

@@ -13,7 +13,7 @@ Evaluator::Evaluator(Executor& executor, SourcePtr source, BatchSpec spec, int64
       spec_(std::move(spec)),
       batch_(batch),
       step_(executor.StepIndex("eval")),
-      classifier_(step_ >= 0 && executor.Output(step_, "correct_sum") != nullptr) {
+      classifier_(step_ >= 0 && executor.HasOutput(step_, "correct_sum")) {
   RIDGE_CHECK(step_ >= 0, "the program has no step 'eval'");
 }
 
@@ -29,18 +29,21 @@ Status Evaluator::Start() {
   return Status();
 }
 
-double Evaluator::ReadOutput(const char* name) const {
-  return LoadAsDouble(executor_.OutputType(step_, name).dtype, executor_.Output(step_, name), 0);
+Status Evaluator::Add(const char* output, double& sum) {
+  RIDGE_ASSIGN_OR_RETURN(const double number, executor_.transfers().Scalar(step_, output));
+  sum += number;
+  return Status();
 }
 
 Status Evaluator::AddBatch(const Filled& filled) {
   RIDGE_RETURN_IF_ERROR(executor_.Run(step_, filled.slot));
-  loss_sum_ += ReadOutput("loss_sum");
-  weight_sum_ += ReadOutput("weight_sum");
-  loss_weight_sum_ += ReadOutput(Has("loss_weight_sum") ? "loss_weight_sum" : "weight_sum");
+  RIDGE_RETURN_IF_ERROR(Add("loss_sum", loss_sum_));
+  RIDGE_RETURN_IF_ERROR(Add("weight_sum", weight_sum_));
+  RIDGE_RETURN_IF_ERROR(
+      Add(Has("loss_weight_sum") ? "loss_weight_sum" : "weight_sum", loss_weight_sum_));
   if (classifier_) {
-    correct_sum_ += ReadOutput("correct_sum");
-    label_sum_ += ReadOutput(Has("label_sum") ? "label_sum" : "weight_sum");
+    RIDGE_RETURN_IF_ERROR(Add("correct_sum", correct_sum_));
+    RIDGE_RETURN_IF_ERROR(Add(Has("label_sum") ? "label_sum" : "weight_sum", label_sum_));
   }
   loader_->Release(filled.slot);
   return Status();

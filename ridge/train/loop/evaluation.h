@@ -24,8 +24,8 @@ class Evaluator {
   Status Start();
   Status AddBatch(const Filled& filled);
   EvalResult Finish(double seconds);
-  double ReadOutput(const char* name) const;
-  bool Has(const char* name) const { return executor_.Output(step_, name) != nullptr; }
+  Status Add(const char* output, double& sum);
+  bool Has(const char* name) const { return executor_.HasOutput(step_, name); }
 
   Executor& executor_;
   const SourcePtr source_;

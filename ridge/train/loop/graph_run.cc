@@ -37,22 +37,18 @@ Status Fill(const std::map<std::string, Tensor>& given, Executor& executor) {
       return InvalidArgument(fmt::format("'{}' is given as {}; the graph has {}", value.name,
                                          TypeToString(tensor.type()), TypeToString(value.type)));
     }
-    if (value.type.bytes() > 0) {
-      std::memcpy(executor.RowMajor(i), tensor.data(), static_cast<size_t>(value.type.bytes()));
-      executor.Pack(i);
-    }
+    RIDGE_RETURN_IF_ERROR(executor.transfers().Write(i, tensor.data()));
   }
   return Status();
 }
 
-std::vector<NamedTensor> CopyOutputs(const Executor& executor, const Graph& graph, int step) {
+Result<std::vector<NamedTensor>> CopyOutputs(Executor& executor, const Graph& graph, int step) {
   std::vector<NamedTensor> outputs;
   for (const GraphOutput& output : graph.outputs()) {
     Tensor tensor(executor.OutputType(step, output.name));
-    if (tensor.bytes() > 0) {
-      std::memcpy(tensor.mutable_data(), executor.Output(step, output.name),
-                  static_cast<size_t>(tensor.bytes()));
-    }
+    RIDGE_ASSIGN_OR_RETURN(const void* data, executor.transfers().Output(step, output.name));
+    if (tensor.bytes() > 0)
+      std::memcpy(tensor.mutable_data(), data, static_cast<size_t>(tensor.bytes()));
     outputs.emplace_back(output.name, std::move(tensor));
   }
   return outputs;
@@ -77,7 +73,7 @@ Result<std::unique_ptr<Executor>> PrepareGraph(const Graph& graph,
                                                      DType::kF32, machine));
   RIDGE_ASSIGN_OR_RETURN(std::unique_ptr<Executor> executor,
                          Executor::Create(std::move(program), *machine.backend));
-  executor->InitializeVariables(seed);
+  RIDGE_RETURN_IF_ERROR(executor->transfers().Initialize(seed));
   RIDGE_RETURN_IF_ERROR(Fill(given, *executor));
   return executor;
 }

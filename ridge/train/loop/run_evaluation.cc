@@ -32,7 +32,8 @@ Result<EvalOutcome> EvaluateRun(const EvalRequest& request, const Machine& machi
                                                      options.passes, operands, machine));
   RIDGE_ASSIGN_OR_RETURN(const std::unique_ptr<Executor> executor,
                          Executor::Create(std::move(program), *machine.backend));
-  executor->InitializeVariables(options.seed);  // constants, and parameters without gradients
+  // Constants, and parameters without gradients.
+  RIDGE_RETURN_IF_ERROR(executor->transfers().Initialize(options.seed));
   EvalOutcome outcome;
   if (loaded_forward.data) outcome.warnings = loaded_forward.data->notes;
   if (run) {

@@ -58,7 +58,7 @@ class TrainRun {
   Result<TrainOutcome> MakeStoppedOutcome(const LoopResult& result, RunEnd end) const;
   Result<bool> EvaluateAtEnd(const LoopResult& result, RunSummary& summary);
   Status Refuse();
-  void Summarize(const LoopResult& result, RunSummary& summary) const;
+  Status Summarize(const LoopResult& result, RunSummary& summary) const;
 
   const TrainRequest& request_;
   Machine machine_;
@@ -184,7 +184,7 @@ Status TrainRun::MakeExecutor() {
   rehearsal.updates_s = 3 * request_.rehearse_s;
   rehearsal.will_run = true;
   RIDGE_ASSIGN_OR_RETURN(executor_, RehearseJob(machine_, &data_, rehearsal, job_));
-  executor_->InitializeVariables(options_.seed);
+  RIDGE_RETURN_IF_ERROR(executor_->transfers().Initialize(options_.seed));
   if (!options_.start.empty() && !HasCheckpoint())
     RIDGE_RETURN_IF_ERROR(LoadStartValues(options_.start, *executor_));
   if (job_.fits()) return Status();
@@ -312,7 +312,7 @@ Result<TrainOutcome> TrainRun::Conclude(const LoopResult& result) {
   outcome.step = result.state.step;
   RIDGE_ASSIGN_OR_RETURN(const bool whole, EvaluateAtEnd(result, outcome.summary));
   if (!whole) return MakeStoppedOutcome(result, RunEnd::kPreempted);
-  Summarize(result, outcome.summary);
+  RIDGE_RETURN_IF_ERROR(Summarize(result, outcome.summary));
   RIDGE_RETURN_IF_ERROR(
       WriteFileAtomically(folder_->File("summary.json"), SummaryToJson(outcome.summary)));
   observer_.OnFinish(outcome.summary);
@@ -346,7 +346,8 @@ Result<bool> TrainRun::EvaluateAtEnd(const LoopResult& result, RunSummary& summa
   return true;
 }
 
-void TrainRun::Summarize(const LoopResult& result, RunSummary& summary) const {
+Status TrainRun::Summarize(const LoopResult& result, RunSummary& summary) const {
+  RIDGE_ASSIGN_OR_RETURN(summary.parameters_sha256, HashParameters(*executor_));
   summary.model = options_.model;
   summary.seed = options_.seed;
   summary.steps = result.state.step;
@@ -358,11 +359,11 @@ void TrainRun::Summarize(const LoopResult& result, RunSummary& summary) const {
   summary.measured.step_s = result.step_s;
   summary.measured.epoch_s = result.epoch_s;
   summary.skipped_samples = data_.dropped_per_epoch;
-  summary.parameters_sha256 = HashParameters(*executor_);
   summary.ridge_version = kRidgeVersion;
   summary.device = machine_.profile.name;
   summary.threads = machine_.backend->threads();
   summary.measured.peak_bytes = ReadProcessMemory().peak_resident_bytes;
+  return Status();
 }
 
 }  // namespace

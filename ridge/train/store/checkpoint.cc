@@ -63,8 +63,7 @@ CheckpointTensors CollectTensors(Executor& executor) {
     const bool variable = value.kind == ValueKind::kParameter || value.kind == ValueKind::kState;
     if (!variable || value.role == ValueRole::kGradient) continue;
     auto& list = value.kind == ValueKind::kParameter ? tensors.parameters : tensors.state;
-    list.push_back({value.name, value.type, executor.RowMajor(i),
-                    value.layout == kRowMajor ? nullptr : &executor, i});
+    list.push_back({value.name, value.type, &executor.transfers(), i});
   }
   const auto by_name = [](const auto& a, const auto& b) { return a.name < b.name; };
   std::sort(tensors.parameters.begin(), tensors.parameters.end(), by_name);

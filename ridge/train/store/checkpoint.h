@@ -5,8 +5,9 @@
 //
 // Save() writes into step-<n>.tmp-<pid>, syncs, reads everything back and compares checksums, then
 // renames.  Only then it removes older ones.  A failed save leaves the existing checkpoints and no
-// partial one.  Memory: none beyond a file header; tensors are written directly from the arena.
-// Gradient accumulators are not saved: they are zero whenever a checkpoint is written.
+// partial one.  Memory: none beyond a file header; tensors are written directly from the arena,
+// where the host reaches it. Gradient accumulators are not saved: they are zero whenever a
+// checkpoint is written.
 #pragma once
 #include <optional>
 #include <string>
@@ -20,17 +21,17 @@ namespace ridge {
 struct PersistentTensor {
   std::string name;
   TensorType type;
-  void* data = nullptr;        // row-major, in the arena; packed tensors share one buffer
-  Executor* packed = nullptr;  // the executor that keeps it in another layout; nullptr: none
-  size_t index = 0;            // in its program().persistent
+  Transfers* transfers = nullptr;
+  size_t index = 0;      // in the program's persistent values
+  void* data = nullptr;  // without transfers: its bytes in host memory
 
-  // Call Unpack() before reading data, and Pack() after writing it.
-  void Unpack() const {
-    if (packed != nullptr) packed->Unpack(index);
+  // Row-major bytes, valid until the next call for a tensor.
+  Result<const void*> Read() const {
+    return transfers != nullptr ? transfers->Read(index) : Result<const void*>(data);
   }
-  void Pack() const {
-    if (packed != nullptr) packed->Pack(index);
-  }
+  // Room for new bytes; Commit() stores them.
+  void* Edit() const { return transfers != nullptr ? transfers->Edit(index) : data; }
+  Status Commit() const { return transfers != nullptr ? transfers->Commit(index) : Status(); }
 };
 
 // What a checkpoint holds, in order of names.

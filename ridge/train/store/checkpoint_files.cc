@@ -22,8 +22,8 @@ Result<FileDigest> WriteTensors(const std::string& path,
   RIDGE_ASSIGN_OR_RETURN(SafetensorsWriter writer,
                          SafetensorsWriter::Create(path, entries, {{"format", "pt"}}));
   for (const PersistentTensor& tensor : tensors) {
-    tensor.Unpack();
-    RIDGE_RETURN_IF_ERROR(writer.Append(tensor.data, tensor.type.bytes()));
+    RIDGE_ASSIGN_OR_RETURN(const void* data, tensor.Read());
+    RIDGE_RETURN_IF_ERROR(writer.Append(data, tensor.type.bytes()));
   }
   return writer.Finish();
 }
@@ -55,8 +55,8 @@ Status ReadTensors(const std::string& path, std::span<const PersistentTensor> te
                     fmt::format("{}: '{}' is {}; the run has {}", path, tensor.name,
                                 TypeToString(entry->type), TypeToString(tensor.type)));
     }
-    RIDGE_RETURN_IF_ERROR(file.ReadInto(*entry, tensor.data));
-    tensor.Pack();
+    RIDGE_RETURN_IF_ERROR(file.ReadInto(*entry, tensor.Edit()));
+    RIDGE_RETURN_IF_ERROR(tensor.Commit());
   }
   return Status();
 }

@@ -17,8 +17,9 @@ class CheckpointTest : public testing::Test {
  protected:
   CheckpointTest() : checkpoints_(folder_.path(), /*keep=*/2) {
     for (size_t i = 0; i < weights_.size(); ++i) weights_[i] = static_cast<float>(i);
-    tensors_.parameters = {{"w", {DType::kF32, {25, 40}}, weights_.data()}};
-    tensors_.state = {{"w.m", {DType::kF32, {25, 40}}, moments_.data()}};
+    tensors_.parameters = {
+        {"w", {DType::kF32, {25, 40}}, /*transfers=*/nullptr, 0, weights_.data()}};
+    tensors_.state = {{"w.m", {DType::kF32, {25, 40}}, /*transfers=*/nullptr, 0, moments_.data()}};
   }
 
   CheckpointState State(int64_t step) {
@@ -231,7 +232,8 @@ TEST_F(CheckpointTest, AnotherModelsCheckpointIsNotLoaded) {
   ASSERT_TRUE(Save(1).ok());
   tensors_.parameters[0].type = {DType::kF32, {40, 25}};
   EXPECT_THAT(Load().status().message(), HasSubstr("'w' is f32[25,40]; the run has f32[40,25]"));
-  tensors_.parameters[0] = {"v", {DType::kF32, {25, 40}}, weights_.data()};
+  tensors_.parameters[0] = {
+      "v", {DType::kF32, {25, 40}}, /*transfers=*/nullptr, 0, weights_.data()};
   EXPECT_THAT(Load().status().message(), HasSubstr("no 'v'"));
 }
 

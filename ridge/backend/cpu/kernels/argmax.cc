@@ -96,12 +96,12 @@ void ColumnsArgmax(const T* x, int64_t extent, int64_t inner, int64_t columns, i
 }
 
 template <typename T>
-class ArgmaxKernel : public Kernel {
+class ArgmaxKernel : public HostKernel<ArgmaxKernel<T>> {
  public:
   ArgmaxKernel(const OpCall& call, int threads)
       : view_(ViewAxis(call.inputs[0].dims, CallAxis(call))), threads_(threads) {}
 
-  Status Run(const KernelBuffers& b) override {
+  Status Run(const KernelBuffers& b) {
     const auto* x = static_cast<const T*>(b.inputs[0]);
     auto* y = static_cast<int64_t*>(b.outputs[0]);
     const int64_t chunks = CeilDiv(view_.inner, kBlock);

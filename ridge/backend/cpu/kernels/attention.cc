@@ -33,7 +33,7 @@ bool EnoughTasks(int64_t tasks, int threads) {
 }
 
 template <typename T>
-class AttentionKernel : public Kernel {
+class AttentionKernel : public HostKernel<AttentionKernel<T>> {
  public:
   AttentionKernel(const OpCall& call, int threads) : p_(call, kAttentionMask), threads_(threads) {}
 
@@ -41,7 +41,7 @@ class AttentionKernel : public Kernel {
     return threads * AttentionKernel(call, threads).Scratch();
   }
 
-  Status Run(const KernelBuffers& b) override {
+  Status Run(const KernelBuffers& b) {
     const int64_t blocks = CeilDiv(p_.e.queries, kTileQueries);
     // Heads that a thread takes together: what they read is widened once.
     const int64_t together = kNarrow ? p_.e.group() : 1;
@@ -137,7 +137,7 @@ struct KeyChunks {
 };
 
 template <typename T>
-class AttentionGradKernel : public Kernel {
+class AttentionGradKernel : public HostKernel<AttentionGradKernel<T>> {
  public:
   AttentionGradKernel(const OpCall& call, int threads)
       : p_(call, kAttentionGradMask), chunks_(p_.e, threads), threads_(threads) {}
@@ -147,7 +147,7 @@ class AttentionGradKernel : public Kernel {
     return threads * kernel.Scratch() + kernel.PartialFloats();
   }
 
-  Status Run(const KernelBuffers& b) override {
+  Status Run(const KernelBuffers& b) {
     const int64_t tasks = p_.e.batch * p_.e.kv_heads * chunks_.count;
     ForEachPart(threads_, [&](int part) {
       const Copies copies(p_, static_cast<float*>(b.workspace) + part * Scratch());

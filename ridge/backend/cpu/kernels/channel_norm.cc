@@ -126,11 +126,11 @@ LaneNorm NormOf(const NormPlan& p, int64_t block, const float* scale, const floa
   return norm;
 }
 
-class BatchNormForward : public Kernel {
+class BatchNormForward : public HostKernel<BatchNormForward> {
  public:
   BatchNormForward(const NormPlan& plan, int threads) : p_(plan), threads_(threads) {}
 
-  Status Run(const KernelBuffers& b) override {
+  Status Run(const KernelBuffers& b) {
     const auto* x = static_cast<const float*>(b.inputs[0]);
     const auto* scale = static_cast<const float*>(b.inputs[1]);
     const auto* shift = static_cast<const float*>(b.inputs[2]);
@@ -182,11 +182,11 @@ class BatchNormForward : public Kernel {
   const int threads_;
 };
 
-class BatchNormInference : public Kernel {
+class BatchNormInference : public HostKernel<BatchNormInference> {
  public:
   BatchNormInference(const NormPlan& plan, int threads) : p_(plan), threads_(threads) {}
 
-  Status Run(const KernelBuffers& b) override {
+  Status Run(const KernelBuffers& b) {
     const auto in = [&](size_t i) {
       return i < b.inputs.size() ? static_cast<const float*>(b.inputs[i]) : nullptr;
     };
@@ -212,11 +212,11 @@ class BatchNormInference : public Kernel {
   const int threads_;
 };
 
-class BatchNormGrad : public Kernel {
+class BatchNormGrad : public HostKernel<BatchNormGrad> {
  public:
   BatchNormGrad(const NormPlan& plan, int threads) : p_(plan), threads_(threads) {}
 
-  Status Run(const KernelBuffers& b) override {
+  Status Run(const KernelBuffers& b) {
     const auto in = [&](size_t i) {
       return i < b.inputs.size() ? static_cast<const float*>(b.inputs[i]) : nullptr;
     };

@@ -111,10 +111,11 @@ struct Scratch {
   double *gemm, *columns;
 };
 
-class ConvF64Kernel : public Kernel {
+class ConvF64Kernel : public HostKernel<ConvF64Kernel> {
  public:
   ConvF64Kernel(const ConvGeometry& g, int64_t thread_doubles, int threads)
       : c_(g), thread_doubles_(thread_doubles), threads_(threads) {}
+  virtual Status Run(const KernelBuffers& b) = 0;
 
  protected:
   // Calls f(task, scratch) for each task; the thread that does it does not matter.

@@ -30,10 +30,10 @@ struct Rows {
 
 constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
 
-class LossKernel : public Kernel {
+class LossKernel : public HostKernel<LossKernel> {
  public:
   LossKernel(const OpCall& call, int threads) : rows_(call, threads) {}
-  Status Run(const KernelBuffers& buffers) override {
+  Status Run(const KernelBuffers& buffers) {
     const auto* logits = static_cast<const float*>(buffers.inputs[0]);
     auto* losses = static_cast<float*>(buffers.outputs[0]);
     ParallelFor(rows_.threads, rows_.rows, 16, [&](int64_t begin, int64_t end) {
@@ -55,10 +55,10 @@ class LossKernel : public Kernel {
   const Rows rows_;
 };
 
-class GradKernel : public Kernel {
+class GradKernel : public HostKernel<GradKernel> {
  public:
   GradKernel(const OpCall& call, int threads) : rows_(call, threads) {}
-  Status Run(const KernelBuffers& buffers) override {
+  Status Run(const KernelBuffers& buffers) {
     const auto* logits = static_cast<const float*>(buffers.inputs[0]);
     const auto* dlosses = static_cast<const float*>(buffers.inputs[2]);
     auto* dlogits = static_cast<float*>(buffers.outputs[0]);

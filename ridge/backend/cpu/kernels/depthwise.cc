@@ -53,11 +53,11 @@ struct DepthwisePlan {
   }
 };
 
-class DepthwiseGradWeight : public Kernel {
+class DepthwiseGradWeight : public HostKernel<DepthwiseGradWeight> {
  public:
   DepthwiseGradWeight(const DepthwisePlan& plan, int threads) : p_(plan), threads_(threads) {}
 
-  Status Run(const KernelBuffers& b) override {
+  Status Run(const KernelBuffers& b) {
     auto* sums = static_cast<float*>(b.workspace);
     float* padded = sums + threads_ * p_.part_sums();
     ForEachPart(threads_, [&](int part) {

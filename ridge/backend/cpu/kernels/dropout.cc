@@ -13,7 +13,7 @@ namespace {
 constexpr int64_t kWordsOfDraw = 4 * kDrawBlocks;
 constexpr int64_t kTile = 32 * kWordsOfDraw;
 
-class DropoutKernel : public Kernel {
+class DropoutKernel : public HostKernel<DropoutKernel> {
  public:
   DropoutKernel(const OpCall& call, int threads)
       : rate_(call.number("rate")),
@@ -23,7 +23,7 @@ class DropoutKernel : public Kernel {
         dtype_(call.inputs[0].dtype),
         threads_(threads) {}
 
-  Status Run(const KernelBuffers& b) override {
+  Status Run(const KernelBuffers& b) {
     const auto* rng = static_cast<const int64_t*>(b.inputs[1]);
     const RandomKey key{static_cast<uint64_t>(rng[0]), stream_, static_cast<uint32_t>(rng[1])};
     const int64_t tiles = CeilDiv(width_, kTile);

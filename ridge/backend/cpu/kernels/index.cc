@@ -16,7 +16,7 @@
 namespace ridge::cpu {
 namespace {
 
-class GatherKernel : public Kernel {
+class GatherKernel : public HostKernel<GatherKernel> {
  public:
   GatherKernel(const OpCall& call, int threads)
       : view_(ViewAxis(call.inputs[0].dims, CallAxis(call))),
@@ -25,7 +25,7 @@ class GatherKernel : public Kernel {
         dtype_(call.inputs[0].dtype),
         threads_(threads) {}
 
-  Status Run(const KernelBuffers& b) override {
+  Status Run(const KernelBuffers& b) {
     const auto* x = static_cast<const std::byte*>(b.inputs[0]);
     auto* y = static_cast<std::byte*>(b.outputs[0]);
     const int64_t row = view_.inner * BytesPerElement(dtype_);
@@ -73,7 +73,7 @@ using SumOf =
                        std::conditional_t<sizeof(T) == 8, double, float>>;
 
 template <typename T>
-class ScatterAddKernel : public Kernel {
+class ScatterAddKernel : public HostKernel<ScatterAddKernel<T>> {
  public:
   ScatterAddKernel(const OpCall& call, int threads)
       : view_(ViewOf(call)),
@@ -86,7 +86,7 @@ class ScatterAddKernel : public Kernel {
     return kDirect ? 0 : call.outputs[0].elements() * int64_t{sizeof(Sum)};
   }
 
-  Status Run(const KernelBuffers& b) override {
+  Status Run(const KernelBuffers& b) {
     ForEachPart(threads_, [&](int part) {
       const auto [rows, columns] = ShareOfTarget(view_, threads_, part);
       for (int64_t o = 0; o < view_.outer; ++o) RunOuter(b, o, rows, columns);

@@ -37,14 +37,14 @@ AxisView ViewOf(const OpCall& call, LayoutId layout) {
 }
 
 template <typename T>
-class InterpolateKernel : public Kernel {
+class InterpolateKernel : public HostKernel<InterpolateKernel<T>> {
  public:
   InterpolateKernel(RowTable<T> table, const AxisView& view, int threads)
       : table_(std::move(table)), view_(view), threads_(threads) {
     if (view_.inner == 1) table_.MakeRuns();
   }
 
-  Status Run(const KernelBuffers& b) override {
+  Status Run(const KernelBuffers& b) {
     const auto* x = static_cast<const T*>(b.inputs[0]);
     auto* y = static_cast<T*>(b.outputs[0]);
     const int64_t rows = table_.rows(), plane = view_.extent * view_.inner;

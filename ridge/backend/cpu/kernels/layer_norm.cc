@@ -21,12 +21,12 @@ AxisView RowsOf(const OpCall& call) { return ViewTrailing(call.inputs[0].dims, C
 
 // x, scale, shift -> y, mean, rstd.  Y: float, or uint16_t for bf16.
 template <bool kCenter, typename Y>
-class NormKernel : public Kernel {
+class NormKernel : public HostKernel<NormKernel<kCenter, Y>> {
  public:
   NormKernel(const OpCall& call, int threads)
       : rows_(RowsOf(call)), epsilon_(call.number("epsilon")), threads_(threads) {}
 
-  Status Run(const KernelBuffers& b) override {
+  Status Run(const KernelBuffers& b) {
     const auto in = [&](size_t i) {
       return i < b.inputs.size() ? static_cast<const float*>(b.inputs[i]) : nullptr;
     };
@@ -54,7 +54,7 @@ class NormKernel : public Kernel {
 
 // x, mean, rstd, dy, scale -> dx, dscale, dshift
 template <bool kCenter, typename Y>
-class NormGradKernel : public Kernel {
+class NormGradKernel : public HostKernel<NormGradKernel<kCenter, Y>> {
  public:
   NormGradKernel(const OpCall& call, int threads)
       : rows_(RowsOf(call)), has_scale_(call.has_input(kScale)), threads_(threads) {}
@@ -64,7 +64,7 @@ class NormGradKernel : public Kernel {
     return kernel.has_scale_ ? threads * kernel.PartialFloats() : 0;
   }
 
-  Status Run(const KernelBuffers& b) override {
+  Status Run(const KernelBuffers& b) {
     auto* sums = static_cast<float*>(b.workspace);
     ForEachPart(threads_, [&](int part) {
       float* own = has_scale_ ? sums + part * PartialFloats() : nullptr;

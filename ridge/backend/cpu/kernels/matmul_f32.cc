@@ -61,7 +61,7 @@ double Efficiency(const MatmulExtents& e, int threads) {
   return work / Cycles(e, BestGrid(e, threads));
 }
 
-class MatmulF32Kernel : public Kernel {
+class MatmulF32Kernel : public HostKernel<MatmulF32Kernel> {
  public:
   MatmulF32Kernel(const OpCall& call, int threads)
       : e_(*MatmulExtentsOf(call)),
@@ -75,7 +75,7 @@ class MatmulF32Kernel : public Kernel {
     return threads * kernel.Scratch();
   }
 
-  Status Run(const KernelBuffers& b) override {
+  Status Run(const KernelBuffers& b) {
     ForEachPart(threads_, [&](int part) {
       const Range rows = PartOf(e_.m, grid_.rows, part / grid_.columns);
       const Range columns = PartOf(e_.n, grid_.columns, part % grid_.columns, kColumnGrain);

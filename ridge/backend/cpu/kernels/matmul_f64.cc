@@ -50,7 +50,7 @@ Products ProductsOf(const OpCall& call) {
   return p;
 }
 
-class MatmulF64Kernel : public Kernel {
+class MatmulF64Kernel : public HostKernel<MatmulF64Kernel> {
  public:
   MatmulF64Kernel(const OpCall& call, int threads)
       : p_(ProductsOf(call)),
@@ -58,7 +58,7 @@ class MatmulF64Kernel : public Kernel {
         epilogue_(call, kFirstExtra),
         threads_(threads) {}
 
-  Status Run(const KernelBuffers& b) override {
+  Status Run(const KernelBuffers& b) {
     const auto rows = static_cast<int64_t>(p_.starts.size()) * p_.m;
     const bool by_columns = rows < p_.n && rows < 16 * threads_;
     ForEachPart(threads_, [&](int part) {

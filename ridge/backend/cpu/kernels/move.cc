@@ -159,7 +159,7 @@ const Planner& PlannerOf(const OpDef& op) {
                        [&](const Planner& planner) { return op.name == planner.op; });
 }
 
-class MoveKernel : public Kernel {
+class MoveKernel : public HostKernel<MoveKernel> {
  public:
   MoveKernel(MovePlan plan, const TensorType& output, int threads)
       : plan_(std::move(plan)), bytes_(output.bytes()), threads_(threads) {
@@ -170,7 +170,7 @@ class MoveKernel : public Kernel {
     }
   }
 
-  Status Run(const KernelBuffers& b) override {
+  Status Run(const KernelBuffers& b) {
     if (plan_.fill) Fill(static_cast<std::byte*>(b.outputs[0]));
     ForEachPart(threads_, [&](int part) {
       for (size_t k = 0; k < plan_.copies.size(); ++k) {

@@ -35,11 +35,11 @@ bool HasShortSums(const MatmulExtents& e) {
   return !e.transpose_a && !e.transpose_b && e.k <= kNarrow && e.m >= kEnough && e.n >= kWide;
 }
 
-class NarrowDotsKernel : public Kernel {
+class NarrowDotsKernel : public HostKernel<NarrowDotsKernel> {
  public:
   NarrowDotsKernel(const MatmulExtents& e, int threads) : e_(e), threads_(threads) {}
 
-  Status Run(const KernelBuffers& b) override {
+  Status Run(const KernelBuffers& b) {
     ForEachPart(threads_, [&](int part) {
       const Range rows = PartOf(e_.m, threads_, part);
       RunNarrowDots(
@@ -61,13 +61,13 @@ class NarrowDotsKernel : public Kernel {
   const int threads_;
 };
 
-class ShortSumsKernel : public Kernel {
+class ShortSumsKernel : public HostKernel<ShortSumsKernel> {
  public:
   // `adds`: y begins with what the epilogue adds, which may lie where y does.
   ShortSumsKernel(const MatmulExtents& e, bool adds, int threads)
       : e_(e), adds_(adds), threads_(threads) {}
 
-  Status Run(const KernelBuffers& b) override {
+  Status Run(const KernelBuffers& b) {
     ForEachPart(threads_, [&](int part) {
       const Range rows = PartOf(e_.m, threads_, part);
       if (rows.begin == rows.end) return;
@@ -98,14 +98,14 @@ class ShortSumsKernel : public Kernel {
 
 // Each thread sums the rows of a and b that it has made, or that it will read next, itself: what
 // two cores read is slow to write again.  The parts are added in order.
-class FewRowsKernel : public Kernel {
+class FewRowsKernel : public HostKernel<FewRowsKernel> {
  public:
   FewRowsKernel(const MatmulExtents& e, bool adds, int threads)
       : e_(e), adds_(adds), threads_(threads) {}
 
   static int64_t PartFloats(const MatmulExtents& e) { return RoundUpFloats(e.m * e.n); }
 
-  Status Run(const KernelBuffers& b) override {
+  Status Run(const KernelBuffers& b) {
     auto* parts = static_cast<float*>(b.workspace);
     ForEachPart(threads_, [&](int part) { SumPart(b, part, parts + part * PartFloats(e_)); });
     const auto* extra = adds_ ? static_cast<const float*>(b.inputs[kExtra]) : nullptr;

@@ -63,12 +63,12 @@ class Sweep {
   std::optional<BlockGather> gather_;
 };
 
-class AdamKernel : public Kernel {
+class AdamKernel : public HostKernel<AdamKernel> {
  public:
   AdamKernel(const OpCall& call, const KernelChoice& choice, int threads)
       : call_(call), sweep_(call, choice, threads) {}
 
-  Status Run(const KernelBuffers& b) override {
+  Status Run(const KernelBuffers& b) {
     const AdamNumbers numbers = Numbers(LoadLr(call_.inputs[4].dtype, b.inputs[4]),
                                         *static_cast<const int64_t*>(b.inputs[5]));
     const auto in = [&](size_t i) { return static_cast<const float*>(b.inputs[i]); };
@@ -102,12 +102,12 @@ class AdamKernel : public Kernel {
   const Sweep sweep_;
 };
 
-class SgdKernel : public Kernel {
+class SgdKernel : public HostKernel<SgdKernel> {
  public:
   SgdKernel(const OpCall& call, const KernelChoice& choice, int threads)
       : call_(call), sweep_(call, choice, threads), has_buffer_(call.has_input(3)) {}
 
-  Status Run(const KernelBuffers& b) override {
+  Status Run(const KernelBuffers& b) {
     const SgdNumbers numbers{static_cast<float>(LoadLr(call_.inputs[2].dtype, b.inputs[2])),
                              static_cast<float>(call_.number("momentum")),
                              static_cast<float>(call_.number("weight_decay")),

@@ -7,7 +7,7 @@
 namespace ridge::cpu {
 namespace {
 
-class ElementIndexKernel : public Kernel {
+class ElementIndexKernel : public HostKernel<ElementIndexKernel> {
  public:
   ElementIndexKernel(const OpCall& call, int threads)
       : dims_(call.inputs[0].dims),
@@ -21,7 +21,7 @@ class ElementIndexKernel : public Kernel {
     strides_[at] = 0;  // the index says where
   }
 
-  Status Run(const KernelBuffers& b) override {
+  Status Run(const KernelBuffers& b) {
     auto* y = static_cast<int64_t*>(b.outputs[0]);
     const int64_t width = dims_.back(), step = strides_.back();
     if (width == 0) return Status();
@@ -57,7 +57,7 @@ class ElementIndexKernel : public Kernel {
   int64_t extent_ = 0, along_ = 0;
 };
 
-class RavelIndexKernel : public Kernel {
+class RavelIndexKernel : public HostKernel<RavelIndexKernel> {
  public:
   RavelIndexKernel(const OpCall& call, int threads)
       : count_(call.outputs[0].elements()),
@@ -70,7 +70,7 @@ class RavelIndexKernel : public Kernel {
     extents_.assign(dims.begin() + batch, dims.end());
   }
 
-  Status Run(const KernelBuffers& b) override {
+  Status Run(const KernelBuffers& b) {
     auto* y = static_cast<int64_t*>(b.outputs[0]);
     const auto width = static_cast<int64_t>(extents_.size());
     if (count_ == 0) return Status();

@@ -160,12 +160,12 @@ void ClearPadding(const PaddedBlocks& padding, DType dtype, void* output, int64_
 
 // T: the numbers in registers, float or double.
 template <typename T>
-class PointwiseKernel : public Kernel {
+class PointwiseKernel : public HostKernel<PointwiseKernel<T>> {
  public:
   PointwiseKernel(PointwiseProgram program, int threads)
       : program_(std::move(program)), threads_(threads) {}
 
-  Status Run(const KernelBuffers& buffers) override {
+  Status Run(const KernelBuffers& buffers) {
     const int64_t tile = program_.tile_size();
     ForEachPart(threads_, [&](int part) {
       const Range range = PartOf(program_.elements, threads_, part, tile);

@@ -54,7 +54,7 @@ bool IsGradient(const OpDef& op) { return op.name.ends_with("_grad"); }
 
 // T: float, or uint16_t for bf16.
 template <typename T>
-class PoolKernel : public Kernel {
+class PoolKernel : public HostKernel<PoolKernel<T>> {
  public:
   PoolKernel(const OpDef& op, PoolShape shape, std::vector<float> divisors, int threads)
       : shape_(std::move(shape)),
@@ -64,7 +64,7 @@ class PoolKernel : public Kernel {
         gradient_(IsGradient(op)),
         threads_(threads) {}
 
-  Status Run(const KernelBuffers& b) override {
+  Status Run(const KernelBuffers& b) {
     const T* from = static_cast<const T*>(b.inputs[max_ && gradient_ ? 1 : 0]);
     T* to = static_cast<T*>(b.outputs[0]);
     if constexpr (std::is_same_v<T, float>) {

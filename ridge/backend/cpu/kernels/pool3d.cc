@@ -9,6 +9,7 @@
 #include <limits>
 
 #include "ridge/backend/cpu/parallel.h"
+#include "ridge/backend/host_kernel.h"
 #include "ridge/core/rounding.h"
 #include "ridge/graph/ops/shared/pool.h"
 
@@ -104,12 +105,12 @@ void AvgGradPlane(const Pool3d& p, const float* dy, float* dx) {
 
 // Index: uint8_t or int32_t.
 template <typename Index>
-class MaxPool3dKernel : public Kernel {
+class MaxPool3dKernel : public HostKernel<MaxPool3dKernel<Index>> {
  public:
   MaxPool3dKernel(Pool3d pool, bool gradient, int threads)
       : pool_(std::move(pool)), gradient_(gradient), threads_(threads) {}
 
-  Status Run(const KernelBuffers& b) override {
+  Status Run(const KernelBuffers& b) {
     if (gradient_) {
       RunGradient(static_cast<const Index*>(b.inputs[0]), static_cast<const float*>(b.inputs[1]),
                   static_cast<float*>(b.outputs[0]));
@@ -146,12 +147,12 @@ class MaxPool3dKernel : public Kernel {
   const int threads_;
 };
 
-class AvgPool3dKernel : public Kernel {
+class AvgPool3dKernel : public HostKernel<AvgPool3dKernel> {
  public:
   AvgPool3dKernel(Pool3d pool, bool gradient, int threads)
       : pool_(std::move(pool)), gradient_(gradient), threads_(threads) {}
 
-  Status Run(const KernelBuffers& b) override {
+  Status Run(const KernelBuffers& b) {
     const auto* from = static_cast<const float*>(b.inputs[0]);
     auto* to = static_cast<float*>(b.outputs[0]);
     ParallelFor(threads_, pool_.planes, 1, [&](int64_t begin, int64_t end) {

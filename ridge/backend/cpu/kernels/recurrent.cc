@@ -29,11 +29,12 @@ struct Step {
 };
 
 // What the six kernels share.  Derived classes compute rows.
-class SequenceKernel : public Kernel {
+class SequenceKernel : public HostKernel<SequenceKernel> {
  public:
   SequenceKernel(const SequenceExtents& e, int64_t gates, std::unique_ptr<StepProduct> product,
                  int threads)
       : e_(e), gates_(gates), product_(std::move(product)), threads_(threads) {}
+  virtual Status Run(const KernelBuffers& b) = 0;
 
  protected:
   virtual void Row(const KernelBuffers& b, const Step& step, int64_t n) const = 0;

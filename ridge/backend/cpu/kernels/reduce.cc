@@ -266,12 +266,12 @@ class ReduceWalk {
 };
 
 template <typename T>
-class ReduceKernel : public Kernel {
+class ReduceKernel : public HostKernel<ReduceKernel<T>> {
  public:
   ReduceKernel(ReducePlan plan, Reduction kind, double divisor, int threads)
       : walk_(std::move(plan), threads), pass_{kind}, divisor_(divisor) {}
 
-  Status Run(const KernelBuffers& buffers) override {
+  Status Run(const KernelBuffers& buffers) {
     const auto* x = static_cast<const T*>(buffers.inputs[0]);
     auto* y = static_cast<float*>(buffers.outputs[0]);
     if (walk_.plan().split_reduced) {
@@ -296,11 +296,11 @@ class ReduceKernel : public Kernel {
 // y = largest + log(sum of exp(x - largest)), in two passes over x; the second reads from a cache
 // what threads do not share.
 template <typename T>
-class LogSumExpKernel : public Kernel {
+class LogSumExpKernel : public HostKernel<LogSumExpKernel<T>> {
  public:
   LogSumExpKernel(ReducePlan plan, int threads) : walk_(std::move(plan), threads) {}
 
-  Status Run(const KernelBuffers& buffers) override {
+  Status Run(const KernelBuffers& buffers) {
     const auto* x = static_cast<const T*>(buffers.inputs[0]);
     auto* y = static_cast<float*>(buffers.outputs[0]);
     auto* sums = static_cast<float*>(buffers.workspace);

@@ -10,6 +10,7 @@
 #include <numeric>
 
 #include "ridge/backend/cpu/parallel.h"
+#include "ridge/backend/host_kernel.h"
 
 namespace ridge::cpu {
 namespace {
@@ -85,12 +86,12 @@ bool HasLongRuns(StridedCopy copy) {
   return false;
 }
 
-class StridedReorder : public Kernel {
+class StridedReorder : public HostKernel<StridedReorder> {
  public:
   StridedReorder(StridedCopy copy, int threads) : copy_(std::move(copy)), threads_(threads) {
     copy_.Simplify();
   }
-  Status Run(const KernelBuffers& b) override {
+  Status Run(const KernelBuffers& b) {
     ForEachPart(threads_, [&](int part) { copy_.Run(b.inputs[0], b.outputs[0], threads_, part); });
     return Status();
   }

@@ -5,6 +5,8 @@
 #include <cstring>
 #include <vector>
 
+#include "ridge/backend/cpu/host_device.h"
+
 namespace ridge::cpu {
 namespace {
 
@@ -38,7 +40,8 @@ class StridedReorders : public testing::Test {
       std::fill(y.begin(), y.end(), -1.0F);
       const void* in = x.data();
       void* out = y.data();
-      ASSERT_TRUE(MakeStridedReorder(*copy, threads)->Run({{&in, 1}, {&out, 1}, nullptr}).ok());
+      ASSERT_TRUE(
+          RunOnHost(*MakeStridedReorder(*copy, threads), {{&in, 1}, {&out, 1}, nullptr}).ok());
       EXPECT_EQ(y, expected);
     }
   }

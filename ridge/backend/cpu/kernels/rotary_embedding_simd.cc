@@ -110,7 +110,7 @@ class TableRows {
 };
 
 template <typename T>
-class RotaryKernel : public Kernel {
+class RotaryKernel : public HostKernel<RotaryKernel<T>> {
  public:
   RotaryKernel(const OpCall& call, int threads)
       : cos_(call.inputs[0].dims, call.inputs[1].dims),
@@ -122,7 +122,7 @@ class RotaryKernel : public Kernel {
         sin_apart_(Apart(call.inputs[2])),
         threads_(threads) {}
 
-  Status Run(const KernelBuffers& b) override {
+  Status Run(const KernelBuffers& b) {
     ParallelFor(threads_, rows_, 1, [&](int64_t begin, int64_t end) {
       for (int64_t r = begin; r < end; ++r) {
         const int64_t at = 2 * half_ * r;

@@ -53,11 +53,11 @@ class ScanWalk {
 };
 
 template <typename T, bool kProduct>
-class ScanKernel : public Kernel {
+class ScanKernel : public HostKernel<ScanKernel<T, kProduct>> {
  public:
   ScanKernel(const OpCall& call, int threads) : walk_(call, threads) {}
 
-  Status Run(const KernelBuffers& b) override {
+  Status Run(const KernelBuffers& b) {
     const auto* x = static_cast<const T*>(b.inputs[0]);
     auto* y = static_cast<T*>(b.outputs[0]);
     walk_.ForEachBlock([&](const Lines& lines) {
@@ -83,11 +83,11 @@ class ScanKernel : public Kernel {
 
 // As the reference: the products of what comes before, then back with what comes after.
 template <typename T>
-class CumprodGradKernel : public Kernel {
+class CumprodGradKernel : public HostKernel<CumprodGradKernel<T>> {
  public:
   CumprodGradKernel(const OpCall& call, int threads) : walk_(call, threads) {}
 
-  Status Run(const KernelBuffers& b) override {
+  Status Run(const KernelBuffers& b) {
     const auto* x = static_cast<const T*>(b.inputs[0]);
     const auto* dy = static_cast<const T*>(b.inputs[1]);
     auto* dx = static_cast<T*>(b.outputs[0]);

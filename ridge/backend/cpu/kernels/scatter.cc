@@ -62,7 +62,7 @@ CombineFn CombineOf(const OpCall& call) {
   return dtype == DType::kF64 ? FloatCombine<double>(reduction) : nullptr;
 }
 
-class ScatterKernel : public Kernel {
+class ScatterKernel : public HostKernel<ScatterKernel> {
  public:
   ScatterKernel(const OpCall& call, int threads)
       : view_(ViewAxis(call.inputs[0].dims, 0)),
@@ -72,7 +72,7 @@ class ScatterKernel : public Kernel {
         combine_(CombineOf(call)),
         threads_(threads) {}
 
-  Status Run(const KernelBuffers& b) override {
+  Status Run(const KernelBuffers& b) {
     ForEachPart(threads_, [&](int part) {
       const auto [rows, columns] = ShareOfTarget(view_, threads_, part);
       if (b.outputs[0] != b.inputs[0]) Copy(b, rows, columns);

@@ -58,7 +58,7 @@ void ForEachTile(const ThinConvShape& s, const float* image, bool filter, float*
   }
 }
 
-class ConvPoolKernel : public Kernel {
+class ConvPoolKernel : public HostKernel<ConvPoolKernel> {
  public:
   ConvPoolKernel(const OpCall& call, int threads)
       : shape_(ShapeOf(call, WeightDims(call))), batch_(call.inputs[0].dims[0]), threads_(threads) {
@@ -70,7 +70,7 @@ class ConvPoolKernel : public Kernel {
     return TileFloats(s) + RoundUpFloats(ThinPackedFloats(s));
   }
 
-  Status Run(const KernelBuffers& b) override {
+  Status Run(const KernelBuffers& b) {
     const auto* w = static_cast<const float*>(b.inputs[1]);
     const auto* bias = b.inputs.size() > 2 ? static_cast<const float*>(b.inputs[2]) : nullptr;
     ForEachPart(threads_, [&](int part) {
@@ -105,7 +105,7 @@ class ConvPoolKernel : public Kernel {
   int64_t slices_ = 1;
 };
 
-class ConvPoolGradWeightKernel : public Kernel {
+class ConvPoolGradWeightKernel : public HostKernel<ConvPoolGradWeightKernel> {
  public:
   ConvPoolGradWeightKernel(const OpCall& call, int threads)
       : shape_(ShapeOf(call, WeightDims(call))),
@@ -114,7 +114,7 @@ class ConvPoolGradWeightKernel : public Kernel {
 
   static int64_t PartFloats(const ThinConvShape& s) { return TileFloats(s) + ThinSumFloats(s); }
 
-  Status Run(const KernelBuffers& b) override {
+  Status Run(const KernelBuffers& b) {
     ForEachPart(threads_, [&](int part) {
       float* sums = static_cast<float*>(b.workspace) + part * PartFloats(shape_);
       std::fill_n(sums, ThinSumFloats(shape_), 0.0F);

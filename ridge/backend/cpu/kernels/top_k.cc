@@ -43,7 +43,7 @@ class Line {
 };
 
 template <typename T>
-class TopKKernel : public Kernel {
+class TopKKernel : public HostKernel<TopKKernel<T>> {
  public:
   TopKKernel(const OpCall& call, int threads)
       : from_(ViewAxis(call.inputs[0].dims, CallAxis(call))),
@@ -51,7 +51,7 @@ class TopKKernel : public Kernel {
         largest_(call.integer("largest") != 0),
         threads_(threads) {}
 
-  Status Run(const KernelBuffers& b) override {
+  Status Run(const KernelBuffers& b) {
     const int64_t lines = from_.outer * from_.inner;
     ForEachPart(threads_, [&](int part) {
       int64_t* heap = static_cast<int64_t*>(b.workspace) + part * k_;

@@ -72,7 +72,7 @@ struct Problem {
   int64_t WorkspaceBytes() const { return 4 * (SharedFloats() + split.threads * PrivateFloats()); }
 };
 
-class WinogradConv : public Kernel {
+class WinogradConv : public HostKernel<WinogradConv> {
  public:
   explicit WinogradConv(Problem problem) : p_(std::move(problem)) {
     for (const WinogradStep step : p_.epilogue.steps) {
@@ -80,7 +80,7 @@ class WinogradConv : public Kernel {
     }
   }
 
-  Status Run(const KernelBuffers& b) override {
+  Status Run(const KernelBuffers& b) {
     x_ = static_cast<const float*>(b.inputs[0]);
     w_ = static_cast<const float*>(b.inputs[1]);
     y_ = static_cast<float*>(b.outputs[0]);

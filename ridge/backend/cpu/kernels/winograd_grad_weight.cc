@@ -66,11 +66,11 @@ struct Problem {
   int64_t WorkspaceBytes() const { return 4 * (SharedFloats() + split.threads * PrivateFloats()); }
 };
 
-class WinogradGradWeight : public Kernel {
+class WinogradGradWeight : public HostKernel<WinogradGradWeight> {
  public:
   explicit WinogradGradWeight(const Problem& problem) : p_(problem) {}
 
-  Status Run(const KernelBuffers& b) override {
+  Status Run(const KernelBuffers& b) {
     x_ = static_cast<const float*>(b.inputs[0]);
     dy_ = static_cast<const float*>(b.inputs[1]);
     dw_ = static_cast<float*>(b.outputs[0]);

@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "ridge/backend/cpu/cpu_backend.h"
+#include "ridge/backend/cpu/host_device.h"
 #include "ridge/backend/cpu/timed_call.h"
 #include "ridge/core/threads.h"
 
@@ -49,7 +50,7 @@ class WinogradTest : public testing::Test {
     const void* in[] = {data.data()};
     void* target[] = {out.mutable_data()};
     const auto kernel = backend.CreateReorder(type, choice);
-    EXPECT_TRUE((*kernel)->Run({in, target, workspace.mutable_data()}).ok());
+    EXPECT_TRUE(cpu::RunOnHost(**kernel, {in, target, workspace.mutable_data()}).ok());
     return out;
   }
 
@@ -75,7 +76,7 @@ class WinogradTest : public testing::Test {
     }
     Tensor workspace = cpu::RandomBytes(choice.workspace_bytes);
     const auto kernel = backend->Create(op, call, choice);
-    EXPECT_TRUE((*kernel)->Run({in, out, workspace.mutable_data()}).ok());
+    EXPECT_TRUE(cpu::RunOnHost(**kernel, {in, out, workspace.mutable_data()}).ok());
     for (size_t o = 0; o < call.outputs.size(); ++o) {
       outputs[o] =
           Reordered(*backend, call.outputs[o], choice.output_layouts[o], kRowMajor, outputs[o]);

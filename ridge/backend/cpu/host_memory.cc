@@ -1,6 +1,6 @@
 // Huge pages only where the arena is large: they make the first touch five times faster, but would
 // round a small arena up to 2 MiB and so break the promise on bytes.
-#include "ridge/runtime/arena.h"
+#include "ridge/backend/cpu/host_memory.h"
 
 #include <fmt/format.h>
 #include <sys/mman.h>
@@ -13,11 +13,11 @@
 #include <cstring>
 #include <fstream>
 #include <string>
-#include <utility>
 
+#include "ridge/backend/cpu/parallel.h"
 #include "ridge/core/rounding.h"
 
-namespace ridge {
+namespace ridge::cpu {
 namespace {
 
 constexpr int64_t kHugePage = int64_t{1} << 21;
@@ -32,39 +32,39 @@ Status CannotMap(int64_t bytes) {
 
 }  // namespace
 
-// Guard pages on both sides keep the system from merging the arena with a neighbour mapping, so
+// Guard pages on both sides keep the system from merging the memory with a neighbour mapping, so
 // that its resident pages can be counted; they also stop a kernel that writes past the end.
-Result<Arena> Arena::Map(int64_t bytes) {
+Result<std::unique_ptr<Memory>> HostMemory::Map(int64_t bytes, int threads) {
   const int64_t page = PageBytes();
   const int64_t mapped = std::max(RoundUp(bytes, page), page);
   void* whole = ::mmap(nullptr, static_cast<size_t>(mapped + 2 * page), PROT_NONE,
                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (whole == MAP_FAILED) return CannotMap(bytes);
-  Arena arena(static_cast<std::byte*>(whole) + page, mapped);
-  if (::mprotect(arena.data_, static_cast<size_t>(mapped), PROT_READ | PROT_WRITE) != 0)
+  std::byte* data = static_cast<std::byte*>(whole) + page;
+  std::unique_ptr<Memory> memory(new HostMemory(data, mapped, threads));
+  if (::mprotect(data, static_cast<size_t>(mapped), PROT_READ | PROT_WRITE) != 0)
     return CannotMap(bytes);
-  if (mapped >= kHugePagesFrom) ::madvise(arena.data_, static_cast<size_t>(mapped), MADV_HUGEPAGE);
-  return arena;
+  if (mapped >= kHugePagesFrom) ::madvise(data, static_cast<size_t>(mapped), MADV_HUGEPAGE);
+  return memory;
 }
 
-Arena::Arena(Arena&& other) noexcept
-    : data_(std::exchange(other.data_, nullptr)), bytes_(std::exchange(other.bytes_, 0)) {}
-
-Arena& Arena::operator=(Arena&& other) noexcept {
-  std::swap(data_, other.data_);
-  std::swap(bytes_, other.bytes_);
-  return *this;
+HostMemory::HostMemory(std::byte* data, int64_t bytes, int threads) : threads_(threads) {
+  data_ = data;
+  bytes_ = bytes;
 }
 
-Arena::~Arena() {
-  if (data_ == nullptr) return;
+HostMemory::~HostMemory() {
   const int64_t page = PageBytes();
   ::munmap(data_ - page, static_cast<size_t>(bytes_ + 2 * page));
 }
 
+void HostMemory::MakeResident() {
+  ForEachPart(threads_, [&](int part) { Touch(part, threads_); });
+}
+
 // Huge pages are dealt to the parts in turn: contiguous parts would take unequal time where one
 // thread starts later.
-void Arena::Touch(int part, int parts) {
+void HostMemory::Touch(int part, int parts) {
   const int64_t page = PageBytes();
   for (int64_t begin = part * kHugePage; begin < bytes_; begin += parts * kHugePage) {
     const int64_t end = std::min(begin + kHugePage, bytes_);
@@ -74,7 +74,7 @@ void Arena::Touch(int part, int parts) {
 }
 
 // From smaps, not mincore: that counts the shared page of zeros behind memory that was only read.
-int64_t Arena::resident_bytes() const {
+int64_t HostMemory::resident_bytes() const {
   std::ifstream smaps("/proc/self/smaps");
   const auto begin = reinterpret_cast<uintptr_t>(data_);
   const uintptr_t end = begin + static_cast<uintptr_t>(bytes_);
@@ -89,4 +89,4 @@ int64_t Arena::resident_bytes() const {
   return resident;
 }
 
-}  // namespace ridge
+}  // namespace ridge::cpu
