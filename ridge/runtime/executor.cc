@@ -76,24 +76,31 @@ struct Executor::CompiledNode {
   }
 };
 
-// Nodes that run in this order.
-struct Executor::Lane {
-  std::vector<size_t> nodes;
-  std::unique_ptr<Event> begin;  // while timing
-  Status status;
+// A region of the step's body with what a run of it needs.
+struct Executor::CompiledRegion {
+  explicit CompiledRegion(const Region& region)
+      : kind(region.kind),
+        first(static_cast<size_t>(region.first)),
+        end(static_cast<size_t>(region.end)),
+        trips(region.trips),
+        parts(region.parts.begin(), region.parts.end()) {}
+
+  Region::Kind kind;
+  size_t first, end;  // nodes
+  int64_t trips;
+  std::vector<CompiledRegion> parts;
+  std::unique_ptr<Event> begins, ends;  // while timing
+  Status status;                        // of a stream
   std::exception_ptr thrown;
 };
 
-// Consecutive nodes of the schedule: one lane, or several that run at the same time.
-struct Executor::Section {
-  std::vector<Lane> lanes;
-  std::unique_ptr<Event> begin, end;  // while timing, of several lanes
-};
-
 struct Executor::CompiledStep {
+  explicit CompiledStep(const StepPlan& step)
+      : body(step.body), slices(step.slices), seconds(step.nodes.size(), 0) {}
+
   std::vector<CompiledNode> nodes;
-  std::vector<Section> sections;  // all nodes, in order
-  int64_t slices = 1;
+  CompiledRegion body;
+  int64_t slices;
   std::vector<std::span<std::byte>> sums;    // to be 0 before the first slice
   std::vector<std::unique_ptr<Event>> ends;  // by node; while timing
   std::vector<double> seconds;
@@ -126,8 +133,7 @@ Result<std::unique_ptr<Executor>> Executor::Create(Program program, Backend& bac
 Status Executor::Compile() {
   threads_ = backend_.threads();
   for (const StepPlan& step : program_.steps) {
-    auto compiled = std::make_unique<CompiledStep>();
-    compiled->slices = step.slices;
+    auto compiled = std::make_unique<CompiledStep>(step);
     compiled->sums = SumsToClear(step);
     const std::vector<NodePlace> places = NodePlaces(step);
     for (size_t n = 0; n < step.nodes.size(); ++n) {
@@ -135,8 +141,6 @@ Status Executor::Compile() {
       ready.first_slice = FirstSliceOf(step, places[n]);
       compiled->nodes.push_back(std::move(ready));
     }
-    compiled->seconds.assign(step.nodes.size(), 0);
-    compiled->sections = SectionsOf(step);
     WatchLoss(step, *compiled);
     compiled_.push_back(std::move(compiled));
   }
@@ -194,19 +198,6 @@ int64_t DistinctSlices(const StepPlan& step, const PlannedNode& node) {
 
 }  // namespace
 
-std::vector<Executor::Section> Executor::SectionsOf(const StepPlan& step) {
-  std::vector<Section> sections;
-  const std::vector<NodePlace> places = NodePlaces(step);
-  for (size_t n = 0; n < step.nodes.size(); ++n) {
-    if (n == 0 || places[n].parallel != places[n - 1].parallel) sections.emplace_back();
-    std::vector<Lane>& lanes = sections.back().lanes;
-    const auto lane = static_cast<size_t>(places[n].stream);
-    if (lanes.size() <= lane) lanes.resize(lane + 1);
-    lanes[lane].nodes.push_back(n);
-  }
-  return sections;
-}
-
 Result<Executor::CompiledNode> Executor::CompileNode(const StepPlan& step,
                                                      const PlannedNode& node) const {
   CompiledNode ready;
@@ -248,26 +239,33 @@ Status Executor::Run(int step, int slot) {
   transfers_->UploadInputs(step, slot);
   for (std::span<std::byte> sum : compiled.sums)
     stream.Clear(sum.data(), static_cast<int64_t>(sum.size()));
-  for (int64_t slice = 0; slice < compiled.slices; ++slice)
-    RIDGE_RETURN_IF_ERROR(RunSlice(compiled, {slot, slice}));
+  // What is behind the loop sees its last slice.
+  RIDGE_RETURN_IF_ERROR(RunRegion(compiled, compiled.body, {slot, compiled.slices - 1}));
   return stream.Synchronize();
 }
 
-Status Executor::RunSlice(CompiledStep& compiled, Place place) {
-  for (Section& section : compiled.sections) {
-    if (section.lanes.size() > 1) {
-      RIDGE_RETURN_IF_ERROR(RunSideBySide(compiled, section, place));
-    } else {
-      RIDGE_RETURN_IF_ERROR(RunLane(compiled, section.lanes[0], place, device_.stream(0)));
-    }
-    if (timing_) RIDGE_RETURN_IF_ERROR(AddSeconds(compiled, section, place));
-  }
+Status Executor::RunRegion(CompiledStep& compiled, CompiledRegion& region, Place place) {
+  if (region.kind == Region::Kind::kParallel) return RunStreams(compiled, region, place);
+  if (region.kind == Region::Kind::kSequence) return RunParts(compiled, region, place);
+  for (int64_t slice = 0; slice < region.trips; ++slice)
+    RIDGE_RETURN_IF_ERROR(RunParts(compiled, region, {place.slot, slice}));
   return Status();
 }
 
-Status Executor::RunLane(CompiledStep& compiled, Lane& lane, Place place, Stream& stream) {
-  if (timing_) stream.Record(*lane.begin);
-  for (const size_t n : lane.nodes) {
+Status Executor::RunParts(CompiledStep& compiled, CompiledRegion& region, Place place) {
+  for (CompiledRegion& part : region.parts) RIDGE_RETURN_IF_ERROR(RunRegion(compiled, part, place));
+  if (!region.parts.empty()) return Status();
+  RIDGE_RETURN_IF_ERROR(RunNodes(compiled, region, place, device_.stream(0)));
+  if (!timing_) return Status();
+  RIDGE_RETURN_IF_ERROR(device_.stream(0).Synchronize());
+  AddSeconds(compiled, region, place, /*scale=*/1);
+  return Status();
+}
+
+Status Executor::RunNodes(CompiledStep& compiled, CompiledRegion& region, Place place,
+                          Stream& stream) {
+  if (timing_) stream.Record(*region.begins);
+  for (size_t n = region.first; n < region.end; ++n) {
     CompiledNode& node = compiled.nodes[n];
     if (place.slice < node.first_slice) continue;
     RIDGE_RETURN_IF_ERROR(RunNode(node, place, stream));
@@ -278,29 +276,29 @@ Status Executor::RunLane(CompiledStep& compiled, Lane& lane, Place place, Stream
   return Status();
 }
 
-// Each lane runs on one stream; where that is a thread, on one of the device's team.  All members
-// of the team take part, so libgomp keeps the team.
-Status Executor::RunSideBySide(CompiledStep& compiled, Section& section, Place place) {
-  const auto lanes = static_cast<int>(section.lanes.size());
-  const int streams = std::min(lanes, device_.streams());
-  if (timing_) device_.stream(0).Record(*section.begin);
+// Where a stream is a thread, it is one of the device's team.  All members of the team take part,
+// so libgomp keeps the team.
+Status Executor::RunStreams(CompiledStep& compiled, CompiledRegion& region, Place place) {
+  const auto parts = static_cast<int>(region.parts.size());
+  const int streams = std::min(parts, device_.streams());
+  if (timing_) device_.stream(0).Record(*region.begins);
   Fork(streams);
-  device_.ForEachPart(std::max(threads_, lanes), [&](int part) {
-    if (part >= lanes) return;
-    Lane& lane = section.lanes[static_cast<size_t>(part)];
+  device_.ForEachPart(std::max(threads_, parts), [&](int part) {
+    if (part >= parts) return;
+    CompiledRegion& nodes = region.parts[static_cast<size_t>(part)];
     try {
-      lane.status = RunLane(compiled, lane, place, device_.stream(part % streams));
+      nodes.status = RunNodes(compiled, nodes, place, device_.stream(part % streams));
     } catch (...) {  // a Bug, which must not leave the parallel region by itself
-      lane.thrown = std::current_exception();
+      nodes.thrown = std::current_exception();
     }
   });
   Join(streams);
-  if (timing_) device_.stream(0).Record(*section.end);
-  for (const Lane& lane : section.lanes) {
-    if (lane.thrown) std::rethrow_exception(lane.thrown);
-    RIDGE_RETURN_IF_ERROR(lane.status);
+  if (timing_) device_.stream(0).Record(*region.ends);
+  for (const CompiledRegion& nodes : region.parts) {
+    if (nodes.thrown) std::rethrow_exception(nodes.thrown);
+    RIDGE_RETURN_IF_ERROR(nodes.status);
   }
-  return Status();
+  return timing_ ? AddStreamSeconds(compiled, region, place) : Status();
 }
 
 // The first streams go on where the main one is.
@@ -323,39 +321,40 @@ void Executor::StartTiming(CompiledStep& compiled) {
   std::fill(compiled.seconds.begin(), compiled.seconds.end(), 0.0);
   if (!compiled.ends.empty()) return;
   for (size_t n = 0; n < compiled.nodes.size(); ++n) compiled.ends.push_back(device_.MakeEvent());
-  for (Section& section : compiled.sections) {
-    section.begin = device_.MakeEvent();
-    section.end = device_.MakeEvent();
-    for (Lane& lane : section.lanes) lane.begin = device_.MakeEvent();
-  }
+  MakeEvents(compiled.body);
 }
 
-// Of the section that was enqueued last.
-Status Executor::AddSeconds(CompiledStep& compiled, Section& section, Place place) {
+void Executor::MakeEvents(CompiledRegion& region) {
+  region.begins = device_.MakeEvent();
+  region.ends = device_.MakeEvent();
+  for (CompiledRegion& part : region.parts) MakeEvents(part);
+}
+
+// Of the nodes that were enqueued last; returns their sum before it is scaled.
+double Executor::AddSeconds(CompiledStep& compiled, const CompiledRegion& nodes, Place place,
+                            double scale) {
+  const double begin = nodes.begins->seconds();
+  double before = begin;
+  for (size_t n = nodes.first; n < nodes.end; ++n) {
+    if (place.slice < compiled.nodes[n].first_slice) continue;
+    const double now = compiled.ends[n]->seconds();
+    compiled.seconds[n] += (now - before) * scale;
+    before = now;
+  }
+  return before - begin;
+}
+
+// The nodes' seconds are scaled so that they add up to the region's.
+Status Executor::AddStreamSeconds(CompiledStep& compiled, const CompiledRegion& region,
+                                  Place place) {
   RIDGE_RETURN_IF_ERROR(device_.stream(0).Synchronize());
-  for (const Lane& lane : section.lanes) {
-    double before = lane.begin->seconds();
-    for (const size_t n : lane.nodes) {
-      if (place.slice < compiled.nodes[n].first_slice) continue;
-      const double now = compiled.ends[n]->seconds();
-      compiled.seconds[n] += now - before;
-      before = now;
-    }
-  }
-  if (section.lanes.size() > 1)
-    ScaleSeconds(section, section.end->seconds() - section.begin->seconds(), compiled.seconds);
-  return Status();
-}
-
-// Scales the nodes' seconds so that they add up to the section's time.
-void Executor::ScaleSeconds(const Section& section, double whole_s, std::vector<double>& seconds) {
   double sum_s = 0;
-  for (const Lane& lane : section.lanes) {
-    for (const size_t n : lane.nodes) sum_s += seconds[n];
-  }
-  for (const Lane& lane : section.lanes) {
-    for (const size_t n : lane.nodes) seconds[n] *= sum_s > 0 ? whole_s / sum_s : 0;
-  }
+  for (const CompiledRegion& nodes : region.parts)
+    sum_s += AddSeconds(compiled, nodes, place, /*scale=*/0);
+  const double whole_s = region.ends->seconds() - region.begins->seconds();
+  for (const CompiledRegion& nodes : region.parts)
+    AddSeconds(compiled, nodes, place, sum_s > 0 ? whole_s / sum_s : 0);
+  return Status();
 }
 
 // The host waits for the loss, so that no update follows one that is not finite.

@@ -59,26 +59,27 @@ class Executor {
  private:
   struct CompiledStep;
   struct CompiledNode;
-  struct Section;
-  struct Lane;
+  struct CompiledRegion;
   struct Place;
   Executor(Program program, Backend& backend, std::unique_ptr<Memory> arena);
   Status Compile();
   Result<CompiledNode> CompileNode(const StepPlan& step, const PlannedNode& node) const;
   std::byte* Address(const StepPlan& step, int value, Place place) const;
-  static std::vector<Section> SectionsOf(const StepPlan& step);
   std::vector<std::span<std::byte>> SumsToClear(const StepPlan& step) const;
   void WatchLoss(const StepPlan& step, CompiledStep& compiled) const;
   void StartTiming(CompiledStep& compiled);
+  void MakeEvents(CompiledRegion& region);
 
-  Status RunSlice(CompiledStep& compiled, Place place);
-  Status RunLane(CompiledStep& compiled, Lane& lane, Place place, Stream& stream);
-  Status RunSideBySide(CompiledStep& compiled, Section& section, Place place);
+  Status RunRegion(CompiledStep& compiled, CompiledRegion& region, Place place);
+  Status RunParts(CompiledStep& compiled, CompiledRegion& region, Place place);
+  Status RunNodes(CompiledStep& compiled, CompiledRegion& region, Place place, Stream& stream);
+  Status RunStreams(CompiledStep& compiled, CompiledRegion& region, Place place);
   void Fork(int streams);
   void Join(int streams);
   static Status RunNode(CompiledNode& node, Place place, Stream& stream);
-  Status AddSeconds(CompiledStep& compiled, Section& section, Place place);
-  static void ScaleSeconds(const Section& section, double whole_s, std::vector<double>& seconds);
+  static double AddSeconds(CompiledStep& compiled, const CompiledRegion& nodes, Place place,
+                           double scale);
+  Status AddStreamSeconds(CompiledStep& compiled, const CompiledRegion& region, Place place);
   Status CheckLoss(const CompiledStep& compiled, Stream& stream);
   Result<std::string> NonFiniteStart(const StepPlan& step, int slot);
   Result<std::string> FirstNonFiniteIn(int step, Place place);

@@ -9,6 +9,7 @@
 #include <random>
 
 #include "ridge/backend/cpu/cpu_backend.h"
+#include "ridge/core/process.h"
 #include "ridge/core/threads.h"
 #include "ridge/graph/autodiff.h"
 #include "ridge/plan/cost/times.h"
@@ -175,6 +176,25 @@ TEST(SideBySide, NoSectionGoesBeyondTheLoss) {
       EXPECT_EQ(places[n].last, static_cast<int>(n)) << seed;
     }
   }
+}
+
+TEST(SideBySide, TimedNodesAddUpToNoMoreThanTheRun) {
+  auto backend = MakeCpuBackend(1);
+  ASSERT_TRUE(backend.ok());
+  auto executor = Executor::Create(PlanWith(RandomGraph(0), **backend, /*lanes=*/2), **backend);
+  ASSERT_TRUE(executor.ok()) << executor.status().message();
+  ASSERT_TRUE((*executor)->transfers().Initialize(/*seed=*/5).ok());
+  (*executor)->SetTiming(true);
+  const double before = MonotonicSeconds();
+  ASSERT_TRUE((*executor)->Run(0, 0).ok());
+  const double run_s = MonotonicSeconds() - before;
+  double sum_s = 0;
+  for (const double seconds : (*executor)->NodeSeconds(0)) {
+    EXPECT_GE(seconds, 0);
+    sum_s += seconds;
+  }
+  EXPECT_GT(sum_s, 0);
+  EXPECT_LE(sum_s, run_s);
 }
 
 TEST(SideBySide, SecondsAddUpToTheSteps) {
