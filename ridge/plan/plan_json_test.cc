@@ -66,6 +66,26 @@ TEST(PlanJson, HoldsWhatScriptsRelyOn) {
   EXPECT_EQ(json["nodes"][0]["bytes_read"], 8);
 }
 
+TEST(PlanJson, KeepsWhatWasMeasuredApartFromWhatIsModelled) {
+  Program program = Accumulating();
+  program.steps[0].nodes[0].measured_s = 2;
+  program.steps[0].calibration = 1.5;
+  const PlanSummary plan = SummarizePlan(program, Memory(), 32, /*accumulate=*/1, 99);
+  const auto json = nlohmann::json::parse(PlanToJson(plan));
+  const auto timed = json["nodes"][0], other = json["nodes"][1];
+  EXPECT_EQ(timed["s"], 3);
+  EXPECT_EQ(timed["modelled_s"], 0.25);
+  EXPECT_EQ(timed["measured_s"], 2);
+  EXPECT_EQ(timed["measured"], true);
+  EXPECT_EQ(other["s"], 0.75);
+  EXPECT_TRUE(other["measured_s"].is_null());
+  EXPECT_EQ(other["measured"], false);
+  EXPECT_EQ(json["steps"][0]["s"], 3.75);
+  EXPECT_EQ(json["steps"][0]["modelled_s"], 0.75);
+  EXPECT_EQ(json["step_s"], 4.75);
+  EXPECT_EQ(json["modelled_step_s"], 1.75);
+}
+
 TEST(PlanJson, APlanThatNeedsExactlyTheLimitFits) {
   const Program program = Accumulating();
   EXPECT_TRUE(SummarizePlan(program, Memory(), 1, 1, 100).fits);

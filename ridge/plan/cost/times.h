@@ -12,7 +12,7 @@ namespace ridge {
 
 Work WorkOf(const PlannedNode& node);
 
-// Sets modelled_s, measured_s and bound of every node; takes corrections and calibration back.
+// Sets modelled_s, measured_s and bound of every node; resets corrections and calibration.
 void EstimateTimes(const CostModel& device, Program& program);
 
 // Seconds of one run of each node within its step, by index.  The nodes of a parallel region
