@@ -9,13 +9,13 @@
 namespace ridge {
 namespace {
 
-// Sets ends[v], where it is -1, to the first value from v along shares_with that shares with none
-// or that `stops`.  A value may share with one of a higher index: copies in other layouts are added
-// last.
+// Sets ends[v], from `first` on, to the first value from v along shares_with that shares with none
+// or that `stops`; those that are known are >= 0.  A value may share with one of a higher index:
+// copies in other layouts are added last.
 template <typename Stops>
-void FollowShares(const StepPlan& step, const Stops& stops, std::vector<int>& ends) {
+void FollowShares(const StepPlan& step, const Stops& stops, size_t first, std::vector<int>& ends) {
   std::vector<int> chain;
-  for (size_t v = 0; v < ends.size(); ++v) {
+  for (size_t v = first; v < ends.size(); ++v) {
     auto at = v;
     for (chain.clear(); ends[at] < 0;) {
       chain.push_back(static_cast<int>(at));
@@ -83,7 +83,7 @@ int StepUses::LastWriteTo(int value) const {
 std::vector<int> ShownValues(const StepPlan& step, const StepUses& uses) {
   std::vector<int> shown(step.values.size(), -1);
   const auto written = [&](size_t v) { return uses.ProducerOf(static_cast<int>(v)) >= 0; };
-  FollowShares(step, written, shown);
+  FollowShares(step, written, /*first=*/0, shown);
   return shown;
 }
 
