@@ -38,8 +38,8 @@ void SharedBytes::Extend(const StepPlan& step) {
   next_.resize(step.values.size());
   std::iota(next_.begin() + static_cast<std::ptrdiff_t>(known), next_.end(),
             static_cast<int>(known));
-  FollowShares(
-      step, [](size_t) { return false; }, root_);
+  const auto never = [](size_t) { return false; };
+  FollowShares(step, never, known, root_);
   for (size_t v = known; v < root_.size(); ++v) {
     const auto root = static_cast<size_t>(root_[v]);
     if (root != v) std::swap(next_[v], next_[root]);
