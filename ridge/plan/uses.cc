@@ -9,11 +9,11 @@
 namespace ridge {
 namespace {
 
-// Sets ends[v], for v from `first` on, to the first value from v along shares_with that shares with
-// none or that `stops`.  A value may share with one of a higher index: copies in other layouts are
-// added last.
+// Sets ends[v], from `first` on, to the first value from v along shares_with that shares with none
+// or that `stops`; those that are known are >= 0.  A value may share with one of a higher index:
+// copies in other layouts are added last.
 template <typename Stops>
-void FollowShares(const StepPlan& step, size_t first, const Stops& stops, std::vector<int>& ends) {
+void FollowShares(const StepPlan& step, const Stops& stops, size_t first, std::vector<int>& ends) {
   std::vector<int> chain;
   for (size_t v = first; v < ends.size(); ++v) {
     auto at = v;
@@ -38,8 +38,8 @@ void SharedBytes::Extend(const StepPlan& step) {
   next_.resize(step.values.size());
   std::iota(next_.begin() + static_cast<std::ptrdiff_t>(known), next_.end(),
             static_cast<int>(known));
-  FollowShares(
-      step, known, [](size_t) { return false; }, root_);
+  const auto never = [](size_t) { return false; };
+  FollowShares(step, never, known, root_);
   for (size_t v = known; v < root_.size(); ++v) {
     const auto root = static_cast<size_t>(root_[v]);
     if (root != v) std::swap(next_[v], next_[root]);
@@ -83,7 +83,7 @@ int StepUses::LastWriteTo(int value) const {
 std::vector<int> ShownValues(const StepPlan& step, const StepUses& uses) {
   std::vector<int> shown(step.values.size(), -1);
   const auto written = [&](size_t v) { return uses.ProducerOf(static_cast<int>(v)) >= 0; };
-  FollowShares(step, 0, written, shown);
+  FollowShares(step, written, /*first=*/0, shown);
   return shown;
 }
 

@@ -2,7 +2,7 @@
 // bytes, and during which nodes the bytes are live.
 //
 // It follows from the nodes and PlannedValue::shares_with, never from offsets.  Time is linear in
-// values, nodes and operands.
+// values, nodes and operands, for all calls of Extend() together.
 #pragma once
 #include <vector>
 

@@ -25,6 +25,7 @@ class RandomPlan {
  public:
   explicit RandomPlan(uint32_t seed) : random_(seed) {
     for (int i = 0; i < kVariables; ++i) AddVariable(i);
+    AddVariable(0);  // an input may be read whole and in slices
     const int nodes = 1 + Pick(20);
     for (int n = 0; n < nodes; ++n) {
       AddNode();
