@@ -8,6 +8,7 @@
 
 #include <algorithm>
 
+#include "ridge/graph/grad_builder.h"
 #include "ridge/graph/gradient_reach.h"
 
 namespace ridge {
@@ -21,14 +22,14 @@ class ReverseWalk {
   }
 
   Status Run() {
-    const TensorType type = b_.type(loss_);
+    const TensorType type = loss_.type();
     if (!IsFloat(type.dtype) || type.elements() != 1) {
       return Status(ErrorCode::kInvalidModel,
                     fmt::format("the loss '{}' is {}; it must be one float",
                                 b_.graph().value(loss_.id).name, TypeToString(type)));
     }
     RIDGE_RETURN_IF_ERROR(CheckPath());
-    const Value one = b_.Expand(b_.Scalar(type.dtype, 1), type.dims);
+    const Value one = Expand(ScalarLike(loss_, 1), type.dims);
     grads_[static_cast<size_t>(loss_.id)] = one;
     const auto count = static_cast<NodeId>(grads_.empty() ? 0 : forward_nodes_);
     for (NodeId n = count; n-- > 0;) {
@@ -39,10 +40,7 @@ class ReverseWalk {
 
   Value Grad(Value v) {
     Value& grad = grads_[static_cast<size_t>(v.id)];
-    if (!grad.valid()) {
-      const TensorType& type = b_.type(v);
-      grad = b_.Expand(b_.Scalar(type.dtype, 0), type.dims);
-    }
+    if (!grad.valid()) grad = Expand(ScalarLike(v, 0), v.dims());
     return grad;
   }
 
@@ -140,7 +138,7 @@ class ReverseWalk {
   void Accumulate(ValueId id, Value grad) {
     if (id == kNoValue || !grad.valid()) return;
     Value& sum = grads_[static_cast<size_t>(id)];
-    sum = sum.valid() ? b_.Add(sum, grad) : grad;
+    sum = sum.valid() ? sum + grad : grad;
   }
 
   GraphBuilder& b_;

@@ -66,8 +66,8 @@ TEST(Autodiff, NamesTheNodesWithoutAGradientAndWhatToFreeze) {
             "  loss = reduce_sum(y)\n"
             "  output loss\n"));
   const ValueId loss = b.graph().FindOutput("loss");
-  const Result<std::vector<Value>> grads =
-      AppendGradients(b, {loss}, {{b.graph().FindValue("a")}, {b.graph().FindValue("c")}});
+  const Result<std::vector<Value>> grads = AppendGradients(
+      b, b.At(loss), {b.At(b.graph().FindValue("a")), b.At(b.graph().FindValue("c"))});
   ASSERT_FALSE(grads.ok());
   EXPECT_EQ(grads.status().message(),
             "net: no gradient for cofactor 'twisted' (line 4) on the path to the loss 'loss'. "

@@ -36,13 +36,11 @@ struct OpCall {
   static TensorType Absent() { return {DType::kF32, {-1}}; }
   bool has_input(size_t i) const { return i < inputs.size() && inputs[i] != Absent(); }
   // REQUIRES: the attribute is declared in attr_defaults with this kind.
-  int64_t integer(const std::string& name) const { return std::get<int64_t>(attrs.at(name)); }
-  double number(const std::string& name) const { return std::get<double>(attrs.at(name)); }
-  const std::string& text(const std::string& name) const {
-    return std::get<std::string>(attrs.at(name));
-  }
+  int64_t integer(const std::string& name) const { return attrs.integer(name); }
+  double number(const std::string& name) const { return attrs.number(name); }
+  const std::string& text(const std::string& name) const { return attrs.text(name); }
   const std::vector<int64_t>& integers(const std::string& name) const {
-    return std::get<std::vector<int64_t>>(attrs.at(name));
+    return attrs.integers(name);
   }
 };
 

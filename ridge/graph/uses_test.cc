@@ -29,16 +29,16 @@ Graph RandomGraph(uint32_t seed) {
   for (size_t n = random() % 20; n > 0; --n) {
     switch (random() % 4) {
       case 0:
-        all.push_back(b.Op("exp", {pick()}));
+        all.push_back(Op("exp", {pick()}));
         break;
       case 1:
-        all.push_back(b.Op("reshape", {pick()}, {{"dims", std::vector<int64_t>{4}}}));
+        all.push_back(Op("reshape", {pick()}, {{"dims", {4}}}));
         break;
       case 2:
-        all.push_back(b.Op("where", {b.Op("greater", {pick(), pick()}), pick(), pick()}));
+        all.push_back(Op("where", {Op("greater", {pick(), pick()}), pick(), pick()}));
         break;
       default:
-        all.push_back(b.Add(pick(), pick()));
+        all.push_back(Op("add", {pick(), pick()}));
     }
   }
   for (size_t i = random() % 4; i > 0; --i) b.Output("y" + std::to_string(i), pick());

@@ -101,7 +101,7 @@ void FindClassifier(const Graph& graph, ForwardFacts& facts) {
     facts.logits = node->inputs[0];
     facts.label = node->inputs[1];
     if (IsWeightedMean(graph, facts.loss))
-      facts.ignored_label = std::get<int64_t>(node->attrs.at("ignore_index"));
+      facts.ignored_label = node->attrs.integer("ignore_index");
     return;
   }
   const ValueId logits = graph.FindOutput("logits");

@@ -20,40 +20,40 @@ class IndexExtentTest : public ::testing::Test {
 
 TEST_F(IndexExtentTest, TheRowsOfATable) {
   const Value tokens = Tokens();
-  b_.Op("gather", {Table(50), tokens});
+  Gather(Table(50), tokens);
   EXPECT_EQ(Extent(tokens), 50);
 }
 
 TEST_F(IndexExtentTest, TheSmallestOfSeveral) {
   const Value tokens = Tokens();
-  b_.Op("gather", {Table(50), tokens});
-  b_.Op("gather", {Table(20), tokens});
+  Gather(Table(50), tokens);
+  Gather(Table(20), tokens);
   EXPECT_EQ(Extent(tokens), 20);
 }
 
 TEST_F(IndexExtentTest, BehindWhatMovesElementsAndNotBehindArithmetic) {
   const Value tokens = Tokens();
-  const Value moved = b_.Transpose(b_.Reshape(tokens, {6, 4}), {1, 0});
-  const Value negative = b_.Op("less", {moved, b_.Scalar(DType::kI64, 0)});
+  const Value moved = Transpose(Reshape(tokens, {6, 4}), {1, 0});
+  const Value negative = moved < b_.Scalar(DType::kI64, 0);
   const Value wrapped =
-      b_.Where(negative, b_.Add(moved, b_.Scalar(DType::kI64, 50)), moved);  // as ONNX counts
-  b_.Op("gather", {Table(50), wrapped});
+      Where(negative, moved + b_.Scalar(DType::kI64, 50), moved);  // as ONNX counts
+  Gather(Table(50), wrapped);
   EXPECT_EQ(Extent(tokens), 50);
   const Value other = b_.Input("other", {DType::kI64, {4}}, {"batch"});
-  b_.Op("gather", {Table(7), b_.Add(other, b_.Scalar(DType::kI64, 3))});
+  Gather(Table(7), other + b_.Scalar(DType::kI64, 3));
   EXPECT_EQ(Extent(other), 0);
   ASSERT_TRUE(b_.ok()) << b_.status().message();
 }
 
 TEST_F(IndexExtentTest, BeingGatheredFromIsNotPicking) {
   const Value tokens = Tokens();
-  b_.Op("gather", {tokens, b_.Scalar(DType::kI64, 0)}, {{"axis", int64_t{1}}});
+  Gather(tokens, b_.Scalar(DType::kI64, 0), 1);
   EXPECT_EQ(Extent(tokens), 0);
 }
 
 TEST_F(IndexExtentTest, TheRowsThatAScatterReplaces) {
   const Value indices = b_.Input("indices", {DType::kI64, {4}}, {"batch"});
-  b_.Op("scatter", {Table(5), indices, b_.Constant(Tensor(TensorType{DType::kF32, {4, 3}}))});
+  Op("scatter", {Table(5), indices, b_.Constant(Tensor(TensorType{DType::kF32, {4, 3}}))});
   ASSERT_TRUE(b_.ok()) << b_.status().message();
   EXPECT_EQ(Extent(indices), 5);
 }
@@ -61,7 +61,7 @@ TEST_F(IndexExtentTest, TheRowsThatAScatterReplaces) {
 TEST_F(IndexExtentTest, TheClassesOfALoss) {
   const Value logits = b_.Input("logits", {DType::kF32, {4, 7}}, {"batch", ""});
   const Value label = b_.Input("label", {DType::kI64, {4}}, {"batch"});
-  b_.Op("softmax_cross_entropy", {logits, label});
+  Op("softmax_cross_entropy", {logits, label});
   ASSERT_TRUE(b_.ok()) << b_.status().message();
   EXPECT_EQ(Extent(label), 7);
   EXPECT_EQ(Extent(logits), 0);

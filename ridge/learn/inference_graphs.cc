@@ -15,9 +15,7 @@ namespace ridge {
 namespace {
 
 // sum(weight * x), in the type of x.
-Value WeightedSum(GraphBuilder& b, Value x, Value weight) {
-  return b.ReduceSum(b.Mul(x, b.Cast(weight, b.type(x).dtype)), {}, /*keep_dims=*/false);
-}
+Value WeightedSum(Value x, Value weight) { return Sum(x * Cast(weight, x.dtype())); }
 
 // The values that are computed from these inputs; names that the graph lacks are skipped.
 ValueSet ComputedFrom(const Graph& graph, const std::vector<std::string>& inputs) {
@@ -50,20 +48,20 @@ Result<NamedGraph> BuildEvalGraph(const Graph& forward, int64_t slices) {
   RIDGE_ASSIGN_OR_RETURN(Graph inference, InferenceForm(forward));
   RIDGE_ASSIGN_OR_RETURN(const ForwardFacts here, InspectForward(inference));
   GraphBuilder b(std::move(inference));
-  const Value loss = {here.loss}, logits = {here.logits}, label = {here.label};
+  const Value loss = b.At(here.loss), logits = b.At(here.logits), label = b.At(here.label);
   b.graph().ClearOutputs();
   RIDGE_ASSIGN_OR_RETURN(const SampleLosses each, PerSampleLoss(b, loss, facts.batch));
   const Value weight = b.Input(kWeightInput, {DType::kF32, {facts.batch}}, {"batch"});
-  b.Output("loss_sum", WeightedSum(b, each.loss, weight));
-  if (each.weight.valid()) b.Output("loss_weight_sum", WeightedSum(b, each.weight, weight));
+  b.Output("loss_sum", WeightedSum(each.loss, weight));
+  if (each.weight.valid()) b.Output("loss_weight_sum", WeightedSum(each.weight, weight));
   if (here.logits != kNoValue && here.ignored_label) {
     const LabelHits hits = CountHits(b, logits, label, *here.ignored_label);
-    b.Output("correct_sum", WeightedSum(b, hits.right, weight));
-    b.Output("label_sum", WeightedSum(b, hits.counted, weight));
+    b.Output("correct_sum", WeightedSum(hits.right, weight));
+    b.Output("label_sum", WeightedSum(hits.counted, weight));
   } else if (here.logits != kNoValue) {
-    b.Output("correct_sum", WeightedSum(b, Hits(b, logits, label), weight));
+    b.Output("correct_sum", WeightedSum(Hits(b, logits, label), weight));
   }
-  b.Output("weight_sum", b.ReduceSum(weight, {}, /*keep_dims=*/false));
+  b.Output("weight_sum", Sum(weight));
   RIDGE_ASSIGN_OR_RETURN(const Graph graph, b.Build());
   RIDGE_ASSIGN_OR_RETURN(Graph needed, KeepNeeded(graph));
   if (slices > 1) {

@@ -127,7 +127,7 @@ class LossBuilder {
       : b_(b), spec_(std::move(spec)), fields_(fields) {}
 
   Result<Value> Build(Value output) {
-    const TensorType type = b_.type(output);
+    const TensorType type = output.type();
     const size_t least = spec_.kind == LossKind::kCrossEntropy ? 2 : 1;
     if (!IsFloat(type.dtype) || type.dims.size() < least || type.elements() < 1) {
       return Usage(b_.graph(),
@@ -141,18 +141,18 @@ class LossBuilder {
 
  private:
   Result<Value> CrossEntropy(Value output) {
-    const int axis = ClassAxis(b_.dims(output), FindLabel(b_.graph(), fields_));
+    const int axis = ClassAxis(output.dims(), FindLabel(b_.graph(), fields_));
     Value logits = Before(output, {"softmax", "log_softmax"}, axis);
-    const int last = static_cast<int>(b_.dims(logits).size()) - 1;
+    const int last = static_cast<int>(logits.dims().size()) - 1;
     if (axis != last) {
       std::vector<int64_t> order(static_cast<size_t>(last + 1));
       std::iota(order.begin(), order.end(), int64_t{0});
       order.erase(order.begin() + axis);
       order.push_back(axis);
-      logits = b_.Transpose(logits, order);
+      logits = Transpose(logits, order);
     }
     if (!b_.ok()) return b_.status();
-    Dims dims = b_.dims(logits);
+    Dims dims = logits.dims();
     dims.pop_back();
     const Value label = TargetInput("label", {DType::kI64, std::move(dims)});
     const Value loss = CrossEntropyMean(b_, logits, label);
@@ -161,15 +161,16 @@ class LossBuilder {
   }
 
   Result<Value> MeanSquare(Value output) {
-    const Value target = TargetInput("target", b_.type(output));
-    return Mean(b_.Op("square", {Wide(b_.Sub(output, target))}));
+    const Value target = TargetInput("target", output.type());
+    return Mean(Square(Wide(output - target)));
   }
 
   // softplus(x) - t x, which neither overflows nor takes the logarithm of 0.
   Result<Value> BinaryCrossEntropy(Value output) {
-    const Value target = TargetInput("target", b_.type(output));
+    const Value target = TargetInput("target", output.type());
     const Value x = Wide(Before(output, {"sigmoid"}, /*axis=*/-1));
-    return Mean(b_.Sub(b_.Op("softplus", {x}), b_.Mul(Wide(target), x)));
+    const Value hit = Wide(target) * x;
+    return Mean(Softplus(x) - hit);
   }
 
   // The input of the node that makes `output`, if it is one of `ops` (along `axis`).
@@ -178,11 +179,11 @@ class LossBuilder {
     const auto is_op = [&](const char* op) { return node->op->name == op; };
     if (node == nullptr || std::none_of(ops.begin(), ops.end(), is_op)) return output;
     if (axis >= 0) {
-      const int64_t at = std::get<int64_t>(node->attrs.at("axis"));
-      const auto rank = static_cast<int64_t>(b_.dims(output).size());
+      const int64_t at = node->attrs.integer("axis");
+      const auto rank = static_cast<int64_t>(output.dims().size());
       if ((at < 0 ? at + rank : at) != axis) return output;
     }
-    return {node->inputs[0]};
+    return b_.At(node->inputs[0]);
   }
 
   // A model may already have this input, for a loss of its own.
@@ -190,7 +191,7 @@ class LossBuilder {
     const ValueId same = b_.graph().FindValue(name);
     if (same != kNoValue && b_.graph().value(same).kind == ValueKind::kInput &&
         b_.graph().type(same) == type)
-      return {same};
+      return b_.At(same);
     std::vector<std::string> dim_names(type.dims.size());
     dim_names[0] = "batch";
     return b_.Input(b_.graph().UniqueName(name), std::move(type), std::move(dim_names));
@@ -199,11 +200,11 @@ class LossBuilder {
   // Half-precision numbers are summed as f32.
   Value Wide(Value x) {
     if (!b_.ok()) return {};
-    return b_.Cast(x, b_.type(x).dtype == DType::kF64 ? DType::kF64 : DType::kF32);
+    return Cast(x, x.dtype() == DType::kF64 ? DType::kF64 : DType::kF32);
   }
 
   Result<Value> Mean(Value losses) {
-    const Value loss = b_.Op("reduce_mean", {losses}, {}, kLoss);
+    const Value loss = Op("reduce_mean", {losses}, {}, kLoss);
     if (!b_.ok()) return b_.status();
     return loss;
   }
@@ -246,7 +247,7 @@ Result<Graph> WithLoss(Graph forward, const std::string& loss, const std::vector
     return forward;
   }
   GraphBuilder b(std::move(forward));
-  RIDGE_ASSIGN_OR_RETURN(const Value value, LossBuilder(b, spec, fields).Build({output}));
+  RIDGE_ASSIGN_OR_RETURN(const Value value, LossBuilder(b, spec, fields).Build(b.At(output)));
   SetLoss(b.graph(), value.id);
   return b.Build();
 }

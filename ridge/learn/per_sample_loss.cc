@@ -36,8 +36,8 @@ class Splitter {
   // Drops c of maximum(b, c): the guard against division by 0 must not enter the sum over batches.
   Result<Value> SplitWeight(Value v) {
     if (const Node* guard = b_.graph().producer(v.id, "maximum")) {
-      if (!Varies(guard->inputs[1])) return SplitWeight({guard->inputs[0]});
-      if (!Varies(guard->inputs[0])) return SplitWeight({guard->inputs[1]});
+      if (!Varies(guard->inputs[1])) return SplitWeight(b_.At(guard->inputs[0]));
+      if (!Varies(guard->inputs[0])) return SplitWeight(b_.At(guard->inputs[1]));
     }
     return Split(v);
   }
@@ -56,52 +56,51 @@ class Splitter {
  private:
   bool Varies(ValueId id) const { return id != kNoValue && varying_[static_cast<size_t>(id)]; }
 
-  Value Spread(Value v) { return b_.Expand(b_.Reshape(v, {1}), {batch_}); }
+  Value Spread(Value v) { return Expand(Reshape(v, {1}), {batch_}); }
 
   // mean(x) = mean over samples of mean(x[i]); sum(x) = mean over samples of batch * sum(x[i]).
   Result<Value> SplitReduction(const Node& node) {
-    Value x = {node.inputs[0]};
-    const bool over_all = b_.type({node.outputs[0]}).elements() == 1;
+    Value x = b_.At(node.inputs[0]);
+    const bool over_all = b_.graph().type(node.outputs[0]).elements() == 1;
     if (!over_all || !RowsGoBySample(x.id)) return Refuse(node);
-    if (b_.dims(x)[0] != batch_) x = b_.Reshape(x, {batch_, b_.type(x).elements() / batch_});
-    const Dims dims = b_.dims(x);
+    if (x.dims()[0] != batch_) x = Reshape(x, {batch_, x.type().elements() / batch_});
+    const Dims dims = x.dims();
     std::vector<int64_t> rest(dims.size() - 1);
     std::iota(rest.begin(), rest.end(), int64_t{1});
     Value each = x;
-    if (!rest.empty())
-      each = b_.Op(node.op->name.c_str(), {x}, {{"axes", rest}, {"keep_dims", int64_t{0}}});
-    if (node.op->name == "reduce_sum") each = b_.MulScalar(each, static_cast<double>(batch_));
+    if (!rest.empty()) each = Op(node.op->name.c_str(), {x}, {{"axes", rest}, {"keep_dims", 0}});
+    if (node.op->name == "reduce_sum") each = each * static_cast<double>(batch_);
     return each;
   }
 
   Result<Value> SplitSum(const Node& node) {
-    RIDGE_ASSIGN_OR_RETURN(const Value left, Split({node.inputs[0]}));
-    RIDGE_ASSIGN_OR_RETURN(const Value right, Split({node.inputs[1]}));
-    return b_.Op(node.op->name.c_str(), {left, right});
+    RIDGE_ASSIGN_OR_RETURN(const Value left, Split(b_.At(node.inputs[0])));
+    RIDGE_ASSIGN_OR_RETURN(const Value right, Split(b_.At(node.inputs[1])));
+    return Op(node.op->name.c_str(), {left, right});
   }
 
   Result<Value> SplitScaled(const Node& node) {
     const bool left_varies = Varies(node.inputs[0]), right_varies = Varies(node.inputs[1]);
     if (node.op->name == "div" && right_varies) return SplitQuotient(node);
     if (left_varies && right_varies) return Refuse(node);
-    RIDGE_ASSIGN_OR_RETURN(const Value left, Split({node.inputs[0]}));
-    RIDGE_ASSIGN_OR_RETURN(const Value right, Split({node.inputs[1]}));
-    return b_.Op(node.op->name.c_str(), {left, right});
+    RIDGE_ASSIGN_OR_RETURN(const Value left, Split(b_.At(node.inputs[0])));
+    RIDGE_ASSIGN_OR_RETURN(const Value right, Split(b_.At(node.inputs[1])));
+    return Op(node.op->name.c_str(), {left, right});
   }
 
   // A weighted mean as a term of a sum: each sample's contribution, over the batch's weight.
   Result<Value> SplitQuotient(const Node& node) {
-    const Value weight = {node.inputs[1]};
-    if (b_.type(weight).elements() != 1) return Refuse(node);
-    RIDGE_ASSIGN_OR_RETURN(const Value each, Split({node.inputs[0]}));
-    return b_.Div(each, b_.Reshape(weight, {1}));
+    const Value weight = b_.At(node.inputs[1]);
+    if (weight.type().elements() != 1) return Refuse(node);
+    RIDGE_ASSIGN_OR_RETURN(const Value each, Split(b_.At(node.inputs[0])));
+    return each / Reshape(weight, {1});
   }
 
   // Whether the first dimension is the batch, or rows [batch * T, ..] of a reshape that
   // concatenates samples, with only row-wise operators after it.
   bool RowsGoBySample(ValueId x) const {
     while (true) {
-      const Dims& dims = b_.dims({x});
+      const Dims& dims = b_.graph().type(x).dims;
       if (dims.empty() || batch_ < 1 || dims[0] < batch_ || dims[0] % batch_ != 0) return false;
       if (dims[0] == batch_) return true;
       const Node* node = b_.graph().producer(x);
@@ -127,17 +126,17 @@ class Splitter {
     ValueId longest = node.inputs[0];
     int64_t most = -1;
     for (const ValueId id : node.inputs) {
-      if (!Varies(id) || b_.type({id}).elements() <= most) continue;
-      most = b_.type({id}).elements();
+      if (!Varies(id) || b_.graph().type(id).elements() <= most) continue;
+      most = b_.graph().type(id).elements();
       longest = id;
     }
     return longest;
   }
 
   Result<Value> SplitUnary(const Node& node) {
-    RIDGE_ASSIGN_OR_RETURN(const Value inner, Split({node.inputs[0]}));
+    RIDGE_ASSIGN_OR_RETURN(const Value inner, Split(b_.At(node.inputs[0])));
     if (node.op->name == "reshape") return inner;
-    return b_.Op(node.op->name.c_str(), {inner}, node.attrs);
+    return Op(node.op->name.c_str(), {inner}, node.attrs);
   }
 
   Status Refuse(const Node& node) const {
@@ -163,8 +162,8 @@ Result<SampleLosses> PerSampleLoss(GraphBuilder& b, Value loss, int64_t batch) {
     RIDGE_ASSIGN_OR_RETURN(samples.loss, splitter.Split(loss));
   } else {
     const Node& node = b.graph().node(quotient);
-    RIDGE_ASSIGN_OR_RETURN(samples.loss, splitter.Split({node.inputs[0]}));
-    RIDGE_ASSIGN_OR_RETURN(samples.weight, splitter.SplitWeight({node.inputs[1]}));
+    RIDGE_ASSIGN_OR_RETURN(samples.loss, splitter.Split(b.At(node.inputs[0])));
+    RIDGE_ASSIGN_OR_RETURN(samples.weight, splitter.SplitWeight(b.At(node.inputs[1])));
   }
   RIDGE_RETURN_IF_ERROR(b.status());
   return samples;

@@ -7,8 +7,8 @@ namespace ridge {
 
 Value SliceSums::Add(const std::string& name, Value x) {
   if (slices_ == 1 || !b_.ok()) return x;
-  const Value sum = b_.State(name, b_.type(x), Init::Zeros(), ValueRole::kGradient);
-  const Value total = b_.Add(sum, x);
+  const Value sum = b_.State(name, x.type(), Init::Zeros(), ValueRole::kGradient);
+  const Value total = sum + x;
   b_.Update(sum, total);
   names_.push_back(name);
   return total;
@@ -19,7 +19,7 @@ void SliceSums::AddOutputs() {
   const std::vector<GraphOutput> outputs = b_.graph().outputs();
   b_.graph().ClearOutputs();
   for (const GraphOutput& output : outputs)
-    b_.Output(output.name, Add(output.name + ".slice_sum", {output.value}));
+    b_.Output(output.name, Add(output.name + ".slice_sum", b_.At(output.value)));
 }
 
 NamedGraph SliceSums::Finish(const std::string& name, Graph graph) const {

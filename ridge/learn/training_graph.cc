@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <memory>
+
 #include "ridge/graph/autodiff.h"
 #include "ridge/graph/passes/passes.h"
 #include "ridge/learn/classifier.h"
@@ -33,7 +35,7 @@ Status AppendOptimizer(GraphBuilder& b, const std::vector<Value>& params, std::v
 
 // The forward graph, its gradients, and the outputs that both `train` and `micro` have.
 struct Differentiated {
-  GraphBuilder b;
+  std::unique_ptr<GraphBuilder> builder;  // in one place: the values point to it
   std::vector<Value> params;
   std::vector<Value> grads;
   DType loss_dtype = DType::kF32;
@@ -41,21 +43,22 @@ struct Differentiated {
 
 Result<Differentiated> Differentiate(const Graph& forward, const TrainingGraphOptions& options) {
   RIDGE_ASSIGN_OR_RETURN(const ForwardFacts facts, InspectForward(forward));
-  Differentiated d{GraphBuilder(forward), {}, {}};
-  for (ValueId id : TrainableParameters(forward)) d.params.push_back({id});
+  Differentiated d{std::make_unique<GraphBuilder>(forward), {}, {}};
+  GraphBuilder& b = *d.builder;
+  for (ValueId id : TrainableParameters(forward)) d.params.push_back(b.At(id));
   if (d.params.empty()) {
     return Status(ErrorCode::kInvalidModel,
                   fmt::format("{}: no trainable parameter", forward.name));
   }
   d.loss_dtype = forward.type(facts.loss).dtype;
-  d.b.graph().ClearOutputs();
+  b.graph().ClearOutputs();
   const bool part = options.slices > 1 && options.mean_of_slices;
-  const Value loss = part ? d.b.MulScalar({facts.loss}, 1.0 / static_cast<double>(options.slices))
-                          : Value{facts.loss};
-  RIDGE_ASSIGN_OR_RETURN(d.grads, AppendGradients(d.b, loss, d.params));
-  d.b.Output("loss", loss);
-  if (facts.logits != kNoValue) d.b.Output("correct", CorrectSamples(d.b, facts));
-  RIDGE_RETURN_IF_ERROR(d.b.status());
+  Value loss = b.At(facts.loss);
+  if (part) loss = loss * (1.0 / static_cast<double>(options.slices));
+  RIDGE_ASSIGN_OR_RETURN(d.grads, AppendGradients(b, loss, d.params));
+  b.Output("loss", loss);
+  if (facts.logits != kNoValue) b.Output("correct", CorrectSamples(b, facts));
+  RIDGE_RETURN_IF_ERROR(b.status());
   return d;
 }
 
@@ -63,17 +66,18 @@ std::string AccumulatorName(const std::string& param) { return param + ".grad_su
 
 Value Accumulator(GraphBuilder& b, Value param) {
   const std::string name = AccumulatorName(b.graph().value(param.id).name);
-  return b.State(name, b.type(param), Init::Zeros(), ValueRole::kGradient);
+  return b.State(name, param.type(), Init::Zeros(), ValueRole::kGradient);
 }
 
 Result<NamedGraph> BuildTrain(const Graph& forward, const TrainingGraphOptions& options) {
   RIDGE_ASSIGN_OR_RETURN(Differentiated d, Differentiate(forward, options));
-  SliceSums sums(d.b, options.slices);
+  SliceSums sums(*d.builder, options.slices);
   for (size_t i = 0; i < d.params.size(); ++i)
-    d.grads[i] = sums.Add(AccumulatorName(d.b.graph().value(d.params[i].id).name), d.grads[i]);
+    d.grads[i] =
+        sums.Add(AccumulatorName(d.builder->graph().value(d.params[i].id).name), d.grads[i]);
   sums.AddOutputs();
-  RIDGE_RETURN_IF_ERROR(AppendOptimizer(d.b, d.params, d.grads, d.loss_dtype, options));
-  RIDGE_ASSIGN_OR_RETURN(const Graph graph, std::move(d.b).Build());
+  RIDGE_RETURN_IF_ERROR(AppendOptimizer(*d.builder, d.params, d.grads, d.loss_dtype, options));
+  RIDGE_ASSIGN_OR_RETURN(const Graph graph, std::move(*d.builder).Build());
   RIDGE_ASSIGN_OR_RETURN(Graph needed, KeepNeeded(graph));
   NamedGraph train = sums.Finish("train", std::move(needed));
   train.may_recompute = true;
@@ -83,13 +87,13 @@ Result<NamedGraph> BuildTrain(const Graph& forward, const TrainingGraphOptions& 
 // The accumulators sum over micro-batches and slices.
 Result<NamedGraph> BuildMicro(const Graph& forward, const TrainingGraphOptions& options) {
   RIDGE_ASSIGN_OR_RETURN(Differentiated d, Differentiate(forward, options));
-  SliceSums sums(d.b, options.slices);
+  SliceSums sums(*d.builder, options.slices);
   sums.AddOutputs();
   for (size_t i = 0; i < d.params.size(); ++i) {
-    const Value sum = Accumulator(d.b, d.params[i]);
-    d.b.Update(sum, d.b.Add(sum, d.grads[i]));
+    const Value sum = Accumulator(*d.builder, d.params[i]);
+    d.builder->Update(sum, sum + d.grads[i]);
   }
-  RIDGE_ASSIGN_OR_RETURN(const Graph graph, std::move(d.b).Build());
+  RIDGE_ASSIGN_OR_RETURN(const Graph graph, std::move(*d.builder).Build());
   RIDGE_ASSIGN_OR_RETURN(Graph needed, KeepNeeded(graph));
   NamedGraph micro = sums.Finish("micro", std::move(needed));
   micro.may_recompute = true;
@@ -110,9 +114,9 @@ Result<NamedGraph> BuildUpdate(const Graph& forward, const TrainingGraphOptions&
   for (ValueId id : TrainableParameters(forward)) {
     params.push_back(SameParameter(b, forward.value(id)));
     const Value sum = Accumulator(b, params.back());
-    grads.push_back(b.MulScalar(sum, 1.0 / static_cast<double>(options.accumulate)));
+    grads.push_back(sum * (1.0 / static_cast<double>(options.accumulate)));
     if (!b.ok()) return b.status();
-    b.Update(sum, b.Expand(b.Scalar(b.type(sum).dtype, 0), b.dims(sum)));
+    b.Update(sum, Expand(ScalarLike(sum, 0), sum.dims()));
   }
   RIDGE_RETURN_IF_ERROR(
       AppendOptimizer(b, params, std::move(grads), forward.type(facts.loss).dtype, options));
@@ -131,7 +135,7 @@ Result<NamedGraph> BuildOwnStep(const Graph& forward, const ForwardFacts& facts,
   }
   GraphBuilder b(forward);
   b.graph().ClearOutputs();
-  b.Output("loss", {facts.loss});
+  b.Output("loss", b.At(facts.loss));
   if (facts.logits != kNoValue) b.Output("correct", CorrectSamples(b, facts));
   RIDGE_ASSIGN_OR_RETURN(const Graph graph, b.Build());
   RIDGE_ASSIGN_OR_RETURN(Graph needed, KeepNeeded(graph));

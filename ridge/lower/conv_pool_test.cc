@@ -42,14 +42,13 @@ Graph Network(const Form& f) {
   const Value w =
       b.Parameter("w", {f.dtype, {f.filters, f.channels, f.kernel, f.kernel}}, Init::Uniform(1));
   const Value bias = b.Parameter("bias", {f.dtype, {f.filters}}, Init::Uniform(1));
-  const Value conv =
-      b.Op("conv", f.bias ? std::vector<Value>{x, w, bias} : std::vector<Value>{x, w},
-           {{"padding", f.padding}, {"stride", f.stride}});
-  const Value active = f.relu ? b.Relu(conv) : conv;
+  const Value conv = Op("conv", f.bias ? std::vector<Value>{x, w, bias} : std::vector<Value>{x, w},
+                        {{"padding", f.padding}, {"stride", f.stride}});
+  const Value active = f.relu ? Relu(conv) : conv;
   const std::vector<Value> pooled =
-      b.OpOutputs("max_pool", {active}, {{"kernel", f.pool_kernel}, {"stride", f.pool_kernel}});
-  const Value weights = b.Input("weights", b.type(pooled[0]));
-  const Value loss = b.ReduceMean(b.Mul(pooled[0], weights), {}, false);
+      OpOutputs("max_pool", {active}, {{"kernel", f.pool_kernel}, {"stride", f.pool_kernel}});
+  const Value weights = b.Input("weights", pooled[0].type());
+  const Value loss = Mean(pooled[0] * weights);
   b.Output("loss", loss);
   if (f.read_conv) b.Output("conv", conv);
   if (f.read_index) b.Output("index", pooled[1]);

@@ -61,10 +61,10 @@ class RandomChain {
   size_t Pick(size_t n) { return random_() % n; }
 
   Value Step(Value x) {
-    const DType dtype = b_.type(x).dtype;
+    const DType dtype = x.dtype();
     switch (Pick(6)) {
       case 0:
-        return b_.Cast(x, kDTypes[Pick(std::size(kDTypes))]);
+        return Cast(x, kDTypes[Pick(std::size(kDTypes))]);
       case 1:
         return Move(x);
       default:
@@ -79,22 +79,21 @@ class RandomChain {
       const size_t known = IsFloat(dtype) ? std::size(kUnary) : 4;
       const char* op = kUnary[Pick(known)];
       const bool is_unsigned = IsInteger(dtype) && !IsSigned(dtype);
-      return is_unsigned ? Value() : b_.Op(op, {x});
+      return is_unsigned ? Value() : Op(op, {x});
     }
     const size_t op = Pick(IsFloat(dtype) ? 5 : 4);
     const Value constant = b_.Scalar(dtype, op == 0 || op >= 3 ? 1 : 0);
-    return b_.Op(kBinary[op], {x, Pick(2) == 0 ? b_.Expand(constant, b_.dims(x)) : constant});
+    return Op(kBinary[op], {x, Pick(2) == 0 ? Expand(constant, x.dims()) : constant});
   }
 
   Value Move(Value x) {
-    const Dims dims = b_.dims(x);
-    if (Pick(3) == 0) return b_.Transpose(x, {1, 0});
-    if (Pick(2) == 0) return b_.Reshape(x, {dims[1], dims[0]});
-    const DType dtype = b_.type(x).dtype;
+    const Dims dims = x.dims();
+    if (Pick(3) == 0) return Transpose(x, {1, 0});
+    if (Pick(2) == 0) return Reshape(x, {dims[1], dims[0]});
+    const DType dtype = x.dtype();
     if (dtype == DType::kBool) return {};
     static constexpr const char* kOps[] = {"reduce_sum", "reduce_max", "reduce_min", "reduce_prod"};
-    return b_.Op(kOps[Pick(4)], {x},
-                 {{"axes", std::vector<int64_t>{dims[0] == 1 ? 0 : 1}}, {"keep_dims", int64_t{1}}});
+    return Op(kOps[Pick(4)], {x}, {{"axes", {dims[0] == 1 ? 0 : 1}}, {"keep_dims", 1}});
   }
 
   std::mt19937 random_;

@@ -50,51 +50,45 @@ class RandomStack {
     const Value x = Recent();
     switch (Pick(8)) {
       case 0:
-        return b_.Op("gelu", {x});
+        return Gelu(x);
       case 1:
-        return b_.Add(x, Recent());
+        return x + Recent();
       case 2:
-        return b_.OpOutputs("layer_norm", {x, scale_, scale_})[0];
+        return OpOutputs("layer_norm", {x, scale_, scale_})[0];
       case 3:
-        return b_.Op("matmul", {x, weight_, scale_}, {{"transpose_b", int64_t{Pick(2)}}});
+        return Op("matmul", {x, weight_, scale_}, {{"transpose_b", Pick(2)}});
       case 4:
-        return b_.Op("softmax", {x});
+        return Softmax(x);
       case 5:
-        return b_.Mul(x, Few(Recent(), /*axis=*/Pick(2)));
+        return x * Few(Recent(), /*axis=*/Pick(2));
       case 6:
-        return b_.Transpose(b_.Transpose(x, {1, 0, 2}), {1, 0, 2});
+        return Transpose(Transpose(x, {1, 0, 2}), {1, 0, 2});
       default:
         return Attended(x);
     }
   }
 
   Value Heads(Value x) {
-    return b_.Transpose(b_.Reshape(x, {kBatch, kRows, 2, kWidth / 2}), {0, 2, 1, 3});
+    return Transpose(Reshape(x, {kBatch, kRows, 2, kWidth / 2}), {0, 2, 1, 3});
   }
   Value Attended(Value x) {
     const Value q = Heads(x), k = Heads(Recent()), v = Heads(Recent());
-    const AttrMap attrs = {{"scale", 0.7}, {"causal", int64_t{Pick(2)}}};
-    const Value y = b_.OpOutputs("attention", {q, k, v}, attrs)[0];
-    return b_.Reshape(b_.Transpose(y, {0, 2, 1, 3}), {kBatch, kRows, kWidth});
+    const AttrMap attrs = {{"scale", 0.7}, {"causal", Pick(2)}};
+    const Value y = OpOutputs("attention", {q, k, v}, attrs)[0];
+    return Reshape(Transpose(y, {0, 2, 1, 3}), {kBatch, kRows, kWidth});
   }
 
   // One row, or two, of an axis; by slice or by gather.
   Value Few(Value x) {
     if (Pick(3) == 0) {
       const auto row = static_cast<double>(Pick(static_cast<int>(kRows)));
-      return b_.Op("gather", {x, b_.Scalar(DType::kI64, row)}, {{"axis", int64_t{1}}});
+      return Gather(x, b_.Scalar(DType::kI64, row), 1);
     }
     const int64_t axis = Pick(2), first = Pick(2);
     return Slice(x, axis, first, first + 1 + Pick(2));
   }
   // One row, which broadcasts.
   Value Few(Value x, int64_t axis) { return Slice(x, axis, 1, 2); }
-  Value Slice(Value x, int64_t axis, int64_t start, int64_t end) {
-    return b_.Op("slice", {x},
-                 {{"axes", std::vector<int64_t>{axis}},
-                  {"starts", std::vector<int64_t>{start}},
-                  {"ends", std::vector<int64_t>{end}}});
-  }
 
   std::mt19937 random_;
   GraphBuilder b_;
@@ -109,10 +103,9 @@ std::vector<Tensor> Results(const Graph& graph, bool grads) {
   for (const GraphOutput& output : graph.outputs()) wanted.push_back(output.value);
   if (grads) {
     Value loss = b.Scalar(DType::kF64, 0);
-    for (ValueId id : wanted)
-      loss = b.Add(loss, b.ReduceSum(b.Op("square", {Value{id}}), {}, /*keep_dims=*/false));
+    for (ValueId id : wanted) loss = loss + Sum(Square(b.At(id)));
     std::vector<Value> params;
-    for (ValueId id : graph.ValuesOfKind(ValueKind::kParameter)) params.push_back({id});
+    for (ValueId id : graph.ValuesOfKind(ValueKind::kParameter)) params.push_back(b.At(id));
     const auto made = AppendGradients(b, loss, params);
     EXPECT_TRUE(made.ok()) << made.status().message();
     for (Value grad : *made) wanted.push_back(grad.id);

@@ -24,10 +24,10 @@ Graph TangledGraph(uint32_t seed, int nodes, int streams) {
     Value& head = heads[pick(heads.size())];
     const Value other = pick(4) == 0 ? all[pick(all.size())] : heads[pick(heads.size())];
     const size_t kind = pick(10);
-    head = kind < 2   ? b.Op("softmax", {head}, {{"axis", int64_t{0}}})
-           : kind < 5 ? b.Op("tanh", {head})
-           : kind < 6 ? b.Op("where", {b.Op("greater", {head, other}), head, all[pick(all.size())]})
-                      : b.Add(head, other);
+    head = kind < 2   ? Op("softmax", {head}, {{"axis", 0}})
+           : kind < 5 ? Tanh(head)
+           : kind < 6 ? Where(head > other, head, all[pick(all.size())])
+                      : head + other;
     all.push_back(head);
   }
   for (size_t i = 0; i < heads.size(); ++i) b.Output("out" + std::to_string(i), heads[i]);
@@ -112,7 +112,7 @@ TEST(FusionGroups, HoldPointwiseNodesOfOneShapeEachOnce) {
 TEST(FusionGroups, CutALongChain) {
   GraphBuilder b("chain");
   Value v = b.Input("x", {DType::kF32, {4}});
-  for (int i = 0; i < 100; ++i) v = b.Op("tanh", {v});
+  for (int i = 0; i < 100; ++i) v = Tanh(v);
   b.Output("y", v);
   const auto groups = FindFusionGroups(b.graph());
   ASSERT_EQ(groups.size(), 4u);
@@ -124,7 +124,7 @@ TEST(FusionGroups, KeepWithinTheInputsAndOutputsOfAnExpression) {
   GraphBuilder b("wide");
   Value sum = b.Input("x", {DType::kF32, {4}});
   for (int i = 0; i < 40; ++i) {
-    sum = b.Add(sum, b.Input("x", {DType::kF32, {4}}));
+    sum = sum + b.Input("x", {DType::kF32, {4}});
     b.Output("sum" + std::to_string(i), sum);
   }
   for (const auto& group : FindFusionGroups(b.graph())) {

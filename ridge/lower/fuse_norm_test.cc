@@ -26,8 +26,8 @@ struct Net {
 
   Value Norm(Value x, const std::string& name) {
     for (const char* part : {".scale", ".shift"})
-      params.push_back(b.Parameter(name + part, {DType::kF32, {b.dims(x)[1]}}, Init::Uniform(1)));
-    return b.OpOutputs("batch_norm", {x, params[params.size() - 2], params.back()}, {}, name)[0];
+      params.push_back(b.Parameter(name + part, {DType::kF32, {x.dims()[1]}}, Init::Uniform(1)));
+    return OpOutputs("batch_norm", {x, params[params.size() - 2], params.back()}, {}, name)[0];
   }
 };
 
@@ -38,11 +38,11 @@ Graph Network(const Form& f, bool train) {
   const Value other = net.b.Input("other", image);
   const Value norm = net.Norm(net.params[0], "norm");
   Value y = norm;
-  if (f.add) y = net.b.Add(y, f.second_norm ? net.Norm(other, "second") : other);
-  if (f.relu) y = net.b.Relu(y);
+  if (f.add) y = y + (f.second_norm ? net.Norm(other, "second") : other);
+  if (f.relu) y = Relu(y);
   if (f.read_norm) net.b.Output("norm", norm);
   net.b.Output("y", y);
-  const Value loss = net.b.ReduceMean(net.b.Mul(y, other), {}, false);
+  const Value loss = Mean(y * other);
   net.b.Output("loss", loss);
   if (train) {
     Result<std::vector<Value>> grads = AppendGradients(net.b, loss, net.params);
@@ -79,8 +79,7 @@ int64_t Count(const Graph& graph, std::string_view op) {
 std::string Epilogues(const Graph& graph) {
   std::string all;
   for (const Node& node : graph.nodes()) {
-    if (node.op->name == "batch_norm")
-      all += "[" + std::get<std::string>(node.attrs.at("epilogue")) + "]";
+    if (node.op->name == "batch_norm") all += "[" + node.attrs.text("epilogue") + "]";
   }
   return all;
 }

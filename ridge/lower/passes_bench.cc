@@ -23,7 +23,7 @@ Graph LongGraph(int64_t nodes) {
     const size_t back = 1 + random() % std::min<size_t>(values.size(), 40);
     const Value a = values.back(), c = values[values.size() - back];
     const uint32_t kind = random() % 8;
-    values.push_back(kind == 0 ? b.MatMul(a, c) : kind < 4 ? b.Op("tanh", {a}) : b.Add(a, c));
+    values.push_back(kind == 0 ? MatMul(a, c) : kind < 4 ? Tanh(a) : a + c);
   }
   b.Output("y_out", values.back());
   return *b.Build();

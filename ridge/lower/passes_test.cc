@@ -66,7 +66,7 @@ class RandomGraph {
   void AddUnary() {
     static constexpr const char* kOps[] = {"neg",     "abs",  "relu", "tanh",
                                            "sigmoid", "silu", "gelu", "floor"};
-    Keep(b_.Op(kOps[Pick(8)], {Recent()}));
+    Keep(Op(kOps[Pick(8)], {Recent()}));
   }
 
   // Both broadcast, or nothing is added.
@@ -74,60 +74,60 @@ class RandomGraph {
     static constexpr const char* kOps[] = {"add", "mul", "sub", "maximum", "add", "mul", "div"};
     const char* op = kOps[Pick(7)];
     const Value a = Recent(), c = Any();
-    if (!BroadcastDims(b_.dims(a), b_.dims(c)).ok()) return;
+    if (!BroadcastDims(a.dims(), c.dims()).ok()) return;
     if (std::string_view(op) == "div") {
-      Keep(
-          b_.Op(op, {a, Pick(2) == 0 ? b_.Scalar(dtype_, 1) : b_.AddScalar(b_.Op("abs", {c}), 1)}));
+      Keep(Op(op, {a, Pick(2) == 0 ? b_.Scalar(dtype_, 1) : Abs(c) + 1}));
     } else {
-      Keep(b_.Op(op, {a, c}));
+      Keep(Op(op, {a, c}));
     }
   }
 
   void AddMove() {
     const Value v = Recent();
-    const Dims dims = b_.dims(v);
+    const Dims dims = v.dims();
     const int kind = Pick(4);
     if (kind == 0) {
       std::vector<int64_t> reversed;
       for (size_t d = dims.size(); d-- > 0;) reversed.push_back(static_cast<int64_t>(d));
-      Keep(b_.Transpose(v, reversed));
+      Keep(Transpose(v, reversed));
     } else if (kind == 1) {
-      Keep(b_.Reshape(v, Pick(2) == 0 ? dims : Dims{ElementCount(dims)}));
+      Keep(Reshape(v, Pick(2) == 0 ? dims : Dims{ElementCount(dims)}));
     } else if (kind == 2 && BroadcastDims(dims, {3, 4}).ok() && ElementCount(dims) <= 12) {
-      Keep(b_.Expand(v, *BroadcastDims(dims, {3, 4})));
+      Keep(Expand(v, *BroadcastDims(dims, {3, 4})));
     } else {
-      Keep(b_.Cast(b_.Cast(v, DType::kF64), dtype_));
+      Keep(Cast(Cast(v, DType::kF64), dtype_));
     }
   }
 
   void AddReduce() {
     const Value v = Recent();
-    const auto rank = static_cast<int>(b_.dims(v).size());
+    const auto rank = static_cast<int>(v.dims().size());
     std::vector<int64_t> axes;
     if (rank > 0 && Pick(2) == 0) axes.push_back(Pick(rank));
-    Keep(b_.ReduceMean(v, axes, Pick(2) == 0));
+    Keep(Mean(v, axes, Pick(2) == 0));
   }
 
   void AddMatmul() {
     const Value a = Recent(), c = Any();
-    const Dims da = b_.dims(a), dc = b_.dims(c);
+    const Dims da = a.dims(), dc = c.dims();
     if (da.size() != 2 || dc.size() != 2) return;
-    if (da[1] == dc[0]) Keep(b_.MatMul(a, c));
-    if (da[1] == dc[1]) Keep(b_.MatMul(a, c, false, true));
-    if (da[0] == dc[0]) Keep(b_.MatMul(a, c, true, false));
+    if (da[1] == dc[0]) Keep(MatMul(a, c));
+    if (da[1] == dc[1]) Keep(MatMul(a, c, false, true));
+    if (da[0] == dc[0]) Keep(MatMul(a, c, true, false));
   }
 
   void AddSelect() {
     const Value a = Recent(), c = Any();
-    if (!BroadcastDims(b_.dims(a), b_.dims(c)).ok()) return;
-    Keep(b_.Where(b_.Op("greater", {a, c}), a, b_.Op("tanh", {c})));
+    if (!BroadcastDims(a.dims(), c.dims()).ok()) return;
+    const Value other = Tanh(c);
+    Keep(Where(a > c, a, other));
   }
 
   void Finish(Value state) {
     for (int i = 0; i < 3; ++i) b_.Output("out" + std::to_string(i), Recent());
     b_.Output("any", Any());
     for (size_t i = values_.size(); i-- > 0;) {
-      if (b_.dims(values_[i]) != Dims{3, 4}) continue;
+      if (values_[i].dims() != Dims{3, 4}) continue;
       b_.Update(state, values_[i]);
       return;
     }
@@ -281,21 +281,22 @@ TEST(Passes, GiveTheSameTextEachTime) {
 Value ClipScale(GraphBuilder& b, const std::vector<Value>& grads, DType dtype) {
   Value square_sum = b.Scalar(dtype, 0);
   for (Value g : grads) {
-    square_sum = b.Add(square_sum, b.ReduceSum(b.Op("square", {g}), {}, false));
+    square_sum = square_sum + Sum(Square(g));
   }
-  const Value norm = b.AddScalar(b.Sqrt(square_sum), 1e-6);
-  return b.Op("minimum", {b.Scalar(dtype, 1), b.Div(b.Scalar(dtype, 0.5), norm)});
+  const Value norm = Sqrt(square_sum) + 1e-6;
+  const Value one = b.Scalar(dtype, 1);
+  return Minimum(one, 0.5 / norm);
 }
 
 void AddAdam(GraphBuilder& b, const std::vector<Value>& params, const std::vector<Value>& grads,
              Value lr, Value step) {
   for (size_t i = 0; i < params.size(); ++i) {
     const std::string name = b.graph().value(params[i].id).name;
-    const TensorType type = b.type(params[i]);
+    const TensorType type = params[i].type();
     const Value m = b.State(name + ".m", type, Init::Zeros(), ValueRole::kOptimizer);
     const Value v = b.State(name + ".v", type, Init::Zeros(), ValueRole::kOptimizer);
     const std::vector<Value> updated =
-        b.OpOutputs("adam_update", {params[i], grads[i], m, v, lr, step});
+        OpOutputs("adam_update", {params[i], grads[i], m, v, lr, step});
     b.Update(params[i], updated[0]);
     b.Update(m, updated[1]);
     b.Update(v, updated[2]);
@@ -309,16 +310,16 @@ Graph TrainingStep(DType dtype) {
   const Value labels = b.Input("labels", {DType::kI64, {6}}, {"batch"});
   const Value lr = b.Input("lr", {dtype, {}});
   const Value step = b.Input("step", {DType::kI64, {}});
-  const Value h = b.Op("silu", {b.Linear(x, 7, "fc1")});
-  const Value r = b.Relu(b.Add(b.Linear(h, 7, "fc2"), h));
-  const Value losses = b.Op("softmax_cross_entropy", {b.Linear(r, 3, "fc3"), labels});
-  const Value loss = b.ReduceMean(losses, {}, false);
+  const Value h = Silu(b.Linear(x, 7, "fc1"));
+  const Value r = Relu(b.Linear(h, 7, "fc2") + h);
+  const Value losses = Op("softmax_cross_entropy", {b.Linear(r, 3, "fc3"), labels});
+  const Value loss = Mean(losses);
   std::vector<Value> params;
-  for (ValueId id : b.graph().ValuesOfKind(ValueKind::kParameter)) params.push_back({id});
+  for (ValueId id : b.graph().ValuesOfKind(ValueKind::kParameter)) params.push_back(b.At(id));
   Result<std::vector<Value>> grads = AppendGradients(b, loss, params);
   EXPECT_TRUE(grads.ok()) << grads.status().message();
   const Value scale = ClipScale(b, *grads, dtype);
-  for (Value& grad : *grads) grad = b.Mul(grad, scale);
+  for (Value& grad : *grads) grad = grad * scale;
   AddAdam(b, params, *grads, lr, step);
   b.Output("loss", loss);
   Result<Graph> graph = b.Build();

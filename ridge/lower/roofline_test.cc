@@ -15,7 +15,7 @@ TEST(Roofline, ProductsOfBf16ThatGiveF32ArePricedAsBf16) {
     GraphBuilder b("g");
     const Value x = b.Input("x", {operands, {512, 512}}), w = b.Input("w", {operands, {512, 512}});
     const Value c = b.Input("c", {bias, {512}});
-    b.Output("y", b.Op("matmul", {x, w, c}, {{"out_dtype", std::string(DTypeName(result))}}, "y"));
+    b.Output("y", Op("matmul", {x, w, c}, {{"out_dtype", result}}, "y"));
     const auto graph = b.Build();
     EXPECT_TRUE(graph.ok()) << graph.status().message();
     const Cost cost = {.flops = 2 * 512 * 512 * 512};

@@ -16,7 +16,7 @@ Graph Towers() {
   const Value x = b.Input("x", {DType::kF32, {16, 64}});
   for (int tower = 0; tower < 4; ++tower) {
     const std::string name = "t" + std::to_string(tower);
-    b.Output(name, b.Relu(b.Linear(b.Relu(b.Linear(x, 64, name + ".a")), 64, name + ".b")));
+    b.Output(name, Relu(b.Linear(Relu(b.Linear(x, 64, name + ".a")), 64, name + ".b")));
   }
   return *b.Build();
 }

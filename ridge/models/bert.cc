@@ -25,30 +25,30 @@ Value Dense(GraphBuilder& b, Value x, int64_t out, const std::string& name) {
 // [B,T,C] -> [B,H,T,D]
 Value Heads(GraphBuilder& b, Value x, int64_t heads) {
   if (!b.ok()) return {};
-  const Dims dims = b.dims(x);
-  return b.Transpose(b.Reshape(x, {dims[0], dims[1], heads, dims[2] / heads}), {0, 2, 1, 3});
+  const Dims dims = x.dims();
+  return Transpose(Reshape(x, {dims[0], dims[1], heads, dims[2] / heads}), {0, 2, 1, 3});
 }
 
 Value Attention(GraphBuilder& b, Value x, int64_t heads, const std::string& name) {
   if (!b.ok()) return {};
-  const Dims dims = b.dims(x);
+  const Dims dims = x.dims();
   const Value q = Heads(b, Dense(b, x, dims[2], name + ".self.query"), heads);
   const Value k = Heads(b, Dense(b, x, dims[2], name + ".self.key"), heads);
   const Value v = Heads(b, Dense(b, x, dims[2], name + ".self.value"), heads);
   const double scale = 1 / std::sqrt(static_cast<double>(dims[2] / heads));
-  const Value y = b.OpOutputs("attention", {q, k, v}, {{"scale", scale}}, name + ".self")[0];
-  const Value joined = b.Reshape(b.Transpose(y, {0, 2, 1, 3}), dims);
+  const Value y = OpOutputs("attention", {q, k, v}, {{"scale", scale}}, name + ".self")[0];
+  const Value joined = Reshape(Transpose(y, {0, 2, 1, 3}), dims);
   const Value out = Dense(b, joined, dims[2], name + ".output.dense");
-  return LayerNorm(b, b.Add(out, x), kEpsilon, name + ".output.LayerNorm");
+  return LayerNorm(b, out + x, kEpsilon, name + ".output.LayerNorm");
 }
 
 Value EncoderLayer(GraphBuilder& b, Value x, int64_t heads, int64_t inner,
                    const std::string& name) {
   x = Attention(b, x, heads, name + ".attention");
   if (!b.ok()) return {};
-  const Value up = b.Op("gelu", {Dense(b, x, inner, name + ".intermediate.dense")});
-  const Value down = Dense(b, up, b.dims(x)[2], name + ".output.dense");
-  return LayerNorm(b, b.Add(down, x), kEpsilon, name + ".output.LayerNorm");
+  const Value up = Gelu(Dense(b, x, inner, name + ".intermediate.dense"));
+  const Value down = Dense(b, up, x.dims()[2], name + ".output.dense");
+  return LayerNorm(b, down + x, kEpsilon, name + ".output.LayerNorm");
 }
 
 // The first `count` rows of a table NAME.weight.
@@ -56,10 +56,7 @@ Value FirstRows(GraphBuilder& b, int64_t count, int64_t rows, int64_t width, DTy
                 const std::string& name) {
   const Value table =
       b.Parameter(name + ".weight", {dtype, {rows, width}}, Init::Normal(kDeviation));
-  return b.Op("slice", {table},
-              {{"axes", std::vector<int64_t>{0}},
-               {"starts", std::vector<int64_t>{0}},
-               {"ends", std::vector<int64_t>{count}}});
+  return Slice(table, 0, 0, count);
 }
 
 Value Embeddings(GraphBuilder& b, const ModelArguments& arguments, const ModelOptions& options) {
@@ -68,9 +65,8 @@ Value Embeddings(GraphBuilder& b, const ModelArguments& arguments, const ModelOp
   const Value tokens = TokenInput(b, options, length);
   Value x = Embedding(b, tokens, arguments["vocab"], width, kDeviation, options.dtype,
                       name + ".word_embeddings");
-  x = b.Add(x, FirstRows(b, 1, kTypes, width, options.dtype, name + ".token_type_embeddings"));
-  x = b.Add(x,
-            FirstRows(b, length, kPositions, width, options.dtype, name + ".position_embeddings"));
+  x = x + FirstRows(b, 1, kTypes, width, options.dtype, name + ".token_type_embeddings");
+  x = x + FirstRows(b, length, kPositions, width, options.dtype, name + ".position_embeddings");
   return LayerNorm(b, x, kEpsilon, name + ".LayerNorm");
 }
 
@@ -86,8 +82,8 @@ Result<Graph> BuildBert(const ModelArguments& arguments, const ModelOptions& opt
   Value x = Embeddings(b, arguments, options);
   for (int64_t layer = 0; layer < arguments["layers"]; ++layer)
     x = EncoderLayer(b, x, heads, 4 * width, fmt::format("bert.encoder.layer.{}", layer));
-  const Value first = b.Op("gather", {x, b.Scalar(DType::kI64, 0)}, {{"axis", int64_t{1}}});
-  const Value pooled = b.Op("tanh", {Dense(b, first, width, "bert.pooler.dense")});
+  const Value first = Gather(x, b.Scalar(DType::kI64, 0), 1);
+  const Value pooled = Tanh(Dense(b, first, width, "bert.pooler.dense"));
   ClassifierEnd(b, options, Dense(b, pooled, arguments["classes"], "classifier"));
   return b.Build();
 }

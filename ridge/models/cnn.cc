@@ -13,8 +13,8 @@ Result<Graph> BuildCnn(const ModelArguments& arguments, const ModelOptions& opti
   GraphBuilder b("cnn");
   const int64_t size = arguments["image"];
   Value x = ImageInput(b, options, {arguments["channels"], size, size});
-  x = b.Relu(Conv(b, x, arguments["filters"], "0", {.kernel = 3}));
-  x = Flatten(b, MaxPool(b, x, /*kernel=*/2, /*stride=*/2, /*padding=*/0, "pool"));
+  x = Relu(Conv(b, x, arguments["filters"], "0", {.kernel = 3}));
+  x = Flatten(MaxPool(x, /*kernel=*/2, /*stride=*/2, /*padding=*/0, "pool"));
   ClassifierEnd(b, options, b.Linear(x, arguments["classes"], "4"));
   return b.Build();
 }

@@ -32,23 +32,23 @@ Value ConvNorm(GraphBuilder& b, Value x, int64_t channels, ConvOptions options,
 
 Value ConvNormAct(GraphBuilder& b, Value x, int64_t channels, const ConvOptions& options,
                   const std::string& name) {
-  return b.Op("silu", {ConvNorm(b, x, channels, options, name)});
+  return Silu(ConvNorm(b, x, channels, options, name));
 }
 
 // x * sigmoid(fc2(silu(fc1(mean(x)))))
 Value SqueezeExcite(GraphBuilder& b, Value x, int64_t squeezed, const std::string& name) {
   if (!b.ok()) return {};
-  const int64_t channels = b.dims(x)[1];
+  const int64_t channels = x.dims()[1];
   const ConvOptions conv = {.kernel = 1, .kaiming_normal_fan_out = true};
-  Value s = b.ReduceMean(x, {2, 3}, /*keep_dims=*/true);
-  s = b.Op("silu", {Conv(b, s, squeezed, name + ".fc1", conv)});
-  return b.Mul(b.Op("sigmoid", {Conv(b, s, channels, name + ".fc2", conv)}), x);
+  Value s = Mean(x, {2, 3}, /*keep_dims=*/true);
+  s = Silu(Conv(b, s, squeezed, name + ".fc1", conv));
+  return Sigmoid(Conv(b, s, channels, name + ".fc2", conv)) * x;
 }
 
 Value FusedBlock(GraphBuilder& b, Value x, const Stage& stage, int64_t stride,
                  const std::string& name) {
   if (!b.ok()) return {};
-  const int64_t inputs = b.dims(x)[1];
+  const int64_t inputs = x.dims()[1];
   if (stage.expand == 1)
     return ConvNormAct(b, x, stage.channels, {.kernel = 3, .stride = stride}, name + ".0");
   x = ConvNormAct(b, x, inputs * stage.expand, {.kernel = 3, .stride = stride}, name + ".0");
@@ -58,7 +58,7 @@ Value FusedBlock(GraphBuilder& b, Value x, const Stage& stage, int64_t stride,
 Value DepthwiseBlock(GraphBuilder& b, Value x, const Stage& stage, int64_t stride,
                      const std::string& name) {
   if (!b.ok()) return {};
-  const int64_t inputs = b.dims(x)[1], wide = inputs * stage.expand;
+  const int64_t inputs = x.dims()[1], wide = inputs * stage.expand;
   x = ConvNormAct(b, x, wide, {.kernel = 1}, name + ".0");
   x = ConvNormAct(b, x, wide, {.kernel = 3, .stride = stride, .groups = wide}, name + ".1");
   x = SqueezeExcite(b, x, std::max<int64_t>(1, inputs / 4), name + ".2");
@@ -68,7 +68,7 @@ Value DepthwiseBlock(GraphBuilder& b, Value x, const Stage& stage, int64_t strid
 Value Block(GraphBuilder& b, Value x, const Stage& stage, int64_t stride, const std::string& name) {
   const Value y = stage.fused ? FusedBlock(b, x, stage, stride, name + ".block")
                               : DepthwiseBlock(b, x, stage, stride, name + ".block");
-  return b.ok() && b.type(x) == b.type(y) ? b.Add(x, y) : y;
+  return b.ok() && x.type() == y.type() ? x + y : y;
 }
 
 Result<Graph> BuildEfficientNet(const ModelArguments& arguments, const ModelOptions& options) {
@@ -84,7 +84,7 @@ Result<Graph> BuildEfficientNet(const ModelArguments& arguments, const ModelOpti
     ++index;
   }
   x = ConvNormAct(b, x, 1280, {.kernel = 1}, "features.7");
-  x = b.Op("reduce_mean", {x}, {{"axes", std::vector<int64_t>{2, 3}}}, "avgpool");
+  x = Op("reduce_mean", {x}, {{"axes", {2, 3}}}, "avgpool");
   ClassifierEnd(b, options, b.Linear(x, arguments["classes"], "classifier.1"));
   return b.Build();
 }

@@ -17,12 +17,12 @@ constexpr double kEpsilon = 1e-5;
 Value DecoderBlock(GraphBuilder& b, Value x, int64_t heads, const AttrMap& gelu,
                    const std::string& name) {
   if (!b.ok()) return {};
-  const int64_t width = b.dims(x)[2];
+  const int64_t width = x.dims()[2];
   const Value qkv = b.Linear(LayerNorm(b, x, kEpsilon, name + ".ln1"), 3 * width, name + ".qkv");
   const Value attended = SelfAttention(b, qkv, heads, /*causal=*/true, name + ".attn");
-  x = b.Add(x, b.Linear(attended, width, name + ".proj"));
+  x = x + b.Linear(attended, width, name + ".proj");
   const Value up = b.Linear(LayerNorm(b, x, kEpsilon, name + ".ln2"), 4 * width, name + ".up");
-  return b.Add(x, b.Linear(b.Op("gelu", {up}, gelu), width, name + ".down"));
+  return x + b.Linear(Op("gelu", {up}, gelu), width, name + ".down");
 }
 
 Result<Graph> BuildGpt(const ModelArguments& arguments, const ModelOptions& options) {
@@ -38,7 +38,7 @@ Result<Graph> BuildGpt(const ModelArguments& arguments, const ModelOptions& opti
   const Value tokens = TokenInput(b, options, length);
   const Value positions =
       b.Parameter("pos.weight", {options.dtype, {length, width}}, Init::Normal(1));
-  Value x = b.Add(Embedding(b, tokens, vocab, width, 1, options.dtype, "tok"), positions);
+  Value x = Embedding(b, tokens, vocab, width, 1, options.dtype, "tok") + positions;
   const AttrMap gelu = {
       {"approximate", std::string(arguments["gelu_tanh"] == 1 ? "tanh" : "none")}};
   for (int64_t layer = 0; layer < arguments["layers"]; ++layer)

@@ -19,8 +19,8 @@ Init ConvInit(const ConvOptions& options, int64_t in, int64_t out) {
 // running = (1 - momentum) * running + momentum * correction * statistic
 void UpdateRunning(GraphBuilder& b, Value running, Value statistic, double momentum,
                    double correction) {
-  b.Update(running, b.Add(b.MulScalar(running, 1 - momentum),
-                          b.MulScalar(statistic, momentum * correction)));
+  const Value fresh = statistic * (momentum * correction);
+  b.Update(running, running * (1 - momentum) + fresh);
 }
 
 }  // namespace
@@ -28,7 +28,7 @@ void UpdateRunning(GraphBuilder& b, Value running, Value statistic, double momen
 Value Conv(GraphBuilder& b, Value x, int64_t channels, const std::string& name,
            const ConvOptions& options) {
   if (!b.ok()) return {};
-  const TensorType in = b.type(x);
+  const TensorType in = x.type();
   const int64_t k = options.kernel;
   const int64_t inputs = in.dims[1] / options.groups;
   const Init init = ConvInit(options, inputs, channels);
@@ -40,17 +40,17 @@ Value Conv(GraphBuilder& b, Value x, int64_t channels, const std::string& name,
         b.Parameter(name + ".bias", {in.dtype, {channels}}, Init::Uniform(1 / std::sqrt(fan_in)));
   }
   const int64_t p = options.padding;
-  return b.Op("conv", {x, weight, bias},
-              {{"stride", std::vector<int64_t>{options.stride, options.stride}},
-               {"padding", std::vector<int64_t>{p, p, p, p}},
-               {"groups", options.groups}},
-              name);
+  return Op("conv", {x, weight, bias},
+            {{"stride", {options.stride, options.stride}},
+             {"padding", {p, p, p, p}},
+             {"groups", options.groups}},
+            name);
 }
 
 Value BatchNorm(GraphBuilder& b, Value x, const std::string& name,
                 const BatchNormOptions& options) {
   if (!b.ok()) return {};
-  const TensorType in = b.type(x);
+  const TensorType in = x.type();
   const int64_t channels = in.dims[1];
   const int64_t per_channel = channels == 0 ? 0 : in.elements() / channels;
   if (per_channel < 2) {
@@ -66,7 +66,7 @@ Value BatchNorm(GraphBuilder& b, Value x, const std::string& name,
   const Value mean = b.State(name + ".running_mean", type, Init::Zeros(), ValueRole::kStatistic);
   const Value var = b.State(name + ".running_var", type, Init::Constant(1), ValueRole::kStatistic);
   const std::vector<Value> out =
-      b.OpOutputs("batch_norm", {x, scale, shift}, {{"epsilon", options.epsilon}}, name);
+      OpOutputs("batch_norm", {x, scale, shift}, {{"epsilon", options.epsilon}}, name);
   if (!b.ok()) return {};
   const auto n = static_cast<double>(per_channel);
   UpdateRunning(b, mean, out[1], options.momentum, 1);
@@ -74,18 +74,17 @@ Value BatchNorm(GraphBuilder& b, Value x, const std::string& name,
   return out[0];
 }
 
-Value MaxPool(GraphBuilder& b, Value x, int64_t kernel, int64_t stride, int64_t padding,
-              const std::string& name) {
-  return b.OpOutputs("max_pool", {x},
-                     {{"kernel", std::vector<int64_t>{kernel, kernel}},
-                      {"stride", std::vector<int64_t>{stride, stride}},
-                      {"padding", std::vector<int64_t>(4, padding)}},
-                     name)[0];
+Value MaxPool(Value x, int64_t kernel, int64_t stride, int64_t padding, const std::string& name) {
+  return OpOutputs("max_pool", {x},
+                   {{"kernel", {kernel, kernel}},
+                    {"stride", {stride, stride}},
+                    {"padding", std::vector<int64_t>(4, padding)}},
+                   name)[0];
 }
 
 Value UpConv(GraphBuilder& b, Value x, int64_t channels, int64_t kernel, const std::string& name) {
   if (!b.ok()) return {};
-  const TensorType in = b.type(x);
+  const TensorType in = x.type();
   // PyTorch's fan in of a transposed weight is that of its second dimension.
   const Init init = Init::Uniform(1 / std::sqrt(static_cast<double>(channels * kernel * kernel)));
   const Value weight =
@@ -93,48 +92,44 @@ Value UpConv(GraphBuilder& b, Value x, int64_t channels, int64_t kernel, const s
   const Value bias = b.Parameter(name + ".bias", {in.dtype, {channels}}, init);
   const Dims out = {in.dims[0], channels, in.dims[2] * kernel, in.dims[3] * kernel};
   const Value y =
-      b.Op("conv_grad_input", {x, weight},
-           {{"input_dims", out}, {"stride", std::vector<int64_t>{kernel, kernel}}}, name);
-  return b.Add(y, b.Reshape(bias, {1, channels, 1, 1}));
+      Op("conv_grad_input", {x, weight}, {{"input_dims", out}, {"stride", {kernel, kernel}}}, name);
+  return y + Reshape(bias, {1, channels, 1, 1});
 }
 
 Value LayerNorm(GraphBuilder& b, Value x, double epsilon, const std::string& name) {
   if (!b.ok()) return {};
-  const TensorType type = {b.type(x).dtype, {b.dims(x).back()}};
+  const TensorType type = {x.dtype(), {x.dims().back()}};
   const Value scale = b.Parameter(name + ".weight", type, Init::Constant(1));
   const Value shift = b.Parameter(name + ".bias", type, Init::Zeros());
-  return b.OpOutputs("layer_norm", {x, scale, shift}, {{"epsilon", epsilon}}, name)[0];
+  return OpOutputs("layer_norm", {x, scale, shift}, {{"epsilon", epsilon}}, name)[0];
 }
 
 Value Linear(GraphBuilder& b, Value x, int64_t out, const std::string& name,
              const LinearOptions& options) {
   if (!b.ok() || options.deviation == 0) return b.Linear(x, out, name, options.bias);
-  const TensorType in = b.type(x);
+  const TensorType in = x.type();
   const Value weight = b.Parameter(name + ".weight", {in.dtype, {out, in.dims.back()}},
                                    Init::Normal(options.deviation));
   Value bias;
   if (options.bias) bias = b.Parameter(name + ".bias", {in.dtype, {out}}, Init::Zeros());
-  return b.Op("matmul", {x, weight, bias}, {{"transpose_b", int64_t{1}}}, name);
+  return Op("matmul", {x, weight, bias}, {{"transpose_b", 1}}, name);
 }
 
 Value Embedding(GraphBuilder& b, Value indices, int64_t rows, int64_t width, double deviation,
                 DType dtype, const std::string& name) {
   const Value table =
       b.Parameter(name + ".weight", {dtype, {rows, width}}, Init::Normal(deviation));
-  return b.Op("gather", {table, indices}, {}, name);
+  return Op("gather", {table, indices}, {}, name);
 }
 
 namespace {
 
 // Part `i` of three in [B,T,3,H,D] -> [B,H,T,D].
 Value Heads(GraphBuilder& b, Value qkv, int64_t i) {
-  const Value part = b.Op("slice", {qkv},
-                          {{"axes", std::vector<int64_t>{2}},
-                           {"starts", std::vector<int64_t>{i}},
-                           {"ends", std::vector<int64_t>{i + 1}}});
+  const Value part = Slice(qkv, 2, i, i + 1);
   if (!b.ok()) return {};
-  const Dims dims = b.dims(part);
-  return b.Transpose(b.Reshape(part, {dims[0], dims[1], dims[3], dims[4]}), {0, 2, 1, 3});
+  const Dims dims = part.dims();
+  return Transpose(Reshape(part, {dims[0], dims[1], dims[3], dims[4]}), {0, 2, 1, 3});
 }
 
 }  // namespace
@@ -142,28 +137,25 @@ Value Heads(GraphBuilder& b, Value qkv, int64_t i) {
 Value SelfAttention(GraphBuilder& b, Value qkv, int64_t heads, bool causal,
                     const std::string& name) {
   if (!b.ok()) return {};
-  const Dims dims = b.dims(qkv);
+  const Dims dims = qkv.dims();
   const int64_t width = dims[2] / 3 / heads;
-  const Value split = b.Reshape(qkv, {dims[0], dims[1], 3, heads, width});
-  const Value y = b.OpOutputs(
+  const Value split = Reshape(qkv, {dims[0], dims[1], 3, heads, width});
+  const Value y = OpOutputs(
       "attention", {Heads(b, split, 0), Heads(b, split, 1), Heads(b, split, 2)},
-      {{"scale", 1 / std::sqrt(static_cast<double>(width))}, {"causal", int64_t{causal}}}, name)[0];
-  return b.Reshape(b.Transpose(y, {0, 2, 1, 3}), {dims[0], dims[1], heads * width});
+      {{"scale", 1 / std::sqrt(static_cast<double>(width))}, {"causal", causal}}, name)[0];
+  return Reshape(Transpose(y, {0, 2, 1, 3}), {dims[0], dims[1], heads * width});
 }
 
 Value CrossEntropyMean(GraphBuilder& b, Value logits, Value label) {
   constexpr int64_t kIgnored = -100;
   const Value losses =
-      b.Op("softmax_cross_entropy", {logits, label}, {{"ignore_index", kIgnored}}, "losses");
+      Op("softmax_cross_entropy", {logits, label}, {{"ignore_index", kIgnored}}, "losses");
   if (!b.ok()) return {};
-  const DType dtype = b.type(losses).dtype;
-  const Value ignored = b.Scalar(b.type(label).dtype, static_cast<double>(kIgnored));
-  const Value counts = b.Cast(b.Op("not_equal", {label, ignored}), dtype);
-  const Value count = b.ReduceSum(counts, {}, /*keep_dims=*/false);
-  return b.Op(
-      "div",
-      {b.ReduceSum(losses, {}, /*keep_dims=*/false), b.Op("maximum", {count, b.Scalar(dtype, 1)})},
-      {}, "loss");
+  const DType dtype = losses.dtype();
+  const Value ignored = ScalarLike(label, static_cast<double>(kIgnored));
+  const Value counts = Cast(NotEqual(label, ignored), dtype);
+  const Value count = Sum(counts);
+  return Op("div", {Sum(losses), Maximum(count, b.Scalar(dtype, 1))}, {}, "loss");
 }
 
 Value TokenInput(GraphBuilder& b, const ModelOptions& options, int64_t length) {
@@ -172,13 +164,13 @@ Value TokenInput(GraphBuilder& b, const ModelOptions& options, int64_t length) {
 
 void LanguageModelEnd(GraphBuilder& b, const ModelOptions& options, Value logits) {
   if (!b.ok()) return;
-  const int64_t length = b.dims(logits)[1];
+  const int64_t length = logits.dims()[1];
   const Value label = b.Input("label", {DType::kI64, {options.batch, length}}, {"batch", ""});
   b.Output("logits", logits);
   b.Output("loss", CrossEntropyMean(b, logits, label));
 }
 
-Value Flatten(GraphBuilder& b, Value x) { return b.Reshape(x, {0, -1}); }
+Value Flatten(Value x) { return Reshape(x, {0, -1}); }
 
 Value ImageInput(GraphBuilder& b, const ModelOptions& options, const Dims& sample) {
   Dims dims = {options.batch};
@@ -191,8 +183,8 @@ Value ImageInput(GraphBuilder& b, const ModelOptions& options, const Dims& sampl
 
 void ClassifierEnd(GraphBuilder& b, const ModelOptions& options, Value logits) {
   const Value label = b.Input("label", {DType::kI64, {options.batch}}, {"batch"});
-  const Value losses = b.Op("softmax_cross_entropy", {logits, label}, {}, "losses");
-  const Value loss = b.Op("reduce_mean", {losses}, {}, "loss");
+  const Value losses = Op("softmax_cross_entropy", {logits, label}, {}, "losses");
+  const Value loss = Op("reduce_mean", {losses}, {}, "loss");
   b.Output("logits", logits);
   b.Output("loss", loss);
 }

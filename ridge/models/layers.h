@@ -66,11 +66,10 @@ Value CrossEntropyMean(GraphBuilder& b, Value logits, Value label);
 // that count.
 void LanguageModelEnd(GraphBuilder& b, const ModelOptions& options, Value logits);
 
-Value MaxPool(GraphBuilder& b, Value x, int64_t kernel, int64_t stride, int64_t padding,
-              const std::string& name);
+Value MaxPool(Value x, int64_t kernel, int64_t stride, int64_t padding, const std::string& name);
 
 // [B, ...] -> [B, product of the rest].
-Value Flatten(GraphBuilder& b, Value x);
+Value Flatten(Value x);
 
 // Input `image` [batch, sample...] of the options' dtype.
 Value ImageInput(GraphBuilder& b, const ModelOptions& options, const Dims& sample);

@@ -17,50 +17,47 @@ namespace ridge {
 namespace {
 
 // Columns [k * width, (k+1) * width) of gates [B,4*width].
-Value Gate(GraphBuilder& b, Value gates, int64_t k, int64_t width) {
-  return b.Op("slice", {gates},
-              {{"axes", std::vector<int64_t>{1}},
-               {"starts", std::vector<int64_t>{k * width}},
-               {"ends", std::vector<int64_t>{(k + 1) * width}}});
+Value Gate(Value gates, int64_t k, int64_t width) {
+  return Slice(gates, 1, k * width, (k + 1) * width);
 }
 
 struct LstmState {
   Value h, c;  // [B,width]; invalid before the first step, when both are zero
 };
 
-LstmState Step(GraphBuilder& b, Value from_input, Value weight_hh, LstmState state, int64_t width) {
+LstmState Step(Value from_input, Value weight_hh, LstmState state, int64_t width) {
   Value gates = from_input;
-  if (state.h.valid()) gates = b.Add(gates, b.MatMul(state.h, weight_hh, false, true));
-  const Value i = b.Op("sigmoid", {Gate(b, gates, 0, width)});
-  const Value f = b.Op("sigmoid", {Gate(b, gates, 1, width)});
-  const Value g = b.Op("tanh", {Gate(b, gates, 2, width)});
-  const Value o = b.Op("sigmoid", {Gate(b, gates, 3, width)});
-  Value c = b.Mul(i, g);
-  if (state.c.valid()) c = b.Add(b.Mul(f, state.c), c);
-  return {b.Mul(o, b.Op("tanh", {c})), c};
+  if (state.h.valid()) gates = gates + MatMul(state.h, weight_hh, false, true);
+  const Value i = Sigmoid(Gate(gates, 0, width));
+  const Value f = Sigmoid(Gate(gates, 1, width));
+  const Value g = Tanh(Gate(gates, 2, width));
+  const Value o = Sigmoid(Gate(gates, 3, width));
+  Value c = i * g;
+  if (state.c.valid()) c = f * state.c + c;
+  return {o * Tanh(c), c};
 }
 
 // x [B,T,in] -> [B,T,width]
 Value Layer(GraphBuilder& b, Value x, int64_t width, int64_t layer) {
   if (!b.ok()) return {};
-  const TensorType in = b.type(x);
+  const TensorType in = x.type();
   const Init init = Init::Uniform(1 / std::sqrt(static_cast<double>(width)));
   auto parameter = [&](const char* name, Dims dims) {
     return b.Parameter(fmt::format("rnn.{}_l{}", name, layer), {in.dtype, std::move(dims)}, init);
   };
   const Value weight_ih = parameter("weight_ih", {4 * width, in.dims[2]});
   const Value weight_hh = parameter("weight_hh", {4 * width, width});
-  const Value bias = b.Add(parameter("bias_ih", {4 * width}), parameter("bias_hh", {4 * width}));
-  const Value projected = b.Op("matmul", {x, weight_ih, bias}, {{"transpose_b", int64_t{1}}});
+  const Value bias_hh = parameter("bias_hh", {4 * width});
+  const Value bias = parameter("bias_ih", {4 * width}) + bias_hh;
+  const Value projected = Op("matmul", {x, weight_ih, bias}, {{"transpose_b", 1}});
   LstmState state;
   std::vector<Value> outputs;
   for (int64_t t = 0; t < in.dims[1]; ++t) {
-    const Value step = b.Op("gather", {projected, b.Scalar(DType::kI64, static_cast<double>(t))},
-                            {{"axis", int64_t{1}}});
-    state = Step(b, step, weight_hh, state, width);
-    outputs.push_back(b.Reshape(state.h, {in.dims[0], 1, width}));
+    const Value step = Gather(projected, b.Scalar(DType::kI64, static_cast<double>(t)), 1);
+    state = Step(step, weight_hh, state, width);
+    outputs.push_back(Reshape(state.h, {in.dims[0], 1, width}));
   }
-  return b.Op("concat", outputs, {{"axis", int64_t{1}}});
+  return Concat(outputs, 1);
 }
 
 Result<Graph> BuildLstm(const ModelArguments& arguments, const ModelOptions& options) {

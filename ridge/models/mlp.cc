@@ -16,7 +16,7 @@ Result<Graph> BuildMlp(const ModelArguments& arguments, const ModelOptions& opti
   Value x = ImageInput(b, options, {arguments["inputs"]});
   const int64_t layers = arguments["layers"];
   for (int64_t i = 0; i < layers; ++i)
-    x = b.Relu(b.Linear(x, arguments["hidden"], fmt::to_string(2 * i)));
+    x = Relu(b.Linear(x, arguments["hidden"], fmt::to_string(2 * i)));
   ClassifierEnd(b, options, b.Linear(x, arguments["classes"], fmt::to_string(2 * layers)));
   return b.Build();
 }

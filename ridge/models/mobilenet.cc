@@ -26,13 +26,9 @@ constexpr Row kRows[] = {
     {5, 576, 96, true, true, 1}, {5, 576, 96, true, true, 1}};
 
 // clip(x / 6 + 1/2, 0, 1)
-Value HardSigmoid(GraphBuilder& b, Value x) {
-  return b.Op("hard_sigmoid", {x}, {{"alpha", 1.0 / 6}, {"beta", 0.5}});
-}
+Value HardSigmoid(Value x) { return Op("hard_sigmoid", {x}, {{"alpha", 1.0 / 6}, {"beta", 0.5}}); }
 
-Value Activate(GraphBuilder& b, Value x, bool hard_swish) {
-  return hard_swish ? b.Op("hard_swish", {x}) : b.Relu(x);
-}
+Value Activate(Value x, bool hard_swish) { return hard_swish ? Op("hard_swish", {x}) : Relu(x); }
 
 Value ConvNorm(GraphBuilder& b, Value x, int64_t channels, ConvOptions options,
                const std::string& name) {
@@ -51,11 +47,11 @@ int64_t Divisible(int64_t channels) {
 
 Value SqueezeExcite(GraphBuilder& b, Value x, const std::string& name) {
   if (!b.ok()) return {};
-  const int64_t channels = b.dims(x)[1];
+  const int64_t channels = x.dims()[1];
   const ConvOptions conv = {.kernel = 1, .kaiming_normal_fan_out = true};
-  Value s = b.ReduceMean(x, {2, 3}, /*keep_dims=*/true);
-  s = b.Relu(Conv(b, s, Divisible(channels / 4), name + ".fc1", conv));
-  return b.Mul(HardSigmoid(b, Conv(b, s, channels, name + ".fc2", conv)), x);
+  Value s = Mean(x, {2, 3}, /*keep_dims=*/true);
+  s = Relu(Conv(b, s, Divisible(channels / 4), name + ".fc1", conv));
+  return HardSigmoid(Conv(b, s, channels, name + ".fc2", conv)) * x;
 }
 
 Value Residual(GraphBuilder& b, Value x, const Row& row, const std::string& name) {
@@ -63,26 +59,26 @@ Value Residual(GraphBuilder& b, Value x, const Row& row, const std::string& name
   Value y = x;
   int64_t part = 0;
   auto next = [&] { return fmt::format("{}.block.{}", name, part++); };
-  if (row.expanded != b.dims(x)[1])
-    y = Activate(b, ConvNorm(b, y, row.expanded, {.kernel = 1}, next()), row.hard_swish);
+  if (row.expanded != x.dims()[1])
+    y = Activate(ConvNorm(b, y, row.expanded, {.kernel = 1}, next()), row.hard_swish);
   const ConvOptions depthwise = {
       .kernel = row.kernel, .stride = row.stride, .groups = row.expanded};
-  y = Activate(b, ConvNorm(b, y, row.expanded, depthwise, next()), row.hard_swish);
+  y = Activate(ConvNorm(b, y, row.expanded, depthwise, next()), row.hard_swish);
   if (row.squeeze) y = SqueezeExcite(b, y, next());
   y = ConvNorm(b, y, row.channels, {.kernel = 1}, next());
-  return b.ok() && b.type(x) == b.type(y) ? b.Add(x, y) : y;
+  return b.ok() && x.type() == y.type() ? x + y : y;
 }
 
 Result<Graph> BuildMobileNet(const ModelArguments& arguments, const ModelOptions& options) {
   GraphBuilder b("mobilenet_v3_small");
   const int64_t size = arguments["image"];
   Value x = ImageInput(b, options, {3, size, size});
-  x = Activate(b, ConvNorm(b, x, 16, {.kernel = 3, .stride = 2}, "features.0"), true);
+  x = Activate(ConvNorm(b, x, 16, {.kernel = 3, .stride = 2}, "features.0"), true);
   int64_t index = 1;
   for (const Row& row : kRows) x = Residual(b, x, row, fmt::format("features.{}", index++));
-  x = Activate(b, ConvNorm(b, x, 576, {.kernel = 1}, "features.12"), true);
-  x = b.Op("reduce_mean", {x}, {{"axes", std::vector<int64_t>{2, 3}}}, "avgpool");
-  x = Activate(b, Linear(b, x, 1024, "classifier.0", {.deviation = 0.01}), true);
+  x = Activate(ConvNorm(b, x, 576, {.kernel = 1}, "features.12"), true);
+  x = Op("reduce_mean", {x}, {{"axes", {2, 3}}}, "avgpool");
+  x = Activate(Linear(b, x, 1024, "classifier.0", {.deviation = 0.01}), true);
   ClassifierEnd(b, options,
                 Linear(b, x, arguments["classes"], "classifier.3", {.deviation = 0.01}));
   return b.Build();

@@ -29,12 +29,12 @@ Value BasicBlock(GraphBuilder& b, Value x, int64_t channels, int64_t stride,
   Value shortcut = x;
   Value y = ConvNorm(b, x, channels, {.kernel = 3, .stride = stride, .padding = 1}, name + ".conv1",
                      name + ".bn1");
-  y = ConvNorm(b, b.Relu(y), channels, {.kernel = 3, .padding = 1}, name + ".conv2", name + ".bn2");
-  if (stride != 1 || b.dims(x)[1] != channels) {
+  y = ConvNorm(b, Relu(y), channels, {.kernel = 3, .padding = 1}, name + ".conv2", name + ".bn2");
+  if (stride != 1 || x.dims()[1] != channels) {
     shortcut = ConvNorm(b, x, channels, {.kernel = 1, .stride = stride}, name + ".downsample.0",
                         name + ".downsample.1");
   }
-  return b.Relu(b.Add(y, shortcut));
+  return Relu(y + shortcut);
 }
 
 // relu(bn3(conv3(relu(bn2(conv2(relu(bn1(conv1(x)))))))) + shortcut(x)); the stride is conv2's
@@ -44,15 +44,15 @@ Value Bottleneck(GraphBuilder& b, Value x, int64_t channels, int64_t stride,
   if (!b.ok()) return {};
   Value shortcut = x;
   Value y = ConvNorm(b, x, channels, {.kernel = 1}, name + ".conv1", name + ".bn1");
-  y = ConvNorm(b, b.Relu(y), channels, {.kernel = 3, .stride = stride, .padding = 1},
-               name + ".conv2", name + ".bn2");
-  y = ConvNorm(b, b.Relu(y), 4 * channels, {.kernel = 1}, name + ".conv3", name + ".bn3");
+  y = ConvNorm(b, Relu(y), channels, {.kernel = 3, .stride = stride, .padding = 1}, name + ".conv2",
+               name + ".bn2");
+  y = ConvNorm(b, Relu(y), 4 * channels, {.kernel = 1}, name + ".conv3", name + ".bn3");
   if (!b.ok()) return {};
-  if (stride != 1 || b.dims(x)[1] != 4 * channels) {
+  if (stride != 1 || x.dims()[1] != 4 * channels) {
     shortcut = ConvNorm(b, x, 4 * channels, {.kernel = 1, .stride = stride}, name + ".downsample.0",
                         name + ".downsample.1");
   }
-  return b.Relu(b.Add(y, shortcut));
+  return Relu(y + shortcut);
 }
 
 struct ResNet {
@@ -67,7 +67,7 @@ Result<Graph> BuildResNet(const ResNet& net, const ModelArguments& arguments,
   const int64_t size = arguments["image"];
   Value x = ImageInput(b, options, {arguments["channels"], size, size});
   x = ConvNorm(b, x, 64, {.kernel = 7, .stride = 2, .padding = 3}, "conv1", "bn1");
-  x = MaxPool(b, b.Relu(x), /*kernel=*/3, /*stride=*/2, /*padding=*/1, "maxpool");
+  x = MaxPool(Relu(x), /*kernel=*/3, /*stride=*/2, /*padding=*/1, "maxpool");
   for (int64_t stage = 0; stage < 4; ++stage) {
     for (int64_t block = 0; block < net.blocks[static_cast<size_t>(stage)]; ++block) {
       const int64_t stride = stage > 0 && block == 0 ? 2 : 1;
@@ -75,7 +75,7 @@ Result<Graph> BuildResNet(const ResNet& net, const ModelArguments& arguments,
                     fmt::format("layer{}.{}", stage + 1, block));
     }
   }
-  x = b.Op("reduce_mean", {x}, {{"axes", std::vector<int64_t>{2, 3}}}, "avgpool");
+  x = Op("reduce_mean", {x}, {{"axes", {2, 3}}}, "avgpool");
   ClassifierEnd(b, options, b.Linear(x, arguments["classes"], "fc"));
   return b.Build();
 }

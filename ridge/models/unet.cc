@@ -15,18 +15,18 @@ namespace {
 constexpr int64_t kLevels = 5;
 
 Value Block(GraphBuilder& b, Value x, int64_t channels, const std::string& name) {
-  x = b.Relu(Conv(b, x, channels, name + ".0", {.kernel = 3, .padding = 1}));
-  return b.Relu(Conv(b, x, channels, name + ".2", {.kernel = 3, .padding = 1}));
+  x = Relu(Conv(b, x, channels, name + ".0", {.kernel = 3, .padding = 1}));
+  return Relu(Conv(b, x, channels, name + ".2", {.kernel = 3, .padding = 1}));
 }
 
 // Output `logits` [B,classes,H,W], input `label` i64[B,H,W], the mean loss over the pixels that
 // count.
 void SegmentationEnd(GraphBuilder& b, const ModelOptions& options, Value logits) {
   if (!b.ok()) return;
-  const Dims dims = b.dims(logits);
+  const Dims dims = logits.dims();
   const Value label =
       b.Input("label", {DType::kI64, {options.batch, dims[2], dims[3]}}, {"batch", "", ""});
-  const Value last = b.Transpose(logits, {0, 2, 3, 1});  // classes last
+  const Value last = Transpose(logits, {0, 2, 3, 1});  // classes last
   b.Output("logits", logits);
   b.Output("loss", CrossEntropyMean(b, last, label));
 }
@@ -44,11 +44,11 @@ Result<Graph> BuildUnet(const ModelArguments& arguments, const ModelOptions& opt
     x = Block(b, x, base << level, fmt::format("enc.{}", level));
     if (level + 1 == kLevels) break;
     skips.push_back(x);
-    x = MaxPool(b, x, /*kernel=*/2, /*stride=*/2, /*padding=*/0, fmt::format("down.{}", level));
+    x = MaxPool(x, /*kernel=*/2, /*stride=*/2, /*padding=*/0, fmt::format("down.{}", level));
   }
   for (int64_t level = kLevels - 1; level-- > 0;) {
     const Value up = UpConv(b, x, base << level, 2, fmt::format("up.{}", level));
-    x = b.Op("concat", {up, skips[static_cast<size_t>(level)]}, {{"axis", int64_t{1}}});
+    x = Concat({up, skips[static_cast<size_t>(level)]}, 1);
     x = Block(b, x, base << level, fmt::format("dec.{}", level));
   }
   SegmentationEnd(b, options, Conv(b, x, arguments["classes"], "head", {.kernel = 1}));

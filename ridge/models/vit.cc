@@ -22,29 +22,29 @@ Value Dense(GraphBuilder& b, Value x, int64_t out, const std::string& name) {
 
 Value EncoderBlock(GraphBuilder& b, Value x, int64_t heads, const std::string& name) {
   if (!b.ok()) return {};
-  const int64_t width = b.dims(x)[2];
+  const int64_t width = x.dims()[2];
   const Value qkv =
       Dense(b, LayerNorm(b, x, kEpsilon, name + ".norm1"), 3 * width, name + ".attn.qkv");
   const Value attended = SelfAttention(b, qkv, heads, /*causal=*/false, name + ".attn");
-  x = b.Add(x, Dense(b, attended, width, name + ".attn.proj"));
+  x = x + Dense(b, attended, width, name + ".attn.proj");
   const Value up =
       Dense(b, LayerNorm(b, x, kEpsilon, name + ".norm2"), 4 * width, name + ".mlp.fc1");
-  return b.Add(x, Dense(b, b.Op("gelu", {up}), width, name + ".mlp.fc2"));
+  return x + Dense(b, Gelu(up), width, name + ".mlp.fc2");
 }
 
 // [B,3,H,W] -> [B,1 + patches,C]: the class token, then the patches, plus positions.
 Value Patches(GraphBuilder& b, Value image, int64_t width) {
   Value x = Conv(b, image, width, "patch_embed.proj", {.kernel = kPatch, .stride = kPatch});
   if (!b.ok()) return {};
-  const Dims dims = b.dims(x);
+  const Dims dims = x.dims();
   const int64_t patches = dims[2] * dims[3];
-  x = b.Transpose(b.Reshape(x, {dims[0], width, patches}), {0, 2, 1});
-  const DType dtype = b.type(x).dtype;
+  x = Transpose(Reshape(x, {dims[0], width, patches}), {0, 2, 1});
+  const DType dtype = x.dtype();
   const Value token = b.Parameter("cls_token", {dtype, {1, 1, width}}, Init::Normal(1e-6));
   const Value positions =
       b.Parameter("pos_embed", {dtype, {1, patches + 1, width}}, Init::Normal(kDeviation));
-  x = b.Op("concat", {b.Expand(token, {dims[0], 1, width}), x}, {{"axis", int64_t{1}}});
-  return b.Add(x, positions);
+  x = Concat({Expand(token, {dims[0], 1, width}), x}, 1);
+  return x + positions;
 }
 
 Result<Graph> BuildVit(const ModelArguments& arguments, const ModelOptions& options) {
@@ -58,7 +58,7 @@ Result<Graph> BuildVit(const ModelArguments& arguments, const ModelOptions& opti
   for (int64_t layer = 0; layer < 12; ++layer)
     x = EncoderBlock(b, x, /*heads=*/3, fmt::format("blocks.{}", layer));
   x = LayerNorm(b, x, kEpsilon, "norm");
-  const Value first = b.Op("gather", {x, b.Scalar(DType::kI64, 0)}, {{"axis", int64_t{1}}});
+  const Value first = Gather(x, b.Scalar(DType::kI64, 0), 1);
   ClassifierEnd(b, options, Dense(b, first, arguments["classes"], "head"));
   return b.Build();
 }

@@ -66,8 +66,8 @@ AttrMap AttrsOf(const OpDef& op) {
   for (auto& [name, value] : attrs) {
     if (std::holds_alternative<double>(value)) value = 0.25;  // f32 holds it
   }
-  if (op.name == "cast") attrs["to"] = std::string("f64");
-  if (op.name == "shift_left") attrs["bits"] = int64_t{8};
+  if (op.name == "cast") attrs["to"] = "f64";
+  if (op.name == "shift_left") attrs["bits"] = 8;
   return attrs;
 }
 
@@ -81,7 +81,7 @@ Value TryOp(GraphBuilder& b, const OpDef& op, DType first, DType others) {
   std::vector<Value> inputs;
   for (size_t i = 0; i < call.inputs.size(); ++i)
     inputs.push_back(b.Input(op.name + std::to_string(i), call.inputs[i]));
-  return b.Op(op.name.c_str(), inputs, AttrsOf(op));
+  return Op(op.name.c_str(), inputs, AttrsOf(op));
 }
 
 // Mod of floats is fmod, so mod is written for integers.

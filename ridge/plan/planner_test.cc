@@ -128,7 +128,7 @@ TEST_F(Planner, OffsetsAndTheArenaAreMultiplesOfWhatTheDeviceAsks) {
     GraphBuilder b("g");
     const Value w = b.Parameter("w", {DType::kF32, {3}}, Init::Zeros());
     const Value x = b.Input("x", {DType::kF32, {3}});
-    b.Output("y", b.Op("exp", {b.Op("add", {b.Op("neg", {x}), w})}));
+    b.Output("y", Op("exp", {Op("add", {Op("neg", {x}), w})}));
     const StepPlan& step = Plan(b);
     for (const PersistentValue& value : program_.persistent)
       EXPECT_EQ(value.offset_bytes % space.alignment_bytes, 0) << value.name;
@@ -145,17 +145,17 @@ TEST_F(Planner, AReorderIsMadeOnceAndSharedByAllReaders) {
   kernels_.blocked_op = "exp";
   GraphBuilder b("g");
   const Value x = b.Input("x", kType);
-  const Value a = b.Op("exp", {x}, {}, "a");
-  const Value c = b.Op("exp", {x}, {}, "c");
-  b.Output("y", b.Op("add", {a, c}, {}, "y"));
+  const Value a = Op("exp", {x}, {}, "a");
+  const Value c = Op("exp", {x}, {}, "c");
+  b.Output("y", Op("add", {a, c}, {}, "y"));
   EXPECT_EQ(Nodes(Plan(b)), "x@blocked a c a@row_major c@row_major y ");
 }
 
 TEST_F(Planner, LayoutsFlowThroughPointwiseNodes) {
   kernels_.blocked_op = "exp";
   GraphBuilder b("g");
-  const Value a = b.Op("exp", {b.Input("x", kType)}, {}, "a");
-  b.Output("y", b.Op("exp", {b.Op("relu", {a}, {}, "r")}, {}, "y"));
+  const Value a = Op("exp", {b.Input("x", kType)}, {}, "a");
+  b.Output("y", Op("exp", {Op("relu", {a}, {}, "r")}, {}, "y"));
   const StepPlan& step = Plan(b);
   EXPECT_EQ(Nodes(step), "x@blocked a r y y@row_major ");
   EXPECT_EQ(Planned(step, "r").layout, kBlocked);
@@ -168,7 +168,7 @@ TEST_F(Planner, MeasuredSecondsChooseBetweenKernelsThatWereMeasured) {
     PlanOptions options;
     options.kernel_s = &kernel_s;
     GraphBuilder b("g");
-    b.Output("y", b.Op("exp", {b.Input("x", kType)}, {}, "a"));
+    b.Output("y", Op("exp", {b.Input("x", kType)}, {}, "a"));
     return Nodes(Plan(b, options));
   };
   const std::string blocked = "x@blocked a a@row_major ", plain = "a ";
@@ -215,7 +215,7 @@ TEST_F(Planner, TheNominalModelDecidesAndTheMeasuredOneIsShown) {
     kernels_.costs = &nominal;
     measured_ = &measured;
     GraphBuilder b("g");
-    b.Output("y", b.Op("exp", {b.Input("x", kType)}, {}, "a"));
+    b.Output("y", Op("exp", {b.Input("x", kType)}, {}, "a"));
     return Plan(b);
   };
   const StepPlan& plain = plan(likes_plain, likes_blocked);
@@ -248,7 +248,7 @@ TEST(Times, WhatWasTimedStandsBesideWhatIsModelled) {
 TEST_F(Planner, WithoutTheLayoutPassEverythingIsRowMajor) {
   kernels_.blocked_op = "exp";
   GraphBuilder b("g");
-  b.Output("y", b.Op("exp", {b.Input("x", kType)}, {}, "y"));
+  b.Output("y", Op("exp", {b.Input("x", kType)}, {}, "y"));
   PlanOptions options;
   options.layout = false;
   EXPECT_EQ(Nodes(Plan(b, options)), "y ");
@@ -257,7 +257,7 @@ TEST_F(Planner, WithoutTheLayoutPassEverythingIsRowMajor) {
 TEST_F(Planner, InPlaceChainNeedsOneBuffer) {
   GraphBuilder b("g");
   Value v = b.Input("x", kType);
-  for (const char* name : {"a", "b", "c", "d"}) v = b.Op("exp", {v}, {}, name);
+  for (const char* name : {"a", "b", "c", "d"}) v = Op("exp", {v}, {}, name);
   b.Output("y", v);
   EXPECT_EQ(Plan(b).scratch_bytes, 512);
   PlanOptions apart;
@@ -283,9 +283,9 @@ TEST(ShareInPlace, TwoResultsOfANodeDoNotTakeTheSameOperand) {
 
 TEST_F(Planner, AValueThatIsReadAgainIsNotOverwritten) {
   GraphBuilder b("g");
-  const Value a = b.Op("exp", {b.Input("x", kType)}, {}, "a");
-  const Value c = b.Op("neg", {a}, {}, "c");
-  b.Output("y", b.Op("add", {a, c}, {}, "y"));
+  const Value a = Op("exp", {b.Input("x", kType)}, {}, "a");
+  const Value c = Op("neg", {a}, {}, "c");
+  b.Output("y", Op("add", {a, c}, {}, "y"));
   const StepPlan& step = Plan(b);
   EXPECT_NE(Planned(step, "a").offset_bytes, Planned(step, "c").offset_bytes);
   EXPECT_EQ(step.scratch_bytes, 1024);
@@ -293,23 +293,23 @@ TEST_F(Planner, AValueThatIsReadAgainIsNotOverwritten) {
 
 TEST_F(Planner, AnOutputIsNotOverwrittenByTheLastNode) {
   GraphBuilder b("g");
-  const Value a = b.Op("exp", {b.Input("x", kType)}, {}, "a");
+  const Value a = Op("exp", {b.Input("x", kType)}, {}, "a");
   b.Output("a", a);
-  b.Output("y", b.Op("neg", {a}, {}, "y"));
+  b.Output("y", Op("neg", {a}, {}, "y"));
   const StepPlan& step = Plan(b);
   EXPECT_NE(Planned(step, "a").offset_bytes, Planned(step, "y").offset_bytes);
 }
 
 TEST_F(Planner, InputsAreNeverOverwritten) {
   GraphBuilder b("g");
-  b.Output("y", b.Op("exp", {b.Input("x", kType)}, {}, "y"));
+  b.Output("y", Op("exp", {b.Input("x", kType)}, {}, "y"));
   EXPECT_FALSE(Planned(Plan(b), "y").persistent);
 }
 
 TEST_F(Planner, AnUpdateIsWrittenIntoItsVariable) {
   GraphBuilder b("g");
   const Value s = b.State("s", kType, Init::Zeros(), ValueRole::kNone);
-  const Value next = b.Op("add", {s, b.Input("x", kType)}, {}, "next");
+  const Value next = Op("add", {s, b.Input("x", kType)}, {}, "next");
   b.Update(s, next);
   const StepPlan& step = Plan(b);
   EXPECT_EQ(Nodes(step), "next ");
@@ -319,17 +319,17 @@ TEST_F(Planner, AnUpdateIsWrittenIntoItsVariable) {
 TEST_F(Planner, AnUpdateIsCopiedWhenTheOldContentsAreStillRead) {
   GraphBuilder b("g");
   const Value s = b.State("s", kType, Init::Zeros(), ValueRole::kNone);
-  const Value next = b.Op("add", {s, b.Input("x", kType)}, {}, "next");
-  b.Output("y", b.Op("mul", {next, s}, {}, "y"));
+  const Value next = Op("add", {s, b.Input("x", kType)}, {}, "next");
+  b.Output("y", Op("mul", {next, s}, {}, "y"));
   b.Update(s, next);
   EXPECT_EQ(Nodes(Plan(b)), "next y s@next ");
 }
 
 TEST_F(Planner, ViewsShareBytesAndRunNoKernel) {
   GraphBuilder b("g");
-  const Value a = b.Op("exp", {b.Input("x", kType)}, {}, "a");
-  const Value flat = b.Op("reshape", {a}, {{"dims", std::vector<int64_t>{128}}}, "flat");
-  b.Output("y", b.Op("neg", {flat}, {}, "y"));
+  const Value a = Op("exp", {b.Input("x", kType)}, {}, "a");
+  const Value flat = Op("reshape", {a}, {{"dims", {128}}}, "flat");
+  b.Output("y", Op("neg", {flat}, {}, "y"));
   const StepPlan& step = Plan(b);
   EXPECT_EQ(Nodes(step), "a y ");
   EXPECT_EQ(Planned(step, "flat").offset_bytes, Planned(step, "a").offset_bytes);
@@ -341,12 +341,12 @@ TEST_F(Planner, OptimizerNodesRunAsSoonAsTheirVariablesAreFree) {
   const Value lr = b.Input("lr", {DType::kF32, {}});
   const Value w = b.Parameter("w", kType, Init::Zeros());
   const Value v = b.Parameter("v", kType, Init::Zeros());
-  const Value h = b.Op("mul", {b.Op("mul", {x, w}, {}, "h1"), v}, {}, "h2");
-  const Value loss = b.ReduceSum(h, {}, false);
+  const Value h = Op("mul", {Op("mul", {x, w}, {}, "h1"), v}, {}, "h2");
+  const Value loss = Sum(h);
   const auto grads = AppendGradients(b, loss, {w, v});
   ASSERT_TRUE(grads.ok());
-  b.Update(w, b.Op("sgd_update", {w, (*grads)[0], lr}, {}, "w.next"));
-  b.Update(v, b.Op("sgd_update", {v, (*grads)[1], lr}, {}, "v.next"));
+  b.Update(w, Op("sgd_update", {w, (*grads)[0], lr}, {}, "w.next"));
+  b.Update(v, Op("sgd_update", {v, (*grads)[1], lr}, {}, "v.next"));
   b.Output("loss", loss);
   const auto order = ScheduleNodes(*b.Build());
   const Graph& graph = b.graph();
@@ -361,16 +361,16 @@ TEST_F(Planner, OptimizerNodesRunAsSoonAsTheirVariablesAreFree) {
 
 TEST_F(Planner, ReductionsToLittleRunEarlySoThatOthersMayWriteOverWhatTheyRead) {
   GraphBuilder b("g");
-  const Value x = b.Op("exp", {b.Input("x", kType)}, {}, "x1");
-  b.Output("y", b.Op("neg", {x}, {}, "y"));
-  b.Output("most", b.Op("reduce_max", {x}, {}, "most"));
+  const Value x = Op("exp", {b.Input("x", kType)}, {}, "x1");
+  b.Output("y", Op("neg", {x}, {}, "y"));
+  b.Output("most", Op("reduce_max", {x}, {}, "most"));
   EXPECT_EQ(Nodes(Plan(b)), "x1 most y ");
 }
 
 TEST_F(Planner, ANodeWithoutAKernelIsRefusedWithTheReasons) {
   kernels_.unknown_op = "exp";
   GraphBuilder b("g");
-  b.Output("y", b.Op("exp", {b.Input("x", kType)}, {}, "y"));
+  b.Output("y", Op("exp", {b.Input("x", kType)}, {}, "y"));
   const auto program = PlanProgram("m", {{"eval", *b.Build()}}, kernels_, TestCosts(), {});
   EXPECT_EQ(program.status().code(), ErrorCode::kUnsupported);
   EXPECT_EQ(program.status().message(),
@@ -382,8 +382,8 @@ TEST_F(Planner, ASumInALayoutOfItsOwnIsBroughtBackInEverySlice) {
   kernels_.blocked_op = "add";
   GraphBuilder b("g");
   const Value s = b.State("s", kType, Init::Zeros(), ValueRole::kNone);
-  const Value total = b.Op("add", {s, b.Input("x", kType)}, {}, "total");
-  b.Output("y", b.Op("reduce_max", {total}, {}, "y"));
+  const Value total = Op("add", {s, b.Input("x", kType)}, {}, "total");
+  b.Output("y", Op("reduce_max", {total}, {}, "y"));
   b.Update(s, total);
   const StepPlan& step = PlanSlices(b);
   ASSERT_EQ(Nodes(step), "s@blocked total total@row_major y ");
@@ -393,7 +393,7 @@ TEST_F(Planner, ASumInALayoutOfItsOwnIsBroughtBackInEverySlice) {
 
 TEST_F(Planner, UnboundDimensionsAreRefusedByName) {
   GraphBuilder b("g");
-  b.Output("y", b.Op("exp", {b.Input("x", kType, {"batch?", ""})}, {}, "y"));
+  b.Output("y", Op("exp", {b.Input("x", kType, {"batch?", ""})}, {}, "y"));
   const auto program = PlanProgram("m", {{"eval", *b.Build()}}, kernels_, TestCosts(), {});
   EXPECT_EQ(program.status().message(),
             "g: dimension 'batch' is not bound. hint: --batch or --dim batch=N");
@@ -402,8 +402,8 @@ TEST_F(Planner, UnboundDimensionsAreRefusedByName) {
 TEST_F(Planner, BreakdownAddsUpToThePeak) {
   GraphBuilder b("g");
   const Value w = b.Parameter("w", kType, Init::Zeros());
-  const Value h = b.Op("mul", {b.Input("x", kType), w}, {}, "h");
-  b.Output("y", b.ReduceSum(b.Op("exp", {h}, {}, "e"), {}, false));
+  const Value h = Op("mul", {b.Input("x", kType), w}, {}, "h");
+  b.Output("y", Sum(Op("exp", {h}, {}, "e")));
   Plan(b);
   const MemoryEstimate memory = EstimateMemory(program_, /*runtime_bytes=*/1000, /*data_bytes=*/77);
   int64_t sum = 0;
@@ -416,8 +416,8 @@ TEST_F(Planner, BreakdownAddsUpToThePeak) {
 TEST_F(Planner, EqualInputGivesTheEqualPlan) {
   kernels_.blocked_op = "exp";
   GraphBuilder b("g");
-  const Value a = b.Op("exp", {b.Input("x", kType)}, {}, "a");
-  b.Output("y", b.Op("add", {a, b.Op("neg", {a}, {}, "n")}, {}, "y"));
+  const Value a = Op("exp", {b.Input("x", kType)}, {}, "a");
+  b.Output("y", Op("add", {a, Op("neg", {a}, {}, "n")}, {}, "y"));
   const StepPlan first = Plan(b);
   const StepPlan second = Plan(b);
   ASSERT_EQ(first.values.size(), second.values.size());
@@ -434,10 +434,10 @@ class CheckPlacementTest : public Planner {
   StepPlan& PlanOne() {
     GraphBuilder b("g");
     const Value w = b.State("w", kType, Init::Zeros(), ValueRole::kNone);
-    const Value e = b.Op("exp", {b.Input("x", kType)}, {}, "e");
-    const Value n = b.Op("neg", {e}, {}, "n");
-    b.Output("y", b.Op("add", {n, w}, {}, "y"));
-    b.Update(w, b.Op("mul", {n, w}, {}, "next"));
+    const Value e = Op("exp", {b.Input("x", kType)}, {}, "e");
+    const Value n = Op("neg", {e}, {}, "n");
+    b.Output("y", Op("add", {n, w}, {}, "y"));
+    b.Update(w, Op("mul", {n, w}, {}, "next"));
     Plan(b);
     return program_.steps[0];
   }
@@ -538,9 +538,9 @@ TEST_F(CheckPlacementTest, FindsVariablesThatShareBytes) {
 TEST_F(CheckPlacementTest, FindsWhatIsWrittenOverTheAddendOfASumInTheFirstSlice) {
   GraphBuilder b("g");
   const Value s = b.State("s", kType, Init::Zeros(), ValueRole::kNone);
-  const Value e = b.Op("exp", {b.Input("x", kType)}, {}, "e");
-  b.Update(s, b.Op("add", {s, e}, {}, "next"));
-  b.Output("y", b.Op("neg", {e}, {}, "y"));
+  const Value e = Op("exp", {b.Input("x", kType)}, {}, "e");
+  b.Update(s, Op("add", {s, e}, {}, "next"));
+  b.Output("y", Op("neg", {e}, {}, "y"));
   StepPlan& step = PlanSlices(b);
   PeeledIteration& peeled = MicroBatchLoop(step)->peeled;
   for (size_t v = 0; v < step.values.size(); ++v) {

@@ -68,7 +68,7 @@ class WeightLayout : public ::testing::Test {
   }
 
   // w' = sgd_update(w, grad)
-  void Update(Value grad) { b_.Update(w_, b_.Op("sgd_update", {w_, grad, lr_}, {}, "updated")); }
+  void Update(Value grad) { b_.Update(w_, Op("sgd_update", {w_, grad, lr_}, {}, "updated")); }
 
   std::string Nodes(PlanOptions options = {}) {
     auto graph = b_.Build();
@@ -91,7 +91,7 @@ class WeightLayout : public ::testing::Test {
 
 TEST_F(WeightLayout, AParameterLiesInTheLayoutThatItsReaderWants) {
   kernels_.padding = 64;
-  Update(b_.Op("exp", {w_}, {}, "y"));
+  Update(Op("exp", {w_}, {}, "y"));
   EXPECT_EQ(Nodes(), "y updated ");
   EXPECT_EQ(W().layout, kBlocked);
   EXPECT_EQ(W().size_bytes, kType.bytes() + 64);
@@ -99,16 +99,16 @@ TEST_F(WeightLayout, AParameterLiesInTheLayoutThatItsReaderWants) {
 }
 
 TEST_F(WeightLayout, TheOtherReaderGetsACopyFromThere) {
-  const Value y = b_.Op("exp", {w_}, {}, "y");
-  Update(b_.Add(y, b_.Op("tanh", {w_}, {}, "z")));
+  const Value y = Op("exp", {w_}, {}, "y");
+  Update(y + Op("tanh", {w_}, {}, "z"));
   EXPECT_EQ(Nodes(), "y w@other z add updated ");
   EXPECT_EQ(W().layout, kBlocked);
   EXPECT_EQ(program_.steps[0].nodes[1].choice.input_layouts[0], kBlocked);
 }
 
 TEST_F(WeightLayout, AGradientInTheSameLayoutIsNotCopied) {
-  const Value y = b_.Op("exp", {w_}, {}, "y");
-  Update(b_.Op("relu", {y}, {}, "grad"));
+  const Value y = Op("exp", {w_}, {}, "y");
+  Update(Op("relu", {y}, {}, "grad"));
   EXPECT_EQ(Nodes(), "y grad updated ");
   EXPECT_EQ(program_.steps[0].nodes[2].choice.input_layouts[1], kBlocked);
 }
@@ -116,7 +116,7 @@ TEST_F(WeightLayout, AGradientInTheSameLayoutIsNotCopied) {
 // The row-major copy is what the variable `kept` holds from now on.
 TEST_F(WeightLayout, AGradientThatAVariableHoldsIsStillWrittenThere) {
   const Value kept = b_.State("kept", kType, Init::Zeros(), ValueRole::kNone);
-  const Value grad = b_.Op("relu", {b_.Op("exp", {w_}, {}, "y")}, {}, "grad");
+  const Value grad = Op("relu", {Op("exp", {w_}, {}, "y")}, {}, "grad");
   Update(grad);
   b_.Update(kept, grad);
   EXPECT_EQ(Nodes(), "y grad grad@row_major updated ");
@@ -125,28 +125,28 @@ TEST_F(WeightLayout, AGradientThatAVariableHoldsIsStillWrittenThere) {
 
 TEST_F(WeightLayout, AGradientThatCannotBeGatheredIsWorthNoCopy) {  // one copy for another
   kernels_.gathers = false;
-  Update(b_.Op("exp", {w_}, {}, "y"));
+  Update(Op("exp", {w_}, {}, "y"));
   EXPECT_EQ(Nodes(), "w@blocked y updated ");
   EXPECT_EQ(W().layout, kRowMajor);
 }
 
 TEST_F(WeightLayout, RowMajorReadersShareOneCopy) {
-  b_.Output("a", b_.Op("neg", {w_}, {}, "a"));
-  b_.Output("b", b_.Op("abs", {w_}, {}, "b"));
-  const Value y = b_.Op("exp", {w_}, {}, "y");
-  Update(b_.Op("relu", {y}, {}, "grad"));
+  b_.Output("a", Op("neg", {w_}, {}, "a"));
+  b_.Output("b", Op("abs", {w_}, {}, "b"));
+  const Value y = Op("exp", {w_}, {}, "y");
+  Update(Op("relu", {y}, {}, "grad"));
   EXPECT_EQ(Nodes(), "w@row_major a b y grad updated ");
 }
 
 TEST_F(WeightLayout, WhatIsSeenUnderAnotherShapeStaysRowMajor) {
-  b_.Output("flat", b_.ReduceMean(b_.Reshape(w_, {128}), {}, false));
-  Update(b_.Op("exp", {w_}, {}, "y"));
+  b_.Output("flat", Mean(Reshape(w_, {128})));
+  Update(Op("exp", {w_}, {}, "y"));
   Nodes();
   EXPECT_EQ(W().layout, kRowMajor);
 }
 
 TEST_F(WeightLayout, WithoutTheLayoutPassNothingIsPacked) {
-  Update(b_.Op("neg", {w_}, {}, "y"));
+  Update(Op("neg", {w_}, {}, "y"));
   PlanOptions row_major;
   row_major.layout = false;
   EXPECT_EQ(Nodes(row_major), "y updated ");
@@ -154,7 +154,7 @@ TEST_F(WeightLayout, WithoutTheLayoutPassNothingIsPacked) {
 }
 
 TEST_F(WeightLayout, TheScratchRegionHoldsARowMajorCopy) {
-  Update(b_.Op("exp", {w_}, {}, "y"));
+  Update(Op("exp", {w_}, {}, "y"));
   Nodes();
   EXPECT_GE(program_.arena_bytes - program_.persistent_bytes, kType.bytes());
 }

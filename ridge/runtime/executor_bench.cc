@@ -42,7 +42,7 @@ const TensorType kTiny{DType::kF32, {1, 16}};
 void BM_Pointwise(benchmark::State& state) {
   GraphBuilder b("chain");
   Value x = b.Input("x", kTiny);
-  for (int i = 0; i < kNodes; ++i) x = b.Relu(x);
+  for (int i = 0; i < kNodes; ++i) x = Relu(x);
   b.Output("y", x);
   Run(state, b.Build());
 }
@@ -51,7 +51,7 @@ BENCHMARK(BM_Pointwise);
 void BM_Softmax(benchmark::State& state) {
   GraphBuilder b("chain");
   Value x = b.Input("x", kTiny);
-  for (int i = 0; i < kNodes; ++i) x = b.Op("softmax", {x});
+  for (int i = 0; i < kNodes; ++i) x = Softmax(x);
   b.Output("y", x);
   Run(state, b.Build());
 }
@@ -61,7 +61,7 @@ void BM_Matmul(benchmark::State& state) {
   GraphBuilder b("chain");
   Value x = b.Input("x", kTiny);
   const Value w = b.Parameter("w", {DType::kF32, {16, 16}}, Init::Normal(0.1));
-  for (int i = 0; i < kNodes; ++i) x = b.Op("matmul", {x, w});
+  for (int i = 0; i < kNodes; ++i) x = Op("matmul", {x, w});
   b.Output("y", x);
   Run(state, b.Build());
 }
@@ -71,7 +71,7 @@ BENCHMARK(BM_Matmul);
 void BM_Network(benchmark::State& state) {
   GraphBuilder b("network");
   const Value x = b.Input("x", {DType::kF32, {1, 784}});
-  b.Output("y", b.Linear(b.Relu(b.Linear(x, 64, "fc1")), 10, "fc2"));
+  b.Output("y", b.Linear(Relu(b.Linear(x, 64, "fc1")), 10, "fc2"));
   Run(state, b.Build());
 }
 BENCHMARK(BM_Network);

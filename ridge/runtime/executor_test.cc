@@ -28,16 +28,16 @@ Graph TrainingGraph() {
   const Value x = b.Input("x", {DType::kF32, {kBatch, 5}}, {"batch", ""});
   const Value t = b.Input("t", {DType::kF32, {kBatch, 3}});
   const Value lr = b.Input("lr", {DType::kF32, {}});
-  const Value y = b.Linear(b.Relu(b.Linear(x, 7, "fc1")), 3, "fc2");
-  const Value error = b.Sub(y, t);
-  const Value loss = b.ReduceMean(b.Mul(error, error), {}, false);
+  const Value y = b.Linear(Relu(b.Linear(x, 7, "fc1")), 3, "fc2");
+  const Value error = y - t;
+  const Value loss = Mean(error * error);
   b.Output("loss", loss);
   std::vector<Value> params;
-  for (ValueId id : b.graph().ValuesOfKind(ValueKind::kParameter)) params.push_back({id});
+  for (ValueId id : b.graph().ValuesOfKind(ValueKind::kParameter)) params.push_back(b.At(id));
   const auto grads = AppendGradients(b, loss, params);
   EXPECT_TRUE(grads.ok()) << grads.status().message();
   for (size_t i = 0; i < params.size(); ++i)
-    b.Update(params[i], b.Op("sgd_update", {params[i], (*grads)[i], lr}));
+    b.Update(params[i], Op("sgd_update", {params[i], (*grads)[i], lr}));
   auto graph = b.Build();
   EXPECT_TRUE(graph.ok()) << graph.status().message();
   return *graph;
@@ -129,7 +129,7 @@ TEST(Executor, StartingValuesDoNotDependOnThreads) {
   b.Parameter("uniform", {DType::kBF16, {200'001}}, Init::Uniform(0.5));
   b.Parameter("ones", {DType::kF64, {70'003}}, Init::Constant(1));
   b.Parameter("given", type, Init::FromTensor(given));
-  b.Output("loss", b.ReduceMean(b.Input("in", {DType::kF32, {4}}), {}, false));
+  b.Output("loss", Mean(b.Input("in", {DType::kF32, {4}})));
   const auto graph = b.Build();
   ASSERT_TRUE(graph.ok()) << graph.status().message();
   const auto backend = MakeCpuBackend(std::min(3, AvailableThreads()));
@@ -152,19 +152,19 @@ Graph WideGraph() {
   GraphBuilder b("wide");
   const Value x = b.Input("x", {DType::kF32, {256, 130}});
   const Value lr = b.Input("lr", {DType::kF32, {}});
-  const Value y = b.Linear(b.Relu(b.Linear(x, 200, "fc1")), 150, "fc2");
-  const Value loss = b.ReduceMean(b.Mul(y, y), {}, false);
+  const Value y = b.Linear(Relu(b.Linear(x, 200, "fc1")), 150, "fc2");
+  const Value loss = Mean(y * y);
   b.Output("loss", loss);
   std::vector<Value> params;
-  for (ValueId id : b.graph().ValuesOfKind(ValueKind::kParameter)) params.push_back({id});
+  for (ValueId id : b.graph().ValuesOfKind(ValueKind::kParameter)) params.push_back(b.At(id));
   const auto grads = AppendGradients(b, loss, params);
   EXPECT_TRUE(grads.ok()) << grads.status().message();
   for (size_t i = 0; i < params.size(); ++i) {
     const std::string name = b.graph().value(params[i].id).name;
     const Value sum =
-        b.State(name + ".sum", b.type(params[i]), Init::Zeros(), ValueRole::kOptimizer);
-    const auto updated = b.OpOutputs("sgd_update", {params[i], (*grads)[i], lr, sum},
-                                     {{"momentum", 0.9}}, name + ".new");
+        b.State(name + ".sum", params[i].type(), Init::Zeros(), ValueRole::kOptimizer);
+    const auto updated = OpOutputs("sgd_update", {params[i], (*grads)[i], lr, sum},
+                                   {{"momentum", 0.9}}, name + ".new");
     b.Update(params[i], updated[0]);
     b.Update(sum, updated[1]);
   }
@@ -336,8 +336,8 @@ TEST(Executor, NamesTheFirstNonFiniteNodeInABlockedLayout) {
   for (int64_t i = 0; i < weight.elements(); ++i)
     StoreFromDouble(DType::kF32, weight.mutable_data(), i, i < 16 * 64 * 9 ? 0 : 1);
   const Value w = b.Parameter("w", weight.type(), Init::FromTensor(weight));
-  const Value c = b.Op("conv", {x, w}, {{"padding", std::vector<int64_t>{1, 1, 1, 1}}}, "c");
-  b.Output("loss", b.ReduceMean(b.Op("exp", {c}, {}, "e"), {}, false));
+  const Value c = Op("conv", {x, w}, {{"padding", {1, 1, 1, 1}}}, "c");
+  b.Output("loss", Mean(Op("exp", {c}, {}, "e")));
   const auto backend = MakeCpuBackend(1);
   ASSERT_TRUE(backend.ok());
   const auto executor = MakeExecutor(*b.Build(), **backend);
@@ -360,9 +360,9 @@ TEST(Executor, WhatIsWrittenOverAnAddendStaysOutOfTheSumOverSlices) {
   const TensorType type{DType::kF32, {4}};
   const Value x = b.Input("x", type, {"batch"});
   const Value s = b.State("s", type, Init::Zeros(), ValueRole::kNone);
-  const Value a = b.Op("exp", {x}, {}, "a");
-  b.Update(s, b.Op("add", {s, a}, {}, "next"));
-  b.Output("y", b.Op("neg", {a}, {}, "y"));
+  const Value a = Op("exp", {x}, {}, "a");
+  b.Update(s, Op("add", {s, a}, {}, "next"));
+  b.Output("y", Op("neg", {a}, {}, "y"));
   NamedGraph named{"train", *b.Build()};
   named.slices = 2;
   named.sliced_inputs = {"x"};

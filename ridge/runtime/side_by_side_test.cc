@@ -33,26 +33,26 @@ Graph RandomGraph(uint32_t seed) {
     const Value from = made[below(made.size())], other = made[below(made.size())];
     switch (below(4)) {
       case 0:
-        made.push_back(b.Add(from, other));
+        made.push_back(from + other);
         break;
       case 1:
-        made.push_back(b.Relu(from));
+        made.push_back(Relu(from));
         break;
       default:
-        made.push_back(b.Op("tanh", {b.Linear(from, 48, "fc" + std::to_string(i))}));
+        made.push_back(Tanh(b.Linear(from, 48, "fc" + std::to_string(i))));
         break;
     }
   }
   Value sum = made[0];
-  for (size_t i = 1; i < made.size(); ++i) sum = b.Add(sum, made[i]);
-  const Value loss = b.ReduceMean(b.Mul(sum, sum), {}, false);
+  for (size_t i = 1; i < made.size(); ++i) sum = sum + made[i];
+  const Value loss = Mean(sum * sum);
   b.Output("loss", loss);
   std::vector<Value> params;
-  for (ValueId id : b.graph().ValuesOfKind(ValueKind::kParameter)) params.push_back({id});
+  for (ValueId id : b.graph().ValuesOfKind(ValueKind::kParameter)) params.push_back(b.At(id));
   const auto grads = AppendGradients(b, loss, params);
   EXPECT_TRUE(grads.ok()) << grads.status().message();
   for (size_t i = 0; i < params.size(); ++i)
-    b.Update(params[i], b.Op("sgd_update", {params[i], (*grads)[i], lr}));
+    b.Update(params[i], Op("sgd_update", {params[i], (*grads)[i], lr}));
   auto graph = b.Build();
   EXPECT_TRUE(graph.ok()) << graph.status().message();
   return *graph;

@@ -65,11 +65,12 @@ Result<GraphOutput> FindLoss(const Graph& graph, const std::string& wanted) {
                                      wanted, fmt::join(names, ", ")));
 }
 
-std::vector<Value> Differentiated(const Graph& graph) {
+std::vector<Value> Differentiated(GraphBuilder& b) {
+  const Graph& graph = b.graph();
   std::vector<Value> values;
   for (const ValueKind kind : {ValueKind::kInput, ValueKind::kParameter}) {
     for (ValueId id : graph.ValuesOfKind(kind)) {
-      if (IsFloat(graph.type(id).dtype)) values.push_back({id});
+      if (IsFloat(graph.type(id).dtype)) values.push_back(b.At(id));
     }
   }
   return values;
@@ -79,10 +80,10 @@ std::vector<Value> Differentiated(const Graph& graph) {
 
 Result<Graph> GraphWithGradients(Graph graph, const GraphOutput& loss) {
   graph.ClearUpdates();
-  const std::vector<Value> with_respect_to = Differentiated(graph);
   GraphBuilder b(std::move(graph));
-  Value sum = {loss.value};
-  if (!b.dims(sum).empty()) sum = b.ReduceSum(sum, {}, /*keep_dims=*/false);
+  const std::vector<Value> with_respect_to = Differentiated(b);
+  Value sum = b.At(loss.value);
+  if (!sum.dims().empty()) sum = Sum(sum);
   RIDGE_ASSIGN_OR_RETURN(const std::vector<Value> gradients,
                          AppendGradients(b, sum, with_respect_to));
   for (size_t i = 0; i < gradients.size(); ++i) {

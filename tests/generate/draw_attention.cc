@@ -85,7 +85,7 @@ void DrawAttentionNodes(Sketch& s) {
   const bool before = s.dice.Percent(30);
   const Value q = before && o.q.valid() ? s.Times(o.q, scale) : o.q;
   const Value k = transposed && o.k.valid() ? s.Transpose(o.k, {0, 1, 3, 2}) : o.k;
-  Value scores = s.Op("matmul", {q, k}, {{"transpose_b", int64_t{!transposed}}});
+  Value scores = s.Op("matmul", {q, k}, {{"transpose_b", !transposed}});
   if (!scores.valid()) return;
   if (!before)
     scores = s.dice.Percent(50) ? s.Times(scores, scale) : s.Div(scores, s.Scalar(1 / scale));
@@ -106,12 +106,12 @@ void DrawAttention(Sketch& s) {
   const int64_t batch = s.extent(x, 0), time = s.extent(x, 1), width = s.dice.From(1, 3);
   const int64_t kv = s.dice.From(1, 2), heads = kv * s.dice.From(1, 2);
   AttrMap attrs = {{"scale", s.dice.Between(0.3, 1)}};
-  if (s.dice.Percent(40)) attrs["causal"] = int64_t{1};
+  if (s.dice.Percent(40)) attrs["causal"] = 1;
   if (s.dice.Percent(20)) attrs["softcap"] = 2.0;
   const Value mask = s.dice.Percent(30) ? s.Parameter({1, heads, 1, time}) : Sketch::Absent();
   const int64_t kind = s.dice.Below(3);
   if (kind == 0) {
-    attrs["layout"] = std::string("packed");
+    attrs["layout"] = "packed";
     const Value all = Project(s, x, 3 * heads * width);
     if (!all.valid()) return;
     const Value qkv = s.Reshape(all, {batch, time, 3, heads, width});
@@ -123,7 +123,7 @@ void DrawAttention(Sketch& s) {
   if (!q.valid() || !k.valid() || !v.valid()) return;
   const Dims q_rows = {batch, time, heads, width}, kv_rows = {batch, time, kv, width};
   std::vector<Value> inputs = {s.Reshape(q, q_rows), s.Reshape(k, kv_rows), s.Reshape(v, kv_rows)};
-  if (kind == 1) attrs["layout"] = std::string("rows");
+  if (kind == 1) attrs["layout"] = "rows";
   if (kind == 2) {
     for (Value& input : inputs) input = s.Transpose(input, {0, 2, 1, 3});
   }

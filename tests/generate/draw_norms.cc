@@ -53,7 +53,7 @@ void DrawNormNodes(Sketch& s) {
   const int64_t axis = s.dice.Percent(80) ? s.rank(x) - 1 : s.dice.Below(s.rank(x));
   std::vector<int64_t> axes;
   for (int64_t d = axis; d < s.rank(x); ++d) axes.push_back(d);
-  const AttrMap mean = {{"axes", axes}, {"keep_dims", int64_t{1}}};
+  const AttrMap mean = {{"axes", axes}, {"keep_dims", 1}};
   const bool root = s.dice.Percent(40);
   const Value d = root ? x : s.Sub(x, s.Op("reduce_mean", {x}, mean));
   const int64_t spelling = s.dice.Below(3);

@@ -127,7 +127,7 @@ void DrawBinary(Sketch& s) {
 void DrawSelect(Sketch& s) {
   const Value x = s.Any(), condition = Condition(s, x);
   if (s.dice.Percent(25)) {
-    s.Keep(s.Mul(x, s.Op("cast", {condition}, {{"to", std::string("f64")}})));
+    s.Keep(s.Mul(x, s.Op("cast", {condition}, {{"to", "f64"}})));
     return;
   }
   Value a = Partner(s, x), b = s.dice.Percent(50) ? x : Partner(s, x);
@@ -163,9 +163,9 @@ void DrawAgain(Sketch& s) {
   if (count == 0) return;
   const Node node = s.b().graph().node(static_cast<NodeId>(s.dice.Below(count)));
   std::vector<Value> inputs;
-  for (ValueId id : node.inputs) inputs.push_back(id == kNoValue ? Sketch::Absent() : Value{id});
+  for (ValueId id : node.inputs) inputs.push_back(id == kNoValue ? Sketch::Absent() : s.b().At(id));
   const std::vector<Value> outputs = s.Outputs(node.op->name.c_str(), inputs, node.attrs);
-  const bool floats = outputs[0].valid() && IsFloat(s.b().type(outputs[0]).dtype);
+  const bool floats = outputs[0].valid() && IsFloat(outputs[0].dtype());
   if (floats) s.Keep(outputs[0]);
 }
 

@@ -26,7 +26,7 @@ void DrawLinear(Sketch& s) {
   const bool transposed = s.dice.Percent(50);
   const Value w = s.Parameter(transposed ? Dims{out, in} : Dims{in, out}, 0.8);
   const Value bias = s.dice.Percent(40) ? s.Parameter({out}) : Sketch::Absent();
-  Value y = s.Op("matmul", {in_rank, w, bias}, {{"transpose_b", int64_t{transposed}}});
+  Value y = s.Op("matmul", {in_rank, w, bias}, {{"transpose_b", transposed}});
   if (y.valid() && s.dice.Percent(40))
     y = s.Add(y, s.Parameter(s.dice.Percent(70) ? Dims{out} : Dims{1, out}));
   s.Keep(Epilogue(s, y));
@@ -48,8 +48,7 @@ void DrawMatmul(Sketch& s) {
     if ((transpose_b ? dims.back() : dims[dims.size() - 2]) != k) return;
   }
   if (dims != s.dims(b)) b = s.Reshape(b, dims);
-  s.Keep(s.Op("matmul", {a, b},
-              {{"transpose_a", int64_t{transpose_a}}, {"transpose_b", int64_t{transpose_b}}}));
+  s.Keep(s.Op("matmul", {a, b}, {{"transpose_a", transpose_a}, {"transpose_b", transpose_b}}));
 }
 
 namespace {
@@ -186,12 +185,10 @@ void DrawConvPool(Sketch& s) {
   const int64_t out = s.dice.From(1, 3), k = s.dice.From(1, 3);
   const Value bias = s.dice.Percent(60) ? s.Parameter({out}) : Sketch::Absent();
   Value y = s.Op("conv", {x, s.Parameter({out, s.extent(x, 1), k, k}, 0.7), bias},
-                 {{"padding", std::vector<int64_t>{1, 1, 1, 1}}});
+                 {{"padding", {1, 1, 1, 1}}});
   const bool before = s.dice.Percent(50);
   if (before) y = s.Op("relu", {y});
-  y = s.Outputs(
-      "max_pool", {y},
-      {{"kernel", std::vector<int64_t>{2, 2}}, {"stride", std::vector<int64_t>{2, 2}}})[0];
+  y = s.Outputs("max_pool", {y}, {{"kernel", {2, 2}}, {"stride", {2, 2}}})[0];
   s.Keep(before ? y : s.Op("relu", {y}));
 }
 
@@ -221,9 +218,9 @@ void DrawRegions(Sketch& s) {
   const std::vector<int64_t> output = {s.dice.From(1, 2), s.dice.From(1, 2)};
   if (s.dice.Percent(30)) {
     // Corners at halves: they are as they are in the shortest float.
-    Value boxes = s.Mul(s.Op("cast", {s.Integers({rois, 5}, 0, static_cast<int64_t>(2 * far))},
-                             {{"to", std::string("f64")}}),
-                        s.Constant(Tensor::Scalar(DType::kF64, 0.5)));
+    Value boxes = s.Mul(
+        s.Op("cast", {s.Integers({rois, 5}, 0, static_cast<int64_t>(2 * far))}, {{"to", "f64"}}),
+        s.Constant(Tensor::Scalar(DType::kF64, 0.5)));
     if (images > 0)
       boxes = s.Mul(boxes, s.Constant([] {
         Tensor first({DType::kF64, {1, 5}});
@@ -241,7 +238,7 @@ void DrawRegions(Sketch& s) {
                    {"sampling_ratio", s.dice.From(1, 2)},
                    {"half_pixel", s.dice.Below(2)},
                    {"mode", std::string(s.dice.Percent(70) ? "avg" : "max")}};
-  const Value boxes = s.Op("concat", {low, high}, {{"axis", int64_t{1}}});
+  const Value boxes = s.Op("concat", {low, high}, {{"axis", 1}});
   const Value image = s.Integers({rois}, 0, images);
   const Value y = s.Op("roi_align", {x, boxes, image}, attrs);
   const bool max = std::get<std::string>(attrs["mode"]) == "max";

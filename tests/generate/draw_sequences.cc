@@ -36,7 +36,7 @@ void DrawScatter(Sketch& s) {
   dims[0] = count;
   const char* reduction = s.dice.OneOf({"none", "add", "mul", "max", "min"});
   s.Keep(s.Op("scatter", {x, s.Integers({count}, -extent, extent - 1), s.Parameter(dims)},
-              {{"reduction", std::string(reduction)}}));
+              {{"reduction", reduction}}));
 }
 
 void DrawTopK(Sketch& s) {
@@ -84,7 +84,7 @@ void DrawRandom(Sketch& s) {
   }
   const char* op = s.dice.Percent(50) ? "random_normal" : "random_uniform";
   const Value noise =
-      s.Op(op, {s.Rng()}, {{"dims", s.dims(x)}, {"dtype", std::string("f64")}, {"stream", stream}});
+      s.Op(op, {s.Rng()}, {{"dims", s.dims(x)}, {"dtype", "f64"}, {"stream", stream}});
   s.Keep(s.Op(s.dice.Percent(50) ? "add" : "mul", {x, noise}));
 }
 

@@ -39,7 +39,7 @@ class Retyper {
       b_.Output(output.name, As(map_[output.value], LossDType()));
     for (const GraphUpdate& update : from_.updates()) {
       const Value variable = map_[update.variable];
-      b_.Update(variable, As(map_[update.value], b_.type(variable).dtype));
+      b_.Update(variable, As(map_[update.value], variable.dtype()));
     }
     return std::move(b_).Build();
   }
@@ -48,7 +48,7 @@ class Retyper {
   DType LossDType() const { return dtype_ == DType::kF64 ? dtype_ : DType::kF32; }
   DType To(DType dtype) const { return dtype == DType::kF64 ? dtype_ : dtype; }
 
-  Value As(Value v, DType dtype) { return IsFloat(b_.type(v).dtype) ? b_.Cast(v, dtype) : v; }
+  Value As(Value v, DType dtype) { return IsFloat(v.dtype()) ? Cast(v, dtype) : v; }
 
   void CopyLeaf(ValueId id) {
     const ValueInfo& info = from_.value(id);
@@ -69,7 +69,7 @@ class Retyper {
                              : graph.AddVariable(info.kind, info.name, type, std::move(init));
     graph.mutable_value(made).role = info.role;
     graph.mutable_value(made).trainable = info.trainable;
-    map_[id] = {made};
+    map_[id] = b_.At(made);
   }
 
   // Products take a bias of f32 beside short operands.
@@ -80,7 +80,7 @@ class Retyper {
   bool ReadsWide(const Node& node) {
     return std::any_of(node.inputs.begin(), node.inputs.end(), [&](ValueId id) {
       return id != kNoValue && from_.value(id).type.dtype == DType::kF64 &&
-             b_.type(map_[id]).dtype != dtype_;
+             map_[id].dtype() != dtype_;
     });
   }
 
@@ -110,13 +110,13 @@ class Retyper {
     for (Value v : inputs) ids.push_back(v.id);
     AttrMap attrs = node.attrs;
     for (const char* name : {"to", "dtype"}) {
-      if (attrs.contains(name) && std::get<std::string>(attrs.at(name)) == "f64")
+      if (attrs.contains(name) && attrs.text(name) == "f64")
         attrs[name] = std::string(DTypeName(dtype));
     }
     const std::string name = b_.graph().UniqueName(from_.value(node.outputs[0]).name);
     RIDGE_ASSIGN_OR_RETURN(const NodeId made, b_.graph().AddNode(*node.op, ids, attrs, {name}));
     for (size_t k = 0; k < node.outputs.size(); ++k)
-      map_[node.outputs[k]] = {b_.graph().node(made).outputs[k]};
+      map_[node.outputs[k]] = b_.At(b_.graph().node(made).outputs[k]);
     return Status();
   }
 

@@ -115,7 +115,7 @@ std::vector<Value> Sketch::AddNode(const char* op, const std::vector<Value>& inp
     if (v.id == kNoValue) return none;
     const bool absent = v.id == kAbsent;
     if (absent) v = {};
-    call.inputs.push_back(absent ? OpCall::Absent() : b_.type(v));
+    call.inputs.push_back(absent ? OpCall::Absent() : v.type());
     tensors.push_back(absent ? Tensor() : numbers(v));
   }
   Result<std::vector<TensorType>> types = InferCall(*def, call);
@@ -129,7 +129,7 @@ std::vector<Value> Sketch::AddNode(const char* op, const std::vector<Value>& inp
   for (const Tensor& tensor : results) {
     if (IsFloat(tensor.type().dtype) && !Moderate(tensor, most)) return none;
   }
-  const std::vector<Value> made = b_.OpOutputs(op, given, std::move(attrs));
+  const std::vector<Value> made = OpOutputs(op, given, std::move(attrs));
   RIDGE_CHECK(b_.ok(), b_.status().message());
   numbers_.resize(b_.graph().values().size());
   read_.resize(b_.graph().values().size());
@@ -150,10 +150,7 @@ Value Sketch::MaskedOp(const char* op, std::vector<Value> inputs, AttrMap attrs)
 }
 
 Value Sketch::Slice(Value x, int64_t axis, int64_t begin, int64_t end) {
-  return Op("slice", {x},
-            {{"axes", std::vector<int64_t>{axis}},
-             {"starts", std::vector<int64_t>{begin}},
-             {"ends", std::vector<int64_t>{end}}});
+  return Op("slice", {x}, {{"axes", {axis}}, {"starts", {begin}}, {"ends", {end}}});
 }
 
 Dims Sketch::RandomFactors(int64_t count, int rank) {

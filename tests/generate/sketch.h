@@ -32,7 +32,11 @@ class Sketch {
   Value Constant(Tensor tensor);
   void UpdateStatistic(Value statistic, Value by) { b_.Update(statistic, by); }
 
-  static Value Absent() { return {kAbsent}; }
+  static Value Absent() {
+    Value absent;
+    absent.id = kAbsent;
+    return absent;
+  }
 
   // Nodes; invalid where an input is, where the operator declines, or where numbers are not finite
   // or large.
@@ -66,10 +70,10 @@ class Sketch {
   const std::vector<Value>& kept() const { return kept_; }
   bool IsRead(Value v) const { return read_[static_cast<size_t>(v.id)]; }
 
-  const Dims& dims(Value v) const { return b_.dims(v); }
+  const Dims& dims(Value v) const { return v.dims(); }
   int rank(Value v) const { return static_cast<int>(dims(v).size()); }
   int64_t extent(Value v, int axis) const { return dims(v)[static_cast<size_t>(axis)]; }
-  int64_t elements(Value v) const { return b_.type(v).elements(); }
+  int64_t elements(Value v) const { return v.type().elements(); }
   const Tensor& numbers(Value v) const { return numbers_[static_cast<size_t>(v.id)]; }
   Dims RandomFactors(int64_t count, int rank);
 

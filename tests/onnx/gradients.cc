@@ -61,18 +61,19 @@ Value AddLoss(GraphBuilder& b) {
     if (info.type.dtype != DType::kF64 || info.kind == ValueKind::kConstant) continue;
     if (!seen.insert(output.value).second) continue;
     const Value weights = b.Constant(Weights(info.type, static_cast<uint32_t>(seen.size())));
-    const Value term = b.ReduceSum(b.Mul(Value{output.value}, weights), {}, /*keep_dims=*/false);
-    loss = loss.valid() ? b.Add(loss, term) : term;
+    const Value term = Sum(b.At(output.value) * weights);
+    loss = loss.valid() ? loss + term : term;
   }
   return loss;
 }
 
 // Inputs in f64 on which the loss may depend.
-std::vector<Value> FloatInputs(const Graph& graph) {
+std::vector<Value> FloatInputs(GraphBuilder& b) {
+  const Graph& graph = b.graph();
   std::vector<Value> inputs;
   for (const ValueId id : graph.ValuesOfKind(ValueKind::kInput)) {
     const TensorType& type = graph.type(id);
-    if (type.dtype == DType::kF64 && type.elements() > 0) inputs.push_back(Value{id});
+    if (type.dtype == DType::kF64 && type.elements() > 0) inputs.push_back(b.At(id));
   }
   return inputs;
 }
@@ -156,7 +157,7 @@ CaseResult Differentiate(const OnnxModel& model, const std::vector<Tensor>& inpu
   if (!imported.ok()) return Skip(result, imported.status().message());
   GraphBuilder b(imported->graph);
   const Value loss = AddLoss(b);
-  const std::vector<Value> with = FloatInputs(imported->graph);
+  const std::vector<Value> with = FloatInputs(b);
   if (!b.ok()) return Fail(result, b.status().message());
   if (!loss.valid() || with.empty()) return Skip(result, "no float input reaches a float output");
   const Result<std::vector<Value>> gradients = AppendGradients(b, loss, with);

@@ -73,17 +73,17 @@ TEST(OperatorRecords, AreComplete) {
 // The checks can fail: y = x^2 with parts of its record wrong.
 
 void WrongGradient(GradBuilder& g) {
-  g.set_input_grad(0, g.b().Mul(g.output_grad(0), g.input(0)));  // without the 2
+  g.dx() = g.dy() * g.x();  // without the 2
 }
 
 // Right but for elements past the 24th.
 void GradientOfTheFirst(GradBuilder& g) {
-  const Value dy = g.output_grad(0);
-  const Value right = g.b().Mul(g.b().MulScalar(dy, 2), g.input(0));
-  const int64_t count = g.b().dims(dy)[0];
+  const Value dy = g.dy();
+  const Value right = dy * 2 * g.x();
+  const int64_t count = dy.dims()[0];
   Tensor mask({DType::kF64, {count}});
   for (int64_t i = 0; i < std::min<int64_t>(count, 24); ++i) mask.as_mutable<double>()[i] = 1;
-  g.set_input_grad(0, g.b().Mul(right, g.b().Constant(mask)));
+  g.dx() = right * g.b().Constant(mask);
 }
 
 OpCase OneCase(const std::string& line) {
@@ -157,11 +157,11 @@ TEST(CaseFiles, ReadAttributesAndOptions) {
       "range2=3..4 loss=[0] nograd=1  # why");
   EXPECT_EQ(c.inputs.size(), 3u);
   EXPECT_EQ(c.inputs[1], OpCall::Absent());
-  EXPECT_EQ(std::get<int64_t>(c.attrs.at("axis")), -1);
-  EXPECT_EQ(std::get<std::string>(c.attrs.at("s")), "a # b");
-  EXPECT_EQ(std::get<std::vector<int64_t>>(c.attrs.at("l")), (std::vector<int64_t>{1, 2}));
+  EXPECT_EQ(c.attrs.integer("axis"), -1);
+  EXPECT_EQ(c.attrs.text("s"), "a # b");
+  EXPECT_EQ(c.attrs.integers("l"), (std::vector<int64_t>{1, 2}));
   EXPECT_EQ(std::get<std::vector<double>>(c.attrs.at("d")), (std::vector<double>{0.5, 1}));
-  EXPECT_EQ(std::get<double>(c.attrs.at("v")), 1.5);
+  EXPECT_EQ(c.attrs.number("v"), 1.5);
   EXPECT_EQ(c.attrs.size(), 5u);
   EXPECT_FALSE(c.check_gradient);
   EXPECT_EQ(c.loss_outputs, std::vector<int64_t>{0});

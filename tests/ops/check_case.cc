@@ -156,9 +156,9 @@ class GradientProbe {
     for (size_t k = 0; k < outputs.size(); ++k) {
       weights_.push_back(Weights(k));
       if (!InLoss(k)) continue;
-      Value term = b.Mul({outputs[k]}, b.Constant(weights_[k]));
-      term = b.Cast(b.ReduceSum(term, {}, /*keep_dims=*/false), DType::kF64);
-      loss = loss.valid() ? b.Add(loss, term) : term;
+      Value term = b.At(outputs[k]) * b.Constant(weights_[k]);
+      term = Cast(Sum(term), DType::kF64);
+      loss = loss.valid() ? loss + term : term;
     }
     return loss;
   }

@@ -113,21 +113,22 @@ Result<Graph> WithLoss(Graph graph) {
   for (const GraphOutput& output : outputs) {
     const TensorType type = b.graph().type(output.value);
     const Value weights = b.Constant(Random(output.name + ".weights", type), "weights");
-    const Value term = b.ReduceSum(b.Mul({output.value}, weights), {}, /*keep_dims=*/false);
-    loss = loss.valid() ? b.Add(loss, term) : term;
+    const Value term = Sum(b.At(output.value) * weights);
+    loss = loss.valid() ? loss + term : term;
   }
   b.Output("loss", loss);
   return std::move(b).Build();
 }
 
 Result<Graph> WithGradients(Graph forward) {
-  std::vector<Value> leaves;
-  for (size_t id = 0; id < forward.values().size(); ++id) {
-    const ValueInfo& value = forward.values()[id];
-    if (IsLeaf(value) && IsFloat(value.type.dtype)) leaves.push_back({static_cast<ValueId>(id)});
-  }
   GraphBuilder b(std::move(forward));
-  const Value loss = {b.graph().outputs()[0].value};
+  std::vector<Value> leaves;
+  for (size_t id = 0; id < b.graph().values().size(); ++id) {
+    const ValueInfo& value = b.graph().values()[id];
+    if (IsLeaf(value) && IsFloat(value.type.dtype))
+      leaves.push_back(b.At(static_cast<ValueId>(id)));
+  }
+  const Value loss = b.At(b.graph().outputs()[0].value);
   RIDGE_ASSIGN_OR_RETURN(const std::vector<Value> grads, AppendGradients(b, loss, leaves));
   for (size_t i = 0; i < leaves.size(); ++i) b.Output(b.graph().value(leaves[i].id).name, grads[i]);
   return std::move(b).Build();

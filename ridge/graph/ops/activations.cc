@@ -14,72 +14,67 @@ namespace {
 
 using enum Operands;
 
-double Number(const AttrMap& attrs, const char* name) { return std::get<double>(attrs.at(name)); }
+double Number(const AttrMap& attrs, const char* name) { return attrs.number(name); }
 
 // Linear in dy; y only switches.
-void ReluGradGradient(GradBuilder& g) {
-  SetBroadcastGrad(g, 0, g.b().Op("relu_grad", {g.output_grad(0), g.input(1)}));
-}
+void ReluGradGradient(GradBuilder& g) { g.dx() = Op("relu_grad", {g.dy(), g.x(1)}); }
 
 // dx = dy for x > 0, else alpha * dy.
 void LeakyReluGradient(GradBuilder& g) {
-  GraphBuilder& b = g.b();
-  const Value dy = g.output_grad(0);
-  const Value positive = b.Op("greater", {g.input(0), b.Scalar(b.type(dy).dtype, 0)});
-  g.set_input_grad(0, b.Where(positive, dy, b.MulScalar(dy, g.number("alpha"))));
+  const Value dy = g.dy();
+  const Value positive = g.x() > 0;
+  g.dx() = Where(positive, dy, dy * g.number("alpha"));
 }
 
 // dx = dy for x > 0, else dy alpha e^x, which is dy (y + alpha).
 void EluGradient(GradBuilder& g) {
-  GraphBuilder& b = g.b();
-  const Value dy = g.output_grad(0);
-  const Value positive = b.Op("greater", {g.input(0), b.Scalar(b.type(dy).dtype, 0)});
-  const Value slope = b.AddScalar(g.output(0), g.number("alpha"));
-  g.set_input_grad(0, b.Where(positive, dy, b.Mul(dy, slope)));
+  const Value dy = g.dy();
+  const Value positive = g.x() > 0;
+  const Value slope = g.y() + g.number("alpha");
+  g.dx() = Where(positive, dy, dy * slope);
 }
 
 // dx = alpha dy for 0 < y < 1, else 0.
 void HardSigmoidGradient(GradBuilder& g) {
-  GraphBuilder& b = g.b();
-  const Value y = g.output(0), dy = g.output_grad(0);
-  const Value zero = b.Scalar(b.type(dy).dtype, 0), one = b.Scalar(b.type(dy).dtype, 1);
-  const Value inside = b.Op("logical_and", {b.Op("greater", {y, zero}), b.Op("less", {y, one})});
-  g.set_input_grad(0, b.Where(inside, b.MulScalar(dy, g.number("alpha")), zero));
+  const Value y = g.y(), dy = g.dy();
+  const Value zero = ScalarLike(dy, 0), one = ScalarLike(dy, 1);
+  const Value above = y > zero, below = y < one;
+  const Value inside = And(above, below);
+  g.dx() = Where(inside, dy * g.number("alpha"), zero);
 }
 
 // dx = 0 for x <= -3, dy for x >= 3, else dy (x / 3 + 1 / 2).
 void HardSwishGradient(GradBuilder& g) {
-  GraphBuilder& b = g.b();
-  const Value x = g.input(0), dy = g.output_grad(0);
-  const DType dtype = b.type(dy).dtype;
-  const Value bend = b.Mul(dy, b.AddScalar(b.MulScalar(x, 1.0 / 3), 0.5));
-  const Value flat = b.Op("less_equal", {x, b.Scalar(dtype, -3)});
-  const Value straight = b.Op("greater_equal", {x, b.Scalar(dtype, 3)});
-  g.set_input_grad(0, b.Where(flat, b.Scalar(dtype, 0), b.Where(straight, dy, bend)));
+  const Value x = g.x(), dy = g.dy();
+  const Value bend = dy * (x * (1.0 / 3) + 0.5);
+  const Value flat = x <= -3, straight = x >= 3;
+  const Value rest = Where(straight, dy, bend);
+  g.dx() = Where(flat, ScalarLike(dy, 0), rest);
 }
 
 // dx = dy (t + x sigmoid(x) (1 - t^2)) with t = tanh(softplus(x)).
 void MishGradient(GradBuilder& g) {
-  GraphBuilder& b = g.b();
-  const Value x = g.input(0);
-  const Value t = b.Op("tanh", {b.Op("softplus", {x})});
-  const Value falloff = b.AddScalar(b.Neg(b.Op("square", {t})), 1);
-  const Value bend = b.Mul(b.Mul(x, b.Op("sigmoid", {x})), falloff);
-  g.set_input_grad(0, b.Mul(g.output_grad(0), b.Add(t, bend)));
+  const Value x = g.x();
+  const Value t = Tanh(Softplus(x));
+  const Value falloff = -Square(t) + 1;
+  const Value bend = x * Sigmoid(x) * falloff;
+  g.dx() = g.dy() * (t + bend);
 }
 
 // With ds = s (1 - s): silu''(x) = ds (2 + x (1 - 2 s)).
-Value SiluSecondSlope(GraphBuilder& b, Value x) {
-  const Value s = b.Op("sigmoid", {x});
-  const Value ds = b.Mul(s, b.AddScalar(b.Neg(s), 1));
-  return b.Mul(ds, b.AddScalar(b.Mul(x, b.AddScalar(b.MulScalar(s, -2), 1)), 2));
+Value SiluSecondSlope(Value x) {
+  const Value s = Sigmoid(x);
+  const Value ds = s * (-s + 1);
+  return ds * (x * (s * -2 + 1) + 2);
 }
 
 void SiluGradGradient(GradBuilder& g) {
-  GraphBuilder& b = g.b();
-  const Value ddx = g.output_grad(0), dy = g.input(0), x = g.input(1);
-  if (g.needs_grad(0)) SetBroadcastGrad(g, 0, b.Op("silu_grad", {ddx, x}));
-  if (g.needs_grad(1)) SetBroadcastGrad(g, 1, b.Mul(b.Mul(ddx, dy), SiluSecondSlope(b, x)));
+  const Value ddx = g.dy(), dy = g.x(), x = g.x(1);
+  if (g.needs_dx(0)) g.dx() = Op("silu_grad", {ddx, x});
+  if (g.needs_dx(1)) {
+    const Value slope = SiluSecondSlope(x);
+    g.dx(1) = ddx * dy * slope;
+  }
 }
 
 // x * sigmoid(x)
@@ -98,7 +93,7 @@ constexpr PointwiseRow kRows[] = {
         "relu", "y = max(x, 0).  NaN stays NaN.", {"Relu", 6, 13, 14, 14}, kNumber, 1,
         [](double x) { return x > 0 || std::isnan(x) ? x : 0; },
         [](UnaryGrad& g) {
-          return g.b.Op("relu_grad", {g.dy, g.y});
+          return Op("relu_grad", {g.dy, g.y});
         }),
     Binary(
         "relu_grad", "dx = y > 0 ? dy : 0, the gradient of relu from its output y.", {}, kNumber, 1,
@@ -121,16 +116,16 @@ constexpr PointwiseRow kRows[] = {
     Unary(
         "tanh", "y = tanh(x).", {"Tanh", 6, 13}, kFloat, 1, [](double x) { return std::tanh(x); },
         [](UnaryGrad& g) {
-          const Value slope = g.b.AddScalar(g.b.Neg(g.b.Op("square", {g.y})), 1);
-          return g.b.Mul(g.dy, slope);
+          const Value slope = -Square(g.y) + 1;
+          return g.dy * slope;
         }),
     // dx = dy y (1 - y).
     Unary(
         "sigmoid", "y = 1 / (1 + e^-x).", {"Sigmoid", 6, 13}, kFloat, 4,
         [](double x) { return 1 / (1 + std::exp(-x)); },
         [](UnaryGrad& g) {
-          const Value slope = g.b.Mul(g.y, g.b.AddScalar(g.b.Neg(g.y), 1));
-          return g.b.Mul(g.dy, slope);
+          const Value slope = g.y * (-g.y + 1);
+          return g.dy * slope;
         }),
     Unary(
         "hard_sigmoid", "y = alpha x + beta, limited to [0, 1].", {"HardSigmoid", 6, 22}, kFloat, 4,
@@ -145,7 +140,7 @@ constexpr PointwiseRow kRows[] = {
         "silu", "y = x * sigmoid(x).", {}, kFloat, 4,
         [](double x) { return x / (1 + std::exp(-x)); },
         [](UnaryGrad& g) {
-          return g.b.Op("silu_grad", {g.dy, g.x});
+          return Op("silu_grad", {g.dy, g.x});
         })
         .FoundBy(MatchSilu),
     Binary(
@@ -168,14 +163,14 @@ constexpr PointwiseRow kRows[] = {
     Unary(
         "softplus", "y = ln(1 + e^x).", {"Softplus", 1, 22}, kFloat, 4,
         [](double x) { return std::max(x, 0.0) + std::log1p(std::exp(-std::abs(x))); },
-        [](UnaryGrad& g) { return g.b.Mul(g.dy, g.b.Op("sigmoid", {g.x})); }),
+        [](UnaryGrad& g) { return g.dy * Sigmoid(g.x); }),
     // dx = dy / (1 + |x|)^2, as two quotients: the square is beyond f16 from |x| = 255 on.
     Unary(
         "softsign", "y = x / (1 + |x|).", {"Softsign", 1, 22}, kFloat, 3,
         [](double x) { return x / (1 + std::abs(x)); },
         [](UnaryGrad& g) {
-          const Value rest = g.b.AddScalar(g.b.Op("abs", {g.x}), 1);
-          return g.b.Div(g.b.Div(g.dy, rest), rest);
+          const Value rest = Abs(g.x) + 1;
+          return g.dy / rest / rest;
         }),
     // tanh(ln(1 + z)) = n / (n + 2) with n = z (z + 2); beyond 20 it is 1.
     Unary(

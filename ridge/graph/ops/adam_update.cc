@@ -72,7 +72,7 @@ OpDef AdamUpdateDef() {
                         {"beta2", 0.999},
                         {"epsilon", 1e-8},
                         {"weight_decay", 0.0},
-                        {"decoupled", int64_t{0}}},
+                        {"decoupled", 0}},
       .cost_class = CostClass::kOptimizer,
       .infer_types = InferTypes,
       .cost = EstimateCost,

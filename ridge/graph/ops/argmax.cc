@@ -78,7 +78,7 @@ OpDef ArgmaxDef() {
           "largest. keep_dims=1 leaves the axis with extent 1.",
       .input_names = {"x"},
       .output_names = {"y"},
-      .attr_defaults = {{"axis", int64_t{-1}}, {"keep_dims", int64_t{0}}},
+      .attr_defaults = {{"axis", -1}, {"keep_dims", 0}},
       .cost_class = CostClass::kReduce,
       .infer_types = InferTypes,
       .cost = EstimateCost,

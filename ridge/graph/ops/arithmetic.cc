@@ -14,81 +14,78 @@ using enum Operands;
 
 // da = db = dy.
 void AddGradient(GradBuilder& g) {
-  if (g.needs_grad(0)) SetBroadcastGrad(g, 0, g.output_grad(0));
-  if (g.needs_grad(1)) SetBroadcastGrad(g, 1, g.output_grad(0));
+  if (g.needs_dx(0)) g.dx() = g.dy();
+  if (g.needs_dx(1)) g.dx(1) = g.dy();
 }
 
 // da = dy, db = -dy.
 void SubGradient(GradBuilder& g) {
-  if (g.needs_grad(0)) SetBroadcastGrad(g, 0, g.output_grad(0));
-  if (g.needs_grad(1)) SetBroadcastGrad(g, 1, g.b().Neg(g.output_grad(0)));
+  if (g.needs_dx(0)) g.dx() = g.dy();
+  if (g.needs_dx(1)) g.dx(1) = -g.dy();
 }
 
 // da = dy * b, db = dy * a.
 void MulGradient(GradBuilder& g) {
-  const Value dy = g.output_grad(0);
-  if (g.needs_grad(0)) SetBroadcastGrad(g, 0, g.b().Mul(dy, g.input(1)));
-  if (g.needs_grad(1)) SetBroadcastGrad(g, 1, g.b().Mul(dy, g.input(0)));
+  const Value dy = g.dy();
+  if (g.needs_dx(0)) g.dx() = dy * g.x(1);
+  if (g.needs_dx(1)) g.dx(1) = dy * g.x();
 }
 
 // da = dy / b, db = -dy / b * y.
 void DivGradient(GradBuilder& g) {
-  GraphBuilder& b = g.b();
-  const Value da = b.Div(g.output_grad(0), g.input(1));
-  if (g.needs_grad(0)) SetBroadcastGrad(g, 0, da);
-  if (g.needs_grad(1)) SetBroadcastGrad(g, 1, b.Neg(b.Mul(da, g.output(0))));
+  const Value da = g.dy() / g.x(1);
+  if (g.needs_dx(0)) g.dx() = da;
+  if (g.needs_dx(1)) g.dx(1) = -(da * g.y());
 }
 
 // Of pow: da = dy b a^(b - 1); 0 for b = 0, where the product would be 0 * inf at a = 0.
 Value BaseGrad(GradBuilder& g) {
-  GraphBuilder& b = g.b();
-  const Value base = g.input(0), exponent = g.input(1);
-  const Value zero = b.Scalar(b.type(base).dtype, 0);
-  const Value power = b.Op("pow", {base, b.AddScalar(exponent, -1)});
-  const Value slope = b.Mul(exponent, power);
-  return b.Where(b.Op("equal", {exponent, zero}), zero, b.Mul(g.output_grad(0), slope));
+  const Value base = g.x(), exponent = g.x(1);
+  const Value zero = ScalarLike(base, 0);
+  const Value power = Pow(base, exponent + -1);
+  const Value slope = exponent * power;
+  const Value da = g.dy() * slope;
+  return Where(Equal(exponent, zero), zero, da);
 }
 
 // Of pow: db = dy y ln(a); 0 for a = 0 and b >= 0, where the product would be 0 * -inf.  NaN for
 // a < 0.
 Value ExponentGrad(GradBuilder& g) {
-  GraphBuilder& b = g.b();
-  const Value base = g.input(0), exponent = g.input(1);
-  const Value zero = b.Scalar(b.type(base).dtype, 0);
-  const Value flat =
-      b.Op("logical_and", {b.Op("equal", {base, zero}), b.Op("greater_equal", {exponent, zero})});
-  const Value slope = b.Mul(g.output(0), b.Log(base));
-  return b.Where(flat, zero, b.Mul(g.output_grad(0), slope));
+  const Value base = g.x(), exponent = g.x(1);
+  const Value zero = ScalarLike(base, 0);
+  const Value at_zero = Equal(base, zero), grows = exponent >= zero;
+  const Value flat = And(at_zero, grows);
+  const Value slope = g.y() * Log(base);
+  return Where(flat, zero, g.dy() * slope);
 }
 
 void PowGradient(GradBuilder& g) {
-  if (g.needs_grad(0)) SetBroadcastGrad(g, 0, BaseGrad(g));
-  if (g.needs_grad(1)) SetBroadcastGrad(g, 1, ExponentGrad(g));
+  if (g.needs_dx(0)) g.dx() = BaseGrad(g);
+  if (g.needs_dx(1)) g.dx(1) = ExponentGrad(g);
 }
 
 // dy where `mine` wins over `other`, half of it where they are equal, as in PyTorch.
 Value Share(GradBuilder& g, const char* wins_over, Value mine, Value other) {
-  GraphBuilder& b = g.b();
-  const Value dy = g.output_grad(0), zero = b.Scalar(b.type(dy).dtype, 0);
-  const Value tie = b.Op("equal", {mine, other}), wins = b.Op(wins_over, {mine, other});
-  return b.Where(tie, b.MulScalar(dy, 0.5), b.Where(wins, dy, zero));
+  const Value dy = g.dy(), zero = ScalarLike(dy, 0);
+  const Value tie = Equal(mine, other), wins = Op(wins_over, {mine, other});
+  const Value whole = Where(wins, dy, zero);
+  return Where(tie, dy * 0.5, whole);
 }
 
 void ExtremumGradient(GradBuilder& g, const char* wins_over) {
-  const Value a = g.input(0), b = g.input(1);
-  if (g.needs_grad(0)) SetBroadcastGrad(g, 0, Share(g, wins_over, a, b));
-  if (g.needs_grad(1)) SetBroadcastGrad(g, 1, Share(g, wins_over, b, a));
+  const Value a = g.x(), b = g.x(1);
+  if (g.needs_dx(0)) g.dx() = Share(g, wins_over, a, b);
+  if (g.needs_dx(1)) g.dx(1) = Share(g, wins_over, b, a);
 }
 void MaximumGradient(GradBuilder& g) { ExtremumGradient(g, "greater"); }
 void MinimumGradient(GradBuilder& g) { ExtremumGradient(g, "less"); }
 
 // da = dy, db = -dy times, with times = round(a / b).
 void RemainderGradient(GradBuilder& g, const char* round) {
-  GraphBuilder& b = g.b();
-  const Value dy = g.output_grad(0);
-  const Value times = b.Op(round, {b.Div(g.input(0), g.input(1))});
-  if (g.needs_grad(0)) SetBroadcastGrad(g, 0, dy);
-  if (g.needs_grad(1)) SetBroadcastGrad(g, 1, b.Neg(b.Mul(dy, times)));
+  const Value dy = g.dy();
+  const Value times = Op(round, {g.x() / g.x(1)});
+  if (g.needs_dx(0)) g.dx() = dy;
+  if (g.needs_dx(1)) g.dx(1) = -(dy * times);
 }
 void FmodGradient(GradBuilder& g) { RemainderGradient(g, "trunc"); }
 void ModGradient(GradBuilder& g) { RemainderGradient(g, "floor"); }
@@ -104,12 +101,12 @@ constexpr PointwiseRow kRows[] = {
     // dx = -dy.
     Unary(
         "neg", "y = -x.", {"Neg", 6, 13, 6, 6}, kSigned, 1, [](double x) { return -x; },
-        [](UnaryGrad& g) { return g.b.Neg(g.dy); })
+        [](UnaryGrad& g) { return -g.dy; })
         .LinearBy(Linear::kJointly),
     // dx = dy * sign(x), so 0 at 0.
     Unary(
         "abs", "y = |x|.", {"Abs", 6, 13, 6, 6}, kSigned, 1, [](double x) { return std::abs(x); },
-        [](UnaryGrad& g) { return g.b.Mul(g.dy, g.b.Op("sign", {g.x})); }),
+        [](UnaryGrad& g) { return g.dy * Sign(g.x); }),
     Unary(
         "sign", "y = 1 for x > 0, -1 for x < 0, 0 at 0, NaN for NaN.", {"Sign", 9, 13, 9, 9},
         kSigned, 1,
@@ -130,24 +127,22 @@ constexpr PointwiseRow kRows[] = {
     // dx = dy / (2 y).
     Unary(
         "sqrt", "y = sqrt(x); NaN for x < 0.", {"Sqrt", 6, 13}, kFloat, 1,
-        [](double x) { return std::sqrt(x); },
-        [](UnaryGrad& g) { return g.b.Div(g.b.MulScalar(g.dy, 0.5), g.y); }),
+        [](double x) { return std::sqrt(x); }, [](UnaryGrad& g) { return g.dy * 0.5 / g.y; }),
     // dx = -dy y^3 / 2.
     Unary(
         "rsqrt", "y = 1 / sqrt(x).", {}, kFloat, 2, [](double x) { return 1 / std::sqrt(x); },
         [](UnaryGrad& g) {
-          const Value cube = g.b.Mul(g.b.Op("square", {g.y}), g.y);
-          return g.b.Mul(g.b.MulScalar(g.dy, -0.5), cube);
+          const Value cube = Square(g.y) * g.y;
+          return g.dy * -0.5 * cube;
         }),
     // dx = -dy y^2.
     Unary(
         "reciprocal", "y = 1 / x.", {"Reciprocal", 6, 13}, kFloat, 1,
-        [](double x) { return 1 / x; },
-        [](UnaryGrad& g) { return g.b.Neg(g.b.Mul(g.dy, g.b.Op("square", {g.y}))); }),
+        [](double x) { return 1 / x; }, [](UnaryGrad& g) { return -(g.dy * Square(g.y)); }),
     // dx = 2 dy x.
     Unary(
         "square", "y = x * x.", {}, kNumber, 1, [](double x) { return x * x; },
-        [](UnaryGrad& g) { return g.b.Mul(g.b.MulScalar(g.dy, 2), g.x); }),
+        [](UnaryGrad& g) { return g.dy * 2 * g.x; }),
     Binary(
         "add", "y = a + b. Inputs broadcast.", {"Add", 7, 13, 7, 14}, kNumber, 1,
         [](double a, double b) { return a + b; }, AddGradient)

@@ -38,75 +38,64 @@ Cost EstimateCost(const OpCall& call) {
 }
 
 // [B,H,T] -> [B,H,T,1]
-Value AsColumn(GraphBuilder& b, Value rows) {
-  Dims dims = b.dims(rows);
+Value AsColumn(Value rows) {
+  Dims dims = rows.dims();
   dims.push_back(1);
-  return ReshapeExactly(b, rows, dims);
+  return ReshapeExactly(rows, dims);
 }
 
-const std::string& LayoutText(GradBuilder& g) {
-  return std::get<std::string>(g.attrs().at("layout"));
-}
+const std::string& LayoutText(GradBuilder& g) { return g.text("layout"); }
 
 // A value that lies as y: as [B,H,T,D].
 Value HeadsFirst(GradBuilder& g, Value v) {
-  return LayoutText(g) == "heads" ? v : g.b().Transpose(v, {0, 2, 1, 3});
+  return LayoutText(g) == "heads" ? v : Transpose(v, {0, 2, 1, 3});
 }
 
 // q, k or v (0, 1, 2) as [B,H,T,D].
 Value Operand(GradBuilder& g, int64_t part) {
-  GraphBuilder& b = g.b();
-  if (LayoutText(g) != "packed") return HeadsFirst(g, g.input(static_cast<size_t>(part)));
-  const Value cut = b.Op("slice", {g.input(0)},
-                         {{"axes", std::vector<int64_t>{2}},
-                          {"starts", std::vector<int64_t>{part}},
-                          {"ends", std::vector<int64_t>{part + 1}}});
-  const Dims d = b.dims(g.input(0));
-  return HeadsFirst(g, ReshapeExactly(b, cut, {d[0], d[1], d[3], d[4]}));
+  if (LayoutText(g) != "packed") return HeadsFirst(g, g.x(static_cast<size_t>(part)));
+  const Value cut = Slice(g.x(), 2, part, part + 1);
+  const Dims d = g.x().dims();
+  return HeadsFirst(g, ReshapeExactly(cut, {d[0], d[1], d[3], d[4]}));
 }
 
 // exp(score - logsumexp); 0 in the rows that see nothing.
 Value Probabilities(GradBuilder& g) {
   GraphBuilder& b = g.b();
-  const Value lse = g.output(1);
-  const DType dtype = b.type(lse).dtype;
-  const AttentionScores scores =
-      ComposeAttentionScores(b, Operand(g, 0), Operand(g, 1), g.input(kMask), g.attrs());
-  const Value nothing =
-      b.Op("equal", {lse, b.Scalar(dtype, -std::numeric_limits<double>::infinity())});
-  const Value finite = b.Where(nothing, b.Scalar(dtype, 0), lse);
-  return b.Exp(b.Sub(b.Cast(scores.masked, dtype), AsColumn(b, finite)));
+  const Value lse = g.y(1);
+  const DType dtype = lse.dtype();
+  const Value k = Operand(g, 1), q = Operand(g, 0);
+  const AttentionScores scores = ComposeAttentionScores(b, q, k, g.x(kMask), g.attrs());
+  const Value nothing = Equal(lse, -std::numeric_limits<double>::infinity());
+  const Value finite = Where(nothing, ScalarLike(lse, 0), lse);
+  const Value column = AsColumn(finite);
+  return Exp(Cast(scores.masked, dtype) - column);
 }
 
 // dmask = sum over what broadcasts of p * (dy v^T - sum(dy * y) + dlogsumexp).  The scores are
 // made whole here: an added mask that is trained is rare, and as large as they are.
 void MaskGradient(GradBuilder& g) {
-  GraphBuilder& b = g.b();
-  const Value mask = g.input(kMask), dy = HeadsFirst(g, g.output_grad(0));
-  const DType dtype = b.type(g.output(1)).dtype;
+  const Value mask = g.x(kMask), dy = HeadsFirst(g, g.dy());
+  const DType dtype = g.y(1).dtype();
   const Value p = Probabilities(g);
-  const Value dp = b.Cast(MultiplyGrouped(b, dy, Operand(g, 2), /*transpose_v=*/true), dtype);
-  Value inner =
-      b.ReduceSum(b.Cast(b.Mul(dy, HeadsFirst(g, g.output(0))), dtype), {3}, /*keep_dims=*/true);
-  if (g.has_output_grad(1)) inner = b.Sub(inner, AsColumn(b, g.output_grad(1)));
-  const Value ds = b.Mul(p, b.Sub(dp, inner));
-  g.set_input_grad(kMask, b.Cast(b.SumTo(ds, b.dims(mask)), b.type(mask).dtype));
+  const Value dp = Cast(MultiplyGrouped(dy, Operand(g, 2), /*transpose_v=*/true), dtype);
+  Value inner = Sum(Cast(dy * HeadsFirst(g, g.y()), dtype), {3}, /*keep_dims=*/true);
+  if (g.has_dy(1)) inner = inner - AsColumn(g.dy(1));
+  const Value ds = p * (dp - inner);
+  g.dx(kMask) = Cast(SumTo(ds, mask.dims()), mask.dtype());
 }
 
 // dq, dk, dv = attention_grad(q, k, v, y, logsumexp, dy, mask, dlogsumexp).
 void Gradient(GradBuilder& g) {
   GraphBuilder& b = g.b();
-  if (g.needs_grad(0) || g.needs_grad(1) || g.needs_grad(2)) {
-    const Value dlse = g.has_output_grad(1) ? g.output_grad(1) : Value();
+  if (g.needs_dx(0) || g.needs_dx(1) || g.needs_dx(2)) {
+    const Value dlse = g.has_dy(1) ? g.dy(1) : Value();
     const std::vector<Value> grads =
-        b.OpOutputs("attention_grad",
-                    {g.input(0), g.input(1), g.input(2), g.output(0), g.output(1), g.output_grad(0),
-                     g.input(kMask), dlse},
-                    g.attrs());
-    for (size_t i = 0; i < grads.size(); ++i) g.set_input_grad(i, grads[i]);
+        OpOutputs("attention_grad",
+                  {g.x(), g.x(1), g.x(2), g.y(), g.y(1), g.dy(), g.x(kMask), dlse}, g.attrs());
+    for (size_t i = 0; i < grads.size(); ++i) g.dx(i) = grads[i];
   }
-  if (b.ok() && g.needs_grad(kMask) && b.type(g.input(kMask)).dtype != DType::kBool)
-    MaskGradient(g);
+  if (b.ok() && g.needs_dx(kMask) && g.x(kMask).dtype() != DType::kBool) MaskGradient(g);
 }
 
 void Reference(const OpCall& call, std::span<const double* const> in,

@@ -1,6 +1,6 @@
 // avg_pool: y[b,c,i,j] = the mean of x[b,c] under the window at (i,j).
 #include "ridge/graph/axes.h"
-#include "ridge/graph/builder.h"
+#include "ridge/graph/grad_builder.h"
 #include "ridge/graph/ops/shared/checks.h"
 #include "ridge/graph/ops/shared/pool.h"
 
@@ -26,8 +26,8 @@ Cost EstimateCost(const OpCall& call) {
 // Every element under a window gets its share of dy.
 void Gradient(GradBuilder& g) {
   AttrMap attrs = g.attrs();
-  attrs["input_dims"] = g.b().dims(g.input(0));
-  g.set_input_grad(0, g.b().Op("avg_pool_grad", {g.output_grad(0)}, attrs));
+  attrs["input_dims"] = g.x().dims();
+  g.dx() = Op("avg_pool_grad", {g.dy()}, attrs);
 }
 
 void Reference(const OpCall& call, std::span<const double* const> in,
@@ -47,7 +47,7 @@ void Reference(const OpCall& call, std::span<const double* const> in,
 
 OpDef AvgPoolDef() {
   AttrMap attrs = PoolAttrDefaults();
-  attrs["count_include_pad"] = int64_t{0};
+  attrs["count_include_pad"] = 0;
   return {
       .name = "avg_pool",
       .doc =

@@ -1,7 +1,7 @@
 // avg_pool_grad: dx of y = avg_pool(x), from dy.
 #include <algorithm>
 
-#include "ridge/graph/builder.h"
+#include "ridge/graph/grad_builder.h"
 #include "ridge/graph/ops/shared/checks.h"
 #include "ridge/graph/ops/shared/pool.h"
 
@@ -32,7 +32,7 @@ Cost EstimateCost(const OpCall& call) {
 void Gradient(GradBuilder& g) {
   AttrMap attrs = g.attrs();
   attrs.erase("input_dims");
-  g.set_input_grad(0, g.b().Op("avg_pool", {g.output_grad(0)}, attrs));
+  g.dx() = Op("avg_pool", {g.dy()}, attrs);
 }
 
 void Reference(const OpCall& call, std::span<const double* const> in,
@@ -53,7 +53,7 @@ void Reference(const OpCall& call, std::span<const double* const> in,
 
 OpDef AvgPoolGradDef() {
   AttrMap attrs = PoolAttrDefaults();
-  attrs["count_include_pad"] = int64_t{0};
+  attrs["count_include_pad"] = 0;
   attrs["input_dims"] = std::vector<int64_t>{};
   return {
       .name = "avg_pool_grad",

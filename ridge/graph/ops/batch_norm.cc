@@ -35,26 +35,25 @@ Cost EstimateCost(const OpCall& call) {
 
 // What reaches x through mean and var: dmean / N + dvar * 2 (x - mean) / N.
 Value StatisticsGrad(GradBuilder& g) {
-  GraphBuilder& b = g.b();
-  const Value x = g.input(0);
-  const double inverse_count = 1 / static_cast<double>(ElementsPerChannel(b.dims(x)));
-  const Value dmean = b.MulScalar(g.output_grad(1), inverse_count);
-  const Value dvar = b.MulScalar(g.output_grad(2), 2 * inverse_count);
-  const Value centered = b.Sub(x, OverChannels(b, g.output(1), x));
-  return b.Add(OverChannels(b, dmean, x), b.Mul(OverChannels(b, dvar, x), centered));
+  const Value x = g.x();
+  const double inverse_count = 1 / static_cast<double>(ElementsPerChannel(x.dims()));
+  const Value dmean = g.dy(1) * inverse_count;
+  const Value dvar = g.dy(2) * (2 * inverse_count);
+  const Value centered = x - OverChannels(g.y(1), x);
+  const Value by_var = OverChannels(dvar, x) * centered;
+  return OverChannels(dmean, x) + by_var;
 }
 
 // dx, dscale, dshift = batch_norm_grad(x, scale, mean, var, dy).
 void Gradient(GradBuilder& g) {
   if (RefusesEpilogueGradient(g, "batch_norm")) return;
-  const Value x = g.input(0);
-  const std::vector<Value> grads = g.b().OpOutputs(
-      "batch_norm_grad", {x, g.input(1), g.output(1), g.output(2), g.output_grad(0)},
-      {{"epsilon", g.number("epsilon")}});
-  const bool statistics = g.needs_grad(0) && (g.has_output_grad(1) || g.has_output_grad(2));
-  g.set_input_grad(0, statistics ? g.b().Add(grads[0], StatisticsGrad(g)) : grads[0]);
-  g.set_input_grad(1, grads[1]);
-  g.set_input_grad(2, grads[2]);
+  const Value x = g.x();
+  const std::vector<Value> grads = OpOutputs("batch_norm_grad", {x, g.x(1), g.y(1), g.y(2), g.dy()},
+                                             {{"epsilon", g.number("epsilon")}});
+  const bool statistics = g.needs_dx(0) && (g.has_dy(1) || g.has_dy(2));
+  g.dx() = statistics ? grads[0] + StatisticsGrad(g) : grads[0];
+  g.dx(1) = grads[1];
+  g.dx(2) = grads[2];
 }
 
 void Reference(const OpCall& call, std::span<const double* const> in,
@@ -84,7 +83,7 @@ OpDef BatchNormDef() {
           "f32 (f64 for f64). The epilogue acts on y.",
       .input_names = {"x", "scale", "shift", "extra...?"},
       .output_names = {"y", "mean", "var"},
-      .attr_defaults = {{"epsilon", 1e-5}, {"epilogue", std::string()}},
+      .attr_defaults = {{"epsilon", 1e-5}, {"epilogue", ""}},
       .cost_class = CostClass::kNorm,
       .infer_types = InferTypes,
       .cost = EstimateCost,

@@ -76,7 +76,7 @@ OpDef BatchNormGradDef() {
           "0.",
       .input_names = {"x", "scale", "mean", "var", "dy", "shift?"},
       .output_names = {"dx", "dscale", "dshift"},
-      .attr_defaults = {{"epsilon", 1e-5}, {"relu", int64_t{0}}},
+      .attr_defaults = {{"epsilon", 1e-5}, {"relu", 0}},
       .cost_class = CostClass::kNorm,
       .infer_types = InferTypes,
       .cost = EstimateCost,

@@ -36,22 +36,21 @@ Cost EstimateCost(const OpCall& call) {
 // dscale.
 void Gradient(GradBuilder& g) {
   if (RefusesEpilogueGradient(g, "batch_norm_inference")) return;
-  GraphBuilder& b = g.b();
-  const Value x = g.input(0), scale = g.input(1), dy = g.output_grad(0);
-  const Value r = b.Op("rsqrt", {b.AddScalar(g.input(4), g.number("epsilon"))});
-  const Value slope = b.Mul(scale, r);
-  if (g.needs_grad(0)) g.set_input_grad(0, b.Mul(dy, OverChannels(b, slope, x)));
-  if (g.needs_grad(2) || g.needs_grad(3)) {
-    const Value dshift = SumOverAllButChannels(b, dy);
-    g.set_input_grad(2, dshift);
-    if (g.needs_grad(3)) g.set_input_grad(3, b.Neg(b.Mul(slope, dshift)));
+  const Value x = g.x(), scale = g.x(1), dy = g.dy();
+  const Value r = Rsqrt(g.x(4) + g.number("epsilon"));
+  const Value slope = scale * r;
+  if (g.needs_dx(0)) g.dx() = dy * OverChannels(slope, x);
+  if (g.needs_dx(2) || g.needs_dx(3)) {
+    const Value dshift = SumOverAllButChannels(dy);
+    g.dx(2) = dshift;
+    if (g.needs_dx(3)) g.dx(3) = -(slope * dshift);
   }
-  if (g.needs_grad(1) || g.needs_grad(4)) {
-    const Value centered = b.Sub(x, OverChannels(b, g.input(3), x));
-    const Value dscale = b.Mul(SumOverAllButChannels(b, b.Mul(dy, centered)), r);
-    g.set_input_grad(1, dscale);
-    if (g.needs_grad(4)) {
-      g.set_input_grad(4, b.MulScalar(b.Mul(b.Mul(slope, r), dscale), -0.5));
+  if (g.needs_dx(1) || g.needs_dx(4)) {
+    const Value centered = x - OverChannels(g.x(3), x);
+    const Value dscale = SumOverAllButChannels(dy * centered) * r;
+    g.dx(1) = dscale;
+    if (g.needs_dx(4)) {
+      g.dx(4) = slope * r * dscale * -0.5;
     }
   }
 }
@@ -79,7 +78,7 @@ OpDef BatchNormInferenceDef() {
           "The epilogue acts on y.",
       .input_names = {"x", "scale", "shift", "mean", "var", "extra...?"},
       .output_names = {"y"},
-      .attr_defaults = {{"epsilon", 1e-5}, {"epilogue", std::string()}},
+      .attr_defaults = {{"epsilon", 1e-5}, {"epilogue", ""}},
       .cost_class = CostClass::kNorm,
       .infer_types = InferTypes,
       .cost = EstimateCost,

@@ -41,7 +41,7 @@ OpDef BitCastDef() {
       .doc = "y = the bits of x, read as dtype `to` (\"i32\") of as many bytes. No kernel runs.",
       .input_names = {"x"},
       .output_names = {"y"},
-      .attr_defaults = {{"to", std::string()}},
+      .attr_defaults = {{"to", ""}},
       .required_attrs = {"to"},
       .cost_class = CostClass::kMove,
       .infer_types = InferTypes,

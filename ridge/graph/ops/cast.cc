@@ -38,18 +38,17 @@ double PowerOfTwo(double x, const std::string& round) {
 }
 
 double Element(std::span<const double> x, const AttrMap& attrs) {
-  const bool saturate = std::get<int64_t>(attrs.at("saturate")) != 0;
-  const DType to = *ParseDType(std::get<std::string>(attrs.at("to")));
+  const bool saturate = attrs.integer("saturate") != 0;
+  const DType to = *ParseDType(attrs.text("to"));
   if (IsFloat(to)) return x[0];
-  const double value =
-      to == DType::kF8E8M0 ? PowerOfTwo(x[0], std::get<std::string>(attrs.at("round"))) : x[0];
+  const double value = to == DType::kF8E8M0 ? PowerOfTwo(x[0], attrs.text("round")) : x[0];
   return CastValue(to, value, saturate);
 }
 
 // dx = dy cast back; nothing flows to or from integers.
 void Gradient(GradBuilder& g) {
-  const DType dtype = g.b().type(g.input(0)).dtype;
-  if (IsFloat(dtype)) g.set_input_grad(0, g.b().Cast(g.output_grad(0), dtype));
+  const DType dtype = g.x().dtype();
+  if (IsFloat(dtype)) g.dx() = Cast(g.dy(), dtype);
 }
 
 }  // namespace
@@ -63,7 +62,7 @@ OpDef CastDef() {
           "nearest, up or down, for f8e8m0.",
       .input_names = {"x"},
       .output_names = {"y"},
-      .attr_defaults = {{"to", std::string()}, {"saturate", 1}, {"round", std::string("nearest")}},
+      .attr_defaults = {{"to", ""}, {"saturate", 1}, {"round", "nearest"}},
       .required_attrs = {"to"},
       .infer_types = InferTypes,
       .cost = PointwiseCost<1>,

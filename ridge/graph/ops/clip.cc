@@ -20,8 +20,8 @@ Result<std::vector<TensorType>> InferTypes(const OpCall& call) {
 }
 
 double Element(std::span<const double> x, const AttrMap& attrs) {
-  if (x[0] < std::get<double>(attrs.at("min"))) return std::get<double>(attrs.at("min"));
-  if (x[0] > std::get<double>(attrs.at("max"))) return std::get<double>(attrs.at("max"));
+  if (x[0] < attrs.number("min")) return attrs.number("min");
+  if (x[0] > attrs.number("max")) return attrs.number("max");
   return x[0];
 }
 
@@ -29,16 +29,16 @@ double Element(std::span<const double> x, const AttrMap& attrs) {
 // hardtanh.  Reads y, not x: clip may run in place and x need not be kept.
 void Gradient(GradBuilder& g) {
   GraphBuilder& b = g.b();
-  const Value dy = g.output_grad(0), y = g.output(0);
-  const DType dtype = b.type(dy).dtype;
+  const Value dy = g.dy(), y = g.y();
+  const DType dtype = dy.dtype();
   const double min = g.number("min"), max = g.number("max");
   Value inside;
-  if (min > -kInfinity) inside = b.Op("greater", {y, b.Scalar(dtype, min)});
+  if (min > -kInfinity) inside = y > b.Scalar(dtype, min);
   if (max < kInfinity) {
-    const Value below = b.Op("less", {y, b.Scalar(dtype, max)});
-    inside = inside.valid() ? b.Op("logical_and", {inside, below}) : below;
+    const Value below = y < b.Scalar(dtype, max);
+    inside = inside.valid() ? And(inside, below) : below;
   }
-  g.set_input_grad(0, inside.valid() ? b.Where(inside, dy, b.Scalar(dtype, 0)) : dy);
+  g.dx() = inside.valid() ? Where(inside, dy, b.Scalar(dtype, 0)) : dy;
 }
 
 }  // namespace

@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "ridge/graph/axes.h"
-#include "ridge/graph/builder.h"
+#include "ridge/graph/grad_builder.h"
 #include "ridge/graph/ops/shared/strided.h"
 
 namespace ridge {
@@ -48,17 +48,13 @@ void Reference(const OpCall& call, std::span<const double* const> in,
 
 // Each dx is its part of dy.
 void Gradient(GradBuilder& g) {
-  GraphBuilder& b = g.b();
   const int64_t axis = g.integer("axis");
   int64_t begin = 0;
   for (size_t i = 0; i < g.input_count(); ++i) {
-    const Dims dims = b.dims(g.input(i));
+    const Dims dims = g.x(i).dims();
     const int64_t end = begin + dims[Axis(axis, dims)];
-    if (g.needs_grad(i)) {
-      g.set_input_grad(i, b.Op("slice", {g.output_grad(0)},
-                               {{"axes", std::vector<int64_t>{axis}},
-                                {"starts", std::vector<int64_t>{begin}},
-                                {"ends", std::vector<int64_t>{end}}}));
+    if (g.needs_dx(i)) {
+      g.dx(i) = Slice(g.dy(), axis, begin, end);
     }
     begin = end;
   }
@@ -79,7 +75,7 @@ OpDef ConcatDef() {
       .doc = "y = the inputs one after the other along `axis`; their other extents are equal.",
       .input_names = {"x..."},
       .output_names = {"y"},
-      .attr_defaults = {{"axis", int64_t{0}}},
+      .attr_defaults = {{"axis", 0}},
       .required_attrs = {"axis"},
       .cost_class = CostClass::kMove,
       .infer_types = InferTypes,

@@ -9,7 +9,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "ridge/graph/builder.h"
+#include "ridge/graph/grad_builder.h"
 #include "ridge/graph/ops/shared/checks.h"
 #include "ridge/graph/ops/shared/epilogue.h"
 #include "ridge/graph/ops/shared/reduce.h"
@@ -47,29 +47,29 @@ Cost EstimateCost(const OpCall& call) {
 // dx = conv_grad_input(dy, w); dw, dbias = conv_grad_weight(x, dy).
 void Gradient(GradBuilder& g) {
   if (RefusesEpilogueGradient(g, "conv")) return;
-  const Value x = g.input(0), w = g.input(1);
-  const Value dy = g.b().Cast(g.output_grad(0), g.b().type(x).dtype);
-  if (g.needs_grad(0)) {
+  const Value x = g.x(), w = g.x(1);
+  const Value dy = Cast(g.dy(), x.dtype());
+  if (g.needs_dx(0)) {
     AttrMap attrs = PickAttrs(g.attrs(), kConvAttrs);
-    attrs["input_dims"] = g.b().dims(x);
-    g.set_input_grad(0, g.b().Op("conv_grad_input", {dy, w}, attrs));
+    attrs["input_dims"] = x.dims();
+    g.dx() = Op("conv_grad_input", {dy, w}, attrs);
   }
-  if (g.needs_grad(1)) {
+  if (g.needs_dx(1)) {
     AttrMap attrs = PickAttrs(g.attrs(), kConvAttrs);
-    attrs["weight_dims"] = g.b().dims(w);
-    attrs["bias"] = int64_t{g.needs_grad(2)};
+    attrs["weight_dims"] = w.dims();
+    attrs["bias"] = g.needs_dx(2);
     // The sum of a wide bias is not rounded to the type of short operands on the way.
-    const DType bias = g.needs_grad(2) ? g.b().type(g.input(2)).dtype : g.b().type(w).dtype;
-    if (BytesPerElement(bias) > BytesPerElement(g.b().type(w).dtype))
+    const DType bias = g.needs_dx(2) ? g.x(2).dtype() : w.dtype();
+    if (BytesPerElement(bias) > BytesPerElement(w.dtype()))
       attrs["out_dtype"] = std::string(DTypeName(bias));
-    const std::vector<Value> grads = g.b().OpOutputs("conv_grad_weight", {x, dy}, attrs);
-    g.set_input_grad(1, g.b().Cast(grads[0], g.b().type(w).dtype));
-    if (g.needs_grad(2)) g.set_input_grad(2, g.b().Cast(grads[1], bias));
-  } else if (g.needs_grad(2)) {
-    std::vector<int64_t> axes(g.b().dims(dy).size() - 1);  // all but the channels
+    const std::vector<Value> grads = OpOutputs("conv_grad_weight", {x, dy}, attrs);
+    g.dx(1) = Cast(grads[0], w.dtype());
+    if (g.needs_dx(2)) g.dx(2) = Cast(grads[1], bias);
+  } else if (g.needs_dx(2)) {
+    std::vector<int64_t> axes(dy.dims().size() - 1);  // all but the channels
     std::iota(axes.begin(), axes.end(), int64_t{1});
     axes[0] = 0;
-    g.set_input_grad(2, SumAs(g.b(), g.output_grad(0), axes, g.b().type(g.input(2)).dtype));
+    g.dx(2) = SumAs(g.dy(), axes, g.x(2).dtype());
   }
 }
 
@@ -104,12 +104,12 @@ OpDef ConvDef() {
           "extra and y are of `out_dtype`, empty: that of x and w; bias is too, or f32.",
       .input_names = {"x", "w", "bias?", "extra...?"},
       .output_names = {"y"},
-      .attr_defaults = {{"stride", std::vector<int64_t>{}},
-                        {"padding", std::vector<int64_t>{}},
-                        {"dilation", std::vector<int64_t>{}},
-                        {"groups", int64_t{1}},
-                        {"out_dtype", std::string()},
-                        {"epilogue", std::string()}},
+      .attr_defaults = {{"stride", {}},
+                        {"padding", {}},
+                        {"dilation", {}},
+                        {"groups", 1},
+                        {"out_dtype", ""},
+                        {"epilogue", ""}},
       .cost_class = CostClass::kConv,
       .infer_types = InferTypes,
       .cost = EstimateCost,

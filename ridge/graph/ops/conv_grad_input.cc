@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "ridge/graph/axes.h"
-#include "ridge/graph/builder.h"
+#include "ridge/graph/grad_builder.h"
 #include "ridge/graph/ops/shared/checks.h"
 #include "ridge/graph/ops/shared/conv.h"
 
@@ -36,13 +36,13 @@ Cost EstimateCost(const OpCall& call) {
 // dx is linear in dy and in w; with g the gradient of dx:
 // d(dy) = conv(g, w); dw = conv_grad_weight(g, dy).
 void Gradient(GradBuilder& g) {
-  const Value dy = g.input(0), w = g.input(1);
-  const Value ddx = g.b().Cast(g.output_grad(0), g.b().type(dy).dtype);
+  const Value dy = g.x(), w = g.x(1);
+  const Value ddx = Cast(g.dy(), dy.dtype());
   AttrMap attrs = PickAttrs(g.attrs(), kConvAttrs);
-  if (g.needs_grad(0)) g.set_input_grad(0, g.b().Op("conv", {ddx, w}, attrs));
-  if (g.needs_grad(1)) {
-    attrs["weight_dims"] = g.b().dims(w);
-    g.set_input_grad(1, g.b().Op("conv_grad_weight", {ddx, dy}, attrs));
+  if (g.needs_dx(0)) g.dx() = Op("conv", {ddx, w}, attrs);
+  if (g.needs_dx(1)) {
+    attrs["weight_dims"] = w.dims();
+    g.dx(1) = Op("conv_grad_weight", {ddx, dy}, attrs);
   }
 }
 
@@ -68,12 +68,12 @@ OpDef ConvGradInputDef() {
           "The other attributes are those of conv; dx is of `out_dtype`.",
       .input_names = {"dy", "w"},
       .output_names = {"dx"},
-      .attr_defaults = {{"input_dims", std::vector<int64_t>{}},
-                        {"stride", std::vector<int64_t>{}},
-                        {"padding", std::vector<int64_t>{}},
-                        {"dilation", std::vector<int64_t>{}},
-                        {"groups", int64_t{1}},
-                        {"out_dtype", std::string()}},
+      .attr_defaults = {{"input_dims", {}},
+                        {"stride", {}},
+                        {"padding", {}},
+                        {"dilation", {}},
+                        {"groups", 1},
+                        {"out_dtype", ""}},
       .required_attrs = {"input_dims"},
       .cost_class = CostClass::kConv,
       .infer_types = InferTypes,

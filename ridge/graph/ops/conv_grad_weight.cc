@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "ridge/graph/builder.h"
+#include "ridge/graph/grad_builder.h"
 #include "ridge/graph/ops/shared/checks.h"
 #include "ridge/graph/ops/shared/conv.h"
 
@@ -39,18 +39,18 @@ Cost EstimateCost(const OpCall& call) {
 // dw is linear in x and in dy; with g the gradient of dw and h that of dbias:
 // dx = conv_grad_input(dy, g); d(dy) = conv(x, g, h).
 void Gradient(GradBuilder& g) {
-  const Value x = g.input(0), dy = g.input(1);
-  const DType dtype = g.b().type(x).dtype;
-  const Value ddw = g.b().Cast(g.output_grad(0), dtype);
+  const Value x = g.x(), dy = g.x(1);
+  const DType dtype = x.dtype();
+  const Value ddw = Cast(g.dy(), dtype);
   AttrMap attrs = PickAttrs(g.attrs(), kConvAttrs);
-  if (g.needs_grad(1)) {
+  if (g.needs_dx(1)) {
     Value ddbias;
-    if (g.integer("bias") != 0) ddbias = g.b().Cast(g.output_grad(1), dtype);
-    g.set_input_grad(1, g.b().Op("conv", {x, ddw, ddbias}, attrs));
+    if (g.integer("bias") != 0) ddbias = Cast(g.dy(1), dtype);
+    g.dx(1) = Op("conv", {x, ddw, ddbias}, attrs);
   }
-  if (g.needs_grad(0)) {
-    attrs["input_dims"] = g.b().dims(x);
-    g.set_input_grad(0, g.b().Op("conv_grad_input", {dy, ddw}, attrs));
+  if (g.needs_dx(0)) {
+    attrs["input_dims"] = x.dims();
+    g.dx() = Op("conv_grad_input", {dy, ddw}, attrs);
   }
 }
 
@@ -84,13 +84,13 @@ OpDef ConvGradWeightDef() {
           "and OW. The other attributes are those of conv; dw and dbias are of `out_dtype`.",
       .input_names = {"x", "dy"},
       .output_names = {"dw", "dbias"},
-      .attr_defaults = {{"weight_dims", std::vector<int64_t>{}},
-                        {"bias", int64_t{0}},
-                        {"stride", std::vector<int64_t>{}},
-                        {"padding", std::vector<int64_t>{}},
-                        {"dilation", std::vector<int64_t>{}},
-                        {"groups", int64_t{1}},
-                        {"out_dtype", std::string()}},
+      .attr_defaults = {{"weight_dims", {}},
+                        {"bias", 0},
+                        {"stride", {}},
+                        {"padding", {}},
+                        {"dilation", {}},
+                        {"groups", 1},
+                        {"out_dtype", ""}},
       .required_attrs = {"weight_dims"},
       .cost_class = CostClass::kConv,
       .infer_types = InferTypes,

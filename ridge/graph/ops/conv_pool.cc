@@ -42,7 +42,7 @@ void Reference(const OpCall& call, std::span<const double* const> in,
   const ConvPoolGeometry g = *MakeConvPoolGeometry(call, call.inputs[0].dims, call.inputs[1].dims);
   const TensorType full{call.inputs[0].dtype, g.conv.output_dims()};
   OpCall conv{call.where, call.inputs, {full}, PlainConvAttrs(call)};
-  conv.attrs["epilogue"] = std::string();
+  conv.attrs["epilogue"] = "";
   const OpCall pool{call.where, {full}, call.outputs, PlainPoolAttrs()};
   std::vector<double> values(static_cast<size_t>(full.elements()));
   double* results[] = {values.data()};
@@ -73,7 +73,7 @@ OpDef ConvPoolDef() {
           "place, u8: the number of the winning tap, 4 where relu cut the maximum off.",
       .input_names = {"x", "w", "bias?"},
       .output_names = {"y", "place"},
-      .attr_defaults = {{"padding", std::vector<int64_t>{}}, {"relu", int64_t{0}}},
+      .attr_defaults = {{"padding", {}}, {"relu", 0}},
       .cost_class = CostClass::kConv,
       .infer_types = InferTypes,
       .cost = EstimateCost,

@@ -1,6 +1,6 @@
 // cumprod: y = running product of x along one axis.
 #include "ridge/graph/axes.h"
-#include "ridge/graph/builder.h"
+#include "ridge/graph/grad_builder.h"
 #include "ridge/graph/ops/shared/scan.h"
 
 namespace ridge {
@@ -11,9 +11,7 @@ void Reference(const OpCall& call, std::span<const double* const> in,
   Scan(call, in[0], out[0], 1, [](double product, double x) { return product * x; });
 }
 
-void Gradient(GradBuilder& g) {
-  g.set_input_grad(0, g.b().Op("cumprod_grad", {g.input(0), g.output_grad(0)}, g.attrs()));
-}
+void Gradient(GradBuilder& g) { g.dx() = Op("cumprod_grad", {g.x(), g.dy()}, g.attrs()); }
 
 }  // namespace
 

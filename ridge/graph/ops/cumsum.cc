@@ -1,6 +1,6 @@
 // cumsum: y = running sum of x along one axis.
 #include "ridge/graph/axes.h"
-#include "ridge/graph/builder.h"
+#include "ridge/graph/grad_builder.h"
 #include "ridge/graph/ops/shared/scan.h"
 
 namespace ridge {
@@ -15,7 +15,7 @@ void Reference(const OpCall& call, std::span<const double* const> in,
 void Gradient(GradBuilder& g) {
   AttrMap attrs = g.attrs();
   attrs["reverse"] = 1 - g.integer("reverse");
-  g.set_input_grad(0, g.b().Op("cumsum", {g.output_grad(0)}, std::move(attrs)));
+  g.dx() = Op("cumsum", {g.dy()}, std::move(attrs));
 }
 
 }  // namespace

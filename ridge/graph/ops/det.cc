@@ -1,5 +1,5 @@
 // det: the determinant of each matrix.
-#include "ridge/graph/builder.h"
+#include "ridge/graph/grad_builder.h"
 #include "ridge/graph/ops/shared/lu.h"
 #include "ridge/graph/ops/shared/reduce.h"
 
@@ -23,11 +23,10 @@ void Reference(const OpCall& call, std::span<const double* const> in,
 
 // dx = dy * cofactor(x).
 void Gradient(GradBuilder& g) {
-  GraphBuilder& b = g.b();
-  Dims dims = b.dims(g.output_grad(0));
+  Dims dims = g.dy().dims();
   dims.insert(dims.end(), {1, 1});
-  const Value dy = ReshapeExactly(b, g.output_grad(0), dims);
-  g.set_input_grad(0, b.Mul(dy, b.Op("cofactor", {g.input(0)})));
+  const Value dy = ReshapeExactly(g.dy(), dims);
+  g.dx() = dy * Op("cofactor", {g.x()});
 }
 
 }  // namespace

@@ -13,7 +13,7 @@ Tensor Drawn(const char* op, Dims dims, AttrMap attrs, int64_t first_sample = 0)
   GraphBuilder b("draws");
   const Value rng = b.Input("rng", {DType::kI64, {3}});
   attrs["dims"] = dims;
-  b.Output("y", b.Op(op, {rng}, attrs, "y"));
+  b.Output("y", Op(op, {rng}, attrs, "y"));
   const Result<Graph> graph = b.Build();
   EXPECT_TRUE(graph.ok()) << graph.status().message();
   const std::vector<int64_t> state = {11, 5, first_sample};
@@ -54,8 +54,8 @@ TEST(Draws, ASampleDrawsTheSameInAnySplitOfTheBatch) {
 }
 
 TEST(Draws, AnotherStreamDrawsOtherNumbers) {
-  const Tensor a = Drawn("random_uniform", {1, 64}, {{"stream", int64_t{1}}});
-  const Tensor b = Drawn("random_uniform", {1, 64}, {{"stream", int64_t{2}}});
+  const Tensor a = Drawn("random_uniform", {1, 64}, {{"stream", 1}});
+  const Tensor b = Drawn("random_uniform", {1, 64}, {{"stream", 2}});
   EXPECT_FALSE(a.same_bits(b));
 }
 

@@ -8,7 +8,7 @@
 
 #include "ridge/core/random.h"
 #include "ridge/graph/axes.h"
-#include "ridge/graph/builder.h"
+#include "ridge/graph/grad_builder.h"
 #include "ridge/graph/ops/shared/checks.h"
 
 namespace ridge {
@@ -32,9 +32,7 @@ Cost EstimateCost(const OpCall& call) {
 }
 
 // dx = dy * keep / (1 - rate), with the same draws.
-void Gradient(GradBuilder& g) {
-  g.set_input_grad(0, g.b().Op("dropout", {g.output_grad(0), g.input(1)}, g.attrs()));
-}
+void Gradient(GradBuilder& g) { g.dx() = Op("dropout", {g.dy(), g.x(1)}, g.attrs()); }
 
 void Reference(const OpCall& call, std::span<const double* const> in,
                std::span<double* const> out) {
@@ -71,7 +69,7 @@ OpDef DropoutDef() {
           "number in [0,1), is at least `rate`. The gradient draws the same numbers again.",
       .input_names = {"x", "rng"},
       .output_names = {"y"},
-      .attr_defaults = {{"rate", 0.5}, {"stream", int64_t{0}}},
+      .attr_defaults = {{"rate", 0.5}, {"stream", 0}},
       .cost_class = CostClass::kElementwise,
       .infer_types = InferTypes,
       .cost = EstimateCost,

@@ -54,7 +54,7 @@ OpDef ElementIndexDef() {
           "for one out of range y is the number of elements, which names none.",
       .input_names = {"indices"},
       .output_names = {"y"},
-      .attr_defaults = {{"dims", std::vector<int64_t>{}}, {"axis", int64_t{0}}},
+      .attr_defaults = {{"dims", {}}, {"axis", 0}},
       .required_attrs = {"dims"},
       .cost_class = CostClass::kMove,
       .infer_types = InferTypes,

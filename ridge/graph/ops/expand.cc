@@ -29,7 +29,7 @@ void Reference(const OpCall& call, std::span<const double* const> in,
 }
 
 // dx = dy summed over the repetitions.
-void Gradient(GradBuilder& g) { SetBroadcastGrad(g, 0, g.output_grad(0)); }
+void Gradient(GradBuilder& g) { g.dx() = g.dy(); }
 
 // A dimension that is repeated comes from none of x; if x has it, with extent 1, from that too.
 Axes FindAxes(const OpCall& call) {
@@ -52,7 +52,7 @@ OpDef ExpandDef() {
       .doc = "y = x repeated to `dims`: extents of 1 stretch, new dimensions come first.",
       .input_names = {"x"},
       .output_names = {"y"},
-      .attr_defaults = {{"dims", std::vector<int64_t>()}},
+      .attr_defaults = {{"dims", {}}},
       .required_attrs = {"dims"},
       .cost_class = CostClass::kMove,
       .infer_types = InferTypes,

@@ -102,7 +102,7 @@ OpDef FusedDef() {
           "Made by the fuse pass, after differentiation.",
       .input_names = {"x..."},
       .output_names = {"y0", "y1", "y2", "y3", "y4", "y5", "y6", "y7"},
-      .attr_defaults = {{"expr", std::string()}},
+      .attr_defaults = {{"expr", ""}},
       .required_attrs = {"expr"},
       .cost_class = CostClass::kElementwise,
       .infer_types = InferTypes,

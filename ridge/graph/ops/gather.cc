@@ -5,7 +5,7 @@
 #include <limits>
 
 #include "ridge/graph/axes.h"
-#include "ridge/graph/builder.h"
+#include "ridge/graph/grad_builder.h"
 #include "ridge/graph/ops/shared/checks.h"
 
 namespace ridge {
@@ -28,9 +28,8 @@ Cost EstimateCost(const OpCall& call) {
 
 // dx = scatter_add(indices, dy).
 void Gradient(GradBuilder& g) {
-  const Value x = g.input(0);
-  g.set_input_grad(0, g.b().Op("scatter_add", {g.input(1), g.output_grad(0)},
-                               {{"dims", g.b().dims(x)}, {"axis", g.integer("axis")}}));
+  const Value x = g.x();
+  g.dx() = Op("scatter_add", {g.x(1), g.dy()}, {{"dims", x.dims()}, {"axis", g.integer("axis")}});
 }
 
 void Reference(const OpCall& call, std::span<const double* const> in,
@@ -65,7 +64,7 @@ OpDef GatherDef() {
           "indices count from the end; an index out of range gives NaN (0 for integers).",
       .input_names = {"x", "indices"},
       .output_names = {"y"},
-      .attr_defaults = {{"axis", int64_t{0}}},
+      .attr_defaults = {{"axis", 0}},
       .cost_class = CostClass::kMove,
       .infer_types = InferTypes,
       .cost = EstimateCost,

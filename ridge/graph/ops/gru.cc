@@ -32,31 +32,29 @@ Cost EstimateCost(const OpCall& call) {
 
 // The sum over steps and batch of the candidate's block of dinner.
 Value BiasGrad(GradBuilder& g, Value dinner) {
-  GraphBuilder& b = g.b();
-  const int64_t hidden = b.dims(g.input(3))[0];
-  const int64_t begin = GateAt(std::get<std::string>(g.attrs().at("gates")), 'n') * hidden;
-  const Value block = TakeRange(b, dinner, 2, begin, begin + hidden);
-  return b.ReduceSum(block, {0, 1}, /*keep_dims=*/false);
+  const int64_t hidden = g.x(3).dims()[0];
+  const int64_t begin = GateAt(g.text("gates"), 'n') * hidden;
+  const Value block = Slice(dinner, 2, begin, begin + hidden, 1);
+  return Sum(block, {0, 1});
 }
 
 // dprojected, dinner, dh = gru_grad(r, h, y, activated, dy); dr = dinner^T h[t-1].
 void Gradient(GradBuilder& g) {
   GraphBuilder& b = g.b();
-  if (g.has_output_grad(1)) {
+  if (g.has_dy(1)) {
     b.Fail(Status(ErrorCode::kUnsupported,
                   "gru: output 'activated' has no gradient; it is kept for the gradient of y"));
     return;
   }
-  const std::vector<Value> grads = b.OpOutputs(
-      "gru_grad", {g.input(1), g.input(2), g.output(0), g.output(1), g.output_grad(0)}, g.attrs());
+  const std::vector<Value> grads =
+      OpOutputs("gru_grad", {g.x(1), g.x(2), g.y(), g.y(1), g.dy()}, g.attrs());
   if (!b.ok()) return;
-  g.set_input_grad(0, grads[0]);
-  if (g.needs_grad(1)) {
-    g.set_input_grad(
-        1, RecurrentWeightGrad(b, grads[1], g.input(2), g.output(0), g.integer("reverse") != 0));
+  g.dx() = grads[0];
+  if (g.needs_dx(1)) {
+    g.dx(1) = RecurrentWeightGrad(b, grads[1], g.x(2), g.y(), g.integer("reverse") != 0);
   }
-  g.set_input_grad(2, grads[2]);
-  if (g.needs_grad(3)) g.set_input_grad(3, BiasGrad(g, grads[1]));
+  g.dx(2) = grads[2];
+  if (g.needs_dx(3)) g.dx(3) = BiasGrad(g, grads[1]);
 }
 
 double Sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
@@ -112,7 +110,7 @@ OpDef GruDef() {
           "step to the first. activated [T,N,4H] (reset, z, n, i + bias) is kept for the gradient.",
       .input_names = {"projected", "r", "h", "bias?"},
       .output_names = {"y", "activated"},
-      .attr_defaults = {{"gates", std::string("rzn")}, {"reverse", int64_t{0}}},
+      .attr_defaults = {{"gates", "rzn"}, {"reverse", 0}},
       .cost_class = CostClass::kMatmul,
       .infer_types = InferTypes,
       .cost = EstimateCost,

@@ -81,7 +81,7 @@ OpDef GruGradDef() {
           "the states before each step, that of bias the sum of dinner's candidate.",
       .input_names = {"r", "h", "y", "activated", "dy"},
       .output_names = {"dprojected", "dinner", "dh"},
-      .attr_defaults = {{"gates", std::string("rzn")}, {"reverse", int64_t{0}}},
+      .attr_defaults = {{"gates", "rzn"}, {"reverse", 0}},
       .cost_class = CostClass::kMatmul,
       .infer_types = InferTypes,
       .cost = EstimateCost,

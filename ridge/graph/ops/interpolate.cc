@@ -7,7 +7,7 @@
 #include <algorithm>
 
 #include "ridge/graph/axes.h"
-#include "ridge/graph/builder.h"
+#include "ridge/graph/grad_builder.h"
 #include "ridge/graph/ops/shared/axis_view.h"
 #include "ridge/graph/ops/shared/checks.h"
 
@@ -60,7 +60,7 @@ Cost EstimateCost(const OpCall& call) {
 void Gradient(GradBuilder& g) {
   const std::vector<int64_t>&starts = g.integers("starts"), &places = g.integers("places");
   const std::vector<double>& weights = Weights(g.attrs());
-  const Dims& dims = g.b().dims(g.input(0));
+  const Dims& dims = g.x().dims();
   const Result<int> axis =
       NormalizeAxis(g.integer("axis"), static_cast<int>(dims.size()), "interpolate");
   std::vector<int64_t> ends(static_cast<size_t>(dims[static_cast<size_t>(*axis)]) + 1, 0);
@@ -76,11 +76,11 @@ void Gradient(GradBuilder& g) {
       transposed_weights[to] = weights[k];
     }
   }
-  g.set_input_grad(0, g.b().Op("interpolate", {g.output_grad(0)},
-                               {{"axis", g.integer("axis")},
-                                {"starts", transposed_starts},
-                                {"places", rows},
-                                {"weights", transposed_weights}}));
+  g.dx() = Op("interpolate", {g.dy()},
+              {{"axis", g.integer("axis")},
+               {"starts", transposed_starts},
+               {"places", rows},
+               {"weights", transposed_weights}});
 }
 
 void Reference(const OpCall& call, std::span<const double* const> in,
@@ -111,9 +111,9 @@ OpDef InterpolateDef() {
           "entries.",
       .input_names = {"x"},
       .output_names = {"y"},
-      .attr_defaults = {{"axis", int64_t{0}},
-                        {"starts", std::vector<int64_t>{}},
-                        {"places", std::vector<int64_t>{}},
+      .attr_defaults = {{"axis", 0},
+                        {"starts", {}},
+                        {"places", {}},
                         {"weights", std::vector<double>{}}},
       .required_attrs = {"starts", "places", "weights"},
       .cost_class = CostClass::kMove,

@@ -29,8 +29,8 @@ Doubles GradOf(const char* op, const std::vector<Tensor>& inputs, size_t wrt,
   GraphBuilder b("kinks");
   std::vector<Value> values;
   for (const Tensor& tensor : inputs) values.push_back(b.Constant(tensor));
-  const Value y = b.OpOutputs(op, values, attrs)[0];
-  const Value loss = b.ReduceSum(y, {}, /*keep_dims=*/false);
+  const Value y = OpOutputs(op, values, attrs)[0];
+  const Value loss = Sum(y);
   const Result<std::vector<Value>> grads = AppendGradients(b, loss, {values[wrt]});
   if (!grads.ok()) ADD_FAILURE() << op << ": " << grads.status().message();
   const Result<std::vector<Tensor>> all = EvaluateGraph(b.graph(), {});
@@ -139,7 +139,7 @@ TEST(Kinks, OfTwoArraysAreThoseOfPyTorch) {
 
 // max(dim) and min(dim): the first of equals.  A row of nothing but NaN has its first NaN.
 TEST(Kinks, AlongOneAxisTheFirstOfEqualsTakesTheGradient) {
-  const AttrMap attrs = {{"axes", std::vector<int64_t>{-1}}, {"ties", std::string("first")}};
+  const AttrMap attrs = {{"axes", {-1}}, {"ties", "first"}};
   for (const auto& [dtype, tolerance] : kTypes) {
     const Tensor x = MakeTensor(dtype, {3, 3}, {1, 2, 2, 3, 3, 3, 5, kNaN, kNaN});
     ExpectNumbers(GradOf("reduce_max", {x}, 0, attrs), {0, 1, 0, 1, 0, 0, 0, 1, 0}, 0, "max(dim)");
@@ -148,14 +148,13 @@ TEST(Kinks, AlongOneAxisTheFirstOfEqualsTakesTheGradient) {
 }
 
 TEST(Kinks, FirstOfEqualsAlongTheAxisOfARowMajorArray) {
-  const AttrMap attrs = {{"axes", std::vector<int64_t>{0}}, {"ties", std::string("first")}};
+  const AttrMap attrs = {{"axes", {0}}, {"ties", "first"}};
   const Tensor x = MakeTensor(DType::kF64, {3, 2}, {1, 4, 2, 4, 2, 3});
   ExpectNumbers(GradOf("reduce_max", {x}, 0, attrs), {0, 1, 1, 0, 0, 0}, 0, "max(0)");
 }
 
 TEST(Kinks, OfAPoolTheFirstOfEqualsTakesTheGradient) {
-  const AttrMap attrs = {{"kernel", std::vector<int64_t>{2, 2}},
-                         {"stride", std::vector<int64_t>{2, 2}}};
+  const AttrMap attrs = {{"kernel", {2, 2}}, {"stride", {2, 2}}};
   for (const auto& [dtype, tolerance] : kTypes) {
     const Tensor x = MakeTensor(dtype, {1, 1, 2, 4}, {1, 1, 3, 3, 1, 1, 3, 2});
     ExpectNumbers(GradOf("max_pool", {x}, 0, attrs), {1, 0, 1, 0, 0, 0, 0, 0}, 0, "max_pool2d");

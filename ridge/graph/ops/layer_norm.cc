@@ -52,50 +52,49 @@ Cost EstimateCost(const OpCall& call) {
 
 // mean or rstd, or its gradient, with 1 for each normalized dimension and in x's dtype.
 Value OverRows(GradBuilder& g, Value v) {
-  Dims dims = g.b().dims(v);
-  dims.resize(g.b().dims(g.input(0)).size(), 1);
-  return g.b().Reshape(g.b().Cast(v, g.b().type(g.input(0)).dtype), dims);
+  Dims dims = v.dims();
+  dims.resize(g.x().dims().size(), 1);
+  return Reshape(Cast(v, g.x().dtype()), dims);
 }
 
 // What reaches x through mean and rstd: dmean / N - drstd * rstd^3 * (x - mean) / N.
 Value StatisticsGrad(GradBuilder& g, int axis) {
-  GraphBuilder& b = g.b();
-  const Value x = g.input(0), mean = g.output(1), rstd = g.output(2);
-  const int64_t count = std::max<int64_t>(ElementCount(TrailingDims(b.dims(x), axis)), 1);
+  const Value x = g.x(), mean = g.y(1), rstd = g.y(2);
+  const int64_t count = std::max<int64_t>(ElementCount(TrailingDims(x.dims(), axis)), 1);
   const double inverse_count = 1 / static_cast<double>(count);
-  const Value dmean = b.MulScalar(g.output_grad(1), inverse_count);
-  const Value cube = b.Mul(b.Mul(rstd, rstd), rstd);
-  const Value dvar = b.MulScalar(b.Mul(g.output_grad(2), cube), -inverse_count);
-  const Value centered = b.Sub(x, OverRows(g, mean));
-  return b.Add(OverRows(g, dmean), b.Mul(OverRows(g, dvar), centered));
+  const Value dmean = g.dy(1) * inverse_count;
+  const Value cube = rstd * rstd * rstd;
+  const Value dvar = g.dy(2) * cube * -inverse_count;
+  const Value centered = x - OverRows(g, mean);
+  const Value by_var = OverRows(g, dvar) * centered;
+  return OverRows(g, dmean) + by_var;
 }
 
 // dshift = sum(dy) over the rows, for a shift without a scale.
 Value ShiftGrad(GradBuilder& g, int axis) {
-  const Value dy = g.b().Cast(g.output_grad(0), g.b().type(g.input(2)).dtype);
+  const Value dy = Cast(g.dy(), g.x(2).dtype());
   if (axis == 0) return dy;  // one row; no axes would mean all
   std::vector<int64_t> rows(static_cast<size_t>(axis));
   std::iota(rows.begin(), rows.end(), 0);
-  return g.b().ReduceSum(dy, rows, /*keep_dims=*/false);
+  return Sum(dy, rows);
 }
 
 // dx, dscale, dshift = layer_norm_grad(x, mean, rstd, dy, scale).
 void Gradient(GradBuilder& g) {
-  GraphBuilder& b = g.b();
-  const Value x = g.input(0), dy = g.output_grad(0), scale = g.input(1);
-  const int axis = *NormalizeAxis(g.integer("axis"), b.type(x).rank(), "layer_norm");
-  if (g.needs_grad(0) || g.needs_grad(1)) {
-    const std::vector<Value> grads = b.OpOutputs(
-        "layer_norm_grad", {x, g.output(1), g.output(2), dy, scale}, {{"axis", int64_t{axis}}});
-    const bool statistics = g.needs_grad(0) && (g.has_output_grad(1) || g.has_output_grad(2));
-    g.set_input_grad(0, statistics ? b.Add(grads[0], StatisticsGrad(g, axis)) : grads[0]);
-    if (g.needs_grad(1)) {
-      g.set_input_grad(1, grads[1]);
-      g.set_input_grad(2, grads[2]);
+  const Value x = g.x(), dy = g.dy(), scale = g.x(1);
+  const int axis = *NormalizeAxis(g.integer("axis"), x.rank(), "layer_norm");
+  if (g.needs_dx(0) || g.needs_dx(1)) {
+    const std::vector<Value> grads =
+        OpOutputs("layer_norm_grad", {x, g.y(1), g.y(2), dy, scale}, {{"axis", axis}});
+    const bool statistics = g.needs_dx(0) && (g.has_dy(1) || g.has_dy(2));
+    g.dx() = statistics ? grads[0] + StatisticsGrad(g, axis) : grads[0];
+    if (g.needs_dx(1)) {
+      g.dx(1) = grads[1];
+      g.dx(2) = grads[2];
       return;
     }
   }
-  if (g.needs_grad(2)) g.set_input_grad(2, ShiftGrad(g, axis));
+  if (g.needs_dx(2)) g.dx(2) = ShiftGrad(g, axis);
 }
 
 void Reference(const OpCall& call, std::span<const double* const> in,
@@ -130,7 +129,7 @@ OpDef LayerNormDef() {
           "f32 (f64 for f64). y is of `out_dtype`; empty: that of x.",
       .input_names = {"x", "scale?", "shift?"},
       .output_names = {"y", "mean", "rstd"},
-      .attr_defaults = {{"axis", int64_t{-1}}, {"epsilon", 1e-5}, {"out_dtype", std::string()}},
+      .attr_defaults = {{"axis", -1}, {"epsilon", 1e-5}, {"out_dtype", ""}},
       .cost_class = CostClass::kNorm,
       .infer_types = InferTypes,
       .cost = EstimateCost,

@@ -76,7 +76,7 @@ OpDef LayerNormGradDef() {
           "dimensions before `axis`.",
       .input_names = {"x", "mean", "rstd", "dy", "scale?"},
       .output_names = {"dx", "dscale", "dshift"},
-      .attr_defaults = {{"axis", int64_t{-1}}},
+      .attr_defaults = {{"axis", -1}},
       .cost_class = CostClass::kNorm,
       .infer_types = InferTypes,
       .cost = EstimateCost,

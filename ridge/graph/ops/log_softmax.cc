@@ -4,7 +4,7 @@
 #include <limits>
 
 #include "ridge/graph/axes.h"
-#include "ridge/graph/builder.h"
+#include "ridge/graph/grad_builder.h"
 #include "ridge/graph/ops/shared/axis_view.h"
 #include "ridge/graph/ops/shared/checks.h"
 
@@ -26,10 +26,9 @@ Cost EstimateCost(const OpCall& call) {
 
 // dx = dy - exp(y) * sum(dy).  Reads y only.
 void Gradient(GradBuilder& g) {
-  GraphBuilder& b = g.b();
-  const Value y = g.output(0), dy = g.output_grad(0);
-  const Value sum = b.ReduceSum(dy, {g.integer("axis")}, /*keep_dims=*/true);
-  g.set_input_grad(0, b.Sub(dy, b.Mul(b.Exp(y), sum)));
+  const Value y = g.y(), dy = g.dy();
+  const Value sum = Sum(dy, {g.integer("axis")}, /*keep_dims=*/true);
+  g.dx() = dy - Exp(y) * sum;
 }
 
 void Reference(const OpCall& call, std::span<const double* const> in,
@@ -62,7 +61,7 @@ OpDef LogSoftmaxDef() {
           "y has the type of x.",
       .input_names = {"x"},
       .output_names = {"y"},
-      .attr_defaults = {{"axis", int64_t{-1}}},
+      .attr_defaults = {{"axis", -1}},
       .cost_class = CostClass::kReduce,
       .infer_types = InferTypes,
       .cost = EstimateCost,

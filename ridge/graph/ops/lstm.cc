@@ -29,23 +29,21 @@ Cost EstimateCost(const OpCall& call) {
 // dprojected, dh, dc = lstm_grad(r, c, cells, activated, dy, dcells); dr = dprojected^T h[t-1].
 void Gradient(GradBuilder& g) {
   GraphBuilder& b = g.b();
-  if (g.has_output_grad(2)) {
+  if (g.has_dy(2)) {
     b.Fail(Status(ErrorCode::kUnsupported,
                   "lstm: output 'activated' has no gradient; it is kept for the gradient of y"));
     return;
   }
-  const Value dcells = g.has_output_grad(1) ? g.output_grad(1) : Value();
-  const std::vector<Value> grads = b.OpOutputs(
-      "lstm_grad", {g.input(1), g.input(3), g.output(1), g.output(2), g.output_grad(0), dcells},
-      g.attrs());
+  const Value dcells = g.has_dy(1) ? g.dy(1) : Value();
+  const std::vector<Value> grads =
+      OpOutputs("lstm_grad", {g.x(1), g.x(3), g.y(1), g.y(2), g.dy(), dcells}, g.attrs());
   if (!b.ok()) return;
-  g.set_input_grad(0, grads[0]);
-  if (g.needs_grad(1)) {
-    g.set_input_grad(
-        1, RecurrentWeightGrad(b, grads[0], g.input(2), g.output(0), g.integer("reverse") != 0));
+  g.dx() = grads[0];
+  if (g.needs_dx(1)) {
+    g.dx(1) = RecurrentWeightGrad(b, grads[0], g.x(2), g.y(), g.integer("reverse") != 0);
   }
-  g.set_input_grad(2, grads[1]);
-  g.set_input_grad(3, grads[2]);
+  g.dx(2) = grads[1];
+  g.dx(3) = grads[2];
 }
 
 double Sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
@@ -90,7 +88,7 @@ OpDef LstmDef() {
           "gradient.",
       .input_names = {"projected", "r", "h", "c"},
       .output_names = {"y", "cells", "activated"},
-      .attr_defaults = {{"gates", std::string("ifgo")}, {"reverse", int64_t{0}}},
+      .attr_defaults = {{"gates", "ifgo"}, {"reverse", 0}},
       .cost_class = CostClass::kMatmul,
       .infer_types = InferTypes,
       .cost = EstimateCost,

@@ -94,7 +94,7 @@ OpDef LstmGradDef() {
           "states before each step.",
       .input_names = {"r", "c", "cells", "activated", "dy", "dcells?"},
       .output_names = {"dprojected", "dh", "dc"},
-      .attr_defaults = {{"gates", std::string("ifgo")}, {"reverse", int64_t{0}}},
+      .attr_defaults = {{"gates", "ifgo"}, {"reverse", 0}},
       .cost_class = CostClass::kMatmul,
       .infer_types = InferTypes,
       .cost = EstimateCost,

@@ -126,39 +126,37 @@ void Reference(const OpCall& call, std::span<const double* const> in,
 }
 
 // A tensor as a matrix [all rows, its last extent].
-Value AsRows(GraphBuilder& b, Value v) {
-  const Dims dims = b.dims(v);
+Value AsRows(Value v) {
+  const Dims dims = v.dims();
   const Dims leading(dims.begin(), dims.end() - 1);
-  return ReshapeExactly(b, v, {ElementCount(leading), dims.back()});
+  return ReshapeExactly(v, {ElementCount(leading), dims.back()});
 }
 
-Value SwapLastTwo(GraphBuilder& b, Value v) {
+Value SwapLastTwo(Value v) {
   std::vector<int64_t> permutation;
-  const auto rank = static_cast<int64_t>(b.dims(v).size());
+  const auto rank = static_cast<int64_t>(v.dims().size());
   for (int64_t d = 0; d < rank; ++d) permutation.push_back(d);
   std::swap(permutation[permutation.size() - 1], permutation[permutation.size() - 2]);
-  return b.Transpose(v, permutation);
+  return Transpose(v, permutation);
 }
 
 // dy as the operands are.
-Value GradOperand(GradBuilder& g) {
-  return g.b().Cast(g.output_grad(0), g.b().type(g.input(0)).dtype);
-}
+Value GradOperand(GradBuilder& g) { return Cast(g.dy(), g.x().dtype()); }
 
 // da = dy b^T, or its transpose b dy^T.
 Value GradA(GradBuilder& g, bool ta, bool tb) {
-  const Value dy = GradOperand(g), b = g.input(1);
-  return ta ? g.b().MatMul(b, dy, tb, true) : g.b().MatMul(dy, b, false, !tb);
+  const Value dy = GradOperand(g), b = g.x(1);
+  return ta ? MatMul(b, dy, tb, true) : MatMul(dy, b, false, !tb);
 }
 
 // db = a^T dy, or its transpose dy^T a.
-Value GradB(GraphBuilder& builder, Value a, Value dy, bool ta, bool tb) {
-  return tb ? builder.MatMul(dy, a, true, ta) : builder.MatMul(a, dy, !ta, false);
+Value GradB(Value a, Value dy, bool ta, bool tb) {
+  return tb ? MatMul(dy, a, true, ta) : MatMul(a, dy, !ta, false);
 }
 
 // Whether b is one matrix that a whole batch of a's is multiplied by.
 bool SharesB(GradBuilder& g) {
-  const Dims a = g.b().dims(g.input(0)), b = g.b().dims(g.input(1)), y = g.b().dims(g.output(0));
+  const Dims a = g.x().dims(), b = g.x(1).dims(), y = g.y().dims();
   const Dims a_batch(a.begin(), a.end() - 2), b_batch(b.begin(), b.end() - 2);
   const Dims y_batch(y.begin(), y.end() - 2);
   return !y_batch.empty() && b_batch == Dims(b_batch.size(), 1) &&
@@ -166,28 +164,26 @@ bool SharesB(GradBuilder& g) {
 }
 
 Value GradOfSharedB(GradBuilder& g, bool ta, bool tb) {
-  GraphBuilder& b = g.b();
-  const Dims dims = b.dims(g.input(1));
-  const Value a = ta ? SwapLastTwo(b, g.input(0)) : g.input(0);
-  const Value db = GradB(b, AsRows(b, a), AsRows(b, GradOperand(g)), /*ta=*/false, tb);
-  return ReshapeExactly(b, db, dims);
+  const Dims dims = g.x(1).dims();
+  const Value a = ta ? SwapLastTwo(g.x()) : g.x();
+  const Value dy = AsRows(GradOperand(g));
+  const Value db = GradB(AsRows(a), dy, /*ta=*/false, tb);
+  return ReshapeExactly(db, dims);
 }
 
 // dbias = sum of dy over all its rows.
-Value GradBias(GradBuilder& g) {
-  return SumAs(g.b(), AsRows(g.b(), g.output_grad(0)), {0}, g.b().type(g.input(kBias)).dtype);
-}
+Value GradBias(GradBuilder& g) { return SumAs(AsRows(g.dy()), {0}, g.x(kBias).dtype()); }
 
 void Gradient(GradBuilder& g) {
   if (RefusesEpilogueGradient(g, "matmul")) return;
   const bool ta = g.integer("transpose_a") != 0, tb = g.integer("transpose_b") != 0;
-  if (g.needs_grad(0)) SetBroadcastGrad(g, 0, GradA(g, ta, tb));
-  if (g.needs_grad(1) && SharesB(g)) {
-    g.set_input_grad(1, GradOfSharedB(g, ta, tb));
-  } else if (g.needs_grad(1)) {
-    SetBroadcastGrad(g, 1, GradB(g.b(), g.input(0), GradOperand(g), ta, tb));
+  if (g.needs_dx(0)) g.dx() = GradA(g, ta, tb);
+  if (g.needs_dx(1) && SharesB(g)) {
+    g.dx(1) = GradOfSharedB(g, ta, tb);
+  } else if (g.needs_dx(1)) {
+    g.dx(1) = GradB(g.x(), GradOperand(g), ta, tb);
   }
-  if (g.needs_grad(kBias)) g.set_input_grad(kBias, GradBias(g));
+  if (g.needs_dx(kBias)) g.dx(kBias) = GradBias(g);
 }
 
 // Rows of a, columns of b, what is summed, and the dimensions before them.
@@ -216,10 +212,10 @@ OpDef MatmulDef() {
           "extra and y are of `out_dtype`, empty: that of a and b; bias is too, or f32.",
       .input_names = {"a", "b", "bias?", "extra...?"},
       .output_names = {"y"},
-      .attr_defaults = {{"transpose_a", int64_t{0}},
-                        {"transpose_b", int64_t{0}},
-                        {"out_dtype", std::string()},
-                        {"epilogue", std::string()}},
+      .attr_defaults = {{"transpose_a", 0},
+                        {"transpose_b", 0},
+                        {"out_dtype", ""},
+                        {"epilogue", ""}},
       .cost_class = CostClass::kMatmul,
       .infer_types = InferTypes,
       .cost = EstimateCost,

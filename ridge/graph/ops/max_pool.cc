@@ -6,7 +6,7 @@
 #include <limits>
 
 #include "ridge/graph/axes.h"
-#include "ridge/graph/builder.h"
+#include "ridge/graph/grad_builder.h"
 #include "ridge/graph/ops/shared/checks.h"
 #include "ridge/graph/ops/shared/pool.h"
 
@@ -31,8 +31,8 @@ Cost EstimateCost(const OpCall& call) {
 // dx = dy at the winning tap of each window, added up where windows overlap.
 void Gradient(GradBuilder& g) {
   AttrMap attrs = PickAttrs(g.attrs(), kPoolAttrs);
-  attrs["input_dims"] = g.b().dims(g.input(0));
-  g.set_input_grad(0, g.b().Op("max_pool_grad", {g.output(1), g.output_grad(0)}, attrs));
+  attrs["input_dims"] = g.x().dims();
+  g.dx() = Op("max_pool_grad", {g.y(1), g.dy()}, attrs);
 }
 
 void Reference(const OpCall& call, std::span<const double* const> in,

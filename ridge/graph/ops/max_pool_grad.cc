@@ -55,16 +55,19 @@ bool AllTrue(const Tensor& t) {
 // dx is linear in dy: d(dy) = the gradient of dx at the winners, 0 where nothing was sent.
 void Gradient(GradBuilder& g) {
   GraphBuilder& b = g.b();
-  const Value index = g.input(0), ddx = g.output_grad(0);
-  const TensorType dy = b.type(g.input(1));
+  const Value index = g.x(), ddx = g.dy();
+  const TensorType dy = g.x(1).type();
   OpCall call{.where = "max_pool_grad", .inputs = {}, .outputs = {}, .attrs = g.attrs()};
-  const Result<PoolGeometry> geometry = MakePoolGeometry(call, b.dims(ddx));
+  const Result<PoolGeometry> geometry = MakePoolGeometry(call, ddx.dims());
   if (!geometry.ok()) return b.Fail(geometry.status());
   const Value places = MaxPoolPositions(b, index, *geometry, /*column_major=*/false);
-  Value ddy = b.Op("gather", {ReshapeExactly(b, ddx, {ElementCount(b.dims(ddx))}), places});
+  Value ddy = Gather(ReshapeExactly(ddx, {ElementCount(ddx.dims())}), places);
   Tensor inside = InsideWindows(geometry->window);
-  if (!AllTrue(inside)) ddy = b.Where(b.Constant(std::move(inside)), ddy, b.Scalar(dy.dtype, 0));
-  g.set_input_grad(1, ddy);
+  if (!AllTrue(inside)) {
+    const Value zero = b.Scalar(dy.dtype, 0);
+    ddy = Where(b.Constant(std::move(inside)), ddy, zero);
+  }
+  g.dx(1) = ddy;
 }
 
 // Drops a dy whose index is outside the kernel or in the padding.

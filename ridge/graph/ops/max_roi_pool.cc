@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "ridge/graph/builder.h"
+#include "ridge/graph/grad_builder.h"
 #include "ridge/graph/ops/shared/checks.h"
 #include "ridge/graph/ops/shared/reduce.h"
 
@@ -35,11 +35,9 @@ Result<std::vector<TensorType>> InferTypes(const OpCall& call) {
 }
 
 void Gradient(GradBuilder& g) {
-  GraphBuilder& b = g.b();
-  const Dims x = b.dims(g.input(0));
-  const Value flat =
-      b.Op("scatter_add", {g.output(1), g.output_grad(0)}, {{"dims", Dims{ElementCount(x)}}});
-  g.set_input_grad(0, ReshapeExactly(b, flat, x));
+  const Dims x = g.x().dims();
+  const Value flat = Op("scatter_add", {g.y(1), g.dy()}, {{"dims", Dims{ElementCount(x)}}});
+  g.dx() = ReshapeExactly(flat, x);
 }
 
 // The places of bin `bin` of a region [from, to] that has `bins`, inside [0, extent).
@@ -108,7 +106,7 @@ OpDef MaxRoiPoolDef() {
           "of elements of x; no gradient flows to rois.",
       .input_names = {"x", "rois"},
       .output_names = {"y", "place"},
-      .attr_defaults = {{"output", std::vector<int64_t>{}}, {"spatial_scale", 1.0}},
+      .attr_defaults = {{"output", {}}, {"spatial_scale", 1.0}},
       .required_attrs = {"output"},
       .cost_class = CostClass::kPool,
       .infer_types = InferTypes,

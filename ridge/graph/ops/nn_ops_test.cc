@@ -116,7 +116,7 @@ TEST(ConvCost, OfTheGradientsIsThatOfTheForward) {
 TEST(ConvCost, GroupsDivideTheWork) {
   const int64_t whole = CostOf("conv", {F32({1, 8, 5, 5}), F32({8, 8, 3, 3})}, {}).flops;
   const int64_t depthwise =
-      CostOf("conv", {F32({1, 8, 5, 5}), F32({8, 1, 3, 3})}, {{"groups", int64_t{8}}}).flops;
+      CostOf("conv", {F32({1, 8, 5, 5}), F32({8, 1, 3, 3})}, {{"groups", 8}}).flops;
   EXPECT_EQ(whole, 8 * depthwise);
 }
 
@@ -165,12 +165,12 @@ std::vector<Use> UsesIn(DType dtype) {
 }
 
 // The sum of all float outputs as f64.
-Value SumOfOutputs(GraphBuilder& b, const std::vector<Value>& outputs) {
+Value SumOfOutputs(const std::vector<Value>& outputs) {
   Value loss;
   for (Value y : outputs) {
-    if (!IsFloat(b.type(y).dtype)) continue;
-    const Value sum = b.ReduceSum(b.Cast(y, DType::kF64), {}, /*keep_dims=*/false);
-    loss = loss.valid() ? b.Add(loss, sum) : sum;
+    if (!IsFloat(y.dtype())) continue;
+    const Value sum = Sum(Cast(y, DType::kF64));
+    loss = loss.valid() ? loss + sum : sum;
   }
   return loss;
 }
@@ -182,11 +182,11 @@ void ExpectGradientsOfTheInputsTypes(const Use& use) {
     inputs.push_back(type == OpCall::Absent() ? Value{} : b.Input("x", type));
     if (inputs.back().valid() && IsFloat(type.dtype)) wanted.push_back(inputs.back());
   }
-  const Value loss = SumOfOutputs(b, b.OpOutputs(use.op, inputs, use.attrs));
+  const Value loss = SumOfOutputs(OpOutputs(use.op, inputs, use.attrs));
   const auto grads = AppendGradients(b, loss, wanted);
   ASSERT_TRUE(grads.ok()) << use.op << ": " << grads.status().message();
   for (size_t i = 0; i < wanted.size(); ++i) {
-    EXPECT_EQ(TypeToString(b.type((*grads)[i])), TypeToString(b.type(wanted[i]))) << use.op;
+    EXPECT_EQ(TypeToString((*grads)[i].type()), TypeToString(wanted[i].type())) << use.op;
   }
 }
 
@@ -200,8 +200,8 @@ TEST(Conv, RefusesTheGradientOfAnEpilogue) {
   GraphBuilder b("net");
   const Value x = b.Input("x", F32({1, 1, 3, 3}));
   const Value w = b.Parameter("w", F32({1, 1, 3, 3}), Init::Zeros());
-  const Value y = b.Op("conv", {x, w}, {{"epilogue", std::string("relu")}});
-  const auto grads = AppendGradients(b, b.ReduceSum(y, {}, /*keep_dims=*/false), {w});
+  const Value y = Op("conv", {x, w}, {{"epilogue", "relu"}});
+  const auto grads = AppendGradients(b, Sum(y), {w});
   ASSERT_FALSE(grads.ok());
   EXPECT_EQ(grads.status().code(), ErrorCode::kUnsupported);
 }
@@ -211,7 +211,7 @@ TEST(Conv, GradientMakesOnlyWhatIsWanted) {
     GraphBuilder b("net");
     const std::vector<Value> all = {b.Input("x", F32({1, 1, 3, 3})),
                                     b.Input("w", F32({2, 1, 2, 2})), b.Input("bias", F32({2}))};
-    const Value loss = b.ReduceSum(b.Op("conv", all), {}, /*keep_dims=*/false);
+    const Value loss = Sum(Op("conv", all));
     std::vector<Value> wanted;
     if (of_x) wanted.push_back(all[0]);
     if (of_w) wanted.push_back(all[1]);

@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "ridge/graph/axes.h"
-#include "ridge/graph/builder.h"
+#include "ridge/graph/grad_builder.h"
 #include "ridge/graph/ops/shared/strided.h"
 
 namespace ridge {
@@ -54,10 +54,9 @@ void Reference(const OpCall& call, std::span<const double* const> in,
 // dx = the middle of dy.
 void Gradient(GradBuilder& g) {
   std::vector<int64_t> ends = g.integers("before");
-  const Dims dims = g.b().dims(g.input(0));
+  const Dims dims = g.x().dims();
   for (size_t d = 0; d < ends.size(); ++d) ends[d] += dims[d];
-  g.set_input_grad(0, g.b().Op("slice", {g.output_grad(0)},
-                               {{"starts", g.integers("before")}, {"ends", std::move(ends)}}));
+  g.dx() = Op("slice", {g.dy()}, {{"starts", g.integers("before")}, {"ends", std::move(ends)}});
 }
 
 // Those that nothing is added to.
@@ -79,10 +78,7 @@ OpDef PadDef() {
       .doc = "y = x with before[d] and after[d] elements of `value` around it in dimension d.",
       .input_names = {"x"},
       .output_names = {"y"},
-      .attr_defaults = {{"before", std::vector<int64_t>()},
-                        {"after", std::vector<int64_t>()},
-                        {"value", 0.0},
-                        {"mode", std::string("constant")}},
+      .attr_defaults = {{"before", {}}, {"after", {}}, {"value", 0.0}, {"mode", "constant"}},
       .required_attrs = {"before", "after"},
       .cost_class = CostClass::kMove,
       .infer_types = InferTypes,

@@ -31,9 +31,8 @@ Doubles GradOf(const char* op, const std::vector<Tensor>& inputs, size_t wrt, At
   GraphBuilder b("test");
   std::vector<Value> values;
   for (const Tensor& tensor : inputs) values.push_back(b.Constant(tensor));
-  const Value y = b.Op(op, values, std::move(attrs));
-  Result<std::vector<Value>> grads =
-      AppendGradients(b, b.ReduceSum(y, {}, /*keep_dims=*/false), {values[wrt]});
+  const Value y = Op(op, values, std::move(attrs));
+  Result<std::vector<Value>> grads = AppendGradients(b, Sum(y), {values[wrt]});
   EXPECT_TRUE(grads.ok()) << grads.status().message();
   if (!grads.ok()) return {};
   const Result<std::vector<Tensor>> all = EvaluateGraph(b.graph(), {});
@@ -58,7 +57,7 @@ TEST(Gradients, AreSharedHalfAndHalfByEqualOperands) {
 }
 
 TEST(Gradients, AreSharedByAllLargestElements) {
-  const AttrMap attrs{{"axes", std::vector<int64_t>{1}}};
+  const AttrMap attrs{{"axes", {1}}};
   const Tensor x = F64({2, 4}, {7, 1, 7, 7, 5, 6, 6, -1});
   const double third = 1.0 / 3;
   EXPECT_EQ(GradOf("reduce_max", {x}, 0, attrs), (Doubles{third, 0, third, third, 0, 0.5, 0.5, 0}));
@@ -66,7 +65,7 @@ TEST(Gradients, AreSharedByAllLargestElements) {
 }
 
 TEST(Gradients, OfAProductAreThoseOfTheOthersAtZerosToo) {
-  const AttrMap attrs{{"axes", std::vector<int64_t>{1}}};
+  const AttrMap attrs{{"axes", {1}}};
   const Tensor x = F64({3, 3}, {2, 3, 4, 2, 0, 4, 0, 3, 0});
   EXPECT_EQ(GradOf("reduce_prod", {x}, 0, attrs), (Doubles{12, 8, 6, 0, 8, 0, 0, 0, 0}));
 }
@@ -107,14 +106,14 @@ std::vector<TensorType> WideBiasGrads(const char* op, bool weight_too) {
   const Value w =
       b.Parameter("w", {DType::kBF16, conv ? Dims{2, 3, 3, 3} : Dims{3, 2}}, Init::Zeros());
   const Value bias = b.Parameter("bias", {DType::kF32, {2}}, Init::Zeros());
-  const Value y = b.Op(op, {x, w, bias});
-  const Value loss = b.ReduceSum(b.Cast(y, DType::kF32), {}, /*keep_dims=*/false);
+  const Value y = Op(op, {x, w, bias});
+  const Value loss = Sum(Cast(y, DType::kF32));
   std::vector<Value> wanted = {bias};
   if (weight_too) wanted.push_back(w);
   const Result<std::vector<Value>> grads = AppendGradients(b, loss, wanted);
   EXPECT_TRUE(grads.ok()) << grads.status().message();
   std::vector<TensorType> types;
-  for (size_t i = 0; grads.ok() && i < grads->size(); ++i) types.push_back(b.type((*grads)[i]));
+  for (size_t i = 0; grads.ok() && i < grads->size(); ++i) types.push_back((*grads)[i].type());
   return types;
 }
 
@@ -138,8 +137,9 @@ double WideBiasSum(const char* op, bool weight_too) {
   const Value w =
       b.Parameter("w", {DType::kBF16, conv ? Dims{1, 1, 1, 1} : Dims{1, 1}}, Init::Zeros());
   const Value bias = b.Parameter("bias", {DType::kF32, {1}}, Init::Zeros());
-  const Value y = b.Mul(b.Op(op, {x, w, bias}), b.Constant(dy));
-  const Value loss = b.ReduceSum(b.Cast(y, DType::kF32), {}, /*keep_dims=*/false);
+  const Value weights = b.Constant(dy);
+  const Value y = Op(op, {x, w, bias}) * weights;
+  const Value loss = Sum(Cast(y, DType::kF32));
   std::vector<Value> wanted = {bias};
   if (weight_too) wanted.push_back(w);
   const Result<std::vector<Value>> grads = AppendGradients(b, loss, wanted);
@@ -165,9 +165,9 @@ TEST_P(SharedWeight, GetsItsGradientFromOneProductOfAllRows) {
   GraphBuilder b("test");
   const Value x = b.Input("x", {DType::kF32, ta ? Dims{3, 4, 5} : Dims{3, 5, 4}});
   const Value w = b.Parameter("w", {DType::kF32, tb ? Dims{2, 4} : Dims{4, 2}}, Init::Zeros());
-  const Value y = b.MatMul(x, w, ta, tb);
+  const Value y = MatMul(x, w, ta, tb);
   const size_t before = b.graph().nodes().size();
-  ASSERT_TRUE(AppendGradients(b, b.ReduceSum(y, {}, /*keep_dims=*/false), {w}).ok());
+  ASSERT_TRUE(AppendGradients(b, Sum(y), {w}).ok());
   std::vector<Dims> products;
   for (size_t n = before; n < b.graph().nodes().size(); ++n) {
     const Node& node = b.graph().nodes()[n];
@@ -196,7 +196,7 @@ TEST(Costs, OfMatmulCountEachMultiplyAddTwice) {
   const OpDef& op = *FindOp("matmul");
   EXPECT_EQ(CallCost(op, MatMulCall({a, b}, {})).flops, 2 * 3 * 5 * 4 * 2);
   EXPECT_EQ(CallCost(op, MatMulCall({a, b, bias}, {})).flops, 2 * 3 * 5 * 4 * 2 + 30);
-  const OpCall call = MatMulCall({a, b, bias}, {{"epilogue", std::string("relu")}});
+  const OpCall call = MatMulCall({a, b, bias}, {{"epilogue", "relu"}});
   EXPECT_EQ(CallCost(op, call).flops, 2 * 3 * 5 * 4 * 2 + 30 + 30);
   EXPECT_EQ(CallCost(op, call).bytes_read, 4 * (60 + 8 + 2));
   EXPECT_EQ(CallCost(op, call).bytes_written, 4 * 30);
@@ -218,9 +218,9 @@ Tensor WithEpilogue(DType dtype, bool inside) {
   const Value r = b.Parameter("r", {dtype, {13, 7}}, Init::Normal(1));
   Value y;
   if (inside) {
-    y = b.Op("matmul", {x, w, bias, r}, {{"epilogue", std::string("gelu,add,relu")}});
+    y = Op("matmul", {x, w, bias, r}, {{"epilogue", "gelu,add,relu"}});
   } else {
-    y = b.Relu(b.Add(b.Op("gelu", {b.Op("matmul", {x, w, bias})}), r));
+    y = Relu(Gelu(Op("matmul", {x, w, bias})) + r);
   }
   const Result<std::vector<Tensor>> all = EvaluateGraph(b.graph(), {}, /*seed=*/3);
   EXPECT_TRUE(b.ok() && all.ok()) << b.status().message();
@@ -246,9 +246,8 @@ TEST(Epilogue, StepsAreUnaryPointwiseOperatorsAndAdd) {
 TEST(Epilogue, HasNoGradient) {
   GraphBuilder b("test");
   const Value w = b.Parameter("w", {DType::kF32, {3, 3}}, Init::Zeros());
-  const Value y = b.Op("matmul", {w, w}, {{"epilogue", std::string("relu")}});
-  const Result<std::vector<Value>> grads =
-      AppendGradients(b, b.ReduceSum(y, {}, /*keep_dims=*/false), {w});
+  const Value y = Op("matmul", {w, w}, {{"epilogue", "relu"}});
+  const Result<std::vector<Value>> grads = AppendGradients(b, Sum(y), {w});
   ASSERT_FALSE(grads.ok());
   EXPECT_EQ(grads.status().code(), ErrorCode::kUnsupported);
   EXPECT_EQ(grads.status().message(),

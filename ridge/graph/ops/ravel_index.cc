@@ -65,7 +65,7 @@ OpDef RavelIndexDef() {
           "elements, which names none.",
       .input_names = {"indices"},
       .output_names = {"y"},
-      .attr_defaults = {{"dims", std::vector<int64_t>{}}, {"batch_dims", int64_t{0}}},
+      .attr_defaults = {{"dims", {}}, {"batch_dims", 0}},
       .required_attrs = {"dims"},
       .cost_class = CostClass::kMove,
       .infer_types = InferTypes,

@@ -35,9 +35,9 @@ void SumReference(const OpCall& call, Inputs in, Outputs out) {
 
 // dx = dy, broadcast back.
 void SumGradient(GradBuilder& g) {
-  const Dims dims = g.b().dims(g.input(0));
-  const Value dx = g.b().Cast(WithKeptDims(g, g.output_grad(0)), g.b().type(g.input(0)).dtype);
-  g.set_input_grad(0, g.b().Expand(dx, dims));
+  const Dims dims = g.x().dims();
+  const Value dx = Cast(WithKeptDims(g, g.dy()), g.x().dtype());
+  g.dx() = Expand(dx, dims);
 }
 
 OpDef SumDef() {
@@ -61,11 +61,11 @@ void MeanReference(const OpCall& call, Inputs in, Outputs out) {
 
 // dx = dy / width, broadcast back; width 0 has no dx to fill.
 void MeanGradient(GradBuilder& g) {
-  const Dims dims = g.b().dims(g.input(0));
+  const Dims dims = g.x().dims();
   const int64_t width = std::max<int64_t>(ReducedWidth(dims, g.integers("axes")), 1);
-  const Value share = g.b().MulScalar(g.output_grad(0), 1 / static_cast<double>(width));
-  const Value dx = g.b().Cast(WithKeptDims(g, share), g.b().type(g.input(0)).dtype);
-  g.set_input_grad(0, g.b().Expand(dx, dims));
+  const Value share = g.dy() * (1 / static_cast<double>(width));
+  const Value dx = Cast(WithKeptDims(g, share), g.x().dtype());
+  g.dx() = Expand(dx, dims);
 }
 
 OpDef MeanDef() {
@@ -95,7 +95,7 @@ OpDef MaxDef() {
                        {"ReduceMax", 1, 13, 1, 12});
   op.attr_defaults = ExtremumAttrs();
   op.infer_types = InferExtremum;
-  op.gradient = [](GradBuilder& g) { g.set_input_grad(0, ExtremumGrad(g, /*sign=*/1)); };
+  op.gradient = [](GradBuilder& g) { g.dx() = ExtremumGrad(g, /*sign=*/1); };
   op.reference = MaxReference;
   return op;
 }
@@ -113,7 +113,7 @@ OpDef MinDef() {
                        {"ReduceMin", 1, 13, 1, 12});
   op.attr_defaults = ExtremumAttrs();
   op.infer_types = InferExtremum;
-  op.gradient = [](GradBuilder& g) { g.set_input_grad(0, ExtremumGrad(g, /*sign=*/-1)); };
+  op.gradient = [](GradBuilder& g) { g.dx() = ExtremumGrad(g, /*sign=*/-1); };
   op.reference = MinReference;
   return op;
 }
@@ -127,19 +127,18 @@ void ProdReference(const OpCall& call, Inputs in, Outputs out) {
 //   one zero:  p at the zero, 0 elsewhere
 //   more:      0
 void ProdGradient(GradBuilder& g) {
-  GraphBuilder& b = g.b();
-  const Value x = g.input(0);
-  const DType dtype = b.type(x).dtype;
-  const Value zero = b.Scalar(dtype, 0), one = b.Scalar(dtype, 1);
-  const Value is_zero = b.Op("equal", {x, zero});
-  const Value zeros = b.ReduceSum(b.Cast(is_zero, dtype), g.integers("axes"), /*keep_dims=*/true);
-  const Value safe = b.Where(is_zero, one, x);
-  const Value product =
-      b.Op("reduce_prod", {safe}, {{"axes", g.integers("axes")}, {"keep_dims", int64_t{1}}});
-  const Value at_zero = b.Where(b.Op("equal", {zeros, one}), product, zero);
-  const Value elsewhere = b.Where(b.Op("equal", {zeros, zero}), b.Div(product, safe), zero);
-  const Value others = b.Where(is_zero, at_zero, elsewhere);
-  g.set_input_grad(0, b.Mul(WithKeptDims(g, g.output_grad(0)), others));
+  const Value x = g.x();
+  const DType dtype = x.dtype();
+  const Value zero = ScalarLike(x, 0), one = ScalarLike(x, 1);
+  const Value is_zero = Equal(x, zero);
+  const Value zeros = Sum(Cast(is_zero, dtype), g.integers("axes"), /*keep_dims=*/true);
+  const Value safe = Where(is_zero, one, x);
+  const Value product = Op("reduce_prod", {safe}, {{"axes", g.integers("axes")}, {"keep_dims", 1}});
+  const Value at_zero = Where(Equal(zeros, one), product, zero);
+  const Value quotient = product / safe;
+  const Value elsewhere = Where(Equal(zeros, zero), quotient, zero);
+  const Value others = Where(is_zero, at_zero, elsewhere);
+  g.dx() = WithKeptDims(g, g.dy()) * others;
 }
 
 OpDef ProdDef() {
@@ -167,12 +166,11 @@ void LogSumExpReference(const OpCall& call, Inputs in, Outputs out) {
 
 // dx = dy * exp(x - y); 0 where y is -inf, as in PyTorch.
 void LogSumExpGradient(GradBuilder& g) {
-  GraphBuilder& b = g.b();
-  const Value x = g.input(0), y = WithKeptDims(g, g.output(0));
-  const DType dtype = b.type(x).dtype;
-  const Value none = b.Op("equal", {y, b.Scalar(dtype, -kInfinity)});
-  const Value shift = b.Where(none, b.Scalar(dtype, 0), y);
-  g.set_input_grad(0, b.Mul(WithKeptDims(g, g.output_grad(0)), b.Exp(b.Sub(x, shift))));
+  const Value x = g.x(), y = WithKeptDims(g, g.y());
+  const Value none = Equal(y, -kInfinity);
+  const Value shift = Where(none, ScalarLike(x, 0), y);
+  const Value slope = Exp(x - shift);
+  g.dx() = WithKeptDims(g, g.dy()) * slope;
 }
 
 // Per element: maximum, subtract, exp, add.

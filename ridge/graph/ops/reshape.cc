@@ -67,8 +67,8 @@ void Reference(const OpCall& call, std::span<const double* const> in,
 
 // dx = dy under x's dims.
 void Gradient(GradBuilder& g) {
-  const Dims dims = g.b().dims(g.input(0));
-  g.set_input_grad(0, ReshapeExactly(g.b(), g.output_grad(0), dims));
+  const Dims dims = g.x().dims();
+  g.dx() = ReshapeExactly(g.dy(), dims);
 }
 
 // Dimensions of x and y before which the same number of elements lies begin together: a part of one
@@ -100,7 +100,7 @@ OpDef ReshapeDef() {
           "copies x's extent at that place, or means 0 when allow_zero=1.",
       .input_names = {"x"},
       .output_names = {"y"},
-      .attr_defaults = {{"dims", std::vector<int64_t>()}, {"allow_zero", int64_t{0}}},
+      .attr_defaults = {{"dims", {}}, {"allow_zero", 0}},
       .required_attrs = {"dims"},
       .cost_class = CostClass::kMove,
       .infer_types = InferTypes,

@@ -33,27 +33,26 @@ Cost EstimateCost(const OpCall& call) {
 
 // What reaches x through rstd: -drstd * rstd^3 * x / N.
 Value StatisticGrad(GradBuilder& g, int axis) {
-  GraphBuilder& b = g.b();
-  const Value x = g.input(0), rstd = g.output(1);
-  const int64_t count = std::max<int64_t>(ElementCount(TrailingDims(b.dims(x), axis)), 1);
-  const Value cube = b.Mul(b.Mul(rstd, rstd), rstd);
-  const Value rows = b.MulScalar(b.Mul(g.output_grad(1), cube), -1 / static_cast<double>(count));
-  Dims dims = b.dims(rows);
-  dims.resize(b.dims(x).size(), 1);
-  return b.Mul(b.Reshape(b.Cast(rows, b.type(x).dtype), dims), x);
+  const Value x = g.x(), rstd = g.y(1);
+  const int64_t count = std::max<int64_t>(ElementCount(TrailingDims(x.dims(), axis)), 1);
+  const Value cube = rstd * rstd * rstd;
+  const Value rows = g.dy(1) * cube * (-1 / static_cast<double>(count));
+  Dims dims = rows.dims();
+  dims.resize(x.dims().size(), 1);
+  return Reshape(Cast(rows, x.dtype()), dims) * x;
 }
 
 // dx, dscale = rms_norm_grad(x, rstd, dy, scale).
 void Gradient(GradBuilder& g) {
   GraphBuilder& b = g.b();
-  const Value x = g.input(0);
-  const int axis = *NormalizeAxis(g.integer("axis"), b.type(x).rank(), "rms_norm");
-  const std::vector<Value> grads = b.OpOutputs(
-      "rms_norm_grad", {x, g.output(1), g.output_grad(0), g.input(1)}, {{"axis", int64_t{axis}}});
+  const Value x = g.x();
+  const int axis = *NormalizeAxis(g.integer("axis"), x.rank(), "rms_norm");
+  const std::vector<Value> grads =
+      OpOutputs("rms_norm_grad", {x, g.y(1), g.dy(), g.x(1)}, {{"axis", axis}});
   if (!b.ok()) return;
-  const bool statistic = g.needs_grad(0) && g.has_output_grad(1);
-  g.set_input_grad(0, statistic ? b.Add(grads[0], StatisticGrad(g, axis)) : grads[0]);
-  if (g.needs_grad(1)) g.set_input_grad(1, grads[1]);
+  const bool statistic = g.needs_dx(0) && g.has_dy(1);
+  g.dx() = statistic ? grads[0] + StatisticGrad(g, axis) : grads[0];
+  if (g.needs_dx(1)) g.dx(1) = grads[1];
 }
 
 void Reference(const OpCall& call, std::span<const double* const> in,
@@ -85,7 +84,7 @@ OpDef RmsNormDef() {
           "`axis` on, rstd those before it; both are f32 (f64 for f64).",
       .input_names = {"x", "scale?"},
       .output_names = {"y", "rstd"},
-      .attr_defaults = {{"axis", int64_t{-1}}, {"epsilon", 1e-5}},
+      .attr_defaults = {{"axis", -1}, {"epsilon", 1e-5}},
       .cost_class = CostClass::kNorm,
       .infer_types = InferTypes,
       .cost = EstimateCost,

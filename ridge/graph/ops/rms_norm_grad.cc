@@ -62,7 +62,7 @@ OpDef RmsNormGradDef() {
           "over the dimensions before `axis`.",
       .input_names = {"x", "rstd", "dy", "scale?"},
       .output_names = {"dx", "dscale"},
-      .attr_defaults = {{"axis", int64_t{-1}}},
+      .attr_defaults = {{"axis", -1}},
       .cost_class = CostClass::kNorm,
       .infer_types = InferTypes,
       .cost = EstimateCost,

@@ -24,15 +24,13 @@ Cost EstimateCost(const OpCall& call) {
 // dprojected, dh = rnn_grad(r, y, dy); dr = dprojected^T h[t-1].
 void Gradient(GradBuilder& g) {
   GraphBuilder& b = g.b();
-  const std::vector<Value> grads =
-      b.OpOutputs("rnn_grad", {g.input(1), g.output(0), g.output_grad(0)}, g.attrs());
+  const std::vector<Value> grads = OpOutputs("rnn_grad", {g.x(1), g.y(), g.dy()}, g.attrs());
   if (!b.ok()) return;
-  g.set_input_grad(0, grads[0]);
-  if (g.needs_grad(1)) {
-    g.set_input_grad(
-        1, RecurrentWeightGrad(b, grads[0], g.input(2), g.output(0), g.integer("reverse") != 0));
+  g.dx() = grads[0];
+  if (g.needs_dx(1)) {
+    g.dx(1) = RecurrentWeightGrad(b, grads[0], g.x(2), g.y(), g.integer("reverse") != 0);
   }
-  g.set_input_grad(2, grads[1]);
+  g.dx(2) = grads[1];
 }
 
 void Reference(const OpCall& call, std::span<const double* const> in,
@@ -64,7 +62,7 @@ OpDef RnnDef() {
           "to the first.",
       .input_names = {"projected", "r", "h"},
       .output_names = {"y"},
-      .attr_defaults = {{"relu", int64_t{0}}, {"reverse", int64_t{0}}},
+      .attr_defaults = {{"relu", 0}, {"reverse", 0}},
       .cost_class = CostClass::kMatmul,
       .infer_types = InferTypes,
       .cost = EstimateCost,

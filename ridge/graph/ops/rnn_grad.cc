@@ -55,7 +55,7 @@ OpDef RnnGradDef() {
           "r is dprojected^T times the states before each step.",
       .input_names = {"r", "y", "dy"},
       .output_names = {"dprojected", "dh"},
-      .attr_defaults = {{"relu", int64_t{0}}, {"reverse", int64_t{0}}},
+      .attr_defaults = {{"relu", 0}, {"reverse", 0}},
       .cost_class = CostClass::kMatmul,
       .infer_types = InferTypes,
       .cost = EstimateCost,

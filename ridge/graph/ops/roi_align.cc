@@ -2,7 +2,7 @@
 //
 // The number of samples that a region's size gives is taken as given; the regions have a gradient
 // through the places of the samples.
-#include "ridge/graph/builder.h"
+#include "ridge/graph/grad_builder.h"
 #include "ridge/graph/ops/shared/checks.h"
 #include "ridge/graph/ops/shared/roi.h"
 
@@ -30,15 +30,14 @@ Cost EstimateCost(const OpCall& call) {
 
 void Gradient(GradBuilder& g) {
   AttrMap attrs = g.attrs();
-  attrs["input_dims"] = g.b().dims(g.input(0));
-  attrs["rois_gradient"] = int64_t{g.needs_grad(1)};
-  std::vector<Value> inputs = {g.input(1), g.input(2), g.output_grad(0)};
+  attrs["input_dims"] = g.x().dims();
+  attrs["rois_gradient"] = g.needs_dx(1);
+  std::vector<Value> inputs = {g.x(1), g.x(2), g.dy()};
   // The largest part is looked up again.
-  if (std::get<std::string>(attrs.at("mode")) == "max" || g.needs_grad(1))
-    inputs.push_back(g.input(0));
-  const std::vector<Value> grads = g.b().OpOutputs("roi_align_grad", inputs, attrs);
-  g.set_input_grad(0, grads[0]);
-  if (g.needs_grad(1)) g.set_input_grad(1, grads[1]);
+  if (attrs.text("mode") == "max" || g.needs_dx(1)) inputs.push_back(g.x());
+  const std::vector<Value> grads = OpOutputs("roi_align_grad", inputs, attrs);
+  g.dx() = grads[0];
+  if (g.needs_dx(1)) g.dx(1) = grads[1];
 }
 
 void Reference(const OpCall& call, std::span<const double* const> in,

@@ -1,7 +1,7 @@
 // roi_align_grad: dx, and drois when wanted, of y = roi_align(x, rois, batch_indices), from dy.
 #include <fmt/format.h>
 
-#include "ridge/graph/builder.h"
+#include "ridge/graph/grad_builder.h"
 #include "ridge/graph/ops/shared/checks.h"
 #include "ridge/graph/ops/shared/roi.h"
 
@@ -42,8 +42,8 @@ Cost EstimateCost(const OpCall& call) {
 // dx is linear in dy, and by mean it depends on nothing else but the regions.
 void Gradient(GradBuilder& g) {
   AttrMap attrs = g.attrs();
-  const bool max = std::get<std::string>(attrs.at("mode")) == "max";
-  if (max || g.integer("rois_gradient") != 0 || g.needs_grad(0)) {
+  const bool max = attrs.text("mode") == "max";
+  if (max || g.integer("rois_gradient") != 0 || g.needs_dx(0)) {
     g.b().Fail(Status(ErrorCode::kUnsupported,
                       "roi_align_grad: has a gradient for dy with mode=\"avg\" and "
                       "rois_gradient=0 alone"));
@@ -51,7 +51,7 @@ void Gradient(GradBuilder& g) {
   }
   attrs.erase("input_dims");
   attrs.erase("rois_gradient");
-  g.set_input_grad(2, g.b().Op("roi_align", {g.output_grad(0), g.input(0), g.input(1)}, attrs));
+  g.dx(2) = Op("roi_align", {g.dy(), g.x(), g.x(1)}, attrs);
 }
 
 // One sample's neighbour i in y += .. * weight * x: what its weight gives the region.
@@ -113,7 +113,7 @@ void Reference(const OpCall& call, std::span<const double* const> in,
 OpDef RoiAlignGradDef() {
   AttrMap attrs = RoiAlignAttrDefaults();
   attrs["input_dims"] = std::vector<int64_t>{};
-  attrs["rois_gradient"] = int64_t{0};
+  attrs["rois_gradient"] = 0;
   return {
       .name = "roi_align_grad",
       .doc =

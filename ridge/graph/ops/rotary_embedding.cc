@@ -58,26 +58,23 @@ Result<std::vector<TensorType>> InferTypes(const OpCall& call) {
 // Two multiplications and an addition a number.
 Cost EstimateCost(const OpCall& call) { return MovedOnce(call, 3 * call.inputs[0].elements()); }
 
-bool IsInterleaved(const AttrMap& attrs) { return std::get<int64_t>(attrs.at("interleaved")) != 0; }
+bool IsInterleaved(const AttrMap& attrs) { return attrs.integer("interleaved") != 0; }
 
 // The first (0) or second (1) numbers of the pairs.
 Value PartOfPairs(GraphBuilder& b, Value v, int64_t part, bool interleaved) {
   if (!b.ok()) return {};
-  const int64_t width = b.dims(v).back(), half = width / 2;
+  const int64_t width = v.dims().back(), half = width / 2;
   const std::vector<int64_t> starts = {interleaved ? part : part * half};
   const std::vector<int64_t> ends = {interleaved ? width : (part + 1) * half};
-  return b.Op("slice", {v},
-              {{"axes", std::vector<int64_t>{-1}},
-               {"starts", starts},
-               {"ends", ends},
-               {"steps", std::vector<int64_t>{interleaved ? 2 : 1}}});
+  return Op("slice", {v},
+            {{"axes", {-1}}, {"starts", starts}, {"ends", ends}, {"steps", {interleaved ? 2 : 1}}});
 }
 
 // (-v2, w v1) for the pairs (v1, v2) of v.
 Value Exchanged(GradBuilder& g, Value v, double w) {
   GraphBuilder& b = g.b();
   if (!b.ok()) return {};
-  const TensorType row{b.type(v).dtype, {b.dims(v).back()}};
+  const TensorType row{v.dtype(), {v.dims().back()}};
   const bool interleaved = IsInterleaved(g.attrs());
   Tensor none(row), weights(row);
   for (int64_t k = 0; k < row.elements(); ++k) {
@@ -85,16 +82,16 @@ Value Exchanged(GradBuilder& g, Value v, double w) {
     StoreFromDouble(row.dtype, none.mutable_data(), k, 0);
     StoreFromDouble(row.dtype, weights.mutable_data(), k, second ? w : 1);
   }
-  return b.Op("rotary_embedding",
-              {v, b.Constant(std::move(none), "zeros"), b.Constant(std::move(weights), "weights")},
-              g.attrs());
+  return Op("rotary_embedding",
+            {v, b.Constant(std::move(none), "zeros"), b.Constant(std::move(weights), "weights")},
+            g.attrs());
 }
 
 // x = y cos + rotate(y) t: t is -sin, with the two numbers of a pair exchanged.
 Value SineBack(GradBuilder& g) {
   GraphBuilder& b = g.b();
-  const Value sin = g.input(2);
-  if (!b.ok() || b.dims(sin).back() != b.dims(g.input(0)).back()) return b.Neg(sin);
+  const Value sin = g.x(2);
+  if (!b.ok() || sin.dims().back() != g.x().dims().back()) return -sin;
   return Exchanged(g, sin, -1);
 }
 
@@ -102,17 +99,16 @@ Value SineBack(GradBuilder& g) {
 Value AsTable(GradBuilder& g, Value each, size_t table) {
   GraphBuilder& b = g.b();
   const bool interleaved = IsInterleaved(g.attrs());
-  if (!b.ok() || b.dims(g.input(table)).back() == b.dims(each).back()) return each;
-  return b.Add(PartOfPairs(b, each, 0, interleaved), PartOfPairs(b, each, 1, interleaved));
+  if (!b.ok() || g.x(table).dims().back() == each.dims().back()) return each;
+  const Value second = PartOfPairs(b, each, 1, interleaved);
+  return PartOfPairs(b, each, 0, interleaved) + second;
 }
 
 void Gradient(GradBuilder& g) {
-  GraphBuilder& b = g.b();
-  const Value x = g.input(0), dy = g.output_grad(0);
-  if (g.needs_grad(0))
-    g.set_input_grad(0, b.Op("rotary_embedding", {dy, g.input(1), SineBack(g)}, g.attrs()));
-  if (g.needs_grad(1)) SetBroadcastGrad(g, 1, AsTable(g, b.Mul(dy, x), 1));
-  if (g.needs_grad(2)) SetBroadcastGrad(g, 2, AsTable(g, b.Mul(dy, Exchanged(g, x, 1)), 2));
+  const Value x = g.x(), dy = g.dy();
+  if (g.needs_dx(0)) g.dx() = Op("rotary_embedding", {dy, g.x(1), SineBack(g)}, g.attrs());
+  if (g.needs_dx(1)) g.dx(1) = AsTable(g, dy * x, 1);
+  if (g.needs_dx(2)) g.dx(2) = AsTable(g, dy * Exchanged(g, x, 1), 2);
 }
 
 // Where the rows of x find theirs in a table: first elements, row after row.
@@ -193,7 +189,7 @@ Rotation MatchRotation(const Graph& graph, ValueId id) {
   }
   if (joined == nullptr || joined->op->name != "concat" || joined->inputs.size() != 2) return {};
   const int last = graph.type(joined->outputs[0]).rank() - 1;
-  const auto axis = std::get<int64_t>(joined->attrs.at("axis"));
+  const auto axis = joined->attrs.integer("axis");
   if (axis != last && axis != -1) return {};
   ValueId parts[2] = {joined->inputs[1], joined->inputs[0]};
   for (ValueId& part : parts) {
@@ -224,7 +220,7 @@ PatternMatch MatchSum(const Graph& graph, ValueId kept, ValueId turned) {
       if (left->inputs[j] != rotation.x) continue;
       PatternMatch match{FindOp("rotary_embedding"),
                          {rotation.x, left->inputs[1 - j], right->inputs[1 - i]},
-                         {{"interleaved", int64_t{rotation.interleaved}}},
+                         {{"interleaved", rotation.interleaved}},
                          std::move(rotation.inner)};
       match.inner.insert(match.inner.end(), {kept, turned});
       return match;
@@ -261,7 +257,7 @@ OpDef RotaryEmbeddingDef() {
           "broadcast to x; their last extent is D, or D/2 where the numbers of a pair share one.",
       .input_names = {"x", "cos", "sin"},
       .output_names = {"y"},
-      .attr_defaults = {{"interleaved", int64_t{0}}},
+      .attr_defaults = {{"interleaved", 0}},
       .infer_types = InferTypes,
       .cost = EstimateCost,
       .gradient = Gradient,

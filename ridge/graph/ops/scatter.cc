@@ -77,87 +77,85 @@ void Reference(const OpCall& call, std::span<const double* const> in,
   }
 }
 
-Value Scatter(GraphBuilder& b, Value x, Value indices, Value updates, const char* reduction) {
-  return b.Op("scatter", {x, indices, updates}, {{"reduction", std::string(reduction)}});
+Value Scatter(Value x, Value indices, Value updates, const char* reduction) {
+  return Op("scatter", {x, indices, updates}, {{"reduction", reduction}});
 }
-Value Gather(GraphBuilder& b, Value x, Value indices) { return b.Op("gather", {x, indices}); }
 Value Filled(GraphBuilder& b, TensorType type, double value) {
-  return b.Expand(b.Scalar(type.dtype, value), type.dims);
+  return Expand(b.Scalar(type.dtype, value), type.dims);
 }
 
 // Which updates are the last of their row: bool, indices.dims + 1s that stretch over a row.
 Value LastOfRow(GradBuilder& g) {
   GraphBuilder& b = g.b();
-  const Value indices = g.input(1);
-  const Dims x = b.dims(g.input(0)), dims = b.dims(indices);
+  const Value indices = g.x(1);
+  const Dims x = g.x().dims(), dims = indices.dims();
   const Value ones = Filled(b, {DType::kI64, {ElementCount(dims)}}, 1);
-  const Value number = ReshapeExactly(b, b.Op("cumsum", {ones}), dims);  // 1, 2, ...
-  const Value last = Scatter(b, Filled(b, {DType::kI64, {x[0]}}, 0), indices, number, "none");
+  const Value number = ReshapeExactly(Op("cumsum", {ones}), dims);  // 1, 2, ...
+  const Value last = Scatter(Filled(b, {DType::kI64, {x[0]}}, 0), indices, number, "none");
   Dims rows = dims;
   rows.resize(dims.size() + x.size() - 1, 1);
-  return ReshapeExactly(b, b.Op("equal", {Gather(b, last, indices), number}), rows);
+  return ReshapeExactly(Equal(Gather(last, indices), number), rows);
 }
 
 // dx = dy but at replaced rows; the updates get what their row of y got.
 void GradientOfReplacing(GradBuilder& g) {
   GraphBuilder& b = g.b();
-  const Value indices = g.input(1), dy = g.output_grad(0);
-  const TensorType updates = b.type(g.input(2));
-  if (g.needs_grad(0)) {
-    g.set_input_grad(0, Scatter(b, dy, indices, Filled(b, updates, 0), "none"));
+  const Value indices = g.x(1), dy = g.dy();
+  const TensorType updates = g.x(2).type();
+  if (g.needs_dx(0)) {
+    g.dx() = Scatter(dy, indices, Filled(b, updates, 0), "none");
   }
-  if (g.needs_grad(2)) {
-    g.set_input_grad(2, b.Where(LastOfRow(g), Gather(b, dy, indices), b.Scalar(updates.dtype, 0)));
+  if (g.needs_dx(2)) {
+    const Value zero = b.Scalar(updates.dtype, 0), rows = Gather(dy, indices);
+    g.dx(2) = Where(LastOfRow(g), rows, zero);
   }
 }
 
 // The product of the other factors of y at factor v, where `product` is that of the factors that
 // are not 0, and `zeros` counts those that are.
-Value OtherFactors(GraphBuilder& b, Value v, Value product, Value zeros) {
-  const DType dtype = b.type(v).dtype;
-  const Value zero = b.Scalar(dtype, 0), one = b.Scalar(dtype, 1);
-  const Value is_zero = b.Op("equal", {v, zero});
-  const Value at_zero = b.Where(b.Op("equal", {zeros, one}), product, zero);
-  const Value quotient = b.Div(product, b.Where(is_zero, one, v));
-  return b.Where(is_zero, at_zero, b.Where(b.Op("equal", {zeros, zero}), quotient, zero));
+Value OtherFactors(Value v, Value product, Value zeros) {
+  const Value zero = ScalarLike(v, 0), one = ScalarLike(v, 1);
+  const Value is_zero = Equal(v, zero);
+  const Value at_zero = Where(Equal(zeros, one), product, zero);
+  const Value quotient = product / Where(is_zero, one, v);
+  return Where(is_zero, at_zero, Where(Equal(zeros, zero), quotient, zero));
 }
 
 void GradientOfProduct(GradBuilder& g) {
-  GraphBuilder& b = g.b();
-  const Value x = g.input(0), indices = g.input(1), updates = g.input(2), dy = g.output_grad(0);
-  const DType dtype = b.type(x).dtype;
-  const Value zero = b.Scalar(dtype, 0), one = b.Scalar(dtype, 1);
-  const Value x_zero = b.Op("equal", {x, zero}), u_zero = b.Op("equal", {updates, zero});
-  const Value zeros = Scatter(b, b.Cast(x_zero, dtype), indices, b.Cast(u_zero, dtype), "add");
-  const Value product =
-      Scatter(b, b.Where(x_zero, one, x), indices, b.Where(u_zero, one, updates), "mul");
-  if (g.needs_grad(0)) g.set_input_grad(0, b.Mul(dy, OtherFactors(b, x, product, zeros)));
-  if (g.needs_grad(2)) {
-    const Value others =
-        OtherFactors(b, updates, Gather(b, product, indices), Gather(b, zeros, indices));
-    g.set_input_grad(2, b.Mul(Gather(b, dy, indices), others));
+  const Value x = g.x(), indices = g.x(1), updates = g.x(2), dy = g.dy();
+  const DType dtype = x.dtype();
+  const Value zero = ScalarLike(x, 0), one = ScalarLike(x, 1);
+  const Value x_zero = Equal(x, zero), u_zero = Equal(updates, zero);
+  const Value u_count = Cast(u_zero, dtype);
+  const Value zeros = Scatter(Cast(x_zero, dtype), indices, u_count, "add");
+  const Value u_factor = Where(u_zero, one, updates);
+  const Value product = Scatter(Where(x_zero, one, x), indices, u_factor, "mul");
+  if (g.needs_dx(0)) g.dx() = dy * OtherFactors(x, product, zeros);
+  if (g.needs_dx(2)) {
+    const Value own_zeros = Gather(zeros, indices), own_product = Gather(product, indices);
+    const Value others = OtherFactors(updates, own_product, own_zeros);
+    g.dx(2) = Gather(dy, indices) * others;
   }
 }
 
 // Those that equal y share dy.
 void GradientOfExtremum(GradBuilder& g) {
-  GraphBuilder& b = g.b();
-  const Value indices = g.input(1), y = g.output(0);
-  const DType dtype = b.type(y).dtype;
-  const Value x_chosen = b.Cast(b.Op("equal", {g.input(0), y}), dtype);
-  const Value u_chosen = b.Cast(b.Op("equal", {g.input(2), Gather(b, y, indices)}), dtype);
-  const Value share = b.Div(g.output_grad(0), Scatter(b, x_chosen, indices, u_chosen, "add"));
-  if (g.needs_grad(0)) g.set_input_grad(0, b.Mul(x_chosen, share));
-  if (g.needs_grad(2)) g.set_input_grad(2, b.Mul(u_chosen, Gather(b, share, indices)));
+  const Value indices = g.x(1), y = g.y();
+  const DType dtype = y.dtype();
+  const Value x_chosen = Cast(Equal(g.x(), y), dtype);
+  const Value u_chosen = Cast(Equal(g.x(2), Gather(y, indices)), dtype);
+  const Value share = g.dy() / Scatter(x_chosen, indices, u_chosen, "add");
+  if (g.needs_dx(0)) g.dx() = x_chosen * share;
+  if (g.needs_dx(2)) g.dx(2) = u_chosen * Gather(share, indices);
 }
 
 void Gradient(GradBuilder& g) {
-  const auto& reduction = std::get<std::string>(g.attrs().at("reduction"));
+  const auto& reduction = g.text("reduction");
   if (reduction == "none") return GradientOfReplacing(g);
   if (reduction == "mul") return GradientOfProduct(g);
   if (reduction != "add") return GradientOfExtremum(g);
-  g.set_input_grad(0, g.output_grad(0));
-  if (g.needs_grad(2)) g.set_input_grad(2, Gather(g.b(), g.output_grad(0), g.input(1)));
+  g.dx() = g.dy();
+  if (g.needs_dx(2)) g.dx(2) = Gather(g.dy(), g.x(1));
 }
 
 }  // namespace
@@ -171,7 +169,7 @@ OpDef ScatterDef() {
           "from the end; an index out of range is skipped.",
       .input_names = {"x", "indices", "updates"},
       .output_names = {"y"},
-      .attr_defaults = {{"reduction", std::string("none")}},
+      .attr_defaults = {{"reduction", "none"}},
       .cost_class = CostClass::kMove,
       .infer_types = InferTypes,
       .cost = EstimateCost,

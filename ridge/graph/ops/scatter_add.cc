@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "ridge/graph/builder.h"
+#include "ridge/graph/grad_builder.h"
 #include "ridge/graph/ops/shared/checks.h"
 #include "ridge/graph/ops/shared/gather.h"
 
@@ -38,10 +38,7 @@ Cost EstimateCost(const OpCall& call) {
 }
 
 // d(updates) = gather(dy, indices).
-void Gradient(GradBuilder& g) {
-  g.set_input_grad(
-      1, g.b().Op("gather", {g.output_grad(0), g.input(0)}, {{"axis", g.integer("axis")}}));
-}
+void Gradient(GradBuilder& g) { g.dx(1) = Gather(g.dy(), g.x(), g.integer("axis")); }
 
 void Reference(const OpCall& call, std::span<const double* const> in,
                std::span<double* const> out) {
@@ -65,7 +62,7 @@ OpDef ScatterAddDef() {
           "the end; an index out of range is skipped. Sums of i64 are exact up to 2^53.",
       .input_names = {"indices", "updates"},
       .output_names = {"y"},
-      .attr_defaults = {{"dims", std::vector<int64_t>{}}, {"axis", int64_t{0}}},
+      .attr_defaults = {{"dims", {}}, {"axis", 0}},
       .required_attrs = {"dims"},
       .cost_class = CostClass::kMove,
       .infer_types = InferTypes,

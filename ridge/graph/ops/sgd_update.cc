@@ -74,7 +74,7 @@ OpDef SgdUpdateDef() {
           "The buffer starts with zeros. lr is f32[] or f64[].",
       .input_names = {"param", "grad", "lr", "momentum_buffer?"},
       .output_names = {"new_param", "new_momentum_buffer"},
-      .attr_defaults = {{"momentum", 0.0}, {"nesterov", int64_t{0}}, {"weight_decay", 0.0}},
+      .attr_defaults = {{"momentum", 0.0}, {"nesterov", 0}, {"weight_decay", 0.0}},
       .cost_class = CostClass::kOptimizer,
       .infer_types = InferTypes,
       .cost = EstimateCost,

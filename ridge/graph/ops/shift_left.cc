@@ -22,7 +22,7 @@ Result<std::vector<TensorType>> InferTypes(const OpCall& call) {
 
 // A product with a power of two and a remainder are exact.
 double Element(std::span<const double> v, const AttrMap& attrs) {
-  const auto bits = static_cast<int>(std::get<int64_t>(attrs.at("bits")));
+  const auto bits = static_cast<int>(attrs.integer("bits"));
   if (v[1] >= bits) return 0;
   return std::fmod(std::ldexp(v[0], static_cast<int>(v[1])), std::ldexp(1.0, bits));
 }

@@ -2,7 +2,7 @@
 #include "ridge/graph/ops/shared/slice.h"
 
 #include "ridge/graph/axes.h"
-#include "ridge/graph/builder.h"
+#include "ridge/graph/grad_builder.h"
 #include "ridge/graph/ops/shared/strided.h"
 
 namespace ridge {
@@ -31,8 +31,8 @@ void Reference(const OpCall& call, std::span<const double* const> in,
 // dx = zeros with dy at the places that were read.
 void Gradient(GradBuilder& g) {
   AttrMap attrs = g.attrs();
-  attrs["dims"] = g.b().dims(g.input(0));
-  g.set_input_grad(0, g.b().Op("slice_grad", {g.output_grad(0)}, std::move(attrs)));
+  attrs["dims"] = g.x().dims();
+  g.dx() = Op("slice_grad", {g.dy()}, std::move(attrs));
 }
 
 // Those taken whole.

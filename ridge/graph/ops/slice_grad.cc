@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "ridge/graph/builder.h"
+#include "ridge/graph/grad_builder.h"
 #include "ridge/graph/ops/shared/slice.h"
 #include "ridge/graph/ops/shared/strided.h"
 
@@ -36,7 +36,7 @@ void Reference(const OpCall& call, std::span<const double* const> in,
 void Gradient(GradBuilder& g) {
   AttrMap attrs = g.attrs();
   attrs.erase("dims");
-  g.set_input_grad(0, g.b().Op("slice", {g.output_grad(0)}, std::move(attrs)));
+  g.dx() = Op("slice", {g.dy()}, std::move(attrs));
 }
 
 AttrMap Defaults() {

@@ -4,7 +4,7 @@
 #include <limits>
 
 #include "ridge/graph/axes.h"
-#include "ridge/graph/builder.h"
+#include "ridge/graph/grad_builder.h"
 #include "ridge/graph/ops/shared/axis_view.h"
 #include "ridge/graph/ops/shared/checks.h"
 
@@ -26,10 +26,9 @@ Cost EstimateCost(const OpCall& call) {
 
 // dx = y * (dy - sum(dy * y)).  Reads y only, so x need not be kept.
 void Gradient(GradBuilder& g) {
-  GraphBuilder& b = g.b();
-  const Value y = g.output(0), dy = g.output_grad(0);
-  const Value dot = b.ReduceSum(b.Mul(dy, y), {g.integer("axis")}, /*keep_dims=*/true);
-  g.set_input_grad(0, b.Mul(y, b.Sub(dy, dot)));
+  const Value y = g.y(), dy = g.dy();
+  const Value dot = Sum(dy * y, {g.integer("axis")}, /*keep_dims=*/true);
+  g.dx() = y * (dy - dot);
 }
 
 void Reference(const OpCall& call, std::span<const double* const> in,
@@ -60,7 +59,7 @@ OpDef SoftmaxDef() {
           "sum(exp(x - max(x))). y has the type of x.",
       .input_names = {"x"},
       .output_names = {"y"},
-      .attr_defaults = {{"axis", int64_t{-1}}},
+      .attr_defaults = {{"axis", -1}},
       .cost_class = CostClass::kReduce,
       .infer_types = InferTypes,
       .cost = EstimateCost,

@@ -9,7 +9,7 @@
 #include <limits>
 
 #include "ridge/graph/axes.h"
-#include "ridge/graph/builder.h"
+#include "ridge/graph/grad_builder.h"
 #include "ridge/graph/ops/shared/checks.h"
 #include "ridge/graph/ops/shared/cross_entropy.h"
 
@@ -31,9 +31,8 @@ Cost EstimateCost(const OpCall& call) {
 
 // dlogits = (softmax(logits) - one_hot(labels)) * dlosses.
 void Gradient(GradBuilder& g) {
-  g.set_input_grad(
-      0, g.b().Op("softmax_cross_entropy_grad", {g.input(0), g.input(1), g.output_grad(0)},
-                  PickAttrs(g.attrs(), {"ignore_index"})));
+  g.dx() = Op("softmax_cross_entropy_grad", {g.x(), g.x(1), g.dy()},
+              PickAttrs(g.attrs(), {"ignore_index"}));
 }
 
 void Reference(const OpCall& call, std::span<const double* const> in,
@@ -74,7 +73,7 @@ OpDef SoftmaxCrossEntropyDef() {
           "label is `ignore_index` has loss 0; any other label outside [0, C) gives NaN.",
       .input_names = {"logits", "labels"},
       .output_names = {"losses"},
-      .attr_defaults = {{"ignore_index", int64_t{-100}}},
+      .attr_defaults = {{"ignore_index", -100}},
       .cost_class = CostClass::kReduce,
       .infer_types = InferTypes,
       .cost = EstimateCost,

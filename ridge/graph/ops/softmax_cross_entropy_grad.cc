@@ -3,7 +3,7 @@
 #include <cmath>
 #include <limits>
 
-#include "ridge/graph/builder.h"
+#include "ridge/graph/grad_builder.h"
 #include "ridge/graph/ops/shared/checks.h"
 #include "ridge/graph/ops/shared/cross_entropy.h"
 
@@ -29,33 +29,33 @@ Cost EstimateCost(const OpCall& call) {
 // d(dlosses) = sum(g * u), with u = dlogits / dlosses: the same operator, its dlosses all 1.
 Value LossesGrad(GradBuilder& g) {
   GraphBuilder& b = g.b();
-  const TensorType rows = b.type(g.input(2));
-  const Value ones = b.Expand(b.Scalar(rows.dtype, 1), rows.dims);
-  const Value u = b.Op("softmax_cross_entropy_grad", {g.input(0), g.input(1), ones}, g.attrs());
-  const Value product = b.Mul(g.output_grad(0), u);
-  return b.Cast(b.ReduceSum(product, {-1}, /*keep_dims=*/false), rows.dtype);
+  const TensorType rows = g.x(2).type();
+  const Value ones = Expand(b.Scalar(rows.dtype, 1), rows.dims);
+  const Value u = Op("softmax_cross_entropy_grad", {g.x(), g.x(1), ones}, g.attrs());
+  const Value product = g.dy() * u;
+  return Cast(Sum(product, {-1}), rows.dtype);
 }
 
 // d(logits) = dlosses * p * (g - sum(p * g)), with p = softmax(logits); 0 in ignored rows.
 Value LogitsGrad(GradBuilder& g) {
-  GraphBuilder& b = g.b();
-  const Value logits = g.input(0), labels = g.input(1), dlosses = g.input(2);
-  const Value ddlogits = g.output_grad(0);
-  const TensorType rows = b.type(dlosses);
+  const Value logits = g.x(), labels = g.x(1), dlosses = g.x(2);
+  const Value ddlogits = g.dy();
+  const TensorType rows = dlosses.type();
   Dims column = rows.dims;
   column.push_back(1);
-  const Value p = b.Op("softmax", {logits}, {{"axis", int64_t{-1}}});
-  const Value mean = b.ReduceSum(b.Mul(p, ddlogits), {-1}, /*keep_dims=*/true);
+  const Value p = Op("softmax", {logits}, {{"axis", -1}});
+  const Value mean = Sum(p * ddlogits, {-1}, /*keep_dims=*/true);
   const auto ignore_index = static_cast<double>(g.integer("ignore_index"));
-  const Value ignored = b.Op("equal", {labels, b.Scalar(b.type(labels).dtype, ignore_index)});
-  const Value weight = b.Where(ignored, b.Scalar(rows.dtype, 0), dlosses);
-  const Value weights = b.Cast(b.Reshape(weight, column), b.type(logits).dtype);
-  return b.Mul(b.Mul(weights, p), b.Sub(ddlogits, mean));
+  const Value ignored = Equal(labels, ignore_index);
+  const Value weight = Where(ignored, ScalarLike(dlosses, 0), dlosses);
+  const Value weights = Cast(Reshape(weight, column), logits.dtype());
+  const Value centered = ddlogits - mean;
+  return weights * p * centered;
 }
 
 void Gradient(GradBuilder& g) {
-  if (g.needs_grad(2)) g.set_input_grad(2, LossesGrad(g));
-  if (g.needs_grad(0)) g.set_input_grad(0, LogitsGrad(g));
+  if (g.needs_dx(2)) g.dx(2) = LossesGrad(g);
+  if (g.needs_dx(0)) g.dx() = LogitsGrad(g);
 }
 
 void CountedRow(const double* logits, int64_t classes, int64_t label, double dloss,
@@ -98,7 +98,7 @@ OpDef SoftmaxCrossEntropyGradDef() {
           "rows with another label outside [0, C).",
       .input_names = {"logits", "labels", "dlosses"},
       .output_names = {"dlogits"},
-      .attr_defaults = {{"ignore_index", int64_t{-100}}},
+      .attr_defaults = {{"ignore_index", -100}},
       .cost_class = CostClass::kReduce,
       .infer_types = InferTypes,
       .cost = EstimateCost,

@@ -8,7 +8,7 @@
 #include <numeric>
 
 #include "ridge/graph/axes.h"
-#include "ridge/graph/builder.h"
+#include "ridge/graph/grad_builder.h"
 #include "ridge/graph/ops/shared/axis_view.h"
 #include "ridge/graph/ops/shared/checks.h"
 #include "ridge/graph/ops/shared/elementwise.h"
@@ -74,16 +74,14 @@ void Reference(const OpCall& call, std::span<const double* const> in,
 // dx = zeros with dy where the elements were.
 void Gradient(GradBuilder& g) {
   GraphBuilder& b = g.b();
-  const Dims dims = b.dims(g.input(0));
-  const Value places =
-      b.Op("element_index", {g.output(1)}, {{"dims", dims}, {"axis", g.integer("axis")}});
+  const Dims dims = g.x().dims();
+  const Value places = Op("element_index", {g.y(1)}, {{"dims", dims}, {"axis", g.integer("axis")}});
   if (!b.ok()) return;
-  const Dims flat_k{ElementCount(b.dims(places))}, flat{ElementCount(dims)};
+  const Dims flat_k{ElementCount(places.dims())}, flat{ElementCount(dims)};
   const Value dx =
-      b.Op("scatter_add",
-           {ReshapeExactly(b, places, flat_k), ReshapeExactly(b, g.output_grad(0), flat_k)},
-           {{"dims", flat}});
-  g.set_input_grad(0, ReshapeExactly(b, dx, dims));
+      Op("scatter_add", {ReshapeExactly(places, flat_k), ReshapeExactly(g.dy(), flat_k)},
+         {{"dims", flat}});
+  g.dx() = ReshapeExactly(dx, dims);
 }
 
 }  // namespace
@@ -97,7 +95,7 @@ OpDef TopKDef() {
           "largest.",
       .input_names = {"x"},
       .output_names = {"values", "indices"},
-      .attr_defaults = {{"k", int64_t{1}}, {"axis", int64_t{-1}}, {"largest", int64_t{1}}},
+      .attr_defaults = {{"k", 1}, {"axis", -1}, {"largest", 1}},
       .required_attrs = {"k"},
       .cost_class = CostClass::kReduce,
       .infer_types = InferTypes,

@@ -49,12 +49,12 @@ void Reference(const OpCall& call, std::span<const double* const> in,
 
 // dx = dy transposed by the inverse permutation.
 void Gradient(GradBuilder& g) {
-  const auto rank = static_cast<int>(g.b().dims(g.input(0)).size());
+  const auto rank = static_cast<int>(g.x().dims().size());
   const std::vector<int64_t> permutation = Permutation(g.integers("permutation"), rank);
   std::vector<int64_t> inverse(permutation.size());
   for (size_t d = 0; d < permutation.size(); ++d)
     inverse[static_cast<size_t>(permutation[d])] = static_cast<int64_t>(d);
-  g.set_input_grad(0, g.b().Transpose(g.output_grad(0), inverse));
+  g.dx() = Transpose(g.dy(), inverse);
 }
 
 Axes FindAxes(const OpCall& call) {
@@ -72,7 +72,7 @@ OpDef TransposeDef() {
       .doc = "y's dimension d is x's dimension permutation[d]. An empty permutation reverses them.",
       .input_names = {"x"},
       .output_names = {"y"},
-      .attr_defaults = {{"permutation", std::vector<int64_t>()}},
+      .attr_defaults = {{"permutation", {}}},
       .cost_class = CostClass::kMove,
       .infer_types = InferTypes,
       .gradient = Gradient,

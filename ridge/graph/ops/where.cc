@@ -23,11 +23,10 @@ double Element(std::span<const double> v, const AttrMap&) { return v[0] != 0 ? v
 
 // da = condition ? dy : 0, db = condition ? 0 : dy.
 void Gradient(GradBuilder& g) {
-  GraphBuilder& b = g.b();
-  const Value condition = g.input(0), dy = g.output_grad(0);
-  const Value zero = b.Scalar(b.type(dy).dtype, 0);
-  if (g.needs_grad(1)) SetBroadcastGrad(g, 1, b.Where(condition, dy, zero));
-  if (g.needs_grad(2)) SetBroadcastGrad(g, 2, b.Where(condition, zero, dy));
+  const Value condition = g.x(), dy = g.dy();
+  const Value zero = ScalarLike(dy, 0);
+  if (g.needs_dx(1)) g.dx(1) = Where(condition, dy, zero);
+  if (g.needs_dx(2)) g.dx(2) = Where(condition, zero, dy);
 }
 
 }  // namespace

@@ -168,7 +168,7 @@ std::vector<int64_t> PermutationOf(const Graph& graph, const Node& transpose) {
 
 // transpose(x, identity) -> x;  transpose(transpose(x)) -> transpose(x, the two in one)
 Rewrite TransposeRule(const RuleCall& call) {
-  std::vector<int64_t> outer = Permutation(call.integers("permutation"), call.type.rank());
+  std::vector<int64_t> outer = Permutation(call.attrs.integers("permutation"), call.type.rank());
   if (std::is_sorted(outer.begin(), outer.end())) return Use(call.inputs[0]);
   const Node* inner = call.Producer(0, "transpose");
   if (inner == nullptr) return {};
@@ -215,12 +215,14 @@ bool AllAre(const std::vector<int64_t>& list, int64_t value) {
 
 // slice(x) -> x, where it takes all of x in order
 Rewrite SliceAll(const RuleCall& call) {
-  return SameType(call, 0) && AllAre(call.integers("steps"), 1) ? Use(call.inputs[0]) : Rewrite{};
+  return SameType(call, 0) && AllAre(call.attrs.integers("steps"), 1) ? Use(call.inputs[0])
+                                                                      : Rewrite{};
 }
 
 // pad(x, by nothing) -> x
 Rewrite PadNothing(const RuleCall& call) {
-  const bool nothing = AllAre(call.integers("before"), 0) && AllAre(call.integers("after"), 0);
+  const bool nothing =
+      AllAre(call.attrs.integers("before"), 0) && AllAre(call.attrs.integers("after"), 0);
   return nothing && SameType(call, 0) ? Use(call.inputs[0]) : Rewrite{};
 }
 

@@ -19,9 +19,6 @@ struct RuleCall {
   const std::string& name;
 
   const TensorType& input_type(size_t i) const { return graph.type(inputs[i]); }
-  const std::vector<int64_t>& integers(const std::string& attr) const {
-    return std::get<std::vector<int64_t>>(attrs.at(attr));
-  }
   // The producer of input i if it is of this operator, else nullptr.
   const Node* Producer(size_t i, std::string_view op_name) const;
   // The value of all elements of input i, if they are known to be equal.

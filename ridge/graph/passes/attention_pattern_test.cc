@@ -59,11 +59,11 @@ std::map<std::string, Tensor> Inputs(const Graph& graph) {
 // Its first output, then the gradients of its sum of squares with respect to the float inputs.
 std::vector<Tensor> Results(const Graph& graph) {
   GraphBuilder b(graph);
-  const Value y{graph.outputs()[0].value};
-  const Value loss = b.ReduceSum(b.Op("square", {y}), {}, /*keep_dims=*/false);
+  const Value y = b.At(graph.outputs()[0].value);
+  const Value loss = Sum(Square(y));
   std::vector<Value> wanted;
   for (ValueId id : graph.ValuesOfKind(ValueKind::kInput)) {
-    if (graph.value(id).type.dtype == DType::kF64) wanted.push_back({id});
+    if (graph.value(id).type.dtype == DType::kF64) wanted.push_back(b.At(id));
   }
   const Result<std::vector<Value>> grads = AppendGradients(b, loss, wanted);
   EXPECT_TRUE(grads.ok()) << grads.status().message();

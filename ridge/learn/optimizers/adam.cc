@@ -14,13 +14,13 @@ void Append(GraphBuilder& b, Value param, Value grad, const UpdateInputs& inputs
   const Value v = OptimizerState(b, param, "v");
   if (!b.ok()) return;
   const std::vector<Value> updated =
-      b.OpOutputs("adam_update", {param, grad, m, v, inputs.lr, inputs.step},
-                  {{"beta1", options.beta1},
-                   {"beta2", options.beta2},
-                   {"epsilon", options.epsilon},
-                   {"weight_decay", weight_decay},
-                   {"decoupled", int64_t{decoupled}}},
-                  b.graph().value(param.id).name + ".updated");
+      OpOutputs("adam_update", {param, grad, m, v, inputs.lr, inputs.step},
+                {{"beta1", options.beta1},
+                 {"beta2", options.beta2},
+                 {"epsilon", options.epsilon},
+                 {"weight_decay", weight_decay},
+                 {"decoupled", decoupled}},
+                b.graph().value(param.id).name + ".updated");
   if (!b.ok()) return;
   b.Update(param, updated[0]);
   b.Update(m, updated[1]);

@@ -47,7 +47,7 @@ Result<const Optimizer*> FindOptimizer(const OptimizerOptions& options) {
 Value OptimizerState(GraphBuilder& b, Value param, const std::string& suffix) {
   if (!b.ok()) return {};
   const std::string name = b.graph().value(param.id).name + "." + suffix;
-  return b.State(name, b.type(param), Init::Zeros(), ValueRole::kOptimizer);
+  return b.State(name, param.type(), Init::Zeros(), ValueRole::kOptimizer);
 }
 
 }  // namespace ridge

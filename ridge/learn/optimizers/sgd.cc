@@ -16,12 +16,11 @@ void AppendSgd(GraphBuilder& b, Value param, Value grad, const UpdateInputs& inp
     arguments.push_back(buffer);
   }
   if (!b.ok()) return;
-  const std::vector<Value> updated =
-      b.OpOutputs("sgd_update", arguments,
-                  {{"momentum", options.momentum},
-                   {"nesterov", int64_t{options.nesterov}},
-                   {"weight_decay", options.weight_decay.value_or(0)}},
-                  b.graph().value(param.id).name + ".updated");
+  const std::vector<Value> updated = OpOutputs("sgd_update", arguments,
+                                               {{"momentum", options.momentum},
+                                                {"nesterov", options.nesterov},
+                                                {"weight_decay", options.weight_decay.value_or(0)}},
+                                               b.graph().value(param.id).name + ".updated");
   if (!b.ok()) return;
   b.Update(param, updated[0]);
   if (buffer.valid()) b.Update(buffer, updated[1]);

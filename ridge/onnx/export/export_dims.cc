@@ -83,7 +83,7 @@ std::vector<OnnxExtent> OnnxExtents::Dims(ValueId value) const {
 }
 
 std::vector<OnnxExtent> OnnxExtents::Attribute(const Node& node, const std::string& name) const {
-  const auto list = [&](const Node& n) { return std::get<std::vector<int64_t>>(n.attrs.at(name)); };
+  const auto list = [&](const Node& n) { return n.attrs.integers(name); };
   if (other_ == nullptr || node.outputs.empty())
     return Together(list(node), list(node), list(node));
   const NodeId id = graph_.IdOf(node);

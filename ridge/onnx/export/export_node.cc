@@ -174,22 +174,6 @@ int64_t OnnxSince(const std::string& op_type, DType dtype) {
 OnnxNodeWriter::OnnxNodeWriter(OnnxGraphWriter& writer, const Node& node)
     : writer_(writer), node_(node) {}
 
-int64_t OnnxNodeWriter::integer(const std::string& name) const {
-  return std::get<int64_t>(node_.attrs.at(name));
-}
-
-double OnnxNodeWriter::number(const std::string& name) const {
-  return std::get<double>(node_.attrs.at(name));
-}
-
-const std::string& OnnxNodeWriter::text(const std::string& name) const {
-  return std::get<std::string>(node_.attrs.at(name));
-}
-
-const std::vector<int64_t>& OnnxNodeWriter::integers(const std::string& name) const {
-  return std::get<std::vector<int64_t>>(node_.attrs.at(name));
-}
-
 bool OnnxNodeWriter::has_input(size_t i) const {
   return i < node_.inputs.size() && node_.inputs[i] != kNoValue;
 }
@@ -257,7 +241,7 @@ std::string OnnxNodeWriter::Ints(const std::vector<int64_t>& values) {
 
 std::string OnnxNodeWriter::Cast(const std::string& value, DType from, DType to) {
   if (from == to) return value;
-  return Temp("Cast", {value}, {{"to", int64_t{OnnxFromDType(to)}}});
+  return Temp("Cast", {value}, {{"to", OnnxFromDType(to)}});
 }
 
 DType OnnxNodeWriter::ComputeInWidest() {
@@ -280,7 +264,7 @@ void OnnxNodeWriter::EmitRounded(const std::string& op_type, const std::vector<s
                                  const AttrMap& attrs, DType dtype) {
   if (out_type().dtype == dtype) return Emit(op_type, inputs, attrs);
   const std::string wide = Temp(op_type, inputs, attrs);
-  Emit("Cast", {wide}, {{"to", int64_t{OnnxFromDType(out_type().dtype)}}});
+  Emit("Cast", {wide}, {{"to", OnnxFromDType(out_type().dtype)}});
 }
 
 // By the node's first input; bf16 anywhere counts.
@@ -303,9 +287,9 @@ bool OnnxNodeWriter::HasOpset(int64_t opset, const std::string& what) {
 // Axes are an input since opset 13 (ReduceSum) or 18 (the others), an attribute before.
 std::string OnnxNodeWriter::Reduce(const std::string& op_type, const std::string& x,
                                    const std::vector<int64_t>& axes) {
-  const AttrMap keep = {{"keepdims", int64_t{1}}};
+  const AttrMap keep = {{"keepdims", 1}};
   if (opset() >= (op_type == "ReduceSum" ? 13 : 18)) return Temp(op_type, {x, Ints(axes)}, keep);
-  return Temp(op_type, {x}, {{"keepdims", int64_t{1}}, {"axes", axes}});
+  return Temp(op_type, {x}, {{"keepdims", 1}, {"axes", axes}});
 }
 
 std::string OnnxNodeWriter::Reshape(const std::string& x, const std::vector<int64_t>& dims) {
@@ -341,7 +325,7 @@ Result<std::string> OnnxNodeWriter::Extents(const std::vector<OnnxExtent>& exten
   std::vector<std::string> parts;
   for (const OnnxExtent& extent : extents) parts.push_back(writer_.ExtentOf(extent));
   if (parts.size() == 1) return parts[0];
-  return Temp("Concat", parts, {{"axis", int64_t{0}}});
+  return Temp("Concat", parts, {{"axis", 0}});
 }
 
 Status OnnxNodeWriter::Unsupported(const std::string& text) const {

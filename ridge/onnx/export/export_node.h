@@ -85,14 +85,16 @@ class OnnxNodeWriter {
 
   const Node& node() const { return node_; }
   const AttrMap& attrs() const { return node_.attrs; }
+  int64_t integer(const std::string& name) const { return attrs().integer(name); }
+  double number(const std::string& name) const { return attrs().number(name); }
+  const std::string& text(const std::string& name) const { return attrs().text(name); }
+  const std::vector<int64_t>& integers(const std::string& name) const {
+    return attrs().integers(name);
+  }
   int64_t opset() const { return writer_.opset(); }
   // False when the node cannot be said in this opset.  The exporter writes nothing then and returns
   // ok; the graph is written again in a later opset, or refused with `what`.
   bool HasOpset(int64_t opset, const std::string& what);
-  int64_t integer(const std::string& name) const;
-  double number(const std::string& name) const;
-  const std::string& text(const std::string& name) const;
-  const std::vector<int64_t>& integers(const std::string& name) const;
 
   bool has_input(size_t i) const;
   size_t input_count() const { return node_.inputs.size(); }

@@ -34,16 +34,15 @@ Attr ReadAttr(OnnxNode& n, const std::string& name, const Attr& fallback) {
 }
 
 // The operator that the record names: the same inputs, and attributes by name.
-Status ConvertAsDefined(OnnxNode& n) {
+Result<Value> ConvertAsDefined(OnnxNode& n) {
   const OpDef& op = *NamedOps().at(n.op_type());
   if (IsReduction(op)) return ConvertReduction(n, op);
   RIDGE_RETURN_IF_ERROR(n.Need(op.input_names.size()));
   std::vector<Value> inputs;
-  for (size_t i = 0; i < op.input_names.size(); ++i) inputs.push_back(n.input(i));
+  for (size_t i = 0; i < op.input_names.size(); ++i) inputs.push_back(n[i]);
   AttrMap attrs;
   for (const auto& [name, fallback] : op.attr_defaults) attrs[name] = ReadAttr(n, name, fallback);
-  n.Set(0, n.b().Op(op.name.c_str(), std::move(inputs), std::move(attrs)));
-  return n.status();
+  return Op(op.name.c_str(), inputs, std::move(attrs));
 }
 
 const std::vector<OnnxConverter>& NamedConverters() {
@@ -71,6 +70,23 @@ const std::map<Key, const OnnxConverter*>& Table() {
 }
 
 }  // namespace
+
+Status OnnxConverter::Run(OnnxNode& node) const {
+  if (of_several_ != nullptr) return of_several_(node);
+  RIDGE_ASSIGN_OR_RETURN(const Value y, of_one_(node));
+  node.Set(0, y);
+  return Status();
+}
+
+// The builder's error came before one that the converter returns, unless that is the builder's own
+// with the place that a subgraph gave it.
+Status OnnxConverter::Convert(OnnxNode& node) const {
+  RIDGE_RETURN_IF_ERROR(node.Need(inputs_));
+  const Status status = Run(node);
+  if (node.ok()) return status;
+  const Status first = node.status();
+  return status.message().find(first.message()) != std::string::npos ? status : first;
+}
 
 const OnnxConverter* FindOnnxConverter(std::string_view domain, std::string_view op_type) {
   const auto found = Table().find({domain == "ai.onnx" ? "" : domain, op_type});

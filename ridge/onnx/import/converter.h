@@ -10,10 +10,29 @@
 
 namespace ridge {
 
-struct OnnxConverter {
+class OnnxConverter {
+ public:
+  using OfOne = Result<Value>(OnnxNode&);  // returns output 0
+  using OfSeveral = Status(OnnxNode&);     // sets its outputs
+
+  // `inputs`: how many the operator always has; the converter need not look.
+  constexpr OnnxConverter(const char* domain, const char* op_type, OfOne* of_one, size_t inputs = 0)
+      : domain(domain), op_type(op_type), of_one_(of_one), inputs_(inputs) {}
+  constexpr OnnxConverter(const char* domain, const char* op_type, OfSeveral* of_several,
+                          size_t inputs = 0)
+      : domain(domain), op_type(op_type), of_several_(of_several), inputs_(inputs) {}
+
+  Status Convert(OnnxNode& node) const;
+
   const char* domain;   // "" is ai.onnx
   const char* op_type;  // "Conv"
-  Status (*convert)(OnnxNode& node);
+
+ private:
+  Status Run(OnnxNode& node) const;
+
+  OfOne* of_one_ = nullptr;
+  OfSeveral* of_several_ = nullptr;
+  size_t inputs_;
 };
 
 #define RIDGE_ONNX_FAMILY(Name) std::span<const OnnxConverter> Onnx##Name##Converters();

@@ -216,7 +216,7 @@ Status OnnxImporter::ConvertNode(const onnx::NodeProto& proto) {
   const std::string where = OnnxWhere(resolved);
   builder_.set_location(where);
   OnnxNode node(*this, resolved, Opset(resolved.domain()));
-  Status status = converter->convert(node);
+  Status status = converter->Convert(node);
   if (status.ok()) status = node.status();
   if (!status.ok()) {
     if (status.message().starts_with(model_.name() + ": ")) return status;  // from a subgraph

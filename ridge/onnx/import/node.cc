@@ -14,12 +14,9 @@ OnnxNode::OnnxNode(OnnxImporter& importer, const onnx::NodeProto& proto, int64_t
 
 GraphBuilder& OnnxNode::b() { return importer_.b(); }
 const std::string& OnnxNode::op_type() const { return proto_.op_type(); }
-bool OnnxNode::ok() const { return status_.ok() && importer_.b().ok(); }
-Status OnnxNode::status() const { return status_.ok() ? importer_.b().status() : status_; }
-
-void OnnxNode::Fail(Status status) {
-  if (status_.ok()) status_ = std::move(status);
-}
+bool OnnxNode::ok() const { return importer_.b().ok(); }
+Status OnnxNode::status() const { return importer_.b().status(); }
+void OnnxNode::Fail(Status status) { importer_.b().Fail(std::move(status)); }
 
 std::string OnnxNode::where() const { return OnnxWhere(proto_); }
 
@@ -41,7 +38,7 @@ bool OnnxNode::has_input(size_t i) const {
   return i < static_cast<size_t>(proto_.input_size()) && !proto_.input(static_cast<int>(i)).empty();
 }
 
-Value OnnxNode::input(size_t i) {
+Value OnnxNode::operator[](size_t i) {
   const Value value = Passed(i);
   if (importer_.SequenceOf(value) == nullptr) return value;
   Fail(Error(fmt::format("input {} '{}' is a sequence of tensors; it must be a tensor", i,
@@ -74,7 +71,7 @@ Value OnnxNode::Passed(size_t i) {
 
 std::vector<Value> OnnxNode::inputs() {
   std::vector<Value> values(input_count());
-  for (size_t i = 0; i < values.size(); ++i) values[i] = input(i);
+  for (size_t i = 0; i < values.size(); ++i) values[i] = (*this)[i];
   return values;
 }
 
@@ -84,7 +81,7 @@ Status OnnxNode::Need(size_t count) {
       return Error(fmt::format("has no input {}; {} needs {}", i, op_type(), count));
     }
     if (importer_.Find(proto_.input(static_cast<int>(i))) == nullptr) {
-      input(i);
+      (*this)[i];
       return status();
     }
   }
@@ -95,7 +92,7 @@ TensorType OnnxNode::type(size_t i) {
   if (!has_input(i)) return TensorType{DType::kF32, {}};
   const OnnxBinding* binding = importer_.Find(proto_.input(static_cast<int>(i)));
   if (binding == nullptr) return TensorType{DType::kF32, {}};
-  if (binding->value.valid()) return importer_.b().type(binding->value);
+  if (binding->value.valid()) return binding->value.type();
   if (binding->initializer != nullptr) return binding->initializer->type();
   return TensorType{DType::kF32, {}};
 }

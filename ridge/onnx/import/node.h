@@ -1,18 +1,19 @@
 // OnnxNode: what a converter sees of one ONNX node, and where it puts the results.
 //
-//   Status ConvertLeakyRelu(OnnxNode& n) {
-//     n.Set(0, n.b().Op("leaky_relu", {n.input(0)}, {{"alpha", n.number("alpha", 0.01)}}));
-//     return n.status();
+//   Result<Value> ConvertCelu(OnnxNode& n) {
+//     const double alpha = n.number("alpha", 1);
+//     return Elu(n[0] / alpha) * alpha;
 //   }
 //
-// A converter emits nodes through b().  Nodes whose inputs are all constants are evaluated at once
-// (GraphBuilder::FoldConstants), so chains of Shape, Gather and Concat need no care.
+// A converter returns what output 0 is; one of several outputs sets each.  Nodes whose inputs are
+// all constants are evaluated at once (GraphBuilder::FoldConstants), so chains of Shape, Gather and
+// Concat need no care.
 //
 // Files come from anywhere: a converter must not assume that there are as many inputs as the
 // operator should have, nor a rank, nor that an attribute has its kind.  Reading is safe: an absent
 // input gives an invalid Value, and reading an attribute of another kind fails the conversion with
-// a message and gives the fallback.  The builder keeps the first error, and after one every value
-// is invalid and has type f32[0]: look at ok() before indexing dims of something just made.
+// a message and gives the fallback.  The builder keeps the first error, and after one every new
+// value is invalid and has type f32[]: look at ok() before indexing dims of something just made.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -38,15 +39,16 @@ class OnnxNode {
   const std::string& op_type() const;
   int64_t opset() const { return opset_; }  // version of the node's domain
   bool ok() const;
-  Status status() const;  // of this conversion: the builder's, or the first Fail()
+  Status status() const;  // the builder's
 
   // Trailing absent inputs are not counted.
   size_t input_count() const;
   bool has_input(size_t i) const;
   // Invalid when absent; fails for a sequence.  For float initializers see initializers.h.
-  Value input(size_t i);
+  Value operator[](size_t i);
   std::vector<Value> inputs();
-  // Fails the conversion unless there are inputs 0 to `count` - 1; call it first.
+  // Fails unless there are inputs 0 to `count` - 1.  What a converter always needs is said by its
+  // row in the table.
   Status Need(size_t count);
   // REQUIRES: has_input(i).
   TensorType type(size_t i);
@@ -107,7 +109,7 @@ class OnnxNode {
   Status Error(const std::string& text) const;        // kInvalidModel
   Status Unsupported(const std::string& text) const;  // kUnsupported
   std::string where() const;
-  void Fail(Status status);  // keeps the first
+  void Fail(Status status);  // the builder keeps the first
 
   OnnxImporter& importer() { return importer_; }
   const onnx::NodeProto& proto() const { return proto_; }
@@ -118,7 +120,6 @@ class OnnxNode {
   OnnxImporter& importer_;
   const onnx::NodeProto& proto_;
   int64_t opset_;
-  Status status_;
 };
 
 }  // namespace ridge

@@ -131,12 +131,12 @@ Status OnnxImporter::BindNumber(const OnnxValueInfo& input, const std::string& n
   const ValueId known = builder_.graph().FindValue(name);
   const bool rate = IsFloat(input.dtype);
   const DType dtype = input.dtype == DType::kF64 ? DType::kF64 : rate ? DType::kF32 : DType::kI64;
-  Value value = {known};
+  Value value = builder_.At(known);
   if (known == kNoValue) value = builder_.Input(name, {dtype, {}});
   if (builder_.ok()) named_.insert(value.id);
-  if (rate) value = builder_.Cast(value, input.dtype);
-  if (!rate) value = builder_.Sub(value, builder_.Scalar(DType::kI64, 1));
-  if (!input.dims.empty()) value = builder_.Reshape(value, {1});
+  if (rate) value = Cast(value, input.dtype);
+  if (!rate) value = value - builder_.Scalar(DType::kI64, 1);
+  if (!input.dims.empty()) value = Reshape(value, {1});
   if (builder_.ok()) scopes_.back().names[input.name] = {value, nullptr};
   return builder_.status();
 }
@@ -214,10 +214,10 @@ Status OnnxImporter::AddUpdates(const onnx::TrainingInfoProto& info) {
       return Broken(model_, fmt::format("'{}' is bound to '{}', which no node makes", entry.key(),
                                         entry.value()));
     }
-    if (builder_.type(variable) != builder_.type(value)) {
+    if (variable.type() != value.type()) {
       return Broken(model_, fmt::format("'{}' is {}; its update '{}' is {}", entry.key(),
-                                        TypeToString(builder_.type(variable)), entry.value(),
-                                        TypeToString(builder_.type(value))));
+                                        TypeToString(variable.type()), entry.value(),
+                                        TypeToString(value.type())));
     }
     builder_.Update(variable, value);
   }
@@ -246,9 +246,9 @@ Status OnnxImporter::AddAlgorithmOutputs(const onnx::GraphProto& algorithm) {
 
 // f[] where the value is one float, else invalid.
 Value OnnxImporter::AsLoss(Value value) {
-  const TensorType& type = builder_.type(value);
+  const TensorType& type = value.type();
   if (!IsFloat(type.dtype) || type.elements() != 1) return {};
-  return type.dims.empty() ? value : builder_.Reshape(value, {});
+  return type.dims.empty() ? value : Reshape(value, {});
 }
 
 Result<Graph> OnnxImporter::RunTraining(const OnnxStepInputs& names,

@@ -29,15 +29,14 @@ struct Net {
   }
 
   Value ConvNorm(Value x, const std::string& name) {
-    const Value w = Param(name + ".w", {4, b.dims(x)[1], 3, 3});
-    const Value conv = b.Op("conv", {x, w}, {{"padding", std::vector<int64_t>{1, 1, 1, 1}}}, name);
-    return b.OpOutputs("batch_norm",
-                       {conv, Param(name + ".scale", {4}), Param(name + ".shift", {4})}, {},
-                       name + ".norm")[0];
+    const Value w = Param(name + ".w", {4, x.dims()[1], 3, 3});
+    const Value conv = Op("conv", {x, w}, {{"padding", {1, 1, 1, 1}}}, name);
+    return OpOutputs("batch_norm", {conv, Param(name + ".scale", {4}), Param(name + ".shift", {4})},
+                     {}, name + ".norm")[0];
   }
 
   Graph Train(Value last) {
-    const Value loss = b.ReduceMean(b.Op("square", {last}), {}, false);
+    const Value loss = Mean(Square(last));
     b.Output("loss", loss);
     Result<std::vector<Value>> grads = AppendGradients(b, loss, params);
     EXPECT_TRUE(grads.ok()) << grads.status().message();
@@ -52,11 +51,11 @@ struct Net {
 Graph Residual(int blocks) {
   Net net;
   Value x = net.b.Input("x", {DType::kF64, {2, 3, 6, 5}});
-  x = net.b.Relu(net.ConvNorm(x, "stem"));
+  x = Relu(net.ConvNorm(x, "stem"));
   for (int i = 0; i < blocks; ++i) {
     const std::string name = "block" + std::to_string(i);
-    const Value inner = net.b.Relu(net.ConvNorm(x, name + ".a"));
-    x = net.b.Relu(net.b.Add(net.ConvNorm(inner, name + ".b"), x));
+    const Value inner = Relu(net.ConvNorm(x, name + ".a"));
+    x = Relu(net.ConvNorm(inner, name + ".b") + x);
   }
   return net.Train(x);
 }
@@ -110,7 +109,7 @@ TEST(RecomputeTest, NeedsInputsThatAreKept) {
   Value x = net.b.Input("x", {DType::kF64, {2, 4, 6, 5}});
   for (const char* name : {"a", "b", "c"}) {
     const Value w = net.Param(name, {4, 4, 3, 3});
-    x = net.b.Relu(net.b.Op("conv", {x, w}, {{"padding", std::vector<int64_t>{1, 1, 1, 1}}}));
+    x = Relu(Op("conv", {x, w}, {{"padding", {1, 1, 1, 1}}}));
   }
   EXPECT_TRUE(Find(net.Train(x)).empty());
 }
@@ -118,8 +117,7 @@ TEST(RecomputeTest, NeedsInputsThatAreKept) {
 TEST(RecomputeTest, MakesGeluAgainFromWhatItsGradientReads) {
   Net net;
   Value x = net.b.Input("x", {DType::kF64, {8, 6}});
-  for (const char* name : {"a", "b", "c"})
-    x = net.b.Op("gelu", {net.b.MatMul(x, net.Param(name, {6, 6}))});
+  for (const char* name : {"a", "b", "c"}) x = Gelu(MatMul(x, net.Param(name, {6, 6})));
   const Graph graph = net.Train(x);
   const Graph again = MakeAgain(graph);
   EXPECT_GE(OpsAgain(again).count("gelu"), 1U);
@@ -141,8 +139,7 @@ int64_t PeakBytes(const Graph& graph) {
 Graph Gelus(int layers) {
   Net net;
   Value x = net.b.Input("x", {DType::kF64, {64, 6}});
-  for (int i = 0; i < layers; ++i)
-    x = net.b.Op("gelu", {net.b.MatMul(x, net.Param("w" + std::to_string(i), {6, 6}))});
+  for (int i = 0; i < layers; ++i) x = Gelu(MatMul(x, net.Param("w" + std::to_string(i), {6, 6})));
   return net.Train(x);
 }
 
@@ -182,9 +179,9 @@ TEST(RecomputeTest, TakesFirstWhatFreesMostForItsTime) {
   Net net;
   Value x = net.b.Input("x", {DType::kF64, {64, 6}});
   for (const char* name : {"a", "b", "c"}) {
-    x = net.b.Op("gelu", {net.b.MatMul(x, net.Param(name, {6, 6}))});
-    x = net.b.MatMul(x, net.Param(std::string(name) + "2", {6, 6}));
-    x = net.b.OpOutputs("layer_norm", {x}, {}, std::string(name) + ".norm")[0];
+    x = Gelu(MatMul(x, net.Param(name, {6, 6})));
+    x = MatMul(x, net.Param(std::string(name) + "2", {6, 6}));
+    x = OpOutputs("layer_norm", {x}, {}, std::string(name) + ".norm")[0];
   }
   const Graph graph = net.Train(x);
   DeviceFacts slow = TestCosts().facts();
@@ -206,8 +203,9 @@ TEST(RecomputeTest, TakesFirstWhatFreesMostForItsTime) {
 TEST(RecomputeTest, LeavesGraphsWithoutGradients) {
   GraphBuilder b("net");
   const Value x = b.Input("x", {DType::kF64, {8, 6}});
-  const Value r = b.Relu(x);
-  b.Output("y", b.Add(b.Op("tanh", {r}), b.Op("exp", {b.Op("tanh", {r})})));
+  const Value r = Relu(x);
+  const Value e = Exp(Tanh(r));
+  b.Output("y", Tanh(r) + e);
   EXPECT_TRUE(Find(*b.Build()).empty());
 }
 

@@ -52,9 +52,9 @@ class Gelus : public JobGraphs {
     for (int i = 0; i < 6; ++i) {
       params.push_back(
           b.Parameter("w" + std::to_string(i), {DType::kF32, {64, 64}}, Init::Zeros()));
-      x = b.Op("gelu", {b.MatMul(x, params.back())});
+      x = Gelu(MatMul(x, params.back()));
     }
-    const Value loss = b.ReduceMean(b.Op("square", {x}), {}, false);
+    const Value loss = Mean(Square(x));
     RIDGE_ASSIGN_OR_RETURN(const std::vector<Value> grads, AppendGradients(b, loss, params));
     for (size_t i = 0; i < grads.size(); ++i) b.Output("g" + std::to_string(i), grads[i]);
     RIDGE_ASSIGN_OR_RETURN(Graph graph, std::move(b).Build());

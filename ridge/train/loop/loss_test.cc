@@ -22,7 +22,7 @@ Graph Identity(Dims dims, const char* op = "", AttrMap attrs = {}, DType dtype =
   std::vector<std::string> names(dims.size());
   names[0] = "batch";
   const Value x = b.Input("x", {dtype, std::move(dims)}, names);
-  b.Output("y", *op == '\0' ? x : b.Op(op, {x}, std::move(attrs)));
+  b.Output("y", *op == '\0' ? x : Op(op, {x}, std::move(attrs)));
   Result<Graph> graph = b.Build();
   EXPECT_TRUE(graph.ok()) << graph.status().message();
   return std::move(*graph);
@@ -99,7 +99,8 @@ TEST(LossTest, IgnoredLabelsDoNotCount) {
 TEST(LossTest, IgnoredLabelsHaveNoGradient) {
   const Graph graph = Lossy(Identity({2, 3}), "cross_entropy:y");
   GraphBuilder b(graph);
-  const auto gradients = AppendGradients(b, {graph.FindOutput("loss")}, {{graph.FindValue("x")}});
+  const auto gradients =
+      AppendGradients(b, b.At(graph.FindOutput("loss")), {b.At(graph.FindValue("x"))});
   ASSERT_TRUE(gradients.ok());
   b.Output("dx", (*gradients)[0]);
   const TestMachine machine;
@@ -172,8 +173,8 @@ TEST(LossTest, SoftmaxOverTheClassesIsLookedThroughAndOthersAreNot) {
     return false;
   };
   for (const char* op : {"softmax", "log_softmax"}) {
-    EXPECT_TRUE(reads_x(Lossy(Identity({2, 3}, op, {{"axis", int64_t{-1}}}), "cross_entropy:y")));
-    EXPECT_FALSE(reads_x(Lossy(Identity({2, 3}, op, {{"axis", int64_t{0}}}), "cross_entropy:y")));
+    EXPECT_TRUE(reads_x(Lossy(Identity({2, 3}, op, {{"axis", -1}}), "cross_entropy:y")));
+    EXPECT_FALSE(reads_x(Lossy(Identity({2, 3}, op, {{"axis", 0}}), "cross_entropy:y")));
   }
 }
 

@@ -171,11 +171,8 @@ Status CheckAttention(const OpCall& call, size_t mask) {
 }
 
 AttrMap AttentionAttrs() {
-  return {{"scale", 1.0},
-          {"causal", int64_t{0}},
-          {"causal_offset", int64_t{0}},
-          {"softcap", 0.0},
-          {"layout", std::string("heads")}};
+  return {
+      {"scale", 1.0}, {"causal", 0}, {"causal_offset", 0}, {"softcap", 0.0}, {"layout", "heads"}};
 }
 
 int64_t VisibleKeys(const OpCall& call, int64_t query) {
@@ -240,9 +237,9 @@ void AttentionRow::Compute(int64_t b, int64_t h, int64_t i) {
 namespace {
 
 // [B,H,T,X] -> [B,Hkv,(H/Hkv)*T,X]: the heads that read one head of k side by side.
-Value GroupHeads(GraphBuilder& b, Value x, int64_t kv_heads) {
-  const Dims d = b.dims(x);
-  return ReshapeExactly(b, x, {d[0], kv_heads, d[1] / kv_heads * d[2], d[3]});
+Value GroupHeads(Value x, int64_t kv_heads) {
+  const Dims d = x.dims();
+  return ReshapeExactly(x, {d[0], kv_heads, d[1] / kv_heads * d[2], d[3]});
 }
 
 Value Positions(GraphBuilder& b, int64_t count, int64_t first, Dims dims) {
@@ -253,49 +250,49 @@ Value Positions(GraphBuilder& b, int64_t count, int64_t first, Dims dims) {
 
 }  // namespace
 
-Status CheckAttentionOperands(const GraphBuilder& b, const std::string& where,
-                              const std::vector<Value>& operands, const AttrMap& attrs) {
+Status CheckAttentionOperands(const std::string& where, const std::vector<Value>& operands,
+                              const AttrMap& attrs) {
   OpCall call;
   call.where = where;
   call.attrs = attrs;
-  for (Value v : operands) call.inputs.push_back(v.valid() ? b.type(v) : OpCall::Absent());
+  for (Value v : operands) call.inputs.push_back(v.valid() ? v.type() : OpCall::Absent());
   return InferCall(*FindOp("attention"), call).status();
 }
 
-Value MultiplyGrouped(GraphBuilder& b, Value probabilities, Value v, bool transpose_v) {
-  if (!b.ok()) return {};
-  const Dims p = b.dims(probabilities);
-  const int64_t kv_heads = b.dims(v)[1];
+Value MultiplyGrouped(Value probabilities, Value v, bool transpose_v) {
+  if (!probabilities.valid() || !v.valid()) return {};
+  const Dims p = probabilities.dims();
+  const int64_t kv_heads = v.dims()[1];
   const Value product =
-      b.MatMul(GroupHeads(b, probabilities, kv_heads), v, /*transpose_a=*/false, transpose_v);
-  if (!b.ok()) return {};
-  return ReshapeExactly(b, product, {p[0], p[1], p[2], b.dims(product)[3]});
+      MatMul(GroupHeads(probabilities, kv_heads), v, /*transpose_a=*/false, transpose_v);
+  if (!product.valid()) return {};
+  return ReshapeExactly(product, {p[0], p[1], p[2], product.dims()[3]});
 }
 
 AttentionScores ComposeAttentionScores(GraphBuilder& b, Value q, Value k, Value mask,
                                        const AttrMap& attrs) {
   AttentionScores scores;
   if (!b.ok()) return scores;
-  const double cap = std::get<double>(attrs.at("softcap"));
-  scores.scaled = MultiplyGrouped(b, b.MulScalar(q, std::get<double>(attrs.at("scale"))), k,
+  const double cap = attrs.number("softcap");
+  scores.scaled = MultiplyGrouped(q * attrs.number("scale"), k,
                                   /*transpose_v=*/true);
   scores.capped = scores.masked = scores.scaled;
   if (cap > 0) {
-    const Value unit = b.Op("tanh", {b.MulScalar(scores.scaled, 1 / cap)});
-    scores.capped = scores.masked = b.MulScalar(unit, cap);
+    const Value unit = Tanh(scores.scaled * (1 / cap));
+    scores.capped = scores.masked = unit * cap;
   }
   if (!b.ok()) return scores;
-  const Value hidden = b.Scalar(b.type(scores.capped).dtype, -kInfinity);
-  if (mask.valid() && b.type(mask).dtype == DType::kBool) {
-    scores.masked = b.Where(mask, scores.masked, hidden);
+  const Value hidden = ScalarLike(scores.capped, -kInfinity);
+  if (mask.valid() && mask.dtype() == DType::kBool) {
+    scores.masked = Where(mask, scores.masked, hidden);
   } else if (mask.valid()) {
-    scores.masked = b.Add(scores.masked, mask);
+    scores.masked = scores.masked + mask;
   }
-  if (std::get<int64_t>(attrs.at("causal")) == 0 || !b.ok()) return scores;
-  const Dims d = b.dims(scores.scaled);
-  const Value last = Positions(b, d[2], std::get<int64_t>(attrs.at("causal_offset")), {d[2], 1});
-  const Value seen = b.Op("greater_equal", {last, Positions(b, d[3], 0, {1, d[3]})});
-  scores.masked = b.Where(seen, scores.masked, hidden);
+  if (attrs.integer("causal") == 0 || !b.ok()) return scores;
+  const Dims d = scores.scaled.dims();
+  const Value last = Positions(b, d[2], attrs.integer("causal_offset"), {d[2], 1});
+  const Value seen = last >= Positions(b, d[3], 0, {1, d[3]});
+  scores.masked = Where(seen, scores.masked, hidden);
   return scores;
 }
 

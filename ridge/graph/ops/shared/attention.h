@@ -12,7 +12,7 @@
 #include <array>
 #include <vector>
 
-#include "ridge/graph/builder.h"
+#include "ridge/graph/grad_builder.h"
 
 namespace ridge {
 
@@ -84,8 +84,8 @@ class AttentionRow {
 };
 
 // What `attention` says of these operands; ok when it takes them.
-Status CheckAttentionOperands(const GraphBuilder& b, const std::string& where,
-                              const std::vector<Value>& operands, const AttrMap& attrs);
+Status CheckAttentionOperands(const std::string& where, const std::vector<Value>& operands,
+                              const AttrMap& attrs);
 
 // REQUIRES of what follows: CheckAttentionOperands() passed.
 // The same scores as nodes [batch, heads, queries, keys], stage by stage.
@@ -97,6 +97,6 @@ struct AttentionScores {
 AttentionScores ComposeAttentionScores(GraphBuilder& b, Value q, Value k, Value mask,
                                        const AttrMap& attrs);
 // probabilities [batch, heads, queries, keys] times v [batch, kv_heads, keys, value_dim].
-Value MultiplyGrouped(GraphBuilder& b, Value probabilities, Value v, bool transpose_v);
+Value MultiplyGrouped(Value probabilities, Value v, bool transpose_v);
 
 }  // namespace ridge

@@ -5,10 +5,7 @@
 namespace ridge {
 
 AttrMap PlainConvAttrs(const OpCall& call) {
-  return {{"stride", std::vector<int64_t>{}},
-          {"padding", call.integers("padding")},
-          {"dilation", std::vector<int64_t>{}},
-          {"groups", int64_t{1}}};
+  return {{"stride", {}}, {"padding", call.integers("padding")}, {"dilation", {}}, {"groups", 1}};
 }
 
 AttrMap PlainPoolAttrs() {

@@ -32,9 +32,7 @@ Cost DrawsCost(const OpCall& call, int64_t flops) {
           .bytes_written = y.bytes()};
 }
 
-AttrMap DrawAttrs() {
-  return {{"dims", std::vector<int64_t>()}, {"dtype", std::string("f32")}, {"stream", int64_t{0}}};
-}
+AttrMap DrawAttrs() { return {{"dims", {}}, {"dtype", "f32"}, {"stream", 0}}; }
 
 Axes DrawnAxes(const OpCall& call) {
   if (call.outputs[0].rank() == 0) return {};

@@ -83,9 +83,4 @@ Cost CostPerElement(const OpCall& call, int64_t flops) {
   return cost;
 }
 
-void SetBroadcastGrad(GradBuilder& g, size_t input, Value v) {
-  const Dims dims = g.b().dims(g.input(input));
-  g.set_input_grad(input, g.b().SumTo(v, dims));
-}
-
 }  // namespace ridge

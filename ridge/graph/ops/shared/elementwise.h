@@ -6,7 +6,7 @@
 // saturate, so i8: 100 + 100 = 127 and 7 / 0 is the largest integer.  64-bit integers are exact up
 // to 2^53.
 #pragma once
-#include "ridge/graph/builder.h"
+#include "ridge/graph/grad_builder.h"
 
 namespace ridge {
 
@@ -40,9 +40,6 @@ template <int64_t kFlops>
 Cost PointwiseCost(const OpCall& call) {
   return CostPerElement(call, kFlops);
 }
-
-// The gradient of an input that was broadcast: `v`, of the output's shape, summed back.
-void SetBroadcastGrad(GradBuilder& g, size_t input, Value v);
 
 // For functions that are constant almost everywhere: nothing flows.
 inline void ZeroGradient(GradBuilder&) {}

@@ -122,7 +122,7 @@ Axes FirstAxisWithExtras(const OpCall& call, size_t first_extra_input) {
 }
 
 bool RefusesEpilogueGradient(GradBuilder& g, const char* op_name) {
-  const auto& epilogue = std::get<std::string>(g.attrs().at("epilogue"));
+  const auto& epilogue = g.text("epilogue");
   if (epilogue.empty()) return false;
   g.b().Fail(Status(ErrorCode::kUnsupported,
                     fmt::format("{}: no gradient with epilogue \"{}\": epilogues are made after "

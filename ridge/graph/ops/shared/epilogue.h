@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "ridge/graph/axes.h"
-#include "ridge/graph/builder.h"
+#include "ridge/graph/grad_builder.h"
 
 namespace ridge {
 

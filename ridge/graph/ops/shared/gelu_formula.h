@@ -17,9 +17,7 @@ namespace ridge {
 inline constexpr double kGeluCubic = 0.044715;
 inline constexpr double kGeluScale = std::numbers::inv_sqrtpi * std::numbers::sqrt2;
 
-inline bool GeluUsesTanh(const AttrMap& attrs) {
-  return std::get<std::string>(attrs.at("approximate")) == "tanh";
-}
+inline bool GeluUsesTanh(const AttrMap& attrs) { return attrs.text("approximate") == "tanh"; }
 
 inline double Gelu(double x, bool use_tanh) {
   if (!use_tanh) return 0.5 * x * (1 + std::erf(x / std::numbers::sqrt2));

@@ -43,16 +43,16 @@ int64_t ElementsPerChannel(const Dims& x) {
   return std::max<int64_t>(view.outer * view.inner, 1);
 }
 
-Value OverChannels(GraphBuilder& b, Value v, Value x) {
-  Dims dims(b.dims(x).size(), 1);
+Value OverChannels(Value v, Value x) {
+  Dims dims(x.dims().size(), 1);
   dims[1] = -1;  // what is left: C, which as 0 would mean another thing to reshape
-  return b.Reshape(b.Cast(v, b.type(x).dtype), dims);
+  return Reshape(Cast(v, x.dtype()), dims);
 }
 
-Value SumOverAllButChannels(GraphBuilder& b, Value v) {
+Value SumOverAllButChannels(Value v) {
   std::vector<int64_t> axes = {0};
-  for (int64_t d = 2; d < b.type(v).rank(); ++d) axes.push_back(d);
-  return b.ReduceSum(b.Cast(v, StatisticDType(b.type(v).dtype)), axes, /*keep_dims=*/false);
+  for (int64_t d = 2; d < v.rank(); ++d) axes.push_back(d);
+  return Sum(Cast(v, StatisticDType(v.dtype())), axes);
 }
 
 Dims LeadingDims(const Dims& dims, int axis) { return {dims.begin(), dims.begin() + axis}; }

@@ -2,7 +2,7 @@
 //
 // Scales, shifts and statistics have StatisticDType(x): f32 also when x is f16 or bf16.
 #pragma once
-#include "ridge/graph/builder.h"
+#include "ridge/graph/grad_builder.h"
 #include "ridge/graph/ops/shared/axis_view.h"
 #include "ridge/graph/pattern.h"
 
@@ -34,9 +34,9 @@ void ForEachInChannel(const AxisView& view, int64_t channel, Visit visit) {
 int64_t ElementsPerChannel(const Dims& x);
 
 // Gradient nodes.  `v` [C], in x's dtype, as [1,C,1,...] to broadcast over x.
-Value OverChannels(GraphBuilder& b, Value v, Value x);
+Value OverChannels(Value v, Value x);
 // v [B,C,...] summed over all but the channels: [C] in the dtype of statistics.
-Value SumOverAllButChannels(GraphBuilder& b, Value v);
+Value SumOverAllButChannels(Value v);
 
 // dims[0, axis), and dims[axis, rank).
 Dims LeadingDims(const Dims& dims, int axis);

@@ -15,8 +15,8 @@ namespace {
 // The first axis of a mean over the last dimensions that keeps them as 1, else -1.
 int64_t TrailingAxis(const Graph& graph, const Node& mean) {
   const int rank = graph.type(mean.inputs[0]).rank();
-  const auto& axes = std::get<std::vector<int64_t>>(mean.attrs.at("axes"));
-  if (std::get<int64_t>(mean.attrs.at("keep_dims")) != 1 || axes.empty()) return -1;
+  const auto& axes = mean.attrs.integers("axes");
+  if (mean.attrs.integer("keep_dims") != 1 || axes.empty()) return -1;
   std::vector<bool> reduced(static_cast<size_t>(rank), false);
   for (int64_t axis : axes) reduced[static_cast<size_t>(axis < 0 ? axis + rank : axis)] = true;
   for (size_t d = reduced.size() - axes.size(); d < reduced.size(); ++d) {
@@ -150,7 +150,7 @@ bool FitsRow(const Graph& graph, ValueId v, const TensorType& x, int64_t axis) {
 PatternMatch Extend(const Graph& graph, const Node& node, size_t i, PatternMatch base) {
   if (base.op == nullptr) return {};
   const TensorType& x = graph.type(base.inputs[0]);
-  const int64_t axis = std::get<int64_t>(base.attrs.at("axis"));
+  const int64_t axis = base.attrs.integer("axis");
   if (!FitsRow(graph, node.inputs[1 - i], x, axis)) return {};
   if (!(graph.type(node.outputs[0]) == x)) return {};
   base.inputs.push_back(node.inputs[1 - i]);

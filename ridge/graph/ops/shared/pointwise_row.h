@@ -3,7 +3,7 @@
 //   constexpr PointwiseRow kRows[] = {
 //       Unary("sin", "y = sin(x), x in radians.", {"Sin", 7, 22}, Operands::kFloat, 1,
 //             [](double x) { return std::sin(x); },
-//             [](UnaryGrad& g) { return g.b.Mul(g.dy, g.b.Op("cos", {g.x})); }),
+//             [](UnaryGrad& g) { return g.dy * Cos(g.x); }),
 //   };
 //   std::vector<OpDef> TrigonometryOps() { return OpsOf(kRows); }
 //
@@ -81,7 +81,6 @@ std::vector<OpDef> OpsOf(std::span<const PointwiseRow> rows);
 
 // What the gradient of a function of x is made of; it returns dx.
 struct UnaryGrad {
-  GraphBuilder& b;
   Value x, y, dy;
 };
 
@@ -105,8 +104,8 @@ template <class F>
 requires std::is_invocable_r_v<Value, F, UnaryGrad&>
 constexpr PointwiseRow::Gradient* GradientOf(F) {
   return [](GradBuilder& g) {
-    UnaryGrad one{g.b(), g.input(0), g.output(0), g.output_grad(0)};
-    g.set_input_grad(0, F{}(one));
+    UnaryGrad one{g.x(), g.y(), g.dy()};
+    g.dx() = F{}(one);
   };
 }
 

@@ -55,7 +55,7 @@ AttrMap PoolAttrDefaults() {
           {"stride", empty},
           {"padding", empty},
           {"dilation", empty},
-          {"ceil_mode", int64_t{0}}};
+          {"ceil_mode", 0}};
 }
 
 }  // namespace ridge

@@ -61,13 +61,13 @@ Value MaxPoolPositions(GraphBuilder& b, Value index, const PoolGeometry& g, bool
   }
   const Steps steps = StepsOf(g.window, column_major);
   const size_t spatial = g.window.own().size();
-  Value position = b.Op("gather", {TapShares(b, g.window, steps), b.Cast(index, DType::kI64)});
+  const Value shares = TapShares(b, g.window, steps);
+  Value position = Gather(shares, Cast(index, DType::kI64));
   for (size_t d = 0; d < spatial; ++d) {
     const size_t axis = 3 - spatial + d;
-    position =
-        b.Add(position, OutputShares(b, g.window.axes[axis], steps[axis], d + 2, spatial + 2));
+    position = position + OutputShares(b, g.window.axes[axis], steps[axis], d + 2, spatial + 2);
   }
-  return b.Add(position, PlaneShares(b, g, spatial + 2));
+  return position + PlaneShares(b, g, spatial + 2);
 }
 
 }  // namespace ridge

@@ -1,6 +1,6 @@
 // Where in x the winners of max_pool lie.
 #pragma once
-#include "ridge/graph/builder.h"
+#include "ridge/graph/grad_builder.h"
 #include "ridge/graph/ops/shared/pool.h"
 
 namespace ridge {

@@ -111,19 +111,13 @@ Cost ReduceCost(const OpCall& call) {
           .bytes_written = call.outputs[0].bytes()};
 }
 
-Value ReshapeExactly(GraphBuilder& b, Value x, const Dims& dims) {
-  if (!x.valid() || b.dims(x) == dims) return x;
-  const bool has_zero = ElementCount(dims) == 0;
-  return b.Op("reshape", {x}, {{"dims", dims}, {"allow_zero", int64_t{has_zero}}});
-}
-
-Value SumAs(GraphBuilder& b, Value x, const std::vector<int64_t>& axes, DType dtype) {
-  if (b.type(x).dtype == dtype) return b.ReduceSum(x, axes, /*keep_dims=*/false);
-  return b.Op("reduce_sum", {x}, {{"axes", axes}, {"out_dtype", std::string(DTypeName(dtype))}});
+Value SumAs(Value x, const std::vector<int64_t>& axes, DType dtype) {
+  if (x.dtype() == dtype) return Sum(x, axes);
+  return Op("reduce_sum", {x}, {{"axes", axes}, {"out_dtype", dtype}});
 }
 
 Value WithKeptDims(GradBuilder& g, Value v) {
-  return ReshapeExactly(g.b(), v, KeptDims(g.b().dims(g.input(0)), g.integers("axes")));
+  return ReshapeExactly(v, KeptDims(g.x().dims(), g.integers("axes")));
 }
 
 Result<std::vector<TensorType>> InferExtremum(const OpCall& call) {
@@ -153,43 +147,43 @@ Value PlacesAlong(GraphBuilder& b, const Dims& dims, size_t axis) {
 
 Value FirstExtremumGrad(GradBuilder& g, int sign) {
   GraphBuilder& b = g.b();
-  const Value x = sign < 0 ? b.Neg(g.input(0)) : g.input(0);
-  const Dims& dims = b.dims(x);
+  const Value x = sign < 0 ? -g.x() : g.x();
+  const Dims& dims = x.dims();
   const int64_t given = g.integers("axes")[0];
   const int64_t axis = given < 0 ? given + static_cast<int64_t>(dims.size()) : given;
-  const Value first = b.Op("argmax", {x}, {{"axis", axis}, {"keep_dims", int64_t{1}}});
+  const Value first = ArgMax(x, axis, /*keep_dims=*/true);
   const Value places = PlacesAlong(b, dims, static_cast<size_t>(axis));
-  const Value chosen = b.Op("equal", {b.Cast(first, b.type(places).dtype), places});
-  const Value dy = WithKeptDims(g, g.output_grad(0));
-  return b.Where(chosen, dy, b.Scalar(b.type(dy).dtype, 0));
+  const Value chosen = Equal(Cast(first, places.dtype()), places);
+  const Value dy = WithKeptDims(g, g.dy());
+  return Where(chosen, dy, 0);
 }
 
 }  // namespace
 
 Value ExtremumGrad(GradBuilder& g, int sign) {
-  if (std::get<std::string>(g.attrs().at("ties")) == "first") return FirstExtremumGrad(g, sign);
-  GraphBuilder& b = g.b();
-  const Value x = g.input(0);
-  const DType dtype = b.type(x).dtype;
+  if (g.text("ties") == "first") return FirstExtremumGrad(g, sign);
+  const Value x = g.x();
+  const DType dtype = x.dtype();
   // bf16 counts to 256 and f16 to 2048: ties are counted, and dy is divided, in f32.
   const DType wide = BytesPerElement(dtype) < BytesPerElement(DType::kF32) ? DType::kF32 : dtype;
-  const Value chosen = b.Op("equal", {x, WithKeptDims(g, g.output(0))});
-  const Value ties = b.ReduceSum(b.Cast(chosen, wide), g.integers("axes"), /*keep_dims=*/true);
-  const Value share = b.Div(b.Cast(WithKeptDims(g, g.output_grad(0)), wide), ties);
-  return b.Mul(b.Cast(chosen, dtype), b.Cast(share, dtype));
+  const Value chosen = Equal(x, WithKeptDims(g, g.y()));
+  const Value ties = Sum(Cast(chosen, wide), g.integers("axes"), /*keep_dims=*/true);
+  const Value share = Cast(WithKeptDims(g, g.dy()), wide) / ties;
+  const Value own = Cast(share, dtype);
+  return Cast(chosen, dtype) * own;
 }
 
-AttrMap ReduceAttrs() { return {{"axes", std::vector<int64_t>()}, {"keep_dims", int64_t{0}}}; }
+AttrMap ReduceAttrs() { return {{"axes", {}}, {"keep_dims", 0}}; }
 
 AttrMap ExtremumAttrs() {
   AttrMap attrs = ReduceAttrs();
-  attrs["ties"] = std::string("share");
+  attrs["ties"] = "share";
   return attrs;
 }
 
 AttrMap SumAttrs() {
   AttrMap attrs = ReduceAttrs();
-  attrs["out_dtype"] = std::string();
+  attrs["out_dtype"] = "";
   return attrs;
 }
 

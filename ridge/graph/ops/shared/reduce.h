@@ -50,12 +50,9 @@ void Reduce(const OpCall& call, const double* in, double* out, double start, Com
   ForEachStrided(dims, strides, 0, [&](int64_t i, int64_t o) { out[o] = combine(out[o], in[i]); });
 }
 
-// x with exactly these dims; an extent 0 means 0 here, it does not copy.
-Value ReshapeExactly(GraphBuilder& b, Value x, const Dims& dims);
-
 // The sum of x along `axes`, which are dropped, in a float type at least as wide as that of x: it
 // is not rounded to x's on the way.
-Value SumAs(GraphBuilder& b, Value x, const std::vector<int64_t>& axes, DType dtype);
+Value SumAs(Value x, const std::vector<int64_t>& axes, DType dtype);
 
 // `v`, of the reduction's output shape, with the reduced dimensions back as 1.
 Value WithKeptDims(GradBuilder& g, Value v);

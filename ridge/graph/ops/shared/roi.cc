@@ -37,11 +37,11 @@ Status CheckRois(const OpCall& call, DType dtype, const Dims& x, size_t rois, si
 }
 
 AttrMap RoiAlignAttrDefaults() {
-  return {{"output", std::vector<int64_t>{1, 1}},
-          {"sampling_ratio", int64_t{0}},
+  return {{"output", {1, 1}},
+          {"sampling_ratio", 0},
           {"spatial_scale", 1.0},
-          {"half_pixel", int64_t{1}},
-          {"mode", std::string("avg")}};
+          {"half_pixel", 1},
+          {"mode", "avg"}};
 }
 
 RoiGeometry RoiGeometryOf(const OpCall& call, const Dims& x, int64_t rois) {

@@ -5,9 +5,7 @@
 
 namespace ridge {
 
-AttrMap ScanAttrs() {
-  return {{"axis", int64_t{0}}, {"exclusive", int64_t{0}}, {"reverse", int64_t{0}}};
-}
+AttrMap ScanAttrs() { return {{"axis", 0}, {"exclusive", 0}, {"reverse", 0}}; }
 
 Result<std::vector<TensorType>> InferScan(const OpCall& call) {
   RIDGE_RETURN_IF_ERROR(CheckOperand(call, "x", call.inputs[0], Operands::kNumber));

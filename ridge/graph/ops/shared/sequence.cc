@@ -86,24 +86,24 @@ Cost SequenceCost(const OpCall& call, const SequenceExtents& e, int64_t gates, i
 
 Value StatesBefore(GraphBuilder& b, Value h, Value y, bool reverse) {
   if (!b.ok()) return {};
-  const Dims d = b.dims(y);
-  const Value first = ReshapeExactly(b, h, {1, d[1], d[2]});
+  const Dims d = y.dims();
+  const Value first = ReshapeExactly(h, {1, d[1], d[2]});
   if (d[0] == 0) return y;
   if (d[0] == 1) return first;
   const int64_t begin = reverse ? 1 : 0;
-  const Value others = TakeRange(b, y, 0, begin, begin + d[0] - 1);
+  const Value others = Slice(y, 0, begin, begin + d[0] - 1, 1);
   std::vector<Value> parts = {first, others};
   if (reverse) std::swap(parts[0], parts[1]);
-  return b.Op("concat", parts, {{"axis", int64_t{0}}});
+  return Concat(parts, 0);
 }
 
 Value RecurrentWeightGrad(GraphBuilder& b, Value dinner, Value h, Value y, bool reverse) {
   const Value before = StatesBefore(b, h, y, reverse);
   if (!b.ok()) return {};
-  const Dims d = b.dims(dinner), s = b.dims(before);
-  const Value rows = ReshapeExactly(b, dinner, {d[0] * d[1], d[2]});
-  const Value states = ReshapeExactly(b, before, {s[0] * s[1], s[2]});
-  return b.MatMul(rows, states, /*transpose_a=*/true, /*transpose_b=*/false);
+  const Dims d = dinner.dims(), s = before.dims();
+  const Value rows = ReshapeExactly(dinner, {d[0] * d[1], d[2]});
+  const Value states = ReshapeExactly(before, {s[0] * s[1], s[2]});
+  return MatMul(rows, states, /*transpose_a=*/true, /*transpose_b=*/false);
 }
 
 }  // namespace ridge

@@ -82,12 +82,4 @@ SliceView ViewSlice(const std::vector<SliceRange>& ranges, const Dims& dims) {
   return view;
 }
 
-Value TakeRange(GraphBuilder& b, Value x, int64_t axis, int64_t begin, int64_t end) {
-  return b.Op("slice", {x},
-              {{"starts", std::vector<int64_t>{begin}},
-               {"ends", std::vector<int64_t>{end}},
-               {"axes", std::vector<int64_t>{axis}},
-               {"steps", std::vector<int64_t>{1}}});
-}
-
 }  // namespace ridge

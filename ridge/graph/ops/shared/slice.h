@@ -4,7 +4,7 @@
 // has it: negative starts and ends count from the end of the axis, both are then clamped, a
 // negative step walks down, and an end below the axis' begin (-2^63) includes element 0.
 #pragma once
-#include "ridge/graph/builder.h"
+#include "ridge/graph/grad_builder.h"
 #include "ridge/graph/op_def.h"
 
 namespace ridge {
@@ -29,8 +29,5 @@ struct SliceView {
   Dims strides;
 };
 SliceView ViewSlice(const std::vector<SliceRange>& ranges, const Dims& dims);
-
-// Elements [begin, end) of one axis.
-Value TakeRange(GraphBuilder& b, Value x, int64_t axis, int64_t begin, int64_t end);
 
 }  // namespace ridge

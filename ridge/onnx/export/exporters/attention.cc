@@ -99,7 +99,7 @@ class AttentionWriter {
 
   // 0 for a query that sees no key, where softmax alone gives NaN.
   std::string Probabilities(const std::string& masked) {
-    const AttrMap along = {{"axis", int64_t{3}}};
+    const AttrMap along = {{"axis", 3}};
     const std::string p = n_.Temp("Softmax", {masked}, along);
     if (!n_.has_input(kMask) && (n_.integer("causal") == 0 || n_.integer("causal_offset") >= 0))
       return p;
@@ -137,7 +137,7 @@ class RotaryWriter {
     const std::string y1 = n_.Temp("Sub", {Product(x1, 1, 0), Product(x2, 2, 0)});
     const std::string y2 = n_.Temp("Add", {Product(x2, 1, 1), Product(x1, 2, 1)});
     if (n_.integer("interleaved") == 0) {
-      n_.Emit("Concat", {y1, y2}, {{"axis", int64_t{n_.type(0).rank() - 1}}});
+      n_.Emit("Concat", {y1, y2}, {{"axis", n_.type(0).rank() - 1}});
       return Status();
     }
     RIDGE_ASSIGN_OR_RETURN(const std::string first, Column(y1));

@@ -36,8 +36,7 @@ Status WriteInterpolate(OnnxNodeWriter& n) {
     n.Emit("MatMul", {matrix, n.in(0)});
     return Status();
   }
-  const std::string transposed =
-      n.Temp("Transpose", {matrix}, {{"perm", std::vector<int64_t>{1, 0}}});
+  const std::string transposed = n.Temp("Transpose", {matrix}, {{"perm", {1, 0}}});
   if (axis == last) {
     n.Emit("MatMul", {n.in(0), transposed});
     return Status();

@@ -74,7 +74,7 @@ Status WriteScatterAdd(OnnxNodeWriter& n) {
   RIDGE_ASSIGN_OR_RETURN(const std::string rows, AsRows(n, 0));
   const std::string updates =
       Permuted(n, n.in(1), InFront(axis, n.type(0).rank(), n.type(1).rank()));
-  const AttrMap add = {{"reduction", std::string("add")}};
+  const AttrMap add = {{"reduction", "add"}};
   if (axis == 0) {
     n.Emit("ScatterND", {zeros, rows, updates}, add);
   } else {

@@ -27,8 +27,7 @@ Status WriteMatmul(OnnxNodeWriter& n) {
   if (matrices && (adds || (transposes && n.opset() >= 11))) {  // before 11 it must add something
     std::vector<std::string> inputs = {n.As(0, dtype), n.As(1, dtype)};
     if (adds) inputs.push_back(n.As(2, dtype));
-    n.EmitRounded("Gemm", inputs,
-                  {{"transA", int64_t{transpose_a}}, {"transB", int64_t{transpose_b}}}, dtype);
+    n.EmitRounded("Gemm", inputs, {{"transA", transpose_a}, {"transB", transpose_b}}, dtype);
     return Status();
   }
   const std::string a = transpose_a ? Transposed(n, 0, dtype) : n.As(0, dtype);

@@ -103,7 +103,7 @@ Status WriteCrossEntropy(OnnxNodeWriter& n) {
   const std::string labels = n.Temp("Reshape", {n.in(1), n.Ints({-1})});
   const std::string losses =
       n.Temp("SoftmaxCrossEntropyLoss", {rows, labels},
-             {{"reduction", std::string("none")}, {"ignore_index", n.integer("ignore_index")}});
+             {{"reduction", "none"}, {"ignore_index", n.integer("ignore_index")}});
   RIDGE_ASSIGN_OR_RETURN(const std::string y,
                          n.ReshapeTo(losses, n.extents().Dims(n.node().outputs[0])));
   n.Emit("Identity", {y});

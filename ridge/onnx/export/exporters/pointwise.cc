@@ -88,7 +88,7 @@ Status WriteTrunc(OnnxNodeWriter& n) {
 }
 
 Status WriteFmod(OnnxNodeWriter& n) {
-  n.Emit("Mod", n.ins(), {{"fmod", int64_t{1}}});
+  n.Emit("Mod", n.ins(), {{"fmod", 1}});
   return Status();
 }
 
@@ -98,20 +98,20 @@ Status WriteMod(OnnxNodeWriter& n) {
     n.Emit("Mod", n.ins());
     return Status();
   }
-  const AttrMap fmod = {{"fmod", int64_t{1}}};
+  const AttrMap fmod = {{"fmod", 1}};
   const std::string rest = n.Temp("Mod", n.ins(), fmod);
   n.Emit("Mod", {n.Temp("Add", {rest, n.in(1)}), n.in(1)}, fmod);
   return Status();
 }
 
 Status WriteShiftLeft(OnnxNodeWriter& n) {
-  n.Emit("BitShift", n.ins(), {{"direction", std::string("LEFT")}});
+  n.Emit("BitShift", n.ins(), {{"direction", "LEFT"}});
   return Status();
 }
 
 Status WriteShiftRight(OnnxNodeWriter& n) {
   if (IsSigned(n.type(0).dtype)) return n.Unsupported("BitShift takes integers without sign");
-  n.Emit("BitShift", n.ins(), {{"direction", std::string("RIGHT")}});
+  n.Emit("BitShift", n.ins(), {{"direction", "RIGHT"}});
   return Status();
 }
 
@@ -135,7 +135,7 @@ int64_t CastOpset(DType dtype) {
 
 Status WriteCast(OnnxNodeWriter& n) {
   const DType from = n.type(0).dtype, to = n.out_type().dtype;
-  AttrMap attrs = {{"to", int64_t{OnnxFromDType(to)}}};
+  AttrMap attrs = {{"to", OnnxFromDType(to)}};
   const int64_t opset = std::max(CastOpset(from), CastOpset(to));
   if (!n.HasOpset(opset, "its types")) return Status();
   if (IsSmallFloat(to)) attrs["saturate"] = n.integer("saturate");
@@ -145,7 +145,7 @@ Status WriteCast(OnnxNodeWriter& n) {
 }
 
 Status WriteBitCast(OnnxNodeWriter& n) {
-  n.Emit("BitCast", {n.in(0)}, {{"to", int64_t{OnnxFromDType(n.out_type().dtype)}}});
+  n.Emit("BitCast", {n.in(0)}, {{"to", OnnxFromDType(n.out_type().dtype)}});
   return Status();
 }
 

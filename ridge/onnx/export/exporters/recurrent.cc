@@ -65,8 +65,7 @@ class LayerWriter {
                       (!p.has_input(2) || p.type(2).dims == Dims{blocks_ * hidden_});
     if (!fits) return Identity();
     std::string w = p.in(1);
-    if (p.integer("transpose_b") == 0)
-      w = n_.Temp("Transpose", {w}, {{"perm", std::vector<int64_t>{1, 0}}});
+    if (p.integer("transpose_b") == 0) w = n_.Temp("Transpose", {w}, {{"perm", {1, 0}}});
     return {p.in(0), InTheirOrder(w), p.has_input(2) ? InTheirOrder(p.in(2)) : ""};
   }
 
@@ -92,7 +91,7 @@ class LayerWriter {
     std::vector<int64_t> order;
     for (int64_t b = 0; b < blocks_; ++b) order.push_back(OursOf(b));
     const std::string blocks = n_.Reshape(x, {blocks_, -1});
-    return n_.Temp("Gather", {blocks, n_.Ints(order)}, {{"axis", int64_t{0}}});
+    return n_.Temp("Gather", {blocks, n_.Ints(order)}, {{"axis", 0}});
   }
 
   std::string AsLayer(const std::string& w) { return n_.Reshape(w, {1, blocks_ * hidden_, -1}); }
@@ -104,7 +103,7 @@ class LayerWriter {
     const auto part = [&](const std::string& b) {
       return b.empty() ? Zeros(count) : n_.Reshape(b, {count});
     };
-    const std::string both = n_.Temp("Concat", {part(bias), part(r_bias)}, {{"axis", int64_t{0}}});
+    const std::string both = n_.Temp("Concat", {part(bias), part(r_bias)}, {{"axis", 0}});
     return n_.Reshape(both, {1, 2 * count});
   }
 
@@ -135,13 +134,13 @@ Status WriteGru(OnnxNodeWriter& n) {
   std::string r_bias;
   if (n.has_input(3)) {
     const std::string none = layer.Zeros(2 * layer.hidden());
-    r_bias = n.Temp("Concat", {none, n.in(3)}, {{"axis", int64_t{0}}});
+    r_bias = n.Temp("Concat", {none, n.in(3)}, {{"axis", 0}});
   }
   std::vector<std::string> inputs = layer.Operands(r_bias);
   inputs.emplace_back();
   RIDGE_ASSIGN_OR_RETURN(const std::string state, layer.Start(2));
   inputs.push_back(state);
-  return layer.Emit("GRU", inputs, {{"linear_before_reset", int64_t{1}}});
+  return layer.Emit("GRU", inputs, {{"linear_before_reset", 1}});
 }
 
 Status WriteRnn(OnnxNodeWriter& n) {
@@ -151,7 +150,7 @@ Status WriteRnn(OnnxNodeWriter& n) {
   RIDGE_ASSIGN_OR_RETURN(const std::string state, layer.Start(2));
   inputs.push_back(state);
   AttrMap attrs;  // Tanh without
-  if (n.integer("relu") != 0) attrs["activations"] = std::string("Relu");
+  if (n.integer("relu") != 0) attrs["activations"] = "Relu";
   return layer.Emit("RNN", inputs, attrs);
 }
 

@@ -28,7 +28,7 @@ Status WriteReshape(OnnxNodeWriter& n) {
   AttrMap attrs;
   if (empty) {
     if (!n.HasOpset(14, "a shape with a 0")) return Status();
-    attrs["allowzero"] = int64_t{1};
+    attrs["allowzero"] = 1;
   }
   if (simple) {
     n.Emit("Reshape", {n.in(0), n.Ints(dims)}, attrs);

@@ -56,7 +56,7 @@ Status WriteConvTranspose(OnnxNodeWriter& n) {
 
 AttrMap PoolAttrs(const OnnxNodeWriter& n) {
   AttrMap attrs = {{"kernel_shape", n.integers("kernel")}};
-  if (n.integer("ceil_mode") != 0) attrs["ceil_mode"] = int64_t{1};
+  if (n.integer("ceil_mode") != 0) attrs["ceil_mode"] = 1;
   Copy(n, "stride", "strides", attrs);
   Copy(n, "padding", "pads", attrs);
   return attrs;

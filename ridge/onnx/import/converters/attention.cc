@@ -19,23 +19,22 @@ namespace ridge {
 
 Result<Value> SplitHeads(OnnxNode& n, Value x, int64_t heads, const char* name) {
   RIDGE_RETURN_IF_ERROR(n.status());
-  GraphBuilder& b = n.b();
-  const Dims d = b.dims(x);
+  const Dims d = x.dims();
   if (d.size() == 4) return x;
   if (d.size() != 3 || heads <= 0 || d[2] % heads != 0) {
     return n.Error(
         fmt::format("{} is {}; it must have rank 4, or rank 3 and a last extent that {} "
                     "heads divide",
-                    name, TypeToString(b.type(x)), heads));
+                    name, TypeToString(x.type()), heads));
   }
-  const Value split = ReshapeExactly(b, x, {d[0], d[1], heads, d[2] / heads});
-  return b.Transpose(split, {0, 2, 1, 3});
+  const Value split = ReshapeExactly(x, {d[0], d[1], heads, d[2] / heads});
+  return Transpose(split, {0, 2, 1, 3});
 }
 
 Value MergeHeads(GraphBuilder& b, Value x) {
   if (!b.ok()) return {};
-  const Dims d = b.dims(x);
-  return ReshapeExactly(b, b.Transpose(x, {0, 2, 1, 3}), {d[0], d[2], d[1] * d[3]});
+  const Dims d = x.dims();
+  return ReshapeExactly(Transpose(x, {0, 2, 1, 3}), {d[0], d[2], d[1] * d[3]});
 }
 
 namespace {
@@ -52,7 +51,7 @@ struct Inputs {
 
 Value WithPast(OnnxNode& n, size_t past, Value now) {
   if (!n.has_input(past) || !n.ok()) return now;
-  return n.b().Op("concat", {n.input(past), now}, {{"axis", int64_t{2}}});
+  return Concat({n[past], now}, 2);
 }
 
 Result<Inputs> ReadInputs(OnnxNode& n) {
@@ -60,65 +59,61 @@ Result<Inputs> ReadInputs(OnnxNode& n) {
   const int64_t q_heads = n.integer("q_num_heads", 0);
   const int64_t kv_heads = n.integer("kv_num_heads", q_heads);
   Inputs o;
-  RIDGE_ASSIGN_OR_RETURN(o.q, SplitHeads(n, n.input(kQ), q_heads, "Q"));
-  RIDGE_ASSIGN_OR_RETURN(const Value k, SplitHeads(n, n.input(kK), kv_heads, "K"));
-  RIDGE_ASSIGN_OR_RETURN(const Value v, SplitHeads(n, n.input(kV), kv_heads, "V"));
+  RIDGE_ASSIGN_OR_RETURN(o.q, SplitHeads(n, n[kQ], q_heads, "Q"));
+  RIDGE_ASSIGN_OR_RETURN(const Value k, SplitHeads(n, n[kK], kv_heads, "K"));
+  RIDGE_ASSIGN_OR_RETURN(const Value v, SplitHeads(n, n[kV], kv_heads, "V"));
   o.k = WithPast(n, kPastK, k);
   o.present_v = WithPast(n, kPastV, v);
   RIDGE_RETURN_IF_ERROR(n.status());
-  o.v = n.b().Cast(o.present_v, n.b().type(o.q).dtype);
-  o.past = n.b().dims(o.k)[2] - n.b().dims(k)[2];
+  o.v = Cast(o.present_v, o.q.dtype());
+  o.past = o.k.dims()[2] - k.dims()[2];
   return o;
 }
 
 // A mask shorter than the keys hides the rest of them.
 Value PadMask(OnnxNode& n, Value mask, int64_t keys) {
-  GraphBuilder& b = n.b();
   if (!n.ok()) return {};
-  const TensorType type = b.type(mask);
+  const TensorType type = mask.type();
   if (type.rank() == 0 || type.dims.back() == 1 || type.dims.back() >= keys) return mask;
   const std::vector<int64_t> before(type.dims.size(), 0);
   std::vector<int64_t> after = before;
   after.back() = keys - type.dims.back();
   const double hidden = type.dtype == DType::kBool ? 0 : -kInfinity;
-  return b.Op("pad", {mask}, {{"before", before}, {"after", after}, {"value", hidden}});
+  return Op("pad", {mask}, {{"before", before}, {"after", after}, {"value", hidden}});
 }
 
 // bool[B,1,1,S]: key j of sample b is one of its first nonpad_kv_seqlen[b].
 Result<Value> NonPadMask(OnnxNode& n, const Dims& scores) {
   GraphBuilder& b = n.b();
-  const Value lengths = n.input(kNonPad);
-  RIDGE_RETURN_IF_ERROR(n.status());
-  const TensorType type = b.type(lengths);
+  const Value lengths = n[kNonPad];
+  const TensorType type = lengths.type();
   if (type != TensorType{DType::kI64, {scores[0]}}) {
     return n.Error(fmt::format("nonpad_kv_seqlen is {}; it must be i64[{}], one for each sample",
                                TypeToString(type), scores[0]));
   }
   Tensor positions({DType::kI64, {scores[3]}});
   std::iota(positions.as_mutable<int64_t>(), positions.as_mutable<int64_t>() + scores[3], 0);
-  const Value column = ReshapeExactly(b, lengths, {scores[0], 1, 1, 1});
-  return b.Op("greater", {column, b.Constant(std::move(positions), "positions")});
+  const Value column = ReshapeExactly(lengths, {scores[0], 1, 1, 1});
+  return column > b.Constant(std::move(positions), "positions");
 }
 
 // attn_mask and nonpad_kv_seqlen as one mask; invalid when the node has neither.
 Result<Value> ReadMask(OnnxNode& n, const Inputs& o) {
   GraphBuilder& b = n.b();
-  const Dims q = b.dims(o.q), k = b.dims(o.k);
-  Value mask = n.input(kMask);
-  RIDGE_RETURN_IF_ERROR(n.status());
+  const Dims q = o.q.dims(), k = o.k.dims();
+  Value mask = n[kMask];
   if (mask.valid()) mask = PadMask(n, mask, k[2]);
-  RIDGE_RETURN_IF_ERROR(n.status());
-  if (mask.valid() && b.type(mask).dtype != DType::kBool) mask = b.Cast(mask, b.type(o.q).dtype);
+  if (mask.valid() && mask.dtype() != DType::kBool) mask = Cast(mask, o.q.dtype());
   if (!n.has_input(kNonPad)) return mask;
   RIDGE_ASSIGN_OR_RETURN(const Value real, NonPadMask(n, {q[0], q[1], q[2], k[2]}));
   if (!mask.valid() || !n.ok()) return real;
-  const DType dtype = b.type(mask).dtype;
-  if (dtype == DType::kBool) return b.Op("logical_and", {mask, real});
-  return b.Where(real, mask, b.Scalar(dtype, -kInfinity));
+  const DType dtype = mask.dtype();
+  if (dtype == DType::kBool) return And(mask, real);
+  return Where(real, mask, b.Scalar(dtype, -kInfinity));
 }
 
 Result<AttrMap> ReadAttributes(OnnxNode& n, const Inputs& o) {
-  const int64_t head_dim = std::max<int64_t>(n.b().dims(o.q)[3], 1);
+  const int64_t head_dim = std::max<int64_t>(o.q.dims()[3], 1);
   const double scale = 1 / std::sqrt(static_cast<double>(head_dim));
   const int64_t causal = n.integer("is_causal", 0);
   if (causal != 0 && causal != 1) return n.Error(fmt::format("is_causal is {}", causal));
@@ -140,13 +135,12 @@ Result<DType> SoftmaxType(OnnxNode& n, DType otherwise) {
 // y and the scores at the stage that qk_matmul_output_mode names.
 Result<std::vector<Value>> Compose(OnnxNode& n, const Inputs& o, const AttrMap& attrs) {
   GraphBuilder& b = n.b();
-  RIDGE_RETURN_IF_ERROR(CheckAttentionOperands(b, n.where(), {o.q, o.k, o.v, o.mask}, attrs));
+  RIDGE_RETURN_IF_ERROR(CheckAttentionOperands(n.where(), {o.q, o.k, o.v, o.mask}, attrs));
   const AttentionScores scores = ComposeAttentionScores(b, o.q, o.k, o.mask, attrs);
-  RIDGE_RETURN_IF_ERROR(n.status());
-  const DType dtype = b.type(o.q).dtype;
+  const DType dtype = o.q.dtype();
   RIDGE_ASSIGN_OR_RETURN(const DType precision, SoftmaxType(n, dtype));
-  const Value p = b.Cast(b.Op("softmax", {b.Cast(scores.masked, precision)}), dtype);
-  const Value y = MultiplyGrouped(b, p, o.v, /*transpose_v=*/false);
+  const Value p = Cast(Softmax(Cast(scores.masked, precision)), dtype);
+  const Value y = MultiplyGrouped(p, o.v, /*transpose_v=*/false);
   const int64_t mode = n.integer("qk_matmul_output_mode", 0);
   const Value stages[] = {scores.scaled, scores.capped, scores.masked, p};
   if (mode >= 0 && mode <= 3) return std::vector<Value>{y, stages[mode]};
@@ -165,10 +159,10 @@ Status ConvertAttention(OnnxNode& n) {
   if (n.wants(3)) {
     RIDGE_ASSIGN_OR_RETURN(out, Compose(n, o, attrs));
   } else {
-    out = b.OpOutputs("attention", {o.q, o.k, o.v, o.mask}, attrs);
+    out = OpOutputs("attention", {o.q, o.k, o.v, o.mask}, attrs);
   }
   RIDGE_RETURN_IF_ERROR(n.status());
-  const bool packed = b.dims(n.input(kQ)).size() == 3;
+  const bool packed = n[kQ].dims().size() == 3;
   n.Set(0, packed ? MergeHeads(b, out[0]) : out[0]);
   n.Set(1, o.k);
   n.Set(2, o.present_v);
@@ -180,10 +174,10 @@ namespace {
 
 constexpr OnnxConverter kConverters[] = {
     {"", "Attention", ConvertAttention},
-    {"", "CausalConvWithState", ConvertCausalConvWithState},
+    {"", "CausalConvWithState", ConvertCausalConvWithState, 2},
     {"", "LinearAttention", ConvertLinearAttention},
-    {"", "RotaryEmbedding", ConvertRotaryEmbedding},
-    {"ai.onnx.preview", "FlexAttention", ConvertFlexAttention},
+    {"", "RotaryEmbedding", ConvertRotaryEmbedding, 3},
+    {"ai.onnx.preview", "FlexAttention", ConvertFlexAttention, 3},
 };
 
 }  // namespace

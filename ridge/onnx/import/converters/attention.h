@@ -10,10 +10,10 @@ Result<Value> SplitHeads(OnnxNode& n, Value x, int64_t heads, const char* name);
 Value MergeHeads(GraphBuilder& b, Value x);
 
 // Each file's converters, for the family's table.
-Status ConvertAttention(OnnxNode& n);            // attention.cc
-Status ConvertFlexAttention(OnnxNode& n);        // attention_flex.cc
-Status ConvertRotaryEmbedding(OnnxNode& n);      // attention_rotary.cc
-Status ConvertLinearAttention(OnnxNode& n);      // attention_linear.cc
-Status ConvertCausalConvWithState(OnnxNode& n);  // attention_linear.cc
+Status ConvertAttention(OnnxNode& n);               // attention.cc
+Result<Value> ConvertFlexAttention(OnnxNode& n);    // attention_flex.cc
+Result<Value> ConvertRotaryEmbedding(OnnxNode& n);  // attention_rotary.cc
+Status ConvertLinearAttention(OnnxNode& n);         // attention_linear.cc
+Status ConvertCausalConvWithState(OnnxNode& n);     // attention_linear.cc
 
 }  // namespace ridge

@@ -30,37 +30,33 @@ Result<Value> Modified(OnnxNode& n, const char* name, Value x) {
   if (body == nullptr) return x;
   RIDGE_ASSIGN_OR_RETURN(const std::vector<Value> results, n.importer().Inline(*body, {x}));
   RIDGE_RETURN_IF_ERROR(n.status());
-  if (results.size() == 1 && n.b().type(results[0]) == n.b().type(x)) return results[0];
-  return n.Error(
-      fmt::format("{} must give one output of type {}", name, TypeToString(n.b().type(x))));
+  if (results.size() == 1 && results[0].type() == x.type()) return results[0];
+  return n.Error(fmt::format("{} must give one output of type {}", name, TypeToString(x.type())));
 }
 
 }  // namespace
 
-Status ConvertFlexAttention(OnnxNode& n) {
-  RIDGE_RETURN_IF_ERROR(n.Need(3));
+Result<Value> ConvertFlexAttention(OnnxNode& n) {
   GraphBuilder& b = n.b();
-  const Value q = n.input(0), k = n.input(1), v = n.input(2);
+  const Value q = n[0], k = n[1], v = n[2];
   RIDGE_RETURN_IF_ERROR(n.status());
-  const TensorType type = b.type(q);
+  const TensorType type = q.type();
   const double head_dim = type.rank() == 4 ? static_cast<double>(type.dims[3]) : 1;
   const AttrMap attrs = {{"scale", n.number("scale", 1 / std::sqrt(std::max(head_dim, 1.0)))},
-                         {"causal", int64_t{0}},
-                         {"causal_offset", int64_t{0}},
+                         {"causal", 0},
+                         {"causal_offset", 0},
                          {"softcap", 0.0}};
-  RIDGE_RETURN_IF_ERROR(CheckAttentionOperands(b, n.where(), {q, k, v}, attrs));
+  RIDGE_RETURN_IF_ERROR(CheckAttentionOperands(n.where(), {q, k, v}, attrs));
   RIDGE_ASSIGN_OR_RETURN(const DType precision, SoftmaxType(n, type.dtype));
   if (n.subgraph("score_mod") == nullptr && n.subgraph("prob_mod") == nullptr) {
-    n.Set(0, b.OpOutputs("attention", {q, k, v}, attrs)[0]);
-    return n.status();
+    return OpOutputs("attention", {q, k, v}, attrs)[0];
   }
   const Value scores = ComposeAttentionScores(b, q, k, {}, attrs).scaled;
-  RIDGE_ASSIGN_OR_RETURN(const Value changed, Modified(n, "score_mod", b.Cast(scores, precision)));
-  const Value p = b.Op("softmax", {changed});
+  RIDGE_ASSIGN_OR_RETURN(const Value changed, Modified(n, "score_mod", Cast(scores, precision)));
+  const Value p = Softmax(changed);
   RIDGE_ASSIGN_OR_RETURN(const Value weights, Modified(n, "prob_mod", p));
-  const Value y = MultiplyGrouped(b, weights, b.Cast(v, precision), /*transpose_v=*/false);
-  n.Set(0, b.Cast(y, type.dtype));
-  return n.status();
+  const Value y = MultiplyGrouped(weights, Cast(v, precision), /*transpose_v=*/false);
+  return Cast(y, type.dtype);
 }
 
 }  // namespace ridge

@@ -15,10 +15,6 @@
 namespace ridge {
 namespace {
 
-Value ConcatAlong(GraphBuilder& b, std::vector<Value> parts, int64_t axis) {
-  return b.Op("concat", std::move(parts), {{"axis", axis}});
-}
-
 // Everything in the dtype that the state is kept in; positions are dimension 2.
 struct Recurrence {
   Value q, k, v;      // [B,H,T,Dk], [B,Hkv,T,Dk], [B,Hkv,T,Dv]
@@ -43,10 +39,9 @@ Status CheckRule(OnnxNode& n) {
 
 // Input i [B,T,heads*D] as [B,heads,T,D].
 Result<Value> ReadPacked(OnnxNode& n, size_t i, int64_t heads, DType dtype, const char* name) {
-  const Value x = n.input(i);
-  RIDGE_RETURN_IF_ERROR(n.status());
-  if (n.b().dims(x).size() == 3) return SplitHeads(n, n.b().Cast(x, dtype), heads, name);
-  return n.Error(fmt::format("{} is {}; it must have rank 3", name, TypeToString(n.b().type(x))));
+  const Value x = n[i];
+  if (x.dims().size() == 3) return SplitHeads(n, Cast(x, dtype), heads, name);
+  return n.Error(fmt::format("{} is {}; it must have rank 3", name, TypeToString(x.type())));
 }
 
 // Heads are what the last extent of decay and beta counts, unless it counts more.
@@ -59,11 +54,10 @@ Result<Value> ReadGate(OnnxNode& n, size_t i, int64_t heads, DType dtype, const 
 
 Result<Value> ReadState(OnnxNode& n, const Dims& dims, DType dtype) {
   GraphBuilder& b = n.b();
-  if (!n.has_input(3)) return b.Expand(b.Scalar(dtype, 0), dims);
-  const Value past = n.input(3);
-  RIDGE_RETURN_IF_ERROR(n.status());
-  if (b.dims(past) == dims) return b.Cast(past, dtype);
-  return n.Error(fmt::format("past_state is {}; it must be {}", TypeToString(b.type(past)),
+  if (!n.has_input(3)) return Expand(b.Scalar(dtype, 0), dims);
+  const Value past = n[3];
+  if (past.dims() == dims) return Cast(past, dtype);
+  return n.Error(fmt::format("past_state is {}; it must be {}", TypeToString(past.type()),
                              DimsToString(dims)));
 }
 
@@ -71,16 +65,16 @@ Result<Value> ReadState(OnnxNode& n, const Dims& dims, DType dtype) {
 Status CheckFit(OnnxNode& n, const Recurrence& r) {
   AttrMap attrs = AttentionAttrs();
   attrs["scale"] = r.scale;
-  RIDGE_RETURN_IF_ERROR(CheckAttentionOperands(n.b(), n.where(), {r.q, r.k, r.v}, attrs));
-  const Dims q = n.b().dims(r.q), k = n.b().dims(r.k);
+  RIDGE_RETURN_IF_ERROR(CheckAttentionOperands(n.where(), {r.q, r.k, r.v}, attrs));
+  const Dims q = r.q.dims(), k = r.k.dims();
   if (q[2] != k[2]) return n.Error(fmt::format("query has {} positions, key {}", q[2], k[2]));
   for (Value gate : {r.decay, r.beta}) {
     if (!gate.valid()) continue;
-    const Result<Dims> both = BroadcastDims(n.b().dims(gate), k);
-    const bool fits = both.ok() && *both == k && n.b().dims(gate)[2] == k[2];
+    const Result<Dims> both = BroadcastDims(gate.dims(), k);
+    const bool fits = both.ok() && *both == k && gate.dims()[2] == k[2];
     if (!fits) {
       return n.Error(fmt::format("decay or beta is {}; it must broadcast to {}",
-                                 DimsToString(n.b().dims(gate)), DimsToString(k)));
+                                 DimsToString(gate.dims()), DimsToString(k)));
     }
   }
   return Status();
@@ -99,7 +93,7 @@ Result<Recurrence> ReadRecurrence(OnnxNode& n) {
   RIDGE_ASSIGN_OR_RETURN(r.beta, ReadGate(n, 5, kv_heads, dtype, "beta"));
   RIDGE_RETURN_IF_ERROR(n.status());
   r.scale = n.number("scale", 0);
-  const Dims k = n.b().dims(r.k), v = n.b().dims(r.v);
+  const Dims k = r.k.dims(), v = r.v.dims();
   if (r.scale == 0) r.scale = 1 / std::sqrt(static_cast<double>(std::max<int64_t>(k[3], 1)));
   RIDGE_RETURN_IF_ERROR(CheckFit(n, r));
   RIDGE_ASSIGN_OR_RETURN(r.state, ReadState(n, {k[0], k[1], k[3], v[3]}, dtype));
@@ -107,15 +101,15 @@ Result<Recurrence> ReadRecurrence(OnnxNode& n) {
 }
 
 // One step; moves the state on and gives y [B,H,1,Dv].
-Value Step(GraphBuilder& b, Recurrence& r, int64_t t) {
-  const auto at = [&](Value x) { return TakeRange(b, x, 2, t, t + 1); };
+Value Step(Recurrence& r, int64_t t) {
+  const auto at = [&](Value x) { return Slice(x, 2, t, t + 1, 1); };
   const Value k = at(r.k);
   Value v = at(r.v);
   if (r.decay.valid())  // [B,Hkv,1,Dk] scales the rows of the state
-    r.state = b.Mul(r.state, b.Transpose(b.Exp(at(r.decay)), {0, 1, 3, 2}));
-  if (r.beta.valid()) v = b.Mul(at(r.beta), b.Sub(v, b.MatMul(k, r.state)));
-  r.state = b.Add(r.state, b.MatMul(k, v, /*transpose_a=*/true));
-  return MultiplyGrouped(b, at(r.q), r.state, /*transpose_v=*/false);
+    r.state = r.state * Transpose(Exp(at(r.decay)), {0, 1, 3, 2});
+  if (r.beta.valid()) v = at(r.beta) * (v - MatMul(k, r.state));
+  r.state = r.state + MatMul(k, v, /*transpose_a=*/true);
+  return MultiplyGrouped(at(r.q), r.state, /*transpose_v=*/false);
 }
 
 }  // namespace
@@ -125,19 +119,18 @@ Status ConvertLinearAttention(OnnxNode& n) {
   RIDGE_ASSIGN_OR_RETURN(Recurrence r, ReadRecurrence(n));
   RIDGE_RETURN_IF_ERROR(n.status());
   constexpr int64_t kNodesPerStep = 16;
-  const int64_t steps = b.dims(r.q)[2];
+  const int64_t steps = r.q.dims()[2];
   std::vector<Value> ys;
   for (int64_t t = 0; t < steps; ++t) {
     RIDGE_RETURN_IF_ERROR(n.importer().Spend(kNodesPerStep));
-    ys.push_back(Step(b, r, t));
+    ys.push_back(Step(r, t));
     RIDGE_RETURN_IF_ERROR(n.status());
   }
-  const Dims q = b.dims(r.q), v = b.dims(r.v);
-  Value y = steps == 0 ? b.Expand(b.Scalar(b.type(r.q).dtype, 0), {q[0], q[1], 0, v[3]})
-                       : b.MulScalar(ConcatAlong(b, std::move(ys), 2), r.scale);
-  RIDGE_RETURN_IF_ERROR(n.status());
-  n.Set(0, b.Cast(MergeHeads(b, y), n.type(0).dtype));
-  n.Set(1, b.Cast(r.state, n.type(n.has_input(3) ? 3 : 0).dtype));
+  const Dims q = r.q.dims(), v = r.v.dims();
+  Value y =
+      steps == 0 ? Expand(ScalarLike(r.q, 0), {q[0], q[1], 0, v[3]}) : Concat(ys, 2) * r.scale;
+  n.Set(0, Cast(MergeHeads(b, y), n.type(0).dtype));
+  n.Set(1, Cast(r.state, n.type(n.has_input(3) ? 3 : 0).dtype));
   return n.status();
 }
 
@@ -147,22 +140,19 @@ namespace {
 Result<Value> ReadPast(OnnxNode& n, const TensorType& x, int64_t width) {
   GraphBuilder& b = n.b();
   const TensorType wanted{x.dtype, {x.dims[0], x.dims[1], width}};
-  if (!n.has_input(3)) return width == 0 ? Value() : b.Expand(b.Scalar(x.dtype, 0), wanted.dims);
-  const Value past = n.input(3);
-  RIDGE_RETURN_IF_ERROR(n.status());
-  if (b.type(past) == wanted) return width == 0 ? Value() : past;
-  return n.Error(fmt::format("past_state is {}; it must be {}", TypeToString(b.type(past)),
+  if (!n.has_input(3)) return width == 0 ? Value() : Expand(b.Scalar(x.dtype, 0), wanted.dims);
+  const Value past = n[3];
+  if (past.type() == wanted) return width == 0 ? Value() : past;
+  return n.Error(fmt::format("past_state is {}; it must be {}", TypeToString(past.type()),
                              TypeToString(wanted)));
 }
 
 }  // namespace
 
 Status ConvertCausalConvWithState(OnnxNode& n) {
-  RIDGE_RETURN_IF_ERROR(n.Need(2));
-  GraphBuilder& b = n.b();
-  const Value x = n.input(0), weight = n.input(1), bias = n.input(2);
+  const Value x = n[0], weight = n[1], bias = n[2];
   RIDGE_RETURN_IF_ERROR(n.status());
-  const TensorType type = b.type(x), w = b.type(weight);
+  const TensorType type = x.type(), w = weight.type();
   if (type.rank() != 3 || w.rank() != 3 || w.dims[0] != type.dims[1] || w.dims[2] < 1) {
     return n.Error(
         fmt::format("input is {} and weight {}; they must be [batch, channels, length] "
@@ -174,13 +164,13 @@ Status ConvertCausalConvWithState(OnnxNode& n) {
     return n.Error(fmt::format("activation is '{}'; it must be none, silu or swish", activation));
   const int64_t width = w.dims[2] - 1;
   RIDGE_ASSIGN_OR_RETURN(const Value past, ReadPast(n, type, width));
-  const Value padded = past.valid() ? ConcatAlong(b, {past, x}, 2) : x;
-  Value y = b.Op("conv", {padded, weight, bias}, {{"groups", type.dims[1]}});
-  if (activation != "none") y = b.Op("silu", {y});
+  const Value padded = past.valid() ? Concat({past, x}, 2) : x;
+  Value y = Op("conv", {padded, weight, bias}, {{"groups", type.dims[1]}});
+  if (activation != "none") y = Silu(y);
   n.Set(0, y);
   if (!n.wants(1) || !n.ok()) return n.status();
-  const int64_t length = b.dims(padded)[2];
-  n.Set(1, TakeRange(b, padded, 2, length - width, length));
+  const int64_t length = padded.dims()[2];
+  n.Set(1, Slice(padded, 2, length - width, length, 1));
   return n.status();
 }
 

@@ -11,18 +11,12 @@ namespace ridge {
 namespace {
 
 // x[..., begin:end] of the last dimension.
-Value TakeLast(GraphBuilder& b, Value x, int64_t begin, int64_t end) {
-  if (!b.ok()) return {};
-  const auto last = static_cast<int64_t>(b.dims(x).size()) - 1;
-  return b.Op("slice", {x},
-              {{"starts", std::vector<int64_t>{begin}},
-               {"ends", std::vector<int64_t>{end}},
-               {"axes", std::vector<int64_t>{last}}});
+Value TakeLast(Value x, int64_t begin, int64_t end) {
+  const auto last = static_cast<int64_t>(x.dims().size()) - 1;
+  return Op("slice", {x}, {{"starts", {begin}}, {"ends", {end}}, {"axes", {last}}});
 }
 
-Value ConcatLast(GraphBuilder& b, std::vector<Value> parts) {
-  return b.Op("concat", std::move(parts), {{"axis", int64_t{-1}}});
-}
+Value ConcatLast(std::vector<Value> parts) { return Concat(std::move(parts), -1); }
 
 // x as [B,heads,T,D] or [B,T,heads,D].
 struct Heads {
@@ -32,44 +26,39 @@ struct Heads {
 };
 
 Result<Heads> ReadHeads(OnnxNode& n) {
-  GraphBuilder& b = n.b();
-  const Value x = n.input(0);
+  const Value x = n[0];
   RIDGE_RETURN_IF_ERROR(n.status());
-  const Dims d = b.dims(x);
+  const Dims d = x.dims();
   if (d.size() == 4) return Heads{x, d[0], d[2], d[3], true};
   const int64_t heads = n.integer("num_heads", 0);
   if (d.size() != 3 || heads <= 0 || d[2] % heads != 0) {
     return n.Error(
         fmt::format("X is {}; it must have rank 4, or rank 3 and a last extent that "
                     "num_heads {} divides",
-                    TypeToString(b.type(x)), heads));
+                    TypeToString(x.type()), heads));
   }
   const int64_t head_dim = d[2] / heads;
-  return Heads{ReshapeExactly(b, x, {d[0], d[1], heads, head_dim}), d[0], d[1], head_dim, false};
+  return Heads{ReshapeExactly(x, {d[0], d[1], heads, head_dim}), d[0], d[1], head_dim, false};
 }
 
 // Input `i` for each position, to broadcast over the heads: [B,1,T,half] or [B,T,1,half].
 Result<Value> ReadCache(OnnxNode& n, size_t i, const Heads& h, int64_t half) {
-  GraphBuilder& b = n.b();
-  Value cache = n.input(i);
-  if (n.has_input(3) && n.ok()) cache = b.Op("gather", {cache, n.input(3)}, {{"axis", int64_t{0}}});
-  RIDGE_RETURN_IF_ERROR(n.status());
+  Value cache = n[i];
+  if (n.has_input(3) && n.ok()) cache = Gather(cache, n[3], 0);
   const Dims wanted = {h.batch, h.seq_len, half};
-  if (b.dims(cache) != wanted) {
+  if (cache.dims() != wanted) {
     return n.Error(fmt::format("{} holds {} for the positions of X; it must be {}",
-                               i == 1 ? "cos_cache" : "sin_cache", DimsToString(b.dims(cache)),
+                               i == 1 ? "cos_cache" : "sin_cache", DimsToString(cache.dims()),
                                DimsToString(wanted)));
   }
   const Dims dims =
       h.heads_first ? Dims{h.batch, 1, h.seq_len, half} : Dims{h.batch, h.seq_len, 1, half};
-  return ReshapeExactly(b, cache, dims);
+  return ReshapeExactly(cache, dims);
 }
 
 }  // namespace
 
-Status ConvertRotaryEmbedding(OnnxNode& n) {
-  RIDGE_RETURN_IF_ERROR(n.Need(3));
-  GraphBuilder& b = n.b();
+Result<Value> ConvertRotaryEmbedding(OnnxNode& n) {
   RIDGE_ASSIGN_OR_RETURN(const Heads h, ReadHeads(n));
   int64_t rotated = n.integer("rotary_embedding_dim", 0);
   if (rotated == 0) rotated = h.head_dim;
@@ -80,13 +69,12 @@ Status ConvertRotaryEmbedding(OnnxNode& n) {
   RIDGE_ASSIGN_OR_RETURN(const Value cos, ReadCache(n, 1, h, rotated / 2));
   RIDGE_ASSIGN_OR_RETURN(const Value sin, ReadCache(n, 2, h, rotated / 2));
   const bool all = rotated == h.head_dim;
-  const Value x = all ? h.x : TakeLast(b, h.x, 0, rotated);
-  Value y = b.Op("rotary_embedding", {x, cos, sin},
-                 {{"interleaved", int64_t{n.integer("interleaved", 0) != 0}}});
-  if (!all) y = ConcatLast(b, {y, TakeLast(b, h.x, rotated, h.head_dim)});
+  const Value x = all ? h.x : TakeLast(h.x, 0, rotated);
+  Value y =
+      Op("rotary_embedding", {x, cos, sin}, {{"interleaved", n.integer("interleaved", 0) != 0}});
+  if (!all) y = ConcatLast({y, TakeLast(h.x, rotated, h.head_dim)});
   RIDGE_RETURN_IF_ERROR(n.status());
-  n.Set(0, h.heads_first ? y : ReshapeExactly(b, y, b.dims(n.input(0))));
-  return n.status();
+  return h.heads_first ? y : ReshapeExactly(y, n[0].dims());
 }
 
 }  // namespace ridge

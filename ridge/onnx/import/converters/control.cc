@@ -53,11 +53,11 @@ Result<Value> Select(OnnxNode& n, Value condition, Value a, Value b) {
   if (list_a != nullptr && list_b != nullptr) return SelectSequence(n, condition, *list_a, *list_b);
   if (list_a != nullptr || list_b != nullptr)
     return n.Error("a result is a tensor or a sequence; it must be the same in both cases");
-  if (n.b().type(a) != n.b().type(b)) {
+  if (a.type() != b.type()) {
     return n.Unsupported(fmt::format("the condition depends on data, and a result is {} or {}",
-                                     TypeToString(n.b().type(a)), TypeToString(n.b().type(b))));
+                                     TypeToString(a.type()), TypeToString(b.type())));
   }
-  return n.b().Where(n.b().Reshape(condition, {}), a, b);
+  return Where(Reshape(condition, {}), a, b);
 }
 
 // A branch that is computed whatever the condition will be.  The one that is never taken may not
@@ -73,7 +73,6 @@ Result<std::vector<Value>> Branch(OnnxNode& n, const onnx::GraphProto& body) {
 }
 
 Status ConvertIf(OnnxNode& n) {
-  RIDGE_RETURN_IF_ERROR(n.Need(1));
   RIDGE_ASSIGN_OR_RETURN(const onnx::GraphProto* then_body, Body(n, "then_branch"));
   RIDGE_ASSIGN_OR_RETURN(const onnx::GraphProto* else_body, Body(n, "else_branch"));
   std::vector<Value> results;
@@ -88,7 +87,7 @@ Status ConvertIf(OnnxNode& n) {
     RIDGE_ASSIGN_OR_RETURN(const std::vector<Value> other, Branch(n, *else_body));
     if (results.size() != other.size()) return n.Error("the branches differ in number of outputs");
     for (size_t i = 0; i < results.size(); ++i) {
-      RIDGE_ASSIGN_OR_RETURN(results[i], Select(n, n.input(0), results[i], other[i]));
+      RIDGE_ASSIGN_OR_RETURN(results[i], Select(n, n[0], results[i], other[i]));
     }
   }
   if (results.size() < n.output_count())
@@ -103,13 +102,13 @@ Result<Value> Stack(OnnxNode& n, const std::vector<Value>& parts, int64_t axis) 
   if (parts.empty()) return n.Unsupported("a loop without trips stacks nothing");
   std::vector<Value> wide;
   for (Value part : parts) {
-    Dims dims = n.b().dims(part);
+    Dims dims = part.dims();
     RIDGE_ASSIGN_OR_RETURN(const int64_t at, n.Axis(axis, static_cast<int>(dims.size()) + 1));
     dims.insert(dims.begin() + at, 1);
-    wide.push_back(ReshapeExactly(n.b(), part, dims));
+    wide.push_back(ReshapeExactly(part, dims));
     axis = at;
   }
-  return n.b().Op("concat", wide, {{"axis", axis}});
+  return Concat(wide, axis);
 }
 
 struct LoopState {
@@ -142,8 +141,7 @@ Result<bool> Trip(OnnxNode& n, const onnx::GraphProto& body, int64_t trip, LoopS
   if (const Tensor* known = KnownValue(n, results[0]); known != nullptr) return known->at(0) != 0;
   if (!state.scanned.empty())
     return n.Unsupported("the condition depends on data, and so does the length of a scan output");
-  state.active = state.active.valid() ? n.b().Op("logical_and", {state.active, results[0]})
-                                      : n.b().Reshape(results[0], {});
+  state.active = state.active.valid() ? And(state.active, results[0]) : Reshape(results[0], {});
   return true;
 }
 
@@ -183,7 +181,7 @@ int64_t At(const std::vector<int64_t>& list, size_t i) { return i < list.size() 
 // Element k of x along axis, which goes away.
 Value Take(OnnxNode& n, Value x, int64_t axis, int64_t k) {
   const Value index = n.b().Constant(Tensor::Scalar(DType::kI64, static_cast<double>(k)));
-  return n.b().Op("gather", {x, index}, {{"axis", axis}});
+  return Gather(x, index, axis);
 }
 
 struct ScanFacts {
@@ -256,7 +254,7 @@ Status ConvertScan(OnnxNode& n) {
 }
 
 constexpr OnnxConverter kConverters[] = {
-    {"", "If", ConvertIf},
+    {"", "If", ConvertIf, 1},
     {"", "Loop", ConvertLoop},
     {"", "Scan", ConvertScan},
 };

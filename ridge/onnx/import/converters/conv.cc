@@ -54,8 +54,7 @@ Status CheckKernelShape(OnnxNode& n, const std::vector<int64_t>& kernel) {
                              DimsToString(given), DimsToString(kernel)));
 }
 
-Status ConvertConv(OnnxNode& n) {
-  RIDGE_RETURN_IF_ERROR(n.Need(2));
+Result<Value> ConvertConv(OnnxNode& n) {
   const Dims x = n.dims(0), w = n.dims(1);
   RIDGE_RETURN_IF_ERROR(CheckSpatial(n, x));
   if (w.size() != x.size()) {
@@ -67,15 +66,14 @@ Status ConvertConv(OnnxNode& n) {
   RIDGE_ASSIGN_OR_RETURN(const OnnxWindow window, ReadWindow(n, x, kernel));
   AttrMap attrs = window.attrs();
   if (const int64_t groups = n.integer("group", 1); groups != 1) attrs["groups"] = groups;
-  n.Set(0, n.b().Op("conv", {n.input(0), n.input(1), n.input(2)}, attrs));
-  return n.status();
+  return Op("conv", {n[0], n[1], n[2]}, attrs);
 }
 
 constexpr OnnxConverter kTable[] = {
     {"", "Col2Im", ConvertCol2Im},
-    {"", "Conv", ConvertConv},
-    {"", "ConvTranspose", ConvertConvTranspose},
-    {"", "DeformConv", ConvertDeformConv},
+    {"", "Conv", ConvertConv, 2},
+    {"", "ConvTranspose", ConvertConvTranspose, 2},
+    {"", "DeformConv", ConvertDeformConv, 3},
 };
 
 }  // namespace
@@ -135,19 +133,18 @@ Result<OnnxWindow> ReadWindow(OnnxNode& n, const Dims& x, std::vector<int64_t> k
 }
 
 Result<Value> AddChannelBias(OnnxNode& n, Value y, Value bias) {
-  GraphBuilder& b = n.b();
   if (!n.ok()) return n.status();
   if (!bias.valid()) return y;
-  const Dims dims = b.dims(y);
-  if (b.dims(bias) != Dims{dims.at(1)}) {
+  const Dims dims = y.dims();
+  if (bias.dims() != Dims{dims.at(1)}) {
     return n.Error(
         fmt::format("the bias has shape {}; it must be [{}], one number for each output "
                     "channel",
-                    DimsToString(b.dims(bias)), dims.at(1)));
+                    DimsToString(bias.dims()), dims.at(1)));
   }
   Dims wide(dims.size(), 1);
   wide[1] = dims[1];
-  return b.Add(y, ReshapeExactly(b, bias, wide));
+  return y + ReshapeExactly(bias, wide);
 }
 
 }  // namespace ridge

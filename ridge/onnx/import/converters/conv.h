@@ -33,8 +33,8 @@ Status CheckSpatial(OnnxNode& n, const Dims& x);
 // y + bias[channel], where bias is [channels] or absent.
 Result<Value> AddChannelBias(OnnxNode& n, Value y, Value bias);
 
-Status ConvertConvTranspose(OnnxNode& n);  // conv_transpose.cc
-Status ConvertCol2Im(OnnxNode& n);         // conv_transpose.cc
-Status ConvertDeformConv(OnnxNode& n);     // conv_deform.cc
+Result<Value> ConvertConvTranspose(OnnxNode& n);  // conv_transpose.cc
+Result<Value> ConvertCol2Im(OnnxNode& n);         // conv_transpose.cc
+Result<Value> ConvertDeformConv(OnnxNode& n);     // conv_deform.cc
 
 }  // namespace ridge

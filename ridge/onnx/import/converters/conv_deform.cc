@@ -111,48 +111,42 @@ Value PointsAlong(OnnxNode& n, const Deform& c, size_t d) {
   const DType given = n.type(2).dtype;
   const DType dtype = BytesPerElement(given) < 4 ? DType::kF32 : given;
   const auto axes = static_cast<int64_t>(c.spatial()), at = static_cast<int64_t>(d);
-  const Value offsets = ReshapeExactly(b, b.Cast(n.input(2), dtype),
-                                       {c.batch * c.offset_groups * c.taps, axes, c.points});
-  const Value own = b.Op("slice", {offsets},
-                         {{"axes", std::vector<int64_t>{1}},
-                          {"starts", std::vector<int64_t>{at}},
-                          {"ends", std::vector<int64_t>{at + 1}}});
-  const Value base = b.Add(TapPlaces(b, c, d, dtype), WindowPlaces(b, c, d, dtype));
-  return b.Add(ReshapeExactly(b, own, c.PointDims()), base);
+  const Value offsets =
+      ReshapeExactly(Cast(n[2], dtype), {c.batch * c.offset_groups * c.taps, axes, c.points});
+  const Value own = Slice(offsets, 1, at, at + 1);
+  const Value windows = WindowPlaces(b, c, d, dtype);
+  const Value base = TapPlaces(b, c, d, dtype) + windows;
+  return ReshapeExactly(own, c.PointDims()) + base;
 }
 
 // X as rows of the channels of one offset group, and the first row of each image and group.
 SampledImages ImagesOf(OnnxNode& n, const Deform& c) {
   GraphBuilder& b = n.b();
   const int64_t images = c.batch * c.offset_groups, width = c.channels / c.offset_groups;
-  const Value planes = ReshapeExactly(b, n.input(0), {images, width, c.pixels});
+  const Value planes = ReshapeExactly(n[0], {images, width, c.pixels});
   std::vector<int64_t> first;
   for (int64_t i = 0; i < images; ++i) first.push_back(i * c.pixels);
   Dims dims(c.spatial() + 3, 1);
   dims[0] = c.batch;
   dims[1] = c.offset_groups;
-  return {ReshapeExactly(b, b.Transpose(planes, {0, 2, 1}), {images * c.pixels, width}), c.extents,
+  return {ReshapeExactly(Transpose(planes, {0, 2, 1}), {images * c.pixels, width}), c.extents,
           b.Constant(Tensor::FromInts(dims, first), "first_row")};
 }
 
 // [N, groups, taps, outputs.., width] -> [N, channels * taps, points]
 Value Columns(OnnxNode& n, const Deform& c, Value samples) {
-  GraphBuilder& b = n.b();
   const int64_t width = c.channels / c.offset_groups;
   if (n.has_input(4)) {
-    const Value mask = ReshapeExactly(b, n.input(4), c.PointDims({1}));
-    samples = b.Mul(samples, mask);
+    const Value mask = ReshapeExactly(n[4], c.PointDims({1}));
+    samples = samples * mask;
   }
-  const Value flat =
-      ReshapeExactly(b, samples, {c.batch * c.offset_groups, c.taps, c.points, width});
-  return ReshapeExactly(b, b.Transpose(flat, {0, 3, 1, 2}),
-                        {c.batch, c.channels * c.taps, c.points});
+  const Value flat = ReshapeExactly(samples, {c.batch * c.offset_groups, c.taps, c.points, width});
+  return ReshapeExactly(Transpose(flat, {0, 3, 1, 2}), {c.batch, c.channels * c.taps, c.points});
 }
 
 }  // namespace
 
-Status ConvertDeformConv(OnnxNode& n) {
-  RIDGE_RETURN_IF_ERROR(n.Need(3));
+Result<Value> ConvertDeformConv(OnnxNode& n) {
   RIDGE_ASSIGN_OR_RETURN(const Deform c, ReadDeform(n));
   GraphBuilder& b = n.b();
   std::vector<Value> points;
@@ -160,13 +154,12 @@ Status ConvertDeformConv(OnnxNode& n) {
   const Value samples = SampleImages(b, ImagesOf(n, c), points, SampleMode::kLinear,
                                      SamplePadding::kZeros, /*align_corners=*/true);
   const Dims w = n.dims(1);
-  const Value weight = ReshapeExactly(b, n.input(1), {w[0], SaturatedProduct({w[1], c.taps}), 1});
-  const Value y = b.Op("conv", {Columns(n, c, samples), weight, n.input(3)},
-                       {{"groups", n.integer("group", 1)}});
+  const Value weight = ReshapeExactly(n[1], {w[0], SaturatedProduct({w[1], c.taps}), 1});
+  const Value y =
+      Op("conv", {Columns(n, c, samples), weight, n[3]}, {{"groups", n.integer("group", 1)}});
   Dims dims = {c.batch, w[0]};
   dims.insert(dims.end(), c.outputs.begin(), c.outputs.end());
-  n.Set(0, ReshapeExactly(b, y, dims));
-  return n.status();
+  return ReshapeExactly(y, dims);
 }
 
 }  // namespace ridge

@@ -98,15 +98,15 @@ Value Transposed(GraphBuilder& b, Value dy, Value w, int64_t channels, OnnxWindo
   window.pad_begin = cut.pad_begin;
   window.pad_end = cut.pad_end;
   AttrMap attrs = window.attrs();
-  Dims dims = {b.dims(dy).at(0), channels};
+  Dims dims = {dy.dims().at(0), channels};
   dims.insert(dims.end(), cut.extents.begin(), cut.extents.end());
   attrs["input_dims"] = dims;
   if (groups != 1) attrs["groups"] = groups;
-  const Value y = b.Op("conv_grad_input", {dy, w}, attrs);
+  const Value y = Op("conv_grad_input", {dy, w}, attrs);
   if (!cut.has_zeros) return y;
   cut.zeros_before.insert(cut.zeros_before.begin(), 2, 0);
   cut.zeros_after.insert(cut.zeros_after.begin(), 2, 0);
-  return b.Op("pad", {y}, {{"before", cut.zeros_before}, {"after", cut.zeros_after}});
+  return Op("pad", {y}, {{"before", cut.zeros_before}, {"after", cut.zeros_after}});
 }
 
 Result<std::vector<int64_t>> ReadPositive(OnnxNode& n, size_t i, const char* what, int64_t max) {
@@ -152,8 +152,7 @@ Result<std::vector<Part>> ReadBlocks(OnnxNode& n, const Dims& x, const Dims& ima
 
 }  // namespace
 
-Status ConvertConvTranspose(OnnxNode& n) {
-  RIDGE_RETURN_IF_ERROR(n.Need(2));
+Result<Value> ConvertConvTranspose(OnnxNode& n) {
   const Dims x = n.dims(0), w = n.dims(1);
   RIDGE_RETURN_IF_ERROR(CheckSpatial(n, x));
   if (w.size() != x.size()) {
@@ -167,14 +166,13 @@ Status ConvertConvTranspose(OnnxNode& n) {
     return n.Error(fmt::format("group is {}; it must be from 1 to {}", groups, kMaxWindow));
   }
   const int64_t channels = SaturatedProduct({w[1], groups});
-  const Value y = Transposed(n.b(), n.input(0), n.input(1), channels, window, parts, groups);
-  RIDGE_ASSIGN_OR_RETURN(const Value biased, AddChannelBias(n, y, n.input(2)));
-  n.Set(0, biased);
-  return n.status();
+  const Value weight = n[1], image = n[0];
+  const Value y = Transposed(n.b(), image, weight, channels, window, parts, groups);
+  return AddChannelBias(n, y, n[2]);
 }
 
 // Each channel is an image of its own whose blocks are weighted by one-hot taps.
-Status ConvertCol2Im(OnnxNode& n) {
+Result<Value> ConvertCol2Im(OnnxNode& n) {
   constexpr int64_t kMostTaps = 4096;  // the weights are taps * taps
   RIDGE_RETURN_IF_ERROR(n.Need(3));
   const Dims x = n.dims(0);
@@ -198,12 +196,10 @@ Status ConvertCol2Im(OnnxNode& n) {
                          ReadBlocks(n, x, image, window, taps, columns));
   GraphBuilder& b = n.b();
   const Value w = b.Constant(OneHotTaps(n.type(0).dtype, window, taps));
-  const Value images =
-      Transposed(b, ReshapeExactly(b, n.input(0), columns), w, 1, window, parts, 1);
+  const Value images = Transposed(b, ReshapeExactly(n[0], columns), w, 1, window, parts, 1);
   image[0] = x[0];
   image[1] = channels;
-  n.Set(0, ReshapeExactly(b, images, image));
-  return n.status();
+  return ReshapeExactly(images, image);
 }
 
 }  // namespace ridge

@@ -5,9 +5,9 @@ namespace ridge {
 namespace {
 
 constexpr OnnxConverter kTable[] = {
-    {"", "AffineGrid", ConvertAffineGrid}, {"", "GridSample", ConvertGridSample},
-    {"", "MaxRoiPool", ConvertMaxRoiPool}, {"", "Resize", ConvertResize},
-    {"", "RoiAlign", ConvertRoiAlign},     {"", "Upsample", ConvertUpsample},
+    {"", "AffineGrid", ConvertAffineGrid, 2}, {"", "GridSample", ConvertGridSample, 2},
+    {"", "MaxRoiPool", ConvertMaxRoiPool},    {"", "Resize", ConvertResize, 1},
+    {"", "RoiAlign", ConvertRoiAlign},        {"", "Upsample", ConvertUpsample, 1},
 };
 
 }  // namespace

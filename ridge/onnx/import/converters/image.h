@@ -4,11 +4,11 @@
 
 namespace ridge {
 
-Status ConvertResize(OnnxNode& n);      // image_resize.cc
-Status ConvertUpsample(OnnxNode& n);    // image_resize.cc
-Status ConvertAffineGrid(OnnxNode& n);  // image_grid.cc
-Status ConvertGridSample(OnnxNode& n);  // image_grid.cc
-Status ConvertMaxRoiPool(OnnxNode& n);  // image_roi.cc
-Status ConvertRoiAlign(OnnxNode& n);    // image_roi.cc
+Status ConvertResize(OnnxNode& n);             // image_resize.cc
+Status ConvertUpsample(OnnxNode& n);           // image_resize.cc
+Result<Value> ConvertAffineGrid(OnnxNode& n);  // image_grid.cc
+Result<Value> ConvertGridSample(OnnxNode& n);  // image_grid.cc
+Result<Value> ConvertMaxRoiPool(OnnxNode& n);  // image_roi.cc
+Result<Value> ConvertRoiAlign(OnnxNode& n);    // image_roi.cc
 
 }  // namespace ridge

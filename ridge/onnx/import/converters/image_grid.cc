@@ -66,9 +66,9 @@ Status CheckGrid(OnnxNode& n, const TensorType& x, const TensorType& grid) {
 }
 
 // [N, C, ..] -> [N * pixels, C]
-Value PixelRows(GraphBuilder& b, Value x, const Dims& dims, int64_t pixels) {
-  const Value planes = ReshapeExactly(b, x, {dims[0], dims[1], pixels});
-  return ReshapeExactly(b, b.Transpose(planes, {0, 2, 1}), {dims[0] * pixels, dims[1]});
+Value PixelRows(Value x, const Dims& dims, int64_t pixels) {
+  const Value planes = ReshapeExactly(x, {dims[0], dims[1], pixels});
+  return ReshapeExactly(Transpose(planes, {0, 2, 1}), {dims[0] * pixels, dims[1]});
 }
 
 // i64 [N, 1, ..]: the first row of each image.
@@ -84,24 +84,19 @@ Value FirstRows(GraphBuilder& b, int64_t images, int64_t pixels, size_t rank) {
 Value PointsAlong(GraphBuilder& b, Value grid, size_t d, size_t spatial, int64_t extent,
                   bool align_corners) {
   if (!b.ok()) return {};
-  Dims dims = b.dims(grid);
+  Dims dims = grid.dims();
   const auto axis = static_cast<int64_t>(dims.size()) - 1;
   const auto at = static_cast<int64_t>(spatial - 1 - d);  // the last axis comes first
   dims.pop_back();
-  const Value part = b.Op("slice", {grid},
-                          {{"axes", std::vector<int64_t>{axis}},
-                           {"starts", std::vector<int64_t>{at}},
-                           {"ends", std::vector<int64_t>{at + 1}}});
+  const Value part = Slice(grid, axis, at, at + 1);
   const auto n = static_cast<double>(extent);
   const double half = (align_corners ? n - 1 : n) / 2;
-  return b.AddScalar(b.MulScalar(ReshapeExactly(b, part, dims), half),
-                     align_corners ? half : half - 0.5);
+  return ReshapeExactly(part, dims) * half + (align_corners ? half : half - 0.5);
 }
 
 }  // namespace
 
-Status ConvertAffineGrid(OnnxNode& n) {
-  RIDGE_RETURN_IF_ERROR(n.Need(2));
+Result<Value> ConvertAffineGrid(OnnxNode& n) {
   const TensorType theta = n.type(0);
   RIDGE_ASSIGN_OR_RETURN(const std::vector<int64_t> size, n.KnownInts(1, "size"));
   const bool good = (size.size() == 4 || size.size() == 5) && IsFloat(theta.dtype) &&
@@ -121,19 +116,17 @@ Status ConvertAffineGrid(OnnxNode& n) {
   GraphBuilder& b = n.b();
   const auto spatial = static_cast<int64_t>(extents.size());
   Tensor base = BaseGrid(theta.dtype, extents, n.integer("align_corners", 0) != 0);
-  const Value wide = b.Expand(
-      ReshapeExactly(b, b.Constant(std::move(base), "base_grid"), {1, points, spatial + 1}),
-      {size[0], points, spatial + 1});
-  const Value grid = b.MatMul(wide, n.input(0), /*transpose_a=*/false, /*transpose_b=*/true);
+  const Value wide =
+      Expand(ReshapeExactly(b.Constant(std::move(base), "base_grid"), {1, points, spatial + 1}),
+             {size[0], points, spatial + 1});
+  const Value grid = MatMul(wide, n[0], /*transpose_a=*/false, /*transpose_b=*/true);
   Dims dims = {size[0]};
   dims.insert(dims.end(), extents.begin(), extents.end());
   dims.push_back(spatial);
-  n.Set(0, ReshapeExactly(b, grid, dims));
-  return n.status();
+  return ReshapeExactly(grid, dims);
 }
 
-Status ConvertGridSample(OnnxNode& n) {
-  RIDGE_RETURN_IF_ERROR(n.Need(2));
+Result<Value> ConvertGridSample(OnnxNode& n) {
   const TensorType x = n.type(0), grid = n.type(1);
   RIDGE_RETURN_IF_ERROR(CheckGrid(n, x, grid));
   RIDGE_ASSIGN_OR_RETURN(const SampleMode mode, ReadSampleMode(n));
@@ -144,18 +137,16 @@ Status ConvertGridSample(OnnxNode& n) {
   const Dims extents(x.dims.begin() + 2, x.dims.end());
   const int64_t pixels = ElementCount(extents);
   // Half a pixel is lost in 16 bits from an extent of 1024 on.
-  const Value normalized =
-      b.Cast(n.input(1), BytesPerElement(grid.dtype) < 4 ? DType::kF32 : grid.dtype);
+  const Value normalized = Cast(n[1], BytesPerElement(grid.dtype) < 4 ? DType::kF32 : grid.dtype);
   std::vector<Value> points;
   for (size_t d = 0; d < spatial; ++d)
     points.push_back(PointsAlong(b, normalized, d, spatial, extents[d], align_corners));
-  const SampledImages images{PixelRows(b, n.input(0), x.dims, pixels), extents,
+  const SampledImages images{PixelRows(n[0], x.dims, pixels), extents,
                              FirstRows(b, x.dims[0], pixels, spatial + 1)};
   const Value y = SampleImages(b, images, points, mode, padding, align_corners);
   std::vector<int64_t> order = {0, static_cast<int64_t>(spatial) + 1};
   for (size_t d = 1; d <= spatial; ++d) order.push_back(static_cast<int64_t>(d));
-  n.Set(0, b.Transpose(y, order));
-  return n.status();
+  return Transpose(y, order);
 }
 
 }  // namespace ridge

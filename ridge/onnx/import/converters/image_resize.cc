@@ -143,7 +143,7 @@ bool Stays(const ResizeMode& mode, const ResizeAxis& axis) {
 Value RepeatAll(GraphBuilder& b, Value x, const std::vector<int64_t>& factors) {
   if (!b.ok()) return {};
   Dims split, wide, dims;
-  const Dims from = b.dims(x);
+  const Dims from = x.dims();
   for (size_t d = 0; d < from.size(); ++d) {
     split.push_back(from[d]);
     wide.push_back(from[d]);
@@ -152,7 +152,7 @@ Value RepeatAll(GraphBuilder& b, Value x, const std::vector<int64_t>& factors) {
     split.push_back(1);
     wide.push_back(factors[d]);
   }
-  return ReshapeExactly(b, b.Expand(ReshapeExactly(b, x, split), wide), dims);
+  return ReshapeExactly(Expand(ReshapeExactly(x, split), wide), dims);
 }
 
 // One axis with its table.
@@ -198,7 +198,7 @@ Value GatherAll(GraphBuilder& b, Value x, const std::vector<PlannedAxis>& planne
   for (const PlannedAxis& p : planned) {
     const auto count = static_cast<int64_t>(p.table.places.size());
     const Value places = b.Constant(Tensor::FromInts({count}, p.table.places), "places");
-    x = b.Op("gather", {x, places}, {{"axis", p.axis.axis}});
+    x = Gather(x, places, p.axis.axis);
   }
   return x;
 }
@@ -206,19 +206,19 @@ Value GatherAll(GraphBuilder& b, Value x, const std::vector<PlannedAxis>& planne
 // y + value where some axis is outside; there y is 0.
 Value Extrapolate(GraphBuilder& b, Value y, const std::vector<PlannedAxis>& planned, double value) {
   if (!b.ok() || value == 0) return y;
-  const DType dtype = b.type(y).dtype;
+  const DType dtype = y.dtype();
   Value inside = b.Scalar(dtype, 1);
   for (const PlannedAxis& p : planned) {
-    Dims dims(b.dims(y).size(), 1);
+    Dims dims(y.dims().size(), 1);
     dims[static_cast<size_t>(p.axis.axis)] = p.axis.output;
     Tensor mask({dtype, dims});
     for (size_t o = 0; o < p.table.outside.size(); ++o) {
       StoreFromDouble(dtype, mask.mutable_data(), static_cast<int64_t>(o),
                       p.table.outside[o] ? 0 : 1);
     }
-    inside = b.Mul(inside, b.Constant(std::move(mask), "inside"));
+    inside = inside * b.Constant(std::move(mask), "inside");
   }
-  return b.Add(y, b.MulScalar(b.Sub(b.Scalar(dtype, 1), inside), value));
+  return y + (b.Scalar(dtype, 1) - inside) * value;
 }
 
 // The dtype to sum in: small integers fit f32.
@@ -230,27 +230,27 @@ DType SumDType(DType dtype) {
 Value InterpolateAll(GraphBuilder& b, Value x, const std::vector<PlannedAxis>& planned,
                      double extrapolation) {
   if (!b.ok()) return {};
-  const DType dtype = b.type(x).dtype, sum = SumDType(dtype);
-  Value y = b.Cast(x, sum);
-  for (const PlannedAxis& p : planned) y = b.Op("interpolate", {y}, p.table.attrs(p.axis.axis));
+  const DType dtype = x.dtype(), sum = SumDType(dtype);
+  Value y = Cast(x, sum);
+  for (const PlannedAxis& p : planned) y = Op("interpolate", {y}, p.table.attrs(p.axis.axis));
   y = Extrapolate(b, y, planned, extrapolation);
-  return sum == dtype ? y : b.Cast(b.Op("round", {y}), dtype);
+  return sum == dtype ? y : Cast(Round(y), dtype);
 }
 
 Status EmitResize(OnnxNode& n, const ResizeMode& mode, const std::vector<ResizeAxis>& axes) {
   RIDGE_ASSIGN_OR_RETURN(const std::vector<PlannedAxis> planned, MakeTables(n, mode, axes));
   const double extrapolation = n.number("extrapolation_value", 0);
   GraphBuilder& b = n.b();
-  const Value x = n.input(0);
+  const Value x = n[0];
   if (!n.ok()) return n.status();
-  const std::vector<int64_t> factors = RepeatFactors(planned, b.dims(x).size());
+  const std::vector<int64_t> factors = RepeatFactors(planned, x.dims().size());
   const bool copies = std::all_of(planned.begin(), planned.end(),
                                   [](const PlannedAxis& p) { return p.table.copies(); });
   if (planned.empty()) {
     n.Set(0, x);
   } else if (!factors.empty()) {
     n.Set(0, RepeatAll(b, x, factors));
-  } else if (copies && !IsFloat(b.type(x).dtype)) {
+  } else if (copies && !IsFloat(x.dtype())) {
     n.Set(0, GatherAll(b, x, planned));
   } else {
     n.Set(0, InterpolateAll(b, x, planned, extrapolation));
@@ -285,7 +285,6 @@ ResizeMode ReadMode(OnnxNode& n) {
 }  // namespace
 
 Status ConvertResize(OnnxNode& n) {
-  RIDGE_RETURN_IF_ERROR(n.Need(1));
   const ResizeMode mode = ReadMode(n);
   RIDGE_ASSIGN_OR_RETURN(const ResizeRequest request,
                          ReadRequest(n, mode.coordinates == "tf_crop_and_resize"));
@@ -295,7 +294,6 @@ Status ConvertResize(OnnxNode& n) {
 
 // Version 7 has scales as an attribute, 9 as an input; 10 is Resize.
 Status ConvertUpsample(OnnxNode& n) {
-  RIDGE_RETURN_IF_ERROR(n.Need(1));
   ResizeRequest request;
   RIDGE_ASSIGN_OR_RETURN(request.axes, ReadAxes(n));
   request.scales = n.numbers("scales");

@@ -15,20 +15,17 @@ Status CheckInputs(OnnxNode& n, size_t count) {
 
 }  // namespace
 
-Status ConvertMaxRoiPool(OnnxNode& n) {
+Result<Value> ConvertMaxRoiPool(OnnxNode& n) {
   RIDGE_RETURN_IF_ERROR(CheckInputs(n, 2));
-  GraphBuilder& b = n.b();
-  const Value x = n.input(0);
-  if (!n.ok()) return n.status();
-  const Value rois = b.Cast(n.input(1), b.type(x).dtype);
-  n.Set(0, b.OpOutputs("max_roi_pool", {x, rois},
-                       {{"output", n.integers("pooled_shape")},
-                        {"spatial_scale", n.number("spatial_scale", 1)}})[0]);
-  return n.status();
+  const Value x = n[0];
+  const Value rois = Cast(n[1], x.dtype());
+  return OpOutputs(
+      "max_roi_pool", {x, rois},
+      {{"output", n.integers("pooled_shape")}, {"spatial_scale", n.number("spatial_scale", 1)}})[0];
 }
 
 // Before version 16 there were no half pixels.
-Status ConvertRoiAlign(OnnxNode& n) {
+Result<Value> ConvertRoiAlign(OnnxNode& n) {
   RIDGE_RETURN_IF_ERROR(CheckInputs(n, 3));
   const std::string coordinates =
       n.text("coordinate_transformation_mode", n.opset() < 16 ? "output_half_pixel" : "half_pixel");
@@ -38,18 +35,14 @@ Status ConvertRoiAlign(OnnxNode& n) {
                     "output_half_pixel",
                     coordinates));
   }
-  GraphBuilder& b = n.b();
-  const Value x = n.input(0);
-  if (!n.ok()) return n.status();
-  const Value rois = b.Cast(n.input(1), b.type(x).dtype);
-  n.Set(0, b.Op("roi_align", {x, rois, n.input(2)},
-                {{"output", std::vector<int64_t>{n.integer("output_height", 1),
-                                                 n.integer("output_width", 1)}},
-                 {"sampling_ratio", n.integer("sampling_ratio", 0)},
-                 {"spatial_scale", n.number("spatial_scale", 1)},
-                 {"half_pixel", int64_t{coordinates == "half_pixel"}},
-                 {"mode", n.text("mode", "avg")}}));
-  return n.status();
+  const Value x = n[0];
+  const Value rois = Cast(n[1], x.dtype());
+  return Op("roi_align", {x, rois, n[2]},
+            {{"output", {n.integer("output_height", 1), n.integer("output_width", 1)}},
+             {"sampling_ratio", n.integer("sampling_ratio", 0)},
+             {"spatial_scale", n.number("spatial_scale", 1)},
+             {"half_pixel", coordinates == "half_pixel"},
+             {"mode", n.text("mode", "avg")}});
 }
 
 }  // namespace ridge

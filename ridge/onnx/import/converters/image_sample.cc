@@ -20,71 +20,59 @@ struct Axis {
   double low, high;  // where the image ends
 };
 
-Value Clip(GraphBuilder& b, Value v, double low, double high) {
-  return b.Op("clip", {v}, {{"min", low}, {"max", high}});
-}
-
 // v mirrored at both ends as often as it takes: a wave of period 2 * (high - low).
 Value Reflect(const Axis& axis, Value v) {
-  GraphBuilder& b = axis.b;
   const double range = axis.high - axis.low;
-  if (range <= 0) return b.MulScalar(v, 0);
-  const Value from = b.AddScalar(v, -axis.low);
-  const Value periods = b.Op("floor", {b.MulScalar(from, 0.5 / range)});
-  const Value phase = b.Sub(from, b.MulScalar(periods, 2 * range));
-  const Value distance = b.Op("abs", {b.AddScalar(phase, -range)});  // from the high end
-  return b.AddScalar(b.Neg(distance), axis.low + range);
+  if (range <= 0) return v * 0;
+  const Value from = v + -axis.low;
+  const Value periods = Floor(from * (0.5 / range));
+  const Value phase = from - periods * (2 * range);
+  const Value distance = Abs(phase + -range);  // from the high end
+  return -distance + (axis.low + range);
 }
 
 // The point itself is brought into the image only where it is beyond its ends.
 Value PadPoint(const Axis& axis, Value v) {
-  GraphBuilder& b = axis.b;
-  if (axis.padding == SamplePadding::kBorder) return Clip(b, v, 0, axis.extent - 1);
+  if (axis.padding == SamplePadding::kBorder) return Clip(v, 0, axis.extent - 1);
   if (axis.padding == SamplePadding::kReflection) return Reflect(axis, v);
   return v;
 }
 
 // `place` is whole.
 Tap TapAt(const Axis& axis, Value place, Value weight) {
-  GraphBuilder& b = axis.b;
-  if (!b.ok()) return {};
-  const DType dtype = b.type(place).dtype;
+  const DType dtype = place.dtype();
   if (axis.padding == SamplePadding::kReflection) place = Reflect(axis, place);
   if (axis.padding == SamplePadding::kZeros) {
-    const Value inside =
-        b.Op("logical_and", {b.Op("greater_equal", {place, b.Scalar(dtype, 0)}),
-                             b.Op("less_equal", {place, b.Scalar(dtype, axis.extent - 1)})});
-    const Value mask = b.Cast(inside, dtype);
-    weight = weight.valid() ? b.Mul(weight, mask) : mask;
+    const Value after_first = place >= 0, before_last = place <= axis.extent - 1;
+    const Value inside = And(after_first, before_last);
+    const Value mask = Cast(inside, dtype);
+    weight = weight.valid() ? weight * mask : mask;
   }
-  return {b.Cast(Clip(b, place, 0, axis.extent - 1), DType::kI64), weight};
+  return {Cast(Clip(place, 0, axis.extent - 1), DType::kI64), weight};
 }
 
 // Of a place at distance t in [0, 1] and one at t in [1, 2], by Keys with a = -0.75.
-Value NearCubic(GraphBuilder& b, Value t) {
-  const Value inner = b.AddScalar(b.MulScalar(t, kCubicA + 2), -(kCubicA + 3));
-  return b.AddScalar(b.Mul(b.Mul(inner, t), t), 1);
+Value NearCubic(Value t) {
+  const Value inner = t * (kCubicA + 2) + -(kCubicA + 3);
+  return inner * t * t + 1;
 }
-Value FarCubic(GraphBuilder& b, Value t) {
-  Value sum = b.AddScalar(b.MulScalar(t, kCubicA), -5 * kCubicA);
-  sum = b.AddScalar(b.Mul(sum, t), 8 * kCubicA);
-  return b.AddScalar(b.Mul(sum, t), -4 * kCubicA);
+Value FarCubic(Value t) {
+  Value sum = t * kCubicA + (-5 * kCubicA);
+  sum = sum * t + 8 * kCubicA;
+  return sum * t + (-4 * kCubicA);
 }
 
 std::vector<Tap> TapsOf(const Axis& axis, Value point, SampleMode mode) {
-  GraphBuilder& b = axis.b;
-  if (mode == SampleMode::kNearest)
-    return {TapAt(axis, PadPoint(axis, b.Op("round", {point})), {})};
+  if (mode == SampleMode::kNearest) return {TapAt(axis, PadPoint(axis, Round(point)), {})};
   // A cubic beside the border bends towards the pixels behind it, so its taps are clipped alone.
   const bool taps_alone = mode == SampleMode::kCubic && axis.padding == SamplePadding::kBorder;
   const Value v = taps_alone ? point : PadPoint(axis, point);
-  const Value low = b.Op("floor", {v});
-  const Value t = b.Sub(v, low), rest = b.AddScalar(b.Neg(t), 1);
-  const Value next = b.AddScalar(low, 1);
+  const Value low = Floor(v);
+  const Value t = v - low, rest = -t + 1;
+  const Value next = low + 1;
   if (mode == SampleMode::kLinear) return {TapAt(axis, low, rest), TapAt(axis, next, t)};
-  return {TapAt(axis, b.AddScalar(low, -1), FarCubic(b, b.AddScalar(t, 1))),
-          TapAt(axis, low, NearCubic(b, t)), TapAt(axis, next, NearCubic(b, rest)),
-          TapAt(axis, b.AddScalar(low, 2), FarCubic(b, b.AddScalar(rest, 1)))};
+  return {TapAt(axis, low + -1, FarCubic(t + 1)), TapAt(axis, low, NearCubic(t)),
+          TapAt(axis, next, NearCubic(rest)), TapAt(axis, low + 2, FarCubic(rest + 1))};
 }
 
 // Adds to `sum` the taps of axes d and after, over what the axes before have chosen: `row` of the
@@ -94,24 +82,23 @@ Value AddTaps(GraphBuilder& b, const SampledImages& images,
               Value sum) {
   if (!b.ok()) return {};
   if (d == taps.size()) {
-    Value sample = b.Op("gather", {images.rows, b.Add(row, images.first)});
+    Value sample = Gather(images.rows, row + images.first);
     if (!b.ok()) return {};
     if (weight.valid()) {
-      Dims wide = b.dims(weight);
+      Dims wide = weight.dims();
       wide.push_back(1);
-      const Value factor = b.Cast(ReshapeExactly(b, weight, wide), b.type(sample).dtype);
-      sample = b.Mul(sample, factor);
+      const Value factor = Cast(ReshapeExactly(weight, wide), sample.dtype());
+      sample = sample * factor;
     }
-    return sum.valid() ? b.Add(sum, sample) : sample;
+    return sum.valid() ? sum + sample : sample;
   }
   for (const Tap& tap : taps[d]) {
     const Value at =
         row.valid()
-            ? b.Add(b.Mul(row, b.Scalar(DType::kI64, static_cast<double>(images.extents[d]))),
-                    tap.place)
+            ? row * b.Scalar(DType::kI64, static_cast<double>(images.extents[d])) + tap.place
             : tap.place;
     Value product = tap.weight;
-    if (weight.valid()) product = product.valid() ? b.Mul(weight, product) : weight;
+    if (weight.valid()) product = product.valid() ? weight * product : weight;
     sum = AddTaps(b, images, taps, d + 1, at, product, sum);
   }
   return sum;

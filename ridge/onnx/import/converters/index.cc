@@ -10,30 +10,23 @@
 
 namespace ridge {
 
-Value OnnxFlat(GraphBuilder& b, Value x) {
-  return x.valid() ? ReshapeExactly(b, x, {b.type(x).elements()}) : x;
-}
+Value OnnxFlat(Value x) { return x.valid() ? ReshapeExactly(x, {x.type().elements()}) : x; }
 
 namespace {
 
-Status ConvertGather(OnnxNode& n) {
-  RIDGE_RETURN_IF_ERROR(n.Need(2));
-  n.Set(0, n.b().Op("gather", {n.input(0), n.input(1)}, {{"axis", n.integer("axis", 0)}}));
-  return n.status();
+Result<Value> ConvertGather(OnnxNode& n) {
+  const Value x = n[0], indices = n[1];
+  return Gather(x, indices, n.integer("axis", 0));
 }
 
-Status ConvertGatherElements(OnnxNode& n) {
-  RIDGE_RETURN_IF_ERROR(n.Need(2));
-  GraphBuilder& b = n.b();
+Result<Value> ConvertGatherElements(OnnxNode& n) {
   const Value places =
-      b.Op("element_index", {n.input(1)}, {{"dims", n.dims(0)}, {"axis", n.integer("axis", 0)}});
-  n.Set(0, b.Op("gather", {OnnxFlat(b, n.input(0)), places}));
-  return n.status();
+      Op("element_index", {n[1]}, {{"dims", n.dims(0)}, {"axis", n.integer("axis", 0)}});
+  return Gather(OnnxFlat(n[0]), places);
 }
 
 // data [batch.., K extents, inner..], indices [batch.., n.., K] -> [batch.., n.., inner..].
-Status ConvertGatherNd(OnnxNode& n) {
-  RIDGE_RETURN_IF_ERROR(n.Need(2));
+Result<Value> ConvertGatherNd(OnnxNode& n) {
   const Dims dims = n.dims(0), indices = n.dims(1);
   const int64_t batch = n.integer("batch_dims", 0);
   const auto rank = static_cast<int64_t>(dims.size());
@@ -46,30 +39,28 @@ Status ConvertGatherNd(OnnxNode& n) {
   }
   const auto split = static_cast<size_t>(batch + width);
   const Dims named(dims.begin(), dims.begin() + batch + width);
-  GraphBuilder& b = n.b();
-  const Value places = b.Op("ravel_index", {n.input(1)}, {{"dims", named}, {"batch_dims", batch}});
+  const Value places = Op("ravel_index", {n[1]}, {{"dims", named}, {"batch_dims", batch}});
   Dims rows = {ElementCount(named)};
   rows.insert(rows.end(), dims.begin() + static_cast<int64_t>(split), dims.end());
-  n.Set(0, b.Op("gather", {ReshapeExactly(b, n.input(0), rows), places}));
-  return n.status();
+  return Gather(ReshapeExactly(n[0], rows), places);
 }
 
 constexpr OnnxConverter kConverters[] = {
     {"", "ArgMax", ConvertArgMax},
     {"", "ArgMin", ConvertArgMin},
-    {"", "Compress", ConvertCompress},
-    {"", "Gather", ConvertGather},
-    {"", "GatherElements", ConvertGatherElements},
-    {"", "GatherND", ConvertGatherNd},
-    {"", "Hardmax", ConvertHardmax},
+    {"", "Compress", ConvertCompress, 2},
+    {"", "Gather", ConvertGather, 2},
+    {"", "GatherElements", ConvertGatherElements, 2},
+    {"", "GatherND", ConvertGatherNd, 2},
+    {"", "Hardmax", ConvertHardmax, 1},
     {"", "NonMaxSuppression", ConvertNonMaxSuppression},
-    {"", "NonZero", ConvertNonZero},
-    {"", "Scatter", ConvertScatterElements},
-    {"", "ScatterElements", ConvertScatterElements},
-    {"", "ScatterND", ConvertScatterNd},
-    {"", "TensorScatter", ConvertTensorScatter},
+    {"", "NonZero", ConvertNonZero, 1},
+    {"", "Scatter", ConvertScatterElements, 3},
+    {"", "ScatterElements", ConvertScatterElements, 3},
+    {"", "ScatterND", ConvertScatterNd, 3},
+    {"", "TensorScatter", ConvertTensorScatter, 2},
     {"", "TopK", ConvertTopK},
-    {"", "Unique", ConvertUnique},
+    {"", "Unique", ConvertUnique, 1},
 };
 
 }  // namespace

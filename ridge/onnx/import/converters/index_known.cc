@@ -32,8 +32,7 @@ Value Indices(GraphBuilder& b, const std::vector<int64_t>& list) {
 }  // namespace
 
 // [rank, count]: the coordinates of the elements that are not 0, in order.
-Status ConvertNonZero(OnnxNode& n) {
-  RIDGE_RETURN_IF_ERROR(n.Need(1));
+Result<Value> ConvertNonZero(OnnxNode& n) {
   RIDGE_ASSIGN_OR_RETURN(const Tensor x, OnnxKnownTensor(n, 0, "X"));
   std::vector<int64_t> places;
   for (int64_t i = 0; i < x.elements(); ++i) {
@@ -45,25 +44,23 @@ Status ConvertNonZero(OnnxNode& n) {
   for (size_t d = 0; d < dims.size(); ++d) {
     for (int64_t place : places) coordinates.push_back(place / strides[d] % dims[d]);
   }
-  n.Set(0, n.b().Constant(Tensor::FromInts({static_cast<int64_t>(dims.size()), count}, coordinates),
-                          "nonzero"));
-  return n.status();
+  return n.b().Constant(Tensor::FromInts({static_cast<int64_t>(dims.size()), count}, coordinates),
+                        "nonzero");
 }
 
 // Takes the slices (or elements, without an axis) where the condition holds.
-Status ConvertCompress(OnnxNode& n) {
-  RIDGE_RETURN_IF_ERROR(n.Need(2));
+Result<Value> ConvertCompress(OnnxNode& n) {
   RIDGE_ASSIGN_OR_RETURN(const Tensor condition, OnnxKnownTensor(n, 1, "condition"));
   GraphBuilder& b = n.b();
-  Value x = n.input(0);
+  Value x = n[0];
   int64_t axis = 0;
   if (n.has_attr("axis")) {
     RIDGE_ASSIGN_OR_RETURN(axis, n.Axis(n.integer("axis", 0), static_cast<int>(n.dims(0).size())));
   } else {
-    x = OnnxFlat(b, x);
+    x = OnnxFlat(x);
   }
   if (!n.ok()) return n.status();
-  const int64_t extent = b.dims(x)[static_cast<size_t>(axis)];
+  const int64_t extent = x.dims()[static_cast<size_t>(axis)];
   std::vector<int64_t> taken;
   for (int64_t i = 0; i < condition.elements(); ++i) {
     if (condition.at(i) == 0) continue;
@@ -72,8 +69,7 @@ Status ConvertCompress(OnnxNode& n) {
     }
     taken.push_back(i);
   }
-  n.Set(0, b.Op("gather", {x, Indices(b, taken)}, {{"axis", axis}}));
-  return n.status();
+  return Gather(x, Indices(b, taken), axis);
 }
 
 namespace {
@@ -143,24 +139,23 @@ UniqueSlices FindUnique(const Slices& slices, bool sorted) {
 }  // namespace
 
 Status ConvertUnique(OnnxNode& n) {
-  RIDGE_RETURN_IF_ERROR(n.Need(1));
   RIDGE_ASSIGN_OR_RETURN(const Tensor x, OnnxKnownTensor(n, 0, "X"));
   const Dims dims = x.type().dims;
   GraphBuilder& b = n.b();
-  Value value = n.input(0);
+  Value value = n[0];
   AxisView view{1, x.elements(), 1};
   int64_t axis = 0;
   if (n.has_attr("axis")) {
     RIDGE_ASSIGN_OR_RETURN(axis, n.Axis(n.integer("axis", 0), static_cast<int>(dims.size())));
     view = ViewAxis(dims, static_cast<int>(axis));
   } else {
-    value = OnnxFlat(b, value);
+    value = OnnxFlat(value);
   }
   if (view.extent > x.elements()) {  // slices without elements are all one
     return n.Unsupported(fmt::format("X is {}, empty", DimsToString(dims)));
   }
   const UniqueSlices unique = FindUnique(Slices(x, view), n.integer("sorted", 1) != 0);
-  n.Set(0, b.Op("gather", {value, Indices(b, unique.first)}, {{"axis", axis}}));
+  n.Set(0, Gather(value, Indices(b, unique.first), axis));
   n.Set(1, Indices(b, unique.first));
   n.Set(2, Indices(b, unique.kind_of));
   n.Set(3, Indices(b, unique.counts));
@@ -249,7 +244,7 @@ std::vector<int64_t> SelectBoxes(const NmsOptions& o, int64_t batch, int64_t row
 
 }  // namespace
 
-Status ConvertNonMaxSuppression(OnnxNode& n) {
+Result<Value> ConvertNonMaxSuppression(OnnxNode& n) {
   RIDGE_ASSIGN_OR_RETURN(const NmsOptions o, ReadNms(n));
   const int64_t batches = o.scores.type().dims[0], classes = o.scores.type().dims[1];
   int64_t tests = int64_t{1} << 28;
@@ -260,8 +255,7 @@ Status ConvertNonMaxSuppression(OnnxNode& n) {
   }
   if (tests < 0) return n.Unsupported("compares more than 2^28 pairs of boxes");
   const auto count = static_cast<int64_t>(rows.size()) / 3;
-  n.Set(0, n.b().Constant(Tensor::FromInts({count, 3}, rows), "selected"));
-  return n.status();
+  return n.b().Constant(Tensor::FromInts({count, 3}, rows), "selected");
 }
 
 }  // namespace ridge

@@ -45,12 +45,11 @@ Result<LossCall> ReadCall(OnnxNode& n) {
   }
   call.classes = call.type.dims[1];
   RIDGE_RETURN_IF_ERROR(CheckLabels(n, call));
-  call.x = n.input(0);
-  call.labels = n.input(1);
-  call.weights = n.input(2);
+  call.x = n[0];
+  call.labels = n[1];
+  call.weights = n[2];
   call.reduction = n.text("reduction", "mean");
   if (n.has_attr("ignore_index")) call.ignored = n.integer("ignore_index", 0);
-  if (!n.ok()) return n.status();
   if (n.has_input(2) && n.type(2).dims != Dims{call.classes}) {
     return n.Error(fmt::format("weights are {}; they must be [{}], one for each class",
                                TypeToString(n.type(2)), call.classes));
@@ -60,53 +59,53 @@ Result<LossCall> ReadCall(OnnxNode& n) {
 }
 
 Value LabelScalar(GraphBuilder& b, const LossCall& call, int64_t value) {
-  const DType dtype = b.type(call.labels).dtype;
+  const DType dtype = call.labels.dtype();
   return b.Scalar(dtype, static_cast<double>(value));
 }
 
 // Whether each label is the ignored one.  Invalid when none can be.
 Value IsIgnored(GraphBuilder& b, const LossCall& call) {
   if (!b.ok() || !call.ignored) return {};
-  return b.Op("equal", {call.labels, LabelScalar(b, call, *call.ignored)});
+  return Equal(call.labels, LabelScalar(b, call, *call.ignored));
 }
 
 // The weight of each label, 0 where it is ignored; invalid when all weigh the same.
 Value WeightOfLabels(GraphBuilder& b, const LossCall& call, DType dtype) {
   const Value ignored = IsIgnored(b, call);
   const Value one = b.Scalar(dtype, 1), zero = b.Scalar(dtype, 0);
-  if (!call.weights.valid()) return ignored.valid() ? b.Where(ignored, zero, one) : Value{};
+  if (!call.weights.valid()) return ignored.valid() ? Where(ignored, zero, one) : Value{};
   Value labels = call.labels;
   // An ignored label may be no class at all.
-  if (ignored.valid()) labels = b.Where(ignored, LabelScalar(b, call, 0), labels);
-  const Value weight = b.Op("gather", {b.Cast(call.weights, dtype), labels});
-  return ignored.valid() ? b.Where(ignored, zero, weight) : weight;
+  if (ignored.valid()) labels = Where(ignored, LabelScalar(b, call, 0), labels);
+  const Value weight = Gather(Cast(call.weights, dtype), labels);
+  return ignored.valid() ? Where(ignored, zero, weight) : weight;
 }
 
 // Reduces losses [N,d1,...] that are not weighted yet.
 Value ReduceLosses(OnnxNode& n, const LossCall& call, Value losses) {
   GraphBuilder& b = n.b();
-  if (!n.ok()) return {};
-  const Value weight = WeightOfLabels(b, call, b.type(losses).dtype);
+  const Value weight = WeightOfLabels(b, call, losses.dtype());
   if (weight.valid()) {
-    if (call.weights.valid()) losses = b.Mul(losses, weight);
+    if (call.weights.valid()) losses = losses * weight;
     if (call.reduction == "mean") {
-      return b.Div(b.ReduceSum(losses, {}, false), b.ReduceSum(weight, {}, false));
+      const Value whole = Sum(weight);
+      return Sum(losses) / whole;
     }
   }
-  if (call.reduction == "mean") return b.ReduceMean(losses, {}, false);
-  if (call.reduction == "sum") return b.ReduceSum(losses, {}, false);
+  if (call.reduction == "mean") return Mean(losses);
+  if (call.reduction == "sum") return Sum(losses);
   return losses;
 }
 
 // x with its classes last.
-Value ClassesLast(GraphBuilder& b, const LossCall& call) {
+Value ClassesLast(const LossCall& call) {
   const auto rank = static_cast<size_t>(call.type.rank());
   if (rank == 2) return call.x;
   std::vector<int64_t> order(rank);
   std::iota(order.begin(), order.end(), 0);
   order.erase(order.begin() + 1);
   order.push_back(1);
-  return b.Transpose(call.x, order);
+  return Transpose(call.x, order);
 }
 
 // PyTorch's exporters write class probabilities where ONNX knows labels only; the meaning is clear.
@@ -117,24 +116,20 @@ bool LabelsAreProbabilities(OnnxNode& n) {
 
 // -sum(p * weight * log_softmax(x)) over the classes; the mean is over all else.
 Status ConvertSoftLabels(OnnxNode& n) {
-  GraphBuilder& b = n.b();
   const Dims dims = n.dims(0);
-  Value p = n.input(1);
+  Value p = n[1];
   if (n.has_input(2)) {
     if (n.dims(2) != Dims{dims[1]})
       return n.Error(fmt::format("weights are {}; they must be [{}], one for each class",
                                  TypeToString(n.type(2)), dims[1]));
     Dims beside(dims.size(), 1);
     beside[1] = dims[1];
-    p = b.Mul(p, ReshapeExactly(b, n.input(2), beside));
+    p = p * ReshapeExactly(n[2], beside);
   }
-  const Value logs = b.Op("log_softmax", {n.input(0)}, {{"axis", int64_t{1}}});
-  const Value losses = b.Neg(b.ReduceSum(b.Mul(p, logs), {1}, /*keep_dims=*/false));
+  const Value logs = Op("log_softmax", {n[0]}, {{"axis", 1}});
+  const Value losses = -Sum(p * logs, {1});
   const std::string reduction = n.text("reduction", "mean");
-  if (!n.ok()) return n.status();
-  n.Set(0, reduction == "mean"  ? b.ReduceMean(losses, {}, false)
-           : reduction == "sum" ? b.ReduceSum(losses, {}, false)
-                                : losses);
+  n.Set(0, reduction == "mean" ? Mean(losses) : reduction == "sum" ? Sum(losses) : losses);
   if (n.wants(1)) n.Set(1, logs);
   return n.status();
 }
@@ -142,14 +137,13 @@ Status ConvertSoftLabels(OnnxNode& n) {
 Status ConvertSoftmaxCrossEntropy(OnnxNode& n) {
   if (LabelsAreProbabilities(n)) return ConvertSoftLabels(n);
   RIDGE_ASSIGN_OR_RETURN(const LossCall call, ReadCall(n));
-  GraphBuilder& b = n.b();
   // Without ignore_index no label is ignored; the smallest number is no label.
   const int64_t ignored = call.ignored.value_or(std::numeric_limits<int64_t>::min());
-  const Value losses = b.Op("softmax_cross_entropy", {ClassesLast(b, call), call.labels},
-                            {{"ignore_index", ignored}});
+  const Value losses =
+      Op("softmax_cross_entropy", {ClassesLast(call), call.labels}, {{"ignore_index", ignored}});
   const Value loss = ReduceLosses(n, call, losses);
-  n.Set(0, b.Cast(loss, call.type.dtype));
-  if (n.wants(1)) n.Set(1, b.Op("log_softmax", {call.x}, {{"axis", int64_t{1}}}));
+  n.Set(0, Cast(loss, call.type.dtype));
+  if (n.wants(1)) n.Set(1, Op("log_softmax", {call.x}, {{"axis", 1}}));
   return n.status();
 }
 
@@ -157,7 +151,7 @@ Status ConvertSoftmaxCrossEntropy(OnnxNode& n) {
 Value ClassNumbers(GraphBuilder& b, const LossCall& call) {
   Dims dims(static_cast<size_t>(call.type.rank()), 1);
   dims[1] = call.classes;
-  Tensor numbers({b.type(call.labels).dtype, dims});
+  Tensor numbers({call.labels.dtype(), dims});
   for (int64_t c = 0; c < call.classes; ++c) {
     StoreFromDouble(numbers.type().dtype, numbers.mutable_data(), c, static_cast<double>(c));
   }
@@ -169,25 +163,25 @@ Value PickedLosses(GraphBuilder& b, const LossCall& call) {
   const DType dtype = call.type.dtype;
   Dims dims = call.type.dims;
   dims[1] = 1;
-  const Value here = b.Op("equal", {ReshapeExactly(b, call.labels, dims), ClassNumbers(b, call)});
+  const Value labels = ReshapeExactly(call.labels, dims);
+  const Value here = Equal(labels, ClassNumbers(b, call));
   const Value zero = b.Scalar(dtype, 0);
-  const Value picked = b.ReduceSum(b.Where(here, call.x, zero), {1}, /*keep_dims=*/false);
-  const Value inside =
-      b.Op("logical_and", {b.Op("greater_equal", {call.labels, LabelScalar(b, call, 0)}),
-                           b.Op("less", {call.labels, LabelScalar(b, call, call.classes)})});
+  const Value picked = Sum(Where(here, call.x, zero), {1});
+  const Value from_first = call.labels >= 0;
+  const Value to_last = call.labels < static_cast<double>(call.classes);
+  const Value inside = And(from_first, to_last);
   const Value nan = b.Scalar(dtype, std::numeric_limits<double>::quiet_NaN());
-  const Value losses = b.Where(inside, b.Neg(picked), nan);
+  const Value losses = Where(inside, -picked, nan);
   const Value ignored = IsIgnored(b, call);
-  return ignored.valid() ? b.Where(ignored, zero, losses) : losses;
+  return ignored.valid() ? Where(ignored, zero, losses) : losses;
 }
 
-Status ConvertNegativeLogLikelihood(OnnxNode& n) {
+Result<Value> ConvertNegativeLogLikelihood(OnnxNode& n) {
   RIDGE_ASSIGN_OR_RETURN(const LossCall call, ReadCall(n));
   if (call.classes > (int64_t{1} << 24)) {
     return n.Unsupported(fmt::format("{} classes; at most 2^24", call.classes));
   }
-  n.Set(0, ReduceLosses(n, call, PickedLosses(n.b(), call)));
-  return n.status();
+  return ReduceLosses(n, call, PickedLosses(n.b(), call));
 }
 
 constexpr OnnxConverter kConverters[] = {

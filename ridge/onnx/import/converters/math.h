@@ -5,9 +5,9 @@
 namespace ridge {
 
 // By a reduction of ours (IsReduction) that gives what ONNX's operator does (math_reduce.cc).
-Status ConvertReduction(OnnxNode& n, const OpDef& op);
+Result<Value> ConvertReduction(OnnxNode& n, const OpDef& op);
 
 // math_einsum.cc
-Status ConvertEinsum(OnnxNode& n);
+Result<Value> ConvertEinsum(OnnxNode& n);
 
 }  // namespace ridge

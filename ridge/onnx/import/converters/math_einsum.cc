@@ -104,7 +104,7 @@ Status Einsum::ParseTerm(const std::string& text, size_t i) {
                                 labels.size(), i, DimsToString(n_.dims(i))));
   }
   ellipsis_rank_ = std::max(ellipsis_rank_, under);
-  terms_.push_back({n_.input(i), std::move(labels)});
+  terms_.push_back({n_[i], std::move(labels)});
   return Status();
 }
 
@@ -164,7 +164,7 @@ Labels Einsum::ImplicitOutput() const {
 int64_t Einsum::Extent(const Term& term, int label) const {
   const auto at = std::find(term.labels.begin(), term.labels.end(), label);
   if (at == term.labels.end() || !term.v.valid()) return 1;
-  return b_.dims(term.v)[static_cast<size_t>(at - term.labels.begin())];
+  return term.v.dims()[static_cast<size_t>(at - term.labels.begin())];
 }
 
 Dims Einsum::Extents(const Term& term, const Labels& labels) const {
@@ -180,7 +180,7 @@ Term Einsum::Permuted(const Term& term, const Labels& order) {
     const auto at = std::find(term.labels.begin(), term.labels.end(), label);
     permutation.push_back(at - term.labels.begin());
   }
-  return {b_.Transpose(term.v, permutation), order};
+  return {Transpose(term.v, permutation), order};
 }
 
 // A label that is there twice: its two dimensions to the end, [.., e, e] as [.., e * e], and of
@@ -191,7 +191,7 @@ Term Einsum::Diagonal(Term term) {
                                  term.labels.end(), term.labels[i]);
     if (again == term.labels.end()) continue;
     const auto j = static_cast<size_t>(again - term.labels.begin());
-    const Dims dims = b_.dims(term.v);
+    const Dims dims = term.v.dims();
     if (dims[i] != dims[j]) {
       n_.Fail(n_.Error(fmt::format("a label stands for {} and {} in one input", dims[i], dims[j])));
       return term;
@@ -208,9 +208,9 @@ Term Einsum::Diagonal(Term term) {
     }
     permutation.insert(permutation.end(), {static_cast<int64_t>(i), static_cast<int64_t>(j)});
     flat.push_back(dims[i] * dims[i]);
-    const Value square = ReshapeExactly(b_, b_.Transpose(term.v, permutation), flat);
+    const Value square = ReshapeExactly(Transpose(term.v, permutation), flat);
     const auto last = static_cast<int64_t>(rest.size());
-    term.v = OnnxSliceAxis(b_, square, last, 0, INT64_MAX, dims[i] + 1);
+    term.v = Slice(square, last, 0, INT64_MAX, dims[i] + 1);
     rest.push_back(label);
     term.labels = rest;
     i = static_cast<size_t>(-1);  // from the start: places have changed
@@ -224,7 +224,7 @@ Term Einsum::SumOut(Term term, const Labels& wanted) {
     if (!Has(wanted, term.labels[d])) axes.push_back(static_cast<int64_t>(d));
   }
   if (axes.empty()) return term;
-  return {b_.ReduceSum(term.v, axes, /*keep_dims=*/false), Where(term.labels, true, wanted)};
+  return {Sum(term.v, axes), Where(term.labels, true, wanted)};
 }
 
 // Each label has one extent, or 1.
@@ -267,7 +267,7 @@ Value Einsum::AsMatrices(const Term& term, const Labels& batch, const Labels& ro
   Dims dims = Extents(ordered, batch);
   dims.push_back(ElementCount(Extents(ordered, first)));
   dims.push_back(ElementCount(Extents(ordered, second)));
-  return ReshapeExactly(b_, ordered.v, dims);
+  return ReshapeExactly(ordered.v, dims);
 }
 
 // Nothing to sum: a product that broadcasts.
@@ -279,8 +279,8 @@ Term Einsum::Outer(const Term& a, const Term& b, const Labels& batch) {
   Dims right_dims = Extents(right, batch);
   right_dims.resize(right_dims.size() + rows.size(), 1);
   for (int label : columns) right_dims.push_back(Extent(right, label));
-  const Value y =
-      b_.Mul(ReshapeExactly(b_, left.v, left_dims), ReshapeExactly(b_, right.v, right_dims));
+  const Value factor = ReshapeExactly(right.v, right_dims);
+  const Value y = ReshapeExactly(left.v, left_dims) * factor;
   return {y, Joined(Joined(batch, rows), columns)};
 }
 
@@ -296,13 +296,13 @@ Term Einsum::Contract(Term a, Term b, const Labels& wanted) {
   bool transpose_a = false, transpose_b = false;
   const Value left = AsMatrices(a, batch, rows, summed, transpose_a);
   const Value right = AsMatrices(b, batch, summed, columns, transpose_b);
-  const Value y = b_.MatMul(left, right, transpose_a, transpose_b);
+  const Value y = MatMul(left, right, transpose_a, transpose_b);
   if (!b_.ok()) return a;
-  Dims dims = b_.dims(y);
+  Dims dims = y.dims();
   dims.resize(dims.size() - 2);
   for (int label : rows) dims.push_back(Extent(a, label));
   for (int label : columns) dims.push_back(Extent(b, label));
-  return {ReshapeExactly(b_, y, dims), Joined(Joined(batch, rows), columns)};
+  return {ReshapeExactly(y, dims), Joined(Joined(batch, rows), columns)};
 }
 
 Result<Value> Einsum::Run() {
@@ -321,10 +321,6 @@ Result<Value> Einsum::Run() {
 
 }  // namespace
 
-Status ConvertEinsum(OnnxNode& n) {
-  RIDGE_ASSIGN_OR_RETURN(const Value y, Einsum(n).Run());
-  n.Set(0, y);
-  return n.status();
-}
+Result<Value> ConvertEinsum(OnnxNode& n) { return Einsum(n).Run(); }
 
 }  // namespace ridge

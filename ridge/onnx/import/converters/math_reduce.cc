@@ -17,11 +17,11 @@ struct Reduction {
   bool keep_dims = true;
   bool none = false;  // over no axes at all
 
-  Value Apply(GraphBuilder& b, const char* op, Value x, bool keep) const {
+  Value Apply(const char* op, Value x, bool keep) const {
     if (none) return x;
-    return b.Op(op, {x}, {{"axes", axes}, {"keep_dims", int64_t{keep}}});
+    return Op(op, {x}, {{"axes", axes}, {"keep_dims", keep}});
   }
-  Value Apply(GraphBuilder& b, const char* op, Value x) const { return Apply(b, op, x, keep_dims); }
+  Value Apply(const char* op, Value x) const { return Apply(op, x, keep_dims); }
 
   Dims Result() const {
     if (none) return type.dims;
@@ -50,65 +50,58 @@ ridge::Result<Reduction> ReadReduction(OnnxNode& n) {
 
 // The input in a float type, f64 for integers.
 Value AsFloat(OnnxNode& n, const Reduction& r) {
-  return IsFloat(r.type.dtype) ? n.input(0) : n.b().Cast(n.input(0), DType::kF64);
-}
-
-Status Finish(OnnxNode& n, const Reduction& r, Value y) {
-  n.Set(0, n.b().Cast(y, r.type.dtype));
-  return n.status();
+  return IsFloat(r.type.dtype) ? n[0] : Cast(n[0], DType::kF64);
 }
 
 // Of no elements: the number that any other beats.  Along one axis the first of equals takes the
 // gradient, as in PyTorch's max(dim); along several, or all, they share it, as in amax and max().
-Status ConvertExtremum(OnnxNode& n, const char* op, double worst) {
+Result<Value> ConvertExtremum(OnnxNode& n, const char* op, double worst) {
   RIDGE_ASSIGN_OR_RETURN(const Reduction r, ReadReduction(n));
   GraphBuilder& b = n.b();
   const Dims dims = r.Result();
   const DType dtype = r.type.dtype == DType::kBool ? DType::kU8 : r.type.dtype;
   if (r.type.elements() == 0 && ElementCount(dims) > 0) {
-    return Finish(n, r, OnnxFilled(b, {dtype, dims}, worst));
+    return Cast(OnnxFilled(b, {dtype, dims}, worst), r.type.dtype);
   }
-  const Value x = b.Cast(n.input(0), dtype);
-  if (r.none) return Finish(n, r, x);
+  const Value x = Cast(n[0], dtype);
+  if (r.none) return Cast(x, r.type.dtype);
   const std::string ties = r.axes.size() == 1 ? "first" : "share";
-  const AttrMap attrs = {{"axes", r.axes}, {"keep_dims", int64_t{r.keep_dims}}, {"ties", ties}};
-  return Finish(n, r, b.Op(op, {x}, attrs));
+  const AttrMap attrs = {{"axes", r.axes}, {"keep_dims", r.keep_dims}, {"ties", ties}};
+  return Cast(Op(op, {x}, attrs), r.type.dtype);
 }
 
 // The root with the gradient 0 at 0, where it has none.
 Value SafeSqrt(GraphBuilder& b, Value x) {
-  const DType dtype = b.type(x).dtype;
+  const DType dtype = x.dtype();
   const Value zero = b.Scalar(dtype, 0);
-  const Value is_zero = b.Op("equal", {x, zero});
-  return b.Where(is_zero, zero, b.Sqrt(b.Where(is_zero, b.Scalar(dtype, 1), x)));
+  const Value is_zero = Equal(x, zero);
+  return Where(is_zero, zero, Sqrt(Where(is_zero, b.Scalar(dtype, 1), x)));
 }
 
-Status ConvertReduceMax(OnnxNode& n) { return ConvertExtremum(n, "reduce_max", -INFINITY); }
-Status ConvertReduceMin(OnnxNode& n) { return ConvertExtremum(n, "reduce_min", INFINITY); }
+Result<Value> ConvertReduceMax(OnnxNode& n) { return ConvertExtremum(n, "reduce_max", -INFINITY); }
+Result<Value> ConvertReduceMin(OnnxNode& n) { return ConvertExtremum(n, "reduce_min", INFINITY); }
 
-Status ConvertReduceL1(OnnxNode& n) {
+Result<Value> ConvertReduceL1(OnnxNode& n) {
   RIDGE_ASSIGN_OR_RETURN(const Reduction r, ReadReduction(n));
   const bool has_sign = Tensor::Scalar(r.type.dtype, -1).at(0) < 0;
-  const Value size = has_sign ? n.b().Op("abs", {n.input(0)}) : n.input(0);
-  n.Set(0, r.Apply(n.b(), "reduce_sum", size));
-  return n.status();
+  const Value size = has_sign ? Abs(n[0]) : n[0];
+  return r.Apply("reduce_sum", size);
 }
 
-Status ConvertReduceL2(OnnxNode& n) {
+Result<Value> ConvertReduceL2(OnnxNode& n) {
   RIDGE_ASSIGN_OR_RETURN(const Reduction r, ReadReduction(n));
-  const Value squares = n.b().Op("square", {AsFloat(n, r)});
-  return Finish(n, r, SafeSqrt(n.b(), r.Apply(n.b(), "reduce_sum", squares)));
+  const Value squares = Square(AsFloat(n, r));
+  return Cast(SafeSqrt(n.b(), r.Apply("reduce_sum", squares)), r.type.dtype);
 }
 
-Status ConvertReduceSumSquare(OnnxNode& n) {
+Result<Value> ConvertReduceSumSquare(OnnxNode& n) {
   RIDGE_ASSIGN_OR_RETURN(const Reduction r, ReadReduction(n));
-  n.Set(0, r.Apply(n.b(), "reduce_sum", n.b().Op("square", {n.input(0)})));
-  return n.status();
+  return r.Apply("reduce_sum", Square(n[0]));
 }
 
-Status ConvertReduceLogSum(OnnxNode& n) {
+Result<Value> ConvertReduceLogSum(OnnxNode& n) {
   RIDGE_ASSIGN_OR_RETURN(const Reduction r, ReadReduction(n));
-  return Finish(n, r, n.b().Log(r.Apply(n.b(), "reduce_sum", AsFloat(n, r))));
+  return Cast(Log(r.Apply("reduce_sum", AsFloat(n, r))), r.type.dtype);
 }
 
 constexpr OnnxConverter kConverters[] = {
@@ -128,10 +121,10 @@ bool RefusesIntegers(const OpDef& op) {
 
 std::span<const OnnxConverter> OnnxReduceConverters() { return kConverters; }
 
-Status ConvertReduction(OnnxNode& n, const OpDef& op) {
+Result<Value> ConvertReduction(OnnxNode& n, const OpDef& op) {
   RIDGE_ASSIGN_OR_RETURN(const Reduction r, ReadReduction(n));
-  const Value x = RefusesIntegers(op) ? AsFloat(n, r) : n.input(0);
-  return Finish(n, r, r.Apply(n.b(), op.name.c_str(), x));
+  const Value x = RefusesIntegers(op) ? AsFloat(n, r) : n[0];
+  return Cast(r.Apply(op.name.c_str(), x), r.type.dtype);
 }
 
 }  // namespace ridge

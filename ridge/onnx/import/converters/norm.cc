@@ -18,20 +18,18 @@ namespace ridge {
 namespace {
 
 // v, broadcast to `dims` and in `dtype`, when it can be; else invalid.
-Value ExpandedTo(GraphBuilder& b, Value v, const Dims& dims, DType dtype) {
-  if (!b.ok()) return {};
-  const Result<Dims> together = BroadcastDims(b.dims(v), dims);
+Value ExpandedTo(Value v, const Dims& dims, DType dtype) {
+  const Result<Dims> together = BroadcastDims(v.dims(), dims);
   if (!together.ok() || *together != dims) return {};
-  const Value cast = b.Cast(v, dtype);
-  return b.dims(v) == dims ? cast : b.Expand(cast, dims);
+  const Value cast = Cast(v, dtype);
+  return v.dims() == dims ? cast : Expand(cast, dims);
 }
 
 // Extents 1 for what was normalized, as ONNX has it: x.dims[..axis), 1, 1, ...
-Value WithTrailingOnes(GraphBuilder& b, Value v, int rank) {
-  if (!b.ok()) return {};
-  Dims dims = b.dims(v);
+Value WithTrailingOnes(Value v, int rank) {
+  Dims dims = v.dims();
   dims.resize(static_cast<size_t>(rank), 1);
-  return ReshapeExactly(b, v, dims);
+  return ReshapeExactly(v, dims);
 }
 
 // The dtype of the statistics that `stash_type` asks for.
@@ -43,123 +41,106 @@ Result<DType> StashType(OnnxNode& n) {
 }
 
 // scale * y + shift, where either may be absent.
-Value Affine(OnnxNode& n, Value y, Value scale, Value shift) {
-  GraphBuilder& b = n.b();
-  if (!b.ok()) return {};
-  const DType dtype = b.type(y).dtype;
-  if (scale.valid()) y = b.Mul(y, b.Cast(scale, dtype));
-  if (shift.valid()) y = b.Add(y, b.Cast(shift, dtype));
+Value Affine(Value y, Value scale, Value shift) {
+  const DType dtype = y.dtype();
+  if (scale.valid()) y = y * Cast(scale, dtype);
+  if (shift.valid()) y = y + Cast(shift, dtype);
   return y;
 }
 
 Status ConvertLayerNormalization(OnnxNode& n) {
   RIDGE_RETURN_IF_ERROR(NeedFloat(n, 1));
-  GraphBuilder& b = n.b();
-  const Value x = n.input(0), scale = n.input(1), shift = n.input(2);
-  if (!n.ok()) return n.status();
-  const TensorType type = b.type(x);
+  const Value x = n[0], scale = n[1], shift = n[2];
+  const TensorType type = x.type();
   RIDGE_ASSIGN_OR_RETURN(const int64_t axis, n.Axis(n.integer("axis", -1), type.rank()));
   RIDGE_ASSIGN_OR_RETURN(const DType stash, StashType(n));
   const AttrMap attrs = {{"axis", axis}, {"epsilon", Epsilon(n)}};
   const Dims row = TrailingDims(type.dims, static_cast<int>(axis));
   const DType statistic = StatisticDType(type.dtype);
-  const Value row_scale = scale.valid() ? ExpandedTo(b, scale, row, statistic) : Value{};
-  const Value row_shift = shift.valid() ? ExpandedTo(b, shift, row, statistic) : Value{};
+  const Value row_scale = scale.valid() ? ExpandedTo(scale, row, statistic) : Value{};
+  const Value row_shift = shift.valid() ? ExpandedTo(shift, row, statistic) : Value{};
   // A scale that is not the same for all rows is applied afterwards.
   const bool inside = row_scale.valid() == scale.valid() && row_shift.valid() == shift.valid();
   std::vector<Value> out;
   if (inside) {
-    out = b.OpOutputs("layer_norm", {x, row_scale, row_shift}, attrs);
+    out = OpOutputs("layer_norm", {x, row_scale, row_shift}, attrs);
   } else {
-    out = b.OpOutputs("layer_norm", {x}, attrs);
-    if (n.ok()) out[0] = Affine(n, out[0], scale, shift);
+    out = OpOutputs("layer_norm", {x}, attrs);
+    if (n.ok()) out[0] = Affine(out[0], scale, shift);
   }
-  if (!n.ok()) return n.status();
   n.Set(0, out[0]);
-  if (n.wants(1)) n.Set(1, b.Cast(WithTrailingOnes(b, out[1], type.rank()), stash));
-  if (n.wants(2)) n.Set(2, b.Cast(WithTrailingOnes(b, out[2], type.rank()), stash));
+  if (n.wants(1)) n.Set(1, Cast(WithTrailingOnes(out[1], type.rank()), stash));
+  if (n.wants(2)) n.Set(2, Cast(WithTrailingOnes(out[2], type.rank()), stash));
   return n.status();
 }
 
 // y = x / sqrt(mean(x^2) + epsilon) * scale over the dimensions from axis on.
-Status ConvertRmsNormalization(OnnxNode& n) {
+Result<Value> ConvertRmsNormalization(OnnxNode& n) {
   RIDGE_RETURN_IF_ERROR(NeedFloat(n, 1));
   RIDGE_RETURN_IF_ERROR(n.Need(2));
-  GraphBuilder& b = n.b();
-  const Value x = n.input(0), scale = n.input(1);
-  if (!n.ok()) return n.status();
-  const TensorType type = b.type(x);
+  const Value x = n[0], scale = n[1];
+  const TensorType type = x.type();
   RIDGE_ASSIGN_OR_RETURN(const int64_t axis, n.Axis(n.integer("axis", -1), type.rank()));
   const AttrMap attrs = {{"axis", axis}, {"epsilon", Epsilon(n)}};
   // Statistics are wide enough for any stash_type.  A scale that is not the same for all rows is
   // applied afterwards.
   RIDGE_RETURN_IF_ERROR(StashType(n).status());
-  const Value row_scale = ExpandedTo(b, scale, TrailingDims(type.dims, static_cast<int>(axis)),
+  const Value row_scale = ExpandedTo(scale, TrailingDims(type.dims, static_cast<int>(axis)),
                                      StatisticDType(type.dtype));
-  if (!n.ok()) return n.status();
-  const std::vector<Value> out = b.OpOutputs("rms_norm", {x, row_scale}, attrs);
-  if (!n.ok()) return n.status();
-  n.Set(0, row_scale.valid() ? out[0] : Affine(n, out[0], scale, {}));
-  return n.status();
+  const std::vector<Value> out = OpOutputs("rms_norm", {x, row_scale}, attrs);
+  return row_scale.valid() ? out[0] : Affine(out[0], scale, {});
 }
 
 // layer_norm without scale and shift over x reshaped to [rows, ...], in x's own dims again.
 Value NormalizeRows(OnnxNode& n, Value x, const Dims& rows) {
-  GraphBuilder& b = n.b();
-  if (!n.ok()) return {};
-  const Dims dims = b.dims(x);
+  const Dims dims = x.dims();
   const std::vector<Value> out =
-      b.OpOutputs("layer_norm", {ReshapeExactly(b, x, rows)}, {{"epsilon", Epsilon(n)}});
-  return n.ok() ? ReshapeExactly(b, out[0], dims) : Value{};
+      OpOutputs("layer_norm", {ReshapeExactly(x, rows)}, {{"epsilon", Epsilon(n)}});
+  return n.ok() ? ReshapeExactly(out[0], dims) : Value{};
 }
 
-Status ConvertInstanceNormalization(OnnxNode& n) {
+Result<Value> ConvertInstanceNormalization(OnnxNode& n) {
   RIDGE_RETURN_IF_ERROR(NeedFloat(n, 2));
   RIDGE_RETURN_IF_ERROR(n.Need(3));
-  const Value x = n.input(0);
+  const Value x = n[0];
   if (!n.ok()) return n.status();
-  const TensorType type = n.b().type(x);
+  const TensorType type = x.type();
   const int64_t channels = type.dims[1];
-  const Value scale = OverChannelsOf(n, n.input(1), channels, type.rank());
-  const Value shift = OverChannelsOf(n, n.input(2), channels, type.rank());
+  const Value scale = OverChannelsOf(n, n[1], channels, type.rank());
+  const Value shift = OverChannelsOf(n, n[2], channels, type.rank());
   if (!n.ok()) return n.status();
   Value y = x;  // nothing to normalize when x is empty
   if (type.elements() > 0) {
     const int64_t planes = type.dims[0] * channels;
     y = NormalizeRows(n, x, {planes, type.elements() / planes});
   }
-  n.Set(0, Affine(n, y, scale, shift));
-  return n.status();
+  return Affine(y, scale, shift);
 }
 
 // Since opset 21 scale and shift belong to channels; in 18 they belonged to groups.
-Status ConvertGroupNormalization(OnnxNode& n) {
+Result<Value> ConvertGroupNormalization(OnnxNode& n) {
   RIDGE_RETURN_IF_ERROR(NeedFloat(n, 2));
   RIDGE_RETURN_IF_ERROR(n.Need(3));
-  const Value x = n.input(0);
+  const Value x = n[0];
   if (!n.ok()) return n.status();
-  GraphBuilder& b = n.b();
-  const TensorType type = b.type(x);
+  const TensorType type = x.type();
   const int64_t channels = type.dims[1], groups = n.integer("num_groups", 0);
   if (groups < 1 || channels % groups != 0) {
     return n.Error(
         fmt::format("num_groups is {}; it must divide the {} channels", groups, channels));
   }
   if (type.elements() == 0) {
-    n.Set(0, x);
-    return n.status();
+    return x;
   }
   const bool per_group = n.opset() < 21;
   const Dims grouped = {type.dims[0], groups, type.elements() / (type.dims[0] * groups)};
-  const Value normal = NormalizeRows(n, ReshapeExactly(b, x, grouped), grouped);
+  const Value normal = NormalizeRows(n, ReshapeExactly(x, grouped), grouped);
   const int64_t count = per_group ? groups : channels;
   const int rank = per_group ? 3 : type.rank();
-  const Value scale = OverChannelsOf(n, n.input(1), count, rank);
-  const Value shift = OverChannelsOf(n, n.input(2), count, rank);
-  if (!n.ok()) return n.status();
-  const Value y = per_group ? normal : ReshapeExactly(b, normal, type.dims);
-  n.Set(0, ReshapeExactly(b, Affine(n, y, scale, shift), type.dims));
-  return n.status();
+  const Value scale = OverChannelsOf(n, n[1], count, rank);
+  const Value shift = OverChannelsOf(n, n[2], count, rank);
+  const Value y = per_group ? normal : ReshapeExactly(normal, type.dims);
+  return ReshapeExactly(Affine(y, scale, shift), type.dims);
 }
 
 constexpr OnnxConverter kConverters[] = {
@@ -188,16 +169,15 @@ Status NeedFloat(OnnxNode& n, int rank) {
 }
 
 Value OverChannelsOf(OnnxNode& n, Value v, int64_t channels, int rank) {
-  GraphBuilder& b = n.b();
   if (!n.ok()) return {};
-  if (b.type(v).elements() != channels) {
+  if (v.type().elements() != channels) {
     n.Fail(n.Error(fmt::format("scale or shift is {}; it must have {} elements",
-                               TypeToString(b.type(v)), channels)));
+                               TypeToString(v.type()), channels)));
     return {};
   }
   Dims dims(static_cast<size_t>(rank), 1);
   dims[1] = channels;
-  return ReshapeExactly(b, v, dims);
+  return ReshapeExactly(v, dims);
 }
 
 double Epsilon(OnnxNode& n) {

@@ -8,13 +8,13 @@ namespace ridge {
 Status ConvertBatchNormalization(OnnxNode& n);
 
 // norm_window.cc
-Status ConvertLrn(OnnxNode& n);
-Status ConvertLpNormalization(OnnxNode& n);
-Status ConvertMeanVarianceNormalization(OnnxNode& n);
+Result<Value> ConvertLrn(OnnxNode& n);
+Result<Value> ConvertLpNormalization(OnnxNode& n);
+Result<Value> ConvertMeanVarianceNormalization(OnnxNode& n);
 
 // norm_softmax.cc
-Status ConvertSoftmax(OnnxNode& n);
-Status ConvertLogSoftmax(OnnxNode& n);
+Result<Value> ConvertSoftmax(OnnxNode& n);
+Result<Value> ConvertLogSoftmax(OnnxNode& n);
 
 // The float input 0 with at least `rank` dimensions, or an error.
 Status NeedFloat(OnnxNode& n, int rank);

@@ -25,8 +25,8 @@ struct BatchCall {
 
 // x [N] counts as [N,1].
 Value AtLeastTwoDims(GraphBuilder& b, Value x) {
-  if (!b.ok() || b.type(x).rank() != 1) return x;
-  return ReshapeExactly(b, x, {b.dims(x)[0], 1});
+  if (!b.ok() || x.rank() != 1) return x;
+  return ReshapeExactly(x, {x.dims()[0], 1});
 }
 
 Result<BatchCall> ReadCall(OnnxNode& n) {
@@ -35,21 +35,20 @@ Result<BatchCall> ReadCall(OnnxNode& n) {
   if (n.integer("spatial", 1) == 0) return n.Unsupported("spatial=0 (opset 7) is not supported");
   GraphBuilder& b = n.b();
   BatchCall call;
-  call.x = AtLeastTwoDims(b, n.input(0));
+  call.x = AtLeastTwoDims(b, n[0]);
   call.epsilon = Epsilon(n);
   call.momentum = n.number("momentum", 0.9);
   call.statistic = StatisticDType(n.type(0).dtype);
-  const Value scale = n.input(1), shift = n.input(2);
-  if (!n.ok()) return n.status();
-  call.scale = b.Cast(scale, call.statistic);
-  call.shift = b.Cast(shift, call.statistic);
+  const Value scale = n[1], shift = n[2];
+  call.scale = Cast(scale, call.statistic);
+  call.shift = Cast(shift, call.statistic);
   return call;
 }
 
 // The value that `variable` will hold; itself while it has no update.
 Value Pending(GraphBuilder& b, Value variable) {
   for (const GraphUpdate& update : b.graph().updates()) {
-    if (update.variable == variable.id) return {update.value};
+    if (update.variable == variable.id) return b.At(update.value);
   }
   return variable;
 }
@@ -73,11 +72,10 @@ void SetUpdate(GraphBuilder& b, Value variable, Value value) {
 // momentum * old + (1 - momentum) * correction * statistic, in old's dtype.
 Value RunningAverage(GraphBuilder& b, const BatchCall& call, Value old, Value statistic,
                      double correction) {
-  if (!b.ok()) return {};
-  const Value wide = b.Cast(old, call.statistic);
-  const Value sum = b.Add(b.MulScalar(wide, call.momentum),
-                          b.MulScalar(statistic, (1 - call.momentum) * correction));
-  return b.ok() ? b.Cast(sum, b.type(old).dtype) : Value{};
+  const Value wide = Cast(old, call.statistic);
+  const Value fresh = statistic * ((1 - call.momentum) * correction);
+  const Value sum = wide * call.momentum + fresh;
+  return b.ok() ? Cast(sum, old.dtype()) : Value{};
 }
 
 // A state may be shared by several nodes (one module called twice): each goes on from what the one
@@ -109,7 +107,7 @@ Status NeedTwoPerChannel(OnnxNode& n, int64_t per_channel) {
 }
 
 void SetOutputs(OnnxNode& n, Value y, Value mean, Value var) {
-  if (n.ok()) n.Set(0, ReshapeExactly(n.b(), y, n.dims(0)));
+  if (n.ok()) n.Set(0, ReshapeExactly(y, n.dims(0)));
   n.Set(1, mean);
   n.Set(2, var);
   n.Set(3, mean);  // saved_mean and saved_var of opsets before 14: hints for a backward pass
@@ -118,11 +116,10 @@ void SetOutputs(OnnxNode& n, Value y, Value mean, Value var) {
 
 Status ConvertWithBatchStatistics(OnnxNode& n, const BatchCall& call, bool by_the_file) {
   GraphBuilder& b = n.b();
-  const int64_t per_channel = ElementsPerChannel(b.dims(call.x));
+  const int64_t per_channel = ElementsPerChannel(call.x.dims());
   if (n.training()) RIDGE_RETURN_IF_ERROR(NeedTwoPerChannel(n, per_channel));
   const std::vector<Value> out =
-      b.OpOutputs("batch_norm", {call.x, call.scale, call.shift}, {{"epsilon", call.epsilon}});
-  if (!n.ok()) return n.status();
+      OpOutputs("batch_norm", {call.x, call.scale, call.shift}, {{"epsilon", call.epsilon}});
   const auto count = static_cast<double>(per_channel);
   const double correction = by_the_file ? 1 : count / (count - 1);
   Value mean, var;
@@ -130,8 +127,8 @@ Status ConvertWithBatchStatistics(OnnxNode& n, const BatchCall& call, bool by_th
     mean = UpdateRunning(n, call, 3, out[1], 1);
     var = UpdateRunning(n, call, 4, out[2], correction);
   } else {
-    mean = RunningAverage(b, call, n.input(3), out[1], 1);
-    var = RunningAverage(b, call, n.input(4), out[2], correction);
+    mean = RunningAverage(b, call, n[3], out[1], 1);
+    var = RunningAverage(b, call, n[4], out[2], correction);
   }
   SetOutputs(n, out[0], mean, var);
   return n.status();
@@ -141,19 +138,16 @@ Status ConvertWithBatchStatistics(OnnxNode& n, const BatchCall& call, bool by_th
 
 Status ConvertBatchNormalization(OnnxNode& n) {
   RIDGE_ASSIGN_OR_RETURN(const BatchCall call, ReadCall(n));
-  if (!n.ok()) return n.status();
   const bool by_the_file = n.integer("training_mode", 0) != 0;
   const bool frozen = n.training() && n.batch_norm_frozen();
   if (!frozen && (n.training() || by_the_file)) {
     return ConvertWithBatchStatistics(n, call, by_the_file);
   }
-  GraphBuilder& b = n.b();
   const Value mean = n.Statistic(3), var = n.Statistic(4);
-  if (!n.ok()) return n.status();
-  const Value y = b.Op(
-      "batch_norm_inference",
-      {call.x, call.scale, call.shift, b.Cast(mean, call.statistic), b.Cast(var, call.statistic)},
-      {{"epsilon", call.epsilon}});
+  const Value y =
+      Op("batch_norm_inference",
+         {call.x, call.scale, call.shift, Cast(mean, call.statistic), Cast(var, call.statistic)},
+         {{"epsilon", call.epsilon}});
   SetOutputs(n, y, mean, var);
   return n.status();
 }

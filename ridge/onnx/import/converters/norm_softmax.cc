@@ -9,29 +9,26 @@
 namespace ridge {
 namespace {
 
-Status Convert(OnnxNode& n, const char* op) {
+Result<Value> Convert(OnnxNode& n, const char* op) {
   const bool flattens = n.opset() < 13;
   RIDGE_RETURN_IF_ERROR(NeedFloat(n, 1));
-  GraphBuilder& b = n.b();
-  const Value x = n.input(0);
+  const Value x = n[0];
   if (!n.ok()) return n.status();
-  const TensorType type = b.type(x);
+  const TensorType type = x.type();
   // The old default, axis 1, does not exist in rank 1: the only axis is meant.
   const int64_t fallback = flattens && type.rank() > 1 ? 1 : -1;
   RIDGE_ASSIGN_OR_RETURN(const int64_t axis, n.Axis(n.integer("axis", fallback), type.rank()));
   if (!flattens || axis == type.rank() - 1 || type.elements() == 0) {
-    n.Set(0, b.Op(op, {x}, {{"axis", axis}}));
-    return n.status();
+    return Op(op, {x}, {{"axis", axis}});
   }
   const AxisView view = ViewTrailing(type.dims, static_cast<int>(axis));
-  const Value flat = ReshapeExactly(b, x, {view.outer, view.extent});
-  n.Set(0, ReshapeExactly(b, b.Op(op, {flat}, {{"axis", int64_t{1}}}), type.dims));
-  return n.status();
+  const Value flat = ReshapeExactly(x, {view.outer, view.extent});
+  return ReshapeExactly(Op(op, {flat}, {{"axis", 1}}), type.dims);
 }
 
 }  // namespace
 
-Status ConvertSoftmax(OnnxNode& n) { return Convert(n, "softmax"); }
-Status ConvertLogSoftmax(OnnxNode& n) { return Convert(n, "log_softmax"); }
+Result<Value> ConvertSoftmax(OnnxNode& n) { return Convert(n, "softmax"); }
+Result<Value> ConvertLogSoftmax(OnnxNode& n) { return Convert(n, "log_softmax"); }
 
 }  // namespace ridge

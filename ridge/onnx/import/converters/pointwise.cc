@@ -12,64 +12,51 @@ namespace {
 bool IsUnsigned(DType t) { return IsInteger(t) && !IsSigned(t); }
 
 // Numbers without sign are their own absolute values.
-Status ConvertAbs(OnnxNode& n) {
-  RIDGE_RETURN_IF_ERROR(n.Need(1));
-  const Value x = n.input(0);
-  n.Set(0, IsUnsigned(n.type(0).dtype) ? x : n.b().Op("abs", {x}));
-  return n.status();
+Result<Value> ConvertAbs(OnnxNode& n) {
+  const Value x = n[0];
+  return IsUnsigned(n.type(0).dtype) ? x : Abs(x);
 }
 
 // The sign of a number without sign is 1, or 0 for 0.
-Status ConvertSign(OnnxNode& n) {
-  RIDGE_RETURN_IF_ERROR(n.Need(1));
+Result<Value> ConvertSign(OnnxNode& n) {
   GraphBuilder& b = n.b();
-  const Value x = n.input(0);
+  const Value x = n[0];
   const DType dtype = n.type(0).dtype;
-  n.Set(0, IsUnsigned(dtype) ? b.Op("minimum", {x, b.Scalar(dtype, 1)}) : b.Op("sign", {x}));
-  return n.status();
+  return IsUnsigned(dtype) ? Minimum(x, b.Scalar(dtype, 1)) : Sign(x);
 }
 
 // Bools differ.
-Status ConvertXor(OnnxNode& n) {
-  RIDGE_RETURN_IF_ERROR(n.Need(2));
-  n.Set(0, n.b().Op("not_equal", {n.input(0), n.input(1)}));
-  return n.status();
+Result<Value> ConvertXor(OnnxNode& n) {
+  const Value a = n[0], b = n[1];
+  return NotEqual(a, b);
 }
 
 // Types that are only stored, as f32; others as they are.
-Value Computable(GraphBuilder& b, Value x) {
-  return IsSmallFloat(b.type(x).dtype) ? b.Cast(x, DType::kF32) : x;
-}
+Value Computable(Value x) { return IsSmallFloat(x.dtype()) ? Cast(x, DType::kF32) : x; }
 
 // NaN alone differs from itself.
-Status ConvertIsNan(OnnxNode& n) {
-  RIDGE_RETURN_IF_ERROR(n.Need(1));
-  const Value x = Computable(n.b(), n.input(0));
-  n.Set(0, n.b().Op("not_equal", {x, x}));
-  return n.status();
+Result<Value> ConvertIsNan(OnnxNode& n) {
+  const Value x = Computable(n[0]);
+  return NotEqual(x, x);
 }
 
-Status ConvertIsInf(OnnxNode& n) {
-  RIDGE_RETURN_IF_ERROR(n.Need(1));
+Result<Value> ConvertIsInf(OnnxNode& n) {
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   GraphBuilder& b = n.b();
-  Value x = Computable(b, n.input(0));
+  Value x = Computable(n[0]);
   const bool negative = n.integer("detect_negative", 1) != 0;
   const bool positive = n.integer("detect_positive", 1) != 0;
-  if (!n.ok()) return n.status();
   if (!negative && !positive) {
-    n.Set(0, OnnxFilled(b, {DType::kBool, b.dims(x)}, 0));
-    return n.status();
+    return OnnxFilled(b, {DType::kBool, x.dims()}, 0);
   }
-  if (negative && positive) x = b.Op("abs", {x});
+  if (negative && positive) x = Abs(x);
   const double wanted = positive ? kInfinity : -kInfinity;
-  n.Set(0, b.Op("equal", {x, b.Scalar(b.type(x).dtype, wanted)}));
-  return n.status();
+  return Equal(x, wanted);
 }
 
 constexpr OnnxConverter kTable[] = {
-    {"", "Abs", ConvertAbs},   {"", "IsInf", ConvertIsInf}, {"", "IsNaN", ConvertIsNan},
-    {"", "Sign", ConvertSign}, {"", "Xor", ConvertXor},
+    {"", "Abs", ConvertAbs, 1},   {"", "IsInf", ConvertIsInf, 1}, {"", "IsNaN", ConvertIsNan, 1},
+    {"", "Sign", ConvertSign, 1}, {"", "Xor", ConvertXor, 2},
 };
 
 }  // namespace

@@ -16,16 +16,12 @@ namespace {
 Result<Value> Chain(OnnxNode& n, const char* op) {
   RIDGE_RETURN_IF_ERROR(n.Need(n.input_count()));
   RIDGE_RETURN_IF_ERROR(n.Need(1));
-  Value all = n.input(0);
-  for (size_t i = 1; i < n.input_count(); ++i) all = n.b().Op(op, {all, n.input(i)});
+  Value all = n[0];
+  for (size_t i = 1; i < n.input_count(); ++i) all = Op(op, {all, n[i]});
   return all;
 }
 
-Status ConvertChain(OnnxNode& n, const char* op) {
-  RIDGE_ASSIGN_OR_RETURN(const Value all, Chain(n, op));
-  n.Set(0, all);
-  return n.status();
-}
+Result<Value> ConvertChain(OnnxNode& n, const char* op) { return Chain(n, op); }
 
 // The one number of an input of rank 0 that no training changes.
 std::optional<double> ConstantNumber(OnnxNode& n, size_t i) {
@@ -37,14 +33,13 @@ std::optional<double> ConstantNumber(OnnxNode& n, size_t i) {
 // Max(x, c), which PyTorch's newer exporter writes for clamp(x, min=c), is a clip: at a tie nothing
 // flows, where maximum would pass half.  A constant of rank 0 tells it from maximum of two tensors.
 // Min(x, c) likewise.
-Status ConvertExtremum(OnnxNode& n, const char* op, const char* limit) {
+Result<Value> ConvertExtremum(OnnxNode& n, const char* op, const char* limit) {
   for (size_t i = 0; n.input_count() == 2 && i < 2; ++i) {
     RIDGE_RETURN_IF_ERROR(n.Need(2));
     const std::optional<double> number = ConstantNumber(n, i);
     const bool clips = number && IsFloat(n.type(1 - i).dtype) && n.type(0).dtype == n.type(1).dtype;
     if (!clips) continue;
-    n.Set(0, n.b().Op("clip", {n.input(1 - i)}, {{limit, *number}}));
-    return n.status();
+    return Op("clip", {n[1 - i]}, {{limit, *number}});
   }
   return ConvertChain(n, op);
 }
@@ -55,8 +50,8 @@ Result<Value> OneNumber(OnnxNode& n, size_t i, const char* what) {
   if (type.elements() != 1) {
     return n.Error(fmt::format("{} is {}; it must be one number", what, TypeToString(type)));
   }
-  const Value v = n.input(i);
-  return type.rank() == 0 ? v : ReshapeExactly(n.b(), v, {});
+  const Value v = n[i];
+  return type.rank() == 0 ? v : ReshapeExactly(v, {});
 }
 
 // A limit of Clip: `number` when it is known, else `value`; `present` when there is one at all.
@@ -94,29 +89,27 @@ Value SmallPower(OnnxNode& n) {
     return {};
   const double e = exponent->at(0);
   if (!IsFloat(n.type(0).dtype) || (e != 2 && e != 3)) return {};
-  const Value square = n.b().Op("square", {n.input(0)});
-  return e == 2 ? square : n.b().Mul(square, n.input(0));
+  const Value square = Square(n[0]);
+  return e == 2 ? square : square * n[0];
 }
 
-Status ConvertMax(OnnxNode& n) { return ConvertExtremum(n, "maximum", "min"); }
-Status ConvertMin(OnnxNode& n) { return ConvertExtremum(n, "minimum", "max"); }
-Status ConvertSum(OnnxNode& n) { return ConvertChain(n, "add"); }
+Result<Value> ConvertMax(OnnxNode& n) { return ConvertExtremum(n, "maximum", "min"); }
+Result<Value> ConvertMin(OnnxNode& n) { return ConvertExtremum(n, "minimum", "max"); }
+Result<Value> ConvertSum(OnnxNode& n) { return ConvertChain(n, "add"); }
 
-Status ConvertMean(OnnxNode& n) {
+Result<Value> ConvertMean(OnnxNode& n) {
   RIDGE_ASSIGN_OR_RETURN(const Value sum, Chain(n, "add"));
   const auto count = static_cast<double>(n.input_count());
-  n.Set(0, n.b().Div(sum, n.b().Scalar(n.b().type(sum).dtype, count)));
-  return n.status();
+  return sum / count;
 }
 
 // Where min > max the result is max, as numpy has it; our clip refuses such limits.
-Status ConvertClip(OnnxNode& n) {
-  RIDGE_RETURN_IF_ERROR(n.Need(1));
+Result<Value> ConvertClip(OnnxNode& n) {
   GraphBuilder& b = n.b();
   RIDGE_ASSIGN_OR_RETURN(Limit low, ReadLimit(n, "min", 1));
   RIDGE_ASSIGN_OR_RETURN(Limit high, ReadLimit(n, "max", 2));
   const DType dtype = n.type(0).dtype;
-  Value y = n.input(0);
+  Value y = n[0];
   const bool low_known = !low.present || low.known, high_known = !high.present || high.known;
   AttrMap attrs;
   if (low.present) attrs["min"] = low.number;
@@ -124,45 +117,38 @@ Status ConvertClip(OnnxNode& n) {
   const bool ordered = !low.present || !high.present || low.number <= high.number;
   const bool numbers = !std::isnan(low.number) && !std::isnan(high.number);
   if (low_known && high_known && ordered && numbers) {
-    if (!attrs.empty()) y = b.Op("clip", {y}, attrs);
+    if (!attrs.empty()) y = Op("clip", {y}, attrs);
   } else {
-    if (low.present) y = b.Op("maximum", {y, LimitValue(b, low, dtype)});
-    if (high.present) y = b.Op("minimum", {y, LimitValue(b, high, dtype)});
+    if (low.present) y = Maximum(y, LimitValue(b, low, dtype));
+    if (high.present) y = Minimum(y, LimitValue(b, high, dtype));
   }
-  n.Set(0, y);
-  return n.status();
+  return y;
 }
 
 // The result has the base's type.  A float exponent of an integer, or a wider one, is computed in
 // f64.
-Status ConvertPow(OnnxNode& n) {
-  RIDGE_RETURN_IF_ERROR(n.Need(2));
-  GraphBuilder& b = n.b();
+Result<Value> ConvertPow(OnnxNode& n) {
   const DType base = n.type(0).dtype, exponent = n.type(1).dtype;
   Value y = SmallPower(n);
   if (!y.valid()) {
     const bool fits = base == exponent || (IsFloat(base) && !IsFloat(exponent));
     const DType in = fits ? base : DType::kF64;
-    y = b.Cast(b.Op("pow", {b.Cast(n.input(0), in), b.Cast(n.input(1), in)}), base);
+    const Value x = Cast(n[0], in);
+    y = Cast(Pow(x, Cast(n[1], in)), base);
   }
-  n.Set(0, y);
-  return n.status();
+  return y;
 }
 
-Status ConvertMod(OnnxNode& n) {
-  RIDGE_RETURN_IF_ERROR(n.Need(2));
+Result<Value> ConvertMod(OnnxNode& n) {
   const bool sign_of_dividend = n.integer("fmod", 0) != 0;
-  n.Set(0, n.b().Op(sign_of_dividend ? "fmod" : "mod", {n.input(0), n.input(1)}));
-  return n.status();
+  return Op(sign_of_dividend ? "fmod" : "mod", {n[0], n[1]});
 }
 
-Status ConvertBitShift(OnnxNode& n) {
-  RIDGE_RETURN_IF_ERROR(n.Need(2));
+Result<Value> ConvertBitShift(OnnxNode& n) {
   const DType dtype = n.type(0).dtype;
   const std::string direction = n.text("direction", "");
   if (direction == "RIGHT") {
-    n.Set(0, n.b().Op("shift_right", {n.input(0), n.input(1)}));
-    return n.status();
+    return Op("shift_right", {n[0], n[1]});
   }
   if (direction != "LEFT" || !IsInteger(dtype)) {
     return n.Error(
@@ -170,28 +156,29 @@ Status ConvertBitShift(OnnxNode& n) {
                     "an integer",
                     direction, DTypeName(dtype)));
   }
-  const AttrMap attrs = {{"bits", int64_t{IntegerBits(dtype)}}};
-  n.Set(0, n.b().Op("shift_left", {n.input(0), n.input(1)}, attrs));
-  return n.status();
+  const AttrMap attrs = {{"bits", IntegerBits(dtype)}};
+  return Op("shift_left", {n[0], n[1]}, attrs);
 }
 
 // All bits differ from those of a number whose bits are all ones.
-Status ConvertBitwiseNot(OnnxNode& n) {
-  RIDGE_RETURN_IF_ERROR(n.Need(1));
+Result<Value> ConvertBitwiseNot(OnnxNode& n) {
   GraphBuilder& b = n.b();
   const DType dtype = n.type(0).dtype;
   if (!IsInteger(dtype))
     return n.Error(fmt::format("X is {}; it must be an integer", DTypeName(dtype)));
   const double ones = IsSigned(dtype) ? -1 : std::ldexp(1.0, IntegerBits(dtype)) - 1;
-  n.Set(0, b.Op("bitwise_xor", {n.input(0), b.Scalar(dtype, ones)}));
-  return n.status();
+  return Op("bitwise_xor", {n[0], b.Scalar(dtype, ones)});
 }
 
 constexpr OnnxConverter kTable[] = {
-    {"", "BitShift", ConvertBitShift}, {"", "BitwiseNot", ConvertBitwiseNot},
-    {"", "Clip", ConvertClip},         {"", "Max", ConvertMax},
-    {"", "Mean", ConvertMean},         {"", "Min", ConvertMin},
-    {"", "Mod", ConvertMod},           {"", "Pow", ConvertPow},
+    {"", "BitShift", ConvertBitShift, 2},
+    {"", "BitwiseNot", ConvertBitwiseNot, 1},
+    {"", "Clip", ConvertClip, 1},
+    {"", "Max", ConvertMax},
+    {"", "Mean", ConvertMean},
+    {"", "Min", ConvertMin},
+    {"", "Mod", ConvertMod, 2},
+    {"", "Pow", ConvertPow, 2},
     {"", "Sum", ConvertSum},
 };
 

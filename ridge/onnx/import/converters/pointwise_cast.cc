@@ -22,9 +22,9 @@ bool DropsBits(DType from, DType to) {
 // though the bits are the same.
 bool IsPartOfAByte(DType t) { return t == DType::kF4E2M1 || (IsInteger(t) && IntegerBits(t) < 8); }
 
-Value LowBits(GraphBuilder& b, Value x, DType to) {
-  const AttrMap attrs = {{"to", std::string(DTypeName(to))}, {"saturate", int64_t{0}}};
-  return b.type(x).dtype == to ? x : b.Op("cast", {x}, attrs);
+Value LowBits(Value x, DType to) {
+  const AttrMap attrs = {{"to", to}, {"saturate", 0}};
+  return x.dtype() == to ? x : Op("cast", {x}, attrs);
 }
 
 // The same bits without sign: 4 bits of f4e2m1 are those of a u4.
@@ -40,54 +40,43 @@ int BitsOf(DType t) {
 
 // x as ONNX's Cast stores it; `saturate` and `round_mode` are those of the node.
 Value CastAsOnnx(OnnxNode& n, Value x, DType to) {
-  GraphBuilder& b = n.b();
-  const DType from = b.type(x).dtype;
+  const DType from = x.dtype();
   if (from == to) return x;
-  AttrMap attrs = {{"to", std::string(DTypeName(to))}};
+  AttrMap attrs = {{"to", to}};
   const bool is_f8 = IsSmallFloat(to) && to != DType::kF4E2M1;
   const bool keeps_low_bits = DropsBits(from, to);
-  if (keeps_low_bits || (is_f8 && n.integer("saturate", 1) == 0)) attrs["saturate"] = int64_t{0};
+  if (keeps_low_bits || (is_f8 && n.integer("saturate", 1) == 0)) attrs["saturate"] = 0;
   if (to == DType::kF8E8M0) attrs["round"] = n.text("round_mode", "up");
-  return b.Op("cast", {x}, attrs);
+  return Op("cast", {x}, attrs);
 }
 
-Status ConvertCast(OnnxNode& n) {
-  RIDGE_RETURN_IF_ERROR(n.Need(1));
+Result<Value> ConvertCast(OnnxNode& n) {
   if (!n.has_attr("to")) return n.Error("has no attribute 'to', an element type");
   RIDGE_ASSIGN_OR_RETURN(const DType to, OnnxDTypeAttr(n, "to", DType::kF32));
-  n.Set(0, CastAsOnnx(n, n.input(0), to));
-  return n.status();
+  return CastAsOnnx(n, n[0], to);
 }
 
-Status ConvertCastLike(OnnxNode& n) {
-  RIDGE_RETURN_IF_ERROR(n.Need(2));
-  n.Set(0, CastAsOnnx(n, n.input(0), n.type(1).dtype));
-  return n.status();
-}
+Result<Value> ConvertCastLike(OnnxNode& n) { return CastAsOnnx(n, n[0], n.type(1).dtype); }
 
-Status ConvertBitCast(OnnxNode& n) {
-  RIDGE_RETURN_IF_ERROR(n.Need(1));
+Result<Value> ConvertBitCast(OnnxNode& n) {
   if (!n.has_attr("to")) return n.Error("has no attribute 'to', an element type");
   RIDGE_ASSIGN_OR_RETURN(const DType to, OnnxDTypeAttr(n, "to", DType::kF32));
-  GraphBuilder& b = n.b();
-  Value x = n.input(0);
+  Value x = n[0];
   const DType from = n.type(0).dtype;
   if (BitsOf(from) != BitsOf(to)) {
     return n.Error(fmt::format("the input is {} and to is {}; they must have as many bits",
                                DTypeName(from), DTypeName(to)));
   }
-  if (IsPartOfAByte(from)) x = LowBits(b, x, UnsignedOf(from));
+  if (IsPartOfAByte(from)) x = LowBits(x, UnsignedOf(from));
   const DType middle = UnsignedOf(to);
-  if (b.type(x).dtype != middle)
-    x = b.Op("bit_cast", {x}, {{"to", std::string(DTypeName(middle))}});
-  n.Set(0, LowBits(b, x, to));
-  return n.status();
+  if (x.dtype() != middle) x = Op("bit_cast", {x}, {{"to", middle}});
+  return LowBits(x, to);
 }
 
 constexpr OnnxConverter kTable[] = {
-    {"", "BitCast", ConvertBitCast},
-    {"", "Cast", ConvertCast},
-    {"", "CastLike", ConvertCastLike},
+    {"", "BitCast", ConvertBitCast, 1},
+    {"", "Cast", ConvertCast, 1},
+    {"", "CastLike", ConvertCastLike, 2},
 };
 
 }  // namespace

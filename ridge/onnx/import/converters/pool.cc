@@ -20,7 +20,7 @@ Result<AttrMap> ReadPoolAttrs(OnnxNode& n) {
   AttrMap attrs = window.attrs();
   attrs["kernel"] = window.kernel;
   // A padding that auto_pad has chosen leaves nothing to round up.
-  if (n.integer("ceil_mode", 0) != 0) attrs["ceil_mode"] = int64_t{1};
+  if (n.integer("ceil_mode", 0) != 0) attrs["ceil_mode"] = 1;
   return attrs;
 }
 
@@ -37,13 +37,10 @@ Status ConvertMaxPool(OnnxNode& n) {
   RIDGE_ASSIGN_OR_RETURN(const PoolGeometry geometry, GeometryOf(n, n.dims(0), attrs));
   GraphBuilder& b = n.b();
   const DType dtype = n.type(0).dtype;
-  const Value x = n.input(0);
-  if (!n.ok()) return n.status();
+  const Value x = n[0];
   const bool bytes = dtype == DType::kU8 || dtype == DType::kI8;
-  const std::vector<Value> out =
-      b.OpOutputs("max_pool", {bytes ? b.Cast(x, DType::kF32) : x}, attrs);
-  if (!n.ok()) return n.status();
-  n.Set(0, b.Cast(out[0], dtype));
+  const std::vector<Value> out = OpOutputs("max_pool", {bytes ? Cast(x, DType::kF32) : x}, attrs);
+  n.Set(0, Cast(out[0], dtype));
   if (n.wants(1)) {
     const bool column_major = n.integer("storage_order", 0) != 0;
     n.Set(1, MaxPoolPositions(b, out[1], geometry, column_major));
@@ -51,11 +48,10 @@ Status ConvertMaxPool(OnnxNode& n) {
   return n.status();
 }
 
-Status ConvertAveragePool(OnnxNode& n) {
+Result<Value> ConvertAveragePool(OnnxNode& n) {
   RIDGE_ASSIGN_OR_RETURN(AttrMap attrs, ReadPoolAttrs(n));
-  if (n.integer("count_include_pad", 0) != 0) attrs["count_include_pad"] = int64_t{1};
-  n.Set(0, n.b().Op("avg_pool", {n.input(0)}, attrs));
-  return n.status();
+  if (n.integer("count_include_pad", 0) != 0) attrs["count_include_pad"] = 1;
+  return Op("avg_pool", {n[0]}, attrs);
 }
 
 // All but batch and channels.
@@ -71,45 +67,40 @@ Result<std::vector<int64_t>> SpatialAxes(OnnxNode& n) {
   return axes;
 }
 
-Status ConvertGlobalAveragePool(OnnxNode& n) {
+Result<Value> ConvertGlobalAveragePool(OnnxNode& n) {
   RIDGE_ASSIGN_OR_RETURN(const std::vector<int64_t> axes, SpatialAxes(n));
-  n.Set(0, n.b().ReduceMean(n.input(0), axes, /*keep_dims=*/true));
-  return n.status();
+  return Mean(n[0], axes, /*keep_dims=*/true);
 }
 
 // The first of equals takes the gradient, as in MaxPool: along one axis that holds all positions.
-Status ConvertGlobalMaxPool(OnnxNode& n) {
+Result<Value> ConvertGlobalMaxPool(OnnxNode& n) {
   RIDGE_RETURN_IF_ERROR(SpatialAxes(n).status());
-  GraphBuilder& b = n.b();
   const Dims x = n.dims(0);
   Dims pooled(x.size(), 1);
   std::copy_n(x.begin(), 2, pooled.begin());
   const int64_t positions = ElementCount(Dims(x.begin() + 2, x.end()));
-  const Value flat = ReshapeExactly(b, n.input(0), {x[0], x[1], positions});
-  const Value y = b.Op("reduce_max", {flat},
-                       {{"axes", std::vector<int64_t>{2}}, {"ties", std::string("first")}});
-  n.Set(0, ReshapeExactly(b, y, pooled));
-  return n.status();
+  const Value flat = ReshapeExactly(n[0], {x[0], x[1], positions});
+  const Value y = Op("reduce_max", {flat}, {{"axes", {2}}, {"ties", "first"}});
+  return ReshapeExactly(y, pooled);
 }
 
 // p: an integer, in version 1 a float.
 Result<double> ReadExponent(OnnxNode& n) {
   const double p = n.opset() < 2 ? n.number("p", 2) : static_cast<double>(n.integer("p", 2));
-  RIDGE_RETURN_IF_ERROR(n.status());
   if (p > 0 && std::isfinite(p)) return p;
   return n.Error(fmt::format("p is {}; it must be above 0", p));
 }
 
 Value Power(GraphBuilder& b, Value x, double p) {
   if (!b.ok() || p == 1) return x;
-  if (p == 2) return b.Op("square", {x});
-  if (p == 0.5) return b.Sqrt(x);
-  return b.Op("pow", {x, b.Scalar(b.type(x).dtype, p)});
+  if (p == 2) return Square(x);
+  if (p == 0.5) return Sqrt(x);
+  return Pow(x, ScalarLike(x, p));
 }
 
 // |x|^p; a square needs no sign taken off.
 Value AbsolutePower(GraphBuilder& b, Value x, double p) {
-  return p == 2 ? Power(b, x, p) : Power(b, b.Op("abs", {x}), p);
+  return p == 2 ? Power(b, x, p) : Power(b, Abs(x), p);
 }
 
 // `mean` times the number of taps that avg_pool divided by, which differs from window to window
@@ -121,41 +112,38 @@ Value SumsFromMeans(GraphBuilder& b, Value mean, const SlidingWindow& window) {
     Dims dims(window.own().size() + 2, 1);
     dims[d + 2] = axis.output;
     if (!b.ok()) return {};
-    Tensor counts({b.type(mean).dtype, dims});
+    Tensor counts({mean.dtype(), dims});
     bool whole = true;
     for (int64_t o = 0; o < axis.output; ++o) {
       const int64_t count = axis.TapsOfOutput(o, /*with_padding=*/true);
       whole = whole && count == axis.kernel;
-      StoreFromDouble(b.type(mean).dtype, counts.mutable_data(), o, static_cast<double>(count));
+      StoreFromDouble(mean.dtype(), counts.mutable_data(), o, static_cast<double>(count));
     }
     if (whole) {
       taps *= static_cast<double>(axis.kernel);
     } else {
-      mean = b.Mul(mean, b.Constant(std::move(counts)));
+      mean = mean * b.Constant(std::move(counts));
     }
   }
-  return b.MulScalar(mean, taps);
+  return mean * taps;
 }
 
-Status ConvertLpPool(OnnxNode& n) {
+Result<Value> ConvertLpPool(OnnxNode& n) {
   RIDGE_ASSIGN_OR_RETURN(AttrMap attrs, ReadPoolAttrs(n));
   RIDGE_ASSIGN_OR_RETURN(const PoolGeometry geometry, GeometryOf(n, n.dims(0), attrs));
   RIDGE_ASSIGN_OR_RETURN(const double p, ReadExponent(n));
   GraphBuilder& b = n.b();
-  attrs["count_include_pad"] = int64_t{1};
-  const Value mean = b.Op("avg_pool", {AbsolutePower(b, n.input(0), p)}, attrs);
-  if (!n.ok()) return n.status();
-  n.Set(0, Power(b, SumsFromMeans(b, mean, geometry.window), 1 / p));
-  return n.status();
+  attrs["count_include_pad"] = 1;
+  const Value mean = Op("avg_pool", {AbsolutePower(b, n[0], p)}, attrs);
+  return Power(b, SumsFromMeans(b, mean, geometry.window), 1 / p);
 }
 
-Status ConvertGlobalLpPool(OnnxNode& n) {
+Result<Value> ConvertGlobalLpPool(OnnxNode& n) {
   RIDGE_ASSIGN_OR_RETURN(const std::vector<int64_t> axes, SpatialAxes(n));
   RIDGE_ASSIGN_OR_RETURN(const double p, ReadExponent(n));
   GraphBuilder& b = n.b();
-  const Value sums = b.ReduceSum(AbsolutePower(b, n.input(0), p), axes, /*keep_dims=*/true);
-  n.Set(0, Power(b, sums, 1 / p));
-  return n.status();
+  const Value sums = Sum(AbsolutePower(b, n[0], p), axes, /*keep_dims=*/true);
+  return Power(b, sums, 1 / p);
 }
 
 // What a pool of this window was made from, without regard to what its strides left over.
@@ -183,12 +171,11 @@ Result<Value> Cornered(OnnxNode& n, Value y, const Dims& inferred, const Dims& w
                                DimsToString(inferred)));
   }
   const Dims before(after.size(), 0);
-  return n.b().Op("pad", {y}, {{"before", before}, {"after", after}});
+  return Op("pad", {y}, {{"before", before}, {"after", after}});
 }
 
 // Indices count in the array without output_shape, as in the reference implementation.
-Status ConvertMaxUnpool(OnnxNode& n) {
-  RIDGE_RETURN_IF_ERROR(n.Need(2));
+Result<Value> ConvertMaxUnpool(OnnxNode& n) {
   const TensorType x = n.type(0);
   RIDGE_ASSIGN_OR_RETURN(const OnnxWindow window, ReadWindow(n, x.dims, {}));
   RIDGE_ASSIGN_OR_RETURN(const Dims inferred, UnpooledDims(n, x.dims, window));
@@ -203,13 +190,9 @@ Status ConvertMaxUnpool(OnnxNode& n) {
   }
   GraphBuilder& b = n.b();
   const Dims flat = {x.elements()};
-  const Value zeros = b.Expand(b.Scalar(x.dtype, 0), {ElementCount(inferred)});
-  const Value y = b.Op(
-      "scatter", {zeros, ReshapeExactly(b, n.input(1), flat), ReshapeExactly(b, n.input(0), flat)});
-  RIDGE_ASSIGN_OR_RETURN(const Value placed,
-                         Cornered(n, ReshapeExactly(b, y, inferred), inferred, wanted));
-  n.Set(0, placed);
-  return n.status();
+  const Value zeros = Expand(b.Scalar(x.dtype, 0), {ElementCount(inferred)});
+  const Value y = Op("scatter", {zeros, ReshapeExactly(n[1], flat), ReshapeExactly(n[0], flat)});
+  return Cornered(n, ReshapeExactly(y, inferred), inferred, wanted);
 }
 
 constexpr OnnxConverter kTable[] = {
@@ -219,7 +202,7 @@ constexpr OnnxConverter kTable[] = {
     {"", "GlobalMaxPool", ConvertGlobalMaxPool},
     {"", "LpPool", ConvertLpPool},
     {"", "MaxPool", ConvertMaxPool},
-    {"", "MaxUnpool", ConvertMaxUnpool},
+    {"", "MaxUnpool", ConvertMaxUnpool, 2},
 };
 
 }  // namespace

@@ -32,8 +32,7 @@ Status WrongScale(const OnnxNode& n, const Dims& scale, const Dims& x, int64_t a
 
 // [.., S, ..] -> [.., D, ..]: each number `block` times along the axis, the last block cut off.
 Result<Value> SpreadBlocks(OnnxNode& n, Value v, const Dims& dims, size_t axis, int64_t block) {
-  GraphBuilder& b = n.b();
-  const Dims blocks = b.dims(v);
+  const Dims blocks = v.dims();
   Dims wanted = dims;
   wanted[axis] = dims[axis] / block + (dims[axis] % block != 0 ? 1 : 0);
   if (blocks != wanted) return WrongScale(n, blocks, dims, static_cast<int64_t>(axis), block);
@@ -42,19 +41,18 @@ Result<Value> SpreadBlocks(OnnxNode& n, Value v, const Dims& dims, size_t axis, 
   apart.insert(apart.begin() + at + 1, 1);
   repeated.insert(repeated.begin() + at + 1, block);
   joined[axis] *= block;
-  v = ReshapeExactly(b, b.Expand(ReshapeExactly(b, v, apart), repeated), joined);
+  v = ReshapeExactly(Expand(ReshapeExactly(v, apart), repeated), joined);
   if (joined[axis] == dims[axis]) return v;
-  return OnnxSliceAxis(b, v, static_cast<int64_t>(axis), 0, dims[axis]);
+  return Slice(v, static_cast<int64_t>(axis), 0, dims[axis], 1);
 }
 
 // Input i over x [dims], by the attributes `axis` and `block_size`.
 Result<Value> SpreadScale(OnnxNode& n, size_t i, const Dims& dims) {
-  GraphBuilder& b = n.b();
-  const Value v = n.input(i);
+  const Value v = n[i];
   if (!n.ok()) return n.status();
-  const Dims given = b.dims(v);
+  const Dims given = v.dims();
   const int64_t block = n.integer("block_size", 0), axis_attr = n.integer("axis", 1);
-  if (given.size() <= 1 && b.type(v).elements() == 1) return OnnxScalarOrSame(b, v);
+  if (given.size() <= 1 && v.type().elements() == 1) return OnnxScalarOrSame(v);
   RIDGE_ASSIGN_OR_RETURN(const int64_t axis, n.Axis(axis_attr, static_cast<int>(dims.size())));
   const auto at = static_cast<size_t>(axis);
   if (block > 0 && block <= dims[at] && given.size() == dims.size())
@@ -63,7 +61,7 @@ Result<Value> SpreadScale(OnnxNode& n, size_t i, const Dims& dims) {
     return WrongScale(n, given, dims, axis, block);
   Dims wide(dims.size(), 1);
   wide[at] = dims[at];
-  return ReshapeExactly(b, v, wide);
+  return ReshapeExactly(v, wide);
 }
 
 Result<DType> QuantizedType(OnnxNode& n) {
@@ -81,93 +79,86 @@ Result<DType> QuantizedType(OnnxNode& n) {
 
 // Integers: round(x / scale) + zero point.  The sum is made in f32 at least: f16 has no 65535.
 Result<Value> QuantizeInteger(OnnxNode& n, Value quotient, const Dims& dims) {
-  GraphBuilder& b = n.b();
-  const Value rounded = b.Op("round", {quotient});
+  const Value rounded = Round(quotient);
   if (OnnxIsZero(n, 2)) return rounded;
-  const DType sum = b.type(quotient).dtype == DType::kF64 ? DType::kF64 : DType::kF32;
+  const DType sum = quotient.dtype() == DType::kF64 ? DType::kF64 : DType::kF32;
   RIDGE_ASSIGN_OR_RETURN(const Value zero_point, SpreadScale(n, 2, dims));
-  return b.Add(b.Cast(rounded, sum), b.Cast(zero_point, sum));
+  const Value zero = Cast(zero_point, sum);
+  return Cast(rounded, sum) + zero;
 }
 
-Status ConvertQuantizeLinear(OnnxNode& n) {
-  RIDGE_RETURN_IF_ERROR(n.Need(2));
-  GraphBuilder& b = n.b();
+Result<Value> ConvertQuantizeLinear(OnnxNode& n) {
   const Dims dims = n.dims(0);
   RIDGE_ASSIGN_OR_RETURN(const DType to, QuantizedType(n));
   RIDGE_ASSIGN_OR_RETURN(const DType asked, OptionalDType(n, "precision", n.type(1).dtype));
   const DType in = FloatOf(asked);
   RIDGE_ASSIGN_OR_RETURN(const Value scale, SpreadScale(n, 1, dims));
-  Value y = b.Div(b.Cast(n.input(0), in), b.Cast(scale, in));
-  AttrMap attrs = {{"to", std::string(DTypeName(to))}};
+  const Value divisor = Cast(scale, in);
+  Value y = Cast(n[0], in) / divisor;
+  AttrMap attrs = {{"to", to}};
   if (IsInteger(to)) {
     RIDGE_ASSIGN_OR_RETURN(y, QuantizeInteger(n, y, dims));
   } else if (to == DType::kF4E2M1 && !OnnxIsZero(n, 2)) {
     RIDGE_ASSIGN_OR_RETURN(const Value zero_point, SpreadScale(n, 2, dims));
-    y = b.Add(y, b.Cast(zero_point, in));
+    y = y + Cast(zero_point, in);
   } else if (n.integer("saturate", 1) == 0) {
-    attrs["saturate"] = int64_t{0};
+    attrs["saturate"] = 0;
   }
-  n.Set(0, b.Op("cast", {y}, attrs));
-  return n.status();
+  return Op("cast", {y}, attrs);
 }
 
-Status ConvertDequantizeLinear(OnnxNode& n) {
-  RIDGE_RETURN_IF_ERROR(n.Need(2));
-  GraphBuilder& b = n.b();
+Result<Value> ConvertDequantizeLinear(OnnxNode& n) {
   const Dims dims = n.dims(0);
   RIDGE_ASSIGN_OR_RETURN(const DType to,
                          OptionalDType(n, "output_dtype", FloatOf(n.type(1).dtype)));
   if (!IsFloat(to)) return n.Error(fmt::format("gives {}; it must be a float", DTypeName(to)));
   const DType in = to == DType::kF64 ? DType::kF64 : DType::kF32;
-  Value x = b.Cast(n.input(0), in);
+  Value x = Cast(n[0], in);
   if (!OnnxIsZero(n, 2)) {
     RIDGE_ASSIGN_OR_RETURN(const Value zero_point, SpreadScale(n, 2, dims));
-    x = b.Sub(x, b.Cast(zero_point, in));
+    x = x - Cast(zero_point, in);
   }
   RIDGE_ASSIGN_OR_RETURN(const Value scale, SpreadScale(n, 1, dims));
-  n.Set(0, b.Cast(b.Mul(x, b.Cast(scale, in)), to));
-  return n.status();
+  return Cast(x * Cast(scale, in), to);
 }
 
 // scale = (max(x, 0) - min(x, 0)) / 255, the zero point is where 0 comes to lie.
 Status ConvertDynamicQuantizeLinear(OnnxNode& n) {
-  RIDGE_RETURN_IF_ERROR(n.Need(1));
   GraphBuilder& b = n.b();
-  const Value x = n.input(0);
+  const Value x = n[0];
   const DType dtype = n.type(0).dtype;
   const Value zero = b.Scalar(dtype, 0);
-  const AttrMap all = {{"axes", std::vector<int64_t>{}}, {"keep_dims", int64_t{0}}};
-  const Value high = b.Op("maximum", {b.Op("reduce_max", {x}, all), zero});
-  const Value low = b.Op("minimum", {b.Op("reduce_min", {x}, all), zero});
-  const Value range = b.Sub(high, low);
-  const Value flat = b.Op("equal", {range, zero});
-  const Value scale = b.Div(b.Where(flat, b.Scalar(dtype, 1), range), b.Scalar(dtype, 255));
+  const AttrMap all = {{"axes", {}}, {"keep_dims", 0}};
+  const Value high = Maximum(Op("reduce_max", {x}, all), zero);
+  const Value low = Minimum(Op("reduce_min", {x}, all), zero);
+  const Value range = high - low;
+  const Value flat = Equal(range, zero);
+  const Value steps = b.Scalar(dtype, 255);
+  const Value scale = Where(flat, ScalarLike(range, 1), range) / steps;
   const AttrMap byte = {{"min", 0.0}, {"max", 255.0}};
-  const Value zero_point = b.Op("round", {b.Op("clip", {b.Div(b.Neg(low), scale)}, byte)});
-  const Value y = b.Add(b.Op("round", {b.Div(x, scale)}), zero_point);
-  n.Set(0, b.Cast(y, DType::kU8));
+  const Value zero_point = Round(Op("clip", {-low / scale}, byte));
+  const Value y = Round(x / scale) + zero_point;
+  n.Set(0, Cast(y, DType::kU8));
   n.Set(1, scale);
-  n.Set(2, b.Cast(zero_point, DType::kU8));
+  n.Set(2, Cast(zero_point, DType::kU8));
   return n.status();
 }
 
 constexpr OnnxConverter kTable[] = {
-    {"", "ConvInteger", ConvertConvInteger},
-    {"", "DequantizeLinear", ConvertDequantizeLinear},
-    {"", "DynamicQuantizeLinear", ConvertDynamicQuantizeLinear},
-    {"", "MatMulInteger", ConvertMatMulInteger},
-    {"", "QLinearConv", ConvertQLinearConv},
-    {"", "QLinearMatMul", ConvertQLinearMatMul},
-    {"", "QuantizeLinear", ConvertQuantizeLinear},
+    {"", "ConvInteger", ConvertConvInteger, 2},
+    {"", "DequantizeLinear", ConvertDequantizeLinear, 2},
+    {"", "DynamicQuantizeLinear", ConvertDynamicQuantizeLinear, 1},
+    {"", "MatMulInteger", ConvertMatMulInteger, 2},
+    {"", "QLinearConv", ConvertQLinearConv, 8},
+    {"", "QLinearMatMul", ConvertQLinearMatMul, 8},
+    {"", "QuantizeLinear", ConvertQuantizeLinear, 2},
 };
 
 }  // namespace
 
 std::span<const OnnxConverter> OnnxQuantizeConverters() { return kTable; }
 
-Value OnnxScalarOrSame(GraphBuilder& b, Value v) {
-  return b.type(v).elements() == 1 ? ReshapeExactly(b, v, {}) : v;
-}
+Value OnnxScalarOrSame(Value v) { return v.type().elements() == 1 ? ReshapeExactly(v, {}) : v; }
 
 bool OnnxIsZero(OnnxNode& n, size_t i) {
   if (!n.has_input(i)) return true;
@@ -180,43 +171,38 @@ bool OnnxIsZero(OnnxNode& n, size_t i) {
 }
 
 Result<Value> OnnxSpreadInput(OnnxNode& n, size_t i, const Dims& dims, OnnxSpread spread) {
-  GraphBuilder& b = n.b();
-  const Value given = n.input(i);
-  if (!n.ok()) return n.status();
-  RIDGE_ASSIGN_OR_RETURN(const Value v, spread(n, OnnxScalarOrSame(b, given), dims));
-  if (!n.ok()) return n.status();
-  const Result<Dims> both = BroadcastDims(b.dims(v), dims);
+  const Value given = n[i];
+  const Value v = spread(OnnxScalarOrSame(given), dims);
+  const Result<Dims> both = BroadcastDims(v.dims(), dims);
   if (both.ok() && *both == dims) return v;
   return n.Error(
       fmt::format("input {} has shape {}; it must be one number or one for each row "
                   "or channel of {}",
-                  i, DimsToString(b.dims(given)), DimsToString(dims)));
+                  i, DimsToString(given.dims()), DimsToString(dims)));
 }
 
 Result<Value> OnnxCentered(OnnxNode& n, size_t x, size_t zero_point, OnnxSpread spread) {
-  GraphBuilder& b = n.b();
-  const Value wide = b.Cast(n.input(x), DType::kF32);
+  const Value wide = Cast(n[x], DType::kF32);
   if (OnnxIsZero(n, zero_point)) return wide;
   RIDGE_ASSIGN_OR_RETURN(const Value zero, OnnxSpreadInput(n, zero_point, n.dims(x), spread));
-  return b.Sub(wide, b.Cast(zero, DType::kF32));
+  return wide - Cast(zero, DType::kF32);
 }
 
 Result<Value> OnnxRequantized(OnnxNode& n, Value product, Value scale, size_t y_scale,
                               DType fallback) {
-  GraphBuilder& b = n.b();
-  if (!n.ok()) return n.status();
-  const OnnxSpread same = [](OnnxNode&, Value v, const Dims&) -> Result<Value> { return v; };
-  const Dims dims = b.dims(product);
+  const OnnxSpread same = [](Value v, const Dims&) { return v; };
+  const Dims dims = product.dims();
   RIDGE_ASSIGN_OR_RETURN(const Value divisor, OnnxSpreadInput(n, y_scale, dims, same));
-  const Value factor = b.Div(scale, b.Cast(divisor, DType::kF32));
-  Value y = b.Mul(b.Cast(product, DType::kF64), b.Cast(factor, DType::kF64));
+  const Value factor = scale / Cast(divisor, DType::kF32);
+  const Value wide_factor = Cast(factor, DType::kF64);
+  Value y = Cast(product, DType::kF64) * wide_factor;
   const bool has_zero_point = n.has_input(y_scale + 1);
   if (has_zero_point) {
     RIDGE_ASSIGN_OR_RETURN(const Value zero, OnnxSpreadInput(n, y_scale + 1, dims, same));
-    y = b.Add(y, b.Cast(zero, DType::kF64));
+    y = y + Cast(zero, DType::kF64);
   }
   const DType to = has_zero_point ? n.type(y_scale + 1).dtype : fallback;
-  return b.Cast(IsInteger(to) ? b.Op("round", {y}) : y, to);
+  return Cast(IsInteger(to) ? Round(y) : y, to);
 }
 
 }  // namespace ridge

@@ -11,10 +11,10 @@ inline constexpr int64_t kMostExactTerms = 256;
 inline constexpr int64_t kMostExactParts = 1024;  // beyond, one product in f64
 
 // How a scale or zero point of one operand is laid out for broadcasting over x [dims].
-using OnnxSpread = Result<Value> (*)(OnnxNode& n, Value v, const Dims& dims);
+using OnnxSpread = Value (*)(Value v, const Dims& dims);
 
 // One number, as rank 0; the others are given back as they are.
-Value OnnxScalarOrSame(GraphBuilder& b, Value v);
+Value OnnxScalarOrSame(Value v);
 
 // Input i broadcast by `spread` keeps x's dims; anything larger is refused.
 Result<Value> OnnxSpreadInput(OnnxNode& n, size_t i, const Dims& dims, OnnxSpread spread);
@@ -31,9 +31,9 @@ Result<Value> OnnxRequantized(OnnxNode& n, Value product, Value scale, size_t y_
                               DType fallback);
 
 // quantize_product.cc
-Status ConvertConvInteger(OnnxNode& n);
-Status ConvertMatMulInteger(OnnxNode& n);
-Status ConvertQLinearConv(OnnxNode& n);
-Status ConvertQLinearMatMul(OnnxNode& n);
+Result<Value> ConvertConvInteger(OnnxNode& n);
+Result<Value> ConvertMatMulInteger(OnnxNode& n);
+Result<Value> ConvertQLinearConv(OnnxNode& n);
+Result<Value> ConvertQLinearMatMul(OnnxNode& n);
 
 }  // namespace ridge

@@ -43,7 +43,7 @@ Value Draw(OnnxNode& n, const char* op, const Dims& dims, DType dtype, AttrMap a
   attrs["dims"] = dims;
   attrs["dtype"] = std::string(DTypeName(wide));
   attrs["stream"] = StreamOf(n);
-  return n.b().Cast(n.b().Op(op, {n.Rng()}, std::move(attrs)), dtype);
+  return Cast(Op(op, {n.Rng()}, std::move(attrs)), dtype);
 }
 
 Status CheckedDims(OnnxNode& n, const Dims& dims) {
@@ -51,7 +51,7 @@ Status CheckedDims(OnnxNode& n, const Dims& dims) {
   return status.ok() ? status : n.Error("shape: " + status.message());
 }
 
-Status ConvertDraw(OnnxNode& n, const char* op, const Dims& dims, DType fallback) {
+Result<Value> ConvertDraw(OnnxNode& n, const char* op, const Dims& dims, DType fallback) {
   RIDGE_RETURN_IF_ERROR(CheckedDims(n, dims));
   RIDGE_ASSIGN_OR_RETURN(const DType dtype, DTypeAttr(n, fallback));
   if (!IsFloat(dtype)) {
@@ -61,47 +61,42 @@ Status ConvertDraw(OnnxNode& n, const char* op, const Dims& dims, DType fallback
   const AttrMap attrs =
       uniform ? AttrMap{{"low", n.number("low", 0)}, {"high", n.number("high", 1)}}
               : AttrMap{{"mean", n.number("mean", 0)}, {"scale", n.number("scale", 1)}};
-  n.Set(0, Draw(n, op, dims, dtype, attrs));
-  return n.status();
+  return Draw(n, op, dims, dtype, attrs);
 }
 
-Status ConvertRandomNormal(OnnxNode& n) {
+Result<Value> ConvertRandomNormal(OnnxNode& n) {
   return ConvertDraw(n, "random_normal", n.integers("shape"), DType::kF32);
 }
 
-Status ConvertRandomUniform(OnnxNode& n) {
+Result<Value> ConvertRandomUniform(OnnxNode& n) {
   return ConvertDraw(n, "random_uniform", n.integers("shape"), DType::kF32);
 }
 
-Status ConvertLike(OnnxNode& n, const char* op) {
+Result<Value> ConvertLike(OnnxNode& n, const char* op) {
   RIDGE_RETURN_IF_ERROR(n.Need(1));
   const TensorType type = n.type(0);
   return ConvertDraw(n, op, type.dims, type.dtype);
 }
 
-Status ConvertRandomNormalLike(OnnxNode& n) { return ConvertLike(n, "random_normal"); }
-Status ConvertRandomUniformLike(OnnxNode& n) { return ConvertLike(n, "random_uniform"); }
+Result<Value> ConvertRandomNormalLike(OnnxNode& n) { return ConvertLike(n, "random_normal"); }
+Result<Value> ConvertRandomUniformLike(OnnxNode& n) { return ConvertLike(n, "random_uniform"); }
 
 // y = 1 where a number from [0, 1) is below the probability x, else 0.
-Status ConvertBernoulli(OnnxNode& n) {
-  RIDGE_RETURN_IF_ERROR(n.Need(1));
+Result<Value> ConvertBernoulli(OnnxNode& n) {
   const TensorType type = n.type(0);
   if (!IsFloat(type.dtype)) {
     return n.Error(fmt::format("input 0 is {}; it must be a float", TypeToString(type)));
   }
   RIDGE_ASSIGN_OR_RETURN(const DType dtype, DTypeAttr(n, type.dtype));
-  GraphBuilder& b = n.b();
   const DType wide = type.dtype == DType::kF64 ? DType::kF64 : DType::kF32;
-  const Value p = b.Cast(n.input(0), wide);
+  const Value p = Cast(n[0], wide);
   const Value u = Draw(n, "random_uniform", type.dims, wide, {});
-  n.Set(0, b.Cast(b.Op("less", {u, p}), dtype));
-  return n.status();
+  return Cast(u < p, dtype);
 }
 
 // x [B,C] holds logarithms of probabilities, up to a constant.  The largest of x + Gumbel noise is
 // a draw from them (Gumbel, 1954), and needs no running sum.
-Status ConvertMultinomial(OnnxNode& n) {
-  RIDGE_RETURN_IF_ERROR(n.Need(1));
+Result<Value> ConvertMultinomial(OnnxNode& n) {
   const TensorType type = n.type(0);
   const int64_t count = n.integer("sample_size", 1);
   if (!IsFloat(type.dtype) || type.rank() != 2 || type.dims[1] < 1 || count < 1) {
@@ -113,14 +108,12 @@ Status ConvertMultinomial(OnnxNode& n) {
   RIDGE_ASSIGN_OR_RETURN(const DType dtype, DTypeAttr(n, DType::kI32));
   const Dims dims = {type.dims[0], count, type.dims[1]};
   RIDGE_RETURN_IF_ERROR(CheckedDims(n, dims));
-  GraphBuilder& b = n.b();
   const DType wide = type.dtype == DType::kF64 ? DType::kF64 : DType::kF32;
-  const Value x = ReshapeExactly(b, b.Cast(n.input(0), wide), {dims[0], 1, dims[2]});
+  const Value x = ReshapeExactly(Cast(n[0], wide), {dims[0], 1, dims[2]});
   // -log(-log(u)), which is -inf at u = 0: never the largest.
   const Value u = Draw(n, "random_uniform", dims, wide, {});
-  const Value gumbel = b.Neg(b.Log(b.Neg(b.Log(u))));
-  n.Set(0, b.Cast(b.Op("argmax", {b.Add(x, gumbel)}), dtype));
-  return n.status();
+  const Value gumbel = -Log(-Log(u));
+  return Cast(Op("argmax", {x + gumbel}), dtype);
 }
 
 // Whether the node drops: always in training; else as the file says.
@@ -144,14 +137,13 @@ Result<double> DropoutRatio(OnnxNode& n) {
 Value Mask(OnnxNode& n, const TensorType& type, const AttrMap& attrs, bool drops) {
   GraphBuilder& b = n.b();
   const DType dtype = n.opset() < 10 ? type.dtype : DType::kBool;
-  if (!drops) return b.Expand(b.Scalar(dtype, 1), type.dims);
-  const Value ones = b.Expand(b.Scalar(DType::kF32, 1), type.dims);
-  const Value kept = b.Op("dropout", {ones, n.Rng()}, attrs);
-  return b.Cast(b.Op("greater", {kept, b.Scalar(DType::kF32, 0)}), dtype);
+  if (!drops) return Expand(b.Scalar(dtype, 1), type.dims);
+  const Value ones = Expand(b.Scalar(DType::kF32, 1), type.dims);
+  const Value kept = Op("dropout", {ones, n.Rng()}, attrs);
+  return Cast(kept > b.Scalar(DType::kF32, 0), dtype);
 }
 
 Status ConvertDropout(OnnxNode& n) {
-  RIDGE_RETURN_IF_ERROR(n.Need(1));
   const TensorType type = n.type(0);
   if (!IsFloat(type.dtype)) {
     return n.Error(fmt::format("input 0 is {}; it must be a float", TypeToString(type)));
@@ -163,17 +155,16 @@ Status ConvertDropout(OnnxNode& n) {
   }
   drops = ratio > 0;
   const AttrMap attrs = {{"rate", ratio}, {"stream", DropoutStream(n)}};
-  const Value x = n.input(0);
-  if (!n.ok()) return n.status();
-  n.Set(0, drops ? n.b().Op("dropout", {x, n.Rng()}, attrs) : x);
+  const Value x = n[0];
+  n.Set(0, drops ? Op("dropout", {x, n.Rng()}, attrs) : x);
   if (n.wants(1)) n.Set(1, Mask(n, type, attrs, drops));
   return n.status();
 }
 
 constexpr OnnxConverter kConverters[] = {
-    {"", "Bernoulli", ConvertBernoulli},
-    {"", "Dropout", ConvertDropout},
-    {"", "Multinomial", ConvertMultinomial},
+    {"", "Bernoulli", ConvertBernoulli, 1},
+    {"", "Dropout", ConvertDropout, 1},
+    {"", "Multinomial", ConvertMultinomial, 1},
     {"", "RandomNormal", ConvertRandomNormal},
     {"", "RandomNormalLike", ConvertRandomNormalLike},
     {"", "RandomUniform", ConvertRandomUniform},

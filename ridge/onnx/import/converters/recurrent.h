@@ -51,12 +51,12 @@ Result<RecurrentNode> ReadRecurrent(OnnxNode& n, int64_t gates,
                                     const std::vector<std::string>& defaults, bool with_c);
 
 // x with `limit` on both sides (0: none) through the activation.
-Value Activate(GraphBuilder& b, Value x, const RecurrentActivation& activation, double limit = 0);
+Value Activate(Value x, const RecurrentActivation& activation, double limit = 0);
 
 // x [batch, parts * hidden] -> part `i` of it.
-Value TakePart(GraphBuilder& b, Value x, int64_t i, int64_t hidden);
+Value TakePart(Value x, int64_t i, int64_t hidden);
 // x [seq_len, batch, input] times w^T plus bias: [seq_len, batch, gates*hidden].
-Value ProjectInput(GraphBuilder& b, Value x, const RecurrentCell& cell, Value bias);
+Value ProjectInput(Value x, const RecurrentCell& cell, Value bias);
 
 // Calls step(projected [batch, gates*hidden], h, c), which gives new states, for each step in the
 // cell's direction; a sequence that is over keeps its states and gives zeros.

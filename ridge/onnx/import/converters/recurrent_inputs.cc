@@ -14,18 +14,17 @@ namespace {
 // x[i] of the first dimension.
 Value TakeRow(GraphBuilder& b, Value x, int64_t i) {
   if (!b.ok()) return {};
-  Dims rest = b.dims(x);
-  if (rest[0] != 1) x = TakeRange(b, x, 0, i, i + 1);
+  Dims rest = x.dims();
+  if (rest[0] != 1) x = Slice(x, 0, i, i + 1, 1);
   rest.erase(rest.begin());
-  return ReshapeExactly(b, x, rest);
+  return ReshapeExactly(x, rest);
 }
 
 // Input i, which must be absent or have these dims and the dtype of X.
 Result<Value> ReadShaped(OnnxNode& n, size_t i, const Dims& dims, const char* name) {
-  const Value x = n.input(i);
-  RIDGE_RETURN_IF_ERROR(n.status());
-  if (!x.valid() || (n.b().dims(x) == dims && n.b().type(x).dtype == n.type(0).dtype)) return x;
-  return n.Error(fmt::format("{} is {}; it must be {}", name, TypeToString(n.b().type(x)),
+  const Value x = n[i];
+  if (!x.valid() || (x.dims() == dims && x.dtype() == n.type(0).dtype)) return x;
+  return n.Error(fmt::format("{} is {}; it must be {}", name, TypeToString(x.type()),
                              TypeToString({n.type(0).dtype, dims})));
 }
 
@@ -36,8 +35,8 @@ Result<Value> ReadState(OnnxNode& n, size_t i, const RecurrentNode& node, const 
                                      : Dims{e.directions, e.batch, e.hidden};
   RIDGE_ASSIGN_OR_RETURN(const Value x, ReadShaped(n, i, dims, name));
   GraphBuilder& b = n.b();
-  if (!x.valid()) return b.Expand(b.Scalar(n.type(0).dtype, 0), {e.directions, e.batch, e.hidden});
-  return node.batch_first ? b.Transpose(x, {1, 0, 2}) : x;
+  if (!x.valid()) return Expand(b.Scalar(n.type(0).dtype, 0), {e.directions, e.batch, e.hidden});
+  return node.batch_first ? Transpose(x, {1, 0, 2}) : x;
 }
 
 Status ReadExtents(OnnxNode& n, int64_t gates, RecurrentNode& node) {
@@ -105,11 +104,10 @@ Result<std::vector<RecurrentActivation>> ReadActivations(OnnxNode& n, size_t cou
 
 // i64[batch, 1]; invalid when no sequence is shorter than seq_len.
 Result<Value> ReadLengths(OnnxNode& n, const RecurrentExtents& e) {
-  GraphBuilder& b = n.b();
-  const Value lengths = n.input(4);
+  const Value lengths = n[4];
   RIDGE_RETURN_IF_ERROR(n.status());
   if (!lengths.valid()) return Value();
-  const TensorType type = b.type(lengths);
+  const TensorType type = lengths.type();
   if (type.dims != Dims{e.batch} || IsFloat(type.dtype)) {
     return n.Error(
         fmt::format("sequence_lens is {}; it must be i32[{}]", TypeToString(type), e.batch));
@@ -119,7 +117,7 @@ Result<Value> ReadLengths(OnnxNode& n, const RecurrentExtents& e) {
   for (int64_t i = 0; all_full && i < known->elements(); ++i)
     all_full = known->at(i) >= static_cast<double>(e.seq_len);
   if (all_full) return Value();
-  return ReshapeExactly(b, b.Cast(lengths, DType::kI64), {e.batch, 1});
+  return ReshapeExactly(Cast(lengths, DType::kI64), {e.batch, 1});
 }
 
 // What all directions read, still together.
@@ -161,8 +159,8 @@ RecurrentCell CellOf(OnnxNode& n, const RecurrentNode& node, const Together& t, 
   if (t.bias.valid()) {
     const int64_t rows = node.e.gates * node.e.hidden;
     const Value both = row(t.bias);
-    cell.wb = TakeRange(b, both, 0, 0, rows);
-    cell.rb = TakeRange(b, both, 0, rows, 2 * rows);
+    cell.wb = Slice(both, 0, 0, rows, 1);
+    cell.rb = Slice(both, 0, rows, 2 * rows, 1);
   }
   cell.h = row(t.h);
   cell.c = row(t.c);
@@ -179,7 +177,6 @@ RecurrentCell CellOf(OnnxNode& n, const RecurrentNode& node, const Together& t, 
 
 Result<RecurrentNode> ReadRecurrent(OnnxNode& n, int64_t gates,
                                     const std::vector<std::string>& defaults, bool with_c) {
-  GraphBuilder& b = n.b();
   RecurrentNode node;
   RIDGE_RETURN_IF_ERROR(ReadExtents(n, gates, node));
   const std::string direction = n.text("direction", "forward");
@@ -187,26 +184,25 @@ Result<RecurrentNode> ReadRecurrent(OnnxNode& n, int64_t gates,
     return n.Error(fmt::format("direction is '{}'", direction));
   RIDGE_ASSIGN_OR_RETURN(const Together t, ReadTogether(n, node, defaults, with_c));
   RIDGE_RETURN_IF_ERROR(n.status());
-  node.x = node.batch_first ? b.Transpose(n.input(0), {1, 0, 2}) : n.input(0);
+  node.x = node.batch_first ? Transpose(n[0], {1, 0, 2}) : n[0];
   for (int64_t d = 0; d < node.e.directions; ++d) node.cells.push_back(CellOf(n, node, t, d));
   RIDGE_RETURN_IF_ERROR(n.status());
   return node;
 }
 
-Value TakePart(GraphBuilder& b, Value x, int64_t i, int64_t hidden) {
-  if (!b.ok()) return {};
-  const auto last = static_cast<int64_t>(b.dims(x).size()) - 1;
-  return TakeRange(b, x, last, i * hidden, (i + 1) * hidden);
+Value TakePart(Value x, int64_t i, int64_t hidden) {
+  const auto last = static_cast<int64_t>(x.dims().size()) - 1;
+  return Slice(x, last, i * hidden, (i + 1) * hidden, 1);
 }
 
-Value ProjectInput(GraphBuilder& b, Value x, const RecurrentCell& cell, Value bias) {
-  return b.Op("matmul", {x, cell.w, bias}, {{"transpose_b", int64_t{1}}});
+Value ProjectInput(Value x, const RecurrentCell& cell, Value bias) {
+  return Op("matmul", {x, cell.w, bias}, {{"transpose_b", 1}});
 }
 
 Value StepOf(GraphBuilder& b, Value projected, int64_t t) {
   if (!b.ok()) return {};
-  const Dims d = b.dims(projected);
-  return ReshapeExactly(b, TakeRange(b, projected, 0, t, t + 1), {d[1], d[2]});
+  const Dims d = projected.dims();
+  return ReshapeExactly(Slice(projected, 0, t, t + 1, 1), {d[1], d[2]});
 }
 
 bool IsPlain(const RecurrentCell& cell, std::initializer_list<const char*> activations) {
@@ -227,7 +223,7 @@ Value StepCounts(GraphBuilder& b, int64_t seq_len) {
   return b.Constant(std::move(counts), "steps");
 }
 
-Value Zero(GraphBuilder& b, Value like) { return b.Scalar(b.type(like).dtype, 0); }
+Value Zero(Value like) { return ScalarLike(like, 0); }
 
 }  // namespace
 
@@ -237,35 +233,34 @@ Value LastState(GraphBuilder& b, const RecurrentCell& cell, Value states, Value 
   if (!cell.lengths.valid()) return StepOf(b, states, cell.reverse ? 0 : steps - 1);
   // A sum in which one step is not 0.
   const Value most = b.Scalar(DType::kI64, static_cast<double>(steps));
-  const Value count = b.Op("minimum", {cell.lengths, most});
-  const Value is_last = b.Op("equal", {StepCounts(b, steps), count});
-  const Value last =
-      b.ReduceSum(b.Where(is_last, states, Zero(b, states)), {0}, /*keep_dims=*/false);
-  const Value runs = b.Op("greater", {cell.lengths, b.Scalar(DType::kI64, 0)});
-  return b.Where(runs, last, first);
+  const Value count = Minimum(cell.lengths, most);
+  const Value is_last = Equal(StepCounts(b, steps), count);
+  const Value last = Sum(Where(is_last, states, Zero(states)), {0});
+  const Value runs = cell.lengths > b.Scalar(DType::kI64, 0);
+  return Where(runs, last, first);
 }
 
 Value ZeroWhereOver(GraphBuilder& b, const RecurrentCell& cell, Value states) {
   if (!b.ok() || !cell.lengths.valid() || cell.e.seq_len == 0) return states;
-  const Value runs = b.Op("greater_equal", {cell.lengths, StepCounts(b, cell.e.seq_len)});
-  return b.Where(runs, states, Zero(b, states));
+  const Value runs = cell.lengths >= StepCounts(b, cell.e.seq_len);
+  return Where(runs, states, Zero(states));
 }
 
 Value KeepWhereOver(GraphBuilder& b, const RecurrentCell& cell, int64_t t, Value fresh,
                     Value kept) {
   if (!cell.lengths.valid() || !b.ok()) return fresh;
-  const Value runs = b.Op("greater", {cell.lengths, b.Scalar(DType::kI64, static_cast<double>(t))});
-  return b.Where(runs, fresh, kept.valid() ? kept : b.Scalar(b.type(fresh).dtype, 0));
+  const Value runs = cell.lengths > b.Scalar(DType::kI64, static_cast<double>(t));
+  return Where(runs, fresh, kept.valid() ? kept : ScalarLike(fresh, 0));
 }
 
 Value StackSteps(GraphBuilder& b, const std::vector<Value>& steps) {
   if (!b.ok()) return {};
   std::vector<Value> rows;
   for (Value step : steps) {
-    const Dims d = b.dims(step);
-    rows.push_back(ReshapeExactly(b, step, {1, d[0], d[1]}));
+    const Dims d = step.dims();
+    rows.push_back(ReshapeExactly(step, {1, d[0], d[1]}));
   }
-  return rows.size() == 1 ? rows[0] : b.Op("concat", rows, {{"axis", int64_t{0}}});
+  return rows.size() == 1 ? rows[0] : Concat(rows, 0);
 }
 
 Status SpendSteps(OnnxNode& n, int64_t seq_len) {
@@ -278,17 +273,17 @@ namespace {
 // One a direction [batch, hidden] -> [directions, batch, hidden], or with batch first.
 Value StackDirections(GraphBuilder& b, const std::vector<Value>& each, bool batch_first) {
   const Value stacked = StackSteps(b, each);
-  return batch_first ? b.Transpose(stacked, {1, 0, 2}) : stacked;
+  return batch_first ? Transpose(stacked, {1, 0, 2}) : stacked;
 }
 
 // One a direction [seq_len, batch, hidden] -> [seq_len, directions, batch, hidden], or [batch,
 // seq_len, directions, hidden].
-Value StackOutputs(GraphBuilder& b, const RecurrentNode& node, const std::vector<Value>& each) {
+Value StackOutputs(const RecurrentNode& node, const std::vector<Value>& each) {
   const RecurrentExtents& e = node.e;
   std::vector<Value> parts;
-  for (Value y : each) parts.push_back(ReshapeExactly(b, y, {e.seq_len, 1, e.batch, e.hidden}));
-  const Value y = parts.size() == 1 ? parts[0] : b.Op("concat", parts, {{"axis", int64_t{1}}});
-  return node.batch_first ? b.Transpose(y, {2, 0, 1, 3}) : y;
+  for (Value y : each) parts.push_back(ReshapeExactly(y, {e.seq_len, 1, e.batch, e.hidden}));
+  const Value y = parts.size() == 1 ? parts[0] : Concat(parts, 1);
+  return node.batch_first ? Transpose(y, {2, 0, 1, 3}) : y;
 }
 
 }  // namespace
@@ -303,7 +298,7 @@ Status SetRecurrentOutputs(OnnxNode& n, const RecurrentNode& node,
     hs.push_back(s.last_h);
     cs.push_back(s.last_c);
   }
-  if (n.wants(0)) n.Set(0, StackOutputs(b, node, ys));
+  if (n.wants(0)) n.Set(0, StackOutputs(node, ys));
   if (n.wants(1)) n.Set(1, StackDirections(b, hs, node.batch_first));
   if (n.wants(2) && cs[0].valid()) n.Set(2, StackDirections(b, cs, node.batch_first));
   return n.status();

@@ -29,19 +29,16 @@ const std::vector<Value>* OnnxImporter::SequenceOf(Value value) const {
 
 namespace {
 
-Status SetSequence(OnnxNode& n, std::vector<Value> elements) {
-  RIDGE_RETURN_IF_ERROR(n.status());
-  RIDGE_ASSIGN_OR_RETURN(const Value sequence, n.importer().AddSequence(std::move(elements)));
-  n.Set(0, sequence);
-  return n.status();
+Result<Value> SetSequence(OnnxNode& n, std::vector<Value> elements) {
+  return n.importer().AddSequence(std::move(elements));
 }
 
-Status ConvertSequenceConstruct(OnnxNode& n) {
+Result<Value> ConvertSequenceConstruct(OnnxNode& n) {
   RIDGE_RETURN_IF_ERROR(n.Need(n.input_count()));
   return SetSequence(n, n.inputs());
 }
 
-Status ConvertSequenceEmpty(OnnxNode& n) { return SetSequence(n, {}); }
+Result<Value> ConvertSequenceEmpty(OnnxNode& n) { return SetSequence(n, {}); }
 
 // The position in input `i` of a list of `size` that has `places` of them; negative ones count from
 // the end.
@@ -53,27 +50,23 @@ Result<size_t> Position(OnnxNode& n, size_t i, size_t size, size_t places) {
   return n.Error(fmt::format("the position is {}; the sequence has {} elements", given, size));
 }
 
-Status ConvertSequenceAt(OnnxNode& n) {
-  RIDGE_RETURN_IF_ERROR(n.Need(2));
+Result<Value> ConvertSequenceAt(OnnxNode& n) {
   RIDGE_ASSIGN_OR_RETURN(const std::vector<Value> list, n.Sequence(0));
   RIDGE_ASSIGN_OR_RETURN(const size_t at, Position(n, 1, list.size(), list.size()));
-  n.Set(0, list[at]);
-  return n.status();
+  return list[at];
 }
 
-Status ConvertSequenceInsert(OnnxNode& n) {
-  RIDGE_RETURN_IF_ERROR(n.Need(2));
+Result<Value> ConvertSequenceInsert(OnnxNode& n) {
   RIDGE_ASSIGN_OR_RETURN(std::vector<Value> list, n.Sequence(0));
   size_t at = list.size();
   if (n.has_input(2)) {
     RIDGE_ASSIGN_OR_RETURN(at, Position(n, 2, list.size(), list.size() + 1));
   }
-  list.insert(list.begin() + static_cast<int64_t>(at), n.input(1));
+  list.insert(list.begin() + static_cast<int64_t>(at), n[1]);
   return SetSequence(n, std::move(list));
 }
 
-Status ConvertSequenceErase(OnnxNode& n) {
-  RIDGE_RETURN_IF_ERROR(n.Need(1));
+Result<Value> ConvertSequenceErase(OnnxNode& n) {
   RIDGE_ASSIGN_OR_RETURN(std::vector<Value> list, n.Sequence(0));
   if (list.empty()) return n.Error("the sequence is empty; there is nothing to erase");
   size_t at = list.size() - 1;
@@ -84,37 +77,33 @@ Status ConvertSequenceErase(OnnxNode& n) {
   return SetSequence(n, std::move(list));
 }
 
-Status ConvertSequenceLength(OnnxNode& n) {
-  RIDGE_RETURN_IF_ERROR(n.Need(1));
+Result<Value> ConvertSequenceLength(OnnxNode& n) {
   RIDGE_ASSIGN_OR_RETURN(const std::vector<Value> list, n.Sequence(0));
-  n.Set(0, n.b().Constant(Tensor::Scalar(DType::kI64, static_cast<double>(list.size()))));
-  return n.status();
+  return n.b().Constant(Tensor::Scalar(DType::kI64, static_cast<double>(list.size())));
 }
 
 // `part` with an axis of extent 1 at `axis`.
 Result<Value> Widened(OnnxNode& n, Value part, int64_t axis) {
-  Dims dims = n.b().dims(part);
+  Dims dims = part.dims();
   RIDGE_ASSIGN_OR_RETURN(const int64_t at, n.Axis(axis, static_cast<int>(dims.size()) + 1));
   dims.insert(dims.begin() + at, 1);
   for (const int64_t extent : dims) {
     if (extent == 0) return n.Unsupported("stacks tensors without elements");
   }
-  return n.b().Reshape(part, dims);
+  return Reshape(part, dims);
 }
 
-Status ConvertConcatFromSequence(OnnxNode& n) {
-  RIDGE_RETURN_IF_ERROR(n.Need(1));
+Result<Value> ConvertConcatFromSequence(OnnxNode& n) {
   RIDGE_ASSIGN_OR_RETURN(std::vector<Value> parts, n.Sequence(0));
   if (parts.empty()) return n.Error("the sequence is empty; its elements can't be joined");
   const bool stacks = n.integer("new_axis", 0) != 0;
-  const int rank = static_cast<int>(n.b().dims(parts[0]).size()) + (stacks ? 1 : 0);
+  const int rank = static_cast<int>(parts[0].dims().size()) + (stacks ? 1 : 0);
   RIDGE_ASSIGN_OR_RETURN(const int64_t axis, n.Axis(n.integer("axis", 0), rank));
   for (Value& part : parts) {
     if (!stacks) continue;
     RIDGE_ASSIGN_OR_RETURN(part, Widened(n, part, axis));
   }
-  n.Set(0, parts.size() == 1 ? parts[0] : n.b().Op("concat", parts, {{"axis", axis}}));
-  return n.status();
+  return parts.size() == 1 ? parts[0] : Concat(parts, axis);
 }
 
 // Sizes along the axis: a list of them, one size for all but a smaller last one, or 1.
@@ -133,8 +122,7 @@ Result<std::vector<int64_t>> PartSizes(OnnxNode& n, int64_t extent) {
   return sizes;
 }
 
-Status ConvertSplitToSequence(OnnxNode& n) {
-  RIDGE_RETURN_IF_ERROR(n.Need(1));
+Result<Value> ConvertSplitToSequence(OnnxNode& n) {
   const Dims dims = n.dims(0);
   RIDGE_ASSIGN_OR_RETURN(const int64_t axis,
                          n.Axis(n.integer("axis", 0), static_cast<int>(dims.size())));
@@ -143,13 +131,13 @@ Status ConvertSplitToSequence(OnnxNode& n) {
   const bool drops_axis = !n.has_input(1) && n.integer("keepdims", 1) == 0;
   Dims narrow = dims;
   narrow.erase(narrow.begin() + axis);
-  const Value x = n.input(0);
+  const Value x = n[0];
   std::vector<Value> parts;
   int64_t begin = 0;
   for (const int64_t size : sizes) {
     if (size < 0 || size > extent - begin) break;
-    const Value part = OnnxSliceAxis(n.b(), x, axis, begin, begin + size);
-    parts.push_back(drops_axis ? n.b().Reshape(part, narrow) : part);
+    const Value part = Slice(x, axis, begin, begin + size, 1);
+    parts.push_back(drops_axis ? Reshape(part, narrow) : part);
     begin += size;
   }
   if (parts.size() != sizes.size() || begin != extent)
@@ -189,36 +177,30 @@ Status ConvertSequenceMap(OnnxNode& n) {
 }
 
 // An optional that holds something is that thing.
-Status ConvertOptional(OnnxNode& n) {
+Result<Value> ConvertOptional(OnnxNode& n) {
   if (!n.has_input(0)) return n.Unsupported("an optional without contents is not read");
-  n.Set(0, n.Passed(0));
-  return n.status();
+  return n.Passed(0);
 }
 
-Status ConvertOptionalHasElement(OnnxNode& n) {
-  n.Set(0, n.b().Constant(Tensor::Scalar(DType::kBool, n.has_input(0) ? 1 : 0)));
-  return n.status();
+Result<Value> ConvertOptionalHasElement(OnnxNode& n) {
+  return n.b().Constant(Tensor::Scalar(DType::kBool, n.has_input(0) ? 1 : 0));
 }
 
-Status ConvertOptionalGetElement(OnnxNode& n) {
-  RIDGE_RETURN_IF_ERROR(n.Need(1));
-  n.Set(0, n.Passed(0));
-  return n.status();
-}
+Result<Value> ConvertOptionalGetElement(OnnxNode& n) { return n.Passed(0); }
 
 constexpr OnnxConverter kConverters[] = {
-    {"", "ConcatFromSequence", ConvertConcatFromSequence},
+    {"", "ConcatFromSequence", ConvertConcatFromSequence, 1},
     {"", "Optional", ConvertOptional},
-    {"", "OptionalGetElement", ConvertOptionalGetElement},
+    {"", "OptionalGetElement", ConvertOptionalGetElement, 1},
     {"", "OptionalHasElement", ConvertOptionalHasElement},
-    {"", "SequenceAt", ConvertSequenceAt},
+    {"", "SequenceAt", ConvertSequenceAt, 2},
     {"", "SequenceConstruct", ConvertSequenceConstruct},
     {"", "SequenceEmpty", ConvertSequenceEmpty},
-    {"", "SequenceErase", ConvertSequenceErase},
-    {"", "SequenceInsert", ConvertSequenceInsert},
-    {"", "SequenceLength", ConvertSequenceLength},
+    {"", "SequenceErase", ConvertSequenceErase, 1},
+    {"", "SequenceInsert", ConvertSequenceInsert, 2},
+    {"", "SequenceLength", ConvertSequenceLength, 1},
     {"", "SequenceMap", ConvertSequenceMap},
-    {"", "SplitToSequence", ConvertSplitToSequence},
+    {"", "SplitToSequence", ConvertSplitToSequence, 1},
 };
 
 }  // namespace

@@ -23,16 +23,7 @@ Result<Value> OnnxIota(OnnxNode& n, int64_t count) {
 }
 
 Value OnnxFilled(GraphBuilder& b, const TensorType& type, double value) {
-  return b.Expand(b.Scalar(type.dtype, value), type.dims);
-}
-
-Value OnnxSliceAxis(GraphBuilder& b, Value x, int64_t axis, int64_t start, int64_t end,
-                    int64_t step) {
-  return b.Op("slice", {x},
-              {{"axes", std::vector<int64_t>{axis}},
-               {"starts", std::vector<int64_t>{start}},
-               {"ends", std::vector<int64_t>{end}},
-               {"steps", std::vector<int64_t>{step}}});
+  return Expand(b.Scalar(type.dtype, value), type.dims);
 }
 
 int64_t OnnxExtent(const Dims& dims, size_t begin, size_t end) {
@@ -62,36 +53,30 @@ Result<DType> OnnxDTypeAttr(OnnxNode& n, const char* name, DType fallback) {
 
 namespace {
 
-Status ConvertIdentity(OnnxNode& n) {
+Result<Value> ConvertIdentity(OnnxNode& n) {
   RIDGE_RETURN_IF_ERROR(n.Need(1));
-  n.Set(0, n.Passed(0));
-  return n.status();
+  return n.Passed(0);
 }
 
 int64_t ClampedEnd(int64_t end, int64_t rank) {
   return std::clamp<int64_t>(end < 0 ? end + rank : end, 0, rank);
 }
 
-Status ConvertShape(OnnxNode& n) {
-  RIDGE_RETURN_IF_ERROR(n.Need(1));
+Result<Value> ConvertShape(OnnxNode& n) {
   const Dims dims = n.dims(0);
   const auto rank = static_cast<int64_t>(dims.size());
   const int64_t start = ClampedEnd(n.integer("start", 0), rank);
   const int64_t end = ClampedEnd(n.integer("end", rank), rank);
   const Dims part = start < end ? Dims(dims.begin() + start, dims.begin() + end) : Dims();
-  n.Set(0, n.b().Constant(Tensor::FromInts({static_cast<int64_t>(part.size())}, part), "shape"));
-  return n.status();
+  return n.b().Constant(Tensor::FromInts({static_cast<int64_t>(part.size())}, part), "shape");
 }
 
-Status ConvertSize(OnnxNode& n) {
-  RIDGE_RETURN_IF_ERROR(n.Need(1));
+Result<Value> ConvertSize(OnnxNode& n) {
   const std::vector<int64_t> size = {n.type(0).elements()};
-  n.Set(0, n.b().Constant(Tensor::FromInts({}, size), "size"));
-  return n.status();
+  return n.b().Constant(Tensor::FromInts({}, size), "size");
 }
 
-Status ConvertReshape(OnnxNode& n) {
-  RIDGE_RETURN_IF_ERROR(n.Need(1));
+Result<Value> ConvertReshape(OnnxNode& n) {
   std::vector<int64_t> dims;
   if (n.opset() < 5) {
     dims = n.integers("shape");
@@ -100,13 +85,10 @@ Status ConvertReshape(OnnxNode& n) {
     RIDGE_ASSIGN_OR_RETURN(dims, n.KnownInts(1, "shape"));
   }
   const int64_t allow_zero = n.integer("allowzero", 0);
-  n.Set(0, n.b().Op("reshape", {n.input(0)},
-                    {{"dims", dims}, {"allow_zero", int64_t{allow_zero != 0}}}));
-  return n.status();
+  return Op("reshape", {n[0]}, {{"dims", dims}, {"allow_zero", allow_zero != 0}});
 }
 
-Status ConvertFlatten(OnnxNode& n) {
-  RIDGE_RETURN_IF_ERROR(n.Need(1));
+Result<Value> ConvertFlatten(OnnxNode& n) {
   const Dims dims = n.dims(0);
   const auto rank = static_cast<int64_t>(dims.size());
   int64_t axis = n.integer("axis", 1);
@@ -116,13 +98,10 @@ Status ConvertFlatten(OnnxNode& n) {
   }
   if (axis < 0) axis += rank;
   const auto at = static_cast<size_t>(axis);
-  n.Set(0, ReshapeExactly(n.b(), n.input(0),
-                          {OnnxExtent(dims, 0, at), OnnxExtent(dims, at, dims.size())}));
-  return n.status();
+  return ReshapeExactly(n[0], {OnnxExtent(dims, 0, at), OnnxExtent(dims, at, dims.size())});
 }
 
-Status ConvertSqueeze(OnnxNode& n) {
-  RIDGE_RETURN_IF_ERROR(n.Need(1));
+Result<Value> ConvertSqueeze(OnnxNode& n) {
   const Dims dims = n.dims(0);
   RIDGE_ASSIGN_OR_RETURN(const std::vector<int64_t> axes,
                          n.Axes("axes", 1, static_cast<int>(dims.size())));
@@ -141,11 +120,10 @@ Status ConvertSqueeze(OnnxNode& n) {
   for (size_t d = 0; d < dims.size(); ++d) {
     if (!dropped[d]) left.push_back(dims[d]);
   }
-  n.Set(0, ReshapeExactly(n.b(), n.input(0), left));
-  return n.status();
+  return ReshapeExactly(n[0], left);
 }
 
-Status ConvertUnsqueeze(OnnxNode& n) {
+Result<Value> ConvertUnsqueeze(OnnxNode& n) {
   RIDGE_RETURN_IF_ERROR(n.Need(n.opset() < 13 ? 1 : 2));
   const Dims dims = n.dims(0);
   std::vector<int64_t> axes = n.integers("axes");
@@ -165,56 +143,51 @@ Status ConvertUnsqueeze(OnnxNode& n) {
     const bool added = std::count(axes.begin(), axes.end(), static_cast<int64_t>(d)) > 0;
     wider.push_back(added ? 1 : *next++);
   }
-  n.Set(0, ReshapeExactly(n.b(), n.input(0), wider));
-  return n.status();
+  return ReshapeExactly(n[0], wider);
 }
 
-Status ConvertTranspose(OnnxNode& n) {
-  RIDGE_RETURN_IF_ERROR(n.Need(1));
+Result<Value> ConvertTranspose(OnnxNode& n) {
   if (n.dims(0).empty()) return ConvertIdentity(n);
   std::vector<int64_t> perm = n.integers("perm");
   for (int64_t& axis : perm) {
     RIDGE_ASSIGN_OR_RETURN(axis, n.Axis(axis, static_cast<int>(n.dims(0).size())));
   }
-  n.Set(0, n.b().Transpose(n.input(0), perm));
-  return n.status();
+  return Transpose(n[0], perm);
 }
 
 // Both sides stretch.
-Status ConvertExpand(OnnxNode& n) {
-  RIDGE_RETURN_IF_ERROR(n.Need(2));
+Result<Value> ConvertExpand(OnnxNode& n) {
   RIDGE_ASSIGN_OR_RETURN(const Dims wanted, n.KnownInts(1, "shape"));
   if (Status status = CheckDims(wanted); !status.ok()) return n.Error("shape: " + status.message());
   Result<Dims> dims = BroadcastDims(n.dims(0), wanted);
   if (!dims.ok()) return n.Error(dims.status().message());
-  n.Set(0, n.b().Expand(n.input(0), *dims));
-  return n.status();
+  return Expand(n[0], *dims);
 }
 
 constexpr OnnxConverter kConverters[] = {
-    {"", "CenterCropPad", ConvertCenterCropPad},
+    {"", "CenterCropPad", ConvertCenterCropPad, 2},
     {"", "Concat", ConvertConcat},
     {"", "Constant", ConvertConstant},
-    {"", "ConstantOfShape", ConvertConstantOfShape},
-    {"", "DepthToSpace", ConvertDepthToSpace},
-    {"", "Expand", ConvertExpand},
-    {"", "EyeLike", ConvertEyeLike},
-    {"", "Flatten", ConvertFlatten},
+    {"", "ConstantOfShape", ConvertConstantOfShape, 1},
+    {"", "DepthToSpace", ConvertDepthToSpace, 1},
+    {"", "Expand", ConvertExpand, 2},
+    {"", "EyeLike", ConvertEyeLike, 1},
+    {"", "Flatten", ConvertFlatten, 1},
     {"", "Identity", ConvertIdentity},
     {"", "OneHot", ConvertOneHot},
-    {"", "Pad", ConvertPad},
-    {"", "Range", ConvertRange},
-    {"", "Reshape", ConvertReshape},
-    {"", "ReverseSequence", ConvertReverseSequence},
-    {"", "Shape", ConvertShape},
-    {"", "Size", ConvertSize},
+    {"", "Pad", ConvertPad, 1},
+    {"", "Range", ConvertRange, 3},
+    {"", "Reshape", ConvertReshape, 1},
+    {"", "ReverseSequence", ConvertReverseSequence, 2},
+    {"", "Shape", ConvertShape, 1},
+    {"", "Size", ConvertSize, 1},
     {"", "Slice", ConvertSlice},
-    {"", "SpaceToDepth", ConvertSpaceToDepth},
-    {"", "Split", ConvertSplit},
-    {"", "Squeeze", ConvertSqueeze},
-    {"", "Tile", ConvertTile},
-    {"", "Transpose", ConvertTranspose},
-    {"", "Trilu", ConvertTrilu},
+    {"", "SpaceToDepth", ConvertSpaceToDepth, 1},
+    {"", "Split", ConvertSplit, 1},
+    {"", "Squeeze", ConvertSqueeze, 1},
+    {"", "Tile", ConvertTile, 1},
+    {"", "Transpose", ConvertTranspose, 1},
+    {"", "Trilu", ConvertTrilu, 1},
     {"", "Unsqueeze", ConvertUnsqueeze},
 };
 

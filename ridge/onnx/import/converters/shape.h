@@ -15,10 +15,6 @@ Result<Value> OnnxIota(OnnxNode& n, int64_t count);
 // `value` everywhere.
 Value OnnxFilled(GraphBuilder& b, const TensorType& type, double value);
 
-// x[.., start:end:step, ..] along one axis.
-Value OnnxSliceAxis(GraphBuilder& b, Value x, int64_t axis, int64_t start, int64_t end,
-                    int64_t step = 1);
-
 // Product of dims [begin, end).
 int64_t OnnxExtent(const Dims& dims, size_t begin, size_t end);
 
@@ -33,24 +29,24 @@ Status OnnxCheckPads(const OnnxNode& n, const Dims& dims, const std::vector<int6
                      const std::vector<int64_t>& after);
 
 // shape_parts.cc
-Status ConvertConcat(OnnxNode& n);
+Result<Value> ConvertConcat(OnnxNode& n);
 Status ConvertSplit(OnnxNode& n);
-Status ConvertSlice(OnnxNode& n);
-Status ConvertTile(OnnxNode& n);
-Status ConvertDepthToSpace(OnnxNode& n);
-Status ConvertSpaceToDepth(OnnxNode& n);
+Result<Value> ConvertSlice(OnnxNode& n);
+Result<Value> ConvertTile(OnnxNode& n);
+Result<Value> ConvertDepthToSpace(OnnxNode& n);
+Result<Value> ConvertSpaceToDepth(OnnxNode& n);
 Status ConvertReverseSequence(OnnxNode& n);
 
 // shape_pad.cc
-Status ConvertPad(OnnxNode& n);
-Status ConvertCenterCropPad(OnnxNode& n);
+Result<Value> ConvertPad(OnnxNode& n);
+Result<Value> ConvertCenterCropPad(OnnxNode& n);
 
 // shape_fill.cc
 Status ConvertConstant(OnnxNode& n);
-Status ConvertConstantOfShape(OnnxNode& n);
-Status ConvertRange(OnnxNode& n);
-Status ConvertEyeLike(OnnxNode& n);
-Status ConvertTrilu(OnnxNode& n);
-Status ConvertOneHot(OnnxNode& n);
+Result<Value> ConvertConstantOfShape(OnnxNode& n);
+Result<Value> ConvertRange(OnnxNode& n);
+Result<Value> ConvertEyeLike(OnnxNode& n);
+Result<Value> ConvertTrilu(OnnxNode& n);
+Result<Value> ConvertOneHot(OnnxNode& n);
 
 }  // namespace ridge

@@ -56,8 +56,7 @@ Status ConvertConstant(OnnxNode& n) {
   return n.status();
 }
 
-Status ConvertConstantOfShape(OnnxNode& n) {
-  RIDGE_RETURN_IF_ERROR(n.Need(1));
+Result<Value> ConvertConstantOfShape(OnnxNode& n) {
   RIDGE_ASSIGN_OR_RETURN(const Dims dims, n.KnownInts(0, "the shape"));
   if (Status status = CheckDims(dims); !status.ok()) return n.Error(status.message());
   Tensor value = Tensor::Scalar(DType::kF32, 0);
@@ -69,8 +68,7 @@ Status ConvertConstantOfShape(OnnxNode& n) {
         fmt::format("value is {}; it must have one element", TypeToString(value.type())));
   }
   GraphBuilder& b = n.b();
-  n.Set(0, b.Expand(ReshapeExactly(b, b.Constant(std::move(value)), {}), dims));
-  return n.status();
+  return Expand(ReshapeExactly(b.Constant(std::move(value)), {}), dims);
 }
 
 namespace {
@@ -118,13 +116,11 @@ Result<Tensor> FloatRange(OnnxNode& n, DType dtype) {
 
 }  // namespace
 
-Status ConvertRange(OnnxNode& n) {
-  RIDGE_RETURN_IF_ERROR(n.Need(3));
+Result<Value> ConvertRange(OnnxNode& n) {
   const DType dtype = n.type(0).dtype;
   Result<Tensor> range = IsFloat(dtype) ? FloatRange(n, dtype) : IntegerRange(n, dtype);
   RIDGE_RETURN_IF_ERROR(range.status());
-  n.Set(0, n.b().Constant(*std::move(range), "range"));
-  return n.status();
+  return n.b().Constant(*std::move(range), "range");
 }
 
 namespace {
@@ -136,7 +132,7 @@ struct RowsAndColumns {
 Result<RowsAndColumns> Coordinates(OnnxNode& n, int64_t rows, int64_t columns) {
   RIDGE_ASSIGN_OR_RETURN(const Value row, OnnxIota(n, rows));
   RIDGE_ASSIGN_OR_RETURN(const Value column, OnnxIota(n, columns));
-  return RowsAndColumns{ReshapeExactly(n.b(), row, {rows, 1}), column};
+  return RowsAndColumns{ReshapeExactly(row, {rows, 1}), column};
 }
 
 // A diagonal further away than any extent is as good as one just outside.
@@ -147,22 +143,18 @@ double Diagonal(int64_t k) {
 
 }  // namespace
 
-Status ConvertEyeLike(OnnxNode& n) {
-  RIDGE_RETURN_IF_ERROR(n.Need(1));
+Result<Value> ConvertEyeLike(OnnxNode& n) {
   const Dims dims = n.dims(0);
   if (dims.size() != 2)
     return n.Error(fmt::format("the input is {}; it must have rank 2", DimsToString(dims)));
   RIDGE_ASSIGN_OR_RETURN(const DType dtype, OnnxDTypeAttr(n, "dtype", n.type(0).dtype));
   RIDGE_ASSIGN_OR_RETURN(const RowsAndColumns at, Coordinates(n, dims[0], dims[1]));
-  GraphBuilder& b = n.b();
-  const Value wanted = b.AddScalar(at.row, Diagonal(n.integer("k", 0)));
-  n.Set(0, b.Cast(b.Op("equal", {at.column, wanted}), dtype));
-  return n.status();
+  const Value wanted = at.row + Diagonal(n.integer("k", 0));
+  return Cast(Equal(at.column, wanted), dtype);
 }
 
 // Kept where column >= row + k (upper) or column <= row + k.
-Status ConvertTrilu(OnnxNode& n) {
-  RIDGE_RETURN_IF_ERROR(n.Need(1));
+Result<Value> ConvertTrilu(OnnxNode& n) {
   const TensorType type = n.type(0);
   const size_t rank = type.dims.size();
   if (rank < 2)
@@ -174,15 +166,15 @@ Status ConvertTrilu(OnnxNode& n) {
   Value diagonal = at.row;
   if (n.has_input(1) && n.Known(1) == nullptr) {
     if (n.type(1).elements() != 1) return n.Error("k must be one number");
-    diagonal = b.Add(at.row, ReshapeExactly(b, b.Cast(n.input(1), DType::kI64), {}));
+    diagonal = at.row + ReshapeExactly(Cast(n[1], DType::kI64), {});
   } else if (n.has_input(1)) {
     RIDGE_ASSIGN_OR_RETURN(const int64_t k, n.KnownInt(1, "k"));
-    diagonal = b.AddScalar(at.row, Diagonal(k));
+    diagonal = at.row + Diagonal(k);
   }
   const bool upper = n.integer("upper", 1) != 0;
-  const Value kept = b.Op(upper ? "greater_equal" : "less_equal", {at.column, diagonal});
-  n.Set(0, b.Where(kept, n.input(0), b.Scalar(type.dtype, 0)));
-  return n.status();
+  const Value kept = Op(upper ? "greater_equal" : "less_equal", {at.column, diagonal});
+  const Value zero = b.Scalar(type.dtype, 0);
+  return Where(kept, n[0], zero);
 }
 
 namespace {
@@ -200,25 +192,25 @@ Result<int64_t> OneHotDepth(OnnxNode& n) {
 }  // namespace
 
 // y = number == index ? on : off, with the numbers 0 to depth - 1 along `axis`.
-Status ConvertOneHot(OnnxNode& n) {
+Result<Value> ConvertOneHot(OnnxNode& n) {
   RIDGE_ASSIGN_OR_RETURN(const int64_t depth, OneHotDepth(n));
   Dims dims = n.dims(0);
   RIDGE_ASSIGN_OR_RETURN(const int64_t axis,
                          n.Axis(n.integer("axis", -1), static_cast<int>(dims.size()) + 1));
   RIDGE_ASSIGN_OR_RETURN(const Value iota, OnnxIota(n, depth));
   GraphBuilder& b = n.b();
-  const Value index = b.Cast(n.input(0), DType::kI64);
-  const Value negative = b.Op("less", {index, b.Scalar(DType::kI64, 0)});
-  const Value place = b.Where(negative, b.AddScalar(index, static_cast<double>(depth)), index);
+  const Value index = Cast(n[0], DType::kI64);
+  const Value negative = index < b.Scalar(DType::kI64, 0);
+  const Value place = Where(negative, index + static_cast<double>(depth), index);
   if (!n.ok()) return n.status();
   dims.insert(dims.begin() + axis, 1);
   Dims along(dims.size(), 1);
   along[static_cast<size_t>(axis)] = depth;
-  const Value hot = b.Op("equal", {ReshapeExactly(b, place, dims), ReshapeExactly(b, iota, along)});
-  const Value off = ReshapeExactly(b, OnnxSliceAxis(b, n.input(2), 0, 0, 1), {});
-  const Value on = ReshapeExactly(b, OnnxSliceAxis(b, n.input(2), 0, 1, 2), {});
-  n.Set(0, b.Where(hot, on, off));
-  return n.status();
+  const Value places = ReshapeExactly(place, dims);
+  const Value hot = Equal(places, ReshapeExactly(iota, along));
+  const Value off = ReshapeExactly(Slice(n[2], 0, 0, 1, 1), {});
+  const Value on = ReshapeExactly(Slice(n[2], 0, 1, 2, 1), {});
+  return Where(hot, on, off);
 }
 
 }  // namespace ridge

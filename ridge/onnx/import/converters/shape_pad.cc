@@ -75,25 +75,25 @@ Result<Pads> ReadPads(OnnxNode& n, size_t rank) {
 }
 
 // Removes what negative amounts say, and sets them to 0.
-Value Crop(GraphBuilder& b, Value x, const Dims& dims, Pads& pads) {
+Value Crop(Value x, const Dims& dims, Pads& pads) {
   for (size_t d = 0; d < dims.size(); ++d) {
     if (pads.before[d] >= 0 && pads.after[d] >= 0) continue;
     const int64_t start = std::max<int64_t>(-pads.before[d], 0);
     const int64_t end = dims[d] + std::min<int64_t>(pads.after[d], 0);
-    x = OnnxSliceAxis(b, x, static_cast<int64_t>(d), start, std::max(start, end));
+    x = Slice(x, static_cast<int64_t>(d), start, std::max(start, end), 1);
     pads.before[d] = std::max<int64_t>(pads.before[d], 0);
     pads.after[d] = std::max<int64_t>(pads.after[d], 0);
   }
   return x;
 }
 
-Value PadWithValue(GraphBuilder& b, Value x, const Pads& pads) {
+Value PadWithValue(Value x, const Pads& pads) {
   const auto none = [](int64_t amount) { return amount == 0; };
   if (std::all_of(pads.before.begin(), pads.before.end(), none) &&
       std::all_of(pads.after.begin(), pads.after.end(), none)) {
     return x;
   }
-  return b.Op("pad", {x}, {{"before", pads.before}, {"after", pads.after}, {"value", pads.value}});
+  return Op("pad", {x}, {{"before", pads.before}, {"after", pads.after}, {"value", pads.value}});
 }
 
 // The element that stands at `place`, which may lie outside [0, extent).  REQUIRES: extent > 0.
@@ -108,7 +108,7 @@ Result<Value> PadByTaking(OnnxNode& n, Value x, const Pads& pads) {
   constexpr int64_t kMost = int64_t{1} << 22;
   for (size_t d = 0; d < pads.before.size() && n.ok(); ++d) {
     if (pads.before[d] == 0 && pads.after[d] == 0) continue;
-    const int64_t extent = n.b().dims(x)[d];
+    const int64_t extent = x.dims()[d];
     const int64_t count = pads.before[d] + extent + pads.after[d];
     if (extent == 0 || count > kMost) {
       return n.Error(
@@ -120,35 +120,31 @@ Result<Value> PadByTaking(OnnxNode& n, Value x, const Pads& pads) {
     for (int64_t i = 0; i < count; ++i)
       from.push_back(SourceOf(pads.mode, i - pads.before[d], extent));
     const Value indices = n.b().Constant(Tensor::FromInts({count}, from), "pad_index");
-    x = n.b().Op("gather", {x, indices}, {{"axis", static_cast<int64_t>(d)}});
+    x = Gather(x, indices, static_cast<int64_t>(d));
   }
   return x;
 }
 
 }  // namespace
 
-Status ConvertPad(OnnxNode& n) {
-  RIDGE_RETURN_IF_ERROR(n.Need(1));
+Result<Value> ConvertPad(OnnxNode& n) {
   const Dims dims = n.dims(0);
   RIDGE_ASSIGN_OR_RETURN(Pads pads, ReadPads(n, dims.size()));
   RIDGE_RETURN_IF_ERROR(OnnxCheckPads(n, dims, pads.before, pads.after));
-  Value x = Crop(n.b(), n.input(0), dims, pads);
-  if (!n.ok()) return n.status();
+  Value x = Crop(n[0], dims, pads);
   if (pads.mode == "constant") {
-    x = PadWithValue(n.b(), x, pads);
+    x = PadWithValue(x, pads);
   } else if (pads.mode == "reflect" || pads.mode == "edge" || pads.mode == "wrap") {
     RIDGE_ASSIGN_OR_RETURN(x, PadByTaking(n, x, pads));
   } else {
     return n.Error(
         fmt::format("mode is \"{}\"; it must be constant, reflect, edge or wrap", pads.mode));
   }
-  n.Set(0, x);
-  return n.status();
+  return x;
 }
 
 // The window in the middle: what is odd is cut before and padded after.
-Status ConvertCenterCropPad(OnnxNode& n) {
-  RIDGE_RETURN_IF_ERROR(n.Need(2));
+Result<Value> ConvertCenterCropPad(OnnxNode& n) {
   const Dims dims = n.dims(0);
   std::vector<int64_t> all;
   for (size_t d = 0; d < dims.size(); ++d) all.push_back(static_cast<int64_t>(d));
@@ -170,9 +166,8 @@ Status ConvertCenterCropPad(OnnxNode& n) {
     pads.after[d] = missing - pads.before[d];
   }
   RIDGE_RETURN_IF_ERROR(OnnxCheckPads(n, dims, pads.before, pads.after));
-  const Value cropped = Crop(n.b(), n.input(0), dims, pads);
-  n.Set(0, PadWithValue(n.b(), cropped, pads));
-  return n.status();
+  const Value cropped = Crop(n[0], dims, pads);
+  return PadWithValue(cropped, pads);
 }
 
 }  // namespace ridge

@@ -8,12 +8,11 @@
 
 namespace ridge {
 
-Status ConvertConcat(OnnxNode& n) {
+Result<Value> ConvertConcat(OnnxNode& n) {
   RIDGE_RETURN_IF_ERROR(n.Need(n.input_count() == 0 ? 1 : n.input_count()));
   const std::vector<Value> parts = n.inputs();
   const int64_t axis = n.integer("axis", 1);
-  n.Set(0, parts.size() == 1 ? parts[0] : n.b().Op("concat", parts, {{"axis", axis}}));
-  return n.status();
+  return parts.size() == 1 ? parts[0] : Concat(parts, axis);
 }
 
 namespace {
@@ -58,22 +57,21 @@ Result<std::vector<int64_t>> SplitSizes(OnnxNode& n, int64_t extent) {
 }  // namespace
 
 Status ConvertSplit(OnnxNode& n) {
-  RIDGE_RETURN_IF_ERROR(n.Need(1));
   const Dims dims = n.dims(0);
   RIDGE_ASSIGN_OR_RETURN(const int64_t axis,
                          n.Axis(n.integer("axis", 0), static_cast<int>(dims.size())));
   RIDGE_ASSIGN_OR_RETURN(const std::vector<int64_t> sizes,
                          SplitSizes(n, dims[static_cast<size_t>(axis)]));
-  const Value x = n.input(0);
+  const Value x = n[0];
   int64_t begin = 0;
   for (size_t i = 0; i < sizes.size(); ++i) {
-    if (n.wants(i)) n.Set(i, OnnxSliceAxis(n.b(), x, axis, begin, begin + sizes[i]));
+    if (n.wants(i)) n.Set(i, Slice(x, axis, begin, begin + sizes[i], 1));
     begin += sizes[i];
   }
   return n.status();
 }
 
-Status ConvertSlice(OnnxNode& n) {
+Result<Value> ConvertSlice(OnnxNode& n) {
   RIDGE_RETURN_IF_ERROR(n.Need(n.opset() < 10 ? 1 : 3));
   AttrMap attrs;
   if (n.opset() < 10) {
@@ -90,8 +88,7 @@ Status ConvertSlice(OnnxNode& n) {
       RIDGE_ASSIGN_OR_RETURN(attrs["steps"], n.KnownInts(4, "steps"));
     }
   }
-  n.Set(0, n.b().Op("slice", {n.input(0)}, std::move(attrs)));
-  return n.status();
+  return Op("slice", {n[0]}, std::move(attrs));
 }
 
 namespace {
@@ -118,21 +115,19 @@ Result<std::vector<int64_t>> TileRepeats(OnnxNode& n, const Dims& dims) {
 }  // namespace
 
 // One axis at a time, the last first: [outer, 1, extent * inner] stretched to [outer, repeats, ..].
-Status ConvertTile(OnnxNode& n) {
-  RIDGE_RETURN_IF_ERROR(n.Need(1));
+Result<Value> ConvertTile(OnnxNode& n) {
   Dims dims = n.dims(0);
   RIDGE_ASSIGN_OR_RETURN(const std::vector<int64_t> repeats, TileRepeats(n, dims));
-  Value x = n.input(0);
+  Value x = n[0];
   for (size_t d = dims.size(); d-- > 0;) {
     if (repeats[d] == 1) continue;
     const int64_t outer = OnnxExtent(dims, 0, d), rest = OnnxExtent(dims, d, dims.size());
-    x = ReshapeExactly(n.b(), x, {outer, 1, rest});
-    x = n.b().Expand(x, {outer, repeats[d], rest});
+    x = ReshapeExactly(x, {outer, 1, rest});
+    x = Expand(x, {outer, repeats[d], rest});
     dims[d] *= repeats[d];
-    x = ReshapeExactly(n.b(), x, dims);
+    x = ReshapeExactly(x, dims);
   }
-  n.Set(0, x);
-  return n.status();
+  return x;
 }
 
 namespace {
@@ -150,8 +145,7 @@ Result<int64_t> BlockSize(OnnxNode& n) {
 
 }  // namespace
 
-Status ConvertDepthToSpace(OnnxNode& n) {
-  RIDGE_RETURN_IF_ERROR(n.Need(1));
+Result<Value> ConvertDepthToSpace(OnnxNode& n) {
   RIDGE_ASSIGN_OR_RETURN(const int64_t s, BlockSize(n));
   const Dims d = n.dims(0);
   if (d[1] % (s * s) != 0) {
@@ -162,31 +156,26 @@ Status ConvertDepthToSpace(OnnxNode& n) {
     return n.Error(fmt::format("mode is \"{}\"; it must be DCR or CRD", mode));
   }
   const int64_t depth = d[1] / (s * s);
-  GraphBuilder& b = n.b();
-  Value x = n.input(0);
+  Value x = n[0];
   if (mode == "DCR") {
-    x = ReshapeExactly(b, x, {d[0], s, s, depth, d[2], d[3]});
-    x = b.Transpose(x, {0, 3, 4, 1, 5, 2});
+    x = ReshapeExactly(x, {d[0], s, s, depth, d[2], d[3]});
+    x = Transpose(x, {0, 3, 4, 1, 5, 2});
   } else {
-    x = ReshapeExactly(b, x, {d[0], depth, s, s, d[2], d[3]});
-    x = b.Transpose(x, {0, 1, 4, 2, 5, 3});
+    x = ReshapeExactly(x, {d[0], depth, s, s, d[2], d[3]});
+    x = Transpose(x, {0, 1, 4, 2, 5, 3});
   }
-  n.Set(0, ReshapeExactly(b, x, {d[0], depth, d[2] * s, d[3] * s}));
-  return n.status();
+  return ReshapeExactly(x, {d[0], depth, d[2] * s, d[3] * s});
 }
 
-Status ConvertSpaceToDepth(OnnxNode& n) {
-  RIDGE_RETURN_IF_ERROR(n.Need(1));
+Result<Value> ConvertSpaceToDepth(OnnxNode& n) {
   RIDGE_ASSIGN_OR_RETURN(const int64_t s, BlockSize(n));
   const Dims d = n.dims(0);
   if (d[2] % s != 0 || d[3] % s != 0) {
     return n.Error(fmt::format("{} can't be cut into blocks of {}", DimsToString(d), s));
   }
-  GraphBuilder& b = n.b();
-  Value x = ReshapeExactly(b, n.input(0), {d[0], d[1], d[2] / s, s, d[3] / s, s});
-  x = b.Transpose(x, {0, 3, 5, 1, 2, 4});
-  n.Set(0, ReshapeExactly(b, x, {d[0], d[1] * s * s, d[2] / s, d[3] / s}));
-  return n.status();
+  Value x = ReshapeExactly(n[0], {d[0], d[1], d[2] / s, s, d[3] / s, s});
+  x = Transpose(x, {0, 3, 5, 1, 2, 4});
+  return ReshapeExactly(x, {d[0], d[1] * s * s, d[2] / s, d[3] / s});
 }
 
 namespace {
@@ -208,7 +197,6 @@ Status CheckReverse(OnnxNode& n, int64_t batch_axis, int64_t time_axis) {
 
 // Rows (batch, time) of x are taken from the place where the reversed sequence has them.
 Status ConvertReverseSequence(OnnxNode& n) {
-  RIDGE_RETURN_IF_ERROR(n.Need(2));
   const int64_t batch_axis = n.integer("batch_axis", 1), time_axis = n.integer("time_axis", 0);
   RIDGE_RETURN_IF_ERROR(CheckReverse(n, batch_axis, time_axis));
   const Dims dims = n.dims(0);
@@ -218,19 +206,19 @@ Status ConvertReverseSequence(OnnxNode& n) {
   const bool by_batch = batch_axis == 0;
   RIDGE_ASSIGN_OR_RETURN(const Value times, OnnxIota(n, length));
   RIDGE_ASSIGN_OR_RETURN(const Value samples, OnnxIota(n, batch));
-  const Value t = ReshapeExactly(b, times, by_batch ? Dims{1, length} : Dims{length, 1});
+  const Value t = ReshapeExactly(times, by_batch ? Dims{1, length} : Dims{length, 1});
   const Dims of_batch = by_batch ? Dims{batch, 1} : Dims{1, batch};
-  const Value s = ReshapeExactly(b, samples, of_batch);
-  const Value len = ReshapeExactly(b, b.Cast(n.input(1), DType::kI64), of_batch);
-  const Value reversed = b.Sub(b.AddScalar(len, -1), t);
-  const Value from = b.Where(b.Op("less", {t, len}), reversed, t);
-  const Value row = by_batch ? b.Add(b.MulScalar(s, static_cast<double>(length)), from)
-                             : b.Add(b.MulScalar(from, static_cast<double>(batch)), s);
+  const Value s = ReshapeExactly(samples, of_batch);
+  const Value len = ReshapeExactly(Cast(n[1], DType::kI64), of_batch);
+  const Value reversed = len + -1 - t;
+  const Value from = Where(t < len, reversed, t);
+  const Value row =
+      by_batch ? s * static_cast<double>(length) + from : from * static_cast<double>(batch) + s;
   if (!b.ok()) return n.status();
   const int64_t inner = OnnxExtent(dims, 2, dims.size());
-  const Value rows = ReshapeExactly(b, n.input(0), {batch * length, inner});
-  const Value y = b.Op("gather", {rows, ReshapeExactly(b, row, {batch * length})});
-  n.Set(0, ReshapeExactly(b, y, dims));
+  const Value rows = ReshapeExactly(n[0], {batch * length, inner});
+  const Value y = Gather(rows, ReshapeExactly(row, {batch * length}));
+  n.Set(0, ReshapeExactly(y, dims));
   return n.status();
 }
 

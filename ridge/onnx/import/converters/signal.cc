@@ -20,7 +20,7 @@ namespace {
 constexpr int64_t kLongestWindow = int64_t{1} << 22;
 
 // a0 - a1 cos(2 pi k / N) + a2 cos(4 pi k / N), where N is the size, or size - 1 when symmetric.
-Status ConvertCosineWindow(OnnxNode& n, double a0, double a1, double a2) {
+Result<Value> ConvertCosineWindow(OnnxNode& n, double a0, double a1, double a2) {
   RIDGE_RETURN_IF_ERROR(n.Need(1));
   RIDGE_ASSIGN_OR_RETURN(const int64_t size, n.KnownInt(0, "size"));
   RIDGE_ASSIGN_OR_RETURN(const DType dtype, SignalDType(n));
@@ -36,13 +36,14 @@ Status ConvertCosineWindow(OnnxNode& n, double a0, double a1, double a2) {
     const double value = a0 - a1 * std::cos(angle) + a2 * std::cos(2 * angle);
     StoreFromDouble(dtype, window.mutable_data(), k, value);
   }
-  n.Set(0, n.b().Constant(std::move(window), "window"));
-  return n.status();
+  return n.b().Constant(std::move(window), "window");
 }
 
-Status ConvertBlackman(OnnxNode& n) { return ConvertCosineWindow(n, 0.42, 0.5, 0.08); }
-Status ConvertHann(OnnxNode& n) { return ConvertCosineWindow(n, 0.5, 0.5, 0); }
-Status ConvertHamming(OnnxNode& n) { return ConvertCosineWindow(n, 25.0 / 46.0, 21.0 / 46.0, 0); }
+Result<Value> ConvertBlackman(OnnxNode& n) { return ConvertCosineWindow(n, 0.42, 0.5, 0.08); }
+Result<Value> ConvertHann(OnnxNode& n) { return ConvertCosineWindow(n, 0.5, 0.5, 0); }
+Result<Value> ConvertHamming(OnnxNode& n) {
+  return ConvertCosineWindow(n, 25.0 / 46.0, 21.0 / 46.0, 0);
+}
 
 constexpr OnnxConverter kConverters[] = {
     {"", "BlackmanWindow", ConvertBlackman},         {"", "DFT", ConvertDft},

@@ -4,9 +4,9 @@
 
 namespace ridge {
 
-Status ConvertDft(OnnxNode& n);              // signal_fourier.cc
-Status ConvertStft(OnnxNode& n);             // signal_fourier.cc
-Status ConvertMelWeightMatrix(OnnxNode& n);  // signal_mel.cc
+Result<Value> ConvertDft(OnnxNode& n);              // signal_fourier.cc
+Result<Value> ConvertStft(OnnxNode& n);             // signal_fourier.cc
+Result<Value> ConvertMelWeightMatrix(OnnxNode& n);  // signal_mel.cc
 
 // The attribute `output_datatype`, FLOAT by default.
 Result<DType> SignalDType(OnnxNode& n);

@@ -75,15 +75,15 @@ Tensor MakeTable(const Transform& t, DType dtype) {
 // x [.., count, parts] -> [.., bins, out_parts]
 Value Apply(GraphBuilder& b, Value x, const Transform& t) {
   if (!b.ok()) return {};
-  const TensorType type = b.type(x);
+  const TensorType type = x.type();
   Dims out = type.dims;
   out[out.size() - 2] = t.bins;
   out[out.size() - 1] = t.out_parts();
   const int64_t numbers = t.count * t.parts;
-  if (type.elements() == 0 || numbers == 0) return b.Expand(b.Scalar(type.dtype, 0), out);
-  const Value flat = ReshapeExactly(b, x, {type.elements() / numbers, numbers});
-  const Value y = b.MatMul(flat, b.Constant(MakeTable(t, type.dtype), "fourier"));
-  return ReshapeExactly(b, y, out);
+  if (type.elements() == 0 || numbers == 0) return Expand(b.Scalar(type.dtype, 0), out);
+  const Value flat = ReshapeExactly(x, {type.elements() / numbers, numbers});
+  const Value y = MatMul(flat, b.Constant(MakeTable(t, type.dtype), "fourier"));
+  return ReshapeExactly(y, out);
 }
 
 // Input 0 as a float [.., n, 1 or 2].
@@ -140,19 +140,17 @@ Result<Transform> ReadDft(OnnxNode& n, int64_t axis) {
 
 }  // namespace
 
-Status ConvertDft(OnnxNode& n) {
+Result<Value> ConvertDft(OnnxNode& n) {
   RIDGE_RETURN_IF_ERROR(CheckSignal(n, 2));
   const int rank = n.type(0).rank();
   RIDGE_ASSIGN_OR_RETURN(const int64_t axis, DftAxis(n, rank));
   RIDGE_ASSIGN_OR_RETURN(const Transform t, ReadDft(n, axis));
   GraphBuilder& b = n.b();
-  const Value x = n.input(0);
-  if (!n.ok()) return n.status();
+  const Value x = n[0];
   const bool moves = axis != rank - 2;
   const std::vector<int64_t> order = SwapBeforeLast(axis, rank);
-  const Value y = Apply(b, moves ? b.Transpose(x, order) : x, t);
-  n.Set(0, moves ? b.Transpose(y, order) : y);
-  return n.status();
+  const Value y = Apply(b, moves ? Transpose(x, order) : x, t);
+  return moves ? Transpose(y, order) : y;
 }
 
 namespace {
@@ -203,12 +201,12 @@ Value TakeFrames(GraphBuilder& b, Value signal, const StftCall& call) {
       places.as_mutable<int32_t>()[f * length + k] = static_cast<int32_t>(f * call.step + k);
     }
   }
-  return b.Op("gather", {signal, b.Constant(std::move(places), "frames")}, {{"axis", int64_t{1}}});
+  return Gather(signal, b.Constant(std::move(places), "frames"), 1);
 }
 
 }  // namespace
 
-Status ConvertStft(OnnxNode& n) {
+Result<Value> ConvertStft(OnnxNode& n) {
   RIDGE_RETURN_IF_ERROR(CheckSignal(n, 3));
   RIDGE_RETURN_IF_ERROR(n.Need(2));
   const TensorType type = n.type(0);
@@ -223,13 +221,12 @@ Status ConvertStft(OnnxNode& n) {
     return n.Error(fmt::format("window is {}; it must be [{}], the frame_length",
                                TypeToString(n.type(2)), length));
   }
-  Value frames = TakeFrames(b, n.input(0), call);
+  Value frames = TakeFrames(b, n[0], call);
   if (n.has_input(2)) {
-    const Value window = ReshapeExactly(b, b.Cast(n.input(2), type.dtype), {length, 1});
-    frames = b.Mul(frames, window);
+    const Value window = ReshapeExactly(Cast(n[2], type.dtype), {length, 1});
+    frames = frames * window;
   }
-  n.Set(0, Apply(b, frames, call.transform));
-  return n.status();
+  return Apply(b, frames, call.transform);
 }
 
 }  // namespace ridge

@@ -74,7 +74,7 @@ double Triangle(int64_t left, int64_t center, int64_t right, int64_t j) {
 
 }  // namespace
 
-Status ConvertMelWeightMatrix(OnnxNode& n) {
+Result<Value> ConvertMelWeightMatrix(OnnxNode& n) {
   RIDGE_ASSIGN_OR_RETURN(const MelCall call, ReadCall(n));
   RIDGE_ASSIGN_OR_RETURN(const DType dtype, SignalDType(n));
   const std::vector<int64_t> edges = Edges(call);
@@ -88,8 +88,7 @@ Status ConvertMelWeightMatrix(OnnxNode& n) {
                       Triangle(left, center, right, j));
     }
   }
-  n.Set(0, n.b().Constant(std::move(weights), "mel_weights"));
-  return n.status();
+  return n.b().Constant(std::move(weights), "mel_weights");
 }
 
 }  // namespace ridge

@@ -24,7 +24,7 @@ Status ConvertGradient(OnnxNode& n) {
   std::vector<Value> xs;
   for (size_t i = 0; i < names.size(); ++i) {
     const Value named = n.importer().ValueOf(names[i]);
-    if (!named.valid() || named != n.input(i)) {
+    if (!named.valid() || named != n[i]) {
       return n.Unsupported(
           fmt::format("input {} is not the value '{}' that xs or zs names", i, names[i]));
     }
@@ -32,8 +32,8 @@ Status ConvertGradient(OnnxNode& n) {
   }
   const Value y = n.importer().ValueOf(n.text("y", ""));
   if (!y.valid()) return n.Error("y names no value: '" + n.text("y", "") + "'");
-  if (!IsFloat(n.b().type(y).dtype)) return n.Error("y is not float; it has no gradient");
-  const Value loss = n.b().dims(y).empty() ? y : n.b().ReduceSum(y, {}, /*keep_dims=*/false);
+  if (!IsFloat(y.dtype())) return n.Error("y is not float; it has no gradient");
+  const Value loss = y.dims().empty() ? y : Sum(y);
   RIDGE_ASSIGN_OR_RETURN(const std::vector<Value> gradients, AppendGradients(n.b(), loss, xs));
   for (size_t i = 0; i < gradients.size(); ++i) n.Set(i, gradients[i]);
   return n.status();
@@ -47,10 +47,7 @@ struct Updated {
 // The new tensor and its new states.
 using UpdateFormula = std::vector<Value> (*)(OnnxNode& n, const Updated& u);
 
-Value AsScalar(OnnxNode& n, Value v, DType dtype) {
-  GraphBuilder& b = n.b();
-  return b.Cast(b.dims(v).empty() ? v : b.Reshape(v, {}), dtype);
-}
+Value AsScalar(Value v, DType dtype) { return Cast(v.dims().empty() ? v : Reshape(v, {}), dtype); }
 
 Status CheckOptimizer(OnnxNode& n, size_t kinds) {
   if (n.input_count() < 2 + kinds || (n.input_count() - 2) % kinds != 0) {
@@ -75,13 +72,13 @@ Status ConvertOptimizer(OnnxNode& n, size_t kinds, UpdateFormula formula) {
   const size_t tensors = (n.input_count() - 2) / kinds;
   for (size_t t = 0; t < tensors; ++t) {
     const auto part = [&](size_t kind) {
-      return kind < kinds ? n.input(2 + kind * tensors + t) : Value();
+      return kind < kinds ? n[2 + kind * tensors + t] : Value();
     };
     const DType dtype = n.type(2 + t).dtype;
-    const Value rate = n.input(0), count = n.input(1);
+    const Value rate = n[0], count = n[1];
     if (!n.ok()) return n.status();
-    const Updated u = {.rate = AsScalar(n, rate, dtype),
-                       .count = AsScalar(n, count, dtype),
+    const Updated u = {.rate = AsScalar(rate, dtype),
+                       .count = AsScalar(count, dtype),
                        .x = part(0),
                        .gradient = part(1),
                        .first = part(2),
@@ -96,52 +93,49 @@ Status ConvertOptimizer(OnnxNode& n, size_t kinds, UpdateFormula formula) {
 // G + norm_coefficient * X
 Value Regularized(OnnxNode& n, const Updated& u, double fallback = 0) {
   const double norm = n.number("norm_coefficient", fallback);
-  return norm == 0 ? u.gradient : n.b().Add(n.b().MulScalar(u.x, norm), u.gradient);
+  return norm == 0 ? u.gradient : u.x * norm + u.gradient;
 }
 
 // r = R / (1 + T * decay);  H_new = H + G^2;  X - r * G / (sqrt(H_new) + epsilon)
 std::vector<Value> AdagradFormula(OnnxNode& n, const Updated& u) {
-  GraphBuilder& b = n.b();
-  const Value decay = b.AddScalar(b.MulScalar(u.count, n.number("decay_factor", 0)), 1);
+  const Value decay = u.count * n.number("decay_factor", 0) + 1;
   const Value g = Regularized(n, u);
-  const Value h = b.Add(u.first, b.Mul(g, g));
-  const Value adaptive = b.AddScalar(b.Sqrt(h), n.number("epsilon", 1e-6));
-  const Value step = b.Div(b.Mul(b.Div(u.rate, decay), g), adaptive);
-  return {b.Sub(u.x, step), h};
+  const Value h = u.first + g * g;
+  const Value adaptive = Sqrt(h) + n.number("epsilon", 1e-6);
+  const Value step = u.rate / decay * g / adaptive;
+  return {u.x - step, h};
 }
 
 // 1 - base^T
-Value Correction(GraphBuilder& b, double base, Value count) {
-  if (!b.ok()) return {};
-  const Value power = b.Op("pow", {b.Scalar(b.type(count).dtype, base), count});
-  return b.AddScalar(b.Neg(power), 1);
+Value Correction(double base, Value count) {
+  const Value power = Pow(ScalarLike(count, base), count);
+  return -power + 1;
 }
 
 // R * sqrt(1 - beta^T) / (1 - alpha^T), and R itself at T = 0.
 Value AdamRate(OnnxNode& n, const Updated& u, double alpha, double beta) {
   GraphBuilder& b = n.b();
-  if (!b.ok()) return {};
   // At T = 0 the quotient is not read, but its gradient would be 0 * (1 / 0).
-  const DType dtype = b.type(u.count).dtype;
-  const Value count = b.Op("maximum", {u.count, b.Scalar(dtype, 1)});
-  const Value corrected =
-      b.Div(b.Mul(u.rate, b.Sqrt(Correction(b, beta, count))), Correction(b, alpha, count));
-  if (!b.ok()) return {};
-  return b.Where(b.Op("greater", {u.count, b.Scalar(dtype, 0)}), corrected, u.rate);
+  const DType dtype = u.count.dtype();
+  const Value count = Maximum(u.count, b.Scalar(dtype, 1));
+  const Value first = Correction(alpha, count);
+  const Value corrected = u.rate * Sqrt(Correction(beta, count)) / first;
+  return Where(u.count > b.Scalar(dtype, 0), corrected, u.rate);
 }
 
 // V_new = alpha V + (1 - alpha) G;  H_new = beta H + (1 - beta) G^2;
 // X - rate * V_new / (sqrt(H_new) + epsilon), times 1 - norm_coefficient_post
 std::vector<Value> AdamFormula(OnnxNode& n, const Updated& u) {
-  GraphBuilder& b = n.b();
   const double alpha = n.number("alpha", 0.9), beta = n.number("beta", 0.999);
   const Value g = Regularized(n, u);
-  const Value v = b.Add(b.MulScalar(u.first, alpha), b.MulScalar(g, 1 - alpha));
-  const Value h = b.Add(b.MulScalar(u.second, beta), b.MulScalar(b.Mul(g, g), 1 - beta));
-  const Value root = b.AddScalar(b.Sqrt(h), n.number("epsilon", 1e-6));
-  Value x = b.Sub(u.x, b.Div(b.Mul(AdamRate(n, u, alpha, beta), v), root));
+  const Value new_v = g * (1 - alpha);
+  const Value v = u.first * alpha + new_v;
+  const Value new_h = g * g * (1 - beta);
+  const Value h = u.second * beta + new_h;
+  const Value root = Sqrt(h) + n.number("epsilon", 1e-6);
+  Value x = u.x - AdamRate(n, u, alpha, beta) * v / root;
   const double post = n.number("norm_coefficient_post", 0);
-  if (post != 0) x = b.MulScalar(x, 1 - post);
+  if (post != 0) x = x * (1 - post);
   return {x, v, h};
 }
 
@@ -150,14 +144,15 @@ std::vector<Value> AdamFormula(OnnxNode& n, const Updated& u) {
 std::vector<Value> MomentumFormula(OnnxNode& n, const Updated& u) {
   GraphBuilder& b = n.b();
   const double alpha = n.number("alpha", 0), beta = n.number("beta", 1);
-  const DType dtype = b.type(u.count).dtype;
+  const DType dtype = u.count.dtype();
   const Value g = Regularized(n, u);
-  const Value scale = b.Where(b.Op("greater", {u.count, b.Scalar(dtype, 0)}), b.Scalar(dtype, beta),
-                              b.Scalar(dtype, 1));
-  const Value v = b.Add(b.MulScalar(u.first, alpha), b.Mul(scale, g));
+  const Value one = b.Scalar(dtype, 1), later = b.Scalar(dtype, beta);
+  const Value scale = Where(u.count > 0, later, one);
+  const Value step = scale * g;
+  const Value v = u.first * alpha + step;
   const bool nesterov = n.text("mode", "standard") == "nesterov";
-  const Value direction = nesterov ? b.Add(g, b.MulScalar(v, alpha)) : v;
-  return {b.Sub(u.x, b.Mul(u.rate, direction)), v};
+  const Value direction = nesterov ? g + v * alpha : v;
+  return {u.x - u.rate * direction, v};
 }
 
 Status ConvertAdagrad(OnnxNode& n) { return ConvertOptimizer(n, 3, AdagradFormula); }
