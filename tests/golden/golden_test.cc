@@ -44,9 +44,9 @@ DeviceProfile GoldenProfile() {
 Result<NamedGraph> GradientGraph(const Graph& forward) {
   GraphBuilder b(forward);
   std::vector<Value> params;
-  for (ValueId id : forward.ValuesOfKind(ValueKind::kParameter)) params.push_back({id});
+  for (ValueId id : forward.ValuesOfKind(ValueKind::kParameter)) params.push_back(b.At(id));
   RIDGE_ASSIGN_OR_RETURN(const std::vector<Value> grads,
-                         AppendGradients(b, {forward.FindOutput("loss")}, params));
+                         AppendGradients(b, b.At(forward.FindOutput("loss")), params));
   b.graph().ClearOutputs();
   b.graph().ClearUpdates();  // the statistics belong to the training steps
   for (size_t i = 0; i < params.size(); ++i) b.Output(forward.value(params[i].id).name, grads[i]);

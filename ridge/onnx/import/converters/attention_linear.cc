@@ -107,7 +107,10 @@ Value Step(Recurrence& r, int64_t t) {
   Value v = at(r.v);
   if (r.decay.valid())  // [B,Hkv,1,Dk] scales the rows of the state
     r.state = r.state * Transpose(Exp(at(r.decay)), {0, 1, 3, 2});
-  if (r.beta.valid()) v = at(r.beta) * (v - MatMul(k, r.state));
+  if (r.beta.valid()) {
+    const Value error = v - MatMul(k, r.state);
+    v = at(r.beta) * error;
+  }
   r.state = r.state + MatMul(k, v, /*transpose_a=*/true);
   return MultiplyGrouped(at(r.q), r.state, /*transpose_v=*/false);
 }

@@ -71,8 +71,11 @@ std::vector<Tap> TapsOf(const Axis& axis, Value point, SampleMode mode) {
   const Value t = v - low, rest = -t + 1;
   const Value next = low + 1;
   if (mode == SampleMode::kLinear) return {TapAt(axis, low, rest), TapAt(axis, next, t)};
-  return {TapAt(axis, low + -1, FarCubic(t + 1)), TapAt(axis, low, NearCubic(t)),
-          TapAt(axis, next, NearCubic(rest)), TapAt(axis, low + 2, FarCubic(rest + 1))};
+  const Value first = FarCubic(t + 1);
+  const Tap before = TapAt(axis, low + -1, first);
+  const Tap at_low = TapAt(axis, low, NearCubic(t)), at_next = TapAt(axis, next, NearCubic(rest));
+  const Value last = FarCubic(rest + 1);
+  return {before, at_low, at_next, TapAt(axis, low + 2, last)};
 }
 
 // Adds to `sum` the taps of axes d and after, over what the axes before have chosen: `row` of the

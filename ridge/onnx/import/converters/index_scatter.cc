@@ -8,12 +8,12 @@ namespace ridge {
 // x, places and updates flat.
 Result<Value> ConvertScatterElements(OnnxNode& n) {
   const Dims dims = n.dims(0);
-  const Value places =
-      Op("element_index", {n[1]}, {{"dims", dims}, {"axis", n.integer("axis", 0)}});
   if (n.dims(2) != n.dims(1)) {
     return n.Error(fmt::format("updates is {}, indices is {}; they must have one shape",
                                DimsToString(n.dims(2)), DimsToString(n.dims(1))));
   }
+  const Value places =
+      Op("element_index", {n[1]}, {{"dims", dims}, {"axis", n.integer("axis", 0)}});
   const Value y = Op("scatter", {OnnxFlat(n[0]), OnnxFlat(places), OnnxFlat(n[2])},
                      {{"reduction", n.text("reduction", "none")}});
   return ReshapeExactly(y, dims);
