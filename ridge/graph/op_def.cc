@@ -194,7 +194,7 @@ Result<std::vector<TensorType>> InferCall(const OpDef& op, OpCall& call) {
   return outputs;
 }
 
-Cost MovedOnce(const OpCall& call, int64_t flops) {
+Cost StreamingCost(const OpCall& call, int64_t flops) {
   Cost cost{.flops = flops};
   for (size_t i = 0; i < call.inputs.size(); ++i) {
     if (call.has_input(i)) cost.bytes_read += call.inputs[i].bytes();
@@ -204,7 +204,7 @@ Cost MovedOnce(const OpCall& call, int64_t flops) {
 }
 
 Cost CallCost(const OpDef& op, const OpCall& call) {
-  return op.cost != nullptr ? op.cost(call) : MovedOnce(call, /*flops=*/0);
+  return op.cost != nullptr ? op.cost(call) : StreamingCost(call, /*flops=*/0);
 }
 
 void RunReference(const OpDef& op, const OpCall& call, std::span<const double* const> in,

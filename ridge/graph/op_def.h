@@ -133,7 +133,7 @@ const OpDef* FindOp(std::string_view name);
 Result<std::vector<TensorType>> InferCall(const OpDef& op, OpCall& call);
 
 // The cost of `flops`, with every present input read once and every output written once.
-Cost MovedOnce(const OpCall& call, int64_t flops);
+Cost StreamingCost(const OpCall& call, int64_t flops);
 
 // OpDef::cost or its default.
 Cost CallCost(const OpDef& op, const OpCall& call);

@@ -6,7 +6,7 @@ namespace {
 constexpr int64_t kMostScanned = 1024;
 }  // namespace
 
-std::optional<double> UniformOf(const Graph& graph, ValueId id) {
+std::optional<double> SplatOf(const Graph& graph, ValueId id) {
   if (const Node* expand = graph.producer(id, "expand")) id = expand->inputs[0];
   const Tensor& tensor = graph.value(id).constant;
   const bool known = graph.value(id).kind == ValueKind::kConstant && tensor.elements() > 0 &&

@@ -18,6 +18,6 @@ struct PatternMatch {
 };
 
 // The value of all elements of a constant of at most 1024 equal elements; also through an expand.
-std::optional<double> UniformOf(const Graph& graph, ValueId id);
+std::optional<double> SplatOf(const Graph& graph, ValueId id);
 
 }  // namespace ridge

@@ -16,7 +16,7 @@ namespace {
 
 constexpr int kCoupled = -5;
 
-bool IsPartial(int axis) { return axis == kMeanOfSamples || axis == kSumOfSamples; }
+bool IsPartial(int axis) { return axis == kPartialMean || axis == kPartialSum; }
 
 // One call, and where the samples are in its inputs.
 struct SampleCall {
@@ -27,7 +27,7 @@ struct SampleCall {
 
   bool All(bool (*test)(int)) const { return std::all_of(inputs.begin(), inputs.end(), test); }
   bool WithoutSamples() const {
-    return All([](int axis) { return axis == kNoSamples; });
+    return All([](int axis) { return axis == kReplicated; });
   }
 };
 
@@ -36,7 +36,7 @@ int PartialAfter(const SampleCall& s) {
   const auto is_partial = std::count_if(s.inputs.begin(), s.inputs.end(), IsPartial);
   const int first = *std::find_if(s.inputs.begin(), s.inputs.end(), IsPartial);
   const auto others_whole = static_cast<size_t>(std::count(s.inputs.begin(), s.inputs.end(),
-                                                           kNoSamples)) == s.inputs.size() - 1;
+                                                           kReplicated)) == s.inputs.size() - 1;
   if (!IsFloat(s.call.outputs[0].dtype)) return kCoupled;
   switch (s.op.linear) {
     case Linear::kNo:
@@ -48,9 +48,9 @@ int PartialAfter(const SampleCall& s) {
     case Linear::kJointly:
       break;
   }
-  if (s.All([](int axis) { return axis == kSumOfSamples; })) return kSumOfSamples;
-  const bool mean = s.All([](int axis) { return axis == kMeanOfSamples || axis == kNoSamples; });
-  return mean ? kMeanOfSamples : kCoupled;
+  if (s.All([](int axis) { return axis == kPartialSum; })) return kPartialSum;
+  const bool mean = s.All([](int axis) { return axis == kPartialMean || axis == kReplicated; });
+  return mean ? kPartialMean : kCoupled;
 }
 
 // Whether the samples of each input are along its dimension of the factor, and an input without
@@ -58,8 +58,8 @@ int PartialAfter(const SampleCall& s) {
 bool FactorHolds(const SampleCall& s, const Factor& factor) {
   for (size_t i = 0; i < s.inputs.size(); ++i) {
     const int axis = factor.inputs[i];
-    if (s.inputs[i] != kNoSamples && s.inputs[i] != axis) return false;
-    if (s.inputs[i] == kNoSamples && axis != Factor::kNone &&
+    if (s.inputs[i] != kReplicated && s.inputs[i] != axis) return false;
+    if (s.inputs[i] == kReplicated && axis != Factor::kNone &&
         s.call.inputs[i].dims[static_cast<size_t>(axis)] != 1)
       return false;
   }
@@ -87,7 +87,7 @@ class Walk {
   Walk(const Graph& graph, const std::vector<ValueId>& samples)
       : graph_(graph),
         batch_(graph.type(samples[0]).dims[0]),
-        found_{std::vector<int>(graph.values().size(), kNoSamples), {}},
+        found_{std::vector<int>(graph.values().size(), kReplicated), {}},
         from_inputs_(graph.values().size(), false),
         culprit_(graph.values().size(), -1) {
     for (ValueId id : samples) {
@@ -107,7 +107,7 @@ class Walk {
   void Visit(NodeId n) {
     const Node& node = graph_.node(n);
     std::vector<int> inputs;
-    for (ValueId id : node.inputs) inputs.push_back(id == kNoValue ? kNoSamples : axis(id));
+    for (ValueId id : node.inputs) inputs.push_back(id == kNoValue ? kReplicated : axis(id));
     std::vector<int> outputs = Propagate(node, inputs);
     if (outputs.empty()) outputs = PropagateWhole(n, inputs);
     const NodeId culprit = outputs.empty() ? Culprit(n) : -1;
@@ -141,8 +141,8 @@ class Walk {
     const Node& node = graph_.node(n);
     std::vector<size_t> whole;
     for (size_t i = 0; i < inputs.size(); ++i) {
-      if (inputs[i] >= kNoSamples || !from_inputs_[static_cast<size_t>(node.inputs[i])]) continue;
-      inputs[i] = kNoSamples;
+      if (inputs[i] >= kReplicated || !from_inputs_[static_cast<size_t>(node.inputs[i])]) continue;
+      inputs[i] = kReplicated;
       whole.push_back(i);
     }
     if (whole.empty()) return {};
@@ -316,12 +316,12 @@ std::vector<int> SampleAxesAfter(const OpDef& op, const OpCall& call, std::span<
     if (factor.over != Factor::Over::kNothing) {
       if (s.WithoutSamples() || !IsFloat(call.outputs[0].dtype)) continue;
       const bool mean = factor.over == Factor::Over::kMean;
-      return std::vector<int>(count, mean ? kMeanOfSamples : kSumOfSamples);
+      return std::vector<int>(count, mean ? kPartialMean : kPartialSum);
     }
     if (s.WithoutSamples() && !ComesFromNoInput(factor)) continue;
     if (HoldsSamples(s, factor)) return factor.outputs;
   }
-  if (s.WithoutSamples() && !op.draws) return std::vector<int>(count, kNoSamples);
+  if (s.WithoutSamples() && !op.draws) return std::vector<int>(count, kReplicated);
   return {};
 }
 
@@ -334,7 +334,7 @@ Result<SampleAxes> FindSampleAxes(const Graph& graph, const std::vector<ValueId>
     if (const NodeId node = walk.culprit(root); node >= 0)
       return NotSliceable(graph, graph.Where(graph.node(node)) + " couples its samples");
     const int kind = walk.axis(root);
-    if (kind == kMeanOfSamples || kind == kSumOfSamples) continue;
+    if (kind == kPartialMean || kind == kPartialSum) continue;
     return NotSliceable(graph, fmt::format("'{}' is neither a mean nor a sum over its samples",
                                            graph.value(root).name));
   }

@@ -18,9 +18,9 @@ namespace ridge {
 
 // The sample axis of a value: the axis that consists of one block per sample, in order and of equal
 // size; or one of these.
-inline constexpr int kNoSamples = -1;      // replicated: the value is the same for every sample
-inline constexpr int kMeanOfSamples = -2;  // the mean over the samples' contributions
-inline constexpr int kSumOfSamples = -3;   // the sum
+inline constexpr int kReplicated = -1;   // replicated: the value is the same for every sample
+inline constexpr int kPartialMean = -2;  // the mean over the samples' contributions
+inline constexpr int kPartialSum = -3;   // the sum
 
 // In the graph of a slice the input `ridge.whole.x` is all of the input `x`.
 inline constexpr char kWholePrefix[] = "ridge.whole.";

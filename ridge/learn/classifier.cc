@@ -34,14 +34,14 @@ Value Counted(GraphBuilder& b, Value label, int64_t ignored) {
 }
 
 // The labels of the whole batch, also in the graph of a slice: the divisor counts them.
-Value WholeLabels(GraphBuilder& b, const ForwardFacts& facts) {
+Value WholeLabels(GraphBuilder& b, const ForwardInfo& facts) {
   const ValueId whole = b.graph().FindValue(kWholePrefix + b.graph().value(facts.label).name);
   return b.At(whole == kNoValue ? facts.label : whole);
 }
 
 }  // namespace
 
-Value Hits(GraphBuilder& b, Value logits, Value label) {
+Value IsCorrect(GraphBuilder& b, Value logits, Value label) {
   const Value hit = IsHit(b, logits, label);
   if (!b.ok()) return {};
   return ReduceRest(b, "reduce_mean", Cast(hit, DType::kF32));
@@ -57,8 +57,8 @@ LabelHits CountHits(GraphBuilder& b, Value logits, Value label, int64_t ignored)
           ReduceRest(b, "reduce_sum", Cast(counts, DType::kF32))};
 }
 
-Value CorrectSamples(GraphBuilder& b, const ForwardFacts& facts) {
-  if (!facts.ignored_label) return Sum(Hits(b, b.At(facts.logits), b.At(facts.label)));
+Value CorrectSamples(GraphBuilder& b, const ForwardInfo& facts) {
+  if (!facts.ignored_label) return Sum(IsCorrect(b, b.At(facts.logits), b.At(facts.label)));
   const LabelHits hits = CountHits(b, b.At(facts.logits), b.At(facts.label), *facts.ignored_label);
   if (!b.ok()) return {};
   const Value labels = WholeLabels(b, facts);

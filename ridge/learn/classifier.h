@@ -8,7 +8,7 @@ namespace ridge {
 // Accuracy by sample, f32[batch]: 1 where the largest logit (the first of equals) is the label's,
 // else 0.  A sample with several labels (pixels, words) counts as the share of its correct ones.
 // logits [batch, ..., classes], label integer [batch, ...].
-Value Hits(GraphBuilder& b, Value logits, Value label);
+Value IsCorrect(GraphBuilder& b, Value logits, Value label);
 
 // By sample, without labels equal to `ignored`.
 struct LabelHits {
@@ -19,6 +19,6 @@ LabelHits CountHits(GraphBuilder& b, Value logits, Value label, int64_t ignored)
 
 // f32[]: the number of correct samples in the batch; with ignored labels, the share of correct ones
 // among the counted labels, times the batch.
-Value CorrectSamples(GraphBuilder& b, const ForwardFacts& facts);
+Value CorrectSamples(GraphBuilder& b, const ForwardInfo& facts);
 
 }  // namespace ridge

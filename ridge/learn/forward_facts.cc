@@ -56,7 +56,7 @@ Status CheckReservedNames(const Graph& graph, bool own_step) {
                                     kRngInput, TypeToString(info.type)));
 }
 
-Status FindDataInputs(const Graph& graph, ForwardFacts& facts) {
+Status FindDataInputs(const Graph& graph, ForwardInfo& facts) {
   for (ValueId id : graph.ValuesOfKind(ValueKind::kInput)) {
     const ValueInfo& info = graph.value(id);
     if (info.name == kRngInput || IsWholeInput(info.name) ||
@@ -96,7 +96,7 @@ const Node* FindCrossEntropy(const Graph& graph, int64_t batch) {
 
 // A classifier: an integer input label [batch, ...] with logits [batch, ..., classes].  A graph
 // that writes its loss in other nodes names them: output `logits` [batch, classes], input `label`.
-void FindClassifier(const Graph& graph, ForwardFacts& facts) {
+void FindClassifier(const Graph& graph, ForwardInfo& facts) {
   if (const Node* node = FindCrossEntropy(graph, facts.batch)) {
     facts.logits = node->inputs[0];
     facts.label = node->inputs[1];
@@ -117,7 +117,7 @@ void FindClassifier(const Graph& graph, ForwardFacts& facts) {
 
 }  // namespace
 
-Result<ForwardFacts> InspectForward(const Graph& forward) {
+Result<ForwardInfo> InspectForward(const Graph& forward) {
   const std::vector<std::string> unbound = UnboundDims(forward);
   if (!unbound.empty()) {
     return Invalid(forward,
@@ -125,7 +125,7 @@ Result<ForwardFacts> InspectForward(const Graph& forward) {
                                "write others as f32[batch, length=128]",
                                fmt::join(unbound, ", ")));
   }
-  ForwardFacts facts;
+  ForwardInfo facts;
   facts.own_step = UpdatesParameters(forward);
   RIDGE_RETURN_IF_ERROR(CheckReservedNames(forward, facts.own_step));
   RIDGE_ASSIGN_OR_RETURN(facts.loss, FindLoss(forward));

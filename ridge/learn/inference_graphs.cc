@@ -44,9 +44,9 @@ Result<NamedGraph> SliceEval(const Graph& eval, int64_t slices) {
 }  // namespace
 
 Result<NamedGraph> BuildEvalGraph(const Graph& forward, int64_t slices) {
-  RIDGE_ASSIGN_OR_RETURN(const ForwardFacts facts, InspectForward(forward));
+  RIDGE_ASSIGN_OR_RETURN(const ForwardInfo facts, InspectForward(forward));
   RIDGE_ASSIGN_OR_RETURN(Graph inference, InferenceForm(forward));
-  RIDGE_ASSIGN_OR_RETURN(const ForwardFacts here, InspectForward(inference));
+  RIDGE_ASSIGN_OR_RETURN(const ForwardInfo here, InspectForward(inference));
   GraphBuilder b(std::move(inference));
   const Value loss = b.At(here.loss), logits = b.At(here.logits), label = b.At(here.label);
   b.graph().ClearOutputs();
@@ -59,7 +59,7 @@ Result<NamedGraph> BuildEvalGraph(const Graph& forward, int64_t slices) {
     b.Output("correct_sum", WeightedSum(hits.right, weight));
     b.Output("label_sum", WeightedSum(hits.counted, weight));
   } else if (here.logits != kNoValue) {
-    b.Output("correct_sum", WeightedSum(Hits(b, logits, label), weight));
+    b.Output("correct_sum", WeightedSum(IsCorrect(b, logits, label), weight));
   }
   b.Output("weight_sum", Sum(weight));
   RIDGE_ASSIGN_OR_RETURN(const Graph graph, b.Build());

@@ -42,7 +42,7 @@ struct Differentiated {
 };
 
 Result<Differentiated> Differentiate(const Graph& forward, const TrainingGraphOptions& options) {
-  RIDGE_ASSIGN_OR_RETURN(const ForwardFacts facts, InspectForward(forward));
+  RIDGE_ASSIGN_OR_RETURN(const ForwardInfo facts, InspectForward(forward));
   Differentiated d{std::make_unique<GraphBuilder>(forward), {}, {}};
   GraphBuilder& b = *d.builder;
   for (ValueId id : TrainableParameters(forward)) d.params.push_back(b.At(id));
@@ -108,7 +108,7 @@ Value SameParameter(GraphBuilder& b, const ValueInfo& info) {
 }
 
 Result<NamedGraph> BuildUpdate(const Graph& forward, const TrainingGraphOptions& options) {
-  RIDGE_ASSIGN_OR_RETURN(const ForwardFacts facts, InspectForward(forward));
+  RIDGE_ASSIGN_OR_RETURN(const ForwardInfo facts, InspectForward(forward));
   GraphBuilder b(forward.name);
   std::vector<Value> params, grads;
   for (ValueId id : TrainableParameters(forward)) {
@@ -125,7 +125,7 @@ Result<NamedGraph> BuildUpdate(const Graph& forward, const TrainingGraphOptions&
 }
 
 // The training step of a graph that has its own, with the outputs that the trainer reads.
-Result<NamedGraph> BuildOwnStep(const Graph& forward, const ForwardFacts& facts,
+Result<NamedGraph> BuildOwnStep(const Graph& forward, const ForwardInfo& facts,
                                 const TrainingGraphOptions& options) {
   if (options.accumulate != 1 || options.clip_norm > 0) {
     return Status(ErrorCode::kInvalidArgument,
@@ -155,7 +155,7 @@ std::vector<ValueId> TrainableParameters(const Graph& graph) {
 Result<std::vector<NamedGraph>> BuildTrainingGraphs(const Graph& forward,
                                                     const TrainingGraphOptions& options) {
   std::vector<NamedGraph> graphs;
-  RIDGE_ASSIGN_OR_RETURN(const ForwardFacts facts, InspectForward(forward));
+  RIDGE_ASSIGN_OR_RETURN(const ForwardInfo facts, InspectForward(forward));
   if (facts.own_step) {
     RIDGE_ASSIGN_OR_RETURN(NamedGraph train, BuildOwnStep(forward, facts, options));
     graphs.push_back(std::move(train));

@@ -43,7 +43,7 @@ struct TrainingGraphOptions {
 };
 
 // The facts of a forward graph that training needs.
-struct ForwardFacts {
+struct ForwardInfo {
   ValueId loss = kNoValue;
   ValueId logits = kNoValue;  // kNoValue unless a classifier: logits [batch, ..., classes]
   ValueId label = kNoValue;   // ... and input label i64|i32 [batch, ...]
@@ -57,7 +57,7 @@ struct ForwardFacts {
 
 // Fails with kInvalidModel: no output `loss` or not one float; inputs without a common first
 // extent; a reserved name taken; unbound dimensions.
-Result<ForwardFacts> InspectForward(const Graph& forward);
+Result<ForwardInfo> InspectForward(const Graph& forward);
 
 // The parameters that an update changes, in order of creation.
 std::vector<ValueId> TrainableParameters(const Graph& graph);

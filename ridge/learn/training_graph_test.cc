@@ -108,7 +108,7 @@ TEST(TrainingGraphTest, AGraphThatUpdatesItsParametersIsTheStep) {
                               "  ridge.lr = input f64[]\n"
                               "  next = mul(w, ridge.lr)\n"
                               "  update w = next\n");
-  const Result<ForwardFacts> facts = InspectForward(forward);
+  const Result<ForwardInfo> facts = InspectForward(forward);
   ASSERT_TRUE(facts.ok()) << facts.status().message();
   EXPECT_TRUE(facts->own_step);
   EXPECT_EQ(facts->data_inputs.size(), 1u);

@@ -294,7 +294,7 @@ class AttentionLayouts {
 
 }  // namespace
 
-Result<Graph> LayOutAttention(Graph graph) {
+Result<Graph> FoldHeadTransposes(Graph graph) {
   const bool any = std::any_of(graph.nodes().begin(), graph.nodes().end(),
                                [](const Node& node) { return node.op->name == "attention"; });
   if (!any) return graph;

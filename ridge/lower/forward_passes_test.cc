@@ -147,7 +147,7 @@ TEST_P(Stacks, KeepResultsAndGradients) {
   EXPECT_GT(changed, 20);
 }
 
-INSTANTIATE_TEST_SUITE_P(Passes, Stacks, testing::Values(PushSlicesUp, LayOutAttention));
+INSTANTIATE_TEST_SUITE_P(Passes, Stacks, testing::Values(PushSlicesUp, FoldHeadTransposes));
 
 TEST(PushSlicesUp, NeverAddsWork) {
   for (uint32_t seed = 0; seed < 200; ++seed) {

@@ -69,7 +69,7 @@ class Chooser {
     BlockResults();
     NarrowChoice choice;
     for (const Node& node : graph_.nodes())
-      choice.reads.push_back(TakesCasts(node) ? SeePointwise(node) : SeeNode(node));
+      choice.reads.push_back(TakesCasts(node) ? SeePointwise(node) : VisitNode(node));
     for (size_t v = 0; v < parent_.size(); ++v) {
       const size_t root = Root(v);
       choice.values.push_back(!blocked_[root] && gain_[root] > 0);
@@ -144,7 +144,7 @@ class Chooser {
     return std::vector<bool>(node.inputs.size(), true);
   }
 
-  std::vector<bool> SeeNode(const Node& node) {
+  std::vector<bool> VisitNode(const Node& node) {
     std::vector<bool> reads(node.inputs.size(), false), writes(node.outputs.size(), false);
     for (const DTypeGroup& all : kernels_.rules().NarrowGroups(*node.op)) {
       const Group group = GroupOf(node, all);

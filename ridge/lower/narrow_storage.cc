@@ -186,7 +186,7 @@ class Narrower {
 
 }  // namespace
 
-Result<Graph> StoreNarrow(Graph graph, DType narrow, KernelQuery& kernels) {
+Result<Graph> AutocastActivations(Graph graph, DType narrow, KernelQuery& kernels) {
   NarrowChoice choice = ChooseNarrow(graph, narrow, kernels);
   if (std::find(choice.values.begin(), choice.values.end(), true) == choice.values.end())
     return graph;

@@ -14,6 +14,6 @@ namespace ridge {
 // rounded once, when it is written.  Variables, gradients of parameters, statistics, and values
 // between the last product and the outputs (the loss) stay f32.
 // A node supports `narrow` if `kernels` has a kernel for it about as good as that for f32.
-Result<Graph> StoreNarrow(Graph graph, DType narrow, KernelQuery& kernels);
+Result<Graph> AutocastActivations(Graph graph, DType narrow, KernelQuery& kernels);
 
 }  // namespace ridge

@@ -25,10 +25,10 @@ class Kernels : public KernelQuery {
     if (op.name == f32_only_ && narrow) choice.efficiency = 1e-3;
     return {{choice}, {}};
   }
-  KernelOffers OffersAlone(const OpDef&, const OpCall&, std::span<const LayoutId>) override {
+  KernelOffers SerialOffers(const OpDef&, const OpCall&, std::span<const LayoutId>) override {
     return {};
   }
-  std::optional<KernelChoice> ReorderAlone(const TensorType&, LayoutId, LayoutId) override {
+  std::optional<KernelChoice> SerialReorder(const TensorType&, LayoutId, LayoutId) override {
     return std::nullopt;
   }
   int64_t LayoutBytes(LayoutId, const TensorType& type) const override { return type.bytes(); }
@@ -46,13 +46,13 @@ Graph Parse(const std::string& text) {
 }
 
 std::string Narrow(const std::string& text, Kernels kernels = Kernels()) {
-  Result<Graph> narrow = StoreNarrow(Parse(text), DType::kBF16, kernels);
+  Result<Graph> narrow = AutocastActivations(Parse(text), DType::kBF16, kernels);
   EXPECT_TRUE(narrow.ok()) << narrow.status().message();
   EXPECT_TRUE(CheckGraph(*narrow).ok()) << CheckGraph(*narrow).message();
   return PrintGraph(*narrow);
 }
 
-TEST(StoreNarrow, StoresWhatProductsAndPointwiseNodesExchange) {
+TEST(AutocastActivations, StoresWhatProductsAndPointwiseNodesExchange) {
   EXPECT_EQ(Narrow(R"(graph g
   x = input bf16[128,256]
   w = input bf16[256,256]
@@ -74,7 +74,7 @@ TEST(StoreNarrow, StoresWhatProductsAndPointwiseNodesExchange) {
 )");
 }
 
-TEST(StoreNarrow, LeavesSmallValuesVariablesAndTheLossAsTheyAre) {
+TEST(AutocastActivations, LeavesSmallValuesVariablesAndTheLossAsTheyAre) {
   for (const char* text : {
            "graph g\n  x = input bf16[8,8]\n  y = matmul(x, x, out_dtype=\"f32\")\n  r = relu(y)\n"
            "  r.bf16 = cast(r, to=\"bf16\")\n  z = matmul(r.bf16, x, out_dtype=\"f32\")\n"
@@ -100,7 +100,7 @@ constexpr const char* kNorm = R"(graph g
   output z
 )";
 
-TEST(StoreNarrow, TakesInputAndResultOfANormTogether) {
+TEST(AutocastActivations, TakesInputAndResultOfANormTogether) {
   EXPECT_NE(Narrow(kNorm).find("y = conv(x, w, out_dtype=\"bf16\", padding=[1,1,1,1])"),
             std::string::npos)
       << Narrow(kNorm);
@@ -113,7 +113,7 @@ TEST(StoreNarrow, TakesInputAndResultOfANormTogether) {
 }
 
 // A reader that needs f32 gets a cast of its own, where all others save more than it costs.
-TEST(StoreNarrow, CastsInFrontOfAReaderThatNeedsF32) {
+TEST(AutocastActivations, CastsInFrontOfAReaderThatNeedsF32) {
   const std::string text = Narrow(R"(graph g
   x = input bf16[128,256]
   w = input bf16[256,256]
@@ -134,7 +134,7 @@ TEST(StoreNarrow, CastsInFrontOfAReaderThatNeedsF32) {
 }
 
 // A fused node that gave a value both wide and narrow gives it once.
-TEST(StoreNarrow, MergesTwins) {
+TEST(AutocastActivations, MergesTwins) {
   EXPECT_EQ(Narrow(R"(graph g
   x = input bf16[128,256]
   w = input bf16[256,256]

@@ -7,7 +7,7 @@ namespace ridge {
 
 // Removes transposes and slices of heads around attention, which then reads [B,T,H,D], or q, k and
 // v in one value, as projections write them.  Most useful before differentiation.  # bitwise
-Result<Graph> LayOutAttention(Graph graph);
+Result<Graph> FoldHeadTransposes(Graph graph);
 
 // Where `rules` fuse them: conv, relu and max_pool become one conv_pool; pointwise nodes go into
 // the epilogue of the matmul, conv or norm before them.  Those that are left go together into one

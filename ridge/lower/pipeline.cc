@@ -49,7 +49,7 @@ const std::vector<PassInfo>& AllPasses() {
       {"attention", "attention from products, masks and softmax", AttentionOfSoftmax},
       // Behind attention, which makes transposes; before algebra, which moves them elsewhere.
       {"attention_layout", "attention on heads as projections write them",
-       OnAnyDevice<LayOutAttention>, kForward},
+       OnAnyDevice<FoldHeadTransposes>, kForward},
       // Before cse: what two paths wrote differently often is the same after it.
       {"algebra", "x*1 -> x, transposes into matmul, bias into matmul, ...",
        OnAnyDevice<SimplifyAlgebra>},
@@ -236,7 +236,7 @@ Result<Graph> RewriteStep(Graph graph, const StepRewrites& rewrites, KernelQuery
     RIDGE_ASSIGN_OR_RETURN(graph, runner.Run(*pass, std::move(graph), last));
   }
   if (narrow) {
-    RIDGE_ASSIGN_OR_RETURN(graph, WithProductsIn(std::move(graph), rewrites.operands, kernels));
+    RIDGE_ASSIGN_OR_RETURN(graph, AutocastMatmuls(std::move(graph), rewrites.operands, kernels));
     runner.Forget();
   }
   if (fuses) {
@@ -249,7 +249,7 @@ Result<Graph> RewriteStep(Graph graph, const StepRewrites& rewrites, KernelQuery
   if (!fuses) return graph;
   RIDGE_ASSIGN_OR_RETURN(graph, runner.Run(fuse, std::move(graph), /*last=*/true));
   if (!narrow) return graph;
-  return StoreNarrow(std::move(graph), rewrites.operands, kernels);
+  return AutocastActivations(std::move(graph), rewrites.operands, kernels);
 }
 
 }  // namespace ridge

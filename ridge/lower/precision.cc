@@ -139,7 +139,7 @@ class ProductCaster {
 
 }  // namespace
 
-Result<Graph> WithProductsIn(Graph graph, DType operands, KernelQuery& kernels) {
+Result<Graph> AutocastMatmuls(Graph graph, DType operands, KernelQuery& kernels) {
   std::vector<bool> chosen = ProductChooser(graph, operands, kernels).Run();
   if (std::find(chosen.begin(), chosen.end(), true) == chosen.end()) return graph;
   return ProductCaster(graph, operands, std::move(chosen)).Run();

@@ -15,6 +15,6 @@ namespace ridge {
 // and all other operators stay f32, and so do convolutions that `kernels` run faster in f32, by an
 // algorithm with fewer multiplications.
 // # each product within the rounding of its operands: 2^-8 of |a| |b| for bf16
-Result<Graph> WithProductsIn(Graph graph, DType operands, KernelQuery& kernels);
+Result<Graph> AutocastMatmuls(Graph graph, DType operands, KernelQuery& kernels);
 
 }  // namespace ridge

@@ -33,10 +33,10 @@ class Kernels : public KernelQuery {
     if (op.name == fast_in_f32_ && call.inputs[0].dtype == DType::kF32) choice.efficiency = 3;
     return {{choice}, {}};
   }
-  KernelOffers OffersAlone(const OpDef&, const OpCall&, std::span<const LayoutId>) override {
+  KernelOffers SerialOffers(const OpDef&, const OpCall&, std::span<const LayoutId>) override {
     return {};
   }
-  std::optional<KernelChoice> ReorderAlone(const TensorType&, LayoutId, LayoutId) override {
+  std::optional<KernelChoice> SerialReorder(const TensorType&, LayoutId, LayoutId) override {
     return std::nullopt;
   }
   int64_t LayoutBytes(LayoutId, const TensorType& type) const override { return type.bytes(); }
@@ -48,7 +48,7 @@ class Kernels : public KernelQuery {
 };
 
 Graph InBf16(const Graph& graph, Kernels kernels = Kernels()) {
-  Result<Graph> low = WithProductsIn(graph, DType::kBF16, kernels);
+  Result<Graph> low = AutocastMatmuls(graph, DType::kBF16, kernels);
   EXPECT_TRUE(low.ok()) << low.status().message();
   EXPECT_TRUE(CheckGraph(*low).ok()) << CheckGraph(*low).message();
   return *std::move(low);

@@ -37,17 +37,17 @@ class Recomputer {
     std::vector<ValueId> inputs;
     for (ValueId id : ids) {
       if (id != kNoValue && set_.values[static_cast<size_t>(id)])
-        RIDGE_RETURN_IF_ERROR(MakeAgain(id));
+        RIDGE_RETURN_IF_ERROR(Rematerialize(id));
       const bool has_copy = id != kNoValue && again_[static_cast<size_t>(id)] != kNoValue;
       inputs.push_back(has_copy ? again_[static_cast<size_t>(id)] : rewriter_.Map(id));
     }
     return inputs;
   }
 
-  Status MakeAgain(ValueId id) {
+  Status Rematerialize(ValueId id) {
     if (again_[static_cast<size_t>(id)] != kNoValue) return Status();
     const Node& node = *graph_.producer(id);
-    RIDGE_ASSIGN_OR_RETURN(std::vector<ValueId> inputs, LateInputs(InputsAgain(graph_, id)));
+    RIDGE_ASSIGN_OR_RETURN(std::vector<ValueId> inputs, LateInputs(RematInputs(graph_, id)));
     const OpDef& op = IsBatchNormResult(graph_, id) ? *FindOp("batch_norm_inference") : *node.op;
     const std::string name = rewriter_.FreshName(graph_.value(node.outputs[0]).name + ".again");
     RIDGE_ASSIGN_OR_RETURN(
@@ -78,7 +78,7 @@ bool IsCheapAgain(const Graph& graph, ValueId id) {
           op.cost_class == CostClass::kNorm);
 }
 
-std::vector<ValueId> InputsAgain(const Graph& graph, ValueId id) {
+std::vector<ValueId> RematInputs(const Graph& graph, ValueId id) {
   const Node& node = *graph.producer(id);
   std::vector<ValueId> inputs = node.inputs;
   if (IsBatchNormResult(graph, id)) inputs.insert(inputs.end(), {node.outputs[1], node.outputs[2]});

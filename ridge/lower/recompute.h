@@ -24,7 +24,7 @@ struct RecomputeSet {
 bool IsCheapAgain(const Graph& graph, ValueId id);
 
 // The inputs of the node that recomputes `id`: for a batch norm its saved statistics too.
-std::vector<ValueId> InputsAgain(const Graph& graph, ValueId id);
+std::vector<ValueId> RematInputs(const Graph& graph, ValueId id);
 
 // Late readers of such a value read a copy, which is recomputed from the same inputs right before
 // the first of them; a copy reads the copies of its inputs.  Bits do not change.

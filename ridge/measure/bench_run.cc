@@ -17,7 +17,7 @@ namespace {
 
 // The labels of a graph that has a loss; nothing of one that has none.
 std::vector<std::string> LabelNames(const Graph& forward) {
-  const Result<ForwardFacts> facts = InspectForward(forward);
+  const Result<ForwardInfo> facts = InspectForward(forward);
   if (!facts.ok() || facts->label == kNoValue) return {};
   return {forward.value(facts->label).name};
 }

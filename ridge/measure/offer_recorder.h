@@ -31,13 +31,13 @@ class OfferRecorder : public Backend {
   KernelOffers Offers(const OpDef& op, const OpCall& call,
                       std::span<const LayoutId> available) override;
   // Not recorded: only the nominal device chooses one-thread kernels.
-  KernelOffers OffersAlone(const OpDef& op, const OpCall& call,
-                           std::span<const LayoutId> available) override {
-    return backend_.OffersAlone(op, call, available);
+  KernelOffers SerialOffers(const OpDef& op, const OpCall& call,
+                            std::span<const LayoutId> available) override {
+    return backend_.SerialOffers(op, call, available);
   }
-  std::optional<KernelChoice> ReorderAlone(const TensorType& type, LayoutId from,
-                                           LayoutId to) override {
-    return backend_.ReorderAlone(type, from, to);
+  std::optional<KernelChoice> SerialReorder(const TensorType& type, LayoutId from,
+                                            LayoutId to) override {
+    return backend_.SerialReorder(type, from, to);
   }
   int64_t LayoutBytes(LayoutId layout, const TensorType& type) const override {
     return backend_.LayoutBytes(layout, type);

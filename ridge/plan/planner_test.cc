@@ -55,10 +55,10 @@ class FakeKernels : public KernelQuery {
       return {{blocked, plain}, {}};
     return {{plain}, {}};
   }
-  KernelOffers OffersAlone(const OpDef&, const OpCall&, std::span<const LayoutId>) override {
+  KernelOffers SerialOffers(const OpDef&, const OpCall&, std::span<const LayoutId>) override {
     return {};
   }
-  std::optional<KernelChoice> ReorderAlone(const TensorType&, LayoutId, LayoutId) override {
+  std::optional<KernelChoice> SerialReorder(const TensorType&, LayoutId, LayoutId) override {
     return std::nullopt;
   }
   int64_t LayoutBytes(LayoutId, const TensorType& type) const override { return type.bytes(); }

@@ -285,13 +285,13 @@ class Streams {
     if (node.choice.kernel == "copy") return node.choice;
     if (facts_.threads == 1) return node.choice;
     if (node.def == nullptr) {
-      return kernels_.ReorderAlone(node.call.inputs[0], node.choice.input_layouts[0],
-                                   node.choice.output_layouts[0]);
+      return kernels_.SerialReorder(node.call.inputs[0], node.choice.input_layouts[0],
+                                    node.choice.output_layouts[0]);
     }
     std::optional<KernelChoice> best;
     double best_s = 0;
     const KernelOffers offers =
-        kernels_.OffersAlone(*node.def, node.call, node.choice.input_layouts);
+        kernels_.SerialOffers(*node.def, node.call, node.choice.input_layouts);
     for (const KernelChoice& choice : offers.choices) {
       if (choice.input_layouts != node.choice.input_layouts ||
           choice.output_layouts != node.choice.output_layouts || choice.kernel == "reference")

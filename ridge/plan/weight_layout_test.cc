@@ -39,10 +39,10 @@ class LayoutKernels : public KernelQuery {
     }
     return offers;
   }
-  KernelOffers OffersAlone(const OpDef&, const OpCall&, std::span<const LayoutId>) override {
+  KernelOffers SerialOffers(const OpDef&, const OpCall&, std::span<const LayoutId>) override {
     return {};
   }
-  std::optional<KernelChoice> ReorderAlone(const TensorType&, LayoutId, LayoutId) override {
+  std::optional<KernelChoice> SerialReorder(const TensorType&, LayoutId, LayoutId) override {
     return std::nullopt;
   }
   int64_t LayoutBytes(LayoutId layout, const TensorType& type) const override {

@@ -232,9 +232,9 @@ class CountingBackend : public Backend {
                       std::span<const LayoutId> available) override {
     return backend_.Offers(op, call, available);
   }
-  KernelOffers OffersAlone(const OpDef& op, const OpCall& call,
-                           std::span<const LayoutId> available) override {
-    return backend_.OffersAlone(op, call, available);
+  KernelOffers SerialOffers(const OpDef& op, const OpCall& call,
+                            std::span<const LayoutId> available) override {
+    return backend_.SerialOffers(op, call, available);
   }
   int64_t LayoutBytes(LayoutId layout, const TensorType& type) const override {
     return backend_.LayoutBytes(layout, type);
@@ -243,9 +243,9 @@ class CountingBackend : public Backend {
   KernelChoice Reorder(const TensorType& type, LayoutId from, LayoutId to) override {
     return backend_.Reorder(type, from, to);
   }
-  std::optional<KernelChoice> ReorderAlone(const TensorType& type, LayoutId from,
-                                           LayoutId to) override {
-    return backend_.ReorderAlone(type, from, to);
+  std::optional<KernelChoice> SerialReorder(const TensorType& type, LayoutId from,
+                                            LayoutId to) override {
+    return backend_.SerialReorder(type, from, to);
   }
   Result<std::unique_ptr<Kernel>> Create(const OpDef& op, const OpCall& call,
                                          const KernelChoice& choice) override {

@@ -141,8 +141,8 @@ class HostileBackend : public Backend {
     for (KernelChoice& choice : offers.choices) Finish(call, choice);
     return offers;
   }
-  KernelOffers OffersAlone(const OpDef& op, const OpCall& call,
-                           std::span<const LayoutId> available) override {
+  KernelOffers SerialOffers(const OpDef& op, const OpCall& call,
+                            std::span<const LayoutId> available) override {
     return Offers(op, call, available);
   }
   int64_t LayoutBytes(LayoutId layout, const TensorType& type) const override {
@@ -160,8 +160,8 @@ class HostileBackend : public Backend {
     choice.key = "reorder " + TypeToString(type) + LayoutName(from) + LayoutName(to);
     return choice;
   }
-  std::optional<KernelChoice> ReorderAlone(const TensorType& type, LayoutId from,
-                                           LayoutId to) override {
+  std::optional<KernelChoice> SerialReorder(const TensorType& type, LayoutId from,
+                                            LayoutId to) override {
     return Reorder(type, from, to);
   }
   Result<std::unique_ptr<Kernel>> Create(const OpDef& op, const OpCall& call,

@@ -15,7 +15,7 @@ using Left = std::map<std::string, std::vector<double>>;
 
 struct Training {
   Graph forward;
-  ForwardFacts facts;
+  ForwardInfo facts;
   DType lr_dtype = DType::kF32;
   int64_t accumulate = 1;
   std::vector<NamedGraph> graphs;  // as the planner gets them

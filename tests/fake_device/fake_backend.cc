@@ -57,9 +57,9 @@ class FakeBackend : public Backend {
     return inner_.Offers(op, call, available);
   }
   // All kernels leave room for others.
-  KernelOffers OffersAlone(const OpDef& op, const OpCall& call,
-                           std::span<const LayoutId> available) override {
-    KernelOffers offers = inner_.OffersAlone(op, call, available);
+  KernelOffers SerialOffers(const OpDef& op, const OpCall& call,
+                            std::span<const LayoutId> available) override {
+    KernelOffers offers = inner_.SerialOffers(op, call, available);
     if (offers.choices.empty()) offers = inner_.Offers(op, call, available);
     for (KernelChoice& choice : offers.choices) choice.one_thread = true;
     return offers;
@@ -71,9 +71,9 @@ class FakeBackend : public Backend {
   KernelChoice Reorder(const TensorType& type, LayoutId from, LayoutId to) override {
     return inner_.Reorder(type, from, to);
   }
-  std::optional<KernelChoice> ReorderAlone(const TensorType& type, LayoutId from,
-                                           LayoutId to) override {
-    return inner_.ReorderAlone(type, from, to);
+  std::optional<KernelChoice> SerialReorder(const TensorType& type, LayoutId from,
+                                            LayoutId to) override {
+    return inner_.SerialReorder(type, from, to);
   }
   Result<std::unique_ptr<Kernel>> Create(const OpDef& op, const OpCall& call,
                                          const KernelChoice& choice) override {

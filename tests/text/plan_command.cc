@@ -51,11 +51,11 @@ Result<std::vector<NamedGraph>> TrainingSteps(Graph forward, Options options) {
   RIDGE_ASSIGN_OR_RETURN(const PassSelection all, ParsePassSpec(""));
   RIDGE_ASSIGN_OR_RETURN(forward, RunPasses(std::move(forward), ForwardPasses(all), HostRules()));
   if (options.slices > 1) {
-    RIDGE_ASSIGN_OR_RETURN(const ForwardFacts facts, InspectForward(forward));
+    RIDGE_ASSIGN_OR_RETURN(const ForwardInfo facts, InspectForward(forward));
     RIDGE_ASSIGN_OR_RETURN(const SampleAxes axes,
                            FindSampleAxes(forward, {facts.loss}, facts.data_inputs));
     options.graph.slices = options.slices;
-    options.graph.mean_of_slices = axes.axes[static_cast<size_t>(facts.loss)] == kMeanOfSamples;
+    options.graph.mean_of_slices = axes.axes[static_cast<size_t>(facts.loss)] == kPartialMean;
     RIDGE_ASSIGN_OR_RETURN(forward, SliceGraph(forward, axes, options.slices));
   }
   RIDGE_ASSIGN_OR_RETURN(std::vector<NamedGraph> steps,

@@ -76,8 +76,8 @@ class CpuBackend : public Backend {
     return KeptOffers({cpu_, op, call, available}, offers_);
   }
 
-  KernelOffers OffersAlone(const OpDef& op, const OpCall& call,
-                           std::span<const LayoutId> available) override {
+  KernelOffers SerialOffers(const OpDef& op, const OpCall& call,
+                            std::span<const LayoutId> available) override {
     KernelOffers offers = KeptOffers({alone_, op, call, available}, offers_alone_);
     for (KernelChoice& choice : offers.choices) choice.one_thread = true;
     return offers;
@@ -92,8 +92,8 @@ class CpuBackend : public Backend {
     return MakeReorderChoice(type, from, to, ReorderThreads(type));
   }
 
-  std::optional<KernelChoice> ReorderAlone(const TensorType& type, LayoutId from,
-                                           LayoutId to) override {
+  std::optional<KernelChoice> SerialReorder(const TensorType& type, LayoutId from,
+                                            LayoutId to) override {
     KernelChoice choice = MakeReorderChoice(type, from, to, 1);
     choice.one_thread = true;
     return choice;

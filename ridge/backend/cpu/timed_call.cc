@@ -31,7 +31,7 @@ Result<TimedCall> TimedCall::Make(Backend& backend, const char* op_name,
   TimedCall timed;
   timed.cost_ = CallCost(*op, call);
   const KernelOffers offers =
-      alone ? backend.OffersAlone(*op, call, available) : backend.Offers(*op, call, available);
+      alone ? backend.SerialOffers(*op, call, available) : backend.Offers(*op, call, available);
   timed.choice_ = offers.choices.at(0);
   RIDGE_ASSIGN_OR_RETURN(timed.kernel_, backend.Create(*op, call, timed.choice_));
   for (size_t i = 0; i < call.inputs.size(); ++i) {

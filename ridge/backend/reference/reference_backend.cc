@@ -84,10 +84,10 @@ class ReferenceBackend : public Backend {
   KernelOffers Offers(const OpDef& op, const OpCall& call, std::span<const LayoutId>) override {
     return {{ReferenceChoice(op, call)}, {}};
   }
-  KernelOffers OffersAlone(const OpDef&, const OpCall&, std::span<const LayoutId>) override {
+  KernelOffers SerialOffers(const OpDef&, const OpCall&, std::span<const LayoutId>) override {
     return {};
   }
-  std::optional<KernelChoice> ReorderAlone(const TensorType&, LayoutId, LayoutId) override {
+  std::optional<KernelChoice> SerialReorder(const TensorType&, LayoutId, LayoutId) override {
     return std::nullopt;
   }
   int64_t LayoutBytes(LayoutId, const TensorType& type) const override { return type.bytes(); }

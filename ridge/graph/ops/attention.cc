@@ -34,7 +34,7 @@ Cost EstimateCost(const OpCall& call) {
   const AttentionExtents e = ExtentsOf(call);
   const double pairs = VisiblePairs(call) * static_cast<double>(e.batch * e.heads);
   const double each = 2 * static_cast<double>(e.head_dim + e.value_dim) + 5;
-  return MovedOnce(call, static_cast<int64_t>(std::min(pairs * each, 0x1p62)));
+  return StreamingCost(call, static_cast<int64_t>(std::min(pairs * each, 0x1p62)));
 }
 
 // [B,H,T] -> [B,H,T,1]

@@ -36,7 +36,7 @@ Cost EstimateCost(const OpCall& call) {
   const AttentionExtents e = ExtentsOf(call);
   const double pairs = VisiblePairs(call) * static_cast<double>(e.batch * e.heads);
   const double each = static_cast<double>(6 * e.head_dim + 4 * e.value_dim) + 5;
-  return MovedOnce(call, static_cast<int64_t>(std::min(pairs * each, 0x1p62)));
+  return StreamingCost(call, static_cast<int64_t>(std::min(pairs * each, 0x1p62)));
 }
 
 // to += factor * from, `count` elements.

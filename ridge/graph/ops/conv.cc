@@ -41,7 +41,7 @@ Result<std::vector<TensorType>> InferTypes(const OpCall& call) {
 Cost EstimateCost(const OpCall& call) {
   const TensorType& out = call.outputs[0];
   const int64_t bias = call.has_input(2) ? out.elements() : 0;
-  return MovedOnce(call, ConvGeometryOf(call).flops() + EpilogueFlops(call, out) + bias);
+  return StreamingCost(call, ConvGeometryOf(call).flops() + EpilogueFlops(call, out) + bias);
 }
 
 // dx = conv_grad_input(dy, w); dw, dbias = conv_grad_weight(x, dy).

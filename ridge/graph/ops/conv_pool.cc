@@ -32,8 +32,8 @@ Cost EstimateCost(const OpCall& call) {
   const int64_t pooled = g.pool.TapsInside();
   const int64_t bias =
       call.has_input(2) ? g.conv.batch * g.conv.outputs() * g.conv.window.outputs() : 0;
-  return MovedOnce(call, g.conv.flops() + bias + pooled +
-                             (call.integer("relu") != 0 ? call.outputs[0].elements() : 0));
+  return StreamingCost(call, g.conv.flops() + bias + pooled +
+                                 (call.integer("relu") != 0 ? call.outputs[0].elements() : 0));
 }
 
 // As the nodes would do it one after the other: each rounds to the dtype, so ties are the same.

@@ -27,7 +27,7 @@ Result<std::vector<TensorType>> InferTypes(const OpCall& call) {
 Cost EstimateCost(const OpCall& call) {
   const Dims& w = call.integers("weight_dims");
   const int64_t dy = call.inputs[2].elements();
-  return MovedOnce(
+  return StreamingCost(
       call, SaturatedProduct({2, dy, w[1], w[2], w[3]}) + (call.integer("bias") != 0 ? dy : 0));
 }
 

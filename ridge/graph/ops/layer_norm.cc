@@ -47,7 +47,7 @@ Result<std::vector<TensorType>> InferTypes(const OpCall& call) {
 // cache, so x counts once.
 Cost EstimateCost(const OpCall& call) {
   const int64_t each = 6 + (call.has_input(1) ? 1 : 0) + (call.has_input(2) ? 1 : 0);
-  return MovedOnce(call, each * call.inputs[0].elements());
+  return StreamingCost(call, each * call.inputs[0].elements());
 }
 
 // mean or rstd, or its gradient, with 1 for each normalized dimension and in x's dtype.

@@ -28,7 +28,7 @@ Result<std::vector<TensorType>> InferTypes(const OpCall& call) {
 
 // Per element: normalize (2), two sums (3), dx (5); with a scale: apply it (1), its gradients (3).
 Cost EstimateCost(const OpCall& call) {
-  return MovedOnce(call, (call.has_input(4) ? 14 : 10) * call.inputs[0].elements());
+  return StreamingCost(call, (call.has_input(4) ? 14 : 10) * call.inputs[0].elements());
 }
 
 // dn = dy * scale; dx = rstd * (dn - mean(dn) - n * mean(dn * n)), the means over the row.

@@ -90,7 +90,7 @@ Result<std::vector<TensorType>> InferTypes(const OpCall& call) {
 Cost EstimateCost(const OpCall& call) {
   const TensorType& out = call.outputs[0];
   const int64_t each = 2 * ViewA(call).cols + (call.has_input(kBias) ? 1 : 0);
-  return MovedOnce(call, out.elements() * each + EpilogueFlops(call, out));
+  return StreamingCost(call, out.elements() * each + EpilogueFlops(call, out));
 }
 
 // One product: y[M,N] = a b + bias.

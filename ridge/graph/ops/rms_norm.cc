@@ -28,7 +28,7 @@ Result<std::vector<TensorType>> InferTypes(const OpCall& call) {
 
 // Per element: square and add; multiply; scale.  A row stays in cache, so x counts once.
 Cost EstimateCost(const OpCall& call) {
-  return MovedOnce(call, (call.has_input(1) ? 4 : 3) * call.inputs[0].elements());
+  return StreamingCost(call, (call.has_input(1) ? 4 : 3) * call.inputs[0].elements());
 }
 
 // What reaches x through rstd: -drstd * rstd^3 * x / N.

@@ -25,7 +25,7 @@ Result<std::vector<TensorType>> InferTypes(const OpCall& call) {
 
 // Per element: normalize (1), a sum (2), dx (3); with a scale: apply it (1), its gradient (2).
 Cost EstimateCost(const OpCall& call) {
-  return MovedOnce(call, (call.has_input(3) ? 9 : 6) * call.inputs[0].elements());
+  return StreamingCost(call, (call.has_input(3) ? 9 : 6) * call.inputs[0].elements());
 }
 
 void Reference(const OpCall& call, std::span<const double* const> in,

@@ -56,7 +56,7 @@ Result<std::vector<TensorType>> InferTypes(const OpCall& call) {
 }
 
 // Two multiplications and an addition a number.
-Cost EstimateCost(const OpCall& call) { return MovedOnce(call, 3 * call.inputs[0].elements()); }
+Cost EstimateCost(const OpCall& call) { return StreamingCost(call, 3 * call.inputs[0].elements()); }
 
 bool IsInterleaved(const AttrMap& attrs) { return attrs.integer("interleaved") != 0; }
 

@@ -139,7 +139,7 @@ Result<Graph> SimplifyAlgebra(Graph graph) {
   RIDGE_ASSIGN_OR_RETURN(graph, ApplyRules(graph));
   RIDGE_ASSIGN_OR_RETURN(graph, RemoveDead(std::move(graph)));  // dead readers count as readers
   RIDGE_ASSIGN_OR_RETURN(graph, MergeBias(std::move(graph)));
-  RIDGE_ASSIGN_OR_RETURN(graph, MaskBeforePool(std::move(graph)));
+  RIDGE_ASSIGN_OR_RETURN(graph, SinkReluGrad(std::move(graph)));
   return JoinSliceGradients(std::move(graph));
 }
 

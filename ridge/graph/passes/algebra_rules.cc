@@ -269,7 +269,7 @@ const Node* RuleCall::Producer(size_t i, std::string_view op_name) const {
   return i < inputs.size() ? graph.producer(inputs[i], op_name) : nullptr;
 }
 
-std::optional<double> RuleCall::Uniform(size_t i) const { return UniformOf(graph, inputs[i]); }
+std::optional<double> RuleCall::Uniform(size_t i) const { return SplatOf(graph, inputs[i]); }
 
 const std::vector<Rule>& AlgebraRules() {
   static const std::vector<Rule> rules = {

@@ -68,7 +68,7 @@ bool AttentionMatcher::ReadProbabilities(ValueId p, AttentionMatch& m, ValueId& 
     const Node* nan = graph_.producer(guard->inputs[0], "not_equal");
     p = guard->inputs[2];
     if (nan == nullptr || nan->inputs[0] != p || nan->inputs[1] != p) return false;
-    if (UniformOf(graph_, guard->inputs[1]) != 0.0) return false;
+    if (SplatOf(graph_, guard->inputs[1]) != 0.0) return false;
     m.inner.push_back(guard->inputs[0]);
     m.inner.push_back(p);
   }
@@ -107,7 +107,7 @@ bool AttentionMatcher::ReadAdd(const Node& add, AttentionMatch& m, ValueId& scor
 
 bool AttentionMatcher::ReadWhere(const Node& where, AttentionMatch& m, ValueId& scores) {
   for (size_t i = 1; i <= 2; ++i) {  // where the scores are
-    const std::optional<double> low = UniformOf(graph_, where.inputs[3 - i]);
+    const std::optional<double> low = SplatOf(graph_, where.inputs[3 - i]);
     if (!low || !(*low <= kHides) || graph_.type(where.inputs[i]).dims != m.scores) continue;
     const bool shows = i == 1, safe = ReadConstant(where.inputs[0], !shows).rows_see;
     if (!safe && !std::isinf(*low) && *low > kLow) return false;
@@ -154,8 +154,8 @@ bool AttentionMatcher::AddMask(ValueId mask, AttentionMatch& m) {
   }
   if (const Node* where = graph_.producer(mask, "where")) {  // 0 here, -inf there
     for (size_t i = 1; i <= 2; ++i) {
-      const std::optional<double> zero = UniformOf(graph_, where->inputs[i]);
-      const std::optional<double> low = UniformOf(graph_, where->inputs[3 - i]);
+      const std::optional<double> zero = SplatOf(graph_, where->inputs[i]);
+      const std::optional<double> low = SplatOf(graph_, where->inputs[3 - i]);
       if (zero == 0.0 && low && std::isinf(*low) && *low < 0)
         return AddBool(where->inputs[0], /*shows=*/i == 1, m);
     }
@@ -182,10 +182,10 @@ void AttentionMatcher::ReadScale(double& scale, ValueId& value, std::vector<Valu
     const Node* node = graph_.producer(value);
     if (node == nullptr || (node->op->name != "mul" && node->op->name != "div")) return;
     const bool divides = node->op->name == "div";
-    std::optional<double> factor = UniformOf(graph_, node->inputs[1]);
+    std::optional<double> factor = SplatOf(graph_, node->inputs[1]);
     ValueId x = node->inputs[0];
     if (!factor && !divides) {
-      factor = UniformOf(graph_, node->inputs[0]);
+      factor = SplatOf(graph_, node->inputs[0]);
       x = node->inputs[1];
     }
     if (!factor || !std::isfinite(*factor) || (divides && *factor == 0)) return;

@@ -40,7 +40,7 @@ Status EmitMasked(const Masked& found, const Node& mask, GraphRewriter& rewriter
 
 }  // namespace
 
-Result<Graph> MaskBeforePool(Graph graph) {
+Result<Graph> SinkReluGrad(Graph graph) {
   const GraphUses uses(graph);
   std::vector<bool> replaced(graph.nodes().size(), false);
   bool any = false;

@@ -4,6 +4,6 @@
 
 namespace ridge {
 
-Result<Graph> MaskBeforePool(Graph graph);
+Result<Graph> SinkReluGrad(Graph graph);
 
 }  // namespace ridge

@@ -117,7 +117,8 @@ bool AsInRawData(const WireField& numbers, int data_type) {
 
 class ModelParser {
  public:
-  ModelParser(std::string_view bytes, onnx::ModelProto& model, std::map<int, LeftOut>& left_out)
+  ModelParser(std::string_view bytes, onnx::ModelProto& model,
+              std::map<int, SkippedTensor>& left_out)
       : bytes_(bytes), model_(model), left_out_(left_out) {}
 
   // Fields before the graph, the graph, fields behind it; there may be several.
@@ -169,13 +170,13 @@ class ModelParser {
 
   const std::string_view bytes_;
   onnx::ModelProto& model_;
-  std::map<int, LeftOut>& left_out_;
+  std::map<int, SkippedTensor>& left_out_;
 };
 
 }  // namespace
 
 bool ParseModelMessage(std::string_view bytes, onnx::ModelProto& model,
-                       std::map<int, LeftOut>& left_out) {
+                       std::map<int, SkippedTensor>& left_out) {
   if (ModelParser(bytes, model, left_out).ParseModel()) return true;
   // Groups among unknown fields, which protobuf skips, bring us here too.
   model.Clear();

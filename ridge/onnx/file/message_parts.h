@@ -16,7 +16,7 @@ class ModelProto;
 namespace ridge {
 
 // Where the numbers of an initializer lie, little-endian, as in raw_data.
-struct LeftOut {
+struct SkippedTensor {
   int64_t offset = 0;  // into the message
   int64_t bytes = 0;
 };
@@ -27,6 +27,6 @@ inline constexpr int64_t kLeftOutFrom = int64_t{1} << 15;  // smaller ones cost 
 // packed float_data or double_data, of at least kLeftOutFrom bytes; the message has that field
 // empty. False when `bytes` is no ModelProto; what the message holds then means nothing.
 bool ParseModelMessage(std::string_view bytes, onnx::ModelProto& model,
-                       std::map<int, LeftOut>& left_out);
+                       std::map<int, SkippedTensor>& left_out);
 
 }  // namespace ridge

@@ -47,7 +47,7 @@ onnx::ModelProto Mixed() {
 }
 
 // What was left out is put back.
-onnx::ModelProto PutBack(onnx::ModelProto model, const std::map<int, LeftOut>& left_out,
+onnx::ModelProto PutBack(onnx::ModelProto model, const std::map<int, SkippedTensor>& left_out,
                          const std::string& bytes) {
   for (const auto& [index, where] : left_out) {
     onnx::TensorProto& tensor = *model.mutable_graph()->mutable_initializer(index);
@@ -69,7 +69,7 @@ onnx::ModelProto PutBack(onnx::ModelProto model, const std::map<int, LeftOut>& l
 TEST(MessageParts, LeaveOutLargeNumbersAndNothingElse) {
   const std::string bytes = Mixed().SerializeAsString();
   onnx::ModelProto model;
-  std::map<int, LeftOut> left_out;
+  std::map<int, SkippedTensor> left_out;
   ASSERT_TRUE(ParseModelMessage(bytes, model, left_out));
   std::string names;
   for (const auto& [index, where] : left_out)
@@ -84,7 +84,7 @@ TEST(MessageParts, MergeGraphsAsProtobufDoes) {
   AddTensor(second, "more", onnx::TensorProto::FLOAT).set_raw_data(Numbers(50'000, 4));
   const std::string bytes = Mixed().SerializeAsString() + second.SerializeAsString();
   onnx::ModelProto model, expected;
-  std::map<int, LeftOut> left_out;
+  std::map<int, SkippedTensor> left_out;
   ASSERT_TRUE(ParseModelMessage(bytes, model, left_out));
   ASSERT_TRUE(expected.ParseFromString(bytes));
   EXPECT_EQ(PutBack(model, left_out, bytes).SerializeAsString(), expected.SerializeAsString());
@@ -105,7 +105,7 @@ TEST(MessageParts, LeaveTheLastOfTwoNumbersToProtobuf) {
   for (size_t size = graph.size(); size > 0; size >>= 7)
     bytes += static_cast<char>((size & 0x7F) | (size > 0x7F ? 0x80 : 0));
   bytes += graph;
-  std::map<int, LeftOut> left_out;
+  std::map<int, SkippedTensor> left_out;
   model.Clear();
   ASSERT_TRUE(ParseModelMessage(bytes, model, left_out));
   EXPECT_TRUE(left_out.empty());
@@ -117,7 +117,7 @@ TEST(MessageParts, RefuseWhatProtobufRefuses) {
   for (size_t size = 0; size < bytes.size(); size += size < 200 ? 1 : 997) {
     const std::string cut = bytes.substr(0, size);
     onnx::ModelProto model, expected;
-    std::map<int, LeftOut> left_out;
+    std::map<int, SkippedTensor> left_out;
     EXPECT_EQ(ParseModelMessage(cut, model, left_out), expected.ParseFromString(cut)) << size;
   }
 }
@@ -128,7 +128,7 @@ TEST(MessageParts, NestAsDeepAsProtobufAllows) {
     onnx::ModelProto model, expected;
     *model.mutable_graph() = graph;
     const std::string bytes = model.SerializeAsString();
-    std::map<int, LeftOut> left_out;
+    std::map<int, SkippedTensor> left_out;
     EXPECT_EQ(ParseModelMessage(bytes, model, left_out), expected.ParseFromString(bytes)) << depth;
     onnx::GraphProto outer;
     outer.add_node()->add_attribute()->mutable_g()->Swap(&graph);

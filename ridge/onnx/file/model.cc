@@ -143,7 +143,7 @@ Result<OnnxModel> OnnxModel::Open(const std::string& path) {
   OnnxModel model;
   model.name_ = path;
   model.folder_ = FolderOf(path);
-  std::map<int, LeftOut> left_out;
+  std::map<int, SkippedTensor> left_out;
   RIDGE_RETURN_IF_ERROR(Prefixed(path, model.ParseMessage(file.bytes(), left_out)));
   // Pages of the mapping come in pieces of up to 2 MiB: they go before the tensors come.
   file = MappedFile();
@@ -159,7 +159,7 @@ Result<OnnxModel> OnnxModel::Parse(std::string bytes, const std::string& name,
   OnnxModel model;
   model.name_ = name;
   model.folder_ = folder;
-  std::map<int, LeftOut> left_out;
+  std::map<int, SkippedTensor> left_out;
   RIDGE_RETURN_IF_ERROR(Prefixed(name, model.ParseMessage(bytes, left_out)));
   const Status status =
       model.Check(left_out, [&](int64_t offset, int64_t count, void* to) -> Status {
@@ -170,13 +170,13 @@ Result<OnnxModel> OnnxModel::Parse(std::string bytes, const std::string& name,
   return model;
 }
 
-Status OnnxModel::ParseMessage(std::string_view bytes, std::map<int, LeftOut>& left_out) {
+Status OnnxModel::ParseMessage(std::string_view bytes, std::map<int, SkippedTensor>& left_out) {
   if (bytes.size() > size_t{kMostMessageBytes} || !ParseModelMessage(bytes, *proto_, left_out))
     return NoMessage();
   return Status();
 }
 
-Status OnnxModel::Check(const std::map<int, LeftOut>& left_out, const ReadBytes& read) {
+Status OnnxModel::Check(const std::map<int, SkippedTensor>& left_out, const ReadBytes& read) {
   RIDGE_RETURN_IF_ERROR(CheckOnnxModel(*proto_));
   RIDGE_RETURN_IF_ERROR(TakeInitializers(left_out, read));
   RIDGE_RETURN_IF_ERROR(DescribeInputs());
@@ -191,7 +191,8 @@ Status OnnxModel::AddInitializer(const std::string& name, Result<Tensor> tensor)
                 fmt::format("the graph has two initializers '{}'", name.substr(0, 200)));
 }
 
-Status OnnxModel::TakeInitializers(const std::map<int, LeftOut>& left_out, const ReadBytes& read) {
+Status OnnxModel::TakeInitializers(const std::map<int, SkippedTensor>& left_out,
+                                   const ReadBytes& read) {
   ExternalFiles files(folder_);
   for (int i = 0; i < proto_->graph().initializer_size(); ++i) {
     onnx::TensorProto& proto = *proto_->mutable_graph()->mutable_initializer(i);

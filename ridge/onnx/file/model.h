@@ -73,10 +73,10 @@ class OnnxModel {
 
   OnnxModel();
   // The message without its large tensors, whose places are put into left_out.
-  Status ParseMessage(std::string_view bytes, std::map<int, LeftOut>& left_out);
+  Status ParseMessage(std::string_view bytes, std::map<int, SkippedTensor>& left_out);
   // The rest: the structure, the tensors, inputs, functions.
-  Status Check(const std::map<int, LeftOut>& left_out, const ReadBytes& read);
-  Status TakeInitializers(const std::map<int, LeftOut>& left_out, const ReadBytes& read);
+  Status Check(const std::map<int, SkippedTensor>& left_out, const ReadBytes& read);
+  Status TakeInitializers(const std::map<int, SkippedTensor>& left_out, const ReadBytes& read);
   Status AddInitializer(const std::string& name, Result<Tensor> tensor);
   Status DescribeInputs();
   Status IndexFunctions();

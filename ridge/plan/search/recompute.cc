@@ -41,9 +41,9 @@ class SetBuilder {
   void Mark(ValueId id) {
     if (set_.values[static_cast<size_t>(id)]) return;
     set_.values[static_cast<size_t>(id)] = true;
-    for (ValueId input : InputsAgain(graph_, id)) {
+    for (ValueId input : RematInputs(graph_, id)) {
       if (input == kNoValue) continue;
-      const bool copied = IsTaken(facts_.RootOf(input)) || !facts_.IsThere(input);
+      const bool copied = IsTaken(facts_.RootOf(input)) || !facts_.IsResident(input);
       if (copied && IsCheapAgain(graph_, input)) Mark(input);
     }
   }

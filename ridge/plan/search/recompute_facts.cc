@@ -86,7 +86,7 @@ void RecomputeFacts::MarkReaders() {
   for (size_t v = 0; v < first_.size(); ++v) last_early_[v] = std::max(last_early_[v], first_[v]);
 }
 
-bool RecomputeFacts::IsThere(ValueId id) const {
+bool RecomputeFacts::IsResident(ValueId id) const {
   const ValueId root = RootOf(id);
   return !IsScratch(root) || first_late(root) < places() || last(root) == places();
 }
@@ -115,9 +115,9 @@ bool RecomputeFacts::MayBeCandidate(ValueId root) const {
 void RecomputeFacts::AddStep(ValueId id, Again& again) const {
   if (++again.steps > kMostSteps) return;
   again.seconds += StepSeconds(id);
-  for (ValueId input : InputsAgain(graph_, id)) {
+  for (ValueId input : RematInputs(graph_, id)) {
     if (input == kNoValue) continue;
-    if (IsThere(input) || !IsCheapAgain(graph_, input)) {
+    if (IsResident(input) || !IsCheapAgain(graph_, input)) {
       AddSource(RootOf(input), again);
     } else {
       again.seconds += PassedOnSeconds(input, id);
@@ -131,7 +131,7 @@ void RecomputeFacts::AddSource(ValueId root, Again& again) const {
   if (std::find(again.sources.begin(), end, root) != end) return;
   again.sources.push_back(root);
   again.seconds += Seconds(Bytes(root));
-  if (!IsThere(root)) again.kept_bytes += Bytes(root);
+  if (!IsResident(root)) again.kept_bytes += Bytes(root);
 }
 
 double RecomputeFacts::StepSeconds(ValueId id) const {

@@ -39,7 +39,7 @@ class RecomputeFacts {
   const std::vector<bool>& late_nodes() const { return late_; }  // after the peak, by NodeId
 
   // Whether it is resident after the peak: kept for other nodes, or recomputed itself.
-  bool IsThere(ValueId id) const;
+  bool IsResident(ValueId id) const;
 
   // By value; without those whose sources would keep as many bytes as they free.
   std::vector<Again> Candidates() const;

@@ -66,7 +66,7 @@ RecomputeSet Find(const Graph& graph, const RecomputeLimits& limits = kEvery) {
   return FindRecomputable(graph, limits, TestCosts().facts());
 }
 
-Graph MakeAgain(const Graph& graph, const RecomputeLimits& limits = kEvery) {
+Graph Rematerialize(const Graph& graph, const RecomputeLimits& limits = kEvery) {
   Result<Graph> again = RecomputeValues(graph, Find(graph, limits));
   EXPECT_TRUE(again.ok()) << again.status().message();
   EXPECT_TRUE(CheckGraph(*again).ok()) << PrintGraph(*again);
@@ -85,7 +85,7 @@ std::multiset<std::string> OpsAgain(const Graph& graph) {
 TEST(RecomputeTest, KeepsEveryBit) {
   for (int blocks = 1; blocks <= 4; ++blocks) {
     const Graph graph = Residual(blocks);
-    const Graph again = MakeAgain(graph);
+    const Graph again = Rematerialize(graph);
     EXPECT_FALSE(OpsAgain(again).empty());
     ExpectSameBits(graph, again);
     const Result<Graph> fused = RunPasses(again, *ParsePassSpec("only:fuse"), UnlimitedRules());
@@ -96,7 +96,7 @@ TEST(RecomputeTest, KeepsEveryBit) {
 
 // Each result of a block is made from the copy of the one before: no convolution runs again.
 TEST(RecomputeTest, FollowsChains) {
-  const std::multiset<std::string> ops = OpsAgain(MakeAgain(Residual(4)));
+  const std::multiset<std::string> ops = OpsAgain(Rematerialize(Residual(4)));
   EXPECT_EQ(ops.count("conv"), 0U);
   EXPECT_EQ(ops.count("batch_norm"), 0U);
   EXPECT_GE(ops.count("batch_norm_inference"), 7U);
@@ -119,7 +119,7 @@ TEST(RecomputeTest, MakesGeluAgainFromWhatItsGradientReads) {
   Value x = net.b.Input("x", {DType::kF64, {8, 6}});
   for (const char* name : {"a", "b", "c"}) x = Gelu(MatMul(x, net.Param(name, {6, 6})));
   const Graph graph = net.Train(x);
-  const Graph again = MakeAgain(graph);
+  const Graph again = Rematerialize(graph);
   EXPECT_GE(OpsAgain(again).count("gelu"), 1U);
   ExpectSameBits(graph, again);
 }
@@ -154,20 +154,20 @@ TEST(RecomputeTest, TakesOneValueAfterTheOther) {
       EXPECT_EQ(set.chosen, n);
       for (size_t v = 0; v < fewer.size(); ++v) EXPECT_LE(fewer[v], set.values[v]);
       fewer = set.values;
-      ExpectSameBits(graph, MakeAgain(graph, limits));
+      ExpectSameBits(graph, Rematerialize(graph, limits));
     }
-    EXPECT_LT(PeakBytes(MakeAgain(graph, {.any = true})), PeakBytes(graph));
+    EXPECT_LT(PeakBytes(Rematerialize(graph, {.any = true})), PeakBytes(graph));
   }
 }
 
 TEST(RecomputeTest, TakesNoMoreThanIsEnough) {
   const Graph graph = Gelus(6);
   const int64_t kept = PeakBytes(graph);
-  const int64_t most = kept - PeakBytes(MakeAgain(graph, {.any = true}));
+  const int64_t most = kept - PeakBytes(Rematerialize(graph, {.any = true}));
   for (const int64_t enough : {int64_t{1}, most / 2, most}) {
     const int64_t chosen = Find(graph, {.any = true, .enough_bytes = enough}).chosen;
     const auto freed = [&](int64_t values) {
-      return kept - PeakBytes(MakeAgain(graph, {.any = true, .most_values = values}));
+      return kept - PeakBytes(Rematerialize(graph, {.any = true, .most_values = values}));
     };
     EXPECT_GE(freed(chosen), enough);
     EXPECT_LT(freed(chosen - 1), enough);

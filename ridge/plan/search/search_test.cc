@@ -25,13 +25,13 @@ class PlainKernels : public KernelQuery {
     choice.output_layouts.assign(call.outputs.size(), kRowMajor);
     return {{choice}, {}};
   }
-  KernelOffers OffersAlone(const OpDef&, const OpCall&, std::span<const LayoutId>) override {
+  KernelOffers SerialOffers(const OpDef&, const OpCall&, std::span<const LayoutId>) override {
     return {};
   }
   int64_t LayoutBytes(LayoutId, const TensorType& type) const override { return type.bytes(); }
   std::string LayoutName(LayoutId) const override { return "row_major"; }
   KernelChoice Reorder(const TensorType&, LayoutId, LayoutId) override { return {}; }
-  std::optional<KernelChoice> ReorderAlone(const TensorType&, LayoutId, LayoutId) override {
+  std::optional<KernelChoice> SerialReorder(const TensorType&, LayoutId, LayoutId) override {
     return std::nullopt;
   }
 

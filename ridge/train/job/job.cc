@@ -17,7 +17,7 @@ namespace ridge {
 namespace {
 
 // Whether the run evaluates: then `eval` belongs to the plan.
-bool Evaluates(const JobData* data) { return data == nullptr || data->during() != nullptr; }
+bool Evaluates(const JobData* data) { return data == nullptr || data->eval_set() != nullptr; }
 
 }  // namespace
 
@@ -96,9 +96,9 @@ void EstimateJob(const JobData* data, int64_t runtime_bytes, const Program& prog
   job.step_s = UpdateSeconds(program, job.options.accumulate);
   job.modelled_step_s = UpdateSeconds(program, job.options.accumulate, ModelledSeconds);
   if (data == nullptr) return;
-  if (const StepPlan* eval = program.Find("eval"); eval != nullptr && data->during() != nullptr) {
+  if (const StepPlan* eval = program.Find("eval"); eval != nullptr && data->eval_set() != nullptr) {
     const int64_t batch = job.options.batch;
-    const int64_t batches = CeilDiv(data->during()->size(), batch);
+    const int64_t batches = CeilDiv(data->eval_set()->size(), batch);
     job.eval_s = PlannedSeconds(*eval) * static_cast<double>(batches);
   }
   job.epoch_s = job.step_s * static_cast<double>(data->steps_per_epoch) + job.eval_s;

@@ -18,7 +18,7 @@ namespace ridge {
 
 struct PlannedJob {
   TrainOptions options;
-  ForwardFacts facts;
+  ForwardInfo facts;
   bool classifier = false;
   int64_t parameter_count = 0;
   DType lr_dtype = DType::kF32;

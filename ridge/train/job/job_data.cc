@@ -54,7 +54,7 @@ Status CountSteps(const TrainOptions& options, JobData& data) {
 }
 
 // A label beyond the classes indexes no logit: the loss would be NaN.
-Status CheckLabels(const Graph& forward, const ForwardFacts& facts, const BatchSpec& spec,
+Status CheckLabels(const Graph& forward, const ForwardInfo& facts, const BatchSpec& spec,
                    const SourcePtr& source) {
   if (facts.logits == kNoValue || source == nullptr) return Status();
   RIDGE_ASSIGN_OR_RETURN(const std::vector<FieldMap> maps, MatchFields(spec, *source));
@@ -72,7 +72,7 @@ Status CheckLabels(const Graph& forward, const ForwardFacts& facts, const BatchS
 
 }  // namespace
 
-BatchSpec MakeBatchSpec(const Graph& forward, const ForwardFacts& facts, bool with_weight) {
+BatchSpec MakeBatchSpec(const Graph& forward, const ForwardInfo& facts, bool with_weight) {
   BatchSpec spec;
   for (ValueId id : facts.data_inputs) {
     TensorType type = forward.type(id);
@@ -83,7 +83,7 @@ BatchSpec MakeBatchSpec(const Graph& forward, const ForwardFacts& facts, bool wi
   return spec;
 }
 
-DataOptions SyntheticOptions(const Graph& forward, const ForwardFacts& facts, uint64_t seed) {
+DataOptions SyntheticOptions(const Graph& forward, const ForwardInfo& facts, uint64_t seed) {
   DataOptions options;
   options.seed = seed;
   const int64_t classes = facts.logits == kNoValue ? 0 : forward.type(facts.logits).dims.back();
@@ -103,7 +103,7 @@ DataOptions SyntheticOptions(const Graph& forward, const ForwardFacts& facts, ui
 }
 
 Result<JobData> OpenJobData(const TrainOptions& options, const Graph& forward,
-                            const ForwardFacts& facts, const std::optional<DataSplits>& opened) {
+                            const ForwardInfo& facts, const std::optional<DataSplits>& opened) {
   const DataOptions data_options = SyntheticOptions(forward, facts, options.seed);
   DataSplits splits;
   if (opened) splits = *opened;
@@ -124,7 +124,7 @@ Result<JobData> OpenJobData(const TrainOptions& options, const Graph& forward,
 }
 
 Result<SourcePtr> OpenEvalData(const TrainOptions& options, const Graph& forward,
-                               const ForwardFacts& facts, const std::optional<DataSplits>& opened) {
+                               const ForwardInfo& facts, const std::optional<DataSplits>& opened) {
   DataSplits splits;
   if (opened) splits = *opened;
   if (!opened) {
@@ -140,8 +140,8 @@ int64_t PlannedDataBytes(const JobData& data, int64_t batch) {
   int64_t bytes = ResidentBytes({data.train, data.validation, data.test});
   bytes += BatchLoader::Plan(*data.train, data.train_spec, options).own_bytes;
   options.drop_last = false;
-  if (data.during() != nullptr)
-    bytes += BatchLoader::Plan(*data.during(), data.eval_spec, options).own_bytes;
+  if (data.eval_set() != nullptr)
+    bytes += BatchLoader::Plan(*data.eval_set(), data.eval_spec, options).own_bytes;
   return bytes;
 }
 

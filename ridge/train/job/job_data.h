@@ -23,28 +23,28 @@ struct JobData {
   int64_t total_steps = 0;
 
   // Evaluated while training: the validation set, else the test set; null when there is neither.
-  const SourcePtr& during() const { return validation ? validation : test; }
+  const SourcePtr& eval_set() const { return validation ? validation : test; }
   const char* during_name() const { return validation ? "validation" : "test"; }
   // Evaluated at the end: the test set, else the validation set.
-  const SourcePtr& final() const { return test ? test : validation; }
+  const SourcePtr& report_set() const { return test ? test : validation; }
 };
 
 // One sample of each data input of the graph.
-BatchSpec MakeBatchSpec(const Graph& forward, const ForwardFacts& facts, bool with_weight);
+BatchSpec MakeBatchSpec(const Graph& forward, const ForwardInfo& facts, bool with_weight);
 
 // For OpenData("synthetic"): the model's inputs, with labels and indices within their extents.
-DataOptions SyntheticOptions(const Graph& forward, const ForwardFacts& facts, uint64_t seed);
+DataOptions SyntheticOptions(const Graph& forward, const ForwardInfo& facts, uint64_t seed);
 
 // Opens the data, holds out the validation part, counts steps.  Fails as OpenData does, and with
 // kInvalidArgument when batch * accumulate is larger than the training data.
 // `opened`: options.data if it is already open.
 Result<JobData> OpenJobData(const TrainOptions& options, const Graph& forward,
-                            const ForwardFacts& facts,
+                            const ForwardInfo& facts,
                             const std::optional<DataSplits>& opened = std::nullopt);
 
 // Data for an evaluation (options.data): the test split if the spec has one, else all of it.
 Result<SourcePtr> OpenEvalData(const TrainOptions& options, const Graph& forward,
-                               const ForwardFacts& facts,
+                               const ForwardInfo& facts,
                                const std::optional<DataSplits>& opened = std::nullopt);
 
 // Host memory of the data and of the input pipelines of a run.

@@ -10,7 +10,7 @@ namespace {
 TEST(JobDataTest, SyntheticTokensCoverTheVocabulary) {
   const Result<Graph> gpt = BuildModel("gpt:vocab=40,context=16,hidden=8,layers=1,heads=1");
   ASSERT_TRUE(gpt.ok());
-  const Result<ForwardFacts> facts = InspectForward(*gpt);
+  const Result<ForwardInfo> facts = InspectForward(*gpt);
   ASSERT_TRUE(facts.ok());
   const Result<DataSplits> data = OpenData("synthetic", SyntheticOptions(*gpt, *facts, /*seed=*/1));
   ASSERT_TRUE(data.ok());

@@ -14,7 +14,7 @@ namespace {
 constexpr size_t kMostNodes = 2000;  // of a forward graph: above, planning it again takes seconds
 
 // The graph with the outputs that training reads, and nothing else.
-Graph LossAndLogits(const Graph& forward, const ForwardFacts& facts) {
+Graph LossAndLogits(const Graph& forward, const ForwardInfo& facts) {
   Graph graph = forward;
   graph.ClearOutputs();
   graph.AddOutput("loss", facts.loss);
@@ -35,7 +35,7 @@ class TrainingJobGraphs : public JobGraphs {
     options.accumulate = q_.options.accumulate;
     options.slices = slices;
     if (slices > 1)
-      options.mean_of_slices = axes_->axes[static_cast<size_t>(q_.facts.loss)] == kMeanOfSamples;
+      options.mean_of_slices = axes_->axes[static_cast<size_t>(q_.facts.loss)] == kPartialMean;
     return BuildTrainingGraphs(*simple, options);
   }
 

@@ -13,7 +13,7 @@ namespace ridge {
 struct SearchRequest {
   const TrainOptions& options;
   const Graph& forward;  // of the whole batch
-  const ForwardFacts& facts;
+  const ForwardInfo& facts;
   bool with_eval;       // the program has an `eval` besides the update
   int64_t limit_bytes;  // of the process, without data
   const Machine& machine;

@@ -37,7 +37,7 @@ struct Way {
   std::string recompute = "off";
 };
 
-void FillData(Executor& executor, const ForwardFacts& facts, const Graph& forward) {
+void FillData(Executor& executor, const ForwardInfo& facts, const Graph& forward) {
   std::mt19937 draw(7);
   for (ValueId id : facts.data_inputs) {
     const ValueInfo& input = forward.value(id);

@@ -40,7 +40,7 @@ Result<ModelRequest> RequestFor(const TrainOptions& options, const std::string& 
 
 // Freezes parameters that no gradient reaches: no optimizer moments, no weight decay.  Fails with
 // kInvalidModel when no parameter is left.
-Status FreezeUnreached(const ForwardFacts& facts, Graph& graph, ModelNotes& notes) {
+Status FreezeUnreached(const ForwardInfo& facts, Graph& graph, ModelNotes& notes) {
   const std::vector<ValueId> trained = TrainableParameters(graph);
   const GradientReach reach = FindGradientReach(graph, facts.loss, trained);
   for (const std::vector<ValueId>* group : {&reach.unused, &reach.blocked}) {

@@ -15,7 +15,7 @@ namespace ridge {
 
 struct Forward {
   Graph graph;
-  ForwardFacts facts;
+  ForwardInfo facts;
   ModelNotes notes;
   // The opened data, which determine the model's open dimensions and the labels' shape; none
   // without data, and for `synthetic`, which is generated after the model.

@@ -72,10 +72,10 @@ class UncountedBackend : public Backend {
                       std::span<const LayoutId> available) override {
     return inner_->Offers(op, call, available);
   }
-  KernelOffers OffersAlone(const OpDef&, const OpCall&, std::span<const LayoutId>) override {
+  KernelOffers SerialOffers(const OpDef&, const OpCall&, std::span<const LayoutId>) override {
     return {};
   }
-  std::optional<KernelChoice> ReorderAlone(const TensorType&, LayoutId, LayoutId) override {
+  std::optional<KernelChoice> SerialReorder(const TensorType&, LayoutId, LayoutId) override {
     return std::nullopt;
   }
   int64_t LayoutBytes(LayoutId layout, const TensorType& type) const override {

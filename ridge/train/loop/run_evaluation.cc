@@ -22,7 +22,7 @@ Result<EvalOutcome> EvaluateRun(const EvalRequest& request, const Machine& machi
   options.data = request.data;
   RIDGE_ASSIGN_OR_RETURN(const Forward loaded_forward, LoadForward(options, request.run));
   const Graph& forward = loaded_forward.graph;
-  const ForwardFacts& facts = loaded_forward.facts;
+  const ForwardInfo& facts = loaded_forward.facts;
   RIDGE_ASSIGN_OR_RETURN(SourcePtr data,
                          OpenEvalData(options, forward, facts, loaded_forward.data));
   RIDGE_ASSIGN_OR_RETURN(NamedGraph graph, BuildEvalGraph(forward));

@@ -253,7 +253,7 @@ Status TrainRun::GoOn(CheckpointState& state) {
   state.best = loaded.state.best;
   state.window = loaded.state.window;
   state.since_checkpoint = loaded.state.since_checkpoint;
-  if (data_.during() != nullptr) state.owed_evaluation = loaded.state.owed_evaluation;
+  if (data_.eval_set() != nullptr) state.owed_evaluation = loaded.state.owed_evaluation;
   state.wall_s = loaded.state.wall_s;
   FitToData(state);
   return Status();
@@ -337,8 +337,8 @@ Result<TrainOutcome> TrainRun::MakeStoppedOutcome(const LoopResult& result, RunE
 Result<bool> TrainRun::EvaluateAtEnd(const LoopResult& result, RunSummary& summary) {
   summary.loss = result.loss;
   if (result.evaluation) summary.Add(data_.during_name(), *result.evaluation);
-  if (data_.final() == data_.during()) return true;
-  Evaluator evaluator(*executor_, data_.final(), data_.eval_spec, options_.batch);
+  if (data_.report_set() == data_.eval_set()) return true;
+  Evaluator evaluator(*executor_, data_.report_set(), data_.eval_spec, options_.batch);
   RIDGE_ASSIGN_OR_RETURN(const std::optional<EvalResult> evaluation, evaluator.Run());
   if (!evaluation) return false;
   observer_.OnEvaluation({result.state.step, result.state.position.epoch, "test", *evaluation});

@@ -136,7 +136,7 @@ Status TrainingLoop::AfterUpdate() {
 }
 
 bool TrainingLoop::EvaluationDue() const {
-  if (data_.during() == nullptr) return false;
+  if (data_.eval_set() == nullptr) return false;
   const int64_t every = job_.options.eval_every;
   return Done() || (every > 0 ? state_.step % every == 0 : epoch_ended_);
 }
@@ -184,8 +184,8 @@ void TrainingLoop::Report() {
 
 Status TrainingLoop::Evaluate() {
   if (evaluator_ == nullptr) {
-    evaluator_ =
-        std::make_unique<Evaluator>(executor_, data_.during(), data_.eval_spec, job_.options.batch);
+    evaluator_ = std::make_unique<Evaluator>(executor_, data_.eval_set(), data_.eval_spec,
+                                             job_.options.batch);
   }
   RIDGE_ASSIGN_OR_RETURN(const std::optional<EvalResult> evaluation, evaluator_->Run());
   result_.preempted = !evaluation;
@@ -262,7 +262,7 @@ void TrainingLoop::Warn(const char* what, const Status& status) {
 // At the end of the run or a stop: saves and evaluates if that is pending at this step.
 Status TrainingLoop::Finish() {
   if (!HasCheckpoint() && saved_step_ != state_.step) SaveCheckpoint(/*due=*/false);
-  if (Done() && !result_.preempted && data_.during() != nullptr && evaluated_step_ != state_.step)
+  if (Done() && !result_.preempted && data_.eval_set() != nullptr && evaluated_step_ != state_.step)
     RIDGE_RETURN_IF_ERROR(Evaluate());
   state_.wall_s = wall_before_s_ + MonotonicSeconds() - started_s_;
   return Status();

@@ -53,7 +53,7 @@ class AttentionKernel : public HostKernel<AttentionKernel<T>> {
     ForEachPart(threads_, [&](int part) {
       Task task(p_, static_cast<float*>(b.workspace) + part * Scratch());
       for (int64_t first = part * unit; first < heads * blocks; first += threads_ * unit) {
-        task.ahead = RowsAhead();
+        task.ahead = PrefetchQueue();
         if (whole && !kNarrow) AddRowsAfter(b, first / blocks, task.ahead);
         for (int64_t k = first; k < first + unit; ++k)
           RunBlock(b, k / blocks, k % blocks * kTileQueries, task);
@@ -72,7 +72,7 @@ class AttentionKernel : public HostKernel<AttentionKernel<T>> {
     int64_t kv_head = -1, head = -1;  // whose k and v, and whose q, it has; -1: none
     std::pair<const float*, const float*> kv;
     const float* q = nullptr;
-    RowsAhead ahead;
+    PrefetchQueue ahead;
 
     Task(const Problem& p, float* memory)
         : copy(memory),
@@ -82,7 +82,7 @@ class AttentionKernel : public HostKernel<AttentionKernel<T>> {
   };
 
   // What the thread that computes `head` will touch after it.
-  void AddRowsAfter(const KernelBuffers& b, int64_t head, RowsAhead& ahead) const {
+  void AddRowsAfter(const KernelBuffers& b, int64_t head, PrefetchQueue& ahead) const {
     const int64_t next = head + threads_;
     if (next >= p_.e.batch * p_.e.heads) return;
     if (p_.KeyHead(next) != p_.KeyHead(head)) p_.AddKeys(b.inputs, p_.KeyHead(next), ahead);
@@ -228,7 +228,7 @@ class AttentionGradKernel : public HostKernel<AttentionGradKernel<T>> {
                std::pair<const float*, const float*> keys, float* dk, float* dv,
                const Copies& c) const {
     const int64_t begin = chunk * chunks_.keys, end = std::min(begin + chunks_.keys, p_.e.keys);
-    RowsAhead ahead;
+    PrefetchQueue ahead;
     if (chunks_.count == 1 && !kNarrow) AddRowsAfter(b, head, ahead);
     const AttentionHead operands{p_.Queries(b.inputs[0], head, c.q), keys.first, keys.second,
                                  p_.MaskOf(b, head, kAttentionGradMask), &ahead};
@@ -244,7 +244,7 @@ class AttentionGradKernel : public HostKernel<AttentionGradKernel<T>> {
   }
 
   // What the thread that computes `head` will touch after it.
-  void AddRowsAfter(const KernelBuffers& b, int64_t head, RowsAhead& ahead) const {
+  void AddRowsAfter(const KernelBuffers& b, int64_t head, PrefetchQueue& ahead) const {
     const AttentionExtents& e = p_.e;
     int64_t next = head + 1;
     if (next % e.group() == 0) {

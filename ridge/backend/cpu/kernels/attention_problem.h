@@ -110,16 +110,16 @@ struct AttentionProblem {
 
   // Name rows of a head: in the tensors of k and v or their gradients, of q or dq, of y or dy.
   template <typename Buffers>
-  void AddKeys(const Buffers& buffers, int64_t kv, RowsAhead& ahead) const {
+  void AddKeys(const Buffers& buffers, int64_t kv, PrefetchQueue& ahead) const {
     const auto* k = static_cast<const float*>(buffers[views.k_operand]);
     const auto* v = static_cast<const float*>(buffers[views.v_operand]);
     ahead.Add(k + KeyAt(kv), views.k.row, e.head_dim, e.keys);
     ahead.Add(v + ValueAt(kv), views.v.row, e.value_dim, e.keys);
   }
-  void AddQueries(const void* q, int64_t head, RowsAhead& ahead) const {
+  void AddQueries(const void* q, int64_t head, PrefetchQueue& ahead) const {
     ahead.Add(static_cast<const float*>(q) + QueryAt(head), views.q.row, e.head_dim, e.queries);
   }
-  void AddResults(const void* y, int64_t head, RowsAhead& ahead) const {
+  void AddResults(const void* y, int64_t head, PrefetchQueue& ahead) const {
     ahead.Add(static_cast<const float*>(y) + ResultAt(head), views.y.row, e.value_dim, e.queries);
   }
 

@@ -61,7 +61,7 @@ Tile TileAt(const AttentionPlan& plan, int64_t begin, int64_t end, int64_t first
   return {begin, end, first, last, plan.causal ? first - plan.causal_offset - begin : all_seen};
 }
 
-// Rows of a whole tile that are computed between two calls of RowsAhead::Fetch.
+// Rows of a whole tile that are computed between two calls of PrefetchQueue::Fetch.
 constexpr int64_t kRun = 2 * small_matmul::kMostRows;
 
 HWY_INLINE void Fetch(const AttentionHead& head) {

@@ -28,7 +28,7 @@ struct AttentionPlan {
 
   // Keys that some query before `query_end` sees: [0, result).
   int64_t VisibleKeys(int64_t query_end) const;
-  // How often a head's products call RowsAhead::Fetch, at least, for all queries and keys.
+  // How often a head's products call PrefetchQueue::Fetch, at least, for all queries and keys.
   int64_t ForwardFetches() const;
   int64_t BackwardFetches() const;
   // Floats of scratch for one call.
@@ -42,11 +42,11 @@ void CopyRows(const float* from, int64_t from_row, int64_t rows, int64_t width, 
 
 // One head of q with the head of k and v that it reads.
 struct AttentionHead {
-  const float* q;              // [queries, head_dim], as all below by the plan's strides
-  const float* k;              // [keys, head_dim]
-  const float* v;              // [keys, value_dim]
-  const void* mask = nullptr;  // f32 or bool, by the plan's strides
-  RowsAhead* ahead = nullptr;  // what comes after this head; asked for between the products
+  const float* q;                  // [queries, head_dim], as all below by the plan's strides
+  const float* k;                  // [keys, head_dim]
+  const float* v;                  // [keys, value_dim]
+  const void* mask = nullptr;      // f32 or bool, by the plan's strides
+  PrefetchQueue* ahead = nullptr;  // what comes after this head; asked for between the products
 };
 
 // y [queries, value_dim] and logsumexp [queries], for queries [begin, end) of the head;

@@ -1,4 +1,4 @@
-// RowsAhead asks the caches for rows that are needed soon, a few at a time between other work.
+// PrefetchQueue asks the caches for rows that are needed soon, a few at a time between other work.
 //
 // Rows of a few hundred bytes, each in a page of its own, are too few for the processor to foresee
 // the next; a kernel that knows its next task names its rows here and calls Fetch often, since a
@@ -11,7 +11,7 @@
 
 namespace ridge::cpu {
 
-class RowsAhead {
+class PrefetchQueue {
  public:
   // `count` rows of `width` floats, `row` floats apart, that will be read or written; at most 8.
   void Add(const float* rows, int64_t row, int64_t width, int64_t count) {

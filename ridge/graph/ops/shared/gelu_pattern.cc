@@ -59,7 +59,7 @@ class Reader {
   MaybePolynomial Read(ValueId id, int depth) {
     if (id == x_) return Term(1, 0, 1);
     if (id == t_) return Term(0, 1, 1);
-    if (const std::optional<double> number = UniformOf(graph_, id)) return Term(0, 0, *number);
+    if (const std::optional<double> number = SplatOf(graph_, id)) return Term(0, 0, *number);
     const Node* node = graph_.producer(id);
     if (node == nullptr || depth == 0) return std::nullopt;
     inner_.push_back(id);
@@ -80,7 +80,7 @@ class Reader {
     }
     if (op == "square") return Power(node.inputs[0], 2, depth);
     if (op != "div" && op != "pow") return std::nullopt;
-    const std::optional<double> number = UniformOf(graph_, node.inputs[1]);
+    const std::optional<double> number = SplatOf(graph_, node.inputs[1]);
     if (!number || *number == 0) return std::nullopt;
     if (op == "div") return Product(Read(node.inputs[0], depth), Term(0, 0, 1 / *number));
     return *number == 2 || *number == 3 ? Power(node.inputs[0], *number, depth) : std::nullopt;
@@ -110,13 +110,13 @@ bool Matches(const MaybePolynomial& p, const MaybePolynomial& wanted) {
 // Values at most `depth` nodes below `id`, through the nodes that polynomials are made of.
 void Below(const Graph& graph, ValueId id, int depth, std::vector<ValueId>& found) {
   const Node* node = graph.producer(id);
-  if (node == nullptr || depth == 0 || UniformOf(graph, id)) return;
+  if (node == nullptr || depth == 0 || SplatOf(graph, id)) return;
   const std::string& op = node->op->name;
   const bool reads =
       op == "mul" || op == "add" || op == "div" || op == "pow" || op == "square" || op == "sub";
   if (!reads) return;
   for (ValueId input : node->inputs) {
-    if (UniformOf(graph, input)) continue;
+    if (SplatOf(graph, input)) continue;
     found.push_back(input);
     Below(graph, input, depth - 1, found);
   }

@@ -31,7 +31,7 @@ ValueId BaseOfSquare(const Graph& graph, ValueId id) {
   if (node == nullptr) return kNoValue;
   const std::string& op = node->op->name;
   const bool square = op == "square" || (op == "mul" && node->inputs[0] == node->inputs[1]) ||
-                      (op == "pow" && UniformOf(graph, node->inputs[1]) == 2.0);
+                      (op == "pow" && SplatOf(graph, node->inputs[1]) == 2.0);
   return square ? node->inputs[0] : kNoValue;
 }
 
@@ -65,7 +65,7 @@ ValueId UnderInverseRoot(const Graph& graph, ValueId id, std::vector<ValueId>& i
   const Node* reciprocal = graph.producer(id, "reciprocal");
   if (reciprocal == nullptr) {
     reciprocal = graph.producer(id, "div");
-    if (reciprocal == nullptr || UniformOf(graph, reciprocal->inputs[0]) != 1.0) return kNoValue;
+    if (reciprocal == nullptr || SplatOf(graph, reciprocal->inputs[0]) != 1.0) return kNoValue;
   }
   const ValueId root = reciprocal->inputs.back();
   const Node* sqrt = graph.producer(root, "sqrt");
@@ -100,7 +100,7 @@ Variance MatchVariance(const Graph& graph, ValueId sum) {
   if (add == nullptr) return {};
   for (size_t i = 0; i < 2; ++i) {
     const Node* mean = graph.producer(add->inputs[i], "reduce_mean");
-    const std::optional<double> epsilon = UniformOf(graph, add->inputs[1 - i]);
+    const std::optional<double> epsilon = SplatOf(graph, add->inputs[1 - i]);
     if (mean != nullptr && epsilon) return {mean, add->inputs[i], *epsilon};
   }
   return {};

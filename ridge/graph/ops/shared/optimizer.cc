@@ -15,7 +15,7 @@ Status CheckParamAndGrad(const OpCall& call, size_t lr) {
 }
 
 Cost OptimizerCost(const OpCall& call, int64_t flops_per_element) {
-  return MovedOnce(call, flops_per_element * call.inputs[0].elements());
+  return StreamingCost(call, flops_per_element * call.inputs[0].elements());
 }
 
 }  // namespace ridge

@@ -81,7 +81,7 @@ void AddInnerGrad(const double* r, int64_t rows, int64_t hidden, const double* d
 Cost SequenceCost(const OpCall& call, const SequenceExtents& e, int64_t gates, int64_t each) {
   const double states = static_cast<double>(e.seq_len) * static_cast<double>(e.StateElements());
   const double flops = states * static_cast<double>(2 * gates * e.hidden + each);
-  return MovedOnce(call, static_cast<int64_t>(std::min(flops, 0x1p62)));
+  return StreamingCost(call, static_cast<int64_t>(std::min(flops, 0x1p62)));
 }
 
 Value StatesBefore(GraphBuilder& b, Value h, Value y, bool reverse) {
