@@ -81,13 +81,17 @@ Result<Program> Plan(const std::vector<NamedGraph>& graphs, Backend& backend, Ph
   PersistentRegion persistent;
   std::vector<StepPlan> steps;
   for (const NamedGraph& named : graphs) {
-    RIDGE_ASSIGN_OR_RETURN(StepPlan step, LowerGraph(named, backend, PlanOptions(), persistent));
-    steps.push_back(std::move(step));
+    RIDGE_ASSIGN_OR_RETURN(LoweredGraph lowered,
+                           LowerGraph(named, backend, PlanOptions(), persistent));
+    steps.push_back(std::move(lowered.step));
   }
   phases.End("lower");
-  for (StepPlan& step : steps) ShareInPlace(step);
+  Program placed;
+  placed.memory = backend.memory();
+  placed.persistent = std::move(persistent.values);
+  for (StepPlan& step : steps) ShareInPlace(placed.memory, step);
   phases.End("in place");
-  for (StepPlan& step : steps) PlaceValues(persistent.values, 0, step);
+  for (StepPlan& step : steps) PlaceValues(placed, step);
   phases.End("offsets");
   RIDGE_ASSIGN_OR_RETURN(Program program,
                          PlanProgram("bench", graphs, backend, backend.nominal(), PlanOptions()));
