@@ -262,6 +262,8 @@ FILES = {
     "resize_million": lambda: image("Resize", ["x", "", "", "s"], [ints("s", 1, 3, 8, 1 << 22)],
                                     mode="linear"),
     "max_pool": lambda: image("MaxPool", kernel_shape=[HUGE, HUGE], pads=[HUGE] * 4),
+    "max_pool_positions": lambda: ends(
+        [node("MaxPool", ["x"], ["v", "h"], kernel_shape=[1])], x=(1, 1 << 26)),
     "average_pool": lambda: image("AveragePool", kernel_shape=[LARGEST, 1],
                                   pads=[LARGEST, 0, LARGEST, 0]),
     "lp_pool": lambda: image("LpPool", kernel_shape=[1024, 1024], pads=[1023] * 4, p=3),

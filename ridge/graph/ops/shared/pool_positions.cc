@@ -9,7 +9,7 @@
 namespace ridge {
 namespace {
 
-constexpr int64_t kMostTaps = int64_t{1} << 24;
+constexpr int64_t kMostShares = int64_t{1} << 22;  // of one table
 
 using Steps = std::array<int64_t, 3>;  // between neighbours along depth, height, width
 
@@ -49,14 +49,27 @@ Value PlaneShares(GraphBuilder& b, const PoolGeometry& g, size_t rank) {
   return b.Constant(Tensor::FromInts(dims, shares));
 }
 
+Status CheckTable(const char* what, int64_t shares) {
+  if (shares <= kMostShares) return Status();
+  return Status(ErrorCode::kUnsupported,
+                fmt::format("max_pool: positions for {} of {}; up to {} are supported", what,
+                            shares, kMostShares));
+}
+
+// A file may give any padding, so that the tables are not of the size of any of its tensors.
+Status CheckTables(const PoolGeometry& g) {
+  RIDGE_RETURN_IF_ERROR(CheckTable("taps of a window", g.window.taps()));
+  for (const WindowAxis& axis : g.window.axes)
+    RIDGE_RETURN_IF_ERROR(CheckTable("outputs along an axis", axis.output));
+  return CheckTable("planes", g.planes());
+}
+
 }  // namespace
 
 Value MaxPoolPositions(GraphBuilder& b, Value index, const PoolGeometry& g, bool column_major) {
   if (!b.ok()) return {};
-  if (g.window.taps() > kMostTaps) {
-    b.Fail(Status(ErrorCode::kUnsupported,
-                  fmt::format("max_pool: positions for a kernel of {} taps; up to {} are supported",
-                              g.window.taps(), kMostTaps)));
+  if (Status good = CheckTables(g); !good.ok()) {
+    b.Fail(std::move(good));
     return {};
   }
   const Steps steps = StepsOf(g.window, column_major);
