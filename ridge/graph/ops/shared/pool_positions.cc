@@ -52,11 +52,11 @@ Value PlaneShares(GraphBuilder& b, const PoolGeometry& g, size_t rank) {
 Status CheckTable(const char* what, int64_t shares) {
   if (shares <= kMostShares) return Status();
   return Status(ErrorCode::kUnsupported,
-                fmt::format("max_pool: positions for {} of {}; up to {} are supported", what,
-                            shares, kMostShares));
+                fmt::format("max_pool: positions for {} {}; up to {} are supported", shares, what,
+                            kMostShares));
 }
 
-// A file may give any padding, so that the tables are not of the size of any of its tensors.
+// A small file may declare extents of any size.
 Status CheckTables(const PoolGeometry& g) {
   RIDGE_RETURN_IF_ERROR(CheckTable("taps of a window", g.window.taps()));
   for (const WindowAxis& axis : g.window.axes)
