@@ -5,19 +5,16 @@
 
 #include "ridge/graph/spec.h"
 #include "ridge/graph/text.h"
-#include "ridge/lower/test_costs.h"
-#include "ridge/lower/test_rules.h"
+#include "ridge/lower/test_kernels.h"
 
 namespace ridge {
 namespace {
 
 // Runs every node; one operator well in f32 only.
-class Kernels : public KernelQuery {
+class Kernels : public RowMajorKernels {
  public:
   explicit Kernels(std::string f32_only = "") : f32_only_(std::move(f32_only)) {}
 
-  const RewriteRules& rules() const override { return UnlimitedRules(); }
-  const CostModel& nominal() const override { return TestCosts(); }
   KernelOffers Offers(const OpDef& op, const OpCall& call, std::span<const LayoutId>) override {
     KernelChoice choice;
     bool narrow = false;
@@ -25,15 +22,6 @@ class Kernels : public KernelQuery {
     if (op.name == f32_only_ && narrow) choice.efficiency = 1e-3;
     return {{choice}, {}};
   }
-  KernelOffers SerialOffers(const OpDef&, const OpCall&, std::span<const LayoutId>) override {
-    return {};
-  }
-  std::optional<KernelChoice> SerialReorder(const TensorType&, LayoutId, LayoutId) override {
-    return std::nullopt;
-  }
-  int64_t LayoutBytes(LayoutId, const TensorType& type) const override { return type.bytes(); }
-  std::string LayoutName(LayoutId) const override { return "row_major"; }
-  KernelChoice Reorder(const TensorType&, LayoutId, LayoutId) override { return {}; }
 
  private:
   const std::string f32_only_;

@@ -9,8 +9,7 @@
 #include "ridge/graph/spec.h"
 #include "ridge/graph/text.h"
 #include "ridge/lower/pipeline.h"
-#include "ridge/lower/test_costs.h"
-#include "ridge/lower/test_rules.h"
+#include "ridge/lower/test_kernels.h"
 
 namespace ridge {
 namespace {
@@ -22,26 +21,15 @@ Graph Parse(const std::string& text) {
 }
 
 // Runs every node as well in f32 as in bf16, but for one operator.
-class Kernels : public KernelQuery {
+class Kernels : public RowMajorKernels {
  public:
   explicit Kernels(std::string fast_in_f32 = "") : fast_in_f32_(std::move(fast_in_f32)) {}
 
-  const RewriteRules& rules() const override { return UnlimitedRules(); }
-  const CostModel& nominal() const override { return TestCosts(); }
   KernelOffers Offers(const OpDef& op, const OpCall& call, std::span<const LayoutId>) override {
     KernelChoice choice;
     if (op.name == fast_in_f32_ && call.inputs[0].dtype == DType::kF32) choice.efficiency = 3;
     return {{choice}, {}};
   }
-  KernelOffers SerialOffers(const OpDef&, const OpCall&, std::span<const LayoutId>) override {
-    return {};
-  }
-  std::optional<KernelChoice> SerialReorder(const TensorType&, LayoutId, LayoutId) override {
-    return std::nullopt;
-  }
-  int64_t LayoutBytes(LayoutId, const TensorType& type) const override { return type.bytes(); }
-  std::string LayoutName(LayoutId) const override { return "row_major"; }
-  KernelChoice Reorder(const TensorType&, LayoutId, LayoutId) override { return {}; }
 
  private:
   const std::string fast_in_f32_;

@@ -7,32 +7,21 @@
 
 #include "ridge/graph/autodiff.h"
 #include "ridge/graph/builder.h"
-#include "ridge/lower/test_costs.h"
-#include "ridge/lower/test_rules.h"
+#include "ridge/lower/test_kernels.h"
 
 namespace ridge {
 namespace {
 
-// One kernel for every node, all row-major.
-class PlainKernels : public KernelQuery {
+// One kernel for every node.
+class PlainKernels : public RowMajorKernels {
  public:
   const RewriteRules& rules() const override { return rules_; }
-  const CostModel& nominal() const override { return TestCosts(); }
   KernelOffers Offers(const OpDef& op, const OpCall& call, std::span<const LayoutId>) override {
     KernelChoice choice;
     choice.kernel = choice.key = op.name;
     choice.input_layouts.assign(call.inputs.size(), kRowMajor);
     choice.output_layouts.assign(call.outputs.size(), kRowMajor);
     return {{choice}, {}};
-  }
-  KernelOffers SerialOffers(const OpDef&, const OpCall&, std::span<const LayoutId>) override {
-    return {};
-  }
-  int64_t LayoutBytes(LayoutId, const TensorType& type) const override { return type.bytes(); }
-  std::string LayoutName(LayoutId) const override { return "row_major"; }
-  KernelChoice Reorder(const TensorType&, LayoutId, LayoutId) override { return {}; }
-  std::optional<KernelChoice> SerialReorder(const TensorType&, LayoutId, LayoutId) override {
-    return std::nullopt;
   }
 
  private:
