@@ -6,13 +6,13 @@ namespace ridge {
 
 KernelOffers OfferRecorder::Offers(const OpDef& op, const OpCall& call,
                                    std::span<const LayoutId> available) {
-  KernelOffers offers = backend_.Offers(op, call, available);
+  KernelOffers offers = inner_.Offers(op, call, available);
   Record({&op, call, offers.choices});
   return offers;
 }
 
 KernelChoice OfferRecorder::Reorder(const TensorType& type, LayoutId from, LayoutId to) {
-  KernelChoice choice = backend_.Reorder(type, from, to);
+  KernelChoice choice = inner_.Reorder(type, from, to);
   OpCall call;
   call.where = fmt::format("reorder of {}", TypeToString(type));
   call.inputs = call.outputs = {type};

@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "ridge/backend/cpu/cpu_backend.h"
+#include "ridge/backend/forwarding_backend.h"
 #include "ridge/backend/reference/reference_backend.h"
 #include "ridge/core/threads.h"
 #include "ridge/graph/autodiff.h"
@@ -217,49 +218,21 @@ TEST(Executor, PackedVariablesAreRowMajorFromOutside) {
 }
 
 // Counts the kernels that are made.
-class CountingBackend : public Backend {
+class CountingBackend : public ForwardingBackend {
  public:
-  explicit CountingBackend(Backend& backend) : backend_(backend) {}
+  using ForwardingBackend::ForwardingBackend;
   int made = 0;
 
-  const RewriteRules& rules() const override { return backend_.rules(); }
-  const CostModel& nominal() const override { return backend_.nominal(); }
-  const std::string& name() const override { return backend_.name(); }
-  int threads() const override { return backend_.threads(); }
-  Device& device() override { return backend_.device(); }
-  bool Multiplies(DType operands) const override { return backend_.Multiplies(operands); }
-  KernelOffers Offers(const OpDef& op, const OpCall& call,
-                      std::span<const LayoutId> available) override {
-    return backend_.Offers(op, call, available);
-  }
-  KernelOffers SerialOffers(const OpDef& op, const OpCall& call,
-                            std::span<const LayoutId> available) override {
-    return backend_.SerialOffers(op, call, available);
-  }
-  int64_t LayoutBytes(LayoutId layout, const TensorType& type) const override {
-    return backend_.LayoutBytes(layout, type);
-  }
-  std::string LayoutName(LayoutId layout) const override { return backend_.LayoutName(layout); }
-  KernelChoice Reorder(const TensorType& type, LayoutId from, LayoutId to) override {
-    return backend_.Reorder(type, from, to);
-  }
-  std::optional<KernelChoice> SerialReorder(const TensorType& type, LayoutId from,
-                                            LayoutId to) override {
-    return backend_.SerialReorder(type, from, to);
-  }
   Result<std::unique_ptr<Kernel>> Create(const OpDef& op, const OpCall& call,
                                          const KernelChoice& choice) override {
     ++made;
-    return backend_.Create(op, call, choice);
+    return inner_.Create(op, call, choice);
   }
   Result<std::unique_ptr<Kernel>> CreateReorder(const TensorType& type,
                                                 const KernelChoice& choice) override {
     ++made;
-    return backend_.CreateReorder(type, choice);
+    return inner_.CreateReorder(type, choice);
   }
-
- private:
-  Backend& backend_;
 };
 
 // The bytes of kernels' code are measured before the first step.

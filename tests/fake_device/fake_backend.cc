@@ -1,4 +1,5 @@
 #include "ridge/backend/cpu/host_device.h"
+#include "ridge/backend/forwarding_backend.h"
 #include "tests/fake_device/fake_device.h"
 
 namespace ridge::fake {
@@ -42,20 +43,12 @@ class FakeKernel : public Kernel {
   const std::unique_ptr<Kernel> inner_;
 };
 
-class FakeBackend : public Backend {
+class FakeBackend : public ForwardingBackend {
  public:
-  FakeBackend(Backend& inner, FakeDevice& device) : inner_(inner), device_(device) {}
+  FakeBackend(Backend& inner, FakeDevice& device) : ForwardingBackend(inner), device_(device) {}
 
-  const RewriteRules& rules() const override { return inner_.rules(); }
-  const CostModel& nominal() const override { return inner_.nominal(); }
-  const std::string& name() const override { return inner_.name(); }
   int threads() const override { return 1; }
   Device& device() override { return device_; }
-  bool Multiplies(DType operands) const override { return inner_.Multiplies(operands); }
-  KernelOffers Offers(const OpDef& op, const OpCall& call,
-                      std::span<const LayoutId> available) override {
-    return inner_.Offers(op, call, available);
-  }
   // All kernels leave room for others.
   KernelOffers SerialOffers(const OpDef& op, const OpCall& call,
                             std::span<const LayoutId> available) override {
@@ -63,17 +56,6 @@ class FakeBackend : public Backend {
     if (offers.choices.empty()) offers = inner_.Offers(op, call, available);
     for (KernelChoice& choice : offers.choices) choice.one_thread = true;
     return offers;
-  }
-  int64_t LayoutBytes(LayoutId layout, const TensorType& type) const override {
-    return inner_.LayoutBytes(layout, type);
-  }
-  std::string LayoutName(LayoutId layout) const override { return inner_.LayoutName(layout); }
-  KernelChoice Reorder(const TensorType& type, LayoutId from, LayoutId to) override {
-    return inner_.Reorder(type, from, to);
-  }
-  std::optional<KernelChoice> SerialReorder(const TensorType& type, LayoutId from,
-                                            LayoutId to) override {
-    return inner_.SerialReorder(type, from, to);
   }
   Result<std::unique_ptr<Kernel>> Create(const OpDef& op, const OpCall& call,
                                          const KernelChoice& choice) override {
@@ -102,7 +84,6 @@ class FakeBackend : public Backend {
     return kernel;
   }
 
-  Backend& inner_;
   FakeDevice& device_;
 };
 
