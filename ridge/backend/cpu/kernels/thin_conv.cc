@@ -187,24 +187,27 @@ int64_t WorkspaceBytes(const CandidateQuery& q) {
 }
 
 template <typename K>
-KernelDef DefOf(const char* op) {
+KernelDef DefOf(const char* op, double efficiency) {
   return {.name = "cpu.{op}",
           .ops = {op},
           .dtypes = {DType::kF32},
           .refuse = Refuse,
+          .efficiency = efficiency,
           .workspace_bytes = WorkspaceBytes<K>,
           .make = MakeKernel<K>};
 }
 
 }  // namespace
 
+// Of the rate of convolutions, by steps of `cnn` on two cores of Zen 4 and of Zen 5: 0.43 on both,
+// and 0.33 and 0.15, where few pixels of the pool's windows have a gradient.
 KernelDef ConvPoolKernelDef() {
-  KernelDef def = DefOf<ConvPoolKernel>("conv_pool");
+  KernelDef def = DefOf<ConvPoolKernel>("conv_pool", 0.43);
   def.fuses = IsThin;
   return def;
 }
 KernelDef ConvPoolGradWeightKernelDef() {
-  return DefOf<ConvPoolGradWeightKernel>("conv_pool_grad_weight");
+  return DefOf<ConvPoolGradWeightKernel>("conv_pool_grad_weight", 0.2);
 }
 
 }  // namespace ridge::cpu
