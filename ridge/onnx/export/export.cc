@@ -41,7 +41,7 @@ Status CheckExported(const Graph& graph) {
 class GraphExporter {
  public:
   GraphExporter(const Graph& graph, const std::map<std::string, Tensor>& values,
-                const OnnxExtents& extents, int64_t opset, OnnxDocument& document)
+                const ExportDims& extents, int64_t opset, OnnxDocument& document)
       : graph_(graph),
         values_(values),
         extents_(extents),
@@ -77,7 +77,7 @@ class GraphExporter {
 
   const Graph& graph_;
   const std::map<std::string, Tensor>& values_;
-  const OnnxExtents& extents_;
+  const ExportDims& extents_;
   onnx::GraphProto& proto_;
   std::map<std::string, Tensor>& contents_;
   OnnxGraphWriter writer_;
@@ -185,7 +185,7 @@ void GraphExporter::WriteInfo(const std::string& name, ValueId id, onnx::ValueIn
   onnx::TypeProto::Tensor& type = *info.mutable_type()->mutable_tensor_type();
   type.set_elem_type(OnnxFromDType(graph_.type(id).dtype));
   onnx::TensorShapeProto& shape = *type.mutable_shape();  // there even when the rank is 0
-  for (const OnnxExtent& extent : extents_.Dims(id)) {
+  for (const ExportDim& extent : extents_.Dims(id)) {
     onnx::TensorShapeProto::Dimension& dim = *shape.add_dim();
     if (extent.fixed()) {
       dim.set_dim_value(extent.here);
@@ -196,7 +196,7 @@ void GraphExporter::WriteInfo(const std::string& name, ValueId id, onnx::ValueIn
 }
 
 // The names that could not be kept open.
-std::string FixedDimsNote(const Graph& graph, const OnnxExtents& extents) {
+std::string FixedDimsNote(const Graph& graph, const ExportDims& extents) {
   std::set<std::string> fixed;
   for (ValueId id : graph.ValuesOfKind(ValueKind::kInput)) {
     const ValueInfo& info = graph.value(id);
@@ -227,7 +227,7 @@ struct Attempt {
 };
 
 Result<Attempt> TryOpset(const Graph& graph, const std::map<std::string, Tensor>& values,
-                         const OnnxExtents& extents, int64_t opset) {
+                         const ExportDims& extents, int64_t opset) {
   Attempt attempt;
   GraphExporter exporter(graph, values, extents, opset, attempt.document);
   RIDGE_RETURN_IF_ERROR(exporter.Write());
@@ -239,7 +239,7 @@ Result<Attempt> TryOpset(const Graph& graph, const std::map<std::string, Tensor>
 // What the graph needs can only grow with the opset it is written in, and is known once the two
 // meet.
 Result<Attempt> InLowestOpset(const Graph& graph, const std::map<std::string, Tensor>& values,
-                              const OnnxExtents& extents, int64_t opset) {
+                              const ExportDims& extents, int64_t opset) {
   std::string needed_for;
   while (true) {
     RIDGE_ASSIGN_OR_RETURN(Attempt attempt, TryOpset(graph, values, extents, opset));
@@ -254,7 +254,7 @@ Result<Attempt> InLowestOpset(const Graph& graph, const std::map<std::string, Te
 }
 
 Result<Attempt> InOpset(const Graph& graph, const std::map<std::string, Tensor>& values,
-                        const OnnxExtents& extents, const OnnxExportOptions& options) {
+                        const ExportDims& extents, const OnnxExportOptions& options) {
   const int64_t wanted = options.opset;
   const int64_t least = std::max(kLeastExportOpset, options.least_opset);
   if (wanted == 0) return InLowestOpset(graph, values, extents, least);
@@ -281,7 +281,7 @@ Result<OnnxDocument> ExportOnnx(const Graph& forward, const std::map<std::string
                                 const OnnxExportOptions& options) {
   RIDGE_RETURN_IF_ERROR(CheckExported(forward));
   const std::vector<Graph> rebound = others.empty() ? WithOtherDims(forward) : std::vector<Graph>();
-  const OnnxExtents extents(forward, others.empty() ? rebound : others);
+  const ExportDims extents(forward, others.empty() ? rebound : others);
   RIDGE_ASSIGN_OR_RETURN(Attempt attempt, InOpset(forward, values, extents, options));
   OnnxDocument document = std::move(attempt.document);
   document.proto->set_ir_version(IrVersionOf(attempt.needed));

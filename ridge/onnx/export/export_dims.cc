@@ -39,11 +39,11 @@ bool SameNodes(const Graph& a, const Graph& b) {
 
 }  // namespace
 
-OnnxExtent operator*(const OnnxExtent& a, const OnnxExtent& b) {
+ExportDim operator*(const ExportDim& a, const ExportDim& b) {
   return {a.here * b.here, a.other * b.other, a.third * b.third};
 }
 
-OnnxExtents::OnnxExtents(const Graph& graph, const std::vector<Graph>& others) : graph_(graph) {
+ExportDims::ExportDims(const Graph& graph, const std::vector<Graph>& others) : graph_(graph) {
   for (const Graph& other : others) same_nodes_ = same_nodes_ && SameNodes(graph, other);
   if (same_nodes_ && others.size() == 2) {
     other_ = &others[0];
@@ -52,10 +52,10 @@ OnnxExtents::OnnxExtents(const Graph& graph, const std::vector<Graph>& others) :
   FindSymbols();
 }
 
-void OnnxExtents::FindSymbols() {
+void ExportDims::FindSymbols() {
   for (ValueId id : graph_.ValuesOfKind(ValueKind::kInput)) {
     const ValueInfo& info = graph_.value(id);
-    const std::vector<OnnxExtent> dims = Dims(id);
+    const std::vector<ExportDim> dims = Dims(id);
     for (size_t d = 0; d < info.dim_names.size() && d < dims.size(); ++d) {
       const std::string& name = info.dim_names[d];
       if (name.empty() || dims[d].fixed() || SymbolOf(dims[d]) != nullptr) continue;
@@ -66,23 +66,22 @@ void OnnxExtents::FindSymbols() {
 
 namespace {
 
-std::vector<OnnxExtent> Together(const std::vector<int64_t>& here,
-                                 const std::vector<int64_t>& other,
-                                 const std::vector<int64_t>& third) {
-  std::vector<OnnxExtent> extents;
+std::vector<ExportDim> Together(const std::vector<int64_t>& here, const std::vector<int64_t>& other,
+                                const std::vector<int64_t>& third) {
+  std::vector<ExportDim> extents;
   for (size_t i = 0; i < here.size(); ++i) extents.push_back({here[i], other[i], third[i]});
   return extents;
 }
 
 }  // namespace
 
-std::vector<OnnxExtent> OnnxExtents::Dims(ValueId value) const {
+std::vector<ExportDim> ExportDims::Dims(ValueId value) const {
   const ridge::Dims& here = graph_.type(value).dims;
   if (other_ == nullptr) return Together(here, here, here);
   return Together(here, other_->type(value).dims, third_->type(value).dims);
 }
 
-std::vector<OnnxExtent> OnnxExtents::Attribute(const Node& node, const std::string& name) const {
+std::vector<ExportDim> ExportDims::Attribute(const Node& node, const std::string& name) const {
   const auto list = [&](const Node& n) { return n.attrs.integers(name); };
   if (other_ == nullptr || node.outputs.empty())
     return Together(list(node), list(node), list(node));
@@ -90,61 +89,61 @@ std::vector<OnnxExtent> OnnxExtents::Attribute(const Node& node, const std::stri
   return Together(list(node), list(other_->node(id)), list(third_->node(id)));
 }
 
-const OnnxSymbol* OnnxExtents::SymbolOf(const OnnxExtent& extent) const {
+const OnnxSymbol* ExportDims::SymbolOf(const ExportDim& extent) const {
   for (const OnnxSymbol& symbol : symbols_) {
     if (symbol.extent == extent) return &symbol;
   }
   return nullptr;
 }
 
-std::optional<OnnxExtentFormula> OnnxExtents::FormulaOf(const OnnxExtent& extent) const {
+std::optional<ExportDimFormula> ExportDims::FormulaOf(const ExportDim& extent) const {
   if (const auto found = Multiple(extent)) return found;
   if (const auto found = Product(extent)) return found;
   return Linear(extent);
 }
 
-bool OnnxExtents::Fits(const OnnxExtentFormula& formula, const OnnxExtent& extent) const {
-  OnnxExtent value = OnnxExtent::Fixed(formula.factor) * symbols_[size_t(formula.first)].extent;
+bool ExportDims::Fits(const ExportDimFormula& formula, const ExportDim& extent) const {
+  ExportDim value = ExportDim::Fixed(formula.factor) * symbols_[size_t(formula.first)].extent;
   if (formula.second >= 0) value = value * symbols_[size_t(formula.second)].extent;
   return value.here + formula.offset == extent.here &&
          value.other + formula.offset == extent.other &&
          value.third + formula.offset == extent.third;
 }
 
-std::optional<OnnxExtentFormula> OnnxExtents::Multiple(const OnnxExtent& extent) const {
+std::optional<ExportDimFormula> ExportDims::Multiple(const ExportDim& extent) const {
   for (size_t s = 0; s < symbols_.size(); ++s) {
-    const OnnxExtent& symbol = symbols_[s].extent;
+    const ExportDim& symbol = symbols_[s].extent;
     if (symbol.here == 0) continue;
-    const OnnxExtentFormula formula{.factor = extent.here / symbol.here,
-                                    .first = static_cast<int>(s)};
+    const ExportDimFormula formula{.factor = extent.here / symbol.here,
+                                   .first = static_cast<int>(s)};
     if (Fits(formula, extent)) return formula;
   }
   return std::nullopt;
 }
 
-std::optional<OnnxExtentFormula> OnnxExtents::Product(const OnnxExtent& extent) const {
+std::optional<ExportDimFormula> ExportDims::Product(const ExportDim& extent) const {
   for (size_t s = 0; s < symbols_.size(); ++s) {
     for (size_t t = s; t < symbols_.size(); ++t) {
-      const OnnxExtent both = symbols_[s].extent * symbols_[t].extent;
+      const ExportDim both = symbols_[s].extent * symbols_[t].extent;
       if (both.here == 0) continue;
-      const OnnxExtentFormula formula{.factor = extent.here / both.here,
-                                      .first = static_cast<int>(s),
-                                      .second = static_cast<int>(t)};
+      const ExportDimFormula formula{.factor = extent.here / both.here,
+                                     .first = static_cast<int>(s),
+                                     .second = static_cast<int>(t)};
       if (Fits(formula, extent)) return formula;
     }
   }
   return std::nullopt;
 }
 
-std::optional<OnnxExtentFormula> OnnxExtents::Linear(const OnnxExtent& extent) const {
+std::optional<ExportDimFormula> ExportDims::Linear(const ExportDim& extent) const {
   for (size_t s = 0; s < symbols_.size(); ++s) {
-    const OnnxExtent& symbol = symbols_[s].extent;
+    const ExportDim& symbol = symbols_[s].extent;
     const int64_t run = symbol.other - symbol.here;
     if (run == 0) continue;
     const int64_t factor = (extent.other - extent.here) / run;
-    const OnnxExtentFormula formula{.factor = factor,
-                                    .offset = extent.here - factor * symbol.here,
-                                    .first = static_cast<int>(s)};
+    const ExportDimFormula formula{.factor = factor,
+                                   .offset = extent.here - factor * symbol.here,
+                                   .first = static_cast<int>(s)};
     if (Fits(formula, extent)) return formula;
   }
   return std::nullopt;

@@ -65,7 +65,7 @@ Tensor Number(int64_t value) { return Tensor::FromInts({1}, std::vector<int64_t>
 
 }  // namespace
 
-OnnxGraphWriter::OnnxGraphWriter(const Graph& graph, const OnnxExtents& extents, int64_t opset,
+OnnxGraphWriter::OnnxGraphWriter(const Graph& graph, const ExportDims& extents, int64_t opset,
                                  onnx::GraphProto& proto, std::map<std::string, Tensor>& contents)
     : graph_(graph),
       extents_(extents),
@@ -143,7 +143,7 @@ std::string OnnxGraphWriter::SymbolValue(int symbol) {
   return name;
 }
 
-std::string OnnxGraphWriter::ExtentOf(const OnnxExtent& extent) {
+std::string OnnxGraphWriter::ExtentOf(const ExportDim& extent) {
   if (extent.fixed()) return Constant(Number(extent.here), "extent");
   std::string& name = extent_names_[extent];
   if (!name.empty()) return name;
@@ -297,10 +297,10 @@ std::string OnnxNodeWriter::Reshape(const std::string& x, const std::vector<int6
 }
 
 Result<std::string> OnnxNodeWriter::ReshapeTo(const std::string& x,
-                                              const std::vector<OnnxExtent>& extents) {
+                                              const std::vector<ExportDim>& extents) {
   std::vector<int64_t> dims;
   int64_t open = 0, empty = 0;
-  for (const OnnxExtent& extent : extents) {
+  for (const ExportDim& extent : extents) {
     dims.push_back(extent.fixed() ? extent.here : -1);
     open += extent.fixed() ? 0 : 1;
     empty += extent.here == 0 ? 1 : 0;
@@ -310,9 +310,9 @@ Result<std::string> OnnxNodeWriter::ReshapeTo(const std::string& x,
   return Temp("Reshape", {x, shape});
 }
 
-Result<std::string> OnnxNodeWriter::Extents(const std::vector<OnnxExtent>& extents) {
+Result<std::string> OnnxNodeWriter::Extents(const std::vector<ExportDim>& extents) {
   std::vector<int64_t> fixed;
-  for (const OnnxExtent& extent : extents) {
+  for (const ExportDim& extent : extents) {
     if (extent.fixed()) fixed.push_back(extent.here);
     if (!extent.fixed() && !writer_.extents().FormulaOf(extent)) {
       return Unsupported(
@@ -323,7 +323,7 @@ Result<std::string> OnnxNodeWriter::Extents(const std::vector<OnnxExtent>& exten
   }
   if (fixed.size() == extents.size()) return Ints(fixed);
   std::vector<std::string> parts;
-  for (const OnnxExtent& extent : extents) parts.push_back(writer_.ExtentOf(extent));
+  for (const ExportDim& extent : extents) parts.push_back(writer_.ExtentOf(extent));
   if (parts.size() == 1) return parts[0];
   return Temp("Concat", parts, {{"axis", 0}});
 }

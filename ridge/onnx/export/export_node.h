@@ -26,11 +26,11 @@ namespace ridge {
 // Where the nodes of one graph go.
 class OnnxGraphWriter {
  public:
-  OnnxGraphWriter(const Graph& graph, const OnnxExtents& extents, int64_t opset,
+  OnnxGraphWriter(const Graph& graph, const ExportDims& extents, int64_t opset,
                   onnx::GraphProto& proto, std::map<std::string, Tensor>& contents);
 
   const Graph& graph() const { return graph_; }
-  const OnnxExtents& extents() const { return extents_; }
+  const ExportDims& extents() const { return extents_; }
   int64_t opset() const { return opset_; }
   onnx::GraphProto& proto() { return proto_; }
   // The opset that the nodes written so far need, and what needs it.  Above opset(): what was
@@ -55,13 +55,13 @@ class OnnxGraphWriter {
   // A constant that nodes share: equal ones are written once.
   std::string Constant(const Tensor& tensor, const std::string& hint);
   // i64[1]: the extent as it is at run time.  REQUIRES: it is fixed or has a formula.
-  std::string ExtentOf(const OnnxExtent& extent);
+  std::string ExtentOf(const ExportDim& extent);
 
  private:
   std::string SymbolValue(int symbol);
 
   const Graph& graph_;
-  const OnnxExtents& extents_;
+  const ExportDims& extents_;
   int64_t opset_;
   int64_t needed_opset_ = 0;
   std::string needed_for_;
@@ -71,7 +71,7 @@ class OnnxGraphWriter {
   std::vector<bool> read_;
   std::set<std::string> taken_;
   std::vector<std::pair<Tensor, std::string>> constants_;  // small ones
-  std::map<OnnxExtent, std::string> extent_names_;
+  std::map<ExportDim, std::string> extent_names_;
   std::map<int, std::string> symbol_values_;
 };
 
@@ -141,11 +141,11 @@ class OnnxNodeWriter {
                      const std::vector<int64_t>& axes);
   std::string Reshape(const std::string& x, const std::vector<int64_t>& dims);
   // x with these extents; one that is open is left for the runtime to find.  Fails as Extents().
-  Result<std::string> ReshapeTo(const std::string& x, const std::vector<OnnxExtent>& extents);
+  Result<std::string> ReshapeTo(const std::string& x, const std::vector<ExportDim>& extents);
   // A list of extents as i64[n], computed where it follows from the inputs' shapes.  Fails with
   // kUnsupported when one of them cannot be told.
-  Result<std::string> Extents(const std::vector<OnnxExtent>& extents);
-  const OnnxExtents& extents() const { return writer_.extents(); }
+  Result<std::string> Extents(const std::vector<ExportDim>& extents);
+  const ExportDims& extents() const { return writer_.extents(); }
 
   Status Unsupported(const std::string& text) const;
 

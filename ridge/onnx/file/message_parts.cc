@@ -57,7 +57,7 @@ class WireReader {
     return std::nullopt;
   }
 
-  // Groups (types 3 and 4) are not in ONNX: protobuf may judge them.
+  // Groups (types 3 and 4) are not in ONNX: protobuf checks them.
   bool Skip(WireField& field) {
     if (field.wire_type == 0) return Varint().has_value();
     uint64_t size = field.wire_type == 1 ? 8 : 4;

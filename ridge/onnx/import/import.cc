@@ -203,12 +203,13 @@ const onnx::NodeProto& OnnxImporter::Resolve(const onnx::NodeProto& proto,
 Status OnnxImporter::ConvertNode(const onnx::NodeProto& proto) {
   onnx::NodeProto storage;
   const onnx::NodeProto& resolved = Resolve(proto, storage);
-  if (scopes_.size() > 1) RIDGE_RETURN_IF_ERROR(Spend(1));
-  RIDGE_RETURN_IF_ERROR(SpendAgain(CostOf(resolved)));
+  if (scopes_.size() > 1) RIDGE_RETURN_IF_ERROR(ChargeUnrollBudget(1));
+  RIDGE_RETURN_IF_ERROR(ChargeRepeat(CostOf(resolved)));
   if (scopes_.size() == 1) {
     ++file_nodes_;
     const int names = resolved.input_size() + resolved.output_size();
-    if (names > kManyNames) RIDGE_RETURN_IF_ERROR(Spend(names));  // a Sum of them is as many nodes
+    if (names > kManyNames)
+      RIDGE_RETURN_IF_ERROR(ChargeUnrollBudget(names));  // a Sum of them is as many nodes
   }
   if (const onnx::FunctionProto* function = FindFunction(resolved); function != nullptr)
     return CallFunction(*function, resolved);
@@ -367,7 +368,7 @@ Value OnnxImporter::StatisticOf(const std::string& name) {
   return binding->value;
 }
 
-const Tensor* OnnxImporter::KnownOf(const std::string& name) {
+const Tensor* OnnxImporter::ConstantOf(const std::string& name) {
   OnnxBinding* binding = Find(name);
   if (binding == nullptr) return nullptr;
   if (binding->initializer != nullptr) return binding->initializer;
@@ -377,12 +378,12 @@ const Tensor* OnnxImporter::KnownOf(const std::string& name) {
   return &info.constant;
 }
 
-const Tensor* OnnxImporter::KnownForGoodOf(const std::string& name) {
+const Tensor* OnnxImporter::FixedOf(const std::string& name) {
   const OnnxBinding* binding = Find(name);
   const Tensor* initializer = binding == nullptr ? nullptr : binding->initializer;
   const bool learns = initializer != nullptr && IsFloat(initializer->type().dtype) &&
                       roles_.Learns(name, *initializer);
-  return learns ? nullptr : KnownOf(name);
+  return learns ? nullptr : ConstantOf(name);
 }
 
 void OnnxImporter::Bind(const std::string& name, Value value) {
@@ -406,9 +407,9 @@ Value OnnxImporter::Rng() {
   return rng_;
 }
 
-Status OnnxImporter::Spend(int64_t nodes) {
-  spent_nodes_ += nodes;
-  if (spent_nodes_ <= options_.max_unrolled_nodes) return Status();
+Status OnnxImporter::ChargeUnrollBudget(int64_t nodes) {
+  charged_nodes_ += nodes;
+  if (charged_nodes_ <= options_.max_unrolled_nodes) return Status();
   return Status(ErrorCode::kUnsupported,
                 fmt::format("{}: loops and functions unroll to more than {} nodes", model_.name(),
                             options_.max_unrolled_nodes));
@@ -423,7 +424,7 @@ Result<std::vector<Value>> OnnxImporter::Inline(const onnx::GraphProto& body,
   }
   const int again = visited_.insert(&body).second ? 0 : 1;
   repeats_ += again;
-  RIDGE_RETURN_IF_ERROR(SpendAgain(CostOf(body)));
+  RIDGE_RETURN_IF_ERROR(ChargeRepeat(CostOf(body)));
   ++depth_;
   scopes_.emplace_back();
   for (int i = 0; i < body.input_size() && static_cast<size_t>(i) < inputs.size(); ++i)

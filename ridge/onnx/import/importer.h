@@ -41,9 +41,9 @@ class OnnxImporter {
   OnnxBinding* Find(const std::string& name);
   Value ValueOf(const std::string& name);
   Value StatisticOf(const std::string& name);
-  const Tensor* KnownOf(const std::string& name);
+  const Tensor* ConstantOf(const std::string& name);
   // nullptr for an initializer that is trained.
-  const Tensor* KnownForGoodOf(const std::string& name);
+  const Tensor* FixedOf(const std::string& name);
   void Bind(const std::string& name, Value value);
   // A Constant node's result: an initializer when the file keeps its weights so.
   void BindConstant(const std::string& name, Tensor tensor);
@@ -58,7 +58,7 @@ class OnnxImporter {
   Result<std::vector<Value>> Inline(const onnx::GraphProto& body, const std::vector<Value>& inputs);
   // Counts what unrolled loops emit, before they do; fails when a file would make more than the
   // cap.
-  Status Spend(int64_t nodes);
+  Status ChargeUnrollBudget(int64_t nodes);
 
  private:
   // Names of one graph or function; a function does not see those of its caller.
@@ -76,7 +76,7 @@ class OnnxImporter {
   Status Walk(const onnx::GraphProto& graph);
   Status ConvertNode(const onnx::NodeProto& proto);
   Status CheckGrowth();
-  Status SpendAgain(int64_t nodes) { return repeats_ > 0 ? Spend(nodes) : Status(); }
+  Status ChargeRepeat(int64_t nodes) { return repeats_ > 0 ? ChargeUnrollBudget(nodes) : Status(); }
   Status CallFunction(const onnx::FunctionProto& function, const onnx::NodeProto& call);
   const onnx::FunctionProto* FindFunction(const onnx::NodeProto& node) const;
   int64_t Opset(const std::string& domain) const;
@@ -110,7 +110,7 @@ class OnnxImporter {
   std::vector<std::string> fixed_, notes_;
   Value rng_;
   std::map<std::string, int64_t> opsets_;  // of the model
-  int64_t spent_nodes_ = 0;
+  int64_t charged_nodes_ = 0;
   int64_t file_nodes_ = 0;         // converted so far, without what is in subgraphs and functions
   std::set<const void*> visited_;  // subgraphs and functions
   int repeats_ = 0;                // number of enclosing ones that were visited before

@@ -39,24 +39,24 @@ bool OnnxNode::has_input(size_t i) const {
 }
 
 Value OnnxNode::operator[](size_t i) {
-  const Value value = Passed(i);
+  const Value value = TensorOrSequence(i);
   if (importer_.SequenceOf(value) == nullptr) return value;
   Fail(Error(fmt::format("input {} '{}' is a sequence of tensors; it must be a tensor", i,
                          proto_.input(static_cast<int>(i)))));
   return {};
 }
 
-bool OnnxNode::IsSequence(size_t i) { return importer_.SequenceOf(Passed(i)) != nullptr; }
+bool OnnxNode::IsSequence(size_t i) { return importer_.SequenceOf(TensorOrSequence(i)) != nullptr; }
 
 Result<std::vector<Value>> OnnxNode::Sequence(size_t i) {
-  const std::vector<Value>* elements = importer_.SequenceOf(Passed(i));
+  const std::vector<Value>* elements = importer_.SequenceOf(TensorOrSequence(i));
   RIDGE_RETURN_IF_ERROR(status());
   if (elements != nullptr) return *elements;
   return Error(fmt::format("input {} '{}' is a tensor; it must be a sequence of tensors", i,
                            has_input(i) ? proto_.input(static_cast<int>(i)) : std::string()));
 }
 
-Value OnnxNode::Passed(size_t i) {
+Value OnnxNode::TensorOrSequence(size_t i) {
   if (!has_input(i)) return {};
   const std::string& name = proto_.input(static_cast<int>(i));
   const Value value = importer_.ValueOf(name);
@@ -102,19 +102,19 @@ Value OnnxNode::Statistic(size_t i) {
   return importer_.StatisticOf(proto_.input(static_cast<int>(i)));
 }
 
-const Tensor* OnnxNode::Known(size_t i) {
+const Tensor* OnnxNode::ConstantInput(size_t i) {
   if (!has_input(i)) return nullptr;
-  return importer_.KnownOf(proto_.input(static_cast<int>(i)));
+  return importer_.ConstantOf(proto_.input(static_cast<int>(i)));
 }
 
-const Tensor* OnnxNode::KnownForGood(size_t i) {
+const Tensor* OnnxNode::FixedInput(size_t i) {
   if (!has_input(i)) return nullptr;
-  return importer_.KnownForGoodOf(proto_.input(static_cast<int>(i)));
+  return importer_.FixedOf(proto_.input(static_cast<int>(i)));
 }
 
 namespace {
 
-Status NotKnown(const OnnxNode& node, size_t i, const char* what) {
+Status NotConstant(const OnnxNode& node, size_t i, const char* what) {
   return node.Unsupported(fmt::format(
       "{} (input {}, '{}') depends on data; it must be known before planning", what, i,
       static_cast<int>(i) < node.proto().input_size() ? node.proto().input(static_cast<int>(i))
@@ -122,13 +122,13 @@ Status NotKnown(const OnnxNode& node, size_t i, const char* what) {
 }
 
 // Lists longer than this are no shapes, axes or scales.
-constexpr int64_t kMostKnown = int64_t{1} << 22;
+constexpr int64_t kMostConstant = int64_t{1} << 22;
 
 }  // namespace
 
-Result<std::vector<int64_t>> OnnxNode::KnownInts(size_t i, const char* what) {
-  const Tensor* tensor = Known(i);
-  if (tensor == nullptr || tensor->elements() > kMostKnown) return NotKnown(*this, i, what);
+Result<std::vector<int64_t>> OnnxNode::ConstantInts(size_t i, const char* what) {
+  const Tensor* tensor = ConstantInput(i);
+  if (tensor == nullptr || tensor->elements() > kMostConstant) return NotConstant(*this, i, what);
   std::vector<int64_t> values;
   for (int64_t k = 0; k < tensor->elements(); ++k) {
     int64_t value = 0;
@@ -142,22 +142,22 @@ Result<std::vector<int64_t>> OnnxNode::KnownInts(size_t i, const char* what) {
   return values;
 }
 
-Result<std::vector<double>> OnnxNode::KnownNumbers(size_t i, const char* what) {
-  const Tensor* tensor = Known(i);
-  if (tensor == nullptr || tensor->elements() > kMostKnown) return NotKnown(*this, i, what);
+Result<std::vector<double>> OnnxNode::ConstantNumbers(size_t i, const char* what) {
+  const Tensor* tensor = ConstantInput(i);
+  if (tensor == nullptr || tensor->elements() > kMostConstant) return NotConstant(*this, i, what);
   std::vector<double> values;
   for (int64_t k = 0; k < tensor->elements(); ++k) values.push_back(tensor->at(k));
   return values;
 }
 
-Result<int64_t> OnnxNode::KnownInt(size_t i, const char* what) {
-  RIDGE_ASSIGN_OR_RETURN(const std::vector<int64_t> values, KnownInts(i, what));
+Result<int64_t> OnnxNode::ConstantInt(size_t i, const char* what) {
+  RIDGE_ASSIGN_OR_RETURN(const std::vector<int64_t> values, ConstantInts(i, what));
   if (values.size() == 1) return values[0];
   return Error(fmt::format("{} has {} elements; it must be one number", what, values.size()));
 }
 
-Result<double> OnnxNode::KnownNumber(size_t i, const char* what) {
-  RIDGE_ASSIGN_OR_RETURN(const std::vector<double> values, KnownNumbers(i, what));
+Result<double> OnnxNode::ConstantNumber(size_t i, const char* what) {
+  RIDGE_ASSIGN_OR_RETURN(const std::vector<double> values, ConstantNumbers(i, what));
   if (values.size() == 1) return values[0];
   return Error(fmt::format("{} has {} elements; it must be one number", what, values.size()));
 }
@@ -244,7 +244,7 @@ Result<std::vector<int64_t>> OnnxNode::Axes(const char* attr, size_t i, int rank
   if (has_attr(attr)) {
     axes = integers(attr);
   } else if (has_input(i)) {
-    RIDGE_ASSIGN_OR_RETURN(axes, KnownInts(i, attr));
+    RIDGE_ASSIGN_OR_RETURN(axes, ConstantInts(i, attr));
   }
   for (int64_t& axis : axes) {
     RIDGE_ASSIGN_OR_RETURN(axis, Axis(axis, rank));

@@ -58,21 +58,21 @@ class OnnxNode {
   Value Statistic(size_t i);
 
   // A tensor or a sequence, for nodes that pass both on: Identity, If, Loop.
-  Value Passed(size_t i);
+  Value TensorOrSequence(size_t i);
   bool IsSequence(size_t i);
   Result<std::vector<Value>> Sequence(size_t i);  // fails for a tensor
 
   // The contents of input i when they are known before planning (constants, initializers, what was
   // folded, inputs given at import); nullptr when they are not, or when it is absent.
-  const Tensor* Known(size_t i);
+  const Tensor* ConstantInput(size_t i);
   // The same, but nullptr for an initializer that is trained.
-  const Tensor* KnownForGood(size_t i);
+  const Tensor* FixedInput(size_t i);
   // The same as numbers, flattened; fails with kUnsupported when they are not known: "Reshape '..':
   // shape (input 1, 'axes') depends on data; it must be known before planning".
-  Result<std::vector<int64_t>> KnownInts(size_t i, const char* what);
-  Result<std::vector<double>> KnownNumbers(size_t i, const char* what);
-  Result<int64_t> KnownInt(size_t i, const char* what);    // exactly one
-  Result<double> KnownNumber(size_t i, const char* what);  // exactly one
+  Result<std::vector<int64_t>> ConstantInts(size_t i, const char* what);
+  Result<std::vector<double>> ConstantNumbers(size_t i, const char* what);
+  Result<int64_t> ConstantInt(size_t i, const char* what);    // exactly one
+  Result<double> ConstantNumber(size_t i, const char* what);  // exactly one
 
   bool has_attr(const std::string& name) const;
   int64_t integer(const std::string& name, int64_t fallback);

@@ -45,9 +45,9 @@ class AttentionWriter {
   std::string Hidden() { return n_.Scalar(dtype_, -kInfinity); }
 
   // [B,H,T,X] -> [B,Hkv,(H/Hkv)*T,X]: the heads that read one head of k side by side.
-  Result<std::string> Grouped(const std::string& x, const OnnxExtent& last) {
+  Result<std::string> Grouped(const std::string& x, const ExportDim& last) {
     const int64_t group = heads() / kv_heads();
-    return n_.ReshapeTo(x, {q_[0], k_[1], q_[2] * OnnxExtent::Fixed(group), last});
+    return n_.ReshapeTo(x, {q_[0], k_[1], q_[2] * ExportDim::Fixed(group), last});
   }
 
   // scale * q k^T
@@ -84,7 +84,7 @@ class AttentionWriter {
   }
 
   // i64 first, first + 1, ..: [count,1] or [count].
-  Result<std::string> Positions(int64_t first, const OnnxExtent& count, bool column) {
+  Result<std::string> Positions(int64_t first, const ExportDim& count, bool column) {
     if (count.fixed()) {
       Tensor tensor({DType::kI64, column ? Dims{count.here, 1} : Dims{count.here}});
       std::iota(tensor.as_mutable<int64_t>(), tensor.as_mutable<int64_t>() + count.here, first);
@@ -109,7 +109,7 @@ class AttentionWriter {
   }
 
   OnnxNodeWriter& n_;
-  const std::vector<OnnxExtent> q_, k_;
+  const std::vector<ExportDim> q_, k_;
   const DType dtype_;
 };
 
@@ -167,14 +167,14 @@ class RotaryWriter {
 
   // A part of y with an extent of 1 behind.
   Result<std::string> Column(const std::string& y) {
-    std::vector<OnnxExtent> dims = dims_;
-    dims.back() = OnnxExtent::Fixed(width_ / 2);
-    dims.push_back(OnnxExtent::Fixed(1));
+    std::vector<ExportDim> dims = dims_;
+    dims.back() = ExportDim::Fixed(width_ / 2);
+    dims.push_back(ExportDim::Fixed(1));
     return n_.ReshapeTo(y, dims);
   }
 
   OnnxNodeWriter& n_;
-  const std::vector<OnnxExtent> dims_;
+  const std::vector<ExportDim> dims_;
   const int64_t width_;
 };
 
@@ -187,7 +187,7 @@ Status WriteRotary(OnnxNodeWriter& n) {
   if (n.opset() < 23 || !is_table(1) || !is_table(2)) return RotaryWriter(n).Write();
   std::vector<std::string> inputs = {n.in(0)};
   for (size_t i : {1, 2}) {
-    std::vector<OnnxExtent> dims = n.extents().Dims(n.node().inputs[i]);
+    std::vector<ExportDim> dims = n.extents().Dims(n.node().inputs[i]);
     dims.erase(dims.begin() + 1);
     RIDGE_ASSIGN_OR_RETURN(const std::string table, n.ReshapeTo(n.in(i), dims));
     inputs.push_back(table);

@@ -19,7 +19,7 @@ std::string AsI64(OnnxNodeWriter& n, size_t input) {
 
 // [n..] -> [n..,1]: coordinates of rows, as ScatterND reads them.
 Result<std::string> AsRows(OnnxNodeWriter& n, size_t input) {
-  std::vector<OnnxExtent> dims = n.extents().Dims(n.node().inputs[input]);
+  std::vector<ExportDim> dims = n.extents().Dims(n.node().inputs[input]);
   dims.push_back({1, 1});
   return n.ReshapeTo(AsI64(n, input), dims);
 }
@@ -65,7 +65,7 @@ std::vector<int64_t> FromFront(int64_t to, int64_t rank) {
 // Into zeros whose axis lies in front, then back.
 Status WriteScatterAdd(OnnxNodeWriter& n) {
   if (!HasReduction(n, "add")) return Status();
-  std::vector<OnnxExtent> dims = n.extents().Dims(n.node().outputs[0]);
+  std::vector<ExportDim> dims = n.extents().Dims(n.node().outputs[0]);
   const auto rank = static_cast<int64_t>(dims.size());
   const int64_t axis = n.axis("axis", static_cast<int>(rank));
   std::rotate(dims.begin(), dims.begin() + axis, dims.begin() + axis + 1);
@@ -85,8 +85,8 @@ Status WriteScatterAdd(OnnxNodeWriter& n) {
 }
 
 // Products of the extents behind each one.
-std::vector<OnnxExtent> Strides(const std::vector<OnnxExtent>& dims) {
-  std::vector<OnnxExtent> strides(dims.size(), OnnxExtent::Fixed(1));
+std::vector<ExportDim> Strides(const std::vector<ExportDim>& dims) {
+  std::vector<ExportDim> strides(dims.size(), ExportDim::Fixed(1));
   for (size_t d = dims.size(); d-- > 1;) {
     strides[d - 1] = strides[d] * dims[d];
   }
@@ -100,7 +100,7 @@ std::string FromStart(OnnxNodeWriter& n, const std::string& index, const std::st
 }
 
 // i64: stride * (0, 1, .. count - 1), along `axis` of arrays of this rank.
-Result<std::string> Steps(OnnxNodeWriter& n, const OnnxExtent& count, const OnnxExtent& stride,
+Result<std::string> Steps(OnnxNodeWriter& n, const ExportDim& count, const ExportDim& stride,
                           int64_t axis, int64_t rank) {
   RIDGE_ASSIGN_OR_RETURN(const std::string end, n.Extents({count}));
   RIDGE_ASSIGN_OR_RETURN(const std::string by, n.Extents({stride}));
@@ -113,16 +113,16 @@ Result<std::string> Steps(OnnxNodeWriter& n, const OnnxExtent& count, const Onnx
 
 // The index times its stride, plus what the element's own place adds along the other axes.
 Status WriteElementIndex(OnnxNodeWriter& n) {
-  const std::vector<OnnxExtent> dims = n.extents().Attribute(n.node(), "dims");
-  const std::vector<OnnxExtent> own = n.extents().Dims(n.node().outputs[0]);
-  const std::vector<OnnxExtent> strides = Strides(dims);
+  const std::vector<ExportDim> dims = n.extents().Attribute(n.node(), "dims");
+  const std::vector<ExportDim> own = n.extents().Dims(n.node().outputs[0]);
+  const std::vector<ExportDim> strides = Strides(dims);
   const int64_t rank = n.type(0).rank(), axis = n.axis("axis", n.type(0).rank());
   const auto at = static_cast<size_t>(axis);
   RIDGE_ASSIGN_OR_RETURN(const std::string extent, n.Extents({dims[at]}));
   RIDGE_ASSIGN_OR_RETURN(const std::string stride, n.Extents({strides[at]}));
   std::string place = n.Temp("Mul", {FromStart(n, AsI64(n, 0), extent), stride});
   for (int64_t d = 0; d < rank; ++d) {
-    if (d == axis || own[static_cast<size_t>(d)] == OnnxExtent::Fixed(1)) continue;
+    if (d == axis || own[static_cast<size_t>(d)] == ExportDim::Fixed(1)) continue;
     const auto i = static_cast<size_t>(d);
     RIDGE_ASSIGN_OR_RETURN(const std::string steps, Steps(n, own[i], strides[i], d, rank));
     place = n.Temp("Add", {place, steps});
@@ -133,11 +133,11 @@ Status WriteElementIndex(OnnxNodeWriter& n) {
 
 // The sum of coordinates times strides over the last axis; batch coordinates are the row's own.
 Status WriteRavelIndex(OnnxNodeWriter& n) {
-  const std::vector<OnnxExtent> dims = n.extents().Attribute(n.node(), "dims");
-  const std::vector<OnnxExtent> own = n.extents().Dims(n.node().outputs[0]);
-  const std::vector<OnnxExtent> strides = Strides(dims);
+  const std::vector<ExportDim> dims = n.extents().Attribute(n.node(), "dims");
+  const std::vector<ExportDim> own = n.extents().Dims(n.node().outputs[0]);
+  const std::vector<ExportDim> strides = Strides(dims);
   const int64_t batch = n.integer("batch_dims"), rank = n.type(0).rank();
-  const std::vector<OnnxExtent> named(dims.begin() + batch, dims.end());
+  const std::vector<ExportDim> named(dims.begin() + batch, dims.end());
   RIDGE_ASSIGN_OR_RETURN(const std::string extents, n.Extents(named));
   RIDGE_ASSIGN_OR_RETURN(const std::string by, n.Extents({strides.begin() + batch, strides.end()}));
   const std::string parts = n.Temp("Mul", {FromStart(n, AsI64(n, 0), extents), by});

@@ -55,8 +55,8 @@ Status ComposeLayerNorm(OnnxNodeWriter& n) {
 Result<std::string> Scale(OnnxNodeWriter& n, DType dtype) {
   const TensorType& x = n.type(0);
   if (n.has_input(1)) return n.As(1, dtype);
-  const std::vector<OnnxExtent> dims = n.extents().Dims(n.node().inputs[0]);
-  const std::vector<OnnxExtent> row(dims.begin() + n.axis("axis", x.rank()), dims.end());
+  const std::vector<ExportDim> dims = n.extents().Dims(n.node().inputs[0]);
+  const std::vector<ExportDim> row(dims.begin() + n.axis("axis", x.rank()), dims.end());
   RIDGE_ASSIGN_OR_RETURN(const std::string shape, n.Extents(row));
   return n.Temp("Expand", {n.Scalar(dtype, 1), shape});
 }

@@ -32,8 +32,8 @@ class LayerWriter {
 
   // [N,H] -> [1,N,H]
   Result<std::string> Start(size_t input) {
-    std::vector<OnnxExtent> dims = n_.extents().Dims(n_.node().inputs[input]);
-    dims.insert(dims.begin(), OnnxExtent::Fixed(1));
+    std::vector<ExportDim> dims = n_.extents().Dims(n_.node().inputs[input]);
+    dims.insert(dims.begin(), ExportDim::Fixed(1));
     return n_.ReshapeTo(n_.in(input), dims);
   }
 

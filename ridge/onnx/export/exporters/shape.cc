@@ -9,8 +9,8 @@ namespace {
 // Every extent as it is at run time: fixed; the input's at this place (0); what is left (-1, once);
 // else computed from the inputs' shapes.
 Status WriteReshape(OnnxNodeWriter& n) {
-  const std::vector<OnnxExtent> from = n.extents().Dims(n.node().inputs[0]);
-  std::vector<OnnxExtent> to = n.extents().Dims(n.node().outputs[0]);
+  const std::vector<ExportDim> from = n.extents().Dims(n.node().inputs[0]);
+  std::vector<ExportDim> to = n.extents().Dims(n.node().outputs[0]);
   const bool empty = n.out_type().elements() == 0;
   std::vector<int64_t> dims;
   bool rest = false, simple = true;
@@ -80,8 +80,8 @@ Status WriteConcat(OnnxNodeWriter& n) {
 }
 
 Status WritePad(OnnxNodeWriter& n) {
-  std::vector<OnnxExtent> amounts = n.extents().Attribute(n.node(), "before");
-  for (const OnnxExtent& after : n.extents().Attribute(n.node(), "after")) {
+  std::vector<ExportDim> amounts = n.extents().Attribute(n.node(), "before");
+  for (const ExportDim& after : n.extents().Attribute(n.node(), "after")) {
     amounts.push_back(after);
   }
   RIDGE_ASSIGN_OR_RETURN(const std::string pads, n.Extents(amounts));

@@ -30,8 +30,8 @@ Status WriteConv(OnnxNodeWriter& n) {
 // output_shape says what the strides leave open.
 Status WriteConvTranspose(OnnxNodeWriter& n) {
   const Dims& weight = n.type(1).dims;
-  const std::vector<OnnxExtent> y = n.extents().Dims(n.node().outputs[0]);
-  const std::vector<OnnxExtent> x = n.extents().Dims(n.node().inputs[0]);
+  const std::vector<ExportDim> y = n.extents().Dims(n.node().outputs[0]);
+  const std::vector<ExportDim> x = n.extents().Dims(n.node().inputs[0]);
   const size_t spatial = weight.size() - 2;
   const auto entry = [&](const char* name, size_t i, int64_t fallback) {
     return n.integers(name).empty() ? fallback : n.integers(name)[i];

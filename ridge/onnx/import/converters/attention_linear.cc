@@ -125,7 +125,7 @@ Status ConvertLinearAttention(OnnxNode& n) {
   const int64_t steps = r.q.dims()[2];
   std::vector<Value> ys;
   for (int64_t t = 0; t < steps; ++t) {
-    RIDGE_RETURN_IF_ERROR(n.importer().Spend(kNodesPerStep));
+    RIDGE_RETURN_IF_ERROR(n.importer().ChargeUnrollBudget(kNodesPerStep));
     ys.push_back(Step(r, t));
     RIDGE_RETURN_IF_ERROR(n.status());
   }

@@ -76,7 +76,7 @@ Status ConvertIf(OnnxNode& n) {
   RIDGE_ASSIGN_OR_RETURN(const onnx::GraphProto* then_body, Body(n, "then_branch"));
   RIDGE_ASSIGN_OR_RETURN(const onnx::GraphProto* else_body, Body(n, "else_branch"));
   std::vector<Value> results;
-  if (const Tensor* known = n.Known(0); known != nullptr && known->elements() == 1) {
+  if (const Tensor* known = n.ConstantInput(0); known != nullptr && known->elements() == 1) {
     RIDGE_ASSIGN_OR_RETURN(results,
                            n.importer().Inline(known->at(0) != 0 ? *then_body : *else_body, {}));
   } else {
@@ -149,20 +149,20 @@ Status ConvertLoop(OnnxNode& n) {
   RIDGE_ASSIGN_OR_RETURN(const onnx::GraphProto* body, Body(n, "body"));
   int64_t trips = kMostTrips + 1;
   if (n.has_input(0)) {
-    RIDGE_ASSIGN_OR_RETURN(trips, n.KnownInt(0, "the trip count"));
+    RIDGE_ASSIGN_OR_RETURN(trips, n.ConstantInt(0, "the trip count"));
   }
   bool go = true;
   if (n.has_input(1)) {
-    RIDGE_ASSIGN_OR_RETURN(go, n.KnownInt(1, "the first condition"));
+    RIDGE_ASSIGN_OR_RETURN(go, n.ConstantInt(1, "the first condition"));
   }
   LoopState state;
-  for (size_t i = 2; i < n.input_count(); ++i) state.carried.push_back(n.Passed(i));
+  for (size_t i = 2; i < n.input_count(); ++i) state.carried.push_back(n.TensorOrSequence(i));
   RIDGE_RETURN_IF_ERROR(n.status());
   for (int64_t trip = 0; go && trip < trips; ++trip) {
     const bool unbounded = !n.has_input(0) && state.active.valid();
     if (trip >= kMostTrips || unbounded)
       return n.Unsupported("the number of trips depends on data; a bound must be known");
-    RIDGE_RETURN_IF_ERROR(n.importer().Spend(1));
+    RIDGE_RETURN_IF_ERROR(n.importer().ChargeUnrollBudget(1));
     RIDGE_ASSIGN_OR_RETURN(go, Trip(n, *body, trip, state));
   }
   const size_t count = state.carried.size();
@@ -221,7 +221,7 @@ Result<std::vector<Value>> RunScan(OnnxNode& n, const onnx::GraphProto& body,
   std::vector<Value> states(given.begin(), given.begin() + static_cast<int64_t>(facts.states));
   std::vector<std::vector<Value>> scanned;
   for (int64_t t = 0; t < facts.length; ++t) {
-    RIDGE_RETURN_IF_ERROR(n.importer().Spend(1));
+    RIDGE_RETURN_IF_ERROR(n.importer().ChargeUnrollBudget(1));
     std::vector<Value> inputs = states;
     for (size_t i = 0; i < facts.inputs; ++i) {
       const int64_t k = At(facts.input_directions, i) != 0 ? facts.length - 1 - t : t;

@@ -110,7 +110,7 @@ Value Transposed(GraphBuilder& b, Value dy, Value w, int64_t channels, OnnxWindo
 }
 
 Result<std::vector<int64_t>> ReadPositive(OnnxNode& n, size_t i, const char* what, int64_t max) {
-  RIDGE_ASSIGN_OR_RETURN(const std::vector<int64_t> list, n.KnownInts(i, what));
+  RIDGE_ASSIGN_OR_RETURN(const std::vector<int64_t> list, n.ConstantInts(i, what));
   bool good = !list.empty() && list.size() <= 3;
   for (const int64_t v : list) good = good && v >= 1 && v <= max;
   if (good) return list;

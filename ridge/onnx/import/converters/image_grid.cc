@@ -98,7 +98,7 @@ Value PointsAlong(GraphBuilder& b, Value grid, size_t d, size_t spatial, int64_t
 
 Result<Value> ConvertAffineGrid(OnnxNode& n) {
   const TensorType theta = n.type(0);
-  RIDGE_ASSIGN_OR_RETURN(const std::vector<int64_t> size, n.KnownInts(1, "size"));
+  RIDGE_ASSIGN_OR_RETURN(const std::vector<int64_t> size, n.ConstantInts(1, "size"));
   const bool good = (size.size() == 4 || size.size() == 5) && IsFloat(theta.dtype) &&
                     CheckDims(size).ok() &&
                     theta.dims == Dims{size[0], static_cast<int64_t>(size.size()) - 2,

@@ -27,7 +27,7 @@ struct ResizeRequest {
 
 Result<std::vector<double>> ReadNumbers(OnnxNode& n, size_t i, const char* what) {
   if (!n.has_input(i)) return std::vector<double>();
-  return n.KnownNumbers(i, what);
+  return n.ConstantNumbers(i, what);
 }
 
 Result<std::vector<int64_t>> ReadAxes(OnnxNode& n) {
@@ -73,7 +73,7 @@ Result<ResizeRequest> ReadRequest(OnnxNode& n, bool crops) {
   const bool old = n.opset() < 11;
   RIDGE_ASSIGN_OR_RETURN(request.scales, ReadNumbers(n, old ? 1 : 2, "scales"));
   if (!old && n.has_input(3)) {
-    RIDGE_ASSIGN_OR_RETURN(request.sizes, n.KnownInts(3, "sizes"));
+    RIDGE_ASSIGN_OR_RETURN(request.sizes, n.ConstantInts(3, "sizes"));
   }
   if (crops) {
     RIDGE_ASSIGN_OR_RETURN(request.roi, ReadNumbers(n, 1, "roi"));

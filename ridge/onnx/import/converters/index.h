@@ -25,6 +25,6 @@ Result<Value> ConvertNonMaxSuppression(OnnxNode& n);
 Value OnnxFlat(Value x);
 
 // Input i's contents, at most 2^24 elements; fails with kUnsupported when they depend on data.
-Result<Tensor> OnnxKnownTensor(OnnxNode& n, size_t i, const char* what);
+Result<Tensor> OnnxConstantTensor(OnnxNode& n, size_t i, const char* what);
 
 }  // namespace ridge

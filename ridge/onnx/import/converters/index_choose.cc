@@ -59,7 +59,7 @@ Result<Value> ConvertHardmax(OnnxNode& n) {
   Value x = n[0];
   Dims dims = type.dims;
   if (flattens) {
-    dims = {OnnxExtent(dims, 0, at), OnnxExtent(dims, at, dims.size())};
+    dims = {OnnxElementCount(dims, 0, at), OnnxElementCount(dims, at, dims.size())};
     x = ReshapeExactly(x, dims);
     axis = 1;
   }
@@ -75,7 +75,7 @@ Status ConvertTopK(OnnxNode& n) {
   RIDGE_RETURN_IF_ERROR(n.Need(n.opset() < 10 ? 1 : 2));
   int64_t k = n.integer("k", 0);
   if (n.opset() >= 10) {
-    RIDGE_ASSIGN_OR_RETURN(k, n.KnownInt(1, "K"));
+    RIDGE_ASSIGN_OR_RETURN(k, n.ConstantInt(1, "K"));
   }
   const std::vector<Value> best = OpOutputs(
       "top_k", {n[0]},

@@ -11,9 +11,9 @@
 
 namespace ridge {
 
-Result<Tensor> OnnxKnownTensor(OnnxNode& n, size_t i, const char* what) {
+Result<Tensor> OnnxConstantTensor(OnnxNode& n, size_t i, const char* what) {
   constexpr int64_t kMost = int64_t{1} << 22;
-  const Tensor* known = n.Known(i);
+  const Tensor* known = n.ConstantInput(i);
   if (known != nullptr && known->elements() <= kMost) return *known;
   return n.Unsupported(
       fmt::format("{} (input {}) {}", what, i,
@@ -33,7 +33,7 @@ Value Indices(GraphBuilder& b, const std::vector<int64_t>& list) {
 
 // [rank, count]: the coordinates of the elements that are not 0, in order.
 Result<Value> ConvertNonZero(OnnxNode& n) {
-  RIDGE_ASSIGN_OR_RETURN(const Tensor x, OnnxKnownTensor(n, 0, "X"));
+  RIDGE_ASSIGN_OR_RETURN(const Tensor x, OnnxConstantTensor(n, 0, "X"));
   std::vector<int64_t> places;
   for (int64_t i = 0; i < x.elements(); ++i) {
     if (x.at(i) != 0) places.push_back(i);
@@ -50,7 +50,7 @@ Result<Value> ConvertNonZero(OnnxNode& n) {
 
 // Takes the slices (or elements, without an axis) where the condition holds.
 Result<Value> ConvertCompress(OnnxNode& n) {
-  RIDGE_ASSIGN_OR_RETURN(const Tensor condition, OnnxKnownTensor(n, 1, "condition"));
+  RIDGE_ASSIGN_OR_RETURN(const Tensor condition, OnnxConstantTensor(n, 1, "condition"));
   GraphBuilder& b = n.b();
   Value x = n[0];
   int64_t axis = 0;
@@ -139,7 +139,7 @@ UniqueSlices FindUnique(const Slices& slices, bool sorted) {
 }  // namespace
 
 Status ConvertUnique(OnnxNode& n) {
-  RIDGE_ASSIGN_OR_RETURN(const Tensor x, OnnxKnownTensor(n, 0, "X"));
+  RIDGE_ASSIGN_OR_RETURN(const Tensor x, OnnxConstantTensor(n, 0, "X"));
   const Dims dims = x.type().dims;
   GraphBuilder& b = n.b();
   Value value = n[0];
@@ -195,8 +195,8 @@ struct NmsOptions {
 Result<NmsOptions> ReadNms(OnnxNode& n) {
   RIDGE_RETURN_IF_ERROR(n.Need(2));
   NmsOptions o;
-  RIDGE_ASSIGN_OR_RETURN(o.boxes, OnnxKnownTensor(n, 0, "boxes"));
-  RIDGE_ASSIGN_OR_RETURN(o.scores, OnnxKnownTensor(n, 1, "scores"));
+  RIDGE_ASSIGN_OR_RETURN(o.boxes, OnnxConstantTensor(n, 0, "boxes"));
+  RIDGE_ASSIGN_OR_RETURN(o.scores, OnnxConstantTensor(n, 1, "scores"));
   const Dims boxes = o.boxes.type().dims, scores = o.scores.type().dims;
   if (boxes.size() != 3 || scores.size() != 3 || boxes[2] != 4 || boxes[0] != scores[0] ||
       boxes[1] != scores[2]) {
@@ -204,14 +204,14 @@ Result<NmsOptions> ReadNms(OnnxNode& n) {
                                DimsToString(boxes), DimsToString(scores)));
   }
   if (n.has_input(2)) {
-    RIDGE_ASSIGN_OR_RETURN(o.most, n.KnownInt(2, "max_output_boxes_per_class"));
+    RIDGE_ASSIGN_OR_RETURN(o.most, n.ConstantInt(2, "max_output_boxes_per_class"));
   }
   if (n.has_input(3)) {
-    RIDGE_ASSIGN_OR_RETURN(const double iou, n.KnownNumber(3, "iou_threshold"));
+    RIDGE_ASSIGN_OR_RETURN(const double iou, n.ConstantNumber(3, "iou_threshold"));
     o.iou = static_cast<float>(iou);
   }
   if (n.has_input(4)) {
-    RIDGE_ASSIGN_OR_RETURN(const double score, n.KnownNumber(4, "score_threshold"));
+    RIDGE_ASSIGN_OR_RETURN(const double score, n.ConstantNumber(4, "score_threshold"));
     o.score = static_cast<float>(score);
   }
   o.center = n.integer("center_point_box", 0) != 0;

@@ -56,8 +56,8 @@ Result<Cache> ViewCache(OnnxNode& n) {
                     "may be shorter, all else must be equal",
                     DimsToString(dims), DimsToString(update), axis));
   }
-  return Cache{dims[0], OnnxExtent(dims, 1, at), dims[at], OnnxExtent(dims, at + 1, dims.size()),
-               update[at]};
+  return Cache{dims[0], OnnxElementCount(dims, 1, at), dims[at],
+               OnnxElementCount(dims, at + 1, dims.size()), update[at]};
 }
 
 // Where in its sample's cache each step goes: [batch, steps]; `length` or more: nowhere.

@@ -74,7 +74,7 @@ TEST(OnnxHardmax, WorkedOnFlattenedRowsBeforeOpset13) {
 TEST(OnnxUnique, ComparesLargeIntegersExactly) {
   TestNode node("Unique", 11, 4);
   const int64_t large = int64_t{1} << 53;
-  node.Known("x", {large + 1, large, large + 1});
+  node.ConstantInput("x", {large + 1, large, large + 1});
   EXPECT_EQ(node.Run(1), (Numbers{1, 0}));
   EXPECT_EQ(node.Run(2), (Numbers{1, 0, 1}));
   EXPECT_EQ(node.Run(3), (Numbers{1, 2}));
@@ -90,7 +90,7 @@ TEST(OnnxNonZero, NeedsToKnowItsInput) {
 
 TEST(OnnxCompress, IsAGatherWhoseDataMayBeUnknown) {
   TestNode node("Compress", 11);
-  node.Input("x", Counted({2, 3})).Known("c", {1, 0, 1}).Int("axis", 1);
+  node.Input("x", Counted({2, 3})).ConstantInput("c", {1, 0, 1}).Int("axis", 1);
   EXPECT_EQ(node.Operators(), "gather");
   EXPECT_EQ(node.Run(), (Numbers{0, 2, 3, 5}));
 }

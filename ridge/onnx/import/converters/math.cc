@@ -75,7 +75,7 @@ Result<Value> ConvertGemm(OnnxNode& n) {
 
 Result<Value> ConvertScan(OnnxNode& n, const char* op) {
   RIDGE_RETURN_IF_ERROR(n.Need(2));
-  RIDGE_ASSIGN_OR_RETURN(const int64_t axis, n.KnownInt(1, "axis"));
+  RIDGE_ASSIGN_OR_RETURN(const int64_t axis, n.ConstantInt(1, "axis"));
   return Op(op, {n[0]},
             {{"axis", axis},
              {"exclusive", n.integer("exclusive", 0) != 0},

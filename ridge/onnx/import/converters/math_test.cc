@@ -62,7 +62,7 @@ TEST(OnnxMatMul, VectorsAreRowsAndColumnsThatVanish) {
 TEST(OnnxReduceLogSumExp, IsStableAndFiniteWhereItCanBe) {
   TestNode node("ReduceLogSumExp", 18);
   node.Input("x", Floats({3, 2}, {1000, 1000, -INFINITY, -INFINITY, INFINITY, 0}))
-      .Known("axes", {1})
+      .ConstantInput("axes", {1})
       .Int("keepdims", 0);
   const Numbers y = node.Run();
   ASSERT_EQ(y.size(), 3U);
@@ -82,7 +82,7 @@ TEST(OnnxReduce, WithoutAxesNothingIsSummedWhenNoopIsSet) {
 TEST(OnnxReduce, AxesAreAnAttributeBeforeAndAnInputSince) {
   TestNode before("ReduceMax", 12), since("ReduceMax", 18);
   before.Input("x", Counted({2, 3})).Ints("axes", {-1}).Int("keepdims", 0);
-  since.Input("x", Counted({2, 3})).Known("axes", {0}).Int("keepdims", 0);
+  since.Input("x", Counted({2, 3})).ConstantInput("axes", {0}).Int("keepdims", 0);
   EXPECT_EQ(before.Run(), (Numbers{2, 5}));
   EXPECT_EQ(since.Run(), (Numbers{3, 4, 5}));
 }

@@ -24,8 +24,8 @@ Result<Value> Chain(OnnxNode& n, const char* op) {
 Result<Value> ConvertChain(OnnxNode& n, const char* op) { return Chain(n, op); }
 
 // The one number of an input of rank 0 that no training changes.
-std::optional<double> ConstantNumber(OnnxNode& n, size_t i) {
-  const Tensor* known = n.KnownForGood(i);
+std::optional<double> FixedNumber(OnnxNode& n, size_t i) {
+  const Tensor* known = n.FixedInput(i);
   if (known == nullptr || known->type().rank() != 0 || std::isnan(known->at(0))) return {};
   return known->at(0);
 }
@@ -36,7 +36,7 @@ std::optional<double> ConstantNumber(OnnxNode& n, size_t i) {
 Result<Value> ConvertExtremum(OnnxNode& n, const char* op, const char* limit) {
   for (size_t i = 0; n.input_count() == 2 && i < 2; ++i) {
     RIDGE_RETURN_IF_ERROR(n.Need(2));
-    const std::optional<double> number = ConstantNumber(n, i);
+    const std::optional<double> number = FixedNumber(n, i);
     const bool clips = number && IsFloat(n.type(1 - i).dtype) && n.type(0).dtype == n.type(1).dtype;
     if (!clips) continue;
     return Op("clip", {n[1 - i]}, {{limit, *number}});
@@ -71,7 +71,7 @@ Result<Limit> ReadLimit(OnnxNode& n, const char* name, size_t i) {
   if (!n.has_input(i)) return limit;
   limit.present = true;
   RIDGE_ASSIGN_OR_RETURN(limit.value, OneNumber(n, i, name));
-  if (const Tensor* known = n.Known(i); known != nullptr && known->elements() == 1) {
+  if (const Tensor* known = n.ConstantInput(i); known != nullptr && known->elements() == 1) {
     limit.known = true;
     limit.number = known->at(0);
   }
@@ -84,7 +84,7 @@ Value LimitValue(GraphBuilder& b, const Limit& limit, DType dtype) {
 
 // x to the second or third power without a call of pow; invalid for other exponents.
 Value SmallPower(OnnxNode& n) {
-  const Tensor* exponent = n.Known(1);
+  const Tensor* exponent = n.ConstantInput(1);
   if (exponent == nullptr || exponent->elements() != 1 || n.type(1).rank() > n.type(0).rank())
     return {};
   const double e = exponent->at(0);

@@ -181,7 +181,7 @@ Result<Value> ConvertMaxUnpool(OnnxNode& n) {
   RIDGE_ASSIGN_OR_RETURN(const Dims inferred, UnpooledDims(n, x.dims, window));
   Dims wanted = inferred;
   if (n.has_input(2)) {
-    RIDGE_ASSIGN_OR_RETURN(wanted, n.KnownInts(2, "output_shape"));
+    RIDGE_ASSIGN_OR_RETURN(wanted, n.ConstantInts(2, "output_shape"));
     if (const Status good = CheckDims(wanted); !good.ok()) return n.Error(good.message());
   }
   if (n.dims(1) != x.dims) {

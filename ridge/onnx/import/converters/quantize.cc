@@ -162,7 +162,7 @@ Value OnnxScalarOrSame(Value v) { return v.type().elements() == 1 ? ReshapeExact
 
 bool OnnxIsZero(OnnxNode& n, size_t i) {
   if (!n.has_input(i)) return true;
-  const Tensor* known = n.Known(i);
+  const Tensor* known = n.ConstantInput(i);
   if (known == nullptr) return false;
   for (int64_t k = 0; k < known->elements(); ++k) {
     if (known->at(k) != 0) return false;

@@ -95,7 +95,7 @@ Value Same(Value v, const Dims&) { return v; }
 Value ExactConv(GraphBuilder& b, Value x, Value w, const AttrMap& attrs) {
   if (!b.ok()) return {};
   const Dims kernel = w.dims();
-  const int64_t channels = kernel[1], taps = OnnxExtent(kernel, 2, kernel.size());
+  const int64_t channels = kernel[1], taps = OnnxElementCount(kernel, 2, kernel.size());
   const int64_t most = taps > 0 ? std::max<int64_t>(kMostExactTerms / taps, 1) : channels;
   if (channels <= most && taps <= kMostExactTerms)
     return Cast(Op("conv", {x, w}, attrs), DType::kI32);

@@ -120,14 +120,14 @@ Result<Value> ConvertMultinomial(OnnxNode& n) {
 Result<bool> Drops(OnnxNode& n) {
   if (n.training()) return true;
   if (n.opset() < 12 || !n.has_input(2)) return false;
-  RIDGE_ASSIGN_OR_RETURN(const int64_t training_mode, n.KnownInt(2, "training_mode"));
+  RIDGE_ASSIGN_OR_RETURN(const int64_t training_mode, n.ConstantInt(2, "training_mode"));
   return training_mode != 0;
 }
 
 Result<double> DropoutRatio(OnnxNode& n) {
   double ratio = n.number("ratio", 0.5);
   if (n.opset() >= 12 && n.has_input(1)) {
-    RIDGE_ASSIGN_OR_RETURN(ratio, n.KnownNumber(1, "ratio"));
+    RIDGE_ASSIGN_OR_RETURN(ratio, n.ConstantNumber(1, "ratio"));
   }
   if (ratio >= 0 && ratio < 1) return ratio;
   return n.Error(fmt::format("ratio is {}; it must be at least 0 and below 1", ratio));

@@ -112,7 +112,7 @@ Result<Value> ReadLengths(OnnxNode& n, const RecurrentExtents& e) {
     return n.Error(
         fmt::format("sequence_lens is {}; it must be i32[{}]", TypeToString(type), e.batch));
   }
-  const Tensor* known = n.Known(4);
+  const Tensor* known = n.ConstantInput(4);
   bool all_full = known != nullptr;
   for (int64_t i = 0; all_full && i < known->elements(); ++i)
     all_full = known->at(i) >= static_cast<double>(e.seq_len);
@@ -265,7 +265,7 @@ Value StackSteps(GraphBuilder& b, const std::vector<Value>& steps) {
 
 Status SpendSteps(OnnxNode& n, int64_t seq_len) {
   constexpr int64_t kNodesPerStep = 12;
-  return n.importer().Spend(kNodesPerStep * seq_len);
+  return n.importer().ChargeUnrollBudget(kNodesPerStep * seq_len);
 }
 
 namespace {

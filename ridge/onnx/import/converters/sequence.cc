@@ -15,7 +15,7 @@ namespace ridge {
 
 // A list costs as much as it is long: a loop that grows one must not fill the memory.
 Result<Value> OnnxImporter::AddSequence(std::vector<Value> elements) {
-  RIDGE_RETURN_IF_ERROR(Spend(static_cast<int64_t>(elements.size()) / 16 + 1));
+  RIDGE_RETURN_IF_ERROR(ChargeUnrollBudget(static_cast<int64_t>(elements.size()) / 16 + 1));
   const Value sequence = builder_.Constant(Tensor::Scalar(DType::kBool, 0));
   RIDGE_RETURN_IF_ERROR(builder_.status());
   sequences_[sequence.id] = std::move(elements);
@@ -43,7 +43,7 @@ Result<Value> ConvertSequenceEmpty(OnnxNode& n) { return SetSequence(n, {}); }
 // The position in input `i` of a list of `size` that has `places` of them; negative ones count from
 // the end.
 Result<size_t> Position(OnnxNode& n, size_t i, size_t size, size_t places) {
-  RIDGE_ASSIGN_OR_RETURN(const int64_t given, n.KnownInt(i, "the position"));
+  RIDGE_ASSIGN_OR_RETURN(const int64_t given, n.ConstantInt(i, "the position"));
   const auto length = static_cast<int64_t>(size), count = static_cast<int64_t>(places);
   if (given >= -length && given < count)
     return static_cast<size_t>(given < 0 ? given + length : given);
@@ -110,13 +110,13 @@ Result<Value> ConvertConcatFromSequence(OnnxNode& n) {
 Result<std::vector<int64_t>> PartSizes(OnnxNode& n, int64_t extent) {
   int64_t size = 1;
   if (n.has_input(1)) {
-    RIDGE_ASSIGN_OR_RETURN(const std::vector<int64_t> given, n.KnownInts(1, "split"));
+    RIDGE_ASSIGN_OR_RETURN(const std::vector<int64_t> given, n.ConstantInts(1, "split"));
     if (!n.dims(1).empty()) return given;
-    RIDGE_ASSIGN_OR_RETURN(size, n.KnownInt(1, "split"));
+    RIDGE_ASSIGN_OR_RETURN(size, n.ConstantInt(1, "split"));
   }
   if (size < 1) return n.Error(fmt::format("split is {}; it must be positive", size));
   const int64_t count = extent / size + (extent % size != 0 ? 1 : 0);
-  RIDGE_RETURN_IF_ERROR(n.importer().Spend(count));
+  RIDGE_RETURN_IF_ERROR(n.importer().ChargeUnrollBudget(count));
   std::vector<int64_t> sizes(static_cast<size_t>(count), size);
   if (extent % size != 0) sizes.back() = extent % size;
   return sizes;
@@ -156,7 +156,7 @@ Status ConvertSequenceMap(OnnxNode& n) {
   for (size_t k = 0; k < first.size(); ++k) {
     std::vector<Value> inputs;
     for (size_t i = 0; i < n.input_count(); ++i) {
-      inputs.push_back(n.Passed(i));
+      inputs.push_back(n.TensorOrSequence(i));
       if (!n.IsSequence(i)) continue;
       RIDGE_ASSIGN_OR_RETURN(const std::vector<Value> list, n.Sequence(i));
       if (list.size() != first.size())
@@ -164,7 +164,7 @@ Status ConvertSequenceMap(OnnxNode& n) {
                                    first.size(), list.size()));
       inputs.back() = list[k];
     }
-    RIDGE_RETURN_IF_ERROR(n.importer().Spend(1));
+    RIDGE_RETURN_IF_ERROR(n.importer().ChargeUnrollBudget(1));
     RIDGE_ASSIGN_OR_RETURN(const std::vector<Value> outputs, n.importer().Inline(*body, inputs));
     if (outputs.size() < results.size()) return n.Error("the body gives too few outputs");
     for (size_t i = 0; i < results.size(); ++i) results[i].push_back(outputs[i]);
@@ -179,14 +179,14 @@ Status ConvertSequenceMap(OnnxNode& n) {
 // An optional that holds something is that thing.
 Result<Value> ConvertOptional(OnnxNode& n) {
   if (!n.has_input(0)) return n.Unsupported("an optional without contents is not read");
-  return n.Passed(0);
+  return n.TensorOrSequence(0);
 }
 
 Result<Value> ConvertOptionalHasElement(OnnxNode& n) {
   return n.b().Constant(Tensor::Scalar(DType::kBool, n.has_input(0) ? 1 : 0));
 }
 
-Result<Value> ConvertOptionalGetElement(OnnxNode& n) { return n.Passed(0); }
+Result<Value> ConvertOptionalGetElement(OnnxNode& n) { return n.TensorOrSequence(0); }
 
 constexpr OnnxConverter kConverters[] = {
     {"", "ConcatFromSequence", ConvertConcatFromSequence, 1},

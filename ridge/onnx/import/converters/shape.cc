@@ -26,7 +26,7 @@ Value OnnxFilled(GraphBuilder& b, const TensorType& type, double value) {
   return Expand(b.Scalar(type.dtype, value), type.dims);
 }
 
-int64_t OnnxExtent(const Dims& dims, size_t begin, size_t end) {
+int64_t OnnxElementCount(const Dims& dims, size_t begin, size_t end) {
   int64_t extent = 1;
   for (size_t d = begin; d < end && d < dims.size(); ++d) extent *= dims[d];
   return extent;
@@ -55,7 +55,7 @@ namespace {
 
 Result<Value> ConvertIdentity(OnnxNode& n) {
   RIDGE_RETURN_IF_ERROR(n.Need(1));
-  return n.Passed(0);
+  return n.TensorOrSequence(0);
 }
 
 int64_t ClampedEnd(int64_t end, int64_t rank) {
@@ -82,7 +82,7 @@ Result<Value> ConvertReshape(OnnxNode& n) {
     dims = n.integers("shape");
   } else {
     RIDGE_RETURN_IF_ERROR(n.Need(2));
-    RIDGE_ASSIGN_OR_RETURN(dims, n.KnownInts(1, "shape"));
+    RIDGE_ASSIGN_OR_RETURN(dims, n.ConstantInts(1, "shape"));
   }
   const int64_t allow_zero = n.integer("allowzero", 0);
   return Op("reshape", {n[0]}, {{"dims", dims}, {"allow_zero", allow_zero != 0}});
@@ -98,7 +98,8 @@ Result<Value> ConvertFlatten(OnnxNode& n) {
   }
   if (axis < 0) axis += rank;
   const auto at = static_cast<size_t>(axis);
-  return ReshapeExactly(n[0], {OnnxExtent(dims, 0, at), OnnxExtent(dims, at, dims.size())});
+  return ReshapeExactly(n[0],
+                        {OnnxElementCount(dims, 0, at), OnnxElementCount(dims, at, dims.size())});
 }
 
 Result<Value> ConvertSqueeze(OnnxNode& n) {
@@ -129,7 +130,7 @@ Result<Value> ConvertUnsqueeze(OnnxNode& n) {
   std::vector<int64_t> axes = n.integers("axes");
   if (!n.has_attr("axes")) {
     RIDGE_RETURN_IF_ERROR(n.Need(2));
-    RIDGE_ASSIGN_OR_RETURN(axes, n.KnownInts(1, "axes"));
+    RIDGE_ASSIGN_OR_RETURN(axes, n.ConstantInts(1, "axes"));
   }
   const size_t rank = dims.size() + axes.size();
   if (rank > 16) return n.Error(fmt::format("the output has rank {}; at most 16", rank));
@@ -157,7 +158,7 @@ Result<Value> ConvertTranspose(OnnxNode& n) {
 
 // Both sides stretch.
 Result<Value> ConvertExpand(OnnxNode& n) {
-  RIDGE_ASSIGN_OR_RETURN(const Dims wanted, n.KnownInts(1, "shape"));
+  RIDGE_ASSIGN_OR_RETURN(const Dims wanted, n.ConstantInts(1, "shape"));
   if (Status status = CheckDims(wanted); !status.ok()) return n.Error("shape: " + status.message());
   Result<Dims> dims = BroadcastDims(n.dims(0), wanted);
   if (!dims.ok()) return n.Error(dims.status().message());

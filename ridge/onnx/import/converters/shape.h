@@ -16,7 +16,7 @@ Result<Value> OnnxIota(OnnxNode& n, int64_t count);
 Value OnnxFilled(GraphBuilder& b, const TensorType& type, double value);
 
 // Product of dims [begin, end).
-int64_t OnnxExtent(const Dims& dims, size_t begin, size_t end);
+int64_t OnnxElementCount(const Dims& dims, size_t begin, size_t end);
 
 // Refuses a repeated axis.
 Status CheckOnnxAxesOnce(const OnnxNode& n, const std::vector<int64_t>& axes);

@@ -57,7 +57,7 @@ Status ConvertConstant(OnnxNode& n) {
 }
 
 Result<Value> ConvertConstantOfShape(OnnxNode& n) {
-  RIDGE_ASSIGN_OR_RETURN(const Dims dims, n.KnownInts(0, "the shape"));
+  RIDGE_ASSIGN_OR_RETURN(const Dims dims, n.ConstantInts(0, "the shape"));
   if (Status status = CheckDims(dims); !status.ok()) return n.Error(status.message());
   Tensor value = Tensor::Scalar(DType::kF32, 0);
   if (n.has_attr("value")) {
@@ -81,9 +81,9 @@ Status RangeTooLong(const OnnxNode& n) {
 
 // In exact integers: max(0, ceil((limit - start) / delta)) of them.
 Result<Tensor> IntegerRange(OnnxNode& n, DType dtype) {
-  RIDGE_ASSIGN_OR_RETURN(const int64_t start, n.KnownInt(0, "start"));
-  RIDGE_ASSIGN_OR_RETURN(const int64_t limit, n.KnownInt(1, "limit"));
-  RIDGE_ASSIGN_OR_RETURN(const int64_t delta, n.KnownInt(2, "delta"));
+  RIDGE_ASSIGN_OR_RETURN(const int64_t start, n.ConstantInt(0, "start"));
+  RIDGE_ASSIGN_OR_RETURN(const int64_t limit, n.ConstantInt(1, "limit"));
+  RIDGE_ASSIGN_OR_RETURN(const int64_t delta, n.ConstantInt(2, "delta"));
   if (delta == 0) return RangeTooLong(n);
   const __int128 distance = static_cast<__int128>(limit) - start;
   const __int128 whole = distance / delta + (distance % delta != 0 ? 1 : 0);
@@ -103,9 +103,9 @@ Result<Tensor> IntegerRange(OnnxNode& n, DType dtype) {
 }
 
 Result<Tensor> FloatRange(OnnxNode& n, DType dtype) {
-  RIDGE_ASSIGN_OR_RETURN(const double start, n.KnownNumber(0, "start"));
-  RIDGE_ASSIGN_OR_RETURN(const double limit, n.KnownNumber(1, "limit"));
-  RIDGE_ASSIGN_OR_RETURN(const double delta, n.KnownNumber(2, "delta"));
+  RIDGE_ASSIGN_OR_RETURN(const double start, n.ConstantNumber(0, "start"));
+  RIDGE_ASSIGN_OR_RETURN(const double limit, n.ConstantNumber(1, "limit"));
+  RIDGE_ASSIGN_OR_RETURN(const double delta, n.ConstantNumber(2, "delta"));
   const double count = std::ceil((limit - start) / delta);
   if (delta == 0 || !(count <= static_cast<double>(kMostRange))) return RangeTooLong(n);
   Tensor range({dtype, {static_cast<int64_t>(std::max(count, 0.0))}});
@@ -164,11 +164,11 @@ Result<Value> ConvertTrilu(OnnxNode& n) {
                          Coordinates(n, type.dims[rank - 2], type.dims[rank - 1]));
   GraphBuilder& b = n.b();
   Value diagonal = at.row;
-  if (n.has_input(1) && n.Known(1) == nullptr) {
+  if (n.has_input(1) && n.ConstantInput(1) == nullptr) {
     if (n.type(1).elements() != 1) return n.Error("k must be one number");
     diagonal = at.row + ReshapeExactly(Cast(n[1], DType::kI64), {});
   } else if (n.has_input(1)) {
-    RIDGE_ASSIGN_OR_RETURN(const int64_t k, n.KnownInt(1, "k"));
+    RIDGE_ASSIGN_OR_RETURN(const int64_t k, n.ConstantInt(1, "k"));
     diagonal = at.row + Diagonal(k);
   }
   const bool upper = n.integer("upper", 1) != 0;
@@ -181,7 +181,7 @@ namespace {
 
 Result<int64_t> OneHotDepth(OnnxNode& n) {
   RIDGE_RETURN_IF_ERROR(n.Need(3));
-  RIDGE_ASSIGN_OR_RETURN(const int64_t depth, n.KnownInt(1, "depth"));
+  RIDGE_ASSIGN_OR_RETURN(const int64_t depth, n.ConstantInt(1, "depth"));
   if (depth < 0) return n.Error(fmt::format("depth is {}; it must not be negative", depth));
   if (n.dims(2) != Dims{2}) {
     return n.Error(fmt::format("values is {}; it must have two elements", TypeToString(n.type(2))));

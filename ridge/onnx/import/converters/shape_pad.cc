@@ -64,9 +64,9 @@ Result<Pads> ReadPads(OnnxNode& n, size_t rank) {
     pads.value = n.number("value", 0);
   } else {
     RIDGE_RETURN_IF_ERROR(n.Need(2));
-    RIDGE_ASSIGN_OR_RETURN(list, n.KnownInts(1, "pads"));
+    RIDGE_ASSIGN_OR_RETURN(list, n.ConstantInts(1, "pads"));
     if (n.has_input(2) && pads.mode == "constant") {
-      RIDGE_ASSIGN_OR_RETURN(pads.value, n.KnownNumber(2, "constant_value"));
+      RIDGE_ASSIGN_OR_RETURN(pads.value, n.ConstantNumber(2, "constant_value"));
     }
     RIDGE_ASSIGN_OR_RETURN(axes, n.Axes("axes", 3, static_cast<int>(rank), axes));
   }
@@ -153,7 +153,7 @@ Result<Value> ConvertCenterCropPad(OnnxNode& n) {
     RIDGE_ASSIGN_OR_RETURN(axis, n.Axis(axis, static_cast<int>(dims.size())));
   }
   RIDGE_RETURN_IF_ERROR(CheckOnnxAxesOnce(n, axes));
-  RIDGE_ASSIGN_OR_RETURN(const Dims wanted, n.KnownInts(1, "shape"));
+  RIDGE_ASSIGN_OR_RETURN(const Dims wanted, n.ConstantInts(1, "shape"));
   if (wanted.size() != axes.size() || !CheckDims(wanted).ok()) {
     return n.Error(fmt::format("shape is {}; it must have one extent for each of {} axes",
                                DimsToString(wanted), axes.size()));

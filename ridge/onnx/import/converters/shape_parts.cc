@@ -33,7 +33,7 @@ Result<std::vector<int64_t>> SplitSizes(OnnxNode& n, int64_t extent) {
   if (n.has_attr("split")) {
     sizes = n.integers("split");
   } else if (n.has_input(1)) {
-    RIDGE_ASSIGN_OR_RETURN(sizes, n.KnownInts(1, "split"));
+    RIDGE_ASSIGN_OR_RETURN(sizes, n.ConstantInts(1, "split"));
   } else {
     const auto outputs = static_cast<int64_t>(n.output_count());
     const int64_t count = n.integer("num_outputs", outputs);
@@ -79,13 +79,13 @@ Result<Value> ConvertSlice(OnnxNode& n) {
              {"ends", n.integers("ends")},
              {"axes", n.integers("axes")}};
   } else {
-    RIDGE_ASSIGN_OR_RETURN(attrs["starts"], n.KnownInts(1, "starts"));
-    RIDGE_ASSIGN_OR_RETURN(attrs["ends"], n.KnownInts(2, "ends"));
+    RIDGE_ASSIGN_OR_RETURN(attrs["starts"], n.ConstantInts(1, "starts"));
+    RIDGE_ASSIGN_OR_RETURN(attrs["ends"], n.ConstantInts(2, "ends"));
     if (n.has_input(3)) {
-      RIDGE_ASSIGN_OR_RETURN(attrs["axes"], n.KnownInts(3, "axes"));
+      RIDGE_ASSIGN_OR_RETURN(attrs["axes"], n.ConstantInts(3, "axes"));
     }
     if (n.has_input(4)) {
-      RIDGE_ASSIGN_OR_RETURN(attrs["steps"], n.KnownInts(4, "steps"));
+      RIDGE_ASSIGN_OR_RETURN(attrs["steps"], n.ConstantInts(4, "steps"));
     }
   }
   return Op("slice", {n[0]}, std::move(attrs));
@@ -95,7 +95,7 @@ namespace {
 
 Result<std::vector<int64_t>> TileRepeats(OnnxNode& n, const Dims& dims) {
   RIDGE_RETURN_IF_ERROR(n.Need(2));
-  RIDGE_ASSIGN_OR_RETURN(std::vector<int64_t> repeats, n.KnownInts(1, "repeats"));
+  RIDGE_ASSIGN_OR_RETURN(std::vector<int64_t> repeats, n.ConstantInts(1, "repeats"));
   if (repeats.size() != dims.size()) {
     return n.Error(
         fmt::format("repeats is {}; the input has rank {}", DimsToString(repeats), dims.size()));
@@ -121,7 +121,8 @@ Result<Value> ConvertTile(OnnxNode& n) {
   Value x = n[0];
   for (size_t d = dims.size(); d-- > 0;) {
     if (repeats[d] == 1) continue;
-    const int64_t outer = OnnxExtent(dims, 0, d), rest = OnnxExtent(dims, d, dims.size());
+    const int64_t outer = OnnxElementCount(dims, 0, d),
+                  rest = OnnxElementCount(dims, d, dims.size());
     x = ReshapeExactly(x, {outer, 1, rest});
     x = Expand(x, {outer, repeats[d], rest});
     dims[d] *= repeats[d];
@@ -215,7 +216,7 @@ Status ConvertReverseSequence(OnnxNode& n) {
   const Value row =
       by_batch ? s * static_cast<double>(length) + from : from * static_cast<double>(batch) + s;
   if (!b.ok()) return n.status();
-  const int64_t inner = OnnxExtent(dims, 2, dims.size());
+  const int64_t inner = OnnxElementCount(dims, 2, dims.size());
   const Value rows = ReshapeExactly(n[0], {batch * length, inner});
   const Value y = Gather(rows, ReshapeExactly(row, {batch * length}));
   n.Set(0, ReshapeExactly(y, dims));

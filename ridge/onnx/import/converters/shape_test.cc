@@ -15,16 +15,16 @@ TEST(OnnxSlice, TakesAttributesBeforeOpset10AndInputsSince) {
   EXPECT_EQ(before.Run(), (Numbers{1, 2, 3, 4}));
   TestNode since("Slice", 13);
   since.Input("x", Counted({5}))
-      .Known("s", {-1})
-      .Known("e", {INT64_MIN})
-      .Known("a", {0})
-      .Known("t", {-2});
+      .ConstantInput("s", {-1})
+      .ConstantInput("e", {INT64_MIN})
+      .ConstantInput("a", {0})
+      .ConstantInput("t", {-2});
   EXPECT_EQ(since.Run(), (Numbers{4, 2, 0}));
 }
 
 TEST(OnnxSlice, NeedsToKnowItsRange) {
   TestNode node("Slice", 13);
-  node.Input("x", Counted({5})).Input("s", Counted({1}, DType::kI64)).Known("e", {3});
+  node.Input("x", Counted({5})).Input("s", Counted({1}, DType::kI64)).ConstantInput("e", {3});
   EXPECT_EQ(node.Error(),
             "net: Slice 'y0': starts (input 1, 's') depends on data; it must be known before "
             "planning");
@@ -54,10 +54,10 @@ TEST(OnnxTranspose, NegativeAxesCountFromTheEnd) {
 
 TEST(OnnxReshape, ZeroCopiesUnlessAllowed) {
   TestNode copies("Reshape", 13);
-  copies.Input("x", Counted({2, 3})).Known("shape", {0, 3, -1});
+  copies.Input("x", Counted({2, 3})).ConstantInput("shape", {0, 3, -1});
   EXPECT_EQ(copies.Type(), "f32[2,3,1]");
   TestNode means_zero("Reshape", 14);
-  means_zero.Input("x", Counted({0, 3})).Known("shape", {3, 0}).Int("allowzero", 1);
+  means_zero.Input("x", Counted({0, 3})).ConstantInput("shape", {3, 0}).Int("allowzero", 1);
   EXPECT_EQ(means_zero.Type(), "f32[3,0]");
 }
 
@@ -78,7 +78,7 @@ TEST(OnnxReshape, FlattenSqueezeAndUnsqueezeMoveNothing) {
 
 TEST(OnnxSqueeze, RefusesAnExtentThatIsNotOne) {
   TestNode node("Squeeze", 13);
-  node.Input("x", Counted({2, 3})).Known("axes", {1});
+  node.Input("x", Counted({2, 3})).ConstantInput("axes", {1});
   EXPECT_EQ(node.Error(),
             "net: Squeeze 'y0': axis 1 of [2,3] has extent 3; only 1 can be squeezed");
 }
@@ -86,7 +86,7 @@ TEST(OnnxSqueeze, RefusesAnExtentThatIsNotOne) {
 TEST(OnnxPad, EveryModeReachesFurtherThanTheInput) {
   const auto padded = [](const char* mode) {
     TestNode node("Pad", 19);
-    node.Input("x", Counted({3})).Known("pads", {4, 3}).Text("mode", mode);
+    node.Input("x", Counted({3})).ConstantInput("pads", {4, 3}).Text("mode", mode);
     return node.Run();
   };
   EXPECT_EQ(padded("constant"), (Numbers{0, 0, 0, 0, 0, 1, 2, 0, 0, 0}));
@@ -98,16 +98,16 @@ TEST(OnnxPad, EveryModeReachesFurtherThanTheInput) {
 TEST(OnnxPad, NegativePadsCropFirst) {
   TestNode node("Pad", 18);
   node.Input("x", Counted({4}))
-      .Known("pads", {-2, 1})
+      .ConstantInput("pads", {-2, 1})
       .Absent()
-      .Known("axes", {0})
+      .ConstantInput("axes", {0})
       .Text("mode", "edge");
   EXPECT_EQ(node.Run(), (Numbers{2, 3, 3}));
 }
 
 TEST(OnnxPad, RefusesToCropMoreThanThereIs) {
   TestNode node("Pad", 13);
-  node.Input("x", Counted({4})).Known("pads", {-3, -2});
+  node.Input("x", Counted({4})).ConstantInput("pads", {-3, -2});
   EXPECT_EQ(node.Error(), "net: Pad 'y0': pads -3 before and -2 after axis 0 of extent 4");
 }
 
@@ -146,17 +146,20 @@ TEST(OnnxRange, IsExactForLargeIntegersAndEmptyForTheWrongDirection) {
 
 TEST(OnnxTile, RepeatsEachAxisInOrder) {
   TestNode node("Tile", 13);
-  node.Input("x", Counted({2, 2})).Known("repeats", {2, 2});
+  node.Input("x", Counted({2, 2})).ConstantInput("repeats", {2, 2});
   EXPECT_EQ(node.Run(), (Numbers{0, 1, 0, 1, 2, 3, 2, 3, 0, 1, 0, 1, 2, 3, 2, 3}));
   TestNode huge("Tile", 13);
-  huge.Input("x", Counted({2, 2})).Known("repeats", {INT64_MAX, 2});
+  huge.Input("x", Counted({2, 2})).ConstantInput("repeats", {INT64_MAX, 2});
   EXPECT_EQ(huge.Error(),
             "net: Tile 'y0': repeats is [9223372036854775807,2] for [2,2]; too large, or negative");
 }
 
 TEST(OnnxReverseSequence, ReversesEachSampleUpToItsLength) {
   TestNode node("ReverseSequence", 10);
-  node.Input("x", Counted({2, 3})).Known("lens", {3, 2}).Int("batch_axis", 0).Int("time_axis", 1);
+  node.Input("x", Counted({2, 3}))
+      .ConstantInput("lens", {3, 2})
+      .Int("batch_axis", 0)
+      .Int("time_axis", 1);
   EXPECT_EQ(node.Run(), (Numbers{2, 1, 0, 4, 3, 5}));
 }
 

@@ -22,7 +22,7 @@ constexpr int64_t kLongestWindow = int64_t{1} << 22;
 // a0 - a1 cos(2 pi k / N) + a2 cos(4 pi k / N), where N is the size, or size - 1 when symmetric.
 Result<Value> ConvertCosineWindow(OnnxNode& n, double a0, double a1, double a2) {
   RIDGE_RETURN_IF_ERROR(n.Need(1));
-  RIDGE_ASSIGN_OR_RETURN(const int64_t size, n.KnownInt(0, "size"));
+  RIDGE_ASSIGN_OR_RETURN(const int64_t size, n.ConstantInt(0, "size"));
   RIDGE_ASSIGN_OR_RETURN(const DType dtype, SignalDType(n));
   if (size < 0 || size > kLongestWindow) {
     return n.Error(fmt::format("size is {}; it must be in [0, {}]", size, kLongestWindow));

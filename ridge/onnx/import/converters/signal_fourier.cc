@@ -111,7 +111,7 @@ std::vector<int64_t> SwapBeforeLast(int64_t axis, int rank) {
 Result<int64_t> DftAxis(OnnxNode& n, int rank) {
   int64_t axis = n.opset() < 20 ? n.integer("axis", 1) : -2;
   if (n.opset() >= 20 && n.has_input(2)) {
-    RIDGE_ASSIGN_OR_RETURN(axis, n.KnownInt(2, "axis"));
+    RIDGE_ASSIGN_OR_RETURN(axis, n.ConstantInt(2, "axis"));
   }
   RIDGE_ASSIGN_OR_RETURN(axis, n.Axis(axis, rank));
   if (axis < rank - 1) return axis;
@@ -128,7 +128,7 @@ Result<Transform> ReadDft(OnnxNode& n, int64_t axis) {
   t.real_output = t.inverse && onesided;
   t.length = t.real_output ? 2 * (t.count - 1) : t.count;
   if (n.has_input(1)) {
-    RIDGE_ASSIGN_OR_RETURN(t.length, n.KnownInt(1, "dft_length"));
+    RIDGE_ASSIGN_OR_RETURN(t.length, n.ConstantInt(1, "dft_length"));
   }
   if (onesided && !t.inverse && t.parts == 2) {
     return n.Error("onesided is 1 and the input complex; its spectrum has no mirror image");
@@ -163,7 +163,7 @@ struct StftCall {
 
 // Inputs: signal, frame_step, window, frame_length.
 Result<int64_t> FrameLength(OnnxNode& n) {
-  if (n.has_input(3)) return n.KnownInt(3, "frame_length");
+  if (n.has_input(3)) return n.ConstantInt(3, "frame_length");
   if (n.has_input(2) && n.type(2).rank() == 1) return n.dims(2)[0];
   return n.Error("has neither a window [n] nor a frame_length");
 }
@@ -172,7 +172,7 @@ Result<StftCall> ReadStft(OnnxNode& n) {
   const Dims dims = n.dims(0);
   StftCall call;
   Transform& t = call.transform;
-  RIDGE_ASSIGN_OR_RETURN(call.step, n.KnownInt(1, "frame_step"));
+  RIDGE_ASSIGN_OR_RETURN(call.step, n.ConstantInt(1, "frame_step"));
   RIDGE_ASSIGN_OR_RETURN(t.length, FrameLength(n));
   if (call.step < 1 || t.length < 1 || t.length > dims[1]) {
     return n.Error(

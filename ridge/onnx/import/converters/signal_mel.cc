@@ -22,11 +22,11 @@ struct MelCall {
 Result<MelCall> ReadCall(OnnxNode& n) {
   RIDGE_RETURN_IF_ERROR(n.Need(5));
   MelCall call;
-  RIDGE_ASSIGN_OR_RETURN(call.bins, n.KnownInt(0, "num_mel_bins"));
-  RIDGE_ASSIGN_OR_RETURN(call.dft_length, n.KnownInt(1, "dft_length"));
-  RIDGE_ASSIGN_OR_RETURN(call.sample_rate, n.KnownInt(2, "sample_rate"));
-  RIDGE_ASSIGN_OR_RETURN(call.low_hertz, n.KnownNumber(3, "lower_edge_hertz"));
-  RIDGE_ASSIGN_OR_RETURN(call.high_hertz, n.KnownNumber(4, "upper_edge_hertz"));
+  RIDGE_ASSIGN_OR_RETURN(call.bins, n.ConstantInt(0, "num_mel_bins"));
+  RIDGE_ASSIGN_OR_RETURN(call.dft_length, n.ConstantInt(1, "dft_length"));
+  RIDGE_ASSIGN_OR_RETURN(call.sample_rate, n.ConstantInt(2, "sample_rate"));
+  RIDGE_ASSIGN_OR_RETURN(call.low_hertz, n.ConstantNumber(3, "lower_edge_hertz"));
+  RIDGE_ASSIGN_OR_RETURN(call.high_hertz, n.ConstantNumber(4, "upper_edge_hertz"));
   const bool sizes = call.bins >= 1 && call.bins <= kMostElements && call.dft_length >= 1 &&
                      call.dft_length <= kMostElements && call.sample_rate >= 1;
   if (!sizes || call.bins * call.spectrum() > kMostElements) {

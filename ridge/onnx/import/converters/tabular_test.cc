@@ -48,7 +48,7 @@ TEST(OnnxScaler, SubtractsThenMultiplies) {
 
 TEST(OnnxArrayFeatureExtractor, TakesColumns) {
   TestNode node = Ml("ArrayFeatureExtractor");
-  node.Input("x", Counted({2, 3})).Known("y", {2, 0});
+  node.Input("x", Counted({2, 3})).ConstantInput("y", {2, 0});
   EXPECT_EQ(node.Run(), (Numbers{2, 0, 5, 3}));
 }
 

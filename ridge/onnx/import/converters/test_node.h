@@ -48,7 +48,7 @@ class TestNode {
     given_[name] = value;  // as a parameter
     return *this;
   }
-  TestNode& Known(const char* name, const std::vector<int64_t>& values) {
+  TestNode& ConstantInput(const char* name, const std::vector<int64_t>& values) {
     return Initializer(name, Tensor::FromInts({static_cast<int64_t>(values.size())}, values));
   }
   TestNode& Absent() {
