@@ -50,8 +50,8 @@ double FloorShare(const SuiteRun& run) {
   return run.ms_min > 0 ? run.flops_floor_s / (run.ms_min / 1e3) : 0;
 }
 
-std::string GrowthText(const std::optional<double>& growth) {
-  return growth ? FormatPercentChange(*growth) : "";
+std::string SlowdownText(const std::optional<double>& slowdown) {
+  return slowdown ? FormatPercentChange(*slowdown) : "";
 }
 
 }  // namespace
@@ -92,28 +92,28 @@ void AddRun(const std::string& workload, const SuiteRun& run, SuiteRecord& recor
   best.roofline_step_s = std::min(best.roofline_step_s, run.roofline_step_s);
 }
 
-std::optional<double> Growth(const std::string& workload, const SuiteRecord& now,
-                             const SuiteRecord& before) {
+std::optional<double> SlowdownVsBaseline(const std::string& workload, const SuiteRecord& now,
+                                         const SuiteRecord& before) {
   const auto new_run = now.best.find(workload), old_run = before.best.find(workload);
   if (new_run == now.best.end() || old_run == before.best.end()) return std::nullopt;
   const SuiteRun &is = new_run->second, &was = old_run->second;
   if (was.ms_min <= 0 || is.peak_flops_per_s <= 0 || is.bytes_per_s <= 0) return std::nullopt;
   const double arithmetic =
       was.roofline_step_s > 0 ? std::min(1.0, was.flops_floor_s / was.roofline_step_s) : 1;
-  const double slowdown = arithmetic * was.peak_flops_per_s / is.peak_flops_per_s +
-                          (1 - arithmetic) * was.bytes_per_s / is.bytes_per_s;
-  return is.ms_min / was.ms_min / slowdown - 1;
+  const double machine = arithmetic * was.peak_flops_per_s / is.peak_flops_per_s +
+                         (1 - arithmetic) * was.bytes_per_s / is.bytes_per_s;
+  return is.ms_min / was.ms_min / machine - 1;
 }
 
 std::vector<std::string> Regressions(const SuiteRecord& now, const SuiteRecord& before) {
   std::vector<std::string> found;
   for (const std::string& workload : now.order) {
-    const std::optional<double> growth = Growth(workload, now, before);
-    if (!growth || *growth <= kMostGrowth) continue;
+    const std::optional<double> slowdown = SlowdownVsBaseline(workload, now, before);
+    if (!slowdown || *slowdown <= kMostSlowdown) continue;
     found.push_back(fmt::format(
         "{} has become slower: {} against {} before, {} once the machine is taken out", workload,
         FormatSeconds(now.best.at(workload).ms_min / 1e3),
-        FormatSeconds(before.best.at(workload).ms_min / 1e3), FormatPercentChange(*growth)));
+        FormatSeconds(before.best.at(workload).ms_min / 1e3), FormatPercentChange(*slowdown)));
   }
   return found;
 }
@@ -132,8 +132,8 @@ std::string SuiteToJson(const SuiteRecord& record, const SuiteRecord* before) {
     for (const Field& field : kFields) entry[field.name] = run.*field.value;
     entry["flops_floor_share"] = FloorShare(run);
     if (before != nullptr) {
-      const std::optional<double> growth = Growth(workload, record, *before);
-      entry["growth"] = growth ? Json(*growth) : Json();
+      const std::optional<double> slowdown = SlowdownVsBaseline(workload, record, *before);
+      entry["growth"] = slowdown ? Json(*slowdown) : Json();
     }
     json["workloads"][workload] = std::move(entry);
   }
@@ -180,9 +180,10 @@ std::string SuiteReport(const SuiteRecord& record, const SuiteRecord* before,
         fmt::format("{:.1f} MB", run.peak_mb),
         FormatPercent(FloorShare(run)),
         BarText(std::min(1.0, FloorShare(run)), kBarColumns, terminal.unicode)};
-    const auto growth = before == nullptr ? std::nullopt : Growth(workload, record, *before);
-    if (before != nullptr) cells.push_back(GrowthText(growth));
-    table.AddRow(cells, growth && *growth > kMostGrowth ? Style::kRed : Style::kPlain);
+    const auto slowdown =
+        before == nullptr ? std::nullopt : SlowdownVsBaseline(workload, record, *before);
+    if (before != nullptr) cells.push_back(SlowdownText(slowdown));
+    table.AddRow(cells, slowdown && *slowdown > kMostSlowdown ? Style::kRed : Style::kPlain);
   }
   std::string text = fmt::format("{}, best of {} round{}\n\n", record.device, record.rounds,
                                  record.rounds == 1 ? "" : "s");

@@ -2,10 +2,10 @@
 //
 // On a shared machine a time is not comparable by itself.  So each workload also has the rates that
 // its own runs measured: `peak_flops_per_s` (matmul) and `bytes_per_s` (triad).  Against an earlier
-// record the machine's slowdown is
-//   slowdown = c * peak_before / peak_now + (1 - c) * bytes_before / bytes_now
-// with c, the share of arithmetic in the earlier roofline; growth is the ratio of times divided by
-// it.  c is the earlier record's for both sides, so that they have equal weights.
+// record the machine itself is slower by the factor
+//   machine = c * peak_before / peak_now + (1 - c) * bytes_before / bytes_now
+// with c, the share of arithmetic in the earlier roofline; the slowdown is the ratio of times
+// divided by it.  c is the earlier record's for both sides, so that they have equal weights.
 #pragma once
 #include <map>
 #include <optional>
@@ -17,7 +17,7 @@
 
 namespace ridge::cli {
 
-inline constexpr double kMostGrowth = 0.05;
+inline constexpr double kMostSlowdown = 0.05;
 
 // One process of `bench step`, or the best of several of them.
 struct SuiteRun {
@@ -38,12 +38,12 @@ struct SuiteRecord {
 SuiteRecord NewSuiteRecord(const std::string& device, int64_t threads);
 void AddRun(const std::string& workload, const SuiteRun& run, SuiteRecord& record);
 
-// Relative growth of the time against an earlier record, corrected for the machine's slowdown: 0.1
+// Relative slowdown against an earlier record, with the machine's own taken out: 0.1
 // is 10 % slower.  None when that record lacks the workload.
-std::optional<double> Growth(const std::string& workload, const SuiteRecord& now,
-                             const SuiteRecord& before);
+std::optional<double> SlowdownVsBaseline(const std::string& workload, const SuiteRecord& now,
+                                         const SuiteRecord& before);
 
-// A sentence for each workload whose time grew by more than kMostGrowth.
+// A sentence for each workload whose time grew by more than kMostSlowdown.
 std::vector<std::string> Regressions(const SuiteRecord& now, const SuiteRecord& before);
 
 // `before` may be nullptr.

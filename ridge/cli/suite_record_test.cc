@@ -33,7 +33,7 @@ TEST(SuiteRecordTest, TheBestOfSeveralRunsIsKept) {
 
 TEST(SuiteRecordTest, ASlowMachineIsNoRegression) {
   const SuiteRecord before = Record(RunOf(1.0));
-  EXPECT_NEAR(*Growth("cnn:64", Record(RunOf(1.25, 80e9)), before), 0, 1e-9);
+  EXPECT_NEAR(*SlowdownVsBaseline("cnn:64", Record(RunOf(1.25, 80e9)), before), 0, 1e-9);
   EXPECT_TRUE(Regressions(Record(RunOf(1.25, 80e9)), before).empty());
 }
 
@@ -50,11 +50,11 @@ TEST(SuiteRecordTest, ASlowProgramIsOne) {
 TEST(SuiteRecordTest, MemoryBoundWorkloadsFollowTheBandwidth) {
   SuiteRun run = RunOf(1.0);
   run.flops_floor_s = 0;
-  EXPECT_NEAR(*Growth("cnn:64", Record(RunOf(2.0, 100e9, 5e9)), Record(run)), 0, 1e-9);
+  EXPECT_NEAR(*SlowdownVsBaseline("cnn:64", Record(RunOf(2.0, 100e9, 5e9)), Record(run)), 0, 1e-9);
 }
 
-TEST(SuiteRecordTest, AWorkloadThatIsNewHasNoGrowth) {
-  EXPECT_FALSE(Growth("mlp:1", Record(RunOf(1)), Record(RunOf(1))).has_value());
+TEST(SuiteRecordTest, AWorkloadThatIsNewHasNoSlowdown) {
+  EXPECT_FALSE(SlowdownVsBaseline("mlp:1", Record(RunOf(1)), Record(RunOf(1))).has_value());
 }
 
 TEST(SuiteRecordTest, JsonComesBack) {
