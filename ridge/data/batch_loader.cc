@@ -86,7 +86,7 @@ BatchLoader::BatchLoader(SourcePtr samples, BatchSpec spec, const LoaderOptions&
       options_(options),
       slots_(std::move(slots)),
       weight_input_(weight_input),
-      filled_(slots_.size()) {
+      loaded_(slots_.size()) {
   std::unique_ptr<Stage> order = std::make_unique<SequenceStage>(samples_->size());
   if (options.shuffle) order = std::make_unique<ShuffleStage>(std::move(order), options.seed);
   auto batches = std::make_unique<BatchStage>(std::move(order), options.batch, options.drop_last);
@@ -118,16 +118,16 @@ Status BatchLoader::Restart(const Position& position) {
 
 void BatchLoader::Stop() { prefetch_->Stop(); }
 
-Result<Filled> BatchLoader::Next() {
+Result<LoadedBatch> BatchLoader::Next() {
   RIDGE_ASSIGN_OR_RETURN(const Prefetch::Taken taken, prefetch_->Next());
-  if (taken.slot < 0) return Filled{};
-  Filled filled = filled_[static_cast<size_t>(taken.slot)];
-  filled.wait_seconds = taken.wait_seconds;
-  return filled;
+  if (taken.slot < 0) return LoadedBatch{};
+  LoadedBatch batch = loaded_[static_cast<size_t>(taken.slot)];
+  batch.wait_seconds = taken.wait_seconds;
+  return batch;
 }
 
 void BatchLoader::Release(int slot) {
-  position_ = filled_[static_cast<size_t>(slot)].after;
+  position_ = loaded_[static_cast<size_t>(slot)].after;
   prefetch_->Release(slot);
 }
 
@@ -140,7 +140,7 @@ Result<bool> BatchLoader::Fill(int slot) {
     else
       RIDGE_RETURN_IF_ERROR(FillInput(input, slots_[s]));
   }
-  filled_[s] = Describe(slot);
+  loaded_[s] = Describe(slot);
   return true;
 }
 
@@ -164,17 +164,17 @@ void BatchLoader::FillWeights(size_t input, const BatchSlot& slot) {
     StoreFromDouble(spec_.inputs[input].type.dtype, slot.inputs[input], i, i < valid ? 1 : 0);
 }
 
-Filled BatchLoader::Describe(int slot) const {
-  Filled filled;
-  filled.slot = slot;
-  filled.epoch = element_.epoch;
-  filled.batch_index = element_.index;
-  filled.valid_samples = static_cast<int64_t>(element_.samples.size());
-  filled.last_of_epoch = element_.index + 1 == batches_per_epoch();
-  filled.dropped_samples = filled.last_of_epoch ? dropped_per_epoch_ : 0;
-  filled.after = filled.last_of_epoch ? Position{element_.epoch + 1, 0}
-                                      : Position{element_.epoch, element_.index + 1};
-  return filled;
+LoadedBatch BatchLoader::Describe(int slot) const {
+  LoadedBatch batch;
+  batch.slot = slot;
+  batch.epoch = element_.epoch;
+  batch.batch_index = element_.index;
+  batch.valid_samples = static_cast<int64_t>(element_.samples.size());
+  batch.last_of_epoch = element_.index + 1 == batches_per_epoch();
+  batch.dropped_samples = batch.last_of_epoch ? dropped_per_epoch_ : 0;
+  batch.after = batch.last_of_epoch ? Position{element_.epoch + 1, 0}
+                                    : Position{element_.epoch, element_.index + 1};
+  return batch;
 }
 
 BatchLoader::PlannedBytes BatchLoader::Plan(const Source& source, const BatchSpec& spec,

@@ -39,7 +39,8 @@ struct BatchSlot {
   std::vector<void*> inputs;
 };
 
-struct Filled {
+// A batch that the loader has put into a slot.
+struct LoadedBatch {
   int slot = -1;  // -1: end of the data; the other fields are undefined
   int64_t epoch = 0;
   int64_t batch_index = 0;    // within the epoch
@@ -64,7 +65,7 @@ class BatchLoader {
 
   // Waits for the next batch.  Fails as reading does; an error comes after the batches before it.
   // REQUIRES: the caller holds fewer slots than there are.
-  Result<Filled> Next();
+  Result<LoadedBatch> Next();
 
   // The batch is consumed; its slot may be overwritten.  REQUIRES: it is the oldest one held.
   void Release(int slot);
@@ -98,7 +99,7 @@ class BatchLoader {
   Result<bool> Fill(int slot);
   Status FillInput(size_t input, const BatchSlot& slot);
   void FillWeights(size_t input, const BatchSlot& slot);
-  Filled Describe(int slot) const;
+  LoadedBatch Describe(int slot) const;
 
   const SourcePtr samples_;  // its fields are the inputs, less the weight
   const BatchSpec spec_;
@@ -108,7 +109,7 @@ class BatchLoader {
   int64_t dropped_per_epoch_ = 0;
   std::unique_ptr<Stage> order_;  // this and the next two: of the thread that fills
   Element element_;
-  std::vector<Filled> filled_;  // one a slot; passed on with the slot
+  std::vector<LoadedBatch> loaded_;  // one a slot; passed on with the slot
   Position position_;
   std::unique_ptr<Prefetch> prefetch_;  // last: it ends first
 };

@@ -58,17 +58,17 @@ class Rig {
   // Everything of the next batch as numbers: epoch, index, valid samples, then the inputs.  Empty
   // at the end.
   std::vector<double> Take() {
-    const auto filled = loader_->Next();
-    EXPECT_TRUE(filled.ok()) << filled.status().message();
-    if (!filled.ok() || filled->end()) return {};
-    std::vector<double> all = {static_cast<double>(filled->epoch),
-                               static_cast<double>(filled->batch_index),
-                               static_cast<double>(filled->valid_samples)};
+    const auto batch = loader_->Next();
+    EXPECT_TRUE(batch.ok()) << batch.status().message();
+    if (!batch.ok() || batch->end()) return {};
+    std::vector<double> all = {static_cast<double>(batch->epoch),
+                               static_cast<double>(batch->batch_index),
+                               static_cast<double>(batch->valid_samples)};
     for (size_t i = 0; i < spec_.inputs.size(); ++i) {
       for (int64_t j = 0; j < batch_ * spec_.inputs[i].type.elements(); ++j)
-        all.push_back(Value(filled->slot, static_cast<int>(i), j));
+        all.push_back(Value(batch->slot, static_cast<int>(i), j));
     }
-    loader_->Release(filled->slot);
+    loader_->Release(batch->slot);
     return all;
   }
   std::vector<std::vector<double>> TakeAll() {
@@ -138,7 +138,7 @@ TEST(BatchLoader, ResumesAfterEveryBatchWithTheSameRest) {
     Rig first(CountingSource(23), Spec(), options);
     for (size_t taken = 0; taken <= all.size(); ++taken) {
       if (taken > 0) first.Take();
-      options.start = first.loader().position();  // not that of the batches filled ahead
+      options.start = first.loader().position();  // not that of the batches loaded ahead
       Rig rest(CountingSource(23), Spec(), options);
       EXPECT_EQ(rest.TakeAll(), decltype(all)(all.begin() + static_cast<int64_t>(taken), all.end()))
           << taken;
@@ -175,10 +175,10 @@ TEST(BatchLoader, TellsWhatAnEpochDrops) {
   EXPECT_EQ(rig.loader().batches_per_epoch(), 5);
   EXPECT_EQ(rig.loader().dropped_per_epoch(), 3);
   for (int i = 0; i < 5; ++i) {
-    const auto filled = rig.loader().Next();
-    EXPECT_EQ(filled->last_of_epoch, i == 4);
-    EXPECT_EQ(filled->dropped_samples, i == 4 ? 3 : 0);
-    rig.loader().Release(filled->slot);
+    const auto batch = rig.loader().Next();
+    EXPECT_EQ(batch->last_of_epoch, i == 4);
+    EXPECT_EQ(batch->dropped_samples, i == 4 ? 3 : 0);
+    rig.loader().Release(batch->slot);
   }
   EXPECT_TRUE(rig.loader().Next()->end());
 }
@@ -189,13 +189,13 @@ TEST(BatchLoader, PadsWithZerosOfWeightZero) {
   options.shuffle = false;
   Rig rig(CountingSource(6), WeightedSpec(), options);
   rig.Take();
-  const auto filled = rig.loader().Next();
-  EXPECT_EQ(filled->valid_samples, 2);
-  EXPECT_EQ(filled->dropped_samples, 0);
+  const auto batch = rig.loader().Next();
+  EXPECT_EQ(batch->valid_samples, 2);
+  EXPECT_EQ(batch->dropped_samples, 0);
   for (int64_t i = 0; i < 4; ++i) {
-    EXPECT_EQ(rig.Value(filled->slot, 1, i), i < 2 ? 1 : 0);
-    EXPECT_EQ(rig.Value(filled->slot, 2, i), i < 2 ? 4 + static_cast<double>(i) : 0);
-    EXPECT_EQ(rig.Value(filled->slot, 0, 4 * i),
+    EXPECT_EQ(rig.Value(batch->slot, 1, i), i < 2 ? 1 : 0);
+    EXPECT_EQ(rig.Value(batch->slot, 2, i), i < 2 ? 4 + static_cast<double>(i) : 0);
+    EXPECT_EQ(rig.Value(batch->slot, 0, 4 * i),
               i < 2 ? (16 + 4 * static_cast<float>(i)) / 255.0F : 0);
   }
 }
@@ -308,9 +308,9 @@ TEST(BatchLoader, AllocatesNothingAfterTheFirstBatches) {
     options.background = background;
     Rig rig(CountingSource(50), WeightedSpec(), options);
     const auto step = [&] {
-      const auto filled = rig.loader().Next();
-      EXPECT_TRUE(filled.ok());
-      rig.loader().Release(filled->slot);
+      const auto batch = rig.loader().Next();
+      EXPECT_TRUE(batch.ok());
+      rig.loader().Release(batch->slot);
     };
     for (int i = 0; i < 4; ++i) step();
     const int64_t before = allocations;

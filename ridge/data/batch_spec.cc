@@ -42,35 +42,36 @@ bool CanBecome(const Field& field, const InputSpec& input) {
 }
 
 // The fields that no input has, and the inputs that have none.
-struct Left {
+struct Unmatched {
   std::vector<size_t> inputs;
   std::vector<size_t> fields;
 };
 
-Left FindLeft(const std::vector<int>& matches, const BatchSpec& spec, size_t field_count) {
-  Left left;
+Unmatched FindUnmatched(const std::vector<int>& matches, const BatchSpec& spec,
+                        size_t field_count) {
+  Unmatched unmatched;
   for (size_t i = 0; i < matches.size(); ++i) {
-    if (matches[i] == kNone && spec.inputs[i].field.empty()) left.inputs.push_back(i);
+    if (matches[i] == kNone && spec.inputs[i].field.empty()) unmatched.inputs.push_back(i);
   }
   for (size_t f = 0; f < field_count; ++f) {
     if (std::find(matches.begin(), matches.end(), static_cast<int>(f)) == matches.end())
-      left.fields.push_back(f);
+      unmatched.fields.push_back(f);
   }
-  return left;
+  return unmatched;
 }
 
 void MatchByType(const BatchSpec& spec, const Source& source, std::vector<int>& matches) {
-  const Left left = FindLeft(matches, spec, source.fields().size());
-  for (size_t i : left.inputs) {
+  const Unmatched unmatched = FindUnmatched(matches, spec, source.fields().size());
+  for (size_t i : unmatched.inputs) {
     std::vector<size_t> candidates;
-    for (size_t f : left.fields) {
+    for (size_t f : unmatched.fields) {
       if (CanBecome(source.fields()[f], spec.inputs[i])) candidates.push_back(f);
     }
     if (candidates.size() != 1) continue;
     const Field& field = source.fields()[candidates[0]];
-    const auto takers = std::count_if(left.inputs.begin(), left.inputs.end(), [&](size_t other) {
-      return CanBecome(field, spec.inputs[other]);
-    });
+    const auto takers =
+        std::count_if(unmatched.inputs.begin(), unmatched.inputs.end(),
+                      [&](size_t other) { return CanBecome(field, spec.inputs[other]); });
     if (takers == 1) matches[i] = static_cast<int>(candidates[0]);
   }
 }

@@ -12,7 +12,7 @@ namespace ridge {
 // before anything is allocated.  Fails with kInvalidData.
 Result<Tensor> ReadNpy(ByteStream& stream, int64_t bytes);
 
-// What stands before the elements of `type`; bf16 has no name in numpy.
+// What precedes the elements of `type`; bf16 has no name in numpy.
 // REQUIRES: type.dtype is not bf16.
 std::string NpyHeader(const TensorType& type);
 

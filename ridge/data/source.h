@@ -37,7 +37,7 @@ class Source {
   // REQUIRES: 0 <= index < size(), 0 <= field < fields().size().
   virtual Status Read(int64_t index, int field, void* out) const = 0;
 
-  // The same bytes where they lie in memory (at any alignment), or null when they lie nowhere.
+  // The same bytes in place in memory (at any alignment), or null when they are not in memory.
   virtual const void* View(int64_t index, int field) const;
 
   // Host memory that holds the samples as long as the source lives: exact.

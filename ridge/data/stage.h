@@ -10,8 +10,8 @@
 
 namespace ridge {
 
-// Where a pipeline stands: everything before is consumed.  Two integers, so that a checkpoint can
-// hold it as JSON.
+// The position of a pipeline: everything before is consumed.  Two integers, so that a checkpoint
+// can hold it as JSON.
 struct Position {
   int64_t epoch = 0;
   int64_t next_batch = 0;  // within the epoch

@@ -80,7 +80,7 @@ Result<DirectoryPlace> FindDirectory(const std::string& path) {
                                   tail_bytes));
 }
 
-// Sizes and offset over 4 GiB stand in extra field 1, those that are needed, in this order.
+// Sizes and offset over 4 GiB are in extra field 1, those that are needed, in this order.
 void ReadZip64Extra(std::string_view extra, ZipEntry& entry) {
   for (int64_t at = 0; at + 4 <= static_cast<int64_t>(extra.size());) {
     const int64_t end = at + 4 + NumberAt(extra, at + 2, 2);
@@ -112,7 +112,7 @@ Status CheckEntry(const std::string& path, const ZipEntry& entry, int64_t flags,
                                    entry.bytes, entry.stored_bytes));
 }
 
-// The entry at `at`, which then stands behind it.
+// The entry at `at`, which then points behind it.
 Result<ZipEntry> ReadEntry(const std::string& path, std::string_view directory, int64_t& at) {
   const auto size = static_cast<int64_t>(directory.size());
   const Status damaged = BadZip(path, fmt::format("its zip directory is damaged at byte {}", at));

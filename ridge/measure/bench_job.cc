@@ -45,8 +45,8 @@ Status BenchJob::FillBatch() {
   RIDGE_ASSIGN_OR_RETURN(
       const std::unique_ptr<BatchLoader> loader,
       BatchLoader::Create(data.train, spec, options, InputSlots(*executor_, spec)));
-  RIDGE_ASSIGN_OR_RETURN(const Filled filled, loader->Next());
-  RIDGE_CHECK(filled.slot == 0, "the first batch goes to slot 0");
+  RIDGE_ASSIGN_OR_RETURN(const LoadedBatch batch, loader->Next());
+  RIDGE_CHECK(batch.slot == 0, "the first batch goes to slot 0");
   return Status();
 }
 

@@ -52,10 +52,10 @@ Result<StepRunner::Update> StepRunner::Run(const Scalars& scalars) {
 Status StepRunner::RunBatch(const Scalars& scalars, int64_t index, Update& update) {
   int slot = 0;
   if (loader_ != nullptr) {
-    RIDGE_ASSIGN_OR_RETURN(const Filled filled, loader_->Next());
-    RIDGE_CHECK(!filled.end(), "the training data ended");
-    update.wait_s += filled.wait_seconds;
-    slot = filled.slot;
+    RIDGE_ASSIGN_OR_RETURN(const LoadedBatch batch, loader_->Next());
+    RIDGE_CHECK(!batch.end(), "the training data ended");
+    update.wait_s += batch.wait_seconds;
+    slot = batch.slot;
   }
   scalar_inputs_.Write(slot, scalars.lr, scalars.updates, {scalars.seed, index * batch_});
   RIDGE_RETURN_IF_ERROR(Execute(batch_step_, slot));

@@ -35,8 +35,8 @@ Status Evaluator::Add(const char* output, double& sum) {
   return Status();
 }
 
-Status Evaluator::AddBatch(const Filled& filled) {
-  RIDGE_RETURN_IF_ERROR(executor_.Run(step_, filled.slot));
+Status Evaluator::AddBatch(const LoadedBatch& batch) {
+  RIDGE_RETURN_IF_ERROR(executor_.Run(step_, batch.slot));
   RIDGE_RETURN_IF_ERROR(Add("loss_sum", loss_sum_));
   RIDGE_RETURN_IF_ERROR(Add("weight_sum", weight_sum_));
   RIDGE_RETURN_IF_ERROR(
@@ -45,7 +45,7 @@ Status Evaluator::AddBatch(const Filled& filled) {
     RIDGE_RETURN_IF_ERROR(Add("correct_sum", correct_sum_));
     RIDGE_RETURN_IF_ERROR(Add(Has("label_sum") ? "label_sum" : "weight_sum", label_sum_));
   }
-  loader_->Release(filled.slot);
+  loader_->Release(batch.slot);
   return Status();
 }
 
@@ -54,9 +54,9 @@ Result<std::optional<EvalResult>> Evaluator::Run() {
   loss_sum_ = loss_weight_sum_ = correct_sum_ = label_sum_ = weight_sum_ = 0;
   RIDGE_RETURN_IF_ERROR(Start());
   while (!StopSignal::Requested()) {
-    RIDGE_ASSIGN_OR_RETURN(const Filled filled, loader_->Next());
-    if (filled.end()) return {Finish(MonotonicSeconds() - begin)};
-    RIDGE_RETURN_IF_ERROR(AddBatch(filled));
+    RIDGE_ASSIGN_OR_RETURN(const LoadedBatch batch, loader_->Next());
+    if (batch.end()) return {Finish(MonotonicSeconds() - begin)};
+    RIDGE_RETURN_IF_ERROR(AddBatch(batch));
   }
   loader_->Stop();
   return {std::nullopt};

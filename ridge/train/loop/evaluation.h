@@ -22,7 +22,7 @@ class Evaluator {
 
  private:
   Status Start();
-  Status AddBatch(const Filled& filled);
+  Status AddBatch(const LoadedBatch& batch);
   EvalResult Finish(double seconds);
   Status Add(const char* output, double& sum);
   bool Has(const char* name) const { return executor_.HasOutput(step_, name); }
