@@ -10,9 +10,9 @@
 // side by side first, and adds dk and dv up side by side.  Reading them in place was slower than
 // transposes of the whole tensors: 256 bytes from each page are too few for the prefetchers.
 //
-// What a head reads of bf16 tensors is widened into the workspace, where its rows lie side by side
+// What a head reads of bf16 tensors is widened into the workspace, where its rows are contiguous
 // and stay in the second cache; what it writes is rounded once.  So the tensors in memory are half
-// as large, and no cast of a whole tensor stands before or behind.  bf16 declines where heads do
+// as large, and no cast of a whole tensor comes before or after.  bf16 declines where heads do
 // not share out evenly among the threads: there casts and the f32 kernel, which cuts heads, are
 // faster.
 #include <algorithm>
@@ -20,7 +20,7 @@
 #include <utility>
 
 #include "ridge/backend/cpu/kernel_def.h"
-#include "ridge/backend/cpu/kernels/attention_problem.h"
+#include "ridge/backend/cpu/kernels/attention_params.h"
 #include "ridge/backend/cpu/parallel.h"
 #include "ridge/core/rounding.h"
 
@@ -63,8 +63,8 @@ class AttentionKernel : public HostKernel<AttentionKernel<T>> {
   }
 
  private:
-  using Problem = AttentionProblem<T>;
-  static constexpr bool kNarrow = Problem::kNarrow;
+  using Params = AttentionParams<T>;
+  static constexpr bool kNarrow = Params::kNarrow;
 
   // What a thread carries from block to block.
   struct Task {
@@ -74,7 +74,7 @@ class AttentionKernel : public HostKernel<AttentionKernel<T>> {
     const float* q = nullptr;
     PrefetchQueue ahead;
 
-    Task(const Problem& p, float* memory)
+    Task(const Params& p, float* memory)
         : copy(memory),
           q_copy(copy + p.CopyFloats()),
           y_copy(q_copy + p.QueryFloats()),
@@ -119,7 +119,7 @@ class AttentionKernel : public HostKernel<AttentionKernel<T>> {
     }
   }
 
-  const Problem p_;
+  const Params p_;
   const int threads_;
 };
 
@@ -159,14 +159,14 @@ class AttentionGradKernel : public HostKernel<AttentionGradKernel<T>> {
   }
 
  private:
-  using Problem = AttentionProblem<T>;
-  static constexpr bool kNarrow = Problem::kNarrow;
+  using Params = AttentionParams<T>;
+  static constexpr bool kNarrow = Params::kNarrow;
 
-  // One thread's memory: copies of a head, those of what is narrow, and the tiles.
+  // One thread's memory: copies of a head, those of 16-bit operands, and the tiles.
   struct Copies {
     float *kv, *dkv, *q, *dq, *y, *dy, *tiles;
 
-    Copies(const Problem& p, float* memory)
+    Copies(const Params& p, float* memory)
         : kv(memory),
           dkv(kv + p.CopyFloats()),
           q(dkv + p.CopyFloats()),
@@ -293,7 +293,7 @@ class AttentionGradKernel : public HostKernel<AttentionGradKernel<T>> {
     });
   }
 
-  const Problem p_;
+  const Params p_;
   const KeyChunks chunks_;
   const int threads_;
 };

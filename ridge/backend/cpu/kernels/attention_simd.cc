@@ -130,8 +130,8 @@ void Copy(const float* from, int64_t from_row, int64_t rows, int64_t width, floa
   }
 }
 
-// Rows that lie side by side: `from` itself, or a copy in `to` [rows, width].
-const float* SideBySide(const float* from, int64_t from_row, int64_t rows, int64_t width,
+// Contiguous rows: `from` itself, or a copy in `to` [rows, width].
+const float* Contiguous(const float* from, int64_t from_row, int64_t rows, int64_t width,
                         float* to) {
   if (from_row == width) return from;
   Copy(from, from_row, rows, width, to, width);
@@ -282,7 +282,7 @@ void Forward(const AttentionPlan& plan, const AttentionHead& head, int64_t begin
     Scores(plan, head, t, qt, tile, nullptr);
     Exponentials(t, tile, max, sum, factor);
     if (first > 0) ScaleRows(factor, rows, width, plan.y_row, out);
-    const float* v = SideBySide(head.v + first * plan.v_row, plan.v_row, t.keys(), width, values);
+    const float* v = Contiguous(head.v + first * plan.v_row, plan.v_row, t.keys(), width, values);
     ForEachQueries(head, t, [&](int64_t i, int64_t count, int64_t seen) HWY_ATTR {
       small_matmul::Multiply(count, width, seen, {tile + i, 1, kT}, v, width,
                              {out + i * plan.y_row, plan.y_row, first > 0});
@@ -298,7 +298,7 @@ struct Block {
   float *logsumexp, *delta;  // [kT]
   float* k_copy;             // [kTileKeys, head_dim]
   float *q_copy, *dy_copy;   // [kT, head_dim], [kT, value_dim]
-  const float *q, *dy;       // the block's rows side by side: copies, or where they lie
+  const float *q, *dy;       // the block's rows, contiguous: copies, or in place
 };
 
 Block SplitScratch(const AttentionPlan& plan, float* scratch) {
@@ -380,7 +380,7 @@ void BackwardTile(const AttentionPlan& plan, const AttentionHead& head, const At
     small_matmul::Multiply(count, dims, queries, {b.ds + j * kT + i, kT, 1}, b.q + i * dims, dims,
                            {g.dk + (t.first + j) * plan.k_row, plan.k_row, true});
   });
-  const float* k = SideBySide(head.k + t.first * plan.k_row, plan.k_row, t.keys(), dims, b.k_copy);
+  const float* k = Contiguous(head.k + t.first * plan.k_row, plan.k_row, t.keys(), dims, b.k_copy);
   ForEachQueries(head, t, [&](int64_t i, int64_t count, int64_t seen) HWY_ATTR {
     small_matmul::Multiply(count, dims, seen, {b.ds + i, 1, kT}, k, dims,
                            {g.dq + (t.begin + i) * g.dq_row, g.dq_row, add_dq});
@@ -398,8 +398,8 @@ void Backward(const AttentionPlan& plan, const AttentionHead& head, const Attent
       continue;
     }
     const float *q = head.q + begin * plan.q_row, *dy = g.dy + begin * plan.y_row;
-    b.q = SideBySide(q, plan.q_row, rows, plan.head_dim, b.q_copy);
-    b.dy = SideBySide(dy, plan.y_row, rows, plan.value_dim, b.dy_copy);
+    b.q = Contiguous(q, plan.q_row, rows, plan.head_dim, b.q_copy);
+    b.dy = Contiguous(dy, plan.y_row, rows, plan.value_dim, b.dy_copy);
     Transpose(b.q, plan.head_dim, rows, plan.head_dim, plan.scale, b.qt);
     Transpose(b.dy, plan.value_dim, rows, plan.value_dim, 1, b.dyt);
     FillRows(plan, g, begin, end, b);

@@ -2,14 +2,14 @@
 //
 // A tile holds scores transposed: [keys, kTileQueries], a query a lane.  So the maximum and the sum
 // over keys need no work across lanes, and all five products of forward and backward take their
-// operands as they lie; only the block of q (and of dy) is transposed, once.
+// operands in place; only the block of q (and of dy) is transposed, once.
 // Rows of an operand may be apart, as the heads of a packed projection are.  What a product reads
 // again and again (a tile of v, in the backward pass of k, q and dy) is then copied side by side
 // into the scratch: rows a few KB apart would share a few sets of the first cache.
 #pragma once
 #include <cstdint>
 
-#include "ridge/backend/cpu/kernels/rows_ahead.h"
+#include "ridge/backend/cpu/kernels/prefetch_queue.h"
 
 namespace ridge::cpu {
 

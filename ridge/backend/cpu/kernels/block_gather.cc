@@ -10,7 +10,7 @@ namespace ridge::cpu {
 
 using dnnl::memory;
 
-// What of a block lies inside the tensor.
+// The part of a block inside the tensor.
 struct BlockGather::Box {
   int64_t place = 0;             // of the block, in the layout
   int64_t from = 0;              // of its first element, in the row-major array

@@ -1,9 +1,9 @@
 // conv and its two gradients by oneDNN.
 //
 // The primitive chooses its layouts (`any`, forward_training: nChw16c on AVX-512, so activations
-// stay blocked from node to node; a thin input stays row-major).  A second choice takes and gives
-// row-major tensors and reorders inside.  Grouped weights have one dimension more in oneDNN than
-// here, so they are always reordered inside.
+// stay blocked from node to node; an input of few channels stays row-major).  A second choice takes
+// and gives row-major tensors and reorders inside.  Grouped weights have one dimension more in
+// oneDNN than here, so they are always reordered inside.
 #include "ridge/graph/ops/shared/conv.h"
 
 #include <algorithm>
@@ -219,7 +219,7 @@ bool IsRowMajor(const KernelChoice& choice) {
 }
 
 // oneDNN's weight gradients in bf16 reach 87 GFLOP/s of 465 over 256 pixels, 270 over 784, 390 over
-// 50,000; half of that where windows lie side by side (2x2, stride 2).
+// 50,000; half of that where windows do not overlap (2x2, stride 2).
 double GradWeightBF16Efficiency(const OpCall& call) {
   const ConvGeometry g = GradWeightGeometryOf(call);
   const auto pixels = static_cast<double>(g.batch * g.window.outputs());

@@ -55,7 +55,7 @@ void ForEachRowPart(const SlidingWindow& window, int64_t begin, int64_t end, con
 }
 
 // Row `tap` of the columns of one plane: visit(first output, last output, where in the block, first
-// input, input step), for the outputs of the block whose tap lies inside.
+// input, input step), for the outputs of the block whose tap is inside.
 template <typename F>
 void ForEachInside(const SlidingWindow& window, int64_t tap, int64_t begin, int64_t end,
                    const F& visit) {

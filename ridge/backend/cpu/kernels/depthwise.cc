@@ -108,7 +108,7 @@ class DepthwiseGradWeight : public HostKernel<DepthwiseGradWeight> {
   const int threads_;
 };
 
-// Where x or dy lie in blocks already, those; else blocks of 16.
+// Where x or dy have blocks already, those; else blocks of 16.
 LayoutId WantedLayout(const CandidateQuery& q) {
   for (size_t i = 0; i < 2; ++i) {
     const auto blocks = ChannelBlocksOf(q.call.inputs[i].dims, q.available_layout(i));

@@ -1,8 +1,8 @@
 // dropout of any float: Philox words for a tile, then its elements in double, as the reference has
 // it, so draws and rounding are the same bits.
 #include "ridge/backend/cpu/kernel_def.h"
+#include "ridge/backend/cpu/kernels/f64_tiles.h"
 #include "ridge/backend/cpu/kernels/keep_or_drop.h"
-#include "ridge/backend/cpu/kernels/wide_program.h"
 #include "ridge/backend/cpu/parallel.h"
 #include "ridge/core/random.h"
 #include "ridge/core/rounding.h"

@@ -73,7 +73,7 @@ struct Fetch {
   int64_t lines() const { return rows * (CeilDiv(floats, kSlot) + 1); }
 };
 
-// Strips lie a line further apart than they are long, or they would share sets of the cache.
+// Strips are a line further apart than they are long, or they would share sets of the cache.
 HWY_INLINE int64_t StripFloats(int64_t depth) { return (depth + 1) * kSlot; }
 
 // The first numbers of a row, as many as a strip has rows.

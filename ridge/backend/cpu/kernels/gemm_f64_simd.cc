@@ -2,7 +2,7 @@
 // Functionality", 2015): a block of a and one of b are packed so that the inner loop reads both in
 // order; a tile of c stays in registers while it runs along k.
 //
-// Few rows are not worth packing: then rows of b are added up (or, where b lies transposed,
+// Few rows are not worth packing: then rows of b are added up (or, where b is transposed,
 // dotted).
 #include <algorithm>
 
@@ -187,8 +187,8 @@ void DotRows(const GemmF64& g) {
 }
 
 void Run(const GemmF64& g, double* scratch) {
-  const bool thin = g.m < 4 || g.k < 4;
-  if (thin && g.b.col == 1) return AddRows(g);
+  const bool skinny = g.m < 4 || g.k < 4;
+  if (skinny && g.b.col == 1) return AddRows(g);
   if ((g.m < 4 || g.n < 4) && g.a.col == 1 && g.b.row == 1) return DotRows(g);
   Packed(g, scratch);
 }

@@ -96,7 +96,7 @@ class ScatterAddKernel : public HostKernel<ScatterAddKernel<T>> {
 
  private:
   using Sum = SumOf<T>;
-  static constexpr bool kDirect = sizeof(T) == sizeof(Sum);  // sums lie in the output
+  static constexpr bool kDirect = sizeof(T) == sizeof(Sum);  // sums are in the output
 
   static AxisView ViewOf(const OpCall& call) {
     const TensorType& y = call.outputs[0];

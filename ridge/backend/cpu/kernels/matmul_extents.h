@@ -7,7 +7,7 @@
 
 namespace ridge::cpu {
 
-// y [m, n] = a [m, k] b [k, n]; a or b lies transposed in memory.
+// y [m, n] = a [m, k] b [k, n]; a or b is transposed in memory.
 struct MatmulExtents {
   int64_t m = 0, n = 0, k = 0;
   bool transpose_a = false, transpose_b = false;

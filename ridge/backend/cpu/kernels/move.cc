@@ -18,7 +18,7 @@ namespace ridge::cpu {
 namespace {
 
 // What one call does: copy k moves input k.
-struct MovePlan {
+struct MoveParams {
   std::vector<StridedCopy> copies;
   bool fill = false;
   double fill_value = 0;
@@ -32,7 +32,7 @@ StridedCopy CopyOf(const OpCall& call, Dims dims) {
   return copy;
 }
 
-MovePlan PlanTranspose(const OpCall& call) {
+MoveParams TransposeParams(const OpCall& call) {
   const TensorType& x = call.inputs[0];
   std::vector<int64_t> permutation = call.integers("permutation");
   if (permutation.empty()) {  // reversed
@@ -47,7 +47,7 @@ MovePlan PlanTranspose(const OpCall& call) {
   return {{copy}};
 }
 
-MovePlan PlanSlice(const OpCall& call) {
+MoveParams SliceParams(const OpCall& call) {
   const SliceView view = ViewSlice(*SliceRanges(call, call.inputs[0].dims), call.inputs[0].dims);
   StridedCopy copy = CopyOf(call, call.outputs[0].dims);
   copy.from_strides = view.strides;
@@ -55,7 +55,7 @@ MovePlan PlanSlice(const OpCall& call) {
   return {{copy}};
 }
 
-MovePlan PlanSliceGrad(const OpCall& call) {
+MoveParams SliceGradParams(const OpCall& call) {
   const Dims& dims = call.outputs[0].dims;
   const SliceView view = ViewSlice(*SliceRanges(call, dims), dims);
   StridedCopy copy = CopyOf(call, call.inputs[0].dims);
@@ -64,8 +64,8 @@ MovePlan PlanSliceGrad(const OpCall& call) {
   return {{copy}, /*fill=*/true, 0};
 }
 
-MovePlan PlanConcat(const OpCall& call) {
-  MovePlan plan;
+MoveParams ConcatParams(const OpCall& call) {
+  MoveParams plan;
   const Dims strides = RowMajorStrides(call.outputs[0].dims);
   const auto axis = static_cast<size_t>(CallAxis(call));
   int64_t begin = 0;
@@ -79,7 +79,7 @@ MovePlan PlanConcat(const OpCall& call) {
   return plan;
 }
 
-MovePlan PlanPad(const OpCall& call) {
+MoveParams PadParams(const OpCall& call) {
   StridedCopy copy = CopyOf(call, call.inputs[0].dims);
   copy.to_strides = RowMajorStrides(call.outputs[0].dims);
   for (size_t d = 0; d < copy.dims.size(); ++d)
@@ -87,14 +87,14 @@ MovePlan PlanPad(const OpCall& call) {
   return {{copy}, /*fill=*/true, call.number("value")};
 }
 
-MovePlan PlanExpand(const OpCall& call) {
+MoveParams ExpandParams(const OpCall& call) {
   StridedCopy copy = CopyOf(call, call.outputs[0].dims);
   copy.from_strides = BroadcastStrides(call.inputs[0].dims, call.outputs[0].dims);
   return {{copy}};
 }
 
 // Where the plan cannot let the output be the input's memory.
-MovePlan PlanReshape(const OpCall& call) { return {{CopyOf(call, call.outputs[0].dims)}}; }
+MoveParams ReshapeParams(const OpCall& call) { return {{CopyOf(call, call.outputs[0].dims)}}; }
 
 // [B, C, ...] -> [B, C / block, ..., block]
 Dims BlockedDims(Dims dims, int64_t block) {
@@ -120,61 +120,61 @@ StridedCopy BlockedSlice(const OpCall& call, const Dims& whole, const Dims& part
   return copy;
 }
 
-MovePlan PlanBlockedSlice(const OpCall& call, int64_t block) {
+MoveParams BlockedSliceParams(const OpCall& call, int64_t block) {
   return {{BlockedSlice(call, call.inputs[0].dims, call.outputs[0].dims, block)}};
 }
 
-MovePlan PlanBlockedSliceGrad(const OpCall& call, int64_t block) {
+MoveParams BlockedSliceGradParams(const OpCall& call, int64_t block) {
   StridedCopy copy = BlockedSlice(call, call.outputs[0].dims, call.inputs[0].dims, block);
   std::swap(copy.from_strides, copy.to_strides);
   std::swap(copy.from_base, copy.to_base);
   return {{copy}, /*fill=*/true, 0};
 }
 
-MovePlan PlanBlockedConcat(const OpCall& call, int64_t block) {
+MoveParams BlockedConcatParams(const OpCall& call, int64_t block) {
   OpCall blocks = call;
   for (TensorType& x : blocks.inputs) x.dims = BlockedDims(x.dims, block);
   blocks.outputs[0].dims = BlockedDims(call.outputs[0].dims, block);
   blocks.attrs["axis"] = int64_t{CallAxis(call)};
-  return PlanConcat(blocks);
+  return ConcatParams(blocks);
 }
 
-struct Planner {
+struct MoveForm {
   const char* op;
-  MovePlan (*plan)(const OpCall&);
-  MovePlan (*blocked)(const OpCall&, int64_t block) = nullptr;
+  MoveParams (*plan)(const OpCall&);
+  MoveParams (*blocked)(const OpCall&, int64_t block) = nullptr;
 };
-constexpr Planner kPlanners[] = {
-    {"transpose", PlanTranspose},
-    {"slice", PlanSlice, PlanBlockedSlice},
-    {"slice_grad", PlanSliceGrad, PlanBlockedSliceGrad},
-    {"concat", PlanConcat, PlanBlockedConcat},
-    {"pad", PlanPad},
-    {"expand", PlanExpand},
-    {"reshape", PlanReshape},
+constexpr MoveForm kForms[] = {
+    {"transpose", TransposeParams},
+    {"slice", SliceParams, BlockedSliceParams},
+    {"slice_grad", SliceGradParams, BlockedSliceGradParams},
+    {"concat", ConcatParams, BlockedConcatParams},
+    {"pad", PadParams},
+    {"expand", ExpandParams},
+    {"reshape", ReshapeParams},
 };
 
-const Planner& PlannerOf(const OpDef& op) {
-  return *std::find_if(std::begin(kPlanners), std::end(kPlanners) - 1,
-                       [&](const Planner& planner) { return op.name == planner.op; });
+const MoveForm& FormOf(const OpDef& op) {
+  return *std::find_if(std::begin(kForms), std::end(kForms) - 1,
+                       [&](const MoveForm& form) { return op.name == form.op; });
 }
 
 class MoveKernel : public HostKernel<MoveKernel> {
  public:
-  MoveKernel(MovePlan plan, const TensorType& output, int threads)
-      : plan_(std::move(plan)), bytes_(output.bytes()), threads_(threads) {
+  MoveKernel(MoveParams plan, const TensorType& output, int threads)
+      : params_(std::move(plan)), bytes_(output.bytes()), threads_(threads) {
     element_bytes_ = BytesPerElement(output.dtype);
-    StoreFromDouble(output.dtype, fill_, 0, plan_.fill_value);
-    for (StridedCopy& copy : plan_.copies) {
+    StoreFromDouble(output.dtype, fill_, 0, params_.fill_value);
+    for (StridedCopy& copy : params_.copies) {
       if (ElementCount(copy.dims) > 0) copy.Simplify();
     }
   }
 
   Status Run(const KernelBuffers& b) {
-    if (plan_.fill) Fill(static_cast<std::byte*>(b.outputs[0]));
+    if (params_.fill) Fill(static_cast<std::byte*>(b.outputs[0]));
     ForEachPart(threads_, [&](int part) {
-      for (size_t k = 0; k < plan_.copies.size(); ++k) {
-        const StridedCopy& copy = plan_.copies[k];
+      for (size_t k = 0; k < params_.copies.size(); ++k) {
+        const StridedCopy& copy = params_.copies[k];
         if (ElementCount(copy.dims) > 0) copy.Run(b.inputs[k], b.outputs[0], threads_, part);
       }
     });
@@ -194,7 +194,7 @@ class MoveKernel : public HostKernel<MoveKernel> {
     });
   }
 
-  MovePlan plan_;
+  MoveParams params_;
   const int64_t bytes_;
   const int threads_;
   int64_t element_bytes_ = 0;
@@ -205,7 +205,7 @@ class MoveKernel : public HostKernel<MoveKernel> {
 // than x and y, padded blocks, or a slice that begins or ends inside a block.
 int64_t BlockOf(const OpDef& op, const OpCall& call, LayoutId layout) {
   if (layout == kRowMajor) return 1;
-  if (PlannerOf(op).blocked == nullptr) return 0;
+  if (FormOf(op).blocked == nullptr) return 0;
   int64_t block = 0;
   const auto whole = [&](const TensorType& type) {
     const auto blocks = ChannelBlocksOf(type.dims, layout);
@@ -243,10 +243,10 @@ const char* Offer(const CandidateQuery& q, Candidates& candidates) {
 }
 
 Result<std::unique_ptr<Kernel>> Make(const CandidateQuery& q, const KernelChoice& choice) {
-  const Planner& planner = PlannerOf(q.op);
+  const MoveForm& form = FormOf(q.op);
   const int64_t block = BlockOf(q.op, q.call, choice.output_layouts.at(0));
   if (block == 0) return Status(ErrorCode::kInternal, q.call.where + ": blocks would be cut");
-  MovePlan plan = block > 1 ? planner.blocked(q.call, block) : planner.plan(q.call);
+  MoveParams plan = block > 1 ? form.blocked(q.call, block) : form.plan(q.call);
   return std::unique_ptr<Kernel>(
       std::make_unique<MoveKernel>(std::move(plan), q.call.outputs[0], q.threads()));
 }

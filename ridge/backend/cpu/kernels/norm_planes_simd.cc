@@ -2,7 +2,7 @@
 // from that mean while it is in the first-level cache, joined by Chan's
 // formula.  So x comes from memory once, and a mean far from 0 costs no digits.
 //
-// Every element of y is made by the same three operations wherever it lies, in
+// Every element of y is made by the same three operations whatever its position, in
 // full vectors and in tails: what is normalized again, and the sign that a
 // gradient's mask needs, are the same bits.
 #include <cstring>

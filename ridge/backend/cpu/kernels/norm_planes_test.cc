@@ -1,4 +1,4 @@
-// Bits do not depend on where an element lies, nor on how it is stored.
+// Bits do not depend on the position of an element, nor on how it is stored.
 #include "ridge/backend/cpu/kernels/norm_planes.h"
 
 #include <gtest/gtest.h>

@@ -1,7 +1,7 @@
 // adam_update and sgd_update, f32: one sweep over all arrays, 28 bytes a parameter for Adam, which
 // is the memory limit; normal stores (measured: streaming stores are slower here).
 //
-// Parameter and moments may lie in any blocked layout: the sweep is over their bytes, padding
+// Parameter and moments may have any blocked layout: the sweep is over their bytes, padding
 // included, which stays 0.  The gradient comes in the same layout, or row-major where blocks of it
 // can be gathered on the way.
 #include <array>

@@ -1,7 +1,7 @@
 // Every pointwise operator, and `fused`: one interpreter over tiles, threads over runs of tiles.
 // Registers are floats, or doubles where floats do not hold a value (f64, wide integers).
 //
-// Inputs of the full shape are read where they lie; others are spread into a register a tile at a
+// Inputs of the full shape are read in place; others are spread into a register a tile at a
 // time (an L1 write, small beside the memory traffic saved).  In a blocked layout all full-size
 // tensors have that layout, so flat order is the same for all of them.
 #include "ridge/backend/cpu/kernels/pointwise.h"
@@ -90,7 +90,7 @@ void RunSteps(const PointwiseProgram& program, float* const* registers, int64_t 
   RunTile(program.steps, registers, count);
 }
 void RunSteps(const PointwiseProgram& program, double* const* registers, int64_t count) {
-  RunWideTile(program.wide_steps, registers, count);
+  RunF64Tile(program.wide_steps, registers, count);
 }
 
 // `run` numbers are there; they follow `times` more.

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "ridge/backend/cpu/kernel_def.h"
+#include "ridge/backend/cpu/kernels/f64_tiles.h"
 #include "ridge/backend/cpu/kernels/tile_program.h"
-#include "ridge/backend/cpu/kernels/wide_program.h"
 #include "ridge/graph/expression.h"
 
 namespace ridge::cpu {
@@ -48,7 +48,7 @@ struct PointwiseProgram {
   std::vector<TileInput> inputs;
   bool wide = false;  // registers are doubles and wide_steps are run, else floats and steps
   std::vector<TileStep> steps;
-  std::vector<WideStep> wide_steps;
+  std::vector<F64Step> wide_steps;
   std::vector<TileOutput> outputs;
   int registers = 0;
   // By output, whether it may share an input's memory: no step reads an input once the output is

@@ -111,7 +111,7 @@ class Compiler {
   const char* AddStep(size_t s, PointwiseProgram& program) {
     const ExpressionStep& source = expression_.steps[s];
     const DType to = types_.steps[s];
-    if (program.wide) return AddWideStep(s, to, program);
+    if (program.wide) return AddF64Step(s, to, program);
     if (!StoredAsFloat(to)) return refusal::kDType;
     if (CastsInLoad(s) || CastsInStore(s)) {
       if (!OperandsFit(source, call_, to)) return refusal::kDType;
@@ -135,10 +135,10 @@ class Compiler {
     return nullptr;
   }
 
-  const char* AddWideStep(size_t s, DType to, PointwiseProgram& program) {
+  const char* AddF64Step(size_t s, DType to, PointwiseProgram& program) {
     const ExpressionStep& source = expression_.steps[s];
-    if (source.operands.size() > kMostWideOperands) return refusal::kExpression;
-    WideStep step{source.op, source.attrs, std::nullopt, to, 0, {}, source.operands.size()};
+    if (source.operands.size() > kMostF64Operands) return refusal::kExpression;
+    F64Step step{source.op, source.attrs, std::nullopt, to, 0, {}, source.operands.size()};
     if (const auto tile = TileStepOf(source.op->name, source.attrs, to)) step.tile = tile->op;
     step.operands.fill(source.operands.empty() ? 0 : Register(source.operands[0]));
     for (size_t k = 0; k < source.operands.size(); ++k)

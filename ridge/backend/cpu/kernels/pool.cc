@@ -3,7 +3,7 @@
 //
 // One spatial dimension is two with a height of 1; three are in pool3d.cc.
 //
-// Channels lie side by side in nChw16c, so a vector holds one pixel of 16 channels.  Padded
+// Channels are contiguous in nChw16c, so a vector holds one pixel of 16 channels.  Padded
 // channels hold zeros and stay zero.
 //
 // bf16: a plane at a time is widened into the workspace, where it stays in cache while its rows are

@@ -45,7 +45,7 @@ int64_t CountOf(const std::vector<Group>& groups) {
 }
 
 // x as outer groups and one innermost, contiguous group.
-struct ReducePlan {
+struct ReduceParams {
   std::vector<Group> kept, reduced;  // without the innermost
   int64_t run = 1;                   // extent of the innermost group
   bool run_reduced = true;
@@ -87,7 +87,7 @@ constexpr int64_t kWidestRows = 4096, kFewestRows = 64;
 // An outermost dimension is shared from so many elements an output on.
 constexpr int64_t kSharedElements = 256;
 
-ReducePlan MakePlan(const OpCall& call, int64_t block, int threads) {
+ReduceParams MakeParams(const OpCall& call, int64_t block, int threads) {
   Dims dims = call.inputs[0].dims;
   std::vector<bool> reduced = *ReducedAxes(call);
   const bool padded = block > 1 && dims[1] % block != 0;
@@ -96,37 +96,37 @@ ReducePlan MakePlan(const OpCall& call, int64_t block, int threads) {
     dims.push_back(block);
     reduced.push_back(reduced[1]);
   }
-  ReducePlan plan;
+  ReduceParams params;
   std::vector<Group> groups = MergeGroups(dims, reduced);
   const bool outermost = groups.front().reduced && groups.size() > 1 &&
                          call.inputs[0].elements() >= kSharedElements * call.outputs[0].elements();
-  plan.run = groups.back().extent;
-  plan.run_reduced = groups.back().reduced;
+  params.run = groups.back().extent;
+  params.run_reduced = groups.back().reduced;
   groups.pop_back();
-  for (const Group& group : groups) (group.reduced ? plan.reduced : plan.kept).push_back(group);
-  plan.outputs = plan.kept_count() * (plan.run_reduced ? 1 : plan.run);
-  plan.items = plan.kept_count();
-  if (!plan.run_reduced) {
-    const int64_t share = RoundUpFloats(plan.run / threads);
-    plan.chunk = std::clamp(share, kNarrowestChunk, kWidestChunk);
-    plan.items *= CeilDiv(plan.run, plan.chunk);
+  for (const Group& group : groups) (group.reduced ? params.reduced : params.kept).push_back(group);
+  params.outputs = params.kept_count() * (params.run_reduced ? 1 : params.run);
+  params.items = params.kept_count();
+  if (!params.run_reduced) {
+    const int64_t share = RoundUpFloats(params.run / threads);
+    params.chunk = std::clamp(share, kNarrowestChunk, kWidestChunk);
+    params.items *= CeilDiv(params.run, params.chunk);
   }
   // The rows of one matrix: each thread's own are one piece of memory, read as fast as it comes.
-  const bool matrix = !plan.run_reduced && plan.kept.empty() && plan.reduced.size() == 1 &&
-                      plan.run <= kWidestRows && plan.reduced_count() >= kFewestRows * threads;
+  const bool matrix = !params.run_reduced && params.kept.empty() && params.reduced.size() == 1 &&
+                      params.run <= kWidestRows && params.reduced_count() >= kFewestRows * threads;
   if (matrix) {
-    plan.chunk = plan.run;
-    plan.items = 1;
+    params.chunk = params.run;
+    params.items = 1;
   }
-  plan.split_reduced =
-      threads > 1 && (outermost || plan.items < threads) && plan.shared_extent() >= 2 * threads;
+  params.split_reduced =
+      threads > 1 && (outermost || params.items < threads) && params.shared_extent() >= 2 * threads;
   if (padded) {
-    plan.split_reduced = false;
-    plan.blocks = dims[1];
-    plan.channels = call.inputs[0].dims[1];
-    plan.outputs = call.outputs[0].elements();
+    params.split_reduced = false;
+    params.blocks = dims[1];
+    params.channels = call.inputs[0].dims[1];
+    params.outputs = call.outputs[0].elements();
   }
-  return plan;
+  return params;
 }
 
 // A pass over x: what becomes of a run, and of rows whose first column gives output `o`.
@@ -172,27 +172,27 @@ struct Outputs {
 template <typename T>
 class ReduceWalk {
  public:
-  ReduceWalk(ReducePlan plan, int threads) : plan_(std::move(plan)), threads_(threads) {}
+  ReduceWalk(ReduceParams params, int threads) : params_(std::move(params)), threads_(threads) {}
 
-  const ReducePlan& plan() const { return plan_; }
+  const ReduceParams& params() const { return params_; }
 
   // do_item(item) for each unit of work, on all threads.  REQUIRES: not split_reduced.
   template <typename DoItem>
   void ForEachItem(const DoItem& do_item) const {
-    ParallelFor(threads_, plan_.items, 1, [&](int64_t begin, int64_t end) {
+    ParallelFor(threads_, params_.items, 1, [&](int64_t begin, int64_t end) {
       for (int64_t item = begin; item < end; ++item) do_item(item);
     });
   }
 
   Outputs OutputsOf(int64_t item) const {
-    if (plan_.run_reduced) return {item, 1};
-    const int64_t chunks = CeilDiv(plan_.run, plan_.chunk);
-    const int64_t kept = item / chunks, column = item % chunks * plan_.chunk;
-    int64_t columns = std::min(plan_.chunk, plan_.run - column), first = kept * plan_.run;
-    if (plan_.blocks > 0) {  // kept: block of channels of one sample, whose run is one chunk
-      const int64_t channel = kept % plan_.blocks * plan_.run;
-      first = kept / plan_.blocks * plan_.channels + channel;
-      columns = std::min(columns, plan_.channels - channel);
+    if (params_.run_reduced) return {item, 1};
+    const int64_t chunks = CeilDiv(params_.run, params_.chunk);
+    const int64_t kept = item / chunks, column = item % chunks * params_.chunk;
+    int64_t columns = std::min(params_.chunk, params_.run - column), first = kept * params_.run;
+    if (params_.blocks > 0) {  // kept: block of channels of one sample, whose run is one chunk
+      const int64_t channel = kept % params_.blocks * params_.run;
+      first = kept / params_.blocks * params_.channels + channel;
+      columns = std::min(columns, params_.channels - channel);
     }
     return {first + column, columns};
   }
@@ -200,21 +200,21 @@ class ReduceWalk {
   // One unit of work; `y` is the whole output.
   template <typename Pass>
   void RunItem(const Pass& pass, const T* x, int64_t item, float* y) const {
-    RunItem(pass, x, item, {0, plan_.shared_extent()}, y);
+    RunItem(pass, x, item, {0, params_.shared_extent()}, y);
   }
 
   // The whole pass, threads sharing the reduced elements.  REQUIRES: split_reduced.
   template <typename Pass>
   void RunShared(const Pass& pass, const T* x, float* partial, float* y) const {
     ForEachPart(threads_, [&](int part) {
-      const Range range = PartOf(plan_.shared_extent(), threads_, part);
-      for (int64_t item = 0; item < plan_.items; ++item)
-        RunItem(pass, x, item, range, partial + part * plan_.outputs);
+      const Range range = PartOf(params_.shared_extent(), threads_, part);
+      for (int64_t item = 0; item < params_.items; ++item)
+        RunItem(pass, x, item, range, partial + part * params_.outputs);
     });
-    for (int64_t o = 0; o < plan_.outputs; ++o) {
+    for (int64_t o = 0; o < params_.outputs; ++o) {
       double sum = partial[o];
       for (int part = 1; part < threads_; ++part)
-        sum = pass.Both(sum, partial[part * plan_.outputs + o]);
+        sum = pass.Both(sum, partial[part * params_.outputs + o]);
       y[o] = static_cast<float>(sum);
     }
   }
@@ -223,58 +223,58 @@ class ReduceWalk {
   // Over a part of the shared extent; `y` is the whole output or a copy of it.
   template <typename Pass>
   void RunItem(const Pass& pass, const T* x, int64_t item, Range range, float* y) const {
-    if (plan_.run_reduced) {
-      const T* run = x + OffsetOf(plan_.kept, item);
+    if (params_.run_reduced) {
+      const T* run = x + OffsetOf(params_.kept, item);
       y[item] = static_cast<float>(ReduceOne(pass, run, range, item));
       return;
     }
-    const int64_t chunks = CeilDiv(plan_.run, plan_.chunk);
-    const int64_t column = item % chunks * plan_.chunk;
+    const int64_t chunks = CeilDiv(params_.run, params_.chunk);
+    const int64_t column = item % chunks * params_.chunk;
     const Outputs outputs = OutputsOf(item);
     std::fill_n(y + outputs.first, outputs.count, static_cast<float>(pass.start()));
-    AddRows(pass, x + OffsetOf(plan_.kept, item / chunks) + column, range, outputs, y);
+    AddRows(pass, x + OffsetOf(params_.kept, item / chunks) + column, range, outputs, y);
   }
 
   template <typename Pass>
   double ReduceOne(const Pass& pass, const T* x, Range range, int64_t o) const {
-    if (plan_.reduced.empty()) return pass.Run(x + range.begin, range.end - range.begin, o);
-    if (plan_.reduced_count() == 1) return pass.Run(x, plan_.run, o);
+    if (params_.reduced.empty()) return pass.Run(x + range.begin, range.end - range.begin, o);
+    if (params_.reduced_count() == 1) return pass.Run(x, params_.run, o);
     double result = pass.start();
     for (int64_t r = range.begin; r < range.end; ++r)
-      result = pass.Both(result, pass.Run(x + OffsetOf(plan_.reduced, r), plan_.run, o));
+      result = pass.Both(result, pass.Run(x + OffsetOf(params_.reduced, r), params_.run, o));
     return result;
   }
 
-  // Rows of the innermost reduced group lie at one stride; the groups around it are walked.
+  // Rows of the innermost reduced group have one stride; the groups around it are walked.
   template <typename Pass>
   void AddRows(const Pass& pass, const T* x, Range range, Outputs to, float* y) const {
     float* out = y + to.first;
-    if (plan_.reduced.empty()) {
+    if (params_.reduced.empty()) {
       pass.Rows(x, 0, range.end - range.begin, to.count, to.first, out);
       return;
     }
-    const Group& inner = plan_.reduced.back();
+    const Group& inner = params_.reduced.back();
     for (int64_t r = range.begin; r < range.end;) {
       const int64_t rows = std::min(range.end - r, inner.extent - r % inner.extent);
-      pass.Rows(x + OffsetOf(plan_.reduced, r), inner.stride, rows, to.count, to.first, out);
+      pass.Rows(x + OffsetOf(params_.reduced, r), inner.stride, rows, to.count, to.first, out);
       r += rows;
     }
   }
 
-  const ReducePlan plan_;
+  const ReduceParams params_;
   const int threads_;
 };
 
 template <typename T>
 class ReduceKernel : public HostKernel<ReduceKernel<T>> {
  public:
-  ReduceKernel(ReducePlan plan, Reduction kind, double divisor, int threads)
-      : walk_(std::move(plan), threads), pass_{kind}, divisor_(divisor) {}
+  ReduceKernel(ReduceParams params, Reduction kind, double divisor, int threads)
+      : walk_(std::move(params), threads), pass_{kind}, divisor_(divisor) {}
 
   Status Run(const KernelBuffers& buffers) {
     const auto* x = static_cast<const T*>(buffers.inputs[0]);
     auto* y = static_cast<float*>(buffers.outputs[0]);
-    if (walk_.plan().split_reduced) {
+    if (walk_.params().split_reduced) {
       walk_.RunShared(pass_, x, static_cast<float*>(buffers.workspace), y);
     } else {
       walk_.ForEachItem([&](int64_t item) { walk_.RunItem(pass_, x, item, y); });
@@ -285,7 +285,7 @@ class ReduceKernel : public HostKernel<ReduceKernel<T>> {
 
  private:
   void Divide(float* y) const {
-    for (int64_t o = 0; o < walk_.plan().outputs; ++o) y[o] = static_cast<float>(y[o] / divisor_);
+    for (int64_t o = 0; o < walk_.params().outputs; ++o) y[o] = static_cast<float>(y[o] / divisor_);
   }
 
   const ReduceWalk<T> walk_;
@@ -298,14 +298,14 @@ class ReduceKernel : public HostKernel<ReduceKernel<T>> {
 template <typename T>
 class LogSumExpKernel : public HostKernel<LogSumExpKernel<T>> {
  public:
-  LogSumExpKernel(ReducePlan plan, int threads) : walk_(std::move(plan), threads) {}
+  LogSumExpKernel(ReduceParams params, int threads) : walk_(std::move(params), threads) {}
 
   Status Run(const KernelBuffers& buffers) {
     const auto* x = static_cast<const T*>(buffers.inputs[0]);
     auto* y = static_cast<float*>(buffers.outputs[0]);
     auto* sums = static_cast<float*>(buffers.workspace);
-    const int64_t outputs = walk_.plan().outputs;
-    if (walk_.plan().split_reduced) {
+    const int64_t outputs = walk_.params().outputs;
+    if (walk_.params().split_reduced) {
       walk_.RunShared(kLargest, x, sums + outputs, y);
       walk_.RunShared(ExpPass{y}, x, sums + outputs, sums);
       AddLog(sums, outputs, y);
@@ -327,9 +327,9 @@ class LogSumExpKernel : public HostKernel<LogSumExpKernel<T>> {
 
 bool IsLogSumExp(const OpDef& op) { return op.name == "reduce_log_sum_exp"; }
 
-int64_t WorkspaceBytes(const CandidateQuery& q, const ReducePlan& plan) {
-  const int64_t sums = IsLogSumExp(q.op) ? plan.outputs * 4 : 0;
-  return sums + plan.workspace_bytes(q.threads());
+int64_t WorkspaceBytes(const CandidateQuery& q, const ReduceParams& params) {
+  const int64_t sums = IsLogSumExp(q.op) ? params.outputs * 4 : 0;
+  return sums + params.workspace_bytes(q.threads());
 }
 
 Reduction KindOf(const OpDef& op) {
@@ -350,7 +350,7 @@ void OfferLayout(const CandidateQuery& q, LayoutId layout, Candidates& candidate
   if (!blocks || (blocks->block > 1 && !TakesBlocked(q.call))) return;
   KernelChoice& choice = candidates.Add();
   choice.input_layouts[0] = layout;
-  choice.workspace_bytes = WorkspaceBytes(q, MakePlan(q.call, blocks->block, q.threads()));
+  choice.workspace_bytes = WorkspaceBytes(q, MakeParams(q.call, blocks->block, q.threads()));
 }
 
 const char* Offer(const CandidateQuery& q, Candidates& candidates) {
@@ -361,19 +361,20 @@ const char* Offer(const CandidateQuery& q, Candidates& candidates) {
 }
 
 template <typename T>
-std::unique_ptr<Kernel> MakeOf(const CandidateQuery& q, ReducePlan plan) {
-  if (IsLogSumExp(q.op)) return std::make_unique<LogSumExpKernel<T>>(std::move(plan), q.threads());
+std::unique_ptr<Kernel> MakeOf(const CandidateQuery& q, ReduceParams params) {
+  if (IsLogSumExp(q.op))
+    return std::make_unique<LogSumExpKernel<T>>(std::move(params), q.threads());
   const double width = static_cast<double>(q.call.inputs[0].elements()) /
                        static_cast<double>(q.call.outputs[0].elements());
-  return std::make_unique<ReduceKernel<T>>(std::move(plan), KindOf(q.op),
+  return std::make_unique<ReduceKernel<T>>(std::move(params), KindOf(q.op),
                                            q.op.name == "reduce_mean" ? width : 1, q.threads());
 }
 
 Result<std::unique_ptr<Kernel>> Make(const CandidateQuery& q, const KernelChoice& choice) {
   const auto blocks = ChannelBlocksOf(q.call.inputs[0].dims, choice.input_layouts.at(0));
-  ReducePlan plan = MakePlan(q.call, blocks ? blocks->block : 1, q.threads());
-  if (q.call.inputs[0].dtype == DType::kBF16) return MakeOf<uint16_t>(q, std::move(plan));
-  return MakeOf<float>(q, std::move(plan));
+  ReduceParams params = MakeParams(q.call, blocks ? blocks->block : 1, q.threads());
+  if (q.call.inputs[0].dtype == DType::kBF16) return MakeOf<uint16_t>(q, std::move(params));
+  return MakeOf<float>(q, std::move(params));
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// c (+)= a b of f32 matrices that lie in cache, for files compiled once per instruction set.
+// c (+)= a b of f32 matrices that are in cache, for files compiled once per instruction set.
 //
 // 6 rows by 4 vectors (2 where there are 16 registers) are summed in registers: per step of the
 // inner dimension the vectors of b are loaded once and each number of a is broadcast.  So b needs

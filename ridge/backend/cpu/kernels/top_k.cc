@@ -17,7 +17,7 @@ namespace {
 
 using TopKElements = Elements<float, double, int64_t, int32_t>;
 
-// One line of x, and which of two of its elements stands first.
+// One line of x, and which of two of its elements comes first.
 template <typename T>
 class Line {
  public:

@@ -38,7 +38,7 @@ std::optional<std::vector<WinogradStep>> EpilogueOf(const OpCall& call, bool pad
 }
 
 // A convolution and where its tensors are among the call's.
-struct Problem {
+struct WinogradParams {
   WinogradShape shape;
   WinogradWeights weights;
   WinogradSplit split;
@@ -74,7 +74,7 @@ struct Problem {
 
 class WinogradConv : public HostKernel<WinogradConv> {
  public:
-  explicit WinogradConv(Problem problem) : p_(std::move(problem)) {
+  explicit WinogradConv(WinogradParams params) : p_(std::move(params)) {
     for (const WinogradStep step : p_.epilogue.steps) {
       if (step == WinogradStep::kAdd) p_.epilogue.extras.push_back(nullptr);
     }
@@ -188,15 +188,15 @@ class WinogradConv : public HostKernel<WinogradConv> {
     }
   }
 
-  Problem p_;
+  WinogradParams p_;
   // Of the run under way.
   const float *x_ = nullptr, *w_ = nullptr;
   float *y_ = nullptr, *bias_ = nullptr, *shared_ = nullptr, *private_ = nullptr;
 };
 
-Problem ConvProblem(const OpCall& call, int threads) {
+WinogradParams ConvParams(const OpCall& call, int threads) {
   const ConvGeometry g = ConvGeometryOf(call);
-  Problem p;
+  WinogradParams p;
   p.shape = WinogradForward(g);
   p.weights = {.outer_stride = g.inputs() * kWinogradWeightTaps,
                .inner_stride = kWinogradWeightTaps};
@@ -207,9 +207,9 @@ Problem ConvProblem(const OpCall& call, int threads) {
   return p;
 }
 
-Problem GradInputProblem(const OpCall& call, int threads) {
+WinogradParams GradInputParams(const OpCall& call, int threads) {
   const ConvGeometry g = GradInputGeometryOf(call);
-  Problem p;
+  WinogradParams p;
   p.shape = WinogradGradInput(g);
   p.weights = {.outer_stride = kWinogradWeightTaps,
                .inner_stride = g.inputs() * kWinogradWeightTaps,
@@ -218,9 +218,9 @@ Problem GradInputProblem(const OpCall& call, int threads) {
   return p;
 }
 
-Problem ProblemOf(const CandidateQuery& q) {
-  return q.op.name == "conv" ? ConvProblem(q.call, q.threads())
-                             : GradInputProblem(q.call, q.threads());
+WinogradParams ParamsOf(const CandidateQuery& q) {
+  return q.op.name == "conv" ? ConvParams(q.call, q.threads())
+                             : GradInputParams(q.call, q.threads());
 }
 
 const char* RefuseConv(const CandidateQuery& q) {
@@ -238,7 +238,7 @@ const char* RefuseGradInput(const CandidateQuery& q) {
 
 const char* Offer(const CandidateQuery& q, Candidates& candidates) {
   const ConvGeometry g = q.op.name == "conv" ? ConvGeometryOf(q.call) : GradInputGeometryOf(q.call);
-  const Problem p = ProblemOf(q);
+  const WinogradParams p = ParamsOf(q);
   KernelChoice& choice = candidates.Add(WinogradEfficiency(p.shape, g));
   choice.input_layouts[0] = kBlocked;
   for (size_t i = p.first_extra; p.first_extra > 0 && i < q.call.inputs.size(); ++i)
@@ -249,7 +249,7 @@ const char* Offer(const CandidateQuery& q, Candidates& candidates) {
 }
 
 Result<std::unique_ptr<Kernel>> Make(const CandidateQuery& q, const KernelChoice&) {
-  return std::unique_ptr<Kernel>(std::make_unique<WinogradConv>(ProblemOf(q)));
+  return std::unique_ptr<Kernel>(std::make_unique<WinogradConv>(ParamsOf(q)));
 }
 
 KernelDef DefOf(const char* op, const char* (*refuse)(const CandidateQuery&)) {

@@ -18,12 +18,12 @@ constexpr auto kBlocked = static_cast<LayoutId>(dnnl_aBcd16b);
 // The inner channels of one task when threads split the panels: so many blocks.
 constexpr int64_t kTaskInnerBlocks = 4;
 
-struct Problem {
+struct WinogradParams {
   WinogradShape shape;
   WinogradSplit split;
   bool bias = false;
 
-  Problem(const OpCall& call, int threads)
+  WinogradParams(const OpCall& call, int threads)
       : shape(WinogradForward(GradWeightGeometryOf(call))),
         split(SplitWinogradGrad(shape, threads)),
         bias(call.integer("bias") != 0) {}
@@ -68,7 +68,7 @@ struct Problem {
 
 class WinogradGradWeight : public HostKernel<WinogradGradWeight> {
  public:
-  explicit WinogradGradWeight(const Problem& problem) : p_(problem) {}
+  explicit WinogradGradWeight(const WinogradParams& params) : p_(params) {}
 
   Status Run(const KernelBuffers& b) {
     x_ = static_cast<const float*>(b.inputs[0]);
@@ -232,7 +232,7 @@ class WinogradGradWeight : public HostKernel<WinogradGradWeight> {
     }
   }
 
-  const Problem p_;
+  const WinogradParams p_;
   // Of the run under way.
   const float *x_ = nullptr, *dy_ = nullptr;
   float *dw_ = nullptr, *shared_ = nullptr, *private_ = nullptr;
@@ -249,13 +249,13 @@ const char* Refuse(const CandidateQuery& q) {
 const char* Offer(const CandidateQuery& q, Candidates& candidates) {
   KernelChoice& choice = candidates.Add(EfficiencyOf(GradWeightGeometryOf(q.call)));
   choice.input_layouts = {kBlocked, kBlocked};
-  choice.workspace_bytes = Problem(q.call, q.threads()).WorkspaceBytes();
+  choice.workspace_bytes = WinogradParams(q.call, q.threads()).WorkspaceBytes();
   return nullptr;
 }
 
 Result<std::unique_ptr<Kernel>> Make(const CandidateQuery& q, const KernelChoice&) {
   return std::unique_ptr<Kernel>(
-      std::make_unique<WinogradGradWeight>(Problem(q.call, q.threads())));
+      std::make_unique<WinogradGradWeight>(WinogradParams(q.call, q.threads())));
 }
 
 }  // namespace

@@ -37,7 +37,7 @@ HWY_INLINE void ProductRows(const Product& p, const float* v, const float* u, fl
       sums[r][b] = p.add ? hn::Load(d, m + (b * p.rows + r) * kB) : hn::Zero(d);
   }
   for (int64_t k = 0; k < p.inner_blocks; ++k, v += p.rows * kB) {
-    // The next block lies elsewhere, which no hardware foresees.
+    // The next block is elsewhere, which no hardware prefetcher expects.
     for (int r = 0; r < kRows; ++r) hwy::Prefetch(v + (p.rows + r) * kB);
     for (int64_t i = 0; i < kB; ++i, u += kBlocks * kB) {
       V columns[kBlocks];

@@ -89,8 +89,8 @@ struct Inside {
   bool all(int64_t extent) const { return first == 0 && last == extent; }
 };
 
-// A square of pixels of one block of channels: in the image where it lies inside, else a copy with
-// zeros.
+// A square of pixels of one block of channels: in place where it is inside the image, else a copy
+// with zeros.
 template <int64_t kExtent>
 struct Square {
   alignas(64) float copy[kExtent * kExtent * kB];

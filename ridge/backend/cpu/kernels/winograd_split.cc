@@ -17,7 +17,8 @@ constexpr int64_t kMostCopiesBytes = int64_t{48} << 20;  // one a thread
 constexpr int64_t kOwnWeightBytes = int64_t{5} << 20;
 // A block has at least this many tiles where the weights do not stay in the second-level cache.
 constexpr int64_t kLeastRows = 60, kCachedWeightBytes = int64_t{1} << 20;
-// Bytes of weights transformed at a time if a run has few tiles, so that they stay in that cache.
+// Bytes of weights transformed at a time if a run has few tiles, so that they stay in the
+// second-level cache.
 constexpr int64_t kWeightStepBytes = int64_t{640} << 10, kFewRows = 96;
 // v and m of one thread's block of tiles.
 constexpr int64_t kBlockBytes = int64_t{640} << 10;

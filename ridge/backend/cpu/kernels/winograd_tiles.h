@@ -21,7 +21,7 @@
 namespace ridge::cpu {
 
 inline constexpr int64_t kWinogradTile = 4, kWinogradPatch = 6, kFrequencies = 36;
-inline constexpr int64_t kWinogradBlock = 16;    // channels that lie side by side
+inline constexpr int64_t kWinogradBlock = 16;    // contiguous channels
 inline constexpr int64_t kMostPanelBlocks = 4;   // 64 channels
 inline constexpr int64_t kWinogradRowGrain = 6;  // rows of v and m are a multiple
 inline constexpr int64_t kWinogradWeightTaps = 9;

@@ -55,7 +55,7 @@ void TransformWeights(const WinogradShape& s, const WinogradWeights& layout, con
   constexpr int64_t kTaps = kWinogradWeightTaps, kFloat = sizeof(float);
   alignas(64) float taps[kB * kTaps * kB];  // [16 inner][9][16 outer]
   const int64_t stride = WeightStride(range.inner, range.outer);
-  // Where the taps of inner channels lie side by side, they are turned together.
+  // Where the taps of inner channels are contiguous, they are transposed together.
   const int64_t together = layout.inner_stride == kTaps ? kB : 1;
   for (int64_t block = 0; block < range.outer; ++block) {
     const int64_t outer = (range.first_outer + block) * kB;

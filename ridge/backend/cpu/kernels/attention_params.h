@@ -27,9 +27,9 @@ inline void CopyRows(const float* from, int64_t from_row, int64_t rows, int64_t 
 }
 
 // A call as its kernels see it.  T: float, or uint16_t for bf16, of which kernels read and write
-// copies in f32, whose rows lie side by side.
+// copies in f32, whose rows are contiguous.
 template <typename T>
-struct AttentionProblem {
+struct AttentionParams {
   static constexpr bool kNarrow = !std::is_same_v<T, float>;
 
   AttentionExtents e;
@@ -37,7 +37,7 @@ struct AttentionProblem {
   AttentionPlan plan;
   std::array<int64_t, 4> mask{};  // strides
 
-  AttentionProblem(const OpCall& call, size_t mask_input)
+  AttentionParams(const OpCall& call, size_t mask_input)
       : e(ExtentsOf(call)), views(ViewsOf(call)) {
     plan = {.queries = e.queries,
             .keys = e.keys,
@@ -48,7 +48,7 @@ struct AttentionProblem {
             .causal = call.integer("causal") != 0,
             .causal_offset = call.integer("causal_offset"),
             .q_row = kNarrow ? e.head_dim : views.q.row,
-            .k_row = e.head_dim,  // of copies or of operands that lie so
+            .k_row = e.head_dim,  // of copies or of contiguous operands
             .v_row = e.value_dim,
             .y_row = kNarrow ? e.value_dim : views.y.row};
     if (!call.has_input(mask_input)) return;
@@ -65,7 +65,7 @@ struct AttentionProblem {
     return copies() ? RoundUpFloats(e.keys * (e.head_dim + e.value_dim)) : 0;
   }
 
-  // The same for q or dq, and for y or dy: these are copied where they are narrow.
+  // The same for q or dq, and for y or dy: these are copied if they have 16 bits.
   int64_t QueryFloats() const { return kNarrow ? RoundUpFloats(e.queries * e.head_dim) : 0; }
   int64_t ResultFloats() const { return kNarrow ? RoundUpFloats(e.queries * e.value_dim) : 0; }
 
@@ -88,7 +88,7 @@ struct AttentionProblem {
     return {to, v_to};
   }
 
-  // A head of q, and of y or dy: in place, or narrow ones copied into `to`.
+  // A head of q, and of y or dy: in place, or 16-bit ones copied into `to`.
   const float* Queries(const void* q, int64_t head, float* to) const {
     const T* from = static_cast<const T*>(q) + QueryAt(head);
     if constexpr (kNarrow) {

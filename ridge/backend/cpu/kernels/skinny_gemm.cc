@@ -5,7 +5,7 @@
 // Threads share the samples in all three, as the kernels of images do: what a core has written it
 // reads again itself.  Where a sum runs over the samples, each thread has a part of it, and the
 // parts are added in order.
-#include "ridge/backend/cpu/kernels/narrow_matmul.h"
+#include "ridge/backend/cpu/kernels/skinny_gemm.h"
 
 #include <algorithm>
 
@@ -17,7 +17,7 @@
 namespace ridge::cpu {
 namespace {
 
-constexpr int64_t kNarrow = kNarrowDotsColumns;
+constexpr int64_t kSkinny = kSkinnyDotsColumns;
 constexpr int64_t kWide = 128;   // lanes, or an inner dimension in lanes
 constexpr int64_t kEnough = 16;  // of the other extent, to pay for starting
 constexpr size_t kBias = 2, kExtra = 3;
@@ -25,24 +25,24 @@ constexpr int64_t kFewestRows = 4;
 
 // Which of the three a product is.
 bool IsDots(const MatmulExtents& e) {
-  return !e.transpose_a && e.transpose_b && e.n <= kNarrow && e.k >= kWide && e.m >= kFewestRows;
+  return !e.transpose_a && e.transpose_b && e.n <= kSkinny && e.k >= kWide && e.m >= kFewestRows;
 }
 // The gradients of what IsDots() multiplies.
 bool HasFewRows(const MatmulExtents& e) {
-  return e.transpose_a && !e.transpose_b && e.m <= kNarrow && e.k >= kEnough && e.n >= kWide;
+  return e.transpose_a && !e.transpose_b && e.m <= kSkinny && e.k >= kEnough && e.n >= kWide;
 }
 bool HasShortSums(const MatmulExtents& e) {
-  return !e.transpose_a && !e.transpose_b && e.k <= kNarrow && e.m >= kEnough && e.n >= kWide;
+  return !e.transpose_a && !e.transpose_b && e.k <= kSkinny && e.m >= kEnough && e.n >= kWide;
 }
 
-class NarrowDotsKernel : public HostKernel<NarrowDotsKernel> {
+class SkinnyDotsKernel : public HostKernel<SkinnyDotsKernel> {
  public:
-  NarrowDotsKernel(const MatmulExtents& e, int threads) : e_(e), threads_(threads) {}
+  SkinnyDotsKernel(const MatmulExtents& e, int threads) : e_(e), threads_(threads) {}
 
   Status Run(const KernelBuffers& b) {
     ForEachPart(threads_, [&](int part) {
       const Range rows = PartOf(e_.m, threads_, part);
-      RunNarrowDots(
+      RunSkinnyDots(
           {.rows = rows.end - rows.begin,
            .columns = e_.n,
            .inner = e_.k,
@@ -51,7 +51,7 @@ class NarrowDotsKernel : public HostKernel<NarrowDotsKernel> {
            .bias = b.inputs.size() > kBias ? static_cast<const float*>(b.inputs[kBias]) : nullptr,
            .y = static_cast<float*>(b.outputs[0]) + rows.begin * e_.n,
            .y_row = e_.n},
-          static_cast<float*>(b.workspace) + part * NarrowDotsFloats());
+          static_cast<float*>(b.workspace) + part * SkinnyDotsFloats());
     });
     return Status();
   }
@@ -63,7 +63,7 @@ class NarrowDotsKernel : public HostKernel<NarrowDotsKernel> {
 
 class ShortSumsKernel : public HostKernel<ShortSumsKernel> {
  public:
-  // `adds`: y begins with what the epilogue adds, which may lie where y does.
+  // `adds`: y begins with what the epilogue adds, which may share bytes with y.
   ShortSumsKernel(const MatmulExtents& e, bool adds, int threads)
       : e_(e), adds_(adds), threads_(threads) {}
 
@@ -76,7 +76,7 @@ class ShortSumsKernel : public HostKernel<ShortSumsKernel> {
         std::copy_n(static_cast<const float*>(b.inputs[kExtra]) + rows.begin * e_.n,
                     (rows.end - rows.begin) * e_.n, y);
       }
-      RunNarrowSums({.rows = rows.end - rows.begin,
+      RunSkinnySums({.rows = rows.end - rows.begin,
                      .columns = e_.n,
                      .inner = e_.k,
                      .a = static_cast<const float*>(b.inputs[0]) + rows.begin * e_.k,
@@ -111,7 +111,7 @@ class FewRowsKernel : public HostKernel<FewRowsKernel> {
     const auto* extra = adds_ ? static_cast<const float*>(b.inputs[kExtra]) : nullptr;
     auto* y = static_cast<float*>(b.outputs[0]);
     ParallelFor(threads_, e_.m * e_.n, 16, [&](int64_t begin, int64_t end) {
-      AddNarrowParts({parts + begin, PartFloats(e_), threads_},
+      AddSkinnyParts({parts + begin, PartFloats(e_), threads_},
                      extra == nullptr ? nullptr : extra + begin, end - begin, y + begin);
     });
     return Status();
@@ -121,7 +121,7 @@ class FewRowsKernel : public HostKernel<FewRowsKernel> {
   void SumPart(const KernelBuffers& b, int part, float* sums) const {
     const Range inner = PartOf(e_.k, threads_, part);
     if (inner.begin == inner.end) return std::fill_n(sums, e_.m * e_.n, 0.0F), void();
-    RunNarrowSums({.rows = e_.m,
+    RunSkinnySums({.rows = e_.m,
                    .columns = e_.n,
                    .inner = inner.end - inner.begin,
                    .a = static_cast<const float*>(b.inputs[0]) + inner.begin * e_.m,
@@ -152,7 +152,7 @@ const char* Refuse(const CandidateQuery& q) {
 int64_t WorkspaceBytes(const CandidateQuery& q) {
   const MatmulExtents e = *MatmulExtentsOf(q.call);
   if (HasFewRows(e)) return q.threads() * FewRowsKernel::PartFloats(e) * 4;
-  return IsDots(e) ? q.threads() * NarrowDotsFloats() * 4 : 0;
+  return IsDots(e) ? q.threads() * SkinnyDotsFloats() * 4 : 0;
 }
 
 const char* Offer(const CandidateQuery& q, Candidates& candidates) {
@@ -166,7 +166,7 @@ Result<std::unique_ptr<Kernel>> Make(const CandidateQuery& q, const KernelChoice
   const bool adds = Adds(q.call, e);
   std::unique_ptr<Kernel> kernel;
   if (IsDots(e)) {
-    kernel = std::make_unique<NarrowDotsKernel>(e, q.threads());
+    kernel = std::make_unique<SkinnyDotsKernel>(e, q.threads());
   } else if (HasFewRows(e)) {
     kernel = std::make_unique<FewRowsKernel>(e, adds, q.threads());
   } else {
@@ -177,7 +177,7 @@ Result<std::unique_ptr<Kernel>> Make(const CandidateQuery& q, const KernelChoice
 
 }  // namespace
 
-KernelDef NarrowMatmulKernelDef() {
+KernelDef SkinnyGemmKernelDef() {
   return {.name = "cpu.narrow_matmul",
           .ops = {"matmul"},
           .dtypes = {DType::kF32},

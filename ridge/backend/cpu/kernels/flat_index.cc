@@ -104,7 +104,7 @@ Result<std::unique_ptr<Kernel>> Make(const CandidateQuery& q, const KernelChoice
 
 }  // namespace
 
-KernelDef PlacesKernelDef() {
+KernelDef FlatIndexKernelDef() {
   return {.name = "cpu.places",
           .ops = {"element_index", "ravel_index"},
           .takes_empty = true,

@@ -6,7 +6,7 @@
 // blocks of channels of their own where those are many and small, else they
 // share each block's elements and add up in the order of the parts.  The
 // gradient is the same two sweeps over x and dy; the mask of relu is the sign
-// of y, made again from x, so neither y nor the masked gradient is read or
+// of y, recomputed from x, so neither y nor the masked gradient is read or
 // written.
 #include <algorithm>
 #include <cmath>
@@ -38,14 +38,14 @@ Kind KindOf(const OpDef& op) {
 // Where the extra input of the epilogue, or the gradient, is among the inputs.
 size_t SecondTensor(Kind kind) { return kind == Kind::kForward ? 3 : kind == Kind::kGrad ? 4 : 5; }
 
-struct NormPlan {
+struct NormParams {
   int64_t batch = 1, channels = 1, blocks = 1, block = 1;
   int64_t run = 1;  // elements of a plane: one sample's block of channels
   double epsilon = 0;
   bool relu = false;
   bool by_block = false;  // threads take whole blocks
 
-  NormPlan(const OpCall& call, Kind kind, const ChannelBlocks& layout, int threads) {
+  NormParams(const OpCall& call, Kind kind, const ChannelBlocks& layout, int threads) {
     const Dims& dims = call.inputs[0].dims;
     batch = dims[0];
     channels = dims[1];
@@ -61,7 +61,7 @@ struct NormPlan {
     by_block = (blocks % threads == 0 || blocks >= 4 * threads) && at_once <= kMostBytesAtOnce;
   }
 
-  // Results larger than the last cache go past it, unless they lie over an operand.
+  // Results larger than the last cache go past it, unless they overwrite an operand.
   bool Streams(const float* to, const float* a, const float* b) const {
     const int64_t bytes = batch * blocks * run * int64_t{sizeof(float)};
     return block == kNormLanes && bytes > kLastCacheBytes && to != a && to != b;
@@ -73,7 +73,7 @@ struct NormPlan {
 
 // Calls f(offset, count) for items of a block of channels.
 template <typename F>
-void ForItems(const NormPlan& p, int64_t block, Range items, const F& f) {
+void ForItems(const NormParams& p, int64_t block, Range items, const F& f) {
   for (int64_t item = items.begin; item < items.end; ++item) {
     const int64_t plane = item / p.pieces() * p.blocks + block;
     const int64_t begin = item % p.pieces() * kChunk;
@@ -84,7 +84,7 @@ void ForItems(const NormPlan& p, int64_t block, Range items, const F& f) {
 // What the two sweeps over a block of channels have in common: the first one
 // makes sums, which are finished by one thread, the second one writes.
 template <typename Sums, typename Sweep, typename Finish, typename Write>
-void ForBlocks(const NormPlan& p, int threads, void* workspace, const Sweep& sweep,
+void ForBlocks(const NormParams& p, int threads, void* workspace, const Sweep& sweep,
                const Finish& finish, const Write& write) {
   using Finished = decltype(finish(int64_t{0}, std::span<const Sums>()));
   const Range all = {0, p.items()};
@@ -113,7 +113,7 @@ void ForBlocks(const NormPlan& p, int threads, void* workspace, const Sweep& swe
 
 // Scale, shift and statistics of a block of channels, spread over the lanes;
 // lanes of the padding give 0.
-LaneNorm NormOf(const NormPlan& p, int64_t block, const float* scale, const float* shift,
+LaneNorm NormOf(const NormParams& p, int64_t block, const float* scale, const float* shift,
                 const float* mean, const float* var) {
   LaneNorm norm;
   for (int64_t lane = 0; lane < kNormLanes; ++lane) {
@@ -128,7 +128,7 @@ LaneNorm NormOf(const NormPlan& p, int64_t block, const float* scale, const floa
 
 class BatchNormForward : public HostKernel<BatchNormForward> {
  public:
-  BatchNormForward(const NormPlan& plan, int threads) : p_(plan), threads_(threads) {}
+  BatchNormForward(const NormParams& params, int threads) : p_(params), threads_(threads) {}
 
   Status Run(const KernelBuffers& b) {
     const auto* x = static_cast<const float*>(b.inputs[0]);
@@ -178,13 +178,13 @@ class BatchNormForward : public HostKernel<BatchNormForward> {
     }
   }
 
-  const NormPlan p_;
+  const NormParams p_;
   const int threads_;
 };
 
 class BatchNormInference : public HostKernel<BatchNormInference> {
  public:
-  BatchNormInference(const NormPlan& plan, int threads) : p_(plan), threads_(threads) {}
+  BatchNormInference(const NormParams& params, int threads) : p_(params), threads_(threads) {}
 
   Status Run(const KernelBuffers& b) {
     const auto in = [&](size_t i) {
@@ -193,7 +193,7 @@ class BatchNormInference : public HostKernel<BatchNormInference> {
     const float *x = in(0), *extra = in(5);
     auto* y = static_cast<float*>(b.outputs[0]);
     const bool stream = p_.Streams(y, x, extra);
-    // Item by item as they lie in memory; a block's factors are made again for
+    // Item by item in the order of memory; a block's factors are recomputed for
     // each plane.
     ParallelFor(threads_, p_.batch * p_.blocks, 1, [&](int64_t begin, int64_t end) {
       for (int64_t plane = begin; plane < end; ++plane) {
@@ -208,13 +208,13 @@ class BatchNormInference : public HostKernel<BatchNormInference> {
   }
 
  private:
-  const NormPlan p_;
+  const NormParams p_;
   const int threads_;
 };
 
 class BatchNormGrad : public HostKernel<BatchNormGrad> {
  public:
-  BatchNormGrad(const NormPlan& plan, int threads) : p_(plan), threads_(threads) {}
+  BatchNormGrad(const NormParams& params, int threads) : p_(params), threads_(threads) {}
 
   Status Run(const KernelBuffers& b) {
     const auto in = [&](size_t i) {
@@ -276,7 +276,7 @@ class BatchNormGrad : public HostKernel<BatchNormGrad> {
     return grad;
   }
 
-  const NormPlan p_;
+  const NormParams p_;
   const int threads_;
 };
 
@@ -333,11 +333,11 @@ Result<std::unique_ptr<Kernel>> Make(const CandidateQuery& q, const KernelChoice
   const Kind kind = KindOf(q.op);
   const int threads = q.threads();
   const ChannelBlocks blocks = *ChannelBlocksOf(q.call.inputs[0].dims, choice.input_layouts[0]);
-  const NormPlan plan(q.call, kind, blocks, threads);
+  const NormParams params(q.call, kind, blocks, threads);
   std::unique_ptr<Kernel> kernel;
-  if (kind == Kind::kForward) kernel = std::make_unique<BatchNormForward>(plan, threads);
-  if (kind == Kind::kInference) kernel = std::make_unique<BatchNormInference>(plan, threads);
-  if (kind == Kind::kGrad) kernel = std::make_unique<BatchNormGrad>(plan, threads);
+  if (kind == Kind::kForward) kernel = std::make_unique<BatchNormForward>(params, threads);
+  if (kind == Kind::kInference) kernel = std::make_unique<BatchNormInference>(params, threads);
+  if (kind == Kind::kGrad) kernel = std::make_unique<BatchNormGrad>(params, threads);
   return kernel;
 }
 

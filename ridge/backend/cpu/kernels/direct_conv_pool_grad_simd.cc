@@ -6,11 +6,11 @@
 // ms.
 #include <algorithm>
 
+#include "ridge/backend/cpu/kernels/direct_conv_pool.h"
 #include "ridge/backend/cpu/kernels/simd_targets.h"
-#include "ridge/backend/cpu/kernels/thin_conv.h"
 
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "ridge/backend/cpu/kernels/thin_conv_grad_simd.cc"
+#define HWY_TARGET_INCLUDE "ridge/backend/cpu/kernels/direct_conv_pool_grad_simd.cc"
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
 #include "ridge/backend/cpu/kernels/lanes-inl.h"
@@ -113,7 +113,7 @@ HWY_INLINE void ForEachSum(const Channels& channels, Sums<kRows, kColumns, kOutp
 
 // `x` is the first patch row that the kRows rows of taps see.
 template <int kRows, int kColumns, int kOutputs>
-void AddTaps(const ThinConvShape& s, const float* x, int64_t count, const Channels& channels) {
+void AddTaps(const ConvPoolShape& s, const float* x, int64_t count, const Channels& channels) {
   const D d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
   const int64_t stride = s.tile_stride(), patch_row = s.patch_width() * stride;
@@ -142,11 +142,11 @@ void AddTaps(const ThinConvShape& s, const float* x, int64_t count, const Channe
   ForEachSum(channels, sums, [&](float* at, V& sum) HWY_ATTR { hn::StoreU(sum, d, at); });
 }
 
-using AddTapsFn = void (*)(const ThinConvShape&, const float*, int64_t, const Channels&);
+using AddTapsFn = void (*)(const ConvPoolShape&, const float*, int64_t, const Channels&);
 
 // All taps of kOutputs output channels.
 template <int kOutputs>
-void AddAllTaps(const ThinConvShape& s, const ThinTile& tile, Channels channels) {
+void AddAllTaps(const ConvPoolShape& s, const ConvPoolTile& tile, Channels channels) {
   static constexpr AddTapsFn kOne[] = {AddTaps<1, 1, kOutputs>, AddTaps<1, 2, kOutputs>,
                                        AddTaps<1, 3, kOutputs>, AddTaps<1, 4, kOutputs>,
                                        AddTaps<1, 5, kOutputs>};
@@ -164,8 +164,8 @@ void AddAllTaps(const ThinConvShape& s, const ThinTile& tile, Channels channels)
   }
 }
 
-void Gradient(const ThinConvShape& s, const ThinTile& tile, const uint8_t* place, const float* dy,
-              float* sums) {
+void Gradient(const ConvPoolShape& s, const ConvPoolTile& tile, const uint8_t* place,
+              const float* dy, float* sums) {
   const int64_t step = (s.taps() + 1) * kSumLanes, first = tile.first * s.pooled_x;
   for (int64_t o = 0; o < s.outputs;) {
     const int64_t at = o * s.windows() + first;
@@ -195,7 +195,7 @@ HWY_EXPORT(Gradient);
 
 }  // namespace
 
-void ThinConvGradient(const ThinConvShape& shape, const ThinTile& tile, const uint8_t* place,
+void ConvPoolGradient(const ConvPoolShape& shape, const ConvPoolTile& tile, const uint8_t* place,
                       const float* dy, float* sums) {
   HWY_DYNAMIC_DISPATCH(Gradient)(shape, tile, place, dy, sums);
 }

@@ -1,6 +1,6 @@
 // PrefetchQueue asks the caches for rows that are needed soon, a few at a time between other work.
 //
-// Rows of a few hundred bytes, each in a page of its own, are too few for the processor to foresee
+// Rows of a few hundred bytes, each in a page of its own, are too few for the processor to predict
 // the next; a kernel that knows its next task names its rows here and calls Fetch often, since a
 // long run of requests would wait for itself.  They go to the second cache: what is computed now
 // has the first.

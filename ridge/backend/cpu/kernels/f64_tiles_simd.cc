@@ -1,11 +1,11 @@
-// The common steps of a WideProgram and its conversions, vectorized.
+// The common steps of f64 tiles (f64_tiles.h) and their conversions, vectorized.
 #include <limits>
 
+#include "ridge/backend/cpu/kernels/f64_tiles.h"
 #include "ridge/backend/cpu/kernels/simd_targets.h"
-#include "ridge/backend/cpu/kernels/wide_program.h"
 
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "ridge/backend/cpu/kernels/wide_simd.cc"
+#define HWY_TARGET_INCLUDE "ridge/backend/cpu/kernels/f64_tiles_simd.cc"
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
 
@@ -72,7 +72,7 @@ constexpr void (*kRun[])(const Tile&) = {
 #include "ridge/backend/cpu/kernels/tile_steps.def"
 };
 
-bool RunStep(const WideStep& step, double* const* registers, int64_t count) {
+bool RunStep(const F64Step& step, double* const* registers, int64_t count) {
   const auto run = step.tile ? kRun[static_cast<size_t>(*step.tile)] : nullptr;
   if (run == nullptr) return false;
   run({registers[step.dst], registers[step.operands[0]], registers[step.operands[1]],
@@ -230,16 +230,16 @@ HWY_EXPORT(Round);
 HWY_EXPORT(LoadDtype);
 HWY_EXPORT(StoreDtype);
 
-bool RunWideSimd(const WideStep& step, double* const* registers, int64_t count) {
+bool RunF64Simd(const F64Step& step, double* const* registers, int64_t count) {
   return HWY_DYNAMIC_DISPATCH(RunStep)(step, registers, count);
 }
-bool RoundWideSimd(DType to, double* values, int64_t count) {
+bool RoundF64Simd(DType to, double* values, int64_t count) {
   return HWY_DYNAMIC_DISPATCH(Round)(to, values, count);
 }
-bool LoadWideSimd(DType dtype, const void* from, double* to, int64_t count) {
+bool LoadF64Simd(DType dtype, const void* from, double* to, int64_t count) {
   return HWY_DYNAMIC_DISPATCH(LoadDtype)(dtype, from, to, count);
 }
-bool StoreWideSimd(DType dtype, const double* from, void* to, int64_t count) {
+bool StoreF64Simd(DType dtype, const double* from, void* to, int64_t count) {
   return HWY_DYNAMIC_DISPATCH(StoreDtype)(dtype, from, to, count);
 }
 

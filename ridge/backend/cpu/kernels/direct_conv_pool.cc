@@ -1,9 +1,9 @@
 // conv_pool and conv_pool_grad_weight in f32, row-major: the convolution's result exists only in
-// registers (thin_conv_simd.cc), and its gradient not at all.
+// registers (direct_conv_pool_simd.cc), and its gradient not at all.
 //
 // Threads share the images; a forward pass over few images also shares their output channels.  Each
 // part of a gradient has sums of its own, which are added in order of the part.
-#include "ridge/backend/cpu/kernels/thin_conv.h"
+#include "ridge/backend/cpu/kernels/direct_conv_pool.h"
 
 #include <algorithm>
 
@@ -19,10 +19,10 @@ constexpr int64_t kTileBytes = 24 << 10;  // a tile, read for every output chann
 constexpr int64_t kMostKernel = 5;        // the widest row of taps that the gradient is made for
 constexpr int64_t kFewImages = 8;         // a thread; with less, threads would wait for the last
 
-ThinConvShape ShapeOf(const OpCall& call, const Dims& w) {
+ConvPoolShape ShapeOf(const OpCall& call, const Dims& w) {
   const ConvPoolGeometry g = *MakeConvPoolGeometry(call, call.inputs[0].dims, w);
   const WindowAxis &y = g.conv.window.y(), &x = g.conv.window.x();
-  ThinConvShape s;
+  ConvPoolShape s;
   s.channels = g.conv.inputs();
   s.height = y.input;
   s.width = x.input;
@@ -44,16 +44,18 @@ const Dims& WeightDims(const OpCall& call) {
   return call.attrs.contains("weight_dims") ? call.integers("weight_dims") : call.inputs[1].dims;
 }
 
-int64_t TileFloats(const ThinConvShape& s) { return ThinTileFloats(s) + ThinInputFloats(s); }
+int64_t TileFloats(const ConvPoolShape& s) {
+  return ConvPoolTileFloats(s) + ConvPoolInputFloats(s);
+}
 
 // Calls visit(tile) for the tiles of one image, made in `scratch` (TileFloats).
 template <typename Visit>
-void ForEachTile(const ThinConvShape& s, const float* image, bool filter, float* scratch,
+void ForEachTile(const ConvPoolShape& s, const float* image, bool filter, float* scratch,
                  const Visit& visit) {
-  ThinTile tile{scratch, scratch + ThinTileFloats(s), 0, 0};
+  ConvPoolTile tile{scratch, scratch + ConvPoolTileFloats(s), 0, 0};
   for (; tile.first < s.pooled_y; tile.first += tile.rows) {
     tile.rows = std::min(s.tile_rows, s.pooled_y - tile.first);
-    FillThinTile(s, image, tile, filter);
+    FillConvPoolTile(s, image, tile, filter);
     visit(tile);
   }
 }
@@ -62,12 +64,12 @@ class ConvPoolKernel : public HostKernel<ConvPoolKernel> {
  public:
   ConvPoolKernel(const OpCall& call, int threads)
       : shape_(ShapeOf(call, WeightDims(call))), batch_(call.inputs[0].dims[0]), threads_(threads) {
-    const int64_t groups = CeilDiv(shape_.outputs, kThinGroup);
+    const int64_t groups = CeilDiv(shape_.outputs, kConvPoolGroup);
     if (batch_ < kFewImages * threads) slices_ = std::min<int64_t>(threads, groups);
   }
 
-  static int64_t PartFloats(const ThinConvShape& s) {
-    return TileFloats(s) + RoundUpFloats(ThinPackedFloats(s));
+  static int64_t PartFloats(const ConvPoolShape& s) {
+    return TileFloats(s) + RoundUpFloats(ConvPoolPackedFloats(s));
   }
 
   Status Run(const KernelBuffers& b) {
@@ -77,7 +79,7 @@ class ConvPoolKernel : public HostKernel<ConvPoolKernel> {
       float* scratch = static_cast<float*>(b.workspace) + part * PartFloats(shape_);
       float* packed = scratch + TileFloats(shape_);
       const Range items = PartOf(batch_ * slices_, threads_, part);
-      if (items.begin < items.end) PackThinWeights(shape_, w, bias, packed);
+      if (items.begin < items.end) PackConvPoolWeights(shape_, w, bias, packed);
       for (int64_t i = items.begin; i < items.end; ++i) RunItem(b, i, packed, scratch);
     });
     return Status();
@@ -86,20 +88,20 @@ class ConvPoolKernel : public HostKernel<ConvPoolKernel> {
  private:
   // One slice of the output channels of one image.
   void RunItem(const KernelBuffers& b, int64_t item, const float* packed, float* scratch) const {
-    const ThinConvShape& s = shape_;
+    const ConvPoolShape& s = shape_;
     const int64_t image = item / slices_, plane = image * s.outputs * s.windows();
-    const Range outputs =
-        PartOf(s.outputs, static_cast<int>(slices_), static_cast<int>(item % slices_), kThinGroup);
+    const Range outputs = PartOf(s.outputs, static_cast<int>(slices_),
+                                 static_cast<int>(item % slices_), kConvPoolGroup);
     ForEachTile(s, static_cast<const float*>(b.inputs[0]) + image * s.image(), s.filters(), scratch,
-                [&](const ThinTile& tile) {
-                  ThinConvForward(
+                [&](const ConvPoolTile& tile) {
+                  ConvPoolForward(
                       s, tile, packed,
                       {static_cast<float*>(b.outputs[0]) + plane,
                        static_cast<uint8_t*>(b.outputs[1]) + plane, outputs.begin, outputs.end});
                 });
   }
 
-  const ThinConvShape shape_;
+  const ConvPoolShape shape_;
   const int64_t batch_;
   const int threads_;
   int64_t slices_ = 1;
@@ -112,15 +114,15 @@ class ConvPoolGradWeightKernel : public HostKernel<ConvPoolGradWeightKernel> {
         batch_(call.inputs[0].dims[0]),
         threads_(threads) {}
 
-  static int64_t PartFloats(const ThinConvShape& s) { return TileFloats(s) + ThinSumFloats(s); }
+  static int64_t PartFloats(const ConvPoolShape& s) { return TileFloats(s) + ConvPoolSumFloats(s); }
 
   Status Run(const KernelBuffers& b) {
     ForEachPart(threads_, [&](int part) {
       float* sums = static_cast<float*>(b.workspace) + part * PartFloats(shape_);
-      std::fill_n(sums, ThinSumFloats(shape_), 0.0F);
+      std::fill_n(sums, ConvPoolSumFloats(shape_), 0.0F);
       const Range images = PartOf(batch_, threads_, part);
       for (int64_t i = images.begin; i < images.end; ++i)
-        AddImage(b, i, sums, sums + ThinSumFloats(shape_));
+        AddImage(b, i, sums, sums + ConvPoolSumFloats(shape_));
     });
     AddParts(b);
     return Status();
@@ -130,8 +132,8 @@ class ConvPoolGradWeightKernel : public HostKernel<ConvPoolGradWeightKernel> {
   void AddImage(const KernelBuffers& b, int64_t image, float* sums, float* scratch) const {
     const int64_t plane = image * shape_.outputs * shape_.windows();
     ForEachTile(shape_, static_cast<const float*>(b.inputs[0]) + image * shape_.image(),
-                /*filter=*/false, scratch, [&](const ThinTile& tile) {
-                  ThinConvGradient(shape_, tile, static_cast<const uint8_t*>(b.inputs[1]) + plane,
+                /*filter=*/false, scratch, [&](const ConvPoolTile& tile) {
+                  ConvPoolGradient(shape_, tile, static_cast<const uint8_t*>(b.inputs[1]) + plane,
                                    static_cast<const float*>(b.inputs[2]) + plane, sums);
                 });
   }
@@ -163,13 +165,13 @@ class ConvPoolGradWeightKernel : public HostKernel<ConvPoolGradWeightKernel> {
     return lanes[0];
   }
 
-  const ThinConvShape shape_;
+  const ConvPoolShape shape_;
   const int64_t batch_;
   const int threads_;
 };
 
 const char* Refuse(const CandidateQuery& q) {
-  const ThinConvShape shape = ShapeOf(q.call, WeightDims(q.call));
+  const ConvPoolShape shape = ShapeOf(q.call, WeightDims(q.call));
   return shape.kernel_x > kMostKernel ? refusal::kAttribute : nullptr;
 }
 

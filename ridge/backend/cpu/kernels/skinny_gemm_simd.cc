@@ -7,12 +7,12 @@
 #include <algorithm>
 #include <cstring>
 
-#include "ridge/backend/cpu/kernels/narrow_matmul.h"
 #include "ridge/backend/cpu/kernels/simd_targets.h"
+#include "ridge/backend/cpu/kernels/skinny_gemm.h"
 #include "ridge/core/rounding.h"
 
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "ridge/backend/cpu/kernels/narrow_matmul_simd.cc"
+#define HWY_TARGET_INCLUDE "ridge/backend/cpu/kernels/skinny_gemm_simd.cc"
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
 #include "ridge/backend/cpu/kernels/small_matmul-inl.h"
@@ -102,7 +102,7 @@ HWY_INLINE void AddRows(int64_t columns, Part p) {
 }
 
 // Partial sums of `rows` <= kBlockRows rows from `first` on.
-void SumBlock(const NarrowDots& dots, int64_t first, int64_t rows, float* sums) {
+void SumBlock(const SkinnyDots& dots, int64_t first, int64_t rows, float* sums) {
   const int64_t sums_row = dots.columns * kSumLanes;
   for (int64_t k = 0; k < dots.inner; k += kRun) {
     Part p{dots.a.data + first * dots.a.row + k,
@@ -124,7 +124,7 @@ void SumBlock(const NarrowDots& dots, int64_t first, int64_t rows, float* sums) 
   }
 }
 
-void Dots(const NarrowDots& dots, float* sums) {
+void Dots(const SkinnyDots& dots, float* sums) {
   const D d;
   for (int64_t first = 0; first < dots.rows; first += kBlockRows) {
     const int64_t rows = std::min(kBlockRows, dots.rows - first);
@@ -142,7 +142,7 @@ void Dots(const NarrowDots& dots, float* sums) {
 
 // A block of the inner dimension at a time, so that what one group of rows of c has read of b is
 // still in the first-level cache for the next group.
-void Sums(const NarrowSums& s) {
+void Sums(const SkinnySums& s) {
   constexpr int64_t kInner = 64;
   for (int64_t k = 0; k < s.inner; k += kInner) {
     small_matmul::Multiply(s.rows, s.columns, std::min(kInner, s.inner - k),
@@ -151,7 +151,7 @@ void Sums(const NarrowSums& s) {
   }
 }
 
-void AddParts(const NarrowParts& parts, const float* extra, int64_t count, float* y) {
+void AddParts(const SkinnyParts& parts, const float* extra, int64_t count, float* y) {
   const D d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
   int64_t i = 0;
@@ -182,15 +182,15 @@ HWY_EXPORT(Dots);
 HWY_EXPORT(Sums);
 HWY_EXPORT(AddParts);
 
-int64_t NarrowDotsFloats() { return 32 * kNarrowDotsColumns * 16; }
+int64_t SkinnyDotsFloats() { return 32 * kSkinnyDotsColumns * 16; }
 
-void RunNarrowDots(const NarrowDots& dots, float* scratch) {
+void RunSkinnyDots(const SkinnyDots& dots, float* scratch) {
   HWY_DYNAMIC_DISPATCH(Dots)(dots, scratch);
 }
-void AddNarrowParts(const NarrowParts& parts, const float* extra, int64_t count, float* y) {
+void AddSkinnyParts(const SkinnyParts& parts, const float* extra, int64_t count, float* y) {
   HWY_DYNAMIC_DISPATCH(AddParts)(parts, extra, count, y);
 }
-void RunNarrowSums(const NarrowSums& sums) { HWY_DYNAMIC_DISPATCH(Sums)(sums); }
+void RunSkinnySums(const SkinnySums& sums) { HWY_DYNAMIC_DISPATCH(Sums)(sums); }
 
 }  // namespace ridge::cpu
 #endif

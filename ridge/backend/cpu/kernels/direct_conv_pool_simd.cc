@@ -11,12 +11,12 @@
 #include <algorithm>
 #include <cstring>
 
+#include "ridge/backend/cpu/kernels/direct_conv_pool.h"
 #include "ridge/backend/cpu/kernels/simd_targets.h"
-#include "ridge/backend/cpu/kernels/thin_conv.h"
 #include "ridge/core/rounding.h"
 
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "ridge/backend/cpu/kernels/thin_conv_simd.cc"
+#define HWY_TARGET_INCLUDE "ridge/backend/cpu/kernels/direct_conv_pool_simd.cc"
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
 #include "ridge/backend/cpu/kernels/lanes-inl.h"
@@ -110,7 +110,7 @@ HWY_INLINE void FinishWhole(const V (&windows)[kCount][4], const Outputs& out) {
 }
 
 template <int kCount>
-HWY_INLINE void Finish(const ThinConvShape& s, const V (&windows)[kCount][4], size_t count,
+HWY_INLINE void Finish(const ConvPoolShape& s, const V (&windows)[kCount][4], size_t count,
                        const Outputs& out) {
   const D d;
   V sum = hn::Zero(d);  // NaN when one of them is
@@ -134,8 +134,8 @@ HWY_INLINE void Finish(const ThinConvShape& s, const V (&windows)[kCount][4], si
   }
 }
 
-// `count` windows from `at` on, of kChannels channels; packed [1 + taps, kThinGroup].
-HWY_INLINE void DirectWindows(const ThinConvShape& s, const float* at, const float* packed,
+// `count` windows from `at` on, of kChannels channels; packed [1 + taps, kConvPoolGroup].
+HWY_INLINE void DirectWindows(const ConvPoolShape& s, const float* at, const float* packed,
                               size_t count, const Outputs& out) {
   const D d;
   V acc[kChannels][4];
@@ -149,7 +149,7 @@ HWY_INLINE void DirectWindows(const ThinConvShape& s, const float* at, const flo
     for (int64_t ky = 0; ky < s.kernel_y; ++ky) {
       const float* row = at + (c * (s.kernel_y + 1) + ky) * patch_row;
       for (int64_t kx = 0; kx < s.kernel_x; ++kx, row += stride) {
-        packed += kThinGroup;
+        packed += kConvPoolGroup;
         const V x0 = hn::LoadU(d, row), x1 = hn::LoadU(d, row + stride),
                 x2 = hn::LoadU(d, row + patch_row), x3 = hn::LoadU(d, row + patch_row + stride);
 #pragma GCC unroll 4
@@ -174,7 +174,7 @@ HWY_INLINE void Unfilter(const V (&m)[4], V* places) {
 
 // The same of a tile and weights that are filtered, of kChannels / 2 channels: each has four
 // accumulators for either row of the window.
-HWY_INLINE void FilteredWindows(const ThinConvShape& s, const float* at, const float* packed,
+HWY_INLINE void FilteredWindows(const ConvPoolShape& s, const float* at, const float* packed,
                                 size_t count, const Outputs& out) {
   constexpr int kHalf = kChannels / 2;
   const D d;
@@ -193,7 +193,7 @@ HWY_INLINE void FilteredWindows(const ThinConvShape& s, const float* at, const f
     for (int64_t ky = 0; ky < s.kernel_y; ++ky) {
 #pragma GCC unroll 4
       for (int j = 0; j < 4; ++j, at += stride) {
-        packed += kThinGroup;
+        packed += kConvPoolGroup;
         const V next = hn::LoadU(d, at);
 #pragma GCC unroll 2
         for (int k = 0; k < kHalf; ++k) {
@@ -217,13 +217,13 @@ HWY_INLINE void FilteredWindows(const ThinConvShape& s, const float* at, const f
 // Calls run(windows, packed, count, outputs) for the tile's vectors of windows, kStep output
 // channels at a time.
 template <int kStep, class Run>
-HWY_INLINE void ForEachGroup(const ThinConvShape& s, const ThinTile& tile, const float* packed,
-                             const ThinResults& to, const Run& run) {
+HWY_INLINE void ForEachGroup(const ConvPoolShape& s, const ConvPoolTile& tile, const float* packed,
+                             const ConvPoolResults& to, const Run& run) {
   const auto lanes = static_cast<int64_t>(hn::Lanes(D()));
   const int64_t windows = tile.rows * s.pooled_x;
   for (int64_t o = to.begin; o < to.end; o += kStep) {
     const float* own =
-        packed + o / kThinGroup * (s.packed_taps() + 1) * kThinGroup + o % kThinGroup;
+        packed + o / kConvPoolGroup * (s.packed_taps() + 1) * kConvPoolGroup + o % kConvPoolGroup;
     int64_t at = o * s.windows() + tile.first * s.pooled_x;
     for (int64_t i = 0; i < windows; i += lanes, at += lanes) {
       run(tile.data + i, own, static_cast<size_t>(std::min(lanes, windows - i)),
@@ -232,8 +232,8 @@ HWY_INLINE void ForEachGroup(const ThinConvShape& s, const ThinTile& tile, const
   }
 }
 
-void Forward(const ThinConvShape& s, const ThinTile& tile, const float* packed,
-             const ThinResults& to) {
+void Forward(const ConvPoolShape& s, const ConvPoolTile& tile, const float* packed,
+             const ConvPoolResults& to) {
   if (!s.filters()) {
     ForEachGroup<kChannels>(s, tile, packed, to,
                             [&](const float* at, const float* own, size_t count, const Outputs& out)
@@ -247,7 +247,7 @@ void Forward(const ThinConvShape& s, const ThinTile& tile, const float* packed,
 }
 
 // Two rows of the tile at a time: the inputs of even and of odd columns.
-void Spread(const ThinConvShape& s, const ThinTile& tile) {
+void Spread(const ConvPoolShape& s, const ConvPoolTile& tile) {
   const D d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
   const int64_t stride = s.tile_stride(), count = tile.rows * s.pooled_x;
@@ -275,7 +275,7 @@ void Spread(const ThinConvShape& s, const ThinTile& tile) {
 }
 
 // x0 to x3 of each row of the patch become x0 - x2, x1 + x2, x2 - x1, x1 - x3.
-void Filter(const ThinConvShape& s, const ThinTile& tile) {
+void Filter(const ConvPoolShape& s, const ConvPoolTile& tile) {
   const D d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
   const int64_t stride = s.tile_stride(), count = tile.rows * s.pooled_x;
@@ -309,16 +309,17 @@ constexpr int64_t kOverread = 48;  // floats that an interleaved load may read b
 
 }  // namespace
 
-int64_t ThinTileFloats(const ThinConvShape& shape) {
+int64_t ConvPoolTileFloats(const ConvPoolShape& shape) {
   return shape.patch_rows() * shape.tile_stride();
 }
 
-int64_t ThinInputFloats(const ThinConvShape& shape) {
+int64_t ConvPoolInputFloats(const ConvPoolShape& shape) {
   const int64_t rows = shape.channels * shape.tile_inputs(shape.tile_rows);
   return RoundUpFloats(rows * shape.padded_width + kOverread);
 }
 
-void FillThinTile(const ThinConvShape& s, const float* image, const ThinTile& tile, bool filter) {
+void FillConvPoolTile(const ConvPoolShape& s, const float* image, const ConvPoolTile& tile,
+                      bool filter) {
   const int64_t rows = s.tile_inputs(tile.rows), top = 2 * tile.first - s.pad_top;
   float* to = tile.inputs;
   for (int64_t c = 0; c < s.channels; ++c) {
@@ -336,15 +337,15 @@ void FillThinTile(const ThinConvShape& s, const float* image, const ThinTile& ti
   if (filter) HWY_DYNAMIC_DISPATCH(Filter)(s, tile);
 }
 
-int64_t ThinPackedFloats(const ThinConvShape& shape) {
-  const int64_t groups = CeilDiv(shape.outputs, kThinGroup);
-  return groups * (shape.packed_taps() + 1) * kThinGroup;
+int64_t ConvPoolPackedFloats(const ConvPoolShape& shape) {
+  const int64_t groups = CeilDiv(shape.outputs, kConvPoolGroup);
+  return groups * (shape.packed_taps() + 1) * kConvPoolGroup;
 }
 
 namespace {
 
 // Number t of a packed output channel, whose weights are w.
-float PackedTap(const ThinConvShape& shape, const float* w, int64_t t) {
+float PackedTap(const ConvPoolShape& shape, const float* w, int64_t t) {
   if (!shape.filters()) return w[t];
   const float* row = w + t / 4 * 3;
   if (t % 4 == 0) return row[0];
@@ -355,10 +356,11 @@ float PackedTap(const ThinConvShape& shape, const float* w, int64_t t) {
 
 }  // namespace
 
-void PackThinWeights(const ThinConvShape& shape, const float* w, const float* bias, float* packed) {
-  for (int64_t first = 0; first < shape.outputs; first += kThinGroup) {
+void PackConvPoolWeights(const ConvPoolShape& shape, const float* w, const float* bias,
+                         float* packed) {
+  for (int64_t first = 0; first < shape.outputs; first += kConvPoolGroup) {
     for (int64_t t = -1; t < shape.packed_taps(); ++t) {
-      for (int64_t o = first; o < first + kThinGroup; ++o) {
+      for (int64_t o = first; o < first + kConvPoolGroup; ++o) {
         float value = 0;
         if (o < shape.outputs && t >= 0) value = PackedTap(shape, w + o * shape.taps(), t);
         if (o < shape.outputs && t < 0 && bias != nullptr) value = bias[o];
@@ -368,8 +370,8 @@ void PackThinWeights(const ThinConvShape& shape, const float* w, const float* bi
   }
 }
 
-void ThinConvForward(const ThinConvShape& shape, const ThinTile& tile, const float* packed,
-                     const ThinResults& to) {
+void ConvPoolForward(const ConvPoolShape& shape, const ConvPoolTile& tile, const float* packed,
+                     const ConvPoolResults& to) {
   HWY_DYNAMIC_DISPATCH(Forward)(shape, tile, packed, to);
 }
 

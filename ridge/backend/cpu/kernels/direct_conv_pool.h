@@ -13,7 +13,7 @@
 
 namespace ridge::cpu {
 
-struct ThinConvShape {
+struct ConvPoolShape {
   int64_t channels = 0, height = 0, width = 0;          // of one image
   int64_t outputs = 0, kernel_y = 0, kernel_x = 0;      // of w
   int64_t pad_top = 0, pad_left = 0, padded_width = 0;  // zeros around the image
@@ -38,41 +38,42 @@ struct ThinConvShape {
   int64_t tile_stride() const { return RoundUpFloats(tile_rows * pooled_x) + 16; }
 };
 
-inline constexpr int64_t kThinGroup = 4;  // output channels are padded to a multiple
+inline constexpr int64_t kConvPoolGroup = 4;  // output channels are padded to a multiple
 
 // Rows of windows [first, first + rows) of one image, laid out as above.
-struct ThinTile {
+struct ConvPoolTile {
   float* data;    // [patch_rows, tile_stride]
   float* inputs;  // scratch: InputFloats()
   int64_t first = 0, rows = 0;
 };
-int64_t ThinTileFloats(const ThinConvShape& shape);
-int64_t ThinInputFloats(const ThinConvShape& shape);
-// With `filter`, as ThinConvForward wants it of a shape that filters(): x0 - x2, x1 + x2, x2 - x1,
+int64_t ConvPoolTileFloats(const ConvPoolShape& shape);
+int64_t ConvPoolInputFloats(const ConvPoolShape& shape);
+// With `filter`, as ConvPoolForward wants it of a shape that filters(): x0 - x2, x1 + x2, x2 - x1,
 // x1 - x3 instead of the four inputs x0 to x3 of each row of the patch.
-void FillThinTile(const ThinConvShape& shape, const float* image, const ThinTile& tile,
-                  bool filter);
+void FillConvPoolTile(const ConvPoolShape& shape, const float* image, const ConvPoolTile& tile,
+                      bool filter);
 
-// w and bias (nullptr: none) of all outputs for ThinConvForward: PackedFloats().
-int64_t ThinPackedFloats(const ThinConvShape& shape);
-void PackThinWeights(const ThinConvShape& shape, const float* w, const float* bias, float* packed);
+// w and bias (nullptr: none) of all outputs for ConvPoolForward: PackedFloats().
+int64_t ConvPoolPackedFloats(const ConvPoolShape& shape);
+void PackConvPoolWeights(const ConvPoolShape& shape, const float* w, const float* bias,
+                         float* packed);
 
 // y and place [outputs, windows] of one image; outputs [begin, end) are written, begin is a
-// multiple of kThinGroup.
-struct ThinResults {
+// multiple of kConvPoolGroup.
+struct ConvPoolResults {
   float* y;
   uint8_t* place;
   int64_t begin, end;
 };
-void ThinConvForward(const ThinConvShape& shape, const ThinTile& tile, const float* packed,
-                     const ThinResults& to);
+void ConvPoolForward(const ConvPoolShape& shape, const ConvPoolTile& tile, const float* packed,
+                     const ConvPoolResults& to);
 
 // Adds the tile's part to the sums of each output: [outputs, taps + 1, 16], the last one the bias;
 // lanes are summed at the end.
-inline int64_t ThinSumFloats(const ThinConvShape& shape) {
+inline int64_t ConvPoolSumFloats(const ConvPoolShape& shape) {
   return shape.outputs * (shape.taps() + 1) * 16;
 }
-void ThinConvGradient(const ThinConvShape& shape, const ThinTile& tile, const uint8_t* place,
+void ConvPoolGradient(const ConvPoolShape& shape, const ConvPoolTile& tile, const uint8_t* place,
                       const float* dy, float* sums);
 
 }  // namespace ridge::cpu
