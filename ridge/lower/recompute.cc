@@ -69,7 +69,7 @@ bool RecomputeSet::empty() const {
   return std::find(values.begin(), values.end(), true) == values.end();
 }
 
-bool IsCheapAgain(const Graph& graph, ValueId id) {
+bool IsCheapToRematerialize(const Graph& graph, ValueId id) {
   const ValueInfo& value = graph.value(id);
   if (value.kind != ValueKind::kResult || value.output_index != 0) return false;
   const OpDef& op = *graph.producer(id)->op;

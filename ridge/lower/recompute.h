@@ -21,14 +21,14 @@ struct RecomputeSet {
 
 // Whether a value may be in RecomputeSet::values: the first result of a deterministic operator with
 // little arithmetic for its bytes.
-bool IsCheapAgain(const Graph& graph, ValueId id);
+bool IsCheapToRematerialize(const Graph& graph, ValueId id);
 
 // The inputs of the node that recomputes `id`: for a batch norm its saved statistics too.
 std::vector<ValueId> RematInputs(const Graph& graph, ValueId id);
 
 // Late readers of such a value read a copy, which is recomputed from the same inputs right before
 // the first of them; a copy reads the copies of its inputs.  Bits do not change.
-// REQUIRES: IsCheapAgain() for all values of the set.
+// REQUIRES: IsCheapToRematerialize() for all values of the set.
 Result<Graph> RecomputeValues(const Graph& graph, const RecomputeSet& set);
 
 }  // namespace ridge

@@ -44,7 +44,7 @@ class SetBuilder {
     for (ValueId input : RematInputs(graph_, id)) {
       if (input == kNoValue) continue;
       const bool copied = IsTaken(facts_.RootOf(input)) || !facts_.IsResident(input);
-      if (copied && IsCheapAgain(graph_, input)) Mark(input);
+      if (copied && IsCheapToRematerialize(graph_, input)) Mark(input);
     }
   }
 
@@ -60,7 +60,7 @@ RecomputeSet FindRecomputable(const Graph& graph, const RecomputeLimits& limits,
                               const DeviceFacts& nominal) {
   if (!limits.any || !HasGradients(graph)) return {};
   const RecomputeFacts facts(graph, nominal);
-  const std::vector<Again> candidates = facts.Candidates();
+  const std::vector<RematCandidate> candidates = facts.Candidates();
   const std::vector<bool> picked = limits.every ? std::vector<bool>(candidates.size(), true)
                                                 : PickRecomputed(facts, candidates, limits);
   std::vector<bool> taken(graph.values().size(), false);

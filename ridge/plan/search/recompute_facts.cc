@@ -91,47 +91,49 @@ bool RecomputeFacts::IsResident(ValueId id) const {
   return !IsScratch(root) || first_late(root) < places() || last(root) == places();
 }
 
-std::vector<Again> RecomputeFacts::Candidates() const {
-  std::vector<Again> all;
+std::vector<RematCandidate> RecomputeFacts::Candidates() const {
+  std::vector<RematCandidate> all;
   for (size_t v = 0; v < first_.size(); ++v) {
     const auto id = static_cast<ValueId>(v);
     if (!MayBeCandidate(id)) continue;
-    Again again;
-    again.value = id;
-    AddStep(id, again);
-    again.seconds += Seconds(Bytes(id));
-    if (again.steps <= kMostSteps && again.kept_bytes < Bytes(id)) all.push_back(std::move(again));
+    RematCandidate candidate;
+    candidate.value = id;
+    AddStep(id, candidate);
+    candidate.seconds += Seconds(Bytes(id));
+    if (candidate.steps <= kMostSteps && candidate.kept_bytes < Bytes(id))
+      all.push_back(std::move(candidate));
   }
   return all;
 }
 
 bool RecomputeFacts::MayBeCandidate(ValueId root) const {
-  return IsCheapAgain(graph_, root) && RootOf(root) == root && first_late(root) < places() &&
-         first(root) < peak_ && last(root) < places() && Bytes(root) >= peak_bytes_ / kLeastShare &&
+  return IsCheapToRematerialize(graph_, root) && RootOf(root) == root &&
+         first_late(root) < places() && first(root) < peak_ && last(root) < places() &&
+         Bytes(root) >= peak_bytes_ / kLeastShare &&
          graph_.value(root).role != ValueRole::kGradient;
 }
 
 // Adds the cost and the inputs of recomputing `id`.
-void RecomputeFacts::AddStep(ValueId id, Again& again) const {
-  if (++again.steps > kMostSteps) return;
-  again.seconds += StepSeconds(id);
+void RecomputeFacts::AddStep(ValueId id, RematCandidate& candidate) const {
+  if (++candidate.steps > kMostSteps) return;
+  candidate.seconds += StepSeconds(id);
   for (ValueId input : RematInputs(graph_, id)) {
     if (input == kNoValue) continue;
-    if (IsResident(input) || !IsCheapAgain(graph_, input)) {
-      AddSource(RootOf(input), again);
+    if (IsResident(input) || !IsCheapToRematerialize(graph_, input)) {
+      AddSource(RootOf(input), candidate);
     } else {
-      again.seconds += PassedOnSeconds(input, id);
-      AddStep(input, again);
+      candidate.seconds += PassedOnSeconds(input, id);
+      AddStep(input, candidate);
     }
   }
 }
 
-void RecomputeFacts::AddSource(ValueId root, Again& again) const {
-  const auto end = again.sources.end();
-  if (std::find(again.sources.begin(), end, root) != end) return;
-  again.sources.push_back(root);
-  again.seconds += Seconds(Bytes(root));
-  if (!IsResident(root)) again.kept_bytes += Bytes(root);
+void RecomputeFacts::AddSource(ValueId root, RematCandidate& candidate) const {
+  const auto end = candidate.sources.end();
+  if (std::find(candidate.sources.begin(), end, root) != end) return;
+  candidate.sources.push_back(root);
+  candidate.seconds += Seconds(Bytes(root));
+  if (!IsResident(root)) candidate.kept_bytes += Bytes(root);
 }
 
 double RecomputeFacts::StepSeconds(ValueId id) const {

@@ -9,7 +9,7 @@
 namespace ridge {
 
 // A recomputation candidate.
-struct Again {
+struct RematCandidate {
   ValueId value = kNoValue;
   std::vector<ValueId> sources;  // roots that it is computed from: resident, or kept for it
   int steps = 0;                 // nodes that recompute it
@@ -42,15 +42,15 @@ class RecomputeFacts {
   bool IsResident(ValueId id) const;
 
   // By value; without those whose sources would keep as many bytes as they free.
-  std::vector<Again> Candidates() const;
+  std::vector<RematCandidate> Candidates() const;
 
  private:
   void MeasureLives();
   void FindPeak();
   void MarkReaders();
   bool MayBeCandidate(ValueId root) const;
-  void AddStep(ValueId id, Again& again) const;
-  void AddSource(ValueId root, Again& again) const;
+  void AddStep(ValueId id, RematCandidate& candidate) const;
+  void AddSource(ValueId root, RematCandidate& candidate) const;
   double StepSeconds(ValueId id) const;
   double PassedOnSeconds(ValueId id, ValueId reader) const;
   double Seconds(int64_t bytes) const {

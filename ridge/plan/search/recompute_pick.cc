@@ -20,7 +20,7 @@ constexpr int kKept = -1;
 
 class Picker {
  public:
-  Picker(const RecomputeFacts& facts, const std::vector<Again>& candidates, size_t values)
+  Picker(const RecomputeFacts& facts, const std::vector<RematCandidate>& candidates, size_t values)
       : facts_(facts),
         candidates_(candidates),
         curve_(std::max(1, facts.places())),
@@ -75,8 +75,9 @@ class Picker {
   int Number(ValueId id) const { return number_[static_cast<size_t>(id)]; }
 
   double Rate(size_t c) const {
-    const Again& again = candidates_[c];
-    return static_cast<double>(facts_.Bytes(again.value) - again.kept_bytes) / again.seconds;
+    const RematCandidate& candidate = candidates_[c];
+    return static_cast<double>(facts_.Bytes(candidate.value) - candidate.kept_bytes) /
+           candidate.seconds;
   }
 
   void SortByRate() {
@@ -166,7 +167,7 @@ class Picker {
   }
 
   const RecomputeFacts& facts_;
-  const std::vector<Again>& candidates_;
+  const std::vector<RematCandidate>& candidates_;
   LiveCurve curve_;
   std::vector<int> number_;                   // by value: index of its candidate, or -1
   std::vector<int> last_;                     // by root: the last place where it is read
@@ -180,7 +181,8 @@ class Picker {
 
 }  // namespace
 
-std::vector<bool> PickRecomputed(const RecomputeFacts& facts, const std::vector<Again>& candidates,
+std::vector<bool> PickRecomputed(const RecomputeFacts& facts,
+                                 const std::vector<RematCandidate>& candidates,
                                  const RecomputeLimits& limits) {
   return Picker(facts, candidates, facts.values()).Run(limits);
 }

@@ -9,7 +9,8 @@ namespace ridge {
 
 // By index into `candidates`: whether it is picked.  A larger limit picks a superset of a smaller
 // one's values.
-std::vector<bool> PickRecomputed(const RecomputeFacts& facts, const std::vector<Again>& candidates,
+std::vector<bool> PickRecomputed(const RecomputeFacts& facts,
+                                 const std::vector<RematCandidate>& candidates,
                                  const RecomputeLimits& limits);
 
 }  // namespace ridge

@@ -1,4 +1,4 @@
-// The laws: the same bits from fewer bytes, and nothing is made again that is not cheap.  In f64,
+// The laws: the same bits from fewer bytes, and nothing is recomputed that is not cheap.  In f64,
 // where the reference's statistics are not rounded on their way to the copies.
 #include "ridge/plan/search/recompute.h"
 
@@ -103,7 +103,7 @@ TEST(RecomputeTest, FollowsChains) {
   EXPECT_GE(ops.count("add"), 3U);
 }
 
-// relu of a convolution: to make it again the convolution's result would be kept instead.
+// relu of a convolution: to recompute it the convolution's result would be kept instead.
 TEST(RecomputeTest, NeedsInputsThatAreKept) {
   Net net;
   Value x = net.b.Input("x", {DType::kF64, {2, 4, 6, 5}});
