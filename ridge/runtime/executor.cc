@@ -45,15 +45,15 @@ int64_t ElementsIn(LayoutId layout, const TensorType& type, int64_t size_bytes) 
 }
 
 // Nodes behind the loop run with its last slice.
-int64_t FirstSliceOf(const StepPlan& step, const NodePlace& place) {
-  if (!place.in_loop) return step.slices - 1;
-  return place.skips_first ? 1 : 0;
+int64_t FirstSliceOf(const StepPlan& step, const NodePlace& node) {
+  if (!node.in_loop) return step.slices - 1;
+  return node.skips_first ? 1 : 0;
 }
 
 }  // namespace
 
-// Which input slot and which slice of it.
-struct Executor::Place {
+// The coordinates of one execution of a node: the input slot and the slice of it.
+struct Executor::Coord {
   int slot = 0;
   int64_t slice = 0;
 };
@@ -70,9 +70,9 @@ struct Executor::CompiledNode {
   void* workspace = nullptr;
   int64_t first_slice = 0;
 
-  Operands& At(Place place) {
-    std::vector<Operands>& by_slice = operands[static_cast<size_t>(place.slot)];
-    return by_slice[std::min(static_cast<size_t>(place.slice), by_slice.size() - 1)];
+  Operands& At(Coord coord) {
+    std::vector<Operands>& by_slice = operands[static_cast<size_t>(coord.slot)];
+    return by_slice[std::min(static_cast<size_t>(coord.slice), by_slice.size() - 1)];
   }
 };
 
@@ -163,16 +163,16 @@ std::vector<std::span<std::byte>> Executor::SumsToClear(const StepPlan& step) co
   return sums;
 }
 
-std::byte* Executor::Address(const StepPlan& step, int value, Place place) const {
+std::byte* Executor::Address(const StepPlan& step, int value, Coord coord) const {
   if (value < 0) return nullptr;
   const PlannedValue& planned = step.values[static_cast<size_t>(value)];
   const std::vector<PersistentValue>& persistent = program_.persistent;
-  if (place.slice == 0) {
+  if (coord.slice == 0) {
     if (const int sum = FirstWrittenIn(step, value); sum >= 0)
       return arena_->data() + persistent[static_cast<size_t>(sum)].offset_bytes;
   }
-  std::byte* base = arena_->data() + place.slice * planned.slice_bytes;
-  if (place.slot == 0 || !planned.persistent) return base + planned.offset_bytes;
+  std::byte* base = arena_->data() + coord.slice * planned.slice_bytes;
+  if (coord.slot == 0 || !planned.persistent) return base + planned.offset_bytes;
   // Slot 1 of an input follows its slot 0; every other value has one address for both.
   const auto next = static_cast<size_t>(planned.persistent_index) + 1;
   const bool doubled = next < persistent.size() && persistent[next].slot == 1;
@@ -227,8 +227,8 @@ void Executor::WatchLoss(const StepPlan& step, CompiledStep& compiled) const {
   }
 }
 
-Status Executor::RunNode(CompiledNode& node, Place place, Stream& stream) {
-  Operands& operands = node.At(place);
+Status Executor::RunNode(CompiledNode& node, Coord coord, Stream& stream) {
+  Operands& operands = node.At(coord);
   return node.kernel->Enqueue(stream, {operands.inputs, operands.outputs, node.workspace});
 }
 
@@ -244,31 +244,31 @@ Status Executor::Run(int step, int slot) {
   return stream.Synchronize();
 }
 
-Status Executor::RunRegion(CompiledStep& compiled, CompiledRegion& region, Place place) {
-  if (region.kind == Region::Kind::kParallel) return RunStreams(compiled, region, place);
-  if (region.kind == Region::Kind::kSequence) return RunParts(compiled, region, place);
+Status Executor::RunRegion(CompiledStep& compiled, CompiledRegion& region, Coord coord) {
+  if (region.kind == Region::Kind::kParallel) return RunStreams(compiled, region, coord);
+  if (region.kind == Region::Kind::kSequence) return RunParts(compiled, region, coord);
   for (int64_t slice = 0; slice < region.trips; ++slice)
-    RIDGE_RETURN_IF_ERROR(RunParts(compiled, region, {place.slot, slice}));
+    RIDGE_RETURN_IF_ERROR(RunParts(compiled, region, {coord.slot, slice}));
   return Status();
 }
 
-Status Executor::RunParts(CompiledStep& compiled, CompiledRegion& region, Place place) {
-  for (CompiledRegion& part : region.parts) RIDGE_RETURN_IF_ERROR(RunRegion(compiled, part, place));
+Status Executor::RunParts(CompiledStep& compiled, CompiledRegion& region, Coord coord) {
+  for (CompiledRegion& part : region.parts) RIDGE_RETURN_IF_ERROR(RunRegion(compiled, part, coord));
   if (!region.parts.empty()) return Status();
-  RIDGE_RETURN_IF_ERROR(RunNodes(compiled, region, place, device_.stream(0)));
+  RIDGE_RETURN_IF_ERROR(RunNodes(compiled, region, coord, device_.stream(0)));
   if (!timing_) return Status();
   RIDGE_RETURN_IF_ERROR(device_.stream(0).Synchronize());
-  AddSeconds(compiled, region, place, /*scale=*/1);
+  AddSeconds(compiled, region, coord, /*scale=*/1);
   return Status();
 }
 
-Status Executor::RunNodes(CompiledStep& compiled, CompiledRegion& region, Place place,
+Status Executor::RunNodes(CompiledStep& compiled, CompiledRegion& region, Coord coord,
                           Stream& stream) {
   if (timing_) stream.Record(*region.begins);
   for (size_t n = region.first; n < region.end; ++n) {
     CompiledNode& node = compiled.nodes[n];
-    if (place.slice < node.first_slice) continue;
-    RIDGE_RETURN_IF_ERROR(RunNode(node, place, stream));
+    if (coord.slice < node.first_slice) continue;
+    RIDGE_RETURN_IF_ERROR(RunNode(node, coord, stream));
     if (timing_) stream.Record(*compiled.ends[n]);
     if (static_cast<int>(n) == compiled.loss_node)
       RIDGE_RETURN_IF_ERROR(CheckLoss(compiled, stream));
@@ -278,7 +278,7 @@ Status Executor::RunNodes(CompiledStep& compiled, CompiledRegion& region, Place 
 
 // Where a stream is a thread, it is one of the device's team.  All members of the team take part,
 // so libgomp keeps the team.
-Status Executor::RunStreams(CompiledStep& compiled, CompiledRegion& region, Place place) {
+Status Executor::RunStreams(CompiledStep& compiled, CompiledRegion& region, Coord coord) {
   const auto parts = static_cast<int>(region.parts.size());
   const int streams = std::min(parts, device_.streams());
   if (timing_) device_.stream(0).Record(*region.begins);
@@ -287,7 +287,7 @@ Status Executor::RunStreams(CompiledStep& compiled, CompiledRegion& region, Plac
     if (part >= parts) return;
     CompiledRegion& nodes = region.parts[static_cast<size_t>(part)];
     try {
-      nodes.status = RunNodes(compiled, nodes, place, device_.stream(part % streams));
+      nodes.status = RunNodes(compiled, nodes, coord, device_.stream(part % streams));
     } catch (...) {  // a Bug, which must not leave the parallel region by itself
       nodes.thrown = std::current_exception();
     }
@@ -298,7 +298,7 @@ Status Executor::RunStreams(CompiledStep& compiled, CompiledRegion& region, Plac
     if (nodes.thrown) std::rethrow_exception(nodes.thrown);
     RIDGE_RETURN_IF_ERROR(nodes.status);
   }
-  return timing_ ? AddStreamSeconds(compiled, region, place) : Status();
+  return timing_ ? AddStreamSeconds(compiled, region, coord) : Status();
 }
 
 // The first streams go on where the main one is.
@@ -331,12 +331,12 @@ void Executor::MakeEvents(CompiledRegion& region) {
 }
 
 // Of the nodes that were enqueued last; returns their sum before it is scaled.
-double Executor::AddSeconds(CompiledStep& compiled, const CompiledRegion& nodes, Place place,
+double Executor::AddSeconds(CompiledStep& compiled, const CompiledRegion& nodes, Coord coord,
                             double scale) {
   const double begin = nodes.begins->seconds();
   double before = begin;
   for (size_t n = nodes.first; n < nodes.end; ++n) {
-    if (place.slice < compiled.nodes[n].first_slice) continue;
+    if (coord.slice < compiled.nodes[n].first_slice) continue;
     const double now = compiled.ends[n]->seconds();
     compiled.seconds[n] += (now - before) * scale;
     before = now;
@@ -346,14 +346,14 @@ double Executor::AddSeconds(CompiledStep& compiled, const CompiledRegion& nodes,
 
 // The nodes' seconds are scaled so that they add up to the region's.
 Status Executor::AddStreamSeconds(CompiledStep& compiled, const CompiledRegion& region,
-                                  Place place) {
+                                  Coord coord) {
   RIDGE_RETURN_IF_ERROR(device_.stream(0).Synchronize());
   double sum_s = 0;
   for (const CompiledRegion& nodes : region.parts)
-    sum_s += AddSeconds(compiled, nodes, place, /*scale=*/0);
+    sum_s += AddSeconds(compiled, nodes, coord, /*scale=*/0);
   const double whole_s = region.ends->seconds() - region.begins->seconds();
   for (const CompiledRegion& nodes : region.parts)
-    AddSeconds(compiled, nodes, place, sum_s > 0 ? whole_s / sum_s : 0);
+    AddSeconds(compiled, nodes, coord, sum_s > 0 ? whole_s / sum_s : 0);
   return Status();
 }
 
@@ -452,19 +452,19 @@ Result<std::string> Executor::FirstNonFinite(int step, int slot) {
   return std::string();
 }
 
-Result<std::string> Executor::FirstNonFiniteIn(int step, Place place) {
+Result<std::string> Executor::FirstNonFiniteIn(int step, Coord coord) {
   const StepPlan& plan = program_.steps[static_cast<size_t>(step)];
   CompiledStep& compiled = *compiled_[static_cast<size_t>(step)];
   for (int n = 0; n <= compiled.loss_node; ++n) {
     CompiledNode& node = compiled.nodes[static_cast<size_t>(n)];
-    if (place.slice < node.first_slice) continue;
-    RIDGE_RETURN_IF_ERROR(RunNode(node, place, device_.stream(0)));
+    if (coord.slice < node.first_slice) continue;
+    RIDGE_RETURN_IF_ERROR(RunNode(node, coord, device_.stream(0)));
     const PlannedNode& planned = plan.nodes[static_cast<size_t>(n)];
     for (size_t k = 0; k < planned.outputs.size(); ++k) {
       const PlannedValue& made = plan.values[static_cast<size_t>(planned.outputs[k])];
       const int64_t count = ElementsIn(made.layout, made.type, made.size_bytes);
       RIDGE_ASSIGN_OR_RETURN(const bool finite, transfers_->AllFinite(made.type.dtype, count,
-                                                                      node.At(place).outputs[k]));
+                                                                      node.At(coord).outputs[k]));
       if (!finite) return fmt::format("node '{}' ({})", planned.name, planned.op);
     }
   }

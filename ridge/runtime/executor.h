@@ -60,29 +60,29 @@ class Executor {
   struct CompiledStep;
   struct CompiledNode;
   struct CompiledRegion;
-  struct Place;
+  struct Coord;
   Executor(Program program, Backend& backend, std::unique_ptr<Memory> arena);
   Status Compile();
   Result<CompiledNode> CompileNode(const StepPlan& step, const PlannedNode& node) const;
-  std::byte* Address(const StepPlan& step, int value, Place place) const;
+  std::byte* Address(const StepPlan& step, int value, Coord coord) const;
   std::vector<std::span<std::byte>> SumsToClear(const StepPlan& step) const;
   void WatchLoss(const StepPlan& step, CompiledStep& compiled) const;
   void StartTiming(CompiledStep& compiled);
   void MakeEvents(CompiledRegion& region);
 
-  Status RunRegion(CompiledStep& compiled, CompiledRegion& region, Place place);
-  Status RunParts(CompiledStep& compiled, CompiledRegion& region, Place place);
-  Status RunNodes(CompiledStep& compiled, CompiledRegion& region, Place place, Stream& stream);
-  Status RunStreams(CompiledStep& compiled, CompiledRegion& region, Place place);
+  Status RunRegion(CompiledStep& compiled, CompiledRegion& region, Coord coord);
+  Status RunParts(CompiledStep& compiled, CompiledRegion& region, Coord coord);
+  Status RunNodes(CompiledStep& compiled, CompiledRegion& region, Coord coord, Stream& stream);
+  Status RunStreams(CompiledStep& compiled, CompiledRegion& region, Coord coord);
   void Fork(int streams);
   void Join(int streams);
-  static Status RunNode(CompiledNode& node, Place place, Stream& stream);
-  static double AddSeconds(CompiledStep& compiled, const CompiledRegion& nodes, Place place,
+  static Status RunNode(CompiledNode& node, Coord coord, Stream& stream);
+  static double AddSeconds(CompiledStep& compiled, const CompiledRegion& nodes, Coord coord,
                            double scale);
-  Status AddStreamSeconds(CompiledStep& compiled, const CompiledRegion& region, Place place);
+  Status AddStreamSeconds(CompiledStep& compiled, const CompiledRegion& region, Coord coord);
   Status CheckLoss(const CompiledStep& compiled, Stream& stream);
   Result<std::string> NonFiniteStart(const StepPlan& step, int slot);
-  Result<std::string> FirstNonFiniteIn(int step, Place place);
+  Result<std::string> FirstNonFiniteIn(int step, Coord coord);
 
   Program program_;
   Backend& backend_;

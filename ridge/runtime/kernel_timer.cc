@@ -15,7 +15,7 @@ constexpr int kFewestRounds = 4;  // the first warms up
 constexpr int kMostRounds = 40;
 constexpr double kEnough_s = 0.02;  // of one kernel
 
-// Offsets of the operands: one place for each, as large as the largest layout of the choices.
+// Offsets of the operands: one span for each, as large as the largest layout of the choices.
 class Operands {
  public:
   Operands(Backend& backend, const OpCall& call, const std::vector<KernelChoice>& choices)
@@ -57,25 +57,25 @@ class Operands {
     std::vector<void*> outputs;
     for (size_t i = 0; i < inputs_.size(); ++i)
       inputs.push_back(call.has_input(i) ? base + inputs_[i].offset : nullptr);
-    for (const Place& output : outputs_) outputs.push_back(base + output.offset);
+    for (const Span& output : outputs_) outputs.push_back(base + output.offset);
     RIDGE_RETURN_IF_ERROR(kernel.Enqueue(stream, {inputs, outputs, base + workspace_.offset}));
     return stream.Synchronize();
   }
 
  private:
-  struct Place {
+  struct Span {
     int64_t offset = 0, bytes = 0;
   };
 
-  Place Reserve(int64_t bytes) {
-    const Place place{bytes_, RoundUp(bytes, alignment_)};
-    bytes_ += place.bytes;
-    return place;
+  Span Reserve(int64_t bytes) {
+    const Span span{bytes_, RoundUp(bytes, alignment_)};
+    bytes_ += span.bytes;
+    return span;
   }
 
   const int64_t alignment_;
-  std::vector<Place> inputs_, outputs_;
-  Place workspace_;
+  std::vector<Span> inputs_, outputs_;
+  Span workspace_;
   int64_t bytes_ = 0;
 };
 

@@ -73,7 +73,7 @@ struct Candidate {
   double expected_s = 0;
 };
 
-// A first run of many times what was expected may have been disturbed: once more.
+// A first run of many times what was expected may have been disturbed: it is repeated.
 int RoundsOf(const Candidate& candidate, double seconds) {
   const double enough = candidate.count <= kFewNodes ? kLongForFew_s : kLong_s;
   if (seconds < enough) return kFewestRounds;

@@ -12,7 +12,7 @@ using dnnl::memory;
 
 // Where the pointer of one argument comes from.
 struct Pointer {
-  Place place;
+  ArgSource source;
   int64_t at;  // index of input or output, or offset in the workspace
 };
 
@@ -34,8 +34,8 @@ struct Stage {
 
 void* Locate(const Pointer& pointer, const KernelBuffers& buffers) {
   const auto at = static_cast<size_t>(pointer.at);
-  if (pointer.place == Place::kInput) return const_cast<void*>(buffers.inputs[at]);
-  if (pointer.place == Place::kOutput) return buffers.outputs[at];
+  if (pointer.source == ArgSource::kInput) return const_cast<void*>(buffers.inputs[at]);
+  if (pointer.source == ArgSource::kOutput) return buffers.outputs[at];
   return static_cast<std::byte*>(buffers.workspace) + pointer.at;
 }
 
@@ -82,7 +82,7 @@ Stage ReorderStage(const CpuContext& cpu, const memory::desc& from, const memory
   stage.Add(cpu.engine, DNNL_ARG_TO, to, to_at);
   if (desc.scratchpad_desc().get_size() > 0) {
     stage.Add(cpu.engine, DNNL_ARG_SCRATCHPAD, desc.scratchpad_desc(),
-              {Place::kWorkspace, scratchpad_offset});
+              {ArgSource::kWorkspace, scratchpad_offset});
   }
   return stage;
 }
@@ -120,25 +120,25 @@ int64_t PrimitivePlan::Reserve(int64_t bytes) {
   return offset;
 }
 
-LayoutId PrimitivePlan::ChooseLayout(Place place, int index, const memory::desc& row_major,
+LayoutId PrimitivePlan::ChooseLayout(ArgSource source, int index, const memory::desc& row_major,
                                      const memory::desc& wanted, bool transposed) const {
   const auto at = static_cast<size_t>(index);
   if (source_ == LayoutSource::kRowMajor || wanted == row_major) return kRowMajor;
   if (source_ == LayoutSource::kChoice) {
-    return place == Place::kInput ? choice_->input_layouts[at] : choice_->output_layouts[at];
+    return source == ArgSource::kInput ? choice_->input_layouts[at] : choice_->output_layouts[at];
   }
-  const TensorType& type = place == Place::kInput ? call_.inputs[at] : call_.outputs[at];
+  const TensorType& type = source == ArgSource::kInput ? call_.inputs[at] : call_.outputs[at];
   if (static_cast<size_t>(type.rank()) != wanted.get_dims().size()) return kRowMajor;
   return LayoutOf(transposed ? wanted.permute_axes({1, 0}) : wanted).value_or(kRowMajor);
 }
 
-void PrimitivePlan::Bind(Place place, int arg, int index, const memory::desc& row_major,
+void PrimitivePlan::Bind(ArgSource source, int arg, int index, const memory::desc& row_major,
                          const memory::desc& wanted, bool transposed) {
   const auto at = static_cast<size_t>(index);
-  const LayoutId layout = ChooseLayout(place, index, row_major, wanted, transposed);
-  const TensorType& type = place == Place::kInput ? call_.inputs[at] : call_.outputs[at];
-  (place == Place::kInput ? input_layouts_ : output_layouts_)[at] = layout;
-  Binding binding{arg, place, index, row_major, wanted};
+  const LayoutId layout = ChooseLayout(source, index, row_major, wanted, transposed);
+  const TensorType& type = source == ArgSource::kInput ? call_.inputs[at] : call_.outputs[at];
+  (source == ArgSource::kInput ? input_layouts_ : output_layouts_)[at] = layout;
+  Binding binding{arg, source, index, row_major, wanted};
   if (layout != kRowMajor) {
     binding.given = DescOf(type, layout);
     if (transposed) binding.given = binding.given.permute_axes({1, 0});
@@ -150,17 +150,17 @@ void PrimitivePlan::Bind(Place place, int arg, int index, const memory::desc& ro
 
 void PrimitivePlan::BindInput(int arg, int index, const memory::desc& row_major,
                               const memory::desc& wanted) {
-  Bind(Place::kInput, arg, index, row_major, wanted, /*transposed=*/false);
+  Bind(ArgSource::kInput, arg, index, row_major, wanted, /*transposed=*/false);
 }
 
 void PrimitivePlan::BindTransposedInput(int arg, int index, const memory::desc& row_major,
                                         const memory::desc& wanted) {
-  Bind(Place::kInput, arg, index, row_major, wanted, /*transposed=*/true);
+  Bind(ArgSource::kInput, arg, index, row_major, wanted, /*transposed=*/true);
 }
 
 void PrimitivePlan::BindOutput(int arg, int index, const memory::desc& row_major,
                                const memory::desc& wanted) {
-  Bind(Place::kOutput, arg, index, row_major, wanted, /*transposed=*/false);
+  Bind(ArgSource::kOutput, arg, index, row_major, wanted, /*transposed=*/false);
 }
 
 // One scratchpad serves the primitive and the reorders around it: they run one after another.
@@ -169,7 +169,7 @@ void PrimitivePlan::SetPrimitive(const dnnl::primitive_desc_base& desc) {
   auto bytes = static_cast<int64_t>(desc.scratchpad_desc().get_size());
   for (const Binding& b : bindings_) {
     if (b.copy_offset < 0) continue;
-    const bool input = b.place == Place::kInput;
+    const bool input = b.source == ArgSource::kInput;
     bytes = std::max(bytes, ReorderWorkspaceBytes(cpu_, threads_, input ? b.given : b.wanted,
                                                   input ? b.wanted : b.given));
   }
@@ -196,12 +196,12 @@ Result<std::unique_ptr<Kernel>> PrimitivePlan::Compile() const {
   main.primitive = dnnl::primitive(desc_.get());
   std::vector<Stage> after;
   for (const Binding& b : bindings_) {
-    const Pointer outside{b.place, b.index};
+    const Pointer outside{b.source, b.index};
     const bool copied = b.copy_offset >= 0;
-    const Pointer inside = copied ? Pointer{Place::kWorkspace, b.copy_offset} : outside;
+    const Pointer inside = copied ? Pointer{ArgSource::kWorkspace, b.copy_offset} : outside;
     main.Add(cpu_.engine, b.arg, b.wanted, inside);
     if (!copied) continue;
-    if (b.place == Place::kInput) {
+    if (b.source == ArgSource::kInput) {
       kernel->Add(ReorderStage(cpu_, b.given, b.wanted, outside, inside, scratchpad_offset_));
     } else {
       after.push_back(ReorderStage(cpu_, b.wanted, b.given, inside, outside, scratchpad_offset_));
@@ -209,7 +209,7 @@ Result<std::unique_ptr<Kernel>> PrimitivePlan::Compile() const {
   }
   if (desc_.scratchpad_desc().get_size() > 0) {
     main.Add(cpu_.engine, DNNL_ARG_SCRATCHPAD, desc_.scratchpad_desc(),
-             {Place::kWorkspace, scratchpad_offset_});
+             {ArgSource::kWorkspace, scratchpad_offset_});
   }
   kernel->Add(std::move(main));
   for (Stage& stage : after) kernel->Add(std::move(stage));
@@ -256,7 +256,7 @@ Result<std::unique_ptr<Kernel>> MakeReorderKernel(const CpuContext& cpu, int thr
                                                   const memory::desc& to) {
   const TeamSize team(threads);
   auto kernel = std::make_unique<PrimitiveKernel>(cpu, threads);
-  kernel->Add(ReorderStage(cpu, from, to, {Place::kInput, 0}, {Place::kOutput, 0}, 0));
+  kernel->Add(ReorderStage(cpu, from, to, {ArgSource::kInput, 0}, {ArgSource::kOutput, 0}, 0));
   return Result<std::unique_ptr<Kernel>>(std::move(kernel));
 }
 

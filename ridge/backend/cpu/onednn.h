@@ -18,7 +18,8 @@
 
 namespace ridge::cpu {
 
-enum class Place : uint8_t { kInput, kOutput, kWorkspace };
+// Which buffers of a kernel an argument points into.
+enum class ArgSource : uint8_t { kInput, kOutput, kWorkspace };
 
 // Where a kernel's layouts come from.
 enum class LayoutSource : uint8_t { kPrimitive, kRowMajor, kChoice };
@@ -51,14 +52,14 @@ class PrimitivePlan {
  private:
   struct Binding {
     int arg;
-    Place place;
+    ArgSource source;
     int index;  // input or output
     dnnl::memory::desc given, wanted;
     int64_t copy_offset = -1;  // of the reordered copy in the workspace
   };
-  void Bind(Place place, int arg, int index, const dnnl::memory::desc& row_major,
+  void Bind(ArgSource source, int arg, int index, const dnnl::memory::desc& row_major,
             const dnnl::memory::desc& wanted, bool transposed);
-  LayoutId ChooseLayout(Place place, int index, const dnnl::memory::desc& row_major,
+  LayoutId ChooseLayout(ArgSource source, int index, const dnnl::memory::desc& row_major,
                         const dnnl::memory::desc& wanted, bool transposed) const;
   int64_t Reserve(int64_t bytes);
 
