@@ -18,13 +18,13 @@ class ForwardingBackend : public Backend {
   int threads() const override { return inner_.threads(); }
   Device& device() override { return inner_.device(); }
   bool Multiplies(DType operands) const override { return inner_.Multiplies(operands); }
-  KernelOffers Offers(const OpDef& op, const OpCall& call,
-                      std::span<const LayoutId> available) override {
-    return inner_.Offers(op, call, available);
+  KernelCandidates Candidates(const OpDef& op, const OpCall& call,
+                              std::span<const LayoutId> available) override {
+    return inner_.Candidates(op, call, available);
   }
-  KernelOffers SerialOffers(const OpDef& op, const OpCall& call,
-                            std::span<const LayoutId> available) override {
-    return inner_.SerialOffers(op, call, available);
+  KernelCandidates SerialCandidates(const OpDef& op, const OpCall& call,
+                                    std::span<const LayoutId> available) override {
+    return inner_.SerialCandidates(op, call, available);
   }
   int64_t LayoutBytes(LayoutId layout, const TensorType& type) const override {
     return inner_.LayoutBytes(layout, type);

@@ -6,11 +6,11 @@
 // the vendor's 2048^3 matmul and a triad after its steps; `suite_record.h` compares with these.
 #include <fmt/format.h>
 
+#include "ridge/cli/child_process.h"
 #include "ridge/cli/exit_codes.h"
 #include "ridge/cli/flags.h"
 #include "ridge/cli/machine.h"
 #include "ridge/cli/output.h"
-#include "ridge/cli/self.h"
 #include "ridge/cli/suite_record.h"
 #include "ridge/cli/train_flags.h"
 #include "ridge/cli/verbs.h"
@@ -62,7 +62,7 @@ Result<SuiteRun> RunWorkload(const Workload& workload, int64_t threads) {
     words.insert(words.end(), {"--threads", std::to_string(threads)});
   }
   words.emplace_back(workload.model);
-  RIDGE_ASSIGN_OR_RETURN(const std::string text, OutputOfSelf(words));
+  RIDGE_ASSIGN_OR_RETURN(const std::string text, OutputOfChild(words));
   return ParseSuiteRun(text);
 }
 

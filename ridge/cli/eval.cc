@@ -12,7 +12,7 @@
 #include "ridge/core/units.h"
 #include "ridge/models/model.h"
 #include "ridge/train/load/model_source.h"
-#include "ridge/train/loop/run_evaluation.h"
+#include "ridge/train/loop/evaluate_run.h"
 #include "ridge/train/store/run.h"
 
 namespace ridge::cli {

@@ -6,7 +6,7 @@
 #include "ridge/backend/cpu/measure.h"
 #include "ridge/backend/cpu/parallel.h"
 #include "ridge/backend/reference/reference_backend.h"
-#include "ridge/cli/self.h"
+#include "ridge/cli/child_process.h"
 #include "ridge/cli/train_flags.h"
 #include "ridge/core/process.h"
 #include "ridge/core/threads.h"
@@ -19,7 +19,7 @@ namespace {
 
 // The child stores nothing: whether its numbers replace others is not its to decide.
 Result<DeviceProfile> MeasureInChild(int threads) {
-  const Result<std::string> json = OutputOfSelf(
+  const Result<std::string> json = OutputOfChild(
       {"bench", "device", "--quick", "--dry-run", "--threads", std::to_string(threads), "--json"});
   if (!json.ok()) {
     return Status(ErrorCode::kDevice,
@@ -39,7 +39,7 @@ Result<std::unique_ptr<Backend>> MakeBackend(const MachineChoice& choice, int th
 // Who works: so many threads at one node, so many small nodes at a time.
 struct Team {
   int threads = 1;
-  SideBySide side_by_side;
+  InterOp inter_op;
 };
 
 Status AtMost(const char* flag, int64_t value, const char* limit_flag, int64_t limit,
@@ -112,9 +112,9 @@ Result<OpenedMachine> OpenMachine(const MachineChoice& choice,
       }));
   RIDGE_ASSIGN_OR_RETURN(opened.backend, MakeBackend(choice, threads));
   opened.machine.backend = opened.backend.get();
-  opened.machine.side_by_side = team.side_by_side;
-  if (threads == 1)  // else the backend's team has the lanes
-    RIDGE_RETURN_IF_ERROR(cpu::MakeTeam(team.side_by_side.lanes));
+  opened.machine.inter_op = team.inter_op;
+  if (threads == 1)  // else the backend's team has the streams' threads
+    RIDGE_RETURN_IF_ERROR(cpu::MakeTeam(team.inter_op.streams));
   if (choice.kernels == "tuned" && choice.times && choice.backend == "cpu") {
     RIDGE_ASSIGN_OR_RETURN(KernelTimes times,
                            LoadKernelTimes(opened.machine.profile.id, CpuLibrary()));

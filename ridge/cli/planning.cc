@@ -109,7 +109,7 @@ std::string PlanTitle(const PlannedJob& job, const Machine& machine) {
   if (options.recompute == "all") title += ", recomputing";
   if (options.recompute != "all" && options.recompute != "off")
     title += fmt::format(", recomputing {} values", options.recompute);
-  const std::string step = job.facts.own_step ? "its own step" : options.optimizer.name;
+  const std::string step = job.facts.has_optimizer ? "its own step" : options.optimizer.name;
   title += fmt::format(", {}, {}, on {}", step, DTypeName(job.operands), options.device);
   if (machine.backend->name() != options.device) title += " by " + machine.backend->name();
   const int threads = machine.backend->threads();

@@ -14,7 +14,7 @@ Result<std::string> ReadFile(const std::string& path, int64_t max_bytes = int64_
 // The name under which users mean standard output.
 inline constexpr std::string_view kStandardOutput = "-";
 
-// What a name given for output stands for, links followed.
+// The file that a name given for output means, links followed.
 struct OutputTarget {
   std::string path;       // "" for a descriptor
   int descriptor = -1;    // "-", /dev/stdout and the like: one that this process has open
@@ -26,7 +26,7 @@ struct OutputTarget {
 Result<OutputTarget> FindOutputTarget(const std::string& name);
 
 // Writes FILE.tmp-PID, fsyncs it, renames it over FILE and fsyncs the folder: after a crash FILE
-// holds the old content or the new, never a part.  FILE is what `path` stands for: the end of a
+// holds the old content or the new, never a part.  FILE is what `path` means: the end of a
 // link, which stays a link; an existing file keeps permissions and owner.  What cannot be replaced
 // is written to.  Fails with kUnavailable.
 Status WriteFileAtomically(const std::string& path, std::string_view content);

@@ -17,7 +17,7 @@ namespace ridge {
 class OutputFile {
  public:
   enum class Mode {
-    kReplace,  // empty it if it is there; "-" is standard output, which goes on where it stands
+    kReplace,  // empty it if it is there; "-" is standard output, which continues at its position
     kKeep,     // go on at its end; made if it is not there
     kNew,      // fail if it is there
   };

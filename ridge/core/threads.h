@@ -34,7 +34,7 @@ double BusySeconds();
 
 // Bytes this process may use: the smaller of what the container's limit leaves and available
 // memory.  Pages of files that were read and are not in use count as free: the kernel gives them
-// back before it refuses memory.  `system` stands before /proc and /sys, for tests.
+// back before it refuses memory.  `system` is the prefix of /proc and /sys, for tests.
 int64_t AvailableMemoryBytes(const std::string& system = "");
 
 }  // namespace ridge

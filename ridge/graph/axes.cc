@@ -82,27 +82,27 @@ Axes AxesBeforeAttr(const OpCall& call) { return AxesBelow(call, CallAxis(call))
 
 Axes AxesBesidesAttr(const OpCall& call) { return AxesBut(call, CallAxis(call)); }
 
-std::optional<RowsCall> CallForRows(const OpDef& op, const OpCall& call, const Rows& rows) {
+std::optional<SlicedCall> CallForRows(const OpDef& op, const OpCall& call, const Rows& rows) {
   if (op.draws) return std::nullopt;
   const Axes axes = AxesOf(op, call);
   const auto factor = std::find_if(axes.begin(), axes.end(), [&](const Factor& f) {
     return f.outputs[0] == rows.axis && GoesByRow(call, f);
   });
   if (factor == axes.end()) return std::nullopt;
-  RowsCall narrow{{call.inputs.size(), std::nullopt}, call.attrs};
+  SlicedCall sliced{{call.inputs.size(), std::nullopt}, call.attrs};
   for (size_t i = 0; i < call.inputs.size(); ++i) {
     const int axis = factor->inputs[i];
     if (axis != Factor::kNone && Extent(call.inputs[i], axis) != 1)
-      narrow.inputs[i] = Rows{axis, rows.first, rows.count};
+      sliced.inputs[i] = Rows{axis, rows.first, rows.count};
   }
   if (op.dims_attr != nullptr) {
     Dims dims = call.outputs[0].dims;
     dims[static_cast<size_t>(rows.axis)] = rows.count;
-    narrow.attrs[op.dims_attr] = std::move(dims);
+    sliced.attrs[op.dims_attr] = std::move(dims);
   }
   if (factor->offset_attr != nullptr)
-    narrow.attrs[factor->offset_attr] = call.integer(factor->offset_attr) + rows.first;
-  return narrow;
+    sliced.attrs[factor->offset_attr] = call.integer(factor->offset_attr) + rows.first;
+  return sliced;
 }
 
 }  // namespace ridge

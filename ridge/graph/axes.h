@@ -3,8 +3,9 @@
 //   matmul   y[m,n] = sum over k of a[m,k] b[k,n]     m: a0, y0   n: b1, y1   k: a1, b0, summed
 //   softmax  along the last of three dimensions       0: x0, y0   1: x1, y1
 //
-// The rule of an operator stands in its record (OpDef::axes).  Batch propagation (sample_axis.h)
-// reads it from inputs to outputs, slice pushdown (passes/push_slices.cc) from outputs to inputs.
+// The rule of an operator is in its record (OpDef::axes).  Batch propagation (batch_axis.h)
+// reads it from inputs to outputs, slice pushdown (passes/slice_pushdown.cc) from outputs to
+// inputs.
 #pragma once
 #include <initializer_list>
 #include <optional>
@@ -61,13 +62,13 @@ Factor Mapped(const OpCall& call, std::initializer_list<int> inputs, int output)
 Factor Summed(const OpCall& call, int axis, Factor::Over over);
 
 // A call that computes some rows of output 0.
-struct RowsCall {
+struct SlicedCall {
   std::vector<std::optional<Rows>> inputs;  // the rows that it reads of each; nullopt: all
   AttrMap attrs;
 };
 
 // nullopt: rows along this dimension depend on each other, or are random numbers.  On the reference
 // backend the rows have the bits of the whole call.
-std::optional<RowsCall> CallForRows(const OpDef& op, const OpCall& call, const Rows& rows);
+std::optional<SlicedCall> CallForRows(const OpDef& op, const OpCall& call, const Rows& rows);
 
 }  // namespace ridge

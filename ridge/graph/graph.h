@@ -4,7 +4,7 @@
 // new contents are `updates`, which take effect together after the last node.  So a training step
 // with its optimizer is one pure function, and passes may reorder, merge and drop nodes freely.
 // Names are unique.  A Graph is a value: copying is allowed, passes map Graph to Graph.
-// Invariants are checked by CheckGraph() (spec.h) after every pass.
+// Invariants are checked by CheckGraph() (verify.h) after every pass.
 #pragma once
 #include <cstdint>
 #include <map>

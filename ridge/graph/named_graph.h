@@ -11,12 +11,12 @@ struct NamedGraph {
   std::string name;  // of the StepPlan
   Graph graph;       // of one slice
 
-  // A step runs the batch in `slices` equal parts.  `sliced_inputs` hold one part; `slice_sums` are
-  // states, each with an update that adds to it.  The sums start at 0 in every step; other nodes
-  // that read a sum, old or new, run only in the last slice.
+  // A step runs the batch in `slices` equal parts.  `sliced_inputs` hold one part; `accumulators`
+  // are states, each with an update that adds to it.  The sums start at 0 in every step; other
+  // nodes that read a sum, old or new, run only in the last slice.
   int64_t slices = 1;
   std::vector<std::string> sliced_inputs = {};
-  std::vector<std::string> slice_sums = {};
+  std::vector<std::string> accumulators = {};
 
   bool may_recompute = false;  // its backward pass may recompute values instead of keeping them
 };

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "ridge/graph/interpret.h"
-#include "ridge/graph/spec.h"
 #include "ridge/graph/text.h"
+#include "ridge/graph/verify.h"
 
 namespace ridge {
 

@@ -9,9 +9,9 @@
 
 #include "ridge/graph/base64.h"
 #include "ridge/graph/builder.h"
-#include "ridge/graph/spec.h"
 #include "ridge/graph/suggest.h"
 #include "ridge/graph/text_attr.h"
+#include "ridge/graph/verify.h"
 
 namespace ridge {
 namespace {

@@ -2,13 +2,13 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "ridge/graph/batch_axis.h"
 #include "ridge/graph/passes/passes.h"
 #include "ridge/graph/reach.h"
-#include "ridge/graph/sample_axis.h"
+#include "ridge/learn/accumulators.h"
 #include "ridge/learn/classifier.h"
 #include "ridge/learn/inference_form.h"
 #include "ridge/learn/per_sample_loss.h"
-#include "ridge/learn/slice_sums.h"
 #include "ridge/learn/training_graph.h"
 
 namespace ridge {
@@ -32,10 +32,10 @@ Result<NamedGraph> SliceEval(const Graph& eval, int64_t slices) {
   for (ValueId id : eval.ValuesOfKind(ValueKind::kInput)) {
     if (eval.value(id).name != kRngInput) samples.push_back(id);
   }
-  RIDGE_ASSIGN_OR_RETURN(const SampleAxes axes, FindSampleAxes(eval, OutputValues(eval), samples));
+  RIDGE_ASSIGN_OR_RETURN(const BatchAxes axes, FindBatchAxes(eval, OutputValues(eval), samples));
   RIDGE_ASSIGN_OR_RETURN(Graph graph, SliceGraph(eval, axes, slices));
   GraphBuilder b(std::move(graph));
-  SliceSums total(b, slices);
+  Accumulators total(b, slices);
   total.AddOutputs();
   RIDGE_ASSIGN_OR_RETURN(Graph built, b.Build());
   return total.Finish("eval", std::move(built));

@@ -6,9 +6,9 @@
 
 #include "ridge/graph/autodiff.h"
 #include "ridge/graph/passes/passes.h"
+#include "ridge/learn/accumulators.h"
 #include "ridge/learn/classifier.h"
 #include "ridge/learn/clipping.h"
-#include "ridge/learn/slice_sums.h"
 
 namespace ridge {
 namespace {
@@ -71,7 +71,7 @@ Value Accumulator(GraphBuilder& b, Value param) {
 
 Result<NamedGraph> BuildTrain(const Graph& forward, const TrainingGraphOptions& options) {
   RIDGE_ASSIGN_OR_RETURN(Differentiated d, Differentiate(forward, options));
-  SliceSums sums(*d.builder, options.slices);
+  Accumulators sums(*d.builder, options.slices);
   for (size_t i = 0; i < d.params.size(); ++i)
     d.grads[i] =
         sums.Add(AccumulatorName(d.builder->graph().value(d.params[i].id).name), d.grads[i]);
@@ -87,7 +87,7 @@ Result<NamedGraph> BuildTrain(const Graph& forward, const TrainingGraphOptions& 
 // The accumulators sum over micro-batches and slices.
 Result<NamedGraph> BuildMicro(const Graph& forward, const TrainingGraphOptions& options) {
   RIDGE_ASSIGN_OR_RETURN(Differentiated d, Differentiate(forward, options));
-  SliceSums sums(*d.builder, options.slices);
+  Accumulators sums(*d.builder, options.slices);
   sums.AddOutputs();
   for (size_t i = 0; i < d.params.size(); ++i) {
     const Value sum = Accumulator(*d.builder, d.params[i]);
@@ -156,7 +156,7 @@ Result<std::vector<NamedGraph>> BuildTrainingGraphs(const Graph& forward,
                                                     const TrainingGraphOptions& options) {
   std::vector<NamedGraph> graphs;
   RIDGE_ASSIGN_OR_RETURN(const ForwardInfo facts, InspectForward(forward));
-  if (facts.own_step) {
+  if (facts.has_optimizer) {
     RIDGE_ASSIGN_OR_RETURN(NamedGraph train, BuildOwnStep(forward, facts, options));
     graphs.push_back(std::move(train));
     return graphs;

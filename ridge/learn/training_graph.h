@@ -52,7 +52,7 @@ struct ForwardInfo {
   int64_t batch = 0;                     // first extent of the data inputs
   // The graph updates parameters, so it is a whole training step; it may have inputs `ridge.lr` and
   // `ridge.step`.
-  bool own_step = false;
+  bool has_optimizer = false;
 };
 
 // Fails with kInvalidModel: no output `loss` or not one float; inputs without a common first

@@ -6,8 +6,8 @@
 #include <cmath>
 
 #include "ridge/graph/interpret.h"
-#include "ridge/graph/spec.h"
 #include "ridge/graph/text.h"
+#include "ridge/graph/verify.h"
 #include "ridge/learn/inference_form.h"
 #include "ridge/models/model.h"
 
@@ -110,7 +110,7 @@ TEST(TrainingGraphTest, AGraphThatUpdatesItsParametersIsTheStep) {
                               "  update w = next\n");
   const Result<ForwardInfo> facts = InspectForward(forward);
   ASSERT_TRUE(facts.ok()) << facts.status().message();
-  EXPECT_TRUE(facts->own_step);
+  EXPECT_TRUE(facts->has_optimizer);
   EXPECT_EQ(facts->data_inputs.size(), 1u);
   const std::vector<NamedGraph> graphs = Build(forward, Sgd());
   ASSERT_EQ(graphs.size(), 1u);

@@ -4,7 +4,7 @@
 // strided rows, so the transposes are removed, and with them those of the gradients.  If q, k and v
 // are thirds of one product, attention reads its whole result (layout=packed): no slices, and one
 // gradient instead of three that are concatenated.  Operators that treat heads and positions alike
-// (a rotary embedding, a norm of each row) may stand between a transpose and attention.
+// (a rotary embedding, a norm of each row) may come between a transpose and attention.
 //
 // Effective before differentiation: afterwards the gradient reads the transposed values.
 #include <algorithm>
@@ -242,7 +242,7 @@ class AttentionLayouts {
                          node.location);
   }
 
-  // What stands behind the rows, computed of the rows.
+  // What follows the rows, computed of the rows.
   Result<ValueId> RowsOf(const Operand& operand, GraphRewriter& rewriter) const {
     ValueId rows = rewriter.Map(operand.rows);
     for (const Node* node : operand.behind) {

@@ -9,8 +9,8 @@
 #include "ridge/graph/builder.h"
 #include "ridge/graph/interpret.h"
 #include "ridge/graph/passes/passes.h"
-#include "ridge/graph/spec.h"
 #include "ridge/graph/text.h"
+#include "ridge/graph/verify.h"
 #include "ridge/lower/passes.h"
 #include "ridge/lower/pipeline.h"
 
@@ -147,12 +147,12 @@ TEST_P(Stacks, KeepResultsAndGradients) {
   EXPECT_GT(changed, 20);
 }
 
-INSTANTIATE_TEST_SUITE_P(Passes, Stacks, testing::Values(PushSlicesUp, FoldHeadTransposes));
+INSTANTIATE_TEST_SUITE_P(Passes, Stacks, testing::Values(PushDownSlices, FoldHeadTransposes));
 
-TEST(PushSlicesUp, NeverAddsWork) {
+TEST(PushDownSlices, NeverAddsWork) {
   for (uint32_t seed = 0; seed < 200; ++seed) {
     const Graph before = RandomStack(seed).Build();
-    const Result<Graph> after = PushSlicesUp(before);
+    const Result<Graph> after = PushDownSlices(before);
     ASSERT_TRUE(after.ok());
     EXPECT_LE(MeasureGraph(*after).flops, MeasureGraph(before).flops) << PrintGraph(before);
   }

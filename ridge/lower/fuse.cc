@@ -1,7 +1,8 @@
-// First thin convolutions with their pools, and norms with the steps that follow them, since a
-// product's epilogue would take those steps.  Then epilogues: a step in a product's epilogue costs
-// nothing.  Then groups of pointwise nodes: each becomes one node whose intermediate values never
-// reach memory; a member with readers outside becomes another output, so nothing is computed twice.
+// First convolutions of few channels with their pools, and norms with the steps that follow them,
+// since a product's epilogue would take those steps.  Then epilogues: a step in a product's
+// epilogue costs nothing.  Then groups of pointwise nodes: each becomes one node whose intermediate
+// values never reach memory; a member with readers outside becomes another output, so nothing is
+// computed twice.
 //
 // Optimizer updates are separate kernels and are not fused.
 #include <queue>

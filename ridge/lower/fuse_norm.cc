@@ -53,7 +53,7 @@ class NormFuser {
   }
 
  private:
-  // What a convolution of 16 bits writes will be stored in 16 bits too (narrow_storage.h).
+  // What a convolution of 16 bits writes will be stored in 16 bits too (reduced_storage.h).
   DType StoredType(ValueId id) const {
     const Node* producer = graph_.producer(id);
     const bool conv = producer != nullptr && producer->op->cost_class == CostClass::kConv;

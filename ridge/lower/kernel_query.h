@@ -41,7 +41,7 @@ struct KernelRefusal {
   std::string reason;
 };
 
-struct KernelOffers {
+struct KernelCandidates {
   std::vector<KernelChoice> choices;  // best first
   std::vector<KernelRefusal> refusals;
 };
@@ -62,18 +62,18 @@ class KernelQuery {
   // By which all choices are made.
   virtual const CostModel& nominal() const = 0;
   // `available[i]` is the layout of input i; a choice may require another.
-  virtual KernelOffers Offers(const OpDef& op, const OpCall& call,
-                              std::span<const LayoutId> available) = 0;
+  virtual KernelCandidates Candidates(const OpDef& op, const OpCall& call,
+                                      std::span<const LayoutId> available) = 0;
   // The same for kernels that run on the calling thread only; empty when the backend has none.
-  virtual KernelOffers SerialOffers(const OpDef& op, const OpCall& call,
-                                    std::span<const LayoutId> available) = 0;
+  virtual KernelCandidates SerialCandidates(const OpDef& op, const OpCall& call,
+                                            std::span<const LayoutId> available) = 0;
   virtual int64_t LayoutBytes(LayoutId layout, const TensorType& type) const = 0;
   virtual std::string LayoutName(LayoutId layout) const = 0;  // "row_major", "nChw16c"
   // Copies from one layout into another; both are of `type`.
   virtual KernelChoice Reorder(const TensorType& type, LayoutId from, LayoutId to) = 0;
   virtual std::optional<KernelChoice> SerialReorder(const TensorType& type, LayoutId from,
                                                     LayoutId to) = 0;
-  // The efficiency of the best offer for row-major inputs; 0 when there is none.
+  // The efficiency of the best candidate for row-major inputs; 0 when there is none.
   double BestEfficiency(const OpDef& op, const OpCall& call);
 };
 

@@ -9,11 +9,11 @@
 
 #include "ridge/core/split.h"
 #include "ridge/graph/passes/passes.h"
-#include "ridge/graph/spec.h"
 #include "ridge/graph/suggest.h"
-#include "ridge/lower/narrow_storage.h"
+#include "ridge/graph/verify.h"
+#include "ridge/lower/autocast.h"
 #include "ridge/lower/passes.h"
-#include "ridge/lower/precision.h"
+#include "ridge/lower/reduced_storage.h"
 
 namespace ridge {
 
@@ -42,7 +42,7 @@ const std::vector<PassInfo>& AllPasses() {
       // First, so that the rules of algebra see numbers and not the nodes that make them.
       {"fold", "evaluate nodes whose inputs are constants", OnAnyDevice<FoldConstants>},
       // Before everything that makes nodes larger: what is not read should not be looked at.
-      {"push_slices", "compute only the rows that are read", OnAnyDevice<PushSlicesUp>, kForward},
+      {"push_slices", "compute only the rows that are read", OnAnyDevice<PushDownSlices>, kForward},
       // Before algebra, which rewrites parts of what is looked for.
       {"patterns", "layer_norm, rms_norm, gelu, silu from primitive nodes",
        OnAnyDevice<RecognizePatterns>},

@@ -64,7 +64,7 @@ Result<Graph> RunPasses(Graph graph, const PassSelection& selection, const Rewri
 // What is made of the graph of a step.
 struct StepRewrites {
   PassSelection passes;
-  DType operands = DType::kF32;  // of products (precision.h); below f32 activations follow
+  DType operands = DType::kF32;  // of products (autocast.h); below f32 activations follow
   // Gives the backward pass copies of values (recompute.h).  May be empty.
   std::function<Result<Graph>(Graph)> recompute;
 };

@@ -14,8 +14,8 @@ struct DTypeGroup {
   bool rest = false;  // the last of `inputs` also means all after it
 };
 
-// Products whose operands have 16 bits, against f32.
-struct NarrowRates {
+// Contractions whose operands have 16 bits, against f32.
+struct ReducedRates {
   double speed = 1;           // FLOPs per second
   double flops_per_byte = 0;  // in f32, in the time of a byte to or from memory
   // FLOPs for each element that goes in or out, from which on they save more time than casts cost.
@@ -28,10 +28,10 @@ class RewriteRules {
   // Whether a kernel runs `call`, a node that joins several, in one pass.
   // REQUIRES: the operator accepts the call.
   virtual bool Fuses(const OpDef& op, const OpCall& call) const = 0;
-  virtual NarrowRates RatesOf(DType operands) const = 0;
+  virtual ReducedRates RatesOf(DType operands) const = 0;
   // The tensors that kernels of this operator take in 16 bits, each group as a whole, while all
   // else is f32.
-  virtual std::vector<DTypeGroup> NarrowGroups(const OpDef& op) const = 0;
+  virtual std::vector<DTypeGroup> ReducedGroups(const OpDef& op) const = 0;
 };
 
 }  // namespace ridge

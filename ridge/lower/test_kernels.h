@@ -6,12 +6,13 @@
 
 namespace ridge {
 
-// Row-major only, none for one thread.  A test says what is offered.
+// Row-major only, none for one thread.  A test gives the candidates.
 class RowMajorKernels : public KernelQuery {
  public:
   const RewriteRules& rules() const override { return UnlimitedRules(); }
   const CostModel& nominal() const override { return TestCosts(); }
-  KernelOffers SerialOffers(const OpDef&, const OpCall&, std::span<const LayoutId>) override {
+  KernelCandidates SerialCandidates(const OpDef&, const OpCall&,
+                                    std::span<const LayoutId>) override {
     return {};
   }
   std::optional<KernelChoice> SerialReorder(const TensorType&, LayoutId, LayoutId) override {

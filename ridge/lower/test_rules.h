@@ -8,8 +8,8 @@ namespace ridge {
 class TestRules : public RewriteRules {
  public:
   bool Fuses(const OpDef&, const OpCall&) const override { return true; }
-  NarrowRates RatesOf(DType) const override { return {2, 8, 48}; }
-  std::vector<DTypeGroup> NarrowGroups(const OpDef& op) const override {
+  ReducedRates RatesOf(DType) const override { return {2, 8, 48}; }
+  std::vector<DTypeGroup> ReducedGroups(const OpDef& op) const override {
     if (op.name == "matmul" || op.name == "conv") return {{{3}, {0}, /*rest=*/true}};
     if (op.name == "batch_norm") return {{{0}, {0}}};
     return {};

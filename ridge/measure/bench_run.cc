@@ -10,7 +10,7 @@
 #include "ridge/learn/random_inputs.h"
 #include "ridge/learn/training_graph.h"
 #include "ridge/train/load/model_source.h"
-#include "ridge/train/loop/graph_run.h"
+#include "ridge/train/loop/run_once.h"
 
 namespace ridge {
 namespace {

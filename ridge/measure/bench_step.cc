@@ -64,7 +64,7 @@ void Bench::ReadFigures() {
   const double median = Median(timed);
   const TrainOptions& options = request_.options;
   result_.model = options.model;
-  result_.optimizer = job_->job().facts.own_step ? "own" : options.optimizer.name;
+  result_.optimizer = job_->job().facts.has_optimizer ? "own" : options.optimizer.name;
   result_.precision = DTypeName(job_->job().operands);
   result_.version = kRidgeVersion;
   result_.batch = options.batch;

@@ -69,7 +69,7 @@ void Describe(const ProfileRequest& request, const Machine& machine, const Bench
               StepMeasurement& measured) {
   const TrainOptions& options = request.options;
   measured.model = options.model;
-  measured.optimizer = job.job().facts.own_step ? "own" : options.optimizer.name;
+  measured.optimizer = job.job().facts.has_optimizer ? "own" : options.optimizer.name;
   measured.operands = job.job().operands;
   measured.version = kRidgeVersion;
   measured.batch = options.batch;

@@ -7,7 +7,7 @@
 #include <algorithm>
 
 #include "ridge/measure/bench_job.h"
-#include "ridge/measure/offer_recorder.h"
+#include "ridge/measure/candidate_recorder.h"
 #include "ridge/runtime/kernel_timer.h"
 #include "ridge/train/load/forward.h"
 
@@ -19,11 +19,11 @@ constexpr int kMostPlans = 6;      // another layout leads to other kernels afte
 constexpr int kFewestSteps = 4;
 constexpr double kSteps_s = 3;
 
-std::vector<KernelChoice> WorthTiming(const RecordedOffers& offers) {
+std::vector<KernelChoice> WorthTiming(const RecordedCandidates& candidates) {
   double best = 0;
-  for (const KernelChoice& choice : offers.choices) best = std::max(best, choice.efficiency);
+  for (const KernelChoice& choice : candidates.choices) best = std::max(best, choice.efficiency);
   std::vector<KernelChoice> worth;
-  for (const KernelChoice& choice : offers.choices) {
+  for (const KernelChoice& choice : candidates.choices) {
     if (choice.efficiency * kFarBehind >= best) worth.push_back(choice);
   }
   return worth;
@@ -71,13 +71,13 @@ class Tuner {
  private:
   Status TimeAll(const Graph& forward) {
     for (int plan = 0; plan < kMostPlans; ++plan) {
-      OfferRecorder recorder(*machine_.backend);
+      CandidateRecorder recorder(*machine_.backend);
       Machine asked = tuned_;
       asked.backend = &recorder;
       RIDGE_RETURN_IF_ERROR(PlanTrainingOnly(options_, forward, asked).status());
       bool news = false;
-      for (const auto& [keys, offers] : recorder.recorded()) {
-        RIDGE_ASSIGN_OR_RETURN(const bool timed, TimeOne(offers));
+      for (const auto& [keys, candidates] : recorder.recorded()) {
+        RIDGE_ASSIGN_OR_RETURN(const bool timed, TimeOne(candidates));
         news = news || timed;
       }
       if (!news) break;
@@ -85,16 +85,16 @@ class Tuner {
     return Status();
   }
 
-  // False when there is no choice, or all offers are timed.
-  Result<bool> TimeOne(const RecordedOffers& offers) {
-    const std::vector<KernelChoice> choices = WorthTiming(offers);
-    if (offers.op != nullptr && choices.size() < 2) return false;
+  // False when there is no choice, or all candidates are timed.
+  Result<bool> TimeOne(const RecordedCandidates& candidates) {
+    const std::vector<KernelChoice> choices = WorthTiming(candidates);
+    if (candidates.op != nullptr && choices.size() < 2) return false;
     const auto known = [&](const KernelChoice& choice) {
       return tuned_.kernel_s.contains(choice.key);
     };
     if (std::all_of(choices.begin(), choices.end(), known)) return false;
     RIDGE_ASSIGN_OR_RETURN(const std::vector<double> seconds,
-                           TimeKernels(*machine_.backend, offers.op, offers.call, choices));
+                           TimeKernels(*machine_.backend, candidates.op, candidates.call, choices));
     for (size_t i = 0; i < choices.size(); ++i) tuned_.kernel_s[choices[i].key] = seconds[i];
     ++report_.calls;
     report_.kernels += static_cast<int64_t>(choices.size());

@@ -1,7 +1,7 @@
 // TuneKernels: measures the kernels that a model's nodes could take, for `--kernels tuned`.
 //
-// Where we come from: `ridge bench device --tune MODEL`.  A step is planned, all offers of each
-// node are timed in turn, and the step is planned with the measured times, until every offer is
+// Where we come from: `ridge bench device --tune MODEL`.  A step is planned, all candidates of each
+// node are timed in turn, and the step is planned with the measured times, until every candidate is
 // timed.  Then whole steps of both plans are timed: a tuned plan that is not faster is discarded.
 #pragma once
 #include <map>

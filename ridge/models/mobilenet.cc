@@ -2,7 +2,7 @@
 // ICCV 2019).
 //
 // Inverted residuals: 1x1 expansion, depthwise convolution, squeeze and excitation, 1x1 projection;
-// ReLU in the thin blocks, hard swish in the wide ones.
+// ReLU in the blocks of few channels, hard swish in the others.
 #include <fmt/format.h>
 
 #include <algorithm>

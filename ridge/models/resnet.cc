@@ -2,7 +2,7 @@
 //
 // He et al., "Deep Residual Learning for Image Recognition", CVPR 2016.  Stem: conv 7x7/2, batch
 // norm, ReLU, max-pool 3/2.  Four stages of basic blocks or bottlenecks; the first block of stages
-// 2 to 4 has stride 2, and a 1x1 convolution stands on the shortcut where its shape changes.
+// 2 to 4 has stride 2, and a 1x1 convolution is on the shortcut where its shape changes.
 // Convolutions have no bias and start normal with fan out; batch norm starts as the identity.
 #include <fmt/format.h>
 

@@ -37,24 +37,24 @@ KernelChooser::KernelChooser(KernelQuery& kernels, const PlanOptions& options)
 Status KernelChooser::Choose(const OpDef& op, std::vector<LayoutId> at_hand, PlannedNode& planned,
                              const NeededCopies& copies) {
   if (!options_.layout) at_hand.assign(at_hand.size(), kRowMajor);
-  KernelOffers offers = kernels_.Offers(op, planned.call, at_hand);
-  planned.refusals = std::move(offers.refusals);
+  KernelCandidates candidates = kernels_.Candidates(op, planned.call, at_hand);
+  planned.refusals = std::move(candidates.refusals);
   const Node node{op, planned, copies};
-  int best = Cheapest(node, offers.choices, By::kNominal, kNone);
+  int best = Cheapest(node, candidates.choices, By::kNominal, kNone);
   if (best == kNone) return NoKernel(planned);
-  if (Measured(offers.choices[static_cast<size_t>(best)]) != nullptr)
-    best = Cheapest(node, offers.choices, By::kMeasured, best);
-  planned.choice = std::move(offers.choices[static_cast<size_t>(best)]);
+  if (Measured(candidates.choices[static_cast<size_t>(best)]) != nullptr)
+    best = Cheapest(node, candidates.choices, By::kMeasured, best);
+  planned.choice = std::move(candidates.choices[static_cast<size_t>(best)]);
   return Status();
 }
 
 // `usual` stays unless another one is clearly faster.
-int KernelChooser::Cheapest(const Node& node, std::span<const KernelChoice> offers, By by,
+int KernelChooser::Cheapest(const Node& node, std::span<const KernelChoice> candidates, By by,
                             int usual) const {
   int best = kNone;
   double best_s = kInfinity;
-  for (int i = 0; i < static_cast<int>(offers.size()); ++i) {
-    const KernelChoice& choice = offers[static_cast<size_t>(i)];
+  for (int i = 0; i < static_cast<int>(candidates.size()); ++i) {
+    const KernelChoice& choice = candidates[static_cast<size_t>(i)];
     if (!options_.layout && !RowMajorOnly(choice)) continue;
     const double seconds = Price(node, choice, by) * (i == usual ? kClearlyFaster : 1);
     if (seconds >= best_s) continue;

@@ -1,8 +1,8 @@
 // KernelChooser picks one of the backend's kernels for each node.
 //
-// It takes the offer with the lowest cost on the nominal device, reorders included: a function of
-// the call, the layouts of the operands, CPU type and thread count.  With PlanOptions::kernel_s,
-// measured seconds decide between the offers that were measured.
+// It takes the candidate with the lowest cost on the nominal device, reorders included: a function
+// of the call, the layouts of the operands, CPU type and thread count.  With PlanOptions::kernel_s,
+// measured seconds decide between the candidates that were measured.
 #pragma once
 #include <functional>
 #include <span>
@@ -38,7 +38,7 @@ class KernelChooser {
   };
   enum class By : uint8_t { kNominal, kMeasured };
 
-  int Cheapest(const Node& node, std::span<const KernelChoice> offers, By by, int usual) const;
+  int Cheapest(const Node& node, std::span<const KernelChoice> candidates, By by, int usual) const;
   double Price(const Node& node, const KernelChoice& choice, By by) const;
   double ReorderSeconds(const TensorType& type, LayoutId from, LayoutId to, By by) const;
   const double* Measured(const KernelChoice& choice) const;

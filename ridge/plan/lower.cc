@@ -344,7 +344,7 @@ class Lowering {
   }
 
   void NoteSliceSums() {
-    for (const std::string& name : named_.slice_sums) {
+    for (const std::string& name : named_.accumulators) {
       const auto known = persistent_.by_name.find(name);
       if (known != persistent_.by_name.end()) step_.sums.push_back(known->second);
     }

@@ -1,8 +1,8 @@
 // Lowering: a graph becomes a StepPlan without offsets.
 //
 // Visits the nodes in schedule order and picks each one's kernel and operand layouts: the cheapest
-// of the backend's offers, reorders included.  Reorders become nodes and are shared by all later
-// readers.  Views (reshape) become values that share bytes.
+// of the backend's kernel candidates, reorders included.  Reorders become nodes and are shared by
+// all later readers.  Views (reshape) become values that share bytes.
 #pragma once
 #include <optional>
 #include <vector>

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "ridge/graph/sample_axis.h"
+#include "ridge/graph/batch_axis.h"
 
 namespace ridge {
 namespace {

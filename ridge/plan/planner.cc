@@ -1,5 +1,5 @@
 // Where we come from: the optimized graphs of a training job (learn/training_graph.cc).
-// What is known here: the backend's offers and cost models; nothing is run.
+// What is known here: the backend's kernel candidates and cost models; nothing is run.
 // Where it goes next: runtime/executor.cc maps the arena and walks the StepPlans.
 #include "ridge/plan/planner.h"
 
@@ -108,7 +108,7 @@ Result<Program> PlanProgram(const std::string& model, const std::vector<NamedGra
   for (const NamedGraph& named : graphs) RIDGE_RETURN_IF_ERROR(CheckBound(named.graph));
   RIDGE_RETURN_IF_ERROR(LowerGraphs(graphs, kernels, options, program));
   for (StepPlan& step : program.steps) {
-    FormParallelRegions(kernels, options.side_by_side, step);
+    FormParallelRegions(kernels, options.inter_op, step);
     if (options.in_place) ShareInPlace(program.memory, step);
     PeelFirstSlice(step);
   }

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "ridge/graph/named_graph.h"
+#include "ridge/plan/parallel_regions.h"
 #include "ridge/plan/program.h"
-#include "ridge/plan/side_by_side.h"
 
 namespace ridge {
 
@@ -21,7 +21,7 @@ struct PlanOptions {
   // Measured seconds by KernelChoice::key, which choose between kernels.  nullptr: the nominal
   // device chooses.  Not owned.
   const std::map<std::string, double>* kernel_s = nullptr;
-  SideBySide side_by_side = {};  // --inter-op
+  InterOp inter_op = {};  // --inter-op
 };
 
 // `kernels` decides, by its nominal costs; `measured` predicts times (cost/times.h) and changes

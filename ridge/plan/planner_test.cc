@@ -33,8 +33,8 @@ class FakeKernels : public KernelQuery {
   const RewriteRules& rules() const override { return UnlimitedRules(); }
   const CostModel& nominal() const override { return *costs; }
   MemorySpace memory() override { return space; }
-  KernelOffers Offers(const OpDef& op, const OpCall& call,
-                      std::span<const LayoutId> available) override {
+  KernelCandidates Candidates(const OpDef& op, const OpCall& call,
+                              std::span<const LayoutId> available) override {
     if (op.name == unknown_op) return {{}, {{"fake", "declines for the test"}}};
     KernelChoice plain;
     plain.kernel = "plain";
@@ -55,7 +55,8 @@ class FakeKernels : public KernelQuery {
       return {{blocked, plain}, {}};
     return {{plain}, {}};
   }
-  KernelOffers SerialOffers(const OpDef&, const OpCall&, std::span<const LayoutId>) override {
+  KernelCandidates SerialCandidates(const OpDef&, const OpCall&,
+                                    std::span<const LayoutId>) override {
     return {};
   }
   std::optional<KernelChoice> SerialReorder(const TensorType&, LayoutId, LayoutId) override {
@@ -85,7 +86,7 @@ class Planner : public ::testing::Test {
     NamedGraph named{"train", Built(b)};
     named.slices = 2;
     named.sliced_inputs = {"x"};
-    named.slice_sums = {"s"};
+    named.accumulators = {"s"};
     return PlanNamed(named, {});
   }
 
@@ -181,7 +182,7 @@ TEST_F(Planner, MeasuredSecondsChooseBetweenKernelsThatWereMeasured) {
   EXPECT_EQ(nodes({{"exp plain", 1e-9}}), blocked);
 }
 
-// Takes the seconds that it is told, by kernel.
+// Takes given seconds, by kernel.
 class ToldCosts : public CostModel {
  public:
   ToldCosts(std::string name, std::map<std::string, double> kernel_s, bool measured)

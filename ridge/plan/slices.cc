@@ -59,7 +59,7 @@ SlicePhases FindSlicePhases(const NamedGraph& named) {
   phases.sum_.assign(graph.values().size(), false);
   phases.total_ = phases.last_ = phases.sum_;
   if (named.slices == 1) return phases;
-  for (const std::string& name : named.slice_sums) {
+  for (const std::string& name : named.accumulators) {
     if (const ValueId id = graph.FindValue(name); id != kNoValue)
       phases.sum_[static_cast<size_t>(id)] = true;
   }

@@ -213,8 +213,8 @@ class Vote {
     std::vector<LayoutId> other = available;
     other[u.grad] = kRowMajor;
     if (u.grad_layout != layout) available[u.grad] = kRowMajor;
-    KernelOffers offers = kernels_.Offers(*node.def, node.call, available);
-    for (KernelChoice& choice : offers.choices) {
+    KernelCandidates candidates = kernels_.Candidates(*node.def, node.call, available);
+    for (KernelChoice& choice : candidates.choices) {
       const bool everywhere =
           std::all_of(choice.output_layouts.begin(), choice.output_layouts.end(),
                       [&](LayoutId output) { return output == layout; });

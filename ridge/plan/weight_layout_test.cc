@@ -21,8 +21,8 @@ class LayoutKernels : public KernelQuery {
 
   const RewriteRules& rules() const override { return UnlimitedRules(); }
   const CostModel& nominal() const override { return TestCosts(); }
-  KernelOffers Offers(const OpDef& op, const OpCall& call,
-                      std::span<const LayoutId> available) override {
+  KernelCandidates Candidates(const OpDef& op, const OpCall& call,
+                              std::span<const LayoutId> available) override {
     KernelChoice choice;
     choice.kernel = choice.key = op.name;
     choice.input_layouts.assign(call.inputs.size(), kRowMajor);
@@ -31,15 +31,16 @@ class LayoutKernels : public KernelQuery {
     if (op.name == "exp") choice.input_layouts[0] = kBlocked;
     if (op.name == "tanh") choice.input_layouts[0] = kOther;
     if (op.name == "relu") choice.output_layouts[0] = kBlocked;
-    KernelOffers offers = {{choice}, {}};
+    KernelCandidates candidates = {{choice}, {}};
     if (op.name == "sgd_update" && available[0] != kRowMajor) {
       choice.input_layouts[0] = choice.output_layouts[0] = available[0];
       choice.input_layouts[1] = gathers && available[1] != available[0] ? kRowMajor : available[0];
-      offers.choices.push_back(choice);
+      candidates.choices.push_back(choice);
     }
-    return offers;
+    return candidates;
   }
-  KernelOffers SerialOffers(const OpDef&, const OpCall&, std::span<const LayoutId>) override {
+  KernelCandidates SerialCandidates(const OpDef&, const OpCall&,
+                                    std::span<const LayoutId>) override {
     return {};
   }
   std::optional<KernelChoice> SerialReorder(const TensorType&, LayoutId, LayoutId) override {

@@ -339,7 +339,7 @@ TEST(Executor, WhatIsWrittenOverAnAddendStaysOutOfTheSumOverSlices) {
   NamedGraph named{"train", *b.Build()};
   named.slices = 2;
   named.sliced_inputs = {"x"};
-  named.slice_sums = {"s"};
+  named.accumulators = {"s"};
   const auto backend = MakeCpuBackend(1);
   ASSERT_TRUE(backend.ok());
   auto program = PlanProgram("net", {named}, **backend, Roofline(TestProfile()), {});

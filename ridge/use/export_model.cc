@@ -20,7 +20,7 @@
 #include "ridge/onnx/training/training_info.h"
 #include "ridge/onnx/training/training_info_write.h"
 #include "ridge/train/load/model_source.h"
-#include "ridge/train/loop/graph_run.h"
+#include "ridge/train/loop/run_once.h"
 #include "ridge/train/options/options.h"
 #include "ridge/train/store/run.h"
 #include "ridge/use/export_model_check.h"

@@ -9,7 +9,7 @@
 
 #include "ridge/learn/random_inputs.h"
 #include "ridge/onnx/import/import.h"
-#include "ridge/train/loop/graph_run.h"
+#include "ridge/train/loop/run_once.h"
 
 namespace ridge {
 namespace {

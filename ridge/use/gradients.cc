@@ -8,7 +8,7 @@
 #include "ridge/graph/autodiff.h"
 #include "ridge/learn/training_graph.h"
 #include "ridge/train/load/model_source.h"
-#include "ridge/train/loop/graph_run.h"
+#include "ridge/train/loop/run_once.h"
 #include "ridge/train/store/run.h"
 
 namespace ridge {

@@ -7,7 +7,7 @@
 #include <cmath>
 #include <fstream>
 
-#include "ridge/train/loop/run_evaluation.h"
+#include "ridge/train/loop/evaluate_run.h"
 #include "ridge/train/loop/test_support.h"
 
 namespace ridge {

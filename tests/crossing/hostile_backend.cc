@@ -120,30 +120,30 @@ class HostileBackend : public Backend {
   Device& device() override { return inner_->device(); }
   bool Multiplies(DType) const override { return false; }
 
-  KernelOffers Offers(const OpDef& op, const OpCall& call,
-                      std::span<const LayoutId> available) override {
-    KernelChoice plain = inner_->Offers(op, call, available).choices.at(0);
+  KernelCandidates Candidates(const OpDef& op, const OpCall& call,
+                              std::span<const LayoutId> available) override {
+    KernelChoice plain = inner_->Candidates(op, call, available).choices.at(0);
     const uint64_t drawn = StableHash(plain.key);
     plain.workspace_bytes = static_cast<int64_t>(drawn % 3 * 96);
     plain.efficiency = kUsual;
-    KernelOffers offers;
-    offers.choices.push_back(plain);
+    KernelCandidates candidates;
+    candidates.choices.push_back(plain);
     if (op.cost_class == CostClass::kOptimizer) {
-      AddOptimizers(call, plain, offers);
-      std::erase_if(offers.choices, [&](const KernelChoice& choice) {
+      AddOptimizers(call, plain, candidates);
+      std::erase_if(candidates.choices, [&](const KernelChoice& choice) {
         return !std::equal(available.begin(), available.end(), choice.input_layouts.begin());
       });
-      if (offers.choices.empty()) offers.choices.push_back(plain);
+      if (candidates.choices.empty()) candidates.choices.push_back(plain);
     } else if (drawn / 3 % 2 == 0) {
-      offers.choices[0].efficiency = kSlow;
-      offers.choices.push_back(InLayouts(call, plain, drawn / 6));
+      candidates.choices[0].efficiency = kSlow;
+      candidates.choices.push_back(InLayouts(call, plain, drawn / 6));
     }
-    for (KernelChoice& choice : offers.choices) Finish(call, choice);
-    return offers;
+    for (KernelChoice& choice : candidates.choices) Finish(call, choice);
+    return candidates;
   }
-  KernelOffers SerialOffers(const OpDef& op, const OpCall& call,
-                            std::span<const LayoutId> available) override {
-    return Offers(op, call, available);
+  KernelCandidates SerialCandidates(const OpDef& op, const OpCall& call,
+                                    std::span<const LayoutId> available) override {
+    return Candidates(op, call, available);
   }
   int64_t LayoutBytes(LayoutId layout, const TensorType& type) const override {
     return BytesIn(layout, type);
@@ -167,7 +167,7 @@ class HostileBackend : public Backend {
   Result<std::unique_ptr<Kernel>> Create(const OpDef& op, const OpCall& call,
                                          const KernelChoice& choice) override {
     const std::vector<LayoutId> plain(call.inputs.size(), kRowMajor);
-    const KernelChoice reference = inner_->Offers(op, call, plain).choices.at(0);
+    const KernelChoice reference = inner_->Candidates(op, call, plain).choices.at(0);
     RIDGE_ASSIGN_OR_RETURN(auto kernel, inner_->Create(op, call, reference));
     return std::unique_ptr<Kernel>(std::make_unique<HostileKernel>(call, choice, std::move(kernel),
                                                                    reference.workspace_bytes));
@@ -202,7 +202,8 @@ class HostileBackend : public Backend {
   }
 
   // All tensors like the parameter in one layout; or one of them, the gradient, row-major.
-  static void AddOptimizers(const OpCall& call, const KernelChoice& plain, KernelOffers& offers) {
+  static void AddOptimizers(const OpCall& call, const KernelChoice& plain,
+                            KernelCandidates& candidates) {
     const TensorType& type = call.outputs[0];
     for (const LayoutId layout : {kBackwards, kTurned}) {
       KernelChoice same = plain;
@@ -212,10 +213,10 @@ class HostileBackend : public Backend {
       }
       for (const size_t i : alike) same.input_layouts[i] = layout;
       std::fill(same.output_layouts.begin(), same.output_layouts.end(), layout);
-      offers.choices.push_back(same);
+      candidates.choices.push_back(same);
       for (const size_t i : alike) {
-        offers.choices.push_back(same);
-        offers.choices.back().input_layouts[i] = kRowMajor;
+        candidates.choices.push_back(same);
+        candidates.choices.back().input_layouts[i] = kRowMajor;
       }
     }
   }

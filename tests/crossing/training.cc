@@ -7,8 +7,8 @@
 #include <cstring>
 #include <random>
 
+#include "ridge/graph/batch_axis.h"
 #include "ridge/graph/interpret.h"
-#include "ridge/graph/sample_axis.h"
 #include "ridge/graph/text.h"
 #include "ridge/plan/search/rewrite_graphs.h"
 #include "ridge/train/job/scalar_inputs.h"
@@ -31,8 +31,8 @@ Result<Graph> ForOneSlice(const Training& training, int64_t slices) {
   if (training.facts.logits != kNoValue) graph.AddOutput("logits", training.facts.logits);
   if (slices == 1) return graph;
   RIDGE_ASSIGN_OR_RETURN(
-      const SampleAxes axes,
-      FindSampleAxes(training.forward, {training.facts.loss}, training.facts.data_inputs));
+      const BatchAxes axes,
+      FindBatchAxes(training.forward, {training.facts.loss}, training.facts.data_inputs));
   return SliceGraph(graph, axes, slices);
 }
 
@@ -86,7 +86,7 @@ std::vector<double> Numbers(const Tensor& tensor) { return Numbers(tensor.type()
 // Sums over the slices, and what follows from them.
 std::vector<bool> FollowsFromSums(const NamedGraph& named) {
   std::vector<bool> follows(named.graph.values().size(), false);
-  for (const std::string& name : named.slice_sums) {
+  for (const std::string& name : named.accumulators) {
     if (const ValueId id = named.graph.FindValue(name); id != kNoValue)
       follows[static_cast<size_t>(id)] = true;
   }
@@ -139,8 +139,8 @@ class Interpreter {
   }
 
   static bool IsSum(const NamedGraph& named, const std::string& name) {
-    return std::find(named.slice_sums.begin(), named.slice_sums.end(), name) !=
-           named.slice_sums.end();
+    return std::find(named.accumulators.begin(), named.accumulators.end(), name) !=
+           named.accumulators.end();
   }
 
   void Start(const NamedGraph& named, ValueId id, bool state) {
@@ -278,7 +278,7 @@ Result<Left> Execute(const Training& training, const Setting& setting, const Mac
                      Uses& uses) {
   const PlanOptions options = {.in_place = setting.in_place,
                                .layout = setting.layout,
-                               .side_by_side = {.lanes = setting.lanes, .always = true}};
+                               .inter_op = {.streams = setting.lanes, .always = true}};
   RIDGE_ASSIGN_OR_RETURN(Program program, PlanProgram("net", training.graphs, *machine.backend,
                                                       machine.measured(), options));
   Count(program, uses);

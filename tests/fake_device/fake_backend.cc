@@ -50,12 +50,12 @@ class FakeBackend : public ForwardingBackend {
   int threads() const override { return 1; }
   Device& device() override { return device_; }
   // All kernels leave room for others.
-  KernelOffers SerialOffers(const OpDef& op, const OpCall& call,
-                            std::span<const LayoutId> available) override {
-    KernelOffers offers = inner_.SerialOffers(op, call, available);
-    if (offers.choices.empty()) offers = inner_.Offers(op, call, available);
-    for (KernelChoice& choice : offers.choices) choice.one_thread = true;
-    return offers;
+  KernelCandidates SerialCandidates(const OpDef& op, const OpCall& call,
+                                    std::span<const LayoutId> available) override {
+    KernelCandidates candidates = inner_.SerialCandidates(op, call, available);
+    if (candidates.choices.empty()) candidates = inner_.Candidates(op, call, available);
+    for (KernelChoice& choice : candidates.choices) choice.one_thread = true;
+    return candidates;
   }
   Result<std::unique_ptr<Kernel>> Create(const OpDef& op, const OpCall& call,
                                          const KernelChoice& choice) override {

@@ -145,7 +145,7 @@ class FakeTrainingTest : public testing::TestWithParam<ModelCase> {
 TEST_P(FakeTrainingTest, LeavesTheBitsOfTheReferenceKernelsOnTheHost) {
   const std::unique_ptr<Backend> inner = MakeReferenceBackend();
   FakeMachine fake(*inner, {.seed = 3});
-  fake.machine.side_by_side = {.lanes = 2, .always = true};
+  fake.machine.inter_op = {.streams = 2, .always = true};
   const Result<Left> have = TrainOn(fake.machine, Request());
   ExpectSame(TrainOn(HostMachine(*inner), Request()), have);
   EXPECT_GT(fake.device.kernels(), 0);
@@ -230,7 +230,7 @@ TEST(FakeTraining, EveryWaitOfAStepIsNeeded) {
   int64_t waits = 0;
   {
     FakeMachine fake(*reference, {});
-    fake.machine.side_by_side = {.lanes = 2, .always = true};
+    fake.machine.inter_op = {.streams = 2, .always = true};
     const Result<Left> run = TrainOn(fake.machine, towers.request);
     ASSERT_TRUE(run.ok()) << run.status().message();
     waits = fake.device.waits();
@@ -238,7 +238,7 @@ TEST(FakeTraining, EveryWaitOfAStepIsNeeded) {
   ASSERT_GT(waits, 1);
   for (int64_t wait = 0; wait < waits; ++wait) {
     FakeMachine fake(*reference, {.drop_wait = wait});
-    fake.machine.side_by_side = {.lanes = 2, .always = true};
+    fake.machine.inter_op = {.streams = 2, .always = true};
     const Result<Left> run = TrainOn(fake.machine, towers.request);
     EXPECT_EQ(run.status().code(), ErrorCode::kDevice) << "wait " << wait;
     EXPECT_TRUE(run.status().message().ends_with("and no event orders them"))
@@ -353,8 +353,8 @@ TEST(FakeTraining, KernelsAreTimedOnTheDevice) {
   const OpDef* exp = FindOp("exp");
   OpCall call{"exp", {{DType::kF32, {1000}}}, {{DType::kF32, {1000}}}, {}};
   const LayoutId layouts[] = {kRowMajor};
-  const KernelOffers offers = fake.backend->Offers(*exp, call, layouts);
-  const auto seconds = TimeKernels(*fake.backend, exp, call, offers.choices);
+  const KernelCandidates candidates = fake.backend->Candidates(*exp, call, layouts);
+  const auto seconds = TimeKernels(*fake.backend, exp, call, candidates.choices);
   ASSERT_TRUE(seconds.ok()) << seconds.status().message();
   EXPECT_GT(seconds->at(0), 0);
 }

@@ -4,7 +4,7 @@
 
 #include "ridge/runtime/executor.h"
 #include "ridge/train/job/job.h"
-#include "ridge/train/loop/graph_run.h"
+#include "ridge/train/loop/run_once.h"
 
 namespace ridge {
 namespace {

@@ -89,7 +89,7 @@ BUGS = [
     Bug("the mask of relu before a pool is the gradient itself", PASSES + "pool_mask.cc",
         "rewriter.Map({grad.inputs[1], found.pool->outputs[0]})",
         "rewriter.Map({found.pool->outputs[0], grad.inputs[1]})"),
-    Bug("rows that two slices read are those of the second", PASSES + "push_slices.cc",
+    Bug("rows that two slices read are those of the second", PASSES + "slice_pushdown.cc",
         "const int64_t first = std::min(need.rows.first, rows.first);\n"
         "      need.rows = {rows.axis, first, std::max(need.rows.end(), rows.end()) - first};",
         "const int64_t first = std::max(need.rows.first, rows.first);\n"

@@ -185,7 +185,7 @@ class AxesProbe {
     const int64_t extent = whole_[0].type.dims[static_cast<size_t>(axis)];
     for (const Rows& rows : {Rows{axis, 0, extent / 2}, Rows{axis, extent / 2, extent / 2}}) {
       if (rows.count == 0) continue;
-      const std::optional<RowsCall> call = CallForRows(op_, call_, rows);
+      const std::optional<SlicedCall> call = CallForRows(op_, call_, rows);
       if (!call) continue;
       std::vector<Array> inputs = inputs_, outputs;
       for (size_t i = 0; i < inputs.size(); ++i) {

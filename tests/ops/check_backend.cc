@@ -249,9 +249,9 @@ std::string CheckBackend(Backend& backend, const OpDef& op, const OpCase& op_cas
   for (size_t i = 0; i < call->inputs.size(); ++i) inputs.push_back(CaseInput(op_case, i));
   const std::vector<Tensor> expected = RunOnReference(op, *call, inputs);
   const std::vector<LayoutId> available = AvailableLayouts(*call, blocked);
-  const KernelOffers offers = backend.Offers(op, *call, available);
-  if (offers.choices.empty()) return "no kernel is offered";
-  for (const KernelChoice& choice : offers.choices) {
+  const KernelCandidates candidates = backend.Candidates(op, *call, available);
+  if (candidates.choices.empty()) return "no kernel is offered";
+  for (const KernelChoice& choice : candidates.choices) {
     fast += choice.kernel != "reference";
     const std::string wrong = CheckChoice(backend, op, *call, choice, inputs, expected, tolerance);
     if (!wrong.empty()) return choice.key + ": " + wrong;

@@ -29,7 +29,7 @@ LayoutId BlockedLayout() {
   const OpDef& conv = *FindOp("conv");
   call.outputs = *InferCall(conv, call);
   const std::vector<LayoutId> available(2, kRowMajor);
-  return Cpu().Offers(conv, call, available).choices.at(0).output_layouts.at(0);
+  return Cpu().Candidates(conv, call, available).choices.at(0).output_layouts.at(0);
 }
 
 // f32 against double, rounded once: kernels add in f32, so the error grows with the length of sums.

@@ -7,7 +7,7 @@
 
 #include "ridge/backend/cpu/host_rules.h"
 #include "ridge/backend/reference/reference_backend.h"
-#include "ridge/graph/sample_axis.h"
+#include "ridge/graph/batch_axis.h"
 #include "ridge/learn/training_graph.h"
 #include "ridge/lower/pipeline.h"
 #include "ridge/plan/planner.h"
@@ -52,8 +52,8 @@ Result<std::vector<NamedGraph>> TrainingSteps(Graph forward, Options options) {
   RIDGE_ASSIGN_OR_RETURN(forward, RunPasses(std::move(forward), ForwardPasses(all), HostRules()));
   if (options.slices > 1) {
     RIDGE_ASSIGN_OR_RETURN(const ForwardInfo facts, InspectForward(forward));
-    RIDGE_ASSIGN_OR_RETURN(const SampleAxes axes,
-                           FindSampleAxes(forward, {facts.loss}, facts.data_inputs));
+    RIDGE_ASSIGN_OR_RETURN(const BatchAxes axes,
+                           FindBatchAxes(forward, {facts.loss}, facts.data_inputs));
     options.graph.slices = options.slices;
     options.graph.mean_of_slices = axes.axes[static_cast<size_t>(facts.loss)] == kPartialMean;
     RIDGE_ASSIGN_OR_RETURN(forward, SliceGraph(forward, axes, options.slices));
@@ -140,7 +140,7 @@ Result<std::string> Plan(const Graph& graph, const std::string& text) {
     RIDGE_ASSIGN_OR_RETURN(steps, TrainingSteps(graph, options));
   }
   const std::unique_ptr<Backend> backend = MakeReferenceBackend();
-  const PlanOptions how = {.side_by_side = {.lanes = options.streams, .always = true}};
+  const PlanOptions how = {.inter_op = {.streams = options.streams, .always = true}};
   RIDGE_ASSIGN_OR_RETURN(const Program program,
                          PlanProgram(graph.name, steps, *backend, backend->nominal(), how));
   return Printer(program).Run();

@@ -38,7 +38,7 @@
 
 #include "ridge/backend/cpu/host_rules.h"
 #include "ridge/core/files.h"
-#include "ridge/graph/spec.h"
+#include "ridge/graph/verify.h"
 #include "ridge/lower/pipeline.h"
 #include "tests/text/check_gradients.h"
 #include "tests/text/options_command.h"

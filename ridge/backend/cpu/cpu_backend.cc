@@ -54,14 +54,14 @@ class CpuBackend : public Backend {
   CpuBackend(int threads, ConvKernels conv, OfferedKernels offered)
       : cpu_{threads, dnnl::engine(dnnl::engine::kind::cpu, 0), dnnl::stream(),
              conv == ConvKernels::kDirect},
-        alone_(cpu_),
+        serial_(cpu_),
         offered_(offered),
         nominal_(NominalProfile(threads)),
         device_(threads) {
     LimitInstructions();
     cpu_.stream = dnnl::stream(cpu_.engine);
-    alone_ = cpu_;
-    alone_.threads = 1;
+    serial_ = cpu_;
+    serial_.threads = 1;
   }
 
   const RewriteRules& rules() const override { return HostRules(); }
@@ -71,16 +71,17 @@ class CpuBackend : public Backend {
   Device& device() override { return device_; }
   bool Multiplies(DType operands) const override { return cpu::HasProductsOf(operands); }
 
-  KernelOffers Offers(const OpDef& op, const OpCall& call,
-                      std::span<const LayoutId> available) override {
-    return KeptOffers({cpu_, op, call, available}, offers_);
+  KernelCandidates Candidates(const OpDef& op, const OpCall& call,
+                              std::span<const LayoutId> available) override {
+    return CachedCandidates({cpu_, op, call, available}, candidates_);
   }
 
-  KernelOffers SerialOffers(const OpDef& op, const OpCall& call,
-                            std::span<const LayoutId> available) override {
-    KernelOffers offers = KeptOffers({alone_, op, call, available}, offers_alone_);
-    for (KernelChoice& choice : offers.choices) choice.one_thread = true;
-    return offers;
+  KernelCandidates SerialCandidates(const OpDef& op, const OpCall& call,
+                                    std::span<const LayoutId> available) override {
+    KernelCandidates candidates =
+        CachedCandidates({serial_, op, call, available}, serial_candidates_);
+    for (KernelChoice& choice : candidates.choices) choice.one_thread = true;
+    return candidates;
   }
 
   int64_t LayoutBytes(LayoutId layout, const TensorType& type) const override {
@@ -111,7 +112,7 @@ class CpuBackend : public Backend {
                                 "was made by another version; plan again",
                                 call.where, choice.kernel));
     }
-    const CandidateQuery q{choice.one_thread ? alone_ : cpu_, op, call};
+    const CandidateQuery q{choice.one_thread ? serial_ : cpu_, op, call};
     return cpu::CatchDnnl(call, [&] {
       Result<std::unique_ptr<Kernel>> kernel = def->make(q, choice);
       if (kernel.ok() || kernel.status().code() != ErrorCode::kInternal) return kernel;
@@ -161,13 +162,13 @@ class CpuBackend : public Backend {
     return choice;
   }
 
-  // Caches the offers: the planner queries equal nodes repeatedly.
-  KernelOffers KeptOffers(const CandidateQuery& q,
-                          std::map<std::string, KernelOffers>& kept) const {
+  // Caches the candidates: the planner queries equal nodes repeatedly.
+  KernelCandidates CachedCandidates(const CandidateQuery& q,
+                                    std::map<std::string, KernelCandidates>& kept) const {
     std::string key = CallKey(q.op, q.call);
     for (const LayoutId layout : q.available) key += "," + std::to_string(layout);
     const auto [found, added] = kept.try_emplace(std::move(key));
-    if (added) found->second = MakeOffers(q);
+    if (added) found->second = FindCandidates(q);
     return found->second;
   }
 
@@ -175,25 +176,25 @@ class CpuBackend : public Backend {
     return type.bytes() < 16 * 1024 ? 1 : cpu_.threads;
   }
 
-  KernelOffers MakeOffers(const CandidateQuery& q) const {
-    KernelOffers offers;
+  KernelCandidates FindCandidates(const CandidateQuery& q) const {
+    KernelCandidates candidates;
     if (WritesNothing(q.call)) {
-      offers.choices.push_back(cpu::MakeChoice(q, kNoKernel));
-      cpu::SetKey(q, offers.choices.back());
-      return offers;
+      candidates.choices.push_back(cpu::MakeChoice(q, kNoKernel));
+      cpu::SetKey(q, candidates.choices.back());
+      return candidates;
     }
-    cpu::OfferKernels(q, /*measured=*/offered_ == OfferedKernels::kAll, offers);
-    offers.choices.push_back(ReferenceChoice(q.op, q.call));
-    return offers;
+    cpu::OfferCandidates(q, /*measured=*/offered_ == OfferedKernels::kAll, candidates);
+    candidates.choices.push_back(ReferenceChoice(q.op, q.call));
+    return candidates;
   }
 
   const std::string name_ = "cpu";
   CpuContext cpu_;
-  CpuContext alone_;  // the same for kernels on one thread
+  CpuContext serial_;  // the same for kernels on one thread
   const OfferedKernels offered_;
   const Roofline nominal_;
   cpu::HostDevice device_;
-  std::map<std::string, KernelOffers> offers_, offers_alone_;
+  std::map<std::string, KernelCandidates> candidates_, serial_candidates_;
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// The CPU backend as the planner and the executor use it: offers, layouts, chains, allocations.
+// The CPU backend as the planner and the executor use it: candidates, layouts, chains, allocations.
 // Agreement with the reference over all case files: tests/ops/cpu_cases_test.cc.
 #include "ridge/backend/cpu/cpu_backend.h"
 
@@ -56,9 +56,10 @@ class CpuBackendTest : public testing::Test {
  protected:
   std::unique_ptr<Backend> cpu_ = std::move(*MakeCpuBackend(std::min(2, AvailableThreads())));
 
-  KernelOffers Offers(const char* op, const OpCall& call, std::vector<LayoutId> available = {}) {
+  KernelCandidates Candidates(const char* op, const OpCall& call,
+                              std::vector<LayoutId> available = {}) {
     available.resize(call.inputs.size(), kRowMajor);
-    return cpu_->Offers(*FindOp(op), call, available);
+    return cpu_->Candidates(*FindOp(op), call, available);
   }
 
   Tensor Reorder(const TensorType& type, LayoutId from, LayoutId to, const Tensor& data) {
@@ -77,11 +78,11 @@ class CpuBackendTest : public testing::Test {
     return out;
   }
 
-  // The first offer for these layouts, or the first one that is all row-major.
+  // The first candidate for these layouts, or the first one that is all row-major.
   Tensor Run(const char* op, const OpCall& call, const std::vector<Tensor>& inputs,
              std::vector<LayoutId>& layouts, bool row_major) {
     layouts.resize(call.inputs.size(), kRowMajor);
-    for (const KernelChoice& choice : Offers(op, call, layouts).choices) {
+    for (const KernelChoice& choice : Candidates(op, call, layouts).choices) {
       const bool plain = choice.input_layouts == std::vector<LayoutId>(call.inputs.size(), 0) &&
                          choice.output_layouts[0] == kRowMajor;
       if (row_major && !plain) continue;
@@ -104,7 +105,7 @@ class CpuBackendTest : public testing::Test {
       layouts = {choice.output_layouts[0]};
       return outputs[0];
     }
-    ADD_FAILURE() << "no offer for " << op;
+    ADD_FAILURE() << "no candidate for " << op;
     return Tensor();
   }
 
@@ -151,37 +152,37 @@ TEST_F(CpuBackendTest, OffersTheReferenceLast) {
     std::vector<TensorType> inputs = {F32({2, 16, 5, 5})};
     if (op.name == "conv") inputs.push_back(F32({16, 16, 3, 3}));
     const OpCall call = MakeCall(op.name.c_str(), inputs, {});
-    EXPECT_EQ(Offers(op.name.c_str(), call).choices.back().kernel, "reference");
+    EXPECT_EQ(Candidates(op.name.c_str(), call).choices.back().kernel, "reference");
   }
 }
 
 TEST_F(CpuBackendTest, NeverOffersSlowReferenceCodeOfTheLibrary) {
   const OpCall thin = MakeCall("conv", {F32({4, 1, 28, 28}), F32({32, 1, 3, 3})}, {});
-  for (const KernelChoice& choice : Offers("conv", thin).choices)
+  for (const KernelChoice& choice : Candidates("conv", thin).choices)
     EXPECT_EQ(choice.kernel.find("/ref"), std::string::npos) << choice.kernel;
 }
 
 TEST_F(CpuBackendTest, SaysWhyAKernelDeclines) {
   const OpCall call =
       MakeCall("conv", {{DType::kF16, {1, 1, 4, 4}}, {DType::kF16, {1, 1, 3, 3}}}, {});
-  const KernelOffers offers = Offers("conv", call);
-  ASSERT_EQ(offers.refusals.size(), 3u);
-  EXPECT_EQ(offers.refusals[0].kernel, "cpu.winograd_conv");
-  EXPECT_EQ(offers.refusals[0].reason, "dtype");
-  EXPECT_EQ(offers.refusals[1].kernel, "onednn.conv");
-  EXPECT_EQ(offers.refusals[1].reason, "dtype");
-  EXPECT_EQ(offers.refusals[2].kernel, "cpu.conv_f64");
-  EXPECT_EQ(offers.choices.size(), 1u);
+  const KernelCandidates candidates = Candidates("conv", call);
+  ASSERT_EQ(candidates.refusals.size(), 3u);
+  EXPECT_EQ(candidates.refusals[0].kernel, "cpu.winograd_conv");
+  EXPECT_EQ(candidates.refusals[0].reason, "dtype");
+  EXPECT_EQ(candidates.refusals[1].kernel, "onednn.conv");
+  EXPECT_EQ(candidates.refusals[1].reason, "dtype");
+  EXPECT_EQ(candidates.refusals[2].kernel, "cpu.conv_f64");
+  EXPECT_EQ(candidates.choices.size(), 1u);
 }
 
 TEST(CpuBackendConv, TakesNoWinogradKernelWhereDirectOnesAreAskedFor) {
   const OpCall call = MakeCall("conv", {F32({8, 64, 32, 32}), F32({64, 64, 3, 3})},
                                {{"padding", Ints{1, 1, 1, 1}}});
   const std::unique_ptr<Backend> direct = std::move(*MakeCpuBackend(1, ConvKernels::kDirect));
-  const KernelOffers offers = direct->Offers(*FindOp("conv"), call, {});
-  EXPECT_EQ(offers.refusals[0].kernel, "cpu.winograd_conv");
-  EXPECT_EQ(offers.refusals[0].reason, "--conv direct");
-  for (const KernelChoice& choice : offers.choices)
+  const KernelCandidates candidates = direct->Candidates(*FindOp("conv"), call, {});
+  EXPECT_EQ(candidates.refusals[0].kernel, "cpu.winograd_conv");
+  EXPECT_EQ(candidates.refusals[0].reason, "--conv direct");
+  for (const KernelChoice& choice : candidates.choices)
     EXPECT_EQ(choice.kernel.find("winograd"), std::string::npos) << choice.kernel;
 }
 
@@ -190,8 +191,8 @@ TEST_F(CpuBackendTest, AnswersTheSameQuestionAlike) {
   const std::unique_ptr<Backend> other =
       std::move(*MakeCpuBackend(std::min(2, AvailableThreads())));
   const std::vector<LayoutId> available(2, kRowMajor);
-  const KernelOffers a = Offers("conv", call);
-  const KernelOffers b = other->Offers(*FindOp("conv"), call, available);
+  const KernelCandidates a = Candidates("conv", call);
+  const KernelCandidates b = other->Candidates(*FindOp("conv"), call, available);
   ASSERT_EQ(a.choices.size(), b.choices.size());
   for (size_t i = 0; i < a.choices.size(); ++i) {
     EXPECT_EQ(a.choices[i].key, b.choices[i].key);
@@ -201,7 +202,7 @@ TEST_F(CpuBackendTest, AnswersTheSameQuestionAlike) {
 
 TEST_F(CpuBackendTest, RefusesAnUnknownKernelOfAStoredPlan) {
   const OpCall call = MakeCall("relu", {F32({4})}, {});
-  KernelChoice choice = Offers("relu", call).choices[0];
+  KernelChoice choice = Candidates("relu", call).choices[0];
   choice.kernel = "cpu.tomorrow";
   const auto kernel = cpu_->Create(*FindOp("relu"), call, choice);
   ASSERT_FALSE(kernel.ok());
@@ -216,8 +217,8 @@ TEST_F(CpuBackendTest, RefusesAnUnknownKernelOfAStoredPlan) {
 TEST_F(CpuBackendTest, ProductsKeepToTheirWorkspaceWhicheverWasMadeFirst) {
   const OpCall transposed = MakeCall("matmul", {F32({3, 1}), F32({3, 2})}, {{"transpose_a", 1}});
   const OpCall plain = MakeCall("matmul", {F32({1, 3}), F32({3, 2})}, {});
-  const KernelChoice first = Offers("matmul", transposed).choices.front();
-  const KernelChoice second = Offers("matmul", plain).choices.front();
+  const KernelChoice first = Candidates("matmul", transposed).choices.front();
+  const KernelChoice second = Candidates("matmul", plain).choices.front();
   const OpDef& op = *FindOp("matmul");
   const auto made = cpu_->Create(op, transposed, first);
   auto kernel = cpu_->Create(op, plain, second);
@@ -237,7 +238,7 @@ TEST_F(CpuBackendTest, ProductsKeepToTheirWorkspaceWhicheverWasMadeFirst) {
 
 TEST_F(CpuBackendTest, RefusesAKernelThatNeedsMoreWorkspaceThanIsPlanned) {
   const OpCall call = MakeCall("matmul", {F32({1, 3}), F32({3, 2})}, {});
-  KernelChoice choice = Offers("matmul", call).choices.front();
+  KernelChoice choice = Candidates("matmul", call).choices.front();
   const int64_t needed = choice.workspace_bytes;
   if (needed == 0) GTEST_SKIP() << choice.kernel << " has none";
   choice.workspace_bytes = needed - 1;
@@ -252,7 +253,7 @@ TEST_F(CpuBackendTest, RefusesNoThreads) { EXPECT_FALSE(MakeCpuBackend(0).ok());
 
 TEST_F(CpuBackendTest, TakesOutputsWithoutElements) {
   const OpCall call = MakeCall("relu", {F32({0, 3})}, {});
-  auto kernel = cpu_->Create(*FindOp("relu"), call, Offers("relu", call).choices[0]);
+  auto kernel = cpu_->Create(*FindOp("relu"), call, Candidates("relu", call).choices[0]);
   ASSERT_TRUE(kernel.ok());
   const void* in[] = {nullptr};
   void* out[] = {nullptr};

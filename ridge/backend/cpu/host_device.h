@@ -1,5 +1,5 @@
 // HostDevice: the process itself.  Its one stream is the calling thread: work is done when the call
-// that enqueues it returns, events are reached at once, and the host uses memory where it lies.
+// that enqueues it returns, events are reached at once, and the host uses device memory in place.
 #pragma once
 #include <memory>
 

@@ -62,7 +62,7 @@ void HostMemory::MakeResident() {
   ForEachPart(threads_, [&](int part) { Touch(part, threads_); });
 }
 
-// Huge pages are dealt to the parts in turn: contiguous parts would take unequal time where one
+// Huge pages are assigned to the parts in turn: contiguous parts would take unequal time where one
 // thread starts later.
 void HostMemory::Touch(int part, int parts) {
   const int64_t page = PageBytes();

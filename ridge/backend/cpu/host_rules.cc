@@ -14,7 +14,7 @@ struct OpGroup {
 
 // Attention, norms and pools have kernels for 16 bits, products write them, views don't look.
 // Statistics, weights and labels stay f32.
-const std::vector<OpGroup>& AllNarrowGroups() {
+const std::vector<OpGroup>& AllReducedGroups() {
   static const std::vector<OpGroup> all = {
       {"matmul", {{3}, {0}, /*rest=*/true}},
       {"conv", {{3}, {0}, /*rest=*/true}},
@@ -50,13 +50,13 @@ class Rules : public RewriteRules {
       return def.fuses != nullptr && def.Runs(op) && def.fuses(call);
     });
   }
-  NarrowRates RatesOf(DType) const override {
+  ReducedRates RatesOf(DType) const override {
     // A depthwise convolution has 9 FLOPs an element, a 1x1 convolution of 64 channels 64.
     return {.speed = 2, .flops_per_byte = 8, .least_flops_per_element = 48};
   }
-  std::vector<DTypeGroup> NarrowGroups(const OpDef& op) const override {
+  std::vector<DTypeGroup> ReducedGroups(const OpDef& op) const override {
     std::vector<DTypeGroup> groups;
-    for (const OpGroup& row : AllNarrowGroups()) {
+    for (const OpGroup& row : AllReducedGroups()) {
       if (op.name == row.op) groups.push_back(row.group);
     }
     return groups;

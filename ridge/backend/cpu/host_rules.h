@@ -4,8 +4,8 @@
 
 namespace ridge {
 
-// By KernelDef::fuses.  The reference backend answers the same: it judges the CPU's kernels, so
-// both run the same nodes.
+// By KernelDef::fuses.  The reference backend answers the same: it is the oracle of the CPU's
+// kernels, so both run the same nodes.
 const RewriteRules& HostRules();
 
 }  // namespace ridge

@@ -45,7 +45,7 @@ TEST(HostRules, TakeStepsOfNormsOverImagesOfF32) {
   EXPECT_FALSE(fuses(DType::kBF16, {3, 4, 5, 5}));
 }
 
-TEST(HostRules, TakeThinConvolutionsWithTheirPools) {
+TEST(HostRules, TakeConvolutionsOfFewChannelsWithTheirPools) {
   const auto fuses = [](DType dtype, int64_t channels, int64_t kernel) {
     return Fuses("conv_pool",
                  {{dtype, {2, channels, 9, 8}}, {dtype, {3, channels, kernel, kernel}}}, {});

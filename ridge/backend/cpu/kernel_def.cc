@@ -1,4 +1,4 @@
-// The table of all kernels, and what each offer has in common.
+// The table of all kernels, and what all candidates have in common.
 #include "ridge/backend/cpu/kernel_def.h"
 
 #include <algorithm>
@@ -123,14 +123,14 @@ Status UnsupportedChoice(const CandidateQuery& q, const KernelChoice& choice) {
                 q.call.where + ": this machine has no kernel " + choice.kernel);
 }
 
-void OfferKernels(const CandidateQuery& q, bool measured, KernelOffers& offers) {
+void OfferCandidates(const CandidateQuery& q, bool measured, KernelCandidates& candidates) {
   for (const KernelDef& def : AllKernels()) {
     if (!def.Runs(q.op)) continue;
-    const char* reason = Offer(def, q, offers.choices);
-    if (reason != nullptr) offers.refusals.push_back({def.NameFor(q.op), reason});
+    const char* reason = Offer(def, q, candidates.choices);
+    if (reason != nullptr) candidates.refusals.push_back({def.NameFor(q.op), reason});
   }
   for (const KernelDef& def : AllKernels()) {
-    if (measured && def.Runs(q.op)) OfferMeasured(def, q, offers.choices);
+    if (measured && def.Runs(q.op)) OfferMeasured(def, q, candidates.choices);
   }
 }
 

@@ -1,7 +1,7 @@
 // KernelDef: all facts about one fast kernel of the CPU, in one record.
 //
 // A definition lives in the kernel's own file in kernels/ and is listed in kernels.def;
-// AllKernels() holds them, and no global constructor runs.  OfferKernels() does what all of them
+// AllKernels() holds them, and no global constructor runs.  OfferCandidates() does what all of them
 // have in common: it checks types, and makes choices with their keys.  The reference kernel is no
 // record: it takes every call.
 #pragma once
@@ -126,7 +126,7 @@ const KernelDef* FindKernel(const OpDef& op, const std::string& kernel);
 Status UnsupportedChoice(const CandidateQuery& q, const KernelChoice& choice);
 
 // Appends choices and refusals of all kernels.
-void OfferKernels(const CandidateQuery& q, bool measured, KernelOffers& offers);
+void OfferCandidates(const CandidateQuery& q, bool measured, KernelCandidates& candidates);
 
 // Row-major inputs and outputs, in_place as the operator allows, no workspace, no key.
 KernelChoice MakeChoice(const CandidateQuery& q, const std::string& kernel, double efficiency = 1);

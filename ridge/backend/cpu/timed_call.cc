@@ -30,9 +30,9 @@ Result<TimedCall> TimedCall::Make(Backend& backend, const char* op_name,
   available.resize(call.inputs.size(), kRowMajor);
   TimedCall timed;
   timed.cost_ = CallCost(*op, call);
-  const KernelOffers offers =
-      alone ? backend.SerialOffers(*op, call, available) : backend.Offers(*op, call, available);
-  timed.choice_ = offers.choices.at(0);
+  const KernelCandidates candidates = alone ? backend.SerialCandidates(*op, call, available)
+                                            : backend.Candidates(*op, call, available);
+  timed.choice_ = candidates.choices.at(0);
   RIDGE_ASSIGN_OR_RETURN(timed.kernel_, backend.Create(*op, call, timed.choice_));
   for (size_t i = 0; i < call.inputs.size(); ++i) {
     const TensorType& type = call.inputs[i];

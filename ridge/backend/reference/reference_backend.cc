@@ -81,10 +81,12 @@ class ReferenceBackend : public Backend {
   Device& device() override { return device_; }
   bool Multiplies(DType) const override { return true; }
 
-  KernelOffers Offers(const OpDef& op, const OpCall& call, std::span<const LayoutId>) override {
+  KernelCandidates Candidates(const OpDef& op, const OpCall& call,
+                              std::span<const LayoutId>) override {
     return {{ReferenceChoice(op, call)}, {}};
   }
-  KernelOffers SerialOffers(const OpDef&, const OpCall&, std::span<const LayoutId>) override {
+  KernelCandidates SerialCandidates(const OpDef&, const OpCall&,
+                                    std::span<const LayoutId>) override {
     return {};
   }
   std::optional<KernelChoice> SerialReorder(const TensorType&, LayoutId, LayoutId) override {

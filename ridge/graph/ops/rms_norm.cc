@@ -1,7 +1,7 @@
 // rms_norm: y = scale * x * rstd, with rstd = 1 / sqrt(mean(x^2) + epsilon) over the last
 // dimensions.
 //
-// Zhang and Sennrich, 2019.  rstd is kept for the gradient; x * rstd is computed again.
+// Zhang and Sennrich, 2019.  rstd is kept for the gradient; x * rstd is recomputed.
 #include <algorithm>
 #include <cmath>
 #include <limits>

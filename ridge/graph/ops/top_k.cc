@@ -42,7 +42,7 @@ Cost EstimateCost(const OpCall& call) {
           .bytes_written = call.outputs[0].bytes() + call.outputs[1].bytes()};
 }
 
-// Whether a stands before b.
+// Whether a comes before b.
 bool Before(double a, double b, bool largest) {
   if (std::isnan(a) || std::isnan(b)) return largest ? !std::isnan(b) : !std::isnan(a);
   return largest ? a > b : a < b;

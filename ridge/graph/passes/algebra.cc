@@ -1,15 +1,15 @@
 // Four walks.  The first applies the local rules (algebra_rules.cc) to each call on its way into
 // the new graph, so a rule sees simplified inputs.  The second merges bias additions into products
-// that have no other readers.  The others are in pool_mask.cc and slice_sums.cc.
+// that have no other readers.  The others are in pool_mask.cc and concat_gradients.cc.
 #include <fmt/format.h>
 
 #include <unordered_map>
 
 #include "ridge/graph/passes/algebra_rules.h"
+#include "ridge/graph/passes/concat_gradients.h"
 #include "ridge/graph/passes/passes.h"
 #include "ridge/graph/passes/pool_mask.h"
 #include "ridge/graph/passes/rewriter.h"
-#include "ridge/graph/passes/slice_sums.h"
 #include "ridge/graph/uses.h"
 
 namespace ridge {
@@ -140,7 +140,7 @@ Result<Graph> SimplifyAlgebra(Graph graph) {
   RIDGE_ASSIGN_OR_RETURN(graph, RemoveDead(std::move(graph)));  // dead readers count as readers
   RIDGE_ASSIGN_OR_RETURN(graph, MergeBias(std::move(graph)));
   RIDGE_ASSIGN_OR_RETURN(graph, SinkReluGrad(std::move(graph)));
-  return JoinSliceGradients(std::move(graph));
+  return ConcatSliceGradients(std::move(graph));
 }
 
 }  // namespace ridge

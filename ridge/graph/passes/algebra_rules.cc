@@ -26,8 +26,8 @@ bool SameType(const RuleCall& call, size_t i) { return call.input_type(i) == cal
 // The other input of a binary call when input i is `value` everywhere and dropping it keeps the
 // type, else nothing.
 Rewrite DropNeutral(const RuleCall& call, size_t i, double value) {
-  const std::optional<double> uniform = call.Uniform(i);
-  if (!uniform || *uniform != value || !SameType(call, 1 - i)) return {};
+  const std::optional<double> splat = call.Splat(i);
+  if (!splat || *splat != value || !SameType(call, 1 - i)) return {};
   return Use(call.inputs[1 - i]);
 }
 
@@ -51,7 +51,7 @@ Rewrite DivOne(const RuleCall& call) { return DropNeutral(call, 1, 1); }
 
 // x ^ 1 -> x,  x ^ 2 -> square(x)
 Rewrite PowSmall(const RuleCall& call) {
-  const std::optional<double> exponent = call.Uniform(1);
+  const std::optional<double> exponent = call.Splat(1);
   if (!exponent || !SameType(call, 0)) return {};
   if (*exponent == 1) return Use(call.inputs[0]);
   if (*exponent == 2 && IsFloat(call.type.dtype)) return Call("square", {call.inputs[0]});
@@ -62,13 +62,13 @@ Rewrite PowSmall(const RuleCall& call) {
 Rewrite MulChain(const RuleCall& call) {
   if (call.type.dtype != DType::kF32 && call.type.dtype != DType::kF64) return {};
   for (size_t i = 0; i < 2; ++i) {
-    const std::optional<double> outer = call.Uniform(i);
+    const std::optional<double> outer = call.Splat(i);
     const Node* inner = call.Producer(1 - i, "mul");
     if (!outer || inner == nullptr) continue;
     RuleCall below{call.graph,    call.rewriter,          *inner->op, inner->attrs,
                    inner->inputs, call.input_type(1 - i), call.name};
     for (size_t k = 0; k < 2; ++k) {
-      const std::optional<double> factor = below.Uniform(k);
+      const std::optional<double> factor = below.Splat(k);
       const ValueId x = inner->inputs[1 - k];
       if (!factor || !(call.graph.type(x) == call.type)) continue;
       Tensor product = Tensor::Scalar(call.type.dtype, *outer * *factor);
@@ -269,7 +269,7 @@ const Node* RuleCall::Producer(size_t i, std::string_view op_name) const {
   return i < inputs.size() ? graph.producer(inputs[i], op_name) : nullptr;
 }
 
-std::optional<double> RuleCall::Uniform(size_t i) const { return SplatOf(graph, inputs[i]); }
+std::optional<double> RuleCall::Splat(size_t i) const { return SplatOf(graph, inputs[i]); }
 
 const std::vector<Rule>& AlgebraRules() {
   static const std::vector<Rule> rules = {

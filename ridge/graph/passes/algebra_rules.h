@@ -22,7 +22,7 @@ struct RuleCall {
   // The producer of input i if it is of this operator, else nullptr.
   const Node* Producer(size_t i, std::string_view op_name) const;
   // The value of all elements of input i, if they are known to be equal.
-  std::optional<double> Uniform(size_t i) const;
+  std::optional<double> Splat(size_t i) const;
 };
 
 // The result of a rule: no match, an existing value, or another call.

@@ -23,7 +23,7 @@ Result<Graph> RecognizePatterns(Graph graph);
 
 // slice(f(x)) -> f(slice(x)) if the other rows of f(x) have no readers, for operators that compute
 // each row independently.  Most useful before differentiation.  # bitwise
-Result<Graph> PushSlicesUp(Graph graph);
+Result<Graph> PushDownSlices(Graph graph);
 
 // matmul(softmax(matmul(q, k^T) * scale + mask), v), in the ways exporters write it, becomes
 // attention(q, k, v, mask).  Most useful before differentiation.  # within 1e-5; a fully masked

@@ -16,7 +16,8 @@ namespace {
 class PlainKernels : public RowMajorKernels {
  public:
   const RewriteRules& rules() const override { return rules_; }
-  KernelOffers Offers(const OpDef& op, const OpCall& call, std::span<const LayoutId>) override {
+  KernelCandidates Candidates(const OpDef& op, const OpCall& call,
+                              std::span<const LayoutId>) override {
     KernelChoice choice;
     choice.kernel = choice.key = op.name;
     choice.input_layouts.assign(call.inputs.size(), kRowMajor);

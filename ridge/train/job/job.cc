@@ -34,7 +34,7 @@ PlanOptions PlanOptionsFor(const PassSelection& passes, const Machine& machine) 
   return {.in_place = passes.Has("inplace"),
           .layout = passes.Has("layout"),
           .kernel_s = &machine.kernel_s,
-          .side_by_side = machine.side_by_side};
+          .inter_op = machine.inter_op};
 }
 
 Result<Program> PlanGraphs(const std::string& model, std::vector<NamedGraph> graphs,

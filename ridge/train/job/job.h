@@ -52,7 +52,7 @@ Result<DType> ProductOperands(const std::string& precision, const Machine& machi
 Result<Program> PlanGraphs(const std::string& model, std::vector<NamedGraph> graphs,
                            const std::string& passes, DType operands, const Machine& machine);
 
-// What the planner is told by --passes and the machine, which must outlive it.
+// The planner's options from --passes and the machine, which must outlive them.
 PlanOptions PlanOptionsFor(const PassSelection& passes, const Machine& machine);
 
 // Sets step_s, eval_s and epoch_s by the program's times, and the memory estimate by

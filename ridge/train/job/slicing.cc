@@ -5,7 +5,7 @@
 #include <optional>
 #include <vector>
 
-#include "ridge/graph/sample_axis.h"
+#include "ridge/graph/batch_axis.h"
 #include "ridge/train/job/job.h"
 
 namespace ridge {
@@ -51,8 +51,7 @@ class TrainingJobGraphs : public JobGraphs {
   // Fails with kUnsupported when the graph couples samples.
   Status FindAxes() {
     if (axes_) return Status();
-    RIDGE_ASSIGN_OR_RETURN(axes_,
-                           FindSampleAxes(q_.forward, {q_.facts.loss}, q_.facts.data_inputs));
+    RIDGE_ASSIGN_OR_RETURN(axes_, FindBatchAxes(q_.forward, {q_.facts.loss}, q_.facts.data_inputs));
     return Status();
   }
 
@@ -75,7 +74,7 @@ class TrainingJobGraphs : public JobGraphs {
 
   const SearchRequest& q_;
   const PassSelection forward_passes_;
-  std::optional<SampleAxes> axes_;
+  std::optional<BatchAxes> axes_;
   std::map<int64_t, Graph> simplified_;  // by slices
 };
 
@@ -93,7 +92,7 @@ Result<PlanChoice> SearchTrainingPlan(const SearchRequest& q) {
   RIDGE_ASSIGN_OR_RETURN(const PassSelection passes, ParsePassSpec(q.options.passes));
   RIDGE_ASSIGN_OR_RETURN(const DType operands, ProductOperands(q.options.precision, q.machine));
   TrainingJobGraphs graphs(q, passes);
-  const bool compare = !q.facts.own_step && q.forward.nodes().size() <= kMostNodes;
+  const bool compare = !q.facts.has_optimizer && q.forward.nodes().size() <= kMostNodes;
   PlanGoals goals;
   goals.slices = std::max<int64_t>(1, slices);
   if (compare && slices == kAutoSlices && q.facts.batch > 1 && graphs.FindAxes().ok())

@@ -34,7 +34,7 @@ Result<ModelRequest> RequestFor(const TrainOptions& options, const std::string& 
   request.freeze = options.freeze;
   request.trainable = options.trainable;
   request.batch_norm_frozen = options.batch_norm == "frozen";
-  request.own_step = options.loss.empty();
+  request.use_file_optimizer = options.loss.empty();
   return request;
 }
 
@@ -72,7 +72,7 @@ std::string FirstOptionOwnStepForbids(const TrainOptions& options, const Forward
 }
 
 Status CheckOwnStep(const TrainOptions& options, const Forward& forward) {
-  if (!forward.notes.own_step) return Status();
+  if (!forward.notes.file_has_optimizer) return Status();
   const std::string name = FirstOptionOwnStepForbids(options, forward);
   if (name.empty()) return Status();
   return InvalidArgument(
@@ -84,7 +84,8 @@ Status CheckOwnStep(const TrainOptions& options, const Forward& forward) {
 }  // namespace
 
 std::optional<double> FixedRate(const Forward& forward) {
-  if (!forward.notes.own_step || forward.graph.FindValue(kLrInput) != kNoValue) return std::nullopt;
+  if (!forward.notes.file_has_optimizer || forward.graph.FindValue(kLrInput) != kNoValue)
+    return std::nullopt;
   return forward.notes.own_rate.value_or(0);
 }
 
@@ -97,9 +98,9 @@ Result<Forward> LoadForward(const TrainOptions& options, const std::string& mode
   }
   RIDGE_ASSIGN_OR_RETURN(Graph loaded, LoadModel(request, &forward.notes));
   RIDGE_ASSIGN_OR_RETURN(forward.graph, WithLoss(std::move(loaded), options.loss, request.fields));
-  if (!forward.notes.own_step) RIDGE_RETURN_IF_ERROR(KeepMasterParams(forward));
+  if (!forward.notes.file_has_optimizer) RIDGE_RETURN_IF_ERROR(KeepMasterParams(forward));
   RIDGE_ASSIGN_OR_RETURN(forward.facts, InspectForward(forward.graph));
-  if (!forward.notes.own_step)
+  if (!forward.notes.file_has_optimizer)
     RIDGE_RETURN_IF_ERROR(FreezeUnreached(forward.facts, forward.graph, forward.notes));
   RIDGE_RETURN_IF_ERROR(CheckOwnStep(options, forward));
   if (forward.facts.batch == options.batch) return forward;

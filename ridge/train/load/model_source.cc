@@ -7,8 +7,8 @@
 #include <filesystem>
 
 #include "ridge/core/files.h"
-#include "ridge/graph/spec.h"
 #include "ridge/graph/text.h"
+#include "ridge/graph/verify.h"
 #include "ridge/models/model.h"
 #include "ridge/train/load/onnx_source.h"
 #include "ridge/train/store/run.h"
@@ -45,7 +45,7 @@ Result<Graph> LoadOnnxFromRun(const Run& run, ModelRequest request, ModelNotes* 
   request.freeze = options.freeze;
   request.trainable = options.trainable;
   request.batch_norm_frozen = options.batch_norm == "frozen";
-  request.own_step = options.loss.empty();
+  request.use_file_optimizer = options.loss.empty();
   if (request.arrays.empty()) {
     RIDGE_ASSIGN_OR_RETURN(auto dims, ParseDims(options.dims));
     request.dims.merge(dims);

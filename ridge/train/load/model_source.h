@@ -26,7 +26,8 @@ struct ModelRequest {
   // The training form (dropout drops, batch norm uses the batch), else the file's own form.
   bool training = true;
   bool batch_norm_frozen = false;
-  bool own_step = false;        // use the file's training step (TrainingInfoProto), if it has one
+  bool use_file_optimizer =
+      false;                    // use the file's training step (TrainingInfoProto), if it has one
   bool all_parameters = false;  // every float initializer is a parameter (`ridge grad`)
   std::vector<std::string> freeze = {}, trainable = {};  // patterns of initializers' names
   std::vector<Field> fields = {};        // of the data: they determine open dimensions
@@ -41,7 +42,7 @@ struct ModelNotes {
   std::vector<std::string> unreached;  // parameters without a gradient, and why; a sentence each
   std::vector<std::string> known;      // arrays that only determine shapes: no inputs of the graph
   std::vector<std::string> data_dims;  // "NAME=N": dimensions that the data determined
-  bool own_step = false;               // the graph is the file's own training step
+  bool file_has_optimizer = false;     // the graph is the file's own training step
   std::optional<double> own_rate;      // ... with this learning rate, if that is one fixed number
   std::vector<std::string> external_files;  // files beside an ONNX file that hold its tensors
 };

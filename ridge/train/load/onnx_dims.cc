@@ -23,7 +23,7 @@ class Binder {
  public:
   Binder(const OnnxModel& model, const ModelRequest& request)
       : model_(model), request_(request), inputs_(model.inputs()), dims_(request.dims) {
-    if (!request.own_step || !request.training) return;
+    if (!request.use_file_optimizer || !request.training) return;
     for (OnnxValueInfo& info : TrainingStepInputs(model)) inputs_.push_back(std::move(info));
   }
 

@@ -99,7 +99,7 @@ Result<Graph> LoadOwnStep(const OnnxModel& model, const OnnxImportOptions& optio
   RIDGE_ASSIGN_OR_RETURN(
       Graph graph, ImportTrainingStep(model, options, {.rate = kLrInput, .count = kStepInput}));
   if (notes != nullptr) {
-    notes->own_step = true;
+    notes->file_has_optimizer = true;
     notes->own_rate = TrainingStepRate(model);
     notes->external_files = OnnxExternalNames(model.proto());
     notes->notes.push_back("trains by the step that the file carries");
@@ -114,7 +114,7 @@ Result<Graph> LoadOnnx(const std::string& path, const ModelRequest& request, Mod
   OnnxImportOptions options;
   RIDGE_ASSIGN_OR_RETURN(options.dims, BindOnnxDims(model, request));
   if (notes != nullptr) notes->data_dims = DimsOfData(model, request, options.dims);
-  if (request.own_step && request.training && HasTrainingStep(model))
+  if (request.use_file_optimizer && request.training && HasTrainingStep(model))
     return LoadOwnStep(model, options, notes);
   options.training = request.training;
   options.batch_norm = request.batch_norm_frozen ? OnnxBatchNorm::kFrozen : OnnxBatchNorm::kTrain;

@@ -68,11 +68,12 @@ class UncountedKernel : public Kernel {
 // The reference backend with kernels that are not counted.
 class UncountedBackend : public Backend {
  public:
-  KernelOffers Offers(const OpDef& op, const OpCall& call,
-                      std::span<const LayoutId> available) override {
-    return inner_->Offers(op, call, available);
+  KernelCandidates Candidates(const OpDef& op, const OpCall& call,
+                              std::span<const LayoutId> available) override {
+    return inner_->Candidates(op, call, available);
   }
-  KernelOffers SerialOffers(const OpDef&, const OpCall&, std::span<const LayoutId>) override {
+  KernelCandidates SerialCandidates(const OpDef&, const OpCall&,
+                                    std::span<const LayoutId>) override {
     return {};
   }
   std::optional<KernelChoice> SerialReorder(const TensorType&, LayoutId, LayoutId) override {

@@ -8,7 +8,7 @@
 #include "ridge/graph/autodiff.h"
 #include "ridge/graph/builder.h"
 #include "ridge/learn/training_graph.h"
-#include "ridge/train/loop/graph_run.h"
+#include "ridge/train/loop/run_once.h"
 #include "ridge/train/options/test_machine.h"
 
 namespace ridge {

@@ -12,7 +12,7 @@
 #include "ridge/train/job/rehearsed_job.h"
 #include "ridge/train/load/forward.h"
 #include "ridge/train/load/onnx_source.h"
-#include "ridge/train/loop/graph_run.h"
+#include "ridge/train/loop/run_once.h"
 #include "ridge/train/loop/stop_signal.h"
 #include "ridge/train/loop/training_loop.h"
 #include "ridge/train/store/data_digest.h"
@@ -142,7 +142,7 @@ Status TrainRun::Refuse() {
 Status TrainRun::Prepare() {
   RIDGE_RETURN_IF_ERROR(TakeKernels());
   RIDGE_RETURN_IF_ERROR(CheckOptions(options_));
-  options_.threads = std::max(machine_.backend->threads(), machine_.side_by_side.lanes);
+  options_.threads = std::max(machine_.backend->threads(), machine_.inter_op.streams);
   const bool own_copy = resume_ && (IsGraphFile(options_.model) || IsOnnxFile(options_.model));
   if (source_.empty()) source_ = own_copy ? options_.out : options_.model;
   RIDGE_ASSIGN_OR_RETURN(Forward forward, LoadForward(StartOptions(), source_));

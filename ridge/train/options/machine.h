@@ -6,7 +6,7 @@
 #include "ridge/backend/backend.h"
 #include "ridge/core/device_profile.h"
 #include "ridge/lower/roofline.h"
-#include "ridge/plan/side_by_side.h"
+#include "ridge/plan/parallel_regions.h"
 
 namespace ridge {
 
@@ -16,7 +16,7 @@ struct Machine {
   // `--kernels tuned`: measured seconds by KernelChoice::key, which choose between kernels.  Empty:
   // the nominal device chooses.
   std::map<std::string, double> kernel_s = {};
-  SideBySide side_by_side = {};  // `--inter-op`
+  InterOp inter_op = {};  // `--inter-op`
 
   Roofline measured() const { return Roofline(profile); }  // predicts the seconds of a plan
 };

@@ -54,12 +54,12 @@ class WinogradTest : public testing::Test {
     return out;
   }
 
-  // The first offer's outputs, row-major.
+  // The first candidate's outputs, row-major.
   std::vector<Tensor> Run(ConvKernels conv, const OpCall& call, const std::vector<Tensor>& inputs,
                           std::string& kernel_name) const {
     const std::unique_ptr<Backend> backend = std::move(*MakeCpuBackend(threads_, conv));
     const OpDef& op = *FindOp(call.where);
-    const KernelChoice choice = backend->Offers(op, call, {}).choices.at(0);
+    const KernelChoice choice = backend->Candidates(op, call, {}).choices.at(0);
     kernel_name = choice.kernel;
     std::vector<Tensor> moved, outputs;
     std::vector<const void*> in;
@@ -206,7 +206,7 @@ double EfficiencyOf(const ConvCase& c) {
   return cpu::WinogradEfficiency(Shape(c), ConvGeometryOf(call));
 }
 
-TEST(WinogradEfficiency, LeavesThinInputsTinyImagesAndHeavyWeightsDirect) {
+TEST(WinogradEfficiency, LeavesInputsOfFewChannelsTinyImagesAndHeavyWeightsDirect) {
   EXPECT_GT(EfficiencyOf({4, 32, 32, 128, 128}), 2);
   EXPECT_GT(EfficiencyOf({16, 256, 256, 14, 14}), 1.5);
   EXPECT_LT(EfficiencyOf({4, 3, 32, 128, 128}), 1);

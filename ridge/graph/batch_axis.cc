@@ -2,7 +2,7 @@
 // A value with a sample axis can be cut into equal parts along it, and each part depends only on
 // the same part of every input.  A rule may refuse a call that could be cut, but never accepts one
 // that could not, so an extent that equals the batch by chance does no harm.
-#include "ridge/graph/sample_axis.h"
+#include "ridge/graph/batch_axis.h"
 
 #include <fmt/format.h>
 
@@ -101,7 +101,7 @@ class Walk {
 
   int axis(ValueId id) const { return found_.axes[static_cast<size_t>(id)]; }
   NodeId culprit(ValueId id) const { return culprit_[static_cast<size_t>(id)]; }
-  SampleAxes Take() { return std::move(found_); }
+  BatchAxes Take() { return std::move(found_); }
 
  private:
   void Visit(NodeId n) {
@@ -133,7 +133,7 @@ class Walk {
   // Empty when the node couples samples.
   std::vector<int> Propagate(const Node& node, const std::vector<int>& inputs) const {
     if (std::find(inputs.begin(), inputs.end(), kCoupled) != inputs.end()) return {};
-    return SampleAxesAfter(*node.op, graph_.Call(node), inputs, batch_);
+    return BatchAxesAfter(*node.op, graph_.Call(node), inputs, batch_);
   }
 
   // The rule's answer if values that depend only on inputs are computed for the whole batch.
@@ -153,7 +153,7 @@ class Walk {
 
   const Graph& graph_;
   const int64_t batch_;
-  SampleAxes found_;
+  BatchAxes found_;
   std::vector<bool> from_inputs_;  // by value: depends only on inputs and constants
   std::vector<NodeId> culprit_;    // of coupled values: the node where it began
 };
@@ -165,7 +165,7 @@ Status NotSliceable(const Graph& graph, const std::string& why) {
 
 class Slicer {
  public:
-  Slicer(const Graph& from, const SampleAxes& samples, int64_t slices)
+  Slicer(const Graph& from, const BatchAxes& samples, int64_t slices)
       : from_(from),
         axes_(samples.axes),
         whole_(samples.whole),
@@ -303,8 +303,8 @@ class Slicer {
 
 }  // namespace
 
-std::vector<int> SampleAxesAfter(const OpDef& op, const OpCall& call, std::span<const int> inputs,
-                                 int64_t batch) {
+std::vector<int> BatchAxesAfter(const OpDef& op, const OpCall& call, std::span<const int> inputs,
+                                int64_t batch) {
   const SampleCall s{op, call, inputs, batch};
   const size_t count = call.outputs.size();
   if (std::any_of(inputs.begin(), inputs.end(), IsPartial)) {
@@ -327,8 +327,8 @@ std::vector<int> SampleAxesAfter(const OpDef& op, const OpCall& call, std::span<
 
 bool IsWholeInput(const std::string& name) { return name.starts_with(kWholePrefix); }
 
-Result<SampleAxes> FindSampleAxes(const Graph& graph, const std::vector<ValueId>& roots,
-                                  const std::vector<ValueId>& samples) {
+Result<BatchAxes> FindBatchAxes(const Graph& graph, const std::vector<ValueId>& roots,
+                                const std::vector<ValueId>& samples) {
   Walk walk(graph, samples);
   for (ValueId root : roots) {
     if (const NodeId node = walk.culprit(root); node >= 0)
@@ -343,7 +343,7 @@ Result<SampleAxes> FindSampleAxes(const Graph& graph, const std::vector<ValueId>
       graph, fmt::format("each step changes '{}'", graph.value(graph.updates()[0].variable).name));
 }
 
-Result<Graph> SliceGraph(const Graph& graph, const SampleAxes& samples, int64_t slices) {
+Result<Graph> SliceGraph(const Graph& graph, const BatchAxes& samples, int64_t slices) {
   return Slicer(graph, samples, slices).Run();
 }
 

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "ridge/graph/sample_axis.h"
+#include "ridge/graph/batch_axis.h"
 #include "ridge/learn/per_sample_loss.h"
 #include "ridge/learn/training_graph.h"
 
@@ -41,9 +41,9 @@ bool UpdatesParameters(const Graph& graph) {
 
 bool IsStepInput(const std::string& name) { return name == kLrInput || name == kStepInput; }
 
-Status CheckReservedNames(const Graph& graph, bool own_step) {
+Status CheckReservedNames(const Graph& graph, bool has_optimizer) {
   for (const char* name : {kLrInput, kStepInput, kWeightInput}) {
-    if (graph.FindValue(name) == kNoValue || (own_step && IsStepInput(name))) continue;
+    if (graph.FindValue(name) == kNoValue || (has_optimizer && IsStepInput(name))) continue;
     return Invalid(graph,
                    fmt::format("the name '{}' belongs to the trainer; rename that value", name));
   }
@@ -60,7 +60,7 @@ Status FindDataInputs(const Graph& graph, ForwardInfo& facts) {
   for (ValueId id : graph.ValuesOfKind(ValueKind::kInput)) {
     const ValueInfo& info = graph.value(id);
     if (info.name == kRngInput || IsWholeInput(info.name) ||
-        (facts.own_step && IsStepInput(info.name)))
+        (facts.has_optimizer && IsStepInput(info.name)))
       continue;
     const int64_t extent = info.type.dims.empty() ? -1 : info.type.dims[0];
     if (facts.data_inputs.empty()) facts.batch = extent;
@@ -126,8 +126,8 @@ Result<ForwardInfo> InspectForward(const Graph& forward) {
                                fmt::join(unbound, ", ")));
   }
   ForwardInfo facts;
-  facts.own_step = UpdatesParameters(forward);
-  RIDGE_RETURN_IF_ERROR(CheckReservedNames(forward, facts.own_step));
+  facts.has_optimizer = UpdatesParameters(forward);
+  RIDGE_RETURN_IF_ERROR(CheckReservedNames(forward, facts.has_optimizer));
   RIDGE_ASSIGN_OR_RETURN(facts.loss, FindLoss(forward));
   RIDGE_RETURN_IF_ERROR(FindDataInputs(forward, facts));
   FindClassifier(forward, facts);

@@ -1,10 +1,10 @@
 // Starting at each node, the search extends a candidate region while it has at least two groups
 // (union-find over the bytes that nodes touch); the end that saves most makes a parallel region.
-// Groups are assigned to lanes longest first, each to the lane that would finish it first; ties go
-// to the first lane.  A read from another core's cache is charged, since it would cost a group of
-// small nodes its gain: so groups stay on the lane that touched their bytes last, within a step and
-// across steps.
-#include "ridge/plan/side_by_side.h"
+// Groups are assigned to streams longest first, each to the stream that would finish it first; ties
+// go to the first stream.  A read from another core's cache is charged, since it would cost a group
+// of small nodes its gain: so groups stay on the stream that touched their bytes last, within a
+// step and across steps.
+#include "ridge/plan/parallel_regions.h"
 
 #include <algorithm>
 #include <map>
@@ -23,10 +23,10 @@ constexpr double kWorthRegion_s = 2e-6;
 constexpr double kWorthStep = 0.95;  // of the step's predicted time
 
 // A node's kernel and time on one thread, against its time on all.
-struct Alone {
+struct SerialKernel {
   std::optional<KernelChoice> choice;  // none: it cannot
   double team_s = 0;                   // on all threads
-  double alone_s = 0;                  // on one
+  double serial_s = 0;                 // on one
 };
 
 // Memory ids that a node reads (false) or writes (true).
@@ -87,7 +87,7 @@ class Groups {
 class Streams {
  public:
   // `region`: without parts.
-  Streams(KernelQuery& kernels, const SideBySide& how, StepPlan& step, Region& region)
+  Streams(KernelQuery& kernels, const InterOp& how, StepPlan& step, Region& region)
       : kernels_(kernels),
         facts_(kernels.nominal().facts()),
         costs_(facts_.inter_op),
@@ -109,7 +109,7 @@ class Streams {
       first = best.end > first ? best.end : first + 1;
       if (best.gain_s <= 0) continue;
       gain_s += best.gain_s;
-      NoteLanes(best);
+      NoteStreams(best);
       found.push_back(std::move(best));
     }
     if (!how_.always && gain_s < (1 - kWorthStep) * WholeSeconds()) return;
@@ -120,7 +120,7 @@ class Streams {
   struct Found {
     size_t first = 0, end = 0;  // end == first: none
     double gain_s = 0;
-    std::vector<int> lane;  // by node
+    std::vector<int> stream;  // by node
   };
 
   Found Search(size_t first) {
@@ -141,9 +141,9 @@ class Streams {
       if (groups.count() == 1) continue;
       // Queries one-thread kernels only when there are two groups.
       for (; with_choice < n; ++with_choice) {
-        if (!AloneOf(with_choice).choice) return best;
+        if (!SerialOf(with_choice).choice) return best;
       }
-      if (!AloneOf(n).choice) break;
+      if (!SerialOf(n).choice) break;
     }
     Consider(first, n, groups, best);
     return best;
@@ -198,38 +198,38 @@ class Streams {
     double team_s = 0;
     std::map<size_t, GroupWork> work;  // by group
     for (size_t n = first; n < end; ++n) {
-      const Alone& node = AloneOf(n);
+      const SerialKernel& node = SerialOf(n);
       team_s += node.team_s;
       GroupWork& group = work[groups.Of(n)];
-      group.seconds += node.alone_s;
+      group.seconds += node.serial_s;
       AddBytesAtHome(n, group);
     }
-    std::map<size_t, int> lane_of;
-    const double gain_s = team_s - Deal(work, lane_of) - costs_.region_s;
+    std::map<size_t, int> stream_of;
+    const double gain_s = team_s - Deal(work, stream_of) - costs_.region_s;
     if (gain_s < kWorthRegion_s || gain_s <= best.gain_s) return;
     best = {first, end, gain_s, {}};
-    for (size_t n = first; n < end; ++n) best.lane.push_back(lane_of[groups.Of(n)]);
+    for (size_t n = first; n < end; ++n) best.stream.push_back(stream_of[groups.Of(n)]);
   }
 
   struct GroupWork {
     double seconds = 0;
-    std::map<int, int64_t> bytes_at;  // by the lane that has them
+    std::map<int, int64_t> bytes_at;  // by the stream that has them
   };
 
   void AddBytesAtHome(size_t n, GroupWork& work) const {
     for (const auto& [bytes, written] : TouchedBy(n)) {
       const auto home = home_.find(bytes);
-      if (home != home_.end()) work.bytes_at[home->second.lane] += home->second.size_bytes;
+      if (home != home_.end()) work.bytes_at[home->second.stream] += home->second.size_bytes;
     }
   }
 
-  void NoteLanes(const Found& found) {
+  void NoteStreams(const Found& found) {
     for (size_t n = found.first; n < found.end; ++n) {
       const PlannedNode& node = step_.nodes[n];
       const Touched touched = TouchedBy(n);
       size_t at = 0;
       const auto note = [&](int value) {
-        home_[touched[at++].first] = {found.lane[n - found.first],
+        home_[touched[at++].first] = {found.stream[n - found.first],
                                       step_.values[static_cast<size_t>(value)].size_bytes};
       };
       for (const int value : node.inputs) {
@@ -239,49 +239,49 @@ class Streams {
     }
   }
 
-  double SecondsOn(int lane, const GroupWork& work) const {
+  double SecondsOn(int stream, const GroupWork& work) const {
     int64_t elsewhere = 0;
-    for (const auto& [home, bytes] : work.bytes_at) elsewhere += home == lane ? 0 : bytes;
+    for (const auto& [home, bytes] : work.bytes_at) elsewhere += home == stream ? 0 : bytes;
     if (elsewhere == 0) return work.seconds;
     return work.seconds + static_cast<double>(elsewhere) / costs_.core_to_core_bytes_per_s;
   }
 
-  // Returns the seconds of the longest lane.
-  double Deal(const std::map<size_t, GroupWork>& groups, std::map<size_t, int>& lane_of) const {
+  // Returns the seconds of the longest stream.
+  double Deal(const std::map<size_t, GroupWork>& groups, std::map<size_t, int>& stream_of) const {
     std::vector<std::pair<size_t, const GroupWork*>> order;
     for (const auto& [group, work] : groups) order.emplace_back(group, &work);
     std::stable_sort(order.begin(), order.end(), [](const auto& a, const auto& b) {
       return a.second->seconds > b.second->seconds;
     });
-    std::vector<double> done_s(static_cast<size_t>(how_.lanes), 0);
+    std::vector<double> done_s(static_cast<size_t>(how_.streams), 0);
     for (const auto& [group, work] : order) {
       int best = 0;
-      for (int lane = 1; lane < how_.lanes; ++lane) {
-        if (done_s[static_cast<size_t>(lane)] + SecondsOn(lane, *work) <
+      for (int stream = 1; stream < how_.streams; ++stream) {
+        if (done_s[static_cast<size_t>(stream)] + SecondsOn(stream, *work) <
             done_s[static_cast<size_t>(best)] + SecondsOn(best, *work))
-          best = lane;
+          best = stream;
       }
       done_s[static_cast<size_t>(best)] += SecondsOn(best, *work);
-      lane_of[group] = best;
+      stream_of[group] = best;
     }
     return *std::max_element(done_s.begin(), done_s.end());
   }
 
-  const Alone& AloneOf(size_t n) {
-    std::optional<Alone>& known = known_[n];
+  const SerialKernel& SerialOf(size_t n) {
+    std::optional<SerialKernel>& known = known_[n];
     if (known) return *known;
     known.emplace();
     const PlannedNode& node = step_.nodes[n];
-    known->choice = ChoiceAlone(node);
+    known->choice = SerialChoice(node);
     if (!known->choice) return *known;
-    known->alone_s = SecondsAlone(node, *known->choice) + costs_.start_s;
+    known->serial_s = SerialSeconds(node, *known->choice) + costs_.start_s;
     const bool same = known->choice->key == node.choice.key;
-    known->team_s = same ? known->alone_s : TeamSeconds(node);
+    known->team_s = same ? known->serial_s : TeamSeconds(node);
     return *known;
   }
 
-  // The cheapest offer with the layouts that the plan has.
-  std::optional<KernelChoice> ChoiceAlone(const PlannedNode& node) {
+  // The cheapest candidate with the layouts that the plan has.
+  std::optional<KernelChoice> SerialChoice(const PlannedNode& node) {
     if (node.choice.kernel == "copy") return node.choice;
     if (facts_.threads == 1) return node.choice;
     if (node.def == nullptr) {
@@ -290,13 +290,13 @@ class Streams {
     }
     std::optional<KernelChoice> best;
     double best_s = 0;
-    const KernelOffers offers =
-        kernels_.SerialOffers(*node.def, node.call, node.choice.input_layouts);
-    for (const KernelChoice& choice : offers.choices) {
+    const KernelCandidates candidates =
+        kernels_.SerialCandidates(*node.def, node.call, node.choice.input_layouts);
+    for (const KernelChoice& choice : candidates.choices) {
       if (choice.input_layouts != node.choice.input_layouts ||
           choice.output_layouts != node.choice.output_layouts || choice.kernel == "reference")
         continue;
-      const double seconds = SecondsAlone(node, choice);
+      const double seconds = SerialSeconds(node, choice);
       if (best && seconds >= best_s) continue;
       best = choice;
       best_s = seconds;
@@ -305,7 +305,7 @@ class Streams {
   }
 
   // Without the start.
-  double SecondsAlone(const PlannedNode& node, KernelChoice choice) const {
+  double SerialSeconds(const PlannedNode& node, KernelChoice choice) const {
     choice.one_thread = true;
     return kernels_.nominal().Seconds(WorkOf(node), choice) - facts_.launch_s;
   }
@@ -326,7 +326,7 @@ class Streams {
     for (const Found& found : all) {
       if (at < static_cast<int>(found.first))
         region_.parts.push_back(Region::Sequence(at, static_cast<int>(found.first)));
-      for (size_t n = found.first; n < found.end; ++n) step_.nodes[n].choice = *AloneOf(n).choice;
+      for (size_t n = found.first; n < found.end; ++n) step_.nodes[n].choice = *SerialOf(n).choice;
       region_.parts.push_back(FormRegion(found));
       at = static_cast<int>(found.end);
     }
@@ -334,16 +334,16 @@ class Streams {
       region_.parts.push_back(Region::Sequence(at, region_.end));
   }
 
-  // Puts the nodes of each lane behind those of the one before.
+  // Puts the nodes of each stream behind those of the one before.
   Region FormRegion(const Found& found) {
-    const int lanes = 1 + *std::max_element(found.lane.begin(), found.lane.end());
+    const int streams = 1 + *std::max_element(found.stream.begin(), found.stream.end());
     Region parallel = Region::Sequence(static_cast<int>(found.first), static_cast<int>(found.end));
     parallel.kind = Region::Kind::kParallel;
     std::vector<PlannedNode> nodes;
-    for (int lane = 0; lane < lanes; ++lane) {
+    for (int stream = 0; stream < streams; ++stream) {
       const int first = parallel.first + static_cast<int>(nodes.size());
       for (size_t n = found.first; n < found.end; ++n) {
-        if (found.lane[n - found.first] == lane) nodes.push_back(std::move(step_.nodes[n]));
+        if (found.stream[n - found.first] == stream) nodes.push_back(std::move(step_.nodes[n]));
       }
       const int end = parallel.first + static_cast<int>(nodes.size());
       parallel.parts.push_back(Region::Sequence(first, end));
@@ -356,18 +356,18 @@ class Streams {
   KernelQuery& kernels_;
   const DeviceFacts& facts_;
   const InterOpCosts& costs_;
-  const SideBySide how_;
+  const InterOp how_;
   StepPlan& step_;
   Region& region_;
   const size_t begin_, end_;
   struct Home {
-    int lane = 0;
+    int stream = 0;
     int64_t size_bytes = 0;
   };
   std::map<int64_t, Home> home_;  // of the bytes that parallel regions touched
   const StepUses uses_;
-  std::vector<std::optional<Alone>> known_;  // by node
-  size_t loss_end_ = 0;                      // after the node that makes the loss
+  std::vector<std::optional<SerialKernel>> known_;  // by node
+  size_t loss_end_ = 0;                             // after the node that makes the loss
 };
 
 template <typename Visit>
@@ -378,8 +378,8 @@ void ForEachSequence(Region& region, const Visit& visit) {
 
 }  // namespace
 
-void FormParallelRegions(KernelQuery& kernels, const SideBySide& how, StepPlan& step) {
-  if (how.lanes <= 1) return;
+void FormParallelRegions(KernelQuery& kernels, const InterOp& how, StepPlan& step) {
+  if (how.streams <= 1) return;
   ForEachSequence(step.body,
                   [&](Region& sequence) { Streams(kernels, how, step, sequence).Run(); });
 }

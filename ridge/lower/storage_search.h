@@ -1,4 +1,4 @@
-// Which results of a graph are stored in 16 bits: the decision of narrow_storage.h.
+// Chooses the results of a graph that reduced_storage.h stores in 16 bits.
 #pragma once
 #include <vector>
 
@@ -7,15 +7,15 @@
 
 namespace ridge {
 
-struct NarrowChoice {
+struct StorageChoice {
   std::vector<bool> values;  // by value: it is stored in 16 bits
   // By node and input: the node reads the 16-bit value directly; other readers need a cast.
   std::vector<std::vector<bool>> reads;
 };
 
-NarrowChoice ChooseNarrow(const Graph& graph, DType narrow, KernelQuery& kernels);
+StorageChoice ChooseReducedStorage(const Graph& graph, DType reduced, KernelQuery& kernels);
 
-// Whether this node can absorb casts of all its tensors as steps.
+// Whether this node can absorb casts of all its tensors as steps of its expression.
 bool TakesCasts(const Node& node);
 
 }  // namespace ridge

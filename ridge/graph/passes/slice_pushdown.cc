@@ -57,12 +57,12 @@ class SlicePusher {
   explicit SlicePusher(const Graph& graph)
       : graph_(graph),
         needs_(graph.values().size()),
-        narrow_(graph.nodes().size()),
+        sliced_(graph.nodes().size()),
         slices_(graph.nodes().size()),
         rewriter_(graph) {}
 
   // False when no node can be made for fewer rows.
-  bool FindNarrow() {
+  bool FindSliced() {
     for (const GraphOutput& output : graph_.outputs()) ReadAll(output.value);
     for (const GraphUpdate& update : graph_.updates()) ReadAll(update.value);
     bool any = false;
@@ -98,22 +98,23 @@ class SlicePusher {
     }
   }
 
-  // What node n reads of its inputs, all its readers being known.  True when it becomes narrow.
+  // What node n reads of its inputs, all its readers being known.  True when it computes only some
+  // rows.
   bool Ask(size_t n) {
     const Node& node = graph_.nodes()[n];
     if (AskSlice(n)) return false;
-    const bool narrows = OnlyFewRowsOf(node);
-    if (narrows) narrow_[n] = ForRows(node, NeedOf(node.outputs[0]).rows);
-    if (!narrow_[n]) NeedOf(node.outputs[0]).kind = Need::Kind::kAll;
+    const bool few_rows = OnlyFewRowsOf(node);
+    if (few_rows) sliced_[n] = ForRows(node, NeedOf(node.outputs[0]).rows);
+    if (!sliced_[n]) NeedOf(node.outputs[0]).kind = Need::Kind::kAll;
     for (size_t i = 0; i < node.inputs.size(); ++i) {
       if (node.inputs[i] == kNoValue) continue;
-      if (narrow_[n] && narrow_[n]->inputs[i]) {
-        ReadRows(node.inputs[i], *narrow_[n]->inputs[i]);
+      if (sliced_[n] && sliced_[n]->inputs[i]) {
+        ReadRows(node.inputs[i], *sliced_[n]->inputs[i]);
       } else {
         ReadAll(node.inputs[i]);
       }
     }
-    return narrow_[n].has_value();
+    return sliced_[n].has_value();
   }
 
   bool IsWeight(ValueId id) const {
@@ -122,8 +123,8 @@ class SlicePusher {
   }
 
   // Columns of a product with weights stay whole: a part of the weights would be a copy of them.
-  std::optional<RowsCall> ForRows(const Node& node, const Rows& rows) const {
-    std::optional<RowsCall> call = CallForRows(*node.op, graph_.Call(node), rows);
+  std::optional<SlicedCall> ForRows(const Node& node, const Rows& rows) const {
+    std::optional<SlicedCall> call = CallForRows(*node.op, graph_.Call(node), rows);
     if (!call || node.op->cost_class != CostClass::kMatmul) return call;
     for (size_t i = 0; i < node.inputs.size(); ++i) {
       if (call->inputs[i] && !IsWeight(node.inputs[i])) return call;
@@ -161,7 +162,7 @@ class SlicePusher {
 
   Status Visit(const Node& node) {
     const size_t n = IndexOf(node);
-    if (narrow_[n]) return EmitNarrow(node, *narrow_[n]);
+    if (sliced_[n]) return EmitSliced(node, *sliced_[n]);
     if (!slices_[n].empty() && MadeRows(node.inputs[0])) return EmitSlice(node, slices_[n]);
     return rewriter_.Copy(node);
   }
@@ -169,11 +170,11 @@ class SlicePusher {
   // The rows that exist of an old value, when not all do.
   const Rows* MadeRows(ValueId old) const {
     const NodeId producer = graph_.value(old).producer;
-    const bool narrow = producer >= 0 && narrow_[static_cast<size_t>(producer)].has_value();
-    return narrow ? &needs_[static_cast<size_t>(old)].rows : nullptr;
+    const bool sliced = producer >= 0 && sliced_[static_cast<size_t>(producer)].has_value();
+    return sliced ? &needs_[static_cast<size_t>(old)].rows : nullptr;
   }
 
-  Status EmitNarrow(const Node& node, const RowsCall& call) {
+  Status EmitSliced(const Node& node, const SlicedCall& call) {
     std::vector<ValueId> inputs;
     for (size_t i = 0; i < node.inputs.size(); ++i) {
       ValueId now = rewriter_.Map(node.inputs[i]);
@@ -202,7 +203,7 @@ class SlicePusher {
     return now;
   }
 
-  // The rest of a slice or gather whose input is narrow.
+  // The rest of a slice or gather whose producer computes only some rows.
   Status EmitSlice(const Node& node, const Ranges& ranges) {
     const ValueId result = node.outputs[0];
     RIDGE_ASSIGN_OR_RETURN(ValueId now, Read(node.inputs[0], ranges.front(), node.location));
@@ -221,18 +222,18 @@ class SlicePusher {
   }
 
   const Graph& graph_;
-  std::vector<Need> needs_;                      // by value
-  std::vector<std::optional<RowsCall>> narrow_;  // by node
-  std::vector<Ranges> slices_;                   // by node; empty: no slice
+  std::vector<Need> needs_;                        // by value
+  std::vector<std::optional<SlicedCall>> sliced_;  // by node
+  std::vector<Ranges> slices_;                     // by node; empty: no slice
   std::map<std::tuple<ValueId, int64_t, int64_t, int64_t>, ValueId> read_;
   GraphRewriter rewriter_;
 };
 
 }  // namespace
 
-Result<Graph> PushSlicesUp(Graph graph) {
+Result<Graph> PushDownSlices(Graph graph) {
   SlicePusher pusher(graph);
-  if (!pusher.FindNarrow()) return graph;
+  if (!pusher.FindSliced()) return graph;
   return pusher.Run();
 }
 

@@ -6,6 +6,6 @@ namespace ridge {
 
 // slice_grad(a) + slice_grad(b) + .. + rest -> concat(a, b, ..) + rest, where the parts tile the
 // whole.  # exact, but for -0 + 0
-Result<Graph> JoinSliceGradients(Graph graph);
+Result<Graph> ConcatSliceGradients(Graph graph);
 
 }  // namespace ridge

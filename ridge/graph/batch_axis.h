@@ -26,7 +26,7 @@ inline constexpr int kPartialSum = -3;   // the sum
 inline constexpr char kWholePrefix[] = "ridge.whole.";
 bool IsWholeInput(const std::string& name);
 
-struct SampleAxes {
+struct BatchAxes {
   // By value: an axis, or one of the constants above.  Undefined for values that the outputs do
   // not need.
   std::vector<int> axes;
@@ -36,18 +36,18 @@ struct SampleAxes {
 
 // The sample axis of each output of a call, from those of its inputs and the number of samples;
 // empty when the call couples samples or may couple them.
-std::vector<int> SampleAxesAfter(const OpDef& op, const OpCall& call, std::span<const int> inputs,
-                                 int64_t batch);
+std::vector<int> BatchAxesAfter(const OpDef& op, const OpCall& call, std::span<const int> inputs,
+                                int64_t batch);
 
 // `samples` are inputs whose dimension 0 counts samples.  An input `rng` (i64[3]) numbers them.
 // Fails with kUnsupported and the first node before one of `roots` that couples samples, or a root
 // that is not their mean or sum; and when the graph updates variables.
-Result<SampleAxes> FindSampleAxes(const Graph& graph, const std::vector<ValueId>& roots,
-                                  const std::vector<ValueId>& samples);
+Result<BatchAxes> FindBatchAxes(const Graph& graph, const std::vector<ValueId>& roots,
+                                const std::vector<ValueId>& samples);
 
 // The part of `graph` that its outputs need, for 1 / slices of the samples.  All inputs stay.
 // REQUIRES: `slices` divides the number of samples.
 // Fails with kUnsupported when a node of the slice does not have the types that the axes imply.
-Result<Graph> SliceGraph(const Graph& graph, const SampleAxes& samples, int64_t slices);
+Result<Graph> SliceGraph(const Graph& graph, const BatchAxes& samples, int64_t slices);
 
 }  // namespace ridge

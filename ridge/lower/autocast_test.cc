@@ -1,13 +1,13 @@
 // Products of bf16: what is cast, once each, and how far the numbers move.
-#include "ridge/lower/precision.h"
+#include "ridge/lower/autocast.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 
 #include "ridge/graph/interpret.h"
-#include "ridge/graph/spec.h"
 #include "ridge/graph/text.h"
+#include "ridge/graph/verify.h"
 #include "ridge/lower/pipeline.h"
 #include "ridge/lower/test_kernels.h"
 
@@ -25,7 +25,8 @@ class Kernels : public RowMajorKernels {
  public:
   explicit Kernels(std::string fast_in_f32 = "") : fast_in_f32_(std::move(fast_in_f32)) {}
 
-  KernelOffers Offers(const OpDef& op, const OpCall& call, std::span<const LayoutId>) override {
+  KernelCandidates Candidates(const OpDef& op, const OpCall& call,
+                              std::span<const LayoutId>) override {
     KernelChoice choice;
     if (op.name == fast_in_f32_ && call.inputs[0].dtype == DType::kF32) choice.efficiency = 3;
     return {{choice}, {}};

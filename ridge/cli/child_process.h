@@ -10,6 +10,6 @@ namespace ridge::cli {
 // The output of `ridge` with these arguments; its messages go to our stderr.  The child may use all
 // cores, even if the calling thread is pinned.
 // Fails with kUnavailable when no process can be started, with kFailed when its exit code is not 0.
-Result<std::string> OutputOfSelf(const std::vector<std::string>& words);
+Result<std::string> OutputOfChild(const std::vector<std::string>& words);
 
 }  // namespace ridge::cli

@@ -2,15 +2,15 @@
 // on to plan/.
 //
 // A pointwise node becomes one whose expression begins with casts to f32 and ends with casts to the
-// narrow type; another node takes narrow tensors as they are, or a cast in front of it.
-#include "ridge/lower/narrow_storage.h"
+// 16-bit type; another node takes tensors of 16 bits as they are, or a cast in front of it.
+#include "ridge/lower/reduced_storage.h"
 
 #include <algorithm>
 #include <utility>
 
 #include "ridge/graph/expression.h"
 #include "ridge/graph/passes/rewriter.h"
-#include "ridge/lower/narrow_choice.h"
+#include "ridge/lower/storage_search.h"
 
 namespace ridge {
 namespace {
@@ -19,18 +19,18 @@ bool IsCastTo(const ExpressionStep& step, DType dtype) {
   return step.op->name == "cast" && std::get<std::string>(step.attrs.at("to")) == DTypeName(dtype);
 }
 
-// A pointwise node's expression on narrow tensors.
-class NarrowExpression {
+// A pointwise node's expression on tensors of 16 bits.
+class ReducedExpression {
  public:
-  NarrowExpression(const Node& node, DType narrow, const std::vector<bool>& is_narrow,
-                   const GraphRewriter& rewriter)
-      : node_(node), narrow_(narrow), is_narrow_(is_narrow), rewriter_(rewriter) {}
+  ReducedExpression(const Node& node, DType reduced, const std::vector<bool>& is_reduced,
+                    const GraphRewriter& rewriter)
+      : node_(node), reduced_(reduced), is_reduced_(is_reduced), rewriter_(rewriter) {}
 
   void Rewrite(const Expression& old) {
     for (const ExpressionStep& step : old.steps) AddStep(step);
     for (size_t o = 0; o < old.outputs.size(); ++o) {
       ExpressionOperand from = now_[static_cast<size_t>(old.outputs[o])];
-      if (IsNarrow(node_.outputs[o])) from = Cast(from, narrow_);
+      if (IsReduced(node_.outputs[o])) from = Cast(from, reduced_);
       sources_.push_back(from);
       if (from.is_step && !IsOutput(from.index)) made_.outputs.push_back(from.index);
     }
@@ -48,7 +48,7 @@ class NarrowExpression {
   }
 
  private:
-  bool IsNarrow(ValueId id) const { return is_narrow_[static_cast<size_t>(id)]; }
+  bool IsReduced(ValueId id) const { return is_reduced_[static_cast<size_t>(id)]; }
   bool IsOutput(int32_t step) const {
     return std::find(made_.outputs.begin(), made_.outputs.end(), step) != made_.outputs.end();
   }
@@ -57,8 +57,8 @@ class NarrowExpression {
   }
 
   void AddStep(const ExpressionStep& old) {
-    const bool narrowing = IsCastTo(old, narrow_) && !old.operands[0].is_step;
-    if (narrowing && IsNarrow(InputOf(old.operands[0]))) {  // it is narrow already
+    const bool narrowing = IsCastTo(old, reduced_) && !old.operands[0].is_step;
+    if (narrowing && IsReduced(InputOf(old.operands[0]))) {  // it has 16 bits already
       now_.push_back(Input(InputOf(old.operands[0])));
       return;
     }
@@ -71,7 +71,7 @@ class NarrowExpression {
   ExpressionOperand Operand(const ExpressionOperand& old) {
     if (old.is_step) return now_[static_cast<size_t>(old.index)];
     const ValueId id = InputOf(old);
-    return IsNarrow(id) ? Cast(Input(id), DType::kF32) : Input(id);
+    return IsReduced(id) ? Cast(Input(id), DType::kF32) : Input(id);
   }
 
   ExpressionOperand Input(ValueId old) {
@@ -96,8 +96,8 @@ class NarrowExpression {
   }
 
   const Node& node_;
-  const DType narrow_;
-  const std::vector<bool>& is_narrow_;
+  const DType reduced_;
+  const std::vector<bool>& is_reduced_;
   const GraphRewriter& rewriter_;
   Expression made_;
   std::vector<ValueId> inputs_;
@@ -105,10 +105,10 @@ class NarrowExpression {
   std::vector<ExpressionOperand> sources_;  // by old output
 };
 
-class Narrower {
+class StorageRewriter {
  public:
-  Narrower(const Graph& graph, DType narrow, NarrowChoice choice)
-      : graph_(graph), narrow_(narrow), choice_(std::move(choice)), rewriter_(graph) {}
+  StorageRewriter(const Graph& graph, DType reduced, StorageChoice choice)
+      : graph_(graph), reduced_(reduced), choice_(std::move(choice)), rewriter_(graph) {}
 
   Result<Graph> Run() {
     RIDGE_RETURN_IF_ERROR(rewriter_.Walk([this](const Node& node) { return Visit(node); }));
@@ -116,21 +116,21 @@ class Narrower {
   }
 
  private:
-  bool IsNarrow(ValueId id) const {
+  bool IsReduced(ValueId id) const {
     return id != kNoValue && choice_.values[static_cast<size_t>(id)];
   }
 
   Status Visit(const Node& node) {
-    const auto narrow = [this](ValueId id) { return IsNarrow(id); };
-    const bool touched = std::any_of(node.inputs.begin(), node.inputs.end(), narrow) ||
-                         std::any_of(node.outputs.begin(), node.outputs.end(), narrow);
+    const auto reduced = [this](ValueId id) { return IsReduced(id); };
+    const bool touched = std::any_of(node.inputs.begin(), node.inputs.end(), reduced) ||
+                         std::any_of(node.outputs.begin(), node.outputs.end(), reduced);
     if (!touched) return rewriter_.Copy(node);
     return TakesCasts(node) ? EmitPointwise(node) : EmitNode(node);
   }
 
   Status EmitPointwise(const Node& node) {
     RIDGE_ASSIGN_OR_RETURN(const Expression old, ExpressionOf(*node.op, graph_.Call(node)));
-    NarrowExpression expression(node, narrow_, choice_.values, rewriter_);
+    ReducedExpression expression(node, reduced_, choice_.values, rewriter_);
     expression.Rewrite(old);
     const Expression& made = expression.made();
     std::vector<ValueId> results(made.outputs.size(), kNoValue);  // the first that is this output
@@ -156,12 +156,12 @@ class Narrower {
     const std::vector<bool>& reads = choice_.reads[static_cast<size_t>(id)];
     std::vector<ValueId> inputs = rewriter_.Map(node.inputs);
     for (size_t i = 0; i < inputs.size(); ++i) {
-      if (!IsNarrow(node.inputs[i]) || reads[i]) continue;
+      if (!IsReduced(node.inputs[i]) || reads[i]) continue;
       RIDGE_ASSIGN_OR_RETURN(inputs[i], Widen(node.inputs[i], node));
     }
     AttrMap attrs = node.attrs;
     if (attrs.contains("out_dtype")) {
-      const DType out = IsNarrow(node.outputs[0]) ? narrow_ : graph_.type(node.outputs[0]).dtype;
+      const DType out = IsReduced(node.outputs[0]) ? reduced_ : graph_.type(node.outputs[0]).dtype;
       attrs["out_dtype"] = std::string(DTypeName(out));
     }
     return rewriter_.Emit(*node.op, std::move(inputs), std::move(attrs), node.outputs,
@@ -179,18 +179,18 @@ class Narrower {
   }
 
   const Graph& graph_;
-  const DType narrow_;
-  const NarrowChoice choice_;
+  const DType reduced_;
+  const StorageChoice choice_;
   GraphRewriter rewriter_;
 };
 
 }  // namespace
 
-Result<Graph> AutocastActivations(Graph graph, DType narrow, KernelQuery& kernels) {
-  NarrowChoice choice = ChooseNarrow(graph, narrow, kernels);
+Result<Graph> AutocastActivations(Graph graph, DType reduced, KernelQuery& kernels) {
+  StorageChoice choice = ChooseReducedStorage(graph, reduced, kernels);
   if (std::find(choice.values.begin(), choice.values.end(), true) == choice.values.end())
     return graph;
-  return Narrower(graph, narrow, std::move(choice)).Run();
+  return StorageRewriter(graph, reduced, std::move(choice)).Run();
 }
 
 }  // namespace ridge

@@ -1,5 +1,5 @@
 // Slices of a graph: which are found, and how large they are.
-#include "ridge/graph/sample_axis.h"
+#include "ridge/graph/batch_axis.h"
 
 #include <gtest/gtest.h>
 
@@ -18,12 +18,12 @@ Graph Parse(const std::string& body) {
 Result<Graph> Halves(const Graph& graph) {
   std::vector<ValueId> roots;
   for (const GraphOutput& output : graph.outputs()) roots.push_back(output.value);
-  RIDGE_ASSIGN_OR_RETURN(const SampleAxes axes,
-                         FindSampleAxes(graph, roots, graph.ValuesOfKind(ValueKind::kInput)));
+  RIDGE_ASSIGN_OR_RETURN(const BatchAxes axes,
+                         FindBatchAxes(graph, roots, graph.ValuesOfKind(ValueKind::kInput)));
   return SliceGraph(graph, axes, 2);
 }
 
-TEST(SampleAxis, AttentionOfEveryLayoutIsCut) {
+TEST(BatchAxis, AttentionOfEveryLayoutIsCut) {
   for (const char* attention :
        {"  q = input f32[4,2,3,5]\n  y, lse = attention(q, q, q, scale=0.5)\n",
         "  q = input f32[4,3,2,5]\n  y, lse = attention(q, q, q, scale=0.5, layout=\"rows\")\n",
@@ -38,7 +38,7 @@ TEST(SampleAxis, AttentionOfEveryLayoutIsCut) {
   }
 }
 
-TEST(SampleAxis, AnotherMaskForEverySampleIsCutWithThem) {
+TEST(BatchAxis, AnotherMaskForEverySampleIsCutWithThem) {
   const Graph graph = Parse(R"(
   q = input f32[4,3,3,2,5]
   m = input f32[4,1,3,3]
@@ -53,7 +53,7 @@ TEST(SampleAxis, AnotherMaskForEverySampleIsCutWithThem) {
 
 // What couples samples of the inputs is computed for the whole batch in every slice, each value
 // once however many paths lead to it.
-TEST(SampleAxis, AValueOfTheWholeBatchIsComputedOnce) {
+TEST(BatchAxis, AValueOfTheWholeBatchIsComputedOnce) {
   std::string body = "  x = input f32[4,3]\n  n = input f32[4]\n  z0 = neg(n)\n";
   constexpr int kDoublings = 16;
   for (int i = 0; i < kDoublings; ++i)
@@ -72,7 +72,7 @@ TEST(SampleAxis, AValueOfTheWholeBatchIsComputedOnce) {
 }
 
 // A chain is as long as its file makes it.
-TEST(SampleAxis, AChainOfTheWholeBatchMayBeLong) {
+TEST(BatchAxis, AChainOfTheWholeBatchMayBeLong) {
   std::string body = "  x = input f32[4,3]\n  n = input f32[4]\n  z0 = neg(n)\n";
   constexpr int kSteps = 60000;
   for (int i = 0; i < kSteps; ++i)

@@ -1,6 +1,6 @@
 // Reduced-precision storage: activations are stored in 16 bits and computed in f32.
 //
-// The transform runs on a whole training graph whose products read 16 bits already (precision.h),
+// The transform runs on a whole training graph whose products read 16 bits already (autocast.h),
 // after `fuse`: a pointwise node then is one pass over memory, and casts become steps inside it.
 // Only the storage type of values between nodes changes.
 #pragma once
@@ -9,11 +9,11 @@
 
 namespace ridge {
 
-// Large f32 results become `narrow` (bf16 or f16) where their writer and readers support it and
+// Large f32 results become `reduced` (bf16 or f16) where their producer and readers support it and
 // bytes are saved: around products, norms, pools, and in pointwise nodes.  Each such value is
 // rounded once, when it is written.  Variables, gradients of parameters, statistics, and values
 // between the last product and the outputs (the loss) stay f32.
-// A node supports `narrow` if `kernels` has a kernel for it about as good as that for f32.
-Result<Graph> AutocastActivations(Graph graph, DType narrow, KernelQuery& kernels);
+// A node supports `reduced` if `kernels` has a kernel for it about as good as that for f32.
+Result<Graph> AutocastActivations(Graph graph, DType reduced, KernelQuery& kernels);
 
 }  // namespace ridge

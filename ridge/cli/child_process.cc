@@ -1,4 +1,4 @@
-#include "ridge/cli/self.h"
+#include "ridge/cli/child_process.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -34,7 +34,7 @@ std::string ReadAll(int fd) {
 
 }  // namespace
 
-Result<std::string> OutputOfSelf(const std::vector<std::string>& words) {
+Result<std::string> OutputOfChild(const std::vector<std::string>& words) {
   static char name[] = "ridge";
   std::vector<char*> argv = {name};
   for (const std::string& word : words) argv.push_back(const_cast<char*>(word.c_str()));

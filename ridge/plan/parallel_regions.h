@@ -13,8 +13,8 @@
 namespace ridge {
 
 // --inter-op
-struct SideBySide {
-  int lanes = 1;        // most nodes that run at the same time; 1: off
+struct InterOp {
+  int streams = 1;      // most nodes that run at the same time; 1: off
   bool always = false;  // also in steps that gain little
 };
 
@@ -22,6 +22,6 @@ struct SideBySide {
 // reorders a region's nodes so that each stream is a range, and gives them one-thread kernels.
 // Deterministic; time linear in the nodes.
 // REQUIRES: LowerGraph() has run; ShareInPlace() has not.
-void FormParallelRegions(KernelQuery& kernels, const SideBySide& how, StepPlan& step);
+void FormParallelRegions(KernelQuery& kernels, const InterOp& how, StepPlan& step);
 
 }  // namespace ridge

@@ -1,6 +1,6 @@
 // We come from lower/pipeline.cc (all but fuse).  Known here: a whole training or evaluation graph.
 // Goes on to lower/fuse.cc and plan/.
-#include "ridge/lower/precision.h"
+#include "ridge/lower/autocast.h"
 
 #include <algorithm>
 #include <map>
@@ -20,7 +20,7 @@ bool IsProduct(const Graph& graph, const Node& node) {
   return graph.type(node.inputs[0]).dtype == DType::kF32;
 }
 
-bool PaysForCasts(const Graph& graph, const Node& node, const NarrowRates& rates) {
+bool PaysForCasts(const Graph& graph, const Node& node, const ReducedRates& rates) {
   int64_t elements = graph.type(node.outputs[0]).elements();
   for (size_t i = 0; i < kOperands; ++i) elements += graph.type(node.inputs[i]).elements();
   return CallCost(*node.op, graph.Call(node)).flops / rates.least_flops_per_element >= elements;
@@ -87,7 +87,7 @@ class ProductChooser {
   const Graph& graph_;
   const DType operands_;
   KernelQuery& kernels_;
-  const NarrowRates rates_;
+  const ReducedRates rates_;
   std::map<Shape, double> lead_;  // of 16 bits
 };
 

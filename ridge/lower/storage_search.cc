@@ -1,7 +1,7 @@
 // Some nodes require several tensors of one type (x and y of batch_norm), so values form classes:
 // all values of a class become 16-bit, or none.  A class gains two bytes for each element that is
 // written or read in 16 bits, and loses six where a reader needs f32, since a cast must write it.
-#include "ridge/lower/narrow_choice.h"
+#include "ridge/lower/storage_search.h"
 
 #include <algorithm>
 #include <numeric>
@@ -14,11 +14,12 @@ namespace {
 
 // Below, all that is saved is less than what a node costs to start.
 constexpr int64_t kLeastElements = 16384;
-constexpr int64_t kSavedBytes = 2;  // of an element, by each node that writes or reads it narrow
-constexpr int64_t kCastBytes = 6;   // of an element: a cast reads 2 and writes 4
+constexpr int64_t kSavedBytes =
+    2;                             // of an element, by each node that writes or reads it in 16 bits
+constexpr int64_t kCastBytes = 6;  // of an element: a cast reads 2 and writes 4
 constexpr double kAboutAsGood = 0.5;
 
-// Tensors of a node that are narrow together.
+// Tensors of a node that are stored in 16 bits together.
 struct Group {
   std::vector<size_t> inputs, outputs;
 };
@@ -44,19 +45,19 @@ bool IsPointwise(const Node& node) {
   return complete && (node.op->elementwise != nullptr || node.op->name == "fused");
 }
 
-// Products, norms and pools: the loss begins after the last of them.
-bool Sums(const Node& node) {
+// Contractions, norms and pools: the loss begins after the last of them.
+bool IsLayer(const Node& node) {
   const CostClass kind = node.op->cost_class;
   return kind == CostClass::kMatmul || kind == CostClass::kConv || kind == CostClass::kNorm ||
          kind == CostClass::kPool;
 }
 
-// Which values become narrow.
-class Chooser {
+// Searches the classes of values that gain by reduced-precision storage.
+class StorageSearch {
  public:
-  Chooser(const Graph& graph, DType narrow, KernelQuery& kernels)
+  StorageSearch(const Graph& graph, DType reduced, KernelQuery& kernels)
       : graph_(graph),
-        narrow_(narrow),
+        reduced_(reduced),
         kernels_(kernels),
         parent_(graph.values().size()),
         blocked_(graph.values().size(), false),
@@ -64,12 +65,12 @@ class Chooser {
     std::iota(parent_.begin(), parent_.end(), 0);
   }
 
-  NarrowChoice Run() {
+  StorageChoice Run() {
     BlockValues();
     BlockResults();
-    NarrowChoice choice;
+    StorageChoice choice;
     for (const Node& node : graph_.nodes())
-      choice.reads.push_back(TakesCasts(node) ? SeePointwise(node) : VisitNode(node));
+      choice.reads.push_back(TakesCasts(node) ? VisitPointwise(node) : VisitNode(node));
     for (size_t v = 0; v < parent_.size(); ++v) {
       const size_t root = Root(v);
       choice.values.push_back(!blocked_[root] && gain_[root] > 0);
@@ -78,13 +79,13 @@ class Chooser {
   }
 
  private:
-  bool IsWide(ValueId id) const { return id != kNoValue && graph_.type(id).dtype == DType::kF32; }
+  bool IsF32(ValueId id) const { return id != kNoValue && graph_.type(id).dtype == DType::kF32; }
 
   void Block(ValueId id) {
     if (id != kNoValue) blocked_[Root(static_cast<size_t>(id))] = true;
   }
   void Gain(ValueId id, int64_t bytes_each) {
-    if (IsWide(id)) gain_[Root(static_cast<size_t>(id))] += bytes_each * graph_.type(id).elements();
+    if (IsF32(id)) gain_[Root(static_cast<size_t>(id))] += bytes_each * graph_.type(id).elements();
   }
 
   size_t Root(size_t v) {
@@ -109,15 +110,15 @@ class Chooser {
     }
   }
 
-  // What outputs and new contents of variables are computed from, up to the last product.
+  // What outputs and new contents of variables are computed from, up to the last layer.
   void BlockResults() {
     std::vector<ValueId> open;
     for (const GraphOutput& output : graph_.outputs()) open.push_back(output.value);
-    BlockBefore(std::move(open), [](const Node& node) { return Sums(node); });
+    BlockBefore(std::move(open), [](const Node& node) { return IsLayer(node); });
     open.clear();
     for (const GraphUpdate& update : graph_.updates()) open.push_back(update.value);
     BlockBefore(std::move(open), [](const Node& node) {
-      return Sums(node) || node.op->cost_class == CostClass::kReduce;
+      return IsLayer(node) || node.op->cost_class == CostClass::kReduce;
     });
   }
 
@@ -137,8 +138,8 @@ class Chooser {
     }
   }
 
-  // Any tensor of a pointwise node may be narrow: a cast is one more step.
-  std::vector<bool> SeePointwise(const Node& node) {
+  // Any tensor of a pointwise node may be stored in 16 bits: a cast is one more step.
+  std::vector<bool> VisitPointwise(const Node& node) {
     for (ValueId id : node.inputs) Gain(id, kSavedBytes);
     for (ValueId id : node.outputs) Gain(id, kSavedBytes);
     return std::vector<bool>(node.inputs.size(), true);
@@ -146,7 +147,7 @@ class Chooser {
 
   std::vector<bool> VisitNode(const Node& node) {
     std::vector<bool> reads(node.inputs.size(), false), writes(node.outputs.size(), false);
-    for (const DTypeGroup& all : kernels_.rules().NarrowGroups(*node.op)) {
+    for (const DTypeGroup& all : kernels_.rules().ReducedGroups(*node.op)) {
       const Group group = GroupOf(node, all);
       if (!Takes(node, group)) continue;
       for (size_t i : group.inputs) reads[i] = true;
@@ -175,10 +176,10 @@ class Chooser {
     const OpCall wide = graph_.Call(node);
     OpCall call = wide;
     for (size_t i : group.inputs) {
-      if (!IsWide(node.inputs[i])) return false;
-      call.inputs[i].dtype = narrow_;
+      if (!IsF32(node.inputs[i])) return false;
+      call.inputs[i].dtype = reduced_;
     }
-    for (size_t k : group.outputs) call.outputs[k].dtype = narrow_;
+    for (size_t k : group.outputs) call.outputs[k].dtype = reduced_;
     if (call.attrs.contains("out_dtype"))
       call.attrs["out_dtype"] = std::string(DTypeName(call.outputs[0].dtype));
     const Result<std::vector<TensorType>> types = InferCall(*node.op, call);
@@ -189,7 +190,7 @@ class Chooser {
   }
 
   const Graph& graph_;
-  const DType narrow_;
+  const DType reduced_;
   KernelQuery& kernels_;
   std::vector<size_t> parent_;  // by value: union-find over classes
   std::vector<bool> blocked_;   // by root
@@ -208,8 +209,8 @@ bool TakesCasts(const Node& node) {
   return steps + node.inputs.size() + node.outputs.size() <= kMostExpressionSteps;
 }
 
-NarrowChoice ChooseNarrow(const Graph& graph, DType narrow, KernelQuery& kernels) {
-  return Chooser(graph, narrow, kernels).Run();
+StorageChoice ChooseReducedStorage(const Graph& graph, DType reduced, KernelQuery& kernels) {
+  return StorageSearch(graph, reduced, kernels).Run();
 }
 
 }  // namespace ridge

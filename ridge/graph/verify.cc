@@ -1,6 +1,6 @@
 // The invariants of every graph.  Types are not trusted: each node's are inferred and compared.
 // The order of values is part of the contract: the text form lists values in that order.
-#include "ridge/graph/spec.h"
+#include "ridge/graph/verify.h"
 
 #include <fmt/format.h>
 

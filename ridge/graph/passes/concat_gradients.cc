@@ -6,7 +6,7 @@
 // instead of n^2.
 //
 // Known weakness: parts that leave a gap, or tile along two axes, remain a sum.
-#include "ridge/graph/passes/slice_sums.h"
+#include "ridge/graph/passes/concat_gradients.h"
 
 #include <algorithm>
 #include <map>
@@ -51,7 +51,7 @@ class SliceSumFinder {
 
  private:
   // The producer, of this operator, of a value that is read once.
-  const Node* Writer(ValueId id, const char* op) const {
+  const Node* Producer(ValueId id, const char* op) const {
     return uses_.IsReadOnce(id) ? graph_.producer(id, op) : nullptr;
   }
 
@@ -62,7 +62,7 @@ class SliceSumFinder {
     while (!open.empty()) {
       const ValueId id = open.back();
       open.pop_back();
-      const Node* add = graph_.type(id) == type ? Writer(id, "add") : nullptr;
+      const Node* add = graph_.type(id) == type ? Producer(id, "add") : nullptr;
       if (add == nullptr) {
         terms.push_back(id);
         continue;
@@ -75,7 +75,7 @@ class SliceSumFinder {
   }
 
   std::optional<Part> PartOf(ValueId term, const Dims& dims) const {
-    const Node* grad = Writer(term, "slice_grad");
+    const Node* grad = Producer(term, "slice_grad");
     if (grad == nullptr || graph_.type(term).dims != dims) return {};
     const auto ranges = SliceRows(grad->attrs, dims);
     if (!ranges || ranges->size() != 1) return {};
@@ -132,7 +132,7 @@ Status EmitSum(const Node& root, const TiledSum& sum, GraphRewriter& rewriter) {
 
 }  // namespace
 
-Result<Graph> JoinSliceGradients(Graph graph) {
+Result<Graph> ConcatSliceGradients(Graph graph) {
   const std::map<const Node*, TiledSum> sums = SliceSumFinder(graph).Run();
   if (sums.empty()) return graph;
   GraphRewriter rewriter(graph);

@@ -1,4 +1,4 @@
-#include "ridge/measure/offer_recorder.h"
+#include "ridge/measure/candidate_recorder.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -22,12 +22,12 @@ Graph Towers() {
 }
 
 // What a tuner measures must be what a run plans.
-TEST(OfferRecorder, PlansThroughItAreThoseOfTheBackend) {
+TEST(CandidateRecorder, PlansThroughItAreThoseOfTheBackend) {
   const auto backend = MakeCpuBackend(2);
   ASSERT_TRUE(backend.ok());
-  OfferRecorder recorder(**backend);
+  CandidateRecorder recorder(**backend);
   const auto nodes = [&](KernelQuery& kernels) {
-    const PlanOptions options = {.side_by_side = {.lanes = 2, .always = true}};
+    const PlanOptions options = {.inter_op = {.streams = 2, .always = true}};
     const auto program =
         PlanProgram("towers", {{"eval", Towers()}}, kernels, kernels.nominal(), options);
     EXPECT_TRUE(program.ok()) << program.status().message();

@@ -1,11 +1,11 @@
-#include "ridge/learn/slice_sums.h"
+#include "ridge/learn/accumulators.h"
 
-#include "ridge/graph/sample_axis.h"
+#include "ridge/graph/batch_axis.h"
 #include "ridge/learn/training_graph.h"
 
 namespace ridge {
 
-Value SliceSums::Add(const std::string& name, Value x) {
+Value Accumulators::Add(const std::string& name, Value x) {
   if (slices_ == 1 || !b_.ok()) return x;
   const Value sum = b_.State(name, x.type(), Init::Zeros(), ValueRole::kGradient);
   const Value total = sum + x;
@@ -14,7 +14,7 @@ Value SliceSums::Add(const std::string& name, Value x) {
   return total;
 }
 
-void SliceSums::AddOutputs() {
+void Accumulators::AddOutputs() {
   if (slices_ == 1 || !b_.ok()) return;
   const std::vector<GraphOutput> outputs = b_.graph().outputs();
   b_.graph().ClearOutputs();
@@ -22,11 +22,11 @@ void SliceSums::AddOutputs() {
     b_.Output(output.name, Add(output.name + ".slice_sum", b_.At(output.value)));
 }
 
-NamedGraph SliceSums::Finish(const std::string& name, Graph graph) const {
+NamedGraph Accumulators::Finish(const std::string& name, Graph graph) const {
   NamedGraph named{name, std::move(graph)};
   named.slices = slices_;
   if (slices_ == 1) return named;
-  named.slice_sums = names_;
+  named.accumulators = names_;
   for (ValueId id : named.graph.ValuesOfKind(ValueKind::kInput)) {
     const std::string& input = named.graph.value(id).name;
     if (input != kLrInput && input != kStepInput && !IsWholeInput(input))

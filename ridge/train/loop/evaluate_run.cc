@@ -1,4 +1,4 @@
-#include "ridge/train/loop/run_evaluation.h"
+#include "ridge/train/loop/evaluate_run.h"
 
 #include <fmt/format.h>
 

@@ -1,5 +1,5 @@
 // Laws of steps whose small nodes run side by side, over random graphs.
-#include "ridge/plan/side_by_side.h"
+#include "ridge/plan/parallel_regions.h"
 
 #include <gtest/gtest.h>
 
@@ -58,25 +58,25 @@ Graph RandomGraph(uint32_t seed) {
   return *graph;
 }
 
-Program PlanWith(const Graph& graph, Backend& backend, int lanes) {
-  const PlanOptions options = {.side_by_side = {lanes, /*always=*/true}};
+Program PlanWith(const Graph& graph, Backend& backend, int streams) {
+  const PlanOptions options = {.inter_op = {streams, /*always=*/true}};
   auto program = PlanProgram("random", {{"train", graph}}, backend, backend.nominal(), options);
   EXPECT_TRUE(program.ok()) << program.status().message();
   return *program;
 }
 
-size_t NodesInSections(const StepPlan& step) {
+size_t NodesInRegions(const StepPlan& step) {
   size_t count = 0;
   for (const NodePlace& place : NodePlaces(step)) count += place.parallel >= 0 ? 1 : 0;
   return count;
 }
 
 // Loss and variables after some steps, as bytes.
-std::map<std::string, std::vector<std::byte>> Train(const Graph& graph, int threads, int lanes) {
+std::map<std::string, std::vector<std::byte>> Train(const Graph& graph, int threads, int streams) {
   auto backend = MakeCpuBackend(threads);
   EXPECT_TRUE(backend.ok()) << backend.status().message();
-  Program program = PlanWith(graph, **backend, lanes);
-  EXPECT_EQ(NodesInSections(program.steps[0]) > 0, lanes > 1);
+  Program program = PlanWith(graph, **backend, streams);
+  EXPECT_EQ(NodesInRegions(program.steps[0]) > 0, streams > 1);
   auto executor = Executor::Create(std::move(program), **backend);
   EXPECT_TRUE(executor.ok()) << executor.status().message();
   EXPECT_TRUE((*executor)->transfers().Initialize(/*seed=*/5).ok());
@@ -95,16 +95,17 @@ std::map<std::string, std::vector<std::byte>> Train(const Graph& graph, int thre
   return result;
 }
 
-TEST(SideBySide, BitsAreThoseOfTheSameKernelsOneAfterTheOther) {
-  const int lanes = AvailableThreads();
-  if (lanes < 2) GTEST_SKIP() << "one thread";
+TEST(ParallelRegions, BitsAreThoseOfTheSameKernelsOneAfterTheOther) {
+  const int streams = AvailableThreads();
+  if (streams < 2) GTEST_SKIP() << "one thread";
   for (uint32_t seed = 0; seed < kGraphs; ++seed) {
     const Graph graph = RandomGraph(seed);
-    EXPECT_EQ(Train(graph, /*threads=*/1, lanes), Train(graph, /*threads=*/1, /*lanes=*/1)) << seed;
+    EXPECT_EQ(Train(graph, /*threads=*/1, streams), Train(graph, /*threads=*/1, /*streams=*/1))
+        << seed;
   }
 }
 
-TEST(SideBySide, RepeatsBitForBitBesideNodesOnAllThreads) {
+TEST(ParallelRegions, RepeatsBitForBitBesideNodesOnAllThreads) {
   const int threads = AvailableThreads();
   if (threads < 2) GTEST_SKIP() << "one thread";
   for (uint32_t seed = 0; seed < kGraphs; ++seed) {
@@ -115,15 +116,15 @@ TEST(SideBySide, RepeatsBitForBitBesideNodesOnAllThreads) {
 
 struct Bytes {
   int64_t begin, end;
-  int lane;
+  int stream;
   bool written;
 };
 
-std::vector<Bytes> BytesOfSection(const StepPlan& step, int section) {
+std::vector<Bytes> BytesOfRegion(const StepPlan& step, int region) {
   std::vector<Bytes> all;
   const std::vector<NodePlace> places = NodePlaces(step);
   for (size_t n = 0; n < places.size(); ++n) {
-    if (places[n].parallel != section) continue;
+    if (places[n].parallel != region) continue;
     const PlannedNode& node = step.nodes[n];
     const int stream = places[n].stream;
     const auto add = [&](int v, bool written) {
@@ -143,18 +144,18 @@ std::vector<Bytes> BytesOfSection(const StepPlan& step, int section) {
 }
 
 bool Collide(const Bytes& a, const Bytes& b) {
-  return a.lane != b.lane && (a.written || b.written) && a.begin < b.end && b.begin < a.end;
+  return a.stream != b.stream && (a.written || b.written) && a.begin < b.end && b.begin < a.end;
 }
 
-TEST(SideBySide, LanesShareNoByteThatOneOfThemWrites) {
+TEST(ParallelRegions, StreamsShareNoByteThatOneOfThemWrites) {
   auto backend = MakeCpuBackend(1);
   ASSERT_TRUE(backend.ok());
   for (uint32_t seed = 0; seed < kGraphs; ++seed) {
-    const Program program = PlanWith(RandomGraph(seed), **backend, /*lanes=*/3);
+    const Program program = PlanWith(RandomGraph(seed), **backend, /*streams=*/3);
     const StepPlan& step = program.steps[0];
     const size_t nodes = step.nodes.size();  // at least as many as parallel regions
-    for (int section = 0; section < static_cast<int>(nodes); ++section) {
-      const std::vector<Bytes> all = BytesOfSection(step, section);
+    for (int region = 0; region < static_cast<int>(nodes); ++region) {
+      const std::vector<Bytes> all = BytesOfRegion(step, region);
       for (size_t i = 0; i < all.size(); ++i) {
         for (size_t j = 0; j < i; ++j) EXPECT_FALSE(Collide(all[i], all[j])) << seed;
       }
@@ -163,11 +164,11 @@ TEST(SideBySide, LanesShareNoByteThatOneOfThemWrites) {
 }
 
 // Updates that come after the loss must not have happened when it is a NaN.
-TEST(SideBySide, NoSectionGoesBeyondTheLoss) {
+TEST(ParallelRegions, NoRegionGoesBeyondTheLoss) {
   auto backend = MakeCpuBackend(1);
   ASSERT_TRUE(backend.ok());
   for (uint32_t seed = 0; seed < kGraphs; ++seed) {
-    const Program program = PlanWith(RandomGraph(seed), **backend, /*lanes=*/2);
+    const Program program = PlanWith(RandomGraph(seed), **backend, /*streams=*/2);
     const StepPlan& step = program.steps[0];
     const int loss = step.outputs.at("loss");
     const std::vector<NodePlace> places = NodePlaces(step);
@@ -178,10 +179,10 @@ TEST(SideBySide, NoSectionGoesBeyondTheLoss) {
   }
 }
 
-TEST(SideBySide, TimedNodesAddUpToNoMoreThanTheRun) {
+TEST(ParallelRegions, TimedNodesAddUpToNoMoreThanTheRun) {
   auto backend = MakeCpuBackend(1);
   ASSERT_TRUE(backend.ok());
-  auto executor = Executor::Create(PlanWith(RandomGraph(0), **backend, /*lanes=*/2), **backend);
+  auto executor = Executor::Create(PlanWith(RandomGraph(0), **backend, /*streams=*/2), **backend);
   ASSERT_TRUE(executor.ok()) << executor.status().message();
   ASSERT_TRUE((*executor)->transfers().Initialize(/*seed=*/5).ok());
   (*executor)->SetTiming(true);
@@ -197,7 +198,7 @@ TEST(SideBySide, TimedNodesAddUpToNoMoreThanTheRun) {
   EXPECT_LE(sum_s, run_s);
 }
 
-TEST(SideBySide, SecondsAddUpToTheSteps) {
+TEST(ParallelRegions, SecondsAddUpToTheSteps) {
   StepPlan step;
   step.nodes.resize(4);
   const double seconds[] = {5, 3, 1, 2};

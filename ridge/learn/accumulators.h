@@ -1,6 +1,6 @@
-// SliceSums: sums over the slices of a step.
+// Accumulators: sums over the slices of a step.
 //
-// Each sum is a state with an update that adds to it; NamedGraph::slice_sums tells the planner to
+// Each sum is a state with an update that adds to it; NamedGraph::accumulators tells the planner to
 // start it at 0 in each step.
 #pragma once
 #include <string>
@@ -11,10 +11,10 @@
 
 namespace ridge {
 
-class SliceSums {
+class Accumulators {
  public:
   // Does nothing for one slice.  `b` must outlive it.
-  SliceSums(GraphBuilder& b, int64_t slices) : b_(b), slices_(slices) {}
+  Accumulators(GraphBuilder& b, int64_t slices) : b_(b), slices_(slices) {}
 
   // The sum of x, kept in the state `name`.
   Value Add(const std::string& name, Value x);

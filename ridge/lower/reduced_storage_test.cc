@@ -1,10 +1,10 @@
 // Which values are stored as bf16, and what becomes of the nodes around them.
-#include "ridge/lower/narrow_storage.h"
+#include "ridge/lower/reduced_storage.h"
 
 #include <gtest/gtest.h>
 
-#include "ridge/graph/spec.h"
 #include "ridge/graph/text.h"
+#include "ridge/graph/verify.h"
 #include "ridge/lower/test_kernels.h"
 
 namespace ridge {
@@ -15,7 +15,8 @@ class Kernels : public RowMajorKernels {
  public:
   explicit Kernels(std::string f32_only = "") : f32_only_(std::move(f32_only)) {}
 
-  KernelOffers Offers(const OpDef& op, const OpCall& call, std::span<const LayoutId>) override {
+  KernelCandidates Candidates(const OpDef& op, const OpCall& call,
+                              std::span<const LayoutId>) override {
     KernelChoice choice;
     bool narrow = false;
     for (const TensorType& type : call.inputs) narrow = narrow || type.dtype == DType::kBF16;
@@ -121,7 +122,7 @@ TEST(AutocastActivations, CastsInFrontOfAReaderThatNeedsF32) {
       << text;
 }
 
-// A fused node that gave a value both wide and narrow gives it once.
+// A fused node that gave a value both in f32 and in 16 bits gives it once.
 TEST(AutocastActivations, MergesTwins) {
   EXPECT_EQ(Narrow(R"(graph g
   x = input bf16[128,256]

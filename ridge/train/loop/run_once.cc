@@ -1,4 +1,4 @@
-#include "ridge/train/loop/graph_run.h"
+#include "ridge/train/loop/run_once.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -1,4 +1,4 @@
-// OfferRecorder: wraps a backend and records its offers to the planner.
+// CandidateRecorder: wraps a backend and records its kernel candidates.
 #pragma once
 #include <map>
 #include <string>
@@ -9,28 +9,28 @@
 namespace ridge {
 
 // A node's call and the kernels offered for it; `op` is nullptr for a reorder.
-struct RecordedOffers {
+struct RecordedCandidates {
   const OpDef* op = nullptr;
   OpCall call;
   std::vector<KernelChoice> choices;
 };
 
 // One-thread kernels are not recorded: only the nominal device chooses them.
-class OfferRecorder : public ForwardingBackend {
+class CandidateRecorder : public ForwardingBackend {
  public:
   using ForwardingBackend::ForwardingBackend;
 
   // By the keys of the choices, in a fixed order.
-  const std::map<std::string, RecordedOffers>& recorded() const { return recorded_; }
+  const std::map<std::string, RecordedCandidates>& recorded() const { return recorded_; }
 
-  KernelOffers Offers(const OpDef& op, const OpCall& call,
-                      std::span<const LayoutId> available) override;
+  KernelCandidates Candidates(const OpDef& op, const OpCall& call,
+                              std::span<const LayoutId> available) override;
   KernelChoice Reorder(const TensorType& type, LayoutId from, LayoutId to) override;
 
  private:
-  void Record(RecordedOffers offers);
+  void Record(RecordedCandidates candidates);
 
-  std::map<std::string, RecordedOffers> recorded_;
+  std::map<std::string, RecordedCandidates> recorded_;
 };
 
 }  // namespace ridge
