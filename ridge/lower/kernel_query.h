@@ -41,6 +41,7 @@ struct KernelRefusal {
   std::string reason;
 };
 
+// The kernels that can run a node, and why the others decline it.
 struct KernelCandidates {
   std::vector<KernelChoice> choices;  // best first
   std::vector<KernelRefusal> refusals;

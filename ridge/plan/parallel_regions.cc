@@ -205,7 +205,7 @@ class Streams {
       AddBytesAtHome(n, group);
     }
     std::map<size_t, int> stream_of;
-    const double gain_s = team_s - Deal(work, stream_of) - costs_.region_s;
+    const double gain_s = team_s - AssignStreams(work, stream_of) - costs_.region_s;
     if (gain_s < kWorthRegion_s || gain_s <= best.gain_s) return;
     best = {first, end, gain_s, {}};
     for (size_t n = first; n < end; ++n) best.stream.push_back(stream_of[groups.Of(n)]);
@@ -247,7 +247,8 @@ class Streams {
   }
 
   // Returns the seconds of the longest stream.
-  double Deal(const std::map<size_t, GroupWork>& groups, std::map<size_t, int>& stream_of) const {
+  double AssignStreams(const std::map<size_t, GroupWork>& groups,
+                       std::map<size_t, int>& stream_of) const {
     std::vector<std::pair<size_t, const GroupWork*>> order;
     for (const auto& [group, work] : groups) order.emplace_back(group, &work);
     std::stable_sort(order.begin(), order.end(), [](const auto& a, const auto& b) {

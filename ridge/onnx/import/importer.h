@@ -56,8 +56,7 @@ class OnnxImporter {
   // The nodes of a subgraph with its inputs bound to `inputs`; gives the values of its outputs.
   // Names of the graphs around it are visible inside, its own are not visible outside.
   Result<std::vector<Value>> Inline(const onnx::GraphProto& body, const std::vector<Value>& inputs);
-  // Counts what unrolled loops emit, before they do; fails when a file would make more than the
-  // cap.
+  // Charges nodes that unrolled loops are about to emit; fails when a file exceeds the budget.
   Status ChargeUnrollBudget(int64_t nodes);
 
  private:
@@ -76,6 +75,7 @@ class OnnxImporter {
   Status Walk(const onnx::GraphProto& graph);
   Status ConvertNode(const onnx::NodeProto& proto);
   Status CheckGrowth();
+  // Charges nodes of a subgraph or function that was visited before.
   Status ChargeRepeat(int64_t nodes) { return repeats_ > 0 ? ChargeUnrollBudget(nodes) : Status(); }
   Status CallFunction(const onnx::FunctionProto& function, const onnx::NodeProto& call);
   const onnx::FunctionProto* FindFunction(const onnx::NodeProto& node) const;

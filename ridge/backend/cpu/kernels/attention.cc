@@ -88,11 +88,11 @@ class AttentionKernel : public HostKernel<AttentionKernel<T>> {
     if (p_.KeyHead(next) != p_.KeyHead(head)) p_.AddKeys(b.inputs, p_.KeyHead(next), ahead);
     p_.AddQueries(b.inputs[0], next, ahead);
     p_.AddResults(b.outputs[0], next, ahead);
-    ahead.ShareOut(p_.plan.ForwardFetches());
+    ahead.ShareOut(p_.shape.ForwardFetches());
   }
 
   int64_t Scratch() const {
-    return RoundUpFloats(p_.plan.ForwardScratch()) + p_.CopyFloats() + p_.QueryFloats() +
+    return RoundUpFloats(p_.shape.ForwardScratch()) + p_.CopyFloats() + p_.QueryFloats() +
            p_.ResultFloats();
   }
 
@@ -111,11 +111,11 @@ class AttentionKernel : public HostKernel<AttentionKernel<T>> {
     auto* logsumexp = static_cast<float*>(b.outputs[1]) + head * p_.e.queries;
     T* y = static_cast<T*>(b.outputs[0]) + p_.ResultAt(head);
     if constexpr (kNarrow) {
-      AttentionForward(p_.plan, operands, begin, end, task.y_copy, logsumexp, task.scratch);
+      AttentionForward(p_.shape, operands, begin, end, task.y_copy, logsumexp, task.scratch);
       CopyRows(task.y_copy + begin * p_.e.value_dim, p_.e.value_dim, end - begin, p_.e.value_dim,
                y + begin * p_.views.y.row, p_.views.y.row);
     } else {
-      AttentionForward(p_.plan, operands, begin, end, y, logsumexp, task.scratch);
+      AttentionForward(p_.shape, operands, begin, end, y, logsumexp, task.scratch);
     }
   }
 
@@ -176,7 +176,7 @@ class AttentionGradKernel : public HostKernel<AttentionGradKernel<T>> {
           tiles(dy + p.ResultFloats()) {}
   };
   int64_t Scratch() const {
-    return RoundUpFloats(p_.plan.BackwardScratch()) +
+    return RoundUpFloats(p_.shape.BackwardScratch()) +
            2 * (p_.CopyFloats() + p_.QueryFloats() + p_.ResultFloats());
   }
   int64_t AllQueryFloats() const { return p_.e.batch * p_.e.heads * p_.e.queries * p_.e.head_dim; }
@@ -236,7 +236,7 @@ class AttentionGradKernel : public HostKernel<AttentionGradKernel<T>> {
     grads.dk = dk;
     grads.dv = dv;
     std::tie(grads.dq, grads.dq_row) = QueryGrads(b, head, chunk, c);
-    AttentionBackward(p_.plan, operands, grads, begin, end, c.tiles);
+    AttentionBackward(p_.shape, operands, grads, begin, end, c.tiles);
     if constexpr (kNarrow) {
       CopyRows(c.dq, p_.e.head_dim, p_.e.queries, p_.e.head_dim,
                static_cast<T*>(b.outputs[0]) + p_.QueryAt(head), p_.views.q.row);
@@ -257,7 +257,7 @@ class AttentionGradKernel : public HostKernel<AttentionGradKernel<T>> {
     p_.AddQueries(b.inputs[0], next, ahead);
     p_.AddQueries(b.outputs[0], next, ahead);
     for (const size_t i : {3, 5}) p_.AddResults(b.inputs[i], next, ahead);
-    ahead.ShareOut(p_.plan.BackwardFetches());
+    ahead.ShareOut(p_.shape.BackwardFetches());
   }
 
   // But for what is written.

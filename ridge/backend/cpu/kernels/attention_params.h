@@ -34,29 +34,29 @@ struct AttentionParams {
 
   AttentionExtents e;
   AttentionViews views;
-  AttentionPlan plan;
+  AttentionShape shape;
   std::array<int64_t, 4> mask{};  // strides
 
   AttentionParams(const OpCall& call, size_t mask_input)
       : e(ExtentsOf(call)), views(ViewsOf(call)) {
-    plan = {.queries = e.queries,
-            .keys = e.keys,
-            .head_dim = e.head_dim,
-            .value_dim = e.value_dim,
-            .scale = static_cast<float>(call.number("scale")),
-            .softcap = static_cast<float>(call.number("softcap")),
-            .causal = call.integer("causal") != 0,
-            .causal_offset = call.integer("causal_offset"),
-            .q_row = kNarrow ? e.head_dim : views.q.row,
-            .k_row = e.head_dim,  // of copies or of contiguous operands
-            .v_row = e.value_dim,
-            .y_row = kNarrow ? e.value_dim : views.y.row};
+    shape = {.queries = e.queries,
+             .keys = e.keys,
+             .head_dim = e.head_dim,
+             .value_dim = e.value_dim,
+             .scale = static_cast<float>(call.number("scale")),
+             .softcap = static_cast<float>(call.number("softcap")),
+             .causal = call.integer("causal") != 0,
+             .causal_offset = call.integer("causal_offset"),
+             .q_row = kNarrow ? e.head_dim : views.q.row,
+             .k_row = e.head_dim,  // of copies or of contiguous operands
+             .v_row = e.value_dim,
+             .y_row = kNarrow ? e.value_dim : views.y.row};
     if (!call.has_input(mask_input)) return;
     const TensorType& type = call.inputs[mask_input];
     mask = MaskStrides(e, type.dims);
-    plan.mask_is_bool = type.dtype == DType::kBool;
-    plan.mask_row = mask[2];
-    plan.mask_col = mask[3];
+    shape.mask_is_bool = type.dtype == DType::kBool;
+    shape.mask_row = mask[2];
+    shape.mask_col = mask[3];
   }
 
   bool copies() const { return kNarrow || views.k.row != e.head_dim || views.v.row != e.value_dim; }
@@ -131,7 +131,7 @@ struct AttentionParams {
   const void* MaskOf(const KernelBuffers& b, int64_t head, size_t mask_input) const {
     if (mask_input >= b.inputs.size() || b.inputs[mask_input] == nullptr) return nullptr;
     const int64_t at = head / e.heads * mask[0] + head % e.heads * mask[1];
-    return static_cast<const char*>(b.inputs[mask_input]) + at * (plan.mask_is_bool ? 1 : 4);
+    return static_cast<const char*>(b.inputs[mask_input]) + at * (shape.mask_is_bool ? 1 : 4);
   }
 };
 

@@ -56,9 +56,9 @@ struct Tile {
   bool whole() const { return FirstQuery(keys() - 1) == 0; }
 };
 
-Tile TileAt(const AttentionPlan& plan, int64_t begin, int64_t end, int64_t first, int64_t last) {
-  const int64_t all_seen = -plan.keys - kTileQueries;
-  return {begin, end, first, last, plan.causal ? first - plan.causal_offset - begin : all_seen};
+Tile TileAt(const AttentionShape& shape, int64_t begin, int64_t end, int64_t first, int64_t last) {
+  const int64_t all_seen = -shape.keys - kTileQueries;
+  return {begin, end, first, last, shape.causal ? first - shape.causal_offset - begin : all_seen};
 }
 
 // Rows of a whole tile that are computed between two calls of PrefetchQueue::Fetch.
@@ -165,13 +165,13 @@ HWY_INLINE void MaskKey(const T* from, int64_t stride, int64_t rows, float* scor
 
 // Full masks have neighbouring keys side by side, so a tile of them is turned first.
 template <typename T>
-void ApplyMask(const AttentionPlan& plan, const T* mask, const Tile& t, float* tile) {
-  const T* from = mask + t.begin * plan.mask_row + t.first * plan.mask_col;
+void ApplyMask(const AttentionShape& shape, const T* mask, const Tile& t, float* tile) {
+  const T* from = mask + t.begin * shape.mask_row + t.first * shape.mask_col;
   alignas(64) T turned[kTileKeys * kT];
-  int64_t key_stride = plan.mask_col, row_stride = plan.mask_row;
-  if (plan.mask_col == 1 && plan.mask_row != 0) {
+  int64_t key_stride = shape.mask_col, row_stride = shape.mask_row;
+  if (shape.mask_col == 1 && shape.mask_row != 0) {
     constexpr auto kSize = static_cast<int64_t>(sizeof(T));
-    TransposeSquare(kSize, reinterpret_cast<const std::byte*>(from), plan.mask_row * kSize,
+    TransposeSquare(kSize, reinterpret_cast<const std::byte*>(from), shape.mask_row * kSize,
                     reinterpret_cast<std::byte*>(turned), kT * kSize, t.rows(), t.keys());
     from = turned;
     key_stride = kT;
@@ -187,29 +187,30 @@ void ApplyMask(const AttentionPlan& plan, const T* mask, const Tile& t, float* t
 }
 
 // Key j is hidden from the queries before j - causal_offset.
-void ApplyCausality(const AttentionPlan& plan, const Tile& t, float* tile) {
-  if (!plan.causal) return;
+void ApplyCausality(const AttentionShape& shape, const Tile& t, float* tile) {
+  if (!shape.causal) return;
   for (int64_t j = t.first; j < t.last; ++j) {
-    const int64_t hidden = std::clamp<int64_t>(j - plan.causal_offset - t.begin, 0, kT);
+    const int64_t hidden = std::clamp<int64_t>(j - shape.causal_offset - t.begin, 0, kT);
     std::fill_n(tile + (j - t.first) * kT, hidden, kNone);
   }
 }
 
 // tile = masked scores, from qt = scale * q^T [head_dim, kT].
-void Scores(const AttentionPlan& plan, const AttentionHead& head, const Tile& t, const float* qt,
+void Scores(const AttentionShape& shape, const AttentionHead& head, const Tile& t, const float* qt,
             float* tile, float* slope) {
-  const float* k = head.k + t.first * plan.k_row;
+  const float* k = head.k + t.first * shape.k_row;
   ForEachKeys(head, t, [&](int64_t j, int64_t count, int64_t i) HWY_ATTR {
-    small_matmul::Multiply(count, t.width() - i, plan.head_dim, {k + j * plan.k_row, plan.k_row, 1},
-                           qt + i, kT, {tile + j * kT + i, kT, false});
+    small_matmul::Multiply(count, t.width() - i, shape.head_dim,
+                           {k + j * shape.k_row, shape.k_row, 1}, qt + i, kT,
+                           {tile + j * kT + i, kT, false});
   });
-  if (plan.softcap > 0) ApplySoftcap(plan.softcap, t, tile, slope);
-  if (head.mask != nullptr && plan.mask_is_bool) {
-    ApplyMask(plan, static_cast<const uint8_t*>(head.mask), t, tile);
+  if (shape.softcap > 0) ApplySoftcap(shape.softcap, t, tile, slope);
+  if (head.mask != nullptr && shape.mask_is_bool) {
+    ApplyMask(shape, static_cast<const uint8_t*>(head.mask), t, tile);
   } else if (head.mask != nullptr) {
-    ApplyMask(plan, static_cast<const float*>(head.mask), t, tile);
+    ApplyMask(shape, static_cast<const float*>(head.mask), t, tile);
   }
-  ApplyCausality(plan, t, tile);
+  ApplyCausality(shape, t, tile);
 }
 
 // tile = exp(tile - new maximum); max and sum [kT] move on; factor = exp(old - new maximum).
@@ -251,44 +252,44 @@ void ScaleRows(const float* factor, int64_t rows, int64_t width, int64_t y_row, 
   }
 }
 
-void FinishRows(const AttentionPlan& plan, int64_t rows, const float* max, float* sum, float* y,
+void FinishRows(const AttentionShape& shape, int64_t rows, const float* max, float* sum, float* y,
                 float* logsumexp) {
   for (int64_t r = 0; r < rows; ++r) {
     const float base = max[r] == kNone ? 0 : max[r];
     logsumexp[r] = base + std::log(sum[r]);
     sum[r] = sum[r] == 0 ? 1 : 1 / sum[r];
   }
-  ScaleRows(sum, rows, plan.value_dim, plan.y_row, y);
+  ScaleRows(sum, rows, shape.value_dim, shape.y_row, y);
 }
 
 void ClearRows(int64_t rows, int64_t width, int64_t row, float* x) {
   for (int64_t r = 0; r < rows; ++r) std::fill_n(x + r * row, width, 0.0F);
 }
 
-void Forward(const AttentionPlan& plan, const AttentionHead& head, int64_t begin, int64_t end,
+void Forward(const AttentionShape& shape, const AttentionHead& head, int64_t begin, int64_t end,
              float* y, float* logsumexp, float* scratch) {
-  float* qt = scratch;                    // [head_dim, kT]
-  float* tile = qt + plan.head_dim * kT;  // [kTileKeys, kT]
+  float* qt = scratch;                     // [head_dim, kT]
+  float* tile = qt + shape.head_dim * kT;  // [kTileKeys, kT]
   float *max = tile + kTileKeys * kT, *sum = max + kT, *factor = sum + kT;
   float* values = factor + kT;  // [kTileKeys, value_dim]
-  const int64_t rows = end - begin, keys = plan.VisibleKeys(end), width = plan.value_dim;
-  float* out = y + begin * plan.y_row;
-  Transpose(head.q + begin * plan.q_row, plan.q_row, rows, plan.head_dim, plan.scale, qt);
+  const int64_t rows = end - begin, keys = shape.VisibleKeys(end), width = shape.value_dim;
+  float* out = y + begin * shape.y_row;
+  Transpose(head.q + begin * shape.q_row, shape.q_row, rows, shape.head_dim, shape.scale, qt);
   std::fill_n(max, kT, kNone);
   std::fill_n(sum, kT, 0.0F);
-  if (keys == 0) ClearRows(rows, width, plan.y_row, out);
+  if (keys == 0) ClearRows(rows, width, shape.y_row, out);
   for (int64_t first = 0; first < keys; first += kTileKeys) {
-    const Tile t = TileAt(plan, begin, end, first, std::min(first + kTileKeys, keys));
-    Scores(plan, head, t, qt, tile, nullptr);
+    const Tile t = TileAt(shape, begin, end, first, std::min(first + kTileKeys, keys));
+    Scores(shape, head, t, qt, tile, nullptr);
     Exponentials(t, tile, max, sum, factor);
-    if (first > 0) ScaleRows(factor, rows, width, plan.y_row, out);
-    const float* v = Contiguous(head.v + first * plan.v_row, plan.v_row, t.keys(), width, values);
+    if (first > 0) ScaleRows(factor, rows, width, shape.y_row, out);
+    const float* v = Contiguous(head.v + first * shape.v_row, shape.v_row, t.keys(), width, values);
     ForEachQueries(head, t, [&](int64_t i, int64_t count, int64_t seen) HWY_ATTR {
       small_matmul::Multiply(count, width, seen, {tile + i, 1, kT}, v, width,
-                             {out + i * plan.y_row, plan.y_row, first > 0});
+                             {out + i * shape.y_row, shape.y_row, first > 0});
     });
   }
-  FinishRows(plan, rows, max, sum, out, logsumexp + begin);
+  FinishRows(shape, rows, max, sum, out, logsumexp + begin);
 }
 
 // The buffers of a block of queries in the backward pass.
@@ -301,18 +302,18 @@ struct Block {
   const float *q, *dy;       // the block's rows, contiguous: copies, or in place
 };
 
-Block SplitScratch(const AttentionPlan& plan, float* scratch) {
+Block SplitScratch(const AttentionShape& shape, float* scratch) {
   Block b{};
   b.qt = scratch;
-  b.dyt = b.qt + plan.head_dim * kT;
-  b.p = b.dyt + plan.value_dim * kT;
+  b.dyt = b.qt + shape.head_dim * kT;
+  b.p = b.dyt + shape.value_dim * kT;
   b.ds = b.p + kTileKeys * kT;
   b.slope = b.ds + kTileKeys * kT;
   b.logsumexp = b.slope + kTileKeys * kT;
   b.delta = b.logsumexp + kT;
   b.k_copy = b.delta + kT;
-  b.q_copy = b.k_copy + kTileKeys * plan.head_dim;
-  b.dy_copy = b.q_copy + kT * plan.head_dim;
+  b.q_copy = b.k_copy + kTileKeys * shape.head_dim;
+  b.dy_copy = b.q_copy + kT * shape.head_dim;
   return b;
 }
 
@@ -329,23 +330,23 @@ float Dot(const float* x, const float* y, int64_t count) {
 }
 
 // delta = sum(dy * y) - dlogsumexp; a query that saw nothing gets p = exp(-inf - inf) = 0.
-void FillRows(const AttentionPlan& plan, const AttentionGrads& g, int64_t begin, int64_t end,
+void FillRows(const AttentionShape& shape, const AttentionGrads& g, int64_t begin, int64_t end,
               const Block& b) {
   std::fill_n(b.logsumexp, kT, 0.0F);
   std::fill_n(b.delta, kT, 0.0F);
   for (int64_t r = begin; r < end; ++r) {
     const float dot =
-        Dot(g.y + r * plan.y_row, b.dy + (r - begin) * plan.value_dim, plan.value_dim);
+        Dot(g.y + r * shape.y_row, b.dy + (r - begin) * shape.value_dim, shape.value_dim);
     b.delta[r - begin] = g.dlogsumexp == nullptr ? dot : dot - g.dlogsumexp[r];
     b.logsumexp[r - begin] = g.logsumexp[r] == kNone ? -kNone : g.logsumexp[r];
   }
 }
 
 // p = exp(score - logsumexp); ds = scale * slope * p * (dp - delta), where ds holds dp.
-void ScoreGradients(const AttentionPlan& plan, const Tile& t, const Block& b) {
+void ScoreGradients(const AttentionShape& shape, const Tile& t, const Block& b) {
   const D d;
-  const V scale = hn::Set(d, plan.scale);
-  const bool capped = plan.softcap > 0;
+  const V scale = hn::Set(d, shape.scale);
+  const bool capped = shape.softcap > 0;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
   for (int64_t j = 0; j < t.keys(); ++j) {
     for (int64_t i = t.FirstQuery(j); i < t.width(); i += lanes) {
@@ -360,52 +361,53 @@ void ScoreGradients(const AttentionPlan& plan, const Tile& t, const Block& b) {
   }
 }
 
-void BackwardTile(const AttentionPlan& plan, const AttentionHead& head, const AttentionGrads& g,
+void BackwardTile(const AttentionShape& shape, const AttentionHead& head, const AttentionGrads& g,
                   const Tile& t, bool add_dq, const Block& b) {
-  const int64_t dims = plan.head_dim, values = plan.value_dim;
-  Scores(plan, head, t, b.qt, b.p, b.slope);
+  const int64_t dims = shape.head_dim, values = shape.value_dim;
+  Scores(shape, head, t, b.qt, b.p, b.slope);
   // dp = v dy^T
   ForEachKeys(head, t, [&](int64_t j, int64_t count, int64_t i) HWY_ATTR {
     small_matmul::Multiply(count, t.width() - i, values,
-                           {head.v + (t.first + j) * plan.v_row, plan.v_row, 1}, b.dyt + i, kT,
+                           {head.v + (t.first + j) * shape.v_row, shape.v_row, 1}, b.dyt + i, kT,
                            {b.ds + j * kT + i, kT, false});
   });
-  ScoreGradients(plan, t, b);
+  ScoreGradients(shape, t, b);
   // dv += p dy;  dk += ds q;  dq += ds^T k
   ForEachKeys(head, t, [&](int64_t j, int64_t count, int64_t i) HWY_ATTR {
     const int64_t queries = t.rows() - i;
     if (queries <= 0) return;
     small_matmul::Multiply(count, values, queries, {b.p + j * kT + i, kT, 1}, b.dy + i * values,
-                           values, {g.dv + (t.first + j) * plan.v_row, plan.v_row, true});
+                           values, {g.dv + (t.first + j) * shape.v_row, shape.v_row, true});
     small_matmul::Multiply(count, dims, queries, {b.ds + j * kT + i, kT, 1}, b.q + i * dims, dims,
-                           {g.dk + (t.first + j) * plan.k_row, plan.k_row, true});
+                           {g.dk + (t.first + j) * shape.k_row, shape.k_row, true});
   });
-  const float* k = Contiguous(head.k + t.first * plan.k_row, plan.k_row, t.keys(), dims, b.k_copy);
+  const float* k =
+      Contiguous(head.k + t.first * shape.k_row, shape.k_row, t.keys(), dims, b.k_copy);
   ForEachQueries(head, t, [&](int64_t i, int64_t count, int64_t seen) HWY_ATTR {
     small_matmul::Multiply(count, dims, seen, {b.ds + i, 1, kT}, k, dims,
                            {g.dq + (t.begin + i) * g.dq_row, g.dq_row, add_dq});
   });
 }
 
-void Backward(const AttentionPlan& plan, const AttentionHead& head, const AttentionGrads& g,
+void Backward(const AttentionShape& shape, const AttentionHead& head, const AttentionGrads& g,
               int64_t first_key, int64_t last_key, float* scratch) {
-  Block b = SplitScratch(plan, scratch);
-  for (int64_t begin = 0; begin < plan.queries; begin += kT) {
-    const int64_t end = std::min(begin + kT, plan.queries), rows = end - begin;
-    const int64_t keys = std::min(plan.VisibleKeys(end), last_key);
+  Block b = SplitScratch(shape, scratch);
+  for (int64_t begin = 0; begin < shape.queries; begin += kT) {
+    const int64_t end = std::min(begin + kT, shape.queries), rows = end - begin;
+    const int64_t keys = std::min(shape.VisibleKeys(end), last_key);
     if (keys <= first_key) {
-      ClearRows(rows, plan.head_dim, g.dq_row, g.dq + begin * g.dq_row);
+      ClearRows(rows, shape.head_dim, g.dq_row, g.dq + begin * g.dq_row);
       continue;
     }
-    const float *q = head.q + begin * plan.q_row, *dy = g.dy + begin * plan.y_row;
-    b.q = Contiguous(q, plan.q_row, rows, plan.head_dim, b.q_copy);
-    b.dy = Contiguous(dy, plan.y_row, rows, plan.value_dim, b.dy_copy);
-    Transpose(b.q, plan.head_dim, rows, plan.head_dim, plan.scale, b.qt);
-    Transpose(b.dy, plan.value_dim, rows, plan.value_dim, 1, b.dyt);
-    FillRows(plan, g, begin, end, b);
+    const float *q = head.q + begin * shape.q_row, *dy = g.dy + begin * shape.y_row;
+    b.q = Contiguous(q, shape.q_row, rows, shape.head_dim, b.q_copy);
+    b.dy = Contiguous(dy, shape.y_row, rows, shape.value_dim, b.dy_copy);
+    Transpose(b.q, shape.head_dim, rows, shape.head_dim, shape.scale, b.qt);
+    Transpose(b.dy, shape.value_dim, rows, shape.value_dim, 1, b.dyt);
+    FillRows(shape, g, begin, end, b);
     for (int64_t first = first_key; first < keys; first += kTileKeys) {
-      const Tile t = TileAt(plan, begin, end, first, std::min(first + kTileKeys, keys));
-      BackwardTile(plan, head, g, t, first > first_key, b);
+      const Tile t = TileAt(shape, begin, end, first, std::min(first + kTileKeys, keys));
+      BackwardTile(shape, head, g, t, first > first_key, b);
     }
   }
 }
@@ -425,40 +427,40 @@ HWY_EXPORT(Copy);
 namespace {
 
 // Runs of 16 keys in all tiles of a head; there are as many of queries.
-int64_t Runs(const AttentionPlan& plan) {
+int64_t Runs(const AttentionShape& shape) {
   constexpr int64_t kMostRun = 16;
   int64_t keys = 0;
-  for (int64_t end = kTileQueries; end <= plan.queries; end += kTileQueries)
-    keys += plan.VisibleKeys(end);
+  for (int64_t end = kTileQueries; end <= shape.queries; end += kTileQueries)
+    keys += shape.VisibleKeys(end);
   return keys / kMostRun;
 }
 
 }  // namespace
 
-int64_t AttentionPlan::VisibleKeys(int64_t query_end) const {
+int64_t AttentionShape::VisibleKeys(int64_t query_end) const {
   return causal ? std::clamp<int64_t>(query_end + causal_offset, 0, keys) : keys;
 }
 
 // Runs of 16 rows at most, in two products of a tile and in four.
-int64_t AttentionPlan::ForwardFetches() const { return 2 * Runs(*this); }
-int64_t AttentionPlan::BackwardFetches() const { return 4 * Runs(*this); }
+int64_t AttentionShape::ForwardFetches() const { return 2 * Runs(*this); }
+int64_t AttentionShape::BackwardFetches() const { return 4 * Runs(*this); }
 
-int64_t AttentionPlan::ForwardScratch() const {
+int64_t AttentionShape::ForwardScratch() const {
   return (head_dim + kTileKeys + 3) * kTileQueries + kTileKeys * value_dim;
 }
 
-int64_t AttentionPlan::BackwardScratch() const {
+int64_t AttentionShape::BackwardScratch() const {
   return (2 * head_dim + 2 * value_dim + 3 * kTileKeys + 2) * kTileQueries + kTileKeys * head_dim;
 }
 
-void AttentionForward(const AttentionPlan& plan, const AttentionHead& head, int64_t begin,
+void AttentionForward(const AttentionShape& shape, const AttentionHead& head, int64_t begin,
                       int64_t end, float* y, float* logsumexp, float* scratch) {
-  HWY_DYNAMIC_DISPATCH(Forward)(plan, head, begin, end, y, logsumexp, scratch);
+  HWY_DYNAMIC_DISPATCH(Forward)(shape, head, begin, end, y, logsumexp, scratch);
 }
 
-void AttentionBackward(const AttentionPlan& plan, const AttentionHead& head,
+void AttentionBackward(const AttentionShape& shape, const AttentionHead& head,
                        const AttentionGrads& grads, int64_t begin, int64_t end, float* scratch) {
-  HWY_DYNAMIC_DISPATCH(Backward)(plan, head, grads, begin, end, scratch);
+  HWY_DYNAMIC_DISPATCH(Backward)(shape, head, grads, begin, end, scratch);
 }
 
 void CopyRows(const float* from, int64_t from_row, int64_t rows, int64_t width, float* to,

@@ -4,7 +4,7 @@
 // over keys need no work across lanes, and all five products of forward and backward take their
 // operands in place; only the block of q (and of dy) is transposed, once.
 // Rows of an operand may be apart, as the heads of a packed projection are.  What a product reads
-// again and again (a tile of v, in the backward pass of k, q and dy) is then copied side by side
+// again and again (a tile of v, in the backward pass of k, q and dy) is then copied contiguously
 // into the scratch: rows a few KB apart would share a few sets of the first cache.
 #pragma once
 #include <cstdint>
@@ -16,7 +16,7 @@ namespace ridge::cpu {
 inline constexpr int64_t kTileQueries = 64, kTileKeys = 64;
 
 // What all heads have in common.
-struct AttentionPlan {
+struct AttentionShape {
   int64_t queries = 0, keys = 0, head_dim = 0, value_dim = 0;
   float scale = 1, softcap = 0;  // softcap 0: none
   bool causal = false;
@@ -42,16 +42,16 @@ void CopyRows(const float* from, int64_t from_row, int64_t rows, int64_t width, 
 
 // One head of q with the head of k and v that it reads.
 struct AttentionHead {
-  const float* q;                  // [queries, head_dim], as all below by the plan's strides
+  const float* q;                  // [queries, head_dim], as all below by the shape's strides
   const float* k;                  // [keys, head_dim]
   const float* v;                  // [keys, value_dim]
-  const void* mask = nullptr;      // f32 or bool, by the plan's strides
+  const void* mask = nullptr;      // f32 or bool, by the shape's strides
   PrefetchQueue* ahead = nullptr;  // what comes after this head; asked for between the products
 };
 
 // y [queries, value_dim] and logsumexp [queries], for queries [begin, end) of the head;
 // end - begin <= kTileQueries.
-void AttentionForward(const AttentionPlan& plan, const AttentionHead& head, int64_t begin,
+void AttentionForward(const AttentionShape& shape, const AttentionHead& head, int64_t begin,
                       int64_t end, float* y, float* logsumexp, float* scratch);
 
 struct AttentionGrads {
@@ -64,7 +64,7 @@ struct AttentionGrads {
 };
 
 // What keys [begin, end) give to the gradients; begin is a multiple of kTileKeys.
-void AttentionBackward(const AttentionPlan& plan, const AttentionHead& head,
+void AttentionBackward(const AttentionShape& shape, const AttentionHead& head,
                        const AttentionGrads& grads, int64_t begin, int64_t end, float* scratch);
 
 }  // namespace ridge::cpu

@@ -21,12 +21,12 @@ namespace {
 constexpr LayoutId kBlocks16 = static_cast<LayoutId>(dnnl_aBcd16b);
 
 // What the padded rows and the sums of all parts take.
-struct DepthwisePlan {
+struct DepthwiseParams {
   DepthwiseShape shape;
   int64_t batch = 0, channels = 0, blocks = 0;
   bool bias = false, copies = false;
 
-  DepthwisePlan(const OpCall& call, const ChannelBlocks& channel_blocks) {
+  DepthwiseParams(const OpCall& call, const ChannelBlocks& channel_blocks) {
     const ConvGeometry g = GradWeightGeometryOf(call);
     shape.y = g.window.y();
     shape.x = g.window.x();
@@ -55,7 +55,7 @@ struct DepthwisePlan {
 
 class DepthwiseGradWeight : public HostKernel<DepthwiseGradWeight> {
  public:
-  DepthwiseGradWeight(const DepthwisePlan& plan, int threads) : p_(plan), threads_(threads) {}
+  DepthwiseGradWeight(const DepthwiseParams& params, int threads) : p_(params), threads_(threads) {}
 
   Status Run(const KernelBuffers& b) {
     auto* sums = static_cast<float*>(b.workspace);
@@ -104,7 +104,7 @@ class DepthwiseGradWeight : public HostKernel<DepthwiseGradWeight> {
     }
   }
 
-  const DepthwisePlan p_;
+  const DepthwiseParams p_;
   const int threads_;
 };
 
@@ -126,10 +126,10 @@ const char* Refuse(const CandidateQuery& q) {
 
 const char* Offer(const CandidateQuery& q, Candidates& candidates) {
   const LayoutId layout = WantedLayout(q);
-  const DepthwisePlan plan(q.call, *ChannelBlocksOf(q.call.inputs[0].dims, layout));
+  const DepthwiseParams params(q.call, *ChannelBlocksOf(q.call.inputs[0].dims, layout));
   KernelChoice& choice = candidates.Add();
   choice.input_layouts = {layout, layout};
-  choice.workspace_bytes = plan.workspace_bytes(q.threads());
+  choice.workspace_bytes = params.workspace_bytes(q.threads());
   return nullptr;
 }
 
@@ -137,7 +137,7 @@ Result<std::unique_ptr<Kernel>> Make(const CandidateQuery& q, const KernelChoice
   const auto blocks = ChannelBlocksOf(q.call.inputs[0].dims, choice.input_layouts.at(0));
   if (!blocks) return Status(ErrorCode::kInternal, q.call.where + ": no blocks of channels");
   return std::unique_ptr<Kernel>(
-      std::make_unique<DepthwiseGradWeight>(DepthwisePlan(q.call, *blocks), q.threads()));
+      std::make_unique<DepthwiseGradWeight>(DepthwiseParams(q.call, *blocks), q.threads()));
 }
 
 }  // namespace
