@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Tests of check_layers.py, cpp_functions.py, size_report.py, make_dist.py, cmake/unity.py and
-bench/results_table.py."""
+"""Tests of check_layers.py, cpp_functions.py, size_report.py, make_dist.py, cmake/unity.py,
+bench/results_table.py and the texts of tests/generate/planted_bugs.py."""
 import contextlib
 import io
 import pathlib
@@ -13,9 +13,11 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "cmake"))
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "bench"))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "tests" / "generate"))
 
 import check_layers
 import make_dist
+import planted_bugs
 import results_table
 import size_report
 import unity
@@ -266,6 +268,15 @@ class ResultsTable(unittest.TestCase):
             self.assertIn("README.md, docs/performance.md: differs", output.getvalue())
             self.assertEqual(results_table.main([], root), 0)
             self.assertEqual(results_table.main(["--check"], root), 0)
+
+
+class PlantedBugs(unittest.TestCase):
+    def test_each_replaces_a_text_that_occurs_once(self):
+        for bug in planted_bugs.BUGS:
+            with self.subTest(bug.name):
+                path = ROOT / bug.file
+                self.assertTrue(path.exists(), bug.file)
+                self.assertEqual(path.read_text(encoding="utf-8").count(bug.right), 1, bug.file)
 
 
 if __name__ == "__main__":

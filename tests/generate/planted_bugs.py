@@ -28,24 +28,23 @@ class Bug:
     wrong: str
 
 
-OPS, PASSES = "ridge/graph/ops/", "ridge/graph/passes/"
+OPS, PASSES, LOWER = "ridge/graph/ops/", "ridge/graph/passes/", "ridge/lower/"
 BUGS = [
     Bug("one way of two is forgotten", "ridge/graph/autodiff.cc",
-        "sum = sum.valid() ? b_.Add(sum, grad) : grad;", "sum = grad;"),
-    Bug("stretched extents are not summed", "ridge/graph/builder.cc",
-        "to[d - extra] == 1 && from[d] != 1", "to[d - extra] == 1 && from[d] > 3"),
-    Bug("division's slope has the wrong sign", OPS + "div.cc",
-        "b.Neg(b.Mul(da, g.output(0)))", "b.Mul(da, g.output(0))"),
+        "sum = sum.valid() ? sum + grad : grad;", "sum = grad;"),
+    Bug("stretched extents are not summed", "ridge/graph/value.cc",
+        "dims[d - extra] == 1 && from[d] != 1", "dims[d - extra] == 1 && from[d] > 3"),
+    Bug("division's slope has the wrong sign", OPS + "arithmetic.cc",
+        "g.dx(1) = -(da * g.y())", "g.dx(1) = da * g.y()"),
     Bug("where sends both ways to one side", OPS + "where.cc",
-        "SetBroadcastGrad(g, 2, b.Where(condition, zero, dy))",
-        "SetBroadcastGrad(g, 2, b.Where(condition, dy, zero))"),
+        "g.dx(2) = Where(condition, zero, dy)", "g.dx(2) = Where(condition, dy, zero)"),
     Bug("the permutation is not inverted", OPS + "transpose.cc",
-        "g.b().Transpose(g.output_grad(0), inverse)",
-        "g.b().Transpose(g.output_grad(0), permutation[0] == inverse[0] ? permutation : inverse)"),
+        "Transpose(g.dy(), inverse)",
+        "Transpose(g.dy(), permutation[0] == inverse[0] ? permutation : inverse)"),
     Bug("all parts of a concat read the first", OPS + "concat.cc", "begin = end;",
         "begin = dims.size() == 4 ? begin : end;"),
-    Bug("softmax forgets what is shared", OPS + "softmax.cc", "b.Mul(y, b.Sub(dy, dot))",
-        "b.Mul(y, b.Sub(dy, g.integer(\"axis\") == 0 ? b.MulScalar(dot, 0) : dot))"),
+    Bug("softmax forgets what is shared", OPS + "softmax.cc", "y * (dy - dot)",
+        "y * (dy - (g.integer(\"axis\") == 0 ? dot * 0 : dot))"),
     Bug("cumsum keeps its direction when exclusive", OPS + "cumsum.cc",
         "attrs[\"reverse\"] = 1 - g.integer(\"reverse\");",
         "attrs[\"reverse\"] = g.integer(\"exclusive\") != 0 ? g.integer(\"reverse\")"
@@ -61,7 +60,7 @@ BUGS = [
     Bug("a pad's gradient is cut from its start", OPS + "pad.cc",
         "{{\"starts\", g.integers(\"before\")}, {\"ends\", std::move(ends)}}",
         "{{\"starts\", std::vector<int64_t>(dims.size(), 0)}, {\"ends\", dims}}"),
-    Bug("a gate is taken for silu", PASSES + "pattern_silu.cc",
+    Bug("a gate is taken for silu", OPS + "activations.cc",
         "sigmoid->inputs[0] == x", "graph.type(sigmoid->inputs[0]) == graph.type(x)"),
     Bug("attention divides by the scale's inverse", PASSES + "attention_match.cc",
         "scale *= divides ? 1 / *factor : *factor;", "scale *= *factor;"),
@@ -80,12 +79,15 @@ BUGS = [
         "    for (size_t i = 0; i < first_.size(); ++i) {\n",
         "for (size_t i = 0; i < first_.size(); ++i) {\n"
         "      first_[i] = static_cast<ValueId>(i);\n"),
-    Bug("the epilogue runs backward", PASSES + "fuse_epilogue.cc",
-        "epilogue += (epilogue.empty() ? \"\" : \",\") + step.op->name;",
-        "epilogue = step.op->name + (epilogue.empty() ? \"\" : \",\") + epilogue;"),
-    Bug("an epilogue takes a value that others read", PASSES + "fuse_epilogue.cc",
-        "if (reads_[static_cast<size_t>(value)] != 1 || readers.size() != 1) return -1;",
-        "if (readers.size() != 1) return -1;"),
+    Bug("the epilogue runs backward", LOWER + "fuse_epilogue.cc",
+        "epilogue += (epilogue.empty() ? \"\" : \",\") + step.op->name;\n"
+        "      if (step.op->name == \"add\") {",
+        "epilogue = step.op->name + (epilogue.empty() ? \"\" : \",\") + epilogue;\n"
+        "      if (step.op->name == \"add\") {"),
+    Bug("an epilogue takes a value that others read", LOWER + "fuse_epilogue.cc",
+        "const NodeId reader = uses_.OnlyReader(value);",
+        "const auto readers = uses_.ReadersOf(value);\n"
+        "    const NodeId reader = readers.size() == 1 ? readers.front() : -1;"),
     Bug("the mask of relu before a pool is the gradient itself", PASSES + "pool_mask.cc",
         "rewriter.Map({grad.inputs[1], found.pool->outputs[0]})",
         "rewriter.Map({found.pool->outputs[0], grad.inputs[1]})"),
