@@ -2,13 +2,14 @@
 //
 // A step is one product with the recurrent weight, which stays packed for the whole run, and a pass
 // over the rows, which threads share.  Between steps the state does not leave the cache.
+#include "ridge/graph/ops/shared/recurrent.h"
+
 #include <algorithm>
 
 #include "ridge/backend/cpu/kernel_def.h"
 #include "ridge/backend/cpu/kernels/recurrent_rows.h"
 #include "ridge/backend/cpu/kernels/step_product.h"
 #include "ridge/backend/cpu/parallel.h"
-#include "ridge/graph/ops/shared/sequence.h"
 
 namespace ridge::cpu {
 namespace {
@@ -21,297 +22,217 @@ const float* In(const KernelBuffers& b, size_t i) {
 float* Out(const KernelBuffers& b, size_t i) { return static_cast<float*>(b.outputs[i]); }
 const float* At(const float* x, int64_t offset) { return x == nullptr ? nullptr : x + offset; }
 
-// One step of one direction through time.
-struct Step {
-  int64_t now = 0;                 // states before that of this time
-  int64_t before = -1;             // the same of the step before; -1: the initial state
-  const float* product = nullptr;  // inner, or what the next step handed back; nullptr: nothing yet
+// One sample at one step.
+struct Row {
+  const KernelBuffers& b;
+  int64_t hidden = 0;
+  const int64_t* at = nullptr;  // offsets of the gates' blocks, in the order of the cell's letters
+  bool relu = false;            // rnn's flag
+  int64_t sample = 0;           // the sample's place in a state
+  int64_t now = 0,
+          before = -1;  // its place in the states of this time and before; -1: there is none
+  const float* product = nullptr;  // inner, or what the next step handed back
+  float* direct = nullptr;         // of dh, what does not come from the product
+
+  const float* In(size_t i) const { return cpu::In(b, i); }
+  float* Out(size_t i) const { return cpu::Out(b, i); }
+  // The state before this step: of `first` or of `states`.
+  const float* Before(const float* first, const float* states) const {
+    return before < 0 ? first + sample : states + before;
+  }
+  LstmBlocks AsLstm() const {
+    return {.hidden = hidden, .i = at[0], .f = at[1], .g = at[2], .o = at[3]};
+  }
+  GruBlocks AsGru() const { return {.hidden = hidden, .r = at[0], .z = at[1], .n = at[2]}; }
 };
 
-// What the six kernels share.  Derived classes compute rows.
+// projected, r, h, c -> y, cells, activated
+void Lstm(const Row& row) {
+  LstmRow(row.AsLstm(), row.In(0) + 4 * row.now, row.product, row.Before(row.In(3), row.Out(1)),
+          row.Out(2) + 4 * row.now, row.Out(1) + row.now, row.Out(0) + row.now);
+}
+
+// r, c, cells, activated, dy, dcells -> dprojected, dh, dc
+void LstmGrad(const Row& row) {
+  LstmGradRow(row.AsLstm(), {.activated = row.In(3) + 4 * row.now,
+                             .cell = row.In(2) + row.now,
+                             .before = row.Before(row.In(1), row.In(2)),
+                             .dy = row.In(4) + row.now,
+                             .handed = row.product,
+                             .dcell = At(row.In(5), row.now),
+                             .dc = row.Out(2) + row.sample,
+                             .d = row.Out(0) + 4 * row.now});
+}
+
+// projected, r, h, bias -> y, activated
+void Gru(const Row& row) {
+  GruRow(row.AsGru(), row.In(0) + 3 * row.now, row.product, row.In(3),
+         row.Before(row.In(2), row.Out(0)), row.Out(1) + 4 * row.now, row.Out(0) + row.now);
+}
+
+// r, h, y, activated, dy -> dprojected, dinner, dh
+void GruGrad(const Row& row) {
+  GruGradRow(row.AsGru(), {.activated = row.In(3) + 4 * row.now,
+                           .before = row.Before(row.In(1), row.In(2)),
+                           .dy = row.In(4) + row.now,
+                           .handed = row.product,
+                           .direct = row.direct,
+                           .dprojected = row.Out(0) + 3 * row.now,
+                           .dinner = row.Out(1) + 3 * row.now});
+}
+
+// projected, r, h -> y
+void Rnn(const Row& row) {
+  RnnRow(row.hidden, row.relu, row.In(0) + row.now, row.product, row.Out(0) + row.now);
+}
+
+// r, y, dy -> dprojected, dh
+void RnnGrad(const Row& row) {
+  RnnGradRow(row.hidden, row.relu, row.In(1) + row.now, row.In(2) + row.now, row.product,
+             row.Out(0) + row.now);
+}
+
+struct CellKernel {
+  const RecurrentCell& cell;
+  void (*forward)(const Row&);
+  void (*back)(const Row&);
+  bool has_direct;  // dh has a part that does not come from the product
+};
+constexpr CellKernel kCells[] = {{kLstmCell, Lstm, LstmGrad, false},
+                                 {kGruCell, Gru, GruGrad, true},
+                                 {kRnnCell, Rnn, RnnGrad, false}};
+
+// One call of an operator of a cell.
+struct Sequence {
+  const CellKernel& of;
+  bool back;
+  SequenceExtents e;
+
+  const RecurrentOp& op() const { return back ? of.cell.back : of.cell.forward; }
+  int64_t Wide() const { return of.cell.blocks() * e.hidden; }  // a row of inner
+  // Inner, or `direct`.
+  int64_t ScratchElements() const {
+    return back ? of.has_direct * e.StateElements() : e.batch * Wide();
+  }
+};
+
+Sequence SequenceOf(const CandidateQuery& q) {
+  const auto* of =
+      std::find_if(std::begin(kCells), std::end(kCells) - 1, [&](const CellKernel& cell) {
+        return q.op.name == cell.cell.forward.name || q.op.name == cell.cell.back.name;
+      });
+  Sequence s{.of = *of, .back = q.op.name == of->cell.back.name, .e = {}};
+  s.e = SequenceExtentsOf(s.op(), q.call);
+  return s;
+}
+
 class SequenceKernel : public HostKernel<SequenceKernel> {
  public:
-  SequenceKernel(const SequenceExtents& e, int64_t gates, std::unique_ptr<StepProduct> product,
+  SequenceKernel(const OpCall& call, const Sequence& s, std::unique_ptr<StepProduct> product,
                  int threads)
-      : e_(e), gates_(gates), product_(std::move(product)), threads_(threads) {}
-  virtual Status Run(const KernelBuffers& b) = 0;
+      : call_(s), product_(std::move(product)), threads_(threads) {
+    for (const char* gate = s.of.cell.gates; *gate != 0; ++gate)
+      blocks_.push_back(GateAt(call.text("gates"), *gate) * s.e.hidden);
+    relu_ = s.of.cell.flag != nullptr && call.integer(s.of.cell.flag) != 0;
+  }
 
- protected:
-  virtual void Row(const KernelBuffers& b, const Step& step, int64_t n) const = 0;
+  Status Run(const KernelBuffers& b) {
+    const TeamSize team(threads_);
+    RIDGE_RETURN_IF_ERROR(product_->Pack(In(b, call_.op().Input("r")), b.workspace));
+    return call_.back ? Backward(b) : Forward(b);
+  }
 
-  void Rows(const KernelBuffers& b, const Step& step) const {
-    const int parts = e_.StateElements() < kFewElements ? 1 : threads_;
-    ParallelFor(parts, e_.batch, 1, [&](int64_t begin, int64_t end) {
-      for (int64_t n = begin; n < end; ++n) Row(b, step, n);
+ private:
+  Status Forward(const KernelBuffers& b) const {
+    float* inner = Scratch(b);
+    const float* h = In(b, call_.op().Input("h"));
+    for (int64_t step = 0; step < call_.e.seq_len; ++step) {
+      RIDGE_RETURN_IF_ERROR(product_->Run(h, inner, b.workspace));
+      Rows(b, step, inner, call_.Wide());
+      h = Out(b, call_.op().Output("y")) + StatesAt(step);
+    }
+    return Status();
+  }
+
+  // From the last step to the first.
+  Status Backward(const KernelBuffers& b) const {
+    const int64_t size = call_.e.StateElements();
+    const RecurrentOp& op = call_.op();
+    for (size_t i = 0; i < op.outputs.size(); ++i)
+      if (op.outputs[i].shape == RecurrentOperand::kState) std::fill_n(Out(b, i), size, 0.0F);
+    float *dh = Out(b, op.Output("dh")), *direct = Scratch(b);
+    const float* dinner = Out(b, op.Output(call_.of.cell.inner_grad()));
+    std::fill_n(direct, call_.ScratchElements(), 0.0F);
+    for (int64_t step = call_.e.seq_len; step-- > 0;) {
+      Rows(b, step, dh, call_.e.hidden);
+      const float* d = dinner + call_.of.cell.blocks() * StatesAt(step);
+      RIDGE_RETURN_IF_ERROR(product_->Run(d, dh, b.workspace));
+    }
+    for (int64_t k = 0; k < call_.ScratchElements(); ++k) dh[k] += direct[k];
+    return Status();
+  }
+
+  // `product` has `width` elements a sample.
+  void Rows(const KernelBuffers& b, int64_t step, const float* product, int64_t width) const {
+    const int64_t hidden = call_.e.hidden, now = StatesAt(step);
+    const int64_t before = step == 0 ? -1 : StatesAt(step - 1);
+    const auto row = call_.back ? call_.of.back : call_.of.forward;
+    const int parts = call_.e.StateElements() < kFewElements ? 1 : threads_;
+    ParallelFor(parts, call_.e.batch, 1, [&](int64_t begin, int64_t end) {
+      for (int64_t n = begin; n < end; ++n) {
+        row({.b = b,
+             .hidden = hidden,
+             .at = blocks_.data(),
+             .relu = relu_,
+             .sample = n * hidden,
+             .now = now + n * hidden,
+             .before = before < 0 ? before : before + n * hidden,
+             .product = product + n * width,
+             .direct = Scratch(b) + n * hidden});
+      }
     });
   }
-  Step StepAt(int64_t step, const float* product) const {
-    const int64_t size = e_.StateElements();
-    return {e_.TimeAt(step) * size, step == 0 ? -1 : e_.TimeAt(step - 1) * size, product};
-  }
+
+  int64_t StatesAt(int64_t step) const { return call_.e.TimeAt(step) * call_.e.StateElements(); }
   // After what the product needs.
   float* Scratch(const KernelBuffers& b) const {
     return reinterpret_cast<float*>(static_cast<std::byte*>(b.workspace) +
                                     product_->WorkspaceBytes());
   }
 
-  // Row n of the state before this step: of `first` or of `states`.
-  const float* Before(const Step& step, const float* first, const float* states, int64_t n) const {
-    return (step.before < 0 ? first : states + step.before) + n * e_.hidden;
-  }
-  int64_t At(const Step& step, int64_t n) const { return step.now + n * e_.hidden; }
-
-  const SequenceExtents e_;
-  const int64_t gates_;
+  const Sequence call_;
   const std::unique_ptr<StepProduct> product_;
   const int threads_;
+  std::vector<int64_t> blocks_;
+  bool relu_ = false;
 };
 
-// Inputs are projected, r, h, ..; output 0 is y.
-class ForwardKernel : public SequenceKernel {
- public:
-  using SequenceKernel::SequenceKernel;
-  Status Run(const KernelBuffers& b) override {
-    const TeamSize team(threads_);
-    float* inner = Scratch(b);  // [batch, gates*hidden]
-    RIDGE_RETURN_IF_ERROR(product_->Pack(In(b, 1), b.workspace));
-    for (int64_t s = 0; s < e_.seq_len; ++s) {
-      const Step step = StepAt(s, inner);
-      RIDGE_RETURN_IF_ERROR(
-          product_->Run(Before(step, In(b, 2), Out(b, 0), 0), inner, b.workspace));
-      Rows(b, step);
-    }
-    return Status();
+std::unique_ptr<StepProduct> ProductOf(const CandidateQuery& q, const Sequence& s) {
+  StepProduct::Extents extents = {.rows = s.e.batch, .depth = s.Wide(), .columns = s.e.hidden};
+  if (!s.back) {
+    std::swap(extents.depth, extents.columns);
+    extents.transposed = true;
   }
-
- protected:
-  const float* Inner(const Step& step, int64_t n) const {
-    return step.product + n * gates_ * e_.hidden;
-  }
-};
-
-LstmBlocks LstmBlocksOf(const OpCall& call, int64_t hidden) {
-  const std::string& gates = call.text("gates");
-  const auto at = [&](char gate) { return GateAt(gates, gate) * hidden; };
-  return {.hidden = hidden, .i = at('i'), .f = at('f'), .g = at('g'), .o = at('o')};
-}
-
-GruBlocks GruBlocksOf(const OpCall& call, int64_t hidden) {
-  const std::string& gates = call.text("gates");
-  const auto at = [&](char gate) { return GateAt(gates, gate) * hidden; };
-  return {.hidden = hidden, .r = at('r'), .z = at('z'), .n = at('n')};
-}
-
-class LstmKernel : public ForwardKernel {
- public:
-  LstmKernel(const OpCall& call, const SequenceExtents& e, std::unique_ptr<StepProduct> product,
-             int threads)
-      : ForwardKernel(e, 4, std::move(product), threads), at_(LstmBlocksOf(call, e.hidden)) {}
-
- private:
-  void Row(const KernelBuffers& b, const Step& step, int64_t n) const override {
-    const int64_t at = At(step, n);
-    LstmRow(at_, In(b, 0) + 4 * at, Inner(step, n), Before(step, In(b, 3), Out(b, 1), n),
-            Out(b, 2) + 4 * at, Out(b, 1) + at, Out(b, 0) + at);
-  }
-  const LstmBlocks at_;
-};
-
-class GruKernel : public ForwardKernel {
- public:
-  GruKernel(const OpCall& call, const SequenceExtents& e, std::unique_ptr<StepProduct> product,
-            int threads)
-      : ForwardKernel(e, 3, std::move(product), threads), at_(GruBlocksOf(call, e.hidden)) {}
-
- private:
-  void Row(const KernelBuffers& b, const Step& step, int64_t n) const override {
-    const int64_t at = At(step, n);
-    GruRow(at_, In(b, 0) + 3 * at, Inner(step, n), In(b, 3), Before(step, In(b, 2), Out(b, 0), n),
-           Out(b, 1) + 4 * at, Out(b, 0) + at);
-  }
-  const GruBlocks at_;
-};
-
-class RnnKernel : public ForwardKernel {
- public:
-  RnnKernel(const OpCall& call, const SequenceExtents& e, std::unique_ptr<StepProduct> product,
-            int threads)
-      : ForwardKernel(e, 1, std::move(product), threads), relu_(call.integer("relu") != 0) {}
-
- private:
-  void Row(const KernelBuffers& b, const Step& step, int64_t n) const override {
-    const int64_t at = At(step, n);
-    RnnRow(e_.hidden, relu_, In(b, 0) + at, Inner(step, n), Out(b, 0) + at);
-  }
-  const bool relu_;
-};
-
-// From the last step to the first; `d` is the output that the product hands back, `dh` what it
-// gives.
-class BackwardKernel : public SequenceKernel {
- public:
-  BackwardKernel(const SequenceExtents& e, int64_t gates, std::unique_ptr<StepProduct> product,
-                 int threads, size_t weight, size_t d, size_t dh)
-      : SequenceKernel(e, gates, std::move(product), threads), weight_(weight), d_(d), dh_(dh) {}
-
-  Status Run(const KernelBuffers& b) override {
-    const TeamSize team(threads_);
-    float* dh = Out(b, dh_);
-    std::fill_n(dh, e_.StateElements(), 0.0F);
-    Begin(b);
-    RIDGE_RETURN_IF_ERROR(product_->Pack(In(b, weight_), b.workspace));
-    for (int64_t s = e_.seq_len; s-- > 0;) {
-      const Step step = StepAt(s, dh);
-      Rows(b, step);
-      RIDGE_RETURN_IF_ERROR(product_->Run(Out(b, d_) + gates_ * step.now, dh, b.workspace));
-    }
-    End(b);
-    return Status();
-  }
-
- protected:
-  virtual void Begin(const KernelBuffers&) const {}
-  virtual void End(const KernelBuffers&) const {}
-  const float* Handed(const Step& step, int64_t n) const { return step.product + n * e_.hidden; }
-
- private:
-  const size_t weight_, d_, dh_;
-};
-
-// r, c, cells, activated, dy, dcells -> dprojected, dh, dc
-class LstmGradKernel : public BackwardKernel {
- public:
-  LstmGradKernel(const OpCall& call, const SequenceExtents& e, std::unique_ptr<StepProduct> product,
-                 int threads)
-      : BackwardKernel(e, 4, std::move(product), threads, /*weight=*/0, /*d=*/0, /*dh=*/1),
-        at_(LstmBlocksOf(call, e.hidden)) {}
-
- private:
-  void Begin(const KernelBuffers& b) const override {
-    std::fill_n(Out(b, 2), e_.StateElements(), 0.0F);
-  }
-  void Row(const KernelBuffers& b, const Step& step, int64_t n) const override {
-    const int64_t at = At(step, n);
-    LstmGradRow(at_, {.activated = In(b, 3) + 4 * at,
-                      .cell = In(b, 2) + at,
-                      .before = Before(step, In(b, 1), In(b, 2), n),
-                      .dy = In(b, 4) + at,
-                      .handed = Handed(step, n),
-                      .dcell = cpu::At(In(b, 5), at),
-                      .dc = Out(b, 2) + n * e_.hidden,
-                      .d = Out(b, 0) + 4 * at});
-  }
-  const LstmBlocks at_;
-};
-
-// r, h, y, activated, dy -> dprojected, dinner, dh
-class GruGradKernel : public BackwardKernel {
- public:
-  GruGradKernel(const OpCall& call, const SequenceExtents& e, std::unique_ptr<StepProduct> product,
-                int threads)
-      : BackwardKernel(e, 3, std::move(product), threads, /*weight=*/0, /*d=*/1, /*dh=*/2),
-        at_(GruBlocksOf(call, e.hidden)) {}
-
- private:
-  // The part of dh that does not come from the product.
-  void Begin(const KernelBuffers& b) const override {
-    std::fill_n(Scratch(b), e_.StateElements(), 0.0F);
-  }
-  void End(const KernelBuffers& b) const override {
-    const float* direct = Scratch(b);
-    for (int64_t k = 0; k < e_.StateElements(); ++k) Out(b, 2)[k] += direct[k];
-  }
-  void Row(const KernelBuffers& b, const Step& step, int64_t n) const override {
-    const int64_t at = At(step, n);
-    GruGradRow(at_, {.activated = In(b, 3) + 4 * at,
-                     .before = Before(step, In(b, 1), In(b, 2), n),
-                     .dy = In(b, 4) + at,
-                     .handed = Handed(step, n),
-                     .direct = Scratch(b) + n * e_.hidden,
-                     .dprojected = Out(b, 0) + 3 * at,
-                     .dinner = Out(b, 1) + 3 * at});
-  }
-  const GruBlocks at_;
-};
-
-// r, y, dy -> dprojected, dh
-class RnnGradKernel : public BackwardKernel {
- public:
-  RnnGradKernel(const OpCall& call, const SequenceExtents& e, std::unique_ptr<StepProduct> product,
-                int threads)
-      : BackwardKernel(e, 1, std::move(product), threads, /*weight=*/0, /*d=*/0, /*dh=*/1),
-        relu_(call.integer("relu") != 0) {}
-
- private:
-  void Row(const KernelBuffers& b, const Step& step, int64_t n) const override {
-    const int64_t at = At(step, n);
-    RnnGradRow(e_.hidden, relu_, In(b, 1) + at, In(b, 2) + at, Handed(step, n), Out(b, 0) + at);
-  }
-  const bool relu_;
-};
-
-// Where an operator's sequence and weight are, and its kernel.
-using MakeFn = std::unique_ptr<Kernel> (*)(const OpCall&, const SequenceExtents&,
-                                           std::unique_ptr<StepProduct>, int);
-template <typename K>
-std::unique_ptr<Kernel> MakeOf(const OpCall& call, const SequenceExtents& e,
-                               std::unique_ptr<StepProduct> product, int threads) {
-  return std::make_unique<K>(call, e, std::move(product), threads);
-}
-struct Family {
-  const char* op;
-  size_t sequence, weight;
-  int64_t gates;
-  bool backward;
-  int64_t scratch;  // widths of `hidden` a sample
-  MakeFn make;
-};
-constexpr Family kFamilies[] = {
-    {"lstm", 0, 1, 4, false, 4, MakeOf<LstmKernel>},
-    {"lstm_grad", 3, 0, 4, true, 0, MakeOf<LstmGradKernel>},
-    {"gru", 0, 1, 3, false, 3, MakeOf<GruKernel>},
-    {"gru_grad", 3, 0, 3, true, 1, MakeOf<GruGradKernel>},
-    {"rnn", 0, 1, 1, false, 1, MakeOf<RnnKernel>},
-    {"rnn_grad", 1, 0, 1, true, 0, MakeOf<RnnGradKernel>},
-};
-
-const Family& FamilyOf(const OpDef& op) {
-  return *std::find_if(std::begin(kFamilies), std::end(kFamilies) - 1,
-                       [&](const Family& family) { return op.name == family.op; });
-}
-
-SequenceExtents ExtentsOf(const CandidateQuery& q, const Family& family) {
-  return SequenceExtentsOf(q.call, family.sequence, family.weight);
-}
-
-std::unique_ptr<StepProduct> ProductOf(const CandidateQuery& q, const Family& family) {
-  const SequenceExtents e = ExtentsOf(q, family);
-  const int64_t wide = family.gates * e.hidden;
-  if (family.backward) {
-    return StepProduct::Make(q.cpu, {.rows = e.batch, .depth = wide, .columns = e.hidden},
-                             q.threads());
-  }
-  return StepProduct::Make(
-      q.cpu, {.rows = e.batch, .depth = e.hidden, .columns = wide, .transposed = true},
-      q.threads());
+  return StepProduct::Make(q.cpu, extents, q.threads());
 }
 
 const char* Offer(const CandidateQuery& q, Candidates& candidates) {
-  const Family& family = FamilyOf(q.op);
-  const auto product = ProductOf(q, family);
+  const Sequence s = SequenceOf(q);
+  const auto product = ProductOf(q, s);
   if (product == nullptr) return refusal::kNoPrimitive;
   KernelChoice& choice = candidates.Add();
-  choice.workspace_bytes =
-      product->WorkspaceBytes() + family.scratch * ExtentsOf(q, family).StateElements() * 4;
+  choice.workspace_bytes = product->WorkspaceBytes() + s.ScratchElements() * 4;
   choice.heap_bytes = product->HeapBytes();
   return nullptr;
 }
 
 Result<std::unique_ptr<Kernel>> Make(const CandidateQuery& q, const KernelChoice& choice) {
-  const Family& family = FamilyOf(q.op);
-  auto product = ProductOf(q, family);
+  const Sequence s = SequenceOf(q);
+  auto product = ProductOf(q, s);
   if (product == nullptr) return UnsupportedChoice(q, choice);
-  return family.make(q.call, ExtentsOf(q, family), std::move(product), q.threads());
+  std::unique_ptr<Kernel> made =
+      std::make_unique<SequenceKernel>(q.call, s, std::move(product), q.threads());
+  return made;
 }
 
 }  // namespace

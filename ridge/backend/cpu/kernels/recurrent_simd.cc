@@ -1,4 +1,4 @@
-// Rows of recurrent steps; the formulas are those of ops/{lstm,gru,rnn}{,_grad}.cc.
+// Rows of recurrent steps; the formulas are those of ops/shared/recurrent_cells.cc.
 #include <cstring>
 
 #include "ridge/backend/cpu/kernels/recurrent_rows.h"

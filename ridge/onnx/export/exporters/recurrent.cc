@@ -3,7 +3,7 @@
 // Ours read the input's product with its weight; ONNX's make it themselves.  Where that product is
 // a matmul, its operands become ONNX's (what nothing reads then is left out of the file); else the
 // weight is the identity, which is right and costs a product.  Blocks of gates change their order.
-#include <algorithm>
+#include "ridge/graph/ops/shared/recurrent.h"
 
 #include "ridge/onnx/export/exporter.h"
 
@@ -17,19 +17,30 @@ struct InputProduct {
 
 class LayerWriter {
  public:
-  // `ours` and `theirs` name the blocks in order; empty: one block.
-  LayerWriter(OnnxNodeWriter& n, std::string ours, std::string theirs)
-      : n_(n), ours_(std::move(ours)), theirs_(std::move(theirs)) {
+  LayerWriter(OnnxNodeWriter& n, const RecurrentCell& cell) : n_(n), cell_(cell) {
     hidden_ = n.type(1).dims[1];
-    blocks_ = n.type(1).dims[0] / std::max<int64_t>(hidden_, 1);
+    blocks_ = cell.blocks();
   }
 
-  // X, W, R and B; `r_bias` [G*H] or "" goes into the second half of B.
-  std::vector<std::string> Operands(const std::string& r_bias) {
+  Status Write() {
+    if (cell_.has_cells() && n_.used(cell_.forward.Output("cells"))) {
+      return n_.Unsupported(
+          "its cells are read; ONNX's LSTM gives those of the last step alone. hint: export a "
+          "graph that reads y only");
+    }
+    const std::string r_bias = StateBias();
     const InputProduct input = FindProduct();
-    return {input.x, AsLayer(input.w), AsLayer(InTheirOrder(n_.in(1))), Bias(input.bias, r_bias)};
+    std::vector<std::string> inputs = {input.x, AsLayer(input.w), AsLayer(InTheirOrder(n_.in(1))),
+                                       Bias(input.bias, r_bias), /*sequence_lens=*/""};
+    for (size_t i = 0; i < cell_.forward.inputs.size(); ++i) {
+      if (cell_.forward.inputs[i].shape != RecurrentOperand::kState) continue;
+      RIDGE_ASSIGN_OR_RETURN(const std::string state, Start(i));
+      inputs.push_back(state);
+    }
+    return Emit(inputs);
   }
 
+ private:
   // [N,H] -> [1,N,H]
   Result<std::string> Start(size_t input) {
     std::vector<ExportDim> dims = n_.extents().Dims(n_.node().inputs[input]);
@@ -38,10 +49,13 @@ class LayerWriter {
   }
 
   // Y is [T,1,N,H]; ours has no directions.
-  Status Emit(const char* op_type, const std::vector<std::string>& inputs, AttrMap attrs) {
-    attrs["hidden_size"] = hidden_;
+  Status Emit(const std::vector<std::string>& inputs) {
+    AttrMap attrs = {{"hidden_size", hidden_}};
     attrs["direction"] = std::string(n_.integer("reverse") != 0 ? "reverse" : "forward");
-    const std::string y = n_.Temp(op_type, inputs, attrs);
+    if (IsGru()) attrs["linear_before_reset"] = 1;
+    const bool relu = cell_.flag != nullptr && n_.integer(cell_.flag) != 0;
+    if (relu) attrs["activations"] = "Relu";  // Tanh without
+    const std::string y = n_.Temp(cell_.onnx.name, inputs, attrs);
     const std::vector<int64_t> order = {1, 0, 2, 3};
     const std::string first = n_.Temp("Transpose", {y}, {{"perm", order}});
     RIDGE_ASSIGN_OR_RETURN(const std::string flat,
@@ -50,12 +64,17 @@ class LayerWriter {
     return Status();
   }
 
+  bool IsGru() const { return &cell_ == &kGruCell; }
+  // The bias of n lies under the reset gate, as with linear_before_reset.  [G*H] or "".
+  std::string StateBias() {
+    if (!IsGru() || !n_.has_input(3)) return "";
+    return n_.Temp("Concat", {Zeros(2 * hidden_), n_.in(3)}, {{"axis", 0}});
+  }
+
   std::string Zeros(int64_t count) {
     return n_.Constant(Tensor({n_.type(0).dtype, {count}}), "zeros");
   }
-  int64_t hidden() const { return hidden_; }
 
- private:
   InputProduct FindProduct() {
     const Node* product = n_.Producer(0);
     if (product == nullptr || product->op->name != "matmul") return Identity();
@@ -81,13 +100,12 @@ class LayerWriter {
   }
 
   int64_t OursOf(int64_t block) const {
-    if (ours_.empty()) return block;
-    return static_cast<int64_t>(ours_.find(theirs_[static_cast<size_t>(block)]));
+    return blocks_ == 1 ? 0 : GateAt(n_.text("gates"), cell_.onnx_gates[block]);
   }
 
   // [G*H] or [G*H,X], block by block.
   std::string InTheirOrder(const std::string& x) {
-    if (ours_ == theirs_) return x;
+    if (blocks_ == 1 || n_.text("gates") == cell_.onnx_gates) return x;
     std::vector<int64_t> order;
     for (int64_t b = 0; b < blocks_; ++b) order.push_back(OursOf(b));
     const std::string blocks = n_.Reshape(x, {blocks_, -1});
@@ -108,53 +126,17 @@ class LayerWriter {
   }
 
   OnnxNodeWriter& n_;
-  const std::string ours_, theirs_;
+  const RecurrentCell& cell_;
   int64_t hidden_ = 0, blocks_ = 0;
 };
 
-Status WriteLstm(OnnxNodeWriter& n) {
-  if (n.used(1)) {
-    return n.Unsupported(
-        "its cells are read; ONNX's LSTM gives those of the last step alone. hint: export a graph "
-        "that reads y only");
-  }
-  LayerWriter layer(n, n.text("gates"), "iofg");
-  std::vector<std::string> inputs = layer.Operands("");
-  inputs.emplace_back();  // sequence_lens
-  for (const size_t start : {2, 3}) {
-    RIDGE_ASSIGN_OR_RETURN(const std::string state, layer.Start(start));
-    inputs.push_back(state);
-  }
-  return layer.Emit("LSTM", inputs, {});
+template <const RecurrentCell& cell>
+Status Write(OnnxNodeWriter& n) {
+  return LayerWriter(n, cell).Write();
 }
 
-// The bias of n lies under the reset gate, as with linear_before_reset.
-Status WriteGru(OnnxNodeWriter& n) {
-  LayerWriter layer(n, n.text("gates"), "zrn");
-  std::string r_bias;
-  if (n.has_input(3)) {
-    const std::string none = layer.Zeros(2 * layer.hidden());
-    r_bias = n.Temp("Concat", {none, n.in(3)}, {{"axis", 0}});
-  }
-  std::vector<std::string> inputs = layer.Operands(r_bias);
-  inputs.emplace_back();
-  RIDGE_ASSIGN_OR_RETURN(const std::string state, layer.Start(2));
-  inputs.push_back(state);
-  return layer.Emit("GRU", inputs, {{"linear_before_reset", 1}});
-}
-
-Status WriteRnn(OnnxNodeWriter& n) {
-  LayerWriter layer(n, "", "");
-  std::vector<std::string> inputs = layer.Operands("");
-  inputs.emplace_back();
-  RIDGE_ASSIGN_OR_RETURN(const std::string state, layer.Start(2));
-  inputs.push_back(state);
-  AttrMap attrs;  // Tanh without
-  if (n.integer("relu") != 0) attrs["activations"] = "Relu";
-  return layer.Emit("RNN", inputs, attrs);
-}
-
-constexpr OnnxExporter kTable[] = {{"gru", WriteGru}, {"lstm", WriteLstm}, {"rnn", WriteRnn}};
+constexpr OnnxExporter kTable[] = {
+    {"gru", Write<kGruCell>}, {"lstm", Write<kLstmCell>}, {"rnn", Write<kRnnCell>}};
 
 }  // namespace
 

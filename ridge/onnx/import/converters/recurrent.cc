@@ -1,26 +1,19 @@
 // ONNX converters: RNN, GRU, LSTM.
+//
+// The input's product with W is one matmul over all steps; the steps themselves run inside the
+// cell's operator (lstm, gru, rnn) where it computes what the node says, else they are unrolled.
 #include "ridge/onnx/import/converters/recurrent.h"
 
-#include "ridge/graph/ops/shared/slice.h"
 #include "ridge/onnx/import/converter.h"
 
 namespace ridge {
-namespace {
-
-Value Affine(Value x, double factor, double shift) { return x * factor + shift; }
-
-Value Limit(Value x, double low, double high) {
-  return Op("clip", {x}, {{"min", low}, {"max", high}});
-}
-
-}  // namespace
 
 Value Activate(Value x, const RecurrentActivation& a, double limit) {
-  if (limit > 0) x = Limit(x, -limit, limit);
+  if (limit > 0) x = Op("clip", {x}, {{"min", -limit}, {"max", limit}});
   if (a.name == "Tanh") return Tanh(x);
   if (a.name == "Sigmoid") return Sigmoid(x);
   if (a.name == "Relu") return Relu(x);
-  if (a.name == "Affine") return Affine(x, a.alpha, a.beta);
+  if (a.name == "Affine") return x * a.alpha + a.beta;
   if (a.name == "LeakyRelu") return Op("leaky_relu", {x}, {{"alpha", a.alpha}});
   if (a.name == "ScaledTanh") return Tanh(x * a.beta) * a.alpha;
   if (a.name == "HardSigmoid")
@@ -34,110 +27,170 @@ Value Activate(Value x, const RecurrentActivation& a, double limit) {
 
 namespace {
 
+using Direction = RecurrentDirection;
+
+// The cell's operator on one direction: what follows projected, r and h, and attributes.
+struct OperatorCall {
+  std::vector<Value> inputs;
+  AttrMap attrs;
+};
+
+// What a node of ONNX says beyond the cell's record.
+struct CellImport {
+  const RecurrentCell& cell;
+  Value (*input_bias)(const Direction&);  // of the product with W
+  bool (*is_operator)(const RecurrentCell&, const Direction&);
+  OperatorCall (*call)(const Direction&);
+  RecurrentStep (*steps)(const Direction&);
+};
+
 // The two biases together; invalid without B.
-Value BothBiases(const RecurrentCell& cell) {
-  return cell.wb.valid() ? cell.wb + cell.rb : Value();
+Value BothBiases(const Direction& d) { return d.wb.valid() ? d.wb + d.rb : Value(); }
+
+// ---- RNN: h' = f(x w^T + h r^T + wb + rb)
+
+// Relu may grow without end where a sequence is over.
+bool IsRelu(const Direction& d) {
+  constexpr const char* kRelu[] = {"Relu"};
+  return IsPlain(d, kRelu) && !d.lengths.valid();
 }
 
-// The steps as one operator.
-Result<RecurrentStates> RunOperator(OnnxNode& n, const char* op, const RecurrentCell& cell,
-                                    std::vector<Value> inputs, AttrMap attrs) {
-  GraphBuilder& b = n.b();
-  attrs.emplace("reverse", int64_t{cell.reverse});
-  const std::vector<Value> out = OpOutputs(op, std::move(inputs), std::move(attrs));
-  return RecurrentStates{ZeroWhereOver(b, cell, out[0]), LastState(b, cell, out[0], cell.h), {}};
+bool IsRnn(const RecurrentCell& cell, const Direction& d) {
+  return IsRelu(d) || IsPlain(d, cell.onnx_activations);
 }
 
-// h' = f(x w^T + h r^T + wb + rb)
-Result<RecurrentStates> RunRnn(OnnxNode& n, Value x, const RecurrentCell& cell) {
-  const Value projected = ProjectInput(x, cell, BothBiases(cell));
-  // Relu may grow without end where a sequence is over.
-  const bool relu = IsPlain(cell, {"Relu"}) && !cell.lengths.valid();
-  if (relu || IsPlain(cell, {"Tanh"}))
-    return RunOperator(n, "rnn", cell, {projected, cell.r, cell.h}, {{"relu", relu}});
-  return WalkSteps(n, projected, cell, [&](Value px, const StepStates& s) {
-    const Value sum = px + MatMul(s.h, cell.r, false, true);
-    return StepStates{Activate(sum, cell.activations[0], cell.clip), {}};
-  });
+OperatorCall RnnCall(const Direction& d) { return {{}, {{"relu", IsRelu(d)}}}; }
+
+RecurrentStep RnnSteps(const Direction& d) {
+  return [&d](Value px, const StepStates& s) {
+    const Value sum = px + MatMul(s.h, d.r, false, true);
+    return StepStates{Activate(sum, d.activations[0], d.clip), {}};
+  };
 }
 
-// Weights of gates [first, last) of r, and their biases.
-Value TakeGates(Value x, int64_t first, int64_t last, int64_t hidden) {
-  return Slice(x, 0, first * hidden, last * hidden, 1);
-}
+// ---- GRU: z, r = f(..); n = g(x wn^T + (r * h) rn^T + ..), or with linear_before_reset
+// g(x wn^T + r * (h rn^T + rbn) + wbn); h' = (1 - z) * n + z * h
 
 // With linear_before_reset the recurrent bias of the candidate is inside what the reset gate
 // multiplies, so it is not added to the input's product.
-Value GruInputBias(const RecurrentCell& cell, bool linear_before_reset) {
-  if (!cell.wb.valid() || !linear_before_reset) return BothBiases(cell);
-  const int64_t hidden = cell.e.hidden;
-  const Value recurrent = TakeGates(cell.rb, 0, 2, hidden);
-  const Value gates = TakeGates(cell.wb, 0, 2, hidden) + recurrent;
-  return Concat({gates, TakeGates(cell.wb, 2, 3, hidden)}, 0);
+Value GruInputBias(const Direction& d) {
+  if (!d.wb.valid() || !d.linear_before_reset) return BothBiases(d);
+  const auto take = [&](Value x, int64_t first, int64_t last) {
+    return TakeBlocks(x, 0, first, last, d.e.hidden);
+  };
+  const Value recurrent = take(d.rb, 0, 2);
+  const Value gates = take(d.wb, 0, 2) + recurrent;
+  return Concat({gates, take(d.wb, 2, 3)}, 0);
 }
 
-// z, r = f(..); n = g(x wn^T + (r * h) rn^T + ..), or g(x wn^T + r * (h rn^T + rbn) + wbn);
-// h' = (1 - z) * n + z * h
-Result<RecurrentStates> RunGru(OnnxNode& n, Value x, const RecurrentCell& cell, bool linear) {
-  const int64_t hidden = cell.e.hidden;
-  const RecurrentActivation &f = cell.activations[0], &g = cell.activations[1];
-  const Value projected = ProjectInput(x, cell, GruInputBias(cell, linear));
-  const Value bias = cell.rb.valid() ? TakeGates(cell.rb, 2, 3, hidden) : Value();
-  if (linear && IsPlain(cell, {"Sigmoid", "Tanh"})) {
-    return RunOperator(n, "gru", cell, {projected, cell.r, cell.h, bias}, {{"gates", "zrn"}});
+Value CandidateBias(const Direction& d) {
+  return d.rb.valid() ? TakeBlocks(d.rb, 0, 2, 3, d.e.hidden) : Value();
+}
+
+bool IsGru(const RecurrentCell& cell, const Direction& d) {
+  return d.linear_before_reset && IsPlain(d, cell.onnx_activations);
+}
+
+OperatorCall GruCall(const Direction& d) { return {{CandidateBias(d)}, {}}; }
+
+// What the candidate reads of the state.
+std::function<Value(Value h, Value from_h, Value r)> GruInner(const Direction& d) {
+  const int64_t hidden = d.e.hidden;
+  if (!d.linear_before_reset) {
+    const Value r_new = TakeBlocks(d.r, 0, 2, 3, hidden);
+    return [=](Value h, Value, Value r) { return MatMul(r * h, r_new, false, true); };
   }
-  const Value r_gates = TakeGates(cell.r, 0, 2, hidden);
-  const Value r_new = TakeGates(cell.r, 2, 3, hidden);
-  return WalkSteps(n, projected, cell, [&](Value px, const StepStates& s) {
-    const Value from_h = MatMul(s.h, linear ? cell.r : r_gates, false, true);
+  const Value bias = CandidateBias(d);
+  return [=](Value, Value from_h, Value r) {
+    const Value inner = TakeBlocks(from_h, 1, 2, 3, hidden);
+    return r * (bias.valid() ? inner + bias : inner);
+  };
+}
+
+RecurrentStep GruSteps(const Direction& d) {
+  const int64_t hidden = d.e.hidden;
+  const Value r_gates = d.linear_before_reset ? d.r : TakeBlocks(d.r, 0, 0, 2, hidden);
+  return [&d, hidden, r_gates, inner = GruInner(d)](Value px, const StepStates& s) {
+    const Value from_h = MatMul(s.h, r_gates, false, true);
     const auto gate = [&](int64_t i) {
-      const Value recurrent = TakePart(from_h, i, hidden);
-      const Value sum = TakePart(px, i, hidden) + recurrent;
-      return Activate(sum, f, cell.clip);
+      const Value recurrent = TakeBlocks(from_h, 1, i, i + 1, hidden);
+      const Value sum = TakeBlocks(px, 1, i, i + 1, hidden) + recurrent;
+      return Activate(sum, d.activations[0], d.clip);
     };
     const Value z = gate(0), r = gate(1);
-    Value inner;
-    if (linear) {
-      inner = TakePart(from_h, 2, hidden);
-      inner = r * (bias.valid() ? inner + bias : inner);
-    } else {
-      inner = MatMul(r * s.h, r_new, false, true);
-    }
-    const Value fresh = Activate(TakePart(px, 2, hidden) + inner, g, cell.clip);
+    const Value sum = TakeBlocks(px, 1, 2, 3, hidden) + inner(s.h, from_h, r);
+    const Value fresh = Activate(sum, d.activations[1], d.clip);
     return StepStates{fresh + z * (s.h - fresh), {}};
-  });
+  };
 }
 
-}  // namespace
+// ---- LSTM: i, f = f(.. + p * c); c' = f * c + i * g(..); o = f(.. + p * c'); h' = o * h(c')
 
-Status ConvertRnn(OnnxNode& n) {
-  RIDGE_ASSIGN_OR_RETURN(const RecurrentNode node, ReadRecurrent(n, 1, {"Tanh"}, false));
+bool IsLstm(const RecurrentCell& cell, const Direction& d) {
+  return !d.input_forget && IsPlain(d, cell.onnx_activations);
+}
+
+OperatorCall LstmCall(const Direction& d) { return {{d.c}, {}}; }
+
+RecurrentStep LstmSteps(const Direction& d) {
+  enum Gate : int64_t { kInput, kOutput, kForget, kCandidate };  // as ONNX orders them
+  return [&d](Value px, const StepStates& s) {
+    const Value sums = px + MatMul(s.h, d.r, false, true);
+    const auto part = [&](Value x, Gate gate) {
+      return TakeBlocks(x, static_cast<int>(x.dims().size()) - 1, gate, gate + 1, d.e.hidden);
+    };
+    const auto gate = [&](Gate which, Value c) {
+      Value x = part(sums, which);
+      if (d.peepholes.valid()) x = x + c * part(d.peepholes, which);
+      return Activate(x, d.activations[0], d.clip);
+    };
+    const Value in = gate(kInput, s.c);
+    const Value forget = d.input_forget ? in * -1 + 1 : gate(kForget, s.c);
+    const Value candidate = Activate(part(sums, kCandidate), d.activations[1], d.clip);
+    const Value added = in * candidate;
+    const Value c = forget * s.c + added;
+    const Value out = gate(kOutput, c);
+    return StepStates{out * Activate(c, d.activations[2]), c};
+  };
+}
+
+// ---- all
+
+RecurrentStates RunOperator(GraphBuilder& b, const CellImport& of, Value projected,
+                            const Direction& d) {
+  OperatorCall call = of.call(d);
+  call.inputs.insert(call.inputs.begin(), {projected, d.r, d.h});
+  call.attrs["reverse"] = int64_t{d.reverse};
+  if (of.cell.blocks() > 1) call.attrs["gates"] = std::string(of.cell.onnx_gates);
+  const RecurrentOp& op = of.cell.forward;
+  const std::vector<Value> out = OpOutputs(op.name, std::move(call.inputs), std::move(call.attrs));
+  return StatesOf(b, d, out[op.Output("y")],
+                  of.cell.has_cells() ? out[op.Output("cells")] : Value());
+}
+
+Result<RecurrentStates> Run(OnnxNode& n, const CellImport& of, Value x, const Direction& d) {
+  const Value projected = Op("matmul", {x, d.w, of.input_bias(d)}, {{"transpose_b", 1}});
+  if (!of.is_operator(of.cell, d)) return WalkSteps(n, projected, d, of.steps(d));
+  return RunOperator(n.b(), of, projected, d);
+}
+
+constexpr CellImport kGru = {kGruCell, GruInputBias, IsGru, GruCall, GruSteps};
+constexpr CellImport kLstm = {kLstmCell, BothBiases, IsLstm, LstmCall, LstmSteps};
+constexpr CellImport kRnn = {kRnnCell, BothBiases, IsRnn, RnnCall, RnnSteps};
+
+template <const CellImport& of>
+Status Convert(OnnxNode& n) {
+  RIDGE_ASSIGN_OR_RETURN(const RecurrentNode node, ReadRecurrent(n, of.cell));
   std::vector<RecurrentStates> states;
-  for (const RecurrentCell& cell : node.cells) {
-    RIDGE_ASSIGN_OR_RETURN(RecurrentStates s, RunRnn(n, node.x, cell));
+  for (const Direction& d : node.directions) {
+    RIDGE_ASSIGN_OR_RETURN(const RecurrentStates s, Run(n, of, node.x, d));
     states.push_back(s);
   }
   return SetRecurrentOutputs(n, node, states);
 }
-
-Status ConvertGru(OnnxNode& n) {
-  const bool linear = n.integer("linear_before_reset", 0) != 0;
-  RIDGE_ASSIGN_OR_RETURN(const RecurrentNode node, ReadRecurrent(n, 3, {"Sigmoid", "Tanh"}, false));
-  std::vector<RecurrentStates> states;
-  for (const RecurrentCell& cell : node.cells) {
-    RIDGE_ASSIGN_OR_RETURN(RecurrentStates s, RunGru(n, node.x, cell, linear));
-    states.push_back(s);
-  }
-  return SetRecurrentOutputs(n, node, states);
-}
-
-namespace {
 
 constexpr OnnxConverter kConverters[] = {
-    {"", "GRU", ConvertGru},
-    {"", "LSTM", ConvertLstm},
-    {"", "RNN", ConvertRnn},
-};
+    {"", "GRU", Convert<kGru>}, {"", "LSTM", Convert<kLstm>}, {"", "RNN", Convert<kRnn>}};
 
 }  // namespace
 

@@ -1,4 +1,4 @@
-// Inputs of RNN, GRU and LSTM, read and checked; outputs put together.
+// Inputs of RNN, GRU and LSTM, read and checked; the walk over their steps; outputs put together.
 #include <fmt/format.h>
 
 #include <numeric>
@@ -39,7 +39,7 @@ Result<Value> ReadState(OnnxNode& n, size_t i, const RecurrentNode& node, const 
   return node.batch_first ? Transpose(x, {1, 0, 2}) : x;
 }
 
-Status ReadExtents(OnnxNode& n, int64_t gates, RecurrentNode& node) {
+Status ReadExtents(OnnxNode& n, const RecurrentCell& cell, RecurrentNode& node) {
   RIDGE_RETURN_IF_ERROR(n.Need(3));
   const TensorType x = n.type(0), w = n.type(1), r = n.type(2);
   if (x.rank() != 3 || w.rank() != 3 || r.rank() != 3 || !IsFloat(x.dtype)) {
@@ -52,7 +52,7 @@ Status ReadExtents(OnnxNode& n, int64_t gates, RecurrentNode& node) {
             .batch = x.dims[node.batch_first ? 0 : 1],
             .input = x.dims[2],
             .hidden = r.dims[2],
-            .gates = gates,
+            .blocks = cell.blocks(),
             .directions = both ? 2 : 1};
   const int64_t hidden = n.integer("hidden_size", node.e.hidden);
   if (hidden == node.e.hidden) return Status();
@@ -126,20 +126,20 @@ struct Together {
   std::vector<RecurrentActivation> activations;
 };
 
-Result<Together> ReadTogether(OnnxNode& n, const RecurrentNode& node,
-                              const std::vector<std::string>& defaults, bool with_c) {
+Result<Together> ReadTogether(OnnxNode& n, const RecurrentNode& node, const RecurrentCell& cell) {
   const RecurrentExtents& e = node.e;
-  const int64_t rows = e.gates * e.hidden;
+  const int64_t rows = e.blocks * e.hidden;
   Together t;
   RIDGE_ASSIGN_OR_RETURN(t.w, ReadShaped(n, 1, {e.directions, rows, e.input}, "W"));
   RIDGE_ASSIGN_OR_RETURN(t.r, ReadShaped(n, 2, {e.directions, rows, e.hidden}, "R"));
   RIDGE_ASSIGN_OR_RETURN(t.bias, ReadShaped(n, 3, {e.directions, 2 * rows}, "B"));
   RIDGE_ASSIGN_OR_RETURN(t.lengths, ReadLengths(n, e));
   RIDGE_ASSIGN_OR_RETURN(t.h, ReadState(n, 5, node, "initial_h"));
-  if (with_c) {
+  if (cell.has_cells()) {
     RIDGE_ASSIGN_OR_RETURN(t.c, ReadState(n, 6, node, "initial_c"));
     RIDGE_ASSIGN_OR_RETURN(t.peepholes, ReadShaped(n, 7, {e.directions, 3 * e.hidden}, "P"));
   }
+  const std::span<const char* const> defaults = cell.onnx_activations;
   std::vector<std::string> names = n.texts("activations");
   for (int64_t d = 0; !n.has_attr("activations") && d < e.directions; ++d)
     names.insert(names.end(), defaults.begin(), defaults.end());
@@ -148,73 +148,72 @@ Result<Together> ReadTogether(OnnxNode& n, const RecurrentNode& node,
   return t;
 }
 
-RecurrentCell CellOf(OnnxNode& n, const RecurrentNode& node, const Together& t, int64_t d) {
+RecurrentDirection DirectionOf(OnnxNode& n, const RecurrentNode& node, const Together& t,
+                               int64_t i) {
   GraphBuilder& b = n.b();
-  const auto row = [&](Value x) { return x.valid() ? TakeRow(b, x, d) : Value(); };
-  RecurrentCell cell;
-  cell.e = node.e;
-  cell.reverse = d == 1 || n.text("direction", "forward") == "reverse";
-  cell.w = row(t.w);
-  cell.r = row(t.r);
+  const auto row = [&](Value x) { return x.valid() ? TakeRow(b, x, i) : Value(); };
+  RecurrentDirection d;
+  d.e = node.e;
+  d.reverse = i == 1 || n.text("direction", "forward") == "reverse";
+  d.w = row(t.w);
+  d.r = row(t.r);
   if (t.bias.valid()) {
-    const int64_t rows = node.e.gates * node.e.hidden;
     const Value both = row(t.bias);
-    cell.wb = Slice(both, 0, 0, rows, 1);
-    cell.rb = Slice(both, 0, rows, 2 * rows, 1);
+    d.wb = TakeBlocks(both, 0, 0, node.e.blocks, node.e.hidden);
+    d.rb = TakeBlocks(both, 0, node.e.blocks, 2 * node.e.blocks, node.e.hidden);
   }
-  cell.h = row(t.h);
-  cell.c = row(t.c);
-  cell.peepholes = row(t.peepholes);
-  cell.lengths = t.lengths;
-  cell.clip = std::max(n.number("clip", 0), 0.0);
+  d.h = row(t.h);
+  d.c = row(t.c);
+  d.peepholes = row(t.peepholes);
+  d.lengths = t.lengths;
+  d.clip = std::max(n.number("clip", 0), 0.0);
+  d.linear_before_reset = n.integer("linear_before_reset", 0) != 0;
+  d.input_forget = n.integer("input_forget", 0) != 0;
   const size_t each = t.activations.size() / static_cast<size_t>(node.e.directions);
-  const auto first = t.activations.begin() + static_cast<int64_t>(each) * d;
-  cell.activations.assign(first, first + static_cast<int64_t>(each));
-  return cell;
+  const auto first = t.activations.begin() + static_cast<int64_t>(each) * i;
+  d.activations.assign(first, first + static_cast<int64_t>(each));
+  return d;
 }
 
 }  // namespace
 
-Result<RecurrentNode> ReadRecurrent(OnnxNode& n, int64_t gates,
-                                    const std::vector<std::string>& defaults, bool with_c) {
+Result<RecurrentNode> ReadRecurrent(OnnxNode& n, const RecurrentCell& cell) {
   RecurrentNode node;
-  RIDGE_RETURN_IF_ERROR(ReadExtents(n, gates, node));
+  RIDGE_RETURN_IF_ERROR(ReadExtents(n, cell, node));
   const std::string direction = n.text("direction", "forward");
   if (direction != "forward" && direction != "reverse" && direction != "bidirectional")
     return n.Error(fmt::format("direction is '{}'", direction));
-  RIDGE_ASSIGN_OR_RETURN(const Together t, ReadTogether(n, node, defaults, with_c));
+  RIDGE_ASSIGN_OR_RETURN(const Together t, ReadTogether(n, node, cell));
   RIDGE_RETURN_IF_ERROR(n.status());
   node.x = node.batch_first ? Transpose(n[0], {1, 0, 2}) : n[0];
-  for (int64_t d = 0; d < node.e.directions; ++d) node.cells.push_back(CellOf(n, node, t, d));
+  for (int64_t i = 0; i < node.e.directions; ++i)
+    node.directions.push_back(DirectionOf(n, node, t, i));
   RIDGE_RETURN_IF_ERROR(n.status());
   return node;
 }
 
-Value TakePart(Value x, int64_t i, int64_t hidden) {
-  const auto last = static_cast<int64_t>(x.dims().size()) - 1;
-  return Slice(x, last, i * hidden, (i + 1) * hidden, 1);
+Value TakeBlocks(Value x, int axis, int64_t first, int64_t last, int64_t hidden) {
+  return Slice(x, axis, first * hidden, last * hidden, 1);
 }
 
-Value ProjectInput(Value x, const RecurrentCell& cell, Value bias) {
-  return Op("matmul", {x, cell.w, bias}, {{"transpose_b", 1}});
-}
-
-Value StepOf(GraphBuilder& b, Value projected, int64_t t) {
-  if (!b.ok()) return {};
-  const Dims d = projected.dims();
-  return ReshapeExactly(Slice(projected, 0, t, t + 1, 1), {d[1], d[2]});
-}
-
-bool IsPlain(const RecurrentCell& cell, std::initializer_list<const char*> activations) {
+bool IsPlain(const RecurrentDirection& d, std::span<const char* const> activations) {
   const auto same = [](const RecurrentActivation& a, const char* name) { return a.name == name; };
   constexpr int64_t kMostCounted = 65536;  // a constant numbers the steps
-  const bool whole = !cell.lengths.valid() || (!cell.reverse && cell.e.seq_len <= kMostCounted);
-  return whole && !cell.peepholes.valid() && cell.clip == 0 &&
-         std::equal(cell.activations.begin(), cell.activations.end(), activations.begin(),
+  const bool whole = !d.lengths.valid() || (!d.reverse && d.e.seq_len <= kMostCounted);
+  return whole && !d.peepholes.valid() && d.clip == 0 &&
+         std::equal(d.activations.begin(), d.activations.end(), activations.begin(),
                     activations.end(), same);
 }
 
 namespace {
+
+Value Zero(Value like) { return ScalarLike(like, 0); }
+
+Value StepOf(GraphBuilder& b, Value steps, int64_t t) {
+  if (!b.ok()) return {};
+  const Dims d = steps.dims();
+  return ReshapeExactly(Slice(steps, 0, t, t + 1, 1), {d[1], d[2]});
+}
 
 // i64[seq_len, 1, 1]: 1, 2, ..
 Value StepCounts(GraphBuilder& b, int64_t seq_len) {
@@ -223,56 +222,77 @@ Value StepCounts(GraphBuilder& b, int64_t seq_len) {
   return b.Constant(std::move(counts), "steps");
 }
 
-Value Zero(Value like) { return ScalarLike(like, 0); }
-
-}  // namespace
-
-Value LastState(GraphBuilder& b, const RecurrentCell& cell, Value states, Value first) {
-  const int64_t steps = cell.e.seq_len;
+// The state after the last step of `states` [seq_len, batch, hidden]; `first` when there is none.
+Value LastState(GraphBuilder& b, const RecurrentDirection& d, Value states, Value first) {
+  const int64_t steps = d.e.seq_len;
   if (!b.ok() || steps == 0) return first;
-  if (!cell.lengths.valid()) return StepOf(b, states, cell.reverse ? 0 : steps - 1);
+  if (!d.lengths.valid()) return StepOf(b, states, d.reverse ? 0 : steps - 1);
   // A sum in which one step is not 0.
   const Value most = b.Scalar(DType::kI64, static_cast<double>(steps));
-  const Value count = Minimum(cell.lengths, most);
+  const Value count = Minimum(d.lengths, most);
   const Value is_last = Equal(StepCounts(b, steps), count);
   const Value last = Sum(Where(is_last, states, Zero(states)), {0});
-  const Value runs = cell.lengths > b.Scalar(DType::kI64, 0);
+  const Value runs = d.lengths > b.Scalar(DType::kI64, 0);
   return Where(runs, last, first);
 }
 
-Value ZeroWhereOver(GraphBuilder& b, const RecurrentCell& cell, Value states) {
-  if (!b.ok() || !cell.lengths.valid() || cell.e.seq_len == 0) return states;
-  const Value runs = cell.lengths >= StepCounts(b, cell.e.seq_len);
+// `states` with zeros where a sequence is over.
+Value ZeroWhereOver(GraphBuilder& b, const RecurrentDirection& d, Value states) {
+  if (!b.ok() || !d.lengths.valid() || d.e.seq_len == 0) return states;
+  const Value runs = d.lengths >= StepCounts(b, d.e.seq_len);
   return Where(runs, states, Zero(states));
 }
 
-Value KeepWhereOver(GraphBuilder& b, const RecurrentCell& cell, int64_t t, Value fresh,
+// `fresh`, or where the sequence is over before step t `kept`; zeros where that is invalid.
+Value KeepWhereOver(GraphBuilder& b, const RecurrentDirection& d, int64_t t, Value fresh,
                     Value kept) {
-  if (!cell.lengths.valid() || !b.ok()) return fresh;
-  const Value runs = cell.lengths > b.Scalar(DType::kI64, static_cast<double>(t));
-  return Where(runs, fresh, kept.valid() ? kept : ScalarLike(fresh, 0));
+  if (!d.lengths.valid() || !b.ok()) return fresh;
+  const Value runs = d.lengths > b.Scalar(DType::kI64, static_cast<double>(t));
+  return Where(runs, fresh, kept.valid() ? kept : Zero(fresh));
 }
 
-Value StackSteps(GraphBuilder& b, const std::vector<Value>& steps) {
+// [n, hidden] each -> [how many, n, hidden]
+Value Stack(GraphBuilder& b, const std::vector<Value>& each) {
   if (!b.ok()) return {};
   std::vector<Value> rows;
-  for (Value step : steps) {
-    const Dims d = step.dims();
-    rows.push_back(ReshapeExactly(step, {1, d[0], d[1]}));
+  for (Value row : each) {
+    const Dims d = row.dims();
+    rows.push_back(ReshapeExactly(row, {1, d[0], d[1]}));
   }
   return rows.size() == 1 ? rows[0] : Concat(rows, 0);
 }
 
-Status SpendSteps(OnnxNode& n, int64_t seq_len) {
+}  // namespace
+
+RecurrentStates StatesOf(GraphBuilder& b, const RecurrentDirection& d, Value y, Value cells) {
+  return {.y = ZeroWhereOver(b, d, y),
+          .last_h = LastState(b, d, y, d.h),
+          .last_c = cells.valid() ? LastState(b, d, cells, d.c) : Value()};
+}
+
+Result<RecurrentStates> WalkSteps(OnnxNode& n, Value projected, const RecurrentDirection& d,
+                                  const RecurrentStep& step) {
   constexpr int64_t kNodesPerStep = 12;
-  return n.importer().ChargeUnrollBudget(kNodesPerStep * seq_len);
+  GraphBuilder& b = n.b();
+  RIDGE_RETURN_IF_ERROR(n.importer().ChargeUnrollBudget(kNodesPerStep * d.e.seq_len));
+  std::vector<Value> ys(static_cast<size_t>(d.e.seq_len));
+  StepStates now{d.h, d.c};
+  for (int64_t i = 0; i < d.e.seq_len; ++i) {
+    const int64_t t = d.reverse ? d.e.seq_len - 1 - i : i;
+    const StepStates next = step(StepOf(b, projected, t), now);
+    ys[static_cast<size_t>(t)] = KeepWhereOver(b, d, t, next.h, Value());
+    now.h = KeepWhereOver(b, d, t, next.h, now.h);
+    if (now.c.valid()) now.c = KeepWhereOver(b, d, t, next.c, now.c);
+    RIDGE_RETURN_IF_ERROR(n.status());
+  }
+  return RecurrentStates{Stack(b, ys), now.h, now.c};
 }
 
 namespace {
 
 // One a direction [batch, hidden] -> [directions, batch, hidden], or with batch first.
 Value StackDirections(GraphBuilder& b, const std::vector<Value>& each, bool batch_first) {
-  const Value stacked = StackSteps(b, each);
+  const Value stacked = Stack(b, each);
   return batch_first ? Transpose(stacked, {1, 0, 2}) : stacked;
 }
 
