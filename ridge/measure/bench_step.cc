@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <numeric>
 
 #include "ridge/core/median.h"
 #include "ridge/core/process.h"
@@ -73,6 +74,8 @@ void Bench::ReadFigures() {
   result_.params = job_->job().parameter_count;
   result_.ms_min = *std::min_element(timed.begin(), timed.end()) * 1e3;
   result_.ms_med = median * 1e3;
+  result_.ms_mean =
+      std::reduce(timed.begin(), timed.end()) / static_cast<double>(timed.size()) * 1e3;
   result_.samples_s = static_cast<double>(options.batch) / median;
   result_.peak_mb = static_cast<double>(peak - request_.resident_at_main_bytes) / (1 << 20);
   result_.planned = {job_->job().memory.peak_bytes,
@@ -124,6 +127,7 @@ std::string BenchToJson(const BenchResult& r) {
                      {"params", r.params},
                      {"ms_min", r.ms_min},
                      {"ms_med", r.ms_med},
+                     {"ms_mean", r.ms_mean},
                      {"samples_s", r.samples_s},
                      {"first_step_s", r.first_step_s},
                      {"peak_mb", r.peak_mb},

@@ -28,7 +28,7 @@ struct BenchRequest {
 struct BenchResult {
   std::string model, optimizer, precision, version;
   int64_t batch = 0, slices = 1, threads = 0, params = 0;
-  double ms_min = 0, ms_med = 0, samples_s = 0, first_step_s = 0, peak_mb = 0;
+  double ms_min = 0, ms_med = 0, ms_mean = 0, samples_s = 0, first_step_s = 0, peak_mb = 0;
   double loss0 = 0, loss = 0;  // of the first and the last step
   RunFigures planned, measured;
   MachinePeaks peaks;

@@ -32,6 +32,7 @@ TEST(BenchStepTest, HasTheKeysOfTheContract) {
                           "params",
                           "ms_min",
                           "ms_med",
+                          "ms_mean",
                           "samples_s",
                           "first_step_s",
                           "peak_mb",

@@ -7,7 +7,7 @@ import unittest
 from _ridge import RidgeTest, SMALL, read_npz, write_npz
 
 BENCH_KEYS = {"fw", "ver", "model", "batch", "opt", "prec", "threads", "params", "ms_min", "ms_med",
-              "samples_s", "first_step_s", "peak_mb", "loss0", "loss", "planned", "measured",
+              "ms_mean", "samples_s", "first_step_s", "peak_mb", "loss0", "loss", "planned", "measured",
               "peak_flops_per_s", "bytes_per_s", "model_flops", "flops_floor_s", "roofline_step_s"}
 SUMMARY_KEYS = {"model", "seed", "steps", "epochs", "test_accuracy", "loss", "wall_s", "planned",
                 "measured", "skipped_samples", "parameters_sha256", "ridge_version", "device",
