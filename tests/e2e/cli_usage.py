@@ -1,9 +1,12 @@
 """Threads, the environment, full disks and help; what a user types wrongly is in tests/text/cli/."""
 import json
+import os
+import shutil
 import subprocess
+import time
 import unittest
 
-from _ridge import RIDGE, RidgeTest
+from _ridge import RIDGE, SMALL, RidgeTest
 
 
 class Usage(RidgeTest):
@@ -30,6 +33,27 @@ class Usage(RidgeTest):
             words = [] if threads is None else ["--threads", str(threads)]
             done = json.loads(self.ok(*step, *words, env=env))
             self.assertEqual((done["threads"], done["loss"]), said[threads or 1], env)
+
+    def spin_count(self, env):
+        """GOMP_SPINCOUNT in the environment of a run, and the name of its process."""
+        process = self.start("train", *SMALL, "--epochs", "1000", "--out", "run", env=env)
+        try:
+            deadline = time.monotonic() + 60
+            while not os.path.exists(self.path("run")) and time.monotonic() < deadline:
+                time.sleep(0.01)
+            with open(f"/proc/{process.pid}/environ", encoding="utf-8") as file:
+                variables = dict(v.split("=", 1) for v in file.read().split("\0") if v)
+            with open(f"/proc/{process.pid}/comm", encoding="utf-8") as file:
+                return variables.get("GOMP_SPINCOUNT"), file.read().strip()
+        finally:
+            process.kill()
+            process.communicate()
+            shutil.rmtree(self.path("run"), ignore_errors=True)
+
+    def test_waiting_threads_spin_for_a_short_time_unless_the_user_says_how_long(self):
+        self.assertEqual(self.spin_count({}), ("10000", "ridge"))
+        self.assertEqual(self.spin_count({"GOMP_SPINCOUNT": "7"}), ("7", "ridge"))
+        self.assertEqual(self.spin_count({"OMP_WAIT_POLICY": "active"}), (None, "ridge"))
 
     def test_flags_win_over_the_environment(self):
         bad = {"RIDGE_BATCH": "0"}
