@@ -14,8 +14,10 @@ namespace {
 // More slices must have a predicted time below this share of that of fewer: the roofline
 // underestimates small products by up to 5 % (gpt, bert, unet in two slices).
 constexpr double kWorthSlicing = 0.95;
-// Recomputing a value for x % of the step's time must free at least x % of these bytes per core.
+// Recomputing a value for x % of the step's time must free at least x % of these bytes per core, or
+// of the process's own bytes where the step's scratch is most of them.
 constexpr double kBytesPerCore = 4.0 * (1 << 30);
+constexpr double kMostOfBytes = 2.0 / 3;
 // All recomputed values together must free this share of the process's bytes.
 constexpr double kLeastFreed = 0.03;
 constexpr int64_t kManyActivations = int64_t{256} << 20;  // scratch bytes to explain in the report
@@ -103,7 +105,11 @@ class PlanSearch {
 
   Status AddWorthwhile() {
     const Candidate& whole = candidates_.front();
-    const double least = kBytesPerCore * facts_.threads / whole.seconds;
+    const auto own_bytes = static_cast<double>(whole.bytes);
+    double bytes = kBytesPerCore * facts_.threads;
+    if (static_cast<double>(whole.scratch_bytes) >= kMostOfBytes * own_bytes)
+      bytes = std::min(bytes, own_bytes);
+    const double least = bytes / whole.seconds;
     // A recomputed value is written, so no value frees more bytes per second than memory writes.
     if (least > facts_.memory_bytes_per_s) return Status();
     return Add(whole.planned.slices, {.any = true, .least_bytes_per_s = least});

@@ -107,6 +107,19 @@ TEST(SearchPlan, RecomputesWhereKeepingDoesNotFit) {
   EXPECT_LT(choice.program.arena_bytes, kept);
 }
 
+TEST(SearchPlan, RecomputesWhereActivationsAreMostOfTheBytes) {
+  const auto chosen = [](int64_t batch) {
+    Gelus graphs(batch, /*most_slices=*/1);
+    return Search(graphs, {.recompute = std::nullopt, .batch = batch});
+  };
+  const PlanChoice many = chosen(kBatch);
+  ASSERT_EQ(many.candidates.size(), 2U);
+  EXPECT_NE(many.recompute, "off");
+  EXPECT_LT(many.candidates[1].bytes, many.candidates[0].bytes);
+  const PlanChoice few = chosen(64);
+  EXPECT_EQ(few.recompute, "off");
+}
+
 TEST(SearchPlan, NamesTheLeastWhereNothingFits) {
   Gelus graphs(kBatch, /*most_slices=*/1);
   const PlanChoice choice = Search(graphs, {.recompute = std::nullopt, .limit_bytes = 1});
