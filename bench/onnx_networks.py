@@ -12,35 +12,21 @@ import argparse
 import json
 import math
 import pathlib
-import subprocess
 import sys
 import time
 
-from side_by_side import machine
+from side_by_side import PEERS, best, machine, run
 
-PEER = pathlib.Path(__file__).resolve().parent / "peers" / "onnx_torch.py"
+PEER = PEERS / "onnx_torch.py"
 MODES = ("eager", "cl", "compile")
 KEYS = ("ms_min", "ms_med", "first_step_s", "peak_mb")
 
 
-def run(command, limit_s):
-    """The JSON line that the command prints, or why there is none."""
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=limit_s)
-    except subprocess.TimeoutExpired:
-        return {"error": f"over {limit_s} s"}
-    if done.returncode != 0:
-        lines = done.stderr.strip().splitlines()
-        return {"error": lines[-1][:300] if lines else f"exit {done.returncode}"}
-    return json.loads(done.stdout.strip().splitlines()[-1])
-
-
 def export(args, name):
+    """The network's file; None when PyTorch does not write it."""
     file = args.work / f"{name.replace('/', '-')}-{args.batch}.onnx"
-    if file.exists():
-        return file, None
-    done = run([args.torch, str(PEER), "export", name, str(args.batch), str(file)], args.limit)
-    return file, done.get("error")
+    command = [args.torch, str(PEER), "export", name, str(args.batch), str(file)]
+    return file if file.exists() or run(command, False, args.limit) else None
 
 
 def commands(args, name, file):
@@ -51,21 +37,25 @@ def commands(args, name, file):
         yield mode, [args.torch, str(PEER), "time", name, str(args.batch), mode, steps]
 
 
-def best_of(runs):
-    good = [r for r in runs if "error" not in r]
-    if not good:
-        return runs[0]
-    return {key: min(r[key] for r in good) for key in KEYS}
+def times(args, name, file):
+    """By side the best figures of all rounds; None for a side that fails, which runs once."""
+    runs = {}
+    for _ in range(args.rounds):
+        for side, command in commands(args, name, file):
+            if None not in runs.setdefault(side, []):
+                runs[side].append(run(command, False, args.limit))
+    return {side: {key: best(rows, key) for key in KEYS} if rows[0] else None
+            for side, rows in runs.items()}
 
 
 def ratios(table):
     """ridge over the faster, and over the leaner mode of PyTorch."""
-    peers = {m: f for m, f in table.items() if m != "ridge" and "error" not in f}
-    if not peers or "error" in table["ridge"]:
+    peers = {side: f for side, f in table.items() if side != "ridge" and f}
+    if not peers or not table["ridge"]:
         return {}
     found = {}
     for label, key in (("time", "ms_min"), ("memory", "peak_mb")):
-        peer = min(peers, key=lambda m: peers[m][key])
+        peer = min(peers, key=lambda side: peers[side][key])
         found[label] = round(table["ridge"][key] / peers[peer][key], 3)
         found[f"{label}_peer"] = peer
     return found
@@ -74,8 +64,8 @@ def ratios(table):
 def show(name, table, ratio):
     print(f"{name}: " + ", ".join(f"{k} {v}" for k, v in ratio.items()))
     for side, figures in table.items():
-        print("  %-8s" % side, figures.get("error") or "  ".join(
-            f"{k} {figures[k]:.4g}" for k in KEYS), flush=True)
+        text = "  ".join(f"{k} {v:.4g}" for k, v in figures.items()) if figures else "failed"
+        print("  %-8s" % side, text, flush=True)
 
 
 def main():
@@ -92,21 +82,14 @@ def main():
     parser.add_argument("--limit", type=float, default=240, help="seconds that one run may take")
     parser.add_argument("--out", type=pathlib.Path)
     args = parser.parse_args()
+    args.ridge = str(pathlib.Path(args.ridge).resolve())
+    args.work = args.work.resolve()
     args.work.mkdir(parents=True, exist_ok=True)
     record = {"machine": machine(), "date": time.strftime("%Y-%m-%d"), "batch": args.batch,
               "rounds": args.rounds, "networks": {}}
     for name in args.networks:
-        file, error = export(args, name)
-        if error:
-            print(f"{name}: not exported: {error}", flush=True)
-            record["networks"][name] = {"error": error}
-            continue
-        runs = {}
-        for _ in range(args.rounds):
-            for side, command in commands(args, name, file):
-                if "error" not in runs.get(side, [{}])[0]:
-                    runs.setdefault(side, []).append(run(command, args.limit))
-        table = {side: best_of(of_side) for side, of_side in runs.items()}
+        file = export(args, name)
+        table = times(args, name, file) if file else {"ridge": None}
         ratio = ratios(table)
         record["networks"][name] = {**table, "ratios": ratio}
         show(name, table, ratio)

@@ -83,7 +83,7 @@ def build(source, name):
         import torchvision
         extra = {"init_weights": False} if "init_weights" in inspect.signature(
             torchvision.models.get_model_builder(name)).parameters else {}
-        if "aux_logits" in extra or name in ("inception_v3", "googlenet"):
+        if name in ("inception_v3", "googlenet"):
             extra["aux_logits"] = False
         size = 299 if name == "inception_v3" else IMAGE
         return Logits(torchvision.models.get_model(name, weights=None, num_classes=CLASSES, **extra)), (3, size, size)
@@ -93,7 +93,6 @@ def build(source, name):
         if "drop" in key and isinstance(value, float):
             setattr(config, key, 0.0)
     config.use_cache = False
-    config.pad_token_id = None if config.pad_token_id is None else config.pad_token_id
     return Logits(transformers.AutoModelForSequenceClassification.from_config(config)), (TOKENS,)
 
 
@@ -115,7 +114,7 @@ def export(spec, batch, file):
 
 
 def measure(spec, batch, mode, steps):
-    import timm, torchvision, transformers
+    import timm, torchvision, transformers  # before `base`, as their memory is not the step's
     torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", "2")))
     rss = lambda: int(open("/proc/self/statm").read().split()[1]) * 4096
     peak = lambda: next(int(l.split()[1]) * 1024 for l in open("/proc/self/status") if l.startswith("VmHWM"))
