@@ -21,8 +21,11 @@ struct GemmF32 {
   // Added to the product where it is not nullptr: (m, n), as far apart as c (it may be c), and (n).
   const float* extra = nullptr;
   const float* bias = nullptr;
+  bool relu = false;  // of the sum of all
 };
 
+// Whether rows of `a` are copied first; `row_major`: its col is 1.
+bool GemmF32PacksA(bool row_major);
 // Floats of scratch that a call with these extents needs, of any alignment.
 int64_t GemmF32Scratch(int64_t n, int64_t k);
 

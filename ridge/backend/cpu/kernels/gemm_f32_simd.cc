@@ -27,7 +27,7 @@ namespace ridge::cpu {
 namespace {
 
 constexpr int64_t kMostDepth = 256, kMostColumns = 384;
-constexpr int64_t kSlot = 16;  // floats of one step of a strip: one line
+constexpr int64_t kLine = 16;  // floats
 constexpr int64_t kWidestPanel = 32;
 // A tile's depth is cut in so many parts; some lines are fetched before each.  All at once would
 // take the buffers that the tile's own loads need.
@@ -52,6 +52,9 @@ namespace {
 // With 32 registers 28 of them hold the tile, with 16 it is 12.
 constexpr int kTileRows = HWY_TARGET <= HWY_AVX3 ? 14 : 6;
 constexpr int kVectors = 2;
+constexpr int64_t kSlot = kTileRows > 8 ? 16 : 8;  // floats of one step of a strip
+// Few rows are read where they lie; many would share sets of the first cache.
+constexpr bool kReadsRows = kTileRows <= 8;
 constexpr int64_t kLanes = static_cast<int64_t>(hn::MaxLanes(D()));
 constexpr int64_t kPanel = kVectors * kLanes;
 
@@ -64,17 +67,19 @@ struct Fetch {
   HWY_INLINE void Some(int64_t lines) {
     for (; lines > 0 && row < rows; --lines) {
       __builtin_prefetch(data + row * stride + at, /*rw=*/0, /*locality=*/2);  // second cache
-      at += kSlot;
-      if (at < floats + kSlot - 1) continue;  // the last line may begin behind a step
+      at += kLine;
+      if (at < floats + kLine - 1) continue;  // the last line may begin behind a step
       at = 0;
       ++row;
     }
   }
-  int64_t lines() const { return rows * (CeilDiv(floats, kSlot) + 1); }
+  int64_t lines() const { return rows * (CeilDiv(floats, kLine) + 1); }
 };
 
 // Strips are a line further apart than they are long, or they would share sets of the cache.
-HWY_INLINE int64_t StripFloats(int64_t depth) { return (depth + 1) * kSlot; }
+HWY_INLINE int64_t StripFloats(int64_t depth) {
+  return CeilDiv(depth * kSlot, kLine) * kLine + kLine;
+}
 
 // The first numbers of a row, as many as a strip has rows.
 HWY_INLINE void CopySlot(const float* from, int64_t rows, float* to) {
@@ -167,6 +172,7 @@ struct Target {
   int64_t row;
   int64_t columns;            // of c from here on; less than the tile at its right edge
   const float *extra, *bias;  // or nullptr
+  bool relu;
   Fetch *next_a, *next_b;
   int64_t lines_a, lines_b;  // in each of kParts
 };
@@ -181,12 +187,19 @@ HWY_INLINE void Finish(V sum, const Target& t, int64_t r, int64_t v) {
   const int64_t at = r * t.row + v * kLanes, columns = t.columns - v * kLanes;
   if (t.bias != nullptr) sum = AddFrom(t.bias + v * kLanes, columns, sum);
   if (t.extra != nullptr) sum = AddFrom(t.extra + at, columns, sum);
+  if (t.relu) sum = hn::Max(hn::Zero(D()), sum);  // in this order a NaN stays
   if (columns >= kLanes) {
     hn::StoreU(sum, D(), t.c + at);
   } else {
     StoreFirst(sum, t.c + at, static_cast<size_t>(columns));
   }
 }
+
+// Rows of a: packed, or where they lie (row > 1).
+struct Strip {
+  const float* data;
+  int64_t row;
+};
 
 // Some lines of what comes next, and row `part` of what the tile is added to.
 template <int kRows, int kWidth>
@@ -200,9 +213,13 @@ HWY_INLINE void FetchPart(const Target& t, int64_t part) {
 }
 
 // kRows rows by kWidth vectors of c = or += a strip of a times a panel of b.
-template <int kRows, int kWidth>
-HWY_NOINLINE void Tile(const float* HWY_RESTRICT a, const float* HWY_RESTRICT b, int64_t depth,
+template <int kRows, int kWidth, bool kPacked>
+HWY_NOINLINE void Tile(const Strip& strip, const float* HWY_RESTRICT b, int64_t depth,
                        const Target& t) {
+  constexpr int kNear = 3;  // rows that one address register and its multiples of `row` reach
+  const int64_t row = kPacked ? 1 : strip.row;
+  const float* HWY_RESTRICT a = strip.data;
+  const float* HWY_RESTRICT far = a + kNear * row;
   const D d;
   V sum[kRows][kWidth];
 #pragma GCC unroll 16
@@ -213,16 +230,18 @@ HWY_NOINLINE void Tile(const float* HWY_RESTRICT a, const float* HWY_RESTRICT b,
   const int64_t steps = CeilDiv(depth, kParts);
   for (int64_t k = 0, part = 0; k < depth; ++part) {
     FetchPart<kRows, kWidth>(t, part);
-    for (const int64_t end = std::min(depth, k + steps); k < end; ++k, a += kSlot, b += kPanel) {
+    for (const int64_t end = std::min(depth, k + steps); k < end; ++k, b += kPanel) {
       V column[kWidth];
 #pragma GCC unroll 2
       for (int v = 0; v < kWidth; ++v) column[v] = hn::Load(d, b + v * kLanes);
 #pragma GCC unroll 16
       for (int r = 0; r < kRows; ++r) {
-        const V x = hn::Set(d, a[r]);
+        const V x = hn::Set(d, kPacked || r < kNear ? a[r * row] : far[(r - kNear) * row]);
 #pragma GCC unroll 2
         for (int v = 0; v < kWidth; ++v) sum[r][v] = hn::MulAdd(x, column[v], sum[r][v]);
       }
+      a += kPacked ? kSlot : 1;
+      far += kPacked ? kSlot : 1;
     }
   }
 #pragma GCC unroll 16
@@ -233,11 +252,15 @@ HWY_NOINLINE void Tile(const float* HWY_RESTRICT a, const float* HWY_RESTRICT b,
 }
 
 template <int kRows>
-HWY_INLINE void TileOf(int64_t rows, const float* a, const float* b, int64_t depth,
+HWY_INLINE void TileOf(int64_t rows, const Strip& a, const float* b, int64_t depth,
                        const Target& t) {
   if (rows == kRows) {
-    if (t.columns > kLanes) return Tile<kRows, 2>(a, b, depth, t);
-    return Tile<kRows, 1>(a, b, depth, t);
+    if constexpr (kReadsRows) {
+      if (a.row != 1 && t.columns > kLanes) return Tile<kRows, 2, false>(a, b, depth, t);
+      if (a.row != 1) return Tile<kRows, 1, false>(a, b, depth, t);
+    }
+    if (t.columns > kLanes) return Tile<kRows, 2, true>(a, b, depth, t);
+    return Tile<kRows, 1, true>(a, b, depth, t);
   }
   if constexpr (kRows > 1) TileOf<kRows - 1>(rows, a, b, depth, t);
 }
@@ -248,6 +271,8 @@ Fetch FetchOf(const MatrixF32& x, int64_t rows, int64_t columns) {
   return {};
 }
 
+bool PacksA(bool row_major) { return !kReadsRows || !row_major; }
+
 // One block of b under all rows of a.
 struct Step {
   int64_t j, columns, k, depth;
@@ -255,7 +280,7 @@ struct Step {
 };
 
 // A strip of a, its first row being i, by all panels.
-void MultiplyStrip(const GemmF32& g, const Step& s, int64_t i, int64_t rows, const float* a,
+void MultiplyStrip(const GemmF32& g, const Step& s, int64_t i, int64_t rows, const Strip& a,
                    const float* b, Fetch& next_a, Fetch& next_b) {
   for (int64_t p = 0; p < s.columns; p += kPanel) {
     const int64_t at = i * g.c_row + s.j + p;
@@ -265,6 +290,7 @@ void MultiplyStrip(const GemmF32& g, const Step& s, int64_t i, int64_t rows, con
                     .columns = s.columns - p,
                     .extra = before == nullptr ? nullptr : before + at,
                     .bias = s.k > 0 || g.bias == nullptr ? nullptr : g.bias + s.j + p,
+                    .relu = g.relu && s.k + s.depth == g.k,
                     .next_a = &next_a,
                     .next_b = &next_b,
                     .lines_a = s.lines_a,
@@ -281,7 +307,8 @@ class Product {
         columns_(EqualRun(g.n, kMostColumns, kPanel)),
         height_(EqualRun(g.m, kTileRows, 1)),
         group_(std::min(height_ * kStrips, g.m)),
-        a_(scratch + (kSlot - reinterpret_cast<uintptr_t>(scratch) / 4 % kSlot) % kSlot),
+        packs_a_(PacksA(g.a.col == 1 && g.a.row > 1)),
+        a_(scratch + (kLine - reinterpret_cast<uintptr_t>(scratch) / 4 % kLine) % kLine),
         b_(a_ + kStrips * StripFloats(depth_)) {}
 
   void Run() {
@@ -312,25 +339,31 @@ class Product {
     return CeilDiv(next.lines(), CeilDiv(rows, height_) * CeilDiv(columns, kPanel) * kParts);
   }
 
+  // What is packed after rows up to `end`; rows that are read where they lie are left to the
+  // prefetchers.
+  Fetch NextA(const Step& s, const Step& next, int64_t end) const {
+    if (!packs_a_) return {};
+    if (end < g_.m) return FetchOf(View(g_.a, end, s.k), std::min(group_, g_.m - end), s.depth);
+    return next.j < g_.n ? FetchOf(View(g_.a, 0, next.k), group_, next.depth) : Fetch();
+  }
+
   // Rows [i, i + group_).
   void MultiplyGroup(Step s, const Step& next, int64_t i, Fetch& next_b) {
     const int64_t end = std::min(i + group_, g_.m);
-    PackA(View(g_.a, i, s.k), end - i, height_, s.depth, a_);
-    Fetch next_a;
-    if (end < g_.m) {
-      next_a = FetchOf(View(g_.a, end, s.k), std::min(group_, g_.m - end), s.depth);
-    } else if (next.j < g_.n) {
-      next_a = FetchOf(View(g_.a, 0, next.k), group_, next.depth);
-    }
+    if (packs_a_) PackA(View(g_.a, i, s.k), end - i, height_, s.depth, a_);
+    Fetch next_a = NextA(s, next, end);
     s.lines_a = LinesAPart(next_a, end - i, s.columns);
-    const float* strip = a_;
-    for (int64_t r = i; r < end; r += height_, strip += StripFloats(s.depth))
+    for (int64_t r = i; r < end; r += height_) {
+      Strip strip{a_ + (r - i) / height_ * StripFloats(s.depth), 1};
+      if (!packs_a_) strip = {View(g_.a, r, s.k).data, g_.a.row};
       MultiplyStrip(g_, s, r, std::min(height_, end - r), strip, b_, next_a, next_b);
+    }
   }
 
   const GemmF32& g_;
   const int64_t depth_, columns_;
   const int64_t height_, group_;  // rows of a strip, and of the strips that are packed at once
+  const bool packs_a_;
   float *const a_, *const b_;
 };
 
@@ -345,10 +378,13 @@ HWY_AFTER_NAMESPACE();
 namespace ridge::cpu {
 
 HWY_EXPORT(Run);
+HWY_EXPORT(PacksA);
+
+bool GemmF32PacksA(bool row_major) { return HWY_DYNAMIC_DISPATCH(PacksA)(row_major); }
 
 int64_t GemmF32Scratch(int64_t n, int64_t k) {
   const int64_t depth = EqualRun(k, kMostDepth, 1);
-  return depth * EqualRun(n, kMostColumns, kWidestPanel) + kStrips * (depth + 1) * kSlot + kSlot;
+  return depth * EqualRun(n, kMostColumns, kWidestPanel) + kStrips * (depth + 1) * kLine + kLine;
 }
 
 void RunGemmF32(const GemmF32& gemm, float* scratch) { HWY_DYNAMIC_DISPATCH(Run)(gemm, scratch); }

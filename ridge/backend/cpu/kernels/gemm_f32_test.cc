@@ -2,9 +2,13 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <limits>
 #include <random>
 #include <vector>
+
+#include "hwy/targets.h"
 
 namespace ridge::cpu {
 namespace {
@@ -33,8 +37,20 @@ MatrixF32 View(const std::vector<float>& data, int64_t rows, int64_t columns, Or
   return {data.data(), 2 * columns, 2};
 }
 
-class GemmF32Test : public testing::Test {
+// One run for each instruction set that has a tile of its own and that this machine has.
+class GemmF32Test : public testing::TestWithParam<int64_t> {
  protected:
+  void SetUp() override {
+    if ((hwy::SupportedTargets() & GetParam()) == 0) GTEST_SKIP() << "not on this machine";
+    Use(GetParam());
+  }
+  void TearDown() override { Use(0); }
+
+  static void Use(int64_t targets) {  // 0: what the machine has
+    hwy::SetSupportedTargetsForTest(targets);
+    hwy::GetChosenTarget().Update(hwy::SupportedTargets());
+  }
+
   // The product of random matrices against sums in double; the bound is that of sums in any order.
   static void Check(const Size& s, Order order_a, Order order_b, bool adds) {
     SCOPED_TRACE(testing::Message() << s.m << "x" << s.n << "x" << s.k << " orders "
@@ -51,7 +67,8 @@ class GemmF32Test : public testing::Test {
                        .c = c.data(),
                        .c_row = row,
                        .extra = adds ? extra.data() : nullptr,
-                       .bias = adds ? bias.data() : nullptr};
+                       .bias = adds ? bias.data() : nullptr,
+                       .relu = adds};
     std::vector<float> scratch(static_cast<size_t>(GemmF32Scratch(s.n, s.k)) + 1, kGuard);
     RunGemmF32(gemm, scratch.data());
     EXPECT_EQ(scratch.back(), kGuard);
@@ -60,7 +77,8 @@ class GemmF32Test : public testing::Test {
         const auto at = static_cast<size_t>(i * row + j);
         const double more =
             adds && j < s.n ? double{extra[at]} + double{bias[static_cast<size_t>(j)]} : 0;
-        const double expected = j < s.n ? Exact(gemm, i, j) + more : double{kGuard};
+        const double sum = j < s.n ? Exact(gemm, i, j) + more : double{kGuard};
+        const double expected = adds ? std::max(sum, 0.0) : sum;
         ASSERT_NEAR(c[at], expected, 2e-7 * static_cast<double>(s.k + 8)) << i << ", " << j;
       }
     }
@@ -76,12 +94,12 @@ class GemmF32Test : public testing::Test {
   }
 };
 
-TEST_F(GemmF32Test, EveryHeightOfATileAndEveryWidth) {
+TEST_P(GemmF32Test, EveryHeightOfATileAndEveryWidth) {
   for (int64_t m = 1; m <= 30; ++m) Check({m, 40, 5}, Order::kColumns, Order::kRows, false);
   for (int64_t n = 1; n <= 70; ++n) Check({15, n, 3}, Order::kColumns, Order::kRows, n % 2 == 0);
 }
 
-TEST_F(GemmF32Test, EveryOrderOfTheOperands) {
+TEST_P(GemmF32Test, EveryOrderOfTheOperands) {
   for (const Order a : {Order::kRows, Order::kColumns, Order::kApart}) {
     for (const Order b : {Order::kRows, Order::kColumns, Order::kApart}) {
       Check({33, 47, 29}, a, b, false);
@@ -90,14 +108,14 @@ TEST_F(GemmF32Test, EveryOrderOfTheOperands) {
   }
 }
 
-TEST_F(GemmF32Test, ManyBlocks) {
+TEST_P(GemmF32Test, ManyBlocks) {
   Check({20, 1000, 700}, Order::kColumns, Order::kRows, true);
   Check({61, 401, 513}, Order::kRows, Order::kColumns, false);
   Check({1, 1, 2000}, Order::kRows, Order::kRows, true);
 }
 
 // What a thread's share is must not change its elements.
-TEST_F(GemmF32Test, ElementsDoNotDependOnTheShare) {
+TEST_P(GemmF32Test, ElementsDoNotDependOnTheShare) {
   const Size s{37, 500, 600};
   const auto a = RandomNumbers(s.m * s.k, 1), b = RandomNumbers(s.k * s.n, 2);
   std::vector<float> whole(static_cast<size_t>(s.m * s.n)), parts = whole;
@@ -119,6 +137,26 @@ TEST_F(GemmF32Test, ElementsDoNotDependOnTheShare) {
   }
   EXPECT_EQ(whole, parts);
 }
+
+TEST_P(GemmF32Test, ReluKeepsNaN) {
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  const std::vector<float> a = {1, nan}, b = {-2};
+  std::vector<float> c(2), scratch(static_cast<size_t>(GemmF32Scratch(1, 1)));
+  RunGemmF32({.m = 2,
+              .n = 1,
+              .k = 1,
+              .a = {a.data(), 1, 1},
+              .b = {b.data(), 1, 1},
+              .c = c.data(),
+              .c_row = 1,
+              .relu = true},
+             scratch.data());
+  EXPECT_EQ(c[0], 0);
+  EXPECT_TRUE(std::isnan(c[1]));
+}
+
+INSTANTIATE_TEST_SUITE_P(Targets, GemmF32Test,
+                         testing::Values(int64_t{HWY_SSSE3}, int64_t{HWY_AVX2}, int64_t{HWY_AVX3}));
 
 }  // namespace
 }  // namespace ridge::cpu

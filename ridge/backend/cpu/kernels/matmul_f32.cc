@@ -1,5 +1,5 @@
-// matmul in f32 by our own packing product: for weight gradients of many rows, where oneDNN's
-// copies of a transposed `a` cost most (docs/design/0011).
+// matmul in f32 by our own packing product: under AVX-512 for weight gradients of many rows, where
+// oneDNN's copies of a transposed `a` cost most, under AVX2 for nearly all (docs/design/0011).
 //
 // Threads share y as a grid of rectangles; each packs what it reads, so there is no barrier, and
 // what two of them read is packed twice.  The efficiency offered is a law of the extents, fitted to
@@ -8,11 +8,11 @@
 #include <optional>
 
 #include "ridge/backend/cpu/kernel_def.h"
-#include "ridge/backend/cpu/kernels/epilogue.h"
 #include "ridge/backend/cpu/kernels/gemm_f32.h"
 #include "ridge/backend/cpu/kernels/instructions.h"
 #include "ridge/backend/cpu/kernels/matmul_extents.h"
 #include "ridge/backend/cpu/parallel.h"
+#include "ridge/core/instructions.h"
 #include "ridge/core/rounding.h"
 
 namespace ridge::cpu {
@@ -26,21 +26,26 @@ struct Grid {
   int rows = 1, columns = 1;
 };
 
-// Of one multiply-add of 16 a cycle; less where two threads write parts of one row of c (their
-// prefetchers fetch each other's lines).
-constexpr double kTileShare = 0.91, kSharedRowShare = 0.86;
+// What the tile reaches of the peak, which is 16 multiply-adds a cycle here; less where two threads
+// write parts of one row of c (their prefetchers fetch each other's lines).
+struct TileShares {
+  double alone, shared_rows;
+};
+constexpr TileShares kAvx512{0.91, 0.86}, kAvx2{0.99, 0.97};
 // Cycles of one core for a number of a or b that is packed, for one of c that is added to.
 constexpr double kPack = 0.35, kUpdate = 0.3;
 constexpr int64_t kBlockDepth = 256, kBlockColumns = 384;
 
-// Of the slowest thread of a grid (measured on Zen 4).
+// Of the slowest thread of a grid (measured on Zen 4, for AVX2 on Zen 5).
 double Cycles(const MatmulExtents& e, const Grid& grid) {
   const auto rows = static_cast<double>(CeilDiv(e.m, grid.rows));
   const int64_t run = CeilDiv(CeilDiv(e.n, kColumnGrain), grid.columns) * kColumnGrain;
   const auto columns = static_cast<double>(run), depth = static_cast<double>(e.k);
-  const double share = grid.columns > 1 ? kSharedRowShare : kTileShare;
+  const TileShares& tile = RunsAvx512() ? kAvx512 : kAvx2;
+  const double share = grid.columns > 1 ? tile.shared_rows : tile.alone;
+  const double pack_a = GemmF32PacksA(!e.transpose_a) ? kPack : 0;
   return rows * columns * depth / (16 * share) +
-         rows * depth * kPack * static_cast<double>(CeilDiv(run, kBlockColumns)) +
+         rows * depth * pack_a * static_cast<double>(CeilDiv(run, kBlockColumns)) +
          columns * depth * kPack +
          rows * columns * kUpdate * static_cast<double>(CeilDiv(e.k, kBlockDepth));
 }
@@ -68,7 +73,8 @@ class MatmulF32Kernel : public HostKernel<MatmulF32Kernel> {
         grid_(BestGrid(e_, threads)),
         threads_(threads),
         has_bias_(call.has_input(kBias)),
-        has_extra_(call.has_input(kExtra)) {}
+        has_extra_(call.has_input(kExtra)),
+        relu_(call.text("epilogue").ends_with("relu")) {}
 
   static int64_t WorkspaceFloats(const OpCall& call, int threads) {
     const MatmulF32Kernel kernel(call, threads);
@@ -107,20 +113,22 @@ class MatmulF32Kernel : public HostKernel<MatmulF32Kernel> {
             .c = static_cast<float*>(b.outputs[0]) + at,
             .c_row = e_.n,
             .extra = has_extra_ ? in(kExtra) + at : nullptr,
-            .bias = has_bias_ ? in(kBias) + columns.begin : nullptr};
+            .bias = has_bias_ ? in(kBias) + columns.begin : nullptr,
+            .relu = relu_};
   }
 
   const MatmulExtents e_;
   const Grid grid_;
   const int threads_;
-  const bool has_bias_, has_extra_;
+  const bool has_bias_, has_extra_, relu_;
 };
 
 const char* Refuse(const CandidateQuery& q) {
-  if (!RunsAvx512()) return refusal::kInstructions;
+  if (UsedInstructions() < Instructions::kAvx2) return refusal::kInstructions;
   if (!MatmulExtentsOf(q.call)) return refusal::kRank;
-  const std::vector<std::string> steps = EpilogueSteps(q.call);
-  return steps.empty() || (steps.size() == 1 && steps[0] == "add") ? nullptr : refusal::kEpilogue;
+  const std::string& steps = q.call.text("epilogue");
+  const bool taken = steps.empty() || steps == "add" || steps == "relu" || steps == "add,relu";
+  return taken ? nullptr : refusal::kEpilogue;
 }
 
 int64_t WorkspaceBytes(const CandidateQuery& q) {
