@@ -56,6 +56,13 @@ class Bf16Test(RidgeTest):
         with open(self.path("run/plan.txt"), encoding="utf-8") as file:
             self.assertIn(", adam, bf16, on cpu (1 thread)", file.read())
 
+    def test_auto_is_f32_where_no_product_gains_by_bf16(self):
+        text = self.ok("plan", "cnn", "--batch", "64", "--threads", "1", "--precision", "auto")
+        self.assertIn("Plan  cnn, batch 64, adam, f32, on cpu (1 thread)\n", text)
+        self.train("run", "--precision", "auto")
+        with open(self.path("run/options.json"), encoding="utf-8") as file:
+            self.assertEqual(json.load(file)["precision"], "bf16")
+
     def test_plan_and_bench_say_what_products_read(self):
         plan = json.loads(self.ok("plan", "mlp", "--batch", "32", "--precision", "bf16",
                                   "--json"))

@@ -15,9 +15,9 @@ namespace {
 // underestimates small products by up to 5 % (gpt, bert, unet in two slices).
 constexpr double kWorthSlicing = 0.95;
 // Recomputing a value for x % of the step's time must free at least x % of these bytes per core, or
-// of the process's own bytes where the step's scratch is most of them.
+// of the process's own bytes where the step's scratch is most of the arena.
 constexpr double kBytesPerCore = 4.0 * (1 << 30);
-constexpr double kMostOfBytes = 2.0 / 3;
+constexpr double kMostOfArena = 0.7;
 // All recomputed values together must free this share of the process's bytes.
 constexpr double kLeastFreed = 0.03;
 constexpr int64_t kManyActivations = int64_t{256} << 20;  // scratch bytes to explain in the report
@@ -107,7 +107,8 @@ class PlanSearch {
     const Candidate& whole = candidates_.front();
     const auto own_bytes = static_cast<double>(whole.bytes);
     double bytes = kBytesPerCore * facts_.threads;
-    if (static_cast<double>(whole.scratch_bytes) >= kMostOfBytes * own_bytes)
+    const auto arena = static_cast<double>(whole.planned.program.arena_bytes);
+    if (static_cast<double>(whole.scratch_bytes) >= kMostOfArena * arena)
       bytes = std::min(bytes, own_bytes);
     const double least = bytes / whole.seconds;
     // A recomputed value is written, so no value frees more bytes per second than memory writes.

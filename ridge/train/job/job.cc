@@ -50,6 +50,43 @@ Result<Program> PlanGraphs(const std::string& model, std::vector<NamedGraph> gra
 
 namespace {
 
+struct PrecisionChoice {
+  std::string precision;  // f32 or bf16
+  DType operands = DType::kF32;
+  PlanChoice plan;
+};
+
+Result<PrecisionChoice> SearchWith(const SearchRequest& query, const std::string& precision) {
+  TrainOptions options = query.options;
+  options.precision = precision;
+  PrecisionChoice found;
+  found.precision = precision;
+  RIDGE_ASSIGN_OR_RETURN(found.operands, ProductOperands(precision, query.machine));
+  RIDGE_ASSIGN_OR_RETURN(found.plan,
+                         SearchTrainingPlan({options, query.forward, query.facts, query.with_eval,
+                                             query.limit_bytes, query.machine}));
+  return found;
+}
+
+// The candidate that was taken.
+const PlanCandidate& Taken(const PlanChoice& choice) {
+  return *std::find_if(choice.candidates.begin(), choice.candidates.end(),
+                       [](const PlanCandidate& c) { return c.chosen; });
+}
+
+// The given precision; `auto` is bf16 where the device has it and the step is foreseen to be faster
+// by it, on the nominal device as all choices.
+Result<PrecisionChoice> SearchPrecision(const SearchRequest& query) {
+  const std::string& given = query.options.precision;
+  if (given != "auto") return SearchWith(query, given);
+  RIDGE_ASSIGN_OR_RETURN(PrecisionChoice f32, SearchWith(query, "f32"));
+  if (!query.machine.backend->Multiplies(DType::kBF16)) return f32;
+  RIDGE_ASSIGN_OR_RETURN(PrecisionChoice bf16, SearchWith(query, "bf16"));
+  const PlanCandidate &wide = Taken(f32.plan), &narrow = Taken(bf16.plan);
+  if (wide.fits != narrow.fits) return wide.fits ? f32 : bf16;
+  return narrow.seconds < wide.seconds ? bf16 : f32;
+}
+
 Result<PlannedJob> PlanParts(const TrainOptions& options, const Graph& forward, const JobData* data,
                              bool with_eval, const Machine& machine) {
   PlannedJob job;
@@ -62,10 +99,12 @@ Result<PlannedJob> PlanParts(const TrainOptions& options, const Graph& forward, 
     job.lr_dtype = forward.type(lr).dtype;
   job.data_bytes = data == nullptr ? 0 : PlannedDataBytes(*data, options.batch);
   job.limit_bytes = options.fit_bytes > 0 ? options.fit_bytes : AvailableMemoryBytes();
-  RIDGE_ASSIGN_OR_RETURN(job.operands, ProductOperands(options.precision, machine));
-  RIDGE_ASSIGN_OR_RETURN(PlanChoice choice,
-                         SearchTrainingPlan({options, forward, job.facts, with_eval,
-                                             job.limit_bytes - job.data_bytes, machine}));
+  RIDGE_ASSIGN_OR_RETURN(PrecisionChoice found,
+                         SearchPrecision({options, forward, job.facts, with_eval,
+                                          job.limit_bytes - job.data_bytes, machine}));
+  PlanChoice& choice = found.plan;
+  job.operands = found.operands;
+  job.options.precision = found.precision;
   job.options.slices = std::to_string(choice.slices);
   job.options.recompute = choice.recompute;
   job.keeps_many = choice.keeps_many;

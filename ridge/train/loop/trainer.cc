@@ -156,6 +156,7 @@ Status TrainRun::Prepare() {
   // Stored, so that a resumed run on other memory does not choose differently.
   if (options_.slices == "auto") options_.slices = job_.options.slices;
   if (options_.recompute == "auto") options_.recompute = job_.options.recompute;
+  if (options_.precision == "auto") options_.precision = job_.options.precision;
   return job_.fits() ? Status() : Refuse();
 }
 
