@@ -54,13 +54,6 @@ Status ReadAt(int fd, const std::string& path, int64_t offset, void* to, int64_t
   return Status();
 }
 
-Result<int64_t> RegularFileSize(int fd, const std::string& path) {
-  struct stat info {};
-  if (::fstat(fd, &info) != 0) return SystemError(path, "stat");
-  if (!S_ISREG(info.st_mode)) return Bad(path, "is not a regular file");
-  return static_cast<int64_t>(info.st_size);
-}
-
 }  // namespace
 
 Result<SafetensorsWriter> SafetensorsWriter::Create(const std::string& path,
@@ -132,27 +125,25 @@ Result<FileDigest> ReadFileDigest(const std::string& path) {
   }
 }
 
-SafetensorsFile::State::~State() {
-  if (fd >= 0) ::close(fd);
-}
-
 Result<SafetensorsFile> SafetensorsFile::Open(const std::string& path) {
   const auto state = std::make_shared<State>();
   state->path = path;
-  state->fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);  // a pipe must not block
-  if (state->fd < 0) return SystemError(path, "open");
+  OwnedFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));  // a pipe must not block
+  if (fd.get() < 0) return SystemError(path, "open");
+  RIDGE_ASSIGN_OR_RETURN(state->file,
+                         TensorFile::Adopt(std::move(fd), path, ErrorCode::kInvalidData));
   RIDGE_RETURN_IF_ERROR(ReadHeader(*state));
   return SafetensorsFile(state);
 }
 
 Status SafetensorsFile::ReadHeader(State& state) {
-  RIDGE_ASSIGN_OR_RETURN(const int64_t size, RegularFileSize(state.fd, state.path));
+  const int64_t size = state.file->size_bytes();
   if (size < kLengthBytes) {
     return Bad(state.path,
                fmt::format("has {} bytes; a safetensors file has at least {}", size, kLengthBytes));
   }
   std::array<uint8_t, kLengthBytes> prefix{};
-  RIDGE_RETURN_IF_ERROR(ReadAt(state.fd, state.path, 0, prefix.data(), kLengthBytes));
+  RIDGE_RETURN_IF_ERROR(ReadAt(state.fd(), state.path, 0, prefix.data(), kLengthBytes));
   const uint64_t length = DecodeLength(prefix);
   if (length > kMaxSafetensorsHeaderBytes) {
     return Bad(state.path, fmt::format("the header's length is {}; at most {} is allowed", length,
@@ -164,7 +155,7 @@ Status SafetensorsFile::ReadHeader(State& state) {
                                        size - kLengthBytes));
   }
   std::string text(length, '\0');
-  RIDGE_RETURN_IF_ERROR(ReadAt(state.fd, state.path, kLengthBytes, text.data(), header_bytes));
+  RIDGE_RETURN_IF_ERROR(ReadAt(state.fd(), state.path, kLengthBytes, text.data(), header_bytes));
   state.buffer_start = kLengthBytes + header_bytes;
   auto header = ParseSafetensorsHeader(text, size - state.buffer_start);
   if (!header.ok()) {
@@ -175,8 +166,16 @@ Status SafetensorsFile::ReadHeader(State& state) {
 }
 
 Status SafetensorsFile::ReadInto(const SafetensorsEntry& entry, void* to) const {
-  return ReadAt(state_->fd, state_->path, state_->buffer_start + entry.offset_bytes, to,
+  return ReadAt(state_->fd(), state_->path, state_->buffer_start + entry.offset_bytes, to,
                 entry.type.bytes());
+}
+
+Result<Tensor> SafetensorsFile::Refer(const SafetensorsEntry& entry) const {
+  if (entry.type.bytes() >= kStaysInFileFrom)
+    return TensorInFile(entry.type, state_->file, state_->buffer_start + entry.offset_bytes);
+  Tensor tensor(entry.type);
+  RIDGE_RETURN_IF_ERROR(ReadInto(entry, tensor.mutable_data()));
+  return tensor;
 }
 
 Result<Tensor> SafetensorsFile::Load(std::string_view name) const {
@@ -196,7 +195,7 @@ Result<Tensor> SafetensorsFile::Map(const SafetensorsEntry& entry) const {
   const int64_t page = ::sysconf(_SC_PAGESIZE);
   const int64_t skipped = start % page;
   const auto length = static_cast<size_t>(skipped + entry.type.bytes());
-  void* at = ::mmap(nullptr, length, PROT_READ, MAP_PRIVATE, state_->fd, start - skipped);
+  void* at = ::mmap(nullptr, length, PROT_READ, MAP_PRIVATE, state_->fd(), start - skipped);
   if (at == MAP_FAILED) return SystemError(state_->path, "map");
   std::shared_ptr<const void> owner(
       at, [length](const void* p) { ::munmap(const_cast<void*>(p), length); });

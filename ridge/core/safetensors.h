@@ -17,7 +17,7 @@
 #include "ridge/core/output_file.h"
 #include "ridge/core/safetensors_header.h"
 #include "ridge/core/status.h"
-#include "ridge/core/tensor.h"
+#include "ridge/core/tensor_file.h"
 
 namespace ridge {
 
@@ -74,8 +74,8 @@ Result<FileDigest> ReadFileDigest(const std::string& path);
 
 // An open file whose header has been checked.  Copies share the file.  Thread-safe.
 //
-// Tensors alias a mapping of the file: others must not shorten the file meanwhile.  ReadInto()
-// has no such demand and leaves nothing mapped.
+// Load()ed tensors alias a mapping of the file: others must not shorten the file meanwhile.
+// ReadInto() and Refer() have no such demand and leave nothing mapped.
 class SafetensorsFile {
  public:
   // Fails with kInvalidData when anything is wrong with the file, and with kUnsupported for an
@@ -91,19 +91,20 @@ class SafetensorsFile {
   // mapping, or copies where the bytes are not aligned to the element's size.
   Result<Tensor> Load(std::string_view name) const;
 
+  // The tensor, whose numbers stay in the file until they are wanted when they are many; the file
+  // stays open for it.
+  Result<Tensor> Refer(const SafetensorsEntry& entry) const;
+
   // Reads entry.type.bytes() bytes.
   Status ReadInto(const SafetensorsEntry& entry, void* to) const;
 
  private:
   struct State {
     std::string path;
-    int fd = -1;
+    int fd() const { return file->fd(); }
+    std::shared_ptr<const TensorFile> file;
     int64_t buffer_start = 0;  // in the file
     SafetensorsHeader header;
-    State() = default;
-    State(const State&) = delete;
-    State& operator=(const State&) = delete;
-    ~State();
   };
   explicit SafetensorsFile(std::shared_ptr<const State> state) : state_(std::move(state)) {}
   static Status ReadHeader(State& state);

@@ -7,6 +7,7 @@
 
 #include "ridge/core/random.h"
 #include "ridge/core/rounding.h"
+#include "ridge/core/tensor_file.h"
 
 namespace ridge {
 namespace {
@@ -66,10 +67,10 @@ Tensor SameBytes(const Tensor& from, const TensorType& type) {
 
 }  // namespace
 
-void FillInitialRange(const ValueInfo& variable, uint64_t seed, int64_t begin, int64_t end,
-                      void* data) {
+Status FillInitialRange(const ValueInfo& variable, uint64_t seed, int64_t begin, int64_t end,
+                        void* data) {
   RIDGE_CHECK(begin % kInitialGrain == 0, "a piece begins at a multiple of the grain");
-  if (begin >= end) return;
+  if (begin >= end) return Status();
   const Init& init = variable.init;
   const DType dtype = variable.type.dtype;
   const int64_t offset = begin * BytesPerElement(dtype);
@@ -79,21 +80,19 @@ void FillInitialRange(const ValueInfo& variable, uint64_t seed, int64_t begin, i
     FillFromBlocks(variable, {seed, StableHash(variable.name), 0}, begin, end, to);
   } else if (init.kind != Init::Kind::kTensor) {
     FillConstant(dtype, init.kind == Init::Kind::kConstant ? init.scale : 0, bytes, to);
-  } else if (init.tensor.type().dtype == dtype) {
-    const auto* from = static_cast<const std::byte*>(init.tensor.data());
-    std::memcpy(to, from + offset, static_cast<size_t>(bytes));
   } else {
-    for (int64_t i = begin; i < end; ++i) StoreFromDouble(dtype, data, i, init.tensor.at(i));
+    return ReadConverted(init.tensor, dtype, begin, end, to);
   }
+  return Status();
 }
 
-void FillInitialValue(const ValueInfo& variable, uint64_t seed, void* data) {
-  FillInitialRange(variable, seed, 0, variable.type.elements(), data);
+Status FillInitialValue(const ValueInfo& variable, uint64_t seed, void* data) {
+  return FillInitialRange(variable, seed, 0, variable.type.elements(), data);
 }
 
-Tensor InitialValue(const ValueInfo& variable, uint64_t seed) {
+Result<Tensor> InitialValue(const ValueInfo& variable, uint64_t seed) {
   Tensor tensor(variable.type);
-  FillInitialValue(variable, seed, tensor.mutable_data());
+  RIDGE_RETURN_IF_ERROR(FillInitialValue(variable, seed, tensor.mutable_data()));
   return tensor;
 }
 

@@ -22,14 +22,15 @@ Result<std::vector<Tensor>> EvaluateGraph(const Graph& graph,
                                           const std::map<std::string, Tensor>& given,
                                           uint64_t seed = 0);
 
-// The initial contents of a variable.
-Tensor InitialValue(const ValueInfo& variable, uint64_t seed);
+// The initial contents of a variable.  This and the next two fail when they lie in a file that can't
+// be read or has changed.
+Result<Tensor> InitialValue(const ValueInfo& variable, uint64_t seed);
 // The same, written in place.  REQUIRES: `data` holds variable.type.bytes() bytes.
-void FillInitialValue(const ValueInfo& variable, uint64_t seed, void* data);
+Status FillInitialValue(const ValueInfo& variable, uint64_t seed, void* data);
 // Elements [begin, end) of it, so that several threads can share the work.  `data` is the
 // variable's start.  REQUIRES: `begin` is a multiple of kInitialGrain.
 inline constexpr int64_t kInitialGrain = 1024;
-void FillInitialRange(const ValueInfo& variable, uint64_t seed, int64_t begin, int64_t end,
-                      void* data);
+Status FillInitialRange(const ValueInfo& variable, uint64_t seed, int64_t begin, int64_t end,
+                        void* data);
 
 }  // namespace ridge

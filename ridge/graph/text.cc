@@ -126,6 +126,15 @@ std::string PrintValue(const Graph& graph, const ValueInfo& info) {
 
 }  // namespace
 
+Status LoadInitialTensors(Graph& graph) {
+  for (ValueId id = 0; id < static_cast<ValueId>(graph.values().size()); ++id) {
+    if (graph.value(id).init.tensor.in_memory()) continue;
+    Tensor& tensor = graph.mutable_value(id).init.tensor;
+    RIDGE_ASSIGN_OR_RETURN(tensor, tensor.Load());
+  }
+  return Status();
+}
+
 std::string PrintGraph(const Graph& graph) {
   std::string out = fmt::format("graph {}\n", PrintName(graph.name));
   for (const ValueInfo& info : graph.values()) {

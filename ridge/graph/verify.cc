@@ -52,7 +52,10 @@ class GraphChecker {
       return Error(fmt::format("'{}' is {} with {} names of dimensions", value.name,
                                TypeToString(value.type), value.dim_names.size()));
     }
-    if (value.kind == ValueKind::kConstant) return CheckTensor(value, value.constant);
+    if (value.kind == ValueKind::kConstant) {
+      if (value.constant.in_memory()) return CheckTensor(value, value.constant);
+      return Error(fmt::format("the constant '{}' is not in memory", value.name));
+    }
     const bool variable = value.kind != ValueKind::kInput;
     if (variable && value.init.kind == Init::Kind::kTensor) {
       return CheckTensor(value, value.init.tensor);
@@ -61,7 +64,8 @@ class GraphChecker {
   }
 
   Status CheckTensor(const ValueInfo& value, const Tensor& tensor) const {
-    if (tensor.type() == value.type && tensor.data() != nullptr) return Status();
+    const bool there = !tensor.in_memory() || tensor.data() != nullptr;
+    if (tensor.type() == value.type && there) return Status();
     return Error(fmt::format("'{}' is {}, its values are {}", value.name, TypeToString(value.type),
                              TypeToString(tensor.type())));
   }

@@ -1,5 +1,6 @@
 #include "ridge/learn/master_params.h"
 
+#include "ridge/core/tensor_file.h"
 #include "ridge/graph/passes/rewriter.h"
 
 namespace ridge {
@@ -12,10 +13,7 @@ bool IsHalf(const ValueInfo& info) {
 
 Init Widened(const Init& init) {
   if (init.kind != Init::Kind::kTensor) return init;
-  Tensor wide({DType::kF32, init.tensor.type().dims});
-  for (int64_t i = 0; i < wide.elements(); ++i)
-    wide.as_mutable<float>()[i] = static_cast<float>(init.tensor.at(i));
-  return Init::FromTensor(std::move(wide));
+  return Init::FromTensor(Converted(init.tensor, DType::kF32));
 }
 
 // param f16 -> master_param f32, cast to f16

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "ridge/core/glob.h"
+#include "ridge/core/rounding.h"
 #include "ridge/core/safetensors.h"
 
 namespace ridge {
@@ -128,58 +129,68 @@ bool Fits(const Assignment& assignment, const TensorType& ours) {
   return false;
 }
 
-// `count` elements, converted where the types differ.
-void CopyElements(const Tensor& from, int64_t count, DType to_type, char* to) {
-  const DType from_type = from.type().dtype;
-  const auto* bytes = from.as<char>();
-  if (from_type == to_type) {
-    if (count > 0) std::memcpy(to, bytes, static_cast<size_t>(count * BytesPerElement(to_type)));
-    return;
-  }
-  constexpr int64_t kPiece = 4096;
-  std::vector<double> piece(static_cast<size_t>(std::min(count, kPiece)));
-  for (int64_t at = 0; at < count; at += kPiece) {
-    const int64_t now = std::min(kPiece, count - at);
-    ConvertToDouble(from_type, bytes + at * BytesPerElement(from_type), piece.data(), now);
-    ConvertFromDouble(to_type, piece.data(), to + at * BytesPerElement(to_type), now);
-  }
-}
+// Parts one after the other; of the last only what fits.
+class JoinedParts : public TensorSource {
+ public:
+  explicit JoinedParts(std::vector<Tensor> parts) : parts_(std::move(parts)) {}
 
-Tensor Transposed(const Tensor& matrix) {
-  const int64_t rows = matrix.type().dims[0], columns = matrix.type().dims[1];
-  Tensor result(TensorType{matrix.type().dtype, {columns, rows}});
-  const int64_t width = BytesPerElement(matrix.type().dtype);
-  const auto* from = matrix.as<char>();
-  auto* to = result.as_mutable<char>();
-  for (int64_t r = 0; r < rows; ++r) {
-    for (int64_t c = 0; c < columns; ++c)
-      std::memcpy(to + (c * rows + r) * width, from + (r * columns + c) * width,
-                  static_cast<size_t>(width));
+  Status Read(int64_t begin, int64_t end, void* to) const override {
+    int64_t start = 0;  // of a part
+    for (const Tensor& part : parts_) {
+      const int64_t from = std::max(begin, start), until = std::min(end, start + part.elements());
+      auto* at = static_cast<char*>(to) + (from - begin) * BytesPerElement(part.type().dtype);
+      if (from < until) RIDGE_RETURN_IF_ERROR(part.Read(from - start, until - start, at));
+      start += part.elements();
+    }
+    return Status();
   }
-  return result;
-}
 
-// REQUIRES: Fits(assignment, type).
+ private:
+  std::vector<Tensor> parts_;
+};
+
+class TransposedMatrix : public TensorSource {
+ public:
+  explicit TransposedMatrix(Tensor matrix) : matrix_(std::move(matrix)) {}
+
+  // Row r of the matrix has element (c, r) of the result for consecutive c.
+  Status Read(int64_t begin, int64_t end, void* to) const override {
+    const int64_t rows = matrix_.type().dims[0], columns = matrix_.type().dims[1];
+    const int64_t width = BytesPerElement(matrix_.type().dtype);
+    std::vector<char> part(static_cast<size_t>((CeilDiv(end - begin, rows) + 1) * width));
+    for (int64_t r = 0; r < rows; ++r) {
+      const int64_t first = CeilDiv(std::max<int64_t>(begin - r, 0), rows);
+      const int64_t behind = CeilDiv(std::max<int64_t>(end - r, 0), rows);
+      if (first >= behind) continue;
+      RIDGE_RETURN_IF_ERROR(matrix_.Read(r * columns + first, r * columns + behind, part.data()));
+      for (int64_t c = first; c < behind; ++c) {
+        std::memcpy(static_cast<char*>(to) + (c * rows + r - begin) * width,
+                    part.data() + (c - first) * width, static_cast<size_t>(width));
+      }
+    }
+    return Status();
+  }
+
+ private:
+  Tensor matrix_;
+};
+
+// Large ones stay in the file.  REQUIRES: Fits(assignment, type).
 Result<Tensor> Read(const SafetensorsFile& file, const Assignment& assignment,
                     const TensorType& type) {
-  const bool turned = assignment.form == WeightForm::kTransposed && assignment.from.size() == 1;
-  TensorType stored = type;
-  if (turned) std::swap(stored.dims[0], stored.dims[1]);
-  Tensor tensor;
-  if (assignment.from.size() == 1 && assignment.from[0]->type == stored) {
-    RIDGE_ASSIGN_OR_RETURN(tensor, file.Load(assignment.from[0]->name));
-  } else {
-    tensor = Tensor(stored);
-    int64_t at = 0;
-    for (const SafetensorsEntry* entry : assignment.from) {
-      RIDGE_ASSIGN_OR_RETURN(const Tensor part, file.Load(entry->name));
-      const int64_t count = std::min(part.elements(), stored.elements() - at);
-      CopyElements(part, count, stored.dtype,
-                   tensor.as_mutable<char>() + at * BytesPerElement(stored.dtype));
-      at += count;
-    }
+  std::vector<Tensor> parts;
+  for (const SafetensorsEntry* entry : assignment.from) {
+    RIDGE_ASSIGN_OR_RETURN(const Tensor part, file.Refer(*entry));
+    parts.push_back(Converted(part, type.dtype));
   }
-  return turned ? Transposed(tensor) : tensor;
+  const bool turned = assignment.form == WeightForm::kTransposed && parts.size() == 1;
+  Tensor tensor = parts[0];
+  if (turned) {
+    tensor = Tensor(type, std::make_shared<TransposedMatrix>(parts[0]));
+  } else if (tensor.type() != type) {
+    tensor = Tensor(type, std::make_shared<JoinedParts>(std::move(parts)));
+  }
+  return type.bytes() < kStaysInFileFrom ? tensor.Load() : tensor;
 }
 
 std::string SourceText(const Assignment& assignment) {

@@ -118,7 +118,7 @@ Tensor StartOf(const std::string& name, const TensorType& type, const Init& init
   info.name = name;
   info.type = type;
   info.init = init;
-  return InitialValue(info, 3);
+  return *InitialValue(info, 3);
 }
 
 // Larger than what one thread fills at a time, and with ends that fit no block of draws.

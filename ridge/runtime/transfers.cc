@@ -197,12 +197,19 @@ Status Transfers::CopyLayout(const PersistentValue& value, bool pack) {
 
 namespace {
 
-void Fill(const PersistentValue& value, uint64_t seed, int64_t begin, int64_t end, void* data) {
+Status Fill(const PersistentValue& value, uint64_t seed, int64_t begin, int64_t end, void* data) {
   ValueInfo info;
   info.name = value.name;
   info.type = value.type;
   if (!IsInput(value)) info.init = value.init;
-  FillInitialRange(info, seed, begin, end, data);
+  return FillInitialRange(info, seed, begin, end, data);
+}
+
+// Of a piece that one thread fills.  What a file gives is read in larger ones: the parts of a
+// transposed matrix that a piece needs lie in as many places as the matrix has rows.
+int64_t PieceElements(const Init& init) {
+  constexpr int64_t kElements = 64 * kInitialGrain;
+  return init.tensor.in_memory() ? kElements : 16 * kElements;
 }
 
 }  // namespace
@@ -213,7 +220,7 @@ Status Transfers::Initialize(uint64_t seed) {
   for (size_t i = 0; i < program_.persistent.size(); ++i) {
     if (InPlace(program_.persistent[i])) direct.push_back(i);
   }
-  InitializeRowMajor(direct, seed);
+  RIDGE_RETURN_IF_ERROR(InitializeRowMajor(direct, seed));
   for (size_t i = 0; i < program_.persistent.size(); ++i) {
     const PersistentValue& value = program_.persistent[i];
     if (InPlace(value)) continue;
@@ -222,7 +229,7 @@ Status Transfers::Initialize(uint64_t seed) {
     } else if (value.init.kind == Init::Kind::kZeros) {
       RIDGE_RETURN_IF_ERROR(Clear(value));
     } else {
-      InitializeRowMajor({i}, seed);
+      RIDGE_RETURN_IF_ERROR(InitializeRowMajor({i}, seed));
       RIDGE_RETURN_IF_ERROR(Commit(i));
     }
   }
@@ -247,21 +254,26 @@ Status Transfers::Clear(const PersistentValue& value) {
 }
 
 // Into their host bytes: of one value, or of several that the host uses where they lie.
-void Transfers::InitializeRowMajor(const std::vector<size_t>& values, uint64_t seed) {
-  constexpr int64_t kElements = 64 * kInitialGrain;
+Status Transfers::InitializeRowMajor(const std::vector<size_t>& values, uint64_t seed) {
   std::vector<Piece> pieces;
   for (const size_t index : values) {
-    const int64_t count = program_.persistent[index].type.elements();
-    for (int64_t begin = 0; begin < count; begin += kElements)
-      pieces.push_back({index, begin, std::min(count, begin + kElements)});
+    const PersistentValue& value = program_.persistent[index];
+    const int64_t count = value.type.elements(), most = PieceElements(value.init);
+    for (int64_t begin = 0; begin < count; begin += most)
+      pieces.push_back({index, begin, std::min(count, begin + most)});
   }
   const int parts = backend_.threads();
+  std::vector<Status> statuses(static_cast<size_t>(parts));
   device_.ForEachPart(parts, [&](int part) {
-    for (size_t i = static_cast<size_t>(part); i < pieces.size(); i += static_cast<size_t>(parts)) {
+    Status& status = statuses[static_cast<size_t>(part)];
+    for (auto i = static_cast<size_t>(part); i < pieces.size() && status.ok();
+         i += static_cast<size_t>(parts)) {
       const auto [index, begin, end] = pieces[i];
-      Fill(program_.persistent[index], seed, begin, end, HostBytes(index));
+      status = Fill(program_.persistent[index], seed, begin, end, HostBytes(index));
     }
   });
+  for (const Status& status : statuses) RIDGE_RETURN_IF_ERROR(status);
+  return Status();
 }
 
 // --- outputs -------------------------------------------------------------------------------------

@@ -52,7 +52,8 @@ class Transfers {
   // Enqueues uploads of the inputs that the step reads.
   void UploadInputs(int step, int slot);
 
-  // Fills all variables with their initial values, and inputs with zeros.
+  // Fills all variables with their initial values, and inputs with zeros.  Fails when values lie in
+  // a file that can't be read or has changed; variables mean nothing then.
   Status Initialize(uint64_t seed);
 
   // Row-major bytes of persistent value `index`, a variable in any layout or an input's slot; valid
@@ -94,7 +95,7 @@ class Transfers {
   bool InPlace(const PersistentValue& value) const;
   Result<const void*> Fetch(const void* from, int64_t bytes);
   Status Clear(const PersistentValue& value);
-  void InitializeRowMajor(const std::vector<size_t>& values, uint64_t seed);
+  Status InitializeRowMajor(const std::vector<size_t>& values, uint64_t seed);
 
   const Program& program_;
   Backend& backend_;

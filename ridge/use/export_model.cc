@@ -133,7 +133,11 @@ Result<std::map<std::string, Tensor>> ValuesOf(const ExportRequest& request, con
   for (const ValueInfo& info : graph.values()) {
     if (info.kind != ValueKind::kParameter && info.kind != ValueKind::kState) continue;
     const auto found = trained.find(info.name);
-    values[info.name] = found != trained.end() ? found->second : InitialValue(info, request.seed);
+    if (found == trained.end()) {
+      RIDGE_ASSIGN_OR_RETURN(values[info.name], InitialValue(info, request.seed));
+    } else {
+      values[info.name] = found->second;
+    }
   }
   return values;
 }
@@ -397,8 +401,9 @@ Result<std::map<std::string, Tensor>> NamedValues(const ExportRequest& request) 
   RIDGE_ASSIGN_OR_RETURN(const auto trained, TrainedTensors(request.model, request.checkpoint));
   for (const auto& [name, tensor] : model.initializers()) {
     const auto found = trained.find(name);
-    if (IsFloat(tensor.type().dtype))
-      values[name] = found != trained.end() ? found->second : tensor;
+    if (!IsFloat(tensor.type().dtype)) continue;
+    const Tensor& value = found != trained.end() ? found->second : tensor;
+    RIDGE_ASSIGN_OR_RETURN(values[name], value.Load());
   }
   for (const std::string& name : ConstantNames(model)) {
     if (const auto found = trained.find(name); found != trained.end()) values[name] = found->second;

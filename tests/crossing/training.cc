@@ -148,7 +148,7 @@ class Interpreter {
     if (state && IsSum(named, info.name)) {
       variables_[info.name] = Tensor(info.type);
     } else if (!variables_.contains(info.name)) {
-      variables_[info.name] = InitialValue(info, kSeed);
+      variables_[info.name] = *InitialValue(info, kSeed);
     }
   }
 

@@ -34,7 +34,7 @@ Tensor InputNumbers(const ValueInfo& input) {
 }  // namespace
 
 Tensor LeafNumbers(const ValueInfo& leaf) {
-  if (leaf.kind != ValueKind::kInput) return InitialValue(leaf, /*seed=*/0);
+  if (leaf.kind != ValueKind::kInput) return *InitialValue(leaf, /*seed=*/0);
   if (leaf.name == kRngInput) return Tensor::FromInts({3}, std::array<int64_t, 3>{0, 1, 0});
   return InputNumbers(leaf);
 }

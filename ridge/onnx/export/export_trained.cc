@@ -28,14 +28,14 @@ void MakeDense(onnx::GraphProto& graph, const std::string& name) {
   }
 }
 
-Status ReplaceConstant(const std::string& folder, onnx::NodeProto& node,
+Status ReplaceConstant(ExternalFiles& files, onnx::NodeProto& node,
                        const std::map<std::string, Tensor>& values) {
   if (node.op_type() != "Constant" || node.output_size() != 1) return Status();
   const auto found = values.find(node.output(0));
   if (found == values.end()) return Status();
   for (onnx::AttributeProto& attr : *node.mutable_attribute()) {
     if (attr.name() != "value" || !attr.has_t()) continue;
-    RIDGE_ASSIGN_OR_RETURN(const Tensor before, CopyTensor(attr.t(), folder));
+    RIDGE_ASSIGN_OR_RETURN(const Tensor before, CopyTensor(attr.t(), files));
     RIDGE_RETURN_IF_ERROR(CheckSameType(found->first, before, found->second));
     const std::string name = attr.t().name();
     attr.mutable_t()->Clear();
@@ -45,13 +45,13 @@ Status ReplaceConstant(const std::string& folder, onnx::NodeProto& node,
 }
 
 // States of the file's own training step.
-Status ReplaceStates(const std::string& folder, onnx::GraphProto& algorithm,
+Status ReplaceStates(ExternalFiles& files, onnx::GraphProto& algorithm,
                      const std::map<std::string, Tensor>& values) {
   for (onnx::TensorProto& tensor : *algorithm.mutable_initializer()) {
     const auto found = values.find(tensor.name());
     const bool outside = tensor.data_location() == onnx::TensorProto::EXTERNAL;
     if (found == values.end() && !outside) continue;
-    RIDGE_ASSIGN_OR_RETURN(const Tensor before, CopyTensor(tensor, folder));
+    RIDGE_ASSIGN_OR_RETURN(const Tensor before, CopyTensor(tensor, files));
     if (found != values.end())
       RIDGE_RETURN_IF_ERROR(CheckSameType(found->first, before, found->second));
     const std::string name = tensor.name();
@@ -76,13 +76,14 @@ Result<OnnxDocument> ReplaceInitializers(const OnnxModel& model,
   }
   for (const onnx::TensorProto& tensor : graph.initializer()) {
     const auto trained = values.find(tensor.name());
-    document.contents[tensor.name()] =
+    const Tensor& value =
         trained != values.end() ? trained->second : model.initializers().at(tensor.name());
+    RIDGE_ASSIGN_OR_RETURN(document.contents[tensor.name()], value.Load());
   }
   for (onnx::NodeProto& node : *graph.mutable_node())
-    RIDGE_RETURN_IF_ERROR(ReplaceConstant(model.folder(), node, values));
+    RIDGE_RETURN_IF_ERROR(ReplaceConstant(model.external_files(), node, values));
   for (onnx::TrainingInfoProto& info : *document.proto->mutable_training_info())
-    RIDGE_RETURN_IF_ERROR(ReplaceStates(model.folder(), *info.mutable_algorithm(), values));
+    RIDGE_RETURN_IF_ERROR(ReplaceStates(model.external_files(), *info.mutable_algorithm(), values));
   return document;
 }
 

@@ -7,7 +7,6 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <linux/openat2.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -16,23 +15,20 @@
 #include <cstring>
 #include <vector>
 
+#include "ridge/onnx/file/model_check.h"
+
 namespace ridge {
-
-OwnedFd& OwnedFd::operator=(OwnedFd&& other) noexcept {
-  std::swap(fd_, other.fd_);
-  return *this;
-}
-
-OwnedFd::~OwnedFd() {
-  if (fd_ >= 0) ::close(fd_);
-}
 
 namespace {
 
 constexpr size_t kLongestName = 4096;
 
+std::string NameOf(const std::string& location) {
+  return fmt::format("external data '{}'", location);
+}
+
 Status Refuse(const std::string& name, const std::string& text) {
-  return Status(ErrorCode::kInvalidModel, fmt::format("external data '{}': {}", name, text));
+  return Status(ErrorCode::kInvalidModel, fmt::format("{}: {}", NameOf(name), text));
 }
 
 // The parts of a relative path that stays where it starts.
@@ -130,59 +126,61 @@ Result<OwnedFd> OpenBeneath(const std::string& folder, const std::string& name, 
   return OpenBeneathWith(folder, name, flags, mode, /*openat2=*/true);
 }
 
-Result<ExternalFiles::File*> ExternalFiles::Open(const std::string& location,
-                                                 const std::string& where) {
+Result<std::shared_ptr<const TensorFile>> ExternalFiles::Open(const std::string& location,
+                                                              const std::string& where) {
   if (folder_.empty()) {
     return Status(
         ErrorCode::kInvalidModel,
         fmt::format("{}: lies in the file '{}', but this model has no folder", where, location));
   }
-  if (const auto found = files_.find(location); found != files_.end()) return &found->second;
+  const auto found = files_.find(location);
+  if (found != files_.end() && found->second.open != nullptr) return found->second.open;
   Result<OwnedFd> fd = OpenBeneath(folder_, location, O_RDONLY);
   if (!fd.ok()) return Status(fd.status().code(), where + ": " + fd.status().message());
-  struct stat facts = {};
-  if (::fstat(fd->get(), &facts) != 0) return Refuse(location, std::strerror(errno));
-  File file;
-  file.size_bytes = facts.st_size;
-  if (file.size_bytes > 0) {
-    const auto length = static_cast<size_t>(file.size_bytes);
-    void* at = ::mmap(nullptr, length, PROT_READ, MAP_PRIVATE, fd->get(), 0);
-    if (at == MAP_FAILED) return Refuse(location, fmt::format("map: {}", std::strerror(errno)));
-    file.bytes = std::shared_ptr<const void>(
-        at, [length](const void* p) { ::munmap(const_cast<void*>(p), length); });
-  }
-  return &files_.emplace(location, std::move(file)).first->second;
+  RIDGE_ASSIGN_OR_RETURN(std::shared_ptr<const TensorFile> file,
+                         TensorFile::Adopt(std::move(*fd), PrintableOnnxText(NameOf(location)),
+                                           ErrorCode::kInvalidModel));
+  if (found != files_.end()) return file;
+  const bool stays = files_.size() < kMostOpen;
+  files_.emplace(location, File{stays ? file : nullptr, file->size_bytes()});
+  return file;
 }
 
-Result<std::shared_ptr<const void>> ExternalFiles::Find(const ExternalRange& range,
-                                                        int64_t stored_bytes,
-                                                        const std::string& where) {
-  RIDGE_ASSIGN_OR_RETURN(const File* file, Open(range.location, where));
+Result<ExternalPlace> ExternalFiles::Find(const ExternalRange& range, int64_t stored_bytes,
+                                          const std::string& where) {
+  RIDGE_ASSIGN_OR_RETURN(std::shared_ptr<const TensorFile> file, Open(range.location, where));
   const int64_t length = range.length_bytes < 0 ? stored_bytes : range.length_bytes;
   if (length != stored_bytes) {
     return Status(
         ErrorCode::kInvalidModel,
         fmt::format("{}: 'length' is {} bytes; its type needs {}", where, length, stored_bytes));
   }
-  if (range.offset_bytes < 0 || range.offset_bytes > file->size_bytes ||
-      length > file->size_bytes - range.offset_bytes) {
+  if (range.offset_bytes < 0 || range.offset_bytes > file->size_bytes() ||
+      length > file->size_bytes() - range.offset_bytes) {
     return Status(ErrorCode::kInvalidModel,
                   fmt::format("{}: needs {} bytes from byte {} of '{}', which has {}", where,
-                              length, range.offset_bytes, range.location, file->size_bytes));
+                              length, range.offset_bytes, range.location, file->size_bytes()));
   }
-  const char* at = static_cast<const char*>(file->bytes.get()) + range.offset_bytes;
-  return std::shared_ptr<const void>(file->bytes, at);
+  const bool stays = files_.at(range.location).open != nullptr;
+  return ExternalPlace{std::move(file), range.offset_bytes, stays};
 }
 
 Status ExternalFiles::SpendCopy(const ExternalRange& range, int64_t bytes,
                                 const std::string& where) {
-  RIDGE_ASSIGN_OR_RETURN(File * file, Open(range.location, where));
-  file->copied_bytes += bytes;
-  if (file->copied_bytes <= 8 * file->size_bytes) return Status();
+  RIDGE_RETURN_IF_ERROR(Open(range.location, where).status());
+  File& file = files_.at(range.location);
+  file.copied_bytes += bytes;
+  if (file.copied_bytes <= 8 * file.size_bytes) return Status();
   return Status(ErrorCode::kInvalidModel,
                 fmt::format("{}: the tensors in '{}' need more than eight times its {} bytes in "
-                            "memory, because they overlap and are not aligned",
-                            where, range.location, file->size_bytes));
+                            "memory, because they overlap",
+                            where, range.location, file.size_bytes));
+}
+
+int64_t ExternalFiles::size_bytes() const {
+  int64_t bytes = 0;
+  for (const auto& [location, file] : files_) bytes += file.size_bytes;
+  return bytes;
 }
 
 }  // namespace ridge

@@ -11,22 +11,10 @@
 #include <memory>
 #include <string>
 
-#include "ridge/core/tensor.h"
+#include "ridge/core/owned_fd.h"
+#include "ridge/core/tensor_file.h"
 
 namespace ridge {
-
-// A file descriptor that is closed with its owner.
-class OwnedFd {
- public:
-  explicit OwnedFd(int fd = -1) : fd_(fd) {}
-  OwnedFd(OwnedFd&& other) noexcept : fd_(other.fd_) { other.fd_ = -1; }
-  OwnedFd& operator=(OwnedFd&& other) noexcept;
-  ~OwnedFd();
-  int get() const { return fd_; }
-
- private:
-  int fd_;
-};
 
 // Opens the regular file `name`, a relative path, below `folder` with the flags of open(2);
 // O_CLOEXEC, O_NOFOLLOW and O_NONBLOCK are added.  O_CREAT makes files with `mode`, never folders.
@@ -48,29 +36,41 @@ struct ExternalRange {
   int64_t length_bytes = -1;  // -1: what the type needs
 };
 
-// The external files of one model, each mapped once, read-only.  Tensors alias the mapping and
-// keep it alive: others must not shorten the file meanwhile.  Not thread-safe.
+// A range of an open file, compared with its size.
+struct ExternalPlace {
+  std::shared_ptr<const TensorFile> file;
+  int64_t offset_bytes = 0;
+  bool stays_open = false;  // else the file is closed with this place
+};
+
+// The external files of one model, each opened once; of very many the first kMostOpen stay open.
+// Not thread-safe.
 class ExternalFiles {
  public:
+  static constexpr size_t kMostOpen = 256;  // a process may have 1024
+
   // An empty folder refuses all external data.
   explicit ExternalFiles(std::string folder) : folder_(std::move(folder)) {}
 
-  // `stored_bytes` bytes of the range, for a tensor called `where` in messages.  Fails with
-  // kInvalidModel when the file does not hold them.
-  Result<std::shared_ptr<const void>> Find(const ExternalRange& range, int64_t stored_bytes,
-                                           const std::string& where);
+  // Where the `stored_bytes` bytes of the range lie, for a tensor called `where` in messages.  Fails
+  // with kInvalidModel when the file does not hold them.
+  Result<ExternalPlace> Find(const ExternalRange& range, int64_t stored_bytes,
+                             const std::string& where);
 
-  // A file may be referred to many times over: what is copied out of it (bytes not aligned for
-  // their type, packed ones) is bounded by eight times its size.
+  // A file may be referred to many times over: what is brought into memory (small tensors, packed
+  // ones, those of attributes) is bounded by eight times its size.
   Status SpendCopy(const ExternalRange& range, int64_t bytes, const std::string& where);
+
+  int64_t size_bytes() const;  // of all files so far
 
  private:
   struct File {
-    std::shared_ptr<const void> bytes;  // null for an empty file
+    std::shared_ptr<const TensorFile> open;  // null: opened again when it is needed
     int64_t size_bytes = 0;
     int64_t copied_bytes = 0;
   };
-  Result<File*> Open(const std::string& location, const std::string& where);
+  Result<std::shared_ptr<const TensorFile>> Open(const std::string& location,
+                                                 const std::string& where);
 
   std::string folder_;
   std::map<std::string, File> files_;

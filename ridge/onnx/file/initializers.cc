@@ -7,6 +7,7 @@
 
 #include "onnx/onnx-ml.pb.h"
 #include "ridge/core/glob.h"
+#include "ridge/core/tensor_file.h"
 
 namespace ridge {
 namespace {
@@ -71,9 +72,14 @@ bool MadeByTool(const std::string& name) {
 // What is added to scores before softmax: 0 where something may be looked at, else a large negative
 // number (PyTorch's lowest float, -inf, -1e4; Swin's -100).
 bool IsMask(const Tensor& tensor) {
-  for (int64_t i = 0; i < tensor.elements(); ++i) {
-    const double value = tensor.at(i);
-    if (value != 0 && !(value <= -100)) return false;
+  constexpr int64_t kPiece = 1024;
+  std::array<double, kPiece> numbers;
+  for (int64_t at = 0; at < tensor.elements(); at += kPiece) {
+    const int64_t end = std::min(at + kPiece, tensor.elements());
+    // A file that can't be read is an error when its numbers are wanted.
+    if (!ReadConverted(tensor, DType::kF64, at, end, numbers.data()).ok()) return false;
+    const auto masks = [](double value) { return value == 0 || value <= -100; };
+    if (!std::all_of(numbers.begin(), numbers.begin() + (end - at), masks)) return false;
   }
   return true;
 }

@@ -9,6 +9,8 @@
 #include <map>
 #include <string_view>
 
+#include "ridge/core/tensor_file.h"
+
 namespace onnx {
 class ModelProto;
 }  // namespace onnx
@@ -21,7 +23,7 @@ struct SkippedTensor {
   int64_t bytes = 0;
 };
 
-inline constexpr int64_t kLeftOutFrom = int64_t{1} << 15;  // smaller ones cost nothing
+inline constexpr int64_t kLeftOutFrom = kStaysInFileFrom;
 
 // `left_out` is by index of the initializer in graph.initializer(): those with one raw_data, or one
 // packed float_data or double_data, of at least kLeftOutFrom bytes; the message has that field

@@ -11,7 +11,6 @@
 #include <limits>
 
 #include "onnx/onnx-ml.pb.h"
-#include "ridge/onnx/file/external_data.h"
 #include "ridge/onnx/file/model_check.h"
 #include "ridge/onnx/file/tensor.h"
 
@@ -26,9 +25,10 @@ Status Bad(const std::string& name, const std::string& text) {
   return Status(ErrorCode::kInvalidModel, name + ": " + text);
 }
 
+// An error of the file itself has its name already.
 Status Prefixed(const std::string& name, const Status& status) {
-  return status.ok() ? status
-                     : PrintableOnnxStatus(Status(status.code(), name + ": " + status.message()));
+  if (status.ok() || status.message().starts_with(name + ": ")) return status;
+  return PrintableOnnxStatus(Status(status.code(), name + ": " + status.message()));
 }
 
 Status NoMessage() {
@@ -52,8 +52,7 @@ Result<OwnedFd> OpenRegular(const std::string& path) {
   return fd;
 }
 
-// For looking at the message's structure; tensors are read, so that nothing depends on the file
-// afterwards.
+// For looking at the message's structure; tensors are read, never mapped.
 class MappedFile {
  public:
   static Result<MappedFile> Map(int fd, const std::string& path) {
@@ -74,23 +73,6 @@ class MappedFile {
   std::shared_ptr<void> owner_;
   std::string_view bytes_;
 };
-
-Status ReadAt(int fd, int64_t offset, int64_t bytes, void* to) {
-  auto* at = static_cast<char*>(to);
-  while (bytes > 0) {
-    const ssize_t got = ::pread(fd, at, static_cast<size_t>(bytes), offset);
-    if (got < 0 && errno == EINTR) continue;
-    if (got <= 0) {
-      return Status(ErrorCode::kInvalidModel,
-                    fmt::format("can't be read: {}",
-                                got == 0 ? "it has become shorter" : std::strerror(errno)));
-    }
-    at += got;
-    offset += got;
-    bytes -= got;
-  }
-  return Status();
-}
 
 std::string FolderOf(const std::string& path) {
   const size_t slash = path.rfind('/');
@@ -132,53 +114,57 @@ std::string OnnxFunctionKey(const std::string& domain, const std::string& name,
   return key;
 }
 
-OnnxModel::OnnxModel() : proto_(std::make_unique<onnx::ModelProto>()) {}
+OnnxModel::OnnxModel(std::string name, std::string folder)
+    : name_(std::move(name)),
+      folder_(std::move(folder)),
+      external_files_(std::make_unique<ExternalFiles>(folder_)),
+      proto_(std::make_unique<onnx::ModelProto>()) {}
 OnnxModel::OnnxModel(OnnxModel&&) noexcept = default;
 OnnxModel& OnnxModel::operator=(OnnxModel&&) noexcept = default;
 OnnxModel::~OnnxModel() = default;
 
 Result<OnnxModel> OnnxModel::Open(const std::string& path) {
-  RIDGE_ASSIGN_OR_RETURN(const OwnedFd fd, OpenRegular(path));
-  RIDGE_ASSIGN_OR_RETURN(MappedFile file, MappedFile::Map(fd.get(), path));
-  OnnxModel model;
-  model.name_ = path;
-  model.folder_ = FolderOf(path);
+  RIDGE_ASSIGN_OR_RETURN(OwnedFd fd, OpenRegular(path));
+  RIDGE_ASSIGN_OR_RETURN(const auto tensors,
+                         TensorFile::Adopt(std::move(fd), path, ErrorCode::kInvalidModel));
+  RIDGE_ASSIGN_OR_RETURN(MappedFile file, MappedFile::Map(tensors->fd(), path));
+  OnnxModel model(path, FolderOf(path));
   std::map<int, SkippedTensor> left_out;
   RIDGE_RETURN_IF_ERROR(Prefixed(path, model.ParseMessage(file.bytes(), left_out)));
-  // Pages of the mapping come in pieces of up to 2 MiB: they go before the tensors come.
+  // Pages of the mapping come in pieces of up to 2 MiB: they go before tensors come.
   file = MappedFile();
-  const Status status = model.Check(left_out, [&](int64_t offset, int64_t bytes, void* to) {
-    return ReadAt(fd.get(), offset, bytes, to);
-  });
-  RIDGE_RETURN_IF_ERROR(Prefixed(path, status));
+  const auto in_file = [&](const onnx::TensorProto& proto, const SkippedTensor& numbers) {
+    return TensorOfFile(proto, tensors, numbers.offset, numbers.bytes);
+  };
+  RIDGE_RETURN_IF_ERROR(Prefixed(path, model.Check(left_out, in_file)));
   return model;
 }
 
 Result<OnnxModel> OnnxModel::Parse(std::string bytes, const std::string& name,
                                    const std::string& folder) {
-  OnnxModel model;
-  model.name_ = name;
-  model.folder_ = folder;
+  OnnxModel model(name, folder);
   std::map<int, SkippedTensor> left_out;
   RIDGE_RETURN_IF_ERROR(Prefixed(name, model.ParseMessage(bytes, left_out)));
-  const Status status =
-      model.Check(left_out, [&](int64_t offset, int64_t count, void* to) -> Status {
-        std::memcpy(to, bytes.data() + offset, static_cast<size_t>(count));
-        return Status();
-      });
-  RIDGE_RETURN_IF_ERROR(Prefixed(name, status));
+  const auto copied = [&](const onnx::TensorProto& proto, const SkippedTensor& numbers) {
+    return ReadTensor(proto, numbers.bytes, [&](void* to) {
+      std::memcpy(to, bytes.data() + numbers.offset, static_cast<size_t>(numbers.bytes));
+      return Status();
+    });
+  };
+  RIDGE_RETURN_IF_ERROR(Prefixed(name, model.Check(left_out, copied)));
   return model;
 }
 
 Status OnnxModel::ParseMessage(std::string_view bytes, std::map<int, SkippedTensor>& left_out) {
   if (bytes.size() > size_t{kMostMessageBytes} || !ParseModelMessage(bytes, *proto_, left_out))
     return NoMessage();
+  message_bytes_ = static_cast<int64_t>(bytes.size());
   return Status();
 }
 
-Status OnnxModel::Check(const std::map<int, SkippedTensor>& left_out, const ReadBytes& read) {
+Status OnnxModel::Check(const std::map<int, SkippedTensor>& left_out, const TakeLeftOut& take) {
   RIDGE_RETURN_IF_ERROR(CheckOnnxModel(*proto_));
-  RIDGE_RETURN_IF_ERROR(TakeInitializers(left_out, read));
+  RIDGE_RETURN_IF_ERROR(TakeInitializers(left_out, take));
   RIDGE_RETURN_IF_ERROR(DescribeInputs());
   return IndexFunctions();
 }
@@ -192,20 +178,15 @@ Status OnnxModel::AddInitializer(const std::string& name, Result<Tensor> tensor)
 }
 
 Status OnnxModel::TakeInitializers(const std::map<int, SkippedTensor>& left_out,
-                                   const ReadBytes& read) {
-  ExternalFiles files(folder_);
+                                   const TakeLeftOut& take) {
   for (int i = 0; i < proto_->graph().initializer_size(); ++i) {
     onnx::TensorProto& proto = *proto_->mutable_graph()->mutable_initializer(i);
     const auto numbers = left_out.find(i);
-    if (numbers == left_out.end() || proto.data_location() == onnx::TensorProto::EXTERNAL) {
-      RIDGE_RETURN_IF_ERROR(AddInitializer(proto.name(), TakeTensor(proto, files)));
-      continue;
-    }
-    const auto& [offset, bytes] = numbers->second;
-    const auto read_here = [&, from = offset, count = bytes](void* to) {
-      return read(from, count, to);
-    };
-    RIDGE_RETURN_IF_ERROR(AddInitializer(proto.name(), ReadTensor(proto, bytes, read_here)));
+    const bool in_message =
+        numbers == left_out.end() || proto.data_location() == onnx::TensorProto::EXTERNAL;
+    RIDGE_RETURN_IF_ERROR(AddInitializer(
+        proto.name(),
+        in_message ? TakeTensor(proto, *external_files_) : take(proto, numbers->second)));
   }
   int64_t sparse_bytes = kMostSparseBytes;
   for (const onnx::SparseTensorProto& proto : proto_->graph().sparse_initializer()) {

@@ -1,9 +1,10 @@
-// OnnxModel: one ONNX file in memory, checked, with its tensors adopted rather than copied.
+// OnnxModel: one ONNX file, checked, with its small tensors in memory.
 //
-// Reading keeps each byte of the file once: large tensors are read straight into their place, small
-// ones take over the message's byte strings, external data is mapped.  Nothing outside the model's
-// folder is read, no link is followed, and sizes are compared with the file before anything is
-// allocated.  Movable; imported tensors share its storage and may outlive it.
+// Large initializers stay in the file, or in that of their external data, until their numbers are
+// wanted (Tensor::in_memory()); the file stays open for them.  Small ones take over the message's
+// byte strings.  Nothing outside the model's folder is read, no link is followed, and sizes are
+// compared with the file before anything is allocated.  Movable; imported tensors share its storage
+// and may outlive it.
 #pragma once
 #include <functional>
 #include <map>
@@ -14,12 +15,14 @@
 #include <vector>
 
 #include "ridge/core/tensor.h"
+#include "ridge/onnx/file/external_data.h"
 #include "ridge/onnx/file/message_parts.h"
 
 namespace onnx {
 class FunctionProto;
 class ModelProto;
 class NodeProto;
+class TensorProto;
 class ValueInfoProto;
 }  // namespace onnx
 
@@ -58,7 +61,8 @@ class OnnxModel {
   // Inputs without an initializer of the same name, in order.
   const std::vector<OnnxValueInfo>& inputs() const { return inputs_; }
   const std::vector<OnnxValueInfo>& outputs() const { return outputs_; }
-  // Tensors of the main graph by name; the message no longer holds their bytes.
+  // Tensors of the main graph by name, large ones in their file; the message no longer holds their
+  // bytes.
   const std::map<std::string, Tensor>& initializers() const { return initializers_; }
   // Version of the operator set of a domain ("" is ai.onnx); 0 when the file has none.
   int64_t opset(const std::string& domain) const;
@@ -66,22 +70,29 @@ class OnnxModel {
   const onnx::FunctionProto* FindFunction(const onnx::NodeProto& node) const;
   // Where relative external data lies.
   const std::string& folder() const { return folder_; }
+  // For tensors that the message has beside initializers.
+  ExternalFiles& external_files() const { return *external_files_; }
+  // Of the message and of the external files that were needed so far.
+  int64_t file_bytes() const { return message_bytes_ + external_files_->size_bytes(); }
 
  private:
-  // Puts `bytes` of the message from `offset` to an address.
-  using ReadBytes = std::function<Status(int64_t offset, int64_t bytes, void* to)>;
+  // The tensor of a proto whose numbers were left out of the message.
+  using TakeLeftOut =
+      std::function<Result<Tensor>(const onnx::TensorProto& proto, const SkippedTensor& numbers)>;
 
-  OnnxModel();
+  OnnxModel(std::string name, std::string folder);
   // The message without its large tensors, whose places are put into left_out.
   Status ParseMessage(std::string_view bytes, std::map<int, SkippedTensor>& left_out);
   // The rest: the structure, the tensors, inputs, functions.
-  Status Check(const std::map<int, SkippedTensor>& left_out, const ReadBytes& read);
-  Status TakeInitializers(const std::map<int, SkippedTensor>& left_out, const ReadBytes& read);
+  Status Check(const std::map<int, SkippedTensor>& left_out, const TakeLeftOut& take);
+  Status TakeInitializers(const std::map<int, SkippedTensor>& left_out, const TakeLeftOut& take);
   Status AddInitializer(const std::string& name, Result<Tensor> tensor);
   Status DescribeInputs();
   Status IndexFunctions();
 
   std::string name_, folder_;
+  int64_t message_bytes_ = 0;
+  std::unique_ptr<ExternalFiles> external_files_;
   std::unique_ptr<onnx::ModelProto> proto_;
   std::vector<OnnxValueInfo> inputs_, outputs_;
   std::map<std::string, Tensor> initializers_;

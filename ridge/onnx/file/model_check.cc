@@ -154,18 +154,21 @@ CallGraph MakeCallGraph(const onnx::ModelProto& model) {
 }  // namespace
 
 Status PrintableOnnxStatus(const Status& status) {
+  return Status(status.code(), PrintableOnnxText(status.message()));
+}
+
+std::string PrintableOnnxText(std::string text) {
   constexpr size_t kLongest = 2000, kHead = 1400, kTail = 500;
-  std::string text = status.message();
   for (char& c : text) {
     if ((static_cast<unsigned char>(c) < 0x20 && c != '\n') || c == 0x7F) c = '?';
   }
-  if (text.size() <= kLongest) return Status(status.code(), std::move(text));
+  if (text.size() <= kLongest) return text;
   const auto inside = [&](size_t at) { return (text[at] & 0xC0) == 0x80; };  // of a UTF-8 letter
   size_t head = kHead, tail = text.size() - kTail;
   while (head > 0 && inside(head)) --head;
   while (tail < text.size() && inside(tail)) ++tail;
-  return Status(status.code(), fmt::format("{} [{} bytes left out] {}", text.substr(0, head),
-                                           tail - head, text.substr(tail)));
+  return fmt::format("{} [{} bytes left out] {}", text.substr(0, head), tail - head,
+                     text.substr(tail));
 }
 
 Status CheckOnnxModel(const onnx::ModelProto& model) {

@@ -1,6 +1,8 @@
 // The rules of ONNX that hold for a whole model, checked once when it is read.  Inner header of
 // model.cc.
 #pragma once
+#include <string>
+
 #include "ridge/core/status.h"
 
 namespace onnx {
@@ -23,5 +25,6 @@ Status CheckOnnxFunctions(const onnx::ModelProto& model);
 // The same error, fit to be printed: names in a file have any length, and any bytes.  The middle of
 // a very long text is left out, and what a terminal would obey becomes '?'.
 Status PrintableOnnxStatus(const Status& status);
+std::string PrintableOnnxText(std::string text);
 
 }  // namespace ridge

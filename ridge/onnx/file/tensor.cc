@@ -196,16 +196,35 @@ Result<ExternalRange> ReadRange(const TensorProto& proto) {
   return range;
 }
 
-Result<Tensor> MapExternal(const TensorProto& proto, const Header& header, ExternalFiles& files) {
+// Bools are looked at: a file may hold odd ones.
+bool MayStayInFile(const Header& header) {
+  return header.stored_bytes >= kStaysInFileFrom && !header.packed() &&
+         header.type.dtype != DType::kBool;
+}
+
+Result<Tensor> ReadStored(const Header& header, const std::function<Status(void* to)>& read) {
+  constexpr std::align_val_t kAlignment{64};  // as Tensor has
+  const auto size = static_cast<size_t>(std::max<int64_t>(header.stored_bytes, 1));
+  const std::shared_ptr<void> stored(::operator new(size, kAlignment),
+                                     [](void* p) { ::operator delete(p, kAlignment); });
+  RIDGE_RETURN_IF_ERROR(read(stored.get()));
+  return Adopt(header, stored.get(), stored);
+}
+
+Result<Tensor> ReadFromFile(const Header& header, const TensorFile& file, int64_t offset) {
+  return ReadStored(header,
+                    [&](void* to) { return file.Read(offset, header.stored_bytes, to); });
+}
+
+Result<Tensor> ReadExternal(const TensorProto& proto, const Header& header, ExternalFiles& files,
+                            bool may_stay) {
   RIDGE_ASSIGN_OR_RETURN(const ExternalRange range, ReadRange(proto));
-  RIDGE_ASSIGN_OR_RETURN(std::shared_ptr<const void> bytes,
+  RIDGE_ASSIGN_OR_RETURN(const ExternalPlace place,
                          files.Find(range, header.stored_bytes, Where(proto)));
-  if (header.packed() || !Aligned(bytes.get(), header.type.dtype) ||
-      HasOddBools(header, bytes.get())) {
-    RIDGE_RETURN_IF_ERROR(files.SpendCopy(range, header.type.bytes(), Where(proto)));
-  }
-  const void* at = bytes.get();
-  return Adopt(header, at, std::move(bytes));
+  if (may_stay && place.stays_open && MayStayInFile(header))
+    return TensorInFile(header.type, place.file, place.offset_bytes);
+  RIDGE_RETURN_IF_ERROR(files.SpendCopy(range, header.type.bytes(), Where(proto)));
+  return ReadFromFile(header, *place.file, place.offset_bytes);
 }
 
 Status CheckCount(const TensorProto& proto, const Header& header, int64_t count, int64_t wanted) {
@@ -293,7 +312,9 @@ const char* OnnxTypeName(int data_type) { return Facts(data_type).onnx; }
 
 Result<Tensor> TakeTensor(TensorProto& proto, ExternalFiles& files) {
   RIDGE_ASSIGN_OR_RETURN(const Header header, ReadHeader(proto));
-  if (proto.data_location() == TensorProto::EXTERNAL) return MapExternal(proto, header, files);
+  if (proto.data_location() == TensorProto::EXTERNAL) {
+    return ReadExternal(proto, header, files, /*may_stay=*/true);
+  }
   if (proto.has_raw_data()) {
     RIDGE_RETURN_IF_ERROR(
         CheckStored(proto, header, static_cast<int64_t>(proto.raw_data().size())));
@@ -309,20 +330,26 @@ Result<Tensor> ReadTensor(const TensorProto& proto, int64_t bytes,
                           const std::function<Status(void* to)>& read) {
   RIDGE_ASSIGN_OR_RETURN(const Header header, ReadHeader(proto));
   RIDGE_RETURN_IF_ERROR(CheckStored(proto, header, bytes));
-  constexpr std::align_val_t kAlignment{64};  // as Tensor has
-  const auto size = static_cast<size_t>(std::max<int64_t>(bytes, 1));
-  const std::shared_ptr<void> stored(::operator new(size, kAlignment),
-                                     [](void* p) { ::operator delete(p, kAlignment); });
-  RIDGE_RETURN_IF_ERROR(read(stored.get()));
-  return Adopt(header, stored.get(), stored);
+  return ReadStored(header, read);
+}
+
+Result<Tensor> TensorOfFile(const TensorProto& proto, const std::shared_ptr<const TensorFile>& file,
+                            int64_t offset, int64_t bytes) {
+  RIDGE_ASSIGN_OR_RETURN(const Header header, ReadHeader(proto));
+  RIDGE_RETURN_IF_ERROR(CheckStored(proto, header, bytes));
+  if (MayStayInFile(header)) return TensorInFile(header.type, file, offset);
+  return ReadFromFile(header, *file, offset);
 }
 
 Result<Tensor> CopyTensor(const TensorProto& proto, const std::string& folder) {
+  ExternalFiles files(folder);
+  return CopyTensor(proto, files);
+}
+
+Result<Tensor> CopyTensor(const TensorProto& proto, ExternalFiles& files) {
   RIDGE_ASSIGN_OR_RETURN(const Header header, ReadHeader(proto));
-  if (proto.data_location() == TensorProto::EXTERNAL) {
-    ExternalFiles files(folder);
-    return MapExternal(proto, header, files);
-  }
+  if (proto.data_location() == TensorProto::EXTERNAL)
+    return ReadExternal(proto, header, files, /*may_stay=*/false);
   if (!proto.has_raw_data()) return FromTyped(proto, header);
   RIDGE_RETURN_IF_ERROR(CheckStored(proto, header, static_cast<int64_t>(proto.raw_data().size())));
   if (header.packed() || HasOddBools(header, proto.raw_data().data())) {

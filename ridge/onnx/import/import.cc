@@ -349,12 +349,42 @@ Value OnnxImporter::UseInitializer(const std::string& name, const Tensor& tensor
     value = builder_.Parameter(free, tensor.type(), Init::FromTensor(tensor));
     if (value.valid()) builder_.graph().mutable_value(value.id).trainable = trained;
   } else {
-    value = builder_.Constant(tensor, free);
+    const Tensor* numbers = InMemory(tensor);
+    if (numbers == nullptr) return {};
+    value = builder_.Constant(*numbers, free);
     constant_bytes_left_ += tensor.bytes();  // the file's own
   }
   if (is_float && !trained) fixed_.push_back(name);
   named_.insert(value.id);
   return value;
+}
+
+// Tensors of external data may overlap, so that a short file could fill the memory.
+const Tensor* OnnxImporter::InMemory(const Tensor& initializer) {
+  if (initializer.in_memory()) return &initializer;
+  const auto [found, first] = loaded_.try_emplace(&initializer);
+  if (!first) return &found->second;
+  loaded_bytes_ += initializer.bytes();
+  Result<Tensor> loaded = Status();
+  if (loaded_bytes_ > 8 * model_.file_bytes()) {
+    loaded = Status(ErrorCode::kInvalidModel,
+                    fmt::format("constants need more than eight times the {} bytes of the model's "
+                                "files in memory, because they overlap",
+                                model_.file_bytes()));
+  } else {
+    loaded = initializer.Load();
+  }
+  if (loaded.ok()) return &(found->second = *std::move(loaded));
+  loaded_.erase(found);
+  if (file_status_.ok()) file_status_ = loaded.status();
+  builder_.Fail(loaded.status());
+  return nullptr;
+}
+
+Status OnnxImporter::Cause(const Status& status) const {
+  if (file_status_.ok()) return status;
+  if (file_status_.message().starts_with(model_.name() + ": ")) return file_status_;
+  return Status(file_status_.code(), model_.name() + ": " + file_status_.message());
 }
 
 Value OnnxImporter::StatisticOf(const std::string& name) {
@@ -371,7 +401,7 @@ Value OnnxImporter::StatisticOf(const std::string& name) {
 const Tensor* OnnxImporter::ConstantOf(const std::string& name) {
   OnnxBinding* binding = Find(name);
   if (binding == nullptr) return nullptr;
-  if (binding->initializer != nullptr) return binding->initializer;
+  if (binding->initializer != nullptr) return InMemory(*binding->initializer);
   if (!binding->value.valid()) return nullptr;
   const ValueInfo& info = builder_.graph().value(binding->value.id);
   if (info.kind != ValueKind::kConstant || SequenceOf(binding->value) != nullptr) return nullptr;
@@ -452,7 +482,7 @@ Result<std::vector<Value>> OnnxImporter::Inline(const onnx::GraphProto& body,
 // Those of subgraphs are small constants.
 Status OnnxImporter::BindInitializers(const onnx::GraphProto& graph) {
   for (const onnx::TensorProto& proto : graph.initializer()) {
-    RIDGE_ASSIGN_OR_RETURN(Tensor tensor, CopyTensor(proto, model_.folder()));
+    RIDGE_ASSIGN_OR_RETURN(Tensor tensor, CopyTensor(proto, model_.external_files()));
     scopes_.back().names[proto.name()] = {builder_.Constant(std::move(tensor)), nullptr};
   }
   return builder_.status();
@@ -487,8 +517,9 @@ Result<OnnxImport> OnnxImporter::Finish() {
 }
 
 Result<OnnxImport> ImportOnnx(const OnnxModel& model, const OnnxImportOptions& options) {
-  Result<OnnxImport> import = OnnxImporter(model, options).Run();
-  if (!import.ok()) return PrintableOnnxStatus(import.status());
+  OnnxImporter importer(model, options);
+  Result<OnnxImport> import = importer.Run();
+  if (!import.ok()) return PrintableOnnxStatus(importer.Cause(import.status()));
   return import;
 }
 

@@ -33,6 +33,10 @@ class OnnxImporter {
   Result<Graph> RunTraining(const OnnxStepInputs& names,
                             const std::map<std::string, int64_t>& dims);
 
+  // What stopped a walk that ended with `status`: a file that can't be read comes first, whatever
+  // a converter made of the number that it missed.
+  Status Cause(const Status& status) const;
+
   GraphBuilder& b() { return builder_; }
   const OnnxImportOptions& options() const { return options_; }
   const OnnxModel& model() const { return model_; }
@@ -41,6 +45,7 @@ class OnnxImporter {
   OnnxBinding* Find(const std::string& name);
   Value ValueOf(const std::string& name);
   Value StatisticOf(const std::string& name);
+  // In memory; nullptr for what is not known, and after an error.
   const Tensor* ConstantOf(const std::string& name);
   // nullptr for an initializer that is trained.
   const Tensor* FixedOf(const std::string& name);
@@ -92,6 +97,8 @@ class OnnxImporter {
   Value AsLoss(Value value);
   Result<OnnxImport> Finish();
   Value UseInitializer(const std::string& name, const Tensor& tensor);
+  // The initializer with its numbers; nullptr after an error.
+  const Tensor* InMemory(const Tensor& initializer);
   std::string Claim(const std::string& name);
   const onnx::NodeProto& Resolve(const onnx::NodeProto& proto, onnx::NodeProto& storage) const;
 
@@ -106,6 +113,9 @@ class OnnxImporter {
   std::map<std::string, int64_t> step_dims_;  // of the inputs of a training step
   std::map<ValueId, std::vector<Value>> sequences_;
   std::map<std::string, Tensor> constants_;   // Constant nodes taken for initializers
+  std::unordered_map<const Tensor*, Tensor> loaded_;  // initializers from the file; look-up only
+  int64_t loaded_bytes_ = 0;
+  Status file_status_;  // of loading them
   std::map<std::string, std::string> unset_;  // outputs that no converter gave: where
   std::vector<std::string> fixed_, notes_;
   Value rng_;

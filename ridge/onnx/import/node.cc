@@ -218,7 +218,7 @@ std::vector<std::string> OnnxNode::texts(const std::string& name) {
 Result<Tensor> OnnxNode::tensor(const std::string& name) {
   const auto* attr = Find(name, onnx::AttributeProto::TENSOR);
   if (attr == nullptr) return Error(fmt::format("has no attribute '{}', a tensor", name));
-  Result<Tensor> tensor = CopyTensor(attr->t(), importer_.model().folder());
+  Result<Tensor> tensor = CopyTensor(attr->t(), importer_.model().external_files());
   if (!tensor.ok()) {
     return Status(tensor.status().code(), where() + ": " + tensor.status().message());
   }

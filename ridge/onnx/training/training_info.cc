@@ -103,7 +103,7 @@ Status OnnxImporter::BindAlgorithm(const onnx::TrainingInfoProto& info,
   for (const onnx::TensorProto& proto : info.algorithm().initializer()) {
     if (Find(proto.name()) != nullptr)
       return Broken(model_, fmt::format("two initializers are named '{}'", proto.name()));
-    RIDGE_ASSIGN_OR_RETURN(algorithm_[proto.name()], CopyTensor(proto, model_.folder()));
+    RIDGE_ASSIGN_OR_RETURN(algorithm_[proto.name()], CopyTensor(proto, model_.external_files()));
     scopes_.back().names[proto.name()].initializer = &algorithm_.at(proto.name());
   }
   const std::set<std::string> rates = ReadByOptimizers(info.algorithm(), kRate),
@@ -305,7 +305,7 @@ std::optional<double> TrainingStepRate(const OnnxModel& model) {
   }
   Result<Tensor> rate = Status();
   for (const onnx::TensorProto& tensor : info.algorithm().initializer()) {
-    if (rates.contains(tensor.name())) rate = CopyTensor(tensor, model.folder());
+    if (rates.contains(tensor.name())) rate = CopyTensor(tensor, model.external_files());
   }
   const auto own = model.initializers().find(*rates.begin());
   if (own != model.initializers().end()) rate = own->second;
@@ -326,7 +326,10 @@ Result<Graph> ImportTrainingStep(const OnnxModel& model, const OnnxImportOptions
   plain.all_parameters = false;
   plain.freeze = {"*"};
   plain.trainable.clear();
-  return OnnxImporter(model, plain).RunTraining(names, options.dims);
+  OnnxImporter importer(model, plain);
+  Result<Graph> graph = importer.RunTraining(names, options.dims);
+  if (!graph.ok()) return importer.Cause(graph.status());
+  return graph;
 }
 
 }  // namespace ridge

@@ -141,7 +141,7 @@ TEST(TrainingInfo, InitializationSetsTheStart) {
   const Result<Graph> imported = Import(proto);
   ASSERT_TRUE(imported.ok()) << imported.status().message();
   const ValueInfo& v = imported->value(imported->FindValue("v"));
-  EXPECT_EQ(InitialValue(v, 0).at(0), 0);
+  EXPECT_EQ(InitialValue(v, 0)->at(0), 0);
 }
 
 TEST(TrainingInfo, UpdatedFloatsThatNoGradientDerivesByAreStatistics) {

@@ -5,18 +5,12 @@
 
 #include <cstring>
 
+#include "ridge/core/tensor_file.h"
 #include "ridge/train/job/job.h"
 #include "ridge/train/store/run.h"
 
 namespace ridge {
 namespace {
-
-Tensor Converted(const Tensor& tensor, DType to) {
-  Tensor converted({to, tensor.type().dims});
-  for (int64_t i = 0; i < tensor.elements(); ++i)
-    StoreFromDouble(to, converted.mutable_data(), i, tensor.at(i));
-  return converted;
-}
 
 // The plan has no slots for inputs that no node reads.
 Status Fill(const std::map<std::string, Tensor>& given, Executor& executor) {

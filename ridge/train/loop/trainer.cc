@@ -201,8 +201,11 @@ Status TrainRun::OpenFolder() {
   if (Run::Exists(options_.out))  // another process started at the same time
     return RunFolder::Create(options_.out, options_.model).status();
   options_.data_dims = notes_.data_dims;
-  if (IsGraphFile(options_.model))
-    RIDGE_RETURN_IF_ERROR(WriteFileAtomically(folder_->File("model.ridge"), PrintGraph(*forward_)));
+  if (IsGraphFile(options_.model)) {
+    Graph graph = *forward_;
+    RIDGE_RETURN_IF_ERROR(LoadInitialTensors(graph));
+    RIDGE_RETURN_IF_ERROR(WriteFileAtomically(folder_->File("model.ridge"), PrintGraph(graph)));
+  }
   if (IsOnnxFile(options_.model)) RIDGE_RETURN_IF_ERROR(KeepOnnx(source_, notes_, folder_->path()));
   if (options_.kernels == "tuned") {
     const KernelTimes times{machine_.profile.id, /*library=*/"", /*made_at=*/"", machine_.kernel_s};
