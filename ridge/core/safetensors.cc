@@ -54,6 +54,12 @@ Status ReadAt(int fd, const std::string& path, int64_t offset, void* to, int64_t
   return Status();
 }
 
+Status CheckRegular(int fd, const std::string& path) {
+  struct stat info {};
+  if (::fstat(fd, &info) != 0) return SystemError(path, "stat");
+  return S_ISREG(info.st_mode) ? Status() : Bad(path, "is not a regular file");
+}
+
 }  // namespace
 
 Result<SafetensorsWriter> SafetensorsWriter::Create(const std::string& path,
@@ -130,6 +136,7 @@ Result<SafetensorsFile> SafetensorsFile::Open(const std::string& path) {
   state->path = path;
   OwnedFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));  // a pipe must not block
   if (fd.get() < 0) return SystemError(path, "open");
+  RIDGE_RETURN_IF_ERROR(CheckRegular(fd.get(), path));
   RIDGE_ASSIGN_OR_RETURN(state->file,
                          TensorFile::Adopt(std::move(fd), path, ErrorCode::kInvalidData));
   RIDGE_RETURN_IF_ERROR(ReadHeader(*state));

@@ -59,7 +59,6 @@ Result<std::shared_ptr<const TensorFile>> TensorFile::Adopt(OwnedFd fd, std::str
   std::shared_ptr<TensorFile> file(new TensorFile(std::move(fd), std::move(name), code));
   struct stat facts = {};
   if (::fstat(file->fd(), &facts) != 0) return file->Bad(std::strerror(errno));
-  if (!S_ISREG(facts.st_mode)) return file->Bad("is no regular file");
   file->size_bytes_ = facts.st_size;
   file->written_ = facts.st_mtim;
   return std::shared_ptr<const TensorFile>(std::move(file));

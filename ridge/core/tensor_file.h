@@ -20,7 +20,7 @@ inline constexpr int64_t kStaysInFileFrom = int64_t{1} << 15;
 class TensorFile {
  public:
   // The file as it is now.  Errors begin with `name` and have `code`.
-  // Fails when it is no regular file.
+  // REQUIRES: a regular file.
   static Result<std::shared_ptr<const TensorFile>> Adopt(OwnedFd fd, std::string name,
                                                          ErrorCode code);
 

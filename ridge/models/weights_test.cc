@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cstring>
+#include <filesystem>
 #include <numeric>
 
 #include "ridge/core/safetensors.h"
@@ -114,6 +116,51 @@ TEST_F(WeightsTest, HalfFloatsAreConverted) {
   EXPECT_EQ(Loaded().loaded, 1);
   EXPECT_EQ(InitOf("w").tensor.type().dtype, DType::kF32);
   EXPECT_EQ(InitOf("w").tensor.at(4999), 4999 % 256);
+}
+
+// Large enough to stay in the file: in another order, type, shape or place than the model's.
+TEST_F(WeightsTest, LargeTensorsStayInTheFileAndGiveTheSameBits) {
+  Parameter("same", {100, 300});
+  Parameter("up", {300, 100});
+  Parameter("qkv", {300, 100});
+  Parameter("pos", {100, 300});
+  Parameter("half", {100, 300});
+  names_.rules = {{"up", {"turned"}, WeightForm::kTransposed},
+                  {"qkv", {"q", "k", "v"}},
+                  {"pos", {"positions"}, WeightForm::kFirstRows}};
+  Tensor half(TensorType{DType::kF16, {100, 300}});
+  for (int64_t i = 0; i < half.elements(); ++i)
+    half.as_mutable<uint16_t>()[i] = FloatToF16(static_cast<float>(i % 2000));
+  Tensors({{"same", Counting({100, 300}, 0)},
+           {"turned", Counting({100, 300}, 0)},
+           {"q", Counting({100, 100}, 0)},
+           {"k", Counting({100, 100}, 10'000)},
+           {"v", Counting({100, 100}, 20'000)},
+           {"positions", Counting({120, 300}, 0)},
+           {"half", half}});
+  EXPECT_EQ(Loaded().loaded, 5);
+  const auto expect = [&](const std::string& name, const auto& number) {
+    const Tensor& tensor = InitOf(name).tensor;
+    EXPECT_FALSE(tensor.in_memory()) << name;
+    const Result<Tensor> loaded = tensor.Load();
+    ASSERT_TRUE(loaded.ok()) << loaded.status().message();
+    float piece[7] = {};  // begins and ends within rows
+    ASSERT_TRUE(tensor.Read(12'345, 12'352, piece).ok());
+    EXPECT_EQ(std::memcmp(piece, loaded->as<float>() + 12'345, sizeof(piece)), 0) << name;
+    for (int64_t i = 0; i < loaded->elements(); ++i) ASSERT_EQ(loaded->at(i), number(i)) << name;
+  };
+  const auto counted = [](int64_t i) { return static_cast<double>(i); };
+  expect("same", counted);
+  expect("up", [](int64_t i) { return static_cast<double>(i % 100 * 300 + i / 100); });
+  expect("qkv", counted);
+  expect("pos", counted);
+  expect("half", [](int64_t i) { return static_cast<double>(i % 2000); });
+
+  std::filesystem::resize_file(path_, 1000);
+  const Status status = InitOf("up").tensor.Load().status();
+  EXPECT_EQ(status.code(), ErrorCode::kInvalidData);
+  EXPECT_EQ(status.message().substr(0, path_.size() + 38),
+            path_ + ": has changed: it has 1000 bytes, and ");
 }
 
 TEST_F(WeightsTest, OptimizerStateIsNotAskedForAndStatisticsAre) {

@@ -1,15 +1,19 @@
 #include "ridge/runtime/executor.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <filesystem>
 #include <limits>
 
 #include "ridge/backend/cpu/cpu_backend.h"
 #include "ridge/backend/forwarding_backend.h"
 #include "ridge/backend/reference/reference_backend.h"
+#include "ridge/core/tensor_file.h"
+#include "ridge/core/test_folder.h"
 #include "ridge/core/threads.h"
 #include "ridge/graph/autodiff.h"
 #include "ridge/graph/interpret.h"
@@ -145,6 +149,34 @@ TEST(Executor, StartingValuesDoNotDependOnThreads) {
     EXPECT_TRUE(start.same_bits(Copy(value.type, *executor->transfers().Read(value.name))))
         << value.name;
   }
+}
+
+// More pieces than there are threads.
+TEST(Executor, StartingValuesComeFromAFileWithTheSameBits) {
+  const TempFolder folder;
+  const TensorType type{DType::kF32, {3000, 501}};
+  const Tensor given = StartOf("x", type, Init::Normal(1));
+  const std::string path = folder.Write(
+      "w", std::string(given.as<char>(), static_cast<size_t>(given.bytes())));
+  const auto file = TensorFile::Adopt(OwnedFd(::open(path.c_str(), O_RDONLY)), "the weights",
+                                      ErrorCode::kInvalidModel);
+  ASSERT_TRUE(file.ok()) << file.status().message();
+  GraphBuilder b("start");
+  const Value w = b.Parameter("w", type, Init::FromTensor(TensorInFile(type, *file, 0)));
+  b.Output("loss", Mean(b.Input("in", {DType::kF32, {4}})) + Mean(w));
+  const auto graph = b.Build();
+  ASSERT_TRUE(graph.ok()) << graph.status().message();
+  const auto backend = MakeCpuBackend(std::min(2, AvailableThreads()));
+  ASSERT_TRUE(backend.ok());
+  const auto executor = MakeExecutor(*graph, **backend);
+  const Status status = executor->transfers().Initialize(3);
+  ASSERT_TRUE(status.ok()) << status.message();
+  EXPECT_TRUE(given.same_bits(Copy(type, *executor->transfers().Read("w"))));
+
+  std::filesystem::resize_file(path, 100);
+  EXPECT_EQ(executor->transfers().Initialize(3).message(),
+            "the weights: has changed: it has 100 bytes, and had 6012000 when it was opened. hint: "
+            "start again, and leave the file as it is until the first step has run");
 }
 
 // Two layers wide enough that the CPU's kernels want their weights packed, with columns that fill

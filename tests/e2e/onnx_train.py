@@ -235,5 +235,39 @@ def read_safetensors(path):
     return result
 
 
+    def check_memory(self, weight_bytes, *words):
+        """The process holds weights in its arena alone, before, during and after the rehearsal."""
+        self.ok("train", "net.onnx", "--data", "npz:data.npz", "--loss", "mse:y", "--optimizer",
+                "sgd", "--batch", "8", "--steps", "2", "--out", "run", "-q", *words)
+        summary = self.read_json("run/summary.json")
+        planned, measured = summary["planned"], summary["measured"]
+        beside = measured["peak_bytes"] - measured["arena_bytes"]
+        self.assertLess(beside, weight_bytes / 2 + (40 << 20))
+        self.assertGreaterEqual(planned["peak_bytes"], measured["peak_bytes"])
+        self.assertLessEqual(planned["peak_bytes"], 1.05 * measured["peak_bytes"])
+        shutil.rmtree(self.path("run"))
+
+    def test_large_weights_are_in_memory_once(self):
+        """In the message, in a file of their own, and of half precision; 96 MiB of f32."""
+        x = random(16, 4096)
+        np.savez(self.path("data.npz"), x=x, y=x[:, :8])
+        for kind, external in (("float32", False), ("float32", True), ("float16", False)):
+            with self.subTest(kind=kind, external=external):
+                dtype = helper.np_dtype_to_tensor_dtype(np.dtype(kind))
+                weight = (random(4096, 6144) / 100).astype(kind)
+                save(self.path("net.onnx"),
+                     [helper.make_node("Cast", ["x"], ["xc"], "cast", to=dtype),
+                      helper.make_node("MatMul", ["xc", "w"], ["a"], "a"),
+                      helper.make_node("MatMul", ["a", "v"], ["b"], "b"),
+                      helper.make_node("Cast", ["b"], ["y"], "out", to=TensorProto.FLOAT)],
+                     [value("x", TensorProto.FLOAT, ["N", 4096])],
+                     [value("y", TensorProto.FLOAT, ["N", 8])],
+                     [tensor("w", weight), tensor("v", random(6144, 8, kind=kind))])
+                if external:
+                    onnx.save(onnx.load(self.path("net.onnx")), self.path("net.onnx"),
+                              save_as_external_data=True, location="net.data")
+                self.check_memory(96 << 20)
+
+
 if __name__ == "__main__":
     unittest.main()

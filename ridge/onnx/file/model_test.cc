@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include <filesystem>
 #include <fstream>
 
 #include "onnx/onnx-ml.pb.h"
@@ -351,12 +352,12 @@ TEST_F(OnnxFile, IsReadWithItsTensors) {
   big.set_raw_data(std::string(3 << 20, '\7'));
   const Result<OnnxModel> model = OnnxModel::Open(Write(proto.SerializeAsString()));
   ASSERT_TRUE(model.ok()) << model.status().message();
-  EXPECT_EQ(model->initializers().at("big").at((3 << 20) - 1), 7);
+  EXPECT_EQ(model->initializers().at("big").Load()->at((3 << 20) - 1), 7);
   EXPECT_EQ(model->folder(), TestFolder() + "/");
 }
 
 // Over 50 MB, from where on protobuf would double the string again and again.
-TEST_F(OnnxFile, TakesItsOwnSizeOfMemoryToBeRead) {
+TEST_F(OnnxFile, ALargeTensorTakesNoMemoryUntilItIsLoaded) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   GTEST_SKIP() << "a sanitizer's shadow of the file is resident too";
 #endif
@@ -373,8 +374,123 @@ TEST_F(OnnxFile, TakesItsOwnSizeOfMemoryToBeRead) {
   const int64_t before = ReadProcessMemory().resident_bytes;
   const Result<OnnxModel> model = OnnxModel::Open(path);
   ASSERT_TRUE(model.ok()) << model.status().message();
-  EXPECT_EQ(model->initializers().at("big").at(kBytes - 1), 7);
+  EXPECT_LT(ReadProcessMemory().peak_resident_bytes - before, kBytes / 4);
+  EXPECT_EQ(model->initializers().at("big").Load()->at(kBytes - 1), 7);
   EXPECT_LT(ReadProcessMemory().peak_resident_bytes - before, kBytes + kBytes / 4);
+}
+
+// With an odd number of bytes before them, so that none is aligned.
+TEST_F(OnnxFile, TensorsHaveTheSameBitsFromTheFileAndFromMemory) {
+  onnx::ModelProto proto = Relu();
+  std::string bytes(80'000, '\0');
+  for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<char>(i * 31 % 251);
+  const std::pair<onnx::TensorProto::DataType, int64_t> types[] = {
+      {onnx::TensorProto::FLOAT, 20'000}, {onnx::TensorProto::INT64, 10'000},
+      {onnx::TensorProto::BOOL, 80'000},  {onnx::TensorProto::INT4, 160'000},
+      {onnx::TensorProto::FLOAT16, 40'000}};
+  for (const auto& [type, elements] : types) {
+    onnx::TensorProto& tensor = *proto.mutable_graph()->add_initializer();
+    tensor.set_name(onnx::TensorProto::DataType_Name(type));
+    tensor.set_data_type(type);
+    tensor.add_dims(elements);
+    tensor.set_raw_data(bytes);
+  }
+  const Result<OnnxModel> file = OnnxModel::Open(Write(proto.SerializeAsString()));
+  const Result<OnnxModel> memory = Read(proto);
+  ASSERT_TRUE(file.ok()) << file.status().message();
+  ASSERT_TRUE(memory.ok()) << memory.status().message();
+  for (const auto& [name, tensor] : file->initializers()) {
+    EXPECT_EQ(tensor.in_memory(), name == "BOOL" || name == "INT4") << name;
+    const Result<Tensor> loaded = tensor.Load();
+    ASSERT_TRUE(loaded.ok()) << loaded.status().message();
+    EXPECT_TRUE(loaded->same_bits(memory->initializers().at(name))) << name;
+  }
+}
+
+TEST_F(OnnxFile, ThatChangesBeforeItsTensorsAreWantedIsRefused) {
+  onnx::ModelProto proto = Relu();
+  onnx::TensorProto& big = *proto.mutable_graph()->add_initializer();
+  big.set_name("big");
+  big.set_data_type(onnx::TensorProto::UINT8);
+  big.add_dims(100'000);
+  big.set_raw_data(std::string(100'000, '\7'));
+  const Result<OnnxModel> model = OnnxModel::Open(Write(proto.SerializeAsString()));
+  ASSERT_TRUE(model.ok()) << model.status().message();
+  std::filesystem::resize_file(path_, 50'000);
+  const Result<Tensor> loaded = model->initializers().at("big").Load();
+  ASSERT_FALSE(loaded.ok());
+  EXPECT_EQ(loaded.status().code(), ErrorCode::kInvalidModel);
+  EXPECT_EQ(loaded.status().message(),
+            path_ + ": has changed: it has 50000 bytes, and had " +
+                std::to_string(proto.ByteSizeLong()) +
+                " when it was opened. hint: start again, and leave the file as it is until the "
+                "first step has run");
+}
+
+class ExternalTensors : public ::testing::Test {
+ protected:
+  void Add(const std::string& name, const std::string& file, int64_t floats, int64_t offset = 0) {
+    onnx::TensorProto& tensor = *proto_.mutable_graph()->add_initializer();
+    tensor.set_name(name);
+    tensor.set_data_type(onnx::TensorProto::FLOAT);
+    tensor.add_dims(floats);
+    tensor.set_data_location(onnx::TensorProto::EXTERNAL);
+    for (const auto& [key, value] :
+         {std::pair{"location", file}, std::pair{"offset", std::to_string(offset)}}) {
+      onnx::StringStringEntryProto& entry = *tensor.add_external_data();
+      entry.set_key(key);
+      entry.set_value(value);
+    }
+  }
+  Result<OnnxModel> Open() {
+    return OnnxModel::Open(folder_.Write("m.onnx", proto_.SerializeAsString()));
+  }
+
+  TempFolder folder_;
+  onnx::ModelProto proto_ = Relu();
+};
+
+TEST_F(ExternalTensors, LargeOnesStayInTheirFileAndSmallOnesAreRead) {
+  const std::vector<float> numbers(20'000, 2.5F);
+  folder_.Write("data", std::string(reinterpret_cast<const char*>(numbers.data()), 80'000));
+  Add("large", "data", 19'000, 4'000);
+  Add("small", "data", 10, 4);
+  const Result<OnnxModel> model = Open();
+  ASSERT_TRUE(model.ok()) << model.status().message();
+  const Tensor &large = model->initializers().at("large"), &small = model->initializers().at("small");
+  EXPECT_FALSE(large.in_memory());
+  EXPECT_EQ(large.Load()->at(18'999), 2.5);
+  std::filesystem::resize_file(folder_.File("data"), 0);  // would be SIGBUS for a mapping
+  EXPECT_EQ(small.at(9), 2.5);
+  EXPECT_THAT(large.Load().status().message(),
+              HasSubstr("external data 'data': has changed: it has 0 bytes, and had 80000"));
+}
+
+TEST_F(ExternalTensors, MayLieInMoreFilesThanAProcessMayOpen) {
+  constexpr int kFiles = 1500;
+  for (int i = 0; i < kFiles; ++i) {
+    const std::string name = "t" + std::to_string(i);
+    folder_.Write(name, std::string(1 << 15, '\0'));
+    Add(name, name, 1 << 13);
+  }
+  const Result<OnnxModel> model = Open();
+  ASSERT_TRUE(model.ok()) << model.status().message();
+  int in_file = 0;
+  for (const auto& [name, tensor] : model->initializers()) {
+    if (!tensor.in_memory()) ++in_file;
+    EXPECT_TRUE(tensor.Load().ok());
+  }
+  EXPECT_EQ(in_file, 256);
+}
+
+TEST_F(ExternalTensors, ThatOverlapCannotFillTheMemory) {
+  folder_.Write("data", std::string(1000, '\0'));
+  for (int i = 0; i < 9; ++i) Add("t" + std::to_string(i), "data", 225, 4 * i);
+  const Result<OnnxModel> model = Open();
+  ASSERT_FALSE(model.ok());
+  EXPECT_THAT(model.status().message(),
+              HasSubstr("tensor 't8': the tensors in 'data' need more than eight times its 1000 "
+                        "bytes in memory, because they overlap"));
 }
 
 TEST_F(OnnxFile, ThatIsCutOffIsRefused) {

@@ -4,7 +4,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
+
 #include "onnx/onnx-ml.pb.h"
+#include "ridge/core/test_folder.h"
+#include "ridge/graph/interpret.h"
 
 namespace ridge {
 namespace {
@@ -155,6 +159,69 @@ TEST_F(ImportLimits, HoldForSequencesThatAreUnrolled) {
   clip.set_type(onnx::AttributeProto::FLOAT);
   clip.set_f(1);
   EXPECT_THAT(Refusal(), HasSubstr("unroll to more than 100000 nodes"));
+}
+
+// y = x + "val_mask" + "val_weight", both f32[10000,2] in a file; x is f32[2].
+class ImportFromFile : public ImportLimits {
+ protected:
+  static constexpr int64_t kRows = 10'000;
+
+  void AddFloats(const std::string& name, const std::vector<float>& numbers) {
+    onnx::TensorProto& tensor = *graph().add_initializer();
+    tensor.set_name(name);
+    tensor.set_data_type(onnx::TensorProto::FLOAT);
+    tensor.add_dims(kRows);
+    tensor.add_dims(2);
+    tensor.set_raw_data(std::string(reinterpret_cast<const char*>(numbers.data()), 8 * kRows));
+  }
+
+  void SetUp() override {
+    ImportLimits::SetUp();
+    std::vector<float> numbers(2 * kRows, -1e4F);
+    AddFloats("val_mask", numbers);
+    numbers.back() = 1;  // so that it is no mask
+    AddFloats("val_weight", numbers);
+  }
+
+  void AddSum() {
+    Add(*graph().mutable_node(), "Add", "x", "h").add_input("val_mask");
+    Add(*graph().mutable_node(), "Add", "h", "y").add_input("val_weight");
+  }
+
+  Result<OnnxModel> Open() {
+    return OnnxModel::Open(folder_.Write("m.onnx", model_.SerializeAsString()));
+  }
+
+  TempFolder folder_;
+};
+
+TEST_F(ImportFromFile, ParametersStayThereAndConstantsAreRead) {
+  AddSum();
+  const Result<OnnxModel> model = Open();
+  ASSERT_TRUE(model.ok()) << model.status().message();
+  const Result<OnnxImport> import = ImportOnnx(*model, {});
+  ASSERT_TRUE(import.ok()) << import.status().message();
+  const ValueInfo& mask = import->graph.value(import->graph.FindValue("val_mask"));
+  const ValueInfo& weight = import->graph.value(import->graph.FindValue("val_weight"));
+  ASSERT_EQ(mask.kind, ValueKind::kConstant);
+  EXPECT_EQ(mask.constant.at(2 * kRows - 1), -1e4F);
+  ASSERT_EQ(weight.kind, ValueKind::kParameter);
+  EXPECT_FALSE(weight.init.tensor.in_memory());
+  EXPECT_EQ(InitialValue(weight, 0)->at(2 * kRows - 1), 1);
+}
+
+TEST_F(ImportFromFile, AChangedFileIsTheErrorWhateverMissesItsNumbers) {
+  AddInts("shape", std::vector<int64_t>(5000, 1));
+  graph().mutable_initializer(2)->set_raw_data(std::string(40'000, '\1'));
+  graph().mutable_initializer(2)->clear_int64_data();
+  Add(*graph().mutable_node(), "Reshape", "x", "y").add_input("shape");
+  const Result<OnnxModel> model = Open();
+  ASSERT_TRUE(model.ok()) << model.status().message();
+  std::filesystem::resize_file(folder_.File("m.onnx"), 100);
+  const Status status = ImportOnnx(*model, {}).status();
+  EXPECT_EQ(status.code(), ErrorCode::kInvalidModel);
+  EXPECT_THAT(status.message(),
+              ::testing::StartsWith(folder_.File("m.onnx") + ": has changed: it has 100 bytes"));
 }
 
 }  // namespace
