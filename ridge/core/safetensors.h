@@ -100,8 +100,8 @@ class SafetensorsFile {
 
  private:
   struct State {
-    std::string path;
     int fd() const { return file->fd(); }
+    std::string path;
     std::shared_ptr<const TensorFile> file;
     int64_t buffer_start = 0;  // in the file
     SafetensorsHeader header;

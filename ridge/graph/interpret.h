@@ -22,8 +22,8 @@ Result<std::vector<Tensor>> EvaluateGraph(const Graph& graph,
                                           const std::map<std::string, Tensor>& given,
                                           uint64_t seed = 0);
 
-// The initial contents of a variable.  This and the next two fail when they lie in a file that can't
-// be read or has changed.
+// The initial contents of a variable.  This and the next two fail when they lie in a file that
+// can't be read or has changed.
 Result<Tensor> InitialValue(const ValueInfo& variable, uint64_t seed);
 // The same, written in place.  REQUIRES: `data` holds variable.type.bytes() bytes.
 Status FillInitialValue(const ValueInfo& variable, uint64_t seed, void* data);

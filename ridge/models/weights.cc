@@ -138,8 +138,11 @@ class JoinedParts : public TensorSource {
     int64_t start = 0;  // of a part
     for (const Tensor& part : parts_) {
       const int64_t from = std::max(begin, start), until = std::min(end, start + part.elements());
-      auto* at = static_cast<char*>(to) + (from - begin) * BytesPerElement(part.type().dtype);
-      if (from < until) RIDGE_RETURN_IF_ERROR(part.Read(from - start, until - start, at));
+      const int64_t offset = (from - begin) * BytesPerElement(part.type().dtype);
+      if (from < until) {
+        RIDGE_RETURN_IF_ERROR(
+            part.Read(from - start, until - start, static_cast<char*>(to) + offset));
+      }
       start += part.elements();
     }
     return Status();
@@ -155,6 +158,7 @@ class TransposedMatrix : public TensorSource {
 
   // Row r of the matrix has element (c, r) of the result for consecutive c.
   Status Read(int64_t begin, int64_t end, void* to) const override {
+    if (begin >= end) return Status();
     const int64_t rows = matrix_.type().dims[0], columns = matrix_.type().dims[1];
     const int64_t width = BytesPerElement(matrix_.type().dtype);
     std::vector<char> part(static_cast<size_t>((CeilDiv(end - begin, rows) + 1) * width));

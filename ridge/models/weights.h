@@ -2,8 +2,8 @@
 //
 // What a file calls a tensor differs from library to library, and now and then how it lies in
 // memory.  A model's WeightNames (models/weights/, one file a family) say so, as data; everything
-// else is here.  Numbers of large tensors stay in the file until a run
-// fills its arena, also those that are converted, joined or turned on the way.
+// else is here.  Numbers of large tensors stay in the file until a run fills its arena, also those
+// that are converted, joined or transposed on the way.
 #pragma once
 #include <string>
 #include <vector>

@@ -163,6 +163,14 @@ TEST_F(WeightsTest, LargeTensorsStayInTheFileAndGiveTheSameBits) {
             path_ + ": has changed: it has 1000 bytes, and ");
 }
 
+TEST_F(WeightsTest, AnEmptyMatrixIsTransposed) {
+  Parameter("up", {5, 0});
+  names_.rules = {{"up", {"turned"}, WeightForm::kTransposed}};
+  Tensors({{"turned", Counting({0, 5}, 0)}});
+  EXPECT_EQ(Loaded().loaded, 1);
+  EXPECT_EQ(ValuesOf("up"), Values{});
+}
+
 TEST_F(WeightsTest, OptimizerStateIsNotAskedForAndStatisticsAre) {
   Parameter("w", {1});
   const TensorType one = {DType::kF32, {1}};

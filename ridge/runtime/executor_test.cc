@@ -156,8 +156,8 @@ TEST(Executor, StartingValuesComeFromAFileWithTheSameBits) {
   const TempFolder folder;
   const TensorType type{DType::kF32, {3000, 501}};
   const Tensor given = StartOf("x", type, Init::Normal(1));
-  const std::string path = folder.Write(
-      "w", std::string(given.as<char>(), static_cast<size_t>(given.bytes())));
+  const std::string path =
+      folder.Write("w", std::string(given.as<char>(), static_cast<size_t>(given.bytes())));
   const auto file = TensorFile::Adopt(OwnedFd(::open(path.c_str(), O_RDONLY)), "the weights",
                                       ErrorCode::kInvalidModel);
   ASSERT_TRUE(file.ok()) << file.status().message();

@@ -47,12 +47,12 @@ struct ExternalPlace {
 // Not thread-safe.
 class ExternalFiles {
  public:
-  static constexpr size_t kMostOpen = 256;  // a process may have 1024
+  static constexpr size_t kMostOpen = 128;  // a process may have 1024, and several models
 
   // An empty folder refuses all external data.
   explicit ExternalFiles(std::string folder) : folder_(std::move(folder)) {}
 
-  // Where the `stored_bytes` bytes of the range lie, for a tensor called `where` in messages.  Fails
+  // Where the `stored_bytes` bytes of the range lie, for a tensor called `where` in messages. Fails
   // with kInvalidModel when the file does not hold them.
   Result<ExternalPlace> Find(const ExternalRange& range, int64_t stored_bytes,
                              const std::string& where);

@@ -184,9 +184,9 @@ Status OnnxModel::TakeInitializers(const std::map<int, SkippedTensor>& left_out,
     const auto numbers = left_out.find(i);
     const bool in_message =
         numbers == left_out.end() || proto.data_location() == onnx::TensorProto::EXTERNAL;
-    RIDGE_RETURN_IF_ERROR(AddInitializer(
-        proto.name(),
-        in_message ? TakeTensor(proto, *external_files_) : take(proto, numbers->second)));
+    RIDGE_RETURN_IF_ERROR(AddInitializer(proto.name(), in_message
+                                                           ? TakeTensor(proto, *external_files_)
+                                                           : take(proto, numbers->second)));
   }
   int64_t sparse_bytes = kMostSparseBytes;
   for (const onnx::SparseTensorProto& proto : proto_->graph().sparse_initializer()) {

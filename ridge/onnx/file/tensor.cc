@@ -212,8 +212,7 @@ Result<Tensor> ReadStored(const Header& header, const std::function<Status(void*
 }
 
 Result<Tensor> ReadFromFile(const Header& header, const TensorFile& file, int64_t offset) {
-  return ReadStored(header,
-                    [&](void* to) { return file.Read(offset, header.stored_bytes, to); });
+  return ReadStored(header, [&](void* to) { return file.Read(offset, header.stored_bytes, to); });
 }
 
 Result<Tensor> ReadExternal(const TensorProto& proto, const Header& header, ExternalFiles& files,

@@ -112,10 +112,10 @@ class OnnxImporter {
   std::map<std::string, Tensor> algorithm_;   // initializers of a training step
   std::map<std::string, int64_t> step_dims_;  // of the inputs of a training step
   std::map<ValueId, std::vector<Value>> sequences_;
-  std::map<std::string, Tensor> constants_;   // Constant nodes taken for initializers
+  std::map<std::string, Tensor> constants_;           // Constant nodes taken for initializers
   std::unordered_map<const Tensor*, Tensor> loaded_;  // initializers from the file; look-up only
   int64_t loaded_bytes_ = 0;
-  Status file_status_;  // of loading them
+  Status file_status_;                        // of loading them
   std::map<std::string, std::string> unset_;  // outputs that no converter gave: where
   std::vector<std::string> fixed_, notes_;
   Value rng_;
