@@ -207,6 +207,20 @@ class Weights(RidgeTest):
         self.assertEqual(expected, self.logits(model, "--weights", "w.safetensors",
                                                inputs="image.npz"))
 
+    def test_large_weights_are_in_memory_once_and_as_planned(self):
+        model = "mlp:hidden=4096"  # 77 MiB
+        self.ok("export", model, "--to", "safetensors", "--out", "w.safetensors", "-q")
+        self.ok("train", model, "--weights", "w.safetensors", "--data", "synthetic", "--optimizer",
+                "sgd", "--batch", "8", "--steps", "2", "--out", "run", "-q")
+        summary = self.read_json("run/summary.json")
+        planned, measured = summary["planned"], summary["measured"]
+        weights = os.path.getsize(self.path("w.safetensors"))
+        self.assertGreater(weights, 60 << 20)
+        beside = measured["peak_bytes"] - measured["arena_bytes"]
+        self.assertLess(beside, weights / 2 + (40 << 20))
+        self.assertGreaterEqual(planned["peak_bytes"], measured["peak_bytes"])
+        self.assertLessEqual(planned["peak_bytes"], 1.05 * measured["peak_bytes"])
+
 
 if __name__ == "__main__":
     unittest.main()
