@@ -15,9 +15,10 @@ namespace {
 // underestimates small products by up to 5 % (gpt, bert, unet in two slices).
 constexpr double kWorthSlicing = 0.95;
 // Recomputing a value for x % of the step's time must free at least x % of these bytes per core, or
-// of the process's own bytes where the step's scratch is most of the arena.
+// of half the process's own bytes where the step's scratch is most of the arena: the nominal device
+// foresees twice what copies cost there.
 constexpr double kBytesPerCore = 4.0 * (1 << 30);
-constexpr double kMostOfArena = 0.7;
+constexpr double kMostOfArena = 0.7, kOwnBytesShare = 0.5;
 // All recomputed values together must free this share of the process's bytes.
 constexpr double kLeastFreed = 0.03;
 constexpr int64_t kManyActivations = int64_t{256} << 20;  // scratch bytes to explain in the report
@@ -105,7 +106,7 @@ class PlanSearch {
 
   Status AddWorthwhile() {
     const Candidate& whole = candidates_.front();
-    const auto own_bytes = static_cast<double>(whole.bytes);
+    const double own_bytes = kOwnBytesShare * static_cast<double>(whole.bytes);
     double bytes = kBytesPerCore * facts_.threads;
     const auto arena = static_cast<double>(whole.planned.program.arena_bytes);
     if (static_cast<double>(whole.scratch_bytes) >= kMostOfArena * arena)
