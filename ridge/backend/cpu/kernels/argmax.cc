@@ -45,7 +45,18 @@ bool AnyBeats(const T* x, V best) {
   return any != 0;
 }
 
+// The blocks' way, without what a block costs to begin.
+template <typename T>
+int64_t ShortRowArgmax(const T* x, int64_t count) {
+  int64_t place = 0;
+  for (int64_t i = 1; i < count; ++i) {
+    if (Beats(Number(x[i]), Number(x[place]))) place = i;
+  }
+  return place;
+}
+
 int64_t RowArgmax(const float* x, int64_t count) {
+  if (count <= kLanes) return ShortRowArgmax(x, count);
   int64_t place = 0;
   float best = x[0];
   for (int64_t begin = 0; begin < count && !std::isnan(best); begin += kRunBlock) {

@@ -87,6 +87,28 @@ void GradOfRow(const float* logits, int64_t classes, int64_t label, float dloss,
   dlogits[label] = static_cast<float>((p - 1) * dloss);
 }
 
+// The last row stands in for those behind it.
+void ExponentiateRows(const float* logits, int64_t rows, int64_t classes, ShortRows& result) {
+  const D d;
+  const hn::RebindToSigned<D> di;
+  alignas(64) int32_t starts[kRowsAtOnce];
+  for (int64_t r = 0; r < kRowsAtOnce; ++r)
+    starts[r] = static_cast<int32_t>(HWY_MIN(r, rows - 1) * classes);
+  for (size_t r = 0; r < kRowsAtOnce; r += hn::Lanes(d)) {
+    const auto start = hn::Load(di, starts + r);
+    V max = hn::GatherIndex(d, logits, start);
+    for (int64_t c = 1; c < classes; ++c) max = hn::Max(max, hn::GatherIndex(d, logits + c, start));
+    V sum = hn::Zero(d);
+    for (int64_t c = 0; c < classes; ++c) {
+      const V term = ExpOfNegative(hn::Sub(hn::GatherIndex(d, logits + c, start), max));
+      hn::StoreU(term, d, result.terms[c] + r);
+      sum = hn::Add(sum, term);
+    }
+    hn::StoreU(max, d, result.max + r);
+    hn::StoreU(sum, d, result.sum + r);
+  }
+}
+
 }  // namespace HWY_NAMESPACE
 }  // namespace ridge::cpu
 HWY_AFTER_NAMESPACE();
@@ -96,6 +118,7 @@ namespace ridge::cpu {
 
 HWY_EXPORT(LossOfRow);
 HWY_EXPORT(GradOfRow);
+HWY_EXPORT(ExponentiateRows);
 
 float CrossEntropyRow(const float* logits, int64_t classes, int64_t label) {
   return HWY_DYNAMIC_DISPATCH(LossOfRow)(logits, classes, label);
@@ -104,6 +127,10 @@ float CrossEntropyRow(const float* logits, int64_t classes, int64_t label) {
 void CrossEntropyGradRow(const float* logits, int64_t classes, int64_t label, float dloss,
                          float* dlogits) {
   HWY_DYNAMIC_DISPATCH(GradOfRow)(logits, classes, label, dloss, dlogits);
+}
+
+void ExponentiateShortRows(const float* logits, int64_t rows, int64_t classes, ShortRows& result) {
+  HWY_DYNAMIC_DISPATCH(ExponentiateRows)(logits, rows, classes, result);
 }
 
 }  // namespace ridge::cpu
