@@ -15,6 +15,7 @@ ROW = re.compile(r'RIDGE_OPTION\("([^"]+)", ([\w.]+), (\w+)\((.*?)\), (k\w+), (k
 GROUPS = {"kModel": "Model", "kData": "Data", "kTraining": "Training", "kMachine": "Machine",
           "kRunFolder": "Run folder"}
 ON_RESUME = {"kSame": "as it was", "kSameOrAuto": "as it was", "kTaken": "may change",
+             "kTotal": "may change, but not below what is done",
              "kIgnored": "names the run"}
 HEAD = """# Options of a training
 

@@ -69,8 +69,9 @@ Result<CommandLineObserver::Options> ObserverOptions(const OutputFlags& flags) {
   return options;
 }
 
-int Conclude(const TrainOutcome& outcome) {
-  if (outcome.end == RunEnd::kCompleted) return kExitOk;
+int Conclude(const TrainOutcome& outcome, bool quiet) {
+  if (outcome.end == RunEnd::kWasFinished) SayUnless(quiet)(outcome.message);
+  if (outcome.end == RunEnd::kCompleted || outcome.end == RunEnd::kWasFinished) return kExitOk;
   const bool stopped = outcome.end == RunEnd::kPreempted;
   PrintError(Status(stopped ? ErrorCode::kOk : ErrorCode::kUnavailable, outcome.message));
   return stopped ? kExitStopped : kExitFailed;
@@ -98,7 +99,7 @@ Result<int> RunTrain(const CLI::App& app, const TrainVerb& verb) {
   const Result<TrainOutcome> outcome = Train(request, opened.machine, observer);
   observer.EndProgress();
   if (!outcome.ok()) return outcome.status();
-  return Conclude(*outcome);
+  return Conclude(*outcome, verb.output.quiet);
 }
 
 }  // namespace
@@ -108,7 +109,8 @@ VerbBody AddTrain(CLI::App& app) {
   AddTrainFlags(app, verb->train);
   AddCheckpointFlag(app, verb->checkpoint);
   AddOptionalText(app, "--resume", verb->resume, "DIR",
-                  "Continue the run in DIR (the newest one); needs no other option")
+                  "Continue the run in DIR (the newest one); needs no other option; with --epochs "
+                  "or --steps to a new end")
       ->group("Run folder");
   AddSwitch(app, "--allow-different", verb->allow_different,
             "Resume on another CPU type or number of threads, or with other data; results may then "

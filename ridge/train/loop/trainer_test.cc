@@ -70,6 +70,13 @@ class TrainerTest : public testing::Test {
     return all;
   }
 
+  // Learning rates of the lines of metrics.jsonl.
+  std::vector<double> RatesOf(const std::string& run) {
+    std::vector<double> rates;
+    for (const std::string& line : MetricsOf(run)) rates.push_back(json::parse(line)["lr"]);
+    return rates;
+  }
+
   std::string BestOf(const std::string& run) {
     return std::filesystem::read_symlink(folder_.File(run + "/checkpoints/best")).string();
   }
@@ -283,6 +290,123 @@ TEST_F(TrainerTest, AFinishedRunResumesToItsEnd) {
   const TrainOutcome second = Run(request);
   EXPECT_EQ(second.summary.parameters_sha256, first.summary.parameters_sha256);
   EXPECT_EQ(second.summary.validation_accuracy, first.summary.validation_accuracy);
+}
+
+// Resumes a request with another number of epochs.
+TrainRequest MoreEpochs(TrainRequest request, int64_t epochs) {
+  request.resume = true;
+  request.preempt_after_step = -1;
+  request.options.epochs = epochs;
+  request.given = {"epochs"};
+  return request;
+}
+
+TrainRequest MoreSteps(TrainRequest request, int64_t steps) {
+  request = MoreEpochs(std::move(request), 1);
+  request.options.steps = steps;
+  request.given = {"steps"};
+  return request;
+}
+
+TEST_F(TrainerTest, MoreEpochsAfterTheEndGiveTheBitsOfARunThatHadThemFromTheStart) {
+  TrainRequest request = Request("whole");
+  request.options.warmup = 3;
+  request.options.epochs = 6;
+  const TrainOutcome whole = Run(request);
+  request.options.out = folder_.File("more");
+  request.options.epochs = 3;
+  Run(request);
+  const TrainOutcome more = Run(MoreEpochs(request, 6));
+  EXPECT_EQ(recorder_.start.total_steps_before, 12);
+  EXPECT_EQ(recorder_.start.total_steps, 24);
+  EXPECT_EQ(recorder_.start.lr, recorder_.start.lr_before);  // constant
+  EXPECT_EQ(more.summary.parameters_sha256, whole.summary.parameters_sha256);
+  EXPECT_EQ(more.summary.epochs, 6);
+  EXPECT_EQ(MetricsOf("more"), MetricsOf("whole"));
+  EXPECT_EQ(BestOf("more"), BestOf("whole"));
+  EXPECT_EQ(ReadJson("more/options.json")["epochs"], 6);
+}
+
+TEST_F(TrainerTest, MoreStepsGoOnWithinAnEpochWithTheSameBits) {
+  TrainRequest request = Request("whole");
+  request.options.epochs.reset();
+  request.options.steps = 15;
+  const TrainOutcome whole = Run(request);
+  request.options.out = folder_.File("more");
+  request.options.steps = 6;
+  Run(request);
+  EXPECT_EQ(Run(MoreSteps(request, 15)).summary.parameters_sha256,
+            whole.summary.parameters_sha256);
+  EXPECT_EQ(ReadJson("more/options.json")["steps"], 15);
+  // Epochs replace steps: the 5th ends at step 20.
+  EXPECT_EQ(Run(MoreEpochs(request, 5)).step, 20);
+  EXPECT_TRUE(ReadJson("more/options.json")["steps"].is_null());
+}
+
+TEST_F(TrainerTest, ARunThatWasStoppedAfterItGotMoreEpochsGoesOnToThem) {
+  TrainRequest request = Request("run");
+  Run(request);
+  TrainRequest more = MoreEpochs(request, 5);
+  more.preempt_after_step = 14;
+  EXPECT_EQ(Run(more).end, RunEnd::kPreempted);
+  EXPECT_FALSE(std::filesystem::exists(folder_.File("run/summary.json")));
+  request.resume = true;
+  EXPECT_EQ(Run(request).step, 20);
+}
+
+// Rates and epochs are those of a run that had them from the start; the steps before are not.
+TEST_F(TrainerTest, AScheduleIsThatOfTheNewEnd) {
+  for (const std::string schedule : {"cosine", "step"}) {
+    TrainRequest request = Request(schedule + "-whole");
+    request.options.schedule = schedule;
+    request.options.epochs = 6;
+    Run(request);
+    const std::vector<double> rates = RatesOf(schedule + "-whole");
+    request.options.out = folder_.File(schedule);
+    request.options.epochs = 3;
+    Run(request);
+    Run(MoreEpochs(request, 6));
+    EXPECT_GT(recorder_.start.lr, 2 * recorder_.start.lr_before) << schedule;
+    const std::vector<double> now = RatesOf(schedule);
+    ASSERT_EQ(now.size(), rates.size());
+    EXPECT_EQ(std::vector(now.end() - 6, now.end()), std::vector(rates.end() - 6, rates.end()));
+    EXPECT_NE(now, rates) << schedule;
+  }
+}
+
+TEST_F(TrainerTest, FewerEpochsOrStepsThanAreDoneAreRefused) {
+  TrainRequest request = Request("run");
+  request.preempt_after_step = 9;
+  Run(request);
+  const std::string run = folder_.File("run");
+  EXPECT_EQ(Failure(MoreEpochs(request, 2)).message(),
+            "--epochs is 2; " + run + " has come to epoch 3. hint: a larger number goes on");
+  EXPECT_EQ(Failure(MoreSteps(request, 8)).message(),
+            "--steps is 8; " + run + " has done 9. hint: a larger number goes on");
+  EXPECT_EQ(Run(MoreSteps(request, 10)).step, 10);  // fewer than planned, more than done
+  const Status status = Failure(MoreSteps(request, 9));
+  EXPECT_EQ(status.code(), ErrorCode::kInvalidArgument);
+  EXPECT_EQ(status.message(),
+            "--steps is 9; " + run + " has done 10. hint: a larger number goes on");
+  EXPECT_EQ(ReadJson("run/summary.json")["steps"], 10);
+}
+
+TEST_F(TrainerTest, AFinishedRunStaysAsItIsAndSaysHowToGoOn) {
+  TrainRequest request = Request("run");
+  Run(request);
+  const std::string summary = *ReadFile(folder_.File("run/summary.json"));
+  request.resume = true;
+  TrainOutcome outcome = Run(request);
+  const std::string run = folder_.File("run");
+  EXPECT_EQ(outcome.end, RunEnd::kWasFinished);
+  EXPECT_EQ(outcome.message, run + " is finished: 3 epochs, 12 steps. hint: --resume " + run +
+                                 " --epochs N goes on to N");
+  EXPECT_EQ(Run(MoreEpochs(request, 3)).end, RunEnd::kWasFinished);
+  EXPECT_EQ(*ReadFile(folder_.File("run/summary.json")), summary);
+  // Without its summary the run makes it again.
+  std::filesystem::remove(folder_.File("run/summary.json"));
+  EXPECT_EQ(Run(request).end, RunEnd::kCompleted);
+  EXPECT_EQ(ReadJson("run/summary.json")["steps"], 12);
 }
 
 TEST_F(TrainerTest, WhatIsOfTheValidationSetIsNotCalledOfTheTestSet) {

@@ -43,6 +43,7 @@ enum class OnResume {
   kSame,        // refuses another than the run was started with
   kSameOrAuto,  // as kSame; "auto" is what was chosen then
   kTaken,       // goes on with it
+  kTotal,       // goes on until it, unless the run is past it (Train)
   kIgnored,
 };
 

@@ -92,8 +92,8 @@ std::string OptionsToJson(const TrainOptions& options);
 Result<TrainOptions> OptionsFromJson(const std::string& text, const std::string& file);
 
 // `--resume`: options that the user repeats must equal those of the run, since others would change
-// its result; those that options.def marks kTaken are taken from `given`.  `names` are the keys of
-// the options that the user gave.
+// its result; those that options.def marks kTaken or kTotal are taken from `given`, and --epochs and
+// --steps replace each other.  `names` are the keys of the options that the user gave.
 // Fails with kInvalidArgument and names the first option that differs.
 Result<TrainOptions> MergeResumed(const TrainOptions& stored, const TrainOptions& given,
                                   const std::set<std::string>& names);

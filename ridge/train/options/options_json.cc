@@ -47,6 +47,7 @@ template <typename T>
 bool MayGoOn(const OptionInfo& option, const T& before, const T& now) {
   switch (option.on_resume) {
     case OnResume::kTaken:
+    case OnResume::kTotal:
     case OnResume::kIgnored:
       return true;
     case OnResume::kSameOrAuto:
@@ -82,11 +83,14 @@ Result<TrainOptions> MergeResumed(const TrainOptions& stored, const TrainOptions
     return key == "model" && stored.start.starts_with(given.model + "/checkpoints/");
   };
   TrainOptions merged = stored;
+  if (names.contains("epochs")) merged.steps.reset();
+  if (names.contains("steps")) merged.epochs.reset();
   Status status;
   ForEachOption([&](const OptionInfo& option, auto get) {
     const auto &before = get(stored), &now = get(given);
     if (!status.ok() || !names.contains(std::string(option.key)) || is_start(option.key)) return;
-    if (option.on_resume == OnResume::kTaken) get(merged) = now;
+    if (option.on_resume == OnResume::kTaken || option.on_resume == OnResume::kTotal)
+      get(merged) = now;
     if (MayGoOn(option, before, now)) return;
     status = InvalidArgument(
         fmt::format("--{} is {}; the run was started with {}. hint: leave it out, or "

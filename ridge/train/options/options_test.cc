@@ -104,5 +104,18 @@ TEST(OptionsTest, ResumeTakesWhatMayDifferAndRefusesTheRest) {
             "a new run with another --out");
 }
 
+TEST(OptionsTest, ResumeTakesAnotherEndAndEpochsAndStepsReplaceEachOther) {
+  TrainOptions stored = Valid();
+  stored.epochs = 5;
+  TrainOptions given;
+  given.epochs = 10;
+  given.steps = 70;
+  EXPECT_EQ(MergeResumed(stored, given, {"epochs"})->epochs, 10);
+  const Result<TrainOptions> steps = MergeResumed(stored, given, {"steps"});
+  EXPECT_EQ(steps->steps, 70);
+  EXPECT_FALSE(steps->epochs.has_value());
+  EXPECT_EQ(MergeResumed(stored, given, {})->epochs, 5);
+}
+
 }  // namespace
 }  // namespace ridge

@@ -1,5 +1,7 @@
 #include "ridge/train/store/summary.h"
 
+#include <fmt/format.h>
+
 #include <cmath>
 #include <nlohmann/json.hpp>
 
@@ -10,6 +12,47 @@ using Json = nlohmann::ordered_json;
 
 Json Number(double value) { return std::isfinite(value) ? Json(value) : Json(); }
 Json Optional(const std::optional<double>& value) { return value ? Number(*value) : Json(); }
+
+template <typename T>
+void Read(const Json& json, const char* key, T& value) {
+  if (json.contains(key) && !json[key].is_null()) value = json[key].get<T>();
+}
+
+void Read(const Json& json, const char* key, std::optional<double>& value) {
+  if (json.contains(key) && !json[key].is_null()) value = json[key].get<double>();
+}
+
+void Read(const Json& json, const char* key, RunFigures& figures) {
+  if (!json.contains(key)) return;
+  const Json& from = json[key];
+  Read(from, "peak_bytes", figures.peak_bytes);
+  Read(from, "arena_bytes", figures.arena_bytes);
+  Read(from, "step_s", figures.step_s);
+  Read(from, "epoch_s", figures.epoch_s);
+  Read(from, "modelled_step_s", figures.modelled_step_s);
+}
+
+RunSummary ReadSummary(const Json& json) {
+  RunSummary summary;
+  summary.steps = json.at("steps").get<int64_t>();
+  summary.epochs = json.at("epochs").get<int64_t>();
+  summary.loss = json.at("loss").is_null() ? NAN : json.at("loss").get<double>();
+  Read(json, "model", summary.model);
+  Read(json, "seed", summary.seed);
+  Read(json, "test_accuracy", summary.test_accuracy);
+  Read(json, "evaluated_on", summary.evaluated_on);
+  Read(json, "validation_accuracy", summary.validation_accuracy);
+  Read(json, "validation_loss", summary.validation_loss);
+  Read(json, "wall_s", summary.wall_s);
+  Read(json, "planned", summary.planned);
+  Read(json, "measured", summary.measured);
+  Read(json, "skipped_samples", summary.skipped_samples);
+  Read(json, "parameters_sha256", summary.parameters_sha256);
+  Read(json, "ridge_version", summary.ridge_version);
+  Read(json, "device", summary.device);
+  Read(json, "threads", summary.threads);
+  return summary;
+}
 
 }  // namespace
 
@@ -52,6 +95,15 @@ std::string SummaryToJson(const RunSummary& summary) {
                      {"device", summary.device},
                      {"threads", summary.threads}};
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+Result<RunSummary> SummaryFromJson(const std::string& text, const std::string& file) {
+  try {
+    return ReadSummary(Json::parse(text));
+  } catch (const Json::exception& error) {
+    return Status(ErrorCode::kInvalidData,
+                  fmt::format("{}: not the summary of a run: {}", file, error.what()));
+  }
 }
 
 }  // namespace ridge

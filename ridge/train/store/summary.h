@@ -5,6 +5,8 @@
 #include <optional>
 #include <string>
 
+#include "ridge/core/status.h"
+
 namespace ridge {
 
 // The result of one pass over a data set, each sample counted once.
@@ -48,6 +50,8 @@ struct RunSummary {
 };
 
 std::string SummaryToJson(const RunSummary& summary);
+// Keys that older versions lack are as in an empty summary.  Fails with kInvalidData.
+Result<RunSummary> SummaryFromJson(const std::string& text, const std::string& file);
 
 // {"peak_bytes": .., "arena_bytes": .., "step_s": .., "epoch_s": ..}, and "modelled_step_s" of a
 // plan; null for what is not known.
