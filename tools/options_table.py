@@ -36,7 +36,7 @@ def value_name(kind, arguments):
     names = re.findall(r'"([^"]*)"', arguments)
     if names:
         return names[-1]
-    return {"Switch": "", "Size": "SIZE", "Between": "N"}.get(kind, "X")
+    return {"Switch": "", "Size": "SIZE", "Between": "N", "StepsOrTime": "STEPS"}.get(kind, "X")
 
 
 def page():

@@ -63,6 +63,8 @@ std::string ValueText(const T& value) {
     std::vector<std::string> quoted;
     for (const std::string& text : value) quoted.push_back(Quoted(text));
     return value.empty() ? "" : fmt::format("[{}]", fmt::join(quoted, ", "));
+  } else if constexpr (std::is_same_v<T, Interval>) {
+    return value.seconds > 0 ? Quoted(IntervalText(value)) : IntervalText(value);
   } else if constexpr (std::is_arithmetic_v<T>) {
     return fmt::format("{}", value);
   } else {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <tuple>
 
 #include "ridge/core/files.h"
 #include "ridge/core/process.h"
@@ -144,13 +145,19 @@ Result<std::optional<TrainOutcome>> TrainRun::FinishedBefore() const {
   const int64_t steps = (*summary)->steps, epochs = (*summary)->epochs;
   RIDGE_RETURN_IF_ERROR(RefuseFewer({epochs, 0}, steps));
   const bool left = options_.steps ? *options_.steps > steps : options_.epochs.value_or(1) > epochs;
-  if (left) return {std::nullopt};
-  TrainOutcome outcome = {RunEnd::kWasFinished, run.path(), steps, **summary, ""};
-  outcome.message = fmt::format("{} is finished: {}, {}. hint: --resume {} --{} N goes on to N",
-                                run.path(), FormatCountOf(epochs, "epoch"),
-                                FormatCountOf(steps, "step"), run.path(),
-                                options_.steps ? "steps" : "epochs");
-  return {std::move(outcome)};
+  const std::optional<EarlyStop>& early = (*summary)->stopped_early;
+  const bool impatient = early && options_.patience > 0 && options_.patience <= early->evaluations;
+  if (left && !impatient) return {std::nullopt};
+  const std::string done =
+      fmt::format("{} is finished: {}, {}", run.path(), FormatCountOf(epochs, "epoch"),
+                  FormatCountOf(steps, "step"));
+  const std::string hint = impatient ? fmt::format(
+                                           "; stopped early. hint: --resume {} --patience N goes "
+                                           "on with N above {}, or 0",
+                                           run.path(), early->evaluations)
+                                     : fmt::format(". hint: --resume {} --{} N goes on to N",
+                                                   run.path(), options_.steps ? "steps" : "epochs");
+  return {TrainOutcome{RunEnd::kWasFinished, run.path(), steps, **summary, done + hint}};
 }
 
 // Refuses --epochs or --steps that a resumed run is past.
@@ -158,8 +165,8 @@ Status TrainRun::RefuseFewer(const Position& position, int64_t step) const {
   const int64_t begun = position.epoch + (position.next_batch > 0 ? 1 : 0);
   if (request_.given.contains("steps") && *options_.steps < step) {
     return InvalidArgument(
-        fmt::format("--steps is {}; {} has done {}. hint: a larger number goes on",
-                    *options_.steps, options_.out, step));
+        fmt::format("--steps is {}; {} has done {}. hint: a larger number goes on", *options_.steps,
+                    options_.out, step));
   }
   if (!request_.given.contains("epochs") || *options_.epochs >= begun) return Status();
   return InvalidArgument(
@@ -299,6 +306,8 @@ Status TrainRun::GoOn(CheckpointState& state) {
   state.best = loaded.state.best;
   state.window = loaded.state.window;
   state.since_checkpoint = loaded.state.since_checkpoint;
+  state.best_evaluation = loaded.state.best_evaluation;
+  state.evaluations_since_best = loaded.state.evaluations_since_best;
   if (data_.eval_set() != nullptr) state.owed_evaluation = loaded.state.owed_evaluation;
   state.wall_s = loaded.state.wall_s;
   schedule_before_ = loaded.state.schedule;
@@ -342,13 +351,15 @@ void TrainRun::FitToData(CheckpointState& state) {
   data_.total_steps = state.step + std::max<int64_t>(left, 0);
 }
 
-// Stores another number of epochs or steps, and removes the summary of a run that goes on.
+// Stores what now ends the run: epochs, steps, patience; and removes the summary of a run that goes
+// on.
 Status TrainRun::ForgetEnd(const CheckpointState& start) const {
   RIDGE_ASSIGN_OR_RETURN(const Run run, Run::Open(folder_->path()));
   TrainOptions stored = run.options();
-  if (stored.epochs != options_.epochs || stored.steps != options_.steps) {
-    stored.epochs = options_.epochs;
-    stored.steps = options_.steps;
+  const auto end_of = [](TrainOptions& o) { return std::tie(o.epochs, o.steps, o.patience); };
+  TrainOptions now = options_;
+  if (end_of(stored) != end_of(now)) {
+    end_of(stored) = end_of(now);
     RIDGE_RETURN_IF_ERROR(
         WriteFileAtomically(folder_->File("options.json"), OptionsToJson(stored)));
   }
@@ -361,9 +372,12 @@ Status TrainRun::ForgetEnd(const CheckpointState& start) const {
 Status TrainRun::ReportStart(const CheckpointState& start) {
   if (request_.resume && !resume_)
     observer_.OnWarning(folder_->path() + ": no run to resume; starting at step 0");
-  RunStart report = {folder_->path(),       resume_,
-                     start.step,            data_.total_steps,
-                     data_.steps_per_epoch, data_.dropped_per_epoch,
+  RunStart report = {folder_->path(),
+                     resume_,
+                     start.step,
+                     data_.total_steps,
+                     data_.steps_per_epoch,
+                     data_.dropped_per_epoch,
                      resume_ ? "" : options_.start};
   const int64_t before = schedule_before_.total_steps;
   if (before > 0 && before != data_.total_steps) {
@@ -431,6 +445,11 @@ Status TrainRun::Summarize(const LoopResult& result, RunSummary& summary) const 
   summary.measured.step_s = result.step_s;
   summary.measured.epoch_s = result.epoch_s;
   summary.skipped_samples = data_.dropped_per_epoch;
+  if (result.stopped_early && result.state.best_evaluation) {
+    const BestResult& best = *result.state.best_evaluation;
+    summary.stopped_early = {result.state.evaluations_since_best, best.metric, best.value,
+                             best.step};
+  }
   summary.ridge_version = kRidgeVersion;
   summary.device = machine_.profile.name;
   summary.threads = machine_.backend->threads();

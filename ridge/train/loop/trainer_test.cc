@@ -258,7 +258,7 @@ TEST_F(TrainerTest, ResumeRefusesConflictingOptions) {
   request.given = {"batch"};
   EXPECT_THAT(Failure(request).message(), HasSubstr("--batch is 4; the run was started with 8"));
   request.given.clear();  // not given: the stored one counts
-  EXPECT_EQ(Run(request).end, RunEnd::kCompleted);
+  EXPECT_EQ(Run(request).end, RunEnd::kWasFinished);
 }
 
 TEST_F(TrainerTest, ResumeWithoutACheckpointStartsAtZeroAndSaysSo) {
@@ -335,8 +335,7 @@ TEST_F(TrainerTest, MoreStepsGoOnWithinAnEpochWithTheSameBits) {
   request.options.out = folder_.File("more");
   request.options.steps = 6;
   Run(request);
-  EXPECT_EQ(Run(MoreSteps(request, 15)).summary.parameters_sha256,
-            whole.summary.parameters_sha256);
+  EXPECT_EQ(Run(MoreSteps(request, 15)).summary.parameters_sha256, whole.summary.parameters_sha256);
   EXPECT_EQ(ReadJson("more/options.json")["steps"], 15);
   // Epochs replace steps: the 5th ends at step 20.
   EXPECT_EQ(Run(MoreEpochs(request, 5)).step, 20);
@@ -407,6 +406,83 @@ TEST_F(TrainerTest, AFinishedRunStaysAsItIsAndSaysHowToGoOn) {
   std::filesystem::remove(folder_.File("run/summary.json"));
   EXPECT_EQ(Run(request).end, RunEnd::kCompleted);
   EXPECT_EQ(ReadJson("run/summary.json")["steps"], 12);
+}
+
+// Nothing is learned, so that the first evaluation stays the best.
+TrainRequest Patient(TrainRequest request, int64_t patience) {
+  request.options.optimizer.name = "sgd";
+  request.options.lr = 1e-30;
+  request.options.epochs = 20;
+  request.options.patience = patience;
+  return request;
+}
+
+TEST_F(TrainerTest, ARunOutOfPatienceStopsAndSaysWhatWasBest) {
+  const TrainOutcome outcome = Run(Patient(Request("run"), 3));
+  EXPECT_EQ(outcome.end, RunEnd::kCompleted);
+  EXPECT_EQ(outcome.step, 16);  // the epoch of the best, and three
+  EXPECT_EQ(recorder_.evaluations.size(), 4U);
+  const json stop = ReadJson("run/summary.json")["stopped_early"];
+  EXPECT_EQ(stop["evaluations"], 3);
+  EXPECT_EQ(stop["metric"], "accuracy");
+  EXPECT_EQ(stop["best"], *recorder_.evaluations[0].result.accuracy);
+  EXPECT_EQ(stop["best_step"], 4);
+  EXPECT_TRUE(std::filesystem::exists(folder_.File("run/checkpoints/step-16/state.json")));
+  Run(Request("other"));
+  EXPECT_TRUE(ReadJson("other/summary.json")["stopped_early"].is_null());
+}
+
+TEST_F(TrainerTest, PatienceCountsEvaluationsWithoutACheckpointToo) {
+  TrainRequest request = Patient(Request("run"), 3);
+  request.options.eval_every = 2;
+  request.options.checkpoint_every = 5;
+  EXPECT_EQ(Run(request).step, 8);
+  EXPECT_TRUE(std::filesystem::exists(folder_.File("run/checkpoints/step-8/state.json")));
+  EXPECT_EQ(ReadJson("run/summary.json")["parameters_sha256"].get<std::string>().size(), 64U);
+}
+
+TEST_F(TrainerTest, AStoppedRunHasThePatienceThatItHad) {
+  for (int64_t stop = 1; stop < 16; ++stop) {
+    TrainRequest request = Patient(Request("stop" + std::to_string(stop)), 3);
+    request.preempt_after_step = stop;
+    EXPECT_EQ(Run(request).end, RunEnd::kPreempted);
+    request.preempt_after_step = -1;
+    request.resume = true;
+    EXPECT_EQ(Run(request).step, 16) << "stopped after " << stop;
+  }
+}
+
+TEST_F(TrainerTest, ARunThatStoppedEarlyGoesOnWithMorePatience) {
+  TrainRequest request = Patient(Request("run"), 3);
+  Run(request);
+  request.resume = true;
+  request.options.epochs = 30;
+  request.given = {"epochs"};
+  const TrainOutcome same = Run(request);
+  EXPECT_EQ(same.end, RunEnd::kWasFinished);
+  EXPECT_THAT(same.message, HasSubstr("is finished: 4 epochs, 16 steps; stopped early. hint: "));
+  EXPECT_THAT(same.message, HasSubstr(" --patience N goes on with N above 3, or 0"));
+  request.options.patience = 5;
+  request.given = {"patience"};
+  EXPECT_EQ(Run(request).step, 24);
+  EXPECT_EQ(ReadJson("run/options.json")["patience"], 5);
+  request.options.patience = 0;
+  EXPECT_EQ(Run(request).step, 80);
+  EXPECT_TRUE(ReadJson("run/summary.json")["stopped_early"].is_null());
+}
+
+TEST_F(TrainerTest, CheckpointsByTimeAreWrittenWhenTheTimeHasPassed) {
+  TrainRequest request = Request("often");
+  request.options.checkpoint_every.seconds = 1e-9;
+  Run(request);
+  EXPECT_EQ(recorder_.checkpoints.size(), 12U);
+  recorder_ = {};
+  request = Request("seldom");
+  request.options.checkpoint_every.seconds = 1e6;
+  Run(request);
+  EXPECT_EQ(recorder_.checkpoints, std::vector<int64_t>{12});  // the end
+  EXPECT_EQ(ReadJson("often/summary.json")["parameters_sha256"],
+            ReadJson("seldom/summary.json")["parameters_sha256"]);
 }
 
 TEST_F(TrainerTest, WhatIsOfTheValidationSetIsNotCalledOfTheTestSet) {

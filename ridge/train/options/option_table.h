@@ -31,6 +31,7 @@ constexpr OptionValues Text(std::string_view name) { return {.name = name}; }
 constexpr OptionValues OneOf(std::string_view choices) {
   return {.name = choices, .choices = true};
 }
+constexpr OptionValues StepsOrTime() { return {.name = "STEPS"}; }
 constexpr OptionValues Size() { return {.name = "SIZE", .size = true}; }
 constexpr OptionValues Switch() { return {}; }
 }  // namespace option_values

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <concepts>
 #include <nlohmann/json.hpp>
 #include <type_traits>
 
@@ -16,6 +17,11 @@ Json ToJson(const std::optional<T>& value) {
   return value ? Json(*value) : Json();
 }
 
+template <std::same_as<Interval> T>
+Json ToJson(const T& interval) {
+  return interval.seconds > 0 ? Json(IntervalText(interval)) : Json(interval.steps);
+}
+
 template <typename T>
 void FromJson(const Json& json, T& value) {
   value = json.get<T>();
@@ -23,6 +29,12 @@ void FromJson(const Json& json, T& value) {
 template <typename T>
 void FromJson(const Json& json, std::optional<T>& value) {
   if (!json.is_null()) value = json.get<T>();
+}
+
+void FromJson(const Json& json, Interval& value) {
+  value = json.is_string() ? Interval() : Interval(json.get<int64_t>());
+  if (!json.is_string()) return;
+  if (const auto read = ParseInterval("", json.get<std::string>()); read.ok()) value = *read;
 }
 
 Json OptionsJson(const TrainOptions& options) {

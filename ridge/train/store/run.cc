@@ -38,9 +38,8 @@ bool Run::Exists(const std::string& folder) {
 Result<Run> Run::Open(const std::string& folder) {
   const std::string path = folder.empty() ? NewestRun() : folder;
   if (path.empty()) {
-    return Status(
-        ErrorCode::kInvalidData,
-        fmt::format("no run under {}/. hint: name the run's folder: --resume DIR", kRunsFolder));
+    return Status(ErrorCode::kInvalidData,
+                  fmt::format("no run under {}/. hint: name the run's folder", kRunsFolder));
   }
   if (!Exists(path)) {
     return Status(ErrorCode::kInvalidData,

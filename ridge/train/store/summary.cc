@@ -51,7 +51,23 @@ RunSummary ReadSummary(const Json& json) {
   Read(json, "ridge_version", summary.ridge_version);
   Read(json, "device", summary.device);
   Read(json, "threads", summary.threads);
+  if (json.contains("stopped_early") && json["stopped_early"].is_object()) {
+    const Json& stop = json["stopped_early"];
+    EarlyStop& early = summary.stopped_early.emplace();
+    Read(stop, "evaluations", early.evaluations);
+    Read(stop, "metric", early.metric);
+    Read(stop, "best", early.best);
+    Read(stop, "best_step", early.best_step);
+  }
   return summary;
+}
+
+Json StopJson(const std::optional<EarlyStop>& stop) {
+  if (!stop) return {};
+  return {{"evaluations", stop->evaluations},
+          {"metric", stop->metric},
+          {"best", Number(stop->best)},
+          {"best_step", stop->best_step}};
 }
 
 }  // namespace
@@ -93,7 +109,8 @@ std::string SummaryToJson(const RunSummary& summary) {
                      {"parameters_sha256", summary.parameters_sha256},
                      {"ridge_version", summary.ridge_version},
                      {"device", summary.device},
-                     {"threads", summary.threads}};
+                     {"threads", summary.threads},
+                     {"stopped_early", StopJson(summary.stopped_early)}};
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 

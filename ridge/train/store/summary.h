@@ -25,6 +25,14 @@ struct RunFigures {
   std::optional<double> modelled_step_s = {};  // of a plan: by the device's rates alone
 };
 
+// A run that ended by --patience.
+struct EarlyStop {
+  int64_t evaluations = 0;  // since the best one, on the validation set
+  std::string metric;       // "accuracy" or "loss"
+  double best = 0;
+  int64_t best_step = 0;
+};
+
 struct RunSummary {
   std::string model;
   uint64_t seed = 0;
@@ -44,6 +52,7 @@ struct RunSummary {
   std::string ridge_version;
   std::string device;
   int64_t threads = 0;
+  std::optional<EarlyStop> stopped_early;
 
   // Adds the final evaluation of a data set, "validation" or "test".
   void Add(const std::string& data, const EvalResult& evaluation);
