@@ -34,7 +34,7 @@ const std::vector<Verb>& Verbs() {
        "ridge train mlp:hidden=256 --data npz:digits.npz --validation 0.1\n"
        "ridge train net.ridge --data csv:table.csv --optimizer sgd --lr 0.1 --momentum 0.9\n"
        "ridge train --resume               continues the newest run\n"
-       "ridge train --resume runs/cnn-1",
+       "ridge train --resume runs/cnn-1 --epochs 10     trains a finished run further",
        AddTrain},
       {"plan", "Prints what a training would need, without running it",
        "ridge plan cnn --batch 1024\n"
@@ -58,6 +58,15 @@ const std::vector<Verb>& Verbs() {
        "ridge export runs/cnn-1 --to onnx --out cnn.onnx\n"
        "ridge export runs/cnn-1 --to safetensors --out cnn.safetensors",
        AddExport},
+      {"runs", "Lists the runs of a folder, newest first, and draws their curves",
+       "ridge runs\n"
+       "ridge runs --filter cnn\n"
+       "ridge runs runs/cnn-1 --plot",
+       AddRuns},
+      {"watch", "Follows the reports of a run that another process trains",
+       "ridge watch                the newest run\n"
+       "ridge watch runs/cnn-1 --json",
+       AddWatch},
       {"opt", "Runs the passes on a text graph, and prints what they saved",
        "ridge opt net.ridge > simpler.ridge\n"
        "ridge opt net.ridge --pass cse        one pass only\n"
