@@ -19,7 +19,7 @@ constexpr char kFlag[] = "--config", kSaveFlag[] = "--save-config";
 constexpr int64_t kMostBytes = int64_t{1} << 20;
 
 bool MayStandInAFile(const std::string& key) {
-  return key != "help" && "--" + key != kFlag && "--" + key != kSaveFlag;
+  return key != "help" && key != "sweep" && "--" + key != kFlag && "--" + key != kSaveFlag;
 }
 
 std::vector<std::string> Keys(const CLI::App& app) {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <ctime>
 #include <nlohmann/json.hpp>
@@ -54,8 +55,10 @@ std::string DoneText(int64_t done, int64_t planned) {
 }
 
 // "5 min ago".
-std::string AgeText(int64_t since_s) {
-  const int64_t seconds = std::max<int64_t>(0, std::time(nullptr) - since_s);
+std::string AgeText(double since_s) {
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  const double age_s = std::chrono::duration<double>(now).count() - since_s;
+  const auto seconds = static_cast<int64_t>(std::max(age_s, 0.0));
   if (seconds < 60) return fmt::format("{} s ago", seconds);
   if (seconds < 3600) return fmt::format("{} min ago", seconds / 60);
   if (seconds < 48 * 3600) return fmt::format("{} h ago", seconds / 3600);
@@ -112,10 +115,10 @@ std::string TableText(const Runs& runs, const std::vector<TableColumn>& columns,
   Table table(titles);
   for (const RunOverview& run : runs) {
     std::vector<std::string> cells;
-    const bool broken = run.state == RunState::kBroken && run.options.model.empty();
+    const bool unread = run.options.model.empty();
     for (const TableColumn& column : columns) {
       const std::string& title = column.column.title;
-      const bool known = !broken || title == "run" || title == "state" || title == "started";
+      const bool known = !unread || title == "run" || title == "state" || title == "started";
       cells.push_back(known ? column.text(run) : "");
     }
     table.AddRow(std::move(cells), StyleOf(run.state));
@@ -161,7 +164,8 @@ Json RunJson(const RunOverview& run) {
                {"evaluated_on", nullptr},
                {"stopped_early", run.summary && run.summary->stopped_early.has_value()},
                {"step_s", run.step_s},
-               {"started_at", fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(run.started_s))}};
+               {"started_at", fmt::format("{:%Y-%m-%dT%H:%M:%SZ}",
+                                          fmt::gmtime(static_cast<std::time_t>(run.started_s)))}};
   if (!run.reason.empty()) json["reason"] = run.reason;
   if (run.process > 0) json["process"] = run.process;
   if (PlannedEpochs(run) > 0) json["epochs"] = PlannedEpochs(run);

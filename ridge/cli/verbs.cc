@@ -33,6 +33,7 @@ const std::vector<Verb>& Verbs() {
        "ridge train cnn --data fashion-mnist --epochs 3 --batch 128\n"
        "ridge train mlp:hidden=256 --data npz:digits.npz --validation 0.1\n"
        "ridge train net.ridge --data csv:table.csv --optimizer sgd --lr 0.1 --momentum 0.9\n"
+       "ridge train cnn --data fashion-mnist --validation 0.1 --sweep lr=1e-3,3e-4\n"
        "ridge train --resume               continues the newest run\n"
        "ridge train --resume runs/cnn-1 --epochs 10     trains a finished run further",
        AddTrain},
@@ -73,7 +74,9 @@ const std::vector<Verb>& Verbs() {
        "cat net.ridge | ridge opt -",
        AddOpt},
       {"compare", "Finds the first step and tensor in which two runs differ",
-       "ridge compare runs/cnn-1 runs/cnn-2", AddCompare},
+       "ridge compare runs/cnn-1 runs/cnn-2\n"
+       "ridge compare runs/cnn-1 runs/cnn-2 --plot",
+       AddCompare},
       {"profile", "Shows where the time of a training step goes, and what would help most",
        "ridge profile cnn --batch 64\n"
        "ridge profile resnet50 --batch 16 --trace step.json --html step.html\n"

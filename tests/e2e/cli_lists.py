@@ -114,6 +114,27 @@ class Runs(RidgeTest):
         self.fails(2, "--plot and --json can't be given together", "runs", "--plot", "--json")
 
 
+class Compare(RidgeTest):
+    def test_curves_of_both_come_behind_the_difference(self):
+        self.write("t.csv", table(64))
+        for out, seed in (("a", "1"), ("b", "2")):
+            self.ok("train", "mlp:hidden=8,inputs=3,classes=3", "--data", "csv:t.csv",
+                    "--validation", "0.25", "--batch", "16", "--epochs", "4", "--seed", seed,
+                    "--threads", "1", "--out", out, "-q")
+        plain = self.ridge("compare", "a", "b")
+        drawn = self.ridge("compare", "a", "b", "--plot")
+        self.assertEqual((plain.returncode, drawn.returncode), (1, 1))
+        self.assertTrue(drawn.stdout.startswith(plain.stdout + "\n  validation loss\n"))
+        self.assertIn("\n  validation accuracy, %\n", drawn.stdout)
+        self.assertIn("\n  . a  o b\n", drawn.stdout)
+        self.assertIn("training loss", self.plot_without_evaluations())
+
+    def plot_without_evaluations(self):
+        self.train(out="c")
+        shutil.copytree(self.path("c"), self.path("d"))
+        return self.ok("compare", "c", "d", "--plot")
+
+
 class Watch(RidgeTest):
     def test_a_run_is_followed_until_it_ends(self):
         train = self.start("train", *SMALL, "--steps", "2000", "--eval-every", "500", "--out", "run")
@@ -194,6 +215,64 @@ class CheckpointTime(RidgeTest):
             self.assertIn('\ncheckpoint-every = "600s"\n', file.read())
         self.ok("train", "--config", "run.toml", "--steps", "5", "--out", "other", "-q")
         self.assertEqual(self.read_json("other/options.json")["checkpoint-every"], "600s")
+
+
+class Sweep(RidgeTest):
+    def test_a_run_for_each_combination_and_a_table(self):
+        self.write("t.csv", table(64))
+        words = ["train", "mlp:hidden=8,inputs=3,classes=3", "--data", "csv:t.csv", "--validation",
+                 "0.25", "--threads", "1", "--epochs", "2", "--batch", "8"]
+        done = self.ridge(*words, "--sweep", "lr=1e-3,3e-4", "--sweep", "batch=8,16", "-q",
+                          env={"RIDGE_SEED": "5"})
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        lines = done.stdout.splitlines()[1:]
+        self.assertEqual(lines[0].split(), ["lr", "batch", "loss", "accuracy", "step", "time",
+                                            "state", "run"])
+        names = ["lr=1e-3,batch=8", "lr=1e-3,batch=16", "lr=3e-4,batch=8", "lr=3e-4,batch=16"]
+        self.assertEqual([line.split()[-1] for line in lines[1:]],
+                         [f"runs/mlp-sweep-1/{name}" for name in names])
+        options = self.read_json("runs/mlp-sweep-1/lr=3e-4,batch=16/options.json")
+        self.assertEqual((options["lr"], options["batch"], options["epochs"], options["seed"]),
+                         (3e-4, 16, 2, 5))
+        self.ok(*words, "--lr", "3e-4", "--out", "alone", "--seed", "5", "-q")
+        self.assertEqual(self.read_json("alone/summary.json")["parameters_sha256"],
+                         self.read_json("runs/mlp-sweep-1/lr=3e-4,batch=8/summary.json")
+                         ["parameters_sha256"])
+        self.assertEqual(len(json.loads(self.ok("runs", "runs/mlp-sweep-1", "--json"))), 4)
+
+    def test_one_that_fails_is_told_and_the_others_run(self):
+        self.write("t.csv", table(64))
+        words = ["train", "mlp:hidden=8,inputs=3,classes=3", "--data", "csv:t.csv", "--threads", "1",
+                 "--optimizer", "sgd", "--out", "s", "-q", "--sweep"]
+        done = self.ridge(*words, "lr=1e38,1e-3")
+        self.assertEqual(done.returncode, 1)
+        lines = done.stdout.splitlines()
+        self.assertRegex(lines[2], r"^1e38 .* failed +s/lr=1e38$")
+        self.assertRegex(lines[3], r"^1e-3 .* finished +s/lr=1e-3$")
+        done = self.ridge(*words, "batch=10000,8", "--out", "t")
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("--batch is 10000;", done.stderr)
+        self.assertFalse(os.path.exists(self.path("t/batch=8")))
+
+    def test_a_stop_ends_it(self):
+        process = self.start("train", *SMALL, "--steps", "10000000", "--checkpoint-every", "100",
+                             "--progress", "plain", "--out", "s", "--sweep", "lr=1e-3,3e-4")
+        self.addCleanup(lambda: (process.kill(), process.communicate()))
+        self.assertTrue(any("loss" in line for line in process.stderr))
+        process.terminate()
+        process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 75)
+        self.assertEqual(os.listdir(self.path("s")), ["lr=1e-3"])
+
+    def test_wrong_words_are_refused_before_the_first_run(self):
+        words = ["train", *SMALL, "--sweep"]
+        self.refused(2, "--sweep is 'lr'; it must be OPTION=VALUE,VALUE: lr=1e-3,3e-4", *words, "lr")
+        self.refused(2, "--sweep names 'lrr'; that is no option of model, data or training; did you "
+                     "mean 'lr'?", *words, "lrr=1")
+        self.refused(2, "--lr is 'x'; it must be a number above 0 (in --sweep)", *words, "lr=1,x")
+        self.refused(2, "--sweep gives lr the value 1 twice", *words, "lr=1,1")
+        self.fails(2, "can't be given together", *words, "lr=1", "--resume")
+        self.assertEqual(os.listdir(self.folder), [])
 
 
 if __name__ == "__main__":

@@ -20,9 +20,11 @@ namespace fs = std::filesystem;
 
 constexpr int64_t kTailBytes = 1 << 16;
 
-int64_t ChangedAt(const std::string& path) {
+double ChangedAt(const std::string& path) {
   struct stat found {};
-  return ::stat(path.c_str(), &found) == 0 ? static_cast<int64_t>(found.st_mtime) : 0;
+  if (::stat(path.c_str(), &found) != 0) return 0;
+  return static_cast<double>(found.st_mtim.tv_sec) +
+         1e-9 * static_cast<double>(found.st_mtim.tv_nsec);
 }
 
 // The reports of the last bytes of a file; the first of its lines may be a part.
@@ -102,6 +104,10 @@ RunOverview ReadOverview(const std::string& folder) {
   RunOverview overview;
   overview.folder = folder;
   overview.started_s = ChangedAt(folder + (Run::Exists(folder) ? "/options.json" : ""));
+  const std::optional<int64_t> process = FileLock::Holder(folder + "/run.lock");
+  overview.process = process.value_or(0);
+  overview.state = process ? RunState::kRunning : RunState::kInterrupted;
+  if (process && !Run::Exists(folder)) return overview;
   const Result<Run> run = Run::Open(folder);
   if (!run.ok()) {
     Break(run.status(), overview);
@@ -110,9 +116,6 @@ RunOverview ReadOverview(const std::string& folder) {
   }
   overview.options = run->options();
   TakeReports(LastReports(run->File("metrics.jsonl")), overview);
-  const std::optional<int64_t> process = FileLock::Holder(run->File("run.lock"));
-  overview.process = process.value_or(0);
-  overview.state = process ? RunState::kRunning : RunState::kInterrupted;
   if (process) return overview;
   Result<std::optional<RunSummary>> summary = run->Summary();
   if (!summary.ok()) {

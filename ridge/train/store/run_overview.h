@@ -21,10 +21,10 @@ const char* RunStateName(RunState state);  // "finished"
 struct RunOverview {
   std::string folder;
   RunState state = RunState::kBroken;
-  std::string reason;     // of kBroken
-  int64_t process = 0;    // of kRunning; 0: unknown
-  TrainOptions options;   // empty when they cannot be read
-  int64_t started_s = 0;  // of options.json, else of the folder; since 1970
+  std::string reason;    // of kBroken
+  int64_t process = 0;   // of kRunning; 0: unknown
+  TrainOptions options;  // empty when they cannot be read, or are not written yet
+  double started_s = 0;  // of options.json, else of the folder; since 1970
   std::optional<RunSummary> summary;
 
   // These of the summary, else of the last lines of metrics.jsonl: the last evaluation for loss and

@@ -99,6 +99,8 @@ TEST_F(RunOverviewTest, OneThatIsTrainedHasTheNumberOfTheProcess) {
   EXPECT_EQ(run.state, RunState::kRunning);
   EXPECT_EQ(run.process, getpid());
   EXPECT_FALSE(run.summary.has_value());  // of an earlier end
+  fs::remove(folder + "/options.json");   // as before they are written
+  EXPECT_EQ(ReadOverview(folder).state, RunState::kRunning);
 }
 
 TEST_F(RunOverviewTest, BrokenFoldersSayWhy) {
