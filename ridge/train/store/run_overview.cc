@@ -84,6 +84,19 @@ bool LooksLikeARun(const fs::path& folder) {
   return false;
 }
 
+// Of folders within folders, those that cannot be read are left out.
+std::error_code AddRuns(const fs::path& folder, int levels, std::vector<RunOverview>& runs) {
+  std::error_code error, ignored;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder, error)) {
+    if (LooksLikeARun(entry.path())) {
+      runs.push_back(ReadOverview(entry.path().string()));
+    } else if (levels > 1 && entry.is_directory(ignored)) {
+      AddRuns(entry.path(), levels - 1, runs);
+    }
+  }
+  return error;
+}
+
 }  // namespace
 
 const char* RunStateName(RunState state) {
@@ -130,12 +143,8 @@ RunOverview ReadOverview(const std::string& folder) {
 
 Result<std::vector<RunOverview>> ListRuns(const std::string& folder) {
   if (Run::Exists(folder)) return std::vector{ReadOverview(folder)};
-  std::error_code error;
   std::vector<RunOverview> runs;
-  for (const fs::directory_entry& entry : fs::directory_iterator(folder, error)) {
-    if (LooksLikeARun(entry.path())) runs.push_back(ReadOverview(entry.path().string()));
-  }
-  if (error) {
+  if (const std::error_code error = AddRuns(folder, /*levels=*/2, runs)) {
     return Status(ErrorCode::kInvalidData,
                   fmt::format("{}: cannot be read as a folder: {}", folder, error.message()));
   }

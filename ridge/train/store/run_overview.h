@@ -39,7 +39,8 @@ struct RunOverview {
 RunOverview ReadOverview(const std::string& folder);
 
 // The runs among the folders in `folder`, newest first; of equal times the greater name first.
-// `folder` may be a run itself.  Fails with kInvalidData when it is no folder.
+// Those in a folder of theirs (a sweep's) are among them.  `folder` may be a run itself.  Fails
+// with kInvalidData when it is no folder.
 Result<std::vector<RunOverview>> ListRuns(const std::string& folder);
 
 // The steps that a run is planned for: of its options, else of its newest checkpoint; 0: unknown,

@@ -124,8 +124,8 @@ TEST_F(RunOverviewTest, RunsAreListedNewestFirstAndOtherFoldersNot) {
   Make("old", Summary(1), /*age_s=*/3000);
   Make("new", "", /*age_s=*/0);
   Make("middle", Summary(1), /*age_s=*/600);
-  Make("twin", Summary(1), /*age_s=*/600);
-  fs::create_directories(folder_.File("data"));
+  Make("sweep/lr=1", Summary(1), /*age_s=*/700);
+  fs::create_directories(folder_.File("data/deep/er/checkpoints"));  // too deep
   folder_.Write("file", "");
   fs::create_directories(folder_.File("rest/checkpoints"));
   fs::last_write_time(folder_.File("rest"),
@@ -134,7 +134,7 @@ TEST_F(RunOverviewTest, RunsAreListedNewestFirstAndOtherFoldersNot) {
   ASSERT_TRUE(runs.ok());
   std::vector<std::string> names;
   for (const RunOverview& run : *runs) names.push_back(fs::path(run.folder).filename());
-  EXPECT_EQ(names, (std::vector<std::string>{"new", "twin", "middle", "old", "rest"}));
+  EXPECT_EQ(names, (std::vector<std::string>{"new", "middle", "lr=1", "old", "rest"}));
   EXPECT_EQ(ListRuns(folder_.File("old"))->size(), 1U);
   EXPECT_EQ(ListRuns(folder_.File("nowhere")).status().code(), ErrorCode::kInvalidData);
 }
