@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <fstream>
 
 #include "ridge/cli/exit_codes.h"
@@ -37,7 +38,7 @@ class Follower {
     std::vector<std::string> lines;
     std::ifstream file(path_, std::ios::binary | std::ios::ate);
     if (!file) return lines;
-    at_ = std::min<std::streamoff>(at_, file.tellg());  // a resumed run cuts its file
+    at_ = std::clamp<std::streamoff>(file.tellg(), 0, at_);  // a resumed run cuts its file
     file.seekg(at_);
     for (std::string line; std::getline(file, line) && !file.eof();) {  // eof: without its end
       at_ += static_cast<std::streamoff>(line.size()) + 1;

@@ -91,8 +91,8 @@ double LossAt(const Json& json) {
 
 MetricsReport ReadReport(const Json& json) {
   MetricsReport report;
-  report.step = json.at("step").get<int64_t>();
-  report.epoch = json.value("epoch", int64_t{0});
+  report.step = json.at("step").get_ref<const int64_t&>();  // throws for 1e99
+  if (json.contains("epoch")) report.epoch = json.at("epoch").get_ref<const int64_t&>();
   report.loss = LossAt(json);
   report.accuracy = OptionalAt(json, "accuracy");
   report.lr = NumberAt(json, "lr");

@@ -65,7 +65,8 @@ TEST(Metrics, ALineGivesItsReportBack) {
   report.accuracy.reset();
   report.loss = -std::numeric_limits<double>::infinity();
   EXPECT_EQ(MetricsLine(*ParseMetricsLine(MetricsLine(report))), MetricsLine(report));
-  for (const char* other : {"", "{", "[1]", "3", "{\"note\":1}", "{\"step\":\"a\"}"})
+  for (const char* other : {"", "{", "[1]", "3", "{\"note\":1}", "{\"step\":\"a\"}",
+                            "{\"step\":1e99}", "{\"step\":1,\"epoch\":0.5}"})
     EXPECT_FALSE(ParseMetricsLine(other).has_value()) << other;
 }
 

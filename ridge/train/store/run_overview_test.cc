@@ -109,8 +109,12 @@ TEST_F(RunOverviewTest, BrokenFoldersSayWhy) {
     EXPECT_EQ(run.state, RunState::kBroken);
     return run.reason;
   };
-  const std::string folder = Make("a", "{\"steps\": \"many\"}");
-  EXPECT_TRUE(reason(folder).starts_with("summary.json: not the summary of a run: "));
+  const std::string folder = Make("a", "{}");
+  for (const char* text :
+       {"", "[]", "{\"steps\": \"many\"}", "{\"steps\": 1e99, \"epochs\": 1, \"loss\": 1}"}) {
+    Write(folder, "summary.json", text);
+    EXPECT_TRUE(reason(folder).starts_with("summary.json: not the summary of a run: ")) << text;
+  }
   for (const char* text : {"", "[]", "{\"model\": 3}"}) {
     Write(folder, "options.json", text);
     EXPECT_TRUE(reason(folder).starts_with("options.json: not the options of a run: ")) << text;

@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <type_traits>
 
 namespace ridge {
 namespace {
@@ -13,9 +14,19 @@ using Json = nlohmann::ordered_json;
 Json Number(double value) { return std::isfinite(value) ? Json(value) : Json(); }
 Json Optional(const std::optional<double>& value) { return value ? Number(*value) : Json(); }
 
+// Throws for what is no whole number.
+int64_t Integer(const Json& json, const char* key) {
+  return json.at(key).get_ref<const int64_t&>();
+}
+
 template <typename T>
 void Read(const Json& json, const char* key, T& value) {
-  if (json.contains(key) && !json[key].is_null()) value = json[key].get<T>();
+  if (!json.contains(key) || json[key].is_null()) return;
+  if constexpr (std::is_integral_v<T>) {
+    value = static_cast<T>(Integer(json, key));
+  } else {
+    value = json[key].get<T>();
+  }
 }
 
 void Read(const Json& json, const char* key, std::optional<double>& value) {
@@ -34,8 +45,8 @@ void Read(const Json& json, const char* key, RunFigures& figures) {
 
 RunSummary ReadSummary(const Json& json) {
   RunSummary summary;
-  summary.steps = json.at("steps").get<int64_t>();
-  summary.epochs = json.at("epochs").get<int64_t>();
+  summary.steps = Integer(json, "steps");
+  summary.epochs = Integer(json, "epochs");
   summary.loss = json.at("loss").is_null() ? NAN : json.at("loss").get<double>();
   Read(json, "model", summary.model);
   Read(json, "seed", summary.seed);
