@@ -15,6 +15,7 @@ ROW = re.compile(r'RIDGE_OPTION\("([^"]+)", ([\w.]+), (\w+)\((.*?)\), (k\w+), (k
 GROUPS = {"kModel": "Model", "kData": "Data", "kTraining": "Training", "kMachine": "Machine",
           "kRunFolder": "Run folder"}
 ON_RESUME = {"kSame": "as it was", "kSameOrAuto": "as it was", "kTaken": "may change",
+             "kTotal": "may change, but not below what is done",
              "kIgnored": "names the run"}
 HEAD = """# Options of a training
 
@@ -35,7 +36,7 @@ def value_name(kind, arguments):
     names = re.findall(r'"([^"]*)"', arguments)
     if names:
         return names[-1]
-    return {"Switch": "", "Size": "SIZE", "Between": "N"}.get(kind, "X")
+    return {"Switch": "", "Size": "SIZE", "Between": "N", "StepsOrTime": "STEPS"}.get(kind, "X")
 
 
 def page():

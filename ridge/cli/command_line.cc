@@ -44,7 +44,6 @@ void AddVerbs(const std::vector<Verb>& verbs, CLI::App& parent, Tree& tree) {
 std::unique_ptr<Tree> MakeTree() {
   auto tree = std::make_unique<Tree>();
   tree->root.name("ridge");
-  tree->root.formatter(std::make_shared<HelpFormatter>());
   tree->root.set_help_flag("-h,--help", "Prints this");
   tree->root.set_version_flag("--version", fmt::format("ridge {}", kRidgeVersion),
                               "Prints the version");
@@ -132,8 +131,8 @@ int ReportUsage(CLI::App& root, const CLI::ParseError& error) {
   return kExitUsage;
 }
 
-int PrintHelp(const CLI::App& app) {
-  PrintData(app.help(app.get_parent() == nullptr ? "" : FullName(*app.get_parent())));
+int PrintHelp(const CLI::App& app, bool all = false) {
+  PrintData(HelpFormatter(all).make_help(&app, FullName(app), CLI::AppFormatMode::Normal));
   return kExitOk;
 }
 
@@ -153,9 +152,19 @@ const CLI::App* FindVerb(const CLI::App& app, const std::string& name) {
   return nullptr;
 }
 
+constexpr std::string_view kHelp = "help";
+
+// Takes the `all` of `--help all`, and of the forms of WithHelpFlag, away; whether it was there.
+bool TakeHelpAll(std::vector<const char*>& words) {
+  if (words.size() < 3 || words.back() != std::string_view("all")) return false;
+  const std::string_view before = words[words.size() - 2];
+  if (before != "--help" && before != "-h" && before != kHelp && words[1] != kHelp) return false;
+  words.pop_back();
+  return true;
+}
+
 // `ridge help VERB` and `ridge VERB help` are `ridge VERB --help`.
 std::vector<const char*> WithHelpFlag(const CLI::App& root, std::vector<const char*> words) {
-  constexpr std::string_view kHelp = "help";
   if (words.size() > 1 && words[1] == kHelp) {
     words.erase(words.begin() + 1);
     words.push_back("--help");
@@ -172,13 +181,15 @@ std::vector<const char*> WithHelpFlag(const CLI::App& root, std::vector<const ch
 
 int ParseAndRun(int argc, const char* const* argv) {
   const std::unique_ptr<Tree> tree = MakeTree();
-  const std::vector<const char*> words = WithHelpFlag(tree->root, {argv, argv + argc});
+  std::vector<const char*> given(argv, argv + argc);
+  const bool help_all = TakeHelpAll(given);
+  const std::vector<const char*> words = WithHelpFlag(tree->root, std::move(given));
   try {
     tree->root.parse(static_cast<int>(words.size()), words.data());
     ApplyEnvironment(Chosen(tree->root));
     ApplyConfig(Chosen(tree->root));
   } catch (const CLI::CallForHelp&) {
-    return PrintHelp(Chosen(tree->root));
+    return PrintHelp(Chosen(tree->root), help_all);
   } catch (const CLI::CallForVersion& version) {
     PrintData(fmt::format("{}\n", version.what()));
     return kExitOk;

@@ -1,6 +1,7 @@
 // `ridge compare`: the first report and the first tensor in which two runs differ.
 //
-// Does not compare times: they differ between equal runs.
+// The exit code says whether they differ; --plot adds their curves.  Does not compare times: they
+// differ between equal runs.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,6 +11,8 @@
 #include "ridge/cli/exit_codes.h"
 #include "ridge/cli/flags.h"
 #include "ridge/cli/output.h"
+#include "ridge/cli/run_curves.h"
+#include "ridge/cli/train_flags.h"
 #include "ridge/cli/verbs.h"
 #include "ridge/core/safetensors.h"
 #include "ridge/core/units.h"
@@ -164,12 +167,13 @@ Status CompareTensors(const RunFacts& a, const RunFacts& b, Differences& differe
   return {};
 }
 
-Result<int> Compare(const CLI::App& app, const std::optional<std::string>& a_folder,
-                    const std::optional<std::string>& b_folder) {
-  RIDGE_RETURN_IF_ERROR(RequireArgument(app, a_folder, "RUN", "two run folders"));
-  RIDGE_RETURN_IF_ERROR(RequireArgument(app, b_folder, "the second RUN", "two run folders"));
-  RIDGE_ASSIGN_OR_RETURN(const RunFacts a, ReadRun(*a_folder));
-  RIDGE_ASSIGN_OR_RETURN(const RunFacts b, ReadRun(*b_folder));
+struct CompareVerb {
+  std::optional<std::string> a, b;
+  OutputFlags output;
+  bool plot = false;
+};
+
+Result<int> PrintComparison(const RunFacts& a, const RunFacts& b) {
   Differences differences;
   CompareReports(a, b, differences);
   RIDGE_RETURN_IF_ERROR(CompareTensors(a, b, differences));
@@ -184,16 +188,27 @@ Result<int> Compare(const CLI::App& app, const std::optional<std::string>& a_fol
   return kExitFailed;
 }
 
+Result<int> Compare(const CLI::App& app, const CompareVerb& verb) {
+  RIDGE_ASSIGN_OR_RETURN(const Terminal terminal, TerminalFor(stdout, verb.output));
+  RIDGE_RETURN_IF_ERROR(RequireArgument(app, verb.a, "RUN", "two run folders"));
+  RIDGE_RETURN_IF_ERROR(RequireArgument(app, verb.b, "the second RUN", "two run folders"));
+  RIDGE_ASSIGN_OR_RETURN(const RunFacts a, ReadRun(*verb.a));
+  RIDGE_ASSIGN_OR_RETURN(const RunFacts b, ReadRun(*verb.b));
+  RIDGE_ASSIGN_OR_RETURN(const int code, PrintComparison(a, b));
+  if (verb.plot) PrintData("\n" + CurvesText({a.run, b.run}, terminal));
+  return code;
+}
+
 }  // namespace
 
 VerbBody AddCompare(CLI::App& app) {
-  struct Runs {
-    std::optional<std::string> a, b;
-  };
-  auto runs = std::make_shared<Runs>();
-  AddArgument(app, "RUN", runs->a, "A run folder");
-  AddArgument(app, "OTHER", runs->b, "The run folder to compare it with");
-  return [&app, runs] { return Compare(app, runs->a, runs->b); };
+  auto verb = std::make_shared<CompareVerb>();
+  AddArgument(app, "RUN", verb->a, "A run folder");
+  AddArgument(app, "OTHER", verb->b, "The run folder to compare it with");
+  AddSwitch(app, "--plot", verb->plot, "Draw loss and accuracy of both over their steps")
+      ->group(kOutputGroup);
+  AddColorFlag(app, verb->output);
+  return [&app, verb] { return Compare(app, *verb); };
 }
 
 }  // namespace ridge::cli

@@ -19,7 +19,7 @@ constexpr char kFlag[] = "--config", kSaveFlag[] = "--save-config";
 constexpr int64_t kMostBytes = int64_t{1} << 20;
 
 bool MayStandInAFile(const std::string& key) {
-  return key != "help" && "--" + key != kFlag && "--" + key != kSaveFlag;
+  return key != "help" && key != "sweep" && "--" + key != kFlag && "--" + key != kSaveFlag;
 }
 
 std::vector<std::string> Keys(const CLI::App& app) {
@@ -63,6 +63,8 @@ std::string ValueText(const T& value) {
     std::vector<std::string> quoted;
     for (const std::string& text : value) quoted.push_back(Quoted(text));
     return value.empty() ? "" : fmt::format("[{}]", fmt::join(quoted, ", "));
+  } else if constexpr (std::is_same_v<T, Interval>) {
+    return value.seconds > 0 ? Quoted(IntervalText(value)) : IntervalText(value);
   } else if constexpr (std::is_arithmetic_v<T>) {
     return fmt::format("{}", value);
   } else {

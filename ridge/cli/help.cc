@@ -14,6 +14,13 @@ namespace {
 
 constexpr size_t kColumns = 80;
 constexpr size_t kWidestLeft = 26;  // longer ones get their own line
+constexpr size_t kManyOptions = 25;
+
+// In the order of the short help.
+constexpr std::string_view kEveryday[] = {"data", "validation", "batch",    "epochs",  "optimizer",
+                                          "lr",   "schedule",   "seed",     "threads", "fit",
+                                          "out",  "resume",     "patience", "why",     "html",
+                                          "json", "config",     "quiet",    "help"};
 
 using Row = std::pair<std::string, std::string>;  // "--batch N", "Samples per step"
 
@@ -82,6 +89,29 @@ std::vector<Row> OptionRows(const CLI::App& app, const std::string& group) {
   return rows;
 }
 
+size_t CountOptions(const CLI::App& app) {
+  const auto options = app.get_options();
+  return static_cast<size_t>(std::count_if(options.begin(), options.end(), [](const auto* option) {
+    return !option->get_positional();
+  }));
+}
+
+std::string ShortOptions(const CLI::App& app, const std::string& name) {
+  std::vector<Row> rows;
+  for (const std::string_view key : kEveryday) {
+    const CLI::Option* option = app.get_option_no_throw(fmt::format("--{}", key));
+    if (option != nullptr) rows.emplace_back(OptionHead(*option), option->get_description());
+  }
+  return Section("Options", rows) +
+         fmt::format("\n{} --help all lists all {} options.\n", name, CountOptions(app));
+}
+
+std::string AllOptions(const CLI::App& app) {
+  std::string text;
+  for (const std::string& group : app.get_groups()) text += Section(group, OptionRows(app, group));
+  return text;
+}
+
 std::string Usage(const CLI::App& app, const std::string& name) {
   std::string usage = name;
   if (!app.get_subcommands({}).empty()) usage += " COMMAND";
@@ -118,7 +148,8 @@ std::string HelpFormatter::make_help(const CLI::App* app, std::string name,
   }
   out += Section("Commands", verbs);
   out += Section("Arguments", ArgumentRows(*app));
-  for (const std::string& group : app->get_groups()) out += Section(group, OptionRows(*app, group));
+  const bool brief = !all_ && CountOptions(*app) > kManyOptions;
+  out += brief ? ShortOptions(*app, name) : AllOptions(*app);
   if (!app->get_footer().empty()) out += Examples(*app);
   if (HasEnvironment(*app)) {
     out +=

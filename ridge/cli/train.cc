@@ -10,6 +10,7 @@
 #include "ridge/cli/machine.h"
 #include "ridge/cli/output.h"
 #include "ridge/cli/planning.h"
+#include "ridge/cli/sweep.h"
 #include "ridge/cli/train_flags.h"
 #include "ridge/cli/train_observer.h"
 #include "ridge/cli/verbs.h"
@@ -25,6 +26,7 @@ struct TrainVerb {
   OutputFlags output;
   std::optional<std::string> resume;  // "": in --out, else the newest run
   std::optional<std::string> checkpoint, save_config;
+  std::vector<std::string> sweeps;
   bool allow_different = false;
 };
 
@@ -69,8 +71,9 @@ Result<CommandLineObserver::Options> ObserverOptions(const OutputFlags& flags) {
   return options;
 }
 
-int Conclude(const TrainOutcome& outcome) {
-  if (outcome.end == RunEnd::kCompleted) return kExitOk;
+int Conclude(const TrainOutcome& outcome, bool quiet) {
+  if (outcome.end == RunEnd::kWasFinished) SayUnless(quiet)(outcome.message);
+  if (outcome.end == RunEnd::kCompleted || outcome.end == RunEnd::kWasFinished) return kExitOk;
   const bool stopped = outcome.end == RunEnd::kPreempted;
   PrintError(Status(stopped ? ErrorCode::kOk : ErrorCode::kUnavailable, outcome.message));
   return stopped ? kExitStopped : kExitFailed;
@@ -83,6 +86,7 @@ Result<int> RunTrain(const CLI::App& app, const TrainVerb& verb) {
     return kExitOk;
   }
   RIDGE_ASSIGN_OR_RETURN(const TrainRequest request, MakeRequest(app, verb));
+  if (!verb.sweeps.empty()) return RunSweep(verb.sweeps, verb.train, verb.output);
   RIDGE_ASSIGN_OR_RETURN(const TrainOptions options, ResolveOptions(request));
   RIDGE_RETURN_IF_ERROR(CheckOptions(options));
   if (!request.resume) RIDGE_RETURN_IF_ERROR(CheckModel(options));
@@ -98,7 +102,7 @@ Result<int> RunTrain(const CLI::App& app, const TrainVerb& verb) {
   const Result<TrainOutcome> outcome = Train(request, opened.machine, observer);
   observer.EndProgress();
   if (!outcome.ok()) return outcome.status();
-  return Conclude(*outcome);
+  return Conclude(*outcome, verb.output.quiet);
 }
 
 }  // namespace
@@ -108,8 +112,15 @@ VerbBody AddTrain(CLI::App& app) {
   AddTrainFlags(app, verb->train);
   AddCheckpointFlag(app, verb->checkpoint);
   AddOptionalText(app, "--resume", verb->resume, "DIR",
-                  "Continue the run in DIR (the newest one); needs no other option")
+                  "Continue the run in DIR (the newest one); needs no other option; with --epochs "
+                  "or --steps to a new end")
       ->group("Run folder");
+  CLI::Option* sweep =
+      AddTexts(app, "--sweep", verb->sweeps, "OPTION=VALUE,VALUE",
+               "A run for each value, one after another, and a table of them: lr=1e-3,3e-4; given "
+               "again, for each combination");
+  sweep->group("Training");
+  Exclude(sweep, app.get_option("--resume"));
   AddSwitch(app, "--allow-different", verb->allow_different,
             "Resume on another CPU type or number of threads, or with other data; results may then "
             "differ")

@@ -49,6 +49,13 @@ CLI::Option* AddFlag(CLI::App& app, const OptionValues& v, const FlagText& text,
     std::vector<std::string> choices;
     for (const std::string_view choice : SplitAt(v.name, '|')) choices.emplace_back(choice);
     return AddChoice(app, text.name, set, choices, text.doc);
+  } else if constexpr (std::is_same_v<T, Interval>) {
+    const auto set_interval = [&to, name = text.name](const std::string& given) {
+      const Result<Interval> interval = ParseInterval(name, given);
+      if (!interval.ok()) RefuseFlag(interval.status().message());
+      to = *interval;
+    };
+    return AddText(app, text.name, set_interval, text.value_name, text.doc);
   } else if constexpr (std::is_same_v<T, double> || std::is_same_v<T, std::optional<double>>) {
     const NumberRange range{v.least, !v.above, v.most};
     return AddNumber(app, text.name, set, range, text.value_name, text.doc);

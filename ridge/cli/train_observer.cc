@@ -33,6 +33,16 @@ std::string PassesText(const PlannedJob& job) {
   return text.empty() ? "" : "\nPasses\n" + text;
 }
 
+}  // namespace
+
+std::string EvaluationLine(const MetricsReport& report) {
+  std::string line =
+      fmt::format("epoch {}, step {}: {}", report.epoch, report.step, report.evaluated_on);
+  if (report.evaluation_accuracy)
+    line += fmt::format(" accuracy {},", FormatPercent(*report.evaluation_accuracy));
+  return line + fmt::format(" loss {:.4f}", report.evaluation_loss.value_or(0));
+}
+
 std::string ResultLine(const RunSummary& summary) {
   const bool test = summary.evaluated_on == "test";
   const auto& accuracy = test ? summary.test_accuracy : summary.validation_accuracy;
@@ -43,7 +53,15 @@ std::string ResultLine(const RunSummary& summary) {
                             FormatSeconds(summary.wall_s));
 }
 
-}  // namespace
+std::string EarlyStopLine(const RunSummary& summary) {
+  if (!summary.stopped_early) return "";
+  const EarlyStop& stop = *summary.stopped_early;
+  const std::string best =
+      stop.metric == "accuracy" ? FormatPercent(stop.best) : fmt::format("{:.4f}", stop.best);
+  return fmt::format("stopped early: validation {} was best at step {}, {}; no better one in {}\n",
+                     stop.metric, stop.best_step, best,
+                     FormatCountOf(stop.evaluations, "evaluation"));
+}
 
 CommandLineObserver::CommandLineObserver(const Options& options, const Machine& machine)
     : options_(options),
@@ -83,6 +101,16 @@ void CommandLineObserver::OnStart(const RunStart& start) {
     Say(fmt::format("{}: {} steps, {} an epoch", start.folder, start.total_steps,
                     start.steps_per_epoch));
   }
+  if (start.total_steps_before > 0) {
+    Say(fmt::format("the run was planned for {} steps; it goes on to {}", start.total_steps_before,
+                    start.total_steps));
+  }
+  if (start.lr != start.lr_before) {
+    Say(
+        fmt::format("the schedule is that of {} steps now: the learning rate goes on at {:.3g} "
+                    "(it was {:.3g} here)",
+                    start.total_steps, start.lr, start.lr_before));
+  }
   if (!start.weights_of.empty())
     Say(fmt::format("starts with the weights of {}; optimizer and steps begin anew",
                     start.weights_of));
@@ -111,13 +139,15 @@ void CommandLineObserver::OnStep(const StepReport& report) {
 }
 
 void CommandLineObserver::OnEvaluation(const EvaluationReport& report) {
-  std::string line = fmt::format("epoch {}, step {}: {}", report.epoch, report.step, report.data);
-  if (report.result.accuracy) {
-    line += fmt::format(" accuracy {},", FormatPercent(*report.result.accuracy));
-  }
-  Say(line + fmt::format(" loss {:.4f} ({} samples in {})", report.result.loss,
-                         FormatCount(static_cast<double>(report.result.samples)),
-                         FormatSeconds(report.result.seconds)));
+  MetricsReport shown;
+  shown.epoch = report.epoch;
+  shown.step = report.step;
+  shown.evaluated_on = report.data;
+  shown.evaluation_loss = report.result.loss;
+  shown.evaluation_accuracy = report.result.accuracy;
+  Say(EvaluationLine(shown) + fmt::format(" ({} samples in {})",
+                                          FormatCount(static_cast<double>(report.result.samples)),
+                                          FormatSeconds(report.result.seconds)));
 }
 
 void CommandLineObserver::OnCheckpoint(int64_t /*step*/, const std::string& path) {
@@ -134,7 +164,8 @@ void CommandLineObserver::OnFinish(const RunSummary& summary) {
   if (options_.quiet) return;
   PrintData("\n" + ComparisonReport(NumbersOf(summary.planned), NumbersOf(summary.measured),
                                     options_.out));
-  PrintData(fmt::format("\n{}\nrun folder {}\n", ResultLine(summary), start_.folder));
+  PrintData(fmt::format("\n{}\n{}run folder {}\n", ResultLine(summary), EarlyStopLine(summary),
+                        start_.folder));
 }
 
 }  // namespace ridge::cli

@@ -33,8 +33,9 @@ const std::vector<Verb>& Verbs() {
        "ridge train cnn --data fashion-mnist --epochs 3 --batch 128\n"
        "ridge train mlp:hidden=256 --data npz:digits.npz --validation 0.1\n"
        "ridge train net.ridge --data csv:table.csv --optimizer sgd --lr 0.1 --momentum 0.9\n"
+       "ridge train cnn --data fashion-mnist --validation 0.1 --sweep lr=1e-3,3e-4\n"
        "ridge train --resume               continues the newest run\n"
-       "ridge train --resume runs/cnn-1",
+       "ridge train --resume runs/cnn-1 --epochs 10     trains a finished run further",
        AddTrain},
       {"plan", "Prints what a training would need, without running it",
        "ridge plan cnn --batch 1024\n"
@@ -58,13 +59,24 @@ const std::vector<Verb>& Verbs() {
        "ridge export runs/cnn-1 --to onnx --out cnn.onnx\n"
        "ridge export runs/cnn-1 --to safetensors --out cnn.safetensors",
        AddExport},
+      {"runs", "Lists the runs of a folder, newest first, and draws their curves",
+       "ridge runs\n"
+       "ridge runs --filter cnn\n"
+       "ridge runs runs/cnn-1 --plot",
+       AddRuns},
+      {"watch", "Follows the reports of a run that another process trains",
+       "ridge watch                the newest run\n"
+       "ridge watch runs/cnn-1 --json",
+       AddWatch},
       {"opt", "Runs the passes on a text graph, and prints what they saved",
        "ridge opt net.ridge > simpler.ridge\n"
        "ridge opt net.ridge --pass cse        one pass only\n"
        "cat net.ridge | ridge opt -",
        AddOpt},
       {"compare", "Finds the first step and tensor in which two runs differ",
-       "ridge compare runs/cnn-1 runs/cnn-2", AddCompare},
+       "ridge compare runs/cnn-1 runs/cnn-2\n"
+       "ridge compare runs/cnn-1 runs/cnn-2 --plot",
+       AddCompare},
       {"profile", "Shows where the time of a training step goes, and what would help most",
        "ridge profile cnn --batch 64\n"
        "ridge profile resnet50 --batch 16 --trace step.json --html step.html\n"

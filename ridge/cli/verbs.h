@@ -39,6 +39,8 @@ VerbBody AddOpt(CLI::App& app);
 VerbBody AddPlan(CLI::App& app);
 VerbBody AddProfile(CLI::App& app);
 VerbBody AddRun(CLI::App& app);
+VerbBody AddRuns(CLI::App& app);
 VerbBody AddTrain(CLI::App& app);
+VerbBody AddWatch(CLI::App& app);
 
 }  // namespace ridge::cli

@@ -28,7 +28,24 @@ void WriteHolder(int fd) {
   if (::ftruncate(fd, 0) == 0) (void)!::pwrite(fd, text.data(), text.size(), 0);
 }
 
+// Whether the lock could be had.  Holder() has it for a moment, so that is waited for.
+bool Flock(int fd, int operation) {
+  constexpr int kAttempts = 5, kPause_us = 2000;
+  for (int attempt = 1;; ++attempt) {
+    if (::flock(fd, operation | LOCK_NB) == 0) return true;
+    if (errno == EINTR) continue;
+    if (errno != EWOULDBLOCK || attempt == kAttempts) return false;
+    ::usleep(kPause_us);
+  }
+}
+
 }  // namespace
+
+std::optional<int64_t> FileLock::Holder(const std::string& path) {
+  const FileLock file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (file.fd_ < 0 || Flock(file.fd_, LOCK_SH) || errno != EWOULDBLOCK) return std::nullopt;
+  return ReadHolder(file.fd_);
+}
 
 Result<std::optional<FileLock>> FileLock::Take(const std::string& path, int64_t& holder) {
   const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
@@ -37,15 +54,12 @@ Result<std::optional<FileLock>> FileLock::Take(const std::string& path, int64_t&
                   fmt::format("{}: cannot create: {}", path, std::strerror(errno)));
   }
   FileLock lock(fd);
-  int taken = -1;
-  do {
-    taken = ::flock(fd, LOCK_EX | LOCK_NB);
-  } while (taken != 0 && errno == EINTR);
-  if (taken != 0 && errno == EWOULDBLOCK) {
+  if (Flock(fd, LOCK_EX)) {
+    WriteHolder(fd);
+  } else if (errno == EWOULDBLOCK) {
     holder = ReadHolder(fd);
     return {std::optional<FileLock>()};
   }
-  if (taken == 0) WriteHolder(fd);
   return {std::optional<FileLock>(std::move(lock))};
 }
 

@@ -19,6 +19,10 @@ class FileLock {
   // Fails with kUnavailable when the file can't be made.
   static Result<std::optional<FileLock>> Take(const std::string& path, int64_t& holder);
 
+  // The number of the process that has the lock, 0 when that is not known; nullopt when none has
+  // it. Makes no file.
+  static std::optional<int64_t> Holder(const std::string& path);
+
   FileLock(FileLock&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
   FileLock& operator=(FileLock&& other) noexcept {
     std::swap(fd_, other.fd_);

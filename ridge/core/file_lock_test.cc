@@ -57,6 +57,20 @@ TEST(FileLock, AProcessThatIsKilledLetsGo) {
   EXPECT_EQ(*ReadFile(path), std::to_string(getpid()) + "\n");
 }
 
+TEST(FileLock, TheHolderIsToldWithoutTakingAnything) {
+  const std::string path = TestPath("asked");
+  EXPECT_EQ(FileLock::Holder(path), std::nullopt);
+  EXPECT_FALSE(std::filesystem::exists(path));
+  std::optional<FileLock> lock, other;
+  int64_t holder = 0;
+  EXPECT_TRUE(Take(path, lock, holder));
+  EXPECT_EQ(FileLock::Holder(path), getpid());
+  EXPECT_FALSE(Take(path, other, holder));
+  lock.reset();
+  EXPECT_EQ(FileLock::Holder(path), std::nullopt);
+  EXPECT_TRUE(Take(path, other, holder));
+}
+
 TEST(FileLock, AFolderThatIsNotThereIsAnError) {
   int64_t holder = 0;
   EXPECT_EQ(FileLock::Take("/no/such/lock", holder).status().message(),

@@ -67,6 +67,57 @@ std::string MetricsLine(const MetricsReport& report) {
   return line + "}";
 }
 
+namespace {
+
+using Json = nlohmann::json;
+
+// NaN for null, which is what a number that is not finite was written as.
+double NumberAt(const Json& json, const char* key) {
+  const auto found = json.find(key);
+  return found != json.end() && found->is_number() ? found->get<double>() : NAN;
+}
+
+std::optional<double> OptionalAt(const Json& json, const std::string& key) {
+  const auto found = json.find(key);
+  if (found == json.end() || !found->is_number()) return std::nullopt;
+  return found->get<double>();
+}
+
+double LossAt(const Json& json) {
+  const std::string text = json.value("loss_text", "");
+  if (text == "inf" || text == "-inf") return text == "inf" ? INFINITY : -INFINITY;
+  return NumberAt(json, "loss");
+}
+
+MetricsReport ReadReport(const Json& json) {
+  MetricsReport report;
+  report.step = json.at("step").get_ref<const int64_t&>();  // throws for 1e99
+  if (json.contains("epoch")) report.epoch = json.at("epoch").get_ref<const int64_t&>();
+  report.loss = LossAt(json);
+  report.accuracy = OptionalAt(json, "accuracy");
+  report.lr = NumberAt(json, "lr");
+  report.samples_s = NumberAt(json, "samples_s");
+  report.input_wait = NumberAt(json, "input_wait");
+  report.step_s = NumberAt(json, "step_s");
+  for (const std::string data : {"validation", "test"}) {
+    if (!json.contains(data + "_loss")) continue;
+    report.evaluated_on = data;
+    report.evaluation_loss = NumberAt(json, (data + "_loss").c_str());
+    report.evaluation_accuracy = OptionalAt(json, data + "_accuracy");
+  }
+  return report;
+}
+
+}  // namespace
+
+std::optional<MetricsReport> ParseMetricsLine(const std::string& line) {
+  try {
+    return ReadReport(Json::parse(line));
+  } catch (const Json::exception&) {
+    return std::nullopt;
+  }
+}
+
 Result<MetricsWriter> MetricsWriter::Create(const std::string& path) {
   RIDGE_ASSIGN_OR_RETURN(OutputFile file, OutputFile::Open(path, OutputFile::Mode::kReplace));
   return MetricsWriter(std::move(file));

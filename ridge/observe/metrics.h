@@ -33,6 +33,8 @@ struct MetricsReport {
 
 // Without the newline.
 std::string MetricsLine(const MetricsReport& report);
+// The report of such a line; nothing when it is none.
+std::optional<MetricsReport> ParseMetricsLine(const std::string& line);
 
 class MetricsWriter {
  public:

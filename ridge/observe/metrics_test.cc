@@ -56,6 +56,20 @@ TEST(Metrics, WhatIsNotFiniteIsNullAndSaysSo) {
   EXPECT_EQ(nlohmann::json::parse(MetricsLine(report))["loss_text"], "-inf");
 }
 
+TEST(Metrics, ALineGivesItsReportBack) {
+  MetricsReport report = At(10);
+  report.evaluated_on = "test";
+  report.evaluation_loss = 0.75;
+  EXPECT_EQ(MetricsLine(*ParseMetricsLine(MetricsLine(report))), MetricsLine(report));
+  report = At(20);
+  report.accuracy.reset();
+  report.loss = -std::numeric_limits<double>::infinity();
+  EXPECT_EQ(MetricsLine(*ParseMetricsLine(MetricsLine(report))), MetricsLine(report));
+  for (const char* other : {"", "{", "[1]", "3", "{\"note\":1}", "{\"step\":\"a\"}",
+                            "{\"step\":1e99}", "{\"step\":1,\"epoch\":0.5}"})
+    EXPECT_FALSE(ParseMetricsLine(other).has_value()) << other;
+}
+
 TEST(Metrics, ValidationComesOnlyAfterAnEvaluation) {
   MetricsReport report = At(10);
   report.evaluation_loss = 0.75;

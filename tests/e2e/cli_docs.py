@@ -16,7 +16,7 @@ FLAG = re.compile(r"(?<![\w-])--[a-z][a-z-]*")
 @functools.lru_cache(maxsize=None)
 def help_of(verb):
     """The help of a verb such as "bench step"; None when there is no such verb."""
-    done = subprocess.run([RIDGE, "help", *verb.split()], env=environment(), capture_output=True,
+    done = subprocess.run([RIDGE, "help", *verb.split(), "all"], env=environment(), capture_output=True,
                           text=True, check=False)
     return done.stdout if done.returncode == 0 else None
 

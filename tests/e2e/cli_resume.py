@@ -123,6 +123,56 @@ class Resume(RidgeTest):
         self.assertEqual(self.read_json("second/summary.json")["parameters_sha256"], hashed)
 
 
+class Further(RidgeTest):
+    """--resume with another number of epochs or steps."""
+
+    def setUp(self):
+        super().setUp()
+        self.write("t.csv", table(64))
+        self.words = ["train", "mlp:hidden=8,inputs=3,classes=3", "--data", "csv:t.csv",
+                      "--validation", "0.25", "--batch", "16", "--threads", "1"]
+
+    def sha(self, out):
+        return self.read_json(f"{out}/summary.json")["parameters_sha256"]
+
+    def test_a_finished_run_goes_on_with_the_bits_of_a_longer_one(self):
+        self.ok(*self.words, "--epochs", "10", "--out", "whole", "-q")
+        self.ok(*self.words, "--epochs", "5", "--out", "run", "-q")
+        self.assertNotEqual(self.sha("run"), self.sha("whole"))
+        done = self.ridge("train", "--resume", "run", "--epochs", "10")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("run: resuming at step 15 of 30\n"
+                      "the run was planned for 15 steps; it goes on to 30\n", done.stderr)
+        self.assertNotIn("schedule", done.stderr)
+        self.assertEqual(self.sha("run"), self.sha("whole"))
+        self.assertRegex(self.ok("compare", "whole", "run"), "^equal: ")
+
+    def test_a_schedule_is_that_of_the_new_end_and_says_so(self):
+        self.ok(*self.words, "--schedule", "cosine", "--steps", "10", "--out", "run", "-q")
+        done = self.ridge("train", "--resume", "run", "--steps", "20")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("the schedule is that of 20 steps now: the learning rate goes on at 0.0005 "
+                      "(it was 0 here)\n", done.stderr)
+
+    def test_a_finished_run_is_told_so_and_stays(self):
+        self.ok(*self.words, "--epochs", "2", "--out", "run", "-q")
+        before = os.stat(self.path("run/summary.json")).st_mtime_ns
+        for words in ([], ["--epochs", "2"]):
+            done = self.ridge("train", "--resume", "run", *words)
+            self.assertEqual((done.returncode, done.stdout, done.stderr), (
+                0, "", "ridge: run is finished: 2 epochs, 6 steps. hint: --resume run --epochs N "
+                "goes on to N\n"))
+        self.assertEqual(self.ridge("train", "--resume", "run", "-q").stderr, "")
+        self.assertEqual(os.stat(self.path("run/summary.json")).st_mtime_ns, before)
+
+    def test_fewer_than_are_done_are_a_usage_error(self):
+        self.ok(*self.words, "--epochs", "3", "--out", "run", "-q")
+        self.refused(2, "--epochs is 2; run has come to epoch 3. hint: a larger number goes on",
+                     "train", "--resume", "run", "--epochs", "2")
+        self.refused(2, "--steps is 8; run has done 9. hint: a larger number goes on", "train",
+                     "--resume", "run", "--steps", "8")
+
+
 class Alone(RidgeTest):
     def running(self, *words):
         process = self.start("train", *SMALL, "--epochs", "100000", "--progress", "plain", "--out",

@@ -1,6 +1,7 @@
 """Threads, the environment, full disks and help; what a user types wrongly is in tests/text/cli/."""
 import json
 import os
+import re
 import shutil
 import subprocess
 import time
@@ -73,12 +74,25 @@ class Usage(RidgeTest):
 
 class Help(RidgeTest):
     def test_every_verb_has_help_with_an_example_within_80_columns(self):
-        for verb in ("", "train", "plan", "eval", "run", "opt", "compare", "bench", "bench step",
-                     "bench run", "bench device", "models", "doctor", "completion"):
+        for verb in ("", "train", "plan", "eval", "run", "opt", "compare", "runs", "watch", "bench",
+                     "bench step", "bench run", "bench device", "models", "doctor", "completion"):
             text = self.ok(*verb.split(), "--help")
             self.assertIn(f"Usage: ridge {verb}".rstrip(), text)
             self.assertIn("\nExamples:\n  ", text)
             self.assertLessEqual(max(len(line) for line in text.splitlines()), 86, verb)
+
+    def test_a_verb_with_many_options_lists_the_everyday_ones_and_all_on_demand(self):
+        for verb in ("train", "plan"):
+            text, whole = self.ok(verb, "--help"), self.ok(verb, "--help", "all")
+            count = len(re.findall(r"^  (?:-\w, )?--", whole, re.MULTILINE))
+            self.assertIn(f"\nridge {verb} --help all lists all {count} options.\n", text)
+            self.assertLess(len(re.findall(r"^  (?:-\w, )?--", text, re.MULTILINE)), 20)
+            self.assertIn("--data SPEC", text)
+            self.assertNotIn("--inter-op", text)
+            self.assertIn("--inter-op", whole)
+            for words in ([verb, "-h", "all"], ["help", verb, "all"], [verb, "help", "all"]):
+                self.assertEqual(self.ok(*words), whole)
+        self.assertEqual(self.ok("compare", "--help", "all"), self.ok("compare", "--help"))
 
     def test_help_is_also_a_word_before_or_behind_a_verb(self):
         for verb in ("train", "plan", "bench", "bench step"):

@@ -20,6 +20,10 @@ struct RunStart {
   int64_t steps_per_epoch = 0;
   int64_t dropped_per_epoch = 0;  // samples
   std::string weights_of;         // checkpoint of a new run's initial weights; "" for none
+  // Of a resumed run with another total: the total before (else 0), and the learning rate of the
+  // next step by the schedule of that total and by the present one.
+  int64_t total_steps_before = 0;
+  double lr_before = 0, lr = 0;
 };
 
 // After each update.

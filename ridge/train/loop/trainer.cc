@@ -3,9 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
+#include <tuple>
 
 #include "ridge/core/files.h"
 #include "ridge/core/process.h"
+#include "ridge/core/units.h"
 #include "ridge/core/version.h"
 #include "ridge/graph/text.h"
 #include "ridge/runtime/kernel_times.h"
@@ -41,6 +44,8 @@ class TrainRun {
  private:
   Status Resolve();
   Status StartFromRun();
+  Result<std::optional<TrainOutcome>> FinishedBefore() const;
+  Status RefuseFewer(const Position& position, int64_t step) const;
   bool HasCheckpoint() const;
   Status Prepare();
   Status TakeKernels();
@@ -53,6 +58,7 @@ class TrainRun {
   Status CheckSame(const CheckpointState& state, const DataDigest& data) const;
   std::string Difference(const CheckpointState& state, const DataDigest& data) const;
   void FitToData(CheckpointState& state);
+  Status ForgetEnd(const CheckpointState& start) const;
   Status ReportStart(const CheckpointState& start);
   Result<TrainOutcome> Conclude(const LoopResult& result);
   Result<TrainOutcome> MakeStoppedOutcome(const LoopResult& result, RunEnd end) const;
@@ -74,17 +80,21 @@ class TrainRun {
   PlannedJob job_;
   std::unique_ptr<Executor> executor_;
   std::optional<RunFolder> folder_;
+  ScheduleOptions schedule_before_;  // of the checkpoint
 };
 
 Result<TrainOutcome> TrainRun::Train() {
   StopSignal signals;
   RIDGE_RETURN_IF_ERROR(Resolve());
+  RIDGE_ASSIGN_OR_RETURN(const std::optional<TrainOutcome> finished, FinishedBefore());
+  if (finished) return *finished;
   if (HasCheckpoint()) signals.HasCheckpoint();
   RIDGE_RETURN_IF_ERROR(Prepare());
   RIDGE_RETURN_IF_ERROR(MakeExecutor());
   RIDGE_RETURN_IF_ERROR(OpenFolder());
   RIDGE_RETURN_IF_ERROR(WritePlan());
   RIDGE_ASSIGN_OR_RETURN(const CheckpointState start, StartState());
+  if (resume_) RIDGE_RETURN_IF_ERROR(ForgetEnd(start));
   signals.Ask();
   RIDGE_RETURN_IF_ERROR(ReportStart(start));
   std::optional<RunLog::Resumed> resumed;
@@ -124,6 +134,44 @@ Status TrainRun::StartFromRun() {
   TakeModelOptions(run.options(), request_.given, options_);
   source_ = run.ModelSource();
   return Status();
+}
+
+// The outcome of a resumed run that has its summary and nothing left to do.
+Result<std::optional<TrainOutcome>> TrainRun::FinishedBefore() const {
+  if (!resume_) return {std::nullopt};
+  RIDGE_ASSIGN_OR_RETURN(const Run run, Run::Open(options_.out));
+  const Result<std::optional<RunSummary>> summary = run.Summary();
+  if (!summary.ok() || !*summary) return {std::nullopt};  // an unreadable one is written anew
+  const int64_t steps = (*summary)->steps, epochs = (*summary)->epochs;
+  RIDGE_RETURN_IF_ERROR(RefuseFewer({epochs, 0}, steps));
+  const bool left = options_.steps ? *options_.steps > steps : options_.epochs.value_or(1) > epochs;
+  const std::optional<EarlyStop>& early = (*summary)->stopped_early;
+  const bool impatient = early && options_.patience > 0 && options_.patience <= early->evaluations;
+  if (left && !impatient) return {std::nullopt};
+  const std::string done =
+      fmt::format("{} is finished: {}, {}", run.path(), FormatCountOf(epochs, "epoch"),
+                  FormatCountOf(steps, "step"));
+  const std::string hint = impatient ? fmt::format(
+                                           "; stopped early. hint: --resume {} --patience N goes "
+                                           "on with N above {}, or 0",
+                                           run.path(), early->evaluations)
+                                     : fmt::format(". hint: --resume {} --{} N goes on to N",
+                                                   run.path(), options_.steps ? "steps" : "epochs");
+  return {TrainOutcome{RunEnd::kWasFinished, run.path(), steps, **summary, done + hint}};
+}
+
+// Refuses --epochs or --steps that a resumed run is past.
+Status TrainRun::RefuseFewer(const Position& position, int64_t step) const {
+  const int64_t begun = position.epoch + (position.next_batch > 0 ? 1 : 0);
+  if (request_.given.contains("steps") && *options_.steps < step) {
+    return InvalidArgument(
+        fmt::format("--steps is {}; {} has done {}. hint: a larger number goes on", *options_.steps,
+                    options_.out, step));
+  }
+  if (!request_.given.contains("epochs") || *options_.epochs >= begun) return Status();
+  return InvalidArgument(
+      fmt::format("--epochs is {}; {} has come to epoch {}. hint: a larger number goes on",
+                  *options_.epochs, options_.out, begun));
 }
 
 bool TrainRun::HasCheckpoint() const {
@@ -252,13 +300,17 @@ Status TrainRun::GoOn(CheckpointState& state) {
   for (const std::string& warning : loaded.warnings)
     observer_.OnWarning(warning + "; using " + loaded.path);
   RIDGE_RETURN_IF_ERROR(CheckSame(loaded.state, state.data));
+  RIDGE_RETURN_IF_ERROR(RefuseFewer(loaded.state.position, loaded.state.step));
   state.step = loaded.state.step;
   state.position = loaded.state.position;
   state.best = loaded.state.best;
   state.window = loaded.state.window;
   state.since_checkpoint = loaded.state.since_checkpoint;
+  state.best_evaluation = loaded.state.best_evaluation;
+  state.evaluations_since_best = loaded.state.evaluations_since_best;
   if (data_.eval_set() != nullptr) state.owed_evaluation = loaded.state.owed_evaluation;
   state.wall_s = loaded.state.wall_s;
+  schedule_before_ = loaded.state.schedule;
   FitToData(state);
   return Status();
 }
@@ -299,11 +351,41 @@ void TrainRun::FitToData(CheckpointState& state) {
   data_.total_steps = state.step + std::max<int64_t>(left, 0);
 }
 
+// Stores what now ends the run: epochs, steps, patience; and removes the summary of a run that goes
+// on.
+Status TrainRun::ForgetEnd(const CheckpointState& start) const {
+  RIDGE_ASSIGN_OR_RETURN(const Run run, Run::Open(folder_->path()));
+  TrainOptions stored = run.options();
+  const auto end_of = [](TrainOptions& o) { return std::tie(o.epochs, o.steps, o.patience); };
+  TrainOptions now = options_;
+  if (end_of(stored) != end_of(now)) {
+    end_of(stored) = end_of(now);
+    RIDGE_RETURN_IF_ERROR(
+        WriteFileAtomically(folder_->File("options.json"), OptionsToJson(stored)));
+  }
+  std::error_code ignored;
+  if (start.step < data_.total_steps)
+    std::filesystem::remove(folder_->File("summary.json"), ignored);
+  return Status();
+}
+
 Status TrainRun::ReportStart(const CheckpointState& start) {
   if (request_.resume && !resume_)
     observer_.OnWarning(folder_->path() + ": no run to resume; starting at step 0");
-  observer_.OnStart({folder_->path(), resume_, start.step, data_.total_steps, data_.steps_per_epoch,
-                     data_.dropped_per_epoch, resume_ ? "" : options_.start});
+  RunStart report = {folder_->path(),
+                     resume_,
+                     start.step,
+                     data_.total_steps,
+                     data_.steps_per_epoch,
+                     data_.dropped_per_epoch,
+                     resume_ ? "" : options_.start};
+  const int64_t before = schedule_before_.total_steps;
+  if (before > 0 && before != data_.total_steps) {
+    report.total_steps_before = before;
+    report.lr_before = LearningRate(schedule_before_, start.step);
+    report.lr = LearningRate(start.schedule, start.step);
+  }
+  observer_.OnStart(report);
   return Status();
 }
 
@@ -364,6 +446,11 @@ Status TrainRun::Summarize(const LoopResult& result, RunSummary& summary) const 
   summary.measured.step_s = result.step_s;
   summary.measured.epoch_s = result.epoch_s;
   summary.skipped_samples = data_.dropped_per_epoch;
+  if (result.stopped_early && result.state.best_evaluation) {
+    const BestResult& best = *result.state.best_evaluation;
+    summary.stopped_early = {result.state.evaluations_since_best, best.metric, best.value,
+                             best.step};
+  }
   summary.ridge_version = kRidgeVersion;
   summary.device = machine_.profile.name;
   summary.threads = machine_.backend->threads();

@@ -19,14 +19,15 @@ enum class RunEnd {
   kCompleted,
   kPreempted,         // stopped by a signal, checkpoint written; exit code 75
   kCheckpointFailed,  // trained to the end, but the last checkpoint could not be written; exit 1
+  kWasFinished,       // a resumed run that had ended before; it stays as it is
 };
 
 struct TrainOutcome {
   RunEnd end = RunEnd::kCompleted;
   std::string folder;
   int64_t step = 0;     // updates done
-  RunSummary summary;   // kCompleted only
-  std::string message;  // the other two: what happened and what to do
+  RunSummary summary;   // kCompleted, kWasFinished
+  std::string message;  // all but kCompleted: what happened and what to do
 };
 
 struct TrainRequest {
@@ -51,9 +52,12 @@ struct TrainRequest {
 Result<TrainOptions> ResolveOptions(const TrainRequest& request);
 
 // Installs signal handlers while it runs (StopSignal); one process at a time trains in a folder.
-// When options.model is a run, its model, model options and weights are used.  Fails with
-// kInvalidArgument, kInvalidData, kInvalidModel, kUnsupported, kOutOfMemory (refused before the
-// first step), kFailed (the loss is not finite), kUnavailable (the run folder can't be made).
+// When options.model is a run, its model, model options and weights are used.  A resumed run may
+// have another number of epochs or steps: it goes on until then with the schedule of the new
+// number, and its options.json has it from then on.  Fails with kInvalidArgument (also for a
+// resumed run that is past --epochs), kInvalidData, kInvalidModel, kUnsupported, kOutOfMemory
+// (refused before the first step), kFailed (the loss is not finite), kUnavailable (the run folder
+// can't be made).
 Result<TrainOutcome> Train(const TrainRequest& request, const Machine& machine,
                            TrainObserver& observer);
 

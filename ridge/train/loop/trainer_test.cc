@@ -70,6 +70,13 @@ class TrainerTest : public testing::Test {
     return all;
   }
 
+  // Learning rates of the lines of metrics.jsonl.
+  std::vector<double> RatesOf(const std::string& run) {
+    std::vector<double> rates;
+    for (const std::string& line : MetricsOf(run)) rates.push_back(json::parse(line)["lr"]);
+    return rates;
+  }
+
   std::string BestOf(const std::string& run) {
     return std::filesystem::read_symlink(folder_.File(run + "/checkpoints/best")).string();
   }
@@ -251,7 +258,7 @@ TEST_F(TrainerTest, ResumeRefusesConflictingOptions) {
   request.given = {"batch"};
   EXPECT_THAT(Failure(request).message(), HasSubstr("--batch is 4; the run was started with 8"));
   request.given.clear();  // not given: the stored one counts
-  EXPECT_EQ(Run(request).end, RunEnd::kCompleted);
+  EXPECT_EQ(Run(request).end, RunEnd::kWasFinished);
 }
 
 TEST_F(TrainerTest, ResumeWithoutACheckpointStartsAtZeroAndSaysSo) {
@@ -283,6 +290,199 @@ TEST_F(TrainerTest, AFinishedRunResumesToItsEnd) {
   const TrainOutcome second = Run(request);
   EXPECT_EQ(second.summary.parameters_sha256, first.summary.parameters_sha256);
   EXPECT_EQ(second.summary.validation_accuracy, first.summary.validation_accuracy);
+}
+
+// Resumes a request with another number of epochs.
+TrainRequest MoreEpochs(TrainRequest request, int64_t epochs) {
+  request.resume = true;
+  request.preempt_after_step = -1;
+  request.options.epochs = epochs;
+  request.given = {"epochs"};
+  return request;
+}
+
+TrainRequest MoreSteps(TrainRequest request, int64_t steps) {
+  request = MoreEpochs(std::move(request), 1);
+  request.options.steps = steps;
+  request.given = {"steps"};
+  return request;
+}
+
+TEST_F(TrainerTest, MoreEpochsAfterTheEndGiveTheBitsOfARunThatHadThemFromTheStart) {
+  TrainRequest request = Request("whole");
+  request.options.warmup = 3;
+  request.options.epochs = 6;
+  const TrainOutcome whole = Run(request);
+  request.options.out = folder_.File("more");
+  request.options.epochs = 3;
+  Run(request);
+  const TrainOutcome more = Run(MoreEpochs(request, 6));
+  EXPECT_EQ(recorder_.start.total_steps_before, 12);
+  EXPECT_EQ(recorder_.start.total_steps, 24);
+  EXPECT_EQ(recorder_.start.lr, recorder_.start.lr_before);  // constant
+  EXPECT_EQ(more.summary.parameters_sha256, whole.summary.parameters_sha256);
+  EXPECT_EQ(more.summary.epochs, 6);
+  EXPECT_EQ(MetricsOf("more"), MetricsOf("whole"));
+  EXPECT_EQ(BestOf("more"), BestOf("whole"));
+  EXPECT_EQ(ReadJson("more/options.json")["epochs"], 6);
+}
+
+TEST_F(TrainerTest, MoreStepsGoOnWithinAnEpochWithTheSameBits) {
+  TrainRequest request = Request("whole");
+  request.options.epochs.reset();
+  request.options.steps = 15;
+  const TrainOutcome whole = Run(request);
+  request.options.out = folder_.File("more");
+  request.options.steps = 6;
+  Run(request);
+  EXPECT_EQ(Run(MoreSteps(request, 15)).summary.parameters_sha256, whole.summary.parameters_sha256);
+  EXPECT_EQ(ReadJson("more/options.json")["steps"], 15);
+  // Epochs replace steps: the 5th ends at step 20.
+  EXPECT_EQ(Run(MoreEpochs(request, 5)).step, 20);
+  EXPECT_TRUE(ReadJson("more/options.json")["steps"].is_null());
+}
+
+TEST_F(TrainerTest, ARunThatWasStoppedAfterItGotMoreEpochsGoesOnToThem) {
+  TrainRequest request = Request("run");
+  Run(request);
+  TrainRequest more = MoreEpochs(request, 5);
+  more.preempt_after_step = 14;
+  EXPECT_EQ(Run(more).end, RunEnd::kPreempted);
+  EXPECT_FALSE(std::filesystem::exists(folder_.File("run/summary.json")));
+  request.resume = true;
+  EXPECT_EQ(Run(request).step, 20);
+}
+
+// Rates and epochs are those of a run that had them from the start; the steps before are not.
+TEST_F(TrainerTest, AScheduleIsThatOfTheNewEnd) {
+  for (const std::string schedule : {"cosine", "step"}) {
+    TrainRequest request = Request(schedule + "-whole");
+    request.options.schedule = schedule;
+    request.options.epochs = 6;
+    Run(request);
+    const std::vector<double> rates = RatesOf(schedule + "-whole");
+    request.options.out = folder_.File(schedule);
+    request.options.epochs = 3;
+    Run(request);
+    Run(MoreEpochs(request, 6));
+    EXPECT_GT(recorder_.start.lr, 2 * recorder_.start.lr_before) << schedule;
+    const std::vector<double> now = RatesOf(schedule);
+    ASSERT_EQ(now.size(), rates.size());
+    EXPECT_EQ(std::vector(now.end() - 6, now.end()), std::vector(rates.end() - 6, rates.end()));
+    EXPECT_NE(now, rates) << schedule;
+  }
+}
+
+TEST_F(TrainerTest, FewerEpochsOrStepsThanAreDoneAreRefused) {
+  TrainRequest request = Request("run");
+  request.preempt_after_step = 9;
+  Run(request);
+  const std::string run = folder_.File("run");
+  EXPECT_EQ(Failure(MoreEpochs(request, 2)).message(),
+            "--epochs is 2; " + run + " has come to epoch 3. hint: a larger number goes on");
+  EXPECT_EQ(Failure(MoreSteps(request, 8)).message(),
+            "--steps is 8; " + run + " has done 9. hint: a larger number goes on");
+  EXPECT_EQ(Run(MoreSteps(request, 10)).step, 10);  // fewer than planned, more than done
+  const Status status = Failure(MoreSteps(request, 9));
+  EXPECT_EQ(status.code(), ErrorCode::kInvalidArgument);
+  EXPECT_EQ(status.message(),
+            "--steps is 9; " + run + " has done 10. hint: a larger number goes on");
+  EXPECT_EQ(ReadJson("run/summary.json")["steps"], 10);
+}
+
+TEST_F(TrainerTest, AFinishedRunStaysAsItIsAndSaysHowToGoOn) {
+  TrainRequest request = Request("run");
+  Run(request);
+  const std::string summary = *ReadFile(folder_.File("run/summary.json"));
+  request.resume = true;
+  TrainOutcome outcome = Run(request);
+  const std::string run = folder_.File("run");
+  EXPECT_EQ(outcome.end, RunEnd::kWasFinished);
+  EXPECT_EQ(outcome.message, run + " is finished: 3 epochs, 12 steps. hint: --resume " + run +
+                                 " --epochs N goes on to N");
+  EXPECT_EQ(Run(MoreEpochs(request, 3)).end, RunEnd::kWasFinished);
+  EXPECT_EQ(*ReadFile(folder_.File("run/summary.json")), summary);
+  // Without its summary the run makes it again.
+  std::filesystem::remove(folder_.File("run/summary.json"));
+  EXPECT_EQ(Run(request).end, RunEnd::kCompleted);
+  EXPECT_EQ(ReadJson("run/summary.json")["steps"], 12);
+}
+
+// Nothing is learned, so that the first evaluation stays the best.
+TrainRequest Patient(TrainRequest request, int64_t patience) {
+  request.options.optimizer.name = "sgd";
+  request.options.lr = 1e-30;
+  request.options.epochs = 20;
+  request.options.patience = patience;
+  return request;
+}
+
+TEST_F(TrainerTest, ARunOutOfPatienceStopsAndSaysWhatWasBest) {
+  const TrainOutcome outcome = Run(Patient(Request("run"), 3));
+  EXPECT_EQ(outcome.end, RunEnd::kCompleted);
+  EXPECT_EQ(outcome.step, 16);  // the epoch of the best, and three
+  EXPECT_EQ(recorder_.evaluations.size(), 4U);
+  const json stop = ReadJson("run/summary.json")["stopped_early"];
+  EXPECT_EQ(stop["evaluations"], 3);
+  EXPECT_EQ(stop["metric"], "accuracy");
+  EXPECT_EQ(stop["best"], *recorder_.evaluations[0].result.accuracy);
+  EXPECT_EQ(stop["best_step"], 4);
+  EXPECT_TRUE(std::filesystem::exists(folder_.File("run/checkpoints/step-16/state.json")));
+  Run(Request("other"));
+  EXPECT_TRUE(ReadJson("other/summary.json")["stopped_early"].is_null());
+}
+
+TEST_F(TrainerTest, PatienceCountsEvaluationsWithoutACheckpointToo) {
+  TrainRequest request = Patient(Request("run"), 3);
+  request.options.eval_every = 2;
+  request.options.checkpoint_every = 5;
+  EXPECT_EQ(Run(request).step, 8);
+  EXPECT_TRUE(std::filesystem::exists(folder_.File("run/checkpoints/step-8/state.json")));
+  EXPECT_EQ(ReadJson("run/summary.json")["parameters_sha256"].get<std::string>().size(), 64U);
+}
+
+TEST_F(TrainerTest, AStoppedRunHasThePatienceThatItHad) {
+  for (int64_t stop = 1; stop < 16; ++stop) {
+    TrainRequest request = Patient(Request("stop" + std::to_string(stop)), 3);
+    request.preempt_after_step = stop;
+    EXPECT_EQ(Run(request).end, RunEnd::kPreempted);
+    request.preempt_after_step = -1;
+    request.resume = true;
+    EXPECT_EQ(Run(request).step, 16) << "stopped after " << stop;
+  }
+}
+
+TEST_F(TrainerTest, ARunThatStoppedEarlyGoesOnWithMorePatience) {
+  TrainRequest request = Patient(Request("run"), 3);
+  Run(request);
+  request.resume = true;
+  request.options.epochs = 30;
+  request.given = {"epochs"};
+  const TrainOutcome same = Run(request);
+  EXPECT_EQ(same.end, RunEnd::kWasFinished);
+  EXPECT_THAT(same.message, HasSubstr("is finished: 4 epochs, 16 steps; stopped early. hint: "));
+  EXPECT_THAT(same.message, HasSubstr(" --patience N goes on with N above 3, or 0"));
+  request.options.patience = 5;
+  request.given = {"patience"};
+  EXPECT_EQ(Run(request).step, 24);
+  EXPECT_EQ(ReadJson("run/options.json")["patience"], 5);
+  request.options.patience = 0;
+  EXPECT_EQ(Run(request).step, 80);
+  EXPECT_TRUE(ReadJson("run/summary.json")["stopped_early"].is_null());
+}
+
+TEST_F(TrainerTest, CheckpointsByTimeAreWrittenWhenTheTimeHasPassed) {
+  TrainRequest request = Request("often");
+  request.options.checkpoint_every.seconds = 1e-9;
+  Run(request);
+  EXPECT_EQ(recorder_.checkpoints.size(), 12U);
+  recorder_ = {};
+  request = Request("seldom");
+  request.options.checkpoint_every.seconds = 1e6;
+  Run(request);
+  EXPECT_EQ(recorder_.checkpoints, std::vector<int64_t>{12});  // the end
+  EXPECT_EQ(ReadJson("often/summary.json")["parameters_sha256"],
+            ReadJson("seldom/summary.json")["parameters_sha256"]);
 }
 
 TEST_F(TrainerTest, WhatIsOfTheValidationSetIsNotCalledOfTheTestSet) {

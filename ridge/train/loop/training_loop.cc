@@ -17,6 +17,23 @@ namespace {
 constexpr int64_t kReportEverySteps = 50;
 constexpr int64_t kTracedSteps = 100;  // a trace of a whole run would not open
 
+constexpr char kAccuracy[] = "accuracy";  // the metric of which more is better
+
+// What an evaluation is judged by.
+BestResult Judged(const EvalResult& evaluation, int64_t step) {
+  if (evaluation.accuracy) return {kAccuracy, *evaluation.accuracy, step};
+  return {"loss", evaluation.loss, step};
+}
+
+// Keeps the better one in `best`; whether that is `now`.
+bool TakeBetter(const BestResult& now, std::optional<BestResult>& best) {
+  const bool known = best && best->metric == now.metric;
+  const bool better =
+      !known || (now.metric == kAccuracy ? now.value > best->value : now.value < best->value);
+  if (better) best = now;
+  return better;
+}
+
 }  // namespace
 
 TrainingLoop::TrainingLoop(const LoopRequest& request)
@@ -41,7 +58,7 @@ StepRunner::Hooks TrainingLoop::Hooks() {
 }
 
 Result<LoopResult> TrainingLoop::Run() {
-  started_s_ = MonotonicSeconds();
+  started_s_ = saved_s_ = MonotonicSeconds();
   wall_before_s_ = state_.wall_s;
   epoch_ended_ = state_.step > 0 && state_.position.next_batch == 0;
   if (state_.owed_evaluation) RIDGE_RETURN_IF_ERROR(Evaluate());
@@ -58,6 +75,7 @@ Result<LoopResult> TrainingLoop::Run() {
   runner_.loader().Stop();
   if (!result_.killed) RIDGE_RETURN_IF_ERROR(Finish());
   result_.step_s = times_.Median();
+  result_.stopped_early = OutOfPatience() && state_.step < data_.total_steps;
   result_.state = state_;
   return std::move(result_);
 }
@@ -142,7 +160,8 @@ bool TrainingLoop::EvaluationDue() const {
 }
 
 bool TrainingLoop::CheckpointDue() const {
-  const int64_t every = job_.options.checkpoint_every;
+  const auto& [every, seconds] = job_.options.checkpoint_every;
+  if (seconds > 0) return MonotonicSeconds() - saved_s_ >= seconds;
   return every > 0 ? state_.step % every == 0 : epoch_ended_;
 }
 
@@ -196,6 +215,7 @@ Status TrainingLoop::Evaluate() {
   if (!state_.owed_evaluation) return Status();  // the resumed run had finished
   LogEvaluation(*evaluation);
   state_.owed_evaluation.reset();
+  CountEvaluation(*evaluation);
   ChooseByEvaluation(*evaluation);
   return Status();
 }
@@ -213,21 +233,20 @@ void TrainingLoop::LogEvaluation(const EvalResult& evaluation) const {
 // Updates `best` and the checkpoint's state after its pending evaluation.
 void TrainingLoop::ChooseByEvaluation(const EvalResult& evaluation) {
   if (!HasCheckpoint()) return;
-  bool best = false;
-  if (data_.validation) {
-    best = evaluation.accuracy ? NoteBest("accuracy", *evaluation.accuracy, true)
-                               : NoteBest("loss", evaluation.loss, false);
-  }
+  const bool best = data_.validation && TakeBetter(Judged(evaluation, state_.step), state_.best);
   Warn("`best` is not up to date", request_.checkpoints->Amend(state_, best));
 }
 
-// Whether it is the best so far.
-bool TrainingLoop::NoteBest(const std::string& metric, double value, bool higher_is_better) {
-  const bool known = state_.best && state_.best->metric == metric;
-  const bool better =
-      !known || (higher_is_better ? value > state_.best->value : value < state_.best->value);
-  if (better) state_.best = BestResult{metric, value, state_.step};
-  return better;
+// For --patience; a test set must not stop a run either.
+void TrainingLoop::CountEvaluation(const EvalResult& evaluation) {
+  if (!data_.validation) return;
+  const bool better = TakeBetter(Judged(evaluation, state_.step), state_.best_evaluation);
+  state_.evaluations_since_best = better ? 0 : state_.evaluations_since_best + 1;
+}
+
+bool TrainingLoop::OutOfPatience() const {
+  const int64_t patience = job_.options.patience;
+  return patience > 0 && state_.evaluations_since_best >= patience;
 }
 
 // Whether this step has a checkpoint.
@@ -242,12 +261,14 @@ void TrainingLoop::SaveCheckpoint(bool due) {
   bool best = false;
   if (due && !data_.validation && state_.since_checkpoint.steps > 0) {
     const LossSum& sum = state_.since_checkpoint;
-    best = NoteBest("training_loss", sum.loss_sum / static_cast<double>(sum.steps), false);
+    best = TakeBetter({"training_loss", sum.loss_sum / static_cast<double>(sum.steps), state_.step},
+                      state_.best);
   }
   if (due) state_.since_checkpoint = {};
   state_.wall_s = wall_before_s_ + MonotonicSeconds() - started_s_;
   result_.last_checkpoint = request_.checkpoints->Save(tensors_, state_, best);
   saved_step_ = state_.step;
+  saved_s_ = MonotonicSeconds();
   request_.log->Flush();
   Warn("no checkpoint", result_.last_checkpoint);
   if (result_.last_checkpoint.ok())

@@ -37,6 +37,7 @@ struct LoopRequest {
 struct LoopResult {
   bool preempted = false;
   bool killed = false;
+  bool stopped_early = false;            // by --patience
   Status last_checkpoint;                // result of the last attempt
   CheckpointState state;                 // at the end
   std::optional<EvalResult> evaluation;  // the last one
@@ -54,7 +55,8 @@ class TrainingLoop {
   Result<LoopResult> Run();
 
  private:
-  bool Done() const { return state_.step >= data_.total_steps; }
+  bool Done() const { return state_.step >= data_.total_steps || OutOfPatience(); }
+  bool OutOfPatience() const;
   bool Stopped() const { return result_.preempted || result_.killed; }
   bool MayGiveUpUpdate() const;
   StepRunner::Hooks Hooks();
@@ -73,7 +75,7 @@ class TrainingLoop {
   void Report();
   Status Evaluate();
   void LogEvaluation(const EvalResult& evaluation) const;
-  bool NoteBest(const std::string& metric, double value, bool higher_is_better);
+  void CountEvaluation(const EvalResult& evaluation);
   void ChooseByEvaluation(const EvalResult& evaluation);
   bool HasCheckpoint() const;
   void SaveCheckpoint(bool due);
@@ -100,6 +102,7 @@ class TrainingLoop {
   int64_t epochs_timed_ = 0;
   bool epoch_is_whole_ = false;
   int64_t saved_step_ = -1, evaluated_step_ = -1;
+  double saved_s_ = 0;  // time of the last checkpoint, or of the start
 };
 
 }  // namespace ridge

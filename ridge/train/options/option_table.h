@@ -31,6 +31,7 @@ constexpr OptionValues Text(std::string_view name) { return {.name = name}; }
 constexpr OptionValues OneOf(std::string_view choices) {
   return {.name = choices, .choices = true};
 }
+constexpr OptionValues StepsOrTime() { return {.name = "STEPS"}; }
 constexpr OptionValues Size() { return {.name = "SIZE", .size = true}; }
 constexpr OptionValues Switch() { return {}; }
 }  // namespace option_values
@@ -43,6 +44,7 @@ enum class OnResume {
   kSame,        // refuses another than the run was started with
   kSameOrAuto,  // as kSame; "auto" is what was chosen then
   kTaken,       // goes on with it
+  kTotal,       // goes on until it, unless the run is past it (Train)
   kIgnored,
 };
 

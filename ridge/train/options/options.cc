@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <type_traits>
 
 #include "ridge/core/split.h"
@@ -114,6 +115,29 @@ Result<int64_t> ParseCount(const char* flag, const std::string& text) {
 
 }  // namespace
 
+Result<Interval> ParseInterval(const std::string& name, const std::string& text) {
+  constexpr std::pair<std::string_view, double> kUnits[] = {{"s", 1}, {"min", 60}, {"h", 3600}};
+  const char* const last = text.data() + text.size();
+  Interval interval;
+  const auto [rest, error] = std::from_chars(text.data(), last, interval.steps);
+  if (error == std::errc() && rest == last && interval.steps >= 1) return interval;
+  interval.steps = 0;
+  double number = 0;
+  const auto [unit, wrong] = std::from_chars(text.data(), last, number);
+  for (const auto& [unit_name, seconds] : kUnits) {
+    if (std::string_view(unit, last) == unit_name && wrong == std::errc())
+      interval.seconds = number * seconds;
+  }
+  if (interval.seconds > 0 && std::isfinite(interval.seconds)) return interval;
+  return InvalidArgument(fmt::format(
+      "{} is '{}'; it must be a number of steps from 1, or a time: 30s, 10min, 2h", name, text));
+}
+
+std::string IntervalText(const Interval& interval) {
+  return interval.seconds > 0 ? fmt::format("{}s", interval.seconds)
+                              : fmt::format("{}", interval.steps);
+}
+
 Result<int64_t> ParseSlices(const std::string& text) { return ParseCount("--slices", text); }
 
 Result<int64_t> ParseWorkers(const std::string& text) {
@@ -158,6 +182,8 @@ Status CheckOptions(const TrainOptions& options) {
     return inter_op.status();
   if (const auto workers = ParseWorkers(options.workers); !workers.ok()) return workers.status();
   RIDGE_RETURN_IF_ERROR(CheckModelOptions(options));
+  if (options.patience > 0 && options.validation.empty())
+    return InvalidArgument("--patience needs validation data. hint: --validation 0.1");
   const Result<const Optimizer*> optimizer = FindOptimizer(options.optimizer);
   if (!optimizer.ok()) return optimizer.status();
   return CheckSchedule(

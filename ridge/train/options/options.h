@@ -15,6 +15,17 @@
 
 namespace ridge {
 
+// How often: after so many steps, or after so much time when `seconds` is above 0.
+struct Interval {
+  Interval(int64_t a_steps = 0) : steps(a_steps) {}
+  int64_t steps = 0;
+  double seconds = 0;
+  bool operator==(const Interval&) const = default;
+};
+// "100", "30s", "10min", "1.5h".  Fails with kInvalidArgument; `name` begins the message.
+Result<Interval> ParseInterval(const std::string& name, const std::string& text);
+std::string IntervalText(const Interval& interval);  // "100", "600s"
+
 struct TrainOptions {
   std::string model;
   std::string data;
@@ -30,6 +41,7 @@ struct TrainOptions {
   std::string batch_norm = "train";  // or "frozen"
   std::optional<int64_t> epochs;     // neither: 1 epoch; both: refused
   std::optional<int64_t> steps;
+  int64_t patience = 0;  // 0: no early stop
   int64_t batch = 32;
   int64_t accumulate = 1;
   std::string slices = "auto";  // or the number of slices that a batch is run in
@@ -49,9 +61,9 @@ struct TrainOptions {
   std::string conv = "auto";        // Winograd where it is faster; or "direct"
   std::string kernels = "default";  // or "tuned": by times measured on this machine
   uint64_t seed = 0;
-  int64_t fit_bytes = 0;         // 0: the memory of the machine
-  std::string out;               // empty: runs/MODEL-N
-  int64_t checkpoint_every = 0;  // 0: each epoch
+  int64_t fit_bytes = 0;      // 0: the memory of the machine
+  std::string out;            // empty: runs/MODEL-N
+  Interval checkpoint_every;  // 0 steps: each epoch
   int64_t keep = 3;
   int64_t eval_every = 0;  // 0: each epoch
   std::string passes;
@@ -96,8 +108,9 @@ std::string OptionsToJson(const TrainOptions& options);
 Result<TrainOptions> OptionsFromJson(const std::string& text, const std::string& file);
 
 // `--resume`: options that the user repeats must equal those of the run, since others would change
-// its result; those that options.def marks kTaken are taken from `given`.  `names` are the keys of
-// the options that the user gave.
+// its result; those that options.def marks kTaken or kTotal are taken from `given`, and --epochs
+// and
+// --steps replace each other.  `names` are the keys of the options that the user gave.
 // Fails with kInvalidArgument and names the first option that differs.
 Result<TrainOptions> MergeResumed(const TrainOptions& stored, const TrainOptions& given,
                                   const std::set<std::string>& names);

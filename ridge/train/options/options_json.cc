@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <concepts>
 #include <nlohmann/json.hpp>
 #include <type_traits>
 
@@ -16,6 +17,11 @@ Json ToJson(const std::optional<T>& value) {
   return value ? Json(*value) : Json();
 }
 
+template <std::same_as<Interval> T>
+Json ToJson(const T& interval) {
+  return interval.seconds > 0 ? Json(IntervalText(interval)) : Json(interval.steps);
+}
+
 template <typename T>
 void FromJson(const Json& json, T& value) {
   value = json.get<T>();
@@ -23,6 +29,12 @@ void FromJson(const Json& json, T& value) {
 template <typename T>
 void FromJson(const Json& json, std::optional<T>& value) {
   if (!json.is_null()) value = json.get<T>();
+}
+
+void FromJson(const Json& json, Interval& value) {
+  value = json.is_string() ? Interval() : Interval(json.get<int64_t>());
+  if (!json.is_string()) return;
+  if (const auto read = ParseInterval("", json.get<std::string>()); read.ok()) value = *read;
 }
 
 Json OptionsJson(const TrainOptions& options) {
@@ -47,6 +59,7 @@ template <typename T>
 bool MayGoOn(const OptionInfo& option, const T& before, const T& now) {
   switch (option.on_resume) {
     case OnResume::kTaken:
+    case OnResume::kTotal:
     case OnResume::kIgnored:
       return true;
     case OnResume::kSameOrAuto:
@@ -82,11 +95,14 @@ Result<TrainOptions> MergeResumed(const TrainOptions& stored, const TrainOptions
     return key == "model" && stored.start.starts_with(given.model + "/checkpoints/");
   };
   TrainOptions merged = stored;
+  if (names.contains("epochs")) merged.steps.reset();
+  if (names.contains("steps")) merged.epochs.reset();
   Status status;
   ForEachOption([&](const OptionInfo& option, auto get) {
     const auto &before = get(stored), &now = get(given);
     if (!status.ok() || !names.contains(std::string(option.key)) || is_start(option.key)) return;
-    if (option.on_resume == OnResume::kTaken) get(merged) = now;
+    if (option.on_resume == OnResume::kTaken || option.on_resume == OnResume::kTotal)
+      get(merged) = now;
     if (MayGoOn(option, before, now)) return;
     status = InvalidArgument(
         fmt::format("--{} is {}; the run was started with {}. hint: leave it out, or "

@@ -104,5 +104,56 @@ TEST(OptionsTest, ResumeTakesWhatMayDifferAndRefusesTheRest) {
             "a new run with another --out");
 }
 
+TEST(OptionsTest, ResumeTakesAnotherEndAndEpochsAndStepsReplaceEachOther) {
+  TrainOptions stored = Valid();
+  stored.epochs = 5;
+  TrainOptions given;
+  given.epochs = 10;
+  given.steps = 70;
+  EXPECT_EQ(MergeResumed(stored, given, {"epochs"})->epochs, 10);
+  const Result<TrainOptions> steps = MergeResumed(stored, given, {"steps"});
+  EXPECT_EQ(steps->steps, 70);
+  EXPECT_FALSE(steps->epochs.has_value());
+  EXPECT_EQ(MergeResumed(stored, given, {})->epochs, 5);
+}
+
+TEST(OptionsTest, AnIntervalIsStepsOrATime) {
+  EXPECT_EQ(ParseInterval("--x", "100")->steps, 100);
+  for (const auto& [text, seconds] :
+       {std::pair("30s", 30.0), std::pair("10min", 600.0), std::pair("1.5h", 5400.0)}) {
+    const Result<Interval> interval = ParseInterval("--x", text);
+    ASSERT_TRUE(interval.ok()) << text;
+    EXPECT_EQ(interval->seconds, seconds);
+    EXPECT_EQ(interval->steps, 0);
+    EXPECT_EQ(ParseInterval("--x", IntervalText(*interval))->seconds, seconds);
+  }
+  for (const char* text : {"", "0", "-3", "0s", "s", "10 min", "10m", "1e400s", "nans", "5steps"}) {
+    EXPECT_EQ(
+        ParseInterval("--x", text).status().message(),
+        fmt::format("--x is '{}'; it must be a number of steps from 1, or a time: 30s, 10min, "
+                    "2h",
+                    text));
+  }
+}
+
+TEST(OptionsTest, AnIntervalInStepsIsANumberInJson) {
+  TrainOptions options = Valid();
+  options.checkpoint_every = 100;
+  EXPECT_NE(OptionsToJson(options).find("\"checkpoint-every\": 100,"), std::string::npos);
+  EXPECT_EQ(OptionsFromJson(OptionsToJson(options), "o")->checkpoint_every, Interval(100));
+  options.checkpoint_every = *ParseInterval("", "10min");
+  EXPECT_NE(OptionsToJson(options).find("\"checkpoint-every\": \"600s\","), std::string::npos);
+  EXPECT_EQ(OptionsFromJson(OptionsToJson(options), "o")->checkpoint_every.seconds, 600);
+}
+
+TEST(OptionsTest, PatienceNeedsAValidationSet) {
+  TrainOptions options = Valid();
+  options.patience = 3;
+  EXPECT_EQ(CheckOptions(options).message(),
+            "--patience needs validation data. hint: --validation 0.1");
+  options.validation = "0.1";
+  EXPECT_TRUE(CheckOptions(options).ok());
+}
+
 }  // namespace
 }  // namespace ridge

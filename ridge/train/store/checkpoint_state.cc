@@ -117,7 +117,11 @@ CheckpointState ReadState(const Json& json) {
   state.schedule = ReadSchedule(json.at("schedule"));
   state.best = ReadBest(json.at("best"));
   state.window = ReadWindow(json.at("window"));
-  // Checkpoints of older versions lack these three.
+  // Checkpoints of older versions lack these four.
+  if (json.contains("evaluations")) {
+    state.best_evaluation = ReadBest(json.at("evaluations").at("best"));
+    state.evaluations_since_best = json.at("evaluations").at("since_best").get<int64_t>();
+  }
   if (json.contains("since_checkpoint"))
     state.since_checkpoint = ReadLossSum(json.at("since_checkpoint"));
   if (json.contains("owed_evaluation"))
@@ -147,6 +151,8 @@ std::string CheckpointStateToJson(const CheckpointState& state) {
   json["best"] = BestJson(state.best);
   json["window"] = WindowJson(state.window);
   json["since_checkpoint"] = LossSumJson(state.since_checkpoint);
+  json["evaluations"] = {{"best", BestJson(state.best_evaluation)},
+                         {"since_best", state.evaluations_since_best}};
   json["owed_evaluation"] = ReportJson(state.owed_evaluation);
   json["wall_s"] = state.wall_s;
   json["model"] = state.model;

@@ -38,6 +38,9 @@ struct CheckpointState {
   std::optional<BestResult> best;
   MetricsWindow window;      // sums since the last report, so that a resumed run reports the same
   LossSum since_checkpoint;  // since the last scheduled one
+  // Of the evaluations on the validation set, those without a checkpoint too.
+  std::optional<BestResult> best_evaluation;
+  int64_t evaluations_since_best = 0;
   // Set when the evaluation at this step is pending: its report in metrics.jsonl so far.
   std::optional<MetricsReport> owed_evaluation;
   double wall_s = 0;  // of all processes so far

@@ -15,7 +15,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr char kOptions[] = "options.json";
-constexpr int64_t kMostOptionsBytes = 1 << 20;
+constexpr int64_t kMostJsonBytes = 1 << 20;
 
 // The run with the newest options.json; of equal times the one with the greater name.
 std::string NewestRun() {
@@ -38,16 +38,15 @@ bool Run::Exists(const std::string& folder) {
 Result<Run> Run::Open(const std::string& folder) {
   const std::string path = folder.empty() ? NewestRun() : folder;
   if (path.empty()) {
-    return Status(
-        ErrorCode::kInvalidData,
-        fmt::format("no run under {}/. hint: name the run's folder: --resume DIR", kRunsFolder));
+    return Status(ErrorCode::kInvalidData,
+                  fmt::format("no run under {}/. hint: name the run's folder", kRunsFolder));
   }
   if (!Exists(path)) {
     return Status(ErrorCode::kInvalidData,
                   fmt::format("{}: holds no run: there is no {}", path, kOptions));
   }
   const std::string file = path + "/" + kOptions;
-  RIDGE_ASSIGN_OR_RETURN(const std::string text, ReadFile(file, kMostOptionsBytes));
+  RIDGE_ASSIGN_OR_RETURN(const std::string text, ReadFile(file, kMostJsonBytes));
   RIDGE_ASSIGN_OR_RETURN(TrainOptions options, OptionsFromJson(text, file));
   return Run(path, std::move(options));
 }
@@ -55,6 +54,15 @@ Result<Run> Run::Open(const std::string& folder) {
 std::string Run::ModelSource() const {
   if (IsGraphFile(options_.model)) return File("model.ridge");
   return IsOnnxFile(options_.model) ? File("model.onnx") : options_.model;
+}
+
+Result<std::optional<RunSummary>> Run::Summary() const {
+  const std::string file = File("summary.json");
+  std::error_code error;
+  if (!fs::exists(file, error)) return {std::nullopt};
+  RIDGE_ASSIGN_OR_RETURN(const std::string text, ReadFile(file, kMostJsonBytes));
+  RIDGE_ASSIGN_OR_RETURN(RunSummary summary, SummaryFromJson(text, file));
+  return {std::move(summary)};
 }
 
 std::vector<std::string> Run::MetricsLines() const {

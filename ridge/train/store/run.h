@@ -4,12 +4,14 @@
 // itself writes, through RunFolder.
 #pragma once
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "ridge/core/tensor.h"
 #include "ridge/train/options/options.h"
 #include "ridge/train/store/checkpoint.h"
+#include "ridge/train/store/summary.h"
 
 namespace ridge {
 
@@ -30,6 +32,9 @@ class Run {
   std::string ModelSource() const;
 
   Checkpoints checkpoints() const { return Checkpoints(File("checkpoints")); }
+
+  // Nothing when the run has not ended.  Fails with kInvalidData when it cannot be read.
+  Result<std::optional<RunSummary>> Summary() const;
 
   // The lines of metrics.jsonl; the last one is incomplete when the run was killed.
   std::vector<std::string> MetricsLines() const;

@@ -73,8 +73,7 @@ TEST_F(RunFolderTest, TheLockIsHeldByOne) {
 }
 
 TEST_F(RunFolderTest, TheNewestRunIsFound) {
-  EXPECT_EQ(Run::Open("").status().message(),
-            "no run under runs/. hint: name the run's folder: --resume DIR");
+  EXPECT_EQ(Run::Open("").status().message(), "no run under runs/. hint: name the run's folder");
   Create("");
   const std::string newest = Create("");
   const auto later =

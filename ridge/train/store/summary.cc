@@ -1,7 +1,10 @@
 #include "ridge/train/store/summary.h"
 
+#include <fmt/format.h>
+
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <type_traits>
 
 namespace ridge {
 namespace {
@@ -10,6 +13,73 @@ using Json = nlohmann::ordered_json;
 
 Json Number(double value) { return std::isfinite(value) ? Json(value) : Json(); }
 Json Optional(const std::optional<double>& value) { return value ? Number(*value) : Json(); }
+
+// Throws for what is no whole number.
+int64_t Integer(const Json& json, const char* key) {
+  return json.at(key).get_ref<const int64_t&>();
+}
+
+template <typename T>
+void Read(const Json& json, const char* key, T& value) {
+  if (!json.contains(key) || json[key].is_null()) return;
+  if constexpr (std::is_integral_v<T>) {
+    value = static_cast<T>(Integer(json, key));
+  } else {
+    value = json[key].get<T>();
+  }
+}
+
+void Read(const Json& json, const char* key, std::optional<double>& value) {
+  if (json.contains(key) && !json[key].is_null()) value = json[key].get<double>();
+}
+
+void Read(const Json& json, const char* key, RunFigures& figures) {
+  if (!json.contains(key)) return;
+  const Json& from = json[key];
+  Read(from, "peak_bytes", figures.peak_bytes);
+  Read(from, "arena_bytes", figures.arena_bytes);
+  Read(from, "step_s", figures.step_s);
+  Read(from, "epoch_s", figures.epoch_s);
+  Read(from, "modelled_step_s", figures.modelled_step_s);
+}
+
+RunSummary ReadSummary(const Json& json) {
+  RunSummary summary;
+  summary.steps = Integer(json, "steps");
+  summary.epochs = Integer(json, "epochs");
+  summary.loss = json.at("loss").is_null() ? NAN : json.at("loss").get<double>();
+  Read(json, "model", summary.model);
+  Read(json, "seed", summary.seed);
+  Read(json, "test_accuracy", summary.test_accuracy);
+  Read(json, "evaluated_on", summary.evaluated_on);
+  Read(json, "validation_accuracy", summary.validation_accuracy);
+  Read(json, "validation_loss", summary.validation_loss);
+  Read(json, "wall_s", summary.wall_s);
+  Read(json, "planned", summary.planned);
+  Read(json, "measured", summary.measured);
+  Read(json, "skipped_samples", summary.skipped_samples);
+  Read(json, "parameters_sha256", summary.parameters_sha256);
+  Read(json, "ridge_version", summary.ridge_version);
+  Read(json, "device", summary.device);
+  Read(json, "threads", summary.threads);
+  if (json.contains("stopped_early") && json["stopped_early"].is_object()) {
+    const Json& stop = json["stopped_early"];
+    EarlyStop& early = summary.stopped_early.emplace();
+    Read(stop, "evaluations", early.evaluations);
+    Read(stop, "metric", early.metric);
+    Read(stop, "best", early.best);
+    Read(stop, "best_step", early.best_step);
+  }
+  return summary;
+}
+
+Json StopJson(const std::optional<EarlyStop>& stop) {
+  if (!stop) return {};
+  return {{"evaluations", stop->evaluations},
+          {"metric", stop->metric},
+          {"best", Number(stop->best)},
+          {"best_step", stop->best_step}};
+}
 
 }  // namespace
 
@@ -50,8 +120,18 @@ std::string SummaryToJson(const RunSummary& summary) {
                      {"parameters_sha256", summary.parameters_sha256},
                      {"ridge_version", summary.ridge_version},
                      {"device", summary.device},
-                     {"threads", summary.threads}};
+                     {"threads", summary.threads},
+                     {"stopped_early", StopJson(summary.stopped_early)}};
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+Result<RunSummary> SummaryFromJson(const std::string& text, const std::string& file) {
+  try {
+    return ReadSummary(Json::parse(text));
+  } catch (const Json::exception& error) {
+    return Status(ErrorCode::kInvalidData,
+                  fmt::format("{}: not the summary of a run: {}", file, error.what()));
+  }
 }
 
 }  // namespace ridge

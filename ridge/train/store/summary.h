@@ -5,6 +5,8 @@
 #include <optional>
 #include <string>
 
+#include "ridge/core/status.h"
+
 namespace ridge {
 
 // The result of one pass over a data set, each sample counted once.
@@ -21,6 +23,14 @@ struct RunFigures {
   double step_s = 0;
   std::optional<double> epoch_s;               // empty when no epoch was completed
   std::optional<double> modelled_step_s = {};  // of a plan: by the device's rates alone
+};
+
+// A run that ended by --patience.
+struct EarlyStop {
+  int64_t evaluations = 0;  // since the best one, on the validation set
+  std::string metric;       // "accuracy" or "loss"
+  double best = 0;
+  int64_t best_step = 0;
 };
 
 struct RunSummary {
@@ -42,12 +52,15 @@ struct RunSummary {
   std::string ridge_version;
   std::string device;
   int64_t threads = 0;
+  std::optional<EarlyStop> stopped_early;
 
   // Adds the final evaluation of a data set, "validation" or "test".
   void Add(const std::string& data, const EvalResult& evaluation);
 };
 
 std::string SummaryToJson(const RunSummary& summary);
+// Keys that older versions lack are as in an empty summary.  Fails with kInvalidData.
+Result<RunSummary> SummaryFromJson(const std::string& text, const std::string& file);
 
 // {"peak_bytes": .., "arena_bytes": .., "step_s": .., "epoch_s": ..}, and "modelled_step_s" of a
 // plan; null for what is not known.
