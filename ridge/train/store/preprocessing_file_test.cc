@@ -33,8 +33,7 @@ TEST(PreprocessingFile, RefusesWhatItCannotRead) {
     const auto read = PreprocessingFromJson(text, "p.json");
     return read.ok() ? "ok" : read.status().message();
   };
-  EXPECT_EQ(message("{\"version\": 2}"),
-            "p.json: is of format version 2; this program reads 1");
+  EXPECT_EQ(message("{\"version\": 2}"), "p.json: is of format version 2; this program reads 1");
   EXPECT_TRUE(message("{").starts_with("p.json: cannot be read: ")) << message("{");
   std::string text = PreprocessingToJson(Example());
   text.replace(text.find("\"boolean\""), 9, "\"colour\"");
