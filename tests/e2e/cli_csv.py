@@ -99,6 +99,13 @@ class Tables(RidgeTest):
         os.remove(self.path("run/preprocessing.json"))
         self.assertEqual(self.accuracy("run", "csv:t.csv")["loss"], expected["loss"])
 
+    def test_a_label_beyond_the_runs_classes_is_refused(self):
+        self.write("t.csv", "a,b,y\n" + "".join(f"{i % 7},{i % 3},{i % 2}\n" for i in range(32)))
+        self.train_on("csv:t.csv")
+        self.write("more.csv", "a,b,y\n1,2,0\n1,2,7\n")
+        self.refused(4, "csv:more.csv: field 'label' has label 7; the model has 2 classes, 0 to 1",
+                     "eval", "run", "--data", "csv:more.csv")
+
 
 class Recipe(RidgeTest):
     def test_every_command_of_the_recipe_runs_as_it_stands(self):

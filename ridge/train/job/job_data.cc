@@ -126,7 +126,10 @@ Result<SourcePtr> OpenEvalData(const TrainOptions& options, const Graph& forward
     RIDGE_ASSIGN_OR_RETURN(splits,
                            OpenData(options.data, SyntheticOptions(forward, facts, options.seed)));
   }
-  return splits.test ? splits.test : splits.train;
+  const SourcePtr& data = splits.test ? splits.test : splits.train;
+  const BatchSpec spec = MakeBatchSpec(forward, facts, /*with_weight=*/false);
+  RIDGE_RETURN_IF_ERROR(CheckLabels(forward, facts, spec, data));
+  return data;
 }
 
 int64_t PlannedDataBytes(const JobData& data, int64_t batch) {
