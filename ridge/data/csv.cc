@@ -1,222 +1,151 @@
-// The first pass learns what the columns are and refuses every bad cell, so that the second, which
-// fills memory of exactly the size needed, cannot fail on content.
+// The first pass finds what the columns are, or only counts rows when a preprocessing is given; the
+// second fills memory of exactly the size needed: training rows from the front, held out ones
+// behind them, so that both parts are ranges of one storage.
 #include "ridge/data/csv.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cctype>
-#include <charconv>
-#include <cmath>
-#include <limits>
-#include <optional>
-#include <string_view>
-#include <vector>
 
-#include "ridge/data/csv_reader.h"
+#include "ridge/core/units.h"
+#include "ridge/data/csv_survey.h"
 #include "ridge/data/memory_source.h"
+#include "ridge/data/row_encoder.h"
+#include "ridge/data/subset.h"
 
 namespace ridge {
 namespace {
 
-constexpr double kExactIntegers = 0x1p53;
-
-struct Table {
-  std::vector<std::string> header;  // empty when the file has none
-  int64_t columns = 0;
-  int64_t rows = 0;
-  int64_t index_column = -1;  // row labels, which are no data
-  int64_t label_column = -1;
-  bool label_is_named = false;
-  bool label_is_integer = true;
-  bool header_is_numbers = false;  // which a line of data could be too
+// All that the second pass needs to know.
+struct LoadPlan {
+  std::shared_ptr<const Preprocessing> preprocessing;
+  ContentSplit split;  // counted
+  std::vector<std::string> notes;
 };
 
-std::optional<double> ParseNumber(std::string_view text) {
-  if (text.starts_with('+')) text.remove_prefix(1);
-  double value = 0;
-  const auto [rest, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || rest != text.data() + text.size()) return std::nullopt;
-  return value;
+ContentSplit SplitFor(const DataOptions& options) {
+  return options.hold_out > 0 ? ContentSplit(options.hold_out) : ContentSplit();
 }
 
-// "0,1,2": how pandas calls columns that have no names; before them maybe an empty cell, over the
-// row labels.  One column alone may well be data.
-bool NumbersColumns(const std::vector<std::string>& cells) {
-  const size_t first = cells[0].empty() ? 1 : 0;
-  for (size_t i = first; i < cells.size(); ++i) {
-    if (cells[i] != std::to_string(i - first)) return false;
+Result<LoadPlan> PlanBySurvey(const std::string& name, const CsvTable& table, const CsvOptions& csv,
+                              const DataOptions& options) {
+  RIDGE_ASSIGN_OR_RETURN(CsvSurvey survey,
+                         SurveyCsv(name, table, csv, SplitFor(options), options.plain_tables));
+  return LoadPlan{std::make_shared<Preprocessing>(std::move(survey.preprocessing)), survey.split,
+                  std::move(survey.notes)};
+}
+
+// The columns are known: counts the rows that have a label.
+Result<LoadPlan> PlanByPreprocessing(const CsvTable& table, const CsvOptions& csv,
+                                     const DataOptions& options) {
+  LoadPlan plan{options.preprocessing, SplitFor(options), {}};
+  RIDGE_ASSIGN_OR_RETURN(const RowEncoder encoder, RowEncoder::Create(table, plan.preprocessing));
+  const RowHasher hasher(table, csv);
+  int64_t unlabeled = 0;
+  for (bool settled = false; !settled;) {
+    unlabeled = 0;
+    plan.split = plan.split.Uncounted();
+    RIDGE_RETURN_IF_ERROR(table.ForEachRow([&](const std::vector<std::string>& cells, int64_t) {
+      if (encoder.IsLabeled(cells))
+        plan.split.Count(hasher(cells));
+      else
+        ++unlabeled;
+      return Status();
+    }));
+    RIDGE_ASSIGN_OR_RETURN(settled, plan.split.Settle(table.path));
   }
-  return cells.size() > 1;
-}
-
-bool IsHeader(const std::vector<std::string>& cells) {
-  if (NumbersColumns(cells)) return true;
-  for (const std::string& cell : cells) {
-    if (!cell.empty() && !ParseNumber(cell)) return true;
+  if (plan.split.size() == 0)
+    return Status(ErrorCode::kInvalidData, table.path + ": has no row with a label");
+  if (unlabeled > 0) {
+    plan.notes.push_back(fmt::format("{} without '{}': left out", FormatCountOf(unlabeled, "row"),
+                                     encoder.label()->name));
   }
-  return false;
+  return plan;
 }
 
-Table TableOf(const std::vector<std::string>& first_record) {
-  Table table;
-  table.columns = static_cast<int64_t>(first_record.size());
-  if (table.columns > 1) table.label_column = table.columns - 1;
-  if (!IsHeader(first_record)) return table;
-  table.header = first_record;
-  table.header_is_numbers = !first_record[0].empty() && NumbersColumns(first_record);
-  // As pandas and R write row labels, and as pandas calls them when it reads that again.
-  const bool has_index = first_record[0].empty() || first_record[0] == "Unnamed: 0";
-  if (has_index && table.columns > 1) table.index_column = 0;
-  if (table.index_column == 0 && table.columns == 2) table.label_column = -1;
-  for (int64_t i = table.index_column + 1; i < table.columns; ++i) {
-    std::string name = first_record[static_cast<size_t>(i)];
-    for (char& c : name) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-    if (name != "label" && name != "target" && name != "y") continue;
-    table.label_column = i;
-    table.label_is_named = true;
-    break;
-  }
-  return table;
+DType LabelType(const TableLabel& label) {
+  return label.kind == LabelKind::kNumber ? DType::kF32 : DType::kI64;
 }
 
-Status BadCell(const std::string& path, int64_t line, const Table& table, int64_t column,
-               const std::string& what) {
-  const std::string title =
-      table.header.empty() ? "" : fmt::format(" ('{}')", table.header[static_cast<size_t>(column)]);
-  return Status(ErrorCode::kInvalidData,
-                fmt::format("{}:{}: column {}{}: {}", path, line, column + 1, title, what));
-}
-
-Result<double> ParseCell(const std::string& path, int64_t line, const Table& table, int64_t column,
-                         const std::string& cell) {
-  if (cell.empty()) return BadCell(path, line, table, column, "is empty, should be a number");
-  const auto value = ParseNumber(cell);
-  if (!value) return BadCell(path, line, table, column, fmt::format("'{}' is not a number", cell));
-  if (!std::isfinite(*value))
-    return BadCell(path, line, table, column, fmt::format("'{}' is not a finite number", cell));
-  if (std::abs(*value) > std::numeric_limits<float>::max())
-    return BadCell(path, line, table, column, fmt::format("'{}' is too large for f32", cell));
-  return *value;
-}
-
-// Calls row(values) for each record of numbers.  `table` is empty on the first pass.
-template <typename Row>
-Status ForEachRow(const std::string& path, Table& table, const Row& row) {
-  RIDGE_ASSIGN_OR_RETURN(CsvReader reader, CsvReader::Open(path));
-  std::vector<std::string> cells;
-  std::vector<double> values;
-  for (bool is_first = true;; is_first = false) {
-    RIDGE_ASSIGN_OR_RETURN(const bool more, reader.Next(cells));
-    if (!more) return Status();
-    if (is_first && table.columns == 0) table = TableOf(cells);
-    if (is_first && !table.header.empty()) continue;
-    if (static_cast<int64_t>(cells.size()) != table.columns) {
-      return Status(ErrorCode::kInvalidData,
-                    fmt::format("{}:{}: has {} cells, the first line has {}", path, reader.line(),
-                                cells.size(), table.columns));
-    }
-    values.clear();
-    for (int64_t i = 0; i < table.columns; ++i) {
-      Result<double> value = 0.0;
-      if (i != table.index_column)
-        value = ParseCell(path, reader.line(), table, i, cells[static_cast<size_t>(i)]);
-      if (!value.ok()) return value.status();
-      values.push_back(*value);
-    }
-    row(values);
-  }
-}
-
-Result<Table> Survey(const std::string& path) {
-  Table table;
-  RIDGE_RETURN_IF_ERROR(ForEachRow(path, table, [&](const std::vector<double>& values) {
-    ++table.rows;
-    if (table.label_column < 0) return;
-    const double label = values[static_cast<size_t>(table.label_column)];
-    if (label != std::floor(label) || std::abs(label) > kExactIntegers)
-      table.label_is_integer = false;
-  }));
-  if (table.columns == 0) return Status(ErrorCode::kInvalidData, path + ": is empty");
-  if (table.rows == 0) {
-    return Status(ErrorCode::kInvalidData,
-                  path + ": has a header line and 0 samples, at least 1 is needed");
-  }
-  // An unnamed last column with fractions is a feature like the others.
-  if (!table.label_is_integer && !table.label_is_named) table.label_column = -1;
-  return table;
-}
-
-Result<std::vector<NamedTensor>> MakeFields(const std::string& path, const Table& table) {
+Result<std::vector<NamedTensor>> MakeFields(const std::string& path, const RowEncoder& encoder,
+                                            int64_t rows) {
   std::vector<NamedTensor> fields;
-  const int64_t features =
-      table.columns - (table.label_column >= 0 ? 1 : 0) - (table.index_column >= 0 ? 1 : 0);
-  if (features > 0) {
-    RIDGE_ASSIGN_OR_RETURN(Tensor tensor, MakeTensor(path, {DType::kF32, {table.rows, features}}));
+  if (encoder.features() > 0) {
+    RIDGE_ASSIGN_OR_RETURN(Tensor tensor,
+                           MakeTensor(path, {DType::kF32, {rows, encoder.features()}}));
     fields.emplace_back("features", std::move(tensor));
   }
-  if (table.label_column < 0) return fields;
-  const DType dtype = table.label_is_integer ? DType::kI64 : DType::kF32;
-  RIDGE_ASSIGN_OR_RETURN(Tensor tensor, MakeTensor(path, {dtype, {table.rows}}));
+  if (encoder.label() == nullptr) return fields;
+  RIDGE_ASSIGN_OR_RETURN(Tensor tensor, MakeTensor(path, {LabelType(*encoder.label()), {rows}}));
   fields.emplace_back("label", std::move(tensor));
   return fields;
 }
 
-Result<std::vector<NamedTensor>> Load(const std::string& path, Table table) {
-  RIDGE_ASSIGN_OR_RETURN(std::vector<NamedTensor> fields, MakeFields(path, table));
-  const int64_t rows = table.rows;
-  Tensor* label = table.label_column < 0 ? nullptr : &fields.back().second;
-  float* feature = fields.front().second.as_mutable<float>();
-  int64_t row = 0;
-  RIDGE_RETURN_IF_ERROR(ForEachRow(path, table, [&](const std::vector<double>& values) {
-    if (row == rows) return;  // the file grew since it was counted
-    for (int64_t i = 0; i < table.columns; ++i) {
-      const double value = values[static_cast<size_t>(i)];
-      if (i == table.label_column)
+Result<std::vector<NamedTensor>> Load(const CsvTable& table, const CsvOptions& csv,
+                                      const ContentSplit& split, RowEncoder& encoder) {
+  RIDGE_ASSIGN_OR_RETURN(std::vector<NamedTensor> fields,
+                         MakeFields(table.path, encoder, split.size()));
+  Tensor* label = encoder.label() == nullptr ? nullptr : &fields.back().second;
+  float* features = encoder.features() == 0 ? nullptr : fields[0].second.as_mutable<float>();
+  const RowHasher hasher(table, csv);
+  const int64_t first_held_out = split.size() - split.held_out();
+  int64_t training = 0, held_out = first_held_out;
+  RIDGE_RETURN_IF_ERROR(
+      table.ForEachRow([&](const std::vector<std::string>& cells, int64_t line) -> Status {
+        if (!encoder.IsLabeled(cells)) return Status();
+        const bool holds_out = split.HoldsOut(hasher(cells));
+        int64_t& next = holds_out ? held_out : training;
+        if (next == (holds_out ? split.size() : first_held_out))
+          return Status();  // the file grew since it was counted
+        const int64_t row = next++;
+        if (features != nullptr) {
+          RIDGE_RETURN_IF_ERROR(
+              encoder.EncodeFeatures(cells, line, features + row * encoder.features()));
+        }
+        if (label == nullptr) return Status();
+        RIDGE_ASSIGN_OR_RETURN(const double value, encoder.EncodeLabel(cells, line));
         StoreFromDouble(label->type().dtype, label->mutable_data(), row, value);
-      else if (i != table.index_column)
-        *feature++ = static_cast<float>(value);
-    }
-    ++row;
-  }));
-  if (row == rows) return fields;
-  return Status(ErrorCode::kInvalidData, path + ": became shorter while it was read");
+        return Status();
+      }));
+  if (training == first_held_out && held_out == split.size()) return fields;
+  return Status(ErrorCode::kInvalidData, table.path + ": became shorter while it was read");
 }
 
-std::string FirstNames(const std::vector<std::string>& header) {
-  constexpr size_t kMost = 4;
-  const auto end = header.begin() + static_cast<int64_t>(std::min(header.size(), kMost));
-  return fmt::format("{}{}", fmt::join(header.begin(), end, ","),
-                     header.size() > kMost ? ",..." : "");
-}
-
-std::vector<std::string> Notes(const std::string& name, const Table& table) {
-  std::vector<std::string> notes;
-  if (table.header_is_numbers) {
-    notes.push_back(
-        fmt::format("{}: the first line, {}, numbers the columns: it is read as their "
-                    "names, not as a sample. hint: if it is one, put a line of names "
-                    "above it",
-                    name, FirstNames(table.header)));
-  }
-  if (table.index_column >= 0) {
-    notes.push_back(
-        fmt::format("{}: column 1 has no name: it is taken for row labels and left "
-                    "out. hint: give it a name if it is data",
-                    name));
-  }
-  return notes;
+// What a built-in model must know of the table.
+std::vector<ModelSize> SizesOf(const RowEncoder& encoder, const Source& source,
+                               const Preprocessing& preprocessing) {
+  std::vector<ModelSize> sizes;
+  if (encoder.features() > 0) sizes.push_back({"inputs", encoder.features()});
+  const int label = source.FindField("label");
+  int64_t classes = static_cast<int64_t>(preprocessing.classes.size());
+  if (classes == 0 && label >= 0) classes = source.fields()[static_cast<size_t>(label)].classes;
+  if (classes > 0) sizes.push_back({"classes", classes});
+  return sizes;
 }
 
 }  // namespace
 
-Result<DataSplits> OpenCsv(const std::string& name, const std::string& path) {
-  RIDGE_ASSIGN_OR_RETURN(const Table table, Survey(path));
-  RIDGE_ASSIGN_OR_RETURN(std::vector<NamedTensor> fields, Load(path, table));
+Result<DataSplits> OpenCsv(const std::string& name, const std::string& argument,
+                           const DataOptions& options) {
+  RIDGE_ASSIGN_OR_RETURN(const CsvOptions csv, ParseCsvOptions(name, argument));
+  RIDGE_ASSIGN_OR_RETURN(const CsvTable table, CsvTable::Open(csv.path, csv.format));
+  const bool is_known = options.preprocessing != nullptr && options.preprocessing->table;
+  RIDGE_ASSIGN_OR_RETURN(LoadPlan plan, is_known ? PlanByPreprocessing(table, csv, options)
+                                                 : PlanBySurvey(name, table, csv, options));
+  RIDGE_ASSIGN_OR_RETURN(RowEncoder encoder, RowEncoder::Create(table, plan.preprocessing));
+  RIDGE_ASSIGN_OR_RETURN(std::vector<NamedTensor> fields, Load(table, csv, plan.split, encoder));
   DataSplits splits;
-  splits.notes = Notes(name, table);
+  for (const auto& notes : {table.FormatNotes(), plan.notes, encoder.Notes()}) {
+    for (const std::string& note : notes) splits.notes.push_back(name + ": " + note);
+  }
   RIDGE_ASSIGN_OR_RETURN(splits.train, MemorySource::Create(name, std::move(fields)));
+  splits.sizes = SizesOf(encoder, *splits.train, *plan.preprocessing);
+  splits.preprocessing = std::move(plan.preprocessing);
+  if (plan.split.held_out() == 0) return splits;
+  const SourcePtr all = splits.train;
+  const int64_t training = all->size() - plan.split.held_out();
+  splits.train = std::make_shared<SubsetSource>(all, 0, training);
+  splits.validation = std::make_shared<SubsetSource>(all, training, plan.split.held_out());
   return splits;
 }
 

@@ -1,11 +1,9 @@
-// Tables of numbers as text: RFC 4180, comma-separated, plain or gzip.
+// Tables as text: RFC 4180 with any of four delimiters, plain or gzip.
 //
-// The first line is the header when a cell of it is no number, and when it numbers two columns or
-// more from 0 ("0,1,2": pandas' names), which a note tells, as a sample could say the same.  A
-// first column whose name is empty, or pandas' "Unnamed: 0", holds row labels: it is left out, and
-// a note tells.  The column named label, target or y, else the last of several, is the label if it
-// holds integers: field `label` i64[].  A named column with fractions is `label` f32[].  All others
-// are one field `features` f32[columns].
+// The columns become one field `features` f32[...] (csv_survey.h says how) and a field `label`:
+// i64[] for classes and integers, f32[] for fractions.  The label is the column that the user
+// names, else one called label, target, class, y or species, else the last of several unless it
+// holds fractions, dates or free text.
 #pragma once
 #include <string>
 
@@ -13,8 +11,12 @@
 
 namespace ridge {
 
-// Reads the file twice: once to check and count, once into memory of the right size.
+// `argument` is the spec `name` behind "csv:": a file, and options (csv_options.h).  Of `options`
+// it takes hold_out, preprocessing and plain_tables.
+// Reads the file twice, on rare tables three times: to find what the columns are, and into memory
+// of the right size.
 // Fails with kInvalidData; the message has the line (counted from 1) and the column.
-Result<DataSplits> OpenCsv(const std::string& name, const std::string& path);
+Result<DataSplits> OpenCsv(const std::string& name, const std::string& argument,
+                           const DataOptions& options = {});
 
 }  // namespace ridge

@@ -2,21 +2,23 @@
 
 #include <fmt/format.h>
 
+#include "ridge/data/csv_cells.h"
+
 namespace ridge {
 namespace {
 
 constexpr int64_t kBufferBytes = 1 << 16;
-constexpr size_t kLongestCell = 4096;
+constexpr size_t kLongestCell = 1 << 16;  // a page of text, which is left out, is shorter
+constexpr size_t kMostCells = 1 << 20;
 constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";  // spreadsheets write it
 
 bool IsLineEnd(int c) { return c == '\n' || c == '\r'; }
-bool IsBlank(int c) { return c == ' ' || c == '\t'; }
 
 }  // namespace
 
-Result<CsvReader> CsvReader::Open(const std::string& path) {
+Result<CsvReader> CsvReader::Open(const std::string& path, char delimiter) {
   RIDGE_ASSIGN_OR_RETURN(auto stream, ByteStream::Open(path));
-  CsvReader reader(std::move(stream));
+  CsvReader reader(std::move(stream), delimiter);
   RIDGE_RETURN_IF_ERROR(reader.Peek().status());
   if (reader.buffer_.starts_with(kByteOrderMark)) reader.at_ = kByteOrderMark.size();
   return reader;
@@ -38,9 +40,11 @@ Result<bool> CsvReader::ReadRecord(std::vector<std::string>& cells) {
   while (true) {
     if (count == cells.size()) cells.emplace_back();
     cells[count].clear();
-    RIDGE_RETURN_IF_ERROR(ReadCell(cells[count++]));
+    RIDGE_RETURN_IF_ERROR(ReadCell(cells[count]));
+    MakeUtf8(cells[count++]);
     RIDGE_ASSIGN_OR_RETURN(const int c, Peek());
-    if (c != ',') break;
+    if (c != delimiter_) break;
+    if (count == kMostCells) return Bad(fmt::format("a line has more than {} cells", kMostCells));
     ++at_;
   }
   cells.resize(count);
@@ -48,7 +52,7 @@ Result<bool> CsvReader::ReadRecord(std::vector<std::string>& cells) {
   return count > 1 || !cells[0].empty();
 }
 
-// Leaves the reader before a comma, a line's end or the file's end.
+// Leaves the reader before a delimiter, a line's end or the file's end.
 Status CsvReader::ReadCell(std::string& cell) {
   while (true) {
     RIDGE_ASSIGN_OR_RETURN(const int c, Peek());
@@ -60,7 +64,7 @@ Status CsvReader::ReadCell(std::string& cell) {
 Status CsvReader::ReadPlain(std::string& cell) {
   while (true) {
     RIDGE_ASSIGN_OR_RETURN(const int c, Peek());
-    if (c < 0 || c == ',' || IsLineEnd(c)) break;
+    if (c < 0 || c == delimiter_ || IsLineEnd(c)) break;
     RIDGE_RETURN_IF_ERROR(AddTo(cell, c));
     ++at_;
   }
@@ -84,7 +88,7 @@ Status CsvReader::ReadQuoted(std::string& cell) {
   }
   while (true) {
     RIDGE_ASSIGN_OR_RETURN(const int c, Peek());
-    if (c < 0 || c == ',' || IsLineEnd(c)) return Status();
+    if (c < 0 || c == delimiter_ || IsLineEnd(c)) return Status();
     if (!IsBlank(c)) return Bad("text follows a closing quote");
     ++at_;
   }

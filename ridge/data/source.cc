@@ -31,7 +31,7 @@ Result<DataSplits> OpenKind(const std::string& spec, const std::string& kind,
   }
   if (kind == "idx") return OpenIdxFolder(spec, argument);
   if (kind == "npz") return OpenNpz(spec, argument);
-  return OpenCsv(spec, argument);
+  return OpenCsv(spec, argument, options);
 }
 
 }  // namespace

@@ -13,6 +13,7 @@
 
 #include "ridge/core/shape.h"
 #include "ridge/core/status.h"
+#include "ridge/data/preprocessing.h"
 
 namespace ridge {
 
@@ -76,15 +77,32 @@ using SourcePtr = std::shared_ptr<const Source>;
 // Host memory of several sources together; what they share counts once.  Null ones are skipped.
 int64_t ResidentBytes(const std::vector<SourcePtr>& sources);
 
+// A parameter of built-in models that the data determine: {"classes", 3}.
+struct ModelSize {
+  std::string name;
+  int64_t value = 0;
+  bool operator==(const ModelSize&) const = default;
+};
+
 struct DataSplits {
   SourcePtr train;
-  SourcePtr test;                  // null when the data has none
+  SourcePtr
+      validation;  // DataOptions::hold_out of the training samples, if the kind of data does it
+  SourcePtr test;  // null when the data has none
+  std::shared_ptr<const Preprocessing> preprocessing;  // null: samples are as the files have them
+  std::vector<ModelSize> sizes;
   std::vector<std::string> notes;  // what was read otherwise than it could be; a sentence each
 
-  int64_t resident_bytes() const { return ResidentBytes({train, test}); }
+  int64_t resident_bytes() const { return ResidentBytes({train, validation, test}); }
 };
 
 struct DataOptions {
+  // The fraction of the training samples to hold out for validation; 0: none.  A table does it by
+  // a hash of each row (content_split.h), others leave it to SplitValidation.
+  double hold_out = 0;
+  std::shared_ptr<const Preprocessing> preprocessing;  // that of other data, to be done here too
+  bool plain_tables = false;  // numbers of tables as they are: for runs that keep no preprocessing
+
   std::vector<Field> synthetic_fields;  // what `synthetic` makes: the model's inputs
   int64_t synthetic_samples = 4096;
   uint64_t seed = 0;  // of the synthetic values

@@ -50,6 +50,26 @@ Result<Graph> BuildModel(const std::string& spec, const ModelOptions& options) {
   return model->build(arguments, options);
 }
 
+std::string WithSizes(const std::string& spec, const std::vector<ModelSize>& sizes,
+                      std::vector<std::string>* added) {
+  const Result<ModelSpec> parsed = ParseModelSpec(spec);
+  const BuiltinModel* model = parsed.ok() ? FindBuiltinModel(parsed->name) : nullptr;
+  if (model == nullptr) return spec;
+  std::string result = spec;
+  for (const ModelSize& size : sizes) {
+    const auto is_it = [&](const auto& argument) { return argument.first == size.name; };
+    const bool given = std::any_of(parsed->arguments.begin(), parsed->arguments.end(), is_it);
+    const bool taken =
+        std::any_of(model->parameters.begin(), model->parameters.end(),
+                    [&](const ModelParameter& parameter) { return parameter.name == size.name; });
+    if (given || !taken) continue;
+    const std::string argument = fmt::format("{}={}", size.name, size.value);
+    result += (result.find(':') == std::string::npos ? ":" : ",") + argument;
+    if (added != nullptr) added->push_back(argument);
+  }
+  return result;
+}
+
 int64_t ParameterCount(const Graph& graph) {
   int64_t count = 0;
   for (ValueId id : graph.ValuesOfKind(ValueKind::kParameter)) {

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "ridge/data/source.h"
 #include "ridge/graph/graph.h"
 #include "ridge/models/arguments.h"
 #include "ridge/models/weights.h"
@@ -34,6 +35,12 @@ const BuiltinModel* FindBuiltinModel(const std::string& name);
 // Fails with kInvalidModel for an unknown name or parameter (the message lists what there is), and
 // with kInvalidArgument for a batch below 1.
 Result<Graph> BuildModel(const std::string& spec, const ModelOptions& options = {});
+
+// The spec with those sizes that its model takes and the spec does not give: "mlp:hidden=8" ->
+// "mlp:hidden=8,inputs=4,classes=3".  `added` gets "inputs=4", "classes=3".  Other specs, and those
+// that BuildModel refuses, stay as they are.
+std::string WithSizes(const std::string& spec, const std::vector<ModelSize>& sizes,
+                      std::vector<std::string>* added = nullptr);
 
 // What a graph takes and learns.
 struct ModelFacts {

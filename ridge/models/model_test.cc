@@ -130,5 +130,17 @@ TEST(ModelTest, AbsurdSizesAreRefusedNotComputed) {
   EXPECT_EQ(BuildModel("resnet18:image=8", {.batch = 1}).status().code(), ErrorCode::kInvalidModel);
 }
 
+TEST(ModelTest, SizesOfTheDataFillWhatTheSpecLeavesOpen) {
+  const std::vector<ModelSize> sizes = {{"inputs", 4}, {"classes", 3}};
+  std::vector<std::string> added;
+  EXPECT_EQ(WithSizes("mlp", sizes, &added), "mlp:inputs=4,classes=3");
+  EXPECT_EQ(added, (std::vector<std::string>{"inputs=4", "classes=3"}));
+  EXPECT_EQ(WithSizes("mlp:hidden=8,inputs=5", sizes), "mlp:hidden=8,inputs=5,classes=3");
+  EXPECT_EQ(WithSizes("cnn", sizes), "cnn:classes=3");
+  EXPECT_EQ(WithSizes("gpt", sizes), "gpt");
+  EXPECT_EQ(WithSizes("net.ridge", sizes), "net.ridge");
+  EXPECT_EQ(WithSizes("mlp:hidden", sizes), "mlp:hidden");
+}
+
 }  // namespace
 }  // namespace ridge

@@ -27,7 +27,7 @@ class PredictTest : public testing::Test {
 
   void TrainRun() {
     TrainRequest request = TinyRequest(folder_.File("run"));
-    request.options.data = "csv:" + folder_.File("data.csv");
+    request.options.data = "csv:" + folder_.File("data.csv") + ",standardize=no";
     Recorder recorder;
     const Result<TrainOutcome> outcome = Train(request, machine_.get(), recorder);
     ASSERT_TRUE(outcome.ok()) << outcome.status().message();

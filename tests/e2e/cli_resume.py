@@ -291,7 +291,9 @@ class Csv(RidgeTest):
         done = self.ridge("train", *words, "--out", "other", "-q")
         self.assertEqual(done.stderr, "ridge: warning: csv:t.csv: the first line, 0,1,2,3, numbers "
                          "the columns: it is read as their names, not as a sample. hint: if it is "
-                         "one, put a line of names above it\n")
+                         "one, add ,header=no\n"
+                         "ridge: warning: csv:t.csv: the label is the last column, '3'. hint: "
+                         "csv:t.csv,label=NAME names another\n")
 
 
 if __name__ == "__main__":

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdlib>
 
 #include "ridge/core/threads.h"
 #include "ridge/learn/index_extent.h"
@@ -11,26 +10,21 @@
 namespace ridge {
 namespace {
 
-// "0.1" -> 0.1; other specs are not numbers.
-std::optional<double> ParseFraction(const std::string& text) {
-  char* end = nullptr;
-  const double value = std::strtod(text.c_str(), &end);
-  if (text.empty() || *end != '\0') return std::nullopt;
-  return value;
-}
-
-Status OpenValidation(const TrainOptions& options, const DataOptions& data_options, JobData& data) {
-  if (options.validation.empty()) return Status();
-  if (const std::optional<double> fraction = ParseFraction(options.validation)) {
+Status OpenValidation(const TrainOptions& options, DataOptions data_options,
+                      const DataSplits& splits, JobData& data) {
+  data.validation = splits.validation;
+  if (options.validation.empty() || data.validation != nullptr) return Status();
+  if (const std::optional<double> fraction = HeldOutFraction(options.validation)) {
     RIDGE_ASSIGN_OR_RETURN(const ValidationSplit split,
                            SplitValidation(data.train, *fraction, options.seed));
     data.train = split.train;
     data.validation = split.validation;
     return Status();
   }
-  RIDGE_ASSIGN_OR_RETURN(const DataSplits splits, OpenData(options.validation, data_options));
-  data.validation = splits.test ? splits.test : splits.train;
-  data.notes.insert(data.notes.end(), splits.notes.begin(), splits.notes.end());
+  data_options.preprocessing = splits.preprocessing;
+  RIDGE_ASSIGN_OR_RETURN(const DataSplits other, OpenData(options.validation, data_options));
+  data.validation = other.test ? other.test : other.train;
+  data.notes.insert(data.notes.end(), other.notes.begin(), other.notes.end());
   return Status();
 }
 
@@ -122,7 +116,8 @@ Result<JobData> OpenJobData(const TrainOptions& options, const Graph& forward,
   data.test = splits.test;
   data.notes = splits.notes;
   data.workers = ReadWorkers(options);
-  RIDGE_RETURN_IF_ERROR(OpenValidation(options, data_options, data));
+  data.preprocessing = splits.preprocessing;
+  RIDGE_RETURN_IF_ERROR(OpenValidation(options, data_options, splits, data));
   data.train_spec = MakeBatchSpec(forward, facts, /*with_weight=*/false);
   data.eval_spec = MakeBatchSpec(forward, facts, /*with_weight=*/true);
   for (const SourcePtr& source : {data.train, data.validation, data.test})
@@ -139,7 +134,10 @@ Result<SourcePtr> OpenEvalData(const TrainOptions& options, const Graph& forward
     RIDGE_ASSIGN_OR_RETURN(splits,
                            OpenData(options.data, SyntheticOptions(forward, facts, options.seed)));
   }
-  return splits.test ? splits.test : splits.train;
+  const SourcePtr& data = splits.test ? splits.test : splits.train;
+  const BatchSpec spec = MakeBatchSpec(forward, facts, /*with_weight=*/false);
+  RIDGE_RETURN_IF_ERROR(CheckLabels(forward, facts, spec, data));
+  return data;
 }
 
 int64_t PlannedDataBytes(const JobData& data, int64_t batch) {

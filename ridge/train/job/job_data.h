@@ -12,8 +12,9 @@ namespace ridge {
 
 struct JobData {
   SourcePtr train;
-  SourcePtr validation;  // null when not requested
-  SourcePtr test;        // null when the data has none
+  SourcePtr validation;                                // null when not requested
+  SourcePtr test;                                      // null when the data has none
+  std::shared_ptr<const Preprocessing> preprocessing;  // DataSplits::preprocessing
   BatchSpec train_spec;
   BatchSpec eval_spec;             // with the weight
   std::vector<std::string> notes;  // DataSplits::notes of all opened data

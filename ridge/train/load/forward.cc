@@ -7,6 +7,7 @@
 #include "ridge/graph/gradient_reach.h"
 #include "ridge/learn/loss.h"
 #include "ridge/learn/master_params.h"
+#include "ridge/train/store/preprocessing_file.h"
 
 namespace ridge {
 namespace {
@@ -36,6 +37,20 @@ Result<ModelRequest> RequestFor(const TrainOptions& options, const std::string& 
   request.batch_norm_frozen = options.batch_norm == "frozen";
   request.use_file_optimizer = options.loss.empty();
   return request;
+}
+
+// `run`: the run whose preprocessing is repeated, if it is one.  A run that keeps none has seen
+// tables as they are, and held out samples by its seed.
+Result<DataOptions> DataOptionsFor(const TrainOptions& options, const std::string& run) {
+  DataOptions result;
+  if (Run::Exists(run)) {
+    RIDGE_ASSIGN_OR_RETURN(const Run opened, Run::Open(run));
+    RIDGE_ASSIGN_OR_RETURN(result.preprocessing, PreprocessingOf(opened));
+    result.plain_tables = result.preprocessing == nullptr;
+  }
+  const double fraction = HeldOutFraction(options.validation).value_or(0);
+  if (fraction > 0 && fraction < 1 && !result.plain_tables) result.hold_out = fraction;
+  return result;
 }
 
 // Freezes parameters that no gradient reaches: no optimizer moments, no weight decay.  Fails with
@@ -89,11 +104,15 @@ std::optional<double> FixedRate(const Forward& forward) {
   return forward.notes.own_rate.value_or(0);
 }
 
-Result<Forward> LoadForward(const TrainOptions& options, const std::string& model) {
+Result<Forward> LoadForward(const TrainOptions& options, const std::string& model,
+                            const std::string& run) {
   Forward forward;
   RIDGE_ASSIGN_OR_RETURN(ModelRequest request, RequestFor(options, model));
   if (!options.data.empty() && options.data != "synthetic") {
-    RIDGE_ASSIGN_OR_RETURN(forward.data, OpenData(options.data));
+    RIDGE_ASSIGN_OR_RETURN(const DataOptions data_options,
+                           DataOptionsFor(options, run.empty() ? request.model : run));
+    RIDGE_ASSIGN_OR_RETURN(forward.data, OpenData(options.data, data_options));
+    request.sizes = forward.data->sizes;
     request.fields = forward.data->train->fields();
   }
   RIDGE_ASSIGN_OR_RETURN(Graph loaded, LoadModel(request, &forward.notes));

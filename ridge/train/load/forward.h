@@ -23,9 +23,12 @@ struct Forward {
 };
 
 // `model`: loaded instead of options.model, such as the run's own copy; empty: options.model.
-// Fails as OpenData, LoadModel, WithLoss and InspectForward do, and with kInvalidArgument when the
-// model has another fixed batch, or has its own training step and the options set a different one.
-Result<Forward> LoadForward(const TrainOptions& options, const std::string& model = "");
+// `run`: the run folder whose preprocessing the data go through; empty: `model`, or options.model,
+// if that is a run, else none. Fails as OpenData, LoadModel, WithLoss and InspectForward do, and
+// with kInvalidArgument when the model has another fixed batch, or has its own training step and
+// the options set a different one.
+Result<Forward> LoadForward(const TrainOptions& options, const std::string& model = "",
+                            const std::string& run = "");
 
 // The learning rate of a model's own step that has no input `ridge.lr`; 0 when it is not known.
 std::optional<double> FixedRate(const Forward& forward);

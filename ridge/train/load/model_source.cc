@@ -105,7 +105,9 @@ Result<Graph> LoadPlainModel(const ModelRequest& request, ModelNotes* notes) {
   }
   if (IsOnnxFile(request.model)) return LoadOnnx(request.model, request, notes);
   if (Run::Exists(request.model)) return LoadFromRun(request, notes);
-  return BuildModel(request.model, {.batch = request.batch, .dtype = request.dtype});
+  const std::string spec =
+      WithSizes(request.model, request.sizes, notes == nullptr ? nullptr : &notes->data_dims);
+  return BuildModel(spec, {.batch = request.batch, .dtype = request.dtype});
 }
 
 }  // namespace

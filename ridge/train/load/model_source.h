@@ -30,6 +30,7 @@ struct ModelRequest {
       false;                    // use the file's training step (TrainingInfoProto), if it has one
   bool all_parameters = false;  // every float initializer is a parameter (`ridge grad`)
   std::vector<std::string> freeze = {}, trainable = {};  // patterns of initializers' names
+  std::vector<ModelSize> sizes = {};     // of the data: parameters of a built-in model
   std::vector<Field> fields = {};        // of the data: they determine open dimensions
   std::vector<NamedTensor> arrays = {};  // given inputs: they determine all dimensions; `batch` is
                                          // ignored
@@ -41,9 +42,10 @@ struct ModelNotes {
   std::vector<std::string> notes;      // one sentence each
   std::vector<std::string> unreached;  // parameters without a gradient, and why; a sentence each
   std::vector<std::string> known;      // arrays that only determine shapes: no inputs of the graph
-  std::vector<std::string> data_dims;  // "NAME=N": dimensions that the data determined
-  bool file_has_optimizer = false;     // the graph is the file's own training step
-  std::optional<double> own_rate;      // ... with this learning rate, if that is one fixed number
+  std::vector<std::string>
+      data_dims;                    // "NAME=N": dimensions or parameters that the data determined
+  bool file_has_optimizer = false;  // the graph is the file's own training step
+  std::optional<double> own_rate;   // ... with this learning rate, if that is one fixed number
   std::vector<std::string> external_files;  // files beside an ONNX file that hold its tensors
 };
 

@@ -20,6 +20,7 @@ Result<EvalOutcome> EvaluateRun(const EvalRequest& request, const Machine& machi
     options.weights_skip.clear();
   }
   options.data = request.data;
+  options.validation.clear();  // all samples count
   RIDGE_ASSIGN_OR_RETURN(const Forward loaded_forward, LoadForward(options, request.run));
   const Graph& forward = loaded_forward.graph;
   const ForwardInfo& facts = loaded_forward.facts;

@@ -20,6 +20,7 @@
 #include "ridge/train/loop/training_loop.h"
 #include "ridge/train/store/data_digest.h"
 #include "ridge/train/store/parameters_hash.h"
+#include "ridge/train/store/preprocessing_file.h"
 #include "ridge/train/store/run.h"
 #include "ridge/train/store/run_folder.h"
 
@@ -72,6 +73,7 @@ class TrainRun {
   const bool resume_;
   TrainOptions options_;
   std::optional<FileLock> lock_;  // of the run folder
+  std::string started_from_;      // run whose weights a new run starts from
   std::string source_;            // file, run or spec that the model is loaded from
   std::optional<Graph> forward_;
   ModelNotes notes_;
@@ -133,6 +135,8 @@ Status TrainRun::StartFromRun() {
   options_.start = start.path;
   TakeModelOptions(run.options(), request_.given, options_);
   source_ = run.ModelSource();
+  started_from_ = run.path();
+  if (!IsGraphFile(options_.model) && !IsOnnxFile(options_.model)) options_.model = source_;
   return Status();
 }
 
@@ -191,9 +195,9 @@ Status TrainRun::Prepare() {
   RIDGE_RETURN_IF_ERROR(TakeKernels());
   RIDGE_RETURN_IF_ERROR(CheckOptions(options_));
   options_.threads = std::max(machine_.backend->threads(), machine_.inter_op.streams);
-  const bool own_copy = resume_ && (IsGraphFile(options_.model) || IsOnnxFile(options_.model));
-  if (source_.empty()) source_ = own_copy ? options_.out : options_.model;
-  RIDGE_ASSIGN_OR_RETURN(Forward forward, LoadForward(StartOptions(), source_));
+  const std::string run = resume_ ? options_.out : started_from_;
+  if (source_.empty()) source_ = resume_ ? options_.out : options_.model;
+  RIDGE_ASSIGN_OR_RETURN(Forward forward, LoadForward(StartOptions(), source_, run));
   observer_.OnModel(forward.notes);
   notes_ = forward.notes;
   fixed_rate_ = FixedRate(forward);
@@ -255,6 +259,10 @@ Status TrainRun::OpenFolder() {
     RIDGE_RETURN_IF_ERROR(WriteFileAtomically(folder_->File("model.ridge"), PrintGraph(graph)));
   }
   if (IsOnnxFile(options_.model)) RIDGE_RETURN_IF_ERROR(KeepOnnx(source_, notes_, folder_->path()));
+  if (data_.preprocessing != nullptr) {
+    RIDGE_RETURN_IF_ERROR(WriteFileAtomically(folder_->File(kPreprocessingFile),
+                                              PreprocessingToJson(*data_.preprocessing)));
+  }
   if (options_.kernels == "tuned") {
     const KernelTimes times{machine_.profile.id, /*library=*/"", /*made_at=*/"", machine_.kernel_s};
     RIDGE_RETURN_IF_ERROR(

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <cstdlib>
 #include <type_traits>
 
 #include "ridge/core/split.h"
@@ -86,6 +87,15 @@ Status CheckModelOptions(const TrainOptions& o) {
 
 bool IsGraphFile(const std::string& model) { return model.ends_with(".ridge"); }
 bool IsOnnxFile(const std::string& model) { return model.ends_with(".onnx"); }
+
+std::optional<double> HeldOutFraction(const std::string& validation) {
+  constexpr double kAutomatic = 0.2;
+  if (validation == "auto") return kAutomatic;
+  char* end = nullptr;
+  const double value = std::strtod(validation.c_str(), &end);
+  if (validation.empty() || *end != '\0') return std::nullopt;
+  return value;
+}
 
 Result<std::map<std::string, int64_t>> ParseDims(const std::vector<std::string>& texts) {
   std::map<std::string, int64_t> dims;

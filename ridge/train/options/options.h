@@ -29,7 +29,7 @@ std::string IntervalText(const Interval& interval);  // "100", "600s"
 struct TrainOptions {
   std::string model;
   std::string data;
-  std::string validation;              // empty, a data spec, or a fraction such as "0.1"
+  std::string validation;              // empty, a data spec, "auto", or a fraction such as "0.1"
   std::string loss;                    // see loss.h; empty: the model's own
   std::vector<std::string> dims;       // "NAME=N": named dimensions beside the batch
   std::vector<std::string> data_dims;  // of a run: dimensions that its data determined; no option
@@ -77,6 +77,10 @@ bool IsOnnxFile(const std::string& model);
 // Ranges, and what excludes what.  Fails with kInvalidArgument ("--batch is 0; ..."), or
 // kUnsupported for a precision that is not built in yet.
 Status CheckOptions(const TrainOptions& options);
+
+// The part of the training data that --validation holds out: "0.1" -> 0.1, "auto" -> a fifth; none
+// for a data spec.  Not checked.
+std::optional<double> HeldOutFraction(const std::string& validation);
 
 // {"sequence=128"} -> {sequence: 128}.  Fails with kInvalidArgument.
 Result<std::map<std::string, int64_t>> ParseDims(const std::vector<std::string>& texts);

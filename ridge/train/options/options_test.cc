@@ -155,5 +155,12 @@ TEST(OptionsTest, PatienceNeedsAValidationSet) {
   EXPECT_TRUE(CheckOptions(options).ok());
 }
 
+TEST(OptionsTest, ValidationIsAFractionOrData) {
+  EXPECT_EQ(HeldOutFraction("auto"), 0.2);
+  EXPECT_EQ(HeldOutFraction("0.25"), 0.25);
+  EXPECT_EQ(HeldOutFraction(""), std::nullopt);
+  EXPECT_EQ(HeldOutFraction("csv:0.1"), std::nullopt);
+}
+
 }  // namespace
 }  // namespace ridge

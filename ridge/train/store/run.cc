@@ -8,6 +8,7 @@
 
 #include "ridge/core/files.h"
 #include "ridge/core/safetensors.h"
+#include "ridge/models/model.h"
 
 namespace ridge {
 namespace {
@@ -53,7 +54,12 @@ Result<Run> Run::Open(const std::string& folder) {
 
 std::string Run::ModelSource() const {
   if (IsGraphFile(options_.model)) return File("model.ridge");
-  return IsOnnxFile(options_.model) ? File("model.onnx") : options_.model;
+  if (IsOnnxFile(options_.model)) return File("model.onnx");
+  std::vector<ModelSize> sizes;
+  if (const auto dims = ParseDims(options_.data_dims); dims.ok()) {
+    for (const auto& [name, value] : *dims) sizes.push_back({name, value});
+  }
+  return WithSizes(options_.model, sizes);
 }
 
 Result<std::optional<RunSummary>> Run::Summary() const {

@@ -28,7 +28,8 @@ class Run {
   std::string File(const std::string& name) const { return path_ + "/" + name; }
   const TrainOptions& options() const { return options_; }
 
-  // What its model is loaded from: the run's copy of a file, or the name of a built-in model.
+  // What its model is loaded from: the run's copy of a file, or a built-in model with the
+  // sizes that its data gave.
   std::string ModelSource() const;
 
   Checkpoints checkpoints() const { return Checkpoints(File("checkpoints")); }

@@ -1,0 +1,61 @@
+// Preprocessing: what became of raw data on the way to a model's inputs.
+//
+// A training keeps it in its run folder, so that an evaluation on other data does the same:
+// the columns of a table, its categories and statistics, the names of the classes.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace ridge {
+
+enum class ColumnKind {
+  kNumber,    // one feature: (x - mean) / std
+  kBoolean,   // the same of 0 and 1
+  kCategory,  // a feature for each value: 1 where it is that, else 0
+};
+
+struct TableColumn {
+  std::string name;
+  ColumnKind kind = ColumnKind::kNumber;
+  double mean = 0, std = 1;         // of the training part, which a category does not have
+  std::vector<std::string> values;  // of a category, by bytes
+  // The training table lacks cells here: one more feature is 1 where the cell is missing, else 0.
+  bool missing = false;
+
+  int64_t features() const {
+    const bool category = kind == ColumnKind::kCategory;
+    return (category ? static_cast<int64_t>(values.size()) : 1) + (missing ? 1 : 0);
+  }
+  bool operator==(const TableColumn&) const = default;
+};
+
+enum class LabelKind { kClass, kInteger, kNumber };  // i64 by name, i64 as it is, f32
+
+struct TableLabel {
+  std::string name;
+  LabelKind kind = LabelKind::kInteger;
+  bool operator==(const TableLabel&) const = default;
+};
+
+struct TablePreprocessing {
+  bool standardize = true;           // else numbers stay as they are; a missing one is the mean
+  std::vector<TableColumn> columns;  // in the order of their features
+  std::optional<TableLabel> label;
+
+  int64_t features() const {
+    int64_t count = 0;
+    for (const TableColumn& column : columns) count += column.features();
+    return count;
+  }
+  bool operator==(const TablePreprocessing&) const = default;
+};
+
+struct Preprocessing {
+  std::vector<std::string> classes;  // class i is called classes[i]; empty: they have no names
+  std::optional<TablePreprocessing> table;
+  bool operator==(const Preprocessing&) const = default;
+};
+
+}  // namespace ridge
