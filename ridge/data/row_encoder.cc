@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <string_view>
 
 #include "ridge/core/units.h"
 #include "ridge/data/csv_cells.h"
@@ -26,9 +28,21 @@ int64_t PlaceOf(const std::string& text, const std::vector<std::string>& values)
   return found == values.end() || *found != text ? -1 : found - values.begin();
 }
 
-Result<int64_t> FindColumn(const CsvTable& table, const std::string& name, const char* what) {
-  const int64_t column = table.Find(name);
-  if (column >= 0) return column;
+using ColumnIndex = std::map<std::string_view, int64_t>;
+
+// A search through the names for each of 100,000 columns would take seconds.
+ColumnIndex IndexColumns(const CsvTable& table) {
+  ColumnIndex index;
+  for (const std::string& name : table.names) {
+    const auto column = static_cast<int64_t>(index.size());
+    index.emplace(name, column);
+  }
+  return index;
+}
+
+Result<int64_t> FindColumn(const CsvTable& table, const ColumnIndex& index, const std::string& name,
+                           const char* what) {
+  if (const auto found = index.find(name); found != index.end()) return found->second;
   return Status(ErrorCode::kInvalidData,
                 fmt::format("{}: no column '{}', which is a {} of the training data; it has: {}",
                             table.path, name, what, FirstOf(table.names)));
@@ -39,12 +53,13 @@ Result<int64_t> FindColumn(const CsvTable& table, const std::string& name, const
 Result<RowEncoder> RowEncoder::Create(const CsvTable& table,
                                       std::shared_ptr<const Preprocessing> preprocessing) {
   RowEncoder encoder(table, std::move(preprocessing));
+  const ColumnIndex index = IndexColumns(table);
   for (const TableColumn& column : encoder.rules().columns) {
-    RIDGE_ASSIGN_OR_RETURN(const int64_t found, FindColumn(table, column.name, "feature"));
+    RIDGE_ASSIGN_OR_RETURN(const int64_t found, FindColumn(table, index, column.name, "feature"));
     encoder.columns_.push_back(found);
   }
   if (const auto& label = encoder.rules().label) {
-    RIDGE_ASSIGN_OR_RETURN(encoder.label_column_, FindColumn(table, label->name, "label"));
+    RIDGE_ASSIGN_OR_RETURN(encoder.label_column_, FindColumn(table, index, label->name, "label"));
   }
   encoder.features_ = encoder.rules().features();
   encoder.unknown_.resize(encoder.columns_.size());
