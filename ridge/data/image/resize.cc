@@ -2,9 +2,9 @@
 // weights are its expressions in its order, since their roundings decide the last bit; box corners
 // are floats there, so they are floats here.
 //
-// The horizontal pass runs on the rows that the window needs, into scratch; the vertical pass on
-// its columns.  Axes that stay as they are have weights of 1 and lose nothing by them, so only the
-// horizontal pass, which costs more, is left out for them.
+// Each pass writes the rows and columns that the window needs, the first one into scratch.  Axes
+// that stay as they are have weights of 1 and lose nothing by them, so only the horizontal pass,
+// which costs more, is left out for them.
 #include "ridge/data/image/resize.h"
 
 #include <algorithm>
@@ -33,15 +33,13 @@ class AxisWeights {
         scale_(static_cast<double>(axis.box_end - axis.box_begin) / static_cast<double>(axis.out)),
         filter_scale_(std::max(scale_, 1.0)) {}
 
-  int64_t most_taps() const { return 2 * static_cast<int64_t>(std::ceil(filter_scale_)) + 1; }
-
   Range Sources(int64_t x) const {
     const double centre = Centre(x), support = filter_scale_;
     return {std::max<int64_t>(0, static_cast<int>(centre - support + 0.5)),
             std::min<int64_t>(axis_.in, static_cast<int>(centre + support + 0.5))};
   }
 
-  // One of 2^22ths for each source pixel of Sources(x); `weights` has room for most_taps().
+  // 2^22ths for each source pixel of Sources(x); `weights` has room for as many.
   void Fill(int64_t x, double* weights, int32_t* coefficients) const {
     const Range range = Sources(x);
     const double centre = Centre(x), inverse = 1.0 / filter_scale_;
@@ -74,20 +72,43 @@ bool IsWhole(const ResizeAxis& axis) {
          axis.box_end == static_cast<float>(axis.in);
 }
 
-// Where in the scratch everything lies.
+// Pillow's rule since version 13; 1 level here and there depends on it.
+bool IsVerticalFirst(const ResizeCall& call) {
+  const int64_t fewer_rows = call.y.in - call.y.out, fewer_columns = call.x.in - call.x.out;
+  return !IsWhole(call.x) && fewer_rows > 0 && fewer_rows > 2 * fewer_columns;
+}
+
+// The source pixels that the window needs.
+Range SourcesOf(const ResizeAxis& axis) {
+  const AxisWeights weights(axis);
+  return {weights.Sources(axis.first).begin, weights.Sources(axis.first + axis.count - 1).end};
+}
+
+int64_t MostTaps(const ResizeAxis& axis) {
+  const AxisWeights weights(axis);
+  int64_t most = 0;
+  for (int64_t x = axis.first; x < axis.first + axis.count; ++x) {
+    const Range range = weights.Sources(x);
+    most = std::max(most, range.end - range.begin);
+  }
+  return most;
+}
+
+// Where in the scratch everything lies: offsets in bytes.
 struct Layout {
   int64_t columns = 0;    // of the window, rounded up to a group
   int64_t taps_x = 0;     // of a column, rounded up to a block
   int64_t taps_y = 0;     // of a row, rounded up to a pair
-  Range rows;             // of the source, for the window
-  int64_t stride = 0;     // of the rows between the passes
-  int64_t weights = 0;    // double [taps]: the offset, as those that follow
+  int64_t weights = 0;    // double [taps]
   int64_t numbers = 0;    // int32 [taps]
   int64_t first_x = 0;    // int32 [columns]
   int64_t taps_of_x = 0;  // TapBlock, or int32 for grey, [columns][taps_x]
   int64_t first_y = 0;    // int32 [y.count]
   int64_t taps_of_y = 0;  // TapPair [y.count][taps_y / 2]
-  int64_t between = 0;    // [rows][stride]
+  int64_t wide = 0;       // after a vertical pass that comes first
+  int64_t wide_stride = 0;
+  int64_t narrow = 0;  // after the horizontal pass
+  int64_t narrow_stride = 0;
   int64_t bytes = 0;
 };
 
@@ -97,57 +118,42 @@ int64_t Place(int64_t bytes, Layout& layout) {
   return offset;
 }
 
+void PlaceHorizontal(const ResizeCall& call, Layout& layout) {
+  constexpr int64_t kBlockBytes = sizeof(TapBlock) / kBlockTaps;
+  const int64_t tap_bytes = call.channels == 3 ? kBlockBytes : int64_t{sizeof(int32_t)};
+  layout.first_x = Place(layout.columns * sizeof(int32_t), layout);
+  layout.taps_of_x = Place(layout.columns * layout.taps_x * tap_bytes, layout);
+  layout.narrow_stride = RoundUp(layout.columns * call.channels + 16, kAlignment);
+  int64_t rows = call.y.count;
+  if (IsVerticalFirst(call)) {
+    const Range columns = SourcesOf(call.x);
+    layout.wide_stride = (columns.end - columns.begin) * call.channels;
+    layout.wide = Place(rows * layout.wide_stride + kResizeSlackBytes, layout);
+  } else {
+    rows = SourcesOf(call.y).end - SourcesOf(call.y).begin;
+  }
+  layout.narrow = Place(rows * layout.narrow_stride + kResizeSlackBytes, layout);
+}
+
 Layout LayOut(const ResizeCall& call) {
-  const AxisWeights x(call.x), y(call.y);
   Layout layout;
   layout.columns = RoundUp(call.x.count, kColumnGroup);
-  layout.taps_x = RoundUp(x.most_taps(), kBlockTaps);
-  layout.taps_y = RoundUp(y.most_taps(), 2);
-  layout.rows = {y.Sources(call.y.first).begin, y.Sources(call.y.first + call.y.count - 1).end};
+  layout.taps_x = RoundUp(MostTaps(call.x), kBlockTaps);
+  layout.taps_y = RoundUp(MostTaps(call.y), 2);
   const int64_t taps = std::max(layout.taps_x, layout.taps_y);
   layout.weights = Place(taps * sizeof(double), layout);
   layout.numbers = Place(taps * sizeof(int32_t), layout);
   layout.first_y = Place(call.y.count * sizeof(int32_t), layout);
   layout.taps_of_y = Place(call.y.count * layout.taps_y / 2 * sizeof(TapPair), layout);
-  if (IsWhole(call.x)) return layout;
-  const int64_t tap_bytes =
-      call.channels == 3 ? sizeof(TapBlock) / kBlockTaps : sizeof(int32_t);
-  layout.stride = RoundUp(layout.columns * call.channels + 16, kAlignment);
-  layout.first_x = Place(layout.columns * sizeof(int32_t), layout);
-  layout.taps_of_x = Place(layout.columns * layout.taps_x * tap_bytes, layout);
-  const int64_t rows = layout.rows.end - layout.rows.begin;
-  layout.between = Place(rows * layout.stride + kResizeSlackBytes, layout);
+  if (!IsWhole(call.x)) PlaceHorizontal(call, layout);
   return layout;
 }
 
-// The scratch as what lies in it.
-class Scratch {
- public:
-  Scratch(const ResizeCall& call, std::span<char> memory)
-      : layout(LayOut(call)), memory_(memory.data()) {
-    RIDGE_CHECK(static_cast<int64_t>(memory.size()) >= layout.bytes + kAlignment,
-                "the scratch is as large as ResizeScratchBytes says");
-    const auto address = reinterpret_cast<uintptr_t>(memory_);
-    memory_ += RoundUp(static_cast<int64_t>(address), kAlignment) - static_cast<int64_t>(address);
-  }
-
-  template <typename T>
-  T* At(int64_t offset) const {
-    return reinterpret_cast<T*>(memory_ + offset);
-  }
-
-  // The coefficients of one output pixel, `taps` of them, with zeros behind.
-  const int32_t* Numbers(const AxisWeights& weights, int64_t x, int64_t taps) const {
-    auto* numbers = At<int32_t>(layout.numbers);
-    std::fill_n(numbers, taps, 0);
-    weights.Fill(x, At<double>(layout.weights), numbers);
-    return numbers;
-  }
-
-  const Layout layout;
-
- private:
-  char* memory_;
+// Rows of pixels, or what becomes them.
+struct Rows {
+  const uint8_t* data = nullptr;
+  int64_t stride = 0;  // bytes
+  int64_t count = 0;
 };
 
 int16_t Upper(int32_t number) { return static_cast<int16_t>(number >> kLowerBits); }
@@ -171,102 +177,150 @@ TapBlock BlockOf(const int32_t* numbers) {
   return block;
 }
 
-// Columns behind the window, up to a whole group, are copies of its last.
-void FillFirstX(const ResizeAxis& axis, const AxisWeights& weights, const Scratch& scratch) {
-  for (int64_t c = 0; c < scratch.layout.columns; ++c) {
-    const int64_t x = axis.first + std::min(c, axis.count - 1);
-    scratch.At<int32_t>(scratch.layout.first_x)[c] = static_cast<int32_t>(weights.Sources(x).begin);
-  }
-}
-
-void ResizeRowsRgb(const ResizeCall& call, const uint8_t* from, const Scratch& scratch) {
-  const Layout& layout = scratch.layout;
-  const AxisWeights weights(call.x);
-  auto* blocks = scratch.At<TapBlock>(layout.taps_of_x);
-  const int64_t blocks_a_column = layout.taps_x / kBlockTaps;
-  FillFirstX(call.x, weights, scratch);
-  for (int64_t c = 0; c < layout.columns; ++c) {
-    const int64_t x = call.x.first + std::min(c, call.x.count - 1);
-    const int32_t* numbers = scratch.Numbers(weights, x, layout.taps_x);
-    for (int64_t b = 0; b < blocks_a_column; ++b)
-      blocks[c * blocks_a_column + b] = BlockOf(numbers + b * kBlockTaps);
-  }
-  RunHorizontalPass({.from = from + layout.rows.begin * call.x.in * 3,
-                     .from_stride = call.x.in * 3,
-                     .rows = layout.rows.end - layout.rows.begin,
-                     .first = scratch.At<int32_t>(layout.first_x),
-                     .blocks = blocks,
-                     .blocks_a_column = blocks_a_column,
-                     .columns = layout.columns,
-                     .to = scratch.At<uint8_t>(layout.between),
-                     .to_stride = layout.stride});
-}
-
 uint8_t WeighGrey(const uint8_t* pixels, const int32_t* numbers, int64_t taps) {
   int32_t sum = 1 << (kCoefficientBits - 1);
   for (int64_t i = 0; i < taps; ++i) sum += pixels[i] * numbers[i];
   return static_cast<uint8_t>(std::clamp(sum >> kCoefficientBits, 0, 255));
 }
 
-void ResizeRowsGrey(const ResizeCall& call, const uint8_t* from, const Scratch& scratch) {
-  const Layout& layout = scratch.layout;
-  const AxisWeights weights(call.x);
-  auto* table = scratch.At<int32_t>(layout.taps_of_x);
-  for (int64_t c = 0; c < call.x.count; ++c)
-    std::copy_n(scratch.Numbers(weights, call.x.first + c, layout.taps_x), layout.taps_x,
-                table + c * layout.taps_x);
-  for (int64_t y = layout.rows.begin; y < layout.rows.end; ++y) {
-    uint8_t* to = scratch.At<uint8_t>(layout.between) + (y - layout.rows.begin) * layout.stride;
-    for (int64_t c = 0; c < call.x.count; ++c) {
-      const Range range = weights.Sources(call.x.first + c);
-      to[c] = WeighGrey(from + y * call.x.in + range.begin, table + c * layout.taps_x,
-                        range.end - range.begin);
+// One call with its scratch.
+class BilinearResize {
+ public:
+  BilinearResize(const ResizeCall& call, std::span<char> memory)
+      : call_(call), layout_(LayOut(call)), x_(call.x), y_(call.y), memory_(memory.data()) {
+    RIDGE_CHECK(static_cast<int64_t>(memory.size()) >= layout_.bytes + kAlignment,
+                "the scratch is as large as ResizeScratchBytes says");
+    const auto address = static_cast<int64_t>(reinterpret_cast<uintptr_t>(memory_));
+    memory_ += RoundUp(address, kAlignment) - address;
+  }
+
+  void Run(const uint8_t* from, uint8_t* to) {
+    const int64_t channels = call_.channels, row_bytes = call_.x.count * channels;
+    const Rows source{from, call_.x.in * channels, call_.y.in};
+    if (IsWhole(call_.x)) {
+      const Rows window{from + call_.x.first * channels, source.stride, source.count};
+      return Vertical(window, /*first_row=*/0, row_bytes, to, row_bytes);
+    }
+    if (IsVerticalFirst(call_)) return RunVerticalFirst(source, to);
+    const Range rows = SourcesOf(call_.y);
+    const Rows needed{from + rows.begin * source.stride, source.stride, rows.end - rows.begin};
+    Vertical(Horizontal(needed, {0, call_.x.in}), rows.begin, row_bytes, to, row_bytes);
+  }
+
+ private:
+  void RunVerticalFirst(const Rows& source, uint8_t* to) {
+    const Range columns = SourcesOf(call_.x);
+    const Rows window{source.data + columns.begin * call_.channels, source.stride, source.count};
+    auto* wide = At<uint8_t>(layout_.wide);
+    Vertical(window, /*first_row=*/0, layout_.wide_stride, wide, layout_.wide_stride);
+    const Rows narrow = Horizontal({wide, layout_.wide_stride, call_.y.count}, columns);
+    const auto row_bytes = static_cast<size_t>(call_.x.count * call_.channels);
+    for (int64_t y = 0; y < narrow.count; ++y, to += row_bytes)
+      std::memcpy(to, narrow.data + y * narrow.stride, row_bytes);
+  }
+
+  template <typename T>
+  T* At(int64_t offset) const {
+    return reinterpret_cast<T*>(memory_ + offset);
+  }
+
+  // The coefficients of one output pixel: `taps` of them, zeros before and behind.
+  const int32_t* Numbers(const AxisWeights& weights, int64_t x, int64_t taps, int64_t before) const {
+    auto* numbers = At<int32_t>(layout_.numbers);
+    std::fill_n(numbers, taps, 0);
+    weights.Fill(x, At<double>(layout_.weights), numbers + before);
+    return numbers;
+  }
+
+  // `from` has these columns of the source.  At the right edge taps begin further to the left, so
+  // that not more than the last block of a picture narrower than it reaches behind a row.
+  Rows Horizontal(const Rows& from, Range columns) {
+    auto* first = At<int32_t>(layout_.first_x);
+    for (int64_t c = 0; c < layout_.columns; ++c) {
+      const int64_t most = std::max(columns.begin, columns.end - layout_.taps_x);
+      const int64_t begin = std::min(x_.Sources(Column(c)).begin, most);
+      first[c] = static_cast<int32_t>(begin - columns.begin);
+    }
+    first_column_ = columns.begin;
+    if (call_.channels == 3)
+      HorizontalRgb(from);
+    else
+      HorizontalGrey(from);
+    return {At<uint8_t>(layout_.narrow), layout_.narrow_stride, from.count};
+  }
+
+  // Columns behind the window, up to a whole group, are copies of its last.
+  int64_t Column(int64_t c) const { return call_.x.first + std::min(c, call_.x.count - 1); }
+
+  const int32_t* ColumnNumbers(int64_t c) const {
+    const int64_t begin = first_column_ + At<int32_t>(layout_.first_x)[c];
+    const int64_t before = x_.Sources(Column(c)).begin - begin;
+    return Numbers(x_, Column(c), layout_.taps_x, before);
+  }
+
+  void HorizontalRgb(const Rows& from) {
+    auto* blocks = At<TapBlock>(layout_.taps_of_x);
+    const int64_t blocks_a_column = layout_.taps_x / kBlockTaps;
+    for (int64_t c = 0; c < layout_.columns; ++c) {
+      const int32_t* numbers = ColumnNumbers(c);
+      for (int64_t b = 0; b < blocks_a_column; ++b) *blocks++ = BlockOf(numbers + b * kBlockTaps);
+    }
+    RunHorizontalPass({.from = from.data,
+                       .from_stride = from.stride,
+                       .rows = from.count,
+                       .first = At<int32_t>(layout_.first_x),
+                       .blocks = At<TapBlock>(layout_.taps_of_x),
+                       .blocks_a_column = blocks_a_column,
+                       .columns = layout_.columns,
+                       .to = At<uint8_t>(layout_.narrow),
+                       .to_stride = layout_.narrow_stride});
+  }
+
+  void HorizontalGrey(const Rows& from) {
+    auto* table = At<int32_t>(layout_.taps_of_x);
+    const auto* first = At<int32_t>(layout_.first_x);
+    for (int64_t c = 0; c < call_.x.count; ++c)
+      std::copy_n(ColumnNumbers(c), layout_.taps_x, table + c * layout_.taps_x);
+    for (int64_t y = 0; y < from.count; ++y) {
+      const uint8_t* row = from.data + y * from.stride;
+      uint8_t* to = At<uint8_t>(layout_.narrow) + y * layout_.narrow_stride;
+      for (int64_t c = 0; c < call_.x.count; ++c)
+        to[c] = WeighGrey(row + first[c], table + c * layout_.taps_x, layout_.taps_x);
     }
   }
-}
 
-// The rows of the source, or those between the passes, to the result.
-void ResizeColumns(const ResizeCall& call, const uint8_t* from, int64_t stride, int64_t rows,
-                   int64_t first_row, const Scratch& scratch, uint8_t* to) {
-  const Layout& layout = scratch.layout;
-  const AxisWeights weights(call.y);
-  auto* first = scratch.At<int32_t>(layout.first_y);
-  auto* pairs = scratch.At<TapPair>(layout.taps_of_y);
-  for (int64_t row = 0; row < call.y.count; ++row) {
-    const int64_t y = call.y.first + row;
-    first[row] = static_cast<int32_t>(weights.Sources(y).begin - first_row);
-    const int32_t* numbers = scratch.Numbers(weights, y, layout.taps_y);
-    for (int64_t p = 0; p < layout.taps_y / 2; ++p) {
-      const int32_t a = numbers[2 * p], b = numbers[2 * p + 1];
-      *pairs++ = {Pair(Upper(a), Upper(b)), Pair(Lower(a), Lower(b))};
+  // `from` begins at row `first_row` of the source.
+  void Vertical(const Rows& from, int64_t first_row, int64_t row_bytes, uint8_t* to,
+                int64_t to_stride) {
+    auto* first = At<int32_t>(layout_.first_y);
+    auto* pairs = At<TapPair>(layout_.taps_of_y);
+    for (int64_t row = 0; row < call_.y.count; ++row) {
+      const int64_t y = call_.y.first + row;
+      first[row] = static_cast<int32_t>(y_.Sources(y).begin - first_row);
+      const int32_t* numbers = Numbers(y_, y, layout_.taps_y, /*before=*/0);
+      for (int64_t p = 0; p < layout_.taps_y / 2; ++p) {
+        const int32_t a = numbers[2 * p], b = numbers[2 * p + 1];
+        *pairs++ = {Pair(Upper(a), Upper(b)), Pair(Lower(a), Lower(b))};
+      }
     }
+    RunVerticalPass({.from = from.data,
+                     .from_stride = from.stride,
+                     .last_row = from.count - 1,
+                     .first = first,
+                     .pairs = At<TapPair>(layout_.taps_of_y),
+                     .pairs_a_row = layout_.taps_y / 2,
+                     .rows = call_.y.count,
+                     .row_bytes = row_bytes,
+                     .to = to,
+                     .to_stride = to_stride});
   }
-  RunVerticalPass({.from = from,
-                   .from_stride = stride,
-                   .last_row = rows - 1,
-                   .first = first,
-                   .pairs = scratch.At<TapPair>(layout.taps_of_y),
-                   .pairs_a_row = layout.taps_y / 2,
-                   .rows = call.y.count,
-                   .row_bytes = call.x.count * call.channels,
-                   .to = to});
-}
 
-void ResizeBilinear(const ResizeCall& call, const uint8_t* from, std::span<char> memory,
-                    uint8_t* to) {
-  const Scratch scratch(call, memory);
-  const Range rows = scratch.layout.rows;
-  if (IsWhole(call.x)) {
-    return ResizeColumns(call, from + call.x.first * call.channels, call.x.in * call.channels,
-                         call.y.in, /*first_row=*/0, scratch, to);
-  }
-  if (call.channels == 3)
-    ResizeRowsRgb(call, from, scratch);
-  else
-    ResizeRowsGrey(call, from, scratch);
-  ResizeColumns(call, scratch.At<uint8_t>(scratch.layout.between), scratch.layout.stride,
-                rows.end - rows.begin, rows.begin, scratch, to);
-}
+  const ResizeCall& call_;
+  const Layout layout_;
+  const AxisWeights x_, y_;
+  int64_t first_column_ = 0;  // of what the horizontal pass reads
+  char* memory_;
+};
 
 // Source pixels of the window, by sums of steps as Pillow has them.
 void NearestSources(const ResizeAxis& axis, int32_t* sources) {
@@ -306,7 +360,7 @@ int64_t ResizeScratchBytes(const ResizeCall& call) {
 
 void Resize(const ResizeCall& call, const uint8_t* from, std::span<char> scratch, uint8_t* to) {
   if (call.filter == ResizeFilter::kNearest) return ResizeNearest(call, from, scratch, to);
-  ResizeBilinear(call, from, scratch, to);
+  BilinearResize(call, scratch).Run(from, to);
 }
 
 }  // namespace ridge

@@ -2,7 +2,9 @@
 //
 // Bilinear is antialiased: per axis scale = box / out, filter scale fs = max(scale, 1), centre =
 // box0 + (x + 0.5) scale, weight of source pixel i = max(0, 1 - |i + 0.5 - centre| / fs), normalized
-// in double and rounded to 22 bits.  The horizontal pass comes first; both passes round to u8.
+// in double and rounded to 22 bits.  The horizontal pass comes first, but where the height shrinks by
+// more than twice of what the width does (as in Pillow 13; older ones know no such rule, and differ
+// by a level there); both passes round to u8.
 // Nearest takes the pixel under each centre.
 //
 // A window of the result can be asked for alone: a resize and a crop behind it are one call.

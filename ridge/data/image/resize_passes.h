@@ -37,7 +37,7 @@ struct HorizontalPass {
   int64_t to_stride = 0;  // at least 3 * columns + 16
 };
 
-// Of RGB.  Reads up to 28 bytes behind a row's last tap.
+// Of RGB.  Reads up to 4 bytes behind a row's last tap.
 void RunHorizontalPass(const HorizontalPass& pass);
 
 struct VerticalPass {
@@ -48,8 +48,9 @@ struct VerticalPass {
   const TapPair* pairs = nullptr;  // [rows][pairs_a_row]
   int64_t pairs_a_row = 0;
   int64_t rows = 0;
-  int64_t row_bytes = 0;  // of any number of channels
-  uint8_t* to = nullptr;  // [rows][row_bytes]
+  int64_t row_bytes = 0;      // of any number of channels
+  uint8_t* to = nullptr;
+  int64_t to_stride = 0;  // at least row_bytes
 };
 
 // Reads up to 64 bytes behind a row's end.

@@ -176,7 +176,7 @@ HWY_INLINE void WeighRows(const VerticalPass& pass, int64_t row, int64_t at, uin
 void Vertical(const VerticalPass& pass) {
   constexpr auto kStep = static_cast<int64_t>(hn::MaxLanes(D16()));
   for (int64_t row = 0; row < pass.rows; ++row) {
-    uint8_t* to = pass.to + row * pass.row_bytes;
+    uint8_t* to = pass.to + row * pass.to_stride;
     int64_t at = 0;
     for (; at + kStep <= pass.row_bytes; at += kStep) WeighRows(pass, row, at, to + at);
     if (at == pass.row_bytes) continue;
