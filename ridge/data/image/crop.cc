@@ -18,8 +18,8 @@ ResizeAxis CropAxis(int64_t in, int64_t scaled, int64_t wanted) {
 
 }  // namespace
 
-ResizeCall FitPicture(const ImageSize& from, const ImageSize& to, ImageFit fit,
-                      ResizeFilter filter, int channels) {
+ResizeCall FitPicture(const ImageSize& from, const ImageSize& to, ImageFit fit, ResizeFilter filter,
+                      int channels) {
   ResizeCall call{.channels = channels, .filter = filter};
   if (fit == ImageFit::kStretch) {
     call.x = ResizeAxis::Whole(from.width, to.width);

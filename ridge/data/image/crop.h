@@ -17,7 +17,7 @@ struct ImageSize {
 };
 
 // One call with the bytes of Pillow's two: the crop is the window.
-ResizeCall FitPicture(const ImageSize& from, const ImageSize& to, ImageFit fit,
-                      ResizeFilter filter, int channels);
+ResizeCall FitPicture(const ImageSize& from, const ImageSize& to, ImageFit fit, ResizeFilter filter,
+                      int channels);
 
 }  // namespace ridge

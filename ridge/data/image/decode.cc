@@ -37,7 +37,8 @@ void InvertedCmykToRgb(uint8_t* pixels, int64_t count) {
     const int key = pixels[4 * i + 3];  // 255 - black
     uint8_t rgb[3];
     for (int c = 0; c < 3; ++c)
-      rgb[c] = static_cast<uint8_t>(std::clamp(key - MulDiv255(255 - pixels[4 * i + c], key), 0, 255));
+      rgb[c] =
+          static_cast<uint8_t>(std::clamp(key - MulDiv255(255 - pixels[4 * i + c], key), 0, 255));
     std::memcpy(pixels + 3 * i, rgb, 3);
   }
 }
@@ -46,12 +47,10 @@ Status DecodeJpeg(Bytes bytes, const ImageHeader& header, uint8_t* rgb) {
   constexpr int kFlags = TJFLAG_ACCURATEDCT | TJFLAG_STOPONWARNING | TJFLAG_LIMITSCANS;
   const bool cmyk = header.channels == 4;
   const std::unique_ptr<void, int (*)(void*)> decoder(tjInitDecompress(), tjDestroy);
-  if (decoder == nullptr)
-    return Status(ErrorCode::kOutOfMemory, "no memory for a JPEG decoder");
-  const int failed = tjDecompress2(decoder.get(), bytes.data(), bytes.size(), rgb,
-                                   static_cast<int>(header.width), /*pitch=*/0,
-                                   static_cast<int>(header.height), cmyk ? TJPF_CMYK : TJPF_RGB,
-                                   kFlags);
+  if (decoder == nullptr) return Status(ErrorCode::kOutOfMemory, "no memory for a JPEG decoder");
+  const int failed = tjDecompress2(
+      decoder.get(), bytes.data(), bytes.size(), rgb, static_cast<int>(header.width), /*pitch=*/0,
+      static_cast<int>(header.height), cmyk ? TJPF_CMYK : TJPF_RGB, kFlags);
   if (failed != 0) return Damaged(header.format, tjGetErrorStr2(decoder.get()));
   if (cmyk) InvertedCmykToRgb(rgb, header.pixels());
   return Status();
@@ -182,7 +181,8 @@ Status DecodeImage(std::span<const uint8_t> bytes, const ImageHeader& header,
 void RgbToLuma(uint8_t* pixels, int64_t count) {
   for (int64_t i = 0; i < count; ++i) {
     const uint8_t* rgb = pixels + 3 * i;
-    pixels[i] = static_cast<uint8_t>((19595 * rgb[0] + 38470 * rgb[1] + 7471 * rgb[2] + 32768) >> 16);
+    pixels[i] =
+        static_cast<uint8_t>((19595 * rgb[0] + 38470 * rgb[1] + 7471 * rgb[2] + 32768) >> 16);
   }
 }
 

@@ -23,9 +23,7 @@ Status Bad(std::string reason) { return Status(ErrorCode::kInvalidData, std::mov
 using Found = Result<std::optional<ImageHeader>>;
 
 int64_t BigEndian16(const uint8_t* at) { return at[0] << 8 | at[1]; }
-int64_t BigEndian32(const uint8_t* at) {
-  return BigEndian16(at) << 16 | BigEndian16(at + 2);
-}
+int64_t BigEndian32(const uint8_t* at) { return BigEndian16(at) << 16 | BigEndian16(at + 2); }
 
 bool Begins(Bytes bytes, std::string_view with) {
   const size_t count = std::min(bytes.size(), with.size());
@@ -46,7 +44,8 @@ Found JpegFrame(Bytes frame) {
   constexpr size_t kBytes = 8;
   if (frame.size() < kBytes) return std::optional<ImageHeader>();
   const int precision = frame[2];
-  if (precision != 8) return Bad(fmt::format("has {} bits a sample, JPEGs of 8 are read", precision));
+  if (precision != 8)
+    return Bad(fmt::format("has {} bits a sample, JPEGs of 8 are read", precision));
   ImageHeader header;
   header.height = BigEndian16(&frame[3]);
   header.width = BigEndian16(&frame[5]);

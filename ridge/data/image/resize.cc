@@ -68,8 +68,7 @@ class AxisWeights {
 };
 
 bool IsWhole(const ResizeAxis& axis) {
-  return axis.box_begin == 0 && axis.in == axis.out &&
-         axis.box_end == static_cast<float>(axis.in);
+  return axis.box_begin == 0 && axis.in == axis.out && axis.box_end == static_cast<float>(axis.in);
 }
 
 // Pillow's rule since version 13; 1 level here and there depends on it.
@@ -225,7 +224,8 @@ class BilinearResize {
   }
 
   // The coefficients of one output pixel: `taps` of them, zeros before and behind.
-  const int32_t* Numbers(const AxisWeights& weights, int64_t x, int64_t taps, int64_t before) const {
+  const int32_t* Numbers(const AxisWeights& weights, int64_t x, int64_t taps,
+                         int64_t before) const {
     auto* numbers = At<int32_t>(layout_.numbers);
     std::fill_n(numbers, taps, 0);
     weights.Fill(x, At<double>(layout_.weights), numbers + before);
@@ -324,7 +324,8 @@ class BilinearResize {
 
 // Source pixels of the window, by sums of steps as Pillow has them.
 void NearestSources(const ResizeAxis& axis, int32_t* sources) {
-  const double step = static_cast<double>(axis.box_end - axis.box_begin) / static_cast<double>(axis.out);
+  const double step =
+      static_cast<double>(axis.box_end - axis.box_begin) / static_cast<double>(axis.out);
   double at = static_cast<double>(axis.box_begin) + step * 0.5;
   for (int64_t x = 0; x < axis.first + axis.count; ++x, at += step) {
     const auto source = std::min<int64_t>(static_cast<int64_t>(at), axis.in - 1);

@@ -29,8 +29,8 @@ struct HorizontalPass {
   const uint8_t* from = nullptr;  // the first row
   int64_t from_stride = 0;
   int64_t rows = 0;
-  const int32_t* first = nullptr;     // [columns] the pixel under the first tap
-  const TapBlock* blocks = nullptr;   // [columns][blocks_a_column]
+  const int32_t* first = nullptr;    // [columns] the pixel under the first tap
+  const TapBlock* blocks = nullptr;  // [columns][blocks_a_column]
   int64_t blocks_a_column = 0;
   int64_t columns = 0;  // a multiple of 4
   uint8_t* to = nullptr;
@@ -48,7 +48,7 @@ struct VerticalPass {
   const TapPair* pairs = nullptr;  // [rows][pairs_a_row]
   int64_t pairs_a_row = 0;
   int64_t rows = 0;
-  int64_t row_bytes = 0;      // of any number of channels
+  int64_t row_bytes = 0;  // of any number of channels
   uint8_t* to = nullptr;
   int64_t to_stride = 0;  // at least row_bytes
 };

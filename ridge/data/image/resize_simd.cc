@@ -56,7 +56,8 @@ HWY_INLINE V8 LoadRows(const uint8_t* const* rows, int64_t at) {
 #if HWY_TARGET == HWY_AVX3
   const hn::Half<D8> half;
   const hn::Half<decltype(half)> block;
-  const auto low = hn::Combine(half, hn::LoadU(block, rows[1] + at), hn::LoadU(block, rows[0] + at));
+  const auto low =
+      hn::Combine(half, hn::LoadU(block, rows[1] + at), hn::LoadU(block, rows[0] + at));
   const auto high =
       hn::Combine(half, hn::LoadU(block, rows[3] + at), hn::LoadU(block, rows[2] + at));
   return hn::Combine(D8(), high, low);
@@ -93,11 +94,12 @@ alignas(16) constexpr uint8_t kPixels01[16] = {0, kZero, 3, kZero, 1,     kZero,
 alignas(16) constexpr uint8_t kPixels23[16] = {6, kZero, 9,  kZero, 7,     kZero, 10,    kZero,
                                                8, kZero, 11, kZero, kZero, kZero, kZero, kZero};
 // RGB? of four pixels, each as wide as a number, to 12 bytes.
-alignas(16) constexpr uint8_t kTight[16] = {0, 1,  2,  4,  5,     6,     8,     9,
+alignas(16) constexpr uint8_t kTight[16] = {0,  1,  2,  4,  5,     6,     8,     9,
                                             10, 12, 13, 14, kZero, kZero, kZero, kZero};
 
 // One column of all rows: R, G, B and nothing.
-HWY_INLINE V32 Column(const uint8_t* const* rows, int64_t at, const TapBlock* taps, int64_t blocks) {
+HWY_INLINE V32 Column(const uint8_t* const* rows, int64_t at, const TapBlock* taps,
+                      int64_t blocks) {
   const D16 d16;
   const V8 pixels01 = hn::LoadDup128(D8(), kPixels01), pixels23 = hn::LoadDup128(D8(), kPixels23);
   Sums sums = NoSums();
