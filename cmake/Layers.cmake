@@ -158,7 +158,7 @@ function(ridge_add_program)
   endif()
   add_executable(ridge "${main}")
   if(NOT RIDGE_SANITIZE)  # sanitizers are not ready before libraries are
-    target_sources(ridge PRIVATE "${PROJECT_SOURCE_DIR}/ridge/cli/spinning.cc")
+    target_sources(ridge PRIVATE "${PROJECT_SOURCE_DIR}/ridge/cli/core_sharing.cc")
   endif()
   get_property(layers GLOBAL PROPERTY RIDGE_LAYERS)
   target_link_libraries(ridge PRIVATE ridge_options ${layers})

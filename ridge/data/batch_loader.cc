@@ -6,6 +6,7 @@
 #include <cstring>
 #include <utility>
 
+#include "ridge/core/rounding.h"
 #include "ridge/data/batch.h"
 #include "ridge/data/cache.h"
 #include "ridge/data/map.h"
@@ -33,10 +34,26 @@ BatchSpec WithoutInput(BatchSpec spec, int input) {
   return spec;
 }
 
+// Workers beyond the first have nothing to do where a task is a batch.
+int UsefulWorkers(const Source& source, const LoaderOptions& options) {
+  return source.reads_slowly() ? options.workers : std::min(options.workers, 1);
+}
+
 int64_t LargestFieldBytes(const Source& source) {
   int64_t largest = 0;
   for (const Field& field : source.fields()) largest = std::max(largest, field.type.bytes());
   return largest;
+}
+
+// Of one worker, before the source is mapped to the inputs.
+int64_t PlannedScratchBytes(const Source& source) {
+  return source.scratch_bytes() + (source.View(0, 0) == nullptr ? LargestFieldBytes(source) : 0);
+}
+
+// Of one worker: whole cache lines, so that workers write none together.
+int64_t WorkerScratchBytes(const Source& samples) {
+  constexpr int64_t kCacheLine = 64;
+  return RoundUp(samples.scratch_bytes(), kCacheLine);
 }
 
 Status CheckBatch(const Source& source, const LoaderOptions& options) {
@@ -86,14 +103,25 @@ BatchLoader::BatchLoader(SourcePtr samples, BatchSpec spec, const LoaderOptions&
       options_(options),
       slots_(std::move(slots)),
       weight_input_(weight_input),
+      rows_per_task_(samples_->reads_slowly() ? 1 : options.batch),
+      scratch_bytes_(WorkerScratchBytes(*samples_)),
+      scratch_({DType::kU8, {std::max(1, UsefulWorkers(*samples_, options)), scratch_bytes_}}),
+      elements_(slots_.size()),
       loaded_(slots_.size()) {
   std::unique_ptr<Stage> order = std::make_unique<SequenceStage>(samples_->size());
   if (options.shuffle) order = std::make_unique<ShuffleStage>(std::move(order), options.seed);
   auto batches = std::make_unique<BatchStage>(std::move(order), options.batch, options.drop_last);
   dropped_per_epoch_ = batches->dropped();
   order_ = std::make_unique<RepeatStage>(std::move(batches), options.epochs);
-  prefetch_ = std::make_unique<Prefetch>(
-      static_cast<int>(slots_.size()), [this](int slot) { return Fill(slot); }, options.background);
+  SlotFiller filler;
+  filler.begin = [this](int slot) { return Begin(slot); };
+  filler.run = [this](int slot, int task, int worker) {
+    const Rows rows{task * rows_per_task_, (task + 1) * rows_per_task_};
+    char* scratch = scratch_.as_mutable<char>() + worker * scratch_bytes_;
+    return Fill(slot, rows, {scratch, static_cast<size_t>(scratch_bytes_)});
+  };
+  prefetch_ = std::make_unique<Prefetch>(static_cast<int>(slots_.size()), std::move(filler),
+                                         UsefulWorkers(*samples_, options));
 }
 
 Status BatchLoader::CheckPosition(const Position& position) const {
@@ -131,49 +159,60 @@ void BatchLoader::Release(int slot) {
   prefetch_->Release(slot);
 }
 
-Result<bool> BatchLoader::Fill(int slot) {
-  if (!order_->Next(element_)) return false;
+Result<int> BatchLoader::Begin(int slot) {
   const auto s = static_cast<size_t>(slot);
-  for (size_t input = 0; input < spec_.inputs.size(); ++input) {
-    if (static_cast<int>(input) == weight_input_)
-      FillWeights(input, slots_[s]);
-    else
-      RIDGE_RETURN_IF_ERROR(FillInput(input, slots_[s]));
-  }
+  if (!order_->Next(elements_[s])) return 0;
   loaded_[s] = Describe(slot);
-  return true;
+  return static_cast<int>(options_.batch / rows_per_task_);
 }
 
-Status BatchLoader::FillInput(size_t input, const BatchSlot& slot) {
-  const bool after_weight = weight_input_ >= 0 && static_cast<int>(input) > weight_input_;
-  const int field = static_cast<int>(input) - (after_weight ? 1 : 0);
-  const int64_t sample_bytes = spec_.inputs[input].type.bytes();
-  auto* to = static_cast<char*>(slot.inputs[input]);
-  for (int64_t sample : element_.samples) {
-    RIDGE_RETURN_IF_ERROR(samples_->Read(sample, field, to));
-    to += sample_bytes;
+Status BatchLoader::Fill(int slot, Rows rows, std::span<char> scratch) {
+  for (size_t input = 0; input < spec_.inputs.size(); ++input) {
+    if (static_cast<int>(input) == weight_input_)
+      FillWeights(input, slot, rows);
+    else
+      RIDGE_RETURN_IF_ERROR(FillInput(input, slot, rows, scratch));
   }
-  const int64_t padding = options_.batch - static_cast<int64_t>(element_.samples.size());
-  std::memset(to, 0, static_cast<size_t>(padding * sample_bytes));
   return Status();
 }
 
-void BatchLoader::FillWeights(size_t input, const BatchSlot& slot) {
-  const auto valid = static_cast<int64_t>(element_.samples.size());
-  for (int64_t i = 0; i < options_.batch; ++i)
-    StoreFromDouble(spec_.inputs[input].type.dtype, slot.inputs[input], i, i < valid ? 1 : 0);
+Status BatchLoader::FillInput(size_t input, int slot, Rows rows, std::span<char> scratch) {
+  const bool after_weight = weight_input_ >= 0 && static_cast<int>(input) > weight_input_;
+  const int field = static_cast<int>(input) - (after_weight ? 1 : 0);
+  const Element& element = elements_[static_cast<size_t>(slot)];
+  const auto valid = static_cast<int64_t>(element.samples.size());
+  const int64_t sample_bytes = spec_.inputs[input].type.bytes();
+  auto* to = static_cast<char*>(slots_[static_cast<size_t>(slot)].inputs[input]);
+  for (int64_t row = rows.begin; row < std::min(rows.end, valid); ++row) {
+    const SampleAt at{element.samples[static_cast<size_t>(row)], element.epoch};
+    RIDGE_RETURN_IF_ERROR(samples_->Read(at, field, scratch, to + row * sample_bytes));
+  }
+  const int64_t first_padding = std::max(rows.begin, valid);
+  if (first_padding < rows.end)
+    std::memset(to + first_padding * sample_bytes, 0,
+                static_cast<size_t>((rows.end - first_padding) * sample_bytes));
+  return Status();
+}
+
+void BatchLoader::FillWeights(size_t input, int slot, Rows rows) {
+  const auto s = static_cast<size_t>(slot);
+  const auto valid = static_cast<int64_t>(elements_[s].samples.size());
+  for (int64_t row = rows.begin; row < rows.end; ++row)
+    StoreFromDouble(spec_.inputs[input].type.dtype, slots_[s].inputs[input], row,
+                    row < valid ? 1 : 0);
 }
 
 LoadedBatch BatchLoader::Describe(int slot) const {
+  const Element& element = elements_[static_cast<size_t>(slot)];
   LoadedBatch batch;
   batch.slot = slot;
-  batch.epoch = element_.epoch;
-  batch.batch_index = element_.index;
-  batch.valid_samples = static_cast<int64_t>(element_.samples.size());
-  batch.last_of_epoch = element_.index + 1 == batches_per_epoch();
+  batch.epoch = element.epoch;
+  batch.batch_index = element.index;
+  batch.valid_samples = static_cast<int64_t>(element.samples.size());
+  batch.last_of_epoch = element.index + 1 == batches_per_epoch();
   batch.dropped_samples = batch.last_of_epoch ? dropped_per_epoch_ : 0;
-  batch.after = batch.last_of_epoch ? Position{element_.epoch + 1, 0}
-                                    : Position{element_.epoch, element_.index + 1};
+  batch.after = batch.last_of_epoch ? Position{element.epoch + 1, 0}
+                                    : Position{element.epoch, element.index + 1};
   return batch;
 }
 
@@ -183,10 +222,11 @@ BatchLoader::PlannedBytes BatchLoader::Plan(const Source& source, const BatchSpe
   constexpr int64_t kThreadBytes = 96 << 10;
   PlannedBytes planned;
   planned.source_bytes = source.resident_bytes();
+  const int workers = UsefulWorkers(source, options);
+  constexpr int64_t kSlots = 2;
   planned.own_bytes = static_cast<int64_t>(sizeof(BatchLoader) + sizeof(Prefetch)) +
-                      options.batch * static_cast<int64_t>(sizeof(int64_t));
-  if (options.background) planned.own_bytes += kThreadBytes;
-  if (source.View(0, 0) == nullptr) planned.own_bytes += LargestFieldBytes(source);  // scratch
+                      kSlots * options.batch * static_cast<int64_t>(sizeof(int64_t)) +
+                      workers * kThreadBytes + std::max(1, workers) * PlannedScratchBytes(source);
   if (options.cache_mapped) {
     const int weight_input = FindWeightInput(spec, source);
     for (const InputSpec& input : WithoutInput(spec, weight_input).inputs)

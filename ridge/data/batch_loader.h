@@ -5,14 +5,18 @@
 //   prefetch                                        into which slot, ahead of time
 //
 // The memory of the slots is the caller's (the plan's arena; two slots: one is computed on while
-// the other is filled).  One thread fills; it allocates nothing after the first batch.  The batches
-// are a function of (source, spec, options) alone: with and without the thread the same bits.
+// the other is filled).  Workers fill; they allocate nothing after the first batches.  Where
+// reading is slow a task is one sample, written into its row of the slot; else it is a batch.  The
+// batches are a function of (source, spec, options) alone: with any number of workers the same
+// bits.
 //
 // Threads: one consumer calls everything but Stop, which any thread may call.
 #pragma once
 #include <memory>
+#include <span>
 #include <vector>
 
+#include "ridge/core/tensor.h"
 #include "ridge/data/batch_spec.h"
 #include "ridge/data/prefetch.h"
 #include "ridge/data/repeat.h"
@@ -29,7 +33,7 @@ struct LoaderOptions {
   bool drop_last = true;
   int64_t epochs = RepeatStage::kForever;
   Position start;
-  bool background = true;     // false: Next fills, for tests
+  int workers = 1;            // threads that fill, where reading is slow; 0: Next fills, for tests
   bool cache_mapped = false;  // keep all samples as the model wants them: memory for time
 };
 
@@ -96,9 +100,14 @@ class BatchLoader {
   BatchLoader(SourcePtr samples, BatchSpec spec, const LoaderOptions& options,
               std::vector<BatchSlot> slots, int weight_input);
   Status CheckPosition(const Position& position) const;
-  Result<bool> Fill(int slot);
-  Status FillInput(size_t input, const BatchSlot& slot);
-  void FillWeights(size_t input, const BatchSlot& slot);
+  struct Rows {
+    int64_t begin = 0;
+    int64_t end = 0;
+  };
+  Result<int> Begin(int slot);
+  Status Fill(int slot, Rows rows, std::span<char> scratch);
+  Status FillInput(size_t input, int slot, Rows rows, std::span<char> scratch);
+  void FillWeights(size_t input, int slot, Rows rows);
   LoadedBatch Describe(int slot) const;
 
   const SourcePtr samples_;  // its fields are the inputs, less the weight
@@ -107,9 +116,12 @@ class BatchLoader {
   const std::vector<BatchSlot> slots_;
   const int weight_input_;  // -1: none, or it comes from a field
   int64_t dropped_per_epoch_ = 0;
-  std::unique_ptr<Stage> order_;  // this and the next two: of the thread that fills
-  Element element_;
-  std::vector<LoadedBatch> loaded_;  // one a slot; passed on with the slot
+  const int64_t rows_per_task_;
+  const int64_t scratch_bytes_;      // of one worker
+  Tensor scratch_;                   // [workers, scratch_bytes_]
+  std::unique_ptr<Stage> order_;     // of the worker that begins a slot
+  std::vector<Element> elements_;    // one a slot, as the next
+  std::vector<LoadedBatch> loaded_;  // passed on with the slot
   Position position_;
   std::unique_ptr<Prefetch> prefetch_;  // last: it ends first
 };

@@ -1,10 +1,13 @@
 #include "ridge/data/batch_loader.h"
 
+#include <fmt/format.h>
+
 #include <atomic>
 #include <cstdlib>
 #include <cstring>
 #include <new>
 #include <stdexcept>
+#include <thread>
 
 #include "ridge/data/test_files.h"
 
@@ -112,34 +115,62 @@ TEST(BatchLoader, FillsInputsInOrderWithoutShuffling) {
   EXPECT_EQ(batches[1][3 + 12 + 2], 5);          // label of sample 5
 }
 
-TEST(BatchLoader, GivesTheSameBatchesWithAndWithoutItsThread) {
+// Another source's samples, as if decoded: through the scratch, nothing in place.
+class SlowSource : public Source {
+ public:
+  explicit SlowSource(SourcePtr source)
+      : Source(source->name(), source->fields(), source->size()), source_(std::move(source)) {}
+  Status Read(SampleAt at, int field, std::span<char> scratch, void* out) const override {
+    RIDGE_RETURN_IF_ERROR(source_->Read(at, field, {}, scratch.data()));
+    std::this_thread::yield();
+    const int64_t bytes = fields()[static_cast<size_t>(field)].type.bytes();
+    std::memcpy(out, scratch.data(), static_cast<size_t>(bytes));
+    return Status();
+  }
+  int64_t scratch_bytes() const override { return 5; }
+  bool reads_slowly() const override { return true; }
+  int64_t resident_bytes() const override { return source_->resident_bytes(); }
+
+ private:
+  SourcePtr source_;
+};
+
+SourcePtr Slowly(SourcePtr source) { return std::make_shared<SlowSource>(std::move(source)); }
+
+TEST(BatchLoader, GivesTheSameBatchesWithAnyNumberOfWorkers) {
   for (bool drop_last : {true, false}) {
     LoaderOptions options = Options(4, 5);
     options.drop_last = drop_last;
-    Rig threaded(CountingSource(23), WeightedSpec(), options);
-    options.background = false;
+    options.workers = 0;
     Rig plain(CountingSource(23), WeightedSpec(), options);
     options.cache_mapped = true;
-    Rig cached(CountingSource(23), WeightedSpec(), options, /*slots=*/3);
+    Rig cached(Slowly(CountingSource(23)), WeightedSpec(), options, /*slots=*/3);
     const auto expected = plain.TakeAll();
     EXPECT_EQ(expected.size(), drop_last ? 25U : 30U);
-    EXPECT_EQ(threaded.TakeAll(), expected);
     EXPECT_EQ(cached.TakeAll(), expected);
+    options.cache_mapped = false;
+    for (int workers : {0, 1, 2, 7}) {
+      options.workers = workers;
+      Rig whole(CountingSource(23), WeightedSpec(), options);
+      EXPECT_EQ(whole.TakeAll(), expected) << workers;
+      Rig by_sample(Slowly(CountingSource(23)), WeightedSpec(), options, /*slots=*/3);
+      EXPECT_EQ(by_sample.TakeAll(), expected) << workers;
+    }
   }
 }
 
 TEST(BatchLoader, ResumesAfterEveryBatchWithTheSameRest) {
-  for (bool background : {true, false}) {
+  for (int workers : {0, 1, 3}) {
     LoaderOptions options = Options(4, 3);
-    options.background = background;
+    options.workers = workers;
     Rig whole(CountingSource(23), Spec(), options);
     const auto all = whole.TakeAll();
     ASSERT_EQ(all.size(), 15U);
-    Rig first(CountingSource(23), Spec(), options);
+    Rig first(Slowly(CountingSource(23)), Spec(), options);
     for (size_t taken = 0; taken <= all.size(); ++taken) {
       if (taken > 0) first.Take();
       options.start = first.loader().position();  // not that of the batches loaded ahead
-      Rig rest(CountingSource(23), Spec(), options);
+      Rig rest(Slowly(CountingSource(23)), Spec(), options);
       EXPECT_EQ(rest.TakeAll(), decltype(all)(all.begin() + static_cast<int64_t>(taken), all.end()))
           << taken;
     }
@@ -257,17 +288,19 @@ TEST(BatchLoader, RefusesInputsThatTheDataLacks) {
   EXPECT_EQ(rig.status().code(), ErrorCode::kInvalidData);
 }
 
-// A source whose fifth sample cannot be read.
+// A source whose samples from the fifth on cannot be read.
 class BrokenSource : public Source {
  public:
   explicit BrokenSource(bool throws)
       : Source("broken", {{"label", {DType::kI64, {}}}}, 10), throws_(throws) {}
-  Status Read(int64_t index, int, void* out) const override {
-    if (index == 4 && throws_) throw std::runtime_error("boom");
-    if (index == 4) return Status(ErrorCode::kInvalidData, "broken: sample 4 is damaged");
-    std::memcpy(out, &index, sizeof(index));
+  Status Read(SampleAt at, int, std::span<char>, void* out) const override {
+    if (at.index == 4 && throws_) throw std::runtime_error("boom");
+    if (at.index >= 4)
+      return Status(ErrorCode::kInvalidData, fmt::format("broken: sample {} is damaged", at.index));
+    std::memcpy(out, &at.index, sizeof(at.index));
     return Status();
   }
+  bool reads_slowly() const override { return true; }
   int64_t resident_bytes() const override { return 0; }
 
  private:
@@ -275,10 +308,10 @@ class BrokenSource : public Source {
 };
 
 TEST(BatchLoader, ReportsErrorsOfReadingAfterTheBatchesBefore) {
-  for (bool background : {true, false}) {
+  for (int workers : {0, 1, 3}) {
     LoaderOptions options = Options(2, 1);
     options.shuffle = false;
-    options.background = background;
+    options.workers = workers;
     const BatchSpec spec{{{"label", {DType::kI64, {}}}}};
     Rig failing(std::make_shared<BrokenSource>(/*throws=*/false), spec, options);
     failing.Take();
@@ -303,10 +336,11 @@ TEST(BatchLoader, EndsInTheMiddleAtAnyTime) {
 }
 
 TEST(BatchLoader, AllocatesNothingAfterTheFirstBatches) {
-  for (bool background : {true, false}) {
+  for (int workers : {0, 1, 3}) {
     LoaderOptions options = Options(8, RepeatStage::kForever);
-    options.background = background;
-    Rig rig(CountingSource(50), WeightedSpec(), options);
+    options.workers = workers;
+    Rig rig(workers == 3 ? Slowly(CountingSource(50)) : CountingSource(50), WeightedSpec(),
+            options);
     const auto step = [&] {
       const auto batch = rig.loader().Next();
       EXPECT_TRUE(batch.ok());

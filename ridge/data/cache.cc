@@ -19,9 +19,10 @@ TensorType WholeType(const Source& source, const Field& field) {
 Result<Tensor> ReadAll(const Source& source, int field) {
   const Field& description = source.fields()[static_cast<size_t>(field)];
   RIDGE_ASSIGN_OR_RETURN(Tensor tensor, MakeTensor(source.name(), WholeType(source, description)));
+  std::vector<char> scratch(static_cast<size_t>(source.scratch_bytes()));
   for (int64_t i = 0; i < source.size(); ++i) {
     char* to = tensor.as_mutable<char>() + i * description.type.bytes();
-    RIDGE_RETURN_IF_ERROR(source.Read(i, field, to));
+    RIDGE_RETURN_IF_ERROR(source.Read({i}, field, scratch, to));
   }
   return tensor;
 }

@@ -44,11 +44,11 @@ TEST_F(IdxTest, ReadsImagesAndLabels) {
   EXPECT_EQ(train.fields()[0], (Field{"image", {DType::kU8, {2, 3}}, 0}));
   EXPECT_EQ(train.fields()[1], (Field{"label", {DType::kU8, {}}, 4}));
   uint8_t image[6];
-  ASSERT_TRUE(train.Read(2, 0, image).ok());
+  ASSERT_TRUE(train.ReadOne(2, 0, image).ok());
   EXPECT_EQ(image[0], 12);
   EXPECT_EQ(image[5], 17);
   uint8_t label = 0;
-  ASSERT_TRUE(train.Read(3, train.FindField("label"), &label).ok());
+  ASSERT_TRUE(train.ReadOne(3, train.FindField("label"), &label).ok());
   EXPECT_EQ(label, 3);
   EXPECT_EQ(splits->test, nullptr);
   EXPECT_EQ(splits->resident_bytes(), 4 * 6 + 4);

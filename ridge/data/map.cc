@@ -3,7 +3,14 @@
 #include <algorithm>
 #include <utility>
 
+#include "ridge/core/rounding.h"
+
 namespace ridge {
+namespace {
+
+constexpr int64_t kScratchAlignment = 64;  // of the source's scratch behind our own
+
+}  // namespace
 
 Result<SourcePtr> MapSource::Create(SourcePtr source, const BatchSpec& spec) {
   RIDGE_ASSIGN_OR_RETURN(std::vector<FieldMap> maps, MatchFields(spec, *source));
@@ -19,24 +26,24 @@ MapSource::MapSource(SourcePtr source, std::vector<Field> fields, std::vector<Fi
     : Source(source->name(), std::move(fields), source->size()),
       source_(std::move(source)),
       maps_(std::move(maps)) {
-  int64_t largest = 0;
   for (const FieldMap& map : maps_) {
     if (map.conversion.is_copy() || source_->View(0, map.field) != nullptr) continue;
-    largest = std::max(largest, source_->fields()[static_cast<size_t>(map.field)].type.bytes());
+    const int64_t bytes = source_->fields()[static_cast<size_t>(map.field)].type.bytes();
+    own_scratch_ = std::max(own_scratch_, RoundUp(bytes, kScratchAlignment));
   }
-  scratch_.resize(static_cast<size_t>(largest));
 }
 
-Status MapSource::Read(int64_t index, int field, void* out) const {
+Status MapSource::Read(SampleAt at, int field, std::span<char> scratch, void* out) const {
   const FieldMap& map = maps_[static_cast<size_t>(field)];
-  if (map.conversion.is_copy()) return source_->Read(index, map.field, out);
-  if (const void* from = source_->View(index, map.field)) {
+  if (map.conversion.is_copy()) return source_->Read(at, map.field, scratch, out);
+  if (const void* from = source_->View(at.index, map.field)) {
     Convert(map.conversion, from, out);
     return Status();
   }
-  const std::lock_guard<std::mutex> lock(mutex_);
-  RIDGE_RETURN_IF_ERROR(source_->Read(index, map.field, scratch_.data()));
-  Convert(map.conversion, scratch_.data(), out);
+  const std::span<char> sample = scratch.first(static_cast<size_t>(own_scratch_));
+  RIDGE_RETURN_IF_ERROR(
+      source_->Read(at, map.field, scratch.subspan(sample.size()), sample.data()));
+  Convert(map.conversion, sample.data(), out);
   return Status();
 }
 

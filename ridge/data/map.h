@@ -1,7 +1,6 @@
 // MapSource: a source whose fields are a model's inputs, converted from another source's on
 // reading.
 #pragma once
-#include <mutex>
 #include <vector>
 
 #include "ridge/data/batch_spec.h"
@@ -14,20 +13,18 @@ class MapSource : public Source {
   static Result<SourcePtr> Create(SourcePtr source, const BatchSpec& spec);
 
   // Straight from the other source's memory where it has a View.
-  Status Read(int64_t index, int field, void* out) const override;
-  int64_t resident_bytes() const override { return source_->resident_bytes() + scratch_bytes(); }
+  Status Read(SampleAt at, int field, std::span<char> scratch, void* out) const override;
+  int64_t scratch_bytes() const override { return own_scratch_ + source_->scratch_bytes(); }
+  bool reads_slowly() const override { return source_->reads_slowly(); }
+  int64_t resident_bytes() const override { return source_->resident_bytes(); }
   const Source* storage() const override { return source_->storage(); }
-
-  // For one sample of a source that has no View.
-  int64_t scratch_bytes() const { return static_cast<int64_t>(scratch_.size()); }
 
  private:
   MapSource(SourcePtr source, std::vector<Field> fields, std::vector<FieldMap> maps);
 
   SourcePtr source_;
   std::vector<FieldMap> maps_;  // one a field
-  mutable std::mutex mutex_;    // guards scratch_
-  mutable std::vector<char> scratch_;
+  int64_t own_scratch_ = 0;     // for one sample of a source that has no View
 };
 
 }  // namespace ridge

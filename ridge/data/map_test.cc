@@ -203,8 +203,8 @@ TEST(MapSource, GivesTheModelsInputs) {
   const SourcePtr mapped = *MapSource::Create(source, spec);
   float pixels[4];
   int64_t label = 0;
-  ASSERT_TRUE(mapped->Read(9, 0, pixels).ok());
-  ASSERT_TRUE(mapped->Read(9, 1, &label).ok());
+  ASSERT_TRUE(mapped->ReadOne(9, 0, pixels).ok());
+  ASSERT_TRUE(mapped->ReadOne(9, 1, &label).ok());
   EXPECT_EQ(pixels[3], 39.0F / 255.0F);
   EXPECT_EQ(label, 9);
   EXPECT_EQ(mapped->fields()[1], (Field{"label", Type(DType::kI64, {}), 10}));
@@ -217,8 +217,8 @@ TEST(MapSource, ConvertsFromSourcesThatHoldNothing) {
   const SourcePtr mapped = *MapSource::Create(made, {{{"x", Type(DType::kF32, {3})}}});
   uint8_t raw[3];
   float converted[3];
-  ASSERT_TRUE(made->Read(4, 0, raw).ok());
-  ASSERT_TRUE(mapped->Read(4, 0, converted).ok());
+  ASSERT_TRUE(made->ReadOne(4, 0, raw).ok());
+  ASSERT_TRUE(mapped->ReadOne(4, 0, converted).ok());
   for (int i = 0; i < 3; ++i) EXPECT_EQ(converted[i], static_cast<float>(raw[i]) / 255.0F);
 }
 

@@ -82,9 +82,9 @@ const void* MemorySource::View(int64_t index, int field) const {
   return tensors_[f].as<char>() + index * fields()[f].type.bytes();
 }
 
-Status MemorySource::Read(int64_t index, int field, void* out) const {
+Status MemorySource::Read(SampleAt at, int field, std::span<char>, void* out) const {
   const int64_t bytes = fields()[static_cast<size_t>(field)].type.bytes();
-  std::memcpy(out, View(index, field), static_cast<size_t>(bytes));
+  std::memcpy(out, View(at.index, field), static_cast<size_t>(bytes));
   return Status();
 }
 

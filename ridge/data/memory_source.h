@@ -21,7 +21,7 @@ class MemorySource : public Source {
   // Finds the number of classes of each integer scalar.
   static Result<SourcePtr> Create(const std::string& name, std::vector<NamedTensor> fields);
 
-  Status Read(int64_t index, int field, void* out) const override;
+  Status Read(SampleAt at, int field, std::span<char> scratch, void* out) const override;
   const void* View(int64_t index, int field) const override;
   int64_t resident_bytes() const override;
 

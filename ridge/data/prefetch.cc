@@ -1,5 +1,6 @@
-// Three counters are the whole state: released_ <= taken_ <= filled_ <= released_ + slots_.  The
-// thread waits until the last relation is strict, the consumer until the middle one is.
+// Three counters are the whole state: released_ <= taken_ <= begun_ <= released_ + slots.  A worker
+// waits until the slot begun last has a task or a slot is free, the consumer until the slot after
+// those it took is filled.
 #include "ridge/data/prefetch.h"
 
 #include <exception>
@@ -11,10 +12,26 @@
 #include "ridge/core/threads.h"
 
 namespace ridge {
+namespace {
 
-Prefetch::Prefetch(int slots, Fill fill, bool background)
-    : slots_(slots), fill_(std::move(fill)), background_(background) {
-  RIDGE_CHECK(slots >= 1, "there is a slot to fill");
+// What `run` returns, or the Status of what it throws.
+template <typename Function>
+auto Safely(Function run) -> decltype(run()) {
+  try {
+    return run();
+  } catch (const std::bad_alloc&) {
+    return Status(ErrorCode::kOutOfMemory, "data: no memory left while reading samples");
+  } catch (const std::exception& error) {
+    return Status(ErrorCode::kInternal,
+                  std::string("data: while reading samples: ") + error.what());
+  }
+}
+
+}  // namespace
+
+Prefetch::Prefetch(int slots, SlotFiller filler, int workers)
+    : filler_(std::move(filler)), workers_(workers), slots_(static_cast<size_t>(slots)) {
+  RIDGE_CHECK(slots >= 1 && workers >= 0, "there is a slot to fill");
 }
 
 Prefetch::~Prefetch() { Stop(); }
@@ -24,14 +41,15 @@ Status Prefetch::Start() {
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     RIDGE_CHECK(stop_, "prefetching is started once");
-    filled_ = taken_ = released_ = 0;
+    begun_ = taken_ = released_ = 0;
     stop_ = ended_ = false;
     status_ = Status();
   }
-  if (!background_) return Status();
   try {
-    thread_ = std::thread([this] { Work(); });
+    for (int worker = 0; worker < workers_; ++worker)
+      threads_.emplace_back([this, worker] { Work(worker); });
   } catch (const std::system_error& error) {
+    if (!threads_.empty()) return Status();  // fewer workers do the same
     const std::lock_guard<std::mutex> lock(mutex_);
     stop_ = true;
     return Status(ErrorCode::kUnavailable,
@@ -40,75 +58,96 @@ Status Prefetch::Start() {
   return Status();
 }
 
-void Prefetch::Work() {
-  UnpinThread();  // whoever started us may be pinned to a core of the kernels
-  while (true) {
-    int slot = 0;
-    {
-      std::unique_lock<std::mutex> lock(mutex_);
-      freed_one_.wait(lock, [&] { return stop_ || filled_ - released_ < slots_; });
-      if (stop_) return;
-      slot = SlotOf(filled_);
-    }
-    const Result<bool> more = FillSafely(slot);
-    const std::lock_guard<std::mutex> lock(mutex_);
-    if (more.ok() && *more) {
-      ++filled_;
-    } else {
-      ended_ = true;
-      status_ = more.status();
-    }
-    filled_one_.notify_all();
-    if (ended_) return;
-  }
+bool Prefetch::HasTask() const { return begun_ > 0 && At(begun_ - 1).given < At(begun_ - 1).tasks; }
+
+bool Prefetch::CanBegin() const { return !ended_ && begun_ - released_ < size(); }
+
+bool Prefetch::IsFilled(int64_t count) const {
+  return count < begun_ && At(count).done == At(count).tasks;
 }
 
-Result<bool> Prefetch::FillSafely(int slot) {
-  try {
-    return fill_(slot);
-  } catch (const std::bad_alloc&) {
-    return Status(ErrorCode::kOutOfMemory, "data: no memory left while reading samples");
-  } catch (const std::exception& error) {
-    return Status(ErrorCode::kInternal,
-                  std::string("data: while reading samples: ") + error.what());
+void Prefetch::Begin() {
+  const int slot = SlotOf(begun_);
+  const Result<int> tasks = Safely([&] { return filler_.begin(slot); });
+  if (tasks.ok() && *tasks > 0) {
+    Filling& filling = At(begun_++);
+    filling = Filling{};
+    filling.tasks = *tasks;
+    return;
+  }
+  ended_ = true;
+  status_ = tasks.status();
+  filled_one_.notify_all();
+}
+
+Prefetch::Task Prefetch::GiveTask() {
+  Filling& filling = At(begun_ - 1);
+  return {SlotOf(begun_ - 1), filling.given++};
+}
+
+void Prefetch::Finish(const Task& task, const Status& status) {
+  Filling& filling = slots_[static_cast<size_t>(task.slot)];
+  ++filling.done;
+  if (!status.ok()) {
+    ended_ = true;
+    if (filling.failed_task < 0 || task.number < filling.failed_task) {
+      filling.failed_task = task.number;
+      filling.status = status;
+    }
+  }
+  if (filling.done == filling.tasks) filled_one_.notify_all();
+}
+
+void Prefetch::Work(int worker) {
+  UnpinThread();  // whoever started us may be pinned to a core of the kernels
+  std::unique_lock<std::mutex> lock(mutex_);
+  while (true) {
+    has_task_.wait(lock, [&] { return stop_ || HasTask() || CanBegin(); });
+    if (stop_) return;
+    if (!HasTask()) {
+      Begin();
+      has_task_.notify_all();
+      continue;
+    }
+    const Task task = GiveTask();
+    lock.unlock();
+    const Status status = Safely([&] { return filler_.run(task.slot, task.number, worker); });
+    lock.lock();
+    Finish(task, status);
   }
 }
 
 Result<Prefetch::Taken> Prefetch::Next() {
-  if (!background_) return FillNow();
   std::unique_lock<std::mutex> lock(mutex_);
-  RIDGE_CHECK(taken_ - released_ < slots_, "a slot is free: the caller does not hold all of them");
-  const auto is_ready = [&] { return stop_ || ended_ || taken_ < filled_; };
-  Taken taken;
-  if (!is_ready()) {
-    const double start = MonotonicSeconds();
-    filled_one_.wait(lock, is_ready);
-    taken.wait_seconds = MonotonicSeconds() - start;
-  }
-  if (stop_) return Status(ErrorCode::kUnavailable, "data: the input pipeline was stopped");
-  if (taken_ < filled_) {
-    taken.slot = SlotOf(taken_++);
-    return taken;
-  }
-  if (!status_.ok()) return status_;
+  RIDGE_CHECK(taken_ - released_ < size(), "a slot is free: the caller does not hold all of them");
+  const auto is_ready = [&] { return stop_ || IsFilled(taken_) || (ended_ && taken_ == begun_); };
+  const double start = MonotonicSeconds();
+  const bool waits = !is_ready();
+  if (waits && workers_ == 0) FillNow();
+  if (waits && workers_ > 0) filled_one_.wait(lock, is_ready);
+  RIDGE_ASSIGN_OR_RETURN(Taken taken, Take());
+  if (waits) taken.wait_seconds = MonotonicSeconds() - start;
   return taken;
 }
 
-Result<Prefetch::Taken> Prefetch::FillNow() {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  RIDGE_CHECK(taken_ - released_ < slots_, "a slot is free: the caller does not hold all of them");
+// REQUIRES: Next's condition holds.
+Result<Prefetch::Taken> Prefetch::Take() {
   if (stop_) return Status(ErrorCode::kUnavailable, "data: the input pipeline was stopped");
-  Taken taken;
-  const double start = MonotonicSeconds();
-  if (!ended_) {
-    const Result<bool> more = FillSafely(SlotOf(taken_));
-    ended_ = !more.ok() || !*more;
-    status_ = more.status();
+  if (taken_ == begun_) {
+    if (!status_.ok()) return status_;
+    return Taken{};
   }
-  if (!status_.ok()) return status_;
-  if (!ended_) taken.slot = SlotOf(taken_++);
-  taken.wait_seconds = MonotonicSeconds() - start;
-  return taken;
+  if (!At(taken_).status.ok()) return At(taken_).status;
+  return Taken{SlotOf(taken_++), 0};
+}
+
+// Everything under the lock: there is no other thread.
+void Prefetch::FillNow() {
+  if (CanBegin()) Begin();
+  while (HasTask()) {
+    const Task task = GiveTask();
+    Finish(task, Safely([&] { return filler_.run(task.slot, task.number, /*worker=*/0); }));
+  }
 }
 
 void Prefetch::Release(int slot) {
@@ -119,7 +158,7 @@ void Prefetch::Release(int slot) {
                 "the oldest slot is released first");
     ++released_;
   }
-  freed_one_.notify_one();
+  has_task_.notify_all();
 }
 
 void Prefetch::Stop() {
@@ -127,10 +166,11 @@ void Prefetch::Stop() {
     const std::lock_guard<std::mutex> lock(mutex_);
     stop_ = true;
   }
-  freed_one_.notify_all();
+  has_task_.notify_all();
   filled_one_.notify_all();
   const std::lock_guard<std::mutex> join_lock(join_mutex_);
-  if (thread_.joinable()) thread_.join();
+  for (std::thread& thread : threads_) thread.join();
+  threads_.clear();
 }
 
 }  // namespace ridge

@@ -1,7 +1,8 @@
-// Prefetch: fills the caller's slots in a circle from one background thread, ahead of their use.
+// Prefetch: fills the caller's slots in a circle from background threads, ahead of their use.
 //
-// It knows nothing of what is in a slot.  Slots are given out and come back in the order of
-// filling. Without the thread it fills in Next, in the same order, for tests and for debugging.
+// It knows nothing of what is in a slot.  A slot is filled by tasks, such as one a sample, that the
+// workers share in order; slots are given out and come back in the order in which they were begun.
+// Without threads Next fills, in the same order, for tests and for debugging.
 //
 // Threads: Next and Release belong to one consumer; Stop may be called by any thread.
 #pragma once
@@ -10,23 +11,30 @@
 #include <functional>
 #include <mutex>
 #include <thread>
+#include <vector>
 
 #include "ridge/core/status.h"
 
 namespace ridge {
 
+// How a slot is filled.  Exceptions of both functions become a Status.
+struct SlotFiller {
+  // The tasks of slot `slot`, which is filled next; 0: there is nothing more.  Called in order, by
+  // one thread at a time.
+  std::function<Result<int>(int slot)> begin;
+  // One task, 0 <= task < tasks of the slot; several run at once, one a worker.
+  std::function<Status(int slot, int task, int worker)> run;
+};
+
 class Prefetch {
  public:
-  // Writes slot `slot`; false when there is nothing more.  May throw: that becomes a Status.
-  using Fill = std::function<Result<bool>(int slot)>;
-
   struct Taken {
     int slot = -1;  // -1: the end
     double wait_seconds = 0;
   };
 
-  // REQUIRES: slots >= 1.
-  Prefetch(int slots, Fill fill, bool background);
+  // `workers` threads; 0: Next fills, as worker 0.  REQUIRES: slots >= 1, workers >= 0.
+  Prefetch(int slots, SlotFiller filler, int workers);
   ~Prefetch();  // stops
   Prefetch(const Prefetch&) = delete;
   Prefetch& operator=(const Prefetch&) = delete;
@@ -34,36 +42,59 @@ class Prefetch {
   // Begins with slot 0.  REQUIRES: never started, or stopped.
   Status Start();
 
-  // Waits for the next slot.  After an error of `fill`, first the slots filled before it, then the
-  // error, each time; after Stop kUnavailable.  REQUIRES: not all slots are held by the caller.
+  // Waits for the next slot.  After an error first the slots filled before it, then the error of
+  // its slot's first task that failed, each time; after Stop kUnavailable.
+  // REQUIRES: not all slots are held by the caller.
   Result<Taken> Next();
 
   // Lets the slot be filled again.  REQUIRES: it is the oldest one held.
   void Release(int slot);
 
-  // Ends the thread after the fill at work; filled slots are forgotten.  Wakes a waiting Next.
+  // Ends the threads after the tasks at work; filled slots are forgotten.  Wakes a waiting Next.
   void Stop();
 
  private:
-  void Work();
-  Result<bool> FillSafely(int slot);
-  Result<Taken> FillNow();
-  int SlotOf(int64_t count) const { return static_cast<int>(count % slots_); }
+  // A slot between its begin and its release.
+  struct Filling {
+    int tasks = 0;
+    int given = 0;  // to workers
+    int done = 0;
+    int failed_task = -1;  // the first one
+    Status status;
+  };
+  struct Task {
+    int slot = 0;
+    int number = 0;
+  };
 
-  const int slots_;
-  const Fill fill_;
-  const bool background_;
-  std::mutex mutex_;  // guards all below but thread_
+  void Work(int worker);
+  bool HasTask() const;
+  bool CanBegin() const;
+  bool IsFilled(int64_t count) const;
+  void Begin();
+  void Finish(const Task& task, const Status& status);
+  Task GiveTask();
+  Result<Taken> Take();
+  void FillNow();
+  Filling& At(int64_t count) { return slots_[static_cast<size_t>(SlotOf(count))]; }
+  const Filling& At(int64_t count) const { return slots_[static_cast<size_t>(SlotOf(count))]; }
+  int64_t size() const { return static_cast<int64_t>(slots_.size()); }
+  int SlotOf(int64_t count) const { return static_cast<int>(count % size()); }
+
+  const SlotFiller filler_;
+  const int workers_;
+  std::mutex mutex_;  // guards all below but threads_
   std::condition_variable filled_one_;
-  std::condition_variable freed_one_;
-  int64_t filled_ = 0;  // slots since Start
+  std::condition_variable has_task_;
+  std::vector<Filling> slots_;
+  int64_t begun_ = 0;  // slots since Start
   int64_t taken_ = 0;
   int64_t released_ = 0;
   bool stop_ = true;
-  bool ended_ = false;  // by the end of the data or by status_
-  Status status_;
-  std::mutex join_mutex_;  // guards thread_
-  std::thread thread_;
+  bool ended_ = false;     // by the end of the data or by status_: no slot is begun any more
+  Status status_;          // of `begin`
+  std::mutex join_mutex_;  // guards threads_
+  std::vector<std::thread> threads_;
 };
 
 }  // namespace ridge

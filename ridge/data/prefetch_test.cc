@@ -1,9 +1,13 @@
 #include "ridge/data/prefetch.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
 #include <atomic>
 #include <chrono>
+#include <functional>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -11,30 +15,36 @@
 namespace ridge {
 namespace {
 
-class PrefetchTest : public testing::TestWithParam<bool> {
+// Slots that one task fills; there is no end of them.
+SlotFiller WholeSlots(std::function<Status(int slot)> fill) {
+  return {[](int) -> Result<int> { return 1; },
+          [fill = std::move(fill)](int slot, int, int) { return fill(slot); }};
+}
+
+class PrefetchTest : public testing::TestWithParam<int> {
  protected:
-  bool background() const { return GetParam(); }
+  int workers() const { return GetParam(); }
 };
 
-INSTANTIATE_TEST_SUITE_P(Threads, PrefetchTest, testing::Bool(), [](const auto& info) {
-  return info.param ? "Background" : "Synchronous";
-});
+INSTANTIATE_TEST_SUITE_P(Workers, PrefetchTest, testing::Values(0, 1, 3),
+                         testing::PrintToStringParamName());
 
 TEST_P(PrefetchTest, GivesSlotsInTurnUntilTheEnd) {
-  int contents[2] = {-1, -1};
+  std::array<int, 2> contents = {-1, -1};
   int next = 0;
-  const auto fill = [&](int slot) -> Result<bool> {
-    if (next == 7) return false;
-    contents[slot] = next++;
-    return true;
-  };
-  Prefetch prefetch(2, fill, background());
+  const SlotFiller filler = {[&](int slot) -> Result<int> {
+                               if (next == 7) return 0;
+                               contents[static_cast<size_t>(slot)] = next++;
+                               return 1;
+                             },
+                             [](int, int, int) { return Status(); }};
+  Prefetch prefetch(2, filler, workers());
   ASSERT_TRUE(prefetch.Start().ok());
   for (int i = 0; i < 7; ++i) {
     const auto taken = prefetch.Next();
     ASSERT_TRUE(taken.ok());
     EXPECT_EQ(taken->slot, i % 2);
-    EXPECT_EQ(contents[taken->slot], i);
+    EXPECT_EQ(contents[static_cast<size_t>(taken->slot)], i);
     prefetch.Release(taken->slot);
   }
   EXPECT_EQ(prefetch.Next()->slot, -1);
@@ -43,11 +53,11 @@ TEST_P(PrefetchTest, GivesSlotsInTurnUntilTheEnd) {
 
 TEST_P(PrefetchTest, NeverWritesASlotThatIsHeld) {
   std::vector<std::atomic<int>> writes(3);
-  const auto fill = [&](int slot) -> Result<bool> {
+  const SlotFiller filler = WholeSlots([&](int slot) {
     ++writes[static_cast<size_t>(slot)];
-    return true;
-  };
-  Prefetch prefetch(3, fill, background());
+    return Status();
+  });
+  Prefetch prefetch(3, filler, workers());
   ASSERT_TRUE(prefetch.Start().ok());
   int oldest = prefetch.Next()->slot;
   for (int i = 0; i < 50; ++i) {
@@ -60,40 +70,42 @@ TEST_P(PrefetchTest, NeverWritesASlotThatIsHeld) {
   }
 }
 
-TEST_P(PrefetchTest, GivesAnErrorAfterTheBatchesBeforeIt) {
-  int next = 0;
-  const auto fill = [&](int) -> Result<bool> {
-    if (next++ == 1) return Status(ErrorCode::kInvalidData, "file: is damaged");
-    return true;
-  };
-  Prefetch prefetch(2, fill, background());
+TEST_P(PrefetchTest, GivesTheErrorOfTheFirstTaskAfterTheBatchesBeforeIt) {
+  std::atomic<int> next{0};
+  const SlotFiller filler = {[](int) -> Result<int> { return 4; },
+                             [&](int, int task, int) {
+                               if (next++ < 4 || task == 0) return Status();
+                               return Status(ErrorCode::kInvalidData,
+                                             fmt::format("file: task {} is damaged", task));
+                             }};
+  Prefetch prefetch(2, filler, workers());
   ASSERT_TRUE(prefetch.Start().ok());
   const auto first = prefetch.Next();
   ASSERT_TRUE(first.ok());
   prefetch.Release(first->slot);
-  EXPECT_EQ(prefetch.Next().status().message(), "file: is damaged");
+  EXPECT_EQ(prefetch.Next().status().message(), "file: task 1 is damaged");
+  EXPECT_EQ(prefetch.Next().status().message(), "file: task 1 is damaged");
   EXPECT_EQ(prefetch.Next().status().code(), ErrorCode::kInvalidData);
 }
 
 TEST_P(PrefetchTest, TurnsExceptionsIntoErrors) {
-  const auto fill = [](int) -> Result<bool> { throw std::runtime_error("boom"); };
-  Prefetch prefetch(2, fill, background());
+  Prefetch prefetch(2, WholeSlots([](int) -> Status { throw std::runtime_error("boom"); }),
+                    workers());
   ASSERT_TRUE(prefetch.Start().ok());
   EXPECT_EQ(prefetch.Next().status().code(), ErrorCode::kInternal);
   EXPECT_EQ(prefetch.Next().status().message(), "data: while reading samples: boom");
-  const auto no_memory = [](int) -> Result<bool> { throw std::bad_alloc(); };
-  Prefetch starved(2, no_memory, background());
+  Prefetch starved(2, WholeSlots([](int) -> Status { throw std::bad_alloc(); }), workers());
   ASSERT_TRUE(starved.Start().ok());
   EXPECT_EQ(starved.Next().status().code(), ErrorCode::kOutOfMemory);
 }
 
 TEST_P(PrefetchTest, StartsAnewAfterAStop) {
-  int next = 0;
-  const auto fill = [&](int) -> Result<bool> {
+  std::atomic<int> next{0};
+  const SlotFiller filler = WholeSlots([&](int) {
     ++next;
-    return true;
-  };
-  Prefetch prefetch(2, fill, background());
+    return Status();
+  });
+  Prefetch prefetch(2, filler, workers());
   for (int round = 0; round < 20; ++round) {
     ASSERT_TRUE(prefetch.Start().ok());
     const auto taken = prefetch.Next();
@@ -107,19 +119,18 @@ TEST_P(PrefetchTest, StartsAnewAfterAStop) {
 }
 
 TEST(Prefetch, EndsWhileTheThreadWaitsForAFreeSlot) {
-  Prefetch prefetch(
-      2, [](int) -> Result<bool> { return true; }, /*background=*/true);
+  Prefetch prefetch(2, WholeSlots([](int) { return Status(); }), /*workers=*/2);
   ASSERT_TRUE(prefetch.Start().ok());
   ASSERT_TRUE(prefetch.Next().ok());  // and goes away with the thread at work or waiting
 }
 
 TEST(Prefetch, StopsFromAnotherThreadWhileNextWaits) {
   std::atomic<bool> go{false};
-  const auto slow = [&](int) -> Result<bool> {
+  const SlotFiller slow = WholeSlots([&](int) {
     while (!go) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    return true;
-  };
-  Prefetch prefetch(1, slow, /*background=*/true);
+    return Status();
+  });
+  Prefetch prefetch(1, slow, /*workers=*/1);
   ASSERT_TRUE(prefetch.Start().ok());
   std::thread other([&] {
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
@@ -131,13 +142,40 @@ TEST(Prefetch, StopsFromAnotherThreadWhileNextWaits) {
   EXPECT_EQ(prefetch.Next().status().message(), "data: the input pipeline was stopped");
 }
 
+TEST_P(PrefetchTest, FillsASlotByTasksOfItsWorkers) {
+  constexpr int kTasks = 50;
+  std::array<std::array<int, kTasks>, 2> contents{};
+  int begun = 0;
+  std::array<int, 2> batches{};
+  const SlotFiller filler = {[&](int slot) -> Result<int> {
+                               batches[static_cast<size_t>(slot)] = ++begun;
+                               return begun > 20 ? 0 : kTasks;
+                             },
+                             [&](int slot, int task, int worker) {
+                               EXPECT_LT(worker, std::max(1, workers()));
+                               const auto s = static_cast<size_t>(slot);
+                               contents[s][static_cast<size_t>(task)] = batches[s] * 100 + task;
+                               return Status();
+                             }};
+  Prefetch prefetch(2, filler, workers());
+  ASSERT_TRUE(prefetch.Start().ok());
+  for (int batch = 1; batch <= 20; ++batch) {
+    const int slot = prefetch.Next()->slot;
+    ASSERT_GE(slot, 0);
+    for (int task = 0; task < kTasks; ++task)
+      ASSERT_EQ(contents[static_cast<size_t>(slot)][static_cast<size_t>(task)], batch * 100 + task);
+    prefetch.Release(slot);
+  }
+  EXPECT_EQ(prefetch.Next()->slot, -1);
+}
+
 TEST(Prefetch, MeasuresOnlyTheWaiting) {
   std::atomic<int> begun{0};
-  const auto first_is_slow = [&](int) -> Result<bool> {
+  const SlotFiller first_is_slow = WholeSlots([&](int) {
     if (++begun == 1) std::this_thread::sleep_for(std::chrono::milliseconds(200));
-    return true;
-  };
-  Prefetch prefetch(3, first_is_slow, /*background=*/true);
+    return Status();
+  });
+  Prefetch prefetch(3, first_is_slow, /*workers=*/1);
   ASSERT_TRUE(prefetch.Start().ok());
   EXPECT_GT(prefetch.Next()->wait_seconds, 0.005);
   while (begun < 3) std::this_thread::yield();  // then the second one is ready

@@ -48,6 +48,11 @@ int Source::FindField(const std::string& name) const {
   return -1;
 }
 
+Status Source::ReadOne(int64_t index, int field, void* out) const {
+  std::vector<char> scratch(static_cast<size_t>(scratch_bytes()));
+  return Read({index}, field, scratch, out);
+}
+
 const void* Source::View(int64_t, int) const { return nullptr; }
 
 int64_t ResidentBytes(const std::vector<SourcePtr>& sources) {

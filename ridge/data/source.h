@@ -6,6 +6,7 @@
 #pragma once
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -22,6 +23,12 @@ struct Field {
   bool operator==(const Field&) const = default;
 };
 
+// Which sample is read, and in which epoch: random transforms are functions of the two.
+struct SampleAt {
+  int64_t index = 0;
+  int64_t epoch = 0;
+};
+
 class Source {
  public:
   virtual ~Source() = default;
@@ -33,9 +40,17 @@ class Source {
   int64_t size() const { return size_; }    // samples, at least 1
   int FindField(const std::string&) const;  // -1 when there is none
 
-  // Writes one field of one sample, fields()[field].type.bytes() bytes.
-  // REQUIRES: 0 <= index < size(), 0 <= field < fields().size().
-  virtual Status Read(int64_t index, int field, void* out) const = 0;
+  // Writes one field of one sample, fields()[field].type.bytes() bytes.  Several threads may read
+  // at once, each with a scratch of its own of scratch_bytes().
+  // REQUIRES: 0 <= at.index < size(), 0 <= field < fields().size().
+  virtual Status Read(SampleAt at, int field, std::span<char> scratch, void* out) const = 0;
+  virtual int64_t scratch_bytes() const { return 0; }
+
+  // The same with a scratch of its own, in the first epoch: for readers of few samples.
+  Status ReadOne(int64_t index, int field, void* out) const;
+
+  // Reading a sample takes so long (it decodes) that threads share the samples of a batch.
+  virtual bool reads_slowly() const { return false; }
 
   // The same bytes in place in memory (at any alignment), or null when they are not in memory.
   virtual const void* View(int64_t index, int field) const;

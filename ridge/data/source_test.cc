@@ -11,7 +11,7 @@ namespace {
 
 int64_t FirstPixel(const Source& source, int64_t index) {
   uint8_t image[4];
-  EXPECT_TRUE(source.Read(index, 0, image).ok());
+  EXPECT_TRUE(source.ReadOne(index, 0, image).ok());
   return image[0];
 }
 
@@ -100,7 +100,7 @@ class SyntheticTest : public testing::Test {
   static std::vector<double> Read(const Source& source, int64_t index, int field) {
     const TensorType& type = source.fields()[static_cast<size_t>(field)].type;
     Tensor tensor(type);
-    EXPECT_TRUE(source.Read(index, field, tensor.mutable_data()).ok());
+    EXPECT_TRUE(source.ReadOne(index, field, tensor.mutable_data()).ok());
     std::vector<double> values;
     for (int64_t i = 0; i < tensor.elements(); ++i) values.push_back(tensor.at(i));
     return values;

@@ -36,8 +36,8 @@ int64_t SubsetSource::Original(int64_t index) const {
   return order_ ? order_->At(begin_ + index) : begin_ + index;
 }
 
-Status SubsetSource::Read(int64_t index, int field, void* out) const {
-  return source_->Read(Original(index), field, out);
+Status SubsetSource::Read(SampleAt at, int field, std::span<char> scratch, void* out) const {
+  return source_->Read({Original(at.index), at.epoch}, field, scratch, out);
 }
 
 const void* SubsetSource::View(int64_t index, int field) const {

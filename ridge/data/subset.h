@@ -15,7 +15,9 @@ class SubsetSource : public Source {
   SubsetSource(SourcePtr source, int64_t begin, int64_t count,
                std::optional<Permutation> order = std::nullopt);
 
-  Status Read(int64_t index, int field, void* out) const override;
+  Status Read(SampleAt at, int field, std::span<char> scratch, void* out) const override;
+  int64_t scratch_bytes() const override { return source_->scratch_bytes(); }
+  bool reads_slowly() const override { return source_->reads_slowly(); }
   const void* View(int64_t index, int field) const override;
   int64_t resident_bytes() const override { return source_->resident_bytes(); }
   const Source* storage() const override { return source_->storage(); }

@@ -31,16 +31,16 @@ SyntheticSource::SyntheticSource(std::string name, std::vector<Field> fields, in
   for (const Field& field : this->fields()) streams_.push_back(StableHash(field.name));
 }
 
-Status SyntheticSource::Read(int64_t index, int field, void* out) const {
+Status SyntheticSource::Read(SampleAt at, int field, std::span<char>, void* out) const {
   const Field& description = fields()[static_cast<size_t>(field)];
   const DType dtype = description.type.dtype;
   const int64_t count = description.type.elements();
   const int64_t extent = IntegerExtent(description);
   const RandomKey key{seed_, streams_[static_cast<size_t>(field)],
-                      static_cast<uint32_t>(index >> 32)};
+                      static_cast<uint32_t>(at.index >> 32)};
   for (int64_t i = 0; i < count; i += kDraws) {
     const auto words =
-        DrawBlock(key, static_cast<uint32_t>(index), static_cast<uint64_t>(i / kDraws));
+        DrawBlock(key, static_cast<uint32_t>(at.index), static_cast<uint64_t>(i / kDraws));
     std::array<double, kDraws> values{};
     for (size_t j = 0; j < kDraws; ++j) values[j] = ToValue(words[j], description, extent);
     void* to = static_cast<char*>(out) + i * BytesPerElement(dtype);

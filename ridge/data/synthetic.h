@@ -15,7 +15,7 @@ class SyntheticSource : public Source {
   // REQUIRES: samples >= 1.
   SyntheticSource(std::string name, std::vector<Field> fields, int64_t samples, uint64_t seed);
 
-  Status Read(int64_t index, int field, void* out) const override;
+  Status Read(SampleAt at, int field, std::span<char> scratch, void* out) const override;
   int64_t resident_bytes() const override { return 0; }
 
  private:

@@ -41,7 +41,7 @@ Status BenchJob::FillBatch() {
   const BatchSpec spec = MakeBatchSpec(*forward_, job_.facts, /*with_weight=*/false);
   LoaderOptions options;
   options.batch = job_.options.batch;
-  options.background = false;
+  options.workers = 0;
   RIDGE_ASSIGN_OR_RETURN(
       const std::unique_ptr<BatchLoader> loader,
       BatchLoader::Create(data.train, spec, options, InputSlots(*executor_, spec)));

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "ridge/core/threads.h"
 #include "ridge/learn/index_extent.h"
 
 namespace ridge {
@@ -102,6 +103,12 @@ DataOptions SyntheticOptions(const Graph& forward, const ForwardInfo& facts, uin
   return options;
 }
 
+int ReadWorkers(const TrainOptions& options) {
+  const Result<int64_t> workers = ParseWorkers(options.workers);
+  RIDGE_CHECK(workers.ok(), "the options are checked");
+  return *workers > 0 ? static_cast<int>(*workers) : AvailableThreads();
+}
+
 Result<JobData> OpenJobData(const TrainOptions& options, const Graph& forward,
                             const ForwardInfo& facts, const std::optional<DataSplits>& opened) {
   const DataOptions data_options = SyntheticOptions(forward, facts, options.seed);
@@ -114,6 +121,7 @@ Result<JobData> OpenJobData(const TrainOptions& options, const Graph& forward,
   data.train = splits.train;
   data.test = splits.test;
   data.notes = splits.notes;
+  data.workers = ReadWorkers(options);
   RIDGE_RETURN_IF_ERROR(OpenValidation(options, data_options, data));
   data.train_spec = MakeBatchSpec(forward, facts, /*with_weight=*/false);
   data.eval_spec = MakeBatchSpec(forward, facts, /*with_weight=*/true);
@@ -137,6 +145,7 @@ Result<SourcePtr> OpenEvalData(const TrainOptions& options, const Graph& forward
 int64_t PlannedDataBytes(const JobData& data, int64_t batch) {
   LoaderOptions options;
   options.batch = batch;
+  options.workers = data.workers;
   int64_t bytes = ResidentBytes({data.train, data.validation, data.test});
   bytes += BatchLoader::Plan(*data.train, data.train_spec, options).own_bytes;
   options.drop_last = false;

@@ -18,6 +18,8 @@ struct JobData {
   BatchSpec eval_spec;             // with the weight
   std::vector<std::string> notes;  // DataSplits::notes of all opened data
 
+  int workers = 1;  // threads that read slow samples
+
   int64_t steps_per_epoch = 0;    // updates
   int64_t dropped_per_epoch = 0;  // samples that do not fill a group of `accumulate` batches
   int64_t total_steps = 0;
@@ -34,6 +36,9 @@ BatchSpec MakeBatchSpec(const Graph& forward, const ForwardInfo& facts, bool wit
 
 // For OpenData("synthetic"): the model's inputs, with labels and indices within their extents.
 DataOptions SyntheticOptions(const Graph& forward, const ForwardInfo& facts, uint64_t seed);
+
+// Threads that read samples which are slow to read: `--workers`, or the cores that may be used.
+int ReadWorkers(const TrainOptions& options);
 
 // Opens the data, holds out the validation part, counts steps.  Fails as OpenData does, and with
 // kInvalidArgument when batch * accumulate is larger than the training data.

@@ -18,7 +18,7 @@ TEST(JobDataTest, SyntheticTokensCoverTheVocabulary) {
   int64_t largest = 0;
   for (int64_t sample = 0; sample < 50; ++sample) {
     for (int field = 0; field < 2; ++field) {
-      ASSERT_TRUE(data->train->Read(sample, field, tokens.data()).ok());
+      ASSERT_TRUE(data->train->ReadOne(sample, field, tokens.data()).ok());
       for (int64_t token : tokens) {
         ASSERT_GE(token, 0);
         ASSERT_LT(token, 40);

@@ -44,7 +44,8 @@ Result<EvalOutcome> EvaluateRun(const EvalRequest& request, const Machine& machi
     outcome.warnings.insert(outcome.warnings.end(), loaded.warnings.begin(), loaded.warnings.end());
   }
   Evaluator evaluator(*executor, std::move(data),
-                      MakeBatchSpec(forward, facts, /*with_weight=*/true), options.batch);
+                      MakeBatchSpec(forward, facts, /*with_weight=*/true), options.batch,
+                      ReadWorkers(options));
   RIDGE_ASSIGN_OR_RETURN(const std::optional<EvalResult> result, evaluator.Run());
   RIDGE_CHECK(result.has_value(), "nobody asks an evaluation alone to stop");
   outcome.result = *result;

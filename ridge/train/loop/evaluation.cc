@@ -7,11 +7,13 @@
 
 namespace ridge {
 
-Evaluator::Evaluator(Executor& executor, SourcePtr source, BatchSpec spec, int64_t batch)
+Evaluator::Evaluator(Executor& executor, SourcePtr source, BatchSpec spec, int64_t batch,
+                     int workers)
     : executor_(executor),
       source_(std::move(source)),
       spec_(std::move(spec)),
       batch_(batch),
+      workers_(workers),
       step_(executor.StepIndex("eval")),
       classifier_(step_ >= 0 && executor.HasOutput(step_, "correct_sum")) {
   RIDGE_CHECK(step_ >= 0, "the program has no step 'eval'");
@@ -21,6 +23,7 @@ Status Evaluator::Start() {
   if (loader_ != nullptr) return loader_->Restart({});
   LoaderOptions options;
   options.batch = batch_;
+  options.workers = workers_;
   options.shuffle = false;
   options.drop_last = false;
   options.epochs = 1;

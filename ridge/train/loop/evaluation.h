@@ -14,8 +14,9 @@ namespace ridge {
 // Runs the StepPlan `eval` in the input slots of training, whose loader must be stopped meanwhile.
 class Evaluator {
  public:
+  // `workers`: threads that read slow samples.
   // REQUIRES: the executor outlives this and has a StepPlan `eval`.
-  Evaluator(Executor& executor, SourcePtr source, BatchSpec spec, int64_t batch);
+  Evaluator(Executor& executor, SourcePtr source, BatchSpec spec, int64_t batch, int workers);
 
   // nullopt when a StopSignal ended it early.
   Result<std::optional<EvalResult>> Run();
@@ -31,6 +32,7 @@ class Evaluator {
   const SourcePtr source_;
   const BatchSpec spec_;
   const int64_t batch_;
+  const int workers_;
   const int step_;
   const bool classifier_;
   std::unique_ptr<BatchLoader> loader_;  // made by the first Run

@@ -342,7 +342,8 @@ Result<bool> TrainRun::EvaluateAtEnd(const LoopResult& result, RunSummary& summa
   summary.loss = result.loss;
   if (result.evaluation) summary.Add(data_.during_name(), *result.evaluation);
   if (data_.report_set() == data_.eval_set()) return true;
-  Evaluator evaluator(*executor_, data_.report_set(), data_.eval_spec, options_.batch);
+  Evaluator evaluator(*executor_, data_.report_set(), data_.eval_spec, options_.batch,
+                      data_.workers);
   RIDGE_ASSIGN_OR_RETURN(const std::optional<EvalResult> evaluation, evaluator.Run());
   if (!evaluation) return false;
   observer_.OnEvaluation({result.state.step, result.state.position.epoch, "test", *evaluation});

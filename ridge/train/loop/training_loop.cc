@@ -185,7 +185,7 @@ void TrainingLoop::Report() {
 Status TrainingLoop::Evaluate() {
   if (evaluator_ == nullptr) {
     evaluator_ = std::make_unique<Evaluator>(executor_, data_.eval_set(), data_.eval_spec,
-                                             job_.options.batch);
+                                             job_.options.batch, data_.workers);
   }
   RIDGE_ASSIGN_OR_RETURN(const std::optional<EvalResult> evaluation, evaluator_->Run());
   result_.preempted = !evaluation;

@@ -115,6 +115,15 @@ Result<int64_t> ParseCount(const char* flag, const std::string& text) {
 }  // namespace
 
 Result<int64_t> ParseSlices(const std::string& text) { return ParseCount("--slices", text); }
+
+Result<int64_t> ParseWorkers(const std::string& text) {
+  constexpr int64_t kMost = 1024;
+  const Result<int64_t> workers = ParseCount("--workers", text);
+  if (workers.ok() && *workers <= kMost) return workers;
+  return InvalidArgument(
+      fmt::format("--workers is '{}'; it must be auto or a number from 1 to {}", text, kMost));
+}
+
 Result<int64_t> ParseInterOp(const std::string& text) { return ParseCount("--inter-op", text); }
 
 Result<int64_t> ParseRecompute(const std::string& text) {
@@ -147,6 +156,7 @@ Status CheckOptions(const TrainOptions& options) {
   RIDGE_RETURN_IF_ERROR(CheckPrecision(options.precision));
   if (const auto inter_op = ParseInterOp(options.inter_op); !inter_op.ok())
     return inter_op.status();
+  if (const auto workers = ParseWorkers(options.workers); !workers.ok()) return workers.status();
   RIDGE_RETURN_IF_ERROR(CheckModelOptions(options));
   const Result<const Optimizer*> optimizer = FindOptimizer(options.optimizer);
   if (!optimizer.ok()) return optimizer.status();

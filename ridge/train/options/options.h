@@ -45,6 +45,7 @@ struct TrainOptions {
   int64_t threads = 0;              // 0: all that may be used
   int64_t intra_op = 0;             // threads of one node; 0: all of them
   std::string inter_op = "1";       // most small nodes that run at the same time; or "auto"
+  std::string workers = "auto";     // threads that read slow samples; or their number
   std::string conv = "auto";        // Winograd where it is faster; or "direct"
   std::string kernels = "default";  // or "tuned": by times measured on this machine
   uint64_t seed = 0;
@@ -71,6 +72,9 @@ Result<std::map<std::string, int64_t>> ParseDims(const std::vector<std::string>&
 // "8" -> 8, "auto" -> kAutoSlices.  Fails with kInvalidArgument.
 inline constexpr int64_t kAutoSlices = 0;
 Result<int64_t> ParseSlices(const std::string& text);
+
+// "2" -> 2, "auto" -> 0.  Fails with kInvalidArgument.
+Result<int64_t> ParseWorkers(const std::string& text);
 
 // "2" -> 2, "auto" -> kAutoInterOp.  Fails with kInvalidArgument.
 inline constexpr int64_t kAutoInterOp = 0;

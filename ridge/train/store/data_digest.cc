@@ -20,7 +20,8 @@ int64_t SampleBytes(const Source& source) {
 
 class Digester {
  public:
-  explicit Digester(const Source& source) : source_(source) {
+  explicit Digester(const Source& source)
+      : source_(source), scratch_(static_cast<size_t>(source.scratch_bytes()), 0) {
     for (const Field& field : source.fields())
       Add(fmt::format("{} {}\n", field.name, TypeToString(field.type)));
   }
@@ -44,7 +45,7 @@ class Digester {
     const void* data = source_.View(sample, field);
     if (data == nullptr) {
       buffer_.resize(bytes);
-      RIDGE_RETURN_IF_ERROR(source_.Read(sample, field, buffer_.data()));
+      RIDGE_RETURN_IF_ERROR(source_.Read({sample}, field, scratch_, buffer_.data()));
       data = buffer_.data();
     }
     Add({static_cast<const char*>(data), bytes});
@@ -54,6 +55,7 @@ class Digester {
   const Source& source_;
   uint32_t crc_ = 0;
   std::string buffer_;
+  std::string scratch_;
 };
 
 }  // namespace
