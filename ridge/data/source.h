@@ -6,6 +6,7 @@
 #pragma once
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -20,6 +21,7 @@ struct Field {
   std::string name;     // "image"
   TensorType type;      // of one sample: u8[28,28]
   int64_t classes = 0;  // largest value + 1 of an integer scalar; 0 when that says nothing
+  std::vector<std::string> class_names = {};  // of the values 0, 1, ...; empty when they have none
   bool operator==(const Field&) const = default;
 };
 
@@ -78,24 +80,31 @@ int64_t ResidentBytes(const std::vector<SourcePtr>& sources);
 
 struct DataSplits {
   SourcePtr train;
+  SourcePtr validation;            // null when the data has none of its own
   SourcePtr test;                  // null when the data has none
   std::vector<std::string> notes;  // what was read otherwise than it could be; a sentence each
 
-  int64_t resident_bytes() const { return ResidentBytes({train, test}); }
+  int64_t resident_bytes() const { return ResidentBytes({train, validation, test}); }
 };
 
 struct DataOptions {
-  std::vector<Field> synthetic_fields;  // what `synthetic` makes: the model's inputs
+  std::vector<Field> model_inputs;  // what `synthetic` makes, and what `images` are sized for
   int64_t synthetic_samples = 4096;
   uint64_t seed = 0;  // of the synthetic values
   std::string fashion_mnist_folder = "/usr/share/datasets/fashion-mnist";
 };
 
-// Opens `fashion-mnist`, `synthetic`, `idx:DIR`, `npz:FILE` or `csv:FILE` and loads it; the memory
-// needed while loading is resident_bytes() plus less than 1 MiB of buffers.
-// Fails with kInvalidArgument for an unknown spec, kInvalidData for a missing or malformed file
-// (the message names the file, what is and what should be), kOutOfMemory when it does not fit.
+// Opens `fashion-mnist`, `synthetic`, `images:DIR`, `idx:DIR`, `npz:FILE` or `csv:FILE` and loads
+// it; the memory needed while loading is resident_bytes() plus less than 1 MiB of buffers.  A
+// folder alone is `images:DIR` when it holds pictures in folders; a note tells. Fails with
+// kInvalidArgument for an unknown spec, kInvalidData for a missing or malformed file (the message
+// names the file, what is and what should be), kOutOfMemory when it does not fit.
 Result<DataSplits> OpenData(const std::string& spec, const DataOptions& options = {});
+
+// The fields known before the model, of data that adapt to its inputs (`synthetic`, `images`):
+// none, or some.  Nothing for other data, which OpenData opens without a model.  Fails as OpenData
+// does.
+Result<std::optional<std::vector<Field>>> FieldsBeforeModel(const std::string& spec);
 
 struct ValidationSplit {
   SourcePtr train;

@@ -20,6 +20,18 @@ Status UnknownModel(const std::string& name) {
                             name, DidYouMean(name, names), fmt::join(names, ", ")));
 }
 
+constexpr const char* kClasses = "classes";
+
+// The model's parameters, with options.classes as the default of its classes.
+std::vector<ModelParameter> ParametersOf(const BuiltinModel& model, const ModelOptions& options) {
+  std::vector<ModelParameter> parameters = model.parameters;
+  for (ModelParameter& parameter : parameters) {
+    if (parameter.name == kClasses && options.classes > 0)
+      parameter.default_value = options.classes;
+  }
+  return parameters;
+}
+
 }  // namespace
 
 const std::vector<BuiltinModel>& BuiltinModels() {
@@ -46,8 +58,18 @@ Result<Graph> BuildModel(const std::string& spec, const ModelOptions& options) {
   const BuiltinModel* model = FindBuiltinModel(parsed.name);
   if (model == nullptr) return UnknownModel(parsed.name);
   RIDGE_ASSIGN_OR_RETURN(const ModelArguments arguments,
-                         ModelArguments::Check(parsed, model->parameters));
+                         ModelArguments::Check(parsed, ParametersOf(*model, options)));
   return model->build(arguments, options);
+}
+
+bool LeavesClassesOpen(const std::string& spec) {
+  const auto parsed = ParseModelSpec(spec);
+  const BuiltinModel* model = parsed.ok() ? FindBuiltinModel(parsed->name) : nullptr;
+  if (model == nullptr) return false;
+  const auto is_classes = [](const auto& named) { return named.name == kClasses; };
+  const bool takes = std::any_of(model->parameters.begin(), model->parameters.end(), is_classes);
+  const auto given = [](const auto& argument) { return argument.first == kClasses; };
+  return takes && std::none_of(parsed->arguments.begin(), parsed->arguments.end(), given);
 }
 
 int64_t ParameterCount(const Graph& graph) {

@@ -16,6 +16,7 @@ namespace ridge {
 struct ModelOptions {
   int64_t batch = 32;
   DType dtype = DType::kF32;  // of parameters and activations
+  int64_t classes = 0;        // where the spec gives none; 0: the model's own default
 };
 
 struct BuiltinModel {
@@ -34,6 +35,9 @@ const BuiltinModel* FindBuiltinModel(const std::string& name);
 // Fails with kInvalidModel for an unknown name or parameter (the message lists what there is), and
 // with kInvalidArgument for a batch below 1.
 Result<Graph> BuildModel(const std::string& spec, const ModelOptions& options = {});
+
+// Whether the model of a spec has classes, and the spec doesn't say how many.
+bool LeavesClassesOpen(const std::string& spec);
 
 // What a graph takes and learns.
 struct ModelFacts {

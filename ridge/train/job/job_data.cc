@@ -19,6 +19,11 @@ std::optional<double> ParseFraction(const std::string& text) {
   return value;
 }
 
+SourcePtr EvalPart(const DataSplits& splits) {
+  if (splits.test) return splits.test;
+  return splits.validation ? splits.validation : splits.train;
+}
+
 Status OpenValidation(const TrainOptions& options, const DataOptions& data_options, JobData& data) {
   if (options.validation.empty()) return Status();
   if (const std::optional<double> fraction = ParseFraction(options.validation)) {
@@ -29,7 +34,7 @@ Status OpenValidation(const TrainOptions& options, const DataOptions& data_optio
     return Status();
   }
   RIDGE_ASSIGN_OR_RETURN(const DataSplits splits, OpenData(options.validation, data_options));
-  data.validation = splits.test ? splits.test : splits.train;
+  data.validation = EvalPart(splits);
   data.notes.insert(data.notes.end(), splits.notes.begin(), splits.notes.end());
   return Status();
 }
@@ -84,7 +89,7 @@ BatchSpec MakeBatchSpec(const Graph& forward, const ForwardInfo& facts, bool wit
   return spec;
 }
 
-DataOptions SyntheticOptions(const Graph& forward, const ForwardInfo& facts, uint64_t seed) {
+DataOptions DataOptionsOf(const Graph& forward, const ForwardInfo& facts, uint64_t seed) {
   DataOptions options;
   options.seed = seed;
   const int64_t classes = facts.logits == kNoValue ? 0 : forward.type(facts.logits).dims.back();
@@ -98,7 +103,7 @@ DataOptions SyntheticOptions(const Graph& forward, const ForwardInfo& facts, uin
     const bool label =
         input.name == label_name || (IsInteger(input.type.dtype) && input.type.dims.empty());
     if (extent == 0 && label) extent = classes;
-    options.synthetic_fields.push_back({input.name, input.type, extent});
+    options.model_inputs.push_back({input.name, input.type, extent});
   }
   return options;
 }
@@ -111,7 +116,7 @@ int ReadWorkers(const TrainOptions& options) {
 
 Result<JobData> OpenJobData(const TrainOptions& options, const Graph& forward,
                             const ForwardInfo& facts, const std::optional<DataSplits>& opened) {
-  const DataOptions data_options = SyntheticOptions(forward, facts, options.seed);
+  const DataOptions data_options = DataOptionsOf(forward, facts, options.seed);
   DataSplits splits;
   if (opened) splits = *opened;
   if (!opened) {
@@ -119,6 +124,7 @@ Result<JobData> OpenJobData(const TrainOptions& options, const Graph& forward,
   }
   JobData data;
   data.train = splits.train;
+  data.validation = splits.validation;
   data.test = splits.test;
   data.notes = splits.notes;
   data.workers = ReadWorkers(options);
@@ -137,9 +143,9 @@ Result<SourcePtr> OpenEvalData(const TrainOptions& options, const Graph& forward
   if (opened) splits = *opened;
   if (!opened) {
     RIDGE_ASSIGN_OR_RETURN(splits,
-                           OpenData(options.data, SyntheticOptions(forward, facts, options.seed)));
+                           OpenData(options.data, DataOptionsOf(forward, facts, options.seed)));
   }
-  return splits.test ? splits.test : splits.train;
+  return EvalPart(splits);
 }
 
 int64_t PlannedDataBytes(const JobData& data, int64_t batch) {

@@ -12,7 +12,7 @@ namespace ridge {
 
 struct JobData {
   SourcePtr train;
-  SourcePtr validation;  // null when not requested
+  SourcePtr validation;  // requested, else the data's own; null when there is none
   SourcePtr test;        // null when the data has none
   BatchSpec train_spec;
   BatchSpec eval_spec;             // with the weight
@@ -34,8 +34,8 @@ struct JobData {
 // One sample of each data input of the graph.
 BatchSpec MakeBatchSpec(const Graph& forward, const ForwardInfo& facts, bool with_weight);
 
-// For OpenData("synthetic"): the model's inputs, with labels and indices within their extents.
-DataOptions SyntheticOptions(const Graph& forward, const ForwardInfo& facts, uint64_t seed);
+// The model's inputs, with labels and indices within their extents, for data that adapt to them.
+DataOptions DataOptionsOf(const Graph& forward, const ForwardInfo& facts, uint64_t seed);
 
 // Threads that read samples which are slow to read: `--workers`, or the cores that may be used.
 int ReadWorkers(const TrainOptions& options);
@@ -47,7 +47,7 @@ Result<JobData> OpenJobData(const TrainOptions& options, const Graph& forward,
                             const ForwardInfo& facts,
                             const std::optional<DataSplits>& opened = std::nullopt);
 
-// Data for an evaluation (options.data): the test split if the spec has one, else all of it.
+// Data for an evaluation (options.data): the test part, else the validation part, else all of it.
 Result<SourcePtr> OpenEvalData(const TrainOptions& options, const Graph& forward,
                                const ForwardInfo& facts,
                                const std::optional<DataSplits>& opened = std::nullopt);

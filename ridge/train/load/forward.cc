@@ -81,6 +81,33 @@ Status CheckOwnStep(const TrainOptions& options, const Forward& forward) {
                   options.model, name));
 }
 
+// Of the data, by their names; 0 when they have none.
+int64_t NamedClasses(const std::vector<Field>& fields) {
+  for (const Field& field : fields) {
+    if (!field.class_names.empty()) return field.classes;
+  }
+  return 0;
+}
+
+// Opens the data, unless they adapt to the model, and tells the request what they determine.
+Status TakeData(const TrainOptions& options, ModelRequest& request, Forward& forward) {
+  if (options.data.empty()) return Status();
+  RIDGE_ASSIGN_OR_RETURN(const auto known, FieldsBeforeModel(options.data));
+  if (known) {
+    request.fields = *known;
+  } else {
+    RIDGE_ASSIGN_OR_RETURN(forward.data, OpenData(options.data));
+    request.fields = forward.data->train->fields();
+  }
+  // A run that began with another's weights has that one's classes.
+  RIDGE_ASSIGN_OR_RETURN(const auto dims, ParseDims(options.data_dims));
+  const auto classes = dims.find("classes");
+  request.classes = classes != dims.end()   ? classes->second
+                    : options.start.empty() ? NamedClasses(request.fields)
+                                            : 0;
+  return Status();
+}
+
 }  // namespace
 
 std::optional<double> FixedRate(const Forward& forward) {
@@ -92,10 +119,7 @@ std::optional<double> FixedRate(const Forward& forward) {
 Result<Forward> LoadForward(const TrainOptions& options, const std::string& model) {
   Forward forward;
   RIDGE_ASSIGN_OR_RETURN(ModelRequest request, RequestFor(options, model));
-  if (!options.data.empty() && options.data != "synthetic") {
-    RIDGE_ASSIGN_OR_RETURN(forward.data, OpenData(options.data));
-    request.fields = forward.data->train->fields();
-  }
+  RIDGE_RETURN_IF_ERROR(TakeData(options, request, forward));
   RIDGE_ASSIGN_OR_RETURN(Graph loaded, LoadModel(request, &forward.notes));
   RIDGE_ASSIGN_OR_RETURN(forward.graph, WithLoss(std::move(loaded), options.loss, request.fields));
   if (!forward.notes.file_has_optimizer) RIDGE_RETURN_IF_ERROR(KeepMasterParams(forward));

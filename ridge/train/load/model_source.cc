@@ -89,13 +89,24 @@ Status StartFromWeights(const ModelRequest& request, Graph& graph, ModelNotes* n
   return Status();
 }
 
+Result<Graph> LoadBuiltin(const std::string& spec, const ModelRequest& request, int64_t classes,
+                          ModelNotes* notes) {
+  if (notes != nullptr && classes > 0 && LeavesClassesOpen(spec)) {
+    notes->data_dims.push_back(fmt::format("classes={}", classes));
+    notes->notes.push_back(fmt::format("{}: {} classes, as the data has", spec, classes));
+  }
+  return BuildModel(spec, {.batch = request.batch, .dtype = request.dtype, .classes = classes});
+}
+
 // The run's own copy of a file, else its built-in model.
 Result<Graph> LoadFromRun(const ModelRequest& request, ModelNotes* notes) {
   RIDGE_ASSIGN_OR_RETURN(const Run run, Run::Open(request.model));
   const std::string source = run.ModelSource();
   if (IsGraphFile(source)) return LoadText(source, request);
   if (IsOnnxFile(source)) return LoadOnnxFromRun(run, request, notes);
-  return BuildModel(source, {.batch = request.batch, .dtype = request.dtype});
+  RIDGE_ASSIGN_OR_RETURN(const auto dims, ParseDims(run.options().data_dims));
+  const auto classes = dims.find("classes");
+  return LoadBuiltin(source, request, classes == dims.end() ? 0 : classes->second, notes);
 }
 
 Result<Graph> LoadPlainModel(const ModelRequest& request, ModelNotes* notes) {
@@ -105,7 +116,7 @@ Result<Graph> LoadPlainModel(const ModelRequest& request, ModelNotes* notes) {
   }
   if (IsOnnxFile(request.model)) return LoadOnnx(request.model, request, notes);
   if (Run::Exists(request.model)) return LoadFromRun(request, notes);
-  return BuildModel(request.model, {.batch = request.batch, .dtype = request.dtype});
+  return LoadBuiltin(request.model, request, request.classes, notes);
 }
 
 }  // namespace

@@ -14,7 +14,8 @@ namespace ridge {
 struct ModelRequest {
   std::string model;  // a built-in spec, FILE.onnx, FILE.ridge, or a run folder
   int64_t batch = 32;
-  DType dtype = DType::kF32;                 // of built-in models
+  DType dtype = DType::kF32;  // of built-in models
+  int64_t classes = 0;        // of built-in models whose spec gives none; 0: their own default
   std::map<std::string, int64_t> dims = {};  // further named dimensions (`--dim NAME=N`)
 
   // A safetensors file with initial parameters and statistics, under the names of a built-in
@@ -41,9 +42,10 @@ struct ModelNotes {
   std::vector<std::string> notes;      // one sentence each
   std::vector<std::string> unreached;  // parameters without a gradient, and why; a sentence each
   std::vector<std::string> known;      // arrays that only determine shapes: no inputs of the graph
-  std::vector<std::string> data_dims;  // "NAME=N": dimensions that the data determined
-  bool file_has_optimizer = false;     // the graph is the file's own training step
-  std::optional<double> own_rate;      // ... with this learning rate, if that is one fixed number
+  // "NAME=N": dimensions, and a built-in model's classes, that the data determined
+  std::vector<std::string> data_dims;
+  bool file_has_optimizer = false;  // the graph is the file's own training step
+  std::optional<double> own_rate;   // ... with this learning rate, if that is one fixed number
   std::vector<std::string> external_files;  // files beside an ONNX file that hold its tensors
 };
 

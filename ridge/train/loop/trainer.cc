@@ -30,6 +30,13 @@ bool StartsAnew(const TrainRequest& request) {
                              !options.model.empty() && !options.data.empty());
 }
 
+std::vector<std::string> ClassNamesOf(const Source& source) {
+  for (const Field& field : source.fields()) {
+    if (!field.class_names.empty()) return field.class_names;
+  }
+  return {};
+}
+
 // The state of one call of Train, shared by its stages.
 class TrainRun {
  public:
@@ -122,6 +129,9 @@ Status TrainRun::StartFromRun() {
                          run.checkpoints().Find(request_.start_checkpoint));
   options_.start = start.path;
   TakeModelOptions(run.options(), request_.given, options_);
+  for (const std::string& dim : run.options().data_dims) {
+    if (dim.starts_with("classes=")) options_.data_dims.push_back(dim);
+  }
   source_ = run.ModelSource();
   return Status();
 }
@@ -207,6 +217,8 @@ Status TrainRun::OpenFolder() {
     RIDGE_RETURN_IF_ERROR(WriteFileAtomically(folder_->File("model.ridge"), PrintGraph(graph)));
   }
   if (IsOnnxFile(options_.model)) RIDGE_RETURN_IF_ERROR(KeepOnnx(source_, notes_, folder_->path()));
+  if (const std::vector<std::string> names = ClassNamesOf(*data_.train); !names.empty())
+    RIDGE_RETURN_IF_ERROR(WriteFileAtomically(folder_->File("classes.json"), NamesToJson(names)));
   if (options_.kernels == "tuned") {
     const KernelTimes times{machine_.profile.id, /*library=*/"", /*made_at=*/"", machine_.kernel_s};
     RIDGE_RETURN_IF_ERROR(

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "ridge/core/files.h"
@@ -16,6 +17,7 @@ namespace fs = std::filesystem;
 
 constexpr char kOptions[] = "options.json";
 constexpr int64_t kMostOptionsBytes = 1 << 20;
+constexpr int64_t kMostNamesBytes = int64_t{1} << 26;
 
 // The run with the newest options.json; of equal times the one with the greater name.
 std::string NewestRun() {
@@ -55,6 +57,24 @@ Result<Run> Run::Open(const std::string& folder) {
 std::string Run::ModelSource() const {
   if (IsGraphFile(options_.model)) return File("model.ridge");
   return IsOnnxFile(options_.model) ? File("model.onnx") : options_.model;
+}
+
+Result<std::vector<std::string>> Run::ClassNames() const {
+  const std::string path = File("classes.json");
+  std::error_code ignored;
+  if (!fs::exists(path, ignored)) return std::vector<std::string>();
+  RIDGE_ASSIGN_OR_RETURN(const std::string text, ReadFile(path, kMostNamesBytes));
+  const auto json = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
+  const auto is_text = [](const nlohmann::json& name) { return name.is_string(); };
+  if (json.is_array() && std::all_of(json.begin(), json.end(), is_text))
+    return json.get<std::vector<std::string>>();
+  return Status(ErrorCode::kInvalidData, path + ": is no list of names");
+}
+
+std::string NamesToJson(const std::vector<std::string>& names) {
+  return nlohmann::json(names).dump(1, ' ', /*ensure_ascii=*/false,
+                                    nlohmann::json::error_handler_t::replace) +
+         "\n";
 }
 
 std::vector<std::string> Run::MetricsLines() const {

@@ -31,6 +31,10 @@ class Run {
 
   Checkpoints checkpoints() const { return Checkpoints(File("checkpoints")); }
 
+  // The names of the classes 0, 1, ... (classes.json); none when its data have no names.
+  // Fails with kInvalidData when the file cannot be read.
+  Result<std::vector<std::string>> ClassNames() const;
+
   // The lines of metrics.jsonl; the last one is incomplete when the run was killed.
   std::vector<std::string> MetricsLines() const;
 
@@ -41,6 +45,9 @@ class Run {
   std::string path_;
   TrainOptions options_;
 };
+
+// The text of classes.json.  Bytes that are no UTF-8 become U+FFFD.
+std::string NamesToJson(const std::vector<std::string>& names);
 
 // The tensors of a checkpoint by name (parameters, statistics, optimizer state), mapped from its
 // files, when `model` is a run; none for other models.  `warnings` are LoadedCheckpoint's.

@@ -3,6 +3,7 @@
 //   options.json  plan.txt  plan.json  metrics.jsonl  events.out.tfevents.*
 //   checkpoints/step-<n>/  checkpoints/best  trace.json on request  summary.json on completion
 //   model.ridge   when the model is a graph in text form: the run needs no other file
+//   classes.json  the names of the classes, when the data have names
 //   kernels.json  with --kernels tuned: the measured seconds that chose its kernels
 //   model.onnx    when it is an ONNX file, with its external data beside it
 //   run.lock      held by the process that trains
