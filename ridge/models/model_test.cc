@@ -130,5 +130,19 @@ TEST(ModelTest, AbsurdSizesAreRefusedNotComputed) {
   EXPECT_EQ(BuildModel("resnet18:image=8", {.batch = 1}).status().code(), ErrorCode::kInvalidModel);
 }
 
+TEST(BuildModel, TakesClassesThatTheSpecLeavesOpen) {
+  const auto classes = [](const std::string& spec) {
+    const Graph graph = *BuildModel(spec, {.batch = 2, .classes = 3});
+    return graph.type(graph.FindOutput("logits")).dims.back();
+  };
+  EXPECT_EQ(classes("cnn"), 3);
+  EXPECT_EQ(classes("cnn:filters=8"), 3);
+  EXPECT_EQ(classes("cnn:classes=7"), 7);
+  EXPECT_TRUE(LeavesClassesOpen("resnet18:image=64"));
+  EXPECT_FALSE(LeavesClassesOpen("cnn:classes=7"));
+  EXPECT_FALSE(LeavesClassesOpen("gpt"));
+  EXPECT_FALSE(LeavesClassesOpen("net.onnx"));
+}
+
 }  // namespace
 }  // namespace ridge

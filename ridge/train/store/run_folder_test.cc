@@ -112,5 +112,17 @@ TEST_F(RunFolderTest, OptionsThatCannotBeReadAreNoRun) {
   EXPECT_TRUE(run.status().message().starts_with("./options.json: not the options of a run: "));
 }
 
+TEST_F(RunFolderTest, NamesOfClassesAreReadAsTheyWereWritten) {
+  Create("mine");
+  const Run run = *Run::Open("mine");
+  EXPECT_TRUE(run.ClassNames()->empty());
+  const std::vector<std::string> names = {"cat", "\"dog\"", "caf\u00e9"};
+  std::ofstream(run.File("classes.json")) << NamesToJson(names);
+  EXPECT_EQ(*run.ClassNames(), names);
+  EXPECT_EQ(NamesToJson({"\xFF"}), "[\n \"\xEF\xBF\xBD\"\n]\n");
+  std::ofstream(run.File("classes.json")) << "{";
+  EXPECT_EQ(run.ClassNames().status().message(), "mine/classes.json: is no list of names");
+}
+
 }  // namespace
 }  // namespace ridge
