@@ -114,7 +114,7 @@ TEST_F(RunFolderTest, OptionsThatCannotBeReadAreNoRun) {
 
 TEST_F(RunFolderTest, NamesOfClassesAreReadAsTheyWereWritten) {
   Create("mine");
-  const Run run = *Run::Open("mine");
+  const ridge::Run run = *ridge::Run::Open("mine");
   EXPECT_TRUE(run.ClassNames()->empty());
   const std::vector<std::string> names = {"cat", "\"dog\"", "caf\u00e9"};
   std::ofstream(run.File("classes.json")) << NamesToJson(names);
