@@ -1,5 +1,6 @@
 // The golden cases are Pillow's: tests/golden/make_pictures.py.
 #include <gtest/gtest.h>
+#include <hwy/targets.h>
 
 #include <cstring>
 #include <fstream>
@@ -110,7 +111,8 @@ std::string FittedSha(std::istringstream& words) {
                                 FilterOf(filter), channels)));
 }
 
-TEST(Image, GivesTheBytesOfPillow) {
+// All cases, with whatever instructions are chosen now.
+void ExpectTheBytesOfPillow() {
   std::ifstream expected(GoldenFolder() + "expected.txt");
   int cases = 0;
   for (std::string line; std::getline(expected, line); ++cases) {
@@ -125,6 +127,18 @@ TEST(Image, GivesTheBytesOfPillow) {
     EXPECT_EQ(is, sha) << line;
   }
   EXPECT_GT(cases, 300);
+}
+
+TEST(Image, GivesTheBytesOfPillowWithAllInstructions) {
+  for (const int64_t target : {HWY_AVX3, HWY_AVX2, HWY_SSSE3}) {
+    if ((hwy::SupportedTargets() & target) == 0) continue;
+    hwy::SetSupportedTargetsForTest(target);
+    hwy::GetChosenTarget().Update(target);
+    SCOPED_TRACE(hwy::TargetName(target));
+    ExpectTheBytesOfPillow();
+    hwy::SetSupportedTargetsForTest(0);
+    hwy::GetChosenTarget().Update(hwy::SupportedTargets());
+  }
 }
 
 TEST(Resize, OfAWindowIsThatPartOfTheWhole) {
