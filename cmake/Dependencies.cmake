@@ -70,6 +70,25 @@ if(PROTOC_PROGRAM AND PROTOBUF_INCLUDE_DIR AND PROTOBUF_LITE_ARCHIVE)
     INTERFACE_LINK_LIBRARIES Threads::Threads)
 endif()
 
+# Decoders of pictures, as archives too: no other machine needs them.
+# ridge_find_archive(TARGET HEADER ARCHIVE [dependency...])
+function(ridge_find_archive target header archive)
+  string(MAKE_C_IDENTIFIER "RIDGE_${archive}" name)
+  find_path(${name}_INCLUDE_DIR ${header})
+  find_library(${name} ${archive})
+  mark_as_advanced(${name}_INCLUDE_DIR ${name})
+  if(${name}_INCLUDE_DIR AND ${name})
+    add_library(${target} STATIC IMPORTED GLOBAL)
+    set_target_properties(${target} PROPERTIES
+      IMPORTED_LOCATION "${${name}}"
+      INTERFACE_INCLUDE_DIRECTORIES "${${name}_INCLUDE_DIR}"
+      INTERFACE_LINK_LIBRARIES "${ARGN}")
+  endif()
+endfunction()
+ridge_find_archive(ridge::turbojpeg turbojpeg.h libturbojpeg.a)
+ridge_find_archive(ridge::png png.h libpng16.a ZLIB::ZLIB m)
+ridge_find_archive(ridge::webp webp/decode.h libwebp.a Threads::Threads)
+
 set(RIDGE_ONNX_FOLDER "${PROJECT_SOURCE_DIR}/build/deps/onnx-messages")
 find_file(RIDGE_ONNX_PROTO onnx/onnx-ml.proto PATHS "${RIDGE_ONNX_FOLDER}" NO_DEFAULT_PATH)
 mark_as_advanced(RIDGE_ONNX_PROTO)
@@ -89,6 +108,9 @@ ridge_find(CLI11         TARGET CLI11::CLI11          PACKAGE libcli11-dev
            VERSION "${CLI11_VERSION}")
 ridge_find(zlib          TARGET ZLIB::ZLIB            PACKAGE zlib1g-dev
            VERSION "${ZLIB_VERSION_STRING}")
+ridge_find(TurboJPEG     TARGET ridge::turbojpeg      PACKAGE libturbojpeg0-dev)
+ridge_find(libpng        TARGET ridge::png            PACKAGE libpng-dev)
+ridge_find(libwebp       TARGET ridge::webp           PACKAGE libwebp-dev)
 ridge_find(protobuf-lite TARGET ridge::protobuf_lite
            PACKAGE "libprotobuf-dev and protobuf-compiler")
 ridge_find(ONNX-messages TARGET ridge::onnx_messages

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Fails when a file includes a header of a higher layer, of another layer of its own rank, or of a
-higher room of its own layer.
+higher room of its own layer.  A leaf room includes nothing of its layer but itself.
 
 usage: check_layers.py [FOLDER]     FOLDER is ridge/ (the default)
 
@@ -23,6 +23,7 @@ RANK = {
     "cli": 7, "python": 7,
 }
 ROOMS = {"train": ["options", "store", "load", "job", "loop"]}
+LEAVES = {"data": {"image"}}
 SUFFIXES = {".h", ".cc", ".cu", ".cuh", ".def"}
 INCLUDE = re.compile(r'\s*#\s*include\s*"ridge/(\w+)/([^"]+)"')
 
@@ -30,6 +31,8 @@ INCLUDE = re.compile(r'\s*#\s*include\s*"ridge/(\w+)/([^"]+)"')
 def room_violation(layer, room, other):
     """What is wrong with a file of ROOM that includes one of OTHER; None when nothing is."""
     rooms = ROOMS.get(layer, [])
+    if other != room and room in LEAVES.get(layer, ()):
+        return f"{layer}/{room} includes {layer}/{other}; it is a leaf and includes only itself"
     if other == room or not rooms:
         return None
     for name in (room, other):

@@ -68,6 +68,16 @@ class CheckLayers(Tree):
         self.write("plan/a.cc", '#include "ridge/backend/device.h"\n')
         self.assertEqual(self.run_tool(check_layers)[0], 1)
 
+    def test_a_leaf_room_knows_only_itself(self):
+        self.write("data/image/a.h", '#include "ridge/core/x.h"\n')
+        self.write("data/image/b.cc", '#include "ridge/data/source.h"\n'
+                                             '#include "ridge/data/image/a.h"\n')
+        self.write("data/c.cc", '#include "ridge/data/image/a.h"\n')
+        status, output = self.run_tool(check_layers)
+        self.assertEqual(status, 1)
+        self.assertIn("b.cc:1: data/image includes data/source.h; it is a leaf", output)
+        self.assertEqual(output.count("\n"), 1)
+
     def test_rooms_know_only_lower_rooms(self):
         self.write("train/job/a.cc", '#include "ridge/train/options/o.h"\n')
         self.assertEqual(self.run_tool(check_layers)[0], 0)

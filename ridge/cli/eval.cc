@@ -106,7 +106,8 @@ VerbBody AddEval(CLI::App& app) {
   AddArgument(app, "RUN", verb->run, "A run folder, or a model with its initial values");
   AddCheckpointFlag(app, verb->checkpoint);
   AddOption(app, verb->model, "data",
-            "fashion-mnist, synthetic, idx:DIR, npz:FILE or csv:FILE; its test part if it has one");
+            "fashion-mnist, synthetic, images:DIR, idx:DIR, npz:FILE or csv:FILE; its test part if "
+            "it has one");
   AddOption(app, verb->model, "loss",
             "Of a model: cross_entropy:OUTPUT, mse:OUTPUT, bce:OUTPUT, or an output (loss)");
   AddWeightsFlags(app, verb->model);

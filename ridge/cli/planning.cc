@@ -69,8 +69,8 @@ Result<PlannedRun> PlanRun(const TrainOptions& options, const Machine& machine) 
   PlannedRun run;
   run.notes = std::move(forward.notes);
   if (!options.data.empty()) {
-    RIDGE_ASSIGN_OR_RETURN(run.data,
-                           OpenJobData(options, forward.graph, forward.facts, forward.data));
+    RIDGE_ASSIGN_OR_RETURN(run.data, OpenJobData(options, forward.graph, forward.facts,
+                                                 forward.data, forward.preprocessing));
   }
   const JobData* data = run.data ? &*run.data : nullptr;
   RIDGE_ASSIGN_OR_RETURN(run.job, PlanJob(options, forward.graph, data, machine));

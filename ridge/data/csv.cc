@@ -145,6 +145,7 @@ Result<DataSplits> OpenCsv(const std::string& name, const std::string& argument,
   const SourcePtr all = splits.train;
   const int64_t training = all->size() - plan.split.held_out();
   splits.train = std::make_shared<SubsetSource>(all, 0, training);
+  splits.held_out = true;
   splits.validation = std::make_shared<SubsetSource>(all, training, plan.split.held_out());
   return splits;
 }

@@ -3,9 +3,11 @@
 
 #include <algorithm>
 #include <new>
+#include <string_view>
 
 #include "ridge/data/csv.h"
 #include "ridge/data/idx.h"
+#include "ridge/data/image_folder.h"
 #include "ridge/data/npz_source.h"
 #include "ridge/data/synthetic.h"
 
@@ -15,23 +17,56 @@ namespace {
 Status UnknownSpec(const std::string& spec) {
   return InvalidArgument(
       "data '" + spec +
-      "': is not a known kind of data; known are fashion-mnist, synthetic, idx:DIR, "
+      "': is not a known kind of data; known are fashion-mnist, synthetic, images:DIR, idx:DIR, "
       "npz:FILE, csv:FILE");
 }
 
-Result<DataSplits> OpenKind(const std::string& spec, const std::string& kind,
-                            const std::string& argument, const DataOptions& options) {
-  if (spec == "fashion-mnist") return OpenFashionMnist(options.fashion_mnist_folder);
-  if (spec == "synthetic") return OpenSynthetic(options);
-  const bool known = kind == "idx" || kind == "npz" || kind == "csv";
-  if (!known) return UnknownSpec(spec);
-  if (argument.empty()) {
-    return InvalidArgument("data '" + spec + "': names no " + (kind == "idx" ? "folder" : "file") +
-                           "; write " + kind + (kind == "idx" ? ":DIR" : ":FILE"));
-  }
-  if (kind == "idx") return OpenIdxFolder(spec, argument);
-  if (kind == "npz") return OpenNpz(spec, argument);
-  return OpenCsv(spec, argument, options);
+// "kind:argument"
+struct Spec {
+  std::string text, kind, argument;
+  bool guessed = false;  // a folder of pictures without a kind
+};
+
+Spec SplitSpec(const std::string& text) {
+  const size_t colon = text.find(':');
+  Spec spec{text, text.substr(0, colon), ""};
+  if (colon != std::string::npos) spec.argument = text.substr(colon + 1);
+  return spec;
+}
+
+bool IsKnown(const std::string& kind) {
+  constexpr std::string_view kKinds[] = {"fashion-mnist", "synthetic", "images",
+                                         "idx",           "npz",       "csv"};
+  return std::find(std::begin(kKinds), std::end(kKinds), kind) != std::end(kKinds);
+}
+
+// A folder of pictures is taken for what it is.
+Spec ParseSpec(const std::string& text) {
+  Spec spec = SplitSpec(text);
+  if (IsKnown(spec.kind) || !HoldsPictures(text)) return spec;
+  spec = SplitSpec("images:" + text);
+  spec.guessed = true;
+  return spec;
+}
+
+Status CheckArgument(const Spec& spec) {
+  if (!spec.argument.empty()) return Status();
+  const bool folder = spec.kind == "idx" || spec.kind == "images";
+  return InvalidArgument("data '" + spec.text + "': names no " + (folder ? "folder" : "file") +
+                         "; write " + spec.kind + (folder ? ":DIR" : ":FILE"));
+}
+
+Result<DataSplits> OpenKind(const Spec& spec, const DataOptions& options) {
+  if (spec.text == "fashion-mnist") return OpenFashionMnist(options.fashion_mnist_folder);
+  if (spec.text == "synthetic") return OpenSynthetic(options);
+  const bool takes_argument =
+      IsKnown(spec.kind) && spec.kind != "fashion-mnist" && spec.kind != "synthetic";
+  if (!takes_argument) return UnknownSpec(spec.text);
+  RIDGE_RETURN_IF_ERROR(CheckArgument(spec));
+  if (spec.kind == "images") return OpenImageFolder(spec.text, spec.argument, options);
+  if (spec.kind == "idx") return OpenIdxFolder(spec.text, spec.argument);
+  if (spec.kind == "npz") return OpenNpz(spec.text, spec.argument);
+  return OpenCsv(spec.text, spec.argument, options);
 }
 
 }  // namespace
@@ -68,14 +103,26 @@ int64_t ResidentBytes(const std::vector<SourcePtr>& sources) {
   return bytes;
 }
 
-Result<DataSplits> OpenData(const std::string& spec, const DataOptions& options) {
-  const size_t colon = spec.find(':');
-  const std::string argument = colon == std::string::npos ? "" : spec.substr(colon + 1);
+Result<DataSplits> OpenData(const std::string& text, const DataOptions& options) {
   try {
-    return OpenKind(spec, spec.substr(0, colon), argument, options);
+    const Spec spec = ParseSpec(text);
+    Result<DataSplits> splits = OpenKind(spec, options);
+    if (splits.ok() && spec.guessed)
+      splits->notes.push_back("data '" + text + "': is read as " + spec.text);
+    return splits;
   } catch (const std::bad_alloc&) {
-    return Status(ErrorCode::kOutOfMemory, "data '" + spec + "': does not fit into memory");
+    return Status(ErrorCode::kOutOfMemory, "data '" + text + "': does not fit into memory");
   }
+}
+
+Result<std::optional<DataFacts>> FactsBeforeModel(const std::string& text,
+                                                  const DataOptions& options) {
+  const Spec spec = ParseSpec(text);
+  if (spec.text == "synthetic") return std::optional(DataFacts());
+  if (spec.kind != "images") return std::optional<DataFacts>();
+  RIDGE_RETURN_IF_ERROR(CheckArgument(spec));
+  RIDGE_ASSIGN_OR_RETURN(DataFacts facts, ImageFolderFacts(spec.text, spec.argument, options));
+  return std::optional(std::move(facts));
 }
 
 }  // namespace ridge

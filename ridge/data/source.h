@@ -6,6 +6,7 @@
 #pragma once
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -86,9 +87,11 @@ struct ModelSize {
 
 struct DataSplits {
   SourcePtr train;
-  SourcePtr
-      validation;  // DataOptions::hold_out of the training samples, if the kind of data does it
-  SourcePtr test;  // null when the data has none
+  // The data's own, or DataOptions::hold_out of the training samples if the kind of data does it;
+  // else null.
+  SourcePtr validation;
+  SourcePtr test;         // null when the data has none
+  bool held_out = false;  // the validation part is of the training samples
   std::shared_ptr<const Preprocessing> preprocessing;  // null: samples are as the files have them
   std::vector<ModelSize> sizes;
   std::vector<std::string> notes;  // what was read otherwise than it could be; a sentence each
@@ -103,17 +106,28 @@ struct DataOptions {
   std::shared_ptr<const Preprocessing> preprocessing;  // that of other data, to be done here too
   bool plain_tables = false;  // numbers of tables as they are: for runs that keep no preprocessing
 
-  std::vector<Field> synthetic_fields;  // what `synthetic` makes: the model's inputs
+  std::vector<Field> model_inputs;  // what `synthetic` makes, and what `images` are sized for
   int64_t synthetic_samples = 4096;
   uint64_t seed = 0;  // of the synthetic values
   std::string fashion_mnist_folder = "/usr/share/datasets/fashion-mnist";
 };
 
-// Opens `fashion-mnist`, `synthetic`, `idx:DIR`, `npz:FILE` or `csv:FILE` and loads it; the memory
-// needed while loading is resident_bytes() plus less than 1 MiB of buffers.
-// Fails with kInvalidArgument for an unknown spec, kInvalidData for a missing or malformed file
-// (the message names the file, what is and what should be), kOutOfMemory when it does not fit.
+// Opens `fashion-mnist`, `synthetic`, `images:DIR`, `idx:DIR`, `npz:FILE` or `csv:FILE` and loads
+// it; the memory needed while loading is resident_bytes() plus less than 1 MiB of buffers.  A
+// folder alone is `images:DIR` when it holds pictures in folders; a note tells. Fails with
+// kInvalidArgument for an unknown spec, kInvalidData for a missing or malformed file (the message
+// names the file, what is and what should be), kOutOfMemory when it does not fit.
 Result<DataSplits> OpenData(const std::string& spec, const DataOptions& options = {});
+
+// What is known before the model of data that adapt to its inputs (`synthetic`, `images`).
+struct DataFacts {
+  std::vector<Field> fields;
+  std::vector<ModelSize> sizes;
+};
+
+// Nothing for other data, which OpenData opens without a model.  Fails as OpenData does.
+Result<std::optional<DataFacts>> FactsBeforeModel(const std::string& spec,
+                                                  const DataOptions& options = {});
 
 struct ValidationSplit {
   SourcePtr train;

@@ -26,7 +26,7 @@ TEST(OpenData, RefusesUnknownSpecs) {
   EXPECT_EQ(splits.status().code(), ErrorCode::kInvalidArgument);
   EXPECT_EQ(Message(splits),
             "data 'cifar': is not a known kind of data; known are fashion-mnist, synthetic, "
-            "idx:DIR, npz:FILE, csv:FILE");
+            "images:DIR, idx:DIR, npz:FILE, csv:FILE");
   EXPECT_EQ(Message(OpenData("idx:")), "data 'idx:': names no folder; write idx:DIR");
   EXPECT_EQ(Message(OpenData("csv")), "data 'csv': names no file; write csv:FILE");
   EXPECT_EQ(OpenData("").status().code(), ErrorCode::kInvalidArgument);
@@ -90,9 +90,9 @@ class SyntheticTest : public testing::Test {
  protected:
   SourcePtr Open(uint64_t seed) {
     DataOptions options;
-    options.synthetic_fields = {{"image", {DType::kF32, {3, 5}}},
-                                {"label", {DType::kI64, {}}, 10},
-                                {"pixels", {DType::kU8, {7}}}};
+    options.model_inputs = {{"image", {DType::kF32, {3, 5}}},
+                            {"label", {DType::kI64, {}}, 10},
+                            {"pixels", {DType::kU8, {7}}}};
     options.synthetic_samples = 100;
     options.seed = seed;
     return OpenData("synthetic", options)->train;

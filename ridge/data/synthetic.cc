@@ -50,7 +50,7 @@ Status SyntheticSource::Read(SampleAt at, int field, std::span<char>, void* out)
 }
 
 Result<DataSplits> OpenSynthetic(const DataOptions& options) {
-  if (options.synthetic_fields.empty()) {
+  if (options.model_inputs.empty()) {
     return InvalidArgument("data 'synthetic': no fields are given; the model's inputs decide them");
   }
   if (options.synthetic_samples < 1) {
@@ -59,7 +59,7 @@ Result<DataSplits> OpenSynthetic(const DataOptions& options) {
                     options.synthetic_samples));
   }
   DataSplits splits;
-  splits.train = std::make_shared<SyntheticSource>("synthetic", options.synthetic_fields,
+  splits.train = std::make_shared<SyntheticSource>("synthetic", options.model_inputs,
                                                    options.synthetic_samples, options.seed);
   return splits;
 }

@@ -35,7 +35,7 @@ Result<std::unique_ptr<BenchJob>> BenchJob::Create(const TrainOptions& options,
 }
 
 Status BenchJob::FillBatch() {
-  DataOptions made = SyntheticOptions(*forward_, job_.facts, job_.options.seed);
+  DataOptions made = DataOptionsOf(*forward_, job_.facts, job_.options.seed);
   made.synthetic_samples = job_.options.batch;
   RIDGE_ASSIGN_OR_RETURN(const DataSplits data, OpenData("synthetic", made));
   const BatchSpec spec = MakeBatchSpec(*forward_, job_.facts, /*with_weight=*/false);

@@ -10,10 +10,15 @@
 namespace ridge {
 namespace {
 
+SourcePtr EvalPart(const DataSplits& splits) {
+  if (splits.test) return splits.test;
+  return splits.validation ? splits.validation : splits.train;
+}
+
 Status OpenValidation(const TrainOptions& options, DataOptions data_options,
                       const DataSplits& splits, JobData& data) {
   data.validation = splits.validation;
-  if (options.validation.empty() || data.validation != nullptr) return Status();
+  if (options.validation.empty() || splits.held_out) return Status();
   if (const std::optional<double> fraction = HeldOutFraction(options.validation)) {
     RIDGE_ASSIGN_OR_RETURN(const ValidationSplit split,
                            SplitValidation(data.train, *fraction, options.seed));
@@ -23,7 +28,7 @@ Status OpenValidation(const TrainOptions& options, DataOptions data_options,
   }
   data_options.preprocessing = splits.preprocessing;
   RIDGE_ASSIGN_OR_RETURN(const DataSplits other, OpenData(options.validation, data_options));
-  data.validation = other.test ? other.test : other.train;
+  data.validation = EvalPart(other);
   data.notes.insert(data.notes.end(), other.notes.begin(), other.notes.end());
   return Status();
 }
@@ -78,7 +83,7 @@ BatchSpec MakeBatchSpec(const Graph& forward, const ForwardInfo& facts, bool wit
   return spec;
 }
 
-DataOptions SyntheticOptions(const Graph& forward, const ForwardInfo& facts, uint64_t seed) {
+DataOptions DataOptionsOf(const Graph& forward, const ForwardInfo& facts, uint64_t seed) {
   DataOptions options;
   options.seed = seed;
   const int64_t classes = facts.logits == kNoValue ? 0 : forward.type(facts.logits).dims.back();
@@ -92,7 +97,7 @@ DataOptions SyntheticOptions(const Graph& forward, const ForwardInfo& facts, uin
     const bool label =
         input.name == label_name || (IsInteger(input.type.dtype) && input.type.dims.empty());
     if (extent == 0 && label) extent = classes;
-    options.synthetic_fields.push_back({input.name, input.type, extent});
+    options.model_inputs.push_back({input.name, input.type, extent});
   }
   return options;
 }
@@ -104,8 +109,10 @@ int ReadWorkers(const TrainOptions& options) {
 }
 
 Result<JobData> OpenJobData(const TrainOptions& options, const Graph& forward,
-                            const ForwardInfo& facts, const std::optional<DataSplits>& opened) {
-  const DataOptions data_options = SyntheticOptions(forward, facts, options.seed);
+                            const ForwardInfo& facts, const std::optional<DataSplits>& opened,
+                            std::shared_ptr<const Preprocessing> preprocessing) {
+  DataOptions data_options = DataOptionsOf(forward, facts, options.seed);
+  data_options.preprocessing = std::move(preprocessing);
   DataSplits splits;
   if (opened) splits = *opened;
   if (!opened) {
@@ -127,14 +134,16 @@ Result<JobData> OpenJobData(const TrainOptions& options, const Graph& forward,
 }
 
 Result<SourcePtr> OpenEvalData(const TrainOptions& options, const Graph& forward,
-                               const ForwardInfo& facts, const std::optional<DataSplits>& opened) {
+                               const ForwardInfo& facts, const std::optional<DataSplits>& opened,
+                               std::shared_ptr<const Preprocessing> preprocessing) {
   DataSplits splits;
   if (opened) splits = *opened;
   if (!opened) {
-    RIDGE_ASSIGN_OR_RETURN(splits,
-                           OpenData(options.data, SyntheticOptions(forward, facts, options.seed)));
+    DataOptions data_options = DataOptionsOf(forward, facts, options.seed);
+    data_options.preprocessing = std::move(preprocessing);
+    RIDGE_ASSIGN_OR_RETURN(splits, OpenData(options.data, data_options));
   }
-  const SourcePtr& data = splits.test ? splits.test : splits.train;
+  const SourcePtr data = EvalPart(splits);
   const BatchSpec spec = MakeBatchSpec(forward, facts, /*with_weight=*/false);
   RIDGE_RETURN_IF_ERROR(CheckLabels(forward, facts, spec, data));
   return data;

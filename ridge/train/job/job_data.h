@@ -12,8 +12,8 @@ namespace ridge {
 
 struct JobData {
   SourcePtr train;
-  SourcePtr validation;                                // null when not requested
-  SourcePtr test;                                      // null when the data has none
+  SourcePtr validation;  // requested, else the data's own; null when there is none
+  SourcePtr test;        // null when the data has none
   std::shared_ptr<const Preprocessing> preprocessing;  // DataSplits::preprocessing
   BatchSpec train_spec;
   BatchSpec eval_spec;             // with the weight
@@ -35,23 +35,26 @@ struct JobData {
 // One sample of each data input of the graph.
 BatchSpec MakeBatchSpec(const Graph& forward, const ForwardInfo& facts, bool with_weight);
 
-// For OpenData("synthetic"): the model's inputs, with labels and indices within their extents.
-DataOptions SyntheticOptions(const Graph& forward, const ForwardInfo& facts, uint64_t seed);
+// The model's inputs, with labels and indices within their extents, for data that adapt to them.
+DataOptions DataOptionsOf(const Graph& forward, const ForwardInfo& facts, uint64_t seed);
 
 // Threads that read samples which are slow to read: `--workers`, or the cores that may be used.
 int ReadWorkers(const TrainOptions& options);
 
 // Opens the data, holds out the validation part, counts steps.  Fails as OpenData does, and with
 // kInvalidArgument when batch * accumulate is larger than the training data.
-// `opened`: options.data if it is already open.
+// `opened`: options.data if it is already open; `preprocessing`: that of the run, for data that
+// are opened now.
 Result<JobData> OpenJobData(const TrainOptions& options, const Graph& forward,
                             const ForwardInfo& facts,
-                            const std::optional<DataSplits>& opened = std::nullopt);
+                            const std::optional<DataSplits>& opened = std::nullopt,
+                            std::shared_ptr<const Preprocessing> preprocessing = nullptr);
 
-// Data for an evaluation (options.data): the test split if the spec has one, else all of it.
+// Data for an evaluation (options.data): the test part, else the validation part, else all of it.
 Result<SourcePtr> OpenEvalData(const TrainOptions& options, const Graph& forward,
                                const ForwardInfo& facts,
-                               const std::optional<DataSplits>& opened = std::nullopt);
+                               const std::optional<DataSplits>& opened = std::nullopt,
+                               std::shared_ptr<const Preprocessing> preprocessing = nullptr);
 
 // Host memory of the data and of the input pipelines of a run.
 int64_t PlannedDataBytes(const JobData& data, int64_t batch);

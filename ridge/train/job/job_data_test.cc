@@ -12,7 +12,7 @@ TEST(JobDataTest, SyntheticTokensCoverTheVocabulary) {
   ASSERT_TRUE(gpt.ok());
   const Result<ForwardInfo> facts = InspectForward(*gpt);
   ASSERT_TRUE(facts.ok());
-  const Result<DataSplits> data = OpenData("synthetic", SyntheticOptions(*gpt, *facts, /*seed=*/1));
+  const Result<DataSplits> data = OpenData("synthetic", DataOptionsOf(*gpt, *facts, /*seed=*/1));
   ASSERT_TRUE(data.ok());
   std::vector<int64_t> tokens(16);
   int64_t largest = 0;

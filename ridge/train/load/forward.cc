@@ -96,6 +96,26 @@ Status CheckOwnStep(const TrainOptions& options, const Forward& forward) {
                   options.model, name));
 }
 
+// Opens the data, unless they adapt to the model, and tells the request what they determine.
+Status TakeData(const TrainOptions& options, const std::string& run, ModelRequest& request,
+                Forward& forward) {
+  if (options.data.empty()) return Status();
+  RIDGE_ASSIGN_OR_RETURN(const DataOptions data_options,
+                         DataOptionsFor(options, run.empty() ? request.model : run));
+  forward.preprocessing = data_options.preprocessing;
+  RIDGE_ASSIGN_OR_RETURN(const std::optional<DataFacts> known,
+                         FactsBeforeModel(options.data, data_options));
+  if (known) {
+    request.sizes = known->sizes;
+    request.fields = known->fields;
+    return Status();
+  }
+  RIDGE_ASSIGN_OR_RETURN(forward.data, OpenData(options.data, data_options));
+  request.sizes = forward.data->sizes;
+  request.fields = forward.data->train->fields();
+  return Status();
+}
+
 }  // namespace
 
 std::optional<double> FixedRate(const Forward& forward) {
@@ -108,13 +128,7 @@ Result<Forward> LoadForward(const TrainOptions& options, const std::string& mode
                             const std::string& run) {
   Forward forward;
   RIDGE_ASSIGN_OR_RETURN(ModelRequest request, RequestFor(options, model));
-  if (!options.data.empty() && options.data != "synthetic") {
-    RIDGE_ASSIGN_OR_RETURN(const DataOptions data_options,
-                           DataOptionsFor(options, run.empty() ? request.model : run));
-    RIDGE_ASSIGN_OR_RETURN(forward.data, OpenData(options.data, data_options));
-    request.sizes = forward.data->sizes;
-    request.fields = forward.data->train->fields();
-  }
+  RIDGE_RETURN_IF_ERROR(TakeData(options, run, request, forward));
   RIDGE_ASSIGN_OR_RETURN(Graph loaded, LoadModel(request, &forward.notes));
   RIDGE_ASSIGN_OR_RETURN(forward.graph, WithLoss(std::move(loaded), options.loss, request.fields));
   if (!forward.notes.file_has_optimizer) RIDGE_RETURN_IF_ERROR(KeepMasterParams(forward));

@@ -18,8 +18,9 @@ struct Forward {
   ForwardInfo facts;
   ModelNotes notes;
   // The opened data, which determine the model's open dimensions and the labels' shape; none
-  // without data, and for `synthetic`, which is generated after the model.
+  // without data, and for data that adapt to the model's inputs, which are opened after it.
   std::optional<DataSplits> data;
+  std::shared_ptr<const Preprocessing> preprocessing;  // of the run whose data are opened; or null
 };
 
 // `model`: loaded instead of options.model, such as the run's own copy; empty: options.model.

@@ -24,8 +24,8 @@ Result<EvalOutcome> EvaluateRun(const EvalRequest& request, const Machine& machi
   RIDGE_ASSIGN_OR_RETURN(const Forward loaded_forward, LoadForward(options, request.run));
   const Graph& forward = loaded_forward.graph;
   const ForwardInfo& facts = loaded_forward.facts;
-  RIDGE_ASSIGN_OR_RETURN(SourcePtr data,
-                         OpenEvalData(options, forward, facts, loaded_forward.data));
+  RIDGE_ASSIGN_OR_RETURN(SourcePtr data, OpenEvalData(options, forward, facts, loaded_forward.data,
+                                                      loaded_forward.preprocessing));
   RIDGE_ASSIGN_OR_RETURN(NamedGraph graph, BuildEvalGraph(forward));
   std::vector<NamedGraph> graphs = {std::move(graph)};
   RIDGE_ASSIGN_OR_RETURN(const DType operands, ProductOperands(options.precision, machine));

@@ -201,7 +201,8 @@ Status TrainRun::Prepare() {
   observer_.OnModel(forward.notes);
   notes_ = forward.notes;
   fixed_rate_ = FixedRate(forward);
-  RIDGE_ASSIGN_OR_RETURN(data_, OpenJobData(options_, forward.graph, forward.facts, forward.data));
+  RIDGE_ASSIGN_OR_RETURN(data_, OpenJobData(options_, forward.graph, forward.facts, forward.data,
+                                            forward.preprocessing));
   for (const std::string& note : data_.notes) observer_.OnWarning(note);
   forward_ = std::move(forward.graph);
   RIDGE_ASSIGN_OR_RETURN(job_, PlanJob(options_, *forward_, &data_, machine_));

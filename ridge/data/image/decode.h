@@ -1,0 +1,32 @@
+// DecodeImage: the bytes of a picture's file to RGB, the bytes that Pillow's convert("RGB") gives.
+//
+// JPEG: accurate DCT, smooth ("fancy") upsampling, CMYK as Adobe writes it (inverted).  PNG:
+// palette and transparency become colours, alpha is dropped, of 16 bits the upper 8 stay (16-bit
+// grey is capped at 255, as Pillow does).  WebP: the one picture of the file.  Orientation marks,
+// colour profiles and gamma are not applied.
+//
+// A file that is truncated or damaged anywhere the decoder looks is refused, also where the decoder
+// itself would only warn.  Thread-safe.
+#pragma once
+#include <cstdint>
+#include <span>
+
+#include "ridge/core/status.h"
+#include "ridge/data/image/header.h"
+
+namespace ridge {
+
+// What DecodeImage needs for its result: width * height * 3 bytes, 4 instead of 3 for CMYK.
+int64_t DecodedBytes(const ImageHeader& header);
+
+// Writes [height, width, 3] to the front of `rgb`, which has DecodedBytes(header) bytes; the rest
+// is undefined.  `header` is that of `bytes`, the whole file. Fails with kInvalidData; the message
+// is the bare reason: "its JPEG data is damaged: ...".
+Status DecodeImage(std::span<const uint8_t> bytes, const ImageHeader& header,
+                   std::span<uint8_t> rgb);
+
+// [pixels, 3] to [pixels] in place: (19595 r + 38470 g + 7471 b + 32768) / 65536, ITU-R 601 as
+// Pillow's convert("L") rounds it.
+void RgbToLuma(uint8_t* pixels, int64_t count);
+
+}  // namespace ridge

@@ -1,0 +1,37 @@
+// Pictures in folders: DIR/class/*.jpg, *.jpeg, *.png, *.webp.
+//
+// Each folder of DIR is a class, in the order of the names' bytes; pictures may lie deeper below
+// it. Names are compared without case of the suffix, hidden files and folders are left out, so are
+// files with other suffixes, which a note tells.  A DIR whose folders are train, and maybe val and
+// test, holds a set in each, all with the same classes.
+//
+// Fields: `image` u8[H,W,3], or u8[H,W] for a model of one channel, and `label` i64[]; the names
+// of the classes are in DataSplits::preprocessing.  A picture is decoded, resized and cropped when
+// it is read; only the list of files is held in memory.  Opening reads the header of each file.
+//
+// The argument is DIR[,size=S|HxW][,fit=crop|stretch][,resize=bilinear|nearest]; without a size, H
+// and W are those of the model's image.
+#pragma once
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "ridge/data/source.h"
+
+namespace ridge {
+
+// Fails with kInvalidArgument for a wrong option, or without any size; with kInvalidData for
+// folders and files: the message names the file and the reason.
+// With options.preprocessing its classes are those of the label, and each folder is one of them.
+Result<DataSplits> OpenImageFolder(const std::string& name, const std::string& argument,
+                                   const DataOptions& options);
+
+// What is known before the model: `label`, the number of classes, and `image` of three channels
+// when the argument has a size.  Reads the names of the classes only.  Fails as OpenImageFolder.
+Result<DataFacts> ImageFolderFacts(const std::string& name, const std::string& argument,
+                                   const DataOptions& options);
+
+// Whether the argument's folder has a folder with a picture.
+bool HoldsPictures(const std::string& argument);
+
+}  // namespace ridge

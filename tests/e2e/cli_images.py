@@ -1,0 +1,118 @@
+"""Pictures in folders: training, resuming, the names of the classes, and what is wrong with files."""
+import json
+import os
+import shutil
+import unittest
+
+from _ridge import SOURCE, RidgeTest
+
+GOLDEN = os.path.join(SOURCE, "tests", "golden", "pictures")
+CLASSES = {"cat": ["420.jpg", "cmyk.jpg", "grey.jpg", "progressive.jpg"],
+           "dog": ["2-8.png", "3-4-trns.png", "0-16.png", "6-8-interlaced.png"],
+           "emu": ["lossy.webp", "lossless.webp", "alpha.webp", "exact.webp"]}
+
+
+class Images(RidgeTest):
+    def setUp(self):
+        super().setUp()
+        self.put("photos")
+
+    def put(self, folder, classes=CLASSES):
+        for name, files in classes.items():
+            os.makedirs(self.path(f"{folder}/{name}"))
+            for file in files:
+                shutil.copy(os.path.join(GOLDEN, file), self.path(f"{folder}/{name}/{file}"))
+
+    def train(self, *words, out="run"):
+        self.ok("train", *words, "--out", out, "--batch", "4", "-q")
+        with open(self.path(f"{out}/summary.json")) as file:
+            return json.load(file)
+
+    def test_the_data_give_the_classes(self):
+        self.train("cnn", "--data", "images:photos")
+        with open(self.path("run/preprocessing.json")) as file:
+            self.assertEqual(json.load(file)["classes"], ["cat", "dog", "emu"])
+        with open(self.path("run/options.json")) as file:
+            self.assertEqual(json.load(file)["data-dim"], ["classes=3"])
+        self.assertIn("f32[2,3]", self.ok("export", "run", "--to", "onnx", "--out", "net.onnx"))
+        self.assertIn("12 samples", self.ok("eval", "run", "--data", "images:photos"))
+
+    def test_the_users_classes_win(self):
+        self.train("cnn:classes=5", "--data", "images:photos")
+        self.assertIn("f32[2,5]", self.ok("export", "run", "--to", "onnx", "--out", "net.onnx"))
+        self.refused(4, "images:photos: field 'label' has label 2; the model has 2 classes, 0 to 1",
+                     "train", "cnn:classes=2", "--data", "images:photos", "--batch", "4", "-q")
+
+    def test_a_run_keeps_its_classes(self):
+        self.train("cnn", "--data", "images:photos")
+        self.put("two", {name: CLASSES[name] for name in ("cat", "dog")})
+        self.ok("eval", "run", "--data", "images:two")
+        self.train("run", "--data", "images:two", out="next")
+        self.assertIn("f32[2,3]", self.ok("export", "next", "--to", "onnx", "--out", "net.onnx"))
+
+    def test_color_models_get_color(self):
+        self.train("resnet18:image=32", "--data", "images:photos", "--steps", "1")
+        self.train("mlp", "--data", "images:photos,size=28,fit=stretch,resize=nearest", out="grey")
+
+    def test_a_resumed_run_has_the_same_bits_with_any_number_of_workers(self):
+        words = ["cnn", "--data", "images:photos", "--epochs", "4", "--checkpoint-every", "2"]
+        whole = self.train(*words, out="whole")
+        self.train(*words, "--workers", "3", out="cut")
+        os.remove(self.path("cut/summary.json"))
+        for name in os.listdir(self.path("cut/checkpoints")):
+            if name.startswith("step-") and int(name[5:]) > 4:
+                shutil.rmtree(self.path(f"cut/checkpoints/{name}"))
+        self.ok("train", "--resume", "cut", "-q")
+        with open(self.path("cut/summary.json")) as file:
+            self.assertEqual(json.load(file)["parameters_sha256"], whole["parameters_sha256"])
+
+    def test_a_changed_picture_is_noticed_on_resuming(self):
+        self.train("cnn", "--data", "images:photos", "--epochs", "2")
+        shutil.copy(os.path.join(GOLDEN, "444.jpg"), self.path("photos/cat/grey.jpg"))
+        self.fails(2, "whose training samples are others than the run has used", "train",
+                   "--resume", "run", "-q")
+
+    def test_val_is_validation_and_test_is_test(self):
+        for part in ("train", "val", "test"):
+            self.put(f"sets/{part}")
+        summary = self.train("cnn", "--data", "images:sets")
+        self.assertEqual(summary["evaluated_on"], "test")
+        self.assertIsNotNone(summary["validation_accuracy"])
+        self.assertIsNotNone(summary["test_accuracy"])
+
+    def test_a_folder_alone_is_enough(self):
+        done = self.ridge("train", "cnn", "--data", "photos", "--batch", "4", "--out", "run", "-q")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("data 'photos': is read as images:photos", done.stderr)
+
+    def test_bad_pictures_are_named(self):
+        self.write("photos/cat/bad.jpg", b"")
+        self.refused(4, "photos/cat/bad.jpg: is empty", "train", "cnn", "--data", "images:photos",
+                     "--out", "run", "-q")
+        self.assertFalse(os.path.exists(self.path("run")))
+        with open(os.path.join(GOLDEN, "420.jpg"), "rb") as file:
+            self.write("photos/cat/bad.jpg", file.read()[:1000])
+        self.fails(4, "photos/cat/bad.jpg: its JPEG data is damaged: Premature end of JPEG file",
+                   "train", "cnn", "--data", "images:photos", "--batch", "4", "-q")
+
+    def test_names_need_not_be_utf8(self):
+        folder = os.path.join(os.fsencode(self.path("photos")), b"\xff\xfe")
+        os.makedirs(folder)
+        shutil.copy(os.path.join(GOLDEN, "444.jpg"), os.path.join(folder, b"\x80.jpg"))
+        self.train("cnn", "--data", "images:photos")
+        with open(self.path("run/preprocessing.json"), encoding="utf-8") as file:
+            self.assertEqual(json.load(file)["classes"], ["cat", "dog", "emu", "\u00ff\u00fe"])
+        self.assertIn("13 samples", self.ok("eval", "run", "--data", "images:photos"))
+
+    def test_an_evaluation_has_the_classes_of_the_run(self):
+        self.train("cnn", "--data", "images:photos")
+        self.put("other", {"dog": CLASSES["dog"]})
+        self.assertIn(f"{len(CLASSES['dog'])} samples",
+                      self.ok("eval", "run", "--data", "images:other"))
+        self.put("foreign", {"fox": CLASSES["dog"]})
+        self.refused(4, "images:foreign: foreign/fox is none of the run's classes: cat, dog, emu",
+                     "eval", "run", "--data", "images:foreign")
+
+
+if __name__ == "__main__":
+    unittest.main()
