@@ -47,7 +47,8 @@ int64_t LargestFieldBytes(const Source& source) {
 
 // Of one worker, before the source is mapped to the inputs.
 int64_t PlannedScratchBytes(const Source& source) {
-  return source.scratch_bytes() + (source.View(0, 0) == nullptr ? LargestFieldBytes(source) : 0);
+  return source.scratch_bytes() + source.heap_bytes() +
+         (source.View(0, 0) == nullptr ? LargestFieldBytes(source) : 0);
 }
 
 // Of one worker: whole cache lines, so that workers write none together.

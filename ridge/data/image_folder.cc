@@ -296,6 +296,7 @@ struct Index {
   std::string paths;
   std::vector<Picture> pictures;
   ReadBytes most;
+  int64_t most_heap = 0;  // of a decoder
 
   std::string_view PathOf(int64_t picture) const {
     const auto at = static_cast<size_t>(picture);
@@ -323,6 +324,7 @@ Status AddPicture(const std::string& path, int64_t label, const Target& target,
   index.most.file = std::max(index.most.file, bytes.file);
   index.most.decoded = std::max(index.most.decoded, bytes.decoded);
   index.most.resize = std::max(index.most.resize, bytes.resize);
+  index.most_heap = std::max(index.most_heap, header.decoder_bytes);
   index.paths += path;
   index.pictures.push_back({static_cast<int64_t>(index.paths.size()), file.bytes, label});
   return Status();
@@ -342,6 +344,7 @@ class ImageFolderSource : public Source {
   }
 
   int64_t scratch_bytes() const override { return index_.most.total(); }
+  int64_t heap_bytes() const override { return index_.most_heap; }
   bool reads_slowly() const override { return true; }
   int64_t resident_bytes() const override {
     return static_cast<int64_t>(index_.paths.capacity() +

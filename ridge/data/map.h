@@ -15,6 +15,7 @@ class MapSource : public Source {
   // Straight from the other source's memory where it has a View.
   Status Read(SampleAt at, int field, std::span<char> scratch, void* out) const override;
   int64_t scratch_bytes() const override { return own_scratch_ + source_->scratch_bytes(); }
+  int64_t heap_bytes() const override { return source_->heap_bytes(); }
   bool reads_slowly() const override { return source_->reads_slowly(); }
   int64_t resident_bytes() const override { return source_->resident_bytes(); }
   const Source* storage() const override { return source_->storage(); }

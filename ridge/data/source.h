@@ -47,6 +47,8 @@ class Source {
   // REQUIRES: 0 <= at.index < size(), 0 <= field < fields().size().
   virtual Status Read(SampleAt at, int field, std::span<char> scratch, void* out) const = 0;
   virtual int64_t scratch_bytes() const { return 0; }
+  // What a library allocates and frees within one Read, at most.
+  virtual int64_t heap_bytes() const { return 0; }
 
   // The same with a scratch of its own, in the first epoch: for readers of few samples.
   Status ReadOne(int64_t index, int field, void* out) const;

@@ -39,8 +39,23 @@ bool StandsAlone(uint8_t marker) {  // no length follows
   return marker == 0 || marker == 1 || (marker >= 0xD0 && marker <= 0xD8);
 }
 
+// A progressive JPEG is decoded when all coefficients are there, 16 bits each; a component has as
+// many as its share of the sampling factors says.
+int64_t ProgressiveBytes(const ImageHeader& header, Bytes components) {
+  constexpr int64_t kPadding = 32;  // whole groups of blocks, on each side
+  int64_t most_h = 1, most_v = 1, samples = 0;
+  for (int c = 0; c < header.channels; ++c) {
+    const int64_t h = components[3 * c + 1] >> 4, v = components[3 * c + 1] & 15;
+    most_h = std::max(most_h, h);
+    most_v = std::max(most_v, v);
+    samples += h * v;
+  }
+  const int64_t padded = (header.width + kPadding) * (header.height + kPadding);
+  return 2 * padded * samples / (most_h * most_v);
+}
+
 // The frame header, behind its marker: length, precision, height, width, components.
-Found JpegFrame(Bytes frame) {
+Found JpegFrame(uint8_t marker, Bytes frame) {
   constexpr size_t kBytes = 8;
   if (frame.size() < kBytes) return std::optional<ImageHeader>();
   const int precision = frame[2];
@@ -50,9 +65,15 @@ Found JpegFrame(Bytes frame) {
   header.height = BigEndian16(&frame[3]);
   header.width = BigEndian16(&frame[5]);
   header.channels = frame[7];
-  if (header.channels == 1 || header.channels == 3 || header.channels == 4)
-    return std::optional(header);
-  return Bad(fmt::format("has {} components, JPEGs of 1, 3 and 4 are read", header.channels));
+  if (header.channels != 1 && header.channels != 3 && header.channels != 4)
+    return Bad(fmt::format("has {} components, JPEGs of 1, 3 and 4 are read", header.channels));
+  const bool progressive = (marker & 3) == 2;
+  if (!progressive) return std::optional(header);
+  const Bytes components = frame.subspan(kBytes);
+  if (components.size() < 3 * static_cast<size_t>(header.channels))
+    return std::optional<ImageHeader>();
+  header.decoder_bytes = ProgressiveBytes(header, components);
+  return std::optional(header);
 }
 
 Found JpegHeader(Bytes bytes) {
@@ -63,7 +84,7 @@ Found JpegHeader(Bytes bytes) {
     if (at >= bytes.size()) return std::optional<ImageHeader>();
     const uint8_t marker = bytes[at++];
     if (StandsAlone(marker)) continue;
-    if (IsFrame(marker)) return JpegFrame(bytes.subspan(at));
+    if (IsFrame(marker)) return JpegFrame(marker, bytes.subspan(at));
     if (marker == 0xD9 || marker == 0xDA) return Bad("has no frame header before its data");
     if (at + 2 > bytes.size()) return std::optional<ImageHeader>();
     at += static_cast<size_t>(std::max<int64_t>(2, BigEndian16(&bytes[at])));
@@ -93,6 +114,8 @@ Found WebpHeader(Bytes bytes) {
   ImageHeader header{.format = ImageFormat::kWebp, .channels = features.has_alpha ? 4 : 3};
   header.width = features.width;
   header.height = features.height;
+  constexpr int kLossless = 2;
+  if (features.format == kLossless) header.decoder_bytes = 4 * header.pixels();
   return std::optional(header);
 }
 

@@ -20,6 +20,7 @@ struct ImageHeader {
   int channels = 3;  // in the file: 1 grey, 2 with alpha, 3 colour or palette, 4 with alpha or CMYK
   int64_t width = 0;
   int64_t height = 0;
+  int64_t decoder_bytes = 0;  // of the picture that its decoder holds beside the result
 
   int64_t pixels() const { return width * height; }
   bool operator==(const ImageHeader&) const = default;

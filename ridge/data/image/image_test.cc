@@ -177,6 +177,16 @@ TEST(ImageHeader, IsWhatTheBytesSay) {
   EXPECT_EQ(of("alpha.webp"), "WebP 4");
 }
 
+TEST(ImageHeader, CountsWhatTheDecoderHolds) {
+  const auto of = [](const std::string& name) {
+    return (*ReadImageHeader(BytesOf(ReadGolden(name)), /*whole=*/true))->decoder_bytes;
+  };
+  EXPECT_EQ(of("420.jpg"), 0);
+  EXPECT_EQ(of("progressive.jpg"), 2 * (61 + 32) * (47 + 32) * 6 / 4);  // chroma: a quarter each
+  EXPECT_EQ(of("lossless.webp"), 4 * 23 * 17);
+  EXPECT_EQ(of("lossy.webp"), 0);
+}
+
 TEST(Decode, RefusesWhatIsNoPicture) {
   EXPECT_EQ(Reason(""), "is empty");
   EXPECT_EQ(Reason("GIF89a"), "is no JPEG, PNG or WebP file: it begins with 47 49 46 38");
