@@ -70,7 +70,7 @@ class Images(RidgeTest):
         self.train("cnn", "--data", "images:photos", "--epochs", "2")
         shutil.copy(os.path.join(GOLDEN, "444.jpg"), self.path("photos/cat/grey.jpg"))
         self.fails(2, "whose training samples are others than the run has used", "train",
-                   "--resume", "run", "-q")
+                   "--resume", "run", "--epochs", "3", "-q")
 
     def test_val_is_validation_and_test_is_test(self):
         for part in ("train", "val", "test"):
