@@ -25,10 +25,11 @@ class Runs(RidgeTest):
         os.utime(self.path(f"{run}/options.json"), (at, at))
 
     def test_runs_are_listed_newest_first_with_what_they_reached(self):
-        self.write("t.csv", table(64))
+        self.write("t.csv", table(48))
+        self.write("v.csv", table(16))
         self.train(out="runs/mlp-1")
         self.ok("train", "mlp:hidden=8,inputs=3,classes=3", "--data", "csv:t.csv", "--validation",
-                "0.25", "--batch", "16", "--epochs", "2", "--threads", "1", "--out", "runs/table",
+                "csv:v.csv", "--batch", "16", "--epochs", "2", "--threads", "1", "--out", "runs/table",
                 "-q")
         self.age("runs/mlp-1", 7200)
         os.makedirs(self.path("runs/notes"))
@@ -101,9 +102,10 @@ class Runs(RidgeTest):
         self.assertEqual(self.runs()[0]["state"], "interrupted")
 
     def test_curves_are_drawn_in_plain_marks_and_in_coloured_dots(self):
-        self.write("t.csv", table(64))
+        self.write("t.csv", table(48))
+        self.write("v.csv", table(16))
         self.ok("train", "mlp:hidden=8,inputs=3,classes=3", "--data", "csv:t.csv", "--validation",
-                "0.25", "--batch", "16", "--epochs", "9", "--threads", "1", "--out", "runs/a", "-q")
+                "csv:v.csv", "--batch", "16", "--epochs", "9", "--threads", "1", "--out", "runs/a", "-q")
         text = self.ok("runs", "--plot")
         for part in ("\n  loss\n", "\n  accuracy, %\n", ". training  o validation\n", "step 3 "):
             self.assertIn(part, text)
@@ -116,10 +118,11 @@ class Runs(RidgeTest):
 
 class Compare(RidgeTest):
     def test_curves_of_both_come_behind_the_difference(self):
-        self.write("t.csv", table(64))
+        self.write("t.csv", table(48))
+        self.write("v.csv", table(16))
         for out, seed in (("a", "1"), ("b", "2")):
             self.ok("train", "mlp:hidden=8,inputs=3,classes=3", "--data", "csv:t.csv",
-                    "--validation", "0.25", "--batch", "16", "--epochs", "4", "--seed", seed,
+                    "--validation", "csv:v.csv", "--batch", "16", "--epochs", "4", "--seed", seed,
                     "--threads", "1", "--out", out, "-q")
         plain = self.ridge("compare", "a", "b")
         drawn = self.ridge("compare", "a", "b", "--plot")
@@ -155,9 +158,10 @@ class Watch(RidgeTest):
             self.assertEqual(self.ok("watch", "run", "--json"), file.read())
 
     def test_of_a_finished_run_the_end_is_shown(self):
-        self.write("t.csv", table(64))
+        self.write("t.csv", table(48))
+        self.write("v.csv", table(16))
         self.ok("train", "mlp:hidden=8,inputs=3,classes=3", "--data", "csv:t.csv", "--validation",
-                "0.25", "--batch", "16", "--epochs", "9", "--threads", "1", "--out", "runs/a", "-q")
+                "csv:v.csv", "--batch", "16", "--epochs", "9", "--threads", "1", "--out", "runs/a", "-q")
         lines = self.ok("watch").splitlines()
         self.assertEqual(len(lines), 11)
         self.assertRegex(lines[-3], r"^epoch 9/9  step 27/27  loss ")
@@ -188,11 +192,12 @@ class Watch(RidgeTest):
 
 class EarlyStop(RidgeTest):
     def test_it_is_told_and_kept(self):
-        self.write("t.csv", table(64))
+        self.write("t.csv", table(48))
+        self.write("v.csv", table(16))
         words = ["train", "mlp:hidden=8,inputs=3,classes=3", "--data", "csv:t.csv", "--batch", "16",
                  "--threads", "1", "--patience", "2"]
         self.refused(2, "--patience needs validation data. hint: --validation 0.1", *words)
-        done = self.ridge(*words, "--validation", "0.25", "--lr", "1e-30", "--optimizer", "sgd",
+        done = self.ridge(*words, "--validation", "csv:v.csv", "--lr", "1e-30", "--optimizer", "sgd",
                           "--epochs", "50", "--out", "runs/a")
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertRegex(done.stdout, r"\nstopped early: validation accuracy was best at step 3, \S+ %; "
@@ -219,9 +224,10 @@ class CheckpointTime(RidgeTest):
 
 class Sweep(RidgeTest):
     def test_a_run_for_each_combination_and_a_table(self):
-        self.write("t.csv", table(64))
+        self.write("t.csv", table(48))
+        self.write("v.csv", table(16))
         words = ["train", "mlp:hidden=8,inputs=3,classes=3", "--data", "csv:t.csv", "--validation",
-                 "0.25", "--threads", "1", "--epochs", "2", "--batch", "8"]
+                 "csv:v.csv", "--threads", "1", "--epochs", "2", "--batch", "8"]
         done = self.ridge(*words, "--sweep", "lr=1e-3,3e-4", "--sweep", "batch=8,16", "-q",
                           env={"RIDGE_SEED": "5"})
         self.assertEqual((done.returncode, done.stderr), (0, ""))

@@ -128,9 +128,10 @@ class Further(RidgeTest):
 
     def setUp(self):
         super().setUp()
-        self.write("t.csv", table(64))
+        self.write("t.csv", table(48))
+        self.write("v.csv", table(16))
         self.words = ["train", "mlp:hidden=8,inputs=3,classes=3", "--data", "csv:t.csv",
-                      "--validation", "0.25", "--batch", "16", "--threads", "1"]
+                      "--validation", "csv:v.csv", "--batch", "16", "--threads", "1"]
 
     def sha(self, out):
         return self.read_json(f"{out}/summary.json")["parameters_sha256"]

@@ -99,6 +99,7 @@ class Tune(RidgeTest):
         self.ok("train", "--resume", "cut", "-q", env=self.env)
         self.assertRegex(self.ok("compare", "whole", "cut"), "^equal: ")
         self.write("cut/kernels.json", "{}")
+        os.remove(self.path("cut/summary.json"))
         self.fails(4, "cut/kernels.json: holds no times of kernels", "train", "--resume", "cut",
                    env=self.env)
 
