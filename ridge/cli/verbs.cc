@@ -51,6 +51,11 @@ const std::vector<Verb>& Verbs() {
        "ridge run runs/cnn-1 --inputs images.npz --outputs logits.npz\n"
        "ridge run net.ridge --inputs in.npz --outputs out.npz --dim sequence=128",
        AddRun},
+      {"generate", "Writes text with a language model, token by token",
+       "ridge generate runs/gpt-1 --ids 3,1,4 --tokens 100\n"
+       "ridge generate gpt2 --weights gpt2.safetensors --ids 464,2068 --temperature 0.8 --top-p "
+       "0.9",
+       AddGenerate},
       {"grad", "Computes the gradients of a model's output for its inputs and parameters",
        "ridge grad net.onnx --inputs in.npz --outputs out.npz\n"
        "ridge grad net.onnx --inputs in.npz --outputs out.npz --loss logits --backend reference",

@@ -33,6 +33,7 @@ VerbBody AddCompletion(CLI::App& app);
 VerbBody AddDoctor(CLI::App& app);
 VerbBody AddEval(CLI::App& app);
 VerbBody AddExport(CLI::App& app);
+VerbBody AddGenerate(CLI::App& app);
 VerbBody AddGrad(CLI::App& app);
 VerbBody AddModels(CLI::App& app);
 VerbBody AddOpt(CLI::App& app);
