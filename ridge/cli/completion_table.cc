@@ -3,6 +3,7 @@
 #include "ridge/cli/completion_table.h"
 
 #include "ridge/core/split.h"
+#include "ridge/data/kinds.h"
 #include "ridge/models/model.h"
 
 namespace ridge::cli {
@@ -15,7 +16,8 @@ void DescribeValue(const std::string& type, Entry& entry) {
     for (const BuiltinModel& model : BuiltinModels()) entry.words.push_back(model.name);
     entry.files = true;
   } else if (type == "SPEC") {
-    entry.words = {"fashion-mnist", "synthetic", "idx:", "npz:", "csv:"};
+    for (const DataKind& kind : DataKinds())
+      entry.words.push_back(std::string(kind.name) + (kind.argument == nullptr ? "" : ":"));
   } else {
     entry.files =
         type == "FILE" || type == "DIR" || type == "RUN" || type == "OTHER" || type == "PATH";

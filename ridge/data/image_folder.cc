@@ -10,19 +10,17 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
-#include <charconv>
 #include <cstring>
 #include <filesystem>
 #include <string_view>
 
 #include "ridge/core/owned_fd.h"
 #include "ridge/core/rounding.h"
-#include "ridge/data/batch_spec.h"
 #include "ridge/data/csv_cells.h"
-#include "ridge/data/image/crop.h"
-#include "ridge/data/image/decode.h"
+#include "ridge/data/image/picture.h"
+#include "ridge/data/picture_options.h"
 #include "ridge/data/preprocessing.h"
+#include "ridge/data/spec_options.h"
 
 namespace ridge {
 namespace {
@@ -30,8 +28,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int64_t kAlignment = 64;
-constexpr int64_t kMostSide = 1 << 14;    // of the model's image
-constexpr int64_t kMostScaled = 1 << 24;  // of a side before the crop; Pillow's boxes are floats
 constexpr int64_t kMostFileBytes = int64_t{1} << 31;
 constexpr int kMostDepth = 32;
 constexpr const char* kSuffixes = ".jpg, .jpeg, .png, .webp";
@@ -44,60 +40,16 @@ Status BadData(const std::string& where, const std::string& what) {
 
 struct Argument {
   std::string folder;
-  std::optional<ImageSize> size;
-  ImageFit fit = ImageFit::kCrop;
-  ResizeFilter filter = ResizeFilter::kBilinear;
+  PictureOptions pictures;
 };
 
-std::optional<int64_t> ParseSide(std::string_view text) {
-  int64_t side = 0;
-  const auto [rest, error] = std::from_chars(text.data(), text.data() + text.size(), side);
-  const bool whole = error == std::errc() && rest == text.data() + text.size();
-  if (!whole || side < 1 || side > kMostSide) return std::nullopt;
-  return side;
-}
-
-// "224" or "HxW"
-std::optional<ImageSize> ParseSize(std::string_view text) {
-  const size_t x = text.find('x');
-  const auto height = ParseSide(text.substr(0, x));
-  const auto width = x == std::string_view::npos ? height : ParseSide(text.substr(x + 1));
-  if (!height || !width) return std::nullopt;
-  return ImageSize{*height, *width};
-}
-
-// False when there is no such option, or not with this value.
-bool TakeOption(std::string_view key, std::string_view value, Argument& argument) {
-  if (key == "size") {
-    argument.size = ParseSize(value);
-    return argument.size.has_value();
-  }
-  if (key == "fit") {
-    argument.fit = value == "stretch" ? ImageFit::kStretch : ImageFit::kCrop;
-    return value == "stretch" || value == "crop";
-  }
-  argument.filter = value == "nearest" ? ResizeFilter::kNearest : ResizeFilter::kBilinear;
-  return key == "resize" && (value == "nearest" || value == "bilinear");
-}
-
-// Options stand last; a folder's name may have commas, but no comma with a = behind it.
-Result<Argument> ParseArgument(const std::string& name, std::string_view text) {
+Result<Argument> ParseArgument(const std::string& name, const std::string& text) {
+  const SpecOptions spec = SplitSpecOptions(text);
+  RIDGE_RETURN_IF_ERROR(CheckSpecKeys(name, spec, PictureKeys()));
   Argument argument;
-  for (;;) {
-    const size_t comma = text.rfind(',');
-    const size_t equals = comma == std::string_view::npos ? comma : text.find('=', comma);
-    if (equals == std::string_view::npos) break;
-    const std::string_view key = text.substr(comma + 1, equals - comma - 1);
-    const std::string_view value = text.substr(equals + 1);
-    if (!TakeOption(key, value, argument)) {
-      return InvalidArgument(fmt::format(
-          "data '{}': does not know {}={}; known are size=N or size=HxW (1 to {}), fit=crop or "
-          "fit=stretch, resize=bilinear or resize=nearest",
-          name, key, value, kMostSide));
-    }
-    text = text.substr(0, comma);
-  }
-  argument.folder = text;
+  for (const auto& [key, value] : spec.options)
+    RIDGE_RETURN_IF_ERROR(TakePictureOption(name, key, value, argument.pictures));
+  argument.folder = spec.path;
   while (argument.folder.size() > 1 && argument.folder.back() == '/') argument.folder.pop_back();
   return argument;
 }
@@ -257,46 +209,16 @@ Result<ImageHeader> ReadHeader(const std::string& path, const OpenFile& file,
 
 // ---- the source
 
-// What every picture becomes.
-struct Target {
-  ImageSize size;
-  int channels = 3;
-  ImageFit fit = ImageFit::kCrop;
-  ResizeFilter filter = ResizeFilter::kBilinear;
-
-  ResizeCall Call(const ImageHeader& header) const {
-    return FitPicture({header.height, header.width}, size, fit, filter, channels);
-  }
-  TensorType type() const {
-    if (channels == 1) return {DType::kU8, {size.height, size.width}};
-    return {DType::kU8, {size.height, size.width, channels}};
-  }
-};
-
 struct Picture {
   int64_t path_end = 0;  // in the text of all paths; it begins where the one before ends
   int64_t file_bytes = 0;
   int64_t label = 0;
 };
 
-// The largest of what a picture takes while it is read.
-struct ReadBytes {
-  int64_t file = 0, decoded = 0, resize = 0;
-
-  int64_t total() const { return file + decoded + resize; }
-};
-
-ReadBytes BytesToRead(int64_t file_bytes, const ImageHeader& header, const Target& target) {
-  return {RoundUp(file_bytes, kAlignment),
-          RoundUp(DecodedBytes(header) + kResizeSlackBytes, kAlignment),
-          RoundUp(ResizeScratchBytes(target.Call(header)), kAlignment)};
-}
-
 struct Index {
   std::string paths;
   std::vector<Picture> pictures;
-  ReadBytes most;
-  int64_t most_heap = 0;  // of a decoder
+  int64_t most_file_bytes = 0;
 
   std::string_view PathOf(int64_t picture) const {
     const auto at = static_cast<size_t>(picture);
@@ -306,25 +228,13 @@ struct Index {
   }
 };
 
-// A picture that is a thousand times longer than wide would be scaled to billions of pixels.
-Status CheckScaled(const std::string& path, const ImageHeader& header, const Target& target) {
-  const ResizeCall call = target.Call(header);
-  if (call.x.out <= kMostScaled && call.y.out <= kMostScaled) return Status();
-  return BadData(path,
-                 fmt::format("has {}x{} pixels, too thin to be cropped to {}x{}", header.width,
-                             header.height, target.size.width, target.size.height));
-}
-
-Status AddPicture(const std::string& path, int64_t label, const Target& target,
+Status AddPicture(const std::string& path, int64_t label, PictureReader& reader,
                   std::vector<char>& buffer, Index& index) {
   RIDGE_ASSIGN_OR_RETURN(const OpenFile file, OpenPicture(path));
   RIDGE_ASSIGN_OR_RETURN(const ImageHeader header, ReadHeader(path, file, buffer));
-  RIDGE_RETURN_IF_ERROR(CheckScaled(path, header, target));
-  const ReadBytes bytes = BytesToRead(file.bytes, header, target);
-  index.most.file = std::max(index.most.file, bytes.file);
-  index.most.decoded = std::max(index.most.decoded, bytes.decoded);
-  index.most.resize = std::max(index.most.resize, bytes.resize);
-  index.most_heap = std::max(index.most_heap, header.decoder_bytes);
+  const Status admitted = reader.Admit(header);
+  if (!admitted.ok()) return BadData(path, admitted.message());
+  index.most_file_bytes = std::max(index.most_file_bytes, file.bytes);
   index.paths += path;
   index.pictures.push_back({static_cast<int64_t>(index.paths.size()), file.bytes, label});
   return Status();
@@ -332,9 +242,9 @@ Status AddPicture(const std::string& path, int64_t label, const Target& target,
 
 class ImageFolderSource : public Source {
  public:
-  ImageFolderSource(std::string name, std::vector<Field> fields, const Target& target, Index index)
+  ImageFolderSource(std::string name, std::vector<Field> fields, PictureReader reader, Index index)
       : Source(std::move(name), std::move(fields), static_cast<int64_t>(index.pictures.size())),
-        target_(target),
+        reader_(std::move(reader)),
         index_(std::move(index)) {}
 
   Status Read(SampleAt at, int field, std::span<char> scratch, void* out) const override {
@@ -343,8 +253,8 @@ class ImageFolderSource : public Source {
     return Status();
   }
 
-  int64_t scratch_bytes() const override { return index_.most.total(); }
-  int64_t heap_bytes() const override { return index_.most_heap; }
+  int64_t scratch_bytes() const override { return file_scratch() + reader_.scratch_bytes(); }
+  int64_t heap_bytes() const override { return reader_.heap_bytes(); }
   bool reads_slowly() const override { return true; }
   int64_t resident_bytes() const override {
     return static_cast<int64_t>(index_.paths.capacity() +
@@ -352,83 +262,25 @@ class ImageFolderSource : public Source {
   }
 
  private:
+  int64_t file_scratch() const { return RoundUp(index_.most_file_bytes, kAlignment); }
+
   Status ReadImage(int64_t index, std::span<char> scratch, uint8_t* out) const {
     const std::string path(index_.PathOf(index));
     const int64_t file_bytes = index_.pictures[static_cast<size_t>(index)].file_bytes;
     RIDGE_ASSIGN_OR_RETURN(const OpenFile file, OpenPicture(path));
     RIDGE_ASSIGN_OR_RETURN(const int64_t got,
                            ReadBeginning(file.fd.get(), path, scratch.data(), file_bytes));
-    if (got != file_bytes || file.bytes != file_bytes) return Changed(path);
-    const auto bytes = Bytes(scratch.data(), file_bytes);
-    const auto header = ReadImageHeader(bytes, /*whole=*/true);
-    if (!header.ok()) return BadData(path, header.status().message());
-    return DecodeInto(path, bytes, **header, scratch, out);
+    if (got != file_bytes || file.bytes != file_bytes) return BadData(path, kPictureChanged);
+    const Status read = reader_.Read(Bytes(scratch.data(), file_bytes),
+                                     scratch.subspan(static_cast<size_t>(file_scratch())), out);
+    return read.ok() ? read : BadData(path, read.message());
   }
 
-  Status DecodeInto(const std::string& path, std::span<const uint8_t> bytes,
-                    const ImageHeader& header, std::span<char> scratch, uint8_t* out) const {
-    const ReadBytes &most = index_.most,
-                    needed = BytesToRead(static_cast<int64_t>(bytes.size()), header, target_);
-    if (needed.decoded > most.decoded || needed.resize > most.resize) return Changed(path);
-    auto* pixels = reinterpret_cast<uint8_t*>(scratch.data() + most.file);
-    const Status decoded = DecodeImage(bytes, header, {pixels, static_cast<size_t>(most.decoded)});
-    if (!decoded.ok()) return BadData(path, decoded.message());
-    if (target_.channels == 1) RgbToLuma(pixels, header.pixels());
-    const auto rest = scratch.subspan(static_cast<size_t>(most.file + most.decoded));
-    Resize(target_.Call(header), pixels, rest, out);
-    return Status();
-  }
-
-  static Status Changed(const std::string& path) {
-    return BadData(path, "has changed since the data was opened");
-  }
-
-  const Target target_;
+  const PictureReader reader_;
   const Index index_;
 };
 
 // ---- opening
-
-// The model's image, as far as its dimensions say what is what.
-std::optional<Target> TargetOf(const std::vector<Field>& model_inputs) {
-  const Field* input = FindFieldByName("image", model_inputs);
-  if (input == nullptr) return std::nullopt;
-  const Dims& dims = input->type.dims;
-  Target target;
-  const auto is_channels = [](int64_t extent) { return extent == 1 || extent == 3; };
-  if (dims.size() == 2) {
-    target.size = {dims[0], dims[1]};
-    target.channels = 1;
-  } else if (dims.size() == 3 && is_channels(dims[0])) {
-    target.size = {dims[1], dims[2]};
-    target.channels = static_cast<int>(dims[0]);
-  } else if (dims.size() == 3 && is_channels(dims[2])) {
-    target.size = {dims[0], dims[1]};
-    target.channels = static_cast<int>(dims[2]);
-  } else {
-    return std::nullopt;
-  }
-  return target;
-}
-
-Result<Target> MakeTarget(const std::string& name, const Argument& argument,
-                          const std::vector<Field>& model_inputs) {
-  const std::optional<Target> model = TargetOf(model_inputs);
-  if (!model && !argument.size) {
-    return InvalidArgument(fmt::format(
-        "data '{}': no size is given, and the model has no image of 1 or 3 channels that says one. "
-        "hint: {},size=224",
-        name, name));
-  }
-  Target target = model.value_or(Target());
-  if (argument.size) target.size = *argument.size;
-  const Field* input = FindFieldByName("image", model_inputs);
-  const bool flat = input != nullptr && input->type.dims.size() == 1;
-  if (flat && input->type.elements() == target.size.height * target.size.width) target.channels = 1;
-  target.fit = argument.fit;
-  target.filter = argument.filter;
-  return target;
-}
 
 Field LabelField(const std::vector<std::string>& classes) {
   return {"label", {DType::kI64, {}}, static_cast<int64_t>(classes.size())};
@@ -448,9 +300,10 @@ std::string LeftOutNote(const std::string& name, const std::vector<std::string>&
 // The pictures of one set, in the order of its class folders.
 Result<SourcePtr> OpenSet(const std::string& name, const std::string& folder,
                           const std::vector<std::string>& classes,
-                          const std::vector<std::string>& folders, const Target& target,
+                          const std::vector<std::string>& folders, const PictureTarget& target,
                           std::vector<std::string>& others) {
   Index index;
+  PictureReader reader(target);
   std::vector<char> buffer;
   for (const std::string& of_class : folders) {
     std::string class_name = of_class;
@@ -463,15 +316,15 @@ Result<SourcePtr> OpenSet(const std::string& name, const std::string& folder,
       return BadData(name, fmt::format("{} holds no picture ({})", path, kSuffixes));
     std::sort(tree.pictures.begin(), tree.pictures.end());
     for (const std::string& picture : tree.pictures) {
-      RIDGE_RETURN_IF_ERROR(AddPicture(picture, label, target, buffer, index));
+      RIDGE_RETURN_IF_ERROR(AddPicture(picture, label, reader, buffer, index));
     }
     others.insert(others.end(), tree.others.begin(), tree.others.end());
   }
   index.paths.shrink_to_fit();
   index.pictures.shrink_to_fit();
   std::vector<Field> fields = {{"image", target.type()}, LabelField(classes)};
-  return SourcePtr(
-      std::make_shared<ImageFolderSource>(name, std::move(fields), target, std::move(index)));
+  return SourcePtr(std::make_shared<ImageFolderSource>(name, std::move(fields), std::move(reader),
+                                                       std::move(index)));
 }
 
 // `what` lacks a class of `other`.
@@ -493,7 +346,8 @@ Result<DataSplits> OpenImageFolder(const std::string& name, const std::string& t
   RIDGE_ASSIGN_OR_RETURN(const Sets sets, FindSets(name, argument.folder));
   RIDGE_ASSIGN_OR_RETURN(const auto folders, ClassNames(name, sets.train));
   RIDGE_ASSIGN_OR_RETURN(const auto classes, LabelClasses(name, sets.train, options));
-  RIDGE_ASSIGN_OR_RETURN(const Target target, MakeTarget(name, argument, options.model_inputs));
+  RIDGE_ASSIGN_OR_RETURN(const PictureTarget target,
+                         MakePictureTarget(name, argument.pictures, options.model_inputs));
   DataSplits splits;
   std::vector<std::string> others;
   const std::pair<const std::string&, SourcePtr&> further[] = {{sets.validation, splits.validation},
@@ -520,7 +374,8 @@ Result<DataFacts> ImageFolderFacts(const std::string& name, const std::string& t
   RIDGE_ASSIGN_OR_RETURN(const Sets sets, FindSets(name, argument.folder));
   RIDGE_ASSIGN_OR_RETURN(const auto classes, LabelClasses(name, sets.train, options));
   DataFacts facts;
-  if (argument.size) facts.fields.push_back({"image", Target{.size = *argument.size}.type()});
+  if (argument.pictures.size)
+    facts.fields.push_back({"image", PictureTarget{.size = *argument.pictures.size}.type()});
   facts.fields.push_back(LabelField(classes));
   facts.sizes = SizesOf(classes);
   return facts;

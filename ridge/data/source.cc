@@ -1,72 +1,55 @@
-// A spec is `kind` or `kind:argument`; each kind has a file of its own, called from here.
+// A spec is `kind` or `kind:argument` (kinds.h).
 #include "ridge/data/source.h"
 
 #include <algorithm>
 #include <new>
 #include <string_view>
 
-#include "ridge/data/csv.h"
-#include "ridge/data/idx.h"
 #include "ridge/data/image_folder.h"
-#include "ridge/data/npz_source.h"
-#include "ridge/data/synthetic.h"
+#include "ridge/data/kinds.h"
 
 namespace ridge {
 namespace {
 
 Status UnknownSpec(const std::string& spec) {
-  return InvalidArgument(
-      "data '" + spec +
-      "': is not a known kind of data; known are fashion-mnist, synthetic, images:DIR, idx:DIR, "
-      "npz:FILE, csv:FILE");
+  std::string known;
+  for (const DataKind& kind : DataKinds()) known += (known.empty() ? "" : ", ") + kind.Form();
+  return InvalidArgument("data '" + spec + "': is not a known kind of data; known are " + known);
 }
 
 // "kind:argument"
 struct Spec {
-  std::string text, kind, argument;
-  bool guessed = false;  // a folder of pictures without a kind
+  std::string text, argument;
+  const DataKind* kind = nullptr;  // null: none of them
+  bool guessed = false;            // a folder of pictures without a kind
 };
 
 Spec SplitSpec(const std::string& text) {
   const size_t colon = text.find(':');
-  Spec spec{text, text.substr(0, colon), ""};
-  if (colon != std::string::npos) spec.argument = text.substr(colon + 1);
+  const bool has_argument = colon != std::string::npos;
+  Spec spec{text, has_argument ? text.substr(colon + 1) : ""};
+  for (const DataKind& kind : DataKinds()) {
+    const bool fits = kind.argument != nullptr || !has_argument;
+    if (fits && text.substr(0, colon) == kind.name) spec.kind = &kind;
+  }
   return spec;
-}
-
-bool IsKnown(const std::string& kind) {
-  constexpr std::string_view kKinds[] = {"fashion-mnist", "synthetic", "images",
-                                         "idx",           "npz",       "csv"};
-  return std::find(std::begin(kKinds), std::end(kKinds), kind) != std::end(kKinds);
 }
 
 // A folder of pictures is taken for what it is.
 Spec ParseSpec(const std::string& text) {
   Spec spec = SplitSpec(text);
-  if (IsKnown(spec.kind) || !HoldsPictures(text)) return spec;
+  if (spec.kind != nullptr || !HoldsPictures(text)) return spec;
   spec = SplitSpec("images:" + text);
   spec.guessed = true;
   return spec;
 }
 
-Status CheckArgument(const Spec& spec) {
-  if (!spec.argument.empty()) return Status();
-  const bool folder = spec.kind == "idx" || spec.kind == "images";
+Status CheckSpec(const Spec& spec) {
+  if (spec.kind == nullptr) return UnknownSpec(spec.text);
+  if (spec.kind->argument == nullptr || !spec.argument.empty()) return Status();
+  const bool folder = std::string_view(spec.kind->argument) == "DIR";
   return InvalidArgument("data '" + spec.text + "': names no " + (folder ? "folder" : "file") +
-                         "; write " + spec.kind + (folder ? ":DIR" : ":FILE"));
-}
-
-Result<DataSplits> OpenKind(const Spec& spec, const DataOptions& options) {
-  if (spec.text == "fashion-mnist") return OpenFashionMnist(options.fashion_mnist_folder);
-  if (spec.text == "synthetic") return OpenSynthetic(options);
-  const bool takes_argument =
-      IsKnown(spec.kind) && spec.kind != "fashion-mnist" && spec.kind != "synthetic";
-  if (!takes_argument) return UnknownSpec(spec.text);
-  RIDGE_RETURN_IF_ERROR(CheckArgument(spec));
-  if (spec.kind == "images") return OpenImageFolder(spec.text, spec.argument, options);
-  if (spec.kind == "idx") return OpenIdxFolder(spec.text, spec.argument);
-  if (spec.kind == "npz") return OpenNpz(spec.text, spec.argument);
-  return OpenCsv(spec.text, spec.argument, options);
+                         "; write " + spec.kind->Form());
 }
 
 }  // namespace
@@ -106,7 +89,8 @@ int64_t ResidentBytes(const std::vector<SourcePtr>& sources) {
 Result<DataSplits> OpenData(const std::string& text, const DataOptions& options) {
   try {
     const Spec spec = ParseSpec(text);
-    Result<DataSplits> splits = OpenKind(spec, options);
+    RIDGE_RETURN_IF_ERROR(CheckSpec(spec));
+    Result<DataSplits> splits = spec.kind->open(spec.text, spec.argument, options);
     if (splits.ok() && spec.guessed)
       splits->notes.push_back("data '" + text + "': is read as " + spec.text);
     return splits;
@@ -118,10 +102,9 @@ Result<DataSplits> OpenData(const std::string& text, const DataOptions& options)
 Result<std::optional<DataFacts>> FactsBeforeModel(const std::string& text,
                                                   const DataOptions& options) {
   const Spec spec = ParseSpec(text);
-  if (spec.text == "synthetic") return std::optional(DataFacts());
-  if (spec.kind != "images") return std::optional<DataFacts>();
-  RIDGE_RETURN_IF_ERROR(CheckArgument(spec));
-  RIDGE_ASSIGN_OR_RETURN(DataFacts facts, ImageFolderFacts(spec.text, spec.argument, options));
+  if (spec.kind == nullptr || spec.kind->facts == nullptr) return std::optional<DataFacts>();
+  RIDGE_RETURN_IF_ERROR(CheckSpec(spec));
+  RIDGE_ASSIGN_OR_RETURN(DataFacts facts, spec.kind->facts(spec.text, spec.argument, options));
   return std::optional(std::move(facts));
 }
 

@@ -1,0 +1,62 @@
+#include "ridge/data/image/picture.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "ridge/core/rounding.h"
+#include "ridge/data/image/decode.h"
+
+namespace ridge {
+namespace {
+
+constexpr int64_t kAlignment = 64;
+constexpr int64_t kMostScaled = 1 << 24;  // of a side before the crop; Pillow's boxes are floats
+
+}  // namespace
+
+TensorType PictureTarget::type() const {
+  if (channels == 1) return {DType::kU8, {size.height, size.width}};
+  return {DType::kU8, {size.height, size.width, channels}};
+}
+
+ResizeCall PictureReader::Call(const ImageHeader& header) const {
+  return FitPicture({header.height, header.width}, target_.size, target_.fit, target_.filter,
+                    target_.channels);
+}
+
+int64_t PictureReader::DecodeScratch(const ImageHeader& header) const {
+  return RoundUp(DecodedBytes(header) + kResizeSlackBytes, kAlignment);
+}
+
+int64_t PictureReader::ResizeScratch(const ImageHeader& header) const {
+  return RoundUp(ResizeScratchBytes(Call(header)), kAlignment);
+}
+
+Status PictureReader::Admit(const ImageHeader& header) {
+  const ResizeCall call = Call(header);
+  if (call.x.out > kMostScaled || call.y.out > kMostScaled) {
+    return Status(ErrorCode::kInvalidData,
+                  fmt::format("has {}x{} pixels, too thin to be cropped to {}x{}", header.width,
+                              header.height, target_.size.width, target_.size.height));
+  }
+  decoded_bytes_ = std::max(decoded_bytes_, DecodeScratch(header));
+  resize_bytes_ = std::max(resize_bytes_, ResizeScratch(header));
+  heap_bytes_ = std::max(heap_bytes_, header.decoder_bytes);
+  return Status();
+}
+
+Status PictureReader::Read(std::span<const uint8_t> file, std::span<char> scratch,
+                           uint8_t* out) const {
+  RIDGE_ASSIGN_OR_RETURN(const auto header, ReadImageHeader(file, /*whole=*/true));
+  if (DecodeScratch(*header) > decoded_bytes_ || ResizeScratch(*header) > resize_bytes_)
+    return Status(ErrorCode::kInvalidData, kPictureChanged);
+  auto* pixels = reinterpret_cast<uint8_t*>(scratch.data());
+  const auto decoded = static_cast<size_t>(decoded_bytes_);
+  RIDGE_RETURN_IF_ERROR(DecodeImage(file, *header, {pixels, decoded}));
+  if (target_.channels == 1) RgbToLuma(pixels, header->pixels());
+  Resize(Call(*header), pixels, scratch.subspan(decoded), out);
+  return Status();
+}
+
+}  // namespace ridge

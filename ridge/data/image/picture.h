@@ -1,0 +1,56 @@
+// PictureReader: the bytes of picture files to one size, whatever holds the bytes.
+//
+// A source shows it the header of each picture when it opens (Admit), so that the memory that
+// reading takes is known before the run.
+#pragma once
+#include <cstdint>
+#include <span>
+
+#include "ridge/core/shape.h"
+#include "ridge/core/status.h"
+#include "ridge/data/image/crop.h"
+#include "ridge/data/image/header.h"
+
+namespace ridge {
+
+// What every picture becomes.
+struct PictureTarget {
+  ImageSize size;
+  int channels = 3;  // 1: luma
+  ImageFit fit = ImageFit::kCrop;
+  ResizeFilter filter = ResizeFilter::kBilinear;
+
+  TensorType type() const;  // u8[H,W,3], or u8[H,W]
+};
+
+constexpr const char* kPictureChanged = "has changed since the data was opened";
+
+class PictureReader {
+ public:
+  explicit PictureReader(const PictureTarget& target) : target_(target) {}
+
+  const PictureTarget& target() const { return target_; }
+
+  // Such a picture may be read from now on.  Fails with kInvalidData when it is too thin to be
+  // scaled: a thousand times longer than wide it would have billions of pixels.  The message is the
+  // bare reason.
+  Status Admit(const ImageHeader& header);
+
+  int64_t scratch_bytes() const { return decoded_bytes_ + resize_bytes_; }
+  int64_t heap_bytes() const { return heap_bytes_; }  // of a decoder, at most
+
+  // `file`: a whole picture file; `out`: target().type().bytes().  Fails with kInvalidData; the
+  // message is the bare reason.  Thread-safe, each thread with a scratch of its own.
+  // REQUIRES: scratch_bytes() in `scratch`.
+  Status Read(std::span<const uint8_t> file, std::span<char> scratch, uint8_t* out) const;
+
+ private:
+  ResizeCall Call(const ImageHeader& header) const;
+  int64_t DecodeScratch(const ImageHeader& header) const;
+  int64_t ResizeScratch(const ImageHeader& header) const;
+
+  PictureTarget target_;
+  int64_t decoded_bytes_ = 0, resize_bytes_ = 0, heap_bytes_ = 0;  // the largest of all admitted
+};
+
+}  // namespace ridge

@@ -1,0 +1,40 @@
+#include "ridge/data/kinds.h"
+
+#include "ridge/data/csv.h"
+#include "ridge/data/idx.h"
+#include "ridge/data/image_folder.h"
+#include "ridge/data/npz_source.h"
+#include "ridge/data/synthetic.h"
+
+namespace ridge {
+namespace {
+
+using Text = const std::string&;
+using Options = const DataOptions&;
+
+Result<DataSplits> FashionMnist(Text, Text, Options options) {
+  return OpenFashionMnist(options.fashion_mnist_folder);
+}
+Result<DataSplits> Synthetic(Text, Text, Options options) { return OpenSynthetic(options); }
+Result<DataFacts> NoFacts(Text, Text, Options) { return DataFacts(); }
+Result<DataSplits> Idx(Text spec, Text argument, Options) { return OpenIdxFolder(spec, argument); }
+Result<DataSplits> Npz(Text spec, Text argument, Options) { return OpenNpz(spec, argument); }
+
+constexpr DataKind kKinds[] = {
+    {"fashion-mnist", nullptr, FashionMnist, nullptr},
+    {"synthetic", nullptr, Synthetic, NoFacts},
+    {"images", "DIR", OpenImageFolder, ImageFolderFacts},
+    {"idx", "DIR", Idx, nullptr},
+    {"npz", "FILE", Npz, nullptr},
+    {"csv", "FILE", OpenCsv, nullptr},
+};
+
+}  // namespace
+
+std::string DataKind::Form() const {
+  return argument == nullptr ? name : std::string(name) + ":" + argument;
+}
+
+std::span<const DataKind> DataKinds() { return kKinds; }
+
+}  // namespace ridge
