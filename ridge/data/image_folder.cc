@@ -256,6 +256,7 @@ class ImageFolderSource : public Source {
   int64_t scratch_bytes() const override { return file_scratch() + reader_.scratch_bytes(); }
   int64_t heap_bytes() const override { return reader_.heap_bytes(); }
   bool reads_slowly() const override { return true; }
+  std::string Origin(int64_t index) const override { return std::string(index_.PathOf(index)); }
   int64_t resident_bytes() const override {
     return static_cast<int64_t>(index_.paths.capacity() +
                                 index_.pictures.capacity() * sizeof(Picture));
@@ -347,7 +348,8 @@ Result<DataSplits> OpenImageFolder(const std::string& name, const std::string& t
   RIDGE_ASSIGN_OR_RETURN(const auto folders, ClassNames(name, sets.train));
   RIDGE_ASSIGN_OR_RETURN(const auto classes, LabelClasses(name, sets.train, options));
   RIDGE_ASSIGN_OR_RETURN(const PictureTarget target,
-                         MakePictureTarget(name, argument.pictures, options.model_inputs));
+                         MakePictureTarget(name, argument.pictures, options.model_inputs,
+                                           options.preprocessing.get()));
   DataSplits splits;
   std::vector<std::string> others;
   const std::pair<const std::string&, SourcePtr&> further[] = {{sets.validation, splits.validation},
@@ -364,6 +366,7 @@ Result<DataSplits> OpenImageFolder(const std::string& name, const std::string& t
   splits.sizes = SizesOf(classes);
   auto preprocessing = std::make_shared<Preprocessing>();
   preprocessing->classes = classes;
+  preprocessing->image = target;
   splits.preprocessing = std::move(preprocessing);
   return splits;
 }
@@ -379,6 +382,43 @@ Result<DataFacts> ImageFolderFacts(const std::string& name, const std::string& t
   facts.fields.push_back(LabelField(classes));
   facts.sizes = SizesOf(classes);
   return facts;
+}
+
+bool IsPictureFile(const std::string& path) { return IsPictureName(path); }
+
+Result<std::vector<std::string>> FindPictures(const std::string& folder) {
+  Tree tree;
+  RIDGE_RETURN_IF_ERROR(Walk(folder, /*depth=*/0, tree));
+  if (tree.pictures.empty())
+    return BadData(folder, fmt::format("holds no picture ({})", kSuffixes));
+  std::sort(tree.pictures.begin(), tree.pictures.end());
+  return std::move(tree.pictures);
+}
+
+Result<SourcePtr> OpenPictures(const std::string& name, const std::vector<std::string>& paths,
+                               const DataOptions& options, const BadPicture& on_bad) {
+  RIDGE_ASSIGN_OR_RETURN(
+      const PictureTarget target,
+      MakePictureTarget(name, PictureOptions(), options.model_inputs, options.preprocessing.get()));
+  Index index;
+  PictureReader reader(target);
+  std::vector<char> buffer;
+  for (const std::string& path : paths) {
+    const Status status = AddPicture(path, /*label=*/0, reader, buffer, index);
+    if (status.ok()) continue;
+    if (!on_bad) return status;
+    on_bad(path, status);
+  }
+  if (index.pictures.empty()) return SourcePtr();
+  std::vector<Field> fields = {{"image", target.type()}};
+  return SourcePtr(std::make_shared<ImageFolderSource>(name, std::move(fields), std::move(reader),
+                                                       std::move(index)));
+}
+
+Result<ImageHeader> ReadPictureHeader(const std::string& path) {
+  RIDGE_ASSIGN_OR_RETURN(const OpenFile file, OpenPicture(path));
+  std::vector<char> buffer;
+  return ReadHeader(path, file, buffer);
 }
 
 bool HoldsPictures(const std::string& text) {

@@ -80,21 +80,24 @@ Status TakePictureOption(const std::string& spec, const std::string& key, const 
 }
 
 Result<PictureTarget> MakePictureTarget(const std::string& spec, const PictureOptions& options,
-                                        const std::vector<Field>& model_inputs) {
+                                        const std::vector<Field>& model_inputs,
+                                        const Preprocessing* known) {
   const std::optional<PictureTarget> model = TargetOf(model_inputs);
-  if (!model && !options.size) {
+  const std::optional<PictureTarget> run = known == nullptr ? std::nullopt : known->image;
+  if (!model && !run && !options.size) {
     return InvalidArgument(fmt::format(
         "data '{}': no size is given, and the model has no image of 1 or 3 channels that says one. "
         "hint: {},size=224",
         spec, spec));
   }
-  PictureTarget target = model.value_or(PictureTarget());
+  PictureTarget target = model.value_or(run.value_or(PictureTarget()));
   if (options.size) target.size = *options.size;
   const Field* input = FindFieldByName("image", model_inputs);
   const bool flat = input != nullptr && input->type.dims.size() == 1;
   if (flat && input->type.elements() == target.size.height * target.size.width) target.channels = 1;
-  target.fit = options.fit;
-  target.filter = options.filter;
+  const PictureTarget usual = run.value_or(PictureTarget());
+  target.fit = options.fit.value_or(usual.fit);
+  target.filter = options.filter.value_or(usual.filter);
   return target;
 }
 

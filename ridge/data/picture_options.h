@@ -11,8 +11,8 @@ namespace ridge {
 
 struct PictureOptions {
   std::optional<ImageSize> size;  // size=N, size=HxW
-  ImageFit fit = ImageFit::kCrop;
-  ResizeFilter filter = ResizeFilter::kBilinear;
+  std::optional<ImageFit> fit;    // crop
+  std::optional<ResizeFilter> filter;  // bilinear
 };
 
 // The keys that TakePictureOption knows.
@@ -22,9 +22,11 @@ const std::vector<std::string>& PictureKeys();
 Status TakePictureOption(const std::string& spec, const std::string& key, const std::string& value,
                          PictureOptions& options);
 
-// The size that is given, else that of the model's image; the channels of the model's image. Fails
-// with kInvalidArgument when neither says a size.
+// The size that is given, else that of the model's image; the channels of the model's image.  What
+// neither says is that of `known`, which a run keeps; null: of none.  Fails with kInvalidArgument
+// when nothing says a size.
 Result<PictureTarget> MakePictureTarget(const std::string& spec, const PictureOptions& options,
-                                        const std::vector<Field>& model_inputs);
+                                        const std::vector<Field>& model_inputs,
+                                        const Preprocessing* known = nullptr);
 
 }  // namespace ridge

@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "ridge/data/image/picture.h"
+
 namespace ridge {
 
 enum class ColumnKind {
@@ -54,6 +56,7 @@ struct TablePreprocessing {
 
 struct Preprocessing {
   std::vector<std::string> classes;  // class i is called classes[i]; empty: they have no names
+  std::optional<PictureTarget> image;  // what a picture of any size became
   std::optional<TablePreprocessing> table;
   bool operator==(const Preprocessing&) const = default;
 };

@@ -21,6 +21,7 @@ struct PictureTarget {
   ResizeFilter filter = ResizeFilter::kBilinear;
 
   TensorType type() const;  // u8[H,W,3], or u8[H,W]
+  bool operator==(const PictureTarget&) const = default;
 };
 
 constexpr const char* kPictureChanged = "has changed since the data was opened";

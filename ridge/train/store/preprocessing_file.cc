@@ -80,11 +80,49 @@ TablePreprocessing ReadTable(const PreprocessingJson& json) {
   return table;
 }
 
+constexpr const char* kFits[] = {"crop", "stretch"};
+constexpr const char* kFilters[] = {"bilinear", "nearest"};
+constexpr int64_t kMostImageSide = 1 << 14;
+
+PreprocessingJson ImageJson(const PictureTarget& image) {
+  return {{"height", image.size.height},
+          {"width", image.size.width},
+          {"channels", image.channels},
+          {"fit", kFits[static_cast<size_t>(image.fit)]},
+          {"resize", kFilters[static_cast<size_t>(image.filter)]}};
+}
+
+int64_t ExtentOf(const PreprocessingJson& json, const char* key, int64_t most) {
+  const auto extent = json.at(key).get<int64_t>();
+  if (extent < 1 || extent > most)
+    throw std::out_of_range(fmt::format("{} is {}; it must be 1 to {}", key, extent, most));
+  return extent;
+}
+
+// Which of two words it is.
+bool IsSecond(const PreprocessingJson& json, const char* key, const char* const (&words)[2]) {
+  const auto word = json.at(key).get<std::string>();
+  if (word != words[0] && word != words[1]) throw std::out_of_range(key + (" '" + word) + "'");
+  return word == words[1];
+}
+
+PictureTarget ReadImage(const PreprocessingJson& json) {
+  PictureTarget image;
+  image.size = {ExtentOf(json, "height", kMostImageSide), ExtentOf(json, "width", kMostImageSide)};
+  image.channels = static_cast<int>(ExtentOf(json, "channels", 3));
+  if (image.channels == 2) throw std::out_of_range("channels is 2; it must be 1 or 3");
+  image.fit = IsSecond(json, "fit", kFits) ? ImageFit::kStretch : ImageFit::kCrop;
+  image.filter =
+      IsSecond(json, "resize", kFilters) ? ResizeFilter::kNearest : ResizeFilter::kBilinear;
+  return image;
+}
+
 }  // namespace
 
 std::string PreprocessingToJson(const Preprocessing& preprocessing) {
   PreprocessingJson json = {{"version", kFormatVersion}};
   if (!preprocessing.classes.empty()) json["classes"] = preprocessing.classes;
+  if (preprocessing.image) json["image"] = ImageJson(*preprocessing.image);
   if (preprocessing.table) json["table"] = TableJson(*preprocessing.table);
   return json.dump(1, ' ', false, PreprocessingJson::error_handler_t::replace) + "\n";
 }
@@ -100,6 +138,7 @@ Result<Preprocessing> PreprocessingFromJson(const std::string& text, const std::
     Preprocessing preprocessing;
     if (json.contains("classes"))
       preprocessing.classes = json.at("classes").get<std::vector<std::string>>();
+    if (json.contains("image")) preprocessing.image = ReadImage(json.at("image"));
     if (json.contains("table")) preprocessing.table = ReadTable(json.at("table"));
     return preprocessing;
   } catch (const std::exception& error) {

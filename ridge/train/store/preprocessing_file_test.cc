@@ -8,6 +8,7 @@ namespace {
 Preprocessing Example() {
   Preprocessing example;
   example.classes = {"a \"quoted\" one", "Z\xC3\xBCrich"};
+  example.image = {{28, 32}, 1, ImageFit::kStretch, ResizeFilter::kNearest};
   TablePreprocessing& table = example.table.emplace();
   table.standardize = false;
   table.columns.resize(3);
@@ -38,6 +39,9 @@ TEST(PreprocessingFile, RefusesWhatItCannotRead) {
   std::string text = PreprocessingToJson(Example());
   text.replace(text.find("\"boolean\""), 9, "\"colour\"");
   EXPECT_EQ(message(text), "p.json: cannot be read: kind 'colour'");
+  text = PreprocessingToJson(Example());
+  text.replace(text.find("28"), 2, "99999999999");
+  EXPECT_EQ(message(text), "p.json: cannot be read: height is 99999999999; it must be 1 to 16384");
 }
 
 }  // namespace
