@@ -137,7 +137,7 @@ std::string ResultsText(const Results& results, const Terminal& terminal) {
   std::vector<Column> columns = {{"input"}};
   const size_t top = results.predictions[0].top.size();
   for (size_t i = 0; i < top; ++i) {
-    columns.push_back({i == 0 ? "class" : "then"});
+    columns.push_back({i == 0 ? "class" : fmt::format("class {}", i + 1)});
     columns.push_back({i == 0 ? "probability" : "", Align::kRight});
   }
   if (!results.has_classes()) columns.push_back({results.label(), Align::kRight});

@@ -20,7 +20,7 @@ namespace ridge {
 struct PredictorRequest {
   std::string model;                  // a run folder, or an ONNX file with a signature
   std::string checkpoint = "newest";  // of a run
-  std::optional<int64_t> batch;       // samples a time; the run's, at most as many as there are
+  std::optional<int64_t> batch = {};  // samples a time; the run's, at most as many as there are
 };
 
 class Predictor {
