@@ -128,7 +128,8 @@ std::string ReportText(const ExportReport& report) {
     text += "\n";
   }
   if (!report.carries.empty())
-    text += fmt::format("carries {}: `ridge predict {} INPUT` reads it\n", report.carries, report.path);
+    text +=
+        fmt::format("carries {}: `ridge predict {} INPUT` reads it\n", report.carries, report.path);
   if (report.outputs.empty()) return text + "read back: every byte is the same\n";
   text += fmt::format("read back and run beside the model at {}:\n",
                       fmt::join(report.checked_at, " and "));

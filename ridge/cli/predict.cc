@@ -198,9 +198,8 @@ Result<Results> PredictAll(const PredictVerb& verb, Predictor& predictor,
       results.skipped.push_back({name, why.message()});
     };
   }
-  RIDGE_ASSIGN_OR_RETURN(
-      const std::vector<InputSet> sets,
-      OpenInputs(verb.inputs, results.signature, predictor.inputs(), on_bad));
+  RIDGE_ASSIGN_OR_RETURN(const std::vector<InputSet> sets,
+                         OpenInputs(verb.inputs, results.signature, predictor.inputs(), on_bad));
   int64_t total = 0;
   for (const InputSet& set : sets) {
     total += set.source->size();
@@ -213,8 +212,8 @@ Result<Results> PredictAll(const PredictVerb& verb, Predictor& predictor,
   const int64_t top = verb.top.value_or(total == 1 || verb.json ? kUsualTop : 1);
   Counter counter(total, say);
   for (const InputSet& set : sets) {
-    RIDGE_RETURN_IF_ERROR(predictor.Run(
-        set.source, [&](int64_t index, const std::vector<double>& output) -> Status {
+    RIDGE_RETURN_IF_ERROR(
+        predictor.Run(set.source, [&](int64_t index, const std::vector<double>& output) -> Status {
           counter.Add();
           const std::string& name = set.names[static_cast<size_t>(index)];
           if (const std::optional<Status> bad = set.BadSample(index)) {
@@ -246,9 +245,10 @@ Result<int> RunPredict(const CLI::App& app, const PredictVerb& verb) {
   RIDGE_ASSIGN_OR_RETURN(const Results results, PredictAll(verb, predictor, say));
   for (const Skipped& skipped : results.skipped) PrintWarning("left out: " + skipped.why);
   if (results.predictions.empty()) {
-    return Status(ErrorCode::kInvalidData,
-                  fmt::format("predict: none of {} can be read",
-                              FormatCountOf(static_cast<int64_t>(results.skipped.size()), "input")));
+    return Status(
+        ErrorCode::kInvalidData,
+        fmt::format("predict: none of {} can be read",
+                    FormatCountOf(static_cast<int64_t>(results.skipped.size()), "input")));
   }
   if (verb.csv) RIDGE_RETURN_IF_ERROR(WriteFileAtomically(*verb.csv, ResultsCsv(results)));
   if (verb.json) {

@@ -9,22 +9,22 @@
 // of the classes are in DataSplits::preprocessing.  A picture is decoded, resized and cropped when
 // it is read; only the list of files is held in memory.  Opening reads the header of each file.
 //
-// The argument is DIR[,size=S|HxW][,fit=crop|stretch][,resize=bilinear|nearest]; without a size, H
-// and W are those of the model's image.
+// The argument is DIR[,size=S|HxW][,fit=crop|stretch][,resize=bilinear|nearest][,normalize=...];
+// without a size, H and W are those of the model's image.
 #pragma once
 #include <functional>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "ridge/data/image/header.h"
 #include "ridge/data/source.h"
 
 namespace ridge {
 
 // Fails with kInvalidArgument for a wrong option, or without any size; with kInvalidData for
 // folders and files: the message names the file and the reason.
-// With options.preprocessing its classes are those of the label, and each folder is one of them.
+// With options.preprocessing its classes are those of the label, and each folder is one of them;
+// what it says of pictures is done here too, but for what the argument says otherwise.
 Result<DataSplits> OpenImageFolder(const std::string& name, const std::string& argument,
                                    const DataOptions& options);
 
@@ -40,16 +40,12 @@ bool IsPictureFile(const std::string& path);
 // none.
 Result<std::vector<std::string>> FindPictures(const std::string& folder);
 
-// Pictures without labels, in this order: the field `image`, sized as OpenImageFolder does it; fit
-// and filter are those of options.preprocessing.  A file that is none ends it, or is left out and
-// told to `on_bad` where that is given; null when none is left.  Fails with kInvalidData,
-// kInvalidArgument.
+// Pictures without labels, in this order: the field `image`, made as options.preprocessing says.  A
+// file that is none ends it, or is left out and told to `on_bad` where that is given; null when
+// none is left.  Fails with kInvalidData, kInvalidArgument.
 using BadPicture = std::function<void(const std::string& path, const Status& why)>;
 Result<SourcePtr> OpenPictures(const std::string& name, const std::vector<std::string>& paths,
                                const DataOptions& options, const BadPicture& on_bad = nullptr);
-
-// Fails with kInvalidData.
-Result<ImageHeader> ReadPictureHeader(const std::string& path);
 
 // Whether the argument's folder has a folder with a picture.
 bool HoldsPictures(const std::string& argument);

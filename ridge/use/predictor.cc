@@ -65,13 +65,11 @@ Status Predictor::OpenRun() {
   options_.weights.clear();  // the checkpoint replaces them
   options_.weights_skip.clear();
   if (IsOnnxFile(run_->ModelSource()))
-    options_.dims.insert(options_.dims.end(), options_.data_dims.begin(),
-                         options_.data_dims.end());
+    options_.dims.insert(options_.dims.end(), options_.data_dims.begin(), options_.data_dims.end());
   RIDGE_ASSIGN_OR_RETURN(const Forward forward, LoadForward(options_, run_->path()));
   RIDGE_ASSIGN_OR_RETURN(const auto kept, PreprocessingOf(*run_));
-  RIDGE_ASSIGN_OR_RETURN(signature_,
-                         FindSignature(forward.graph, forward.facts, options_.loss,
-                                       kept == nullptr ? Preprocessing() : *kept));
+  RIDGE_ASSIGN_OR_RETURN(signature_, FindSignature(forward.graph, forward.facts, options_.loss,
+                                                   kept == nullptr ? Preprocessing() : *kept));
   batch_ = options_.batch;
   return Describe(forward.graph);
 }
@@ -129,8 +127,8 @@ Status Predictor::Prepare(int64_t samples) {
   RIDGE_ASSIGN_OR_RETURN(Graph answer, AnswerGraph(graph, signature_.output));
   std::vector<NamedGraph> graphs = {NamedGraph{"infer", std::move(answer)}};
   RIDGE_ASSIGN_OR_RETURN(const DType operands, ProductOperands(options_.precision, *machine_));
-  RIDGE_ASSIGN_OR_RETURN(Program program, PlanGraphs(graph.name, std::move(graphs),
-                                                     options_.passes, operands, *machine_));
+  RIDGE_ASSIGN_OR_RETURN(Program program, PlanGraphs(graph.name, std::move(graphs), options_.passes,
+                                                     operands, *machine_));
   RIDGE_ASSIGN_OR_RETURN(executor_, Executor::Create(std::move(program), *machine_->backend));
   RIDGE_RETURN_IF_ERROR(executor_->transfers().Initialize(options_.seed));
   return LoadWeights();
@@ -155,8 +153,8 @@ Status Predictor::Run(const SourcePtr& source, const Take& take) {
   loading.workers = ReadWorkers(options_);
   loading.shuffle = loading.drop_last = false;
   loading.epochs = 1;
-  RIDGE_ASSIGN_OR_RETURN(
-      const auto loader, BatchLoader::Create(source, spec, loading, InputSlots(*executor_, spec)));
+  RIDGE_ASSIGN_OR_RETURN(const auto loader,
+                         BatchLoader::Create(source, spec, loading, InputSlots(*executor_, spec)));
   ScalarInputs scalars(*executor_, DType::kF32, batch_);
   const int step = executor_->StepIndex("infer");
   const TensorType& type = executor_->OutputType(step, signature_.output);
@@ -166,7 +164,8 @@ Status Predictor::Run(const SourcePtr& source, const Take& take) {
     if (batch.end()) return Status();
     scalars.Write(batch.slot, /*lr=*/0, /*updates=*/0, {options_.seed, 0});
     RIDGE_RETURN_IF_ERROR(executor_->Run(step, batch.slot));
-    RIDGE_ASSIGN_OR_RETURN(const void* data, executor_->transfers().Output(step, signature_.output));
+    RIDGE_ASSIGN_OR_RETURN(const void* data,
+                           executor_->transfers().Output(step, signature_.output));
     for (int64_t row = 0; row < batch.valid_samples; ++row) {
       for (int64_t i = 0; i < outputs_; ++i)
         output[static_cast<size_t>(i)] = LoadAsDouble(type.dtype, data, row * outputs_ + i);

@@ -9,9 +9,9 @@
 
 #include "ridge/data/csv.h"
 #include "ridge/data/image_folder.h"
+#include "ridge/data/memory_source.h"
 #include "ridge/data/npy.h"
 #include "ridge/data/npz_source.h"
-#include "ridge/data/memory_source.h"
 #include "ridge/data/spec_options.h"
 
 namespace ridge {
@@ -36,8 +36,7 @@ class LenientSource : public Source {
   Status Read(SampleAt at, int field, std::span<char> scratch, void* out) const override {
     const Status status = source_->Read(at, field, scratch, out);
     if (status.code() != ErrorCode::kInvalidData) return status;
-    std::memset(out, 0,
-                static_cast<size_t>(fields()[static_cast<size_t>(field)].type.bytes()));
+    std::memset(out, 0, static_cast<size_t>(fields()[static_cast<size_t>(field)].type.bytes()));
     const std::lock_guard lock(bad_->mutex);
     bad_->why.emplace(at.index, status);
     return Status();
@@ -176,15 +175,16 @@ Result<const InputKind*> KindOf(const std::string& input) {
   std::error_code ignored;
   const std::string path = SplitSpecOptions(input).path;
   if (input.find(':') == std::string::npos && !fs::exists(path, ignored)) {
-    return Status(ErrorCode::kInvalidData, fmt::format("predict: there is no file or folder {}", path));
+    return Status(ErrorCode::kInvalidData,
+                  fmt::format("predict: there is no file or folder {}", path));
   }
   std::string known;
   for (const InputKind& kind : kKinds) {
     if (kind.fits(input)) return &kind;
     known += (known.empty() ? "" : ", ") + std::string(kind.what);
   }
-  return InvalidArgument(fmt::format("predict: '{}' is of no known kind; known are {}", input,
-                                     known));
+  return InvalidArgument(
+      fmt::format("predict: '{}' is of no known kind; known are {}", input, known));
 }
 
 // A prediction asks for no label, and a table need not have one.

@@ -90,8 +90,7 @@ TEST_F(PredictorTest, ARowWithoutALabelBecomesTheBitsThatAnEvaluationReads) {
   WriteTable("new.csv", /*with_label=*/false);
   Result<Predictor> predictor = Open("run");
   ASSERT_TRUE(predictor.ok()) << predictor.status().message();
-  const Rows evaluated =
-      Outputs(*predictor, EvaluationData("csv:" + folder_.File("data.csv")));
+  const Rows evaluated = Outputs(*predictor, EvaluationData("csv:" + folder_.File("data.csv")));
   ASSERT_EQ(evaluated.size(), 43u);
   EXPECT_EQ(OutputsOf(*predictor, {folder_.File("data.csv")}), evaluated);
   EXPECT_EQ(OutputsOf(*predictor, {folder_.File("new.csv")}), evaluated);
@@ -101,8 +100,8 @@ TEST_F(PredictorTest, ItsProbabilitiesGiveTheLossOfTheEvaluation) {
   TrainTable();
   Result<Predictor> predictor = Open("run");
   ASSERT_TRUE(predictor.ok()) << predictor.status().message();
-  const auto eval = EvaluateRun({folder_.File("run"), "csv:" + folder_.File("data.csv")},
-                                machine_.get());
+  const auto eval =
+      EvaluateRun({folder_.File("run"), "csv:" + folder_.File("data.csv")}, machine_.get());
   ASSERT_TRUE(eval.ok()) << eval.status().message();
   const Rows outputs = OutputsOf(*predictor, {folder_.File("data.csv")});
   ASSERT_EQ(ClassName(predictor->signature(), 1), "small");
@@ -158,7 +157,8 @@ TEST(SignatureTest, ComesBackFromItsJson) {
   signature.scores = true;
   signature.label = "kind";
   signature.preprocessing.classes = {"a", "b"};
-  signature.preprocessing.image = {{7, 9}, 1, ImageFit::kStretch, ResizeFilter::kNearest};
+  signature.preprocessing.pictures = {{{7, 9}, 1, ImageFit::kStretch, ResizeFilter::kNearest},
+                                      {{0.5}, {0.25}}};
   const auto back = SignatureFromJson(SignatureToJson(signature), "net.onnx");
   ASSERT_TRUE(back.ok()) << back.status().message();
   EXPECT_EQ(*back, signature);

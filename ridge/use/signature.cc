@@ -91,8 +91,8 @@ bool HasAnswerShape(AnswerKind kind, const Dims& dims) {
 
 Result<Signature> FindSignature(const Graph& forward, const ForwardInfo& facts,
                                 const std::string& loss, Preprocessing preprocessing) {
-  RIDGE_ASSIGN_OR_RETURN(Signature signature,
-                         facts.logits != kNoValue ? FindClasses(forward, facts.logits)
+  RIDGE_ASSIGN_OR_RETURN(Signature signature, facts.logits != kNoValue
+                                                  ? FindClasses(forward, facts.logits)
                                                   : FindNumber(forward, facts.loss, loss));
   const ValueId output = forward.FindOutput(signature.output);
   if (output == kNoValue || !HasAnswerShape(signature.kind, forward.type(output).dims))
@@ -121,8 +121,7 @@ Result<Signature> SignatureOfRun(const std::string& run) {
 Status CheckSignature(const std::string& where, const Signature& signature, const Graph& graph) {
   const ValueId output = graph.FindOutput(signature.output);
   const auto bad = [&](const std::string& what) {
-    return Status(ErrorCode::kInvalidModel,
-                  fmt::format("{}: {}: {}", where, kSignatureKey, what));
+    return Status(ErrorCode::kInvalidModel, fmt::format("{}: {}: {}", where, kSignatureKey, what));
   };
   if (output == kNoValue)
     return bad(fmt::format("names output '{}', which the model lacks", signature.output));
@@ -134,8 +133,8 @@ Status CheckSignature(const std::string& where, const Signature& signature, cons
   const auto names = static_cast<int64_t>(signature.preprocessing.classes.size());
   if (signature.kind != AnswerKind::kClasses || names == 0 || names == type.dims[1])
     return Status();
-  return bad(fmt::format("names {} classes; output '{}' has {}", names, signature.output,
-                         type.dims[1]));
+  return bad(
+      fmt::format("names {} classes; output '{}' has {}", names, signature.output, type.dims[1]));
 }
 
 std::string SignatureToJson(const Signature& signature) {
@@ -205,8 +204,9 @@ std::string DescribeSignature(const Signature& signature) {
     const auto count = static_cast<int64_t>(from.classes.size());
     add(fmt::format("the names of {} classes", count));
   }
-  if (from.image) {
-    add(fmt::format("pictures of {}x{}", from.image->size.height, from.image->size.width));
+  if (from.pictures) {
+    const ImageSize& size = from.pictures->target.size;
+    add(fmt::format("pictures of {}x{}", size.height, size.width));
   }
   if (from.table) {
     add(FormatCountOf(static_cast<int64_t>(from.table->columns.size()), "column") + " of a table");

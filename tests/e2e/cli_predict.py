@@ -46,7 +46,7 @@ class Predict(RidgeTest):
         carried = {p.key: json.loads(p.value) for p in model.metadata_props}["ridge.prediction"]
         self.assertEqual(carried["version"], 1)
         self.assertEqual(carried["preprocessing"]["classes"], ["dark", "light"])
-        self.assertEqual(carried["preprocessing"]["image"]["fit"], "stretch")
+        self.assertEqual(carried["preprocessing"]["pictures"]["fit"], "stretch")
         model.metadata_props[0].value = model.metadata_props[0].value[:40]
         onnx.save(model, self.path("cut.onnx"))
         self.fails(5, "cut.onnx: ridge.prediction: cannot be read: ", "predict", "cut.onnx",

@@ -13,6 +13,8 @@
 
 namespace ridge {
 
+constexpr int64_t kMostPictureSide = 1 << 14;  // of what pictures become
+
 // What every picture becomes.
 struct PictureTarget {
   ImageSize size;
