@@ -49,7 +49,6 @@ const std::vector<Verb>& Verbs() {
        AddEval},
       {"predict", "Answers for pictures, tables and arrays, by a trained run or an exported file",
        "ridge predict runs/cnn-1 photo.jpg\n"
-       "ridge predict runs/cnn-1 photos/ --csv answers.csv\n"
        "ridge predict runs/mlp-1 new-rows.csv --checkpoint best\n"
        "ridge predict cnn.onnx photo.jpg --top 3",
        AddPredict},
