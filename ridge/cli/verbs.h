@@ -38,6 +38,7 @@ VerbBody AddGrad(CLI::App& app);
 VerbBody AddModels(CLI::App& app);
 VerbBody AddOpt(CLI::App& app);
 VerbBody AddPlan(CLI::App& app);
+VerbBody AddPredict(CLI::App& app);
 VerbBody AddProfile(CLI::App& app);
 VerbBody AddRun(CLI::App& app);
 VerbBody AddRuns(CLI::App& app);
