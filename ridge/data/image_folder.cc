@@ -248,7 +248,7 @@ class ImageFolderSource : public Source {
         index_(std::move(index)) {}
 
   Status Read(SampleAt at, int field, std::span<char> scratch, void* out) const override {
-    if (field == 0) return ReadImage(at.index, scratch, static_cast<uint8_t*>(out));
+    if (field == 0) return ReadImage(at, scratch, static_cast<uint8_t*>(out));
     std::memcpy(out, &index_.pictures[static_cast<size_t>(at.index)].label, sizeof(int64_t));
     return Status();
   }
@@ -256,6 +256,7 @@ class ImageFolderSource : public Source {
   int64_t scratch_bytes() const override { return file_scratch() + reader_.scratch_bytes(); }
   int64_t heap_bytes() const override { return reader_.heap_bytes(); }
   bool reads_slowly() const override { return true; }
+  bool reads_crops() const override { return true; }
   int64_t resident_bytes() const override {
     return static_cast<int64_t>(index_.paths.capacity() +
                                 index_.pictures.capacity() * sizeof(Picture));
@@ -264,15 +265,16 @@ class ImageFolderSource : public Source {
  private:
   int64_t file_scratch() const { return RoundUp(index_.most_file_bytes, kAlignment); }
 
-  Status ReadImage(int64_t index, std::span<char> scratch, uint8_t* out) const {
-    const std::string path(index_.PathOf(index));
-    const int64_t file_bytes = index_.pictures[static_cast<size_t>(index)].file_bytes;
+  Status ReadImage(SampleAt at, std::span<char> scratch, uint8_t* out) const {
+    const std::string path(index_.PathOf(at.index));
+    const int64_t file_bytes = index_.pictures[static_cast<size_t>(at.index)].file_bytes;
     RIDGE_ASSIGN_OR_RETURN(const OpenFile file, OpenPicture(path));
     RIDGE_ASSIGN_OR_RETURN(const int64_t got,
                            ReadBeginning(file.fd.get(), path, scratch.data(), file_bytes));
     if (got != file_bytes || file.bytes != file_bytes) return BadData(path, kPictureChanged);
-    const Status read = reader_.Read(Bytes(scratch.data(), file_bytes),
-                                     scratch.subspan(static_cast<size_t>(file_scratch())), out);
+    const Status read =
+        reader_.Read(Bytes(scratch.data(), file_bytes),
+                     scratch.subspan(static_cast<size_t>(file_scratch())), out, at.crop);
     return read.ok() ? read : BadData(path, read.message());
   }
 

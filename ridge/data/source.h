@@ -30,6 +30,10 @@ struct Field {
 struct SampleAt {
   int64_t index = 0;
   int64_t epoch = 0;
+  // Of a field of pictures: the box of the original that is read (Source::reads_crops).
+  const CropDraw* crop = nullptr;
+
+  SampleAt WithIndex(int64_t other) const { return {other, epoch, crop}; }
 };
 
 class Source {
@@ -56,6 +60,9 @@ class Source {
 
   // Reading a sample takes so long (it decodes) that threads share the samples of a batch.
   virtual bool reads_slowly() const { return false; }
+
+  // Read does SampleAt::crop: it decodes pictures, and cuts them before they are resized.
+  virtual bool reads_crops() const { return false; }
 
   // The same bytes in place in memory (at any alignment), or null when they are not in memory.
   virtual const void* View(int64_t index, int field) const;

@@ -66,6 +66,39 @@ class Images(RidgeTest):
         with open(self.path("cut/summary.json")) as file:
             self.assertEqual(json.load(file)["parameters_sha256"], whole["parameters_sha256"])
 
+    def test_augmented_runs_resume_with_the_same_bits_with_any_number_of_workers(self):
+        words = ["resnet18:image=32", "--data", "images:photos,normalize=imagenet", "--epochs", "2",
+                 "--checkpoint-every", "2", "--seed", "5",
+                 "--augment", "rrc,flip,jitter:0.4:0.4:0.4:0.1,randaugment,erase"]
+        whole = self.train(*words, out="whole")
+        self.train(*words, "--workers", "3", out="cut")
+        os.remove(self.path("cut/summary.json"))
+        for name in os.listdir(self.path("cut/checkpoints")):
+            if name.startswith("step-") and int(name[5:]) > 2:
+                shutil.rmtree(self.path(f"cut/checkpoints/{name}"))
+        self.ok("train", "--resume", "cut", "-q")
+        with open(self.path("cut/summary.json")) as file:
+            self.assertEqual(json.load(file)["parameters_sha256"], whole["parameters_sha256"])
+        plain = self.train(*words[:-2], out="plain")
+        self.assertNotEqual(plain["parameters_sha256"], whole["parameters_sha256"])
+
+    def test_an_evaluation_does_what_the_run_did_to_pictures_and_does_not_augment(self):
+        self.train("cnn", "--data", "images:photos,normalize=0.5,fit=stretch", "--augment",
+                   "flip:1,crop:8")
+        self.put("other")
+        losses = [json.loads(self.ok("eval", "run", "--data", spec, "--json"))["loss"] for spec in
+                  ("images:other", "images:other,normalize=0.5,fit=stretch",
+                   "images:other,normalize=none,fit=stretch")]
+        self.assertEqual(losses[0], losses[1])
+        self.assertNotEqual(losses[0], losses[2])
+
+    def test_augment_is_checked(self):
+        self.fails(2, "--augment is 'flop': 'flop' is none of rrc[:LEAST[:MOST]], crop:PIXELS, ",
+                   "train", "cnn", "--data",
+                     "images:photos", "--augment", "flop")
+        self.refused(2, "--augment is 'flip,rrc': rrc must come first", "train", "cnn", "--data",
+                     "images:photos", "--augment", "flip,rrc")
+
     def test_a_changed_picture_is_noticed_on_resuming(self):
         self.train("cnn", "--data", "images:photos", "--epochs", "2")
         shutil.copy(os.path.join(GOLDEN, "444.jpg"), self.path("photos/cat/grey.jpg"))

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "ridge/core/threads.h"
+#include "ridge/data/augment_source.h"
 #include "ridge/learn/index_extent.h"
 
 namespace ridge {
@@ -30,6 +31,15 @@ Status OpenValidation(const TrainOptions& options, DataOptions data_options,
   RIDGE_ASSIGN_OR_RETURN(const DataSplits other, OpenData(options.validation, data_options));
   data.validation = EvalPart(other);
   data.notes.insert(data.notes.end(), other.notes.begin(), other.notes.end());
+  return Status();
+}
+
+// Of the training part alone.
+Status Augment(const TrainOptions& options, JobData& data) {
+  if (options.augment.empty()) return Status();
+  RIDGE_ASSIGN_OR_RETURN(Augmentation augmentation,
+                         Augmentation::Parse(options.augment, options.seed));
+  RIDGE_ASSIGN_OR_RETURN(data.train, AugmentSource::Create(data.train, std::move(augmentation)));
   return Status();
 }
 
@@ -125,6 +135,7 @@ Result<JobData> OpenJobData(const TrainOptions& options, const Graph& forward,
   data.workers = ReadWorkers(options);
   data.preprocessing = splits.preprocessing;
   RIDGE_RETURN_IF_ERROR(OpenValidation(options, data_options, splits, data));
+  RIDGE_RETURN_IF_ERROR(Augment(options, data));
   data.train_spec = MakeBatchSpec(forward, facts, /*with_weight=*/false);
   data.eval_spec = MakeBatchSpec(forward, facts, /*with_weight=*/true);
   for (const SourcePtr& source : {data.train, data.validation, data.test})

@@ -41,10 +41,10 @@ DataOptions DataOptionsOf(const Graph& forward, const ForwardInfo& facts, uint64
 // Threads that read samples which are slow to read: `--workers`, or the cores that may be used.
 int ReadWorkers(const TrainOptions& options);
 
-// Opens the data, holds out the validation part, counts steps.  Fails as OpenData does, and with
-// kInvalidArgument when batch * accumulate is larger than the training data.
-// `opened`: options.data if it is already open; `preprocessing`: that of the run, for data that
-// are opened now.
+// Opens the data, augments the training part, holds out the validation part, counts steps.  Fails
+// as OpenData does, and with kInvalidArgument when batch * accumulate is larger than the training
+// data. `opened`: options.data if it is already open; `preprocessing`: that of the run, for data
+// that are opened now.
 Result<JobData> OpenJobData(const TrainOptions& options, const Graph& forward,
                             const ForwardInfo& facts,
                             const std::optional<DataSplits>& opened = std::nullopt,
