@@ -257,6 +257,7 @@ class ImageFolderSource : public Source {
   int64_t heap_bytes() const override { return reader_.heap_bytes(); }
   bool reads_slowly() const override { return true; }
   bool reads_crops() const override { return true; }
+  std::string Origin(int64_t index) const override { return std::string(index_.PathOf(index)); }
   int64_t resident_bytes() const override {
     return static_cast<int64_t>(index_.paths.capacity() +
                                 index_.pictures.capacity() * sizeof(Picture));
@@ -303,7 +304,8 @@ std::string LeftOutNote(const std::string& name, const std::vector<std::string>&
 Result<SourcePtr> OpenSet(const std::string& name, const std::string& folder,
                           const std::vector<std::string>& classes,
                           const std::vector<std::string>& folders,
-                          const PicturePreprocessing& pictures, std::vector<std::string>& others) {
+                          const PicturePreprocessing& pictures, const BadRecordsPtr& bad_records,
+                          std::vector<std::string>& others) {
   Index index;
   PictureReader reader(pictures.target);
   std::vector<char> buffer;
@@ -317,9 +319,15 @@ Result<SourcePtr> OpenSet(const std::string& name, const std::string& folder,
     if (tree.pictures.empty())
       return BadData(name, fmt::format("{} holds no picture ({})", path, kSuffixes));
     std::sort(tree.pictures.begin(), tree.pictures.end());
+    const size_t before = index.pictures.size();
     for (const std::string& picture : tree.pictures) {
-      RIDGE_RETURN_IF_ERROR(AddPicture(picture, label, reader, buffer, index));
+      const Status added = AddPicture(picture, label, reader, buffer, index);
+      if (added.ok()) continue;
+      if (bad_records == nullptr || !bad_records->skips() || !IsBadRecord(added)) return added;
+      RIDGE_RETURN_IF_ERROR(bad_records->Add(picture, added.message()));
     }
+    if (index.pictures.size() == before)
+      return BadData(name, fmt::format("{} holds no picture that can be read", path));
     others.insert(others.end(), tree.others.begin(), tree.others.end());
   }
   index.paths.shrink_to_fit();
@@ -359,10 +367,11 @@ Result<DataSplits> OpenImageFolder(const std::string& name, const std::string& t
     RIDGE_ASSIGN_OR_RETURN(const auto names, ClassNames(name, folder));
     RIDGE_RETURN_IF_ERROR(CheckClasses(name, folder, names, sets.train, folders));
     RIDGE_RETURN_IF_ERROR(CheckClasses(name, sets.train, folders, folder, names));
-    RIDGE_ASSIGN_OR_RETURN(source, OpenSet(name, folder, classes, folders, pictures, others));
+    RIDGE_ASSIGN_OR_RETURN(
+        source, OpenSet(name, folder, classes, folders, pictures, options.bad_records, others));
   }
-  RIDGE_ASSIGN_OR_RETURN(splits.train,
-                         OpenSet(name, sets.train, classes, folders, pictures, others));
+  RIDGE_ASSIGN_OR_RETURN(splits.train, OpenSet(name, sets.train, classes, folders, pictures,
+                                               options.bad_records, others));
   if (!others.empty()) splits.notes.push_back(LeftOutNote(name, others));
   splits.sizes = SizesOf(classes);
   auto preprocessing = std::make_shared<Preprocessing>();

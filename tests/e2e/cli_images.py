@@ -92,6 +92,42 @@ class Images(RidgeTest):
         self.assertEqual(losses[0], losses[1])
         self.assertNotEqual(losses[0], losses[2])
 
+    def spoil(self):
+        """Pictures that fail when the folder is opened, and when they are read."""
+        self.write("photos/cat/empty.jpg", b"")
+        with open(os.path.join(GOLDEN, "444.jpg"), "rb") as file:
+            self.write("photos/dog/cut.jpg", file.read()[:-400])
+
+    def bad_records(self, run):
+        with open(self.path(f"{run}/bad_records.jsonl")) as file:
+            return [(line["file"], line["reason"]) for line in map(json.loads, file)]
+
+    def test_bad_records_are_skipped_and_listed(self):
+        self.spoil()
+        words = ["cnn", "--data", "images:photos", "--epochs", "2", "--bad-records"]
+        self.fails(4, "photos/cat/empty.jpg: is empty", "train", *words, "fail", "-q")
+        whole = self.train(*words, "skip:2")
+        self.assertEqual(self.bad_records("run"), [
+            ("photos/cat/empty.jpg", "is empty"),
+            ("photos/dog/cut.jpg", "its JPEG data is damaged: Premature end of JPEG file")])
+        other = self.train(*words, "skip:20%", "--workers", "3", out="other")
+        self.assertEqual(other["parameters_sha256"], whole["parameters_sha256"])
+        self.ok("train", "--resume", "run", "--epochs", "3", "-q")
+        self.assertEqual(len(self.bad_records("run")), 2)
+        self.assertIn("photos/dog/cut.jpg: skipped: ",
+                      self.ridge("eval", "run", "--data", "images:photos").stderr)
+
+    def test_more_bad_records_than_allowed_end_the_run_with_their_list(self):
+        self.spoil()
+        done = self.fails(4, "2 records cannot be read, --bad-records allows 1:\n"
+                          "  photos/cat/empty.jpg: is empty\n  photos/dog/cut.jpg: its JPEG",
+                          "train", "cnn", "--data", "images:photos", "--batch", "4", "--out", "run",
+                          "--bad-records", "skip:1", "-q")
+        self.assertNotIn("and 1 more", done.stderr)
+        self.refused(2, "--bad-records is 'skip'; it must be fail, skip:N with a whole number, or "
+                     "skip:P% with a number from 0 to 100", "train", "cnn", "--data",
+                     "images:photos", "--bad-records", "skip")
+
     def test_augment_is_checked(self):
         self.fails(2, "--augment is 'flop': 'flop' is none of rrc[:LEAST[:MOST]], crop:PIXELS, ",
                    "train", "cnn", "--data",

@@ -75,8 +75,8 @@ TEST(JobDataTest, OnlyTheTrainingPartIsAugmented) {
     EXPECT_EQ(ImageOf(*data->test, at), ImageOf(*plain->test, at));
   }
   EXPECT_NE(ImageOf(*data->train, {3, 0}), ImageOf(*data->train, {3, 1}));
-  const Result<SourcePtr> eval = OpenEvalData(options, *cnn, *facts);
-  EXPECT_EQ(ImageOf(**eval, {3, 0}), ImageOf(*plain->test, {3, 0}));
+  const Result<EvalData> eval = OpenEvalData(options, *cnn, *facts);
+  EXPECT_EQ(ImageOf(*eval->source, {3, 0}), ImageOf(*plain->test, {3, 0}));
 }
 
 }  // namespace

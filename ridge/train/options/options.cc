@@ -10,6 +10,7 @@
 #include <type_traits>
 
 #include "ridge/core/split.h"
+#include "ridge/data/bad_records.h"
 #include "ridge/data/image/transforms/augmentation.h"
 #include "ridge/learn/loss.h"
 #include "ridge/train/options/option_table.h"
@@ -90,6 +91,10 @@ Status CheckModelOptions(const TrainOptions& o) {
   if (const auto dims = ParseDims(o.dims); !dims.ok()) return dims.status();
   RIDGE_RETURN_IF_ERROR(CheckSlices(o));
   RIDGE_RETURN_IF_ERROR(CheckAugment(o));
+  if (const auto policy = BadRecordsPolicy::Parse(o.bad_records); !policy.ok()) {
+    return InvalidArgument(
+        fmt::format("--bad-records is '{}'; {}", o.bad_records, policy.status().message()));
+  }
   return ParseRecompute(o.recompute).status();
 }
 
