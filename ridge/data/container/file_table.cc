@@ -19,9 +19,9 @@ constexpr int64_t kAhead = 256 << 10;  // what a pass reads at once
 constexpr int64_t kNear = 64 << 10;    // a gap that is read over
 constexpr int64_t kFar = 4 << 10;      // what a look at a distant place reads
 
-Status BadData(const std::string& path, const std::string& what) {
-  return Status(ErrorCode::kInvalidData, path + ": " + what);
-}
+Status Bad(const std::string& reason) { return Status(ErrorCode::kInvalidData, reason); }
+
+Status BadData(const std::string& path, const std::string& what) { return Bad(path + ": " + what); }
 
 int64_t ChangeTime(const struct stat& info) {
   return info.st_mtim.tv_sec * 1'000'000'000 + info.st_mtim.tv_nsec;
@@ -32,23 +32,24 @@ struct Opened {
   struct stat info {};
 };
 
+// As all that follows: a failure is a bare reason.
 Result<Opened> OpenRegular(const std::string& path) {
   Opened opened;  // O_NONBLOCK: a pipe must not block
   opened.fd = OwnedFd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (opened.fd.get() < 0 || ::fstat(opened.fd.get(), &opened.info) != 0)
-    return BadData(path, std::string("cannot be opened: ") + std::strerror(errno));
-  if (!S_ISREG(opened.info.st_mode)) return BadData(path, "is no regular file");
+    return Bad(std::string("cannot be opened: ") + std::strerror(errno));
+  if (!S_ISREG(opened.info.st_mode)) return Bad("is no regular file");
   return opened;
 }
 
 // Up to to.size() bytes; fewer at the end.
-Result<int64_t> ReadUpTo(int fd, const std::string& path, int64_t offset, std::span<char> to) {
+Result<int64_t> ReadUpTo(int fd, int64_t offset, std::span<char> to) {
   size_t done = 0;
   while (done < to.size()) {
     const ssize_t got =
         ::pread(fd, to.data() + done, to.size() - done, offset + static_cast<int64_t>(done));
     if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return BadData(path, std::string("cannot be read: ") + std::strerror(errno));
+    if (got < 0) return Bad(std::string("cannot be read: ") + std::strerror(errno));
     if (got == 0) break;
     done += static_cast<size_t>(got);
   }
@@ -77,38 +78,45 @@ Status FileTable::Reader::Read(int64_t offset, std::span<char> to) const {
     std::memcpy(to.data(), content_.data() + offset, to.size());
     return Status();
   }
-  RIDGE_ASSIGN_OR_RETURN(const int64_t got, ReadUpTo(fd_.get(), *path_, offset, to));
+  RIDGE_ASSIGN_OR_RETURN(const int64_t got, ReadUpTo(fd_.get(), offset, to));
   if (got == static_cast<int64_t>(to.size())) return Status();
-  return BadData(*path_, "became shorter while it was read");
+  return Bad("became shorter while it was read");
 }
 
 Status FileTable::Inflate(File& file) {
   RIDGE_ASSIGN_OR_RETURN(file.bytes, CountBytes(file.path));
   RIDGE_ASSIGN_OR_RETURN(file.content, MakeTensor(file.path, {DType::kU8, {file.bytes}}));
-  file.is_held = true;
   RIDGE_ASSIGN_OR_RETURN(const auto stream, ByteStream::Open(file.path));
   RIDGE_ASSIGN_OR_RETURN(const int64_t got, stream->Read(file.content.mutable_data(), file.bytes));
   if (got == file.bytes) return stream->ExpectEnd();
   return BadData(file.path, "became shorter while it was read");
 }
 
+Status FileTable::OpenFirst(File& file, const std::function<bool(std::string_view)>& is_plain) {
+  RIDGE_ASSIGN_OR_RETURN(const Opened opened, OpenRegular(file.path));
+  file.bytes = opened.info.st_size;
+  file.changed_ns = ChangeTime(opened.info);
+  char start[16];
+  RIDGE_ASSIGN_OR_RETURN(const int64_t got, ReadUpTo(opened.fd.get(), 0, start));
+  const std::string_view begin(start, static_cast<size_t>(got));
+  file.is_gzip = BeginsAsGzip(begin) && !is_plain(begin);
+  return Status();
+}
+
 Result<FileTable> FileTable::Open(const std::vector<std::string>& paths,
                                   const std::function<bool(std::string_view)>& is_plain) {
   FileTable table;
   for (const std::string& path : paths) {
-    RIDGE_ASSIGN_OR_RETURN(const Opened opened, OpenRegular(path));
     File file;
     file.path = path;
-    file.bytes = opened.info.st_size;
-    file.changed_ns = ChangeTime(opened.info);
-    char start[16];
-    RIDGE_ASSIGN_OR_RETURN(const int64_t got, ReadUpTo(opened.fd.get(), path, 0, start));
-    const std::string_view begin(start, static_cast<size_t>(got));
-    if (BeginsAsGzip(begin) && !is_plain(begin)) RIDGE_RETURN_IF_ERROR(Inflate(file));
+    const Status opened = OpenFirst(file, is_plain);
+    if (!opened.ok()) return Status(opened.code(), path + ": " + opened.message());
+    if (file.is_gzip) RIDGE_RETURN_IF_ERROR(Inflate(file));
     if (file.bytes == 0) return BadData(path, "is empty");
-    if (file.bytes >= kMostBytes)
+    if (file.bytes >= kMostBytes) {
       return BadData(path,
                      fmt::format("has {} bytes, fewer than {} are read", file.bytes, kMostBytes));
+    }
     table.files_.push_back(std::move(file));
   }
   return table;
@@ -116,19 +124,18 @@ Result<FileTable> FileTable::Open(const std::vector<std::string>& paths,
 
 std::string_view FileTable::content(int64_t file) const {
   const File& at = At(file);
-  if (!at.is_held) return {};
+  if (!at.is_gzip) return {};
   return {static_cast<const char*>(at.content.data()), static_cast<size_t>(at.bytes)};
 }
 
 Result<FileTable::Reader> FileTable::OpenFile(int64_t file) const {
   const File& at = At(file);
   Reader reader;
-  reader.path_ = &at.path;
   reader.content_ = content(file);
-  if (at.is_held) return reader;
+  if (at.is_gzip) return reader;
   RIDGE_ASSIGN_OR_RETURN(Opened opened, OpenRegular(at.path));
   if (opened.info.st_size != at.bytes || ChangeTime(opened.info) != at.changed_ns)
-    return BadData(at.path, "has changed since the data was opened");
+    return Bad("has changed since the data was opened");
   reader.fd_ = std::move(opened.fd);
   return reader;
 }
@@ -137,7 +144,7 @@ int64_t FileTable::resident_bytes() const {
   int64_t bytes = static_cast<int64_t>(files_.capacity() * sizeof(File));
   for (const File& file : files_) {
     bytes += static_cast<int64_t>(file.path.capacity());
-    if (file.is_held) bytes += file.bytes;
+    if (file.is_gzip) bytes += file.bytes;
   }
   return bytes;
 }

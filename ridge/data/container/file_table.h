@@ -39,13 +39,12 @@ class FileTable {
   // A file opened for reads one after another; belongs to one thread.
   class Reader {
    public:
-    // REQUIRES: the bytes lie in the file.
+    // The message of a failure is the bare reason.  REQUIRES: the bytes lie in the file.
     Status Read(int64_t offset, std::span<char> to) const;
 
    private:
     friend class FileTable;
     std::string_view content_;  // of a gzip file
-    const std::string* path_ = nullptr;
     OwnedFd fd_;
   };
 
@@ -59,6 +58,7 @@ class FileTable {
   const std::string& path(int64_t file) const { return At(file).path; }
   int64_t bytes(int64_t file) const { return At(file).bytes; }  // of its content
   std::string_view content(int64_t file) const;                 // of a gzip file, else empty
+  // The message of a failure is the bare reason.
   Result<Reader> OpenFile(int64_t file) const;
   int64_t resident_bytes() const;
 
@@ -68,15 +68,17 @@ class FileTable {
     int64_t bytes = 0;
     int64_t changed_ns = 0;  // of a plain file
     Tensor content;
-    bool is_held = false;
+    bool is_gzip = false;
   };
   const File& At(int64_t file) const { return files_[static_cast<size_t>(file)]; }
+  static Status OpenFirst(File& file, const std::function<bool(std::string_view)>& is_plain);
   static Status Inflate(File& file);
 
   std::vector<File> files_;
 };
 
-// FileWindow: bytes of one file, read ahead, for a pass in mostly rising order.
+// FileWindow: bytes of one file, read ahead, for a pass in mostly rising order.  The message of a
+// failure is the bare reason.
 class FileWindow {
  public:
   static Result<FileWindow> Open(const FileTable& files, int64_t file);

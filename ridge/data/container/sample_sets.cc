@@ -27,10 +27,10 @@ void SetTraining(const SampleSet& set, DataSplits& splits) {
   splits.held_out = true;
 }
 
-std::vector<ModelSize> SizesOf(const std::vector<Field>& fields) {
+std::vector<ModelSize> SizesOf(const std::vector<Field>& fields, bool has_pictures) {
   std::vector<ModelSize> sizes;
   const Field* features = FindFieldByName("features", fields);
-  const bool table = features != nullptr && features->type.dtype == DType::kF32;
+  const bool table = !has_pictures && features != nullptr && features->type.dtype == DType::kF32;
   if (table && features->type.rank() <= 1) sizes.push_back({"inputs", features->type.elements()});
   const Field* label = FindFieldByName("label", fields);
   if (label != nullptr && label->classes > 0) sizes.push_back({"classes", label->classes});

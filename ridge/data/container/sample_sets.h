@@ -38,8 +38,8 @@ void MoveHeldOutBack(const std::vector<bool>& held_out, std::vector<T>& elements
 // The training set and the part held out of it.
 void SetTraining(const SampleSet& set, DataSplits& splits);
 
-// "classes" of the label, "inputs" of the features of a table.
-std::vector<ModelSize> SizesOf(const std::vector<Field>& fields);
+// "classes" of the label; "inputs" of the features of a table, which has no pictures.
+std::vector<ModelSize> SizesOf(const std::vector<Field>& fields, bool has_pictures);
 
 // The least and the greatest of the integers seen.
 struct IntegerRange {

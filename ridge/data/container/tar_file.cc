@@ -101,9 +101,10 @@ class TarWalk {
 
   Status Run(const std::function<Status(const TarMember&)>& found) {
     while (true) {
-      RIDGE_ASSIGN_OR_RETURN(const std::string_view view, window_.At(at_, kBlock));
-      if (static_cast<int64_t>(view.size()) < kBlock) return CutOff(view.size());
-      const std::string block(view);
+      const auto view = window_.At(at_, kBlock);
+      if (!view.ok()) return Bad(view.status().message());
+      if (static_cast<int64_t>(view->size()) < kBlock) return CutOff(view->size());
+      const std::string block(*view);
       if (IsZero(block)) return CheckEnd();
       if (!ChecksumIsRight(block)) return NoHeader();
       RIDGE_RETURN_IF_ERROR(Step(block, found));
@@ -130,8 +131,9 @@ class TarWalk {
   Status CheckEnd() {
     if (at_ == 0) return Status(ErrorCode::kInvalidData, path_ + ": is no tar archive");
     constexpr int64_t kLooked = 2 * kBlock;
-    RIDGE_ASSIGN_OR_RETURN(const std::string_view rest, window_.At(at_ + kBlock, kLooked));
-    if (IsZero(rest)) return Status();
+    const auto rest = window_.At(at_ + kBlock, kLooked);
+    if (!rest.ok()) return Bad(rest.status().message());
+    if (IsZero(*rest)) return Status();
     return Bad("data follows the end of the archive: joined archives are not read");
   }
 
@@ -167,12 +169,13 @@ class TarWalk {
     if (member.bytes > kMostExtension)
       return BadMember(member, fmt::format("is a header of {} bytes, at most {} are read",
                                            member.bytes, kMostExtension));
-    RIDGE_ASSIGN_OR_RETURN(const std::string_view text, window_.At(member.begin, member.bytes));
+    const auto text = window_.At(member.begin, member.bytes);
+    if (!text.ok()) return BadMember(member, text.status().message());
     if (type == 'L') {
-      extension_.name = std::string(text.substr(0, text.find('\0')));
+      extension_.name = std::string(text->substr(0, text->find('\0')));
       return Status();
     }
-    return ReadPax(text, extension_) ? Status() : BadMember(member, "its pax header is malformed");
+    return ReadPax(*text, extension_) ? Status() : BadMember(member, "its pax header is malformed");
   }
 
   const std::string& path_;

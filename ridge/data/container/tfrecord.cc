@@ -307,7 +307,7 @@ Result<DataSplits> OpenTfRecord(const std::string& name, const std::string& argu
                                                         opened.options, reader, /*hold_out=*/0));
     source = set.all;
   }
-  splits.sizes = SizesOf(training.all->fields());
+  splits.sizes = SizesOf(training.all->fields(), opened.schema.picture() != nullptr);
   splits.notes = opened.schema.notes;
   splits.preprocessing = std::make_shared<Preprocessing>();
   return splits;
@@ -331,7 +331,7 @@ Result<DataFacts> TfRecordFacts(const std::string& name, const std::string& argu
     const auto& size = opened.options.pictures.size;
     if (size) facts.fields.push_back({fields[i].name, PictureTarget{.size = *size}.type()});
   }
-  facts.sizes = SizesOf(facts.fields);
+  facts.sizes = SizesOf(facts.fields, opened.schema.picture() != nullptr);
   return facts;
 }
 

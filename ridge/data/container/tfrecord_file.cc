@@ -51,10 +51,31 @@ Result<RecordInFile> ReadRecord(FileWindow& window, int64_t file, int64_t number
   return RecordInFile{FilePlace(file, offset), number, bytes, Load<uint32_t>(footer, 0)};
 }
 
-Status NoTfRecord(const std::string& path, std::string_view start, const std::string& reason) {
+Status NoTfRecord(const std::string& path, FileWindow& window, const std::string& reason) {
   std::string message = path + ": is no TFRecord file: record 0 at byte 0 " + reason;
-  if (start.starts_with('\x78')) message += ". hint: zlib is not read; compress it with gzip";
+  const auto start = window.At(0, 1);
+  if (start.ok() && *start == "\x78") message += ". hint: zlib is not read; compress it with gzip";
   return Bad(message);
+}
+
+// False when `found` has had enough.
+Result<bool> ForEachRecordOf(const FileTable& files, int64_t file, const RecordFunction& found) {
+  const std::string& path = files.path(file);
+  auto window = FileWindow::Open(files, file);
+  if (!window.ok()) return Bad(path + ": " + window.status().message());
+  int64_t offset = 0;
+  for (int64_t number = 0; offset < files.bytes(file); ++number) {
+    const auto record = ReadRecord(*window, file, number, offset);
+    if (!record.ok() && number == 0) return NoTfRecord(path, *window, record.status().message());
+    const auto where = [&] { return RecordPlace(path, number, offset); };
+    if (!record.ok()) return Bad(where() + " " + record.status().message());
+    WindowView view(*window, offset + kRecordHeaderBytes, record->bytes);
+    const Result<bool> more = found(*record, view);
+    if (!more.ok()) return Status(more.status().code(), where() + ": " + more.status().message());
+    if (!*more) return false;
+    offset += kRecordHeaderBytes + record->bytes + kRecordFooterBytes;
+  }
+  return true;
 }
 
 }  // namespace
@@ -88,30 +109,11 @@ std::string RecordPlace(const std::string& path, int64_t number, int64_t offset)
   return fmt::format("{}: record {} at byte {}", path, number, offset);
 }
 
-Status ForEachRecord(
-    const FileTable& files,
-    const std::function<Result<bool>(const RecordInFile& record, RecordView& bytes)>& found) {
+Status ForEachRecord(const FileTable& files, const RecordFunction& found) {
   for (int64_t file = 0; file < files.size(); ++file) {
-    RIDGE_ASSIGN_OR_RETURN(FileWindow window, FileWindow::Open(files, file));
-    int64_t offset = 0;
-    for (int64_t number = 0; offset < files.bytes(file); ++number) {
-      const auto record = ReadRecord(window, file, number, offset);
-      const std::string& path = files.path(file);
-      if (!record.ok() && number == 0) {
-        RIDGE_ASSIGN_OR_RETURN(const std::string_view start, window.At(0, 1));
-        return NoTfRecord(path, start, record.status().message());
-      }
-      const std::string place = record.ok() ? "" : RecordPlace(path, number, offset);
-      if (!record.ok()) return Bad(place + " " + record.status().message());
-      WindowView view(window, offset + kRecordHeaderBytes, record->bytes);
-      const Result<bool> more = found(*record, view);
-      if (!more.ok()) {
-        return Status(more.status().code(),
-                      RecordPlace(path, number, offset) + ": " + more.status().message());
-      }
-      if (!*more) return Status();
-      offset += kRecordHeaderBytes + record->bytes + kRecordFooterBytes;
-    }
+    const Result<bool> more = ForEachRecordOf(files, file, found);
+    if (!more.ok()) return more.status();
+    if (!*more) return Status();
   }
   return Status();
 }

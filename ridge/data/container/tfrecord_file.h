@@ -36,10 +36,10 @@ struct RecordInFile {
   uint32_t checksum = 0;  // as the file says it
 };
 
+using RecordFunction = std::function<Result<bool>(const RecordInFile& record, RecordView& bytes)>;
+
 // Calls `found` for each record of all files in order, until it returns false.  Checks lengths, not
 // the checksums of the records.  A failure of `found` is a bare reason; the place is put before it.
-Status ForEachRecord(
-    const FileTable& files,
-    const std::function<Result<bool>(const RecordInFile& record, RecordView& bytes)>& found);
+Status ForEachRecord(const FileTable& files, const RecordFunction& found);
 
 }  // namespace ridge

@@ -191,7 +191,7 @@ Result<DataSplits> OpenWebDataset(const std::string& name, const std::string& ar
                   fmt::format("{}: the labels of {} are names, those to train on are numbers", name,
                               paths.front()));
   }
-  splits.sizes = SizesOf(training.all->fields());
+  splits.sizes = SizesOf(training.all->fields(), opened.layout.picture() != nullptr);
   splits.notes = opened.layout.notes;
   auto preprocessing = std::make_shared<Preprocessing>();
   preprocessing->classes = classes;
@@ -217,7 +217,7 @@ Result<DataFacts> WebDatasetFacts(const std::string& name, const std::string& ar
     const auto& size = opened.options.pictures.size;
     if (size) facts.fields.push_back({fields[i].name, PictureTarget{.size = *size}.type()});
   }
-  facts.sizes = SizesOf(facts.fields);
+  facts.sizes = SizesOf(facts.fields, opened.layout.picture() != nullptr);
   return facts;
 }
 

@@ -148,8 +148,9 @@ class SampleGrouper {
 // Until `found` returns false.  A failure of it is a bare reason.
 Status ForEachSample(const FileTable& files, const SampleFunction& found) {
   for (int64_t file = 0; file < files.size(); ++file) {
-    RIDGE_ASSIGN_OR_RETURN(FileWindow window, FileWindow::Open(files, file));
-    SampleGrouper grouper(files, file, window, found);
+    auto window = FileWindow::Open(files, file);
+    if (!window.ok()) return Bad(files.path(file) + ": " + window.status().message());
+    SampleGrouper grouper(files, file, *window, found);
     RIDGE_RETURN_IF_ERROR(grouper.Run());
     if (grouper.stopped()) return Status();
   }
@@ -230,7 +231,7 @@ Status AdmitPicture(const TarMember& member, FileWindow& window, PictureReader& 
 // ---- the layout
 
 // One picture has the size of the model's image.
-Status KeepOnePicture(const std::string& spec, const std::string& chosen, WebLayout& layout,
+Status KeepOnePicture(const std::string& chosen, WebLayout& layout,
                       std::vector<std::string>& left_out) {
   std::vector<std::string> pictures;
   for (const WebPart& part : layout.parts) {
@@ -238,15 +239,12 @@ Status KeepOnePicture(const std::string& spec, const std::string& chosen, WebLay
   }
   const bool has = std::find(pictures.begin(), pictures.end(), chosen) != pictures.end();
   if (!chosen.empty() && !has) {
-    return InvalidArgument(
-        fmt::format("data '{}': image is '{}', which is none of the pictures: {}", spec, chosen,
-                    fmt::join(pictures, ", ")));
+    return InvalidArgument(fmt::format("image is '{}', which is none of its pictures: {}", chosen,
+                                       fmt::join(pictures, ", ")));
   }
   if (chosen.empty() && pictures.size() > 1) {
-    return InvalidArgument(
-        fmt::format("data '{}': samples have several pictures: {}. hint: "
-                    "image={}",
-                    spec, fmt::join(pictures, ", "), pictures[0]));
+    return InvalidArgument(fmt::format("has several pictures: {}. hint: image={}",
+                                       fmt::join(pictures, ", "), pictures[0]));
   }
   std::erase_if(layout.parts, [&](const WebPart& part) {
     const bool other =
@@ -283,7 +281,7 @@ Result<WebLayout> LayoutOf(const std::string& spec, const Sample& sample, FileWi
   }
   if (!label && !options.json.empty()) return Bad("has no part json");
   if (label) layout.parts.push_back(*label);
-  RIDGE_RETURN_IF_ERROR(KeepOnePicture(spec, options.image, layout, left_out));
+  RIDGE_RETURN_IF_ERROR(KeepOnePicture(options.image, layout, left_out));
   if (layout.parts.empty()) {
     return Bad(
         fmt::format("has no part that is read (jpg, jpeg, png, webp, cls, npy, json with "
