@@ -284,14 +284,17 @@ Result<SampleSet> OpenSet(const std::string& name, FileTable files, const Exampl
 Result<DataSplits> OpenTfRecord(const std::string& name, const std::string& argument,
                                 const DataOptions& options) {
   RIDGE_ASSIGN_OR_RETURN(Opened opened, OpenTraining(name, argument));
-  PictureTarget target;
+  auto preprocessing = std::make_shared<Preprocessing>();
   for (ExampleField& field : opened.schema.fields) {
     if (!field.picture) continue;
-    RIDGE_ASSIGN_OR_RETURN(target,
-                           MakePictureTarget(name, opened.options.pictures, options.model_inputs));
-    field.field.type = target.type();
+    RIDGE_ASSIGN_OR_RETURN(preprocessing->pictures,
+                           PlanPictures(name, opened.options.pictures, options));
+    const std::string field_name = field.field.name;
+    field.field = PictureField(*preprocessing->pictures);
+    field.field.name = field_name;
   }
-  const PictureReader reader(target);
+  const auto& pictures = preprocessing->pictures;
+  const PictureReader reader(pictures ? pictures->target : PictureTarget());
   DataSplits splits;
   const double hold_out = opened.sets.validation.empty() ? options.hold_out : 0;
   RIDGE_ASSIGN_OR_RETURN(
@@ -309,12 +312,12 @@ Result<DataSplits> OpenTfRecord(const std::string& name, const std::string& argu
   }
   splits.sizes = SizesOf(training.all->fields(), opened.schema.picture() != nullptr);
   splits.notes = opened.schema.notes;
-  splits.preprocessing = std::make_shared<Preprocessing>();
+  splits.preprocessing = std::move(preprocessing);
   return splits;
 }
 
 Result<DataFacts> TfRecordFacts(const std::string& name, const std::string& argument,
-                                const DataOptions&) {
+                                const DataOptions& options) {
   RIDGE_ASSIGN_OR_RETURN(Opened opened, OpenTraining(name, argument));
   std::vector<IntegerRange> ranges(opened.schema.fields.size());
   if (!opened.options.classes) {
@@ -328,8 +331,8 @@ Result<DataFacts> TfRecordFacts(const std::string& name, const std::string& argu
     facts.fields.push_back(fields[i]);
     if (!opened.schema.fields[i].picture) continue;
     facts.fields.pop_back();
-    const auto& size = opened.options.pictures.size;
-    if (size) facts.fields.push_back({fields[i].name, PictureTarget{.size = *size}.type()});
+    if (const auto target = KnownTarget(opened.options.pictures, options))
+      facts.fields.push_back({fields[i].name, target->type()});
   }
   facts.sizes = SizesOf(facts.fields, opened.schema.picture() != nullptr);
   return facts;

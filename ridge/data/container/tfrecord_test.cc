@@ -314,8 +314,9 @@ TEST_F(TfRecordTest, BadPicturesAreNamedWithTheirRecord) {
   std::vector<std::string> examples(64, example(photo));
   examples.push_back(example("GIF89a"));
   const size_t at = 64 * RecordOf(example(photo)).size();
-  EXPECT_EQ(Error(RecordsOf(examples)), "DIR/a.tfrecord: record 64 at byte " + std::to_string(at) +
-                                            ": is not a JPEG, PNG or WebP picture");
+  EXPECT_EQ(Error(RecordsOf(examples)),
+            "DIR/a.tfrecord: record 64 at byte " + std::to_string(at) +
+                ": is no JPEG, PNG or WebP file: it begins with 47 49 46 38");
 }
 
 }  // namespace

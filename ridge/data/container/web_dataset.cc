@@ -163,14 +163,17 @@ std::vector<std::string> KnownClasses(const DataOptions& options) {
 Result<DataSplits> OpenWebDataset(const std::string& name, const std::string& argument,
                                   const DataOptions& options) {
   RIDGE_ASSIGN_OR_RETURN(Opened opened, OpenTraining(name, argument));
-  PictureTarget target;
+  auto preprocessing = std::make_shared<Preprocessing>();
   for (WebPart& part : opened.layout.parts) {
     if (part.use != PartUse::kPicture) continue;
-    RIDGE_ASSIGN_OR_RETURN(target,
-                           MakePictureTarget(name, opened.options.pictures, options.model_inputs));
-    part.field.type = target.type();
+    RIDGE_ASSIGN_OR_RETURN(preprocessing->pictures,
+                           PlanPictures(name, opened.options.pictures, options));
+    const std::string field_name = part.field.name;
+    part.field = PictureField(*preprocessing->pictures);
+    part.field.name = field_name;
   }
-  const PictureReader reader(target);
+  const auto& pictures = preprocessing->pictures;
+  const PictureReader reader(pictures ? pictures->target : PictureTarget());
   DataSplits splits;
   std::vector<std::string> classes = KnownClasses(options);
   const double hold_out = opened.sets.validation.empty() ? options.hold_out : 0;
@@ -193,7 +196,6 @@ Result<DataSplits> OpenWebDataset(const std::string& name, const std::string& ar
   }
   splits.sizes = SizesOf(training.all->fields(), opened.layout.picture() != nullptr);
   splits.notes = opened.layout.notes;
-  auto preprocessing = std::make_shared<Preprocessing>();
   preprocessing->classes = classes;
   splits.preprocessing = std::move(preprocessing);
   return splits;
@@ -214,8 +216,8 @@ Result<DataFacts> WebDatasetFacts(const std::string& name, const std::string& ar
     facts.fields.push_back(fields[i]);
     if (opened.layout.parts[i].use != PartUse::kPicture) continue;
     facts.fields.pop_back();
-    const auto& size = opened.options.pictures.size;
-    if (size) facts.fields.push_back({fields[i].name, PictureTarget{.size = *size}.type()});
+    if (const auto target = KnownTarget(opened.options.pictures, options))
+      facts.fields.push_back({fields[i].name, target->type()});
   }
   facts.sizes = SizesOf(facts.fields, opened.layout.picture() != nullptr);
   return facts;
