@@ -166,7 +166,7 @@ TEST_F(TfRecordTest, OptionsThatDoNotFitAreRefused) {
   EXPECT_EQ(error(",classes=0"), "classes is '0'; it must be a number from 1 to 2147483648");
   EXPECT_EQ(error(",json=a"),
             "no option 'json' (it takes: schema, image, label, first-label, classes, size, fit, "
-            "resize)");
+            "resize, normalize)");
 }
 
 TEST_F(TfRecordTest, LabelsCountFromTheFirst) {
