@@ -130,7 +130,7 @@ struct DataOptions {
   std::string fashion_mnist_folder = "/usr/share/datasets/fashion-mnist";
 };
 
-// Opens `fashion-mnist`, `synthetic`, `images:DIR`, `idx:DIR`, `npz:FILE` or `csv:FILE` and loads
+// Opens data of one of the kinds of kinds.h, such as `images:DIR` or `csv:FILE`, and loads
 // it; the memory needed while loading is resident_bytes() plus less than 1 MiB of buffers.  A
 // folder alone is `images:DIR` when it holds pictures in folders; a note tells. Fails with
 // kInvalidArgument for an unknown spec, kInvalidData for a missing or malformed file (the message
