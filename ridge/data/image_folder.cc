@@ -256,6 +256,7 @@ class ImageFolderSource : public Source {
   int64_t scratch_bytes() const override { return file_scratch() + reader_.scratch_bytes(); }
   int64_t heap_bytes() const override { return reader_.heap_bytes(); }
   bool reads_slowly() const override { return true; }
+  std::string Origin(int64_t index) const override { return std::string(index_.PathOf(index)); }
   int64_t resident_bytes() const override {
     return static_cast<int64_t>(index_.paths.capacity() +
                                 index_.pictures.capacity() * sizeof(Picture));

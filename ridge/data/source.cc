@@ -73,6 +73,10 @@ Status Source::ReadOne(int64_t index, int field, void* out) const {
 
 const void* Source::View(int64_t, int) const { return nullptr; }
 
+std::string Source::Origin(int64_t index) const {
+  return name_ + "[" + std::to_string(index) + "]";
+}
+
 int64_t ResidentBytes(const std::vector<SourcePtr>& sources) {
   std::vector<const Source*> counted;
   int64_t bytes = 0;

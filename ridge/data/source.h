@@ -59,6 +59,9 @@ class Source {
   // The same bytes in place in memory (at any alignment), or null when they are not in memory.
   virtual const void* View(int64_t index, int field) const;
 
+  // Where a sample comes from, for people: "cats/7.png", "iris.csv:12", "idx:/data/mnist[7]".
+  virtual std::string Origin(int64_t index) const;
+
   // Host memory that holds the samples as long as the source lives: exact.
   virtual int64_t resident_bytes() const = 0;
 

@@ -20,6 +20,7 @@ class SubsetSource : public Source {
   int64_t heap_bytes() const override { return source_->heap_bytes(); }
   bool reads_slowly() const override { return source_->reads_slowly(); }
   const void* View(int64_t index, int field) const override;
+  std::string Origin(int64_t index) const override { return source_->Origin(Original(index)); }
   int64_t resident_bytes() const override { return source_->resident_bytes(); }
   const Source* storage() const override { return source_->storage(); }
 
