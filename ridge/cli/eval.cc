@@ -1,6 +1,7 @@
 // `ridge eval`: loss and accuracy of a run's network, or of a model as it is, on any data.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "ridge/cli/exit_codes.h"
@@ -9,8 +10,11 @@
 #include "ridge/cli/output.h"
 #include "ridge/cli/train_flags.h"
 #include "ridge/cli/verbs.h"
+#include "ridge/core/files.h"
 #include "ridge/core/units.h"
 #include "ridge/models/model.h"
+#include "ridge/observe/class_counts.h"
+#include "ridge/report/table.h"
 #include "ridge/train/load/model_source.h"
 #include "ridge/train/loop/evaluate_run.h"
 #include "ridge/train/store/run.h"
@@ -19,7 +23,7 @@ namespace ridge::cli {
 namespace {
 
 struct EvalVerb {
-  std::optional<std::string> run, checkpoint;
+  std::optional<std::string> run, checkpoint, confusion;
   TrainFlags model;  // of these: data, batch, loss, dims, weights, and where to run
   OutputFlags output;
   bool json = false;
@@ -59,7 +63,10 @@ Result<EvalRequest> MakeRequest(const EvalVerb& verb) {
   return request;
 }
 
-std::string ResultJson(const EvalOutcome& outcome) {
+// The record of the evaluation, without pictures.
+std::string ResultJson(EvalOutcome outcome) {
+  for (WrongRecord& wrong : outcome.record.wrong) wrong.picture.reset();
+  const auto record = nlohmann::ordered_json::parse(RecordToJson(outcome.record));
   nlohmann::ordered_json json;
   json["samples"] = outcome.result.samples;
   json["loss"] = outcome.result.loss;
@@ -67,23 +74,75 @@ std::string ResultJson(const EvalOutcome& outcome) {
   if (outcome.result.accuracy) json["accuracy"] = *outcome.result.accuracy;
   json["step"] = outcome.step;
   json["seconds"] = outcome.result.seconds;
+  for (const char* key : {"metrics", "classes", "confusion", "wrong"}) json[key] = record.at(key);
   return json.dump(1) + "\n";
 }
 
-std::string ResultText(const EvalOutcome& outcome) {
-  std::string text = outcome.step > 0 ? fmt::format("step {}: ", outcome.step) : "";
+// Names in messages: "f1_macro" of the results' line.
+std::string MetricText(const std::string& name, double value) {
+  const bool share = name == "top5_accuracy" || name == "f1_macro";
+  return fmt::format("{} {}, ",
+                     name == "f1_macro"        ? "macro F1"
+                     : name == "top5_accuracy" ? "top-5 accuracy"
+                     : name == "r2"            ? "R2"
+                                               : name,
+                     share ? FormatPercent(value) : fmt::format("{:.4g}", value));
+}
+
+// The classes of the least F1 first; classes that are in no sample and in no answer are left out.
+std::string ClassesText(const EvaluationRecord& record, const Terminal& terminal) {
+  constexpr size_t kMostRows = 20;
+  std::vector<ClassMetrics> classes = record.classes;
+  std::erase_if(classes, [](const ClassMetrics& c) { return !c.f1; });
+  std::stable_sort(classes.begin(), classes.end(),
+                   [](const ClassMetrics& a, const ClassMetrics& b) { return *a.f1 < *b.f1; });
+  if (classes.empty()) return "";
+  Table table({{"class"},
+               {"samples", Align::kRight},
+               {"precision", Align::kRight},
+               {"recall", Align::kRight},
+               {"F1", Align::kRight}});
+  const auto share = [](const std::optional<double>& x) { return x ? FormatPercent(*x) : "-"; };
+  for (size_t i = 0; i < std::min(classes.size(), kMostRows); ++i) {
+    const ClassMetrics& c = classes[i];
+    table.AddRow(
+        {c.name, FormatInteger(c.support), share(c.precision), share(c.recall), share(c.f1)});
+  }
+  std::string text = table.ToText(terminal, /*indent=*/0);
+  if (classes.size() > kMostRows)
+    text += fmt::format("and {} with a greater F1\n",
+                        FormatCountOf(static_cast<int64_t>(classes.size() - kMostRows), "class"));
+  return text + "\n";
+}
+
+std::string ResultText(const EvalOutcome& outcome, const Terminal& terminal) {
+  std::string text = ClassesText(outcome.record, terminal);
+  if (outcome.step > 0) text += fmt::format("step {}: ", outcome.step);
   if (outcome.result.accuracy) {
     text += fmt::format("accuracy {}, ", FormatPercent(*outcome.result.accuracy));
   }
+  for (const auto& [name, value] : outcome.result.metrics) text += MetricText(name, value);
   return text + fmt::format("loss {:.4f} ({} samples in {})\n", outcome.result.loss,
                             FormatCount(static_cast<double>(outcome.result.samples)),
                             FormatSeconds(outcome.result.seconds));
+}
+
+Status WriteConfusion(const EvalVerb& verb, const EvaluationRecord& record) {
+  if (!verb.confusion) return Status();
+  if (record.confusion.empty()) {
+    return InvalidArgument(
+        fmt::format("--confusion: {} has no confusion matrix; a classifier with one label a sample "
+                    "and at most {} classes has",
+                    *verb.run, ClassCounts::kMostMatrixClasses));
+  }
+  return WriteFileAtomically(*verb.confusion, ConfusionToCsv(record));
 }
 
 Result<int> RunEval(const CLI::App& app, const EvalVerb& verb) {
   RIDGE_RETURN_IF_ERROR(RequireArgument(app, verb.run, "RUN", "a run folder, or a model"));
   RIDGE_RETURN_IF_ERROR(
       RequireArgument(app, verb.model.Has("data"), "--data", "--data fashion-mnist"));
+  RIDGE_ASSIGN_OR_RETURN(const Terminal terminal, TerminalFor(stdout, verb.output));
   RIDGE_ASSIGN_OR_RETURN(const EvalRequest request, MakeRequest(verb));
   const TrainOptions& given = verb.model.options;
   RIDGE_ASSIGN_OR_RETURN(
@@ -95,7 +154,8 @@ Result<int> RunEval(const CLI::App& app, const EvalVerb& verb) {
                   SayUnless(verb.output.quiet)));
   RIDGE_ASSIGN_OR_RETURN(const EvalOutcome outcome, EvaluateRun(request, opened.machine));
   for (const std::string& warning : outcome.warnings) PrintWarning(warning);
-  PrintData(verb.json ? ResultJson(outcome) : ResultText(outcome));
+  RIDGE_RETURN_IF_ERROR(WriteConfusion(verb, outcome.record));
+  PrintData(verb.json ? ResultJson(outcome) : ResultText(outcome, terminal));
   return kExitOk;
 }
 
@@ -113,6 +173,8 @@ VerbBody AddEval(CLI::App& app) {
   AddWeightsFlags(app, verb->model);
   AddOption(app, verb->model, "batch", "Of a model: samples per step (32)")->group("Model");
   AddPlaceFlags(app, verb->model);
+  AddText(app, "--confusion", verb->confusion, "FILE", "Write the confusion matrix as CSV")
+      ->group(kOutputGroup);
   AddSwitch(app, "--json", verb->json, "Print JSON")->group(kOutputGroup);
   AddQuietFlags(app, verb->output);
   return [&app, verb] { return RunEval(app, *verb); };

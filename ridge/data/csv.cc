@@ -81,12 +81,15 @@ Result<std::vector<NamedTensor>> MakeFields(const std::string& path, const RowEn
   return fields;
 }
 
+// `lines` gets the line of each row.
 Result<std::vector<NamedTensor>> Load(const CsvTable& table, const CsvOptions& csv,
-                                      const ContentSplit& split, RowEncoder& encoder) {
+                                      const ContentSplit& split, RowEncoder& encoder,
+                                      std::vector<uint32_t>& lines) {
   RIDGE_ASSIGN_OR_RETURN(std::vector<NamedTensor> fields,
                          MakeFields(table.path, encoder, split.size()));
   Tensor* label = encoder.label() == nullptr ? nullptr : &fields.back().second;
   float* features = encoder.features() == 0 ? nullptr : fields[0].second.as_mutable<float>();
+  lines.resize(static_cast<size_t>(split.size()));
   const RowHasher hasher(table, csv);
   const int64_t first_held_out = split.size() - split.held_out();
   int64_t training = 0, held_out = first_held_out;
@@ -98,6 +101,7 @@ Result<std::vector<NamedTensor>> Load(const CsvTable& table, const CsvOptions& c
         if (next == (holds_out ? split.size() : first_held_out))
           return Status();  // the file grew since it was counted
         const int64_t row = next++;
+        lines[static_cast<size_t>(row)] = static_cast<uint32_t>(line);
         if (features != nullptr) {
           RIDGE_RETURN_IF_ERROR(
               encoder.EncodeFeatures(cells, line, features + row * encoder.features()));
@@ -133,12 +137,15 @@ Result<DataSplits> OpenCsv(const std::string& name, const std::string& argument,
   RIDGE_ASSIGN_OR_RETURN(LoadPlan plan, is_known ? PlanByPreprocessing(table, csv, options)
                                                  : PlanBySurvey(name, table, csv, options));
   RIDGE_ASSIGN_OR_RETURN(RowEncoder encoder, RowEncoder::Create(table, plan.preprocessing));
-  RIDGE_ASSIGN_OR_RETURN(std::vector<NamedTensor> fields, Load(table, csv, plan.split, encoder));
+  TextLines lines{csv.path, {}};
+  RIDGE_ASSIGN_OR_RETURN(std::vector<NamedTensor> fields,
+                         Load(table, csv, plan.split, encoder, lines.lines));
   DataSplits splits;
   for (const auto& notes : {table.FormatNotes(), plan.notes, encoder.Notes()}) {
     for (const std::string& note : notes) splits.notes.push_back(name + ": " + note);
   }
-  RIDGE_ASSIGN_OR_RETURN(splits.train, MemorySource::Create(name, std::move(fields)));
+  RIDGE_ASSIGN_OR_RETURN(splits.train,
+                         MemorySource::Create(name, std::move(fields), std::move(lines)));
   splits.sizes = SizesOf(encoder, *splits.train, *plan.preprocessing);
   splits.preprocessing = std::move(plan.preprocessing);
   if (plan.split.held_out() == 0) return splits;

@@ -57,6 +57,15 @@ class CsvTest : public testing::Test {
 
 using Doubles = std::vector<double>;
 
+TEST_F(CsvTest, TheOriginOfARowIsItsLine) {
+  const SourcePtr source = Load("a,b,label\n1,2,0\n\n3,4,1\n\"5\",6,1\n");
+  EXPECT_EQ(source->Origin(0), folder_.path() + "/t.csv:2");
+  EXPECT_EQ(source->Origin(1), folder_.path() + "/t.csv:4");
+  const Result<SourcePtr> last = TakeLast(source, 1);
+  ASSERT_TRUE(last.ok()) << Message(last);
+  EXPECT_EQ((*last)->Origin(0), folder_.path() + "/t.csv:5");
+}
+
 TEST_F(CsvTest, ReadsALabelInTheLastColumn) {
   const SourcePtr source = Load("1,2.5,0\n-3,4e1,2\n");
   EXPECT_EQ(source->size(), 2);
@@ -64,7 +73,7 @@ TEST_F(CsvTest, ReadsALabelInTheLastColumn) {
   EXPECT_EQ(source->fields()[1], (Field{"label", {DType::kI64, {}}, 3}));
   EXPECT_EQ(Values(*source, "features"), (Doubles{1, 2.5, -3, 40}));
   EXPECT_EQ(Values(*source, "label"), (Doubles{0, 2}));
-  EXPECT_EQ(source->resident_bytes(), 2 * 2 * 4 + 2 * 8);
+  EXPECT_EQ(source->resident_bytes(), 2 * 2 * 4 + 2 * 8 + 2 * 4);  // and the lines
 }
 
 TEST_F(CsvTest, ReadsANamedLabelAnywhere) {
@@ -367,7 +376,7 @@ TEST_F(CsvTest, HoldsOutByContent) {
   expected.insert(expected.end(), held_out.begin(), held_out.end());
   std::sort(expected.begin(), expected.end());
   EXPECT_EQ(twice, expected);
-  EXPECT_EQ(splits->resident_bytes(), 500 * (4 + 8));
+  EXPECT_EQ(splits->resident_bytes(), 500 * (4 + 8 + 4));
 }
 
 TEST_F(CsvTest, StatisticsAreThoseOfTheTrainingPart) {

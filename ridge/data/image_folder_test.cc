@@ -77,6 +77,7 @@ TEST_F(ImageFolderTest, ClassesAreFoldersInTheOrderOfTheirBytes) {
   EXPECT_EQ(TypeToString(source.fields()[0].type), "u8[8,8,3]");
   EXPECT_EQ(splits->test, nullptr);
   EXPECT_TRUE(splits->notes.empty());
+  EXPECT_EQ(Plain(source.Origin(3)), "DIR/dog/b.PNG");
 }
 
 TEST_F(ImageFolderTest, TrainValAndTestAreSets) {

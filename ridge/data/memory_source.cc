@@ -58,7 +58,8 @@ Result<Tensor> MakeTensor(const std::string& where, TensorType type) {
   return Tensor(std::move(type));
 }
 
-Result<SourcePtr> MemorySource::Create(const std::string& name, std::vector<NamedTensor> fields) {
+Result<SourcePtr> MemorySource::Create(const std::string& name, std::vector<NamedTensor> fields,
+                                       TextLines lines) {
   if (fields.empty()) return Status(ErrorCode::kInvalidData, name + ": holds no arrays");
   RIDGE_RETURN_IF_ERROR(CheckFirstDims(name, fields));
   const int64_t size = fields.front().second.type().dims[0];
@@ -70,12 +71,21 @@ Result<SourcePtr> MemorySource::Create(const std::string& name, std::vector<Name
     descriptions.push_back({field_name, sample, CountClasses(tensor)});
     tensors.push_back(std::move(tensor));
   }
-  return SourcePtr(new MemorySource(name, std::move(descriptions), size, std::move(tensors)));
+  return SourcePtr(
+      new MemorySource(name, std::move(descriptions), size, std::move(tensors), std::move(lines)));
 }
 
 MemorySource::MemorySource(std::string name, std::vector<Field> fields, int64_t size,
-                           std::vector<Tensor> tensors)
-    : Source(std::move(name), std::move(fields), size), tensors_(std::move(tensors)) {}
+                           std::vector<Tensor> tensors, TextLines lines)
+    : Source(std::move(name), std::move(fields), size),
+      tensors_(std::move(tensors)),
+      lines_(std::move(lines)) {}
+
+std::string MemorySource::Origin(int64_t index) const {
+  const auto at = static_cast<size_t>(index);
+  if (at >= lines_.lines.size()) return Source::Origin(index);
+  return fmt::format("{}:{}", lines_.path, lines_.lines[at]);
+}
 
 const void* MemorySource::View(int64_t index, int field) const {
   const auto f = static_cast<size_t>(field);
@@ -89,7 +99,7 @@ Status MemorySource::Read(SampleAt at, int field, std::span<char>, void* out) co
 }
 
 int64_t MemorySource::resident_bytes() const {
-  int64_t bytes = 0;
+  auto bytes = static_cast<int64_t>(lines_.lines.capacity() * sizeof(uint32_t));
   for (const Tensor& tensor : tensors_) bytes += tensor.bytes();
   return bytes;
 }

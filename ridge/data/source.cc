@@ -71,11 +71,11 @@ Status Source::ReadOne(int64_t index, int field, void* out) const {
   return Read({index}, field, scratch, out);
 }
 
-std::string Source::Origin(int64_t index) const {
-  return fmt::format("{}: sample {}", name_, index);
-}
-
 const void* Source::View(int64_t, int) const { return nullptr; }
+
+std::string Source::Origin(int64_t index) const {
+  return name_ + "[" + std::to_string(index) + "]";
+}
 
 int64_t ResidentBytes(const std::vector<SourcePtr>& sources) {
   std::vector<const Source*> counted;

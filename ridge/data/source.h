@@ -65,11 +65,11 @@ class Source {
   // Read does SampleAt::crop: it decodes pictures, and cuts them before they are resized.
   virtual bool reads_crops() const { return false; }
 
-  // Where the sample comes from, for messages: a file, and the record in it.
-  virtual std::string Origin(int64_t index) const;
-
   // The same bytes in place in memory (at any alignment), or null when they are not in memory.
   virtual const void* View(int64_t index, int field) const;
+
+  // Where a sample comes from, for people: "cats/7.png", "iris.csv:12", "idx:/data/mnist[7]".
+  virtual std::string Origin(int64_t index) const;
 
   // Host memory that holds the samples as long as the source lives: exact.
   virtual int64_t resident_bytes() const = 0;

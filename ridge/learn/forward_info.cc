@@ -115,6 +115,52 @@ void FindClassifier(const Graph& graph, ForwardInfo& facts) {
   facts.label = label;
 }
 
+// Past what only names or converts a value.
+const Node* ProducerBehindCasts(const Graph& graph, ValueId id) {
+  const Node* node = graph.producer(id);
+  while (node != nullptr && (node->op->name == "reshape" || node->op->name == "cast"))
+    node = graph.producer(node->inputs[0]);
+  return node;
+}
+
+// reduce_mean(softmax_cross_entropy), or the quotient of sums that ignored labels make of it.
+bool IsMeanCrossEntropy(const Graph& graph, ValueId loss) {
+  const Node* node = ProducerBehindCasts(graph, loss);
+  bool reduced = false;
+  while (node != nullptr && node->op->name != "softmax_cross_entropy") {
+    const std::string& op = node->op->name;
+    const bool mean = op == "reduce_mean", part = op == "reduce_sum" || op == "div";
+    if (!mean && !part) return false;
+    reduced = reduced || mean || op == "div";
+    node = ProducerBehindCasts(graph, node->inputs[0]);
+  }
+  return node != nullptr && reduced;
+}
+
+// The value that is squared: x of square(x) or x * x.
+ValueId Squared(const Node& node) {
+  if (node.op->name == "square") return node.inputs[0];
+  return node.op->name == "mul" && node.inputs[0] == node.inputs[1] ? node.inputs[0] : kNoValue;
+}
+
+// reduce_mean((a - b)^2) where one of both is an input.
+void FindRegression(const Graph& graph, ForwardInfo& facts) {
+  const Node* mean = ProducerBehindCasts(graph, facts.loss);
+  if (mean == nullptr || mean->op->name != "reduce_mean") return;
+  const Node* square = ProducerBehindCasts(graph, mean->inputs[0]);
+  if (square == nullptr || Squared(*square) == kNoValue) return;
+  const Node* difference = ProducerBehindCasts(graph, Squared(*square));
+  if (difference == nullptr || difference->op->name != "sub") return;
+  ValueId prediction = difference->inputs[0], target = difference->inputs[1];
+  const auto is_input = [&](ValueId id) { return graph.value(id).kind == ValueKind::kInput; };
+  if (!is_input(target)) std::swap(prediction, target);
+  if (!is_input(target) || is_input(prediction)) return;
+  if (graph.type(prediction).dims != graph.type(target).dims || !IsFloat(graph.type(target).dtype))
+    return;
+  facts.prediction = prediction;
+  facts.target = target;
+}
+
 }  // namespace
 
 Result<ForwardInfo> InspectForward(const Graph& forward) {
@@ -131,6 +177,10 @@ Result<ForwardInfo> InspectForward(const Graph& forward) {
   RIDGE_ASSIGN_OR_RETURN(facts.loss, FindLoss(forward));
   RIDGE_RETURN_IF_ERROR(FindDataInputs(forward, facts));
   FindClassifier(forward, facts);
+  if (facts.logits != kNoValue)
+    facts.loss_is_cross_entropy = IsMeanCrossEntropy(forward, facts.loss);
+  else
+    FindRegression(forward, facts);
   return facts;
 }
 

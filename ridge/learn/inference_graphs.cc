@@ -43,7 +43,17 @@ Result<NamedGraph> SliceEval(const Graph& eval, int64_t slices) {
 
 }  // namespace
 
-Result<NamedGraph> BuildEvalGraph(const Graph& forward, int64_t slices) {
+namespace {
+
+// What metrics are counted from on the host, by sample.
+void AddOutputsBySample(GraphBuilder& b, const ForwardInfo& facts) {
+  const bool one_label = facts.logits != kNoValue && b.graph().type(facts.label).rank() == 1 &&
+                         b.graph().type(facts.logits).rank() == 2;
+  if (one_label) b.Output("logits", b.At(facts.logits));
+  if (facts.prediction != kNoValue) b.Output("prediction", b.At(facts.prediction));
+}
+
+Result<Graph> EvalGraph(const Graph& forward, bool by_sample) {
   RIDGE_ASSIGN_OR_RETURN(const ForwardInfo facts, InspectForward(forward));
   RIDGE_ASSIGN_OR_RETURN(Graph inference, InferenceForm(forward));
   RIDGE_ASSIGN_OR_RETURN(const ForwardInfo here, InspectForward(inference));
@@ -62,13 +72,21 @@ Result<NamedGraph> BuildEvalGraph(const Graph& forward, int64_t slices) {
     b.Output("correct_sum", WeightedSum(IsCorrect(b, logits, label), weight));
   }
   b.Output("weight_sum", Sum(weight));
+  if (by_sample) AddOutputsBySample(b, here);
   RIDGE_ASSIGN_OR_RETURN(const Graph graph, b.Build());
-  RIDGE_ASSIGN_OR_RETURN(Graph needed, KeepNeeded(graph));
+  return KeepNeeded(graph);
+}
+
+}  // namespace
+
+Result<NamedGraph> BuildEvalGraph(const Graph& forward, int64_t slices) {
   if (slices > 1) {
-    Result<NamedGraph> sliced = SliceEval(needed, slices);
+    RIDGE_ASSIGN_OR_RETURN(const Graph sums, EvalGraph(forward, /*by_sample=*/false));
+    Result<NamedGraph> sliced = SliceEval(sums, slices);
     if (sliced.ok()) return sliced;
   }
-  return NamedGraph{"eval", std::move(needed)};
+  RIDGE_ASSIGN_OR_RETURN(Graph graph, EvalGraph(forward, /*by_sample=*/true));
+  return NamedGraph{"eval", std::move(graph)};
 }
 
 Result<NamedGraph> BuildInferenceGraph(const Graph& forward,

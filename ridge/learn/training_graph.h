@@ -15,7 +15,9 @@
 // random numbers has an input `rng` i64[3] = {seed, step, first sample}.  Outputs: train and micro
 // `loss` and, for a classifier, `correct` (f32[], samples whose largest logit is the label's);
 // train and update `grad_norm` with clipping; eval `loss_sum`, `correct_sum` and `weight_sum`,
-// and, with ignored labels, `loss_weight_sum` and `label_sum`, which replace it.
+// and, with ignored labels, `loss_weight_sum` and `label_sum`, which replace it; in one slice also
+// what metrics are counted from, by sample: `logits` [batch, classes] where a sample has one label,
+// or `prediction`.
 #pragma once
 #include <optional>
 #include <string>
@@ -48,8 +50,13 @@ struct ForwardInfo {
   ValueId logits = kNoValue;  // kNoValue unless a classifier: logits [batch, ..., classes]
   ValueId label = kNoValue;   // ... and input label i64|i32 [batch, ...]
   std::optional<int64_t> ignored_label;  // ... the label that loss and accuracy ignore
-  std::vector<ValueId> data_inputs;      // filled by a batch: all but `rng` and the step's own
-  int64_t batch = 0;                     // first extent of the data inputs
+  // The loss is the mean of the cross entropy and nothing else, so exp(loss) is the perplexity.
+  bool loss_is_cross_entropy = false;
+  // Of a regression, whose loss is the mean of (prediction - target)^2; both [batch, ...].
+  ValueId prediction = kNoValue;
+  ValueId target = kNoValue;         // an input
+  std::vector<ValueId> data_inputs;  // filled by a batch: all but `rng` and the step's own
+  int64_t batch = 0;                 // first extent of the data inputs
   // The graph updates parameters, so it is a whole training step; it may have inputs `ridge.lr` and
   // `ridge.step`.
   bool has_optimizer = false;

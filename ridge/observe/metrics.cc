@@ -64,6 +64,8 @@ std::string MetricsLine(const MetricsReport& report) {
                                     std::pair("accuracy", report.evaluation_accuracy)}) {
     if (value) line += fmt::format(",\"{}_{}\":{}", report.evaluated_on, name, JsonNumber(*value));
   }
+  for (const auto& [name, value] : report.evaluation_metrics)
+    line += fmt::format(",\"{}_{}\":{}", report.evaluated_on, name, JsonNumber(value));
   return line + "}";
 }
 
@@ -89,6 +91,17 @@ double LossAt(const Json& json) {
   return NumberAt(json, "loss");
 }
 
+// The keys "validation_f1_macro" of an evaluation, but for loss and accuracy.
+NamedMetrics ReadMetrics(const Json& json, const std::string& data) {
+  NamedMetrics metrics;
+  for (const auto& [key, value] : json.items()) {
+    if (!key.starts_with(data + "_") || !value.is_number()) continue;
+    const std::string name = key.substr(data.size() + 1);
+    if (name != "loss" && name != "accuracy") metrics.emplace_back(name, value.get<double>());
+  }
+  return metrics;
+}
+
 MetricsReport ReadReport(const Json& json) {
   MetricsReport report;
   report.step = json.at("step").get_ref<const int64_t&>();  // throws for 1e99
@@ -104,6 +117,7 @@ MetricsReport ReadReport(const Json& json) {
     report.evaluated_on = data;
     report.evaluation_loss = NumberAt(json, (data + "_loss").c_str());
     report.evaluation_accuracy = OptionalAt(json, data + "_accuracy");
+    report.evaluation_metrics = ReadMetrics(json, data);
   }
   return report;
 }

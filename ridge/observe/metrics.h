@@ -12,6 +12,7 @@
 
 #include "ridge/core/output_file.h"
 #include "ridge/core/status.h"
+#include "ridge/observe/evaluation_record.h"
 
 namespace ridge {
 
@@ -29,6 +30,7 @@ struct MetricsReport {
   std::string evaluated_on = "validation";
   std::optional<double> evaluation_loss;
   std::optional<double> evaluation_accuracy;
+  NamedMetrics evaluation_metrics = {};  // `validation_f1_macro`
 };
 
 // Without the newline.

@@ -7,6 +7,7 @@
 #include "ridge/core/threads.h"
 #include "ridge/data/augment_source.h"
 #include "ridge/learn/index_extent.h"
+#include "ridge/observe/class_counts.h"
 
 namespace ridge {
 namespace {
@@ -90,6 +91,27 @@ Status CheckLabels(const Graph& forward, const ForwardInfo& facts, const BatchSp
 
 }  // namespace
 
+EvalSubject SubjectOf(const Graph& forward, const ForwardInfo& facts,
+                      const Preprocessing* preprocessing) {
+  EvalSubject subject;
+  if (facts.prediction != kNoValue) subject.target = forward.value(facts.target).name;
+  if (facts.logits == kNoValue) return subject;
+  const int rank = forward.type(facts.label).rank();
+  if (rank == 1) subject.label = forward.value(facts.label).name;
+  subject.classes = forward.type(facts.logits).dims.back();
+  subject.ignored_label = facts.ignored_label;
+  subject.perplexity = rank == 2 && facts.loss_is_cross_entropy;
+  if (preprocessing != nullptr) subject.class_names = preprocessing->classes;
+  return subject;
+}
+
+std::string EvalSubject::ClassName(int64_t c) const {
+  const auto at = static_cast<size_t>(c);
+  return at < class_names.size() ? class_names[at] : std::to_string(c);
+}
+
+int64_t EvalSubject::count_bytes() const { return label.empty() ? 0 : ClassCounts::Bytes(classes); }
+
 BatchSpec MakeBatchSpec(const Graph& forward, const ForwardInfo& facts, bool with_weight) {
   BatchSpec spec;
   for (ValueId id : facts.data_inputs) {
@@ -149,6 +171,7 @@ Result<JobData> OpenJobData(const TrainOptions& options, const Graph& forward,
   RIDGE_RETURN_IF_ERROR(data.bad_records->SetSamples(data.train->size()));
   data.train_spec = MakeBatchSpec(forward, facts, /*with_weight=*/false);
   data.eval_spec = MakeBatchSpec(forward, facts, /*with_weight=*/true);
+  data.eval_subject = SubjectOf(forward, facts, data.preprocessing.get());
   for (const SourcePtr& source : {data.train, data.validation, data.test})
     RIDGE_RETURN_IF_ERROR(CheckLabels(forward, facts, data.train_spec, source));
   RIDGE_RETURN_IF_ERROR(CountSteps(options, data));
@@ -182,6 +205,8 @@ int64_t PlannedDataBytes(const JobData& data, int64_t batch) {
   int64_t bytes = ResidentBytes({data.train, data.validation, data.test});
   bytes += BatchLoader::Plan(*data.train, data.train_spec, options).own_bytes;
   options.drop_last = false;
+  for (const SourcePtr& set : {data.validation, data.test})  // each is counted by its evaluator
+    bytes += set != nullptr ? data.eval_subject.count_bytes() : 0;
   if (data.eval_set() != nullptr)
     bytes += BatchLoader::Plan(*data.eval_set(), data.eval_spec, options).own_bytes;
   return bytes;

@@ -10,13 +10,30 @@
 
 namespace ridge {
 
+// What the metrics of an evaluation are counted from, beside its sums.
+struct EvalSubject {
+  std::string label;   // input of a classifier with one label a sample; else ""
+  std::string target;  // input of a regression; else ""
+  int64_t classes = 0;
+  std::optional<int64_t> ignored_label;
+  bool perplexity =
+      false;  // of words: several labels a sample, and the loss is their cross entropy
+  std::vector<std::string> class_names;  // empty: they have none
+
+  std::string ClassName(int64_t c) const;
+  int64_t count_bytes() const;  // host memory of the counts
+};
+EvalSubject SubjectOf(const Graph& forward, const ForwardInfo& facts,
+                      const Preprocessing* preprocessing);
+
 struct JobData {
   SourcePtr train;
   SourcePtr validation;  // requested, else the data's own; null when there is none
   SourcePtr test;        // null when the data has none
   std::shared_ptr<const Preprocessing> preprocessing;  // DataSplits::preprocessing
   BatchSpec train_spec;
-  BatchSpec eval_spec;             // with the weight
+  BatchSpec eval_spec;  // with the weight
+  EvalSubject eval_subject;
   std::vector<std::string> notes;  // DataSplits::notes of all opened data
 
   int workers = 1;  // threads that read slow samples

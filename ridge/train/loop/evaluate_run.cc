@@ -44,11 +44,15 @@ Result<EvalOutcome> EvaluateRun(const EvalRequest& request, const Machine& machi
     outcome.step = loaded.state.step;
     outcome.warnings.insert(outcome.warnings.end(), loaded.warnings.begin(), loaded.warnings.end());
   }
+  const Preprocessing* names = loaded_forward.data ? loaded_forward.data->preprocessing.get()
+                                                   : loaded_forward.preprocessing.get();
   Evaluator evaluator(*executor, data.source, MakeBatchSpec(forward, facts, /*with_weight=*/true),
-                      options.batch, ReadWorkers(options), data.bad_records);
+                      SubjectOf(forward, facts, names), options.batch, ReadWorkers(options),
+                      data.bad_records);
   RIDGE_ASSIGN_OR_RETURN(const std::optional<EvalResult> result, evaluator.Run());
   RIDGE_CHECK(result.has_value(), "nobody asks an evaluation alone to stop");
   outcome.result = *result;
+  RIDGE_ASSIGN_OR_RETURN(outcome.record, evaluator.Record(request.data, outcome.step));
   for (const BadRecord& record : data.bad_records->List())
     outcome.warnings.push_back(record.origin + ": skipped: " + record.reason);
   return outcome;

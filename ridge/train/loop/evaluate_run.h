@@ -19,6 +19,7 @@ struct EvalRequest {
 
 struct EvalOutcome {
   EvalResult result;
+  EvaluationRecord record;
   int64_t step = 0;                   // of the checkpoint; 0 without a run
   std::vector<std::string> warnings;  // checkpoints that could not be used; notes on the data
 };

@@ -7,8 +7,9 @@
 
 namespace ridge {
 
-Evaluator::Evaluator(Executor& executor, SourcePtr source, BatchSpec spec, int64_t batch,
-                     int workers, BadRecordsPtr bad_records)
+Evaluator::Evaluator(Executor& executor, SourcePtr source, BatchSpec spec,
+                     const EvalSubject& subject, int64_t batch, int workers,
+                     BadRecordsPtr bad_records)
     : executor_(executor),
       source_(std::move(source)),
       spec_(std::move(spec)),
@@ -16,7 +17,8 @@ Evaluator::Evaluator(Executor& executor, SourcePtr source, BatchSpec spec, int64
       workers_(workers),
       bad_records_(std::move(bad_records)),
       step_(executor.StepIndex("eval")),
-      classifier_(step_ >= 0 && executor.HasOutput(step_, "correct_sum")) {
+      classifier_(step_ >= 0 && executor.HasOutput(step_, "correct_sum")),
+      counts_(executor, step_, spec_, subject) {
   RIDGE_CHECK(step_ >= 0, "the program has no step 'eval'");
 }
 
@@ -50,6 +52,7 @@ Status Evaluator::AddBatch(const LoadedBatch& batch) {
     RIDGE_RETURN_IF_ERROR(Add("correct_sum", correct_sum_));
     RIDGE_RETURN_IF_ERROR(Add(Has("label_sum") ? "label_sum" : "weight_sum", label_sum_));
   }
+  RIDGE_RETURN_IF_ERROR(counts_.Add(batch, batch.batch_index * batch_));
   loader_->Release(batch.slot);
   return Status();
 }
@@ -57,6 +60,7 @@ Status Evaluator::AddBatch(const LoadedBatch& batch) {
 Result<std::optional<EvalResult>> Evaluator::Run() {
   const double begin = MonotonicSeconds();
   loss_sum_ = loss_weight_sum_ = correct_sum_ = label_sum_ = weight_sum_ = 0;
+  counts_.Clear();
   RIDGE_RETURN_IF_ERROR(Start());
   while (!StopSignal::Requested()) {
     RIDGE_ASSIGN_OR_RETURN(const LoadedBatch batch, loader_->Next());
@@ -77,7 +81,20 @@ EvalResult Evaluator::Finish(double seconds) {
   result.loss = loss_weight_sum_ == 0 ? 0 : loss_sum_ / loss_weight_sum_;
   if (classifier_) result.accuracy = label_sum_ == 0 ? 0 : correct_sum_ / label_sum_;
   result.seconds = seconds;
-  return result;
+  result.metrics = counts_.Metrics(result.loss);
+  return result_ = result;
+}
+
+Result<EvaluationRecord> Evaluator::Record(const std::string& data, int64_t step) const {
+  EvaluationRecord record;
+  record.data = data;
+  record.step = step;
+  record.samples = result_.samples;
+  record.loss = result_.loss;
+  record.accuracy = result_.accuracy;
+  record.metrics = result_.metrics;
+  RIDGE_RETURN_IF_ERROR(counts_.Describe(*source_, record));
+  return record;
 }
 
 }  // namespace ridge

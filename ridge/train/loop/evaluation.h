@@ -1,4 +1,4 @@
-// Evaluator: loss and accuracy over a whole data set, each sample counted once.
+// Evaluator: loss, accuracy and metrics over a whole data set, each sample counted once.
 #pragma once
 #include <memory>
 #include <optional>
@@ -7,6 +7,7 @@
 
 #include "ridge/data/batch_loader.h"
 #include "ridge/runtime/executor.h"
+#include "ridge/train/loop/sample_counts.h"
 #include "ridge/train/store/summary.h"
 
 namespace ridge {
@@ -16,11 +17,15 @@ class Evaluator {
  public:
   // `workers`: threads that read slow samples; `bad_records` may be null.
   // REQUIRES: the executor outlives this and has a StepPlan `eval`.
-  Evaluator(Executor& executor, SourcePtr source, BatchSpec spec, int64_t batch, int workers,
-            BadRecordsPtr bad_records);
+  Evaluator(Executor& executor, SourcePtr source, BatchSpec spec, const EvalSubject& subject,
+            int64_t batch, int workers, BadRecordsPtr bad_records);
 
   // nullopt when a StopSignal ended it early.
   Result<std::optional<EvalResult>> Run();
+
+  // What the last run tells, with its errors read from the source; `data` names the source.
+  // REQUIRES: Run() has given a result.
+  Result<EvaluationRecord> Record(const std::string& data, int64_t step) const;
 
  private:
   Status Start();
@@ -37,6 +42,8 @@ class Evaluator {
   const BadRecordsPtr bad_records_;
   const int step_;
   const bool classifier_;
+  SampleCounts counts_;
+  EvalResult result_;                    // of the last run
   std::unique_ptr<BatchLoader> loader_;  // made by the first Run
   double loss_sum_ = 0, loss_weight_sum_ = 0, correct_sum_ = 0, label_sum_ = 0, weight_sum_ = 0;
 };

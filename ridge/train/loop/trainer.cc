@@ -85,7 +85,8 @@ class TrainRun {
   PlannedJob job_;
   std::unique_ptr<Executor> executor_;
   std::optional<RunFolder> folder_;
-  ScheduleOptions schedule_before_;  // of the checkpoint
+  std::optional<EvaluationRecord> record_;  // of the last evaluation
+  ScheduleOptions schedule_before_;         // of the checkpoint
 };
 
 Result<TrainOutcome> TrainRun::Train() {
@@ -400,8 +401,10 @@ Status TrainRun::ForgetEnd(const CheckpointState& start) const {
         WriteFileAtomically(folder_->File("options.json"), OptionsToJson(stored)));
   }
   std::error_code ignored;
-  if (start.step < data_.total_steps)
-    std::filesystem::remove(folder_->File("summary.json"), ignored);
+  if (start.step < data_.total_steps) {
+    for (const char* name : {"summary.json", kEvaluationFile})
+      std::filesystem::remove(folder_->File(name), ignored);
+  }
   return Status();
 }
 
@@ -434,6 +437,10 @@ Result<TrainOutcome> TrainRun::Conclude(const LoopResult& result) {
   outcome.step = result.state.step;
   RIDGE_ASSIGN_OR_RETURN(const bool whole, EvaluateAtEnd(result, outcome.summary));
   if (!whole) return MakeStoppedOutcome(result, RunEnd::kPreempted);
+  if (record_) {
+    RIDGE_RETURN_IF_ERROR(
+        WriteFileAtomically(folder_->File(kEvaluationFile), RecordToJson(*record_)));
+  }
   RIDGE_RETURN_IF_ERROR(Summarize(result, outcome.summary));
   RIDGE_RETURN_IF_ERROR(
       WriteFileAtomically(folder_->File("summary.json"), SummaryToJson(outcome.summary)));
@@ -458,14 +465,16 @@ Result<TrainOutcome> TrainRun::MakeStoppedOutcome(const LoopResult& result, RunE
 // signal stopped it.
 Result<bool> TrainRun::EvaluateAtEnd(const LoopResult& result, RunSummary& summary) {
   summary.loss = result.loss;
+  record_ = result.record;
   if (result.evaluation) summary.Add(data_.during_name(), *result.evaluation);
   if (data_.report_set() == data_.eval_set()) return true;
-  Evaluator evaluator(*executor_, data_.report_set(), data_.eval_spec, options_.batch,
-                      data_.workers, data_.bad_records);
+  Evaluator evaluator(*executor_, data_.report_set(), data_.eval_spec, data_.eval_subject,
+                      options_.batch, data_.workers, data_.bad_records);
   RIDGE_ASSIGN_OR_RETURN(const std::optional<EvalResult> evaluation, evaluator.Run());
   if (!evaluation) return false;
   observer_.OnEvaluation({result.state.step, result.state.position.epoch, "test", *evaluation});
   summary.Add("test", *evaluation);
+  RIDGE_ASSIGN_OR_RETURN(record_, evaluator.Record("test", result.state.step));
   return true;
 }
 

@@ -205,7 +205,8 @@ void TrainingLoop::Report() {
 Status TrainingLoop::Evaluate() {
   if (evaluator_ == nullptr) {
     evaluator_ = std::make_unique<Evaluator>(executor_, data_.eval_set(), data_.eval_spec,
-                                             job_.options.batch, data_.workers, data_.bad_records);
+                                             data_.eval_subject, job_.options.batch, data_.workers,
+                                             data_.bad_records);
   }
   RIDGE_ASSIGN_OR_RETURN(const std::optional<EvalResult> evaluation, evaluator_->Run());
   result_.preempted = !evaluation;
@@ -228,6 +229,7 @@ void TrainingLoop::LogEvaluation(const EvalResult& evaluation) const {
   report.evaluated_on = data_.during_name();
   report.evaluation_loss = evaluation.loss;
   report.evaluation_accuracy = evaluation.accuracy;
+  report.evaluation_metrics = evaluation.metrics;
   request_.log->AddEvaluation(report);
 }
 
@@ -286,6 +288,9 @@ Status TrainingLoop::Finish() {
   if (!HasCheckpoint() && saved_step_ != state_.step) SaveCheckpoint(/*due=*/false);
   if (Done() && !result_.preempted && data_.eval_set() != nullptr && evaluated_step_ != state_.step)
     RIDGE_RETURN_IF_ERROR(Evaluate());
+  if (Done() && !result_.preempted && evaluator_ != nullptr && evaluated_step_ == state_.step) {
+    RIDGE_ASSIGN_OR_RETURN(result_.record, evaluator_->Record(data_.during_name(), state_.step));
+  }
   state_.wall_s = wall_before_s_ + MonotonicSeconds() - started_s_;
   return Status();
 }

@@ -37,13 +37,14 @@ struct LoopRequest {
 struct LoopResult {
   bool preempted = false;
   bool killed = false;
-  bool stopped_early = false;            // by --patience
-  Status last_checkpoint;                // result of the last attempt
-  CheckpointState state;                 // at the end
-  std::optional<EvalResult> evaluation;  // the last one
-  double step_s = 0;                     // median of the updates after the first 10
-  std::optional<double> epoch_s;         // mean over the epochs that ran completely
-  double loss = 0;                       // of the last report
+  bool stopped_early = false;              // by --patience
+  Status last_checkpoint;                  // result of the last attempt
+  CheckpointState state;                   // at the end
+  std::optional<EvalResult> evaluation;    // the last one
+  std::optional<EvaluationRecord> record;  // of an evaluation after the last step
+  double step_s = 0;                       // median of the updates after the first 10
+  std::optional<double> epoch_s;           // mean over the epochs that ran completely
+  double loss = 0;                         // of the last report
 };
 
 class TrainingLoop {

@@ -82,6 +82,8 @@ void RunLog::AddEvaluation(const MetricsReport& report) {
         ScalarValue{accuracy, report.evaluation_accuracy.value_or(0)}};
     Check(events_->AddScalars(report.step,
                               std::span(values).first(report.evaluation_accuracy ? 2 : 1)));
+    for (const auto& [name, value] : report.evaluation_metrics)
+      Check(events_->AddScalar(tag + "/" + name, report.step, value));
   }
 }
 

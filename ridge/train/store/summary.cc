@@ -62,6 +62,10 @@ RunSummary ReadSummary(const Json& json) {
   Read(json, "ridge_version", summary.ridge_version);
   Read(json, "device", summary.device);
   Read(json, "threads", summary.threads);
+  if (json.contains("metrics")) {
+    for (const auto& [name, value] : json["metrics"].items())
+      summary.metrics.emplace_back(name, value.is_null() ? NAN : value.get<double>());
+  }
   if (json.contains("stopped_early") && json["stopped_early"].is_object()) {
     const Json& stop = json["stopped_early"];
     EarlyStop& early = summary.stopped_early.emplace();
@@ -71,6 +75,12 @@ RunSummary ReadSummary(const Json& json) {
     Read(stop, "best_step", early.best_step);
   }
   return summary;
+}
+
+Json MetricsJson(const NamedMetrics& metrics) {
+  Json json = Json::object();
+  for (const auto& [name, value] : metrics) json[name] = Number(value);
+  return json;
 }
 
 Json StopJson(const std::optional<EarlyStop>& stop) {
@@ -86,6 +96,8 @@ Json StopJson(const std::optional<EarlyStop>& stop) {
 void RunSummary::Add(const std::string& data, const EvalResult& evaluation) {
   loss = evaluation.loss;
   evaluated_on = data;
+  for (const auto& [name, value] : evaluation.metrics)
+    metrics.emplace_back(data + "/" + name, value);
   if (data == "test") {
     test_accuracy = evaluation.accuracy;
   } else {
@@ -113,6 +125,7 @@ std::string SummaryToJson(const RunSummary& summary) {
                      {"evaluated_on", summary.evaluated_on},
                      {"validation_accuracy", Optional(summary.validation_accuracy)},
                      {"validation_loss", Optional(summary.validation_loss)},
+                     {"metrics", MetricsJson(summary.metrics)},
                      {"wall_s", Number(summary.wall_s)},
                      {"planned", FiguresToJson(summary.planned)},
                      {"measured", FiguresToJson(summary.measured)},

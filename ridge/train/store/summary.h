@@ -6,6 +6,7 @@
 #include <string>
 
 #include "ridge/core/status.h"
+#include "ridge/observe/evaluation_record.h"
 
 namespace ridge {
 
@@ -15,6 +16,7 @@ struct EvalResult {
   double loss = 0;                 // mean over the samples, or over the labels that count
   std::optional<double> accuracy;  // empty unless a classifier
   double seconds = 0;
+  NamedMetrics metrics = {};  // beside both: "f1_macro"
 };
 
 struct RunFigures {
@@ -45,6 +47,7 @@ struct RunSummary {
   // steps.
   double loss = 0;
   std::string evaluated_on = "training";  // the data of `loss`: "test", "validation", "training"
+  NamedMetrics metrics;  // of the final evaluations, with their data: "test/f1_macro"
   double wall_s = 0;
   RunFigures planned, measured;
   int64_t skipped_samples = 0;  // per epoch

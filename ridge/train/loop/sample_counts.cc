@@ -1,0 +1,181 @@
+#include "ridge/train/loop/sample_counts.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "ridge/core/rounding.h"
+
+namespace ridge {
+namespace {
+
+const InputSpec& InputOf(const BatchSpec& spec, const std::string& name) {
+  const auto found = std::find_if(spec.inputs.begin(), spec.inputs.end(),
+                                  [&](const InputSpec& input) { return input.name == name; });
+  RIDGE_CHECK(found != spec.inputs.end(), "an evaluation has no input " + name);
+  return *found;
+}
+
+void AddMetric(const char* name, const std::optional<double>& value, NamedMetrics& metrics) {
+  if (value && std::isfinite(*value)) metrics.emplace_back(name, *value);
+}
+
+// How a picture lies in a field: strides in bytes.
+struct ThumbnailShape {
+  int64_t height = 0, width = 0, channels = 1;
+  int64_t row = 0, column = 1, channel = 0;
+};
+
+bool IsChannels(int64_t extent) { return extent == 1 || extent == 3; }
+
+std::optional<ThumbnailShape> ShapeOf(const TensorType& type) {
+  const Dims& d = type.dims;
+  if (type.dtype != DType::kU8) return std::nullopt;
+  if (d.size() == 2) return ThumbnailShape{d[0], d[1], 1, d[1], 1, 0};
+  if (d.size() != 3) return std::nullopt;
+  if (IsChannels(d[2])) return ThumbnailShape{d[0], d[1], d[2], d[1] * d[2], d[2], 1};
+  if (IsChannels(d[0])) return ThumbnailShape{d[1], d[2], d[0], d[2], 1, d[1] * d[2]};
+  return std::nullopt;
+}
+
+// The mean of the pixels that thumbnail pixel (x, y) stands for.
+uint8_t MeanPixel(const ThumbnailShape& from, int64_t block, int64_t x, int64_t y, int64_t channel,
+                  const std::vector<uint8_t>& pixels) {
+  const int64_t bottom = std::min((y + 1) * block, from.height);
+  const int64_t right = std::min((x + 1) * block, from.width);
+  int64_t sum = 0, count = 0;
+  for (int64_t py = y * block; py < bottom; ++py) {
+    for (int64_t px = x * block; px < right; ++px, ++count)
+      sum += pixels[static_cast<size_t>(py * from.row + px * from.column + channel * from.channel)];
+  }
+  return static_cast<uint8_t>(count == 0 ? 0 : sum / count);
+}
+
+Thumbnail Shrunk(const ThumbnailShape& from, const std::vector<uint8_t>& pixels) {
+  const int64_t block = CeilDiv(std::max(from.height, from.width), Thumbnail::kMostSide);
+  Thumbnail small{CeilDiv(from.width, block), CeilDiv(from.height, block), from.channels, {}};
+  for (int64_t y = 0; y < small.height; ++y) {
+    for (int64_t x = 0; x < small.width; ++x) {
+      for (int64_t c = 0; c < small.channels; ++c)
+        small.pixels.push_back(MeanPixel(from, block, x, y, c, pixels));
+    }
+  }
+  return small;
+}
+
+}  // namespace
+
+SampleCounts::SampleCounts(Executor& executor, int step, const BatchSpec& spec,
+                           const EvalSubject& subject)
+    : executor_(executor), step_(step), spec_(spec), subject_(subject) {
+  Clear();
+}
+
+void SampleCounts::Clear() {
+  if (!subject_.label.empty() && HasOutput("logits")) {
+    classes_.emplace(subject_.classes);
+    row_.resize(static_cast<size_t>(subject_.classes));
+    target_.resize(1);
+  }
+  if (!subject_.target.empty() && HasOutput("prediction")) {
+    const int64_t elements = InputOf(spec_, subject_.target).type.elements();
+    errors_.emplace(elements);
+    row_.resize(static_cast<size_t>(elements));
+    target_.resize(row_.size());
+  }
+}
+
+void SampleCounts::Rows::Read(int64_t row, std::span<double> to) const {
+  for (int64_t i = 0; i < width; ++i)
+    to[static_cast<size_t>(i)] = LoadAsDouble(dtype, data, row * width + i);
+}
+
+Result<SampleCounts::Rows> SampleCounts::OutputRows(const char* name) {
+  const TensorType& type = executor_.OutputType(step_, name);
+  RIDGE_ASSIGN_OR_RETURN(const void* data, executor_.transfers().Output(step_, name));
+  return Rows{type.dtype, type.elements() / type.dims[0], data};
+}
+
+SampleCounts::Rows SampleCounts::InputRows(const std::string& name, int slot) const {
+  const TensorType& type = InputOf(spec_, name).type;
+  return {type.dtype, type.elements(), executor_.transfers().Input(name, slot)};
+}
+
+Status SampleCounts::Add(const LoadedBatch& batch, int64_t first) {
+  if (classes_) RIDGE_RETURN_IF_ERROR(AddClasses(batch, first));
+  return errors_ ? AddErrors(batch) : Status();
+}
+
+Status SampleCounts::AddClasses(const LoadedBatch& batch, int64_t first) {
+  RIDGE_ASSIGN_OR_RETURN(const Rows logits, OutputRows("logits"));
+  const Rows labels = InputRows(subject_.label, batch.slot);
+  for (int64_t row = 0; row < batch.valid_samples; ++row) {
+    labels.Read(row, target_);
+    const auto label = static_cast<int64_t>(target_[0]);
+    if (label == subject_.ignored_label) continue;
+    logits.Read(row, row_);
+    classes_->Add(first + row, label, row_);
+  }
+  return Status();
+}
+
+Status SampleCounts::AddErrors(const LoadedBatch& batch) {
+  RIDGE_ASSIGN_OR_RETURN(const Rows predictions, OutputRows("prediction"));
+  const Rows targets = InputRows(subject_.target, batch.slot);
+  for (int64_t row = 0; row < batch.valid_samples; ++row) {
+    predictions.Read(row, row_);
+    targets.Read(row, target_);
+    errors_->Add(row_, target_);
+  }
+  return Status();
+}
+
+NamedMetrics SampleCounts::Metrics(double loss) const {
+  NamedMetrics metrics;
+  if (classes_) {
+    AddMetric("top5_accuracy", classes_->TopFive(), metrics);
+    AddMetric("f1_macro", classes_->MacroF1(), metrics);
+  }
+  if (errors_) {
+    AddMetric("mse", errors_->Mse(), metrics);
+    AddMetric("rmse", errors_->Rmse(), metrics);
+    AddMetric("mae", errors_->Mae(), metrics);
+    AddMetric("r2", errors_->R2(), metrics);
+  }
+  if (subject_.perplexity) AddMetric("perplexity", std::exp(loss), metrics);
+  return metrics;
+}
+
+Status SampleCounts::Describe(const Source& source, EvaluationRecord& record) const {
+  if (!classes_) return Status();
+  for (int64_t c = 0; c < classes_->classes(); ++c) {
+    record.classes.push_back({subject_.ClassName(c), classes_->Support(c), classes_->Said(c),
+                              classes_->Hits(c), classes_->Precision(c), classes_->Recall(c),
+                              classes_->F1(c)});
+  }
+  record.confusion = classes_->matrix();
+  for (const WrongSample& wrong : classes_->wrong()) {
+    WrongRecord entry{wrong.index,
+                      source.Origin(wrong.index),
+                      subject_.ClassName(wrong.label),
+                      subject_.ClassName(wrong.said),
+                      wrong.probability,
+                      {}};
+    RIDGE_ASSIGN_OR_RETURN(entry.picture, ReadThumbnail(source, wrong.index));
+    record.wrong.push_back(std::move(entry));
+  }
+  return Status();
+}
+
+Result<std::optional<Thumbnail>> ReadThumbnail(const Source& source, int64_t index) {
+  for (size_t f = 0; f < source.fields().size(); ++f) {
+    const TensorType& type = source.fields()[f].type;
+    const std::optional<ThumbnailShape> shape = ShapeOf(type);
+    if (!shape || type.elements() == 0) continue;
+    std::vector<uint8_t> pixels(static_cast<size_t>(type.elements()));
+    RIDGE_RETURN_IF_ERROR(source.ReadOne(index, static_cast<int>(f), pixels.data()));
+    return {Shrunk(*shape, pixels)};
+  }
+  return {std::nullopt};
+}
+
+}  // namespace ridge
