@@ -1,0 +1,9 @@
+#include "ridge/data/text/sentencepiece.h"
+
+namespace ridge {
+
+Result<TokenizerParts> ParseSentencePiece(std::string_view, const std::string& file) {
+  return Status(ErrorCode::kUnsupported, file + ": models of SentencePiece are not read yet");
+}
+
+}  // namespace ridge
