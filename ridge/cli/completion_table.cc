@@ -13,7 +13,7 @@ void DescribeValue(const std::string& type, Entry& entry) {
   if (type.find('|') != std::string::npos) {
     for (const std::string_view word : SplitAt(type, '|')) entry.words.emplace_back(word);
   } else if (type == "MODEL") {
-    for (const BuiltinModel& model : BuiltinModels()) entry.words.push_back(model.name);
+    for (const std::string& model : BuiltinModelNames()) entry.words.push_back(model);
     entry.files = true;
   } else if (type == "SPEC") {
     for (const DataKind& kind : DataKinds())

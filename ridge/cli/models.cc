@@ -22,24 +22,27 @@ struct ModelsVerb {
 };
 
 struct Listed {
+  std::string name;  // of the model, or of a variant of it
   const BuiltinModel* model = nullptr;
   ModelFacts facts;
 };
 
-// All models at their default sizes, or the requested one with its arguments.
+// All models and variants at their default sizes, or the requested one with its arguments.
 Result<std::vector<Listed>> ListModels(const std::optional<std::string>& asked) {
   std::vector<Listed> listed;
-  for (const BuiltinModel& model : BuiltinModels()) {
-    const std::string spec = asked.value_or(model.name);
+  for (const std::string& spec : asked ? std::vector{*asked} : BuiltinModelNames()) {
     RIDGE_ASSIGN_OR_RETURN(ModelFacts facts, DescribeModel(spec));
-    if (asked) {
-      RIDGE_ASSIGN_OR_RETURN(const ModelSpec parsed, ParseModelSpec(spec));
-      listed.push_back({FindBuiltinModel(parsed.name), std::move(facts)});
-      return listed;
-    }
-    listed.push_back({&model, std::move(facts)});
+    RIDGE_ASSIGN_OR_RETURN(const ModelSpec parsed, ParseModelSpec(spec));
+    listed.push_back({parsed.name, FindBuiltinModel(parsed.name), std::move(facts)});
   }
   return listed;
+}
+
+std::string DocOf(const Listed& listed) {
+  for (const ModelVariant& variant : listed.model->variants) {
+    if (variant.name == listed.name) return variant.doc;
+  }
+  return listed.model->doc;
 }
 
 std::string InputsText(const ModelFacts& facts) {
@@ -60,23 +63,37 @@ void PrintOverview(const std::vector<Listed>& listed, const Terminal& terminal) 
                {"parameters", Align::kRight},
                {"forward, a sample", Align::kRight},
                {"inputs of a sample"}});
-  for (const auto& [model, facts] : listed) {
+  for (const auto& [name, model, facts] : listed) {
     table.AddRow({facts.name, FormatInteger(facts.parameter_count), FlopsText(facts.sample_flops),
                   InputsText(facts)});
   }
   PrintData(table.ToText(terminal, /*indent=*/0));
 }
 
-void PrintArguments(const std::vector<Listed>& listed, const Terminal& terminal) {
-  for (const auto& [model, facts] : listed) {
-    PrintData(fmt::format("\n{}  {}\n", Styled(model->name, Style::kBold, terminal), model->doc));
-    Table table({{""}, {""}, {""}});
-    for (const ModelParameter& parameter : model->parameters) {
-      table.AddRow(
-          {parameter.name, fmt::format("default {}", parameter.default_value), parameter.doc});
-    }
-    PrintData(table.ToText(terminal, /*indent=*/2));
+// "resnet18, resnet34"
+std::string NamesTogether(const BuiltinModel& model) {
+  std::string names = model.name;
+  for (const ModelVariant& variant : model.variants) names += ", " + variant.name;
+  return names;
+}
+
+void PrintArgumentsOf(const std::string& title, const std::string& doc, const std::string& name,
+                      const Terminal& terminal) {
+  PrintData(fmt::format("\n{}  {}\n", Styled(title, Style::kBold, terminal), doc));
+  Table table({{""}, {""}, {""}});
+  for (const ModelParameter& parameter : ParametersOf(name)) {
+    table.AddRow(
+        {parameter.name, fmt::format("default {}", parameter.default_value), parameter.doc});
   }
+  PrintData(table.ToText(terminal, /*indent=*/2));
+}
+
+// Of a list, variants stand beside their model; the defaults are the model's.
+void PrintArguments(const std::vector<Listed>& listed, const Terminal& terminal) {
+  if (listed.size() == 1)
+    return PrintArgumentsOf(listed[0].name, DocOf(listed[0]), listed[0].name, terminal);
+  for (const BuiltinModel& model : BuiltinModels())
+    PrintArgumentsOf(NamesTogether(model), model.doc, model.name, terminal);
 }
 
 nlohmann::ordered_json InputsJson(const ModelFacts& facts) {
@@ -86,9 +103,9 @@ nlohmann::ordered_json InputsJson(const ModelFacts& facts) {
   return inputs;
 }
 
-nlohmann::ordered_json ArgumentsJson(const BuiltinModel& model) {
+nlohmann::ordered_json ArgumentsJson(const std::string& name) {
   nlohmann::ordered_json arguments = nlohmann::ordered_json::array();
-  for (const ModelParameter& parameter : model.parameters) {
+  for (const ModelParameter& parameter : ParametersOf(name)) {
     arguments.push_back({{"name", parameter.name},
                          {"doc", parameter.doc},
                          {"default", parameter.default_value},
@@ -98,16 +115,24 @@ nlohmann::ordered_json ArgumentsJson(const BuiltinModel& model) {
   return arguments;
 }
 
+// The model that a variant is other sizes of; null for a model.
+nlohmann::ordered_json VariantOfJson(const Listed& listed) {
+  if (listed.name == listed.model->name) return nullptr;
+  return listed.model->name;
+}
+
 std::string ModelsJson(const std::vector<Listed>& listed) {
   nlohmann::ordered_json json = nlohmann::ordered_json::array();
-  for (const auto& [model, facts] : listed) {
+  for (const Listed& entry : listed) {
+    const ModelFacts& facts = entry.facts;
     json.push_back({{"model", facts.name},
-                    {"doc", model->doc},
+                    {"doc", DocOf(entry)},
+                    {"variant_of", VariantOfJson(entry)},
                     {"parameters", facts.parameter_count},
                     {"flops", facts.sample_flops},
                     {"classes", facts.classes},
                     {"inputs", InputsJson(facts)},
-                    {"arguments", ArgumentsJson(*model)}});
+                    {"arguments", ArgumentsJson(entry.name)}});
   }
   return json.dump(1) + "\n";
 }

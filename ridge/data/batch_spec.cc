@@ -38,7 +38,7 @@ int FindByName(const InputSpec& input, const Source& source) {
 }
 
 bool CanBecome(const Field& field, const InputSpec& input) {
-  return PlanConversion(field.type, input.type).ok();
+  return PlanConversion(field.type, input.type, field.normalization).ok();
 }
 
 // The fields that no input has, and the inputs that have none.
@@ -91,7 +91,7 @@ TableRow MakeRow(const InputSpec& input, int match, const Source& source) {
   }
   const Field& field = source.fields()[static_cast<size_t>(match)];
   row.field = fmt::format("{} {}", field.name, TypeToString(field.type));
-  const auto conversion = PlanConversion(field.type, input.type);
+  const auto conversion = PlanConversion(field.type, input.type, field.normalization);
   row.verdict = conversion.ok() ? "ok" : conversion.status().message();
   return row;
 }
@@ -147,7 +147,7 @@ Result<std::vector<FieldMap>> MatchFields(const BatchSpec& spec, const Source& s
   for (size_t i = 0; i < matches.size(); ++i) {
     if (matches[i] == kNone) return Mismatch(spec, source, matches);
     const Field& field = source.fields()[static_cast<size_t>(matches[i])];
-    const auto conversion = PlanConversion(field.type, spec.inputs[i].type);
+    const auto conversion = PlanConversion(field.type, spec.inputs[i].type, field.normalization);
     if (!conversion.ok()) return Mismatch(spec, source, matches);
     maps.push_back({matches[i], *conversion});
   }

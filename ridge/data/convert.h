@@ -1,14 +1,17 @@
 // Conversion: one sample of a field rewritten as one sample of a model's input.
 //
-// Element types are cast; u8 with more than one element (an image) becomes float divided by 255.
+// Element types are cast; u8 with more than one element (an image) becomes float divided by 255, or
+// (x / 255 - mean) / std, each step rounded to f32 as torchvision's ToTensor and Normalize do.
 // [H,W,C] becomes [C,H,W] where the shapes ask for it.  Otherwise the order of elements stays, and
 // only extents of 1 and flattening (one side has one dimension or none) may differ: two different
 // shapes of equal size, such as [2,6] and [3,4], are a mistake more often than a wish.
 #pragma once
 #include <string>
+#include <vector>
 
 #include "ridge/core/shape.h"
 #include "ridge/core/status.h"
+#include "ridge/data/preprocessing.h"
 
 namespace ridge {
 
@@ -18,12 +21,17 @@ struct Conversion {
   int64_t elements = 0;
   int64_t channels = 0;  // > 0: [H,W,channels] to [channels,H,W]
   bool divide_by_255 = false;
+  // Of a normalization: what each byte becomes, [pixel_channels, 256]; element i is of channel
+  // i % pixel_channels.
+  std::vector<float> table;
+  int64_t pixel_channels = 1;
 
   bool is_copy() const { return from == to && channels == 0; }
 };
 
 // The message of a failure is the bare reason: "784 elements, 3072 are needed".
-Result<Conversion> PlanConversion(const TensorType& from, const TensorType& to);
+Result<Conversion> PlanConversion(const TensorType& from, const TensorType& to,
+                                  const PixelNormalization& normalization = {});
 
 // `from` may have any alignment; `to` that of its type.  The two don't overlap.
 void Convert(const Conversion& conversion, const void* from, void* to);

@@ -300,10 +300,10 @@ std::string LeftOutNote(const std::string& name, const std::vector<std::string>&
 // The pictures of one set, in the order of its class folders.
 Result<SourcePtr> OpenSet(const std::string& name, const std::string& folder,
                           const std::vector<std::string>& classes,
-                          const std::vector<std::string>& folders, const PictureTarget& target,
-                          std::vector<std::string>& others) {
+                          const std::vector<std::string>& folders,
+                          const PicturePreprocessing& pictures, std::vector<std::string>& others) {
   Index index;
-  PictureReader reader(target);
+  PictureReader reader(pictures.target);
   std::vector<char> buffer;
   for (const std::string& of_class : folders) {
     std::string class_name = of_class;
@@ -322,7 +322,7 @@ Result<SourcePtr> OpenSet(const std::string& name, const std::string& folder,
   }
   index.paths.shrink_to_fit();
   index.pictures.shrink_to_fit();
-  std::vector<Field> fields = {{"image", target.type()}, LabelField(classes)};
+  std::vector<Field> fields = {PictureField(pictures), LabelField(classes)};
   return SourcePtr(std::make_shared<ImageFolderSource>(name, std::move(fields), std::move(reader),
                                                        std::move(index)));
 }
@@ -346,8 +346,8 @@ Result<DataSplits> OpenImageFolder(const std::string& name, const std::string& t
   RIDGE_ASSIGN_OR_RETURN(const Sets sets, FindSets(name, argument.folder));
   RIDGE_ASSIGN_OR_RETURN(const auto folders, ClassNames(name, sets.train));
   RIDGE_ASSIGN_OR_RETURN(const auto classes, LabelClasses(name, sets.train, options));
-  RIDGE_ASSIGN_OR_RETURN(const PictureTarget target,
-                         MakePictureTarget(name, argument.pictures, options.model_inputs));
+  RIDGE_ASSIGN_OR_RETURN(const PicturePreprocessing pictures,
+                         PlanPictures(name, argument.pictures, options));
   DataSplits splits;
   std::vector<std::string> others;
   const std::pair<const std::string&, SourcePtr&> further[] = {{sets.validation, splits.validation},
@@ -357,13 +357,15 @@ Result<DataSplits> OpenImageFolder(const std::string& name, const std::string& t
     RIDGE_ASSIGN_OR_RETURN(const auto names, ClassNames(name, folder));
     RIDGE_RETURN_IF_ERROR(CheckClasses(name, folder, names, sets.train, folders));
     RIDGE_RETURN_IF_ERROR(CheckClasses(name, sets.train, folders, folder, names));
-    RIDGE_ASSIGN_OR_RETURN(source, OpenSet(name, folder, classes, folders, target, others));
+    RIDGE_ASSIGN_OR_RETURN(source, OpenSet(name, folder, classes, folders, pictures, others));
   }
-  RIDGE_ASSIGN_OR_RETURN(splits.train, OpenSet(name, sets.train, classes, folders, target, others));
+  RIDGE_ASSIGN_OR_RETURN(splits.train,
+                         OpenSet(name, sets.train, classes, folders, pictures, others));
   if (!others.empty()) splits.notes.push_back(LeftOutNote(name, others));
   splits.sizes = SizesOf(classes);
   auto preprocessing = std::make_shared<Preprocessing>();
   preprocessing->classes = classes;
+  preprocessing->pictures = pictures;
   splits.preprocessing = std::move(preprocessing);
   return splits;
 }
@@ -374,8 +376,8 @@ Result<DataFacts> ImageFolderFacts(const std::string& name, const std::string& t
   RIDGE_ASSIGN_OR_RETURN(const Sets sets, FindSets(name, argument.folder));
   RIDGE_ASSIGN_OR_RETURN(const auto classes, LabelClasses(name, sets.train, options));
   DataFacts facts;
-  if (argument.pictures.size)
-    facts.fields.push_back({"image", PictureTarget{.size = *argument.pictures.size}.type()});
+  if (const auto target = KnownTarget(argument.pictures, options))
+    facts.fields.push_back({"image", target->type()});
   facts.fields.push_back(LabelField(classes));
   facts.sizes = SizesOf(classes);
   return facts;

@@ -9,8 +9,8 @@
 // of the classes are in DataSplits::preprocessing.  A picture is decoded, resized and cropped when
 // it is read; only the list of files is held in memory.  Opening reads the header of each file.
 //
-// The argument is DIR[,size=S|HxW][,fit=crop|stretch][,resize=bilinear|nearest]; without a size, H
-// and W are those of the model's image.
+// The argument is DIR[,size=S|HxW][,fit=crop|stretch][,resize=bilinear|nearest][,normalize=...];
+// without a size, H and W are those of the model's image.
 #pragma once
 #include <optional>
 #include <string>
@@ -22,7 +22,8 @@ namespace ridge {
 
 // Fails with kInvalidArgument for a wrong option, or without any size; with kInvalidData for
 // folders and files: the message names the file and the reason.
-// With options.preprocessing its classes are those of the label, and each folder is one of them.
+// With options.preprocessing its classes are those of the label, and each folder is one of them;
+// what it says of pictures is done here too, but for what the argument says otherwise.
 Result<DataSplits> OpenImageFolder(const std::string& name, const std::string& argument,
                                    const DataOptions& options);
 

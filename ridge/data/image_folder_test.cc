@@ -126,12 +126,60 @@ TEST_F(ImageFolderTest, AsksForASizeThatTheModelDoesNotSay) {
 TEST_F(ImageFolderTest, RefusesOptionsItDoesNotKnow) {
   PutCatsAndDogs("");
   EXPECT_EQ(Error(",siz=3"),
-            "data 'images:DIR,siz=3': no option 'siz' (it takes: size, fit, resize)");
+            "data 'images:DIR,siz=3': no option 'siz' (it takes: size, fit, resize, normalize)");
   EXPECT_EQ(Error(",size=0"),
             "data 'images:DIR,size=0': size is '0'; it must be N or HxW, each from 1 to 16384");
   EXPECT_EQ(Error(",fit=pad,size=3"),
             "data 'images:DIR,fit=pad,size=3': fit is 'pad'; it must be crop or stretch");
   EXPECT_EQ(Message(OpenData("images:")), "data 'images:': names no folder; write images:DIR");
+}
+
+TEST_F(ImageFolderTest, RefusesMeansItCannotUse) {
+  PutCatsAndDogs("");
+  for (const char* wrong : {"imagenot", "0.5:0", "1/2:3", ":", "nan:1", "0.1/:1/1", "1:-1"}) {
+    EXPECT_NE(Error(std::string(",normalize=") + wrong)
+                  .find(std::string(",normalize=") + wrong + "': normalize is '" + wrong +
+                        "'; it must be imagenet, 0.5, none, or MEAN:STD with one number each"),
+              std::string::npos)
+        << wrong;
+  }
+  EXPECT_EQ(
+      Error(",normalize=imagenet", {DType::kF32, {1, 28, 28}}),
+      "data 'images:DIR,normalize=imagenet': normalize has 3 means; the model's pictures have "
+      "1 channel. hint: normalize=0.5");
+}
+
+TEST_F(ImageFolderTest, KeepsWhatItDoesToPictures) {
+  PutCatsAndDogs("");
+  const auto pictures = *Open(",size=20x31,fit=stretch,resize=nearest,normalize=0.1/0.2/0.3:1/2/3")
+                             ->preprocessing->pictures;
+  EXPECT_EQ(pictures.target,
+            (PictureTarget{{20, 31}, 3, ImageFit::kStretch, ResizeFilter::kNearest}));
+  EXPECT_EQ(pictures.normalization, (PixelNormalization{{0.1, 0.2, 0.3}, {1, 2, 3}}));
+  const auto plain = *Open("", {DType::kF32, {28, 28}})->preprocessing->pictures;
+  EXPECT_EQ(plain.target, (PictureTarget{{28, 28}, 1}));
+  EXPECT_TRUE(plain.normalization.empty());
+}
+
+// A run's evaluation data names only the folder.
+TEST_F(ImageFolderTest, OtherPicturesGoThroughTheRunsPreprocessing) {
+  PutCatsAndDogs("");
+  const auto splits = Open(",size=20x31,fit=stretch,normalize=imagenet");
+  DataOptions options;
+  options.model_inputs = {{"image", kColor}};
+  options.preprocessing = splits->preprocessing;
+  const auto open = [&](const std::string& more) {
+    return OpenData("images:" + folder_.path() + more, options);
+  };
+  const auto other = open("");
+  EXPECT_EQ(*other->preprocessing, *splits->preprocessing);
+  EXPECT_EQ(other->train->fields(), splits->train->fields());
+  EXPECT_EQ(Image(*other->train, 1), Image(*splits->train, 1));
+  const auto facts = FactsBeforeModel("images:" + folder_.path(), options);
+  EXPECT_EQ(TypeToString((*facts)->fields.at(0).type), "u8[20,31,3]");
+  const PicturePreprocessing said = *open(",normalize=none,fit=crop")->preprocessing->pictures;
+  EXPECT_TRUE(said.normalization.empty());
+  EXPECT_EQ(said.target, (PictureTarget{{20, 31}}));
 }
 
 TEST_F(ImageFolderTest, NamesTheFolderThatIsMissingOrEmpty) {

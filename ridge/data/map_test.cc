@@ -4,6 +4,7 @@
 #include <cstring>
 #include <limits>
 
+#include "ridge/data/picture_options.h"
 #include "ridge/data/synthetic.h"
 #include "ridge/data/test_files.h"
 
@@ -49,6 +50,60 @@ TEST(Convert, DividesPixelsForEveryFloat) {
     EXPECT_NEAR(values[1], 0.2, 0.001);
     EXPECT_EQ(values[2], 1);
   }
+}
+
+// torchvision 0.29: normalize(to_tensor(x), (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)).
+TEST(Convert, NormalizesChannelsAsTorchvisionDoes) {
+  const uint8_t pixels[] = {0, 1, 2, 127, 128, 200, 254, 255, 3, 17, 99, 54};  // [2,2,3]
+  const std::vector<float> expected = {-2.11790395F, 0.0569397435F, 2.23178339F,  -1.82678318F,
+                                       -2.01820731F, 0.205182195F,  2.42857146F,  -0.302520961F,
+                                       -1.76958609F, 1.68139446F,   -1.75215685F, -0.863267958F};
+  const PixelNormalization imagenet = *ParseNormalization("imagenet");
+  const TensorType from = Type(DType::kU8, {2, 2, 3});
+  std::vector<float> planes(12), rows(12);
+  Convert(*PlanConversion(from, Type(DType::kF32, {3, 2, 2}), imagenet), pixels, planes.data());
+  EXPECT_EQ(planes, expected);
+  Convert(*PlanConversion(from, Type(DType::kF32, {2, 2, 3}), imagenet), pixels, rows.data());
+  for (size_t i = 0; i < 12; ++i) EXPECT_EQ(rows[i], expected[i % 3 * 4 + i / 3]) << i;
+}
+
+TEST(Convert, NormalizesForEveryFloatAndLength) {
+  const PixelNormalization imagenet = *ParseNormalization("imagenet");
+  const int64_t side = 23;  // more than one block
+  std::vector<uint8_t> pixels;
+  for (int64_t i = 0; i < side * side * 3; ++i) pixels.push_back(static_cast<uint8_t>(i * 7));
+  const TensorType from = Type(DType::kU8, {side, side, 3});
+  for (const Dims& dims : {Dims{3, side, side}, Dims{side, side, 3}, Dims{side * side * 3}}) {
+    Tensor expected(Type(DType::kF32, dims));
+    Convert(*PlanConversion(from, expected.type(), imagenet), pixels.data(),
+            expected.mutable_data());
+    for (DType dtype : {DType::kF64, DType::kF16, DType::kBF16}) {
+      Tensor other(Type(dtype, dims)), rounded(Type(dtype, {1}));
+      Convert(*PlanConversion(from, other.type(), imagenet), pixels.data(), other.mutable_data());
+      for (int64_t i = 0; i < other.type().elements(); ++i) {
+        const double value = expected.at(i);
+        ConvertFromDouble(dtype, &value, rounded.mutable_data(), 1);
+        ASSERT_EQ(other.at(i), rounded.at(0)) << DTypeName(dtype) << " " << i;
+      }
+    }
+  }
+}
+
+TEST(Convert, OneMeanIsThatOfAllChannels) {
+  const uint8_t pixels[] = {0, 255, 51};
+  std::vector<float> out(3);
+  Convert(*PlanConversion(Type(DType::kU8, {1, 1, 3}), Type(DType::kF32, {3, 1, 1}),
+                          *ParseNormalization("0.5")),
+          pixels, out.data());
+  EXPECT_EQ(out, (std::vector<float>{-1, 1, (51.0F / 255.0F - 0.5F) / 0.5F}));
+}
+
+TEST(Convert, NormalizesPixelsOfAsManyChannelsAsThereAreMeans) {
+  const PixelNormalization imagenet = *ParseNormalization("imagenet");
+  EXPECT_EQ(Message(PlanConversion(Type(DType::kU8, {2, 2}), Type(DType::kF32, {2, 2}), imagenet)),
+            "is normalized by 3 means, it has 1 channels");
+  EXPECT_EQ(Message(PlanConversion(Type(DType::kU8, {4}), Type(DType::kI64, {4}), imagenet)),
+            "pixels are normalized from u8 to floats");
 }
 
 TEST(Convert, LeavesAScalarU8ANumber) {

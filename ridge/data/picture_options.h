@@ -1,4 +1,7 @@
 // PictureOptions: what a user says of pictures behind a path: "photos,size=224,fit=stretch".
+//
+// What the user says comes first, then what the run keeps whose preprocessing is repeated, then the
+// model's image and the defaults.
 #pragma once
 #include <optional>
 #include <string>
@@ -11,8 +14,9 @@ namespace ridge {
 
 struct PictureOptions {
   std::optional<ImageSize> size;  // size=N, size=HxW
-  ImageFit fit = ImageFit::kCrop;
-  ResizeFilter filter = ResizeFilter::kBilinear;
+  std::optional<ImageFit> fit;
+  std::optional<ResizeFilter> filter;
+  std::optional<PixelNormalization> normalization;
 };
 
 // The keys that TakePictureOption knows.
@@ -22,9 +26,21 @@ const std::vector<std::string>& PictureKeys();
 Status TakePictureOption(const std::string& spec, const std::string& key, const std::string& value,
                          PictureOptions& options);
 
-// The size that is given, else that of the model's image; the channels of the model's image. Fails
-// with kInvalidArgument when neither says a size.
-Result<PictureTarget> MakePictureTarget(const std::string& spec, const PictureOptions& options,
-                                        const std::vector<Field>& model_inputs);
+// What becomes of each picture.  Fails with kInvalidArgument when nothing says a size, or when
+// means are given for other channels than the pictures have.
+Result<PicturePreprocessing> PlanPictures(const std::string& spec, const PictureOptions& options,
+                                          const DataOptions& data);
+
+// The size and channels, as far as they are known before the model.
+std::optional<PictureTarget> KnownTarget(const PictureOptions& options, const DataOptions& data);
+
+// Of pictures as they are after decoding and resizing.
+Field PictureField(const PicturePreprocessing& pictures);
+
+// "imagenet", "0.5", "none", or MEAN:STD, where each is one number, or one a channel:
+// "0.4/0.5/0.6". Null when it is none of them.
+std::optional<PixelNormalization> ParseNormalization(const std::string& text);
+inline constexpr const char* kNormalizationForms =
+    "imagenet, 0.5, none, or MEAN:STD with one number each, or one a channel: M/M/M:S/S/S";
 
 }  // namespace ridge

@@ -1,12 +1,15 @@
 // Preprocessing: what became of raw data on the way to a model's inputs.
 //
 // A training keeps it in its run folder, so that an evaluation on other data does the same:
-// the columns of a table, its categories and statistics, the names of the classes.
+// the columns of a table, its categories and statistics, the names of the classes, the size of
+// pictures.
 #pragma once
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
+
+#include "ridge/data/image/picture.h"
 
 namespace ridge {
 
@@ -52,9 +55,25 @@ struct TablePreprocessing {
   bool operator==(const TablePreprocessing&) const = default;
 };
 
+// How u8 pixels become floats: (x / 255 - mean) / std, in f32 as torchvision's Normalize; without
+// means x / 255.
+struct PixelNormalization {
+  std::vector<double> mean, std;  // one for all channels, or one a channel; as many of each
+
+  bool empty() const { return mean.empty(); }
+  bool operator==(const PixelNormalization&) const = default;
+};
+
+struct PicturePreprocessing {
+  PictureTarget target;
+  PixelNormalization normalization;
+  bool operator==(const PicturePreprocessing&) const = default;
+};
+
 struct Preprocessing {
   std::vector<std::string> classes;  // class i is called classes[i]; empty: they have no names
   std::optional<TablePreprocessing> table;
+  std::optional<PicturePreprocessing> pictures;
   bool operator==(const Preprocessing&) const = default;
 };
 

@@ -22,6 +22,7 @@ struct Field {
   std::string name;     // "image"
   TensorType type;      // of one sample: u8[28,28]
   int64_t classes = 0;  // largest value + 1 of an integer scalar; 0 when that says nothing
+  PixelNormalization normalization = {};  // of u8 pixels on their way to floats
   bool operator==(const Field&) const = default;
 };
 

@@ -69,6 +69,7 @@ Result<ModelSpec> ParseModelSpec(std::string_view spec) {
 Result<ModelArguments> ModelArguments::Check(const ModelSpec& spec,
                                              const std::vector<ModelParameter>& known) {
   ModelArguments result;
+  result.model_ = spec.name;
   for (const ModelParameter& parameter : known)
     result.values_[parameter.name] = parameter.default_value;
   std::set<std::string> given;

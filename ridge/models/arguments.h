@@ -32,10 +32,13 @@ class ModelArguments {
   // Fails with kInvalidModel: unknown or double name, not an integer, out of range.
   static Result<ModelArguments> Check(const ModelSpec& spec,
                                       const std::vector<ModelParameter>& known);
+  // What stands before the colon: the name of the model, or of a variant.
+  const std::string& model() const { return model_; }
   // REQUIRES: `name` was in `known`.
   int64_t operator[](const std::string& name) const { return values_.at(name); }
 
  private:
+  std::string model_;
   std::map<std::string, int64_t> values_;
 };
 

@@ -88,6 +88,11 @@ Result<Graph> BuildBert(const ModelArguments& arguments, const ModelOptions& opt
   return b.Build();
 }
 
+// Public sizes (Turc et al., 2019; Devlin et al.), with the vocabulary of the uncased files.
+std::vector<std::pair<std::string, int64_t>> Sizes(int64_t hidden, int64_t layers, int64_t heads) {
+  return {{"vocab", 30522}, {"hidden", hidden}, {"layers", layers}, {"heads", heads}};
+}
+
 }  // namespace
 
 BuiltinModel BertModel() {
@@ -99,6 +104,12 @@ BuiltinModel BertModel() {
                          {"layers", "layers", 4, 1, 1024},
                          {"heads", "attention heads", 4, 1, 1024},
                          {"classes", "classes", 2}},
+          .variants = {{"bert_tiny", "BERT-Tiny", Sizes(128, 2, 2)},
+                       {"bert_mini", "BERT-Mini", Sizes(256, 4, 4)},
+                       {"bert_small", "BERT-Small", Sizes(512, 4, 8)},
+                       {"bert_medium", "BERT-Medium", Sizes(512, 8, 8)},
+                       {"bert_base", "BERT-Base", Sizes(768, 12, 12)},
+                       {"bert_large", "BERT-Large", Sizes(1024, 24, 16)}},
           .build = BuildBert,
           .weight_names = BertWeightNames};
 }

@@ -15,5 +15,7 @@ BuiltinModel VitTiModel();
 BuiltinModel EfficientNetV2SModel();
 BuiltinModel MobileNetV3SmallModel();
 BuiltinModel LstmModel();
+BuiltinModel ConvNextTinyModel();
+BuiltinModel LlamaModel();
 
 }  // namespace ridge

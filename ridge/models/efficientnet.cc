@@ -1,14 +1,16 @@
-// efficientnet_v2_s: exactly torchvision's, 21,458,488 parameters, without stochastic depth and
-// dropout (Tan and Le, ICML 2021).
+// efficientnet_v2_s, _m, _l: exactly torchvision's, without stochastic depth and dropout (Tan and
+// Le, ICML 2021).
 //
 // Stem conv 3x3/2, stages of fused MBConv (3x3 expansion) and MBConv (1x1 expansion, depthwise 3x3,
 // squeeze and excitation), a 1x1 convolution to 1280 channels; SiLU throughout.
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <span>
 
 #include "ridge/models/builtin.h"
 #include "ridge/models/layers.h"
+#include "ridge/models/variant_rows.h"
 #include "ridge/models/weights/names.h"
 
 namespace ridge {
@@ -18,8 +20,21 @@ struct Stage {
   bool fused;
   int64_t expand, stride, channels, layers;
 };
-constexpr Stage kStages[] = {{true, 1, 1, 24, 2},   {true, 4, 2, 48, 4},   {true, 4, 2, 64, 4},
-                             {false, 4, 2, 128, 6}, {false, 6, 1, 160, 9}, {false, 6, 2, 256, 15}};
+constexpr Stage kSmall[] = {{true, 1, 1, 24, 2},   {true, 4, 2, 48, 4},   {true, 4, 2, 64, 4},
+                            {false, 4, 2, 128, 6}, {false, 6, 1, 160, 9}, {false, 6, 2, 256, 15}};
+constexpr Stage kMedium[] = {{true, 1, 1, 24, 3},   {true, 4, 2, 48, 5},    {true, 4, 2, 80, 5},
+                             {false, 4, 2, 160, 7}, {false, 6, 1, 176, 14}, {false, 6, 2, 304, 18},
+                             {false, 6, 1, 512, 5}};
+constexpr Stage kLarge[] = {{true, 1, 1, 32, 4},    {true, 4, 2, 64, 7},    {true, 4, 2, 96, 7},
+                            {false, 4, 2, 192, 10}, {false, 6, 1, 224, 19}, {false, 6, 2, 384, 25},
+                            {false, 6, 1, 640, 7}};
+
+struct Net {
+  const char* name;
+  std::span<const Stage> stages;
+};
+constexpr Net kNets[] = {
+    {"efficientnet_v2_s", kSmall}, {"efficientnet_v2_m", kMedium}, {"efficientnet_v2_l", kLarge}};
 
 // NAME.0 a convolution without bias, NAME.1 its batch norm.
 Value ConvNorm(GraphBuilder& b, Value x, int64_t channels, ConvOptions options,
@@ -72,18 +87,19 @@ Value Block(GraphBuilder& b, Value x, const Stage& stage, int64_t stride, const 
 }
 
 Result<Graph> BuildEfficientNet(const ModelArguments& arguments, const ModelOptions& options) {
-  GraphBuilder b("efficientnet_v2_s");
+  const Net& net = RowOf(kNets, arguments.model());
+  GraphBuilder b(net.name);
   const int64_t size = arguments["image"];
   Value x = ImageInput(b, options, {3, size, size});
-  x = ConvNormAct(b, x, 24, {.kernel = 3, .stride = 2}, "features.0");
+  x = ConvNormAct(b, x, net.stages[0].channels, {.kernel = 3, .stride = 2}, "features.0");
   int64_t index = 1;
-  for (const Stage& stage : kStages) {
+  for (const Stage& stage : net.stages) {
     for (int64_t layer = 0; layer < stage.layers; ++layer)
       x = Block(b, x, stage, layer == 0 ? stage.stride : 1,
                 fmt::format("features.{}.{}", index, layer));
     ++index;
   }
-  x = ConvNormAct(b, x, 1280, {.kernel = 1}, "features.7");
+  x = ConvNormAct(b, x, 1280, {.kernel = 1}, fmt::format("features.{}", index));
   x = Op("reduce_mean", {x}, {{"axes", {2, 3}}}, "avgpool");
   ClassifierEnd(b, options, b.Linear(x, arguments["classes"], "classifier.1"));
   return b.Build();
@@ -96,6 +112,12 @@ BuiltinModel EfficientNetV2SModel() {
       .name = "efficientnet_v2_s",
       .doc = "EfficientNetV2-S as in torchvision, without dropout and stochastic depth",
       .parameters = {{"image", "height and width", 384, 32, 4096}, {"classes", "classes", 1000}},
+      .variants = {{"efficientnet_v2_m",
+                    "EfficientNetV2-M as in torchvision, without dropout and stochastic depth",
+                    {{"image", 480}}},
+                   {"efficientnet_v2_l",
+                    "EfficientNetV2-L as in torchvision, without dropout and stochastic depth",
+                    {{"image", 480}}}},
       .build = BuildEfficientNet,
       .weight_names = TorchvisionWeightNames};
 }

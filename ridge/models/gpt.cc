@@ -1,7 +1,7 @@
 // gpt: a decoder as GPT-2 (Radford et al., 2019): learned positions, layer norm before attention
-// and MLP, GELU; the head is not tied to the embedding.
+// and MLP, GELU.  With tied=1 the head is the embedding, as in GPT-2's public files.
 //
-// Parameters: tok, pos, blocks.N.{ln1,qkv,proj,ln2,up,down}, lnf, head.weight.
+// Parameters: tok, pos, blocks.N.{ln1,qkv,proj,ln2,up,down}, lnf, and head.weight unless tied.
 #include <fmt/format.h>
 
 #include "ridge/models/builtin.h"
@@ -12,6 +12,7 @@ namespace ridge {
 namespace {
 
 constexpr double kEpsilon = 1e-5;
+constexpr double kTiedDeviation = 0.02;  // GPT-2's: the logits start near 0
 
 // x + proj(attention(qkv(ln1(x)))), then x + down(gelu(up(ln2(x)))).
 Value DecoderBlock(GraphBuilder& b, Value x, int64_t heads, const AttrMap& gelu,
@@ -38,14 +39,27 @@ Result<Graph> BuildGpt(const ModelArguments& arguments, const ModelOptions& opti
   const Value tokens = TokenInput(b, options, length);
   const Value positions =
       b.Parameter("pos.weight", {options.dtype, {length, width}}, Init::Normal(1));
-  Value x = Embedding(b, tokens, vocab, width, 1, options.dtype, "tok") + positions;
+  const bool tied = arguments["tied"] == 1;
+  const double deviation = tied ? kTiedDeviation : 1;
+  const Value table =
+      b.Parameter("tok.weight", {options.dtype, {vocab, width}}, Init::Normal(deviation));
+  Value x = Op("gather", {table, tokens}, {}, "tok") + positions;
   const AttrMap gelu = {
       {"approximate", std::string(arguments["gelu_tanh"] == 1 ? "tanh" : "none")}};
   for (int64_t layer = 0; layer < arguments["layers"]; ++layer)
     x = DecoderBlock(b, x, heads, gelu, fmt::format("blocks.{}", layer));
   x = LayerNorm(b, x, kEpsilon, "lnf");
-  LanguageModelEnd(b, options, b.Linear(x, vocab, "head", /*bias=*/false));
+  const Value logits = tied ? Op("matmul", {x, table}, {{"transpose_b", 1}}, "head")
+                            : b.Linear(x, vocab, "head", /*bias=*/false);
+  LanguageModelEnd(b, options, logits);
   return b.Build();
+}
+
+// The vocabulary, context and mathematics of GPT-2.
+std::vector<std::pair<std::string, int64_t>> Gpt2Sizes(int64_t hidden, int64_t layers,
+                                                       int64_t heads) {
+  return {{"vocab", 50257}, {"context", 1024}, {"hidden", hidden}, {"layers", layers},
+          {"heads", heads}, {"gelu_tanh", 1},  {"tied", 1}};
 }
 
 }  // namespace
@@ -58,7 +72,15 @@ BuiltinModel GptModel() {
                          {"hidden", "width", 384, 1, 65536},
                          {"layers", "blocks", 6, 1, 1024},
                          {"heads", "attention heads", 6, 1, 1024},
-                         {"gelu_tanh", "1: GELU by tanh, as GPT-2", 0, 0, 1}},
+                         {"gelu_tanh", "1: GELU by tanh, as GPT-2", 0, 0, 1},
+                         {"tied", "1: the head is the embedding, as GPT-2", 0, 0, 1}},
+          .variants = {{"gpt_nano", "minGPT's gpt-nano", Gpt2Sizes(48, 3, 3)},
+                       {"gpt_micro", "minGPT's gpt-micro", Gpt2Sizes(128, 4, 4)},
+                       {"gpt_mini", "minGPT's gpt-mini", Gpt2Sizes(192, 6, 6)},
+                       {"gpt2", "GPT-2, 124 M", Gpt2Sizes(768, 12, 12)},
+                       {"gpt2_medium", "GPT-2, 355 M", Gpt2Sizes(1024, 24, 16)},
+                       {"gpt2_large", "GPT-2, 774 M", Gpt2Sizes(1280, 36, 20)},
+                       {"gpt2_xl", "GPT-2, 1.6 G", Gpt2Sizes(1600, 48, 25)}},
           .build = BuildGpt,
           .weight_names = GptWeightNames};
 }

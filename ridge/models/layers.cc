@@ -8,6 +8,7 @@ namespace ridge {
 namespace {
 
 Init ConvInit(const ConvOptions& options, int64_t in, int64_t out) {
+  if (options.deviation != 0) return Init::Normal(options.deviation);
   const auto taps = static_cast<double>(options.kernel * options.kernel);
   if (options.kaiming_normal_fan_out) {
     const auto groups = static_cast<double>(options.groups);
@@ -36,8 +37,9 @@ Value Conv(GraphBuilder& b, Value x, int64_t channels, const std::string& name,
   Value bias;
   if (options.bias) {
     const double fan_in = static_cast<double>(inputs * k * k);
-    bias =
-        b.Parameter(name + ".bias", {in.dtype, {channels}}, Init::Uniform(1 / std::sqrt(fan_in)));
+    const Init start =
+        options.deviation != 0 ? Init::Zeros() : Init::Uniform(1 / std::sqrt(fan_in));
+    bias = b.Parameter(name + ".bias", {in.dtype, {channels}}, start);
   }
   const int64_t p = options.padding;
   return Op("conv", {x, weight, bias},

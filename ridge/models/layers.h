@@ -18,6 +18,7 @@ struct ConvOptions {
   bool bias = true;
   // Normal with variance 2 / (channels out * kernel^2), instead of uniform in +-1/sqrt(fan in).
   bool kaiming_normal_fan_out = false;
+  double deviation = 0;  // not 0: normal with it, and a zero bias
 };
 // x [B,C,H,W] -> [B,channels,H',W'].
 Value Conv(GraphBuilder& b, Value x, int64_t channels, const std::string& name,

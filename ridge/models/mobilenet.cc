@@ -1,14 +1,15 @@
-// mobilenet_v3_small: exactly torchvision's, 2,542,856 parameters, without dropout (Howard et al.,
-// ICCV 2019).
+// mobilenet_v3_small and _large: exactly torchvision's, without dropout (Howard et al., ICCV 2019).
 //
 // Inverted residuals: 1x1 expansion, depthwise convolution, squeeze and excitation, 1x1 projection;
 // ReLU in the blocks of few channels, hard swish in the others.
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <span>
 
 #include "ridge/models/builtin.h"
 #include "ridge/models/layers.h"
+#include "ridge/models/variant_rows.h"
 #include "ridge/models/weights/names.h"
 
 namespace ridge {
@@ -19,11 +20,25 @@ struct Row {
   bool squeeze, hard_swish;
   int64_t stride;
 };
-constexpr Row kRows[] = {
+constexpr Row kSmall[] = {
     {3, 16, 16, true, false, 2}, {3, 72, 24, false, false, 2}, {3, 88, 24, false, false, 1},
     {5, 96, 40, true, true, 2},  {5, 240, 40, true, true, 1},  {5, 240, 40, true, true, 1},
     {5, 120, 48, true, true, 1}, {5, 144, 48, true, true, 1},  {5, 288, 96, true, true, 2},
     {5, 576, 96, true, true, 1}, {5, 576, 96, true, true, 1}};
+constexpr Row kLarge[] = {
+    {3, 16, 16, false, false, 1}, {3, 64, 24, false, false, 2}, {3, 72, 24, false, false, 1},
+    {5, 72, 40, true, false, 2},  {5, 120, 40, true, false, 1}, {5, 120, 40, true, false, 1},
+    {3, 240, 80, false, true, 2}, {3, 200, 80, false, true, 1}, {3, 184, 80, false, true, 1},
+    {3, 184, 80, false, true, 1}, {3, 480, 112, true, true, 1}, {3, 672, 112, true, true, 1},
+    {5, 672, 160, true, true, 2}, {5, 960, 160, true, true, 1}, {5, 960, 160, true, true, 1}};
+
+struct Net {
+  const char* name;
+  std::span<const Row> rows;
+  int64_t last, hidden;  // channels of the last convolution, width of the classifier
+};
+constexpr Net kNets[] = {{"mobilenet_v3_small", kSmall, 576, 1024},
+                         {"mobilenet_v3_large", kLarge, 960, 1280}};
 
 // clip(x / 6 + 1/2, 0, 1)
 Value HardSigmoid(Value x) { return Op("hard_sigmoid", {x}, {{"alpha", 1.0 / 6}, {"beta", 0.5}}); }
@@ -70,15 +85,16 @@ Value Residual(GraphBuilder& b, Value x, const Row& row, const std::string& name
 }
 
 Result<Graph> BuildMobileNet(const ModelArguments& arguments, const ModelOptions& options) {
-  GraphBuilder b("mobilenet_v3_small");
+  const Net& net = RowOf(kNets, arguments.model());
+  GraphBuilder b(net.name);
   const int64_t size = arguments["image"];
   Value x = ImageInput(b, options, {3, size, size});
   x = Activate(ConvNorm(b, x, 16, {.kernel = 3, .stride = 2}, "features.0"), true);
   int64_t index = 1;
-  for (const Row& row : kRows) x = Residual(b, x, row, fmt::format("features.{}", index++));
-  x = Activate(ConvNorm(b, x, 576, {.kernel = 1}, "features.12"), true);
+  for (const Row& row : net.rows) x = Residual(b, x, row, fmt::format("features.{}", index++));
+  x = Activate(ConvNorm(b, x, net.last, {.kernel = 1}, fmt::format("features.{}", index)), true);
   x = Op("reduce_mean", {x}, {{"axes", {2, 3}}}, "avgpool");
-  x = Activate(Linear(b, x, 1024, "classifier.0", {.deviation = 0.01}), true);
+  x = Activate(Linear(b, x, net.hidden, "classifier.0", {.deviation = 0.01}), true);
   ClassifierEnd(b, options,
                 Linear(b, x, arguments["classes"], "classifier.3", {.deviation = 0.01}));
   return b.Build();
@@ -91,6 +107,7 @@ BuiltinModel MobileNetV3SmallModel() {
       .name = "mobilenet_v3_small",
       .doc = "MobileNetV3-Small as in torchvision, without dropout",
       .parameters = {{"image", "height and width", 224, 32, 4096}, {"classes", "classes", 1000}},
+      .variants = {{"mobilenet_v3_large", "MobileNetV3-Large as in torchvision, without dropout"}},
       .build = BuildMobileNet,
       .weight_names = TorchvisionWeightNames};
 }

@@ -15,26 +15,69 @@ Status UnknownModel(const std::string& name) {
   std::vector<std::string> names;
   for (const BuiltinModel& model : BuiltinModels()) names.push_back(model.name);
   return Status(ErrorCode::kInvalidModel,
-                fmt::format("no model '{}'{} (built in: {}). hint: a graph in text form ends in "
-                            ".ridge",
-                            name, DidYouMean(name, names), fmt::join(names, ", ")));
+                fmt::format("no model '{}'{} (built in: {}, and other sizes of them). hint: `ridge "
+                            "models` lists all; a graph in text form ends in .ridge",
+                            name, DidYouMean(name, BuiltinModelNames()), fmt::join(names, ", ")));
 }
 
 }  // namespace
 
 const std::vector<BuiltinModel>& BuiltinModels() {
-  static const std::vector<BuiltinModel> kModels = {
-      MlpModel(), CnnModel(),  ResNet18Model(), ResNet50Model(),        UnetModel(),
-      GptModel(), BertModel(), VitTiModel(),    EfficientNetV2SModel(), MobileNetV3SmallModel(),
-      LstmModel()};
+  static const std::vector<BuiltinModel> kModels = {MlpModel(),
+                                                    CnnModel(),
+                                                    ResNet18Model(),
+                                                    ResNet50Model(),
+                                                    UnetModel(),
+                                                    GptModel(),
+                                                    BertModel(),
+                                                    VitTiModel(),
+                                                    EfficientNetV2SModel(),
+                                                    MobileNetV3SmallModel(),
+                                                    LstmModel(),
+                                                    ConvNextTinyModel(),
+                                                    LlamaModel()};
   return kModels;
 }
 
-const BuiltinModel* FindBuiltinModel(const std::string& name) {
-  for (const BuiltinModel& model : BuiltinModels()) {
-    if (model.name == name) return &model;
+namespace {
+
+const ModelVariant* FindVariant(const BuiltinModel& model, const std::string& name) {
+  for (const ModelVariant& variant : model.variants) {
+    if (variant.name == name) return &variant;
   }
   return nullptr;
+}
+
+}  // namespace
+
+const BuiltinModel* FindBuiltinModel(const std::string& name) {
+  for (const BuiltinModel& model : BuiltinModels()) {
+    if (model.name == name || FindVariant(model, name) != nullptr) return &model;
+  }
+  return nullptr;
+}
+
+std::vector<std::string> BuiltinModelNames() {
+  std::vector<std::string> names;
+  for (const BuiltinModel& model : BuiltinModels()) {
+    names.push_back(model.name);
+    for (const ModelVariant& variant : model.variants) names.push_back(variant.name);
+  }
+  return names;
+}
+
+std::vector<ModelParameter> ParametersOf(const std::string& name) {
+  const BuiltinModel* model = FindBuiltinModel(name);
+  RIDGE_CHECK(model != nullptr, name + ": a built-in model");
+  std::vector<ModelParameter> parameters = model->parameters;
+  const ModelVariant* variant = FindVariant(*model, name);
+  if (variant == nullptr) return parameters;
+  for (ModelParameter& parameter : parameters) {
+    for (const auto& [changed, value] : variant->defaults) {
+      if (changed == parameter.name) parameter.default_value = value;
+    }
+  }
+  return parameters;
 }
 
 Result<Graph> BuildModel(const std::string& spec, const ModelOptions& options) {
@@ -46,7 +89,7 @@ Result<Graph> BuildModel(const std::string& spec, const ModelOptions& options) {
   const BuiltinModel* model = FindBuiltinModel(parsed.name);
   if (model == nullptr) return UnknownModel(parsed.name);
   RIDGE_ASSIGN_OR_RETURN(const ModelArguments arguments,
-                         ModelArguments::Check(parsed, model->parameters));
+                         ModelArguments::Check(parsed, ParametersOf(parsed.name)));
   return model->build(arguments, options);
 }
 

@@ -19,18 +19,31 @@ struct ModelOptions {
   DType dtype = DType::kF32;  // of parameters and activations
 };
 
+// A public size of a model: "gpt2_medium" is gpt with other defaults and, where the model's table
+// has a row of this name, other layers.
+struct ModelVariant {
+  std::string name;
+  std::string doc;
+  std::vector<std::pair<std::string, int64_t>> defaults = {};  // that differ from the model's
+};
+
 struct BuiltinModel {
   std::string name;
   std::string doc;
   std::vector<ModelParameter> parameters;
+  std::vector<ModelVariant> variants = {};
   Result<Graph> (*build)(const ModelArguments& arguments, const ModelOptions& options) = nullptr;
   WeightNames (*weight_names)() = nullptr;  // of public files of its weights
 };
 
 // In the order in which help lists them.
 const std::vector<BuiltinModel>& BuiltinModels();
-// nullptr when there is none of this name.
+// The model of this name, or that with a variant of this name; nullptr when there is none.
 const BuiltinModel* FindBuiltinModel(const std::string& name);
+// Names of all models, each followed by those of its variants.
+std::vector<std::string> BuiltinModelNames();
+// What a model or variant takes, with its defaults.  REQUIRES: FindBuiltinModel finds it.
+std::vector<ModelParameter> ParametersOf(const std::string& name);
 
 // Fails with kInvalidModel for an unknown name or parameter (the message lists what there is), and
 // with kInvalidArgument for a batch below 1.

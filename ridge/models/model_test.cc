@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
 
 namespace ridge {
 namespace {
@@ -26,24 +27,57 @@ TensorType TypeOf(const Graph& graph, const std::string& name) {
   return id == kNoValue ? TensorType{} : graph.type(id);
 }
 
-TEST(ModelTest, ParameterCountsArePyTorchs) {
-  EXPECT_EQ(ParameterCount(Build("mlp")), 669'706);
-  EXPECT_EQ(ParameterCount(Build("cnn")), 54'410);
-  EXPECT_EQ(ParameterCount(Build("resnet18")), 11'689'512);
-  EXPECT_EQ(ParameterCount(Build("resnet18:image=32,classes=10")), 11'181'642);
-}
-
-// torchvision's and timm's model pages (num_params); bert, gpt, unet and lstm: counted with PyTorch
-// on bench/peers and on the word_language_model example.
+// torchvision's and timm's model pages (num_params); GPT-2, BERT and Llama: their papers' files,
+// with the classifier of two classes for BERT; gpt_nano and its like: minGPT's blocks and the
+// embeddings; bert, gpt, unet and lstm: counted with PyTorch on bench/peers and on the
+// word_language_model example.
 TEST(ModelTest, ParameterCountsAreThePublishedOnes) {
-  EXPECT_EQ(ParameterCount(Build("resnet50")), 25'557'032);
-  EXPECT_EQ(ParameterCount(Build("vit_ti")), 5'717'416);
-  EXPECT_EQ(ParameterCount(Build("efficientnet_v2_s")), 21'458'488);
-  EXPECT_EQ(ParameterCount(Build("mobilenet_v3_small")), 2'542'856);
-  EXPECT_EQ(ParameterCount(Build("unet")), 7'760'130);
-  EXPECT_EQ(ParameterCount(Build("gpt")), 14'585'856);
-  EXPECT_EQ(ParameterCount(Build("bert")), 5'405'442);
-  EXPECT_EQ(ParameterCount(Build("lstm")), 13'987'678);
+  const std::map<std::string, int64_t> published = {
+      {"mlp", 669'706},
+      {"cnn", 54'410},
+      {"resnet18", 11'689'512},
+      {"resnet34", 21'797'672},
+      {"resnet50", 25'557'032},
+      {"resnet101", 44'549'160},
+      {"resnet152", 60'192'808},
+      {"unet", 7'760'130},
+      {"gpt", 14'585'856},
+      {"gpt_nano", 84'912 + 48 * (50'257 + 1'024)},
+      {"gpt_micro", 793'344 + 128 * (50'257 + 1'024)},
+      {"gpt_mini", 2'669'568 + 192 * (50'257 + 1'024)},
+      {"gpt2", 124'439'808},
+      {"gpt2_medium", 354'823'168},
+      {"gpt2_large", 774'030'080},
+      {"gpt2_xl", 1'557'611'200},
+      {"bert", 5'405'442},
+      {"bert_tiny", 4'385'920 + 2 * 128 + 2},
+      {"bert_mini", 11'170'560 + 2 * 256 + 2},
+      {"bert_small", 28'763'648 + 2 * 512 + 2},
+      {"bert_medium", 41'373'184 + 2 * 512 + 2},
+      {"bert_base", 109'482'240 + 2 * 768 + 2},
+      {"bert_large", 335'141'888 + 2 * 1024 + 2},
+      {"vit_ti", 5'717'416},
+      {"vit_s", 22'050'664},
+      {"vit_b", 86'567'656},
+      {"vit_l14", 304'203'752},
+      {"efficientnet_v2_s", 21'458'488},
+      {"efficientnet_v2_m", 54'139'356},
+      {"efficientnet_v2_l", 118'515'272},
+      {"mobilenet_v3_small", 2'542'856},
+      {"mobilenet_v3_large", 5'483'032},
+      {"lstm", 13'987'678},
+      {"convnext_tiny", 28'589'128},
+      {"convnext_small", 50'223'688},
+      {"convnext_base", 88'591'464},
+      {"llama", 13'282'176},
+      {"tinyllama_1b", 1'100'048'384},
+      {"llama2_7b", 6'738'415'616},
+      {"llama3_8b", 8'030'261'248},
+  };
+  std::map<std::string, int64_t> counted;
+  for (const std::string& name : BuiltinModelNames()) counted[name] = ParameterCount(Build(name));
+  EXPECT_EQ(counted, published);
+  EXPECT_EQ(ParameterCount(Build("resnet18:image=32,classes=10")), 11'181'642);
 }
 
 TEST(ModelTest, NamesAndShapesArePyTorchs) {
@@ -98,15 +132,34 @@ TEST(ModelTest, ArgumentsChangeTheShapes) {
 }
 
 TEST(ModelTest, AnUnknownModelIsNamedWithTheList) {
-  EXPECT_EQ(ErrorOf("resnet81"),
-            "no model 'resnet81'; did you mean 'resnet18'? (built in: mlp, cnn, resnet18, "
-            "resnet50, unet, gpt, "
-            "bert, vit_ti, efficientnet_v2_s, mobilenet_v3_small, lstm). "
-            "hint: a graph in text form ends in .ridge");
-  EXPECT_EQ(ErrorOf(""),
-            "no model '' (built in: mlp, cnn, resnet18, resnet50, unet, gpt, "
-            "bert, vit_ti, efficientnet_v2_s, mobilenet_v3_small, lstm). "
-            "hint: a graph in text form ends in .ridge");
+  const std::string rest =
+      " (built in: mlp, cnn, resnet18, resnet50, unet, gpt, bert, vit_ti, efficientnet_v2_s, "
+      "mobilenet_v3_small, lstm, convnext_tiny, llama, and other sizes of them). hint: `ridge "
+      "models` lists all; a graph in text form ends in .ridge";
+  EXPECT_EQ(ErrorOf("resnet81"), "no model 'resnet81'; did you mean 'resnet18'?" + rest);
+  EXPECT_EQ(ErrorOf("gpt2_medum"), "no model 'gpt2_medum'; did you mean 'gpt2_medium'?" + rest);
+  EXPECT_EQ(ErrorOf(""), "no model ''" + rest);
+}
+
+// A variant is its model at other defaults, which the spec still may set.
+TEST(ModelTest, AVariantIsItsModelAtOtherSizes) {
+  const Graph variant = Build("bert_mini:tokens=16,classes=3");
+  const Graph same = Build("bert:vocab=30522,hidden=256,layers=4,heads=4,tokens=16,classes=3");
+  EXPECT_EQ(ParameterCount(variant), ParameterCount(same));
+  EXPECT_EQ(variant.nodes().size(), same.nodes().size());
+  EXPECT_EQ(TypeOf(variant, "tokens").dims[1], 16);
+  EXPECT_EQ(WithSizes("gpt2", {{"vocab", 300}}), "gpt2:vocab=300");
+  EXPECT_EQ(ErrorOf("vit_l14:image=16"), "vit_l14: image is 16; it must be a multiple of 14");
+}
+
+TEST(ModelTest, HeadsOfLlamaFit) {
+  EXPECT_EQ(ErrorOf("llama:heads=5"),
+            "llama: hidden is 384 and heads is 5; hidden must be a multiple of heads");
+  EXPECT_EQ(ErrorOf("llama:kv_heads=4"),
+            "llama: heads is 6 and kv_heads is 4; heads must be a multiple of kv_heads");
+  EXPECT_EQ(
+      ErrorOf("llama:heads=128"),
+      "llama: a head has 3 numbers, hidden / heads; they must be even, as they turn in pairs");
 }
 
 TEST(ModelTest, WrongArgumentsSayWhatIsTaken) {

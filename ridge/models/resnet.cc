@@ -1,4 +1,4 @@
-// resnet18, resnet50: exactly torchvision's, 11,689,512 and 25,557,032 parameters.
+// resnet18, 34, 50, 101, 152: exactly torchvision's.
 //
 // He et al., "Deep Residual Learning for Image Recognition", CVPR 2016.  Stem: conv 7x7/2, batch
 // norm, ReLU, max-pool 3/2.  Four stages of basic blocks or bottlenecks; the first block of stages
@@ -10,6 +10,7 @@
 
 #include "ridge/models/builtin.h"
 #include "ridge/models/layers.h"
+#include "ridge/models/variant_rows.h"
 #include "ridge/models/weights/names.h"
 
 namespace ridge {
@@ -61,8 +62,14 @@ struct ResNet {
   Value (*block)(GraphBuilder&, Value, int64_t, int64_t, const std::string&);
 };
 
-Result<Graph> BuildResNet(const ResNet& net, const ModelArguments& arguments,
-                          const ModelOptions& options) {
+constexpr ResNet kNets[] = {
+    {"resnet18", {2, 2, 2, 2}, BasicBlock},   {"resnet34", {3, 4, 6, 3}, BasicBlock},
+    {"resnet50", {3, 4, 6, 3}, Bottleneck},   {"resnet101", {3, 4, 23, 3}, Bottleneck},
+    {"resnet152", {3, 8, 36, 3}, Bottleneck},
+};
+
+Result<Graph> BuildResNet(const ModelArguments& arguments, const ModelOptions& options) {
+  const ResNet& net = RowOf(kNets, arguments.model());
   GraphBuilder b(net.name);
   const int64_t size = arguments["image"];
   Value x = ImageInput(b, options, {arguments["channels"], size, size});
@@ -80,14 +87,6 @@ Result<Graph> BuildResNet(const ResNet& net, const ModelArguments& arguments,
   return b.Build();
 }
 
-Result<Graph> BuildResNet18(const ModelArguments& arguments, const ModelOptions& options) {
-  return BuildResNet({"resnet18", {2, 2, 2, 2}, BasicBlock}, arguments, options);
-}
-
-Result<Graph> BuildResNet50(const ModelArguments& arguments, const ModelOptions& options) {
-  return BuildResNet({"resnet50", {3, 4, 6, 3}, Bottleneck}, arguments, options);
-}
-
 std::vector<ModelParameter> Parameters() {
   return {{"image", "height and width", 224, 8, 4096},
           {"channels", "channels of the image", 3},
@@ -100,7 +99,8 @@ BuiltinModel ResNet18Model() {
   return {.name = "resnet18",
           .doc = "ResNet-18 as in torchvision",
           .parameters = Parameters(),
-          .build = BuildResNet18,
+          .variants = {{"resnet34", "ResNet-34 as in torchvision"}},
+          .build = BuildResNet,
           .weight_names = TorchvisionWeightNames};
 }
 
@@ -108,7 +108,9 @@ BuiltinModel ResNet50Model() {
   return {.name = "resnet50",
           .doc = "ResNet-50 (v1.5) as in torchvision",
           .parameters = Parameters(),
-          .build = BuildResNet50,
+          .variants = {{"resnet101", "ResNet-101 as in torchvision"},
+                       {"resnet152", "ResNet-152 as in torchvision"}},
+          .build = BuildResNet,
           .weight_names = TorchvisionWeightNames};
 }
 

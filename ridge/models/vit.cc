@@ -1,12 +1,13 @@
-// vit_ti: vit_tiny_patch16_224 of timm, 5,717,416 parameters (Dosovitskiy et al., ICLR 2021;
-// Touvron et al., ICML 2021).
+// vit_ti, vit_s, vit_b, vit_l14: vit_tiny_patch16_224, _small_, _base_ and vit_large_patch14_224 of
+// timm (Dosovitskiy et al., ICLR 2021; Touvron et al., ICML 2021).
 //
-// 16x16 patches, a class token, learned positions, pre-norm encoder blocks, a head over the class
+// Patches, a class token, learned positions, pre-norm encoder blocks, a head over the class
 // token.  Names are timm's.  Starting values: normal 0.02, zero biases.
 #include <fmt/format.h>
 
 #include "ridge/models/builtin.h"
 #include "ridge/models/layers.h"
+#include "ridge/models/variant_rows.h"
 #include "ridge/models/weights/names.h"
 
 namespace ridge {
@@ -14,7 +15,15 @@ namespace {
 
 constexpr double kEpsilon = 1e-6;
 constexpr double kDeviation = 0.02;
-constexpr int64_t kPatch = 16;
+
+struct Net {
+  const char* name;
+  int64_t patch, width, layers, heads;
+};
+constexpr Net kNets[] = {{"vit_ti", 16, 192, 12, 3},
+                         {"vit_s", 16, 384, 12, 6},
+                         {"vit_b", 16, 768, 12, 12},
+                         {"vit_l14", 14, 1024, 24, 16}};
 
 Value Dense(GraphBuilder& b, Value x, int64_t out, const std::string& name) {
   return Linear(b, x, out, name, {.deviation = kDeviation});
@@ -33,8 +42,9 @@ Value EncoderBlock(GraphBuilder& b, Value x, int64_t heads, const std::string& n
 }
 
 // [B,3,H,W] -> [B,1 + patches,C]: the class token, then the patches, plus positions.
-Value Patches(GraphBuilder& b, Value image, int64_t width) {
-  Value x = Conv(b, image, width, "patch_embed.proj", {.kernel = kPatch, .stride = kPatch});
+Value Patches(GraphBuilder& b, Value image, const Net& net) {
+  const int64_t width = net.width;
+  Value x = Conv(b, image, width, "patch_embed.proj", {.kernel = net.patch, .stride = net.patch});
   if (!b.ok()) return {};
   const Dims dims = x.dims();
   const int64_t patches = dims[2] * dims[3];
@@ -48,15 +58,17 @@ Value Patches(GraphBuilder& b, Value image, int64_t width) {
 }
 
 Result<Graph> BuildVit(const ModelArguments& arguments, const ModelOptions& options) {
-  GraphBuilder b("vit_ti");
+  const Net& net = RowOf(kNets, arguments.model());
+  GraphBuilder b(net.name);
   const int64_t size = arguments["image"];
-  if (size % kPatch != 0) {
-    return Status(ErrorCode::kInvalidModel,
-                  fmt::format("vit_ti: image is {}; it must be a multiple of {}", size, kPatch));
+  if (size % net.patch != 0) {
+    return Status(
+        ErrorCode::kInvalidModel,
+        fmt::format("{}: image is {}; it must be a multiple of {}", net.name, size, net.patch));
   }
-  Value x = Patches(b, ImageInput(b, options, {3, size, size}), /*width=*/192);
-  for (int64_t layer = 0; layer < 12; ++layer)
-    x = EncoderBlock(b, x, /*heads=*/3, fmt::format("blocks.{}", layer));
+  Value x = Patches(b, ImageInput(b, options, {3, size, size}), net);
+  for (int64_t layer = 0; layer < net.layers; ++layer)
+    x = EncoderBlock(b, x, net.heads, fmt::format("blocks.{}", layer));
   x = LayerNorm(b, x, kEpsilon, "norm");
   const Value first = Gather(x, b.Scalar(DType::kI64, 0), 1);
   ClassifierEnd(b, options, Dense(b, first, arguments["classes"], "head"));
@@ -69,7 +81,10 @@ BuiltinModel VitTiModel() {
   return {
       .name = "vit_ti",
       .doc = "ViT-Ti/16 as in timm (vit_tiny_patch16_224)",
-      .parameters = {{"image", "height and width", 224, 16, 4096}, {"classes", "classes", 1000}},
+      .parameters = {{"image", "height and width", 224, 14, 4096}, {"classes", "classes", 1000}},
+      .variants = {{"vit_s", "ViT-S/16 as in timm (vit_small_patch16_224)"},
+                   {"vit_b", "ViT-B/16 as in timm (vit_base_patch16_224)"},
+                   {"vit_l14", "ViT-L/14 as in timm (vit_large_patch14_224)"}},
       .build = BuildVit,
       .weight_names = VitWeightNames};
 }

@@ -13,6 +13,8 @@
 
 namespace ridge {
 
+constexpr int64_t kMostPictureSide = 1 << 14;  // of what pictures become
+
 // What every picture becomes.
 struct PictureTarget {
   ImageSize size;
@@ -21,6 +23,7 @@ struct PictureTarget {
   ResizeFilter filter = ResizeFilter::kBilinear;
 
   TensorType type() const;  // u8[H,W,3], or u8[H,W]
+  bool operator==(const PictureTarget&) const = default;
 };
 
 constexpr const char* kPictureChanged = "has changed since the data was opened";

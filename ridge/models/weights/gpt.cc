@@ -1,8 +1,9 @@
 // gpt: GPT-2 as Hugging Face stores it.
 //
 // Its products are Conv1D: the matrix is [in,out] and ours [out,in].  Its head is the embedding,
-// which files then hold once; here the two start equal and are trained apart.  Positions beyond
-// our context are left out.  GPT-2's GELU is the tanh approximation: gpt:gelu_tanh=1.
+// which files then hold once; unless gpt:tied=1 the two start equal and are trained apart.
+// Positions beyond our context are left out.  GPT-2's GELU is the tanh approximation:
+// gpt:gelu_tanh=1.
 #include "ridge/models/weights/names.h"
 
 namespace ridge {
@@ -31,7 +32,8 @@ WeightNames GptWeightNames() {
         {std::string("blocks.*") + ours + ".weight", {from + ".weight"}, WeightForm::kTransposed});
     names.rules.push_back({std::string("blocks.*") + ours + ".bias", {from + ".bias"}});
   }
-  names.unused = {"*.attn.bias", "*.attn.masked_bias"};  // the causal mask
+  // The causal mask, and the head where it is the embedding.
+  names.unused = {"*.attn.bias", "*.attn.masked_bias", "lm_head.weight"};
   return names;
 }
 

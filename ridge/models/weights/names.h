@@ -5,9 +5,10 @@
 namespace ridge {
 
 WeightNames PlainWeightNames();        // the model's own names are the public ones
-WeightNames TorchvisionWeightNames();  // resnet18, resnet50, efficientnet_v2_s, mobilenet_v3_small
+WeightNames TorchvisionWeightNames();  // resnet, efficientnet, mobilenet, convnext
 WeightNames VitWeightNames();          // timm; Hugging Face's ViT and DeiT
 WeightNames BertWeightNames();         // Hugging Face
 WeightNames GptWeightNames();          // Hugging Face's GPT-2
+WeightNames LlamaWeightNames();        // Hugging Face's Llama
 
 }  // namespace ridge

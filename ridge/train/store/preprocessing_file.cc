@@ -19,8 +19,11 @@ constexpr int64_t kMostPreprocessingBytes = int64_t{1} << 30;
 constexpr std::array<const char*, 3> kColumnKinds = {"number", "boolean", "category"};
 constexpr std::array<const char*, 3> kLabelKinds = {"class", "integer", "number"};
 
-template <typename Kind>
-Kind KindOf(const std::array<const char*, 3>& names, const std::string& text) {
+constexpr std::array<const char*, 2> kFits = {"crop", "stretch"};
+constexpr std::array<const char*, 2> kFilters = {"bilinear", "nearest"};
+
+template <typename Kind, size_t kCount>
+Kind KindOf(const std::array<const char*, kCount>& names, const std::string& text) {
   const auto found = std::find(names.begin(), names.end(), text);
   if (found == names.end()) throw std::out_of_range("kind '" + text + "'");
   return static_cast<Kind>(found - names.begin());
@@ -80,12 +83,61 @@ TablePreprocessing ReadTable(const PreprocessingJson& json) {
   return table;
 }
 
+PreprocessingJson PicturesJson(const PicturePreprocessing& pictures) {
+  const PictureTarget& target = pictures.target;
+  return {{"height", target.size.height},
+          {"width", target.size.width},
+          {"channels", target.channels},
+          {"fit", kFits[static_cast<size_t>(target.fit)]},
+          {"resize", kFilters[static_cast<size_t>(target.filter)]},
+          {"mean", pictures.normalization.mean},
+          {"std", pictures.normalization.std}};
+}
+
+int64_t ReadSide(const PreprocessingJson& json, const char* key) {
+  const auto& value = json.at(key);
+  const int64_t side = value.is_number_integer() ? value.get<int64_t>() : 0;
+  if (side < 1 || side > kMostPictureSide)
+    throw std::out_of_range(fmt::format("{} of pictures is {}", key, value.dump()));
+  return side;
+}
+
+PixelNormalization ReadNormalization(const PreprocessingJson& json, int channels) {
+  PixelNormalization result{json.at("mean").get<std::vector<double>>(),
+                            json.at("std").get<std::vector<double>>()};
+  const size_t count = result.mean.size();
+  const bool fits = count <= 1 || count == static_cast<size_t>(channels);
+  if (!fits || result.std.size() != count)
+    throw std::out_of_range(fmt::format("pictures of {} channels have {} means and {} deviations",
+                                        channels, count, result.std.size()));
+  for (const double std : result.std) {
+    if (!(std > 0)) throw std::out_of_range(fmt::format("a deviation of pictures is {}", std));
+  }
+  return result;
+}
+
+PicturePreprocessing ReadPictures(const PreprocessingJson& json) {
+  PicturePreprocessing pictures;
+  PictureTarget& target = pictures.target;
+  target.size = {ReadSide(json, "height"), ReadSide(json, "width")};
+  target.channels = static_cast<int>(ReadSide(json, "channels"));
+  if (target.channels != 1 && target.channels != 3)
+    throw std::out_of_range(fmt::format("pictures have {} channels", target.channels));
+  target.fit = KindOf<ImageFit>(kFits, json.at("fit").get<std::string>());
+  target.filter = KindOf<ResizeFilter>(kFilters, json.at("resize").get<std::string>());
+  pictures.normalization = ReadNormalization(json, target.channels);
+  if (json.size() != PicturesJson(pictures).size())
+    throw std::out_of_range("pictures have a key that this program does not know");
+  return pictures;
+}
+
 }  // namespace
 
 std::string PreprocessingToJson(const Preprocessing& preprocessing) {
   PreprocessingJson json = {{"version", kFormatVersion}};
   if (!preprocessing.classes.empty()) json["classes"] = preprocessing.classes;
   if (preprocessing.table) json["table"] = TableJson(*preprocessing.table);
+  if (preprocessing.pictures) json["pictures"] = PicturesJson(*preprocessing.pictures);
   return json.dump(1, ' ', false, PreprocessingJson::error_handler_t::replace) + "\n";
 }
 
@@ -101,6 +153,7 @@ Result<Preprocessing> PreprocessingFromJson(const std::string& text, const std::
     if (json.contains("classes"))
       preprocessing.classes = json.at("classes").get<std::vector<std::string>>();
     if (json.contains("table")) preprocessing.table = ReadTable(json.at("table"));
+    if (json.contains("pictures")) preprocessing.pictures = ReadPictures(json.at("pictures"));
     return preprocessing;
   } catch (const std::exception& error) {
     return Status(ErrorCode::kInvalidData,

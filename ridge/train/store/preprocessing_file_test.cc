@@ -15,6 +15,9 @@ Preprocessing Example() {
   table.columns[1] = {"on", ColumnKind::kBoolean, 0.1, 0.3, {}, false};
   table.columns[2] = {"color", ColumnKind::kCategory, 0, 0, {"blue", "red"}, false};
   table.label = {"city", LabelKind::kClass};
+  PicturePreprocessing& pictures = example.pictures.emplace();
+  pictures.target = {{224, 160}, 3, ImageFit::kStretch, ResizeFilter::kNearest};
+  pictures.normalization = {{0.1, 1.0 / 3, 0.5}, {1e-3, 0.2, 1}};
   return example;
 }
 
@@ -38,6 +41,21 @@ TEST(PreprocessingFile, RefusesWhatItCannotRead) {
   std::string text = PreprocessingToJson(Example());
   text.replace(text.find("\"boolean\""), 9, "\"colour\"");
   EXPECT_EQ(message(text), "p.json: cannot be read: kind 'colour'");
+  const auto with = [&](const std::string& what, const std::string& other) {
+    std::string changed = PreprocessingToJson(Example());
+    changed.replace(changed.find(what), what.size(), other);
+    return message(changed).substr(std::string("p.json: cannot be read: ").size());
+  };
+  EXPECT_EQ(with("\"height\": 224", "\"height\": 0"), "height of pictures is 0");
+  EXPECT_EQ(with("\"height\": 224", "\"height\": 2.5"), "height of pictures is 2.5");
+  EXPECT_EQ(with("\"width\": 160", "\"width\": 99999999999"), "width of pictures is 99999999999");
+  EXPECT_EQ(with("\"channels\": 3", "\"channels\": 2"), "pictures have 2 channels");
+  EXPECT_EQ(with("\"channels\": 3", "\"channels\": 1"),
+            "pictures of 1 channels have 3 means and 3 deviations");
+  EXPECT_EQ(with("0.001", "0"), "a deviation of pictures is 0");
+  EXPECT_EQ(with("\"fit\"", "\"rotate\": true, \"fit\""),
+            "pictures have a key that this program does not know");
+  EXPECT_EQ(with("\"nearest\"", "\"bicubic\""), "kind 'bicubic'");
 }
 
 }  // namespace

@@ -5,7 +5,8 @@
 //   model.ridge   when the model is a graph in text form: the run needs no other file
 //   kernels.json  with --kernels tuned: the measured seconds that chose its kernels
 //   model.onnx    when it is an ONNX file, with its external data beside it
-//   preprocessing.json  class names; of tables columns, categories, means (preprocessing_file.h)
+//   preprocessing.json  class names; of tables columns, categories, means; of pictures size and
+//                 normalization (preprocessing_file.h)
 //   run.lock      held by the process that trains
 #pragma once
 #include <string>

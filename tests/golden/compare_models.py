@@ -1,0 +1,128 @@
+#!/usr/bin/env python3
+"""Compares the logits of the built-in models with those of the public implementations.
+
+Each public model gets random weights (and running statistics), is written as safetensors, read by
+`ridge run MODEL --weights FILE`, and both evaluate the same random input.  Prints a table; exits
+with 1 when a model differs by more than 1e-4 of its largest logit.
+
+    compare_models.py --ridge build/release/bin/ridge [MODEL ...]
+
+Needs torch, torchvision, timm, transformers and safetensors.
+"""
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+
+import numpy as np
+import torch
+from safetensors.torch import save_file
+
+
+def torchvision_model(name, **options):
+    import torchvision
+    return getattr(torchvision.models, name)(**options)
+
+
+def timm_model(name, image):
+    import timm
+    return timm.create_model(name, img_size=image)
+
+
+def gpt2(**sizes):
+    from transformers import GPT2Config, GPT2LMHeadModel
+    return GPT2LMHeadModel(GPT2Config(**sizes))
+
+
+def bert(**sizes):
+    from transformers import BertConfig, BertForSequenceClassification
+    return BertForSequenceClassification(BertConfig(**sizes))
+
+
+def llama(**sizes):
+    from transformers import LlamaConfig, LlamaForCausalLM
+    return LlamaForCausalLM(LlamaConfig(rms_norm_eps=1e-5, **sizes))
+
+
+def vision(*names, image=64):
+    return {f"{name}:image={image}": (lambda name=name: torchvision_model(name), ("image", image))
+            for name in names}
+
+
+MODELS = {
+    **vision("resnet18", "resnet34", "resnet50", "resnet101", "resnet152", "mobilenet_v3_small",
+             "mobilenet_v3_large", "efficientnet_v2_s", "efficientnet_v2_m", "efficientnet_v2_l",
+             "convnext_tiny", "convnext_small", "convnext_base"),
+    "vit_ti:image=32": (lambda: timm_model("vit_tiny_patch16_224", 32), ("image", 32)),
+    "vit_s:image=32": (lambda: timm_model("vit_small_patch16_224", 32), ("image", 32)),
+    "vit_b:image=32": (lambda: timm_model("vit_base_patch16_224", 32), ("image", 32)),
+    "vit_l14:image=28": (lambda: timm_model("vit_large_patch14_224", 28), ("image", 28)),
+    "gpt2:context=16,layers=2": (lambda: gpt2(n_layer=2), ("tokens", 16, 50257)),
+    "bert_mini:tokens=16": (lambda: bert(
+        hidden_size=256, num_hidden_layers=4, num_attention_heads=4, intermediate_size=1024),
+        ("tokens", 16, 30522)),
+    "llama:context=16": (lambda: llama(
+        vocab_size=5000, hidden_size=384, intermediate_size=1024, num_hidden_layers=6,
+        num_attention_heads=6, num_key_value_heads=2, max_position_embeddings=256),
+        ("tokens", 16, 5000)),
+}
+
+
+def randomize(model):
+    """Weights as large as trained ones are: those at the start of many are zeros."""
+    torch.manual_seed(1)
+    for name, value in model.state_dict().items():
+        if not value.is_floating_point():
+            continue
+        if name.endswith("running_var"):
+            value.uniform_(0.5, 2)
+        elif value.dim() == 1 and name.endswith("weight"):
+            value.uniform_(0.5, 1.5)
+        elif value.dim() >= 2:
+            fan = value[0].numel()
+            value.normal_(0, 1 / fan ** 0.5)
+        else:
+            value.normal_(0, 0.1)
+
+
+def compare(ridge, spec, folder):
+    make, (kind, *sizes) = MODELS[spec]
+    model = make().eval()
+    randomize(model)
+    state = {k: v.clone().contiguous() for k, v in model.state_dict().items()}
+    save_file(state, f"{folder}/w.safetensors")
+    random = np.random.default_rng(0)
+    if kind == "image":
+        array = random.normal(size=(2, 3, sizes[0], sizes[0])).astype("float32")
+    else:
+        array = random.integers(0, sizes[1], size=(2, sizes[0]))
+    np.savez(f"{folder}/in.npz", **{kind: array})
+    with torch.no_grad():
+        theirs = model(torch.from_numpy(array))
+    theirs = getattr(theirs, "logits", theirs).numpy()
+    subprocess.run([ridge, "run", spec, "--weights", f"{folder}/w.safetensors", "--inputs",
+                    f"{folder}/in.npz", "--outputs", f"{folder}/out.npz", "-q"], check=True)
+    ours = np.load(f"{folder}/out.npz")["logits"]
+    return np.abs(ours - theirs).max() / np.abs(theirs).max()
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--ridge", default="build/release/bin/ridge")
+    parser.add_argument("models", nargs="*", metavar="MODEL")
+    arguments = parser.parse_args()
+    worst = 0
+    for spec in MODELS:
+        name = spec.split(":")[0]
+        if arguments.models and name not in arguments.models:
+            continue
+        with tempfile.TemporaryDirectory() as folder:
+            difference = compare(os.path.abspath(arguments.ridge), spec, folder)
+        print(f"{spec:32} {difference:.1e}", flush=True)
+        worst = max(worst, difference)
+    return int(worst > 1e-4)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
