@@ -85,6 +85,8 @@ std::string ReportJson(const ExportReport& report) {
     json["opset"] = report.opset;
     json["ir_version"] = report.ir_version;
   }
+  json["carries"] = nullptr;
+  if (!report.carries.empty()) json["carries"] = report.carries;
   json["accepted"] = report.accepted();
   json["checked_at"] = report.checked_at;
   json["outputs"] = nlohmann::ordered_json::array();
@@ -125,6 +127,9 @@ std::string ReportText(const ExportReport& report) {
     if (!report.data_path.empty()) text += fmt::format("; data in {}", report.data_path);
     text += "\n";
   }
+  if (!report.carries.empty())
+    text +=
+        fmt::format("carries {}: `ridge predict {} INPUT` reads it\n", report.carries, report.path);
   if (report.outputs.empty()) return text + "read back: every byte is the same\n";
   text += fmt::format("read back and run beside the model at {}:\n",
                       fmt::join(report.checked_at, " and "));

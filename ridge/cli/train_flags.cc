@@ -149,15 +149,22 @@ void AddWeightsFlags(CLI::App& app, TrainFlags& flags) {
 }
 
 void AddCheckpointFlag(CLI::App& app, std::optional<std::string>& to) {
-  AddText(app, "--checkpoint", to, "newest|best|N",
-          "Of a run: the checkpoint to use, N is its step (newest)")
+  AddText(app, "--checkpoint", to, "last|best|N|DIR",
+          "Of a run: the checkpoint to use, by its step N or its folder (last)")
       ->group("Model");
 }
 
 Result<std::string> CheckpointOf(const std::optional<std::string>& flag, const std::string& model) {
   if (!flag) return std::string(kNewestCheckpoint);
-  RIDGE_RETURN_IF_ERROR(CheckCheckpointName(*flag));
-  if (Run::Exists(model)) return *flag;
+  const Status known = CheckCheckpointName(*flag);
+  if (Run::Exists(model)) {
+    if (known.ok()) return *flag;
+    RIDGE_ASSIGN_OR_RETURN(const Run run, Run::Open(model));
+    const std::string list = run.checkpoints().List();
+    return InvalidArgument(known.message() + "; " + model + " has " +
+                           (list.empty() ? "none" : list));
+  }
+  RIDGE_RETURN_IF_ERROR(known);
   return InvalidArgument(
       fmt::format("--checkpoint is for a run; {} is none. hint: leave it out", model));
 }

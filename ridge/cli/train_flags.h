@@ -33,9 +33,9 @@ struct OutputFlags {
   bool quiet = false, verbose = false;
 };
 
-// --checkpoint, for verbs whose MODEL may be a run: newest, best, or a step's number.
+// --checkpoint, for verbs whose MODEL may be a run: last, best, a step's number or a folder.
 void AddCheckpointFlag(CLI::App& app, std::optional<std::string>& to);
-// "newest" where none is given.  Fails with kInvalidArgument for another word, and when one is
+// The newest where none is given.  Fails with kInvalidArgument for another word, and when one is
 // given and `model` is no run.
 Result<std::string> CheckpointOf(const std::optional<std::string>& flag, const std::string& model);
 

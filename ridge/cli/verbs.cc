@@ -47,10 +47,20 @@ const std::vector<Verb>& Verbs() {
        "ridge eval runs/cnn-1 --data fashion-mnist\n"
        "ridge eval resnet50 --weights resnet50.safetensors --data npz:images.npz",
        AddEval},
+      {"predict", "Answers for pictures, tables and arrays, by a trained run or an exported file",
+       "ridge predict runs/cnn-1 photo.jpg\n"
+       "ridge predict runs/mlp-1 new-rows.csv --checkpoint best\n"
+       "ridge predict cnn.onnx photo.jpg --top 3",
+       AddPredict},
       {"run", "Computes the outputs of a model for the arrays of an .npz file",
        "ridge run runs/cnn-1 --inputs images.npz --outputs logits.npz\n"
        "ridge run net.ridge --inputs in.npz --outputs out.npz --dim sequence=128",
        AddRun},
+      {"generate", "Writes text with a language model, token by token",
+       "ridge generate runs/gpt-1 --ids 3,1,4 --tokens 100\n"
+       "ridge generate gpt2 --weights gpt2.safetensors --ids 464,2068 --temperature 0.8 --top-p "
+       "0.9",
+       AddGenerate},
       {"grad", "Computes the gradients of a model's output for its inputs and parameters",
        "ridge grad net.onnx --inputs in.npz --outputs out.npz\n"
        "ridge grad net.onnx --inputs in.npz --outputs out.npz --loss logits --backend reference",

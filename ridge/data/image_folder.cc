@@ -256,6 +256,7 @@ class ImageFolderSource : public Source {
   int64_t scratch_bytes() const override { return file_scratch() + reader_.scratch_bytes(); }
   int64_t heap_bytes() const override { return reader_.heap_bytes(); }
   bool reads_slowly() const override { return true; }
+  std::string Origin(int64_t index) const override { return std::string(index_.PathOf(index)); }
   int64_t resident_bytes() const override {
     return static_cast<int64_t>(index_.paths.capacity() +
                                 index_.pictures.capacity() * sizeof(Picture));
@@ -381,6 +382,36 @@ Result<DataFacts> ImageFolderFacts(const std::string& name, const std::string& t
   facts.fields.push_back(LabelField(classes));
   facts.sizes = SizesOf(classes);
   return facts;
+}
+
+bool IsPictureFile(const std::string& path) { return IsPictureName(path); }
+
+Result<std::vector<std::string>> FindPictures(const std::string& folder) {
+  Tree tree;
+  RIDGE_RETURN_IF_ERROR(Walk(folder, /*depth=*/0, tree));
+  if (tree.pictures.empty())
+    return BadData(folder, fmt::format("holds no picture ({})", kSuffixes));
+  std::sort(tree.pictures.begin(), tree.pictures.end());
+  return std::move(tree.pictures);
+}
+
+Result<SourcePtr> OpenPictures(const std::string& name, const std::vector<std::string>& paths,
+                               const DataOptions& options, const BadPicture& on_bad) {
+  RIDGE_ASSIGN_OR_RETURN(const PicturePreprocessing pictures,
+                         PlanPictures(name, PictureOptions(), options));
+  Index index;
+  PictureReader reader(pictures.target);
+  std::vector<char> buffer;
+  for (const std::string& path : paths) {
+    const Status status = AddPicture(path, /*label=*/0, reader, buffer, index);
+    if (status.ok()) continue;
+    if (!on_bad) return status;
+    on_bad(path, status);
+  }
+  if (index.pictures.empty()) return SourcePtr();
+  std::vector<Field> fields = {PictureField(pictures)};
+  return SourcePtr(std::make_shared<ImageFolderSource>(name, std::move(fields), std::move(reader),
+                                                       std::move(index)));
 }
 
 bool HoldsPictures(const std::string& text) {

@@ -12,6 +12,7 @@
 // The argument is DIR[,size=S|HxW][,fit=crop|stretch][,resize=bilinear|nearest][,normalize=...];
 // without a size, H and W are those of the model's image.
 #pragma once
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -31,6 +32,20 @@ Result<DataSplits> OpenImageFolder(const std::string& name, const std::string& a
 // when the argument has a size.  Reads the names of the classes only.  Fails as OpenImageFolder.
 Result<DataFacts> ImageFolderFacts(const std::string& name, const std::string& argument,
                                    const DataOptions& options);
+
+// Whether the name has the suffix of a picture.
+bool IsPictureFile(const std::string& path);
+
+// All pictures below a folder, by the bytes of their paths.  Fails with kInvalidData when there is
+// none.
+Result<std::vector<std::string>> FindPictures(const std::string& folder);
+
+// Pictures without labels, in this order: the field `image`, made as options.preprocessing says.  A
+// file that is none ends it, or is left out and told to `on_bad` where that is given; null when
+// none is left.  Fails with kInvalidData, kInvalidArgument.
+using BadPicture = std::function<void(const std::string& path, const Status& why)>;
+Result<SourcePtr> OpenPictures(const std::string& name, const std::vector<std::string>& paths,
+                               const DataOptions& options, const BadPicture& on_bad = nullptr);
 
 // Whether the argument's folder has a folder with a picture.
 bool HoldsPictures(const std::string& argument);

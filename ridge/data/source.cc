@@ -71,6 +71,8 @@ Status Source::ReadOne(int64_t index, int field, void* out) const {
   return Read({index}, field, scratch, out);
 }
 
+std::string Source::Origin(int64_t index) const { return "sample " + std::to_string(index); }
+
 const void* Source::View(int64_t, int) const { return nullptr; }
 
 int64_t ResidentBytes(const std::vector<SourcePtr>& sources) {

@@ -54,6 +54,9 @@ class Source {
   // The same with a scratch of its own, in the first epoch: for readers of few samples.
   Status ReadOne(int64_t index, int field, void* out) const;
 
+  // Where a sample comes from, for messages: "photos/cat/1.jpg"; "sample 17" where no file is its.
+  virtual std::string Origin(int64_t index) const;
+
   // Reading a sample takes so long (it decodes) that threads share the samples of a batch.
   virtual bool reads_slowly() const { return false; }
 

@@ -21,6 +21,7 @@ class SubsetSource : public Source {
   bool reads_slowly() const override { return source_->reads_slowly(); }
   const void* View(int64_t index, int field) const override;
   int64_t resident_bytes() const override { return source_->resident_bytes(); }
+  std::string Origin(int64_t index) const override { return source_->Origin(Original(index)); }
   const Source* storage() const override { return source_->storage(); }
 
  private:

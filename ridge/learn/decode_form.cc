@@ -176,9 +176,9 @@ class Decoder {
   Value Extend(ValueId row, const std::string& name) {
     const Dims dims = from_.type(row).dims;
     const int64_t heads = dims[1], width = dims[3];
-    const Value state = b_.State(b_.graph().UniqueName(name),
-                                 {from_.type(row).dtype, {length_, heads, width}}, Init::Zeros(),
-                                 ValueRole::kStatistic);
+    const Value state =
+        b_.State(b_.graph().UniqueName(name), {from_.type(row).dtype, {length_, heads, width}},
+                 Init::Zeros(), ValueRole::kStatistic);
     const Value fresh = Reshape(Transpose(b_.At(Mapped(row)), {0, 2, 1, 3}), {1, heads, width});
     const Value all = Op("scatter", {state, position_, fresh}, {{"reduction", "none"}});
     b_.Update(state, all);
@@ -220,9 +220,10 @@ Result<Graph> DecodeForm(const Graph& inference, const std::string& tokens,
   const bool is_tokens = in.rank() == 2 && in.dims[0] == 1 && IsInteger(in.dtype);
   const bool fits = out.rank() == 3 && out.dims[0] == 1 && is_tokens && out.dims[1] == in.dims[1];
   if (fits && in.dims[1] > 1) return Decoder(inference, input, output).Run();
-  return refuse(fmt::format("'{}' is {} and '{}' is {}; they must be i64[1,positions] and "
-                            "f32[1,positions,vocabulary]",
-                            tokens, TypeToString(in), logits, TypeToString(out)));
+  return refuse(
+      fmt::format("'{}' is {} and '{}' is {}; they must be i64[1,positions] and "
+                  "f32[1,positions,vocabulary]",
+                  tokens, TypeToString(in), logits, TypeToString(out)));
 }
 
 }  // namespace ridge

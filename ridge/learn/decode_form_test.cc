@@ -67,8 +67,8 @@ TEST(DecodeForm, TokenByTokenGivesTheLogitsOfTheWhole) {
 }
 
 std::string Error(const std::string& body) {
-  const Result<Graph> graph = ParseGraph("graph net\n  tokens = input i64[1,4]\n" + body,
-                                         "net.ridge");
+  const Result<Graph> graph =
+      ParseGraph("graph net\n  tokens = input i64[1,4]\n" + body, "net.ridge");
   EXPECT_TRUE(graph.ok()) << graph.status().message();
   return DecodeForm(*graph, "tokens", "logits").status().message();
 }
@@ -78,26 +78,23 @@ constexpr char kEmbedding[] =
     "  x = gather(table, tokens)\n";
 
 TEST(DecodeForm, RefusesWhatLooksAhead) {
-  EXPECT_EQ(Error(std::string(kEmbedding) +
-                  "  logits = softmax(x, axis=1)\n"
-                  "  output logits\n"),
+  EXPECT_EQ(Error(std::string(kEmbedding) + "  logits = softmax(x, axis=1)\n"
+                                            "  output logits\n"),
             "net: can't be run token by token: softmax 'logits' (line 5) couples positions");
-  EXPECT_EQ(Error(std::string(kEmbedding) +
-                  "  h = reshape(x, dims=[1,1,4,6])\n"
-                  "  y, lse = attention(h, h, h, scale=1)\n"
-                  "  logits = reshape(y, dims=[1,4,6])\n"
-                  "  output logits\n"),
+  EXPECT_EQ(Error(std::string(kEmbedding) + "  h = reshape(x, dims=[1,1,4,6])\n"
+                                            "  y, lse = attention(h, h, h, scale=1)\n"
+                                            "  logits = reshape(y, dims=[1,4,6])\n"
+                                            "  output logits\n"),
             "net: can't be run token by token: attention 'y' (line 6) is not causal, or has a "
             "mask");
-  EXPECT_EQ(Error(std::string(kEmbedding) +
-                  "  y = input f32[1,4,6]\n"
-                  "  logits = add(x, y)\n"
-                  "  output logits\n"),
+  EXPECT_EQ(Error(std::string(kEmbedding) + "  y = input f32[1,4,6]\n"
+                                            "  logits = add(x, y)\n"
+                                            "  output logits\n"),
             "net: can't be run token by token: the logits depend on the input 'y' too");
 }
 
 TEST(DecodeForm, RefusesWhatIsNoLanguageModel) {
-  EXPECT_EQ(Error("  x = cast(tokens, to=f32)\n  logits = reduce_sum(x, axes=[1])\n"
+  EXPECT_EQ(Error("  x = cast(tokens, to=\"f32\")\n  logits = reduce_sum(x, axes=[1])\n"
                   "  output logits\n"),
             "net: is no language model: 'tokens' is i64[1,4] and 'logits' is f32[1]; they must be "
             "i64[1,positions] and f32[1,positions,vocabulary]");

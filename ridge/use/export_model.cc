@@ -24,6 +24,7 @@
 #include "ridge/train/options/options.h"
 #include "ridge/train/store/run.h"
 #include "ridge/use/export_model_check.h"
+#include "ridge/use/signature.h"
 
 namespace ridge {
 namespace {
@@ -166,6 +167,7 @@ class OnnxExport {
     RIDGE_ASSIGN_OR_RETURN(foreign_file_, OnnxFileOf(request_.model));
     RIDGE_ASSIGN_OR_RETURN(OnnxDocument document, IsForeign() ? FromFile() : FromGraph());
     if (request_.training) RIDGE_RETURN_IF_ERROR(AddTraining(document));
+    RIDGE_RETURN_IF_ERROR(AddSignature(document));
     Describe(document);
     RIDGE_ASSIGN_OR_RETURN(const OnnxFiles files, WriteOnnx(std::move(document), staging.File()));
     report_.bytes = files.bytes;
@@ -189,6 +191,7 @@ class OnnxExport {
   Result<Graph> LoadAt(int64_t batch) const;
   Result<Graph> ImportFile(int64_t batch) const;
   Status AddTraining(OnnxDocument& document);
+  Status AddSignature(OnnxDocument& document);
   Result<TrainOptions> TrainingOptions() const;
   Result<LossSpec> TrainingLoss(const std::string& asked, const OnnxDocument& document) const;
   void NoteInferenceForm(const Graph& graph);
@@ -360,6 +363,17 @@ Status OnnxExport::AddTraining(OnnxDocument& document) {
     step.output_dims = graph.type({output}).dims;
   NoteInferenceForm(graph);
   return AddTrainingStep(step, document);
+}
+
+// What `ridge predict` reads: of a run that gives one answer a sample.
+Status OnnxExport::AddSignature(OnnxDocument& document) {
+  if (!Run::Exists(request_.model)) return Status();
+  const Result<Signature> signature = SignatureOfRun(request_.model);
+  if (signature.status().code() == ErrorCode::kUnsupported) return Status();
+  RIDGE_RETURN_IF_ERROR(signature.status());
+  SetSignature(*signature, *document.proto);
+  report_.carries = DescribeSignature(*signature);
+  return Status();
 }
 
 // The step must be readable again.

@@ -57,6 +57,8 @@ struct ExportReport {
   int64_t opset = 0, ir_version = 0;
   std::vector<std::string> checked_at;  // "batch=2", one per comparison
   std::vector<ExportDifference> outputs;
+  std::string
+      carries;  // what `ridge predict` reads from it: "the names of 10 classes"; "": nothing
   std::vector<std::string> notes;
 
   bool accepted() const;

@@ -214,7 +214,7 @@ class Alone(RidgeTest):
 
 
 class Which(RidgeTest):
-    """--checkpoint newest|best|N."""
+    """--checkpoint last|best|N|DIR."""
 
     def setUp(self):
         super().setUp()
@@ -226,10 +226,11 @@ class Which(RidgeTest):
     def test_every_verb_reads_the_checkpoint_that_is_asked_for(self):
         best = int(os.readlink(self.path("run/checkpoints/best"))[5:])
         steps = {}
-        for which in ("newest", "best", "6"):
+        folder = "run/checkpoints/step-9"
+        for which in ("last", "newest", "best", "6", folder):
             result = json.loads(self.ok("eval", "run", *self.data, "--checkpoint", which, "--json"))
             steps[which] = result["step"]
-        self.assertEqual(steps, {"newest": 12, "best": best, "6": 6})
+        self.assertEqual(steps, {"last": 12, "newest": 12, "best": best, "6": 6, folder: 9})
         write_npz(self.path("in.npz"), {"image": ([1, 784], [i / 784 for i in range(784)])})
         logits = {}
         for which in ("newest", "6"):
@@ -246,11 +247,14 @@ class Which(RidgeTest):
         self.assertIn("starts with the weights of run/checkpoints/step-3;", done.stderr)
 
     def test_one_that_is_not_there_is_named_with_those_that_are(self):
+        best = os.readlink(self.path("run/checkpoints/best"))[5:]
+        there = ", ".join(n + " (best)" * (n == best) for n in ("3", "6", "9", "12"))
         for words in (["eval", "run", *self.data], ["export", "run", "--to", "onnx", "--out", "x"]):
-            self.refused(4, "run/checkpoints: no checkpoint '7'; there are 3, 6, 9, 12", *words,
+            self.refused(4, "run/checkpoints: no checkpoint '7'; there are " + there, *words,
                          "--checkpoint", "7")
-            self.refused(2, "--checkpoint is 'last'; it must be newest, best, or the number of a "
-                         "step", *words, "--checkpoint", "last")
+            self.refused(2, "--checkpoint is 'first'; it must be last, best, the number of a step, or "
+                         "a checkpoint's folder; run has " + there, *words, "--checkpoint",
+                         "first")
         self.refused(2, "--checkpoint is for a run; mlp is none. hint: leave it out", "eval", "mlp",
                      *self.data, "--checkpoint", "best")
         os.remove(self.path("run/checkpoints/best"))

@@ -60,9 +60,7 @@ bool Converts(DType from, DType to) {
 Result<std::unique_ptr<Executor>> PrepareGraph(const Graph& graph,
                                                const std::map<std::string, Tensor>& given,
                                                uint64_t seed, const Machine& machine) {
-  Graph pure = graph;
-  pure.ClearUpdates();
-  std::vector<NamedGraph> graphs = {NamedGraph{"once", std::move(pure)}};
+  std::vector<NamedGraph> graphs = {NamedGraph{"once", graph}};
   RIDGE_ASSIGN_OR_RETURN(Program program, PlanGraphs(graph.name, std::move(graphs), /*passes=*/"",
                                                      DType::kF32, machine));
   RIDGE_ASSIGN_OR_RETURN(std::unique_ptr<Executor> executor,
@@ -75,8 +73,10 @@ Result<std::unique_ptr<Executor>> PrepareGraph(const Graph& graph,
 Result<std::vector<NamedTensor>> RunGraph(const Graph& graph,
                                           const std::map<std::string, Tensor>& given, uint64_t seed,
                                           const Machine& machine) {
+  Graph pure = graph;
+  pure.ClearUpdates();
   RIDGE_ASSIGN_OR_RETURN(const std::unique_ptr<Executor> executor,
-                         PrepareGraph(graph, given, seed, machine));
+                         PrepareGraph(pure, given, seed, machine));
   RIDGE_RETURN_IF_ERROR(executor->Run(/*step=*/0, /*slot=*/0));
   return CopyOutputs(*executor, graph, /*step=*/0);
 }

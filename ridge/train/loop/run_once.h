@@ -20,7 +20,8 @@ Result<std::vector<NamedTensor>> RunGraph(const Graph& graph,
                                           const std::map<std::string, Tensor>& given, uint64_t seed,
                                           const Machine& machine);
 
-// Prepares RunGraph: the executor's program has one step, to be run on slot 0.
+// Prepares RunGraph: the executor's program has one step, to be run on slot 0.  A run applies the
+// graph's updates, if it has any.
 Result<std::unique_ptr<Executor>> PrepareGraph(const Graph& graph,
                                                const std::map<std::string, Tensor>& given,
                                                uint64_t seed, const Machine& machine);

@@ -30,6 +30,18 @@ int64_t StepOf(const std::string& name) {
   return error == std::errc() && rest == end && step >= 0 ? step : -1;
 }
 
+bool IsNewest(const std::string& which) { return which == kNewestCheckpoint || which == "last"; }
+
+// 120 of "120" and of "step-120"; -1 for other words.
+int64_t NumberedStep(const std::string& which) {
+  return std::max(StepOf(which), StepOf(std::string(kPrefix) + which));
+}
+
+bool HoldsCheckpoint(const std::string& folder) {
+  std::error_code error;
+  return fs::exists(fs::path(folder) / kCheckpointStateFile, error);
+}
+
 Status MoveFailure(const std::string& path, const std::error_code& error) {
   return Status(ErrorCode::kUnavailable,
                 fmt::format("{}: cannot move the checkpoint there: {}", path, error.message()));
@@ -72,11 +84,11 @@ CheckpointTensors CollectTensors(Executor& executor) {
 }
 
 Status CheckCheckpointName(const std::string& which) {
-  if (which == kNewestCheckpoint || which == kBest || StepOf(std::string(kPrefix) + which) >= 0)
+  if (IsNewest(which) || which == kBest || NumberedStep(which) >= 0 || HoldsCheckpoint(which))
     return Status();
-  return Status(
-      ErrorCode::kInvalidArgument,
-      fmt::format("--checkpoint is '{}'; it must be newest, best, or the number of a step", which));
+  return InvalidArgument(fmt::format(
+      "--checkpoint is '{}'; it must be last, best, the number of a step, or a checkpoint's folder",
+      which));
 }
 
 Status LoadStartValues(const std::string& folder, Executor& executor) {
@@ -102,9 +114,9 @@ std::vector<int64_t> Checkpoints::Steps() const {
   return steps;
 }
 
-Result<CheckpointState> Checkpoints::LoadStep(int64_t step, const CheckpointTensors* tensors,
-                                              LoadMode mode) const {
-  const std::string path = PathOf(step);
+Result<CheckpointState> Checkpoints::LoadFolder(const std::string& path,
+                                                const CheckpointTensors* tensors,
+                                                LoadMode mode) const {
   RIDGE_ASSIGN_OR_RETURN(CheckpointState state, ReadCheckpointState(path));
   RIDGE_RETURN_IF_ERROR(VerifyCheckpointFiles(path, state));
   if (tensors != nullptr) RIDGE_RETURN_IF_ERROR(ReadCheckpointFiles(path, *tensors, mode));
@@ -112,43 +124,55 @@ Result<CheckpointState> Checkpoints::LoadStep(int64_t step, const CheckpointTens
 }
 
 // The first undamaged checkpoint.
-Result<LoadedCheckpoint> Checkpoints::LoadFirst(const std::vector<int64_t>& steps,
+Result<LoadedCheckpoint> Checkpoints::LoadFirst(const std::vector<std::string>& paths,
                                                 const CheckpointTensors* tensors,
                                                 LoadMode mode) const {
   std::vector<std::string> warnings;
-  for (int64_t step : steps) {
-    Result<CheckpointState> state = LoadStep(step, tensors, mode);
-    if (state.ok()) return LoadedCheckpoint{std::move(*state), PathOf(step), std::move(warnings)};
+  for (const std::string& path : paths) {
+    Result<CheckpointState> state = LoadFolder(path, tensors, mode);
+    if (state.ok()) return LoadedCheckpoint{std::move(*state), path, std::move(warnings)};
     warnings.push_back(state.status().message());
   }
   return Status(ErrorCode::kInvalidData,
                 fmt::format("{}: no usable checkpoint: {}", folder_, fmt::join(warnings, "; ")));
 }
 
-// The steps of the matching checkpoints, in the order in which they are tried.
-Result<std::vector<int64_t>> Checkpoints::StepsOf(const std::string& which) const {
+std::string Checkpoints::List() const {
+  std::vector<std::string> names;
+  for (int64_t step : Steps()) {
+    const bool is_best = StepOf(BestTarget()) == step;
+    names.insert(names.begin(), fmt::format("{}{}", step, is_best ? " (best)" : ""));
+  }
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
+// The folders of the matching checkpoints, in the order in which they are tried.
+Result<std::vector<std::string>> Checkpoints::PathsOf(const std::string& which) const {
   RIDGE_RETURN_IF_ERROR(CheckCheckpointName(which));
-  std::vector<int64_t> steps = Steps();
+  const int64_t numbered = which == kBest ? StepOf(BestTarget()) : NumberedStep(which);
+  const bool is_word = IsNewest(which) || which == kBest || numbered >= 0;
+  if (!is_word) return std::vector{which};
+  const std::vector<int64_t> steps = Steps();
   if (steps.empty())
     return Status(ErrorCode::kInvalidData, folder_ + ": no checkpoint yet; train it first");
-  if (which == kNewestCheckpoint) return steps;
-  const std::string name = which == kBest ? BestTarget() : std::string(kPrefix) + which;
-  const int64_t step = StepOf(name);
-  if (std::find(steps.begin(), steps.end(), step) != steps.end()) return std::vector{step};
-  std::sort(steps.begin(), steps.end());
-  return Status(ErrorCode::kInvalidData, fmt::format("{}: no checkpoint '{}'; there are {}",
-                                                     folder_, which, fmt::join(steps, ", ")));
+  std::vector<std::string> paths;
+  for (int64_t step : steps) {
+    if (IsNewest(which) || step == numbered) paths.push_back(PathOf(step));
+  }
+  if (!paths.empty()) return paths;
+  return Status(ErrorCode::kInvalidData,
+                fmt::format("{}: no checkpoint '{}'; there are {}", folder_, which, List()));
 }
 
 Result<LoadedCheckpoint> Checkpoints::Load(const std::string& which,
                                            const CheckpointTensors& tensors, LoadMode mode) const {
-  RIDGE_ASSIGN_OR_RETURN(const std::vector<int64_t> steps, StepsOf(which));
-  return LoadFirst(steps, &tensors, mode);
+  RIDGE_ASSIGN_OR_RETURN(const std::vector<std::string> paths, PathsOf(which));
+  return LoadFirst(paths, &tensors, mode);
 }
 
 Result<LoadedCheckpoint> Checkpoints::Find(const std::string& which) const {
-  RIDGE_ASSIGN_OR_RETURN(const std::vector<int64_t> steps, StepsOf(which));
-  return LoadFirst(steps, /*tensors=*/nullptr, LoadMode::kWeights);
+  RIDGE_ASSIGN_OR_RETURN(const std::vector<std::string> paths, PathsOf(which));
+  return LoadFirst(paths, /*tensors=*/nullptr, LoadMode::kWeights);
 }
 
 std::string Checkpoints::BestTarget() const {

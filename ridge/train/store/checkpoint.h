@@ -52,7 +52,8 @@ enum class LoadMode {
   kWeights,  // the file holds at least the executor's tensors
 };
 
-// Which checkpoint: "newest", "best", or the number of a step.  Fails with kInvalidArgument.
+// Which checkpoint: "newest" or "last", "best", a step ("120", "step-120"), or the folder of one,
+// of any run.  Fails with kInvalidArgument.
 inline constexpr char kNewestCheckpoint[] = "newest";
 Status CheckCheckpointName(const std::string& which);
 
@@ -66,9 +67,10 @@ class Checkpoints {
   explicit Checkpoints(std::string folder) : folder_(std::move(folder)) {}
 
   std::vector<int64_t> Steps() const;  // newest first
+  std::string List() const;            // "3, 6 (best), 9", for messages
   std::string PathOf(int64_t step) const;
 
-  // The newest undamaged checkpoint, the best one, or that of a step.  Fails with kInvalidArgument
+  // The newest undamaged checkpoint, or the one that is named.  Fails with kInvalidArgument
   // (CheckCheckpointName), and with kInvalidData when there is none; the message has the reasons.
   Result<LoadedCheckpoint> Find(const std::string& which) const;
 
@@ -81,11 +83,11 @@ class Checkpoints {
   std::string BestTarget() const;
 
  private:
-  Result<CheckpointState> LoadStep(int64_t step, const CheckpointTensors* tensors,
-                                   LoadMode mode) const;
-  Result<LoadedCheckpoint> LoadFirst(const std::vector<int64_t>& steps,
+  Result<CheckpointState> LoadFolder(const std::string& path, const CheckpointTensors* tensors,
+                                     LoadMode mode) const;
+  Result<LoadedCheckpoint> LoadFirst(const std::vector<std::string>& paths,
                                      const CheckpointTensors* tensors, LoadMode mode) const;
-  Result<std::vector<int64_t>> StepsOf(const std::string& which) const;
+  Result<std::vector<std::string>> PathsOf(const std::string& which) const;
 
   std::string folder_;
 };

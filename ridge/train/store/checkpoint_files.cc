@@ -12,7 +12,6 @@ namespace {
 
 constexpr char kParameters[] = "/parameters.safetensors";
 constexpr char kStates[] = "/state.safetensors";
-constexpr char kState[] = "/state.json";
 constexpr int64_t kMostStateBytes = 1 << 24;
 
 Result<FileDigest> WriteTensors(const std::string& path,
@@ -75,11 +74,11 @@ Status WriteCheckpointFiles(const std::string& folder, const CheckpointTensors& 
 }
 
 Status WriteCheckpointState(const std::string& folder, const CheckpointState& state) {
-  return WriteFileAtomically(folder + kState, CheckpointStateToJson(state));
+  return WriteFileAtomically(folder + "/" + kCheckpointStateFile, CheckpointStateToJson(state));
 }
 
 Result<CheckpointState> ReadCheckpointState(const std::string& folder) {
-  const std::string path = folder + kState;
+  const std::string path = folder + "/" + kCheckpointStateFile;
   RIDGE_ASSIGN_OR_RETURN(const std::string text, ReadFile(path, kMostStateBytes));
   return CheckpointStateFromJson(text, path);
 }

@@ -6,6 +6,8 @@
 
 namespace ridge {
 
+inline constexpr char kCheckpointStateFile[] = "state.json";
+
 // Creates `folder` and writes all three; fills in the digests of `state`.  Synced on return.
 // Fails with kUnavailable.
 Status WriteCheckpointFiles(const std::string& folder, const CheckpointTensors& tensors,

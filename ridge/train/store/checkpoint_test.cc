@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <fstream>
 
 #include "ridge/core/files.h"
@@ -145,12 +146,25 @@ TEST_F(CheckpointTest, TheOneThatIsAskedForIsFound) {
   EXPECT_EQ(checkpoints_.Find("best")->path, folder_.File("step-5"));
   EXPECT_EQ(checkpoints_.Find("12")->path, folder_.File("step-12"));
   EXPECT_EQ(checkpoints_.Find("7").status().message(),
-            folder_.path() + ": no checkpoint '7'; there are 5, 12");
-  EXPECT_EQ(checkpoints_.Find("last").status().message(),
-            "--checkpoint is 'last'; it must be newest, best, or the number of a step");
+            folder_.path() + ": no checkpoint '7'; there are 5 (best), 12");
+  EXPECT_EQ(checkpoints_.Find("last")->path, folder_.File("step-12"));
+  EXPECT_EQ(checkpoints_.Find("step-5")->path, folder_.File("step-5"));
+  EXPECT_EQ(checkpoints_.Find("first").status().message(),
+            "--checkpoint is 'first'; it must be last, best, the number of a step, or a "
+            "checkpoint's folder");
   Damage("step-12/parameters.safetensors");
   EXPECT_EQ(checkpoints_.Find("newest")->path, folder_.File("step-5"));
   EXPECT_EQ(checkpoints_.Find("12").status().code(), ErrorCode::kInvalidData);
+}
+
+TEST_F(CheckpointTest, AFolderIsReadWhereverItLies) {
+  ASSERT_TRUE(Save(5).ok());
+  const TempFolder elsewhere;
+  std::filesystem::rename(folder_.File("step-5"), elsewhere.File("kept"));
+  ASSERT_TRUE(Save(12).ok());
+  const Result<LoadedCheckpoint> found = checkpoints_.Find(elsewhere.File("kept"));
+  ASSERT_TRUE(found.ok()) << found.status().message();
+  EXPECT_EQ(found->state.step, 5);
 }
 
 TEST_F(CheckpointTest, ADamagedOneFallsBackAndSaysSo) {

@@ -1,0 +1,217 @@
+#include "ridge/use/signature.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <nlohmann/json.hpp>
+
+#include "onnx/onnx-ml.pb.h"
+#include "ridge/core/units.h"
+#include "ridge/learn/loss.h"
+#include "ridge/train/load/forward.h"
+#include "ridge/train/store/preprocessing_file.h"
+
+namespace ridge {
+namespace {
+
+using SignatureJson = nlohmann::ordered_json;
+
+constexpr char kFormat[] = "ridge.prediction";
+constexpr int kVersion = 1;
+constexpr size_t kMostTextBytes = size_t{1} << 28;
+constexpr std::array<const char*, 3> kKinds = {"classes", "yes-no", "number"};
+
+Status NoAnswer(const Graph& graph, const std::string& why) {
+  std::string outputs;
+  for (const GraphOutput& output : graph.outputs()) {
+    outputs += fmt::format("{}{} {}", outputs.empty() ? "" : ", ", output.name,
+                           TypeToString(graph.type(output.value)));
+  }
+  return Status(ErrorCode::kUnsupported,
+                fmt::format("{}: {}; its outputs are {}. hint: ridge run gives them as arrays",
+                            graph.name, why, outputs));
+}
+
+bool IsMadeBy(const Graph& graph, ValueId value, const char* op) {
+  const Node* node = graph.producer(value);
+  return node != nullptr && node->op->name == op;
+}
+
+// The output that is the classifier's logits, or their softmax.
+Result<Signature> FindClasses(const Graph& graph, ValueId logits) {
+  Signature signature;
+  signature.kind = AnswerKind::kClasses;
+  for (const GraphOutput& output : graph.outputs()) {
+    signature.output = output.name;
+    signature.scores = output.value == logits;
+    if (signature.scores) return signature;
+    if (IsMadeBy(graph, output.value, "softmax") &&
+        graph.producer(output.value)->inputs[0] == logits)
+      return signature;
+  }
+  return NoAnswer(graph, "no output holds the classes' scores");
+}
+
+// The only float output beside the loss.
+Result<std::string> OnlyOutput(const Graph& graph, ValueId loss) {
+  std::string found;
+  for (const GraphOutput& output : graph.outputs()) {
+    if (output.value == loss || !IsFloat(graph.type(output.value).dtype)) continue;
+    if (!found.empty()) return NoAnswer(graph, "several outputs could be the answer");
+    found = output.name;
+  }
+  if (found.empty()) return NoAnswer(graph, "no output but the loss");
+  return found;
+}
+
+Result<Signature> FindNumber(const Graph& graph, ValueId loss, const std::string& option) {
+  LossSpec spec;
+  if (!option.empty()) {
+    RIDGE_ASSIGN_OR_RETURN(spec, ParseLoss(option));
+  }
+  Signature signature;
+  signature.output = spec.output;
+  if (spec.kind == LossKind::kOutput) {
+    RIDGE_ASSIGN_OR_RETURN(signature.output, OnlyOutput(graph, loss));
+  }
+  if (spec.kind != LossKind::kBce) return signature;
+  signature.kind = AnswerKind::kYesNo;
+  signature.scores = !IsMadeBy(graph, graph.FindOutput(signature.output), "sigmoid");
+  return signature;
+}
+
+// Whether the output is one answer a sample.
+bool HasAnswerShape(AnswerKind kind, const Dims& dims) {
+  if (kind == AnswerKind::kClasses) return dims.size() == 2;
+  return dims.size() == 1 || (dims.size() == 2 && dims[1] == 1);
+}
+
+}  // namespace
+
+Result<Signature> FindSignature(const Graph& forward, const ForwardInfo& facts,
+                                const std::string& loss, Preprocessing preprocessing) {
+  RIDGE_ASSIGN_OR_RETURN(Signature signature, facts.logits != kNoValue
+                                                  ? FindClasses(forward, facts.logits)
+                                                  : FindNumber(forward, facts.loss, loss));
+  const ValueId output = forward.FindOutput(signature.output);
+  if (output == kNoValue || !HasAnswerShape(signature.kind, forward.type(output).dims))
+    return NoAnswer(forward,
+                    fmt::format("'{}' is not one answer for each sample", signature.output));
+  if (preprocessing.table && preprocessing.table->label)
+    signature.label = preprocessing.table->label->name;
+  signature.preprocessing = std::move(preprocessing);
+  return signature;
+}
+
+Result<Signature> SignatureOfRun(const std::string& run) {
+  RIDGE_ASSIGN_OR_RETURN(const Run opened, Run::Open(run));
+  TrainOptions options = opened.options();
+  options.data.clear();
+  options.validation.clear();
+  options.weights.clear();
+  options.weights_skip.clear();
+  options.dims.insert(options.dims.end(), options.data_dims.begin(), options.data_dims.end());
+  RIDGE_ASSIGN_OR_RETURN(const Forward forward, LoadForward(options, run));
+  RIDGE_ASSIGN_OR_RETURN(const auto kept, PreprocessingOf(opened));
+  return FindSignature(forward.graph, forward.facts, options.loss,
+                       kept == nullptr ? Preprocessing() : *kept);
+}
+
+Status CheckSignature(const std::string& where, const Signature& signature, const Graph& graph) {
+  const ValueId output = graph.FindOutput(signature.output);
+  const auto bad = [&](const std::string& what) {
+    return Status(ErrorCode::kInvalidModel, fmt::format("{}: {}: {}", where, kSignatureKey, what));
+  };
+  if (output == kNoValue)
+    return bad(fmt::format("names output '{}', which the model lacks", signature.output));
+  const TensorType& type = graph.type(output);
+  if (!IsFloat(type.dtype) || !HasAnswerShape(signature.kind, type.dims)) {
+    return bad(fmt::format("says '{}' is {}; it is {}", signature.output,
+                           kKinds[static_cast<size_t>(signature.kind)], TypeToString(type)));
+  }
+  const auto names = static_cast<int64_t>(signature.preprocessing.classes.size());
+  if (signature.kind != AnswerKind::kClasses || names == 0 || names == type.dims[1])
+    return Status();
+  return bad(
+      fmt::format("names {} classes; output '{}' has {}", names, signature.output, type.dims[1]));
+}
+
+std::string SignatureToJson(const Signature& signature) {
+  SignatureJson json = {{"format", kFormat},
+                        {"version", kVersion},
+                        {"output", signature.output},
+                        {"answer", kKinds[static_cast<size_t>(signature.kind)]},
+                        {"scores", signature.scores}};
+  if (!signature.label.empty()) json["label"] = signature.label;
+  json["preprocessing"] = SignatureJson::parse(PreprocessingToJson(signature.preprocessing));
+  return json.dump(-1, ' ', false, SignatureJson::error_handler_t::replace);
+}
+
+Result<Signature> SignatureFromJson(const std::string& text, const std::string& where) {
+  const auto bad = [&](const std::string& why) {
+    return Status(ErrorCode::kInvalidModel, fmt::format("{}: {}: {}", where, kSignatureKey, why));
+  };
+  if (text.size() > kMostTextBytes)
+    return bad(fmt::format("has {} bytes, at most {} are read", text.size(), kMostTextBytes));
+  try {
+    const SignatureJson json = SignatureJson::parse(text);
+    if (const auto format = json.at("format").get<std::string>(); format != kFormat)
+      return bad(fmt::format("is of format '{}'; this program reads '{}'", format, kFormat));
+    if (const int version = json.at("version").get<int>(); version != kVersion)
+      return bad(fmt::format("is of version {}; this program reads {}", version, kVersion));
+    Signature signature;
+    signature.output = json.at("output").get<std::string>();
+    const auto kind = json.at("answer").get<std::string>();
+    const auto* found = std::find(kKinds.begin(), kKinds.end(), kind);
+    if (found == kKinds.end()) return bad(fmt::format("answer is '{}'", kind));
+    signature.kind = static_cast<AnswerKind>(found - kKinds.begin());
+    signature.scores = json.at("scores").get<bool>();
+    if (json.contains("label")) signature.label = json.at("label").get<std::string>();
+    auto read = PreprocessingFromJson(json.at("preprocessing").dump(), "preprocessing");
+    if (!read.ok()) return bad(read.status().message());
+    signature.preprocessing = std::move(*read);
+    return signature;
+  } catch (const std::exception& error) {
+    return bad(fmt::format("cannot be read: {}", error.what()));
+  }
+}
+
+std::optional<std::string> SignatureText(const OnnxModel& model) {
+  for (const onnx::StringStringEntryProto& entry : model.proto().metadata_props()) {
+    if (entry.key() == kSignatureKey) return entry.value();
+  }
+  return std::nullopt;
+}
+
+void SetSignature(const Signature& signature, onnx::ModelProto& proto) {
+  const std::string text = SignatureToJson(signature);
+  for (onnx::StringStringEntryProto& entry : *proto.mutable_metadata_props()) {
+    if (entry.key() != kSignatureKey) continue;
+    entry.set_value(text);
+    return;
+  }
+  onnx::StringStringEntryProto& entry = *proto.add_metadata_props();
+  entry.set_key(kSignatureKey);
+  entry.set_value(text);
+}
+
+std::string DescribeSignature(const Signature& signature) {
+  const Preprocessing& from = signature.preprocessing;
+  std::string text;
+  const auto add = [&](const std::string& part) { text += (text.empty() ? "" : ", ") + part; };
+  if (!from.classes.empty()) {
+    const auto count = static_cast<int64_t>(from.classes.size());
+    add(fmt::format("the names of {} classes", count));
+  }
+  if (from.pictures) {
+    const ImageSize& size = from.pictures->target.size;
+    add(fmt::format("pictures of {}x{}", size.height, size.width));
+  }
+  if (from.table) {
+    add(FormatCountOf(static_cast<int64_t>(from.table->columns.size()), "column") + " of a table");
+  }
+  return text.empty() ? "what its output says" : text;
+}
+
+}  // namespace ridge
