@@ -12,10 +12,10 @@ namespace ridge {
 struct AddedToken {
   std::string content;
   TokenId id = 0;
-  bool single_word = false;         // no letters on either side
-  bool takes_left = false;          // white space before it is part of it
+  bool single_word = false;  // no letters on either side
+  bool takes_left = false;   // white space before it is part of it
   bool takes_right = false;
-  bool normalized = false;          // sought in the text after normalization
+  bool normalized = false;  // sought in the text after normalization
 };
 
 struct TextPart {

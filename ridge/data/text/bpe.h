@@ -23,12 +23,12 @@ inline uint64_t MergeKey(TokenId first, TokenId second) {
 
 struct BpeRules {
   MergeTable merges;
-  TokenId unknown = -1;         // -1: unknown characters have no id
-  bool joins_unknown = false;   // neighbouring unknown characters are one token
+  TokenId unknown = -1;            // -1: unknown characters have no id
+  bool joins_unknown = false;      // neighbouring unknown characters are one token
   bool whole_words_first = false;  // a word of the vocabulary is not merged (ignore_merges)
-  std::string prefix;           // of pieces within a word
-  std::string suffix;           // of the last piece of a word
-  std::vector<TokenId> bytes;   // of the bytes of unknown characters; empty: there are none
+  std::string prefix;              // of pieces within a word
+  std::string suffix;              // of the last piece of a word
+  std::vector<TokenId> bytes;      // of the bytes of unknown characters; empty: there are none
 };
 
 std::unique_ptr<TokenModel> MakeBpe(Vocabulary vocabulary, BpeRules rules);

@@ -21,8 +21,9 @@ constexpr char32_t kJoiner = 0x200D;
 
 // What stays with the character before it.
 bool Extends(char32_t code) {
-  return code == kJoiner || code == 0x200C || IsMark(CategoryOf(code)) || (code >= 0x1F3FB && code <= 0x1F3FF) ||
-         code == 0xFF9E || code == 0xFF9F || (code >= 0xE0020 && code <= 0xE007F);
+  return code == kJoiner || code == 0x200C || IsMark(CategoryOf(code)) ||
+         (code >= 0x1F3FB && code <= 0x1F3FF) || code == 0xFF9E || code == 0xFF9F ||
+         (code >= 0xE0020 && code <= 0xE007F);
 }
 
 // The end of the grapheme at `at`, as far as rules of normalization can tell: marks stay with

@@ -41,8 +41,7 @@ void AppendClean(const BertRules& rules, char32_t code, std::string& out) {
 
 void NormalizeBert(const BertRules& rules, std::string& text) {
   if (rules.clean || rules.spaced_cjk) {
-    text = Rewrite(text,
-                   [&](char32_t code, std::string& out) { AppendClean(rules, code, out); });
+    text = Rewrite(text, [&](char32_t code, std::string& out) { AppendClean(rules, code, out); });
   }
   if (rules.strip_accents) {
     text = Nfd(text);

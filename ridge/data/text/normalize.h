@@ -11,7 +11,7 @@ namespace ridge {
 using Normalizer = std::function<void(std::string& text)>;
 
 struct BertRules {
-  bool clean = true;    // control characters go, all white space is ' '
+  bool clean = true;       // control characters go, all white space is ' '
   bool spaced_cjk = true;  // a space on both sides of each ideograph
   bool strip_accents = true;
   bool lower = true;

@@ -139,7 +139,8 @@ Result<TokenizerParts> FromVocabJson(const std::string& path, std::vector<std::s
     if (!line.starts_with("#version") && !line.empty()) list.push_back(line);
   }
   if (vocab.contains("<|endoftext|>"))
-    added.push_back({{"content", "<|endoftext|>"}, {"id", vocab["<|endoftext|>"]}, {"special", true}});
+    added.push_back(
+        {{"content", "<|endoftext|>"}, {"id", vocab["<|endoftext|>"]}, {"special", true}});
   const Json json = {{"model", {{"type", "BPE"}, {"vocab", vocab}, {"merges", list}}},
                      {"pre_tokenizer", {{"type", "ByteLevel"}, {"add_prefix_space", false}}},
                      {"added_tokens", added}};

@@ -1,6 +1,6 @@
-// A pattern is parsed to alternatives of sequences of items; an item is a set of characters, a group
-// or a look-ahead, with a number of repetitions.  Matching backtracks: a repeated set first takes
-// all it can, then gives back one by one.  Depth is that of the pattern, not of the text.
+// A pattern is parsed to alternatives of sequences of items; an item is a set of characters, a
+// group or a look-ahead, with a number of repetitions.  Matching backtracks: a repeated set first
+// takes all it can, then gives back one by one.  Depth is that of the pattern, not of the text.
 #include "ridge/data/text/pattern.h"
 
 #include <algorithm>
@@ -44,10 +44,10 @@ struct CharSet {
       if (code >= 'A' && code <= 'Z') code += 32;
       if (code == 0x17F) code = 's';  // the long s folds to s
     }
-    const bool in = codes.find(code) != std::u32string::npos || (space && IsSpace(code)) ||
-                    (word && IsWordChar(code)) ||
-                    (categories != 0 &&
-                     (categories >> static_cast<uint32_t>(CategoryOf(code)) & 1) != 0);
+    const bool in =
+        codes.find(code) != std::u32string::npos || (space && IsSpace(code)) ||
+        (word && IsWordChar(code)) ||
+        (categories != 0 && (categories >> static_cast<uint32_t>(CategoryOf(code)) & 1) != 0);
     return in != negated;
   }
 };
@@ -58,8 +58,8 @@ struct CharSet {
 struct Pattern::Node {
   struct Item {
     int least = 1, most = 1;
-    bool possessive = false;   // gives nothing back
-    bool not_ahead = false;    // matches nothing, where `group` does not match
+    bool possessive = false;  // gives nothing back
+    bool not_ahead = false;   // matches nothing, where `group` does not match
     CharSet set;
     std::shared_ptr<const Node> group;  // null: `set`
   };
@@ -141,7 +141,7 @@ class Parser {
       at_ = end + 1;
     } else if (kind == 's' || kind == 'S') {
       set.space = true;
-      set.negated = kind == 'S';
+      set.negated |= kind == 'S';
     } else if (kind == 'w') {
       set.word = true;
     } else if (kind == 'd') {
@@ -230,7 +230,8 @@ class Matcher {
 Pattern::Pattern(const std::string& expression) : root_(Parser(expression).Alternatives()) {}
 
 std::optional<Pattern> Pattern::Find(const std::string& expression) {
-  const bool known = std::find(std::begin(kKnown), std::end(kKnown), expression) != std::end(kKnown);
+  const bool known =
+      std::find(std::begin(kKnown), std::end(kKnown), expression) != std::end(kKnown);
   return known ? std::optional(Pattern(expression)) : std::nullopt;
 }
 

@@ -1,4 +1,4 @@
-// SentencePiece's .model files: unigram and BPE, with their rules of normalization.
+// SentencePiece's .model files.
 #pragma once
 #include <string>
 #include <string_view>
@@ -7,8 +7,7 @@
 
 namespace ridge {
 
-// Ids are those of the package `sentencepiece`, without begin and end.  `file` is for messages.
-// Fails with kInvalidData, and with kUnsupported for models of whole words and single characters.
+// Fails with kUnsupported: these files are refused by their name, which `file` is.
 Result<TokenizerParts> ParseSentencePiece(std::string_view bytes, const std::string& file);
 
 }  // namespace ridge

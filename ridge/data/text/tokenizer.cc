@@ -54,8 +54,8 @@ void Tokenizer::EncodeNormalized(std::string_view text, bool first,
 std::vector<TokenId> Tokenizer::EncodeFramed(std::string_view text, int64_t most) const {
   const TokenFrame& frame = parts_.frame;
   std::vector<TokenId> ids = Encode(text);
-  const auto room = static_cast<size_t>(std::max<int64_t>(
-      0, most - static_cast<int64_t>(frame.before.size() + frame.after.size())));
+  const auto room = static_cast<size_t>(
+      std::max<int64_t>(0, most - static_cast<int64_t>(frame.before.size() + frame.after.size())));
   if (ids.size() > room) {
     const auto cut = static_cast<std::ptrdiff_t>(ids.size() - room);
     if (parts_.cuts_left)

@@ -31,7 +31,7 @@ struct TokenizerParts {
   TokenFrame frame;
   int64_t vocab = 0;  // the largest id + 1
   TokenId pad = 0;
-  TokenId end = -1;        // separates documents; -1: there is none
+  TokenId end = -1;         // separates documents; -1: there is none
   int64_t most_tokens = 0;  // of a sequence, as the file says; 0: it does not
   bool pads_left = false, cuts_left = false;
 };

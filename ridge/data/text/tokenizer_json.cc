@@ -20,9 +20,9 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr int kMostDepth = 8;                     // of sequences within sequences
-constexpr TokenId kMostId = (1 << 24) - 1;        // public vocabularies have up to 2^18 pieces
-constexpr size_t kLongestPiece = 1 << 16;         // bytes
+constexpr int kMostDepth = 8;               // of sequences within sequences
+constexpr TokenId kMostId = (1 << 24) - 1;  // public vocabularies have up to 2^18 pieces
+constexpr size_t kLongestPiece = 1 << 16;   // bytes
 
 struct Refusal : std::runtime_error {
   Refusal(ErrorCode why, const std::string& message) : std::runtime_error(message), code(why) {}
@@ -206,9 +206,8 @@ void AddSplitters(const At& part, Splitters& out) {
 }
 
 void AddCut(const MatchAt& match, SplitBehavior behavior, bool inverted, Splitters& out) {
-  out.emplace_back([=](std::vector<Piece>& pieces) {
-    SplitPieces(match, behavior, inverted, pieces);
-  });
+  out.emplace_back(
+      [=](std::vector<Piece>& pieces) { SplitPieces(match, behavior, inverted, pieces); });
 }
 
 SplitBehavior BehaviorOf(const At& at) {
@@ -257,8 +256,7 @@ void AddMetaspace(const At& part, Splitters& out) {
   const std::string mark = part.Child("replacement").Text();
   const PrependScheme scheme = SchemeOf(part);
   const bool cut = part.Flag("split", true);
-  out.emplace_back(
-      [=](std::vector<Piece>& pieces) { SplitMetaspace(mark, scheme, cut, pieces); });
+  out.emplace_back([=](std::vector<Piece>& pieces) { SplitMetaspace(mark, scheme, cut, pieces); });
 }
 
 bool IsAnyNumber(char32_t code) { return IsNumber(CategoryOf(code)); }
@@ -307,8 +305,8 @@ Vocabulary ReadVocabulary(const At& vocab) {
   Vocabulary vocabulary;
   for (const auto& [piece, id] : vocab.json->items()) {
     if (piece.size() > kLongestPiece)
-      vocab.Bad(fmt::format("has a piece of {} bytes, at most {} are read", piece.size(),
-                            kLongestPiece));
+      vocab.Bad(
+          fmt::format("has a piece of {} bytes, at most {} are read", piece.size(), kLongestPiece));
     vocabulary.Add(piece, At{&id, vocab.place + "." + piece}.Id());
   }
   return vocabulary;
@@ -341,9 +339,8 @@ void MakeWordPieceModel(const At& part, TokenizerParts& parts) {
 void MakeWordLevelModel(const At& part, TokenizerParts& parts) {
   parts.kind = "wordlevel";
   Vocabulary vocabulary = ReadVocabulary(part.Child("vocab"));
-  const TokenId unknown = part.IsSet("unk_token")
-                              ? vocabulary.Find(part.Child("unk_token").Text()).value_or(-1)
-                              : -1;
+  const TokenId unknown =
+      part.IsSet("unk_token") ? vocabulary.Find(part.Child("unk_token").Text()).value_or(-1) : -1;
   parts.model = MakeWordLevel(std::move(vocabulary), unknown);
 }
 
@@ -404,8 +401,7 @@ void MakeBpeModel(const At& part, TokenizerParts& parts) {
   rules.joins_unknown = part.Flag("fuse_unk", false);
   rules.whole_words_first = part.Flag("ignore_merges", false);
   if (part.Flag("byte_fallback", false)) {
-    rules.bytes =
-        BytePieces([&](const std::string& piece) { return vocabulary.Find(piece); });
+    rules.bytes = BytePieces([&](const std::string& piece) { return vocabulary.Find(piece); });
     if (rules.bytes.empty())
       part.Unknown("byte_fallback needs the pieces <0x00> to <0xFF>; one is missing");
   }
@@ -432,8 +428,7 @@ void MakeUnigramModel(const At& part, TokenizerParts& parts) {
     Vocabulary vocabulary;
     for (size_t id = 0; id < rules.pieces.size(); ++id)
       vocabulary.Add(rules.pieces[id].text, static_cast<TokenId>(id));
-    rules.bytes =
-        BytePieces([&](const std::string& piece) { return vocabulary.Find(piece); });
+    rules.bytes = BytePieces([&](const std::string& piece) { return vocabulary.Find(piece); });
     if (rules.bytes.empty())
       part.Unknown("byte_fallback needs the pieces <0x00> to <0xFF>; one is missing");
   }
@@ -547,8 +542,8 @@ TokenizerParts Read(const Json& json) {
   parts.vocab = parts.model->size();
   if (root.IsSet("added_tokens")) ReadAddedTokens(root.Child("added_tokens"), parts);
   if (root.IsSet("post_processor")) Make(root.Child("post_processor"), kProcessors, parts);
-  parts.end = FirstOf(root, parts,
-                      {"<|endoftext|>", "<|end_of_text|>", "</s>", "<eos>", "[SEP]"}, -1);
+  parts.end =
+      FirstOf(root, parts, {"<|endoftext|>", "<|end_of_text|>", "</s>", "<eos>", "[SEP]"}, -1);
   parts.pad = FirstOf(root, parts, {"[PAD]", "<pad>", "<|pad|>", "<|endoftext|>"},
                       std::max<TokenId>(0, parts.end));
   ReadLimits(root, parts);

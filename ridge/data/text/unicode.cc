@@ -16,8 +16,8 @@ constexpr char32_t kReplacement = 0xFFFD;
 // ---- UTF-8
 
 struct Lead {
-  int more = -1;                       // bytes that follow; -1: begins no character
-  uint8_t low = 0x80, high = 0xBF;     // of the first of them
+  int more = -1;                    // bytes that follow; -1: begins no character
+  uint8_t low = 0x80, high = 0xBF;  // of the first of them
 };
 
 Lead LeadOf(uint8_t byte) {
@@ -51,15 +51,17 @@ size_t Span(std::string_view bytes, size_t at, bool& whole) {
 
 constexpr int kFlagBits = 6;
 enum Flag : uint32_t {
-  kControlFlag = 1, kPunctuationFlag = 2, kAccentFlag = 4, kMarkFlag = 8, kWordFlag = 16
+  kControlFlag = 1,
+  kPunctuationFlag = 2,
+  kAccentFlag = 4,
+  kMarkFlag = 8,
+  kWordFlag = 16
 };
 
 // The value of the last run that begins at or before `code`.
 uint32_t Find(const uint32_t* begin, const uint32_t* end, char32_t code, int shift) {
-  const uint32_t* after =
-      std::upper_bound(begin, end, code, [&](char32_t wanted, uint32_t run) {
-        return wanted < run >> shift;
-      });
+  const uint32_t* after = std::upper_bound(
+      begin, end, code, [&](char32_t wanted, uint32_t run) { return wanted < run >> shift; });
   return after == begin ? 0 : *(after - 1);
 }
 
@@ -135,9 +137,8 @@ void OrderMarks(std::u32string& text) {
     size_t end = begin;
     while (end < text.size() && CombiningClass(text[end]) != 0) ++end;
     std::stable_sort(text.begin() + static_cast<std::ptrdiff_t>(begin),
-                     text.begin() + static_cast<std::ptrdiff_t>(end), [](char32_t a, char32_t b) {
-                       return CombiningClass(a) < CombiningClass(b);
-                     });
+                     text.begin() + static_cast<std::ptrdiff_t>(end),
+                     [](char32_t a, char32_t b) { return CombiningClass(a) < CombiningClass(b); });
     begin = end + 1;
   }
 }
@@ -176,7 +177,8 @@ char32_t Compose(char32_t first, char32_t second) {
 }
 
 bool IsAscii(std::string_view text) {
-  return std::all_of(text.begin(), text.end(), [](char c) { return static_cast<uint8_t>(c) < 128; });
+  return std::all_of(text.begin(), text.end(),
+                     [](char c) { return static_cast<uint8_t>(c) < 128; });
 }
 
 std::u32string Decomposed(std::string_view text) {
@@ -240,9 +242,7 @@ void AppendChar(char32_t code, std::string& text) {
   add(0x80 | (code & 0x3F));
 }
 
-Category CategoryOf(char32_t code) {
-  return static_cast<Category>(Properties(code) >> kFlagBits);
-}
+Category CategoryOf(char32_t code) { return static_cast<Category>(Properties(code) >> kFlagBits); }
 
 bool IsSpace(char32_t code) {
   if (code < 0x80) return code == ' ' || (code >= 9 && code <= 13);

@@ -1,6 +1,8 @@
 // The best way to each place of a word is found from left to right; time is the word's length times
 // that of the longest piece.  SentencePiece adds floats and `tokenizers` doubles, so equal sums may
 // be decided differently: `single_precision` says whose choice it is.
+// `tokenizers` reads some scores of a tokenizer.json one unit in the last place beside what is
+// written, so that it may decide otherwise between sums that are equal there.
 #include "ridge/data/text/unigram.h"
 
 #include <limits>

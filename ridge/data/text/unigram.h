@@ -11,7 +11,7 @@ namespace ridge {
 
 struct ScoredPiece {
   std::string text;
-  double score = 0;  // log of its probability
+  double score = 0;     // log of its probability
   bool bonus = false;   // user defined: always taken
   bool unused = false;  // never taken
 };

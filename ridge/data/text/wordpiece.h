@@ -10,8 +10,8 @@ namespace ridge {
 
 struct WordPieceRules {
   TokenId unknown = 0;
-  std::string prefix = "##";    // of pieces within a word
-  int64_t longest_word = 100;   // characters; longer ones are unknown
+  std::string prefix = "##";   // of pieces within a word
+  int64_t longest_word = 100;  // characters; longer ones are unknown
 };
 
 std::unique_ptr<TokenModel> MakeWordPiece(Vocabulary vocabulary, WordPieceRules rules);
