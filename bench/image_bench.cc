@@ -17,6 +17,7 @@
 #include "ridge/data/convert.h"
 #include "ridge/data/image/crop.h"
 #include "ridge/data/image/decode.h"
+#include "ridge/data/picture_options.h"
 
 namespace {
 
@@ -36,7 +37,8 @@ std::vector<std::string> ReadFolder(const char* folder) {
 }
 
 struct Times {
-  double decode = 1e9, resize = 1e9, convert = 1e9;  // the least of all rounds, us a picture
+  double decode = 1e9, resize = 1e9, convert = 1e9,
+         normalize = 1e9;  // the least of all rounds, us a picture
 };
 
 double SecondsOf(const auto& work) {
@@ -64,7 +66,9 @@ class Bench {
     for (int round = 0; round < kRounds; ++round) {
       times.decode = std::min(times.decode, SecondsOf([&] { Decode(); }) / count);
       times.resize = std::min(times.resize, SecondsOf([&] { ResizeAll(); }) / count);
-      times.convert = std::min(times.convert, SecondsOf([&] { ConvertAll(); }) / count);
+      times.convert = std::min(times.convert, SecondsOf([&] { ConvertAll({}); }) / count);
+      const PixelNormalization imagenet = *ParseNormalization("imagenet");
+      times.normalize = std::min(times.normalize, SecondsOf([&] { ConvertAll(imagenet); }) / count);
     }
     return times;
   }
@@ -82,9 +86,9 @@ class Bench {
     for (size_t i = 0; i < files_.size(); ++i)
       Resize(calls_[i], pixels_[i].data(), scratch_, small_.data());
   }
-  void ConvertAll() {
-    const Conversion conversion =
-        *PlanConversion({DType::kU8, {kSide, kSide, 3}}, {DType::kF32, {3, kSide, kSide}});
+  void ConvertAll(const PixelNormalization& normalization) {
+    const Conversion conversion = *PlanConversion({DType::kU8, {kSide, kSide, 3}},
+                                                  {DType::kF32, {3, kSide, kSide}}, normalization);
     for (size_t i = 0; i < files_.size(); ++i) Convert(conversion, small_.data(), input_.data());
   }
 
@@ -134,8 +138,8 @@ int main(int argc, char** argv) {
   const Times times = Bench(std::move(files)).Run();
   std::printf("%zu pictures of %.0f KB, to 224x224, us a picture on one core\n", count,
               bytes / 1e3 / static_cast<double>(count));
-  std::printf("  decode   %7.0f\n  resize   %7.0f\n  convert  %7.0f\n  together %7.0f\n",
-              times.decode, times.resize, times.convert,
-              times.decode + times.resize + times.convert);
+  std::printf("  decode    %7.0f\n  resize    %7.0f\n  convert   %7.0f\n  normalize %7.0f\n",
+              times.decode, times.resize, times.convert, times.normalize);
+  std::printf("  decode, resize, normalize %7.0f\n", times.decode + times.resize + times.normalize);
   return 0;
 }

@@ -135,6 +135,7 @@ void CommandLineObserver::OnStep(const StepReport& report) {
   shown.samples_s = report.samples_s;
   shown.input_wait = report.input_wait;
   shown.eta_s = report.eta_s;
+  shown.bad_records = report.bad_records;
   progress_.Update(shown, MonotonicSeconds());
 }
 

@@ -168,31 +168,71 @@ Result<int> BatchLoader::Begin(int slot) {
 }
 
 Status BatchLoader::Fill(int slot, Rows rows, std::span<char> scratch) {
+  const bool skips = options_.bad_records != nullptr && options_.bad_records->skips();
+  if (skips) RIDGE_RETURN_IF_ERROR(FillSkipping(slot, rows, scratch));
   for (size_t input = 0; input < spec_.inputs.size(); ++input) {
-    if (static_cast<int>(input) == weight_input_)
+    if (static_cast<int>(input) == weight_input_) {
       FillWeights(input, slot, rows);
-    else
-      RIDGE_RETURN_IF_ERROR(FillInput(input, slot, rows, scratch));
+      continue;
+    }
+    if (!skips) RIDGE_RETURN_IF_ERROR(FillInput(input, slot, rows, scratch));
+    FillPadding(input, slot, rows);
   }
   return Status();
 }
 
-Status BatchLoader::FillInput(size_t input, int slot, Rows rows, std::span<char> scratch) {
+Status BatchLoader::ReadInto(size_t input, int slot, int64_t row, SampleAt at,
+                             std::span<char> scratch) {
   const bool after_weight = weight_input_ >= 0 && static_cast<int>(input) > weight_input_;
   const int field = static_cast<int>(input) - (after_weight ? 1 : 0);
+  auto* to = static_cast<char*>(slots_[static_cast<size_t>(slot)].inputs[input]);
+  return samples_->Read(at, field, scratch, to + row * spec_.inputs[input].type.bytes());
+}
+
+Status BatchLoader::FillInput(size_t input, int slot, Rows rows, std::span<char> scratch) {
   const Element& element = elements_[static_cast<size_t>(slot)];
   const auto valid = static_cast<int64_t>(element.samples.size());
-  const int64_t sample_bytes = spec_.inputs[input].type.bytes();
-  auto* to = static_cast<char*>(slots_[static_cast<size_t>(slot)].inputs[input]);
   for (int64_t row = rows.begin; row < std::min(rows.end, valid); ++row) {
     const SampleAt at{element.samples[static_cast<size_t>(row)], element.epoch};
-    RIDGE_RETURN_IF_ERROR(samples_->Read(at, field, scratch, to + row * sample_bytes));
+    RIDGE_RETURN_IF_ERROR(ReadInto(input, slot, row, at, scratch));
   }
-  const int64_t first_padding = std::max(rows.begin, valid);
-  if (first_padding < rows.end)
-    std::memset(to + first_padding * sample_bytes, 0,
-                static_cast<size_t>((rows.end - first_padding) * sample_bytes));
   return Status();
+}
+
+// Row by row: all inputs of a row are of one sample.
+Status BatchLoader::FillSkipping(int slot, Rows rows, std::span<char> scratch) {
+  const Element& element = elements_[static_cast<size_t>(slot)];
+  const auto valid = static_cast<int64_t>(element.samples.size());
+  for (int64_t row = rows.begin; row < std::min(rows.end, valid); ++row) {
+    const SampleAt at{element.samples[static_cast<size_t>(row)], element.epoch};
+    RIDGE_RETURN_IF_ERROR(FillReadable(slot, row, at, scratch));
+  }
+  return Status();
+}
+
+// The sample, or the next one that can be read.
+Status BatchLoader::FillReadable(int slot, int64_t row, SampleAt at, std::span<char> scratch) {
+  for (int64_t tried = 0; tried < samples_->size(); ++tried) {
+    Status status;
+    for (size_t input = 0; input < spec_.inputs.size() && status.ok(); ++input) {
+      if (static_cast<int>(input) != weight_input_)
+        status = ReadInto(input, slot, row, at, scratch);
+    }
+    if (status.ok() || !IsBadRecord(status)) return status;
+    RIDGE_RETURN_IF_ERROR(options_.bad_records->Add(samples_->Origin(at.index), status.message()));
+    at.index = (at.index + 1) % samples_->size();
+  }
+  return Status(ErrorCode::kInvalidData, samples_->name() + ": no sample can be read");
+}
+
+void BatchLoader::FillPadding(size_t input, int slot, Rows rows) {
+  const auto s = static_cast<size_t>(slot);
+  const auto valid = static_cast<int64_t>(elements_[s].samples.size());
+  const int64_t sample_bytes = spec_.inputs[input].type.bytes();
+  const int64_t first = std::max(rows.begin, valid);
+  if (first >= rows.end) return;
+  std::memset(static_cast<char*>(slots_[s].inputs[input]) + first * sample_bytes, 0,
+              static_cast<size_t>((rows.end - first) * sample_bytes));
 }
 
 void BatchLoader::FillWeights(size_t input, int slot, Rows rows) {

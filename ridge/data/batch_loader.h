@@ -33,7 +33,9 @@ struct LoaderOptions {
   bool drop_last = true;
   int64_t epochs = RepeatStage::kForever;
   Position start;
-  int workers = 1;            // threads that fill, where reading is slow; 0: Next fills, for tests
+  int workers = 1;  // threads that fill, where reading is slow; 0: Next fills, for tests
+  // What happens to samples that cannot be read; null: the loader fails.
+  BadRecordsPtr bad_records;
   bool cache_mapped = false;  // keep all samples as the model wants them: memory for time
 };
 
@@ -107,6 +109,10 @@ class BatchLoader {
   Result<int> Begin(int slot);
   Status Fill(int slot, Rows rows, std::span<char> scratch);
   Status FillInput(size_t input, int slot, Rows rows, std::span<char> scratch);
+  Status ReadInto(size_t input, int slot, int64_t row, SampleAt at, std::span<char> scratch);
+  Status FillSkipping(int slot, Rows rows, std::span<char> scratch);
+  Status FillReadable(int slot, int64_t row, SampleAt at, std::span<char> scratch);
+  void FillPadding(size_t input, int slot, Rows rows);
   void FillWeights(size_t input, int slot, Rows rows);
   LoadedBatch Describe(int slot) const;
 

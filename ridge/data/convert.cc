@@ -4,8 +4,9 @@
 // sum in place of the division gain nothing; a batch of 128 shuffled images of 28x28 takes 80 us
 // either way (28 us in order: the rest is the permutation and scattered reads).
 //
-// Normalized pixels go through a table of their 256 values: the bits of two divisions for the price
-// of a load.
+// Pixels that are normalized, or whose channels become planes, go through a table of their 256
+// values: the bits of two divisions for the price of a load.  Measured for a picture of 224x224: 40
+// us, 60 us when the channels are gathered and divided.
 //
 // All other pairs go through doubles, which hold every value exactly except i64 beyond 2^53, and
 // i64 -> i64 is a copy.
@@ -191,6 +192,10 @@ Result<Conversion> PlanConversion(const TensorType& from, const TensorType& to,
   conversion.channels = is_image ? from.dims[2] : 0;
   conversion.divide_by_255 = from.dtype == DType::kU8 && IsFloat(to.dtype) && from.elements() > 1;
   if (!normalization.empty()) RIDGE_RETURN_IF_ERROR(MakeTable(from, to, normalization, conversion));
+  // The bits of the division: (x / 255 - 0) / 1.
+  const bool planes = conversion.channels > 0 && conversion.divide_by_255;
+  if (normalization.empty() && planes && to.dtype == DType::kF32)
+    RIDGE_RETURN_IF_ERROR(MakeTable(from, to, {{0}, {1}}, conversion));
   return conversion;
 }
 

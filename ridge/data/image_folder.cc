@@ -248,7 +248,7 @@ class ImageFolderSource : public Source {
         index_(std::move(index)) {}
 
   Status Read(SampleAt at, int field, std::span<char> scratch, void* out) const override {
-    if (field == 0) return ReadImage(at.index, scratch, static_cast<uint8_t*>(out));
+    if (field == 0) return ReadImage(at, scratch, static_cast<uint8_t*>(out));
     std::memcpy(out, &index_.pictures[static_cast<size_t>(at.index)].label, sizeof(int64_t));
     return Status();
   }
@@ -256,6 +256,7 @@ class ImageFolderSource : public Source {
   int64_t scratch_bytes() const override { return file_scratch() + reader_.scratch_bytes(); }
   int64_t heap_bytes() const override { return reader_.heap_bytes(); }
   bool reads_slowly() const override { return true; }
+  bool reads_crops() const override { return true; }
   std::string Origin(int64_t index) const override { return std::string(index_.PathOf(index)); }
   int64_t resident_bytes() const override {
     return static_cast<int64_t>(index_.paths.capacity() +
@@ -265,15 +266,16 @@ class ImageFolderSource : public Source {
  private:
   int64_t file_scratch() const { return RoundUp(index_.most_file_bytes, kAlignment); }
 
-  Status ReadImage(int64_t index, std::span<char> scratch, uint8_t* out) const {
-    const std::string path(index_.PathOf(index));
-    const int64_t file_bytes = index_.pictures[static_cast<size_t>(index)].file_bytes;
+  Status ReadImage(SampleAt at, std::span<char> scratch, uint8_t* out) const {
+    const std::string path(index_.PathOf(at.index));
+    const int64_t file_bytes = index_.pictures[static_cast<size_t>(at.index)].file_bytes;
     RIDGE_ASSIGN_OR_RETURN(const OpenFile file, OpenPicture(path));
     RIDGE_ASSIGN_OR_RETURN(const int64_t got,
                            ReadBeginning(file.fd.get(), path, scratch.data(), file_bytes));
     if (got != file_bytes || file.bytes != file_bytes) return BadData(path, kPictureChanged);
-    const Status read = reader_.Read(Bytes(scratch.data(), file_bytes),
-                                     scratch.subspan(static_cast<size_t>(file_scratch())), out);
+    const Status read =
+        reader_.Read(Bytes(scratch.data(), file_bytes),
+                     scratch.subspan(static_cast<size_t>(file_scratch())), out, at.crop);
     return read.ok() ? read : BadData(path, read.message());
   }
 
@@ -302,7 +304,8 @@ std::string LeftOutNote(const std::string& name, const std::vector<std::string>&
 Result<SourcePtr> OpenSet(const std::string& name, const std::string& folder,
                           const std::vector<std::string>& classes,
                           const std::vector<std::string>& folders,
-                          const PicturePreprocessing& pictures, std::vector<std::string>& others) {
+                          const PicturePreprocessing& pictures, const BadRecordsPtr& bad_records,
+                          std::vector<std::string>& others) {
   Index index;
   PictureReader reader(pictures.target);
   std::vector<char> buffer;
@@ -316,9 +319,15 @@ Result<SourcePtr> OpenSet(const std::string& name, const std::string& folder,
     if (tree.pictures.empty())
       return BadData(name, fmt::format("{} holds no picture ({})", path, kSuffixes));
     std::sort(tree.pictures.begin(), tree.pictures.end());
+    const size_t before = index.pictures.size();
     for (const std::string& picture : tree.pictures) {
-      RIDGE_RETURN_IF_ERROR(AddPicture(picture, label, reader, buffer, index));
+      const Status added = AddPicture(picture, label, reader, buffer, index);
+      if (added.ok()) continue;
+      if (bad_records == nullptr || !bad_records->skips() || !IsBadRecord(added)) return added;
+      RIDGE_RETURN_IF_ERROR(bad_records->Add(picture, added.message()));
     }
+    if (index.pictures.size() == before)
+      return BadData(name, fmt::format("{} holds no picture that can be read", path));
     others.insert(others.end(), tree.others.begin(), tree.others.end());
   }
   index.paths.shrink_to_fit();
@@ -358,10 +367,11 @@ Result<DataSplits> OpenImageFolder(const std::string& name, const std::string& t
     RIDGE_ASSIGN_OR_RETURN(const auto names, ClassNames(name, folder));
     RIDGE_RETURN_IF_ERROR(CheckClasses(name, folder, names, sets.train, folders));
     RIDGE_RETURN_IF_ERROR(CheckClasses(name, sets.train, folders, folder, names));
-    RIDGE_ASSIGN_OR_RETURN(source, OpenSet(name, folder, classes, folders, pictures, others));
+    RIDGE_ASSIGN_OR_RETURN(
+        source, OpenSet(name, folder, classes, folders, pictures, options.bad_records, others));
   }
-  RIDGE_ASSIGN_OR_RETURN(splits.train,
-                         OpenSet(name, sets.train, classes, folders, pictures, others));
+  RIDGE_ASSIGN_OR_RETURN(splits.train, OpenSet(name, sets.train, classes, folders, pictures,
+                                               options.bad_records, others));
   if (!others.empty()) splits.notes.push_back(LeftOutNote(name, others));
   splits.sizes = SizesOf(classes);
   auto preprocessing = std::make_shared<Preprocessing>();

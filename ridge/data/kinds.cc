@@ -1,5 +1,7 @@
 #include "ridge/data/kinds.h"
 
+#include "ridge/data/container/tfrecord.h"
+#include "ridge/data/container/web_dataset.h"
 #include "ridge/data/csv.h"
 #include "ridge/data/idx.h"
 #include "ridge/data/image_folder.h"
@@ -27,6 +29,8 @@ constexpr DataKind kKinds[] = {
     {"idx", "DIR", Idx, nullptr},
     {"npz", "FILE", Npz, nullptr},
     {"csv", "FILE", OpenCsv, nullptr},
+    {"tfrecord", "FILES", OpenTfRecord, TfRecordFacts},
+    {"tar", "FILES", OpenWebDataset, WebDatasetFacts},
 };
 
 }  // namespace

@@ -17,8 +17,8 @@ class MapSource : public Source {
   int64_t scratch_bytes() const override { return own_scratch_ + source_->scratch_bytes(); }
   int64_t heap_bytes() const override { return source_->heap_bytes(); }
   bool reads_slowly() const override { return source_->reads_slowly(); }
-  int64_t resident_bytes() const override { return source_->resident_bytes(); }
   std::string Origin(int64_t index) const override { return source_->Origin(index); }
+  int64_t resident_bytes() const override { return source_->resident_bytes(); }
   const Source* storage() const override { return source_->storage(); }
 
  private:

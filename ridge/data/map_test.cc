@@ -52,6 +52,16 @@ TEST(Convert, DividesPixelsForEveryFloat) {
   }
 }
 
+TEST(Convert, PlanesOfAPictureHaveTheSameQuotients) {
+  std::vector<uint8_t> pixels;
+  for (int i = 0; i < 3 * 256; ++i) pixels.push_back(static_cast<uint8_t>(i / 3));
+  std::vector<float> planes(3 * 256);
+  Convert(*PlanConversion(Type(DType::kU8, {16, 16, 3}), Type(DType::kF32, {3, 16, 16})),
+          pixels.data(), planes.data());
+  for (size_t i = 0; i < planes.size(); ++i)
+    EXPECT_EQ(planes[i], static_cast<float>(i % 256) / 255.0F) << i;
+}
+
 // torchvision 0.29: normalize(to_tensor(x), (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)).
 TEST(Convert, NormalizesChannelsAsTorchvisionDoes) {
   const uint8_t pixels[] = {0, 1, 2, 127, 128, 200, 254, 255, 3, 17, 99, 54};  // [2,2,3]

@@ -141,24 +141,37 @@ struct HeaderText {
   int64_t bytes = 0;  // magic string, length and text
 };
 
-Result<HeaderText> ReadHeaderText(ByteStream& stream) {
-  uint8_t start[12] = {};
-  RIDGE_RETURN_IF_ERROR(ReadExactly(stream, start, 8, "the .npy header"));
-  if (std::string_view(reinterpret_cast<char*>(start), kMagic.size()) != kMagic)
-    return BadNpy(stream.name(), "is not a .npy array: it does not begin with \\x93NUMPY");
-  const int version = start[6];
+constexpr int64_t kStartBytes = 8;  // the magic string and the version
+
+// How many bytes tell the length of the header's text.
+Result<int64_t> LengthBytes(const std::string& where, std::string_view start) {
+  if (start.substr(0, kMagic.size()) != kMagic)
+    return BadNpy(where, "is not a .npy array: it does not begin with \\x93NUMPY");
+  const int version = static_cast<uint8_t>(start[6]);
   if (version < 1 || version > 3)
-    return BadNpy(stream.name(), fmt::format("has .npy version {}, should be 1 to 3", version));
-  const int length_bytes = version == 1 ? 2 : 4;
-  RIDGE_RETURN_IF_ERROR(ReadExactly(stream, start + 8, length_bytes, "the .npy header"));
+    return BadNpy(where, fmt::format("has .npy version {}, should be 1 to 3", version));
+  return version == 1 ? 2 : 4;
+}
+
+Result<int64_t> ParseLength(const std::string& where, std::string_view bytes) {
   int64_t length = 0;
-  for (int i = length_bytes - 1; i >= 0; --i) length = length << 8 | start[8 + i];
-  if (length > kLongestHeader) {
-    return BadNpy(stream.name(), fmt::format("declares a .npy header of {} bytes, at most {} are "
-                                             "read",
-                                             length, kLongestHeader));
-  }
-  HeaderText header{std::string(static_cast<size_t>(length), '\0'), 8 + length_bytes + length};
+  for (size_t i = bytes.size(); i-- > 0;) length = length << 8 | static_cast<uint8_t>(bytes[i]);
+  if (length <= kLongestHeader) return length;
+  return BadNpy(where, fmt::format("declares a .npy header of {} bytes, at most {} are read",
+                                   length, kLongestHeader));
+}
+
+Result<HeaderText> ReadHeaderText(ByteStream& stream) {
+  char start[kStartBytes + 4] = {};
+  RIDGE_RETURN_IF_ERROR(ReadExactly(stream, start, kStartBytes, "the .npy header"));
+  RIDGE_ASSIGN_OR_RETURN(const int64_t length_bytes,
+                         LengthBytes(stream.name(), {start, kStartBytes}));
+  RIDGE_RETURN_IF_ERROR(ReadExactly(stream, start + kStartBytes, length_bytes, "the .npy header"));
+  RIDGE_ASSIGN_OR_RETURN(
+      const int64_t length,
+      ParseLength(stream.name(), {start + kStartBytes, static_cast<size_t>(length_bytes)}));
+  HeaderText header{std::string(static_cast<size_t>(length), '\0'),
+                    kStartBytes + length_bytes + length};
   RIDGE_RETURN_IF_ERROR(ReadExactly(stream, header.text.data(), length, "the .npy header"));
   return header;
 }
@@ -205,6 +218,21 @@ const char* TypeName(DType dtype) {
 }
 
 }  // namespace
+
+Result<NpyStart> ReadNpyStart(const std::string& where, std::string_view start) {
+  const auto cut_off = [&] { return BadNpy(where, "is cut off within its .npy header"); };
+  if (start.size() < kStartBytes) return cut_off();
+  RIDGE_ASSIGN_OR_RETURN(const int64_t length_bytes, LengthBytes(where, start));
+  const int64_t begin = kStartBytes + length_bytes;
+  if (static_cast<int64_t>(start.size()) < begin) return cut_off();
+  RIDGE_ASSIGN_OR_RETURN(
+      const int64_t length,
+      ParseLength(where, start.substr(kStartBytes, static_cast<size_t>(length_bytes))));
+  if (static_cast<int64_t>(start.size()) < begin + length) return cut_off();
+  const std::string text(start.substr(static_cast<size_t>(begin), static_cast<size_t>(length)));
+  RIDGE_ASSIGN_OR_RETURN(TensorType type, ParseHeader(where, text));
+  return NpyStart{std::move(type), begin + length};
+}
 
 Result<Tensor> ReadNpy(ByteStream& stream, int64_t bytes) {
   RIDGE_ASSIGN_OR_RETURN(const HeaderText header, ReadHeaderText(stream));

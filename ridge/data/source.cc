@@ -71,7 +71,9 @@ Status Source::ReadOne(int64_t index, int field, void* out) const {
   return Read({index}, field, scratch, out);
 }
 
-std::string Source::Origin(int64_t index) const { return "sample " + std::to_string(index); }
+std::string Source::Origin(int64_t index) const {
+  return fmt::format("{}: sample {}", name_, index);
+}
 
 const void* Source::View(int64_t, int) const { return nullptr; }
 
@@ -93,6 +95,7 @@ Result<DataSplits> OpenData(const std::string& text, const DataOptions& options)
     const Spec spec = ParseSpec(text);
     RIDGE_RETURN_IF_ERROR(CheckSpec(spec));
     Result<DataSplits> splits = spec.kind->open(spec.text, spec.argument, options);
+    if (splits.ok()) splits->bad_records = options.bad_records;
     if (splits.ok() && spec.guessed)
       splits->notes.push_back("data '" + text + "': is read as " + spec.text);
     return splits;

@@ -14,6 +14,7 @@
 
 #include "ridge/core/shape.h"
 #include "ridge/core/status.h"
+#include "ridge/data/bad_records.h"
 #include "ridge/data/preprocessing.h"
 
 namespace ridge {
@@ -30,6 +31,10 @@ struct Field {
 struct SampleAt {
   int64_t index = 0;
   int64_t epoch = 0;
+  // Of a field of pictures: the box of the original that is read (Source::reads_crops).
+  const CropDraw* crop = nullptr;
+
+  SampleAt WithIndex(int64_t other) const { return {other, epoch, crop}; }
 };
 
 class Source {
@@ -54,11 +59,14 @@ class Source {
   // The same with a scratch of its own, in the first epoch: for readers of few samples.
   Status ReadOne(int64_t index, int field, void* out) const;
 
-  // Where a sample comes from, for messages: "photos/cat/1.jpg"; "sample 17" where no file is its.
-  virtual std::string Origin(int64_t index) const;
-
   // Reading a sample takes so long (it decodes) that threads share the samples of a batch.
   virtual bool reads_slowly() const { return false; }
+
+  // Read does SampleAt::crop: it decodes pictures, and cuts them before they are resized.
+  virtual bool reads_crops() const { return false; }
+
+  // Where the sample comes from, for messages: a file, and the record in it.
+  virtual std::string Origin(int64_t index) const;
 
   // The same bytes in place in memory (at any alignment), or null when they are not in memory.
   virtual const void* View(int64_t index, int field) const;
@@ -100,6 +108,7 @@ struct DataSplits {
   bool held_out = false;  // the validation part is of the training samples
   std::shared_ptr<const Preprocessing> preprocessing;  // null: samples are as the files have them
   std::vector<ModelSize> sizes;
+  BadRecordsPtr bad_records;       // DataOptions::bad_records
   std::vector<std::string> notes;  // what was read otherwise than it could be; a sentence each
 
   int64_t resident_bytes() const { return ResidentBytes({train, validation, test}); }
@@ -112,13 +121,16 @@ struct DataOptions {
   std::shared_ptr<const Preprocessing> preprocessing;  // that of other data, to be done here too
   bool plain_tables = false;  // numbers of tables as they are: for runs that keep no preprocessing
 
+  // Where samples go that cannot be opened; null, or one that does not skip: opening fails.
+  BadRecordsPtr bad_records;
+
   std::vector<Field> model_inputs;  // what `synthetic` makes, and what `images` are sized for
   int64_t synthetic_samples = 4096;
   uint64_t seed = 0;  // of the synthetic values
   std::string fashion_mnist_folder = "/usr/share/datasets/fashion-mnist";
 };
 
-// Opens `fashion-mnist`, `synthetic`, `images:DIR`, `idx:DIR`, `npz:FILE` or `csv:FILE` and loads
+// Opens data of one of the kinds of kinds.h, such as `images:DIR` or `csv:FILE`, and loads
 // it; the memory needed while loading is resident_bytes() plus less than 1 MiB of buffers.  A
 // folder alone is `images:DIR` when it holds pictures in folders; a note tells. Fails with
 // kInvalidArgument for an unknown spec, kInvalidData for a missing or malformed file (the message

@@ -37,7 +37,7 @@ int64_t SubsetSource::Original(int64_t index) const {
 }
 
 Status SubsetSource::Read(SampleAt at, int field, std::span<char> scratch, void* out) const {
-  return source_->Read({Original(at.index), at.epoch}, field, scratch, out);
+  return source_->Read(at.WithIndex(Original(at.index)), field, scratch, out);
 }
 
 const void* SubsetSource::View(int64_t index, int field) const {

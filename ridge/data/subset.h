@@ -19,9 +19,10 @@ class SubsetSource : public Source {
   int64_t scratch_bytes() const override { return source_->scratch_bytes(); }
   int64_t heap_bytes() const override { return source_->heap_bytes(); }
   bool reads_slowly() const override { return source_->reads_slowly(); }
+  bool reads_crops() const override { return source_->reads_crops(); }
   const void* View(int64_t index, int field) const override;
-  int64_t resident_bytes() const override { return source_->resident_bytes(); }
   std::string Origin(int64_t index) const override { return source_->Origin(Original(index)); }
+  int64_t resident_bytes() const override { return source_->resident_bytes(); }
   const Source* storage() const override { return source_->storage(); }
 
  private:

@@ -45,6 +45,7 @@ std::vector<std::string> Fields(const ProgressReport& report) {
   fields.push_back(FormatCount(report.samples_s) + " samples/s");
   if (report.eta_s) fields.push_back(EtaText(*report.eta_s));
   fields.push_back("input wait " + FormatPercent(report.input_wait));
+  if (report.bad_records > 0) fields.push_back(FormatCountOf(report.bad_records, "bad record"));
   return fields;
 }
 
@@ -82,10 +83,11 @@ std::string JsonProgress(const ProgressReport& report) {
   };
   return fmt::format(
       R"({{"event":"progress","epoch":{},"epochs":{},"step":{},"steps":{},"loss":{},)"
-      R"("accuracy":{},"samples_s":{},"input_wait":{},"eta_s":{}}})",
+      R"("accuracy":{},"samples_s":{},"input_wait":{},"eta_s":{}{}}})",
       report.epoch, report.epochs, report.step, report.steps, JsonNumber(report.loss),
       optional(report.accuracy), JsonNumber(report.samples_s), JsonNumber(report.input_wait),
-      optional(report.eta_s));
+      optional(report.eta_s),
+      report.bad_records > 0 ? fmt::format(R"(,"bad_records":{})", report.bad_records) : "");
 }
 
 std::string BarProgress(const ProgressReport& report, const Terminal& terminal) {

@@ -31,6 +31,7 @@ struct ProgressReport {
   double samples_s = 0;
   double input_wait = 0;        // 0 to 1
   std::optional<double> eta_s;  // seconds left
+  int64_t bad_records = 0;      // samples skipped so far
 };
 
 struct ProgressOptions {

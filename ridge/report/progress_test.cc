@@ -37,6 +37,13 @@ TEST(ProgressText, PlainHasAllFields) {
             "ETA 12 s  input wait 0.3 %");
 }
 
+TEST(ProgressText, CountsBadRecordsWhenThereAreSome) {
+  ProgressReport report = At(234);
+  report.bad_records = 3;
+  EXPECT_TRUE(PlainProgress(report).ends_with("input wait 0.3 %  3 bad records"));
+  EXPECT_TRUE(JsonProgress(report).ends_with(R"("eta_s":11.2,"bad_records":3})"));
+}
+
 TEST(ProgressText, LeavesOutWhatIsUnknown) {
   ProgressReport report = At(234);
   report.epochs = report.steps = 0;

@@ -77,8 +77,9 @@ class PredictorTest : public testing::Test {
     options.data = spec;
     const Result<Forward> forward = LoadForward(options, run->path());
     EXPECT_TRUE(forward.ok()) << forward.status().message();
-    return *OpenEvalData(options, forward->graph, forward->facts, forward->data,
-                         forward->preprocessing);
+    return OpenEvalData(options, forward->graph, forward->facts, forward->data,
+                        forward->preprocessing)
+        ->source;
   }
 
   TempFolder folder_;

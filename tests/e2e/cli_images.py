@@ -66,6 +66,75 @@ class Images(RidgeTest):
         with open(self.path("cut/summary.json")) as file:
             self.assertEqual(json.load(file)["parameters_sha256"], whole["parameters_sha256"])
 
+    def test_augmented_runs_resume_with_the_same_bits_with_any_number_of_workers(self):
+        words = ["resnet18:image=32", "--data", "images:photos,normalize=imagenet", "--epochs", "2",
+                 "--checkpoint-every", "2", "--seed", "5",
+                 "--augment", "rrc,flip,jitter:0.4:0.4:0.4:0.1,randaugment,erase"]
+        whole = self.train(*words, out="whole")
+        self.train(*words, "--workers", "3", out="cut")
+        os.remove(self.path("cut/summary.json"))
+        for name in os.listdir(self.path("cut/checkpoints")):
+            if name.startswith("step-") and int(name[5:]) > 2:
+                shutil.rmtree(self.path(f"cut/checkpoints/{name}"))
+        self.ok("train", "--resume", "cut", "-q")
+        with open(self.path("cut/summary.json")) as file:
+            self.assertEqual(json.load(file)["parameters_sha256"], whole["parameters_sha256"])
+        plain = self.train(*words[:-2], out="plain")
+        self.assertNotEqual(plain["parameters_sha256"], whole["parameters_sha256"])
+
+    def test_an_evaluation_does_what_the_run_did_to_pictures_and_does_not_augment(self):
+        self.train("cnn", "--data", "images:photos,normalize=0.5,fit=stretch", "--augment",
+                   "flip:1,crop:8")
+        self.put("other")
+        losses = [json.loads(self.ok("eval", "run", "--data", spec, "--json"))["loss"] for spec in
+                  ("images:other", "images:other,normalize=0.5,fit=stretch",
+                   "images:other,normalize=none,fit=stretch")]
+        self.assertEqual(losses[0], losses[1])
+        self.assertNotEqual(losses[0], losses[2])
+
+    def spoil(self):
+        """Pictures that fail when the folder is opened, and when they are read."""
+        self.write("photos/cat/empty.jpg", b"")
+        with open(os.path.join(GOLDEN, "444.jpg"), "rb") as file:
+            self.write("photos/dog/cut.jpg", file.read()[:-400])
+
+    def bad_records(self, run):
+        with open(self.path(f"{run}/bad_records.jsonl")) as file:
+            return [(line["file"], line["reason"]) for line in map(json.loads, file)]
+
+    def test_bad_records_are_skipped_and_listed(self):
+        self.spoil()
+        words = ["cnn", "--data", "images:photos", "--epochs", "2", "--bad-records"]
+        self.fails(4, "photos/cat/empty.jpg: is empty", "train", *words, "fail", "-q")
+        whole = self.train(*words, "skip:2")
+        self.assertEqual(self.bad_records("run"), [
+            ("photos/cat/empty.jpg", "is empty"),
+            ("photos/dog/cut.jpg", "its JPEG data is damaged: Premature end of JPEG file")])
+        other = self.train(*words, "skip:20%", "--workers", "3", out="other")
+        self.assertEqual(other["parameters_sha256"], whole["parameters_sha256"])
+        self.ok("train", "--resume", "run", "--epochs", "3", "-q")
+        self.assertEqual(len(self.bad_records("run")), 2)
+        self.assertIn("photos/dog/cut.jpg: skipped: ",
+                      self.ridge("eval", "run", "--data", "images:photos").stderr)
+
+    def test_more_bad_records_than_allowed_end_the_run_with_their_list(self):
+        self.spoil()
+        done = self.fails(4, "2 records cannot be read, --bad-records allows 1:\n"
+                          "  photos/cat/empty.jpg: is empty\n  photos/dog/cut.jpg: its JPEG",
+                          "train", "cnn", "--data", "images:photos", "--batch", "4", "--out", "run",
+                          "--bad-records", "skip:1", "-q")
+        self.assertNotIn("and 1 more", done.stderr)
+        self.refused(2, "--bad-records is 'skip'; it must be fail, skip:N with a whole number, or "
+                     "skip:P% with a number from 0 to 100", "train", "cnn", "--data",
+                     "images:photos", "--bad-records", "skip")
+
+    def test_augment_is_checked(self):
+        self.fails(2, "--augment is 'flop': 'flop' is none of rrc[:LEAST[:MOST]], crop:PIXELS, ",
+                   "train", "cnn", "--data",
+                     "images:photos", "--augment", "flop")
+        self.refused(2, "--augment is 'flip,rrc': rrc must come first", "train", "cnn", "--data",
+                     "images:photos", "--augment", "flip,rrc")
+
     def test_a_changed_picture_is_noticed_on_resuming(self):
         self.train("cnn", "--data", "images:photos", "--epochs", "2")
         shutil.copy(os.path.join(GOLDEN, "444.jpg"), self.path("photos/cat/grey.jpg"))

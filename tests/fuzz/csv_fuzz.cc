@@ -13,7 +13,7 @@ Bytes ReadSample(const ridge::Source& source, int64_t index) {
   Bytes bytes;
   for (size_t field = 0; field < source.fields().size(); ++field) {
     Bytes sample(static_cast<size_t>(source.fields()[field].type.bytes()));
-    const auto read = source.Read(index, static_cast<int>(field), sample.data());
+    const auto read = source.ReadOne(index, static_cast<int>(field), sample.data());
     RIDGE_CHECK(read.ok(), read.message());
     bytes.insert(bytes.end(), sample.begin(), sample.end());
   }

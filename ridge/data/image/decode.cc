@@ -43,15 +43,22 @@ void InvertedCmykToRgb(uint8_t* pixels, int64_t count) {
   }
 }
 
+// A decoder is made once a thread: that takes longer than a small picture.  What one picture leaves
+// in it, a damaged one too, is reset by the next.
+void* JpegDecoder() {
+  thread_local const std::unique_ptr<void, int (*)(void*)> decoder(tjInitDecompress(), tjDestroy);
+  return decoder.get();
+}
+
 Status DecodeJpeg(Bytes bytes, const ImageHeader& header, uint8_t* rgb) {
   constexpr int kFlags = TJFLAG_ACCURATEDCT | TJFLAG_STOPONWARNING | TJFLAG_LIMITSCANS;
   const bool cmyk = header.channels == 4;
-  const std::unique_ptr<void, int (*)(void*)> decoder(tjInitDecompress(), tjDestroy);
+  void* decoder = JpegDecoder();
   if (decoder == nullptr) return Status(ErrorCode::kOutOfMemory, "no memory for a JPEG decoder");
   const int failed = tjDecompress2(
-      decoder.get(), bytes.data(), bytes.size(), rgb, static_cast<int>(header.width), /*pitch=*/0,
+      decoder, bytes.data(), bytes.size(), rgb, static_cast<int>(header.width), /*pitch=*/0,
       static_cast<int>(header.height), cmyk ? TJPF_CMYK : TJPF_RGB, kFlags);
-  if (failed != 0) return Damaged(header.format, tjGetErrorStr2(decoder.get()));
+  if (failed != 0) return Damaged(header.format, tjGetErrorStr2(decoder));
   if (cmyk) InvertedCmykToRgb(rgb, header.pixels());
   return Status();
 }

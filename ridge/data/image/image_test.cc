@@ -242,5 +242,19 @@ TEST(Decode, RefusesDamagedPixels) {
   EXPECT_EQ(Reason(jpeg).substr(0, 25), "its JPEG data is damaged:");
 }
 
+// One decoder serves all pictures of a thread.
+TEST(Decode, IsNotChangedByThePictureBefore) {
+  for (const char* name : {"420.jpg", "progressive.jpg", "cmyk.jpg", "grey.jpg", "rgb.jpg"}) {
+    const Pixels alone = *Decode(ReadGolden(name));
+    for (const char* before : {"cmyk.jpg", "progressive.jpg", "dot.jpg"}) {
+      const std::string file = ReadGolden(before);
+      Reason(file);
+      EXPECT_EQ(*Decode(ReadGolden(name)), alone) << name << " after " << before;
+      EXPECT_NE(Reason(file.substr(0, file.size() - 20)), "ok");
+      EXPECT_EQ(*Decode(ReadGolden(name)), alone) << name << " after a damaged " << before;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace ridge

@@ -30,7 +30,10 @@ int64_t PictureReader::DecodeScratch(const ImageHeader& header) const {
 }
 
 int64_t PictureReader::ResizeScratch(const ImageHeader& header) const {
-  return RoundUp(ResizeScratchBytes(Call(header)), kAlignment);
+  const int64_t most_of_boxes =
+      MostResizeScratchBytes(FitPicture({header.height, header.width}, target_.size,
+                                        ImageFit::kStretch, target_.filter, target_.channels));
+  return RoundUp(std::max(ResizeScratchBytes(Call(header)), most_of_boxes), kAlignment);
 }
 
 Status PictureReader::Admit(const ImageHeader& header) {
@@ -46,8 +49,8 @@ Status PictureReader::Admit(const ImageHeader& header) {
   return Status();
 }
 
-Status PictureReader::Read(std::span<const uint8_t> file, std::span<char> scratch,
-                           uint8_t* out) const {
+Status PictureReader::Read(std::span<const uint8_t> file, std::span<char> scratch, uint8_t* out,
+                           const CropDraw* crop) const {
   RIDGE_ASSIGN_OR_RETURN(const auto header, ReadImageHeader(file, /*whole=*/true));
   if (DecodeScratch(*header) > decoded_bytes_ || ResizeScratch(*header) > resize_bytes_)
     return Status(ErrorCode::kInvalidData, kPictureChanged);
@@ -55,8 +58,22 @@ Status PictureReader::Read(std::span<const uint8_t> file, std::span<char> scratc
   const auto decoded = static_cast<size_t>(decoded_bytes_);
   RIDGE_RETURN_IF_ERROR(DecodeImage(file, *header, {pixels, decoded}));
   if (target_.channels == 1) RgbToLuma(pixels, header->pixels());
-  Resize(Call(*header), pixels, scratch.subspan(decoded), out);
+  const std::span<char> rest = scratch.subspan(decoded);
+  if (crop == nullptr) {
+    Resize(Call(*header), pixels, rest, out);
+    return Status();
+  }
+  const PictureBox box = DrawCrop(*crop, header->height, header->width);
+  ResizeBox(pixels, header->width, box, rest, out);
   return Status();
+}
+
+void PictureReader::ResizeBox(const uint8_t* pixels, int64_t width, const PictureBox& box,
+                              std::span<char> scratch, uint8_t* out) const {
+  ResizeCall call = FitPicture({box.height, box.width}, target_.size, ImageFit::kStretch,
+                               target_.filter, target_.channels);
+  call.stride = width * target_.channels;
+  Resize(call, pixels + box.top * call.stride + box.left * target_.channels, scratch, out);
 }
 
 }  // namespace ridge

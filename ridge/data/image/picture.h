@@ -10,6 +10,7 @@
 #include "ridge/core/status.h"
 #include "ridge/data/image/crop.h"
 #include "ridge/data/image/header.h"
+#include "ridge/data/image/transforms/random_box.h"
 
 namespace ridge {
 
@@ -42,15 +43,18 @@ class PictureReader {
   int64_t scratch_bytes() const { return decoded_bytes_ + resize_bytes_; }
   int64_t heap_bytes() const { return heap_bytes_; }  // of a decoder, at most
 
-  // `file`: a whole picture file; `out`: target().type().bytes().  Fails with kInvalidData; the
-  // message is the bare reason.  Thread-safe, each thread with a scratch of its own.
-  // REQUIRES: scratch_bytes() in `scratch`.
-  Status Read(std::span<const uint8_t> file, std::span<char> scratch, uint8_t* out) const;
+  // `file`: a whole picture file; `out`: target().type().bytes().  With `crop` its box is resized,
+  // whatever the target's fit.  Fails with kInvalidData; the message is the bare reason.
+  // Thread-safe, each thread with a scratch of its own.  REQUIRES: scratch_bytes() in `scratch`.
+  Status Read(std::span<const uint8_t> file, std::span<char> scratch, uint8_t* out,
+              const CropDraw* crop = nullptr) const;
 
  private:
   ResizeCall Call(const ImageHeader& header) const;
   int64_t DecodeScratch(const ImageHeader& header) const;
   int64_t ResizeScratch(const ImageHeader& header) const;
+  void ResizeBox(const uint8_t* pixels, int64_t width, const PictureBox& box,
+                 std::span<char> scratch, uint8_t* out) const;
 
   PictureTarget target_;
   int64_t decoded_bytes_ = 0, resize_bytes_ = 0, heap_bytes_ = 0;  // the largest of all admitted

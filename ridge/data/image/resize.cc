@@ -195,7 +195,7 @@ class BilinearResize {
 
   void Run(const uint8_t* from, uint8_t* to) {
     const int64_t channels = call_.channels, row_bytes = call_.x.count * channels;
-    const Rows source{from, call_.x.in * channels, call_.y.in};
+    const Rows source{from, call_.row_stride(), call_.y.in};
     if (IsWhole(call_.x)) {
       const Rows window{from + call_.x.first * channels, source.stride, source.count};
       return Vertical(window, /*first_row=*/0, row_bytes, to, row_bytes);
@@ -345,7 +345,7 @@ void ResizeNearest(const ResizeCall& call, const uint8_t* from, std::span<char> 
   NearestSources(call.x, columns);
   NearestSources(call.y, rows);
   for (int64_t y = 0; y < call.y.count; ++y) {
-    const uint8_t* row = from + rows[y] * call.x.in * call.channels;
+    const uint8_t* row = from + rows[y] * call.row_stride();
     for (int64_t x = 0; x < call.x.count; ++x) {
       for (int c = 0; c < call.channels; ++c) *to++ = row[int64_t{columns[x]} * call.channels + c];
     }
@@ -357,6 +357,29 @@ void ResizeNearest(const ResizeCall& call, const uint8_t* from, std::span<char> 
 int64_t ResizeScratchBytes(const ResizeCall& call) {
   if (call.filter == ResizeFilter::kNearest) return NearestBytes(call);
   return LayOut(call).bytes + kAlignment;
+}
+
+// Taps grow with the source; of the two orders of the passes either may be a smaller source's.
+int64_t MostResizeScratchBytes(const ResizeCall& call) {
+  if (call.filter == ResizeFilter::kNearest) return NearestBytes(call);
+  const auto most_taps = [](const ResizeAxis& axis) {
+    return 2 * std::max<int64_t>(1, CeilDiv(axis.in, axis.out)) + 2;
+  };
+  const int64_t columns = RoundUp(call.x.count, kColumnGroup);
+  const int64_t taps_x = RoundUp(most_taps(call.x), kBlockTaps);
+  const int64_t taps_y = RoundUp(most_taps(call.y), 2);
+  const int64_t rows = std::max(call.y.in, call.y.count);
+  const int64_t tap_bytes = std::max<int64_t>(sizeof(TapBlock) / kBlockTaps, sizeof(int32_t));
+  const int64_t parts[] = {
+      std::max(taps_x, taps_y) * static_cast<int64_t>(sizeof(double) + sizeof(int32_t)),
+      (call.y.count + columns) * static_cast<int64_t>(sizeof(int32_t)),
+      call.y.count * taps_y / 2 * static_cast<int64_t>(sizeof(TapPair)),
+      columns * taps_x * tap_bytes,
+      call.y.count * call.x.in * call.channels + kResizeSlackBytes,
+      rows * RoundUp(columns * call.channels + 16, kAlignment) + kResizeSlackBytes};
+  int64_t bytes = 10 * kAlignment;  // each placement is rounded up
+  for (const int64_t part : parts) bytes += part;
+  return bytes;
 }
 
 void Resize(const ResizeCall& call, const uint8_t* from, std::span<char> scratch, uint8_t* to) {

@@ -33,6 +33,9 @@ struct ResizeCall {
   ResizeAxis x = {}, y = {};
   int channels = 3;  // 1 or 3
   ResizeFilter filter = ResizeFilter::kBilinear;
+  int64_t stride = 0;  // bytes from row to row of the source; 0: x.in * channels
+
+  int64_t row_stride() const { return stride > 0 ? stride : x.in * channels; }
 };
 
 // Bytes behind the source picture that Resize may read, without an effect on the result.
@@ -40,7 +43,11 @@ constexpr int64_t kResizeSlackBytes = 64;
 
 int64_t ResizeScratchBytes(const ResizeCall& call);
 
-// `from`: [y.in, x.in, channels]; `to`: [y.count, x.count, channels].
+// The most that it is for `call` and all calls with smaller sources, each whole to the same size.
+// REQUIRES: call resizes all of its source to all of its result.
+int64_t MostResizeScratchBytes(const ResizeCall& call);
+
+// `from`: [y.in, x.in, channels], rows `stride` apart; `to`: [y.count, x.count, channels].
 // REQUIRES: 0 <= box_begin < box_end <= in, 0 <= first, 1 <= count, first + count <= out for both
 // axes; kResizeSlackBytes are readable behind `from`; ResizeScratchBytes(call) in `scratch`.
 void Resize(const ResizeCall& call, const uint8_t* from, std::span<char> scratch, uint8_t* to);

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "ridge/core/threads.h"
+#include "ridge/data/augment_source.h"
 #include "ridge/learn/index_extent.h"
 
 namespace ridge {
@@ -31,6 +32,23 @@ Status OpenValidation(const TrainOptions& options, DataOptions data_options,
   data.validation = EvalPart(other);
   data.notes.insert(data.notes.end(), other.notes.begin(), other.notes.end());
   return Status();
+}
+
+// Of the training part alone.
+Status Augment(const TrainOptions& options, JobData& data) {
+  if (options.augment.empty()) return Status();
+  RIDGE_ASSIGN_OR_RETURN(Augmentation augmentation,
+                         Augmentation::Parse(options.augment, options.seed));
+  RIDGE_ASSIGN_OR_RETURN(data.train, AugmentSource::Create(data.train, std::move(augmentation)));
+  return Status();
+}
+
+Result<BadRecordsPtr> MakeBadRecords(const TrainOptions& options,
+                                     const std::optional<DataSplits>& opened) {
+  if (opened && opened->bad_records != nullptr) return opened->bad_records;
+  RIDGE_ASSIGN_OR_RETURN(const BadRecordsPolicy policy,
+                         BadRecordsPolicy::Parse(options.bad_records));
+  return std::make_shared<BadRecords>(policy);
 }
 
 Status CountSteps(const TrainOptions& options, JobData& data) {
@@ -113,6 +131,7 @@ Result<JobData> OpenJobData(const TrainOptions& options, const Graph& forward,
                             std::shared_ptr<const Preprocessing> preprocessing) {
   DataOptions data_options = DataOptionsOf(forward, facts, options.seed);
   data_options.preprocessing = std::move(preprocessing);
+  RIDGE_ASSIGN_OR_RETURN(data_options.bad_records, MakeBadRecords(options, opened));
   DataSplits splits;
   if (opened) splits = *opened;
   if (!opened) {
@@ -123,8 +142,11 @@ Result<JobData> OpenJobData(const TrainOptions& options, const Graph& forward,
   data.test = splits.test;
   data.notes = splits.notes;
   data.workers = ReadWorkers(options);
+  data.bad_records = data_options.bad_records;
   data.preprocessing = splits.preprocessing;
   RIDGE_RETURN_IF_ERROR(OpenValidation(options, data_options, splits, data));
+  RIDGE_RETURN_IF_ERROR(Augment(options, data));
+  RIDGE_RETURN_IF_ERROR(data.bad_records->SetSamples(data.train->size()));
   data.train_spec = MakeBatchSpec(forward, facts, /*with_weight=*/false);
   data.eval_spec = MakeBatchSpec(forward, facts, /*with_weight=*/true);
   for (const SourcePtr& source : {data.train, data.validation, data.test})
@@ -133,19 +155,23 @@ Result<JobData> OpenJobData(const TrainOptions& options, const Graph& forward,
   return data;
 }
 
-Result<SourcePtr> OpenEvalData(const TrainOptions& options, const Graph& forward,
-                               const ForwardInfo& facts, const std::optional<DataSplits>& opened,
-                               std::shared_ptr<const Preprocessing> preprocessing) {
+Result<EvalData> OpenEvalData(const TrainOptions& options, const Graph& forward,
+                              const ForwardInfo& facts, const std::optional<DataSplits>& opened,
+                              std::shared_ptr<const Preprocessing> preprocessing) {
+  EvalData data;
+  RIDGE_ASSIGN_OR_RETURN(data.bad_records, MakeBadRecords(options, opened));
   DataSplits splits;
   if (opened) splits = *opened;
   if (!opened) {
     DataOptions data_options = DataOptionsOf(forward, facts, options.seed);
     data_options.preprocessing = std::move(preprocessing);
+    data_options.bad_records = data.bad_records;
     RIDGE_ASSIGN_OR_RETURN(splits, OpenData(options.data, data_options));
   }
-  const SourcePtr data = EvalPart(splits);
+  data.source = EvalPart(splits);
+  RIDGE_RETURN_IF_ERROR(data.bad_records->SetSamples(data.source->size()));
   const BatchSpec spec = MakeBatchSpec(forward, facts, /*with_weight=*/false);
-  RIDGE_RETURN_IF_ERROR(CheckLabels(forward, facts, spec, data));
+  RIDGE_RETURN_IF_ERROR(CheckLabels(forward, facts, spec, data.source));
   return data;
 }
 

@@ -20,6 +20,7 @@ struct JobData {
   std::vector<std::string> notes;  // DataSplits::notes of all opened data
 
   int workers = 1;  // threads that read slow samples
+  BadRecordsPtr bad_records;
 
   int64_t steps_per_epoch = 0;    // updates
   int64_t dropped_per_epoch = 0;  // samples that do not fill a group of `accumulate` batches
@@ -41,20 +42,25 @@ DataOptions DataOptionsOf(const Graph& forward, const ForwardInfo& facts, uint64
 // Threads that read samples which are slow to read: `--workers`, or the cores that may be used.
 int ReadWorkers(const TrainOptions& options);
 
-// Opens the data, holds out the validation part, counts steps.  Fails as OpenData does, and with
-// kInvalidArgument when batch * accumulate is larger than the training data.
-// `opened`: options.data if it is already open; `preprocessing`: that of the run, for data that
-// are opened now.
+// Opens the data, augments the training part, holds out the validation part, counts steps.  Fails
+// as OpenData does, and with kInvalidArgument when batch * accumulate is larger than the training
+// data. `opened`: options.data if it is already open; `preprocessing`: that of the run, for data
+// that are opened now.
 Result<JobData> OpenJobData(const TrainOptions& options, const Graph& forward,
                             const ForwardInfo& facts,
                             const std::optional<DataSplits>& opened = std::nullopt,
                             std::shared_ptr<const Preprocessing> preprocessing = nullptr);
 
+struct EvalData {
+  SourcePtr source;
+  BadRecordsPtr bad_records;
+};
+
 // Data for an evaluation (options.data): the test part, else the validation part, else all of it.
-Result<SourcePtr> OpenEvalData(const TrainOptions& options, const Graph& forward,
-                               const ForwardInfo& facts,
-                               const std::optional<DataSplits>& opened = std::nullopt,
-                               std::shared_ptr<const Preprocessing> preprocessing = nullptr);
+Result<EvalData> OpenEvalData(const TrainOptions& options, const Graph& forward,
+                              const ForwardInfo& facts,
+                              const std::optional<DataSplits>& opened = std::nullopt,
+                              std::shared_ptr<const Preprocessing> preprocessing = nullptr);
 
 // Host memory of the data and of the input pipelines of a run.
 int64_t PlannedDataBytes(const JobData& data, int64_t batch);

@@ -28,6 +28,7 @@ Status StepRunner::StartLoader(const JobData& data, const Position& start) {
   options.seed = data_seed_;
   options.start = start;
   options.workers = data.workers;
+  options.bad_records = data.bad_records;
   RIDGE_ASSIGN_OR_RETURN(loader_, BatchLoader::Create(data.train, data.train_spec, options,
                                                       InputSlots(executor_, data.train_spec)));
   return Status();

@@ -43,6 +43,9 @@ Result<ModelRequest> RequestFor(const TrainOptions& options, const std::string& 
 // tables as they are, and held out samples by its seed.
 Result<DataOptions> DataOptionsFor(const TrainOptions& options, const std::string& run) {
   DataOptions result;
+  RIDGE_ASSIGN_OR_RETURN(const BadRecordsPolicy policy,
+                         BadRecordsPolicy::Parse(options.bad_records));
+  result.bad_records = std::make_shared<BadRecords>(policy);
   if (Run::Exists(run)) {
     RIDGE_ASSIGN_OR_RETURN(const Run opened, Run::Open(run));
     RIDGE_ASSIGN_OR_RETURN(result.preprocessing, PreprocessingOf(opened));

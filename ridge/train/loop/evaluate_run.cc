@@ -24,8 +24,8 @@ Result<EvalOutcome> EvaluateRun(const EvalRequest& request, const Machine& machi
   RIDGE_ASSIGN_OR_RETURN(const Forward loaded_forward, LoadForward(options, request.run));
   const Graph& forward = loaded_forward.graph;
   const ForwardInfo& facts = loaded_forward.facts;
-  RIDGE_ASSIGN_OR_RETURN(SourcePtr data, OpenEvalData(options, forward, facts, loaded_forward.data,
-                                                      loaded_forward.preprocessing));
+  RIDGE_ASSIGN_OR_RETURN(EvalData data, OpenEvalData(options, forward, facts, loaded_forward.data,
+                                                     loaded_forward.preprocessing));
   RIDGE_ASSIGN_OR_RETURN(NamedGraph graph, BuildEvalGraph(forward));
   std::vector<NamedGraph> graphs = {std::move(graph)};
   RIDGE_ASSIGN_OR_RETURN(const DType operands, ProductOperands(options.precision, machine));
@@ -44,12 +44,13 @@ Result<EvalOutcome> EvaluateRun(const EvalRequest& request, const Machine& machi
     outcome.step = loaded.state.step;
     outcome.warnings.insert(outcome.warnings.end(), loaded.warnings.begin(), loaded.warnings.end());
   }
-  Evaluator evaluator(*executor, std::move(data),
-                      MakeBatchSpec(forward, facts, /*with_weight=*/true), options.batch,
-                      ReadWorkers(options));
+  Evaluator evaluator(*executor, data.source, MakeBatchSpec(forward, facts, /*with_weight=*/true),
+                      options.batch, ReadWorkers(options), data.bad_records);
   RIDGE_ASSIGN_OR_RETURN(const std::optional<EvalResult> result, evaluator.Run());
   RIDGE_CHECK(result.has_value(), "nobody asks an evaluation alone to stop");
   outcome.result = *result;
+  for (const BadRecord& record : data.bad_records->List())
+    outcome.warnings.push_back(record.origin + ": skipped: " + record.reason);
   return outcome;
 }
 

@@ -8,12 +8,13 @@
 namespace ridge {
 
 Evaluator::Evaluator(Executor& executor, SourcePtr source, BatchSpec spec, int64_t batch,
-                     int workers)
+                     int workers, BadRecordsPtr bad_records)
     : executor_(executor),
       source_(std::move(source)),
       spec_(std::move(spec)),
       batch_(batch),
       workers_(workers),
+      bad_records_(std::move(bad_records)),
       step_(executor.StepIndex("eval")),
       classifier_(step_ >= 0 && executor.HasOutput(step_, "correct_sum")) {
   RIDGE_CHECK(step_ >= 0, "the program has no step 'eval'");
@@ -24,6 +25,7 @@ Status Evaluator::Start() {
   LoaderOptions options;
   options.batch = batch_;
   options.workers = workers_;
+  options.bad_records = bad_records_;
   options.shuffle = false;
   options.drop_last = false;
   options.epochs = 1;

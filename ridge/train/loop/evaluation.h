@@ -14,9 +14,10 @@ namespace ridge {
 // Runs the StepPlan `eval` in the input slots of training, whose loader must be stopped meanwhile.
 class Evaluator {
  public:
-  // `workers`: threads that read slow samples.
+  // `workers`: threads that read slow samples; `bad_records` may be null.
   // REQUIRES: the executor outlives this and has a StepPlan `eval`.
-  Evaluator(Executor& executor, SourcePtr source, BatchSpec spec, int64_t batch, int workers);
+  Evaluator(Executor& executor, SourcePtr source, BatchSpec spec, int64_t batch, int workers,
+            BadRecordsPtr bad_records);
 
   // nullopt when a StopSignal ended it early.
   Result<std::optional<EvalResult>> Run();
@@ -33,6 +34,7 @@ class Evaluator {
   const BatchSpec spec_;
   const int64_t batch_;
   const int workers_;
+  const BadRecordsPtr bad_records_;
   const int step_;
   const bool classifier_;
   std::unique_ptr<BatchLoader> loader_;  // made by the first Run

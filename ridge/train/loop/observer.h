@@ -35,7 +35,8 @@ struct StepReport {
   double samples_s = 0;
   double input_wait = 0;  // 0 to 1
   double lr = 0;
-  double eta_s = 0;  // of the remaining training steps
+  double eta_s = 0;         // of the remaining training steps
+  int64_t bad_records = 0;  // samples skipped so far
 };
 
 struct EvaluationReport {

@@ -18,6 +18,7 @@
 #include "ridge/train/loop/run_once.h"
 #include "ridge/train/loop/stop_signal.h"
 #include "ridge/train/loop/training_loop.h"
+#include "ridge/train/store/bad_records_file.h"
 #include "ridge/train/store/data_digest.h"
 #include "ridge/train/store/parameters_hash.h"
 #include "ridge/train/store/preprocessing_file.h"
@@ -58,6 +59,8 @@ class TrainRun {
   Status GoOn(CheckpointState& state);
   Status CheckSame(const CheckpointState& state, const DataDigest& data) const;
   std::string Difference(const CheckpointState& state, const DataDigest& data) const;
+  Status TakeBadRecords();
+  Status KeepBadRecords() const;
   void FitToData(CheckpointState& state);
   Status ForgetEnd(const CheckpointState& start) const;
   Status ReportStart(const CheckpointState& start);
@@ -95,7 +98,13 @@ Result<TrainOutcome> TrainRun::Train() {
   RIDGE_RETURN_IF_ERROR(MakeExecutor());
   RIDGE_RETURN_IF_ERROR(OpenFolder());
   RIDGE_RETURN_IF_ERROR(WritePlan());
-  RIDGE_ASSIGN_OR_RETURN(const CheckpointState start, StartState());
+  RIDGE_RETURN_IF_ERROR(TakeBadRecords());
+  const Result<CheckpointState> started = StartState();
+  if (!started.ok()) {
+    RIDGE_RETURN_IF_ERROR(KeepBadRecords());
+    return started.status();
+  }
+  const CheckpointState& start = *started;
   if (resume_) RIDGE_RETURN_IF_ERROR(ForgetEnd(start));
   signals.Ask();
   RIDGE_RETURN_IF_ERROR(ReportStart(start));
@@ -103,6 +112,7 @@ Result<TrainOutcome> TrainRun::Train() {
   if (resume_) resumed = {start.step, start.owed_evaluation.has_value()};
   RunLog log(*folder_, resumed, options_.trace,
              [this](const std::string& text) { observer_.OnWarning(text); });
+  log.KeepBadRecords(data_.bad_records);
   const CheckpointWriter checkpoints(folder_->checkpoints(), options_.keep);
   checkpoints.RemoveTemporaries();
   TrainingLoop loop({&job_, &data_, executor_.get(), &checkpoints, &log, &observer_, start,
@@ -280,13 +290,30 @@ Status TrainRun::WritePlan() {
   return WriteFileAtomically(folder_->File("plan.json"), PlanToJson(summary) + "\n");
 }
 
+// Those that an earlier part of the run found.
+Status TrainRun::TakeBadRecords() {
+  if (!resume_ || !data_.bad_records->skips()) return Status();
+  RIDGE_ASSIGN_OR_RETURN(const std::vector<BadRecord> records,
+                         ReadBadRecords(folder_->File(kBadRecordsFile)));
+  for (const BadRecord& record : records)
+    RIDGE_RETURN_IF_ERROR(data_.bad_records->Add(record.origin, record.reason));
+  return Status();
+}
+
+Status TrainRun::KeepBadRecords() const {
+  const std::vector<BadRecord> records = data_.bad_records->List();
+  if (records.empty()) return Status();
+  return WriteBadRecords(folder_->File(kBadRecordsFile), records);
+}
+
 Result<CheckpointState> TrainRun::StartState() {
   CheckpointState state;
   state.seed = options_.seed;
   state.model = options_.model;
   state.options_json = OptionsToJson(options_);
   state.kernels_sha256 = HashKernelChoices(executor_->program());
-  RIDGE_ASSIGN_OR_RETURN(state.data, DigestData(data_.train, data_.validation, data_.test));
+  RIDGE_ASSIGN_OR_RETURN(state.data,
+                         DigestData(data_.train, data_.validation, data_.test, data_.bad_records));
   state.cpu = machine_.profile.id;
   state.threads = machine_.backend->threads();
   state.ridge_version = kRidgeVersion;
@@ -434,7 +461,7 @@ Result<bool> TrainRun::EvaluateAtEnd(const LoopResult& result, RunSummary& summa
   if (result.evaluation) summary.Add(data_.during_name(), *result.evaluation);
   if (data_.report_set() == data_.eval_set()) return true;
   Evaluator evaluator(*executor_, data_.report_set(), data_.eval_spec, options_.batch,
-                      data_.workers);
+                      data_.workers, data_.bad_records);
   RIDGE_ASSIGN_OR_RETURN(const std::optional<EvalResult> evaluation, evaluator.Run());
   if (!evaluation) return false;
   observer_.OnEvaluation({result.state.step, result.state.position.epoch, "test", *evaluation});

@@ -658,7 +658,7 @@ TEST_F(TrainerTest, ARunAsTheModelGivesItsWeights) {
   request.options.out = folder_.File("fourth");
   request.start_checkpoint = "5";
   EXPECT_EQ(Failure(request).message(),
-            folder_.File("first/checkpoints") + ": no checkpoint '5'; there are 4, 8, 12");
+            folder_.File("first/checkpoints") + ": no checkpoint '5'; there are 4 (best), 8, 12");
 }
 
 TEST_F(TrainerTest, ARunThatBeganWithAnothersWeightsResumesWithoutIt) {

@@ -178,6 +178,7 @@ void TrainingLoop::ReportStep() {
   const auto done = static_cast<double>(state_.step - request_.start.step);
   const auto left = static_cast<double>(data_.total_steps - state_.step);
   report.eta_s = (MonotonicSeconds() - started_s_) / done * left;
+  report.bad_records = data_.bad_records->count();
   request_.observer->OnStep(report);
 }
 
@@ -204,7 +205,7 @@ void TrainingLoop::Report() {
 Status TrainingLoop::Evaluate() {
   if (evaluator_ == nullptr) {
     evaluator_ = std::make_unique<Evaluator>(executor_, data_.eval_set(), data_.eval_spec,
-                                             job_.options.batch, data_.workers);
+                                             job_.options.batch, data_.workers, data_.bad_records);
   }
   RIDGE_ASSIGN_OR_RETURN(const std::optional<EvalResult> evaluation, evaluator_->Run());
   result_.preempted = !evaluation;

@@ -10,6 +10,8 @@
 #include <type_traits>
 
 #include "ridge/core/split.h"
+#include "ridge/data/bad_records.h"
+#include "ridge/data/image/transforms/augmentation.h"
 #include "ridge/learn/loss.h"
 #include "ridge/train/options/option_table.h"
 
@@ -74,12 +76,25 @@ Status CheckSlices(const TrainOptions& o) {
       fmt::format("--slices is {}; it must divide --batch, {}", *slices, o.batch));
 }
 
+Status CheckAugment(const TrainOptions& o) {
+  if (o.augment.empty()) return Status();
+  const auto parsed = Augmentation::Parse(o.augment, o.seed);
+  if (parsed.ok()) return Status();
+  return InvalidArgument(
+      fmt::format("--augment is '{}': {}", o.augment, parsed.status().message()));
+}
+
 Status CheckModelOptions(const TrainOptions& o) {
   if (!o.loss.empty()) {
     if (const Result<LossSpec> loss = ParseLoss(o.loss); !loss.ok()) return loss.status();
   }
   if (const auto dims = ParseDims(o.dims); !dims.ok()) return dims.status();
   RIDGE_RETURN_IF_ERROR(CheckSlices(o));
+  RIDGE_RETURN_IF_ERROR(CheckAugment(o));
+  if (const auto policy = BadRecordsPolicy::Parse(o.bad_records); !policy.ok()) {
+    return InvalidArgument(
+        fmt::format("--bad-records is '{}'; {}", o.bad_records, policy.status().message()));
+  }
   return ParseRecompute(o.recompute).status();
 }
 

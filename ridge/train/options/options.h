@@ -29,6 +29,8 @@ std::string IntervalText(const Interval& interval);  // "100", "600s"
 struct TrainOptions {
   std::string model;
   std::string data;
+  std::string augment;                 // empty, or random transforms: "flip,crop:4"
+  std::string bad_records = "fail";    // or "skip:N", "skip:P%"
   std::string validation;              // empty, a data spec, "auto", or a fraction such as "0.1"
   std::string loss;                    // see loss.h; empty: the model's own
   std::vector<std::string> dims;       // "NAME=N": named dimensions beside the batch

@@ -20,8 +20,10 @@ int64_t SampleBytes(const Source& source) {
 
 class Digester {
  public:
-  explicit Digester(const Source& source)
-      : source_(source), scratch_(static_cast<size_t>(source.scratch_bytes()), 0) {
+  Digester(const Source& source, BadRecords* bad_records)
+      : source_(source),
+        bad_records_(bad_records),
+        scratch_(static_cast<size_t>(source.scratch_bytes()), 0) {
     for (const Field& field : source.fields())
       Add(fmt::format("{} {}\n", field.name, TypeToString(field.type)));
   }
@@ -45,7 +47,13 @@ class Digester {
     const void* data = source_.View(sample, field);
     if (data == nullptr) {
       buffer_.resize(bytes);
-      RIDGE_RETURN_IF_ERROR(source_.Read({sample}, field, scratch_, buffer_.data()));
+      const Status read = source_.Read({sample}, field, scratch_, buffer_.data());
+      const bool skips = bad_records_ != nullptr && bad_records_->skips();
+      if (!read.ok() && skips && IsBadRecord(read)) {
+        Add("bad record");
+        return bad_records_->Add(source_.Origin(sample), read.message());
+      }
+      RIDGE_RETURN_IF_ERROR(read);
       data = buffer_.data();
     }
     Add({static_cast<const char*>(data), bytes});
@@ -53,6 +61,7 @@ class Digester {
   }
 
   const Source& source_;
+  BadRecords* bad_records_;  // or null
   uint32_t crc_ = 0;
   std::string buffer_;
   std::string scratch_;
@@ -61,13 +70,13 @@ class Digester {
 }  // namespace
 
 Result<DataDigest> DigestData(const SourcePtr& train, const SourcePtr& validation,
-                              const SourcePtr& test) {
+                              const SourcePtr& test, const BadRecordsPtr& bad_records) {
   DataDigest digest;
   const std::pair<const char*, const SourcePtr&> parts[] = {
       {"training", train}, {"validation", validation}, {"test", test}};
   for (const auto& [part, source] : parts) {
     if (source == nullptr) continue;
-    RIDGE_ASSIGN_OR_RETURN(const uint32_t crc, Digester(*source).Run());
+    RIDGE_ASSIGN_OR_RETURN(const uint32_t crc, Digester(*source, bad_records.get()).Run());
     digest.push_back({part, source->size(), crc});
   }
   return digest;

@@ -17,9 +17,10 @@ struct SourceDigest {
 using DataDigest = std::vector<SourceDigest>;
 
 // Reads all samples of data up to 256 MiB, which takes less time than loading them, and of larger
-// data as many, evenly spaced.  Each source may be null.  Fails as reading does.
+// data as many, evenly spaced.  Each source may be null.  Samples that are skipped count as bad
+// ones. Fails as reading does.
 Result<DataDigest> DigestData(const SourcePtr& train, const SourcePtr& validation,
-                              const SourcePtr& test);
+                              const SourcePtr& test, const BadRecordsPtr& bad_records = nullptr);
 
 // "csv:a.csv, which has 86 training samples; the run has used 43"; "" when nothing differs, or when
 // `then` is empty (a run of a version without digests).  `name`: the user's data spec.

@@ -7,6 +7,7 @@
 //   model.onnx    when it is an ONNX file, with its external data beside it
 //   preprocessing.json  class names; of tables columns, categories, means; of pictures size and
 //                 normalization (preprocessing_file.h)
+//   bad_records.jsonl  samples that were skipped (bad_records_file.h)
 //   run.lock      held by the process that trains
 #pragma once
 #include <string>

@@ -14,7 +14,7 @@ constexpr TraceTrack kLoop = {0, 0};
 
 RunLog::RunLog(const RunFolder& folder, const std::optional<Resumed>& resumed, bool trace,
                Warn warn)
-    : warn_(std::move(warn)) {
+    : warn_(std::move(warn)), bad_records_path_(folder.File(kBadRecordsFile)) {
   const std::string path = folder.File("metrics.jsonl");
   Result<MetricsWriter> metrics =
       resumed ? MetricsWriter::Resume(path, resumed->step, resumed->evaluation_owed)
@@ -46,7 +46,20 @@ void RunLog::Check(const Status& status) {
   warn_(status.message());
 }
 
+void RunLog::KeepBadRecords(BadRecordsPtr bad_records) {
+  bad_records_ = std::move(bad_records);
+  WriteNewBadRecords();
+}
+
+void RunLog::WriteNewBadRecords() {
+  if (bad_records_ == nullptr || bad_records_->count() == bad_records_written_) return;
+  const std::vector<BadRecord> records = bad_records_->List();
+  Check(WriteBadRecords(bad_records_path_, records));
+  bad_records_written_ = static_cast<int64_t>(records.size());
+}
+
 void RunLog::AddReport(const MetricsReport& report) {
+  WriteNewBadRecords();
   if (metrics_) Check(metrics_->Add(report));
   if (events_ == nullptr) return;
   const std::array<ScalarValue, 3> values = {
@@ -58,6 +71,7 @@ void RunLog::AddReport(const MetricsReport& report) {
 // Every evaluation during training has the tag `validation`, so that charts of runs with and
 // without a validation set overlap; one on the test set also has the tag `test`.
 void RunLog::AddEvaluation(const MetricsReport& report) {
+  WriteNewBadRecords();
   if (metrics_) Check(metrics_->Add(report));
   if (events_ == nullptr) return;
   for (const std::string tag : {"validation", "test"}) {
@@ -96,6 +110,7 @@ void RunLog::Flush() {
 }
 
 void RunLog::Close() {
+  WriteNewBadRecords();
   if (metrics_) Check(metrics_->Close());
   if (events_ != nullptr) Check(events_->Close());
   if (trace_ != nullptr) Check(trace_->Close());

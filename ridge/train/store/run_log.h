@@ -11,6 +11,7 @@
 #include "ridge/observe/metrics.h"
 #include "ridge/observe/trace.h"
 #include "ridge/runtime/executor.h"
+#include "ridge/train/store/bad_records_file.h"
 #include "ridge/train/store/run_folder.h"
 
 namespace ridge {
@@ -24,6 +25,9 @@ class RunLog {
     bool evaluation_owed = false;  // so is the evaluation at that step
   };
   RunLog(const RunFolder& folder, const std::optional<Resumed>& resumed, bool trace, Warn warn);
+
+  // Keeps bad_records.jsonl: written by AddReport, AddEvaluation and Close when there are more.
+  void KeepBadRecords(BadRecordsPtr bad_records);
 
   void AddReport(const MetricsReport& report);
   void AddEvaluation(const MetricsReport& report);  // with evaluation_loss set
@@ -39,12 +43,16 @@ class RunLog {
  private:
   void Check(const Status& status);
   void OpenTrace(const std::string& path);
+  void WriteNewBadRecords();
 
   Warn warn_;
   std::optional<MetricsWriter> metrics_;
   std::unique_ptr<EventWriter> events_;
   std::unique_ptr<TraceWriter> trace_;
   std::string last_warning_;
+  const std::string bad_records_path_;
+  BadRecordsPtr bad_records_;  // or null
+  int64_t bad_records_written_ = 0;
 };
 
 }  // namespace ridge

@@ -1,0 +1,36 @@
+// AugmentSource: a source whose pictures are changed at random, as functions of (seed, epoch,
+// index): for training sets alone.
+#pragma once
+#include "ridge/data/image/transforms/augmentation.h"
+#include "ridge/data/source.h"
+
+namespace ridge {
+
+class AugmentSource : public Source {
+ public:
+  // Of the field `image`, or another name of its group.  Fails with kInvalidData when it is not
+  // u8[H,W], u8[H,W,1] or u8[H,W,3].
+  static Result<SourcePtr> Create(SourcePtr source, Augmentation augmentation);
+
+  Status Read(SampleAt at, int field, std::span<char> scratch, void* out) const override;
+  int64_t scratch_bytes() const override;
+  int64_t heap_bytes() const override { return source_->heap_bytes(); }
+  bool reads_slowly() const override { return true; }
+  const void* View(int64_t index, int field) const override;
+  std::string Origin(int64_t index) const override { return source_->Origin(index); }
+  int64_t resident_bytes() const override { return source_->resident_bytes(); }
+  const Source* storage() const override { return source_->storage(); }
+
+ private:
+  AugmentSource(SourcePtr source, Augmentation augmentation, int field, const PictureShape& shape);
+  bool cuts_itself() const { return augmentation_.crops() && !source_->reads_crops(); }
+  ResizeCall WholeCall() const;
+  Status ReadCrop(SampleAt at, std::span<char> scratch, uint8_t* out) const;
+
+  const SourcePtr source_;
+  const Augmentation augmentation_;
+  const int picture_;  // the field
+  const PictureShape shape_;
+};
+
+}  // namespace ridge

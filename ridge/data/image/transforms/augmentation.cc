@@ -1,0 +1,118 @@
+#include "ridge/data/image/transforms/augmentation.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+
+#include "ridge/core/split.h"
+
+namespace ridge {
+namespace {
+
+std::string Names() {
+  std::string names;
+  for (const PictureTransform& transform : PictureTransforms())
+    names += fmt::format("{}{}", names.empty() ? "" : ", ", transform.form);
+  return names;
+}
+
+Result<const PictureTransform*> FindTransform(std::string_view name) {
+  for (const PictureTransform& transform : PictureTransforms()) {
+    if (transform.name == name) return &transform;
+  }
+  return InvalidArgument(fmt::format("'{}' is none of {}", name, Names()));
+}
+
+Status WrongNumber(const PictureTransform& transform, std::string_view text,
+                   const NumberRange& range) {
+  return InvalidArgument(fmt::format("'{}' in {} must be {} from {} to {}", text, transform.form,
+                                     range.whole ? "a whole number" : "a number", range.least,
+                                     range.most));
+}
+
+Result<double> ParseNumber(const PictureTransform& transform, std::string_view text,
+                           const NumberRange& range) {
+  double number = 0;
+  const auto [rest, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  const bool read = error == std::errc() && rest == text.data() + text.size();
+  const bool inside = read && number >= range.least && number <= range.most;
+  if (!inside || (range.whole && number != std::floor(number)))
+    return WrongNumber(transform, text, range);
+  return number;
+}
+
+// "crop:4" without its name.
+Result<TransformNumbers> ParseNumbers(const PictureTransform& transform,
+                                      const std::vector<std::string_view>& words) {
+  const auto given = static_cast<int>(words.size()) - 1;
+  if (given < transform.required || given > transform.count) {
+    return InvalidArgument(
+        fmt::format("{} has {} numbers; its form is {}", transform.name, given, transform.form));
+  }
+  TransformNumbers numbers{};
+  for (int i = 0; i < transform.count; ++i) {
+    const auto at = static_cast<size_t>(i);
+    numbers[at] = transform.ranges[at].by_default;
+    if (i >= given) continue;
+    RIDGE_ASSIGN_OR_RETURN(numbers[at],
+                           ParseNumber(transform, words[at + 1], transform.ranges[at]));
+  }
+  return numbers;
+}
+
+}  // namespace
+
+Result<Augmentation> Augmentation::Parse(const std::string& text, uint64_t seed) {
+  Augmentation augmentation;
+  for (const std::string_view part : SplitAt(text, ',')) {
+    const std::vector<std::string_view> words = SplitAt(part, ':');
+    Stage stage;
+    RIDGE_ASSIGN_OR_RETURN(stage.transform, FindTransform(words[0]));
+    RIDGE_ASSIGN_OR_RETURN(stage.numbers, ParseNumbers(*stage.transform, words));
+    if (stage.transform->apply == nullptr && !augmentation.stages_.empty())
+      return InvalidArgument(fmt::format("{} must come first", stage.transform->name));
+    const auto before =
+        std::count_if(augmentation.stages_.begin(), augmentation.stages_.end(),
+                      [&](const Stage& other) { return other.transform == stage.transform; });
+    stage.key = {seed, StableHash(fmt::format("augment {} {}", stage.transform->name, before))};
+    augmentation.stages_.push_back(stage);
+  }
+  return augmentation;
+}
+
+bool Augmentation::crops() const { return stages_.front().transform->apply == nullptr; }
+
+CropDraw Augmentation::Crop(int64_t epoch, int64_t sample) const {
+  const Stage& stage = stages_.front();
+  CropDraw crop;
+  crop.least_area = stage.numbers[0];
+  crop.most_area = std::max(stage.numbers[0], stage.numbers[1]);
+  crop.key = stage.key;
+  crop.key.step = static_cast<uint32_t>(epoch);
+  crop.sample = sample;
+  return crop;
+}
+
+int64_t Augmentation::scratch_bytes(const PictureShape& shape) const {
+  int64_t bytes = 0;
+  for (const Stage& stage : stages_) {
+    if (stage.transform->scratch_bytes != nullptr)
+      bytes = std::max(bytes, stage.transform->scratch_bytes(shape, stage.numbers));
+  }
+  return bytes;
+}
+
+void Augmentation::Apply(const PictureShape& shape, int64_t epoch, int64_t sample,
+                         std::span<char> scratch, uint8_t* pixels) const {
+  for (const Stage& stage : stages_) {
+    if (stage.transform->apply == nullptr) continue;
+    RandomKey key = stage.key;
+    key.step = static_cast<uint32_t>(epoch);
+    TransformDraws draws(key, sample);
+    stage.transform->apply(shape, stage.numbers, draws, scratch, pixels);
+  }
+}
+
+}  // namespace ridge

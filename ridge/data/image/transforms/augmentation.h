@@ -1,0 +1,37 @@
+// Augmentation: random transforms in a row, "flip,crop:4".
+//
+// Each stage draws with the key (seed, its name and how often the name came before), so that a
+// further stage changes nothing of the others.  Thread-safe.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "ridge/core/status.h"
+#include "ridge/data/image/transforms/random_box.h"
+
+namespace ridge {
+
+class Augmentation {
+ public:
+  // Fails with kInvalidArgument for unknown names, wrong numbers, and an rrc that is not first; the
+  // message is the bare reason.
+  static Result<Augmentation> Parse(const std::string& text, uint64_t seed);
+
+  bool crops() const;                                      // the first stage is rrc
+  CropDraw Crop(int64_t epoch, int64_t sample) const;      // REQUIRES: crops()
+  int64_t scratch_bytes(const PictureShape& shape) const;  // of Apply
+  // All stages but rrc.
+  void Apply(const PictureShape& shape, int64_t epoch, int64_t sample, std::span<char> scratch,
+             uint8_t* pixels) const;
+
+ private:
+  struct Stage {
+    const PictureTransform* transform = nullptr;
+    TransformNumbers numbers{};
+    RandomKey key;  // without the epoch
+  };
+
+  std::vector<Stage> stages_;
+};
+
+}  // namespace ridge
