@@ -23,7 +23,7 @@ RANK = {
     "cli": 7, "python": 7,
 }
 ROOMS = {"train": ["options", "store", "load", "job", "loop"]}
-LEAVES = {"data": {"image"}}
+LEAVES = {"data": {"image", "text"}}
 SUFFIXES = {".h", ".cc", ".cu", ".cuh", ".def"}
 INCLUDE = re.compile(r'\s*#\s*include\s*"ridge/(\w+)/([^"]+)"')
 
