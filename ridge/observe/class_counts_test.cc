@@ -62,7 +62,7 @@ TEST(ClassCountsTest, TheMostConfidentErrorsComeFirst) {
   ASSERT_EQ(counts.wrong().size(), ClassCounts::kMostWrong);
   EXPECT_EQ(counts.wrong()[0].index, 29);
   EXPECT_EQ(counts.wrong()[0].said, 1);
-  EXPECT_DOUBLE_EQ(counts.wrong()[19].probability, 1 / (1 + std::exp(-10.0)));
+  EXPECT_DOUBLE_EQ(counts.wrong()[19].probability, 1 / (1 + std::exp(-15.0)));
 }
 
 TEST(ClassCountsTest, TheLabelIsAmongTheFiveLargest) {
