@@ -14,6 +14,8 @@ constexpr int kNone = -1;
 constexpr std::string_view kImageNames[] = {"image",  "images", "x",       "input",
                                             "inputs", "data",   "features"};
 constexpr std::string_view kLabelNames[] = {"label", "labels", "y", "target", "targets"};
+constexpr std::string_view kTokenNames[] = {"input_ids", "tokens", "token_ids", "ids"};
+constexpr std::string_view kMaskNames[] = {"attention_mask", "mask"};
 
 bool Holds(std::span<const std::string_view> names, const std::string& name) {
   return std::find(names.begin(), names.end(), name) != names.end();
@@ -23,6 +25,8 @@ bool Holds(std::span<const std::string_view> names, const std::string& name) {
 std::span<const std::string_view> GroupOf(const std::string& name) {
   if (Holds(kImageNames, name)) return kImageNames;
   if (Holds(kLabelNames, name)) return kLabelNames;
+  if (Holds(kTokenNames, name)) return kTokenNames;
+  if (Holds(kMaskNames, name)) return kMaskNames;
   return {};
 }
 

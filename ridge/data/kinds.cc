@@ -7,6 +7,7 @@
 #include "ridge/data/image_folder.h"
 #include "ridge/data/npz_source.h"
 #include "ridge/data/synthetic.h"
+#include "ridge/data/text_data.h"
 
 namespace ridge {
 namespace {
@@ -31,6 +32,7 @@ constexpr DataKind kKinds[] = {
     {"csv", "FILE", OpenCsv, nullptr},
     {"tfrecord", "FILES", OpenTfRecord, TfRecordFacts},
     {"tar", "FILES", OpenWebDataset, WebDatasetFacts},
+    {"text", "FILES", OpenText, TextFacts},
 };
 
 }  // namespace

@@ -70,10 +70,17 @@ struct PicturePreprocessing {
   bool operator==(const PicturePreprocessing&) const = default;
 };
 
+struct TextPreprocessing {
+  std::string kind;                // of tokenizer: "wordpiece", "bytes", ...
+  std::vector<std::string> files;  // paths of the tokenizer's, all of one folder; none: bytes
+  bool operator==(const TextPreprocessing&) const = default;
+};
+
 struct Preprocessing {
   std::vector<std::string> classes;  // class i is called classes[i]; empty: they have no names
   std::optional<TablePreprocessing> table;
   std::optional<PicturePreprocessing> pictures;
+  std::optional<TextPreprocessing> text;
   bool operator==(const Preprocessing&) const = default;
 };
 

@@ -153,6 +153,7 @@ Result<JobData> OpenJobData(const TrainOptions& options, const Graph& forward,
                             std::shared_ptr<const Preprocessing> preprocessing) {
   DataOptions data_options = DataOptionsOf(forward, facts, options.seed);
   data_options.preprocessing = std::move(preprocessing);
+  data_options.hold_out = HeldOutFraction(options.validation).value_or(0);
   RIDGE_ASSIGN_OR_RETURN(data_options.bad_records, MakeBadRecords(options, opened));
   DataSplits splits;
   if (opened) splits = *opened;

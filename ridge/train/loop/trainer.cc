@@ -271,10 +271,8 @@ Status TrainRun::OpenFolder() {
     RIDGE_RETURN_IF_ERROR(WriteFileAtomically(folder_->File("model.ridge"), PrintGraph(graph)));
   }
   if (IsOnnxFile(options_.model)) RIDGE_RETURN_IF_ERROR(KeepOnnx(source_, notes_, folder_->path()));
-  if (data_.preprocessing != nullptr) {
-    RIDGE_RETURN_IF_ERROR(WriteFileAtomically(folder_->File(kPreprocessingFile),
-                                              PreprocessingToJson(*data_.preprocessing)));
-  }
+  if (data_.preprocessing != nullptr)
+    RIDGE_RETURN_IF_ERROR(WritePreprocessing(folder_->path(), *data_.preprocessing));
   if (options_.kernels == "tuned") {
     const KernelTimes times{machine_.profile.id, /*library=*/"", /*made_at=*/"", machine_.kernel_s};
     RIDGE_RETURN_IF_ERROR(

@@ -12,6 +12,7 @@
 namespace ridge {
 namespace {
 
+namespace fs = std::filesystem;
 using PreprocessingJson = nlohmann::ordered_json;
 
 constexpr int kFormatVersion = 1;
@@ -131,6 +132,23 @@ PicturePreprocessing ReadPictures(const PreprocessingJson& json) {
   return pictures;
 }
 
+// The run keeps the files in a folder of its own: only their names are here.
+PreprocessingJson TextJson(const TextPreprocessing& text) {
+  PreprocessingJson files = PreprocessingJson::array();
+  for (const std::string& path : text.files) files.push_back(fs::path(path).filename().string());
+  return {{"tokenizer", text.kind}, {"files", files}};
+}
+
+TextPreprocessing ReadText(const PreprocessingJson& json) {
+  TextPreprocessing text = {json.at("tokenizer").get<std::string>(),
+                            json.at("files").get<std::vector<std::string>>()};
+  for (const std::string& file : text.files) {
+    if (file.empty() || file.find('/') != std::string::npos || file == "..")
+      throw std::out_of_range(fmt::format("'{}' is no name of a tokenizer's file", file));
+  }
+  return text;
+}
+
 }  // namespace
 
 std::string PreprocessingToJson(const Preprocessing& preprocessing) {
@@ -138,6 +156,7 @@ std::string PreprocessingToJson(const Preprocessing& preprocessing) {
   if (!preprocessing.classes.empty()) json["classes"] = preprocessing.classes;
   if (preprocessing.table) json["table"] = TableJson(*preprocessing.table);
   if (preprocessing.pictures) json["pictures"] = PicturesJson(*preprocessing.pictures);
+  if (preprocessing.text) json["text"] = TextJson(*preprocessing.text);
   return json.dump(1, ' ', false, PreprocessingJson::error_handler_t::replace) + "\n";
 }
 
@@ -154,6 +173,7 @@ Result<Preprocessing> PreprocessingFromJson(const std::string& text, const std::
       preprocessing.classes = json.at("classes").get<std::vector<std::string>>();
     if (json.contains("table")) preprocessing.table = ReadTable(json.at("table"));
     if (json.contains("pictures")) preprocessing.pictures = ReadPictures(json.at("pictures"));
+    if (json.contains("text")) preprocessing.text = ReadText(json.at("text"));
     return preprocessing;
   } catch (const std::exception& error) {
     return Status(ErrorCode::kInvalidData,
@@ -167,8 +187,27 @@ Result<std::shared_ptr<const Preprocessing>> PreprocessingOf(const Run& run) {
   if (!std::filesystem::exists(file, error)) return std::shared_ptr<const Preprocessing>();
   RIDGE_ASSIGN_OR_RETURN(const std::string text, ReadFile(file, kMostPreprocessingBytes));
   RIDGE_ASSIGN_OR_RETURN(Preprocessing preprocessing, PreprocessingFromJson(text, file));
+  if (preprocessing.text) {
+    for (std::string& path : preprocessing.text->files)
+      path = run.File(std::string(kTokenizerFolder) + "/" + path);
+  }
   return std::shared_ptr<const Preprocessing>(
       std::make_shared<Preprocessing>(std::move(preprocessing)));
+}
+
+Status WritePreprocessing(const std::string& folder, const Preprocessing& preprocessing) {
+  if (preprocessing.text && !preprocessing.text->files.empty()) {
+    const std::string tokenizer = folder + "/" + kTokenizerFolder;
+    std::error_code error;
+    fs::create_directories(tokenizer, error);
+    for (const std::string& path : preprocessing.text->files) {
+      const std::string copy = tokenizer + "/" + fs::path(path).filename().native();
+      if (fs::equivalent(path, copy, error)) continue;
+      RIDGE_ASSIGN_OR_RETURN(const std::string bytes, ReadFile(path));
+      RIDGE_RETURN_IF_ERROR(WriteFileAtomically(copy, bytes));
+    }
+  }
+  return WriteFileAtomically(folder + "/" + kPreprocessingFile, PreprocessingToJson(preprocessing));
 }
 
 }  // namespace ridge

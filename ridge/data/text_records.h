@@ -1,0 +1,22 @@
+// Text records: the pieces of a file that become samples.
+#pragma once
+#include <functional>
+#include <string>
+#include <string_view>
+
+#include "ridge/core/status.h"
+
+namespace ridge {
+
+using RecordVisitor = std::function<Status(std::string_view record, int64_t line)>;
+
+// Calls `visit` for each record of a plain or gzip file; `line` is its first, from 1.
+// `form`: "line", "paragraph" (empty lines cut), "file", else the line that cuts, as "%".
+// White space around a record goes, but for "file"; empty ones are left out.
+// Fails with kInvalidData, also for a record above 256 MiB.
+Status ForEachRecord(const std::string& path, const std::string& form, const RecordVisitor& visit);
+
+// Without white space of ASCII at both ends.
+std::string_view Trimmed(std::string_view text);
+
+}  // namespace ridge
