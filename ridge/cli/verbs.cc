@@ -57,7 +57,7 @@ const std::vector<Verb>& Verbs() {
        "ridge run net.ridge --inputs in.npz --outputs out.npz --dim sequence=128",
        AddRun},
       {"generate", "Writes text with a language model, token by token",
-       "ridge generate runs/gpt-1 --ids 3,1,4 --tokens 100\n"
+       "ridge generate runs/gpt-1 'Once upon a time' --tokens 100\n"
        "ridge generate gpt2 --weights gpt2.safetensors --ids 464,2068 --temperature 0.8 --top-p "
        "0.9",
        AddGenerate},

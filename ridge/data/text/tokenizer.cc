@@ -75,6 +75,9 @@ TokenizerPtr ByteTokenizer() {
     parts.kind = "bytes";
     parts.vocab = 256 + kFirstByte;
     parts.end = 1;
+    parts.table.pieces.resize(static_cast<size_t>(parts.vocab));
+    for (int byte = 0; byte < 256; ++byte)
+      parts.table.pieces[static_cast<size_t>(byte + kFirstByte)] = static_cast<char>(byte);
     return std::make_shared<const Tokenizer>(std::move(parts));
   }();
   return bytes;

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "ridge/data/text/added_tokens.h"
+#include "ridge/data/text/decode.h"
 #include "ridge/data/text/model.h"
 #include "ridge/data/text/normalize.h"
 #include "ridge/data/text/split.h"
@@ -34,6 +35,7 @@ struct TokenizerParts {
   TokenId end = -1;         // separates documents; -1: there is none
   int64_t most_tokens = 0;  // of a sequence, as the file says; 0: it does not
   bool pads_left = false, cuts_left = false;
+  PieceTable table;
 };
 
 class Tokenizer {
@@ -46,6 +48,9 @@ class Tokenizer {
 
   // As the model takes a sequence: framed, and cut to `most` tokens in all where it is longer.
   std::vector<TokenId> EncodeFramed(std::string_view text, int64_t most) const;
+
+  // DecodePieces of this tokenizer.
+  std::string Decode(std::span<const TokenId> ids) const { return DecodePieces(parts_.table, ids); }
 
   const std::string& kind() const { return parts_.kind; }
   int64_t vocab() const { return parts_.vocab; }

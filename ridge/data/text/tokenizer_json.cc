@@ -533,6 +533,48 @@ TokenId FirstOf(const At& root, const TokenizerParts& parts,
   return missing;
 }
 
+// Whether a part, or one that it is a sequence of, is of this type.
+bool HasPart(const Json& part, const char* type) {
+  if (!part.is_structured()) return false;
+  if (part.is_object() && part.contains("type") && part.at("type") == type) return true;
+  return std::any_of(part.begin(), part.end(),
+                     [&](const Json& inner) { return HasPart(inner, type); });
+}
+
+Joining JoiningOf(const Json& json, const TokenizerParts& parts) {
+  if (parts.kind == "wordpiece") return Joining::kWordPieces;
+  for (const char* key : {"pre_tokenizer", "normalizer", "decoder"}) {
+    if (!json.contains(key)) continue;
+    if (HasPart(json.at(key), "ByteLevel")) return Joining::kByteLevel;
+    if (HasPart(json.at(key), "Metaspace") || HasPart(json.at(key), "ByteFallback"))
+      return Joining::kMetaspace;
+  }
+  return Joining::kPlain;
+}
+
+void SetPiece(const std::string& piece, TokenId id, TokenizerParts& parts) {
+  std::vector<std::string>& pieces = parts.table.pieces;
+  if (static_cast<size_t>(id) >= pieces.size()) pieces.resize(static_cast<size_t>(id) + 1);
+  pieces[static_cast<size_t>(id)] = piece;
+}
+
+// REQUIRES: the vocabulary and the added tokens are checked.
+void ReadPieces(const Json& json, TokenizerParts& parts) {
+  parts.table.joining = JoiningOf(json, parts);
+  const Json& vocab = json.at("model").at("vocab");
+  if (vocab.is_object()) {
+    for (const auto& [piece, id] : vocab.items()) SetPiece(piece, id.get<TokenId>(), parts);
+  } else {
+    for (size_t id = 0; id < vocab.size(); ++id)
+      SetPiece(vocab[id][0].get<std::string>(), static_cast<TokenId>(id), parts);
+  }
+  if (!json.contains("added_tokens") || !json.at("added_tokens").is_array()) return;
+  for (const Json& token : json.at("added_tokens")) {
+    const std::string content = token.at("content").get<std::string>();
+    SetPiece(content, parts.model->Find(content).value_or(token.at("id").get<TokenId>()), parts);
+  }
+}
+
 TokenizerParts Read(const Json& json) {
   TokenizerParts parts;
   const At root{&json, ""};
@@ -547,6 +589,7 @@ TokenizerParts Read(const Json& json) {
   parts.pad = FirstOf(root, parts, {"[PAD]", "<pad>", "<|pad|>", "<|endoftext|>"},
                       std::max<TokenId>(0, parts.end));
   ReadLimits(root, parts);
+  ReadPieces(json, parts);
   return parts;
 }
 

@@ -130,5 +130,16 @@ TEST(UnicodeTest, CompositionInvertsDecomposition) {
   }
 }
 
+TEST(Decode, GivesTheTextBack) {
+  const std::string text = "Zwölf Boxkämpfer \n\xF0\x9F\x98\x80";
+  EXPECT_EQ(ByteTokenizer()->Decode(ByteTokenizer()->Encode(text)), text);
+  const PieceTable words = {Joining::kWordPieces, {"un", "##believ", "##able", "", "!"}};
+  EXPECT_EQ(DecodePieces(words, std::vector<TokenId>{0, 1, 2, 4, 9, -1}), " unbelievable !");
+  const PieceTable bytes = {Joining::kByteLevel, {"\xC4\xA0you", "\xC3\x83", "\xC2\xB6"}};
+  EXPECT_EQ(DecodePieces(bytes, std::vector<TokenId>{0, 1, 2}), " you\xC3\xB6");
+  const PieceTable marks = {Joining::kMetaspace, {"\xE2\x96\x81one", "<0x0A>", "<0xZZ>"}};
+  EXPECT_EQ(DecodePieces(marks, std::vector<TokenId>{0, 1, 2}), " one\n<0xZZ>");
+}
+
 }  // namespace
 }  // namespace ridge
