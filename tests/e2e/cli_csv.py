@@ -1,12 +1,10 @@
 """Tables as people have them: words, categories, empty cells; the run keeps what became of them."""
 import json
 import os
-import re
 import shutil
-import subprocess
 import unittest
 
-from _ridge import RIDGE, SOURCE, RidgeTest, environment
+from _ridge import RidgeTest
 
 # Three sorts of flowers that differ in both columns.
 SORTS = {"setosa": (1.5, "short"), "virginica": (5.5, "long"), "versicolor": (4.0, "medium")}
@@ -105,19 +103,6 @@ class Tables(RidgeTest):
         self.write("more.csv", "a,b,y\n1,2,0\n1,2,7\n")
         self.refused(4, "csv:more.csv: field 'label' has label 7; the model has 2 classes, 0 to 1",
                      "eval", "run", "--data", "csv:more.csv")
-
-
-class Recipe(RidgeTest):
-    def test_every_command_of_the_recipe_runs_as_it_stands(self):
-        with open(os.path.join(SOURCE, "docs/recipes/csv-with-words.md"), encoding="utf-8") as file:
-            script = "".join(re.findall(r"```sh\n(.*?)```", file.read(), re.DOTALL))
-        self.assertLessEqual(len(re.findall(r"^(?:ridge|cat) ", script, re.MULTILINE)), 6)
-        path = os.path.dirname(RIDGE) + os.pathsep + os.environ["PATH"]
-        done = subprocess.run(["bash", "-e"], input=script, cwd=self.folder, text=True,
-                              env=environment({"PATH": path}), capture_output=True, timeout=300,
-                              check=False)
-        self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertRegex(done.stdout, r"accuracy [0-9.]+ %, loss [0-9.]+ \(60 samples")
 
 
 if __name__ == "__main__":
