@@ -37,6 +37,11 @@ const std::vector<Verb>& Verbs() {
        "ridge train --resume               continues the newest run\n"
        "ridge train --resume runs/cnn-1 --epochs 10     trains a finished run further",
        AddTrain},
+      {"data", "Shows what is in a data set: counts, ranges, duplicates, bad samples",
+       "ridge data photos\n"
+       "ridge data csv:table.csv\n"
+       "ridge data images:photos --all --json",
+       AddData},
       {"plan", "Prints what a training would need, without running it",
        "ridge plan cnn --batch 1024\n"
        "ridge plan resnet18 --batch 16 --fit 2GiB\n"

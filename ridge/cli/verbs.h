@@ -30,6 +30,7 @@ VerbBody AddBenchRun(CLI::App& app);
 VerbBody AddBenchSuite(CLI::App& app);
 VerbBody AddCompare(CLI::App& app);
 VerbBody AddCompletion(CLI::App& app);
+VerbBody AddData(CLI::App& app);
 VerbBody AddDoctor(CLI::App& app);
 VerbBody AddEval(CLI::App& app);
 VerbBody AddExport(CLI::App& app);

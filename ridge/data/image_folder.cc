@@ -394,6 +394,12 @@ Result<DataFacts> ImageFolderFacts(const std::string& name, const std::string& t
   return facts;
 }
 
+Result<ImageHeader> ReadPictureHeader(const std::string& path) {
+  RIDGE_ASSIGN_OR_RETURN(const OpenFile file, OpenPicture(path));
+  std::vector<char> buffer;
+  return ReadHeader(path, file, buffer);
+}
+
 bool IsPictureFile(const std::string& path) { return IsPictureName(path); }
 
 Result<std::vector<std::string>> FindPictures(const std::string& folder) {

@@ -17,6 +17,7 @@
 #include <string>
 #include <vector>
 
+#include "ridge/data/image/header.h"
 #include "ridge/data/source.h"
 
 namespace ridge {
@@ -32,6 +33,9 @@ Result<DataSplits> OpenImageFolder(const std::string& name, const std::string& a
 // when the argument has a size.  Reads the names of the classes only.  Fails as OpenImageFolder.
 Result<DataFacts> ImageFolderFacts(const std::string& name, const std::string& argument,
                                    const DataOptions& options);
+
+// What the first bytes of the file tell.  Fails with kInvalidData.
+Result<ImageHeader> ReadPictureHeader(const std::string& path);
 
 // Whether the name has the suffix of a picture.
 bool IsPictureFile(const std::string& path);

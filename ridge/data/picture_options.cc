@@ -131,7 +131,11 @@ Status TakePictureOption(const std::string& spec, const std::string& key, const 
 
 Result<PicturePreprocessing> PlanPictures(const std::string& spec, const PictureOptions& options,
                                           const DataOptions& data) {
-  const std::optional<PictureTarget> target = FindTarget(options, data);
+  constexpr int64_t kSizeWithoutModel = 224;
+  PictureOptions sized = options;
+  if (data.model_inputs.empty() && !FindTarget(options, data))
+    sized.size = ImageSize{kSizeWithoutModel, kSizeWithoutModel};
+  const std::optional<PictureTarget> target = FindTarget(sized, data);
   if (!target) {
     return InvalidArgument(fmt::format(
         "data '{}': no size is given, and the model has no image of 1 or 3 channels that says one. "

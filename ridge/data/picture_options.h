@@ -26,8 +26,9 @@ const std::vector<std::string>& PictureKeys();
 Status TakePictureOption(const std::string& spec, const std::string& key, const std::string& value,
                          PictureOptions& options);
 
-// What becomes of each picture.  Fails with kInvalidArgument when nothing says a size, or when
-// means are given for other channels than the pictures have.
+// What becomes of each picture; 224x224 where no model is known and nothing says a size.  Fails
+// with kInvalidArgument when the model says none, or when means are given for other channels than
+// the pictures have.
 Result<PicturePreprocessing> PlanPictures(const std::string& spec, const PictureOptions& options,
                                           const DataOptions& data);
 

@@ -183,5 +183,31 @@ class Images(RidgeTest):
                      "eval", "run", "--data", "images:foreign")
 
 
+class DataVerb(RidgeTest):
+    """`ridge data`: what is there, before a training."""
+
+    def test_pictures_are_counted_and_bad_ones_named(self):
+        for kind, names in {"cat": ["420.jpg", "444.jpg"], "dog": ["grey.jpg"]}.items():
+            os.makedirs(self.path(f"photos/{kind}"))
+            for name in names:
+                shutil.copy(os.path.join(GOLDEN, name), self.path(f"photos/{kind}/{name}"))
+        shutil.copy(os.path.join(GOLDEN, "420.jpg"), self.path("photos/dog/again.jpg"))
+        with open(os.path.join(GOLDEN, "444.jpg"), "rb") as file:
+            self.write("photos/dog/cut.jpg", file.read()[:-400])
+        found = json.loads(self.ok("data", "images:photos", "--json"))
+        training = found["sets"][0]
+        self.assertEqual(training["samples"], 5)
+        self.assertEqual([(c["name"], c["samples"]) for c in training["classes"]],
+                         [("cat", 2), ("dog", 3)])
+        self.assertEqual(training["pictures"]["formats"], {"JPEG": 5})
+        self.assertEqual([bad["sample"] for bad in training["bad"]], ["photos/dog/cut.jpg"])
+        self.assertEqual(found["duplicates"][0]["first"],
+                         [["photos/dog/again.jpg", "photos/cat/420.jpg"]])
+        text = self.ok("data", "images:photos")
+        self.assertIn("1 sample of the training set equals an earlier one, 1 with another label:\n"
+                      "  photos/dog/again.jpg = photos/cat/420.jpg\n", text)
+        self.assertIn("Cannot be read\n  photos/dog/cut.jpg: its JPEG data is damaged", text)
+
+
 if __name__ == "__main__":
     unittest.main()

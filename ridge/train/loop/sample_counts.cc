@@ -172,7 +172,9 @@ Result<std::optional<Thumbnail>> ReadThumbnail(const Source& source, int64_t ind
     const std::optional<ThumbnailShape> shape = ShapeOf(type);
     if (!shape || type.elements() == 0) continue;
     std::vector<uint8_t> pixels(static_cast<size_t>(type.elements()));
-    RIDGE_RETURN_IF_ERROR(source.ReadOne(index, static_cast<int>(f), pixels.data()));
+    const Status read = source.ReadOne(index, static_cast<int>(f), pixels.data());
+    if (IsBadRecord(read)) return {std::nullopt};  // a run that skips it has evaluated another one
+    RIDGE_RETURN_IF_ERROR(read);
     return {Shrunk(*shape, pixels)};
   }
   return {std::nullopt};

@@ -1,0 +1,231 @@
+// `ridge data`: what is in a data set before a model sees it.
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "ridge/cli/exit_codes.h"
+#include "ridge/cli/flags.h"
+#include "ridge/cli/output.h"
+#include "ridge/cli/verbs.h"
+#include "ridge/core/threads.h"
+#include "ridge/core/units.h"
+#include "ridge/data/survey.h"
+#include "ridge/report/bar_chart.h"
+#include "ridge/report/table.h"
+
+namespace ridge::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr size_t kMostClasses = 40;  // bars; more are in the JSON
+constexpr size_t kMostBad = 10;
+constexpr double kImbalance = 10;  // largest class over smallest from where it is told
+
+struct DataVerb {
+  std::optional<std::string> spec;
+  OutputFlags output;
+  bool all = false;
+  bool json = false;
+};
+
+std::string Number(double value) { return fmt::format("{:.4g}", value); }
+
+void PrintSets(const DataSurvey& survey, const Terminal& terminal) {
+  Table table(
+      {{"set"}, {"samples", Align::kRight}, {"read", Align::kRight}, {"bad", Align::kRight}});
+  for (const SetSurvey& set : survey.sets) {
+    table.AddRow({set.name, FormatInteger(set.samples), FormatInteger(set.read),
+                  FormatInteger(static_cast<int64_t>(set.bad.size()))});
+  }
+  PrintData(table.ToText(terminal));
+}
+
+void PrintClasses(const SetSurvey& set, const Terminal& terminal) {
+  if (set.classes.empty()) return;
+  std::vector<Bar> bars;
+  for (const ClassCount& one : set.classes) {
+    if (bars.size() == kMostClasses) break;
+    bars.push_back({one.name, static_cast<double>(one.samples), FormatInteger(one.samples)});
+  }
+  PrintData(fmt::format("\nClasses of the {} set\n", set.name));
+  PrintData(BarChart(bars, terminal));
+  if (set.classes.size() > bars.size())
+    PrintData(fmt::format("  {} more: --json\n", set.classes.size() - bars.size()));
+  const auto fewer = [](const ClassCount& a, const ClassCount& b) { return a.samples < b.samples; };
+  const auto [least, most] = std::minmax_element(set.classes.begin(), set.classes.end(), fewer);
+  if (static_cast<double>(most->samples) < kImbalance * static_cast<double>(least->samples)) return;
+  PrintData(fmt::format("  '{}' has {} and '{}' {}: accuracy alone says little here\n", most->name,
+                        FormatCountOf(most->samples, "sample"), least->name, least->samples));
+}
+
+void PrintFields(const SetSurvey& set, const Terminal& terminal) {
+  Table table({{"field"},
+               {"type"},
+               {"least", Align::kRight},
+               {"largest", Align::kRight},
+               {"mean", Align::kRight},
+               {"deviation", Align::kRight},
+               {"not finite", Align::kRight}});
+  for (const FieldSurvey& field : set.fields) {
+    table.AddRow({field.field.name, TypeToString(field.field.type), Number(field.least),
+                  Number(field.most), Number(field.mean), Number(field.deviation),
+                  FormatInteger(field.not_finite)});
+  }
+  PrintData(fmt::format("\nFields of the {} set\n", set.name));
+  PrintData(table.ToText(terminal));
+}
+
+std::string ColumnRange(const ColumnSurvey& column) {
+  if (column.column.kind != ColumnKind::kCategory)
+    return Number(column.least) + " to " + Number(column.most);
+  std::string text;
+  for (size_t i = 0; i < column.counts.size(); ++i) {
+    if (i == 6) return text + ", ...";
+    text += fmt::format("{}{} {}", i == 0 ? "" : ", ", column.column.values[i], column.counts[i]);
+  }
+  return text;
+}
+
+void PrintColumns(const SetSurvey& set, const Terminal& terminal) {
+  if (set.columns.empty()) return;
+  Table table({{"column"}, {"missing", Align::kRight}, {"values"}});
+  for (const ColumnSurvey& column : set.columns)
+    table.AddRow({column.column.name, FormatInteger(column.missing), ColumnRange(column)});
+  PrintData(fmt::format("\nColumns of the {} set\n", set.name));
+  PrintData(table.ToText(terminal));
+}
+
+std::string SizeText(const ImageSize& size) {
+  return fmt::format("{}x{}", size.height, size.width);
+}
+
+void PrintPictures(const SetSurvey& set) {
+  if (!set.pictures) return;
+  const PictureSurvey& pictures = *set.pictures;
+  std::string formats;
+  for (const auto& [format, count] : pictures.formats)
+    formats += fmt::format("{}{} {}", formats.empty() ? "" : ", ", FormatInteger(count), format);
+  PrintData(
+      fmt::format("\nPictures of the {} set: {}; height x width from {} ({}) by {} in the "
+                  "middle to {} ({})\n",
+                  set.name, formats, SizeText(pictures.smallest), pictures.smallest_file,
+                  SizeText(pictures.median), SizeText(pictures.largest), pictures.largest_file));
+}
+
+void PrintDuplicates(const DataSurvey& survey) {
+  for (const DuplicateSurvey& same : survey.duplicates) {
+    const bool within = same.in == same.of, one = same.samples == 1;
+    std::string text =
+        fmt::format("\n{} of the {} set {}", FormatCountOf(same.samples, "sample"), same.in,
+                    within ? (one ? "equals an earlier one" : "equal an earlier one")
+                           : fmt::format("{} in the {} set too", one ? "is" : "are", same.of));
+    if (same.other_labels > 0) text += fmt::format(", {} with another label", same.other_labels);
+    PrintData(text + ":\n");
+    for (const SamplePair& pair : same.first) PrintData(fmt::format("  {} = {}\n", pair.a, pair.b));
+  }
+}
+
+void PrintBad(const DataSurvey& survey) {
+  size_t shown = 0;
+  for (const SetSurvey& set : survey.sets) {
+    for (const BadSample& bad : set.bad) {
+      if (shown++ == kMostBad) return PrintData("  more: --json\n");
+      PrintData(fmt::format("{}  {}\n", shown == 1 ? "\nCannot be read\n" : "", bad.reason));
+    }
+  }
+}
+
+void PrintSurvey(const DataSurvey& survey, const Terminal& terminal) {
+  PrintSets(survey, terminal);
+  const SetSurvey& first = survey.sets.front();
+  PrintClasses(first, terminal);
+  PrintColumns(first, terminal);
+  PrintFields(first, terminal);
+  PrintPictures(first);
+  PrintDuplicates(survey);
+  PrintBad(survey);
+  if (!survey.whole()) PrintData("\nEvenly spaced samples were read; --all reads every one.\n");
+}
+
+Json FieldsJson(const SetSurvey& set) {
+  Json fields = Json::array();
+  for (const FieldSurvey& field : set.fields) {
+    fields.push_back({{"name", field.field.name},
+                      {"type", TypeToString(field.field.type)},
+                      {"least", field.least},
+                      {"largest", field.most},
+                      {"mean", field.mean},
+                      {"deviation", field.deviation},
+                      {"not_finite", field.not_finite}});
+  }
+  return fields;
+}
+
+Json SetJson(const SetSurvey& set) {
+  Json json = {{"set", set.name},           {"samples", set.samples},   {"read", set.read},
+               {"fields", FieldsJson(set)}, {"classes", Json::array()}, {"bad", Json::array()}};
+  for (const ClassCount& one : set.classes)
+    json["classes"].push_back({{"class", one.index}, {"name", one.name}, {"samples", one.samples}});
+  for (const BadSample& bad : set.bad)
+    json["bad"].push_back({{"sample", bad.origin}, {"reason", bad.reason}});
+  for (const ColumnSurvey& column : set.columns) {
+    json["columns"].push_back({{"name", column.column.name},
+                               {"missing", column.missing},
+                               {"values", ColumnRange(column)}});
+  }
+  if (set.pictures) {
+    json["pictures"] = {{"formats", Json::object()},
+                        {"smallest", SizeText(set.pictures->smallest)},
+                        {"median", SizeText(set.pictures->median)},
+                        {"largest", SizeText(set.pictures->largest)}};
+    for (const auto& [format, count] : set.pictures->formats)
+      json["pictures"]["formats"][format] = count;
+  }
+  return json;
+}
+
+std::string SurveyJson(const DataSurvey& survey, const std::vector<std::string>& notes) {
+  Json json = {{"sets", Json::array()}, {"duplicates", Json::array()}, {"notes", notes}};
+  for (const SetSurvey& set : survey.sets) json["sets"].push_back(SetJson(set));
+  for (const DuplicateSurvey& same : survey.duplicates) {
+    Json pairs = Json::array();
+    for (const SamplePair& pair : same.first) pairs.push_back({pair.a, pair.b});
+    json["duplicates"].push_back({{"in", same.in},
+                                  {"of", same.of},
+                                  {"samples", same.samples},
+                                  {"other_labels", same.other_labels},
+                                  {"first", pairs}});
+  }
+  return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+Result<int> RunData(const CLI::App& app, const DataVerb& verb) {
+  RIDGE_RETURN_IF_ERROR(RequireArgument(app, verb.spec, "SPEC", "ridge data photos"));
+  RIDGE_ASSIGN_OR_RETURN(const Terminal terminal, TerminalFor(stdout, verb.output));
+  RIDGE_ASSIGN_OR_RETURN(const DataSplits splits, OpenData(*verb.spec));
+  for (const std::string& note : splits.notes) PrintWarning(note);
+  SurveyOptions options;
+  options.all = verb.all;
+  options.threads = AvailableThreads();
+  RIDGE_ASSIGN_OR_RETURN(const DataSurvey survey, SurveyData(splits, options));
+  if (verb.json)
+    PrintData(SurveyJson(survey, splits.notes));
+  else
+    PrintSurvey(survey, terminal);
+  return kExitOk;
+}
+
+}  // namespace
+
+VerbBody AddData(CLI::App& app) {
+  auto verb = std::make_shared<DataVerb>();
+  AddArgument(app, "SPEC", verb->spec, "What --data of a training takes");
+  AddSwitch(app, "--all", verb->all,
+            "Read every sample, also where that takes long (else 2,000 a set)");
+  AddSwitch(app, "--json", verb->json, "Print JSON")->group(kOutputGroup);
+  AddColorFlag(app, verb->output);
+  return [&app, verb] { return RunData(app, *verb); };
+}
+
+}  // namespace ridge::cli
