@@ -7,6 +7,8 @@
 //   model.onnx    when it is an ONNX file, with its external data beside it
 //   preprocessing.json  class names; of tables columns, categories, means; of pictures size and
 //                 normalization (preprocessing_file.h)
+//   tokenizer/    copies of the tokenizer's files, for runs on text
+//   evaluation.json  metrics of the last evaluation (observe/evaluation_record.h)
 //   bad_records.jsonl  samples that were skipped (bad_records_file.h)
 //   run.lock      held by the process that trains
 #pragma once
