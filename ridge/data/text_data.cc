@@ -259,7 +259,8 @@ Status CheckClasses(const std::string& name, const Opening& opening) {
 }
 
 std::vector<ModelSize> SizesOf(const Opening& opening) {
-  std::vector<ModelSize> sizes = {{"vocab", opening.chosen.tokenizer->vocab()}};
+  // Samples are padded, so a model that can take a mask does.
+  std::vector<ModelSize> sizes = {{"vocab", opening.chosen.tokenizer->vocab()}, {"mask", 1}};
   if (opening.classes.size() > 1 && opening.text.label != "none")
     sizes.push_back({"classes", static_cast<int64_t>(opening.classes.size())});
   if (opening.text.length) {
