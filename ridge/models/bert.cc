@@ -30,20 +30,13 @@ Value Dense(GraphBuilder& b, Value x, int64_t out, const std::string& name) {
   return Linear(b, x, out, name, {.deviation = kDeviation});
 }
 
-// [B,T,C] -> [B,H,T,D]
-Value Heads(GraphBuilder& b, Value x, int64_t heads) {
-  if (!b.ok()) return {};
-  const Dims dims = x.dims();
-  return Transpose(Reshape(x, {dims[0], dims[1], heads, dims[2] / heads}), {0, 2, 1, 3});
-}
-
 Value Attention(GraphBuilder& b, Value x, const Net& net, const std::string& name) {
   if (!b.ok()) return {};
   const int64_t heads = net.heads;
   const Dims dims = x.dims();
-  const Value q = Heads(b, Dense(b, x, dims[2], name + ".self.query"), heads);
-  const Value k = Heads(b, Dense(b, x, dims[2], name + ".self.key"), heads);
-  const Value v = Heads(b, Dense(b, x, dims[2], name + ".self.value"), heads);
+  const Value q = SplitHeads(Dense(b, x, dims[2], name + ".self.query"), heads);
+  const Value k = SplitHeads(Dense(b, x, dims[2], name + ".self.key"), heads);
+  const Value v = SplitHeads(Dense(b, x, dims[2], name + ".self.value"), heads);
   const double scale = 1 / std::sqrt(static_cast<double>(dims[2] / heads));
   const Value y =
       OpOutputs("attention", {q, k, v, net.visible}, {{"scale", scale}}, name + ".self")[0];

@@ -135,6 +135,34 @@ class ModelFolders(RidgeTest):
         result = json.loads(self.ok("eval", "run", "--data", "text:texts", "--json"))
         self.assertEqual(result["accuracy"], 1)
 
+    def losses(self, length):
+        data = f"text:texts,length={length}"
+        self.ok("train", "bert_sentences", "--data", data, "--batch", "9", "--lr", "1e-3",
+                "--steps", "10", "--threads", "1", "--out", f"run{length}", "-q")
+        with open(self.path(f"run{length}/metrics.jsonl"), encoding="utf-8") as file:
+            return [line["loss"] for line in map(json.loads, file) if "loss" in line]
+
+    def test_padding_of_any_length_trains_the_same(self):
+        self.take("bert_sentences")
+        self.write_texts()
+        short, long = self.losses(6), self.losses(20)
+        self.assertEqual(len(short), len(long))
+        self.assertLess(np.abs(np.array(short) - long).max(), 1e-5)
+
+    def test_predict_takes_texts_and_files_of_them(self):
+        self.take("bert_sentences")
+        self.write_texts()
+        self.assertEqual(self.train_on_texts("--epochs", "4").returncode, 0)
+        answers = json.loads(self.ok("predict", "run", "a b c", "texts/right.txt", "z", "--json"))
+        answers = answers["predictions"]
+        self.assertEqual([a["input"] for a in answers],
+                         ["a b c", *(f"texts/right.txt:{i}" for i in range(1, 28)), "z"])
+        self.assertEqual([a["class"] for a in answers], ["left"] + ["right"] * 28)
+        self.assertIn("z\n  right ", self.ok("predict", "run", "z"))
+        record = json.loads(self.ok("predict", "run", "text:texts/left.txt,record=file", "--json"))
+        self.assertEqual([a["input"] for a in record["predictions"]], ["texts/left.txt:1"])
+        self.fails(4, "there is no file or folder gone.txt", "predict", "run", "gone.txt")
+
     def test_the_head_is_drawn_by_the_seed(self):
         self.take("bert_sentences")
         self.write_texts()
