@@ -41,6 +41,15 @@ std::array<uint8_t, 3> MeanOf(const PixelNormalization& normalization) {
 
 }  // namespace
 
+Result<SourcePtr> AugmentTraining(SourcePtr source, const std::string& list, uint64_t seed) {
+  Result<Augmentation> augmentation = Augmentation::Parse(list, seed);
+  if (!augmentation.ok()) {
+    return Status(ErrorCode::kInvalidArgument,
+                  fmt::format("--augment is '{}': {}", list, augmentation.status().message()));
+  }
+  return AugmentSource::Create(std::move(source), std::move(*augmentation));
+}
+
 Result<SourcePtr> AugmentSource::Create(SourcePtr source, Augmentation augmentation) {
   const Field* field = FindFieldByName("image", source->fields());
   std::optional<PictureShape> shape = field == nullptr ? std::nullopt : ShapeOf(field->type);
@@ -95,6 +104,7 @@ Status AugmentSource::Read(SampleAt at, int field, std::span<char> scratch, void
     }
     RIDGE_RETURN_IF_ERROR(source_->Read(asked, field, scratch, pixels));
   }
+  const StageTimer timer(at.stages, InputStage::kAugment);
   augmentation_.Apply(shape_, at.epoch, at.index, scratch, pixels);
   return Status();
 }
@@ -105,6 +115,7 @@ Status AugmentSource::ReadCrop(SampleAt at, std::span<char> scratch, uint8_t* ou
   auto* picture = reinterpret_cast<uint8_t*>(scratch.data());
   const std::span<char> rest = scratch.subspan(whole);
   RIDGE_RETURN_IF_ERROR(source_->Read(at, picture_, rest, picture));
+  const StageTimer timer(at.stages, InputStage::kResize);
   const PictureBox box =
       DrawCrop(augmentation_.Crop(at.epoch, at.index), shape_.height, shape_.width);
   ResizeCall call = WholeCall();

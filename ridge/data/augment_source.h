@@ -6,6 +6,10 @@
 
 namespace ridge {
 
+// A training set with the transforms of `list`, "flip,crop:4".  Fails with kInvalidArgument when it
+// is none, and as AugmentSource::Create does.
+Result<SourcePtr> AugmentTraining(SourcePtr source, const std::string& list, uint64_t seed);
+
 class AugmentSource : public Source {
  public:
   // Of the field `image`, or another name of its group.  Fails with kInvalidData when it is not

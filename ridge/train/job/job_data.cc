@@ -38,9 +38,7 @@ Status OpenValidation(const TrainOptions& options, DataOptions data_options,
 // Of the training part alone.
 Status Augment(const TrainOptions& options, JobData& data) {
   if (options.augment.empty()) return Status();
-  RIDGE_ASSIGN_OR_RETURN(Augmentation augmentation,
-                         Augmentation::Parse(options.augment, options.seed));
-  RIDGE_ASSIGN_OR_RETURN(data.train, AugmentSource::Create(data.train, std::move(augmentation)));
+  RIDGE_ASSIGN_OR_RETURN(data.train, AugmentTraining(data.train, options.augment, options.seed));
   return Status();
 }
 
