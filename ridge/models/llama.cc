@@ -51,29 +51,20 @@ RotaryTables MakeTables(GraphBuilder& b, DType dtype, int64_t length, int64_t he
   return {b.Constant(std::move(cos), "cos"), b.Constant(std::move(sin), "sin")};
 }
 
-// [B,T,heads * D] -> [B,heads,T,D]
-Value Heads(GraphBuilder& b, Value x, int64_t heads) {
-  if (!b.ok()) return {};
-  const Dims dims = x.dims();
-  return Transpose(Reshape(x, {dims[0], dims[1], heads, dims[2] / heads}), {0, 2, 1, 3});
-}
-
 Value Attention(GraphBuilder& b, Value x, const Sizes& sizes, const RotaryTables& tables,
                 const std::string& name) {
   if (!b.ok()) return {};
-  const Dims dims = x.dims();
   const auto rotated = [&](const char* part, int64_t heads) {
-    const Value y = Heads(b, Dense(b, x, heads * sizes.head, name + part), heads);
+    const Value y = SplitHeads(Dense(b, x, heads * sizes.head, name + part), heads);
     return Op("rotary_embedding", {y, tables.cos, tables.sin}, {}, name + ".rotary");
   };
   const Value q = rotated(".q_proj", sizes.heads), k = rotated(".k_proj", sizes.kv_heads);
   const Value v =
-      Heads(b, Dense(b, x, sizes.kv_heads * sizes.head, name + ".v_proj"), sizes.kv_heads);
+      SplitHeads(Dense(b, x, sizes.kv_heads * sizes.head, name + ".v_proj"), sizes.kv_heads);
   const double scale = 1 / std::sqrt(static_cast<double>(sizes.head));
   const Value y = OpOutputs("attention", {q, k, v}, {{"scale", scale}, {"causal", true}},
                             name + ".attention")[0];
-  const Value joined = Reshape(Transpose(y, {0, 2, 1, 3}), {dims[0], dims[1], sizes.width});
-  return Dense(b, joined, sizes.width, name + ".o_proj");
+  return Dense(b, JoinHeads(y), sizes.width, name + ".o_proj");
 }
 
 // down(silu(gate(x)) * up(x))
