@@ -11,6 +11,7 @@
 #include "ridge/core/rounding.h"
 #include "ridge/data/batch_spec.h"
 #include "ridge/data/image/crop.h"
+#include "ridge/data/mix_source.h"
 
 namespace ridge {
 namespace {
@@ -47,11 +48,16 @@ Result<SourcePtr> AugmentTraining(SourcePtr source, const std::string& list, uin
     return Status(ErrorCode::kInvalidArgument,
                   fmt::format("--augment is '{}': {}", list, augmentation.status().message()));
   }
-  return AugmentSource::Create(std::move(source), std::move(*augmentation));
+  const Mixing mixing = augmentation->mixing();
+  if (!augmentation->changes_nothing()) {
+    RIDGE_ASSIGN_OR_RETURN(source,
+                           AugmentSource::Create(std::move(source), std::move(*augmentation)));
+  }
+  return mixing.any() ? MixSource::Create(std::move(source), mixing) : std::move(source);
 }
 
-Result<SourcePtr> AugmentSource::Create(SourcePtr source, Augmentation augmentation) {
-  const Field* field = FindFieldByName("image", source->fields());
+Result<PictureFieldShape> FindPictureField(const Source& source) {
+  const Field* field = FindFieldByName("image", source.fields());
   std::optional<PictureShape> shape = field == nullptr ? std::nullopt : ShapeOf(field->type);
   if (!shape) {
     const std::string is =
@@ -59,11 +65,16 @@ Result<SourcePtr> AugmentSource::Create(SourcePtr source, Augmentation augmentat
     return Status(ErrorCode::kInvalidData,
                   fmt::format("{}: has no pictures to augment: 'image' must be u8[H,W] or "
                               "u8[H,W,3]; {}",
-                              source->name(), is));
+                              source.name(), is));
   }
   shape->erased = MeanOf(field->normalization);
-  const auto index = static_cast<int>(field - source->fields().data());
-  return SourcePtr(new AugmentSource(std::move(source), std::move(augmentation), index, *shape));
+  return PictureFieldShape{static_cast<int>(field - source.fields().data()), *shape};
+}
+
+Result<SourcePtr> AugmentSource::Create(SourcePtr source, Augmentation augmentation) {
+  RIDGE_ASSIGN_OR_RETURN(const PictureFieldShape field, FindPictureField(*source));
+  return SourcePtr(
+      new AugmentSource(std::move(source), std::move(augmentation), field.index, field.shape));
 }
 
 AugmentSource::AugmentSource(SourcePtr source, Augmentation augmentation, int field,

@@ -82,6 +82,22 @@ class Images(RidgeTest):
         plain = self.train(*words[:-2], out="plain")
         self.assertNotEqual(plain["parameters_sha256"], whole["parameters_sha256"])
 
+    def test_mixed_runs_resume_with_the_same_bits_with_any_number_of_workers(self):
+        words = ["cnn", "--data", "images:photos", "--epochs", "4", "--checkpoint-every", "2",
+                 "--augment", "flip,mixup:0.4,cutmix:1"]
+        whole = self.train(*words, out="whole")
+        self.train(*words, "--workers", "3", out="cut")
+        os.remove(self.path("cut/summary.json"))
+        for name in os.listdir(self.path("cut/checkpoints")):
+            if name.startswith("step-") and int(name[5:]) > 4:
+                shutil.rmtree(self.path(f"cut/checkpoints/{name}"))
+        self.ok("train", "--resume", "cut", "-q")
+        with open(self.path("cut/summary.json")) as file:
+            self.assertEqual(json.load(file)["parameters_sha256"], whole["parameters_sha256"])
+        plain = self.train(*words[:-1], "flip", out="plain")
+        self.assertNotEqual(plain["parameters_sha256"], whole["parameters_sha256"])
+        self.assertIn("12 samples", self.ok("eval", "whole", "--data", "images:photos"))
+
     def test_an_evaluation_does_what_the_run_did_to_pictures_and_does_not_augment(self):
         self.train("cnn", "--data", "images:photos,normalize=0.5,fit=stretch", "--augment",
                    "flip:1,crop:8")
