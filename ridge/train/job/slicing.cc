@@ -34,6 +34,7 @@ class TrainingJobGraphs : public JobGraphs {
     options.clip_norm = q_.options.clip_norm;
     options.accumulate = q_.options.accumulate;
     options.slices = slices;
+    options.mixes_labels = MixesLabels(q_.options);
     if (slices > 1)
       options.mean_of_slices = axes_->axes[static_cast<size_t>(q_.facts.loss)] == kPartialMean;
     return BuildTrainingGraphs(*simple, options);
