@@ -5,6 +5,7 @@ import shutil
 import unittest
 
 import numpy as np
+import onnx
 
 from _ridge import SOURCE, RidgeTest
 
@@ -162,6 +163,27 @@ class ModelFolders(RidgeTest):
         record = json.loads(self.ok("predict", "run", "text:texts/left.txt,record=file", "--json"))
         self.assertEqual([a["input"] for a in record["predictions"]], ["texts/left.txt:1"])
         self.fails(4, "there is no file or folder gone.txt", "predict", "run", "gone.txt")
+
+    def test_an_exported_file_carries_the_tokenizer(self):
+        self.take("bert_sentences")
+        self.write_texts()
+        self.assertEqual(self.train_on_texts("--epochs", "4").returncode, 0)
+        told = self.ok("export", "run", "--to", "onnx", "--out", "net.onnx")
+        self.assertIn("the names of 2 classes, the tokenizer (wordpiece)", told)
+        words = ["a b c", "texts/right.txt", "--json", "--batch", "8"]
+        wanted = json.loads(self.ok("predict", "run", *words))["predictions"]
+        shutil.rmtree(self.path("run"))
+        answers = json.loads(self.ok("predict", "net.onnx", *words))["predictions"]
+        for ours, theirs in zip(answers, wanted, strict=True):
+            self.assertEqual((ours["input"], ours["class"]), (theirs["input"], theirs["class"]))
+            self.assertAlmostEqual(ours["probability"], theirs["probability"], places=5)
+        model = onnx.load(self.path("net.onnx"))
+        signature = json.loads(model.metadata_props[0].value)
+        for changed, part in (({"vocab.txt": "?"}, "vocab.txt of the tokenizer is no base64"),
+                              ({}, "carries no vocab.txt, so how a text becomes its input")):
+            model.metadata_props[0].value = json.dumps({**signature, "tokenizer": changed})
+            onnx.save(model, self.path("bad.onnx"))
+            self.fails(5, part, "predict", "bad.onnx", "a")
 
     def test_the_head_is_drawn_by_the_seed(self):
         self.take("bert_sentences")

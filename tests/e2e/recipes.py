@@ -20,7 +20,8 @@ SIGNS = {
     "classify-own-photos": r"new\.jpg\n +bag ",
     "csv-with-words": r"accuracy [0-9.]+ %, macro F1 [0-9.]+ %, loss [0-9.]+ \(60 samples",
     "find-out-why-accuracy-is-low": r"0\.01 +0\.[0-9]+ +[78][0-9.]+ %",
-    "fine-tune-a-text-encoder": r"judge asked the lawyer to sit down\.\n +law ",
+    "fine-tune-a-text-encoder": r"judge asked the lawyer to sit down\.\n +law .*"
+                                r"salt and butter\.\n +food ",
     "five-more-epochs-and-the-best": r"accuracy 8[0-9.]+ %",
     "write-like-a-text": r"The license.{30}",
 }
