@@ -83,6 +83,17 @@ class ModelFolders(RidgeTest):
                 self.assertEqual(ours.shape, theirs.shape)
                 self.assertLess(np.abs(ours - theirs).max(), NEAR * np.abs(theirs).max())
 
+    def test_losses_of_ten_steps_are_those_of_pytorch(self):
+        self.take("bert_classifier")
+        arrays = self.arrays("bert_classifier")
+        np.savez(self.path("data.npz"), label=np.arange(3), **arrays)
+        self.ok("train", "bert_classifier:mask=1,tokens=12", "--data", "npz:data.npz", "--batch", "3",
+                "--epochs", "10", "--lr", "1e-3", "--threads", "1", "--out", "run", "-q")
+        with open(self.path("run/metrics.jsonl"), encoding="utf-8") as file:
+            ours = [json.loads(line)["loss"] for line in file]
+        theirs = read_json(f"{FOLDERS}/bert_classifier", "losses.json")
+        self.assertLess(np.abs(np.array(ours) - theirs).max(), 1e-5)
+
     def test_padding_of_any_length_gives_the_same_logits(self):
         self.sentences()
         short = self.arrays("bert_sentences")
