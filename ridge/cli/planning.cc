@@ -79,7 +79,7 @@ Result<PlannedRun> PlanRun(const TrainOptions& given, const Machine& machine) {
   }
   const JobData* data = run.data ? &*run.data : nullptr;
   RIDGE_ASSIGN_OR_RETURN(run.job, PlanJob(options, forward.graph, data, machine));
-  if (!run.job.fits()) return run;
+  if (!run.job.fits() || !machine.is_here()) return run;
   RIDGE_ASSIGN_OR_RETURN(const auto executor, RehearseJob(machine, data, {}, run.job));
   run.job.program = std::move(executor->mutable_program());
   return run;
@@ -117,6 +117,7 @@ std::string PlanTitle(const PlannedJob& job, const Machine& machine) {
     title += fmt::format(", recomputing {} values", options.recompute);
   const std::string step = job.facts.has_optimizer ? "its own step" : options.optimizer.name;
   title += fmt::format(", {}, {}, on {}", step, DTypeName(job.operands), options.device);
+  if (!machine.is_here()) return title + " (not here: modelled from what is published)";
   if (machine.backend->name() != options.device) title += " by " + machine.backend->name();
   const int threads = machine.backend->threads();
   title += fmt::format(" ({})", FormatCountOf(threads, "thread"));
