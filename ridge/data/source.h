@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "ridge/core/shape.h"
+#include "ridge/core/stage_times.h"
 #include "ridge/core/status.h"
 #include "ridge/data/bad_records.h"
 #include "ridge/data/preprocessing.h"
@@ -33,8 +34,9 @@ struct SampleAt {
   int64_t epoch = 0;
   // Of a field of pictures: the box of the original that is read (Source::reads_crops).
   const CropDraw* crop = nullptr;
+  StageSeconds* stages = nullptr;  // where reading adds its times; null: it takes none
 
-  SampleAt WithIndex(int64_t other) const { return {other, epoch, crop}; }
+  SampleAt WithIndex(int64_t other) const { return {other, epoch, crop, stages}; }
 };
 
 class Source {
