@@ -276,11 +276,13 @@ void TrainingLoop::SaveCheckpoint(bool due) {
                       state_.best);
   }
   if (due) state_.since_checkpoint = {};
-  state_.wall_s = wall_before_s_ + MonotonicSeconds() - started_s_;
+  const double begin = MonotonicSeconds();
+  state_.wall_s = wall_before_s_ + begin - started_s_;
   result_.last_checkpoint = request_.checkpoints->Save(tensors_, state_, best);
   saved_step_ = state_.step;
   saved_s_ = MonotonicSeconds();
   request_.log->Flush();
+  saving_s_ += MonotonicSeconds() - begin;
   Warn("no checkpoint", result_.last_checkpoint);
   if (result_.last_checkpoint.ok())
     request_.observer->OnCheckpoint(state_.step, request_.checkpoints->PathOf(state_.step));
@@ -305,12 +307,13 @@ Status TrainingLoop::Finish() {
 
 void TrainingLoop::StartEpochClock() {
   epoch_started_s_ = MonotonicSeconds();
+  saving_s_ = 0;
   epoch_is_whole_ = state_.position.next_batch == 0;
 }
 
 void TrainingLoop::StopEpochClock() {
   if (epoch_is_whole_) {
-    epochs_s_ += MonotonicSeconds() - epoch_started_s_;
+    epochs_s_ += MonotonicSeconds() - epoch_started_s_ - saving_s_;
     result_.epoch_s = epochs_s_ / static_cast<double>(++epochs_timed_);
   }
   StartEpochClock();
