@@ -95,10 +95,16 @@ Result<Graph> BuildLlama(const ModelArguments& arguments, const ModelOptions& op
   GraphBuilder b(arguments.model());
   const int64_t length = arguments["context"], heads = arguments["heads"];
   const int64_t width = arguments["hidden"], vocab = arguments["vocab"];
-  const Sizes sizes = {width,         heads, arguments["kv_heads"], arguments["inner"],
-                       width / heads, 1e-5};
+  const Sizes sizes = {width,
+                       heads,
+                       arguments["kv_heads"],
+                       arguments["inner"],
+                       width / heads,
+                       arguments.Real("epsilon")};
   const Value tokens = TokenInput(b, options, length);
-  Value x = Embedding(b, tokens, vocab, width, kDeviation, options.dtype, "model.embed_tokens");
+  const Value table = b.Parameter("model.embed_tokens.weight", {options.dtype, {vocab, width}},
+                                  Init::Normal(kDeviation));
+  Value x = Op("gather", {table, tokens}, {}, "model.embed_tokens");
   const RotaryTables tables = MakeTables(b, options.dtype, length, sizes.head,
                                          static_cast<double>(arguments["rope_theta"]));
   for (int64_t layer = 0; layer < arguments["layers"]; ++layer) {
@@ -109,7 +115,10 @@ Result<Graph> BuildLlama(const ModelArguments& arguments, const ModelOptions& op
     x = x + Mlp(b, after, sizes, name + ".mlp");
   }
   x = RmsNorm(b, x, sizes.epsilon, "model.norm");
-  LanguageModelEnd(b, options, Dense(b, x, vocab, "lm_head"));
+  const bool tied = arguments["tied"] == 1;
+  LanguageModelEnd(b, options,
+                   tied ? Op("matmul", {x, table}, {{"transpose_b", 1}}, "lm_head")
+                        : Dense(b, x, vocab, "lm_head"));
   return b.Build();
 }
 
@@ -127,7 +136,11 @@ BuiltinModel LlamaModel() {
                          {"heads", "attention heads", 6, 1, 1024},
                          {"kv_heads", "heads of keys and values", 2, 1, 1024},
                          {"inner", "width of the MLP", 1024, 1, 1 << 20},
-                         {"rope_theta", "base of the rotary angles", 10000, 1, 1 << 30}},
+                         {"rope_theta", "base of the rotary angles", 10000, 1, 1 << 30},
+                         {"tied", "1: the head is the embedding", 0, 0, 1},
+                         {.name = "epsilon",
+                          .doc = "that RMS norms add to the mean square",
+                          .real = RealRange{1e-5, 0, 1}}},
           .variants = {{"tinyllama_1b", "TinyLlama, 1.1 G",
                         Defaults{{"vocab", 32000},
                                  {"context", 2048},

@@ -99,6 +99,27 @@ TEST(ModelTest, NamesAndShapesArePyTorchs) {
   EXPECT_EQ(TypeOf(resnet, "fc.weight"), (TensorType{DType::kF32, {1000, 512}}));
 }
 
+TEST(ModelTest, ArgumentsAreWholeOrRealNumbersOrNames) {
+  const Graph bert =
+      Build("bert:tokens=8,pooling=mean,activation=relu,epsilon=1e-5,inner=24,mask=1");
+  EXPECT_EQ(TypeOf(bert, "attention_mask"), (TensorType{DType::kI64, {4, 8}}));
+  EXPECT_EQ(TypeOf(bert, "bert.encoder.layer.0.intermediate.dense.weight").dims[0], 24);
+  EXPECT_EQ(bert.FindValue("bert.pooler.dense.weight"), kNoValue);
+  EXPECT_EQ(ErrorOf("bert:pooling=max"),
+            "model 'bert': pooling is 'max'; it must be one of pooler, first, mean");
+  EXPECT_EQ(ErrorOf("bert:epsilon=2"), "model 'bert': epsilon is 2; it must be from 0 to 1");
+  EXPECT_EQ(ErrorOf("bert:epsilon=nan"), "model 'bert': epsilon is nan; it must be from 0 to 1");
+  EXPECT_EQ(ErrorOf("bert:epsilon=small"), "model 'bert': epsilon is 'small'; it must be a number");
+}
+
+TEST(ModelTest, TokensOfBertAreAtMostItsPositions) {
+  EXPECT_EQ(TypeOf(Build("bert"), "tokens").dims[1], 128);
+  EXPECT_EQ(TypeOf(Build("bert:positions=24"), "tokens").dims[1], 24);
+  EXPECT_EQ(ErrorOf("bert:positions=24,tokens=32"),
+            "bert: tokens is 32; it must be at most positions, 24. hint: tokens=24, or length=24 "
+            "behind the data");
+}
+
 TEST(ModelTest, EveryStatisticHasOneUpdate) {
   const Graph graph = Build("resnet18:image=32");
   const std::vector<ValueId> states = graph.ValuesOfKind(ValueKind::kState);
@@ -161,7 +182,8 @@ TEST(ModelTest, AVariantIsItsModelAtOtherSizes) {
   EXPECT_EQ(variant.nodes().size(), same.nodes().size());
   EXPECT_EQ(TypeOf(variant, "tokens").dims[1], 16);
   EXPECT_EQ(WithSizes("gpt2", {{"vocab", 300}}), "gpt2:vocab=300");
-  EXPECT_EQ(ErrorOf("vit_l14:image=16"), "vit_l14: image is 16; it must be a multiple of 14");
+  EXPECT_EQ(ErrorOf("vit_l14:image=16"),
+            "vit_l14: image is 16; it must be a multiple of patch, 14");
 }
 
 TEST(ModelTest, HeadsOfLlamaFit) {

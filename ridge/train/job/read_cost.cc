@@ -63,9 +63,9 @@ double MeasureReadSeconds(const SourcePtr& source, const BatchSpec& spec) {
 }
 
 double SecondsBesideReading(double compute_s, int threads, double read_s, int workers, int cores) {
-  if (read_s <= 0) return compute_s;
-  const double readers = std::clamp(workers, 1, std::max(1, cores));
-  const double shared = (compute_s * std::min(threads, cores) + read_s) / std::max(1, cores);
+  if (read_s <= 0 || cores < 1) return compute_s;
+  const double readers = std::clamp(workers, 1, cores);
+  const double shared = (compute_s * std::min(threads, cores) + read_s) / cores;
   return std::max({compute_s, read_s / readers, shared});
 }
 

@@ -11,7 +11,7 @@ double MeasureReadSeconds(const SourcePtr& source, const BatchSpec& spec);
 
 // The seconds of a step that computes for `compute_s` on `threads` cores while `workers` read
 // batches of `read_s` core seconds, where there are `cores`: the longest of computing, of reading,
-// and of both shared among all cores.
+// and of both shared among all cores.  Without cores reading is not counted.
 double SecondsBesideReading(double compute_s, int threads, double read_s, int workers, int cores);
 
 }  // namespace ridge

@@ -53,6 +53,7 @@ TEST(ReadCost, TheLongestOfComputingReadingAndTheirSharedCoresCounts) {
   EXPECT_EQ(SecondsBesideReading(2, 1, 3, 3, 4), 2);    // three cores are free to read
   EXPECT_EQ(SecondsBesideReading(2, 1, 30, 3, 8), 10);  // three workers read
   EXPECT_EQ(SecondsBesideReading(2, 1, 30, 16, 2), 16);
+  EXPECT_EQ(SecondsBesideReading(2, 1, 30, 16, 0), 2);
 }
 
 }  // namespace

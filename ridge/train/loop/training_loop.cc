@@ -245,7 +245,9 @@ void TrainingLoop::LogEvaluation(const EvalResult& evaluation) const {
 void TrainingLoop::ChooseByEvaluation(const EvalResult& evaluation) {
   if (!HasCheckpoint()) return;
   const bool best = data_.validation && TakeBetter(Judged(evaluation, state_.step), state_.best);
+  const double begin = MonotonicSeconds();
   Warn("`best` is not up to date", request_.checkpoints->Amend(state_, best));
+  saving_s_ += MonotonicSeconds() - begin;
 }
 
 // For --patience; a test set must not stop a run either.
