@@ -196,6 +196,17 @@ class ModelFolders(RidgeTest):
             onnx.save(model, self.path("bad.onnx"))
             self.fails(5, part, "predict", "bad.onnx", "a")
 
+    def test_the_same_command_goes_on(self):
+        self.take("bert_sentences")
+        self.write_texts()
+        self.assertEqual(self.train_on_texts("--epochs", "1").returncode, 0)
+        done = self.train_on_texts("--epochs", "2", "--resume")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(self.train_on_texts("--epochs", "2", out="whole").returncode, 0)
+        hashes = {run: read_json(self.path(run), "summary.json")["parameters_sha256"]
+                  for run in ("run", "whole")}
+        self.assertEqual(hashes["run"], hashes["whole"])
+
     def test_the_head_is_drawn_by_the_seed(self):
         self.take("bert_sentences")
         self.write_texts()
