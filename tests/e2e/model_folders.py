@@ -246,6 +246,7 @@ class ModelFolders(RidgeTest):
              "rope_parameters is {\"rope_theta\":5.0,\"rope_type\":\"llama3\"}; 'llama' has "
              "rope_type default alone"),
             ("llama", {"head_dim": 8}, 5, "head_dim is 8;"),
+            ("llama", {"num_attention_heads": -2 ** 63}, 5, "head_dim is 4;"),
             ("vit", {"num_channels": 1}, 5, "num_channels is 1; 'vit_ti' has 3 alone"),
         ]
         for name, keys, code, part in cases:
