@@ -88,6 +88,10 @@ Status CheckModelOptions(const TrainOptions& o) {
   if (!o.loss.empty()) {
     if (const Result<LossSpec> loss = ParseLoss(o.loss); !loss.ok()) return loss.status();
   }
+  if (!(o.label_smoothing < 1)) {
+    return InvalidArgument(
+        fmt::format("--label-smoothing is {}; it must be below 1", o.label_smoothing));
+  }
   if (const auto dims = ParseDims(o.dims); !dims.ok()) return dims.status();
   RIDGE_RETURN_IF_ERROR(CheckSlices(o));
   RIDGE_RETURN_IF_ERROR(CheckAugment(o));
