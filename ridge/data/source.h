@@ -31,7 +31,8 @@ struct Field {
 struct SampleAt {
   int64_t index = 0;
   int64_t epoch = 0;
-  // Of a field of pictures: the box of the original that is read (Source::reads_crops).
+  // Of a field of pictures: the box of the original that is read; of sounds: the part
+  // (Source::reads_crops).
   const CropDraw* crop = nullptr;
 
   SampleAt WithIndex(int64_t other) const { return {other, epoch, crop}; }
@@ -62,7 +63,8 @@ class Source {
   // Reading a sample takes so long (it decodes) that threads share the samples of a batch.
   virtual bool reads_slowly() const { return false; }
 
-  // Read does SampleAt::crop: it decodes pictures, and cuts them before they are resized.
+  // Read does SampleAt::crop: it decodes pictures, and cuts them before they are resized, or
+  // sounds.
   virtual bool reads_crops() const { return false; }
 
   // The same bytes in place in memory (at any alignment), or null when they are not in memory.
@@ -137,7 +139,7 @@ struct DataOptions {
 // names the file, what is and what should be), kOutOfMemory when it does not fit.
 Result<DataSplits> OpenData(const std::string& spec, const DataOptions& options = {});
 
-// What is known before the model of data that adapt to its inputs (`synthetic`, `images`).
+// What is known before the model of data that adapt to its inputs (`synthetic`, `images`, `audio`).
 struct DataFacts {
   std::vector<Field> fields;
   std::vector<ModelSize> sizes;
