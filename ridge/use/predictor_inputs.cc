@@ -12,6 +12,7 @@
 #include "ridge/data/memory_source.h"
 #include "ridge/data/npy.h"
 #include "ridge/data/npz_source.h"
+#include "ridge/data/sound_folder.h"
 #include "ridge/data/spec_options.h"
 
 namespace ridge {
@@ -61,14 +62,32 @@ std::string LowerSuffix(const std::string& path) {
   return fs::path(name).extension().string();
 }
 
-// ---- pictures
+// ---- pictures and sounds
 
-bool IsPictures(const std::string& path) {
+// Files of one kind, which samples are read from when they are asked for.
+struct FilesOfKind {
+  bool (*is_file)(const std::string& path);
+  Result<std::vector<std::string>> (*find)(const std::string& folder);
+  Result<SourcePtr> (*open)(const std::string& name, const std::vector<std::string>& paths,
+                            const DataOptions& options, const BadInput& on_bad);
+};
+constexpr FilesOfKind kPictureFiles = {IsPictureFile, FindPictures, OpenPictures};
+constexpr FilesOfKind kSoundFiles = {IsSoundFile, FindSounds, OpenSounds};
+
+bool IsPictures(const std::string& path, const Context& context) {
   std::error_code ignored;
-  return fs::is_directory(path, ignored) || IsPictureFile(path);
+  const bool folder = fs::is_directory(path, ignored) && !context.options.preprocessing->sounds;
+  return folder || IsPictureFile(path);
 }
 
-Status AddPictures(const std::string& path, std::vector<std::string>& paths) {
+bool IsSounds(const std::string& path, const Context& context) {
+  std::error_code ignored;
+  const bool folder = fs::is_directory(path, ignored) && context.options.preprocessing->sounds;
+  return folder || IsSoundFile(path);
+}
+
+Status AddFiles(const FilesOfKind& kind, const std::string& path,
+                std::vector<std::string>& paths) {
   std::error_code ignored;
   if (!fs::is_directory(path, ignored)) {
     paths.push_back(path);
@@ -76,17 +95,18 @@ Status AddPictures(const std::string& path, std::vector<std::string>& paths) {
   }
   std::string folder = path;
   while (folder.size() > 1 && folder.back() == '/') folder.pop_back();
-  RIDGE_ASSIGN_OR_RETURN(const std::vector<std::string> found, FindPictures(folder));
+  RIDGE_ASSIGN_OR_RETURN(const std::vector<std::string> found, kind.find(folder));
   paths.insert(paths.end(), found.begin(), found.end());
   return Status();
 }
 
-Result<InputSet> OpenPictureSet(const std::vector<std::string>& inputs, const Context& context) {
+Result<InputSet> OpenFileSet(const FilesOfKind& kind, const std::vector<std::string>& inputs,
+                             const Context& context) {
   std::vector<std::string> paths;
-  for (const std::string& input : inputs) RIDGE_RETURN_IF_ERROR(AddPictures(input, paths));
+  for (const std::string& input : inputs) RIDGE_RETURN_IF_ERROR(AddFiles(kind, input, paths));
   InputSet set;
   RIDGE_ASSIGN_OR_RETURN(set.source,
-                         OpenPictures(inputs.front(), paths, context.options, context.on_bad));
+                         kind.open(inputs.front(), paths, context.options, context.on_bad));
   for (int64_t i = 0; set.source != nullptr && i < set.source->size(); ++i)
     set.names.push_back(set.source->Origin(i));
   if (set.source == nullptr || !context.on_bad) return set;
@@ -95,9 +115,17 @@ Result<InputSet> OpenPictureSet(const std::vector<std::string>& inputs, const Co
   return set;
 }
 
+Result<InputSet> OpenPictureSet(const std::vector<std::string>& inputs, const Context& context) {
+  return OpenFileSet(kPictureFiles, inputs, context);
+}
+
+Result<InputSet> OpenSoundSet(const std::vector<std::string>& inputs, const Context& context) {
+  return OpenFileSet(kSoundFiles, inputs, context);
+}
+
 // ---- tables
 
-bool IsTable(const std::string& input) {
+bool IsTable(const std::string& input, const Context&) {
   const std::string suffix = LowerSuffix(SplitSpecOptions(input).path);
   return input.starts_with("csv:") || suffix == ".csv" || suffix == ".tsv";
 }
@@ -126,7 +154,7 @@ Result<InputSet> OpenTableSet(const std::vector<std::string>& inputs, const Cont
 
 // ---- arrays
 
-bool IsArrays(const std::string& input) {
+bool IsArrays(const std::string& input, const Context&) {
   const std::string suffix = LowerSuffix(input);
   return input.starts_with("npz:") || suffix == ".npz" || suffix == ".npy";
 }
@@ -160,18 +188,19 @@ Result<InputSet> OpenArraySet(const std::vector<std::string>& inputs, const Cont
 
 struct InputKind {
   const char* what;
-  bool (*fits)(const std::string& input);
+  bool (*fits)(const std::string& input, const Context& context);
   Result<InputSet> (*open)(const std::vector<std::string>& inputs, const Context& context);
   bool together;  // neighbours are one set
 };
 
 constexpr InputKind kKinds[] = {
     {"pictures (.jpg, .jpeg, .png, .webp, or a folder of them)", IsPictures, OpenPictureSet, true},
+    {"sounds (.wav, .flac, or a folder of them)", IsSounds, OpenSoundSet, true},
     {"tables (.csv, .tsv)", IsTable, OpenTableSet, false},
     {"arrays (.npz, .npy)", IsArrays, OpenArraySet, false},
 };
 
-Result<const InputKind*> KindOf(const std::string& input) {
+Result<const InputKind*> KindOf(const std::string& input, const Context& context) {
   std::error_code ignored;
   const std::string path = SplitSpecOptions(input).path;
   if (input.find(':') == std::string::npos && !fs::exists(path, ignored)) {
@@ -180,7 +209,7 @@ Result<const InputKind*> KindOf(const std::string& input) {
   }
   std::string known;
   for (const InputKind& kind : kKinds) {
-    if (kind.fits(input)) return &kind;
+    if (kind.fits(input, context)) return &kind;
     known += (known.empty() ? "" : ", ") + std::string(kind.what);
   }
   return InvalidArgument(
@@ -212,11 +241,11 @@ Result<std::vector<InputSet>> OpenInputs(const std::vector<std::string>& inputs,
   context.options.model_inputs = model_inputs;
   std::vector<InputSet> sets;
   for (size_t i = 0; i < inputs.size();) {
-    RIDGE_ASSIGN_OR_RETURN(const InputKind* kind, KindOf(inputs[i]));
+    RIDGE_ASSIGN_OR_RETURN(const InputKind* kind, KindOf(inputs[i], context));
     std::vector<std::string> group;
     do {
       group.push_back(inputs[i++]);
-    } while (kind->together && i < inputs.size() && kind->fits(inputs[i]));
+    } while (kind->together && i < inputs.size() && kind->fits(inputs[i], context));
     RIDGE_ASSIGN_OR_RETURN(InputSet set, kind->open(group, context));
     if (set.source != nullptr) sets.push_back(std::move(set));
   }

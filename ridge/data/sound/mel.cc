@@ -16,13 +16,16 @@ constexpr double kFloor = 1e-10;  // of the power, before the logarithm
 
 Status Bad(const std::string& what) { return InvalidArgument(what); }
 
-// Periodic, in the middle of `fft` samples, as torch.stft places it.
+// Periodic, in the middle of `fft` samples, as torch.stft places it; f32 as torchaudio has it, f64
+// as Whisper.
 std::vector<double> HannWindow(const MelSettings& settings) {
   std::vector<double> window(static_cast<size_t>(settings.fft));
   const int64_t before = (settings.fft - settings.window) / 2;
   for (int64_t i = 0; i < settings.window; ++i) {
     const double turn = static_cast<double>(i) / static_cast<double>(settings.window);
-    window[static_cast<size_t>(before + i)] = 0.5 - 0.5 * std::cos(2 * std::numbers::pi * turn);
+    const double value = 0.5 - 0.5 * std::cos(2 * std::numbers::pi * turn);
+    window[static_cast<size_t>(before + i)] =
+        settings.level == MelLevel::kWhisper ? value : static_cast<float>(value);
   }
   return window;
 }

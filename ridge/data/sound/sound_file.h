@@ -14,8 +14,6 @@ namespace ridge {
 enum class SoundFormat { kWav, kFlac };
 const char* SoundFormatName(SoundFormat format);  // "WAV"
 
-inline constexpr int kMostSoundChannels = 64;
-
 struct SoundHeader {
   SoundFormat format = SoundFormat::kWav;
   int64_t rate = 0;    // frames a second, 1 to kMostSoundRate

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "ridge/core/threads.h"
+#include "ridge/data/augment_sound.h"
 #include "ridge/data/augment_source.h"
 #include "ridge/learn/index_extent.h"
 #include "ridge/observe/class_counts.h"
@@ -35,9 +36,21 @@ Status OpenValidation(const TrainOptions& options, DataOptions data_options,
   return Status();
 }
 
+Status WrongAugment(const TrainOptions& options, const Status& why) {
+  return InvalidArgument(fmt::format("--augment is '{}': {}", options.augment, why.message()));
+}
+
 // Of the training part alone.
 Status Augment(const TrainOptions& options, JobData& data) {
   if (options.augment.empty()) return Status();
+  if (HoldsSounds(*data.train)) {
+    auto parsed = SoundAugmentation::Parse(options.augment, options.seed);
+    if (!parsed.ok()) return WrongAugment(options, parsed.status());
+    RIDGE_ASSIGN_OR_RETURN(data.train, AugmentSounds(data.train, std::move(*parsed)));
+    return Status();
+  }
+  if (const auto parsed = Augmentation::Parse(options.augment, options.seed); !parsed.ok())
+    return WrongAugment(options, parsed.status());
   RIDGE_ASSIGN_OR_RETURN(Augmentation augmentation,
                          Augmentation::Parse(options.augment, options.seed));
   RIDGE_ASSIGN_OR_RETURN(data.train, AugmentSource::Create(data.train, std::move(augmentation)));
