@@ -128,7 +128,8 @@ void PrintSounds(const SetSurvey& set) {
   if (!set.sounds) return;
   const SoundSurvey& sounds = *set.sounds;
   PrintData(fmt::format(
-      "\nSounds of the {} set: {}; {} samples a second; {}\n  from {:.4g} s ({}) by {:.4g} s in the "
+      "\nSounds of the {} set: {}; {} samples a second; {}\n  from {:.4g} s ({}) by {:.4g} s in "
+      "the "
       "middle to {:.4g} s ({}), {:.4g} s in all\n",
       set.name, CountsText(sounds.formats, "{} {}"), CountsText(sounds.rates, "{} of {}"),
       CountsText(sounds.channels, "{} of {} channels"), sounds.shortest_s, sounds.shortest_file,
@@ -207,9 +208,9 @@ Json SetJson(const SetSurvey& set) {
   }
   if (set.sounds) {
     const SoundSurvey& sounds = *set.sounds;
-    json["sounds"] = {{"formats", Json::object()},     {"rates", Json::object()},
-                      {"channels", Json::object()},    {"shortest_s", sounds.shortest_s},
-                      {"median_s", sounds.median_s},   {"longest_s", sounds.longest_s},
+    json["sounds"] = {{"formats", Json::object()},   {"rates", Json::object()},
+                      {"channels", Json::object()},  {"shortest_s", sounds.shortest_s},
+                      {"median_s", sounds.median_s}, {"longest_s", sounds.longest_s},
                       {"total_s", sounds.total_s}};
     for (const auto& [format, count] : sounds.formats) json["sounds"]["formats"][format] = count;
     for (const auto& [rate, count] : sounds.rates)

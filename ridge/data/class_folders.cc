@@ -33,10 +33,7 @@ Result<Listing> List(const FileKind& kind, const std::string& folder) {
     std::error_code ignored;
     if (IsHidden(name)) continue;
     const bool is_folder = at->is_directory(ignored);
-    (is_folder        ? listing.folders
-     : kind.Has(name) ? listing.files
-                      : listing.others)
-        .push_back(name);
+    (is_folder ? listing.folders : kind.Has(name) ? listing.files : listing.others).push_back(name);
   }
   if (error) return BadData(folder, "cannot be listed: " + error.message());
   for (auto* names : {&listing.folders, &listing.files, &listing.others})

@@ -17,11 +17,11 @@ namespace ridge {
 
 // What the files are, for messages.
 struct FileKind {
-  const char* name;                          // "picture"
-  const char* example;                       // "picture.jpg"
-  std::vector<std::string_view> suffixes;    // ".jpg", in lower case
-  std::string SuffixList() const;            // ".jpg, .jpeg"
-  bool Has(const std::string& path) const;   // whether the name ends so
+  const char* name;                         // "picture"
+  const char* example;                      // "picture.jpg"
+  std::vector<std::string_view> suffixes;   // ".jpg", in lower case
+  std::string SuffixList() const;           // ".jpg, .jpeg"
+  bool Has(const std::string& path) const;  // whether the name ends so
 };
 
 struct ClassFolders {

@@ -183,8 +183,7 @@ Result<DataSplits> OpenImageFolder(const std::string& name, const std::string& t
     const auto add = [&](const std::string& path, int64_t label) {
       return AddPicture(path, label, reader, buffer, index);
     };
-    RIDGE_RETURN_IF_ERROR(
-        WalkClassFiles(PictureFiles(), name, folders, set, options, add, others));
+    RIDGE_RETURN_IF_ERROR(WalkClassFiles(PictureFiles(), name, folders, set, options, add, others));
     return MakeSource(name, {PictureField(pictures), LabelField(folders)}, std::move(reader),
                       std::move(index));
   };

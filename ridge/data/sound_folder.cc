@@ -57,9 +57,10 @@ Result<SoundTarget> PlanFolder(const std::string& name, const Argument& argument
     const auto paths = FindFiles(SoundFiles(), folders.train);
     const double seconds = paths.ok() ? LongestOf(*paths) : 0;
     if (notes != nullptr && seconds > kMostSecondsByDefault) {
-      notes->push_back(fmt::format("{}: sounds are cut to {} s; the longest has {:.1f} s. hint: "
-                                   "{},seconds=N",
-                                   name, kMostSecondsByDefault, seconds, name));
+      notes->push_back(
+          fmt::format("{}: sounds are cut to {} s; the longest has {:.1f} s. hint: "
+                      "{},seconds=N",
+                      name, kMostSecondsByDefault, seconds, name));
     }
     return seconds;
   };
@@ -112,8 +113,8 @@ class SoundFolderSource : public Source {
   const FileIndex index_;
 };
 
-Result<SourcePtr> MakeSource(const std::string& name, std::vector<Field> fields,
-                             SoundReader reader, FileIndex index) {
+Result<SourcePtr> MakeSource(const std::string& name, std::vector<Field> fields, SoundReader reader,
+                             FileIndex index) {
   index.ShrinkToFit();
   return SourcePtr(std::make_shared<SoundFolderSource>(name, std::move(fields), std::move(reader),
                                                        std::move(index)));

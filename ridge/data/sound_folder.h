@@ -1,8 +1,8 @@
 // Sounds in folders: DIR/class/*.wav, *.flac, found as pictures are (class_folders.h).
 //
-// Fields: `features` f32[mels, frames], the logarithm of a mel spectrogram, or `audio` f32[samples];
-// and `label` i64[].  A sound is decoded, resampled and cut when it is read; only the list of files
-// is held in memory.  Opening reads the header of each file.
+// Fields: `features` f32[mels, frames], the logarithm of a mel spectrogram, or `audio`
+// f32[samples]; and `label` i64[].  A sound is decoded, resampled and cut when it is read; only the
+// list of files is held in memory.  Opening reads the header of each file.
 //
 // The argument is DIR[,KEY=VALUE...] (sound_options.h).
 #pragma once

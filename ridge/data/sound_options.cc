@@ -32,8 +32,10 @@ struct NumberKey {
   int64_t least, most;
 };
 constexpr NumberKey kNumbers[] = {
-    {"rate", &SoundOptions::rate, 1, kMostSoundRate}, {"mels", &SoundOptions::mels, 1, kMostMels},
-    {"fft", &SoundOptions::fft, 2, kMostFft},         {"window", &SoundOptions::window, 1, kMostFft},
+    {"rate", &SoundOptions::rate, 1, kMostSoundRate},
+    {"mels", &SoundOptions::mels, 1, kMostMels},
+    {"fft", &SoundOptions::fft, 2, kMostFft},
+    {"window", &SoundOptions::window, 1, kMostFft},
     {"hop", &SoundOptions::hop, 1, kMostFft},
 };
 
@@ -107,8 +109,8 @@ SoundTarget DefaultTarget() {
 }
 
 Status CheckWhisper(const std::string& spec, const SoundOptions& options) {
-  const bool others = options.fft || options.window || options.hop || options.low ||
-                      options.high || options.scale || options.level;
+  const bool others = options.fft || options.window || options.hop || options.low || options.high ||
+                      options.scale || options.level;
   if (!others && options.rate.value_or(16000) == 16000) return Status();
   return Refuse(spec,
                 "features=whisper has a rate of 16000, fft=400, hop=160, mel=slaney, 0 to 8000 Hz. "
@@ -118,7 +120,8 @@ Status CheckWhisper(const std::string& spec, const SoundOptions& options) {
 Status CheckWave(const std::string& spec, const SoundOptions& options) {
   const bool mel = options.mels || options.fft || options.window || options.hop || options.low ||
                    options.high || options.scale || options.level;
-  return mel ? Refuse(spec, "features=wave has no spectrogram: mels, fft and their like say nothing")
+  return mel ? Refuse(spec,
+                      "features=wave has no spectrogram: mels, fft and their like say nothing")
              : Status();
 }
 
@@ -184,9 +187,9 @@ void TakeLength(const SoundOptions& options, const DataOptions& data, double kep
 
 Status CheckTarget(const std::string& spec, const SoundTarget& target) {
   if (target.samples > kMostSoundSamples) {
-    return Refuse(spec, fmt::format("{} seconds of {} samples are {}; at most {} are read",
-                                    target.seconds(), target.rate, target.samples,
-                                    kMostSoundSamples));
+    return Refuse(
+        spec, fmt::format("{} seconds of {} samples are {}; at most {} are read", target.seconds(),
+                          target.rate, target.samples, kMostSoundSamples));
   }
   if (target.mel) {
     const Status mel = CheckMel(*target.mel, target.rate, target.samples);
@@ -194,17 +197,16 @@ Status CheckTarget(const std::string& spec, const SoundTarget& target) {
   }
   const int64_t values = target.type().elements();
   if (values <= kMostValues) return Status();
-  return Refuse(spec, fmt::format("a sample has {} numbers, at most {} are made", values,
-                                  kMostValues));
+  return Refuse(spec,
+                fmt::format("a sample has {} numbers, at most {} are made", values, kMostValues));
 }
 
 }  // namespace
 
 const std::vector<std::string>& SoundKeys() {
-  static const std::vector<std::string> keys = {"features", "rate", "seconds", "channel",
-                                                "mels",     "fft",  "window",  "hop",
-                                                "low",      "high", "mel",     "level",
-                                                "normalize"};
+  static const std::vector<std::string> keys = {"features", "rate",   "seconds",  "channel", "mels",
+                                                "fft",      "window", "hop",      "low",     "high",
+                                                "mel",      "level",  "normalize"};
   return keys;
 }
 

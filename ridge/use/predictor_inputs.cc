@@ -86,8 +86,7 @@ bool IsSounds(const std::string& path, const Context& context) {
   return folder || IsSoundFile(path);
 }
 
-Status AddFiles(const FilesOfKind& kind, const std::string& path,
-                std::vector<std::string>& paths) {
+Status AddFiles(const FilesOfKind& kind, const std::string& path, std::vector<std::string>& paths) {
   std::error_code ignored;
   if (!fs::is_directory(path, ignored)) {
     paths.push_back(path);

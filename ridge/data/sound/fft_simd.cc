@@ -161,15 +161,15 @@ HWY_INLINE void TakeSignals(const FftCall& call, const double* signals, double* 
   const bool pairs = call.length != call.complex;
   for (int64_t i = 0; i < call.complex; ++i) {
     const double* at = signals + (pairs ? 2 : 1) * i * kFftLanes + lane;
-    Store({hn::LoadU(D(), at), pairs ? hn::LoadU(D(), at + kFftLanes) : hn::Zero(D())}, to, i, lane);
+    Store({hn::LoadU(D(), at), pairs ? hn::LoadU(D(), at + kFftLanes) : hn::Zero(D())}, to, i,
+          lane);
   }
 }
 
 void RunAll(const FftCall& call, const double* signals, double* scratch, double* power) {
   double* from = scratch;
   double* to = scratch + 2 * call.complex * kFftLanes;
-  for (int64_t lane = 0; lane < kFftLanes; lane += kWidth)
-    TakeSignals(call, signals, from, lane);
+  for (int64_t lane = 0; lane < kFftLanes; lane += kWidth) TakeSignals(call, signals, from, lane);
   for (const FftStage& stage : *call.stages) {
     for (int64_t lane = 0; lane < kFftLanes; lane += kWidth)
       RunPass({stage, call.twiddles, from, to, lane});

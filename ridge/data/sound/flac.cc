@@ -42,8 +42,7 @@ Reading& Of(void* data) { return *static_cast<Reading*>(data); }
 FLAC__StreamDecoderReadStatus ReadBytes(const FLAC__StreamDecoder*, FLAC__byte to[], size_t* bytes,
                                         void* data) {
   Reading& reading = Of(data);
-  const auto got =
-      reading.file.ReadAt(reading.position, {reinterpret_cast<char*>(to), *bytes});
+  const auto got = reading.file.ReadAt(reading.position, {reinterpret_cast<char*>(to), *bytes});
   if (!got.ok()) {
     reading.Fail(got.status().message());
     return FLAC__STREAM_DECODER_READ_STATUS_ABORT;
@@ -85,7 +84,8 @@ FLAC__StreamDecoderWriteStatus Write(const FLAC__StreamDecoder*, const FLAC__Fra
   const auto count = static_cast<int64_t>(block->header.blocksize);
   if (block->header.channels != static_cast<uint32_t>(header.channels) ||
       block->header.bits_per_sample != static_cast<uint32_t>(header.bits)) {
-    reading.Fail(fmt::format("its block at sample {} has another form than the header says", first));
+    reading.Fail(
+        fmt::format("its block at sample {} has another form than the header says", first));
     return FLAC__STREAM_DECODER_WRITE_STATUS_ABORT;
   }
   const int64_t end = std::min(first + count, reading.end);
@@ -96,8 +96,9 @@ FLAC__StreamDecoderWriteStatus Write(const FLAC__StreamDecoder*, const FLAC__Fra
   if (end <= reading.next) return FLAC__STREAM_DECODER_WRITE_STATUS_CONTINUE;
   const float scale = 1.0F / static_cast<float>(int64_t{1} << (header.bits - 1));
   const int64_t skipped = reading.next - first;
-  MixChannels(end - reading.next, header.channels, reading.channel, reading.out,
-              [&](int64_t i, int c) { return static_cast<float>(samples[c][skipped + i]) * scale; });
+  MixChannels(
+      end - reading.next, header.channels, reading.channel, reading.out,
+      [&](int64_t i, int c) { return static_cast<float>(samples[c][skipped + i]) * scale; });
   reading.out += end - reading.next;
   reading.next = end;
   return FLAC__STREAM_DECODER_WRITE_STATUS_CONTINUE;
@@ -165,7 +166,8 @@ Result<SoundHeader> ReadFlacHeader(const SoundBytes& file) {
     return Bad(fmt::format("its FLAC header at byte 18 says {} samples a second, 1 to {} are read",
                            header.rate, kMostSoundRate));
   }
-  if (header.bits < 4) return Bad(fmt::format("its FLAC header says {} bits a sample", header.bits));
+  if (header.bits < 4)
+    return Bad(fmt::format("its FLAC header says {} bits a sample", header.bits));
   if (header.frames < 1)
     return Bad("its FLAC header at byte 21 does not say how many samples there are");
   // Two planes of 32 bits a channel and one of 64, with what aligns them.

@@ -138,8 +138,7 @@ void LogMel::AddTriangles(int64_t rate) {
 }
 
 int64_t LogMel::scratch_bytes() const {
-  const int64_t doubles =
-      (settings_.fft + fft_.bins()) * kFftLanes + fft_.scratch_doubles();
+  const int64_t doubles = (settings_.fft + fft_.bins()) * kFftLanes + fft_.scratch_doubles();
   return doubles * static_cast<int64_t>(sizeof(double));
 }
 
@@ -152,8 +151,7 @@ int64_t LogMel::bytes() const {
 void LogMel::TakeFrames(const float* samples, int64_t frame, int64_t count, double* lanes) const {
   for (int64_t lane = 0; lane < kFftLanes; ++lane) {
     // Lanes without a frame repeat the last one.
-    const int64_t begin =
-        (frame + std::min(lane, count - 1)) * settings_.hop - settings_.fft / 2;
+    const int64_t begin = (frame + std::min(lane, count - 1)) * settings_.hop - settings_.fft / 2;
     for (int64_t i = 0; i < settings_.fft; ++i) {
       int64_t at = begin + i;
       if (at < 0) at = -at;
@@ -178,8 +176,7 @@ void LogMel::SumTriangles(const double* power, int64_t count, float* out) const 
       const double sum = sums[lane];
       const double level = settings_.level == MelLevel::kLog ? std::log(sum + 1e-6)
                                                              : std::log10(std::max(sum, kFloor));
-      row[lane] =
-          static_cast<float>(settings_.level == MelLevel::kDecibel ? 10 * level : level);
+      row[lane] = static_cast<float>(settings_.level == MelLevel::kDecibel ? 10 * level : level);
     }
   }
 }

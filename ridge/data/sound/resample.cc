@@ -1,4 +1,5 @@
-// Output m = j to + p reads inputs j from + k: the weights depend on the phase p and the tap k alone.
+// Output m = j to + p reads inputs j from + k: the weights depend on the phase p and the tap k
+// alone.
 #include "ridge/data/sound/resample.h"
 
 #include <algorithm>

@@ -49,8 +49,7 @@ Status SoundReader::Admit(const SoundHeader& header) {
           : resamplers_.try_emplace(header.rate, header.rate, target_.rate, weights).first->second;
   const int64_t output = std::min(target_.samples, resampler.OutputCount(header.frames));
   // Wherever a part begins: two frames more than at the beginning, by rounding.
-  const int64_t input =
-      std::min(header.frames, resampler.InputOf({0, output}).count() + 2);
+  const int64_t input = std::min(header.frames, resampler.InputOf({0, output}).count() + 2);
   if (input > kMostSoundSamples) {
     return Bad(fmt::format("takes {} of its samples for {} seconds, at most {} are read", input,
                            target_.seconds(), kMostSoundSamples));

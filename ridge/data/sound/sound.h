@@ -44,8 +44,7 @@ class SoundReader {
     FrameRange output;  // of the sound at the target's rate
     FrameRange input;   // of the file, whole frames that exist
   };
-  Window WindowOf(const SoundHeader& header, const Resampler& resampler,
-                  const CropDraw* cut) const;
+  Window WindowOf(const SoundHeader& header, const Resampler& resampler, const CropDraw* cut) const;
   Status ReadSamples(const SoundBytes& file, const SoundHeader& header, std::span<char> scratch,
                      float* samples, const CropDraw* cut) const;
 

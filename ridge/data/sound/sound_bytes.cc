@@ -10,8 +10,7 @@
 namespace ridge {
 
 Result<int64_t> SoundInMemory::ReadAt(int64_t offset, std::span<char> to) const {
-  const int64_t count =
-      std::clamp<int64_t>(size() - offset, 0, static_cast<int64_t>(to.size()));
+  const int64_t count = std::clamp<int64_t>(size() - offset, 0, static_cast<int64_t>(to.size()));
   if (count > 0) std::memcpy(to.data(), bytes_.data() + offset, static_cast<size_t>(count));
   return count;
 }

@@ -7,7 +7,7 @@
 
 namespace ridge {
 
-inline constexpr int64_t kMostSoundRate = 768000;                // samples a second
+inline constexpr int64_t kMostSoundRate = 768000;               // samples a second
 inline constexpr int64_t kMostSoundSamples = int64_t{1} << 27;  // of one sound, read or made
 inline constexpr int kMostSoundChannels = 64;
 inline constexpr int kMeanOfChannels = -1;

@@ -192,8 +192,7 @@ TEST(BadSound, DamagedFlacIsRefused) {
   bad = good;
   bad[18] = bad[19] = 0;
   bad[20] &= 0x0F;
-  EXPECT_EQ(error(bad),
-            "its FLAC header at byte 18 says 0 samples a second, 1 to 768000 are read");
+  EXPECT_EQ(error(bad), "its FLAC header at byte 18 says 0 samples a second, 1 to 768000 are read");
   bad = good;
   bad[4] = 1;
   EXPECT_EQ(error(bad), "its first FLAC block at byte 4 is no STREAMINFO");
@@ -210,11 +209,10 @@ TEST(BadSound, AChannelThatIsNotThereIsRefused) {
 // ---- resampling
 
 TEST(Resampler, HasTorchaudiosValues) {
-  for (const auto& [file, from, to] :
-       {std::tuple<std::string, int, int>{"tone.wav", 16000, 8000},
-        {"tone.wav", 16000, 11025},
-        {"tone.wav", 16000, 22050},
-        {"tone44.flac", 44100, 16000}}) {
+  for (const auto& [file, from, to] : {std::tuple<std::string, int, int>{"tone.wav", 16000, 8000},
+                                       {"tone.wav", 16000, 11025},
+                                       {"tone.wav", 16000, 22050},
+                                       {"tone44.flac", 44100, 16000}}) {
     const std::string name = "resample_" + std::to_string(from) + "_" + std::to_string(to);
     const Expected expected = ExpectedOf("expected.npz", name);
     const auto made = Make(Golden(file), Wave(to, expected.dims[0]));
@@ -278,8 +276,8 @@ TEST(RealFft, HasThePowerOfTheSumThatDefinesIt) {
         double re = 0, im = 0;
         for (int64_t i = 0; i < n; ++i) {
           const double x = signals[static_cast<size_t>(i * kFftLanes + lane)];
-          const double angle = 2 * std::numbers::pi * static_cast<double>(i * k % n) /
-                               static_cast<double>(n);
+          const double angle =
+              2 * std::numbers::pi * static_cast<double>(i * k % n) / static_cast<double>(n);
           re += x * std::cos(angle);
           im -= x * std::sin(angle);
         }
@@ -370,8 +368,7 @@ TEST(SoundAugmentation, RefusesWhatItDoesNotKnow) {
   };
   EXPECT_EQ(error("cut,timemask:20:2,freqmask"), "ok");
   EXPECT_EQ(error("timemask,cut"), "cut must come first, and once");
-  EXPECT_EQ(error("flip"),
-            "'flip' is none of cut, timemask[:FRAMES[:N]], freqmask[:MELS[:N]]");
+  EXPECT_EQ(error("flip"), "'flip' is none of cut, timemask[:FRAMES[:N]], freqmask[:MELS[:N]]");
   EXPECT_EQ(error("timemask:0"), "'0' must be a whole number from 1 to 100000");
 }
 

@@ -5,9 +5,9 @@
 //   timemask[:FRAMES[:N]]    N times (1) up to FRAMES (20) neighbouring frames become the mean
 //   freqmask[:MELS[:N]]      N times (1) up to MELS (10) neighbouring mels become the mean
 //
-// The masks are SpecAugment's (Park et al., Interspeech 2019): a width of 0 to FRAMES, then a place,
-// each drawn uniformly; the mean is that of the sample before any mask.  Draws are functions of
-// (seed, stage, epoch, sample), as those of pictures are (image/transforms/transform.h).
+// The masks are SpecAugment's (Park et al., Interspeech 2019): a width of 0 to FRAMES, then a
+// place, each drawn uniformly; the mean is that of the sample before any mask.  Draws are functions
+// of (seed, stage, epoch, sample), as those of pictures are (image/transforms/transform.h).
 // Thread-safe.
 #pragma once
 #include <cstdint>

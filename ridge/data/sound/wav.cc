@@ -45,8 +45,7 @@ Result<std::optional<Chunk>> ReadChunk(const SoundBytes& file, int64_t at) {
   RIDGE_ASSIGN_OR_RETURN(const int64_t got, file.ReadAt(at, head));
   if (got < static_cast<int64_t>(sizeof head)) return std::optional<Chunk>();
   Chunk chunk;
-  for (int i = 0; i < 4; ++i)
-    chunk.name[i] = head[i] >= ' ' && head[i] <= '~' ? head[i] : '?';
+  for (int i = 0; i < 4; ++i) chunk.name[i] = head[i] >= ' ' && head[i] <= '~' ? head[i] : '?';
   chunk.at = at;
   const auto length = Little<uint32_t>(head + 4);
   chunk.endless = length == kUnknownLength;
@@ -82,8 +81,8 @@ Status CheckForm(const Form& form, int64_t at) {
   if (form.rate < 1 || form.rate > kMostSoundRate)
     return bad(fmt::format("{} samples a second, 1 to {} are read", form.rate, kMostSoundRate));
   if (form.block != form.channels * form.bits / 8) {
-    return bad(fmt::format("{} bytes for {} samples of {} bits", form.block, form.channels,
-                           form.bits));
+    return bad(
+        fmt::format("{} bytes for {} samples of {} bits", form.block, form.channels, form.bits));
   }
   return Status();
 }
@@ -101,7 +100,8 @@ Result<Form> ReadForm(const SoundBytes& file, const Chunk& chunk) {
             Little<uint16_t>(body + 14), Little<uint32_t>(body + 4)};
   if (form.tag == kExtensible) {
     if (got < kLong) {
-      return Bad(fmt::format("its fmt chunk at byte {} has {} bytes, 40 are needed", chunk.at, got));
+      return Bad(
+          fmt::format("its fmt chunk at byte {} has {} bytes, 40 are needed", chunk.at, got));
     }
     form.tag = Little<uint16_t>(body + 24);  // the first bytes of the format's GUID
   }
@@ -211,9 +211,8 @@ Status ReadWavFrames(const SoundBytes& file, const SoundHeader& header, int64_t 
   for (int64_t done = 0; done < count;) {
     const int64_t frames = std::min(most, count - done);
     const int64_t at = header.data_offset + (first + done) * bytes;
-    RIDGE_ASSIGN_OR_RETURN(
-        const int64_t got,
-        file.ReadAt(at, scratch.first(static_cast<size_t>(frames * bytes))));
+    RIDGE_ASSIGN_OR_RETURN(const int64_t got,
+                           file.ReadAt(at, scratch.first(static_cast<size_t>(frames * bytes))));
     if (got < frames * bytes)
       return Bad(fmt::format("ends at byte {}, inside its data: it has changed", at + got));
     ConvertFrames(scratch.data(), frames, header, channel, out + done);

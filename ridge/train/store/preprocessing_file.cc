@@ -153,8 +153,12 @@ TextPreprocessing ReadText(const PreprocessingJson& json) {
 }
 
 PreprocessingJson MelJson(const MelSettings& mel) {
-  return {{"fft", mel.fft},   {"window", mel.window}, {"hop", mel.hop},
-          {"mels", mel.mels}, {"low", mel.low},       {"high", mel.high},
+  return {{"fft", mel.fft},
+          {"window", mel.window},
+          {"hop", mel.hop},
+          {"mels", mel.mels},
+          {"low", mel.low},
+          {"high", mel.high},
           {"scale", kMelScales[static_cast<size_t>(mel.scale)]},
           {"level", kMelLevels[static_cast<size_t>(mel.level)]}};
 }
@@ -203,7 +207,8 @@ SoundTarget ReadSounds(const PreprocessingJson& json) {
     if (!mel.ok()) throw std::out_of_range("sounds: " + mel.message());
   }
   const PreprocessingJson known = SoundsJson(sounds);
-  if (json.size() != known.size() || (sounds.mel && json.at("mel").size() != known.at("mel").size()))
+  if (json.size() != known.size() ||
+      (sounds.mel && json.at("mel").size() != known.at("mel").size()))
     throw std::out_of_range("sounds have a key that this program does not know");
   return sounds;
 }
