@@ -4,9 +4,10 @@
     make_sounds.py            needs numpy, torch, torchaudio, transformers and soundfile
 
 expected.npz holds
-  resample_FROM_TO  torchaudio.functional.resample of tone.wav (FROM 16000) or tone44.wav
-  db, log, slaney   torchaudio's MelSpectrogram of tone.wav in f64, in decibels or ln(x + 1e-6)
-  whisper80, whisper128   WhisperFeatureExtractor of tone.wav in f64, padded to a second
+  resample_FROM_TO  torchaudio.functional.resample of tone.wav (FROM 16000) or tone44.flac
+  db, log, slaney   torchaudio's MelSpectrogram of tone.wav, in decibels or ln(x + 1e-6)
+  whisper80, whisper128   WhisperFeatureExtractor of tone.wav, padded to a second
+All of it is computed in f64 and rounded to f32; how far f32 is away is printed.
 Files of other codes hold the first frames of tone.wav: codes.npz has what soundfile reads from them.
 """
 import os
@@ -74,7 +75,7 @@ def whisper(x, mels):
     exact = extractor._np_extract_fbank_features(padded[None], "cpu")[0]
     usual = np.asarray(extractor(x, sampling_rate=RATE, return_tensors="np").input_features)[0]
     print(f"whisper{mels}: numpy and torch differ by {np.abs(exact - usual).max():.3g}")
-    return exact.astype("float32")
+    return np.ascontiguousarray(exact, "float32")
 
 
 def main():
@@ -90,13 +91,20 @@ def main():
     expected = {}
     for source, rate, other in ((x, RATE, 8000), (x, RATE, 11025), (x, RATE, 22050),
                                 (x44, 44100, RATE)):
-        expected[f"resample_{rate}_{other}"] = torchaudio.functional.resample(
-            torch.from_numpy(source), rate, other).numpy()
+        wave = torch.from_numpy(source)
+        exact = torchaudio.functional.resample(wave.double(), rate, other)
+        single = torchaudio.functional.resample(wave, rate, other)
+        print(f"resample {rate} {other}: f64 and f32 differ by {(exact - single).abs().max():.3g}")
+        expected[f"resample_{rate}_{other}"] = exact.numpy().astype("float32")
     transforms = torchaudio.transforms
     wave = torch.from_numpy(x).double()
 
     def mel(**options):
-        return transforms.MelSpectrogram(RATE, **options).double()(wave)
+        """Window and triangles in f64 too."""
+        torch.set_default_dtype(torch.float64)
+        made = transforms.MelSpectrogram(RATE, **options)(wave)
+        torch.set_default_dtype(torch.float32)
+        return made
     usual = {"n_fft": 400, "hop_length": 160, "n_mels": 80}
     decibel = transforms.AmplitudeToDB()
     expected["db"] = decibel(mel(**usual))
@@ -106,7 +114,7 @@ def main():
     single = decibel(transforms.MelSpectrogram(RATE, **usual)(wave.float()))
     print(f"torchaudio in f64 and f32 differ by {(single - expected['db']).abs().max():.3g} dB")
     for name in ("db", "log", "slaney"):
-        expected[name] = expected[name].numpy().astype("float32")
+        expected[name] = np.ascontiguousarray(expected[name].numpy(), "float32")
     for mels in (80, 128):
         expected[f"whisper{mels}"] = whisper(x, mels)
     np.savez(os.path.join(FOLDER, "expected.npz"), **expected)

@@ -104,11 +104,23 @@ FLAC__StreamDecoderWriteStatus Write(const FLAC__StreamDecoder*, const FLAC__Fra
   return FLAC__STREAM_DECODER_WRITE_STATUS_CONTINUE;
 }
 
+const char* WhatIsDamaged(FLAC__StreamDecoderErrorStatus status) {
+  switch (status) {
+    case FLAC__STREAM_DECODER_ERROR_STATUS_LOST_SYNC:
+      return "a block does not end where the next one begins";
+    case FLAC__STREAM_DECODER_ERROR_STATUS_BAD_HEADER:
+      return "a block's header is wrong";
+    case FLAC__STREAM_DECODER_ERROR_STATUS_FRAME_CRC_MISMATCH:
+      return "a block's checksum is wrong";
+    default:
+      return "a block cannot be read";
+  }
+}
+
 void TakeError(const FLAC__StreamDecoder*, FLAC__StreamDecoderErrorStatus status, void* data) {
   Reading& reading = Of(data);
   reading.Fail(fmt::format("its FLAC data is damaged before byte {}, at sample {} or later: {}",
-                           reading.position, reading.next,
-                           FLAC__StreamDecoderErrorStatusString[status]));
+                           reading.position, reading.next, WhatIsDamaged(status)));
 }
 
 struct DeleteDecoder {

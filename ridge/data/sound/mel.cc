@@ -16,16 +16,13 @@ constexpr double kFloor = 1e-10;  // of the power, before the logarithm
 
 Status Bad(const std::string& what) { return InvalidArgument(what); }
 
-// Periodic, in the middle of `fft` samples, as torch.stft places it; f32 as torchaudio has it, f64
-// as Whisper.
+// Periodic, in the middle of `fft` samples, as torch.stft places it.
 std::vector<double> HannWindow(const MelSettings& settings) {
   std::vector<double> window(static_cast<size_t>(settings.fft));
   const int64_t before = (settings.fft - settings.window) / 2;
   for (int64_t i = 0; i < settings.window; ++i) {
     const double turn = static_cast<double>(i) / static_cast<double>(settings.window);
-    const double value = 0.5 - 0.5 * std::cos(2 * std::numbers::pi * turn);
-    window[static_cast<size_t>(before + i)] =
-        settings.level == MelLevel::kWhisper ? value : static_cast<float>(value);
+    window[static_cast<size_t>(before + i)] = 0.5 - 0.5 * std::cos(2 * std::numbers::pi * turn);
   }
   return window;
 }
@@ -38,56 +35,42 @@ double HzToMel(double hz, MelScale scale) {
   return hz < kBreakHz ? hz / kLinearHz : kBreakMel + std::log(hz / kBreakHz) / kLogStep;
 }
 
-// In the type of `mel`: f32 as torchaudio, f64 as Whisper.
-template <typename T>
-T MelToHz(T mel, MelScale scale) {
-  if (scale == MelScale::kHtk)
-    return static_cast<T>(700) * (std::pow(static_cast<T>(10), mel / static_cast<T>(2595)) - 1);
-  if (mel < static_cast<T>(kBreakMel)) return static_cast<T>(kLinearHz) * mel;
-  return static_cast<T>(kBreakHz) *
-         std::exp(static_cast<T>(kLogStep) * (mel - static_cast<T>(kBreakMel)));
+double MelToHz(double mel, MelScale scale) {
+  if (scale == MelScale::kHtk) return 700 * (std::pow(10, mel / 2595) - 1);
+  return mel < kBreakMel ? kLinearHz * mel : kBreakHz * std::exp(kLogStep * (mel - kBreakMel));
 }
 
-// torch.linspace: from both ends to the middle.
-template <typename T>
-std::vector<T> Linear(double from, double to, int64_t count) {
-  const T first = static_cast<T>(from), last = static_cast<T>(to);
-  const T step = (last - first) / static_cast<T>(count - 1);
-  std::vector<T> points(static_cast<size_t>(count));
-  for (int64_t i = 0; i < count; ++i) {
-    points[static_cast<size_t>(i)] = i < count / 2 ? first + step * static_cast<T>(i)
-                                                   : last - step * static_cast<T>(count - 1 - i);
+// The frequencies where triangles begin, have their tops, and end: mel m has corners m to m + 2.
+std::vector<double> Corners(const MelSettings& settings) {
+  const double low = HzToMel(settings.low, settings.scale);
+  const double high = HzToMel(settings.high, settings.scale);
+  std::vector<double> corners(static_cast<size_t>(settings.mels + 2));
+  for (size_t i = 0; i < corners.size(); ++i) {
+    const double part = static_cast<double>(i) / static_cast<double>(settings.mels + 1);
+    corners[i] = MelToHz(low + (high - low) * part, settings.scale);
   }
-  return points;
-}
-
-template <typename T>
-std::vector<double> TrianglesOf(const MelSettings& settings, int64_t rate) {
-  const int64_t bins = settings.fft / 2 + 1, mels = settings.mels;
-  const std::vector<T> hz = Linear<T>(0, static_cast<double>(rate / 2), bins);
-  std::vector<T> corners = Linear<T>(HzToMel(settings.low, settings.scale),
-                                     HzToMel(settings.high, settings.scale), mels + 2);
-  for (T& corner : corners) corner = MelToHz(corner, settings.scale);
-  std::vector<double> triangles(static_cast<size_t>(bins * mels));
-  for (int64_t m = 0; m < mels; ++m) {
-    const auto at = static_cast<size_t>(m);
-    const T left = corners[at], top = corners[at + 1], right = corners[at + 2];
-    const T area = settings.scale == MelScale::kSlaney ? 2 / (right - left) : 1;
-    for (int64_t b = 0; b < bins; ++b) {
-      const T f = hz[static_cast<size_t>(b)];
-      const T height = std::min((f - left) / (top - left), (right - f) / (right - top));
-      const T weight = std::max(height, static_cast<T>(0)) * area;
-      triangles[static_cast<size_t>(b * mels + m)] = static_cast<double>(weight);
-    }
-  }
-  return triangles;
+  return corners;
 }
 
 }  // namespace
 
 std::vector<double> MelTriangles(const MelSettings& settings, int64_t rate) {
-  return settings.level == MelLevel::kWhisper ? TrianglesOf<double>(settings, rate)
-                                              : TrianglesOf<float>(settings, rate);
+  const int64_t bins = settings.fft / 2 + 1, mels = settings.mels;
+  const std::vector<double> corners = Corners(settings);
+  std::vector<double> triangles(static_cast<size_t>(bins * mels));
+  for (int64_t m = 0; m < mels; ++m) {
+    const auto at = static_cast<size_t>(m);
+    const double left = corners[at], top = corners[at + 1], right = corners[at + 2];
+    const double area = settings.scale == MelScale::kSlaney ? 2 / (right - left) : 1;
+    for (int64_t b = 0; b < bins; ++b) {
+      // The last bin is half the rate, rounded down.
+      const double f =
+          static_cast<double>(rate / 2) * static_cast<double>(b) / static_cast<double>(bins - 1);
+      const double height = std::min((f - left) / (top - left), (right - f) / (right - top));
+      triangles[static_cast<size_t>(b * mels + m)] = std::max(height, 0.0) * area;
+    }
+  }
+  return triangles;
 }
 
 Status CheckMel(const MelSettings& settings, int64_t rate, int64_t samples) {

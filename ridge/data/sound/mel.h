@@ -5,11 +5,10 @@
 //
 //   torchaudio: MelSpectrogram(rate, n_fft, win_length, hop_length, f_min, f_max, n_mels), with
 //     norm and mel_scale "slaney" for MelScale::kSlaney; then AmplitudeToDB() for kDecibel, or
-//     ln(x + 1e-6) for kLog, as its MFCC(log_mels=True) has it.  Window and triangles are f32, as
-//     there.
+//     ln(x + 1e-6) for kLog, as its MFCC(log_mels=True) has it.
 //   whisper: WhisperFeatureExtractor: no last frame, log10(max(x, 1e-10)), at least the largest -
 //   8,
-//     (x + 4) / 4.  Both are f64.
+//     (x + 4) / 4.
 #pragma once
 #include <cstdint>
 #include <span>

@@ -34,12 +34,10 @@ int64_t Resampler::FirstTap(int64_t phase) const {
   return static_cast<int64_t>(std::floor(center - half_width_)) + 1;
 }
 
-// torchaudio has the phase in f32 and the rest in f64.
 float Resampler::Weight(int64_t phase, int64_t tap) const {
-  const float out_time = static_cast<float>(-phase) / static_cast<float>(to_);
+  const double out_time = static_cast<double>(phase) / static_cast<double>(to_);
   const double in_time = static_cast<double>(tap) / static_cast<double>(from_);
-  double t = std::clamp((static_cast<double>(out_time) + in_time) * base_, -kZeroCrossings,
-                        kZeroCrossings);
+  double t = std::clamp((in_time - out_time) * base_, -kZeroCrossings, kZeroCrossings);
   const double window = std::pow(std::cos(t * std::numbers::pi / kZeroCrossings / 2), 2);
   t *= std::numbers::pi;
   const double sinc = t == 0 ? 1 : std::sin(t) / t;
