@@ -81,8 +81,8 @@ Status CheckAugment(const TrainOptions& o) {
   if (o.augment.empty()) return Status();
   const auto parsed = Augmentation::Parse(o.augment, o.seed);
   if (parsed.ok() || SoundAugmentation::Parse(o.augment, o.seed).ok()) return Status();
-  return InvalidArgument(fmt::format("--augment is '{}': {}; of sounds: {}", o.augment,
-                                     parsed.status().message(), kSoundTransforms));
+  return InvalidArgument(
+      fmt::format("--augment is '{}': {}", o.augment, parsed.status().message()));
 }
 
 Status CheckModelOptions(const TrainOptions& o) {
