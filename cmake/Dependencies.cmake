@@ -91,6 +91,16 @@ ridge_find_archive(ridge::webp webp/decode.h libwebp.a Threads::Threads)
 ridge_find_archive(ridge::ogg ogg/ogg.h libogg.a)
 ridge_find_archive(ridge::flac FLAC/stream_decoder.h libFLAC.a ridge::ogg m)
 
+# Headers alone: the library beside them is not linked.
+find_path(TOMLPLUSPLUS_INCLUDE_DIR toml++/toml.h)
+mark_as_advanced(TOMLPLUSPLUS_INCLUDE_DIR)
+if(TOMLPLUSPLUS_INCLUDE_DIR)
+  add_library(ridge::tomlplusplus INTERFACE IMPORTED)
+  target_include_directories(ridge::tomlplusplus INTERFACE "${TOMLPLUSPLUS_INCLUDE_DIR}")
+  target_compile_definitions(ridge::tomlplusplus INTERFACE TOML_EXCEPTIONS=0
+                             TOML_ENABLE_FORMATTERS=0)
+endif()
+
 set(RIDGE_ONNX_FOLDER "${PROJECT_SOURCE_DIR}/build/deps/onnx-messages")
 find_file(RIDGE_ONNX_PROTO onnx/onnx-ml.proto PATHS "${RIDGE_ONNX_FOLDER}" NO_DEFAULT_PATH)
 mark_as_advanced(RIDGE_ONNX_PROTO)
@@ -115,6 +125,7 @@ ridge_find(libpng        TARGET ridge::png            PACKAGE libpng-dev)
 ridge_find(libwebp       TARGET ridge::webp           PACKAGE libwebp-dev)
 ridge_find(libogg        TARGET ridge::ogg            PACKAGE libogg-dev)
 ridge_find(libFLAC       TARGET ridge::flac           PACKAGE libflac-dev)
+ridge_find(toml++        TARGET ridge::tomlplusplus    PACKAGE libtomlplusplus-dev)
 ridge_find(protobuf-lite TARGET ridge::protobuf_lite
            PACKAGE "libprotobuf-dev and protobuf-compiler")
 ridge_find(ONNX-messages TARGET ridge::onnx_messages

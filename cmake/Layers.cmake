@@ -149,6 +149,20 @@ function(ridge_add_layer layer rank)
   endif()
 endfunction()
 
+# ridge_embed_text(FILE HEADER NAME): HEADER has the file's text as the constant NAME.
+function(ridge_embed_text file header name)
+  set_property(DIRECTORY "${PROJECT_SOURCE_DIR}" APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${file}")
+  file(READ "${PROJECT_SOURCE_DIR}/${file}" text)
+  file(CONFIGURE OUTPUT "${PROJECT_BINARY_DIR}/generated/${header}" @ONLY CONTENT
+"// The text of @file@.
+#pragma once
+
+namespace ridge {
+inline constexpr char @name@[] = R\"text(@text@)text\";
+}  // namespace ridge
+")
+endfunction()
+
 # The program: ridge/cli/main.cc with the cli layer, as bin/ridge.
 function(ridge_add_program)
   set(main "${PROJECT_SOURCE_DIR}/ridge/cli/main.cc")

@@ -35,8 +35,6 @@ class Backend : public KernelQuery {
   // Where its kernels run.
   virtual Device& device() = 0;
   MemorySpace memory() final { return device().memory_space(); }
-  // Whether the device has instructions for products of this type, which are no slower than f32.
-  virtual bool Multiplies(DType operands) const = 0;
   // REQUIRES: `choice` came from Candidates() or Reorder() of a backend of this kind.
   virtual Result<std::unique_ptr<Kernel>> Create(const OpDef& op, const OpCall& call,
                                                  const KernelChoice& choice) = 0;

@@ -23,7 +23,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr const char* kTimes[] = {"samples_s", "input_wait", "step_s"};
+constexpr const char* kTimes[] = {"samples_s", "input_wait", "input_stages", "step_s"};
 
 struct RunFacts {
   Run run;

@@ -3,6 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "ridge/cli/data_tools.h"
 #include "ridge/cli/exit_codes.h"
 #include "ridge/cli/flags.h"
 #include "ridge/cli/output.h"
@@ -25,6 +26,7 @@ constexpr double kImbalance = 10;  // largest class over smallest from where it 
 struct DataVerb {
   std::optional<std::string> spec;
   OutputFlags output;
+  DataTools tools;
   bool all = false;
   bool json = false;
 };
@@ -238,9 +240,14 @@ std::string SurveyJson(const DataSurvey& survey, const std::vector<std::string>&
 
 Result<int> RunData(const CLI::App& app, const DataVerb& verb) {
   RIDGE_RETURN_IF_ERROR(RequireArgument(app, verb.spec, "SPEC", "ridge data photos"));
+  RIDGE_RETURN_IF_ERROR(CheckTools(verb.tools));
   RIDGE_ASSIGN_OR_RETURN(const Terminal terminal, TerminalFor(stdout, verb.output));
   RIDGE_ASSIGN_OR_RETURN(const DataSplits splits, OpenData(*verb.spec));
   for (const std::string& note : splits.notes) PrintWarning(note);
+  if (verb.tools.any()) {
+    RIDGE_RETURN_IF_ERROR(RunTools(verb.tools, *verb.spec, splits, verb.json, terminal));
+    return kExitOk;
+  }
   SurveyOptions options;
   options.all = verb.all;
   options.threads = AvailableThreads();
@@ -259,6 +266,14 @@ VerbBody AddData(CLI::App& app) {
   AddArgument(app, "SPEC", verb->spec, "What --data of a training takes");
   AddSwitch(app, "--all", verb->all,
             "Read every sample, also where that takes long (else 2,000 a set)");
+  AddText(app, "--contact-sheet", verb->tools.sheet, "FILE",
+          "Write FILE.png or FILE.html: training samples of each class");
+  AddSwitch(app, "--bench", verb->tools.bench, "Time how fast samples are read, by stage");
+  AddText(app, "--augment", verb->tools.augment, "LIST",
+          "Random transforms for both, as of a training: flip,crop:4 (none)");
+  AddInteger(app, "--workers", verb->tools.workers, {.minimum = 1, .maximum = 1024}, "N",
+             "Threads that --bench reads with, beside one (the cores that may be used)");
+  AddInteger(app, "--seed", verb->tools.seed, {}, "N", "Of the choice of samples (0)");
   AddSwitch(app, "--json", verb->json, "Print JSON")->group(kOutputGroup);
   AddColorFlag(app, verb->output);
   return [&app, verb] { return RunData(app, *verb); };

@@ -12,9 +12,11 @@
 #include "ridge/cli/verbs.h"
 #include "ridge/core/files.h"
 #include "ridge/core/units.h"
+#include "ridge/models/config/model_folder.h"
 #include "ridge/models/model.h"
 #include "ridge/observe/class_counts.h"
 #include "ridge/report/table.h"
+#include "ridge/train/load/folder_options.h"
 #include "ridge/train/load/model_source.h"
 #include "ridge/train/loop/evaluate_run.h"
 #include "ridge/train/store/run.h"
@@ -30,7 +32,7 @@ struct EvalVerb {
 };
 
 bool IsModel(const std::string& name) {
-  return IsOnnxFile(name) || IsGraphFile(name) ||
+  return IsOnnxFile(name) || IsGraphFile(name) || IsModelFolder(name) ||
          FindBuiltinModel(name.substr(0, name.find(':'))) != nullptr;
 }
 
@@ -53,6 +55,8 @@ Result<EvalRequest> MakeRequest(const EvalVerb& verb) {
   if (!Run::Exists(*verb.run) && IsModel(*verb.run)) {
     request.model = verb.model.options;
     request.model.model = *verb.run;
+    RIDGE_RETURN_IF_ERROR(TakeModelFolder(request.model));
+    request.data = request.model.data;
     RIDGE_RETURN_IF_ERROR(CheckOptions(request.model));
     return request;
   }

@@ -10,6 +10,7 @@
 #include "ridge/cli/train_flags.h"
 #include "ridge/core/process.h"
 #include "ridge/core/threads.h"
+#include "ridge/plan/hardware/planned_device.h"
 #include "ridge/runtime/kernel_times.h"
 #include "ridge/runtime/profile_store.h"
 #include "ridge/train/options/options.h"
@@ -120,6 +121,17 @@ Result<OpenedMachine> OpenMachine(const MachineChoice& choice,
                            LoadKernelTimes(opened.machine.profile.id, CpuLibrary()));
     opened.machine.kernel_s = std::move(times.kernel_s);
   }
+  return opened;
+}
+
+Result<OpenedMachine> OpenPlannedMachine(const std::string& device) {
+  RIDGE_ASSIGN_OR_RETURN(const Hardware hardware, FindHardware(device));
+  RIDGE_ASSIGN_OR_RETURN(PlannedHardware facts, PlanHardware(hardware));
+  OpenedMachine opened;
+  opened.planned = std::make_unique<PlannedDevice>(hardware);
+  opened.machine.planned = opened.planned.get();
+  opened.machine.profile = std::move(facts.profile);
+  opened.machine.memory_bytes = facts.memory_bytes;
   return opened;
 }
 

@@ -28,8 +28,9 @@ MachineChoice ChoiceOf(const TrainFlags& flags);
 MachineChoice ChoiceOf(const TrainFlags& flags, const TrainOptions& options);
 
 struct OpenedMachine {
-  std::unique_ptr<Backend> backend;
-  Machine machine;  // points to `backend`
+  std::unique_ptr<Backend> backend;      // null for a device that is not here
+  std::unique_ptr<KernelQuery> planned;  // of such a device
+  Machine machine;                       // points to one of them
 };
 
 // Checks that the device exists.  Fails with kDevice for cuda, kInvalidArgument for an unknown
@@ -42,6 +43,10 @@ Status CheckDevice(const std::string& flag, const std::string& device);
 // Fails with kInvalidData when there are none for this machine and library.
 Result<OpenedMachine> OpenMachine(const MachineChoice& choice,
                                   const std::function<void(const std::string&)>& say);
+
+// A device that is not here: one of the catalog, or of a file (hardware.h).  Fails as FindHardware
+// and PlanHardware do.
+Result<OpenedMachine> OpenPlannedMachine(const std::string& device);
 
 // A function that measures the peak rates of all threads of this machine.
 std::function<Result<MachinePeaks>(DType operands)> PeaksOf(const OpenedMachine& opened);

@@ -83,7 +83,7 @@ void PrintArgumentsOf(const std::string& title, const std::string& doc, const st
   Table table({{""}, {""}, {""}});
   for (const ModelParameter& parameter : ParametersOf(name)) {
     table.AddRow(
-        {parameter.name, fmt::format("default {}", parameter.default_value), parameter.doc});
+        {parameter.name, fmt::format("default {}", DefaultText(parameter)), parameter.doc});
   }
   PrintData(table.ToText(terminal, /*indent=*/2));
 }
@@ -103,15 +103,27 @@ nlohmann::ordered_json InputsJson(const ModelFacts& facts) {
   return inputs;
 }
 
+nlohmann::ordered_json ArgumentJson(const ModelParameter& parameter) {
+  nlohmann::ordered_json json = {{"name", parameter.name}, {"doc", parameter.doc}};
+  if (parameter.real) {
+    json["default"] = parameter.real->default_value;
+    json["minimum"] = parameter.real->least;
+    json["maximum"] = parameter.real->most;
+  } else if (!parameter.choices.empty()) {
+    json["default"] = DefaultText(parameter);
+    json["choices"] = parameter.choices;
+  } else {
+    json["default"] = parameter.default_value;
+    json["minimum"] = parameter.minimum;
+    json["maximum"] = parameter.maximum;
+  }
+  return json;
+}
+
 nlohmann::ordered_json ArgumentsJson(const std::string& name) {
   nlohmann::ordered_json arguments = nlohmann::ordered_json::array();
-  for (const ModelParameter& parameter : ParametersOf(name)) {
-    arguments.push_back({{"name", parameter.name},
-                         {"doc", parameter.doc},
-                         {"default", parameter.default_value},
-                         {"minimum", parameter.minimum},
-                         {"maximum", parameter.maximum}});
-  }
+  for (const ModelParameter& parameter : ParametersOf(name))
+    arguments.push_back(ArgumentJson(parameter));
   return arguments;
 }
 

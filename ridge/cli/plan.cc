@@ -33,13 +33,14 @@ struct DevicePlan {
 Result<std::vector<std::string>> Devices(const PlanVerb& verb) {
   if (!verb.on) return std::vector<std::string>{verb.train.options.device};
   std::vector<std::string> devices;
-  for (const std::string_view device : SplitAt(*verb.on, ',')) {
-    devices.emplace_back(device);
-    if (device == "cpu") continue;
-    return InvalidArgument(
-        fmt::format("--on names '{}'; known devices: cpu (this machine)", device));
-  }
+  for (const std::string_view device : SplitAt(*verb.on, ',')) devices.emplace_back(device);
   return devices;
+}
+
+// `--on cpu` is this machine, every other device one that is not here.
+Result<OpenedMachine> OpenFor(const PlanVerb& verb, const TrainOptions& options) {
+  if (verb.on && options.device != "cpu") return OpenPlannedMachine(options.device);
+  return OpenMachine(ChoiceOf(verb.train, options), SayUnless(verb.output.quiet));
 }
 
 Result<DevicePlan> PlanOn(const std::string& device, const PlanVerb& verb) {
@@ -47,8 +48,7 @@ Result<DevicePlan> PlanOn(const std::string& device, const PlanVerb& verb) {
   TrainOptions options = verb.train.options;
   options.device = device;
   RIDGE_RETURN_IF_ERROR(CheckModel(options));
-  RIDGE_ASSIGN_OR_RETURN(plan.opened,
-                         OpenMachine(ChoiceOf(verb.train, options), SayUnless(verb.output.quiet)));
+  RIDGE_ASSIGN_OR_RETURN(plan.opened, OpenFor(verb, options));
   RIDGE_ASSIGN_OR_RETURN(plan.run, PlanRun(options, plan.opened.machine));
   if (plan.run.data) {
     for (const std::string& note : plan.run.data->notes) PrintWarning(note);
@@ -75,7 +75,7 @@ void PrintReports(const std::vector<DevicePlan>& plans, const PlanVerb& verb,
     if (const std::string notes = ModelNotesText(plan.run.notes, verb.output.verbose);
         !notes.empty() && !verb.output.quiet)
       PrintData(notes + "\n\n");
-    PrintData(verb.output.verbose ? PlanText(title, Summary(plan), *plan.opened.machine.backend)
+    PrintData(verb.output.verbose ? PlanText(title, Summary(plan), plan.opened.machine.query())
                                   : PlanReport(title, Summary(plan), terminal));
   }
 }
@@ -151,7 +151,8 @@ Result<int> RunPlan(const CLI::App& app, const PlanVerb& verb) {
 VerbBody AddPlan(CLI::App& app) {
   auto verb = std::make_shared<PlanVerb>();
   AddTrainFlags(app, verb->train);
-  AddText(app, "--on", verb->on, "DEVICE[,DEVICE]", "Devices to plan for (cpu: this machine)")
+  AddText(app, "--on", verb->on, "DEVICE[,DEVICE]",
+          "Devices to plan for: cpu (this machine), or those of `ridge devices`")
       ->group("Machine");
   CLI::Option* why =
       AddText(app, "--why", verb->why, "OP",

@@ -4,6 +4,7 @@
 
 #include "ridge/core/units.h"
 #include "ridge/train/job/rehearsed_job.h"
+#include "ridge/train/load/folder_options.h"
 #include "ridge/train/load/model_source.h"
 
 namespace ridge::cli {
@@ -61,20 +62,24 @@ Status CheckModel(const TrainOptions& options) {
   return LoadModel({.model = options.model, .batch = options.batch}).status();
 }
 
-Result<PlannedRun> PlanRun(const TrainOptions& options, const Machine& machine) {
+Result<PlannedRun> PlanRun(const TrainOptions& given, const Machine& machine) {
+  TrainOptions options = given;
+  std::vector<std::string> folder_notes;
+  RIDGE_RETURN_IF_ERROR(TakeModelFolder(options, &folder_notes));
   TrainOptions checked = options;
   if (checked.data.empty()) checked.data = "synthetic";  // a plan needs none
   RIDGE_RETURN_IF_ERROR(CheckOptions(checked));
   RIDGE_ASSIGN_OR_RETURN(Forward forward, LoadForward(options));
   PlannedRun run;
   run.notes = std::move(forward.notes);
+  run.notes.notes.insert(run.notes.notes.begin(), folder_notes.begin(), folder_notes.end());
   if (!options.data.empty()) {
     RIDGE_ASSIGN_OR_RETURN(run.data, OpenJobData(options, forward.graph, forward.facts,
                                                  forward.data, forward.preprocessing));
   }
   const JobData* data = run.data ? &*run.data : nullptr;
   RIDGE_ASSIGN_OR_RETURN(run.job, PlanJob(options, forward.graph, data, machine));
-  if (!run.job.fits()) return run;
+  if (!run.job.fits() || !machine.is_here()) return run;
   RIDGE_ASSIGN_OR_RETURN(const auto executor, RehearseJob(machine, data, {}, run.job));
   run.job.program = std::move(executor->mutable_program());
   return run;
@@ -84,6 +89,7 @@ std::string ModelNotesText(const ModelNotes& notes, bool verbose) {
   std::string text;
   const auto add_line = [&](const std::string& line) { text += (text.empty() ? "" : "\n") + line; };
   for (const std::string& line : notes.unreached) add_line(line);
+  for (const std::string& line : notes.drawn) add_line(line);
   if (verbose) {
     for (const std::string& note : notes.notes) add_line(note);
     for (const std::string& name : notes.fixed) add_line(fmt::format("not trained: {}", name));
@@ -111,6 +117,7 @@ std::string PlanTitle(const PlannedJob& job, const Machine& machine) {
     title += fmt::format(", recomputing {} values", options.recompute);
   const std::string step = job.facts.has_optimizer ? "its own step" : options.optimizer.name;
   title += fmt::format(", {}, {}, on {}", step, DTypeName(job.operands), options.device);
+  if (!machine.is_here()) return title + " (not here: modelled from what is published)";
   if (machine.backend->name() != options.device) title += " by " + machine.backend->name();
   const int threads = machine.backend->threads();
   title += fmt::format(" ({})", FormatCountOf(threads, "thread"));

@@ -1,4 +1,4 @@
-// `ridge predict`: what a trained model says of pictures, rows and arrays.
+// `ridge predict`: what a trained model says of pictures, rows, texts and arrays.
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
@@ -267,8 +267,10 @@ Result<int> RunPredict(const CLI::App& app, const PredictVerb& verb) {
 VerbBody AddPredict(CLI::App& app) {
   auto verb = std::make_shared<PredictVerb>();
   AddArgument(app, "RUN", verb->model, "A run folder, or an ONNX file that was exported from one");
-  AddTexts(app, "INPUT", verb->inputs, "PATH",
-           "Pictures, folders of pictures, tables (.csv, .tsv), arrays (.npz, .npy)")
+  AddTexts(
+      app, "INPUT", verb->inputs, "PATH",
+      "Pictures, folders of pictures, tables (.csv, .tsv), arrays (.npz, .npy), 'texts', files "
+      "of texts")
       ->expected(-1);
   AddInteger(app, "--top", verb->top, {.minimum = 1}, "N",
              "Classes for each input (5 for one input, 1 for several)");

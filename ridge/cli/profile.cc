@@ -9,6 +9,7 @@
 #include "ridge/cli/train_flags.h"
 #include "ridge/cli/verbs.h"
 #include "ridge/core/files.h"
+#include "ridge/train/load/folder_options.h"
 #include "ridge/train/store/run.h"
 
 namespace ridge::cli {
@@ -44,6 +45,7 @@ Result<ProfileRequest> MakeRequest(const ProfileVerb& verb) {
   request.steps = verb.train.options.steps;
   request.with_data = !request.options.data.empty();
   if (!request.with_data) request.options.data = "synthetic";  // the source of the batch
+  RIDGE_RETURN_IF_ERROR(TakeModelFolder(request.options));
   RIDGE_RETURN_IF_ERROR(CheckOptions(request.options));
   if (request.run.empty()) RIDGE_RETURN_IF_ERROR(CheckModel(request.options));
   return request;

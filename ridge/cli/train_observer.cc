@@ -134,6 +134,7 @@ void CommandLineObserver::OnStep(const StepReport& report) {
   shown.accuracy = report.accuracy;
   shown.samples_s = report.samples_s;
   shown.input_wait = report.input_wait;
+  shown.input_stages = report.input_stages;
   shown.eta_s = report.eta_s;
   shown.bad_records = report.bad_records;
   progress_.Update(shown, MonotonicSeconds());

@@ -107,6 +107,16 @@ const std::vector<Verb>& Verbs() {
        "ridge models gpt:layers=12,hidden=768\n"
        "ridge models --json",
        AddModels},
+      {"devices",
+       "Lists devices that may not be here: memory, rates, power, links, sources",
+       "ridge devices\n"
+       "ridge devices show h100-sxm\n"
+       "ridge devices show h100-sxm --toml > my-gpu.toml",
+       AddDevices,
+       {{"show", "Shows all that is known of a device, and what is not",
+         "ridge devices show rtx4090\n"
+         "ridge devices show my-gpu.toml --json",
+         AddDevicesShow}}},
       {"doctor", "Prints what was found on this machine: CPU, memory, libraries, data",
        "ridge doctor\n"
        "ridge doctor --json",

@@ -31,6 +31,8 @@ VerbBody AddBenchSuite(CLI::App& app);
 VerbBody AddCompare(CLI::App& app);
 VerbBody AddCompletion(CLI::App& app);
 VerbBody AddData(CLI::App& app);
+VerbBody AddDevices(CLI::App& app);
+VerbBody AddDevicesShow(CLI::App& app);
 VerbBody AddDoctor(CLI::App& app);
 VerbBody AddEval(CLI::App& app);
 VerbBody AddExport(CLI::App& app);

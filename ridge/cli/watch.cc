@@ -64,6 +64,7 @@ std::string ReportText(const Run& run, const MetricsReport& report) {
   shown.accuracy = report.accuracy;
   shown.samples_s = report.samples_s;
   shown.input_wait = report.input_wait;
+  shown.input_stages = report.input_stages;
   return PlainProgress(shown);
 }
 

@@ -54,6 +54,9 @@ struct DeviceProfile {
   double pointwise_flops_per_s = 0;  // of pointwise loops, all threads
   InterOpCosts inter_op;
   std::map<std::string, std::vector<EfficiencyPoint>> efficiency;  // by cost class: "conv"
+  // By cost class, of devices that are not here: a call whose arithmetic alone takes so long
+  // reaches half of its share.
+  std::map<std::string, double> ramp_s;
   // Seconds of single kernels on this machine, by KernelChoice::key.
   std::map<std::string, double> kernel_s;
   // What a process holds beyond what the plan places: program, libraries, thread stacks; and what

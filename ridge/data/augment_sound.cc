@@ -29,6 +29,7 @@ class AugmentSoundSource : public Source {
       asked.crop = &cut;
     }
     RIDGE_RETURN_IF_ERROR(source_->Read(asked, field, scratch, out));
+    const StageTimer timer(at.stages, InputStage::kAugment);
     augmentation_.Apply(fields()[static_cast<size_t>(field)].type.dims, at.epoch, at.index,
                         static_cast<float*>(out));
     return Status();

@@ -9,8 +9,10 @@
 #include <utility>
 
 #include "ridge/core/rounding.h"
+#include "ridge/data/augment_sound.h"
 #include "ridge/data/batch_spec.h"
 #include "ridge/data/image/crop.h"
+#include "ridge/data/mix_source.h"
 
 namespace ridge {
 namespace {
@@ -41,8 +43,27 @@ std::array<uint8_t, 3> MeanOf(const PixelNormalization& normalization) {
 
 }  // namespace
 
-Result<SourcePtr> AugmentSource::Create(SourcePtr source, Augmentation augmentation) {
-  const Field* field = FindFieldByName("image", source->fields());
+Result<SourcePtr> AugmentTraining(SourcePtr source, const std::string& list, uint64_t seed) {
+  const auto wrong = [&](const Status& why) {
+    return InvalidArgument(fmt::format("--augment is '{}': {}", list, why.message()));
+  };
+  if (HoldsSounds(*source)) {
+    auto of_sounds = SoundAugmentation::Parse(list, seed);
+    if (!of_sounds.ok()) return wrong(of_sounds.status());
+    return AugmentSounds(std::move(source), std::move(*of_sounds));
+  }
+  Result<Augmentation> augmentation = Augmentation::Parse(list, seed);
+  if (!augmentation.ok()) return wrong(augmentation.status());
+  const Mixing mixing = augmentation->mixing();
+  if (!augmentation->changes_nothing()) {
+    RIDGE_ASSIGN_OR_RETURN(source,
+                           AugmentSource::Create(std::move(source), std::move(*augmentation)));
+  }
+  return mixing.any() ? MixSource::Create(std::move(source), mixing) : std::move(source);
+}
+
+Result<PictureFieldShape> FindPictureField(const Source& source) {
+  const Field* field = FindFieldByName("image", source.fields());
   std::optional<PictureShape> shape = field == nullptr ? std::nullopt : ShapeOf(field->type);
   if (!shape) {
     const std::string is =
@@ -50,11 +71,16 @@ Result<SourcePtr> AugmentSource::Create(SourcePtr source, Augmentation augmentat
     return Status(ErrorCode::kInvalidData,
                   fmt::format("{}: has no pictures to augment: 'image' must be u8[H,W] or "
                               "u8[H,W,3]; {}",
-                              source->name(), is));
+                              source.name(), is));
   }
   shape->erased = MeanOf(field->normalization);
-  const auto index = static_cast<int>(field - source->fields().data());
-  return SourcePtr(new AugmentSource(std::move(source), std::move(augmentation), index, *shape));
+  return PictureFieldShape{static_cast<int>(field - source.fields().data()), *shape};
+}
+
+Result<SourcePtr> AugmentSource::Create(SourcePtr source, Augmentation augmentation) {
+  RIDGE_ASSIGN_OR_RETURN(const PictureFieldShape field, FindPictureField(*source));
+  return SourcePtr(
+      new AugmentSource(std::move(source), std::move(augmentation), field.index, field.shape));
 }
 
 AugmentSource::AugmentSource(SourcePtr source, Augmentation augmentation, int field,
@@ -95,6 +121,7 @@ Status AugmentSource::Read(SampleAt at, int field, std::span<char> scratch, void
     }
     RIDGE_RETURN_IF_ERROR(source_->Read(asked, field, scratch, pixels));
   }
+  const StageTimer timer(at.stages, InputStage::kAugment);
   augmentation_.Apply(shape_, at.epoch, at.index, scratch, pixels);
   return Status();
 }
@@ -105,6 +132,7 @@ Status AugmentSource::ReadCrop(SampleAt at, std::span<char> scratch, uint8_t* ou
   auto* picture = reinterpret_cast<uint8_t*>(scratch.data());
   const std::span<char> rest = scratch.subspan(whole);
   RIDGE_RETURN_IF_ERROR(source_->Read(at, picture_, rest, picture));
+  const StageTimer timer(at.stages, InputStage::kResize);
   const PictureBox box =
       DrawCrop(augmentation_.Crop(at.epoch, at.index), shape_.height, shape_.width);
   ResizeCall call = WholeCall();

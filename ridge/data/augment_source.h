@@ -6,10 +6,23 @@
 
 namespace ridge {
 
+// The field of a source that holds its pictures.
+struct PictureFieldShape {
+  int index = 0;
+  PictureShape shape;  // erased pixels become the mean that normalization subtracts
+};
+
+// The field `image`, or another name of its group.  Fails with kInvalidData when it is not u8[H,W],
+// u8[H,W,1] or u8[H,W,3].
+Result<PictureFieldShape> FindPictureField(const Source& source);
+
+// A training set with the transforms of `list`, "flip,crop:4,mixup:0.2": augmented, then mixed.
+// Fails with kInvalidArgument when it is no such list, and as FindPictureField and MixSource do.
+Result<SourcePtr> AugmentTraining(SourcePtr source, const std::string& list, uint64_t seed);
+
 class AugmentSource : public Source {
  public:
-  // Of the field `image`, or another name of its group.  Fails with kInvalidData when it is not
-  // u8[H,W], u8[H,W,1] or u8[H,W,3].
+  // Fails as FindPictureField does.
   static Result<SourcePtr> Create(SourcePtr source, Augmentation augmentation);
 
   Status Read(SampleAt at, int field, std::span<char> scratch, void* out) const override;

@@ -244,5 +244,28 @@ TEST_F(AugmentSourceTest, PartsOfAFolderAreCutFromTheirFiles) {
   }
 }
 
+// One sample is one task, however many threads there are.
+TEST_F(AugmentSourceTest, StageTimesCountEachSampleOnce) {
+  for (const int workers : {0, 1, 2, 4}) {
+    const SourcePtr source = Augmented(Folder(), "rrc,blur");
+    BatchSpec spec;
+    spec.inputs = {{"image", {DType::kF32, {3, 20, 31}}}, {"label", {DType::kI64, {}}}};
+    LoaderOptions options;
+    options.batch = 3;
+    options.drop_last = false;
+    options.epochs = 2;
+    options.workers = workers;
+    std::vector<float> images(3 * 3 * 20 * 31);
+    std::vector<int64_t> labels(3);
+    auto loader = BatchLoader::Create(source, spec, options, {{{images.data(), labels.data()}}});
+    ASSERT_TRUE(loader.ok()) << loader.status().message();
+    for (auto batch = (*loader)->Next(); !batch->end(); batch = (*loader)->Next())
+      (*loader)->Release(batch->slot);
+    const StageSeconds stages = (*loader)->stage_seconds();
+    EXPECT_EQ(stages.samples, 2 * source->size()) << workers;
+    for (size_t s = 0; s < kInputStages; ++s) EXPECT_GT(stages.seconds[s], 0) << s;
+  }
+}
+
 }  // namespace
 }  // namespace ridge

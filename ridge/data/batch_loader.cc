@@ -119,7 +119,7 @@ BatchLoader::BatchLoader(SourcePtr samples, BatchSpec spec, const LoaderOptions&
   filler.run = [this](int slot, int task, int worker) {
     const Rows rows{task * rows_per_task_, (task + 1) * rows_per_task_};
     char* scratch = scratch_.as_mutable<char>() + worker * scratch_bytes_;
-    return Fill(slot, rows, {scratch, static_cast<size_t>(scratch_bytes_)});
+    return FillTimed(slot, rows, {scratch, static_cast<size_t>(scratch_bytes_)});
   };
   prefetch_ = std::make_unique<Prefetch>(static_cast<int>(slots_.size()), std::move(filler),
                                          UsefulWorkers(*samples_, options));
@@ -161,21 +161,42 @@ void BatchLoader::Release(int slot) {
 }
 
 Result<int> BatchLoader::Begin(int slot) {
-  const auto s = static_cast<size_t>(slot);
-  if (!order_->Next(elements_[s])) return 0;
-  loaded_[s] = Describe(slot);
+  StageSeconds sums;
+  {
+    const StageTimer timer(times_stages() ? &sums : nullptr, InputStage::kCollate);
+    if (!order_->Next(elements_[static_cast<size_t>(slot)])) return 0;
+    loaded_[static_cast<size_t>(slot)] = Describe(slot);
+  }
+  if (times_stages()) totals_.Add(sums);
   return static_cast<int>(options_.batch / rows_per_task_);
 }
 
-Status BatchLoader::Fill(int slot, Rows rows, std::span<char> scratch) {
+Status BatchLoader::FillTimed(int slot, Rows rows, std::span<char> scratch) {
+  if (!times_stages()) return Fill(slot, rows, scratch, /*stages=*/nullptr);
+  StageSeconds sums;
+  const double begin = MonotonicSeconds();
+  const Status status = Fill(slot, rows, scratch, &sums);
+  sums.At(InputStage::kCollate) = MonotonicSeconds() - begin - sums.total();
+  const auto valid = static_cast<int64_t>(elements_[static_cast<size_t>(slot)].samples.size());
+  sums.samples = std::max<int64_t>(0, std::min(rows.end, valid) - rows.begin);
+  totals_.Add(sums);
+  return status;
+}
+
+SampleAt BatchLoader::At(int slot, int64_t row, StageSeconds* stages) const {
+  const Element& element = elements_[static_cast<size_t>(slot)];
+  return {element.samples[static_cast<size_t>(row)], element.epoch, /*crop=*/nullptr, stages};
+}
+
+Status BatchLoader::Fill(int slot, Rows rows, std::span<char> scratch, StageSeconds* stages) {
   const bool skips = options_.bad_records != nullptr && options_.bad_records->skips();
-  if (skips) RIDGE_RETURN_IF_ERROR(FillSkipping(slot, rows, scratch));
+  if (skips) RIDGE_RETURN_IF_ERROR(FillSkipping(slot, rows, scratch, stages));
   for (size_t input = 0; input < spec_.inputs.size(); ++input) {
     if (static_cast<int>(input) == weight_input_) {
       FillWeights(input, slot, rows);
       continue;
     }
-    if (!skips) RIDGE_RETURN_IF_ERROR(FillInput(input, slot, rows, scratch));
+    if (!skips) RIDGE_RETURN_IF_ERROR(FillInput(input, slot, rows, scratch, stages));
     FillPadding(input, slot, rows);
   }
   return Status();
@@ -189,24 +210,20 @@ Status BatchLoader::ReadInto(size_t input, int slot, int64_t row, SampleAt at,
   return samples_->Read(at, field, scratch, to + row * spec_.inputs[input].type.bytes());
 }
 
-Status BatchLoader::FillInput(size_t input, int slot, Rows rows, std::span<char> scratch) {
-  const Element& element = elements_[static_cast<size_t>(slot)];
-  const auto valid = static_cast<int64_t>(element.samples.size());
-  for (int64_t row = rows.begin; row < std::min(rows.end, valid); ++row) {
-    const SampleAt at{element.samples[static_cast<size_t>(row)], element.epoch};
-    RIDGE_RETURN_IF_ERROR(ReadInto(input, slot, row, at, scratch));
-  }
+Status BatchLoader::FillInput(size_t input, int slot, Rows rows, std::span<char> scratch,
+                              StageSeconds* stages) {
+  const auto valid = static_cast<int64_t>(elements_[static_cast<size_t>(slot)].samples.size());
+  for (int64_t row = rows.begin; row < std::min(rows.end, valid); ++row)
+    RIDGE_RETURN_IF_ERROR(ReadInto(input, slot, row, At(slot, row, stages), scratch));
   return Status();
 }
 
 // Row by row: all inputs of a row are of one sample.
-Status BatchLoader::FillSkipping(int slot, Rows rows, std::span<char> scratch) {
-  const Element& element = elements_[static_cast<size_t>(slot)];
-  const auto valid = static_cast<int64_t>(element.samples.size());
-  for (int64_t row = rows.begin; row < std::min(rows.end, valid); ++row) {
-    const SampleAt at{element.samples[static_cast<size_t>(row)], element.epoch};
-    RIDGE_RETURN_IF_ERROR(FillReadable(slot, row, at, scratch));
-  }
+Status BatchLoader::FillSkipping(int slot, Rows rows, std::span<char> scratch,
+                                 StageSeconds* stages) {
+  const auto valid = static_cast<int64_t>(elements_[static_cast<size_t>(slot)].samples.size());
+  for (int64_t row = rows.begin; row < std::min(rows.end, valid); ++row)
+    RIDGE_RETURN_IF_ERROR(FillReadable(slot, row, At(slot, row, stages), scratch));
   return Status();
 }
 

@@ -36,6 +36,7 @@ struct LoaderOptions {
   int workers = 1;  // threads that fill, where reading is slow; 0: Next fills, for tests
   // What happens to samples that cannot be read; null: the loader fails.
   BadRecordsPtr bad_records;
+  bool time_stages = false;   // also where reading is fast
   bool cache_mapped = false;  // keep all samples as the model wants them: memory for time
 };
 
@@ -86,6 +87,10 @@ class BatchLoader {
   // Goes on at `position`, or starts anew there.  Slots that the caller holds are taken from it.
   Status Restart(const Position& position);
 
+  // Where the time of the workers went since Create, where reading is slow; else zeros.  Any thread
+  // may ask.
+  StageSeconds stage_seconds() const { return totals_.Read(); }
+
   int64_t batches_per_epoch() const { return order_->size(); }
   int64_t dropped_per_epoch() const { return dropped_per_epoch_; }
 
@@ -106,11 +111,15 @@ class BatchLoader {
     int64_t begin = 0;
     int64_t end = 0;
   };
+  bool times_stages() const { return options_.time_stages || samples_->reads_slowly(); }
   Result<int> Begin(int slot);
-  Status Fill(int slot, Rows rows, std::span<char> scratch);
-  Status FillInput(size_t input, int slot, Rows rows, std::span<char> scratch);
+  Status FillTimed(int slot, Rows rows, std::span<char> scratch);
+  Status Fill(int slot, Rows rows, std::span<char> scratch, StageSeconds* stages);
+  Status FillInput(size_t input, int slot, Rows rows, std::span<char> scratch,
+                   StageSeconds* stages);
   Status ReadInto(size_t input, int slot, int64_t row, SampleAt at, std::span<char> scratch);
-  Status FillSkipping(int slot, Rows rows, std::span<char> scratch);
+  Status FillSkipping(int slot, Rows rows, std::span<char> scratch, StageSeconds* stages);
+  SampleAt At(int slot, int64_t row, StageSeconds* stages) const;
   Status FillReadable(int slot, int64_t row, SampleAt at, std::span<char> scratch);
   void FillPadding(size_t input, int slot, Rows rows);
   void FillWeights(size_t input, int slot, Rows rows);
@@ -129,6 +138,7 @@ class BatchLoader {
   std::vector<Element> elements_;    // one a slot, as the next
   std::vector<LoadedBatch> loaded_;  // passed on with the slot
   Position position_;
+  StageTotals totals_;
   std::unique_ptr<Prefetch> prefetch_;  // last: it ends first
 };
 

@@ -87,6 +87,14 @@ std::span<const uint8_t> Bytes(const char* data, int64_t count) {
   return {reinterpret_cast<const uint8_t*>(data), static_cast<size_t>(count)};
 }
 
+// A file that has still as many bytes.
+Status ReadWhole(const std::string& path, int64_t bytes, char* to) {
+  RIDGE_ASSIGN_OR_RETURN(const OpenFile file, OpenPicture(path));
+  RIDGE_ASSIGN_OR_RETURN(const int64_t got, ReadBeginning(file.fd.get(), path, to, bytes));
+  if (got != bytes || file.bytes != bytes) return BadData(path, kPictureChanged);
+  return Status();
+}
+
 // The header, from as much of the file as it takes.
 Result<ImageHeader> ReadHeader(const std::string& path, const OpenFile& file,
                                std::vector<char>& buffer) {
@@ -143,13 +151,13 @@ class ImageFolderSource : public Source {
   Status ReadImage(SampleAt at, std::span<char> scratch, uint8_t* out) const {
     const std::string path = index_.Path(at.index);
     const int64_t file_bytes = index_.file_bytes(at.index);
-    RIDGE_ASSIGN_OR_RETURN(const OpenFile file, OpenPicture(path));
-    RIDGE_ASSIGN_OR_RETURN(const int64_t got,
-                           ReadBeginning(file.fd.get(), path, scratch.data(), file_bytes));
-    if (got != file_bytes || file.bytes != file_bytes) return BadData(path, kPictureChanged);
+    {
+      const StageTimer timer(at.stages, InputStage::kRead);
+      RIDGE_RETURN_IF_ERROR(ReadWhole(path, file_bytes, scratch.data()));
+    }
     const Status read =
         reader_.Read(Bytes(scratch.data(), file_bytes),
-                     scratch.subspan(static_cast<size_t>(file_scratch())), out, at.crop);
+                     scratch.subspan(static_cast<size_t>(file_scratch())), out, at.crop, at.stages);
     return read.ok() ? read : BadData(path, read.message());
   }
 

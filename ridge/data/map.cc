@@ -37,12 +37,14 @@ Status MapSource::Read(SampleAt at, int field, std::span<char> scratch, void* ou
   const FieldMap& map = maps_[static_cast<size_t>(field)];
   if (map.conversion.is_copy()) return source_->Read(at, map.field, scratch, out);
   if (const void* from = source_->View(at.index, map.field)) {
+    const StageTimer timer(at.stages, InputStage::kNormalize);
     Convert(map.conversion, from, out);
     return Status();
   }
   const std::span<char> sample = scratch.first(static_cast<size_t>(own_scratch_));
   RIDGE_RETURN_IF_ERROR(
       source_->Read(at, map.field, scratch.subspan(sample.size()), sample.data()));
+  const StageTimer timer(at.stages, InputStage::kNormalize);
   Convert(map.conversion, sample.data(), out);
   return Status();
 }

@@ -105,6 +105,7 @@ class SoundFolderSource : public Source {
     const std::string path = index_.Path(at.index);
     RIDGE_ASSIGN_OR_RETURN(const SoundFile file, SoundFile::Open(path));
     if (file.size() != index_.file_bytes(at.index)) return BadData(path, kSoundChanged);
+    const StageTimer timer(at.stages, InputStage::kDecode);
     const Status read = reader_.Read(file, scratch, out, at.crop);
     return IsBadRecord(read) ? BadData(path, read.message()) : read;
   }

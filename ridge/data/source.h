@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "ridge/core/shape.h"
+#include "ridge/core/stage_times.h"
 #include "ridge/core/status.h"
 #include "ridge/data/bad_records.h"
 #include "ridge/data/preprocessing.h"
@@ -34,8 +35,9 @@ struct SampleAt {
   // Of a field of pictures: the box of the original that is read; of sounds: the part
   // (Source::reads_crops).
   const CropDraw* crop = nullptr;
+  StageSeconds* stages = nullptr;  // where reading adds its times; null: it takes none
 
-  SampleAt WithIndex(int64_t other) const { return {other, epoch, crop}; }
+  SampleAt WithIndex(int64_t other) const { return {other, epoch, crop, stages}; }
 };
 
 class Source {

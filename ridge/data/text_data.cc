@@ -129,6 +129,12 @@ class TextReader {
     });
   }
 
+  // A text that is no file's.
+  Status AddText(const std::string& text) {
+    if (read_.files.empty()) read_.files.push_back("text");
+    return AddRecord(text, static_cast<int64_t>(read_.samples.size()) + 1, /*label=*/0);
+  }
+
   // Cuts the blocks of a language model.
   Status Finish(const std::string& name) {
     if (!layout_.language) {
@@ -259,7 +265,8 @@ Status CheckClasses(const std::string& name, const Opening& opening) {
 }
 
 std::vector<ModelSize> SizesOf(const Opening& opening) {
-  std::vector<ModelSize> sizes = {{"vocab", opening.chosen.tokenizer->vocab()}};
+  // Samples are padded, so a model that can take a mask does.
+  std::vector<ModelSize> sizes = {{"vocab", opening.chosen.tokenizer->vocab()}, {"mask", 1}};
   if (opening.classes.size() > 1 && opening.text.label != "none")
     sizes.push_back({"classes", static_cast<int64_t>(opening.classes.size())});
   if (opening.text.length) {
@@ -319,6 +326,21 @@ Result<DataSplits> OpenText(const std::string& name, const std::string& argument
   splits.notes = opening.files.notes;
   splits.notes.insert(splits.notes.end(), opening.chosen.notes.begin(), opening.chosen.notes.end());
   return splits;
+}
+
+Result<SourcePtr> OpenTexts(const std::string& name, const std::vector<std::string>& texts,
+                            const DataOptions& options) {
+  TextOptions text;
+  text.label = "none";
+  RIDGE_ASSIGN_OR_RETURN(const ChosenTokenizer chosen, ChooseTokenizer(name, text, options));
+  const Tokenizer& tokenizer = *chosen.tokenizer;
+  RIDGE_ASSIGN_OR_RETURN(const TextLayout layout, LayoutFor(name, text, tokenizer, options));
+  const std::vector<std::string> no_classes;
+  TextReader reader(tokenizer, layout, text, no_classes);
+  for (const std::string& one : texts) RIDGE_RETURN_IF_ERROR(reader.AddText(one));
+  RIDGE_RETURN_IF_ERROR(reader.Finish(name));
+  return SourcePtr(
+      std::make_shared<TextSource>(name, layout, tokenizer.vocab(), /*classes=*/0, reader.Take()));
 }
 
 Result<DataFacts> TextFacts(const std::string& name, const std::string& argument,

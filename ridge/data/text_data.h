@@ -9,6 +9,7 @@
 // All is tokenized when it is opened: reading is then a copy, and what is held is known exactly.
 #pragma once
 #include <string>
+#include <vector>
 
 #include "ridge/data/source.h"
 #include "ridge/data/text/tokenizer.h"
@@ -18,6 +19,11 @@ namespace ridge {
 // `argument`: FILE, a pattern or a folder (text_files.h), and options (text_options.h).  Fails with
 // kInvalidArgument, and with kInvalidData for files; the message names them.
 Result<DataSplits> OpenText(const std::string& name, const std::string& argument,
+                            const DataOptions& options);
+
+// Texts in memory, as samples of a model whose data went through options.preprocessing: without a
+// label; their tokens are counted by options.model_inputs.  Fails as OpenText does.
+Result<SourcePtr> OpenTexts(const std::string& name, const std::vector<std::string>& texts,
                             const DataOptions& options);
 
 // The number of tokens, and of classes where there are several; the length if it is given.

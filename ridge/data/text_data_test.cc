@@ -136,8 +136,9 @@ TEST_F(TextDataTest, SizesOfTheModelAreKnownBefore) {
   Put("b.txt", "y\n");
   const auto facts = FactsBeforeModel(InFolder("text:DIR,length=9"));
   ASSERT_TRUE(facts.ok() && facts->has_value());
-  EXPECT_EQ((*facts)->sizes, (std::vector<ModelSize>{
-                                 {"vocab", 259}, {"classes", 2}, {"tokens", 9}, {"context", 9}}));
+  EXPECT_EQ((*facts)->sizes,
+            (std::vector<ModelSize>{
+                {"vocab", 259}, {"mask", 1}, {"classes", 2}, {"tokens", 9}, {"context", 9}}));
 }
 
 TEST_F(TextDataTest, RefusalsNameWhatIsWrong) {

@@ -9,6 +9,7 @@
 #include "ridge/learn/accumulators.h"
 #include "ridge/learn/classifier.h"
 #include "ridge/learn/clipping.h"
+#include "ridge/learn/mixed_labels.h"
 
 namespace ridge {
 namespace {
@@ -54,6 +55,9 @@ Result<Differentiated> Differentiate(const Graph& forward, const TrainingGraphOp
   b.graph().ClearOutputs();
   const bool part = options.slices > 1 && options.mean_of_slices;
   Value loss = b.At(facts.loss);
+  if (options.mixes_labels) {
+    RIDGE_ASSIGN_OR_RETURN(loss, MixedLoss(b, facts));
+  }
   if (part) loss = loss * (1.0 / static_cast<double>(options.slices));
   RIDGE_ASSIGN_OR_RETURN(d.grads, AppendGradients(b, loss, d.params));
   b.Output("loss", loss);
@@ -127,6 +131,7 @@ Result<NamedGraph> BuildUpdate(const Graph& forward, const TrainingGraphOptions&
 // The training step of a graph that has its own, with the outputs that the trainer reads.
 Result<NamedGraph> BuildOwnStep(const Graph& forward, const ForwardInfo& facts,
                                 const TrainingGraphOptions& options) {
+  if (options.mixes_labels) return CannotMix(forward);
   if (options.accumulate != 1 || options.clip_norm > 0) {
     return Status(ErrorCode::kInvalidArgument,
                   fmt::format("{}: brings its own training step, to which --{} cannot be added. "

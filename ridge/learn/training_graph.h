@@ -32,6 +32,8 @@ inline constexpr char kLrInput[] = "ridge.lr";
 inline constexpr char kStepInput[] = "ridge.step";
 inline constexpr char kRngInput[] = "rng";
 inline constexpr char kWeightInput[] = "ridge.weight";
+inline constexpr char kOtherLabelInput[] = "ridge.other_label";
+inline constexpr char kLabelWeightInput[] = "ridge.label_weight";
 
 struct TrainingGraphOptions {
   OptimizerOptions optimizer;
@@ -42,6 +44,11 @@ struct TrainingGraphOptions {
   // or their sum.
   int64_t slices = 1;
   bool mean_of_slices = true;
+
+  // Each sample has two classes: the label with the input `ridge.label_weight` f32[batch], and
+  // `ridge.other_label`, typed as the label, with the rest.  The loss is the mean of the two cross
+  // entropies by these weights.
+  bool mixes_labels = false;
 };
 
 // The facts of a forward graph that training needs.
@@ -71,7 +78,8 @@ std::vector<ValueId> TrainableParameters(const Graph& graph);
 
 // `train`, or `micro` and `update`.  Fails with kInvalidModel when nothing is trainable, with
 // kUnsupported when an operator on the way has no gradient, and with kInvalidArgument for options
-// that a graph with its own step cannot follow.
+// that a graph with its own step cannot follow, or mixes_labels unless the loss is the mean cross
+// entropy of one label a sample.
 Result<std::vector<NamedGraph>> BuildTrainingGraphs(const Graph& forward,
                                                     const TrainingGraphOptions& options);
 

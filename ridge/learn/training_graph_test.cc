@@ -184,6 +184,58 @@ TEST(TrainingGraphTest, AdamHasTwoStatesAParameterOfItsShape) {
   EXPECT_NE(graph.FindOutput("correct"), kNoValue);
 }
 
+// logits = x * w with w = 1, so dw = x * (softmax - the label's share), by the mean over the batch.
+constexpr char kClassifier[] =
+    "  x = input f64[batch=2,3]\n"
+    "  label = input i64[batch=2]\n"
+    "  w = parameter f64[3] init=constant(1)\n"
+    "  logits = mul(x, w)\n"
+    "  each = softmax_cross_entropy(logits, label)\n"
+    "  loss = reduce_mean(each)\n"
+    "  output loss\n";
+
+TEST(TrainingGraphTest, MixedLabelsShareTheLossByTheirWeights) {
+  TrainingGraphOptions options = Sgd();
+  options.mixes_labels = true;
+  const std::vector<NamedGraph> graphs = Build(Parse(kClassifier), options);
+  ASSERT_EQ(graphs.size(), 1u);
+  const Graph& graph = graphs[0].graph;
+  std::map<std::string, Tensor> inputs;
+  const std::vector<double> x = {1, 2, 3, 0, -1, 0.5};
+  inputs["x"] = Doubles({2, 3}, x);
+  const std::vector<int64_t> labels = {2, 0}, others = {0, 0};
+  const std::vector<float> weights = {0.75F, 0.5F};
+  Tensor label({DType::kI64, {2}}), other({DType::kI64, {2}}), weight({DType::kF32, {2}});
+  std::copy(labels.begin(), labels.end(), label.as_mutable<int64_t>());
+  std::copy(others.begin(), others.end(), other.as_mutable<int64_t>());
+  std::copy(weights.begin(), weights.end(), weight.as_mutable<float>());
+  inputs["label"] = label;
+  inputs[kOtherLabelInput] = other;
+  inputs[kLabelWeightInput] = weight;
+  for (const auto& [name, value] : LinearInputs()) inputs.emplace(name, value);
+  const Tensors t(graph, inputs);
+  double loss = 0, dw0 = 0;
+  for (size_t row = 0; row < 2; ++row) {
+    double sum = 0;
+    for (size_t c = 0; c < 3; ++c) sum += std::exp(x[3 * row + c]);
+    const auto a = static_cast<size_t>(labels[row]), b = static_cast<size_t>(others[row]);
+    const double share = weights[row];
+    loss += std::log(sum) - share * x[3 * row + a] - (1 - share) * x[3 * row + b];
+    const double target = (a == 0 ? share : 0) + (b == 0 ? 1 - share : 0);
+    dw0 += x[3 * row] * (std::exp(x[3 * row]) / sum - target);
+  }
+  EXPECT_NEAR(t.Output("loss"), loss / 2, 1e-12);
+  EXPECT_NEAR(t.Updated("w", 0), 1 - 0.1 * dw0 / 2, 1e-12);
+}
+
+TEST(TrainingGraphTest, OnlyTheMeanCrossEntropyIsMixed) {
+  TrainingGraphOptions options = Sgd();
+  options.mixes_labels = true;
+  EXPECT_EQ(TrainError(Parse(kLinear), options),
+            "net: --augment mixup and cutmix need a loss that is the mean cross entropy of one "
+            "class a sample");
+}
+
 TEST(TrainingGraphTest, WhatCannotBeTrainedIsSaid) {
   EXPECT_EQ(TrainError(Parse("  x = input f32[4,2]\n  output y = x\n")),
             "net: no output 'loss' (it has: y). hint: end the graph with 'output loss'");

@@ -62,6 +62,8 @@ class KernelQuery {
   virtual const RewriteRules& rules() const = 0;
   // By which all choices are made.
   virtual const CostModel& nominal() const = 0;
+  // Whether the device has instructions for products of this type, which are no slower than f32.
+  virtual bool Multiplies(DType operands) const = 0;
   // `available[i]` is the layout of input i; a choice may require another.
   virtual KernelCandidates Candidates(const OpDef& op, const OpCall& call,
                                       std::span<const LayoutId> available) = 0;
@@ -77,5 +79,9 @@ class KernelQuery {
   // The efficiency of the best candidate for row-major inputs; 0 when there is none.
   double BestEfficiency(const OpDef& op, const OpCall& call);
 };
+
+// Row-major inputs and outputs, bytes shared as OpDef::in_place allows where the types are equal,
+// no workspace, no key.
+KernelChoice RowMajorChoice(const OpDef& op, const OpCall& call, const std::string& kernel);
 
 }  // namespace ridge

@@ -90,8 +90,13 @@ double Roofline::CachedSeconds(const Work& work, const KernelChoice& choice) con
 double Roofline::Efficiency(const Work& work, const KernelChoice& choice) const {
   const auto curve = profile_.efficiency.find(CostClassName(work.cost_class));
   const double flops = std::max(1.0, static_cast<double>(work.cost.flops));
-  const double share = curve == profile_.efficiency.end() ? 1 : CurveAt(curve->second, flops);
-  return std::max(1e-6, share * choice.efficiency);
+  double share = curve == profile_.efficiency.end() ? 1 : CurveAt(curve->second, flops);
+  if (const auto ramp = profile_.ramp_s.find(CostClassName(work.cost_class));
+      ramp != profile_.ramp_s.end()) {
+    const double alone_s = flops / PeakFlops(profile_, work.dtype);
+    share *= alone_s / (alone_s + ramp->second);
+  }
+  return std::max(1e-9, share * choice.efficiency);
 }
 
 // The profile's rates are those of all threads.  Memory behind the caches is shared by them.

@@ -11,6 +11,7 @@ class RowMajorKernels : public KernelQuery {
  public:
   const RewriteRules& rules() const override { return UnlimitedRules(); }
   const CostModel& nominal() const override { return TestCosts(); }
+  bool Multiplies(DType) const override { return true; }
   KernelCandidates SerialCandidates(const OpDef&, const OpCall&,
                                     std::span<const LayoutId>) override {
     return {};

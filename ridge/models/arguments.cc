@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <charconv>
 #include <set>
 
@@ -30,8 +31,8 @@ Status UnknownParameter(const std::string& model, const std::string& name,
                                     DidYouMean(name, names), fmt::join(names, ", ")));
 }
 
-Result<int64_t> ParseValue(const std::string& model, const ModelParameter& parameter,
-                           const std::string& text) {
+Result<int64_t> ParseInteger(const std::string& model, const ModelParameter& parameter,
+                             const std::string& text) {
   int64_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc() || end != text.data() + text.size())
@@ -43,7 +44,26 @@ Result<int64_t> ParseValue(const std::string& model, const ModelParameter& param
   return value;
 }
 
+Result<double> ParseReal(const std::string& model, const ModelParameter& parameter,
+                         const std::string& text) {
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size())
+    return Invalid(model, fmt::format("{} is '{}'; it must be a number", parameter.name, text));
+  if (!(value >= parameter.real->least && value <= parameter.real->most)) {
+    return Invalid(model, fmt::format("{} is {}; it must be from {} to {}", parameter.name, value,
+                                      parameter.real->least, parameter.real->most));
+  }
+  return value;
+}
+
 }  // namespace
+
+std::string DefaultText(const ModelParameter& parameter) {
+  if (parameter.real) return fmt::format("{}", parameter.real->default_value);
+  if (parameter.choices.empty()) return fmt::format("{}", parameter.default_value);
+  return parameter.choices[static_cast<size_t>(parameter.default_value)];
+}
 
 Result<ModelSpec> ParseModelSpec(std::string_view spec) {
   ModelSpec result;
@@ -71,15 +91,35 @@ Result<ModelArguments> ModelArguments::Check(const ModelSpec& spec,
   ModelArguments result;
   result.model_ = spec.name;
   for (const ModelParameter& parameter : known)
-    result.values_[parameter.name] = parameter.default_value;
+    RIDGE_RETURN_IF_ERROR(result.Take(parameter, DefaultText(parameter)));
   std::set<std::string> given;
   for (const auto& [name, text] : spec.arguments) {
     const ModelParameter* parameter = Find(known, name);
     if (parameter == nullptr) return UnknownParameter(spec.name, name, known);
     if (!given.insert(name).second) return Invalid(spec.name, name + " is given twice");
-    RIDGE_ASSIGN_OR_RETURN(result.values_[name], ParseValue(spec.name, *parameter, text));
+    RIDGE_RETURN_IF_ERROR(result.Take(*parameter, text));
   }
   return result;
+}
+
+Status ModelArguments::Take(const ModelParameter& parameter, const std::string& text) {
+  const std::vector<std::string>& choices = parameter.choices;
+  if (parameter.real) {
+    RIDGE_ASSIGN_OR_RETURN(reals_[parameter.name], ParseReal(model_, parameter, text));
+    return Status();
+  }
+  if (choices.empty()) {
+    RIDGE_ASSIGN_OR_RETURN(values_[parameter.name], ParseInteger(model_, parameter, text));
+    return Status();
+  }
+  const auto found = std::find(choices.begin(), choices.end(), text);
+  if (found == choices.end()) {
+    return Invalid(model_, fmt::format("{} is '{}'; it must be one of {}", parameter.name, text,
+                                       fmt::join(choices, ", ")));
+  }
+  values_[parameter.name] = found - choices.begin();
+  choices_[parameter.name] = text;
+  return Status();
 }
 
 }  // namespace ridge

@@ -1,10 +1,12 @@
 // bert: BertForSequenceClassification of Hugging Face transformers, without dropout (Devlin et al.,
 // NAACL 2019).
 //
-// Word, position and type embeddings, layer norm after attention and MLP, GELU, a tanh pooler over
-// the first token and a classifier.  Names are Hugging Face's.
+// Word, position and type embeddings, layer norm after attention and MLP, and a classifier over a
+// pooled vector: the tanh pooler's of the first token, the first token itself, or the mean of the
+// tokens that the mask shows, as sentence-transformers makes it.  Names are Hugging Face's.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "ridge/models/builtin.h"
@@ -14,41 +16,48 @@
 namespace ridge {
 namespace {
 
-constexpr double kEpsilon = 1e-12;
 constexpr double kDeviation = 0.02;  // initializer_range
-constexpr int64_t kPositions = 512, kTypes = 2;
+
+// What the layers share.
+struct Net {
+  int64_t heads, inner;
+  double epsilon;
+  std::string activation;
+  Value visible;  // bool [B,1,1,T], which keys all queries see; none: all
+};
 
 Value Dense(GraphBuilder& b, Value x, int64_t out, const std::string& name) {
   return Linear(b, x, out, name, {.deviation = kDeviation});
 }
 
-// [B,T,C] -> [B,H,T,D]
-Value Heads(GraphBuilder& b, Value x, int64_t heads) {
+Value Attention(GraphBuilder& b, Value x, const Net& net, const std::string& name) {
   if (!b.ok()) return {};
+  const int64_t heads = net.heads;
   const Dims dims = x.dims();
-  return Transpose(Reshape(x, {dims[0], dims[1], heads, dims[2] / heads}), {0, 2, 1, 3});
-}
-
-Value Attention(GraphBuilder& b, Value x, int64_t heads, const std::string& name) {
-  if (!b.ok()) return {};
-  const Dims dims = x.dims();
-  const Value q = Heads(b, Dense(b, x, dims[2], name + ".self.query"), heads);
-  const Value k = Heads(b, Dense(b, x, dims[2], name + ".self.key"), heads);
-  const Value v = Heads(b, Dense(b, x, dims[2], name + ".self.value"), heads);
+  const Value q = SplitHeads(Dense(b, x, dims[2], name + ".self.query"), heads);
+  const Value k = SplitHeads(Dense(b, x, dims[2], name + ".self.key"), heads);
+  const Value v = SplitHeads(Dense(b, x, dims[2], name + ".self.value"), heads);
   const double scale = 1 / std::sqrt(static_cast<double>(dims[2] / heads));
-  const Value y = OpOutputs("attention", {q, k, v}, {{"scale", scale}}, name + ".self")[0];
+  const Value y =
+      OpOutputs("attention", {q, k, v, net.visible}, {{"scale", scale}}, name + ".self")[0];
   const Value joined = Reshape(Transpose(y, {0, 2, 1, 3}), dims);
   const Value out = Dense(b, joined, dims[2], name + ".output.dense");
-  return LayerNorm(b, out + x, kEpsilon, name + ".output.LayerNorm");
+  return LayerNorm(b, out + x, net.epsilon, name + ".output.LayerNorm");
 }
 
-Value EncoderLayer(GraphBuilder& b, Value x, int64_t heads, int64_t inner,
-                   const std::string& name) {
-  x = Attention(b, x, heads, name + ".attention");
+Value Activate(Value x, const std::string& activation) {
+  if (activation == "relu") return Relu(x);
+  if (activation == "silu") return Silu(x);
+  const char* form = activation == "gelu_tanh" ? "tanh" : "none";
+  return Op("gelu", {x}, {{"approximate", std::string(form)}});
+}
+
+Value EncoderLayer(GraphBuilder& b, Value x, const Net& net, const std::string& name) {
+  x = Attention(b, x, net, name + ".attention");
   if (!b.ok()) return {};
-  const Value up = Gelu(Dense(b, x, inner, name + ".intermediate.dense"));
+  const Value up = Activate(Dense(b, x, net.inner, name + ".intermediate.dense"), net.activation);
   const Value down = Dense(b, up, x.dims()[2], name + ".output.dense");
-  return LayerNorm(b, down + x, kEpsilon, name + ".output.LayerNorm");
+  return LayerNorm(b, down + x, net.epsilon, name + ".output.LayerNorm");
 }
 
 // The first `count` rows of a table NAME.weight.
@@ -59,19 +68,47 @@ Value FirstRows(GraphBuilder& b, int64_t count, int64_t rows, int64_t width, DTy
   return Slice(table, 0, 0, count);
 }
 
+int64_t TokensOf(const ModelArguments& arguments) {
+  constexpr int64_t kUsual = 128;
+  if (arguments["tokens"] > 0) return arguments["tokens"];
+  return std::min(kUsual, arguments["positions"]);
+}
+
 Value Embeddings(GraphBuilder& b, const ModelArguments& arguments, const ModelOptions& options) {
   const std::string name = "bert.embeddings";
-  const int64_t length = arguments["tokens"], width = arguments["hidden"];
+  const int64_t length = TokensOf(arguments), width = arguments["hidden"];
   const Value tokens = TokenInput(b, options, length);
   Value x = Embedding(b, tokens, arguments["vocab"], width, kDeviation, options.dtype,
                       name + ".word_embeddings");
-  x = x + FirstRows(b, 1, kTypes, width, options.dtype, name + ".token_type_embeddings");
-  x = x + FirstRows(b, length, kPositions, width, options.dtype, name + ".position_embeddings");
-  return LayerNorm(b, x, kEpsilon, name + ".LayerNorm");
+  x = x +
+      FirstRows(b, 1, arguments["types"], width, options.dtype, name + ".token_type_embeddings");
+  x = x + FirstRows(b, length, arguments["positions"], width, options.dtype,
+                    name + ".position_embeddings");
+  return LayerNorm(b, x, arguments.Real("epsilon"), name + ".LayerNorm");
 }
 
-Result<Graph> BuildBert(const ModelArguments& arguments, const ModelOptions& options) {
-  GraphBuilder b("bert");
+// Of the tokens that the mask shows; of a sample without any, zeros.
+Value MeanOfTokens(GraphBuilder& b, Value x, Value mask) {
+  if (!mask.valid()) return Op("reduce_mean", {x}, {{"axes", {1}}, {"keep_dims", 0}}, "pooling");
+  if (!b.ok()) return {};
+  const DType dtype = x.dtype();
+  const Dims dims = mask.dims();
+  const Value seen = Cast(NotEqual(mask, 0), dtype);
+  const Value sum = Sum(x * Reshape(seen, {dims[0], dims[1], 1}), {1}, /*keep_dims=*/false);
+  const Value count = Maximum(Sum(seen, {1}, /*keep_dims=*/true), b.Scalar(dtype, 1));
+  return Op("div", {sum, count}, {}, "pooling");
+}
+
+// [B,T,C] -> [B,C]
+Value Pooled(GraphBuilder& b, Value x, Value mask, const std::string& pooling) {
+  if (!b.ok()) return {};
+  if (pooling == "mean") return MeanOfTokens(b, x, mask);
+  const Value first = Gather(x, b.Scalar(DType::kI64, 0), 1);
+  if (pooling == "first") return first;
+  return Tanh(Dense(b, first, x.dims()[2], "bert.pooler.dense"));
+}
+
+Status CheckSizes(const ModelArguments& arguments) {
   const int64_t width = arguments["hidden"], heads = arguments["heads"];
   if (width % heads != 0) {
     return Status(ErrorCode::kInvalidModel,
@@ -79,11 +116,33 @@ Result<Graph> BuildBert(const ModelArguments& arguments, const ModelOptions& opt
                               "heads",
                               width, heads));
   }
+  const int64_t tokens = TokensOf(arguments), positions = arguments["positions"];
+  if (tokens <= positions) return Status();
+  return Status(ErrorCode::kInvalidModel,
+                fmt::format("bert: tokens is {}; it must be at most positions, {}. hint: "
+                            "tokens={}, or length={} behind the data",
+                            tokens, positions, positions, positions));
+}
+
+Result<Graph> BuildBert(const ModelArguments& arguments, const ModelOptions& options) {
+  RIDGE_RETURN_IF_ERROR(CheckSizes(arguments));
+  GraphBuilder b("bert");
+  const int64_t width = arguments["hidden"], inner = arguments["inner"];
   Value x = Embeddings(b, arguments, options);
+  Net net = {arguments["heads"],
+             inner == 0 ? 4 * width : inner,
+             arguments.Real("epsilon"),
+             arguments.Choice("activation"),
+             {}};
+  const Dims dims = {options.batch, TokensOf(arguments)};
+  Value mask;
+  if (arguments["mask"] == 1) {
+    mask = b.Input("attention_mask", {DType::kI64, dims}, {"batch", ""});
+    net.visible = Reshape(NotEqual(mask, 0), {0, 1, 1, dims[1]});
+  }
   for (int64_t layer = 0; layer < arguments["layers"]; ++layer)
-    x = EncoderLayer(b, x, heads, 4 * width, fmt::format("bert.encoder.layer.{}", layer));
-  const Value first = Gather(x, b.Scalar(DType::kI64, 0), 1);
-  const Value pooled = Tanh(Dense(b, first, width, "bert.pooler.dense"));
+    x = EncoderLayer(b, x, net, fmt::format("bert.encoder.layer.{}", layer));
+  const Value pooled = Pooled(b, x, mask, arguments.Choice("pooling"));
   ClassifierEnd(b, options, Dense(b, pooled, arguments["classes"], "classifier"));
   return b.Build();
 }
@@ -99,11 +158,25 @@ BuiltinModel BertModel() {
   return {.name = "bert",
           .doc = "BERT for classification as in Hugging Face transformers, without dropout",
           .parameters = {{"vocab", "size of the vocabulary", 8000},
-                         {"tokens", "tokens of a sample", 128, 1, kPositions},
+                         {"tokens", "tokens of a sample; 0: 128, or all positions if fewer", 0, 0,
+                          65536},
                          {"hidden", "width", 256, 1, 65536},
                          {"layers", "layers", 4, 1, 1024},
                          {"heads", "attention heads", 4, 1, 1024},
-                         {"classes", "classes", 2}},
+                         {"classes", "classes", 2},
+                         {"inner", "width of the MLP; 0: 4 x hidden", 0, 0},
+                         {"positions", "positions that have an embedding", 512},
+                         {"types", "token types that have an embedding", 2},
+                         {"mask", "1: an input attention_mask, whose 0s hide tokens", 0, 0, 1},
+                         {.name = "pooling",
+                          .doc = "what the head reads: pooler, first (token), mean (of the tokens)",
+                          .choices = {"pooler", "first", "mean"}},
+                         {.name = "activation",
+                          .doc = "of the MLP: gelu, gelu_tanh, relu, silu",
+                          .choices = {"gelu", "gelu_tanh", "relu", "silu"}},
+                         {.name = "epsilon",
+                          .doc = "that layer norms add to the variance",
+                          .real = RealRange{1e-12, 0, 1}}},
           .variants = {{"bert_tiny", "BERT-Tiny", Sizes(128, 2, 2)},
                        {"bert_mini", "BERT-Mini", Sizes(256, 4, 4)},
                        {"bert_small", "BERT-Small", Sizes(512, 4, 8)},

@@ -17,5 +17,6 @@ BuiltinModel MobileNetV3SmallModel();
 BuiltinModel LstmModel();
 BuiltinModel ConvNextTinyModel();
 BuiltinModel LlamaModel();
+BuiltinModel WhisperModel();
 
 }  // namespace ridge

@@ -11,19 +11,24 @@
 namespace ridge {
 namespace {
 
-constexpr double kEpsilon = 1e-5;
 constexpr double kTiedDeviation = 0.02;  // GPT-2's: the logits start near 0
 
+// What the blocks share.
+struct Net {
+  int64_t heads, inner;
+  double epsilon;
+  AttrMap gelu;
+};
+
 // x + proj(attention(qkv(ln1(x)))), then x + down(gelu(up(ln2(x)))).
-Value DecoderBlock(GraphBuilder& b, Value x, int64_t heads, const AttrMap& gelu,
-                   const std::string& name) {
+Value DecoderBlock(GraphBuilder& b, Value x, const Net& net, const std::string& name) {
   if (!b.ok()) return {};
   const int64_t width = x.dims()[2];
-  const Value qkv = b.Linear(LayerNorm(b, x, kEpsilon, name + ".ln1"), 3 * width, name + ".qkv");
-  const Value attended = SelfAttention(b, qkv, heads, /*causal=*/true, name + ".attn");
+  const Value qkv = b.Linear(LayerNorm(b, x, net.epsilon, name + ".ln1"), 3 * width, name + ".qkv");
+  const Value attended = SelfAttention(b, qkv, net.heads, /*causal=*/true, name + ".attn");
   x = x + b.Linear(attended, width, name + ".proj");
-  const Value up = b.Linear(LayerNorm(b, x, kEpsilon, name + ".ln2"), 4 * width, name + ".up");
-  return x + b.Linear(Op("gelu", {up}, gelu), width, name + ".down");
+  const Value up = b.Linear(LayerNorm(b, x, net.epsilon, name + ".ln2"), net.inner, name + ".up");
+  return x + b.Linear(Op("gelu", {up}, net.gelu), width, name + ".down");
 }
 
 Result<Graph> BuildGpt(const ModelArguments& arguments, const ModelOptions& options) {
@@ -44,11 +49,12 @@ Result<Graph> BuildGpt(const ModelArguments& arguments, const ModelOptions& opti
   const Value table =
       b.Parameter("tok.weight", {options.dtype, {vocab, width}}, Init::Normal(deviation));
   Value x = Op("gather", {table, tokens}, {}, "tok") + positions;
-  const AttrMap gelu = {
-      {"approximate", std::string(arguments["gelu_tanh"] == 1 ? "tanh" : "none")}};
+  const std::string gelu = arguments["gelu_tanh"] == 1 ? "tanh" : "none";
+  const int64_t inner = arguments["inner"] == 0 ? 4 * width : arguments["inner"];
+  const Net net = {heads, inner, arguments.Real("epsilon"), {{"approximate", gelu}}};
   for (int64_t layer = 0; layer < arguments["layers"]; ++layer)
-    x = DecoderBlock(b, x, heads, gelu, fmt::format("blocks.{}", layer));
-  x = LayerNorm(b, x, kEpsilon, "lnf");
+    x = DecoderBlock(b, x, net, fmt::format("blocks.{}", layer));
+  x = LayerNorm(b, x, net.epsilon, "lnf");
   const Value logits = tied ? Op("matmul", {x, table}, {{"transpose_b", 1}}, "head")
                             : b.Linear(x, vocab, "head", /*bias=*/false);
   LanguageModelEnd(b, options, logits);
@@ -73,7 +79,11 @@ BuiltinModel GptModel() {
                          {"layers", "blocks", 6, 1, 1024},
                          {"heads", "attention heads", 6, 1, 1024},
                          {"gelu_tanh", "1: GELU by tanh, as GPT-2", 0, 0, 1},
-                         {"tied", "1: the head is the embedding, as GPT-2", 0, 0, 1}},
+                         {"tied", "1: the head is the embedding, as GPT-2", 0, 0, 1},
+                         {"inner", "width of the MLP; 0: 4 x hidden", 0, 0},
+                         {.name = "epsilon",
+                          .doc = "that layer norms add to the variance",
+                          .real = RealRange{1e-5, 0, 1}}},
           .variants = {{"gpt_nano", "minGPT's gpt-nano", Gpt2Sizes(48, 3, 3)},
                        {"gpt_micro", "minGPT's gpt-micro", Gpt2Sizes(128, 4, 4)},
                        {"gpt_mini", "minGPT's gpt-mini", Gpt2Sizes(192, 6, 6)},

@@ -124,6 +124,18 @@ Value Embedding(GraphBuilder& b, Value indices, int64_t rows, int64_t width, dou
   return Op("gather", {table, indices}, {}, name);
 }
 
+Value SplitHeads(Value x, int64_t heads) {
+  if (!x.valid()) return {};
+  const Dims dims = x.dims();
+  return Transpose(Reshape(x, {dims[0], dims[1], heads, dims[2] / heads}), {0, 2, 1, 3});
+}
+
+Value JoinHeads(Value x) {
+  if (!x.valid()) return {};
+  const Dims dims = x.dims();
+  return Reshape(Transpose(x, {0, 2, 1, 3}), {dims[0], dims[2], dims[1] * dims[3]});
+}
+
 namespace {
 
 // Part `i` of three in [B,T,3,H,D] -> [B,H,T,D].
@@ -145,7 +157,7 @@ Value SelfAttention(GraphBuilder& b, Value qkv, int64_t heads, bool causal,
   const Value y = OpOutputs(
       "attention", {Heads(b, split, 0), Heads(b, split, 1), Heads(b, split, 2)},
       {{"scale", 1 / std::sqrt(static_cast<double>(width))}, {"causal", causal}}, name)[0];
-  return Reshape(Transpose(y, {0, 2, 1, 3}), {dims[0], dims[1], heads * width});
+  return JoinHeads(y);
 }
 
 Value CrossEntropyMean(GraphBuilder& b, Value logits, Value label) {

@@ -56,6 +56,10 @@ Value Embedding(GraphBuilder& b, Value indices, int64_t rows, int64_t width, dou
 Value SelfAttention(GraphBuilder& b, Value qkv, int64_t heads, bool causal,
                     const std::string& name);
 
+// [B,T,heads * D] -> [B,heads,T,D], as the attention operator reads it, and back.
+Value SplitHeads(Value x, int64_t heads);
+Value JoinHeads(Value x);
+
 // Input `tokens` i64[batch, length].
 Value TokenInput(GraphBuilder& b, const ModelOptions& options, int64_t length);
 

@@ -51,29 +51,20 @@ RotaryTables MakeTables(GraphBuilder& b, DType dtype, int64_t length, int64_t he
   return {b.Constant(std::move(cos), "cos"), b.Constant(std::move(sin), "sin")};
 }
 
-// [B,T,heads * D] -> [B,heads,T,D]
-Value Heads(GraphBuilder& b, Value x, int64_t heads) {
-  if (!b.ok()) return {};
-  const Dims dims = x.dims();
-  return Transpose(Reshape(x, {dims[0], dims[1], heads, dims[2] / heads}), {0, 2, 1, 3});
-}
-
 Value Attention(GraphBuilder& b, Value x, const Sizes& sizes, const RotaryTables& tables,
                 const std::string& name) {
   if (!b.ok()) return {};
-  const Dims dims = x.dims();
   const auto rotated = [&](const char* part, int64_t heads) {
-    const Value y = Heads(b, Dense(b, x, heads * sizes.head, name + part), heads);
+    const Value y = SplitHeads(Dense(b, x, heads * sizes.head, name + part), heads);
     return Op("rotary_embedding", {y, tables.cos, tables.sin}, {}, name + ".rotary");
   };
   const Value q = rotated(".q_proj", sizes.heads), k = rotated(".k_proj", sizes.kv_heads);
   const Value v =
-      Heads(b, Dense(b, x, sizes.kv_heads * sizes.head, name + ".v_proj"), sizes.kv_heads);
+      SplitHeads(Dense(b, x, sizes.kv_heads * sizes.head, name + ".v_proj"), sizes.kv_heads);
   const double scale = 1 / std::sqrt(static_cast<double>(sizes.head));
   const Value y = OpOutputs("attention", {q, k, v}, {{"scale", scale}, {"causal", true}},
                             name + ".attention")[0];
-  const Value joined = Reshape(Transpose(y, {0, 2, 1, 3}), {dims[0], dims[1], sizes.width});
-  return Dense(b, joined, sizes.width, name + ".o_proj");
+  return Dense(b, JoinHeads(y), sizes.width, name + ".o_proj");
 }
 
 // down(silu(gate(x)) * up(x))
@@ -104,10 +95,16 @@ Result<Graph> BuildLlama(const ModelArguments& arguments, const ModelOptions& op
   GraphBuilder b(arguments.model());
   const int64_t length = arguments["context"], heads = arguments["heads"];
   const int64_t width = arguments["hidden"], vocab = arguments["vocab"];
-  const Sizes sizes = {width,         heads, arguments["kv_heads"], arguments["inner"],
-                       width / heads, 1e-5};
+  const Sizes sizes = {width,
+                       heads,
+                       arguments["kv_heads"],
+                       arguments["inner"],
+                       width / heads,
+                       arguments.Real("epsilon")};
   const Value tokens = TokenInput(b, options, length);
-  Value x = Embedding(b, tokens, vocab, width, kDeviation, options.dtype, "model.embed_tokens");
+  const Value table = b.Parameter("model.embed_tokens.weight", {options.dtype, {vocab, width}},
+                                  Init::Normal(kDeviation));
+  Value x = Op("gather", {table, tokens}, {}, "model.embed_tokens");
   const RotaryTables tables = MakeTables(b, options.dtype, length, sizes.head,
                                          static_cast<double>(arguments["rope_theta"]));
   for (int64_t layer = 0; layer < arguments["layers"]; ++layer) {
@@ -118,7 +115,10 @@ Result<Graph> BuildLlama(const ModelArguments& arguments, const ModelOptions& op
     x = x + Mlp(b, after, sizes, name + ".mlp");
   }
   x = RmsNorm(b, x, sizes.epsilon, "model.norm");
-  LanguageModelEnd(b, options, Dense(b, x, vocab, "lm_head"));
+  const bool tied = arguments["tied"] == 1;
+  LanguageModelEnd(b, options,
+                   tied ? Op("matmul", {x, table}, {{"transpose_b", 1}}, "lm_head")
+                        : Dense(b, x, vocab, "lm_head"));
   return b.Build();
 }
 
@@ -136,7 +136,11 @@ BuiltinModel LlamaModel() {
                          {"heads", "attention heads", 6, 1, 1024},
                          {"kv_heads", "heads of keys and values", 2, 1, 1024},
                          {"inner", "width of the MLP", 1024, 1, 1 << 20},
-                         {"rope_theta", "base of the rotary angles", 10000, 1, 1 << 30}},
+                         {"rope_theta", "base of the rotary angles", 10000, 1, 1 << 30},
+                         {"tied", "1: the head is the embedding", 0, 0, 1},
+                         {.name = "epsilon",
+                          .doc = "that RMS norms add to the mean square",
+                          .real = RealRange{1e-5, 0, 1}}},
           .variants = {{"tinyllama_1b", "TinyLlama, 1.1 G",
                         Defaults{{"vocab", 32000},
                                  {"context", 2048},

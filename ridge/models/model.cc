@@ -35,7 +35,8 @@ const std::vector<BuiltinModel>& BuiltinModels() {
                                                     MobileNetV3SmallModel(),
                                                     LstmModel(),
                                                     ConvNextTinyModel(),
-                                                    LlamaModel()};
+                                                    LlamaModel(),
+                                                    WhisperModel()};
   return kModels;
 }
 

@@ -28,9 +28,9 @@ TensorType TypeOf(const Graph& graph, const std::string& name) {
 }
 
 // torchvision's and timm's model pages (num_params); GPT-2, BERT and Llama: their papers' files,
-// with the classifier of two classes for BERT; gpt_nano and its like: minGPT's blocks and the
-// embeddings; bert, gpt, unet and lstm: counted with PyTorch on bench/peers and on the
-// word_language_model example.
+// with the classifier of two classes for BERT; Whisper: the trainable ones of its files; gpt_nano
+// and its like: minGPT's blocks and the embeddings; bert, gpt, unet and lstm: counted with PyTorch
+// on bench/peers and on the word_language_model example.
 TEST(ModelTest, ParameterCountsAreThePublishedOnes) {
   const std::map<std::string, int64_t> published = {
       {"mlp", 669'706},
@@ -73,6 +73,11 @@ TEST(ModelTest, ParameterCountsAreThePublishedOnes) {
       {"tinyllama_1b", 1'100'048'384},
       {"llama2_7b", 6'738'415'616},
       {"llama3_8b", 8'030'261'248},
+      {"whisper_tiny", 37'184'640},
+      {"whisper_base", 71'825'920},
+      {"whisper_small", 240'582'912},
+      {"whisper_medium", 762'321'920},
+      {"whisper_large", 1'541'570'560},
   };
   std::map<std::string, int64_t> counted;
   for (const std::string& name : BuiltinModelNames()) counted[name] = ParameterCount(Build(name));
@@ -92,6 +97,27 @@ TEST(ModelTest, NamesAndShapesArePyTorchs) {
             (TensorType{DType::kF32, {128, 64, 1, 1}}));
   EXPECT_EQ(TypeOf(resnet, "layer4.1.bn2.running_var"), (TensorType{DType::kF32, {512}}));
   EXPECT_EQ(TypeOf(resnet, "fc.weight"), (TensorType{DType::kF32, {1000, 512}}));
+}
+
+TEST(ModelTest, ArgumentsAreWholeOrRealNumbersOrNames) {
+  const Graph bert =
+      Build("bert:tokens=8,pooling=mean,activation=relu,epsilon=1e-5,inner=24,mask=1");
+  EXPECT_EQ(TypeOf(bert, "attention_mask"), (TensorType{DType::kI64, {4, 8}}));
+  EXPECT_EQ(TypeOf(bert, "bert.encoder.layer.0.intermediate.dense.weight").dims[0], 24);
+  EXPECT_EQ(bert.FindValue("bert.pooler.dense.weight"), kNoValue);
+  EXPECT_EQ(ErrorOf("bert:pooling=max"),
+            "model 'bert': pooling is 'max'; it must be one of pooler, first, mean");
+  EXPECT_EQ(ErrorOf("bert:epsilon=2"), "model 'bert': epsilon is 2; it must be from 0 to 1");
+  EXPECT_EQ(ErrorOf("bert:epsilon=nan"), "model 'bert': epsilon is nan; it must be from 0 to 1");
+  EXPECT_EQ(ErrorOf("bert:epsilon=small"), "model 'bert': epsilon is 'small'; it must be a number");
+}
+
+TEST(ModelTest, TokensOfBertAreAtMostItsPositions) {
+  EXPECT_EQ(TypeOf(Build("bert"), "tokens").dims[1], 128);
+  EXPECT_EQ(TypeOf(Build("bert:positions=24"), "tokens").dims[1], 24);
+  EXPECT_EQ(ErrorOf("bert:positions=24,tokens=32"),
+            "bert: tokens is 32; it must be at most positions, 24. hint: tokens=24, or length=24 "
+            "behind the data");
 }
 
 TEST(ModelTest, EveryStatisticHasOneUpdate) {
@@ -131,10 +157,17 @@ TEST(ModelTest, ArgumentsChangeTheShapes) {
   EXPECT_EQ(facts->inputs[1].second, (TensorType{DType::kI64, {}}));
 }
 
+TEST(ModelTest, HeadsOfWhisperFit) {
+  EXPECT_EQ(ErrorOf("whisper_tiny:heads=5"),
+            "whisper_tiny: hidden is 384 and heads is 5; hidden must be even and a multiple of "
+            "heads");
+}
+
 TEST(ModelTest, AnUnknownModelIsNamedWithTheList) {
   const std::string rest =
       " (built in: mlp, cnn, resnet18, resnet50, unet, gpt, bert, vit_ti, efficientnet_v2_s, "
-      "mobilenet_v3_small, lstm, convnext_tiny, llama, and other sizes of them). hint: `ridge "
+      "mobilenet_v3_small, lstm, convnext_tiny, llama, whisper_tiny, and other sizes of them). "
+      "hint: `ridge "
       "models` lists all; a graph in text form ends in .ridge";
   EXPECT_EQ(ErrorOf("resnet81"), "no model 'resnet81'; did you mean 'resnet18'?" + rest);
   EXPECT_EQ(ErrorOf("gpt2_medum"), "no model 'gpt2_medum'; did you mean 'gpt2_medium'?" + rest);
@@ -149,7 +182,8 @@ TEST(ModelTest, AVariantIsItsModelAtOtherSizes) {
   EXPECT_EQ(variant.nodes().size(), same.nodes().size());
   EXPECT_EQ(TypeOf(variant, "tokens").dims[1], 16);
   EXPECT_EQ(WithSizes("gpt2", {{"vocab", 300}}), "gpt2:vocab=300");
-  EXPECT_EQ(ErrorOf("vit_l14:image=16"), "vit_l14: image is 16; it must be a multiple of 14");
+  EXPECT_EQ(ErrorOf("vit_l14:image=16"),
+            "vit_l14: image is 16; it must be a multiple of patch, 14");
 }
 
 TEST(ModelTest, HeadsOfLlamaFit) {

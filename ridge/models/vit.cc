@@ -7,44 +7,38 @@
 
 #include "ridge/models/builtin.h"
 #include "ridge/models/layers.h"
-#include "ridge/models/variant_rows.h"
 #include "ridge/models/weights/names.h"
 
 namespace ridge {
 namespace {
 
-constexpr double kEpsilon = 1e-6;
 constexpr double kDeviation = 0.02;
 
+// What the blocks share.
 struct Net {
-  const char* name;
-  int64_t patch, width, layers, heads;
+  int64_t heads, inner;
+  double epsilon;
 };
-constexpr Net kNets[] = {{"vit_ti", 16, 192, 12, 3},
-                         {"vit_s", 16, 384, 12, 6},
-                         {"vit_b", 16, 768, 12, 12},
-                         {"vit_l14", 14, 1024, 24, 16}};
 
 Value Dense(GraphBuilder& b, Value x, int64_t out, const std::string& name) {
   return Linear(b, x, out, name, {.deviation = kDeviation});
 }
 
-Value EncoderBlock(GraphBuilder& b, Value x, int64_t heads, const std::string& name) {
+Value EncoderBlock(GraphBuilder& b, Value x, const Net& net, const std::string& name) {
   if (!b.ok()) return {};
   const int64_t width = x.dims()[2];
   const Value qkv =
-      Dense(b, LayerNorm(b, x, kEpsilon, name + ".norm1"), 3 * width, name + ".attn.qkv");
-  const Value attended = SelfAttention(b, qkv, heads, /*causal=*/false, name + ".attn");
+      Dense(b, LayerNorm(b, x, net.epsilon, name + ".norm1"), 3 * width, name + ".attn.qkv");
+  const Value attended = SelfAttention(b, qkv, net.heads, /*causal=*/false, name + ".attn");
   x = x + Dense(b, attended, width, name + ".attn.proj");
   const Value up =
-      Dense(b, LayerNorm(b, x, kEpsilon, name + ".norm2"), 4 * width, name + ".mlp.fc1");
+      Dense(b, LayerNorm(b, x, net.epsilon, name + ".norm2"), net.inner, name + ".mlp.fc1");
   return x + Dense(b, Gelu(up), width, name + ".mlp.fc2");
 }
 
 // [B,3,H,W] -> [B,1 + patches,C]: the class token, then the patches, plus positions.
-Value Patches(GraphBuilder& b, Value image, const Net& net) {
-  const int64_t width = net.width;
-  Value x = Conv(b, image, width, "patch_embed.proj", {.kernel = net.patch, .stride = net.patch});
+Value Patches(GraphBuilder& b, Value image, int64_t width, int64_t patch) {
+  Value x = Conv(b, image, width, "patch_embed.proj", {.kernel = patch, .stride = patch});
   if (!b.ok()) return {};
   const Dims dims = x.dims();
   const int64_t patches = dims[2] * dims[3];
@@ -57,36 +51,56 @@ Value Patches(GraphBuilder& b, Value image, const Net& net) {
   return x + positions;
 }
 
-Result<Graph> BuildVit(const ModelArguments& arguments, const ModelOptions& options) {
-  const Net& net = RowOf(kNets, arguments.model());
-  GraphBuilder b(net.name);
-  const int64_t size = arguments["image"];
-  if (size % net.patch != 0) {
-    return Status(
-        ErrorCode::kInvalidModel,
-        fmt::format("{}: image is {}; it must be a multiple of {}", net.name, size, net.patch));
+Status CheckSizes(const ModelArguments& arguments) {
+  for (const auto& [of, by] : {std::pair{"image", "patch"}, {"hidden", "heads"}}) {
+    if (arguments[of] % arguments[by] == 0) continue;
+    return Status(ErrorCode::kInvalidModel,
+                  fmt::format("{}: {} is {}; it must be a multiple of {}, {}", arguments.model(),
+                              of, arguments[of], by, arguments[by]));
   }
-  Value x = Patches(b, ImageInput(b, options, {3, size, size}), net);
-  for (int64_t layer = 0; layer < net.layers; ++layer)
-    x = EncoderBlock(b, x, net.heads, fmt::format("blocks.{}", layer));
-  x = LayerNorm(b, x, kEpsilon, "norm");
+  return Status();
+}
+
+Result<Graph> BuildVit(const ModelArguments& arguments, const ModelOptions& options) {
+  RIDGE_RETURN_IF_ERROR(CheckSizes(arguments));
+  GraphBuilder b(arguments.model());
+  const int64_t size = arguments["image"], width = arguments["hidden"];
+  const int64_t inner = arguments["inner"] == 0 ? 4 * width : arguments["inner"];
+  const Net net = {arguments["heads"], inner, arguments.Real("epsilon")};
+  Value x = Patches(b, ImageInput(b, options, {3, size, size}), width, arguments["patch"]);
+  for (int64_t layer = 0; layer < arguments["layers"]; ++layer)
+    x = EncoderBlock(b, x, net, fmt::format("blocks.{}", layer));
+  x = LayerNorm(b, x, net.epsilon, "norm");
   const Value first = Gather(x, b.Scalar(DType::kI64, 0), 1);
   ClassifierEnd(b, options, Dense(b, first, arguments["classes"], "head"));
   return b.Build();
 }
 
+using Defaults = std::vector<std::pair<std::string, int64_t>>;
+
 }  // namespace
 
 BuiltinModel VitTiModel() {
-  return {
-      .name = "vit_ti",
-      .doc = "ViT-Ti/16 as in timm (vit_tiny_patch16_224)",
-      .parameters = {{"image", "height and width", 224, 14, 4096}, {"classes", "classes", 1000}},
-      .variants = {{"vit_s", "ViT-S/16 as in timm (vit_small_patch16_224)"},
-                   {"vit_b", "ViT-B/16 as in timm (vit_base_patch16_224)"},
-                   {"vit_l14", "ViT-L/14 as in timm (vit_large_patch14_224)"}},
-      .build = BuildVit,
-      .weight_names = VitWeightNames};
+  return {.name = "vit_ti",
+          .doc = "ViT-Ti/16 as in timm (vit_tiny_patch16_224)",
+          .parameters = {{"image", "height and width", 224, 1, 4096},
+                         {"classes", "classes", 1000},
+                         {"patch", "height and width of a patch", 16, 1, 4096},
+                         {"hidden", "width", 192, 1, 65536},
+                         {"layers", "blocks", 12, 1, 1024},
+                         {"heads", "attention heads", 3, 1, 1024},
+                         {"inner", "width of the MLP; 0: 4 x hidden", 0, 0},
+                         {.name = "epsilon",
+                          .doc = "that layer norms add to the variance",
+                          .real = RealRange{1e-6, 0, 1}}},
+          .variants = {{"vit_s", "ViT-S/16 as in timm (vit_small_patch16_224)",
+                        Defaults{{"hidden", 384}, {"heads", 6}}},
+                       {"vit_b", "ViT-B/16 as in timm (vit_base_patch16_224)",
+                        Defaults{{"hidden", 768}, {"heads", 12}}},
+                       {"vit_l14", "ViT-L/14 as in timm (vit_large_patch14_224)",
+                        Defaults{{"patch", 14}, {"hidden", 1024}, {"layers", 24}, {"heads", 16}}}},
+          .build = BuildVit,
+          .weight_names = VitWeightNames};
 }
 
 }  // namespace ridge

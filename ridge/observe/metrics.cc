@@ -52,6 +52,17 @@ int64_t BytesToKeep(const std::string& path, int64_t resumed_step, bool evaluati
 
 }  // namespace
 
+std::string InputStagesJson(const StageSeconds& stages) {
+  std::string text;
+  for (size_t s = 0; s < kInputStages; ++s) {
+    const auto stage = static_cast<InputStage>(s);
+    if (stages.seconds[s] <= 0) continue;
+    text += fmt::format("{}\"{}\":{:.4f}", text.empty() ? "" : ",", InputStageName(stage),
+                        stages.Share(stage));
+  }
+  return text.empty() ? text : ",\"input_stages\":{" + text + "}";
+}
+
 std::string MetricsLine(const MetricsReport& report) {
   std::string line = fmt::format(
       R"({{"step":{},"epoch":{},"loss":{},"accuracy":{},"lr":{},"samples_s":{},"input_wait":{},)"
@@ -59,6 +70,7 @@ std::string MetricsLine(const MetricsReport& report) {
       report.step, report.epoch, JsonNumber(report.loss), NumberOrNull(report.accuracy),
       JsonNumber(report.lr), JsonNumber(report.samples_s), JsonNumber(report.input_wait),
       JsonNumber(report.step_s));
+  line += InputStagesJson(report.input_stages);
   line += LossText(report.loss);
   for (const auto& [name, value] : {std::pair("loss", report.evaluation_loss),
                                     std::pair("accuracy", report.evaluation_accuracy)}) {
@@ -102,6 +114,13 @@ NamedMetrics ReadMetrics(const Json& json, const std::string& data) {
   return metrics;
 }
 
+StageSeconds ReadStages(const Json& json) {
+  StageSeconds stages;
+  for (size_t s = 0; s < kInputStages; ++s)
+    stages.seconds[s] = OptionalAt(json, InputStageName(static_cast<InputStage>(s))).value_or(0);
+  return stages;
+}
+
 MetricsReport ReadReport(const Json& json) {
   MetricsReport report;
   report.step = json.at("step").get_ref<const int64_t&>();  // throws for 1e99
@@ -112,6 +131,7 @@ MetricsReport ReadReport(const Json& json) {
   report.samples_s = NumberAt(json, "samples_s");
   report.input_wait = NumberAt(json, "input_wait");
   report.step_s = NumberAt(json, "step_s");
+  if (json.contains("input_stages")) report.input_stages = ReadStages(json.at("input_stages"));
   for (const std::string data : {"validation", "test"}) {
     if (!json.contains(data + "_loss")) continue;
     report.evaluated_on = data;

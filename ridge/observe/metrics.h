@@ -11,6 +11,7 @@
 #include <string>
 
 #include "ridge/core/output_file.h"
+#include "ridge/core/stage_times.h"
 #include "ridge/core/status.h"
 #include "ridge/observe/evaluation_record.h"
 
@@ -24,7 +25,9 @@ struct MetricsReport {
   double lr = 0;
   double samples_s = 0;
   double input_wait = 0;  // 0 to 1: part of the time that the step waited for data
-  double step_s = 0;      // median
+  // "input_stages":{"read":0.01,"decode":0.8}: shares of the time of reading; zeros: not there.
+  StageSeconds input_stages = {};
+  double step_s = 0;  // median
   // Of an evaluation, only in a line after one: keys `validation_loss` and `validation_accuracy`,
   // or, of the test set, `test_loss` and `test_accuracy`.
   std::string evaluated_on = "validation";
@@ -32,6 +35,9 @@ struct MetricsReport {
   std::optional<double> evaluation_accuracy;
   NamedMetrics evaluation_metrics = {};  // `validation_f1_macro`
 };
+
+// ,"input_stages":{...}, or nothing when all are zero.
+std::string InputStagesJson(const StageSeconds& stages);
 
 // Without the newline.
 std::string MetricsLine(const MetricsReport& report);

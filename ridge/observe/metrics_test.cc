@@ -56,6 +56,16 @@ TEST(Metrics, WhatIsNotFiniteIsNullAndSaysSo) {
   EXPECT_EQ(nlohmann::json::parse(MetricsLine(report))["loss_text"], "-inf");
 }
 
+TEST(Metrics, StagesOfReadingAreSharesWhereThereAreAny) {
+  MetricsReport report = At(10);
+  report.input_stages.At(InputStage::kRead) = 1;
+  report.input_stages.At(InputStage::kDecode) = 3;
+  const std::string line = MetricsLine(report);
+  EXPECT_TRUE(line.ends_with(R"("step_s":0.0025,"input_stages":{"read":0.2500,"decode":0.7500}})"))
+      << line;
+  EXPECT_EQ(ParseMetricsLine(line)->input_stages.At(InputStage::kDecode), 0.75);
+}
+
 TEST(Metrics, ALineGivesItsReportBack) {
   MetricsReport report = At(10);
   report.evaluated_on = "test";

@@ -32,6 +32,7 @@ class FakeKernels : public KernelQuery {
 
   const RewriteRules& rules() const override { return UnlimitedRules(); }
   const CostModel& nominal() const override { return *costs; }
+  bool Multiplies(DType) const override { return true; }
   MemorySpace memory() override { return space; }
   KernelCandidates Candidates(const OpDef& op, const OpCall& call,
                               std::span<const LayoutId> available) override {

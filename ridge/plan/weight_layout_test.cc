@@ -21,6 +21,7 @@ class LayoutKernels : public KernelQuery {
 
   const RewriteRules& rules() const override { return UnlimitedRules(); }
   const CostModel& nominal() const override { return TestCosts(); }
+  bool Multiplies(DType) const override { return true; }
   KernelCandidates Candidates(const OpDef& op, const OpCall& call,
                               std::span<const LayoutId> available) override {
     KernelChoice choice;

@@ -3,12 +3,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <numeric>
 #include <utility>
 #include <vector>
 
 #include "ridge/core/units.h"
 #include "ridge/observe/json_text.h"
+#include "ridge/observe/metrics.h"
 #include "ridge/report/bar_chart.h"
 #include "ridge/report/text.h"
 
@@ -38,6 +41,27 @@ std::string EtaText(double seconds) {
   return fmt::format("ETA {:.0f} s", std::ceil(seconds));
 }
 
+// "(decode 80 % resize 12 %)": the largest two, from a twentieth on.
+std::string StagesText(const StageSeconds& stages) {
+  std::array<size_t, kInputStages> order{};
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::stable_sort(order.begin(), order.end(),
+                   [&](size_t a, size_t b) { return stages.seconds[a] > stages.seconds[b]; });
+  std::string text;
+  for (size_t i = 0; i < 2; ++i) {
+    const auto stage = static_cast<InputStage>(order[i]);
+    if (stages.Share(stage) < 0.05) continue;
+    text += fmt::format("{}{} {:.0f} %", text.empty() ? "(" : " ", InputStageName(stage),
+                        100 * stages.Share(stage));
+  }
+  return text.empty() ? text : text + ")";
+}
+
+// What stands in parentheses belongs to the field before it.
+std::string_view GapBefore(const std::string& field) {
+  return field.starts_with('(') ? kGap.substr(0, 1) : kGap;
+}
+
 // Behind epoch and step, the most wanted first.
 std::vector<std::string> Fields(const ProgressReport& report) {
   std::vector<std::string> fields = {"loss " + LossText(report.loss)};
@@ -45,6 +69,8 @@ std::vector<std::string> Fields(const ProgressReport& report) {
   fields.push_back(FormatCount(report.samples_s) + " samples/s");
   if (report.eta_s) fields.push_back(EtaText(*report.eta_s));
   fields.push_back("input wait " + FormatPercent(report.input_wait));
+  if (const std::string stages = StagesText(report.input_stages); !stages.empty())
+    fields.push_back(stages);
   if (report.bad_records > 0) fields.push_back(FormatCountOf(report.bad_records, "bad record"));
   return fields;
 }
@@ -73,7 +99,7 @@ Result<ProgressMode> ParseProgressMode(std::string_view text) {
 std::string PlainProgress(const ProgressReport& report) {
   std::string text = Of("epoch", report.epoch, report.epochs);
   text.append(kGap).append(Of("step", report.step, report.steps));
-  for (const std::string& field : Fields(report)) text.append(kGap).append(field);
+  for (const std::string& field : Fields(report)) text.append(GapBefore(field)).append(field);
   return text;
 }
 
@@ -87,7 +113,8 @@ std::string JsonProgress(const ProgressReport& report) {
       report.epoch, report.epochs, report.step, report.steps, JsonNumber(report.loss),
       optional(report.accuracy), JsonNumber(report.samples_s), JsonNumber(report.input_wait),
       optional(report.eta_s),
-      report.bad_records > 0 ? fmt::format(R"(,"bad_records":{})", report.bad_records) : "");
+      InputStagesJson(report.input_stages) +
+          (report.bad_records > 0 ? fmt::format(R"(,"bad_records":{})", report.bad_records) : ""));
 }
 
 std::string BarProgress(const ProgressReport& report, const Terminal& terminal) {
@@ -102,7 +129,7 @@ std::string BarProgress(const ProgressReport& report, const Terminal& terminal) 
   for (const std::string& field : Fields(report)) {
     const int after = used() + 2 + DisplayWidth(field);
     if (after + kNarrowestBar + 2 > room) break;
-    rest.append(kGap).append(field);
+    rest.append(GapBefore(field)).append(field);
   }
   // In steps of 8, so that the bar does not change its width with each digit behind it.
   const int bar = std::min(room - used() - 2, kWidestBar) / 8 * 8;

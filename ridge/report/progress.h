@@ -13,6 +13,7 @@
 #include <string>
 #include <string_view>
 
+#include "ridge/core/stage_times.h"
 #include "ridge/core/status.h"
 #include "ridge/report/terminal.h"
 
@@ -29,9 +30,10 @@ struct ProgressReport {
   double loss = 0;
   std::optional<double> accuracy;
   double samples_s = 0;
-  double input_wait = 0;        // 0 to 1
-  std::optional<double> eta_s;  // seconds left
-  int64_t bad_records = 0;      // samples skipped so far
+  double input_wait = 0;           // 0 to 1
+  StageSeconds input_stages = {};  // where the time of reading went; zeros: it is not told
+  std::optional<double> eta_s;     // seconds left
+  int64_t bad_records = 0;         // samples skipped so far
 };
 
 struct ProgressOptions {

@@ -44,6 +44,16 @@ TEST(ProgressText, CountsBadRecordsWhenThereAreSome) {
   EXPECT_TRUE(JsonProgress(report).ends_with(R"("eta_s":11.2,"bad_records":3})"));
 }
 
+TEST(ProgressText, NamesTheTwoLargestStagesOfReading) {
+  ProgressReport report = At(234);
+  report.input_stages.At(InputStage::kDecode) = 8;
+  report.input_stages.At(InputStage::kResize) = 1.7;
+  report.input_stages.At(InputStage::kRead) = 0.3;
+  EXPECT_TRUE(PlainProgress(report).ends_with("input wait 0.3 % (decode 80 % resize 17 %)"));
+  EXPECT_TRUE(JsonProgress(report).ends_with(
+      R"("eta_s":11.2,"input_stages":{"read":0.0300,"decode":0.8000,"resize":0.1700}})"));
+}
+
 TEST(ProgressText, LeavesOutWhatIsUnknown) {
   ProgressReport report = At(234);
   report.epochs = report.steps = 0;

@@ -1,4 +1,4 @@
-// A kind of input is a row of kKinds: text comes in as another one.
+// A kind of input is a row of kKinds; the first that fits a word is taken.
 #include "ridge/use/predictor_inputs.h"
 
 #include <fmt/format.h>
@@ -14,6 +14,7 @@
 #include "ridge/data/npz_source.h"
 #include "ridge/data/sound_folder.h"
 #include "ridge/data/spec_options.h"
+#include "ridge/data/text_data.h"
 
 namespace ridge {
 namespace {
@@ -62,6 +63,48 @@ std::string LowerSuffix(const std::string& path) {
   return fs::path(name).extension().string();
 }
 
+bool Exists(const std::string& path) {
+  std::error_code ignored;
+  return fs::exists(path, ignored);
+}
+
+// ---- texts, of models that were trained on text
+
+bool IsArrays(const std::string& input, const Signature&) {
+  const std::string suffix = LowerSuffix(input);
+  return input.starts_with("npz:") || suffix == ".npz" || suffix == ".npy";
+}
+
+bool IsTextFile(const std::string& input, const Signature& signature) {
+  const bool file = input.starts_with("text:") || Exists(SplitSpecOptions(input).path);
+  return signature.preprocessing.text && file && !IsArrays(input, signature);
+}
+
+// A word that looks like a file's name is none: it was meant to be there.
+bool IsText(const std::string& input, const Signature& signature) {
+  const bool name = LowerSuffix(input) == ".txt" && input.find(' ') == std::string::npos;
+  return signature.preprocessing.text && !name && !IsArrays(input, signature);
+}
+
+Result<InputSet> OpenTextFile(const std::vector<std::string>& inputs, const Context& context) {
+  const std::string& input = inputs.front();
+  const std::string argument = input.starts_with("text:") ? input.substr(5) : input;
+  RIDGE_ASSIGN_OR_RETURN(DataSplits splits,
+                         OpenText("text:" + argument, argument + ",label=none", context.options));
+  InputSet set;
+  set.source = splits.train;
+  set.notes = std::move(splits.notes);
+  for (int64_t i = 0; i < set.source->size(); ++i) set.names.push_back(set.source->Origin(i));
+  return set;
+}
+
+Result<InputSet> OpenTextSet(const std::vector<std::string>& inputs, const Context& context) {
+  InputSet set;
+  RIDGE_ASSIGN_OR_RETURN(set.source, OpenTexts("text", inputs, context.options));
+  set.names = inputs;
+  return set;
+}
+
 // ---- pictures and sounds
 
 // Files of one kind, which samples are read from when they are asked for.
@@ -74,15 +117,15 @@ struct FilesOfKind {
 constexpr FilesOfKind kPictureFiles = {IsPictureFile, FindPictures, OpenPictures};
 constexpr FilesOfKind kSoundFiles = {IsSoundFile, FindSounds, OpenSounds};
 
-bool IsPictures(const std::string& path, const Context& context) {
+bool IsPictures(const std::string& path, const Signature& signature) {
   std::error_code ignored;
-  const bool folder = fs::is_directory(path, ignored) && !context.options.preprocessing->sounds;
+  const bool folder = fs::is_directory(path, ignored) && !signature.preprocessing.sounds;
   return folder || IsPictureFile(path);
 }
 
-bool IsSounds(const std::string& path, const Context& context) {
+bool IsSounds(const std::string& path, const Signature& signature) {
   std::error_code ignored;
-  const bool folder = fs::is_directory(path, ignored) && context.options.preprocessing->sounds;
+  const bool folder = fs::is_directory(path, ignored) && signature.preprocessing.sounds;
   return folder || IsSoundFile(path);
 }
 
@@ -124,7 +167,7 @@ Result<InputSet> OpenSoundSet(const std::vector<std::string>& inputs, const Cont
 
 // ---- tables
 
-bool IsTable(const std::string& input, const Context&) {
+bool IsTable(const std::string& input, const Signature&) {
   const std::string suffix = LowerSuffix(SplitSpecOptions(input).path);
   return input.starts_with("csv:") || suffix == ".csv" || suffix == ".tsv";
 }
@@ -152,11 +195,6 @@ Result<InputSet> OpenTableSet(const std::vector<std::string>& inputs, const Cont
 }
 
 // ---- arrays
-
-bool IsArrays(const std::string& input, const Context&) {
-  const std::string suffix = LowerSuffix(input);
-  return input.starts_with("npz:") || suffix == ".npz" || suffix == ".npy";
-}
 
 Result<SourcePtr> OpenArray(const std::string& path) {
   RIDGE_ASSIGN_OR_RETURN(const auto stream, ByteStream::Open(path));
@@ -187,28 +225,29 @@ Result<InputSet> OpenArraySet(const std::vector<std::string>& inputs, const Cont
 
 struct InputKind {
   const char* what;
-  bool (*fits)(const std::string& input, const Context& context);
+  bool (*fits)(const std::string& input, const Signature& signature);
   Result<InputSet> (*open)(const std::vector<std::string>& inputs, const Context& context);
   bool together;  // neighbours are one set
 };
 
 constexpr InputKind kKinds[] = {
+    {"files of texts, for a model of text", IsTextFile, OpenTextFile, false},
+    {"texts in quotes, for a model of text", IsText, OpenTextSet, true},
     {"pictures (.jpg, .jpeg, .png, .webp, or a folder of them)", IsPictures, OpenPictureSet, true},
     {"sounds (.wav, .flac, or a folder of them)", IsSounds, OpenSoundSet, true},
     {"tables (.csv, .tsv)", IsTable, OpenTableSet, false},
     {"arrays (.npz, .npy)", IsArrays, OpenArraySet, false},
 };
 
-Result<const InputKind*> KindOf(const std::string& input, const Context& context) {
-  std::error_code ignored;
+Result<const InputKind*> KindOf(const std::string& input, const Signature& signature) {
   const std::string path = SplitSpecOptions(input).path;
-  if (input.find(':') == std::string::npos && !fs::exists(path, ignored)) {
+  if (!IsText(input, signature) && input.find(':') == std::string::npos && !Exists(path)) {
     return Status(ErrorCode::kInvalidData,
                   fmt::format("predict: there is no file or folder {}", path));
   }
   std::string known;
   for (const InputKind& kind : kKinds) {
-    if (kind.fits(input, context)) return &kind;
+    if (kind.fits(input, signature)) return &kind;
     known += (known.empty() ? "" : ", ") + std::string(kind.what);
   }
   return InvalidArgument(
@@ -240,11 +279,15 @@ Result<std::vector<InputSet>> OpenInputs(const std::vector<std::string>& inputs,
   context.options.model_inputs = model_inputs;
   std::vector<InputSet> sets;
   for (size_t i = 0; i < inputs.size();) {
-    RIDGE_ASSIGN_OR_RETURN(const InputKind* kind, KindOf(inputs[i], context));
+    RIDGE_ASSIGN_OR_RETURN(const InputKind* kind, KindOf(inputs[i], signature));
+    const auto is_next = [&](const std::string& input) {
+      const Result<const InputKind*> other = KindOf(input, signature);
+      return other.ok() && *other == kind;
+    };
     std::vector<std::string> group;
     do {
       group.push_back(inputs[i++]);
-    } while (kind->together && i < inputs.size() && kind->fits(inputs[i], context));
+    } while (kind->together && i < inputs.size() && is_next(inputs[i]));
     RIDGE_ASSIGN_OR_RETURN(InputSet set, kind->open(group, context));
     if (set.source != nullptr) sets.push_back(std::move(set));
   }

@@ -32,7 +32,8 @@ struct InputSet {
 // A file that cannot be read, and why.
 using BadInput = std::function<void(const std::string& name, const Status& why)>;
 
-// An input is a picture, a folder of pictures, a table, or arrays; kKinds in predictor_inputs.cc is
+// An input is a picture, a folder of pictures, a table, arrays, or of a model of text a text or a
+// file of them; kKinds in predictor_inputs.cc is
 // the one place that lists them.  `model_inputs` are those of a sample.  With `on_bad` what
 // is no picture is told to it and left out, and what turns out to be damaged is a BadSample; else
 // they fail with kInvalidData.  Fails with

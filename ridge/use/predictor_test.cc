@@ -146,7 +146,8 @@ TEST_F(PredictorTest, AnInputOfNoKnownKindIsRefusedWithTheKindsThereAre) {
   };
   EXPECT_EQ(message(folder_.File("a.wav")),
             "predict: '" + folder_.File("a.wav") +
-                "' is of no known kind; known are pictures (.jpg, .jpeg, .png, .webp, or a folder "
+                "' is of no known kind; known are files of texts, for a model of text, texts in "
+                "quotes, for a model of text, pictures (.jpg, .jpeg, .png, .webp, or a folder "
                 "of them), tables (.csv, .tsv), arrays (.npz, .npy)");
   EXPECT_EQ(message("gone.csv"), "predict: there is no file or folder gone.csv");
 }

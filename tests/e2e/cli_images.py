@@ -82,6 +82,22 @@ class Images(RidgeTest):
         plain = self.train(*words[:-2], out="plain")
         self.assertNotEqual(plain["parameters_sha256"], whole["parameters_sha256"])
 
+    def test_mixed_runs_resume_with_the_same_bits_with_any_number_of_workers(self):
+        words = ["cnn", "--data", "images:photos", "--epochs", "4", "--checkpoint-every", "2",
+                 "--augment", "flip,mixup:0.4,cutmix:1"]
+        whole = self.train(*words, out="whole")
+        self.train(*words, "--workers", "3", out="cut")
+        os.remove(self.path("cut/summary.json"))
+        for name in os.listdir(self.path("cut/checkpoints")):
+            if name.startswith("step-") and int(name[5:]) > 4:
+                shutil.rmtree(self.path(f"cut/checkpoints/{name}"))
+        self.ok("train", "--resume", "cut", "-q")
+        with open(self.path("cut/summary.json")) as file:
+            self.assertEqual(json.load(file)["parameters_sha256"], whole["parameters_sha256"])
+        plain = self.train(*words[:-1], "flip", out="plain")
+        self.assertNotEqual(plain["parameters_sha256"], whole["parameters_sha256"])
+        self.assertIn("12 samples", self.ok("eval", "whole", "--data", "images:photos"))
+
     def test_an_evaluation_does_what_the_run_did_to_pictures_and_does_not_augment(self):
         self.train("cnn", "--data", "images:photos,normalize=0.5,fit=stretch", "--augment",
                    "flip:1,crop:8")
@@ -207,6 +223,54 @@ class DataVerb(RidgeTest):
         self.assertIn("1 sample of the training set equals an earlier one, 1 with another label:\n"
                       "  photos/dog/again.jpg = photos/cat/420.jpg\n", text)
         self.assertIn("Cannot be read\n  photos/dog/cut.jpg: its JPEG data is damaged", text)
+
+    def put(self):
+        for kind, names in {"cat": ["420.jpg", "444.jpg"], "dog": ["grey.jpg"]}.items():
+            os.makedirs(self.path(f"photos/{kind}"))
+            for name in names:
+                shutil.copy(os.path.join(GOLDEN, name), self.path(f"photos/{kind}/{name}"))
+
+    def test_a_contact_sheet_is_a_file_of_its_own(self):
+        self.put()
+        self.ok("data", "images:photos", "--contact-sheet", "sheet.png")
+        with open(self.path("sheet.png"), "rb") as file:
+            self.assertEqual(file.read(8), b"\x89PNG\r\n\x1a\n")
+        words = ["data", "images:photos", "--augment", "rrc,flip", "--contact-sheet", "sheet.html"]
+        self.ok(*words)
+        with open(self.path("sheet.html")) as file:
+            page = file.read()
+        self.assertEqual(page.count("<img "), 3)
+        self.assertNotIn("http", page)
+        self.ok(*words, "--seed", "1")
+        with open(self.path("sheet.html")) as file:
+            self.assertNotEqual(file.read(), page)
+        self.refused(2, "data: --contact-sheet 'x.jpg' must end in .png or .html", "data",
+                     "images:photos", "--contact-sheet", "x.jpg")
+        self.refused(2, "data: --augment is for --contact-sheet and --bench", "data",
+                     "images:photos", "--augment", "flip")
+        self.fails(2, "--augment is 'flop': ", "data", "images:photos", "--augment", "flop",
+                   "--bench")
+
+    def test_reading_is_timed_by_stage(self):
+        self.put()
+        bench = json.loads(self.ok("data", "images:photos", "--bench", "--workers", "2", "--json"))
+        self.assertEqual([stage["stage"] for stage in bench["stages"]],
+                         ["read", "decode", "resize", "augment", "normalize", "collate"])
+        self.assertEqual((bench["samples"], bench["workers"]), (3, 2))
+        self.assertGreater(bench["one_core_samples_s"], 0)
+        text = self.ok("data", "images:photos", "--bench", "--workers", "2")
+        self.assertRegex(text, "decode +[0-9.]+ .s +[0-9.]+ %")
+        self.assertRegex(text, "2 workers +[0-9.]+ .s")
+
+    def test_progress_tells_the_stages_of_reading(self):
+        self.put()
+        done = self.ridge("train", "cnn", "--data", "images:photos", "--epochs", "2", "--batch", "2",
+                          "--progress", "plain", "--out", "run")
+        self.assertRegex(done.stderr, r"input wait [0-9.]+ % \((decode|read) [0-9]+ %")
+        with open(self.path("run/metrics.jsonl")) as file:
+            stages = json.loads(file.readline())["input_stages"]
+        self.assertAlmostEqual(sum(stages.values()), 1, delta=0.01)
+        self.assertRegex(self.ok("watch", "run"), r"input wait [0-9.]+ % \(")
 
 
 if __name__ == "__main__":

@@ -208,6 +208,7 @@ class EveryBuiltInModelTest(ExportedTest):
         "lstm": "vocab=50,tokens=5,hidden=8",
         "convnext_tiny": "image=32",
         "llama": "vocab=50,context=8,hidden=16,layers=2,heads=2,kv_heads=1,inner=24",
+        "whisper_tiny": "vocab=50,mels=4,frames=10,context=8,hidden=16,layers=2,heads=2",
     }
 
     def check(self, name, run, tolerance=1e-4):

@@ -119,6 +119,7 @@ constexpr ModelCase kModels[] = {
     {"gpt:vocab=20,context=4,hidden=8,layers=1,heads=2", false},
     {"bert:vocab=20,tokens=4,hidden=8,layers=1,heads=2", false},
     {"llama:vocab=20,context=4,hidden=8,layers=1,heads=2,kv_heads=1,inner=12", false},
+    {"whisper_tiny:vocab=20,mels=4,frames=6,context=4,hidden=8,layers=1,heads=2", false},
     {"unet:image=16,base=2", false},
     {"vit_ti:image=16,classes=3", true},
     {"mobilenet_v3_small:image=32,classes=3", true},

@@ -45,6 +45,12 @@ def llama(**sizes):
     return LlamaForCausalLM(LlamaConfig(rms_norm_eps=1e-5, **sizes))
 
 
+def whisper(frames, context, **sizes):
+    from transformers import WhisperConfig, WhisperForConditionalGeneration
+    config = WhisperConfig(max_source_positions=frames // 2, max_target_positions=context, **sizes)
+    return WhisperForConditionalGeneration(config)
+
+
 def vision(*names, image=64):
     return {f"{name}:image={image}": (lambda name=name: torchvision_model(name), ("image", image))
             for name in names}
@@ -66,15 +72,29 @@ MODELS = {
         vocab_size=5000, hidden_size=384, intermediate_size=1024, num_hidden_layers=6,
         num_attention_heads=6, num_key_value_heads=2, max_position_embeddings=256),
         ("tokens", 16, 5000)),
+    "whisper_tiny:frames=64,context=16": (lambda: whisper(64, 16), ("speech", (80, 64), 16, 51865)),
 }
+
+
+def inputs_of(kind, sizes):
+    """Arrays by the names of our inputs, and those that the public model takes, in order."""
+    random = np.random.default_rng(0)
+    if kind == "image":
+        image = random.normal(size=(2, 3, sizes[0], sizes[0])).astype("float32")
+        return {"image": image}, [image]
+    tokens = random.integers(0, sizes[-1], size=(2, sizes[-2]))
+    if kind == "tokens":
+        return {"tokens": tokens}, [tokens]
+    features = random.normal(size=(2, *sizes[0])).astype("float32")
+    return {"features": features, "tokens": tokens}, [features, None, tokens]
 
 
 def randomize(model):
     """Weights as large as trained ones are: those at the start of many are zeros."""
     torch.manual_seed(1)
     for name, value in model.state_dict().items():
-        if not value.is_floating_point():
-            continue
+        if not value.is_floating_point() or name == "model.encoder.embed_positions.weight":
+            continue  # whisper's sinusoids are no weights
         if name.endswith("running_var"):
             value.uniform_(0.5, 2)
         elif value.dim() == 1 and name.endswith("weight"):
@@ -92,14 +112,10 @@ def compare(ridge, spec, folder):
     randomize(model)
     state = {k: v.clone().contiguous() for k, v in model.state_dict().items()}
     save_file(state, f"{folder}/w.safetensors")
-    random = np.random.default_rng(0)
-    if kind == "image":
-        array = random.normal(size=(2, 3, sizes[0], sizes[0])).astype("float32")
-    else:
-        array = random.integers(0, sizes[1], size=(2, sizes[0]))
-    np.savez(f"{folder}/in.npz", **{kind: array})
+    ours_in, theirs_in = inputs_of(kind, sizes)
+    np.savez(f"{folder}/in.npz", **ours_in)
     with torch.no_grad():
-        theirs = model(torch.from_numpy(array))
+        theirs = model(*(None if x is None else torch.from_numpy(x) for x in theirs_in))
     theirs = getattr(theirs, "logits", theirs).numpy()
     subprocess.run([ridge, "run", spec, "--weights", f"{folder}/w.safetensors", "--inputs",
                     f"{folder}/in.npz", "--outputs", f"{folder}/out.npz", "-q"], check=True)

@@ -135,18 +135,8 @@ void OfferCandidates(const CandidateQuery& q, bool measured, KernelCandidates& c
 }
 
 KernelChoice MakeChoice(const CandidateQuery& q, const std::string& kernel, double efficiency) {
-  KernelChoice choice;
-  choice.kernel = kernel;
-  choice.input_layouts.assign(q.call.inputs.size(), kRowMajor);
-  choice.output_layouts.assign(q.call.outputs.size(), kRowMajor);
+  KernelChoice choice = RowMajorChoice(q.op, q.call, kernel);
   choice.efficiency = efficiency;
-  for (const auto& [output, input] : q.op.in_place) {
-    const auto out = static_cast<size_t>(output), in = static_cast<size_t>(input);
-    if (out < q.call.outputs.size() && q.call.has_input(in) &&
-        q.call.inputs[in] == q.call.outputs[out]) {
-      choice.in_place.emplace_back(output, input);
-    }
-  }
   return choice;
 }
 

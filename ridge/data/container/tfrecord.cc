@@ -84,9 +84,14 @@ class TfRecordSource : public Source {
     return record;
   }
 
+  Result<std::string_view> LoadTimed(SampleAt at, std::span<char> scratch) const {
+    const StageTimer timer(at.stages, InputStage::kRead);
+    return LoadRecord(PlaceOf(at.index), scratch);
+  }
+
   Status ReadField(SampleAt at, const ExampleField& wanted, std::span<char> scratch,
                    void* out) const {
-    RIDGE_ASSIGN_OR_RETURN(const std::string_view record, LoadRecord(PlaceOf(at.index), scratch));
+    RIDGE_ASSIGN_OR_RETURN(const std::string_view record, LoadTimed(at, scratch));
     MemoryView view(record);
     Feature found;
     RIDGE_RETURN_IF_ERROR(ForEachFeature(view, [&](std::string_view name, const Feature& feature) {
@@ -95,11 +100,11 @@ class TfRecordSource : public Source {
     }));
     if (found.kind != wanted.kind)
       return Status(ErrorCode::kInvalidData, "has changed since the data was opened");
-    return ReadValue(view, found, wanted, at.crop, scratch, out);
+    return ReadValue(view, found, wanted, at, scratch, out);
   }
 
-  Status ReadValue(RecordView& view, const Feature& found, const ExampleField& wanted,
-                   const CropDraw* crop, std::span<char> scratch, void* out) const {
+  Status ReadValue(RecordView& view, const Feature& found, const ExampleField& wanted, SampleAt at,
+                   std::span<char> scratch, void* out) const {
     const auto count = static_cast<size_t>(wanted.field.type.elements());
     if (found.kind == FeatureKind::kFloat)
       return TakeFloats(view, found.list, {static_cast<float*>(out), count});
@@ -114,7 +119,7 @@ class TfRecordSource : public Source {
                            view.At(values.value.begin, values.value.bytes));
     if (wanted.picture) {
       return reader_.Read(AsBytes(bytes), scratch.subspan(static_cast<size_t>(record_scratch())),
-                          static_cast<uint8_t*>(out), crop);
+                          static_cast<uint8_t*>(out), at.crop, at.stages);
     }
     if (static_cast<int64_t>(bytes.size()) != wanted.field.type.bytes())
       return Status(ErrorCode::kInvalidData, "has changed since the data was opened");

@@ -34,7 +34,7 @@ class WebDatasetSource : public Source {
     }
     const WebPlace& place = PlaceOf(at.index, field);
     const Status read =
-        ReadPlace(place, layout_.parts[static_cast<size_t>(field)], at.crop, scratch, out);
+        ReadPlace(place, layout_.parts[static_cast<size_t>(field)], at, scratch, out);
     if (read.ok()) return read;
     return Status(read.code(), Where(place.place) + ": " + read.message());
   }
@@ -82,16 +82,21 @@ class WebDatasetSource : public Source {
   }
   int64_t picture_scratch() const { return RoundUp(most_picture_bytes_, kAlignment); }
 
-  Status ReadPlace(const WebPlace& place, const WebPart& part, const CropDraw* crop,
-                   std::span<char> scratch, void* out) const {
+  Status ReadBytes(const WebPlace& place, StageSeconds* stages, std::span<char> to) const {
+    const StageTimer timer(stages, InputStage::kRead);
     RIDGE_ASSIGN_OR_RETURN(const FileTable::Reader file, index_.files.OpenFile(place.place.file()));
+    return file.Read(place.place.offset(), to);
+  }
+
+  Status ReadPlace(const WebPlace& place, const WebPart& part, SampleAt at, std::span<char> scratch,
+                   void* out) const {
     const auto bytes = static_cast<size_t>(place.bytes);
     if (part.use == PartUse::kArray)
-      return file.Read(place.place.offset(), {static_cast<char*>(out), bytes});
-    RIDGE_RETURN_IF_ERROR(file.Read(place.place.offset(), scratch.first(bytes)));
+      return ReadBytes(place, at.stages, {static_cast<char*>(out), bytes});
+    RIDGE_RETURN_IF_ERROR(ReadBytes(place, at.stages, scratch.first(bytes)));
     return reader_.Read(AsBytes({scratch.data(), bytes}),
                         scratch.subspan(static_cast<size_t>(picture_scratch())),
-                        static_cast<uint8_t*>(out), crop);
+                        static_cast<uint8_t*>(out), at.crop, at.stages);
   }
 
   const WebLayout layout_;

@@ -10,6 +10,7 @@
 #include "ridge/core/sha256.h"
 #include "ridge/data/image/crop.h"
 #include "ridge/data/image/decode.h"
+#include "ridge/data/image/encode.h"
 
 namespace ridge {
 namespace {
@@ -253,6 +254,15 @@ TEST(Decode, IsNotChangedByThePictureBefore) {
       EXPECT_NE(Reason(file.substr(0, file.size() - 20)), "ok");
       EXPECT_EQ(*Decode(ReadGolden(name)), alone) << name << " after a damaged " << before;
     }
+  }
+}
+
+TEST(EncodePng, IsDecodedToTheSamePixels) {
+  for (const ImageSize size : {ImageSize{1, 1}, ImageSize{3, 70}, ImageSize{41, 2}}) {
+    const RgbPicture picture{size, Source(size.width, size.height, 3)};
+    const auto decoded = Decode(EncodePng(picture));
+    ASSERT_TRUE(decoded.ok()) << decoded.status().message();
+    EXPECT_EQ(*decoded, picture.pixels) << size.height << "x" << size.width;
   }
 }
 

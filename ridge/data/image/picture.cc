@@ -49,15 +49,25 @@ Status PictureReader::Admit(const ImageHeader& header) {
   return Status();
 }
 
+Status PictureReader::Decode(std::span<const uint8_t> file, const ImageHeader& header,
+                             std::span<uint8_t> pixels) const {
+  RIDGE_RETURN_IF_ERROR(DecodeImage(file, header, pixels));
+  if (target_.channels == 1) RgbToLuma(pixels.data(), header.pixels());
+  return Status();
+}
+
 Status PictureReader::Read(std::span<const uint8_t> file, std::span<char> scratch, uint8_t* out,
-                           const CropDraw* crop) const {
+                           const CropDraw* crop, StageSeconds* stages) const {
   RIDGE_ASSIGN_OR_RETURN(const auto header, ReadImageHeader(file, /*whole=*/true));
   if (DecodeScratch(*header) > decoded_bytes_ || ResizeScratch(*header) > resize_bytes_)
     return Status(ErrorCode::kInvalidData, kPictureChanged);
   auto* pixels = reinterpret_cast<uint8_t*>(scratch.data());
   const auto decoded = static_cast<size_t>(decoded_bytes_);
-  RIDGE_RETURN_IF_ERROR(DecodeImage(file, *header, {pixels, decoded}));
-  if (target_.channels == 1) RgbToLuma(pixels, header->pixels());
+  {
+    const StageTimer timer(stages, InputStage::kDecode);
+    RIDGE_RETURN_IF_ERROR(Decode(file, *header, {pixels, decoded}));
+  }
+  const StageTimer timer(stages, InputStage::kResize);
   const std::span<char> rest = scratch.subspan(decoded);
   if (crop == nullptr) {
     Resize(Call(*header), pixels, rest, out);

@@ -7,6 +7,7 @@
 #include <span>
 
 #include "ridge/core/shape.h"
+#include "ridge/core/stage_times.h"
 #include "ridge/core/status.h"
 #include "ridge/data/image/crop.h"
 #include "ridge/data/image/header.h"
@@ -44,15 +45,18 @@ class PictureReader {
   int64_t heap_bytes() const { return heap_bytes_; }  // of a decoder, at most
 
   // `file`: a whole picture file; `out`: target().type().bytes().  With `crop` its box is resized,
-  // whatever the target's fit.  Fails with kInvalidData; the message is the bare reason.
+  // whatever the target's fit; `stages`: see SampleAt.  Fails with kInvalidData; the message is the
+  // bare reason.
   // Thread-safe, each thread with a scratch of its own.  REQUIRES: scratch_bytes() in `scratch`.
   Status Read(std::span<const uint8_t> file, std::span<char> scratch, uint8_t* out,
-              const CropDraw* crop = nullptr) const;
+              const CropDraw* crop = nullptr, StageSeconds* stages = nullptr) const;
 
  private:
   ResizeCall Call(const ImageHeader& header) const;
   int64_t DecodeScratch(const ImageHeader& header) const;
   int64_t ResizeScratch(const ImageHeader& header) const;
+  Status Decode(std::span<const uint8_t> file, const ImageHeader& header,
+                std::span<uint8_t> pixels) const;
   void ResizeBox(const uint8_t* pixels, int64_t width, const PictureBox& box,
                  std::span<char> scratch, uint8_t* out) const;
 

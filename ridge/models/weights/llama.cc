@@ -7,7 +7,7 @@ namespace ridge {
 WeightNames LlamaWeightNames() {
   return {.prefix = "model.",
           .rules = {{"lm_head.weight", {"model.embed_tokens.weight"}}},
-          .unused = {"*.rotary_emb.inv_freq"}};
+          .unused = {"*.rotary_emb.inv_freq", "lm_head.weight"}};
 }
 
 }  // namespace ridge

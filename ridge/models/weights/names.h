@@ -10,5 +10,6 @@ WeightNames VitWeightNames();          // timm; Hugging Face's ViT and DeiT
 WeightNames BertWeightNames();         // Hugging Face
 WeightNames GptWeightNames();          // Hugging Face's GPT-2
 WeightNames LlamaWeightNames();        // Hugging Face's Llama
+WeightNames WhisperWeightNames();      // Hugging Face's Whisper
 
 }  // namespace ridge

@@ -23,7 +23,7 @@ bool Evaluates(const JobData* data) { return data == nullptr || data->eval_set()
 
 Result<DType> ProductOperands(const std::string& precision, const Machine& machine) {
   if (precision != "bf16" && precision != "auto") return DType::kF32;
-  if (machine.backend->Multiplies(DType::kBF16)) return DType::kBF16;
+  if (machine.query().Multiplies(DType::kBF16)) return DType::kBF16;
   if (precision == "auto") return DType::kF32;
   return Status(ErrorCode::kUnsupported,
                 "--precision bf16: this device has no instructions for products of bf16 "
@@ -40,11 +40,11 @@ PlanOptions PlanOptionsFor(const PassSelection& passes, const Machine& machine) 
 Result<Program> PlanGraphs(const std::string& model, std::vector<NamedGraph> graphs,
                            const std::string& passes, DType operands, const Machine& machine) {
   RIDGE_ASSIGN_OR_RETURN(const PassSelection selection, ParsePassSpec(passes));
-  Backend& backend = *machine.backend;
+  KernelQuery& kernels = machine.query();
   RIDGE_ASSIGN_OR_RETURN(
       const RewrittenGraphs rewritten,
-      RewriteGraphs(std::move(graphs), selection, operands, /*limits=*/{}, backend));
-  return PlanProgram(model, rewritten.graphs, backend, machine.measured(),
+      RewriteGraphs(std::move(graphs), selection, operands, /*limits=*/{}, kernels));
+  return PlanProgram(model, rewritten.graphs, kernels, machine.measured(),
                      PlanOptionsFor(selection, machine));
 }
 
@@ -68,6 +68,16 @@ Result<PrecisionChoice> SearchWith(const SearchRequest& query, const std::string
   return found;
 }
 
+int64_t LimitBytes(const TrainOptions& options, const Machine& machine) {
+  if (options.fit_bytes > 0) return options.fit_bytes;
+  return machine.is_here() ? AvailableMemoryBytes() : machine.memory_bytes;
+}
+
+std::string LimitName(const TrainOptions& options, const Machine& machine) {
+  if (options.fit_bytes > 0) return "--fit allows";
+  return (machine.is_here() ? "this machine" : machine.profile.name) + " has";
+}
+
 // The candidate that was taken.
 const PlanCandidate& Taken(const PlanChoice& choice) {
   return *std::find_if(choice.candidates.begin(), choice.candidates.end(),
@@ -80,7 +90,7 @@ Result<PrecisionChoice> SearchPrecision(const SearchRequest& query) {
   const std::string& given = query.options.precision;
   if (given != "auto") return SearchWith(query, given);
   RIDGE_ASSIGN_OR_RETURN(PrecisionChoice f32, SearchWith(query, "f32"));
-  if (!query.machine.backend->Multiplies(DType::kBF16)) return f32;
+  if (!query.machine.query().Multiplies(DType::kBF16)) return f32;
   RIDGE_ASSIGN_OR_RETURN(PrecisionChoice bf16, SearchWith(query, "bf16"));
   const PlanCandidate &wide = Taken(f32.plan), &narrow = Taken(bf16.plan);
   if (wide.fits != narrow.fits) return wide.fits ? f32 : bf16;
@@ -97,8 +107,11 @@ Result<PlannedJob> PlanParts(const TrainOptions& options, const Graph& forward, 
   if (forward.type(job.facts.loss).dtype == DType::kF64) job.lr_dtype = DType::kF64;
   if (const ValueId lr = forward.FindValue(kLrInput); lr != kNoValue)
     job.lr_dtype = forward.type(lr).dtype;
-  job.data_bytes = data == nullptr ? 0 : PlannedDataBytes(*data, options.batch);
-  job.limit_bytes = options.fit_bytes > 0 ? options.fit_bytes : AvailableMemoryBytes();
+  // Data are in the memory of the host.
+  const bool counts_data = data != nullptr && machine.is_here();
+  job.data_bytes = counts_data ? PlannedDataBytes(*data, options.batch) : 0;
+  job.limit_bytes = LimitBytes(options, machine);
+  job.limit_name = LimitName(options, machine);
   RIDGE_ASSIGN_OR_RETURN(PrecisionChoice found,
                          SearchPrecision({options, forward, job.facts, with_eval,
                                           job.limit_bytes - job.data_bytes, machine}));
@@ -167,7 +180,7 @@ Refusal RefusalOf(const PlannedJob& job) {
   Refusal refusal = {.device = job.device,
                      .memory = job.memory,
                      .limit_bytes = job.limit_bytes,
-                     .limit_name = job.options.fit_bytes > 0 ? "--fit allows" : "this machine has"};
+                     .limit_name = job.limit_name};
   if (job.options.batch < 2) return refusal;
   refusal.smaller.push_back(
       {.flags = fmt::format("--batch {} --accumulate {}", job.options.batch / 2,

@@ -31,6 +31,7 @@ struct PlannedJob {
   MemoryEstimate memory;
   int64_t data_bytes = 0;
   int64_t limit_bytes = 0;     // memory that the run may use
+  std::string limit_name;      // whose limit it is: "--fit allows"
   double step_s = 0;           // of one update
   double modelled_step_s = 0;  // by the device's rates alone
   double eval_s = 0;           // of one evaluation; 0 without data for it

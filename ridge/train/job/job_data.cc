@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "ridge/core/threads.h"
-#include "ridge/data/augment_sound.h"
 #include "ridge/data/augment_source.h"
 #include "ridge/learn/index_extent.h"
 #include "ridge/observe/class_counts.h"
@@ -36,24 +35,10 @@ Status OpenValidation(const TrainOptions& options, DataOptions data_options,
   return Status();
 }
 
-Status WrongAugment(const TrainOptions& options, const Status& why) {
-  return InvalidArgument(fmt::format("--augment is '{}': {}", options.augment, why.message()));
-}
-
 // Of the training part alone.
 Status Augment(const TrainOptions& options, JobData& data) {
   if (options.augment.empty()) return Status();
-  if (HoldsSounds(*data.train)) {
-    auto parsed = SoundAugmentation::Parse(options.augment, options.seed);
-    if (!parsed.ok()) return WrongAugment(options, parsed.status());
-    RIDGE_ASSIGN_OR_RETURN(data.train, AugmentSounds(data.train, std::move(*parsed)));
-    return Status();
-  }
-  if (const auto parsed = Augmentation::Parse(options.augment, options.seed); !parsed.ok())
-    return WrongAugment(options, parsed.status());
-  RIDGE_ASSIGN_OR_RETURN(Augmentation augmentation,
-                         Augmentation::Parse(options.augment, options.seed));
-  RIDGE_ASSIGN_OR_RETURN(data.train, AugmentSource::Create(data.train, std::move(augmentation)));
+  RIDGE_ASSIGN_OR_RETURN(data.train, AugmentTraining(data.train, options.augment, options.seed));
   return Status();
 }
 
@@ -102,6 +87,13 @@ Status CheckLabels(const Graph& forward, const ForwardInfo& facts, const BatchSp
   return Status();
 }
 
+// What training graphs of TrainingGraphOptions::mixes_labels read beside the model's inputs.
+void AddMixedLabels(const Graph& forward, const ForwardInfo& facts, BatchSpec& spec) {
+  if (facts.label == kNoValue) return;  // planning refuses it
+  spec.inputs.push_back({kOtherLabelInput, {forward.type(facts.label).dtype, {}}});
+  spec.inputs.push_back({kLabelWeightInput, {DType::kF32, {}}});
+}
+
 }  // namespace
 
 EvalSubject SubjectOf(const Graph& forward, const ForwardInfo& facts,
@@ -134,6 +126,12 @@ BatchSpec MakeBatchSpec(const Graph& forward, const ForwardInfo& facts, bool wit
   }
   if (with_weight) spec.inputs.push_back({kWeightInput, {DType::kF32, {}}});
   return spec;
+}
+
+bool MixesLabels(const TrainOptions& options) {
+  if (options.augment.empty()) return false;
+  const Result<Augmentation> augmentation = Augmentation::Parse(options.augment, options.seed);
+  return augmentation.ok() && augmentation->mixing().any();
 }
 
 DataOptions DataOptionsOf(const Graph& forward, const ForwardInfo& facts, uint64_t seed) {
@@ -188,6 +186,7 @@ Result<JobData> OpenJobData(const TrainOptions& options, const Graph& forward,
   data.eval_subject = SubjectOf(forward, facts, data.preprocessing.get());
   for (const SourcePtr& source : {data.train, data.validation, data.test})
     RIDGE_RETURN_IF_ERROR(CheckLabels(forward, facts, data.train_spec, source));
+  if (MixesLabels(options)) AddMixedLabels(forward, facts, data.train_spec);
   RIDGE_RETURN_IF_ERROR(CountSteps(options, data));
   return data;
 }

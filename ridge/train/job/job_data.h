@@ -53,6 +53,9 @@ struct JobData {
 // One sample of each data input of the graph.
 BatchSpec MakeBatchSpec(const Graph& forward, const ForwardInfo& facts, bool with_weight);
 
+// Whether --augment mixes samples of two classes.
+bool MixesLabels(const TrainOptions& options);
+
 // The model's inputs, with labels and indices within their extents, for data that adapt to them.
 DataOptions DataOptionsOf(const Graph& forward, const ForwardInfo& facts, uint64_t seed);
 

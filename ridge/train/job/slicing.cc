@@ -34,6 +34,7 @@ class TrainingJobGraphs : public JobGraphs {
     options.clip_norm = q_.options.clip_norm;
     options.accumulate = q_.options.accumulate;
     options.slices = slices;
+    options.mixes_labels = MixesLabels(q_.options);
     if (slices > 1)
       options.mean_of_slices = axes_->axes[static_cast<size_t>(q_.facts.loss)] == kPartialMean;
     return BuildTrainingGraphs(*simple, options);
@@ -62,7 +63,7 @@ class TrainingJobGraphs : public JobGraphs {
       return &known->second;
     RIDGE_ASSIGN_OR_RETURN(Graph graph, ForwardOf(slices));
     RIDGE_ASSIGN_OR_RETURN(
-        graph, RunPasses(std::move(graph), forward_passes_, q_.machine.backend->rules()));
+        graph, RunPasses(std::move(graph), forward_passes_, q_.machine.query().rules()));
     return &simplified_.emplace(slices, std::move(graph)).first->second;
   }
 
@@ -104,7 +105,7 @@ Result<PlanChoice> SearchTrainingPlan(const SearchRequest& q) {
   goals.limit_bytes = q.limit_bytes;
   const ProgramRecipe recipe = {q.options.model, passes, operands,
                                 PlanOptionsFor(passes, q.machine)};
-  return SearchPlan(graphs, recipe, *q.machine.backend, q.machine.measured(), goals);
+  return SearchPlan(graphs, recipe, q.machine.query(), q.machine.measured(), goals);
 }
 
 }  // namespace ridge

@@ -21,6 +21,7 @@ class StepRunner {
   // Fills the input slots with training data in the background, from `start` on.
   Status StartLoader(const JobData& data, const Position& start = {});
   BatchLoader& loader() { return *loader_; }  // REQUIRES: StartLoader
+  const BatchLoader& loader() const { return *loader_; }
 
   struct Hooks {
     // Executes a StepPlan instead of Executor::Run.

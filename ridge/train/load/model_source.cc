@@ -9,6 +9,7 @@
 #include "ridge/core/files.h"
 #include "ridge/graph/text.h"
 #include "ridge/graph/verify.h"
+#include "ridge/models/config/model_folder.h"
 #include "ridge/models/model.h"
 #include "ridge/train/load/onnx_source.h"
 #include "ridge/train/store/run.h"
@@ -81,7 +82,8 @@ Status StartFromWeights(const ModelRequest& request, Graph& graph, ModelNotes* n
   if (notes == nullptr) return Status();
   notes->notes.push_back(fmt::format("{}: {} tensors loaded", request.weights, report.loaded));
   if (!report.kept.empty())
-    notes->notes.push_back("these keep their starting values: " + JoinedNames(report.kept));
+    notes->drawn.push_back(fmt::format("not of {}, these keep their starting values: {}",
+                                       request.weights, JoinedNames(report.kept)));
   if (!report.passed.empty())
     notes->notes.push_back("these of the file are left out: " + JoinedNames(report.passed));
   if (!report.copies.empty())
@@ -126,7 +128,28 @@ Status CheckModelFile(const std::string& path) {
   return Status(ErrorCode::kInvalidModel, path + ": no such file");
 }
 
+namespace {
+
+// The request that a model's public folder stands for.
+Result<ModelRequest> FromFolder(const ModelRequest& request, ModelNotes* notes) {
+  RIDGE_ASSIGN_OR_RETURN(ModelFolder folder, OpenModelFolder(request.model, request.weights));
+  ModelRequest result = request;
+  result.model = std::move(folder.spec);
+  result.weights = std::move(folder.weights);
+  result.weights_skip.insert(result.weights_skip.end(), folder.weights_skip.begin(),
+                             folder.weights_skip.end());
+  if (notes != nullptr)
+    notes->notes.insert(notes->notes.end(), folder.notes.begin(), folder.notes.end());
+  return result;
+}
+
+}  // namespace
+
 Result<Graph> LoadModel(const ModelRequest& request, ModelNotes* notes) {
+  if (!Run::Exists(request.model) && IsModelFolder(request.model)) {
+    RIDGE_ASSIGN_OR_RETURN(const ModelRequest meant, FromFolder(request, notes));
+    return LoadModel(meant, notes);
+  }
   if (request.weights.empty() && !request.weights_skip.empty()) {
     return Status(
         ErrorCode::kInvalidArgument,

@@ -12,7 +12,7 @@
 namespace ridge {
 
 struct ModelRequest {
-  std::string model;  // a built-in spec, FILE.onnx, FILE.ridge, or a run folder
+  std::string model;  // a built-in spec, FILE.onnx, FILE.ridge, a run or a public model's folder
   int64_t batch = 32;
   DType dtype = DType::kF32;                 // of built-in models
   std::map<std::string, int64_t> dims = {};  // further named dimensions (`--dim NAME=N`)
@@ -40,6 +40,7 @@ struct ModelRequest {
 struct ModelNotes {
   std::vector<std::string> fixed;      // parameters that are not trained
   std::vector<std::string> notes;      // one sentence each
+  std::vector<std::string> drawn;      // parameters that --weights leaves at random; a sentence
   std::vector<std::string> unreached;  // parameters without a gradient, and why; a sentence each
   std::vector<std::string> known;      // arrays that only determine shapes: no inputs of the graph
   std::vector<std::string>

@@ -33,7 +33,8 @@ struct StepReport {
   double loss = 0;    // these four: over the window since the last line of metrics.jsonl
   std::optional<double> accuracy;
   double samples_s = 0;
-  double input_wait = 0;  // 0 to 1
+  double input_wait = 0;           // 0 to 1
+  StageSeconds input_stages = {};  // of the workers that read; zeros where reading is fast
   double lr = 0;
   double eta_s = 0;         // of the remaining training steps
   int64_t bad_records = 0;  // samples skipped so far

@@ -13,6 +13,7 @@
 #include "ridge/graph/text.h"
 #include "ridge/runtime/kernel_times.h"
 #include "ridge/train/job/rehearsed_job.h"
+#include "ridge/train/load/folder_options.h"
 #include "ridge/train/load/forward.h"
 #include "ridge/train/load/onnx_source.h"
 #include "ridge/train/loop/run_once.h"
@@ -126,7 +127,7 @@ Result<TrainOutcome> TrainRun::Train() {
 
 // Resolves the options, and locks an existing run folder for this process.
 Status TrainRun::Resolve() {
-  RIDGE_ASSIGN_OR_RETURN(options_, ResolveOptions(request_));
+  RIDGE_ASSIGN_OR_RETURN(options_, ResolveOptions(request_, &notes_.notes));
   if (resume_) {
     RIDGE_ASSIGN_OR_RETURN(folder_, RunFolder::Continue(options_.out));
     RIDGE_ASSIGN_OR_RETURN(lock_, folder_->Lock());
@@ -209,6 +210,7 @@ Status TrainRun::Prepare() {
   const std::string run = resume_ ? options_.out : started_from_;
   if (source_.empty()) source_ = resume_ ? options_.out : options_.model;
   RIDGE_ASSIGN_OR_RETURN(Forward forward, LoadForward(StartOptions(), source_, run));
+  forward.notes.notes.insert(forward.notes.notes.begin(), notes_.notes.begin(), notes_.notes.end());
   observer_.OnModel(forward.notes);
   notes_ = forward.notes;
   fixed_rate_ = FixedRate(forward);
@@ -503,11 +505,12 @@ Status TrainRun::Summarize(const LoopResult& result, RunSummary& summary) const 
 
 }  // namespace
 
-Result<TrainOptions> ResolveOptions(const TrainRequest& request) {
-  if (StartsAnew(request)) return request.options;
+Result<TrainOptions> ResolveOptions(const TrainRequest& request, std::vector<std::string>* notes) {
+  TrainOptions given = request.options;
+  RIDGE_RETURN_IF_ERROR(TakeModelFolder(given, notes));
+  if (StartsAnew(request)) return given;
   RIDGE_ASSIGN_OR_RETURN(const Run run, Run::Open(request.options.out));
-  RIDGE_ASSIGN_OR_RETURN(TrainOptions merged,
-                         MergeResumed(run.options(), request.options, request.given));
+  RIDGE_ASSIGN_OR_RETURN(TrainOptions merged, MergeResumed(run.options(), given, request.given));
   merged.out = run.path();  // it may have been moved
   return merged;
 }

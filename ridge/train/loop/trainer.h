@@ -47,9 +47,11 @@ struct TrainRequest {
   int64_t kill_after_step = -1;
 };
 
-// The options that choose the machine (device, threads): those of the run when resuming.
-// Fails with kInvalidArgument, kInvalidData: no such run, conflicting options.
-Result<TrainOptions> ResolveOptions(const TrainRequest& request);
+// The options that choose the machine (device, threads): those of the run when resuming.  A model's
+// public folder becomes what it stands for (TakeModelFolder); `notes` may be null.  Fails as it and
+// with kInvalidArgument, kInvalidData: no such run, conflicting options.
+Result<TrainOptions> ResolveOptions(const TrainRequest& request,
+                                    std::vector<std::string>* notes = nullptr);
 
 // Installs signal handlers while it runs (StopSignal); one process at a time trains in a folder.
 // When options.model is a run, its model, model options and weights are used.  A resumed run may

@@ -174,6 +174,7 @@ void TrainingLoop::ReportStep() {
   if (job_.classifier) report.accuracy = window.accuracy();
   report.samples_s = window.samples_s();
   report.input_wait = window.input_wait();
+  report.input_stages = WindowStages();
   report.lr = lr_;
   const auto done = static_cast<double>(state_.step - request_.start.step);
   const auto left = static_cast<double>(data_.total_steps - state_.step);
@@ -191,12 +192,19 @@ MetricsReport TrainingLoop::WindowReport() const {
   report.lr = lr_;
   report.samples_s = state_.window.samples_s();
   report.input_wait = state_.window.input_wait();
+  report.input_stages = WindowStages();
   report.step_s = state_.window.step_s();
   return report;
 }
 
+// What the workers did since the last report: they are ahead of the steps.
+StageSeconds TrainingLoop::WindowStages() const {
+  return runner_.loader().stage_seconds().Since(stages_before_);
+}
+
 void TrainingLoop::Report() {
   last_report_ = WindowReport();
+  stages_before_ = runner_.loader().stage_seconds();
   result_.loss = last_report_.loss;
   request_.log->AddReport(last_report_);
   state_.window = {};

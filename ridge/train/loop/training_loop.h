@@ -73,6 +73,7 @@ class TrainingLoop {
   bool CheckpointDue() const;
   void ReportStep();
   MetricsReport WindowReport() const;
+  StageSeconds WindowStages() const;
   void Report();
   Status Evaluate();
   void LogEvaluation(const EvalResult& evaluation) const;
@@ -96,6 +97,7 @@ class TrainingLoop {
   StepTimes times_;
   LoopResult result_;
   MetricsReport last_report_;
+  StageSeconds stages_before_;  // of the loader, at the last report
   double started_s_ = 0, wall_before_s_ = 0;
   double lr_ = 0;             // of the current update
   bool epoch_ended_ = false;  // with the last update

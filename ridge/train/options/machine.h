@@ -1,4 +1,4 @@
-// Machine: the device that a run is planned for and executed on.
+// Machine: the device that a run is planned for and, if it is here, executed on.
 #pragma once
 #include <map>
 #include <string>
@@ -11,13 +11,17 @@
 namespace ridge {
 
 struct Machine {
-  Backend* backend = nullptr;  // not owned
+  Backend* backend = nullptr;      // not owned; nullptr: the device is not here
+  KernelQuery* planned = nullptr;  // not owned: answers for a device that is not here
+  int64_t memory_bytes = 0;        // that a process may use on it
   DeviceProfile profile;
   // `--kernels tuned`: measured seconds by KernelChoice::key, which choose between kernels.  Empty:
   // the nominal device chooses.
   std::map<std::string, double> kernel_s = {};
   InterOp inter_op = {};  // `--inter-op`
 
+  bool is_here() const { return backend != nullptr; }
+  KernelQuery& query() const { return is_here() ? *backend : *planned; }
   Roofline measured() const { return Roofline(profile); }  // predicts the seconds of a plan
 };
 

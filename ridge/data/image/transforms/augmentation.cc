@@ -66,11 +66,16 @@ Result<TransformNumbers> ParseNumbers(const PictureTransform& transform,
 
 Result<Augmentation> Augmentation::Parse(const std::string& text, uint64_t seed) {
   Augmentation augmentation;
+  augmentation.mixing_.seed = seed;
   for (const std::string_view part : SplitAt(text, ',')) {
     const std::vector<std::string_view> words = SplitAt(part, ':');
     Stage stage;
     RIDGE_ASSIGN_OR_RETURN(stage.transform, FindTransform(words[0]));
     RIDGE_ASSIGN_OR_RETURN(stage.numbers, ParseNumbers(*stage.transform, words));
+    if (stage.transform->mixes) {
+      RIDGE_RETURN_IF_ERROR(augmentation.TakeMixing(*stage.transform, stage.numbers));
+      continue;
+    }
     if (stage.transform->apply == nullptr && !augmentation.stages_.empty())
       return InvalidArgument(fmt::format("{} must come first", stage.transform->name));
     const auto before =
@@ -82,7 +87,18 @@ Result<Augmentation> Augmentation::Parse(const std::string& text, uint64_t seed)
   return augmentation;
 }
 
-bool Augmentation::crops() const { return stages_.front().transform->apply == nullptr; }
+Status Augmentation::TakeMixing(const PictureTransform& transform,
+                                const TransformNumbers& numbers) {
+  const bool is_mixup = std::string_view(transform.name) == "mixup";
+  double& alpha = is_mixup ? mixing_.mixup : mixing_.cutmix;
+  if (alpha > 0) return InvalidArgument(fmt::format("{} comes twice", transform.name));
+  alpha = numbers[0];
+  return Status();
+}
+
+bool Augmentation::crops() const {
+  return !stages_.empty() && stages_.front().transform->apply == nullptr;
+}
 
 CropDraw Augmentation::Crop(int64_t epoch, int64_t sample) const {
   const Stage& stage = stages_.front();

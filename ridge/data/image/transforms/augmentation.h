@@ -7,15 +7,19 @@
 #include <vector>
 
 #include "ridge/core/status.h"
+#include "ridge/data/image/transforms/mixing.h"
 #include "ridge/data/image/transforms/random_box.h"
 
 namespace ridge {
 
 class Augmentation {
  public:
-  // Fails with kInvalidArgument for unknown names, wrong numbers, and an rrc that is not first; the
-  // message is the bare reason.
+  // Fails with kInvalidArgument for unknown names, wrong numbers, an rrc that is not first, and two
+  // mixups; the message is the bare reason.
   static Result<Augmentation> Parse(const std::string& text, uint64_t seed);
+
+  const Mixing& mixing() const { return mixing_; }  // which a source does, behind all others
+  bool changes_nothing() const { return stages_.empty(); }  // but for mixing
 
   bool crops() const;                                      // the first stage is rrc
   CropDraw Crop(int64_t epoch, int64_t sample) const;      // REQUIRES: crops()
@@ -31,7 +35,10 @@ class Augmentation {
     RandomKey key;  // without the epoch
   };
 
+  Status TakeMixing(const PictureTransform& transform, const TransformNumbers& numbers);
+
   std::vector<Stage> stages_;
+  Mixing mixing_;
 };
 
 }  // namespace ridge

@@ -75,7 +75,7 @@ void RandAugment(Shape shape, Numbers numbers, Draws draws, Scratch scratch, uin
   }
 }
 
-constexpr NumberRange kHalf{0, 1, 0.5}, kTenth{0, 1, 0.1};
+constexpr NumberRange kHalf{0, 1, 0.5}, kTenth{0, 1, 0.1}, kAlpha{0.01, 4};
 
 constexpr PictureTransform kTransforms[] = {
     {"rrc",
@@ -159,6 +159,24 @@ constexpr PictureTransform kTransforms[] = {
      {{{1, 16, 2, true}, {0, kMostMagnitude, 9, true}}},
      OneCopy,
      RandAugment},
+    {"mixup",
+     "mixup:ALPHA",
+     "mixed with another picture, and its label; the weight is of Beta(ALPHA, ALPHA)",
+     1,
+     1,
+     {{kAlpha}},
+     nullptr,
+     nullptr,
+     /*mixes=*/true},
+    {"cutmix",
+     "cutmix:ALPHA",
+     "a box of another picture, as large a part as 1 less such a weight, and its label",
+     1,
+     1,
+     {{kAlpha}},
+     nullptr,
+     nullptr,
+     /*mixes=*/true},
 };
 
 }  // namespace

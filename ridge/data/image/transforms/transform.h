@@ -63,6 +63,7 @@ struct PictureTransform {
   // REQUIRES: `scratch` has scratch_bytes, aligned for floats.  Null: the source does it (rrc).
   void (*apply)(const PictureShape&, const TransformNumbers&, TransformDraws&,
                 std::span<char> scratch, uint8_t* pixels);
+  bool mixes = false;  // two samples: Mixing
 };
 
 std::span<const PictureTransform> PictureTransforms();

@@ -1,0 +1,13 @@
+// The tensors that kernels take in 16 bits while all else is f32, as most devices have them.
+#pragma once
+#include <vector>
+
+#include "ridge/lower/rewrite_rules.h"
+
+namespace ridge {
+
+// Attention, norms and pools have kernels for 16 bits, products write them, views don't look.
+// Statistics, weights and labels stay f32.
+std::vector<DTypeGroup> UsualReducedGroups(const OpDef& op);
+
+}  // namespace ridge

@@ -1,0 +1,53 @@
+// PlannedDevice: answers the planner for a device that is not here, from what is published of it.
+//
+// Every operator has one kernel, in row-major layouts.  Seconds are those of a roofline whose peaks
+// are scaled by what devices were seen to reach, workspaces are upper bounds; no answer was
+// measured on the device.  The constants and their sources are in planned_device.cc.
+#pragma once
+#include <memory>
+
+#include "ridge/lower/kernel_query.h"
+#include "ridge/lower/roofline.h"
+#include "ridge/plan/hardware/hardware.h"
+
+namespace ridge {
+
+// What a plan for the device needs to know beyond its kernels.
+struct PlannedHardware {
+  DeviceProfile profile;
+  int64_t memory_bytes = 0;  // that one process may use, at least
+};
+
+// Fails with kUnsupported when the device has no known memory, bandwidth or rate of f32; the
+// message names the missing keys.
+Result<PlannedHardware> PlanHardware(const Hardware& hardware);
+
+class PlannedDevice : public KernelQuery {
+ public:
+  // REQUIRES: PlanHardware(hardware) is ok.
+  explicit PlannedDevice(const Hardware& hardware);
+
+  MemorySpace memory() override;
+  const RewriteRules& rules() const override { return *rules_; }
+  const CostModel& nominal() const override { return model_; }
+  bool Multiplies(DType operands) const override;
+  KernelCandidates Candidates(const OpDef& op, const OpCall& call,
+                              std::span<const LayoutId> available) override;
+  KernelCandidates SerialCandidates(const OpDef&, const OpCall&,
+                                    std::span<const LayoutId>) override {
+    return {};
+  }
+  int64_t LayoutBytes(LayoutId, const TensorType& type) const override { return type.bytes(); }
+  std::string LayoutName(LayoutId) const override { return "row_major"; }
+  KernelChoice Reorder(const TensorType& type, LayoutId from, LayoutId to) override;
+  std::optional<KernelChoice> SerialReorder(const TensorType&, LayoutId, LayoutId) override {
+    return std::nullopt;
+  }
+
+ private:
+  const Hardware hardware_;
+  const Roofline model_;
+  const std::unique_ptr<RewriteRules> rules_;
+};
+
+}  // namespace ridge

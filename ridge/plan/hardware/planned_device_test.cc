@@ -1,0 +1,110 @@
+#include "ridge/plan/hardware/planned_device.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "ridge/graph/builder.h"
+#include "ridge/plan/cost/times.h"
+#include "ridge/plan/planner.h"
+
+namespace ridge {
+namespace {
+
+// relu(x w) w2: two products and a pointwise node.
+NamedGraph TwoLayers(int64_t batch, DType dtype) {
+  GraphBuilder b("two");
+  const Value x = b.Input("x", {dtype, {batch, 1024}}, {"batch", ""});
+  const Value w = b.Parameter("w", {dtype, {1024, 4096}}, Init::Normal(1));
+  const Value w2 = b.Parameter("w2", {dtype, {4096, 512}}, Init::Normal(1));
+  b.Output("y",
+           Op("matmul", {Op("relu", {Op("matmul", {x, w}, {}, "one")}, {}, "r"), w2}, {}, "two"));
+  Result<Graph> graph = b.Build();
+  EXPECT_TRUE(graph.ok()) << graph.status().message();
+  return {"run", std::move(*graph)};
+}
+
+Result<Program> PlanFor(const Hardware& hardware, int64_t batch, DType dtype = DType::kF32) {
+  PlannedDevice device(hardware);
+  const Result<PlannedHardware> facts = PlanHardware(hardware);
+  EXPECT_TRUE(facts.ok());
+  return PlanProgram("two", {TwoLayers(batch, dtype)}, device, Roofline(facts->profile), {});
+}
+
+Hardware Device(const std::string& id) {
+  Result<Hardware> found = FindHardware(id);
+  EXPECT_TRUE(found.ok()) << found.status().message();
+  return std::move(*found);
+}
+
+TEST(PlannedDeviceTest, EveryDeviceWhoseRatesAreKnownHasAPlan) {
+  int planned = 0;
+  for (const Hardware& hardware : HardwareCatalog()) {
+    if (!PlanHardware(hardware).ok()) continue;
+    const Result<Program> program = PlanFor(hardware, 64);
+    ASSERT_TRUE(program.ok()) << hardware.id << ": " << program.status().message();
+    EXPECT_GT(PlannedSeconds(program->steps.front()), 0) << hardware.id;
+    ++planned;
+  }
+  EXPECT_GE(planned, 70);
+}
+
+TEST(PlannedDeviceTest, NoStepIsFasterThanItsPeaksAllow) {
+  for (const Hardware& hardware : HardwareCatalog()) {
+    if (!PlanHardware(hardware).ok()) continue;
+    for (const int64_t batch : {1, 128, 16384}) {
+      const Result<Program> program = PlanFor(hardware, batch);
+      ASSERT_TRUE(program.ok());
+      double flops = 0;
+      for (const PlannedNode& node : program->steps.front().nodes)
+        flops += static_cast<double>(node.cost.flops);
+      EXPECT_GE(PlannedSeconds(program->steps.front()), flops / (*hardware.fp32_tflops * 1e12))
+          << hardware.id;
+    }
+  }
+}
+
+TEST(PlannedDeviceTest, LargerBatchesUseMoreOfThePeak) {
+  const Hardware h100 = Device("h100-sxm");
+  double last = 1e9;
+  for (const int64_t batch : {16, 256, 4096, 65536}) {
+    const Result<Program> program = PlanFor(h100, batch, DType::kBF16);
+    ASSERT_TRUE(program.ok());
+    const double a_sample = PlannedSeconds(program->steps.front()) / static_cast<double>(batch);
+    EXPECT_LT(a_sample, last);
+    last = a_sample;
+  }
+}
+
+// cuDNN 9.19 was asked about these for an H200: 256 images of 224x224 in bf16, heads of 64.
+TEST(PlannedDeviceTest, WorkspacesAreNoLessThanWhatCudnnAsksFor) {
+  PlannedDevice device(Device("h200-sxm"));
+  const auto bytes = [&](const char* op, std::vector<TensorType> inputs) {
+    OpCall call;
+    call.inputs = std::move(inputs);
+    const KernelCandidates candidates = device.Candidates(*FindOp(op), call, {});
+    EXPECT_EQ(candidates.choices.size(), 1u);
+    return candidates.choices.front().workspace_bytes;
+  };
+  const DType half = DType::kBF16;
+  EXPECT_GE(bytes("conv", {{half, {256, 3, 224, 224}}, {half, {64, 3, 7, 7}}}), 205'571'088);
+  EXPECT_GE(bytes("conv_grad_weight", {{half, {256, 3, 224, 224}}, {half, {256, 64, 112, 112}}}),
+            211'692'688);
+  EXPECT_GE(bytes("conv_grad_weight", {{half, {256, 64, 56, 56}}, {half, {256, 64, 56, 56}}}),
+            5'200'000);
+  const TensorType heads{half, {8, 12, 1024, 64}};
+  EXPECT_GE(bytes("attention_grad", {heads, heads, heads}), 201'326'592);
+}
+
+TEST(PlannedDeviceTest, WhatIsNotKnownIsNamed) {
+  Hardware unknown;
+  unknown.id = "mine";
+  unknown.memory_gb_s = 100;
+  EXPECT_EQ(PlanHardware(unknown).status().code(), ErrorCode::kUnsupported);
+  EXPECT_EQ(PlanHardware(unknown).status().message(),
+            "mine: memory_gb, fp32_tflops are not known, so nothing can be planned for it. hint: "
+            "`ridge devices show mine --toml` begins a file of your own");
+}
+
+}  // namespace
+}  // namespace ridge

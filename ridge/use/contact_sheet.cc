@@ -1,0 +1,283 @@
+#include "ridge/use/contact_sheet.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "ridge/data/batch_spec.h"
+#include "ridge/data/image/resize.h"
+#include "ridge/data/permutation.h"
+#include "ridge/graph/base64.h"
+#include "ridge/use/sheet_letters.h"
+
+namespace ridge {
+namespace {
+
+constexpr int64_t kGap = 6;
+constexpr int64_t kLeastElements = 64;    // of a field that is a picture without its name
+constexpr int64_t kMostSought = 200'000;  // labels that are read to fill the rows
+constexpr uint32_t kStream = 0x5EE7;      // of the order in which samples are offered
+
+// ---- a field as a picture
+
+struct Layout {
+  ImageSize size;
+  int64_t channels = 1;
+  bool channels_first = false;
+};
+
+std::optional<Layout> LayoutOf(const TensorType& type) {
+  const Dims& dims = type.dims;
+  const auto is_channels = [](int64_t extent) { return extent == 1 || extent == 3; };
+  if (dims.size() == 2) return Layout{{dims[0], dims[1]}, 1, false};
+  if (dims.size() != 3) return std::nullopt;
+  if (is_channels(dims[2])) return Layout{{dims[0], dims[1]}, dims[2], false};
+  if (is_channels(dims[0])) return Layout{{dims[1], dims[2]}, dims[0], true};
+  return std::nullopt;
+}
+
+// What becomes black and white: 0 and 255 of bytes, 0 and 1 of numbers between them, else the least
+// and the largest number.
+struct Levels {
+  double black = 0, white = 255;
+};
+
+Levels LevelsOf(const TensorType& type, const char* data) {
+  if (type.dtype == DType::kU8) return {};
+  double least = INFINITY, most = -INFINITY;
+  for (int64_t i = 0; i < type.elements(); ++i) {
+    const double value = LoadAsDouble(type.dtype, data, i);
+    if (!std::isfinite(value)) continue;
+    least = std::min(least, value);
+    most = std::max(most, value);
+  }
+  if (least >= 0 && most <= 1) return {0, 1};
+  if (least >= 0 && most <= 255) return {};
+  return {least, most > least ? most : least + 1};
+}
+
+uint8_t Level(double value, const Levels& levels) {
+  if (!std::isfinite(value)) return 0;
+  const double level = 255 * (value - levels.black) / (levels.white - levels.black);
+  return static_cast<uint8_t>(std::clamp(std::round(level), 0.0, 255.0));
+}
+
+RgbPicture ToRgb(const TensorType& type, const Layout& layout, const char* data) {
+  RgbPicture picture = RgbPicture::Filled(layout.size, 0);
+  const Levels levels = LevelsOf(type, data);
+  const int64_t pixels = layout.size.height * layout.size.width;
+  for (int64_t p = 0; p < pixels; ++p) {
+    for (int64_t c = 0; c < 3; ++c) {
+      const int64_t channel = layout.channels == 1 ? 0 : c;
+      const int64_t at =
+          layout.channels_first ? channel * pixels + p : p * layout.channels + channel;
+      picture.pixels[static_cast<size_t>(3 * p + c)] =
+          Level(LoadAsDouble(type.dtype, data, at), levels);
+    }
+  }
+  return picture;
+}
+
+// In a square of kSheetSide: small pictures are enlarged with visible pixels.
+RgbPicture Fit(RgbPicture picture) {
+  const ImageSize from = picture.size;
+  const double scale =
+      static_cast<double>(kSheetSide) / static_cast<double>(std::max(from.height, from.width));
+  const auto side = [&](int64_t extent) {
+    return std::max<int64_t>(1, std::llround(static_cast<double>(extent) * scale));
+  };
+  const ImageSize to = {side(from.height), side(from.width)};
+  const ResizeCall call =
+      FitPicture(from, to, ImageFit::kStretch,
+                 scale > 1 ? ResizeFilter::kNearest : ResizeFilter::kBilinear, 3);
+  picture.pixels.resize(picture.pixels.size() + kResizeSlackBytes);
+  std::vector<char> scratch(static_cast<size_t>(ResizeScratchBytes(call)));
+  RgbPicture fitted = RgbPicture::Filled(to, 0);
+  Resize(call, picture.pixels.data(), scratch, fitted.pixels.data());
+  return fitted;
+}
+
+// ---- which samples
+
+class Picker {
+ public:
+  Picker(const Source& source, const Preprocessing* preprocessing)
+      : source_(source),
+        preprocessing_(preprocessing),
+        scratch_(static_cast<size_t>(source.scratch_bytes())) {}
+
+  Result<std::vector<SheetRow>> Pick(uint64_t seed) {
+    RIDGE_RETURN_IF_ERROR(FindImage());
+    FindLabel();
+    MakeRows();
+    const Permutation order(source_.size(), seed, kStream, /*epoch=*/0);
+    const int64_t most = std::min(source_.size(), kMostSought);
+    for (int64_t i = 0; i < most && open_ > 0; ++i) RIDGE_RETURN_IF_ERROR(Offer(order.At(i)));
+    std::erase_if(rows_, [](const SheetRow& row) { return row.pictures.empty(); });
+    return std::move(rows_);
+  }
+
+ private:
+  const Field& field(int index) const { return source_.fields()[static_cast<size_t>(index)]; }
+  const TensorType& type() const { return field(image_).type; }
+
+  Status FindImage() {
+    if (const Field* named = FindFieldByName("image", source_.fields()))
+      image_ = source_.FindField(named->name);
+    for (size_t f = 0; image_ < 0 && f < source_.fields().size(); ++f) {
+      const TensorType& type = source_.fields()[f].type;
+      if (LayoutOf(type) && type.elements() >= kLeastElements) image_ = static_cast<int>(f);
+    }
+    if (image_ >= 0 && LayoutOf(type())) return Status();
+    return Status(ErrorCode::kUnsupported,
+                  source_.name() +
+                      ": has no pictures for a contact sheet: no field is [H,W], "
+                      "[H,W,3] or [3,H,W]");
+  }
+
+  void FindLabel() {
+    const Field* label = FindFieldByName("label", source_.fields());
+    if (label != nullptr && label->classes > 0 && label->type.elements() == 1)
+      label_ = source_.FindField(label->name);
+  }
+
+  std::string ClassName(int64_t c) const {
+    const bool named =
+        preprocessing_ != nullptr && c < static_cast<int64_t>(preprocessing_->classes.size());
+    return named ? preprocessing_->classes[static_cast<size_t>(c)] : std::to_string(c);
+  }
+
+  void MakeRows() {
+    const int64_t classes = label_ < 0 ? kSheetColumns : field(label_).classes;
+    for (int64_t i = 0; i < std::min(classes, kMostSheetRows); ++i)
+      rows_.push_back({label_ < 0 ? "" : ClassName(i), {}, {}});
+    open_ = static_cast<int64_t>(rows_.size());
+  }
+
+  Result<int64_t> RowOf(int64_t index) {
+    if (label_ < 0) return static_cast<int64_t>(rows_.size()) - open_;
+    std::vector<char> value(static_cast<size_t>(field(label_).type.bytes()));
+    RIDGE_RETURN_IF_ERROR(source_.Read({index}, label_, scratch_, value.data()));
+    return static_cast<int64_t>(LoadAsDouble(field(label_).type.dtype, value.data(), 0));
+  }
+
+  // A sample that cannot be read is left out: the survey tells of it.
+  Status Offer(int64_t index) {
+    const Status status = Take(index);
+    return IsBadRecord(status) ? Status() : status;
+  }
+
+  Status Take(int64_t index) {
+    RIDGE_ASSIGN_OR_RETURN(const int64_t found, RowOf(index));
+    if (found < 0 || found >= static_cast<int64_t>(rows_.size())) return Status();
+    SheetRow& row = rows_[static_cast<size_t>(found)];
+    constexpr auto kFull = static_cast<size_t>(kSheetColumns);
+    if (row.pictures.size() == kFull) return Status();
+    std::vector<char> data(static_cast<size_t>(type().bytes()));
+    RIDGE_RETURN_IF_ERROR(source_.Read({index}, image_, scratch_, data.data()));
+    row.pictures.push_back(Fit(ToRgb(type(), *LayoutOf(type()), data.data())));
+    row.origins.push_back(source_.Origin(index));
+    if (row.pictures.size() == kFull) --open_;
+    return Status();
+  }
+
+  const Source& source_;
+  const Preprocessing* preprocessing_;
+  std::vector<char> scratch_;
+  int image_ = -1, label_ = -1;
+  std::vector<SheetRow> rows_;
+  int64_t open_ = 0;  // rows that are not full
+};
+
+// ---- the picture
+
+void DrawPicture(const RgbPicture& picture, int64_t y, int64_t x, RgbPicture& onto) {
+  y += (kSheetSide - picture.size.height) / 2;
+  x += (kSheetSide - picture.size.width) / 2;
+  for (int64_t row = 0; row < picture.size.height; ++row) {
+    std::copy_n(picture.pixels.data() + 3 * row * picture.size.width, 3 * picture.size.width,
+                onto.At(y + row, x));
+  }
+}
+
+std::string ShortTitle(const SheetRow& row) {
+  constexpr size_t kMostLetters = 20;
+  return Drawable(row.title).substr(0, kMostLetters);
+}
+
+// ---- the page
+
+constexpr const char* kPageHead =
+    "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n"
+    "<meta name=\"viewport\" content=\"width=device-width\">\n<title>{0}</title>\n<style>\n"
+    ":root{{color-scheme:light dark}}\n"
+    "body{{font:14px system-ui,sans-serif;margin:1em;background:#fff;color:#1a1a1a}}\n"
+    "@media(prefers-color-scheme:dark){{body{{background:#16181c;color:#e4e6ea}}}}\n"
+    "h1{{font-size:18px}}h2{{font-size:15px;margin:1em 0 .3em}}\n"
+    "img{{margin:0 4px 4px 0;image-rendering:pixelated;vertical-align:top}}\n"
+    "</style></head>\n<body><h1>{0}</h1>\n";
+
+std::string Escaped(const std::string& text) {
+  std::string escaped;
+  for (const char c : text) {
+    if (c == '&')
+      escaped += "&amp;";
+    else if (c == '<')
+      escaped += "&lt;";
+    else if (c == '"')
+      escaped += "&quot;";
+    else
+      escaped += c;
+  }
+  return escaped;
+}
+
+std::string ImageTag(const RgbPicture& picture, const std::string& title,
+                     const std::string& origin) {
+  const std::string png = EncodePng(picture);
+  return fmt::format(
+      "<img width=\"{}\" height=\"{}\" title=\"{}\" alt=\"{}\" src=\"data:image/png;base64,{}\">\n",
+      picture.size.width, picture.size.height, Escaped(origin), Escaped(title),
+      EncodeBase64({reinterpret_cast<const uint8_t*>(png.data()), png.size()}));
+}
+
+}  // namespace
+
+Result<std::vector<SheetRow>> PickSheet(const Source& source, const Preprocessing* preprocessing,
+                                        uint64_t seed) {
+  return Picker(source, preprocessing).Pick(seed);
+}
+
+RgbPicture DrawSheet(const std::vector<SheetRow>& rows) {
+  int64_t letters = 0, columns = 1;
+  for (const SheetRow& row : rows) {
+    letters = std::max(letters, static_cast<int64_t>(ShortTitle(row).size()));
+    columns = std::max(columns, static_cast<int64_t>(row.pictures.size()));
+  }
+  const int64_t left = kGap + (letters == 0 ? 0 : letters * kLetterWidth + kGap);
+  constexpr int64_t kStep = kSheetSide + kGap;
+  const auto count = static_cast<int64_t>(rows.size());
+  RgbPicture sheet =
+      RgbPicture::Filled({count * kStep + kGap, left + columns * kStep}, /*value=*/255);
+  for (int64_t r = 0; r < count; ++r) {
+    const SheetRow& row = rows[static_cast<size_t>(r)];
+    const int64_t y = kGap + r * kStep;
+    DrawText(ShortTitle(row), y + (kSheetSide - kLetterHeight) / 2, kGap, sheet);
+    for (size_t i = 0; i < row.pictures.size(); ++i)
+      DrawPicture(row.pictures[i], y, left + static_cast<int64_t>(i) * kStep, sheet);
+  }
+  return sheet;
+}
+
+std::string SheetHtml(const std::string& title, const std::vector<SheetRow>& rows) {
+  std::string html = fmt::format(fmt::runtime(kPageHead), Escaped(title));
+  for (const SheetRow& row : rows) {
+    if (!row.title.empty()) html += fmt::format("<h2>{}</h2>\n", Escaped(row.title));
+    for (size_t i = 0; i < row.pictures.size(); ++i)
+      html += ImageTag(row.pictures[i], row.title, row.origins[i]);
+  }
+  return html + "</body></html>\n";
+}
+
+}  // namespace ridge
