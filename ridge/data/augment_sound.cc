@@ -4,6 +4,8 @@
 
 #include <utility>
 
+#include "ridge/core/stage_times.h"
+
 namespace ridge {
 namespace {
 

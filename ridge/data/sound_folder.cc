@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "ridge/core/stage_times.h"
 #include "ridge/data/class_folders.h"
 #include "ridge/data/preprocessing.h"
 #include "ridge/data/sound/sound.h"
