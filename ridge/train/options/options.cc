@@ -12,6 +12,7 @@
 #include "ridge/core/split.h"
 #include "ridge/data/bad_records.h"
 #include "ridge/data/image/transforms/augmentation.h"
+#include "ridge/data/sound/sound_transforms.h"
 #include "ridge/learn/loss.h"
 #include "ridge/train/options/option_table.h"
 
@@ -79,7 +80,7 @@ Status CheckSlices(const TrainOptions& o) {
 Status CheckAugment(const TrainOptions& o) {
   if (o.augment.empty()) return Status();
   const auto parsed = Augmentation::Parse(o.augment, o.seed);
-  if (parsed.ok()) return Status();
+  if (parsed.ok() || SoundAugmentation::Parse(o.augment, o.seed).ok()) return Status();
   return InvalidArgument(
       fmt::format("--augment is '{}': {}", o.augment, parsed.status().message()));
 }
