@@ -245,7 +245,7 @@ Result<LoraOptions> ParseLora(const std::string& text) {
   bool has_alpha = false;
   const auto bad = [&](const std::string& why) {
     return InvalidArgument(fmt::format(
-        "--lora is '{}': {}. hint: --lora rank=8,alpha=16,target='*.attn.*'", text, why));
+        "--lora is '{}': {}. hint: --lora rank=8,alpha=16,target='*.qkv.*'", text, why));
   };
   for (const std::string_view part : SplitAt(text, ',')) {
     const size_t equals = std::min(part.find('='), part.size());

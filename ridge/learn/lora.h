@@ -28,7 +28,7 @@ struct LoraOptions {
   double scale() const { return alpha / static_cast<double>(rank); }
 };
 
-// "rank=8,alpha=16,target=*.attn.*,target=*.mlp.*"; alpha is rank where it is not given.  Fails
+// "rank=8,alpha=16,target=*.qkv.*,target=*.mlp.*"; alpha is rank where it is not given.  Fails
 // with kInvalidArgument.
 Result<LoraOptions> ParseLora(const std::string& text);
 

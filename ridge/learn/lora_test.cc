@@ -148,15 +148,15 @@ TEST(Lora, ATargetWithoutAWeightNamesTheNearest) {
 }
 
 TEST(Lora, AlphaIsTheRankWhereItIsNotGiven) {
-  const Result<LoraOptions> options = ParseLora("rank=8,target=*.attn.*,target=*.mlp.*");
+  const Result<LoraOptions> options = ParseLora("rank=8,target=*.qkv.*,target=*.mlp.*");
   ASSERT_TRUE(options.ok());
   EXPECT_EQ(options->rank, 8);
   EXPECT_EQ(options->scale(), 1);
-  EXPECT_EQ(options->targets, (std::vector<std::string>{"*.attn.*", "*.mlp.*"}));
+  EXPECT_EQ(options->targets, (std::vector<std::string>{"*.qkv.*", "*.mlp.*"}));
 }
 
 TEST(Lora, WhatIsNoAdapterIsRefused) {
-  const std::string hint = ". hint: --lora rank=8,alpha=16,target='*.attn.*'";
+  const std::string hint = ". hint: --lora rank=8,alpha=16,target='*.qkv.*'";
   const auto message = [](const std::string& text) { return ParseLora(text).status().message(); };
   EXPECT_EQ(message("8"), "--lora is '8': '8' is none of rank, alpha, target" + hint);
   EXPECT_EQ(message("alpha=2"), "--lora is 'alpha=2': rank must be at least 1" + hint);
