@@ -249,6 +249,7 @@ std::string DescribeSignature(const Signature& signature) {
     const ImageSize& size = from.pictures->target.size;
     add(fmt::format("pictures of {}x{}", size.height, size.width));
   }
+  if (from.sounds) add(fmt::format("sounds of {:.4g} s", from.sounds->seconds()));
   if (from.table) {
     add(FormatCountOf(static_cast<int64_t>(from.table->columns.size()), "column") + " of a table");
   }

@@ -196,6 +196,17 @@ class ModelFolders(RidgeTest):
             onnx.save(model, self.path("bad.onnx"))
             self.fails(5, part, "predict", "bad.onnx", "a")
 
+    def test_the_same_command_goes_on(self):
+        self.take("bert_sentences")
+        self.write_texts()
+        self.assertEqual(self.train_on_texts("--epochs", "1").returncode, 0)
+        done = self.train_on_texts("--epochs", "2", "--resume")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(self.train_on_texts("--epochs", "2", out="whole").returncode, 0)
+        hashes = {run: read_json(self.path(run), "summary.json")["parameters_sha256"]
+                  for run in ("run", "whole")}
+        self.assertEqual(hashes["run"], hashes["whole"])
+
     def test_the_head_is_drawn_by_the_seed(self):
         self.take("bert_sentences")
         self.write_texts()
@@ -235,6 +246,7 @@ class ModelFolders(RidgeTest):
              "rope_parameters is {\"rope_theta\":5.0,\"rope_type\":\"llama3\"}; 'llama' has "
              "rope_type default alone"),
             ("llama", {"head_dim": 8}, 5, "head_dim is 8;"),
+            ("llama", {"num_attention_heads": -2 ** 63}, 5, "head_dim is 4;"),
             ("vit", {"num_channels": 1}, 5, "num_channels is 1; 'vit_ti' has 3 alone"),
         ]
         for name, keys, code, part in cases:
