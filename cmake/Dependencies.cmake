@@ -70,7 +70,7 @@ if(PROTOC_PROGRAM AND PROTOBUF_INCLUDE_DIR AND PROTOBUF_LITE_ARCHIVE)
     INTERFACE_LINK_LIBRARIES Threads::Threads)
 endif()
 
-# Decoders of pictures, as archives too: no other machine needs them.
+# Decoders of pictures and sounds, as archives too: no other machine needs them.
 # ridge_find_archive(TARGET HEADER ARCHIVE [dependency...])
 function(ridge_find_archive target header archive)
   string(MAKE_C_IDENTIFIER "RIDGE_${archive}" name)
@@ -88,6 +88,8 @@ endfunction()
 ridge_find_archive(ridge::turbojpeg turbojpeg.h libturbojpeg.a)
 ridge_find_archive(ridge::png png.h libpng16.a ZLIB::ZLIB m)
 ridge_find_archive(ridge::webp webp/decode.h libwebp.a Threads::Threads)
+ridge_find_archive(ridge::ogg ogg/ogg.h libogg.a)
+ridge_find_archive(ridge::flac FLAC/stream_decoder.h libFLAC.a ridge::ogg m)
 
 # Headers alone: the library beside them is not linked.
 find_path(TOMLPLUSPLUS_INCLUDE_DIR toml++/toml.h)
@@ -121,6 +123,8 @@ ridge_find(zlib          TARGET ZLIB::ZLIB            PACKAGE zlib1g-dev
 ridge_find(TurboJPEG     TARGET ridge::turbojpeg      PACKAGE libturbojpeg0-dev)
 ridge_find(libpng        TARGET ridge::png            PACKAGE libpng-dev)
 ridge_find(libwebp       TARGET ridge::webp           PACKAGE libwebp-dev)
+ridge_find(libogg        TARGET ridge::ogg            PACKAGE libogg-dev)
+ridge_find(libFLAC       TARGET ridge::flac           PACKAGE libflac-dev)
 ridge_find(toml++        TARGET ridge::tomlplusplus    PACKAGE libtomlplusplus-dev)
 ridge_find(protobuf-lite TARGET ridge::protobuf_lite
            PACKAGE "libprotobuf-dev and protobuf-compiler")

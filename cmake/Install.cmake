@@ -49,7 +49,8 @@ if(RIDGE_PORTABLE)
     install(FILES "${file}" DESTINATION lib/ridge RENAME "${name}")
   endforeach()
   foreach(package libgomp1 libhwy-dev libfmt-dev zlib1g-dev libprotobuf-dev libcli11-dev
-                  nlohmann-json3-dev libturbojpeg0-dev libpng-dev libwebp-dev)
+                  nlohmann-json3-dev libturbojpeg0-dev libpng-dev libwebp-dev libflac-dev
+                  libogg-dev)
     install(FILES "/usr/share/doc/${package}/copyright" DESTINATION share/doc/ridge/licenses
             RENAME "${package}")
   endforeach()

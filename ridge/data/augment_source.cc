@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "ridge/core/rounding.h"
+#include "ridge/data/augment_sound.h"
 #include "ridge/data/batch_spec.h"
 #include "ridge/data/image/crop.h"
 #include "ridge/data/mix_source.h"
@@ -43,11 +44,16 @@ std::array<uint8_t, 3> MeanOf(const PixelNormalization& normalization) {
 }  // namespace
 
 Result<SourcePtr> AugmentTraining(SourcePtr source, const std::string& list, uint64_t seed) {
-  Result<Augmentation> augmentation = Augmentation::Parse(list, seed);
-  if (!augmentation.ok()) {
-    return Status(ErrorCode::kInvalidArgument,
-                  fmt::format("--augment is '{}': {}", list, augmentation.status().message()));
+  const auto wrong = [&](const Status& why) {
+    return InvalidArgument(fmt::format("--augment is '{}': {}", list, why.message()));
+  };
+  if (HoldsSounds(*source)) {
+    auto of_sounds = SoundAugmentation::Parse(list, seed);
+    if (!of_sounds.ok()) return wrong(of_sounds.status());
+    return AugmentSounds(std::move(source), std::move(*of_sounds));
   }
+  Result<Augmentation> augmentation = Augmentation::Parse(list, seed);
+  if (!augmentation.ok()) return wrong(augmentation.status());
   const Mixing mixing = augmentation->mixing();
   if (!augmentation->changes_nothing()) {
     RIDGE_ASSIGN_OR_RETURN(source,

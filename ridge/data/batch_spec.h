@@ -26,10 +26,10 @@ struct FieldMap {
 };
 
 // One entry per input.  A field is found by: the name given; the input's name; another name of its
-// group (image images x input inputs data features; label labels y target targets; input_ids tokens
-// token_ids ids; attention_mask mask); its type, when
-// just one field that is left can become this input and no other input that is left.
-// Fails with kInvalidData; the message is a table of inputs against fields.
+// group (image images x input inputs data features input_features input_values; label labels y
+// target targets; input_ids tokens token_ids ids; attention_mask mask); its type, when just one
+// field that is left can become this input and no other input that is left. Fails with
+// kInvalidData; the message is a table of inputs against fields.
 Result<std::vector<FieldMap>> MatchFields(const BatchSpec& spec, const Source& source);
 
 // The field of this input's name, or of another name of its group; nullptr when there is none.

@@ -32,7 +32,8 @@ struct Field {
 struct SampleAt {
   int64_t index = 0;
   int64_t epoch = 0;
-  // Of a field of pictures: the box of the original that is read (Source::reads_crops).
+  // Of a field of pictures: the box of the original that is read; of sounds: the part
+  // (Source::reads_crops).
   const CropDraw* crop = nullptr;
   StageSeconds* stages = nullptr;  // where reading adds its times; null: it takes none
 
@@ -64,7 +65,8 @@ class Source {
   // Reading a sample takes so long (it decodes) that threads share the samples of a batch.
   virtual bool reads_slowly() const { return false; }
 
-  // Read does SampleAt::crop: it decodes pictures, and cuts them before they are resized.
+  // Read does SampleAt::crop: it decodes pictures, and cuts them before they are resized, or
+  // sounds.
   virtual bool reads_crops() const { return false; }
 
   // The same bytes in place in memory (at any alignment), or null when they are not in memory.
@@ -139,7 +141,7 @@ struct DataOptions {
 // names the file, what is and what should be), kOutOfMemory when it does not fit.
 Result<DataSplits> OpenData(const std::string& spec, const DataOptions& options = {});
 
-// What is known before the model of data that adapt to its inputs (`synthetic`, `images`).
+// What is known before the model of data that adapt to its inputs (`synthetic`, `images`, `audio`).
 struct DataFacts {
   std::vector<Field> fields;
   std::vector<ModelSize> sizes;

@@ -16,6 +16,7 @@
 #include "ridge/data/batch_spec.h"
 #include "ridge/data/content_split.h"
 #include "ridge/data/image_folder.h"
+#include "ridge/data/sound_folder.h"
 
 namespace ridge {
 namespace {
@@ -259,13 +260,17 @@ void CountOne(Key key, std::vector<std::pair<Key, int64_t>>& counts) {
   counts.emplace_back(key, 1);
 }
 
+// Whether samples are files of this kind, one each.
+bool AreFiles(const Source& source, bool (*is_file)(const std::string& path)) {
+  std::error_code ignored;
+  return source.reads_slowly() && is_file(source.Origin(0)) &&
+         std::filesystem::exists(source.Origin(0), ignored);
+}
+
 // Nothing where the samples are no files of pictures.
 std::optional<PictureSurvey> SurveyPictures(const Source& source,
                                             const std::vector<SampleHash>& samples) {
-  std::error_code ignored;
-  if (!source.reads_slowly() || !IsPictureFile(source.Origin(0)) ||
-      !std::filesystem::exists(source.Origin(0), ignored))
-    return std::nullopt;
+  if (!AreFiles(source, IsPictureFile)) return std::nullopt;
   struct Sized {
     int64_t pixels = 0;
     ImageSize size;
@@ -288,6 +293,36 @@ std::optional<PictureSurvey> SurveyPictures(const Source& source,
   survey.largest = sizes.back().size;
   survey.smallest_file = source.Origin(sizes.front().index);
   survey.largest_file = source.Origin(sizes.back().index);
+  return survey;
+}
+
+// ---- sounds
+
+// Nothing where the samples are no files of sounds.
+std::optional<SoundSurvey> SurveySounds(const Source& source,
+                                        const std::vector<SampleHash>& samples) {
+  if (!AreFiles(source, IsSoundFile)) return std::nullopt;
+  SoundSurvey survey;
+  std::vector<std::pair<double, int64_t>> lengths;  // and the sample
+  for (const SampleHash& sample : samples) {
+    const Result<SoundHeader> header = ReadSoundFileHeader(source.Origin(sample.index));
+    if (!header.ok()) continue;  // a bad sample, told as such
+    CountOne<std::string>(SoundFormatName(header->format), survey.formats);
+    CountOne(header->rate, survey.rates);
+    CountOne(header->channels, survey.channels);
+    lengths.emplace_back(static_cast<double>(header->frames) / static_cast<double>(header->rate),
+                         sample.index);
+    survey.total_s += lengths.back().first;
+  }
+  if (lengths.empty()) return std::nullopt;
+  std::sort(survey.rates.begin(), survey.rates.end());
+  std::sort(survey.channels.begin(), survey.channels.end());
+  std::sort(lengths.begin(), lengths.end());
+  survey.shortest_s = lengths.front().first;
+  survey.median_s = lengths[lengths.size() / 2].first;
+  survey.longest_s = lengths.back().first;
+  survey.shortest_file = source.Origin(lengths.front().second);
+  survey.longest_file = source.Origin(lengths.back().second);
   return survey;
 }
 
@@ -361,6 +396,7 @@ Result<DataSurvey> SurveyData(const DataSplits& splits, const SurveyOptions& opt
     if (set.reader->features() >= 0)
       of_set.columns = DescribeColumns(*known->table, found.features);
     of_set.pictures = SurveyPictures(*set.source, set.reader->hashes());
+    of_set.sounds = SurveySounds(*set.source, set.reader->hashes());
     for (const auto& [index, reason] : found.bad)
       of_set.bad.push_back({set.source->Origin(index), reason});
     const auto keep = [&](DuplicateSurvey found_pairs, const char* of) {

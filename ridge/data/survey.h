@@ -51,6 +51,15 @@ struct PictureSurvey {
   std::string smallest_file, largest_file;
 };
 
+// What the files of sounds are, before they are resampled and cut.
+struct SoundSurvey {
+  std::vector<std::pair<std::string, int64_t>> formats;  // "WAV", and how many
+  std::vector<std::pair<int64_t, int64_t>> rates;        // samples a second, rising, and how many
+  std::vector<std::pair<int, int64_t>> channels;         // likewise
+  double shortest_s = 0, median_s = 0, longest_s = 0, total_s = 0;
+  std::string shortest_file, longest_file;
+};
+
 struct SetSurvey {
   std::string name;  // "training", "validation", "test"
   int64_t samples = 0, read = 0;
@@ -58,6 +67,7 @@ struct SetSurvey {
   std::vector<ClassCount> classes;  // of an integer label; empty otherwise
   std::vector<ColumnSurvey> columns;
   std::optional<PictureSurvey> pictures;  // of those in files of their own
+  std::optional<SoundSurvey> sounds;      // likewise
   std::vector<BadSample> bad;
 };
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "ridge/graph/batch_axis.h"
+#include "ridge/learn/loss_shape.h"
 #include "ridge/learn/per_sample_loss.h"
 #include "ridge/learn/training_graph.h"
 
@@ -101,7 +102,7 @@ void FindClassifier(const Graph& graph, ForwardInfo& facts) {
   if (const Node* node = FindCrossEntropy(graph, facts.batch)) {
     facts.logits = node->inputs[0];
     facts.label = node->inputs[1];
-    if (IsWeightedMean(graph, facts.loss))
+    if (IsWeightedMean(graph, facts.eval_loss))
       facts.ignored_label = node->attrs.integer("ignore_index");
     return;
   }
@@ -176,10 +177,12 @@ Result<ForwardInfo> InspectForward(const Graph& forward) {
   facts.has_optimizer = UpdatesParameters(forward);
   RIDGE_RETURN_IF_ERROR(CheckReservedNames(forward, facts.has_optimizer));
   RIDGE_ASSIGN_OR_RETURN(facts.loss, FindLoss(forward));
+  const ValueId eval_loss = forward.FindOutput(kEvalLossOutput);
+  facts.eval_loss = eval_loss == kNoValue ? facts.loss : eval_loss;
   RIDGE_RETURN_IF_ERROR(FindDataInputs(forward, facts));
   FindClassifier(forward, facts);
   if (facts.logits != kNoValue)
-    facts.loss_is_cross_entropy = IsMeanCrossEntropy(forward, facts.loss);
+    facts.loss_is_cross_entropy = IsMeanCrossEntropy(forward, facts.eval_loss);
   else
     FindRegression(forward, facts);
   return facts;

@@ -85,11 +85,39 @@ Result<std::vector<RunningStatistics>> FindRunningStatistics(const Graph& graph)
   return all;
 }
 
-Result<Graph> InferenceForm(const Graph& forward) {
+namespace {
+
+using StatisticsByNode = std::map<NodeId, RunningStatistics>;
+
+Result<StatisticsByNode> StatisticsOf(const Graph& graph) {
   RIDGE_ASSIGN_OR_RETURN(const std::vector<RunningStatistics> statistics,
-                         FindRunningStatistics(forward));
-  std::map<NodeId, RunningStatistics> running;
+                         FindRunningStatistics(graph));
+  StatisticsByNode running;
   for (const RunningStatistics& entry : statistics) running[entry.node] = entry;
+  return running;
+}
+
+}  // namespace
+
+Result<Graph> WithFrozenBatchNorm(const Graph& forward) {
+  RIDGE_ASSIGN_OR_RETURN(const StatisticsByNode running, StatisticsOf(forward));
+  Graph still = forward;
+  still.ClearUpdates();
+  for (const GraphUpdate& update : forward.updates()) {
+    if (BatchNormSources(forward, update.value).empty())
+      still.AddUpdate(update.variable, update.value);
+  }
+  GraphRewriter rewriter(still);
+  RIDGE_RETURN_IF_ERROR(rewriter.Walk([&](const Node& node) {
+    if (node.op->name == "batch_norm") return ReplaceBatchNorm(still, node, running, rewriter);
+    return rewriter.Copy(node);
+  }));
+  RIDGE_ASSIGN_OR_RETURN(const Graph graph, rewriter.Finish());
+  return KeepNeeded(graph);
+}
+
+Result<Graph> InferenceForm(const Graph& forward) {
+  RIDGE_ASSIGN_OR_RETURN(const StatisticsByNode running, StatisticsOf(forward));
   Graph pure = forward;
   pure.ClearUpdates();
   const std::vector<bool> needed = ProducersOf(pure, Ancestors(pure, OutputValues(pure)));

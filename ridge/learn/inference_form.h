@@ -23,4 +23,8 @@ Result<std::vector<RunningStatistics>> FindRunningStatistics(const Graph& graph)
 // kInvalidModel when a batch_norm has no running statistics; the message shows how to write them.
 Result<Graph> InferenceForm(const Graph& forward);
 
+// The training form, but batch_norm uses its running statistics, which then stay: `--batch-norm
+// frozen`.  Fails as InferenceForm does.
+Result<Graph> WithFrozenBatchNorm(const Graph& forward);
+
 }  // namespace ridge

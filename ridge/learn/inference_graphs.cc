@@ -58,7 +58,7 @@ Result<Graph> EvalGraph(const Graph& forward, bool by_sample) {
   RIDGE_ASSIGN_OR_RETURN(Graph inference, InferenceForm(forward));
   RIDGE_ASSIGN_OR_RETURN(const ForwardInfo here, InspectForward(inference));
   GraphBuilder b(std::move(inference));
-  const Value loss = b.At(here.loss), logits = b.At(here.logits), label = b.At(here.label);
+  const Value loss = b.At(here.eval_loss), logits = b.At(here.logits), label = b.At(here.label);
   b.graph().ClearOutputs();
   RIDGE_ASSIGN_OR_RETURN(const SampleLosses each, PerSampleLoss(b, loss, facts.batch));
   const Value weight = b.Input(kWeightInput, {DType::kF32, {facts.batch}}, {"batch"});

@@ -54,10 +54,12 @@ struct TrainingGraphOptions {
 // The facts of a forward graph that training needs.
 struct ForwardInfo {
   ValueId loss = kNoValue;
-  ValueId logits = kNoValue;  // kNoValue unless a classifier: logits [batch, ..., classes]
-  ValueId label = kNoValue;   // ... and input label i64|i32 [batch, ...]
+  ValueId eval_loss = kNoValue;  // what an evaluation reads: the loss, or kEvalLossOutput
+  ValueId logits = kNoValue;     // kNoValue unless a classifier: logits [batch, ..., classes]
+  ValueId label = kNoValue;      // ... and input label i64|i32 [batch, ...]
   std::optional<int64_t> ignored_label;  // ... the label that loss and accuracy ignore
-  // The loss is the mean of the cross entropy and nothing else, so exp(loss) is the perplexity.
+  // The evaluation's loss is the mean of the cross entropy and nothing else, so its exponential is
+  // the perplexity.
   bool loss_is_cross_entropy = false;
   // Of a regression, whose loss is the mean of (prediction - target)^2; both [batch, ...].
   ValueId prediction = kNoValue;

@@ -71,8 +71,9 @@ constexpr ResNet kNets[] = {
 Result<Graph> BuildResNet(const ModelArguments& arguments, const ModelOptions& options) {
   const ResNet& net = RowOf(kNets, arguments.model());
   GraphBuilder b(net.name);
-  const int64_t size = arguments["image"];
-  Value x = ImageInput(b, options, {arguments["channels"], size, size});
+  const int64_t height = arguments["image"];
+  const int64_t width = arguments["width"] > 0 ? arguments["width"] : height;
+  Value x = ImageInput(b, options, {arguments["channels"], height, width});
   x = ConvNorm(b, x, 64, {.kernel = 7, .stride = 2, .padding = 3}, "conv1", "bn1");
   x = MaxPool(Relu(x), /*kernel=*/3, /*stride=*/2, /*padding=*/1, "maxpool");
   for (int64_t stage = 0; stage < 4; ++stage) {
@@ -89,6 +90,7 @@ Result<Graph> BuildResNet(const ModelArguments& arguments, const ModelOptions& o
 
 std::vector<ModelParameter> Parameters() {
   return {{"image", "height and width", 224, 8, 4096},
+          {"width", "width, where it is another; 0: as image", 0, 0, 65536},
           {"channels", "channels of the image", 3},
           {"classes", "classes", 1000}};
 }

@@ -106,6 +106,10 @@ Json SummaryJson(const PlanSummary& plan) {
   json["epoch_s"] = plan.epoch_s ? Json(*plan.epoch_s) : Json(nullptr);
   json["fits"] = plan.fits;
   json["limit_bytes"] = plan.limit_bytes;
+  if (plan.read_workers > 0) {
+    json["read_workers"] = plan.read_workers;
+    json["pipeline_cap_bytes"] = plan.pipeline_cap_bytes;
+  }
   json["peak"] = PeakJson(plan.memory);
   json["candidates"] = CandidatesJson(plan.candidates);
   json["steps"] = StepsJson(*plan.program);

@@ -41,6 +41,17 @@ std::string FitsLine(const PlanSummary& plan, const Terminal& terminal) {
                      FormatBytes(plan.memory.peak_bytes), FormatBytes(plan.limit_bytes));
 }
 
+// "  inputs: 2 workers read, their buffers may take 2.88 GiB"
+std::string InputsLine(const PlanSummary& plan) {
+  if (plan.read_workers == 0) return "";
+  const std::string cap =
+      plan.pipeline_cap_bytes == 0
+          ? ""
+          : fmt::format(", their buffers may take {}", FormatBytes(plan.pipeline_cap_bytes));
+  return fmt::format("  inputs: {} read into two slots{}\n",
+                     FormatCountOf(plan.read_workers, "worker"), cap);
+}
+
 std::string MemoryPart(const PlanSummary& plan, const Terminal& terminal) {
   const MemoryEstimate& memory = plan.memory;
   std::vector<Bar> bars;
@@ -55,7 +66,7 @@ std::string MemoryPart(const PlanSummary& plan, const Terminal& terminal) {
                             static_cast<double>(memory.bound_bytes));
   text += fmt::format("  arena {}, lower bound {} ({})\n", FormatBytes(memory.arena_bytes),
                       FormatBytes(memory.bound_bytes), FormatPercentChange(over));
-  return text + FitsLine(plan, terminal);
+  return text + InputsLine(plan) + FitsLine(plan, terminal);
 }
 
 std::vector<TimedNode> NodesByTime(const PlanSummary& plan) {

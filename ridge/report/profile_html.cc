@@ -6,24 +6,21 @@
 #include <algorithm>
 
 #include "ridge/core/units.h"
+#include "ridge/report/html.h"
 #include "ridge/report/profile.h"
 
 namespace ridge {
 namespace {
 
-constexpr char kStyle[] = R"(<style>
-body{font:14px system-ui,sans-serif;margin:24px;color:#222;background:#fff;max-width:1200px}
-h1{font-size:20px}h2{font-size:16px;margin-top:28px}
-table{border-collapse:collapse}td,th{padding:2px 10px;text-align:right;white-space:nowrap}
-td:first-child,th:first-child,td.t,th.t{text-align:left}td.w{text-align:left;white-space:normal;min-width:24em;color:#666}
-th{border-bottom:1px solid #aaa}.bar{display:inline-block;height:10px;background:#7aa6d8}
+constexpr char kStyle[] = R"(td.t,th.t{text-align:left}
+td.w{text-align:left;white-space:normal;min-width:24em;color:var(--soft)}
 #flame{position:relative;overflow:hidden;cursor:pointer}
-#flame div{position:absolute;height:21px;box-sizing:border-box;border:1px solid #fff;border-radius:3px;
+#flame div{position:absolute;height:21px;box-sizing:border-box;border:1px solid var(--back);border-radius:3px;color:#1c1e21;
 font-size:12px;line-height:19px;padding:0 3px;overflow:hidden;white-space:nowrap;text-overflow:ellipsis}
 .compute{background:#f0a35e}.memory{background:#7ab8d8}.reorder{background:#d87a9c}
 .input,.runtime{background:#bbb}.step{background:#ddd}
 svg .compute{fill:#f0a35e}svg .memory{fill:#7ab8d8}svg .reorder{fill:#d87a9c}
-</style>)";
+)";
 
 constexpr char kScript[] = R"(<script>
 const f=document.getElementById('flame'),all=[...f.children];
@@ -32,29 +29,6 @@ d.style.left=x+'%';d.style.width=v+'%';d.style.display=x+v<=0.001||x>=99.999||v<
 f.onclick=e=>{const d=e.target;if(d!==f)zoom(+d.dataset.x,+d.dataset.w)};
 zoom(0,1);
 </script>)";
-
-std::string Escaped(const std::string& text) {
-  std::string out;
-  for (const char c : text) {
-    switch (c) {
-      case '&':
-        out += "&amp;";
-        break;
-      case '<':
-        out += "&lt;";
-        break;
-      case '>':
-        out += "&gt;";
-        break;
-      case '"':
-        out += "&quot;";
-        break;
-      default:
-        out += c;
-    }
-  }
-  return out;
-}
 
 // "input" of "input wait": a word for the style sheet.
 std::string ClassOf(ProfilePart part) {
@@ -106,7 +80,7 @@ void Flame::Box(int level, double start_s, double seconds, const std::string& st
                                         Percent(seconds, step_s), more.empty() ? "" : "\n", more);
   text_ += fmt::format(
       R"(<div class="{}" style="top:{}px" data-x="{:.6f}" data-w="{:.6f}" title="{}">{} {}</div>)",
-      style, 22 * level, start_s / step_s, seconds / step_s, Escaped(title), Escaped(label),
+      style, 22 * level, start_s / step_s, seconds / step_s, HtmlEscaped(title), HtmlEscaped(label),
       FormatSeconds(seconds));
   text_ += "\n";
 }
@@ -152,7 +126,7 @@ std::string Timeline(const StepProfile& profile) {
     line += fmt::format(" {:.2f},{:.1f} {:.2f},{:.1f}", x, y, x + width, y);
     boxes += fmt::format(
         R"(<rect class="{}" x="{:.2f}" y="0" width="{:.2f}" height="{}"><title>{} ({}): {}, {} in use</title></rect>)",
-        ClassOf(profile.nodes[n].part), x, width, kNodes, Escaped(m.step->nodes[n].name),
+        ClassOf(profile.nodes[n].part), x, width, kNodes, HtmlEscaped(m.step->nodes[n].name),
         m.step->nodes[n].op, FormatSeconds(profile.nodes[n].seconds), FormatBytes(live[n].total()));
     boxes += "\n";
     at += profile.nodes[n].seconds;
@@ -160,7 +134,8 @@ std::string Timeline(const StepProfile& profile) {
   line += fmt::format(" {:.2f},{:.1f}", at / m.step_s * kWidth, kHeight);
   return fmt::format(
       "<h2>In order, with the arena's bytes in use (at most {})</h2>\n"
-      "<svg viewBox=\"0 0 {} {}\" width=\"100%\">\n{}<polygon points=\"{}\" fill=\"#cde0c9\"/>"
+      "<svg viewBox=\"0 0 {} {}\" width=\"100%\">\n{}<polygon points=\"{}\" fill=\"var(--c2)\" "
+      "fill-opacity=\"0.4\"/>"
       "</svg>\n",
       FormatBytes(most), kWidth, kHeight, boxes, line);
 }
@@ -173,24 +148,26 @@ std::string GroupTable(const StepProfile& profile) {
         "<tr><td>{} x{}</td><td class=\"t\">{}</td><td>{}</td><td>{}</td><td class=\"t\"><span "
         "class=\"bar\" style=\"width:{:.0f}px\"></span></td><td>{:.1f}</td><td>{:.1f}</td>"
         "<td class=\"t\">{}</td><td>{}</td><td class=\"t\">{}</td><td class=\"w\">{}</td></tr>\n",
-        Escaped(group.name), group.nodes.size(), group.op, FormatSeconds(group.seconds),
+        HtmlEscaped(group.name), group.nodes.size(), group.op, FormatSeconds(group.seconds),
         Percent(group.seconds, step_s), 200 * group.seconds / step_s,
         group.flops / std::max(group.seconds, 1e-12) / 1e9,
         group.bytes / std::max(group.seconds, 1e-12) / 1e9, group.level,
-        Percent(group.limit_s, group.seconds), Escaped(group.kernel), Escaped(group.why));
+        Percent(group.limit_s, group.seconds), HtmlEscaped(group.kernel), HtmlEscaped(group.why));
   }
-  return "<h2>Kernels</h2>\n<table><tr><th>node</th><th class=\"t\">operator</th><th>time</th>"
+  return "<h2>Kernels</h2>\n<div class=\"scroll\"><table><tr><th>node</th><th "
+         "class=\"t\">operator</th><th>time</th>"
          "<th>share</th><th></th><th>GF/s</th><th>GB/s</th><th class=\"t\">in</th><th>of limit</th>"
          "<th class=\"t\">kernel</th><th class=\"t\">why</th></tr>\n" +
-         rows + "</table>\n";
+         rows + "</table></div>\n";
 }
 
 std::string AdviceList(const StepProfile& profile) {
   std::string rows;
   for (const ProfileAdvice& advice : profile.advice) {
-    rows += fmt::format(
-        "<li><b>-{}</b> ({} of the step): {}, {}</li>\n", FormatSeconds(advice.gain_s),
-        Percent(advice.gain_s, profile.measured.step_s), Escaped(advice.what), Escaped(advice.how));
+    rows +=
+        fmt::format("<li><b>-{}</b> ({} of the step): {}, {}</li>\n", FormatSeconds(advice.gain_s),
+                    Percent(advice.gain_s, profile.measured.step_s), HtmlEscaped(advice.what),
+                    HtmlEscaped(advice.how));
   }
   return rows.empty() ? "" : "<h2>What would help most</h2>\n<ol>" + rows + "</ol>\n";
 }
@@ -199,15 +176,15 @@ std::string AdviceList(const StepProfile& profile) {
 
 std::string ProfileToHtml(const StepProfile& profile) {
   const StepMeasurement& m = profile.measured;
-  const std::string title = fmt::format("{}, batch {}, {}, {}, on {}", Escaped(m.model), m.batch,
-                                        m.optimizer, DTypeName(m.operands), Escaped(m.limits.name));
-  return fmt::format(
-      "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>{}</title>\n{}"
-      "</head><body>\n<h1>{}</h1>\n<p>{} a step ({} without node times); roofline {}: {}</p>\n"
-      "<p>Width is time; a click enlarges.</p>\n{}{}{}{}{}\n</body></html>\n",
-      title, kStyle, title, FormatSeconds(m.step_s), FormatSeconds(m.plain_step_s),
+  const std::string title = fmt::format("{}, batch {}, {}, {}, on {}", m.model, m.batch,
+                                        m.optimizer, DTypeName(m.operands), m.limits.name);
+  const std::string body = fmt::format(
+      "<p>{} a step ({} without node times); roofline {}: {}</p>\n"
+      "<p>Width is time; a click enlarges.</p>\n{}{}{}{}{}\n",
+      FormatSeconds(m.step_s), FormatSeconds(m.plain_step_s),
       FormatSeconds(profile.roofline_step_s), Percent(profile.roofline_step_s, m.plain_step_s),
       Flame(profile).Text(), AdviceList(profile), Timeline(profile), GroupTable(profile), kScript);
+  return HtmlPage(title, body, kStyle);
 }
 
 }  // namespace ridge

@@ -8,7 +8,7 @@
 #include "ridge/data/batch_spec.h"
 #include "ridge/data/image/resize.h"
 #include "ridge/data/permutation.h"
-#include "ridge/graph/base64.h"
+#include "ridge/report/html.h"
 #include "ridge/use/sheet_letters.h"
 
 namespace ridge {
@@ -208,39 +208,8 @@ std::string ShortTitle(const SheetRow& row) {
 
 // ---- the page
 
-constexpr const char* kPageHead =
-    "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n"
-    "<meta name=\"viewport\" content=\"width=device-width\">\n<title>{0}</title>\n<style>\n"
-    ":root{{color-scheme:light dark}}\n"
-    "body{{font:14px system-ui,sans-serif;margin:1em;background:#fff;color:#1a1a1a}}\n"
-    "@media(prefers-color-scheme:dark){{body{{background:#16181c;color:#e4e6ea}}}}\n"
-    "h1{{font-size:18px}}h2{{font-size:15px;margin:1em 0 .3em}}\n"
-    "img{{margin:0 4px 4px 0;image-rendering:pixelated;vertical-align:top}}\n"
-    "</style></head>\n<body><h1>{0}</h1>\n";
-
-std::string Escaped(const std::string& text) {
-  std::string escaped;
-  for (const char c : text) {
-    if (c == '&')
-      escaped += "&amp;";
-    else if (c == '<')
-      escaped += "&lt;";
-    else if (c == '"')
-      escaped += "&quot;";
-    else
-      escaped += c;
-  }
-  return escaped;
-}
-
-std::string ImageTag(const RgbPicture& picture, const std::string& title,
-                     const std::string& origin) {
-  const std::string png = EncodePng(picture);
-  return fmt::format(
-      "<img width=\"{}\" height=\"{}\" title=\"{}\" alt=\"{}\" src=\"data:image/png;base64,{}\">\n",
-      picture.size.width, picture.size.height, Escaped(origin), Escaped(title),
-      EncodeBase64({reinterpret_cast<const uint8_t*>(png.data()), png.size()}));
-}
+constexpr const char* kStyle =
+    "img{margin:0 4px 4px 0;image-rendering:pixelated;vertical-align:top}\n";
 
 }  // namespace
 
@@ -271,13 +240,13 @@ RgbPicture DrawSheet(const std::vector<SheetRow>& rows) {
 }
 
 std::string SheetHtml(const std::string& title, const std::vector<SheetRow>& rows) {
-  std::string html = fmt::format(fmt::runtime(kPageHead), Escaped(title));
+  std::string body;
   for (const SheetRow& row : rows) {
-    if (!row.title.empty()) html += fmt::format("<h2>{}</h2>\n", Escaped(row.title));
+    if (!row.title.empty()) body += fmt::format("<h2>{}</h2>\n", HtmlEscaped(row.title));
     for (size_t i = 0; i < row.pictures.size(); ++i)
-      html += ImageTag(row.pictures[i], row.title, row.origins[i]);
+      body += HtmlPicture(row.pictures[i], row.title, row.origins[i]);
   }
-  return html + "</body></html>\n";
+  return HtmlPage(title, body, kStyle);
 }
 
 }  // namespace ridge

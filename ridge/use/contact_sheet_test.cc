@@ -108,7 +108,7 @@ TEST(ContactSheet, ThePageHasAllPicturesAndNoReferences) {
   EXPECT_EQ(pictures, 22U);
   EXPECT_EQ(html.find("http"), std::string::npos);
   EXPECT_EQ(html.find("<ant>"), std::string::npos);
-  EXPECT_NE(html.find("<h2>&lt;ant></h2>"), std::string::npos);
+  EXPECT_NE(html.find("<h2>&lt;ant&gt;</h2>"), std::string::npos);
   EXPECT_NE(html.find("<h1>a &amp; b</h1>"), std::string::npos);
 }
 

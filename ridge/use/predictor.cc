@@ -79,6 +79,10 @@ Status Predictor::OpenFile() {
   const std::optional<std::string> text = SignatureText(model);
   if (!text) return NoSignature(request_.model);
   RIDGE_ASSIGN_OR_RETURN(signature_, SignatureFromJson(*text, request_.model));
+  if (auto& text = signature_.preprocessing.text; text && !text->files.empty()) {
+    RIDGE_ASSIGN_OR_RETURN(tokenizer_, UnpackedTokenizer::Write(signature_));
+    text->files = tokenizer_->paths();
+  }
   batch_ = kFileBatch;
   for (const OnnxValueInfo& input : model.inputs()) {
     batch_is_fixed_ = !input.dims.empty() && input.dims[0].extent > 0;

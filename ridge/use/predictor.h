@@ -14,6 +14,7 @@
 #include "ridge/train/options/options.h"
 #include "ridge/train/store/run.h"
 #include "ridge/use/signature.h"
+#include "ridge/use/unpacked_tokenizer.h"
 
 namespace ridge {
 
@@ -58,6 +59,7 @@ class Predictor {
   std::optional<ridge::Run> run_;  // none: a file
   TrainOptions options_;           // of the run
   Signature signature_;
+  std::unique_ptr<UnpackedTokenizer> tokenizer_;  // of an exported file
   std::vector<Field> inputs_;
   int64_t outputs_ = 0, step_ = 0, batch_ = 0;
   bool batch_is_fixed_ = false;

@@ -13,6 +13,7 @@
 #include "ridge/data/memory_source.h"
 #include "ridge/data/npy.h"
 #include "ridge/data/npz_source.h"
+#include "ridge/data/sound_folder.h"
 #include "ridge/data/spec_options.h"
 #include "ridge/data/text_data.h"
 
@@ -111,14 +112,31 @@ Result<InputSet> OpenTextSet(const std::vector<std::string>& inputs, const Conte
   return set;
 }
 
-// ---- pictures
+// ---- pictures and sounds
 
-bool IsPictures(const std::string& path, const Signature&) {
+// Files of one kind, which samples are read from when they are asked for.
+struct FilesOfKind {
+  bool (*is_file)(const std::string& path);
+  Result<std::vector<std::string>> (*find)(const std::string& folder);
+  Result<SourcePtr> (*open)(const std::string& name, const std::vector<std::string>& paths,
+                            const DataOptions& options, const BadInput& on_bad);
+};
+constexpr FilesOfKind kPictureFiles = {IsPictureFile, FindPictures, OpenPictures};
+constexpr FilesOfKind kSoundFiles = {IsSoundFile, FindSounds, OpenSounds};
+
+bool IsPictures(const std::string& path, const Signature& signature) {
   std::error_code ignored;
-  return fs::is_directory(path, ignored) || IsPictureFile(path);
+  const bool folder = fs::is_directory(path, ignored) && !signature.preprocessing.sounds;
+  return folder || IsPictureFile(path);
 }
 
-Status AddPictures(const std::string& path, std::vector<std::string>& paths) {
+bool IsSounds(const std::string& path, const Signature& signature) {
+  std::error_code ignored;
+  const bool folder = fs::is_directory(path, ignored) && signature.preprocessing.sounds;
+  return folder || IsSoundFile(path);
+}
+
+Status AddFiles(const FilesOfKind& kind, const std::string& path, std::vector<std::string>& paths) {
   std::error_code ignored;
   if (!fs::is_directory(path, ignored)) {
     paths.push_back(path);
@@ -126,23 +144,32 @@ Status AddPictures(const std::string& path, std::vector<std::string>& paths) {
   }
   std::string folder = path;
   while (folder.size() > 1 && folder.back() == '/') folder.pop_back();
-  RIDGE_ASSIGN_OR_RETURN(const std::vector<std::string> found, FindPictures(folder));
+  RIDGE_ASSIGN_OR_RETURN(const std::vector<std::string> found, kind.find(folder));
   paths.insert(paths.end(), found.begin(), found.end());
   return Status();
 }
 
-Result<InputSet> OpenPictureSet(const std::vector<std::string>& inputs, const Context& context) {
+Result<InputSet> OpenFileSet(const FilesOfKind& kind, const std::vector<std::string>& inputs,
+                             const Context& context) {
   std::vector<std::string> paths;
-  for (const std::string& input : inputs) RIDGE_RETURN_IF_ERROR(AddPictures(input, paths));
+  for (const std::string& input : inputs) RIDGE_RETURN_IF_ERROR(AddFiles(kind, input, paths));
   InputSet set;
   RIDGE_ASSIGN_OR_RETURN(set.source,
-                         OpenPictures(inputs.front(), paths, context.options, context.on_bad));
+                         kind.open(inputs.front(), paths, context.options, context.on_bad));
   for (int64_t i = 0; set.source != nullptr && i < set.source->size(); ++i)
     set.names.push_back(set.source->Origin(i));
   if (set.source == nullptr || !context.on_bad) return set;
   set.bad = std::make_shared<InputSet::BadSamples>();
   set.source = std::make_shared<LenientSource>(set.source, set.bad);
   return set;
+}
+
+Result<InputSet> OpenPictureSet(const std::vector<std::string>& inputs, const Context& context) {
+  return OpenFileSet(kPictureFiles, inputs, context);
+}
+
+Result<InputSet> OpenSoundSet(const std::vector<std::string>& inputs, const Context& context) {
+  return OpenFileSet(kSoundFiles, inputs, context);
 }
 
 // ---- tables
@@ -214,6 +241,7 @@ constexpr InputKind kKinds[] = {
     {"files of texts, for a model of text", IsTextFile, OpenTextFile, false},
     {"texts in quotes, for a model of text", IsText, OpenTextSet, true},
     {"pictures (.jpg, .jpeg, .png, .webp, or a folder of them)", IsPictures, OpenPictureSet, true},
+    {"sounds (.wav, .flac, or a folder of them)", IsSounds, OpenSoundSet, true},
     {"tables (.csv, .tsv)", IsTable, OpenTableSet, false},
     {"arrays (.npz, .npy)", IsArrays, OpenArraySet, false},
 };

@@ -4,10 +4,13 @@
 
 #include <algorithm>
 #include <array>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "onnx/onnx-ml.pb.h"
+#include "ridge/core/files.h"
 #include "ridge/core/units.h"
+#include "ridge/graph/base64.h"
 #include "ridge/learn/loss.h"
 #include "ridge/train/load/forward.h"
 #include "ridge/train/store/preprocessing_file.h"
@@ -19,7 +22,7 @@ using SignatureJson = nlohmann::ordered_json;
 
 constexpr char kFormat[] = "ridge.prediction";
 constexpr int kVersion = 1;
-constexpr size_t kMostTextBytes = size_t{1} << 28;
+constexpr int64_t kMostTextBytes = int64_t{1} << 28;
 constexpr std::array<const char*, 3> kKinds = {"classes", "yes-no", "number"};
 
 Status NoAnswer(const Graph& graph, const std::string& why) {
@@ -104,6 +107,39 @@ Result<Signature> FindSignature(const Graph& forward, const ForwardInfo& facts,
   return signature;
 }
 
+namespace {
+
+Status AddTokenizer(Signature& signature) {
+  if (!signature.preprocessing.text) return Status();
+  for (const std::string& path : signature.preprocessing.text->files) {
+    CarriedFile file{std::filesystem::path(path).filename().string(), ""};
+    RIDGE_ASSIGN_OR_RETURN(file.bytes, ReadFile(path, kMostTextBytes));
+    signature.tokenizer.push_back(std::move(file));
+  }
+  return Status();
+}
+
+SignatureJson TokenizerJson(const std::vector<CarriedFile>& files) {
+  SignatureJson json = SignatureJson::object();
+  for (const CarriedFile& file : files) {
+    const auto* bytes = reinterpret_cast<const uint8_t*>(file.bytes.data());
+    json[file.name] = EncodeBase64({bytes, file.bytes.size()});
+  }
+  return json;
+}
+
+std::vector<CarriedFile> ReadTokenizer(const SignatureJson& json) {
+  std::vector<CarriedFile> files;
+  for (const auto& [name, text] : json.items()) {
+    const auto bytes = DecodeBase64(text.get<std::string>());
+    if (!bytes) throw std::out_of_range(fmt::format("{} of the tokenizer is no base64", name));
+    files.push_back({name, std::string(bytes->begin(), bytes->end())});
+  }
+  return files;
+}
+
+}  // namespace
+
 Result<Signature> SignatureOfRun(const std::string& run) {
   RIDGE_ASSIGN_OR_RETURN(const Run opened, Run::Open(run));
   TrainOptions options = opened.options();
@@ -114,8 +150,11 @@ Result<Signature> SignatureOfRun(const std::string& run) {
   options.dims.insert(options.dims.end(), options.data_dims.begin(), options.data_dims.end());
   RIDGE_ASSIGN_OR_RETURN(const Forward forward, LoadForward(options, run));
   RIDGE_ASSIGN_OR_RETURN(const auto kept, PreprocessingOf(opened));
-  return FindSignature(forward.graph, forward.facts, options.loss,
-                       kept == nullptr ? Preprocessing() : *kept);
+  RIDGE_ASSIGN_OR_RETURN(Signature signature,
+                         FindSignature(forward.graph, forward.facts, options.loss,
+                                       kept == nullptr ? Preprocessing() : *kept));
+  RIDGE_RETURN_IF_ERROR(AddTokenizer(signature));
+  return signature;
 }
 
 Status CheckSignature(const std::string& where, const Signature& signature, const Graph& graph) {
@@ -145,6 +184,7 @@ std::string SignatureToJson(const Signature& signature) {
                         {"scores", signature.scores}};
   if (!signature.label.empty()) json["label"] = signature.label;
   json["preprocessing"] = SignatureJson::parse(PreprocessingToJson(signature.preprocessing));
+  if (!signature.tokenizer.empty()) json["tokenizer"] = TokenizerJson(signature.tokenizer);
   return json.dump(-1, ' ', false, SignatureJson::error_handler_t::replace);
 }
 
@@ -152,7 +192,7 @@ Result<Signature> SignatureFromJson(const std::string& text, const std::string& 
   const auto bad = [&](const std::string& why) {
     return Status(ErrorCode::kInvalidModel, fmt::format("{}: {}: {}", where, kSignatureKey, why));
   };
-  if (text.size() > kMostTextBytes)
+  if (std::ssize(text) > kMostTextBytes)
     return bad(fmt::format("has {} bytes, at most {} are read", text.size(), kMostTextBytes));
   try {
     const SignatureJson json = SignatureJson::parse(text);
@@ -171,6 +211,7 @@ Result<Signature> SignatureFromJson(const std::string& text, const std::string& 
     auto read = PreprocessingFromJson(json.at("preprocessing").dump(), "preprocessing");
     if (!read.ok()) return bad(read.status().message());
     signature.preprocessing = std::move(*read);
+    if (json.contains("tokenizer")) signature.tokenizer = ReadTokenizer(json.at("tokenizer"));
     return signature;
   } catch (const std::exception& error) {
     return bad(fmt::format("cannot be read: {}", error.what()));
@@ -208,9 +249,11 @@ std::string DescribeSignature(const Signature& signature) {
     const ImageSize& size = from.pictures->target.size;
     add(fmt::format("pictures of {}x{}", size.height, size.width));
   }
+  if (from.sounds) add(fmt::format("sounds of {:.4g} s", from.sounds->seconds()));
   if (from.table) {
     add(FormatCountOf(static_cast<int64_t>(from.table->columns.size()), "column") + " of a table");
   }
+  if (from.text) add(fmt::format("the tokenizer ({})", from.text->kind));
   return text.empty() ? "what its output says" : text;
 }
 

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "ridge/data/preprocessing.h"
 #include "ridge/learn/training_graph.h"
@@ -19,12 +20,19 @@ enum class AnswerKind {
   kNumber,   // [B] or [B, 1]: in the unit of the label
 };
 
+struct CarriedFile {
+  std::string name, bytes;
+  bool operator==(const CarriedFile&) const = default;
+};
+
 struct Signature {
   std::string output;  // of the graph
   AnswerKind kind = AnswerKind::kNumber;
   bool scores = false;  // before softmax or sigmoid; else the output is probabilities
   std::string label;    // what is answered, where the data name it
   Preprocessing preprocessing;
+  std::vector<CarriedFile> tokenizer =
+      {};  // of an exported file of text: preprocessing.text->files
   bool operator==(const Signature&) const = default;
 };
 
@@ -35,7 +43,7 @@ inline constexpr char kSignatureKey[] = "ridge.prediction";
 Result<Signature> FindSignature(const Graph& forward, const ForwardInfo& facts,
                                 const std::string& loss, Preprocessing preprocessing);
 
-// Of a run.  Fails as it and as reading the run do.
+// Of a run, with the files of its tokenizer.  Fails as it and as reading the run do.
 Result<Signature> SignatureOfRun(const std::string& run);
 
 // Fails with kInvalidModel when the graph lacks the output, or it has another shape or another

@@ -30,9 +30,10 @@ class Config(RidgeTest):
                          [None, 2, 8, 0.125])
 
     def test_what_was_saved_gives_the_same_run(self):
-        self.ok("train", *SMALL, "--steps", "5", "--freeze", 'a"b*', "--save-config", "run.toml")
+        words = [*SMALL, "--steps", "5", "--freeze", "0.*", "--freeze", "?.bias", "--dim", 'a"b=3']
+        self.ok("train", *words, "--save-config", "run.toml")
         self.ok("train", "--config", "run.toml", "--out", "a", "-q")
-        self.ok("train", *SMALL, "--steps", "5", "--freeze", 'a"b*', "--out", "b", "-q")
+        self.ok("train", *words, "--out", "b", "-q")
         a, b = self.read_json("a/options.json"), self.read_json("b/options.json")
         a.pop("out"), b.pop("out")
         self.assertEqual(a, b)

@@ -130,6 +130,55 @@ class Runs(RidgeTest):
             self.assertGreaterEqual(result["ms_med"], result["ms_min"])
 
 
+class Pages(RidgeTest):
+    """`ridge runs --html`: one file, of runs in every state."""
+
+    NAME = "a<script>b"
+
+    def page(self, run):
+        self.ok("runs", run, "--html", "page.html")
+        with open(self.path("page.html"), encoding="utf-8") as file:
+            return file.read()
+
+    def trained(self):
+        self.ok("train", "mlp:hidden=16", "--data", "synthetic", "--validation", "0.25", "--epochs",
+                "2", "--seed", "3", "--out", self.NAME, "-q")
+
+    def test_its_numbers_are_those_of_the_run(self):
+        self.trained()
+        page = self.page(self.NAME)
+        with open(self.path(f"{self.NAME}/summary.json"), encoding="utf-8") as file:
+            summary = json.load(file)
+        self.assertIn(f"<b>{summary['validation_accuracy'] * 100:.1f} %</b>"
+                      "<span>validation accuracy", page)
+        self.assertIn(f"<b>{summary['validation_loss']:.4f}</b><span>validation loss", page)
+        self.assertIn(summary["parameters_sha256"], page)
+        for heading in ("Curves", "Planned against measured", "Where the time of a step goes",
+                        "Memory at the peak", "Evaluation", "Wrong, most confident first"):
+            self.assertIn(f"<h2>{heading}</h2>", page)
+        self.assertEqual(page.count("<figure>"), 5)
+
+    def test_it_loads_nothing_and_runs_nothing(self):
+        self.trained()
+        page = self.page(self.NAME)
+        for part in ("<script", "http:", "https:", "<link", "@import", "url("):
+            self.assertNotIn(part, page)
+        self.assertEqual(page.count("src="), page.count('src="data:image/png;base64,'))
+
+    def test_a_run_that_did_not_end_has_a_page(self):
+        self.trained()
+        os.remove(self.path(f"{self.NAME}/summary.json"))
+        self.assertIn("interrupted", self.page(self.NAME))
+        for name in ("plan.json", "metrics.jsonl", "evaluation.json"):
+            with open(self.path(f"{self.NAME}/{name}"), "w", encoding="utf-8") as file:
+                file.write("{")
+        self.assertIn("interrupted", self.page(self.NAME))
+
+    def test_no_run_is_an_error(self):
+        self.refused(4, "no runs in runs. hint: ridge train makes them under runs/", "runs",
+                     "--html", "page.html")
+
+
 class Compare(RidgeTest):
     def test_equal_options_give_equal_runs(self):
         self.train(out="a")

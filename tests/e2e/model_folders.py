@@ -5,6 +5,7 @@ import shutil
 import unittest
 
 import numpy as np
+import onnx
 
 from _ridge import SOURCE, RidgeTest
 
@@ -81,6 +82,17 @@ class ModelFolders(RidgeTest):
                 theirs = np.array(read_json(f"{FOLDERS}/{name}", "logits.json"))
                 self.assertEqual(ours.shape, theirs.shape)
                 self.assertLess(np.abs(ours - theirs).max(), NEAR * np.abs(theirs).max())
+
+    def test_losses_of_ten_steps_are_those_of_pytorch(self):
+        self.take("bert_classifier")
+        arrays = self.arrays("bert_classifier")
+        np.savez(self.path("data.npz"), label=np.arange(3), **arrays)
+        self.ok("train", "bert_classifier:mask=1,tokens=12", "--data", "npz:data.npz", "--batch", "3",
+                "--epochs", "10", "--lr", "1e-3", "--threads", "1", "--out", "run", "-q")
+        with open(self.path("run/metrics.jsonl"), encoding="utf-8") as file:
+            ours = [json.loads(line)["loss"] for line in file]
+        theirs = read_json(f"{FOLDERS}/bert_classifier", "losses.json")
+        self.assertLess(np.abs(np.array(ours) - theirs).max(), 1e-5)
 
     def test_padding_of_any_length_gives_the_same_logits(self):
         self.sentences()
@@ -163,6 +175,38 @@ class ModelFolders(RidgeTest):
         self.assertEqual([a["input"] for a in record["predictions"]], ["texts/left.txt:1"])
         self.fails(4, "there is no file or folder gone.txt", "predict", "run", "gone.txt")
 
+    def test_an_exported_file_carries_the_tokenizer(self):
+        self.take("bert_sentences")
+        self.write_texts()
+        self.assertEqual(self.train_on_texts("--epochs", "4").returncode, 0)
+        told = self.ok("export", "run", "--to", "onnx", "--out", "net.onnx")
+        self.assertIn("the names of 2 classes, the tokenizer (wordpiece)", told)
+        words = ["a b c", "texts/right.txt", "--json", "--batch", "8"]
+        wanted = json.loads(self.ok("predict", "run", *words))["predictions"]
+        shutil.rmtree(self.path("run"))
+        answers = json.loads(self.ok("predict", "net.onnx", *words))["predictions"]
+        for ours, theirs in zip(answers, wanted, strict=True):
+            self.assertEqual((ours["input"], ours["class"]), (theirs["input"], theirs["class"]))
+            self.assertAlmostEqual(ours["probability"], theirs["probability"], places=5)
+        model = onnx.load(self.path("net.onnx"))
+        signature = json.loads(model.metadata_props[0].value)
+        for changed, part in (({"vocab.txt": "?"}, "vocab.txt of the tokenizer is no base64"),
+                              ({}, "carries no vocab.txt, so how a text becomes its input")):
+            model.metadata_props[0].value = json.dumps({**signature, "tokenizer": changed})
+            onnx.save(model, self.path("bad.onnx"))
+            self.fails(5, part, "predict", "bad.onnx", "a")
+
+    def test_the_same_command_goes_on(self):
+        self.take("bert_sentences")
+        self.write_texts()
+        self.assertEqual(self.train_on_texts("--epochs", "1").returncode, 0)
+        done = self.train_on_texts("--epochs", "2", "--resume")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(self.train_on_texts("--epochs", "2", out="whole").returncode, 0)
+        hashes = {run: read_json(self.path(run), "summary.json")["parameters_sha256"]
+                  for run in ("run", "whole")}
+        self.assertEqual(hashes["run"], hashes["whole"])
+
     def test_the_head_is_drawn_by_the_seed(self):
         self.take("bert_sentences")
         self.write_texts()
@@ -202,6 +246,7 @@ class ModelFolders(RidgeTest):
              "rope_parameters is {\"rope_theta\":5.0,\"rope_type\":\"llama3\"}; 'llama' has "
              "rope_type default alone"),
             ("llama", {"head_dim": 8}, 5, "head_dim is 8;"),
+            ("llama", {"num_attention_heads": -2 ** 63}, 5, "head_dim is 4;"),
             ("vit", {"num_channels": 1}, 5, "num_channels is 1; 'vit_ti' has 3 alone"),
         ]
         for name, keys, code, part in cases:

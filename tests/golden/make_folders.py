@@ -2,7 +2,8 @@
 """Writes tests/golden/folders/: tiny models as transformers saves them, with logits of one batch.
 
 A folder has what `save_pretrained` wrote (config.json, model.safetensors with random weights),
-input.json (the arrays) and logits.json.  tests/e2e/model_folders.py reads them with `ridge run`.
+input.json (the arrays) and logits.json; losses.json has those of a training.
+tests/e2e/model_folders.py reads them with `ridge run` and `ridge train`.
 Needs torch and transformers.
 """
 import json
@@ -56,6 +57,27 @@ def bert_config(**changes):
                                    max_position_embeddings=24, type_vocab_size=3), **changes})
 
 
+def adam_losses(model, arrays):
+    """Of ten steps on the batch, labels 0, 1, 2; in training mode, which drops nothing here."""
+    model.train()
+    for module in model.modules():
+        if isinstance(module, torch.nn.Dropout):
+            module.p = 0.0
+    model.config.attention_probs_dropout_prob = 0.0
+    for layer in model.bert.encoder.layer:
+        layer.attention.self.dropout.p = 0.0
+    optimizer = torch.optim.Adam(model.parameters(), 1e-3)
+    losses = []
+    for _ in range(10):
+        optimizer.zero_grad()
+        loss = model(torch.tensor(arrays["tokens"]), torch.tensor(arrays["attention_mask"]),
+                     labels=torch.arange(len(LENGTHS))).loss
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    return losses
+
+
 def bert_classifier():
     config = bert_config(layer_norm_eps=1e-3, hidden_act="gelu_new", num_labels=4)
     model = hf.BertForSequenceClassification(config).eval()
@@ -65,6 +87,8 @@ def bert_classifier():
         logits = model(torch.tensor(arrays["tokens"]),
                        torch.tensor(arrays["attention_mask"])).logits
     save("bert_classifier", model, arrays, logits)
+    with open(os.path.join(HERE, "bert_classifier", "losses.json"), "w", encoding="utf-8") as out:
+        json.dump(adam_losses(model, arrays), out)
 
 
 def bert_sentences():

@@ -31,7 +31,8 @@ Status CheckHead(ConfigFile& config) {
   RIDGE_ASSIGN_OR_RETURN(const auto head, config.Integer("head_dim"));
   RIDGE_ASSIGN_OR_RETURN(const auto width, config.Integer("hidden_size"));
   RIDGE_ASSIGN_OR_RETURN(const auto heads, config.Integer("num_attention_heads"));
-  if (!head || (*head > 0 && *head * heads.value_or(0) == width.value_or(0))) return Status();
+  const int64_t by = heads.value_or(0), whole = width.value_or(0);
+  if (!head || (by > 0 && whole % by == 0 && *head == whole / by)) return Status();
   return config.Unsupported("head_dim", "'llama' has hidden_size / num_attention_heads");
 }
 

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "onnx/onnx-ml.pb.h"
+#include "ridge/graph/trainable.h"
 #include "ridge/onnx/file/tensor.h"
 
 namespace ridge {
@@ -53,9 +54,12 @@ std::string Trained(const onnx::ModelProto& proto, const OnnxImportOptions& opti
   if (!model.ok()) return model.status().message();
   const Result<OnnxImport> import = ImportOnnx(*model, options);
   if (!import.ok()) return import.status().message();
+  Graph graph = import->graph;
+  const Status chosen = ChooseTrainable({options.freeze, options.trainable}, graph);
+  if (!chosen.ok()) return chosen.message();
   std::string names;
-  for (const ValueId id : import->graph.ValuesOfKind(ValueKind::kParameter)) {
-    const ValueInfo& info = import->graph.value(id);
+  for (const ValueId id : graph.ValuesOfKind(ValueKind::kParameter)) {
+    const ValueInfo& info = graph.value(id);
     if (info.trainable) names += (names.empty() ? "" : " ") + info.name;
   }
   return names;
@@ -79,7 +83,9 @@ TEST(InitializerRoles, ConstantNodesBesideInitializersAreConstants) {
 TEST(InitializerRoles, AConstantThatIsFrozenIsNotTrained) {
   OnnxImportOptions options;
   options.freeze = {"*"};
-  EXPECT_EQ(Trained(ConstantWeights(), options), "");
+  EXPECT_EQ(
+      Trained(ConstantWeights(), options),
+      "net: --freeze leaves no parameter to train. hint: --trainable 'w' trains the last one");
 }
 
 // Without the exporter's signature only the name and the values tell.

@@ -347,14 +347,13 @@ Value OnnxImporter::UseInitializer(const std::string& name, const Tensor& tensor
                                   [&](const auto& p) { return MatchesPattern(name, p); });
   if (trained || frozen) {
     value = builder_.Parameter(free, tensor.type(), Init::FromTensor(tensor));
-    if (value.valid()) builder_.graph().mutable_value(value.id).trainable = trained;
   } else {
     const Tensor* numbers = InMemory(tensor);
     if (numbers == nullptr) return {};
     value = builder_.Constant(*numbers, free);
     constant_bytes_left_ += tensor.bytes();  // the file's own
   }
-  if (is_float && !trained) fixed_.push_back(name);
+  if (is_float && !trained && !frozen) fixed_.push_back(name);
   named_.insert(value.id);
   return value;
 }

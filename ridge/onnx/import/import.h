@@ -23,8 +23,10 @@ struct OnnxImportOptions {
   // Otherwise the graph is as the file has it.
   bool training = false;
   OnnxBatchNorm batch_norm = OnnxBatchNorm::kTrain;
-  std::vector<std::string> freeze;     // patterns with * and ?: these initializers are not trained
-  std::vector<std::string> trainable;  // and these are, whatever the default says; wins over freeze
+  // Patterns with * and ?: these initializers are parameters, whatever the default says.  Those of
+  // `freeze` alone are contents that training does not change; ChooseTrainable marks them.
+  std::vector<std::string> freeze;
+  std::vector<std::string> trainable;
   // Every float initializer that is read as a value is a parameter (`ridge grad`).
   bool all_parameters = false;
   // A file of a kilobyte may ask for 2^60 trips: at most so many nodes come from loops, calls of
@@ -35,7 +37,7 @@ struct OnnxImportOptions {
 
 struct OnnxImport {
   Graph graph;
-  std::vector<std::string> fixed;  // float initializers that are not trained, by name
+  std::vector<std::string> fixed;  // float initializers that are constants, by name
   std::vector<std::string> notes;  // what a user should know, one sentence each
 };
 

@@ -11,6 +11,7 @@
 #include "ridge/core/threads.h"
 #include "ridge/models/model.h"
 #include "ridge/plan/search/rewrite_graphs.h"
+#include "ridge/train/job/read_cost.h"
 #include "ridge/train/job/slicing.h"
 
 namespace ridge {
@@ -97,6 +98,14 @@ Result<PrecisionChoice> SearchPrecision(const SearchRequest& query) {
   return narrow.seconds < wide.seconds ? bf16 : f32;
 }
 
+void TakeReading(const JobData& data, const Machine& machine, PlannedJob& job) {
+  job.cores = AvailableThreads();
+  job.threads = machine.backend->threads();
+  if (!data.train->reads_slowly()) return;
+  job.read_workers = data.workers;
+  job.pipeline_cap_bytes = data.pipeline_cap_bytes;
+}
+
 Result<PlannedJob> PlanParts(const TrainOptions& options, const Graph& forward, const JobData* data,
                              bool with_eval, const Machine& machine) {
   PlannedJob job;
@@ -107,8 +116,9 @@ Result<PlannedJob> PlanParts(const TrainOptions& options, const Graph& forward, 
   if (forward.type(job.facts.loss).dtype == DType::kF64) job.lr_dtype = DType::kF64;
   if (const ValueId lr = forward.FindValue(kLrInput); lr != kNoValue)
     job.lr_dtype = forward.type(lr).dtype;
-  // Data are in the memory of the host.
+  // Data are in the memory of the host, and read there.
   const bool counts_data = data != nullptr && machine.is_here();
+  if (counts_data) TakeReading(*data, machine, job);
   job.data_bytes = counts_data ? PlannedDataBytes(*data, options.batch) : 0;
   job.limit_bytes = LimitBytes(options, machine);
   job.limit_name = LimitName(options, machine);
@@ -148,12 +158,20 @@ void EstimateJob(const JobData* data, int64_t runtime_bytes, const Program& prog
   job.step_s = UpdateSeconds(program, job.options.accumulate);
   job.modelled_step_s = UpdateSeconds(program, job.options.accumulate, ModelledSeconds);
   if (data == nullptr) return;
+  const auto beside = [&](double compute_s, int64_t samples, double read_s) {
+    return SecondsBesideReading(compute_s, job.threads, static_cast<double>(samples) * read_s,
+                                data->workers, job.cores);
+  };
+  const int64_t batch = job.options.batch;
   if (const StepPlan* eval = program.Find("eval"); eval != nullptr && data->eval_set() != nullptr) {
-    const int64_t batch = job.options.batch;
     const int64_t batches = CeilDiv(data->eval_set()->size(), batch);
-    job.eval_s = PlannedSeconds(*eval) * static_cast<double>(batches);
+    job.eval_s =
+        static_cast<double>(batches) * beside(PlannedSeconds(*eval), batch, data->eval_read_s);
   }
-  job.epoch_s = job.step_s * static_cast<double>(data->steps_per_epoch) + job.eval_s;
+  const double step_s =
+      job.reads_beside ? job.step_s
+                       : beside(job.step_s, batch * job.options.accumulate, data->train_read_s);
+  job.epoch_s = step_s * static_cast<double>(data->steps_per_epoch) + job.eval_s;
 }
 
 int64_t MeasuredRuntimeBytes(const Executor& executor, int64_t data_now, int64_t data_planned) {
@@ -171,6 +189,8 @@ PlanSummary SummarizeJob(const PlannedJob& job, const Program& program) {
   PlanSummary summary = SummarizePlan(program, job.memory, job.options.batch,
                                       job.options.accumulate, job.limit_bytes);
   if (job.epoch_s > 0) summary.epoch_s = job.epoch_s;
+  summary.read_workers = job.read_workers;
+  summary.pipeline_cap_bytes = job.pipeline_cap_bytes;
   summary.candidates = job.candidates;
   return summary;
 }

@@ -30,12 +30,17 @@ struct PlannedJob {
   std::vector<PlanCandidate> candidates;                  // PlanChoice::candidates
   MemoryEstimate memory;
   int64_t data_bytes = 0;
-  int64_t limit_bytes = 0;     // memory that the run may use
-  std::string limit_name;      // whose limit it is: "--fit allows"
-  double step_s = 0;           // of one update
-  double modelled_step_s = 0;  // by the device's rates alone
-  double eval_s = 0;           // of one evaluation; 0 without data for it
-  double epoch_s = 0;          // 0 without data
+  int64_t limit_bytes = 0;         // memory that the run may use
+  std::string limit_name;          // whose limit it is: "--fit allows"
+  double step_s = 0;               // of one update
+  double modelled_step_s = 0;      // by the device's rates alone
+  double eval_s = 0;               // of one evaluation; 0 without data for it
+  double epoch_s = 0;              // with an evaluation, without checkpoints; 0 without data
+  int cores = 0;                   // that read and compute; 0: those of another machine
+  int threads = 1;                 // that compute
+  int64_t read_workers = 0;        // that read beside them; 0: data are in memory
+  int64_t pipeline_cap_bytes = 0;  // JobData::pipeline_cap_bytes
+  bool reads_beside = false;       // step_s was measured with the reading of its batches beside it
 
   bool fits() const { return memory.peak_bytes <= limit_bytes; }
 };

@@ -8,6 +8,7 @@
 #include "ridge/data/augment_source.h"
 #include "ridge/learn/index_extent.h"
 #include "ridge/observe/class_counts.h"
+#include "ridge/train/job/read_cost.h"
 
 namespace ridge {
 namespace {
@@ -85,6 +86,21 @@ Status CheckLabels(const Graph& forward, const ForwardInfo& facts, const BatchSp
                               source->name(), field.name, field.classes - 1, classes, classes - 1));
   }
   return Status();
+}
+
+// As many workers as there are cores, fewer where their buffers exceed an eighth of the memory that
+// the run may use; bits do not depend on it.
+void FitWorkers(const TrainOptions& options, JobData& data) {
+  constexpr int64_t kPart = 8;
+  const bool slow =
+      data.train->reads_slowly() || (data.eval_set() != nullptr && data.eval_set()->reads_slowly());
+  if (!slow || *ParseWorkers(options.workers) > 0) return;
+  const int64_t limit = options.fit_bytes > 0 ? options.fit_bytes : AvailableMemoryBytes();
+  data.pipeline_cap_bytes = limit / kPart;
+  const int64_t resident = ResidentBytes({data.train, data.validation, data.test});
+  while (data.workers > 1 &&
+         PlannedDataBytes(data, options.batch) - resident > data.pipeline_cap_bytes)
+    --data.workers;
 }
 
 // What training graphs of TrainingGraphOptions::mixes_labels read beside the model's inputs.
@@ -186,7 +202,10 @@ Result<JobData> OpenJobData(const TrainOptions& options, const Graph& forward,
   data.eval_subject = SubjectOf(forward, facts, data.preprocessing.get());
   for (const SourcePtr& source : {data.train, data.validation, data.test})
     RIDGE_RETURN_IF_ERROR(CheckLabels(forward, facts, data.train_spec, source));
+  data.eval_read_s = MeasureReadSeconds(data.eval_set(), data.train_spec);
   if (MixesLabels(options)) AddMixedLabels(forward, facts, data.train_spec);
+  FitWorkers(options, data);
+  data.train_read_s = MeasureReadSeconds(data.train, data.train_spec);
   RIDGE_RETURN_IF_ERROR(CountSteps(options, data));
   return data;
 }

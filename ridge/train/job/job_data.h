@@ -36,7 +36,12 @@ struct JobData {
   EvalSubject eval_subject;
   std::vector<std::string> notes;  // DataSplits::notes of all opened data
 
-  int workers = 1;  // threads that read slow samples
+  int workers = 1;          // threads that read slow samples
+  double train_read_s = 0;  // of one core for a sample (MeasureReadSeconds)
+  double eval_read_s = 0;
+  // What the pipelines may take beside the data, to which the number of workers was fitted; 0: they
+  // were given, or read what is in memory.
+  int64_t pipeline_cap_bytes = 0;
   BadRecordsPtr bad_records;
 
   int64_t steps_per_epoch = 0;    // updates

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "ridge/core/test_folder.h"
+#include "ridge/core/threads.h"
 #include "ridge/data/npz.h"
 #include "ridge/models/model.h"
 
@@ -52,6 +53,32 @@ std::vector<uint8_t> ImageOf(const Source& source, SampleAt at) {
   std::vector<char> scratch(static_cast<size_t>(source.scratch_bytes()));
   EXPECT_TRUE(source.Read(at, field, scratch, pixels.data()).ok());
   return pixels;
+}
+
+// Augmented pictures are read by workers; those of a set in memory need none.
+TEST(JobDataTest, WorkersAreFittedToTheMemoryOfTheRun) {
+  const TempFolder folder;
+  const Result<Graph> cnn = BuildModel("cnn");
+  const Result<ForwardInfo> facts = InspectForward(*cnn);
+  TrainOptions options;
+  options.data = WritePictures(folder);
+  options.batch = 8;
+  options.augment = "blur";
+  const auto open = [&] {
+    Result<JobData> data = OpenJobData(options, *cnn, *facts);
+    EXPECT_TRUE(data.ok()) << data.status().message();
+    return std::move(*data);
+  };
+  const JobData plenty = open();
+  EXPECT_EQ(plenty.workers, AvailableThreads());
+  EXPECT_GT(plenty.train_read_s, 0);
+  options.fit_bytes = 8 * 200'000;  // one worker takes more than 100,000
+  const JobData tight = open();
+  EXPECT_EQ(tight.pipeline_cap_bytes, 200'000);
+  EXPECT_EQ(tight.workers, 1);
+  options.workers = "3";
+  EXPECT_EQ(open().workers, 3);
+  EXPECT_EQ(open().pipeline_cap_bytes, 0);
 }
 
 TEST(JobDataTest, OnlyTheTrainingPartIsAugmented) {

@@ -64,11 +64,11 @@ Result<int64_t> TimeKernels(const Machine& machine, double budget_s, Executor& e
   return CodeToCome(executor.program(), kernel_s);
 }
 
-Status TimeUpdates(const PlannedJob& job, const JobData& data, double budget_s,
-                   Executor& executor) {
+Status TimeUpdates(const JobData& data, double budget_s, PlannedJob& job, Executor& executor) {
   RIDGE_RETURN_IF_ERROR(executor.transfers().Initialize(job.options.seed));
   RIDGE_ASSIGN_OR_RETURN(const double factor, MeasureUpdates(executor, job, data, budget_s));
   for (StepPlan& step : executor.mutable_program().steps) step.calibration = factor;
+  job.reads_beside = factor != 1;
   return Status();
 }
 
@@ -88,7 +88,7 @@ Result<std::unique_ptr<Executor>> RehearseJob(const Machine& machine, const JobD
     RIDGE_ASSIGN_OR_RETURN(const int64_t code, TimeKernels(machine, options.kernels_s, *executor));
     to_come += code;
     if (data != nullptr)
-      RIDGE_RETURN_IF_ERROR(TimeUpdates(job, *data, options.updates_s, *executor));
+      RIDGE_RETURN_IF_ERROR(TimeUpdates(*data, options.updates_s, job, *executor));
   }
   const int64_t data_now =
       data == nullptr ? 0 : ResidentBytes({data->train, data->validation, data->test});

@@ -10,6 +10,7 @@
 #include <set>
 
 #include "ridge/graph/text.h"
+#include "ridge/learn/loss_shape.h"
 #include "ridge/train/job/job.h"
 #include "ridge/train/job/step_runner.h"
 #include "ridge/train/options/test_machine.h"
@@ -111,8 +112,7 @@ void ExpectSame(const Left& want, const Left& have, const std::string& what) {
   }
 }
 
-void ExpectSliceable(const std::string& body) {
-  const Graph forward = Parse(body);
+void ExpectSliceable(const Graph& forward, const std::string& body) {
   const Result<Left> whole = TrainIn(forward, {});
   ASSERT_TRUE(whole.ok()) << whole.status().message() << "\n" << body;
   for (const Way& way : {Way{"2"}, Way{"3"}, Way{"12"}, Way{"4", 1, false}}) {
@@ -121,6 +121,8 @@ void ExpectSliceable(const std::string& body) {
     ExpectSame(*whole, *sliced, way.slices + " slices of\n" + body);
   }
 }
+
+void ExpectSliceable(const std::string& body) { ExpectSliceable(Parse(body), body); }
 
 std::string Refusal(const std::string& body) {
   return TrainIn(Parse(body), {"2"}).status().message();
@@ -406,6 +408,28 @@ TEST(SlicingTest, MeansOverTheLabelsThatCount) {
                   "  sum = reduce_sum(each)\n"
                   "  loss = div(sum, divisor)\n"
                   "  output loss\n");
+}
+
+// Weights of classes are divided by those of the whole batch.
+TEST(SlicingTest, ShapedLosses) {
+  const std::string body = std::string(kTokens) +
+                           "  fc = parameter f64[3,8] init=normal(1)\n"
+                           "  logits = matmul(x, fc, transpose_b=1)\n"
+                           "  each = softmax_cross_entropy(logits, label)\n"
+                           "  loss = reduce_mean(each)\n"
+                           "  output loss\n";
+  LossShape smooth, weighted, focal;
+  smooth.label_smoothing = 0.2;
+  weighted.class_weights = {1, 0.25, 4};
+  focal.focal_gamma = 2;
+  LossShape all = weighted;
+  all.label_smoothing = 0.2;
+  all.focal_gamma = 2;
+  for (const LossShape& shape : {smooth, weighted, focal, all}) {
+    const Result<Graph> shaped = WithLossShape(Parse(body), shape);
+    ASSERT_TRUE(shaped.ok()) << shaped.status().message();
+    ExpectSliceable(*shaped, PrintGraph(*shaped));
+  }
 }
 
 TEST(SlicingTest, RefusesOtherLosses) {

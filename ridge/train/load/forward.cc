@@ -5,8 +5,10 @@
 
 #include "ridge/core/units.h"
 #include "ridge/graph/gradient_reach.h"
+#include "ridge/learn/inference_form.h"
 #include "ridge/learn/loss.h"
 #include "ridge/learn/master_params.h"
+#include "ridge/train/load/class_weights.h"
 #include "ridge/train/store/preprocessing_file.h"
 
 namespace ridge {
@@ -32,8 +34,7 @@ Result<ModelRequest> RequestFor(const TrainOptions& options, const std::string& 
   RIDGE_ASSIGN_OR_RETURN(request.dims, ParseDims(options.dims));
   request.weights = options.weights;
   request.weights_skip = options.weights_skip;
-  request.freeze = options.freeze;
-  request.trainable = options.trainable;
+  request.trained = {options.freeze, options.trainable};
   request.batch_norm_frozen = options.batch_norm == "frozen";
   request.use_file_optimizer = options.loss.empty();
   return request;
@@ -83,6 +84,9 @@ std::string FirstOptionOwnStepForbids(const TrainOptions& options, const Forward
   if (!options.freeze.empty()) return "freeze";
   if (!options.trainable.empty()) return "trainable";
   if (options.batch_norm != none.batch_norm) return "batch-norm";
+  if (options.label_smoothing != none.label_smoothing) return "label-smoothing";
+  if (!options.class_weights.empty()) return "class-weights";
+  if (options.focal != none.focal) return "focal";
   if (!FixedRate(forward)) return "";
   if (options.lr != none.lr && options.lr != forward.notes.own_rate) return "lr";
   if (options.schedule != none.schedule) return "schedule";
@@ -133,8 +137,17 @@ Result<Forward> LoadForward(const TrainOptions& options, const std::string& mode
   RIDGE_ASSIGN_OR_RETURN(ModelRequest request, RequestFor(options, model));
   RIDGE_RETURN_IF_ERROR(TakeData(options, run, request, forward));
   RIDGE_ASSIGN_OR_RETURN(Graph loaded, LoadModel(request, &forward.notes));
+  if (IsGraphFile(options.model)) forward.source = loaded;
+  if (request.batch_norm_frozen && !forward.notes.file_has_optimizer) {
+    RIDGE_ASSIGN_OR_RETURN(loaded, WithFrozenBatchNorm(loaded));
+  }
   RIDGE_ASSIGN_OR_RETURN(forward.graph, WithLoss(std::move(loaded), options.loss, request.fields));
-  if (!forward.notes.file_has_optimizer) RIDGE_RETURN_IF_ERROR(KeepMasterParams(forward));
+  RIDGE_ASSIGN_OR_RETURN(forward.loss_shape, LossShapeOf(options));
+  if (!forward.notes.file_has_optimizer) {
+    RIDGE_ASSIGN_OR_RETURN(forward.graph,
+                           WithLossShape(std::move(forward.graph), forward.loss_shape));
+    RIDGE_RETURN_IF_ERROR(KeepMasterParams(forward));
+  }
   RIDGE_ASSIGN_OR_RETURN(forward.facts, InspectForward(forward.graph));
   if (!forward.notes.file_has_optimizer)
     RIDGE_RETURN_IF_ERROR(FreezeUnreached(forward.facts, forward.graph, forward.notes));

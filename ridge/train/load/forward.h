@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "ridge/data/source.h"
+#include "ridge/learn/loss_shape.h"
 #include "ridge/learn/training_graph.h"
 #include "ridge/train/load/model_source.h"
 #include "ridge/train/options/options.h"
@@ -15,8 +16,10 @@ namespace ridge {
 
 struct Forward {
   Graph graph;
+  std::optional<Graph> source;  // of a graph in text form: as LoadModel gives it
   ForwardInfo facts;
   ModelNotes notes;
+  LossShape loss_shape;
   // The opened data, which determine the model's open dimensions and the labels' shape; none
   // without data, and for data that adapt to the model's inputs, which are opened after it.
   std::optional<DataSplits> data;

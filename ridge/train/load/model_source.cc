@@ -43,8 +43,6 @@ Result<Graph> LoadText(const std::string& path, const ModelRequest& request) {
 Result<Graph> LoadOnnxFromRun(const Run& run, ModelRequest request, ModelNotes* notes) {
   const TrainOptions& options = run.options();
   request.training = true;  // its statistics were trained; InferenceForm uses them
-  request.freeze = options.freeze;
-  request.trainable = options.trainable;
   request.batch_norm_frozen = options.batch_norm == "frozen";
   request.use_file_optimizer = options.loss.empty();
   if (request.arrays.empty()) {
@@ -98,6 +96,13 @@ Result<Graph> LoadFromRun(const ModelRequest& request, ModelNotes* notes) {
   if (IsGraphFile(source)) return LoadText(source, request);
   if (IsOnnxFile(source)) return LoadOnnxFromRun(run, request, notes);
   return BuildModel(source, {.batch = request.batch, .dtype = request.dtype});
+}
+
+// A run's own patterns when the model is one.
+Result<TrainablePatterns> TrainedOf(const ModelRequest& request) {
+  if (!Run::Exists(request.model)) return request.trained;
+  RIDGE_ASSIGN_OR_RETURN(const Run run, Run::Open(request.model));
+  return TrainablePatterns{run.options().freeze, run.options().trainable};
 }
 
 Result<Graph> LoadPlainModel(const ModelRequest& request, ModelNotes* notes) {
@@ -155,8 +160,16 @@ Result<Graph> LoadModel(const ModelRequest& request, ModelNotes* notes) {
         ErrorCode::kInvalidArgument,
         "--weights-skip is given without --weights; it says what of that file is left out");
   }
-  RIDGE_ASSIGN_OR_RETURN(Graph graph, LoadPlainModel(request, notes));
-  if (!request.weights.empty()) RIDGE_RETURN_IF_ERROR(StartFromWeights(request, graph, notes));
+  ModelRequest full = request;
+  RIDGE_ASSIGN_OR_RETURN(full.trained, TrainedOf(request));
+  ModelNotes unread;
+  ModelNotes& told = notes == nullptr ? unread : *notes;
+  RIDGE_ASSIGN_OR_RETURN(Graph graph, LoadPlainModel(full, &told));
+  if (!request.weights.empty()) RIDGE_RETURN_IF_ERROR(StartFromWeights(request, graph, &told));
+  if (told.file_has_optimizer || request.all_parameters) return graph;
+  RIDGE_RETURN_IF_ERROR(ChooseTrainable(full.trained, graph));
+  const std::vector<std::string> frozen = FrozenParameters(graph);
+  told.fixed.insert(told.fixed.end(), frozen.begin(), frozen.end());
   return graph;
 }
 

@@ -8,6 +8,7 @@
 
 #include "ridge/data/memory_source.h"
 #include "ridge/graph/graph.h"
+#include "ridge/graph/trainable.h"
 
 namespace ridge {
 
@@ -22,14 +23,16 @@ struct ModelRequest {
   std::string weights = {};
   std::vector<std::string> weights_skip = {};
 
+  TrainablePatterns trained = {};  // a run has its own
+
   // Of ONNX files.
   // The training form (dropout drops, batch norm uses the batch), else the file's own form.
   bool training = true;
   bool batch_norm_frozen = false;
   bool use_file_optimizer =
-      false;                    // use the file's training step (TrainingInfoProto), if it has one
-  bool all_parameters = false;  // every float initializer is a parameter (`ridge grad`)
-  std::vector<std::string> freeze = {}, trainable = {};  // patterns of initializers' names
+      false;  // use the file's training step (TrainingInfoProto), if it has one
+  // Every float initializer is a parameter; of any model, all are trained (`ridge grad`).
+  bool all_parameters = false;
   std::vector<ModelSize> sizes = {};     // of the data: parameters of a built-in model
   std::vector<Field> fields = {};        // of the data: they determine open dimensions
   std::vector<NamedTensor> arrays = {};  // given inputs: they determine all dimensions; `batch` is

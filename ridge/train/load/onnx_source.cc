@@ -119,8 +119,8 @@ Result<Graph> LoadOnnx(const std::string& path, const ModelRequest& request, Mod
   options.training = request.training;
   options.batch_norm = request.batch_norm_frozen ? OnnxBatchNorm::kFrozen : OnnxBatchNorm::kTrain;
   options.all_parameters = request.all_parameters;
-  options.freeze = request.freeze;
-  options.trainable = request.trainable;
+  options.freeze = request.trained.freeze;
+  options.trainable = request.trained.trainable;
   RIDGE_ASSIGN_OR_RETURN(OnnxImport imported, Import(model, options, request.arrays));
   if (notes != nullptr) {
     notes->fixed = std::move(imported.fixed);

@@ -12,6 +12,7 @@
 #include "ridge/core/version.h"
 #include "ridge/graph/text.h"
 #include "ridge/runtime/kernel_times.h"
+#include "ridge/train/job/balanced_classes.h"
 #include "ridge/train/job/rehearsed_job.h"
 #include "ridge/train/load/folder_options.h"
 #include "ridge/train/load/forward.h"
@@ -52,6 +53,7 @@ class TrainRun {
   bool HasCheckpoint() const;
   Status Prepare();
   Status TakeKernels();
+  Status TakeClassWeights(Forward& forward);
   TrainOptions StartOptions() const;
   Status MakeExecutor();
   Status OpenFolder();
@@ -80,6 +82,7 @@ class TrainRun {
   std::string started_from_;      // run whose weights a new run starts from
   std::string source_;            // file, run or spec that the model is loaded from
   std::optional<Graph> forward_;
+  std::optional<Graph> text_;  // of a graph in text form: what the run keeps
   ModelNotes notes_;
   std::optional<double> fixed_rate_;  // of a model with its own step
   JobData data_;
@@ -217,7 +220,9 @@ Status TrainRun::Prepare() {
   RIDGE_ASSIGN_OR_RETURN(data_, OpenJobData(options_, forward.graph, forward.facts, forward.data,
                                             forward.preprocessing));
   for (const std::string& note : data_.notes) observer_.OnWarning(note);
+  RIDGE_RETURN_IF_ERROR(TakeClassWeights(forward));
   forward_ = std::move(forward.graph);
+  text_ = std::move(forward.source);
   RIDGE_ASSIGN_OR_RETURN(job_, PlanJob(options_, *forward_, &data_, machine_));
   // Stored, so that a resumed run on other memory does not choose differently.
   if (options_.slices == "auto") options_.slices = job_.options.slices;
@@ -232,6 +237,19 @@ Status TrainRun::TakeKernels() {
   if (!resume_ || options_.kernels != "tuned") return Status();
   RIDGE_ASSIGN_OR_RETURN(KernelTimes times, ReadKernelTimes(folder_->File("kernels.json")));
   machine_.kernel_s = std::move(times.kernel_s);
+  return Status();
+}
+
+// Counts the labels for --class-weights auto; the options keep the numbers, so that a resumed run
+// needs neither the counts nor the file.
+Status TrainRun::TakeClassWeights(Forward& forward) {
+  std::vector<double> weights = forward.loss_shape.class_weights;
+  if (forward.loss_shape.class_weights_come) {
+    RIDGE_ASSIGN_OR_RETURN(weights, BalancedClassWeights(data_, forward.graph, forward.facts));
+    SetClassWeights(weights, forward.graph);
+  }
+  options_.class_weight.clear();
+  for (const double weight : weights) options_.class_weight.push_back(fmt::format("{}", weight));
   return Status();
 }
 
@@ -268,7 +286,7 @@ Status TrainRun::OpenFolder() {
     return RunFolder::Create(options_.out, options_.model).status();
   options_.data_dims = notes_.data_dims;
   if (IsGraphFile(options_.model)) {
-    Graph graph = *forward_;
+    Graph graph = *text_;
     RIDGE_RETURN_IF_ERROR(LoadInitialTensors(graph));
     RIDGE_RETURN_IF_ERROR(WriteFileAtomically(folder_->File("model.ridge"), PrintGraph(graph)));
   }

@@ -245,7 +245,9 @@ void TrainingLoop::LogEvaluation(const EvalResult& evaluation) const {
 void TrainingLoop::ChooseByEvaluation(const EvalResult& evaluation) {
   if (!HasCheckpoint()) return;
   const bool best = data_.validation && TakeBetter(Judged(evaluation, state_.step), state_.best);
+  const double begin = MonotonicSeconds();
   Warn("`best` is not up to date", request_.checkpoints->Amend(state_, best));
+  saving_s_ += MonotonicSeconds() - begin;
 }
 
 // For --patience; a test set must not stop a run either.
@@ -276,11 +278,13 @@ void TrainingLoop::SaveCheckpoint(bool due) {
                       state_.best);
   }
   if (due) state_.since_checkpoint = {};
-  state_.wall_s = wall_before_s_ + MonotonicSeconds() - started_s_;
+  const double begin = MonotonicSeconds();
+  state_.wall_s = wall_before_s_ + begin - started_s_;
   result_.last_checkpoint = request_.checkpoints->Save(tensors_, state_, best);
   saved_step_ = state_.step;
   saved_s_ = MonotonicSeconds();
   request_.log->Flush();
+  saving_s_ += MonotonicSeconds() - begin;
   Warn("no checkpoint", result_.last_checkpoint);
   if (result_.last_checkpoint.ok())
     request_.observer->OnCheckpoint(state_.step, request_.checkpoints->PathOf(state_.step));
@@ -305,12 +309,13 @@ Status TrainingLoop::Finish() {
 
 void TrainingLoop::StartEpochClock() {
   epoch_started_s_ = MonotonicSeconds();
+  saving_s_ = 0;
   epoch_is_whole_ = state_.position.next_batch == 0;
 }
 
 void TrainingLoop::StopEpochClock() {
   if (epoch_is_whole_) {
-    epochs_s_ += MonotonicSeconds() - epoch_started_s_;
+    epochs_s_ += MonotonicSeconds() - epoch_started_s_ - saving_s_;
     result_.epoch_s = epochs_s_ / static_cast<double>(++epochs_timed_);
   }
   StartEpochClock();

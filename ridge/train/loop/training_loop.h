@@ -43,8 +43,9 @@ struct LoopResult {
   std::optional<EvalResult> evaluation;    // the last one
   std::optional<EvaluationRecord> record;  // of an evaluation after the last step
   double step_s = 0;                       // median of the updates after the first 10
-  std::optional<double> epoch_s;           // mean over the epochs that ran completely
-  double loss = 0;                         // of the last report
+  // Mean over the epochs that ran completely, with evaluations and without checkpoints.
+  std::optional<double> epoch_s;
+  double loss = 0;  // of the last report
 };
 
 class TrainingLoop {
@@ -102,6 +103,7 @@ class TrainingLoop {
   double lr_ = 0;             // of the current update
   bool epoch_ended_ = false;  // with the last update
   double epoch_started_s_ = 0, epochs_s_ = 0;
+  double saving_s_ = 0;  // of checkpoints, within the epoch
   int64_t epochs_timed_ = 0;
   bool epoch_is_whole_ = false;
   int64_t saved_step_ = -1, evaluated_step_ = -1;

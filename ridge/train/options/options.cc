@@ -12,6 +12,7 @@
 #include "ridge/core/split.h"
 #include "ridge/data/bad_records.h"
 #include "ridge/data/image/transforms/augmentation.h"
+#include "ridge/data/sound/sound_transforms.h"
 #include "ridge/learn/loss.h"
 #include "ridge/train/options/option_table.h"
 
@@ -79,7 +80,7 @@ Status CheckSlices(const TrainOptions& o) {
 Status CheckAugment(const TrainOptions& o) {
   if (o.augment.empty()) return Status();
   const auto parsed = Augmentation::Parse(o.augment, o.seed);
-  if (parsed.ok()) return Status();
+  if (parsed.ok() || SoundAugmentation::Parse(o.augment, o.seed).ok()) return Status();
   return InvalidArgument(
       fmt::format("--augment is '{}': {}", o.augment, parsed.status().message()));
 }
@@ -87,6 +88,10 @@ Status CheckAugment(const TrainOptions& o) {
 Status CheckModelOptions(const TrainOptions& o) {
   if (!o.loss.empty()) {
     if (const Result<LossSpec> loss = ParseLoss(o.loss); !loss.ok()) return loss.status();
+  }
+  if (!(o.label_smoothing < 1)) {
+    return InvalidArgument(
+        fmt::format("--label-smoothing is {}; it must be below 1", o.label_smoothing));
   }
   if (const auto dims = ParseDims(o.dims); !dims.ok()) return dims.status();
   RIDGE_RETURN_IF_ERROR(CheckSlices(o));

@@ -29,16 +29,20 @@ std::string IntervalText(const Interval& interval);  // "100", "600s"
 struct TrainOptions {
   std::string model;
   std::string data;
-  std::string augment;                 // empty, or random transforms: "flip,crop:4"
-  std::string bad_records = "fail";    // or "skip:N", "skip:P%"
-  std::string validation;              // empty, a data spec, "auto", or a fraction such as "0.1"
-  std::string loss;                    // see loss.h; empty: the model's own
+  std::string augment;                    // empty, or random transforms: "flip,crop:4"
+  std::string bad_records = "fail";       // or "skip:N", "skip:P%"
+  std::string validation;                 // empty, a data spec, "auto", or a fraction such as "0.1"
+  std::string loss;                       // see loss.h; empty: the model's own
+  double label_smoothing = 0;             // see loss_shape.h, as the next four
+  std::string class_weights;              // empty, "auto", numbers, or a file of numbers
+  std::vector<std::string> class_weight;  // of a run: their numbers; no option
+  double focal = 0;
   std::vector<std::string> dims;       // "NAME=N": named dimensions beside the batch
   std::vector<std::string> data_dims;  // of a run: dimensions that its data determined; no option
   std::string start;                   // of a run: the checkpoint of its initial weights; no option
   std::string weights;                 // safetensors file of initial values
   std::vector<std::string> weights_skip;  // patterns of tensors to skip
-  // Of ONNX files; patterns of parameter names with * and ?.
+  // Patterns of parameter names with * and ?.
   std::vector<std::string> freeze, trainable;
   std::string batch_norm = "train";  // or "frozen"
   std::optional<int64_t> epochs;     // neither: 1 epoch; both: refused

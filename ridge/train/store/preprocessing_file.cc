@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "ridge/core/files.h"
+#include "ridge/data/sound/mel.h"
 
 namespace ridge {
 namespace {
@@ -21,6 +22,8 @@ constexpr std::array<const char*, 3> kColumnKinds = {"number", "boolean", "categ
 constexpr std::array<const char*, 3> kLabelKinds = {"class", "integer", "number"};
 
 constexpr std::array<const char*, 2> kFits = {"crop", "stretch"};
+constexpr std::array<const char*, 2> kMelScales = {"htk", "slaney"};
+constexpr std::array<const char*, 3> kMelLevels = {"db", "log", "whisper"};
 constexpr std::array<const char*, 2> kFilters = {"bilinear", "nearest"};
 
 template <typename Kind, size_t kCount>
@@ -149,6 +152,67 @@ TextPreprocessing ReadText(const PreprocessingJson& json) {
   return text;
 }
 
+PreprocessingJson MelJson(const MelSettings& mel) {
+  return {{"fft", mel.fft},
+          {"window", mel.window},
+          {"hop", mel.hop},
+          {"mels", mel.mels},
+          {"low", mel.low},
+          {"high", mel.high},
+          {"scale", kMelScales[static_cast<size_t>(mel.scale)]},
+          {"level", kMelLevels[static_cast<size_t>(mel.level)]}};
+}
+
+MelSettings ReadMel(const PreprocessingJson& json) {
+  MelSettings mel;
+  mel.fft = json.at("fft").get<int64_t>();
+  mel.window = json.at("window").get<int64_t>();
+  mel.hop = json.at("hop").get<int64_t>();
+  mel.mels = json.at("mels").get<int64_t>();
+  mel.low = json.at("low").get<double>();
+  mel.high = json.at("high").get<double>();
+  mel.scale = KindOf<MelScale>(kMelScales, json.at("scale").get<std::string>());
+  mel.level = KindOf<MelLevel>(kMelLevels, json.at("level").get<std::string>());
+  return mel;
+}
+
+PreprocessingJson SoundsJson(const SoundTarget& sounds) {
+  PreprocessingJson json = {{"rate", sounds.rate},
+                            {"samples", sounds.samples},
+                            {"channel", sounds.channel},
+                            {"mean", sounds.mean},
+                            {"std", sounds.std}};
+  if (sounds.mel) json["mel"] = MelJson(*sounds.mel);
+  return json;
+}
+
+SoundTarget ReadSounds(const PreprocessingJson& json) {
+  SoundTarget sounds;
+  sounds.rate = json.at("rate").get<int64_t>();
+  sounds.samples = json.at("samples").get<int64_t>();
+  sounds.channel = json.at("channel").get<int>();
+  sounds.mean = json.at("mean").get<double>();
+  sounds.std = json.at("std").get<double>();
+  if (json.contains("mel")) sounds.mel = ReadMel(json.at("mel"));
+  if (sounds.rate < 1 || sounds.rate > kMostSoundRate)
+    throw std::out_of_range(fmt::format("the rate of sounds is {}", sounds.rate));
+  if (sounds.samples < 1 || sounds.samples > kMostSoundSamples)
+    throw std::out_of_range(fmt::format("sounds have {} samples", sounds.samples));
+  if (!(sounds.std > 0))
+    throw std::out_of_range(fmt::format("a deviation of sounds is {}", sounds.std));
+  if (sounds.channel < kMeanOfChannels || sounds.channel >= kMostSoundChannels)
+    throw std::out_of_range(fmt::format("the channel of sounds is {}", sounds.channel));
+  if (sounds.mel) {
+    const Status mel = CheckMel(*sounds.mel, sounds.rate, sounds.samples);
+    if (!mel.ok()) throw std::out_of_range("sounds: " + mel.message());
+  }
+  const PreprocessingJson known = SoundsJson(sounds);
+  if (json.size() != known.size() ||
+      (sounds.mel && json.at("mel").size() != known.at("mel").size()))
+    throw std::out_of_range("sounds have a key that this program does not know");
+  return sounds;
+}
+
 }  // namespace
 
 std::string PreprocessingToJson(const Preprocessing& preprocessing) {
@@ -157,6 +221,7 @@ std::string PreprocessingToJson(const Preprocessing& preprocessing) {
   if (preprocessing.table) json["table"] = TableJson(*preprocessing.table);
   if (preprocessing.pictures) json["pictures"] = PicturesJson(*preprocessing.pictures);
   if (preprocessing.text) json["text"] = TextJson(*preprocessing.text);
+  if (preprocessing.sounds) json["sounds"] = SoundsJson(*preprocessing.sounds);
   return json.dump(1, ' ', false, PreprocessingJson::error_handler_t::replace) + "\n";
 }
 
@@ -174,6 +239,7 @@ Result<Preprocessing> PreprocessingFromJson(const std::string& text, const std::
     if (json.contains("table")) preprocessing.table = ReadTable(json.at("table"));
     if (json.contains("pictures")) preprocessing.pictures = ReadPictures(json.at("pictures"));
     if (json.contains("text")) preprocessing.text = ReadText(json.at("text"));
+    if (json.contains("sounds")) preprocessing.sounds = ReadSounds(json.at("sounds"));
     return preprocessing;
   } catch (const std::exception& error) {
     return Status(ErrorCode::kInvalidData,

@@ -1,0 +1,102 @@
+#include "ridge/use/run_findings.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+namespace ridge {
+namespace {
+
+MetricsReport At(int64_t step, double loss) {
+  MetricsReport report;
+  report.step = step;
+  report.loss = loss;
+  return report;
+}
+
+MetricsReport Evaluated(int64_t step, double loss) {
+  MetricsReport report = At(step, loss);
+  report.evaluation_loss = loss;
+  return report;
+}
+
+ClassMetrics Class(const std::string& name, int64_t support, int64_t hits) {
+  ClassMetrics one;
+  one.name = name;
+  one.support = support;
+  one.hits = hits;
+  one.recall = static_cast<double>(hits) / static_cast<double>(support);
+  return one;
+}
+
+TEST(RunFindingsTest, NothingIsToldOfARunThatWentWell) {
+  const RunCurves curves = {{At(10, 1), At(20, 0.5)}, {Evaluated(10, 1.1), Evaluated(20, 0.6)}};
+  EXPECT_TRUE(FindingsOf({}, curves, std::nullopt).empty());
+}
+
+TEST(RunFindingsTest, ARisingValidationLossUnderAFallingTrainingLossIsOverfitting) {
+  RunCurves curves = {{At(10, 1), At(20, 0.5), At(30, 0.2)},
+                      {Evaluated(10, 1), Evaluated(20, 0.8), Evaluated(30, 1.2)}};
+  const auto findings = FindingsOf({}, curves, std::nullopt);
+  ASSERT_EQ(findings.size(), 1u);
+  EXPECT_EQ(findings[0],
+            "It overfits: since step 20 the validation loss has risen from 0.8000 to 1.2000, while "
+            "the training loss fell from 0.5000 to 0.2000. Take --checkpoint best; or more data, "
+            "--augment, --weight-decay, --patience.");
+  curves.training.back().loss = 0.9;  // both rise: that is no overfitting
+  EXPECT_TRUE(FindingsOf({}, curves, std::nullopt).empty());
+}
+
+TEST(RunFindingsTest, ALossThatIsNoNumberComesFirst) {
+  const RunCurves curves = {{At(10, 1), At(20, std::numeric_limits<double>::infinity())}, {}};
+  const auto findings = FindingsOf({}, curves, std::nullopt);
+  ASSERT_EQ(findings.size(), 1u);
+  EXPECT_EQ(findings[0],
+            "The loss is no number from step 20 on. Try a smaller --lr, or --clip-norm 1.");
+}
+
+TEST(RunFindingsTest, GuessingIsToldByTheLargestClass) {
+  EvaluationRecord record;
+  record.samples = 100;
+  record.accuracy = 0.9;
+  record.classes = {Class("common", 90, 90), Class("rare", 10, 0)};
+  record.confusion = {90, 0, 10, 0};
+  const auto findings = FindingsOf({}, {}, record);
+  ASSERT_EQ(findings.size(), 3u);
+  EXPECT_EQ(findings[0],
+            "An accuracy of 90.0 % is no better than always saying one class of 2 (90.0 % of the "
+            "samples are of the largest). Try another --lr (--sweep), more epochs, and `ridge "
+            "data`.");
+  EXPECT_EQ(findings[1],
+            "Of the 10 samples of 'rare' it finds 0.0 %. Look at them below, and at how many the "
+            "training data have.");
+  EXPECT_EQ(findings[2], "100.0 % of 'rare' are taken for 'common'.");
+}
+
+TEST(RunFindingsTest, WaitingAndAWrongPlanAreTold) {
+  RunOverview run;
+  run.summary.emplace();
+  run.summary->planned.step_s = 0.010;
+  run.summary->measured.step_s = 0.020;
+  MetricsReport waits = At(10, 1);
+  waits.input_wait = 0.25;
+  const auto findings = FindingsOf(run, {{waits, waits}, {}}, std::nullopt);
+  ASSERT_EQ(findings.size(), 2u);
+  EXPECT_EQ(findings[0],
+            "Steps wait 25.0 % of their time for data. `ridge data SPEC --bench` says which stage "
+            "takes how long; --workers gives it more threads.");
+  EXPECT_EQ(findings[1],
+            "The plan's step time was off by -50.0 %: other programs may have run beside it, then "
+            "or while the machine was measured (`ridge bench device`).");
+}
+
+TEST(RunFindingsTest, LinesThatAreNoReportsAreLeftOut) {
+  const RunCurves curves =
+      ReadRunCurves({MetricsLine(At(1, 2)), "{\"step\":", "", MetricsLine(Evaluated(1, 3))});
+  EXPECT_EQ(curves.training.size(), 1u);
+  EXPECT_EQ(curves.evaluations.size(), 1u);
+}
+
+}  // namespace
+}  // namespace ridge
