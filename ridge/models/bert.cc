@@ -10,6 +10,7 @@
 #include <cmath>
 
 #include "ridge/models/builtin.h"
+#include "ridge/models/encoders.h"
 #include "ridge/models/layers.h"
 #include "ridge/models/weights/names.h"
 
@@ -108,41 +109,10 @@ Value Pooled(GraphBuilder& b, Value x, Value mask, const std::string& pooling) {
   return Tanh(Dense(b, first, x.dims()[2], "bert.pooler.dense"));
 }
 
-Status CheckSizes(const ModelArguments& arguments) {
-  const int64_t width = arguments["hidden"], heads = arguments["heads"];
-  if (width % heads != 0) {
-    return Status(ErrorCode::kInvalidModel,
-                  fmt::format("bert: hidden is {} and heads is {}; hidden must be a multiple of "
-                              "heads",
-                              width, heads));
-  }
-  const int64_t tokens = TokensOf(arguments), positions = arguments["positions"];
-  if (tokens <= positions) return Status();
-  return Status(ErrorCode::kInvalidModel,
-                fmt::format("bert: tokens is {}; it must be at most positions, {}. hint: "
-                            "tokens={}, or length={} behind the data",
-                            tokens, positions, positions, positions));
-}
-
 Result<Graph> BuildBert(const ModelArguments& arguments, const ModelOptions& options) {
-  RIDGE_RETURN_IF_ERROR(CheckSizes(arguments));
+  RIDGE_RETURN_IF_ERROR(CheckBertSizes(arguments));
   GraphBuilder b("bert");
-  const int64_t width = arguments["hidden"], inner = arguments["inner"];
-  Value x = Embeddings(b, arguments, options);
-  Net net = {arguments["heads"],
-             inner == 0 ? 4 * width : inner,
-             arguments.Real("epsilon"),
-             arguments.Choice("activation"),
-             {}};
-  const Dims dims = {options.batch, TokensOf(arguments)};
-  Value mask;
-  if (arguments["mask"] == 1) {
-    mask = b.Input("attention_mask", {DType::kI64, dims}, {"batch", ""});
-    net.visible = Reshape(NotEqual(mask, 0), {0, 1, 1, dims[1]});
-  }
-  for (int64_t layer = 0; layer < arguments["layers"]; ++layer)
-    x = EncoderLayer(b, x, net, fmt::format("bert.encoder.layer.{}", layer));
-  const Value pooled = Pooled(b, x, mask, arguments.Choice("pooling"));
+  const Value pooled = BertFeatures(b, arguments, options);
   ClassifierEnd(b, options, Dense(b, pooled, arguments["classes"], "classifier"));
   return b.Build();
 }
@@ -154,10 +124,8 @@ std::vector<std::pair<std::string, int64_t>> Sizes(int64_t hidden, int64_t layer
 
 }  // namespace
 
-BuiltinModel BertModel() {
-  return {.name = "bert",
-          .doc = "BERT for classification as in Hugging Face transformers, without dropout",
-          .parameters = {{"vocab", "size of the vocabulary", 8000},
+std::vector<ModelParameter> BertParameters() {
+  return {{"vocab", "size of the vocabulary", 8000},
                          {"tokens", "tokens of a sample; 0: 128, or all positions if fewer", 0, 0,
                           65536},
                          {"hidden", "width", 256, 1, 65536},
@@ -176,7 +144,48 @@ BuiltinModel BertModel() {
                           .choices = {"gelu", "gelu_tanh", "relu", "silu"}},
                          {.name = "epsilon",
                           .doc = "that layer norms add to the variance",
-                          .real = RealRange{1e-12, 0, 1}}},
+                          .real = RealRange{1e-12, 0, 1}}};
+}
+
+Status CheckBertSizes(const ModelArguments& arguments) {
+  const int64_t width = arguments["hidden"], heads = arguments["heads"];
+  if (width % heads != 0) {
+    return Status(ErrorCode::kInvalidModel,
+                  fmt::format("{}: hidden is {} and heads is {}; hidden must be a multiple of "
+                              "heads",
+                              arguments.model(), width, heads));
+  }
+  const int64_t tokens = TokensOf(arguments), positions = arguments["positions"];
+  if (tokens <= positions) return Status();
+  return Status(ErrorCode::kInvalidModel,
+                fmt::format("{}: tokens is {}; it must be at most positions, {}. hint: "
+                            "tokens={}, or length={} behind the data",
+                            arguments.model(), tokens, positions, positions, positions));
+}
+
+Value BertFeatures(GraphBuilder& b, const ModelArguments& arguments, const ModelOptions& options) {
+  const int64_t width = arguments["hidden"], inner = arguments["inner"];
+  Value x = Embeddings(b, arguments, options);
+  Net net = {arguments["heads"],
+             inner == 0 ? 4 * width : inner,
+             arguments.Real("epsilon"),
+             arguments.Choice("activation"),
+             {}};
+  const Dims dims = {options.batch, TokensOf(arguments)};
+  Value mask;
+  if (arguments["mask"] == 1) {
+    mask = b.Input("attention_mask", {DType::kI64, dims}, {"batch", ""});
+    net.visible = Reshape(NotEqual(mask, 0), {0, 1, 1, dims[1]});
+  }
+  for (int64_t layer = 0; layer < arguments["layers"]; ++layer)
+    x = EncoderLayer(b, x, net, fmt::format("bert.encoder.layer.{}", layer));
+  return Pooled(b, x, mask, arguments.Choice("pooling"));
+}
+
+BuiltinModel BertModel() {
+  return {.name = "bert",
+          .doc = "BERT for classification as in Hugging Face transformers, without dropout",
+          .parameters = BertParameters(),
           .variants = {{"bert_tiny", "BERT-Tiny", Sizes(128, 2, 2)},
                        {"bert_mini", "BERT-Mini", Sizes(256, 4, 4)},
                        {"bert_small", "BERT-Small", Sizes(512, 4, 8)},
