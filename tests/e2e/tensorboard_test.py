@@ -103,7 +103,7 @@ def check_histograms(run, accumulator):
     weights = load_floats(os.path.join(folder, newest, "parameters.safetensors"))
     assert weights, f"{run}: no parameters"
     for name, weight in weights.items():
-        assert f"gradients/{name}" in content, f"{run}: no histogram of the gradient of {name}"
+        assert f"momentum/{name}" in content, f"{run}: no histogram of the momentum of {name}"
         buckets, step = last_histogram(accumulator, f"weights/{name}")
         assert step == int(newest[len("step-"):]), f"{run}: the histogram of {name} is of step {step}"
         low, high = buckets[0][0], buckets[-1][1]

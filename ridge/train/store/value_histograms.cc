@@ -40,7 +40,7 @@ ValueHistograms::ValueHistograms(const CheckpointTensors& tensors) {
     series_.push_back({"weights/" + parameter.name, parameter});
   for (const PersistentTensor& state : tensors.state) {
     const std::string parameter = ParameterOf(state.name, tensors.parameters);
-    if (!parameter.empty()) series_.push_back({"gradients/" + parameter, state});
+    if (!parameter.empty()) series_.push_back({"momentum/" + parameter, state});
   }
 }
 

@@ -1,6 +1,7 @@
-// ValueHistograms: weights, and the means of their gradients, as histograms for TensorBoard.
+// ValueHistograms: weights, and what the optimizer keeps of gradients, as histograms for
+// TensorBoard.
 //
-// Tags: `weights/NAME`; `gradients/NAME` of what the optimizer keeps of a gradient, Adam's first
+// Tags: `weights/NAME`; `momentum/NAME` of what the optimizer keeps of a gradient, Adam's first
 // moment or the momentum of SGD: the gradient of a step itself is gone when the step ends.
 #pragma once
 #include <cstdint>
