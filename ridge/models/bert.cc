@@ -126,25 +126,24 @@ std::vector<std::pair<std::string, int64_t>> Sizes(int64_t hidden, int64_t layer
 
 std::vector<ModelParameter> BertParameters() {
   return {{"vocab", "size of the vocabulary", 8000},
-                         {"tokens", "tokens of a sample; 0: 128, or all positions if fewer", 0, 0,
-                          65536},
-                         {"hidden", "width", 256, 1, 65536},
-                         {"layers", "layers", 4, 1, 1024},
-                         {"heads", "attention heads", 4, 1, 1024},
-                         {"classes", "classes", 2},
-                         {"inner", "width of the MLP; 0: 4 x hidden", 0, 0},
-                         {"positions", "positions that have an embedding", 512},
-                         {"types", "token types that have an embedding", 2},
-                         {"mask", "1: an input attention_mask, whose 0s hide tokens", 0, 0, 1},
-                         {.name = "pooling",
-                          .doc = "what the head reads: pooler, first (token), mean (of the tokens)",
-                          .choices = {"pooler", "first", "mean"}},
-                         {.name = "activation",
-                          .doc = "of the MLP: gelu, gelu_tanh, relu, silu",
-                          .choices = {"gelu", "gelu_tanh", "relu", "silu"}},
-                         {.name = "epsilon",
-                          .doc = "that layer norms add to the variance",
-                          .real = RealRange{1e-12, 0, 1}}};
+          {"tokens", "tokens of a sample; 0: 128, or all positions if fewer", 0, 0, 65536},
+          {"hidden", "width", 256, 1, 65536},
+          {"layers", "layers", 4, 1, 1024},
+          {"heads", "attention heads", 4, 1, 1024},
+          {"classes", "classes", 2},
+          {"inner", "width of the MLP; 0: 4 x hidden", 0, 0},
+          {"positions", "positions that have an embedding", 512},
+          {"types", "token types that have an embedding", 2},
+          {"mask", "1: an input attention_mask, whose 0s hide tokens", 0, 0, 1},
+          {.name = "pooling",
+           .doc = "what the head reads: pooler, first (token), mean (of the tokens)",
+           .choices = {"pooler", "first", "mean"}},
+          {.name = "activation",
+           .doc = "of the MLP: gelu, gelu_tanh, relu, silu",
+           .choices = {"gelu", "gelu_tanh", "relu", "silu"}},
+          {.name = "epsilon",
+           .doc = "that layer norms add to the variance",
+           .real = RealRange{1e-12, 0, 1}}};
 }
 
 Status CheckBertSizes(const ModelArguments& arguments) {

@@ -89,8 +89,7 @@ std::vector<ModelParameter> Parameters() {
 
 Value ResNetFeatures(GraphBuilder& b, Value image, const std::string& name) {
   const ResNet& net = RowOf(kNets, name);
-  Value x =
-      ConvNorm(b, image, 64, {.kernel = 7, .stride = 2, .padding = 3}, "conv1", "bn1");
+  Value x = ConvNorm(b, image, 64, {.kernel = 7, .stride = 2, .padding = 3}, "conv1", "bn1");
   x = MaxPool(Relu(x), /*kernel=*/3, /*stride=*/2, /*padding=*/1, "maxpool");
   for (int64_t stage = 0; stage < 4; ++stage) {
     for (int64_t block = 0; block < net.blocks[static_cast<size_t>(stage)]; ++block) {

@@ -8,8 +8,8 @@
 // Scores have a term for the difference in rows and one for that in columns (Li et al., MViTv2,
 // CVPR 2022), q . rows[i - i'] + q . columns[j - j'].  As a mask they would be as large as the
 // scores, which for 64x64 patches and 12 heads is 805 MB a picture.  Instead both are products of q
-// and k: the terms of all i' and j' stand behind the channels of q, and behind those of k stands a 1
-// at its own i' and j'.
+// and k: the terms of all i' and j' stand behind the channels of q, and behind those of k stands a
+// 1 at its own i' and j'.
 #include <fmt/format.h>
 
 #include <cmath>
@@ -91,9 +91,8 @@ Value Attention(GraphBuilder& b, Value x, int64_t heads, const std::string& name
   const Value scores = RelativeScores(b, q, height, width, name);
   const Value marks =
       Expand(PlaceMarks(b, height, width, x.dtype()), {d[0], heads, places, height + width});
-  const Value y =
-      OpOutputs("attention", {Concat({q * scale, scores}, 3), Concat({k, marks}, 3), v},
-                {{"scale", 1.0}}, name)[0];
+  const Value y = OpOutputs("attention", {Concat({q * scale, scores}, 3), Concat({k, marks}, 3), v},
+                            {{"scale", 1.0}}, name)[0];
   return Reshape(Dense(b, JoinHeads(y), d[3], name + ".proj"), d);
 }
 
@@ -141,9 +140,8 @@ Value Neck(GraphBuilder& b, Value x, double epsilon, const std::string& name) {
 Status CheckSizes(const ModelArguments& arguments) {
   for (const auto& [of, by] : {std::pair{"image", kPatch}, {"hidden", arguments["heads"]}}) {
     if (arguments[of] % by == 0) continue;
-    return Status(ErrorCode::kInvalidModel,
-                  fmt::format("{}: {} is {}; it must be a multiple of {}", arguments.model(), of,
-                              arguments[of], by));
+    return Status(ErrorCode::kInvalidModel, fmt::format("{}: {} is {}; it must be a multiple of {}",
+                                                        arguments.model(), of, arguments[of], by));
   }
   return Status();
 }

@@ -33,9 +33,9 @@ constexpr std::array<Pair, 14> kNames = {{
 
 WeightNames SamWeightNames() {
   const std::string prefix = "image_encoder";
-  WeightNames names = {.prefix = prefix + ".",
-                       .unused = {"prompt_encoder.*", "mask_decoder.*",
-                                  "shared_image_embedding.*", "pixel_*"}};
+  WeightNames names = {
+      .prefix = prefix + ".",
+      .unused = {"prompt_encoder.*", "mask_decoder.*", "shared_image_embedding.*", "pixel_*"}};
   for (const Pair& pair : kNames) {
     const std::string theirs = pair.theirs[0] == '.' ? prefix + pair.theirs : pair.theirs;
     names.rules.push_back({prefix + pair.ours, {theirs}});

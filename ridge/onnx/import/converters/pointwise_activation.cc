@@ -68,14 +68,10 @@ Result<Value> ConvertThresholdedRelu(OnnxNode& n) {
 }
 
 constexpr OnnxConverter kTable[] = {
-    {"", "Celu", ConvertCelu, 1},
-    {"", "Erfc", ConvertErfc, 1},
-    {"", "PRelu", ConvertPRelu, 2},
-    {"", "Relu", ConvertRelu, 1},
-    {"", "Selu", ConvertSelu, 1},
-    {"", "Shrink", ConvertShrink, 1},
-    {"", "Swish", ConvertSwish, 1},
-    {"", "ThresholdedRelu", ConvertThresholdedRelu, 1},
+    {"", "Celu", ConvertCelu, 1},   {"", "Erfc", ConvertErfc, 1},
+    {"", "PRelu", ConvertPRelu, 2}, {"", "Relu", ConvertRelu, 1},
+    {"", "Selu", ConvertSelu, 1},   {"", "Shrink", ConvertShrink, 1},
+    {"", "Swish", ConvertSwish, 1}, {"", "ThresholdedRelu", ConvertThresholdedRelu, 1},
 };
 
 }  // namespace
