@@ -5,7 +5,8 @@ usage: make_unicode_tables.py > ridge/data/text/unicode_tables.inc
 
 Needs the package `tokenizers` (0.23.3) and asks it about each code point, since its parts follow
 different versions of Unicode: its regular expressions a newer one than its normalizer of BERT.
-Canonical decompositions and combining classes are those of Python's unicodedata.
+Canonical decompositions, of characters that the package decomposes, and combining classes are those
+of Python's unicodedata, compatibility decompositions those of the package.
 """
 import unicodedata
 
@@ -91,15 +92,28 @@ def lower_runs():
 
 def decompositions():
     """[code point, first, second | may be composed << 31]"""
-    words = []
+    words, nfd = [], normalizers.NFD()
     for code in CODES:
         form = unicodedata.decomposition(chr(code))
-        if not form or form[0] == "<":
+        known = nfd.normalize_str(chr(code)) != chr(code)
+        if not form or form[0] == "<" or not known:
             continue
         parts = [int(part, 16) for part in form.split()] + [0]
         composed = unicodedata.normalize("NFC", chr(code)) == chr(code)
         words += [code, parts[0], parts[1] | composed << 31]
     return words
+
+
+def compatible():
+    """[code point, begin << 8 | length] and the code points of all decompositions."""
+    nfd, nfkd = normalizers.NFD(), normalizers.NFKD()
+    rows, codes = [], []
+    for code in CODES:
+        full = nfkd.normalize_str(chr(code))
+        if full != nfd.normalize_str(chr(code)):
+            rows += [code, len(codes) << 8 | len(full)]
+            codes += map(ord, full)
+    return rows, codes
 
 
 def combining_runs():
@@ -121,6 +135,9 @@ def main():
     print_words("kLowerRuns", "First, last << 1 | every other one, what is added.", lower_runs())
     print_words("kDecompositions", "Code point, first, second | may be composed << 31.",
                 decompositions())
+    rows, codes = compatible()
+    print_words("kCompatible", "Code point, begin << 8 | length.", rows)
+    print_words("kCompatibleCodes", "Compatibility decompositions, in full.", codes)
     print_words("kCombiningRuns", "First code point << 8 | canonical combining class.",
                 combining_runs())
 

@@ -170,8 +170,7 @@ VerbBody AddEval(CLI::App& app) {
   AddArgument(app, "RUN", verb->run, "A run folder, or a model with its initial values");
   AddCheckpointFlag(app, verb->checkpoint);
   AddOption(app, verb->model, "data",
-            "fashion-mnist, synthetic, images:DIR, idx:DIR, npz:FILE or csv:FILE; its test part if "
-            "it has one");
+            "As --data of ridge train: KIND:FILES[,KEY=VALUE...]; its test part if it has one");
   AddOption(app, verb->model, "loss",
             "Of a model: cross_entropy:OUTPUT, mse:OUTPUT, bce:OUTPUT, or an output (loss)");
   AddWeightsFlags(app, verb->model);

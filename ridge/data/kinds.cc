@@ -5,6 +5,7 @@
 #include "ridge/data/csv.h"
 #include "ridge/data/idx.h"
 #include "ridge/data/image_folder.h"
+#include "ridge/data/json_lines.h"
 #include "ridge/data/npz_source.h"
 #include "ridge/data/sound_folder.h"
 #include "ridge/data/synthetic.h"
@@ -34,6 +35,7 @@ constexpr DataKind kKinds[] = {
     {"tfrecord", "FILES", OpenTfRecord, TfRecordFacts},
     {"tar", "FILES", OpenWebDataset, WebDatasetFacts},
     {"text", "FILES", OpenText, TextFacts},
+    {"jsonl", "FILES", OpenJsonLines, JsonLinesFacts},
     {"audio", "DIR", OpenSoundFolder, SoundFolderFacts},
 };
 

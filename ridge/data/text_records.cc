@@ -21,8 +21,13 @@ class Records {
   // A line without its end.
   Status AddLine(std::string_view line) {
     ++line_;
+    const int64_t begin = at_;
+    at_ += static_cast<int64_t>(line.size()) + 1;
     if (Cuts(line)) return Flush();
-    if (record_.empty()) first_line_ = line_;
+    if (record_.empty()) {
+      first_line_ = line_;
+      offset_ = begin;
+    }
     record_ += line;
     record_ += '\n';
     return form_ == "line" ? Flush() : Status();
@@ -30,7 +35,10 @@ class Records {
 
   Status Flush() {
     const std::string_view record = form_ == "file" ? record_ : Trimmed(record_);
-    if (!Trimmed(record).empty()) RIDGE_RETURN_IF_ERROR(visit_(record, first_line_));
+    if (!Trimmed(record).empty()) {
+      const int64_t before = record.data() - record_.data();
+      RIDGE_RETURN_IF_ERROR(visit_({record, first_line_, offset_ + before}));
+    }
     record_.clear();
     return Status();
   }
@@ -59,6 +67,7 @@ class Records {
   const RecordVisitor& visit_;
   std::string record_;
   int64_t line_ = 0, first_line_ = 1;
+  int64_t at_ = 0, offset_ = 0;  // behind the last line; where the record's first line begins
 };
 
 // Takes whole lines off the front of `text`.

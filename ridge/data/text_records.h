@@ -8,9 +8,15 @@
 
 namespace ridge {
 
-using RecordVisitor = std::function<Status(std::string_view record, int64_t line)>;
+struct TextRecord {
+  std::string_view text;
+  int64_t line = 1;    // its first, from 1
+  int64_t offset = 0;  // of its first byte, in what a gzip file unpacks to
+};
 
-// Calls `visit` for each record of a plain or gzip file; `line` is its first, from 1.
+using RecordVisitor = std::function<Status(const TextRecord& record)>;
+
+// Calls `visit` for each record of a plain or gzip file.
 // `form`: "line", "paragraph" (empty lines cut), "file", else the line that cuts, as "%".
 // White space around a record goes, but for "file"; empty ones are left out.
 // Fails with kInvalidData, also for a record above 256 MiB.

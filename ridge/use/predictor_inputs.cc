@@ -9,6 +9,7 @@
 
 #include "ridge/data/csv.h"
 #include "ridge/data/image_folder.h"
+#include "ridge/data/json_lines.h"
 #include "ridge/data/memory_source.h"
 #include "ridge/data/npy.h"
 #include "ridge/data/npz_source.h"
@@ -76,7 +77,8 @@ bool IsArrays(const std::string& input, const Signature&) {
 }
 
 bool IsTextFile(const std::string& input, const Signature& signature) {
-  const bool file = input.starts_with("text:") || Exists(SplitSpecOptions(input).path);
+  const bool file = input.starts_with("text:") || input.starts_with("jsonl:") ||
+                    Exists(SplitSpecOptions(input).path);
   return signature.preprocessing.text && file && !IsArrays(input, signature);
 }
 
@@ -88,9 +90,14 @@ bool IsText(const std::string& input, const Signature& signature) {
 
 Result<InputSet> OpenTextFile(const std::vector<std::string>& inputs, const Context& context) {
   const std::string& input = inputs.front();
-  const std::string argument = input.starts_with("text:") ? input.substr(5) : input;
-  RIDGE_ASSIGN_OR_RETURN(DataSplits splits,
-                         OpenText("text:" + argument, argument + ",label=none", context.options));
+  const size_t kind = input.find(':');
+  const bool has_kind = input.starts_with("text:") || input.starts_with("jsonl:");
+  const std::string argument = has_kind ? input.substr(kind + 1) : input;
+  const bool json = has_kind ? input.starts_with("jsonl:")
+                             : LowerSuffix(SplitSpecOptions(input).path) == ".jsonl";
+  const auto open = json ? OpenJsonLines : OpenText;
+  RIDGE_ASSIGN_OR_RETURN(DataSplits splits, open((json ? "jsonl:" : "text:") + argument,
+                                                 argument + ",label=none", context.options));
   InputSet set;
   set.source = splits.train;
   set.notes = std::move(splits.notes);

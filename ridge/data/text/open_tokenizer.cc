@@ -52,8 +52,9 @@ std::vector<std::string> Lines(const std::string& text) {
 struct Config {
   bool lower = true, spaced_cjk = true;
   std::optional<bool> strip_accents;
-  std::string end, pad;
+  std::string begin, end, pad;
   std::optional<bool> pads_left, cuts_left;
+  bool adds_begin = false, adds_end = false;  // to a sequence, by models of SentencePiece
 };
 
 // A token is a text, or an object with a content.
@@ -85,6 +86,9 @@ Result<Config> ReadConfig(const std::string& folder, std::vector<std::string>& f
     TakeFlag(json, "do_lower_case", config.lower);
     TakeFlag(json, "tokenize_chinese_chars", config.spaced_cjk);
     TakeFlag(json, "strip_accents", config.strip_accents);
+    TakeFlag(json, "add_bos_token", config.adds_begin);
+    TakeFlag(json, "add_eos_token", config.adds_end);
+    TakeToken(json, "bos_token", config.begin);
     TakeToken(json, "eos_token", config.end);
     TakeToken(json, "pad_token", config.pad);
     TakeSide(json, "padding_side", config.pads_left);
@@ -152,9 +156,14 @@ Result<TokenizerParts> FromJson(const std::string& path) {
   return ParseTokenizerJson(text, path);
 }
 
-Result<TokenizerParts> FromModel(const std::string& path) {
+Result<TokenizerParts> FromModel(const std::string& path, const Config& config) {
   RIDGE_ASSIGN_OR_RETURN(const std::string bytes, ReadFile(path, kMostFileBytes));
-  return ParseSentencePiece(bytes, path);
+  RIDGE_ASSIGN_OR_RETURN(TokenizerParts parts, ParseSentencePiece(bytes, path));
+  const auto begin = parts.model->Find(config.begin.empty() ? "<s>" : config.begin);
+  const auto end = parts.model->Find(config.end.empty() ? "</s>" : config.end);
+  if (config.adds_begin && begin) parts.frame.before.push_back(*begin);
+  if (config.adds_end && end) parts.frame.after.push_back(*end);
+  return parts;
 }
 
 // The names of the folder's files, sorted.
@@ -181,7 +190,7 @@ std::string FindIn(const std::string& folder) {
 
 Result<TokenizerParts> Parse(const std::string& file, const Config& config,
                              std::vector<std::string>& files) {
-  if (file.ends_with(".model")) return FromModel(file);
+  if (file.ends_with(".model")) return FromModel(file, config);
   if (file.ends_with(".txt")) return FromVocabTxt(file, config);
   if (NameOf(file) == "vocab.json") return FromVocabJson(file, files);
   if (file.ends_with(".json")) return FromJson(file);

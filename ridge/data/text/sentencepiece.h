@@ -1,4 +1,7 @@
-// SentencePiece's .model files.
+// SentencePiece's .model files: ModelProto messages of the types unigram and bpe.
+//
+// Ids are those of the package `sentencepiece`, which frames nothing: what a model puts around a
+// sequence stands in a tokenizer_config.json.
 #pragma once
 #include <string>
 #include <string_view>
@@ -7,7 +10,7 @@
 
 namespace ridge {
 
-// Fails with kUnsupported: these files are refused by their name, which `file` is.
+// Fails with kInvalidData, "FILE: byte N: reason", and with kUnsupported for other types of models.
 Result<TokenizerParts> ParseSentencePiece(std::string_view bytes, const std::string& file);
 
 }  // namespace ridge

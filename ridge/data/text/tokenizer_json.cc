@@ -11,6 +11,7 @@
 
 #include "ridge/data/text/bpe.h"
 #include "ridge/data/text/charsmap.h"
+#include "ridge/data/text/score_text.h"
 #include "ridge/data/text/unicode.h"
 #include "ridge/data/text/unigram.h"
 #include "ridge/data/text/wordpiece.h"
@@ -23,6 +24,22 @@ using Json = nlohmann::json;
 constexpr int kMostDepth = 8;               // of sequences within sequences
 constexpr TokenId kMostId = (1 << 24) - 1;  // public vocabularies have up to 2^18 pieces
 constexpr size_t kLongestPiece = 1 << 16;   // bytes
+
+// Builds the tree as the library does, but for fractions.
+class TreeBuilder : public nlohmann::detail::json_sax_dom_parser<Json> {
+ public:
+  explicit TreeBuilder(Json& tree) : json_sax_dom_parser(tree) {}
+  bool number_float(double, const std::string& text) {
+    return json_sax_dom_parser::number_float(ReadScore(text), text);
+  }
+};
+
+Json ParseTree(const std::string& text) {
+  Json tree;
+  TreeBuilder builder(tree);
+  Json::sax_parse(text, &builder);
+  return tree;
+}
 
 struct Refusal : std::runtime_error {
   Refusal(ErrorCode why, const std::string& message) : std::runtime_error(message), code(why) {}
@@ -184,6 +201,14 @@ constexpr NormalizerRow kNormalizers[] = {
     {"NFD",
      [](const At&, Normalizers& out) {
        out.emplace_back([](std::string& text) { text = Nfd(text); });
+     }},
+    {"NFKC",
+     [](const At&, Normalizers& out) {
+       out.emplace_back([](std::string& text) { text = Nfkc(text); });
+     }},
+    {"NFKD",
+     [](const At&, Normalizers& out) {
+       out.emplace_back([](std::string& text) { text = Nfkd(text); });
      }},
     {"Nmt", [](const At&, Normalizers& out) { out.emplace_back(NormalizeNmt); }},
     {"Precompiled", AddPrecompiled},
@@ -597,7 +622,7 @@ TokenizerParts Read(const Json& json) {
 
 Result<TokenizerParts> ParseTokenizerJson(const std::string& text, const std::string& file) {
   try {
-    return Read(Json::parse(text));
+    return Read(ParseTree(text));
   } catch (const Refusal& refusal) {
     const std::string what = refusal.what();
     return Status(refusal.code, file + ": " + (what.starts_with(": ") ? what.substr(2) : what));

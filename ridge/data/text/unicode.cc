@@ -131,6 +131,24 @@ void Decompose(char32_t code, std::u32string& out) {
   }
 }
 
+// A compatibility decomposition is listed in full; false where there is none.
+bool DecomposeCompatible(char32_t code, std::u32string& out) {
+  const auto* end = std::end(kCompatible);
+  size_t begin = 0, count = static_cast<size_t>(end - kCompatible) / 2;
+  while (begin < count) {
+    const size_t middle = (begin + count) / 2;
+    if (kCompatible[2 * middle] < code)
+      begin = middle + 1;
+    else
+      count = middle;
+  }
+  const uint32_t* row = kCompatible + 2 * begin;
+  if (row == end || row[0] != code) return false;
+  const uint32_t* codes = kCompatibleCodes + (row[1] >> 8);
+  out.append(codes, codes + (row[1] & 0xFF));
+  return true;
+}
+
 // Marks behind a character in the order of their classes.
 void OrderMarks(std::u32string& text) {
   for (size_t begin = 0; begin < text.size();) {
@@ -181,9 +199,12 @@ bool IsAscii(std::string_view text) {
                      [](char c) { return static_cast<uint8_t>(c) < 128; });
 }
 
-std::u32string Decomposed(std::string_view text) {
+std::u32string Decomposed(std::string_view text, bool compatible) {
   std::u32string codes;
-  for (size_t at = 0; at < text.size();) Decompose(NextChar(text, at), codes);
+  for (size_t at = 0; at < text.size();) {
+    const char32_t code = NextChar(text, at);
+    if (!compatible || !DecomposeCompatible(code, codes)) Decompose(code, codes);
+  }
   OrderMarks(codes);
   return codes;
 }
@@ -192,6 +213,26 @@ std::string Joined(const std::u32string& codes) {
   std::string text;
   for (char32_t code : codes) AppendChar(code, text);
   return text;
+}
+
+std::string Composed(std::u32string codes) {
+  size_t starter = codes.size(), out = 0;  // codes.size(): there is none yet
+  uint32_t last = 0;                       // the class of the mark before, 0 behind the starter
+  for (const char32_t code : codes) {
+    const uint32_t of = CombiningClass(code);
+    const bool adjacent = starter < out && starter + 1 == out;
+    const bool blocked = !adjacent && (last == 0 || last >= of);
+    const char32_t composed = starter < out && !blocked ? Compose(codes[starter], code) : 0;
+    if (composed != 0) {
+      codes[starter] = composed;
+      continue;
+    }
+    if (of == 0) starter = out;
+    last = of;
+    codes[out++] = code;
+  }
+  codes.resize(out);
+  return Joined(codes);
 }
 
 }  // namespace
@@ -274,29 +315,16 @@ std::string ToLower(std::string_view text) {
 }
 
 std::string Nfd(std::string_view text) {
-  return IsAscii(text) ? std::string(text) : Joined(Decomposed(text));
+  return IsAscii(text) ? std::string(text) : Joined(Decomposed(text, /*compatible=*/false));
 }
-
+std::string Nfkd(std::string_view text) {
+  return IsAscii(text) ? std::string(text) : Joined(Decomposed(text, /*compatible=*/true));
+}
 std::string Nfc(std::string_view text) {
-  if (IsAscii(text)) return std::string(text);
-  std::u32string codes = Decomposed(text);
-  size_t starter = codes.size(), out = 0;  // codes.size(): there is none yet
-  uint32_t last = 0;                       // the class of the mark before, 0 behind the starter
-  for (const char32_t code : codes) {
-    const uint32_t of = CombiningClass(code);
-    const bool adjacent = starter < out && starter + 1 == out;
-    const bool blocked = !adjacent && (last == 0 || last >= of);
-    const char32_t composed = starter < out && !blocked ? Compose(codes[starter], code) : 0;
-    if (composed != 0) {
-      codes[starter] = composed;
-      continue;
-    }
-    if (of == 0) starter = out;
-    last = of;
-    codes[out++] = code;
-  }
-  codes.resize(out);
-  return Joined(codes);
+  return IsAscii(text) ? std::string(text) : Composed(Decomposed(text, /*compatible=*/false));
+}
+std::string Nfkc(std::string_view text) {
+  return IsAscii(text) ? std::string(text) : Composed(Decomposed(text, /*compatible=*/true));
 }
 
 }  // namespace ridge

@@ -66,5 +66,8 @@ bool IsBertAccent(char32_t code);       // removed by BERT's strip_accents
 std::string ToLower(std::string_view text);  // each character alone
 std::string Nfd(std::string_view text);
 std::string Nfc(std::string_view text);
+// With what is the same but for its look: ligatures, widths, circles.
+std::string Nfkd(std::string_view text);
+std::string Nfkc(std::string_view text);
 
 }  // namespace ridge

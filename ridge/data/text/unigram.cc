@@ -1,10 +1,9 @@
 // The best way to each place of a word is found from left to right; time is the word's length times
 // that of the longest piece.  SentencePiece adds floats and `tokenizers` doubles, so equal sums may
 // be decided differently: `single_precision` says whose choice it is.
-// `tokenizers` reads some scores of a tokenizer.json one unit in the last place beside what is
-// written, so that it may decide otherwise between sums that are equal there.
 #include "ridge/data/text/unigram.h"
 
+#include <cmath>
 #include <limits>
 
 #include "ridge/core/status.h"
@@ -34,7 +33,7 @@ class Unigram final : public TokenModel {
       lowest_ = std::min(lowest_, piece.score);
       highest_ = std::max(highest_, piece.score);
     }
-    if (lowest_ > highest_) lowest_ = highest_ = 0;
+    if (std::isinf(lowest_)) lowest_ = 0;
   }
 
   void Encode(std::string_view word, std::vector<TokenId>& ids) const override {
@@ -68,7 +67,7 @@ class Unigram final : public TokenModel {
   double ScoreOf(const ScoredPiece& piece) const {
     if (piece.bonus) {
       const double length = static_cast<double>(piece.text.size());
-      return static_cast<double>(static_cast<Sum>(length * highest_)) - 0.1;
+      return static_cast<Sum>(static_cast<double>(static_cast<Sum>(length * highest_)) - 0.1);
     }
     return piece.score;
   }
@@ -83,10 +82,8 @@ class Unigram final : public TokenModel {
       const auto offer = [&](size_t end, double score, TokenId id) {
         Way<Sum>& way = ways[end];
         const double sum = score + static_cast<double>(till_here);
-        // A piece with a bonus is compared before its sum is rounded.
         const auto rounded = static_cast<Sum>(sum);
-        const bool exact = id != kUnknown && rules_.pieces[static_cast<size_t>(id)].bonus;
-        if (way.from >= 0 && (exact ? sum : static_cast<double>(rounded)) <= way.score) return;
+        if (way.from >= 0 && rounded <= way.score) return;
         way = {rounded, static_cast<int64_t>(begin), id};
       };
       bool has_character = false;
@@ -130,7 +127,8 @@ class Unigram final : public TokenModel {
 
   UnigramRules rules_;
   Trie trie_;
-  double lowest_ = 0, highest_ = -std::numeric_limits<double>::infinity();
+  double lowest_ = 0;
+  double highest_ = std::numeric_limits<float>::min();  // as the package, whose scores are negative
 };
 
 }  // namespace
