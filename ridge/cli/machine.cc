@@ -124,11 +124,13 @@ Result<OpenedMachine> OpenMachine(const MachineChoice& choice,
   return opened;
 }
 
-Result<OpenedMachine> OpenPlannedMachine(const std::string& device) {
+Result<OpenedMachine> OpenPlannedMachine(const std::string& device,
+                                         const std::string& precision) {
   RIDGE_ASSIGN_OR_RETURN(const Hardware hardware, FindHardware(device));
-  RIDGE_ASSIGN_OR_RETURN(PlannedHardware facts, PlanHardware(hardware));
+  const F32Products products = precision == "tf32" ? F32Products::kTf32 : F32Products::kExact;
+  RIDGE_ASSIGN_OR_RETURN(PlannedHardware facts, PlanHardware(hardware, products));
   OpenedMachine opened;
-  opened.planned = std::make_unique<PlannedDevice>(hardware);
+  opened.planned = std::make_unique<PlannedDevice>(hardware, products);
   opened.machine.planned = opened.planned.get();
   opened.machine.profile = std::move(facts.profile);
   opened.machine.memory_bytes = facts.memory_bytes;

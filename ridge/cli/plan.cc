@@ -39,7 +39,7 @@ Result<std::vector<std::string>> Devices(const PlanVerb& verb) {
 
 // `--on cpu` is this machine, every other device one that is not here.
 Result<OpenedMachine> OpenFor(const PlanVerb& verb, const TrainOptions& options) {
-  if (verb.on && options.device != "cpu") return OpenPlannedMachine(options.device);
+  if (verb.on && options.device != "cpu") return OpenPlannedMachine(options.device, options.precision);
   return OpenMachine(ChoiceOf(verb.train, options), SayUnless(verb.output.quiet));
 }
 

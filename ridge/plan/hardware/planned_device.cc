@@ -53,14 +53,17 @@ double ComputeCapability(const Hardware& hardware) {
 double PeakOrZero(const Hardware::Number& tera) { return tera.value_or(0) * kTera; }
 
 // Without a rate of their own 16-bit floats are multiplied as f32.
-DeviceProfile ProfileOf(const Hardware& hardware) {
+DeviceProfile ProfileOf(const Hardware& hardware, F32Products products) {
   DeviceProfile profile;
   profile.id = hardware.id;
   profile.name = hardware.id;
   const double f32 = PeakOrZero(hardware.fp32_tflops);
   const double bf16 = std::max(f32, PeakOrZero(hardware.bf16_tflops));
   const double f16 = std::max(f32, PeakOrZero(hardware.fp16_tflops));
-  profile.peak_flops_per_s = {{"f32", f32}, {"bf16", bf16}, {"f16", f16}};
+  const bool tf32 = products == F32Products::kTf32;
+  profile.peak_flops_per_s = {{"f32", tf32 ? std::max(f32, PeakOrZero(hardware.tf32_tflops)) : f32},
+                              {"bf16", bf16},
+                              {"f16", f16}};
   if (hardware.fp64_tflops) profile.peak_flops_per_s["f64"] = PeakOrZero(hardware.fp64_tflops);
   const double bytes_per_s = *hardware.memory_gb_s * kGb * kBandwidth;
   if (hardware.l2_mb) {
@@ -170,12 +173,12 @@ class PlannedRules : public RewriteRules {
 
 }  // namespace
 
-Result<PlannedHardware> PlanHardware(const Hardware& hardware) {
+Result<PlannedHardware> PlanHardware(const Hardware& hardware, F32Products products) {
   std::vector<std::string> missing;
   if (!hardware.memory_gb) missing.emplace_back("memory_gb");
   if (!hardware.memory_gb_s) missing.emplace_back("memory_gb_s");
   if (!hardware.fp32_tflops) missing.emplace_back("fp32_tflops");
-  if (missing.empty()) return PlannedHardware{ProfileOf(hardware), UsableBytes(hardware)};
+  if (missing.empty()) return PlannedHardware{ProfileOf(hardware, products), UsableBytes(hardware)};
   return Status(ErrorCode::kUnsupported,
                 fmt::format("{}: {} {} not known, so nothing can be planned for it. hint: `ridge "
                             "devices show {} --toml` begins a file of your own",
@@ -183,9 +186,9 @@ Result<PlannedHardware> PlanHardware(const Hardware& hardware) {
                             missing.size() == 1 ? "is" : "are", hardware.id));
 }
 
-PlannedDevice::PlannedDevice(const Hardware& hardware)
+PlannedDevice::PlannedDevice(const Hardware& hardware, F32Products products)
     : hardware_(hardware),
-      model_(ProfileOf(hardware)),
+      model_(ProfileOf(hardware, products)),
       rules_(std::make_unique<PlannedRules>(model_, hardware)) {}
 
 // CUDA's: addresses of 256 bytes restrict no kernel, memory comes in pieces of 2 MiB.

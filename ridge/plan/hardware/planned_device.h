@@ -12,6 +12,10 @@
 
 namespace ridge {
 
+// How products of f32 run: exactly, or with the 10 bits of mantissa of tf32 (as f32 where the device
+// has no tf32).
+enum class F32Products { kExact, kTf32 };
+
 // What a plan for the device needs to know beyond its kernels.
 struct PlannedHardware {
   DeviceProfile profile;
@@ -20,12 +24,13 @@ struct PlannedHardware {
 
 // Fails with kUnsupported when the device has no known memory, bandwidth or rate of f32; the
 // message names the missing keys.
-Result<PlannedHardware> PlanHardware(const Hardware& hardware);
+Result<PlannedHardware> PlanHardware(const Hardware& hardware,
+                                     F32Products products = F32Products::kExact);
 
 class PlannedDevice : public KernelQuery {
  public:
   // REQUIRES: PlanHardware(hardware) is ok.
-  explicit PlannedDevice(const Hardware& hardware);
+  explicit PlannedDevice(const Hardware& hardware, F32Products products = F32Products::kExact);
 
   MemorySpace memory() override;
   const RewriteRules& rules() const override { return *rules_; }

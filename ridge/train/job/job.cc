@@ -23,12 +23,15 @@ bool Evaluates(const JobData* data) { return data == nullptr || data->eval_set()
 }  // namespace
 
 Result<DType> ProductOperands(const std::string& precision, const Machine& machine) {
-  if (precision != "bf16" && precision != "auto") return DType::kF32;
-  if (machine.query().Multiplies(DType::kBF16)) return DType::kBF16;
+  if (precision == "f32" || precision == "tf32") return DType::kF32;
+  const DType operands = precision == "f16" ? DType::kF16 : DType::kBF16;
+  if (machine.query().Multiplies(operands)) return operands;
   if (precision == "auto") return DType::kF32;
   return Status(ErrorCode::kUnsupported,
-                "--precision bf16: this device has no instructions for products of bf16 "
-                "(avx512_bf16 or amx_bf16 on a CPU). hint: --precision auto");
+                fmt::format("--precision {0}: this device has no instructions for products of {0}"
+                            "{1}. hint: --precision auto",
+                            precision,
+                            operands == DType::kBF16 ? " (avx512_bf16 or amx_bf16 on a CPU)" : ""));
 }
 
 PlanOptions PlanOptionsFor(const PassSelection& passes, const Machine& machine) {
@@ -52,7 +55,7 @@ Result<Program> PlanGraphs(const std::string& model, std::vector<NamedGraph> gra
 namespace {
 
 struct PrecisionChoice {
-  std::string precision;  // f32 or bf16
+  std::string precision;  // as given; of auto f32 or bf16
   DType operands = DType::kF32;
   PlanChoice plan;
 };
