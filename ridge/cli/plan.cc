@@ -20,7 +20,7 @@ constexpr const char* kSlices = "slices";
 struct PlanVerb {
   TrainFlags train;
   OutputFlags output;
-  std::optional<std::string> on, why;
+  std::optional<std::string> on, foreign, why;
   bool json = false;
 };
 
@@ -31,6 +31,10 @@ struct DevicePlan {
 };
 
 Result<std::vector<std::string>> Devices(const PlanVerb& verb) {
+  if (verb.foreign && !verb.on) {
+    return InvalidArgument(
+        "--foreign: the time of another program is known for devices of --on. hint: --on a100-sxm4-40g");
+  }
   if (!verb.on) return std::vector<std::string>{verb.train.options.device};
   std::vector<std::string> devices;
   for (const std::string_view device : SplitAt(*verb.on, ',')) devices.emplace_back(device);
@@ -39,7 +43,7 @@ Result<std::vector<std::string>> Devices(const PlanVerb& verb) {
 
 // `--on cpu` is this machine, every other device one that is not here.
 Result<OpenedMachine> OpenFor(const PlanVerb& verb, const TrainOptions& options) {
-  if (verb.on && options.device != "cpu") return OpenPlannedMachine(options.device, options.precision);
+  if (verb.on && options.device != "cpu") return OpenPlannedMachine(options.device, options.precision, verb.foreign.value_or("ridge"));
   return OpenMachine(ChoiceOf(verb.train, options), SayUnless(verb.output.quiet));
 }
 
@@ -153,6 +157,9 @@ VerbBody AddPlan(CLI::App& app) {
   AddTrainFlags(app, verb->train);
   AddText(app, "--on", verb->on, "DEVICE[,DEVICE]",
           "Devices to plan for: cpu (this machine), or those of `ridge devices`")
+      ->group("Machine");
+  AddText(app, "--foreign", verb->foreign, "torch|tf",
+          "Time of another program on the devices of --on, as published trainings had it")
       ->group("Machine");
   CLI::Option* why =
       AddText(app, "--why", verb->why, "OP",

@@ -109,6 +109,12 @@ void TakeReading(const JobData& data, const Machine& machine, PlannedJob& job) {
   job.pipeline_cap_bytes = data.pipeline_cap_bytes;
 }
 
+StepRange RangeOf(double step_s, const Machine& machine) {
+  const Software& software = machine.software;
+  return {step_s * software.low, step_s * software.high, software.id, software.scale,
+          software.evidence, machine.peak_flops_per_s};
+}
+
 Result<PlannedJob> PlanParts(const TrainOptions& options, const Graph& forward, const JobData* data,
                              bool with_eval, const Machine& machine) {
   PlannedJob job;
@@ -140,6 +146,7 @@ Result<PlannedJob> PlanParts(const TrainOptions& options, const Graph& forward, 
   job.candidates = std::move(choice.candidates);
   EstimateJob(data, ProfiledRuntimeBytes(machine.measured().facts(), job.program), job.program,
               job);
+  if (!machine.is_here()) job.range = RangeOf(job.step_s, machine);
   return job;
 }
 
@@ -192,6 +199,7 @@ PlanSummary SummarizeJob(const PlannedJob& job, const Program& program) {
   PlanSummary summary = SummarizePlan(program, job.memory, job.options.batch,
                                       job.options.accumulate, job.limit_bytes);
   if (job.epoch_s > 0) summary.epoch_s = job.epoch_s;
+  summary.range = job.range;
   summary.read_workers = job.read_workers;
   summary.pipeline_cap_bytes = job.pipeline_cap_bytes;
   summary.candidates = job.candidates;
