@@ -125,10 +125,12 @@ Result<OpenedMachine> OpenMachine(const MachineChoice& choice,
 }
 
 Result<OpenedMachine> OpenPlannedMachine(const std::string& device,
-                                         const std::string& precision,
+                                         const std::string& given_precision,
                                          const std::string& software) {
   RIDGE_ASSIGN_OR_RETURN(const Hardware hardware, FindHardware(device));
   DeviceUse use;
+  const std::string fastest = hardware.bf16_tflops ? "bf16" : "f32";
+  const std::string& precision = given_precision == "auto" ? fastest : given_precision;
   use.operands = precision == "bf16"  ? DType::kBF16
                  : precision == "f16" ? DType::kF16
                                       : DType::kF32;

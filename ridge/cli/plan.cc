@@ -31,26 +31,38 @@ struct DevicePlan {
 };
 
 Result<std::vector<std::string>> Devices(const PlanVerb& verb) {
-  if (verb.foreign && !verb.on) {
-    return InvalidArgument(
-        "--foreign: the time of another program is known for devices of --on. hint: --on a100-sxm4-40g");
-  }
   if (!verb.on) return std::vector<std::string>{verb.train.options.device};
   std::vector<std::string> devices;
   for (const std::string_view device : SplitAt(*verb.on, ',')) devices.emplace_back(device);
   return devices;
 }
 
-// `--on cpu` is this machine, every other device one that is not here.
+// `--on cpu` and no --on are this machine, every other device one that is not here.
 Result<OpenedMachine> OpenFor(const PlanVerb& verb, const TrainOptions& options) {
-  if (verb.on && options.device != "cpu") return OpenPlannedMachine(options.device, options.precision, verb.foreign.value_or("ridge"));
+  if (verb.on && options.device != "cpu") {
+    return OpenPlannedMachine(options.device, options.precision,
+                              verb.foreign.value_or(kOwnSoftware));
+  }
+  if (verb.foreign) {
+    return InvalidArgument(
+        "--foreign: published trainings are of devices that are not here, not of cpu. hint: --on "
+        "a100-sxm4-40g");
+  }
   return OpenMachine(ChoiceOf(verb.train, options), SayUnless(verb.output.quiet));
+}
+
+// Other programs neither recompute nor cut batches unless they are told to.
+void LeaveAsWritten(TrainOptions& options) {
+  const TrainOptions usual;
+  if (options.recompute == usual.recompute) options.recompute = "off";
+  if (options.slices == usual.slices) options.slices = "1";
 }
 
 Result<DevicePlan> PlanOn(const std::string& device, const PlanVerb& verb) {
   DevicePlan plan;
   TrainOptions options = verb.train.options;
   options.device = device;
+  if (verb.foreign) LeaveAsWritten(options);
   RIDGE_RETURN_IF_ERROR(CheckModel(options));
   RIDGE_ASSIGN_OR_RETURN(plan.opened, OpenFor(verb, options));
   RIDGE_ASSIGN_OR_RETURN(plan.run, PlanRun(options, plan.opened.machine));

@@ -37,8 +37,11 @@ constexpr double kLaunchSeconds = 5e-6;   // between kernels that are launched o
 
 // ---- eager programs
 
-// Of the bytes of a result, what a pointwise step reads and writes: one or two operands, one result.
+// Of the bytes of a result, what a pointwise step reads and writes: one or two operands, one
+// result.
 constexpr double kPointwiseTraffic = 2.5;
+// Autocast runs layer norms in f32: bytes an element of the casts on both sides.
+constexpr double kAutocastTraffic = 12;
 // Times the scores of attention are read or written where each step is a kernel: product, scale,
 // mask, softmax, dropout, product; backwards two products more and no mask.
 constexpr double kScorePasses = 10, kScoreGradPasses = 11;
@@ -56,8 +59,8 @@ struct ProductPower {
 // (github:waynehacking8/blackwell-tensorcore-kernels), for Ada too, which is made alike.  V100, T4
 // and A10: the clock that their power guarantees, 105, 24 and 65 TFLOP/s.
 constexpr ProductPower kProductPowers[] = {
-    {"Volta", true, 2.85},     {"Turing", false, 2.9},  {"Ampere", true, 1.48},
-    {"Ampere", false, 2.3},    {"Ada", false, 1.31},    {"Hopper", true, 0.88},
+    {"Volta", true, 2.85},     {"Turing", false, 2.9},     {"Ampere", true, 1.48},
+    {"Ampere", false, 2.3},    {"Ada", false, 1.31},       {"Hopper", true, 0.88},
     {"Blackwell", true, 0.57}, {"Blackwell", false, 1.31}, {"CDNA3", true, 1.12},
 };
 
@@ -100,17 +103,17 @@ double SustainedFlops(const Hardware& hardware) {
 // What the roofline takes as the peak of f32, of which products reach kLargestProducts.
 double F32Peak(const Hardware& hardware, F32Products products) {
   const double tf32 = std::min(PeakOrZero(hardware.tf32_tflops), SustainedFlops(hardware) / 2);
-  const double exact = std::max(
-      PeakOrZero(hardware.fp32_tflops) * kLargestF32Products / kLargestProducts,
-      PeakOrZero(hardware.fp32_matrix_tflops));
+  const double exact =
+      std::max(PeakOrZero(hardware.fp32_tflops) * kLargestF32Products / kLargestProducts,
+               PeakOrZero(hardware.fp32_matrix_tflops));
   return products == F32Products::kTf32 ? std::max(tf32, exact) : exact;
 }
 
 // A program sees each die as a device.
 double Dies(const Hardware& hardware) { return std::max(1.0, hardware.dies.value_or(1)); }
 
-// Without a rate of their own 16-bit floats are multiplied as f32.  A program that takes longer sees
-// slower rates.
+// Without a rate of their own 16-bit floats are multiplied as f32.  A program that takes longer
+// sees slower rates.
 DeviceProfile ProfileOf(const Hardware& hardware, const DeviceUse& use) {
   DeviceProfile profile;
   profile.id = hardware.id;
@@ -120,7 +123,8 @@ DeviceProfile ProfileOf(const Hardware& hardware, const DeviceUse& use) {
   const double sustained = SustainedFlops(hardware);
   const double bf16 = std::max(f32, std::min(sustained, PeakOrZero(hardware.bf16_tflops)));
   const double f16 = std::max(f32, std::min(sustained, PeakOrZero(hardware.fp16_tflops)));
-  profile.peak_flops_per_s = {{"f32", f32 / slower}, {"bf16", bf16 / slower}, {"f16", f16 / slower}};
+  profile.peak_flops_per_s = {
+      {"f32", f32 / slower}, {"bf16", bf16 / slower}, {"f16", f16 / slower}};
   if (hardware.fp64_tflops)
     profile.peak_flops_per_s["f64"] = PeakOrZero(hardware.fp64_tflops) / slower;
   const double bytes_per_s = *hardware.memory_gb_s * kGb * kBandwidth / slower;
@@ -134,7 +138,8 @@ DeviceProfile ProfileOf(const Hardware& hardware, const DeviceUse& use) {
   profile.pointwise_flops_per_s = PeakOrZero(hardware.fp32_tflops) / slower;
   profile.efficiency = {{"matmul", {{0, kLargestProducts}}},
                         {"conv", {{0, kLargestProducts * kConvolutions}}}};
-  profile.ramp_s = {{"matmul", kHalfSpeedSeconds}, {"conv", kHalfSpeedSeconds}};
+  const double ramp_s = kHalfSpeedSeconds * use.software.scale;
+  profile.ramp_s = {{"matmul", ramp_s}, {"conv", ramp_s}};
   profile.runtime_bytes = IsCpu(hardware) ? kHostRuntimeBytes : kContextBytes;
   profile.bytes_per_kernel = kModuleBytes;
   return profile;
@@ -217,15 +222,22 @@ void AllowAllInPlace(const OpCall& call, KernelChoice& choice) {
   }
 }
 
-// Of a node that joins several, those beside the one that its cost counts.
+int64_t Count(const std::string& text, std::string_view part) {
+  int64_t count = 0;
+  for (size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++count;
+  return count;
+}
+
+// Of a node that joins several, those beside the one that its cost counts.  Casts are no steps:
+// where they are joined, 16-bit kernels read and write what they need.
 int64_t PointwiseSteps(const OpDef& op, const OpCall& call) {
-  const auto count = [](const std::string& text, char c) {
-    return static_cast<int64_t>(std::count(text.begin(), text.end(), c));
-  };
-  if (op.name == "fused") return count(call.text("expr"), '(') - 1;
+  if (op.name == "fused") {
+    const std::string& expression = call.text("expr");
+    return std::max<int64_t>(0, Count(expression, "(") - Count(expression, "cast(") - 1);
+  }
   const auto epilogue = call.attrs.find("epilogue");
   if (epilogue == call.attrs.end() || call.text("epilogue").empty()) return 0;
-  return count(call.text("epilogue"), ',') + 1;
+  return Count(call.text("epilogue"), ",") + 1;
 }
 
 double ScorePasses(const OpDef& op) {
@@ -264,7 +276,9 @@ Result<PlannedHardware> PlanHardware(const Hardware& hardware, const DeviceUse& 
   if (!hardware.memory_gb) missing.emplace_back("memory_gb");
   if (!hardware.memory_gb_s) missing.emplace_back("memory_gb_s");
   if (!hardware.fp32_tflops) missing.emplace_back("fp32_tflops");
-  if (missing.empty()) return PlannedHardware{ProfileOf(hardware, use), UsableBytes(hardware), SheetPeak(hardware, use)};
+  if (missing.empty())
+    return PlannedHardware{ProfileOf(hardware, use), UsableBytes(hardware),
+                           SheetPeak(hardware, use)};
   return Status(ErrorCode::kUnsupported,
                 fmt::format("{}: {} {} not known, so nothing can be planned for it. hint: `ridge "
                             "devices show {} --toml` begins a file of your own",
@@ -275,6 +289,7 @@ Result<PlannedHardware> PlanHardware(const Hardware& hardware, const DeviceUse& 
 PlannedDevice::PlannedDevice(const Hardware& hardware, const DeviceUse& use)
     : hardware_(hardware),
       eager_(use.software.eager),
+      reduced_(use.operands != DType::kF32),
       model_(ProfileOf(hardware, use)),
       rules_(std::make_unique<PlannedRules>(model_, hardware)) {}
 
@@ -309,6 +324,8 @@ double PlannedDevice::EagerSeconds(const OpDef& op, const OpCall& call) const {
   if (steps > 0)
     bytes = static_cast<double>(steps) * kPointwiseTraffic *
             static_cast<double>(call.outputs[0].bytes());
+  if (reduced_ && op.name.starts_with("layer_norm"))
+    bytes = kAutocastTraffic * static_cast<double>(call.outputs[0].elements());
   if (const double passes = ScorePasses(op); passes > 0)
     bytes = passes * static_cast<double>(ScoresOf(call) * BytesPerElement(call.inputs[0].dtype));
   return bytes / facts.memory_bytes_per_s + static_cast<double>(steps) * facts.launch_s;

@@ -13,8 +13,8 @@
 
 namespace ridge {
 
-// How products of f32 run: exactly, or with the 10 bits of mantissa of tf32 (as f32 where the device
-// has no tf32).
+// How products of f32 run: exactly, or with the 10 bits of mantissa of tf32 (as f32 where the
+// device has no tf32).
 enum class F32Products { kExact, kTf32 };
 
 // How a device is used.
@@ -27,8 +27,8 @@ struct DeviceUse {
 // What a plan for the device needs to know beyond its kernels.
 struct PlannedHardware {
   DeviceProfile profile;
-  int64_t memory_bytes = 0;      // that one process may use, at least
-  double peak_flops_per_s = 0;   // of products, as the sheet has it
+  int64_t memory_bytes = 0;     // that one process may use, at least
+  double peak_flops_per_s = 0;  // of products, as the sheet has it
 };
 
 // Fails with kUnsupported when the device has no known memory, bandwidth or rate of f32; the
@@ -62,7 +62,7 @@ class PlannedDevice : public KernelQuery {
   double EagerSeconds(const OpDef& op, const OpCall& call) const;
 
   const Hardware hardware_;
-  const bool eager_;
+  const bool eager_, reduced_;
   const Roofline model_;
   const std::unique_ptr<RewriteRules> rules_;
 };

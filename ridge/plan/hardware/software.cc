@@ -64,10 +64,10 @@ Result<Software> FindSoftware(const std::string& id, const std::string& precisio
     if (software.precision == products) return software;
     precisions.push_back(software.precision);
   }
-  if (precisions.empty()) return InvalidArgument(
-        fmt::format("nothing is known of '{}'{} hint: known are {}", id,
-                    DidYouMean(id, Ids()).empty() ? "." : DidYouMean(id, Ids()),
-                    fmt::join(Ids(), ", ")));
+  if (precisions.empty())
+    return InvalidArgument(fmt::format("nothing is known of '{}'{} hint: known are {}", id,
+                                       DidYouMean(id, Ids()).empty() ? "." : DidYouMean(id, Ids()),
+                                       fmt::join(Ids(), ", ")));
   return InvalidArgument(
       fmt::format("no published trainings of {} in {} are known, only in {}. hint: --precision {}",
                   id, precision, fmt::join(precisions, ", "), precisions.front()));

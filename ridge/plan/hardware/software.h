@@ -24,11 +24,13 @@ struct Software {
   std::string evidence;  // "33 trainings on 7 devices, published"
 };
 
+inline constexpr const char* kOwnSoftware = "ridge";
+
 // All programs and precisions that are known.
 const std::vector<Software>& SoftwareCatalog();
 
-// The program `id` with products of `precision`.  Fails with kInvalidArgument for an unknown program
-// (the message lists what there is), and for a precision that nothing is known of.
+// The program `id` with products of `precision`.  Fails with kInvalidArgument for an unknown
+// program (the message lists what there is), and for a precision that nothing is known of.
 Result<Software> FindSoftware(const std::string& id, const std::string& precision);
 
 }  // namespace ridge

@@ -111,8 +111,8 @@ void TakeReading(const JobData& data, const Machine& machine, PlannedJob& job) {
 
 StepRange RangeOf(double step_s, const Machine& machine) {
   const Software& software = machine.software;
-  return {step_s * software.low, step_s * software.high, software.id, software.scale,
-          software.evidence, machine.peak_flops_per_s};
+  return {step_s * software.low, step_s * software.high, software.id,
+          software.scale,        software.evidence,      machine.peak_flops_per_s};
 }
 
 Result<PlannedJob> PlanParts(const TrainOptions& options, const Graph& forward, const JobData* data,

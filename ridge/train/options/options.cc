@@ -68,10 +68,9 @@ Status CheckValues(const TrainOptions& options) {
 // Devices that are not here may have more.
 Status CheckPrecision(const TrainOptions& o) {
   if (o.device != "cpu" || (o.precision != "f16" && o.precision != "tf32")) return Status();
-  return Status(
-      ErrorCode::kUnsupported,
-      fmt::format("--precision {}: the CPU trains in f32 or bf16. hint: --precision auto",
-                  o.precision));
+  return Status(ErrorCode::kUnsupported,
+                fmt::format("--precision {}: the CPU trains in f32 or bf16. hint: --precision auto",
+                            o.precision));
 }
 
 Status CheckSlices(const TrainOptions& o) {
