@@ -25,10 +25,9 @@ std::vector<Verb> BenchVerbs() {
            AddBenchDevice}};
 }
 
-}  // namespace
-
-const std::vector<Verb>& Verbs() {
-  static const std::vector<Verb> kVerbs = {
+// What is done with a model and data.
+std::vector<Verb> ModelVerbs() {
+  return {
       {"train", "Plans and runs a training, and compares plan and run",
        "ridge train cnn --data fashion-mnist --epochs 3 --batch 128\n"
        "ridge train mlp:hidden=256 --data npz:digits.npz --validation 0.1\n"
@@ -46,6 +45,7 @@ const std::vector<Verb>& Verbs() {
        "ridge plan cnn --batch 1024\n"
        "ridge plan resnet18 --batch 16 --fit 2GiB\n"
        "ridge plan cnn --why matmul\n"
+       "ridge plan resnet50 --batch 256 --precision bf16 --on h100-sxm,rtx4090\n"
        "ridge plan cnn --data fashion-mnist --json",
        AddPlan},
       {"eval", "Prints loss and accuracy of a run's network on any data",
@@ -73,60 +73,79 @@ const std::vector<Verb>& Verbs() {
       {"export", "Writes a model as a file for other programs, and verifies the file",
        "ridge export runs/cnn-1 --to onnx --out cnn.onnx\n"
        "ridge export runs/cnn-1 --to safetensors --out cnn.safetensors",
-       AddExport},
-      {"runs", "Lists the runs of a folder, newest first, and draws their curves",
-       "ridge runs\n"
-       "ridge runs --filter cnn\n"
-       "ridge runs runs/cnn-1 --plot",
-       AddRuns},
-      {"watch", "Follows the reports of a run that another process trains",
-       "ridge watch                the newest run\n"
-       "ridge watch runs/cnn-1 --json",
-       AddWatch},
-      {"opt", "Runs the passes on a text graph, and prints what they saved",
-       "ridge opt net.ridge > simpler.ridge\n"
-       "ridge opt net.ridge --pass cse        one pass only\n"
-       "cat net.ridge | ridge opt -",
-       AddOpt},
-      {"compare", "Finds the first step and tensor in which two runs differ",
-       "ridge compare runs/cnn-1 runs/cnn-2\n"
-       "ridge compare runs/cnn-1 runs/cnn-2 --plot",
-       AddCompare},
-      {"profile", "Shows where the time of a training step goes, and what would help most",
-       "ridge profile cnn --batch 64\n"
-       "ridge profile resnet50 --batch 16 --trace step.json --html step.html\n"
-       "ridge profile runs/cnn-1             with the run's own options and data",
-       AddProfile},
-      {"bench", "Measures this machine, or a model's step on it",
-       "ridge bench step cnn --batch 64\n"
-       "ridge bench suite --against bench/results/suite-NAME.json\n"
-       "ridge bench device",
-       nullptr, BenchVerbs()},
-      {"models", "Lists the built-in models: parameters, FLOPs, inputs, and arguments",
-       "ridge models\n"
-       "ridge models gpt:layers=12,hidden=768\n"
-       "ridge models --json",
-       AddModels},
-      {"devices",
-       "Lists devices that may not be here: memory, rates, power, links, sources",
-       "ridge devices\n"
-       "ridge devices show h100-sxm\n"
-       "ridge devices show h100-sxm --toml > my-gpu.toml",
-       AddDevices,
-       {{"show", "Shows all that is known of a device, and what is not",
-         "ridge devices show rtx4090\n"
-         "ridge devices show my-gpu.toml --json",
-         AddDevicesShow}}},
-      {"doctor", "Prints what was found on this machine: CPU, memory, libraries, data",
-       "ridge doctor\n"
-       "ridge doctor --json",
-       AddDoctor},
-      {"completion", "Prints the completion script of a shell",
-       "source <(ridge completion bash)\n"
-       "ridge completion zsh > ~/.zfunc/_ridge\n"
-       "ridge completion fish > ~/.config/fish/completions/ridge.fish",
-       AddCompletion},
-  };
+       AddExport}};
+}
+
+// About runs, graphs and steps.
+std::vector<Verb> RunVerbs() {
+  return {{"runs", "Lists the runs of a folder, newest first, and draws their curves",
+           "ridge runs\n"
+           "ridge runs --filter cnn\n"
+           "ridge runs runs/cnn-1 --plot\n"
+           "ridge runs runs/cnn-1 --html run.html",
+           AddRuns},
+          {"watch", "Follows the reports of a run that another process trains",
+           "ridge watch                the newest run\n"
+           "ridge watch runs/cnn-1 --json",
+           AddWatch},
+          {"opt", "Runs the passes on a text graph, and prints what they saved",
+           "ridge opt net.ridge > simpler.ridge\n"
+           "ridge opt net.ridge --pass cse        one pass only\n"
+           "cat net.ridge | ridge opt -",
+           AddOpt},
+          {"compare", "Finds the first step and tensor in which two runs differ",
+           "ridge compare runs/cnn-1 runs/cnn-2\n"
+           "ridge compare runs/cnn-1 runs/cnn-2 --plot",
+           AddCompare},
+          {"profile", "Shows where the time of a training step goes, and what would help most",
+           "ridge profile cnn --batch 64\n"
+           "ridge profile resnet50 --batch 16 --trace step.json --html step.html\n"
+           "ridge profile runs/cnn-1             with the run's own options and data",
+           AddProfile}};
+}
+
+// About what there is: models, machines, this program.
+std::vector<Verb> MachineVerbs() {
+  return {{"bench", "Measures this machine, or a model's step on it",
+           "ridge bench step cnn --batch 64\n"
+           "ridge bench suite --against bench/results/suite-NAME.json\n"
+           "ridge bench device",
+           nullptr, BenchVerbs()},
+          {"models", "Lists the built-in models: parameters, FLOPs, inputs, and arguments",
+           "ridge models\n"
+           "ridge models gpt:layers=12,hidden=768\n"
+           "ridge models --json",
+           AddModels},
+          {"devices",
+           "Lists devices that may not be here: memory, rates, power, links, sources",
+           "ridge devices\n"
+           "ridge devices show h100-sxm\n"
+           "ridge devices show h100-sxm --toml > my-gpu.toml",
+           AddDevices,
+           {{"show", "Shows all that is known of a device, and what is not",
+             "ridge devices show rtx4090\n"
+             "ridge devices show my-gpu.toml --json",
+             AddDevicesShow}}},
+          {"doctor", "Prints what was found on this machine: CPU, memory, libraries, data",
+           "ridge doctor\n"
+           "ridge doctor --json",
+           AddDoctor},
+          {"completion", "Prints the completion script of a shell",
+           "source <(ridge completion bash)\n"
+           "ridge completion zsh > ~/.zfunc/_ridge\n"
+           "ridge completion fish > ~/.config/fish/completions/ridge.fish",
+           AddCompletion}};
+}
+
+}  // namespace
+
+const std::vector<Verb>& Verbs() {
+  static const std::vector<Verb> kVerbs = [] {
+    std::vector<Verb> verbs = ModelVerbs();
+    for (const std::vector<Verb>& more : {RunVerbs(), MachineVerbs()})
+      verbs.insert(verbs.end(), more.begin(), more.end());
+    return verbs;
+  }();
   return kVerbs;
 }
 

@@ -9,9 +9,9 @@ namespace ridge {
 
 bool MatchesAny(const std::string& name, const std::vector<std::string>& patterns);
 
-// kInvalidArgument: the option's pattern matches none of `names`; tells the nearest ones, by their
-// edit distance from the pattern without its * and ?.
-Status NoNameMatches(const std::string& graph, const std::string& flag, const std::string& pattern,
-                     const std::vector<std::string>& names);
+// kInvalidArgument: the pattern of `option` ("--freeze ") matches none of `names`; tells the
+// nearest ones, by their edit distance from the pattern without its * and ?.
+Status NoNameMatches(const std::string& graph, const std::string& option,
+                     const std::string& pattern, const std::vector<std::string>& names);
 
 }  // namespace ridge

@@ -17,12 +17,13 @@ std::vector<std::string> ParameterNames(const Graph& graph) {
   return names;
 }
 
-Status CheckMatch(const Graph& graph, const char* flag, const std::vector<std::string>& patterns) {
+Status CheckMatch(const Graph& graph, const char* option,
+                  const std::vector<std::string>& patterns) {
   const std::vector<std::string> names = ParameterNames(graph);
   for (const std::string& pattern : patterns) {
     const auto matches = [&](const std::string& name) { return MatchesPattern(name, pattern); };
     if (std::any_of(names.begin(), names.end(), matches)) continue;
-    return NoNameMatches(graph.name, flag, pattern, names);
+    return NoNameMatches(graph.name, option, pattern, names);
   }
   return Status();
 }
@@ -30,8 +31,8 @@ Status CheckMatch(const Graph& graph, const char* flag, const std::vector<std::s
 }  // namespace
 
 Status ChooseTrainable(const TrainablePatterns& patterns, Graph& graph) {
-  RIDGE_RETURN_IF_ERROR(CheckMatch(graph, "freeze", patterns.freeze));
-  RIDGE_RETURN_IF_ERROR(CheckMatch(graph, "trainable", patterns.trainable));
+  RIDGE_RETURN_IF_ERROR(CheckMatch(graph, "--freeze ", patterns.freeze));
+  RIDGE_RETURN_IF_ERROR(CheckMatch(graph, "--trainable ", patterns.trainable));
   bool any = false;
   for (ValueId id : graph.ValuesOfKind(ValueKind::kParameter)) {
     ValueInfo& info = graph.mutable_value(id);

@@ -2,11 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <map>
 #include <memory>
 
 #include "ridge/graph/autodiff.h"
 #include "ridge/graph/passes/passes.h"
 #include "ridge/learn/accumulators.h"
+#include "ridge/learn/averages.h"
 #include "ridge/learn/classifier.h"
 #include "ridge/learn/clipping.h"
 #include "ridge/learn/mixed_labels.h"
@@ -20,7 +22,30 @@ UpdateInputs AddUpdateInputs(GraphBuilder& b, DType loss_dtype) {
   return {b.Input(kLrInput, {dtype, {}}), b.Input(kStepInput, {DType::kI64, {}})};
 }
 
-// Clips if clip_norm is set, then adds one update per parameter.
+// The inputs of each parameter's update; parameters of one factor share its node.
+class ParameterRates {
+ public:
+  ParameterRates(GraphBuilder& b, const UpdateInputs& inputs,
+                 const std::vector<RateFactor>& factors)
+      : b_(b), inputs_(inputs), factors_(factors) {}
+
+  UpdateInputs Of(Value param) {
+    if (!b_.ok() || factors_.empty()) return inputs_;
+    const double factor = RateFactorOf(factors_, b_.graph().value(param.id).name);
+    if (factor == 1) return inputs_;
+    const auto [found, first] = by_factor_.try_emplace(factor, inputs_);
+    if (first) found->second.lr = inputs_.lr * factor;
+    return found->second;
+  }
+
+ private:
+  GraphBuilder& b_;
+  const UpdateInputs& inputs_;
+  const std::vector<RateFactor>& factors_;
+  std::map<double, UpdateInputs> by_factor_;
+};
+
+// Clips if clip_norm is set, then adds one update per parameter, and the averages.
 Status AppendOptimizer(GraphBuilder& b, const std::vector<Value>& params, std::vector<Value> grads,
                        DType loss_dtype, const TrainingGraphOptions& options) {
   RIDGE_ASSIGN_OR_RETURN(const Optimizer* optimizer, FindOptimizer(options.optimizer));
@@ -29,8 +54,10 @@ Status AppendOptimizer(GraphBuilder& b, const std::vector<Value>& params, std::v
     b.Output("grad_norm", norm);
   }
   const UpdateInputs inputs = AddUpdateInputs(b, loss_dtype);
+  ParameterRates rates(b, inputs, options.rates);
   for (size_t i = 0; i < params.size(); ++i)
-    optimizer->append(b, params[i], grads[i], inputs, options.optimizer);
+    optimizer->append(b, params[i], grads[i], rates.Of(params[i]), options.optimizer);
+  if (options.average_decay > 0) AppendAverages(b, options.average_decay, inputs.step);
   return b.status();
 }
 

@@ -25,6 +25,7 @@
 
 #include "ridge/graph/named_graph.h"
 #include "ridge/learn/optimizers/optimizer.h"
+#include "ridge/learn/optimizers/rates.h"
 
 namespace ridge {
 
@@ -37,8 +38,10 @@ inline constexpr char kLabelWeightInput[] = "ridge.label_weight";
 
 struct TrainingGraphOptions {
   OptimizerOptions optimizer;
-  double clip_norm = 0;    // 0: no clipping
-  int64_t accumulate = 1;  // micro-batches an update
+  std::vector<RateFactor> rates = {};  // factors on the learning rate, by parameter
+  double average_decay = 0;            // of averages.h; 0: none
+  double clip_norm = 0;                // 0: no clipping
+  int64_t accumulate = 1;              // micro-batches an update
 
   // `forward` computes one of `slices` parts of the batch; the batch's loss is the mean of theirs,
   // or their sum.

@@ -10,6 +10,7 @@
 #include <cmath>
 
 #include "ridge/models/builtin.h"
+#include "ridge/models/encoders.h"
 #include "ridge/models/layers.h"
 #include "ridge/models/weights/names.h"
 
@@ -108,25 +109,60 @@ Value Pooled(GraphBuilder& b, Value x, Value mask, const std::string& pooling) {
   return Tanh(Dense(b, first, x.dims()[2], "bert.pooler.dense"));
 }
 
-Status CheckSizes(const ModelArguments& arguments) {
+Result<Graph> BuildBert(const ModelArguments& arguments, const ModelOptions& options) {
+  RIDGE_RETURN_IF_ERROR(CheckBertSizes(arguments));
+  GraphBuilder b("bert");
+  const Value pooled = BertFeatures(b, arguments, options);
+  ClassifierEnd(b, options, Dense(b, pooled, arguments["classes"], "classifier"));
+  return b.Build();
+}
+
+// Public sizes (Turc et al., 2019; Devlin et al.), with the vocabulary of the uncased files.
+std::vector<std::pair<std::string, int64_t>> Sizes(int64_t hidden, int64_t layers, int64_t heads) {
+  return {{"vocab", 30522}, {"hidden", hidden}, {"layers", layers}, {"heads", heads}};
+}
+
+}  // namespace
+
+std::vector<ModelParameter> BertParameters() {
+  return {{"vocab", "size of the vocabulary", 8000},
+          {"tokens", "tokens of a sample; 0: 128, or all positions if fewer", 0, 0, 65536},
+          {"hidden", "width", 256, 1, 65536},
+          {"layers", "layers", 4, 1, 1024},
+          {"heads", "attention heads", 4, 1, 1024},
+          {"classes", "classes", 2},
+          {"inner", "width of the MLP; 0: 4 x hidden", 0, 0},
+          {"positions", "positions that have an embedding", 512},
+          {"types", "token types that have an embedding", 2},
+          {"mask", "1: an input attention_mask, whose 0s hide tokens", 0, 0, 1},
+          {.name = "pooling",
+           .doc = "what the head reads: pooler, first (token), mean (of the tokens)",
+           .choices = {"pooler", "first", "mean"}},
+          {.name = "activation",
+           .doc = "of the MLP: gelu, gelu_tanh, relu, silu",
+           .choices = {"gelu", "gelu_tanh", "relu", "silu"}},
+          {.name = "epsilon",
+           .doc = "that layer norms add to the variance",
+           .real = RealRange{1e-12, 0, 1}}};
+}
+
+Status CheckBertSizes(const ModelArguments& arguments) {
   const int64_t width = arguments["hidden"], heads = arguments["heads"];
   if (width % heads != 0) {
     return Status(ErrorCode::kInvalidModel,
-                  fmt::format("bert: hidden is {} and heads is {}; hidden must be a multiple of "
+                  fmt::format("{}: hidden is {} and heads is {}; hidden must be a multiple of "
                               "heads",
-                              width, heads));
+                              arguments.model(), width, heads));
   }
   const int64_t tokens = TokensOf(arguments), positions = arguments["positions"];
   if (tokens <= positions) return Status();
   return Status(ErrorCode::kInvalidModel,
-                fmt::format("bert: tokens is {}; it must be at most positions, {}. hint: "
+                fmt::format("{}: tokens is {}; it must be at most positions, {}. hint: "
                             "tokens={}, or length={} behind the data",
-                            tokens, positions, positions, positions));
+                            arguments.model(), tokens, positions, positions, positions));
 }
 
-Result<Graph> BuildBert(const ModelArguments& arguments, const ModelOptions& options) {
-  RIDGE_RETURN_IF_ERROR(CheckSizes(arguments));
-  GraphBuilder b("bert");
+Value BertFeatures(GraphBuilder& b, const ModelArguments& arguments, const ModelOptions& options) {
   const int64_t width = arguments["hidden"], inner = arguments["inner"];
   Value x = Embeddings(b, arguments, options);
   Net net = {arguments["heads"],
@@ -142,41 +178,13 @@ Result<Graph> BuildBert(const ModelArguments& arguments, const ModelOptions& opt
   }
   for (int64_t layer = 0; layer < arguments["layers"]; ++layer)
     x = EncoderLayer(b, x, net, fmt::format("bert.encoder.layer.{}", layer));
-  const Value pooled = Pooled(b, x, mask, arguments.Choice("pooling"));
-  ClassifierEnd(b, options, Dense(b, pooled, arguments["classes"], "classifier"));
-  return b.Build();
+  return Pooled(b, x, mask, arguments.Choice("pooling"));
 }
-
-// Public sizes (Turc et al., 2019; Devlin et al.), with the vocabulary of the uncased files.
-std::vector<std::pair<std::string, int64_t>> Sizes(int64_t hidden, int64_t layers, int64_t heads) {
-  return {{"vocab", 30522}, {"hidden", hidden}, {"layers", layers}, {"heads", heads}};
-}
-
-}  // namespace
 
 BuiltinModel BertModel() {
   return {.name = "bert",
           .doc = "BERT for classification as in Hugging Face transformers, without dropout",
-          .parameters = {{"vocab", "size of the vocabulary", 8000},
-                         {"tokens", "tokens of a sample; 0: 128, or all positions if fewer", 0, 0,
-                          65536},
-                         {"hidden", "width", 256, 1, 65536},
-                         {"layers", "layers", 4, 1, 1024},
-                         {"heads", "attention heads", 4, 1, 1024},
-                         {"classes", "classes", 2},
-                         {"inner", "width of the MLP; 0: 4 x hidden", 0, 0},
-                         {"positions", "positions that have an embedding", 512},
-                         {"types", "token types that have an embedding", 2},
-                         {"mask", "1: an input attention_mask, whose 0s hide tokens", 0, 0, 1},
-                         {.name = "pooling",
-                          .doc = "what the head reads: pooler, first (token), mean (of the tokens)",
-                          .choices = {"pooler", "first", "mean"}},
-                         {.name = "activation",
-                          .doc = "of the MLP: gelu, gelu_tanh, relu, silu",
-                          .choices = {"gelu", "gelu_tanh", "relu", "silu"}},
-                         {.name = "epsilon",
-                          .doc = "that layer norms add to the variance",
-                          .real = RealRange{1e-12, 0, 1}}},
+          .parameters = BertParameters(),
           .variants = {{"bert_tiny", "BERT-Tiny", Sizes(128, 2, 2)},
                        {"bert_mini", "BERT-Mini", Sizes(256, 4, 4)},
                        {"bert_small", "BERT-Small", Sizes(512, 4, 8)},

@@ -18,5 +18,7 @@ BuiltinModel LstmModel();
 BuiltinModel ConvNextTinyModel();
 BuiltinModel LlamaModel();
 BuiltinModel WhisperModel();
+BuiltinModel SamModel();
+BuiltinModel ResNet50BertModel();
 
 }  // namespace ridge

@@ -36,7 +36,9 @@ const std::vector<BuiltinModel>& BuiltinModels() {
                                                     LstmModel(),
                                                     ConvNextTinyModel(),
                                                     LlamaModel(),
-                                                    WhisperModel()};
+                                                    WhisperModel(),
+                                                    SamModel(),
+                                                    ResNet50BertModel()};
   return kModels;
 }
 

@@ -28,9 +28,10 @@ TensorType TypeOf(const Graph& graph, const std::string& name) {
 }
 
 // torchvision's and timm's model pages (num_params); GPT-2, BERT and Llama: their papers' files,
-// with the classifier of two classes for BERT; Whisper: the trainable ones of its files; gpt_nano
-// and its like: minGPT's blocks and the embeddings; bert, gpt, unet and lstm: counted with PyTorch
-// on bench/peers and on the word_language_model example.
+// with the classifier of two classes for BERT; Segment Anything: its image encoders, with a
+// classifier of 1000; resnet50_bert: ResNet-50 without its head, BERT base, a classifier; Whisper:
+// the trainable ones of its files; gpt_nano and its like: minGPT's blocks and the embeddings; bert,
+// gpt, unet and lstm: counted with PyTorch on bench/peers and on the word_language_model example.
 TEST(ModelTest, ParameterCountsAreThePublishedOnes) {
   const std::map<std::string, int64_t> published = {
       {"mlp", 669'706},
@@ -78,6 +79,10 @@ TEST(ModelTest, ParameterCountsAreThePublishedOnes) {
       {"whisper_small", 240'582'912},
       {"whisper_medium", 762'321'920},
       {"whisper_large", 1'541'570'560},
+      {"sam_vit_b", 89'670'912 + 257 * 1000},
+      {"sam_vit_l", 308'278'272 + 257 * 1000},
+      {"sam_vit_h", 637'026'048 + 257 * 1000},
+      {"resnet50_bert", 23'508'032 + 109'482'240 + 2 * (2048 + 768 + 1)},
   };
   std::map<std::string, int64_t> counted;
   for (const std::string& name : BuiltinModelNames()) counted[name] = ParameterCount(Build(name));
@@ -166,9 +171,9 @@ TEST(ModelTest, HeadsOfWhisperFit) {
 TEST(ModelTest, AnUnknownModelIsNamedWithTheList) {
   const std::string rest =
       " (built in: mlp, cnn, resnet18, resnet50, unet, gpt, bert, vit_ti, efficientnet_v2_s, "
-      "mobilenet_v3_small, lstm, convnext_tiny, llama, whisper_tiny, and other sizes of them). "
-      "hint: `ridge "
-      "models` lists all; a graph in text form ends in .ridge";
+      "mobilenet_v3_small, lstm, convnext_tiny, llama, whisper_tiny, sam_vit_b, resnet50_bert, "
+      "and other sizes of them). hint: `ridge models` lists all; a graph in text form ends in "
+      ".ridge";
   EXPECT_EQ(ErrorOf("resnet81"), "no model 'resnet81'; did you mean 'resnet18'?" + rest);
   EXPECT_EQ(ErrorOf("gpt2_medum"), "no model 'gpt2_medum'; did you mean 'gpt2_medium'?" + rest);
   EXPECT_EQ(ErrorOf(""), "no model ''" + rest);
@@ -194,6 +199,11 @@ TEST(ModelTest, HeadsOfLlamaFit) {
   EXPECT_EQ(
       ErrorOf("llama:heads=128"),
       "llama: a head has 3 numbers, hidden / heads; they must be even, as they turn in pairs");
+}
+
+TEST(ModelTest, PatchesAndHeadsOfSamFit) {
+  EXPECT_EQ(ErrorOf("sam_vit_b:image=40"), "sam_vit_b: image is 40; it must be a multiple of 16");
+  EXPECT_EQ(ErrorOf("sam_vit_h:heads=7"), "sam_vit_h: hidden is 1280; it must be a multiple of 7");
 }
 
 TEST(ModelTest, WrongArgumentsSayWhatIsTaken) {

@@ -9,6 +9,7 @@
 #include <array>
 
 #include "ridge/models/builtin.h"
+#include "ridge/models/encoders.h"
 #include "ridge/models/layers.h"
 #include "ridge/models/variant_rows.h"
 #include "ridge/models/weights/names.h"
@@ -69,22 +70,11 @@ constexpr ResNet kNets[] = {
 };
 
 Result<Graph> BuildResNet(const ModelArguments& arguments, const ModelOptions& options) {
-  const ResNet& net = RowOf(kNets, arguments.model());
-  GraphBuilder b(net.name);
-  const int64_t height = arguments["image"];
-  const int64_t width = arguments["width"] > 0 ? arguments["width"] : height;
-  Value x = ImageInput(b, options, {arguments["channels"], height, width});
-  x = ConvNorm(b, x, 64, {.kernel = 7, .stride = 2, .padding = 3}, "conv1", "bn1");
-  x = MaxPool(Relu(x), /*kernel=*/3, /*stride=*/2, /*padding=*/1, "maxpool");
-  for (int64_t stage = 0; stage < 4; ++stage) {
-    for (int64_t block = 0; block < net.blocks[static_cast<size_t>(stage)]; ++block) {
-      const int64_t stride = stage > 0 && block == 0 ? 2 : 1;
-      x = net.block(b, x, int64_t{64} << stage, stride,
-                    fmt::format("layer{}.{}", stage + 1, block));
-    }
-  }
-  x = Op("reduce_mean", {x}, {{"axes", {2, 3}}}, "avgpool");
-  ClassifierEnd(b, options, b.Linear(x, arguments["classes"], "fc"));
+  GraphBuilder b(arguments.model());
+  const int64_t size = arguments["image"];
+  const Value image = ImageInput(b, options, {arguments["channels"], size, size});
+  const Value features = ResNetFeatures(b, image, arguments.model());
+  ClassifierEnd(b, options, b.Linear(features, arguments["classes"], "fc"));
   return b.Build();
 }
 
@@ -96,6 +86,20 @@ std::vector<ModelParameter> Parameters() {
 }
 
 }  // namespace
+
+Value ResNetFeatures(GraphBuilder& b, Value image, const std::string& name) {
+  const ResNet& net = RowOf(kNets, name);
+  Value x = ConvNorm(b, image, 64, {.kernel = 7, .stride = 2, .padding = 3}, "conv1", "bn1");
+  x = MaxPool(Relu(x), /*kernel=*/3, /*stride=*/2, /*padding=*/1, "maxpool");
+  for (int64_t stage = 0; stage < 4; ++stage) {
+    for (int64_t block = 0; block < net.blocks[static_cast<size_t>(stage)]; ++block) {
+      const int64_t stride = stage > 0 && block == 0 ? 2 : 1;
+      x = net.block(b, x, int64_t{64} << stage, stride,
+                    fmt::format("layer{}.{}", stage + 1, block));
+    }
+  }
+  return Op("reduce_mean", {x}, {{"axes", {2, 3}}}, "avgpool");
+}
 
 BuiltinModel ResNet18Model() {
   return {.name = "resnet18",

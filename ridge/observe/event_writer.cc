@@ -1,12 +1,15 @@
 // File name, first record and tag metadata are those of TensorBoard's own writer
 // (tensorboard/summary/writer/event_file_writer.py).  Scalars are `simple_value`, which TensorBoard
 // says it goes on to read, with the metadata of the scalars plugin at a tag's first value.
+// Histograms are tensors of (left, right, count); hyperparameters lie in the metadata of an empty
+// tensor.
 #include "ridge/observe/event_writer.h"
 
 #include <fmt/format.h>
 #include <unistd.h>
 
 #include <array>
+#include <bit>
 #include <utility>
 
 #include "ridge/core/crc32c.h"
@@ -37,6 +40,36 @@ std::string LittleEndian(uint64_t value, int bytes) {
   std::string text;
   for (int i = 0; i < bytes; ++i) text.push_back(static_cast<char>(value >> (8 * i)));
   return text;
+}
+
+tensorboard::TensorData BucketTensor(std::span<const HistogramBucket> buckets) {
+  tensorboard::TensorData tensor;
+  tensor.set_dtype(tensorboard::TensorData::DOUBLE);
+  tensor.mutable_tensor_shape()->add_dim()->set_size(static_cast<int64_t>(buckets.size()));
+  tensor.mutable_tensor_shape()->add_dim()->set_size(3);
+  std::string& content = *tensor.mutable_tensor_content();
+  for (const HistogramBucket& bucket : buckets) {
+    for (const double number : {bucket.left, bucket.right, bucket.count})
+      content += LittleEndian(std::bit_cast<uint64_t>(number), 8);
+  }
+  return tensor;
+}
+
+tensorboard::HparamsValue ValueOf(const Hyperparameter& hyperparameter) {
+  tensorboard::HparamsValue value;
+  if (const auto* number = std::get_if<double>(&hyperparameter.value)) {
+    value.set_number_value(*number);
+  } else if (const auto* truth = std::get_if<bool>(&hyperparameter.value)) {
+    value.set_bool_value(*truth);
+  } else {
+    value.set_string_value(std::get<std::string>(hyperparameter.value));
+  }
+  return value;
+}
+
+void SetTensorPlugin(const char* plugin, tensorboard::SummaryMetadata& metadata) {
+  metadata.mutable_plugin_data()->set_plugin_name(plugin);
+  metadata.set_data_class(tensorboard::SummaryMetadata::TENSOR);
 }
 
 }  // namespace
@@ -98,6 +131,52 @@ Status EventWriter::AddScalars(int64_t step, std::span<const ScalarValue> values
   for (const ScalarValue& scalar : values) known_tags_.emplace(scalar.tag);
   if (event.wall_time() - last_sync_s_ < options_.sync_every_s) return Status();
   return Flush();
+}
+
+Status EventWriter::AddHistogram(std::string_view tag, int64_t step,
+                                 std::span<const HistogramBucket> buckets) {
+  if (buckets.empty()) return Status();
+  tensorboard::Event event;
+  event.set_wall_time(options_.wall_seconds());
+  event.set_step(step);
+  tensorboard::Summary::Value* value = event.mutable_summary()->add_value();
+  value->set_tag(tag.data(), tag.size());
+  *value->mutable_tensor() = BucketTensor(buckets);
+  if (!known_tags_.contains(tag)) SetTensorPlugin("histograms", *value->mutable_metadata());
+  RIDGE_RETURN_IF_ERROR(Write(event.SerializeAsString()));
+  known_tags_.emplace(tag);
+  return Status();
+}
+
+Status EventWriter::AddSessionStart(std::span<const Hyperparameter> hyperparameters) {
+  tensorboard::HparamsPluginData data;
+  tensorboard::SessionStartInfo* start = data.mutable_session_start_info();
+  start->set_start_time_secs(options_.wall_seconds());
+  for (const Hyperparameter& hyperparameter : hyperparameters)
+    (*start->mutable_hparams())[hyperparameter.name] = ValueOf(hyperparameter);
+  return WriteSession("_hparams_/session_start_info", data.SerializeAsString());
+}
+
+Status EventWriter::AddSessionEnd(bool succeeded) {
+  tensorboard::HparamsPluginData data;
+  tensorboard::SessionEndInfo* end = data.mutable_session_end_info();
+  end->set_status(succeeded ? tensorboard::SessionEndInfo::SUCCESS
+                            : tensorboard::SessionEndInfo::FAILURE);
+  end->set_end_time_secs(options_.wall_seconds());
+  return WriteSession("_hparams_/session_end_info", data.SerializeAsString());
+}
+
+// At step 0, as TensorBoard's own writer has it.
+Status EventWriter::WriteSession(std::string_view tag, std::string_view content) {
+  tensorboard::Event event;
+  event.set_wall_time(options_.wall_seconds());
+  tensorboard::Summary::Value* value = event.mutable_summary()->add_value();
+  value->set_tag(tag.data(), tag.size());
+  value->mutable_tensor()->set_dtype(tensorboard::TensorData::FLOAT);
+  value->mutable_tensor()->mutable_tensor_shape()->add_dim();  // of size 0
+  SetTensorPlugin("hparams", *value->mutable_metadata());
+  value->mutable_metadata()->mutable_plugin_data()->set_content(content.data(), content.size());
+  return Write(event.SerializeAsString());
 }
 
 Status EventWriter::Write(std::string_view record) { return file_.Append(FrameRecord(record)); }

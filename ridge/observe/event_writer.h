@@ -1,4 +1,4 @@
-// EventWriter: scalars for TensorBoard, in a file of its own.
+// EventWriter: scalars, histograms and hyperparameters for TensorBoard, in a file of its own.
 //
 // One Event per call, framed as a TFRecord (length, masked CRC-32C, data, masked CRC-32C), written
 // at once: a killed process loses nothing, and TensorBoard sees a value as soon as it is there.
@@ -12,10 +12,12 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <variant>
 
 #include "ridge/core/output_file.h"
 #include "ridge/core/process.h"
 #include "ridge/core/status.h"
+#include "ridge/observe/histogram.h"
 
 namespace ridge {
 
@@ -31,6 +33,11 @@ struct ScalarValue {
   double value = 0;      // stored as float; NaN and infinities stay what they are
 };
 
+struct Hyperparameter {
+  std::string name;
+  std::variant<double, bool, std::string> value;
+};
+
 class EventWriter {
  public:
   // Makes FOLDER/events.out.tfevents.<seconds>.<host>.<process>.<counter>, never over a file that
@@ -43,6 +50,13 @@ class EventWriter {
   Status AddScalars(int64_t step, std::span<const ScalarValue> values);
   Status AddScalar(std::string_view tag, int64_t step, double value);
 
+  // Without buckets nothing is written.
+  Status AddHistogram(std::string_view tag, int64_t step, std::span<const HistogramBucket> buckets);
+
+  // The row of this run on the page that compares runs, and its end.
+  Status AddSessionStart(std::span<const Hyperparameter> hyperparameters);
+  Status AddSessionEnd(bool succeeded);
+
   Status Flush();  // to the disk
   Status Close();  // nothing can be added after it
   const std::string& path() const { return file_.path(); }
@@ -51,6 +65,7 @@ class EventWriter {
   EventWriter(OutputFile file, EventWriterOptions options);
   Status Begin();
   Status Write(std::string_view record);
+  Status WriteSession(std::string_view tag, std::string_view content);
 
   OutputFile file_;
   EventWriterOptions options_;

@@ -133,6 +133,51 @@ TEST(EventWriter, ResumedRunMakesReadersForgetLaterSteps) {
   EXPECT_EQ(events[1].session_log().status(), tensorboard::SessionLog::START);
 }
 
+TEST(EventWriter, HistogramIsATensorOfLeftRightAndCount) {
+  const auto writer = MustCreate(NewFolder("histogram"));
+  const std::vector<HistogramBucket> buckets = {{-1, 0, 3}, {0, 2, 4}};
+  ASSERT_TRUE(writer->AddHistogram("weights/w", 7, buckets).ok());
+  ASSERT_TRUE(writer->AddHistogram("weights/w", 8, buckets).ok());
+  ASSERT_TRUE(writer->AddHistogram("weights/w", 9, {}).ok());
+  const std::vector<tensorboard::Event> events = ReadEvents(writer->path());
+  ASSERT_EQ(events.size(), 3U);
+  const auto& value = events[1].summary().value(0);
+  EXPECT_EQ(value.metadata().plugin_data().plugin_name(), "histograms");
+  EXPECT_EQ(value.tensor().dtype(), tensorboard::TensorData::DOUBLE);
+  ASSERT_EQ(value.tensor().tensor_shape().dim_size(), 2);
+  EXPECT_EQ(value.tensor().tensor_shape().dim(0).size(), 2);
+  EXPECT_EQ(value.tensor().tensor_shape().dim(1).size(), 3);
+  std::vector<double> numbers(6);
+  ASSERT_EQ(value.tensor().tensor_content().size(), 48U);
+  std::memcpy(numbers.data(), value.tensor().tensor_content().data(), 48);
+  EXPECT_EQ(numbers, (std::vector<double>{-1, 0, 3, 0, 2, 4}));
+  EXPECT_FALSE(events[2].summary().value(0).has_metadata());
+}
+
+TEST(EventWriter, HyperparametersAndEndLieInMetadata) {
+  double clock = 3;
+  const auto writer = MustCreate(NewFolder("hparams"), AtSecond(&clock));
+  const std::vector<Hyperparameter> given = {
+      {"lr", 0.5}, {"model", std::string("m\xff")}, {"trace", true}};
+  ASSERT_TRUE(writer->AddSessionStart(given).ok());
+  clock = 4;
+  ASSERT_TRUE(writer->AddSessionEnd(/*succeeded=*/false).ok());
+  const std::vector<tensorboard::Event> events = ReadEvents(writer->path());
+  ASSERT_EQ(events.size(), 3U);
+  tensorboard::HparamsPluginData start, end;
+  const auto& first = events[1].summary().value(0);
+  EXPECT_EQ(first.tag(), "_hparams_/session_start_info");
+  ASSERT_TRUE(start.ParseFromString(first.metadata().plugin_data().content()));
+  const auto& hparams = start.session_start_info().hparams();
+  EXPECT_EQ(hparams.at("lr").number_value(), 0.5);
+  EXPECT_EQ(hparams.at("model").string_value(), "m\xff");
+  EXPECT_TRUE(hparams.at("trace").bool_value());
+  EXPECT_EQ(start.session_start_info().start_time_secs(), 3);
+  ASSERT_TRUE(end.ParseFromString(events[2].summary().value(0).metadata().plugin_data().content()));
+  EXPECT_EQ(end.session_end_info().status(), tensorboard::SessionEndInfo::FAILURE);
+  EXPECT_EQ(end.session_end_info().end_time_secs(), 4);
+}
+
 TEST(EventWriter, FullDiskLeavesWholeRecords) {
   const auto writer = MustCreate(NewFolder("full"));
   const auto size = std::filesystem::file_size(writer->path());

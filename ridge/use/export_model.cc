@@ -20,6 +20,7 @@
 #include "ridge/onnx/training/training_info.h"
 #include "ridge/onnx/training/training_info_write.h"
 #include "ridge/train/load/model_source.h"
+#include "ridge/train/load/trained_values.h"
 #include "ridge/train/loop/run_once.h"
 #include "ridge/train/options/options.h"
 #include "ridge/train/store/run.h"
@@ -130,7 +131,7 @@ Result<Graph> LoadInferenceForm(const ExportRequest& request, int64_t batch) {
 // Trained values where there is a run, else those that training would start with.
 Result<std::map<std::string, Tensor>> ValuesOf(const ExportRequest& request, const Graph& graph) {
   std::map<std::string, Tensor> values;
-  RIDGE_ASSIGN_OR_RETURN(const auto trained, TrainedTensors(request.model, request.checkpoint));
+  RIDGE_ASSIGN_OR_RETURN(const auto trained, TrainedValues(request.model, request.checkpoint));
   for (const ValueInfo& info : graph.values()) {
     if (info.kind != ValueKind::kParameter && info.kind != ValueKind::kState) continue;
     const auto found = trained.find(info.name);
@@ -236,7 +237,7 @@ Result<OnnxDocument> OnnxExport::FromFile() {
     const std::vector<OnnxDim>& dims = model.inputs()[0].dims;
     if (!dims.empty() && dims[0].extent > 0) batch_ = dims[0].extent;
   }
-  RIDGE_ASSIGN_OR_RETURN(values_, TrainedTensors(request_.model, request_.checkpoint));
+  RIDGE_ASSIGN_OR_RETURN(values_, TrainedValues(request_.model, request_.checkpoint));
   if (!values_.empty()) {
     RIDGE_ASSIGN_OR_RETURN(const Graph graph, ImportFile(batch_));
     for (ValueId id : graph.ValuesOfKind(ValueKind::kParameter)) {
@@ -412,7 +413,7 @@ Result<std::map<std::string, Tensor>> NamedValues(const ExportRequest& request) 
   }
   RIDGE_ASSIGN_OR_RETURN(const OnnxModel model, OnnxModel::Open(file));
   std::map<std::string, Tensor> values;
-  RIDGE_ASSIGN_OR_RETURN(const auto trained, TrainedTensors(request.model, request.checkpoint));
+  RIDGE_ASSIGN_OR_RETURN(const auto trained, TrainedValues(request.model, request.checkpoint));
   for (const auto& [name, tensor] : model.initializers()) {
     const auto found = trained.find(name);
     if (!IsFloat(tensor.type().dtype)) continue;

@@ -5,6 +5,7 @@
 #include "ridge/learn/decode_form.h"
 #include "ridge/learn/training_graph.h"
 #include "ridge/train/load/model_source.h"
+#include "ridge/train/load/trained_values.h"
 #include "ridge/train/loop/run_once.h"
 #include "ridge/train/store/run.h"
 
@@ -64,7 +65,7 @@ Result<std::unique_ptr<Generator>> Generator::Create(const GeneratorRequest& req
   RIDGE_ASSIGN_OR_RETURN(const LanguageModel model, Load(request));
   std::unique_ptr<Generator> generator(new Generator);
   RIDGE_ASSIGN_OR_RETURN(auto given,
-                         TrainedTensors(request.model, request.checkpoint, &generator->warnings_));
+                         TrainedValues(request.model, request.checkpoint, &generator->warnings_));
   const TensorType& token = model.decode.type(model.decode.FindValue(model.tokens));
   given[model.tokens] = Tensor(token);
   given[kPositionInput] = Tensor(TensorType{DType::kI64, {1}});

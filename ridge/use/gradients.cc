@@ -8,6 +8,7 @@
 #include "ridge/graph/autodiff.h"
 #include "ridge/learn/training_graph.h"
 #include "ridge/train/load/model_source.h"
+#include "ridge/train/load/trained_values.h"
 #include "ridge/train/loop/run_once.h"
 #include "ridge/train/store/run.h"
 
@@ -116,7 +117,7 @@ Result<GradientResult> Gradients(const GradientRequest& request, const Machine& 
   GradientResult result;
   RIDGE_ASSIGN_OR_RETURN(auto given, MatchInputs(request, graph, notes.known));
   RIDGE_ASSIGN_OR_RETURN(auto trained,
-                         TrainedTensors(request.model, request.checkpoint, &result.warnings));
+                         TrainedValues(request.model, request.checkpoint, &result.warnings));
   given.merge(trained);
   RIDGE_ASSIGN_OR_RETURN(const GraphOutput loss, FindLoss(graph, request.loss));
   result.loss = loss.name;

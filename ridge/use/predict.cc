@@ -7,6 +7,7 @@
 
 #include "ridge/learn/training_graph.h"
 #include "ridge/train/load/model_source.h"
+#include "ridge/train/load/trained_values.h"
 #include "ridge/train/loop/run_once.h"
 #include "ridge/train/store/run.h"
 
@@ -104,7 +105,7 @@ Result<Prediction> Predict(const PredictRequest& request, const Machine& machine
   RIDGE_ASSIGN_OR_RETURN(const NamedGraph graph, BuildInferenceGraph(forward, missing));
   Prediction prediction;
   RIDGE_ASSIGN_OR_RETURN(auto trained,
-                         TrainedTensors(request.model, request.checkpoint, &prediction.warnings));
+                         TrainedValues(request.model, request.checkpoint, &prediction.warnings));
   given.merge(trained);
   RIDGE_ASSIGN_OR_RETURN(prediction.outputs, RunGraph(graph.graph, given, request.seed, machine));
   return prediction;

@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "ridge/data/batch_loader.h"
+#include "ridge/learn/averages.h"
 #include "ridge/learn/training_graph.h"
 #include "ridge/train/job/job.h"
 #include "ridge/train/job/scalar_inputs.h"
@@ -129,6 +130,7 @@ Result<Graph> Predictor::LoadSmallest(int64_t samples) {
 Status Predictor::Prepare(int64_t samples) {
   RIDGE_ASSIGN_OR_RETURN(const Graph graph, LoadSmallest(samples));
   RIDGE_ASSIGN_OR_RETURN(Graph answer, AnswerGraph(graph, signature_.output));
+  if (run_ && options_.ema > 0) answer = ReadAverages(std::move(answer));
   std::vector<NamedGraph> graphs = {NamedGraph{"infer", std::move(answer)}};
   RIDGE_ASSIGN_OR_RETURN(const DType operands, ProductOperands(options_.precision, *machine_));
   RIDGE_ASSIGN_OR_RETURN(Program program, PlanGraphs(graph.name, std::move(graphs), options_.passes,

@@ -140,15 +140,16 @@ TEST_F(PredictorTest, AnExportedFileAnswersAsTheRunDoes) {
 
 TEST_F(PredictorTest, AnInputOfNoKnownKindIsRefusedWithTheKindsThereAre) {
   Signature signature;
-  std::ofstream(folder_.File("a.wav")) << "RIFF";
+  std::ofstream(folder_.File("a.xyz")) << "RIFF";
   const auto message = [&](const std::string& input) {
     return OpenInputs({input}, signature, {}).status().message();
   };
-  EXPECT_EQ(message(folder_.File("a.wav")),
-            "predict: '" + folder_.File("a.wav") +
+  EXPECT_EQ(message(folder_.File("a.xyz")),
+            "predict: '" + folder_.File("a.xyz") +
                 "' is of no known kind; known are files of texts, for a model of text, texts in "
                 "quotes, for a model of text, pictures (.jpg, .jpeg, .png, .webp, or a folder "
-                "of them), tables (.csv, .tsv), arrays (.npz, .npy)");
+                "of them), sounds (.wav, .flac, or a folder of them), tables (.csv, .tsv), arrays "
+                "(.npz, .npy)");
   EXPECT_EQ(message("gone.csv"), "predict: there is no file or folder gone.csv");
 }
 

@@ -209,6 +209,8 @@ class EveryBuiltInModelTest(ExportedTest):
         "convnext_tiny": "image=32",
         "llama": "vocab=50,context=8,hidden=16,layers=2,heads=2,kv_heads=1,inner=24",
         "whisper_tiny": "vocab=50,mels=4,frames=10,context=8,hidden=16,layers=2,heads=2",
+        "sam_vit_b": "image=48,hidden=16,layers=2,heads=2,global=2,window=2,classes=5",
+        "resnet50_bert": "image=32,vocab=50,tokens=8,hidden=16,layers=2,heads=2",
     }
 
     def check(self, name, run, tolerance=1e-4):

@@ -1,7 +1,7 @@
-"""Model files of PyTorch's two exporters: gradients and ten SGD losses against PyTorch in f64.
+"""Model files of PyTorch's two exporters and of Keras's: gradients and ten SGD losses in f64.
 
-The reference backend in f64 must agree to 1e-6 of a tensor's largest element, the CPU backend in
-f32 to 2e-3.  The files of tests/golden/onnx hold no weights: they are written here from the counter
+What PyTorch and Keras computed is stored.  The reference backend in f64 must agree to 1e-6 of a
+tensor's largest element, the CPU backend in f32 to 2e-3.  The files of tests/golden/onnx hold no weights: they are written here from the counter
 formula of tests/golden/make_golden.py, as the data are.  tests/golden/README.md tells the rest.
 """
 import json
@@ -79,7 +79,7 @@ def state_value(name, golden):
 def input_value(name, entry, dtype):
     u = uniform(name, entry["dims"])
     if "below" in entry:
-        return np.floor(u * entry["below"]).astype(np.int64)
+        return np.floor(u * entry["below"]).astype(entry.get("type", "int64"))
     return (2 * u - 1).astype(kind_of(dtype))
 
 
@@ -131,7 +131,8 @@ class OnnxGoldenTest(RidgeTest):
         zero = ZERO[dtype] * largest
         compared = 0
         with np.load(self.path("out.npz")) as found:
-            self.expect("outputs", difference(found["y"], golden["output"]), BOUNDS[dtype], "y")
+            output = found[golden.get("result", "y")]
+            self.expect("outputs", difference(output, golden["output"]), BOUNDS[dtype], "y")
             for initializer, name, transposed in initializers(golden, exporter):
                 entry = golden["gradients"].get(name)
                 if entry is None:
@@ -147,7 +148,8 @@ class OnnxGoldenTest(RidgeTest):
         self.assertEqual(compared, len(golden["gradients"]))
 
     def check_losses(self, file, golden, dtype, backend):
-        self.ok("train", file, "--data", "npz:data.npz", "--loss", "cross_entropy:y", "--batch",
+        loss = "cross_entropy:" + golden.get("result", "y")
+        self.ok("train", file, "--data", "npz:data.npz", "--loss", loss, "--batch",
                 str(golden["inputs"]["label"]["dims"][0]), "--epochs", str(len(golden["losses"])),
                 "--optimizer", "sgd", "--lr", str(golden["lr"]), "--backend", backend,
                 "--threads", "1", "--checkpoint-every", "1000", "--out", "run", "-q", timeout=900)
@@ -169,11 +171,17 @@ class OnnxGoldenTest(RidgeTest):
               flush=True)
 
 
+EXPORTERS = {
+    **dict.fromkeys(("resnet50", "unet", "gpt", "bert", "vit_ti", "efficientnet_v2_s", "lstm",
+                     "two_inputs"), ("new", "old")),
+    **dict.fromkeys(("keras_cnn", "keras_text"), ("tf",)),
+}
+
+
 def add_tests():
     """One test for each file."""
-    for model in ("resnet50", "unet", "gpt", "bert", "vit_ti", "efficientnet_v2_s", "lstm",
-                  "two_inputs"):
-        for exporter in ("new", "old"):
+    for model, exporters in EXPORTERS.items():
+        for exporter in exporters:
             for dtype in ("f64", "f32"):
                 def test(self, case=(model, exporter, dtype)):
                     self.check(*case)

@@ -75,9 +75,69 @@ def check_new_style(run):
         assert tag in content, f"{run}: the scalars page would not show {tag}"
 
 
+def load_floats(path):
+    """The f32 tensors of a safetensors file."""
+    import numpy
+    with open(path, "rb") as file:
+        header = json.loads(file.read(int.from_bytes(file.read(8), "little")))
+        data = file.read()
+    return {name: numpy.frombuffer(data[slice(*entry["data_offsets"])], "<f4")
+            for name, entry in header.items() if entry.get("dtype") == "F32"}
+
+
+def last_histogram(accumulator, tag):
+    """(left, right, count) of the buckets at the last step, and that step."""
+    from tensorboard.util import tensor_util
+    event = accumulator.Tensors(tag)[-1]
+    return tensor_util.make_ndarray(event.tensor_proto), event.step
+
+
+def check_histograms(run, accumulator):
+    """Each parameter has its weights and the mean of its gradients; counts and range are those of
+    the newest checkpoint."""
+    import numpy
+    content = accumulator.PluginTagToContent("histograms")
+    folder = os.path.join(run, "checkpoints")
+    newest = max((f for f in os.listdir(folder) if f.startswith("step-")),
+                 key=lambda f: int(f[len("step-"):]))
+    weights = load_floats(os.path.join(folder, newest, "parameters.safetensors"))
+    assert weights, f"{run}: no parameters"
+    for name, weight in weights.items():
+        assert f"momentum/{name}" in content, f"{run}: no histogram of the momentum of {name}"
+        buckets, step = last_histogram(accumulator, f"weights/{name}")
+        assert step == int(newest[len("step-"):]), f"{run}: the histogram of {name} is of step {step}"
+        low, high = buckets[0][0], buckets[-1][1]
+        if weight.size <= 65536:
+            assert buckets[:, 2].sum() == weight.size, f"{run}: {name} misses elements: {buckets}"
+            expected = numpy.histogram(weight.astype("f8"), bins=30)[0]
+            assert numpy.abs(buckets[:, 2] - expected).sum() <= 2, f"{run}: {name}: {buckets}"
+        assert low <= weight.min() or weight.size > 65536, f"{run}: {name} starts at {low}"
+        assert high >= weight.max() or weight.size > 65536, f"{run}: {name} ends at {high}"
+    return len(weights)
+
+
+def check_hyperparameters(run, accumulator):
+    from tensorboard.plugins.hparams import metadata
+    content = accumulator.PluginTagToContent("hparams")
+    start = metadata.parse_session_start_info_plugin_data(content[metadata.SESSION_START_INFO_TAG])
+    with open(os.path.join(run, "options.json"), encoding="utf-8") as file:
+        options = json.load(file)
+    assert start.hparams["model"].string_value == options["model"], start
+    assert start.hparams["lr"].number_value == options["lr"], start
+    assert start.hparams["batch"].number_value == options["batch"], start
+    if os.path.exists(os.path.join(run, "summary.json")):
+        end = metadata.parse_session_end_info_plugin_data(content[metadata.SESSION_END_INFO_TAG])
+        assert end.status == 1, f"{run}: the session has not ended well: {end}"  # STATUS_SUCCESS
+
+
 def check(run):
+    from tensorboard.backend.event_processing import plugin_event_accumulator
     tags = check_scalars(run)
     check_new_style(run)
+    accumulator = plugin_event_accumulator.EventAccumulator(run, size_guidance={"tensors": 0})
+    accumulator.Reload()
+    check_hyperparameters(run, accumulator)
+    print(f"ok: histograms of {check_histograms(run, accumulator)} parameters")
     print(f"ok: TensorBoard reads {', '.join(tags)} of {run}")
 
 

@@ -51,6 +51,36 @@ def whisper(frames, context, **sizes):
     return WhisperForConditionalGeneration(config)
 
 
+class PictureAndText(torch.nn.Module):
+    """ResNet-50 without its head and BERT, a classifier over the features of both."""
+
+    def __init__(self, **sizes):
+        from transformers import BertConfig, BertModel
+        super().__init__()
+        self.picture = torchvision_model("resnet50")
+        self.picture.fc = torch.nn.Identity()
+        self.bert = BertModel(BertConfig(**sizes))
+        self.classifier = torch.nn.Linear(2048 + sizes["hidden_size"], 2)
+
+    def forward(self, image, tokens):
+        text = self.bert(tokens).pooler_output
+        return self.classifier(torch.cat([self.picture(image), text], 1))
+
+    def state_dict(self, *arguments, **options):
+        """torchvision's names have no prefix."""
+        state = super().state_dict(*arguments, **options)
+        return {name.removeprefix("picture."): value for name, value in state.items()}
+
+
+def sam(image):
+    """The public checkpoints have 1e-6 in all norms, timm's default is torch's."""
+    import functools
+    import timm
+    norm = functools.partial(torch.nn.LayerNorm, eps=1e-6)
+    return timm.create_model("samvit_base_patch16", img_size=image, num_classes=1000,
+                             norm_layer=norm)
+
+
 def vision(*names, image=64):
     return {f"{name}:image={image}": (lambda name=name: torchvision_model(name), ("image", image))
             for name in names}
@@ -73,16 +103,23 @@ MODELS = {
         num_attention_heads=6, num_key_value_heads=2, max_position_embeddings=256),
         ("tokens", 16, 5000)),
     "whisper_tiny:frames=64,context=16": (lambda: whisper(64, 16), ("speech", (80, 64), 16, 51865)),
+    "sam_vit_b:image=320": (lambda: sam(320), ("image", 320)),
+    "resnet50_bert:image=64,tokens=16,hidden=256,layers=4,heads=4": (
+        lambda: PictureAndText(hidden_size=256, num_hidden_layers=4, num_attention_heads=4,
+                               intermediate_size=1024), ("image and tokens", 64, 16, 30522)),
 }
 
 
 def inputs_of(kind, sizes):
     """Arrays by the names of our inputs, and those that the public model takes, in order."""
     random = np.random.default_rng(0)
-    if kind == "image":
+    if kind in ("image", "image and tokens"):
         image = random.normal(size=(2, 3, sizes[0], sizes[0])).astype("float32")
-        return {"image": image}, [image]
+        if kind == "image":
+            return {"image": image}, [image]
     tokens = random.integers(0, sizes[-1], size=(2, sizes[-2]))
+    if kind == "image and tokens":
+        return {"image": image, "tokens": tokens}, [image, tokens]
     if kind == "tokens":
         return {"tokens": tokens}, [tokens]
     features = random.normal(size=(2, *sizes[0])).astype("float32")

@@ -35,6 +35,7 @@ import torch.nn.functional as F
 from onnx import numpy_helper
 
 from make_golden import describe, distance, uniform, weight
+from onnx_fixture import move_out, strip
 
 FOLDER = pathlib.Path(__file__).parent / "onnx"
 STEPS = 10
@@ -250,31 +251,6 @@ def export(setting, dtype, exporter, path):
     return net
 
 
-def strip(proto):
-    """Takes out what no program reads."""
-    proto.ClearField("doc_string")
-    del proto.metadata_props[:]
-    signature = [p for p in proto.graph.metadata_props if p.key.endswith("graph_signature")]
-    graphs = [proto.graph]
-    while graphs:
-        graph = graphs.pop()
-        graph.ClearField("doc_string")
-        del graph.metadata_props[:], graph.value_info[:]
-        for item in [*graph.node, *graph.input, *graph.output, *graph.initializer]:
-            item.ClearField("doc_string")
-            del item.metadata_props[:]
-        for node in graph.node:
-            node.ClearField("name")
-            graphs += [a.g for a in node.attribute if a.type == onnx.AttributeProto.GRAPH]
-    for function in proto.functions:
-        function.ClearField("doc_string")
-        del function.metadata_props[:], function.value_info[:]
-        for node in function.node:
-            node.ClearField("doc_string")
-            del node.metadata_props[:]
-    proto.graph.metadata_props.extend(signature)  # it says what is trained
-
-
 def find_state(array, name, state):
     """-> (name in PyTorch, transposed), or None: an initializer that is no parameter."""
     named = state.get(name)
@@ -300,14 +276,7 @@ def make_external(proto, net, dtype):
             continue
         same = found == (tensor.name, False)
         moved.append(tensor.name if same else [tensor.name, *found])
-        tensor.ClearField("raw_data")
-        tensor.ClearField("float_data")
-        tensor.ClearField("double_data")
-        tensor.data_location = onnx.TensorProto.EXTERNAL
-        for key, value in (("location", f"{dtype}.weights"), ("offset", str(offset)),
-                           ("length", str(array.nbytes))):
-            tensor.external_data.add(key=key, value=value)
-        offset += array.nbytes
+        offset = move_out(tensor, dtype, offset)
     names = {entry if isinstance(entry, str) else entry[1] for entry in moved}
     missing = set(dict(net.named_parameters())) - names
     if missing:

@@ -11,5 +11,6 @@ WeightNames BertWeightNames();         // Hugging Face
 WeightNames GptWeightNames();          // Hugging Face's GPT-2
 WeightNames LlamaWeightNames();        // Hugging Face's Llama
 WeightNames WhisperWeightNames();      // Hugging Face's Whisper
+WeightNames SamWeightNames();          // Segment Anything's image encoder; timm; Hugging Face
 
 }  // namespace ridge

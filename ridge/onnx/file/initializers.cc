@@ -69,6 +69,12 @@ bool MadeByTool(const std::string& name) {
   return false;
 }
 
+// A number that stands in TensorFlow's code, "norm/add/y:0"; variables are "norm/ReadVariableOp:0".
+bool IsTensorFlowOperand(const std::string& name, const Tensor& tensor) {
+  return tensor.type().rank() == 0 && name.ends_with(":0") &&
+         name.find("ReadVariableOp") == std::string::npos;
+}
+
 // What is added to scores before softmax: 0 where something may be looked at, else a large negative
 // number (PyTorch's lowest float, -inf, -1e4; Swin's -100).
 bool IsMask(const Tensor& tensor) {
@@ -138,6 +144,7 @@ bool InitializerRoles::TrainedByDefault(const std::string& name, const Tensor& t
   if (parameters_.contains(name)) return true;
   if (fixed_.contains(name)) return false;
   if (weights_.contains(name)) return true;
+  if (!has_signature_ && IsTensorFlowOperand(name, tensor)) return false;
   if (!has_signature_) return !MadeByTool(name) || (tensor.elements() != 1 && !IsMask(tensor));
   const std::string module = ModuleOf(name);
   return !module.empty() && modules_.contains(module);

@@ -9,7 +9,8 @@
 //      "conv1.weight");
 //   4. without a signature all are trained, but single numbers and masks (each element 0 or -100
 //      and below) whose names were made by a tool ("/Constant_3_output_0", "const_fold_opt__23",
-//      "onnx::Mul_7", "val_14") and that no operator reads as a weight.
+//      "onnx::Mul_7", "val_14"; a scalar "norm/add/y:0" of TensorFlow) and that no operator reads
+//      as a weight.
 // Some exporters (Paddle's, traced functions) keep weights in Constant nodes.  In a file without
 // float initializers of more than one element they are trained like initializers: all but single
 // numbers that no operator reads as a weight.

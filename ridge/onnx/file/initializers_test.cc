@@ -103,5 +103,20 @@ TEST(InitializerRoles, AMaskThatAToolNamedIsNotTrained) {
   }
 }
 
+// tf2onnx names what stands in TensorFlow's code by the operator that reads it.
+TEST(InitializerRoles, AScalarOfTensorFlowIsTrainedWhenItIsAVariable) {
+  for (const char* name : {"norm/add/y:0", "norm/Cast/x:0", "scale/ReadVariableOp:0", "scale"}) {
+    onnx::ModelProto model = ConstantWeights();
+    onnx::GraphProto& graph = *model.mutable_graph();
+    StoreTensor(Tensor::FromFloats({2}, std::vector<float>{1, 2}), "bias",
+                *graph.add_initializer());
+    StoreTensor(Tensor::Scalar(DType::kF32, 0.001), name, *graph.add_initializer());
+    graph.mutable_node(2)->set_input(1, name);
+    graph.mutable_node(3)->set_input(1, "bias");
+    const bool variable = std::string_view(name).starts_with("scale");
+    EXPECT_EQ(Trained(model), variable ? std::string(name) + " bias" : "bias") << name;
+  }
+}
+
 }  // namespace
 }  // namespace ridge

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "ridge/graph/batch_axis.h"
+#include "ridge/learn/averages.h"
 #include "ridge/train/job/job.h"
 
 namespace ridge {
@@ -31,6 +32,8 @@ class TrainingJobGraphs : public JobGraphs {
     RIDGE_ASSIGN_OR_RETURN(const Graph* simple, Simplified(slices));
     TrainingGraphOptions options;
     options.optimizer = q_.options.optimizer;
+    RIDGE_ASSIGN_OR_RETURN(options.rates, ParseRateFactors(q_.options.lr_for));
+    options.average_decay = q_.options.ema;
     options.clip_norm = q_.options.clip_norm;
     options.accumulate = q_.options.accumulate;
     options.slices = slices;
@@ -45,6 +48,7 @@ class TrainingJobGraphs : public JobGraphs {
     if (!q_.with_eval) return graphs;
     RIDGE_ASSIGN_OR_RETURN(const Graph* whole, Simplified(1));
     RIDGE_ASSIGN_OR_RETURN(NamedGraph eval, BuildEvalGraph(*whole, slices));
+    if (q_.options.ema > 0) eval.graph = ReadAverages(std::move(eval.graph));
     graphs.push_back(std::move(eval));
     return graphs;
   }

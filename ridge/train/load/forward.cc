@@ -6,8 +6,10 @@
 #include "ridge/core/units.h"
 #include "ridge/graph/gradient_reach.h"
 #include "ridge/learn/inference_form.h"
+#include "ridge/learn/lora.h"
 #include "ridge/learn/loss.h"
 #include "ridge/learn/master_params.h"
+#include "ridge/learn/optimizers/rates.h"
 #include "ridge/train/load/class_weights.h"
 #include "ridge/train/store/preprocessing_file.h"
 
@@ -88,6 +90,9 @@ std::string FirstOptionOwnStepForbids(const TrainOptions& options, const Forward
   if (options.label_smoothing != none.label_smoothing) return "label-smoothing";
   if (!options.class_weights.empty()) return "class-weights";
   if (options.focal != none.focal) return "focal";
+  if (!options.lora.empty()) return "lora";
+  if (!options.lr_for.empty()) return "lr-for";
+  if (options.ema != none.ema) return "ema";
   if (!FixedRate(forward)) return "";
   if (options.lr != none.lr && options.lr != forward.notes.own_rate) return "lr";
   if (options.schedule != none.schedule) return "schedule";
@@ -102,6 +107,23 @@ Status CheckOwnStep(const TrainOptions& options, const Forward& forward) {
       fmt::format("{}: brings its own training step, which --{} cannot change. hint: "
                   "leave it out, or give --loss: then the step is ridge's",
                   options.model, name));
+}
+
+// The model with what the options freeze of it, and with adapters.
+Result<Graph> Adapted(const TrainOptions& options, Graph graph, ModelNotes& notes) {
+  if (options.batch_norm == "frozen") {
+    RIDGE_ASSIGN_OR_RETURN(graph, WithFrozenBatchNorm(graph));
+  }
+  if (options.lora.empty()) return graph;
+  RIDGE_ASSIGN_OR_RETURN(const LoraOptions lora, ParseLora(options.lora));
+  const size_t before = graph.ValuesOfKind(ValueKind::kParameter).size();
+  RIDGE_ASSIGN_OR_RETURN(graph, WithLora(graph, lora, options.trainable));
+  const size_t adapters = (graph.ValuesOfKind(ValueKind::kParameter).size() - before) / 2;
+  notes.notes.push_back(
+      fmt::format("adapters of rank {} beside {}: of {} parameters only theirs are trained{}",
+                  lora.rank, FormatCountOf(static_cast<int64_t>(adapters), "weight"), graph.name,
+                  options.trainable.empty() ? "" : ", and those of --trainable"));
+  return graph;
 }
 
 // Opens the data, unless they adapt to the model, and tells the request what they determine.
@@ -139,8 +161,8 @@ Result<Forward> LoadForward(const TrainOptions& options, const std::string& mode
   RIDGE_RETURN_IF_ERROR(TakeData(options, run, request, forward));
   RIDGE_ASSIGN_OR_RETURN(Graph loaded, LoadModel(request, &forward.notes));
   if (IsGraphFile(options.model)) forward.source = loaded;
-  if (request.batch_norm_frozen && !forward.notes.file_has_optimizer) {
-    RIDGE_ASSIGN_OR_RETURN(loaded, WithFrozenBatchNorm(loaded));
+  if (!forward.notes.file_has_optimizer) {
+    RIDGE_ASSIGN_OR_RETURN(loaded, Adapted(options, std::move(loaded), forward.notes));
   }
   RIDGE_ASSIGN_OR_RETURN(forward.graph, WithLoss(std::move(loaded), options.loss, request.fields));
   RIDGE_ASSIGN_OR_RETURN(forward.loss_shape, LossShapeOf(options));
@@ -148,6 +170,8 @@ Result<Forward> LoadForward(const TrainOptions& options, const std::string& mode
     RIDGE_ASSIGN_OR_RETURN(forward.graph,
                            WithLossShape(std::move(forward.graph), forward.loss_shape));
     RIDGE_RETURN_IF_ERROR(KeepMasterParams(forward));
+    RIDGE_ASSIGN_OR_RETURN(const auto rates, ParseRateFactors(options.lr_for));
+    RIDGE_RETURN_IF_ERROR(CheckRateFactors(rates, forward.graph));
   }
   RIDGE_ASSIGN_OR_RETURN(forward.facts, InspectForward(forward.graph));
   if (!forward.notes.file_has_optimizer)

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "ridge/learn/averages.h"
 #include "ridge/train/job/job.h"
 #include "ridge/train/load/forward.h"
 #include "ridge/train/store/run.h"
@@ -27,6 +28,7 @@ Result<EvalOutcome> EvaluateRun(const EvalRequest& request, const Machine& machi
   RIDGE_ASSIGN_OR_RETURN(EvalData data, OpenEvalData(options, forward, facts, loaded_forward.data,
                                                      loaded_forward.preprocessing));
   RIDGE_ASSIGN_OR_RETURN(NamedGraph graph, BuildEvalGraph(forward));
+  if (run && options.ema > 0) graph.graph = ReadAverages(std::move(graph.graph));
   std::vector<NamedGraph> graphs = {std::move(graph)};
   RIDGE_ASSIGN_OR_RETURN(const DType operands, ProductOperands(options.precision, machine));
   RIDGE_ASSIGN_OR_RETURN(Program program, PlanGraphs(options.model, std::move(graphs),

@@ -22,6 +22,7 @@
 #include "ridge/train/loop/training_loop.h"
 #include "ridge/train/store/bad_records_file.h"
 #include "ridge/train/store/data_digest.h"
+#include "ridge/train/store/hyperparameters.h"
 #include "ridge/train/store/parameters_hash.h"
 #include "ridge/train/store/preprocessing_file.h"
 #include "ridge/train/store/run.h"
@@ -118,11 +119,14 @@ Result<TrainOutcome> TrainRun::Train() {
   RunLog log(*folder_, resumed, options_.trace,
              [this](const std::string& text) { observer_.OnWarning(text); });
   log.KeepBadRecords(data_.bad_records);
+  log.AddHyperparameters(HyperparametersOf(options_));
   const CheckpointWriter checkpoints(folder_->checkpoints(), options_.keep);
   checkpoints.RemoveTemporaries();
   TrainingLoop loop({&job_, &data_, executor_.get(), &checkpoints, &log, &observer_, start,
                      request_.preempt_after_step, request_.kill_after_step});
   Result<LoopResult> result = loop.Run();
+  if (!result.ok() || !(result->preempted || result->killed))
+    log.AddEnd(result.ok() && result->last_checkpoint.ok());
   log.Close();
   if (!result.ok()) return result.status();
   return Conclude(*result);

@@ -43,6 +43,7 @@ TrainingLoop::TrainingLoop(const LoopRequest& request)
       request_(request),
       runner_(*request.executor, *request.job),
       tensors_(CollectTensors(*request.executor)),
+      histograms_(tensors_),
       state_(request.start) {
   runner_.SetHooks(Hooks());
 }
@@ -139,6 +140,7 @@ Status TrainingLoop::AfterUpdate() {
   ReportStep();
   const bool evaluate = EvaluationDue();
   if (state_.window.steps >= kReportEverySteps || epoch_ended_ || Done()) Report();
+  if (Done() || (epoch_ended_ && histograms_.Due(MonotonicSeconds()))) WriteHistograms();
   // The loader stops and drops its prefetched batches when an evaluation needs the slots, or when
   // an epoch ends before the data (the last batches fill no group).
   const int64_t used = data_.steps_per_epoch * job_.options.accumulate;
@@ -208,6 +210,13 @@ void TrainingLoop::Report() {
   result_.loss = last_report_.loss;
   request_.log->AddReport(last_report_);
   state_.window = {};
+}
+
+// The loader may go on: its slots hold no variables.
+void TrainingLoop::WriteHistograms() {
+  const double begin = MonotonicSeconds();
+  histograms_.Write(state_.step, *request_.log);
+  saving_s_ += MonotonicSeconds() - begin;
 }
 
 Status TrainingLoop::Evaluate() {

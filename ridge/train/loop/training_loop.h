@@ -18,6 +18,7 @@
 #include "ridge/train/loop/step_times.h"
 #include "ridge/train/store/checkpoint.h"
 #include "ridge/train/store/run_log.h"
+#include "ridge/train/store/value_histograms.h"
 
 namespace ridge {
 
@@ -76,6 +77,7 @@ class TrainingLoop {
   MetricsReport WindowReport() const;
   StageSeconds WindowStages() const;
   void Report();
+  void WriteHistograms();
   Status Evaluate();
   void LogEvaluation(const EvalResult& evaluation) const;
   void CountEvaluation(const EvalResult& evaluation);
@@ -93,6 +95,7 @@ class TrainingLoop {
   const LoopRequest request_;
   StepRunner runner_;
   const CheckpointTensors tensors_;
+  ValueHistograms histograms_;
   CheckpointState state_;
   std::unique_ptr<Evaluator> evaluator_;
   StepTimes times_;
@@ -103,7 +106,7 @@ class TrainingLoop {
   double lr_ = 0;             // of the current update
   bool epoch_ended_ = false;  // with the last update
   double epoch_started_s_ = 0, epochs_s_ = 0;
-  double saving_s_ = 0;  // of checkpoints, within the epoch
+  double saving_s_ = 0;  // of checkpoints and histograms, within the epoch
   int64_t epochs_timed_ = 0;
   bool epoch_is_whole_ = false;
   int64_t saved_step_ = -1, evaluated_step_ = -1;

@@ -8,6 +8,8 @@
 
 #include "ridge/core/files.h"
 #include "ridge/core/safetensors.h"
+#include "ridge/train/load/trained_values.h"
+#include "ridge/train/loop/evaluate_run.h"
 #include "ridge/train/loop/test_support.h"
 #include "ridge/train/store/run.h"
 
@@ -244,6 +246,217 @@ TEST_F(ShapedLoss, WhatIsNoWeightIsRefused) {
     request.options.class_weights = weights;
     EXPECT_THAT(Failure(request), testing::StartsWith(message));
   }
+}
+
+class Adapters : public Tuning {
+ protected:
+  TrainRequest Lora(const std::string& out, const std::string& model = "") {
+    TrainRequest request = Request(out, model);
+    request.options.lora = "rank=2,alpha=8";
+    return request;
+  }
+};
+
+TEST_F(Adapters, OnlyTheyAreTrainedAndTheRunResumes) {
+  TrainRequest request = Lora("run");
+  ExpectResumes(request);
+  const Tensors left = Left("whole");
+  EXPECT_TRUE(left.contains("0.lora_A.weight.m"));
+  EXPECT_FALSE(left.contains("0.weight.m"));
+  EXPECT_FALSE(left.contains("0.bias.m"));
+  request = Request("one");
+  request.options.steps = 1;
+  request.options.lr = 1e-30;
+  Run(request);
+  for (const char* name : {"0.weight", "0.bias", "2.weight"})
+    EXPECT_FALSE(Moved(Left("one"), left, name)) << name;
+}
+
+TEST_F(Adapters, TheSeedDrawsThem) {
+  TrainRequest request = Lora("a");
+  request.options.steps = 1;
+  request.options.lr = 1e-30;
+  Run(request);
+  request.options.out = folder_.File("b");
+  request.options.seed = 1;
+  Run(request);
+  EXPECT_TRUE(Moved(Left("a"), Left("b"), "0.lora_A.weight"));
+}
+
+TEST_F(Adapters, OfATextGraphResume) {
+  ASSERT_TRUE(WriteFileAtomically(folder_.File("net.ridge"), kTextNet).ok());
+  TrainRequest request = Lora("run", folder_.File("net.ridge"));
+  request.options.loss = "cross_entropy:logits";
+  request.options.lora = "rank=1,target=body.*";
+  request.options.trainable = {"head.*"};
+  request.options.label_smoothing = 0.1;
+  ExpectResumes(request);
+  const Tensors left = Left("whole");
+  EXPECT_TRUE(left.contains("body.w.lora_A.weight.m"));
+  EXPECT_TRUE(left.contains("head.w.m"));
+  EXPECT_FALSE(left.contains("body.w.m"));
+}
+
+TEST_F(Adapters, AreMergedInTheValuesForUse) {
+  Run(Lora("run"));
+  const Tensors left = Left("run");
+  const Result<Tensors> values = TrainedValues(folder_.File("run"), kNewestCheckpoint);
+  ASSERT_TRUE(values.ok()) << values.status().message();
+  EXPECT_FALSE(values->contains("0.lora_A.weight"));
+  const Tensor &a = left.at("0.lora_A.weight"), &b = left.at("0.lora_B.weight");
+  double most = 0;
+  for (int64_t i = 0; i < 8 * 12; ++i) {
+    double sum = 0;
+    for (int64_t r = 0; r < 2; ++r) sum += b.at(i / 12 * 2 + r) * a.at(r * 12 + i % 12);
+    EXPECT_NEAR(values->at("0.weight").at(i), left.at("0.weight").at(i) + 4 * sum, 1e-6);
+    most = std::max(most, std::abs(sum));
+  }
+  EXPECT_GT(most, 1e-3);
+}
+
+// Slices, recomputation and accumulation change rounding alone.
+TEST_F(Adapters, SlicesRecomputationAndAccumulationGiveTheSameTraining) {
+  TrainRequest request = Lora("plain");
+  request.options.ema = 0.5;
+  request.options.lr_for = "*.lora_B.*=4";
+  request.options.slices = "1";
+  request.options.recompute = "off";
+  Run(request);
+  const Tensors plain = Left("plain");
+  const auto compare = [&](const std::string& out, double bound) {
+    request.options.out = folder_.File(out);
+    Run(request);
+    const Tensors left = Left(out);
+    for (const char* name : {"0.lora_B.weight", "2.lora_A.weight", "0.lora_B.weight.ema"}) {
+      for (int64_t i = 0; i < plain.at(name).elements(); ++i)
+        EXPECT_NEAR(left.at(name).at(i), plain.at(name).at(i), bound) << out << " " << name;
+    }
+  };
+  request.options.slices = "4";
+  compare("slices", 1e-4);
+  request.options.slices = "1";
+  request.options.recompute = "all";
+  compare("recompute", 0);
+  request.options.passes = "-inplace";
+  compare("out-of-place", 0);
+}
+
+TEST_F(Tuning, RatesByPatternScaleTheUpdatesOfTheirParameters) {
+  TrainRequest request = Request("plain");
+  request.options.optimizer.name = "sgd";
+  request.options.steps = 1;
+  request.options.lr = 1e-30;
+  Run(request);
+  request.options.out = folder_.File("usual");
+  request.options.lr = 0.5;
+  Run(request);
+  request.options.out = folder_.File("scaled");
+  request.options.lr_for = "0.weight=0.25,0.*=2";
+  Run(request);
+  const Tensors start = Left("plain"), usual = Left("usual"), scaled = Left("scaled");
+  for (const auto& [name, factor] :
+       std::map<std::string, double>{{"0.weight", 0.25}, {"0.bias", 2}, {"2.weight", 1}}) {
+    double most = 0;
+    for (int64_t i = 0; i < start.at(name).elements(); ++i) {
+      const double before = start.at(name).at(i), step = usual.at(name).at(i) - before;
+      most = std::max(most, std::abs(step));
+      EXPECT_NEAR(scaled.at(name).at(i) - before, factor * step, 1e-6) << name;
+    }
+    EXPECT_GT(most, 1e-4) << name;
+  }
+}
+
+TEST_F(Tuning, RatesOfWhatIsNotTrainedAreRefused) {
+  TrainRequest request = Request("run");
+  request.options.freeze = {"0.*"};
+  request.options.lr_for = "0.*=2";
+  EXPECT_EQ(Failure(request),
+            "mlp: --lr-for '0.*' matches no parameter; the nearest are 2.weight, 2.bias. hint: "
+            "--lr-for '2.*'");
+  request.options.lr_for = "2.*";
+  EXPECT_EQ(Failure(request),
+            "--lr-for is '2.*': '2.*' is not PATTERN=X with X above 0. hint: --lr-for "
+            "'body.*=0.1,head.*=10'");
+}
+
+TEST_F(Tuning, AveragesFollowTheParametersAndResume) {
+  TrainRequest request = Request("run");
+  request.options.ema = 0.75;
+  request.options.freeze = {"2.bias"};
+  std::vector<Tensors> steps;
+  for (int64_t step = 1; step <= 3; ++step) {
+    request.options.steps = step;
+    request.options.out = folder_.File("steps" + std::to_string(step));
+    Run(request);
+    steps.push_back(Left("steps" + std::to_string(step)));
+  }
+  EXPECT_FALSE(steps[0].contains("2.bias.ema"));
+  for (int64_t i = 0; i < 96; ++i) {
+    double average = steps[0].at("0.weight").at(i);
+    EXPECT_EQ(steps[0].at("0.weight.ema").at(i), average);
+    for (size_t step = 1; step < 3; ++step)
+      average += 0.25 * (steps[step].at("0.weight").at(i) - average);
+    EXPECT_NEAR(steps[2].at("0.weight.ema").at(i), average, 1e-6);
+  }
+  request.options.steps = 6;
+  request.options.accumulate = 2;
+  ExpectResumes(request);
+  EXPECT_TRUE(Left("whole").at("0.weight.ema").same_bits(Left("part").at("0.weight.ema")));
+}
+
+TEST_F(Tuning, EvaluationsReadTheAverages) {
+  std::ofstream csv(folder_.File("data.csv"));
+  csv << "a,b,kind\n";
+  for (int i = 0; i < 64; ++i) csv << (i * 7 % 11) << ',' << (i * 5 % 13) << ",c" << i % 3 << '\n';
+  csv.close();
+  TrainRequest request = Request("plain", "mlp:hidden=8,layers=1");
+  request.options.data = "csv:" + folder_.File("data.csv");
+  request.options.validation = "0.2";
+  request.options.steps = 12;
+  Run(request);
+  request.options.out = folder_.File("averaged");
+  request.options.ema = 0.9;
+  Run(request);
+  EXPECT_TRUE(Left("plain").at("0.weight").same_bits(Left("averaged").at("0.weight")));
+  const double plain = ReadJson("plain/summary.json")["validation_loss"];
+  const double averaged = ReadJson("averaged/summary.json")["validation_loss"];
+  EXPECT_GT(std::abs(plain - averaged), 1e-4);
+  EvalRequest eval;
+  eval.run = folder_.File("averaged");
+  eval.data = request.options.data;
+  const Result<EvalOutcome> one = EvaluateRun(eval, machine_.get());
+  ASSERT_TRUE(one.ok()) << one.status().message();
+  eval.run = folder_.File("plain");
+  const Result<EvalOutcome> other = EvaluateRun(eval, machine_.get());
+  ASSERT_TRUE(other.ok()) << other.status().message();
+  EXPECT_GT(std::abs(one->result.loss - other->result.loss), 1e-4);
+  const Result<Tensors> values = TrainedValues(eval.run = folder_.File("averaged"), "last");
+  ASSERT_TRUE(values.ok()) << values.status().message();
+  EXPECT_TRUE(values->at("0.weight").same_bits(Left("averaged").at("0.weight.ema")));
+}
+
+TEST_F(Tuning, EachOptionChangesTheTrainingInHalfPrecisionToo) {
+  ASSERT_TRUE(WriteFileAtomically(folder_.File("net.ridge"),
+                                  "graph half\n"
+                                  "  x = input f32[batch,4]\n"
+                                  "  h = cast(x, to=\"bf16\")\n"
+                                  "  body.w = parameter bf16[5,4] init=uniform(0.5)\n"
+                                  "  head.w = parameter bf16[3,5] init=uniform(0.5)\n"
+                                  "  a = matmul(h, body.w, transpose_b=1)\n"
+                                  "  logits = matmul(a, head.w, transpose_b=1)\n"
+                                  "  output logits\n")
+                  .ok());
+  TrainRequest request = Request("run", folder_.File("net.ridge"));
+  request.options.loss = "cross_entropy:logits";
+  request.options.lora = "rank=1,target=body.*";
+  request.options.trainable = {"head.*"};
+  request.options.ema = 0.9;
+  request.options.class_weights = "1,2,3";
+  ExpectResumes(request);
+  const Tensors left = Left("whole");
+  EXPECT_EQ(left.at("body.w").type().dtype, DType::kBF16);
+  EXPECT_EQ(left.at("body.w.lora_A.weight").type().dtype, DType::kF32);
+  EXPECT_EQ(left.at("head.w.ema").type().dtype, DType::kF32);
 }
 
 }  // namespace

@@ -13,7 +13,9 @@
 #include "ridge/data/bad_records.h"
 #include "ridge/data/image/transforms/augmentation.h"
 #include "ridge/data/sound/sound_transforms.h"
+#include "ridge/learn/lora.h"
 #include "ridge/learn/loss.h"
+#include "ridge/learn/optimizers/rates.h"
 #include "ridge/train/options/option_table.h"
 
 namespace ridge {
@@ -80,6 +82,12 @@ Status CheckSlices(const TrainOptions& o) {
 Status CheckAugment(const TrainOptions& o) {
   if (o.augment.empty()) return Status();
   const auto parsed = Augmentation::Parse(o.augment, o.seed);
+  const bool shaped = o.label_smoothing > 0 || o.focal > 0 || !o.class_weights.empty();
+  if (parsed.ok() && shaped && parsed->mixing().any()) {
+    return InvalidArgument(
+        "--augment mixup and cutmix mix the plain cross entropy, without --label-smoothing, "
+        "--class-weights and --focal. hint: leave one of both out");
+  }
   if (parsed.ok() || SoundAugmentation::Parse(o.augment, o.seed).ok()) return Status();
   return InvalidArgument(
       fmt::format("--augment is '{}': {}", o.augment, parsed.status().message()));
@@ -94,6 +102,7 @@ Status CheckModelOptions(const TrainOptions& o) {
         fmt::format("--label-smoothing is {}; it must be below 1", o.label_smoothing));
   }
   if (const auto dims = ParseDims(o.dims); !dims.ok()) return dims.status();
+  if (!o.lora.empty()) RIDGE_RETURN_IF_ERROR(ParseLora(o.lora).status());
   RIDGE_RETURN_IF_ERROR(CheckSlices(o));
   RIDGE_RETURN_IF_ERROR(CheckAugment(o));
   if (const auto policy = BadRecordsPolicy::Parse(o.bad_records); !policy.ok()) {
@@ -198,6 +207,7 @@ void TakeModelOptions(const TrainOptions& run, const std::set<std::string>& give
   if (!given.contains("dim")) options.dims = run.dims;
   if (!given.contains("freeze")) options.freeze = run.freeze;
   if (!given.contains("trainable")) options.trainable = run.trainable;
+  if (!given.contains("lora")) options.lora = run.lora;
   if (!given.contains("batch-norm")) options.batch_norm = run.batch_norm;
 }
 
@@ -214,6 +224,11 @@ Status CheckOptions(const TrainOptions& options) {
   RIDGE_RETURN_IF_ERROR(CheckModelOptions(options));
   if (options.patience > 0 && options.validation.empty())
     return InvalidArgument("--patience needs validation data. hint: --validation 0.1");
+  RIDGE_RETURN_IF_ERROR(ParseRateFactors(options.lr_for).status());
+  if (!(options.ema < 1)) {
+    return InvalidArgument(
+        fmt::format("--ema is {}; it must be below 1, such as 0.999", options.ema));
+  }
   const Result<const Optimizer*> optimizer = FindOptimizer(options.optimizer);
   if (!optimizer.ok()) return optimizer.status();
   return CheckSchedule(

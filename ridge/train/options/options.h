@@ -44,6 +44,7 @@ struct TrainOptions {
   std::vector<std::string> weights_skip;  // patterns of tensors to skip
   // Patterns of parameter names with * and ?.
   std::vector<std::string> freeze, trainable;
+  std::string lora;                  // see lora.h; empty: none
   std::string batch_norm = "train";  // or "frozen"
   std::optional<int64_t> epochs;     // neither: 1 epoch; both: refused
   std::optional<int64_t> steps;
@@ -55,6 +56,8 @@ struct TrainOptions {
       "auto";  // cheap values for backward: recomputed ("all", "8") or kept ("off")
   OptimizerOptions optimizer;
   double lr = 1e-3;
+  std::string lr_for;  // see optimizers/rates.h
+  double ema = 0;      // decay of averages.h; 0: none
   std::string schedule = "constant";
   int64_t warmup = 0;
   double clip_norm = 0;  // 0: no clipping

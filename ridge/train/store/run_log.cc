@@ -13,34 +13,33 @@ constexpr TraceTrack kLoop = {0, 0};
 }  // namespace
 
 RunLog::RunLog(const RunFolder& folder, const std::optional<Resumed>& resumed, bool trace,
-               Warn warn)
+               WarnSink warn)
     : warn_(std::move(warn)), bad_records_path_(folder.File(kBadRecordsFile)) {
   const std::string path = folder.File("metrics.jsonl");
   Result<MetricsWriter> metrics =
       resumed ? MetricsWriter::Resume(path, resumed->step, resumed->evaluation_owed)
               : MetricsWriter::Create(path);
-  Check(metrics.status());
+  Warn(metrics.status());
   if (metrics.ok()) metrics_.emplace(std::move(*metrics));
   EventWriterOptions options;
   if (resumed) options.resumed_step = resumed->step;
   Result<std::unique_ptr<EventWriter>> events = EventWriter::Create(folder.path(), options);
-  Check(events.status());
+  Warn(events.status());
   if (events.ok()) events_ = std::move(*events);
   if (trace) OpenTrace(folder.File("trace.json"));
 }
 
 void RunLog::OpenTrace(const std::string& path) {
   Result<std::unique_ptr<TraceWriter>> trace = TraceWriter::Create(path);
-  Check(trace.status());
+  Warn(trace.status());
   if (!trace.ok()) return;
   trace_ = std::move(*trace);
-  Check(trace_->NameProcess(0, "ridge"));
-  Check(trace_->NameThread(kLoop, "training loop", 0));
-  Check(trace_->NameThread(kNodes, "nodes", 1));
+  Warn(trace_->NameProcess(0, "ridge"));
+  Warn(trace_->NameThread(kLoop, "training loop", 0));
+  Warn(trace_->NameThread(kNodes, "nodes", 1));
 }
 
-// Reports a repeated error once, not at every step.
-void RunLog::Check(const Status& status) {
+void RunLog::Warn(const Status& status) {
   if (status.ok() || status.message() == last_warning_) return;
   last_warning_ = status.message();
   warn_(status.message());
@@ -54,25 +53,25 @@ void RunLog::KeepBadRecords(BadRecordsPtr bad_records) {
 void RunLog::WriteNewBadRecords() {
   if (bad_records_ == nullptr || bad_records_->count() == bad_records_written_) return;
   const std::vector<BadRecord> records = bad_records_->List();
-  Check(WriteBadRecords(bad_records_path_, records));
+  Warn(WriteBadRecords(bad_records_path_, records));
   bad_records_written_ = static_cast<int64_t>(records.size());
 }
 
 void RunLog::AddReport(const MetricsReport& report) {
   WriteNewBadRecords();
-  if (metrics_) Check(metrics_->Add(report));
+  if (metrics_) Warn(metrics_->Add(report));
   if (events_ == nullptr) return;
   const std::array<ScalarValue, 3> values = {
       ScalarValue{"train/loss", report.loss}, ScalarValue{"train/lr", report.lr},
       ScalarValue{"train/accuracy", report.accuracy.value_or(0)}};
-  Check(events_->AddScalars(report.step, std::span(values).first(report.accuracy ? 3 : 2)));
+  Warn(events_->AddScalars(report.step, std::span(values).first(report.accuracy ? 3 : 2)));
 }
 
 // Every evaluation during training has the tag `validation`, so that charts of runs with and
 // without a validation set overlap; one on the test set also has the tag `test`.
 void RunLog::AddEvaluation(const MetricsReport& report) {
   WriteNewBadRecords();
-  if (metrics_) Check(metrics_->Add(report));
+  if (metrics_) Warn(metrics_->Add(report));
   if (events_ == nullptr) return;
   for (const std::string tag : {"validation", "test"}) {
     if (tag != "validation" && tag != report.evaluated_on) continue;
@@ -80,11 +79,23 @@ void RunLog::AddEvaluation(const MetricsReport& report) {
     const std::array<ScalarValue, 2> values = {
         ScalarValue{loss, report.evaluation_loss.value_or(0)},
         ScalarValue{accuracy, report.evaluation_accuracy.value_or(0)}};
-    Check(events_->AddScalars(report.step,
-                              std::span(values).first(report.evaluation_accuracy ? 2 : 1)));
+    Warn(events_->AddScalars(report.step,
+                             std::span(values).first(report.evaluation_accuracy ? 2 : 1)));
     for (const auto& [name, value] : report.evaluation_metrics)
-      Check(events_->AddScalar(tag + "/" + name, report.step, value));
+      Warn(events_->AddScalar(tag + "/" + name, report.step, value));
   }
+}
+
+void RunLog::AddHyperparameters(const std::vector<Hyperparameter>& hyperparameters) {
+  if (events_ != nullptr) Warn(events_->AddSessionStart(hyperparameters));
+}
+
+void RunLog::AddHistogram(const std::string& tag, int64_t step, std::span<const double> numbers) {
+  if (events_ != nullptr) Warn(events_->AddHistogram(tag, step, HistogramOf(numbers)));
+}
+
+void RunLog::AddEnd(bool succeeded) {
+  if (events_ != nullptr) Warn(events_->AddSessionEnd(succeeded));
 }
 
 void RunLog::TraceStep(const Executor& executor, int step, double start_s) {
@@ -98,24 +109,24 @@ void RunLog::TraceStep(const Executor& executor, int step, double start_s) {
     const std::array<TraceArg, 3> args = {TraceArg{"kernel", std::string_view(node.choice.kernel)},
                                           TraceArg{"planned_s", planned[n]},
                                           TraceArg{"flops", node.cost.flops}};
-    Check(trace_->AddSpan({node.name, node.op, kNodes, at, seconds[n], args}));
+    Warn(trace_->AddSpan({node.name, node.op, kNodes, at, seconds[n], args}));
     at += seconds[n];
   }
 }
 
 void RunLog::TraceSpanOf(const std::string& name, double start_s, double duration_s) {
-  if (trace_ != nullptr) Check(trace_->AddSpan({name, "loop", kLoop, start_s, duration_s, {}}));
+  if (trace_ != nullptr) Warn(trace_->AddSpan({name, "loop", kLoop, start_s, duration_s, {}}));
 }
 
 void RunLog::Flush() {
-  if (events_ != nullptr) Check(events_->Flush());
+  if (events_ != nullptr) Warn(events_->Flush());
 }
 
 void RunLog::Close() {
   WriteNewBadRecords();
-  if (metrics_) Check(metrics_->Close());
-  if (events_ != nullptr) Check(events_->Close());
-  if (trace_ != nullptr) Check(trace_->Close());
+  if (metrics_) Warn(metrics_->Close());
+  if (events_ != nullptr) Warn(events_->Close());
+  if (trace_ != nullptr) Warn(trace_->Close());
   metrics_.reset();
   events_.reset();
   trace_.reset();

@@ -5,7 +5,9 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "ridge/observe/event_writer.h"
 #include "ridge/observe/metrics.h"
@@ -18,13 +20,13 @@ namespace ridge {
 
 class RunLog {
  public:
-  using Warn = std::function<void(const std::string&)>;
+  using WarnSink = std::function<void(const std::string&)>;
 
   struct Resumed {
     int64_t step = 0;              // lines and events of later steps are dropped
     bool evaluation_owed = false;  // so is the evaluation at that step
   };
-  RunLog(const RunFolder& folder, const std::optional<Resumed>& resumed, bool trace, Warn warn);
+  RunLog(const RunFolder& folder, const std::optional<Resumed>& resumed, bool trace, WarnSink warn);
 
   // Keeps bad_records.jsonl: written by AddReport, AddEvaluation and Close when there are more.
   void KeepBadRecords(BadRecordsPtr bad_records);
@@ -32,20 +34,25 @@ class RunLog {
   void AddReport(const MetricsReport& report);
   void AddEvaluation(const MetricsReport& report);  // with evaluation_loss set
 
+  // For TensorBoard alone.
+  void AddHyperparameters(const std::vector<Hyperparameter>& hyperparameters);
+  void AddHistogram(const std::string& tag, int64_t step, std::span<const double> numbers);
+  void AddEnd(bool succeeded);
+
   // Adds the nodes of an execution that began at `start_s`.
   bool tracing() const { return trace_ != nullptr; }
   void TraceStep(const Executor& executor, int step, double start_s);
   void TraceSpanOf(const std::string& name, double start_s, double duration_s);
 
+  void Warn(const Status& status);  // a repeated error once, unless ok
   void Flush();
   void Close();
 
  private:
-  void Check(const Status& status);
   void OpenTrace(const std::string& path);
   void WriteNewBadRecords();
 
-  Warn warn_;
+  WarnSink warn_;
   std::optional<MetricsWriter> metrics_;
   std::unique_ptr<EventWriter> events_;
   std::unique_ptr<TraceWriter> trace_;

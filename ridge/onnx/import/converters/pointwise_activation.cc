@@ -15,6 +15,9 @@ Result<Value> ConvertCelu(OnnxNode& n) {
   return alpha == 1 ? Elu(n[0]) : Elu(n[0] * (1 / alpha)) * alpha;
 }
 
+// No operator of ONNX: tf2onnx leaves it in files of TensorFlow's exact GELU.
+Result<Value> ConvertErfc(OnnxNode& n) { return 1 - Op("erf", {n[0]}); }
+
 Result<Value> ConvertPRelu(OnnxNode& n) {
   const Value x = n[0];
   Value slope = n[1];
@@ -65,13 +68,10 @@ Result<Value> ConvertThresholdedRelu(OnnxNode& n) {
 }
 
 constexpr OnnxConverter kTable[] = {
-    {"", "Celu", ConvertCelu, 1},
-    {"", "PRelu", ConvertPRelu, 2},
-    {"", "Relu", ConvertRelu, 1},
-    {"", "Selu", ConvertSelu, 1},
-    {"", "Shrink", ConvertShrink, 1},
-    {"", "Swish", ConvertSwish, 1},
-    {"", "ThresholdedRelu", ConvertThresholdedRelu, 1},
+    {"", "Celu", ConvertCelu, 1},   {"", "Erfc", ConvertErfc, 1},
+    {"", "PRelu", ConvertPRelu, 2}, {"", "Relu", ConvertRelu, 1},
+    {"", "Selu", ConvertSelu, 1},   {"", "Shrink", ConvertShrink, 1},
+    {"", "Swish", ConvertSwish, 1}, {"", "ThresholdedRelu", ConvertThresholdedRelu, 1},
 };
 
 }  // namespace

@@ -1,0 +1,28 @@
+// Averages of parameters over the updates: `--ema`.
+//
+//   average = average + (1 - decay) (param - average)     after each update
+//
+// The first update sets it to the parameter, as torch.optim.swa_utils.AveragedModel does.  It is a
+// state PARAM.ema of the optimizer; evaluations read it instead of the parameter.  Running
+// statistics are not averaged: they are averages already.
+#pragma once
+#include <map>
+#include <string>
+
+#include "ridge/graph/builder.h"
+
+namespace ridge {
+
+inline constexpr char kAverageSuffix[] = ".ema";
+
+// Appends the average of each parameter that the graph's updates change.  `step` is 1 at the first
+// update.
+void AppendAverages(GraphBuilder& b, double decay, Value step);
+
+// The graph with the averages in the place of the parameters that are trained.
+Graph ReadAverages(Graph graph);
+
+// Replaces PARAM by PARAM.ema where there is one.
+void TakeAverages(std::map<std::string, Tensor>& tensors);
+
+}  // namespace ridge
