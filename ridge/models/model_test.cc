@@ -162,6 +162,22 @@ TEST(ModelTest, ArgumentsChangeTheShapes) {
   EXPECT_EQ(facts->inputs[1].second, (TensorType{DType::kI64, {}}));
 }
 
+TEST(ModelTest, AWidthReachesTheImageOfEveryModelThatHasOne) {
+  int models = 0;
+  for (const BuiltinModel& model : BuiltinModels()) {
+    const std::vector<ModelParameter>& parameters = model.parameters;
+    const bool has_width =
+        std::any_of(parameters.begin(), parameters.end(),
+                    [](const ModelParameter& p) { return std::string_view(p.name) == "width"; });
+    if (!has_width) continue;
+    ++models;
+    const Graph graph = Build(std::string(model.name) + ":image=32,width=48");
+    EXPECT_EQ(TypeOf(graph, "image").dims[2], 32) << model.name;
+    EXPECT_EQ(TypeOf(graph, "image").dims[3], 48) << model.name;
+  }
+  EXPECT_GE(models, 3);  // cnn and two families of ResNet
+}
+
 TEST(ModelTest, HeadsOfWhisperFit) {
   EXPECT_EQ(ErrorOf("whisper_tiny:heads=5"),
             "whisper_tiny: hidden is 384 and heads is 5; hidden must be even and a multiple of "

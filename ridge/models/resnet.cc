@@ -71,8 +71,9 @@ constexpr ResNet kNets[] = {
 
 Result<Graph> BuildResNet(const ModelArguments& arguments, const ModelOptions& options) {
   GraphBuilder b(arguments.model());
-  const int64_t size = arguments["image"];
-  const Value image = ImageInput(b, options, {arguments["channels"], size, size});
+  const int64_t height = arguments["image"];
+  const int64_t width = arguments["width"] > 0 ? arguments["width"] : height;
+  const Value image = ImageInput(b, options, {arguments["channels"], height, width});
   const Value features = ResNetFeatures(b, image, arguments.model());
   ClassifierEnd(b, options, b.Linear(features, arguments["classes"], "fc"));
   return b.Build();

@@ -9,7 +9,7 @@
 namespace ridge {
 namespace {
 
-constexpr int64_t kMostElements = 65536;
+constexpr int64_t kMostElements = 8192;
 constexpr double kShareOfTime = 0.02;
 // Names of the optimizers' states that are means of gradients.
 constexpr std::string_view kGradientMeans[] = {".m", ".momentum"};

@@ -21,7 +21,7 @@ class ValueHistograms {
   // Whether writing takes less than 2 % of the time since the last one; true before the first.
   bool Due(double now_s) const;
 
-  // At most 65536 elements of a tensor are counted, evenly spaced.
+  // At most 8192 elements of a tensor are counted, evenly spaced.
   void Write(int64_t step, RunLog& log);
 
  private:
