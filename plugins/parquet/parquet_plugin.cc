@@ -22,6 +22,7 @@ namespace {
 
 constexpr int64_t kMostRows = int64_t{1} << 31;  // of a row group
 constexpr int kMostColumns = 1 << 16;
+constexpr int64_t kOfRow = 1 + 8;  // bytes: whether it is there; its number or offset
 
 // Refuses what a hostile file asks for.
 class CappedPool final : public arrow::MemoryPool {
@@ -65,6 +66,17 @@ struct Plain {
   std::vector<double> floats;
   std::vector<int64_t> offsets;
   std::string bytes;
+  int64_t most_bytes = std::numeric_limits<int64_t>::max();
+
+  int64_t held() const {
+    return static_cast<int64_t>(valid.size() + bytes.size() +
+                                8 * (integers.size() + floats.size() + offsets.size()));
+  }
+  // Before `more` bytes are added.  A dictionary or a run of equal values is small in its file.
+  arrow::Status Check(int64_t more) const {
+    if (more <= most_bytes - held()) return arrow::Status::OK();
+    return arrow::Status::OutOfMemory("becomes more than ", most_bytes, " bytes");
+  }
 };
 
 int32_t ScalarKind(const arrow::DataType& type) {
@@ -164,6 +176,7 @@ void AddDecimals(const arrow::Array& array, Plain& out) {
   }
 }
 
+// Their bytes lie in the array already, so they fit where it does.
 template <typename Array>
 void AddBytes(const arrow::Array& array, Plain& out) {
   if (out.offsets.empty()) out.offsets.push_back(0);
@@ -176,6 +189,7 @@ void AddBytes(const arrow::Array& array, Plain& out) {
 
 arrow::Status AddNumbers(const arrow::Array& array, Plain& out) {
   using arrow::Type;
+  ARROW_RETURN_NOT_OK(out.Check(kOfRow * (array.length() + 1)));
   switch (array.type_id()) {
     case Type::BOOL:
       return AddIntegers<arrow::BooleanArray>(array, out), arrow::Status::OK();
@@ -212,6 +226,7 @@ arrow::Status AddNumbers(const arrow::Array& array, Plain& out) {
 
 arrow::Status AddScalars(const arrow::Array& array, Plain& out) {
   using arrow::Type;
+  ARROW_RETURN_NOT_OK(out.Check(kOfRow * (array.length() + 1)));
   switch (array.type_id()) {
     case Type::STRING:
       return AddBytes<arrow::StringArray>(array, out), arrow::Status::OK();
@@ -230,7 +245,9 @@ arrow::Status AddScalars(const arrow::Array& array, Plain& out) {
 
 arrow::Status AddDictionary(const arrow::DictionaryArray& array, Plain& out) {
   Plain values;
+  values.most_bytes = out.most_bytes;
   ARROW_RETURN_NOT_OK(AddScalars(*array.dictionary(), values));
+  ARROW_RETURN_NOT_OK(out.Check(kOfRow * (array.length() + 1)));
   const auto count = static_cast<int64_t>(values.valid.size());
   if (!values.offsets.empty() && out.offsets.empty()) out.offsets.push_back(0);
   for (int64_t i = 0; i < array.length(); ++i) {
@@ -243,7 +260,12 @@ arrow::Status AddDictionary(const arrow::DictionaryArray& array, Plain& out) {
     if (!values.integers.empty()) out.integers.push_back(valid ? values.integers[k] : 0);
     if (!values.floats.empty()) out.floats.push_back(valid ? values.floats[k] : std::nan(""));
     if (values.offsets.empty()) continue;
-    if (valid) out.bytes.append(values.bytes, values.offsets[k], values.offsets[k + 1] - values.offsets[k]);
+    if (valid) {
+      const int64_t length = values.offsets[k + 1] - values.offsets[k];
+      ARROW_RETURN_NOT_OK(out.Check(length));
+      out.bytes.append(values.bytes, static_cast<size_t>(values.offsets[k]),
+                       static_cast<size_t>(length));
+    }
     out.offsets.push_back(static_cast<int64_t>(out.bytes.size()));
   }
   return arrow::Status::OK();
@@ -257,10 +279,13 @@ arrow::Status AddLists(const arrow::Array& array, Plain& out) {
     const bool valid = !lists.IsNull(i);
     out.valid.push_back(valid);
     Plain elements;
+    elements.most_bytes = out.most_bytes;
+    ARROW_RETURN_NOT_OK(out.Check(kOfRow));
     if (valid) ARROW_RETURN_NOT_OK(AddNumbers(*lists.value_slice(i), elements));
     for (const uint8_t is : elements.valid) {
       if (is == 0) return arrow::Status::Invalid("an element of the list in row ", i, " is null");
     }
+    ARROW_RETURN_NOT_OK(out.Check(elements.held()));
     out.integers.insert(out.integers.end(), elements.integers.begin(), elements.integers.end());
     out.floats.insert(out.floats.end(), elements.floats.begin(), elements.floats.end());
     out.offsets.push_back(out.offsets.back() + static_cast<int64_t>(elements.valid.size()));
@@ -297,7 +322,9 @@ arrow::Status AddArray(const arrow::Array& array, Plain& out) {
 }
 
 struct File {
-  explicit File(int64_t most_bytes) : pool(*new CappedPool(most_bytes)) {}
+  explicit File(int64_t most) : most_bytes(most), pool(*new CappedPool(most)) {}
+
+  const int64_t most_bytes;
 
   // Lives as long as the program: a thread of Arrow may give a buffer back after the file is closed.
   CappedPool& pool;
@@ -348,10 +375,14 @@ arrow::Status FillChunk(File& file, int32_t column, RidgeParquetChunk& chunk) {
     return arrow::Status::Invalid("no row group is loaded");
   Plain& plain = file.columns[static_cast<size_t>(column)];
   if (plain.valid.empty()) {
+    Plain filled;
+    filled.most_bytes = file.most_bytes;
+    for (const Plain& other : file.columns) filled.most_bytes -= other.held();
     for (const auto& array : file.table->column(column)->chunks()) {
       ARROW_RETURN_NOT_OK(array->ValidateFull());
-      ARROW_RETURN_NOT_OK(AddArray(*array, plain));
+      ARROW_RETURN_NOT_OK(AddArray(*array, filled));
     }
+    plain = std::move(filled);
   }
   chunk = {static_cast<int64_t>(plain.valid.size()), plain.valid.data(), plain.integers.data(),
            plain.floats.data(), plain.offsets.data(), plain.bytes.data()};
