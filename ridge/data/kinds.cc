@@ -10,6 +10,7 @@
 #include "ridge/data/sound_folder.h"
 #include "ridge/data/synthetic.h"
 #include "ridge/data/text_data.h"
+#include "ridge/data/yolo_folder.h"
 
 namespace ridge {
 namespace {
@@ -36,6 +37,7 @@ constexpr DataKind kKinds[] = {
     {"tar", "FILES", OpenWebDataset, WebDatasetFacts},
     {"text", "FILES", OpenText, TextFacts},
     {"jsonl", "FILES", OpenJsonLines, JsonLinesFacts},
+    {"yolo", "DIR", OpenYoloFolder, YoloFolderFacts},
     {"audio", "DIR", OpenSoundFolder, SoundFolderFacts},
 };
 
