@@ -3,6 +3,7 @@ change no bit, and what is wrong is named."""
 import json
 import os
 import random
+import shutil
 import struct
 import unittest
 import zlib
@@ -82,7 +83,7 @@ class Detect(RidgeTest):
         import numpy as np
         self.put("train", 96, 1)
         self.put("val", 16, 2)
-        self.train("--epochs", "30", "--batch", "16", "--lr", "2e-3", "--augment", "flip,vflip",
+        self.train("--epochs", "60", "--batch", "16", "--lr", "2e-3", "--augment", "flip,vflip",
                    "--schedule", "cosine", "--seed", "3")
         with open(self.path("run/preprocessing.json")) as file:
             self.assertEqual(json.load(file)["classes"], ["red", "green", "disc"])
@@ -96,22 +97,22 @@ class Detect(RidgeTest):
         for name, rows in zip(names, detections):
             for c, *box in self.objects[name][1]:
                 total += 1
-                best = rows[rows[:, 4 + c].argmax()] if True else None
                 same = [r for r in rows if r[4:].argmax() == c and r[4 + c] > 0.25]
                 found += any(overlap(r[:4], box) > 0.5 for r in same)
-                self.assertEqual(best.shape, (7,))
         self.assertGreater(found, 0.7 * total, f"{found} of {total}")
 
     def test_workers_and_resuming_change_no_bit(self):
         self.put("train", 12, 1)
         words = ["--batch", "4", "--epochs", "3", "--augment", "flip", "--checkpoint-every", "2"]
         whole = self.train(*words, out="whole")
-        self.train(*words, "--workers", "3", out="cut", *["--steps", "5"][:0])
-        self.assertEqual(whole["final_loss"], self.summary("cut")["final_loss"])
-
-    def summary(self, run):
-        with open(self.path(f"{run}/summary.json")) as file:
-            return json.load(file)
+        self.train(*words, "--workers", "3", out="cut")
+        os.remove(self.path("cut/summary.json"))
+        for name in os.listdir(self.path("cut/checkpoints")):
+            if name.startswith("step-") and int(name[5:]) > 4:
+                shutil.rmtree(self.path(f"cut/checkpoints/{name}"))
+        self.ok("train", "--resume", "cut", "-q")
+        with open(self.path("cut/summary.json")) as file:
+            self.assertEqual(json.load(file)["parameters_sha256"], whole["parameters_sha256"])
 
     def test_what_is_wrong_is_named(self):
         self.put("train", 4, 1)
