@@ -1,5 +1,6 @@
 #include "ridge/data/kinds.h"
 
+#include "ridge/data/coco.h"
 #include "ridge/data/container/tfrecord.h"
 #include "ridge/data/container/web_dataset.h"
 #include "ridge/data/csv.h"
@@ -41,6 +42,7 @@ constexpr DataKind kKinds[] = {
     {"parquet", "FILES", OpenParquet, ParquetFacts},
     {"audio", "DIR", OpenSoundFolder, SoundFolderFacts},
     {"yolo", "DIR", OpenYoloFolder, YoloFolderFacts},
+    {"coco", "FILE", OpenCoco, CocoFacts},
 };
 
 }  // namespace

@@ -76,8 +76,7 @@ class Detect(RidgeTest):
     def train(self, *words, out="run"):
         self.ok("train", "yolov8n:image=64", "--data", "yolo:shapes", "--out", out, "-q",
                 "--threads", "2", *words, timeout=600)
-        with open(self.path(f"{out}/summary.json")) as file:
-            return json.load(file)
+        return self.summary(out)
 
     def test_training_finds_the_shapes(self):
         import numpy as np
@@ -111,8 +110,29 @@ class Detect(RidgeTest):
             if name.startswith("step-") and int(name[5:]) > 4:
                 shutil.rmtree(self.path(f"cut/checkpoints/{name}"))
         self.ok("train", "--resume", "cut", "-q")
-        with open(self.path("cut/summary.json")) as file:
-            self.assertEqual(json.load(file)["parameters_sha256"], whole["parameters_sha256"])
+        self.assertEqual(self.summary("cut")["parameters_sha256"], whole["parameters_sha256"])
+
+    def test_the_same_boxes_from_coco_train_the_same_bits(self):
+        self.put("train", 8, 1)
+        names = sorted(self.objects)
+        annotations = [{"id": 10 * i, "image_id": i, "category_id": 5 + c,
+                        "bbox": [x1, y1, x2 - x1, y2 - y1]}
+                       for i, name in enumerate(names)
+                       for c, x1, y1, x2, y2 in self.objects[name][1]]
+        images = [{"id": i, "file_name": name.split("/")[1] + ".png", "width": SIDE, "height": SIDE}
+                  for i, name in enumerate(names)]
+        categories = [{"id": 5 + c, "name": n} for c, n in enumerate(["red", "green", "disc"])]
+        self.write("all.json", json.dumps({"images": images, "annotations": annotations,
+                                           "categories": categories}))
+        words = ["train", "yolov8n:image=64", "--batch", "4", "--steps", "4", "-q", "--data"]
+        self.ok(*words, "yolo:shapes", "--out", "a")
+        self.ok(*words, "coco:all.json,images=shapes/images/train", "--out", "b")
+        self.assertEqual(self.summary("a")["parameters_sha256"],
+                         self.summary("b")["parameters_sha256"])
+
+    def summary(self, run):
+        with open(self.path(f"{run}/summary.json")) as file:
+            return json.load(file)
 
     def test_what_is_wrong_is_named(self):
         self.put("train", 4, 1)
