@@ -92,7 +92,7 @@ class CocoReader : public nlohmann::json_sax<nlohmann::json> {
     return true;
   }
   bool parse_error(size_t position, const std::string&, const nlohmann::json::exception&) override {
-    status_ = Bad(file_, fmt::format("byte {}: is no JSON", position));
+    status_ = Bad(file_, fmt::format("byte {}: is no JSON", position - (position > 0 ? 1 : 0)));
     return false;
   }
 
