@@ -1,5 +1,5 @@
 // AugmentSource: a source whose pictures are changed at random, as functions of (seed, epoch,
-// index): for training sets alone.
+// index): for training sets alone.  Masks (FindMaskField) move with their pictures.
 #pragma once
 #include "ridge/data/image/transforms/augmentation.h"
 #include "ridge/data/source.h"
@@ -38,11 +38,19 @@ class AugmentSource : public Source {
   AugmentSource(SourcePtr source, Augmentation augmentation, int field, const PictureShape& shape);
   bool cuts_itself() const { return augmentation_.crops() && !source_->reads_crops(); }
   ResizeCall WholeCall() const;
+  ResizeCall MaskCall() const;
+  int64_t mask_scratch_bytes() const;
+  Status ReadPicture(SampleAt at, std::span<char> scratch, uint8_t* out) const;
+  Status ReadSource(SampleAt at, int field, std::span<char> scratch, void* out) const;
   Status ReadCrop(SampleAt at, std::span<char> scratch, uint8_t* out) const;
+  Status ReadMask(SampleAt at, std::span<char> scratch, void* out) const;
+  void CutMask(SampleAt at, std::span<char> scratch, uint8_t* ids) const;
+  void ResizeBox(SampleAt at, ResizeCall call, const uint8_t* from, std::span<char> scratch,
+                 uint8_t* out) const;
 
   const SourcePtr source_;
   const Augmentation augmentation_;
-  const int picture_;  // the field
+  const int picture_, mask_;  // fields; -1: there is no mask
   const PictureShape shape_;
 };
 

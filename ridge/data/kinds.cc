@@ -6,6 +6,7 @@
 #include "ridge/data/idx.h"
 #include "ridge/data/image_folder.h"
 #include "ridge/data/json_lines.h"
+#include "ridge/data/mask_folder.h"
 #include "ridge/data/npz_source.h"
 #include "ridge/data/sound_folder.h"
 #include "ridge/data/synthetic.h"
@@ -29,6 +30,7 @@ constexpr DataKind kKinds[] = {
     {"fashion-mnist", nullptr, FashionMnist, nullptr},
     {"synthetic", nullptr, Synthetic, NoFacts},
     {"images", "DIR", OpenImageFolder, ImageFolderFacts},
+    {"masks", "DIR", OpenMaskFolder, MaskFolderFacts},
     {"idx", "DIR", Idx, nullptr},
     {"npz", "FILE", Npz, nullptr},
     {"csv", "FILE", OpenCsv, nullptr},

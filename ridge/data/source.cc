@@ -7,6 +7,7 @@
 
 #include "ridge/data/image_folder.h"
 #include "ridge/data/kinds.h"
+#include "ridge/data/mask_folder.h"
 
 namespace ridge {
 namespace {
@@ -38,8 +39,10 @@ Spec SplitSpec(const std::string& text) {
 // A folder of pictures is taken for what it is.
 Spec ParseSpec(const std::string& text) {
   Spec spec = SplitSpec(text);
-  if (spec.kind != nullptr || !HoldsPictures(text)) return spec;
-  spec = SplitSpec("images:" + text);
+  if (spec.kind != nullptr) return spec;
+  const bool masks = HoldsMasks(text);
+  if (!masks && !HoldsPictures(text)) return spec;
+  spec = SplitSpec((masks ? "masks:" : "images:") + text);
   spec.guessed = true;
   return spec;
 }

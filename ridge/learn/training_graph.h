@@ -17,7 +17,7 @@
 // train and update `grad_norm` with clipping; eval `loss_sum`, `correct_sum` and `weight_sum`,
 // and, with ignored labels, `loss_weight_sum` and `label_sum`, which replace it; in one slice also
 // what metrics are counted from, by sample: `logits` [batch, classes] where a sample has one label,
-// or `prediction`.
+// `said` [batch, H, W], the class of the largest logit, where a pixel has one, or `prediction`.
 #pragma once
 #include <optional>
 #include <string>
@@ -28,6 +28,8 @@
 #include "ridge/learn/optimizers/rates.h"
 
 namespace ridge {
+
+inline constexpr int kPixelLabelRank = 3;  // labels [batch, H, W]
 
 inline constexpr char kLrInput[] = "ridge.lr";
 inline constexpr char kStepInput[] = "ridge.step";

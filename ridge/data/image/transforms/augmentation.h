@@ -27,6 +27,10 @@ class Augmentation {
   // All stages but rrc.
   void Apply(const PictureShape& shape, int64_t epoch, int64_t sample, std::span<char> scratch,
              uint8_t* pixels) const;
+  // What Apply of the same sample does to its mask: u8[H,W], 0 where a pixel has no class.  Pixels
+  // from beyond the picture, and erased ones, have none.
+  void ApplyToMask(const PictureShape& shape, int64_t epoch, int64_t sample,
+                   std::span<char> scratch, uint8_t* ids) const;
 
  private:
   struct Stage {
@@ -35,6 +39,7 @@ class Augmentation {
     RandomKey key;  // without the epoch
   };
 
+  static TransformDraws DrawsOf(const Stage& stage, int64_t epoch, int64_t sample);
   Status TakeMixing(const PictureTransform& transform, const TransformNumbers& numbers);
 
   std::vector<Stage> stages_;
