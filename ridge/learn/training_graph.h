@@ -54,6 +54,7 @@ struct TrainingGraphOptions {
   // `ridge.other_label`, typed as the label, with the rest.  The loss is the mean of the two cross
   // entropies by these weights.
   bool mixes_labels = false;
+  double label_smoothing = 0;  // of each of the two: this share is spread over all classes
 };
 
 // The facts of a forward graph that training needs.

@@ -38,6 +38,7 @@ class TrainingJobGraphs : public JobGraphs {
     options.accumulate = q_.options.accumulate;
     options.slices = slices;
     options.mixes_labels = MixesLabels(q_.options);
+    options.label_smoothing = q_.options.label_smoothing;
     if (slices > 1)
       options.mean_of_slices = axes_->axes[static_cast<size_t>(q_.facts.loss)] == kPartialMean;
     return BuildTrainingGraphs(*simple, options);

@@ -82,12 +82,11 @@ Status CheckSlices(const TrainOptions& o) {
 Status CheckAugment(const TrainOptions& o) {
   if (o.augment.empty()) return Status();
   const auto parsed = Augmentation::Parse(o.augment, o.seed);
-  const bool shaped =
-      o.label_smoothing > 0 || o.focal > 0 || o.dice > 0 || !o.class_weights.empty();
+  const bool shaped = o.focal > 0 || o.dice > 0 || !o.class_weights.empty();
   if (parsed.ok() && shaped && parsed->mixing().any()) {
     return InvalidArgument(
-        "--augment mixup and cutmix mix the plain cross entropy, without --label-smoothing, "
-        "--class-weights, --focal and --dice. hint: leave one of both out");
+        "--augment mixup and cutmix mix the plain cross entropy, without --class-weights, --focal "
+        "and --dice. hint: leave one of both out");
   }
   if (parsed.ok() || SoundAugmentation::Parse(o.augment, o.seed).ok()) return Status();
   return InvalidArgument(

@@ -24,7 +24,7 @@ constexpr std::array<const char*, 3> kLabelKinds = {"class", "integer", "number"
 constexpr std::array<const char*, 2> kFits = {"crop", "stretch"};
 constexpr std::array<const char*, 2> kMelScales = {"htk", "slaney"};
 constexpr std::array<const char*, 3> kMelLevels = {"db", "log", "whisper"};
-constexpr std::array<const char*, 2> kFilters = {"bilinear", "nearest"};
+constexpr std::array<const char*, 3> kFilters = {"bilinear", "nearest", "bicubic"};
 
 template <typename Kind, size_t kCount>
 Kind KindOf(const std::array<const char*, kCount>& names, const std::string& text) {
