@@ -46,7 +46,8 @@ Result<OpenedMachine> OpenMachine(const MachineChoice& choice,
 
 // A device that is not here: one of the catalog, or of a file (hardware.h).  Fails as FindHardware
 // and PlanHardware do.
-Result<OpenedMachine> OpenPlannedMachine(const std::string& device);
+Result<OpenedMachine> OpenPlannedMachine(const std::string& device, const std::string& precision,
+                                         const std::string& software);
 
 // A function that measures the peak rates of all threads of this machine.
 std::function<Result<MachinePeaks>(DType operands)> PeaksOf(const OpenedMachine& opened);

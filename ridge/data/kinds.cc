@@ -8,6 +8,7 @@
 #include "ridge/data/json_lines.h"
 #include "ridge/data/mask_folder.h"
 #include "ridge/data/npz_source.h"
+#include "ridge/data/parquet.h"
 #include "ridge/data/sound_folder.h"
 #include "ridge/data/synthetic.h"
 #include "ridge/data/text_data.h"
@@ -38,6 +39,7 @@ constexpr DataKind kKinds[] = {
     {"tar", "FILES", OpenWebDataset, WebDatasetFacts},
     {"text", "FILES", OpenText, TextFacts},
     {"jsonl", "FILES", OpenJsonLines, JsonLinesFacts},
+    {"parquet", "FILES", OpenParquet, ParquetFacts},
     {"audio", "DIR", OpenSoundFolder, SoundFolderFacts},
 };
 
