@@ -1,5 +1,5 @@
-// A picture of any bytes: its header from any beginning, its pixels, as colours and as a mask, and a
-// resize of them.
+// A picture of any bytes: its header from any beginning, its pixels, as colours and as a mask, and
+// a resize of them.
 #include <vector>
 
 #include "ridge/data/image/crop.h"
@@ -20,9 +20,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (!decoded.ok()) return 0;
   const auto filter =
       size % 2 == 0 ? ridge::ResizeFilter::kBilinear : ridge::ResizeFilter::kBicubic;
-  const ridge::ResizeCall call =
-      ridge::FitPicture({(*header)->height, (*header)->width}, {28, 31}, ridge::ImageFit::kCrop,
-                        filter, /*channels=*/3);
+  const ridge::ResizeCall call = ridge::FitPicture({(*header)->height, (*header)->width}, {28, 31},
+                                                   ridge::ImageFit::kCrop, filter, /*channels=*/3);
   std::vector<char> scratch(static_cast<size_t>(ridge::ResizeScratchBytes(call)));
   std::vector<uint8_t> small(28 * 31 * 3);
   ridge::Resize(call, rgb.data(), scratch, small.data());
