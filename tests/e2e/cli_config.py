@@ -44,8 +44,8 @@ class Config(RidgeTest):
         name = self.write('a "b" #1\\c.csv', "x,y,label\n" + "1,2,0\n3,4,1\n" * 8)
         words = ["mlp:hidden=8", "--data", "csv:" + name, "--steps", "2", "--batch", "4"]
         self.ok("train", *words, "--save-config", "run.toml")
-        self.ok("train", "--config", "run.toml", "--out", "run", "-q")
-        self.assertEqual(self.read_json("run/options.json")["data"], "csv:" + name)
+        self.ok("train", "--config", "run.toml", "--out", "saved", "-q")
+        self.assertEqual(self.read_json("saved/options.json")["data"], "csv:" + name)
         given = self.options_of('model = "mlp:hidden=8"  # a comment\ndata = "csv:a \\"b\\" #1\\\\c.csv" # more\n'
                                 'steps = 2\nbatch = 4\n')
         self.assertEqual(given["data"], "csv:" + name)

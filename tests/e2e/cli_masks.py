@@ -120,6 +120,7 @@ class Masks(RidgeTest):
             summary = self.run_unet("--steps", "2", *words, out=f"run{i}")
             hashes.add(summary["parameters_sha256"])
         self.assertEqual(len(hashes), 6)
+        self.run_unet("--steps", "2", "--dice", "1", "--slices", "2", out="sliced")
         self.fails(2, "--dice needs several labels a sample, as masks have",
                    "train", "cnn", "--data", "synthetic", "--dice", "0.5", "--steps", "1", "-q")
         self.fails(2, "--dice is 2; it must be at most 1", "train", "unet", "--data", "synthetic",
