@@ -1,5 +1,6 @@
 // AugmentSource: a source whose pictures are changed at random, as functions of (seed, epoch,
-// index): for training sets alone.  A field `boxes` f32[N,4] moves with its picture.
+// index): for training sets alone.  A field `boxes` f32[N,4] and masks (FindMaskField) move with
+// their pictures.
 #pragma once
 #include "ridge/data/image/transforms/augmentation.h"
 #include "ridge/data/source.h"
@@ -40,12 +41,20 @@ class AugmentSource : public Source {
   bool cuts_itself() const { return augmentation_.crops() && !source_->reads_crops(); }
   ResizeCall WholeCall() const;
   Status ReadBoxes(SampleAt at, std::span<char> scratch, void* out) const;
+  ResizeCall MaskCall() const;
+  int64_t mask_scratch_bytes() const;
+  Status ReadPicture(SampleAt at, std::span<char> scratch, uint8_t* out) const;
+  Status ReadSource(SampleAt at, int field, std::span<char> scratch, void* out) const;
   Status ReadCrop(SampleAt at, std::span<char> scratch, uint8_t* out) const;
+  Status ReadMask(SampleAt at, std::span<char> scratch, void* out) const;
+  void CutMask(SampleAt at, std::span<char> scratch, uint8_t* ids) const;
+  void ResizeBox(SampleAt at, ResizeCall call, const uint8_t* from, std::span<char> scratch,
+                 uint8_t* out) const;
 
   const SourcePtr source_;
   const Augmentation augmentation_;
-  const int picture_;  // the field
-  const int boxes_;    // the field of boxes that move along; -1: none
+  // Fields; -1: there is none.
+  const int picture_, boxes_, mask_;
   const PictureShape shape_;
 };
 

@@ -7,6 +7,7 @@
 #include "ridge/data/idx.h"
 #include "ridge/data/image_folder.h"
 #include "ridge/data/json_lines.h"
+#include "ridge/data/mask_folder.h"
 #include "ridge/data/npz_source.h"
 #include "ridge/data/parquet.h"
 #include "ridge/data/sound_folder.h"
@@ -32,6 +33,7 @@ constexpr DataKind kKinds[] = {
     {"fashion-mnist", nullptr, FashionMnist, nullptr},
     {"synthetic", nullptr, Synthetic, NoFacts},
     {"images", "DIR", OpenImageFolder, ImageFolderFacts},
+    {"masks", "DIR", OpenMaskFolder, MaskFolderFacts},
     {"idx", "DIR", Idx, nullptr},
     {"npz", "FILE", Npz, nullptr},
     {"csv", "FILE", OpenCsv, nullptr},

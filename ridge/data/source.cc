@@ -7,6 +7,7 @@
 
 #include "ridge/data/image_folder.h"
 #include "ridge/data/kinds.h"
+#include "ridge/data/mask_folder.h"
 #include "ridge/data/mixture.h"
 #include "ridge/data/spec_options.h"
 
@@ -55,6 +56,7 @@ Spec ParseSpec(const std::string& text) {
   Spec spec = SplitSpec(text);
   if (spec.kind != nullptr) return spec;
   std::string kind = KindOfFile(text);
+  if (kind.empty() && HoldsMasks(text)) kind = "masks";
   if (kind.empty() && HoldsPictures(text)) kind = "images";
   if (kind.empty()) return spec;
   spec = SplitSpec(kind + ":" + text);

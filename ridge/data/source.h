@@ -23,7 +23,7 @@ namespace ridge {
 struct Field {
   std::string name;     // "image"
   TensorType type;      // of one sample: u8[28,28]
-  int64_t classes = 0;  // largest value + 1 of an integer scalar; 0 when that says nothing
+  int64_t classes = 0;  // largest value + 1 of integers that are labels; 0 when that says nothing
   PixelNormalization normalization = {};  // of u8 pixels on their way to floats
   bool operator==(const Field&) const = default;
 };
@@ -136,7 +136,8 @@ struct DataOptions {
 
 // Opens data of one of the kinds of kinds.h, such as `images:DIR` or `csv:FILE`, and loads
 // it; the memory needed while loading is resident_bytes() plus less than 1 MiB of buffers.  A
-// folder alone is `images:DIR` when it holds pictures in folders; a note tells. Fails with
+// folder alone is `masks:DIR` when it holds images/ and masks/, else `images:DIR` when it holds
+// pictures in folders; a note tells. Fails with
 // kInvalidArgument for an unknown spec, kInvalidData for a missing or malformed file (the message
 // names the file, what is and what should be), kOutOfMemory when it does not fit.
 Result<DataSplits> OpenData(const std::string& spec, const DataOptions& options = {});

@@ -118,7 +118,8 @@ EvalSubject SubjectOf(const Graph& forward, const ForwardInfo& facts,
   if (facts.prediction != kNoValue) subject.target = forward.value(facts.target).name;
   if (facts.logits == kNoValue) return subject;
   const int rank = forward.type(facts.label).rank();
-  if (rank == 1) subject.label = forward.value(facts.label).name;
+  subject.pixels = rank == kPixelLabelRank;
+  if (rank == 1 || subject.pixels) subject.label = forward.value(facts.label).name;
   subject.classes = forward.type(facts.logits).dims.back();
   subject.ignored_label = facts.ignored_label;
   subject.perplexity = rank == 2 && facts.loss_is_cross_entropy;

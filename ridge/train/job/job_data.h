@@ -12,7 +12,8 @@ namespace ridge {
 
 // What the metrics of an evaluation are counted from, beside its sums.
 struct EvalSubject {
-  std::string label;   // input of a classifier with one label a sample; else ""
+  std::string label;  // input of a classifier with one label a sample, or one a pixel; else ""
+  bool pixels = false;
   std::string target;  // input of a regression; else ""
   int64_t classes = 0;
   std::optional<int64_t> ignored_label;

@@ -90,6 +90,7 @@ std::string FirstOptionOwnStepForbids(const TrainOptions& options, const Forward
   if (options.label_smoothing != none.label_smoothing) return "label-smoothing";
   if (!options.class_weights.empty()) return "class-weights";
   if (options.focal != none.focal) return "focal";
+  if (options.dice != none.dice) return "dice";
   if (!options.lora.empty()) return "lora";
   if (!options.lr_for.empty()) return "lr-for";
   if (options.ema != none.ema) return "ema";

@@ -84,11 +84,11 @@ Status CheckSlices(const TrainOptions& o) {
 Status CheckAugment(const TrainOptions& o) {
   if (o.augment.empty()) return Status();
   const auto parsed = Augmentation::Parse(o.augment, o.seed);
-  const bool shaped = o.label_smoothing > 0 || o.focal > 0 || !o.class_weights.empty();
+  const bool shaped = o.focal > 0 || o.dice > 0 || !o.class_weights.empty();
   if (parsed.ok() && shaped && parsed->mixing().any()) {
     return InvalidArgument(
-        "--augment mixup and cutmix mix the plain cross entropy, without --label-smoothing, "
-        "--class-weights and --focal. hint: leave one of both out");
+        "--augment mixup and cutmix mix the plain cross entropy, without --class-weights, --focal "
+        "and --dice. hint: leave one of both out");
   }
   if (parsed.ok() || SoundAugmentation::Parse(o.augment, o.seed).ok()) return Status();
   return InvalidArgument(
@@ -99,6 +99,8 @@ Status CheckModelOptions(const TrainOptions& o) {
   if (!o.loss.empty()) {
     if (const Result<LossSpec> loss = ParseLoss(o.loss); !loss.ok()) return loss.status();
   }
+  if (!(o.dice <= 1))
+    return InvalidArgument(fmt::format("--dice is {}; it must be at most 1", o.dice));
   if (!(o.label_smoothing < 1)) {
     return InvalidArgument(
         fmt::format("--label-smoothing is {}; it must be below 1", o.label_smoothing));
