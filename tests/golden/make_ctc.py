@@ -15,7 +15,7 @@ import torch.nn.functional as F
 SETTINGS = [
     ("repeated targets, padded frames and targets, an empty target.", 7, 4,
      [[1, 2, 3], [2, 2, 1], [3, 9, 9], [9, 9, 9]], [7, 6, 5, 4], [3, 3, 1, 0], 0, 0),
-    ("another class is the blank.", 5, 3, [[0, 1], [2, 2]], [5, 4], [2, 2], 1, 0),
+    ("another class is the blank.", 5, 3, [[0, 2], [2, 2]], [5, 4], [2, 2], 1, 0),
     ("one alignment; none, which is inf; no frames, with and without targets.", 3, 3,
      [[1, 2, 1], [1, 1, 2], [1, 0, 0], [0, 0, 0]], [3, 3, 0, 0], [3, 3, 1, 0], 0, 0),
     ("none, with zero_infinity.", 3, 3, [[1, 2, 1], [1, 1, 2], [1, 0, 0]], [3, 3, 0], [3, 3, 1], 0,
