@@ -40,8 +40,8 @@ Result<std::vector<std::string>> Devices(const PlanVerb& verb) {
 // `--on cpu` and no --on are this machine, every other device one that is not here.
 Result<OpenedMachine> OpenFor(const PlanVerb& verb, const TrainOptions& options) {
   if (verb.on && options.device != "cpu") {
-    return OpenPlannedMachine(options.device, options.precision,
-                              verb.foreign.value_or(kOwnSoftware));
+    RIDGE_ASSIGN_OR_RETURN(const Hardware hardware, FindHardware(options.device));
+    return OpenPlannedMachine(hardware, options.precision, verb.foreign.value_or(kOwnSoftware));
   }
   if (verb.foreign) {
     return InvalidArgument(
