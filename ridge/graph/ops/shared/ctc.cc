@@ -2,9 +2,9 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 #include "ridge/graph/ops/shared/checks.h"
 
@@ -61,9 +61,10 @@ int64_t CtcFlops(const OpCall& call) {
 }
 
 double LogAdd(double a, double b, double c) {
-  const double max = std::max({a, b, c});
-  if (!(max > -std::numeric_limits<double>::infinity())) return a + b + c;  // -inf, or NaN
-  return max + std::log(std::exp(a - max) + std::exp(b - max) + std::exp(c - max));
+  if (a < b) std::swap(a, b);
+  if (a < c) std::swap(a, c);
+  if (!(a > -std::numeric_limits<double>::infinity())) return a + b + c;  // -inf, or NaN
+  return a + std::log(1 + std::exp(b - a) + std::exp(c - a));
 }
 
 }  // namespace ridge
