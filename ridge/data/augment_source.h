@@ -1,5 +1,6 @@
 // AugmentSource: a source whose pictures are changed at random, as functions of (seed, epoch,
-// index): for training sets alone.  Masks (FindMaskField) move with their pictures.
+// index): for training sets alone.  Masks (FindMaskField) and a field `boxes` f32[N,4] move with
+// their pictures.
 #pragma once
 #include "ridge/data/image/transforms/augmentation.h"
 #include "ridge/data/source.h"
@@ -22,7 +23,8 @@ Result<SourcePtr> AugmentTraining(SourcePtr source, const std::string& list, uin
 
 class AugmentSource : public Source {
  public:
-  // Fails as FindPictureField does.
+  // Fails as FindPictureField does, and with kInvalidArgument for boxes that a transform loses; the
+  // message is then the bare reason.
   static Result<SourcePtr> Create(SourcePtr source, Augmentation augmentation);
 
   Status Read(SampleAt at, int field, std::span<char> scratch, void* out) const override;
@@ -42,6 +44,7 @@ class AugmentSource : public Source {
   int64_t mask_scratch_bytes() const;
   Status ReadPicture(SampleAt at, std::span<char> scratch, uint8_t* out) const;
   Status ReadSource(SampleAt at, int field, std::span<char> scratch, void* out) const;
+  Status ReadBoxes(SampleAt at, std::span<char> scratch, void* out) const;
   Status ReadCrop(SampleAt at, std::span<char> scratch, uint8_t* out) const;
   Status ReadMask(SampleAt at, std::span<char> scratch, void* out) const;
   void CutMask(SampleAt at, std::span<char> scratch, uint8_t* ids) const;
@@ -51,6 +54,7 @@ class AugmentSource : public Source {
   const SourcePtr source_;
   const Augmentation augmentation_;
   const int picture_, mask_;  // fields; -1: there is no mask
+  const int boxes_;           // the field of boxes that move along; -1: none
   const PictureShape shape_;
 };
 
