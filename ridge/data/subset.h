@@ -22,6 +22,9 @@ class SubsetSource : public Source {
   bool reads_crops() const override { return source_->reads_crops(); }
   const void* View(int64_t index, int field) const override;
   std::string Origin(int64_t index) const override { return source_->Origin(Original(index)); }
+  std::string OriginAt(SampleAt at) const override {
+    return source_->OriginAt(at.WithIndex(Original(at.index)));
+  }
   int64_t resident_bytes() const override { return source_->resident_bytes(); }
   const Source* storage() const override { return source_->storage(); }
 
