@@ -9,6 +9,7 @@
 #include "ridge/learn/index_extent.h"
 #include "ridge/observe/class_counts.h"
 #include "ridge/train/job/class_sampler.h"
+#include "ridge/train/job/decoded_cache.h"
 #include "ridge/train/job/read_cost.h"
 
 namespace ridge {
@@ -189,10 +190,11 @@ Result<JobData> OpenJobData(const TrainOptions& options, const Graph& forward,
     RIDGE_ASSIGN_OR_RETURN(splits, OpenData(options.data, data_options));
   }
   JobData data;
+  data.workers = ReadWorkers(options);
+  RIDGE_RETURN_IF_ERROR(CacheDecoded(options, data.workers, splits));
   data.train = splits.train;
   data.test = splits.test;
   data.notes = splits.notes;
-  data.workers = ReadWorkers(options);
   data.bad_records = data_options.bad_records;
   data.preprocessing = splits.preprocessing;
   RIDGE_RETURN_IF_ERROR(OpenValidation(options, data_options, splits, data));
