@@ -33,6 +33,7 @@ class AugmentSource : public Source {
   bool reads_slowly() const override { return true; }
   const void* View(int64_t index, int field) const override;
   std::string Origin(int64_t index) const override { return source_->Origin(index); }
+  std::string OriginAt(SampleAt at) const override { return source_->OriginAt(at); }
   int64_t resident_bytes() const override { return source_->resident_bytes(); }
   const Source* storage() const override { return source_->storage(); }
 

@@ -236,7 +236,7 @@ Status BatchLoader::FillReadable(int slot, int64_t row, SampleAt at, std::span<c
         status = ReadInto(input, slot, row, at, scratch);
     }
     if (status.ok() || !IsBadRecord(status)) return status;
-    RIDGE_RETURN_IF_ERROR(options_.bad_records->Add(samples_->Origin(at.index), status.message()));
+    RIDGE_RETURN_IF_ERROR(options_.bad_records->Add(samples_->OriginAt(at), status.message()));
     at.index = (at.index + 1) % samples_->size();
   }
   return Status(ErrorCode::kInvalidData, samples_->name() + ": no sample can be read");

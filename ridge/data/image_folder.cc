@@ -7,6 +7,7 @@
 
 #include "ridge/core/rounding.h"
 #include "ridge/data/class_folders.h"
+#include "ridge/data/encoded_samples.h"
 #include "ridge/data/image/picture.h"
 #include "ridge/data/picture_file.h"
 #include "ridge/data/picture_options.h"
@@ -55,7 +56,7 @@ Status AddPicture(const std::string& path, int64_t label, PictureReader& reader,
   return Status();
 }
 
-class ImageFolderSource : public Source {
+class ImageFolderSource : public Source, public EncodedSamples {
  public:
   ImageFolderSource(std::string name, std::vector<Field> fields, PictureReader reader,
                     FileIndex index)
@@ -76,6 +77,14 @@ class ImageFolderSource : public Source {
   bool reads_crops() const override { return true; }
   std::string Origin(int64_t index) const override { return index_.Path(index); }
   int64_t resident_bytes() const override { return index_.resident_bytes(); }
+  Status AddContent(int64_t index, std::vector<char>& buffer, ContentHash& hash) const override {
+    const auto bytes = static_cast<size_t>(index_.file_bytes(index));
+    if (buffer.size() < bytes) buffer.resize(bytes);
+    RIDGE_RETURN_IF_ERROR(ReadWhole(index_.Path(index), index_.file_bytes(index), buffer.data()));
+    hash.Add({buffer.data(), bytes});
+    hash.Add(std::to_string(index_.label(index)));
+    return Status();
+  }
 
  private:
   int64_t file_scratch() const { return RoundUp(index_.most_file_bytes(), kAlignment); }

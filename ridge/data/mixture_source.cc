@@ -69,7 +69,7 @@ Status MixtureSource::Read(SampleAt at, int field, std::span<char> scratch, void
   const Source& source = *parts_[part].source;
   const Status read = source.Read(at.WithIndex(sample), field, scratch, out);
   if (read.ok()) return read;
-  const std::string origin = source.Origin(sample);
+  const std::string origin = source.OriginAt(at.WithIndex(sample));
   if (read.message().starts_with(origin)) return read;
   return Status(read.code(), origin + ": " + read.message());
 }
@@ -78,6 +78,11 @@ std::string MixtureSource::Origin(int64_t index) const {
   const auto [part, number] = PlaceOf(index);
   const Source& source = *parts_[part].source;
   return seed_ ? fmt::format("{}[draw {}]", source.name(), number) : source.Origin(number);
+}
+
+std::string MixtureSource::OriginAt(SampleAt at) const {
+  const auto [part, sample] = DrawAt(at);
+  return parts_[part].source->OriginAt(at.WithIndex(sample));
 }
 
 int64_t MixtureSource::scratch_bytes() const {

@@ -33,8 +33,9 @@ class MixtureSource : public Source {
   int64_t heap_bytes() const override;
   bool reads_slowly() const override;
   bool reads_crops() const override;
-  // Of draws, which differ from epoch to epoch: "a.csv[draw 7]"; a failure of Read names the file.
+  // Of draws, which differ from epoch to epoch: "a.csv[draw 7]".
   std::string Origin(int64_t index) const override;
+  std::string OriginAt(SampleAt at) const override;
   int64_t resident_bytes() const override;
 
   struct Draw {

@@ -16,6 +16,7 @@
 #include "ridge/data/container/picture_bytes.h"
 #include "ridge/data/container/sample_sets.h"
 #include "ridge/data/content_split.h"
+#include "ridge/data/encoded_samples.h"
 #include "ridge/data/picture_options.h"
 #include "ridge/data/spec_options.h"
 #include "ridge/data/table_load.h"
@@ -316,7 +317,7 @@ class Gatherer {
 // ---- the source
 
 // Samples in memory, and one picture of each that is decoded when it is read.
-class ParquetSource : public Source {
+class ParquetSource : public Source, public EncodedSamples {
  public:
   ParquetSource(SourcePtr rest, std::vector<Field> fields, PictureReader reader,
                 PictureBytes pictures)
@@ -343,6 +344,18 @@ class ParquetSource : public Source {
     return rest_->resident_bytes() +
            static_cast<int64_t>(pictures_.bytes.capacity() +
                                 pictures_.begins.capacity() * sizeof(int64_t));
+  }
+  Status AddContent(int64_t index, std::vector<char>& buffer, ContentHash& hash) const override {
+    const auto i = static_cast<size_t>(index);
+    const auto begin = static_cast<size_t>(pictures_.begins[i]);
+    hash.Add(std::string_view(pictures_.bytes)
+                 .substr(begin, static_cast<size_t>(pictures_.begins[i + 1]) - begin));
+    for (size_t field = 0; field < rest_->fields().size(); ++field) {
+      buffer.resize(static_cast<size_t>(rest_->fields()[field].type.bytes()));
+      RIDGE_RETURN_IF_ERROR(rest_->Read({index}, static_cast<int>(field), {}, buffer.data()));
+      hash.Add({buffer.data(), buffer.size()});
+    }
+    return Status();
   }
 
  private:

@@ -74,6 +74,8 @@ class Source {
 
   // Where a sample comes from, for people: "cats/7.png", "iris.csv:12", "idx:/data/mnist[7]".
   virtual std::string Origin(int64_t index) const;
+  // The same where samples are drawn, and others in each epoch.
+  virtual std::string OriginAt(SampleAt at) const { return Origin(at.index); }
 
   // Host memory that holds the samples as long as the source lives: exact.
   virtual int64_t resident_bytes() const = 0;

@@ -1,4 +1,4 @@
-"""Mixtures of sources with weights: an epoch's shares, resuming, workers, what is refused."""
+"""Mixtures of sources and samplers of classes: shares of an epoch, resuming, workers, refusals."""
 import os
 import shutil
 import unittest
@@ -73,6 +73,61 @@ class Mixtures(RidgeTest):
     def test_a_bad_record_names_the_file_it_stands_in(self):
         self.write("bad.csv", table(20) + "1,two,a\n")
         self.fails(4, "bad.csv", "train", "mlp:hidden=8", "--data", "a.csv,bad.csv", "-q")
+
+    def test_a_bad_picture_counts_once_however_often_it_is_drawn(self):
+        shutil.copytree(os.path.join(SOURCE, "tests", "golden", "pictures"), self.path("all"))
+        names = sorted(n for n in os.listdir(self.path("all")) if n.endswith(".jpg"))[:8]
+        for i, name in enumerate(names):
+            os.makedirs(self.path(f"photos/{i % 2}"), exist_ok=True)
+            shutil.copy(self.path(f"all/{name}"), self.path(f"photos/{i % 2}/{name}"))
+        bad = self.path(f"photos/0/{names[0]}")
+        with open(bad, "r+b") as file:
+            file.truncate(os.path.getsize(bad) // 2)
+        for data, more in (("images:photos*3,images:photos", []),
+                           ("images:photos", ["--sampler", "1,9"])):
+            out = f"run-{len(more)}"
+            self.fails(4, names[0], "train", "cnn", "--data", data, "--batch", "4", "--epochs", "6",
+                       "-q", *more)
+            self.ok("train", "cnn", "--data", data, "--batch", "4", "--epochs", "6", "--out", out,
+                    "-q", "--bad-records", "skip:1", *more)
+
+
+class Sampler(RidgeTest):
+    def setUp(self):
+        super().setUp()
+        rows = [f"{i % 7},{i * i % 11},{'ab'[i % 10 == 0]}" for i in range(80)]
+        self.write("t.csv", "x,y,label\n" + "\n".join(rows) + "\n")
+
+    def train(self, out, *words):
+        done = self.ridge("train", "mlp:hidden=8", "--data", "t.csv", "--batch", "8", "--out", out,
+                          "--threads", "1", "-q", *words)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return self.read_json(f"{out}/summary.json"), done.stderr
+
+    def test_classes_are_drawn_as_often_and_the_steps_stay(self):
+        plain, _ = self.train("plain", "--epochs", "3")
+        even, notes = self.train("even", "--epochs", "3", "--sampler", "balanced")
+        self.assertIn("--sampler: of the 80 samples of an epoch 40 are drawn of each of 2 classes, "
+                      "which have 8 to 72", notes)
+        self.assertEqual(plain["steps"], even["steps"])
+        self.assertNotEqual(plain["parameters_sha256"], even["parameters_sha256"])
+
+    def test_a_run_cut_anywhere_ends_with_the_same_bits(self):
+        words = ["--validation", "0.2", "--checkpoint-every", "1", "--sampler", "1,3"]
+        whole, _ = self.train("whole", *words, "--steps", "21")
+        for steps in (1, 8, 13):
+            self.train(f"cut-{steps}", *words, "--steps", str(steps))
+            self.ok("train", "--resume", f"cut-{steps}", "--steps", "21", "-q")
+            got = self.read_json(f"cut-{steps}/summary.json")
+            self.assertEqual(got["parameters_sha256"], whole["parameters_sha256"], steps)
+
+    def test_labels_that_are_no_classes_are_refused(self):
+        self.write("n.csv", "x,y\n" + "".join(f"{i},{i * 0.37}\n" for i in range(40)))
+        self.fails(2, "--sampler draws samples by their class; mlp has not one class a sample as its "
+                   "label. hint: leave --sampler out", "train", "mlp:hidden=8,classes=1", "--loss",
+                   "mse:logits", "--data", "csv:n.csv,label=y", "--sampler", "balanced", "-q")
+        self.fails(2, "--sampler has 3 shares; mlp has 2 classes", "train", "mlp:hidden=8", "--data",
+                   "t.csv", "--sampler", "1,1,1", "-q")
 
 
 if __name__ == "__main__":

@@ -8,6 +8,8 @@
 #include "ridge/data/augment_source.h"
 #include "ridge/learn/index_extent.h"
 #include "ridge/observe/class_counts.h"
+#include "ridge/train/job/class_sampler.h"
+#include "ridge/train/job/decoded_cache.h"
 #include "ridge/train/job/read_cost.h"
 
 namespace ridge {
@@ -189,16 +191,18 @@ Result<JobData> OpenJobData(const TrainOptions& options, const Graph& forward,
     RIDGE_ASSIGN_OR_RETURN(splits, OpenData(options.data, data_options));
   }
   JobData data;
+  data.workers = ReadWorkers(options);
+  RIDGE_RETURN_IF_ERROR(CacheDecoded(options, data.workers, splits));
   data.train = splits.train;
   data.test = splits.test;
   data.notes = splits.notes;
-  data.workers = ReadWorkers(options);
   data.bad_records = data_options.bad_records;
   data.preprocessing = splits.preprocessing;
   RIDGE_RETURN_IF_ERROR(OpenValidation(options, data_options, splits, data));
+  data.train_spec = MakeBatchSpec(forward, facts, /*with_weight=*/false);
+  RIDGE_RETURN_IF_ERROR(SampleTraining(options, forward, facts, data));
   RIDGE_RETURN_IF_ERROR(Augment(options, data));
   RIDGE_RETURN_IF_ERROR(data.bad_records->SetSamples(data.train->size()));
-  data.train_spec = MakeBatchSpec(forward, facts, /*with_weight=*/false);
   data.eval_spec = MakeBatchSpec(forward, facts, /*with_weight=*/true);
   data.eval_subject = SubjectOf(forward, facts, data.preprocessing.get());
   for (const SourcePtr& source : {data.train, data.validation, data.test})

@@ -46,7 +46,8 @@ Status CheckText(const OptionInfo& option, const std::string& value) {
 
 template <typename T>
 Status CheckValue(const OptionInfo& option, const T& value, const T& by_default) {
-  if constexpr (std::is_same_v<T, std::string>) return CheckText(option, value);
+  if constexpr (std::is_same_v<T, std::string>)
+    return value == by_default ? Status() : CheckText(option, value);
   if constexpr (std::is_same_v<T, int64_t> || std::is_same_v<T, double>)
     return CheckNumber<T>(option, value, by_default);
   if constexpr (std::is_same_v<T, std::optional<int64_t>> ||
@@ -89,6 +90,11 @@ Status CheckAugment(const TrainOptions& o) {
     return InvalidArgument(
         "--augment mixup and cutmix mix the plain cross entropy, without --class-weights, --focal "
         "and --dice. hint: leave one of both out");
+  }
+  if (parsed.ok() && parsed->crops() && !o.cache.empty()) {
+    return InvalidArgument(
+        "--augment rrc reads parts of the original pictures, which --cache disk does not keep. "
+        "hint: leave one of both out");
   }
   if (parsed.ok() || SoundAugmentation::Parse(o.augment, o.seed).ok()) return Status();
   return InvalidArgument(

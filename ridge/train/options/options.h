@@ -30,6 +30,8 @@ struct TrainOptions {
   std::string model;
   std::string data;
   std::string augment;                    // empty, or random transforms: "flip,crop:4"
+  std::string cache;                      // empty, or "disk"
+  std::string sampler;                    // empty, "balanced", or shares of the classes: "1,2.5"
   std::string bad_records = "fail";       // or "skip:N", "skip:P%"
   std::string validation;                 // empty, a data spec, "auto", or a fraction such as "0.1"
   std::string loss;                       // see loss.h; empty: the model's own
