@@ -7,6 +7,7 @@
 #include "ridge/data/image_folder.h"
 #include "ridge/data/json_lines.h"
 #include "ridge/data/npz_source.h"
+#include "ridge/data/parquet.h"
 #include "ridge/data/sound_folder.h"
 #include "ridge/data/synthetic.h"
 #include "ridge/data/text_data.h"
@@ -36,6 +37,7 @@ constexpr DataKind kKinds[] = {
     {"tar", "FILES", OpenWebDataset, WebDatasetFacts},
     {"text", "FILES", OpenText, TextFacts},
     {"jsonl", "FILES", OpenJsonLines, JsonLinesFacts},
+    {"parquet", "FILES", OpenParquet, ParquetFacts},
     {"audio", "DIR", OpenSoundFolder, SoundFolderFacts},
 };
 

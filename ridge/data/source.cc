@@ -8,6 +8,8 @@
 #include "ridge/core/process.h"
 #include "ridge/data/image_folder.h"
 #include "ridge/data/kinds.h"
+#include "ridge/data/mixture.h"
+#include "ridge/data/spec_options.h"
 
 namespace ridge {
 namespace {
@@ -36,13 +38,35 @@ Spec SplitSpec(const std::string& text) {
   return spec;
 }
 
-// A folder of pictures is taken for what it is.
+// The kind of a file by its name; "" where that says nothing.
+std::string KindOfFile(const std::string& text) {
+  std::string path = SplitSpecOptions(text).path;
+  if (path.ends_with(".gz")) path.resize(path.size() - 3);
+  constexpr std::pair<const char*, const char*> kSuffixes[] = {
+      {".csv", "csv"},         {".tsv", "csv"}, {".npz", "npz"},          {".jsonl", "jsonl"},
+      {".parquet", "parquet"}, {".tar", "tar"}, {".tfrecord", "tfrecord"}};
+  for (const auto& [suffix, kind] : kSuffixes) {
+    if (path.ends_with(suffix)) return kind;
+  }
+  return "";
+}
+
+// A file of a known suffix and a folder of pictures are taken for what they are.
 Spec ParseSpec(const std::string& text) {
   Spec spec = SplitSpec(text);
-  if (spec.kind != nullptr || !HoldsPictures(text)) return spec;
-  spec = SplitSpec("images:" + text);
+  if (spec.kind != nullptr) return spec;
+  std::string kind = KindOfFile(text);
+  if (kind.empty() && HoldsPictures(text)) kind = "images";
+  if (kind.empty()) return spec;
+  spec = SplitSpec(kind + ":" + text);
   spec.guessed = true;
   return spec;
+}
+
+// Whether a part of a mixture begins so.
+bool BeginsSpec(const std::string& piece) {
+  const bool is_option = piece.find('=') != std::string::npos;
+  return SplitSpec(piece).kind != nullptr || (!is_option && !KindOfFile(piece).empty());
 }
 
 Status CheckSpec(const Spec& spec) {
@@ -93,6 +117,11 @@ int64_t ResidentBytes(const std::vector<SourcePtr>& sources) {
 
 Result<DataSplits> OpenData(const std::string& text, const DataOptions& options) {
   try {
+    if (const auto mixture = ParseMixture(text, BeginsSpec)) {
+      Result<DataSplits> mixed = OpenMixture(text, *mixture, options);
+      if (mixed.ok()) mixed->bad_records = options.bad_records;
+      return mixed;
+    }
     const Spec spec = ParseSpec(text);
     RIDGE_RETURN_IF_ERROR(CheckSpec(spec));
     const int64_t before = AllocatedBytes();
@@ -109,6 +138,8 @@ Result<DataSplits> OpenData(const std::string& text, const DataOptions& options)
 
 Result<std::optional<DataFacts>> FactsBeforeModel(const std::string& text,
                                                   const DataOptions& options) {
+  if (const auto mixture = ParseMixture(text, BeginsSpec))
+    return MixtureFacts(text, *mixture, options);
   const Spec spec = ParseSpec(text);
   if (spec.kind == nullptr || spec.kind->facts == nullptr) return std::optional<DataFacts>();
   RIDGE_RETURN_IF_ERROR(CheckSpec(spec));

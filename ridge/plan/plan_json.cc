@@ -103,6 +103,14 @@ Json SummaryJson(const PlanSummary& plan) {
   json["breakdown"] = BreakdownJson(plan.memory);
   json["step_s"] = plan.step_s;
   json["modelled_step_s"] = plan.modelled_step_s;
+  if (plan.range) {
+    json["step_low_s"] = plan.range->low_s;
+    json["step_high_s"] = plan.range->high_s;
+    json["software"] = plan.range->software;
+    json["scale"] = plan.range->scale;
+    json["evidence"] = plan.range->evidence;
+    json["peak_flops_per_s"] = plan.range->peak_flops_per_s;
+  }
   json["epoch_s"] = plan.epoch_s ? Json(*plan.epoch_s) : Json(nullptr);
   json["fits"] = plan.fits;
   json["limit_bytes"] = plan.limit_bytes;

@@ -137,14 +137,26 @@ std::string ModelLine(const PlanSummary& plan) {
                      ErrorText(plan.modelled_step_s, plan.step_s));
 }
 
+// " (52.0 to 97.1 ms)"
+std::string RangeText(const StepRange& range) {
+  return fmt::format(" ({} to {})", FormatSeconds(range.low_s), FormatSeconds(range.high_s));
+}
+
+std::string EvidenceLine(const PlanSummary& plan) {
+  if (!plan.range || plan.range->evidence.empty()) return "";
+  return fmt::format("  range: {}\n", plan.range->evidence);
+}
+
 std::string TimePart(const PlanSummary& plan, const Terminal& terminal) {
   std::string head = FormatSeconds(plan.step_s) + " a step";
+  if (plan.range) head += RangeText(*plan.range);
   if (plan.step_s > 0) {
     const double samples = static_cast<double>(plan.batch * plan.accumulate);
     head += fmt::format(", {} samples/s", FormatCount(samples / plan.step_s));
   }
   if (plan.epoch_s) head += fmt::format(", {} an epoch", FormatSeconds(*plan.epoch_s));
-  return Heading("Time", head, terminal) + LongestNodes(plan, terminal) + ModelLine(plan);
+  return Heading("Time", head, terminal) + LongestNodes(plan, terminal) + ModelLine(plan) +
+         EvidenceLine(plan);
 }
 
 std::string ValueText(const StepPlan& step, int index, const KernelQuery& layouts) {

@@ -34,6 +34,7 @@ struct PlannedJob {
   std::string limit_name;          // whose limit it is: "--fit allows"
   double step_s = 0;               // of one update
   double modelled_step_s = 0;      // by the device's rates alone
+  std::optional<StepRange> range;  // PlanSummary::range
   double eval_s = 0;               // of one evaluation; 0 without data for it
   double epoch_s = 0;              // with an evaluation, without checkpoints; 0 without data
   int cores = 0;                   // that read and compute; 0: those of another machine

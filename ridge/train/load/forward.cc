@@ -54,6 +54,7 @@ Result<DataOptions> DataOptionsFor(const TrainOptions& options, const std::strin
     RIDGE_ASSIGN_OR_RETURN(result.preprocessing, PreprocessingOf(opened));
     result.plain_tables = result.preprocessing == nullptr;
   }
+  result.seed = options.seed;
   const double fraction = HeldOutFraction(options.validation).value_or(0);
   if (fraction > 0 && fraction < 1 && !result.plain_tables) result.hold_out = fraction;
   return result;

@@ -65,10 +65,12 @@ Status CheckValues(const TrainOptions& options) {
   return status;
 }
 
-Status CheckPrecision(const std::string& precision) {
-  if (precision != "f16") return Status();
+// Devices that are not here may have more.
+Status CheckPrecision(const TrainOptions& o) {
+  if (o.device != "cpu" || (o.precision != "f16" && o.precision != "tf32")) return Status();
   return Status(ErrorCode::kUnsupported,
-                "--precision f16: the CPU trains in f32 or bf16. hint: --precision auto");
+                fmt::format("--precision {}: the CPU trains in f32 or bf16. hint: --precision auto",
+                            o.precision));
 }
 
 Status CheckSlices(const TrainOptions& o) {
@@ -217,7 +219,7 @@ Status CheckOptions(const TrainOptions& options) {
   if (options.epochs && options.steps)
     return InvalidArgument("--epochs and --steps exclude each other; give one");
   RIDGE_RETURN_IF_ERROR(CheckValues(options));
-  RIDGE_RETURN_IF_ERROR(CheckPrecision(options.precision));
+  RIDGE_RETURN_IF_ERROR(CheckPrecision(options));
   if (const auto inter_op = ParseInterOp(options.inter_op); !inter_op.ok())
     return inter_op.status();
   if (const auto workers = ParseWorkers(options.workers); !workers.ok()) return workers.status();
