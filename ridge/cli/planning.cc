@@ -135,8 +135,8 @@ std::string PlanTitle(const PlannedJob& job, const Machine& machine) {
 }
 
 RunNumbers NumbersOf(const RunFigures& figures) {
-  return {figures.peak_bytes, figures.arena_bytes, figures.step_s, figures.epoch_s,
-          figures.modelled_step_s};
+  return {figures.peak_bytes, figures.arena_bytes,     figures.step_s,
+          figures.epoch_s,    figures.modelled_step_s, figures.input_bytes};
 }
 
 Status ExplainRefusal(const PlannedJob& job, const Machine& machine) {

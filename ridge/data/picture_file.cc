@@ -28,7 +28,10 @@ Result<int64_t> ReadBeginning(int fd, const std::string& path, char* to, int64_t
   while (done < bytes) {
     const ssize_t got = ::pread(fd, to + done, static_cast<size_t>(bytes - done), done);
     if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return BadData(path, std::string("cannot be read: ") + std::strerror(errno));
+    if (got < 0) {
+      return BadData(path,
+                     fmt::format("cannot be read at byte {}: {}", done, std::strerror(errno)));
+    }
     if (got == 0) break;
     done += got;
   }

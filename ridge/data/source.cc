@@ -5,6 +5,7 @@
 #include <new>
 #include <string_view>
 
+#include "ridge/core/process.h"
 #include "ridge/data/image_folder.h"
 #include "ridge/data/kinds.h"
 #include "ridge/data/mask_folder.h"
@@ -125,7 +126,9 @@ Result<DataSplits> OpenData(const std::string& text, const DataOptions& options)
     }
     const Spec spec = ParseSpec(text);
     RIDGE_RETURN_IF_ERROR(CheckSpec(spec));
+    const int64_t before = AllocatedBytes();
     Result<DataSplits> splits = spec.kind->open(spec.text, spec.argument, options);
+    if (splits.ok()) splits->held_bytes = AllocatedBytes() - before;
     if (splits.ok()) splits->bad_records = options.bad_records;
     if (splits.ok() && spec.guessed)
       splits->notes.push_back("data '" + text + "': is read as " + spec.text);

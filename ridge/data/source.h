@@ -117,6 +117,8 @@ struct DataSplits {
   BadRecordsPtr bad_records;       // DataOptions::bad_records
   std::vector<std::string> notes;  // what was read otherwise than it could be; a sentence each
 
+  int64_t held_bytes = 0;  // what OpenData has allocated and kept, measured
+
   int64_t resident_bytes() const { return ResidentBytes({train, validation, test}); }
 };
 

@@ -323,6 +323,10 @@ std::string ComparisonReport(const RunNumbers& planned, const RunNumbers& measur
                 static_cast<double>(measured.peak_bytes), BytesText);
   AddComparison(table, "arena", static_cast<double>(planned.arena_bytes),
                 static_cast<double>(measured.arena_bytes), BytesText);
+  if (planned.input_bytes && measured.input_bytes) {
+    AddComparison(table, "inputs", static_cast<double>(*planned.input_bytes),
+                  static_cast<double>(*measured.input_bytes), BytesText);
+  }
   AddComparison(table, "step time", planned.step_s, measured.step_s, FormatSeconds);
   if (planned.modelled_step_s)
     AddComparison(table, "  modelled", *planned.modelled_step_s, measured.step_s, FormatSeconds);

@@ -38,6 +38,7 @@ struct RunNumbers {
   double step_s = 0;
   std::optional<double> epoch_s;
   std::optional<double> modelled_step_s = {};  // of a plan: by the cost model alone
+  std::optional<int64_t> input_bytes = {};
 };
 
 // The table "planned against measured" with the error of the plan: (planned - measured) / measured;

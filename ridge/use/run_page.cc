@@ -207,6 +207,7 @@ std::string PlanAgainstMeasured(const RunOverview& run) {
   };
   add("peak memory", bytes(plan.peak_bytes, is.peak_bytes));
   add("arena", bytes(plan.arena_bytes, is.arena_bytes));
+  if (plan.input_bytes && is.input_bytes) add("inputs", bytes(*plan.input_bytes, *is.input_bytes));
   add("step time", seconds(plan.step_s, is.step_s));
   if (plan.modelled_step_s) add("step time, modelled", seconds(*plan.modelled_step_s, is.step_s));
   if (plan.epoch_s && is.epoch_s) add("epoch time", seconds(*plan.epoch_s, *is.epoch_s));

@@ -195,6 +195,13 @@ int64_t MeasuredRuntimeBytes(const Executor& executor, int64_t data_now, int64_t
   return std::max({beside, reached, int64_t{0}});
 }
 
+int64_t PlannedInputBytes(const PlannedJob& job) {
+  for (const auto& [purpose, bytes] : job.memory.breakdown) {
+    if (purpose == PurposeName(Purpose::kInputs)) return bytes;
+  }
+  return 0;
+}
+
 PlanSummary SummarizeJob(const PlannedJob& job, const Program& program) {
   PlanSummary summary = SummarizePlan(program, job.memory, job.options.batch,
                                       job.options.accumulate, job.limit_bytes);

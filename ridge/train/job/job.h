@@ -76,6 +76,9 @@ Result<PlannedJob> PlanTrainingOnly(const TrainOptions& options, const Graph& fo
 // the pipelines' future bytes.
 int64_t MeasuredRuntimeBytes(const Executor& executor, int64_t data_now, int64_t data_planned);
 
+// Slots, data and pipelines: the plan's `inputs`.
+int64_t PlannedInputBytes(const PlannedJob& job);
+
 // For the plan's text and JSON.  `program` must outlive it.
 PlanSummary SummarizeJob(const PlannedJob& job, const Program& program);
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "ridge/core/process.h"
 #include "ridge/core/threads.h"
 #include "ridge/data/augment_source.h"
 #include "ridge/learn/index_extent.h"
@@ -185,6 +186,7 @@ Result<JobData> OpenJobData(const TrainOptions& options, const Graph& forward,
   data_options.preprocessing = std::move(preprocessing);
   data_options.hold_out = HeldOutFraction(options.validation).value_or(0);
   RIDGE_ASSIGN_OR_RETURN(data_options.bad_records, MakeBadRecords(options, opened));
+  const int64_t before = AllocatedBytes();
   DataSplits splits;
   if (opened) splits = *opened;
   if (!opened) {
@@ -212,6 +214,7 @@ Result<JobData> OpenJobData(const TrainOptions& options, const Graph& forward,
   FitWorkers(options, data);
   data.train_read_s = MeasureReadSeconds(data.train, data.train_spec);
   RIDGE_RETURN_IF_ERROR(CountSteps(options, data));
+  data.held_bytes = AllocatedBytes() - before + (opened ? splits.held_bytes : 0);
   return data;
 }
 
@@ -240,12 +243,15 @@ int64_t PlannedDataBytes(const JobData& data, int64_t batch) {
   options.batch = batch;
   options.workers = data.workers;
   int64_t bytes = ResidentBytes({data.train, data.validation, data.test});
-  bytes += BatchLoader::Plan(*data.train, data.train_spec, options).own_bytes;
+  const auto train = BatchLoader::Plan(*data.train, data.train_spec, options);
+  bytes += train.own_bytes;
   options.drop_last = false;
   for (const SourcePtr& set : {data.validation, data.test})  // each is counted by its evaluator
     bytes += set != nullptr ? data.eval_subject.count_bytes() : 0;
-  if (data.eval_set() != nullptr)
-    bytes += BatchLoader::Plan(*data.eval_set(), data.eval_spec, options).own_bytes;
+  if (data.eval_set() != nullptr) {  // its threads run while those of training do not
+    const auto eval = BatchLoader::Plan(*data.eval_set(), data.eval_spec, options);
+    bytes += eval.own_bytes - std::min(train.thread_bytes, eval.thread_bytes);
+  }
   return bytes;
 }
 

@@ -47,6 +47,8 @@ struct LoopResult {
   // Mean over the epochs that ran completely, with evaluations and without checkpoints.
   std::optional<double> epoch_s;
   double loss = 0;  // of the last report
+  // Of the pipelines, measured: those of training and of evaluations, one of which runs at a time.
+  int64_t pipeline_bytes = 0;
 };
 
 class TrainingLoop {
@@ -77,6 +79,7 @@ class TrainingLoop {
   MetricsReport WindowReport() const;
   StageSeconds WindowStages() const;
   void Report();
+  int64_t PipelineBytes() const;
   void WriteHistograms();
   Status Evaluate();
   void LogEvaluation(const EvalResult& evaluation) const;
