@@ -124,10 +124,9 @@ Result<OpenedMachine> OpenMachine(const MachineChoice& choice,
   return opened;
 }
 
-Result<OpenedMachine> OpenPlannedMachine(const std::string& device,
+Result<OpenedMachine> OpenPlannedMachine(const Hardware& hardware,
                                          const std::string& given_precision,
                                          const std::string& software) {
-  RIDGE_ASSIGN_OR_RETURN(const Hardware hardware, FindHardware(device));
   DeviceUse use;
   const std::string fastest = hardware.bf16_tflops ? "bf16" : "f32";
   const std::string& precision = given_precision == "auto" ? fastest : given_precision;

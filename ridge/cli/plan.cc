@@ -14,8 +14,9 @@
 namespace ridge::cli {
 namespace {
 
-// With --why: the plans that were compared, not a kernel.
+// With --why: the plans that were compared and what is live when, not a kernel.
 constexpr const char* kSlices = "slices";
+constexpr const char* kMemory = "memory";
 
 struct PlanVerb {
   TrainFlags train;
@@ -40,8 +41,8 @@ Result<std::vector<std::string>> Devices(const PlanVerb& verb) {
 // `--on cpu` and no --on are this machine, every other device one that is not here.
 Result<OpenedMachine> OpenFor(const PlanVerb& verb, const TrainOptions& options) {
   if (verb.on && options.device != "cpu") {
-    return OpenPlannedMachine(options.device, options.precision,
-                              verb.foreign.value_or(kOwnSoftware));
+    RIDGE_ASSIGN_OR_RETURN(const Hardware hardware, FindHardware(options.device));
+    return OpenPlannedMachine(hardware, options.precision, verb.foreign.value_or(kOwnSoftware));
   }
   if (verb.foreign) {
     return InvalidArgument(
@@ -122,6 +123,10 @@ Status PrintWhy(const std::vector<DevicePlan>& plans, const std::string& what,
       PrintData(CandidatesReport(Summary(plan), terminal));
       continue;
     }
+    if (what == kMemory) {
+      PrintData(PhasesReport(Summary(plan), terminal));
+      continue;
+    }
     const std::string text = WhyText(plan.run.job.program, what);
     if (text.empty()) {
       return InvalidArgument(
@@ -176,7 +181,7 @@ VerbBody AddPlan(CLI::App& app) {
   CLI::Option* why =
       AddText(app, "--why", verb->why, "OP",
               "Which kernels run an operator or node, and why not others; slices: the plans "
-              "that were compared");
+              "that were compared; memory: what is live in each phase of a step");
   why->group(kOutputGroup);
   AddSwitch(app, "--json", verb->json, "Print JSON; with --on an array")->group(kOutputGroup);
   AddColorFlag(app, verb->output);

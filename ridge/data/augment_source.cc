@@ -41,6 +41,15 @@ std::array<uint8_t, 3> MeanOf(const PixelNormalization& normalization) {
   return mean;
 }
 
+// -1 when there is none.
+int FindBoxes(const Source& source) {
+  const int field = source.FindField("boxes");
+  if (field < 0) return -1;
+  const TensorType& type = source.fields()[static_cast<size_t>(field)].type;
+  const bool boxes = type.dtype == DType::kF32 && type.rank() == 2 && type.dims[1] == 4;
+  return boxes ? field : -1;
+}
+
 }  // namespace
 
 Result<SourcePtr> AugmentTraining(SourcePtr source, const std::string& list, uint64_t seed) {
@@ -54,6 +63,9 @@ Result<SourcePtr> AugmentTraining(SourcePtr source, const std::string& list, uin
   }
   Result<Augmentation> augmentation = Augmentation::Parse(list, seed);
   if (!augmentation.ok()) return wrong(augmentation.status());
+  if (FindBoxes(*source) >= 0) {
+    if (const Status moves = augmentation->MovesBoxes(); !moves.ok()) return wrong(moves);
+  }
   const Mixing mixing = augmentation->mixing();
   if (!augmentation->changes_nothing()) {
     RIDGE_ASSIGN_OR_RETURN(source,
@@ -78,6 +90,7 @@ Result<PictureFieldShape> FindPictureField(const Source& source) {
 }
 
 Result<SourcePtr> AugmentSource::Create(SourcePtr source, Augmentation augmentation) {
+  if (FindBoxes(*source) >= 0) RIDGE_RETURN_IF_ERROR(augmentation.MovesBoxes());
   RIDGE_ASSIGN_OR_RETURN(const PictureFieldShape field, FindPictureField(*source));
   return SourcePtr(
       new AugmentSource(std::move(source), std::move(augmentation), field.index, field.shape));
@@ -89,6 +102,7 @@ AugmentSource::AugmentSource(SourcePtr source, Augmentation augmentation, int fi
       source_(std::move(source)),
       augmentation_(std::move(augmentation)),
       picture_(field),
+      boxes_(FindBoxes(*source_)),
       shape_(shape) {}
 
 ResizeCall AugmentSource::WholeCall() const {
@@ -104,10 +118,11 @@ int64_t AugmentSource::scratch_bytes() const {
 }
 
 const void* AugmentSource::View(int64_t index, int field) const {
-  return field == picture_ ? nullptr : source_->View(index, field);
+  return field == picture_ || field == boxes_ ? nullptr : source_->View(index, field);
 }
 
 Status AugmentSource::Read(SampleAt at, int field, std::span<char> scratch, void* out) const {
+  if (field == boxes_) return ReadBoxes(at, scratch, out);
   if (field != picture_) return source_->Read(at, field, scratch, out);
   auto* pixels = static_cast<uint8_t*>(out);
   if (cuts_itself()) {
@@ -123,6 +138,14 @@ Status AugmentSource::Read(SampleAt at, int field, std::span<char> scratch, void
   }
   const StageTimer timer(at.stages, InputStage::kAugment);
   augmentation_.Apply(shape_, at.epoch, at.index, scratch, pixels);
+  return Status();
+}
+
+Status AugmentSource::ReadBoxes(SampleAt at, std::span<char> scratch, void* out) const {
+  RIDGE_RETURN_IF_ERROR(source_->Read(at, boxes_, scratch, out));
+  const int64_t sides = fields()[static_cast<size_t>(boxes_)].type.elements();
+  augmentation_.MoveBoxes(shape_, at.epoch, at.index,
+                          {static_cast<float*>(out), static_cast<size_t>(sides)});
   return Status();
 }
 

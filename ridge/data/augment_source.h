@@ -1,5 +1,5 @@
 // AugmentSource: a source whose pictures are changed at random, as functions of (seed, epoch,
-// index): for training sets alone.
+// index): for training sets alone.  A field `boxes` f32[N,4] moves with its picture.
 #pragma once
 #include "ridge/data/image/transforms/augmentation.h"
 #include "ridge/data/source.h"
@@ -22,7 +22,8 @@ Result<SourcePtr> AugmentTraining(SourcePtr source, const std::string& list, uin
 
 class AugmentSource : public Source {
  public:
-  // Fails as FindPictureField does.
+  // Fails as FindPictureField does, and with kInvalidArgument for boxes that a transform loses; the
+  // message is then the bare reason.
   static Result<SourcePtr> Create(SourcePtr source, Augmentation augmentation);
 
   Status Read(SampleAt at, int field, std::span<char> scratch, void* out) const override;
@@ -39,11 +40,13 @@ class AugmentSource : public Source {
   AugmentSource(SourcePtr source, Augmentation augmentation, int field, const PictureShape& shape);
   bool cuts_itself() const { return augmentation_.crops() && !source_->reads_crops(); }
   ResizeCall WholeCall() const;
+  Status ReadBoxes(SampleAt at, std::span<char> scratch, void* out) const;
   Status ReadCrop(SampleAt at, std::span<char> scratch, uint8_t* out) const;
 
   const SourcePtr source_;
   const Augmentation augmentation_;
   const int picture_;  // the field
+  const int boxes_;    // the field of boxes that move along; -1: none
   const PictureShape shape_;
 };
 

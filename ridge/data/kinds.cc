@@ -1,5 +1,6 @@
 #include "ridge/data/kinds.h"
 
+#include "ridge/data/coco.h"
 #include "ridge/data/container/tfrecord.h"
 #include "ridge/data/container/web_dataset.h"
 #include "ridge/data/csv.h"
@@ -11,6 +12,7 @@
 #include "ridge/data/sound_folder.h"
 #include "ridge/data/synthetic.h"
 #include "ridge/data/text_data.h"
+#include "ridge/data/yolo_folder.h"
 
 namespace ridge {
 namespace {
@@ -39,6 +41,8 @@ constexpr DataKind kKinds[] = {
     {"jsonl", "FILES", OpenJsonLines, JsonLinesFacts},
     {"parquet", "FILES", OpenParquet, ParquetFacts},
     {"audio", "DIR", OpenSoundFolder, SoundFolderFacts},
+    {"yolo", "DIR", OpenYoloFolder, YoloFolderFacts},
+    {"coco", "FILE", OpenCoco, CocoFacts},
 };
 
 }  // namespace

@@ -20,5 +20,6 @@ BuiltinModel LlamaModel();
 BuiltinModel WhisperModel();
 BuiltinModel SamModel();
 BuiltinModel ResNet50BertModel();
+BuiltinModel YoloV8Model();
 
 }  // namespace ridge

@@ -38,7 +38,8 @@ const std::vector<BuiltinModel>& BuiltinModels() {
                                                     LlamaModel(),
                                                     WhisperModel(),
                                                     SamModel(),
-                                                    ResNet50BertModel()};
+                                                    ResNet50BertModel(),
+                                                    YoloV8Model()};
   return kModels;
 }
 

@@ -2,6 +2,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "ridge/plan/memory/phases.h"
+
 namespace ridge {
 namespace {
 
@@ -90,6 +92,21 @@ int64_t SlicesOf(const PlanSummary& plan) {
   return parts.empty() ? 1 : parts.front().step->slices;
 }
 
+Json PhasesJson(const Program& program) {
+  Json all = Json::array();
+  for (const PhasePeak& peak : PhasePeaks(program)) {
+    Json largest = Json::array();
+    for (const auto& [name, bytes] : peak.largest)
+      largest.push_back({{"name", name}, {"bytes", bytes}});
+    all.push_back({{"phase", peak.phase},
+                   {"step", peak.step},
+                   {"node", peak.node},
+                   {"bytes", peak.bytes},
+                   {"largest", std::move(largest)}});
+  }
+  return all;
+}
+
 Json SummaryJson(const PlanSummary& plan) {
   Json json;
   json["device"] = plan.program->device;
@@ -119,6 +136,7 @@ Json SummaryJson(const PlanSummary& plan) {
     json["pipeline_cap_bytes"] = plan.pipeline_cap_bytes;
   }
   json["peak"] = PeakJson(plan.memory);
+  json["phases"] = PhasesJson(*plan.program);
   json["candidates"] = CandidatesJson(plan.candidates);
   json["steps"] = StepsJson(*plan.program);
   json["nodes"] = NodesJson(plan);

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "ridge/core/units.h"
+#include "ridge/plan/memory/phases.h"
 #include "ridge/report/bar_chart.h"
 #include "ridge/report/table.h"
 
@@ -285,6 +286,23 @@ std::string CandidatesReport(const PlanSummary& plan, const Terminal& terminal) 
                            : "does not fit"});
   }
   return Heading("Compared", "by the nominal device, without data", terminal) +
+         table.ToText(terminal);
+}
+
+std::string PhasesReport(const PlanSummary& plan, const Terminal& terminal) {
+  Table table({{"phase"}, {"live", Align::kRight}, {"at node"}, {"largest tensors there"}});
+  for (const PhasePeak& peak : PhasePeaks(*plan.program)) {
+    std::string largest;
+    for (const auto& [name, bytes] : peak.largest)
+      largest += fmt::format("{}{} {}", largest.empty() ? "" : ", ", name, FormatBytes(bytes));
+    table.AddRow({peak.phase, FormatBytes(peak.bytes), peak.step + " " + peak.node, largest});
+  }
+  const std::string arena = FormatBytes(plan.memory.arena_bytes);
+  const int64_t beside = plan.memory.peak_bytes - plan.memory.arena_bytes;
+  return Heading(
+             "Memory",
+             fmt::format("arena {}, and {} of the process beside it", arena, FormatBytes(beside)),
+             terminal) +
          table.ToText(terminal);
 }
 

@@ -23,6 +23,10 @@ std::string PlanReport(const std::string& title, const PlanSummary& plan, const 
 // device, which of them fit and which one was chosen.
 std::string CandidatesReport(const PlanSummary& plan, const Terminal& terminal);
 
+// The most that is live forward, backward, in updates and in evaluation, at which node, and the
+// largest tensors there.
+std::string PhasesReport(const PlanSummary& plan, const Terminal& terminal);
+
 // plan.txt: the report in plain text, then each StepPlan's schedule with offsets, layouts and
 // kernels.  `layouts` names the layouts: the backend that the program was planned for.
 std::string PlanText(const std::string& title, const PlanSummary& plan, const KernelQuery& layouts);

@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "ridge/core/split.h"
+#include "ridge/data/image/transforms/box_moves.h"
 
 namespace ridge {
 namespace {
@@ -128,6 +129,26 @@ void Augmentation::Apply(const PictureShape& shape, int64_t epoch, int64_t sampl
     key.step = static_cast<uint32_t>(epoch);
     TransformDraws draws(key, sample);
     stage.transform->apply(shape, stage.numbers, draws, scratch, pixels);
+  }
+}
+
+Status Augmentation::MovesBoxes() const {
+  for (const Stage& stage : stages_) {
+    if (FindBoxMove(*stage.transform) == nullptr)
+      return InvalidArgument(fmt::format("{} moves no boxes; of pictures with boxes take {}",
+                                         stage.transform->name, BoxMoveNames()));
+  }
+  if (!mixing_.any()) return Status();
+  return InvalidArgument("mixup and cutmix mix labels; pictures with boxes have none");
+}
+
+void Augmentation::MoveBoxes(const PictureShape& shape, int64_t epoch, int64_t sample,
+                             std::span<float> boxes) const {
+  for (const Stage& stage : stages_) {
+    RandomKey key = stage.key;
+    key.step = static_cast<uint32_t>(epoch);
+    TransformDraws draws(key, sample);
+    FindBoxMove (*stage.transform)(shape, stage.numbers, draws, boxes);
   }
 }
 

@@ -28,6 +28,13 @@ class Augmentation {
   void Apply(const PictureShape& shape, int64_t epoch, int64_t sample, std::span<char> scratch,
              uint8_t* pixels) const;
 
+  // Boxes x1, y1, x2, y2 in pixels as Apply moves the picture; those without an area stay.
+  // REQUIRES: MovesBoxes() is ok.
+  void MoveBoxes(const PictureShape& shape, int64_t epoch, int64_t sample,
+                 std::span<float> boxes) const;
+  // Fails with kInvalidArgument and names the first stage that does not say where a box goes.
+  Status MovesBoxes() const;
+
  private:
   struct Stage {
     const PictureTransform* transform = nullptr;
