@@ -80,7 +80,7 @@ class ImageFolderSource : public Source, public EncodedSamples {
   Status AddContent(int64_t index, std::vector<char>& buffer, ContentHash& hash) const override {
     const auto bytes = static_cast<size_t>(index_.file_bytes(index));
     if (buffer.size() < bytes) buffer.resize(bytes);
-    RIDGE_RETURN_IF_ERROR(ReadWhole(index_.Path(index), index_.file_bytes(index), buffer.data()));
+    RIDGE_RETURN_IF_ERROR(ReadPicture(index_.Path(index), index_.file_bytes(index), buffer.data()));
     hash.Add({buffer.data(), bytes});
     hash.Add(std::to_string(index_.label(index)));
     return Status();
