@@ -20,5 +20,6 @@ BuiltinModel LlamaModel();
 BuiltinModel WhisperModel();
 BuiltinModel SamModel();
 BuiltinModel ResNet50BertModel();
+BuiltinModel PointNet2Model();
 
 }  // namespace ridge

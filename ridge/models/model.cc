@@ -38,7 +38,8 @@ const std::vector<BuiltinModel>& BuiltinModels() {
                                                     LlamaModel(),
                                                     WhisperModel(),
                                                     SamModel(),
-                                                    ResNet50BertModel()};
+                                                    ResNet50BertModel(),
+                                                    PointNet2Model()};
   return kModels;
 }
 

@@ -29,7 +29,8 @@ TensorType TypeOf(const Graph& graph, const std::string& name) {
 
 // torchvision's and timm's model pages (num_params); GPT-2, BERT and Llama: their papers' files,
 // with the classifier of two classes for BERT; Segment Anything: its image encoders, with a
-// classifier of 1000; resnet50_bert: ResNet-50 without its head, BERT base, a classifier; Whisper:
+// classifier of 1000; resnet50_bert: ResNet-50 without its head, BERT base, a classifier;
+// pointnet2: the layers of yanx27/Pointnet_Pointnet2_pytorch for 40 classes, added up; Whisper:
 // the trainable ones of its files; gpt_nano and its like: minGPT's blocks and the embeddings; bert,
 // gpt, unet and lstm: counted with PyTorch on bench/peers and on the word_language_model example.
 TEST(ModelTest, ParameterCountsAreThePublishedOnes) {
@@ -83,6 +84,7 @@ TEST(ModelTest, ParameterCountsAreThePublishedOnes) {
       {"sam_vit_l", 308'278'272 + 257 * 1000},
       {"sam_vit_h", 637'026'048 + 257 * 1000},
       {"resnet50_bert", 23'508'032 + 109'482'240 + 2 * (2048 + 768 + 1)},
+      {"pointnet2", 1'475'688},
   };
   std::map<std::string, int64_t> counted;
   for (const std::string& name : BuiltinModelNames()) counted[name] = ParameterCount(Build(name));
@@ -141,8 +143,9 @@ TEST(ModelTest, EveryStatisticHasOneUpdate) {
 TEST(ModelTest, InputsAndOutputsCarryTheBatch) {
   for (const BuiltinModel& model : BuiltinModels()) {
     const Graph graph = Build(model.name, 6);
-    const bool text = graph.FindValue("image") == kNoValue;
-    EXPECT_EQ(TypeOf(graph, text ? "tokens" : "image").dims[0], 6);
+    const auto has = [&](const char* input) { return graph.FindValue(input) != kNoValue; };
+    const char* input = has("image") ? "image" : has("points") ? "points" : "tokens";
+    EXPECT_EQ(TypeOf(graph, input).dims[0], 6) << model.name;
     EXPECT_EQ(TypeOf(graph, "label").dims[0], 6);
     EXPECT_EQ(TypeOf(graph, "label").dtype, DType::kI64);
     EXPECT_EQ(graph.type(graph.FindOutput("logits")).dims[0], 6);
@@ -188,7 +191,8 @@ TEST(ModelTest, AnUnknownModelIsNamedWithTheList) {
   const std::string rest =
       " (built in: mlp, cnn, resnet18, resnet50, unet, gpt, bert, vit_ti, efficientnet_v2_s, "
       "mobilenet_v3_small, lstm, convnext_tiny, llama, whisper_tiny, sam_vit_b, resnet50_bert, "
-      "and other sizes of them). hint: `ridge models` lists all; a graph in text form ends in "
+      "pointnet2, and other sizes of them). hint: `ridge models` lists all; a graph in text form "
+      "ends in "
       ".ridge";
   EXPECT_EQ(ErrorOf("resnet81"), "no model 'resnet81'; did you mean 'resnet18'?" + rest);
   EXPECT_EQ(ErrorOf("gpt2_medum"), "no model 'gpt2_medum'; did you mean 'gpt2_medium'?" + rest);
@@ -215,6 +219,18 @@ TEST(ModelTest, HeadsOfLlamaFit) {
   EXPECT_EQ(
       ErrorOf("llama:heads=128"),
       "llama: a head has 3 numbers, hidden / heads; they must be even, as they turn in pairs");
+}
+
+TEST(ModelTest, LevelsOfPointNet2AreThoseOfItsTable) {
+  const Graph graph = Build("pointnet2");
+  EXPECT_EQ(TypeOf(graph, "points"), (TensorType{DType::kF32, {4, 1024, 3}}));
+  EXPECT_EQ(TypeOf(graph, "sa1.mlp_convs.0.weight"), (TensorType{DType::kF32, {64, 3, 1, 1}}));
+  EXPECT_EQ(TypeOf(graph, "sa2.mlp_convs.0.weight"), (TensorType{DType::kF32, {128, 131, 1, 1}}));
+  EXPECT_EQ(TypeOf(graph, "sa3.mlp_bns.2.running_mean"), (TensorType{DType::kF32, {1024}}));
+  EXPECT_EQ(TypeOf(graph, "sa1.neighbours"), (TensorType{DType::kI64, {4, 512, 32}}));
+  EXPECT_EQ(TypeOf(graph, "sa2.neighbours"), (TensorType{DType::kI64, {4, 128, 64}}));
+  EXPECT_EQ(ErrorOf("pointnet2:points=256"),
+            "pointnet2: centers is 512; it must be at most points, 256. hint: centers=128");
 }
 
 TEST(ModelTest, PatchesAndHeadsOfSamFit) {
