@@ -21,5 +21,6 @@ BuiltinModel WhisperModel();
 BuiltinModel SamModel();
 BuiltinModel ResNet50BertModel();
 BuiltinModel YoloV8Model();
+BuiltinModel PointNet2Model();
 
 }  // namespace ridge

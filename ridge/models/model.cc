@@ -39,7 +39,8 @@ const std::vector<BuiltinModel>& BuiltinModels() {
                                                     WhisperModel(),
                                                     SamModel(),
                                                     ResNet50BertModel(),
-                                                    YoloV8Model()};
+                                                    YoloV8Model(),
+                                                    PointNet2Model()};
   return kModels;
 }
 

@@ -30,7 +30,8 @@ TensorType TypeOf(const Graph& graph, const std::string& name) {
 // torchvision's and timm's model pages (num_params); YOLOv8: Ultralytics' model pages, less the 16
 // fixed weights 0, 1, .., 15 that they count; GPT-2, BERT and Llama: their papers' files,
 // with the classifier of two classes for BERT; Segment Anything: its image encoders, with a
-// classifier of 1000; resnet50_bert: ResNet-50 without its head, BERT base, a classifier; Whisper:
+// classifier of 1000; resnet50_bert: ResNet-50 without its head, BERT base, a classifier;
+// pointnet2: the layers of yanx27/Pointnet_Pointnet2_pytorch for 40 classes, added up; Whisper:
 // the trainable ones of its files; gpt_nano and its like: minGPT's blocks and the embeddings; bert,
 // gpt, unet and lstm: counted with PyTorch on bench/peers and on the word_language_model example.
 TEST(ModelTest, ParameterCountsAreThePublishedOnes) {
@@ -89,6 +90,7 @@ TEST(ModelTest, ParameterCountsAreThePublishedOnes) {
       {"yolov8l", 43'691'520 - 16},
       {"yolov8x", 68'229'648 - 16},
       {"resnet50_bert", 23'508'032 + 109'482'240 + 2 * (2048 + 768 + 1)},
+      {"pointnet2", 1'475'688},
   };
   std::map<std::string, int64_t> counted;
   for (const std::string& name : BuiltinModelNames()) counted[name] = ParameterCount(Build(name));
@@ -147,10 +149,10 @@ TEST(ModelTest, EveryStatisticHasOneUpdate) {
 TEST(ModelTest, InputsAndOutputsCarryTheBatch) {
   for (const BuiltinModel& model : BuiltinModels()) {
     const Graph graph = Build(model.name, 6);
-    const bool text = graph.FindValue("image") == kNoValue;
-    EXPECT_EQ(TypeOf(graph, text ? "tokens" : "image").dims[0], 6);
-    const bool boxes = graph.FindValue("boxes") != kNoValue;
-    const std::string label = boxes ? "classes" : "label";
+    const auto has = [&](const char* input) { return graph.FindValue(input) != kNoValue; };
+    const char* input = has("image") ? "image" : has("points") ? "points" : "tokens";
+    EXPECT_EQ(TypeOf(graph, input).dims[0], 6) << model.name;
+    const std::string label = has("boxes") ? "classes" : "label";
     EXPECT_EQ(TypeOf(graph, label).dims[0], 6);
     EXPECT_EQ(TypeOf(graph, label).dtype, DType::kI64);
     EXPECT_EQ(graph.type(graph.FindOutput("logits")).dims[0], 6);
@@ -196,7 +198,8 @@ TEST(ModelTest, AnUnknownModelIsNamedWithTheList) {
   const std::string rest =
       " (built in: mlp, cnn, resnet18, resnet50, unet, gpt, bert, vit_ti, efficientnet_v2_s, "
       "mobilenet_v3_small, lstm, convnext_tiny, llama, whisper_tiny, sam_vit_b, resnet50_bert, "
-      "yolov8n, and other sizes of them). hint: `ridge models` lists all; a graph in text form "
+      "yolov8n, pointnet2, and other sizes of them). hint: `ridge models` lists all; a graph in "
+      "text form "
       "ends in "
       ".ridge";
   EXPECT_EQ(ErrorOf("resnet81"), "no model 'resnet81'; did you mean 'resnet18'?" + rest);
@@ -224,6 +227,18 @@ TEST(ModelTest, HeadsOfLlamaFit) {
   EXPECT_EQ(
       ErrorOf("llama:heads=128"),
       "llama: a head has 3 numbers, hidden / heads; they must be even, as they turn in pairs");
+}
+
+TEST(ModelTest, LevelsOfPointNet2AreThoseOfItsTable) {
+  const Graph graph = Build("pointnet2");
+  EXPECT_EQ(TypeOf(graph, "points"), (TensorType{DType::kF32, {4, 1024, 3}}));
+  EXPECT_EQ(TypeOf(graph, "sa1.mlp_convs.0.weight"), (TensorType{DType::kF32, {64, 3, 1, 1}}));
+  EXPECT_EQ(TypeOf(graph, "sa2.mlp_convs.0.weight"), (TensorType{DType::kF32, {128, 131, 1, 1}}));
+  EXPECT_EQ(TypeOf(graph, "sa3.mlp_bns.2.running_mean"), (TensorType{DType::kF32, {1024}}));
+  EXPECT_EQ(TypeOf(graph, "sa1.neighbours"), (TensorType{DType::kI64, {4, 512, 32}}));
+  EXPECT_EQ(TypeOf(graph, "sa2.neighbours"), (TensorType{DType::kI64, {4, 128, 64}}));
+  EXPECT_EQ(ErrorOf("pointnet2:points=256"),
+            "pointnet2: centers is 512; it must be at most points, 256. hint: centers=128");
 }
 
 TEST(ModelTest, PatchesAndHeadsOfSamFit) {

@@ -93,7 +93,8 @@ void FillPersistent(Executor& executor) {
     const PersistentValue& value = persistent[i];
     if (value.kind == ValueKind::kParameter)
       Store(i, CounterWeight(value.name, value.type.dims), executor);
-    if (value.name == "image" || value.name == "label") FillInput(i, executor);
+    const bool is_input = value.name == "image" || value.name == "points" || value.name == "label";
+    if (is_input) FillInput(i, executor);
   }
 }
 
@@ -192,9 +193,11 @@ INSTANTIATE_TEST_SUITE_P(Models, GoldenTest,
                          testing::Values(GoldenCase{"mlp", true, DType::kF64, 1e-6},
                                          GoldenCase{"cnn", true, DType::kF64, 1e-6},
                                          GoldenCase{"resnet18", true, DType::kF64, 1e-6},
+                                         GoldenCase{"pointnet2", true, DType::kF64, 1e-6},
                                          GoldenCase{"mlp", false, DType::kF32, 2e-3},
                                          GoldenCase{"cnn", false, DType::kF32, 2e-3},
-                                         GoldenCase{"resnet18", false, DType::kF32, 2e-3}),
+                                         GoldenCase{"resnet18", false, DType::kF32, 2e-3},
+                                         GoldenCase{"pointnet2", false, DType::kF32, 2e-3}),
                          [](const testing::TestParamInfo<GoldenCase>& info) {
                            return std::string(info.param.file) +
                                   (info.param.reference ? "Reference" : "Cpu");

@@ -10,7 +10,7 @@ counter formula below, which counter.cc has too, so nothing but the results is s
   hash(name) = FNV-1a, 64 bit, of the UTF-8 name
   u(name, i) = splitmix64(hash(name) + i * 0x9E3779B97F4A7C15) >> 11, times 2^-53     in [0, 1)
 
-Two batches, named image.0, label.0, image.1, label.1, take turns: step t trains on t % 2.  Stored
+Two batches, named image.0 (points.0), label.0, image.1, label.1, take turns: step t trains on t % 2.  Stored
 are the gradient of every parameter on batch 0 before the first step, the losses of ten steps of
 torch.optim.SGD, and the running statistics of batch norm after them.
 """
@@ -39,12 +39,15 @@ class Setting:
     batch: int
     lr: float
     momentum: float
+    input: str = "image"
 
 
 SETTINGS = {
     "mlp": Setting("mlp", (784,), 8, 0.1, 0.0),
     "cnn": Setting("cnn", (1, 28, 28), 8, 0.01, 0.9),
     "resnet18": Setting("resnet18:image=33,classes=10", (3, 33, 33), 3, 0.001, 0.9),
+    "pointnet2": Setting("pointnet2:points=48,centers=16,neighbours=6,radius=0.6,classes=10", (48, 3), 8,
+                         0.001, 0.9, "points"),
 }
 
 
@@ -87,6 +90,76 @@ def weight(name, shape):
     return ((2 * u - 1) / np.sqrt(fan_in)).reshape(shape)
 
 
+def farthest(places, count):
+    """Indices [B,count]: point 0, then each time the farthest from all before."""
+    chosen = torch.zeros(len(places), count, dtype=torch.int64)
+    nearest = torch.full(places.shape[:2], float("inf"), dtype=places.dtype)
+    for i in range(1, count):
+        last = places[torch.arange(len(places)), chosen[:, i - 1]].unsqueeze(1)
+        nearest = torch.minimum(nearest, ((places - last) ** 2).sum(-1))
+        chosen[:, i] = nearest.argmax(1)
+    return chosen
+
+
+def ball(places, centers, radius, count):
+    """Indices [B,M,count]: the first points within the radius, filled up with the first."""
+    squared = ((centers.unsqueeze(2) - places.unsqueeze(1)) ** 2).sum(-1)
+    order = torch.arange(places.shape[1]).expand(squared.shape).clone()
+    order[squared > radius * radius] = places.shape[1]
+    first = order.sort(-1).values[..., :count]
+    return torch.where(first == places.shape[1], first[..., :1], first)
+
+
+def of_samples(x, indices):
+    return torch.stack([sample[places] for sample, places in zip(x, indices)])
+
+
+class Abstraction(nn.Module):
+    def __init__(self, channels, centers=0, neighbours=0, radius=0.0):
+        super().__init__()
+        self.centers, self.neighbours, self.radius = centers, neighbours, radius
+        pairs = list(zip(channels, channels[1:]))
+        self.mlp_convs = nn.ModuleList(nn.Conv2d(a, b, 1) for a, b in pairs)
+        self.mlp_bns = nn.ModuleList(nn.BatchNorm2d(b) for _, b in pairs)
+
+    def forward(self, places, features):
+        centers, seen = None, places.unsqueeze(1)
+        if self.centers:
+            centers = of_samples(places, farthest(places, self.centers))
+            group = ball(places, centers, self.radius, self.neighbours)
+            seen = of_samples(places, group) - centers.unsqueeze(2)
+        if features is not None:
+            grouped = of_samples(features, group) if self.centers else features.unsqueeze(1)
+            seen = torch.cat([seen, grouped], -1)
+        x = seen.permute(0, 3, 2, 1)
+        for conv, norm in zip(self.mlp_convs, self.mlp_bns):
+            x = F.relu(norm(conv(x)))
+        return centers, x.max(2).values.transpose(1, 2)
+
+
+class PointNet2(nn.Module):
+    """PointNet++ with single-scale grouping, after the paper and the names of yanx27's file."""
+
+    def __init__(self, setting):
+        super().__init__()
+        given = dict(part.split("=") for part in setting.spec.split(":")[1].split(","))
+        centers, neighbours = int(given["centers"]), int(given["neighbours"])
+        radius = float(given["radius"])
+        self.sa1 = Abstraction([3, 64, 64, 128], centers, neighbours, radius)
+        self.sa2 = Abstraction([131, 128, 128, 256], centers // 4, 2 * neighbours, 2 * radius)
+        self.sa3 = Abstraction([259, 256, 512, 1024])
+        self.fc1, self.bn1 = nn.Linear(1024, 512), nn.BatchNorm1d(512)
+        self.fc2, self.bn2 = nn.Linear(512, 256), nn.BatchNorm1d(256)
+        self.fc3 = nn.Linear(256, CLASSES)
+
+    def forward(self, places):
+        x = None
+        for level in (self.sa1, self.sa2, self.sa3):
+            places, x = level(places, x)
+        x = F.relu(self.bn1(self.fc1(x.flatten(1))))
+        return self.fc3(F.relu(self.bn2(self.fc2(x))))
+
+
 def build(model):
     if model == "mlp":
         return nn.Sequential(nn.Linear(784, 512), nn.ReLU(), nn.Linear(512, 512), nn.ReLU(),
@@ -97,13 +170,15 @@ def build(model):
     if model == "resnet18":
         import torchvision
         return torchvision.models.resnet18(num_classes=CLASSES)
+    if model == "pointnet2":
+        return PointNet2(SETTINGS[model])
     raise SystemExit(f"unknown model {model}; there are {', '.join(SETTINGS)}")
 
 
 def batches(setting, dtype):
     shape = (setting.batch, *setting.sample)
     for k in range(2):
-        image = (2 * uniform(f"image.{k}", int(np.prod(shape))) - 1).reshape(shape)
+        image = (2 * uniform(f"{setting.input}.{k}", int(np.prod(shape))) - 1).reshape(shape)
         label = (uniform(f"label.{k}", setting.batch) * CLASSES).astype(np.int64)
         yield torch.from_numpy(image).to(dtype), torch.from_numpy(label)
 
@@ -136,19 +211,24 @@ def rounded(x):
     return float(f"{x:.10g}")
 
 
-def describe(tensor, wanted):
+def describe(tensor, wanted, least_max=0.0):
+    """`max` is what differences are measured by: at least `least_max`."""
     flat = tensor.reshape(-1)
     return {"dims": list(tensor.shape), "norm": rounded(flat.norm().item()),
-            "sum": rounded(flat.sum().item()), "max": rounded(flat.abs().max().item()),
+            "sum": rounded(flat.sum().item()),
+            "max": rounded(max(flat.abs().max().item(), least_max)),
             "values": [rounded(flat[i].item()) for i in positions(flat.numel(), wanted)]}
 
 
 def make(model):
     setting = SETTINGS[model]
     losses, gradients, statistics = train(model, setting, torch.float64)
+    # Batch norm takes a bias before it away: its gradient is rounding alone.
+    largest = max(g.abs().max().item() for g in gradients.values())
+    least_max = 5e-2 * largest if model == "pointnet2" else 0
     return {"model": setting.spec, "torch": torch.__version__, "batch": setting.batch,
             "lr": setting.lr, "momentum": setting.momentum, "losses": losses,
-            "gradients": {n: describe(t, POSITIONS) for n, t in gradients.items()},
+            "gradients": {n: describe(t, POSITIONS, least_max) for n, t in gradients.items()},
             "statistics": {n: describe(t, STATISTIC_POSITIONS) for n, t in statistics.items()}}
 
 

@@ -52,6 +52,8 @@ const std::map<std::string_view, const char*>& Reasons() {
        "normalizes by its batch, and has no running statistics. hint: export the run, which has "
        "them"},
       {"dropout", "drops at random; ONNX says nothing of which. hint: export the inference form"},
+      {"farthest_points", "chooses one point after the other, for which ONNX has no operator"},
+      {"ball_query", "takes the first neighbours of a point, for which ONNX has no operator"},
       {"random_normal",
        "draws other numbers in every runtime. hint: make the numbers an input of the graph"},
       {"random_uniform",
