@@ -101,6 +101,7 @@ Status TrainingLoop::RunUpdate() {
   times_.Add(update.seconds);
   state_.window.Add(update.loss, update.correct, job_.options.batch * job_.options.accumulate,
                     update.wait_s, update.seconds);
+  step_loss_ = update.loss;
   ++state_.since_checkpoint.steps;
   state_.since_checkpoint.loss_sum += update.loss;
   return Status();
@@ -173,6 +174,7 @@ void TrainingLoop::ReportStep() {
   StepReport report;
   report.step = state_.step;
   report.epoch = Epoch();
+  report.step_loss = step_loss_;
   report.loss = window.loss();
   if (job_.classifier) report.accuracy = window.accuracy();
   report.samples_s = window.samples_s();

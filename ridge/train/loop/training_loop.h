@@ -107,6 +107,7 @@ class TrainingLoop {
   StageSeconds stages_before_;  // of the loader, at the last report
   double started_s_ = 0, wall_before_s_ = 0;
   double lr_ = 0;             // of the current update
+  double step_loss_ = 0;      // of the last update
   bool epoch_ended_ = false;  // with the last update
   double epoch_started_s_ = 0, epochs_s_ = 0;
   double saving_s_ = 0;  // of checkpoints and histograms, within the epoch
