@@ -102,19 +102,18 @@ std::string PrecisionFor(const ChooseVerb& verb, const Hardware& hardware) {
   return hardware.fp16_tflops ? "f16" : "f32";
 }
 
-// Fails where nothing can be planned: rates that are not known, a type that the device lacks.
-Result<DeviceStep> PlanStep(const ChooseVerb& verb, const Hardware& hardware, int64_t count) {
+// Fails where nothing can be planned: an operator or a type that the device lacks.
+Result<DeviceStep> PlanStep(const ChooseVerb& verb, const Hardware& hardware,
+                            const Machine& machine, int64_t count) {
   DeviceStep step;
   step.hardware = &hardware;
   step.count = count;
   step.precision = PrecisionFor(verb, hardware);
-  RIDGE_ASSIGN_OR_RETURN(const OpenedMachine opened,
-                         OpenPlannedMachine(hardware, step.precision, kOwnSoftware));
   TrainOptions options = verb.train.options;
   options.device = hardware.id;
   options.precision = step.precision;
   options.batch /= count;
-  RIDGE_ASSIGN_OR_RETURN(const PlannedRun run, PlanRun(options, opened.machine));
+  RIDGE_ASSIGN_OR_RETURN(const PlannedRun run, PlanRun(options, machine));
   step.step_s = run.job.step_s;
   step.low_s = run.job.range->low_s;
   step.high_s = run.job.range->high_s;
@@ -124,6 +123,23 @@ Result<DeviceStep> PlanStep(const ChooseVerb& verb, const Hardware& hardware, in
   return step;
 }
 
+// Adds those of as many of the device as divide the batch.  Fails as PlanStep at the first number
+// that fails, and where too little is known.
+Status AddOffers(const ChooseVerb& verb, const Hardware& hardware, const ChooseLimits& limits,
+                 std::vector<Offer>& offers) {
+  const TrainOptions& options = verb.train.options;
+  const TrainingLength length = {*verb.data_size, options.epochs.value_or(1),
+                                 options.batch * options.accumulate};
+  RIDGE_ASSIGN_OR_RETURN(const OpenedMachine opened,
+                         OpenPlannedMachine(hardware, PrecisionFor(verb, hardware), kOwnSoftware));
+  for (const int64_t count : kCounts) {
+    if (options.batch % count != 0) continue;
+    RIDGE_ASSIGN_OR_RETURN(const DeviceStep step, PlanStep(verb, hardware, opened.machine, count));
+    offers.push_back(MakeOffer(step, length, limits));
+  }
+  return Status();
+}
+
 struct Planned {
   std::vector<Offer> offers;
   std::vector<std::string> skipped;
@@ -131,20 +147,10 @@ struct Planned {
 
 Planned PlanOffers(const ChooseVerb& verb, const std::vector<Hardware>& devices,
                    const ChooseLimits& limits) {
-  const TrainOptions& options = verb.train.options;
-  const TrainingLength length = {*verb.data_size, options.epochs.value_or(1),
-                                 options.batch * options.accumulate};
   Planned planned;
   for (const Hardware& hardware : devices) {
-    for (const int64_t count : kCounts) {
-      if (options.batch % count != 0) continue;
-      const Result<DeviceStep> step = PlanStep(verb, hardware, count);
-      if (!step.ok()) {
-        planned.skipped.push_back(hardware.id);
-        break;
-      }
-      planned.offers.push_back(MakeOffer(*step, length, limits));
-    }
+    if (!AddOffers(verb, hardware, limits, planned.offers).ok())
+      planned.skipped.push_back(hardware.id);
   }
   return planned;
 }

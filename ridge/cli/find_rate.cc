@@ -1,14 +1,13 @@
 #include "ridge/cli/find_rate.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <cmath>
-#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "ridge/cli/exit_codes.h"
 #include "ridge/cli/output.h"
+#include "ridge/core/scratch_folder.h"
 #include "ridge/report/line_chart.h"
 #include "ridge/use/rate_finder.h"
 
@@ -16,21 +15,6 @@ namespace ridge::cli {
 namespace {
 
 constexpr int64_t kUpdates = 100;
-
-// A folder for a run that nobody keeps.
-class ScratchFolder {
- public:
-  explicit ScratchFolder(std::string path) : path_(std::move(path)) {}
-  ~ScratchFolder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  ScratchFolder(const ScratchFolder&) = delete;
-  ScratchFolder& operator=(const ScratchFolder&) = delete;
-
- private:
-  const std::string path_;
-};
 
 class RateObserver : public TrainObserver {
  public:
@@ -93,11 +77,10 @@ std::string FindingJson(const std::vector<RatePoint>& points, const RateFinding&
 Result<int> RunFindRate(const TrainRequest& given, const Machine& machine,
                         const OutputFlags& output, bool json) {
   RIDGE_ASSIGN_OR_RETURN(const Terminal terminal, TerminalFor(stdout, output));
-  const std::string folder = fmt::format(
-      "{}/ridge-find-lr-{}", std::filesystem::temp_directory_path().string(), ::getpid());
-  const ScratchFolder scratch(folder);
+  RIDGE_ASSIGN_OR_RETURN(const ScratchFolder folder, ScratchFolder::Make("find-lr"));
   RateObserver observer(output.quiet || json);
-  const Result<TrainOutcome> outcome = Train(ShortTraining(given, folder), machine, observer);
+  const Result<TrainOutcome> outcome =
+      Train(ShortTraining(given, folder.path()), machine, observer);
   if (outcome.ok() && outcome->end == RunEnd::kPreempted) return kExitInterrupted;
   const bool too_fast = outcome.status().code() == ErrorCode::kFailed && !observer.points.empty();
   if (!outcome.ok() && !too_fast) return outcome.status();

@@ -130,9 +130,7 @@ Result<OpenedMachine> OpenPlannedMachine(const Hardware& hardware,
   DeviceUse use;
   const std::string fastest = hardware.bf16_tflops ? "bf16" : "f32";
   const std::string& precision = given_precision == "auto" ? fastest : given_precision;
-  use.operands = precision == "bf16"  ? DType::kBF16
-                 : precision == "f16" ? DType::kF16
-                                      : DType::kF32;
+  use.operands = NamedOperands(precision);
   use.products = precision == "tf32" ? F32Products::kTf32 : F32Products::kExact;
   RIDGE_ASSIGN_OR_RETURN(use.software, FindSoftware(software, precision));
   RIDGE_ASSIGN_OR_RETURN(PlannedHardware facts, PlanHardware(hardware, use));

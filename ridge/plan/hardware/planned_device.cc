@@ -9,7 +9,9 @@
 #include <limits>
 
 #include "ridge/core/rounding.h"
+#include "ridge/graph/expression.h"
 #include "ridge/graph/ops/shared/attention.h"
+#include "ridge/graph/ops/shared/epilogue.h"
 #include "ridge/lower/reduced_groups.h"
 
 namespace ridge {
@@ -222,22 +224,18 @@ void AllowAllInPlace(const OpCall& call, KernelChoice& choice) {
   }
 }
 
-int64_t Count(const std::string& text, std::string_view part) {
-  int64_t count = 0;
-  for (size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++count;
-  return count;
-}
-
 // Of a node that joins several, those beside the one that its cost counts.  Casts are no steps:
 // where they are joined, 16-bit kernels read and write what they need.
 int64_t PointwiseSteps(const OpDef& op, const OpCall& call) {
   if (op.name == "fused") {
-    const std::string& expression = call.text("expr");
-    return std::max<int64_t>(0, Count(expression, "(") - Count(expression, "cast(") - 1);
+    const std::vector<ExpressionStep> steps = ParseExpression(call.text("expr"))->steps;
+    const auto casts = std::count_if(steps.begin(), steps.end(), [](const ExpressionStep& step) {
+      return step.op->name == "cast";
+    });
+    return std::max<int64_t>(0, static_cast<int64_t>(steps.size()) - casts - 1);
   }
-  const auto epilogue = call.attrs.find("epilogue");
-  if (epilogue == call.attrs.end() || call.text("epilogue").empty()) return 0;
-  return Count(call.text("epilogue"), ",") + 1;
+  if (!call.attrs.contains("epilogue")) return 0;
+  return static_cast<int64_t>(ParseEpilogue(call.text("epilogue"), call.where)->size());
 }
 
 double ScorePasses(const OpDef& op) {

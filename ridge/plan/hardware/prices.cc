@@ -1,32 +1,20 @@
 #include "ridge/plan/hardware/prices.h"
 
-#include <toml++/toml.h>
-
-#include "ridge/core/status.h"
+#include "ridge/plan/hardware/embedded_list.h"
 #include "ridge/plan/hardware/price_list.h"
 
 namespace ridge {
 namespace {
 
 CloudPrice PriceOf(const toml::table& row) {
-  const auto text = [&](const char* key) { return row[key].value<std::string>().value_or(""); };
-  return {.device = text("device"),
-          .provider = text("provider"),
-          .instance = text("instance"),
-          .region = text("region"),
-          .date = text("date"),
-          .source = text("source"),
+  return {.device = TextAt(row, "device"),
+          .provider = TextAt(row, "provider"),
+          .instance = TextAt(row, "instance"),
+          .region = TextAt(row, "region"),
+          .date = TextAt(row, "date"),
+          .source = TextAt(row, "source"),
           .devices = row["devices"].value<int64_t>().value_or(1),
           .usd_hour = row["usd_hour"].value<double>().value_or(0)};
-}
-
-std::vector<CloudPrice> ReadPrices() {
-  const toml::parse_result parsed = toml::parse(kPriceList);
-  if (!parsed) throw Bug("prices.toml: " + std::string(parsed.error().description()));
-  std::vector<CloudPrice> prices;
-  for (const toml::node& node : *parsed.table()["price"].as_array())
-    prices.push_back(PriceOf(*node.as_table()));
-  return prices;
 }
 
 std::string Year(const CloudPrice& price) { return price.date.substr(0, 4); }
@@ -50,7 +38,8 @@ bool CloudPrice::by_device() const {
 }
 
 const std::vector<CloudPrice>& CloudPrices() {
-  static const std::vector<CloudPrice> all = ReadPrices();
+  static const std::vector<CloudPrice> all =
+      ReadEmbeddedList(kPriceList, "prices.toml", "price", PriceOf);
   return all;
 }
 

@@ -2,11 +2,11 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <toml++/toml.h>
 
 #include <algorithm>
 
 #include "ridge/graph/suggest.h"
+#include "ridge/plan/hardware/embedded_list.h"
 #include "ridge/plan/hardware/software_catalog.h"
 
 namespace ridge {
@@ -14,10 +14,6 @@ namespace {
 
 double NumberAt(const toml::table& row, const char* key) {
   return row[key].value<double>().value_or(1);
-}
-
-std::string TextAt(const toml::table& row, const char* key) {
-  return row[key].value<std::string>().value_or("");
 }
 
 Software SoftwareOf(const toml::table& row) {
@@ -29,15 +25,6 @@ Software SoftwareOf(const toml::table& row) {
           .low = NumberAt(row, "low"),
           .high = NumberAt(row, "high"),
           .evidence = TextAt(row, "evidence")};
-}
-
-std::vector<Software> ReadCatalog() {
-  const toml::parse_result parsed = toml::parse(kSoftwareCatalog);
-  if (!parsed) throw Bug("software.toml: " + std::string(parsed.error().description()));
-  std::vector<Software> all;
-  for (const toml::node& node : *parsed.table()["software"].as_array())
-    all.push_back(SoftwareOf(*node.as_table()));
-  return all;
 }
 
 // In the order of the catalog, each once.
@@ -52,7 +39,8 @@ std::vector<std::string> Ids() {
 }  // namespace
 
 const std::vector<Software>& SoftwareCatalog() {
-  static const std::vector<Software> all = ReadCatalog();
+  static const std::vector<Software> all =
+      ReadEmbeddedList(kSoftwareCatalog, "software.toml", "software", SoftwareOf);
   return all;
 }
 

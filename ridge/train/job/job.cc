@@ -22,10 +22,14 @@ bool Evaluates(const JobData* data) { return data == nullptr || data->eval_set()
 
 }  // namespace
 
-Result<DType> ProductOperands(const std::string& precision, const Machine& machine) {
+DType NamedOperands(const std::string& precision) {
   if (precision == "f32" || precision == "tf32") return DType::kF32;
-  const DType operands = precision == "f16" ? DType::kF16 : DType::kBF16;
-  if (machine.query().Multiplies(operands)) return operands;
+  return precision == "f16" ? DType::kF16 : DType::kBF16;
+}
+
+Result<DType> ProductOperands(const std::string& precision, const Machine& machine) {
+  const DType operands = NamedOperands(precision);
+  if (operands == DType::kF32 || machine.query().Multiplies(operands)) return operands;
   if (precision == "auto") return DType::kF32;
   return Status(ErrorCode::kUnsupported,
                 fmt::format("--precision {0}: this device has no instructions for products of {0}"

@@ -51,8 +51,11 @@ struct PlannedJob {
 Result<PlannedJob> PlanJob(const TrainOptions& options, const Graph& forward, const JobData* data,
                            const Machine& machine);
 
-// The operand type of products under `--precision`: f32 or bf16; `auto`, before PlanJob() decides,
-// is bf16 if the device supports it.  Fails with kUnsupported for bf16 if it does not.
+// The operand type of products that `--precision` names; of `auto` bf16.
+DType NamedOperands(const std::string& precision);
+
+// The same on a machine: `auto`, before PlanJob() decides, is bf16 if the device supports it, else
+// f32.  Fails with kUnsupported for 16 bits that it does not support.
 Result<DType> ProductOperands(const std::string& precision, const Machine& machine);
 
 // Runs the passes over each graph, then plans.  Products of f32 read `operands`.
