@@ -138,6 +138,16 @@ void PrintSounds(const SetSurvey& set) {
       sounds.median_s, sounds.longest_s, sounds.longest_file, sounds.total_s));
 }
 
+void PrintClouds(const SetSurvey& set) {
+  if (!set.clouds) return;
+  const CloudSurvey& clouds = *set.clouds;
+  PrintData(fmt::format(
+      "\nPoint clouds of the {} set: {}; from {} points ({}) by {} in the middle to {} ({})\n",
+      set.name, CountsText(clouds.formats, "{} {}"), FormatInteger(clouds.fewest),
+      clouds.smallest_file, FormatInteger(clouds.median), FormatInteger(clouds.most),
+      clouds.largest_file));
+}
+
 void PrintDuplicates(const DataSurvey& survey) {
   for (const DuplicateSurvey& same : survey.duplicates) {
     const bool within = same.in == same.of, one = same.samples == 1;
@@ -169,6 +179,7 @@ void PrintSurvey(const DataSurvey& survey, const Terminal& terminal) {
   PrintFields(first, terminal);
   PrintPictures(first);
   PrintSounds(first);
+  PrintClouds(first);
   PrintDuplicates(survey);
   PrintBad(survey);
   if (!survey.whole()) PrintData("\nEvenly spaced samples were read; --all reads every one.\n");
@@ -219,6 +230,14 @@ Json SetJson(const SetSurvey& set) {
       json["sounds"]["rates"][std::to_string(rate)] = count;
     for (const auto& [channels, count] : sounds.channels)
       json["sounds"]["channels"][std::to_string(channels)] = count;
+  }
+  if (set.clouds) {
+    const CloudSurvey& clouds = *set.clouds;
+    json["clouds"] = {{"formats", Json::object()},
+                      {"fewest", clouds.fewest},
+                      {"median", clouds.median},
+                      {"most", clouds.most}};
+    for (const auto& [format, count] : clouds.formats) json["clouds"]["formats"][format] = count;
   }
   return json;
 }

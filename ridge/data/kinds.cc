@@ -7,6 +7,7 @@
 #include "ridge/data/image_folder.h"
 #include "ridge/data/json_lines.h"
 #include "ridge/data/npz_source.h"
+#include "ridge/data/point_folder.h"
 #include "ridge/data/sound_folder.h"
 #include "ridge/data/synthetic.h"
 #include "ridge/data/text_data.h"
@@ -37,6 +38,7 @@ constexpr DataKind kKinds[] = {
     {"text", "FILES", OpenText, TextFacts},
     {"jsonl", "FILES", OpenJsonLines, JsonLinesFacts},
     {"audio", "DIR", OpenSoundFolder, SoundFolderFacts},
+    {"points", "DIR", OpenPointFolder, PointFolderFacts},
 };
 
 }  // namespace

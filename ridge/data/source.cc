@@ -7,6 +7,7 @@
 
 #include "ridge/data/image_folder.h"
 #include "ridge/data/kinds.h"
+#include "ridge/data/point_folder.h"
 
 namespace ridge {
 namespace {
@@ -21,7 +22,7 @@ Status UnknownSpec(const std::string& spec) {
 struct Spec {
   std::string text, argument;
   const DataKind* kind = nullptr;  // null: none of them
-  bool guessed = false;            // a folder of pictures without a kind
+  bool guessed = false;            // a folder of files without a kind
 };
 
 Spec SplitSpec(const std::string& text) {
@@ -35,11 +36,13 @@ Spec SplitSpec(const std::string& text) {
   return spec;
 }
 
-// A folder of pictures is taken for what it is.
+// A folder of pictures or of point clouds is taken for what it is.
 Spec ParseSpec(const std::string& text) {
   Spec spec = SplitSpec(text);
-  if (spec.kind != nullptr || !HoldsPictures(text)) return spec;
-  spec = SplitSpec("images:" + text);
+  if (spec.kind != nullptr) return spec;
+  const char* kind = HoldsPictures(text) ? "images:" : HoldsClouds(text) ? "points:" : nullptr;
+  if (kind == nullptr) return spec;
+  spec = SplitSpec(kind + text);
   spec.guessed = true;
   return spec;
 }
