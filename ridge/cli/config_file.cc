@@ -4,7 +4,9 @@
 #include <fmt/ranges.h>
 
 #include <CLI/Config.hpp>
+#include <optional>
 #include <sstream>
+#include <string_view>
 #include <type_traits>
 
 #include "ridge/cli/flags.h"
@@ -42,6 +44,57 @@ void Apply(CLI::App& app, const CLI::ConfigItem& item, const std::string& file) 
                            DidYouMean(item.name, Keys(app))));
   }
   GiveUnlessGiven(*option, item.inputs, "in " + file);
+}
+
+std::string_view Trimmed(std::string_view text) {
+  constexpr std::string_view kBlanks = " \t\r";
+  text.remove_prefix(std::min(text.find_first_not_of(kBlanks), text.size()));
+  return text.substr(0, text.find_last_not_of(kBlanks) + 1);
+}
+
+// What stands in the quotes that `text` begins with; nothing unless only a comment follows them.
+std::optional<std::string> Unquoted(std::string_view text) {
+  if (text.empty() || text[0] != '"') return std::nullopt;
+  std::string unquoted;
+  for (size_t at = 1; at < text.size(); ++at) {
+    if (text[at] == '"') {
+      const std::string_view rest = Trimmed(text.substr(at + 1));
+      if (rest.empty() || rest[0] == '#') return unquoted;
+      return std::nullopt;
+    }
+    if (text[at] != '\\') {
+      unquoted += text[at];
+      continue;
+    }
+    constexpr std::string_view kEscapes = "\"\\nt", kMeanings = "\"\\\n\t";
+    const size_t escape = at + 1 < text.size() ? kEscapes.find(text[++at]) : std::string_view::npos;
+    if (escape == std::string_view::npos) return std::nullopt;
+    unquoted += kMeanings[escape];
+  }
+  return std::nullopt;
+}
+
+// Takes lines KEY = "TEXT" out of `text`: CLI11 neither unescapes a single string nor lets it hold
+// a '#'.
+std::vector<CLI::ConfigItem> TakeStrings(std::string& text) {
+  std::vector<CLI::ConfigItem> items;
+  std::string others, line;
+  bool in_section = false;
+  for (std::istringstream lines(text); std::getline(lines, line); others += line + "\n") {
+    const size_t equals = line.find('=');
+    in_section = in_section || Trimmed(line).starts_with('[');
+    if (equals == std::string::npos || in_section) continue;
+    const std::string_view key = Trimmed(std::string_view(line).substr(0, equals));
+    const auto value = Unquoted(Trimmed(std::string_view(line).substr(equals + 1)));
+    if (!value || key.empty() || key.find_first_of("\"'#;[,") != std::string_view::npos) continue;
+    CLI::ConfigItem item;
+    item.name = key;
+    item.inputs = {*value};
+    items.push_back(std::move(item));
+    line.clear();
+  }
+  text = others;
+  return items;
 }
 
 // A basic string of TOML.
@@ -90,12 +143,13 @@ void ApplyConfig(CLI::App& app) {
   const CLI::Option* flag = app.get_option_no_throw(kFlag);
   if (flag == nullptr || flag->count() == 0) return;
   const std::string file = flag->results().back();
-  const Result<std::string> text = ReadFile(file, kMostBytes);
+  Result<std::string> text = ReadFile(file, kMostBytes);
   if (!text.ok()) RefuseFlag(text.status().message());
+  std::vector<CLI::ConfigItem> items = TakeStrings(*text);
   std::istringstream lines(*text);
-  std::vector<CLI::ConfigItem> items;
   try {
-    items = CLI::ConfigTOML().from_config(lines);
+    for (CLI::ConfigItem& item : CLI::ConfigTOML().from_config(lines))
+      items.push_back(std::move(item));
   } catch (const std::exception& error) {
     RefuseFlag(fmt::format("{}: no TOML: {}", file, error.what()));
   }

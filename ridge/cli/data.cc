@@ -61,6 +61,28 @@ void PrintClasses(const SetSurvey& set, const Terminal& terminal) {
                         FormatCountOf(most->samples, "sample"), least->name, least->samples));
 }
 
+// Pixels by class, and in how many masks each class is.
+void PrintMasks(const SetSurvey& set, const Terminal& terminal) {
+  int64_t pixels = set.ignored_pixels;
+  for (const ClassCount& one : set.classes) pixels += one.pixels;
+  const auto share = [&](int64_t part) {
+    return FormatPercent(static_cast<double>(part) /
+                         static_cast<double>(std::max<int64_t>(pixels, 1)));
+  };
+  Table table(
+      {{"class"}, {"pixels", Align::kRight}, {"share", Align::kRight}, {"masks", Align::kRight}});
+  for (const ClassCount& one : set.classes) {
+    if (static_cast<size_t>(one.index) == kMostClasses) break;
+    table.AddRow(
+        {one.name, FormatInteger(one.pixels), share(one.pixels), FormatInteger(one.samples)});
+  }
+  table.AddRow({"ignored", FormatInteger(set.ignored_pixels), share(set.ignored_pixels), ""});
+  PrintData(fmt::format("\nPixels of the {} set, as they are resized\n", set.name));
+  PrintData(table.ToText(terminal));
+  if (set.classes.size() > kMostClasses)
+    PrintData(fmt::format("  {} more: --json\n", set.classes.size() - kMostClasses));
+}
+
 void PrintFields(const SetSurvey& set, const Terminal& terminal) {
   Table table({{"field"},
                {"type"},
@@ -174,7 +196,10 @@ void PrintBad(const DataSurvey& survey) {
 void PrintSurvey(const DataSurvey& survey, const Terminal& terminal) {
   PrintSets(survey, terminal);
   const SetSurvey& first = survey.sets.front();
-  PrintClasses(first, terminal);
+  if (first.has_masks)
+    PrintMasks(first, terminal);
+  else
+    PrintClasses(first, terminal);
   PrintColumns(first, terminal);
   PrintFields(first, terminal);
   PrintPictures(first);
@@ -202,8 +227,11 @@ Json FieldsJson(const SetSurvey& set) {
 Json SetJson(const SetSurvey& set) {
   Json json = {{"set", set.name},           {"samples", set.samples},   {"read", set.read},
                {"fields", FieldsJson(set)}, {"classes", Json::array()}, {"bad", Json::array()}};
-  for (const ClassCount& one : set.classes)
+  for (const ClassCount& one : set.classes) {
     json["classes"].push_back({{"class", one.index}, {"name", one.name}, {"samples", one.samples}});
+    if (set.has_masks) json["classes"].back()["pixels"] = one.pixels;
+  }
+  if (set.has_masks) json["ignored_pixels"] = set.ignored_pixels;
   for (const BadSample& bad : set.bad)
     json["bad"].push_back({{"sample", bad.origin}, {"reason", bad.reason}});
   for (const ColumnSurvey& column : set.columns) {

@@ -79,15 +79,18 @@ std::string ResultJson(EvalOutcome outcome) {
   json["step"] = outcome.step;
   json["seconds"] = outcome.result.seconds;
   for (const char* key : {"metrics", "classes", "confusion", "wrong"}) json[key] = record.at(key);
+  if (outcome.record.pixels) json["pixels"] = true;
   return json.dump(1) + "\n";
 }
 
 // Names in messages: "f1_macro" of the results' line.
 std::string MetricText(const std::string& name, double value) {
-  const bool share = name == "top5_accuracy" || name == "f1_macro";
+  const bool share = name == "top5_accuracy" || name == "f1_macro" || name.starts_with("mean_");
   return fmt::format("{} {}, ",
                      name == "f1_macro"        ? "macro F1"
                      : name == "top5_accuracy" ? "top-5 accuracy"
+                     : name == "mean_iou"      ? "mean IoU"
+                     : name == "mean_dice"     ? "mean Dice"
                      : name == "r2"            ? "R2"
                                                : name,
                      share ? FormatPercent(value) : fmt::format("{:.4g}", value));
@@ -101,21 +104,26 @@ std::string ClassesText(const EvaluationRecord& record, const Terminal& terminal
   std::stable_sort(classes.begin(), classes.end(),
                    [](const ClassMetrics& a, const ClassMetrics& b) { return *a.f1 < *b.f1; });
   if (classes.empty()) return "";
-  Table table({{"class"},
-               {"samples", Align::kRight},
-               {"precision", Align::kRight},
-               {"recall", Align::kRight},
-               {"F1", Align::kRight}});
+  std::vector<Column> columns = {{"class"},
+                                 {record.pixels ? "pixels" : "samples", Align::kRight},
+                                 {"precision", Align::kRight},
+                                 {"recall", Align::kRight},
+                                 {record.pixels ? "Dice" : "F1", Align::kRight}};
+  if (record.pixels) columns.push_back({"IoU", Align::kRight});
+  Table table(std::move(columns));
   const auto share = [](const std::optional<double>& x) { return x ? FormatPercent(*x) : "-"; };
   for (size_t i = 0; i < std::min(classes.size(), kMostRows); ++i) {
     const ClassMetrics& c = classes[i];
-    table.AddRow(
-        {c.name, FormatInteger(c.support), share(c.precision), share(c.recall), share(c.f1)});
+    std::vector<std::string> cells = {c.name, FormatInteger(c.support), share(c.precision),
+                                      share(c.recall), share(c.f1)};
+    if (record.pixels) cells.push_back(share(c.iou));
+    table.AddRow(std::move(cells));
   }
   std::string text = table.ToText(terminal, /*indent=*/0);
   if (classes.size() > kMostRows)
-    text += fmt::format("and {} with a greater F1\n",
-                        FormatCountOf(static_cast<int64_t>(classes.size() - kMostRows), "class"));
+    text += fmt::format("and {} with a greater {}\n",
+                        FormatCountOf(static_cast<int64_t>(classes.size() - kMostRows), "class"),
+                        record.pixels ? "Dice" : "F1");
   return text + "\n";
 }
 
@@ -123,7 +131,8 @@ std::string ResultText(const EvalOutcome& outcome, const Terminal& terminal) {
   std::string text = ClassesText(outcome.record, terminal);
   if (outcome.step > 0) text += fmt::format("step {}: ", outcome.step);
   if (outcome.result.accuracy) {
-    text += fmt::format("accuracy {}, ", FormatPercent(*outcome.result.accuracy));
+    text += fmt::format("{} {}, ", outcome.record.pixels ? "pixel accuracy" : "accuracy",
+                        FormatPercent(*outcome.result.accuracy));
   }
   for (const auto& [name, value] : outcome.result.metrics) text += MetricText(name, value);
   return text + fmt::format("loss {:.4f} ({} samples in {})\n", outcome.result.loss,

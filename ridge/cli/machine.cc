@@ -124,11 +124,20 @@ Result<OpenedMachine> OpenMachine(const MachineChoice& choice,
   return opened;
 }
 
-Result<OpenedMachine> OpenPlannedMachine(const std::string& device) {
-  RIDGE_ASSIGN_OR_RETURN(const Hardware hardware, FindHardware(device));
-  RIDGE_ASSIGN_OR_RETURN(PlannedHardware facts, PlanHardware(hardware));
+Result<OpenedMachine> OpenPlannedMachine(const Hardware& hardware,
+                                         const std::string& given_precision,
+                                         const std::string& software) {
+  DeviceUse use;
+  const std::string fastest = hardware.bf16_tflops ? "bf16" : "f32";
+  const std::string& precision = given_precision == "auto" ? fastest : given_precision;
+  use.operands = NamedOperands(precision);
+  use.products = precision == "tf32" ? F32Products::kTf32 : F32Products::kExact;
+  RIDGE_ASSIGN_OR_RETURN(use.software, FindSoftware(software, precision));
+  RIDGE_ASSIGN_OR_RETURN(PlannedHardware facts, PlanHardware(hardware, use));
   OpenedMachine opened;
-  opened.planned = std::make_unique<PlannedDevice>(hardware);
+  opened.planned = std::make_unique<PlannedDevice>(hardware, use);
+  opened.machine.software = use.software;
+  opened.machine.peak_flops_per_s = facts.peak_flops_per_s;
   opened.machine.planned = opened.planned.get();
   opened.machine.profile = std::move(facts.profile);
   opened.machine.memory_bytes = facts.memory_bytes;

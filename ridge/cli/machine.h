@@ -6,6 +6,7 @@
 
 #include "ridge/backend/backend.h"
 #include "ridge/measure/bench_step.h"
+#include "ridge/plan/hardware/hardware.h"
 #include "ridge/train/options/machine.h"
 #include "ridge/train/options/options.h"
 
@@ -46,7 +47,8 @@ Result<OpenedMachine> OpenMachine(const MachineChoice& choice,
 
 // A device that is not here: one of the catalog, or of a file (hardware.h).  Fails as FindHardware
 // and PlanHardware do.
-Result<OpenedMachine> OpenPlannedMachine(const std::string& device);
+Result<OpenedMachine> OpenPlannedMachine(const Hardware& hardware, const std::string& precision,
+                                         const std::string& software);
 
 // A function that measures the peak rates of all threads of this machine.
 std::function<Result<MachinePeaks>(DType operands)> PeaksOf(const OpenedMachine& opened);

@@ -14,13 +14,14 @@
 namespace ridge::cli {
 namespace {
 
-// With --why: the plans that were compared, not a kernel.
+// With --why: the plans that were compared and what is live when, not a kernel.
 constexpr const char* kSlices = "slices";
+constexpr const char* kMemory = "memory";
 
 struct PlanVerb {
   TrainFlags train;
   OutputFlags output;
-  std::optional<std::string> on, why;
+  std::optional<std::string> on, foreign, why;
   bool json = false;
 };
 
@@ -37,16 +38,32 @@ Result<std::vector<std::string>> Devices(const PlanVerb& verb) {
   return devices;
 }
 
-// `--on cpu` is this machine, every other device one that is not here.
+// `--on cpu` and no --on are this machine, every other device one that is not here.
 Result<OpenedMachine> OpenFor(const PlanVerb& verb, const TrainOptions& options) {
-  if (verb.on && options.device != "cpu") return OpenPlannedMachine(options.device);
+  if (verb.on && options.device != "cpu") {
+    RIDGE_ASSIGN_OR_RETURN(const Hardware hardware, FindHardware(options.device));
+    return OpenPlannedMachine(hardware, options.precision, verb.foreign.value_or(kOwnSoftware));
+  }
+  if (verb.foreign) {
+    return InvalidArgument(
+        "--foreign: published trainings are of devices that are not here, not of cpu. hint: --on "
+        "a100-sxm4-40g");
+  }
   return OpenMachine(ChoiceOf(verb.train, options), SayUnless(verb.output.quiet));
+}
+
+// Other programs neither recompute nor cut batches unless they are told to.
+void LeaveAsWritten(TrainOptions& options) {
+  const TrainOptions usual;
+  if (options.recompute == usual.recompute) options.recompute = "off";
+  if (options.slices == usual.slices) options.slices = "1";
 }
 
 Result<DevicePlan> PlanOn(const std::string& device, const PlanVerb& verb) {
   DevicePlan plan;
   TrainOptions options = verb.train.options;
   options.device = device;
+  if (verb.foreign) LeaveAsWritten(options);
   RIDGE_RETURN_IF_ERROR(CheckModel(options));
   RIDGE_ASSIGN_OR_RETURN(plan.opened, OpenFor(verb, options));
   RIDGE_ASSIGN_OR_RETURN(plan.run, PlanRun(options, plan.opened.machine));
@@ -106,6 +123,10 @@ Status PrintWhy(const std::vector<DevicePlan>& plans, const std::string& what,
       PrintData(CandidatesReport(Summary(plan), terminal));
       continue;
     }
+    if (what == kMemory) {
+      PrintData(PhasesReport(Summary(plan), terminal));
+      continue;
+    }
     const std::string text = WhyText(plan.run.job.program, what);
     if (text.empty()) {
       return InvalidArgument(
@@ -154,10 +175,13 @@ VerbBody AddPlan(CLI::App& app) {
   AddText(app, "--on", verb->on, "DEVICE[,DEVICE]",
           "Devices to plan for: cpu (this machine), or those of `ridge devices`")
       ->group("Machine");
+  AddText(app, "--foreign", verb->foreign, "torch|tf",
+          "Time of another program on the devices of --on, as published trainings had it")
+      ->group("Machine");
   CLI::Option* why =
       AddText(app, "--why", verb->why, "OP",
               "Which kernels run an operator or node, and why not others; slices: the plans "
-              "that were compared");
+              "that were compared; memory: what is live in each phase of a step");
   why->group(kOutputGroup);
   AddSwitch(app, "--json", verb->json, "Print JSON; with --on an array")->group(kOutputGroup);
   AddColorFlag(app, verb->output);

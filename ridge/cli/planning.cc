@@ -117,7 +117,11 @@ std::string PlanTitle(const PlannedJob& job, const Machine& machine) {
     title += fmt::format(", recomputing {} values", options.recompute);
   const std::string step = job.facts.has_optimizer ? "its own step" : options.optimizer.name;
   title += fmt::format(", {}, {}, on {}", step, DTypeName(job.operands), options.device);
-  if (!machine.is_here()) return title + " (not here: modelled from what is published)";
+  if (!machine.is_here()) {
+    title += " (not here: modelled from what is published)";
+    if (machine.software.id == kOwnSoftware) return title;
+    return title + fmt::format("\n  seconds of {}; memory of ridge", machine.software.name);
+  }
   if (machine.backend->name() != options.device) title += " by " + machine.backend->name();
   const int threads = machine.backend->threads();
   title += fmt::format(" ({})", FormatCountOf(threads, "thread"));
@@ -131,8 +135,8 @@ std::string PlanTitle(const PlannedJob& job, const Machine& machine) {
 }
 
 RunNumbers NumbersOf(const RunFigures& figures) {
-  return {figures.peak_bytes, figures.arena_bytes, figures.step_s, figures.epoch_s,
-          figures.modelled_step_s};
+  return {figures.peak_bytes, figures.arena_bytes,     figures.step_s,
+          figures.epoch_s,    figures.modelled_step_s, figures.input_bytes};
 }
 
 Status ExplainRefusal(const PlannedJob& job, const Machine& machine) {

@@ -14,6 +14,7 @@
 #include "ridge/core/units.h"
 #include "ridge/report/bar_chart.h"
 #include "ridge/report/table.h"
+#include "ridge/use/mask_writer.h"
 #include "ridge/use/predictor.h"
 #include "ridge/use/predictor_inputs.h"
 
@@ -23,7 +24,7 @@ namespace {
 constexpr int64_t kUsualTop = 5;
 
 struct PredictVerb {
-  std::optional<std::string> model, checkpoint, bad_records, csv;
+  std::optional<std::string> model, checkpoint, bad_records, csv, out;
   std::vector<std::string> inputs;
   std::optional<int64_t> top, batch;
   TrainFlags place;  // of these: where to run
@@ -33,13 +34,14 @@ struct PredictVerb {
 
 struct Ranked {
   int64_t index = 0;
-  double probability = 0;
+  double probability = 0;  // of a mask: the share of its pixels
 };
 
 struct Prediction {
   std::string name;
   std::vector<Ranked> top;  // best first; empty of numbers
   double number = 0;
+  std::string mask = {};  // the file that was written
 };
 
 struct Skipped {
@@ -52,6 +54,8 @@ struct Results {
   std::vector<Prediction> predictions;
   std::vector<Skipped> skipped;
 
+  bool is_mask() const { return signature.kind == AnswerKind::kMask; }
+  const char* probability() const { return is_mask() ? "share" : "probability"; }
   bool has_classes() const { return signature.kind != AnswerKind::kNumber; }
   std::string label() const { return signature.label.empty() ? "value" : signature.label; }
   std::string NameOf(const Ranked& ranked) const { return ClassName(signature, ranked.index); }
@@ -62,13 +66,13 @@ struct Results {
 nlohmann::ordered_json RankedJson(const Results& results, const Ranked& ranked) {
   return {{"class", results.NameOf(ranked)},
           {"index", ranked.index},
-          {"probability", ranked.probability}};
+          {results.probability(), ranked.probability}};
 }
 
 std::string ResultsJson(const Results& results) {
   nlohmann::ordered_json json;
   json["step"] = results.step;
-  json["answer"] = results.has_classes() ? "classes" : "number";
+  json["answer"] = results.is_mask() ? "mask" : results.has_classes() ? "classes" : "number";
   if (!results.signature.label.empty()) json["label"] = results.signature.label;
   json["predictions"] = nlohmann::ordered_json::array();
   for (const Prediction& prediction : results.predictions) {
@@ -81,6 +85,7 @@ std::string ResultsJson(const Results& results) {
     } else {
       entry["value"] = prediction.number;
     }
+    if (!prediction.mask.empty()) entry["mask"] = prediction.mask;
     json["predictions"].push_back(std::move(entry));
   }
   json["skipped"] = nlohmann::ordered_json::array();
@@ -102,7 +107,7 @@ std::string ResultsCsv(const Results& results) {
   const size_t top = results.predictions.empty() ? 0 : results.predictions[0].top.size();
   for (size_t i = 0; i < top; ++i) {
     const std::string number = i == 0 ? "" : fmt::format("_{}", i + 1);
-    text += fmt::format(",class{0},probability{0}", number);
+    text += fmt::format(",class{0},{1}{0}", number, results.probability());
   }
   if (!results.has_classes()) text += "," + Cell(results.label());
   text += "\n";
@@ -138,7 +143,7 @@ std::string ResultsText(const Results& results, const Terminal& terminal) {
   const size_t top = results.predictions[0].top.size();
   for (size_t i = 0; i < top; ++i) {
     columns.push_back({i == 0 ? "class" : fmt::format("class {}", i + 1)});
-    columns.push_back({i == 0 ? "probability" : "", Align::kRight});
+    columns.push_back({i == 0 ? results.probability() : "", Align::kRight});
   }
   if (!results.has_classes()) columns.push_back({results.label(), Align::kRight});
   Table table(std::move(columns));
@@ -188,10 +193,39 @@ Prediction Ranking(const Signature& signature, const std::string& name,
   return prediction;
 }
 
+// The classes by their share of the pixels; writes the mask where `writer` is given.
+Result<Prediction> OfMask(const std::string& name, const Dims& dims,
+                          const std::vector<double>& output, int64_t top, MaskWriter* writer) {
+  const std::vector<uint8_t> ids = ClassOfPixels(output, dims[0]);
+  std::vector<double> shares(static_cast<size_t>(dims[0]), 0);
+  for (const uint8_t id : ids) shares[id] += 1 / static_cast<double>(ids.size());
+  Prediction prediction{name, {}, 0};
+  for (const int64_t index : Largest(shares, top))
+    prediction.top.push_back({index, shares[static_cast<size_t>(index)]});
+  if (writer == nullptr) return prediction;
+  RIDGE_ASSIGN_OR_RETURN(prediction.mask, writer->Write(name, ids));
+  return prediction;
+}
+
+// None without --out.
+Result<std::optional<MaskWriter>> WriterFor(const PredictVerb& verb, const Predictor& predictor) {
+  if (!verb.out) return {std::nullopt};
+  const Signature& signature = predictor.signature();
+  if (signature.kind != AnswerKind::kMask) {
+    return InvalidArgument(
+        fmt::format("predict: --out is for masks; {} answers otherwise", *verb.model));
+  }
+  const Dims& dims = predictor.output_dims();
+  std::optional<PictureTarget> target;
+  if (signature.preprocessing.pictures) target = signature.preprocessing.pictures->target;
+  return {std::optional<MaskWriter>(std::in_place, *verb.out, ImageSize{dims[1], dims[2]}, target)};
+}
+
 Result<Results> PredictAll(const PredictVerb& verb, Predictor& predictor,
                            const std::function<void(const std::string&)>& say) {
   Results results;
   results.signature = predictor.signature();
+  RIDGE_ASSIGN_OR_RETURN(std::optional<MaskWriter> writer, WriterFor(verb, predictor));
   BadInput on_bad;
   if (verb.bad_records == "skip") {
     on_bad = [&](const std::string& name, const Status& why) {
@@ -220,7 +254,13 @@ Result<Results> PredictAll(const PredictVerb& verb, Predictor& predictor,
             on_bad(name, *bad);
             return Status();
           }
-          results.predictions.push_back(Ranking(results.signature, name, output, top));
+          if (!results.is_mask()) {
+            results.predictions.push_back(Ranking(results.signature, name, output, top));
+            return Status();
+          }
+          RIDGE_ASSIGN_OR_RETURN(Prediction mask, OfMask(name, predictor.output_dims(), output, top,
+                                                         writer ? &*writer : nullptr));
+          results.predictions.push_back(std::move(mask));
           return Status();
         }));
   }
@@ -259,6 +299,9 @@ Result<int> RunPredict(const CLI::App& app, const PredictVerb& verb) {
     say(fmt::format("{}: {}", *verb.csv,
                     FormatCountOf(static_cast<int64_t>(results.predictions.size()), "prediction")));
   }
+  if (verb.out)
+    say(fmt::format("{}: {}, each with an overlay for a picture", *verb.out,
+                    FormatCountOf(static_cast<int64_t>(results.predictions.size()), "mask")));
   return kExitOk;
 }
 
@@ -281,6 +324,9 @@ VerbBody AddPredict(CLI::App& app) {
              "Samples a time (the run's; of a file 32)")
       ->group("Model");
   AddPlaceFlags(app, verb->place);
+  AddText(app, "--out", verb->out, "DIR",
+          "Of a model of masks: write NAME.png, a palette PNG of class ids, and NAME.overlay.png")
+      ->group(kOutputGroup);
   AddText(app, "--csv", verb->csv, "FILE", "Write a table (-: standard output)")
       ->group(kOutputGroup);
   AddSwitch(app, "--json", verb->json, "Print JSON")->group(kOutputGroup);

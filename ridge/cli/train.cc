@@ -6,6 +6,7 @@
 
 #include "ridge/cli/config_file.h"
 #include "ridge/cli/exit_codes.h"
+#include "ridge/cli/find_rate.h"
 #include "ridge/cli/flags.h"
 #include "ridge/cli/machine.h"
 #include "ridge/cli/output.h"
@@ -28,6 +29,7 @@ struct TrainVerb {
   std::optional<std::string> checkpoint, save_config;
   std::vector<std::string> sweeps;
   bool allow_different = false;
+  bool find_lr = false, json = false;
 };
 
 // The checkpoint of a run as the MODEL.
@@ -98,6 +100,7 @@ Result<int> RunTrain(const CLI::App& app, const TrainVerb& verb) {
                          OpenMachine(choice, SayUnless(verb.output.quiet)));
   // A reader that closes our output must not end a training.
   std::signal(SIGPIPE, SIG_IGN);
+  if (verb.find_lr) return RunFindRate(request, opened.machine, verb.output, verb.json);
   CommandLineObserver observer(shown, opened.machine);
   const Result<TrainOutcome> outcome = Train(request, opened.machine, observer);
   observer.EndProgress();
@@ -121,6 +124,16 @@ VerbBody AddTrain(CLI::App& app) {
                "again, for each combination");
   sweep->group("Training");
   Exclude(sweep, app.get_option("--resume"));
+  CLI::Option* find = AddSwitch(
+      app, "--find-lr", verb->find_lr,
+      "Look for a learning rate: 100 updates (--steps N) from 1e-7 to 1, the curve of the "
+      "loss, and a suggestion; leaves no run");
+  find->group("Training");
+  Exclude(find, app.get_option("--resume"));
+  Exclude(find, sweep);
+  AddSwitch(app, "--json", verb->json, "With --find-lr: print JSON")
+      ->group(kOutputGroup)
+      ->needs(find);
   AddSwitch(app, "--allow-different", verb->allow_different,
             "Resume on another CPU type or number of threads, or with other data; results may then "
             "differ")

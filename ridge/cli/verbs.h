@@ -31,6 +31,7 @@ VerbBody AddBenchSuite(CLI::App& app);
 VerbBody AddCompare(CLI::App& app);
 VerbBody AddCompletion(CLI::App& app);
 VerbBody AddData(CLI::App& app);
+VerbBody AddChoose(CLI::App& app);
 VerbBody AddDevices(CLI::App& app);
 VerbBody AddDevicesShow(CLI::App& app);
 VerbBody AddDoctor(CLI::App& app);

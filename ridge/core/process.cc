@@ -1,5 +1,8 @@
 #include "ridge/core/process.h"
 
+#include <malloc.h>
+#include <pthread.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -9,6 +12,7 @@
 #include <fstream>
 #include <sstream>
 #include <string>
+#include <vector>
 
 namespace ridge {
 
@@ -24,6 +28,27 @@ ProcessMemory ReadProcessMemory() {
   }
   std::fclose(file);
   return memory;
+}
+
+int64_t AllocatedBytes() {
+  const struct mallinfo2 info = mallinfo2();
+  return static_cast<int64_t>(info.uordblks + info.hblkhd);
+}
+
+int64_t ThreadStackBytes() {
+  pthread_attr_t attributes;
+  if (pthread_getattr_np(pthread_self(), &attributes) != 0) return 0;
+  void* begin = nullptr;
+  size_t bytes = 0;
+  const bool found = pthread_attr_getstack(&attributes, &begin, &bytes) == 0;
+  pthread_attr_destroy(&attributes);
+  if (!found) return 0;
+  const auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  std::vector<unsigned char> resident(bytes / page);
+  if (mincore(begin, resident.size() * page, resident.data()) != 0) return 0;
+  size_t pages = 0;
+  for (const unsigned char state : resident) pages += state & 1U;
+  return static_cast<int64_t>(pages * page);
 }
 
 double SecondsSinceProcessStart() {

@@ -10,6 +10,12 @@ struct ProcessMemory {
 };
 ProcessMemory ReadProcessMemory();  // from /proc/self/status; zeros where there is none
 
+// Of the C library's allocator, by all threads; 0 where another one is in its place.
+int64_t AllocatedBytes();
+// Resident pages of the calling thread's stack, where the system keeps its thread-local data too; 0
+// where that is not known.
+int64_t ThreadStackBytes();
+
 // Seconds since the process was started (by /proc/self/stat and /proc/uptime).
 double SecondsSinceProcessStart();
 

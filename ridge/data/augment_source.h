@@ -1,5 +1,6 @@
 // AugmentSource: a source whose pictures are changed at random, as functions of (seed, epoch,
-// index): for training sets alone.
+// index): for training sets alone.  A field `boxes` f32[N,4] and masks (FindMaskField) move with
+// their pictures.
 #pragma once
 #include "ridge/data/image/transforms/augmentation.h"
 #include "ridge/data/source.h"
@@ -22,7 +23,8 @@ Result<SourcePtr> AugmentTraining(SourcePtr source, const std::string& list, uin
 
 class AugmentSource : public Source {
  public:
-  // Fails as FindPictureField does.
+  // Fails as FindPictureField does, and with kInvalidArgument for boxes that a transform loses; the
+  // message is then the bare reason.
   static Result<SourcePtr> Create(SourcePtr source, Augmentation augmentation);
 
   Status Read(SampleAt at, int field, std::span<char> scratch, void* out) const override;
@@ -31,6 +33,7 @@ class AugmentSource : public Source {
   bool reads_slowly() const override { return true; }
   const void* View(int64_t index, int field) const override;
   std::string Origin(int64_t index) const override { return source_->Origin(index); }
+  std::string OriginAt(SampleAt at) const override { return source_->OriginAt(at); }
   int64_t resident_bytes() const override { return source_->resident_bytes(); }
   const Source* storage() const override { return source_->storage(); }
 
@@ -38,11 +41,21 @@ class AugmentSource : public Source {
   AugmentSource(SourcePtr source, Augmentation augmentation, int field, const PictureShape& shape);
   bool cuts_itself() const { return augmentation_.crops() && !source_->reads_crops(); }
   ResizeCall WholeCall() const;
+  Status ReadBoxes(SampleAt at, std::span<char> scratch, void* out) const;
+  ResizeCall MaskCall() const;
+  int64_t mask_scratch_bytes() const;
+  Status ReadPicture(SampleAt at, std::span<char> scratch, uint8_t* out) const;
+  Status ReadSource(SampleAt at, int field, std::span<char> scratch, void* out) const;
   Status ReadCrop(SampleAt at, std::span<char> scratch, uint8_t* out) const;
+  Status ReadMask(SampleAt at, std::span<char> scratch, void* out) const;
+  void CutMask(SampleAt at, std::span<char> scratch, uint8_t* ids) const;
+  void ResizeBox(SampleAt at, ResizeCall call, const uint8_t* from, std::span<char> scratch,
+                 uint8_t* out) const;
 
   const SourcePtr source_;
   const Augmentation augmentation_;
-  const int picture_;  // the field
+  // Fields; -1: there is none.
+  const int picture_, boxes_, mask_;
   const PictureShape shape_;
 };
 

@@ -91,6 +91,14 @@ class BatchLoader {
   // may ask.
   StageSeconds stage_seconds() const { return totals_.Read(); }
 
+  // Host memory of the pipeline beside slots and source, measured: what Create has allocated, and
+  // what the threads had at a Stop.
+  struct HeldBytes {
+    int64_t own_bytes = 0;
+    int64_t thread_bytes = 0;
+  };
+  HeldBytes held_bytes() const { return {created_bytes_, prefetch_->thread_bytes()}; }
+
   int64_t batches_per_epoch() const { return order_->size(); }
   int64_t dropped_per_epoch() const { return dropped_per_epoch_; }
 
@@ -99,6 +107,7 @@ class BatchLoader {
   struct PlannedBytes {
     int64_t source_bytes = 0;
     int64_t own_bytes = 0;
+    int64_t thread_bytes = 0;  // those of own_bytes that end with Stop
   };
   static PlannedBytes Plan(const Source& source, const BatchSpec& spec,
                            const LoaderOptions& options);
@@ -131,6 +140,7 @@ class BatchLoader {
   const std::vector<BatchSlot> slots_;
   const int weight_input_;  // -1: none, or it comes from a field
   int64_t dropped_per_epoch_ = 0;
+  int64_t created_bytes_ = 0;
   const int64_t rows_per_task_;
   const int64_t scratch_bytes_;      // of one worker
   Tensor scratch_;                   // [workers, scratch_bytes_]

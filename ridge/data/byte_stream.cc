@@ -115,8 +115,7 @@ Status ByteStream::ExpectEnd() {
 Result<int64_t> ByteStream::ReadStored(void* to, int64_t bytes) {
   const auto wanted = static_cast<size_t>(std::min(bytes, unread_bytes_));
   const size_t got = std::fread(to, 1, wanted, file_.get());
-  if (std::ferror(file_.get()))
-    return BadData(name_, fmt::format("cannot read: {}", std::strerror(errno)));
+  if (std::ferror(file_.get())) return CannotRead(static_cast<int64_t>(got));
   unread_bytes_ -= static_cast<int64_t>(got);
   produced_bytes_ += static_cast<int64_t>(got);
   return static_cast<int64_t>(got);
@@ -161,12 +160,18 @@ Status ByteStream::FinishMember() {
 Status ByteStream::Refill() {
   const auto wanted = static_cast<size_t>(std::min(kInputBytes, unread_bytes_));
   const size_t got = std::fread(input_.data(), 1, wanted, file_.get());
-  if (std::ferror(file_.get()))
-    return BadData(name_, fmt::format("cannot read: {}", std::strerror(errno)));
+  if (std::ferror(file_.get())) return CannotRead(static_cast<int64_t>(got));
   unread_bytes_ -= static_cast<int64_t>(got);
   inflater_.next_in = input_.data();
   inflater_.avail_in = static_cast<uInt>(got);
   return Status();
+}
+
+// `got`: bytes of the read that came.
+Status ByteStream::CannotRead(int64_t got) const {
+  return BadData(
+      name_, fmt::format("cannot be read at byte {} of {}: {}", stored_bytes_ - unread_bytes_ + got,
+                         stored_bytes_, std::strerror(errno)));
 }
 
 Status ByteStream::Damaged() const {

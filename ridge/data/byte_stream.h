@@ -58,6 +58,7 @@ class ByteStream {
   Status InflateSome();
   Status FinishMember();
   Status Refill();
+  Status CannotRead(int64_t got) const;
   Status Damaged() const;
 
   std::string name_;

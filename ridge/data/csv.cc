@@ -8,10 +8,11 @@
 #include <algorithm>
 
 #include "ridge/core/units.h"
+#include "ridge/data/container/sample_sets.h"
 #include "ridge/data/csv_survey.h"
 #include "ridge/data/memory_source.h"
 #include "ridge/data/row_encoder.h"
-#include "ridge/data/subset.h"
+#include "ridge/data/table_load.h"
 
 namespace ridge {
 namespace {
@@ -115,11 +116,29 @@ Result<std::vector<NamedTensor>> Load(const CsvTable& table, const CsvOptions& c
   return Status(ErrorCode::kInvalidData, table.path + ": became shorter while it was read");
 }
 
-// What a built-in model must know of the table.
-std::vector<ModelSize> SizesOf(const RowEncoder& encoder, const Source& source,
-                               const Preprocessing& preprocessing) {
+}  // namespace
+
+Result<LoadedTable> LoadTable(const std::string& name, const CsvTable& table, const CsvOptions& csv,
+                              const DataOptions& options) {
+  const bool is_known = options.preprocessing != nullptr && options.preprocessing->table;
+  RIDGE_ASSIGN_OR_RETURN(LoadPlan plan, is_known ? PlanByPreprocessing(table, csv, options)
+                                                 : PlanBySurvey(name, table, csv, options));
+  RIDGE_ASSIGN_OR_RETURN(RowEncoder encoder, RowEncoder::Create(table, plan.preprocessing));
+  LoadedTable loaded;
+  RIDGE_ASSIGN_OR_RETURN(loaded.fields, Load(table, csv, plan.split, encoder, loaded.lines));
+  for (const auto& notes : {table.FormatNotes(), plan.notes, encoder.Notes()}) {
+    for (const std::string& note : notes) loaded.notes.push_back(name + ": " + note);
+  }
+  loaded.features = encoder.features();
+  loaded.held_out = plan.split.held_out();
+  loaded.preprocessing = std::move(plan.preprocessing);
+  return loaded;
+}
+
+std::vector<ModelSize> SizesOfTable(int64_t features, const Source& source,
+                                    const Preprocessing& preprocessing) {
   std::vector<ModelSize> sizes;
-  if (encoder.features() > 0) sizes.push_back({"inputs", encoder.features()});
+  if (features > 0) sizes.push_back({"inputs", features});
   const int label = source.FindField("label");
   int64_t classes = static_cast<int64_t>(preprocessing.classes.size());
   if (classes == 0 && label >= 0) classes = source.fields()[static_cast<size_t>(label)].classes;
@@ -127,33 +146,19 @@ std::vector<ModelSize> SizesOf(const RowEncoder& encoder, const Source& source,
   return sizes;
 }
 
-}  // namespace
-
 Result<DataSplits> OpenCsv(const std::string& name, const std::string& argument,
                            const DataOptions& options) {
   RIDGE_ASSIGN_OR_RETURN(const CsvOptions csv, ParseCsvOptions(name, argument));
   RIDGE_ASSIGN_OR_RETURN(const CsvTable table, CsvTable::Open(csv.path, csv.format));
-  const bool is_known = options.preprocessing != nullptr && options.preprocessing->table;
-  RIDGE_ASSIGN_OR_RETURN(LoadPlan plan, is_known ? PlanByPreprocessing(table, csv, options)
-                                                 : PlanBySurvey(name, table, csv, options));
-  RIDGE_ASSIGN_OR_RETURN(RowEncoder encoder, RowEncoder::Create(table, plan.preprocessing));
-  TextLines lines{csv.path, {}};
-  RIDGE_ASSIGN_OR_RETURN(std::vector<NamedTensor> fields,
-                         Load(table, csv, plan.split, encoder, lines.lines));
+  RIDGE_ASSIGN_OR_RETURN(LoadedTable loaded, LoadTable(name, table, csv, options));
   DataSplits splits;
-  for (const auto& notes : {table.FormatNotes(), plan.notes, encoder.Notes()}) {
-    for (const std::string& note : notes) splits.notes.push_back(name + ": " + note);
-  }
-  RIDGE_ASSIGN_OR_RETURN(splits.train,
-                         MemorySource::Create(name, std::move(fields), std::move(lines)));
-  splits.sizes = SizesOf(encoder, *splits.train, *plan.preprocessing);
-  splits.preprocessing = std::move(plan.preprocessing);
-  if (plan.split.held_out() == 0) return splits;
-  const SourcePtr all = splits.train;
-  const int64_t training = all->size() - plan.split.held_out();
-  splits.train = std::make_shared<SubsetSource>(all, 0, training);
-  splits.held_out = true;
-  splits.validation = std::make_shared<SubsetSource>(all, training, plan.split.held_out());
+  RIDGE_ASSIGN_OR_RETURN(const SourcePtr all,
+                         MemorySource::Create(name, std::move(loaded.fields),
+                                              TextLines{csv.path, std::move(loaded.lines)}));
+  SetTraining({all, loaded.held_out}, splits);
+  splits.sizes = SizesOfTable(loaded.features, *all, *loaded.preprocessing);
+  splits.notes = std::move(loaded.notes);
+  splits.preprocessing = std::move(loaded.preprocessing);
   return splits;
 }
 

@@ -32,8 +32,10 @@ Status Choose(const std::string& spec, const std::string& key, const std::string
                                      fmt::join(words, ", ")));
 }
 
-Status Take(const std::string& spec, const std::string& key, const std::string& value,
-            CsvOptions& options) {
+}  // namespace
+
+Status TakeCsvOption(const std::string& spec, const std::string& key, const std::string& value,
+                     CsvOptions& options) {
   const std::vector<Choice<bool>> yes_no = {{"yes", true}, {"no", false}};
   if (key == "delimiter") {
     return Choose<char>(spec, key, value,
@@ -57,8 +59,6 @@ Status Take(const std::string& spec, const std::string& key, const std::string& 
   return Status();
 }
 
-}  // namespace
-
 Result<CsvOptions> ParseCsvOptions(const std::string& spec, const std::string& argument) {
   const SpecOptions parsed = SplitSpecOptions(argument);
   RIDGE_RETURN_IF_ERROR(CheckSpecKeys(
@@ -67,7 +67,7 @@ Result<CsvOptions> ParseCsvOptions(const std::string& spec, const std::string& a
   CsvOptions options;
   options.path = parsed.path;
   for (const auto& [key, value] : parsed.options)
-    RIDGE_RETURN_IF_ERROR(Take(spec, key, value, options));
+    RIDGE_RETURN_IF_ERROR(TakeCsvOption(spec, key, value, options));
   return options;
 }
 

@@ -18,6 +18,10 @@ struct CsvOptions {
   bool standardize = true;
 };
 
+// One option.  Fails with kInvalidArgument for a wrong value.
+Status TakeCsvOption(const std::string& spec, const std::string& key, const std::string& value,
+                     CsvOptions& options);
+
 // Fails with kInvalidArgument for an unknown option or value; `spec` is for messages.
 Result<CsvOptions> ParseCsvOptions(const std::string& spec, const std::string& argument);
 

@@ -191,7 +191,7 @@ Status Surveyor::AddRow(const std::vector<std::string>& cells, int64_t line) {
     return Status();
   }
   const bool held_out = survey_.split.Count(hasher_(cells));
-  for (size_t i = 0; i < cells.size(); ++i) {
+  for (size_t i = 0; i < facts_.size(); ++i) {
     if (!leaves_out_[i]) RIDGE_RETURN_IF_ERROR(AddCell(i, cells[i], line, !held_out));
   }
   return Status();
@@ -400,6 +400,7 @@ RowHasher::RowHasher(const CsvTable& table, const CsvOptions& options) {
     if (static_cast<int64_t>(i) != table.index_column && !Contains(options.drop, table.names[i]))
       columns_.push_back(i);
   }
+  if (table.has_hash_cell) columns_.push_back(table.names.size());
 }
 
 uint64_t RowHasher::operator()(const std::vector<std::string>& cells) const {

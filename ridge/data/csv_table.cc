@@ -80,6 +80,7 @@ std::vector<std::string> CsvTable::FormatNotes() const {
 }
 
 Status CsvTable::ForEachRow(const RowVisitor& visit) const {
+  if (rows) return rows(visit);
   RIDGE_ASSIGN_OR_RETURN(CsvReader reader, CsvReader::Open(path, format.delimiter));
   std::vector<std::string> cells;
   for (bool is_first = true;; is_first = false) {

@@ -14,6 +14,12 @@ struct CsvTable {
   std::vector<std::string> names;  // one a column, all different; "1", "2", ... without a header
   // The first column when its name is empty, or pandas' "Unnamed: 0": row labels; else -1.
   int64_t index_column = -1;
+  // A table that is no CSV file: where its rows come from, and whether each has one more cell that
+  // is no column's, of what tells equal rows apart.
+  std::function<Status(
+      const std::function<Status(const std::vector<std::string>& cells, int64_t line)>& visit)>
+      rows;
+  bool has_hash_cell = false;
 
   // Fails as FindCsvFormat does.
   static Result<CsvTable> Open(const std::string& path, const CsvFormatChoice& choice);

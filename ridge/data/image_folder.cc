@@ -1,19 +1,15 @@
-// Two files are never open at once, and a file's size and header are checked again when it is read:
-// it may have been replaced.
 #include "ridge/data/image_folder.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstring>
 
-#include "ridge/core/owned_fd.h"
 #include "ridge/core/rounding.h"
 #include "ridge/data/class_folders.h"
+#include "ridge/data/encoded_samples.h"
 #include "ridge/data/image/picture.h"
+#include "ridge/data/picture_file.h"
 #include "ridge/data/picture_options.h"
 #include "ridge/data/preprocessing.h"
 #include "ridge/data/spec_options.h"
@@ -22,7 +18,6 @@ namespace ridge {
 namespace {
 
 constexpr int64_t kAlignment = 64;
-constexpr int64_t kMostFileBytes = int64_t{1} << 31;
 
 const FileKind& PictureFiles() {
   static const FileKind kind = {"picture", "picture.jpg", {".jpg", ".jpeg", ".png", ".webp"}};
@@ -50,80 +45,18 @@ Result<Argument> ParseArgument(const std::string& name, const std::string& text)
   return argument;
 }
 
-// ---- files
-
-// Reads up to `bytes` from the beginning.
-Result<int64_t> ReadBeginning(int fd, const std::string& path, char* to, int64_t bytes) {
-  int64_t done = 0;
-  while (done < bytes) {
-    const ssize_t got = ::pread(fd, to + done, static_cast<size_t>(bytes - done), done);
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return BadData(path, std::string("cannot be read: ") + std::strerror(errno));
-    if (got == 0) break;
-    done += got;
-  }
-  return done;
-}
-
-struct OpenFile {
-  OwnedFd fd;
-  int64_t bytes = 0;
-};
-
-Result<OpenFile> OpenPicture(const std::string& path) {
-  OwnedFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));  // a pipe must not block
-  struct stat info {};
-  if (fd.get() < 0 || ::fstat(fd.get(), &info) != 0)
-    return BadData(path, std::string("cannot be opened: ") + std::strerror(errno));
-  if (!S_ISREG(info.st_mode)) return BadData(path, "is no regular file");
-  if (info.st_size > kMostFileBytes) {
-    return BadData(path,
-                   fmt::format("has {} bytes, at most {} are read", info.st_size, kMostFileBytes));
-  }
-  return OpenFile{std::move(fd), info.st_size};
-}
-
-std::span<const uint8_t> Bytes(const char* data, int64_t count) {
-  return {reinterpret_cast<const uint8_t*>(data), static_cast<size_t>(count)};
-}
-
-// A file that has still as many bytes.
-Status ReadWhole(const std::string& path, int64_t bytes, char* to) {
-  RIDGE_ASSIGN_OR_RETURN(const OpenFile file, OpenPicture(path));
-  RIDGE_ASSIGN_OR_RETURN(const int64_t got, ReadBeginning(file.fd.get(), path, to, bytes));
-  if (got != bytes || file.bytes != bytes) return BadData(path, kPictureChanged);
-  return Status();
-}
-
-// The header, from as much of the file as it takes.
-Result<ImageHeader> ReadHeader(const std::string& path, const OpenFile& file,
-                               std::vector<char>& buffer) {
-  constexpr int64_t kFirst = 4 << 10, kFactor = 16;
-  for (int64_t wanted = kFirst;; wanted *= kFactor) {
-    const int64_t bytes = std::min(wanted, file.bytes);
-    if (static_cast<int64_t>(buffer.size()) < bytes) buffer.resize(static_cast<size_t>(bytes));
-    RIDGE_ASSIGN_OR_RETURN(const int64_t got,
-                           ReadBeginning(file.fd.get(), path, buffer.data(), bytes));
-    const bool whole = got < bytes || bytes == file.bytes;
-    const auto header = ReadImageHeader(Bytes(buffer.data(), got), whole);
-    if (!header.ok()) return BadData(path, header.status().message());
-    if (*header) return **header;
-  }
-}
-
 // ---- the source
 
 Status AddPicture(const std::string& path, int64_t label, PictureReader& reader,
                   std::vector<char>& buffer, FileIndex& index) {
-  RIDGE_ASSIGN_OR_RETURN(const OpenFile file, OpenPicture(path));
-  RIDGE_ASSIGN_OR_RETURN(const ImageHeader header, ReadHeader(path, file, buffer));
-  const Status admitted = reader.Admit(header);
+  RIDGE_ASSIGN_OR_RETURN(const PictureFile file, InspectPicture(path, buffer));
+  const Status admitted = reader.Admit(file.header);
   if (!admitted.ok()) return BadData(path, admitted.message());
   index.Add(path, file.bytes, label);
   return Status();
 }
 
-class ImageFolderSource : public Source {
+class ImageFolderSource : public Source, public EncodedSamples {
  public:
   ImageFolderSource(std::string name, std::vector<Field> fields, PictureReader reader,
                     FileIndex index)
@@ -144,6 +77,14 @@ class ImageFolderSource : public Source {
   bool reads_crops() const override { return true; }
   std::string Origin(int64_t index) const override { return index_.Path(index); }
   int64_t resident_bytes() const override { return index_.resident_bytes(); }
+  Status AddContent(int64_t index, std::vector<char>& buffer, ContentHash& hash) const override {
+    const auto bytes = static_cast<size_t>(index_.file_bytes(index));
+    if (buffer.size() < bytes) buffer.resize(bytes);
+    RIDGE_RETURN_IF_ERROR(ReadPicture(index_.Path(index), index_.file_bytes(index), buffer.data()));
+    hash.Add({buffer.data(), bytes});
+    hash.Add(std::to_string(index_.label(index)));
+    return Status();
+  }
 
  private:
   int64_t file_scratch() const { return RoundUp(index_.most_file_bytes(), kAlignment); }
@@ -153,10 +94,10 @@ class ImageFolderSource : public Source {
     const int64_t file_bytes = index_.file_bytes(at.index);
     {
       const StageTimer timer(at.stages, InputStage::kRead);
-      RIDGE_RETURN_IF_ERROR(ReadWhole(path, file_bytes, scratch.data()));
+      RIDGE_RETURN_IF_ERROR(ReadPicture(path, file_bytes, scratch.data()));
     }
     const Status read =
-        reader_.Read(Bytes(scratch.data(), file_bytes),
+        reader_.Read(PictureBytes(scratch.data(), file_bytes),
                      scratch.subspan(static_cast<size_t>(file_scratch())), out, at.crop, at.stages);
     return read.ok() ? read : BadData(path, read.message());
   }
@@ -217,9 +158,9 @@ Result<DataFacts> ImageFolderFacts(const std::string& name, const std::string& t
 }
 
 Result<ImageHeader> ReadPictureHeader(const std::string& path) {
-  RIDGE_ASSIGN_OR_RETURN(const OpenFile file, OpenPicture(path));
   std::vector<char> buffer;
-  return ReadHeader(path, file, buffer);
+  RIDGE_ASSIGN_OR_RETURN(const PictureFile file, InspectPicture(path, buffer));
+  return file.header;
 }
 
 bool IsPictureFile(const std::string& path) { return PictureFiles().Has(path); }

@@ -9,8 +9,8 @@
 // of the classes are in DataSplits::preprocessing.  A picture is decoded, resized and cropped when
 // it is read; only the list of files is held in memory.  Opening reads the header of each file.
 //
-// The argument is DIR[,size=S|HxW][,fit=crop|stretch][,resize=bilinear|nearest][,normalize=...];
-// without a size, H and W are those of the model's image.
+// The argument is DIR[,size=S|HxW][,fit=crop|stretch][,resize=bilinear|bicubic|nearest]
+// [,normalize=...]; without a size, H and W are those of the model's image.
 #pragma once
 #include <functional>
 #include <optional>

@@ -1,16 +1,20 @@
 #include "ridge/data/kinds.h"
 
+#include "ridge/data/coco.h"
 #include "ridge/data/container/tfrecord.h"
 #include "ridge/data/container/web_dataset.h"
 #include "ridge/data/csv.h"
 #include "ridge/data/idx.h"
 #include "ridge/data/image_folder.h"
 #include "ridge/data/json_lines.h"
+#include "ridge/data/mask_folder.h"
 #include "ridge/data/npz_source.h"
+#include "ridge/data/parquet.h"
 #include "ridge/data/point_folder.h"
 #include "ridge/data/sound_folder.h"
 #include "ridge/data/synthetic.h"
 #include "ridge/data/text_data.h"
+#include "ridge/data/yolo_folder.h"
 
 namespace ridge {
 namespace {
@@ -30,6 +34,7 @@ constexpr DataKind kKinds[] = {
     {"fashion-mnist", nullptr, FashionMnist, nullptr},
     {"synthetic", nullptr, Synthetic, NoFacts},
     {"images", "DIR", OpenImageFolder, ImageFolderFacts},
+    {"masks", "DIR", OpenMaskFolder, MaskFolderFacts},
     {"idx", "DIR", Idx, nullptr},
     {"npz", "FILE", Npz, nullptr},
     {"csv", "FILE", OpenCsv, nullptr},
@@ -37,8 +42,11 @@ constexpr DataKind kKinds[] = {
     {"tar", "FILES", OpenWebDataset, WebDatasetFacts},
     {"text", "FILES", OpenText, TextFacts},
     {"jsonl", "FILES", OpenJsonLines, JsonLinesFacts},
+    {"parquet", "FILES", OpenParquet, ParquetFacts},
     {"audio", "DIR", OpenSoundFolder, SoundFolderFacts},
     {"points", "DIR", OpenPointFolder, PointFolderFacts},
+    {"yolo", "DIR", OpenYoloFolder, YoloFolderFacts},
+    {"coco", "FILE", OpenCoco, CocoFacts},
 };
 
 }  // namespace

@@ -10,6 +10,20 @@ namespace {
 
 constexpr int64_t kScratchAlignment = 64;  // of the source's scratch behind our own
 
+int64_t FieldBytes(const Source& source, int field) {
+  return RoundUp(source.fields()[static_cast<size_t>(field)].type.bytes(), kScratchAlignment);
+}
+
+// Of what is converted and lies nowhere in memory.
+int64_t LargestConversion(const Source& source, const std::vector<FieldMap>& maps) {
+  int64_t largest = 0;
+  for (const FieldMap& map : maps) {
+    if (!map.conversion.is_copy() && source.View(0, map.field) == nullptr)
+      largest = std::max(largest, FieldBytes(source, map.field));
+  }
+  return largest;
+}
+
 }  // namespace
 
 Result<SourcePtr> MapSource::Create(SourcePtr source, const BatchSpec& spec) {
@@ -25,12 +39,16 @@ Result<SourcePtr> MapSource::Create(SourcePtr source, const BatchSpec& spec) {
 MapSource::MapSource(SourcePtr source, std::vector<Field> fields, std::vector<FieldMap> maps)
     : Source(source->name(), std::move(fields), source->size()),
       source_(std::move(source)),
-      maps_(std::move(maps)) {
-  for (const FieldMap& map : maps_) {
-    if (map.conversion.is_copy() || source_->View(0, map.field) != nullptr) continue;
-    const int64_t bytes = source_->fields()[static_cast<size_t>(map.field)].type.bytes();
-    own_scratch_ = std::max(own_scratch_, RoundUp(bytes, kScratchAlignment));
-  }
+      maps_(std::move(maps)),
+      own_scratch_(LargestConversion(*source_, maps_)) {}
+
+int64_t MapSource::ConversionBytes(const Source& source, const BatchSpec& spec) {
+  const auto maps = MatchFields(spec, source);
+  if (maps.ok()) return LargestConversion(source, *maps);
+  int64_t largest = 0;
+  for (size_t f = 0; f < source.fields().size(); ++f)
+    largest = std::max(largest, FieldBytes(source, static_cast<int>(f)));
+  return largest;
 }
 
 Status MapSource::Read(SampleAt at, int field, std::span<char> scratch, void* out) const {

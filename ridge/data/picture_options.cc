@@ -116,9 +116,11 @@ Status TakePictureOption(const std::string& spec, const std::string& key, const 
     known = value == "stretch" || value == "crop";
     values = "crop or stretch";
   } else if (key == "resize") {
-    options.filter = value == "nearest" ? ResizeFilter::kNearest : ResizeFilter::kBilinear;
-    known = value == "nearest" || value == "bilinear";
-    values = "bilinear or nearest";
+    options.filter = value == "nearest"   ? ResizeFilter::kNearest
+                     : value == "bicubic" ? ResizeFilter::kBicubic
+                                          : ResizeFilter::kBilinear;
+    known = value == "nearest" || value == "bilinear" || value == "bicubic";
+    values = "bilinear, bicubic or nearest";
   } else if (key == "normalize") {
     options.normalization = ParseNormalization(value);
     known = options.normalization.has_value();

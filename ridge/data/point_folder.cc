@@ -154,9 +154,8 @@ class PointFolderSource : public Source {
     const auto bytes = static_cast<size_t>(index_.file_bytes(at.index));
     RIDGE_RETURN_IF_ERROR(ReadFileInto(path, scratch.first(bytes), at.stages));
     const StageTimer timer(at.stages, InputStage::kDecode);
-    const Status read = reader_.Read({scratch.data(), bytes},
-                                     scratch.subspan(static_cast<size_t>(FileBytes())), out,
-                                     at.crop);
+    const Status read = reader_.Read(
+        {scratch.data(), bytes}, scratch.subspan(static_cast<size_t>(FileBytes())), out, at.crop);
     return IsBadRecord(read) ? BadFile(path, read.message()) : read;
   }
 

@@ -96,8 +96,7 @@ TEST_F(PointFolderTest, KeptPreprocessingIsRepeated) {
   ASSERT_TRUE(again.ok()) << again.status().message();
   EXPECT_EQ(*again->preprocessing, *first->preprocessing);
   EXPECT_EQ(SampleOf(*again->train, {0}), SampleOf(*first->train, {0}));
-  EXPECT_NE(SampleOf(*Open(",normalize=sphere", data)->train, {0}),
-            SampleOf(*first->train, {0}));
+  EXPECT_NE(SampleOf(*Open(",normalize=sphere", data)->train, {0}), SampleOf(*first->train, {0}));
 }
 
 TEST_F(PointFolderTest, ThreadsReadTheSameBytes) {
@@ -155,12 +154,10 @@ TEST_F(PointFolderTest, WrongTransformsSayWhatIsTaken) {
             "--augment is 'flip': 'flip' is none of draw, rotate[:AXIS[:DEGREES]], "
             "jitter[:SIGMA[:MOST]], scale[:LEAST[:MOST]], shift[:MOST], drop[:MOST]");
   EXPECT_EQ(error("rotate:up"), "--augment is 'rotate:up': rotate is about x, y or z, not 'up'");
-  EXPECT_EQ(error("rotate:y:y"),
-            "--augment is 'rotate:y:y': 'y' of rotate must be from 0 to 180");
+  EXPECT_EQ(error("rotate:y:y"), "--augment is 'rotate:y:y': 'y' of rotate must be from 0 to 180");
   EXPECT_EQ(error("scale:2"),
             "--augment is 'scale:2': scale is from 2 to 1.25; the first must not be larger");
-  EXPECT_EQ(error("jitter,draw"),
-            "--augment is 'jitter,draw': draw must come first, and once");
+  EXPECT_EQ(error("jitter,draw"), "--augment is 'jitter,draw': draw must come first, and once");
 }
 
 TEST_F(PointFolderTest, BadFilesAreNamedAndSkipped) {

@@ -3,6 +3,7 @@
 // those it took is filled.
 #include "ridge/data/prefetch.h"
 
+#include <algorithm>
 #include <exception>
 #include <new>
 #include <system_error>
@@ -42,6 +43,7 @@ Status Prefetch::Start() {
     const std::lock_guard<std::mutex> lock(mutex_);
     RIDGE_CHECK(stop_, "prefetching is started once");
     begun_ = taken_ = released_ = 0;
+    stack_bytes_ = 0;
     stop_ = ended_ = false;
     status_ = Status();
   }
@@ -103,7 +105,10 @@ void Prefetch::Work(int worker) {
   std::unique_lock<std::mutex> lock(mutex_);
   while (true) {
     has_task_.wait(lock, [&] { return stop_ || HasTask() || CanBegin(); });
-    if (stop_) return;
+    if (stop_) {
+      stack_bytes_ += ThreadStackBytes();
+      return;
+    }
     if (!HasTask()) {
       Begin();
       has_task_.notify_all();
@@ -169,8 +174,18 @@ void Prefetch::Stop() {
   has_task_.notify_all();
   filled_one_.notify_all();
   const std::lock_guard<std::mutex> join_lock(join_mutex_);
+  if (threads_.empty()) return;
+  const int64_t before = AllocatedBytes();
   for (std::thread& thread : threads_) thread.join();
+  const int64_t kept = std::max<int64_t>(0, before - AllocatedBytes());
   threads_.clear();
+  const std::lock_guard<std::mutex> lock(mutex_);
+  thread_bytes_ = std::max(thread_bytes_, kept + stack_bytes_);
+}
+
+int64_t Prefetch::thread_bytes() const {
+  const std::lock_guard<std::mutex> join_lock(join_mutex_);
+  return thread_bytes_;
 }
 
 }  // namespace ridge

@@ -53,6 +53,10 @@ class Prefetch {
   // Ends the threads after the tasks at work; filled slots are forgotten.  Wakes a waiting Next.
   void Stop();
 
+  // What the threads were measured to take, at the Stop that ended most: their stacks, and what
+  // libraries keep for them.
+  int64_t thread_bytes() const;
+
  private:
   // A slot between its begin and its release.
   struct Filling {
@@ -83,7 +87,7 @@ class Prefetch {
 
   const SlotFiller filler_;
   const int workers_;
-  std::mutex mutex_;  // guards all below but threads_
+  std::mutex mutex_;  // guards all below up to join_mutex_
   std::condition_variable filled_one_;
   std::condition_variable has_task_;
   std::vector<Filling> slots_;
@@ -91,10 +95,12 @@ class Prefetch {
   int64_t taken_ = 0;
   int64_t released_ = 0;
   bool stop_ = true;
-  bool ended_ = false;     // by the end of the data or by status_: no slot is begun any more
-  Status status_;          // of `begin`
-  std::mutex join_mutex_;  // guards threads_
+  bool ended_ = false;       // by the end of the data or by status_: no slot is begun any more
+  Status status_;            // of `begin`
+  int64_t stack_bytes_ = 0;  // of the threads that ended since Start
+  mutable std::mutex join_mutex_;  // guards all below
   std::vector<std::thread> threads_;
+  int64_t thread_bytes_ = 0;
 };
 
 }  // namespace ridge

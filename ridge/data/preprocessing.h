@@ -72,6 +72,15 @@ struct PicturePreprocessing {
   bool operator==(const PicturePreprocessing&) const = default;
 };
 
+// Which class the ids of masks are: id 255 is none (kIgnoredLabel), but 1 of masks of 0 and 255.
+struct MaskPreprocessing {
+  int64_t classes = 0;
+  bool binary = false;  // 255 is class 1
+  bool operator==(const MaskPreprocessing&) const = default;
+};
+inline constexpr int64_t kIgnoredLabel = -100;  // PyTorch's ignore_index
+inline constexpr int64_t kMostMaskClasses = 255;
+
 struct TextPreprocessing {
   std::string kind;                // of tokenizer: "wordpiece", "bytes", ...
   std::vector<std::string> files;  // paths of the tokenizer's, all of one folder; none: bytes
@@ -82,6 +91,7 @@ struct Preprocessing {
   std::vector<std::string> classes;  // class i is called classes[i]; empty: they have no names
   std::optional<TablePreprocessing> table;
   std::optional<PicturePreprocessing> pictures;
+  std::optional<MaskPreprocessing> masks;  // of the pictures
   std::optional<TextPreprocessing> text;
   std::optional<SoundTarget> sounds;
   std::optional<PointTarget> points;

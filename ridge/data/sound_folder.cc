@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <cstring>
 
+#include "ridge/core/files.h"
 #include "ridge/core/stage_times.h"
 #include "ridge/data/class_folders.h"
+#include "ridge/data/encoded_samples.h"
 #include "ridge/data/preprocessing.h"
 #include "ridge/data/sound/sound.h"
 #include "ridge/data/sound_options.h"
@@ -80,7 +82,7 @@ Status AddSound(const std::string& path, int64_t label, SoundReader& reader, Fil
   return Status();
 }
 
-class SoundFolderSource : public Source {
+class SoundFolderSource : public Source, public EncodedSamples {
  public:
   SoundFolderSource(std::string name, std::vector<Field> fields, SoundReader reader,
                     FileIndex index)
@@ -100,6 +102,13 @@ class SoundFolderSource : public Source {
   bool reads_crops() const override { return true; }
   std::string Origin(int64_t index) const override { return index_.Path(index); }
   int64_t resident_bytes() const override { return index_.resident_bytes() + reader_.bytes(); }
+  Status AddContent(int64_t index, std::vector<char>&, ContentHash& hash) const override {
+    RIDGE_ASSIGN_OR_RETURN(const std::string content,
+                           ReadFile(index_.Path(index), index_.file_bytes(index)));
+    hash.Add(content);
+    hash.Add(std::to_string(index_.label(index)));
+    return Status();
+  }
 
  private:
   Status ReadSound(SampleAt at, std::span<char> scratch, float* out) const {

@@ -5,9 +5,13 @@
 #include <new>
 #include <string_view>
 
+#include "ridge/core/process.h"
 #include "ridge/data/image_folder.h"
 #include "ridge/data/kinds.h"
+#include "ridge/data/mask_folder.h"
+#include "ridge/data/mixture.h"
 #include "ridge/data/point_folder.h"
+#include "ridge/data/spec_options.h"
 
 namespace ridge {
 namespace {
@@ -36,15 +40,37 @@ Spec SplitSpec(const std::string& text) {
   return spec;
 }
 
-// A folder of pictures or of point clouds is taken for what it is.
+// The kind of a file by its name; "" where that says nothing.
+std::string KindOfFile(const std::string& text) {
+  std::string path = SplitSpecOptions(text).path;
+  if (path.ends_with(".gz")) path.resize(path.size() - 3);
+  constexpr std::pair<const char*, const char*> kSuffixes[] = {
+      {".csv", "csv"},         {".tsv", "csv"}, {".npz", "npz"},          {".jsonl", "jsonl"},
+      {".parquet", "parquet"}, {".tar", "tar"}, {".tfrecord", "tfrecord"}};
+  for (const auto& [suffix, kind] : kSuffixes) {
+    if (path.ends_with(suffix)) return kind;
+  }
+  return "";
+}
+
+// A file of a known suffix and a folder of pictures or of point clouds are taken for what they are.
 Spec ParseSpec(const std::string& text) {
   Spec spec = SplitSpec(text);
   if (spec.kind != nullptr) return spec;
-  const char* kind = HoldsPictures(text) ? "images:" : HoldsClouds(text) ? "points:" : nullptr;
-  if (kind == nullptr) return spec;
-  spec = SplitSpec(kind + text);
+  std::string kind = KindOfFile(text);
+  if (kind.empty() && HoldsMasks(text)) kind = "masks";
+  if (kind.empty() && HoldsPictures(text)) kind = "images";
+  if (kind.empty() && HoldsClouds(text)) kind = "points";
+  if (kind.empty()) return spec;
+  spec = SplitSpec(kind + ":" + text);
   spec.guessed = true;
   return spec;
+}
+
+// Whether a part of a mixture begins so.
+bool BeginsSpec(const std::string& piece) {
+  const bool is_option = piece.find('=') != std::string::npos;
+  return SplitSpec(piece).kind != nullptr || (!is_option && !KindOfFile(piece).empty());
 }
 
 Status CheckSpec(const Spec& spec) {
@@ -95,9 +121,16 @@ int64_t ResidentBytes(const std::vector<SourcePtr>& sources) {
 
 Result<DataSplits> OpenData(const std::string& text, const DataOptions& options) {
   try {
+    if (const auto mixture = ParseMixture(text, BeginsSpec)) {
+      Result<DataSplits> mixed = OpenMixture(text, *mixture, options);
+      if (mixed.ok()) mixed->bad_records = options.bad_records;
+      return mixed;
+    }
     const Spec spec = ParseSpec(text);
     RIDGE_RETURN_IF_ERROR(CheckSpec(spec));
+    const int64_t before = AllocatedBytes();
     Result<DataSplits> splits = spec.kind->open(spec.text, spec.argument, options);
+    if (splits.ok()) splits->held_bytes = AllocatedBytes() - before;
     if (splits.ok()) splits->bad_records = options.bad_records;
     if (splits.ok() && spec.guessed)
       splits->notes.push_back("data '" + text + "': is read as " + spec.text);
@@ -109,6 +142,8 @@ Result<DataSplits> OpenData(const std::string& text, const DataOptions& options)
 
 Result<std::optional<DataFacts>> FactsBeforeModel(const std::string& text,
                                                   const DataOptions& options) {
+  if (const auto mixture = ParseMixture(text, BeginsSpec))
+    return MixtureFacts(text, *mixture, options);
   const Spec spec = ParseSpec(text);
   if (spec.kind == nullptr || spec.kind->facts == nullptr) return std::optional<DataFacts>();
   RIDGE_RETURN_IF_ERROR(CheckSpec(spec));

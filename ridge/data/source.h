@@ -23,7 +23,7 @@ namespace ridge {
 struct Field {
   std::string name;     // "image"
   TensorType type;      // of one sample: u8[28,28]
-  int64_t classes = 0;  // largest value + 1 of an integer scalar; 0 when that says nothing
+  int64_t classes = 0;  // largest value + 1 of integers that are labels; 0 when that says nothing
   PixelNormalization normalization = {};  // of u8 pixels on their way to floats
   bool operator==(const Field&) const = default;
 };
@@ -74,6 +74,8 @@ class Source {
 
   // Where a sample comes from, for people: "cats/7.png", "iris.csv:12", "idx:/data/mnist[7]".
   virtual std::string Origin(int64_t index) const;
+  // The same where samples are drawn, and others in each epoch.
+  virtual std::string OriginAt(SampleAt at) const { return Origin(at.index); }
 
   // Host memory that holds the samples as long as the source lives: exact.
   virtual int64_t resident_bytes() const = 0;
@@ -115,6 +117,8 @@ struct DataSplits {
   BadRecordsPtr bad_records;       // DataOptions::bad_records
   std::vector<std::string> notes;  // what was read otherwise than it could be; a sentence each
 
+  int64_t held_bytes = 0;  // what OpenData has allocated and kept, measured
+
   int64_t resident_bytes() const { return ResidentBytes({train, validation, test}); }
 };
 
@@ -136,13 +140,14 @@ struct DataOptions {
 
 // Opens data of one of the kinds of kinds.h, such as `images:DIR` or `csv:FILE`, and loads
 // it; the memory needed while loading is resident_bytes() plus less than 1 MiB of buffers.  A
-// folder alone is `images:DIR` when it holds pictures in folders, or `points:DIR` when it holds
-// point clouds; a note tells.  Fails with
+// folder alone is `masks:DIR` when it holds images/ and masks/, else `images:DIR` when it holds
+// pictures in folders, else `points:DIR` when it holds point clouds; a note tells.  Fails with
 // kInvalidArgument for an unknown spec, kInvalidData for a missing or malformed file (the message
 // names the file, what is and what should be), kOutOfMemory when it does not fit.
 Result<DataSplits> OpenData(const std::string& spec, const DataOptions& options = {});
 
-// What is known before the model of data that adapt to its inputs (`synthetic`, `images`, `audio`, `points`).
+// What is known before the model of data that adapt to its inputs (`synthetic`, `images`, `audio`,
+// `points`).
 struct DataFacts {
   std::vector<Field> fields;
   std::vector<ModelSize> sizes;

@@ -44,6 +44,12 @@ const void* SubsetSource::View(int64_t index, int field) const {
   return source_->View(Original(index), field);
 }
 
+Status SubsetSource::AddContent(int64_t index, std::vector<char>& buffer, ContentHash& hash) const {
+  const auto* encoded = dynamic_cast<const EncodedSamples*>(source_.get());
+  if (encoded != nullptr) return encoded->AddContent(Original(index), buffer, hash);
+  return Status(ErrorCode::kUnsupported, name() + ": its samples do not lie encoded in files");
+}
+
 Result<SourcePtr> TakeFirst(const SourcePtr& source, int64_t count) {
   return TakePart(source, count, /*from_end=*/false);
 }

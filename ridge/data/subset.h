@@ -3,12 +3,13 @@
 #include <optional>
 #include <string>
 
+#include "ridge/data/encoded_samples.h"
 #include "ridge/data/permutation.h"
 #include "ridge/data/source.h"
 
 namespace ridge {
 
-class SubsetSource : public Source {
+class SubsetSource : public Source, public EncodedSamples {
  public:
   // Samples begin .. begin + count - 1 of `source`, or of its samples as `order` permutes them.
   // REQUIRES: the range lies in the source; `order` has the source's size.
@@ -22,8 +23,12 @@ class SubsetSource : public Source {
   bool reads_crops() const override { return source_->reads_crops(); }
   const void* View(int64_t index, int field) const override;
   std::string Origin(int64_t index) const override { return source_->Origin(Original(index)); }
+  std::string OriginAt(SampleAt at) const override {
+    return source_->OriginAt(at.WithIndex(Original(at.index)));
+  }
   int64_t resident_bytes() const override { return source_->resident_bytes(); }
   const Source* storage() const override { return source_->storage(); }
+  Status AddContent(int64_t index, std::vector<char>& buffer, ContentHash& hash) const override;
 
  private:
   int64_t Original(int64_t index) const;

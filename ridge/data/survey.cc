@@ -16,6 +16,7 @@
 #include "ridge/data/batch_spec.h"
 #include "ridge/data/content_split.h"
 #include "ridge/data/image_folder.h"
+#include "ridge/data/mask_folder.h"
 #include "ridge/data/point_folder.h"
 #include "ridge/data/sound_folder.h"
 
@@ -49,8 +50,36 @@ struct Sums {
   }
 };
 
+// Of masks.
+struct PixelCounts {
+  std::vector<int64_t> pixels, samples;  // by class
+  int64_t ignored = 0;
+
+  void Add(const PixelCounts& other) {
+    pixels.resize(std::max(pixels.size(), other.pixels.size()));
+    samples.resize(pixels.size());
+    for (size_t c = 0; c < other.pixels.size(); ++c) pixels[c] += other.pixels[c];
+    for (size_t c = 0; c < other.samples.size(); ++c) samples[c] += other.samples[c];
+    ignored += other.ignored;
+  }
+};
+
+PixelCounts CountPixels(const Field& mask, const char* labels) {
+  PixelCounts counts;
+  counts.pixels.resize(static_cast<size_t>(mask.classes));
+  for (int64_t i = 0; i < mask.type.elements(); ++i) {
+    const auto label = static_cast<int64_t>(LoadAsDouble(mask.type.dtype, labels, i));
+    const bool known = label >= 0 && label < mask.classes;
+    if (known) ++counts.pixels[static_cast<size_t>(label)];
+    if (!known) ++counts.ignored;
+  }
+  for (const int64_t count : counts.pixels) counts.samples.push_back(count > 0 ? 1 : 0);
+  return counts;
+}
+
 // What one thread found.
 struct Part {
+  PixelCounts masks;
   std::vector<Sums> fields;    // one a field
   std::vector<Sums> features;  // one a feature of a table
   std::vector<std::pair<int64_t, std::string>> bad;
@@ -70,10 +99,16 @@ int LabelField(const Source& source) {
   return source.FindField(label->name);
 }
 
+// The field of masks whose number of classes is known; -1 otherwise.
+int MaskFieldOf(const Source& source) {
+  const Field* mask = FindMaskField(source.fields());
+  return mask == nullptr || mask->classes < 1 ? -1 : source.FindField(mask->name);
+}
+
 class SetReader {
  public:
   SetReader(const Source& source, const Preprocessing* preprocessing, const SurveyOptions& options)
-      : source_(source), options_(options), label_(LabelField(source)) {
+      : source_(source), options_(options), label_(LabelField(source)), mask_(MaskFieldOf(source)) {
     const bool is_table = preprocessing != nullptr && preprocessing->table;
     if (is_table) features_ = source.FindField("features");
     const bool some = source.reads_slowly() && !options.all;
@@ -98,6 +133,7 @@ class SetReader {
   const Part& found() const { return all_; }
   const std::vector<SampleHash>& hashes() const { return hashes_; }
   int label() const { return label_; }
+  int mask() const { return mask_; }
   int features() const { return features_; }
 
  private:
@@ -129,6 +165,7 @@ class SetReader {
     sample.index = position * every_;
     ContentHash hash;
     std::vector<Sums> sums(source_.fields().size());
+    PixelCounts pixels;
     for (size_t f = 0; f < source_.fields().size(); ++f) {
       const TensorType& type = source_.fields()[f].type;
       buffer.resize(static_cast<size_t>(type.bytes()));
@@ -141,14 +178,25 @@ class SetReader {
       RIDGE_RETURN_IF_ERROR(status);
       if (static_cast<int>(f) == label_)
         sample.label = static_cast<int64_t>(LoadAsDouble(type.dtype, buffer.data(), 0));
+      else if (static_cast<int>(f) == mask_)
+        sample.label = TakeMask(f, buffer, pixels);
       else
         hash.Add({buffer.data(), buffer.size()});
       Summarize(f, type, buffer.data(), sums[f], part);
     }
     for (size_t f = 0; f < sums.size(); ++f) part.fields[f].Add(sums[f]);
+    part.masks.Add(pixels);
     sample.hash = hash.value();
     sample.good = true;
     return Status();
+  }
+
+  // Returns what equal masks have in common.
+  int64_t TakeMask(size_t field, const std::vector<char>& labels, PixelCounts& pixels) const {
+    pixels = CountPixels(source_.fields()[field], labels.data());
+    ContentHash hash;
+    hash.Add({labels.data(), labels.size()});
+    return static_cast<int64_t>(hash.value());
   }
 
   void Summarize(size_t field, const TensorType& type, const char* data, Sums& sums, Part& part) {
@@ -165,12 +213,13 @@ class SetReader {
     all_.features.resize(std::max(all_.features.size(), part.features.size()));
     for (size_t f = 0; f < part.fields.size(); ++f) all_.fields[f].Add(part.fields[f]);
     for (size_t f = 0; f < part.features.size(); ++f) all_.features[f].Add(part.features[f]);
+    all_.masks.Add(part.masks);
     all_.bad.insert(all_.bad.end(), part.bad.begin(), part.bad.end());
   }
 
   const Source& source_;
   const SurveyOptions& options_;
-  const int label_;
+  const int label_, mask_;
   int features_ = -1;
   int64_t every_ = 1;
   std::vector<SampleHash> hashes_;  // of the samples that are read
@@ -182,11 +231,9 @@ class SetReader {
 
 // ---- what is told of a set
 
-Result<std::vector<ClassCount>> CountClasses(const Source& source, int label,
-                                             const Preprocessing* preprocessing) {
+// Those of the field, with their names, before they are counted.
+std::vector<ClassCount> NamedClasses(const Field& field, const Preprocessing* preprocessing) {
   std::vector<ClassCount> classes;
-  if (label < 0) return classes;
-  const Field& field = source.fields()[static_cast<size_t>(label)];
   constexpr int64_t kMostClasses = 1 << 20;
   const int64_t count = std::max<int64_t>(
       field.classes,
@@ -196,8 +243,18 @@ Result<std::vector<ClassCount>> CountClasses(const Source& source, int label,
     const bool named =
         preprocessing != nullptr && i < static_cast<int64_t>(preprocessing->classes.size());
     classes.push_back(
-        {i, named ? preprocessing->classes[static_cast<size_t>(i)] : std::to_string(i), 0});
+        {i, named ? preprocessing->classes[static_cast<size_t>(i)] : std::to_string(i)});
   }
+  return classes;
+}
+
+Result<std::vector<ClassCount>> CountClasses(const Source& source, int label,
+                                             const Preprocessing* preprocessing) {
+  std::vector<ClassCount> classes;
+  if (label < 0) return classes;
+  const Field& field = source.fields()[static_cast<size_t>(label)];
+  classes = NamedClasses(field, preprocessing);
+  const auto count = static_cast<int64_t>(classes.size());
   std::vector<char> scratch(static_cast<size_t>(source.scratch_bytes()));
   std::vector<char> value(static_cast<size_t>(field.type.bytes()));
   for (int64_t i = 0; i < source.size(); ++i) {
@@ -208,6 +265,17 @@ Result<std::vector<ClassCount>> CountClasses(const Source& source, int label,
     if (index >= 0 && index < count) ++classes[static_cast<size_t>(index)].samples;
   }
   return classes;
+}
+
+void DescribeMasks(const Field& mask, const PixelCounts& counts, const Preprocessing* preprocessing,
+                   SetSurvey& survey) {
+  survey.has_masks = true;
+  survey.classes = NamedClasses(mask, preprocessing);
+  survey.ignored_pixels = counts.ignored;
+  for (size_t c = 0; c < std::min(survey.classes.size(), counts.pixels.size()); ++c) {
+    survey.classes[c].pixels = counts.pixels[c];
+    survey.classes[c].samples = counts.samples[c];
+  }
 }
 
 FieldSurvey Describe(const Field& field, const Sums& sums) {
@@ -418,6 +486,8 @@ Result<DataSurvey> SurveyData(const DataSplits& splits, const SurveyOptions& opt
     for (size_t f = 0; f < found.fields.size(); ++f)
       of_set.fields.push_back(Describe(set.source->fields()[f], found.fields[f]));
     RIDGE_ASSIGN_OR_RETURN(of_set.classes, CountClasses(*set.source, set.reader->label(), known));
+    if (const int mask = set.reader->mask(); mask >= 0)
+      DescribeMasks(set.source->fields()[static_cast<size_t>(mask)], found.masks, known, of_set);
     if (set.reader->features() >= 0)
       of_set.columns = DescribeColumns(*known->table, found.features);
     of_set.pictures = SurveyPictures(*set.source, set.reader->hashes());

@@ -27,8 +27,9 @@ struct FieldSurvey {
 
 struct ClassCount {
   int64_t index = 0;
-  std::string name;  // "cat", or its number
-  int64_t samples = 0;
+  std::string name;     // "cat", or its number
+  int64_t samples = 0;  // of masks: that have a pixel of it
+  int64_t pixels = 0;   // of masks
 };
 
 // A column of a table, in the unit of the file.
@@ -71,7 +72,9 @@ struct SetSurvey {
   std::string name;  // "training", "validation", "test"
   int64_t samples = 0, read = 0;
   std::vector<FieldSurvey> fields;
-  std::vector<ClassCount> classes;  // of an integer label; empty otherwise
+  std::vector<ClassCount> classes;  // of an integer label, or of masks; empty otherwise
+  bool has_masks = false;
+  int64_t ignored_pixels = 0;  // of masks
   std::vector<ColumnSurvey> columns;
   std::optional<PictureSurvey> pictures;  // of those in files of their own
   std::optional<SoundSurvey> sounds;      // likewise

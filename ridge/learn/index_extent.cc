@@ -27,6 +27,13 @@ bool Moves(const Node& node, size_t input) {
   });
 }
 
+// ctc_loss: targets are classes; lengths are at most those of logits and targets.
+int64_t CtcExtentOf(const Graph& graph, const Node& node, size_t i) {
+  const Dims& logits = graph.type(node.inputs[0]).dims;
+  if (i == 1) return logits[2];
+  return i == 2 ? logits[1] + 1 : graph.type(node.inputs[1]).dims[1] + 1;
+}
+
 // The extent that input `i` of the node indexes; 0 when it indexes none.  Indices and labels have
 // no gradient.  They index input 0: its classes, its dimension `axis`, or its first one.
 int64_t ExtentOf(const Graph& graph, const Node& node, size_t i) {
@@ -37,6 +44,7 @@ int64_t ExtentOf(const Graph& graph, const Node& node, size_t i) {
   const Dims& dims = graph.type(node.inputs[0]).dims;
   if (dims.empty()) return 0;
   if (node.op->name.starts_with("softmax_cross_entropy")) return dims.back();
+  if (node.op->name.starts_with("ctc_loss")) return CtcExtentOf(graph, node, i);
   const auto axis = node.attrs.find("axis");
   if (axis == node.attrs.end()) return dims[0];
   const int64_t at = std::get<int64_t>(axis->second);

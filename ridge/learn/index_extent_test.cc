@@ -67,5 +67,17 @@ TEST_F(IndexExtentTest, TheClassesOfALoss) {
   EXPECT_EQ(Extent(logits), 0);
 }
 
+TEST_F(IndexExtentTest, TheClassesAndLengthsOfCtc) {
+  const Value logits = b_.Input("logits", {DType::kF32, {4, 9, 5}}, {"batch", "", ""});
+  const Value frames = b_.Input("frames", {DType::kI64, {4}}, {"batch"});
+  const Value lengths = b_.Input("lengths", {DType::kI64, {4}}, {"batch"});
+  const Value targets = Tokens();
+  Op("ctc_loss", {logits, targets, frames, lengths});
+  ASSERT_TRUE(b_.ok()) << b_.status().message();
+  EXPECT_EQ(Extent(targets), 5);
+  EXPECT_EQ(Extent(frames), 10);
+  EXPECT_EQ(Extent(lengths), 7);
+}
+
 }  // namespace
 }  // namespace ridge

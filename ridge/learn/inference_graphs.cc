@@ -50,6 +50,9 @@ void AddOutputsBySample(GraphBuilder& b, const ForwardInfo& facts) {
   const bool one_label = facts.logits != kNoValue && b.graph().type(facts.label).rank() == 1 &&
                          b.graph().type(facts.logits).rank() == 2;
   if (one_label) b.Output("logits", b.At(facts.logits));
+  const bool pixels =
+      facts.logits != kNoValue && b.graph().type(facts.label).rank() == kPixelLabelRank;
+  if (pixels) b.Output("said", Op("argmax", {b.At(facts.logits)}, {{"axis", -1}}));
   if (facts.prediction != kNoValue) b.Output("prediction", b.At(facts.prediction));
 }
 

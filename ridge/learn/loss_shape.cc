@@ -13,10 +13,10 @@ namespace {
 constexpr char kWeightsName[] = "class_weights";
 
 Status NeedsCrossEntropy(const Graph& graph) {
-  return InvalidArgument(
-      fmt::format("{}: --label-smoothing, --class-weights and --focal shape the mean of one cross "
-                  "entropy, which this loss is not. hint: --loss cross_entropy:OUTPUT",
-                  graph.name));
+  return InvalidArgument(fmt::format(
+      "{}: --label-smoothing, --class-weights, --focal and --dice shape the mean of one "
+      "cross entropy, which this loss is not. hint: --loss cross_entropy:OUTPUT",
+      graph.name));
 }
 
 Tensor WeightTensor(DType dtype, const std::vector<double>& weights) {
@@ -41,6 +41,16 @@ class Shaper {
   // `divisor`: of the loss as it is; invalid where it is the mean over all rows.
   Value Loss(Value divisor) {
     if (HasWeights()) Weigh();
+    const bool mean = !divisor.valid() && !HasWeights();
+    if (shape_.dice == 1) return DiceLoss(/*mean=*/true);
+    const Value rows = RowsLoss(divisor);
+    if (shape_.dice == 0) return rows;
+    const Value own = rows * (1 - shape_.dice);
+    return own + DiceLoss(mean) * shape_.dice;
+  }
+
+ private:
+  Value RowsLoss(Value divisor) {
     Value rows = shape_.label_smoothing > 0 ? Smooth() : Weighted(nll_);
     if (shape_.focal_gamma > 0) rows = rows * FocalFactor();
     if (HasWeights()) {
@@ -52,7 +62,6 @@ class Shaper {
     return total / Cast(divisor, rows.dtype());
   }
 
- private:
   bool HasWeights() const { return shape_.class_weights_come || !shape_.class_weights.empty(); }
 
   // 1 for a label that counts, else 0.
@@ -77,12 +86,40 @@ class Shaper {
     return ReshapeExactly(x, dims);
   }
 
-  // (W q - w) / C, by class.
-  Value Pull() {
+  // q: all 0 where the label is ignored.
+  Value OneHot() {
     std::vector<double> numbers(static_cast<size_t>(classes_));
     std::iota(numbers.begin(), numbers.end(), 0.0);
     const Value index = b_.Constant(WeightTensor(label_.dtype(), numbers), "class_index");
-    const Value one_hot = Cast(Equal(Column(label_), index), nll_.dtype());
+    return Cast(Equal(Column(label_), index), nll_.dtype());
+  }
+
+  // Over the places of a sample: [B, C].
+  Value SumOfPlaces(Value x) const {
+    std::vector<int64_t> places(static_cast<size_t>(x.rank() - 2));
+    std::iota(places.begin(), places.end(), int64_t{1});
+    return Sum(x, places);
+  }
+
+  // `mean`: as a mean over the samples; else as a sum over them by their number, which slices of a
+  // batch add to sums.
+  Value DiceLoss(bool mean) {
+    const Value one_hot = OneHot();
+    const Value p = Op("softmax", {Cast(logits_, nll_.dtype())}, {{"axis", -1}});
+    const Value counted = p * Column(Counted());
+    const Value both = SumOfPlaces(counted * one_hot) * 2.0 + 1.0;
+    const Value each = SumOfPlaces(counted) + SumOfPlaces(one_hot) + 1.0;
+    const Value missed = 1.0 - both / each;  // [B, C]
+    if (!b_.ok()) return {};
+    Value by_sample = weights_.valid() ? Sum(missed * weights_, {-1}) / Sum(weights_)
+                                       : Sum(missed, {-1}) * (1 / static_cast<double>(classes_));
+    if (mean) return Mean(by_sample);
+    return Sum(by_sample) * (1 / static_cast<double>(label_.dims()[0]));
+  }
+
+  // (W q - w) / C, by class.
+  Value Pull() {
+    const Value one_hot = OneHot();
     const double share = 1 / static_cast<double>(classes_);
     if (!weights_.valid()) return one_hot - share;
     const Value total = one_hot * Sum(weights_);
@@ -127,6 +164,13 @@ Status CheckWeights(const Graph& graph, const LossShape& shape, const ForwardInf
       fmt::format("--class-weights has {} numbers; {} has {} classes", given, graph.name, classes));
 }
 
+Status CheckPlaces(const Graph& graph, const LossShape& shape, const ForwardInfo& facts) {
+  if (shape.dice == 0 || graph.type(facts.label).rank() > 1) return Status();
+  return InvalidArgument(
+      fmt::format("{}: --dice needs several labels a sample, as masks have; '{}' is {}", graph.name,
+                  graph.value(facts.label).name, TypeToString(graph.type(facts.label))));
+}
+
 // The divisor of a quotient of sums; invalid for a mean.
 Value DivisorOf(GraphBuilder& b, ValueId loss) {
   const Node* node = b.graph().producer(loss);
@@ -142,6 +186,7 @@ Result<Graph> WithLossShape(Graph forward, const LossShape& shape) {
   RIDGE_ASSIGN_OR_RETURN(const ForwardInfo facts, InspectForward(forward));
   if (facts.logits == kNoValue || !facts.loss_is_cross_entropy) return NeedsCrossEntropy(forward);
   RIDGE_RETURN_IF_ERROR(CheckWeights(forward, shape, facts));
+  RIDGE_RETURN_IF_ERROR(CheckPlaces(forward, shape, facts));
   GraphBuilder b(std::move(forward));
   const auto& nodes = b.graph().nodes();
   const auto found = std::find_if(nodes.begin(), nodes.end(), [](const Node& node) {

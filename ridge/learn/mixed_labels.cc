@@ -16,6 +16,12 @@ const Node* FindCrossEntropyOf(const Graph& graph, const ForwardInfo& facts) {
   return found == graph.nodes().end() ? nullptr : &*found;
 }
 
+// The mean over samples and classes of -log(softmax).
+Value Spread(GraphBuilder& b, const ForwardInfo& facts, DType dtype) {
+  const Value logits = Cast(b.At(facts.logits), dtype);
+  return -Mean(Op("log_softmax", {logits}, {{"axis", -1}}));
+}
+
 }  // namespace
 
 Status CannotMix(const Graph& forward) {
@@ -25,7 +31,7 @@ Status CannotMix(const Graph& forward) {
                             forward.name));
 }
 
-Result<Value> MixedLoss(GraphBuilder& b, const ForwardInfo& facts) {
+Result<Value> MixedLoss(GraphBuilder& b, const ForwardInfo& facts, double smoothing) {
   const bool classifier = facts.logits != kNoValue && facts.loss_is_cross_entropy;
   if (!classifier || facts.ignored_label) return CannotMix(b.graph());
   const Node* node = FindCrossEntropyOf(b.graph(), facts);
@@ -36,7 +42,8 @@ Result<Value> MixedLoss(GraphBuilder& b, const ForwardInfo& facts) {
   const Value other =
       Op("softmax_cross_entropy", {b.At(facts.logits), b.Input(kOtherLabelInput, label)}, attrs);
   const Value weight = Cast(b.Input(kLabelWeightInput, {DType::kF32, label.dims}), mine.dtype());
-  const Value loss = Mean(weight * mine + (1.0 - weight) * other);
+  Value loss = Mean(weight * mine + (1.0 - weight) * other);
+  if (smoothing > 0) loss = loss * (1 - smoothing) + Spread(b, facts, mine.dtype()) * smoothing;
   RIDGE_RETURN_IF_ERROR(b.status());
   return Cast(loss, b.graph().type(facts.loss).dtype);
 }

@@ -83,7 +83,7 @@ Result<Differentiated> Differentiate(const Graph& forward, const TrainingGraphOp
   const bool part = options.slices > 1 && options.mean_of_slices;
   Value loss = b.At(facts.loss);
   if (options.mixes_labels) {
-    RIDGE_ASSIGN_OR_RETURN(loss, MixedLoss(b, facts));
+    RIDGE_ASSIGN_OR_RETURN(loss, MixedLoss(b, facts, options.label_smoothing));
   }
   if (part) loss = loss * (1.0 / static_cast<double>(options.slices));
   RIDGE_ASSIGN_OR_RETURN(d.grads, AppendGradients(b, loss, d.params));

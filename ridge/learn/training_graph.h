@@ -17,7 +17,7 @@
 // train and update `grad_norm` with clipping; eval `loss_sum`, `correct_sum` and `weight_sum`,
 // and, with ignored labels, `loss_weight_sum` and `label_sum`, which replace it; in one slice also
 // what metrics are counted from, by sample: `logits` [batch, classes] where a sample has one label,
-// or `prediction`.
+// `said` [batch, H, W], the class of the largest logit, where a pixel has one, or `prediction`.
 #pragma once
 #include <optional>
 #include <string>
@@ -28,6 +28,8 @@
 #include "ridge/learn/optimizers/rates.h"
 
 namespace ridge {
+
+inline constexpr int kPixelLabelRank = 3;  // labels [batch, H, W]
 
 inline constexpr char kLrInput[] = "ridge.lr";
 inline constexpr char kStepInput[] = "ridge.step";
@@ -52,6 +54,7 @@ struct TrainingGraphOptions {
   // `ridge.other_label`, typed as the label, with the rest.  The loss is the mean of the two cross
   // entropies by these weights.
   bool mixes_labels = false;
+  double label_smoothing = 0;  // of each of the two: this share is spread over all classes
 };
 
 // The facts of a forward graph that training needs.

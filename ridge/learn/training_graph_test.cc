@@ -228,6 +228,37 @@ TEST(TrainingGraphTest, MixedLabelsShareTheLossByTheirWeights) {
   EXPECT_NEAR(t.Updated("w", 0), 1 - 0.1 * dw0 / 2, 1e-12);
 }
 
+// The loss of torch.nn.functional.cross_entropy with the mixed one-hot labels as probabilities.
+TEST(TrainingGraphTest, MixedLabelsAreSmoothed) {
+  TrainingGraphOptions options = Sgd();
+  options.mixes_labels = true;
+  options.label_smoothing = 0.1;
+  const std::vector<NamedGraph> graphs = Build(Parse(kClassifier), options);
+  ASSERT_EQ(graphs.size(), 1u);
+  std::map<std::string, Tensor> inputs;
+  const std::vector<double> x = {1, 2, 3, 0, -1, 0.5};
+  inputs["x"] = Doubles({2, 3}, x);
+  Tensor label({DType::kI64, {2}}), other({DType::kI64, {2}}), weight({DType::kF32, {2}});
+  const int64_t labels[] = {2, 0}, others[] = {0, 0};
+  const float weights[] = {0.75F, 0.5F};
+  std::copy_n(labels, 2, label.as_mutable<int64_t>());
+  std::copy_n(others, 2, other.as_mutable<int64_t>());
+  std::copy_n(weights, 2, weight.as_mutable<float>());
+  inputs["label"] = label;
+  inputs[kOtherLabelInput] = other;
+  inputs[kLabelWeightInput] = weight;
+  for (const auto& [name, value] : LinearInputs()) inputs.emplace(name, value);
+  double loss = 0;
+  for (size_t row = 0; row < 2; ++row) {
+    double sum = 0, want[3] = {0.1 / 3, 0.1 / 3, 0.1 / 3};
+    want[labels[row]] += 0.9 * weights[row];
+    want[others[row]] += 0.9 * (1 - weights[row]);
+    for (size_t c = 0; c < 3; ++c) sum += std::exp(x[3 * row + c]);
+    for (size_t c = 0; c < 3; ++c) loss += want[c] * (std::log(sum) - x[3 * row + c]);
+  }
+  EXPECT_NEAR(Tensors(graphs[0].graph, inputs).Output("loss"), loss / 2, 1e-12);
+}
+
 TEST(TrainingGraphTest, OnlyTheMeanCrossEntropyIsMixed) {
   TrainingGraphOptions options = Sgd();
   options.mixes_labels = true;

@@ -33,6 +33,7 @@ struct KernelChoice {
   bool one_thread = false;  // runs on the calling thread only, so others may run at the same time
   // Peak heap memory of a run, freed before it returns: a library's own buffers.
   int64_t heap_bytes = 0;
+  double extra_s = 0;  // beyond the device's rates: of work that the operator's cost does not count
 };
 
 // Why a kernel does not run a node.

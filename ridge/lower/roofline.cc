@@ -115,7 +115,7 @@ TimeEstimate Roofline::Model(const Work& work, const KernelChoice& choice,
   const double memory_s =
       static_cast<double>(bytes) / bytes_per_s / std::min(1.0, choice.efficiency);
   TimeEstimate estimate;
-  estimate.modelled_s = std::max(compute_s, memory_s) + facts_.launch_s;
+  estimate.modelled_s = std::max(compute_s, memory_s) + facts_.launch_s + choice.extra_s;
   estimate.bound = std::max(compute_s, memory_s) < facts_.launch_s ? Bound::kLatency
                    : compute_s >= memory_s                         ? Bound::kCompute
                                                                    : Bound::kMemory;

@@ -20,6 +20,7 @@ BuiltinModel LlamaModel();
 BuiltinModel WhisperModel();
 BuiltinModel SamModel();
 BuiltinModel ResNet50BertModel();
+BuiltinModel YoloV8Model();
 BuiltinModel PointNet2Model();
 
 }  // namespace ridge

@@ -37,8 +37,8 @@ Value Conv(GraphBuilder& b, Value x, int64_t channels, const std::string& name,
   Value bias;
   if (options.bias) {
     const double fan_in = static_cast<double>(inputs * k * k);
-    const Init start =
-        options.deviation != 0 ? Init::Zeros() : Init::Uniform(1 / std::sqrt(fan_in));
+    Init start = options.deviation != 0 ? Init::Zeros() : Init::Uniform(1 / std::sqrt(fan_in));
+    if (options.bias_start) start = Init::Constant(*options.bias_start);
     bias = b.Parameter(name + ".bias", {in.dtype, {channels}}, start);
   }
   const int64_t p = options.padding;

@@ -3,6 +3,7 @@
 // Shapes: images are [B,C,H,W].  `name` is the module's name in PyTorch ("layer1.0.conv1"): the
 // parameters are NAME.weight, NAME.bias.
 #pragma once
+#include <optional>
 #include <string>
 
 #include "ridge/graph/builder.h"
@@ -18,7 +19,8 @@ struct ConvOptions {
   bool bias = true;
   // Normal with variance 2 / (channels out * kernel^2), instead of uniform in +-1/sqrt(fan in).
   bool kaiming_normal_fan_out = false;
-  double deviation = 0;  // not 0: normal with it, and a zero bias
+  double deviation = 0;                             // not 0: normal with it, and a zero bias
+  std::optional<double> bias_start = std::nullopt;  // of all channels, instead of the above
 };
 // x [B,C,H,W] -> [B,channels,H',W'].
 Value Conv(GraphBuilder& b, Value x, int64_t channels, const std::string& name,

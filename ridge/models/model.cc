@@ -39,6 +39,7 @@ const std::vector<BuiltinModel>& BuiltinModels() {
                                                     WhisperModel(),
                                                     SamModel(),
                                                     ResNet50BertModel(),
+                                                    YoloV8Model(),
                                                     PointNet2Model()};
   return kModels;
 }

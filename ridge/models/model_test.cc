@@ -27,7 +27,8 @@ TensorType TypeOf(const Graph& graph, const std::string& name) {
   return id == kNoValue ? TensorType{} : graph.type(id);
 }
 
-// torchvision's and timm's model pages (num_params); GPT-2, BERT and Llama: their papers' files,
+// torchvision's and timm's model pages (num_params); YOLOv8: Ultralytics' model pages, less the 16
+// fixed weights 0, 1, .., 15 that they count; GPT-2, BERT and Llama: their papers' files,
 // with the classifier of two classes for BERT; Segment Anything: its image encoders, with a
 // classifier of 1000; resnet50_bert: ResNet-50 without its head, BERT base, a classifier;
 // pointnet2: the layers of yanx27/Pointnet_Pointnet2_pytorch for 40 classes, added up; Whisper:
@@ -83,6 +84,11 @@ TEST(ModelTest, ParameterCountsAreThePublishedOnes) {
       {"sam_vit_b", 89'670'912 + 257 * 1000},
       {"sam_vit_l", 308'278'272 + 257 * 1000},
       {"sam_vit_h", 637'026'048 + 257 * 1000},
+      {"yolov8n", 3'157'200 - 16},
+      {"yolov8s", 11'166'560 - 16},
+      {"yolov8m", 25'902'640 - 16},
+      {"yolov8l", 43'691'520 - 16},
+      {"yolov8x", 68'229'648 - 16},
       {"resnet50_bert", 23'508'032 + 109'482'240 + 2 * (2048 + 768 + 1)},
       {"pointnet2", 1'475'688},
   };
@@ -146,8 +152,9 @@ TEST(ModelTest, InputsAndOutputsCarryTheBatch) {
     const auto has = [&](const char* input) { return graph.FindValue(input) != kNoValue; };
     const char* input = has("image") ? "image" : has("points") ? "points" : "tokens";
     EXPECT_EQ(TypeOf(graph, input).dims[0], 6) << model.name;
-    EXPECT_EQ(TypeOf(graph, "label").dims[0], 6);
-    EXPECT_EQ(TypeOf(graph, "label").dtype, DType::kI64);
+    const std::string label = has("boxes") ? "classes" : "label";
+    EXPECT_EQ(TypeOf(graph, label).dims[0], 6);
+    EXPECT_EQ(TypeOf(graph, label).dtype, DType::kI64);
     EXPECT_EQ(graph.type(graph.FindOutput("logits")).dims[0], 6);
     EXPECT_EQ(graph.type(graph.FindOutput("loss")).rank(), 0);
   }
@@ -191,7 +198,8 @@ TEST(ModelTest, AnUnknownModelIsNamedWithTheList) {
   const std::string rest =
       " (built in: mlp, cnn, resnet18, resnet50, unet, gpt, bert, vit_ti, efficientnet_v2_s, "
       "mobilenet_v3_small, lstm, convnext_tiny, llama, whisper_tiny, sam_vit_b, resnet50_bert, "
-      "pointnet2, and other sizes of them). hint: `ridge models` lists all; a graph in text form "
+      "yolov8n, pointnet2, and other sizes of them). hint: `ridge models` lists all; a graph in "
+      "text form "
       "ends in "
       ".ridge";
   EXPECT_EQ(ErrorOf("resnet81"), "no model 'resnet81'; did you mean 'resnet18'?" + rest);

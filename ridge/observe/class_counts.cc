@@ -48,17 +48,20 @@ void ClassCounts::Add(int64_t index, int64_t label, std::span<const double> logi
     if (IsLarger(x, logits[static_cast<size_t>(said)])) said = c;
     if (IsLarger(x, own) || (c < label && !IsLarger(own, x))) ++above;
   }
+  if (above < 5) ++top_five_;
+  AddSaid(label, said);
+  if (said != label) Keep({index, label, said, Softmax(logits, logits[static_cast<size_t>(said)])});
+}
+
+void ClassCounts::AddSaid(int64_t label, int64_t said) {
+  if (label < 0 || label >= classes_) return;
   ++samples_;
   ++support_[static_cast<size_t>(label)];
   ++said_[static_cast<size_t>(said)];
   if (!matrix_.empty()) ++matrix_[static_cast<size_t>(label * classes_ + said)];
-  if (above < 5) ++top_five_;
-  if (said == label) {
-    ++hits_;
-    ++class_hits_[static_cast<size_t>(label)];
-  } else {
-    Keep({index, label, said, Softmax(logits, logits[static_cast<size_t>(said)])});
-  }
+  if (said != label) return;
+  ++hits_;
+  ++class_hits_[static_cast<size_t>(label)];
 }
 
 void ClassCounts::Keep(const WrongSample& sample) {
@@ -80,13 +83,21 @@ std::optional<double> ClassCounts::F1(int64_t c) const {
   return Ratio(2 * Hits(c), Support(c) + Said(c));
 }
 
-std::optional<double> ClassCounts::MacroF1() const {
+std::optional<double> ClassCounts::Iou(int64_t c) const {
+  return Ratio(Hits(c), Support(c) + Said(c) - Hits(c));
+}
+
+std::optional<double> ClassCounts::MacroF1() const { return MeanOf(&ClassCounts::F1); }
+std::optional<double> ClassCounts::MeanIou() const { return MeanOf(&ClassCounts::Iou); }
+
+// Over the classes where it is a number.
+std::optional<double> ClassCounts::MeanOf(OfClass metric) const {
   double sum = 0;
   int64_t seen = 0;
   for (int64_t c = 0; c < classes_; ++c) {
-    const std::optional<double> f1 = F1(c);
-    if (!f1) continue;
-    sum += *f1;
+    const std::optional<double> of_class = (this->*metric)(c);
+    if (!of_class) continue;
+    sum += *of_class;
     ++seen;
   }
   if (seen == 0) return std::nullopt;

@@ -2,6 +2,7 @@
 //
 //   precision = hits / said        recall = hits / support        F1 = 2 hits / (support + said)
 //   macro F1  = mean F1 over the classes with support + said > 0
+//   IoU = hits / (support + said - hits), and its mean over the same classes; of pixels F1 is Dice
 // as scikit-learn defines them (metrics.precision_recall_fscore_support; its macro average is over
 // the labels in y_true or y_pred), except that a ratio with divisor 0 is no number here, and 0
 // there.  Counts are whole numbers, so no order of the samples changes a metric.
@@ -34,6 +35,10 @@ class ClassCounts {
   // equal logits is the largest; a NaN is larger than any number.  Allocates nothing.
   void Add(int64_t index, int64_t label, std::span<const double> logits);
 
+  // Counts a label, such as a pixel's, by the class that was said.  Allocates nothing.
+  // REQUIRES: 0 <= said < classes.
+  void AddSaid(int64_t label, int64_t said);
+
   int64_t classes() const { return classes_; }
   int64_t samples() const { return samples_; }
   int64_t hits() const { return hits_; }
@@ -50,11 +55,15 @@ class ClassCounts {
   std::optional<double> Recall(int64_t c) const;
   std::optional<double> F1(int64_t c) const;
   std::optional<double> MacroF1() const;
+  std::optional<double> Iou(int64_t c) const;
+  std::optional<double> MeanIou() const;
 
   // Those with the greatest probability, at most kMostWrong, greatest first.
   const std::vector<WrongSample>& wrong() const { return wrong_; }
 
  private:
+  using OfClass = std::optional<double> (ClassCounts::*)(int64_t c) const;
+  std::optional<double> MeanOf(OfClass metric) const;
   void Keep(const WrongSample& sample);
 
   int64_t classes_;

@@ -13,6 +13,21 @@ void Add(ClassCounts& counts, int64_t index, int64_t label, const std::vector<do
   counts.Add(index, label, logits);
 }
 
+// IoU of sklearn.metrics.jaccard_score: 2/3, 1/3, 1/2.
+TEST(ClassCountsTest, PixelsAreCountedByWhatWasSaid) {
+  ClassCounts counts(4);
+  const int64_t labels[] = {0, 0, 0, 1, 1, 2, -100, 4}, said[] = {0, 0, 1, 1, 2, 2, 0, 0};
+  for (size_t i = 0; i < 8; ++i) counts.AddSaid(labels[i], said[i]);
+  EXPECT_EQ(counts.samples(), 6);
+  EXPECT_DOUBLE_EQ(*counts.Iou(0), 2.0 / 3);
+  EXPECT_DOUBLE_EQ(*counts.Iou(1), 1.0 / 3);
+  EXPECT_DOUBLE_EQ(*counts.Iou(2), 1.0 / 2);
+  EXPECT_FALSE(counts.Iou(3).has_value());
+  EXPECT_DOUBLE_EQ(*counts.MeanIou(), 0.5);
+  EXPECT_DOUBLE_EQ(*counts.MacroF1(), (0.8 + 0.5 + 2.0 / 3) / 3);
+  EXPECT_TRUE(counts.wrong().empty());
+}
+
 // y_true = 0 0 0 1 1 2, y_pred = 0 0 1 1 2 2; class 3 is empty.
 // sklearn 1.5 classification_report: 0: 1, 2/3, 0.8; 1: 0.5, 0.5, 0.5; 2: 0.5, 1, 2/3.
 ClassCounts Sample() {

@@ -29,14 +29,16 @@ int64_t IntegerAt(const Json& json, const char* key) {
   return json.at(key).get_ref<const int64_t&>();
 }
 
-Json ClassJson(const ClassMetrics& c) {
-  return {{"name", c.name},
-          {"support", c.support},
-          {"said", c.said},
-          {"hits", c.hits},
-          {"precision", Optional(c.precision)},
-          {"recall", Optional(c.recall)},
-          {"f1", Optional(c.f1)}};
+Json ClassJson(const ClassMetrics& c, bool pixels) {
+  Json json = {{"name", c.name},
+               {"support", c.support},
+               {"said", c.said},
+               {"hits", c.hits},
+               {"precision", Optional(c.precision)},
+               {"recall", Optional(c.recall)},
+               {"f1", Optional(c.f1)}};
+  if (pixels) json["iou"] = Optional(c.iou);
+  return json;
 }
 
 ClassMetrics ReadClass(const Json& json) {
@@ -46,7 +48,8 @@ ClassMetrics ReadClass(const Json& json) {
           IntegerAt(json, "hits"),
           OptionalAt(json, "precision"),
           OptionalAt(json, "recall"),
-          OptionalAt(json, "f1")};
+          OptionalAt(json, "f1"),
+          OptionalAt(json, "iou")};
 }
 
 Json PictureJson(const std::optional<Thumbnail>& picture) {
@@ -125,6 +128,7 @@ EvaluationRecord ReadRecord(const Json& json) {
   record.accuracy = OptionalAt(json, "accuracy");
   for (const auto& [name, value] : json.at("metrics").items())
     record.metrics.emplace_back(name, value.is_null() ? NAN : value.get<double>());
+  record.pixels = json.value("pixels", false);
   for (const Json& c : json.at("classes")) record.classes.push_back(ReadClass(c));
   record.confusion = ReadConfusion(json, record.classes.size());
   for (const Json& wrong : json.at("wrong")) record.wrong.push_back(ReadWrong(wrong));
@@ -144,17 +148,18 @@ std::string CsvCell(const std::string& text) {
 std::string RecordToJson(const EvaluationRecord& record) {
   Json metrics = Json::object(), classes = Json::array(), wrong = Json::array();
   for (const auto& [name, value] : record.metrics) metrics[name] = Number(value);
-  for (const ClassMetrics& c : record.classes) classes.push_back(ClassJson(c));
+  for (const ClassMetrics& c : record.classes) classes.push_back(ClassJson(c, record.pixels));
   for (const WrongRecord& w : record.wrong) wrong.push_back(WrongJson(w));
-  const Json json = {{"data", record.data},
-                     {"step", record.step},
-                     {"samples", record.samples},
-                     {"loss", Number(record.loss)},
-                     {"accuracy", Optional(record.accuracy)},
-                     {"metrics", std::move(metrics)},
-                     {"classes", std::move(classes)},
-                     {"confusion", ConfusionJson(record)},
-                     {"wrong", std::move(wrong)}};
+  Json json = {{"data", record.data},
+               {"step", record.step},
+               {"samples", record.samples},
+               {"loss", Number(record.loss)},
+               {"accuracy", Optional(record.accuracy)},
+               {"metrics", std::move(metrics)},
+               {"classes", std::move(classes)},
+               {"confusion", ConfusionJson(record)},
+               {"wrong", std::move(wrong)}};
+  if (record.pixels) json["pixels"] = true;
   return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 

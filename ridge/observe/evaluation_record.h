@@ -20,6 +20,7 @@ struct ClassMetrics {
   std::string name;  // of the class; its number when it has none
   int64_t support = 0, said = 0, hits = 0;
   std::optional<double> precision, recall, f1;
+  std::optional<double> iou = {};  // of pixels; there F1 is Dice
 };
 
 // A picture of at most kMostThumbnail pixels a side: grey or red, green, blue, row by row.
@@ -43,7 +44,8 @@ struct EvaluationRecord {
   double loss = 0;
   std::optional<double> accuracy;
   NamedMetrics metrics;               // all but loss and accuracy
-  std::vector<ClassMetrics> classes;  // empty unless each sample has one label
+  bool pixels = false;                // classes are counted by pixel
+  std::vector<ClassMetrics> classes;  // empty unless samples have one label, or one a pixel
   std::vector<int64_t> confusion;     // [label][said]; empty with too many classes
   std::vector<WrongRecord> wrong;     // most confident first
 };

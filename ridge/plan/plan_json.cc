@@ -2,6 +2,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "ridge/plan/memory/phases.h"
+
 namespace ridge {
 namespace {
 
@@ -90,6 +92,21 @@ int64_t SlicesOf(const PlanSummary& plan) {
   return parts.empty() ? 1 : parts.front().step->slices;
 }
 
+Json PhasesJson(const Program& program) {
+  Json all = Json::array();
+  for (const PhasePeak& peak : PhasePeaks(program)) {
+    Json largest = Json::array();
+    for (const auto& [name, bytes] : peak.largest)
+      largest.push_back({{"name", name}, {"bytes", bytes}});
+    all.push_back({{"phase", peak.phase},
+                   {"step", peak.step},
+                   {"node", peak.node},
+                   {"bytes", peak.bytes},
+                   {"largest", std::move(largest)}});
+  }
+  return all;
+}
+
 Json SummaryJson(const PlanSummary& plan) {
   Json json;
   json["device"] = plan.program->device;
@@ -103,6 +120,14 @@ Json SummaryJson(const PlanSummary& plan) {
   json["breakdown"] = BreakdownJson(plan.memory);
   json["step_s"] = plan.step_s;
   json["modelled_step_s"] = plan.modelled_step_s;
+  if (plan.range) {
+    json["step_low_s"] = plan.range->low_s;
+    json["step_high_s"] = plan.range->high_s;
+    json["software"] = plan.range->software;
+    json["scale"] = plan.range->scale;
+    json["evidence"] = plan.range->evidence;
+    json["peak_flops_per_s"] = plan.range->peak_flops_per_s;
+  }
   json["epoch_s"] = plan.epoch_s ? Json(*plan.epoch_s) : Json(nullptr);
   json["fits"] = plan.fits;
   json["limit_bytes"] = plan.limit_bytes;
@@ -111,6 +136,7 @@ Json SummaryJson(const PlanSummary& plan) {
     json["pipeline_cap_bytes"] = plan.pipeline_cap_bytes;
   }
   json["peak"] = PeakJson(plan.memory);
+  json["phases"] = PhasesJson(*plan.program);
   json["candidates"] = CandidatesJson(plan.candidates);
   json["steps"] = StepsJson(*plan.program);
   json["nodes"] = NodesJson(plan);

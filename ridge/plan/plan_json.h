@@ -12,16 +12,26 @@
 
 namespace ridge {
 
+// In which a step on a device that is not here is expected, and by what.
+struct StepRange {
+  double low_s = 0, high_s = 0;
+  std::string software;  // "torch"
+  double scale = 1;      // Software::scale, which is in the seconds
+  std::string evidence;
+  double peak_flops_per_s = 0;  // of the device's products, as its sheet has it
+};
+
 // A planned run on one device.  `program` must outlive it.
 struct PlanSummary {
   const Program* program = nullptr;
   MemoryEstimate memory;
-  int64_t batch = 0;              // samples a micro-batch
-  int64_t accumulate = 1;         // micro-batches an update
-  double step_s = 0;              // one update: all its micro-batches
-  double modelled_step_s = 0;     // the same by the device's rates alone
-  std::optional<double> epoch_s;  // with evaluation, without checkpoints; none without data
-  int64_t limit_bytes = 0;        // memory that the run may use
+  int64_t batch = 0;                    // samples a micro-batch
+  int64_t accumulate = 1;               // micro-batches an update
+  double step_s = 0;                    // one update: all its micro-batches
+  double modelled_step_s = 0;           // the same by the device's rates alone
+  std::optional<StepRange> range = {};  // of step_s, where nothing can be measured
+  std::optional<double> epoch_s;        // with evaluation, without checkpoints; none without data
+  int64_t limit_bytes = 0;              // memory that the run may use
   bool fits = true;
   int64_t read_workers = 0;                    // threads that read samples; 0: they are in memory
   int64_t pipeline_cap_bytes = 0;              // to which their number was fitted; 0: it was given

@@ -10,6 +10,7 @@
 #include "ridge/lower/test_rules.h"
 #include "ridge/plan/cost/times.h"
 #include "ridge/plan/memory/check_placement.h"
+#include "ridge/plan/memory/phases.h"
 #include "ridge/plan/memory/placement.h"
 #include "ridge/plan/schedule.h"
 #include "ridge/plan/total.h"
@@ -413,6 +414,28 @@ TEST_F(Planner, BreakdownAddsUpToThePeak) {
   EXPECT_EQ(sum, memory.peak_bytes);
   EXPECT_EQ(memory.peak_bytes, program_.arena_bytes + 1077);
   EXPECT_EQ(memory.peak_node, "reduce_sum");  // h and the sum; exp works in place
+}
+
+// A step of gradients: forward up to the loss, backward from the first gradient on, then updates.
+TEST_F(Planner, ThePhaseThatNeedsTheMostIsTheArenasLowerBound) {
+  GraphBuilder b("g");
+  const Value w = b.Parameter("w", kType, Init::Zeros());
+  const Value h = Op("mul", {b.Input("x", kType), w}, {}, "h");
+  const Value e = Op("exp", {h}, {}, "e");
+  const Value grad = Op("mul", {e, h}, {}, "w.grad");
+  b.Output("y", Sum(e));
+  b.Update(w, Op("sub", {w, grad}, {}, "next"));
+  Plan(b);
+  const std::vector<PhasePeak> peaks = PhasePeaks(program_);
+  ASSERT_EQ(peaks.size(), 2u);
+  EXPECT_EQ(peaks[0].phase, "forward");
+  EXPECT_EQ(peaks[1].phase, "backward");
+  int64_t most = 0;
+  for (const PhasePeak& peak : peaks) {
+    EXPECT_FALSE(peak.largest.empty()) << peak.phase;
+    most = std::max(most, peak.bytes);
+  }
+  EXPECT_EQ(most, program_.bound_bytes);
 }
 
 TEST_F(Planner, EqualInputGivesTheEqualPlan) {

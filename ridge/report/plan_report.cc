@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "ridge/core/units.h"
+#include "ridge/plan/memory/phases.h"
 #include "ridge/report/bar_chart.h"
 #include "ridge/report/table.h"
 
@@ -137,14 +138,26 @@ std::string ModelLine(const PlanSummary& plan) {
                      ErrorText(plan.modelled_step_s, plan.step_s));
 }
 
+// " (52.0 to 97.1 ms)"
+std::string RangeText(const StepRange& range) {
+  return fmt::format(" ({} to {})", FormatSeconds(range.low_s), FormatSeconds(range.high_s));
+}
+
+std::string EvidenceLine(const PlanSummary& plan) {
+  if (!plan.range || plan.range->evidence.empty()) return "";
+  return fmt::format("  range: {}\n", plan.range->evidence);
+}
+
 std::string TimePart(const PlanSummary& plan, const Terminal& terminal) {
   std::string head = FormatSeconds(plan.step_s) + " a step";
+  if (plan.range) head += RangeText(*plan.range);
   if (plan.step_s > 0) {
     const double samples = static_cast<double>(plan.batch * plan.accumulate);
     head += fmt::format(", {} samples/s", FormatCount(samples / plan.step_s));
   }
   if (plan.epoch_s) head += fmt::format(", {} an epoch", FormatSeconds(*plan.epoch_s));
-  return Heading("Time", head, terminal) + LongestNodes(plan, terminal) + ModelLine(plan);
+  return Heading("Time", head, terminal) + LongestNodes(plan, terminal) + ModelLine(plan) +
+         EvidenceLine(plan);
 }
 
 std::string ValueText(const StepPlan& step, int index, const KernelQuery& layouts) {
@@ -276,6 +289,23 @@ std::string CandidatesReport(const PlanSummary& plan, const Terminal& terminal) 
          table.ToText(terminal);
 }
 
+std::string PhasesReport(const PlanSummary& plan, const Terminal& terminal) {
+  Table table({{"phase"}, {"live", Align::kRight}, {"at node"}, {"largest tensors there"}});
+  for (const PhasePeak& peak : PhasePeaks(*plan.program)) {
+    std::string largest;
+    for (const auto& [name, bytes] : peak.largest)
+      largest += fmt::format("{}{} {}", largest.empty() ? "" : ", ", name, FormatBytes(bytes));
+    table.AddRow({peak.phase, FormatBytes(peak.bytes), peak.step + " " + peak.node, largest});
+  }
+  const std::string arena = FormatBytes(plan.memory.arena_bytes);
+  const int64_t beside = plan.memory.peak_bytes - plan.memory.arena_bytes;
+  return Heading(
+             "Memory",
+             fmt::format("arena {}, and {} of the process beside it", arena, FormatBytes(beside)),
+             terminal) +
+         table.ToText(terminal);
+}
+
 std::string PlanText(const std::string& title, const PlanSummary& plan,
                      const KernelQuery& layouts) {
   std::string text = PlanReport(title, plan, Terminal{}) + PersistentText(*plan.program);
@@ -293,6 +323,10 @@ std::string ComparisonReport(const RunNumbers& planned, const RunNumbers& measur
                 static_cast<double>(measured.peak_bytes), BytesText);
   AddComparison(table, "arena", static_cast<double>(planned.arena_bytes),
                 static_cast<double>(measured.arena_bytes), BytesText);
+  if (planned.input_bytes && measured.input_bytes) {
+    AddComparison(table, "inputs", static_cast<double>(*planned.input_bytes),
+                  static_cast<double>(*measured.input_bytes), BytesText);
+  }
   AddComparison(table, "step time", planned.step_s, measured.step_s, FormatSeconds);
   if (planned.modelled_step_s)
     AddComparison(table, "  modelled", *planned.modelled_step_s, measured.step_s, FormatSeconds);

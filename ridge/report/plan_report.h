@@ -23,6 +23,10 @@ std::string PlanReport(const std::string& title, const PlanSummary& plan, const 
 // device, which of them fit and which one was chosen.
 std::string CandidatesReport(const PlanSummary& plan, const Terminal& terminal);
 
+// The most that is live forward, backward, in updates and in evaluation, at which node, and the
+// largest tensors there.
+std::string PhasesReport(const PlanSummary& plan, const Terminal& terminal);
+
 // plan.txt: the report in plain text, then each StepPlan's schedule with offsets, layouts and
 // kernels.  `layouts` names the layouts: the backend that the program was planned for.
 std::string PlanText(const std::string& title, const PlanSummary& plan, const KernelQuery& layouts);
@@ -34,6 +38,7 @@ struct RunNumbers {
   double step_s = 0;
   std::optional<double> epoch_s;
   std::optional<double> modelled_step_s = {};  // of a plan: by the cost model alone
+  std::optional<int64_t> input_bytes = {};
 };
 
 // The table "planned against measured" with the error of the plan: (planned - measured) / measured;

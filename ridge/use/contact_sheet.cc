@@ -6,7 +6,9 @@
 #include <cmath>
 
 #include "ridge/data/batch_spec.h"
+#include "ridge/data/image/mask_picture.h"
 #include "ridge/data/image/resize.h"
+#include "ridge/data/mask_folder.h"
 #include "ridge/data/permutation.h"
 #include "ridge/report/html.h"
 #include "ridge/use/sheet_letters.h"
@@ -140,6 +142,22 @@ class Picker {
     const Field* label = FindFieldByName("label", source_.fields());
     if (label != nullptr && label->classes > 0 && label->type.elements() == 1)
       label_ = source_.FindField(label->name);
+    if (const Field* mask = FindMaskField(source_.fields())) mask_ = source_.FindField(mask->name);
+  }
+
+  // Over its picture; a label without a class is white.
+  Status DrawMask(int64_t index, RgbPicture& picture) {
+    if (mask_ < 0) return Status();
+    const TensorType& labels = field(mask_).type;
+    std::vector<char> data(static_cast<size_t>(labels.bytes()));
+    RIDGE_RETURN_IF_ERROR(source_.Read({index}, mask_, scratch_, data.data()));
+    std::vector<uint8_t> ids;
+    for (int64_t i = 0; i < labels.elements(); ++i) {
+      const double label = LoadAsDouble(labels.dtype, data.data(), i);
+      ids.push_back(static_cast<uint8_t>(label >= 0 && label < 255 ? label : 255));
+    }
+    OverlayMask(ids, picture);
+    return Status();
   }
 
   std::string ClassName(int64_t c) const {
@@ -176,7 +194,9 @@ class Picker {
     if (row.pictures.size() == kFull) return Status();
     std::vector<char> data(static_cast<size_t>(type().bytes()));
     RIDGE_RETURN_IF_ERROR(source_.Read({index}, image_, scratch_, data.data()));
-    row.pictures.push_back(Fit(ToRgb(type(), *LayoutOf(type()), data.data())));
+    RgbPicture picture = ToRgb(type(), *LayoutOf(type()), data.data());
+    RIDGE_RETURN_IF_ERROR(DrawMask(index, picture));
+    row.pictures.push_back(Fit(std::move(picture)));
     row.origins.push_back(source_.Origin(index));
     if (row.pictures.size() == kFull) --open_;
     return Status();
@@ -185,7 +205,7 @@ class Picker {
   const Source& source_;
   const Preprocessing* preprocessing_;
   std::vector<char> scratch_;
-  int image_ = -1, label_ = -1;
+  int image_ = -1, label_ = -1, mask_ = -1;
   std::vector<SheetRow> rows_;
   int64_t open_ = 0;  // rows that are not full
 };

@@ -1,6 +1,7 @@
 // ContactSheet: some samples of each class on one page, as PNG or HTML.
 //
 // Samples are those that training gets before they are normalized: decoded, resized, augmented.
+// Masks lie over their pictures.
 #pragma once
 #include <string>
 #include <vector>

@@ -363,6 +363,13 @@ Status OnnxExport::AddTraining(OnnxDocument& document) {
   if (const ValueId output = graph.FindOutput(loss.output); output != kNoValue)
     step.output_dims = graph.type({output}).dims;
   NoteInferenceForm(graph);
+  const bool shaped = options.label_smoothing > 0 || options.focal > 0 || options.dice > 0 ||
+                      !options.class_weights.empty() || !options.class_weight.empty();
+  if (shaped) {
+    report_.notes.push_back(
+        "the training step has the plain cross entropy, without --label-smoothing, "
+        "--class-weights, --focal and --dice");
+  }
   return AddTrainingStep(step, document);
 }
 

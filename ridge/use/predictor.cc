@@ -99,6 +99,7 @@ Status Predictor::Describe(const Graph& graph) {
   for (const InputSpec& input : SpecOf(answer).inputs) inputs_.push_back({input.name, input.type});
   const TensorType& type = graph.type(graph.FindOutput(signature_.output));
   outputs_ = type.elements() / type.dims[0];
+  output_dims_.assign(type.dims.begin() + 1, type.dims.end());
   return Status();
 }
 

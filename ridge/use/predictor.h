@@ -33,6 +33,7 @@ class Predictor {
   const Signature& signature() const { return signature_; }
   const std::vector<Field>& inputs() const { return inputs_; }  // of a sample
   int64_t outputs() const { return outputs_; }                  // numbers of an answer
+  const Dims& output_dims() const { return output_dims_; }      // of an answer
   int64_t step() const { return step_; }                        // of the checkpoint; 0 of a file
   int64_t batch() const { return batch_; }
   const std::vector<std::string>& warnings() const { return warnings_; }
@@ -61,6 +62,7 @@ class Predictor {
   Signature signature_;
   std::unique_ptr<UnpackedTokenizer> tokenizer_;  // of an exported file
   std::vector<Field> inputs_;
+  Dims output_dims_;
   int64_t outputs_ = 0, step_ = 0, batch_ = 0;
   bool batch_is_fixed_ = false;
   std::vector<std::string> warnings_;

@@ -74,10 +74,11 @@ Found MissedClass(const EvaluationRecord& evaluation) {
   if (worst == nullptr || !evaluation.accuracy || *worst->recall > *evaluation.accuracy / 2)
     return std::nullopt;
   return fmt::format(
-      "Of the {} samples of '{}' it finds {}. Look at them below, and at how many the training "
+      "Of the {} {} of '{}' it finds {}. Look at them below, and at how many the training "
       "data "
       "have.",
-      worst->support, worst->name, FormatPercent(*worst->recall));
+      worst->support, evaluation.pixels ? "pixels" : "samples", worst->name,
+      FormatPercent(*worst->recall));
 }
 
 Found ConfusedPair(const EvaluationRecord& evaluation) {

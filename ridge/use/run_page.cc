@@ -207,6 +207,7 @@ std::string PlanAgainstMeasured(const RunOverview& run) {
   };
   add("peak memory", bytes(plan.peak_bytes, is.peak_bytes));
   add("arena", bytes(plan.arena_bytes, is.arena_bytes));
+  if (plan.input_bytes && is.input_bytes) add("inputs", bytes(*plan.input_bytes, *is.input_bytes));
   add("step time", seconds(plan.step_s, is.step_s));
   if (plan.modelled_step_s) add("step time, modelled", seconds(*plan.modelled_step_s, is.step_s));
   if (plan.epoch_s && is.epoch_s) add("epoch time", seconds(*plan.epoch_s, *is.epoch_s));
@@ -288,10 +289,14 @@ std::string MetricText(const std::optional<double>& value) {
 }
 
 std::string Classes(const EvaluationRecord& evaluation) {
-  Rows rows = {{"class", "samples", "precision", "recall", "", "F1"}};
+  const bool pixels = evaluation.pixels;
+  Rows rows = {
+      {"class", pixels ? "pixels" : "samples", "precision", "recall", "", pixels ? "Dice" : "F1"}};
+  if (pixels) rows[0].push_back("IoU");
   for (const ClassMetrics& one : evaluation.classes) {
     rows.push_back({HtmlEscaped(one.name), FormatInteger(one.support), MetricText(one.precision),
                     MetricText(one.recall), HtmlBar(one.recall.value_or(0)), MetricText(one.f1)});
+    if (pixels) rows.back().push_back(MetricText(one.iou));
   }
   return HtmlTable(rows);
 }
@@ -308,7 +313,9 @@ std::string Confusion(const EvaluationRecord& evaluation) {
 
 std::string Metrics(const EvaluationRecord& evaluation) {
   std::string text = fmt::format("loss {:.4f}", evaluation.loss);
-  if (evaluation.accuracy) text += ", accuracy " + FormatPercent(*evaluation.accuracy);
+  if (evaluation.accuracy)
+    text += (evaluation.pixels ? ", pixel accuracy " : ", accuracy ") +
+            FormatPercent(*evaluation.accuracy);
   for (const auto& [name, value] : evaluation.metrics)
     text += fmt::format(", {} {:.4g}", HtmlEscaped(name), value);
   return fmt::format("<p>{} samples of {} at step {}: {}</p>\n", FormatInteger(evaluation.samples),

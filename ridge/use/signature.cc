@@ -23,7 +23,7 @@ using SignatureJson = nlohmann::ordered_json;
 constexpr char kFormat[] = "ridge.prediction";
 constexpr int kVersion = 1;
 constexpr int64_t kMostTextBytes = int64_t{1} << 28;
-constexpr std::array<const char*, 3> kKinds = {"classes", "yes-no", "number"};
+constexpr std::array<const char*, 4> kKinds = {"classes", "yes-no", "number", "mask"};
 
 Status NoAnswer(const Graph& graph, const std::string& why) {
   std::string outputs;
@@ -54,6 +54,21 @@ Result<Signature> FindClasses(const Graph& graph, ValueId logits) {
       return signature;
   }
   return NoAnswer(graph, "no output holds the classes' scores");
+}
+
+// The output [B, classes, H, W] whose transpose to classes last is the logits.
+Result<Signature> FindMask(const Graph& graph, ValueId logits) {
+  Signature signature;
+  signature.kind = AnswerKind::kMask;
+  signature.scores = true;
+  const Node* transpose = graph.producer(logits);
+  if (transpose == nullptr || transpose->op->name != "transpose")
+    return NoAnswer(graph, "no output holds the classes' scores of pixels");
+  for (const GraphOutput& output : graph.outputs()) {
+    signature.output = output.name;
+    if (output.value == transpose->inputs[0]) return signature;
+  }
+  return NoAnswer(graph, "no output holds the classes' scores of pixels");
 }
 
 // The only float output beside the loss.
@@ -87,6 +102,7 @@ Result<Signature> FindNumber(const Graph& graph, ValueId loss, const std::string
 // Whether the output is one answer a sample.
 bool HasAnswerShape(AnswerKind kind, const Dims& dims) {
   if (kind == AnswerKind::kClasses) return dims.size() == 2;
+  if (kind == AnswerKind::kMask) return dims.size() == 4 && dims[1] <= kMostMaskClasses;
   return dims.size() == 1 || (dims.size() == 2 && dims[1] == 1);
 }
 
@@ -94,7 +110,10 @@ bool HasAnswerShape(AnswerKind kind, const Dims& dims) {
 
 Result<Signature> FindSignature(const Graph& forward, const ForwardInfo& facts,
                                 const std::string& loss, Preprocessing preprocessing) {
-  RIDGE_ASSIGN_OR_RETURN(Signature signature, facts.logits != kNoValue
+  const bool pixels =
+      facts.logits != kNoValue && forward.type(facts.label).rank() == kPixelLabelRank;
+  RIDGE_ASSIGN_OR_RETURN(Signature signature, pixels ? FindMask(forward, facts.logits)
+                                              : facts.logits != kNoValue
                                                   ? FindClasses(forward, facts.logits)
                                                   : FindNumber(forward, facts.loss, loss));
   const ValueId output = forward.FindOutput(signature.output);
@@ -170,8 +189,9 @@ Status CheckSignature(const std::string& where, const Signature& signature, cons
                            kKinds[static_cast<size_t>(signature.kind)], TypeToString(type)));
   }
   const auto names = static_cast<int64_t>(signature.preprocessing.classes.size());
-  if (signature.kind != AnswerKind::kClasses || names == 0 || names == type.dims[1])
-    return Status();
+  const bool has_classes =
+      signature.kind == AnswerKind::kClasses || signature.kind == AnswerKind::kMask;
+  if (!has_classes || names == 0 || names == type.dims[1]) return Status();
   return bad(
       fmt::format("names {} classes; output '{}' has {}", names, signature.output, type.dims[1]));
 }

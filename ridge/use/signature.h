@@ -18,6 +18,7 @@ enum class AnswerKind {
   kClasses,  // [B, classes]: one of them
   kYesNo,    // [B] or [B, 1]: the probability of 1
   kNumber,   // [B] or [B, 1]: in the unit of the label
+  kMask,     // [B, classes, H, W]: one of them a pixel
 };
 
 struct CarriedFile {

@@ -3,24 +3,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdlib>
-#include <filesystem>
+#include <utility>
 
 #include "ridge/core/files.h"
 
 namespace ridge {
 
-namespace fs = std::filesystem;
-
 Result<std::unique_ptr<UnpackedTokenizer>> UnpackedTokenizer::Write(const Signature& signature) {
-  std::error_code error;
-  std::string folder = (fs::temp_directory_path(error) / "ridge-tokenizer-XXXXXX").string();
-  if (error || ::mkdtemp(folder.data()) == nullptr) {
-    return Status(
-        ErrorCode::kUnavailable,
-        fmt::format("{}: no folder can be made there. hint: TMPDIR names another", folder));
-  }
-  std::unique_ptr<UnpackedTokenizer> unpacked(new UnpackedTokenizer(folder));
+  RIDGE_ASSIGN_OR_RETURN(ScratchFolder folder, ScratchFolder::Make("tokenizer"));
+  std::unique_ptr<UnpackedTokenizer> unpacked(new UnpackedTokenizer(std::move(folder)));
   for (const std::string& name : signature.preprocessing.text->files) {
     const auto file =
         std::find_if(signature.tokenizer.begin(), signature.tokenizer.end(),
@@ -31,15 +22,10 @@ Result<std::unique_ptr<UnpackedTokenizer>> UnpackedTokenizer::Write(const Signat
                                 "hint: export it from a run again",
                                 kSignatureKey, name));
     }
-    unpacked->paths_.push_back(folder + "/" + name);
+    unpacked->paths_.push_back(unpacked->folder_.path() + "/" + name);
     RIDGE_RETURN_IF_ERROR(WriteFileAtomically(unpacked->paths_.back(), file->bytes));
   }
   return unpacked;
-}
-
-UnpackedTokenizer::~UnpackedTokenizer() {
-  std::error_code ignored;
-  fs::remove_all(folder_, ignored);
 }
 
 }  // namespace ridge

@@ -81,6 +81,13 @@ class RidgeTest(unittest.TestCase):
             file.write(content)
         return name
 
+    def cut(self, out, keep_step):
+        """As if the run had been killed after the checkpoint of that step."""
+        os.remove(self.path(f"{out}/summary.json"))
+        for name in os.listdir(self.path(f"{out}/checkpoints")):
+            if name.startswith("step-") and int(name[5:]) > keep_step:
+                shutil.rmtree(self.path(f"{out}/checkpoints/{name}"))
+
     def read_json(self, name):
         with open(self.path(name)) as file:
             return json.load(file)

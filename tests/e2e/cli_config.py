@@ -40,6 +40,16 @@ class Config(RidgeTest):
         self.assertEqual(self.read_json("a/summary.json")["parameters_sha256"],
                          self.read_json("b/summary.json")["parameters_sha256"])
 
+    def test_a_string_may_hold_quotes_and_marks(self):
+        name = self.write('a "b" #1\\c.csv', "x,y,label\n" + "1,2,0\n3,4,1\n" * 8)
+        words = ["mlp:hidden=8", "--data", "csv:" + name, "--steps", "2", "--batch", "4"]
+        self.ok("train", *words, "--save-config", "run.toml")
+        self.ok("train", "--config", "run.toml", "--out", "saved", "-q")
+        self.assertEqual(self.read_json("saved/options.json")["data"], "csv:" + name)
+        given = self.options_of('model = "mlp:hidden=8"  # a comment\ndata = "csv:a \\"b\\" #1\\\\c.csv" # more\n'
+                                'steps = 2\nbatch = 4\n')
+        self.assertEqual(given["data"], "csv:" + name)
+
     def test_mistakes_name_the_file(self):
         self.refused_with("run.toml: 'epoch' is no option of train; did you mean 'epochs'?",
                           "epoch = 3\n")

@@ -58,10 +58,7 @@ class Images(RidgeTest):
         words = ["cnn", "--data", "images:photos", "--epochs", "4", "--checkpoint-every", "2"]
         whole = self.train(*words, out="whole")
         self.train(*words, "--workers", "3", out="cut")
-        os.remove(self.path("cut/summary.json"))
-        for name in os.listdir(self.path("cut/checkpoints")):
-            if name.startswith("step-") and int(name[5:]) > 4:
-                shutil.rmtree(self.path(f"cut/checkpoints/{name}"))
+        self.cut("cut", 4)
         self.ok("train", "--resume", "cut", "-q")
         with open(self.path("cut/summary.json")) as file:
             self.assertEqual(json.load(file)["parameters_sha256"], whole["parameters_sha256"])
@@ -72,10 +69,7 @@ class Images(RidgeTest):
                  "--augment", "rrc,flip,jitter:0.4:0.4:0.4:0.1,randaugment,erase"]
         whole = self.train(*words, out="whole")
         self.train(*words, "--workers", "3", out="cut")
-        os.remove(self.path("cut/summary.json"))
-        for name in os.listdir(self.path("cut/checkpoints")):
-            if name.startswith("step-") and int(name[5:]) > 2:
-                shutil.rmtree(self.path(f"cut/checkpoints/{name}"))
+        self.cut("cut", 2)
         self.ok("train", "--resume", "cut", "-q")
         with open(self.path("cut/summary.json")) as file:
             self.assertEqual(json.load(file)["parameters_sha256"], whole["parameters_sha256"])
@@ -87,10 +81,7 @@ class Images(RidgeTest):
                  "--augment", "flip,mixup:0.4,cutmix:1"]
         whole = self.train(*words, out="whole")
         self.train(*words, "--workers", "3", out="cut")
-        os.remove(self.path("cut/summary.json"))
-        for name in os.listdir(self.path("cut/checkpoints")):
-            if name.startswith("step-") and int(name[5:]) > 4:
-                shutil.rmtree(self.path(f"cut/checkpoints/{name}"))
+        self.cut("cut", 4)
         self.ok("train", "--resume", "cut", "-q")
         with open(self.path("cut/summary.json")) as file:
             self.assertEqual(json.load(file)["parameters_sha256"], whole["parameters_sha256"])

@@ -16,13 +16,6 @@ def table(samples, kinds=3):
 
 
 class Resume(RidgeTest):
-    def cut(self, out, keep_step):
-        """As if the run had been killed after the checkpoint of that step."""
-        os.remove(self.path(f"{out}/summary.json"))
-        for name in os.listdir(self.path(f"{out}/checkpoints")):
-            if name.startswith("step-") and int(name[5:]) > keep_step:
-                shutil.rmtree(self.path(f"{out}/checkpoints/{name}"))
-
     def peak(self, recompute):
         return json.loads(self.ok("plan", *GPT, "--recompute", recompute, "--slices", "1", "--json",
                                   "--fit", "4GiB"))["peak_bytes"]

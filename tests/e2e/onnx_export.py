@@ -211,6 +211,7 @@ class EveryBuiltInModelTest(ExportedTest):
         "whisper_tiny": "vocab=50,mels=4,frames=10,context=8,hidden=16,layers=2,heads=2",
         "sam_vit_b": "image=48,hidden=16,layers=2,heads=2,global=2,window=2,classes=5",
         "resnet50_bert": "image=32,vocab=50,tokens=8,hidden=16,layers=2,heads=2",
+        "yolov8n": "image=64,classes=5,boxes=4",
     }
 
     def check(self, name, run, tolerance=1e-4):

@@ -122,6 +122,7 @@ constexpr ModelCase kModels[] = {
     {"whisper_tiny:vocab=20,mels=4,frames=6,context=4,hidden=8,layers=1,heads=2", false},
     {"sam_vit_b:image=48,hidden=8,layers=2,heads=2,global=2,window=2,classes=3", true},
     {"resnet50_bert:image=32,vocab=20,tokens=4,hidden=8,layers=1,heads=2", true},
+    {"yolov8n:image=64,classes=3,boxes=4", true},
     {"pointnet2:points=16,centers=8,neighbours=2,classes=3", true},
     {"unet:image=16,base=2", false},
     {"vit_ti:image=16,classes=3", true},

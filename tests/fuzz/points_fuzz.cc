@@ -6,8 +6,8 @@
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string_view file(reinterpret_cast<const char*>(data), size);
-  const auto header = ridge::ReadCloudHeader(file.substr(0, ridge::kCloudStartBytes),
-                                             static_cast<int64_t>(size));
+  const auto header =
+      ridge::ReadCloudHeader(file.substr(0, ridge::kCloudStartBytes), static_cast<int64_t>(size));
   if (!header.ok()) return 0;
   RIDGE_CHECK(header->points >= 1 && header->points <= static_cast<int64_t>(size),
               "points that the file holds");

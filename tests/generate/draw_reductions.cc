@@ -4,8 +4,8 @@ namespace ridge {
 
 void DrawReduce(Sketch& s) {
   const Value x = s.Any();
-  const std::string op = s.dice.OneOf(
-      {"reduce_sum", "reduce_mean", "reduce_mean", "reduce_max", "reduce_min", "reduce_prod"});
+  const std::string op = s.dice.OneOf({"reduce_sum", "reduce_mean", "reduce_mean", "reduce_max",
+                                       "reduce_min", "reduce_prod", "reduce_log_sum_exp"});
   std::vector<int64_t> axes;
   for (int axis = 0; axis < s.rank(x); ++axis) {
     if (s.dice.Percent(40)) axes.push_back(s.dice.Percent(20) ? axis - s.rank(x) : axis);
@@ -44,6 +44,18 @@ void DrawSoftmax(Sketch& s) {
     return s.Keep(s.Op("softmax_cross_entropy", {x, labels}, attrs));
   }
   s.Keep(s.Op(s.dice.Percent(70) ? "softmax" : "log_softmax", {x}, {{"axis", axis}}));
+}
+
+// Two frames for each target at least: every target has an alignment.
+void DrawCtc(Sketch& s) {
+  const Value x = s.AnyOfRank(3, 3);
+  if (!x.valid() || s.dims(x)[1] < 2 || s.dims(x)[2] < 2) return;
+  const int64_t batch = s.dims(x)[0], frames = s.dims(x)[1], classes = s.dims(x)[2];
+  const int64_t most = frames / 2;
+  const Value targets = s.Integers({batch, most}, 1, classes - 1);
+  const Value frames_of = s.Integers({batch}, frames, frames);
+  const Value lengths = s.Integers({batch}, s.dice.Below(most + 1), most);
+  s.Keep(s.Op("ctc_loss", {x, targets, frames_of, lengths}));
 }
 
 void DrawDet(Sketch& s) {

@@ -24,6 +24,7 @@ void DrawReduce(Sketch& s);
 void DrawScan(Sketch& s);
 void DrawSoftmax(Sketch& s);
 void DrawDet(Sketch& s);
+void DrawCtc(Sketch& s);
 
 void DrawMatmul(Sketch& s);
 void DrawLinear(Sketch& s);  // with bias and an epilogue

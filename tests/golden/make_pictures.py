@@ -22,7 +22,7 @@ import numpy as np
 from PIL import Image
 
 OUT = pathlib.Path(__file__).parent / "pictures"
-FILTERS = {"bilinear": Image.BILINEAR, "nearest": Image.NEAREST}
+FILTERS = {"bilinear": Image.BILINEAR, "nearest": Image.NEAREST, "bicubic": Image.BICUBIC}
 random_numbers = np.random.default_rng(1)
 
 
@@ -181,12 +181,29 @@ def fit_cases():
                 yield fit_case(width, height, channels, name, size, fit)
 
 
+def bicubic_cases():
+    draw = random.Random(3)
+    sides = [1, 2, 3, 5, 16, 33, 100, 224, 301]
+    for case in range(80):
+        width, height = draw.choice(sides), draw.choice(sides)
+        size = draw.choice([*sides, width]), draw.choice([*sides, height])
+        box = (0, 0, width, height)
+        if case % 2 == 1:
+            left, right = sorted(draw.uniform(0, width) for _ in "01")
+            top, bottom = sorted(draw.uniform(0, height) for _ in "01")
+            box = tuple(float(np.float32(v)) for v in (left, top, right, bottom))
+        yield resize_case(width, height, draw.choice([1, 3, 3]), "bicubic", box, size)
+    for size in (28, 224):
+        for channels, fit in [(3, "crop"), (1, "crop"), (3, "stretch")]:
+            yield fit_case(500, 375, channels, "bicubic", size, fit)
+
+
 def main():
     OUT.mkdir(exist_ok=True)
     lines = []
     for name, data in [*jpegs(), *pngs(), *webps()]:
         lines += decode_cases(name, data)
-    lines += [*resize_cases(), *fit_cases()]
+    lines += [*resize_cases(), *fit_cases(), *bicubic_cases()]
     (OUT / "expected.txt").write_text("\n".join(lines) + "\n")
 
 

@@ -49,7 +49,10 @@ Result<int64_t> ReadUpTo(int fd, int64_t offset, std::span<char> to) {
     const ssize_t got =
         ::pread(fd, to.data() + done, to.size() - done, offset + static_cast<int64_t>(done));
     if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return Bad(std::string("cannot be read: ") + std::strerror(errno));
+    if (got < 0) {
+      return Bad(fmt::format("cannot be read at byte {}: {}", offset + static_cast<int64_t>(done),
+                             std::strerror(errno)));
+    }
     if (got == 0) break;
     done += static_cast<size_t>(got);
   }

@@ -11,6 +11,7 @@
 #include "ridge/data/container/picture_bytes.h"
 #include "ridge/data/container/tfrecord_file.h"
 #include "ridge/data/content_split.h"
+#include "ridge/data/encoded_samples.h"
 #include "ridge/data/image/picture.h"
 
 namespace ridge {
@@ -27,7 +28,7 @@ struct RecordIndex {
   int64_t most_bytes = 0;  // of a record, with its checksum
 };
 
-class TfRecordSource : public Source {
+class TfRecordSource : public Source, public EncodedSamples {
  public:
   TfRecordSource(std::string name, std::vector<Field> fields, std::vector<ExampleField> features,
                  int64_t first_label, PictureReader reader, RecordIndex index)
@@ -59,6 +60,12 @@ class TfRecordSource : public Source {
   int64_t resident_bytes() const override {
     return index_.files.resident_bytes() +
            static_cast<int64_t>(index_.records.capacity() * sizeof(FilePlace));
+  }
+  Status AddContent(int64_t index, std::vector<char>& buffer, ContentHash& hash) const override {
+    buffer.resize(static_cast<size_t>(index_.most_bytes));
+    RIDGE_ASSIGN_OR_RETURN(const std::string_view record, LoadRecord(PlaceOf(index), buffer));
+    hash.Add(record);
+    return Status();
   }
 
  private:

@@ -10,13 +10,14 @@
 #include "ridge/data/container/picture_bytes.h"
 #include "ridge/data/container/sample_sets.h"
 #include "ridge/data/container/web_samples.h"
+#include "ridge/data/encoded_samples.h"
 
 namespace ridge {
 namespace {
 
 constexpr int64_t kAlignment = 64;
 
-class WebDatasetSource : public Source {
+class WebDatasetSource : public Source, public EncodedSamples {
  public:
   WebDatasetSource(std::string name, std::vector<Field> fields, WebLayout layout,
                    PictureReader reader, WebIndex index)
@@ -50,6 +51,17 @@ class WebDatasetSource : public Source {
     return index_.files.resident_bytes() +
            static_cast<int64_t>(index_.places.capacity() * sizeof(WebPlace) +
                                 index_.labels.capacity() * sizeof(int64_t));
+  }
+  Status AddContent(int64_t index, std::vector<char>& buffer, ContentHash& hash) const override {
+    for (int64_t field = 0; field < placed_; ++field) {
+      const WebPlace& place = PlaceOf(index, field);
+      const auto bytes = static_cast<size_t>(place.bytes);
+      if (buffer.size() < bytes) buffer.resize(bytes);
+      RIDGE_RETURN_IF_ERROR(ReadBytes(place, /*stages=*/nullptr, {buffer.data(), bytes}));
+      hash.Add({buffer.data(), bytes});
+    }
+    if (!index_.labels.empty()) hash.Add(std::to_string(index_.labels[static_cast<size_t>(index)]));
+    return Status();
   }
 
  private:

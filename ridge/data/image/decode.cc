@@ -87,9 +87,12 @@ Status DecodeWebp(Bytes bytes, const ImageHeader& header, std::span<uint8_t> rgb
   return status == VP8_STATUS_OK ? Status() : Damaged(header.format, WebpReason(status));
 }
 
+enum class PngPixels { kColors, kClassIds };
+
 // What libpng's callbacks see.
 struct PngFile {
   Bytes rest;
+  PngPixels pixels = PngPixels::kColors;
   char reason[160] = "";
 };
 
@@ -104,6 +107,12 @@ void ReadPng(png_structp png, png_bytep to, size_t count) {
   if (count > file->rest.size()) png_error(png, "the file is cut off");
   std::memcpy(to, file->rest.data(), count);
   file->rest = file->rest.subspan(count);
+}
+
+// Palette indices and grey levels as they are, a byte each; an index beyond the palette is one too.
+void AskForIds(png_structp png) {
+  png_set_packing(png);
+  png_set_check_for_invalid_index(png, /*allowed=*/0);
 }
 
 // libpng's transformations to RGB of 8 bits; 16-bit grey stays as it is.
@@ -128,12 +137,13 @@ bool ReadPngRows(png_structp png, png_infop info, PngFile* file, uint8_t* rgb) {
   png_read_info(png, info);
   const png_byte type = png_get_color_type(png, info);
   const bool wide_grey = type == PNG_COLOR_TYPE_GRAY && png_get_bit_depth(png, info) == 16;
-  AskForRgb(png, wide_grey);
+  const bool ids = file->pixels == PngPixels::kClassIds;
+  ids ? AskForIds(png) : AskForRgb(png, wide_grey);
   const int passes = png_set_interlace_handling(png);
   png_read_update_info(png, info);
   const png_uint_32 width = png_get_image_width(png, info);
   const png_uint_32 height = png_get_image_height(png, info);
-  const size_t row_bytes = size_t{3} * width;
+  const size_t row_bytes = (ids ? size_t{1} : size_t{3}) * width;
   if (png_get_rowbytes(png, info) > row_bytes) png_error(png, "its rows are too long");
   for (int pass = 0; pass < passes; ++pass) {
     for (png_uint_32 y = 0; y < height; ++y) png_read_row(png, rgb + y * row_bytes, nullptr);
@@ -150,8 +160,8 @@ void CapWideGrey(uint8_t* row, int64_t width) {
   }
 }
 
-Status DecodePng(Bytes bytes, const ImageHeader& header, uint8_t* rgb) {
-  PngFile file{.rest = bytes};
+Status DecodePng(Bytes bytes, const ImageHeader& header, PngPixels pixels, uint8_t* rgb) {
+  PngFile file{.rest = bytes, .pixels = pixels};
   const auto ignore = [](png_structp, png_const_charp) {};
   png_structp png = png_create_read_struct(PNG_LIBPNG_VER_STRING, &file, FailPng, ignore);
   png_infop info = png == nullptr ? nullptr : png_create_info_struct(png);
@@ -181,8 +191,31 @@ Status DecodeImage(std::span<const uint8_t> bytes, const ImageHeader& header,
   RIDGE_ASSIGN_OR_RETURN(const auto found, ReadImageHeader(bytes, /*whole=*/true, header.pixels()));
   RIDGE_CHECK(*found == header, "the header is the file's");
   if (header.format == ImageFormat::kJpeg) return DecodeJpeg(bytes, header, rgb.data());
-  if (header.format == ImageFormat::kPng) return DecodePng(bytes, header, rgb.data());
+  if (header.format == ImageFormat::kPng)
+    return DecodePng(bytes, header, PngPixels::kColors, rgb.data());
   return DecodeWebp(bytes, header, rgb);
+}
+
+Status DecodeMask(std::span<const uint8_t> bytes, const ImageHeader& header,
+                  std::span<uint8_t> ids) {
+  RIDGE_CHECK(std::ssize(ids) >= header.pixels(), "the mask has a place");
+  RIDGE_RETURN_IF_ERROR(CheckMaskFile(bytes, header));
+  return DecodePng(bytes, header, PngPixels::kClassIds, ids.data());
+}
+
+Status CheckMaskFile(std::span<const uint8_t> bytes, const ImageHeader& header) {
+  constexpr const char* kWanted = "a mask is a PNG of 8 bits or fewer, with a palette or grey";
+  const auto refuse = [&](const std::string& is) {
+    return Status(ErrorCode::kInvalidData, fmt::format("is {}; {}", is, kWanted));
+  };
+  if (header.format != ImageFormat::kPng)
+    return refuse(fmt::format("a {} picture", ImageFormatName(header.format)));
+  constexpr size_t kDepthAt = 24, kTypeAt = 25;  // of IHDR
+  RIDGE_CHECK(bytes.size() > kTypeAt, "a PNG with a header is as long");
+  if (bytes[kTypeAt] != PNG_COLOR_TYPE_PALETTE && bytes[kTypeAt] != PNG_COLOR_TYPE_GRAY)
+    return refuse(fmt::format("a PNG of {} channels", header.channels));
+  if (bytes[kDepthAt] > 8) return refuse(fmt::format("a PNG of {} bits", bytes[kDepthAt]));
+  return Status();
 }
 
 void RgbToLuma(uint8_t* pixels, int64_t count) {

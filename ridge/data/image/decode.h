@@ -25,6 +25,15 @@ int64_t DecodedBytes(const ImageHeader& header);
 Status DecodeImage(std::span<const uint8_t> bytes, const ImageHeader& header,
                    std::span<uint8_t> rgb);
 
+// The mask of a picture, a class id a pixel: [height, width] to the front of `ids`, which has
+// header.pixels() bytes.  Fails as DecodeImage and as CheckMaskFile do.
+Status DecodeMask(std::span<const uint8_t> bytes, const ImageHeader& header,
+                  std::span<uint8_t> ids);
+
+// Whether a pixel has one id: PNG of 8 bits or fewer, palette indices or levels of grey.  `bytes`
+// is what its header was read from.  Fails with kInvalidData; the message is the bare reason.
+Status CheckMaskFile(std::span<const uint8_t> bytes, const ImageHeader& header);
+
 // [pixels, 3] to [pixels] in place: (19595 r + 38470 g + 7471 b + 32768) / 65536, ITU-R 601 as
 // Pillow's convert("L") rounds it.
 void RgbToLuma(uint8_t* pixels, int64_t count);

@@ -68,6 +68,7 @@ Pixels Resized(const ResizeCall& call) {
 }
 
 ResizeFilter FilterOf(const std::string& name) {
+  if (name == "bicubic") return ResizeFilter::kBicubic;
   return name == "nearest" ? ResizeFilter::kNearest : ResizeFilter::kBilinear;
 }
 

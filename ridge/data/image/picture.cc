@@ -26,7 +26,8 @@ ResizeCall PictureReader::Call(const ImageHeader& header) const {
 }
 
 int64_t PictureReader::DecodeScratch(const ImageHeader& header) const {
-  return RoundUp(DecodedBytes(header) + kResizeSlackBytes, kAlignment);
+  const bool ids = content_ == PictureContent::kClassIds;
+  return RoundUp((ids ? header.pixels() : DecodedBytes(header)) + kResizeSlackBytes, kAlignment);
 }
 
 int64_t PictureReader::ResizeScratch(const ImageHeader& header) const {
@@ -51,6 +52,7 @@ Status PictureReader::Admit(const ImageHeader& header) {
 
 Status PictureReader::Decode(std::span<const uint8_t> file, const ImageHeader& header,
                              std::span<uint8_t> pixels) const {
+  if (content_ == PictureContent::kClassIds) return DecodeMask(file, header, pixels);
   RIDGE_RETURN_IF_ERROR(DecodeImage(file, header, pixels));
   if (target_.channels == 1) RgbToLuma(pixels.data(), header.pixels());
   return Status();

@@ -30,9 +30,15 @@ struct PictureTarget {
 
 constexpr const char* kPictureChanged = "has changed since the data was opened";
 
+// What the pixels of a file are.
+enum class PictureContent : uint8_t { kColors, kClassIds };
+
 class PictureReader {
  public:
-  explicit PictureReader(const PictureTarget& target) : target_(target) {}
+  // Class ids need a target of one channel, resized by nearest.
+  explicit PictureReader(const PictureTarget& target,
+                         PictureContent content = PictureContent::kColors)
+      : target_(target), content_(content) {}
 
   const PictureTarget& target() const { return target_; }
 
@@ -61,6 +67,7 @@ class PictureReader {
                  std::span<char> scratch, uint8_t* out) const;
 
   PictureTarget target_;
+  PictureContent content_;
   int64_t decoded_bytes_ = 0, resize_bytes_ = 0, heap_bytes_ = 0;  // the largest of all admitted
 };
 

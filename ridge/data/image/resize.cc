@@ -1,6 +1,6 @@
-// After Pillow 13, src/libImaging/Resample.c (bilinear) and Geometry.c (nearest).  Bounds and
-// weights are its expressions in its order, since their roundings decide the last bit; box corners
-// are floats there, so they are floats here.
+// After Pillow 13, src/libImaging/Resample.c (bilinear, bicubic) and Geometry.c (nearest).  Bounds
+// and weights are its expressions in its order, since their roundings decide the last bit; box
+// corners are floats there, so they are floats here.
 //
 // Each pass writes the rows and columns that the window needs, the first one into scratch.  Axes
 // that stay as they are have weights of 1 and lose nothing by them, so only the horizontal pass,
@@ -28,13 +28,14 @@ struct Range {
 // What the weights of an axis are made of.
 class AxisWeights {
  public:
-  explicit AxisWeights(const ResizeAxis& axis)
+  AxisWeights(const ResizeAxis& axis, ResizeFilter filter)
       : axis_(axis),
+        is_cubic_(filter == ResizeFilter::kBicubic),
         scale_(static_cast<double>(axis.box_end - axis.box_begin) / static_cast<double>(axis.out)),
         filter_scale_(std::max(scale_, 1.0)) {}
 
   Range Sources(int64_t x) const {
-    const double centre = Centre(x), support = filter_scale_;
+    const double centre = Centre(x), support = (is_cubic_ ? 2.0 : 1.0) * filter_scale_;
     return {std::max<int64_t>(0, static_cast<int>(centre - support + 0.5)),
             std::min<int64_t>(axis_.in, static_cast<int>(centre + support + 0.5))};
   }
@@ -48,12 +49,13 @@ class AxisWeights {
     for (int64_t i = 0; i < taps; ++i) {
       const double distance =
           std::abs((static_cast<double>(i + range.begin) - centre + 0.5) * inverse);
-      weights[i] = distance < 1 ? 1 - distance : 0;
+      weights[i] = is_cubic_ ? Cubic(distance) : distance < 1 ? 1 - distance : 0;
       sum += weights[i];
     }
     for (int64_t i = 0; i < taps; ++i) {
       const double weight = sum != 0 ? weights[i] / sum : weights[i];
-      coefficients[i] = static_cast<int32_t>(0.5 + weight * (1 << kCoefficientBits));
+      const double half = weight < 0 ? -0.5 : 0.5;
+      coefficients[i] = static_cast<int32_t>(half + weight * (1 << kCoefficientBits));
     }
   }
 
@@ -62,7 +64,14 @@ class AxisWeights {
     return static_cast<double>(axis_.box_begin) + (static_cast<double>(x) + 0.5) * scale_;
   }
 
+  static double Cubic(double x) {
+    constexpr double a = -0.5;
+    if (x < 1.0) return ((a + 2.0) * x - (a + 3.0)) * x * x + 1;
+    return x < 2.0 ? (((x - 5) * x + 8) * x - 4) * a : 0.0;
+  }
+
   const ResizeAxis& axis_;
+  const bool is_cubic_;
   double scale_;
   double filter_scale_;
 };
@@ -78,13 +87,13 @@ bool IsVerticalFirst(const ResizeCall& call) {
 }
 
 // The source pixels that the window needs.
-Range SourcesOf(const ResizeAxis& axis) {
-  const AxisWeights weights(axis);
+Range SourcesOf(const ResizeAxis& axis, ResizeFilter filter) {
+  const AxisWeights weights(axis, filter);
   return {weights.Sources(axis.first).begin, weights.Sources(axis.first + axis.count - 1).end};
 }
 
-int64_t MostTaps(const ResizeAxis& axis) {
-  const AxisWeights weights(axis);
+int64_t MostTaps(const ResizeAxis& axis, ResizeFilter filter) {
+  const AxisWeights weights(axis, filter);
   int64_t most = 0;
   for (int64_t x = axis.first; x < axis.first + axis.count; ++x) {
     const Range range = weights.Sources(x);
@@ -125,11 +134,11 @@ void PlaceHorizontal(const ResizeCall& call, Layout& layout) {
   layout.narrow_stride = RoundUp(layout.columns * call.channels + 16, kAlignment);
   int64_t rows = call.y.count;
   if (IsVerticalFirst(call)) {
-    const Range columns = SourcesOf(call.x);
+    const Range columns = SourcesOf(call.x, call.filter);
     layout.wide_stride = (columns.end - columns.begin) * call.channels;
     layout.wide = Place(rows * layout.wide_stride + kResizeSlackBytes, layout);
   } else {
-    rows = SourcesOf(call.y).end - SourcesOf(call.y).begin;
+    rows = SourcesOf(call.y, call.filter).end - SourcesOf(call.y, call.filter).begin;
   }
   layout.narrow = Place(rows * layout.narrow_stride + kResizeSlackBytes, layout);
 }
@@ -137,8 +146,8 @@ void PlaceHorizontal(const ResizeCall& call, Layout& layout) {
 Layout LayOut(const ResizeCall& call) {
   Layout layout;
   layout.columns = RoundUp(call.x.count, kColumnGroup);
-  layout.taps_x = RoundUp(MostTaps(call.x), kBlockTaps);
-  layout.taps_y = RoundUp(MostTaps(call.y), 2);
+  layout.taps_x = RoundUp(MostTaps(call.x, call.filter), kBlockTaps);
+  layout.taps_y = RoundUp(MostTaps(call.y, call.filter), 2);
   const int64_t taps = std::max(layout.taps_x, layout.taps_y);
   layout.weights = Place(taps * sizeof(double), layout);
   layout.numbers = Place(taps * sizeof(int32_t), layout);
@@ -183,10 +192,14 @@ uint8_t WeighGrey(const uint8_t* pixels, const int32_t* numbers, int64_t taps) {
 }
 
 // One call with its scratch.
-class BilinearResize {
+class WeightedResize {
  public:
-  BilinearResize(const ResizeCall& call, std::span<char> memory)
-      : call_(call), layout_(LayOut(call)), x_(call.x), y_(call.y), memory_(memory.data()) {
+  WeightedResize(const ResizeCall& call, std::span<char> memory)
+      : call_(call),
+        layout_(LayOut(call)),
+        x_(call.x, call.filter),
+        y_(call.y, call.filter),
+        memory_(memory.data()) {
     RIDGE_CHECK(static_cast<int64_t>(memory.size()) >= layout_.bytes + kAlignment,
                 "the scratch is as large as ResizeScratchBytes says");
     const auto address = static_cast<int64_t>(reinterpret_cast<uintptr_t>(memory_));
@@ -201,14 +214,14 @@ class BilinearResize {
       return Vertical(window, /*first_row=*/0, row_bytes, to, row_bytes);
     }
     if (IsVerticalFirst(call_)) return RunVerticalFirst(source, to);
-    const Range rows = SourcesOf(call_.y);
+    const Range rows = SourcesOf(call_.y, call_.filter);
     const Rows needed{from + rows.begin * source.stride, source.stride, rows.end - rows.begin};
     Vertical(Horizontal(needed, {0, call_.x.in}), rows.begin, row_bytes, to, row_bytes);
   }
 
  private:
   void RunVerticalFirst(const Rows& source, uint8_t* to) {
-    const Range columns = SourcesOf(call_.x);
+    const Range columns = SourcesOf(call_.x, call_.filter);
     const Rows window{source.data + columns.begin * call_.channels, source.stride, source.count};
     auto* wide = At<uint8_t>(layout_.wide);
     Vertical(window, /*first_row=*/0, layout_.wide_stride, wide, layout_.wide_stride);
@@ -362,8 +375,9 @@ int64_t ResizeScratchBytes(const ResizeCall& call) {
 // Taps grow with the source; of the two orders of the passes either may be a smaller source's.
 int64_t MostResizeScratchBytes(const ResizeCall& call) {
   if (call.filter == ResizeFilter::kNearest) return NearestBytes(call);
-  const auto most_taps = [](const ResizeAxis& axis) {
-    return 2 * std::max<int64_t>(1, CeilDiv(axis.in, axis.out)) + 2;
+  const int64_t reach = call.filter == ResizeFilter::kBicubic ? 4 : 2;
+  const auto most_taps = [reach](const ResizeAxis& axis) {
+    return reach * std::max<int64_t>(1, CeilDiv(axis.in, axis.out)) + 2;
   };
   const int64_t columns = RoundUp(call.x.count, kColumnGroup);
   const int64_t taps_x = RoundUp(most_taps(call.x), kBlockTaps);
@@ -384,7 +398,7 @@ int64_t MostResizeScratchBytes(const ResizeCall& call) {
 
 void Resize(const ResizeCall& call, const uint8_t* from, std::span<char> scratch, uint8_t* to) {
   if (call.filter == ResizeFilter::kNearest) return ResizeNearest(call, from, scratch, to);
-  BilinearResize(call, scratch).Run(from, to);
+  WeightedResize(call, scratch).Run(from, to);
 }
 
 }  // namespace ridge

@@ -1,7 +1,8 @@
 // Resize: Pillow's resize of u8 pictures, bit for bit.
 //
-// Bilinear is antialiased: per axis scale = box / out, filter scale fs = max(scale, 1), centre =
-// box0 + (x + 0.5) scale, weight of source pixel i = max(0, 1 - |i + 0.5 - centre| / fs),
+// Bilinear and bicubic are antialiased: per axis scale = box / out, filter scale fs = max(scale,
+// 1), centre = box0 + (x + 0.5) scale, weight of source pixel i = w(|i + 0.5 - centre| / fs), with
+// w(d) = max(0, 1 - d), or the cubic of Keys with a = -1/2, which reaches to d = 2; the weights are
 // normalized in double and rounded to 22 bits.  The horizontal pass comes first, but where the
 // height shrinks by more than twice of what the width does (as in Pillow 13; older ones know no
 // such rule, and differ by a level there); both passes round to u8. Nearest takes the pixel under
@@ -15,7 +16,7 @@
 
 namespace ridge {
 
-enum class ResizeFilter : uint8_t { kBilinear, kNearest };
+enum class ResizeFilter : uint8_t { kBilinear, kNearest, kBicubic };
 
 struct ResizeAxis {
   int64_t in = 0;                    // extent of the source

@@ -1,4 +1,4 @@
-// The two passes of the bilinear resize, as resize_simd.cc runs them.
+// The two passes of the bilinear and bicubic resize, as resize_simd.cc runs them.
 //
 // A coefficient of 22 bits is split, upper * 2^11 + lower, so that pixels are multiplied by 16-bit
 // numbers, two at a time, and sums of 32 bits are exact.

@@ -27,9 +27,10 @@ Result<CloudHeader> ReadNpyCloudHeader(std::string_view start, int64_t file_byte
   const bool is_double = type.dtype == DType::kF64;
   if ((type.dtype != DType::kF32 && !is_double) || type.rank() != 2 || type.dims[1] < 3 ||
       type.dims[0] < 1 || type.dims[0] > kMostCloudPoints) {
-    return BadCloud(fmt::format("its array is {}; it must be f32 or f64 [N,3], with 1 to {} rows of "
-                                "3 numbers or more",
-                                TypeToString(type), kMostCloudPoints));
+    return BadCloud(
+        fmt::format("its array is {}; it must be f32 or f64 [N,3], with 1 to {} rows of "
+                    "3 numbers or more",
+                    TypeToString(type), kMostCloudPoints));
   }
   if (npy->header_bytes + type.bytes() != file_bytes) {
     return BadCloud(fmt::format("its array is {}, {} bytes, and {} follow", TypeToString(type),
@@ -58,14 +59,22 @@ double LoadAs(const char* from, bool big_endian) {
 
 double LoadNumber(CloudNumber type, const char* from, bool big_endian) {
   switch (type) {
-    case CloudNumber::kI8: return LoadAs<int8_t>(from, big_endian);
-    case CloudNumber::kU8: return LoadAs<uint8_t>(from, big_endian);
-    case CloudNumber::kI16: return LoadAs<int16_t>(from, big_endian);
-    case CloudNumber::kU16: return LoadAs<uint16_t>(from, big_endian);
-    case CloudNumber::kI32: return LoadAs<int32_t>(from, big_endian);
-    case CloudNumber::kU32: return LoadAs<uint32_t>(from, big_endian);
-    case CloudNumber::kF32: return LoadAs<float>(from, big_endian);
-    case CloudNumber::kF64: break;
+    case CloudNumber::kI8:
+      return LoadAs<int8_t>(from, big_endian);
+    case CloudNumber::kU8:
+      return LoadAs<uint8_t>(from, big_endian);
+    case CloudNumber::kI16:
+      return LoadAs<int16_t>(from, big_endian);
+    case CloudNumber::kU16:
+      return LoadAs<uint16_t>(from, big_endian);
+    case CloudNumber::kI32:
+      return LoadAs<int32_t>(from, big_endian);
+    case CloudNumber::kU32:
+      return LoadAs<uint32_t>(from, big_endian);
+    case CloudNumber::kF32:
+      return LoadAs<float>(from, big_endian);
+    case CloudNumber::kF64:
+      break;
   }
   return LoadAs<double>(from, big_endian);
 }

@@ -68,13 +68,13 @@ TEST(CloudFileTest, PlyElementsBeforeTheVerticesAreSkipped) {
       "element camera 2\nproperty short a\nproperty short b\nelement vertex 1\n"
       "property short z\nproperty short y\nproperty short x\n";
   EXPECT_EQ(Points(Ply("ascii", element, "9 9\n9 9\n3 2 1\n")), (std::vector<double>{1, 2, 3}));
-  const std::string data = std::string(8, '\t') + Bytes<int16_t>(3) + Bytes<int16_t>(2) +
-                           Bytes<int16_t>(-1);
+  const std::string data =
+      std::string(8, '\t') + Bytes<int16_t>(3) + Bytes<int16_t>(2) + Bytes<int16_t>(-1);
   EXPECT_EQ(Points(Ply("binary_little_endian", element, data)), (std::vector<double>{-1, 2, 3}));
-  EXPECT_EQ(Error(Ply("ascii",
-                      "element a 1\nproperty list int int b\nelement vertex 1\nproperty int x\n",
-                      "")),
-            "its PLY file has an element with lists before the vertices");
+  EXPECT_EQ(
+      Error(Ply("ascii", "element a 1\nproperty list int int b\nelement vertex 1\nproperty int x\n",
+                "")),
+      "its PLY file has an element with lists before the vertices");
 }
 
 TEST(CloudFileTest, ArraysOfNumpyGiveTheirFirstThreeColumns) {
@@ -128,12 +128,17 @@ TEST(CloudFileTest, HeadersThatLieAreRefusedBeforeAnythingIsAllocated) {
   EXPECT_EQ(Error(Ply("text", "element vertex 1\n" + xyz, "1 2 3")),
             "its PLY format is 'text'; it must be ascii, binary_little_endian or "
             "binary_big_endian");
+  EXPECT_EQ(Error(Ply("ascii", "element vertex 1\n" + xyz + "format binary_big_endian 1.0\n", "1")),
+            "its PLY header must name its format once, before the elements");
+  EXPECT_EQ(Error("ply\nformat ascii 1.0\nelement vertex 1\n" + xyz + "end_header"),
+            "its PLY header has no end_header in 92 bytes");
+  EXPECT_EQ(Error("OFF 1 0 0"), "its OFF header has no numbers of corners, faces and edges");
   EXPECT_EQ(Error(Ply("ascii", "element vertex 1\nproperty float x\n", "1")),
             "its PLY vertices have no property 'y'");
-  EXPECT_EQ(Error(Ply("ascii", "element b 9223372036854775807\nproperty int a\nelement vertex 1\n",
-                      "")),
-            "its PLY header declares 9223372036854775807 elements before the vertices, more than "
-            "the file can hold");
+  EXPECT_EQ(
+      Error(Ply("ascii", "element b 9223372036854775807\nproperty int a\nelement vertex 1\n", "")),
+      "its PLY header declares 9223372036854775807 elements before the vertices, more than "
+      "the file can hold");
   EXPECT_EQ(Error("OFF\n8 999999999 0\n"),
             "its OFF header declares 8 corners and 999999999 faces, and 1 bytes follow");
   EXPECT_EQ(Error("OFF\n1 1 0\n0 0 0\n3 0 0 1\n"), "face 0 names a corner that is none of the 1");

@@ -1,5 +1,5 @@
-// The scratch: the cloud, 24 bytes a point; what reading takes and, once that is done, choosing; the
-// numbers of the chosen points.
+// The scratch: the cloud, 24 bytes a point; what reading takes and, once that is done, choosing;
+// the numbers of the chosen points.
 #include "ridge/data/points/cloud_reader.h"
 
 #include <algorithm>
@@ -90,11 +90,10 @@ Status CloudReader::Read(std::string_view file, std::span<char> scratch, float* 
   auto* cloud = reinterpret_cast<double*>(scratch.data());
   const std::span<char> rest = scratch.subspan(points * 24);
   RIDGE_RETURN_IF_ERROR(ReadCloud(file, header, rest, cloud));
-  const std::span chosen(
-      reinterpret_cast<int64_t*>(scratch.data() + ScratchBytes(header)) - count, count);
+  const std::span chosen(reinterpret_cast<int64_t*>(scratch.data() + ScratchBytes(header)) - count,
+                         count);
   Choose({cloud, 3 * points}, rest, chosen, draw);
-  const Sphere sphere =
-      target_.scale == PointScale::kSphere ? SphereOf(chosen, cloud) : Sphere();
+  const Sphere sphere = target_.scale == PointScale::kSphere ? SphereOf(chosen, cloud) : Sphere();
   for (size_t i = 0; i < count; ++i) {
     for (int d = 0; d < 3; ++d) {
       const double place = cloud[3 * chosen[i] + d];
@@ -118,8 +117,7 @@ void CloudReader::Choose(std::span<const double> cloud, std::span<char> scratch,
                    chosen.first(different));
   } else {
     const size_t step = target_.pick == PointPick::kEven ? points : different;
-    for (size_t i = 0; i < different; ++i)
-      chosen[i] = static_cast<int64_t>(i * step / different);
+    for (size_t i = 0; i < different; ++i) chosen[i] = static_cast<int64_t>(i * step / different);
   }
   for (size_t i = different; i < chosen.size(); ++i) chosen[i] = chosen[i - different];
 }

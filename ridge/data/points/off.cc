@@ -42,15 +42,15 @@ Status ForEachTriangle(std::string_view text, const CloudHeader& header, const d
   for (int64_t face = 0; face < header.faces; ++face) {
     const auto count = faces.Number<int64_t>();
     if (!count || *count < 1 || *count > kMostCorners) {
-      return BadOff(
-          fmt::format("face {} of {} has no number of corners, or a wrong one", face, header.faces));
+      return BadOff(fmt::format("face {} of {} has no number of corners, or a wrong one", face,
+                                header.faces));
     }
     Triangle triangle;
     for (int64_t i = 0; i < *count; ++i) {
       const auto corner = faces.Number<int64_t>();
       if (!corner || *corner < 0 || *corner >= header.points)
-        return BadOff(fmt::format("face {} names a corner that is none of the {}", face,
-                                  header.points));
+        return BadOff(
+            fmt::format("face {} names a corner that is none of the {}", face, header.points));
       triangle.b = triangle.c;
       triangle.c = corners + 3 * *corner;
       if (i == 0) triangle.a = triangle.c;
@@ -74,8 +74,8 @@ void PlaceIn(const Triangle& triangle, int64_t index, double* out) {
   const auto words = DrawBlock(MeshKey(), 0, static_cast<uint64_t>(index));
   const double root = std::sqrt(Fraction(words[2])), v = Fraction(words[3]);
   for (int d = 0; d < 3; ++d) {
-    out[3 * index + d] = (1 - root) * triangle.a[d] + root * (1 - v) * triangle.b[d] +
-                         root * v * triangle.c[d];
+    out[3 * index + d] =
+        (1 - root) * triangle.a[d] + root * (1 - v) * triangle.b[d] + root * v * triangle.c[d];
   }
 }
 
@@ -87,7 +87,7 @@ Result<CloudHeader> ReadOffHeader(std::string_view start, int64_t file_bytes) {
   header.format = CloudFormat::kOff;
   const auto points = text.Number<int64_t>(), faces = text.Number<int64_t>();
   const auto edges = text.Number<int64_t>();
-  if (!points || !faces || !edges || *faces < 0)
+  if (!points || !faces || !edges || *faces < 0 || text.rest().empty())
     return BadOff("its OFF header has no numbers of corners, faces and edges");
   if (*points < 1 || *points > kMostCloudPoints) {
     return BadOff(fmt::format("its OFF header declares {} corners; 1 to {} are read", *points,
@@ -101,8 +101,9 @@ Result<CloudHeader> ReadOffHeader(std::string_view start, int64_t file_bytes) {
   header.data_offset = static_cast<int64_t>(text.position()) + 3;
   const int64_t left = file_bytes - header.data_offset;
   if (*points > (left + 1) / 6 || *faces > (left + 1 - 6 * *points) / 4) {
-    return BadOff(fmt::format("its OFF header declares {} corners and {} faces, and {} bytes follow",
-                              *points, *faces, left));
+    return BadOff(
+        fmt::format("its OFF header declares {} corners and {} faces, and {} bytes follow", *points,
+                    *faces, left));
   }
   return header;
 }
@@ -110,8 +111,8 @@ Result<CloudHeader> ReadOffHeader(std::string_view start, int64_t file_bytes) {
 Status SampleMesh(std::string_view faces, const CloudHeader& header, const double* corners,
                   std::span<char> scratch, double* out) {
   double total = 0;
-  RIDGE_RETURN_IF_ERROR(ForEachTriangle(faces, header, corners,
-                                        [&](const Triangle& t) { total += t.Area(); }));
+  RIDGE_RETURN_IF_ERROR(
+      ForEachTriangle(faces, header, corners, [&](const Triangle& t) { total += t.Area(); }));
   if (!(total > 0) || !std::isfinite(total)) return BadOff("the area of its faces is 0");
   const std::span places(reinterpret_cast<Place*>(scratch.data()), size_t{kMeshPoints});
   for (int64_t i = 0; i < kMeshPoints; ++i) {

@@ -62,9 +62,9 @@ class PlyHeader {
     const int64_t before = header_.is_text ? 2 * header_.skipped : bytes_before_;
     const int64_t least = header_.is_text ? 2 * header_.columns : header_.point_bytes;
     if (header_.points > (left - before + (header_.is_text ? 1 : 0)) / least) {
-      return BadPly(fmt::format(
-          "its PLY header declares {} vertices of {} {} or more, and {} bytes follow",
-          header_.points, least, "bytes", left));
+      return BadPly(
+          fmt::format("its PLY header declares {} vertices of {} {} or more, and {} bytes follow",
+                      header_.points, least, "bytes", left));
     }
     header_.data_offset = data_offset + (header_.is_text ? 0 : bytes_before_);
     return header_;
@@ -73,21 +73,24 @@ class PlyHeader {
  private:
   Status TakeFormat(TextNumbers& words) {
     const std::string_view format = words.Word();
+    if (has_format_ || has_element_)
+      return BadPly("its PLY header must name its format once, before the elements");
     has_format_ = true;
     header_.is_text = format == "ascii";
     header_.big_endian = format == "binary_big_endian";
     if (header_.is_text || header_.big_endian || format == "binary_little_endian") return Status();
-    return BadPly(fmt::format("its PLY format is '{}'; it must be ascii, binary_little_endian or "
-                              "binary_big_endian",
-                              format));
+    return BadPly(
+        fmt::format("its PLY format is '{}'; it must be ascii, binary_little_endian or "
+                    "binary_big_endian",
+                    format));
   }
 
   Status TakeElement(TextNumbers& words) {
     RIDGE_RETURN_IF_ERROR(EndElement());
+    has_element_ = true;
     const std::string_view name = words.Word();
     const auto count = words.Number<int64_t>();
-    if (!count || *count < 0)
-      return BadPly(fmt::format("its PLY element '{}' has no count", name));
+    if (!count || *count < 0) return BadPly(fmt::format("its PLY element '{}' has no count", name));
     in_vertices_ = name == "vertex" && !has_vertices_;
     count_ = *count;
     columns_ = bytes_ = 0;
@@ -106,9 +109,10 @@ class PlyHeader {
     if (has_list_) return BadPly("its PLY file has an element with lists before the vertices");
     const int64_t each = std::max(columns_, bytes_);
     if (each > 0 && count_ > file_bytes_ / each)
-      return BadPly(fmt::format("its PLY header declares {} elements before the vertices, more "
-                                "than the file can hold",
-                                count_));
+      return BadPly(
+          fmt::format("its PLY header declares {} elements before the vertices, more "
+                      "than the file can hold",
+                      count_));
     header_.skipped += count_ * columns_;
     bytes_before_ += count_ * bytes_;
     return Status();
@@ -141,7 +145,8 @@ class PlyHeader {
 
   const int64_t file_bytes_;
   CloudHeader header_;
-  bool has_format_ = false, has_vertices_ = false, in_vertices_ = false, has_list_ = false;
+  bool has_format_ = false, has_element_ = false, has_vertices_ = false;
+  bool in_vertices_ = false, has_list_ = false;
   std::array<bool, 3> found_ = {};
   int64_t count_ = 0, columns_ = 0, bytes_ = 0;  // of the element that is read
   int64_t bytes_before_ = 0;
@@ -154,8 +159,9 @@ Result<CloudHeader> ReadPlyHeader(std::string_view start, int64_t file_bytes) {
   lines.Line();  // "ply"
   PlyHeader header(file_bytes);
   while (!lines.rest().empty()) {
+    const bool is_whole = lines.rest().find('\n') != std::string_view::npos;
     RIDGE_ASSIGN_OR_RETURN(const bool ended, header.Take(lines.Line()));
-    if (ended) return header.Finish(static_cast<int64_t>(lines.position()));
+    if (ended && is_whole) return header.Finish(static_cast<int64_t>(lines.position()));
   }
   return BadPly(fmt::format("its PLY header has no end_header in {} bytes", start.size()));
 }

@@ -41,21 +41,19 @@ void JitterPoints(const PointNumbers& numbers, TransformDraws& draws, int64_t co
   for (int64_t i = 0; i < 3 * count; i += 2) {
     const std::array<double, 2> normals = TwoNormals(draws);
     for (int64_t k = 0; k < std::min<int64_t>(2, 3 * count - i); ++k) {
-      const double step = std::clamp(numbers[0] * normals[static_cast<size_t>(k)], -numbers[1],
-                                     numbers[1]);
+      const double step =
+          std::clamp(numbers[0] * normals[static_cast<size_t>(k)], -numbers[1], numbers[1]);
       points[i + k] += static_cast<float>(step);
     }
   }
 }
 
-void ScalePoints(const PointNumbers& numbers, TransformDraws& draws, int64_t count,
-                 float* points) {
+void ScalePoints(const PointNumbers& numbers, TransformDraws& draws, int64_t count, float* points) {
   const auto factor = static_cast<float>(draws.Uniform(numbers[0], numbers[1]));
   for (int64_t i = 0; i < 3 * count; ++i) points[i] *= factor;
 }
 
-void ShiftPoints(const PointNumbers& numbers, TransformDraws& draws, int64_t count,
-                 float* points) {
+void ShiftPoints(const PointNumbers& numbers, TransformDraws& draws, int64_t count, float* points) {
   float shift[3];
   for (float& along : shift) along = static_cast<float>(draws.Uniform(-numbers[0], numbers[0]));
   for (int64_t i = 0; i < 3 * count; ++i) points[i] += shift[i % 3];
@@ -118,8 +116,8 @@ Result<PointNumbers> ParseNumbers(const PointTransform& transform,
                            ParseNumber(transform.name, words[i], transform.ranges[i - 1]));
   }
   if (transform.apply == ScalePoints && numbers[0] > numbers[1])
-    return InvalidArgument(
-        fmt::format("scale is from {} to {}; the first must not be larger", numbers[0], numbers[1]));
+    return InvalidArgument(fmt::format("scale is from {} to {}; the first must not be larger",
+                                       numbers[0], numbers[1]));
   return numbers;
 }
 

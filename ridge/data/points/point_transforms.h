@@ -1,7 +1,7 @@
 // PointAugmentation: random changes of training point clouds, "draw,rotate,jitter".
 //
-//   draw                       other points of larger clouds; it comes first, and the source does it
-//   rotate[:AXIS[:DEGREES]]    about x, y (y) or z by up to DEGREES (180) either way
+//   draw                       other points of larger clouds; it comes first, and the source does
+//   it rotate[:AXIS[:DEGREES]]    about x, y (y) or z by up to DEGREES (180) either way
 //   jitter[:SIGMA[:MOST]]      each coordinate by a normal number times SIGMA (0.01), at most MOST
 //                              (0.05)
 //   scale[:LEAST[:MOST]]       by one number from LEAST (0.8) to MOST (1.25)

@@ -33,8 +33,9 @@ Result<int64_t> SoundFile::ReadAt(int64_t offset, std::span<char> to) const {
         ::pread(fd_.get(), to.data() + done, static_cast<size_t>(bytes - done), offset + done);
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) {
-      return Status(ErrorCode::kInvalidData,
-                    std::string("cannot be read: ") + std::strerror(errno));
+      return Status(
+          ErrorCode::kInvalidData,
+          "cannot be read at byte " + std::to_string(offset + done) + ": " + std::strerror(errno));
     }
     if (got == 0) break;
     done += got;

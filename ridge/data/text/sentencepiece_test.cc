@@ -98,6 +98,13 @@ TEST(SentencePieceTest, BytesStandForUnknownCharacters) {
   }
 }
 
+// A piece that the user defined beats others of any sum: its score grows by 0.1 a byte.
+TEST(SentencePieceTest, APieceOfTheUserHasABonusWhereNoScoreIsAboveZero) {
+  const std::string pieces = Piece("<unk>", 0, 2) + Piece("▁", -0.01F, 1) + Piece("a", -0.01F, 1) +
+                             Piece("b", -0.01F, 1) + Piece("ab", 0, 4);
+  EXPECT_EQ(Encode(Model(kUnigram, "", pieces), "abab"), (Ids{1, 4, 4}));
+}
+
 TEST(SentencePieceTest, AFolderWithAModelIsATokenizer) {
   const TempFolder folder;
   folder.Write("spiece.model", Model(kUnigram));

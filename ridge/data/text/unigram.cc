@@ -128,7 +128,7 @@ class Unigram final : public TokenModel {
   UnigramRules rules_;
   Trie trie_;
   double lowest_ = 0;
-  double highest_ = std::numeric_limits<float>::min();  // as the package, whose scores are negative
+  double highest_ = 0.1F;  // at least, as the package has it: no bonus is below 0
 };
 
 }  // namespace

@@ -124,6 +124,10 @@ constexpr PointwiseRow kRows[] = {
     Unary(
         "trunc", "y = x without its fraction: the nearest integer toward zero.", {}, kFloat, 1,
         [](double x) { return std::trunc(x); }, ZeroGradient),
+    Unary(
+        "stop_gradient", "y = x, a constant to the gradient.", {}, kFloat, 0,
+        [](double x) { return x; }, nullptr)
+        .NoGradientOf(0),
     // dx = dy / (2 y).
     Unary(
         "sqrt", "y = sqrt(x); NaN for x < 0.", {"Sqrt", 6, 13}, kFloat, 1,

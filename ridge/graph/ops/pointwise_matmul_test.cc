@@ -85,7 +85,7 @@ TEST(Gradients, FlowThroughClipInsideItsBoundsOnly) {
 }
 
 TEST(Gradients, DoNotFlowThroughSteps) {
-  for (const char* op : {"sign", "floor", "ceil", "round"})
+  for (const char* op : {"sign", "floor", "ceil", "round", "stop_gradient"})
     EXPECT_EQ(UnaryGrad(op, {-0.7, 0, 1.2}), (Doubles{0, 0, 0})) << op;
 }
 

@@ -12,5 +12,6 @@ WeightNames GptWeightNames();          // Hugging Face's GPT-2
 WeightNames LlamaWeightNames();        // Hugging Face's Llama
 WeightNames WhisperWeightNames();      // Hugging Face's Whisper
 WeightNames SamWeightNames();          // Segment Anything's image encoder; timm; Hugging Face
+WeightNames YoloWeightNames();         // Ultralytics
 
 }  // namespace ridge

@@ -52,8 +52,15 @@ const std::map<std::string_view, const char*>& Reasons() {
        "normalizes by its batch, and has no running statistics. hint: export the run, which has "
        "them"},
       {"dropout", "drops at random; ONNX says nothing of which. hint: export the inference form"},
-      {"farthest_points", "chooses one point after the other, for which ONNX has no operator"},
-      {"ball_query", "takes the first neighbours of a point, for which ONNX has no operator"},
+      {"ctc_loss", "is a loss that ONNX does not have. hint: export the graph without its loss"},
+      {"stop_gradient",
+       "stops gradients, which ONNX cannot say. hint: export the graph without its loss"},
+      {"farthest_points",
+       "chooses one point after the other, for which ONNX has no operator. hint: make the chosen "
+       "points an input of the graph"},
+      {"ball_query",
+       "takes the first neighbours of a point, for which ONNX has no operator. hint: make the "
+       "neighbours an input of the graph"},
       {"random_normal",
        "draws other numbers in every runtime. hint: make the numbers an input of the graph"},
       {"random_uniform",

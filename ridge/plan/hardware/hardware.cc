@@ -33,6 +33,7 @@ constexpr HardwareNumber kNumbers[] = {
     {"l2_mb", &H::l2_mb},
     {"fp64_tflops", &H::fp64_tflops},
     {"fp32_tflops", &H::fp32_tflops},
+    {"fp32_matrix_tflops", &H::fp32_matrix_tflops},
     {"tf32_tflops", &H::tf32_tflops},
     {"fp16_tflops", &H::fp16_tflops},
     {"bf16_tflops", &H::bf16_tflops},
@@ -53,6 +54,7 @@ constexpr HardwareNumber kNumbers[] = {
     {"host_link_gb_s", &H::host_link_gb_s},
     {"peer_link_gb_s", &H::peer_link_gb_s},
     {"mig_slices", &H::mig_slices},
+    {"dies", &H::dies},
 };
 
 constexpr HardwareFlag kFlags[] = {
@@ -83,6 +85,11 @@ bool IsOfCards(std::string_view key) {
   return std::find(std::begin(kOfCards), std::end(kOfCards), key) != std::end(kOfCards);
 }
 
+// Most devices have none of these.
+bool IsRare(std::string_view key) {
+  return key == "notes" || key == "fp32_matrix_tflops" || key == "dies";
+}
+
 bool IsBareKey(const std::string& text) {
   constexpr std::string_view kBare =
       "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-";
@@ -110,11 +117,9 @@ std::vector<std::string> UnknownKeys(const Hardware& hardware) {
   std::vector<std::string> unknown;
   const auto add = [&](const char* key, bool is_known) {
     const bool asked = hardware.form == "card" || !IsOfCards(key);
-    if (!is_known && asked) unknown.emplace_back(key);
+    if (!is_known && asked && !IsRare(key)) unknown.emplace_back(key);
   };
-  for (const auto& [key, member] : kTexts) {
-    if (member != &H::notes) add(key, !(hardware.*member).empty());
-  }
+  for (const auto& [key, member] : kTexts) add(key, !(hardware.*member).empty());
   for (const auto& [key, member] : kNumbers) add(key, (hardware.*member).has_value());
   for (const auto& [key, member] : kFlags) add(key, (hardware.*member).has_value());
   return unknown;

@@ -29,7 +29,9 @@ struct Hardware {
 
   Number year;
   Number memory_gb, memory_gb_s, l2_mb;
-  Number fp64_tflops, fp32_tflops, tf32_tflops, fp16_tflops, bf16_tflops, fp8_tflops, int8_tops;
+  // fp32_matrix: of matrix units with f32 operands.
+  Number fp64_tflops, fp32_tflops, fp32_matrix_tflops, tf32_tflops, fp16_tflops, bf16_tflops,
+      fp8_tflops, int8_tops;
   Number units;  // streaming multiprocessors, compute units, cores of a CPU
   Number cores, clock_mhz, tensor_clock_mhz, flop_per_core_cycle, fp16_flop_per_unit_cycle;
   Number tensor_cores, tensor_core_generation;
@@ -37,6 +39,7 @@ struct Hardware {
   Number power_w;
   Number host_link_gb_s, peer_link_gb_s;
   Number mig_slices;
+  Number dies;  // that programs see as devices of their own; null: one
 
   std::optional<bool> ecc, nvlink_bridge;
 

@@ -6,8 +6,12 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <limits>
 
 #include "ridge/core/rounding.h"
+#include "ridge/graph/expression.h"
+#include "ridge/graph/ops/shared/attention.h"
+#include "ridge/graph/ops/shared/epilogue.h"
 #include "ridge/lower/reduced_groups.h"
 
 namespace ridge {
@@ -21,14 +25,46 @@ constexpr int64_t kMiB = int64_t{1} << 20, kGiB = int64_t{1} << 30;
 // Largest products: 0.87 of an A100's peak, 0.80 of an H100's, 0.78 of an H200's and a B200's
 // (github:stas00/ml-engineering, maximum achievable matmul FLOPS).
 constexpr double kLargestProducts = 0.8;
+// Of products of f32 without matrix units.
+constexpr double kLargestF32Products = 0.9;
 // Products of 768 columns reach 0.45 to 0.6 of the peak: half of the largest's share where the
 // arithmetic alone takes so long.
 constexpr double kHalfSpeedSeconds = 10e-6;
-constexpr double kConvolutions = 0.65;  // of the share of a product of equal arithmetic
+constexpr double kConvolutions = 0.85;  // of the share of a product of equal arithmetic
 // Copies reach 0.9 of the memory's bandwidth (H200), pointwise kernels and norms less.
 constexpr double kBandwidth = 0.85;
 constexpr double kCacheOverMemory = 2.5;  // bandwidth of the last cache
 constexpr double kGapSeconds = 1e-6;      // between kernels of a graph
+constexpr double kLaunchSeconds = 5e-6;   // between kernels that are launched one by one
+
+// ---- eager programs
+
+// Of the bytes of a result, what a pointwise step reads and writes: one or two operands, one
+// result.
+constexpr double kPointwiseTraffic = 2.5;
+// Autocast runs layer norms in f32: bytes an element of the casts on both sides.
+constexpr double kAutocastTraffic = 12;
+// Times the scores of attention are read or written where each step is a kernel: product, scale,
+// mask, softmax, dropout, product; backwards two products more and no mask.
+constexpr double kScorePasses = 10, kScoreGradPasses = 11;
+
+// ---- power
+
+// Watts that a TFLOP/s of 16-bit products takes, by how the chip is made; tf32 takes twice that.
+struct ProductPower {
+  const char* architecture;  // begins so
+  bool hbm;
+  double watts_per_tflops;
+};
+// A100: 271 TFLOP/s at 400 W, H100: 794 at 700, B200: 1745 at 1000, MI300X: 668 at 750
+// (github:stas00/ml-engineering, maximum achievable matmul FLOPS).  RTX PRO 6000 Max-Q: 229 at 300
+// (github:waynehacking8/blackwell-tensorcore-kernels), for Ada too, which is made alike.  V100, T4
+// and A10: the clock that their power guarantees, 105, 24 and 65 TFLOP/s.
+constexpr ProductPower kProductPowers[] = {
+    {"Volta", true, 2.85},     {"Turing", false, 2.9},     {"Ampere", true, 1.48},
+    {"Ampere", false, 2.3},    {"Ada", false, 1.31},       {"Hopper", true, 0.88},
+    {"Blackwell", true, 0.57}, {"Blackwell", false, 1.31}, {"CDNA3", true, 1.12},
+};
 
 // ---- memory
 
@@ -52,38 +88,80 @@ double ComputeCapability(const Hardware& hardware) {
 
 double PeakOrZero(const Hardware::Number& tera) { return tera.value_or(0) * kTera; }
 
-// Without a rate of their own 16-bit floats are multiplied as f32.
-DeviceProfile ProfileOf(const Hardware& hardware) {
+bool HasHbm(const Hardware& hardware) { return hardware.memory_type.starts_with("HBM"); }
+
+// FLOP/s of 16-bit products that the device's power sustains; without bound where that is unknown.
+double SustainedFlops(const Hardware& hardware) {
+  for (const ProductPower& row : kProductPowers) {
+    const bool alike =
+        hardware.architecture.starts_with(row.architecture) && HasHbm(hardware) == row.hbm;
+    // The rates are those of products, the roofline's are peaks of which products reach a share.
+    if (alike && hardware.power_w)
+      return *hardware.power_w / row.watts_per_tflops * kTera / kLargestProducts;
+  }
+  return std::numeric_limits<double>::infinity();
+}
+
+// What the roofline takes as the peak of f32, of which products reach kLargestProducts.
+double F32Peak(const Hardware& hardware, F32Products products) {
+  const double tf32 = std::min(PeakOrZero(hardware.tf32_tflops), SustainedFlops(hardware) / 2);
+  const double exact =
+      std::max(PeakOrZero(hardware.fp32_tflops) * kLargestF32Products / kLargestProducts,
+               PeakOrZero(hardware.fp32_matrix_tflops));
+  return products == F32Products::kTf32 ? std::max(tf32, exact) : exact;
+}
+
+// A program sees each die as a device.
+double Dies(const Hardware& hardware) { return std::max(1.0, hardware.dies.value_or(1)); }
+
+// Without a rate of their own 16-bit floats are multiplied as f32.  A program that takes longer
+// sees slower rates.
+DeviceProfile ProfileOf(const Hardware& hardware, const DeviceUse& use) {
   DeviceProfile profile;
   profile.id = hardware.id;
   profile.name = hardware.id;
-  const double f32 = PeakOrZero(hardware.fp32_tflops);
-  const double bf16 = std::max(f32, PeakOrZero(hardware.bf16_tflops));
-  const double f16 = std::max(f32, PeakOrZero(hardware.fp16_tflops));
-  profile.peak_flops_per_s = {{"f32", f32}, {"bf16", bf16}, {"f16", f16}};
-  if (hardware.fp64_tflops) profile.peak_flops_per_s["f64"] = PeakOrZero(hardware.fp64_tflops);
-  const double bytes_per_s = *hardware.memory_gb_s * kGb * kBandwidth;
+  const double slower = Dies(hardware) * use.software.scale;
+  const double f32 = F32Peak(hardware, use.products);
+  const double sustained = SustainedFlops(hardware);
+  const double bf16 = std::max(f32, std::min(sustained, PeakOrZero(hardware.bf16_tflops)));
+  const double f16 = std::max(f32, std::min(sustained, PeakOrZero(hardware.fp16_tflops)));
+  profile.peak_flops_per_s = {
+      {"f32", f32 / slower}, {"bf16", bf16 / slower}, {"f16", f16 / slower}};
+  if (hardware.fp64_tflops)
+    profile.peak_flops_per_s["f64"] = PeakOrZero(hardware.fp64_tflops) / slower;
+  const double bytes_per_s = *hardware.memory_gb_s * kGb * kBandwidth / slower;
   if (hardware.l2_mb) {
     // Half of it: what the node reads beside the value it shares with its neighbour.
     const auto held = static_cast<int64_t>(*hardware.l2_mb * 1e6 / 2);
     profile.memory.push_back({"L2", held, kCacheOverMemory * bytes_per_s});
   }
   profile.memory.push_back({"memory", int64_t{1} << 50, bytes_per_s});
-  profile.launch_s = kGapSeconds;
-  profile.pointwise_flops_per_s = f32;
+  profile.launch_s = (use.software.eager ? kLaunchSeconds : kGapSeconds) * use.software.scale;
+  profile.pointwise_flops_per_s = PeakOrZero(hardware.fp32_tflops) / slower;
   profile.efficiency = {{"matmul", {{0, kLargestProducts}}},
                         {"conv", {{0, kLargestProducts * kConvolutions}}}};
-  profile.ramp_s = {{"matmul", kHalfSpeedSeconds}, {"conv", kHalfSpeedSeconds}};
+  const double ramp_s = kHalfSpeedSeconds * use.software.scale;
+  profile.ramp_s = {{"matmul", ramp_s}, {"conv", ramp_s}};
   profile.runtime_bytes = IsCpu(hardware) ? kHostRuntimeBytes : kContextBytes;
   profile.bytes_per_kernel = kModuleBytes;
   return profile;
 }
 
+double SheetPeak(const Hardware& hardware, const DeviceUse& use) {
+  const Hardware::Number& f32 = use.products == F32Products::kTf32 && hardware.tf32_tflops
+                                    ? hardware.tf32_tflops
+                                    : hardware.fp32_tflops;
+  const Hardware::Number& own = use.operands == DType::kBF16  ? hardware.bf16_tflops
+                                : use.operands == DType::kF16 ? hardware.fp16_tflops
+                                                              : f32;
+  return PeakOrZero(own ? own : f32) / Dies(hardware);
+}
+
 int64_t UsableBytes(const Hardware& hardware) {
-  const bool hbm = hardware.memory_type.starts_with("HBM");
-  const double share = hbm ? kUsableHbm : kUsableOther;
+  const double share = HasHbm(hardware) ? kUsableHbm : kUsableOther;
   // Sheets of GPUs say GB and mean GiB.
-  return static_cast<int64_t>(*hardware.memory_gb * share * static_cast<double>(kGiB));
+  const double gib = *hardware.memory_gb / Dies(hardware);
+  return static_cast<int64_t>(gib * share * static_cast<double>(kGiB));
 }
 
 // ---- workspaces
@@ -103,14 +181,14 @@ int64_t ConvWorkspace(const OpCall& call) {
   return bytes;
 }
 
+int64_t ScoresOf(const OpCall& call) {
+  const AttentionExtents e = ExtentsOf(call);
+  return e.batch * e.heads * e.queries * e.keys;
+}
+
 // The deterministic gradient keeps 2 bytes for each pair of a query and a key, before Blackwell.
 int64_t AttentionGradWorkspace(const Hardware& hardware, const OpCall& call) {
-  const int64_t queries = call.inputs[0].elements();
-  if (ComputeCapability(hardware) >= 10 || call.inputs[0].rank() != 4) return 64 * kMiB;
-  const int64_t head = call.inputs[0].dims.back();
-  const bool keys_given = call.has_input(1) && call.inputs[1].rank() == 4;
-  const int64_t keys = keys_given ? call.inputs[1].dims[2] : call.inputs[0].dims[2];
-  return queries / std::max<int64_t>(1, head) * keys * 2;
+  return ComputeCapability(hardware) >= 10 ? 64 * kMiB : 2 * ScoresOf(call);
 }
 
 int64_t WorkspaceBytes(const Hardware& hardware, const OpDef& op, const OpCall& call) {
@@ -146,6 +224,25 @@ void AllowAllInPlace(const OpCall& call, KernelChoice& choice) {
   }
 }
 
+// Of a node that joins several, those beside the one that its cost counts.  Casts are no steps:
+// where they are joined, 16-bit kernels read and write what they need.
+int64_t PointwiseSteps(const OpDef& op, const OpCall& call) {
+  if (op.name == "fused") {
+    const std::vector<ExpressionStep> steps = ParseExpression(call.text("expr"))->steps;
+    const auto casts = std::count_if(steps.begin(), steps.end(), [](const ExpressionStep& step) {
+      return step.op->name == "cast";
+    });
+    return std::max<int64_t>(0, static_cast<int64_t>(steps.size()) - casts - 1);
+  }
+  if (!call.attrs.contains("epilogue")) return 0;
+  return static_cast<int64_t>(ParseEpilogue(call.text("epilogue"), call.where)->size());
+}
+
+double ScorePasses(const OpDef& op) {
+  if (op.name == "attention") return kScorePasses;
+  return op.name == "attention_grad" ? kScoreGradPasses : 0;
+}
+
 class PlannedRules : public RewriteRules {
  public:
   explicit PlannedRules(const Roofline& model, const Hardware& hardware) {
@@ -161,6 +258,8 @@ class PlannedRules : public RewriteRules {
   }
   ReducedRates RatesOf(DType) const override { return rates_; }
   std::vector<DTypeGroup> ReducedGroups(const OpDef& op) const override {
+    // What a norm adds has the type of its input.
+    if (op.name == "batch_norm") return {{{0, 3}, {0}, /*rest=*/true}};
     return UsualReducedGroups(op);
   }
 
@@ -170,12 +269,14 @@ class PlannedRules : public RewriteRules {
 
 }  // namespace
 
-Result<PlannedHardware> PlanHardware(const Hardware& hardware) {
+Result<PlannedHardware> PlanHardware(const Hardware& hardware, const DeviceUse& use) {
   std::vector<std::string> missing;
   if (!hardware.memory_gb) missing.emplace_back("memory_gb");
   if (!hardware.memory_gb_s) missing.emplace_back("memory_gb_s");
   if (!hardware.fp32_tflops) missing.emplace_back("fp32_tflops");
-  if (missing.empty()) return PlannedHardware{ProfileOf(hardware), UsableBytes(hardware)};
+  if (missing.empty())
+    return PlannedHardware{ProfileOf(hardware, use), UsableBytes(hardware),
+                           SheetPeak(hardware, use)};
   return Status(ErrorCode::kUnsupported,
                 fmt::format("{}: {} {} not known, so nothing can be planned for it. hint: `ridge "
                             "devices show {} --toml` begins a file of your own",
@@ -183,9 +284,11 @@ Result<PlannedHardware> PlanHardware(const Hardware& hardware) {
                             missing.size() == 1 ? "is" : "are", hardware.id));
 }
 
-PlannedDevice::PlannedDevice(const Hardware& hardware)
+PlannedDevice::PlannedDevice(const Hardware& hardware, const DeviceUse& use)
     : hardware_(hardware),
-      model_(ProfileOf(hardware)),
+      eager_(use.software.eager),
+      reduced_(use.operands != DType::kF32),
+      model_(ProfileOf(hardware, use)),
       rules_(std::make_unique<PlannedRules>(model_, hardware)) {}
 
 // CUDA's: addresses of 256 bytes restrict no kernel, memory comes in pieces of 2 MiB.
@@ -206,9 +309,24 @@ KernelCandidates PlannedDevice::Candidates(const OpDef& op, const OpCall& call,
   if (op.name == "fused") AllowAllInPlace(call, choice);
   choice.workspace_bytes = WorkspaceBytes(hardware_, op, call);
   choice.efficiency = EfficiencyOf(op);
+  if (eager_) choice.extra_s = EagerSeconds(op, call);
   KernelCandidates candidates;
   candidates.choices.push_back(std::move(choice));
   return candidates;
+}
+
+double PlannedDevice::EagerSeconds(const OpDef& op, const OpCall& call) const {
+  const DeviceFacts& facts = model_.facts();
+  double bytes = 0;
+  const int64_t steps = PointwiseSteps(op, call);
+  if (steps > 0)
+    bytes = static_cast<double>(steps) * kPointwiseTraffic *
+            static_cast<double>(call.outputs[0].bytes());
+  if (reduced_ && op.name.starts_with("layer_norm"))
+    bytes = kAutocastTraffic * static_cast<double>(call.outputs[0].elements());
+  if (const double passes = ScorePasses(op); passes > 0)
+    bytes = passes * static_cast<double>(ScoresOf(call) * BytesPerElement(call.inputs[0].dtype));
+  return bytes / facts.memory_bytes_per_s + static_cast<double>(steps) * facts.launch_s;
 }
 
 KernelChoice PlannedDevice::Reorder(const TensorType&, LayoutId, LayoutId) {

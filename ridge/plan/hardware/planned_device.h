@@ -9,23 +9,36 @@
 #include "ridge/lower/kernel_query.h"
 #include "ridge/lower/roofline.h"
 #include "ridge/plan/hardware/hardware.h"
+#include "ridge/plan/hardware/software.h"
 
 namespace ridge {
+
+// How products of f32 run: exactly, or with the 10 bits of mantissa of tf32 (as f32 where the
+// device has no tf32).
+enum class F32Products { kExact, kTf32 };
+
+// How a device is used.
+struct DeviceUse {
+  F32Products products = F32Products::kExact;
+  DType operands = DType::kF32;  // of products
+  Software software = {};
+};
 
 // What a plan for the device needs to know beyond its kernels.
 struct PlannedHardware {
   DeviceProfile profile;
-  int64_t memory_bytes = 0;  // that one process may use, at least
+  int64_t memory_bytes = 0;     // that one process may use, at least
+  double peak_flops_per_s = 0;  // of products, as the sheet has it
 };
 
 // Fails with kUnsupported when the device has no known memory, bandwidth or rate of f32; the
 // message names the missing keys.
-Result<PlannedHardware> PlanHardware(const Hardware& hardware);
+Result<PlannedHardware> PlanHardware(const Hardware& hardware, const DeviceUse& use = {});
 
 class PlannedDevice : public KernelQuery {
  public:
   // REQUIRES: PlanHardware(hardware) is ok.
-  explicit PlannedDevice(const Hardware& hardware);
+  explicit PlannedDevice(const Hardware& hardware, const DeviceUse& use = {});
 
   MemorySpace memory() override;
   const RewriteRules& rules() const override { return *rules_; }
@@ -45,7 +58,11 @@ class PlannedDevice : public KernelQuery {
   }
 
  private:
+  // Of what the operator's cost does not count when its parts run one by one.
+  double EagerSeconds(const OpDef& op, const OpCall& call) const;
+
   const Hardware hardware_;
+  const bool eager_, reduced_;
   const Roofline model_;
   const std::unique_ptr<RewriteRules> rules_;
 };

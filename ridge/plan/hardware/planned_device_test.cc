@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "ridge/graph/builder.h"
+#include "ridge/graph/ops/shared/attention.h"
 #include "ridge/plan/cost/times.h"
 #include "ridge/plan/planner.h"
 
@@ -24,9 +25,10 @@ NamedGraph TwoLayers(int64_t batch, DType dtype) {
   return {"run", std::move(*graph)};
 }
 
-Result<Program> PlanFor(const Hardware& hardware, int64_t batch, DType dtype = DType::kF32) {
-  PlannedDevice device(hardware);
-  const Result<PlannedHardware> facts = PlanHardware(hardware);
+Result<Program> PlanFor(const Hardware& hardware, int64_t batch, DType dtype = DType::kF32,
+                        const DeviceUse& use = {}) {
+  PlannedDevice device(hardware, use);
+  const Result<PlannedHardware> facts = PlanHardware(hardware, use);
   EXPECT_TRUE(facts.ok());
   return PlanProgram("two", {TwoLayers(batch, dtype)}, device, Roofline(facts->profile), {});
 }
@@ -58,7 +60,9 @@ TEST(PlannedDeviceTest, NoStepIsFasterThanItsPeaksAllow) {
       double flops = 0;
       for (const PlannedNode& node : program->steps.front().nodes)
         flops += static_cast<double>(node.cost.flops);
-      EXPECT_GE(PlannedSeconds(program->steps.front()), flops / (*hardware.fp32_tflops * 1e12))
+      EXPECT_GE(
+          PlannedSeconds(program->steps.front()),
+          flops / (std::max(*hardware.fp32_tflops, hardware.fp32_matrix_tflops.value_or(0)) * 1e12))
           << hardware.id;
     }
   }
@@ -82,6 +86,7 @@ TEST(PlannedDeviceTest, WorkspacesAreNoLessThanWhatCudnnAsksFor) {
   const auto bytes = [&](const char* op, std::vector<TensorType> inputs) {
     OpCall call;
     call.inputs = std::move(inputs);
+    if (std::string_view(op) == "attention_grad") call.attrs = AttentionAttrs();
     const KernelCandidates candidates = device.Candidates(*FindOp(op), call, {});
     EXPECT_EQ(candidates.choices.size(), 1u);
     return candidates.choices.front().workspace_bytes;
@@ -104,6 +109,46 @@ TEST(PlannedDeviceTest, WhatIsNotKnownIsNamed) {
   EXPECT_EQ(PlanHardware(unknown).status().message(),
             "mine: memory_gb, fp32_tflops are not known, so nothing can be planned for it. hint: "
             "`ridge devices show mine --toml` begins a file of your own");
+}
+
+double SecondsOf(const Hardware& hardware, const DeviceUse& use, DType dtype = DType::kF32) {
+  const Result<Program> program = PlanFor(hardware, 4096, dtype, use);
+  EXPECT_TRUE(program.ok());
+  return PlannedSeconds(program->steps.front());
+}
+
+TEST(PlannedDeviceTest, AScaleMultipliesTheStep) {
+  DeviceUse slow;
+  slow.software.scale = 1.5;
+  for (const char* id : {"a100-sxm4-40g", "rtx4090", "mi250"}) {
+    const double once = SecondsOf(Device(id), {});
+    EXPECT_NEAR(SecondsOf(Device(id), slow) / once, 1.5, 1e-9) << id;
+  }
+}
+
+TEST(PlannedDeviceTest, Tf32IsFasterWhereTheDeviceHasIt) {
+  DeviceUse tf32;
+  tf32.products = F32Products::kTf32;
+  EXPECT_LT(SecondsOf(Device("a100-sxm4-40g"), tf32), 0.5 * SecondsOf(Device("a100-sxm4-40g"), {}));
+  EXPECT_EQ(SecondsOf(Device("v100-sxm2-16g"), tf32), SecondsOf(Device("v100-sxm2-16g"), {}));
+}
+
+TEST(PlannedDeviceTest, APlanIsForOneDieAndItsMemory) {
+  Hardware two = Device("mi250");
+  Hardware one = two;
+  one.dies.reset();
+  EXPECT_EQ(PlanHardware(two)->memory_bytes, PlanHardware(one)->memory_bytes / 2);
+  EXPECT_NEAR(SecondsOf(two, {}) / SecondsOf(one, {}), 2, 0.1);
+}
+
+// An RTX 6000 Ada has 2.2 times the peak of an RTX 4090 and two thirds of its power.
+TEST(PlannedDeviceTest, ProductsAreNoFasterThanThePowerSustains) {
+  Hardware card = Device("rtx6000-ada");
+  const double capped = SecondsOf(card, {}, DType::kBF16);
+  card.power_w = 2 * *card.power_w;
+  EXPECT_LT(SecondsOf(card, {}, DType::kBF16), 0.9 * capped);
+  card.power_w.reset();
+  EXPECT_LT(SecondsOf(card, {}, DType::kBF16), 0.9 * capped) << "unknown power bounds nothing";
 }
 
 }  // namespace

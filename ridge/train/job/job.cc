@@ -22,13 +22,20 @@ bool Evaluates(const JobData* data) { return data == nullptr || data->eval_set()
 
 }  // namespace
 
+DType NamedOperands(const std::string& precision) {
+  if (precision == "f32" || precision == "tf32") return DType::kF32;
+  return precision == "f16" ? DType::kF16 : DType::kBF16;
+}
+
 Result<DType> ProductOperands(const std::string& precision, const Machine& machine) {
-  if (precision != "bf16" && precision != "auto") return DType::kF32;
-  if (machine.query().Multiplies(DType::kBF16)) return DType::kBF16;
+  const DType operands = NamedOperands(precision);
+  if (operands == DType::kF32 || machine.query().Multiplies(operands)) return operands;
   if (precision == "auto") return DType::kF32;
   return Status(ErrorCode::kUnsupported,
-                "--precision bf16: this device has no instructions for products of bf16 "
-                "(avx512_bf16 or amx_bf16 on a CPU). hint: --precision auto");
+                fmt::format("--precision {0}: this device has no instructions for products of {0}"
+                            "{1}. hint: --precision auto",
+                            precision,
+                            operands == DType::kBF16 ? " (avx512_bf16 or amx_bf16 on a CPU)" : ""));
 }
 
 PlanOptions PlanOptionsFor(const PassSelection& passes, const Machine& machine) {
@@ -52,7 +59,7 @@ Result<Program> PlanGraphs(const std::string& model, std::vector<NamedGraph> gra
 namespace {
 
 struct PrecisionChoice {
-  std::string precision;  // f32 or bf16
+  std::string precision;  // as given; of auto f32 or bf16
   DType operands = DType::kF32;
   PlanChoice plan;
 };
@@ -106,6 +113,12 @@ void TakeReading(const JobData& data, const Machine& machine, PlannedJob& job) {
   job.pipeline_cap_bytes = data.pipeline_cap_bytes;
 }
 
+StepRange RangeOf(double step_s, const Machine& machine) {
+  const Software& software = machine.software;
+  return {step_s * software.low, step_s * software.high, software.id,
+          software.scale,        software.evidence,      machine.peak_flops_per_s};
+}
+
 Result<PlannedJob> PlanParts(const TrainOptions& options, const Graph& forward, const JobData* data,
                              bool with_eval, const Machine& machine) {
   PlannedJob job;
@@ -137,6 +150,7 @@ Result<PlannedJob> PlanParts(const TrainOptions& options, const Graph& forward, 
   job.candidates = std::move(choice.candidates);
   EstimateJob(data, ProfiledRuntimeBytes(machine.measured().facts(), job.program), job.program,
               job);
+  if (!machine.is_here()) job.range = RangeOf(job.step_s, machine);
   return job;
 }
 
@@ -185,10 +199,18 @@ int64_t MeasuredRuntimeBytes(const Executor& executor, int64_t data_now, int64_t
   return std::max({beside, reached, int64_t{0}});
 }
 
+int64_t PlannedInputBytes(const PlannedJob& job) {
+  for (const auto& [purpose, bytes] : job.memory.breakdown) {
+    if (purpose == PurposeName(Purpose::kInputs)) return bytes;
+  }
+  return 0;
+}
+
 PlanSummary SummarizeJob(const PlannedJob& job, const Program& program) {
   PlanSummary summary = SummarizePlan(program, job.memory, job.options.batch,
                                       job.options.accumulate, job.limit_bytes);
   if (job.epoch_s > 0) summary.epoch_s = job.epoch_s;
+  summary.range = job.range;
   summary.read_workers = job.read_workers;
   summary.pipeline_cap_bytes = job.pipeline_cap_bytes;
   summary.candidates = job.candidates;

@@ -34,6 +34,7 @@ struct PlannedJob {
   std::string limit_name;          // whose limit it is: "--fit allows"
   double step_s = 0;               // of one update
   double modelled_step_s = 0;      // by the device's rates alone
+  std::optional<StepRange> range;  // PlanSummary::range
   double eval_s = 0;               // of one evaluation; 0 without data for it
   double epoch_s = 0;              // with an evaluation, without checkpoints; 0 without data
   int cores = 0;                   // that read and compute; 0: those of another machine
@@ -50,8 +51,11 @@ struct PlannedJob {
 Result<PlannedJob> PlanJob(const TrainOptions& options, const Graph& forward, const JobData* data,
                            const Machine& machine);
 
-// The operand type of products under `--precision`: f32 or bf16; `auto`, before PlanJob() decides,
-// is bf16 if the device supports it.  Fails with kUnsupported for bf16 if it does not.
+// The operand type of products that `--precision` names; of `auto` bf16.
+DType NamedOperands(const std::string& precision);
+
+// The same on a machine: `auto`, before PlanJob() decides, is bf16 if the device supports it, else
+// f32.  Fails with kUnsupported for 16 bits that it does not support.
 Result<DType> ProductOperands(const std::string& precision, const Machine& machine);
 
 // Runs the passes over each graph, then plans.  Products of f32 read `operands`.
@@ -74,6 +78,9 @@ Result<PlannedJob> PlanTrainingOnly(const TrainOptions& options, const Graph& fo
 // planning counts as a peak of the run.  `data_now`: bytes of data in memory; `data_planned`: with
 // the pipelines' future bytes.
 int64_t MeasuredRuntimeBytes(const Executor& executor, int64_t data_now, int64_t data_planned);
+
+// Slots, data and pipelines: the plan's `inputs`.
+int64_t PlannedInputBytes(const PlannedJob& job);
 
 // For the plan's text and JSON.  `program` must outlive it.
 PlanSummary SummarizeJob(const PlannedJob& job, const Program& program);

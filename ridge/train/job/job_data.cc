@@ -4,10 +4,13 @@
 
 #include <algorithm>
 
+#include "ridge/core/process.h"
 #include "ridge/core/threads.h"
 #include "ridge/data/augment_source.h"
 #include "ridge/learn/index_extent.h"
 #include "ridge/observe/class_counts.h"
+#include "ridge/train/job/class_sampler.h"
+#include "ridge/train/job/decoded_cache.h"
 #include "ridge/train/job/read_cost.h"
 
 namespace ridge {
@@ -118,7 +121,8 @@ EvalSubject SubjectOf(const Graph& forward, const ForwardInfo& facts,
   if (facts.prediction != kNoValue) subject.target = forward.value(facts.target).name;
   if (facts.logits == kNoValue) return subject;
   const int rank = forward.type(facts.label).rank();
-  if (rank == 1) subject.label = forward.value(facts.label).name;
+  subject.pixels = rank == kPixelLabelRank;
+  if (rank == 1 || subject.pixels) subject.label = forward.value(facts.label).name;
   subject.classes = forward.type(facts.logits).dims.back();
   subject.ignored_label = facts.ignored_label;
   subject.perplexity = rank == 2 && facts.loss_is_cross_entropy;
@@ -182,22 +186,25 @@ Result<JobData> OpenJobData(const TrainOptions& options, const Graph& forward,
   data_options.preprocessing = std::move(preprocessing);
   data_options.hold_out = HeldOutFraction(options.validation).value_or(0);
   RIDGE_ASSIGN_OR_RETURN(data_options.bad_records, MakeBadRecords(options, opened));
+  const int64_t before = AllocatedBytes();
   DataSplits splits;
   if (opened) splits = *opened;
   if (!opened) {
     RIDGE_ASSIGN_OR_RETURN(splits, OpenData(options.data, data_options));
   }
   JobData data;
+  data.workers = ReadWorkers(options);
+  RIDGE_RETURN_IF_ERROR(CacheDecoded(options, data.workers, splits));
   data.train = splits.train;
   data.test = splits.test;
   data.notes = splits.notes;
-  data.workers = ReadWorkers(options);
   data.bad_records = data_options.bad_records;
   data.preprocessing = splits.preprocessing;
   RIDGE_RETURN_IF_ERROR(OpenValidation(options, data_options, splits, data));
+  data.train_spec = MakeBatchSpec(forward, facts, /*with_weight=*/false);
+  RIDGE_RETURN_IF_ERROR(SampleTraining(options, forward, facts, data));
   RIDGE_RETURN_IF_ERROR(Augment(options, data));
   RIDGE_RETURN_IF_ERROR(data.bad_records->SetSamples(data.train->size()));
-  data.train_spec = MakeBatchSpec(forward, facts, /*with_weight=*/false);
   data.eval_spec = MakeBatchSpec(forward, facts, /*with_weight=*/true);
   data.eval_subject = SubjectOf(forward, facts, data.preprocessing.get());
   for (const SourcePtr& source : {data.train, data.validation, data.test})
@@ -207,6 +214,7 @@ Result<JobData> OpenJobData(const TrainOptions& options, const Graph& forward,
   FitWorkers(options, data);
   data.train_read_s = MeasureReadSeconds(data.train, data.train_spec);
   RIDGE_RETURN_IF_ERROR(CountSteps(options, data));
+  data.held_bytes = AllocatedBytes() - before + (opened ? splits.held_bytes : 0);
   return data;
 }
 
@@ -235,12 +243,15 @@ int64_t PlannedDataBytes(const JobData& data, int64_t batch) {
   options.batch = batch;
   options.workers = data.workers;
   int64_t bytes = ResidentBytes({data.train, data.validation, data.test});
-  bytes += BatchLoader::Plan(*data.train, data.train_spec, options).own_bytes;
+  const auto train = BatchLoader::Plan(*data.train, data.train_spec, options);
+  bytes += train.own_bytes;
   options.drop_last = false;
   for (const SourcePtr& set : {data.validation, data.test})  // each is counted by its evaluator
     bytes += set != nullptr ? data.eval_subject.count_bytes() : 0;
-  if (data.eval_set() != nullptr)
-    bytes += BatchLoader::Plan(*data.eval_set(), data.eval_spec, options).own_bytes;
+  if (data.eval_set() != nullptr) {  // its threads run while those of training do not
+    const auto eval = BatchLoader::Plan(*data.eval_set(), data.eval_spec, options);
+    bytes += eval.own_bytes - std::min(train.thread_bytes, eval.thread_bytes);
+  }
   return bytes;
 }
 

@@ -12,7 +12,8 @@ namespace ridge {
 
 // What the metrics of an evaluation are counted from, beside its sums.
 struct EvalSubject {
-  std::string label;   // input of a classifier with one label a sample; else ""
+  std::string label;  // input of a classifier with one label a sample, or one a pixel; else ""
+  bool pixels = false;
   std::string target;  // input of a regression; else ""
   int64_t classes = 0;
   std::optional<int64_t> ignored_label;
@@ -42,6 +43,7 @@ struct JobData {
   // What the pipelines may take beside the data, to which the number of workers was fitted; 0: they
   // were given, or read what is in memory.
   int64_t pipeline_cap_bytes = 0;
+  int64_t held_bytes = 0;  // of the data and what was made of them, measured
   BadRecordsPtr bad_records;
 
   int64_t steps_per_epoch = 0;    // updates

@@ -72,9 +72,9 @@ TEST(JobDataTest, WorkersAreFittedToTheMemoryOfTheRun) {
   const JobData plenty = open();
   EXPECT_EQ(plenty.workers, AvailableThreads());
   EXPECT_GT(plenty.train_read_s, 0);
-  options.fit_bytes = 8 * 200'000;  // one worker takes more than 100,000
+  options.fit_bytes = 8 * 60'000;  // one worker takes more than 30,000
   const JobData tight = open();
-  EXPECT_EQ(tight.pipeline_cap_bytes, 200'000);
+  EXPECT_EQ(tight.pipeline_cap_bytes, 60'000);
   EXPECT_EQ(tight.workers, 1);
   options.workers = "3";
   EXPECT_EQ(open().workers, 3);

@@ -1,5 +1,7 @@
 #include "ridge/train/job/scalar_inputs.h"
 
+#include <map>
+
 #include "ridge/learn/training_graph.h"
 
 namespace ridge {
@@ -23,6 +25,19 @@ std::vector<BatchSlot> InputSlots(Executor& executor, const BatchSpec& spec) {
     }
   }
   return slots;
+}
+
+int64_t SlotBytes(Executor& executor, const std::vector<BatchSpec>& specs, int64_t batch) {
+  std::map<const void*, int64_t> bytes;
+  for (const BatchSpec& spec : specs) {
+    for (const BatchSlot& slot : InputSlots(executor, spec)) {
+      for (size_t i = 0; i < spec.inputs.size(); ++i)
+        bytes[slot.inputs[i]] = batch * spec.inputs[i].type.bytes();
+    }
+  }
+  int64_t sum = 0;
+  for (const auto& [address, size] : bytes) sum += size;
+  return sum;
 }
 
 ScalarInputs::ScalarInputs(Executor& executor, DType lr_dtype, int64_t batch)

@@ -2,6 +2,7 @@
 // step and rng.
 #pragma once
 #include <array>
+#include <cstdint>
 #include <vector>
 
 #include "ridge/data/batch_loader.h"
@@ -11,6 +12,9 @@ namespace ridge {
 
 // Pointers to both input slots of a StepPlan's inputs, in the order of the spec.
 std::vector<BatchSlot> InputSlots(Executor& executor, const BatchSpec& spec);
+
+// Bytes of the slots of several specs; an input that they share counts once.
+int64_t SlotBytes(Executor& executor, const std::vector<BatchSpec>& specs, int64_t batch);
 
 class ScalarInputs {
  public:

@@ -6,7 +6,9 @@
 #include <vector>
 
 #include "ridge/graph/batch_axis.h"
+#include "ridge/graph/reach.h"
 #include "ridge/learn/averages.h"
+#include "ridge/learn/loss_shape.h"
 #include "ridge/train/job/job.h"
 
 namespace ridge {
@@ -14,12 +16,22 @@ namespace {
 
 constexpr size_t kMostNodes = 2000;  // of a forward graph: above, planning it again takes seconds
 
-// The graph with the outputs that training reads, and nothing else.
+bool ReadsCrossEntropy(const Graph& graph, ValueId loss) {
+  const ValueSet needed = Ancestors(graph, {loss});
+  return std::any_of(graph.nodes().begin(), graph.nodes().end(), [&](const Node& node) {
+    return node.op->name == "softmax_cross_entropy" && needed[static_cast<size_t>(node.outputs[0])];
+  });
+}
+
+// The graph with the outputs that training reads, and nothing else; a loss without a cross entropy,
+// such as Dice alone, keeps that of evaluations, by which the labels are found.
 Graph LossAndLogits(const Graph& forward, const ForwardInfo& facts) {
   Graph graph = forward;
   graph.ClearOutputs();
   graph.AddOutput("loss", facts.loss);
   if (facts.logits != kNoValue) graph.AddOutput("logits", facts.logits);
+  if (facts.eval_loss != facts.loss && !ReadsCrossEntropy(forward, facts.loss))
+    graph.AddOutput(kEvalLossOutput, facts.eval_loss);
   return graph;
 }
 
@@ -38,6 +50,7 @@ class TrainingJobGraphs : public JobGraphs {
     options.accumulate = q_.options.accumulate;
     options.slices = slices;
     options.mixes_labels = MixesLabels(q_.options);
+    options.label_smoothing = q_.options.label_smoothing;
     if (slices > 1)
       options.mean_of_slices = axes_->axes[static_cast<size_t>(q_.facts.loss)] == kPartialMean;
     return BuildTrainingGraphs(*simple, options);

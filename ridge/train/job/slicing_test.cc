@@ -425,7 +425,10 @@ TEST(SlicingTest, ShapedLosses) {
   LossShape all = weighted;
   all.label_smoothing = 0.2;
   all.focal_gamma = 2;
-  for (const LossShape& shape : {smooth, weighted, focal, all}) {
+  LossShape dice = all, dice_alone = weighted;
+  dice.dice = 0.5;
+  dice_alone.dice = 1;
+  for (const LossShape& shape : {smooth, weighted, focal, all, dice, dice_alone}) {
     const Result<Graph> shaped = WithLossShape(Parse(body), shape);
     ASSERT_TRUE(shaped.ok()) << shaped.status().message();
     ExpectSliceable(*shaped, PrintGraph(*shaped));

@@ -68,6 +68,7 @@ Result<LossShape> LossShapeOf(const TrainOptions& options) {
   LossShape shape;
   shape.label_smoothing = options.label_smoothing;
   shape.focal_gamma = options.focal;
+  shape.dice = options.dice;
   for (const std::string& text : options.class_weight) {
     double number = 0;
     std::from_chars(text.data(), text.data() + text.size(), number);

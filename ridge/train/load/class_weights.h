@@ -1,4 +1,5 @@
-// LossShapeOf: `--label-smoothing`, `--class-weights` and `--focal` as the loss takes them.
+// LossShapeOf: `--label-smoothing`, `--class-weights`, `--focal` and `--dice` as the loss takes
+// them.
 #pragma once
 #include "ridge/learn/loss_shape.h"
 #include "ridge/train/options/options.h"

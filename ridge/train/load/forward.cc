@@ -54,6 +54,7 @@ Result<DataOptions> DataOptionsFor(const TrainOptions& options, const std::strin
     RIDGE_ASSIGN_OR_RETURN(result.preprocessing, PreprocessingOf(opened));
     result.plain_tables = result.preprocessing == nullptr;
   }
+  result.seed = options.seed;
   const double fraction = HeldOutFraction(options.validation).value_or(0);
   if (fraction > 0 && fraction < 1 && !result.plain_tables) result.hold_out = fraction;
   return result;
@@ -89,6 +90,7 @@ std::string FirstOptionOwnStepForbids(const TrainOptions& options, const Forward
   if (options.label_smoothing != none.label_smoothing) return "label-smoothing";
   if (!options.class_weights.empty()) return "class-weights";
   if (options.focal != none.focal) return "focal";
+  if (options.dice != none.dice) return "dice";
   if (!options.lora.empty()) return "lora";
   if (!options.lr_for.empty()) return "lr-for";
   if (options.ema != none.ema) return "ema";

@@ -23,6 +23,11 @@ class Evaluator {
   // nullopt when a StopSignal ended it early.
   Result<std::optional<EvalResult>> Run();
 
+  // Of its loader, measured.
+  BatchLoader::HeldBytes held_bytes() const {
+    return loader_ != nullptr ? loader_->held_bytes() : BatchLoader::HeldBytes{};
+  }
+
   // What the last run tells, with its errors read from the source; `data` names the source.
   // REQUIRES: Run() has given a result.
   Result<EvaluationRecord> Record(const std::string& data, int64_t step) const;

@@ -28,9 +28,10 @@ struct RunStart {
 
 // After each update.
 struct StepReport {
-  int64_t step = 0;   // updates done, of total_steps
-  int64_t epoch = 0;  // from 1
-  double loss = 0;    // these four: over the window since the last line of metrics.jsonl
+  int64_t step = 0;      // updates done, of total_steps
+  int64_t epoch = 0;     // from 1
+  double step_loss = 0;  // of this update
+  double loss = 0;       // these four: over the window since the last line of metrics.jsonl
   std::optional<double> accuracy;
   double samples_s = 0;
   double input_wait = 0;           // 0 to 1

@@ -71,10 +71,15 @@ SampleCounts::SampleCounts(Executor& executor, int step, const BatchSpec& spec,
 }
 
 void SampleCounts::Clear() {
-  if (!subject_.label.empty() && HasOutput("logits")) {
+  if (!subject_.label.empty() && !subject_.pixels && HasOutput("logits")) {
     classes_.emplace(subject_.classes);
     row_.resize(static_cast<size_t>(subject_.classes));
     target_.resize(1);
+  }
+  if (subject_.pixels && HasOutput("said")) {
+    classes_.emplace(subject_.classes);
+    row_.resize(static_cast<size_t>(InputOf(spec_, subject_.label).type.elements()));
+    target_.resize(row_.size());
   }
   if (!subject_.target.empty() && HasOutput("prediction")) {
     const int64_t elements = InputOf(spec_, subject_.target).type.elements();
@@ -101,7 +106,8 @@ SampleCounts::Rows SampleCounts::InputRows(const std::string& name, int slot) co
 }
 
 Status SampleCounts::Add(const LoadedBatch& batch, int64_t first) {
-  if (classes_) RIDGE_RETURN_IF_ERROR(AddClasses(batch, first));
+  if (classes_ && subject_.pixels) RIDGE_RETURN_IF_ERROR(AddPixels(batch));
+  if (classes_ && !subject_.pixels) RIDGE_RETURN_IF_ERROR(AddClasses(batch, first));
   return errors_ ? AddErrors(batch) : Status();
 }
 
@@ -114,6 +120,20 @@ Status SampleCounts::AddClasses(const LoadedBatch& batch, int64_t first) {
     if (label == subject_.ignored_label) continue;
     logits.Read(row, row_);
     classes_->Add(first + row, label, row_);
+  }
+  return Status();
+}
+
+Status SampleCounts::AddPixels(const LoadedBatch& batch) {
+  RIDGE_ASSIGN_OR_RETURN(const Rows said, OutputRows("said"));
+  const Rows labels = InputRows(subject_.label, batch.slot);
+  for (int64_t row = 0; row < batch.valid_samples; ++row) {
+    said.Read(row, row_);
+    labels.Read(row, target_);
+    for (size_t i = 0; i < row_.size(); ++i) {
+      const auto label = static_cast<int64_t>(target_[i]);
+      if (label != subject_.ignored_label) classes_->AddSaid(label, static_cast<int64_t>(row_[i]));
+    }
   }
   return Status();
 }
@@ -131,7 +151,10 @@ Status SampleCounts::AddErrors(const LoadedBatch& batch) {
 
 NamedMetrics SampleCounts::Metrics(double loss) const {
   NamedMetrics metrics;
-  if (classes_) {
+  if (classes_ && subject_.pixels) {
+    AddMetric("mean_iou", classes_->MeanIou(), metrics);
+    AddMetric("mean_dice", classes_->MacroF1(), metrics);
+  } else if (classes_) {
     AddMetric("top5_accuracy", classes_->TopFive(), metrics);
     AddMetric("f1_macro", classes_->MacroF1(), metrics);
   }
@@ -147,10 +170,12 @@ NamedMetrics SampleCounts::Metrics(double loss) const {
 
 Status SampleCounts::Describe(const Source& source, EvaluationRecord& record) const {
   if (!classes_) return Status();
+  record.pixels = subject_.pixels;
   for (int64_t c = 0; c < classes_->classes(); ++c) {
     record.classes.push_back({subject_.ClassName(c), classes_->Support(c), classes_->Said(c),
                               classes_->Hits(c), classes_->Precision(c), classes_->Recall(c),
                               classes_->F1(c)});
+    if (record.pixels) record.classes.back().iou = classes_->Iou(c);
   }
   record.confusion = classes_->matrix();
   for (const WrongSample& wrong : classes_->wrong()) {

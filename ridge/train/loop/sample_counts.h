@@ -1,8 +1,8 @@
 // SampleCounts: the part of an evaluation that looks at single samples: the classes of each, and
 // the errors of a regression.
 //
-// Reads the outputs `logits` or `prediction` of the step `eval` (training_graph.h); a step in
-// slices has neither, and then nothing is counted.
+// Reads the outputs `logits`, `said` or `prediction` of the step `eval` (training_graph.h); a step
+// in slices has none, and then nothing is counted.
 #pragma once
 #include <optional>
 #include <span>
@@ -47,6 +47,7 @@ class SampleCounts {
   Result<Rows> OutputRows(const char* name);
   Rows InputRows(const std::string& name, int slot) const;
   Status AddClasses(const LoadedBatch& batch, int64_t first);
+  Status AddPixels(const LoadedBatch& batch);
   Status AddErrors(const LoadedBatch& batch);
 
   Executor& executor_;

@@ -509,6 +509,11 @@ Status TrainRun::Summarize(const LoopResult& result, RunSummary& summary) const 
   summary.wall_s = result.state.wall_s;
   summary.planned = {job_.memory.peak_bytes, job_.memory.arena_bytes, job_.step_s, job_.epoch_s,
                      job_.modelled_step_s};
+  summary.planned.input_bytes = PlannedInputBytes(job_);
+  std::vector<BatchSpec> specs = {data_.train_spec};
+  if (data_.eval_set() != nullptr) specs.push_back(data_.eval_spec);
+  summary.measured.input_bytes =
+      SlotBytes(*executor_, specs, options_.batch) + data_.held_bytes + result.pipeline_bytes;
   summary.measured.arena_bytes = executor_->arena().resident_bytes();
   summary.measured.step_s = result.step_s;
   summary.measured.epoch_s = result.epoch_s;

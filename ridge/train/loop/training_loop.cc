@@ -76,6 +76,7 @@ Result<LoopResult> TrainingLoop::Run() {
   runner_.loader().Stop();
   if (!result_.killed) RIDGE_RETURN_IF_ERROR(Finish());
   result_.step_s = times_.Median();
+  result_.pipeline_bytes = PipelineBytes();
   result_.stopped_early = OutOfPatience() && state_.step < data_.total_steps;
   result_.state = state_;
   return std::move(result_);
@@ -100,6 +101,7 @@ Status TrainingLoop::RunUpdate() {
   times_.Add(update.seconds);
   state_.window.Add(update.loss, update.correct, job_.options.batch * job_.options.accumulate,
                     update.wait_s, update.seconds);
+  step_loss_ = update.loss;
   ++state_.since_checkpoint.steps;
   state_.since_checkpoint.loss_sum += update.loss;
   return Status();
@@ -172,6 +174,7 @@ void TrainingLoop::ReportStep() {
   StepReport report;
   report.step = state_.step;
   report.epoch = Epoch();
+  report.step_loss = step_loss_;
   report.loss = window.loss();
   if (job_.classifier) report.accuracy = window.accuracy();
   report.samples_s = window.samples_s();
@@ -210,6 +213,12 @@ void TrainingLoop::Report() {
   result_.loss = last_report_.loss;
   request_.log->AddReport(last_report_);
   state_.window = {};
+}
+
+int64_t TrainingLoop::PipelineBytes() const {
+  const BatchLoader::HeldBytes train = runner_.loader().held_bytes();
+  const auto eval = evaluator_ != nullptr ? evaluator_->held_bytes() : BatchLoader::HeldBytes{};
+  return train.own_bytes + eval.own_bytes + std::max(train.thread_bytes, eval.thread_bytes);
 }
 
 // The loader may go on: its slots hold no variables.

@@ -47,6 +47,8 @@ struct LoopResult {
   // Mean over the epochs that ran completely, with evaluations and without checkpoints.
   std::optional<double> epoch_s;
   double loss = 0;  // of the last report
+  // Of the pipelines, measured: those of training and of evaluations, one of which runs at a time.
+  int64_t pipeline_bytes = 0;
 };
 
 class TrainingLoop {
@@ -77,6 +79,7 @@ class TrainingLoop {
   MetricsReport WindowReport() const;
   StageSeconds WindowStages() const;
   void Report();
+  int64_t PipelineBytes() const;
   void WriteHistograms();
   Status Evaluate();
   void LogEvaluation(const EvalResult& evaluation) const;
@@ -104,6 +107,7 @@ class TrainingLoop {
   StageSeconds stages_before_;  // of the loader, at the last report
   double started_s_ = 0, wall_before_s_ = 0;
   double lr_ = 0;             // of the current update
+  double step_loss_ = 0;      // of the last update
   bool epoch_ended_ = false;  // with the last update
   double epoch_started_s_ = 0, epochs_s_ = 0;
   double saving_s_ = 0;  // of checkpoints and histograms, within the epoch

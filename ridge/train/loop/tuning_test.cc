@@ -187,7 +187,36 @@ TEST_F(ShapedLoss, EachChangesTheTrainingAndResumesToItsBits) {
   vary([](TrainOptions& o) { o.class_weights = "auto"; });
   vary([](TrainOptions& o) { o.class_weights = "1,5,0.25"; });
   vary([](TrainOptions& o) { o.focal = 2; });
-  EXPECT_EQ(hashes.size(), 5u);
+  vary([](TrainOptions& o) { o.sampler = "balanced"; });
+  vary([](TrainOptions& o) { o.sampler = "1,0,3"; });
+  EXPECT_EQ(hashes.size(), 7u);
+}
+
+TEST_F(ShapedLoss, ASamplerLeavesTheStepsOfAnEpochAndTheEvaluationAsTheyAre) {
+  TrainRequest request = Table("plain");
+  request.options.lr = 1e-30;  // leaves the parameters as they start
+  Run(request);
+  request.options.out = folder_.File("sampled");
+  request.options.sampler = "balanced";
+  Run(request);
+  const json plain = ReadJson("plain/summary.json"), sampled = ReadJson("sampled/summary.json");
+  EXPECT_EQ(plain["steps"], sampled["steps"]);
+  EXPECT_EQ(plain["validation_loss"], sampled["validation_loss"]);
+}
+
+TEST_F(ShapedLoss, WhatIsNoSamplerIsRefused) {
+  const std::map<std::string, std::string> errors = {
+      {"even", "--sampler is 'even'; it must be balanced, or shares of at least 0 such as 1,2.5,1"},
+      {"1,-2,1",
+       "--sampler is '1,-2,1'; it must be balanced, or shares of at least 0 such as 1,2.5,1"},
+      {"1,,1", "--sampler is '1,,1'; it must be balanced, or shares of at least 0 such as 1,2.5,1"},
+      {"0,0,0", "--sampler is '0,0,0'; the sum of its shares must be above 0"},
+      {"1,2", "--sampler has 2 shares; mlp has 3 classes"}};
+  for (const auto& [sampler, message] : errors) {
+    TrainRequest request = Table("run");
+    request.options.sampler = sampler;
+    EXPECT_EQ(Failure(request), message);
+  }
 }
 
 TEST_F(ShapedLoss, AutomaticWeightsAreBalancedOverTheTrainingPartAndStayWithTheRun) {

@@ -47,7 +47,8 @@ Status CheckText(const OptionInfo& option, const std::string& value) {
 
 template <typename T>
 Status CheckValue(const OptionInfo& option, const T& value, const T& by_default) {
-  if constexpr (std::is_same_v<T, std::string>) return CheckText(option, value);
+  if constexpr (std::is_same_v<T, std::string>)
+    return value == by_default ? Status() : CheckText(option, value);
   if constexpr (std::is_same_v<T, int64_t> || std::is_same_v<T, double>)
     return CheckNumber<T>(option, value, by_default);
   if constexpr (std::is_same_v<T, std::optional<int64_t>> ||
@@ -66,10 +67,12 @@ Status CheckValues(const TrainOptions& options) {
   return status;
 }
 
-Status CheckPrecision(const std::string& precision) {
-  if (precision != "f16") return Status();
+// Devices that are not here may have more.
+Status CheckPrecision(const TrainOptions& o) {
+  if (o.device != "cpu" || (o.precision != "f16" && o.precision != "tf32")) return Status();
   return Status(ErrorCode::kUnsupported,
-                "--precision f16: the CPU trains in f32 or bf16. hint: --precision auto");
+                fmt::format("--precision {}: the CPU trains in f32 or bf16. hint: --precision auto",
+                            o.precision));
 }
 
 Status CheckSlices(const TrainOptions& o) {
@@ -83,11 +86,16 @@ Status CheckSlices(const TrainOptions& o) {
 Status CheckAugment(const TrainOptions& o) {
   if (o.augment.empty()) return Status();
   const auto parsed = Augmentation::Parse(o.augment, o.seed);
-  const bool shaped = o.label_smoothing > 0 || o.focal > 0 || !o.class_weights.empty();
+  const bool shaped = o.focal > 0 || o.dice > 0 || !o.class_weights.empty();
   if (parsed.ok() && shaped && parsed->mixing().any()) {
     return InvalidArgument(
-        "--augment mixup and cutmix mix the plain cross entropy, without --label-smoothing, "
-        "--class-weights and --focal. hint: leave one of both out");
+        "--augment mixup and cutmix mix the plain cross entropy, without --class-weights, --focal "
+        "and --dice. hint: leave one of both out");
+  }
+  if (parsed.ok() && parsed->crops() && !o.cache.empty()) {
+    return InvalidArgument(
+        "--augment rrc reads parts of the original pictures, which --cache disk does not keep. "
+        "hint: leave one of both out");
   }
   if (parsed.ok() || SoundAugmentation::Parse(o.augment, o.seed).ok() ||
       PointAugmentation::Parse(o.augment, o.seed).ok())
@@ -100,6 +108,8 @@ Status CheckModelOptions(const TrainOptions& o) {
   if (!o.loss.empty()) {
     if (const Result<LossSpec> loss = ParseLoss(o.loss); !loss.ok()) return loss.status();
   }
+  if (!(o.dice <= 1))
+    return InvalidArgument(fmt::format("--dice is {}; it must be at most 1", o.dice));
   if (!(o.label_smoothing < 1)) {
     return InvalidArgument(
         fmt::format("--label-smoothing is {}; it must be below 1", o.label_smoothing));
@@ -220,7 +230,7 @@ Status CheckOptions(const TrainOptions& options) {
   if (options.epochs && options.steps)
     return InvalidArgument("--epochs and --steps exclude each other; give one");
   RIDGE_RETURN_IF_ERROR(CheckValues(options));
-  RIDGE_RETURN_IF_ERROR(CheckPrecision(options.precision));
+  RIDGE_RETURN_IF_ERROR(CheckPrecision(options));
   if (const auto inter_op = ParseInterOp(options.inter_op); !inter_op.ok())
     return inter_op.status();
   if (const auto workers = ParseWorkers(options.workers); !workers.ok()) return workers.status();

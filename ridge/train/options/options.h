@@ -30,13 +30,16 @@ struct TrainOptions {
   std::string model;
   std::string data;
   std::string augment;                    // empty, or random transforms: "flip,crop:4"
+  std::string cache;                      // empty, or "disk"
+  std::string sampler;                    // empty, "balanced", or shares of the classes: "1,2.5"
   std::string bad_records = "fail";       // or "skip:N", "skip:P%"
   std::string validation;                 // empty, a data spec, "auto", or a fraction such as "0.1"
   std::string loss;                       // see loss.h; empty: the model's own
-  double label_smoothing = 0;             // see loss_shape.h, as the next four
+  double label_smoothing = 0;             // see loss_shape.h, as the next five
   std::string class_weights;              // empty, "auto", numbers, or a file of numbers
   std::vector<std::string> class_weight;  // of a run: their numbers; no option
   double focal = 0;
+  double dice = 0;
   std::vector<std::string> dims;       // "NAME=N": named dimensions beside the batch
   std::vector<std::string> data_dims;  // of a run: dimensions that its data determined; no option
   std::string start;                   // of a run: the checkpoint of its initial weights; no option

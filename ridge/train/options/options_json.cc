@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <type_traits>
 
+#include "ridge/graph/base64.h"
 #include "ridge/train/options/option_table.h"
 
 namespace ridge {
@@ -12,6 +13,15 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 Json ToJson(const Json& value) { return value; }
+
+// A path may be any bytes, a text of JSON may not: what is not UTF-8 is {"base64": ".."}.
+template <std::same_as<std::string> T>
+Json ToJson(const T& text) {
+  const Json json(text);
+  const std::string shown = json.dump(-1, ' ', false, Json::error_handler_t::replace);
+  if (Json::parse(shown).get<std::string>() == text) return json;
+  return {{"base64", EncodeBase64({reinterpret_cast<const uint8_t*>(text.data()), text.size()})}};
+}
 template <typename T>
 Json ToJson(const std::optional<T>& value) {
   return value ? Json(*value) : Json();
@@ -26,6 +36,16 @@ template <typename T>
 void FromJson(const Json& json, T& value) {
   value = json.get<T>();
 }
+
+void FromJson(const Json& json, std::string& value) {
+  if (!json.is_object()) {
+    value = json.get<std::string>();
+    return;
+  }
+  const auto bytes = DecodeBase64(json.at("base64").get<std::string>());
+  value = bytes ? std::string(bytes->begin(), bytes->end()) : "";
+}
+
 template <typename T>
 void FromJson(const Json& json, std::optional<T>& value) {
   if (!json.is_null()) value = json.get<T>();

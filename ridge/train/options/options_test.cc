@@ -17,6 +17,16 @@ TrainOptions Valid() {
   return options;
 }
 
+TEST(OptionsTest, JsonKeepsAPathOfAnyBytes) {
+  TrainOptions options;
+  options.data = "csv:caf\xe9.csv";
+  const std::string json = OptionsToJson(options);
+  const Result<TrainOptions> back = OptionsFromJson(json, "options.json");
+  ASSERT_TRUE(back.ok()) << back.status().message();
+  EXPECT_EQ(back->data, options.data);
+  EXPECT_EQ(OptionsToJson(*back), json);
+}
+
 TEST(OptionsTest, JsonGivesTheSameOptionsBack) {
   TrainOptions options = Valid();
   options.steps = 77;

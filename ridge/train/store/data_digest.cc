@@ -51,7 +51,7 @@ class Digester {
       const bool skips = bad_records_ != nullptr && bad_records_->skips();
       if (!read.ok() && skips && IsBadRecord(read)) {
         Add("bad record");
-        return bad_records_->Add(source_.Origin(sample), read.message());
+        return bad_records_->Add(source_.OriginAt({sample}), read.message());
       }
       RIDGE_RETURN_IF_ERROR(read);
       data = buffer_.data();

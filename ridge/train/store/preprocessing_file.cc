@@ -26,7 +26,7 @@ constexpr std::array<const char*, 3> kPointPicks = {"even", "first", "farthest"}
 constexpr std::array<const char*, 2> kPointScales = {"sphere", "none"};
 constexpr std::array<const char*, 2> kMelScales = {"htk", "slaney"};
 constexpr std::array<const char*, 3> kMelLevels = {"db", "log", "whisper"};
-constexpr std::array<const char*, 2> kFilters = {"bilinear", "nearest"};
+constexpr std::array<const char*, 3> kFilters = {"bilinear", "nearest", "bicubic"};
 
 template <typename Kind, size_t kCount>
 Kind KindOf(const std::array<const char*, kCount>& names, const std::string& text) {
@@ -137,6 +137,19 @@ PicturePreprocessing ReadPictures(const PreprocessingJson& json) {
   return pictures;
 }
 
+PreprocessingJson MasksJson(const MaskPreprocessing& masks) {
+  return {{"classes", masks.classes}, {"binary", masks.binary}};
+}
+
+MaskPreprocessing ReadMasks(const PreprocessingJson& json) {
+  MaskPreprocessing masks = {json.at("classes").get<int64_t>(), json.at("binary").get<bool>()};
+  if (masks.classes < 1 || masks.classes > kMostMaskClasses)
+    throw std::out_of_range(fmt::format("masks have {} classes", masks.classes));
+  if (json.size() != MasksJson(masks).size())
+    throw std::out_of_range("masks have a key that this program does not know");
+  return masks;
+}
+
 // The run keeps the files in a folder of its own: only their names are here.
 PreprocessingJson TextJson(const TextPreprocessing& text) {
   PreprocessingJson files = PreprocessingJson::array();
@@ -240,6 +253,7 @@ std::string PreprocessingToJson(const Preprocessing& preprocessing) {
   if (!preprocessing.classes.empty()) json["classes"] = preprocessing.classes;
   if (preprocessing.table) json["table"] = TableJson(*preprocessing.table);
   if (preprocessing.pictures) json["pictures"] = PicturesJson(*preprocessing.pictures);
+  if (preprocessing.masks) json["masks"] = MasksJson(*preprocessing.masks);
   if (preprocessing.text) json["text"] = TextJson(*preprocessing.text);
   if (preprocessing.sounds) json["sounds"] = SoundsJson(*preprocessing.sounds);
   if (preprocessing.points) json["points"] = PointsJson(*preprocessing.points);
@@ -259,6 +273,7 @@ Result<Preprocessing> PreprocessingFromJson(const std::string& text, const std::
       preprocessing.classes = json.at("classes").get<std::vector<std::string>>();
     if (json.contains("table")) preprocessing.table = ReadTable(json.at("table"));
     if (json.contains("pictures")) preprocessing.pictures = ReadPictures(json.at("pictures"));
+    if (json.contains("masks")) preprocessing.masks = ReadMasks(json.at("masks"));
     if (json.contains("text")) preprocessing.text = ReadText(json.at("text"));
     if (json.contains("sounds")) preprocessing.sounds = ReadSounds(json.at("sounds"));
     if (json.contains("points")) preprocessing.points = ReadPoints(json.at("points"));

@@ -60,7 +60,7 @@ TEST(PreprocessingFile, RefusesWhatItCannotRead) {
   EXPECT_EQ(with("0.001", "0"), "a deviation of pictures is 0");
   EXPECT_EQ(with("\"fit\"", "\"rotate\": true, \"fit\""),
             "pictures have a key that this program does not know");
-  EXPECT_EQ(with("\"nearest\"", "\"bicubic\""), "kind 'bicubic'");
+  EXPECT_EQ(with("\"nearest\"", "\"lanczos\""), "kind 'lanczos'");
   EXPECT_EQ(with("\"count\": 300", "\"count\": 0"), "clouds have 0 points");
   EXPECT_EQ(with("\"pick\": \"farthest\"", "\"pick\": \"near\""), "kind 'near'");
   EXPECT_EQ(with("\"rate\": 22050", "\"rate\": 0"), "the rate of sounds is 0");

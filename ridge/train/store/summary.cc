@@ -41,6 +41,7 @@ void Read(const Json& json, const char* key, RunFigures& figures) {
   Read(from, "step_s", figures.step_s);
   Read(from, "epoch_s", figures.epoch_s);
   Read(from, "modelled_step_s", figures.modelled_step_s);
+  if (from.contains("input_bytes")) Read(from, "input_bytes", figures.input_bytes.emplace());
 }
 
 RunSummary ReadSummary(const Json& json) {
@@ -111,6 +112,7 @@ nlohmann::ordered_json FiguresToJson(const RunFigures& figures) {
                {"arena_bytes", figures.arena_bytes},
                {"step_s", Number(figures.step_s)},
                {"epoch_s", Optional(figures.epoch_s)}};
+  if (figures.input_bytes) json["input_bytes"] = *figures.input_bytes;
   if (figures.modelled_step_s) json["modelled_step_s"] = Number(*figures.modelled_step_s);
   return json;
 }

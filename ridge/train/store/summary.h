@@ -25,6 +25,8 @@ struct RunFigures {
   double step_s = 0;
   std::optional<double> epoch_s;               // empty when no epoch was completed
   std::optional<double> modelled_step_s = {};  // of a plan: by the device's rates alone
+  // Slots, data, and the buffers and threads of the pipelines; empty without data, or in old runs.
+  std::optional<int64_t> input_bytes = {};
 };
 
 // A run that ended by --patience.
@@ -66,7 +68,7 @@ std::string SummaryToJson(const RunSummary& summary);
 Result<RunSummary> SummaryFromJson(const std::string& text, const std::string& file);
 
 // {"peak_bytes": .., "arena_bytes": .., "step_s": .., "epoch_s": ..}, and "modelled_step_s" of a
-// plan; null for what is not known.
+// plan; null for what is not known.  "input_bytes" where there are any.
 nlohmann::ordered_json FiguresToJson(const RunFigures& figures);
 
 }  // namespace ridge

@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "ridge/core/split.h"
+#include "ridge/data/image/transforms/box_moves.h"
 
 namespace ridge {
 namespace {
@@ -120,14 +121,48 @@ int64_t Augmentation::scratch_bytes(const PictureShape& shape) const {
   return bytes;
 }
 
+TransformDraws Augmentation::DrawsOf(const Stage& stage, int64_t epoch, int64_t sample) {
+  RandomKey key = stage.key;
+  key.step = static_cast<uint32_t>(epoch);
+  return TransformDraws(key, sample);
+}
+
 void Augmentation::Apply(const PictureShape& shape, int64_t epoch, int64_t sample,
                          std::span<char> scratch, uint8_t* pixels) const {
   for (const Stage& stage : stages_) {
     if (stage.transform->apply == nullptr) continue;
-    RandomKey key = stage.key;
-    key.step = static_cast<uint32_t>(epoch);
-    TransformDraws draws(key, sample);
+    TransformDraws draws = DrawsOf(stage, epoch, sample);
     stage.transform->apply(shape, stage.numbers, draws, scratch, pixels);
+  }
+}
+
+Status Augmentation::MovesBoxes() const {
+  for (const Stage& stage : stages_) {
+    if (FindBoxMove(*stage.transform) == nullptr)
+      return InvalidArgument(fmt::format("{} moves no boxes; of pictures with boxes take {}",
+                                         stage.transform->name, BoxMoveNames()));
+  }
+  if (!mixing_.any()) return Status();
+  return InvalidArgument("mixup and cutmix mix labels; pictures with boxes have none");
+}
+
+void Augmentation::MoveBoxes(const PictureShape& shape, int64_t epoch, int64_t sample,
+                             std::span<float> boxes) const {
+  for (const Stage& stage : stages_) {
+    TransformDraws draws = DrawsOf(stage, epoch, sample);
+    FindBoxMove (*stage.transform)(shape, stage.numbers, draws, boxes);
+  }
+}
+
+void Augmentation::ApplyToMask(const PictureShape& shape, int64_t epoch, int64_t sample,
+                               std::span<char> scratch, uint8_t* ids) const {
+  PictureShape mask = shape;
+  mask.channels = 1;
+  mask.erased = {};
+  for (const Stage& stage : stages_) {
+    if (stage.transform->apply_to_mask == nullptr) continue;
+    TransformDraws draws = DrawsOf(stage, epoch, sample);
+    stage.transform->apply_to_mask(mask, stage.numbers, draws, scratch, ids);
   }
 }
 

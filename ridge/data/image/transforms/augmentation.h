@@ -27,6 +27,17 @@ class Augmentation {
   // All stages but rrc.
   void Apply(const PictureShape& shape, int64_t epoch, int64_t sample, std::span<char> scratch,
              uint8_t* pixels) const;
+  // What Apply of the same sample does to its mask: u8[H,W], 0 where a pixel has no class.  Pixels
+  // from beyond the picture, and erased ones, have none.
+  void ApplyToMask(const PictureShape& shape, int64_t epoch, int64_t sample,
+                   std::span<char> scratch, uint8_t* ids) const;
+
+  // Boxes x1, y1, x2, y2 in pixels as Apply moves the picture; those without an area stay.
+  // REQUIRES: MovesBoxes() is ok.
+  void MoveBoxes(const PictureShape& shape, int64_t epoch, int64_t sample,
+                 std::span<float> boxes) const;
+  // Fails with kInvalidArgument and names the first stage that does not say where a box goes.
+  Status MovesBoxes() const;
 
  private:
   struct Stage {
@@ -35,6 +46,7 @@ class Augmentation {
     RandomKey key;  // without the epoch
   };
 
+  static TransformDraws DrawsOf(const Stage& stage, int64_t epoch, int64_t sample);
   Status TakeMixing(const PictureTransform& transform, const TransformNumbers& numbers);
 
   std::vector<Stage> stages_;

@@ -25,6 +25,11 @@ enum class RandOperation {
 };
 inline constexpr int kRandOperations = 14;
 
+// Whether it moves pixels, and changes none.
+inline bool IsMove(RandOperation operation) {
+  return operation >= RandOperation::kShearX && operation <= RandOperation::kRotate;
+}
+
 // One operation with a magnitude of 0 to 30; `negative` for those that have two directions.
 // `scratch`: shape.bytes().
 void ApplyRandOperation(const PictureShape& shape, RandOperation operation, int magnitude,

@@ -67,12 +67,22 @@ void EraseAtRandom(Shape shape, Numbers numbers, Draws draws, Scratch, uint8_t* 
   if (draws.Chance(numbers[0])) Erase(shape, DrawErased(draws, shape.height, shape.width), pixels);
 }
 
-void RandAugment(Shape shape, Numbers numbers, Draws draws, Scratch scratch, uint8_t* pixels) {
+void RandOperations(Shape shape, Numbers numbers, Draws draws, bool moves_only, Scratch scratch,
+                    uint8_t* pixels) {
   for (int i = 0; i < static_cast<int>(numbers[0]); ++i) {
     const auto operation = static_cast<RandOperation>(draws.Below(kRandOperations));
     const bool negative = draws.Below(2) == 1;
+    if (moves_only && !IsMove(operation)) continue;
     ApplyRandOperation(shape, operation, static_cast<int>(numbers[1]), negative, scratch, pixels);
   }
+}
+
+void RandAugment(Shape shape, Numbers numbers, Draws draws, Scratch scratch, uint8_t* pixels) {
+  RandOperations(shape, numbers, draws, /*moves_only=*/false, scratch, pixels);
+}
+
+void RandAugmentMask(Shape shape, Numbers numbers, Draws draws, Scratch scratch, uint8_t* ids) {
+  RandOperations(shape, numbers, draws, /*moves_only=*/true, scratch, ids);
 }
 
 constexpr NumberRange kHalf{0, 1, 0.5}, kTenth{0, 1, 0.1}, kAlpha{0.01, 4};
@@ -93,6 +103,8 @@ constexpr PictureTransform kTransforms[] = {
      1,
      {{{0, 1 << 14, 0, true}}},
      OneCopy,
+     Crop,
+     /*mixes=*/false,
      Crop},
     {"flip",
      "flip[:P]",
@@ -101,6 +113,8 @@ constexpr PictureTransform kTransforms[] = {
      1,
      {{kHalf}},
      nullptr,
+     Flip,
+     /*mixes=*/false,
      Flip},
     {"vflip",
      "vflip[:P]",
@@ -109,6 +123,8 @@ constexpr PictureTransform kTransforms[] = {
      1,
      {{kHalf}},
      nullptr,
+     FlipVertically,
+     /*mixes=*/false,
      FlipVertically},
     {"rotate",
      "rotate:DEGREES",
@@ -117,6 +133,8 @@ constexpr PictureTransform kTransforms[] = {
      1,
      {{{0, 180, 0}}},
      OneCopy,
+     RotateAtRandom,
+     /*mixes=*/false,
      RotateAtRandom},
     {"jitter",
      "jitter:B[:C[:S[:H]]]",
@@ -150,6 +168,8 @@ constexpr PictureTransform kTransforms[] = {
      1,
      {{kHalf}},
      nullptr,
+     EraseAtRandom,
+     /*mixes=*/false,
      EraseAtRandom},
     {"randaugment",
      "randaugment[:N[:M]]",
@@ -158,7 +178,9 @@ constexpr PictureTransform kTransforms[] = {
      2,
      {{{1, 16, 2, true}, {0, kMostMagnitude, 9, true}}},
      OneCopy,
-     RandAugment},
+     RandAugment,
+     /*mixes=*/false,
+     RandAugmentMask},
     {"mixup",
      "mixup:ALPHA",
      "mixed with another picture, and its label; the weight is of Beta(ALPHA, ALPHA)",

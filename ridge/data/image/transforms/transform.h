@@ -64,6 +64,10 @@ struct PictureTransform {
   void (*apply)(const PictureShape&, const TransformNumbers&, TransformDraws&,
                 std::span<char> scratch, uint8_t* pixels);
   bool mixes = false;  // two samples: Mixing
+  // What it does to the mask of the picture, u8[H,W] where 0 is no class: the same move by the same
+  // draws.  Null: nothing.
+  void (*apply_to_mask)(const PictureShape&, const TransformNumbers&, TransformDraws&,
+                        std::span<char> scratch, uint8_t* ids) = nullptr;
 };
 
 std::span<const PictureTransform> PictureTransforms();

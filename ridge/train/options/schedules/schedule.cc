@@ -23,7 +23,7 @@ const Schedule* Find(const std::string& name) {
 
 const std::vector<Schedule>& AllSchedules() {
   static const std::vector<Schedule> kSchedules = {ConstantSchedule(), StepSchedule(),
-                                                   CosineSchedule()};
+                                                   CosineSchedule(), RampSchedule()};
   return kSchedules;
 }
 

@@ -15,7 +15,7 @@
 namespace ridge {
 
 struct ScheduleOptions {
-  std::string name = "constant";  // constant, step, cosine
+  std::string name = "constant";  // constant, step, cosine, ramp
   double lr = 1e-3;
   int64_t warmup_steps = 0;
   int64_t total_steps = 0;  // updates of the whole run
@@ -31,6 +31,7 @@ struct Schedule {
 Schedule ConstantSchedule();
 Schedule StepSchedule();
 Schedule CosineSchedule();
+Schedule RampSchedule();
 
 const std::vector<Schedule>& AllSchedules();
 // Fails with kInvalidArgument: an unknown name, lr not positive and finite, a negative warm-up.

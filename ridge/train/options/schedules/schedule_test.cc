@@ -32,6 +32,14 @@ TEST(ScheduleTest, CosineIsPyTorchs) {
   EXPECT_EQ(LearningRate(Options("cosine"), 5000), 0);
 }
 
+TEST(ScheduleTest, RampRisesByTheSameFactorEachStep) {
+  EXPECT_DOUBLE_EQ(LearningRate(Options("ramp"), 0), 0.5e-7);
+  EXPECT_DOUBLE_EQ(LearningRate(Options("ramp"), 89), 0.5);
+  const double factor = LearningRate(Options("ramp"), 1) / LearningRate(Options("ramp"), 0);
+  EXPECT_NEAR(LearningRate(Options("ramp"), 45) / LearningRate(Options("ramp"), 44), factor, 1e-12);
+  EXPECT_DOUBLE_EQ(LearningRate(Options("ramp"), 5000), 0.5);
+}
+
 TEST(ScheduleTest, WarmUpRisesEvenlyThenTheScheduleStarts) {
   const ScheduleOptions options = Options("cosine", /*warmup=*/10, /*total=*/100);
   EXPECT_DOUBLE_EQ(LearningRate(options, 0), 0.05);
@@ -48,8 +56,9 @@ TEST(ScheduleTest, AWarmUpLongerThanTheRunIsFine) {
 }
 
 TEST(ScheduleTest, WrongOptionsAreNamed) {
-  EXPECT_EQ(CheckSchedule(Options("cosin")).message(),
-            "no schedule 'cosin'; did you mean 'cosine'? (there are: constant, step, cosine)");
+  EXPECT_EQ(
+      CheckSchedule(Options("cosin")).message(),
+      "no schedule 'cosin'; did you mean 'cosine'? (there are: constant, step, cosine, ramp)");
   ScheduleOptions options = Options("constant");
   options.lr = std::nan("");
   EXPECT_EQ(CheckSchedule(options).message(), "--lr is nan; it must be above 0 and finite");

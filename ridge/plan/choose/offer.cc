@@ -1,0 +1,157 @@
+#include "ridge/plan/choose/offer.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <tuple>
+
+#include "ridge/core/rounding.h"
+
+namespace ridge {
+namespace {
+
+// ---- communication
+
+// Bus bandwidth of all-reduce over the link's rate: 230 of 300 GB/s on A100s, 360 to 480 of 450 on
+// H100s; over PCIe 28 to 35 of 63 on RTX 5090s, 8 to 21 of 31.5 on A100 cards (nccl-tests).
+constexpr double kPeerShare = 0.75, kHostShare = 0.4;
+constexpr double kCollectiveSeconds = 30e-6;
+// Gradients leave as soon as they exist, in buckets; the last one has nothing to hide behind.
+constexpr double kBucketBytes = 25e6;
+constexpr double kBackwardShare = 2.0 / 3;
+
+// A bridge joins two cards.
+bool HasPeerLink(const Hardware& hardware, int64_t count) {
+  if (hardware.peer_link_gb_s.value_or(0) <= 0) return false;
+  return !hardware.nvlink_bridge.value_or(false) || count == 2;
+}
+
+std::optional<double> BusBytesPerS(const Hardware& hardware, int64_t count) {
+  if (HasPeerLink(hardware, count)) return *hardware.peer_link_gb_s * 1e9 * kPeerShare;
+  if (hardware.host_link_gb_s) return *hardware.host_link_gb_s * 1e9 * kHostShare;
+  return std::nullopt;
+}
+
+// ---- power
+
+constexpr double kHostWatts = 200;    // board, processor, memory, disks
+constexpr double kBoardShare = 0.85;  // of its power that a board takes in training
+constexpr double kSupplyShare = 0.9;  // of a supply that may be used
+constexpr double kSupplyStep = 50;
+
+std::optional<double> PlugWatts(const Hardware& hardware, int64_t count) {
+  if (!hardware.power_w) return std::nullopt;
+  return *hardware.power_w * kBoardShare * static_cast<double>(count) + kHostWatts;
+}
+
+bool IsOwn(const Hardware& hardware, const ChooseLimits& limits) {
+  return std::find(limits.own.begin(), limits.own.end(), hardware.id) != limits.own.end();
+}
+
+void TakeTime(const DeviceStep& step, const TrainingLength& length, Offer& offer) {
+  offer.exposed_s = ExposedSeconds(*step.hardware, step.count, step.gradient_bytes, step.step_s);
+  offer.step_s = step.step_s + offer.exposed_s;
+  const auto updates = static_cast<double>(CeilDiv(length.samples, length.batch) * length.epochs);
+  offer.time_s = updates * offer.step_s;
+  offer.low_s = updates * (step.low_s + offer.exposed_s);
+  offer.high_s = updates * (step.high_s + offer.exposed_s);
+}
+
+void TakeCost(const DeviceStep& step, const ChooseLimits& limits, Offer& offer) {
+  constexpr double kHour = 3600;
+  offer.power_w = PlugWatts(*step.hardware, step.count);
+  offer.supply_w = SupplyWatts(*step.hardware, step.count);
+  if (offer.power_w) offer.energy_kwh = *offer.power_w * offer.time_s / kHour / 1000;
+  if (IsOwn(*step.hardware, limits)) {
+    if (offer.energy_kwh) offer.usd = *offer.energy_kwh * limits.usd_kwh;
+    offer.price = "electricity";
+  } else if (const auto rent = CheapestRent(step.hardware->id, step.count)) {
+    offer.usd = rent->usd_hour * offer.time_s / kHour;
+    offer.price = rent->price->provider + ", " + rent->price->date;
+  }
+}
+
+// The upper end of what is estimated decides.
+void TakeRefusals(const ChooseLimits& limits, Offer& offer) {
+  const auto refuse = [&](bool breaks, const char* what) {
+    if (breaks) offer.refusals.emplace_back(what);
+  };
+  refuse(offer.peak_bytes > offer.limit_bytes, "memory");
+  refuse(limits.deadline_s && offer.high_s > *limits.deadline_s, "deadline");
+  const double worst = offer.time_s > 0 ? offer.high_s / offer.time_s : 1;
+  refuse(limits.budget_usd && (!offer.usd || *offer.usd * worst > *limits.budget_usd), "budget");
+  refuse(limits.power_w && (!offer.supply_w || *offer.supply_w > *limits.power_w), "power");
+}
+
+void TakeNotes(const DeviceStep& step, Offer& offer) {
+  const Hardware& hardware = *step.hardware;
+  if (step.count > 2 && hardware.nvlink_bridge.value_or(false))
+    offer.notes.emplace_back("its bridge joins two; more go over the host");
+  if (offer.exposed_s > 0.1 * offer.step_s)
+    offer.notes.push_back(fmt::format("waits {:.0f} % of a step for gradients",
+                                      100 * offer.exposed_s / offer.step_s));
+  if (hardware.dies.value_or(1) > 1)
+    offer.notes.emplace_back("counts dies; the energy is that of their boards");
+  if (hardware.cooling == "passive") offer.notes.emplace_back("passive: needs a server's fans");
+}
+
+double KeyOf(const Offer& offer, OfferOrder order) {
+  constexpr double kUnknown = std::numeric_limits<double>::infinity();
+  switch (order) {
+    case OfferOrder::kCost:
+      return offer.usd.value_or(kUnknown);
+    case OfferOrder::kEnergy:
+      return offer.energy_kwh.value_or(kUnknown);
+    case OfferOrder::kTime:
+      return offer.time_s;
+  }
+  return kUnknown;
+}
+
+}  // namespace
+
+// A ring: each device sends and receives 2 (n - 1) / n of the bytes.
+double ExposedSeconds(const Hardware& hardware, int64_t count, int64_t gradient_bytes,
+                      double step_s) {
+  if (count < 2) return 0;
+  const std::optional<double> bytes_per_s = BusBytesPerS(hardware, count);
+  if (!bytes_per_s) return 0;
+  const auto n = static_cast<double>(count);
+  const auto bytes = static_cast<double>(gradient_bytes);
+  const double all_s = kCollectiveSeconds + 2 * (n - 1) / n * bytes / *bytes_per_s;
+  const double last_s = all_s * std::min(1.0, kBucketBytes / std::max(1.0, bytes));
+  return std::max(last_s, all_s - kBackwardShare * step_s);
+}
+
+std::optional<double> SupplyWatts(const Hardware& hardware, int64_t count) {
+  if (!hardware.power_w) return std::nullopt;
+  const double watts = (*hardware.power_w * static_cast<double>(count) + kHostWatts) / kSupplyShare;
+  return kSupplyStep * std::ceil(watts / kSupplyStep - 1e-9);
+}
+
+Offer MakeOffer(const DeviceStep& step, const TrainingLength& length, const ChooseLimits& limits) {
+  Offer offer;
+  offer.device = step.hardware->id;
+  offer.count = step.count;
+  offer.precision = step.precision;
+  offer.peak_bytes = step.peak_bytes;
+  offer.limit_bytes = step.limit_bytes;
+  TakeTime(step, length, offer);
+  TakeCost(step, limits, offer);
+  TakeRefusals(limits, offer);
+  TakeNotes(step, offer);
+  return offer;
+}
+
+void RankOffers(std::vector<Offer>& offers, OfferOrder order) {
+  const auto key = [&](const Offer& offer) {
+    return std::make_tuple(!offer.is_allowed(), KeyOf(offer, order), offer.time_s, offer.device,
+                           offer.count);
+  };
+  std::sort(offers.begin(), offers.end(),
+            [&](const Offer& a, const Offer& b) { return key(a) < key(b); });
+}
+
+}  // namespace ridge

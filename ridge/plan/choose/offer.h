@@ -1,0 +1,74 @@
+// Offers: a training on one, two, four or eight equal devices of one machine, with its time, cost,
+// energy and power, and why it is refused.
+//
+// All numbers are modelled: nothing runs.  The devices train data parallel with one global batch.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "ridge/plan/hardware/hardware.h"
+#include "ridge/plan/hardware/prices.h"
+
+namespace ridge {
+
+// How long the training is.
+struct TrainingLength {
+  int64_t samples = 0;  // of one epoch
+  int64_t epochs = 1;
+  int64_t batch = 1;  // of an update, over all devices
+};
+
+// A step of one of `count` devices on its part of the batch, as planned.
+struct DeviceStep {
+  const Hardware* hardware = nullptr;
+  int64_t count = 1;
+  std::string precision;  // "bf16"
+  double step_s = 0, low_s = 0, high_s = 0;
+  int64_t peak_bytes = 0, limit_bytes = 0;
+  int64_t gradient_bytes = 0;  // that the devices add up in each update
+};
+
+// What the user allows and has.
+struct ChooseLimits {
+  std::optional<double> deadline_s = {}, budget_usd = {}, power_w = {};
+  double usd_kwh = 0.15;              // of electricity, for devices of one's own
+  std::vector<std::string> own = {};  // devices that are there: they cost electricity alone
+};
+
+struct Offer {
+  std::string device;
+  int64_t count = 1;
+  std::string precision = {};
+  int64_t peak_bytes = 0, limit_bytes = 0;
+  double step_s = 0, exposed_s = 0;          // of an update; what of it waits for the other devices
+  double time_s = 0, low_s = 0, high_s = 0;  // of the whole training
+  std::optional<double> usd = {};            // at time_s; null: nobody is known to rent it out
+  std::string price = {};                    // "RunPod, 2025-07-13", "electricity"
+  std::optional<double> energy_kwh = {},
+                        power_w = {};      // at the plug; null: the board's power is not known
+  std::optional<double> supply_w = {};     // that the machine's supply needs, with headroom
+  std::vector<std::string> refusals = {};  // what it breaks: "deadline", "budget", ...; empty: fits
+  std::vector<std::string> notes = {};     // what else to know
+
+  bool is_allowed() const { return refusals.empty(); }
+};
+
+// Sums of gradients that are not hidden behind the backward pass of a step.
+double ExposedSeconds(const Hardware& hardware, int64_t count, int64_t gradient_bytes,
+                      double step_s);
+
+// Watts that a supply needs for so many of the boards and their host, with 10 % of headroom,
+// rounded up to 50; null where the board's power is not known.
+std::optional<double> SupplyWatts(const Hardware& hardware, int64_t count);
+
+Offer MakeOffer(const DeviceStep& step, const TrainingLength& length, const ChooseLimits& limits);
+
+enum class OfferOrder { kCost, kTime, kEnergy };
+
+// Allowed offers first, each group by `order`; those whose key is not known last, equal ones by
+// time and name.
+void RankOffers(std::vector<Offer>& offers, OfferOrder order);
+
+}  // namespace ridge

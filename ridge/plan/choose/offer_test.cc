@@ -1,0 +1,129 @@
+#include "ridge/plan/choose/offer.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+namespace ridge {
+namespace {
+
+constexpr int64_t kGiB = int64_t{1} << 30;
+
+Hardware Device(const std::string& id) {
+  Result<Hardware> found = FindHardware(id);
+  EXPECT_TRUE(found.ok()) << found.status().message();
+  return std::move(*found);
+}
+
+DeviceStep StepOn(const Hardware& hardware, int64_t count) {
+  return {.hardware = &hardware,
+          .count = count,
+          .precision = "bf16",
+          .step_s = 0.1,
+          .low_s = 0.08,
+          .high_s = 0.13,
+          .peak_bytes = 4 * kGiB,
+          .limit_bytes = 20 * kGiB,
+          .gradient_bytes = 100 << 20};
+}
+
+const TrainingLength kLength = {.samples = 1000, .epochs = 2, .batch = 64};
+
+TEST(OfferTest, TheTimeIsThatOfAllUpdates) {
+  const Hardware card = Device("rtx3090");
+  const Offer offer = MakeOffer(StepOn(card, 1), kLength, {});
+  EXPECT_DOUBLE_EQ(offer.time_s, 2 * 16 * 0.1);
+  EXPECT_DOUBLE_EQ(offer.low_s, 2 * 16 * 0.08);
+  EXPECT_DOUBLE_EQ(offer.high_s, 2 * 16 * 0.13);
+  EXPECT_EQ(offer.exposed_s, 0) << "one device waits for nobody";
+  EXPECT_TRUE(offer.is_allowed());
+}
+
+// Two cards with a bridge; four over the host; the same without gradients to speak of.
+TEST(OfferTest, GradientsWaitLessOnAFasterLinkAndBehindALongerStep) {
+  const Hardware bridged = Device("rtx3090"), nvlink = Device("h100-sxm");
+  const int64_t bytes = int64_t{4} << 30;
+  EXPECT_LT(ExposedSeconds(nvlink, 8, bytes, 0.01), ExposedSeconds(bridged, 8, bytes, 0.01));
+  EXPECT_LT(ExposedSeconds(bridged, 2, bytes, 0.01), ExposedSeconds(bridged, 4, bytes, 0.01));
+  EXPECT_LT(ExposedSeconds(bridged, 4, bytes, 1), ExposedSeconds(bridged, 4, bytes, 0.01));
+  EXPECT_GT(ExposedSeconds(bridged, 2, bytes, 1e9), 0) << "the last bucket has nothing beside it";
+  EXPECT_EQ(ExposedSeconds(bridged, 1, bytes, 0.01), 0);
+}
+
+// What builders of workstations advise: 1,000 W for two RTX 3090, 2,000 W for four A100 modules.
+TEST(OfferTest, SuppliesHaveHeadroom) {
+  EXPECT_EQ(SupplyWatts(Device("rtx3090"), 2), 1000);
+  EXPECT_EQ(SupplyWatts(Device("a100-sxm4-40g"), 4), 2000);
+  Hardware unknown = Device("rtx3090");
+  unknown.power_w.reset();
+  EXPECT_EQ(SupplyWatts(unknown, 2), std::nullopt);
+}
+
+TEST(OfferTest, TheUpperEndOfWhatIsEstimatedMustKeepTheLimits) {
+  const Hardware card = Device("rtx3090");
+  const double high = MakeOffer(StepOn(card, 1), kLength, {}).high_s;
+  const auto refusals = [&](const ChooseLimits& limits) {
+    return MakeOffer(StepOn(card, 1), kLength, limits).refusals;
+  };
+  using Names = std::vector<std::string>;
+  EXPECT_EQ(refusals({.deadline_s = high}), Names{});
+  EXPECT_EQ(refusals({.deadline_s = 0.99 * high}), Names{"deadline"});
+  EXPECT_EQ(refusals({.power_w = 650}), Names{});
+  EXPECT_EQ(refusals({.power_w = 649}), Names{"power"});
+  EXPECT_EQ(refusals({.deadline_s = 1, .budget_usd = 1e-9}), (Names{"deadline", "budget"}));
+  DeviceStep large = StepOn(card, 1);
+  large.peak_bytes = large.limit_bytes + 1;
+  EXPECT_EQ(MakeOffer(large, kLength, {}).refusals, Names{"memory"});
+}
+
+TEST(OfferTest, DevicesOfOnesOwnCostTheirElectricity) {
+  const Hardware card = Device("rtx3090");
+  const Offer own = MakeOffer(StepOn(card, 1), kLength, {.usd_kwh = 0.25, .own = {"rtx3090"}});
+  ASSERT_TRUE(own.usd && own.energy_kwh);
+  EXPECT_DOUBLE_EQ(*own.usd, 0.25 * *own.energy_kwh);
+  EXPECT_EQ(own.price, "electricity");
+  const Offer rented = MakeOffer(StepOn(card, 1), kLength, {});
+  ASSERT_TRUE(rented.usd);
+  EXPECT_GT(*rented.usd, *own.usd);
+}
+
+TEST(OfferTest, AllowedOffersComeFirstAndUnknownCostsLast) {
+  std::vector<Offer> offers(4);
+  offers[0] = {.device = "dear", .time_s = 1, .usd = 9.0};
+  offers[1] = {.device = "unknown", .time_s = 1};
+  offers[2] = {.device = "refused", .time_s = 1, .usd = 1.0, .refusals = {"memory"}};
+  offers[3] = {.device = "cheap", .time_s = 5, .usd = 2.0};
+  const auto names = [&](OfferOrder order) {
+    RankOffers(offers, order);
+    std::string text;
+    for (const Offer& offer : offers) text += offer.device + " ";
+    return text;
+  };
+  EXPECT_EQ(names(OfferOrder::kCost), "cheap dear unknown refused ");
+  EXPECT_EQ(names(OfferOrder::kTime), "dear unknown cheap refused ");
+}
+
+TEST(PriceTest, EachPriceIsOfADeviceOfTheCatalogWithDateAndSource) {
+  ASSERT_GE(CloudPrices().size(), 150u);
+  for (const CloudPrice& price : CloudPrices()) {
+    EXPECT_TRUE(FindHardware(price.device).ok()) << price.device;
+    EXPECT_GT(price.usd_hour, 0.05) << price.device;
+    EXPECT_LT(price.usd_hour, 50) << price.device;
+    EXPECT_TRUE(price.date.starts_with("20")) << price.date;
+    EXPECT_FALSE(price.source.empty());
+    EXPECT_GE(price.devices, 1);
+  }
+}
+
+// Nobody rents eight out in machines of one.
+TEST(PriceTest, AnInstanceIsRentedWhole) {
+  const std::optional<Rent> two = CheapestRent("a10g", 2), eight = CheapestRent("a10g", 8);
+  ASSERT_TRUE(two && eight);
+  EXPECT_GE(two->price->devices, 2);
+  EXPECT_DOUBLE_EQ(two->usd_hour, two->price->usd_hour * static_cast<double>(two->price->devices));
+  EXPECT_FALSE(CheapestRent("a10g", 64));
+  EXPECT_FALSE(CheapestRent("mi50", 1));
+}
+
+}  // namespace
+}  // namespace ridge

@@ -1,0 +1,27 @@
+// Phases: how much of a step's memory is live while it runs forward, backward and updates, where
+// the most of it is, and which tensors these are.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "ridge/plan/program.h"
+
+namespace ridge {
+
+// A part of a step: "forward" up to the loss, "backward" from the first gradient on with what is
+// recomputed for it, "optimizer" for the updates, which run between gradients; "evaluation".
+struct PhasePeak {
+  std::string phase;
+  std::string step;   // "train"
+  std::string node;   // at which the most is live
+  int64_t bytes = 0;  // live then, variables and workspace included
+  // Of scratch tensors and the workspace that are live there, largest first.
+  std::vector<std::pair<std::string, int64_t>> largest;
+};
+
+// In the order in which they run; phases without nodes are left out.
+std::vector<PhasePeak> PhasePeaks(const Program& program);
+
+}  // namespace ridge

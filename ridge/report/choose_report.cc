@@ -1,0 +1,174 @@
+#include "ridge/report/choose_report.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "ridge/core/units.h"
+#include "ridge/report/table.h"
+
+namespace ridge {
+namespace {
+
+std::string Name(const Offer& offer) { return fmt::format("{} x {}", offer.count, offer.device); }
+
+std::string Usd(const std::optional<double>& usd) {
+  if (!usd) return "?";
+  return *usd < 100 ? fmt::format("{:.2f} USD", *usd) : FormatCount(*usd) + " USD";
+}
+
+std::string Or(const std::optional<double>& number, const char* form, const char* unit) {
+  return number ? fmt::format(fmt::runtime(form), *number) + unit : "?";
+}
+
+std::string Range(const Offer& offer) {
+  return FormatSeconds(offer.low_s) + " to " + FormatSeconds(offer.high_s);
+}
+
+std::string OfferText(const Offer& offer) {
+  std::string text = fmt::format("{}, {}: {} ({})", Name(offer), offer.precision,
+                                 FormatSeconds(offer.time_s), Range(offer));
+  if (offer.usd) text += fmt::format(", {} ({})", Usd(offer.usd), offer.price);
+  if (offer.energy_kwh) text += fmt::format(", {:.3g} kWh", *offer.energy_kwh);
+  return text;
+}
+
+std::vector<std::string> Row(const Offer& offer) {
+  return {Name(offer),
+          offer.precision,
+          FormatSeconds(offer.time_s),
+          Range(offer),
+          Usd(offer.usd),
+          offer.price,
+          Or(offer.energy_kwh, "{:.3g}", " kWh"),
+          Or(offer.supply_w, "{:g}", " W"),
+          fmt::format("{} of {}", FormatBytes(offer.peak_bytes), FormatBytes(offer.limit_bytes)),
+          fmt::format("{}", fmt::join(offer.notes, "; "))};
+}
+
+using Counts = std::map<std::string, int64_t>;
+
+Counts CountRefusals(const std::vector<Offer>& offers) {
+  Counts counts;
+  for (const Offer& offer : offers) {
+    for (const std::string& refusal : offer.refusals) ++counts[refusal];
+  }
+  return counts;
+}
+
+std::string RefusedLine(const std::vector<Offer>& offers) {
+  const Counts counts = CountRefusals(offers);
+  if (counts.empty()) return "";
+  std::vector<std::string> parts;
+  for (const auto& [what, count] : counts) parts.push_back(fmt::format("{} {}", count, what));
+  return fmt::format("  refused by: {}\n", fmt::join(parts, ", "));
+}
+
+// The best of the allowed ones by `key`; none when it has no number there.
+template <typename Key>
+const Offer* Least(const std::vector<Offer>& offers, Key key) {
+  const Offer* least = nullptr;
+  for (const Offer& offer : offers) {
+    const std::optional<double> number = key(offer);
+    if (!offer.is_allowed() || !number) continue;
+    if (least == nullptr || *number < *key(*least)) least = &offer;
+  }
+  return least;
+}
+
+std::string BestLines(const std::vector<Offer>& offers) {
+  const auto time = [](const Offer& o) { return std::optional<double>(o.time_s); };
+  const auto cost = [](const Offer& o) { return o.usd; };
+  const auto energy = [](const Offer& o) { return o.energy_kwh; };
+  std::string text;
+  if (const Offer* best = Least(offers, cost)) text += "  cheapest      " + OfferText(*best) + "\n";
+  if (const Offer* best = Least(offers, time)) text += "  fastest       " + OfferText(*best) + "\n";
+  if (const Offer* best = Least(offers, energy))
+    text += "  least energy  " + OfferText(*best) + "\n";
+  return text;
+}
+
+using Json = nlohmann::ordered_json;
+
+Json OrNull(const std::optional<double>& number) { return number ? Json(*number) : Json(nullptr); }
+
+Json OfferJson(const Offer& offer) {
+  return {{"device", offer.device},
+          {"count", offer.count},
+          {"precision", offer.precision},
+          {"peak_bytes", offer.peak_bytes},
+          {"limit_bytes", offer.limit_bytes},
+          {"step_s", offer.step_s},
+          {"exposed_s", offer.exposed_s},
+          {"time_s", offer.time_s},
+          {"time_low_s", offer.low_s},
+          {"time_high_s", offer.high_s},
+          {"usd", OrNull(offer.usd)},
+          {"price", offer.price},
+          {"energy_kwh", OrNull(offer.energy_kwh)},
+          {"power_w", OrNull(offer.power_w)},
+          {"supply_w", OrNull(offer.supply_w)},
+          {"refusals", offer.refusals},
+          {"notes", offer.notes}};
+}
+
+}  // namespace
+
+std::string ChooseReport(const ChooseTable& table, const Terminal& terminal) {
+  std::string text = Styled("Choose", Style::kBold, terminal) + "  " + table.title +
+                     " (nothing was run: all numbers are modelled)\n\n";
+  text += BestLines(table.offers) + "\n";
+  Table rows({{"devices"},
+              {"type"},
+              {"time", Align::kRight},
+              {"range"},
+              {"cost", Align::kRight},
+              {"price of"},
+              {"energy", Align::kRight},
+              {"supply", Align::kRight},
+              {"memory a device"},
+              {"notes"}});
+  size_t shown = 0, allowed = 0;
+  for (const Offer& offer : table.offers) {
+    if (!offer.is_allowed()) continue;
+    ++allowed;
+    if (shown == table.rows) continue;
+    rows.AddRow(Row(offer));
+    ++shown;
+  }
+  text += rows.ToText(terminal);
+  if (allowed > shown) text += fmt::format("  {} more (--all)\n", allowed - shown);
+  text += RefusedLine(table.offers);
+  if (!table.skipped.empty())
+    text += fmt::format("  not planned, too little is known: {}\n", fmt::join(table.skipped, ", "));
+  return text;
+}
+
+std::string NothingAllowedText(const std::vector<Offer>& offers) {
+  const Counts counts = CountRefusals(offers);
+  std::vector<std::string> parts;
+  const auto all = static_cast<int64_t>(offers.size());
+  for (const auto& [what, count] : counts)
+    parts.push_back(fmt::format("{} keep {}", all - count, what));
+  const auto nearest =
+      std::min_element(offers.begin(), offers.end(), [](const Offer& a, const Offer& b) {
+        return std::pair(a.refusals.size(), a.time_s) < std::pair(b.refusals.size(), b.time_s);
+      });
+  return fmt::format("of {} offers {}; none keeps all. Nearest is {}, refused by {}", all,
+                     fmt::join(parts, ", "), OfferText(*nearest),
+                     fmt::join(nearest->refusals, " and "));
+}
+
+std::string ChooseJson(const ChooseTable& table) {
+  Json json;
+  json["title"] = table.title;
+  json["offers"] = Json::array();
+  for (const Offer& offer : table.offers) json["offers"].push_back(OfferJson(offer));
+  json["skipped"] = table.skipped;
+  return json.dump(1);
+}
+
+}  // namespace ridge

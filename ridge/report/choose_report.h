@@ -1,0 +1,28 @@
+// How the choice of hardware is shown: the best offer first, then a table, then what was refused.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "ridge/plan/choose/offer.h"
+#include "ridge/report/terminal.h"
+
+namespace ridge {
+
+struct ChooseTable {
+  std::string title;                 // "resnet50, batch 256, 90 epochs of 1,281,167 samples"
+  std::vector<Offer> offers;         // ranked
+  std::vector<std::string> skipped;  // devices that nothing can be planned for
+  size_t rows = 12;                  // of allowed offers, at most
+};
+
+// REQUIRES: an offer.
+std::string ChooseReport(const ChooseTable& table, const Terminal& terminal);
+
+// Why nothing is allowed: how many offers keep each limit alone, and which offer comes nearest.
+// REQUIRES: offers, none of them allowed.
+std::string NothingAllowedText(const std::vector<Offer>& offers);
+
+// One object with the keys of the command line's contract; times are seconds, sizes bytes.
+std::string ChooseJson(const ChooseTable& table);
+
+}  // namespace ridge
