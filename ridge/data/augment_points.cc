@@ -33,6 +33,7 @@ class AugmentPointsSource : public Source {
   int64_t heap_bytes() const override { return source_->heap_bytes(); }
   bool reads_slowly() const override { return true; }
   std::string Origin(int64_t index) const override { return source_->Origin(index); }
+  std::string OriginAt(SampleAt at) const override { return source_->OriginAt(at); }
   int64_t resident_bytes() const override { return source_->resident_bytes(); }
   const Source* storage() const override { return source_->storage(); }
 

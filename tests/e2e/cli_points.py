@@ -40,7 +40,7 @@ def ply(points, form):
 class Points(RidgeTest):
     def setUp(self):
         super().setUp()
-        for part, seeds in (("train", range(16)), ("val", range(100, 108))):
+        for part, seeds in (("train", range(32)), ("val", range(100, 108))):
             for kind in CLASSES:
                 for seed in seeds:
                     self.put(f"clouds/{part}/{kind}/{seed:03}", shape(kind, seed, 200), seed % 4)
@@ -58,22 +58,20 @@ class Points(RidgeTest):
 
     def learn(self, *words, out="run"):
         self.ok("train", "pointnet2:centers=32,neighbours=8", "--data", "points:clouds,points=128",
-                "--augment", "draw,rotate,jitter", "--batch", "8", "--threads", "2", "--seed", "1",
+                "--augment", "draw,rotate,jitter", "--batch", "16", "--threads", "2", "--seed", "1",
                 "--lr", "0.002", *words, "--out", out, "-q")
         return self.read_json(f"{out}/summary.json")
 
     def test_shapes_are_told_apart_and_predicted(self):
-        summary = self.learn("--epochs", "12")
-        self.assertGreaterEqual(summary["test"]["accuracy"], 0.9)
+        summary = self.learn("--epochs", "25", "--schedule", "cosine")
+        self.assertGreaterEqual(summary["validation_accuracy"], 0.9)  # by chance a third
         for form in range(4):
             self.put(f"new/{form}", shape("cube", 999, 300), form)
         answers = json.loads(self.ok("predict", "run", "new", "--json"))["predictions"]
-        self.assertEqual([a["classes"][0]["class"] for a in answers], ["cube"] * 4)
-        first = [c["probability"] for c in answers[0]["classes"]]
+        self.assertEqual([a["class"] for a in answers], ["cube"] * 4)
         for answer in answers[1:]:
-            np.testing.assert_allclose([c["probability"] for c in answer["classes"]], first,
-                                       atol=1e-4)
-        self.fails(8, "farthest_points 'sa1.centers'", "export", "run", "--to", "onnx", "--out",
+            np.testing.assert_allclose(answer["probability"], answers[0]["probability"], atol=1e-4)
+        self.fails(5, "farthest_points 'sa1.centers'", "export", "run", "--to", "onnx", "--out",
                    "x.onnx")
 
     def test_workers_and_resuming_change_no_bit(self):
@@ -94,7 +92,7 @@ class Points(RidgeTest):
     def test_a_survey_counts_files_and_points(self):
         survey = json.loads(self.ok("data", "clouds", "--json"))
         clouds = survey["sets"][0]["clouds"]
-        self.assertEqual(clouds["formats"], {"NumPy": 12, "PLY": 36})
+        self.assertEqual(clouds["formats"], {"NumPy": 24, "PLY": 72})
         self.assertEqual((clouds["fewest"], clouds["most"]), (200, 200))
         text = self.ok("data", "points:clouds")
         self.assertIn("Point clouds of the training set: ", text)

@@ -13,13 +13,18 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
               "points that the file holds");
   ridge::CropDraw draw;
   draw.sample = static_cast<int64_t>(size);
-  for (const ridge::PointPick pick : {ridge::PointPick::kEven, ridge::PointPick::kFarthest}) {
-    ridge::CloudReader reader({.count = 7, .pick = pick});
+  using ridge::PointPick, ridge::PointScale;
+  for (const ridge::PointTarget& target :
+       {ridge::PointTarget{7, PointPick::kEven, PointScale::kSphere},
+        ridge::PointTarget{7, PointPick::kFirst, PointScale::kNone},
+        ridge::PointTarget{7, PointPick::kFarthest, PointScale::kSphere}}) {
+    ridge::CloudReader reader(target);
     reader.Admit(*header);
     std::vector<char> scratch(static_cast<size_t>(reader.scratch_bytes()));
     std::vector<float> out(21);
     if (!reader.Read(file, scratch, out.data()).ok()) continue;
-    for (const float x : out) RIDGE_CHECK(std::abs(x) <= 1.001F, "points within the unit sphere");
+    const float most = target.scale == PointScale::kSphere ? 1.001F : 1.001e38F;
+    for (const float x : out) RIDGE_CHECK(std::abs(x) <= most, "points within their bounds");
     (void)reader.Read(file, scratch, out.data(), &draw);
   }
   return 0;

@@ -16,7 +16,7 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little);
 
-constexpr double kMostCoordinate = 1e50;  // areas and their squares stay finite
+constexpr double kMostCoordinate = 1e38;  // of f32; areas and their squares stay finite in f64
 
 Status BadCloud(const std::string& what) { return Status(ErrorCode::kInvalidData, what); }
 

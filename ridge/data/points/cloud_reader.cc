@@ -62,7 +62,7 @@ Sphere SphereOf(std::span<const int64_t> chosen, const double* cloud) {
   double squared = 0;
   for (const int64_t i : chosen)
     squared = std::max(squared, SquaredDistance3(cloud + 3 * i, sphere.center));
-  if (squared > 0) sphere.scale = 1 / std::sqrt(squared);
+  if (squared >= std::numeric_limits<double>::min()) sphere.scale = 1 / std::sqrt(squared);
   return sphere;
 }
 
