@@ -22,7 +22,7 @@ Status BadCloud(const std::string& what) { return Status(ErrorCode::kInvalidData
 
 Result<CloudHeader> ReadNpyCloudHeader(std::string_view start, int64_t file_bytes) {
   const auto npy = ReadNpyStart("", start);
-  if (!npy.ok()) return BadCloud(npy.status().message().substr(2));  // without ": "
+  if (!npy.ok()) return BadCloud(Shown(npy.status().message().substr(2), 400));  // without ": "
   const TensorType& type = npy->type;
   const bool is_double = type.dtype == DType::kF64;
   if ((type.dtype != DType::kF32 && !is_double) || type.rank() != 2 || type.dims[1] < 3 ||

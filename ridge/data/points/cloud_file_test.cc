@@ -1,5 +1,6 @@
 #include "ridge/data/points/cloud_file.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -146,6 +147,17 @@ TEST(CloudFileTest, HeadersThatLieAreRefusedBeforeAnythingIsAllocated) {
   EXPECT_EQ(Error("OFF\n1 0 0\n0 nan 0\n"),
             "point 0 has a coordinate that is nan; it must be finite, at most 1e+38");
   EXPECT_EQ(Error("OFF\n2 0 0\n0 1 0\n0 one 0\n"), "point 1 of 2 has no number in column 2");
+}
+
+TEST(CloudFileTest, MessagesHoldNoControlBytesOfTheFile) {
+  const std::string type = "\x1b[31m\xe2" + std::string(5000, 'a');
+  EXPECT_EQ(Error(Ply("ascii", "element vertex 1\nproperty " + type + " x\n", "1")),
+            "its PLY header has a property of type '?[31m?" + std::string(34, 'a') + "...'");
+  std::string npy = NpyHeader({DType::kF32, {2, 3}});
+  npy.replace(npy.find("<f4"), 3,
+              "\x1b\xff"
+              "4");
+  EXPECT_THAT(Error(npy), testing::StartsWith("has dtype '??4', should be "));
 }
 
 // ---- points of a cloud

@@ -82,7 +82,7 @@ class PlyHeader {
     return BadPly(
         fmt::format("its PLY format is '{}'; it must be ascii, binary_little_endian or "
                     "binary_big_endian",
-                    format));
+                    Shown(format)));
   }
 
   Status TakeElement(TextNumbers& words) {
@@ -90,7 +90,8 @@ class PlyHeader {
     has_element_ = true;
     const std::string_view name = words.Word();
     const auto count = words.Number<int64_t>();
-    if (!count || *count < 0) return BadPly(fmt::format("its PLY element '{}' has no count", name));
+    if (!count || *count < 0)
+      return BadPly(fmt::format("its PLY element '{}' has no count", Shown(name)));
     in_vertices_ = name == "vertex" && !has_vertices_;
     count_ = *count;
     columns_ = bytes_ = 0;
@@ -127,7 +128,7 @@ class PlyHeader {
     }
     const PlyType* type = FindPlyType(type_name);
     if (type == nullptr)
-      return BadPly(fmt::format("its PLY header has a property of type '{}'", type_name));
+      return BadPly(fmt::format("its PLY header has a property of type '{}'", Shown(type_name)));
     const size_t axis = std::string_view("xyz").find(words.Word());
     if (in_vertices_ && axis < 3 && !found_[axis]) {
       found_[axis] = true;

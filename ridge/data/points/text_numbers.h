@@ -3,9 +3,19 @@
 #include <algorithm>
 #include <charconv>
 #include <optional>
+#include <string>
 #include <string_view>
 
 namespace ridge {
+
+// A file's words in a message: other bytes than printable ASCII become '?', a long text is cut.
+inline std::string Shown(std::string_view text, size_t most = 40) {
+  std::string shown(text.substr(0, most));
+  for (char& c : shown) {
+    if (c < ' ' || c > '~') c = '?';
+  }
+  return text.size() > most ? shown + "..." : shown;
+}
 
 class TextNumbers {
  public:
