@@ -196,8 +196,8 @@ TEST(CloudReaderTest, PicksAreWhatTheySay) {
 TEST(CloudReaderTest, TheSphereHasItsCenterInTheMeanAndRadiusOne) {
   EXPECT_EQ(Chosen(Line(3), {.count = 3}), (Floats{-1, 0, 1}));
   EXPECT_EQ(Chosen(Line(1), {.count = 2}), (Floats{0, 0}));
-  // The square of 1.5e-162 is a denormal number, whose root is far off.
-  for (const float x : Chosen("OFF 2 0 0\n0 0 0\n3e-162 0 0\n", {.count = 2}))
+  // The square of 2.675e-162 is 1.45 of the least denormal number, and rounds to it.
+  for (const float x : Chosen("OFF 2 0 0\n0 0 0\n5.35e-162 0 0\n", {.count = 2}))
     EXPECT_LE(std::abs(x), 1.F);
 }
 
