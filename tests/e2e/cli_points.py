@@ -40,7 +40,7 @@ def ply(points, form):
 class Points(RidgeTest):
     def setUp(self):
         super().setUp()
-        for part, seeds in (("train", range(32)), ("val", range(100, 108))):
+        for part, seeds in (("train", range(32)), ("val", range(100, 124))):
             for kind in CLASSES:
                 for seed in seeds:
                     self.put(f"clouds/{part}/{kind}/{seed:03}", shape(kind, seed, 200), seed % 4)
@@ -64,7 +64,8 @@ class Points(RidgeTest):
 
     def test_shapes_are_told_apart_and_predicted(self):
         summary = self.learn("--epochs", "25", "--schedule", "cosine")
-        self.assertGreaterEqual(summary["validation_accuracy"], 0.9)  # by chance a third
+        # By chance a third; with each coordinate shuffled among the points of a cloud 0.625.
+        self.assertGreaterEqual(summary["validation_accuracy"], 0.8)
         for form in range(4):
             self.put(f"new/{form}", shape("cube", 999, 300), form)
         answers = json.loads(self.ok("predict", "run", "new", "--json"))["predictions"]
