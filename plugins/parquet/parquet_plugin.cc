@@ -5,6 +5,7 @@
 #include <arrow/api.h>
 #include <arrow/io/file.h>
 #include <arrow/util/config.h>
+#include <arrow/util/io_util.h>
 #include <parquet/arrow/reader.h>
 #include <parquet/file_reader.h>
 
@@ -335,8 +336,46 @@ struct File {
   std::vector<Plain> columns;           // of it
 };
 
+// A file whose failing reads say at which byte; Arrow's message has none.
+class NamedReads final : public arrow::io::RandomAccessFile {
+ public:
+  explicit NamedReads(std::shared_ptr<arrow::io::ReadableFile> file) : file_(std::move(file)) {}
+
+  arrow::Status Close() override { return file_->Close(); }
+  bool closed() const override { return file_->closed(); }
+  arrow::Result<int64_t> GetSize() override { return file_->GetSize(); }
+  arrow::Result<int64_t> Tell() const override { return file_->Tell(); }
+  arrow::Status Seek(int64_t position) override { return file_->Seek(position); }
+  arrow::Result<int64_t> Read(int64_t count, void* to) override {
+    ARROW_ASSIGN_OR_RAISE(const int64_t position, file_->Tell());
+    return Named(file_->Read(count, to), position);
+  }
+  arrow::Result<std::shared_ptr<arrow::Buffer>> Read(int64_t count) override {
+    ARROW_ASSIGN_OR_RAISE(const int64_t position, file_->Tell());
+    return Named(file_->Read(count), position);
+  }
+  arrow::Result<int64_t> ReadAt(int64_t position, int64_t count, void* to) override {
+    return Named(file_->ReadAt(position, count, to), position);
+  }
+  arrow::Result<std::shared_ptr<arrow::Buffer>> ReadAt(int64_t position, int64_t count) override {
+    return Named(file_->ReadAt(position, count), position);
+  }
+
+ private:
+  template <typename T>
+  static arrow::Result<T> Named(arrow::Result<T> read, int64_t position) {
+    if (read.ok() || !read.status().IsIOError()) return read;
+    const int error = arrow::internal::ErrnoFromStatus(read.status());
+    return read.status().WithMessage("cannot be read at byte ", position, ": ",
+                                     error != 0 ? std::string(std::strerror(error)) : read.status().message());
+  }
+
+  const std::shared_ptr<arrow::io::ReadableFile> file_;
+};
+
 arrow::Status OpenFile(const char* path, File& file) {
-  ARROW_ASSIGN_OR_RAISE(const auto input, arrow::io::ReadableFile::Open(path, &file.pool));
+  ARROW_ASSIGN_OR_RAISE(auto opened, arrow::io::ReadableFile::Open(path, &file.pool));
+  const auto input = std::make_shared<NamedReads>(std::move(opened));
   parquet::arrow::FileReaderBuilder builder;
   ARROW_RETURN_NOT_OK(builder.Open(input, parquet::ReaderProperties(&file.pool)));
   parquet::ArrowReaderProperties properties = parquet::default_arrow_reader_properties();

@@ -1,4 +1,5 @@
 """Runs the program under test; small data files made by hand.  Needs no package."""
+import atexit
 import json
 import os
 import shutil
@@ -95,6 +96,15 @@ class RidgeTest(unittest.TestCase):
     def train(self, *words, steps=20, out="run", **options):
         self.ok("train", *SMALL, "--steps", str(steps), "--out", out, "-q", *words, **options)
         return self.read_json(f"{out}/summary.json")
+
+
+def build_failing_disk():
+    """A library for LD_PRELOAD: reads of files named *failing* from byte FAIL_AT on give EIO."""
+    shim = os.path.join(os.path.dirname(RIDGE), f"failing_disk-{os.getpid()}.so")
+    subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-o", shim,
+                    os.path.join(SOURCE, "tests/e2e/failing_disk.c"), "-ldl"], check=True)
+    atexit.register(os.remove, shim)
+    return shim
 
 
 def idx_bytes(type_code, dims, data):

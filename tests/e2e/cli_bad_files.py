@@ -1,15 +1,18 @@
-"""Paths that are not UTF-8, and a disk that fails while it is read: each text names file and byte."""
+"""Paths that are not UTF-8, a disk that fails while it is read, files that change in between: each
+text names file and byte."""
 import io
 import json
 import os
 import struct
 import subprocess
+import tarfile
+import time
 import unittest
 import wave
 
 from PIL import Image
 
-from _ridge import SOURCE, RidgeTest
+from _ridge import SOURCE, RidgeTest, build_failing_disk, write_idx_folder, write_npz
 
 FOLDER = os.fsdecode(b"caf\xe9")  # Latin-1
 FILE = os.fsdecode(b"\xff1")
@@ -18,9 +21,10 @@ TEXT = ["gpt:layers=1,hidden=16,heads=2", "--batch", "2"]
 TABLE = ["mlp:hidden=8", "--batch", "4"]
 
 
-def picture(shade):
+def picture(shade, levels=256):
     file = io.BytesIO()
-    Image.effect_noise((28, 28), 10 + shade).save(file, "PNG")
+    noise = Image.effect_noise((28, 28), 10 + shade)
+    noise.point(lambda level: level % levels).save(file, "PNG")
     return file.getvalue()
 
 
@@ -32,6 +36,18 @@ def sound(pitch):
         out.setframerate(8000)
         frames = [i * pitch % 9000 for i in range(8000)]
         out.writeframes(struct.pack("<8000h", *frames))
+    return file.getvalue()
+
+
+def archive(shade=20):
+    """A tar of WebDataset: pictures and their classes."""
+    file = io.BytesIO()
+    with tarfile.open(fileobj=file, mode="w") as tar:
+        for i in range(12):
+            for suffix, content in (("png", picture(shade + i)), ("cls", str(i % 2).encode())):
+                member = tarfile.TarInfo(f"{i:04}.{suffix}")
+                member.size = len(content)
+                tar.addfile(member, io.BytesIO(content))
     return file.getvalue()
 
 
@@ -103,9 +119,7 @@ class FailingDisk(BadFiles):
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
-        cls.shim = os.path.join(os.path.dirname(os.environ["RIDGE"]), "failing_disk.so")
-        subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-o", cls.shim,
-                        f"{SOURCE}/tests/e2e/failing_disk.c", "-ldl"], check=True)
+        cls.shim = build_failing_disk()
 
     def check(self, text, *words, at=0, timeout=120):
         environment = {"LD_PRELOAD": self.shim, "FAIL_AT": str(at)}
@@ -149,6 +163,127 @@ class FailingDisk(BadFiles):
         self.write("failing.jsonl", '{"text": "a line of some words"}\n' * 500)
         self.check("failing.jsonl: cannot be read at byte 0 of 16500", *TEXT, "--data",
                    "jsonl:failing.jsonl,tokenizer=bytes,length=32")
+
+    def test_archives(self):
+        self.write("failing.tar", archive())
+        words = ["cnn", "--data", "tar:failing.tar", "--batch", "2", "-q"]
+        self.check("failing.tar: cannot be read at byte 0", *words)
+
+    def test_arrays(self):
+        arrays = {"x": ((16, 2), [i % 7 for i in range(32)]), "label": ((16,), [0, 1] * 8)}
+        write_npz(self.path("failing.npz"), arrays)
+        size = os.path.getsize(self.path("failing.npz"))
+        self.check(f"failing.npz: its zip directory: cannot be read at byte 0 of {size}", *TABLE,
+                   "--data", "npz:failing.npz")
+
+    def test_idx_files(self):
+        write_idx_folder(self.path("failing"))
+        size = os.path.getsize(self.path("failing/train-images-idx3-ubyte"))
+        words = ["cnn", "--data", "idx:failing", "--batch", "2", "-q"]
+        for at, byte in (0, 0), (1000, 16):
+            self.check(f"failing/train-images-idx3-ubyte: cannot be read at byte {byte} of "
+                       f"{size}", *words, at=at)
+
+
+class ReplacedFiles(BadFiles):
+    """Files that change while a run reads them."""
+
+    def running(self, *words):
+        """A run that has opened its data and takes steps; its folder is `run`."""
+        process = self.start("train", *words, "--out", "run")
+        self.addCleanup(process.communicate)
+        self.addCleanup(process.kill)
+        while process.poll() is None and not os.path.exists(self.path("run/plan.json")):
+            time.sleep(0.01)
+        time.sleep(0.3)
+        self.assertIsNone(process.poll())
+        return process
+
+    def replace(self, path, content):
+        self.write("new", content)
+        os.replace(self.path("new"), self.path(path))
+
+    def stops(self, path, content, *words):
+        """The run names the file that is another one."""
+        process = self.running(*words, "--epochs", "1000000")
+        self.replace(path, content)
+        text = process.communicate(timeout=60)[1]
+        self.assertEqual(process.returncode, 4, text)
+        self.assertIn(f"{path}: ", text)
+        self.assertIn("has changed", text)
+
+    def goes_on(self, path, content, *words):
+        """What was opened is in memory: the run ends as if nothing had happened."""
+        with open(self.path(path), "rb") as file:
+            before = file.read()
+        process = self.running(*words)
+        self.replace(path, content)
+        self.assertEqual(process.wait(timeout=60), 0)
+        self.replace(path, before)
+        self.ok("train", *words, "--out", "whole")
+        self.assertEqual(self.read_json("run/summary.json")["parameters_sha256"],
+                         self.read_json("whole/summary.json")["parameters_sha256"])
+
+    def test_pictures(self):
+        self.put_classes("photos", "png", picture)
+        self.stops("photos/dog/2.png", picture(90), "cnn", "--data", "images:photos,size=28",
+                   "--batch", "4", "-q")
+
+    def test_sounds(self):
+        self.put_classes("sounds", "wav", lambda i: sound(30 + i))
+        self.stops("sounds/dog/2.wav", sound(9)[:9000], "cnn", "--data",
+                   "audio:sounds,seconds=1", "--batch", "4", "-q")
+
+    def test_clouds(self):
+        for label in "ab":
+            for i in range(4):
+                points = "".join(f"{i} {n * i % 7} {n}\n" for n in range(40))
+                self.put(f"clouds/{label}/{i}.off", f"OFF\n40 0 0\n{points}")
+        self.stops("clouds/a/2.off", "OFF\n1 0 0\n1 2 3\n", "pointnet2:centers=8,neighbours=4",
+                   "--data", "points:clouds,points=32", "--batch", "4", "-q")
+
+    def test_masks(self):
+        for i in range(8):
+            self.put(f"shapes/images/{i}.png", picture(i))
+            self.put(f"shapes/masks/{i}.png", picture(i, levels=3))
+        self.stops("shapes/masks/2.png", picture(90), "unet:base=4", "--data",
+                   "masks:shapes,size=32,classes=3", "--batch", "4", "-q")
+
+    def test_archives(self):
+        self.write("a.tar", archive())
+        self.stops("a.tar", archive(30), "cnn", "--data", "tar:a.tar,size=28", "--batch", "2", "-q")
+
+    def test_records(self):
+        with open(f"{SOURCE}/tests/golden/containers/pictures.tfrecord", "rb") as file:
+            records = file.read()
+        self.write("a.tfrecord", records)
+        self.stops("a.tfrecord", records + records, "cnn", "--data", "tfrecord:a.tfrecord",
+                   "--batch", "2", "-q")
+
+    def test_tables(self):
+        self.put_table("./a.csv")
+        self.goes_on("a.csv", "x,y,label\n1,2,a\n", *TABLE, "--data", "csv:a.csv", "--steps", "20000",
+                     "-q")
+
+    def test_texts(self):
+        self.write("a.txt", "a line of some words\n" * 500)
+        self.goes_on("a.txt", "no", *TEXT, "--data", "text:a.txt,tokenizer=bytes,length=32",
+                     "--steps", "5000", "-q")
+
+    def test_json_lines(self):
+        self.write("a.jsonl", '{"text": "a line of some words"}\n' * 500)
+        self.goes_on("a.jsonl", "no", *TEXT, "--data", "jsonl:a.jsonl,tokenizer=bytes,length=32",
+                     "--steps", "5000", "-q")
+
+    def test_arrays(self):
+        rows = [i % 7 for i in range(64 * 784)]
+        write_npz(self.path("a.npz"), {"image": ((64, 784), rows), "label": ((64,), [0, 1] * 32)})
+        self.goes_on("a.npz", "no", *TABLE, "--data", "npz:a.npz", "--steps", "20000", "-q")
+
+    def test_idx_files(self):
+        write_idx_folder(self.path("digits"))
+        self.goes_on("digits/train-images-idx3-ubyte", "no", *TABLE, "--data", "idx:digits",
+                     "--steps", "20000", "-q")
 
 
 if __name__ == "__main__":

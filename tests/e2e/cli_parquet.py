@@ -4,9 +4,10 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
-from _ridge import SOURCE, RidgeTest, environment
+from _ridge import SOURCE, RidgeTest, build_failing_disk, environment
 
 PYARROW = os.path.join(SOURCE, "build", "deps", "pyarrow")  # scripts/setup.sh --test-tools
 sys.path.append(PYARROW)
@@ -122,6 +123,29 @@ class Parquet(RidgeTest):
         self.put("photos.parquet", {"image": [b"\xff\xd8\xff\xe0 no"], "label": [1]})
         self.fails(4, "photos.parquet:1: ", "data", "parquet:photos.parquet,image=image",
                    env=self.plugin)
+
+    def test_a_failing_disk_is_named_with_file_and_byte(self):
+        self.put("failing.parquet", table())
+        size = os.path.getsize(self.path("failing.parquet"))
+        disk = {"LD_PRELOAD": build_failing_disk(), **self.plugin}
+        for at in 0, size - 8, size // 2:
+            done = self.fails(4, "failing.parquet: ", "data", "parquet:failing.parquet",
+                              env={"FAIL_AT": str(at), **disk})
+            self.assertRegex(done.stderr, r"cannot be read at byte \d+.*Input/output error")
+
+    def test_a_file_that_changes_while_a_run_goes_on_changes_no_bit(self):
+        self.put("a.parquet", table())
+        words = ["train", "mlp:hidden=8", "--data", "parquet:a.parquet", "--steps", "5000", "-q"]
+        process = self.start(*words, "--out", "run", env=self.plugin)
+        while process.poll() is None and not os.path.exists(self.path("run/plan.json")):
+            time.sleep(0.01)
+        os.rename(self.path("a.parquet"), self.path("kept.parquet"))
+        self.write("a.parquet", "no")
+        self.assertEqual(process.communicate(timeout=60)[1], "")
+        os.replace(self.path("kept.parquet"), self.path("a.parquet"))
+        self.ok(*words, "--out", "whole", env=self.plugin)
+        self.assertEqual(self.read_json("run/summary.json")["parameters_sha256"],
+                         self.read_json("whole/summary.json")["parameters_sha256"])
 
     def test_a_small_file_cannot_ask_for_much_memory(self):
         much = pa.DictionaryArray.from_arrays(pa.array([0] * 100_000, pa.int32()),

@@ -102,7 +102,7 @@ class TarWalk {
   Status Run(const std::function<Status(const TarMember&)>& found) {
     while (true) {
       const auto view = window_.At(at_, kBlock);
-      if (!view.ok()) return Bad(view.status().message());
+      if (!view.ok()) return Status(view.status().code(), path_ + ": " + view.status().message());
       if (static_cast<int64_t>(view->size()) < kBlock) return CutOff(view->size());
       const std::string block(*view);
       if (IsZero(block)) return CheckEnd();
