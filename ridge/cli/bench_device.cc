@@ -12,6 +12,7 @@
 #include "ridge/cli/verbs.h"
 #include "ridge/core/threads.h"
 #include "ridge/core/units.h"
+#include "ridge/measure/kernel_rates.h"
 #include "ridge/report/table.h"
 #include "ridge/runtime/profile_store.h"
 
@@ -35,11 +36,23 @@ std::string ProfileReport(const DeviceProfile& profile, const Terminal& terminal
         {level.level, FormatBytes(level.capacity_bytes), FormatRate(level.bytes_per_s, "B")});
   }
   table.AddRow({"start of a kernel", "", FormatSeconds(profile.launch_s)});
+  if (!profile.kernel_rates.empty())
+    table.AddRow({"kernels timed in training steps", "",
+                  FormatInteger(static_cast<int64_t>(profile.kernel_rates.size()))});
   table.AddRow({"program and libraries", FormatBytes(profile.runtime_bytes), ""});
   std::string text = table.ToText(terminal, /*indent=*/0) + SteadinessText(profile.steadiness);
   if (!IsSteady(profile.steadiness))
     text += ": times are by processor seconds of one thread, and are measured again";
   return text + "\n";
+}
+
+// With the kernels that trainings take without further options.
+Status AddKernelRates(const std::function<void(const std::string&)>& say, DeviceProfile& profile) {
+  RIDGE_ASSIGN_OR_RETURN(const std::unique_ptr<Backend> backend,
+                         MakeCpuBackend(profile.threads, ConvKernels::kAuto));
+  const Machine machine = {.backend = backend.get(), .profile = profile};
+  RIDGE_ASSIGN_OR_RETURN(profile.kernel_rates, MeasureKernelRates(machine, say));
+  return Status();
 }
 
 Result<int> RunBenchDevice(const BenchDeviceVerb& verb) {
@@ -55,7 +68,8 @@ Result<int> RunBenchDevice(const BenchDeviceVerb& verb) {
   const int threads = static_cast<int>(asked > 0 ? asked : AvailableThreads());
   RIDGE_ASSIGN_OR_RETURN(const std::unique_ptr<Backend> backend,
                          MakeCpuBackend(threads, ConvKernels::kDirect));
-  RIDGE_ASSIGN_OR_RETURN(const DeviceProfile profile, MeasureCpu(*backend, verb.quick));
+  RIDGE_ASSIGN_OR_RETURN(DeviceProfile profile, MeasureCpu(*backend, verb.quick));
+  if (!verb.quick) RIDGE_RETURN_IF_ERROR(AddKernelRates(SayUnless(verb.output.quiet), profile));
   if (const Status saved = verb.dry_run ? Status() : SaveProfile(profile); !saved.ok()) {
     PrintWarning(fmt::format("the profile can't be kept: {}", saved.message()));
   }

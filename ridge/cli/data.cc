@@ -160,6 +160,16 @@ void PrintSounds(const SetSurvey& set) {
       sounds.median_s, sounds.longest_s, sounds.longest_file, sounds.total_s));
 }
 
+void PrintClouds(const SetSurvey& set) {
+  if (!set.clouds) return;
+  const CloudSurvey& clouds = *set.clouds;
+  PrintData(fmt::format(
+      "\nPoint clouds of the {} set: {}; from {} points ({}) by {} in the middle to {} ({})\n",
+      set.name, CountsText(clouds.formats, "{} {}"), FormatInteger(clouds.fewest),
+      clouds.smallest_file, FormatInteger(clouds.median), FormatInteger(clouds.most),
+      clouds.largest_file));
+}
+
 void PrintDuplicates(const DataSurvey& survey) {
   for (const DuplicateSurvey& same : survey.duplicates) {
     const bool within = same.in == same.of, one = same.samples == 1;
@@ -194,6 +204,7 @@ void PrintSurvey(const DataSurvey& survey, const Terminal& terminal) {
   PrintFields(first, terminal);
   PrintPictures(first);
   PrintSounds(first);
+  PrintClouds(first);
   PrintDuplicates(survey);
   PrintBad(survey);
   if (!survey.whole()) PrintData("\nEvenly spaced samples were read; --all reads every one.\n");
@@ -213,6 +224,37 @@ Json FieldsJson(const SetSurvey& set) {
   return fields;
 }
 
+template <typename Key>
+Json CountsJson(const std::vector<std::pair<Key, int64_t>>& counts) {
+  Json json = Json::object();
+  for (const auto& [key, count] : counts) json[fmt::format("{}", key)] = count;
+  return json;
+}
+
+Json PicturesJson(const PictureSurvey& pictures) {
+  return {{"formats", CountsJson(pictures.formats)},
+          {"smallest", SizeText(pictures.smallest)},
+          {"median", SizeText(pictures.median)},
+          {"largest", SizeText(pictures.largest)}};
+}
+
+Json SoundsJson(const SoundSurvey& sounds) {
+  return {{"formats", CountsJson(sounds.formats)},
+          {"rates", CountsJson(sounds.rates)},
+          {"channels", CountsJson(sounds.channels)},
+          {"shortest_s", sounds.shortest_s},
+          {"median_s", sounds.median_s},
+          {"longest_s", sounds.longest_s},
+          {"total_s", sounds.total_s}};
+}
+
+Json CloudsJson(const CloudSurvey& clouds) {
+  return {{"formats", CountsJson(clouds.formats)},
+          {"fewest", clouds.fewest},
+          {"median", clouds.median},
+          {"most", clouds.most}};
+}
+
 Json SetJson(const SetSurvey& set) {
   Json json = {{"set", set.name},           {"samples", set.samples},   {"read", set.read},
                {"fields", FieldsJson(set)}, {"classes", Json::array()}, {"bad", Json::array()}};
@@ -228,26 +270,9 @@ Json SetJson(const SetSurvey& set) {
                                {"missing", column.missing},
                                {"values", ColumnRange(column)}});
   }
-  if (set.pictures) {
-    json["pictures"] = {{"formats", Json::object()},
-                        {"smallest", SizeText(set.pictures->smallest)},
-                        {"median", SizeText(set.pictures->median)},
-                        {"largest", SizeText(set.pictures->largest)}};
-    for (const auto& [format, count] : set.pictures->formats)
-      json["pictures"]["formats"][format] = count;
-  }
-  if (set.sounds) {
-    const SoundSurvey& sounds = *set.sounds;
-    json["sounds"] = {{"formats", Json::object()},   {"rates", Json::object()},
-                      {"channels", Json::object()},  {"shortest_s", sounds.shortest_s},
-                      {"median_s", sounds.median_s}, {"longest_s", sounds.longest_s},
-                      {"total_s", sounds.total_s}};
-    for (const auto& [format, count] : sounds.formats) json["sounds"]["formats"][format] = count;
-    for (const auto& [rate, count] : sounds.rates)
-      json["sounds"]["rates"][std::to_string(rate)] = count;
-    for (const auto& [channels, count] : sounds.channels)
-      json["sounds"]["channels"][std::to_string(channels)] = count;
-  }
+  if (set.pictures) json["pictures"] = PicturesJson(*set.pictures);
+  if (set.sounds) json["sounds"] = SoundsJson(*set.sounds);
+  if (set.clouds) json["clouds"] = CloudsJson(*set.clouds);
   return json;
 }
 

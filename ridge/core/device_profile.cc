@@ -26,6 +26,22 @@ void ReadCurves(const Json& json, DeviceProfile& profile) {
   }
 }
 
+Json RatesToJson(const std::map<std::string, std::vector<KernelRate>>& rates) {
+  Json json = Json::object();
+  for (const auto& [kernel, points] : rates) {
+    for (const KernelRate& point : points)
+      json[kernel].push_back({{"work", point.work}, {"per_s", point.per_s}});
+  }
+  return json;
+}
+
+void ReadRates(const Json& json, DeviceProfile& profile) {
+  for (const auto& [kernel, points] : json.items()) {
+    for (const Json& point : points)
+      profile.kernel_rates[kernel].push_back({point.at("work"), point.at("per_s")});
+  }
+}
+
 constexpr int kFormat = 2;  // 1: without steadiness
 
 Json SteadinessToJson(const Steadiness& steadiness) {
@@ -53,6 +69,7 @@ DeviceProfile ReadProfile(const Json& json) {
   }
   profile.launch_s = json.at("launch_s");
   ReadCurves(json.at("efficiency"), profile);
+  if (json.contains("kernel_rates")) ReadRates(json.at("kernel_rates"), profile);
   profile.kernel_s = json.at("kernel_s").get<std::map<std::string, double>>();
   profile.runtime_bytes = json.at("runtime_bytes");
   profile.bytes_per_kernel = json.at("bytes_per_kernel");
@@ -121,6 +138,7 @@ std::string ProfileToJson(const DeviceProfile& profile) {
   }
   json["launch_s"] = profile.launch_s;
   json["efficiency"] = CurvesToJson(profile.efficiency);
+  json["kernel_rates"] = RatesToJson(profile.kernel_rates);
   json["kernel_s"] = profile.kernel_s;
   json["runtime_bytes"] = profile.runtime_bytes;
   json["bytes_per_kernel"] = profile.bytes_per_kernel;

@@ -24,6 +24,12 @@ struct EfficiencyPoint {
   double efficiency = 0;
 };
 
+// How fast a kernel does so much: FLOPs, or bytes read and written (lower/kernel_rates.h).
+struct KernelRate {
+  double work = 0;   // of one call
+  double per_s = 0;  // all threads, launch included
+};
+
 // How quiet the machine was while it was measured.
 struct Steadiness {
   bool known = false;          // false: nobody looked, as in profiles of older formats
@@ -50,6 +56,8 @@ struct DeviceProfile {
   std::map<std::string, double> peak_flops_per_s;  // by dtype
   std::vector<MemoryLevel> memory;                 // smallest first
   double launch_s = 0;                             // of one node
+  // Within training steps, by RateKey; the smallest work first.
+  std::map<std::string, std::vector<KernelRate>> kernel_rates;
   // Of nominal profiles only, since nothing but decisions asks for them.
   double pointwise_flops_per_s = 0;  // of pointwise loops, all threads
   InterOpCosts inter_op;

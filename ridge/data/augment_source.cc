@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "ridge/core/rounding.h"
+#include "ridge/data/augment_points.h"
 #include "ridge/data/augment_sound.h"
 #include "ridge/data/batch_spec.h"
 #include "ridge/data/image/crop.h"
@@ -90,6 +91,11 @@ Result<SourcePtr> AugmentTraining(SourcePtr source, const std::string& list, uin
     auto of_sounds = SoundAugmentation::Parse(list, seed);
     if (!of_sounds.ok()) return wrong(of_sounds.status());
     return AugmentSounds(std::move(source), std::move(*of_sounds));
+  }
+  if (HoldsPoints(*source)) {
+    auto of_points = PointAugmentation::Parse(list, seed);
+    if (!of_points.ok()) return wrong(of_points.status());
+    return AugmentPoints(std::move(source), std::move(*of_points));
   }
   Result<Augmentation> augmentation = Augmentation::Parse(list, seed);
   if (!augmentation.ok()) return wrong(augmentation.status());

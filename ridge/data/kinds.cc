@@ -10,6 +10,7 @@
 #include "ridge/data/mask_folder.h"
 #include "ridge/data/npz_source.h"
 #include "ridge/data/parquet.h"
+#include "ridge/data/point_folder.h"
 #include "ridge/data/sound_folder.h"
 #include "ridge/data/synthetic.h"
 #include "ridge/data/text_data.h"
@@ -43,6 +44,7 @@ constexpr DataKind kKinds[] = {
     {"jsonl", "FILES", OpenJsonLines, JsonLinesFacts},
     {"parquet", "FILES", OpenParquet, ParquetFacts},
     {"audio", "DIR", OpenSoundFolder, SoundFolderFacts},
+    {"points", "DIR", OpenPointFolder, PointFolderFacts},
     {"yolo", "DIR", OpenYoloFolder, YoloFolderFacts},
     {"coco", "FILE", OpenCoco, CocoFacts},
 };

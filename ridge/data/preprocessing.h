@@ -2,7 +2,7 @@
 //
 // A training keeps it in its run folder, so that an evaluation on other data does the same:
 // the columns of a table, its categories and statistics, the names of the classes, the size of
-// pictures, the form of sounds.
+// pictures, the form of sounds, the number of points.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "ridge/data/image/picture.h"
+#include "ridge/data/points/point_target.h"
 #include "ridge/data/sound/sound_target.h"
 
 namespace ridge {
@@ -93,6 +94,7 @@ struct Preprocessing {
   std::optional<MaskPreprocessing> masks;  // of the pictures
   std::optional<TextPreprocessing> text;
   std::optional<SoundTarget> sounds;
+  std::optional<PointTarget> points;
   bool operator==(const Preprocessing&) const = default;
 };
 

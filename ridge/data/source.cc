@@ -10,6 +10,7 @@
 #include "ridge/data/kinds.h"
 #include "ridge/data/mask_folder.h"
 #include "ridge/data/mixture.h"
+#include "ridge/data/point_folder.h"
 #include "ridge/data/spec_options.h"
 
 namespace ridge {
@@ -25,7 +26,7 @@ Status UnknownSpec(const std::string& spec) {
 struct Spec {
   std::string text, argument;
   const DataKind* kind = nullptr;  // null: none of them
-  bool guessed = false;            // a folder of pictures without a kind
+  bool guessed = false;            // a folder of files without a kind
 };
 
 Spec SplitSpec(const std::string& text) {
@@ -52,13 +53,14 @@ std::string KindOfFile(const std::string& text) {
   return "";
 }
 
-// A file of a known suffix and a folder of pictures are taken for what they are.
+// A file of a known suffix and a folder of pictures or of point clouds are taken for what they are.
 Spec ParseSpec(const std::string& text) {
   Spec spec = SplitSpec(text);
   if (spec.kind != nullptr) return spec;
   std::string kind = KindOfFile(text);
   if (kind.empty() && HoldsMasks(text)) kind = "masks";
   if (kind.empty() && HoldsPictures(text)) kind = "images";
+  if (kind.empty() && HoldsClouds(text)) kind = "points";
   if (kind.empty()) return spec;
   spec = SplitSpec(kind + ":" + text);
   spec.guessed = true;

@@ -32,8 +32,8 @@ struct Field {
 struct SampleAt {
   int64_t index = 0;
   int64_t epoch = 0;
-  // Of a field of pictures: the box of the original that is read; of sounds: the part
-  // (Source::reads_crops).
+  // Of a field of pictures: the box of the original that is read; of sounds: the part; of point
+  // clouds: which points (Source::reads_crops).
   const CropDraw* crop = nullptr;
   StageSeconds* stages = nullptr;  // where reading adds its times; null: it takes none
 
@@ -66,7 +66,7 @@ class Source {
   virtual bool reads_slowly() const { return false; }
 
   // Read does SampleAt::crop: it decodes pictures, and cuts them before they are resized, or
-  // sounds.
+  // sounds, or it chooses points.
   virtual bool reads_crops() const { return false; }
 
   // The same bytes in place in memory (at any alignment), or null when they are not in memory.
@@ -141,12 +141,13 @@ struct DataOptions {
 // Opens data of one of the kinds of kinds.h, such as `images:DIR` or `csv:FILE`, and loads
 // it; the memory needed while loading is resident_bytes() plus less than 1 MiB of buffers.  A
 // folder alone is `masks:DIR` when it holds images/ and masks/, else `images:DIR` when it holds
-// pictures in folders; a note tells. Fails with
+// pictures in folders, else `points:DIR` when it holds point clouds; a note tells.  Fails with
 // kInvalidArgument for an unknown spec, kInvalidData for a missing or malformed file (the message
 // names the file, what is and what should be), kOutOfMemory when it does not fit.
 Result<DataSplits> OpenData(const std::string& spec, const DataOptions& options = {});
 
-// What is known before the model of data that adapt to its inputs (`synthetic`, `images`, `audio`).
+// What is known before the model of data that adapt to its inputs (`synthetic`, `images`, `audio`,
+// `points`).
 struct DataFacts {
   std::vector<Field> fields;
   std::vector<ModelSize> sizes;

@@ -17,6 +17,7 @@
 #include "ridge/data/content_split.h"
 #include "ridge/data/image_folder.h"
 #include "ridge/data/mask_folder.h"
+#include "ridge/data/point_folder.h"
 #include "ridge/data/sound_folder.h"
 
 namespace ridge {
@@ -394,6 +395,30 @@ std::optional<SoundSurvey> SurveySounds(const Source& source,
   return survey;
 }
 
+// ---- point clouds
+
+// Nothing where the samples are no files of point clouds.
+std::optional<CloudSurvey> SurveyClouds(const Source& source,
+                                        const std::vector<SampleHash>& samples) {
+  if (!AreFiles(source, IsCloudFile)) return std::nullopt;
+  CloudSurvey survey;
+  std::vector<std::pair<int64_t, int64_t>> sizes;  // and the sample
+  for (const SampleHash& sample : samples) {
+    const Result<CloudHeader> header = ReadCloudFileHeader(source.Origin(sample.index));
+    if (!header.ok()) continue;  // a bad sample, told as such
+    CountOne<std::string>(CloudFormatName(header->format), survey.formats);
+    sizes.emplace_back(header->points, sample.index);
+  }
+  if (sizes.empty()) return std::nullopt;
+  std::sort(sizes.begin(), sizes.end());
+  survey.fewest = sizes.front().first;
+  survey.median = sizes[sizes.size() / 2].first;
+  survey.most = sizes.back().first;
+  survey.smallest_file = source.Origin(sizes.front().second);
+  survey.largest_file = source.Origin(sizes.back().second);
+  return survey;
+}
+
 // ---- equal samples
 
 using FirstOf = std::unordered_map<uint64_t, const SampleHash*>;  // looked up, never walked
@@ -467,6 +492,7 @@ Result<DataSurvey> SurveyData(const DataSplits& splits, const SurveyOptions& opt
       of_set.columns = DescribeColumns(*known->table, found.features);
     of_set.pictures = SurveyPictures(*set.source, set.reader->hashes());
     of_set.sounds = SurveySounds(*set.source, set.reader->hashes());
+    of_set.clouds = SurveyClouds(*set.source, set.reader->hashes());
     for (const auto& [index, reason] : found.bad)
       of_set.bad.push_back({set.source->Origin(index), reason});
     const auto keep = [&](DuplicateSurvey found_pairs, const char* of) {

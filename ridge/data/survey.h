@@ -61,6 +61,13 @@ struct SoundSurvey {
   std::string shortest_file, longest_file;
 };
 
+// What the files of point clouds are, before points are chosen.
+struct CloudSurvey {
+  std::vector<std::pair<std::string, int64_t>> formats;  // "PLY", and how many
+  int64_t fewest = 0, median = 0, most = 0;              // points
+  std::string smallest_file, largest_file;
+};
+
 struct SetSurvey {
   std::string name;  // "training", "validation", "test"
   int64_t samples = 0, read = 0;
@@ -71,6 +78,7 @@ struct SetSurvey {
   std::vector<ColumnSurvey> columns;
   std::optional<PictureSurvey> pictures;  // of those in files of their own
   std::optional<SoundSurvey> sounds;      // likewise
+  std::optional<CloudSurvey> clouds;      // likewise
   std::vector<BadSample> bad;
 };
 

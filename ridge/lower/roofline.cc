@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "ridge/lower/kernel_query.h"
+#include "ridge/lower/kernel_rates.h"
 
 namespace ridge {
 namespace {
@@ -77,6 +78,8 @@ double Roofline::BytesPerS(int64_t bytes) const { return Bandwidth(profile_.memo
 
 TimeEstimate Roofline::Estimate(const Work& work, const KernelChoice& choice) const {
   TimeEstimate estimate = Model(work, choice, profile_.memory);
+  if (const auto rated_s = RatedSeconds(profile_.kernel_rates, work, choice))
+    estimate.modelled_s = *rated_s;
   const auto known = profile_.kernel_s.find(choice.key);
   if (known != profile_.kernel_s.end()) estimate.measured_s = known->second;
   return estimate;

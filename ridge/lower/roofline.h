@@ -3,6 +3,7 @@
 //   seconds = max(flops / (peak * efficiency), bytes / bandwidth) + launch
 // The efficiency is the cost class's curve at this size times the kernel's own share; the bandwidth
 // is that of the smallest memory level that holds the bytes that the node touches.
+// A kernel whose rates within training steps are known takes work / rate instead.
 // (Williams, Waterman, Patterson, Roofline: An Insightful Visual Performance Model, 2009.)
 #pragma once
 #include <span>
@@ -16,7 +17,8 @@ class Roofline : public CostModel {
   explicit Roofline(DeviceProfile profile);
 
   const DeviceFacts& facts() const override { return facts_; }
-  // measured_s is that of DeviceProfile::kernel_s.
+  // measured_s is that of DeviceProfile::kernel_s, modelled_s by DeviceProfile::kernel_rates where
+  // those have the kernel.
   TimeEstimate Estimate(const Work& work, const KernelChoice& choice) const override;
   double CachedSeconds(const Work& work, const KernelChoice& choice) const override;
   double BytesPerS(int64_t bytes) const override;

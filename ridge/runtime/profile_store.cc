@@ -47,6 +47,8 @@ Result<DeviceProfile> LoadOrMeasureProfile(
   if (fresh) return stored;
   Result<DeviceProfile> measured = measure(/*again=*/stored.ok());
   if (!measured.ok()) return stored.ok() ? stored : measured;
+  if (stored.ok() && !stored->contradicted && measured->kernel_rates.empty())
+    measured->kernel_rates = stored->kernel_rates;
   if (stored.ok() && IsSteady(stored->steadiness) && IsSteady(measured->steadiness) &&
       Agree(*stored, *measured)) {
     stored->confirmed = true;

@@ -17,9 +17,10 @@ Status SaveProfile(const DeviceProfile& profile);
 
 // The stored profile; without one the result of `measure`, which is stored.  An untrusted profile
 // is remeasured when it is a minute old, or at once when kernels contradicted it; when both
-// measurements are steady and agree, the stored one is confirmed and kept.  A cache folder that
-// cannot be written is no error: the next call measures.  `again`: a stored profile exists.
-// `now_s`: seconds since 1970.
+// measurements are steady and agree, the stored one is confirmed and kept.  Rates of kernels, which
+// a quick measurement lacks, stay unless kernels contradicted them.  A cache folder that cannot be
+// written is no error: the next call measures.  `again`: a stored profile exists. `now_s`: seconds
+// since 1970.
 Result<DeviceProfile> LoadOrMeasureProfile(
     const std::string& id, double now_s,
     const std::function<Result<DeviceProfile>(bool again)>& measure);

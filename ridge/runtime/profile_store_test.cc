@@ -106,6 +106,15 @@ TEST_F(ProfileStore, AContradictedOneIsMeasuredAgainOnceAndConfirmed) {
   EXPECT_EQ(Used(contradicted, other, /*age_s=*/0).peak_flops_per_s.at("f32"), 4.6e11);
 }
 
+// A quick measurement has none, and kernels said nothing against them.
+TEST_F(ProfileStore, RatesOfKernelsOutliveABusyMinuteButNotAContradiction) {
+  DeviceProfile busy = Busy();
+  busy.kernel_rates["k"] = {{1024, 1e9}};
+  EXPECT_EQ(Used(busy, Sample(), /*age_s=*/100).kernel_rates.at("k")[0].per_s, 1e9);
+  busy.contradicted = true;
+  EXPECT_TRUE(Used(busy, Sample(), /*age_s=*/100).kernel_rates.empty());
+}
+
 TEST_F(ProfileStore, WhatIsSavedIsLoaded) {
   ASSERT_TRUE(SaveProfile(Sample()).ok());
   const auto loaded = LoadProfile("cpu-test-2");

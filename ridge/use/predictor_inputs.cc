@@ -13,6 +13,7 @@
 #include "ridge/data/memory_source.h"
 #include "ridge/data/npy.h"
 #include "ridge/data/npz_source.h"
+#include "ridge/data/point_folder.h"
 #include "ridge/data/sound_folder.h"
 #include "ridge/data/spec_options.h"
 #include "ridge/data/text_data.h"
@@ -123,22 +124,29 @@ struct FilesOfKind {
 };
 constexpr FilesOfKind kPictureFiles = {IsPictureFile, FindPictures, OpenPictures};
 constexpr FilesOfKind kSoundFiles = {IsSoundFile, FindSounds, OpenSounds};
+constexpr FilesOfKind kCloudFiles = {IsCloudFile, FindClouds, OpenClouds};
+
+bool IsFolder(const std::string& path) {
+  std::error_code ignored;
+  return fs::is_directory(path, ignored);
+}
 
 bool IsPictures(const std::string& path, const Signature& signature) {
-  std::error_code ignored;
-  const bool folder = fs::is_directory(path, ignored) && !signature.preprocessing.sounds;
-  return folder || IsPictureFile(path);
+  const Preprocessing& learned = signature.preprocessing;
+  return (IsFolder(path) && !learned.sounds && !learned.points) || IsPictureFile(path);
 }
 
 bool IsSounds(const std::string& path, const Signature& signature) {
-  std::error_code ignored;
-  const bool folder = fs::is_directory(path, ignored) && signature.preprocessing.sounds;
-  return folder || IsSoundFile(path);
+  return (IsFolder(path) && signature.preprocessing.sounds) || IsSoundFile(path);
+}
+
+// An array of numpy is a cloud to a run that has learned clouds.
+bool IsClouds(const std::string& path, const Signature& signature) {
+  return (IsFolder(path) || IsCloudFile(path)) && signature.preprocessing.points;
 }
 
 Status AddFiles(const FilesOfKind& kind, const std::string& path, std::vector<std::string>& paths) {
-  std::error_code ignored;
-  if (!fs::is_directory(path, ignored)) {
+  if (!IsFolder(path)) {
     paths.push_back(path);
     return Status();
   }
@@ -170,6 +178,10 @@ Result<InputSet> OpenPictureSet(const std::vector<std::string>& inputs, const Co
 
 Result<InputSet> OpenSoundSet(const std::vector<std::string>& inputs, const Context& context) {
   return OpenFileSet(kSoundFiles, inputs, context);
+}
+
+Result<InputSet> OpenCloudSet(const std::vector<std::string>& inputs, const Context& context) {
+  return OpenFileSet(kCloudFiles, inputs, context);
 }
 
 // ---- tables
@@ -242,6 +254,8 @@ constexpr InputKind kKinds[] = {
     {"texts in quotes, for a model of text", IsText, OpenTextSet, true},
     {"pictures (.jpg, .jpeg, .png, .webp, or a folder of them)", IsPictures, OpenPictureSet, true},
     {"sounds (.wav, .flac, or a folder of them)", IsSounds, OpenSoundSet, true},
+    {"point clouds (.ply, .off, .npy, or a folder of them), for a model of points", IsClouds,
+     OpenCloudSet, true},
     {"tables (.csv, .tsv)", IsTable, OpenTableSet, false},
     {"arrays (.npz, .npy)", IsArrays, OpenArraySet, false},
 };

@@ -270,6 +270,7 @@ std::string DescribeSignature(const Signature& signature) {
     add(fmt::format("pictures of {}x{}", size.height, size.width));
   }
   if (from.sounds) add(fmt::format("sounds of {:.4g} s", from.sounds->seconds()));
+  if (from.points) add(fmt::format("clouds of {} points", from.points->count));
   if (from.table) {
     add(FormatCountOf(static_cast<int64_t>(from.table->columns.size()), "column") + " of a table");
   }

@@ -110,6 +110,14 @@ class Inputs(RidgeTest):
                     file.writeframes(draw.integers(-9000, 9000, 320000, np.int16).tobytes())
         self.check("audio:sounds,seconds=20", "cnn", "--batch", "4")
 
+    def test_clouds(self):
+        draw = np.random.default_rng(5)
+        for label in ("cone", "cube"):
+            os.makedirs(self.path(f"clouds/{label}"))
+            for i in range(12):
+                np.save(self.path(f"clouds/{label}/{i}.npy"), draw.normal(size=(60000, 3)))
+        self.check("points:clouds,points=64", "pointnet2:centers=16,neighbours=4", "--batch", "4")
+
 
 if __name__ == "__main__":
     unittest.main()

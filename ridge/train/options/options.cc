@@ -12,6 +12,7 @@
 #include "ridge/core/split.h"
 #include "ridge/data/bad_records.h"
 #include "ridge/data/image/transforms/augmentation.h"
+#include "ridge/data/points/point_transforms.h"
 #include "ridge/data/sound/sound_transforms.h"
 #include "ridge/learn/lora.h"
 #include "ridge/learn/loss.h"
@@ -96,7 +97,9 @@ Status CheckAugment(const TrainOptions& o) {
         "--augment rrc reads parts of the original pictures, which --cache disk does not keep. "
         "hint: leave one of both out");
   }
-  if (parsed.ok() || SoundAugmentation::Parse(o.augment, o.seed).ok()) return Status();
+  if (parsed.ok() || SoundAugmentation::Parse(o.augment, o.seed).ok() ||
+      PointAugmentation::Parse(o.augment, o.seed).ok())
+    return Status();
   return InvalidArgument(
       fmt::format("--augment is '{}': {}", o.augment, parsed.status().message()));
 }

@@ -22,6 +22,8 @@ constexpr std::array<const char*, 3> kColumnKinds = {"number", "boolean", "categ
 constexpr std::array<const char*, 3> kLabelKinds = {"class", "integer", "number"};
 
 constexpr std::array<const char*, 2> kFits = {"crop", "stretch"};
+constexpr std::array<const char*, 3> kPointPicks = {"even", "first", "farthest"};
+constexpr std::array<const char*, 2> kPointScales = {"sphere", "none"};
 constexpr std::array<const char*, 2> kMelScales = {"htk", "slaney"};
 constexpr std::array<const char*, 3> kMelLevels = {"db", "log", "whisper"};
 constexpr std::array<const char*, 3> kFilters = {"bilinear", "nearest", "bicubic"};
@@ -226,6 +228,24 @@ SoundTarget ReadSounds(const PreprocessingJson& json) {
   return sounds;
 }
 
+PreprocessingJson PointsJson(const PointTarget& points) {
+  return {{"count", points.count},
+          {"pick", kPointPicks[static_cast<size_t>(points.pick)]},
+          {"normalize", kPointScales[static_cast<size_t>(points.scale)]}};
+}
+
+PointTarget ReadPoints(const PreprocessingJson& json) {
+  PointTarget points;
+  points.count = json.at("count").get<int64_t>();
+  points.pick = KindOf<PointPick>(kPointPicks, json.at("pick").get<std::string>());
+  points.scale = KindOf<PointScale>(kPointScales, json.at("normalize").get<std::string>());
+  if (points.count < 1 || points.count > kMostPicked)
+    throw std::out_of_range(fmt::format("clouds have {} points", points.count));
+  if (json.size() != PointsJson(points).size())
+    throw std::out_of_range("points have a key that this program does not know");
+  return points;
+}
+
 }  // namespace
 
 std::string PreprocessingToJson(const Preprocessing& preprocessing) {
@@ -236,6 +256,7 @@ std::string PreprocessingToJson(const Preprocessing& preprocessing) {
   if (preprocessing.masks) json["masks"] = MasksJson(*preprocessing.masks);
   if (preprocessing.text) json["text"] = TextJson(*preprocessing.text);
   if (preprocessing.sounds) json["sounds"] = SoundsJson(*preprocessing.sounds);
+  if (preprocessing.points) json["points"] = PointsJson(*preprocessing.points);
   return json.dump(1, ' ', false, PreprocessingJson::error_handler_t::replace) + "\n";
 }
 
@@ -255,6 +276,7 @@ Result<Preprocessing> PreprocessingFromJson(const std::string& text, const std::
     if (json.contains("masks")) preprocessing.masks = ReadMasks(json.at("masks"));
     if (json.contains("text")) preprocessing.text = ReadText(json.at("text"));
     if (json.contains("sounds")) preprocessing.sounds = ReadSounds(json.at("sounds"));
+    if (json.contains("points")) preprocessing.points = ReadPoints(json.at("points"));
     return preprocessing;
   } catch (const std::exception& error) {
     return Status(ErrorCode::kInvalidData,

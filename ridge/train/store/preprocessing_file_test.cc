@@ -18,6 +18,7 @@ Preprocessing Example() {
   PicturePreprocessing& pictures = example.pictures.emplace();
   pictures.target = {{224, 160}, 3, ImageFit::kStretch, ResizeFilter::kNearest};
   pictures.normalization = {{0.1, 1.0 / 3, 0.5}, {1e-3, 0.2, 1}};
+  example.points = {300, PointPick::kFarthest, PointScale::kNone};
   SoundTarget& sounds = example.sounds.emplace();
   sounds = {22050, 33333, 1, MelSettings(), 0.1, 1.0 / 7};
   sounds.mel->low = 1.0 / 3;
@@ -60,6 +61,8 @@ TEST(PreprocessingFile, RefusesWhatItCannotRead) {
   EXPECT_EQ(with("\"fit\"", "\"rotate\": true, \"fit\""),
             "pictures have a key that this program does not know");
   EXPECT_EQ(with("\"nearest\"", "\"lanczos\""), "kind 'lanczos'");
+  EXPECT_EQ(with("\"count\": 300", "\"count\": 0"), "clouds have 0 points");
+  EXPECT_EQ(with("\"pick\": \"farthest\"", "\"pick\": \"near\""), "kind 'near'");
   EXPECT_EQ(with("\"rate\": 22050", "\"rate\": 0"), "the rate of sounds is 0");
   EXPECT_EQ(with("\"samples\": 33333", "\"samples\": 200"),
             "sounds: 200 samples are too few for frames of 400");
