@@ -9,6 +9,7 @@
 #include <parquet/arrow/reader.h>
 #include <parquet/file_reader.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -428,8 +429,11 @@ arrow::Status FillChunk(File& file, int32_t column, RidgeParquetChunk& chunk) {
   return arrow::Status::OK();
 }
 
-void Say(const std::string& text, char* error, int64_t error_bytes) {
+// On one line; Thrift's messages have several.
+void Say(std::string text, char* error, int64_t error_bytes) {
   if (error_bytes <= 0) return;
+  text.erase(text.find_last_not_of("\n ") + 1);
+  std::replace(text.begin(), text.end(), '\n', ' ');
   const auto length = std::min<size_t>(text.size(), static_cast<size_t>(error_bytes) - 1);
   std::memcpy(error, text.data(), length);
   error[length] = '\0';

@@ -115,6 +115,34 @@ class PathsOfAnyBytes(BadFiles):
                      "--data", f"csv:{FOLDER}.csv", **BYTES)
 
 
+class HostilePictures(BadFiles):
+    def check(self, suffix, content, reason):
+        self.put_classes("photos", "png", picture)
+        self.put(f"photos/dog/bad.{suffix}", content)
+        self.refused(4, f"photos/dog/bad.{suffix}: {reason}", "train", "cnn", "--data",
+                     "images:photos,size=28", "--batch", "4", "-q", **BYTES)
+
+    def test_a_text_chunk_of_two_gigabytes(self):
+        whole = picture(0)
+        chunk = struct.pack(">I", 0x7FFFFFF0) + b"iTXt" + b"x" * 200
+        self.check("png", whole[:33] + chunk + whole[33:],
+                   "its PNG data is damaged: iTXt: chunk data is too large")
+
+    def test_animations(self):
+        frames = [Image.effect_noise((28, 28), 10 + i).convert("RGB") for i in range(3)]
+        for kind, suffix, reason in (
+                ("WEBP", "webp", "is an animation, a single picture is needed"),
+                ("GIF", "png", "is no JPEG, PNG or WebP file: it begins with 47 49 46 38")):
+            with self.subTest(kind):
+                file = io.BytesIO()
+                frames[0].save(file, kind, save_all=True, append_images=frames[1:])
+                self.check(suffix, file.getvalue(), reason)
+                os.remove(self.path(f"photos/dog/bad.{suffix}"))
+
+    def test_a_file_that_is_cut_off(self):
+        self.check("png", picture(0)[:300], "its PNG data is damaged: the file is cut off")
+
+
 class FailingDisk(BadFiles):
     @classmethod
     def setUpClass(cls):

@@ -3,7 +3,7 @@ import os
 import shutil
 import unittest
 
-from _ridge import SOURCE, RidgeTest
+from _ridge import SOURCE, RidgeTest, build_failing_disk
 
 PICTURES = os.path.join(SOURCE, "tests", "golden", "pictures")
 
@@ -43,6 +43,14 @@ class DiskCache(RidgeTest):
         _, notes = self.train("--cache", "disk")
         self.assertIn(f"--cache disk: {self.files()[0]} holds the 12 samples of "
                       "images:photos, ", notes)
+
+    def test_a_disk_that_fills_up_is_named_and_keeps_nothing(self):
+        for at in "0", "4000":
+            self.fails(1, "cannot be written: No space left on device", "train", "cnn", "--data",
+                       "images:photos", "--cache", "disk", "-q",
+                       env={"FULL_AT": at, "LD_PRELOAD": build_failing_disk(),
+                            "XDG_CACHE_HOME": self.path("xdg")})
+            self.assertEqual(self.files(), [])
 
     def test_another_file_or_size_is_another_cache(self):
         self.train("--cache", "disk")

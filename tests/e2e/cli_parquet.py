@@ -1,6 +1,7 @@
 """parquet: by its plug-in, built here: tables, lists and pictures of pyarrow, and what is refused."""
 import os
 import shutil
+import struct
 import subprocess
 import sys
 import tempfile
@@ -146,6 +147,27 @@ class Parquet(RidgeTest):
         self.ok(*words, "--out", "whole", env=self.plugin)
         self.assertEqual(self.read_json("run/summary.json")["parameters_sha256"],
                          self.read_json("whole/summary.json")["parameters_sha256"])
+
+    def test_damaged_structures_are_named_on_one_line(self):
+        self.put("ok.parquet", {"word": [WORDS[i % 3] for i in range(400)],
+                                "label": [i % 2 for i in range(400)]}, compression="none")
+        with open(self.path("ok.parquet"), "rb") as file:
+            content = file.read()
+        column = pq.read_metadata(self.path("ok.parquet")).row_group(0).column(0)
+        page, ends = column.dictionary_page_offset, column.data_page_offset
+        ends += column.total_compressed_size - (ends - page)
+
+        def fails(reason, at, damage):
+            damaged = bytearray(content)
+            damaged[at:at + len(damage)] = damage
+            self.write("bad.parquet", bytes(damaged))
+            done = self.fails(4, "bad.parquet: ", "data", "parquet:bad.parquet", env=self.plugin)
+            self.assertRegex(done.stderr, f"^ridge: bad.parquet: .*{reason}.*\n$")
+        fails("smaller than the size reported by footer", len(content) - 8,
+              struct.pack("<I", 0x7FFFFFFF))
+        fails("deserialize", len(content) - 8, struct.pack("<I", 0))
+        fails("deserialize", page + 1, b"\xff\xff\xff\xff\x7f")
+        fails("[Ii]ndex", ends - 12, b"\xff" * 12)
 
     def test_a_small_file_cannot_ask_for_much_memory(self):
         much = pa.DictionaryArray.from_arrays(pa.array([0] * 100_000, pa.int32()),
