@@ -10,6 +10,7 @@
 #include "ridge/cli/train_flags.h"
 #include "ridge/cli/tune.h"
 #include "ridge/cli/verbs.h"
+#include "ridge/core/files.h"
 #include "ridge/core/threads.h"
 #include "ridge/core/units.h"
 #include "ridge/measure/kernel_rates.h"
@@ -23,6 +24,7 @@ struct BenchDeviceVerb {
   TrainFlags machine;
   OutputFlags output;
   std::vector<std::string> models;  // with --tune
+  std::optional<std::string> record;
   bool json = false, quick = false, tune = false, dry_run = false;
 };
 
@@ -55,6 +57,17 @@ Status AddKernelRates(const std::function<void(const std::string&)>& say, Device
   return Status();
 }
 
+// A record is planned with: it needs the rates of kernels, and an ending that tells what it is.
+Status CheckRecord(const BenchDeviceVerb& verb) {
+  if (!verb.record) return Status();
+  if (verb.quick)
+    return InvalidArgument(
+        "--record with --quick: a record needs the rates of kernels. hint: leave --quick out");
+  if (!verb.record->ends_with(".json"))
+    return InvalidArgument(fmt::format("--record is '{}'; it must end in .json", *verb.record));
+  return Status();
+}
+
 Result<int> RunBenchDevice(const BenchDeviceVerb& verb) {
   if (verb.tune) return RunTune({verb.models, verb.machine, verb.output, verb.json});
   if (!verb.models.empty()) {
@@ -62,6 +75,7 @@ Result<int> RunBenchDevice(const BenchDeviceVerb& verb) {
         fmt::format("bench device: '{}' is one argument too many. hint: --tune {}",
                     verb.models.front(), verb.models.front()));
   }
+  RIDGE_RETURN_IF_ERROR(CheckRecord(verb));
   RIDGE_ASSIGN_OR_RETURN(const Terminal terminal, TerminalFor(stdout, verb.output));
   RIDGE_RETURN_IF_ERROR(CheckDevice("--device", verb.machine.options.device));
   const int64_t asked = verb.machine.options.threads;
@@ -73,6 +87,7 @@ Result<int> RunBenchDevice(const BenchDeviceVerb& verb) {
   if (const Status saved = verb.dry_run ? Status() : SaveProfile(profile); !saved.ok()) {
     PrintWarning(fmt::format("the profile can't be kept: {}", saved.message()));
   }
+  if (verb.record) RIDGE_RETURN_IF_ERROR(WriteFileAtomically(*verb.record, ProfileToJson(profile)));
   if (verb.json) {
     PrintData(ProfileToJson(profile));
   } else {
@@ -104,6 +119,9 @@ VerbBody AddBenchDevice(CLI::App& app) {
   auto verb = std::make_shared<BenchDeviceVerb>();
   AddOption(app, verb->machine, "device", "What to measure (cpu)");
   AddOption(app, verb->machine, "threads");
+  AddText(app, "--record", verb->record, "FILE",
+          "Writes the profile to a file that plans for this machine elsewhere: ridge plan MODEL "
+          "--on FILE");
   AddSwitch(app, "--quick", verb->quick, "A rougher profile in less time");
   AddSwitch(app, "--dry-run", verb->dry_run, "Measures without storing the result");
   AddTuneFlags(app, *verb);

@@ -8,6 +8,7 @@
 #include "ridge/backend/reference/reference_backend.h"
 #include "ridge/cli/child_process.h"
 #include "ridge/cli/train_flags.h"
+#include "ridge/core/files.h"
 #include "ridge/core/process.h"
 #include "ridge/core/threads.h"
 #include "ridge/plan/hardware/planned_device.h"
@@ -17,6 +18,10 @@
 
 namespace ridge::cli {
 namespace {
+
+// Measured seconds of a step over those by a record: eight of ten lie between
+// (docs/design/0022-cost-model.md).
+constexpr double kRecordLow = 0.91, kRecordHigh = 1.31;
 
 // The child stores nothing: whether its numbers replace others is not its to decide.
 Result<DeviceProfile> MeasureInChild(int threads) {
@@ -141,6 +146,30 @@ Result<OpenedMachine> OpenPlannedMachine(const Hardware& hardware,
   opened.machine.planned = opened.planned.get();
   opened.machine.profile = std::move(facts.profile);
   opened.machine.memory_bytes = facts.memory_bytes;
+  return opened;
+}
+
+Result<OpenedMachine> OpenRecordedMachine(const std::string& path, const MachineChoice& choice) {
+  constexpr int64_t kMostBytes = 64 << 20;
+  RIDGE_ASSIGN_OR_RETURN(const std::string text, ReadFile(path, kMostBytes));
+  RIDGE_ASSIGN_OR_RETURN(DeviceProfile profile, ProfileFromJson(text, path));
+  if (profile.kernel_rates.empty() || profile.memory.empty()) {
+    return Status(ErrorCode::kInvalidData,
+                  path + ": has no rates of kernels. hint: ridge bench device --record FILE");
+  }
+  RIDGE_RETURN_IF_ERROR(CheckThreadLimit("its threads", profile.threads));
+  OpenedMachine opened;
+  RIDGE_ASSIGN_OR_RETURN(opened.backend, MakeBackend(choice, profile.threads));
+  opened.machine.planned = opened.backend.get();
+  opened.machine.known_from = "its record of " + profile.made_at;
+  opened.machine.memory_bytes = profile.memory.back().capacity_bytes;
+  opened.machine.peak_flops_per_s = profile.peak_flops_per_s["f32"];
+  Software& software = opened.machine.software;
+  software.id = software.name = kOwnSoftware;
+  software.low = kRecordLow;
+  software.high = kRecordHigh;
+  software.evidence = "32 steps of 10 models on a machine and its record";
+  opened.machine.profile = std::move(profile);
   return opened;
 }
 

@@ -50,6 +50,11 @@ Result<OpenedMachine> OpenMachine(const MachineChoice& choice,
 Result<OpenedMachine> OpenPlannedMachine(const Hardware& hardware, const std::string& precision,
                                          const std::string& software);
 
+// A CPU that `ridge bench device --record` measured, somewhere else or on another day; the kernels
+// are those of this CPU on as many threads.  Fails with kInvalidData for a file that is no record,
+// or of a quick profile.
+Result<OpenedMachine> OpenRecordedMachine(const std::string& path, const MachineChoice& choice);
+
 // A function that measures the peak rates of all threads of this machine.
 std::function<Result<MachinePeaks>(DType operands)> PeaksOf(const OpenedMachine& opened);
 

@@ -38,15 +38,20 @@ Result<std::vector<std::string>> Devices(const PlanVerb& verb) {
   return devices;
 }
 
+bool IsRecord(const std::string& device) { return device.ends_with(".json"); }
+
 // `--on cpu` and no --on are this machine, every other device one that is not here.
 Result<OpenedMachine> OpenFor(const PlanVerb& verb, const TrainOptions& options) {
-  if (verb.on && options.device != "cpu") {
+  if (verb.on && IsRecord(options.device) && !verb.foreign)
+    return OpenRecordedMachine(options.device, ChoiceOf(verb.train, options));
+  if (verb.on && !IsRecord(options.device) && options.device != "cpu") {
     RIDGE_ASSIGN_OR_RETURN(const Hardware hardware, FindHardware(options.device));
     return OpenPlannedMachine(hardware, options.precision, verb.foreign.value_or(kOwnSoftware));
   }
   if (verb.foreign) {
     return InvalidArgument(
-        "--foreign: published trainings are of devices that are not here, not of cpu. hint: --on "
+        "--foreign: published trainings are of the devices of `ridge devices`, not of CPUs. hint: "
+        "--on "
         "a100-sxm4-40g");
   }
   return OpenMachine(ChoiceOf(verb.train, options), SayUnless(verb.output.quiet));
@@ -173,7 +178,8 @@ VerbBody AddPlan(CLI::App& app) {
   auto verb = std::make_shared<PlanVerb>();
   AddTrainFlags(app, verb->train);
   AddText(app, "--on", verb->on, "DEVICE[,DEVICE]",
-          "Devices to plan for: cpu (this machine), or those of `ridge devices`")
+          "Devices to plan for: cpu (this machine), those of `ridge devices`, or a file of "
+          "`ridge bench device --record`")
       ->group("Machine");
   AddText(app, "--foreign", verb->foreign, "torch|tf",
           "Time of another program on the devices of --on, as published trainings had it")

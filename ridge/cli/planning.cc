@@ -118,7 +118,7 @@ std::string PlanTitle(const PlannedJob& job, const Machine& machine) {
   const std::string step = job.facts.has_optimizer ? "its own step" : options.optimizer.name;
   title += fmt::format(", {}, {}, on {}", step, DTypeName(job.operands), options.device);
   if (!machine.is_here()) {
-    title += " (not here: modelled from what is published)";
+    title += fmt::format(" (not here: modelled from {})", machine.known_from);
     if (machine.software.id == kOwnSoftware) return title;
     return title + fmt::format("\n  seconds of {}; memory of ridge", machine.software.name);
   }

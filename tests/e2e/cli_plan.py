@@ -105,6 +105,26 @@ class Report(RidgeTest):
         self.assertNotIn("\x1b[", self.ok("plan", "mlp", "--color", "never",
                                           env={"FORCE_COLOR": "1"}))
 
+    def test_a_recorded_machine_is_planned_for_by_its_rates(self):
+        record = json.loads(self.ok("bench", "device", "--quick", "--dry-run", "--json"))
+        self.write("quick.json", json.dumps(record))
+        self.refused(4, "quick.json: has no rates of kernels. hint: ridge bench device --record "
+                     "FILE", "plan", "mlp", "--on", "quick.json")
+        kernels = {node["kernel"] for node in json.loads(self.ok("plan", "mlp", "--json"))["nodes"]}
+        seconds = []
+        for rate in 1e9, 1e10:
+            points = [{"work": 1024, "per_s": rate}]
+            record["kernel_rates"] = {k + by: points for k in kernels for by in ("", " by bytes")}
+            record["memory"][-1]["capacity_bytes"] = 100 << 20
+            self.write("other.json", json.dumps(record))
+            plan = json.loads(self.ok("plan", "mlp", "--on", "other.json", "--json"))[0]
+            self.assertEqual(plan["limit_bytes"], 100 << 20)
+            self.assertEqual(plan["step_s"], plan["modelled_step_s"])
+            seconds.append(plan["step_s"])
+        self.assertAlmostEqual(seconds[0] / seconds[1], 10, places=6)
+        self.assertIn(f"modelled from its record of {record['made_at']}",
+                      self.ok("plan", "mlp", "--on", "other.json"))
+
     def test_why_names_the_kernel_of_each_node_of_an_operator(self):
         text = self.ok("plan", "mlp", "--why", "matmul")
         self.assertRegex(text, r"(?m)^train '.+' \(matmul\): \S+$")

@@ -12,11 +12,12 @@
 namespace ridge {
 
 struct Machine {
-  Backend* backend = nullptr;      // not owned; nullptr: the device is not here
-  KernelQuery* planned = nullptr;  // not owned: answers for a device that is not here
-  int64_t memory_bytes = 0;        // that a process may use on it
-  Software software = {};          // that runs on a device that is not here
-  double peak_flops_per_s = 0;     // of that device, as its sheet has it
+  Backend* backend = nullptr;                    // not owned; nullptr: the device is not here
+  KernelQuery* planned = nullptr;                // not owned: answers for a device that is not here
+  int64_t memory_bytes = 0;                      // that a process may use on it
+  Software software = {};                        // that runs on a device that is not here
+  std::string known_from = "what is published";  // of such a device
+  double peak_flops_per_s = 0;                   // of that device, as its sheet has it
   DeviceProfile profile;
   // `--kernels tuned`: measured seconds by KernelChoice::key, which choose between kernels.  Empty:
   // the nominal device chooses.
