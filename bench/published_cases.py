@@ -23,6 +23,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 ROWS = os.path.join(HERE, "published", "cases.csv")
 PAGE = os.path.join(HERE, "..", "docs", "planner.md")
 BEGIN, END = "<!-- published cases -->\n", "<!-- end -->"
+BEGIN_MEMORY = "<!-- published memory -->\n"
 CATALOG = os.path.join(HERE, "..", "ridge", "plan", "hardware", "software.toml")
 
 DEVICES = {
@@ -159,6 +160,61 @@ def cases(ridge):
     return found, left_out
 
 
+# Purposes that a program's memory scale is of; the others are the same for all.
+SCALED = ("activations", "workspace")
+MEMORY_DEVICE = "v100-pcie-32g"
+
+
+def memory_cases(ridge):
+    """Peaks of whole cards.  The plan's bytes do not depend on the device that is planned for."""
+    found = []
+    for row in csv.DictReader(open(ROWS)):
+        model = model_of(row)
+        if not row["metric"].startswith("peak device memory") or model is None:
+            continue
+        planned = plan(ridge, row, MEMORY_DEVICE, *model, precision_of(row, MEMORY_DEVICE))
+        scaled, fixed = memory_parts(planned)
+        found.append({"id": row["id"], "card": row["hardware"], "model": model[0],
+                      "batch": int(row["batch_per_device"]),
+                      "precision": precision_of(row, MEMORY_DEVICE), "fixed": fixed, "scaled": scaled,
+                      "measured": float(row["value"]) * 2**20})
+    return found
+
+
+def memory_parts(planned):
+    """Bytes of ridge's plan that take the program's scale, and those that stay."""
+    parts = planned["breakdown"]
+    scale = planned.get("memory_scale", 1)
+    scaled = sum(parts[p] for p in SCALED) / scale
+    fixed = sum(b for p, b in parts.items() if p not in SCALED + ("gradients",))
+    return scaled, fixed + parts["parameters"]  # all gradients live at once
+
+
+def memory_scale(members):
+    return statistics.median((c["measured"] - c["fixed"]) / c["scaled"] for c in members)
+
+
+def judge_memory(found):
+    for case in found:
+        others = [c for c in found if c["card"] != case["card"] and
+                  c["precision"] == case["precision"]]
+        case["planned"] = case["fixed"] + memory_scale(others) * case["scaled"]
+        case["error"] = case["planned"] / case["measured"] - 1
+
+
+def memory_table(found):
+    lines = ["| precision | trainings | cards | median | mean | max | bias |",
+             "|---|---:|---:|---:|---:|---:|---:|"]
+    for name in ("f32", "f16", "**all**"):
+        members = [c for c in found if name in (c["precision"], "**all**")]
+        size = [abs(c["error"]) for c in members]
+        lines.append(f"| {name} | {len(members)} | {len({c['card'] for c in members})} | "
+                     f"{100 * statistics.median(size):.1f} | {100 * statistics.mean(size):.1f} | "
+                     f"{100 * max(size):.1f} | "
+                     f"{100 * statistics.median(c['error'] for c in members):+.1f} |")
+    return "\n".join(lines)
+
+
 def held_out(case, stack, key):
     """What the stack's other devices (else its other models) say of this case, in seconds."""
     others = [c for c in stack if c["device"] != case["device"]]
@@ -217,6 +273,17 @@ def ratios(members):
     return [c["measured_s"] / c["modelled_s"] for c in members]
 
 
+def memory_of(found, precision):
+    """Lines of software.toml: PyTorch's memory.  Too few trainings for quantiles: all lie between."""
+    members = [c for c in found if c["precision"] == ("f16" if precision == "f16" else "f32")]
+    scale = memory_scale(members)
+    ratios = [c["measured"] / (c["fixed"] + scale * c["scaled"]) for c in members]
+    return (f"memory_scale = {scale:.3f}\nmemory_low = {min(ratios):.3f}\n"
+            f"memory_high = {max(ratios):.3f}\n"
+            f'memory_evidence = "{len(members)} published trainings of ResNet-50 that fill their '
+            f'{len({c["card"] for c in members})} cards"\n')
+
+
 def software(found):
     """The rows of software.toml: (id, precision) -> scale, low, high, evidence."""
     rows = {}
@@ -245,7 +312,7 @@ def software(found):
     return rows
 
 
-def write(rows):
+def write(rows, memory):
     names = {"ridge": "ridge", "torch": "PyTorch, eager", "tf": "TensorFlow"}
     text = ("# Programs that train, and how long they take where the roofline of a device says 1 s.\n"
             "# Written by `python3 bench/published_cases.py --write`; the rows are "
@@ -259,14 +326,18 @@ def write(rows):
                      f'precision = "{precision}"\neager = {str(program != "ridge").lower()}\n'
                      f"scale = {scale:.3f}\nlow = {low:.3f}\nhigh = {high:.3f}\n"
                      f'evidence = "{evidence}"\n')
+            if program == "torch":
+                text += memory_of(memory, precision)
     with open(CATALOG, "w") as file:
         file.write(text)
 
 
-def write_page(text):
+def write_page(text, first, last):
+    """Replaces what stands between the two lines."""
     with open(PAGE) as file:
         page = file.read()
-    begin, end = page.index(BEGIN) + len(BEGIN), page.index(END)
+    begin = page.index(first) + len(first)
+    end = page.index(last, begin)
     with open(PAGE, "w") as file:
         file.write(page[:begin] + text + "\n" + page[end:])
 
@@ -280,6 +351,8 @@ def main():
     options = parser.parse_args()
     found, left_out = cases(options.ridge)
     stacks = judge(found)
+    memory = memory_cases(options.ridge)
+    judge_memory(memory)
     if options.verbose:
         for c in found:
             error = "     -" if c["error"] is None else f"{100 * c['error']:+6.1f}"
@@ -287,13 +360,14 @@ def main():
                   f"{1e3 * c['measured_s']:8.1f} {1e3 * c['modelled_s']:8.1f} {error} {c['stack']}")
     text = table(stacks, found) + "\n\nLeft out: " + "; ".join(
         f"{n} ({why})" for why, n in sorted(left_out.items())) + "."
-    print(text)
+    print(text + "\n\n" + memory_table(memory))
     if options.json:
         with open(options.json, "w") as file:
-            json.dump({"cases": found, "left_out": left_out}, file, indent=1)
+            json.dump({"cases": found, "left_out": left_out, "memory": memory}, file, indent=1)
     if options.write:
-        write(software(found))
-        write_page(text)
+        write(software(found), memory)
+        write_page(text, BEGIN, END)
+        write_page(memory_table(memory), BEGIN_MEMORY, END)
 
 
 if __name__ == "__main__":

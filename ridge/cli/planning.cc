@@ -17,8 +17,10 @@ std::optional<PlannedJob> PlanOtherBatch(const PlannedJob& job, int64_t batch, i
   TrainOptions options = job.options;
   options.batch = batch;
   options.accumulate = accumulate;
-  options.slices = "auto";
-  options.recompute = "auto";
+  if (!machine.software.eager) {  // else the program does neither
+    options.slices = "auto";
+    options.recompute = "auto";
+  }
   const Result<Forward> forward = LoadForward(options);
   if (!forward.ok()) return std::nullopt;
   Result<PlannedJob> other = PlanJob(options, forward->graph, /*data=*/nullptr, machine);
@@ -50,7 +52,7 @@ std::optional<SmallerRun> FindSmaller(const PlannedJob& job, bool keep_update,
     if (!other->fits()) continue;
     std::string flags = fmt::format("--batch {}", batch);
     if (accumulate > 1) flags += fmt::format(" --accumulate {}", accumulate);
-    return SmallerRun{flags, other->memory.peak_bytes, StepEffect(job, *other)};
+    return SmallerRun{flags, other->memory.needed_bytes(), StepEffect(job, *other)};
   }
   return std::nullopt;
 }
@@ -120,7 +122,9 @@ std::string PlanTitle(const PlannedJob& job, const Machine& machine) {
   if (!machine.is_here()) {
     title += fmt::format(" (not here: modelled from {})", machine.known_from);
     if (machine.software.id == kOwnSoftware) return title;
-    return title + fmt::format("\n  seconds of {}; memory of ridge", machine.software.name);
+    const char* memory =
+        machine.software.memory_scale > 0 ? " and memory of {}" : " of {}; memory of ridge";
+    return title + "\n  seconds" + fmt::format(fmt::runtime(memory), machine.software.name);
   }
   if (machine.backend->name() != options.device) title += " by " + machine.backend->name();
   const int threads = machine.backend->threads();

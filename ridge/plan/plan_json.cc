@@ -115,6 +115,12 @@ Json SummaryJson(const PlanSummary& plan) {
   json["accumulate"] = plan.accumulate;
   json["slices"] = SlicesOf(plan);
   json["peak_bytes"] = plan.memory.peak_bytes;
+  if (plan.memory.range) {
+    json["peak_low_bytes"] = plan.memory.range->low_bytes;
+    json["peak_high_bytes"] = plan.memory.range->high_bytes;
+    json["memory_scale"] = plan.memory.range->scale;
+    json["memory_evidence"] = plan.memory.range->evidence;
+  }
   json["arena_bytes"] = plan.memory.arena_bytes;
   json["bound_bytes"] = plan.memory.bound_bytes;
   json["breakdown"] = BreakdownJson(plan.memory);
@@ -179,7 +185,7 @@ PlanSummary SummarizePlan(const Program& program, MemoryEstimate memory, int64_t
   plan.batch = batch;
   plan.accumulate = accumulate;
   plan.limit_bytes = limit_bytes;
-  plan.fits = plan.memory.peak_bytes <= limit_bytes;
+  plan.fits = plan.memory.needed_bytes() <= limit_bytes;
   plan.step_s = UpdateSeconds(program, accumulate);
   plan.modelled_step_s = UpdateSeconds(program, accumulate, ModelledSeconds);
   return plan;

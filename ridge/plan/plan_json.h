@@ -38,7 +38,7 @@ struct PlanSummary {
   std::vector<PlanCandidate> candidates = {};  // the plans that were compared; none: not searched
 };
 
-// Fills all but epoch_s and candidates; `fits` is memory.peak_bytes <= limit_bytes.
+// Fills all but epoch_s and candidates; `fits` is memory.needed_bytes() <= limit_bytes.
 PlanSummary SummarizePlan(const Program& program, MemoryEstimate memory, int64_t batch,
                           int64_t accumulate, int64_t limit_bytes);
 

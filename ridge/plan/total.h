@@ -1,6 +1,7 @@
 // Peak memory of the whole process: the arena and everything around it.
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -9,6 +10,13 @@
 #include "ridge/plan/program.h"
 
 namespace ridge {
+
+// In which the peak of another program is expected, and by what.
+struct MemoryRange {
+  int64_t low_bytes = 0, high_bytes = 0;
+  double scale = 1;  // Software::memory_scale, which is in the breakdown
+  std::string evidence;
+};
 
 struct MemoryEstimate {
   int64_t peak_bytes = 0;   // largest resident set of the process
@@ -21,6 +29,10 @@ struct MemoryEstimate {
   std::string peak_node;  // where the live sum of that step is largest
   // The largest values live at that node, with the persistent ones: name and bytes, largest first.
   std::vector<std::pair<std::string, int64_t>> largest;
+  std::optional<MemoryRange> range = {};  // of peak_bytes; none: the plan is exact
+
+  // What must be there for the run to fit.
+  int64_t needed_bytes() const { return range ? range->high_bytes : peak_bytes; }
 };
 
 // Most heap memory that the program's kernels hold at one time.

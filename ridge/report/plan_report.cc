@@ -32,14 +32,23 @@ std::string Where(const MemoryEstimate& memory) {
 
 double Ratio(double part, double whole) { return whole > 0 ? part / whole : 0; }
 
+// "10.1 GiB at the peak", "10.1 GiB (9.62 GiB to 10.9 GiB) at the peak"
+std::string PeakText(const MemoryEstimate& memory) {
+  std::string text = FormatBytes(memory.peak_bytes);
+  if (memory.range)
+    text += fmt::format(" ({} to {})", FormatBytes(memory.range->low_bytes),
+                        FormatBytes(memory.range->high_bytes));
+  return text + " at the peak";
+}
+
 std::string FitsLine(const PlanSummary& plan, const Terminal& terminal) {
   if (plan.fits) {
     return fmt::format("  {}: {} of {} available\n", Styled("fits", Style::kGreen, terminal),
-                       FormatBytes(plan.memory.peak_bytes), FormatBytes(plan.limit_bytes));
+                       FormatBytes(plan.memory.needed_bytes()), FormatBytes(plan.limit_bytes));
   }
   return fmt::format("  {}: needs {}, {} available\n",
                      Styled("does not fit", Style::kRed, terminal),
-                     FormatBytes(plan.memory.peak_bytes), FormatBytes(plan.limit_bytes));
+                     FormatBytes(plan.memory.needed_bytes()), FormatBytes(plan.limit_bytes));
 }
 
 // "  inputs: 2 workers read, their buffers may take 2.88 GiB"
@@ -60,8 +69,10 @@ std::string MemoryPart(const PlanSummary& plan, const Terminal& terminal) {
     if (bytes == 0 && purpose == "communication") continue;  // one device
     bars.push_back({purpose, static_cast<double>(bytes), FormatBytes(bytes)});
   }
-  std::string text = Heading("Memory", FormatBytes(memory.peak_bytes) + " at the peak", terminal);
+  std::string text = Heading("Memory", PeakText(memory), terminal);
   text += BarChart(bars, terminal);
+  if (memory.range)
+    return text + fmt::format("  range: {}\n", memory.range->evidence) + FitsLine(plan, terminal);
   text += fmt::format("  peak at {}\n", Where(memory));
   const double over = Ratio(static_cast<double>(memory.arena_bytes - memory.bound_bytes),
                             static_cast<double>(memory.bound_bytes));
@@ -343,7 +354,7 @@ Status DoesNotFit(const Refusal& refusal) {
                             "  peak at {}: {}\n"
                             "  largest values there: {}\n"
                             "  hint: {}",
-                            FormatBytes(memory.peak_bytes), refusal.device, refusal.limit_name,
+                            FormatBytes(memory.needed_bytes()), refusal.device, refusal.limit_name,
                             FormatBytes(refusal.limit_bytes), Where(memory), BreakdownText(memory),
                             LargestText(memory), HelpText(refusal)));
 }

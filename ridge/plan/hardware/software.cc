@@ -24,7 +24,11 @@ Software SoftwareOf(const toml::table& row) {
           .scale = NumberAt(row, "scale"),
           .low = NumberAt(row, "low"),
           .high = NumberAt(row, "high"),
-          .evidence = TextAt(row, "evidence")};
+          .evidence = TextAt(row, "evidence"),
+          .memory_scale = row["memory_scale"].value<double>().value_or(0),
+          .memory_low = NumberAt(row, "memory_low"),
+          .memory_high = NumberAt(row, "memory_high"),
+          .memory_evidence = TextAt(row, "memory_evidence")};
 }
 
 // In the order of the catalog, each once.

@@ -22,6 +22,11 @@ struct Software {
   // Seconds of a step over those with the scale: 8 of 10 published trainings lie between.
   double low = 1, high = 1;
   std::string evidence;  // "33 trainings on 7 devices, published"
+  // Bytes of activations and workspaces over those of ridge that computes nothing again; 0: nothing
+  // is known.  The peak lies between these times it, by `memory_evidence`.
+  double memory_scale = 0;
+  double memory_low = 1, memory_high = 1;
+  std::string memory_evidence;
 };
 
 inline constexpr const char* kOwnSoftware = "ridge";

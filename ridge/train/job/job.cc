@@ -10,6 +10,7 @@
 #include "ridge/core/sha256.h"
 #include "ridge/core/threads.h"
 #include "ridge/models/model.h"
+#include "ridge/plan/hardware/program_memory.h"
 #include "ridge/plan/search/rewrite_graphs.h"
 #include "ridge/train/job/read_cost.h"
 #include "ridge/train/job/slicing.h"
@@ -151,6 +152,7 @@ Result<PlannedJob> PlanParts(const TrainOptions& options, const Graph& forward, 
   EstimateJob(data, ProfiledRuntimeBytes(machine.measured().facts(), job.program), job.program,
               job);
   if (!machine.is_here()) job.range = RangeOf(job.step_s, machine);
+  if (machine.software.memory_scale > 0) job.memory = MemoryOf(machine.software, job.memory);
   return job;
 }
 

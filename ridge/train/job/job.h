@@ -43,7 +43,7 @@ struct PlannedJob {
   int64_t pipeline_cap_bytes = 0;  // JobData::pipeline_cap_bytes
   bool reads_beside = false;       // step_s was measured with the reading of its batches beside it
 
-  bool fits() const { return memory.peak_bytes <= limit_bytes; }
+  bool fits() const { return memory.needed_bytes() <= limit_bytes; }
 };
 
 // REQUIRES: CheckOptions(options) is ok; `forward` has options.batch.  Without `data` (nullptr)

@@ -1,0 +1,36 @@
+#include "ridge/plan/hardware/program_memory.h"
+
+#include <algorithm>
+
+namespace ridge {
+namespace {
+
+int64_t Scaled(int64_t bytes, double scale) {
+  return static_cast<int64_t>(static_cast<double>(bytes) * scale);
+}
+
+int64_t BytesOf(const MemoryEstimate& plan, Purpose purpose) {
+  const auto found = std::find_if(plan.breakdown.begin(), plan.breakdown.end(),
+                                  [&](const auto& of) { return of.first == PurposeName(purpose); });
+  return found == plan.breakdown.end() ? 0 : found->second;
+}
+
+}  // namespace
+
+MemoryEstimate MemoryOf(const Software& software, const MemoryEstimate& plan) {
+  MemoryEstimate memory = plan;
+  memory.peak_bytes = 0;
+  for (auto& [purpose, bytes] : memory.breakdown) {
+    if (purpose == PurposeName(Purpose::kGradients)) bytes = BytesOf(plan, Purpose::kParameters);
+    if (purpose == PurposeName(Purpose::kActivations) ||
+        purpose == PurposeName(Purpose::kWorkspace))
+      bytes = Scaled(bytes, software.memory_scale);
+    memory.peak_bytes += bytes;
+  }
+  memory.range = {Scaled(memory.peak_bytes, software.memory_low),
+                  Scaled(memory.peak_bytes, software.memory_high), software.memory_scale,
+                  software.memory_evidence};
+  return memory;
+}
+
+}  // namespace ridge

@@ -1,0 +1,47 @@
+#include "ridge/plan/hardware/program_memory.h"
+
+#include <gtest/gtest.h>
+
+namespace ridge {
+namespace {
+
+MemoryEstimate Plan() {
+  MemoryEstimate plan;
+  plan.peak_bytes = 1'000;
+  plan.breakdown = {{"parameters", 100},  {"gradients", 10}, {"optimizer", 200},
+                    {"activations", 500}, {"workspace", 40}, {"inputs", 50},
+                    {"communication", 0}, {"runtime", 100}};
+  return plan;
+}
+
+Software Eager() {
+  Software software;
+  software.memory_scale = 1.5;
+  software.memory_low = 0.9;
+  software.memory_high = 1.2;
+  software.memory_evidence = "two trainings";
+  return software;
+}
+
+TEST(ProgramMemory, ScalesWhatActivationsAndWorkspacesTake) {
+  const MemoryEstimate memory = MemoryOf(Eager(), Plan());
+  const std::vector<std::pair<std::string, int64_t>> wanted = {
+      {"parameters", 100}, {"gradients", 100}, {"optimizer", 200},   {"activations", 750},
+      {"workspace", 60},   {"inputs", 50},     {"communication", 0}, {"runtime", 100}};
+  EXPECT_EQ(memory.breakdown, wanted);
+}
+
+TEST(ProgramMemory, ThePeakIsTheSumAndItsUpperEndMustFit) {
+  const MemoryEstimate memory = MemoryOf(Eager(), Plan());
+  EXPECT_EQ(memory.peak_bytes, 1'360);
+  ASSERT_TRUE(memory.range);
+  EXPECT_EQ(memory.range->low_bytes, 1'224);
+  EXPECT_EQ(memory.range->high_bytes, 1'632);
+  EXPECT_EQ(memory.range->evidence, "two trainings");
+  EXPECT_EQ(memory.needed_bytes(), 1'632);
+}
+
+TEST(ProgramMemory, APlanOfRidgeNeedsItsPeak) { EXPECT_EQ(Plan().needed_bytes(), 1'000); }
+
+}  // namespace
+}  // namespace ridge
