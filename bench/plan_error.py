@@ -16,7 +16,8 @@ The table: runs of `ridge train MODEL --data synthetic`, a process each, over mo
 precisions, options and instruction sets (ONEDNN_MAX_CPU_ISA).  A time counts only when a control
 step before and after it differs by at most 3 %; else the cell is run again, --tries times at most.
 Synthetic data has epochs of few batches: without a checkpoint at the end of each, in which the loader
-gets ahead.  Memory does not depend on the load and counts in every run.  Ends with 1 when a run held more than
+gets ahead.  Beside the rehearsed step stands the modelled one, for which nothing ran, and with --on
+FILE the one by a record, of this machine or of another.  Memory does not depend on the load and counts in every run.  Ends with 1 when a run held more than
 its plan, or when a plan is more than 5 % above.
 """
 import argparse
@@ -128,8 +129,19 @@ def table_row(args, isa, cell):
            measured["peak_bytes"], "slack": max(slacks), "least_slack": min(slacks), "tries": attempt + 1}
     if not args.memory_only:
         row.update(planned_step_s=planned["step_s"], measured_step_s=measured["step_s"], drift=drift, counts=drift <= MOST_DRIFT,
-                   step_error=planned["step_s"] / measured["step_s"] - 1)
+                   step_error=planned["step_s"] / measured["step_s"] - 1,
+                   modelled_error=planned["modelled_step_s"] / measured["step_s"] - 1)
+        if args.on and not isa:
+            row["record_error"] = recorded_s(args, cell) / measured["step_s"] - 1
     return row
+
+
+def recorded_s(args, cell):
+    """The step by another machine's record."""
+    workload, *words = cell.split()
+    model, batch = workload.rsplit(":", 1)
+    words = [word for i, word in enumerate(words) if "--threads" not in words[max(0, i - 1):i + 1]]
+    return run([args.ridge, "plan", model, "--batch", batch, *words, "--on", args.on, "--json"])[0]["step_s"]
 
 
 def table_line(row):
@@ -137,6 +149,8 @@ def table_line(row):
             f" {100 * row['least_slack']:+6.2f} %")
     if "step_error" in row:
         text += (f" {1e3 * row['planned_step_s']:9.2f} {1e3 * row['measured_step_s']:9.2f} {100 * row['step_error']:+6.1f} %"
+                 f" {100 * row['modelled_error']:+6.1f} %"
+                 + (f" {100 * row['record_error']:+6.1f} %" if "record_error" in row else "") +
                  f" {row['tries']:3}{'' if row['counts'] else '  DRIFT'}")
     bad = "  BELOW" if row["least_slack"] < 0 else "  WIDE" if row["slack"] > MOST_SLACK else ""
     return text + bad
@@ -146,7 +160,7 @@ def table(args):
     wanted = [(isa, cell) for isa, cell in TABLE
               if (not args.isa or (isa or "native") in args.isa) and (not args.workloads or cell in args.workloads)]
     print(f"{'':45} {'plan MiB':>8} {'peak MiB':>8} {'slack':>8}" + ("" if args.memory_only else
-          f" {'plan ms':>9} {'step ms':>9} {'error':>8} tries"))
+          f" {'plan ms':>9} {'step ms':>9} {'rehearsed':>8} {'modelled':>8}{' record' if args.on else ''} tries"))
     rows = []
     for isa, cell in wanted:
         row = table_row(args, isa, cell)
@@ -159,9 +173,11 @@ def table(args):
     print(f"{len(rows)} runs: slack mean {100 * statistics.mean(r['slack'] for r in rows):.2f} %, least"
           f" {100 * min(r['least_slack'] for r in rows):.2f} %, most {100 * max(r['slack'] for r in rows):.2f} %; {len(bad)} bad")
     if not args.memory_only:
-        counted = [abs(r["step_error"]) for r in rows if r["counts"]]
-        print(f"{len(counted)} times counted: error mean {100 * statistics.mean(counted or [0]):.1f} %, worst"
-              f" {100 * max(counted, default=0):.1f} %; {sum(r['tries'] > 1 for r in rows)} cells repeated,"
+        for key, name in (("step_error", "rehearsed"), ("modelled_error", "modelled"), ("record_error", "by the record")):
+            counted = [abs(r[key]) for r in rows if r["counts"] and key in r]
+            if counted:
+                print(f"{len(counted)} times {name}: error mean {100 * statistics.mean(counted):.1f} %, worst {100 * max(counted):.1f} %")
+        print(f"{sum(r['tries'] > 1 for r in rows)} cells repeated,"
               f" {sum(not r['counts'] for r in rows)} never steady")
     if args.out:
         with open(args.out, "w", encoding="utf-8") as file:
@@ -177,6 +193,7 @@ def main():
     parser.add_argument("--prefix", default="", help="words in front of every command, such as nice -n -5")
     parser.add_argument("--out")
     parser.add_argument("--table", action="store_true", help="trainings over instruction sets and options")
+    parser.add_argument("--on", metavar="FILE", help="with --table: also the step by this record of a machine (ridge bench device --record)")
     parser.add_argument("--memory-only", action="store_true", help="with --table: three steps each, no times")
     parser.add_argument("--isa", action="append", help="with --table: only this one (native, AVX2, SSE41, AVX512_CORE)")
     parser.add_argument("--tries", type=int, default=4, help="with --table: runs of a cell while the control drifts")
