@@ -10,13 +10,15 @@
 #include "ridge/cli/train_flags.h"
 #include "ridge/cli/verbs.h"
 #include "ridge/core/split.h"
+#include "ridge/report/rules_of_thumb.h"
 
 namespace ridge::cli {
 namespace {
 
-// With --why: the plans that were compared and what is live when, not a kernel.
+// With --why: the plans that were compared, what is live when, and rules of thumb, not a kernel.
 constexpr const char* kSlices = "slices";
 constexpr const char* kMemory = "memory";
+constexpr const char* kRules = "rules";
 
 struct PlanVerb {
   TrainFlags train;
@@ -132,6 +134,10 @@ Status PrintWhy(const std::vector<DevicePlan>& plans, const std::string& what,
       PrintData(PhasesReport(Summary(plan), terminal));
       continue;
     }
+    if (what == kRules) {
+      PrintData(RulesReport(Summary(plan), terminal));
+      continue;
+    }
     const std::string text = WhyText(plan.run.job.program, what);
     if (text.empty()) {
       return InvalidArgument(
@@ -187,7 +193,8 @@ VerbBody AddPlan(CLI::App& app) {
   CLI::Option* why =
       AddText(app, "--why", verb->why, "OP",
               "Which kernels run an operator or node, and why not others; slices: the plans "
-              "that were compared; memory: what is live in each phase of a step");
+              "that were compared; memory: what is live in each phase of a step; rules: "
+              "rules of thumb beside the plan");
   why->group(kOutputGroup);
   AddSwitch(app, "--json", verb->json, "Print JSON; with --on an array")->group(kOutputGroup);
   AddColorFlag(app, verb->output);
