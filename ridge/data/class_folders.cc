@@ -227,10 +227,10 @@ bool HoldsClassFiles(const FileKind& kind, const std::string& folder) {
   return false;
 }
 
-void FileIndex::Add(const std::string& path, int64_t bytes, int64_t label) {
-  most_file_bytes_ = std::max(most_file_bytes_, bytes);
+void FileIndex::Add(const std::string& path, const FileStamp& stamp, int64_t label) {
+  most_file_bytes_ = std::max(most_file_bytes_, stamp.bytes);
   paths_ += path;
-  files_.push_back({static_cast<int64_t>(paths_.size()), bytes, label});
+  files_.push_back({static_cast<int64_t>(paths_.size()), stamp, label});
 }
 
 void FileIndex::ShrinkToFit() {

@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "ridge/data/file_stamp.h"
 #include "ridge/data/source.h"
 
 namespace ridge {
@@ -63,16 +64,17 @@ Result<std::vector<std::string>> FindFiles(const FileKind& kind, const std::stri
 // Whether a folder of the folder holds a file of the kind.
 bool HoldsClassFiles(const FileKind& kind, const std::string& folder);
 
-// The paths, sizes and labels of many files: one text of all paths and an entry a file, so that a
+// The paths, stamps and labels of many files: one text of all paths and an entry a file, so that a
 // million files take tens of megabytes.
 class FileIndex {
  public:
-  void Add(const std::string& path, int64_t bytes, int64_t label);
+  void Add(const std::string& path, const FileStamp& stamp, int64_t label);
   void ShrinkToFit();
 
   int64_t size() const { return static_cast<int64_t>(files_.size()); }
   std::string Path(int64_t file) const;
-  int64_t file_bytes(int64_t file) const { return files_[static_cast<size_t>(file)].bytes; }
+  const FileStamp& stamp(int64_t file) const { return files_[static_cast<size_t>(file)].stamp; }
+  int64_t file_bytes(int64_t file) const { return stamp(file).bytes; }
   int64_t label(int64_t file) const { return files_[static_cast<size_t>(file)].label; }
   int64_t most_file_bytes() const { return most_file_bytes_; }
   int64_t resident_bytes() const;
@@ -80,7 +82,7 @@ class FileIndex {
  private:
   struct File {
     int64_t path_end = 0;  // in the text of all paths; it begins where the one before ends
-    int64_t bytes = 0;
+    FileStamp stamp;
     int64_t label = 0;
   };
   std::string paths_;

@@ -52,7 +52,7 @@ Status AddPicture(const std::string& path, int64_t label, PictureReader& reader,
   RIDGE_ASSIGN_OR_RETURN(const PictureFile file, InspectPicture(path, buffer));
   const Status admitted = reader.Admit(file.header);
   if (!admitted.ok()) return BadData(path, admitted.message());
-  index.Add(path, file.bytes, label);
+  index.Add(path, file.stamp, label);
   return Status();
 }
 
@@ -80,7 +80,7 @@ class ImageFolderSource : public Source, public EncodedSamples {
   Status AddContent(int64_t index, std::vector<char>& buffer, ContentHash& hash) const override {
     const auto bytes = static_cast<size_t>(index_.file_bytes(index));
     if (buffer.size() < bytes) buffer.resize(bytes);
-    RIDGE_RETURN_IF_ERROR(ReadPicture(index_.Path(index), index_.file_bytes(index), buffer.data()));
+    RIDGE_RETURN_IF_ERROR(ReadPicture(index_.Path(index), index_.stamp(index), buffer.data()));
     hash.Add({buffer.data(), bytes});
     hash.Add(std::to_string(index_.label(index)));
     return Status();
@@ -94,7 +94,7 @@ class ImageFolderSource : public Source, public EncodedSamples {
     const int64_t file_bytes = index_.file_bytes(at.index);
     {
       const StageTimer timer(at.stages, InputStage::kRead);
-      RIDGE_RETURN_IF_ERROR(ReadPicture(path, file_bytes, scratch.data()));
+      RIDGE_RETURN_IF_ERROR(ReadPicture(path, index_.stamp(at.index), scratch.data()));
     }
     const Status read =
         reader_.Read(PictureBytes(scratch.data(), file_bytes),

@@ -154,10 +154,11 @@ using Ids = std::array<bool, 256>;  // which a mask holds
 
 Result<Ids> IdsOf(const std::string& path, std::vector<char>& buffer, std::vector<uint8_t>& ids) {
   RIDGE_ASSIGN_OR_RETURN(const PictureFile file, InspectPicture(path, buffer));
-  buffer.resize(static_cast<size_t>(file.bytes));
-  RIDGE_RETURN_IF_ERROR(ReadPicture(path, file.bytes, buffer.data()));
+  buffer.resize(static_cast<size_t>(file.stamp.bytes));
+  RIDGE_RETURN_IF_ERROR(ReadPicture(path, file.stamp, buffer.data()));
   ids.resize(static_cast<size_t>(file.header.pixels()));
-  RIDGE_RETURN_IF_ERROR(DecodeMask(PictureBytes(buffer.data(), file.bytes), file.header, ids));
+  RIDGE_RETURN_IF_ERROR(
+      DecodeMask(PictureBytes(buffer.data(), file.stamp.bytes), file.header, ids));
   Ids found{};
   for (const uint8_t id : ids) found[id] = true;
   return found;
@@ -285,8 +286,8 @@ Status AddPair(const Pair& pair, std::vector<char>& buffer, PairIndex& index) {
   const Status admitted = index.picture_reader.Admit(picture.header);
   if (!admitted.ok()) return BadData(pair.picture, admitted.message());
   RIDGE_RETURN_IF_ERROR(index.mask_reader.Admit(mask.header));
-  index.pictures.Add(pair.picture, picture.bytes, /*label=*/0);
-  index.masks.Add(pair.mask, mask.bytes, /*label=*/0);
+  index.pictures.Add(pair.picture, picture.stamp, /*label=*/0);
+  index.masks.Add(pair.mask, mask.stamp, /*label=*/0);
   return Status();
 }
 
@@ -338,7 +339,7 @@ class MaskFolderSource : public Source {
     const int64_t bytes = files.file_bytes(at.index);
     {
       const StageTimer timer(at.stages, InputStage::kRead);
-      RIDGE_RETURN_IF_ERROR(ReadPicture(path, bytes, scratch.data()));
+      RIDGE_RETURN_IF_ERROR(ReadPicture(path, files.stamp(at.index), scratch.data()));
     }
     const auto rest = static_cast<size_t>(RoundUp(files.most_file_bytes(), kAlignment));
     const Status read = reader.Read(PictureBytes(scratch.data(), bytes), scratch.subspan(rest), out,

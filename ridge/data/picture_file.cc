@@ -1,5 +1,5 @@
-// Two files are never open at once, and a file's size and header are checked again when it is read:
-// it may have been replaced.
+// Two files are never open at once, and a file's stamp and header are checked again when it is
+// read: it may have been replaced.
 #include "ridge/data/picture_file.h"
 
 #include <fcntl.h>
@@ -40,7 +40,7 @@ Result<int64_t> ReadBeginning(int fd, const std::string& path, char* to, int64_t
 
 struct OpenFile {
   OwnedFd fd;
-  int64_t bytes = 0;
+  FileStamp stamp;
 };
 
 Result<OpenFile> OpenPictureFile(const std::string& path) {
@@ -53,7 +53,7 @@ Result<OpenFile> OpenPictureFile(const std::string& path) {
     return BadData(path,
                    fmt::format("has {} bytes, at most {} are read", info.st_size, kMostFileBytes));
   }
-  return OpenFile{std::move(fd), info.st_size};
+  return OpenFile{std::move(fd), StampOf(info)};
 }
 
 // The header, from as much of the file as it takes.
@@ -61,11 +61,11 @@ Result<ImageHeader> ReadHeader(const std::string& path, const OpenFile& file,
                                std::vector<char>& buffer) {
   constexpr int64_t kFirst = 4 << 10, kFactor = 16;
   for (int64_t wanted = kFirst;; wanted *= kFactor) {
-    const int64_t bytes = std::min(wanted, file.bytes);
+    const int64_t bytes = std::min(wanted, file.stamp.bytes);
     if (static_cast<int64_t>(buffer.size()) < bytes) buffer.resize(static_cast<size_t>(bytes));
     RIDGE_ASSIGN_OR_RETURN(const int64_t got,
                            ReadBeginning(file.fd.get(), path, buffer.data(), bytes));
-    const bool whole = got < bytes || bytes == file.bytes;
+    const bool whole = got < bytes || bytes == file.stamp.bytes;
     const auto header = ReadImageHeader(PictureBytes(buffer.data(), got), whole);
     if (!header.ok()) return BadData(path, header.status().message());
     if (*header) return **header;
@@ -77,13 +77,14 @@ Result<ImageHeader> ReadHeader(const std::string& path, const OpenFile& file,
 Result<PictureFile> InspectPicture(const std::string& path, std::vector<char>& buffer) {
   RIDGE_ASSIGN_OR_RETURN(const OpenFile file, OpenPictureFile(path));
   RIDGE_ASSIGN_OR_RETURN(const ImageHeader header, ReadHeader(path, file, buffer));
-  return PictureFile{header, file.bytes};
+  return PictureFile{header, file.stamp};
 }
 
-Status ReadPicture(const std::string& path, int64_t bytes, char* to) {
+Status ReadPicture(const std::string& path, const FileStamp& stamp, char* to) {
   RIDGE_ASSIGN_OR_RETURN(const OpenFile file, OpenPictureFile(path));
-  RIDGE_ASSIGN_OR_RETURN(const int64_t got, ReadBeginning(file.fd.get(), path, to, bytes));
-  if (got != bytes || file.bytes != bytes) return BadData(path, kPictureChanged);
+  if (file.stamp != stamp) return BadData(path, kPictureChanged);
+  RIDGE_ASSIGN_OR_RETURN(const int64_t got, ReadBeginning(file.fd.get(), path, to, stamp.bytes));
+  if (got != stamp.bytes) return BadData(path, kPictureChanged);
   return Status();
 }
 

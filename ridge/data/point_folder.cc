@@ -112,15 +112,16 @@ Status AddCloud(const std::string& path, int64_t label, CloudReader& reader, Fil
   RIDGE_ASSIGN_OR_RETURN(const SoundFile file, SoundFile::Open(path));
   RIDGE_ASSIGN_OR_RETURN(const CloudHeader header, HeaderOf(file, path));
   reader.Admit(header);
-  index.Add(path, file.size(), label);
+  index.Add(path, file.stamp(), label);
   return Status();
 }
 
-// A file that has still as many bytes.
-Status ReadFileInto(const std::string& path, std::span<char> to, StageSeconds* stages) {
+// A file that has its stamp still; `to`: stamp.bytes.
+Status ReadFileInto(const std::string& path, const FileStamp& stamp, std::span<char> to,
+                    StageSeconds* stages) {
   const StageTimer timer(stages, InputStage::kRead);
   RIDGE_ASSIGN_OR_RETURN(const SoundFile file, SoundFile::Open(path));
-  if (file.size() != static_cast<int64_t>(to.size())) return BadFile(path, kCloudChanged);
+  if (file.stamp() != stamp) return BadFile(path, kCloudChanged);
   const auto got = file.ReadAt(0, to);
   if (!got.ok()) return BadFile(path, got.status().message());
   return *got == file.size() ? Status() : BadFile(path, kCloudChanged);
@@ -152,7 +153,8 @@ class PointFolderSource : public Source {
   Status ReadPoints(SampleAt at, std::span<char> scratch, float* out) const {
     const std::string path = index_.Path(at.index);
     const auto bytes = static_cast<size_t>(index_.file_bytes(at.index));
-    RIDGE_RETURN_IF_ERROR(ReadFileInto(path, scratch.first(bytes), at.stages));
+    RIDGE_RETURN_IF_ERROR(
+        ReadFileInto(path, index_.stamp(at.index), scratch.first(bytes), at.stages));
     const StageTimer timer(at.stages, InputStage::kDecode);
     const Status read = reader_.Read(
         {scratch.data(), bytes}, scratch.subspan(static_cast<size_t>(FileBytes())), out, at.crop);

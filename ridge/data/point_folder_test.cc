@@ -174,7 +174,7 @@ TEST_F(PointFolderTest, BadFilesAreNamedAndSkipped) {
             folder_.path() + "/small/c.off: has changed since the data was opened");
   Put("small/c.off", std::string(Circle(64, 1).size(), 'x'));
   EXPECT_EQ(splits->train->ReadOne(2, 0, nullptr).message(),
-            folder_.path() + "/small/c.off: is no PLY, OFF or NumPy file");
+            folder_.path() + "/small/c.off: has changed since the data was opened");
 }
 
 TEST_F(PointFolderTest, WrongOptionsSayWhatIsTaken) {

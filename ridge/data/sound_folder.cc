@@ -78,7 +78,7 @@ Status AddSound(const std::string& path, int64_t label, SoundReader& reader, Fil
   if (!header.ok()) return BadData(path, header.status().message());
   const Status admitted = reader.Admit(*header);
   if (!admitted.ok()) return BadData(path, admitted.message());
-  index.Add(path, file.size(), label);
+  index.Add(path, file.stamp(), label);
   return Status();
 }
 
@@ -114,7 +114,7 @@ class SoundFolderSource : public Source, public EncodedSamples {
   Status ReadSound(SampleAt at, std::span<char> scratch, float* out) const {
     const std::string path = index_.Path(at.index);
     RIDGE_ASSIGN_OR_RETURN(const SoundFile file, SoundFile::Open(path));
-    if (file.size() != index_.file_bytes(at.index)) return BadData(path, kSoundChanged);
+    if (file.stamp() != index_.stamp(at.index)) return BadData(path, kSoundChanged);
     const StageTimer timer(at.stages, InputStage::kDecode);
     const Status read = reader_.Read(file, scratch, out, at.crop);
     return IsBadRecord(read) ? BadData(path, read.message()) : read;

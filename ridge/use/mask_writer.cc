@@ -26,12 +26,12 @@ int64_t MaskPixel(const ResizeAxis& axis, int64_t at) {
 Result<RgbPicture> ReadRgb(const std::string& path) {
   std::vector<char> buffer;
   RIDGE_ASSIGN_OR_RETURN(const PictureFile file, InspectPicture(path, buffer));
-  buffer.resize(static_cast<size_t>(file.bytes));
-  RIDGE_RETURN_IF_ERROR(ReadPicture(path, file.bytes, buffer.data()));
+  buffer.resize(static_cast<size_t>(file.stamp.bytes));
+  RIDGE_RETURN_IF_ERROR(ReadPicture(path, file.stamp, buffer.data()));
   RgbPicture picture{{file.header.height, file.header.width}, {}};
   picture.pixels.resize(static_cast<size_t>(DecodedBytes(file.header)));
   const Status decoded =
-      DecodeImage(PictureBytes(buffer.data(), file.bytes), file.header, picture.pixels);
+      DecodeImage(PictureBytes(buffer.data(), file.stamp.bytes), file.header, picture.pixels);
   if (!decoded.ok()) return Status(decoded.code(), path + ": " + decoded.message());
   picture.pixels.resize(static_cast<size_t>(3 * file.header.pixels()));
   return picture;

@@ -3,6 +3,7 @@ text names file and byte."""
 import io
 import json
 import os
+import shutil
 import struct
 import subprocess
 import tarfile
@@ -21,10 +22,10 @@ TEXT = ["gpt:layers=1,hidden=16,heads=2", "--batch", "2"]
 TABLE = ["mlp:hidden=8", "--batch", "4"]
 
 
-def picture(shade, levels=256):
+def picture(shade, levels=256, **options):
     file = io.BytesIO()
     noise = Image.effect_noise((28, 28), 10 + shade)
-    noise.point(lambda level: level % levels).save(file, "PNG")
+    noise.point(lambda level: level % levels).save(file, "PNG", **options)
     return file.getvalue()
 
 
@@ -218,6 +219,7 @@ class ReplacedFiles(BadFiles):
 
     def running(self, *words):
         """A run that has opened its data and takes steps; its folder is `run`."""
+        shutil.rmtree(self.path("run"), ignore_errors=True)
         process = self.start("train", *words, "--out", "run")
         self.addCleanup(process.communicate)
         self.addCleanup(process.kill)
@@ -231,14 +233,25 @@ class ReplacedFiles(BadFiles):
         self.write("new", content)
         os.replace(self.path("new"), self.path(path))
 
+    def disguise(self, path, content):
+        """Another file of as many bytes and the same time takes the place."""
+        facts = os.stat(self.path(path))
+        self.assertEqual(len(content), facts.st_size)
+        self.write("new", content)
+        os.utime(self.path("new"), ns=(facts.st_atime_ns, facts.st_mtime_ns))
+        os.replace(self.path("new"), self.path(path))
+
     def stops(self, path, content, *words):
         """The run names the file that is another one."""
+        self.stops_by(lambda: self.replace(path, content), path, "has changed", *words)
+
+    def stops_by(self, change, path, reason, *words):
         process = self.running(*words, "--epochs", "1000000")
-        self.replace(path, content)
+        change()
         text = process.communicate(timeout=60)[1]
         self.assertEqual(process.returncode, 4, text)
         self.assertIn(f"{path}: ", text)
-        self.assertIn("has changed", text)
+        self.assertIn(reason, text)
 
     def goes_on(self, path, content, *words):
         """What was opened is in memory: the run ends as if nothing had happened."""
@@ -287,6 +300,32 @@ class ReplacedFiles(BadFiles):
         self.write("a.tfrecord", records)
         self.stops("a.tfrecord", records + records, "cnn", "--data", "tfrecord:a.tfrecord",
                    "--batch", "2", "-q")
+
+    def check_each_change(self, path, other, *words):
+        with open(self.path(path), "rb") as file:
+            before = file.read()
+        path_of = self.path(path)
+        self.stops_by(lambda: self.disguise(path, other), path, "has changed", *words)
+        self.write(path, before)
+        self.stops_by(lambda: os.truncate(path_of, len(before) // 2), path, "has changed", *words)
+        self.write(path, before)
+        self.stops_by(lambda: os.remove(path_of), path, "No such file", *words)
+
+    def test_other_pictures_of_the_same_size_and_time(self):
+        self.put_classes("photos", "png", lambda i: picture(i, compress_level=0))
+        self.check_each_change("photos/dog/2.png", picture(90, compress_level=0), "cnn", "--data",
+                               "images:photos,size=28", "--batch", "4", "-q")
+
+    def test_other_sounds_of_the_same_size_and_time(self):
+        self.put_classes("sounds", "wav", lambda i: sound(30 + i))
+        self.check_each_change("sounds/dog/2.wav", sound(9), "cnn", "--data",
+                               "audio:sounds,seconds=1", "--batch", "4", "-q")
+
+    def test_other_archives_of_the_same_size_and_time(self):
+        before, other = (archive(shade).ljust(1 << 16, b"\0") for shade in (20, 30))
+        self.write("a.tar", before)
+        self.check_each_change("a.tar", other, "cnn", "--data", "tar:a.tar,size=28", "--batch", "2",
+                               "-q")
 
     def test_tables(self):
         self.put_table("./a.csv")

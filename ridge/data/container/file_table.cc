@@ -23,10 +23,6 @@ Status Bad(const std::string& reason) { return Status(ErrorCode::kInvalidData, r
 
 Status BadData(const std::string& path, const std::string& what) { return Bad(path + ": " + what); }
 
-int64_t ChangeTime(const struct stat& info) {
-  return info.st_mtim.tv_sec * 1'000'000'000 + info.st_mtim.tv_nsec;
-}
-
 struct Opened {
   OwnedFd fd;
   struct stat info {};
@@ -98,7 +94,7 @@ Status FileTable::Inflate(File& file) {
 Status FileTable::OpenFirst(File& file, const std::function<bool(std::string_view)>& is_plain) {
   RIDGE_ASSIGN_OR_RETURN(const Opened opened, OpenRegular(file.path));
   file.bytes = opened.info.st_size;
-  file.changed_ns = ChangeTime(opened.info);
+  file.stamp = StampOf(opened.info);
   char start[16];
   RIDGE_ASSIGN_OR_RETURN(const int64_t got, ReadUpTo(opened.fd.get(), 0, start));
   const std::string_view begin(start, static_cast<size_t>(got));
@@ -137,8 +133,7 @@ Result<FileTable::Reader> FileTable::OpenFile(int64_t file) const {
   reader.content_ = content(file);
   if (at.is_gzip) return reader;
   RIDGE_ASSIGN_OR_RETURN(Opened opened, OpenRegular(at.path));
-  if (opened.info.st_size != at.bytes || ChangeTime(opened.info) != at.changed_ns)
-    return Bad("has changed since the data was opened");
+  if (StampOf(opened.info) != at.stamp) return Bad("has changed since the data was opened");
   reader.fd_ = std::move(opened.fd);
   return reader;
 }

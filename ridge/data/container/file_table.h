@@ -1,8 +1,8 @@
 // FileTable: the files of a container, read at any place by several threads.
 //
 // A plain file is opened for each read, so that any number of files needs no descriptors, and
-// refused when its size or time is another than when it was opened first.  A gzip file cannot be
-// read at any place: its content is held in memory.
+// refused when its size, time or inode is another than when it was opened first.  A gzip file
+// cannot be read at any place: its content is held in memory.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -13,6 +13,7 @@
 
 #include "ridge/core/owned_fd.h"
 #include "ridge/core/tensor.h"
+#include "ridge/data/file_stamp.h"
 
 namespace ridge {
 
@@ -66,7 +67,7 @@ class FileTable {
   struct File {
     std::string path;
     int64_t bytes = 0;
-    int64_t changed_ns = 0;  // of a plain file
+    FileStamp stamp;  // of a plain file
     Tensor content;
     bool is_gzip = false;
   };

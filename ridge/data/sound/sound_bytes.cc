@@ -22,7 +22,7 @@ Result<SoundFile> SoundFile::Open(const std::string& path) {
     return Status(ErrorCode::kInvalidData, path + ": cannot be opened: " + std::strerror(errno));
   }
   if (!S_ISREG(info.st_mode)) return Status(ErrorCode::kInvalidData, path + ": is no regular file");
-  return SoundFile(std::move(fd), info.st_size);
+  return SoundFile(std::move(fd), StampOf(info));
 }
 
 Result<int64_t> SoundFile::ReadAt(int64_t offset, std::span<char> to) const {

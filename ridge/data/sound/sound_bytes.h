@@ -6,6 +6,7 @@
 
 #include "ridge/core/owned_fd.h"
 #include "ridge/core/status.h"
+#include "ridge/data/file_stamp.h"
 
 namespace ridge {
 
@@ -33,13 +34,14 @@ class SoundFile : public SoundBytes {
  public:
   // Fails with kInvalidData unless it is a regular file; the message begins with the path.
   static Result<SoundFile> Open(const std::string& path);
-  int64_t size() const override { return size_; }
+  int64_t size() const override { return stamp_.bytes; }
+  const FileStamp& stamp() const { return stamp_; }
   Result<int64_t> ReadAt(int64_t offset, std::span<char> to) const override;
 
  private:
-  SoundFile(OwnedFd fd, int64_t size) : fd_(std::move(fd)), size_(size) {}
+  SoundFile(OwnedFd fd, const FileStamp& stamp) : fd_(std::move(fd)), stamp_(stamp) {}
   OwnedFd fd_;
-  int64_t size_;
+  FileStamp stamp_;
 };
 
 }  // namespace ridge
