@@ -96,6 +96,7 @@ std::vector<RuleOfThumb> RulesOfThumb(const PlanSummary& plan) {
 std::string RulesReport(const PlanSummary& plan, const Terminal& terminal) {
   std::string text;
   for (const RuleOfThumb& rule : RulesOfThumb(plan)) {
+    if (!text.empty()) text += "\n";
     text +=
         fmt::format("{}\n  by the rule  {}\n  by the plan  {}\n  it fails     {}\n",
                     Styled(rule.rule, Style::kBold, terminal), rule.says, rule.plan, rule.fails);
