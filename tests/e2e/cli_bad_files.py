@@ -225,7 +225,6 @@ class ReplacedFiles(BadFiles):
         self.addCleanup(process.kill)
         while process.poll() is None and not os.path.exists(self.path("run/plan.json")):
             time.sleep(0.01)
-        time.sleep(0.3)
         self.assertIsNone(process.poll())
         return process
 
@@ -248,7 +247,7 @@ class ReplacedFiles(BadFiles):
     def stops_by(self, change, path, reason, *words):
         process = self.running(*words, "--epochs", "1000000")
         change()
-        text = process.communicate(timeout=60)[1]
+        text = process.communicate(timeout=300)[1]
         self.assertEqual(process.returncode, 4, text)
         self.assertIn(f"{path}: ", text)
         self.assertIn(reason, text)
@@ -259,9 +258,9 @@ class ReplacedFiles(BadFiles):
             before = file.read()
         process = self.running(*words)
         self.replace(path, content)
-        self.assertEqual(process.wait(timeout=60), 0)
+        self.assertEqual(process.wait(timeout=300), 0)
         self.replace(path, before)
-        self.ok("train", *words, "--out", "whole")
+        self.ok("train", *words, "--out", "whole", timeout=300)
         self.assertEqual(self.read_json("run/summary.json")["parameters_sha256"],
                          self.read_json("whole/summary.json")["parameters_sha256"])
 
