@@ -87,6 +87,13 @@ struct TextPreprocessing {
   bool operator==(const TextPreprocessing&) const = default;
 };
 
+// The characters that transcripts are spelled with: spelling.h.
+struct SpellingPreprocessing {
+  bool lower = false;                // texts are in lower case
+  std::vector<std::string> letters;  // one character each, by code point
+  bool operator==(const SpellingPreprocessing&) const = default;
+};
+
 struct Preprocessing {
   std::vector<std::string> classes;  // class i is called classes[i]; empty: they have no names
   std::optional<TablePreprocessing> table;
@@ -94,6 +101,7 @@ struct Preprocessing {
   std::optional<MaskPreprocessing> masks;  // of the pictures
   std::optional<TextPreprocessing> text;
   std::optional<SoundTarget> sounds;
+  std::optional<SpellingPreprocessing> spelling;  // of what is said in them
   std::optional<PointTarget> points;
   bool operator==(const Preprocessing&) const = default;
 };

@@ -228,6 +228,24 @@ SoundTarget ReadSounds(const PreprocessingJson& json) {
   return sounds;
 }
 
+PreprocessingJson SpellingJson(const SpellingPreprocessing& spelling) {
+  return {{"lower", spelling.lower}, {"letters", spelling.letters}};
+}
+
+SpellingPreprocessing ReadSpelling(const PreprocessingJson& json) {
+  SpellingPreprocessing spelling = {json.at("lower").get<bool>(),
+                                    json.at("letters").get<std::vector<std::string>>()};
+  if (static_cast<int64_t>(spelling.letters.size()) > kMostLetters)
+    throw std::out_of_range(fmt::format("a spelling has {} letters", spelling.letters.size()));
+  for (const std::string& letter : spelling.letters) {
+    if (CountLetters(letter) != 1)
+      throw std::out_of_range(fmt::format("'{}' is not one letter", letter));
+  }
+  if (json.size() != SpellingJson(spelling).size())
+    throw std::out_of_range("a spelling has a key that this program does not know");
+  return spelling;
+}
+
 PreprocessingJson PointsJson(const PointTarget& points) {
   return {{"count", points.count},
           {"pick", kPointPicks[static_cast<size_t>(points.pick)]},
@@ -256,6 +274,7 @@ std::string PreprocessingToJson(const Preprocessing& preprocessing) {
   if (preprocessing.masks) json["masks"] = MasksJson(*preprocessing.masks);
   if (preprocessing.text) json["text"] = TextJson(*preprocessing.text);
   if (preprocessing.sounds) json["sounds"] = SoundsJson(*preprocessing.sounds);
+  if (preprocessing.spelling) json["spelling"] = SpellingJson(*preprocessing.spelling);
   if (preprocessing.points) json["points"] = PointsJson(*preprocessing.points);
   return json.dump(1, ' ', false, PreprocessingJson::error_handler_t::replace) + "\n";
 }
@@ -276,6 +295,7 @@ Result<Preprocessing> PreprocessingFromJson(const std::string& text, const std::
     if (json.contains("masks")) preprocessing.masks = ReadMasks(json.at("masks"));
     if (json.contains("text")) preprocessing.text = ReadText(json.at("text"));
     if (json.contains("sounds")) preprocessing.sounds = ReadSounds(json.at("sounds"));
+    if (json.contains("spelling")) preprocessing.spelling = ReadSpelling(json.at("spelling"));
     if (json.contains("points")) preprocessing.points = ReadPoints(json.at("points"));
     return preprocessing;
   } catch (const std::exception& error) {

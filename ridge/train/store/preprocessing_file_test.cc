@@ -23,6 +23,7 @@ Preprocessing Example() {
   sounds = {22050, 33333, 1, MelSettings(), 0.1, 1.0 / 7};
   sounds.mel->low = 1.0 / 3;
   sounds.mel->level = MelLevel::kLog;
+  example.spelling = {true, {" ", "a", "\xC3\xA9"}};
   return example;
 }
 
@@ -68,6 +69,9 @@ TEST(PreprocessingFile, RefusesWhatItCannotRead) {
             "sounds: 200 samples are too few for frames of 400");
   EXPECT_EQ(with("\"hop\"", "\"hops\": 3, \"hop\""),
             "sounds have a key that this program does not know");
+  EXPECT_EQ(with("\"a\",", "\"ab\","), "'ab' is not one letter");
+  EXPECT_EQ(with("\"lower\"", "\"upper\": 1, \"lower\""),
+            "a spelling has a key that this program does not know");
 }
 
 }  // namespace
