@@ -160,6 +160,20 @@ void PrintSounds(const SetSurvey& set) {
       sounds.median_s, sounds.longest_s, sounds.longest_file, sounds.total_s));
 }
 
+void PrintTranscripts(const SetSurvey& set) {
+  if (!set.transcripts) return;
+  const TranscriptSurvey& texts = *set.transcripts;
+  std::string spelled;
+  for (const auto& [letter, count] : texts.spelled)
+    spelled += fmt::format("{}'{}' {}", spelled.empty() ? "" : ", ", letter, FormatInteger(count));
+  if (texts.others > 0) spelled += fmt::format(", unknown {}", FormatInteger(texts.others));
+  PrintData(fmt::format(
+      "\nTranscripts of the {} set: {} words, {} letters; from {} letters by {} in the middle to "
+      "{}\n  {}\n",
+      set.name, FormatInteger(texts.words), FormatInteger(texts.letters), texts.shortest,
+      texts.median, texts.longest, spelled));
+}
+
 void PrintClouds(const SetSurvey& set) {
   if (!set.clouds) return;
   const CloudSurvey& clouds = *set.clouds;
@@ -204,6 +218,7 @@ void PrintSurvey(const DataSurvey& survey, const Terminal& terminal) {
   PrintFields(first, terminal);
   PrintPictures(first);
   PrintSounds(first);
+  PrintTranscripts(first);
   PrintClouds(first);
   PrintDuplicates(survey);
   PrintBad(survey);
@@ -248,6 +263,13 @@ Json SoundsJson(const SoundSurvey& sounds) {
           {"total_s", sounds.total_s}};
 }
 
+Json TranscriptsJson(const TranscriptSurvey& texts) {
+  return {{"words", texts.words},       {"letters", texts.letters},
+          {"shortest", texts.shortest}, {"median", texts.median},
+          {"longest", texts.longest},   {"spelled", CountsJson(texts.spelled)},
+          {"unknown", texts.others}};
+}
+
 Json CloudsJson(const CloudSurvey& clouds) {
   return {{"formats", CountsJson(clouds.formats)},
           {"fewest", clouds.fewest},
@@ -272,6 +294,7 @@ Json SetJson(const SetSurvey& set) {
   }
   if (set.pictures) json["pictures"] = PicturesJson(*set.pictures);
   if (set.sounds) json["sounds"] = SoundsJson(*set.sounds);
+  if (set.transcripts) json["transcripts"] = TranscriptsJson(*set.transcripts);
   if (set.clouds) json["clouds"] = CloudsJson(*set.clouds);
   return json;
 }

@@ -19,6 +19,7 @@
 #include "ridge/data/mask_folder.h"
 #include "ridge/data/point_folder.h"
 #include "ridge/data/sound_folder.h"
+#include "ridge/data/spelling.h"
 
 namespace ridge {
 namespace {
@@ -419,6 +420,40 @@ std::optional<CloudSurvey> SurveyClouds(const Source& source,
   return survey;
 }
 
+// ---- transcripts
+
+// Nothing where the samples have none.
+Result<std::optional<TranscriptSurvey>> SurveyTranscripts(const Source& source,
+                                                          const Preprocessing* known) {
+  const int text = source.FindField("text"), length = source.FindField("text_length");
+  if (known == nullptr || !known->spelling || text < 0 || length < 0)
+    return std::optional<TranscriptSurvey>();
+  const std::vector<std::string>& letters = known->spelling->letters;
+  std::vector<int64_t> counts(letters.size() + 2), lengths;
+  std::vector<int64_t> classes(
+      static_cast<size_t>(source.fields()[static_cast<size_t>(text)].type.elements()));
+  TranscriptSurvey survey;
+  const Spelling spelling(*known->spelling);
+  for (int64_t i = 0; i < source.size(); ++i) {
+    int64_t count = 0;
+    RIDGE_RETURN_IF_ERROR(source.Read({i}, length, {}, &count));
+    RIDGE_RETURN_IF_ERROR(source.Read({i}, text, {}, classes.data()));
+    lengths.push_back(count);
+    survey.letters += count;
+    const std::span<const int64_t> said = std::span(classes).first(static_cast<size_t>(count));
+    for (const int64_t letter : said) ++counts[static_cast<size_t>(letter)];
+    const std::string words = spelling.Read(said);
+    survey.words += 1 + std::count(words.begin(), words.end(), ' ');
+  }
+  std::sort(lengths.begin(), lengths.end());
+  survey.shortest = lengths.front();
+  survey.median = lengths[lengths.size() / 2];
+  survey.longest = lengths.back();
+  for (size_t i = 0; i < letters.size(); ++i) survey.spelled.emplace_back(letters[i], counts[i + 1]);
+  survey.others = counts.back();
+  return std::optional(std::move(survey));
+}
+
 // ---- equal samples
 
 using FirstOf = std::unordered_map<uint64_t, const SampleHash*>;  // looked up, never walked
@@ -493,6 +528,7 @@ Result<DataSurvey> SurveyData(const DataSplits& splits, const SurveyOptions& opt
     of_set.pictures = SurveyPictures(*set.source, set.reader->hashes());
     of_set.sounds = SurveySounds(*set.source, set.reader->hashes());
     of_set.clouds = SurveyClouds(*set.source, set.reader->hashes());
+    RIDGE_ASSIGN_OR_RETURN(of_set.transcripts, SurveyTranscripts(*set.source, known));
     for (const auto& [index, reason] : found.bad)
       of_set.bad.push_back({set.source->Origin(index), reason});
     const auto keep = [&](DuplicateSurvey found_pairs, const char* of) {

@@ -68,6 +68,14 @@ struct CloudSurvey {
   std::string smallest_file, largest_file;
 };
 
+// What is said in sounds, as it is spelled.
+struct TranscriptSurvey {
+  int64_t shortest = 0, median = 0, longest = 0;         // letters of a text
+  int64_t letters = 0, words = 0;                        // in all
+  std::vector<std::pair<std::string, int64_t>> spelled;  // by letter, how often
+  int64_t others = 0;                                    // letters that the table lacks
+};
+
 struct SetSurvey {
   std::string name;  // "training", "validation", "test"
   int64_t samples = 0, read = 0;
@@ -79,6 +87,7 @@ struct SetSurvey {
   std::optional<PictureSurvey> pictures;  // of those in files of their own
   std::optional<SoundSurvey> sounds;      // likewise
   std::optional<CloudSurvey> clouds;      // likewise
+  std::optional<TranscriptSurvey> transcripts;
   std::vector<BadSample> bad;
 };
 

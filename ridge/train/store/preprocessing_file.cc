@@ -9,6 +9,7 @@
 
 #include "ridge/core/files.h"
 #include "ridge/data/sound/mel.h"
+#include "ridge/data/spelling.h"
 
 namespace ridge {
 namespace {
