@@ -85,12 +85,15 @@ std::string ResultJson(EvalOutcome outcome) {
 
 // Names in messages: "f1_macro" of the results' line.
 std::string MetricText(const std::string& name, double value) {
-  const bool share = name == "top5_accuracy" || name == "f1_macro" || name.starts_with("mean_");
+  const bool share = name == "top5_accuracy" || name == "f1_macro" || name.starts_with("mean_") ||
+                     name == "wer" || name == "cer";
   return fmt::format("{} {}, ",
                      name == "f1_macro"        ? "macro F1"
                      : name == "top5_accuracy" ? "top-5 accuracy"
                      : name == "mean_iou"      ? "mean IoU"
                      : name == "mean_dice"     ? "mean Dice"
+                     : name == "wer"           ? "word error rate"
+                     : name == "cer"           ? "character error rate"
                      : name == "r2"            ? "R2"
                                                : name,
                      share ? FormatPercent(value) : fmt::format("{:.4g}", value));

@@ -26,6 +26,14 @@ std::string PlainTranscript(std::string_view text, bool lower) {
   return plain;
 }
 
+std::vector<int64_t> CollapseFrames(std::span<const int64_t> best, int64_t blank) {
+  std::vector<int64_t> classes;
+  for (size_t i = 0; i < best.size(); ++i) {
+    if (best[i] != blank && (i == 0 || best[i] != best[i - 1])) classes.push_back(best[i]);
+  }
+  return classes;
+}
+
 int64_t CountLetters(std::string_view utf8) {
   int64_t count = 0;
   for (size_t at = 0; at < utf8.size(); ++count) NextChar(utf8, at);

@@ -21,6 +21,9 @@ inline constexpr int64_t kMostLetters = 60000;  // of a table; classes fit in 16
 // that are no UTF-8 become U+FFFD.
 std::string PlainTranscript(std::string_view text, bool lower);
 
+// Of the best class of each frame: without repeats, then without blanks.
+std::vector<int64_t> CollapseFrames(std::span<const int64_t> best, int64_t blank);
+
 int64_t CountLetters(std::string_view utf8);
 
 // The characters of the texts, each once, by code point.  Fails with kInvalidData for more than

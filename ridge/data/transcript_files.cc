@@ -258,7 +258,7 @@ Result<Names> FindTrans(const std::string& folder) {
   return paths;
 }
 
-Status ReadFile(const std::string& path, const std::string& sounds, const TranscriptNames& names,
+Status ReadForm(const std::string& path, const std::string& sounds, const TranscriptNames& names,
                 Collector collector) {
   if (IsTrans(path)) return ReadTrans(path, sounds, collector);
   if (path.ends_with(".csv") || path.ends_with(".csv.gz")) return ReadCsv(path, names, collector);
@@ -279,7 +279,7 @@ Result<std::vector<Transcript>> ReadTranscripts(const std::string& path, const s
   std::vector<Transcript> all;
   for (const std::string& file : files) {
     RIDGE_RETURN_IF_ERROR(
-        ReadFile(file, sounds, names, Collector(file, sounds, bad_records, all)));
+        ReadForm(file, sounds, names, Collector(file, sounds, bad_records, all)));
   }
   if (all.empty()) return Bad(path + ": has no transcript");
   return all;

@@ -13,7 +13,7 @@
 #include "ridge/data/batch_spec.h"
 #include "ridge/data/class_folders.h"
 #include "ridge/data/content_split.h"
-#include "ridge/data/sound/mel.h"
+#include "ridge/data/sound/resample.h"
 #include "ridge/data/sound_folder.h"
 #include "ridge/data/sound_options.h"
 #include "ridge/data/spec_options.h"

@@ -163,6 +163,21 @@ void FindRegression(const Graph& graph, ForwardInfo& facts) {
   facts.target = target;
 }
 
+void FindCtc(const Graph& graph, ForwardInfo& facts) {
+  const Node* found = nullptr;
+  for (const Node& node : graph.nodes()) {
+    if (node.op->name != "ctc_loss") continue;
+    if (found != nullptr) return;
+    found = &node;
+  }
+  if (found == nullptr || graph.type(found->inputs[0]).dims[0] != facts.batch) return;
+  for (const size_t input : {1, 3}) {
+    if (!IsLabel(graph.value(found->inputs[input]), facts.batch)) return;
+  }
+  facts.ctc = CtcInfo{found->inputs[0], found->inputs[2], found->inputs[1], found->inputs[3],
+                      found->attrs.integer("blank")};
+}
+
 }  // namespace
 
 Result<ForwardInfo> InspectForward(const Graph& forward) {
@@ -185,6 +200,7 @@ Result<ForwardInfo> InspectForward(const Graph& forward) {
     facts.loss_is_cross_entropy = IsMeanCrossEntropy(forward, facts.eval_loss);
   else
     FindRegression(forward, facts);
+  if (facts.logits == kNoValue) FindCtc(forward, facts);
   return facts;
 }
 

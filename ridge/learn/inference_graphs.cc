@@ -7,6 +7,7 @@
 #include "ridge/graph/reach.h"
 #include "ridge/learn/accumulators.h"
 #include "ridge/learn/classifier.h"
+#include "ridge/learn/ctc.h"
 #include "ridge/learn/inference_form.h"
 #include "ridge/learn/per_sample_loss.h"
 #include "ridge/learn/training_graph.h"
@@ -54,6 +55,10 @@ void AddOutputsBySample(GraphBuilder& b, const ForwardInfo& facts) {
       facts.logits != kNoValue && b.graph().type(facts.label).rank() == kPixelLabelRank;
   if (pixels) b.Output("said", Op("argmax", {b.At(facts.logits)}, {{"axis", -1}}));
   if (facts.prediction != kNoValue) b.Output("prediction", b.At(facts.prediction));
+  if (facts.ctc) {
+    b.Output("spelled",
+             BestClasses(b, b.At(facts.ctc->logits), b.At(facts.ctc->lengths), facts.ctc->blank));
+  }
 }
 
 Result<Graph> EvalGraph(const Graph& forward, bool by_sample) {

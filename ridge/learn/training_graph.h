@@ -17,7 +17,8 @@
 // train and update `grad_norm` with clipping; eval `loss_sum`, `correct_sum` and `weight_sum`,
 // and, with ignored labels, `loss_weight_sum` and `label_sum`, which replace it; in one slice also
 // what metrics are counted from, by sample: `logits` [batch, classes] where a sample has one label,
-// `said` [batch, H, W], the class of the largest logit, where a pixel has one, or `prediction`.
+// `said` [batch, H, W], the class of the largest logit, where a pixel has one, `prediction`, or
+// with ctc_loss `spelled` i64[batch, frames] (BestClasses of ctc.h).
 #pragma once
 #include <optional>
 #include <string>
@@ -57,6 +58,14 @@ struct TrainingGraphOptions {
   double label_smoothing = 0;  // of each of the two: this share is spread over all classes
 };
 
+// Of connectionist temporal classification: the operands of a graph's only ctc_loss.
+struct CtcInfo {
+  ValueId logits = kNoValue;   // [batch, frames, classes]
+  ValueId lengths = kNoValue;  // of logits, integers [batch]
+  ValueId targets = kNoValue, target_lengths = kNoValue;  // inputs
+  int64_t blank = 0;
+};
+
 // The facts of a forward graph that training needs.
 struct ForwardInfo {
   ValueId loss = kNoValue;
@@ -70,6 +79,7 @@ struct ForwardInfo {
   // Of a regression, whose loss is the mean of (prediction - target)^2; both [batch, ...].
   ValueId prediction = kNoValue;
   ValueId target = kNoValue;         // an input
+  std::optional<CtcInfo> ctc;
   std::vector<ValueId> data_inputs;  // filled by a batch: all but `rng` and the step's own
   int64_t batch = 0;                 // first extent of the data inputs
   // The graph updates parameters, so it is a whole training step; it may have inputs `ridge.lr` and

@@ -119,6 +119,13 @@ EvalSubject SubjectOf(const Graph& forward, const ForwardInfo& facts,
                       const Preprocessing* preprocessing) {
   EvalSubject subject;
   if (facts.prediction != kNoValue) subject.target = forward.value(facts.target).name;
+  if (facts.ctc) {
+    subject.spelled = forward.value(facts.ctc->targets).name;
+    subject.spelled_length = forward.value(facts.ctc->target_lengths).name;
+    subject.blank = facts.ctc->blank;
+    if (preprocessing != nullptr && preprocessing->spelling)
+      subject.spelling.emplace(*preprocessing->spelling);
+  }
   if (facts.logits == kNoValue) return subject;
   const int rank = forward.type(facts.label).rank();
   subject.pixels = rank == kPixelLabelRank;

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "ridge/data/batch_loader.h"
+#include "ridge/data/spelling.h"
 #include "ridge/graph/graph.h"
 #include "ridge/learn/training_graph.h"
 #include "ridge/train/options/options.h"
@@ -19,6 +20,10 @@ struct EvalSubject {
   std::optional<int64_t> ignored_label;
   bool perplexity =
       false;  // of words: several labels a sample, and the loss is their cross entropy
+  // Of ctc_loss: the inputs; else "".
+  std::string spelled, spelled_length;
+  int64_t blank = 0;
+  std::optional<Spelling> spelling;      // none: its classes are no letters
   std::vector<std::string> class_names;  // empty: they have none
 
   std::string ClassName(int64_t c) const;

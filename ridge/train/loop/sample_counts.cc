@@ -87,6 +87,7 @@ void SampleCounts::Clear() {
     row_.resize(static_cast<size_t>(elements));
     target_.resize(row_.size());
   }
+  if (!subject_.spelled.empty() && HasOutput("spelled")) edits_.emplace();
 }
 
 void SampleCounts::Rows::Read(int64_t row, std::span<double> to) const {
@@ -108,7 +109,31 @@ SampleCounts::Rows SampleCounts::InputRows(const std::string& name, int slot) co
 Status SampleCounts::Add(const LoadedBatch& batch, int64_t first) {
   if (classes_ && subject_.pixels) RIDGE_RETURN_IF_ERROR(AddPixels(batch));
   if (classes_ && !subject_.pixels) RIDGE_RETURN_IF_ERROR(AddClasses(batch, first));
+  if (edits_) RIDGE_RETURN_IF_ERROR(AddTexts(batch));
   return errors_ ? AddErrors(batch) : Status();
+}
+
+Status SampleCounts::AddTexts(const LoadedBatch& batch) {
+  RIDGE_ASSIGN_OR_RETURN(const Rows spelled, OutputRows("spelled"));
+  const Rows targets = InputRows(subject_.spelled, batch.slot);
+  const Rows lengths = InputRows(subject_.spelled_length, batch.slot);
+  const auto integers = [](const Rows& rows, int64_t row) {
+    std::vector<int64_t> values(static_cast<size_t>(rows.width));
+    for (int64_t i = 0; i < rows.width; ++i)
+      values[static_cast<size_t>(i)] =
+          static_cast<int64_t>(LoadAsDouble(rows.dtype, rows.data, row * rows.width + i));
+    return values;
+  };
+  for (int64_t row = 0; row < batch.valid_samples; ++row) {
+    std::vector<int64_t> said = integers(targets, row);
+    said.resize(static_cast<size_t>(std::clamp<int64_t>(integers(lengths, row)[0], 0, targets.width)));
+    const std::vector<int64_t> heard = CollapseFrames(integers(spelled, row), subject_.blank);
+    if (subject_.spelling)
+      edits_->AddText(subject_.spelling->Read(heard), subject_.spelling->Read(said));
+    else
+      edits_->AddClasses(heard, said);
+  }
+  return Status();
 }
 
 Status SampleCounts::AddClasses(const LoadedBatch& batch, int64_t first) {
@@ -157,6 +182,10 @@ NamedMetrics SampleCounts::Metrics(double loss) const {
   } else if (classes_) {
     AddMetric("top5_accuracy", classes_->TopFive(), metrics);
     AddMetric("f1_macro", classes_->MacroF1(), metrics);
+  }
+  if (edits_) {
+    AddMetric("wer", edits_->WordErrorRate(), metrics);
+    AddMetric("cer", edits_->LetterErrorRate(), metrics);
   }
   if (errors_) {
     AddMetric("mse", errors_->Mse(), metrics);

@@ -1,7 +1,7 @@
 // SampleCounts: the part of an evaluation that looks at single samples: the classes of each, and
 // the errors of a regression.
 //
-// Reads the outputs `logits`, `said` or `prediction` of the step `eval` (training_graph.h); a step
+// Reads the outputs `logits`, `said`, `prediction` or `spelled` of the step `eval` (training_graph.h); a step
 // in slices has none, and then nothing is counted.
 #pragma once
 #include <optional>
@@ -11,6 +11,7 @@
 
 #include "ridge/data/batch_loader.h"
 #include "ridge/observe/class_counts.h"
+#include "ridge/observe/edit_counts.h"
 #include "ridge/observe/evaluation_record.h"
 #include "ridge/observe/regression_sums.h"
 #include "ridge/runtime/executor.h"
@@ -49,6 +50,7 @@ class SampleCounts {
   Status AddClasses(const LoadedBatch& batch, int64_t first);
   Status AddPixels(const LoadedBatch& batch);
   Status AddErrors(const LoadedBatch& batch);
+  Status AddTexts(const LoadedBatch& batch);
 
   Executor& executor_;
   const int step_;
@@ -56,6 +58,7 @@ class SampleCounts {
   const EvalSubject subject_;
   std::optional<ClassCounts> classes_;
   std::optional<RegressionSums> errors_;
+  std::optional<EditCounts> edits_;
   std::vector<double> row_, target_;  // of one sample
 };
 

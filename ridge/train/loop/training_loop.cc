@@ -22,6 +22,9 @@ constexpr char kAccuracy[] = "accuracy";  // the metric of which more is better
 // What an evaluation is judged by.
 BestResult Judged(const EvalResult& evaluation, int64_t step) {
   if (evaluation.accuracy) return {kAccuracy, *evaluation.accuracy, step};
+  for (const auto& [name, value] : evaluation.metrics) {
+    if (name == "wer" || name == "cer") return {name, value, step};
+  }
   return {"loss", evaluation.loss, step};
 }
 
