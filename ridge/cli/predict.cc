@@ -42,6 +42,7 @@ struct Prediction {
   std::vector<Ranked> top;  // best first; empty of numbers
   double number = 0;
   std::string mask = {};  // the file that was written
+  std::string text = {};
 };
 
 struct Skipped {
@@ -56,8 +57,12 @@ struct Results {
 
   bool is_mask() const { return signature.kind == AnswerKind::kMask; }
   const char* probability() const { return is_mask() ? "share" : "probability"; }
-  bool has_classes() const { return signature.kind != AnswerKind::kNumber; }
-  std::string label() const { return signature.label.empty() ? "value" : signature.label; }
+  bool is_text() const { return signature.kind == AnswerKind::kText; }
+  bool has_classes() const { return signature.kind != AnswerKind::kNumber && !is_text(); }
+  std::string label() const {
+    if (is_text()) return "text";
+    return signature.label.empty() ? "value" : signature.label;
+  }
   std::string NameOf(const Ranked& ranked) const { return ClassName(signature, ranked.index); }
 };
 
@@ -72,7 +77,10 @@ nlohmann::ordered_json RankedJson(const Results& results, const Ranked& ranked) 
 std::string ResultsJson(const Results& results) {
   nlohmann::ordered_json json;
   json["step"] = results.step;
-  json["answer"] = results.is_mask() ? "mask" : results.has_classes() ? "classes" : "number";
+  json["answer"] = results.is_mask()       ? "mask"
+                   : results.is_text()     ? "text"
+                   : results.has_classes() ? "classes"
+                                           : "number";
   if (!results.signature.label.empty()) json["label"] = results.signature.label;
   json["predictions"] = nlohmann::ordered_json::array();
   for (const Prediction& prediction : results.predictions) {
@@ -82,6 +90,8 @@ std::string ResultsJson(const Results& results) {
       entry["top"] = nlohmann::ordered_json::array();
       for (const Ranked& ranked : prediction.top)
         entry["top"].push_back(RankedJson(results, ranked));
+    } else if (results.is_text()) {
+      entry["text"] = prediction.text;
     } else {
       entry["value"] = prediction.number;
     }
@@ -115,7 +125,10 @@ std::string ResultsCsv(const Results& results) {
     text += Cell(prediction.name);
     for (const Ranked& ranked : prediction.top)
       text += fmt::format(",{},{}", Cell(results.NameOf(ranked)), ranked.probability);
-    if (!results.has_classes()) text += fmt::format(",{}", prediction.number);
+    if (results.is_text())
+      text += "," + Cell(prediction.text);
+    else if (!results.has_classes())
+      text += fmt::format(",{}", prediction.number);
     text += "\n";
   }
   return text;
@@ -139,13 +152,15 @@ std::string SingleText(const Results& results, const Terminal& terminal) {
 std::string ResultsText(const Results& results, const Terminal& terminal) {
   const bool one = results.predictions.size() == 1;
   if (one && results.has_classes()) return SingleText(results, terminal);
+  if (one && results.is_text()) return results.predictions[0].text + "\n";
   std::vector<Column> columns = {{"input"}};
   const size_t top = results.predictions[0].top.size();
   for (size_t i = 0; i < top; ++i) {
     columns.push_back({i == 0 ? "class" : fmt::format("class {}", i + 1)});
     columns.push_back({i == 0 ? results.probability() : "", Align::kRight});
   }
-  if (!results.has_classes()) columns.push_back({results.label(), Align::kRight});
+  if (!results.has_classes())
+    columns.push_back({results.label(), results.is_text() ? Align::kLeft : Align::kRight});
   Table table(std::move(columns));
   for (const Prediction& prediction : results.predictions) {
     std::vector<std::string> cells = {prediction.name};
@@ -153,7 +168,10 @@ std::string ResultsText(const Results& results, const Terminal& terminal) {
       cells.push_back(results.NameOf(ranked));
       cells.push_back(FormatPercent(ranked.probability));
     }
-    if (!results.has_classes()) cells.push_back(fmt::format("{:.6g}", prediction.number));
+    if (results.is_text())
+      cells.push_back(prediction.text);
+    else if (!results.has_classes())
+      cells.push_back(fmt::format("{:.6g}", prediction.number));
     table.AddRow(std::move(cells));
   }
   return table.ToText(terminal, /*indent=*/0);
@@ -187,6 +205,10 @@ Prediction Ranking(const Signature& signature, const std::string& name,
                    const std::vector<double>& output, int64_t top) {
   Prediction prediction{name, {}, output[0]};
   if (signature.kind == AnswerKind::kNumber) return prediction;
+  if (signature.kind == AnswerKind::kText) {
+    prediction.text = SpelledText(signature, output);
+    return prediction;
+  }
   const std::vector<double> probabilities = Answer(signature, output);
   for (int64_t index : Largest(probabilities, top))
     prediction.top.push_back({index, probabilities[static_cast<size_t>(index)]});

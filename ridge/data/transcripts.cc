@@ -319,9 +319,10 @@ class TranscriptSource : public Source {
   const TextTable table_;
 };
 
-int64_t FrameCount(const Utterance& utterance, const SoundTarget& target) {
-  const Resampler resampler(utterance.rate, target.rate, /*most_bytes=*/0);
-  const int64_t samples = std::min(target.samples, resampler.OutputCount(utterance.frames));
+// Of a file of `frames` at `rate`.
+int64_t FrameCount(int64_t frames, int64_t rate, const SoundTarget& target) {
+  const Resampler resampler(rate, target.rate, /*most_bytes=*/0);
+  const int64_t samples = std::min(target.samples, resampler.OutputCount(frames));
   if (!target.mel) return samples;
   return std::clamp<int64_t>(target.mel->frames(samples), 1, target.type().dims[1]);
 }
@@ -353,7 +354,8 @@ Result<SourcePtr> OpenSet(const std::string& name, const Opening& opening, const
     if (bad.count(utterance.transcript.sound) != 0) continue;
     spelling.Spell(utterance.transcript.text, table.classes);
     table.ends.push_back(static_cast<int64_t>(table.classes.size()));
-    table.frame_counts.push_back(static_cast<int32_t>(FrameCount(utterance, opening.target)));
+    table.frame_counts.push_back(
+        static_cast<int32_t>(FrameCount(utterance.frames, utterance.rate, opening.target)));
   }
   table.ShrinkToFit();
   std::vector<Field> fields = TextFields(opening);
@@ -362,7 +364,49 @@ Result<SourcePtr> OpenSet(const std::string& name, const Opening& opening, const
       std::make_shared<TranscriptSource>(name, std::move(fields), sounds, std::move(table)));
 }
 
+class CountedSounds : public Source {
+ public:
+  CountedSounds(SourcePtr sounds, std::vector<int32_t> counts)
+      : Source(sounds->name(), {sounds->fields()[0], {"frame_count", {DType::kI64, {}}}},
+               sounds->size()),
+        sounds_(std::move(sounds)),
+        counts_(std::move(counts)) {}
+
+  Status Read(SampleAt at, int field, std::span<char> scratch, void* out) const override {
+    if (field == 0) return sounds_->Read(at, 0, scratch, out);
+    const int64_t count = counts_[static_cast<size_t>(at.index)];
+    std::memcpy(out, &count, sizeof count);
+    return Status();
+  }
+  int64_t scratch_bytes() const override { return sounds_->scratch_bytes(); }
+  int64_t heap_bytes() const override { return sounds_->heap_bytes(); }
+  bool reads_slowly() const override { return true; }
+  std::string Origin(int64_t index) const override { return sounds_->Origin(index); }
+  int64_t resident_bytes() const override {
+    return sounds_->resident_bytes() + static_cast<int64_t>(counts_.capacity() * sizeof(int32_t));
+  }
+
+ private:
+  const SourcePtr sounds_;
+  const std::vector<int32_t> counts_;
+};
+
 }  // namespace
+
+Result<SourcePtr> CountFrames(const SourcePtr& sounds, const DataOptions& options) {
+  const SoundTarget& target = *options.preprocessing->sounds;
+  std::vector<int32_t> counts;
+  for (int64_t i = 0; i < sounds->size(); ++i) {
+    RIDGE_ASSIGN_OR_RETURN(const SoundHeader header, ReadSoundFileHeader(sounds->Origin(i)));
+    const double seconds = static_cast<double>(header.frames) / static_cast<double>(header.rate);
+    if (seconds > target.seconds() + 1.0 / static_cast<double>(target.rate)) {
+      return Bad(fmt::format("{}: has {:.4g} s; the model hears {:.4g} s. hint: cut it into parts",
+                             sounds->Origin(i), seconds, target.seconds()));
+    }
+    counts.push_back(static_cast<int32_t>(FrameCount(header.frames, header.rate, target)));
+  }
+  return SourcePtr(std::make_shared<CountedSounds>(sounds, std::move(counts)));
+}
 
 Result<DataSplits> OpenTranscripts(const std::string& name, const std::string& argument,
                                    const DataOptions& options) {

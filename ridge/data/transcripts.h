@@ -27,4 +27,9 @@ Result<DataSplits> OpenTranscripts(const std::string& name, const std::string& a
 Result<DataFacts> TranscriptFacts(const std::string& name, const std::string& argument,
                                   const DataOptions& options);
 
+// Sounds of OpenSounds with their `frame_count`.  Reads their headers.  Fails with kInvalidData for
+// a sound longer than the run's, whose end would not be heard.
+// REQUIRES: options.preprocessing->sounds.
+Result<SourcePtr> CountFrames(const SourcePtr& sounds, const DataOptions& options);
+
 }  // namespace ridge

@@ -22,5 +22,6 @@ BuiltinModel SamModel();
 BuiltinModel ResNet50BertModel();
 BuiltinModel YoloV8Model();
 BuiltinModel PointNet2Model();
+BuiltinModel ConformerModel();
 
 }  // namespace ridge

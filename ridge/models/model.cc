@@ -40,7 +40,8 @@ const std::vector<BuiltinModel>& BuiltinModels() {
                                                     SamModel(),
                                                     ResNet50BertModel(),
                                                     YoloV8Model(),
-                                                    PointNet2Model()};
+                                                    PointNet2Model(),
+                                                    ConformerModel()};
   return kModels;
 }
 

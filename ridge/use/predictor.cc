@@ -7,7 +7,10 @@
 #include <numeric>
 
 #include "ridge/data/batch_loader.h"
+#include "ridge/data/spelling.h"
+#include "ridge/graph/builder.h"
 #include "ridge/learn/averages.h"
+#include "ridge/learn/ctc.h"
 #include "ridge/learn/training_graph.h"
 #include "ridge/train/job/job.h"
 #include "ridge/train/job/scalar_inputs.h"
@@ -20,11 +23,26 @@ namespace {
 
 constexpr int64_t kFileBatch = 32;
 
+// The best class of each frame as the output.
+Result<Graph> TextGraph(const Graph& graph, const Signature& signature) {
+  const ValueId lengths = LengthsOf(graph, signature);
+  const ValueId scores = graph.FindOutput(signature.output);
+  GraphBuilder b(graph);
+  const Value best = BestClasses(b, b.At(scores), b.At(lengths), signature.blank);
+  b.graph().ClearOutputs();
+  b.Output(signature.output, best);
+  return b.Build();
+}
+
 // The graph of the answer alone.
-Result<Graph> AnswerGraph(const Graph& graph, const std::string& output) {
+Result<Graph> AnswerGraph(const Graph& graph, const Signature& signature) {
+  const std::string& output = signature.output;
   Graph wanted = graph;
   wanted.ClearOutputs();
   wanted.AddOutput(output, graph.FindOutput(output));
+  if (signature.kind == AnswerKind::kText) {
+    RIDGE_ASSIGN_OR_RETURN(wanted, TextGraph(graph, signature));
+  }
   RIDGE_ASSIGN_OR_RETURN(NamedGraph infer, BuildInferenceGraph(wanted));
   return std::move(infer.graph);
 }
@@ -95,9 +113,9 @@ Status Predictor::OpenFile() {
 
 Status Predictor::Describe(const Graph& graph) {
   RIDGE_RETURN_IF_ERROR(CheckSignature(request_.model, signature_, graph));
-  RIDGE_ASSIGN_OR_RETURN(const Graph answer, AnswerGraph(graph, signature_.output));
+  RIDGE_ASSIGN_OR_RETURN(const Graph answer, AnswerGraph(graph, signature_));
   for (const InputSpec& input : SpecOf(answer).inputs) inputs_.push_back({input.name, input.type});
-  const TensorType& type = graph.type(graph.FindOutput(signature_.output));
+  const TensorType& type = answer.type(answer.FindOutput(signature_.output));
   outputs_ = type.elements() / type.dims[0];
   output_dims_.assign(type.dims.begin() + 1, type.dims.end());
   return Status();
@@ -130,7 +148,7 @@ Result<Graph> Predictor::LoadSmallest(int64_t samples) {
 
 Status Predictor::Prepare(int64_t samples) {
   RIDGE_ASSIGN_OR_RETURN(const Graph graph, LoadSmallest(samples));
-  RIDGE_ASSIGN_OR_RETURN(Graph answer, AnswerGraph(graph, signature_.output));
+  RIDGE_ASSIGN_OR_RETURN(Graph answer, AnswerGraph(graph, signature_));
   if (run_ && options_.ema > 0) answer = ReadAverages(std::move(answer));
   std::vector<NamedGraph> graphs = {NamedGraph{"infer", std::move(answer)}};
   RIDGE_ASSIGN_OR_RETURN(const DType operands, ProductOperands(options_.precision, *machine_));
@@ -195,6 +213,12 @@ std::vector<double> Answer(const Signature& signature, const std::vector<double>
   const double sum = std::accumulate(probabilities.begin(), probabilities.end(), 0.0);
   for (double& p : probabilities) p /= sum;
   return probabilities;
+}
+
+std::string SpelledText(const Signature& signature, const std::vector<double>& output) {
+  const std::vector<int64_t> best(output.begin(), output.end());
+  const Spelling spelling(*signature.preprocessing.spelling);
+  return PlainTranscript(spelling.Read(CollapseFrames(best, signature.blank)), /*lower=*/false);
 }
 
 std::vector<int64_t> Largest(const std::vector<double>& probabilities, int64_t count) {

@@ -71,6 +71,8 @@ class Predictor {
 
 // The probabilities of all classes, of no and yes, or the number.
 std::vector<double> Answer(const Signature& signature, const std::vector<double>& output);
+// What is said, of a signature of kText.
+std::string SpelledText(const Signature& signature, const std::vector<double>& output);
 // The classes by falling probability, at most `count`; equal ones in their order.
 std::vector<int64_t> Largest(const std::vector<double>& probabilities, int64_t count);
 // "cat", or "class 3" where there are no names.

@@ -17,6 +17,7 @@
 #include "ridge/data/sound_folder.h"
 #include "ridge/data/spec_options.h"
 #include "ridge/data/text_data.h"
+#include "ridge/data/transcripts.h"
 
 namespace ridge {
 namespace {
@@ -164,6 +165,9 @@ Result<InputSet> OpenFileSet(const FilesOfKind& kind, const std::vector<std::str
   InputSet set;
   RIDGE_ASSIGN_OR_RETURN(set.source,
                          kind.open(inputs.front(), paths, context.options, context.on_bad));
+  if (set.source != nullptr && context.signature.preprocessing.spelling) {
+    RIDGE_ASSIGN_OR_RETURN(set.source, CountFrames(set.source, context.options));
+  }
   for (int64_t i = 0; set.source != nullptr && i < set.source->size(); ++i)
     set.names.push_back(set.source->Origin(i));
   if (set.source == nullptr || !context.on_bad) return set;

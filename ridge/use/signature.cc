@@ -12,6 +12,7 @@
 #include "ridge/core/units.h"
 #include "ridge/graph/base64.h"
 #include "ridge/learn/loss.h"
+#include "ridge/data/spelling.h"
 #include "ridge/train/load/forward.h"
 #include "ridge/train/store/preprocessing_file.h"
 
@@ -23,7 +24,7 @@ using SignatureJson = nlohmann::ordered_json;
 constexpr char kFormat[] = "ridge.prediction";
 constexpr int kVersion = 1;
 constexpr int64_t kMostTextBytes = int64_t{1} << 28;
-constexpr std::array<const char*, 4> kKinds = {"classes", "yes-no", "number", "mask"};
+constexpr std::array<const char*, 5> kKinds = {"classes", "yes-no", "number", "mask", "text"};
 
 Status NoAnswer(const Graph& graph, const std::string& why) {
   std::string outputs;
@@ -71,6 +72,22 @@ Result<Signature> FindMask(const Graph& graph, ValueId logits) {
   return NoAnswer(graph, "no output holds the classes' scores of pixels");
 }
 
+// Letters need the run's spelling.
+Result<Signature> FindText(const Graph& graph, const CtcInfo& ctc, const Preprocessing& learned) {
+  Signature signature;
+  signature.kind = AnswerKind::kText;
+  signature.scores = true;
+  signature.lengths = graph.value(ctc.lengths).name;
+  signature.blank = ctc.blank;
+  if (!learned.spelling)
+    return NoAnswer(graph, "its data were no transcripts, so its classes are no letters");
+  for (const GraphOutput& output : graph.outputs()) {
+    signature.output = output.name;
+    if (output.value == ctc.logits) return signature;
+  }
+  return NoAnswer(graph, "no output holds the scores of letters");
+}
+
 // The only float output beside the loss.
 Result<std::string> OnlyOutput(const Graph& graph, ValueId loss) {
   std::string found;
@@ -102,6 +119,7 @@ Result<Signature> FindNumber(const Graph& graph, ValueId loss, const std::string
 // Whether the output is one answer a sample.
 bool HasAnswerShape(AnswerKind kind, const Dims& dims) {
   if (kind == AnswerKind::kClasses) return dims.size() == 2;
+  if (kind == AnswerKind::kText) return dims.size() == 3;
   if (kind == AnswerKind::kMask) return dims.size() == 4 && dims[1] <= kMostMaskClasses;
   return dims.size() == 1 || (dims.size() == 2 && dims[1] == 1);
 }
@@ -112,7 +130,9 @@ Result<Signature> FindSignature(const Graph& forward, const ForwardInfo& facts,
                                 const std::string& loss, Preprocessing preprocessing) {
   const bool pixels =
       facts.logits != kNoValue && forward.type(facts.label).rank() == kPixelLabelRank;
-  RIDGE_ASSIGN_OR_RETURN(Signature signature, pixels ? FindMask(forward, facts.logits)
+  RIDGE_ASSIGN_OR_RETURN(Signature signature,
+                         facts.ctc ? FindText(forward, *facts.ctc, preprocessing)
+                         : pixels  ? FindMask(forward, facts.logits)
                                               : facts.logits != kNoValue
                                                   ? FindClasses(forward, facts.logits)
                                                   : FindNumber(forward, facts.loss, loss));
@@ -176,6 +196,34 @@ Result<Signature> SignatureOfRun(const std::string& run) {
   return signature;
 }
 
+namespace {
+
+Status CheckText(const std::string& where, const Signature& signature, const Graph& graph) {
+  const auto bad = [&](const std::string& what) {
+    return Status(ErrorCode::kInvalidModel, fmt::format("{}: {}: {}", where, kSignatureKey, what));
+  };
+  if (!signature.preprocessing.spelling) return bad("has no letters");
+  const int64_t letters = Spelling(*signature.preprocessing.spelling).classes();
+  const TensorType& scores = graph.type(graph.FindOutput(signature.output));
+  if (scores.dims[2] != letters) {
+    return bad(fmt::format("spells with {} classes; output '{}' has {}", letters, signature.output,
+                           scores.dims[2]));
+  }
+  const ValueId lengths = LengthsOf(graph, signature);
+  if (lengths == kNoValue)
+    return bad(fmt::format("names lengths '{}', which the model lacks", signature.lengths));
+  const TensorType& type = graph.type(lengths);
+  if (!IsFloat(type.dtype) && type.dims == Dims{scores.dims[0]}) return Status();
+  return bad(fmt::format("names lengths '{}', which are {}", signature.lengths, TypeToString(type)));
+}
+
+}  // namespace
+
+ValueId LengthsOf(const Graph& graph, const Signature& signature) {
+  const ValueId output = graph.FindOutput(signature.lengths);
+  return output != kNoValue ? output : graph.FindValue(signature.lengths);
+}
+
 Status CheckSignature(const std::string& where, const Signature& signature, const Graph& graph) {
   const ValueId output = graph.FindOutput(signature.output);
   const auto bad = [&](const std::string& what) {
@@ -188,6 +236,7 @@ Status CheckSignature(const std::string& where, const Signature& signature, cons
     return bad(fmt::format("says '{}' is {}; it is {}", signature.output,
                            kKinds[static_cast<size_t>(signature.kind)], TypeToString(type)));
   }
+  if (signature.kind == AnswerKind::kText) return CheckText(where, signature, graph);
   const auto names = static_cast<int64_t>(signature.preprocessing.classes.size());
   const bool has_classes =
       signature.kind == AnswerKind::kClasses || signature.kind == AnswerKind::kMask;
@@ -202,6 +251,10 @@ std::string SignatureToJson(const Signature& signature) {
                         {"output", signature.output},
                         {"answer", kKinds[static_cast<size_t>(signature.kind)]},
                         {"scores", signature.scores}};
+  if (signature.kind == AnswerKind::kText) {
+    json["lengths"] = signature.lengths;
+    json["blank"] = signature.blank;
+  }
   if (!signature.label.empty()) json["label"] = signature.label;
   json["preprocessing"] = SignatureJson::parse(PreprocessingToJson(signature.preprocessing));
   if (!signature.tokenizer.empty()) json["tokenizer"] = TokenizerJson(signature.tokenizer);
@@ -227,6 +280,8 @@ Result<Signature> SignatureFromJson(const std::string& text, const std::string& 
     if (found == kKinds.end()) return bad(fmt::format("answer is '{}'", kind));
     signature.kind = static_cast<AnswerKind>(found - kKinds.begin());
     signature.scores = json.at("scores").get<bool>();
+    if (json.contains("lengths")) signature.lengths = json.at("lengths").get<std::string>();
+    if (json.contains("blank")) signature.blank = json.at("blank").get<int64_t>();
     if (json.contains("label")) signature.label = json.at("label").get<std::string>();
     auto read = PreprocessingFromJson(json.at("preprocessing").dump(), "preprocessing");
     if (!read.ok()) return bad(read.status().message());
@@ -270,6 +325,10 @@ std::string DescribeSignature(const Signature& signature) {
     add(fmt::format("pictures of {}x{}", size.height, size.width));
   }
   if (from.sounds) add(fmt::format("sounds of {:.4g} s", from.sounds->seconds()));
+  if (from.spelling) {
+    const auto count = static_cast<int64_t>(from.spelling->letters.size());
+    add(fmt::format("the spelling of {}", FormatCountOf(count, "letter")));
+  }
   if (from.points) add(fmt::format("clouds of {} points", from.points->count));
   if (from.table) {
     add(FormatCountOf(static_cast<int64_t>(from.table->columns.size()), "column") + " of a table");

@@ -19,6 +19,7 @@ enum class AnswerKind {
   kYesNo,    // [B] or [B, 1]: the probability of 1
   kNumber,   // [B] or [B, 1]: in the unit of the label
   kMask,     // [B, classes, H, W]: one of them a pixel
+  kText,     // [B, frames, classes]: letters, as ctc_loss reads them
 };
 
 struct CarriedFile {
@@ -30,8 +31,10 @@ struct Signature {
   std::string output;  // of the graph
   AnswerKind kind = AnswerKind::kNumber;
   bool scores = false;  // before softmax or sigmoid; else the output is probabilities
-  std::string label;    // what is answered, where the data name it
-  Preprocessing preprocessing;
+  std::string lengths = {};  // of kText: the value that counts a sample's frames
+  int64_t blank = 0;         // of kText: the class between letters
+  std::string label = {};  // what is answered, where the data name it
+  Preprocessing preprocessing = {};
   std::vector<CarriedFile> tokenizer =
       {};  // of an exported file of text: preprocessing.text->files
   bool operator==(const Signature&) const = default;
@@ -46,6 +49,9 @@ Result<Signature> FindSignature(const Graph& forward, const ForwardInfo& facts,
 
 // Of a run, with the files of its tokenizer.  Fails as it and as reading the run do.
 Result<Signature> SignatureOfRun(const std::string& run);
+
+// Of a signature of kText: the frames of each sample; kNoValue when the graph lacks them.
+ValueId LengthsOf(const Graph& graph, const Signature& signature);
 
 // Fails with kInvalidModel when the graph lacks the output, or it has another shape or another
 // number of classes than the signature.  `where` begins the message.
