@@ -56,9 +56,9 @@ std::string ResultLine(const RunSummary& summary) {
 std::string EarlyStopLine(const RunSummary& summary) {
   if (!summary.stopped_early) return "";
   const EarlyStop& stop = *summary.stopped_early;
-  const std::string best =
-      stop.metric == "accuracy" || stop.metric == "wer" || stop.metric == "cer"
-          ? FormatPercent(stop.best) : fmt::format("{:.4f}", stop.best);
+  const std::string best = stop.metric == "accuracy" || stop.metric == "wer" || stop.metric == "cer"
+                               ? FormatPercent(stop.best)
+                               : fmt::format("{:.4f}", stop.best);
   return fmt::format("stopped early: validation {} was best at step {}, {}; no better one in {}\n",
                      stop.metric, stop.best_step, best,
                      FormatCountOf(stop.evaluations, "evaluation"));

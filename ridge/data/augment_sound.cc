@@ -56,8 +56,8 @@ bool HoldsSounds(const Source& source) { return source.reads_crops() && SoundFie
 Result<SourcePtr> AugmentSounds(SourcePtr source, SoundAugmentation augmentation) {
   const Field& field = source->fields()[static_cast<size_t>(SoundFieldOf(*source))];
   if (augmentation.cuts() && source->FindField("text_length") >= 0) {
-    return InvalidArgument(
-        fmt::format("{}: cut parts a sound from its text. hint: timemask,freqmask", source->name()));
+    return InvalidArgument(fmt::format(
+        "{}: cut parts a sound from its text. hint: timemask,freqmask", source->name()));
   }
   if (augmentation.masks() && field.type.dims.size() != 2) {
     return InvalidArgument(fmt::format("{}: timemask and freqmask need a spectrogram; '{}' is {}",

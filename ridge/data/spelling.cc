@@ -46,9 +46,8 @@ Result<std::vector<std::string>> LettersOf(const std::vector<std::string_view>& 
     for (size_t at = 0; at < text.size();) codes.insert(NextChar(text, at));
   }
   if (static_cast<int64_t>(codes.size()) > kMostLetters) {
-    return Status(
-        ErrorCode::kInvalidData,
-        fmt::format("has {} characters, at most {} are taken", codes.size(), kMostLetters));
+    return Status(ErrorCode::kInvalidData, fmt::format("has {} characters, at most {} are taken",
+                                                       codes.size(), kMostLetters));
   }
   std::vector<std::string> letters;
   for (const char32_t code : codes) AppendChar(code, letters.emplace_back());

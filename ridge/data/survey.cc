@@ -449,7 +449,8 @@ Result<std::optional<TranscriptSurvey>> SurveyTranscripts(const Source& source,
   survey.shortest = lengths.front();
   survey.median = lengths[lengths.size() / 2];
   survey.longest = lengths.back();
-  for (size_t i = 0; i < letters.size(); ++i) survey.spelled.emplace_back(letters[i], counts[i + 1]);
+  for (size_t i = 0; i < letters.size(); ++i)
+    survey.spelled.emplace_back(letters[i], counts[i + 1]);
   survey.others = counts.back();
   return std::optional(std::move(survey));
 }

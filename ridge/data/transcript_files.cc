@@ -189,8 +189,8 @@ Result<TableColumns> FindColumns(const std::string& path, const TranscriptNames&
 Status TakeRow(const TableColumns& columns, const Names& cells, int64_t line,
                Collector& collector) {
   if (cells.size() > columns.count || cells.size() <= std::max(columns.sound, columns.text)) {
-    return collector.Refuse(line, Bad(fmt::format("has {} cells, the first line has {}",
-                                                  cells.size(), columns.count)));
+    return collector.Refuse(
+        line, Bad(fmt::format("has {} cells, the first line has {}", cells.size(), columns.count)));
   }
   Transcript transcript;
   transcript.name = cells[columns.sound];
@@ -278,8 +278,7 @@ Result<std::vector<Transcript>> ReadTranscripts(const std::string& path, const s
   }
   std::vector<Transcript> all;
   for (const std::string& file : files) {
-    RIDGE_RETURN_IF_ERROR(
-        ReadForm(file, sounds, names, Collector(file, sounds, bad_records, all)));
+    RIDGE_RETURN_IF_ERROR(ReadForm(file, sounds, names, Collector(file, sounds, bad_records, all)));
   }
   if (all.empty()) return Bad(path + ": has no transcript");
   return all;

@@ -2,7 +2,8 @@
 //
 //   JSON lines   {"audio_filepath": "a.wav", "duration": 1.2, "text": "yes"}, as NeMo's manifests
 //   .csv, .tsv   columns path and sentence, as Common Voice has them; cells of .tsv have no quotes
-//   .trans.txt   lines "ID WORDS" beside ID.flac or ID.wav; of a folder all below it, as LibriSpeech
+//   .trans.txt   lines "ID WORDS" beside ID.flac or ID.wav; of a folder all below it, as
+//   LibriSpeech
 //
 // Other names of a value are taken too: audio, file, file_name, wav_filename; transcript,
 // transcription.  Paths are relative to the file's folder, or to its folder clips/.
@@ -30,8 +31,8 @@ struct TranscriptNames {
 };
 
 // Transcripts in the order of the lines, of a folder by the bytes of the files' paths.  Sounds lie
-// in `sounds` unless it is "".  A line that is wrong ends it, or is told to `bad_records` where that
-// skips.  Fails with kInvalidData, "FILE:LINE: reason".
+// in `sounds` unless it is "".  A line that is wrong ends it, or is told to `bad_records` where
+// that skips.  Fails with kInvalidData, "FILE:LINE: reason".
 Result<std::vector<Transcript>> ReadTranscripts(const std::string& path, const std::string& sounds,
                                                 const TranscriptNames& names,
                                                 const BadRecordsPtr& bad_records);

@@ -38,7 +38,8 @@ struct Argument {
 
 Status Refuse(const std::string& spec, const std::string& key, const std::string& value,
               const std::string& what) {
-  return InvalidArgument(fmt::format("data '{}': {} is '{}'; it must be {}", spec, key, value, what));
+  return InvalidArgument(
+      fmt::format("data '{}': {} is '{}'; it must be {}", spec, key, value, what));
 }
 
 Status TakeOption(const std::string& spec, const std::string& key, const std::string& value,
@@ -176,15 +177,16 @@ Status LeaveOut(const std::string& name, const char* set_name, Opening& opening,
   // A frame more: a length may be rounded.
   const double most_s = opening.target.seconds() + 1.0 / static_cast<double>(opening.target.rate);
   const int64_t most_letters = opening.places;
-  const auto too_long = std::erase_if(
-      set, [&](const Utterance& utterance) { return utterance.seconds() > most_s; });
+  const auto too_long =
+      std::erase_if(set, [&](const Utterance& utterance) { return utterance.seconds() > most_s; });
   const auto too_wordy = std::erase_if(
       set, [&](const Utterance& utterance) { return utterance.letters > most_letters; });
   const auto tell = [&](size_t count, const std::string& what, const std::string& hint) {
     if (count == 0) return;
-    opening.notes.push_back(fmt::format("{}: {} of the {} set {} longer than {}: left out. hint: {}",
-                                        name, FormatCountOf(static_cast<int64_t>(count), "sample"),
-                                        set_name, count == 1 ? "is" : "are", what, hint));
+    opening.notes.push_back(
+        fmt::format("{}: {} of the {} set {} longer than {}: left out. hint: {}", name,
+                    FormatCountOf(static_cast<int64_t>(count), "sample"), set_name,
+                    count == 1 ? "is" : "are", what, hint));
   };
   tell(too_long, fmt::format("{:.4g} s", opening.target.seconds()), "seconds=N behind the data");
   tell(too_wordy, FormatCountOf(most_letters, "letter"), "letters=N behind the data");
@@ -263,7 +265,7 @@ std::vector<ModelSize> SizesOf(const Opening& opening) {
 // The spelled texts of all samples one after the other.
 struct TextTable {
   std::vector<uint16_t> classes;
-  std::vector<int64_t> ends;         // in `classes`, by sample
+  std::vector<int64_t> ends;          // in `classes`, by sample
   std::vector<int32_t> frame_counts;  // likewise
 
   std::span<const uint16_t> Of(int64_t index) const {
@@ -341,8 +343,8 @@ Result<SourcePtr> OpenSet(const std::string& name, const Opening& opening, const
   const BadSound on_bad = [&](const std::string& path, const Status& why) {
     bad.insert(path);
     const bool skips = options.bad_records != nullptr && options.bad_records->skips();
-    const Status status = skips && IsBadRecord(why) ? options.bad_records->Add(path, why.message())
-                                                    : why;
+    const Status status =
+        skips && IsBadRecord(why) ? options.bad_records->Add(path, why.message()) : why;
     if (stop.ok()) stop = status;
   };
   RIDGE_ASSIGN_OR_RETURN(const SourcePtr sounds, OpenSounds(name, paths, sound_options, on_bad));

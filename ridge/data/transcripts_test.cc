@@ -160,12 +160,12 @@ TEST_F(TranscriptsTest, WrongLinesAreNamed) {
 
 TEST_F(TranscriptsTest, SamplesAreSpelledAndCountedAsCtcLossTakesThem) {
   PutSounds(2);
-  Put("a.jsonl", "{\"path\": \"0.wav\", \"text\": \"BA\"}\n{\"path\": \"1.wav\", \"text\": \"B C \"}");
+  Put("a.jsonl",
+      "{\"path\": \"0.wav\", \"text\": \"BA\"}\n{\"path\": \"1.wav\", \"text\": \"B C \"}");
   const auto splits = Open("a.jsonl,case=lower");
   ASSERT_TRUE(splits.ok()) << splits.status().message();
   const Source& train = *splits->train;
-  EXPECT_EQ(splits->preprocessing->spelling,
-            (SpellingPreprocessing{true, {" ", "a", "b", "c"}}));
+  EXPECT_EQ(splits->preprocessing->spelling, (SpellingPreprocessing{true, {" ", "a", "b", "c"}}));
   EXPECT_EQ(Text(train, 0), (std::vector<int64_t>{3, 2, 0}));
   EXPECT_EQ(Text(train, 1), (std::vector<int64_t>{3, 1, 4}));
   EXPECT_EQ(Number(train, 0, "text_length"), 2);
@@ -217,8 +217,9 @@ TEST_F(TranscriptsTest, WhatIsTooLongIsLeftOutAndTold) {
       ": 1 sample of the training set is longer than 0.55 s: left out. hint: seconds=N behind the "
       "data"))
       << splits->notes[0];
-  EXPECT_TRUE(splits->notes[1].ends_with("longer than 2 letters: left out. hint: letters=N behind "
-                                         "the data"));
+  EXPECT_TRUE(
+      splits->notes[1].ends_with("longer than 2 letters: left out. hint: letters=N behind "
+                                 "the data"));
   EXPECT_TRUE(Error("a.jsonl,seconds=0.1")
                   .ends_with("all samples of the training set are longer than 0.1 s or 3 letters"));
 }

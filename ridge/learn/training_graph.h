@@ -60,8 +60,8 @@ struct TrainingGraphOptions {
 
 // Of connectionist temporal classification: the operands of a graph's only ctc_loss.
 struct CtcInfo {
-  ValueId logits = kNoValue;   // [batch, frames, classes]
-  ValueId lengths = kNoValue;  // of logits, integers [batch]
+  ValueId logits = kNoValue;                              // [batch, frames, classes]
+  ValueId lengths = kNoValue;                             // of logits, integers [batch]
   ValueId targets = kNoValue, target_lengths = kNoValue;  // inputs
   int64_t blank = 0;
 };
@@ -78,7 +78,7 @@ struct ForwardInfo {
   bool loss_is_cross_entropy = false;
   // Of a regression, whose loss is the mean of (prediction - target)^2; both [batch, ...].
   ValueId prediction = kNoValue;
-  ValueId target = kNoValue;         // an input
+  ValueId target = kNoValue;  // an input
   std::optional<CtcInfo> ctc;
   std::vector<ValueId> data_inputs;  // filled by a batch: all but `rng` and the step's own
   int64_t batch = 0;                 // first extent of the data inputs

@@ -66,11 +66,11 @@ Value RelativeAttention(GraphBuilder& b, const Frames& at, Value x, const std::s
   const Value k = SplitHeads(b.Linear(x, width, name + ".linear_k"), at.heads);
   const Value v = SplitHeads(b.Linear(x, width, name + ".linear_v"), at.heads);
   const Value places = b.Linear(at.places, width, name + ".linear_pos", /*bias=*/false);
-  const Value p =
-      Transpose(Reshape(places, {1, 2 * frames - 1, at.heads, head_dim}), {0, 2, 1, 3});
+  const Value p = Transpose(Reshape(places, {1, 2 * frames - 1, at.heads, head_dim}), {0, 2, 1, 3});
   const Value far = ByKey(MatMul(q + bias(".pos_bias_v"), p, false, /*transpose_b=*/true)) * scale;
   const Value zero = ScalarLike(far, 0);
-  const Value hidden = Where(ReshapeExactly(at.visible, {x.dims()[0], 1, 1, frames}), zero, kHidden);
+  const Value hidden =
+      Where(ReshapeExactly(at.visible, {x.dims()[0], 1, 1, frames}), zero, kHidden);
   const Value y = OpOutputs("attention", {q + bias(".pos_bias_u"), k, v, far + hidden},
                             {{"scale", scale}}, name + ".attention")[0];
   return b.Linear(JoinHeads(y), width, name + ".linear_out");
@@ -165,14 +165,15 @@ Status CheckSizes(const ModelArguments& arguments) {
   const int64_t width = arguments["hidden"], heads = arguments["heads"];
   const int64_t kernel = arguments["kernel"];
   if (width % heads != 0 || width % 2 != 0) {
-    return Status(ErrorCode::kInvalidModel,
-                  fmt::format("{}: hidden is {} and heads is {}; hidden must be even and a multiple "
-                              "of heads",
-                              arguments.model(), width, heads));
+    return Status(
+        ErrorCode::kInvalidModel,
+        fmt::format("{}: hidden is {} and heads is {}; hidden must be even and a multiple "
+                    "of heads",
+                    arguments.model(), width, heads));
   }
   if (kernel % 2 == 1) return Status();
-  return Status(ErrorCode::kInvalidModel, fmt::format("{}: kernel is {}; it must be odd",
-                                                      arguments.model(), kernel));
+  return Status(ErrorCode::kInvalidModel,
+                fmt::format("{}: kernel is {}; it must be odd", arguments.model(), kernel));
 }
 
 Result<Graph> BuildConformer(const ModelArguments& arguments, const ModelOptions& options) {
@@ -201,22 +202,21 @@ using Defaults = std::vector<std::pair<std::string, int64_t>>;
 }  // namespace
 
 BuiltinModel ConformerModel() {
-  return {
-      .name = "conformer_s",
-      .doc = "Conformer (S) with CTC: speech to text by characters, without dropout",
-      .parameters = {{"mels", "mel bands of the spectrogram", 80, 1, 1024},
-                     {"frames", "columns of the spectrogram", 1600, 4, 65536},
-                     {"letters", "of the longest text", 256, 1, 16384},
-                     {"classes", "characters, the blank and the unknown one", 30, 2, 65536},
-                     {"hidden", "width", 144, 4, 65536},
-                     {"layers", "blocks", 16, 1, 1024},
-                     {"heads", "attention heads", 4, 1, 1024},
-                     {"kernel", "frames of the convolution over time, odd", 31, 1, 1023}},
-      .variants = {{"conformer_m", "Conformer (M)", Defaults{{"hidden", 256}}},
-                   {"conformer_l", "Conformer (L)",
-                    Defaults{{"hidden", 512}, {"layers", 17}, {"heads", 8}}}},
-      .build = BuildConformer,
-      .weight_names = PlainWeightNames};
+  return {.name = "conformer_s",
+          .doc = "Conformer (S) with CTC: speech to text by characters, without dropout",
+          .parameters = {{"mels", "mel bands of the spectrogram", 80, 1, 1024},
+                         {"frames", "columns of the spectrogram", 1600, 4, 65536},
+                         {"letters", "of the longest text", 256, 1, 16384},
+                         {"classes", "characters, the blank and the unknown one", 30, 2, 65536},
+                         {"hidden", "width", 144, 4, 65536},
+                         {"layers", "blocks", 16, 1, 1024},
+                         {"heads", "attention heads", 4, 1, 1024},
+                         {"kernel", "frames of the convolution over time, odd", 31, 1, 1023}},
+          .variants = {{"conformer_m", "Conformer (M)", Defaults{{"hidden", 256}}},
+                       {"conformer_l", "Conformer (L)",
+                        Defaults{{"hidden", 512}, {"layers", 17}, {"heads", 8}}}},
+          .build = BuildConformer,
+          .weight_names = PlainWeightNames};
 }
 
 }  // namespace ridge

@@ -31,7 +31,8 @@ TensorType TypeOf(const Graph& graph, const std::string& name) {
 // fixed weights 0, 1, .., 15 that they count; GPT-2, BERT and Llama: their papers' files,
 // with the classifier of two classes for BERT; Segment Anything: its image encoders, with a
 // classifier of 1000; resnet50_bert: ResNet-50 without its head, BERT base, a classifier;
-// pointnet2: the layers of yanx27/Pointnet_Pointnet2_pytorch for 40 classes, added up; Whisper:
+// pointnet2: the layers of yanx27/Pointnet_Pointnet2_pytorch for 40 classes, added up; conformer: Hugging
+// Face's blocks, two convolutions and a linear layer of PyTorch; Whisper:
 // the trainable ones of its files; gpt_nano and its like: minGPT's blocks and the embeddings; bert,
 // gpt, unet and lstm: counted with PyTorch on bench/peers and on the word_language_model example.
 TEST(ModelTest, ParameterCountsAreThePublishedOnes) {
@@ -91,6 +92,9 @@ TEST(ModelTest, ParameterCountsAreThePublishedOnes) {
       {"yolov8x", 68'229'648 - 16},
       {"resnet50_bert", 23'508'032 + 109'482'240 + 2 * (2048 + 768 + 1)},
       {"pointnet2", 1'475'688},
+      {"conformer_s", 8'705'982},
+      {"conformer_m", 27'318'814},
+      {"conformer_l", 115'091'998},
   };
   std::map<std::string, int64_t> counted;
   for (const std::string& name : BuiltinModelNames()) counted[name] = ParameterCount(Build(name));
@@ -198,7 +202,7 @@ TEST(ModelTest, AnUnknownModelIsNamedWithTheList) {
   const std::string rest =
       " (built in: mlp, cnn, resnet18, resnet50, unet, gpt, bert, vit_ti, efficientnet_v2_s, "
       "mobilenet_v3_small, lstm, convnext_tiny, llama, whisper_tiny, sam_vit_b, resnet50_bert, "
-      "yolov8n, pointnet2, and other sizes of them). hint: `ridge models` lists all; a graph in "
+      "yolov8n, pointnet2, conformer_s, and other sizes of them). hint: `ridge models` lists all; a graph in "
       "text form "
       "ends in "
       ".ridge";

@@ -10,9 +10,9 @@
 #include "onnx/onnx-ml.pb.h"
 #include "ridge/core/files.h"
 #include "ridge/core/units.h"
+#include "ridge/data/spelling.h"
 #include "ridge/graph/base64.h"
 #include "ridge/learn/loss.h"
-#include "ridge/data/spelling.h"
 #include "ridge/train/load/forward.h"
 #include "ridge/train/store/preprocessing_file.h"
 
@@ -131,11 +131,10 @@ Result<Signature> FindSignature(const Graph& forward, const ForwardInfo& facts,
   const bool pixels =
       facts.logits != kNoValue && forward.type(facts.label).rank() == kPixelLabelRank;
   RIDGE_ASSIGN_OR_RETURN(Signature signature,
-                         facts.ctc ? FindText(forward, *facts.ctc, preprocessing)
-                         : pixels  ? FindMask(forward, facts.logits)
-                                              : facts.logits != kNoValue
-                                                  ? FindClasses(forward, facts.logits)
-                                                  : FindNumber(forward, facts.loss, loss));
+                         facts.ctc                  ? FindText(forward, *facts.ctc, preprocessing)
+                         : pixels                   ? FindMask(forward, facts.logits)
+                         : facts.logits != kNoValue ? FindClasses(forward, facts.logits)
+                                                    : FindNumber(forward, facts.loss, loss));
   const ValueId output = forward.FindOutput(signature.output);
   if (output == kNoValue || !HasAnswerShape(signature.kind, forward.type(output).dims))
     return NoAnswer(forward,
@@ -214,7 +213,8 @@ Status CheckText(const std::string& where, const Signature& signature, const Gra
     return bad(fmt::format("names lengths '{}', which the model lacks", signature.lengths));
   const TensorType& type = graph.type(lengths);
   if (!IsFloat(type.dtype) && type.dims == Dims{scores.dims[0]}) return Status();
-  return bad(fmt::format("names lengths '{}', which are {}", signature.lengths, TypeToString(type)));
+  return bad(
+      fmt::format("names lengths '{}', which are {}", signature.lengths, TypeToString(type)));
 }
 
 }  // namespace

@@ -30,10 +30,10 @@ struct CarriedFile {
 struct Signature {
   std::string output;  // of the graph
   AnswerKind kind = AnswerKind::kNumber;
-  bool scores = false;  // before softmax or sigmoid; else the output is probabilities
+  bool scores = false;       // before softmax or sigmoid; else the output is probabilities
   std::string lengths = {};  // of kText: the value that counts a sample's frames
   int64_t blank = 0;         // of kText: the class between letters
-  std::string label = {};  // what is answered, where the data name it
+  std::string label = {};    // what is answered, where the data name it
   Preprocessing preprocessing = {};
   std::vector<CarriedFile> tokenizer =
       {};  // of an exported file of text: preprocessing.text->files

@@ -35,7 +35,8 @@ void Read(const std::string& path, int64_t lines) {
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const ridge::FuzzFile file(data, size);
   const bool gzip = size >= 2 && data[0] == 0x1F;
-  const auto lines = gzip ? -1 : std::count(data, data + size, '\n') + std::count(data, data + size, '\r') + 1;
+  const auto lines =
+      gzip ? -1 : std::count(data, data + size, '\n') + std::count(data, data + size, '\r') + 1;
   Read(file.path(), lines);
   for (const char* form : {".csv", ".tsv", ".trans.txt"}) {
     const std::string link = "/tmp/transcripts_fuzz-" + std::to_string(::getpid()) + form;

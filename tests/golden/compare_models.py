@@ -51,6 +51,43 @@ def whisper(frames, context, **sizes):
     return WhisperForConditionalGeneration(config)
 
 
+class Conformer(torch.nn.Module):
+    """Two strided convolutions, blocks of Wav2Vec2Conformer, a linear layer to characters."""
+
+    def __init__(self, mels, width, layers, heads, kernel, classes):
+        from transformers import Wav2Vec2ConformerConfig
+        from transformers.models.wav2vec2_conformer import modeling_wav2vec2_conformer as public
+        super().__init__()
+        config = Wav2Vec2ConformerConfig(
+            hidden_size=width, num_attention_heads=heads, intermediate_size=4 * width, hidden_act="swish",
+            conv_depthwise_kernel_size=kernel, position_embeddings_type="relative",
+            attn_implementation="eager")
+        self.subsampling = torch.nn.Module()
+        self.subsampling.conv1 = torch.nn.Conv2d(1, width, 3, 2, 1)
+        self.subsampling.conv2 = torch.nn.Conv2d(width, width, 3, 2, 1)
+        self.subsampling.linear = torch.nn.Linear(width * ((mels + 3) // 4), width)
+        self.encoder = torch.nn.Module()
+        self.encoder.layers = torch.nn.ModuleList(
+            public.Wav2Vec2ConformerEncoderLayer(config) for _ in range(layers))
+        self.places = public.Wav2Vec2ConformerRelPositionalEmbedding(config)
+        self.lm_head = torch.nn.Linear(width, classes)
+
+    def forward(self, features, frame_count):
+        x = features.transpose(1, 2).unsqueeze(1)
+        for conv in (self.subsampling.conv1, self.subsampling.conv2):
+            x = torch.relu(conv(x))
+        x = self.subsampling.linear(x.transpose(1, 2).flatten(2))
+        visible = torch.arange(x.shape[1]) < ((frame_count + 3) // 4).unsqueeze(1)
+        mask = torch.where(visible, 0.0, -1e9)[:, None, None, :]
+        for layer in self.encoder.layers:
+            # Frames that are padding are zero before the convolution over time.
+            hook = layer.conv_module.glu.register_forward_hook(
+                lambda module, inputs, y: y * visible.unsqueeze(1))
+            x = layer(x, attention_mask=mask, relative_position_embeddings=self.places(x))
+            hook.remove()
+        return self.lm_head(x)
+
+
 class PictureAndText(torch.nn.Module):
     """ResNet-50 without its head and BERT, a classifier over the features of both."""
 
@@ -103,6 +140,8 @@ MODELS = {
         num_attention_heads=6, num_key_value_heads=2, max_position_embeddings=256),
         ("tokens", 16, 5000)),
     "whisper_tiny:frames=64,context=16": (lambda: whisper(64, 16), ("speech", (80, 64), 16, 51865)),
+    "conformer_s:frames=90,classes=12,letters=8": (
+        lambda: Conformer(80, 144, 16, 4, 31, 12), ("recording", (80, 90), 12)),
     "sam_vit_b:image=320": (lambda: sam(320), ("image", 320)),
     "resnet50_bert:image=64,tokens=16,hidden=256,layers=4,heads=4": (
         lambda: PictureAndText(hidden_size=256, num_hidden_layers=4, num_attention_heads=4,
@@ -117,6 +156,10 @@ def inputs_of(kind, sizes):
         image = random.normal(size=(2, 3, sizes[0], sizes[0])).astype("float32")
         if kind == "image":
             return {"image": image}, [image]
+    if kind == "recording":
+        features = random.normal(size=(2, *sizes[0])).astype("float32")
+        counts = np.array([sizes[0][1], sizes[0][1] // 2 + 1])
+        return {"features": features, "frame_count": counts}, [features, counts]
     tokens = random.integers(0, sizes[-1], size=(2, sizes[-2]))
     if kind == "image and tokens":
         return {"image": image, "tokens": tokens}, [image, tokens]

@@ -126,7 +126,8 @@ Status SampleCounts::AddTexts(const LoadedBatch& batch) {
   };
   for (int64_t row = 0; row < batch.valid_samples; ++row) {
     std::vector<int64_t> said = integers(targets, row);
-    said.resize(static_cast<size_t>(std::clamp<int64_t>(integers(lengths, row)[0], 0, targets.width)));
+    said.resize(
+        static_cast<size_t>(std::clamp<int64_t>(integers(lengths, row)[0], 0, targets.width)));
     const std::vector<int64_t> heard = CollapseFrames(integers(spelled, row), subject_.blank);
     if (subject_.spelling)
       edits_->AddText(subject_.spelling->Read(heard), subject_.spelling->Read(said));

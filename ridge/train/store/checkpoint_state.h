@@ -16,8 +16,8 @@ namespace ridge {
 
 // The best of the scheduled checkpoints so far.
 struct BestResult {
-  // "accuracy" (higher is better), "wer", "cer" or "loss" of the validation set; without one "training_loss", the
-  // mean since the previous checkpoint.
+  // "accuracy" (higher is better), "wer", "cer" or "loss" of the validation set; without one
+  // "training_loss", the mean since the previous checkpoint.
   std::string metric;
   double value = 0;
   int64_t step = 0;
