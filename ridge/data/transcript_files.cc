@@ -41,10 +41,10 @@ bool IsThere(const std::string& path) {
   return fs::exists(path, ignored);
 }
 
-// "dir/x.jsonl" -> "dir"
+// "dir/x.jsonl" -> "dir/", "x.jsonl" -> ""
 std::string FolderOf(const std::string& path) {
-  const std::string folder = fs::path(path).parent_path();
-  return folder.empty() ? "." : folder;
+  const size_t slash = path.rfind('/');
+  return slash == std::string::npos ? "" : path.substr(0, slash + 1);
 }
 
 // One file's lines to transcripts.
@@ -53,8 +53,8 @@ class Collector {
   Collector(const std::string& path, const std::string& sounds, const BadRecordsPtr& bad_records,
             std::vector<Transcript>& all)
       : path_(path),
-        folder_(sounds.empty() ? FolderOf(path) : sounds),
-        clips_(sounds.empty() && IsThere(folder_ + "/clips") ? folder_ + "/clips" : ""),
+        folder_(sounds.empty() ? FolderOf(path) : sounds + "/"),
+        clips_(sounds.empty() && IsThere(folder_ + "clips") ? folder_ + "clips/" : ""),
         bad_records_(bad_records),
         all_(all) {}
 
@@ -91,9 +91,9 @@ class Collector {
 
   std::string Find(const std::string& name) const {
     if (name.starts_with('/')) return name;
-    std::string path = folder_ + "/" + name;
+    std::string path = folder_ + name;
     if (clips_.empty() || IsThere(path)) return path;
-    const std::string clip = clips_ + "/" + name;
+    const std::string clip = clips_ + name;
     return IsThere(clip) ? clip : path;
   }
 
@@ -235,14 +235,14 @@ Status ReadTsv(const std::string& path, const TranscriptNames& names, Collector&
 // ---- LibriSpeech
 
 Status ReadTrans(const std::string& path, const std::string& sounds, Collector& collector) {
-  const std::string folder = sounds.empty() ? FolderOf(path) : sounds;
+  const std::string folder = sounds.empty() ? FolderOf(path) : sounds + "/";
   return ForEachRecord(path, "line", [&](const TextRecord& line) {
     const size_t blank = std::min(line.text.find_first_of(" \t"), line.text.size());
     Transcript transcript;
     transcript.name = std::string(line.text.substr(0, blank));
     transcript.text = std::string(Trimmed(line.text.substr(blank)));
-    const bool is_wav = !IsThere(folder + "/" + transcript.name + ".flac") &&
-                        IsThere(folder + "/" + transcript.name + ".wav");
+    const bool is_wav =
+        !IsThere(folder + transcript.name + ".flac") && IsThere(folder + transcript.name + ".wav");
     transcript.name += is_wav ? ".wav" : ".flac";
     return collector.Take(line.line, std::move(transcript));
   });

@@ -130,9 +130,10 @@ Value Subsample(GraphBuilder& b, Value features, int64_t width) {
   return b.Linear(x, width, "subsampling.linear");
 }
 
-// i64 [B]: ceil(count / 4).
-Value QuarterOf(Value count) {
-  return Cast(Floor((Cast(count, DType::kF32) + 3) * 0.25), DType::kI64);
+// i64 [B]: ceil(count / 4), at most `frames`.
+Value QuarterOf(Value count, int64_t frames) {
+  const Value quarter = Floor((Cast(count, DType::kF32) + 3) * 0.25);
+  return Cast(Clip(quarter, 0, static_cast<double>(frames)), DType::kI64);
 }
 
 // bool [B,frames]
@@ -184,7 +185,7 @@ Result<Graph> BuildConformer(const ModelArguments& arguments, const ModelOptions
       b.Input("features", {options.dtype, {options.batch, arguments["mels"], arguments["frames"]}},
               {"batch", "", ""});
   const Value frame_count = b.Input("frame_count", {DType::kI64, {options.batch}}, {"batch"});
-  const Value counts = QuarterOf(frame_count);
+  const Value counts = QuarterOf(frame_count, frames);
   Frames at;
   at.heads = arguments["heads"];
   at.kernel = arguments["kernel"];
@@ -216,7 +217,7 @@ BuiltinModel ConformerModel() {
                        {"conformer_l", "Conformer (L)",
                         Defaults{{"hidden", 512}, {"layers", 17}, {"heads", 8}}}},
           .build = BuildConformer,
-          .weight_names = PlainWeightNames};
+          .weight_names = TorchvisionWeightNames};
 }
 
 }  // namespace ridge

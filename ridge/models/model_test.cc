@@ -31,10 +31,10 @@ TensorType TypeOf(const Graph& graph, const std::string& name) {
 // fixed weights 0, 1, .., 15 that they count; GPT-2, BERT and Llama: their papers' files,
 // with the classifier of two classes for BERT; Segment Anything: its image encoders, with a
 // classifier of 1000; resnet50_bert: ResNet-50 without its head, BERT base, a classifier;
-// pointnet2: the layers of yanx27/Pointnet_Pointnet2_pytorch for 40 classes, added up; conformer: Hugging
-// Face's blocks, two convolutions and a linear layer of PyTorch; Whisper:
-// the trainable ones of its files; gpt_nano and its like: minGPT's blocks and the embeddings; bert,
-// gpt, unet and lstm: counted with PyTorch on bench/peers and on the word_language_model example.
+// pointnet2: the layers of yanx27/Pointnet_Pointnet2_pytorch for 40 classes, added up; conformer:
+// Hugging Face's blocks, two convolutions and a linear layer of PyTorch; Whisper: the trainable
+// ones of its files; gpt_nano and its like: minGPT's blocks and the embeddings; bert, gpt, unet and
+// lstm: counted with PyTorch on bench/peers and on the word_language_model example.
 TEST(ModelTest, ParameterCountsAreThePublishedOnes) {
   const std::map<std::string, int64_t> published = {
       {"mlp", 669'706},
@@ -202,7 +202,8 @@ TEST(ModelTest, AnUnknownModelIsNamedWithTheList) {
   const std::string rest =
       " (built in: mlp, cnn, resnet18, resnet50, unet, gpt, bert, vit_ti, efficientnet_v2_s, "
       "mobilenet_v3_small, lstm, convnext_tiny, llama, whisper_tiny, sam_vit_b, resnet50_bert, "
-      "yolov8n, pointnet2, conformer_s, and other sizes of them). hint: `ridge models` lists all; a graph in "
+      "yolov8n, pointnet2, conformer_s, and other sizes of them). hint: `ridge models` lists all; "
+      "a graph in "
       "text form "
       "ends in "
       ".ridge";

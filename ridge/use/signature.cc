@@ -78,6 +78,9 @@ Result<Signature> FindText(const Graph& graph, const CtcInfo& ctc, const Preproc
   signature.kind = AnswerKind::kText;
   signature.scores = true;
   signature.lengths = graph.value(ctc.lengths).name;
+  for (const GraphOutput& output : graph.outputs()) {
+    if (output.value == ctc.lengths) signature.lengths = output.name;
+  }
   signature.blank = ctc.blank;
   if (!learned.spelling)
     return NoAnswer(graph, "its data were no transcripts, so its classes are no letters");

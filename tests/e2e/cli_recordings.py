@@ -103,7 +103,7 @@ class Recordings(RidgeTest):
                    "".join(f"x\t{f}\t{w.upper()}\t\n" for f, w in said))
         self.write("train/train.trans.txt", "".join(
             f"{os.path.basename(f)[:-4]} {w.upper()}\n" for f, w in said))
-        kept = {self.train(*NET, "--data", f"transcripts:{name}", "--epochs", "1", out=name.replace("/", "-"))
+        kept = {self.train(*NET, "--data", f"transcripts:{name}", "--epochs", "1", out="run-" + name)
                 ["parameters_sha256"] for name in ("train.jsonl", "train.csv", "train.tsv", "train")}
         self.assertEqual(len(kept), 1)
 

@@ -211,6 +211,7 @@ class EveryBuiltInModelTest(ExportedTest):
         "whisper_tiny": "vocab=50,mels=4,frames=10,context=8,hidden=16,layers=2,heads=2",
         "sam_vit_b": "image=48,hidden=16,layers=2,heads=2,global=2,window=2,classes=5",
         "resnet50_bert": "image=32,vocab=50,tokens=8,hidden=16,layers=2,heads=2",
+        "conformer_s": "mels=8,frames=20,letters=4,classes=6,hidden=16,layers=2,heads=2,kernel=3",
         "yolov8n": "image=64,classes=5,boxes=4",
     }
 
