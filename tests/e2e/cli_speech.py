@@ -103,6 +103,8 @@ class Speech(RidgeTest):
         self.assertGreater(losses[0], 5)
         self.assertLess(losses[-1], 0.5)
         self.assertEqual(self.wrong("run"), 0)
+        found = json.loads(self.ok("eval", "run", "--data", "npz:data.npz", "--json"))["metrics"]
+        self.assertEqual(found, {"cer": 0})
 
     def test_the_bits_do_not_depend_on_resume(self):
         whole = self.learn("whole")
