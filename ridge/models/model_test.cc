@@ -154,14 +154,29 @@ TEST(ModelTest, InputsAndOutputsCarryTheBatch) {
   for (const BuiltinModel& model : BuiltinModels()) {
     const Graph graph = Build(model.name, 6);
     const auto has = [&](const char* input) { return graph.FindValue(input) != kNoValue; };
-    const char* input = has("image") ? "image" : has("points") ? "points" : "tokens";
+    const char* input = has("image")    ? "image"
+                        : has("points") ? "points"
+                        : has("tokens") ? "tokens"
+                                        : "features";
     EXPECT_EQ(TypeOf(graph, input).dims[0], 6) << model.name;
-    const std::string label = has("boxes") ? "classes" : "label";
+    const std::string label = has("boxes") ? "classes" : has("text_length") ? "text" : "label";
     EXPECT_EQ(TypeOf(graph, label).dims[0], 6);
     EXPECT_EQ(TypeOf(graph, label).dtype, DType::kI64);
     EXPECT_EQ(graph.type(graph.FindOutput("logits")).dims[0], 6);
     EXPECT_EQ(graph.type(graph.FindOutput("loss")).rank(), 0);
   }
+}
+
+// One frame of four, rounded up.
+TEST(ModelTest, AConformerHearsAQuarterOfTheFrames) {
+  for (const int64_t frames : {4, 5, 8, 9}) {
+    const Graph graph = Build("conformer_s:layers=1,classes=7,frames=" + std::to_string(frames), 2);
+    EXPECT_EQ(graph.type(graph.FindOutput("logits")).dims, (Dims{2, (frames + 3) / 4, 7}));
+  }
+  EXPECT_EQ(ErrorOf("conformer_s:kernel=32"), "conformer_s: kernel is 32; it must be odd");
+  EXPECT_EQ(
+      ErrorOf("conformer_s:heads=5"),
+      "conformer_s: hidden is 144 and heads is 5; hidden must be even and a multiple of heads");
 }
 
 TEST(ModelTest, ArgumentsChangeTheShapes) {

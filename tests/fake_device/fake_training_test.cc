@@ -124,6 +124,7 @@ constexpr ModelCase kModels[] = {
     {"resnet50_bert:image=32,vocab=20,tokens=4,hidden=8,layers=1,heads=2", true},
     {"yolov8n:image=64,classes=3,boxes=4", true},
     {"pointnet2:points=16,centers=8,neighbours=2,classes=3", true},
+    {"conformer_s:mels=4,frames=9,letters=2,classes=4,hidden=8,layers=1,heads=2,kernel=3", true},
     {"unet:image=16,base=2", false},
     {"vit_ti:image=16,classes=3", true},
     {"mobilenet_v3_small:image=32,classes=3", true},
