@@ -172,10 +172,14 @@ int64_t PlacesFor(const Argument& argument, const DataOptions& options, const Op
   return std::min(most, kMostTranscriptLetters);
 }
 
+// A sample more: a length may be rounded.
+double MostSeconds(const SoundTarget& target) {
+  return target.seconds() + 1.0 / static_cast<double>(target.rate);
+}
+
 Status LeaveOut(const std::string& name, const char* set_name, Opening& opening, Utterances& set) {
   if (set.empty()) return Status();
-  // A frame more: a length may be rounded.
-  const double most_s = opening.target.seconds() + 1.0 / static_cast<double>(opening.target.rate);
+  const double most_s = MostSeconds(opening.target);
   const int64_t most_letters = opening.places;
   const auto too_long =
       std::erase_if(set, [&](const Utterance& utterance) { return utterance.seconds() > most_s; });
@@ -395,16 +399,21 @@ class CountedSounds : public Source {
 
 }  // namespace
 
+Status CheckHeard(const std::string& path, const DataOptions& options) {
+  const SoundTarget& target = *options.preprocessing->sounds;
+  const auto header = ReadSoundFileHeader(path);
+  if (!header.ok()) return Status();
+  const double seconds = static_cast<double>(header->frames) / static_cast<double>(header->rate);
+  if (seconds <= MostSeconds(target)) return Status();
+  return Bad(fmt::format("{}: has {:.4g} s; the model hears {:.4g} s. hint: cut it into parts",
+                         path, seconds, target.seconds()));
+}
+
 Result<SourcePtr> CountFrames(const SourcePtr& sounds, const DataOptions& options) {
   const SoundTarget& target = *options.preprocessing->sounds;
   std::vector<int32_t> counts;
   for (int64_t i = 0; i < sounds->size(); ++i) {
     RIDGE_ASSIGN_OR_RETURN(const SoundHeader header, ReadSoundFileHeader(sounds->Origin(i)));
-    const double seconds = static_cast<double>(header.frames) / static_cast<double>(header.rate);
-    if (seconds > target.seconds() + 1.0 / static_cast<double>(target.rate)) {
-      return Bad(fmt::format("{}: has {:.4g} s; the model hears {:.4g} s. hint: cut it into parts",
-                             sounds->Origin(i), seconds, target.seconds()));
-    }
     counts.push_back(static_cast<int32_t>(FrameCount(header.frames, header.rate, target)));
   }
   return SourcePtr(std::make_shared<CountedSounds>(sounds, std::move(counts)));

@@ -27,9 +27,13 @@ Result<DataSplits> OpenTranscripts(const std::string& name, const std::string& a
 Result<DataFacts> TranscriptFacts(const std::string& name, const std::string& argument,
                                   const DataOptions& options);
 
-// Sounds of OpenSounds with their `frame_count`.  Reads their headers.  Fails with kInvalidData for
-// a sound longer than the run's, whose end would not be heard.
+// Fails with kInvalidData for a sound that is longer than the run's, whose end would not be heard.
+// One that cannot be read is OpenSounds' to tell.
 // REQUIRES: options.preprocessing->sounds.
+Status CheckHeard(const std::string& path, const DataOptions& options);
+
+// Sounds of OpenSounds with their `frame_count`.  Reads their headers.
+// REQUIRES: as CheckHeard.
 Result<SourcePtr> CountFrames(const SourcePtr& sounds, const DataOptions& options);
 
 }  // namespace ridge

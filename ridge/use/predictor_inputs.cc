@@ -158,11 +158,29 @@ Status AddFiles(const FilesOfKind& kind, const std::string& path, std::vector<st
   return Status();
 }
 
+// Recordings of which a model of transcripts would hear a part.
+Status LeaveOutUnheard(const Context& context, std::vector<std::string>& paths) {
+  std::vector<std::string> heard;
+  for (const std::string& path : paths) {
+    const Status status = CheckHeard(path, context.options);
+    if (status.ok()) heard.push_back(path);
+    if (status.ok()) continue;
+    if (!context.on_bad) return status;
+    context.on_bad(path, status);
+  }
+  paths = std::move(heard);
+  return Status();
+}
+
 Result<InputSet> OpenFileSet(const FilesOfKind& kind, const std::vector<std::string>& inputs,
                              const Context& context) {
   std::vector<std::string> paths;
   for (const std::string& input : inputs) RIDGE_RETURN_IF_ERROR(AddFiles(kind, input, paths));
   InputSet set;
+  if (context.signature.preprocessing.spelling) {
+    RIDGE_RETURN_IF_ERROR(LeaveOutUnheard(context, paths));
+    if (paths.empty()) return set;
+  }
   RIDGE_ASSIGN_OR_RETURN(set.source,
                          kind.open(inputs.front(), paths, context.options, context.on_bad));
   if (set.source != nullptr && context.signature.preprocessing.spelling) {

@@ -110,6 +110,19 @@ class Inputs(RidgeTest):
                     file.writeframes(draw.integers(-9000, 9000, 320000, np.int16).tobytes())
         self.check("audio:sounds,seconds=20", "cnn", "--batch", "4")
 
+    def test_transcripts(self):
+        draw = np.random.default_rng(4)
+        lines = []
+        for i in range(24):
+            with wave.open(self.path(f"{i}.wav"), "wb") as file:
+                file.setnchannels(1)
+                file.setsampwidth(2)
+                file.setframerate(16000)
+                file.writeframes(draw.integers(-9000, 9000, 160000, np.int16).tobytes())
+            lines.append(json.dumps({"path": f"{i}.wav", "text": f"number {i}"}) + "\n")
+        self.write("all.jsonl", "".join(lines))
+        self.check("transcripts:all.jsonl", "conformer_s:hidden=8,layers=1,heads=2", "--batch", "4")
+
     def test_clouds(self):
         draw = np.random.default_rng(5)
         for label in ("cone", "cube"):

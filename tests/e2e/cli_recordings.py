@@ -87,14 +87,19 @@ class Recordings(RidgeTest):
         told = self.ok("eval", "run", "--data", "transcripts:dev.jsonl")
         self.assertRegex(told, r"word error rate \d+\.\d %, character error rate \d+\.\d %, loss")
         self.assertEqual(self.ok("predict", "run", said[0][0], "-q"), heard[0] + "\n")
-        with open(self.path("run/checkpoints/best.json") if os.path.exists(
-                self.path("run/checkpoints/best.json")) else self.path("run/summary.json")) as file:
-            self.assertIn("wer", file.read())
+        with open(self.path("run/metrics.jsonl")) as file:
+            lines = [line for line in map(json.loads, file) if line.get("validation_wer") is not None]
+        least = min(lines, key=lambda line: line["validation_wer"])  # the first of equals
+        self.assertEqual(os.readlink(self.path("run/checkpoints/best")), f"step-{least['step']}")
         self.ok("export", "run", "--to", "onnx", "--out", "net.onnx")
         exported = json.loads(self.ok("predict", "net.onnx", *[file for file, _ in said], "--json", "-q"))
         self.assertEqual([answer["text"] for answer in exported["predictions"]], heard)
         self.put("long.wav", sound("abcd" * 10, random.Random(1)))
-        self.fails(4, "long.wav: has ", "predict", "run", "long.wav")
+        self.fails(4, "s. hint: cut it into parts", "predict", "run", "long.wav")
+        told = json.loads(self.ok("predict", "run", "long.wav", said[0][0], "--bad-records", "skip",
+                                  "--json", "-q"))
+        self.assertEqual([one["input"] for one in told["skipped"]], ["long.wav"])
+        self.assertEqual([one["text"] for one in told["predictions"]], heard[:1])
 
     def test_all_forms_of_transcripts_are_the_same_data(self):
         said = self.corpus("train", 24, 1)
