@@ -55,6 +55,7 @@ class Conformer(torch.nn.Module):
     """Two strided convolutions, blocks of Wav2Vec2Conformer, a linear layer to characters."""
 
     def __init__(self, mels, width, layers, heads, kernel, classes):
+        torch.version.cuda = None  # of the torchaudio that transformers imports
         from transformers import Wav2Vec2ConformerConfig
         from transformers.models.wav2vec2_conformer import modeling_wav2vec2_conformer as public
         super().__init__()
