@@ -359,6 +359,42 @@ TEST(EvalGraphTest, ASumOfWeightedMeansIsTakenApart) {
   EXPECT_DOUBLE_EQ(t.Output("loss_sum") / t.Output("weight_sum"), 0.5 * (3 + 5) / 4);
 }
 
+// Lengths may be computed; the blank is any class, and of equals the first is best.
+TEST(EvalGraphTest, TheBestClassesOfCtcAreBlanksBehindTheEndOfASample) {
+  const Graph forward = Parse(
+      "  x = input f64[batch=2,3,2]\n"
+      "  text = input i64[batch=2,1]\n"
+      "  half = input i64[batch=2]\n"
+      "  length = input i64[batch=2]\n"
+      "  frames = add(half, half)\n"
+      "  one = constant i64[] [1]\n"
+      "  count = sub(frames, one)\n"
+      "  losses = ctc_loss(x, text, count, length, blank=1)\n"
+      "  loss = reduce_mean(losses)\n"
+      "  output loss\n");
+  const Result<ForwardInfo> facts = InspectForward(forward);
+  ASSERT_TRUE(facts.ok() && facts->ctc);
+  EXPECT_EQ(facts->ctc->blank, 1);
+  EXPECT_EQ(forward.value(facts->ctc->lengths).name, "count");
+  EXPECT_EQ(forward.value(facts->ctc->targets).name, "text");
+  const Result<NamedGraph> eval = BuildEvalGraph(forward);
+  ASSERT_TRUE(eval.ok()) << eval.status().message();
+  const auto integers = [](Dims dims, const std::vector<int64_t>& values) {
+    Tensor tensor({DType::kI64, std::move(dims)});
+    std::copy(values.begin(), values.end(), tensor.as_mutable<int64_t>());
+    return tensor;
+  };
+  const Tensors t(eval->graph,
+                  {{"x", Doubles({2, 3, 2}, {5, 0, 0, 5, 1, 1, 5, 0, 5, 0, 5, 0})},
+                   {"text", integers({2, 1}, {0, 0})},
+                   {"half", integers({2}, {2, 1})},
+                   {"length", integers({2}, {1, 1})},
+                   {"ridge.weight", Tensor::FromFloats({2}, std::vector<float>{1, 1})}});
+  std::vector<double> spelled;
+  for (int64_t i = 0; i < 6; ++i) spelled.push_back(t.Output("spelled", i));
+  EXPECT_EQ(spelled, (std::vector<double>{0, 1, 0, 0, 1, 1}));
+}
+
 TEST(EvalGraphTest, ALossThatIsNoMeanOverSamplesIsRefusedByName) {
   const Graph graph = Parse(
       "  x = input f64[batch=4,2]\n"
