@@ -14,6 +14,7 @@
 #include "ridge/data/sound_folder.h"
 #include "ridge/data/synthetic.h"
 #include "ridge/data/text_data.h"
+#include "ridge/data/video_folder.h"
 #include "ridge/data/yolo_folder.h"
 
 namespace ridge {
@@ -44,6 +45,7 @@ constexpr DataKind kKinds[] = {
     {"jsonl", "FILES", OpenJsonLines, JsonLinesFacts},
     {"parquet", "FILES", OpenParquet, ParquetFacts},
     {"audio", "DIR", OpenSoundFolder, SoundFolderFacts},
+    {"video", "DIR", OpenVideoFolder, VideoFolderFacts},
     {"points", "DIR", OpenPointFolder, PointFolderFacts},
     {"yolo", "DIR", OpenYoloFolder, YoloFolderFacts},
     {"coco", "FILE", OpenCoco, CocoFacts},
