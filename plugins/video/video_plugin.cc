@@ -369,7 +369,6 @@ class Decoder {
     demuxer_ = std::make_unique<Demuxer>(fd_, index_.most_pixels);
     codec_ = OpenCodec(demuxer_->stream(), index_.most_pixels);
     pending_ = draining_ = false;
-    from_ = kFromStart;
     shown_ = 0;
     last_ = INT64_MIN;
   }
@@ -389,17 +388,28 @@ class Decoder {
     return false;
   }
 
+  // References may reach behind a key frame that has some shown before it: then decoding begins
+  // at an earlier one.
   void FindStamp(int64_t pts) {
     const auto after = std::upper_bound(index_.keys.begin(), index_.keys.end(), pts,
                                         [](int64_t at, const Key& key) { return at < key.pts; });
-    const int64_t from = after - index_.keys.begin() - 1;
-    if (demuxer_ != nullptr && from == from_ && pts > last_) return Advance(pts);
-    const Key& key = index_.keys[static_cast<size_t>(from)];
-    const bool sought = SeekTo(key);
-    if (!sought) Begin();
-    from_ = from;
+    const int64_t key = after - index_.keys.begin() - 1;
+    if (demuxer_ != nullptr && key == key_ && pts > last_) return Advance(pts);
+    key_ = key;
+    for (const int64_t from : {key, std::max<int64_t>(key - 1, 0), int64_t{0}}) {
+      try {
+        BeginAt(index_.keys[static_cast<size_t>(from)]);
+        return Advance(pts);
+      } catch (const Failure&) {
+        if (from == 0) throw;
+        demuxer_.reset();
+      }
+    }
+  }
+
+  void BeginAt(const Key& key) {
+    if (!SeekTo(key)) Begin();
     ignored_before_ = key.pts;
-    Advance(pts);
   }
 
   void Advance(int64_t pts) {
@@ -478,7 +488,6 @@ class Decoder {
     std::memcpy(rgb, pixels_.data(), static_cast<size_t>(width) * 3 * static_cast<size_t>(height));
   }
 
-  static constexpr int64_t kFromStart = -1;
   const Index& index_;
   const int fd_;
   std::unique_ptr<Demuxer> demuxer_;
@@ -489,7 +498,8 @@ class Decoder {
   std::vector<uint8_t> pixels_;
   bool pending_ = false;   // packet_ is to be decoded
   bool draining_ = false;  // all packets are
-  int64_t from_ = kFromStart, shown_ = 0, last_ = INT64_MIN, ignored_before_ = INT64_MIN;
+  int64_t key_ = -1;       // that of the last frame
+  int64_t shown_ = 0, last_ = INT64_MIN, ignored_before_ = INT64_MIN;
 };
 
 // ---- the functions
