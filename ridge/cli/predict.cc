@@ -2,6 +2,8 @@
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <utility>
 
 #include "ridge/cli/exit_codes.h"
 #include "ridge/cli/flags.h"
