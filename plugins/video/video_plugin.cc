@@ -35,7 +35,8 @@ constexpr size_t kMostBytesAtOnce = size_t{1} << 30;
 constexpr int kReadBytes = 1 << 16;
 constexpr int64_t kFramesHeld = 20;  // a decoder's references (16), its output and some to spare
 constexpr int64_t kOfDecoder = 8 << 20;
-constexpr int kMostAfter = 64;  // frames shown after the wanted one, before it is given up
+constexpr int64_t kOfPacket = 64;  // of a demuxer's own index
+constexpr int kMostAfter = 64;     // frames shown after the wanted one, before it is given up
 
 // The reason is for people.
 struct Failure : std::runtime_error {
@@ -258,9 +259,10 @@ int64_t DecoderBytes(const AVCodecParameters& codec) {
   constexpr int kAlign = 64, kEdge = 128;
   const auto format = static_cast<AVPixelFormat>(codec.format);
   const int64_t pixels = (int64_t{codec.width} + kEdge) * (int64_t{codec.height} + kEdge);
-  const int frame = av_image_get_buffer_size(format, codec.width + kEdge, codec.height + kEdge,
-                                             kAlign);
-  return kFramesHeld * (frame > 0 ? frame : 4 * pixels) + kOfDecoder;
+  const int frame =
+      av_image_get_buffer_size(format, codec.width + kEdge, codec.height + kEdge, kAlign);
+  const int64_t rgb = 3 * pixels;
+  return kFramesHeld * (frame > 0 ? frame : 4 * pixels) + rgb + kOfDecoder;
 }
 
 void CheckCount(size_t frames, int64_t most) {
@@ -331,9 +333,10 @@ std::unique_ptr<Index> MakeIndex(int fd, int64_t most_pixels, int64_t most_frame
   }
   index->pts.shrink_to_fit();
   index->info.frames = static_cast<int64_t>(index->pts.size());
-  index->info.index_bytes = static_cast<int64_t>(
-      sizeof(Index) + index->pts.capacity() * sizeof(int64_t) +
-      index->keys.capacity() * sizeof(Key));
+  index->info.decoder_bytes += kOfPacket * index->info.frames;
+  index->info.index_bytes =
+      static_cast<int64_t>(sizeof(Index) + index->pts.capacity() * sizeof(int64_t) +
+                           index->keys.capacity() * sizeof(Key));
   return index;
 }
 
@@ -343,8 +346,10 @@ std::unique_ptr<Index> MakeIndex(int fd, int64_t most_pixels, int64_t most_frame
 class Decoder {
  public:
   Decoder(const Index& index, int fd)
-      : index_(index), fd_(fd), packet_(Check(av_packet_alloc())), frame_(Check(av_frame_alloc())) {
-  }
+      : index_(index),
+        fd_(fd),
+        packet_(Check(av_packet_alloc())),
+        frame_(Check(av_frame_alloc())) {}
   Decoder(const Decoder&) = delete;
   Decoder& operator=(const Decoder&) = delete;
   ~Decoder() { sws_freeContext(scaler_); }
@@ -415,7 +420,8 @@ class Decoder {
   void Advance(int64_t pts) {
     for (int after = 0; after < kMostAfter;) {
       if (!NextFrame()) break;
-      const int64_t at = frame_->pts != AV_NOPTS_VALUE ? frame_->pts : frame_->best_effort_timestamp;
+      const int64_t at =
+          frame_->pts != AV_NOPTS_VALUE ? frame_->pts : frame_->best_effort_timestamp;
       last_ = std::max(last_, at);
       if (at == pts) return CheckFrame();
       if (at > pts) ++after;
@@ -531,8 +537,8 @@ void* MakeIndexOf(int32_t fd, int64_t most_pixels, int64_t most_frames, char* er
     av_max_alloc(kMostBytesAtOnce);
   });
   std::unique_ptr<Index> index;
-  const int32_t failed = Guarded(error, error_bytes,
-                                 [&] { index = MakeIndex(fd, most_pixels, most_frames); });
+  const int32_t failed =
+      Guarded(error, error_bytes, [&] { index = MakeIndex(fd, most_pixels, most_frames); });
   return failed != 0 ? nullptr : index.release();
 }
 
@@ -561,10 +567,14 @@ int32_t Read(void* decoder, int64_t frame, uint8_t* rgb, char* error, int64_t er
   return Guarded(error, error_bytes, [&] { static_cast<Decoder*>(decoder)->Read(frame, rgb); });
 }
 
-constexpr RidgeVideoApi kApi = {RIDGE_VIDEO_ABI, "libavcodec " AV_STRINGIFY(LIBAVCODEC_VERSION),
-                                MakeIndexOf,     DropIndex,
-                                Info,            Seconds,
-                                Open,            Close,
+constexpr RidgeVideoApi kApi = {RIDGE_VIDEO_ABI,
+                                "libavcodec " AV_STRINGIFY(LIBAVCODEC_VERSION),
+                                MakeIndexOf,
+                                DropIndex,
+                                Info,
+                                Seconds,
+                                Open,
+                                Close,
                                 Read};
 
 }  // namespace

@@ -67,8 +67,8 @@ Status TakePickOption(const std::string& spec, const std::string& key, const std
                                        value, kMostVideoFrames));
   }
   if (Parse(value, pick.fps) && pick.fps > 0 && pick.fps <= kMostFps) return Status();
-  return InvalidArgument(fmt::format(
-      "data '{}': fps is '{}'; it must be above 0, to {}", spec, value, kMostFps));
+  return InvalidArgument(
+      fmt::format("data '{}': fps is '{}'; it must be above 0, to {}", spec, value, kMostFps));
 }
 
 Result<Argument> ParseArgument(const std::string& name, const std::string& text) {
@@ -105,8 +105,7 @@ std::vector<int32_t> PickFrames(const VideoIndex& video, const FramePick& pick) 
     const double until = last ? video.Seconds(k) + kTolerance : video.Seconds(k + 1) - kTolerance;
     if (until <= wanted) continue;
     frames.push_back(static_cast<int32_t>(k));
-    wanted = (std::floor(until * pick.fps) + 1) / pick.fps;
-    if (until * pick.fps == std::floor(until * pick.fps)) wanted = until;
+    wanted = std::ceil(until * pick.fps) / pick.fps;
   }
   return frames;
 }
@@ -139,8 +138,8 @@ struct VideoSet {
     videos.push_back(std::move(video));
   }
   int64_t resident_bytes() const {
-    auto bytes = static_cast<int64_t>(videos.capacity() * sizeof(Video) +
-                                      ends.capacity() * sizeof(int64_t));
+    auto bytes =
+        static_cast<int64_t>(videos.capacity() * sizeof(Video) + ends.capacity() * sizeof(int64_t));
     for (const Video& video : videos) {
       bytes += video.index.info().index_bytes +
                static_cast<int64_t>(video.frames.capacity() * sizeof(int32_t));
@@ -186,8 +185,7 @@ Result<uint64_t> HashOfFile(const std::string& path, const FileStamp& stamp) {
 Result<int64_t> HoldOut(const std::string& name, double fraction, VideoSet& set) {
   std::vector<uint64_t> hashes;
   for (int64_t i = 0; i < set.files.size(); ++i) {
-    RIDGE_ASSIGN_OR_RETURN(const uint64_t hash,
-                           HashOfFile(set.files.Path(i), set.files.stamp(i)));
+    RIDGE_ASSIGN_OR_RETURN(const uint64_t hash, HashOfFile(set.files.Path(i), set.files.stamp(i)));
     hashes.push_back(hash);
   }
   RIDGE_ASSIGN_OR_RETURN(const std::vector<bool> held_out, ChooseHeldOut(name, fraction, hashes));
@@ -272,8 +270,8 @@ class VideoSource : public Source, public EncodedSamples {
   Status AddContent(int64_t index, std::vector<char>&, ContentHash& hash) const override {
     const int64_t video = set_.VideoOf(index);
     RIDGE_ASSIGN_OR_RETURN(const uint64_t of_file, HashOf(video));
-    hash.Add(fmt::format("{:x} {} {}", of_file, set_.FrameOf(video, index),
-                         set_.files.label(video)));
+    hash.Add(
+        fmt::format("{:x} {} {}", of_file, set_.FrameOf(video, index), set_.files.label(video)));
     return Status();
   }
 
@@ -287,8 +285,8 @@ class VideoSource : public Source, public EncodedSamples {
     if (!decoder.ok()) return BadData(Origin(at.index), decoder.status().message());
     const int64_t frame = set_.FrameOf(video, at.index);
     const auto decode = [&](std::span<uint8_t> rgb) { return decoder->Read(frame, rgb); };
-    const Status read = reader_.ReadPixels(HeaderOf(index.info()), decode, scratch, out, at.crop,
-                                           at.stages);
+    const Status read =
+        reader_.ReadPixels(HeaderOf(index.info()), decode, scratch, out, at.crop, at.stages);
     decoders_.Give(video, stamp, std::move(*decoder));
     return read.ok() ? read : BadData(Origin(at.index), read.message());
   }

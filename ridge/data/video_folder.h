@@ -2,8 +2,8 @@
 // (class_folders.h), by a plug-in (container/video_plugin.h).
 //
 // A sample is a frame.  Fields: `image` u8[H,W,3], or u8[H,W] for a model of one channel, and
-// `label` i64[].  A frame is decoded, resized and cropped when it is read; in memory are the list of
-// files and the time stamps of their frames.  Opening reads the packets of each file.
+// `label` i64[].  A frame is decoded, resized and cropped when it is read; in memory are the list
+// of files and the time stamps of their frames.  Opening reads the packets of each file.
 //
 // The argument is DIR[,fps=F|,every=N] and the options of pictures (picture_options.h).  fps=F, 1
 // where nothing is said: the frame that is shown at each time k/F, once; every=N: the frames 0, N,

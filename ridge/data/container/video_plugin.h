@@ -51,7 +51,8 @@ class VideoDecoder {
   static Result<VideoDecoder> Open(const VideoIndex& index, OwnedFd fd);
 
   // Writes [height, width, 3] to the front of `rgb`: the same bytes whatever was read before.
-  // Fails with kInvalidData; the message is the bare reason.  REQUIRES: such a frame, and its bytes.
+  // Fails with kInvalidData; the message is the bare reason.  REQUIRES: such a frame, and its
+  // bytes.
   Status Read(int64_t frame, std::span<uint8_t> rgb);
 
  private:
