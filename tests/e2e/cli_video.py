@@ -160,20 +160,25 @@ class Video(RidgeTest):
         self.ok("train", "--resume", "cut", "--epochs", "3", "-q", env=self.plugin)
         self.assertEqual(self.read_json("cut/summary.json")["parameters_sha256"], whole)
 
-    def test_no_video_has_frames_on_both_sides_of_a_split(self):
-        self.clips()
-        shutil.copy(self.path("clips/bars/0.mp4"), self.path("clips/bars/same.mp4"))
-        shown = self.ok("data", "video:clips,fps=5", "--validation", "0.3", "--json",
-                        env=self.plugin)
-        self.assertNotIn("same.mp4 frame", shown)
+    def test_equal_videos_are_on_one_side_of_a_split_with_all_frames(self):
+        for name in "a/1.mp4", "a/2.mp4", "b/1.mp4":
+            os.makedirs(os.path.dirname(self.path(f"clips/{name}")), exist_ok=True)
+            codec = CODECS["variable-rate.mp4" if name == "b/1.mp4" else "h264.mp4"]
+            draw(self.path(f"clips/{name}"), codec)
+        self.weights("run", "--validation", "0.3", data="video:clips,every=1")
+        self.assertIn(self.read_json("run/evaluation.json")["samples"], (48, 2 * 75))
+        shutil.copy(self.path("clips/a/1.mp4"), self.path("clips/b/1.mp4"))
+        self.refused(4, "video:clips: all samples are equal: none can be held out for validation",
+                     "train", "cnn", "--data", "video:clips", "--validation", "0.3",
+                     env=self.plugin)
 
     def test_data_shows_and_draws_frames(self):
         self.clips(each=1)
-        shown = self.ok("data", "video:clips,fps=2,size=32", "--contact-sheet", "sheet.png",
-                        env=self.plugin)
+        shown = self.ok("data", "video:clips,fps=2,size=32", env=self.plugin)
         self.assertRegex(shown, r"image +u8\[32,32,3\]")
-        self.assertRegex(shown, "bars +6")
-        self.assertTrue(os.path.getsize(self.path("sheet.png")) > 1000)
+        self.assertRegex(shown, "bars .* 6\n")
+        self.ok("data", "video:clips,size=32", "--contact-sheet", "sheet.png", env=self.plugin)
+        self.assertGreater(os.path.getsize(self.path("sheet.png")), 1000)
 
     def test_predict_says_a_class_a_frame_and_the_mean(self):
         self.clips()
@@ -208,7 +213,8 @@ class Video(RidgeTest):
             content = file.read()
         self.bad(b"", "is empty")
         self.bad(b"no video at all", "is no video that can be read")
-        self.bad(content[:200], "is no video that can be read")
+        self.bad(content[:200], "has no stream of pictures")
+        self.bad(content[:len(content) // 2], "is cut: it has ")
         self.bad(b"#EXTM3U\n#EXT-X-TARGETDURATION:9\n#EXTINF:9,\n/etc/passwd\n",
                  "is no video that can be read")
         ffmpeg("-f", "lavfi", "-i", "sine=duration=1", self.path("sound.mp4"))
