@@ -249,10 +249,12 @@ CodecPtr OpenCodec(const AVStream& stream, int64_t most_pixels) {
 
 void CheckSize(const AVCodecParameters& codec, int64_t most_pixels) {
   const int64_t width = codec.width, height = codec.height;
-  if (width < 1 || height < 1) throw Failure("does not say how large its frames are");
+  const std::string most = std::to_string(most_pixels);
+  if (width < 1 || height < 1)  // libav gives none where there are too many
+    throw Failure("has frames of no known size, or of more than " + most + " pixels");
   if (width * height <= most_pixels) return;
   throw Failure("has frames of " + std::to_string(width) + "x" + std::to_string(height) +
-                " pixels, at most " + std::to_string(most_pixels) + " are read");
+                " pixels, at most " + most + " are read");
 }
 
 int64_t DecoderBytes(const AVCodecParameters& codec) {
