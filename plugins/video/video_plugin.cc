@@ -420,6 +420,7 @@ class Decoder {
   }
 
   void Advance(int64_t pts) {
+    wanted_ = pts;
     for (int after = 0; after < kMostAfter;) {
       if (!NextFrame()) break;
       const int64_t at =
@@ -458,10 +459,19 @@ class Decoder {
     const bool more = pending_ || demuxer_->Next(packet_.get());
     pending_ = false;
     draining_ = !more;
+    codec_->skip_frame = more && Skipped() ? AVDISCARD_NONREF : AVDISCARD_DEFAULT;
     if (more && (packet_->flags & AV_PKT_FLAG_CORRUPT) != 0 && !Ignored())
       throw Failure("a packet that it needs is cut");
     const int sent = avcodec_send_packet(codec_.get(), more ? packet_.get() : nullptr);
     if (more && sent < 0 && !Ignored()) throw Failure("is damaged: " + Reason(sent));
+  }
+
+  // Shown before the wanted frame, and no other refers to it.
+  bool Skipped() const {
+    const AVCodecID id = codec_->codec_id;
+    const bool says = id == AV_CODEC_ID_H264 || id == AV_CODEC_ID_MPEG4 ||
+                      id == AV_CODEC_ID_MPEG1VIDEO || id == AV_CODEC_ID_MPEG2VIDEO;
+    return says && packet_->pts != AV_NOPTS_VALUE && packet_->pts < wanted_;
   }
 
   // Frames shown before the key frame may refer to what was not decoded.
@@ -507,6 +517,7 @@ class Decoder {
   bool pending_ = false;   // packet_ is to be decoded
   bool draining_ = false;  // all packets are
   int64_t key_ = -1;       // that of the last frame
+  int64_t wanted_ = INT64_MIN;
   int64_t shown_ = 0, last_ = INT64_MIN, ignored_before_ = INT64_MIN;
 };
 
