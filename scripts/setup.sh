@@ -27,6 +27,7 @@ packages=(
 test_packages=(
   git libgtest-dev libgmock-dev libbenchmark-dev clang-format-14
   clang libclang-rt-14-dev libomp-14-dev fortunes
+  ffmpeg libavformat-dev libavcodec-dev libswscale-dev
 )
 
 say() { echo "setup: $*"; }

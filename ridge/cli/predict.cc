@@ -2,6 +2,8 @@
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <utility>
 
 #include "ridge/cli/exit_codes.h"
 #include "ridge/cli/flags.h"
@@ -201,19 +203,47 @@ class Counter {
   double begin_ = MonotonicSeconds(), said_ = begin_;
 };
 
+// `answer`: probabilities, a number, or the scores of letters.
 Prediction Ranking(const Signature& signature, const std::string& name,
-                   const std::vector<double>& output, int64_t top) {
-  Prediction prediction{name, {}, output[0]};
+                   const std::vector<double>& answer, int64_t top) {
+  Prediction prediction{name, {}, answer[0]};
   if (signature.kind == AnswerKind::kNumber) return prediction;
   if (signature.kind == AnswerKind::kText) {
-    prediction.text = SpelledText(signature, output);
+    prediction.text = SpelledText(signature, answer);
     return prediction;
   }
-  const std::vector<double> probabilities = Answer(signature, output);
-  for (int64_t index : Largest(probabilities, top))
-    prediction.top.push_back({index, probabilities[static_cast<size_t>(index)]});
+  for (int64_t index : Largest(answer, top))
+    prediction.top.push_back({index, answer[static_cast<size_t>(index)]});
   return prediction;
 }
+
+// The means of the answers of an input's parts, each behind the part's own.
+class PartMeans {
+ public:
+  explicit PartMeans(const InputSet& set) : set_(set) {}
+
+  void Add(const std::vector<double>& answer) {
+    sum_.resize(answer.size());
+    for (size_t i = 0; i < answer.size(); ++i) sum_[i] += answer[i];
+    ++count_;
+  }
+  // Behind sample `index`: the mean where a part ends that has answers.
+  std::optional<std::vector<double>> At(int64_t index) {
+    if (part_ == set_.parts.size() || index + 1 < set_.parts[part_].end) return std::nullopt;
+    ++part_;
+    std::vector<double> mean = std::exchange(sum_, {});
+    const auto count = static_cast<double>(std::exchange(count_, 0));
+    for (double& value : mean) value /= count;
+    return mean.empty() ? std::nullopt : std::optional(std::move(mean));
+  }
+  std::string name() const { return set_.parts[part_ - 1].name + " mean"; }
+
+ private:
+  const InputSet& set_;
+  std::vector<double> sum_;
+  int64_t count_ = 0;
+  size_t part_ = 0;
+};
 
 // The classes by their share of the pixels; writes the mask where `writer` is given.
 Result<Prediction> OfMask(const std::string& name, const Dims& dims,
@@ -268,22 +298,28 @@ Result<Results> PredictAll(const PredictVerb& verb, Predictor& predictor,
   const int64_t top = verb.top.value_or(total == 1 || verb.json ? kUsualTop : 1);
   Counter counter(total, say);
   for (const InputSet& set : sets) {
+    PartMeans means(set);
+    const auto add = [&](int64_t index, const std::vector<double>& output) -> Status {
+      const std::string& name = set.names[static_cast<size_t>(index)];
+      if (const std::optional<Status> bad = set.BadSample(index)) {
+        on_bad(name, *bad);
+      } else if (!results.is_mask()) {
+        const std::vector<double> answer = Answer(results.signature, output);
+        results.predictions.push_back(Ranking(results.signature, name, answer, top));
+        means.Add(answer);
+      } else {
+        RIDGE_ASSIGN_OR_RETURN(Prediction mask, OfMask(name, predictor.output_dims(), output, top,
+                                                       writer ? &*writer : nullptr));
+        results.predictions.push_back(std::move(mask));
+      }
+      if (const auto mean = means.At(index))
+        results.predictions.push_back(Ranking(results.signature, means.name(), *mean, top));
+      return Status();
+    };
     RIDGE_RETURN_IF_ERROR(
         predictor.Run(set.source, [&](int64_t index, const std::vector<double>& output) -> Status {
           counter.Add();
-          const std::string& name = set.names[static_cast<size_t>(index)];
-          if (const std::optional<Status> bad = set.BadSample(index)) {
-            on_bad(name, *bad);
-            return Status();
-          }
-          if (!results.is_mask()) {
-            results.predictions.push_back(Ranking(results.signature, name, output, top));
-            return Status();
-          }
-          RIDGE_ASSIGN_OR_RETURN(Prediction mask, OfMask(name, predictor.output_dims(), output, top,
-                                                         writer ? &*writer : nullptr));
-          results.predictions.push_back(std::move(mask));
-          return Status();
+          return add(index, output);
         }));
   }
   return results;

@@ -15,6 +15,7 @@
 #include "ridge/data/synthetic.h"
 #include "ridge/data/text_data.h"
 #include "ridge/data/transcripts.h"
+#include "ridge/data/video_folder.h"
 #include "ridge/data/yolo_folder.h"
 
 namespace ridge {
@@ -46,6 +47,7 @@ constexpr DataKind kKinds[] = {
     {"parquet", "FILES", OpenParquet, ParquetFacts},
     {"audio", "DIR", OpenSoundFolder, SoundFolderFacts},
     {"transcripts", "FILE", OpenTranscripts, TranscriptFacts},
+    {"video", "DIR", OpenVideoFolder, VideoFolderFacts},
     {"points", "DIR", OpenPointFolder, PointFolderFacts},
     {"yolo", "DIR", OpenYoloFolder, YoloFolderFacts},
     {"coco", "FILE", OpenCoco, CocoFacts},

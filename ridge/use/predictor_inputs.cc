@@ -18,6 +18,7 @@
 #include "ridge/data/spec_options.h"
 #include "ridge/data/text_data.h"
 #include "ridge/data/transcripts.h"
+#include "ridge/data/video_folder.h"
 
 namespace ridge {
 namespace {
@@ -125,6 +126,7 @@ struct FilesOfKind {
 };
 constexpr FilesOfKind kPictureFiles = {IsPictureFile, FindPictures, OpenPictures};
 constexpr FilesOfKind kSoundFiles = {IsSoundFile, FindSounds, OpenSounds};
+constexpr FilesOfKind kVideoFiles = {IsVideoFile, FindVideos, OpenVideos};
 constexpr FilesOfKind kCloudFiles = {IsCloudFile, FindClouds, OpenClouds};
 
 bool IsFolder(const std::string& path) {
@@ -139,6 +141,11 @@ bool IsPictures(const std::string& path, const Signature& signature) {
 
 bool IsSounds(const std::string& path, const Signature& signature) {
   return (IsFolder(path) && signature.preprocessing.sounds) || IsSoundFile(path);
+}
+
+// With options: "a.mp4,fps=5".
+bool IsVideos(const std::string& input, const Signature&) {
+  return IsVideoFile(SplitSpecOptions(input).path);
 }
 
 // An array of numpy is a cloud to a run that has learned clouds.
@@ -200,6 +207,16 @@ Result<InputSet> OpenPictureSet(const std::vector<std::string>& inputs, const Co
 
 Result<InputSet> OpenSoundSet(const std::vector<std::string>& inputs, const Context& context) {
   return OpenFileSet(kSoundFiles, inputs, context);
+}
+
+Result<InputSet> OpenVideoSet(const std::vector<std::string>& inputs, const Context& context) {
+  RIDGE_ASSIGN_OR_RETURN(InputSet set, OpenFileSet(kVideoFiles, inputs, context));
+  for (size_t i = 0; i < set.names.size(); ++i) {
+    const std::string video = set.names[i].substr(0, set.names[i].rfind(" frame "));
+    if (set.parts.empty() || set.parts.back().name != video) set.parts.push_back({video, 0});
+    set.parts.back().end = static_cast<int64_t>(i) + 1;
+  }
+  return set;
 }
 
 Result<InputSet> OpenCloudSet(const std::vector<std::string>& inputs, const Context& context) {
@@ -275,6 +292,7 @@ constexpr InputKind kKinds[] = {
     {"files of texts, for a model of text", IsTextFile, OpenTextFile, false},
     {"texts in quotes, for a model of text", IsText, OpenTextSet, true},
     {"pictures (.jpg, .jpeg, .png, .webp, or a folder of them)", IsPictures, OpenPictureSet, true},
+    {"videos (.mp4, .mkv, .webm, .avi, .mov and others)", IsVideos, OpenVideoSet, true},
     {"sounds (.wav, .flac, or a folder of them)", IsSounds, OpenSoundSet, true},
     {"point clouds (.ply, .off, .npy, or a folder of them), for a model of points", IsClouds,
      OpenCloudSet, true},

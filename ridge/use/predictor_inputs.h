@@ -19,6 +19,13 @@ struct InputSet {
   std::vector<std::string> names;  // of the samples: "photos/a.jpg", "table.csv row 3"
   std::vector<std::string> notes;
 
+  // Samples whose answers have a mean: the frames of a video, up to `end`.
+  struct Part {
+    std::string name;
+    int64_t end = 0;
+  };
+  std::vector<Part> parts;
+
   // Samples that could not be read, and are zeros; written while the source is read.
   struct BadSamples {
     std::mutex mutex;

@@ -53,30 +53,37 @@ Status PictureReader::Admit(const ImageHeader& header) {
 Status PictureReader::Decode(std::span<const uint8_t> file, const ImageHeader& header,
                              std::span<uint8_t> pixels) const {
   if (content_ == PictureContent::kClassIds) return DecodeMask(file, header, pixels);
-  RIDGE_RETURN_IF_ERROR(DecodeImage(file, header, pixels));
-  if (target_.channels == 1) RgbToLuma(pixels.data(), header.pixels());
-  return Status();
+  return DecodeImage(file, header, pixels);
 }
 
 Status PictureReader::Read(std::span<const uint8_t> file, std::span<char> scratch, uint8_t* out,
                            const CropDraw* crop, StageSeconds* stages) const {
   RIDGE_ASSIGN_OR_RETURN(const auto header, ReadImageHeader(file, /*whole=*/true));
-  if (DecodeScratch(*header) > decoded_bytes_ || ResizeScratch(*header) > resize_bytes_)
+  const auto decode = [&](std::span<uint8_t> pixels) { return Decode(file, *header, pixels); };
+  return ReadPixels(*header, decode, scratch, out, crop, stages);
+}
+
+Status PictureReader::ReadPixels(const ImageHeader& header, const DecodePixels& decode,
+                                 std::span<char> scratch, uint8_t* out, const CropDraw* crop,
+                                 StageSeconds* stages) const {
+  if (DecodeScratch(header) > decoded_bytes_ || ResizeScratch(header) > resize_bytes_)
     return Status(ErrorCode::kInvalidData, kPictureChanged);
   auto* pixels = reinterpret_cast<uint8_t*>(scratch.data());
   const auto decoded = static_cast<size_t>(decoded_bytes_);
   {
     const StageTimer timer(stages, InputStage::kDecode);
-    RIDGE_RETURN_IF_ERROR(Decode(file, *header, {pixels, decoded}));
+    RIDGE_RETURN_IF_ERROR(decode({pixels, decoded}));
+    if (content_ == PictureContent::kColors && target_.channels == 1)
+      RgbToLuma(pixels, header.pixels());
   }
   const StageTimer timer(stages, InputStage::kResize);
   const std::span<char> rest = scratch.subspan(decoded);
   if (crop == nullptr) {
-    Resize(Call(*header), pixels, rest, out);
+    Resize(Call(header), pixels, rest, out);
     return Status();
   }
-  const PictureBox box = DrawCrop(*crop, header->height, header->width);
-  ResizeBox(pixels, header->width, box, rest, out);
+  const PictureBox box = DrawCrop(*crop, header.height, header.width);
+  ResizeBox(pixels, header.width, box, rest, out);
   return Status();
 }
 

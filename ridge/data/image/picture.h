@@ -4,6 +4,7 @@
 // reading takes is known before the run.
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <span>
 
 #include "ridge/core/shape.h"
@@ -56,6 +57,12 @@ class PictureReader {
   // Thread-safe, each thread with a scratch of its own.  REQUIRES: scratch_bytes() in `scratch`.
   Status Read(std::span<const uint8_t> file, std::span<char> scratch, uint8_t* out,
               const CropDraw* crop = nullptr, StageSeconds* stages = nullptr) const;
+
+  // The same of pixels that something else decodes: `decode` writes [height, width, 3] of `header`.
+  using DecodePixels = std::function<Status(std::span<uint8_t> pixels)>;
+  Status ReadPixels(const ImageHeader& header, const DecodePixels& decode, std::span<char> scratch,
+                    uint8_t* out, const CropDraw* crop = nullptr,
+                    StageSeconds* stages = nullptr) const;
 
  private:
   ResizeCall Call(const ImageHeader& header) const;
