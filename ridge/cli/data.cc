@@ -292,9 +292,14 @@ std::string SurveyJson(const DataSurvey& survey, const std::vector<std::string>&
 }
 
 Result<int> RunData(const CLI::App& app, const DataVerb& verb) {
+  RIDGE_ASSIGN_OR_RETURN(const Terminal terminal, TerminalFor(stdout, verb.output));
+  if (verb.tools.caches()) {
+    RIDGE_RETURN_IF_ERROR(CheckCaches(verb.tools, verb.spec));
+    RIDGE_RETURN_IF_ERROR(RunCaches(verb.tools, verb.json, terminal));
+    return kExitOk;
+  }
   RIDGE_RETURN_IF_ERROR(RequireArgument(app, verb.spec, "SPEC", "ridge data photos"));
   RIDGE_RETURN_IF_ERROR(CheckTools(verb.tools));
-  RIDGE_ASSIGN_OR_RETURN(const Terminal terminal, TerminalFor(stdout, verb.output));
   RIDGE_ASSIGN_OR_RETURN(const DataSplits splits, OpenData(*verb.spec));
   for (const std::string& note : splits.notes) PrintWarning(note);
   if (verb.tools.any()) {
@@ -327,6 +332,8 @@ VerbBody AddData(CLI::App& app) {
   AddInteger(app, "--workers", verb->tools.workers, {.minimum = 1, .maximum = 1024}, "N",
              "Threads that --bench reads with, beside one (the cores that may be used)");
   AddInteger(app, "--seed", verb->tools.seed, {}, "N", "Of the choice of samples (0)");
+  AddSwitch(app, "--cache-list", verb->tools.list_caches, "List the files of --cache disk");
+  AddSwitch(app, "--cache-clean", verb->tools.clean_caches, "Remove the files of --cache disk");
   AddSwitch(app, "--json", verb->json, "Print JSON")->group(kOutputGroup);
   AddColorFlag(app, verb->output);
   return [&app, verb] { return RunData(app, *verb); };
