@@ -79,6 +79,16 @@ class Inputs(RidgeTest):
                 self.write(f"photos/{label}/{i}.jpg", jpeg(draw, (900, 1200)))
         self.check("images:photos,size=28", "cnn", "--batch", "16")
 
+    def test_pictures_in_memory(self):
+        draw = np.random.default_rng(6)
+        for label in ("cat", "dog"):
+            os.makedirs(self.path(f"photos/{label}"))
+            for i in range(60):
+                self.write(f"photos/{label}/{i}.jpg", jpeg(draw, (300, 400)))
+        for cache in ("memory", "memory:1MB"):
+            self.check("images:photos,size=112", "cnn", "--batch", "16", "--cache", cache,
+                       workers=(1, 3))
+
     def test_records(self):
         draw = np.random.default_rng(2)
         pictures = [jpeg(draw, (900, 1200)) for _ in range(2)]
