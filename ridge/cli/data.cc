@@ -160,6 +160,19 @@ void PrintSounds(const SetSurvey& set) {
       sounds.median_s, sounds.longest_s, sounds.longest_file, sounds.total_s));
 }
 
+void PrintTexts(const SetSurvey& set) {
+  if (!set.texts) return;
+  const TextSurvey& texts = *set.texts;
+  PrintData(fmt::format(
+      "\nTexts of the {} set: {} of {} by {} in the middle to {} tokens, {} in all; rows of {}\n"
+      "  a row each: {} of {} is padding; packed: {} of {}{}\n",
+      set.name, FormatInteger(texts.shares.texts), FormatInteger(texts.shortest),
+      FormatInteger(texts.median), FormatInteger(texts.longest), FormatInteger(texts.shares.tokens),
+      FormatInteger(texts.length), FormatPercent(texts.shares.alone),
+      FormatCountOf(texts.shares.texts, "row"), FormatPercent(texts.shares.packed),
+      FormatCountOf(texts.shares.rows, "row"), texts.is_packed ? "" : " (packing=on)"));
+}
+
 void PrintClouds(const SetSurvey& set) {
   if (!set.clouds) return;
   const CloudSurvey& clouds = *set.clouds;
@@ -204,6 +217,7 @@ void PrintSurvey(const DataSurvey& survey, const Terminal& terminal) {
   PrintFields(first, terminal);
   PrintPictures(first);
   PrintSounds(first);
+  PrintTexts(first);
   PrintClouds(first);
   PrintDuplicates(survey);
   PrintBad(survey);
@@ -248,6 +262,19 @@ Json SoundsJson(const SoundSurvey& sounds) {
           {"total_s", sounds.total_s}};
 }
 
+Json TextsJson(const TextSurvey& texts) {
+  return {{"length", texts.length},
+          {"packed", texts.is_packed},
+          {"texts", texts.shares.texts},
+          {"tokens", texts.shares.tokens},
+          {"shortest", texts.shortest},
+          {"median", texts.median},
+          {"longest", texts.longest},
+          {"padding", texts.shares.alone},
+          {"packed_rows", texts.shares.rows},
+          {"packed_padding", texts.shares.packed}};
+}
+
 Json CloudsJson(const CloudSurvey& clouds) {
   return {{"formats", CountsJson(clouds.formats)},
           {"fewest", clouds.fewest},
@@ -272,6 +299,7 @@ Json SetJson(const SetSurvey& set) {
   }
   if (set.pictures) json["pictures"] = PicturesJson(*set.pictures);
   if (set.sounds) json["sounds"] = SoundsJson(*set.sounds);
+  if (set.texts) json["texts"] = TextsJson(*set.texts);
   if (set.clouds) json["clouds"] = CloudsJson(*set.clouds);
   return json;
 }

@@ -40,9 +40,13 @@ PackedText::Parts PackedText::Pack(const TextLayout& layout, const TokenizedText
   return parts;
 }
 
-PackedText::PackedText(std::string name, const TextLayout& layout, int64_t vocab,
-                       TokenizedText text, int64_t held_out)
-    : PackedText(std::move(name), layout, vocab, std::move(text), Pack(layout, text, held_out)) {}
+std::shared_ptr<const PackedText> PackedText::Create(const std::string& name,
+                                                     const TextLayout& layout, int64_t vocab,
+                                                     TokenizedText text, int64_t held_out) {
+  Parts parts = Pack(layout, text, held_out);
+  return std::shared_ptr<const PackedText>(
+      new PackedText(name, layout, vocab, std::move(text), std::move(parts)));
+}
 
 PackedText::PackedText(std::string name, const TextLayout& layout, int64_t vocab,
                        TokenizedText text, Parts parts)
@@ -54,8 +58,6 @@ PackedText::PackedText(std::string name, const TextLayout& layout, int64_t vocab
 int64_t PackedText::held_out_rows() const {
   return parts_.size() > 1 ? parts_.back().packing.rows() : 0;
 }
-
-PaddingShares PackedText::shares() const { return SharesOf(LengthsOf(text_.samples), layout_.length); }
 
 const PackedText::Part& PackedText::PartOf(int64_t row) const {
   return row < parts_.back().first_row ? parts_.front() : parts_.back();

@@ -16,11 +16,13 @@ class PackedText : public Source {
  public:
   // The last `held_out` texts are in rows of their own.  REQUIRES: texts of 1 to layout.length
   // tokens, one more behind each; held_out below their number.
-  PackedText(std::string name, const TextLayout& layout, int64_t vocab, TokenizedText text,
-             int64_t held_out);
+  static std::shared_ptr<const PackedText> Create(const std::string& name,
+                                                  const TextLayout& layout, int64_t vocab,
+                                                  TokenizedText text, int64_t held_out);
 
   int64_t held_out_rows() const;
-  PaddingShares shares() const;
+  const TextLayout& layout() const { return layout_; }
+  const TokenizedText& text() const { return text_; }
 
   Status Read(SampleAt at, int field, std::span<char> scratch, void* out) const override;
   std::string Origin(int64_t index) const override;

@@ -9,6 +9,7 @@
 
 #include "ridge/data/image/header.h"
 #include "ridge/data/source.h"
+#include "ridge/data/text_packing.h"
 
 namespace ridge {
 
@@ -68,6 +69,14 @@ struct CloudSurvey {
   std::string smallest_file, largest_file;
 };
 
+// How much of the rows of texts is padding; texts longer than a row count as their pieces.
+struct TextSurvey {
+  int64_t length = 0;  // tokens of a row
+  bool is_packed = false;
+  int64_t shortest = 0, median = 0, longest = 0;  // tokens
+  PaddingShares shares;
+};
+
 struct SetSurvey {
   std::string name;  // "training", "validation", "test"
   int64_t samples = 0, read = 0;
@@ -79,6 +88,7 @@ struct SetSurvey {
   std::optional<PictureSurvey> pictures;  // of those in files of their own
   std::optional<SoundSurvey> sounds;      // likewise
   std::optional<CloudSurvey> clouds;      // likewise
+  std::optional<TextSurvey> texts;        // of tokenized ones
   std::vector<BadSample> bad;
 };
 

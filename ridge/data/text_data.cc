@@ -114,7 +114,8 @@ Result<DataSplits> OpenText(const std::string& name, const std::string& argument
   splits.preprocessing = std::move(preprocessing);
   splits.sizes = SizesOfText(opening.text, *opening.chosen.tokenizer, ClassCount(opening));
   splits.notes = opening.files.notes;
-  splits.notes.insert(splits.notes.end(), opening.chosen.notes.begin(), opening.chosen.notes.end());
+  for (const auto& notes : {opening.chosen.notes, PackingNotes(name, layout, options)})
+    splits.notes.insert(splits.notes.end(), notes.begin(), notes.end());
   return splits;
 }
 

@@ -9,7 +9,7 @@ from _ridge import SOURCE, RidgeTest, build_failing_disk
 PICTURES = os.path.join(SOURCE, "tests", "golden", "pictures")
 
 
-class DiskCache(RidgeTest):
+class CacheTest(RidgeTest):
     def setUp(self):
         super().setUp()
         names = sorted(n for n in os.listdir(PICTURES) if n.endswith((".jpg", ".png")))[:12]
@@ -27,6 +27,8 @@ class DiskCache(RidgeTest):
         self.assertEqual(done.returncode, 0, done.stderr)
         return self.read_json(f"{out}/summary.json")["parameters_sha256"], done.stderr
 
+
+class DiskCache(CacheTest):
     def files(self):
         folder = self.path("xdg/ridge/samples")
         return sorted(os.path.join(folder, n) for n in os.listdir(folder))
@@ -126,9 +128,7 @@ class DiskCache(RidgeTest):
                    "--cache-clean", "--cache-list")
 
 
-class MemoryCache(RidgeTest):
-    setUp, train = DiskCache.setUp, DiskCache.train
-
+class MemoryCache(CacheTest):
     def test_runs_end_with_the_same_bits_with_a_cache_and_without(self):
         for words in ([], ["--validation", "0.25"], ["--augment", "flip,crop:4"],
                       ["--sampler", "balanced"]):
