@@ -20,7 +20,7 @@ Status BadData(const std::string& where, const std::string& what) {
 // "line", "paragraph", "file", else the line that cuts.
 std::string FormOf(const TextOptions& text, const TextLayout& layout) {
   if (!text.record.empty()) return text.record;
-  return layout.language ? "file" : "line";
+  return layout.language && !layout.packed ? "file" : "line";
 }
 
 Result<int32_t> LabelOf(const TextFile& file, const std::vector<std::string>& classes) {
