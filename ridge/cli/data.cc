@@ -263,16 +263,11 @@ Json SoundsJson(const SoundSurvey& sounds) {
 }
 
 Json TextsJson(const TextSurvey& texts) {
-  return {{"length", texts.length},
-          {"packed", texts.is_packed},
-          {"texts", texts.shares.texts},
-          {"tokens", texts.shares.tokens},
-          {"shortest", texts.shortest},
-          {"median", texts.median},
-          {"longest", texts.longest},
-          {"padding", texts.shares.alone},
-          {"packed_rows", texts.shares.rows},
-          {"packed_padding", texts.shares.packed}};
+  return {{"length", texts.length},           {"packed", texts.is_packed},
+          {"texts", texts.shares.texts},      {"tokens", texts.shares.tokens},
+          {"shortest", texts.shortest},       {"median", texts.median},
+          {"longest", texts.longest},         {"padding", texts.shares.alone},
+          {"packed_rows", texts.shares.rows}, {"packed_padding", texts.shares.packed}};
 }
 
 Json CloudsJson(const CloudSurvey& clouds) {

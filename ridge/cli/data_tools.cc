@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <ctime>
-
 #include <nlohmann/json.hpp>
 
 #include "ridge/cli/output.h"
@@ -158,9 +157,9 @@ Status CheckCaches(const DataTools& tools, const std::optional<std::string>& spe
   if (tools.clean_caches && tools.list_caches)
     return InvalidArgument("--cache-clean lists what it removes. hint: leave --cache-list out");
   if (!spec && !tools.any()) return Status();
-  return InvalidArgument(fmt::format(
-      "{} is about the files of all data; it takes no {}. hint: leave it out", flag,
-      spec ? "SPEC" : "other tool"));
+  return InvalidArgument(
+      fmt::format("{} is about the files of all data; it takes no {}. hint: leave it out", flag,
+                  spec ? "SPEC" : "other tool"));
 }
 
 Status RunCaches(const DataTools& tools, bool json, const Terminal& terminal) {
@@ -177,10 +176,10 @@ Status RunCaches(const DataTools& tools, bool json, const Terminal& terminal) {
   }
   if (!files.empty()) PrintCaches(files, terminal);
   const std::string count =
-      files.empty() ? "no caches"
-                    : fmt::format("{}, {}{}",
-                                  FormatCountOf(static_cast<int64_t>(files.size()), "cache"),
-                                  FormatBytes(bytes), tools.clean_caches ? ", removed" : "");
+      files.empty()
+          ? "no caches"
+          : fmt::format("{}, {}{}", FormatCountOf(static_cast<int64_t>(files.size()), "cache"),
+                        FormatBytes(bytes), tools.clean_caches ? ", removed" : "");
   PrintData(fmt::format("{}: {}\n", folder, count));
   return Status();
 }

@@ -169,9 +169,9 @@ TEST_F(DiskCacheTest, ListsItsOwnFilesAndThoseOfProcessesThatEnded) {
   const DiskCached cached = Open(Samples());
   const std::string key(64, 'a');
   for (const std::string& name :
-       {key + ".samples.tmp-" + std::to_string(::getpid()), key + ".samples.tmp-", key + ".samples.tmp-1x",
-        key + ".samples.tmp--1", key + ".samples.tmp-99999999999", key + "x.samples", key,
-        std::string("notes.samples")})
+       {key + ".samples.tmp-" + std::to_string(::getpid()), key + ".samples.tmp-",
+        key + ".samples.tmp-1x", key + ".samples.tmp--1", key + ".samples.tmp-99999999999",
+        key + "x.samples", key, std::string("notes.samples")})
     folder_.Write("cache/" + name, "kept");
   fs::create_directory(folder_.File("cache/" + std::string(64, 'b') + ".samples"));
   fs::create_symlink(cached.path, folder_.File("cache/" + std::string(64, 'c') + ".samples"));
@@ -179,7 +179,8 @@ TEST_F(DiskCacheTest, ListsItsOwnFilesAndThoseOfProcessesThatEnded) {
   folder_.Write("cache/" + left, "half");
   auto files = ListDiskCaches(folder);
   ASSERT_TRUE(files.ok() && files->size() == 2U);
-  std::sort(files->begin(), files->end(), [](const auto& a, const auto& b) { return a.samples < b.samples; });
+  std::sort(files->begin(), files->end(),
+            [](const auto& a, const auto& b) { return a.samples < b.samples; });
   EXPECT_EQ(files->front().path, folder + "/" + left);
   EXPECT_EQ(files->front().samples, 0);
   EXPECT_EQ(files->back().path, cached.path);

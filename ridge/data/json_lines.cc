@@ -387,8 +387,7 @@ Result<DataSplits> OpenJsonLines(const std::string& name, const std::string& arg
         "{}: {} left out, as {} no text", name,
         opener.empty() == 1 ? "1 record is" : fmt::format("{} records are", opener.empty()),
         opener.empty() == 1 ? "it has" : "they have"));
-  for (const auto& notes :
-       {opening.chosen.notes, PackingNotes(name, opening.layout, options)})
+  for (const auto& notes : {opening.chosen.notes, PackingNotes(name, opening.layout, options)})
     splits.notes.insert(splits.notes.end(), notes.begin(), notes.end());
   return splits;
 }

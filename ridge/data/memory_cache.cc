@@ -62,8 +62,8 @@ class MemoryCacheSource : public Source {
   const SourcePtr source_;
   const int64_t samples_;
   const int64_t row_bytes_;
-  std::vector<int64_t> begins_ = {0};  // of the fields in a row, and its end
-  mutable Tensor values_;              // [samples_ * row_bytes_]
+  std::vector<int64_t> begins_ = {0};            // of the fields in a row, and its end
+  mutable Tensor values_;                        // [samples_ * row_bytes_]
   mutable std::vector<std::atomic<Kept>> kept_;  // of each field of each sample
   const std::vector<SourcePtr> counted_;
 };
@@ -92,8 +92,8 @@ Result<MemoryCached> CacheDecodedInMemory(const SourcePtr& source, int64_t limit
   cached.bytes = cached.samples * each;
   cached.source = source;
   if (cached.samples == 0) return cached;
-  RIDGE_ASSIGN_OR_RETURN(
-      Tensor values, MakeTensor(source->name(), {DType::kU8, {cached.samples * row_bytes}}));
+  RIDGE_ASSIGN_OR_RETURN(Tensor values,
+                         MakeTensor(source->name(), {DType::kU8, {cached.samples * row_bytes}}));
   cached.source = std::make_shared<MemoryCacheSource>(source, cached.samples, row_bytes,
                                                       std::move(values), counted);
   return cached;

@@ -33,8 +33,9 @@ PackedText::Parts PackedText::Pack(const TextLayout& layout, const TokenizedText
   Parts parts;
   for (const auto& [first, count] : {std::pair{size_t{0}, kept}, {kept, all.size() - kept}}) {
     if (count == 0) continue;
-    parts.parts.push_back({TextPacking(LengthsOf(all.subspan(first, count)), layout.length, layout.seed),
-                           parts.rows, static_cast<int64_t>(first)});
+    parts.parts.push_back(
+        {TextPacking(LengthsOf(all.subspan(first, count)), layout.length, layout.seed), parts.rows,
+         static_cast<int64_t>(first)});
     parts.rows += parts.parts.back().packing.rows();
   }
   return parts;

@@ -16,9 +16,9 @@ class PackedText : public Source {
  public:
   // The last `held_out` texts are in rows of their own.  REQUIRES: texts of 1 to layout.length
   // tokens, one more behind each; held_out below their number.
-  static std::shared_ptr<const PackedText> Create(const std::string& name,
-                                                  const TextLayout& layout, int64_t vocab,
-                                                  TokenizedText text, int64_t held_out);
+  static std::shared_ptr<const PackedText> Create(const std::string& name, const TextLayout& layout,
+                                                  int64_t vocab, TokenizedText text,
+                                                  int64_t held_out);
 
   int64_t held_out_rows() const;
   const TextLayout& layout() const { return layout_; }

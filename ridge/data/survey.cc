@@ -17,9 +17,9 @@
 #include "ridge/data/content_split.h"
 #include "ridge/data/image_folder.h"
 #include "ridge/data/mask_folder.h"
+#include "ridge/data/packed_text.h"
 #include "ridge/data/point_folder.h"
 #include "ridge/data/sound_folder.h"
-#include "ridge/data/packed_text.h"
 #include "ridge/data/text_source.h"
 
 namespace ridge {

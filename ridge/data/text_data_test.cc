@@ -214,7 +214,8 @@ TEST_F(TextDataTest, PackedTextsAreWholeAndNoLabelCrossesABorder) {
     }
   }
   // A long text is cut into pieces of a row; each token but the first is a label once.
-  EXPECT_EQ(got, (std::multiset<std::string>{"abc.", "de.", "fghijklmn", "no.", "p.", "qr.", "st."}));
+  EXPECT_EQ(got,
+            (std::multiset<std::string>{"abc.", "de.", "fghijklmn", "no.", "p.", "qr.", "st."}));
   EXPECT_EQ(splits->train->size(), 3);
   EXPECT_EQ(splits->train->resident_bytes() > 0, true);
 }

@@ -26,7 +26,8 @@ Status TakeLength(const std::string& spec, const std::string& value, TextOptions
 Status TakePacking(const std::string& spec, const std::string& value, TextOptions& options) {
   options.packing = value == "on";
   if (options.packing || value == "off") return Status();
-  return InvalidArgument(fmt::format("data '{}': packing is '{}'; it takes on or off", spec, value));
+  return InvalidArgument(
+      fmt::format("data '{}': packing is '{}'; it takes on or off", spec, value));
 }
 
 }  // namespace
@@ -34,8 +35,8 @@ Status TakePacking(const std::string& spec, const std::string& value, TextOption
 Result<TextOptions> ParseTextOptions(const std::string& spec, const std::string& argument,
                                      bool json_lines) {
   const SpecOptions split = SplitSpecOptions(argument);
-  RIDGE_RETURN_IF_ERROR(
-      CheckSpecKeys(spec, split, {"tokenizer", "length", "label", "packing", json_lines ? "text" : "record"}));
+  RIDGE_RETURN_IF_ERROR(CheckSpecKeys(
+      spec, split, {"tokenizer", "length", "label", "packing", json_lines ? "text" : "record"}));
   TextOptions options;
   options.path = split.path;
   for (const auto& [key, value] : split.options) {

@@ -28,10 +28,10 @@ class TextPacking {
   void Place(const std::vector<int32_t>& sorted, int64_t length);
 
   uint64_t seed_;
-  std::vector<uint32_t> order_;        // texts, the longest first, then by number
-  std::vector<uint32_t> runs_;         // begins of equal lengths in order_, and its end
-  std::vector<uint32_t> row_begins_;   // in places_, and its end
-  std::vector<uint32_t> places_;       // numbers in order_, row by row
+  std::vector<uint32_t> order_;       // texts, the longest first, then by number
+  std::vector<uint32_t> runs_;        // begins of equal lengths in order_, and its end
+  std::vector<uint32_t> row_begins_;  // in places_, and its end
+  std::vector<uint32_t> places_;      // numbers in order_, row by row
 };
 
 // The share of padding where each text has a row of its own, and where rows are packed.

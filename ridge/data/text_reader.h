@@ -1,7 +1,8 @@
 // TextReader: records one by one -> tokenized text.
 //
 // The samples of a classifier are its records; those of a language model are blocks of all records
-// joined, the tokenizer's end token between them, or with packing pieces of its length of each record.
+// joined, the tokenizer's end token between them, or with packing pieces of its length of each
+// record.
 #pragma once
 #include <string>
 #include <vector>

@@ -1,6 +1,7 @@
 // gpt: a decoder as GPT-2 (Radford et al., 2019): learned positions, layer norm before attention
 // and MLP, GELU.  With documents=1
-// tokens see those of their own text, and positions begin anew in each.  With tied=1 the head is the embedding, as in GPT-2's public files.
+// tokens see those of their own text, and positions begin anew in each.  With tied=1 the head is
+// the embedding, as in GPT-2's public files.
 //
 // Parameters: tok, pos, blocks.N.{ln1,qkv,proj,ln2,up,down}, lnf, and head.weight unless tied.
 #include <fmt/format.h>
@@ -27,7 +28,8 @@ Value DecoderBlock(GraphBuilder& b, Value x, const Net& net, const std::string& 
   if (!b.ok()) return {};
   const int64_t width = x.dims()[2];
   const Value qkv = b.Linear(LayerNorm(b, x, net.epsilon, name + ".ln1"), 3 * width, name + ".qkv");
-  const Value attended = SelfAttention(b, qkv, net.heads, /*causal=*/true, name + ".attn", net.visible);
+  const Value attended =
+      SelfAttention(b, qkv, net.heads, /*causal=*/true, name + ".attn", net.visible);
   x = x + b.Linear(attended, width, name + ".proj");
   const Value up = b.Linear(LayerNorm(b, x, net.epsilon, name + ".ln2"), net.inner, name + ".up");
   return x + b.Linear(Op("gelu", {up}, net.gelu), width, name + ".down");
@@ -91,7 +93,8 @@ BuiltinModel GptModel() {
                          {"gelu_tanh", "1: GELU by tanh, as GPT-2", 0, 0, 1},
                          {"tied", "1: the head is the embedding, as GPT-2", 0, 0, 1},
                          {"inner", "width of the MLP; 0: 4 x hidden", 0, 0},
-                         {"documents", "1: an input position_ids, which keeps texts of a row apart", 0, 0, 1},
+                         {"documents", "1: an input position_ids, which keeps texts of a row apart",
+                          0, 0, 1},
                          {.name = "epsilon",
                           .doc = "that layer norms add to the variance",
                           .real = RealRange{1e-5, 0, 1}}},

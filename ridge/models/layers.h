@@ -59,7 +59,8 @@ Value Embedding(GraphBuilder& b, Value indices, int64_t rows, int64_t width, dou
 Value SelfAttention(GraphBuilder& b, Value qkv, int64_t heads, bool causal, const std::string& name,
                     Value visible = {});
 
-// Input `position_ids` i64[B,T]: the number of each token in its text, where a sample holds several.
+// Input `position_ids` i64[B,T]: the number of each token in its text, where a sample holds
+// several.
 Value PositionInput(GraphBuilder& b, const ModelOptions& options, int64_t length);
 
 // bool [B,1,T,T]: whether two tokens are of one text, by position_ids.

@@ -63,8 +63,8 @@ Value Attention(GraphBuilder& b, Value x, const Sizes& sizes, const RotaryTables
   const Value v =
       SplitHeads(Dense(b, x, sizes.kv_heads * sizes.head, name + ".v_proj"), sizes.kv_heads);
   const double scale = 1 / std::sqrt(static_cast<double>(sizes.head));
-  const Value y = OpOutputs("attention", {q, k, v, sizes.visible}, {{"scale", scale}, {"causal", true}},
-                            name + ".attention")[0];
+  const Value y = OpOutputs("attention", {q, k, v, sizes.visible},
+                            {{"scale", scale}, {"causal", true}}, name + ".attention")[0];
   return Dense(b, JoinHeads(y), sizes.width, name + ".o_proj");
 }
 
@@ -141,7 +141,8 @@ BuiltinModel LlamaModel() {
                          {"inner", "width of the MLP", 1024, 1, 1 << 20},
                          {"rope_theta", "base of the rotary angles", 10000, 1, 1 << 30},
                          {"tied", "1: the head is the embedding", 0, 0, 1},
-                         {"documents", "1: an input position_ids, which keeps texts of a row apart", 0, 0, 1},
+                         {"documents", "1: an input position_ids, which keeps texts of a row apart",
+                          0, 0, 1},
                          {.name = "epsilon",
                           .doc = "that RMS norms add to the mean square",
                           .real = RealRange{1e-5, 0, 1}}},

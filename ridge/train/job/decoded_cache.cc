@@ -55,8 +55,9 @@ Status CacheDecoded(const TrainOptions& options, int threads, DataSplits& splits
   for (SourcePtr* set : {&splits.train, &splits.validation, &splits.test}) {
     if (*set == nullptr) continue;
     if (!(*set)->reads_slowly()) {
-      splits.notes.push_back(fmt::format("--cache {}: {} takes no time to decode, so nothing is cached",
-                                         choice.disk ? "disk" : "memory", (*set)->name()));
+      splits.notes.push_back(
+          fmt::format("--cache {}: {} takes no time to decode, so nothing is cached",
+                      choice.disk ? "disk" : "memory", (*set)->name()));
       return Status();
     }
     const SourcePtr decoded = *set;

@@ -11,7 +11,8 @@ namespace ridge {
 std::string SampleCacheFolder();
 
 // Puts a cache around each set that takes time to read; notes say what was written, and what did
-// not fit.  Nothing where options.cache is empty.  Fails as CacheOnDisk and CacheDecodedInMemory do.
+// not fit.  Nothing where options.cache is empty.  Fails as CacheOnDisk and CacheDecodedInMemory
+// do.
 Status CacheDecoded(const TrainOptions& options, int threads, DataSplits& splits);
 
 }  // namespace ridge

@@ -199,9 +199,8 @@ Result<CacheChoice> ParseCache(const std::string& text) {
   choice.memory = text == "memory" || text.starts_with(kSized);
   choice.disk = text == "disk";
   if (text.empty() || choice.disk || text == "memory") return choice;
-  const Status wrong = InvalidArgument(
-      fmt::format("--cache is '{}'; it must be disk, memory or memory:SIZE, such as memory:2GiB",
-                  text));
+  const Status wrong = InvalidArgument(fmt::format(
+      "--cache is '{}'; it must be disk, memory or memory:SIZE, such as memory:2GiB", text));
   if (!choice.memory) return wrong;
   const Result<int64_t> size = ParseSize(std::string_view(text).substr(kSized.size()));
   if (!size.ok() || *size < 1) return wrong;
