@@ -1,5 +1,5 @@
 // The laws: each text is in one row, whole; no row is overfull; rows do not depend on seed and
-// epoch, the texts of equal length do; one text more or less per row is not left out.
+// epoch, the texts of equal length do; no two rows would fit into one.
 #include "ridge/data/text_packing.h"
 
 #include <gtest/gtest.h>
