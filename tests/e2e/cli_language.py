@@ -96,8 +96,8 @@ class Language(RidgeTest):
                 with open(self.path("in.npz"), "wb") as file:
                     np.savez(file, tokens=tokens[None], position_ids=position_ids[None],
                              label=np.zeros((1, 16), np.int64))
-                self.ok("run", model + ",documents=1", "--batch", "1", "--inputs", "in.npz",
-                        "--outputs", "out.npz", "--seed", "4", "-q")
+                self.ok("run", model + ",documents=1", "--inputs", "in.npz", "--outputs",
+                        "out.npz", "--seed", "4", "-q")
                 logits.append(np.load(self.path("out.npz"))["logits"][0])
             alone = {"first": logits[1][7:13], "second": logits[1][:7]}
             np.testing.assert_allclose(logits[0][:6], alone["first"], rtol=1e-4, atol=1e-5)
