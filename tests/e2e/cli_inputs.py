@@ -108,6 +108,11 @@ class Inputs(RidgeTest):
         self.check("text:t.txt,tokenizer=bytes,length=32", "gpt:layers=1,hidden=16,heads=2",
                    "--batch", "16")
 
+    def test_packed_texts(self):
+        self.write("t.txt", "".join(f"a line of some words, number {i}\n" for i in range(60000)))
+        self.check("text:t.txt,tokenizer=bytes,length=128,packing=on",
+                   "gpt:layers=1,hidden=16,heads=2", "--batch", "16", workers=(1,))
+
     def test_sounds(self):
         draw = np.random.default_rng(4)
         for label in ("hum", "hiss"):
