@@ -174,6 +174,19 @@ void PrintTranscripts(const SetSurvey& set) {
       texts.median, texts.longest, spelled));
 }
 
+void PrintTexts(const SetSurvey& set) {
+  if (!set.texts) return;
+  const TextSurvey& texts = *set.texts;
+  PrintData(fmt::format(
+      "\nTexts of the {} set: {} of {} by {} in the middle to {} tokens, {} in all; rows of {}\n"
+      "  a row each: {} of {} is padding; packed: {} of {}{}\n",
+      set.name, FormatInteger(texts.shares.texts), FormatInteger(texts.shortest),
+      FormatInteger(texts.median), FormatInteger(texts.longest), FormatInteger(texts.shares.tokens),
+      FormatInteger(texts.length), FormatPercent(texts.shares.alone),
+      FormatCountOf(texts.shares.texts, "row"), FormatPercent(texts.shares.packed),
+      FormatCountOf(texts.shares.rows, "row"), texts.is_packed ? "" : " (packing=on)"));
+}
+
 void PrintClouds(const SetSurvey& set) {
   if (!set.clouds) return;
   const CloudSurvey& clouds = *set.clouds;
@@ -219,6 +232,7 @@ void PrintSurvey(const DataSurvey& survey, const Terminal& terminal) {
   PrintPictures(first);
   PrintSounds(first);
   PrintTranscripts(first);
+  PrintTexts(first);
   PrintClouds(first);
   PrintDuplicates(survey);
   PrintBad(survey);
@@ -270,6 +284,14 @@ Json TranscriptsJson(const TranscriptSurvey& texts) {
           {"unknown", texts.others}};
 }
 
+Json TextsJson(const TextSurvey& texts) {
+  return {{"length", texts.length},           {"packed", texts.is_packed},
+          {"texts", texts.shares.texts},      {"tokens", texts.shares.tokens},
+          {"shortest", texts.shortest},       {"median", texts.median},
+          {"longest", texts.longest},         {"padding", texts.shares.alone},
+          {"packed_rows", texts.shares.rows}, {"packed_padding", texts.shares.packed}};
+}
+
 Json CloudsJson(const CloudSurvey& clouds) {
   return {{"formats", CountsJson(clouds.formats)},
           {"fewest", clouds.fewest},
@@ -295,6 +317,7 @@ Json SetJson(const SetSurvey& set) {
   if (set.pictures) json["pictures"] = PicturesJson(*set.pictures);
   if (set.sounds) json["sounds"] = SoundsJson(*set.sounds);
   if (set.transcripts) json["transcripts"] = TranscriptsJson(*set.transcripts);
+  if (set.texts) json["texts"] = TextsJson(*set.texts);
   if (set.clouds) json["clouds"] = CloudsJson(*set.clouds);
   return json;
 }
@@ -315,9 +338,14 @@ std::string SurveyJson(const DataSurvey& survey, const std::vector<std::string>&
 }
 
 Result<int> RunData(const CLI::App& app, const DataVerb& verb) {
+  RIDGE_ASSIGN_OR_RETURN(const Terminal terminal, TerminalFor(stdout, verb.output));
+  if (verb.tools.caches()) {
+    RIDGE_RETURN_IF_ERROR(CheckCaches(verb.tools, verb.spec));
+    RIDGE_RETURN_IF_ERROR(RunCaches(verb.tools, verb.json, terminal));
+    return kExitOk;
+  }
   RIDGE_RETURN_IF_ERROR(RequireArgument(app, verb.spec, "SPEC", "ridge data photos"));
   RIDGE_RETURN_IF_ERROR(CheckTools(verb.tools));
-  RIDGE_ASSIGN_OR_RETURN(const Terminal terminal, TerminalFor(stdout, verb.output));
   RIDGE_ASSIGN_OR_RETURN(const DataSplits splits, OpenData(*verb.spec));
   for (const std::string& note : splits.notes) PrintWarning(note);
   if (verb.tools.any()) {
@@ -350,6 +378,8 @@ VerbBody AddData(CLI::App& app) {
   AddInteger(app, "--workers", verb->tools.workers, {.minimum = 1, .maximum = 1024}, "N",
              "Threads that --bench reads with, beside one (the cores that may be used)");
   AddInteger(app, "--seed", verb->tools.seed, {}, "N", "Of the choice of samples (0)");
+  AddSwitch(app, "--cache-list", verb->tools.list_caches, "List the files of --cache disk");
+  AddSwitch(app, "--cache-clean", verb->tools.clean_caches, "Remove the files of --cache disk");
   AddSwitch(app, "--json", verb->json, "Print JSON")->group(kOutputGroup);
   AddColorFlag(app, verb->output);
   return [&app, verb] { return RunData(app, *verb); };

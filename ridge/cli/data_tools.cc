@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <ctime>
 #include <nlohmann/json.hpp>
 
 #include "ridge/cli/output.h"
@@ -9,8 +10,10 @@
 #include "ridge/core/threads.h"
 #include "ridge/core/units.h"
 #include "ridge/data/augment_source.h"
+#include "ridge/data/disk_cache.h"
 #include "ridge/measure/time_data.h"
 #include "ridge/report/table.h"
+#include "ridge/train/job/decoded_cache.h"
 #include "ridge/use/contact_sheet.h"
 
 namespace ridge::cli {
@@ -94,6 +97,36 @@ Status RunBench(const DataTools& tools, const SourcePtr& source, bool json,
   return Status();
 }
 
+std::string DayOf(int64_t seconds) {
+  const auto time = static_cast<std::time_t>(seconds);
+  std::tm parts{};
+  ::gmtime_r(&time, &parts);
+  return fmt::format("{:04}-{:02}-{:02}", parts.tm_year + 1900, parts.tm_mon + 1, parts.tm_mday);
+}
+
+void PrintCaches(const std::vector<DiskCacheFile>& files, const Terminal& terminal) {
+  constexpr size_t kShown = 12;  // of a name's 64 digits
+  Table table({{"cache"}, {"samples", Align::kRight}, {"size", Align::kRight}, {"written"}});
+  for (const DiskCacheFile& file : files) {
+    const std::string name = file.path.substr(file.path.rfind('/') + 1);
+    table.AddRow({name.substr(0, kShown) + "...",
+                  file.samples > 0 ? FormatInteger(file.samples) : "not whole",
+                  FormatBytes(file.file_bytes), DayOf(file.written_s)});
+  }
+  PrintData(table.ToText(terminal));
+}
+
+Json CachesJson(const std::string& folder, const std::vector<DiskCacheFile>& files, bool removed) {
+  Json json = {{"folder", folder}, {"removed", removed}, {"caches", Json::array()}};
+  for (const DiskCacheFile& file : files) {
+    json["caches"].push_back({{"file", file.path},
+                              {"samples", file.samples},
+                              {"bytes", file.file_bytes},
+                              {"written_s", file.written_s}});
+  }
+  return json;
+}
+
 }  // namespace
 
 Status CheckTools(const DataTools& tools) {
@@ -116,6 +149,38 @@ Status RunTools(const DataTools& tools, const std::string& spec, const DataSplit
   if (tools.sheet)
     RIDGE_RETURN_IF_ERROR(WriteSheet(tools, spec, *source, splits.preprocessing.get()));
   if (tools.bench) RIDGE_RETURN_IF_ERROR(RunBench(tools, source, json, terminal));
+  return Status();
+}
+
+Status CheckCaches(const DataTools& tools, const std::optional<std::string>& spec) {
+  const char* const flag = tools.clean_caches ? "--cache-clean" : "--cache-list";
+  if (tools.clean_caches && tools.list_caches)
+    return InvalidArgument("--cache-clean lists what it removes. hint: leave --cache-list out");
+  if (!spec && !tools.any()) return Status();
+  return InvalidArgument(
+      fmt::format("{} is about the files of all data; it takes no {}. hint: leave it out", flag,
+                  spec ? "SPEC" : "other tool"));
+}
+
+Status RunCaches(const DataTools& tools, bool json, const Terminal& terminal) {
+  const std::string folder = SampleCacheFolder();
+  RIDGE_ASSIGN_OR_RETURN(const std::vector<DiskCacheFile> files, ListDiskCaches(folder));
+  int64_t bytes = 0;
+  for (const DiskCacheFile& file : files) {
+    if (tools.clean_caches) RIDGE_RETURN_IF_ERROR(RemoveDiskCache(file));
+    bytes += file.file_bytes;
+  }
+  if (json) {
+    PrintData(CachesJson(folder, files, tools.clean_caches).dump(1) + "\n");
+    return Status();
+  }
+  if (!files.empty()) PrintCaches(files, terminal);
+  const std::string count =
+      files.empty()
+          ? "no caches"
+          : fmt::format("{}, {}{}", FormatCountOf(static_cast<int64_t>(files.size()), "cache"),
+                        FormatBytes(bytes), tools.clean_caches ? ", removed" : "");
+  PrintData(fmt::format("{}: {}\n", folder, count));
   return Status();
 }
 

@@ -2,11 +2,14 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <signal.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cerrno>
+#include <charconv>
 #include <cstring>
 #include <filesystem>
 #include <functional>
@@ -28,6 +31,8 @@ namespace fs = std::filesystem;
 constexpr int64_t kHeaderBytes = 64;
 constexpr char kMagic[] = "ridgesc1";
 constexpr size_t kMagicBytes = 8;
+constexpr char kSuffix[] = ".samples";
+constexpr char kWritten[] = ".tmp-";  // and the number of the process
 
 struct Check {
   uint32_t crc = 0;
@@ -219,6 +224,33 @@ std::optional<std::vector<Check>> ReadChecks(int fd, const Form& form) {
   return checks;
 }
 
+// ---- listing
+
+// Of a cache, or of one that a process that ended has left.
+bool IsCacheName(const std::string& name) {
+  constexpr size_t kKey = 64;
+  const auto is_hex = [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); };
+  if (name.size() < kKey || !std::all_of(name.begin(), name.begin() + kKey, is_hex)) return false;
+  const std::string rest = name.substr(kKey), written = std::string(kSuffix) + kWritten;
+  if (rest == kSuffix) return true;
+  if (!rest.starts_with(written)) return false;
+  pid_t process = 0;
+  const char* const end = rest.data() + rest.size();
+  const auto [behind, error] = std::from_chars(rest.data() + written.size(), end, process);
+  const bool number = error == std::errc() && behind == end && process > 0;
+  return number && ::kill(process, 0) != 0 && errno == ESRCH;
+}
+
+// By its header; 0: it is not whole.
+int64_t SamplesOf(const std::string& path) {
+  const OwnedFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+  char header[kMagicBytes + sizeof(int64_t)];
+  if (fd.get() < 0 || !ReadAt(fd.get(), 0, header, sizeof header)) return 0;
+  int64_t samples = 0;
+  std::memcpy(&samples, header + kMagicBytes, sizeof samples);
+  return std::memcmp(header, kMagic, kMagicBytes) == 0 ? std::max<int64_t>(0, samples) : 0;
+}
+
 // ---- writing
 
 Status CheckRoom(const std::string& folder, int64_t bytes) {
@@ -266,7 +298,7 @@ Status WriteCache(const Source& source, const Form& form, const DiskCacheOptions
                   const std::string& path) {
   RIDGE_RETURN_IF_ERROR(MakeFolders(options.folder));
   RIDGE_RETURN_IF_ERROR(CheckRoom(options.folder, form.file_bytes()));
-  const std::string written = fmt::format("{}.tmp-{}", path, ::getpid());
+  const std::string written = fmt::format("{}{}{}", path, kWritten, ::getpid());
   const Status status = WriteWhole(source, form, written, options.threads);
   if (status.ok() && ::rename(written.c_str(), path.c_str()) == 0) return SyncPath(options.folder);
   const int error = errno;
@@ -276,12 +308,35 @@ Status WriteCache(const Source& source, const Form& form, const DiskCacheOptions
 
 }  // namespace
 
+Result<std::vector<DiskCacheFile>> ListDiskCaches(const std::string& folder) {
+  std::vector<DiskCacheFile> files;
+  std::error_code error;
+  fs::directory_iterator entries(folder, error);
+  if (error == std::errc::no_such_file_or_directory) return files;
+  for (; !error && entries != fs::directory_iterator(); entries.increment(error)) {
+    const std::string path = entries->path().string();
+    struct stat facts {};
+    const bool plain = ::lstat(path.c_str(), &facts) == 0 && S_ISREG(facts.st_mode);
+    if (!plain || !IsCacheName(entries->path().filename().string())) continue;
+    files.push_back({path, facts.st_size, SamplesOf(path), facts.st_mtime});
+  }
+  if (error) return DiskFailure(folder, "cannot be listed", error.value());
+  std::sort(files.begin(), files.end(),
+            [](const DiskCacheFile& a, const DiskCacheFile& b) { return a.path < b.path; });
+  return files;
+}
+
+Status RemoveDiskCache(const DiskCacheFile& file) {
+  if (::unlink(file.path.c_str()) == 0 || errno == ENOENT) return Status();
+  return DiskFailure(file.path, "cannot be removed", errno);
+}
+
 Result<DiskCached> CacheOnDisk(const SourcePtr& source, const DiskCacheOptions& options,
                                const std::vector<SourcePtr>& counted) {
   RIDGE_ASSIGN_OR_RETURN(const std::string key, KeyOf(*source, options));
   const Form form(*source);
   DiskCached cached;
-  cached.path = options.folder + "/" + key + ".samples";
+  cached.path = options.folder + "/" + key + kSuffix;
   cached.file_bytes = form.file_bytes();
   for (const bool written : {false, true}) {
     if (written) RIDGE_RETURN_IF_ERROR(WriteCache(*source, form, options, cached.path));

@@ -39,4 +39,19 @@ struct DiskCached {
 Result<DiskCached> CacheOnDisk(const SourcePtr& source, const DiskCacheOptions& options,
                                const std::vector<SourcePtr>& counted = {});
 
+// A file in the folder of caches: whole, or left by a run that was killed while it wrote.
+struct DiskCacheFile {
+  std::string path;
+  int64_t file_bytes = 0;
+  int64_t samples = 0;    // 0: not whole
+  int64_t written_s = 0;  // since 1970
+};
+
+// By path; other files are none, nor are those that a process writes now.  Empty without a folder.
+// Fails with kUnavailable where it cannot be listed.
+Result<std::vector<DiskCacheFile>> ListDiskCaches(const std::string& folder);
+
+// Runs that read it go on reading.  Fails with kUnavailable; a file that is gone is no failure.
+Status RemoveDiskCache(const DiskCacheFile& file);
+
 }  // namespace ridge

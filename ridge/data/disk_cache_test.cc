@@ -2,6 +2,9 @@
 // another cache; no damaged byte is ever given out, and a damaged file is written again.
 #include "ridge/data/disk_cache.h"
 
+#include <unistd.h>
+
+#include <algorithm>
 #include <atomic>
 #include <cstring>
 #include <filesystem>
@@ -158,6 +161,41 @@ TEST_F(DiskCacheTest, RefusesWhatItCannotKeep) {
             "counting: its samples do not lie encoded in files, so none are cached");
   folder_.Write("cache", "a file");
   EXPECT_EQ(CacheOnDisk(Samples(), options).status().code(), ErrorCode::kUnavailable);
+}
+
+TEST_F(DiskCacheTest, ListsItsOwnFilesAndThoseOfProcessesThatEnded) {
+  const std::string folder = folder_.File("cache");
+  EXPECT_TRUE(ListDiskCaches(folder)->empty());
+  const DiskCached cached = Open(Samples());
+  const std::string key(64, 'a');
+  for (const std::string& name :
+       {key + ".samples.tmp-" + std::to_string(::getpid()), key + ".samples.tmp-",
+        key + ".samples.tmp-1x", key + ".samples.tmp--1", key + ".samples.tmp-99999999999",
+        key + "x.samples", key, std::string("notes.samples")})
+    folder_.Write("cache/" + name, "kept");
+  fs::create_directory(folder_.File("cache/" + std::string(64, 'b') + ".samples"));
+  fs::create_symlink(cached.path, folder_.File("cache/" + std::string(64, 'c') + ".samples"));
+  const std::string left = key + ".samples.tmp-999999999";
+  folder_.Write("cache/" + left, "half");
+  auto files = ListDiskCaches(folder);
+  ASSERT_TRUE(files.ok() && files->size() == 2U);
+  std::sort(files->begin(), files->end(),
+            [](const auto& a, const auto& b) { return a.samples < b.samples; });
+  EXPECT_EQ(files->front().path, folder + "/" + left);
+  EXPECT_EQ(files->front().samples, 0);
+  EXPECT_EQ(files->back().path, cached.path);
+  EXPECT_EQ(files->back().samples, 5);
+  EXPECT_EQ(files->back().file_bytes, cached.file_bytes);
+}
+
+TEST_F(DiskCacheTest, ARunGoesOnReadingACacheThatIsRemoved) {
+  const DiskCached cached = Open(Samples());
+  const auto files = ListDiskCaches(folder_.File("cache"));
+  ASSERT_TRUE(files.ok() && files->size() == 1U);
+  EXPECT_TRUE(RemoveDiskCache(files->front()).ok());
+  EXPECT_TRUE(RemoveDiskCache(files->front()).ok());
+  EXPECT_EQ(Files(), 0U);
+  EXPECT_EQ(All(*cached.source), All(*Samples()));
 }
 
 }  // namespace

@@ -387,7 +387,8 @@ Result<DataSplits> OpenJsonLines(const std::string& name, const std::string& arg
         "{}: {} left out, as {} no text", name,
         opener.empty() == 1 ? "1 record is" : fmt::format("{} records are", opener.empty()),
         opener.empty() == 1 ? "it has" : "they have"));
-  splits.notes.insert(splits.notes.end(), opening.chosen.notes.begin(), opening.chosen.notes.end());
+  for (const auto& notes : {opening.chosen.notes, PackingNotes(name, opening.layout, options)})
+    splits.notes.insert(splits.notes.end(), notes.begin(), notes.end());
   return splits;
 }
 

@@ -17,9 +17,11 @@
 #include "ridge/data/content_split.h"
 #include "ridge/data/image_folder.h"
 #include "ridge/data/mask_folder.h"
+#include "ridge/data/packed_text.h"
 #include "ridge/data/point_folder.h"
 #include "ridge/data/sound_folder.h"
 #include "ridge/data/spelling.h"
+#include "ridge/data/text_source.h"
 
 namespace ridge {
 namespace {
@@ -396,6 +398,28 @@ std::optional<SoundSurvey> SurveySounds(const Source& source,
   return survey;
 }
 
+// ---- texts
+
+// Of all that lies where the set does, those held out of it too.
+std::optional<TextSurvey> SurveyTexts(const Source& source) {
+  const auto* plain = dynamic_cast<const TextSource*>(source.storage());
+  const auto* packed = dynamic_cast<const PackedText*>(source.storage());
+  if (plain == nullptr && packed == nullptr) return std::nullopt;
+  TextSurvey survey;
+  survey.is_packed = packed != nullptr;
+  survey.length = packed != nullptr ? packed->layout().length : plain->layout().length;
+  std::vector<int32_t> lengths =
+      packed != nullptr ? packed->text().Lengths() : plain->text().Lengths();
+  std::erase(lengths, 0);
+  if (lengths.empty()) return std::nullopt;
+  survey.shares = SharesOf(lengths, survey.length);
+  std::sort(lengths.begin(), lengths.end());
+  survey.shortest = lengths.front();
+  survey.median = lengths[lengths.size() / 2];
+  survey.longest = lengths.back();
+  return survey;
+}
+
 // ---- point clouds
 
 // Nothing where the samples are no files of point clouds.
@@ -528,6 +552,7 @@ Result<DataSurvey> SurveyData(const DataSplits& splits, const SurveyOptions& opt
       of_set.columns = DescribeColumns(*known->table, found.features);
     of_set.pictures = SurveyPictures(*set.source, set.reader->hashes());
     of_set.sounds = SurveySounds(*set.source, set.reader->hashes());
+    of_set.texts = SurveyTexts(*set.source);
     of_set.clouds = SurveyClouds(*set.source, set.reader->hashes());
     RIDGE_ASSIGN_OR_RETURN(of_set.transcripts, SurveyTranscripts(*set.source, known));
     for (const auto& [index, reason] : found.bad)

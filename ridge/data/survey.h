@@ -9,6 +9,7 @@
 
 #include "ridge/data/image/header.h"
 #include "ridge/data/source.h"
+#include "ridge/data/text_packing.h"
 
 namespace ridge {
 
@@ -76,6 +77,14 @@ struct TranscriptSurvey {
   int64_t others = 0;                                    // letters that the table lacks
 };
 
+// How much of the rows of texts is padding; texts longer than a row count as their pieces.
+struct TextSurvey {
+  int64_t length = 0;  // tokens of a row
+  bool is_packed = false;
+  int64_t shortest = 0, median = 0, longest = 0;  // tokens
+  PaddingShares shares;
+};
+
 struct SetSurvey {
   std::string name;  // "training", "validation", "test"
   int64_t samples = 0, read = 0;
@@ -88,6 +97,7 @@ struct SetSurvey {
   std::optional<SoundSurvey> sounds;      // likewise
   std::optional<CloudSurvey> clouds;      // likewise
   std::optional<TranscriptSurvey> transcripts;
+  std::optional<TextSurvey> texts;        // of tokenized ones
   std::vector<BadSample> bad;
 };
 

@@ -20,7 +20,7 @@ Status BadData(const std::string& where, const std::string& what) {
 // "line", "paragraph", "file", else the line that cuts.
 std::string FormOf(const TextOptions& text, const TextLayout& layout) {
   if (!text.record.empty()) return text.record;
-  return layout.language ? "file" : "line";
+  return layout.language && !layout.packed ? "file" : "line";
 }
 
 Result<int32_t> LabelOf(const TextFile& file, const std::vector<std::string>& classes) {
@@ -114,7 +114,8 @@ Result<DataSplits> OpenText(const std::string& name, const std::string& argument
   splits.preprocessing = std::move(preprocessing);
   splits.sizes = SizesOfText(opening.text, *opening.chosen.tokenizer, ClassCount(opening));
   splits.notes = opening.files.notes;
-  splits.notes.insert(splits.notes.end(), opening.chosen.notes.begin(), opening.chosen.notes.end());
+  for (const auto& notes : {opening.chosen.notes, PackingNotes(name, layout, options)})
+    splits.notes.insert(splits.notes.end(), notes.begin(), notes.end());
   return splits;
 }
 

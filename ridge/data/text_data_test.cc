@@ -177,5 +177,95 @@ TEST_F(TextDataTest, ClassesAreThoseOfTheRun) {
   EXPECT_EQ(Error("text:DIR", options), "DIR/c.txt: its class 'c' is none of the run's");
 }
 
+DataOptions Packed(int64_t length) {
+  DataOptions options;
+  options.model_inputs = {{"tokens", {DType::kI64, {length}}, 300},
+                          {"position_ids", {DType::kI64, {length}}, length},
+                          {"label", {DType::kI64, {length}}, 300}};
+  options.seed = 7;
+  return options;
+}
+
+// The texts of a row, by where their positions begin, as their tokens and the last label.
+std::vector<Ids> TextsOfRow(const Source& source, int64_t row) {
+  const Ids ids = ReadField(source, row, "input_ids"), labels = ReadField(source, row, "label");
+  const Ids positions = ReadField(source, row, "position_ids");
+  std::vector<Ids> texts;
+  for (size_t i = 0; i < ids.size(); ++i) {
+    if (labels[i] == kIgnoredLabel) break;
+    if (positions[i] == 0) texts.push_back({ids[i]});
+    EXPECT_EQ(positions[i] + 1, static_cast<int64_t>(texts.back().size()));
+    EXPECT_EQ(texts.back().back(), ids[i]);
+    texts.back().push_back(labels[i]);
+  }
+  return texts;
+}
+
+TEST_F(TextDataTest, PackedTextsAreWholeAndNoLabelCrossesABorder) {
+  Put("a.txt", "abc\nde\nfghijklmno\np\nqr\nst\n");
+  const auto splits = Open("text:DIR/a.txt,record=line,packing=on", Packed(8));
+  ASSERT_TRUE(splits.ok()) << splits.status().message();
+  std::multiset<std::string> got;
+  for (int64_t row = 0; row < splits->train->size(); ++row) {
+    for (const Ids& text : TextsOfRow(*splits->train, row)) {
+      std::string letters;
+      for (const int64_t id : text) letters += id >= 3 ? static_cast<char>(id - 3) : '.';
+      got.insert(letters);
+    }
+  }
+  // A long text is cut into pieces of a row; each token but the first is a label once.
+  EXPECT_EQ(got,
+            (std::multiset<std::string>{"abc.", "de.", "fghijklmn", "no.", "p.", "qr.", "st."}));
+  EXPECT_EQ(splits->train->size(), 3);
+}
+
+TEST_F(TextDataTest, PaddingOfAPackedRowIsIgnored) {
+  Put("a.txt", "abc\n");
+  const auto splits = Open("text:DIR/a.txt,record=line,packing=on", Packed(6));
+  ASSERT_TRUE(splits.ok()) << splits.status().message();
+  EXPECT_EQ(ReadField(*splits->train, 0, "input_ids"), (Ids{'a' + 3, 'b' + 3, 'c' + 3, 0, 0, 0}));
+  EXPECT_EQ(ReadField(*splits->train, 0, "position_ids"), (Ids{0, 1, 2, 0, 1, 2}));
+  const Ids labels = ReadField(*splits->train, 0, "label");
+  EXPECT_EQ(Ids(labels.begin() + 3, labels.end()), Ids(3, kIgnoredLabel));
+}
+
+TEST_F(TextDataTest, EqualTextsArePackedOnOneSideOfASplit) {
+  std::string lines;
+  for (int i = 0; i < 60; ++i) lines += "text " + std::to_string(i % 20) + "\n";
+  Put("a.txt", lines);
+  DataOptions options = Packed(24);
+  options.hold_out = 0.3;
+  const auto splits = Open("text:DIR/a.txt,record=line,packing=on", options);
+  ASSERT_TRUE(splits.ok()) << splits.status().message();
+  std::set<Ids> train, held;
+  size_t texts = 0;
+  for (const auto& [set, seen] : {std::pair(splits->train, &train), {splits->validation, &held}}) {
+    for (int64_t row = 0; row < set->size(); ++row) {
+      for (const Ids& text : TextsOfRow(*set, row)) {
+        seen->insert(text);
+        ++texts;
+      }
+    }
+  }
+  EXPECT_EQ(texts, 60U);
+  EXPECT_EQ(train.size() + held.size(), 20U);
+  for (const Ids& text : held) EXPECT_EQ(train.count(text), 0U);
+}
+
+TEST_F(TextDataTest, PackingSaysWhatItCannotDo) {
+  Put("one/a.txt", "abc\nd\n");
+  Put("two/b.txt", "abc\n");
+  EXPECT_EQ(Error("text:DIR,packing=on", Classifier(5)),
+            "data 'text:DIR,packing=on': packing=on puts texts side by side; the model has one "
+            "label for all of its tokens. hint: leave packing out");
+  EXPECT_EQ(Error("text:DIR,packing=yes", Packed(5)),
+            "data 'text:DIR,packing=yes': packing is 'yes'; it takes on or off");
+  const auto splits = Open("text:DIR,packing=on", Language(5));
+  ASSERT_TRUE(splits.ok()) << splits.status().message();
+  EXPECT_EQ(Replaced(splits->notes.back(), folder_.path(), "DIR"),
+            "text:DIR,packing=on: the model has no input position_ids, so its tokens see the texts "
+            "before theirs in a row");
+}
+
 }  // namespace
 }  // namespace ridge

@@ -23,13 +23,20 @@ Status TakeLength(const std::string& spec, const std::string& value, TextOptions
   return Status();
 }
 
+Status TakePacking(const std::string& spec, const std::string& value, TextOptions& options) {
+  options.packing = value == "on";
+  if (options.packing || value == "off") return Status();
+  return InvalidArgument(
+      fmt::format("data '{}': packing is '{}'; it takes on or off", spec, value));
+}
+
 }  // namespace
 
 Result<TextOptions> ParseTextOptions(const std::string& spec, const std::string& argument,
                                      bool json_lines) {
   const SpecOptions split = SplitSpecOptions(argument);
-  RIDGE_RETURN_IF_ERROR(
-      CheckSpecKeys(spec, split, {"tokenizer", "length", "label", json_lines ? "text" : "record"}));
+  RIDGE_RETURN_IF_ERROR(CheckSpecKeys(
+      spec, split, {"tokenizer", "length", "label", "packing", json_lines ? "text" : "record"}));
   TextOptions options;
   options.path = split.path;
   for (const auto& [key, value] : split.options) {
@@ -38,6 +45,7 @@ Result<TextOptions> ParseTextOptions(const std::string& spec, const std::string&
     if (key == "label") options.label = value;
     if (key == "record") options.record = value;
     if (key == "text") options.text = value;
+    if (key == "packing") RIDGE_RETURN_IF_ERROR(TakePacking(spec, value, options));
     if (key == "length") RIDGE_RETURN_IF_ERROR(TakeLength(spec, value, options));
   }
   const bool known = options.label.empty() || options.label == "file" ||

@@ -14,6 +14,7 @@ struct TextOptions {
   std::optional<int64_t> length;  // tokens of a sample
   std::string label;              // of `text`: "file", "folder", "none"; of `jsonl`: a column
   std::string record;             // of `text`: "line", "paragraph", "file", else a line that cuts
+  bool packing = false;           // texts of a language model stay whole, in rows of `length`
   std::string text;               // of `jsonl`: a column
 };
 

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "ridge/data/content_split.h"
+#include "ridge/data/packed_text.h"
 
 namespace ridge {
 namespace {
@@ -23,6 +24,8 @@ void TextReader::Add(const TextRecord& record, int32_t label) {
     if (tokenizer_.end() >= 0) ids.push_back(tokenizer_.end());
   } else {
     ids = tokenizer_.EncodeFramed(record.text, layout_.length);
+  }
+  if (!layout_.language || layout_.packed) {
     ContentHash hash;
     hash.Add(record.text);
     hashes_.push_back(hash.value());
@@ -41,6 +44,7 @@ void TextReader::SetLabels(const std::vector<int64_t>& labels) {
 
 Status TextReader::Finish(const std::string& name) {
   if (!layout_.language) return read_.samples.empty() ? BadData(name, "holds no text") : Status();
+  if (layout_.packed) return CutTexts(name);
   const auto tokens = static_cast<int64_t>(read_.ids.size());
   std::vector<TextSample> blocks;
   for (int64_t begin = 0; begin + layout_.length < tokens; begin += layout_.length) {
@@ -55,6 +59,25 @@ Status TextReader::Finish(const std::string& name) {
                                      layout_.length + 1));
   }
   read_.samples = std::move(blocks);
+  return Status();
+}
+
+// A text of n tokens has n - 1 that another one follows.
+Status TextReader::CutTexts(const std::string& name) {
+  std::vector<TextSample> pieces;
+  std::vector<uint64_t> hashes;
+  for (size_t i = 0; i < read_.samples.size(); ++i) {
+    TextSample piece = read_.samples[i];
+    int64_t left = int64_t{piece.tokens} - 1;
+    for (; left > 0; left -= layout_.length, piece.begin += layout_.length) {
+      piece.tokens = static_cast<int32_t>(std::min(left, layout_.length));
+      pieces.push_back(piece);
+      hashes.push_back(hashes_[i]);
+    }
+  }
+  if (pieces.empty()) return BadData(name, "has no text of two tokens");
+  read_.samples = std::move(pieces);
+  hashes_ = std::move(hashes);
   return Status();
 }
 
@@ -104,6 +127,11 @@ Result<SampleSet> FinishTexts(const std::string& name, TextReader& reader, const
                               int64_t vocab, int64_t classes, double hold_out) {
   RIDGE_RETURN_IF_ERROR(reader.Finish(name));
   RIDGE_ASSIGN_OR_RETURN(TextReader::Texts texts, reader.Take(name, hold_out));
+  if (layout.packed) {
+    const auto packed =
+        PackedText::Create(name, layout, vocab, std::move(texts.all), texts.held_out);
+    return SampleSet{packed, packed->held_out_rows()};
+  }
   return SampleSet{std::make_shared<TextSource>(name, layout, vocab, classes, std::move(texts.all)),
                    texts.held_out};
 }

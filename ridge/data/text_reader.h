@@ -1,7 +1,8 @@
 // TextReader: records one by one -> tokenized text.
 //
 // The samples of a classifier are its records; those of a language model are blocks of all records
-// joined, the tokenizer's end token between them.
+// joined, the tokenizer's end token between them, or with packing pieces of its length of each
+// record.
 #pragma once
 #include <string>
 #include <vector>
@@ -41,6 +42,7 @@ class TextReader {
 
  private:
   TextSample RecordAt(int64_t begin) const;
+  Status CutTexts(const std::string& name);
   uint64_t HashOfBlock(int64_t begin) const;
   Result<int64_t> HoldOut(const std::string& name, double fraction);
 

@@ -73,6 +73,8 @@ Result<TextLayout> LayoutFor(const std::string& name, const TextOptions& text,
   layout.pads_left = tokenizer.pads_left();
   layout.labeled = text.label != "none";
   layout.length = text.length.value_or(kDefaultLength);
+  layout.seed = options.seed;
+  layout.packed = layout.language = text.packing;
   if (options.model_inputs.empty()) return layout;
   const Field* tokens = FindTokens(options.model_inputs);
   if (tokens == nullptr || tokens->type.rank() != 1) {
@@ -90,7 +92,24 @@ Result<TextLayout> LayoutFor(const std::string& name, const TextOptions& text,
   }
   layout.length = tokens->type.dims[0];
   layout.language = IsLanguageModel(*tokens, options.model_inputs);
+  if (layout.packed && !layout.language) {
+    return InvalidArgument(fmt::format(
+        "data '{}': packing=on puts texts side by side; the model has one label for all of its "
+        "tokens. hint: leave packing out",
+        name));
+  }
   return layout;
+}
+
+std::vector<std::string> PackingNotes(const std::string& name, const TextLayout& layout,
+                                      const DataOptions& options) {
+  const auto& inputs = options.model_inputs;
+  const bool told = std::any_of(inputs.begin(), inputs.end(),
+                                [](const Field& input) { return input.name == "position_ids"; });
+  if (!layout.packed || inputs.empty() || told) return {};
+  return {name +
+          ": the model has no input position_ids, so its tokens see the texts before theirs in a "
+          "row"};
 }
 
 std::vector<ModelSize> SizesOfText(const TextOptions& text, const Tokenizer& tokenizer,
@@ -98,6 +117,7 @@ std::vector<ModelSize> SizesOfText(const TextOptions& text, const Tokenizer& tok
   // Samples are padded, so a model that can take a mask does.
   std::vector<ModelSize> sizes = {{"vocab", tokenizer.vocab()}, {"mask", 1}};
   if (classes > 1) sizes.push_back({"classes", classes});
+  if (text.packing) sizes.push_back({"documents", 1});
   if (text.length) {
     sizes.push_back({"tokens", *text.length});
     sizes.push_back({"context", *text.length});

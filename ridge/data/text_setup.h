@@ -27,6 +27,10 @@ Result<ChosenTokenizer> ChooseTokenizer(const std::string& name, const TextOptio
 Result<TextLayout> LayoutFor(const std::string& name, const TextOptions& text,
                              const Tokenizer& tokenizer, const DataOptions& options);
 
+// What packed texts are to the model: a sentence where it cannot tell them apart, else nothing.
+std::vector<std::string> PackingNotes(const std::string& name, const TextLayout& layout,
+                                      const DataOptions& options);
+
 // Of built-in models; `classes` is 0 where samples have none.
 std::vector<ModelSize> SizesOfText(const TextOptions& text, const Tokenizer& tokenizer,
                                    int64_t classes);

@@ -27,6 +27,13 @@ int64_t TokenizedText::bytes() const {
   return static_cast<int64_t>(bytes);
 }
 
+std::vector<int32_t> TokenizedText::Lengths() const {
+  std::vector<int32_t> lengths;
+  lengths.reserve(samples.size());
+  for (const TextSample& sample : samples) lengths.push_back(sample.tokens);
+  return lengths;
+}
+
 TextSource::TextSource(std::string name, const TextLayout& layout, int64_t vocab, int64_t classes,
                        TokenizedText text)
     : Source(std::move(name), FieldsOf(layout, vocab, classes),

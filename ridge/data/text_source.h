@@ -20,6 +20,7 @@ struct TokenizedText {
   std::vector<std::string> files;
 
   int64_t bytes() const;
+  std::vector<int32_t> Lengths() const;
 };
 
 struct TextLayout {
@@ -28,6 +29,8 @@ struct TextLayout {
   int64_t length = 0;     // tokens of a sample
   uint32_t pad = 0;
   bool pads_left = false;
+  bool packed = false;  // of a language model: its texts stay whole (packed_text.h)
+  uint64_t seed = 0;    // of the packed rows
 };
 
 class TextSource : public Source {
@@ -38,6 +41,8 @@ class TextSource : public Source {
 
   Status Read(SampleAt at, int field, std::span<char> scratch, void* out) const override;
   std::string Origin(int64_t index) const override;
+  const TextLayout& layout() const { return layout_; }
+  const TokenizedText& text() const { return text_; }
   int64_t resident_bytes() const override { return text_.bytes(); }
 
  private:

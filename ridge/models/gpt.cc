@@ -1,5 +1,7 @@
 // gpt: a decoder as GPT-2 (Radford et al., 2019): learned positions, layer norm before attention
-// and MLP, GELU.  With tied=1 the head is the embedding, as in GPT-2's public files.
+// and MLP, GELU.  With documents=1
+// tokens see those of their own text, and positions begin anew in each.  With tied=1 the head is
+// the embedding, as in GPT-2's public files.
 //
 // Parameters: tok, pos, blocks.N.{ln1,qkv,proj,ln2,up,down}, lnf, and head.weight unless tied.
 #include <fmt/format.h>
@@ -18,6 +20,7 @@ struct Net {
   int64_t heads, inner;
   double epsilon;
   AttrMap gelu;
+  Value visible = {};  // which tokens see which, beside the causal order
 };
 
 // x + proj(attention(qkv(ln1(x)))), then x + down(gelu(up(ln2(x)))).
@@ -25,7 +28,8 @@ Value DecoderBlock(GraphBuilder& b, Value x, const Net& net, const std::string& 
   if (!b.ok()) return {};
   const int64_t width = x.dims()[2];
   const Value qkv = b.Linear(LayerNorm(b, x, net.epsilon, name + ".ln1"), 3 * width, name + ".qkv");
-  const Value attended = SelfAttention(b, qkv, net.heads, /*causal=*/true, name + ".attn");
+  const Value attended =
+      SelfAttention(b, qkv, net.heads, /*causal=*/true, name + ".attn", net.visible);
   x = x + b.Linear(attended, width, name + ".proj");
   const Value up = b.Linear(LayerNorm(b, x, net.epsilon, name + ".ln2"), net.inner, name + ".up");
   return x + b.Linear(Op("gelu", {up}, net.gelu), width, name + ".down");
@@ -48,10 +52,18 @@ Result<Graph> BuildGpt(const ModelArguments& arguments, const ModelOptions& opti
   const double deviation = tied ? kTiedDeviation : 1;
   const Value table =
       b.Parameter("tok.weight", {options.dtype, {vocab, width}}, Init::Normal(deviation));
-  Value x = Op("gather", {table, tokens}, {}, "tok") + positions;
+  Value x = Op("gather", {table, tokens}, {}, "tok");
+  Value visible;
+  if (arguments["documents"] == 1) {
+    const Value position_ids = PositionInput(b, options, length);
+    x = x + Op("gather", {positions, position_ids}, {}, "pos");
+    visible = SameText(b, position_ids);
+  } else {
+    x = x + positions;
+  }
   const std::string gelu = arguments["gelu_tanh"] == 1 ? "tanh" : "none";
   const int64_t inner = arguments["inner"] == 0 ? 4 * width : arguments["inner"];
-  const Net net = {heads, inner, arguments.Real("epsilon"), {{"approximate", gelu}}};
+  const Net net = {heads, inner, arguments.Real("epsilon"), {{"approximate", gelu}}, visible};
   for (int64_t layer = 0; layer < arguments["layers"]; ++layer)
     x = DecoderBlock(b, x, net, fmt::format("blocks.{}", layer));
   x = LayerNorm(b, x, net.epsilon, "lnf");
@@ -81,6 +93,8 @@ BuiltinModel GptModel() {
                          {"gelu_tanh", "1: GELU by tanh, as GPT-2", 0, 0, 1},
                          {"tied", "1: the head is the embedding, as GPT-2", 0, 0, 1},
                          {"inner", "width of the MLP; 0: 4 x hidden", 0, 0},
+                         {"documents", "1: an input position_ids, which keeps texts of a row apart",
+                          0, 0, 1},
                          {.name = "epsilon",
                           .doc = "that layer norms add to the variance",
                           .real = RealRange{1e-5, 0, 1}}},

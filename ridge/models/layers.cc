@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <numeric>
 
 namespace ridge {
 namespace {
@@ -148,16 +149,30 @@ Value Heads(GraphBuilder& b, Value qkv, int64_t i) {
 
 }  // namespace
 
-Value SelfAttention(GraphBuilder& b, Value qkv, int64_t heads, bool causal,
-                    const std::string& name) {
+Value SelfAttention(GraphBuilder& b, Value qkv, int64_t heads, bool causal, const std::string& name,
+                    Value visible) {
   if (!b.ok()) return {};
   const Dims dims = qkv.dims();
   const int64_t width = dims[2] / 3 / heads;
   const Value split = Reshape(qkv, {dims[0], dims[1], 3, heads, width});
   const Value y = OpOutputs(
-      "attention", {Heads(b, split, 0), Heads(b, split, 1), Heads(b, split, 2)},
+      "attention", {Heads(b, split, 0), Heads(b, split, 1), Heads(b, split, 2), visible},
       {{"scale", 1 / std::sqrt(static_cast<double>(width))}, {"causal", causal}}, name)[0];
   return JoinHeads(y);
+}
+
+Value PositionInput(GraphBuilder& b, const ModelOptions& options, int64_t length) {
+  return b.Input("position_ids", {DType::kI64, {options.batch, length}}, {"batch", ""});
+}
+
+// Texts begin at different places of a row.
+Value SameText(GraphBuilder& b, Value position_ids) {
+  if (!b.ok()) return {};
+  const int64_t length = position_ids.dims()[1];
+  Tensor places({DType::kI64, {length}});
+  std::iota(places.as_mutable<int64_t>(), places.as_mutable<int64_t>() + length, int64_t{0});
+  const Value begins = b.Constant(std::move(places), "places") - position_ids;
+  return Equal(Reshape(begins, {0, 1, length, 1}), Reshape(begins, {0, 1, 1, length}));
 }
 
 Value CrossEntropyMean(GraphBuilder& b, Value logits, Value label) {

@@ -54,9 +54,17 @@ Value Linear(GraphBuilder& b, Value x, int64_t out, const std::string& name,
 Value Embedding(GraphBuilder& b, Value indices, int64_t rows, int64_t width, double deviation,
                 DType dtype, const std::string& name);
 
-// qkv [B,T,3C], heads of q, k and v one after the other -> [B,T,C].
-Value SelfAttention(GraphBuilder& b, Value qkv, int64_t heads, bool causal,
-                    const std::string& name);
+// qkv [B,T,3C], heads of q, k and v one after the other -> [B,T,C].  A mask, where there is one,
+// broadcasts to [B,heads,T,T].
+Value SelfAttention(GraphBuilder& b, Value qkv, int64_t heads, bool causal, const std::string& name,
+                    Value visible = {});
+
+// Input `position_ids` i64[B,T]: the number of each token in its text, where a sample holds
+// several.
+Value PositionInput(GraphBuilder& b, const ModelOptions& options, int64_t length);
+
+// bool [B,1,T,T]: whether two tokens are of one text, by position_ids.
+Value SameText(GraphBuilder& b, Value position_ids);
 
 // [B,T,heads * D] -> [B,heads,T,D], as the attention operator reads it, and back.
 Value SplitHeads(Value x, int64_t heads);

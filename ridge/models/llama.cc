@@ -18,6 +18,7 @@ constexpr double kDeviation = 0.02;
 struct Sizes {
   int64_t width, heads, kv_heads, inner, head;
   double epsilon;
+  Value visible = {};  // which tokens see which, beside the causal order
 };
 
 Value Dense(GraphBuilder& b, Value x, int64_t out, const std::string& name) {
@@ -62,8 +63,8 @@ Value Attention(GraphBuilder& b, Value x, const Sizes& sizes, const RotaryTables
   const Value v =
       SplitHeads(Dense(b, x, sizes.kv_heads * sizes.head, name + ".v_proj"), sizes.kv_heads);
   const double scale = 1 / std::sqrt(static_cast<double>(sizes.head));
-  const Value y = OpOutputs("attention", {q, k, v}, {{"scale", scale}, {"causal", true}},
-                            name + ".attention")[0];
+  const Value y = OpOutputs("attention", {q, k, v, sizes.visible},
+                            {{"scale", scale}, {"causal", true}}, name + ".attention")[0];
   return Dense(b, JoinHeads(y), sizes.width, name + ".o_proj");
 }
 
@@ -95,13 +96,15 @@ Result<Graph> BuildLlama(const ModelArguments& arguments, const ModelOptions& op
   GraphBuilder b(arguments.model());
   const int64_t length = arguments["context"], heads = arguments["heads"];
   const int64_t width = arguments["hidden"], vocab = arguments["vocab"];
-  const Sizes sizes = {width,
-                       heads,
-                       arguments["kv_heads"],
-                       arguments["inner"],
-                       width / heads,
-                       arguments.Real("epsilon")};
+  Sizes sizes = {width,
+                 heads,
+                 arguments["kv_heads"],
+                 arguments["inner"],
+                 width / heads,
+                 arguments.Real("epsilon")};
   const Value tokens = TokenInput(b, options, length);
+  // Scores depend on distances alone, so positions need no new begin.
+  if (arguments["documents"] == 1) sizes.visible = SameText(b, PositionInput(b, options, length));
   const Value table = b.Parameter("model.embed_tokens.weight", {options.dtype, {vocab, width}},
                                   Init::Normal(kDeviation));
   Value x = Op("gather", {table, tokens}, {}, "model.embed_tokens");
@@ -138,6 +141,8 @@ BuiltinModel LlamaModel() {
                          {"inner", "width of the MLP", 1024, 1, 1 << 20},
                          {"rope_theta", "base of the rotary angles", 10000, 1, 1 << 30},
                          {"tied", "1: the head is the embedding", 0, 0, 1},
+                         {"documents", "1: an input position_ids, which keeps texts of a row apart",
+                          0, 0, 1},
                          {.name = "epsilon",
                           .doc = "that RMS norms add to the mean square",
                           .real = RealRange{1e-5, 0, 1}}},

@@ -12,6 +12,9 @@
 namespace ridge {
 namespace {
 
+// A text that is written is alone in its row, however the run's texts were packed.
+const ModelSize kOneText = {"documents", 0};
+
 struct LanguageModel {
   Graph decode;
   std::string tokens;  // the input's name
@@ -45,7 +48,8 @@ Result<LanguageModel> Load(const GeneratorRequest& request) {
                                                          .dims = request.dims,
                                                          .weights = request.weights,
                                                          .weights_skip = request.weights_skip,
-                                                         .training = false}));
+                                                         .training = false,
+                                                         .of_run = {kOneText}}));
   RIDGE_ASSIGN_OR_RETURN(const ForwardInfo facts, InspectForward(forward));
   if (facts.logits == kNoValue) return NoLanguageModel(forward, "it has no logits");
   LanguageModel model;

@@ -201,7 +201,7 @@ Status Predictor::Run(const SourcePtr& source, const Take& take) {
 }
 
 std::vector<double> Answer(const Signature& signature, const std::vector<double>& output) {
-  if (signature.kind == AnswerKind::kNumber) return output;
+  if (signature.kind == AnswerKind::kNumber || signature.kind == AnswerKind::kText) return output;
   if (signature.kind == AnswerKind::kYesNo) {
     const double p = signature.scores ? 1 / (1 + std::exp(-output[0])) : output[0];
     return {1 - p, p};

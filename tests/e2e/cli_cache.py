@@ -1,4 +1,5 @@
-"""--cache disk: the same bits with it and without it, files that changed, damage, refusals."""
+"""--cache: the same bits with it and without it, files that changed, damage, refusals, removal."""
+import json
 import os
 import shutil
 import unittest
@@ -8,7 +9,7 @@ from _ridge import SOURCE, RidgeTest, build_failing_disk
 PICTURES = os.path.join(SOURCE, "tests", "golden", "pictures")
 
 
-class DiskCache(RidgeTest):
+class CacheTest(RidgeTest):
     def setUp(self):
         super().setUp()
         names = sorted(n for n in os.listdir(PICTURES) if n.endswith((".jpg", ".png")))[:12]
@@ -26,6 +27,8 @@ class DiskCache(RidgeTest):
         self.assertEqual(done.returncode, 0, done.stderr)
         return self.read_json(f"{out}/summary.json")["parameters_sha256"], done.stderr
 
+
+class DiskCache(CacheTest):
     def files(self):
         folder = self.path("xdg/ridge/samples")
         return sorted(os.path.join(folder, n) for n in os.listdir(folder))
@@ -101,6 +104,71 @@ class DiskCache(RidgeTest):
         self.write("file", "")
         self.fails(1, "cannot", "train", "cnn", "--data", "images:photos", "--cache", "disk",
                    "-q", env={"XDG_CACHE_HOME": self.path("file")})
+
+    def test_caches_are_listed_and_removed(self):
+        env = {"XDG_CACHE_HOME": self.path("xdg")}
+        folder = self.path("xdg/ridge/samples")
+        self.assertEqual(self.ok("data", "--cache-list", env=env), f"{folder}: no caches\n")
+        self.train("--cache", "disk")
+        kept = os.path.join(folder, "notes.txt")
+        self.write(kept, "mine")
+        size = os.path.getsize(self.files()[0])
+        found = json.loads(self.ok("data", "--cache-list", "--json", env=env))
+        self.assertEqual([(c["samples"], c["bytes"]) for c in found["caches"]], [(12, size)])
+        self.assertRegex(self.ok("data", "--cache-list", env=env),
+                         r"[0-9a-f]{12}\.\.\. +12 +[0-9.]+ KiB +20\d\d-\d\d-\d\d\n"
+                         rf"{folder}: 1 cache, [0-9.]+ KiB\n$")
+        self.assertRegex(self.ok("data", "--cache-clean", env=env),
+                         rf"{folder}: 1 cache, [0-9.]+ KiB, removed\n$")
+        self.assertEqual(self.files(), [kept])
+        self.assertEqual(self.ok("data", "--cache-clean", env=env), f"{folder}: no caches\n")
+        self.fails(2, "--cache-clean is about the files of all data; it takes no SPEC. hint: leave "
+                   "it out", "data", "photos", "--cache-clean")
+        self.fails(2, "--cache-clean lists what it removes. hint: leave --cache-list out", "data",
+                   "--cache-clean", "--cache-list")
+
+
+class MemoryCache(CacheTest):
+    def test_runs_end_with_the_same_bits_with_a_cache_and_without(self):
+        for words in ([], ["--validation", "0.25"], ["--augment", "flip,crop:4"],
+                      ["--sampler", "balanced"]):
+            wanted, _ = self.train(*words)
+            for workers in ("1", "3"):
+                for cache in ("memory", "memory:1MiB", "memory:5KB", "memory:1"):
+                    got, _ = self.train(*words, "--cache", cache, "--workers", workers)
+                    self.assertEqual(got, wanted, (words, cache))
+
+    def test_a_resumed_run_may_use_it(self):
+        wanted, _ = self.train("--epochs", "4")
+        self.train("--epochs", "2")
+        self.ok("train", "--resume", f"run-{self.runs}", "--epochs", "4", "--cache", "memory", "-q")
+        summary = self.read_json(f"run-{self.runs}/summary.json")
+        self.assertEqual(summary["parameters_sha256"], wanted)
+
+    def test_it_says_what_does_not_fit(self):
+        _, notes = self.train("--cache", "memory")
+        self.assertEqual(notes, "")
+        _, notes = self.train("--cache", "memory:5KB")
+        self.assertRegex(notes, r"--cache memory: 4.88 KiB holds \d+ of the 12 samples of "
+                         r"images:photos; the others are decoded in each epoch")
+
+    def test_no_file_is_written(self):
+        self.train("--cache", "memory")
+        self.assertFalse(os.path.exists(self.path("xdg/ridge/samples")))
+
+    def test_what_it_refuses(self):
+        for wrong in ("ram", "memory:", "memory:0", "memory:-1GB", "memory:2GiBs", "disk:2GiB"):
+            self.fails(2, f"--cache is '{wrong}'; it must be disk, memory or memory:SIZE, such as "
+                       "memory:2GiB", "train", "cnn", "--data", "images:photos", "--cache", wrong)
+        self.fails(2, "--augment rrc reads parts of the original pictures, which --cache memory "
+                   "does not keep", "train", "cnn", "--data", "images:photos", "--augment", "rrc",
+                   "--cache", "memory", "-q")
+        self.fails(5, "its samples do not lie encoded in files, so none are cached", "train", "cnn",
+                   "--data", "images:photos*2,images:photos", "--cache", "memory", "-q")
+        self.write("t.csv", "x,label\n" + "".join(f"{i},{i % 2}\n" for i in range(40)))
+        done = self.ridge("train", "mlp:hidden=8", "--data", "t.csv", "--cache", "memory", "-q")
+        self.assertIn("--cache memory: csv:t.csv takes no time to decode, so nothing is cached",
+                      done.stderr)
 
 
 if __name__ == "__main__":

@@ -58,12 +58,12 @@ def jpeg(draw, side):
 
 
 class Inputs(RidgeTest):
-    def check(self, data, *words, workers=WORKERS):
+    def check(self, data, *words, workers=WORKERS, out="run"):
         for count in workers:
-            out = f"run{count}"
+            folder = f"{out}{count}"
             text = self.ok("train", *words, "--data", data, "--steps", "6", "--threads", "1",
-                           "--workers", str(count), "--out", out)
-            with open(self.path(f"{out}/summary.json"), encoding="utf-8") as file:
+                           "--workers", str(count), "--out", folder)
+            with open(self.path(f"{folder}/summary.json"), encoding="utf-8") as file:
                 summary = json.load(file)
             planned = summary["planned"]["input_bytes"]
             measured = summary["measured"]["input_bytes"]
@@ -78,6 +78,16 @@ class Inputs(RidgeTest):
             for i in range(40):
                 self.write(f"photos/{label}/{i}.jpg", jpeg(draw, (900, 1200)))
         self.check("images:photos,size=28", "cnn", "--batch", "16")
+
+    def test_pictures_in_memory(self):
+        draw = np.random.default_rng(6)
+        for label in ("cat", "dog"):
+            os.makedirs(self.path(f"photos/{label}"))
+            for i in range(12):
+                self.write(f"photos/{label}/{i}.jpg", jpeg(draw, (300, 400)))
+        for out, cache in ("whole", "memory"), ("part", "memory:1MB"):
+            self.check("images:photos", "resnet18", "--batch", "2", "--cache", cache,
+                       workers=(1, 3), out=out)
 
     def test_records(self):
         draw = np.random.default_rng(2)
@@ -97,6 +107,11 @@ class Inputs(RidgeTest):
         self.write("t.txt", "".join(lines))
         self.check("text:t.txt,tokenizer=bytes,length=32", "gpt:layers=1,hidden=16,heads=2",
                    "--batch", "16")
+
+    def test_packed_texts(self):
+        self.write("t.txt", "".join(f"a line of some words, number {i}\n" for i in range(60000)))
+        self.check("text:t.txt,tokenizer=bytes,length=128,packing=on",
+                   "gpt:layers=1,hidden=16,heads=2", "--batch", "16", workers=(1,))
 
     def test_sounds(self):
         draw = np.random.default_rng(4)

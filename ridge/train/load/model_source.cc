@@ -92,7 +92,7 @@ Status StartFromWeights(const ModelRequest& request, Graph& graph, ModelNotes* n
 // The run's own copy of a file, else its built-in model.
 Result<Graph> LoadFromRun(const ModelRequest& request, ModelNotes* notes) {
   RIDGE_ASSIGN_OR_RETURN(const Run run, Run::Open(request.model));
-  const std::string source = run.ModelSource();
+  const std::string source = run.ModelSource(request.of_run);
   if (IsGraphFile(source)) return LoadText(source, request);
   if (IsOnnxFile(source)) return LoadOnnxFromRun(run, request, notes);
   return BuildModel(source, {.batch = request.batch, .dtype = request.dtype});

@@ -34,6 +34,7 @@ struct ModelRequest {
   // Every float initializer is a parameter; of any model, all are trained (`ridge grad`).
   bool all_parameters = false;
   std::vector<ModelSize> sizes = {};     // of the data: parameters of a built-in model
+  std::vector<ModelSize> of_run = {};    // the same of a run, instead of what its data gave
   std::vector<Field> fields = {};        // of the data: they determine open dimensions
   std::vector<NamedTensor> arrays = {};  // given inputs: they determine all dimensions; `batch` is
                                          // ignored

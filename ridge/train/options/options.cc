@@ -10,6 +10,7 @@
 #include <type_traits>
 
 #include "ridge/core/split.h"
+#include "ridge/core/units.h"
 #include "ridge/data/bad_records.h"
 #include "ridge/data/image/transforms/augmentation.h"
 #include "ridge/data/points/point_transforms.h"
@@ -94,8 +95,9 @@ Status CheckAugment(const TrainOptions& o) {
   }
   if (parsed.ok() && parsed->crops() && !o.cache.empty()) {
     return InvalidArgument(
-        "--augment rrc reads parts of the original pictures, which --cache disk does not keep. "
-        "hint: leave one of both out");
+        fmt::format("--augment rrc reads parts of the original pictures, which --cache {} does not "
+                    "keep. hint: leave one of both out",
+                    o.cache));
   }
   if (parsed.ok() || SoundAugmentation::Parse(o.augment, o.seed).ok() ||
       PointAugmentation::Parse(o.augment, o.seed).ok())
@@ -117,6 +119,7 @@ Status CheckModelOptions(const TrainOptions& o) {
   if (const auto dims = ParseDims(o.dims); !dims.ok()) return dims.status();
   if (!o.lora.empty()) RIDGE_RETURN_IF_ERROR(ParseLora(o.lora).status());
   RIDGE_RETURN_IF_ERROR(CheckSlices(o));
+  RIDGE_RETURN_IF_ERROR(ParseCache(o.cache).status());
   RIDGE_RETURN_IF_ERROR(CheckAugment(o));
   if (const auto policy = BadRecordsPolicy::Parse(o.bad_records); !policy.ok()) {
     return InvalidArgument(
@@ -188,6 +191,21 @@ Result<Interval> ParseInterval(const std::string& name, const std::string& text)
 std::string IntervalText(const Interval& interval) {
   return interval.seconds > 0 ? fmt::format("{}s", interval.seconds)
                               : fmt::format("{}", interval.steps);
+}
+
+Result<CacheChoice> ParseCache(const std::string& text) {
+  constexpr std::string_view kSized = "memory:";
+  CacheChoice choice;
+  choice.memory = text == "memory" || text.starts_with(kSized);
+  choice.disk = text == "disk";
+  if (text.empty() || choice.disk || text == "memory") return choice;
+  const Status wrong = InvalidArgument(fmt::format(
+      "--cache is '{}'; it must be disk, memory or memory:SIZE, such as memory:2GiB", text));
+  if (!choice.memory) return wrong;
+  const Result<int64_t> size = ParseSize(std::string_view(text).substr(kSized.size()));
+  if (!size.ok() || *size < 1) return wrong;
+  choice.memory_bytes = *size;
+  return choice;
 }
 
 Result<int64_t> ParseSlices(const std::string& text) { return ParseCount("--slices", text); }

@@ -30,7 +30,7 @@ struct TrainOptions {
   std::string model;
   std::string data;
   std::string augment;                    // empty, or random transforms: "flip,crop:4"
-  std::string cache;                      // empty, or "disk"
+  std::string cache;                      // see ParseCache; empty: none
   std::string sampler;                    // empty, "balanced", or shares of the classes: "1,2.5"
   std::string bad_records = "fail";       // or "skip:N", "skip:P%"
   std::string validation;                 // empty, a data spec, "auto", or a fraction such as "0.1"
@@ -96,6 +96,13 @@ std::optional<double> HeldOutFraction(const std::string& validation);
 
 // {"sequence=128"} -> {sequence: 128}.  Fails with kInvalidArgument.
 Result<std::map<std::string, int64_t>> ParseDims(const std::vector<std::string>& texts);
+
+// Of --cache: "disk", "memory", "memory:2GiB", or empty.  Fails with kInvalidArgument.
+struct CacheChoice {
+  bool disk = false, memory = false;
+  int64_t memory_bytes = 0;  // 0: none is named
+};
+Result<CacheChoice> ParseCache(const std::string& text);
 
 // "8" -> 8, "auto" -> kAutoSlices.  Fails with kInvalidArgument.
 inline constexpr int64_t kAutoSlices = 0;

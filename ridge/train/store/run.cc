@@ -52,12 +52,15 @@ Result<Run> Run::Open(const std::string& folder) {
   return Run(path, std::move(options));
 }
 
-std::string Run::ModelSource() const {
+std::string Run::ModelSource(const std::vector<ModelSize>& instead) const {
   if (IsGraphFile(options_.model)) return File("model.ridge");
   if (IsOnnxFile(options_.model)) return File("model.onnx");
-  std::vector<ModelSize> sizes;
+  std::vector<ModelSize> sizes = instead;
   if (const auto dims = ParseDims(options_.data_dims); dims.ok()) {
-    for (const auto& [name, value] : *dims) sizes.push_back({name, value});
+    for (const auto& [name, value] : *dims) {
+      const auto is_it = [&name = name](const ModelSize& size) { return size.name == name; };
+      if (std::none_of(instead.begin(), instead.end(), is_it)) sizes.push_back({name, value});
+    }
   }
   return WithSizes(options_.model, sizes);
 }

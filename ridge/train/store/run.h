@@ -29,8 +29,8 @@ class Run {
   const TrainOptions& options() const { return options_; }
 
   // What its model is loaded from: the run's copy of a file, or a built-in model with the
-  // sizes that its data gave.
-  std::string ModelSource() const;
+  // sizes that its data gave, `instead` first.
+  std::string ModelSource(const std::vector<ModelSize>& instead = {}) const;
 
   Checkpoints checkpoints() const { return Checkpoints(File("checkpoints")); }
 
