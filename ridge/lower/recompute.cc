@@ -69,9 +69,14 @@ bool RecomputeSet::empty() const {
   return std::find(values.begin(), values.end(), true) == values.end();
 }
 
-bool IsCheapToRematerialize(const Graph& graph, ValueId id) {
+bool MayRematerialize(const Graph& graph, ValueId id) {
   const ValueInfo& value = graph.value(id);
-  if (value.kind != ValueKind::kResult || value.output_index != 0) return false;
+  return value.kind == ValueKind::kResult && value.output_index == 0 &&
+         graph.producer(id)->op->recompute != Recompute::kNever;
+}
+
+bool IsCheapToRematerialize(const Graph& graph, ValueId id) {
+  if (!MayRematerialize(graph, id)) return false;
   const OpDef& op = *graph.producer(id)->op;
   return op.recompute == Recompute::kCheap &&
          (op.cost_class == CostClass::kElementwise || op.cost_class == CostClass::kMove ||

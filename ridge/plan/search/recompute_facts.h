@@ -1,6 +1,7 @@
 // Live ranges and recomputation candidates of a training step.
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "ridge/graph/graph.h"
@@ -15,13 +16,14 @@ struct RematCandidate {
   int steps = 0;                 // nodes that recompute it
   int64_t kept_bytes = 0;        // of sources that only its recomputation keeps live
   double seconds = 0;
+  bool expensive = false;  // products and convolutions may run again for it
 };
 
 // Live ranges are positions in the schedule.  A root is a value that owns its bytes: a read of a
 // view counts as a read of its root.
 class RecomputeFacts {
  public:
-  RecomputeFacts(const Graph& graph, const DeviceFacts& nominal);
+  RecomputeFacts(const Graph& graph, const CostModel& nominal);
 
   ValueId RootOf(ValueId id) const { return roots_[static_cast<size_t>(id)]; }
   // Whether its bytes are scratch, which the plan may reuse.
@@ -41,24 +43,29 @@ class RecomputeFacts {
   // Whether it is resident after the peak: kept for other nodes, or recomputed itself.
   bool IsResident(ValueId id) const;
 
-  // By value; without those whose sources would keep as many bytes as they free.
-  std::vector<RematCandidate> Candidates() const;
+  // By value; without those whose sources would keep as many bytes as they free.  With `expensive`
+  // also those that take a product or a convolution.
+  std::vector<RematCandidate> Candidates(bool expensive) const;
+  // Whether recomputing `candidate` recomputes this input of it, too, rather than keeping it.
+  bool IsRecomputedFor(const RematCandidate& candidate, ValueId input) const;
 
  private:
   void MeasureLives();
   void FindPeak();
   void MarkReaders();
   bool MayBeCandidate(ValueId root) const;
+  std::optional<RematCandidate> CandidateOf(ValueId root, bool expensive) const;
   void AddStep(ValueId id, RematCandidate& candidate) const;
   void AddSource(ValueId root, RematCandidate& candidate) const;
   double StepSeconds(ValueId id) const;
   double PassedOnSeconds(ValueId id, ValueId reader) const;
   double Seconds(int64_t bytes) const {
-    return static_cast<double>(bytes) / nominal_.memory_bytes_per_s;
+    return static_cast<double>(bytes) / device_.memory_bytes_per_s;
   }
 
   const Graph& graph_;
-  const DeviceFacts& nominal_;
+  const CostModel& nominal_;
+  const DeviceFacts& device_;
   std::vector<NodeId> order_;
   std::vector<ValueId> roots_;                // by value
   std::vector<int> first_, last_;             // by root

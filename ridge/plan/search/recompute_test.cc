@@ -63,7 +63,7 @@ Graph Residual(int blocks) {
 const RecomputeLimits kEvery = {.any = true, .every = true};
 
 RecomputeSet Find(const Graph& graph, const RecomputeLimits& limits = kEvery) {
-  return FindRecomputable(graph, limits, TestCosts().facts());
+  return FindRecomputable(graph, limits, TestCosts());
 }
 
 Graph Rematerialize(const Graph& graph, const RecomputeLimits& limits = kEvery) {
@@ -126,7 +126,7 @@ TEST(RecomputeTest, MakesGeluAgainFromWhatItsGradientReads) {
 
 // Of the graph's own schedule, in which copies are nodes as all others.
 int64_t PeakBytes(const Graph& graph) {
-  const RecomputeFacts facts(graph, TestCosts().facts());
+  const RecomputeFacts facts(graph, TestCosts());
   LiveCurve curve(facts.places());
   for (size_t v = 0; v < facts.values(); ++v) {
     const auto id = static_cast<ValueId>(v);
@@ -184,8 +184,9 @@ TEST(RecomputeTest, TakesFirstWhatFreesMostForItsTime) {
     x = OpOutputs("layer_norm", {x}, {}, std::string(name) + ".norm")[0];
   }
   const Graph graph = net.Train(x);
-  DeviceFacts slow = TestCosts().facts();
-  slow.launch_s = 0;
+  DeviceProfile device = TestDevice(/*threads=*/1);
+  device.launch_s = 0;
+  const Roofline slow(device);
   const auto ops = [&](const RecomputeLimits& limits) {
     std::multiset<std::string> names;
     const RecomputeSet set = FindRecomputable(graph, limits, slow);
