@@ -16,7 +16,7 @@ std::string TextOf(const Setting& s) {
 std::vector<Setting> DrawSettings(uint64_t seed, int count) {
   std::mt19937 random(static_cast<std::mt19937::result_type>(seed * 7919 + 1));
   const auto below = [&](unsigned end) { return random() % end; };
-  static constexpr const char* kRecompute[] = {"off", "1", "2", "all", "full:2", "full"};
+  static constexpr const char* kRecompute[] = {"off", "1", "2", "all", "full:1KiB", "full"};
   static constexpr const char* kOptimizers[] = {"sgd", "momentum", "adam", "adamw"};
   std::vector<Setting> settings = {{}, {4, 1, true, 2, true, "full", "adam", true}};
   while (static_cast<int>(settings.size()) < count) {

@@ -43,7 +43,10 @@ RecomputeFacts::RecomputeFacts(const Graph& graph, const CostModel& nominal)
       last_(first_),
       last_early_(first_),
       first_late_(graph.values().size(), static_cast<int>(order_.size())),
-      late_(graph.nodes().size(), false) {
+      late_(graph.nodes().size(), false),
+      is_update_(graph.values().size(), false) {
+  for (const GraphUpdate& update : graph.updates())
+    is_update_[static_cast<size_t>(RootOf(update.value))] = true;
   MeasureLives();
   FindPeak();
   MarkReaders();

@@ -26,8 +26,11 @@ class RecomputeFacts {
   RecomputeFacts(const Graph& graph, const CostModel& nominal);
 
   ValueId RootOf(ValueId id) const { return roots_[static_cast<size_t>(id)]; }
-  // Whether its bytes are scratch, which the plan may reuse.
-  bool IsScratch(ValueId root) const { return graph_.value(root).kind == ValueKind::kResult; }
+  // Whether its bytes are scratch, which the plan may reuse: not those of a variable's new value,
+  // which overwrites the old one.
+  bool IsScratch(ValueId root) const {
+    return graph_.value(root).kind == ValueKind::kResult && !is_update_[static_cast<size_t>(root)];
+  }
   int64_t Bytes(ValueId id) const { return graph_.type(id).bytes(); }
 
   size_t values() const { return first_.size(); }  // of the graph
@@ -71,6 +74,7 @@ class RecomputeFacts {
   std::vector<int> first_, last_;             // by root
   std::vector<int> last_early_, first_late_;  // by root: up to the peak, and readers after it
   std::vector<bool> late_;
+  std::vector<bool> is_update_;  // by value
   int peak_ = 0;
   int64_t peak_bytes_ = 0;
 };

@@ -6,10 +6,16 @@
 // its copy.  The copy's sources must be live at the copy: a kept source lives until then; a source
 // that is itself recomputed (the residual blocks of a stage: each the sum of a normalized
 // convolution and the block before) is recomputed earlier, and so are its own sources.
+//
+// With products among the candidates a chain of copies may become the peak itself.  Then the pick
+// whose loss lowers the peak most is given up for good.  Once enough is freed, picks that are not
+// needed for it are given up, the slowest first.
 #include "ridge/plan/search/recompute_pick.h"
 
 #include <algorithm>
+#include <iterator>
 #include <numeric>
+#include <optional>
 
 #include "ridge/plan/memory/live_curve.h"
 
@@ -23,18 +29,20 @@ class Picker {
   Picker(const RecomputeFacts& facts, const std::vector<RematCandidate>& candidates, size_t values)
       : facts_(facts),
         candidates_(candidates),
-        curve_(std::max(1, facts.places())),
+        kept_curve_(std::max(1, facts.places())),
+        kept_last_(values, -1),
+        curve_(kept_curve_),
         number_(values, -1),
-        last_(values, -1),
-        copied_at_(candidates.size(), kKept),
         refused_(candidates.size(), false),
+        given_up_(candidates.size(), false),
         readers_(candidates.size()) {
     for (size_t v = 0; v < values; ++v) {
       const auto id = static_cast<ValueId>(v);
-      last_[v] = facts.last(id);
+      kept_last_[v] = facts.last(id);
       if (facts.first(id) >= 0 && facts.IsScratch(id))
-        curve_.Add(facts.first(id), last_[v], facts.Bytes(id));
+        kept_curve_.Add(facts.first(id), facts.last(id), facts.Bytes(id));
     }
+    TakeAll({});
     for (size_t c = 0; c < candidates.size(); ++c)
       number_[static_cast<size_t>(candidates[c].value)] = static_cast<int>(c);
     for (size_t c = 0; c < candidates.size(); ++c) {
@@ -46,15 +54,19 @@ class Picker {
   }
 
   std::vector<bool> Run(const RecomputeLimits& limits) {
-    const int64_t start_bytes = curve_.peak_bytes();
-    for (int64_t taken = 0; taken < limits.most_values;) {
-      if (start_bytes - curve_.peak_bytes() >= limits.enough_bytes) break;
+    const int64_t kept_bytes = curve_.peak_bytes();
+    while (static_cast<int64_t>(taken_.size()) < limits.most_values &&
+           kept_bytes - curve_.peak_bytes() < limits.enough_bytes) {
       const int best = BestAt(curve_.peak_step());
-      if (best < 0 || Rate(static_cast<size_t>(best)) < limits.least_bytes_per_s) break;
-      if (TryTake(static_cast<size_t>(best))) ++taken;
+      if (best < 0 || Rate(static_cast<size_t>(best)) < limits.least_bytes_per_s) {
+        if (!limits.expensive || !GiveUpBest()) break;
+      } else if (TryTake(static_cast<size_t>(best))) {
+        taken_.push_back(static_cast<size_t>(best));
+      }
     }
-    std::vector<bool> picked;
-    for (const int at : copied_at_) picked.push_back(at != kKept);
+    if (limits.expensive) GiveUpNeedless(std::max(curve_.peak_bytes(), kept_bytes - limits.enough_bytes));
+    std::vector<bool> picked(candidates_.size(), false);
+    for (const size_t c : taken_) picked[c] = true;
     return picked;
   }
 
@@ -95,6 +107,54 @@ class Picker {
       if (gone && copied_at_[c] == kKept && !refused_[c]) return static_cast<int>(c);
     }
     return -1;
+  }
+
+  // Starts again with these picks.
+  void TakeAll(const std::vector<size_t>& picks) {
+    curve_ = kept_curve_;
+    last_ = kept_last_;
+    copied_at_.assign(candidates_.size(), kKept);
+    for (const size_t c : picks) Take(c);
+    moves_.clear();
+    changes_.clear();
+  }
+
+  std::vector<size_t> TakenWithout(size_t c) const {
+    std::vector<size_t> others;
+    std::copy_if(taken_.begin(), taken_.end(), std::back_inserter(others),
+                 [c](size_t other) { return other != c; });
+    return others;
+  }
+
+  // Gives up the pick whose loss lowers the peak most; false when none does.
+  bool GiveUpBest() {
+    int64_t least = curve_.peak_bytes();
+    std::optional<size_t> best;
+    for (const size_t c : taken_) {
+      TakeAll(TakenWithout(c));
+      if (curve_.peak_bytes() >= least) continue;
+      least = curve_.peak_bytes();
+      best = c;
+    }
+    if (best) {
+      given_up_[*best] = true;
+      taken_ = TakenWithout(*best);
+      refused_ = given_up_;
+    }
+    TakeAll(taken_);
+    return best.has_value();
+  }
+
+  void GiveUpNeedless(int64_t most_bytes) {
+    std::vector<size_t> slowest = taken_;
+    std::stable_sort(slowest.begin(), slowest.end(), [this](size_t a, size_t b) {
+      return candidates_[a].seconds > candidates_[b].seconds;
+    });
+    for (const size_t c : slowest) {
+      const std::vector<size_t> others = TakenWithout(c);
+      TakeAll(others);
+      if (curve_.peak_bytes() <= most_bytes) taken_ = others;
+    }
   }
 
   bool TryTake(size_t c) {
@@ -168,11 +228,14 @@ class Picker {
 
   const RecomputeFacts& facts_;
   const std::vector<RematCandidate>& candidates_;
+  LiveCurve kept_curve_;        // while nothing is recomputed
+  std::vector<int> kept_last_;  // as last_
   LiveCurve curve_;
+  std::vector<size_t> taken_;                 // the picks, in their order
   std::vector<int> number_;                   // by value: index of its candidate, or -1
   std::vector<int> last_;                     // by root: the last place where it is read
   std::vector<int> copied_at_;                // by candidate: the place before which, or kKept
-  std::vector<bool> refused_;                 // by candidate
+  std::vector<bool> refused_, given_up_;      // by candidate
   std::vector<std::vector<size_t>> readers_;  // by candidate: those that have it as a source
   std::vector<size_t> by_rate_;
   std::vector<Move> moves_;  // of the current pick, for Undo

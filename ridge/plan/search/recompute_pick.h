@@ -7,8 +7,8 @@
 
 namespace ridge {
 
-// By index into `candidates`: whether it is picked.  A larger limit picks a superset of a smaller
-// one's values.
+// By index into `candidates`: whether it is picked.  Without limits.expensive a larger limit picks a
+// superset of a smaller one's values.
 std::vector<bool> PickRecomputed(const RecomputeFacts& facts,
                                  const std::vector<RematCandidate>& candidates,
                                  const RecomputeLimits& limits);

@@ -69,6 +69,13 @@ double CachedSeconds(const CostModel& device, const StepPlan& step) {
   return seconds;
 }
 
+// As the option --recompute has it.
+std::string NameOf(const RecomputeLimits& limits, int64_t values) {
+  if (!limits.expensive) return std::to_string(values);
+  if (limits.enough_bytes == INT64_MAX) return "full";
+  return fmt::format("full:{}", limits.enough_bytes);
+}
+
 class PlanSearch {
  public:
   PlanSearch(JobGraphs& graphs, const ProgramRecipe& recipe, KernelQuery& kernels,
@@ -206,8 +213,7 @@ class PlanSearch {
     rewritten.passes.insert(evaluation->passes.begin(), evaluation->passes.end());
     PlanChoice planned;
     planned.slices = slices;
-    if (rewritten.recomputed > 0)
-      planned.recompute = fmt::format("{}{}", limits.expensive ? "full:" : "", rewritten.recomputed);
+    if (rewritten.recomputed > 0) planned.recompute = NameOf(limits, rewritten.recomputed);
     if (limits.every) planned.recompute = "all";
     planned.passes = std::move(rewritten.passes);
     RIDGE_ASSIGN_OR_RETURN(planned.program, PlanProgram(recipe_.model, rewritten.graphs, kernels_,

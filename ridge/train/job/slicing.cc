@@ -101,8 +101,9 @@ class TrainingJobGraphs : public JobGraphs {
 RecomputeLimits LimitsOf(const RecomputeOption& recompute) {
   using Kind = RecomputeOption::Kind;
   if (recompute.kind == Kind::kAll) return {.any = true, .every = true};
-  if (recompute.kind != Kind::kFirst) return {};
-  return {.any = true, .most_values = recompute.values, .expensive = recompute.expensive};
+  if (recompute.kind == Kind::kFirst) return {.any = true, .most_values = recompute.values};
+  if (recompute.kind != Kind::kFull) return {};
+  return {.any = true, .enough_bytes = recompute.bytes, .expensive = true};
 }
 
 Result<PlanChoice> SearchTrainingPlan(const SearchRequest& q) {

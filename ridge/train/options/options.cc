@@ -223,21 +223,20 @@ Result<RecomputeOption> ParseRecompute(const std::string& text) {
   if (text == "auto") return RecomputeOption{};
   if (text == "off") return RecomputeOption{.kind = Kind::kOff};
   if (text == "all") return RecomputeOption{.kind = Kind::kAll};
-  if (text == "full") return RecomputeOption{.kind = Kind::kFirst, .expensive = true};
-  constexpr std::string_view kFull = "full:";
-  const bool full = text.starts_with(kFull);
-  const auto values =
-      NumberBefore<int64_t>("", std::string_view(text).substr(full ? kFull.size() : 0));
-  if (values && *values >= 1)
-    return RecomputeOption{.kind = Kind::kFirst, .values = *values, .expensive = full};
+  if (text == "full") return RecomputeOption{.kind = Kind::kFull};
+  if (const auto values = NumberBefore<int64_t>("", text); values && *values >= 1)
+    return RecomputeOption{.kind = Kind::kFirst, .values = *values};
   const auto percent = NumberBefore<double>("%", text);
   if (percent && *percent > 0 && *percent <= 100)
     return RecomputeOption{.kind = Kind::kBudget, .share = *percent / 100};
-  if (const Result<int64_t> bytes = ParseSize(text); bytes.ok() && *bytes > 0)
-    return RecomputeOption{.kind = Kind::kBudget, .bytes = *bytes};
+  constexpr std::string_view kFull = "full:";
+  const bool full = text.starts_with(kFull);
+  const Result<int64_t> bytes = ParseSize(std::string_view(text).substr(full ? kFull.size() : 0));
+  if (bytes.ok() && *bytes > 0)
+    return RecomputeOption{.kind = full ? Kind::kFull : Kind::kBudget, .bytes = *bytes};
   return InvalidArgument(fmt::format(
-      "--recompute is '{}'; it must be auto, off, all, full, a number from 1, full:N, a share such "
-      "as 40% or bytes such as 2GiB",
+      "--recompute is '{}'; it must be auto, off, all, full, full:SIZE, a number from 1, a share "
+      "such as 40% or a size such as 2GiB",
       text));
 }
 
