@@ -9,7 +9,9 @@
 //
 // With products among the candidates a chain of copies may become the peak itself.  Then the pick
 // whose loss lowers the peak most is given up for good.  Once enough is freed, picks that are not
-// needed for it are given up, the slowest first.
+// needed for it are given up, the slowest first.  Chains through the sums of residual blocks are one
+// way; to keep all such sums, and to make each block again from the one before, is the other.  The
+// better of both is taken.
 #include "ridge/plan/search/recompute_pick.h"
 
 #include <algorithm>
@@ -23,6 +25,12 @@ namespace ridge {
 namespace {
 
 constexpr int kKept = -1;
+
+struct Picked {
+  std::vector<bool> candidates;
+  int64_t freed_bytes = 0;
+  double seconds = 0;
+};
 
 class Picker {
  public:
@@ -53,7 +61,17 @@ class Picker {
     SortByRate();
   }
 
-  std::vector<bool> Run(const RecomputeLimits& limits) {
+  // Keeps the values that join others: sums of residual blocks, concatenations.
+  void KeepJoins() {
+    for (size_t c = 0; c < candidates_.size(); ++c) {
+      const std::vector<ValueId>& sources = candidates_[c].sources;
+      given_up_[c] = std::count_if(sources.begin(), sources.end(),
+                                   [this](ValueId id) { return Number(id) >= 0; }) > 1;
+    }
+    refused_ = given_up_;
+  }
+
+  Picked Run(const RecomputeLimits& limits) {
     const int64_t kept_bytes = curve_.peak_bytes();
     while (static_cast<int64_t>(taken_.size()) < limits.most_values &&
            kept_bytes - curve_.peak_bytes() < limits.enough_bytes) {
@@ -64,9 +82,15 @@ class Picker {
         taken_.push_back(static_cast<size_t>(best));
       }
     }
-    if (limits.expensive) GiveUpNeedless(std::max(curve_.peak_bytes(), kept_bytes - limits.enough_bytes));
-    std::vector<bool> picked(candidates_.size(), false);
-    for (const size_t c : taken_) picked[c] = true;
+    if (limits.expensive)
+      GiveUpNeedless(std::max(curve_.peak_bytes(), kept_bytes - limits.enough_bytes));
+    Picked picked;
+    picked.candidates.assign(candidates_.size(), false);
+    for (const size_t c : taken_) {
+      picked.candidates[c] = true;
+      picked.seconds += candidates_[c].seconds;
+    }
+    picked.freed_bytes = kept_bytes - curve_.peak_bytes();
     return picked;
   }
 
@@ -155,6 +179,7 @@ class Picker {
       TakeAll(others);
       if (curve_.peak_bytes() <= most_bytes) taken_ = others;
     }
+    TakeAll(taken_);
   }
 
   bool TryTake(size_t c) {
@@ -247,7 +272,16 @@ class Picker {
 std::vector<bool> PickRecomputed(const RecomputeFacts& facts,
                                  const std::vector<RematCandidate>& candidates,
                                  const RecomputeLimits& limits) {
-  return Picker(facts, candidates, facts.values()).Run(limits);
+  Picker chains(facts, candidates, facts.values());
+  Picked best = chains.Run(limits);
+  if (!limits.expensive) return best.candidates;
+  Picker blocks(facts, candidates, facts.values());
+  blocks.KeepJoins();
+  const Picked other = blocks.Run(limits);
+  const auto freed = [&](const Picked& p) { return std::min(p.freed_bytes, limits.enough_bytes); };
+  const bool better = freed(other) != freed(best) ? freed(other) > freed(best)
+                                                  : other.seconds < best.seconds;
+  return better ? other.candidates : best.candidates;
 }
 
 }  // namespace ridge
