@@ -22,7 +22,13 @@ class Recomputer {
 
   Result<Graph> Run() {
     RIDGE_RETURN_IF_ERROR(rewriter_.Walk([this](const Node& node) { return Visit(node); }));
-    return rewriter_.Finish();
+    RIDGE_ASSIGN_OR_RETURN(Graph graph, rewriter_.Finish());
+    for (size_t v = 0; v < again_.size(); ++v) {
+      if (again_[v] == kNoValue) continue;
+      graph.mutable_value(rewriter_.Map(static_cast<ValueId>(v))).role = ValueRole::kRecomputed;
+      graph.mutable_value(again_[v]).role = ValueRole::kRecomputed;
+    }
+    return graph;
   }
 
  private:
