@@ -246,9 +246,10 @@ Result<Training> BuildTraining(const std::string& text, const Setting& setting,
                          RunPasses(slice, ForwardPasses(selection), machine.backend->rules()));
   RIDGE_ASSIGN_OR_RETURN(std::vector<NamedGraph> graphs,
                          BuildTrainingGraphs(simple, OptionsOf(setting)));
-  RIDGE_ASSIGN_OR_RETURN(RewrittenGraphs rewritten,
-                         RewriteGraphs(std::move(graphs), selection, DType::kF32,
-                                       LimitsOf(*ParseRecompute(setting.recompute)), *machine.backend));
+  RIDGE_ASSIGN_OR_RETURN(
+      RewrittenGraphs rewritten,
+      RewriteGraphs(std::move(graphs), selection, DType::kF32,
+                    LimitsOf(*ParseRecompute(setting.recompute)), *machine.backend));
   training.graphs = std::move(rewritten.graphs);
   training.recomputed = rewritten.recomputed;
   return training;

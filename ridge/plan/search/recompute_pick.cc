@@ -9,9 +9,9 @@
 //
 // With products among the candidates a chain of copies may become the peak itself.  Then the pick
 // whose loss lowers the peak most is given up for good.  Once enough is freed, picks that are not
-// needed for it are given up, the slowest first.  Chains through the sums of residual blocks are one
-// way; to keep all such sums, and to make each block again from the one before, is the other.  The
-// better of both is taken.
+// needed for it are given up, the slowest first, and slow picks are exchanged for faster ones.
+// Chains through the sums of residual blocks are one way; to keep all such sums, and to make each
+// block again from the one before, is the other.  The better of both is taken.
 #include "ridge/plan/search/recompute_pick.h"
 
 #include <algorithm>
@@ -25,11 +25,12 @@ namespace ridge {
 namespace {
 
 constexpr int kKept = -1;
+// Of more candidates no single one makes a difference that is worth the time of the search.
+constexpr size_t kMostToExchange = 64;
 
 struct Picked {
   std::vector<bool> candidates;
-  int64_t freed_bytes = 0;
-  double seconds = 0;
+  RecomputeEffect effect;
 };
 
 class Picker {
@@ -72,7 +73,7 @@ class Picker {
   }
 
   Picked Run(const RecomputeLimits& limits) {
-    const int64_t kept_bytes = curve_.peak_bytes();
+    const int64_t kept_bytes = kept_curve_.peak_bytes();
     while (static_cast<int64_t>(taken_.size()) < limits.most_values &&
            kept_bytes - curve_.peak_bytes() < limits.enough_bytes) {
       const int best = BestAt(curve_.peak_step());
@@ -82,16 +83,25 @@ class Picker {
         taken_.push_back(static_cast<size_t>(best));
       }
     }
-    if (limits.expensive)
-      GiveUpNeedless(std::max(curve_.peak_bytes(), kept_bytes - limits.enough_bytes));
+    if (limits.expensive) {
+      const int64_t most_bytes = std::max(curve_.peak_bytes(), kept_bytes - limits.enough_bytes);
+      GiveUpNeedless(most_bytes);
+      if (candidates_.size() <= kMostToExchange) ExchangeForFaster(most_bytes);
+    }
     Picked picked;
     picked.candidates.assign(candidates_.size(), false);
-    for (const size_t c : taken_) {
-      picked.candidates[c] = true;
-      picked.seconds += candidates_[c].seconds;
-    }
-    picked.freed_bytes = kept_bytes - curve_.peak_bytes();
+    for (const size_t c : taken_) picked.candidates[c] = true;
+    picked.effect = Effect();
     return picked;
+  }
+
+  RecomputeEffect EffectOf(const std::vector<bool>& picked) {
+    taken_.clear();
+    for (size_t c = 0; c < picked.size(); ++c) {
+      if (picked[c]) taken_.push_back(c);
+    }
+    TakeAll(taken_);
+    return Effect();
   }
 
  private:
@@ -131,6 +141,12 @@ class Picker {
       if (gone && copied_at_[c] == kKept && !refused_[c]) return static_cast<int>(c);
     }
     return -1;
+  }
+
+  RecomputeEffect Effect() const {
+    RecomputeEffect effect = {kept_curve_.peak_bytes() - curve_.peak_bytes(), 0};
+    for (const size_t c : taken_) effect.seconds += candidates_[c].seconds;
+    return effect;
   }
 
   // Starts again with these picks.
@@ -180,6 +196,34 @@ class Picker {
       if (curve_.peak_bytes() <= most_bytes) taken_ = others;
     }
     TakeAll(taken_);
+  }
+
+  // Takes a faster candidate in place of a pick while the peak stays within `most_bytes`.
+  void ExchangeForFaster(int64_t most_bytes) {
+    for (bool exchanged = true; exchanged;) {
+      exchanged = false;
+      for (size_t c = 0; c < candidates_.size() && !exchanged; ++c)
+        exchanged = Exchange(c, most_bytes);
+    }
+    TakeAll(taken_);
+  }
+
+  // Takes `c` in place of the slowest pick that it can stand for.
+  bool Exchange(size_t c, int64_t most_bytes) {
+    if (std::find(taken_.begin(), taken_.end(), c) != taken_.end()) return false;
+    std::optional<std::vector<size_t>> best;
+    double slowest_s = candidates_[c].seconds;
+    for (const size_t pick : taken_) {
+      if (candidates_[pick].seconds <= slowest_s) continue;
+      std::vector<size_t> others = TakenWithout(pick);
+      others.push_back(c);
+      TakeAll(others);
+      if (curve_.peak_bytes() > most_bytes) continue;
+      slowest_s = candidates_[pick].seconds;
+      best = std::move(others);
+    }
+    if (best) taken_ = *std::move(best);
+    return best.has_value();
   }
 
   bool TryTake(size_t c) {
@@ -278,10 +322,17 @@ std::vector<bool> PickRecomputed(const RecomputeFacts& facts,
   Picker blocks(facts, candidates, facts.values());
   blocks.KeepJoins();
   const Picked other = blocks.Run(limits);
-  const auto freed = [&](const Picked& p) { return std::min(p.freed_bytes, limits.enough_bytes); };
+  const auto freed = [&](const Picked& p) {
+    return std::min(p.effect.freed_bytes, limits.enough_bytes);
+  };
   const bool better = freed(other) != freed(best) ? freed(other) > freed(best)
-                                                  : other.seconds < best.seconds;
+                                                  : other.effect.seconds < best.effect.seconds;
   return better ? other.candidates : best.candidates;
+}
+
+RecomputeEffect EffectOf(const RecomputeFacts& facts, const std::vector<RematCandidate>& candidates,
+                         const std::vector<bool>& picked) {
+  return Picker(facts, candidates, facts.values()).EffectOf(picked);
 }
 
 }  // namespace ridge

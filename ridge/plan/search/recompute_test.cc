@@ -15,6 +15,7 @@
 #include "ridge/lower/test_rules.h"
 #include "ridge/plan/memory/live_curve.h"
 #include "ridge/plan/search/recompute_facts.h"
+#include "ridge/plan/search/recompute_pick.h"
 
 namespace ridge {
 namespace {
@@ -199,6 +200,85 @@ TEST(RecomputeTest, TakesFirstWhatFreesMostForItsTime) {
   EXPECT_EQ(ops({.any = true, .most_values = 1}).count("gelu"), 0U);
   EXPECT_GE(ops({.any = true}).count("gelu"), 1U);
   EXPECT_TRUE(ops({.any = true, .least_bytes_per_s = 1e12}).empty());
+}
+
+const RecomputeLimits kFull = {.any = true, .expensive = true};
+
+Graph Dropouts(int layers) {
+  Net net;
+  const Value rng = net.b.Input("rng", {DType::kI64, {3}});
+  Value x = net.b.Input("x", {DType::kF64, {64, 6}});
+  for (int i = 0; i < layers; ++i) {
+    const std::string name = std::to_string(i);
+    x = Tanh(MatMul(x, net.Param("w" + name, {6, 6})));
+    x = OpOutputs("dropout", {x, rng}, {{"rate", 0.3}, {"stream", i}}, "drop" + name)[0];
+  }
+  return net.Train(x);
+}
+
+Graph Perceptron(const std::vector<int64_t>& widths) {
+  Net net;
+  Value x = net.b.Input("x", {DType::kF64, {64, widths[0]}});
+  for (size_t i = 1; i < widths.size(); ++i)
+    x = Tanh(MatMul(x, net.Param("w" + std::to_string(i), {widths[i - 1], widths[i]})));
+  return net.Train(x);
+}
+
+TEST(RecomputeTest, KeepsEveryBitWithinEveryBudget) {
+  for (const Graph& graph :
+       {Residual(4), Gelus(8), Gelus(40), Dropouts(6), Perceptron({6, 9, 3, 8, 5, 7})}) {
+    const int64_t kept = PeakBytes(graph);
+    int64_t least = kept;
+    for (const double share : {1.0, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2}) {
+      RecomputeLimits limits = kFull;
+      limits.enough_bytes = static_cast<int64_t>((1 - share) * static_cast<double>(kept));
+      const Graph again = Rematerialize(graph, limits);
+      ExpectSameBits(graph, again);
+      EXPECT_LE(PeakBytes(again), least) << share;
+      least = std::min(least, PeakBytes(again));
+    }
+    EXPECT_LT(least, kept * 3 / 4);
+  }
+}
+
+// The sums of the blocks are kept, and what is within a block is made from the one before.
+TEST(RecomputeTest, RunsConvolutionsAgainWhereThatIsAskedFor) {
+  const Graph graph = Residual(6);
+  EXPECT_GE(OpsAgain(Rematerialize(graph, kFull)).count("conv"), 4U);
+  EXPECT_LT(PeakBytes(Rematerialize(graph, kFull)), PeakBytes(Rematerialize(graph, {.any = true})));
+}
+
+// All subsets of the candidates are tried.
+TEST(RecomputeTest, TakesAtMostAFewPercentMoreTimeThanTheBestChoice) {
+  for (const Graph& graph : {Residual(2), Gelus(5), Perceptron({6, 9, 3, 8, 5, 7, 6, 4}),
+                             Perceptron({6, 2, 13, 8, 3, 7, 9, 4}),
+                             Perceptron({3, 1, 5, 2, 7, 3, 8, 5, 7, 6, 4}), Dropouts(5)}) {
+    const RecomputeFacts facts(graph, TestCosts());
+    const std::vector<RematCandidate> candidates = facts.Candidates(/*expensive=*/true);
+    ASSERT_GE(candidates.size(), 4U);
+    ASSERT_LE(candidates.size(), 14U);
+    std::vector<RecomputeEffect> all;
+    int64_t most = 0;
+    for (uint32_t bits = 0; bits < (uint32_t{1} << candidates.size()); ++bits) {
+      std::vector<bool> picked;
+      for (size_t c = 0; c < candidates.size(); ++c) picked.push_back((bits >> c & 1U) != 0);
+      all.push_back(EffectOf(facts, candidates, picked));
+      most = std::max(most, all.back().freed_bytes);
+    }
+    for (int share = 1; share <= 9; ++share) {
+      const int64_t enough = most * share / 10;
+      double best = 1e9;
+      for (const RecomputeEffect& effect : all) {
+        if (effect.freed_bytes >= enough) best = std::min(best, effect.seconds);
+      }
+      const RecomputeEffect found =
+          EffectOf(facts, candidates,
+                   PickRecomputed(facts, candidates,
+                                  {.any = true, .enough_bytes = enough, .expensive = true}));
+      EXPECT_GE(found.freed_bytes, enough);
+      EXPECT_LE(found.seconds, 1.05 * best) << candidates.size() << " candidates, " << share;
+    }
+  }
 }
 
 TEST(RecomputeTest, LeavesGraphsWithoutGradients) {

@@ -167,9 +167,10 @@ class PlanSearch {
     const int64_t least = candidates_.back().scratch_bytes;
     if (least <= most_scratch_bytes_) return AddFewer(0, /*expensive=*/true);
     return InvalidArgument(fmt::format(
-        "the step's scratch is {} with all values recomputed, {} of {}; the budget is {}. hint: "
-        "--slices, or a smaller --batch",
-        FormatBytes(least), FormatPercent(static_cast<double>(least) / static_cast<double>(kept_bytes)),
+        "--recompute: activations and workspaces take {} with all values recomputed, {} of {} "
+        "without; the budget is {}. hint: --slices, or a smaller --batch",
+        FormatBytes(least),
+        FormatPercent(static_cast<double>(least) / static_cast<double>(kept_bytes)),
         FormatBytes(kept_bytes), FormatBytes(most_scratch_bytes_)));
   }
 

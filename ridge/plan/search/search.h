@@ -43,7 +43,7 @@ struct PlanGoals {
   int64_t accumulate = 1;
   int64_t limit_bytes = INT64_MAX;  // of the process, without data
   // Values are recomputed, products and convolutions too, until the step is within it.
-  std::optional<ScratchBudget> budget;
+  std::optional<ScratchBudget> budget = std::nullopt;
 };
 
 // How every candidate becomes a program.

@@ -108,8 +108,8 @@ Result<int64_t> ParseWorkers(const std::string& text);
 inline constexpr int64_t kAutoInterOp = 0;
 Result<int64_t> ParseInterOp(const std::string& text);
 
-// What is recomputed: "auto", "off", "all", "8" (the best ones), "full", "full:2GiB" (until the step
-// takes so many bytes less), "40%", "2GiB" (of the step's scratch).
+// What is recomputed: "auto", "off", "all", "8" (the best ones), "full", "full:2GiB" (until the
+// step takes so many bytes less), "40%", "2GiB" (of the step's scratch).
 struct RecomputeOption {
   enum class Kind : uint8_t { kAuto, kOff, kAll, kFirst, kFull, kBudget };
   Kind kind = Kind::kAuto;
