@@ -37,7 +37,7 @@ enum class ValueRole : uint8_t {
   kGradient,
   kOptimizer,
   kStatistic,
-  kRecomputed,  // a result that the step computes twice, in equal bits
+  kRecomputed,  // a result that is computed again for some of its readers, in equal bits
 };
 
 // Initial contents of a variable.  Values are drawn from Philox with (seed, hash of its name).

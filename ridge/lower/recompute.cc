@@ -5,6 +5,7 @@
 #include "ridge/lower/recompute.h"
 
 #include <algorithm>
+#include <set>
 
 #include "ridge/graph/passes/rewriter.h"
 
@@ -23,10 +24,9 @@ class Recomputer {
   Result<Graph> Run() {
     RIDGE_RETURN_IF_ERROR(rewriter_.Walk([this](const Node& node) { return Visit(node); }));
     RIDGE_ASSIGN_OR_RETURN(Graph graph, rewriter_.Finish());
-    for (size_t v = 0; v < again_.size(); ++v) {
-      if (again_[v] == kNoValue) continue;
-      graph.mutable_value(rewriter_.Map(static_cast<ValueId>(v))).role = ValueRole::kRecomputed;
-      graph.mutable_value(again_[v]).role = ValueRole::kRecomputed;
+    for (const ValueId id : read_late_) {
+      graph.mutable_value(rewriter_.Map(id)).role = ValueRole::kRecomputed;
+      graph.mutable_value(again_[static_cast<size_t>(id)]).role = ValueRole::kRecomputed;
     }
     return graph;
   }
@@ -36,6 +36,9 @@ class Recomputer {
     const auto n = static_cast<size_t>(graph_.IdOf(node));
     if (!set_.late_readers[n]) return rewriter_.Copy(node);
     RIDGE_ASSIGN_OR_RETURN(std::vector<ValueId> inputs, LateInputs(node.inputs));
+    for (ValueId id : node.inputs) {
+      if (id != kNoValue && again_[static_cast<size_t>(id)] != kNoValue) read_late_.insert(id);
+    }
     return rewriter_.CopyOn(node, std::move(inputs));
   }
 
@@ -66,7 +69,8 @@ class Recomputer {
   const Graph& graph_;
   const RecomputeSet& set_;
   GraphRewriter rewriter_;
-  std::vector<ValueId> again_;  // by old value: its copy, of the new graph
+  std::vector<ValueId> again_;   // by old value: its copy, of the new graph
+  std::set<ValueId> read_late_;  // old values whose copy a late node reads: not only other copies
 };
 
 }  // namespace

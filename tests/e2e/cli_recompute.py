@@ -56,7 +56,7 @@ class Recompute(RidgeTest):
                          r"is [\d.]+ MiB\. hint: --slices, or a smaller --batch\n$")
         for text in ("0%", "101%", "some", "full:x", "0"):
             self.refused(2, f"--recompute is '{text}'; it must be auto, off, all, full, full:SIZE, a "
-                         "number from 1, a share such as 40% or a size such as 2GiB", "train", "mlp",
+                         "number from 1, a share such as 40% or a size such as 2GiB", "plan", "mlp",
                          "--recompute", text)
 
 

@@ -44,9 +44,14 @@ RecomputeFacts::RecomputeFacts(const Graph& graph, const CostModel& nominal)
       last_early_(first_),
       first_late_(graph.values().size(), static_cast<int>(order_.size())),
       late_(graph.nodes().size(), false),
-      is_update_(graph.values().size(), false) {
-  for (const GraphUpdate& update : graph.updates())
+      is_update_(graph.values().size(), false),
+      first_late_node_(graph.values().size(), static_cast<NodeId>(graph.nodes().size())),
+      updated_by_(first_late_node_) {
+  for (const GraphUpdate& update : graph.updates()) {
     is_update_[static_cast<size_t>(RootOf(update.value))] = true;
+    const NodeId producer = graph.value(update.value).producer;
+    if (producer >= 0) updated_by_[static_cast<size_t>(update.variable)] = producer;
+  }
   MeasureLives();
   FindPeak();
   MarkReaders();
@@ -90,6 +95,7 @@ void RecomputeFacts::MarkReaders() {
         last_early_[root] = at;
       } else {
         first_late_[root] = std::min(first_late_[root], at);
+        first_late_node_[root] = std::min(first_late_node_[root], n);
       }
     }
   }
@@ -126,7 +132,8 @@ std::optional<RematCandidate> RecomputeFacts::CandidateOf(ValueId root, bool exp
   candidate.expensive = expensive;
   AddStep(root, candidate);
   candidate.seconds += Seconds(Bytes(root));
-  if (candidate.steps > kMostSteps || candidate.kept_bytes >= Bytes(root)) return std::nullopt;
+  if (candidate.steps > kMostSteps || candidate.kept_bytes >= Bytes(root) || candidate.is_late)
+    return std::nullopt;
   return candidate;
 }
 
@@ -142,6 +149,8 @@ void RecomputeFacts::AddStep(ValueId id, RematCandidate& candidate) const {
   candidate.seconds += StepSeconds(id);
   for (ValueId input : RematInputs(graph_, id)) {
     if (input == kNoValue) continue;
+    const NodeId copied_before = first_late_node_[static_cast<size_t>(candidate.value)];
+    if (updated_by_[static_cast<size_t>(input)] <= copied_before) candidate.is_late = true;
     if (IsRecomputedFor(candidate, input)) {
       candidate.seconds += PassedOnSeconds(input, id);
       AddStep(input, candidate);

@@ -17,6 +17,7 @@ struct RematCandidate {
   int64_t kept_bytes = 0;        // of sources that only its recomputation keeps live
   double seconds = 0;
   bool expensive = false;  // products and convolutions may run again for it
+  bool is_late = false;    // a variable that it is computed from has its new contents by then
 };
 
 // Live ranges are positions in the schedule.  A root is a value that owns its bytes: a read of a
@@ -75,6 +76,8 @@ class RecomputeFacts {
   std::vector<int> last_early_, first_late_;  // by root: up to the peak, and readers after it
   std::vector<bool> late_;
   std::vector<bool> is_update_;  // by value
+  std::vector<NodeId> first_late_node_;  // by root: of the readers after the peak
+  std::vector<NodeId> updated_by_;       // by value: what gives a variable its new contents
   int peak_ = 0;
   int64_t peak_bytes_ = 0;
 };

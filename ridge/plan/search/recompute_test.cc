@@ -10,6 +10,7 @@
 #include "ridge/graph/autodiff.h"
 #include "ridge/graph/builder.h"
 #include "ridge/graph/test_results.h"
+#include "ridge/graph/text.h"
 #include "ridge/lower/pipeline.h"
 #include "ridge/lower/test_costs.h"
 #include "ridge/lower/test_rules.h"
@@ -239,6 +240,29 @@ TEST(RecomputeTest, KeepsEveryBitWithinEveryBudget) {
     }
     EXPECT_LT(least, kept * 3 / 4);
   }
+}
+
+// The readers of a value may all come after the update of what it is made from.
+TEST(RecomputeTest, MakesNothingAgainFromNewWeights) {
+  const Result<Graph> graph = ParseGraph(
+      "graph net\n"
+      "  x = input f64[64,6]\n"
+      "  w = parameter f64[6,8] init=normal(0.4)\n"
+      "  y = matmul(x, w)\n"
+      "  wide = exp(y)\n"
+      "  sum = reduce_sum(wide)\n"
+      "  large = expand(sum, dims=[64,32])\n"
+      "  larger = exp(large)\n"
+      "  total = reduce_sum(larger)\n"
+      "  new = mul(w, w) role=optimizer\n"
+      "  again = tanh(y)\n"
+      "  output total\n"
+      "  output again\n"
+      "  update w = new\n",
+      "net");
+  ASSERT_TRUE(graph.ok()) << graph.status().message();
+  const RecomputeFacts facts(*graph, TestCosts());
+  EXPECT_TRUE(facts.Candidates(/*expensive=*/true).empty());
 }
 
 // The sums of the blocks are kept, and what is within a block is made from the one before.
