@@ -114,9 +114,13 @@ std::string PlanTitle(const PlannedJob& job, const Machine& machine) {
   std::string title = fmt::format("{}, batch {}", options.model, options.batch);
   if (options.accumulate > 1) title += fmt::format(" x {}", options.accumulate);
   if (options.slices != "1") title += fmt::format(" in {} slices", options.slices);
-  if (options.recompute == "all") title += ", recomputing";
-  if (options.recompute != "all" && options.recompute != "off")
+  if (options.recompute.starts_with("full")) {
+    title += ", recomputing products too";
+  } else if (options.recompute == "all") {
+    title += ", recomputing";
+  } else if (options.recompute != "off") {
     title += fmt::format(", recomputing {} values", options.recompute);
+  }
   const std::string step = job.facts.has_optimizer ? "its own step" : options.optimizer.name;
   title += fmt::format(", {}, {}, on {}", step, DTypeName(job.operands), options.device);
   if (!machine.is_here()) {

@@ -32,7 +32,13 @@ enum class ValueKind : uint8_t {
   kResult,  // output of a node
 };
 
-enum class ValueRole : uint8_t { kNone, kGradient, kOptimizer, kStatistic };
+enum class ValueRole : uint8_t {
+  kNone,
+  kGradient,
+  kOptimizer,
+  kStatistic,
+  kRecomputed,  // a result that is computed again for some of its readers, in equal bits
+};
 
 // Initial contents of a variable.  Values are drawn from Philox with (seed, hash of its name).
 struct Init {

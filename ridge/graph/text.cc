@@ -11,7 +11,8 @@ namespace ridge {
 namespace {
 
 const char* RoleName(ValueRole role) {
-  static constexpr const char* kNames[] = {"none", "gradient", "optimizer", "statistic"};
+  static constexpr const char* kNames[] = {"none", "gradient", "optimizer", "statistic",
+                                           "recomputed"};
   return kNames[static_cast<size_t>(role)];
 }
 

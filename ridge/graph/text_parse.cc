@@ -275,8 +275,11 @@ class GraphReader {
     if (word == "gradient") return ValueRole::kGradient;
     if (word == "optimizer") return ValueRole::kOptimizer;
     if (word == "statistic") return ValueRole::kStatistic;
+    if (word == "recomputed") return ValueRole::kRecomputed;
     return reader_.ErrorAt(
-        line, fmt::format("unknown role '{}'; known: none, gradient, optimizer, statistic", word));
+        line,
+        fmt::format("unknown role '{}'; known: none, gradient, optimizer, statistic, recomputed",
+                    word));
   }
 
   Status ReadCall(const std::string& op_name, int line, const std::vector<std::string>& names) {

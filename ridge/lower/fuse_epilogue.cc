@@ -73,7 +73,10 @@ class EpilogueFuser {
   }
 
   // The only reader of `value` when it can be a step, else -1.
+  // A value that is computed twice has as many readers as both together, since an epilogue rounds
+  // otherwise than a node of its own.
   NodeId NextStep(ValueId value) const {
+    if (graph_.value(value).role == ValueRole::kRecomputed) return -1;
     const NodeId reader = uses_.OnlyReader(value);
     if (reader < 0 || taken_[static_cast<size_t>(reader)]) return -1;
     return IsStep(graph_.node(reader), value) ? reader : -1;

@@ -5,6 +5,7 @@
 #include "ridge/lower/recompute.h"
 
 #include <algorithm>
+#include <set>
 
 #include "ridge/graph/passes/rewriter.h"
 
@@ -22,7 +23,12 @@ class Recomputer {
 
   Result<Graph> Run() {
     RIDGE_RETURN_IF_ERROR(rewriter_.Walk([this](const Node& node) { return Visit(node); }));
-    return rewriter_.Finish();
+    RIDGE_ASSIGN_OR_RETURN(Graph graph, rewriter_.Finish());
+    for (const ValueId id : read_late_) {
+      graph.mutable_value(rewriter_.Map(id)).role = ValueRole::kRecomputed;
+      graph.mutable_value(again_[static_cast<size_t>(id)]).role = ValueRole::kRecomputed;
+    }
+    return graph;
   }
 
  private:
@@ -30,6 +36,9 @@ class Recomputer {
     const auto n = static_cast<size_t>(graph_.IdOf(node));
     if (!set_.late_readers[n]) return rewriter_.Copy(node);
     RIDGE_ASSIGN_OR_RETURN(std::vector<ValueId> inputs, LateInputs(node.inputs));
+    for (ValueId id : node.inputs) {
+      if (id != kNoValue && again_[static_cast<size_t>(id)] != kNoValue) read_late_.insert(id);
+    }
     return rewriter_.CopyOn(node, std::move(inputs));
   }
 
@@ -60,7 +69,8 @@ class Recomputer {
   const Graph& graph_;
   const RecomputeSet& set_;
   GraphRewriter rewriter_;
-  std::vector<ValueId> again_;  // by old value: its copy, of the new graph
+  std::vector<ValueId> again_;   // by old value: its copy, of the new graph
+  std::set<ValueId> read_late_;  // old values whose copy a late node reads: not only other copies
 };
 
 }  // namespace
@@ -69,9 +79,14 @@ bool RecomputeSet::empty() const {
   return std::find(values.begin(), values.end(), true) == values.end();
 }
 
-bool IsCheapToRematerialize(const Graph& graph, ValueId id) {
+bool MayRematerialize(const Graph& graph, ValueId id) {
   const ValueInfo& value = graph.value(id);
-  if (value.kind != ValueKind::kResult || value.output_index != 0) return false;
+  return value.kind == ValueKind::kResult && value.output_index == 0 &&
+         graph.producer(id)->op->recompute != Recompute::kNever;
+}
+
+bool IsCheapToRematerialize(const Graph& graph, ValueId id) {
+  if (!MayRematerialize(graph, id)) return false;
   const OpDef& op = *graph.producer(id)->op;
   return op.recompute == Recompute::kCheap &&
          (op.cost_class == CostClass::kElementwise || op.cost_class == CostClass::kMove ||

@@ -19,8 +19,9 @@ struct RecomputeSet {
   bool empty() const;
 };
 
-// Whether a value may be in RecomputeSet::values: the first result of a deterministic operator with
-// little arithmetic for its bytes.
+// Whether a value may be in RecomputeSet::values: the first result of a deterministic operator.
+bool MayRematerialize(const Graph& graph, ValueId id);
+// Whether it takes little arithmetic for its bytes, too: no product and no convolution.
 bool IsCheapToRematerialize(const Graph& graph, ValueId id);
 
 // The inputs of the node that recomputes `id`: for a batch norm its saved statistics too.
@@ -28,7 +29,7 @@ std::vector<ValueId> RematInputs(const Graph& graph, ValueId id);
 
 // Late readers of such a value read a copy, which is recomputed from the same inputs right before
 // the first of them; a copy reads the copies of its inputs.  Bits do not change.
-// REQUIRES: IsCheapToRematerialize() for all values of the set.
+// REQUIRES: MayRematerialize() for all values of the set.
 Result<Graph> RecomputeValues(const Graph& graph, const RecomputeSet& set);
 
 }  // namespace ridge

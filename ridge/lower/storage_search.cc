@@ -103,9 +103,11 @@ class StorageSearch {
   void BlockValues() {
     for (size_t v = 0; v < graph_.values().size(); ++v) {
       const ValueInfo& info = graph_.values()[v];
-      const bool activation = info.kind == ValueKind::kResult && info.role == ValueRole::kNone &&
-                              info.type.dtype == DType::kF32 && info.type.rank() > 1 &&
-                              info.type.elements() >= kLeastElements;
+      const bool activation =
+          info.kind == ValueKind::kResult &&
+          (info.role == ValueRole::kNone || info.role == ValueRole::kRecomputed) &&
+          info.type.dtype == DType::kF32 && info.type.rank() > 1 &&
+          info.type.elements() >= kLeastElements;
       if (!activation) blocked_[v] = true;
     }
   }

@@ -16,9 +16,9 @@ std::string TextOf(const Setting& s) {
 std::vector<Setting> DrawSettings(uint64_t seed, int count) {
   std::mt19937 random(static_cast<std::mt19937::result_type>(seed * 7919 + 1));
   const auto below = [&](unsigned end) { return random() % end; };
-  static constexpr const char* kRecompute[] = {"off", "1", "2", "all", "all"};
+  static constexpr const char* kRecompute[] = {"off", "1", "2", "all", "full:1KiB", "full"};
   static constexpr const char* kOptimizers[] = {"sgd", "momentum", "adam", "adamw"};
-  std::vector<Setting> settings = {{}, {4, 1, true, 2, true, "all", "adam", true}};
+  std::vector<Setting> settings = {{}, {4, 1, true, 2, true, "full", "adam", true}};
   while (static_cast<int>(settings.size()) < count) {
     Setting s;
     s.slices = int64_t{1} << below(3);
@@ -26,7 +26,7 @@ std::vector<Setting> DrawSettings(uint64_t seed, int count) {
     s.in_place = below(4) != 0;
     s.lanes = 1 + static_cast<int>(below(2));
     s.layout = below(3) != 0;
-    s.recompute = kRecompute[below(5)];
+    s.recompute = kRecompute[below(6)];
     s.optimizer = kOptimizers[below(4)];
     s.passes = below(4) != 0;
     settings.push_back(s);

@@ -12,6 +12,7 @@
 #include "ridge/graph/text.h"
 #include "ridge/plan/search/rewrite_graphs.h"
 #include "ridge/train/job/scalar_inputs.h"
+#include "ridge/train/job/slicing.h"
 
 namespace ridge::crossing {
 namespace {
@@ -34,12 +35,6 @@ Result<Graph> ForOneSlice(const Training& training, int64_t slices) {
       const BatchAxes axes,
       FindBatchAxes(training.forward, {training.facts.loss}, training.facts.data_inputs));
   return SliceGraph(graph, axes, slices);
-}
-
-RecomputeLimits LimitsOf(const std::string& recompute) {
-  if (recompute == "off") return {};
-  if (recompute == "all") return {.any = true, .every = true};
-  return {.any = true, .most_values = std::stoi(recompute)};
 }
 
 TrainingGraphOptions OptionsOf(const Setting& setting) {
@@ -251,9 +246,10 @@ Result<Training> BuildTraining(const std::string& text, const Setting& setting,
                          RunPasses(slice, ForwardPasses(selection), machine.backend->rules()));
   RIDGE_ASSIGN_OR_RETURN(std::vector<NamedGraph> graphs,
                          BuildTrainingGraphs(simple, OptionsOf(setting)));
-  RIDGE_ASSIGN_OR_RETURN(RewrittenGraphs rewritten,
-                         RewriteGraphs(std::move(graphs), selection, DType::kF32,
-                                       LimitsOf(setting.recompute), *machine.backend));
+  RIDGE_ASSIGN_OR_RETURN(
+      RewrittenGraphs rewritten,
+      RewriteGraphs(std::move(graphs), selection, DType::kF32,
+                    LimitsOf(*ParseRecompute(setting.recompute)), *machine.backend));
   training.graphs = std::move(rewritten.graphs);
   training.recomputed = rewritten.recomputed;
   return training;

@@ -20,7 +20,7 @@ class LiveCurve {
  private:
   void Add(size_t node, int first, int last, int from, int to, int64_t bytes);
 
-  const int steps_;
+  int steps_;
   // By node of a binary tree over the steps.
   std::vector<int64_t> most_;   // peak below the node, with its own added_
   std::vector<int64_t> added_;  // bytes added to all steps below the node

@@ -9,7 +9,7 @@ namespace ridge {
 // measurement moves would change the bits of a run from day to day.
 struct PlanCandidate {
   int64_t slices = 1;             // of a batch
-  std::string recompute = "off";  // "all", or how many values the backward pass recomputes
+  std::string recompute = "off";  // or as the option --recompute has it
   int64_t bytes = 0;              // of the process, without data
   double seconds = 0;             // of an update
   bool fits = true;

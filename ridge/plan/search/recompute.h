@@ -17,15 +17,17 @@ struct RecomputeLimits {
   double least_bytes_per_s = 0;      // least bytes that a value frees per second of its cost
   int64_t enough_bytes = INT64_MAX;  // stop when the peak has fallen by so much
   int64_t most_values = INT64_MAX;
+  bool expensive = false;  // also values that take products and convolutions
 };
 
 // Chooses among the values that are live at the schedule's peak and read after it: those that one
-// pass over memory recomputes, and whose recomputation keeps fewer bytes than it frees.  Empty when
-// there is none, and for graphs without gradients.  `nominal` gives the seconds.
+// pass over memory recomputes (with `expensive`: all), and whose recomputation keeps fewer bytes
+// than it frees.  Empty when there is none, and for graphs without gradients.  `nominal` gives the
+// seconds.
 // Pure: same arguments, same set.
 //
 // Sizes are those of row-major, unfused tensors, so the peak is only close to the plan's.
 RecomputeSet FindRecomputable(const Graph& graph, const RecomputeLimits& limits,
-                              const DeviceFacts& nominal);
+                              const CostModel& nominal);
 
 }  // namespace ridge

@@ -3,13 +3,15 @@
 // and all others have to be kept.  A candidate that keeps more bytes than it frees is dropped.
 //
 // The cost of recomputing: its sources are read from memory, since they were touched long ago; the
-// result is written to memory; and a pointwise operator computes in its own loop.  A value between
-// two steps of a chain costs nothing if one kernel computes both.
+// result is written to memory; a pointwise operator computes in its own loop; and products and
+// convolutions take what they took before.  A value between two steps of a chain costs nothing if
+// one kernel computes both.
 #include "ridge/plan/search/recompute_facts.h"
 
 #include <algorithm>
 
 #include "ridge/graph/uses.h"
+#include "ridge/lower/kernel_query.h"
 #include "ridge/lower/recompute.h"
 #include "ridge/plan/memory/live_curve.h"
 #include "ridge/plan/schedule.h"
@@ -25,18 +27,31 @@ int64_t FlopsOf(const Graph& graph, const Node& node) {
   return CallCost(*node.op, graph.Call(node)).flops;
 }
 
+bool IsProduct(const OpDef& op) {
+  return op.cost_class == CostClass::kMatmul || op.cost_class == CostClass::kConv;
+}
+
 }  // namespace
 
-RecomputeFacts::RecomputeFacts(const Graph& graph, const DeviceFacts& nominal)
+RecomputeFacts::RecomputeFacts(const Graph& graph, const CostModel& nominal)
     : graph_(graph),
       nominal_(nominal),
+      device_(nominal.facts()),
       order_(ScheduleNodes(graph)),
       roots_(ViewRoots(graph)),
       first_(graph.values().size(), -1),
       last_(first_),
       last_early_(first_),
       first_late_(graph.values().size(), static_cast<int>(order_.size())),
-      late_(graph.nodes().size(), false) {
+      late_(graph.nodes().size(), false),
+      is_update_(graph.values().size(), false),
+      first_late_node_(graph.values().size(), static_cast<NodeId>(graph.nodes().size())),
+      updated_by_(first_late_node_) {
+  for (const GraphUpdate& update : graph.updates()) {
+    is_update_[static_cast<size_t>(RootOf(update.value))] = true;
+    const NodeId producer = graph.value(update.value).producer;
+    if (producer >= 0) updated_by_[static_cast<size_t>(update.variable)] = producer;
+  }
   MeasureLives();
   FindPeak();
   MarkReaders();
@@ -80,6 +95,7 @@ void RecomputeFacts::MarkReaders() {
         last_early_[root] = at;
       } else {
         first_late_[root] = std::min(first_late_[root], at);
+        first_late_node_[root] = std::min(first_late_node_[root], n);
       }
     }
   }
@@ -91,26 +107,40 @@ bool RecomputeFacts::IsResident(ValueId id) const {
   return !IsScratch(root) || first_late(root) < places() || last(root) == places();
 }
 
-std::vector<RematCandidate> RecomputeFacts::Candidates() const {
+std::vector<RematCandidate> RecomputeFacts::Candidates(bool expensive) const {
   std::vector<RematCandidate> all;
   for (size_t v = 0; v < first_.size(); ++v) {
     const auto id = static_cast<ValueId>(v);
     if (!MayBeCandidate(id)) continue;
-    RematCandidate candidate;
-    candidate.value = id;
-    AddStep(id, candidate);
-    candidate.seconds += Seconds(Bytes(id));
-    if (candidate.steps <= kMostSteps && candidate.kept_bytes < Bytes(id))
-      all.push_back(std::move(candidate));
+    std::optional<RematCandidate> candidate;
+    if (IsCheapToRematerialize(graph_, id)) candidate = CandidateOf(id, /*expensive=*/false);
+    if (!candidate && expensive) candidate = CandidateOf(id, expensive);
+    if (candidate) all.push_back(*std::move(candidate));
   }
   return all;
 }
 
 bool RecomputeFacts::MayBeCandidate(ValueId root) const {
-  return IsCheapToRematerialize(graph_, root) && RootOf(root) == root &&
-         first_late(root) < places() && first(root) < peak_ && last(root) < places() &&
-         Bytes(root) >= peak_bytes_ / kLeastShare &&
+  return MayRematerialize(graph_, root) && RootOf(root) == root && first_late(root) < places() &&
+         first(root) < peak_ && last(root) < places() && Bytes(root) >= peak_bytes_ / kLeastShare &&
          graph_.value(root).role != ValueRole::kGradient;
+}
+
+std::optional<RematCandidate> RecomputeFacts::CandidateOf(ValueId root, bool expensive) const {
+  RematCandidate candidate;
+  candidate.value = root;
+  candidate.expensive = expensive;
+  AddStep(root, candidate);
+  candidate.seconds += Seconds(Bytes(root));
+  if (candidate.steps > kMostSteps || candidate.kept_bytes >= Bytes(root) || candidate.is_late)
+    return std::nullopt;
+  return candidate;
+}
+
+bool RecomputeFacts::IsRecomputedFor(const RematCandidate& candidate, ValueId input) const {
+  if (IsResident(input)) return false;
+  return candidate.expensive ? MayRematerialize(graph_, input)
+                             : IsCheapToRematerialize(graph_, input);
 }
 
 // Adds the cost and the inputs of recomputing `id`.
@@ -119,11 +149,13 @@ void RecomputeFacts::AddStep(ValueId id, RematCandidate& candidate) const {
   candidate.seconds += StepSeconds(id);
   for (ValueId input : RematInputs(graph_, id)) {
     if (input == kNoValue) continue;
-    if (IsResident(input) || !IsCheapToRematerialize(graph_, input)) {
-      AddSource(RootOf(input), candidate);
-    } else {
+    const NodeId copied_before = first_late_node_[static_cast<size_t>(candidate.value)];
+    if (updated_by_[static_cast<size_t>(input)] <= copied_before) candidate.is_late = true;
+    if (IsRecomputedFor(candidate, input)) {
       candidate.seconds += PassedOnSeconds(input, id);
       AddStep(input, candidate);
+    } else {
+      AddSource(RootOf(input), candidate);
     }
   }
 }
@@ -139,9 +171,13 @@ void RecomputeFacts::AddSource(ValueId root, RematCandidate& candidate) const {
 double RecomputeFacts::StepSeconds(ValueId id) const {
   const Node& node = *graph_.producer(id);
   if (node.op->alias_input >= 0) return 0;
-  if (node.op->elementwise == nullptr) return nominal_.launch_s;
-  return nominal_.launch_s +
-         static_cast<double>(FlopsOf(graph_, node)) / nominal_.pointwise_flops_per_s;
+  if (IsProduct(*node.op)) {
+    const OpCall call = graph_.Call(node);
+    return nominal_.Seconds(WorkOf(node.op, call, CallCost(*node.op, call)), KernelChoice());
+  }
+  if (node.op->elementwise == nullptr) return device_.launch_s;
+  return device_.launch_s +
+         static_cast<double>(FlopsOf(graph_, node)) / device_.pointwise_flops_per_s;
 }
 
 // Seconds to write and read a value between two kernels; 0 if both are fused: pointwise operators

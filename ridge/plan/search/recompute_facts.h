@@ -1,6 +1,7 @@
 // Live ranges and recomputation candidates of a training step.
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "ridge/graph/graph.h"
@@ -15,17 +16,22 @@ struct RematCandidate {
   int steps = 0;                 // nodes that recompute it
   int64_t kept_bytes = 0;        // of sources that only its recomputation keeps live
   double seconds = 0;
+  bool expensive = false;  // products and convolutions may run again for it
+  bool is_late = false;    // a variable that it is computed from has its new contents by then
 };
 
 // Live ranges are positions in the schedule.  A root is a value that owns its bytes: a read of a
 // view counts as a read of its root.
 class RecomputeFacts {
  public:
-  RecomputeFacts(const Graph& graph, const DeviceFacts& nominal);
+  RecomputeFacts(const Graph& graph, const CostModel& nominal);
 
   ValueId RootOf(ValueId id) const { return roots_[static_cast<size_t>(id)]; }
-  // Whether its bytes are scratch, which the plan may reuse.
-  bool IsScratch(ValueId root) const { return graph_.value(root).kind == ValueKind::kResult; }
+  // Whether its bytes are scratch, which the plan may reuse: not those of a variable's new value,
+  // which overwrites the old one.
+  bool IsScratch(ValueId root) const {
+    return graph_.value(root).kind == ValueKind::kResult && !is_update_[static_cast<size_t>(root)];
+  }
   int64_t Bytes(ValueId id) const { return graph_.type(id).bytes(); }
 
   size_t values() const { return first_.size(); }  // of the graph
@@ -41,29 +47,37 @@ class RecomputeFacts {
   // Whether it is resident after the peak: kept for other nodes, or recomputed itself.
   bool IsResident(ValueId id) const;
 
-  // By value; without those whose sources would keep as many bytes as they free.
-  std::vector<RematCandidate> Candidates() const;
+  // By value; without those whose sources would keep as many bytes as they free.  With `expensive`
+  // also those that take a product or a convolution.
+  std::vector<RematCandidate> Candidates(bool expensive) const;
+  // Whether recomputing `candidate` recomputes this input of it, too, rather than keeping it.
+  bool IsRecomputedFor(const RematCandidate& candidate, ValueId input) const;
 
  private:
   void MeasureLives();
   void FindPeak();
   void MarkReaders();
   bool MayBeCandidate(ValueId root) const;
+  std::optional<RematCandidate> CandidateOf(ValueId root, bool expensive) const;
   void AddStep(ValueId id, RematCandidate& candidate) const;
   void AddSource(ValueId root, RematCandidate& candidate) const;
   double StepSeconds(ValueId id) const;
   double PassedOnSeconds(ValueId id, ValueId reader) const;
   double Seconds(int64_t bytes) const {
-    return static_cast<double>(bytes) / nominal_.memory_bytes_per_s;
+    return static_cast<double>(bytes) / device_.memory_bytes_per_s;
   }
 
   const Graph& graph_;
-  const DeviceFacts& nominal_;
+  const CostModel& nominal_;
+  const DeviceFacts& device_;
   std::vector<NodeId> order_;
   std::vector<ValueId> roots_;                // by value
   std::vector<int> first_, last_;             // by root
   std::vector<int> last_early_, first_late_;  // by root: up to the peak, and readers after it
   std::vector<bool> late_;
+  std::vector<bool> is_update_;  // by value
+  std::vector<NodeId> first_late_node_;  // by root: of the readers after the peak
+  std::vector<NodeId> updated_by_;       // by value: what gives a variable its new contents
   int peak_ = 0;
   int64_t peak_bytes_ = 0;
 };

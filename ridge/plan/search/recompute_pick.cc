@@ -6,10 +6,18 @@
 // its copy.  The copy's sources must be live at the copy: a kept source lives until then; a source
 // that is itself recomputed (the residual blocks of a stage: each the sum of a normalized
 // convolution and the block before) is recomputed earlier, and so are its own sources.
+//
+// With products among the candidates a chain of copies may become the peak itself.  Then the pick
+// whose loss lowers the peak most is given up for good.  Once enough is freed, picks that are not
+// needed for it are given up, the slowest first, and slow picks are exchanged for faster ones.
+// Chains through the sums of residual blocks are one way; to keep all such sums, and to make each
+// block again from the one before, is the other.  The better of both is taken.
 #include "ridge/plan/search/recompute_pick.h"
 
 #include <algorithm>
+#include <iterator>
 #include <numeric>
+#include <optional>
 
 #include "ridge/plan/memory/live_curve.h"
 
@@ -17,24 +25,33 @@ namespace ridge {
 namespace {
 
 constexpr int kKept = -1;
+// Of more candidates no single one makes a difference that is worth the time of the search.
+constexpr size_t kMostToExchange = 64;
+
+struct Picked {
+  std::vector<bool> candidates;
+  RecomputeEffect effect;
+};
 
 class Picker {
  public:
   Picker(const RecomputeFacts& facts, const std::vector<RematCandidate>& candidates, size_t values)
       : facts_(facts),
         candidates_(candidates),
-        curve_(std::max(1, facts.places())),
+        kept_curve_(std::max(1, facts.places())),
+        kept_last_(values, -1),
+        curve_(kept_curve_),
         number_(values, -1),
-        last_(values, -1),
-        copied_at_(candidates.size(), kKept),
         refused_(candidates.size(), false),
+        given_up_(candidates.size(), false),
         readers_(candidates.size()) {
     for (size_t v = 0; v < values; ++v) {
       const auto id = static_cast<ValueId>(v);
-      last_[v] = facts.last(id);
+      kept_last_[v] = facts.last(id);
       if (facts.first(id) >= 0 && facts.IsScratch(id))
-        curve_.Add(facts.first(id), last_[v], facts.Bytes(id));
+        kept_curve_.Add(facts.first(id), facts.last(id), facts.Bytes(id));
     }
+    TakeAll({});
     for (size_t c = 0; c < candidates.size(); ++c)
       number_[static_cast<size_t>(candidates[c].value)] = static_cast<int>(c);
     for (size_t c = 0; c < candidates.size(); ++c) {
@@ -45,17 +62,46 @@ class Picker {
     SortByRate();
   }
 
-  std::vector<bool> Run(const RecomputeLimits& limits) {
-    const int64_t start_bytes = curve_.peak_bytes();
-    for (int64_t taken = 0; taken < limits.most_values;) {
-      if (start_bytes - curve_.peak_bytes() >= limits.enough_bytes) break;
-      const int best = BestAt(curve_.peak_step());
-      if (best < 0 || Rate(static_cast<size_t>(best)) < limits.least_bytes_per_s) break;
-      if (TryTake(static_cast<size_t>(best))) ++taken;
+  // Keeps the values that join others: sums of residual blocks, concatenations.
+  void KeepJoins() {
+    for (size_t c = 0; c < candidates_.size(); ++c) {
+      const std::vector<ValueId>& sources = candidates_[c].sources;
+      given_up_[c] = std::count_if(sources.begin(), sources.end(),
+                                   [this](ValueId id) { return Number(id) >= 0; }) > 1;
     }
-    std::vector<bool> picked;
-    for (const int at : copied_at_) picked.push_back(at != kKept);
+    refused_ = given_up_;
+  }
+
+  Picked Run(const RecomputeLimits& limits) {
+    const int64_t kept_bytes = kept_curve_.peak_bytes();
+    while (static_cast<int64_t>(taken_.size()) < limits.most_values &&
+           kept_bytes - curve_.peak_bytes() < limits.enough_bytes) {
+      const int best = BestAt(curve_.peak_step());
+      if (best < 0 || Rate(static_cast<size_t>(best)) < limits.least_bytes_per_s) {
+        if (!limits.expensive || !GiveUpBest()) break;
+      } else if (TryTake(static_cast<size_t>(best))) {
+        taken_.push_back(static_cast<size_t>(best));
+      }
+    }
+    if (limits.expensive) {
+      const int64_t most_bytes = std::max(curve_.peak_bytes(), kept_bytes - limits.enough_bytes);
+      GiveUpNeedless(most_bytes);
+      if (candidates_.size() <= kMostToExchange) ExchangeForFaster(most_bytes);
+    }
+    Picked picked;
+    picked.candidates.assign(candidates_.size(), false);
+    for (const size_t c : taken_) picked.candidates[c] = true;
+    picked.effect = Effect();
     return picked;
+  }
+
+  RecomputeEffect EffectOf(const std::vector<bool>& picked) {
+    taken_.clear();
+    for (size_t c = 0; c < picked.size(); ++c) {
+      if (picked[c]) taken_.push_back(c);
+    }
+    TakeAll(taken_);
+    return Effect();
   }
 
  private:
@@ -95,6 +141,89 @@ class Picker {
       if (gone && copied_at_[c] == kKept && !refused_[c]) return static_cast<int>(c);
     }
     return -1;
+  }
+
+  RecomputeEffect Effect() const {
+    RecomputeEffect effect = {kept_curve_.peak_bytes() - curve_.peak_bytes(), 0};
+    for (const size_t c : taken_) effect.seconds += candidates_[c].seconds;
+    return effect;
+  }
+
+  // Starts again with these picks.
+  void TakeAll(const std::vector<size_t>& picks) {
+    curve_ = kept_curve_;
+    last_ = kept_last_;
+    copied_at_.assign(candidates_.size(), kKept);
+    for (const size_t c : picks) Take(c);
+    moves_.clear();
+    changes_.clear();
+  }
+
+  std::vector<size_t> TakenWithout(size_t c) const {
+    std::vector<size_t> others;
+    std::copy_if(taken_.begin(), taken_.end(), std::back_inserter(others),
+                 [c](size_t other) { return other != c; });
+    return others;
+  }
+
+  // Gives up the pick whose loss lowers the peak most; false when none does.
+  bool GiveUpBest() {
+    int64_t least = curve_.peak_bytes();
+    std::optional<size_t> best;
+    for (const size_t c : taken_) {
+      TakeAll(TakenWithout(c));
+      if (curve_.peak_bytes() >= least) continue;
+      least = curve_.peak_bytes();
+      best = c;
+    }
+    if (best) {
+      given_up_[*best] = true;
+      taken_ = TakenWithout(*best);
+      refused_ = given_up_;
+    }
+    TakeAll(taken_);
+    return best.has_value();
+  }
+
+  void GiveUpNeedless(int64_t most_bytes) {
+    std::vector<size_t> slowest = taken_;
+    std::stable_sort(slowest.begin(), slowest.end(), [this](size_t a, size_t b) {
+      return candidates_[a].seconds > candidates_[b].seconds;
+    });
+    for (const size_t c : slowest) {
+      const std::vector<size_t> others = TakenWithout(c);
+      TakeAll(others);
+      if (curve_.peak_bytes() <= most_bytes) taken_ = others;
+    }
+    TakeAll(taken_);
+  }
+
+  // Takes a faster candidate in place of a pick while the peak stays within `most_bytes`.
+  void ExchangeForFaster(int64_t most_bytes) {
+    for (bool exchanged = true; exchanged;) {
+      exchanged = false;
+      for (size_t c = 0; c < candidates_.size() && !exchanged; ++c)
+        exchanged = Exchange(c, most_bytes);
+    }
+    TakeAll(taken_);
+  }
+
+  // Takes `c` in place of the slowest pick that it can stand for.
+  bool Exchange(size_t c, int64_t most_bytes) {
+    if (std::find(taken_.begin(), taken_.end(), c) != taken_.end()) return false;
+    std::optional<std::vector<size_t>> best;
+    double slowest_s = candidates_[c].seconds;
+    for (const size_t pick : taken_) {
+      if (candidates_[pick].seconds <= slowest_s) continue;
+      std::vector<size_t> others = TakenWithout(pick);
+      others.push_back(c);
+      TakeAll(others);
+      if (curve_.peak_bytes() > most_bytes) continue;
+      slowest_s = candidates_[pick].seconds;
+      best = std::move(others);
+    }
+    if (best) taken_ = *std::move(best);
+    return best.has_value();
   }
 
   bool TryTake(size_t c) {
@@ -168,11 +297,14 @@ class Picker {
 
   const RecomputeFacts& facts_;
   const std::vector<RematCandidate>& candidates_;
+  LiveCurve kept_curve_;        // while nothing is recomputed
+  std::vector<int> kept_last_;  // as last_
   LiveCurve curve_;
+  std::vector<size_t> taken_;                 // the picks, in their order
   std::vector<int> number_;                   // by value: index of its candidate, or -1
   std::vector<int> last_;                     // by root: the last place where it is read
   std::vector<int> copied_at_;                // by candidate: the place before which, or kKept
-  std::vector<bool> refused_;                 // by candidate
+  std::vector<bool> refused_, given_up_;      // by candidate
   std::vector<std::vector<size_t>> readers_;  // by candidate: those that have it as a source
   std::vector<size_t> by_rate_;
   std::vector<Move> moves_;  // of the current pick, for Undo
@@ -184,7 +316,23 @@ class Picker {
 std::vector<bool> PickRecomputed(const RecomputeFacts& facts,
                                  const std::vector<RematCandidate>& candidates,
                                  const RecomputeLimits& limits) {
-  return Picker(facts, candidates, facts.values()).Run(limits);
+  Picker chains(facts, candidates, facts.values());
+  Picked best = chains.Run(limits);
+  if (!limits.expensive) return best.candidates;
+  Picker blocks(facts, candidates, facts.values());
+  blocks.KeepJoins();
+  const Picked other = blocks.Run(limits);
+  const auto freed = [&](const Picked& p) {
+    return std::min(p.effect.freed_bytes, limits.enough_bytes);
+  };
+  const bool better = freed(other) != freed(best) ? freed(other) > freed(best)
+                                                  : other.effect.seconds < best.effect.seconds;
+  return better ? other.candidates : best.candidates;
+}
+
+RecomputeEffect EffectOf(const RecomputeFacts& facts, const std::vector<RematCandidate>& candidates,
+                         const std::vector<bool>& picked) {
+  return Picker(facts, candidates, facts.values()).EffectOf(picked);
 }
 
 }  // namespace ridge

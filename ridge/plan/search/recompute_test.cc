@@ -10,11 +10,13 @@
 #include "ridge/graph/autodiff.h"
 #include "ridge/graph/builder.h"
 #include "ridge/graph/test_results.h"
+#include "ridge/graph/text.h"
 #include "ridge/lower/pipeline.h"
 #include "ridge/lower/test_costs.h"
 #include "ridge/lower/test_rules.h"
 #include "ridge/plan/memory/live_curve.h"
 #include "ridge/plan/search/recompute_facts.h"
+#include "ridge/plan/search/recompute_pick.h"
 
 namespace ridge {
 namespace {
@@ -63,7 +65,7 @@ Graph Residual(int blocks) {
 const RecomputeLimits kEvery = {.any = true, .every = true};
 
 RecomputeSet Find(const Graph& graph, const RecomputeLimits& limits = kEvery) {
-  return FindRecomputable(graph, limits, TestCosts().facts());
+  return FindRecomputable(graph, limits, TestCosts());
 }
 
 Graph Rematerialize(const Graph& graph, const RecomputeLimits& limits = kEvery) {
@@ -126,7 +128,7 @@ TEST(RecomputeTest, MakesGeluAgainFromWhatItsGradientReads) {
 
 // Of the graph's own schedule, in which copies are nodes as all others.
 int64_t PeakBytes(const Graph& graph) {
-  const RecomputeFacts facts(graph, TestCosts().facts());
+  const RecomputeFacts facts(graph, TestCosts());
   LiveCurve curve(facts.places());
   for (size_t v = 0; v < facts.values(); ++v) {
     const auto id = static_cast<ValueId>(v);
@@ -184,8 +186,9 @@ TEST(RecomputeTest, TakesFirstWhatFreesMostForItsTime) {
     x = OpOutputs("layer_norm", {x}, {}, std::string(name) + ".norm")[0];
   }
   const Graph graph = net.Train(x);
-  DeviceFacts slow = TestCosts().facts();
-  slow.launch_s = 0;
+  DeviceProfile device = TestDevice(/*threads=*/1);
+  device.launch_s = 0;
+  const Roofline slow(device);
   const auto ops = [&](const RecomputeLimits& limits) {
     std::multiset<std::string> names;
     const RecomputeSet set = FindRecomputable(graph, limits, slow);
@@ -198,6 +201,108 @@ TEST(RecomputeTest, TakesFirstWhatFreesMostForItsTime) {
   EXPECT_EQ(ops({.any = true, .most_values = 1}).count("gelu"), 0U);
   EXPECT_GE(ops({.any = true}).count("gelu"), 1U);
   EXPECT_TRUE(ops({.any = true, .least_bytes_per_s = 1e12}).empty());
+}
+
+const RecomputeLimits kFull = {.any = true, .expensive = true};
+
+Graph Dropouts(int layers) {
+  Net net;
+  const Value rng = net.b.Input("rng", {DType::kI64, {3}});
+  Value x = net.b.Input("x", {DType::kF64, {64, 6}});
+  for (int i = 0; i < layers; ++i) {
+    const std::string name = std::to_string(i);
+    x = Tanh(MatMul(x, net.Param("w" + name, {6, 6})));
+    x = OpOutputs("dropout", {x, rng}, {{"rate", 0.3}, {"stream", i}}, "drop" + name)[0];
+  }
+  return net.Train(x);
+}
+
+Graph Perceptron(const std::vector<int64_t>& widths) {
+  Net net;
+  Value x = net.b.Input("x", {DType::kF64, {64, widths[0]}});
+  for (size_t i = 1; i < widths.size(); ++i)
+    x = Tanh(MatMul(x, net.Param("w" + std::to_string(i), {widths[i - 1], widths[i]})));
+  return net.Train(x);
+}
+
+TEST(RecomputeTest, KeepsEveryBitWithinEveryBudget) {
+  for (const Graph& graph :
+       {Residual(4), Gelus(8), Gelus(40), Dropouts(6), Perceptron({6, 9, 3, 8, 5, 7})}) {
+    const int64_t kept = PeakBytes(graph);
+    int64_t least = kept;
+    for (const double share : {1.0, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2}) {
+      RecomputeLimits limits = kFull;
+      limits.enough_bytes = static_cast<int64_t>((1 - share) * static_cast<double>(kept));
+      const Graph again = Rematerialize(graph, limits);
+      ExpectSameBits(graph, again);
+      EXPECT_LE(PeakBytes(again), least) << share;
+      least = std::min(least, PeakBytes(again));
+    }
+    EXPECT_LT(least, kept * 3 / 4);
+  }
+}
+
+// The readers of a value may all come after the update of what it is made from.
+TEST(RecomputeTest, MakesNothingAgainFromNewWeights) {
+  const Result<Graph> graph = ParseGraph(
+      "graph net\n"
+      "  x = input f64[64,6]\n"
+      "  w = parameter f64[6,8] init=normal(0.4)\n"
+      "  y = matmul(x, w)\n"
+      "  wide = exp(y)\n"
+      "  sum = reduce_sum(wide)\n"
+      "  large = expand(sum, dims=[64,32])\n"
+      "  larger = exp(large)\n"
+      "  total = reduce_sum(larger)\n"
+      "  new = mul(w, w) role=optimizer\n"
+      "  again = tanh(y)\n"
+      "  output total\n"
+      "  output again\n"
+      "  update w = new\n",
+      "net");
+  ASSERT_TRUE(graph.ok()) << graph.status().message();
+  const RecomputeFacts facts(*graph, TestCosts());
+  EXPECT_TRUE(facts.Candidates(/*expensive=*/true).empty());
+}
+
+// The sums of the blocks are kept, and what is within a block is made from the one before.
+TEST(RecomputeTest, RunsConvolutionsAgainWhereThatIsAskedFor) {
+  const Graph graph = Residual(6);
+  EXPECT_GE(OpsAgain(Rematerialize(graph, kFull)).count("conv"), 4U);
+  EXPECT_LT(PeakBytes(Rematerialize(graph, kFull)), PeakBytes(Rematerialize(graph, {.any = true})));
+}
+
+// All subsets of the candidates are tried.
+TEST(RecomputeTest, TakesAtMostAFewPercentMoreTimeThanTheBestChoice) {
+  for (const Graph& graph : {Residual(2), Gelus(5), Perceptron({6, 9, 3, 8, 5, 7, 6, 4}),
+                             Perceptron({6, 2, 13, 8, 3, 7, 9, 4}),
+                             Perceptron({3, 1, 5, 2, 7, 3, 8, 5, 7, 6, 4}), Dropouts(5)}) {
+    const RecomputeFacts facts(graph, TestCosts());
+    const std::vector<RematCandidate> candidates = facts.Candidates(/*expensive=*/true);
+    ASSERT_GE(candidates.size(), 4U);
+    ASSERT_LE(candidates.size(), 14U);
+    std::vector<RecomputeEffect> all;
+    int64_t most = 0;
+    for (uint32_t bits = 0; bits < (uint32_t{1} << candidates.size()); ++bits) {
+      std::vector<bool> picked;
+      for (size_t c = 0; c < candidates.size(); ++c) picked.push_back((bits >> c & 1U) != 0);
+      all.push_back(EffectOf(facts, candidates, picked));
+      most = std::max(most, all.back().freed_bytes);
+    }
+    for (int share = 1; share <= 9; ++share) {
+      const int64_t enough = most * share / 10;
+      double best = 1e9;
+      for (const RecomputeEffect& effect : all) {
+        if (effect.freed_bytes >= enough) best = std::min(best, effect.seconds);
+      }
+      const RecomputeEffect found =
+          EffectOf(facts, candidates,
+                   PickRecomputed(facts, candidates,
+                                  {.any = true, .enough_bytes = enough, .expensive = true}));
+      EXPECT_GE(found.freed_bytes, enough);
+      EXPECT_LE(found.seconds, 1.05 * best) << candidates.size() << " candidates, " << share;
+    }
+  }
 }
 
 TEST(RecomputeTest, LeavesGraphsWithoutGradients) {

@@ -7,7 +7,7 @@ Result<RewrittenGraphs> RewriteGraphs(std::vector<NamedGraph> graphs, const Pass
                                       KernelQuery& kernels) {
   RewrittenGraphs rewritten;
   const auto recompute = [&](Graph step) -> Result<Graph> {
-    const RecomputeSet set = FindRecomputable(step, limits, kernels.nominal().facts());
+    const RecomputeSet set = FindRecomputable(step, limits, kernels.nominal());
     rewritten.recomputed += set.chosen;
     if (set.empty()) return step;
     return RecomputeValues(step, set);

@@ -1,7 +1,10 @@
 #include "ridge/plan/search/search.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
+#include "ridge/core/units.h"
 #include "ridge/plan/cost/reuse.h"
 #include "ridge/plan/cost/times.h"
 #include "ridge/plan/plan_json.h"
@@ -24,6 +27,7 @@ constexpr double kLeastFreed = 0.03;
 constexpr int64_t kManyActivations = int64_t{256} << 20;  // scratch bytes to explain in the report
 constexpr int64_t kMostSlices = 1024;
 constexpr size_t kMostCandidates = 4;
+constexpr int kMostTries = 5;  // plans that approach a limit
 // Reuse within 1 / kReuseShare of the last cache is a hit: other users of the chip have the rest.
 constexpr int64_t kReuseShare = 2;
 
@@ -65,6 +69,13 @@ double CachedSeconds(const CostModel& device, const StepPlan& step) {
   return seconds;
 }
 
+// As the option --recompute has it.
+std::string NameOf(const RecomputeLimits& limits, int64_t values) {
+  if (!limits.expensive) return std::to_string(values);
+  if (limits.enough_bytes == INT64_MAX) return "full";
+  return fmt::format("full:{}", limits.enough_bytes);
+}
+
 class PlanSearch {
  public:
   PlanSearch(JobGraphs& graphs, const ProgramRecipe& recipe, KernelQuery& kernels,
@@ -79,6 +90,10 @@ class PlanSearch {
 
   Result<PlanChoice> Run() {
     RIDGE_RETURN_IF_ERROR(Add(goals_.slices.value_or(1), GivenLimits()));
+    if (goals_.budget) {
+      RIDGE_RETURN_IF_ERROR(AddWithin(*goals_.budget));
+      return Take(Best());
+    }
     if (!goals_.slices) RIDGE_RETURN_IF_ERROR(AddSliced());
     if (!goals_.recompute) RIDGE_RETURN_IF_ERROR(AddRecomputing());
     return Take(goals_.recompute ? Best() : WithRecompute(Best()));
@@ -117,23 +132,53 @@ class PlanSearch {
     return Add(whole.planned.slices, {.any = true, .least_bytes_per_s = least});
   }
 
-  // Adds the candidate `kept`, which recomputes nothing, with all values recomputed and, if that
-  // fits, with fewer.
+  // Adds the candidate `kept`, which recomputes nothing, with all cheap values recomputed, and if
+  // that does not fit, with all values; if one fits, with fewer.
   Status AddFitting(size_t kept) {
     const int64_t slices = candidates_[kept].planned.slices;
-    int64_t enough = candidates_[kept].bytes - goals_.limit_bytes;
     RIDGE_RETURN_IF_ERROR(Add(slices, {.any = true, .every = true}));
+    const bool expensive = !Fits(candidates_.back());
+    if (expensive) RIDGE_RETURN_IF_ERROR(Add(slices, {.any = true, .expensive = true}));
     if (!Fits(candidates_.back())) return Status();
-    for (int tries = 0; tries < 2; ++tries) {
-      RIDGE_RETURN_IF_ERROR(Add(slices, {.any = true, .enough_bytes = enough}));
+    return AddFewer(kept, expensive);
+  }
+
+  // Adds the candidate `kept` with as many values recomputed as make it fit.  The predicted peak is
+  // that of row-major, unfused tensors, so what a plan still exceeds is freed in the next.
+  Status AddFewer(size_t kept, bool expensive) {
+    const int64_t slices = candidates_[kept].planned.slices;
+    int64_t enough = Excess(candidates_[kept]);
+    for (int tries = 0; tries < (expensive ? kMostTries : 2); ++tries) {
+      RIDGE_RETURN_IF_ERROR(
+          Add(slices, {.any = true, .enough_bytes = enough, .expensive = expensive}));
       if (Fits(candidates_.back())) break;
-      // The predicted peak is that of row-major, unfused tensors.
-      enough += 3 * (candidates_.back().bytes - goals_.limit_bytes) / 2;
+      enough += 3 * Excess(candidates_.back()) / 2;
     }
     return Status();
   }
 
-  bool Fits(const Candidate& c) const { return c.bytes <= goals_.limit_bytes; }
+  Status AddWithin(const ScratchBudget& budget) {
+    const Candidate& kept = candidates_.front();
+    const int64_t kept_bytes = kept.scratch_bytes;
+    const auto share = static_cast<int64_t>(budget.share * static_cast<double>(kept_bytes));
+    most_scratch_bytes_ = std::min(budget.bytes, share);
+    if (kept_bytes <= most_scratch_bytes_) return Status();
+    RIDGE_RETURN_IF_ERROR(Add(kept.planned.slices, {.any = true, .expensive = true}));
+    const int64_t least = candidates_.back().scratch_bytes;
+    if (least <= most_scratch_bytes_) return AddFewer(0, /*expensive=*/true);
+    return InvalidArgument(fmt::format(
+        "--recompute: activations and workspaces take {} with all values recomputed, {} of {} "
+        "without; the budget is {}. hint: --slices, or a smaller --batch",
+        FormatBytes(least),
+        FormatPercent(static_cast<double>(least) / static_cast<double>(kept_bytes)),
+        FormatBytes(kept_bytes), FormatBytes(most_scratch_bytes_)));
+  }
+
+  // Bytes above the limits.
+  int64_t Excess(const Candidate& c) const {
+    return std::max(c.bytes - goals_.limit_bytes, c.scratch_bytes - most_scratch_bytes_);
+  }
+  bool Fits(const Candidate& c) const { return Excess(c) <= 0; }
 
   bool AnyFits() const {
     return std::any_of(candidates_.begin(), candidates_.end(),
@@ -169,7 +214,7 @@ class PlanSearch {
     rewritten.passes.insert(evaluation->passes.begin(), evaluation->passes.end());
     PlanChoice planned;
     planned.slices = slices;
-    if (rewritten.recomputed > 0) planned.recompute = std::to_string(rewritten.recomputed);
+    if (rewritten.recomputed > 0) planned.recompute = NameOf(limits, rewritten.recomputed);
     if (limits.every) planned.recompute = "all";
     planned.passes = std::move(rewritten.passes);
     RIDGE_ASSIGN_OR_RETURN(planned.program, PlanProgram(recipe_.model, rewritten.graphs, kernels_,
@@ -286,6 +331,7 @@ class PlanSearch {
   const PlanGoals& goals_;
   const CostModel& nominal_;
   const DeviceFacts& facts_;
+  int64_t most_scratch_bytes_ = INT64_MAX;
   std::vector<Candidate> candidates_;
   std::map<int64_t, RewrittenGraphs> evaluations_;  // by slices
 };

@@ -29,6 +29,12 @@ class JobGraphs {
   virtual Result<std::vector<NamedGraph>> Evaluation(int64_t slices) = 0;
 };
 
+// Of the step's scratch: activations, gradients, workspaces.
+struct ScratchBudget {
+  double share = 1;           // of what it is when nothing is recomputed
+  int64_t bytes = INT64_MAX;  // also at most these
+};
+
 struct PlanGoals {
   // Empty: the search chooses.
   std::optional<int64_t> slices = 1;
@@ -36,6 +42,8 @@ struct PlanGoals {
   int64_t batch = 1;  // a number of slices divides it
   int64_t accumulate = 1;
   int64_t limit_bytes = INT64_MAX;  // of the process, without data
+  // Values are recomputed, products and convolutions too, until the step is within it.
+  std::optional<ScratchBudget> budget = std::nullopt;
 };
 
 // How every candidate becomes a program.
@@ -60,7 +68,8 @@ struct PlanChoice {
 // the whole batch fits, a number of slices is planned only while it could gain 5 %: even with all
 // bytes in a cache, and less the cost of slicing extrapolated from the last plan.
 // Recompute: the values that are worth their time (search.cc has the limit); if the whole batch
-// does not fit, as many as are needed.
+// does not fit, as many as are needed, at last those that take products and convolutions.
+// Fails with kInvalidArgument when no recomputation keeps the budget.
 // The program's times are those of `measured`.  Deterministic.
 Result<PlanChoice> SearchPlan(JobGraphs& graphs, const ProgramRecipe& recipe, KernelQuery& kernels,
                               const CostModel& measured, const PlanGoals& goals);

@@ -96,17 +96,19 @@ class TrainingJobGraphs : public JobGraphs {
   std::map<int64_t, Graph> simplified_;  // by slices
 };
 
-RecomputeLimits LimitsOf(int64_t recompute) {
-  if (recompute == 0 || recompute == kAutoRecompute) return {};
-  if (recompute == kRecomputeAll) return {.any = true, .every = true};
-  return {.any = true, .most_values = recompute};
-}
-
 }  // namespace
+
+RecomputeLimits LimitsOf(const RecomputeOption& recompute) {
+  using Kind = RecomputeOption::Kind;
+  if (recompute.kind == Kind::kAll) return {.any = true, .every = true};
+  if (recompute.kind == Kind::kFirst) return {.any = true, .most_values = recompute.values};
+  if (recompute.kind != Kind::kFull) return {};
+  return {.any = true, .enough_bytes = recompute.bytes, .expensive = true};
+}
 
 Result<PlanChoice> SearchTrainingPlan(const SearchRequest& q) {
   RIDGE_ASSIGN_OR_RETURN(const int64_t slices, ParseSlices(q.options.slices));
-  RIDGE_ASSIGN_OR_RETURN(const int64_t recompute, ParseRecompute(q.options.recompute));
+  RIDGE_ASSIGN_OR_RETURN(const RecomputeOption recompute, ParseRecompute(q.options.recompute));
   RIDGE_ASSIGN_OR_RETURN(const PassSelection passes, ParsePassSpec(q.options.passes));
   RIDGE_ASSIGN_OR_RETURN(const DType operands, ProductOperands(q.options.precision, q.machine));
   TrainingJobGraphs graphs(q, passes);
@@ -116,7 +118,9 @@ Result<PlanChoice> SearchTrainingPlan(const SearchRequest& q) {
   if (compare && slices == kAutoSlices && q.facts.batch > 1 && graphs.FindAxes().ok())
     goals.slices.reset();
   goals.recompute = LimitsOf(recompute);
-  if (compare && recompute == kAutoRecompute) goals.recompute.reset();
+  if (compare && recompute.kind == RecomputeOption::Kind::kAuto) goals.recompute.reset();
+  if (recompute.kind == RecomputeOption::Kind::kBudget)
+    goals.budget = ScratchBudget{recompute.share, recompute.bytes};
   goals.batch = q.facts.batch;
   goals.accumulate = q.options.accumulate;
   goals.limit_bytes = q.limit_bytes;

@@ -19,6 +19,9 @@ struct SearchRequest {
   const Machine& machine;
 };
 
+// Of a budget: none, since the search finds them.
+RecomputeLimits LimitsOf(const RecomputeOption& option);
+
 // Plans the program by options.slices and options.recompute.  With `auto`, graphs of more than
 // 2,000 nodes are neither sliced nor recomputed.
 // Deterministic.  Fails with kUnsupported when options.slices is above 1 and the graph couples

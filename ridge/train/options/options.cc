@@ -220,15 +220,41 @@ Result<int64_t> ParseWorkers(const std::string& text) {
 
 Result<int64_t> ParseInterOp(const std::string& text) { return ParseCount("--inter-op", text); }
 
-Result<int64_t> ParseRecompute(const std::string& text) {
-  if (text == "auto") return kAutoRecompute;
-  if (text == "off") return int64_t{0};
-  if (text == "all") return kRecomputeAll;
-  int64_t values = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), values);
-  if (error == std::errc() && *end == '\0' && values >= 1) return values;
-  return InvalidArgument(
-      fmt::format("--recompute is '{}'; it must be auto, off, all or a number from 1", text));
+namespace {
+
+// The number before `unit`, which ends `text`; nothing for other texts.
+template <typename T>
+std::optional<T> NumberBefore(std::string_view unit, std::string_view text) {
+  if (!text.ends_with(unit)) return std::nullopt;
+  text.remove_suffix(unit.size());
+  T number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return number;
+}
+
+}  // namespace
+
+Result<RecomputeOption> ParseRecompute(const std::string& text) {
+  using Kind = RecomputeOption::Kind;
+  if (text == "auto") return RecomputeOption{};
+  if (text == "off") return RecomputeOption{.kind = Kind::kOff};
+  if (text == "all") return RecomputeOption{.kind = Kind::kAll};
+  if (text == "full") return RecomputeOption{.kind = Kind::kFull};
+  if (const auto values = NumberBefore<int64_t>("", text); values && *values >= 1)
+    return RecomputeOption{.kind = Kind::kFirst, .values = *values};
+  const auto percent = NumberBefore<double>("%", text);
+  if (percent && *percent > 0 && *percent <= 100)
+    return RecomputeOption{.kind = Kind::kBudget, .share = *percent / 100};
+  constexpr std::string_view kFull = "full:";
+  const bool full = text.starts_with(kFull);
+  const Result<int64_t> bytes = ParseSize(std::string_view(text).substr(full ? kFull.size() : 0));
+  if (bytes.ok() && *bytes > 0)
+    return RecomputeOption{.kind = full ? Kind::kFull : Kind::kBudget, .bytes = *bytes};
+  return InvalidArgument(fmt::format(
+      "--recompute is '{}'; it must be auto, off, all, full, full:SIZE, a number from 1, a share "
+      "such as 40% or a size such as 2GiB",
+      text));
 }
 
 void TakeModelOptions(const TrainOptions& run, const std::set<std::string>& given,

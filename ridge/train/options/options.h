@@ -115,11 +115,17 @@ Result<int64_t> ParseWorkers(const std::string& text);
 inline constexpr int64_t kAutoInterOp = 0;
 Result<int64_t> ParseInterOp(const std::string& text);
 
-// "8" -> 8, "off" -> 0, "all" -> kRecomputeAll, "auto" -> kAutoRecompute.  Fails with
-// kInvalidArgument.
-inline constexpr int64_t kAutoRecompute = -1;
-inline constexpr int64_t kRecomputeAll = INT64_MAX;
-Result<int64_t> ParseRecompute(const std::string& text);
+// What is recomputed: "auto", "off", "all", "8" (the best ones), "full", "full:2GiB" (until the
+// step takes so many bytes less), "40%", "2GiB" (of the step's scratch).
+struct RecomputeOption {
+  enum class Kind : uint8_t { kAuto, kOff, kAll, kFirst, kFull, kBudget };
+  Kind kind = Kind::kAuto;
+  int64_t values = INT64_MAX;  // kFirst: at most so many
+  double share = 1;            // kBudget: of the step's scratch
+  int64_t bytes = INT64_MAX;   // kBudget: of the step's scratch; kFull: enough to free
+};
+// Fails with kInvalidArgument.
+Result<RecomputeOption> ParseRecompute(const std::string& text);
 
 // Copies a run's model options into those of a new run that starts from its weights, except the
 // ones in `given` (JSON keys).
