@@ -1,7 +1,7 @@
 // `ridge compare`: the first report and the first tensor in which two runs differ.
 //
-// The exit code says whether they differ; --plot adds their curves, --html makes a page of both.  Does not compare times: they
-// differ between equal runs.
+// The exit code says whether they differ; --plot adds their curves, --html makes a page of both.
+// Does not compare times: they differ between equal runs.
 #include <fmt/format.h>
 
 #include <algorithm>

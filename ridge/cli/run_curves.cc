@@ -59,13 +59,14 @@ std::string EvaluatedOn(const std::vector<Curves>& runs) {
 }
 
 // A line for each run that has points.
-LineChart Together(const std::vector<Curves>& runs, const std::string& title,
-                   Curve Curves::*part, Points Curve::*what) {
+LineChart Together(const std::vector<Curves>& runs, const std::string& title, Curve Curves::*part,
+                   Points Curve::*what) {
   LineChart chart{title, "step", {}};
   for (const Curves& run : runs) {
     const Points& points = run.*part.*what;
     if (!points.empty()) chart.lines.push_back({run.name, points});
   }
+  if (chart.lines.size() == 1) chart.title += " of " + chart.lines.front().name;
   return chart;
 }
 
@@ -102,11 +103,10 @@ std::string CurvesHtml(const std::vector<Run>& runs) {
   const auto chart = [&](const std::string& title, auto part, auto what) {
     return SvgLineChart(Together(curves, title, part, what));
   };
-  const std::string text =
-      chart("training loss", &Curves::training, &Curve::loss) +
-      chart("training accuracy, %", &Curves::training, &Curve::accuracy) +
-      chart(on + " loss", &Curves::evaluation, &Curve::loss) +
-      chart(on + " accuracy, %", &Curves::evaluation, &Curve::accuracy);
+  const std::string text = chart("training loss", &Curves::training, &Curve::loss) +
+                           chart("training accuracy, %", &Curves::training, &Curve::accuracy) +
+                           chart(on + " loss", &Curves::evaluation, &Curve::loss) +
+                           chart(on + " accuracy, %", &Curves::evaluation, &Curve::accuracy);
   return text.empty() ? "" : "<h2>Curves</h2>\n<div class=\"charts\">\n" + text + "</div>\n";
 }
 

@@ -1,6 +1,7 @@
 """eval, run, compare, bench step on what train made."""
 import json
 import os
+import re
 import shutil
 import unittest
 
