@@ -1,7 +1,7 @@
 // `ridge compare`: the first report and the first tensor in which two runs differ.
 //
-// The exit code says whether they differ; --plot adds their curves.  Does not compare times: they
-// differ between equal runs.
+// The exit code says whether they differ; --plot adds their curves, --html makes a page of both.
+// Does not compare times: they differ between equal runs.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -14,9 +14,11 @@
 #include "ridge/cli/run_curves.h"
 #include "ridge/cli/train_flags.h"
 #include "ridge/cli/verbs.h"
+#include "ridge/core/files.h"
 #include "ridge/core/safetensors.h"
 #include "ridge/core/units.h"
-#include "ridge/train/store/run.h"
+#include "ridge/report/html.h"
+#include "ridge/train/store/run_overview.h"
 
 namespace ridge::cli {
 namespace {
@@ -63,13 +65,14 @@ Result<RunFacts> ReadRun(const std::string& folder) {
 }
 
 // Not a difference of the results, but often the reason of one.
-std::string OptionsText(const RunFacts& a, const RunFacts& b) {
-  std::string text;
+std::vector<std::string> OptionLines(const RunFacts& a, const RunFacts& b) {
+  std::vector<std::string> lines;
   for (const auto& [key, value] : a.options.items()) {
     if (key == "out" || !b.options.contains(key) || b.options[key] == value) continue;
-    text += fmt::format("option --{}: {} against {}\n", key, value.dump(), b.options[key].dump());
+    lines.push_back(
+        fmt::format("option --{}: {} against {}", key, value.dump(), b.options[key].dump()));
   }
-  return text;
+  return lines;
 }
 
 std::string FieldDifference(const Json& a, const Json& b) {
@@ -168,24 +171,47 @@ Status CompareTensors(const RunFacts& a, const RunFacts& b, Differences& differe
 }
 
 struct CompareVerb {
-  std::optional<std::string> a, b;
+  std::optional<std::string> a, b, html;
   OutputFlags output;
   bool plot = false;
 };
 
-Result<int> PrintComparison(const RunFacts& a, const RunFacts& b) {
+struct Comparison {
+  bool equal = false;
+  std::vector<std::string> lines;  // options first
+};
+
+Result<Comparison> CompareRuns(const RunFacts& a, const RunFacts& b) {
   Differences differences;
   CompareReports(a, b, differences);
   RIDGE_RETURN_IF_ERROR(CompareTensors(a, b, differences));
   if (differences.empty()) {
-    PrintData(fmt::format(
-        "equal: {}, {}\n", FormatCountOf(static_cast<int64_t>(a.reports.size()), "report"),
-        FormatCountOf(static_cast<int64_t>(CommonSteps(a, b).size()), "checkpoint")));
-    return kExitOk;
+    return Comparison{
+        true,
+        {fmt::format("equal: {}, {}",
+                     FormatCountOf(static_cast<int64_t>(a.reports.size()), "report"),
+                     FormatCountOf(static_cast<int64_t>(CommonSteps(a, b).size()), "checkpoint"))}};
   }
-  PrintData(OptionsText(a, b));
-  for (const std::string& difference : differences) PrintData(difference + "\n");
-  return kExitFailed;
+  Comparison comparison = {false, OptionLines(a, b)};
+  for (std::string& difference : differences) comparison.lines.push_back(std::move(difference));
+  return comparison;
+}
+
+// A run as a row: what it reached.
+std::vector<std::string> ResultCells(const RunFacts& facts) {
+  const RunOverview run = ReadOverview(facts.folder());
+  return {HtmlEscaped(facts.folder()), FormatInteger(run.step),
+          run.loss ? fmt::format("{:.4f}", *run.loss) : "",
+          run.accuracy ? FormatPercent(*run.accuracy) : "", HtmlEscaped(run.evaluated_on)};
+}
+
+std::string PageOf(const RunFacts& a, const RunFacts& b, const Comparison& comparison) {
+  std::string body =
+      HtmlTable({{"run", "steps", "loss", "accuracy", "of"}, ResultCells(a), ResultCells(b)});
+  body += "<h2>What differs</h2>\n<ul>\n";
+  for (const std::string& line : comparison.lines) body += "<li>" + HtmlEscaped(line) + "</li>\n";
+  body += "</ul>\n" + CurvesHtml({a.run, b.run});
+  return HtmlPage(a.folder() + " against " + b.folder(), body);
 }
 
 Result<int> Compare(const CLI::App& app, const CompareVerb& verb) {
@@ -194,9 +220,13 @@ Result<int> Compare(const CLI::App& app, const CompareVerb& verb) {
   RIDGE_RETURN_IF_ERROR(RequireArgument(app, verb.b, "the second RUN", "two run folders"));
   RIDGE_ASSIGN_OR_RETURN(const RunFacts a, ReadRun(*verb.a));
   RIDGE_ASSIGN_OR_RETURN(const RunFacts b, ReadRun(*verb.b));
-  RIDGE_ASSIGN_OR_RETURN(const int code, PrintComparison(a, b));
+  RIDGE_ASSIGN_OR_RETURN(const Comparison comparison, CompareRuns(a, b));
+  if (verb.html) RIDGE_RETURN_IF_ERROR(WriteFileAtomically(*verb.html, PageOf(a, b, comparison)));
+  if (!IsStandardOutput(verb.html)) {
+    for (const std::string& line : comparison.lines) PrintData(line + "\n");
+  }
   if (verb.plot) PrintData("\n" + CurvesText({a.run, b.run}, terminal));
-  return code;
+  return comparison.equal ? kExitOk : kExitFailed;
 }
 
 }  // namespace
@@ -205,8 +235,13 @@ VerbBody AddCompare(CLI::App& app) {
   auto verb = std::make_shared<CompareVerb>();
   AddArgument(app, "RUN", verb->a, "A run folder");
   AddArgument(app, "OTHER", verb->b, "The run folder to compare it with");
-  AddSwitch(app, "--plot", verb->plot, "Draw loss and accuracy of both over their steps")
-      ->group(kOutputGroup);
+  CLI::Option* plot =
+      AddSwitch(app, "--plot", verb->plot, "Draw loss and accuracy of both over their steps");
+  plot->group(kOutputGroup);
+  CLI::Option* html = AddText(app, "--html", verb->html, "FILE",
+                              "Write one page: results, what differs, curves of both on one axis");
+  html->group(kOutputGroup);
+  Exclude(html, plot);
   AddColorFlag(app, verb->output);
   return [&app, verb] { return Compare(app, *verb); };
 }

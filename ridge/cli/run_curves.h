@@ -1,4 +1,4 @@
-// Loss and accuracy of runs over their steps, drawn in the terminal.
+// Loss and accuracy of runs over their steps, drawn in the terminal or on a page.
 #pragma once
 #include <string>
 #include <vector>
@@ -12,5 +12,9 @@ namespace ridge::cli {
 // that it was evaluated on; of several: a line each, of the evaluations where all have some, else
 // of training.  "" without reports.
 std::string CurvesText(const std::vector<Run>& runs, const Terminal& terminal);
+
+// The same as SVG, a line for each run: charts of training, then of evaluations where any run has
+// some.  "" without reports.
+std::string CurvesHtml(const std::vector<Run>& runs);
 
 }  // namespace ridge::cli

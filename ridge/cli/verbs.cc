@@ -95,7 +95,8 @@ std::vector<Verb> RunVerbs() {
            AddOpt},
           {"compare", "Finds the first step and tensor in which two runs differ",
            "ridge compare runs/cnn-1 runs/cnn-2\n"
-           "ridge compare runs/cnn-1 runs/cnn-2 --plot",
+           "ridge compare runs/cnn-1 runs/cnn-2 --plot\n"
+           "ridge compare runs/cnn-1 runs/cnn-2 --html both.html",
            AddCompare},
           {"profile", "Shows where the time of a training step goes, and what would help most",
            "ridge profile cnn --batch 64\n"

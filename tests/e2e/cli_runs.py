@@ -1,6 +1,7 @@
 """eval, run, compare, bench step on what train made."""
 import json
 import os
+import re
 import shutil
 import unittest
 
@@ -193,6 +194,34 @@ class Compare(RidgeTest):
         self.assertRegex(done.stdout, r"^option --seed: 0 against 1\nfirst step that differs: 20: "
                                       r"loss [0-9.]+ against [0-9.]+\nfirst tensor that differs, "
                                       r"at step 20: '0.bias': 32 of 32 elements, by ")
+
+    def test_a_page_has_the_differences_and_a_line_for_each_run(self):
+        self.train(out="a")
+        self.train("--seed", "1", out="b")
+        done = self.ridge("compare", "a", "b", "--html", "both.html")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("option --seed: 0 against 1\n", done.stdout)
+        with open(self.path("both.html"), encoding="utf-8") as file:
+            page = file.read()
+        self.assertIn("<li>option --seed: 0 against 1</li>", page)
+        self.assertIn("first tensor that differs, at step 20: &#39;0.bias&#39;", page)
+        charts = re.findall(r"<svg.*?</svg>", page, re.S)
+        titles = [title for title in ("training loss", "training accuracy, %") if title in page]
+        self.assertEqual(titles, ["training loss", "training accuracy, %"])
+        self.assertGreaterEqual(len(charts), 2)
+        for chart in charts:
+            self.assertEqual(chart.count('<path d="'), 2, chart)
+
+    def test_a_page_on_standard_output_stands_alone(self):
+        self.train(out="a")
+        self.train(out="b")
+        page = self.ok("compare", "a", "b", "--html", "-")
+        self.assertTrue(page.lstrip().startswith("<!doctype html>"), page[:80])
+        self.assertIn("<li>equal: ", page)
+
+    def test_a_comparison_is_a_page_or_a_drawing(self):
+        self.refused(2, "--html and --plot can't be given together. hint: ridge compare --help",
+                     "compare", "a", "b", "--html", "x.html", "--plot")
 
     def test_one_changed_bit_is_found(self):
         self.train(out="a")
