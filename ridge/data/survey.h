@@ -97,7 +97,7 @@ struct SetSurvey {
   std::optional<SoundSurvey> sounds;      // likewise
   std::optional<CloudSurvey> clouds;      // likewise
   std::optional<TranscriptSurvey> transcripts;
-  std::optional<TextSurvey> texts;        // of tokenized ones
+  std::optional<TextSurvey> texts;  // of tokenized ones
   std::vector<BadSample> bad;
 };
 

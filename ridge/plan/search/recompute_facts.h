@@ -75,7 +75,7 @@ class RecomputeFacts {
   std::vector<int> first_, last_;             // by root
   std::vector<int> last_early_, first_late_;  // by root: up to the peak, and readers after it
   std::vector<bool> late_;
-  std::vector<bool> is_update_;  // by value
+  std::vector<bool> is_update_;          // by value
   std::vector<NodeId> first_late_node_;  // by root: of the readers after the peak
   std::vector<NodeId> updated_by_;       // by value: what gives a variable its new contents
   int peak_ = 0;
