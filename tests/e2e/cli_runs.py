@@ -220,7 +220,7 @@ class Compare(RidgeTest):
         self.assertIn("<li>equal: ", page)
 
     def test_a_comparison_is_a_page_or_a_drawing(self):
-        self.refused(2, "--html and --plot can't be given together. hint: ridge compare --help",
+        self.refused(2, "--plot and --html can't be given together. hint: ridge compare --help",
                      "compare", "a", "b", "--html", "x.html", "--plot")
 
     def test_one_changed_bit_is_found(self):
