@@ -27,8 +27,8 @@ TEST(OpenData, RefusesUnknownSpecs) {
   EXPECT_EQ(Message(splits),
             "data 'cifar': is not a known kind of data; known are fashion-mnist, synthetic, "
             "images:DIR, masks:DIR, idx:DIR, npz:FILE, csv:FILE, tfrecord:FILES, tar:FILES, "
-            "text:FILES, jsonl:FILES, parquet:FILES, audio:DIR, video:DIR, points:DIR, yolo:DIR, "
-            "coco:FILE");
+            "text:FILES, jsonl:FILES, parquet:FILES, audio:DIR, transcripts:FILE, video:DIR, "
+            "points:DIR, yolo:DIR, coco:FILE");
   EXPECT_EQ(Message(OpenData("idx:")), "data 'idx:': names no folder; write idx:DIR");
   EXPECT_EQ(Message(OpenData("csv")), "data 'csv': names no file; write csv:FILE");
   EXPECT_EQ(OpenData("").status().code(), ErrorCode::kInvalidArgument);

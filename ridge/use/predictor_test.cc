@@ -148,9 +148,9 @@ TEST_F(PredictorTest, AnInputOfNoKnownKindIsRefusedWithTheKindsThereAre) {
             "predict: '" + folder_.File("a.xyz") +
                 "' is of no known kind; known are files of texts, for a model of text, texts in "
                 "quotes, for a model of text, pictures (.jpg, .jpeg, .png, .webp, or a folder "
-                "of them), sounds (.wav, .flac, or a folder of them), point clouds (.ply, .off, "
-                ".npy, or a folder of them), for a model of points, tables (.csv, .tsv), arrays "
-                "(.npz, .npy)");
+                "of them), videos (.mp4, .mkv, .webm, .avi, .mov and others), sounds (.wav, "
+                ".flac, or a folder of them), point clouds (.ply, .off, .npy, or a folder of "
+                "them), for a model of points, tables (.csv, .tsv), arrays (.npz, .npy)");
   EXPECT_EQ(message("gone.csv"), "predict: there is no file or folder gone.csv");
 }
 
