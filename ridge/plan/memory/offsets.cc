@@ -6,6 +6,7 @@
 #include <tuple>
 
 #include "ridge/plan/memory/best_fit.h"
+#include "ridge/plan/memory/exact_fit.h"
 
 namespace ridge {
 namespace {
@@ -17,31 +18,13 @@ constexpr int64_t kFewConflicts = 2'000;
 constexpr int64_t kMostConflicts = 1'000'000;
 // Rounds times pairs that one starting order may cost.
 constexpr int64_t kOrderWork = 1'000'000;
-
-// For each buffer the others that are live at a common step, by a sweep over time.
-std::vector<std::vector<int>> Conflicts(const std::vector<Buffer>& buffers) {
-  std::vector<int> by_first(buffers.size());
-  std::iota(by_first.begin(), by_first.end(), 0);
-  std::sort(by_first.begin(), by_first.end(), [&](int a, int b) {
-    return std::tuple(buffers[a].first, a) < std::tuple(buffers[b].first, b);
-  });
-  std::vector<std::vector<int>> conflicts(buffers.size());
-  std::vector<int> alive;
-  for (int b : by_first) {
-    std::erase_if(alive, [&](int a) { return buffers[a].last < buffers[b].first; });
-    for (int a : alive) {
-      conflicts[a].push_back(b);
-      conflicts[b].push_back(a);
-    }
-    if (buffers[b].size_bytes > 0) alive.push_back(b);
-  }
-  return conflicts;
-}
+// Buffers times nodes that exhaustive search may cost.
+constexpr int64_t kExactWork = 2'000'000;
 
 class FirstFit {
  public:
   explicit FirstFit(const std::vector<Buffer>& buffers)
-      : buffers_(buffers), conflicts_(Conflicts(buffers)) {}
+      : buffers_(buffers), conflicts_(LiveTogether(buffers)) {}
 
   Placement Place(const std::vector<int>& order) {
     Placement placement;
@@ -148,7 +131,40 @@ Placement TryOrders(const std::vector<Buffer>& buffers, int64_t bound, int64_t c
   return best;
 }
 
+// Exhaustive search between the bound and what is there, by halves.
+void Tighten(const std::vector<Buffer>& buffers, int64_t bound, Placement& best) {
+  int64_t nodes = kExactWork / std::ssize(buffers);
+  int64_t least = bound;  // nothing smaller is known to be possible
+  int64_t limit = bound;
+  while (nodes > 0 && best.peak_bytes - least > bound / 1000) {
+    FitResult fit = PlaceWithin(buffers, limit, nodes / 2 + 1);
+    nodes -= fit.nodes + 1;
+    if (fit.end != FitEnd::kPlaced) least = limit;
+    if (fit.end == FitEnd::kPlaced) KeepBetter(std::move(fit.placement), best);
+    limit = least + (best.peak_bytes - least) / 2;
+  }
+}
+
 }  // namespace
+
+std::vector<std::vector<int>> LiveTogether(const std::vector<Buffer>& buffers) {
+  std::vector<int> by_first(buffers.size());
+  std::iota(by_first.begin(), by_first.end(), 0);
+  std::sort(by_first.begin(), by_first.end(), [&](int a, int b) {
+    return std::tuple(buffers[a].first, a) < std::tuple(buffers[b].first, b);
+  });
+  std::vector<std::vector<int>> conflicts(buffers.size());
+  std::vector<int> alive;
+  for (int b : by_first) {
+    std::erase_if(alive, [&](int a) { return buffers[a].last < buffers[b].first; });
+    for (int a : alive) {
+      conflicts[a].push_back(b);
+      conflicts[b].push_back(a);
+    }
+    if (buffers[b].size_bytes > 0) alive.push_back(b);
+  }
+  return conflicts;
+}
 
 int64_t LiveBound(const std::vector<Buffer>& buffers, int* peak_step) {
   std::map<int, int64_t> change;
@@ -181,7 +197,9 @@ Placement PlaceBuffers(const std::vector<Buffer>& buffers) {
       if (best.peak_bytes <= bound + enough) return best;
     }
   }
-  if (conflicts <= kMostConflicts) KeepBetter(TryOrders(buffers, bound, conflicts), best);
+  if (conflicts > kMostConflicts) return best;
+  KeepBetter(TryOrders(buffers, bound, conflicts), best);
+  Tighten(buffers, bound, best);
   return best;
 }
 

@@ -4,8 +4,9 @@
 // Finding the smallest region is NP-hard (dynamic storage allocation).  Few buffers: several
 // first-fit orders are tried, and the buffers that touch the top are moved to the front and placed
 // again, until the region equals its lower bound or the rounds are used up.  Many buffers: best fit
-// first (best_fit.h), in nearly linear time, then first fit while its time bound allows.  Pure:
-// same buffers, same offsets.
+// first (best_fit.h), in nearly linear time, then first fit while its work allows.  What is still
+// more than a thousandth above the bound is searched exhaustively (exact_fit.h) for a bounded
+// number of nodes.  Pure: same buffers, same offsets.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -24,6 +25,9 @@ struct Placement {
 };
 
 Placement PlaceBuffers(const std::vector<Buffer>& buffers);
+
+// For each buffer the others with bytes that live at a common step.
+std::vector<std::vector<int>> LiveTogether(const std::vector<Buffer>& buffers);
 
 // Largest sum of sizes live at one step: no placement can do better.  `peak_step` may be null.
 int64_t LiveBound(const std::vector<Buffer>& buffers, int* peak_step = nullptr);
