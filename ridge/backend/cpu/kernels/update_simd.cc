@@ -12,12 +12,12 @@ namespace ridge::cpu {
 namespace HWY_NAMESPACE {
 
 // m' = beta1 m + (1 - beta1) g;  v' = beta2 v + (1 - beta2) g g;
-// param' = param - step_size m' / (sqrt(v') / v_correction + epsilon)
+// param' = decay param - step_size m' / (sqrt(v') / v_correction + epsilon), rounded once: a
+// product left to the compiler's choice would round in the last lanes as it does not in full ones.
 HWY_INLINE void AdamAt(const AdamNumbers& n, const AdamArrays& a, int64_t i, size_t count) {
   const D d;
   const V old_param = LoadSome(a.param + i, count);
   const V g = hn::MulAdd(hn::Set(d, n.decay_grad), old_param, LoadSome(a.grad + i, count));
-  const V param = hn::Mul(old_param, hn::Set(d, n.decay_param));
   const V m = hn::MulAdd(hn::Set(d, n.beta1), LoadSome(a.m + i, count),
                          hn::Mul(hn::Set(d, n.one_minus_beta1), g));
   const V v = hn::MulAdd(hn::Set(d, n.beta2), LoadSome(a.v + i, count),
@@ -26,7 +26,7 @@ HWY_INLINE void AdamAt(const AdamNumbers& n, const AdamArrays& a, int64_t i, siz
   const V step = hn::Div(hn::Mul(hn::Set(d, n.step_size), m), hn::Add(root, hn::Set(d, n.epsilon)));
   StoreSome(m, a.new_m + i, count);
   StoreSome(v, a.new_v + i, count);
-  StoreSome(hn::Sub(param, step), a.new_param + i, count);
+  StoreSome(hn::MulSub(old_param, hn::Set(d, n.decay_param), step), a.new_param + i, count);
 }
 
 void Adam(const AdamNumbers& numbers, const AdamArrays& arrays, int64_t begin, int64_t end) {
