@@ -69,8 +69,12 @@ int QuotaCores() {
 
 struct CgroupFiles {
   const char *limit, *usage;
-  const char* cached_key;  // of memory.stat
+  const char *inactive, *active;  // pages of files, in memory.stat
 };
+
+// Of the program's own file, what a step of training reads again and again; the kernel can drop the
+// rest.
+constexpr int64_t kProgramInUse = int64_t{8} << 20;
 
 // Of a memory.stat file; 0 when it does not say.
 int64_t StatBytes(const std::string& path, const std::string& wanted) {
@@ -80,6 +84,23 @@ int64_t StatBytes(const std::string& path, const std::string& wanted) {
     if (key == wanted) return bytes;
   }
   return 0;
+}
+
+// Of a file with lines "KEY: NUMBER kB" among others.
+std::optional<int64_t> KibBytes(const std::string& path, const std::string& wanted) {
+  std::ifstream file(path);
+  for (std::string line; std::getline(file, line);) {
+    if (line.compare(0, wanted.size(), wanted) == 0)
+      return std::atoll(line.c_str() + wanted.size()) * 1024;
+  }
+  return std::nullopt;
+}
+
+// Pages of this process that the plan counts too, and those that the kernel can drop.
+int64_t OwnBytes(const std::string& system) {
+  const std::string status = system + "/proc/self/status";
+  const int64_t program = KibBytes(status, "RssFile:").value_or(0);
+  return KibBytes(status, "RssAnon:").value_or(0) + std::max<int64_t>(program - kProgramInUse, 0);
 }
 
 const cpu_set_t& InitialCpus() {
@@ -152,31 +173,26 @@ double BusySeconds() {
 }
 
 int64_t AvailableMemoryBytes(const std::string& system) {
-  int64_t available = int64_t{1} << 50;
-  std::ifstream meminfo(system + "/proc/meminfo");
-  for (std::string key, unit; meminfo >> key;) {
-    int64_t kib = 0;
-    meminfo >> kib;
-    std::getline(meminfo, unit);
-    if (key == "MemAvailable:") available = kib * 1024;
-  }
+  int64_t available =
+      KibBytes(system + "/proc/meminfo", "MemAvailable:").value_or(int64_t{1} << 50);
   const auto limit_by = [&](const std::string& folder, const CgroupFiles& files) {
     const auto limit = FirstLine(folder + files.limit), usage = FirstLine(folder + files.usage);
     if (!limit || *limit == "max" || std::atoll(limit->c_str()) <= 0) return;
     const int64_t used = usage ? std::atoll(usage->c_str()) : 0;
-    const int64_t cached = StatBytes(folder + "/memory.stat", files.cached_key);
+    const std::string stat = folder + "/memory.stat";
+    const int64_t cached = StatBytes(stat, files.inactive) + StatBytes(stat, files.active);
     available = std::min<int64_t>(available,
                                   std::atoll(limit->c_str()) - std::max<int64_t>(used - cached, 0));
   };
   ForEachCgroup(system + "/sys/fs/cgroup", CgroupPath("", system), [&](const auto& folder) {
-    limit_by(folder, {"/memory.max", "/memory.current", "inactive_file"});
+    limit_by(folder, {"/memory.max", "/memory.current", "inactive_file", "active_file"});
   });
-  ForEachCgroup(
-      system + "/sys/fs/cgroup/memory", CgroupPath("memory", system), [&](const auto& folder) {
-        limit_by(folder,
-                 {"/memory.limit_in_bytes", "/memory.usage_in_bytes", "total_inactive_file"});
-      });
-  return std::max<int64_t>(available, 0);
+  ForEachCgroup(system + "/sys/fs/cgroup/memory", CgroupPath("memory", system),
+                [&](const auto& folder) {
+                  limit_by(folder, {"/memory.limit_in_bytes", "/memory.usage_in_bytes",
+                                    "total_inactive_file", "total_active_file"});
+                });
+  return std::max<int64_t>(available, 0) + OwnBytes(system);
 }
 
 }  // namespace ridge

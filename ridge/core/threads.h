@@ -32,9 +32,10 @@ void UnpinThread();
 // another machine on the same host; ticks of 10 ms.  0 where the system does not tell.
 double BusySeconds();
 
-// Bytes this process may use: the smaller of what the container's limit leaves and available
-// memory.  Pages of files that were read and are not in use count as free: the kernel gives them
-// back before it refuses memory.  `system` is the prefix of /proc and /sys, for tests.
+// Bytes this process may hold, with those that it holds: the smaller of what the container's limit
+// leaves and available memory.  Pages of files count as free: the kernel gives them back before it
+// refuses memory; of the program's own file all but what a step uses.  `system` is the prefix of
+// /proc and /sys, for tests.
 int64_t AvailableMemoryBytes(const std::string& system = "");
 
 }  // namespace ridge

@@ -41,7 +41,7 @@ TEST_F(MemoryTest, FilesThatWereReadCountAsFree) {
   Put("/sys/fs/cgroup/box/memory.stat", "anon " + MiB(150) + "file " + MiB(750) + "inactive_anon " +
                                             MiB(1) + "inactive_file " + MiB(700) + "active_file " +
                                             MiB(50));
-  EXPECT_EQ(AvailableMiB(), 800);
+  EXPECT_EQ(AvailableMiB(), 850);
 }
 
 TEST_F(MemoryTest, FilesThatWereReadCountAsFreeInTheFirstVersionToo) {
@@ -51,6 +51,15 @@ TEST_F(MemoryTest, FilesThatWereReadCountAsFreeInTheFirstVersionToo) {
   Put("/sys/fs/cgroup/memory/box/memory.stat",
       "inactive_file " + MiB(5) + "total_inactive_file " + MiB(700));
   EXPECT_EQ(AvailableMiB(), 800);
+}
+
+TEST_F(MemoryTest, WhatTheProcessHoldsAndMostOfItsProgramCountAsFree) {
+  Put("/proc/self/cgroup", "0::/box\n");
+  Put("/sys/fs/cgroup/box/memory.max", MiB(300));
+  Put("/sys/fs/cgroup/box/memory.current", MiB(60));
+  EXPECT_EQ(AvailableMiB(), 240);
+  Put("/proc/self/status", "VmRSS:\t  81920 kB\nRssAnon:\t  51200 kB\nRssFile:\t  30720 kB\n");
+  EXPECT_EQ(AvailableMiB(), 240 + 50 + 22);
 }
 
 TEST_F(MemoryTest, TheTightestFolderOnTheWayUpCounts) {
