@@ -15,6 +15,7 @@
 #include "ridge/models/config/model_folder.h"
 #include "ridge/models/model.h"
 #include "ridge/observe/class_counts.h"
+#include "ridge/observe/metric_names.h"
 #include "ridge/report/table.h"
 #include "ridge/train/load/folder_options.h"
 #include "ridge/train/load/model_source.h"
@@ -80,28 +81,40 @@ std::string ResultJson(EvalOutcome outcome) {
   json["seconds"] = outcome.result.seconds;
   for (const char* key : {"metrics", "classes", "confusion", "wrong"}) json[key] = record.at(key);
   if (outcome.record.pixels) json["pixels"] = true;
+  if (outcome.record.boxes) json["boxes"] = true;
   return json.dump(1) + "\n";
 }
 
-// Names in messages: "f1_macro" of the results' line.
-std::string MetricText(const std::string& name, double value) {
-  const bool share = name == "top5_accuracy" || name == "f1_macro" || name.starts_with("mean_") ||
-                     name == "wer" || name == "cer";
-  return fmt::format("{} {}, ",
-                     name == "f1_macro"        ? "macro F1"
-                     : name == "top5_accuracy" ? "top-5 accuracy"
-                     : name == "mean_iou"      ? "mean IoU"
-                     : name == "mean_dice"     ? "mean Dice"
-                     : name == "wer"           ? "word error rate"
-                     : name == "cer"           ? "character error rate"
-                     : name == "r2"            ? "R2"
-                                               : name,
-                     share ? FormatPercent(value) : fmt::format("{:.4g}", value));
+std::string ShareText(const std::optional<double>& share) {
+  return share ? FormatPercent(*share) : "-";
+}
+
+constexpr size_t kMostRows = 20;
+
+// The classes of the least average precision first; those without true boxes are left out.
+std::string BoxClassesText(const EvaluationRecord& record, const Terminal& terminal) {
+  std::vector<ClassMetrics> classes = record.classes;
+  std::erase_if(classes, [](const ClassMetrics& c) { return !c.ap50_95; });
+  std::stable_sort(
+      classes.begin(), classes.end(),
+      [](const ClassMetrics& a, const ClassMetrics& b) { return *a.ap50_95 < *b.ap50_95; });
+  if (classes.empty()) return "";
+  Table table(
+      {{"class"}, {"boxes", Align::kRight}, {"AP50", Align::kRight}, {"AP50-95", Align::kRight}});
+  for (size_t i = 0; i < std::min(classes.size(), kMostRows); ++i) {
+    const ClassMetrics& c = classes[i];
+    table.AddRow({c.name, FormatInteger(c.support), ShareText(c.ap50), ShareText(c.ap50_95)});
+  }
+  std::string text = table.ToText(terminal, /*indent=*/0);
+  if (classes.size() > kMostRows)
+    text += fmt::format("and {} with a greater AP50-95\n",
+                        FormatCountOf(static_cast<int64_t>(classes.size() - kMostRows), "class"));
+  return text + "\n";
 }
 
 // The classes of the least F1 first; classes that are in no sample and in no answer are left out.
 std::string ClassesText(const EvaluationRecord& record, const Terminal& terminal) {
-  constexpr size_t kMostRows = 20;
+  if (record.boxes) return BoxClassesText(record, terminal);
   std::vector<ClassMetrics> classes = record.classes;
   std::erase_if(classes, [](const ClassMetrics& c) { return !c.f1; });
   std::stable_sort(classes.begin(), classes.end(),
@@ -114,12 +127,11 @@ std::string ClassesText(const EvaluationRecord& record, const Terminal& terminal
                                  {record.pixels ? "Dice" : "F1", Align::kRight}};
   if (record.pixels) columns.push_back({"IoU", Align::kRight});
   Table table(std::move(columns));
-  const auto share = [](const std::optional<double>& x) { return x ? FormatPercent(*x) : "-"; };
   for (size_t i = 0; i < std::min(classes.size(), kMostRows); ++i) {
     const ClassMetrics& c = classes[i];
-    std::vector<std::string> cells = {c.name, FormatInteger(c.support), share(c.precision),
-                                      share(c.recall), share(c.f1)};
-    if (record.pixels) cells.push_back(share(c.iou));
+    std::vector<std::string> cells = {c.name, FormatInteger(c.support), ShareText(c.precision),
+                                      ShareText(c.recall), ShareText(c.f1)};
+    if (record.pixels) cells.push_back(ShareText(c.iou));
     table.AddRow(std::move(cells));
   }
   std::string text = table.ToText(terminal, /*indent=*/0);
@@ -137,7 +149,7 @@ std::string ResultText(const EvalOutcome& outcome, const Terminal& terminal) {
     text += fmt::format("{} {}, ", outcome.record.pixels ? "pixel accuracy" : "accuracy",
                         FormatPercent(*outcome.result.accuracy));
   }
-  for (const auto& [name, value] : outcome.result.metrics) text += MetricText(name, value);
+  for (const auto& [name, value] : outcome.result.metrics) text += MetricText(name, value) + ", ";
   return text + fmt::format("loss {:.4f} ({} samples in {})\n", outcome.result.loss,
                             FormatCount(static_cast<double>(outcome.result.samples)),
                             FormatSeconds(outcome.result.seconds));

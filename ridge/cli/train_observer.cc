@@ -7,6 +7,7 @@
 #include "ridge/core/process.h"
 #include "ridge/core/rounding.h"
 #include "ridge/core/units.h"
+#include "ridge/observe/metric_names.h"
 #include "ridge/report/plan_report.h"
 #include "ridge/report/table.h"
 
@@ -56,11 +57,9 @@ std::string ResultLine(const RunSummary& summary) {
 std::string EarlyStopLine(const RunSummary& summary) {
   if (!summary.stopped_early) return "";
   const EarlyStop& stop = *summary.stopped_early;
-  const std::string best = stop.metric == "accuracy" || stop.metric == "wer" || stop.metric == "cer"
-                               ? FormatPercent(stop.best)
-                               : fmt::format("{:.4f}", stop.best);
   return fmt::format("stopped early: validation {} was best at step {}, {}; no better one in {}\n",
-                     stop.metric, stop.best_step, best,
+                     MetricTitle(stop.metric), stop.best_step,
+                     MetricValueText(stop.metric, stop.best),
                      FormatCountOf(stop.evaluations, "evaluation"));
 }
 

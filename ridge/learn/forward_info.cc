@@ -178,6 +178,22 @@ void FindCtc(const Graph& graph, ForwardInfo& facts) {
                       found->attrs.integer("blank")};
 }
 
+// The answers that assign_boxes compares with true boxes.
+void FindDetection(const Graph& graph, ForwardInfo& facts) {
+  const ValueId detections = graph.FindOutput("detections");
+  const auto assigns = [](const Node& node) { return node.op->name == "assign_boxes"; };
+  const auto found = std::find_if(graph.nodes().begin(), graph.nodes().end(), assigns);
+  if (detections == kNoValue || found == graph.nodes().end()) return;
+  const ValueId boxes = found->inputs[3], classes = found->inputs[4];
+  const Dims &answers = graph.type(detections).dims, &scores = graph.type(found->inputs[0]).dims;
+  const bool fits = answers.size() == 3 && answers[0] == facts.batch && answers[0] == scores[0] &&
+                    answers[1] == scores[1] && answers[2] == 4 + scores[2];
+  if (!fits || graph.value(boxes).kind != ValueKind::kInput ||
+      graph.value(classes).kind != ValueKind::kInput)
+    return;
+  facts.detection = DetectionInfo{detections, boxes, classes};
+}
+
 }  // namespace
 
 Result<ForwardInfo> InspectForward(const Graph& forward) {
@@ -201,6 +217,7 @@ Result<ForwardInfo> InspectForward(const Graph& forward) {
   else
     FindRegression(forward, facts);
   if (facts.logits == kNoValue) FindCtc(forward, facts);
+  FindDetection(forward, facts);
   return facts;
 }
 

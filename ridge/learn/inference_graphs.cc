@@ -55,6 +55,7 @@ void AddOutputsBySample(GraphBuilder& b, const ForwardInfo& facts) {
       facts.logits != kNoValue && b.graph().type(facts.label).rank() == kPixelLabelRank;
   if (pixels) b.Output("said", Op("argmax", {b.At(facts.logits)}, {{"axis", -1}}));
   if (facts.prediction != kNoValue) b.Output("prediction", b.At(facts.prediction));
+  if (facts.detection) b.Output("detections", b.At(facts.detection->detections));
   if (facts.ctc) {
     b.Output("spelled",
              BestClasses(b, b.At(facts.ctc->logits), b.At(facts.ctc->lengths), facts.ctc->blank));

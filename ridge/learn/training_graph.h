@@ -17,8 +17,8 @@
 // train and update `grad_norm` with clipping; eval `loss_sum`, `correct_sum` and `weight_sum`,
 // and, with ignored labels, `loss_weight_sum` and `label_sum`, which replace it; in one slice also
 // what metrics are counted from, by sample: `logits` [batch, classes] where a sample has one label,
-// `said` [batch, H, W], the class of the largest logit, where a pixel has one, `prediction`, or
-// with ctc_loss `spelled` i64[batch, frames] (BestClasses of ctc.h).
+// `said` [batch, H, W], the class of the largest logit, where a pixel has one, `prediction`,
+// `detections` of a detector, or with ctc_loss `spelled` i64[batch, frames] (BestClasses of ctc.h).
 #pragma once
 #include <optional>
 #include <string>
@@ -67,6 +67,12 @@ struct CtcInfo {
 };
 
 // The facts of a forward graph that training needs.
+// Of a detector: its output `detections` [batch, A, 4 + classes] (boxes, probabilities), and the
+// inputs with the true boxes [batch, N, 4] and their classes [batch, N].
+struct DetectionInfo {
+  ValueId detections = kNoValue, boxes = kNoValue, classes = kNoValue;
+};
+
 struct ForwardInfo {
   ValueId loss = kNoValue;
   ValueId eval_loss = kNoValue;  // what an evaluation reads: the loss, or kEvalLossOutput
@@ -80,6 +86,7 @@ struct ForwardInfo {
   ValueId prediction = kNoValue;
   ValueId target = kNoValue;  // an input
   std::optional<CtcInfo> ctc;
+  std::optional<DetectionInfo> detection;
   std::vector<ValueId> data_inputs;  // filled by a batch: all but `rng` and the step's own
   int64_t batch = 0;                 // first extent of the data inputs
   // The graph updates parameters, so it is a whole training step; it may have inputs `ridge.lr` and

@@ -76,6 +76,11 @@ double MeanPrecision(Curve curve) {
 
 AveragePrecision::AveragePrecision(int64_t classes) : of_class_(static_cast<size_t>(classes)) {}
 
+int64_t AveragePrecision::Bytes(int64_t pictures, int64_t most) {
+  constexpr int64_t kGrowth = 3;  // a vector that moves holds its old and its doubled bytes
+  return kGrowth * pictures * most * int64_t{sizeof(Found)};
+}
+
 void AveragePrecision::Add(std::span<const DetectedBox> found, std::span<const TrueBox> truth) {
   for (int64_t c = 0; c < classes(); ++c) {
     std::vector<DetectedBox> boxes;

@@ -31,6 +31,9 @@ class AveragePrecision {
   // REQUIRES: classes >= 1.
   explicit AveragePrecision(int64_t classes);
 
+  // Host memory after so many pictures, `most` boxes each.
+  static int64_t Bytes(int64_t pictures, int64_t most);
+
   // A picture.  Ties of scores are taken in the order of `found` and of the calls.  Labels that are
   // no class are left out.
   void Add(std::span<const DetectedBox> found, std::span<const TrueBox> truth);

@@ -86,6 +86,13 @@ std::vector<DetectedBox> SuppressOverlaps(std::vector<DetectedBox> boxes,
   return kept;
 }
 
+int64_t DetectionBytes(int64_t places, int64_t classes) {
+  constexpr int64_t kGrowth = 3;  // a vector that moves holds its old and its doubled bytes
+  const int64_t candidates = std::min(kMostCandidates + 1, places * classes);
+  return places * (4 + classes) * int64_t{sizeof(double)} +
+         kGrowth * candidates * int64_t{sizeof(DetectedBox)};
+}
+
 std::vector<DetectedBox> DetectBoxes(std::span<const double> answers, int64_t classes,
                                      const DetectionLimits& limits) {
   const size_t width = kSides + static_cast<size_t>(classes);

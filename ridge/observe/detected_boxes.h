@@ -16,10 +16,12 @@ struct DetectedBox {
   int64_t label = 0;
 };
 
+inline constexpr int64_t kMostDetected = 300;  // boxes of a picture
+
 struct DetectionLimits {
-  double score = 0.25;       // a box is kept above it
-  double overlap = 0.7;      // IoU with a better box of its class, above which a box is dropped
-  int64_t most = 300;        // boxes of a picture
+  double score = 0.25;   // a box is kept above it
+  double overlap = 0.7;  // IoU with a better box of its class, above which a box is dropped
+  int64_t most = kMostDetected;
   bool every_class = false;  // a place answers for each class above `score`, not its best alone
 
   // What a mean average precision is computed from.
@@ -37,6 +39,9 @@ double Overlap(const DetectedBox& a, const DetectedBox& b);
 // REQUIRES: C >= 1; answers.size() is a multiple of 4 + C.
 std::vector<DetectedBox> DetectBoxes(std::span<const double> answers, int64_t classes,
                                      const DetectionLimits& limits);
+
+// Host memory of DetectBoxes, its answers included.
+int64_t DetectionBytes(int64_t places, int64_t classes);
 
 // Drops each box that overlaps a better one of its class; greatest score first.
 std::vector<DetectedBox> SuppressOverlaps(std::vector<DetectedBox> boxes,

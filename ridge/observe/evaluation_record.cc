@@ -29,6 +29,13 @@ int64_t IntegerAt(const Json& json, const char* key) {
   return json.at(key).get_ref<const int64_t&>();
 }
 
+Json BoxClassJson(const ClassMetrics& c) {
+  return {{"name", c.name},
+          {"support", c.support},
+          {"ap50", Optional(c.ap50)},
+          {"ap50_95", Optional(c.ap50_95)}};
+}
+
 Json ClassJson(const ClassMetrics& c, bool pixels) {
   Json json = {{"name", c.name},
                {"support", c.support},
@@ -39,6 +46,15 @@ Json ClassJson(const ClassMetrics& c, bool pixels) {
                {"f1", Optional(c.f1)}};
   if (pixels) json["iou"] = Optional(c.iou);
   return json;
+}
+
+ClassMetrics ReadBoxClass(const Json& json) {
+  ClassMetrics c;
+  c.name = json.at("name").get<std::string>();
+  c.support = IntegerAt(json, "support");
+  c.ap50 = OptionalAt(json, "ap50");
+  c.ap50_95 = OptionalAt(json, "ap50_95");
+  return c;
 }
 
 ClassMetrics ReadClass(const Json& json) {
@@ -129,7 +145,9 @@ EvaluationRecord ReadRecord(const Json& json) {
   for (const auto& [name, value] : json.at("metrics").items())
     record.metrics.emplace_back(name, value.is_null() ? NAN : value.get<double>());
   record.pixels = json.value("pixels", false);
-  for (const Json& c : json.at("classes")) record.classes.push_back(ReadClass(c));
+  record.boxes = json.value("boxes", false);
+  for (const Json& c : json.at("classes"))
+    record.classes.push_back(record.boxes ? ReadBoxClass(c) : ReadClass(c));
   record.confusion = ReadConfusion(json, record.classes.size());
   for (const Json& wrong : json.at("wrong")) record.wrong.push_back(ReadWrong(wrong));
   return record;
@@ -148,7 +166,8 @@ std::string CsvCell(const std::string& text) {
 std::string RecordToJson(const EvaluationRecord& record) {
   Json metrics = Json::object(), classes = Json::array(), wrong = Json::array();
   for (const auto& [name, value] : record.metrics) metrics[name] = Number(value);
-  for (const ClassMetrics& c : record.classes) classes.push_back(ClassJson(c, record.pixels));
+  for (const ClassMetrics& c : record.classes)
+    classes.push_back(record.boxes ? BoxClassJson(c) : ClassJson(c, record.pixels));
   for (const WrongRecord& w : record.wrong) wrong.push_back(WrongJson(w));
   Json json = {{"data", record.data},
                {"step", record.step},
@@ -160,6 +179,7 @@ std::string RecordToJson(const EvaluationRecord& record) {
                {"confusion", ConfusionJson(record)},
                {"wrong", std::move(wrong)}};
   if (record.pixels) json["pixels"] = true;
+  if (record.boxes) json["boxes"] = true;
   return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 

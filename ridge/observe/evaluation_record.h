@@ -21,6 +21,8 @@ struct ClassMetrics {
   int64_t support = 0, said = 0, hits = 0;
   std::optional<double> precision, recall, f1;
   std::optional<double> iou = {};  // of pixels; there F1 is Dice
+  // Of boxes, which have neither `said` nor what follows it.
+  std::optional<double> ap50 = {}, ap50_95 = {};
 };
 
 // A picture of at most kMostThumbnail pixels a side: grey or red, green, blue, row by row.
@@ -45,7 +47,8 @@ struct EvaluationRecord {
   std::optional<double> accuracy;
   NamedMetrics metrics;               // all but loss and accuracy
   bool pixels = false;                // classes are counted by pixel
-  std::vector<ClassMetrics> classes;  // empty unless samples have one label, or one a pixel
+  bool boxes = false;                 // classes are counted by box
+  std::vector<ClassMetrics> classes;  // empty unless samples, pixels or boxes have a label each
   std::vector<int64_t> confusion;     // [label][said]; empty with too many classes
   std::vector<WrongRecord> wrong;     // most confident first
 };

@@ -31,6 +31,23 @@ TEST(EvaluationRecordTest, ComesBackFromItsJson) {
   EXPECT_FALSE(back->classes[1].f1);
 }
 
+TEST(EvaluationRecordTest, ClassesOfBoxesComeBackWithTheirPrecisions) {
+  EvaluationRecord record;
+  record.boxes = true;
+  record.classes.resize(2);
+  record.classes[0].name = "cat";
+  record.classes[0].support = 5;
+  record.classes[0].ap50 = 0.75;
+  record.classes[0].ap50_95 = 0.5;
+  const Result<EvaluationRecord> back = RecordFromJson(RecordToJson(record), "f");
+  ASSERT_TRUE(back.ok()) << back.status().message();
+  EXPECT_TRUE(back->boxes);
+  EXPECT_EQ(back->classes[0].ap50, 0.75);
+  EXPECT_EQ(back->classes[0].ap50_95, 0.5);
+  EXPECT_FALSE(back->classes[1].ap50);
+  EXPECT_EQ(RecordToJson(*back), RecordToJson(record));
+}
+
 TEST(EvaluationRecordTest, RefusesWhatIsNone) {
   for (const char* text : {"", "[]", "{}", "{\"data\":1}"})
     EXPECT_EQ(RecordFromJson(text, "f").status().code(), ErrorCode::kInvalidData) << text;

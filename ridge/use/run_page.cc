@@ -12,6 +12,7 @@
 
 #include "ridge/core/files.h"
 #include "ridge/core/units.h"
+#include "ridge/observe/metric_names.h"
 #include "ridge/report/html.h"
 #include "ridge/train/options/options.h"
 #include "ridge/train/store/run_overview.h"
@@ -284,19 +285,28 @@ std::string TimeOfRun(const RunOverview& run) {
 
 // ---- evaluation
 
-std::string MetricText(const std::optional<double>& value) {
+std::string ShareText(const std::optional<double>& value) {
   return value ? FormatPercent(*value) : "";
 }
 
+std::string BoxClasses(const EvaluationRecord& evaluation) {
+  Rows rows = {{"class", "boxes", "AP50", "", "AP50-95"}};
+  for (const ClassMetrics& one : evaluation.classes)
+    rows.push_back({HtmlEscaped(one.name), FormatInteger(one.support), ShareText(one.ap50),
+                    HtmlBar(one.ap50.value_or(0)), ShareText(one.ap50_95)});
+  return HtmlTable(rows);
+}
+
 std::string Classes(const EvaluationRecord& evaluation) {
+  if (evaluation.boxes) return BoxClasses(evaluation);
   const bool pixels = evaluation.pixels;
   Rows rows = {
       {"class", pixels ? "pixels" : "samples", "precision", "recall", "", pixels ? "Dice" : "F1"}};
   if (pixels) rows[0].push_back("IoU");
   for (const ClassMetrics& one : evaluation.classes) {
-    rows.push_back({HtmlEscaped(one.name), FormatInteger(one.support), MetricText(one.precision),
-                    MetricText(one.recall), HtmlBar(one.recall.value_or(0)), MetricText(one.f1)});
-    if (pixels) rows.back().push_back(MetricText(one.iou));
+    rows.push_back({HtmlEscaped(one.name), FormatInteger(one.support), ShareText(one.precision),
+                    ShareText(one.recall), HtmlBar(one.recall.value_or(0)), ShareText(one.f1)});
+    if (pixels) rows.back().push_back(ShareText(one.iou));
   }
   return HtmlTable(rows);
 }
@@ -317,7 +327,7 @@ std::string Metrics(const EvaluationRecord& evaluation) {
     text += (evaluation.pixels ? ", pixel accuracy " : ", accuracy ") +
             FormatPercent(*evaluation.accuracy);
   for (const auto& [name, value] : evaluation.metrics)
-    text += fmt::format(", {} {:.4g}", HtmlEscaped(name), value);
+    text += ", " + HtmlEscaped(MetricText(name, value));
   return fmt::format("<p>{} samples of {} at step {}: {}</p>\n", FormatInteger(evaluation.samples),
                      HtmlEscaped(evaluation.data), evaluation.step, text);
 }

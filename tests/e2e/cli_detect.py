@@ -87,6 +87,31 @@ class Detect(RidgeTest):
                 same = [r for r in rows if r[4:].argmax() == c and r[4 + c] > 0.25]
                 found += any(overlap(r[:4], box) > 0.5 for r in same)
         self.assertGreater(found, 0.7 * total, f"{found} of {total}")
+        self.check_precision(found / total)
+
+    def check_precision(self, found):
+        """The evaluation's mean average precision, the same from `ridge eval`, by class, and best
+        by it."""
+        with open(self.path("run/evaluation.json")) as file:
+            record = json.load(file)
+        self.assertGreater(record["metrics"]["map50"], 0.6 * found)
+        self.assertGreater(record["metrics"]["map50"], record["metrics"]["map50_95"])
+        self.assertEqual([c["name"] for c in record["classes"]], ["red", "green", "disc"])
+        boxes = sum(len(objects) for name, (_, objects) in self.objects.items() if "val" in name)
+        self.assertEqual(sum(c["support"] for c in record["classes"]), boxes)
+        for key, of_class in (("map50", "ap50"), ("map50_95", "ap50_95")):
+            mean = sum(c[of_class] for c in record["classes"]) / 3
+            self.assertAlmostEqual(record["metrics"][key], mean, 12)
+        evaluated = json.loads(self.ok("eval", "run", "--data", "yolo:shapes", "--json"))
+        self.assertEqual(evaluated["metrics"], record["metrics"])
+        self.assertTrue(evaluated["boxes"])
+        text = self.ok("eval", "run", "--data", "yolo:shapes")
+        self.assertRegex(text, r"class +boxes +AP50 +AP50-95\n")
+        self.assertRegex(text, r"step 360: mAP50 \d+\.\d %, mAP50-95 \d+\.\d %, loss ")
+        with open(self.path("run/metrics.jsonl")) as file:
+            lines = [json.loads(line) for line in file]
+        self.assertTrue(any("validation/map50_95" in line or "validation_map50_95" in line
+                            for line in lines))
 
     def test_workers_and_resuming_change_no_bit(self):
         self.put("train", 12, 1)

@@ -8,6 +8,7 @@
 #include "ridge/core/threads.h"
 #include "ridge/data/augment_source.h"
 #include "ridge/learn/index_extent.h"
+#include "ridge/observe/average_precision.h"
 #include "ridge/observe/class_counts.h"
 #include "ridge/train/job/class_sampler.h"
 #include "ridge/train/job/decoded_cache.h"
@@ -113,6 +114,20 @@ void AddMixedLabels(const Graph& forward, const ForwardInfo& facts, BatchSpec& s
   spec.inputs.push_back({kLabelWeightInput, {DType::kF32, {}}});
 }
 
+constexpr size_t kPictureRank = 4;  // [batch, C, H, W]
+
+void TakeDetection(const Graph& forward, const ForwardInfo& facts, EvalSubject& subject) {
+  const Dims& answers = forward.type(facts.detection->detections).dims;
+  subject.boxes = forward.value(facts.detection->boxes).name;
+  subject.box_classes = forward.value(facts.detection->classes).name;
+  subject.answers = answers[1];
+  subject.classes = answers[2] - 4;
+  for (const ValueId id : facts.data_inputs) {
+    const Dims& dims = forward.type(id).dims;
+    if (dims.size() == kPictureRank) subject.picture = {dims[2], dims[3]};
+  }
+}
+
 }  // namespace
 
 EvalSubject SubjectOf(const Graph& forward, const ForwardInfo& facts,
@@ -126,6 +141,8 @@ EvalSubject SubjectOf(const Graph& forward, const ForwardInfo& facts,
     if (preprocessing != nullptr && preprocessing->spelling)
       subject.spelling.emplace(*preprocessing->spelling);
   }
+  if (preprocessing != nullptr) subject.class_names = preprocessing->classes;
+  if (facts.detection) TakeDetection(forward, facts, subject);
   if (facts.logits == kNoValue) return subject;
   const int rank = forward.type(facts.label).rank();
   subject.pixels = rank == kPixelLabelRank;
@@ -133,7 +150,6 @@ EvalSubject SubjectOf(const Graph& forward, const ForwardInfo& facts,
   subject.classes = forward.type(facts.logits).dims.back();
   subject.ignored_label = facts.ignored_label;
   subject.perplexity = rank == 2 && facts.loss_is_cross_entropy;
-  if (preprocessing != nullptr) subject.class_names = preprocessing->classes;
   return subject;
 }
 
@@ -142,7 +158,12 @@ std::string EvalSubject::ClassName(int64_t c) const {
   return at < class_names.size() ? class_names[at] : std::to_string(c);
 }
 
-int64_t EvalSubject::count_bytes() const { return label.empty() ? 0 : ClassCounts::Bytes(classes); }
+int64_t EvalSubject::count_bytes(int64_t samples) const {
+  const int64_t of_boxes = boxes.empty() ? 0
+                                         : DetectionBytes(answers, classes) +
+                                               AveragePrecision::Bytes(samples, kMostDetected);
+  return of_boxes + (label.empty() ? 0 : ClassCounts::Bytes(classes));
+}
 
 BatchSpec MakeBatchSpec(const Graph& forward, const ForwardInfo& facts, bool with_weight) {
   BatchSpec spec;
@@ -254,7 +275,7 @@ int64_t PlannedDataBytes(const JobData& data, int64_t batch) {
   bytes += train.own_bytes;
   options.drop_last = false;
   for (const SourcePtr& set : {data.validation, data.test})  // each is counted by its evaluator
-    bytes += set != nullptr ? data.eval_subject.count_bytes() : 0;
+    bytes += set != nullptr ? data.eval_subject.count_bytes(set->size()) : 0;
   if (data.eval_set() != nullptr) {  // its threads run while those of training do not
     const auto eval = BatchLoader::Plan(*data.eval_set(), data.eval_spec, options);
     bytes += eval.own_bytes - std::min(train.thread_bytes, eval.thread_bytes);

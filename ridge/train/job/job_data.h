@@ -4,6 +4,7 @@
 #include <string>
 
 #include "ridge/data/batch_loader.h"
+#include "ridge/data/image/crop.h"
 #include "ridge/data/spelling.h"
 #include "ridge/graph/graph.h"
 #include "ridge/learn/training_graph.h"
@@ -23,11 +24,15 @@ struct EvalSubject {
   // Of ctc_loss: the inputs; else "".
   std::string spelled, spelled_length;
   int64_t blank = 0;
+  // Of a detector: the inputs, else ""; `classes` of them, boxes in pixels of `picture`.
+  std::string boxes, box_classes;
+  int64_t answers = 0;                   // places of a picture
+  ImageSize picture;                     // 0 x 0 where no input is one
   std::optional<Spelling> spelling;      // none: its classes are no letters
   std::vector<std::string> class_names;  // empty: they have none
 
   std::string ClassName(int64_t c) const;
-  int64_t count_bytes() const;  // host memory of the counts
+  int64_t count_bytes(int64_t samples) const;  // host memory of the counts
 };
 EvalSubject SubjectOf(const Graph& forward, const ForwardInfo& facts,
                       const Preprocessing* preprocessing);

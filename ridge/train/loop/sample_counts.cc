@@ -88,6 +88,10 @@ void SampleCounts::Clear() {
     target_.resize(row_.size());
   }
   if (!subject_.spelled.empty() && HasOutput("spelled")) edits_.emplace();
+  if (!subject_.boxes.empty() && HasOutput("detections")) {
+    precision_.emplace(subject_.classes);
+    row_.resize(static_cast<size_t>(subject_.answers * (4 + subject_.classes)));
+  }
 }
 
 void SampleCounts::Rows::Read(int64_t row, std::span<double> to) const {
@@ -110,6 +114,7 @@ Status SampleCounts::Add(const LoadedBatch& batch, int64_t first) {
   if (classes_ && subject_.pixels) RIDGE_RETURN_IF_ERROR(AddPixels(batch));
   if (classes_ && !subject_.pixels) RIDGE_RETURN_IF_ERROR(AddClasses(batch, first));
   if (edits_) RIDGE_RETURN_IF_ERROR(AddTexts(batch));
+  if (precision_) RIDGE_RETURN_IF_ERROR(AddBoxes(batch));
   return errors_ ? AddErrors(batch) : Status();
 }
 
@@ -133,6 +138,36 @@ Status SampleCounts::AddTexts(const LoadedBatch& batch) {
       edits_->AddText(subject_.spelling->Read(heard), subject_.spelling->Read(said));
     else
       edits_->AddClasses(heard, said);
+  }
+  return Status();
+}
+
+// Boxes are compared as they lie in the network's input, cut at its edges.
+Status SampleCounts::AddBoxes(const LoadedBatch& batch) {
+  RIDGE_ASSIGN_OR_RETURN(const Rows detections, OutputRows("detections"));
+  const Rows boxes = InputRows(subject_.boxes, batch.slot);
+  const Rows classes = InputRows(subject_.box_classes, batch.slot);
+  PictureFrame whole;
+  whole.width = static_cast<double>(subject_.picture.width);
+  whole.height = static_cast<double>(subject_.picture.height);
+  std::vector<double> sides(static_cast<size_t>(boxes.width));
+  std::vector<double> labels(static_cast<size_t>(classes.width));
+  for (int64_t row = 0; row < batch.valid_samples; ++row) {
+    detections.Read(row, row_);
+    boxes.Read(row, sides);
+    classes.Read(row, labels);
+    std::vector<DetectedBox> found =
+        DetectBoxes(row_, subject_.classes, DetectionLimits::ForPrecision());
+    if (whole.width > 0) {
+      for (DetectedBox& box : found) box = InPicture(box, whole);
+    }
+    std::vector<TrueBox> truth;
+    for (size_t i = 0; i < labels.size(); ++i) {
+      if (labels[i] < 0) continue;  // behind the last box
+      truth.push_back({sides[4 * i], sides[4 * i + 1], sides[4 * i + 2], sides[4 * i + 3],
+                       static_cast<int64_t>(labels[i])});
+    }
+    precision_->Add(found, truth);
   }
   return Status();
 }
@@ -184,6 +219,10 @@ NamedMetrics SampleCounts::Metrics(double loss) const {
     AddMetric("top5_accuracy", classes_->TopFive(), metrics);
     AddMetric("f1_macro", classes_->MacroF1(), metrics);
   }
+  if (precision_) {
+    AddMetric("map50", precision_->Map50(), metrics);
+    AddMetric("map50_95", precision_->Map50To95(), metrics);
+  }
   if (edits_) {
     AddMetric("wer", edits_->WordErrorRate(), metrics);
     AddMetric("cer", edits_->LetterErrorRate(), metrics);
@@ -198,7 +237,20 @@ NamedMetrics SampleCounts::Metrics(double loss) const {
   return metrics;
 }
 
+void SampleCounts::DescribeBoxes(EvaluationRecord& record) const {
+  record.boxes = true;
+  for (int64_t c = 0; c < precision_->classes(); ++c) {
+    ClassMetrics metrics;
+    metrics.name = subject_.ClassName(c);
+    metrics.support = precision_->Support(c);
+    metrics.ap50 = precision_->Ap50(c);
+    metrics.ap50_95 = precision_->Ap50To95(c);
+    record.classes.push_back(std::move(metrics));
+  }
+}
+
 Status SampleCounts::Describe(const Source& source, EvaluationRecord& record) const {
+  if (precision_) DescribeBoxes(record);
   if (!classes_) return Status();
   record.pixels = subject_.pixels;
   for (int64_t c = 0; c < classes_->classes(); ++c) {

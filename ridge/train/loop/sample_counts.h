@@ -1,7 +1,7 @@
 // SampleCounts: the part of an evaluation that looks at single samples: the classes of each, and
 // the errors of a regression.
 //
-// Reads the outputs `logits`, `said`, `prediction` or `spelled` of the step `eval`
+// Reads the outputs `logits`, `said`, `prediction`, `detections` or `spelled` of the step `eval`
 // (training_graph.h); a step in slices has none, and then nothing is counted.
 #pragma once
 #include <optional>
@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "ridge/data/batch_loader.h"
+#include "ridge/observe/average_precision.h"
 #include "ridge/observe/class_counts.h"
 #include "ridge/observe/edit_counts.h"
 #include "ridge/observe/evaluation_record.h"
@@ -51,6 +52,8 @@ class SampleCounts {
   Status AddPixels(const LoadedBatch& batch);
   Status AddErrors(const LoadedBatch& batch);
   Status AddTexts(const LoadedBatch& batch);
+  Status AddBoxes(const LoadedBatch& batch);
+  void DescribeBoxes(EvaluationRecord& record) const;
 
   Executor& executor_;
   const int step_;
@@ -59,6 +62,7 @@ class SampleCounts {
   std::optional<ClassCounts> classes_;
   std::optional<RegressionSums> errors_;
   std::optional<EditCounts> edits_;
+  std::optional<AveragePrecision> precision_;
   std::vector<double> row_, target_;  // of one sample
 };
 

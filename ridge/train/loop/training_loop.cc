@@ -9,6 +9,7 @@
 #include <algorithm>
 
 #include "ridge/core/process.h"
+#include "ridge/observe/metric_names.h"
 #include "ridge/train/loop/stop_signal.h"
 
 namespace ridge {
@@ -17,14 +18,13 @@ namespace {
 constexpr int64_t kReportEverySteps = 50;
 constexpr int64_t kTracedSteps = 100;  // a trace of a whole run would not open
 
-constexpr char kAccuracy[] = "accuracy";  // the metric of which more is better
-
 // What an evaluation is judged by.
 BestResult Judged(const EvalResult& evaluation, int64_t step) {
-  if (evaluation.accuracy) return {kAccuracy, *evaluation.accuracy, step};
   for (const auto& [name, value] : evaluation.metrics) {
-    if (name == "wer" || name == "cer") return {name, value, step};
+    if (name == "map50_95" || name == "mean_iou" || name == "wer" || name == "cer")
+      return {name, value, step};
   }
+  if (evaluation.accuracy) return {"accuracy", *evaluation.accuracy, step};
   return {"loss", evaluation.loss, step};
 }
 
@@ -32,7 +32,7 @@ BestResult Judged(const EvalResult& evaluation, int64_t step) {
 bool TakeBetter(const BestResult& now, std::optional<BestResult>& best) {
   const bool known = best && best->metric == now.metric;
   const bool better =
-      !known || (now.metric == kAccuracy ? now.value > best->value : now.value < best->value);
+      !known || (MoreIsBetter(now.metric) ? now.value > best->value : now.value < best->value);
   if (better) best = now;
   return better;
 }
