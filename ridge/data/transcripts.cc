@@ -116,7 +116,7 @@ Status TakePart(const SoundHeader& header, Utterance& utterance) {
   const double begin = *transcript.offset, end = begin + transcript.seconds;
   if (begin >= all) return bad(fmt::format("it begins at {:.4g}", begin));
   if (end > all + kMostOffBy) return bad(fmt::format("{:.4g} to {:.4g}", begin, end));
-  const int64_t first = std::min(std::llround(begin * rate), header.frames - 1);
+  const int64_t first = std::min<int64_t>(std::llround(begin * rate), header.frames - 1);
   const int64_t most = header.frames - first;
   const int64_t count = transcript.seconds == 0 ? most : std::llround(transcript.seconds * rate);
   utterance.part = {first, std::clamp<int64_t>(count, 1, most)};
