@@ -41,6 +41,8 @@ std::string EvaluationLine(const MetricsReport& report) {
       fmt::format("epoch {}, step {}: {}", report.epoch, report.step, report.evaluated_on);
   if (report.evaluation_accuracy)
     line += fmt::format(" accuracy {},", FormatPercent(*report.evaluation_accuracy));
+  if (const auto wer = FindMetric(report.evaluation_metrics, "wer"))
+    line += fmt::format(" {},", MetricText("wer", *wer));
   return line + fmt::format(" loss {:.4f}", report.evaluation_loss.value_or(0));
 }
 
@@ -48,8 +50,10 @@ std::string ResultLine(const RunSummary& summary) {
   const bool test = summary.evaluated_on == "test";
   const auto& accuracy = test ? summary.test_accuracy : summary.validation_accuracy;
   std::string line;
-  if (accuracy)
-    line = fmt::format("{} accuracy {}, ", summary.evaluated_on, FormatPercent(*accuracy));
+  if (accuracy) line = fmt::format("accuracy {}, ", FormatPercent(*accuracy));
+  if (const auto wer = FindMetric(summary.metrics, summary.evaluated_on + "/wer"))
+    line += MetricText("wer", *wer) + ", ";
+  if (!line.empty()) line = summary.evaluated_on + " " + line;
   return line + fmt::format("loss {:.4g} after {} steps in {}", summary.loss, summary.steps,
                             FormatSeconds(summary.wall_s));
 }
