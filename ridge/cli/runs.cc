@@ -140,8 +140,8 @@ int Width(const std::string& text) {
 // On a terminal, without the columns that would make the lines too long.
 std::string FittingTable(const Runs& runs, const Terminal& terminal) {
   std::vector<TableColumn> columns = Columns();
-  const bool heard =
-      std::any_of(runs.begin(), runs.end(), [](const RunOverview& run) { return run.wer.has_value(); });
+  const bool heard = std::any_of(runs.begin(), runs.end(),
+                                 [](const RunOverview& run) { return run.wer.has_value(); });
   if (!heard) std::erase_if(columns, [](const TableColumn& c) { return c.column.title == "WER"; });
   for (const std::string_view title : kDroppedFirst) {
     const bool fits = Width(TableText(runs, columns, Terminal())) <= terminal.width;

@@ -147,9 +147,10 @@ TEST_F(AugmentSourceTest, RefusesDataWithoutPictures) {
   const auto message = [](const SourcePtr& source) {
     return Message(AugmentSource::Create(source, *Augmentation::Parse("flip", 0)));
   };
-  EXPECT_EQ(message(MemoryPictures({5, 12, 10})),
-            "memory: has no pictures to augment: 'image' must be u8[H,W], u8[H,W,3] or u8[3,H,W]; it "
-            "is u8[5,12,10]");
+  EXPECT_EQ(
+      message(MemoryPictures({5, 12, 10})),
+      "memory: has no pictures to augment: 'image' must be u8[H,W], u8[H,W,3] or u8[3,H,W]; it "
+      "is u8[5,12,10]");
   std::vector<NamedTensor> fields;
   fields.emplace_back("features", Tensor(TensorType{DType::kF32, {2, 4}}));
   fields.emplace_back("other", Tensor(TensorType{DType::kU8, {2, 4, 4}}));

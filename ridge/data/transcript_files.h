@@ -20,11 +20,11 @@ namespace ridge {
 inline constexpr size_t kMostTranscriptBytes = 1 << 16, kMostSoundPathBytes = 4096;
 
 struct Transcript {
-  std::string sound;   // the path to open
-  std::string name;    // as it stands in the file
-  std::string origin;  // "train.jsonl:12"
-  std::string text;    // as it stands there
-  double seconds = 0;  // as it stands there; 0: it does not
+  std::string sound;             // the path to open
+  std::string name;              // as it stands in the file
+  std::string origin;            // "train.jsonl:12"
+  std::string text;              // as it stands there
+  double seconds = 0;            // as it stands there; 0: it does not
   std::optional<double> offset;  // seconds into the sound where it begins; nothing: it is whole
 };
 

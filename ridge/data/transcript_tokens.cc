@@ -18,8 +18,9 @@ Result<TranscriptTokens> TranscriptTokens::Of(TokenizerPtr tokenizer) {
   for (const auto& [from, to] : {std::pair(&before, &tokens.before_), {&after, &tokens.after_}}) {
     for (const TokenId id : *from) {
       if (id < 0) {
-        return InvalidArgument("the tokenizer has no token that ends a text. hint: eos_token in its "
-                               "tokenizer_config.json");
+        return InvalidArgument(
+            "the tokenizer has no token that ends a text. hint: eos_token in its "
+            "tokenizer_config.json");
       }
       to->push_back(static_cast<uint32_t>(id));
       tokens.silent_.insert(id);

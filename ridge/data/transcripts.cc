@@ -74,7 +74,7 @@ Status TakeOption(const std::string& spec, const std::string& key, const std::st
 
 Result<Argument> ParseArgument(const std::string& name, const std::string& text) {
   const SpecOptions spec = SplitSpecOptions(text);
-  std::vector<std::string> keys = {"val", "test", "sounds", "sound", "text",
+  std::vector<std::string> keys = {"val",  "test",    "sounds",    "sound", "text",
                                    "case", "letters", "tokenizer", "length"};
   keys.insert(keys.end(), SoundKeys().begin(), SoundKeys().end());
   RIDGE_RETURN_IF_ERROR(CheckSpecKeys(name, spec, keys));
@@ -88,7 +88,7 @@ Result<Argument> ParseArgument(const std::string& name, const std::string& text)
 // ---- what the files say
 
 struct Utterance {
-  Transcript transcript;  // its text plain
+  Transcript transcript;         // its text plain
   int64_t places = 0;            // of its letters, or of what a decoder reads
   std::vector<uint32_t> tokens;  // of a tokenizer: framed
   SoundPart part;                // of the sound's file, all of it where `offset` says nothing
@@ -225,8 +225,8 @@ Status LeaveOut(const std::string& name, const char* set_name, Opening& opening,
   const char* const unit = opening.writes ? "token" : "letter";
   const auto too_long =
       std::erase_if(set, [&](const Utterance& utterance) { return utterance.seconds() > most_s; });
-  const auto too_wordy = std::erase_if(
-      set, [&](const Utterance& utterance) { return utterance.places > most; });
+  const auto too_wordy =
+      std::erase_if(set, [&](const Utterance& utterance) { return utterance.places > most; });
   const auto tell = [&](size_t count, const std::string& what, const std::string& hint) {
     if (count == 0) return;
     opening.notes.push_back(
@@ -239,8 +239,7 @@ Status LeaveOut(const std::string& name, const char* set_name, Opening& opening,
        opening.writes ? "length=N behind the data" : "letters=N behind the data");
   if (!set.empty()) return Status();
   return Bad(fmt::format("{}: all samples of the {} set are longer than {:.4g} s or {}", name,
-                         set_name, opening.target.seconds(),
-                         FormatCountOf(most, unit)));
+                         set_name, opening.target.seconds(), FormatCountOf(most, unit)));
 }
 
 bool KeepsSpelling(const DataOptions& options) {
@@ -389,7 +388,8 @@ std::vector<Field> TextFields(const Opening& opening) {
   const TensorType places = {DType::kI64, {opening.places}};
   if (opening.tokens) {
     const int64_t vocab = opening.tokens->vocab();
-    return {{"frame_count", {DType::kI64, {}}}, {"tokens", places, vocab}, {"label", places, vocab}};
+    return {
+        {"frame_count", {DType::kI64, {}}}, {"tokens", places, vocab}, {"label", places, vocab}};
   }
   const int64_t classes = Spelling(opening.spelling).classes();
   return {{"frame_count", {DType::kI64, {}}},
@@ -527,8 +527,8 @@ Result<SourcePtr> OpenSet(const std::string& name, const Opening& opening, const
   if (set.empty()) return SourcePtr();
   std::vector<SoundPiece> pieces;
   for (const Utterance& utterance : set)
-    pieces.push_back({utterance.transcript.sound,
-                      utterance.transcript.offset ? utterance.part : SoundPart()});
+    pieces.push_back(
+        {utterance.transcript.sound, utterance.transcript.offset ? utterance.part : SoundPart()});
   DataOptions sound_options;
   auto planned = std::make_shared<Preprocessing>();
   planned->sounds = opening.target;

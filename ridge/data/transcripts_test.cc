@@ -412,7 +412,8 @@ TEST_F(TranscriptsTest, ATokenizersTextsAreFramedByItsTokens) {
 TEST_F(TranscriptsTest, WrongOptionsOfDecodersAreRefused) {
   PutSounds(1);
   Put("a.jsonl", "{\"path\": \"0.wav\", \"text\": \"a\"}\n");
-  EXPECT_TRUE(Error("a.jsonl,length=7", Decoder(5)).ends_with("length is 7; the model takes 5 tokens"));
+  EXPECT_TRUE(
+      Error("a.jsonl,length=7", Decoder(5)).ends_with("length is 7; the model takes 5 tokens"));
   EXPECT_TRUE(Error("a.jsonl,letters=7", Decoder(5))
                   .ends_with("letters= is for ctc_loss. hint: length=N, in tokens"));
   EXPECT_TRUE(Error("a.jsonl,tokenizer=bytes", Decoder(5, 50))

@@ -34,8 +34,9 @@ class SoundReader {
   int64_t bytes() const;                              // that it keeps
 
   // `out`: target().type().bytes().  Takes the beginning of a longer sound, with `cut` a part at a
-  // random place; `part` counts as all of the file.  Fails with kInvalidData; the message is the bare reason.  Thread-safe, each
-  // thread with a scratch of its own.  REQUIRES: scratch_bytes() in `scratch`.
+  // random place; `part` counts as all of the file.  Fails with kInvalidData; the message is the
+  // bare reason.  Thread-safe, each thread with a scratch of its own.  REQUIRES: scratch_bytes() in
+  // `scratch`.
   Status Read(const SoundBytes& file, std::span<char> scratch, float* out,
               const CropDraw* cut = nullptr, const SoundPart& part = {}) const;
 

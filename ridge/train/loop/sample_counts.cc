@@ -122,8 +122,7 @@ SampleCounts::Rows SampleCounts::InputRows(const std::string& name, int slot) co
 Status SampleCounts::Add(const LoadedBatch& batch, int64_t first) {
   if (classes_ && subject_.pixels) RIDGE_RETURN_IF_ERROR(AddPixels(batch));
   if (classes_ && !subject_.pixels) RIDGE_RETURN_IF_ERROR(AddClasses(batch, first));
-  if (edits_)
-    RIDGE_RETURN_IF_ERROR(subject_.written.empty() ? AddTexts(batch) : AddWritten(batch));
+  if (edits_) RIDGE_RETURN_IF_ERROR(subject_.written.empty() ? AddTexts(batch) : AddWritten(batch));
   if (precision_) RIDGE_RETURN_IF_ERROR(AddBoxes(batch));
   return errors_ ? AddErrors(batch) : Status();
 }

@@ -1,8 +1,8 @@
 // SampleCounts: the part of an evaluation that looks at single samples: the classes of each, and
 // the errors of a regression.
 //
-// Reads the outputs `logits`, `said`, `prediction`, `detections`, `spelled` or `written` of the step `eval`
-// (training_graph.h); a step in slices has none, and then nothing is counted.
+// Reads the outputs `logits`, `said`, `prediction`, `detections`, `spelled` or `written` of the
+// step `eval` (training_graph.h); a step in slices has none, and then nothing is counted.
 #pragma once
 #include <optional>
 #include <span>
