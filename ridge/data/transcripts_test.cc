@@ -340,7 +340,7 @@ TEST_F(TranscriptsTest, APartBeyondItsRecordingIsNamed) {
   EXPECT_EQ(error("\"offset\": 0.25, \"duration\": 0.5"),
             "DIR/a.jsonl:1: says 0.25 to 0.75 s, and DIR/0.wav has 0.5 s");
   EXPECT_EQ(error("\"duration\": 0.25"), "DIR/a.jsonl:1: says 0.25 s, and DIR/0.wav has 0.5 s");
-  EXPECT_EQ(error("\"offset\": 0.25, \"duration\": 0.3"), "");
+  EXPECT_EQ(error("\"offset\": 0.25, \"duration\": 0.3"), "ok");
 }
 
 // ---- models that write
@@ -417,7 +417,7 @@ TEST_F(TranscriptsTest, WrongOptionsOfDecodersAreRefused) {
   EXPECT_TRUE(Error("a.jsonl,letters=7", Decoder(5))
                   .ends_with("letters= is for ctc_loss. hint: length=N, in tokens"));
   EXPECT_TRUE(Error("a.jsonl,tokenizer=bytes", Decoder(5, 50))
-                  .ends_with("the texts are of 384 tokens; the model knows 50"))
+                  .ends_with("the texts are of 259 tokens; the model knows 50"))
       << Error("a.jsonl,tokenizer=bytes", Decoder(5, 50));
   EXPECT_NE(Error("a.jsonl,tokenizer=none.json").find("none.json"), std::string::npos);
   EXPECT_TRUE(Error("a.jsonl,tokenizer=").ends_with("it must be a file, a folder or bytes"));
