@@ -113,7 +113,7 @@ std::string FormatCount(double count) {
 }
 
 std::string FormatCountOf(int64_t count, std::string_view noun) {
-  const bool hisses = noun.ends_with('s') || noun.ends_with('x') || noun.ends_with("ch");
+  const bool hisses = noun.ends_with('s') || noun.ends_with('x') || noun.ends_with("tch");
   return fmt::format("{} {}{}", count, noun, count == 1 ? "" : hisses ? "es" : "s");
 }
 

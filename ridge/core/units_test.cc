@@ -51,6 +51,8 @@ TEST(Units, OneIsSingular) {
   EXPECT_EQ(FormatCountOf(2, "node"), "2 nodes");
   EXPECT_EQ(FormatCountOf(2, "class"), "2 classes");
   EXPECT_EQ(FormatCountOf(3, "box"), "3 boxes");
+  EXPECT_EQ(FormatCountOf(4, "batch"), "4 batches");
+  EXPECT_EQ(FormatCountOf(5, "epoch"), "5 epochs");
 }
 
 TEST(Units, CountsAreGroupedThenShortened) {
