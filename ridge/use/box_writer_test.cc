@@ -36,6 +36,16 @@ TEST(BoxWriterTest, OfACroppedPictureTheMiddleIsSeen) {
   EXPECT_DOUBLE_EQ(box.y2, 150);
 }
 
+// 200 x 200 lies in 100 x 50 as 50 x 50 between margins of 25.
+TEST(BoxWriterTest, OfAPaddedPictureTheMarginsAreCut) {
+  const PictureFrame frame = FrameOf({200, 200}, Target(ImageFit::kPad));
+  const DetectedBox box = InPicture({50, 10, 90, 50, 0.5, 0}, frame);
+  EXPECT_DOUBLE_EQ(box.x1, 100);
+  EXPECT_DOUBLE_EQ(box.x2, 200);
+  EXPECT_DOUBLE_EQ(box.y1, 40);
+  EXPECT_DOUBLE_EQ(box.y2, 200);
+}
+
 TEST(BoxWriterTest, BoxesOfAFileAreInItsPixelsAndOthersInThoseOfTheInput) {
   const TempFolder folder;
   folder.Write("a.png", EncodePng(RgbPicture::Filled({100, 400}, 9)));
