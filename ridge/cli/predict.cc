@@ -1,7 +1,6 @@
 // `ridge predict`: what a trained model says of pictures, rows, texts and arrays.
 #include <fmt/format.h>
 
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <utility>
 
@@ -9,13 +8,15 @@
 #include "ridge/cli/flags.h"
 #include "ridge/cli/machine.h"
 #include "ridge/cli/output.h"
+#include "ridge/cli/predict_results.h"
 #include "ridge/cli/train_flags.h"
 #include "ridge/cli/verbs.h"
 #include "ridge/core/files.h"
 #include "ridge/core/process.h"
 #include "ridge/core/units.h"
-#include "ridge/report/bar_chart.h"
-#include "ridge/report/table.h"
+#include "ridge/data/image_folder.h"
+#include "ridge/use/answer_files.h"
+#include "ridge/use/box_writer.h"
 #include "ridge/use/mask_writer.h"
 #include "ridge/use/predictor.h"
 #include "ridge/use/predictor_inputs.h"
@@ -29,157 +30,11 @@ struct PredictVerb {
   std::optional<std::string> model, checkpoint, bad_records, csv, out;
   std::vector<std::string> inputs;
   std::optional<int64_t> top, batch;
+  std::optional<double> score;
   TrainFlags place;  // of these: where to run
   OutputFlags output;
   bool json = false;
 };
-
-struct Ranked {
-  int64_t index = 0;
-  double probability = 0;  // of a mask: the share of its pixels
-};
-
-struct Prediction {
-  std::string name;
-  std::vector<Ranked> top;  // best first; empty of numbers
-  double number = 0;
-  std::string mask = {};  // the file that was written
-  std::string text = {};
-};
-
-struct Skipped {
-  std::string name, why;
-};
-
-struct Results {
-  Signature signature;
-  int64_t step = 0;
-  std::vector<Prediction> predictions;
-  std::vector<Skipped> skipped;
-
-  bool is_mask() const { return signature.kind == AnswerKind::kMask; }
-  const char* probability() const { return is_mask() ? "share" : "probability"; }
-  bool is_text() const { return signature.kind == AnswerKind::kText; }
-  bool has_classes() const { return signature.kind != AnswerKind::kNumber && !is_text(); }
-  std::string label() const {
-    if (is_text()) return "text";
-    return signature.label.empty() ? "value" : signature.label;
-  }
-  std::string NameOf(const Ranked& ranked) const { return ClassName(signature, ranked.index); }
-};
-
-// ---- texts
-
-nlohmann::ordered_json RankedJson(const Results& results, const Ranked& ranked) {
-  return {{"class", results.NameOf(ranked)},
-          {"index", ranked.index},
-          {results.probability(), ranked.probability}};
-}
-
-std::string ResultsJson(const Results& results) {
-  nlohmann::ordered_json json;
-  json["step"] = results.step;
-  json["answer"] = results.is_mask()       ? "mask"
-                   : results.is_text()     ? "text"
-                   : results.has_classes() ? "classes"
-                                           : "number";
-  if (!results.signature.label.empty()) json["label"] = results.signature.label;
-  json["predictions"] = nlohmann::ordered_json::array();
-  for (const Prediction& prediction : results.predictions) {
-    nlohmann::ordered_json entry = {{"input", prediction.name}};
-    if (results.has_classes()) {
-      entry.update(RankedJson(results, prediction.top[0]));
-      entry["top"] = nlohmann::ordered_json::array();
-      for (const Ranked& ranked : prediction.top)
-        entry["top"].push_back(RankedJson(results, ranked));
-    } else if (results.is_text()) {
-      entry["text"] = prediction.text;
-    } else {
-      entry["value"] = prediction.number;
-    }
-    if (!prediction.mask.empty()) entry["mask"] = prediction.mask;
-    json["predictions"].push_back(std::move(entry));
-  }
-  json["skipped"] = nlohmann::ordered_json::array();
-  for (const Skipped& skipped : results.skipped)
-    json["skipped"].push_back({{"input", skipped.name}, {"reason", skipped.why}});
-  return json.dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
-}
-
-// RFC 4180.
-std::string Cell(const std::string& text) {
-  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
-  std::string quoted = "\"";
-  for (const char c : text) quoted += c == '"' ? "\"\"" : std::string(1, c);
-  return quoted + "\"";
-}
-
-std::string ResultsCsv(const Results& results) {
-  std::string text = "input";
-  const size_t top = results.predictions.empty() ? 0 : results.predictions[0].top.size();
-  for (size_t i = 0; i < top; ++i) {
-    const std::string number = i == 0 ? "" : fmt::format("_{}", i + 1);
-    text += fmt::format(",class{0},{1}{0}", number, results.probability());
-  }
-  if (!results.has_classes()) text += "," + Cell(results.label());
-  text += "\n";
-  for (const Prediction& prediction : results.predictions) {
-    text += Cell(prediction.name);
-    for (const Ranked& ranked : prediction.top)
-      text += fmt::format(",{},{}", Cell(results.NameOf(ranked)), ranked.probability);
-    if (results.is_text())
-      text += "," + Cell(prediction.text);
-    else if (!results.has_classes())
-      text += fmt::format(",{}", prediction.number);
-    text += "\n";
-  }
-  return text;
-}
-
-// One input: its classes below each other.
-std::string SingleText(const Results& results, const Terminal& terminal) {
-  constexpr int kBarWidth = 24;
-  const Prediction& prediction = results.predictions[0];
-  std::string text = Styled(prediction.name, Style::kBold, terminal) + "\n";
-  Table table({{""}, {"", Align::kRight}, {""}});
-  for (size_t i = 0; i < prediction.top.size(); ++i) {
-    const Ranked& ranked = prediction.top[i];
-    table.AddRow({results.NameOf(ranked), FormatPercent(ranked.probability),
-                  BarText(ranked.probability, kBarWidth, terminal.unicode)},
-                 i == 0 ? Style::kBold : Style::kPlain);
-  }
-  return text + table.ToText(terminal);
-}
-
-std::string ResultsText(const Results& results, const Terminal& terminal) {
-  const bool one = results.predictions.size() == 1;
-  if (one && results.has_classes()) return SingleText(results, terminal);
-  if (one && results.is_text()) return results.predictions[0].text + "\n";
-  std::vector<Column> columns = {{"input"}};
-  const size_t top = results.predictions[0].top.size();
-  for (size_t i = 0; i < top; ++i) {
-    columns.push_back({i == 0 ? "class" : fmt::format("class {}", i + 1)});
-    columns.push_back({i == 0 ? results.probability() : "", Align::kRight});
-  }
-  if (!results.has_classes())
-    columns.push_back({results.label(), results.is_text() ? Align::kLeft : Align::kRight});
-  Table table(std::move(columns));
-  for (const Prediction& prediction : results.predictions) {
-    std::vector<std::string> cells = {prediction.name};
-    for (const Ranked& ranked : prediction.top) {
-      cells.push_back(results.NameOf(ranked));
-      cells.push_back(FormatPercent(ranked.probability));
-    }
-    if (results.is_text())
-      cells.push_back(prediction.text);
-    else if (!results.has_classes())
-      cells.push_back(fmt::format("{:.6g}", prediction.number));
-    table.AddRow(std::move(cells));
-  }
-  return table.ToText(terminal, /*indent=*/0);
-}
-
-// ---- the work
 
 // A line every few seconds for what takes longer.
 class Counter {
@@ -204,9 +59,9 @@ class Counter {
 };
 
 // `answer`: probabilities, a number, or the scores of letters.
-Prediction Ranking(const Signature& signature, const std::string& name,
-                   const std::vector<double>& answer, int64_t top) {
-  Prediction prediction{name, {}, answer[0]};
+InputAnswer Ranking(const Signature& signature, const std::string& name,
+                    const std::vector<double>& answer, int64_t top) {
+  InputAnswer prediction{name, {}, answer[0]};
   if (signature.kind == AnswerKind::kNumber) return prediction;
   if (signature.kind == AnswerKind::kText) {
     prediction.text = SpelledText(signature, answer);
@@ -246,38 +101,99 @@ class PartMeans {
 };
 
 // The classes by their share of the pixels; writes the mask where `writer` is given.
-Result<Prediction> OfMask(const std::string& name, const Dims& dims,
-                          const std::vector<double>& output, int64_t top, MaskWriter* writer) {
+Result<InputAnswer> OfMask(const std::string& name, const Dims& dims,
+                           const std::vector<double>& output, int64_t top, MaskWriter* writer) {
   const std::vector<uint8_t> ids = ClassOfPixels(output, dims[0]);
   std::vector<double> shares(static_cast<size_t>(dims[0]), 0);
   for (const uint8_t id : ids) shares[id] += 1 / static_cast<double>(ids.size());
-  Prediction prediction{name, {}, 0};
+  InputAnswer prediction{name, {}, 0};
   for (const int64_t index : Largest(shares, top))
     prediction.top.push_back({index, shares[static_cast<size_t>(index)]});
   if (writer == nullptr) return prediction;
-  RIDGE_ASSIGN_OR_RETURN(prediction.mask, writer->Write(name, ids));
+  RIDGE_ASSIGN_OR_RETURN(prediction.file, writer->Write(name, ids));
   return prediction;
 }
 
-// None without --out.
-Result<std::optional<MaskWriter>> WriterFor(const PredictVerb& verb, const Predictor& predictor) {
-  if (!verb.out) return {std::nullopt};
-  const Signature& signature = predictor.signature();
-  if (signature.kind != AnswerKind::kMask) {
-    return InvalidArgument(
-        fmt::format("predict: --out is for masks; {} answers otherwise", *verb.model));
-  }
-  const Dims& dims = predictor.output_dims();
-  std::optional<PictureTarget> target;
-  if (signature.preprocessing.pictures) target = signature.preprocessing.pictures->target;
-  return {std::optional<MaskWriter>(std::in_place, *verb.out, ImageSize{dims[1], dims[2]}, target)};
+std::optional<PictureTarget> TargetOf(const Signature& signature) {
+  if (!signature.preprocessing.pictures) return std::nullopt;
+  return signature.preprocessing.pictures->target;
 }
 
-Result<Results> PredictAll(const PredictVerb& verb, Predictor& predictor,
-                           const std::function<void(const std::string&)>& say) {
-  Results results;
+// The picture of the input with its boxes; a file of another kind has none.
+Result<std::string> WriteBoxes(const Signature& signature, const InputAnswer& prediction,
+                               AnswerPaths& paths) {
+  if (!IsPictureFile(prediction.name)) return std::string();
+  RIDGE_ASSIGN_OR_RETURN(RgbPicture picture, ReadRgb(prediction.name));
+  std::vector<TitledBox> titled;
+  for (const DetectedBox& box : prediction.boxes)
+    titled.push_back(
+        {box, fmt::format("{} {:.0f}", ClassName(signature, box.label), 100 * box.score)});
+  DrawBoxes(titled, picture);
+  const std::string file = paths.Next(prediction.name) + ".png";
+  RIDGE_RETURN_IF_ERROR(WriteFileAtomically(file, EncodePng(picture)));
+  return file;
+}
+
+// Boxes in pixels of the input; `dims` [places, 4 + classes].
+Result<InputAnswer> OfBoxes(const Signature& signature, const std::string& name, const Dims& dims,
+                            const std::vector<double>& output, const DetectionLimits& limits,
+                            AnswerPaths* paths) {
+  InputAnswer prediction{name, {}, 0};
+  RIDGE_ASSIGN_OR_RETURN(prediction.boxes, BoxesOfInput(DetectBoxes(output, dims[1] - 4, limits),
+                                                        name, TargetOf(signature)));
+  if (paths == nullptr) return prediction;
+  RIDGE_ASSIGN_OR_RETURN(prediction.file, WriteBoxes(signature, prediction, *paths));
+  return prediction;
+}
+
+// Where answers that are pictures go; none without --out.
+struct Writers {
+  std::optional<MaskWriter> masks;
+  std::optional<AnswerPaths> boxes;
+};
+
+Result<Writers> WritersFor(const PredictVerb& verb, const Predictor& predictor) {
+  const Signature& signature = predictor.signature();
+  const bool is_mask = signature.kind == AnswerKind::kMask;
+  const bool is_boxes = signature.kind == AnswerKind::kBoxes;
+  const auto refuse = [&](const char* option, const char* what) {
+    return InvalidArgument(
+        fmt::format("predict: {} is for {}; {} answers otherwise", option, what, *verb.model));
+  };
+  if (verb.out && !is_mask && !is_boxes) return refuse("--out", "masks and boxes");
+  if (verb.score && !is_boxes) return refuse("--score", "boxes");
+  Writers writers;
+  if (verb.out && is_boxes) writers.boxes.emplace(*verb.out);
+  const Dims& dims = predictor.output_dims();
+  if (verb.out && is_mask)
+    writers.masks.emplace(*verb.out, ImageSize{dims[1], dims[2]}, TargetOf(signature));
+  return writers;
+}
+
+DetectionLimits LimitsOf(const PredictVerb& verb) {
+  DetectionLimits limits;
+  limits.score = verb.score.value_or(limits.score);
+  limits.most = verb.top.value_or(limits.most);
+  return limits;
+}
+
+// The answer that is no mean of several.
+Result<InputAnswer> OfPicture(const PredictVerb& verb, const Predictor& predictor,
+                              const std::string& name, const std::vector<double>& output,
+                              int64_t top, Writers& writers) {
+  const Signature& signature = predictor.signature();
+  if (signature.kind == AnswerKind::kBoxes)
+    return OfBoxes(signature, name, predictor.output_dims(), output, LimitsOf(verb),
+                   writers.boxes ? &*writers.boxes : nullptr);
+  return OfMask(name, predictor.output_dims(), output, top,
+                writers.masks ? &*writers.masks : nullptr);
+}
+
+Result<PredictResults> PredictAll(const PredictVerb& verb, Predictor& predictor,
+                                  const std::function<void(const std::string&)>& say) {
+  PredictResults results;
   results.signature = predictor.signature();
-  RIDGE_ASSIGN_OR_RETURN(std::optional<MaskWriter> writer, WriterFor(verb, predictor));
+  RIDGE_ASSIGN_OR_RETURN(Writers writers, WritersFor(verb, predictor));
   BadInput on_bad;
   if (verb.bad_records == "skip") {
     on_bad = [&](const std::string& name, const Status& why) {
@@ -303,14 +219,14 @@ Result<Results> PredictAll(const PredictVerb& verb, Predictor& predictor,
       const std::string& name = set.names[static_cast<size_t>(index)];
       if (const std::optional<Status> bad = set.BadSample(index)) {
         on_bad(name, *bad);
-      } else if (!results.is_mask()) {
+      } else if (!results.is_mask() && !results.is_boxes()) {
         const std::vector<double> answer = Answer(results.signature, output);
         results.predictions.push_back(Ranking(results.signature, name, answer, top));
         means.Add(answer);
       } else {
-        RIDGE_ASSIGN_OR_RETURN(Prediction mask, OfMask(name, predictor.output_dims(), output, top,
-                                                       writer ? &*writer : nullptr));
-        results.predictions.push_back(std::move(mask));
+        RIDGE_ASSIGN_OR_RETURN(InputAnswer answer,
+                               OfPicture(verb, predictor, name, output, top, writers));
+        results.predictions.push_back(std::move(answer));
       }
       if (const auto mean = means.At(index))
         results.predictions.push_back(Ranking(results.signature, means.name(), *mean, top));
@@ -332,6 +248,14 @@ Status CheckArguments(const CLI::App& app, const PredictVerb& verb) {
   return OneOnStandardOutput({{"--json", verb.json}, {"--csv", IsStandardOutput(verb.csv)}});
 }
 
+std::string WrittenText(const PredictResults& results) {
+  const auto count = static_cast<int64_t>(results.predictions.size());
+  if (results.is_mask())
+    return FormatCountOf(count, "mask") + ", each with an overlay for a picture";
+  return fmt::format("{} in {}", FormatCountOf(results.boxes(), "box"),
+                     FormatCountOf(count, "picture"));
+}
+
 Result<int> RunPredict(const CLI::App& app, const PredictVerb& verb) {
   RIDGE_RETURN_IF_ERROR(CheckArguments(app, verb));
   RIDGE_ASSIGN_OR_RETURN(const Terminal terminal, TerminalFor(stdout, verb.output));
@@ -340,8 +264,8 @@ Result<int> RunPredict(const CLI::App& app, const PredictVerb& verb) {
   RIDGE_ASSIGN_OR_RETURN(request.checkpoint, CheckpointOf(verb.checkpoint, request.model));
   RIDGE_ASSIGN_OR_RETURN(const OpenedMachine opened, OpenMachine(ChoiceOf(verb.place), say));
   RIDGE_ASSIGN_OR_RETURN(Predictor predictor, Predictor::Open(request, opened.machine));
-  RIDGE_ASSIGN_OR_RETURN(const Results results, PredictAll(verb, predictor, say));
-  for (const Skipped& skipped : results.skipped) PrintWarning("left out: " + skipped.why);
+  RIDGE_ASSIGN_OR_RETURN(const PredictResults results, PredictAll(verb, predictor, say));
+  for (const SkippedInput& skipped : results.skipped) PrintWarning("left out: " + skipped.why);
   if (results.predictions.empty()) {
     return Status(
         ErrorCode::kInvalidData,
@@ -357,9 +281,7 @@ Result<int> RunPredict(const CLI::App& app, const PredictVerb& verb) {
     say(fmt::format("{}: {}", *verb.csv,
                     FormatCountOf(static_cast<int64_t>(results.predictions.size()), "prediction")));
   }
-  if (verb.out)
-    say(fmt::format("{}: {}, each with an overlay for a picture", *verb.out,
-                    FormatCountOf(static_cast<int64_t>(results.predictions.size()), "mask")));
+  if (verb.out) say(fmt::format("{}: {}", *verb.out, WrittenText(results)));
   return kExitOk;
 }
 
@@ -374,7 +296,9 @@ VerbBody AddPredict(CLI::App& app) {
       "of texts")
       ->expected(-1);
   AddInteger(app, "--top", verb->top, {.minimum = 1}, "N",
-             "Classes for each input (5 for one input, 1 for several)");
+             "Classes for each input (5 for one input, 1 for several); of a detector boxes (300)");
+  AddNumber(app, "--score", verb->score, {.minimum = 0, .maximum = 1}, "S",
+            "Of a detector: boxes with a higher score (0.25)");
   AddChoice(app, "--bad-records", verb->bad_records, {"fail", "skip"},
             "A file that cannot be read: end, or leave it out with a warning (fail)");
   AddCheckpointFlag(app, verb->checkpoint);
@@ -383,7 +307,8 @@ VerbBody AddPredict(CLI::App& app) {
       ->group("Model");
   AddPlaceFlags(app, verb->place);
   AddText(app, "--out", verb->out, "DIR",
-          "Of a model of masks: write NAME.png, a palette PNG of class ids, and NAME.overlay.png")
+          "Of a model of masks: write NAME.png, a palette PNG of class ids, and NAME.overlay.png; "
+          "of a detector: NAME.png, the picture with its boxes")
       ->group(kOutputGroup);
   AddText(app, "--csv", verb->csv, "FILE", "Write a table (-: standard output)")
       ->group(kOutputGroup);

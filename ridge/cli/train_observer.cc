@@ -46,16 +46,26 @@ std::string EvaluationLine(const MetricsReport& report) {
   return line + fmt::format(" loss {:.4f}", report.evaluation_loss.value_or(0));
 }
 
+// The metric beside the accuracy that `best` goes by, as in "mAP50-95 41.2 %, ".
+std::string JudgedText(const RunSummary& summary) {
+  for (const char* name : {"map50_95", "mean_iou", "wer"}) {
+    for (const auto& [metric, value] : summary.metrics) {
+      if (metric == summary.evaluated_on + "/" + name)
+        return summary.evaluated_on + " " + MetricText(name, value) + ", ";
+    }
+  }
+  return "";
+}
+
 std::string ResultLine(const RunSummary& summary) {
   const bool test = summary.evaluated_on == "test";
   const auto& accuracy = test ? summary.test_accuracy : summary.validation_accuracy;
   std::string line;
-  if (accuracy) line = fmt::format("accuracy {}, ", FormatPercent(*accuracy));
-  if (const auto wer = FindMetric(summary.metrics, summary.evaluated_on + "/wer"))
-    line += MetricText("wer", *wer) + ", ";
-  if (!line.empty()) line = summary.evaluated_on + " " + line;
-  return line + fmt::format("loss {:.4g} after {} steps in {}", summary.loss, summary.steps,
-                            FormatSeconds(summary.wall_s));
+  if (accuracy)
+    line = fmt::format("{} accuracy {}, ", summary.evaluated_on, FormatPercent(*accuracy));
+  return line + JudgedText(summary) +
+         fmt::format("loss {:.4g} after {} steps in {}", summary.loss, summary.steps,
+                     FormatSeconds(summary.wall_s));
 }
 
 std::string EarlyStopLine(const RunSummary& summary) {

@@ -113,7 +113,8 @@ std::string FormatCount(double count) {
 }
 
 std::string FormatCountOf(int64_t count, std::string_view noun) {
-  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
+  const bool hisses = noun.ends_with('s') || noun.ends_with('x') || noun.ends_with("tch");
+  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : hisses ? "es" : "s");
 }
 
 std::string FormatPercent(double ratio) {

@@ -49,6 +49,10 @@ TEST(Units, OneIsSingular) {
   EXPECT_EQ(FormatCountOf(0, "node"), "0 nodes");
   EXPECT_EQ(FormatCountOf(1, "node"), "1 node");
   EXPECT_EQ(FormatCountOf(2, "node"), "2 nodes");
+  EXPECT_EQ(FormatCountOf(2, "class"), "2 classes");
+  EXPECT_EQ(FormatCountOf(3, "box"), "3 boxes");
+  EXPECT_EQ(FormatCountOf(4, "batch"), "4 batches");
+  EXPECT_EQ(FormatCountOf(5, "epoch"), "5 epochs");
 }
 
 TEST(Units, CountsAreGroupedThenShortened) {

@@ -130,8 +130,8 @@ TEST_F(ImageFolderTest, RefusesOptionsItDoesNotKnow) {
             "data 'images:DIR,siz=3': no option 'siz' (it takes: size, fit, resize, normalize)");
   EXPECT_EQ(Error(",size=0"),
             "data 'images:DIR,size=0': size is '0'; it must be N or HxW, each from 1 to 16384");
-  EXPECT_EQ(Error(",fit=pad,size=3"),
-            "data 'images:DIR,fit=pad,size=3': fit is 'pad'; it must be crop or stretch");
+  EXPECT_EQ(Error(",fit=fill,size=3"),
+            "data 'images:DIR,fit=fill,size=3': fit is 'fill'; it must be crop, stretch or pad");
   EXPECT_EQ(Message(OpenData("images:")), "data 'images:': names no folder; write images:DIR");
 }
 

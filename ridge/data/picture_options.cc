@@ -112,9 +112,11 @@ Status TakePictureOption(const std::string& spec, const std::string& key, const 
     known = options.size.has_value();
     values = fmt::format("N or HxW, each from 1 to {}", kMostPictureSide);
   } else if (key == "fit") {
-    options.fit = value == "stretch" ? ImageFit::kStretch : ImageFit::kCrop;
-    known = value == "stretch" || value == "crop";
-    values = "crop or stretch";
+    options.fit = value == "stretch" ? ImageFit::kStretch
+                  : value == "pad"   ? ImageFit::kPad
+                                     : ImageFit::kCrop;
+    known = value == "stretch" || value == "crop" || value == "pad";
+    values = "crop, stretch or pad";
   } else if (key == "resize") {
     options.filter = value == "nearest"   ? ResizeFilter::kNearest
                      : value == "bicubic" ? ResizeFilter::kBicubic

@@ -11,6 +11,7 @@
 #include "ridge/data/mask_folder.h"
 #include "ridge/data/permutation.h"
 #include "ridge/report/html.h"
+#include "ridge/use/box_writer.h"
 #include "ridge/use/sheet_letters.h"
 
 namespace ridge {
@@ -100,6 +101,18 @@ RgbPicture Fit(RgbPicture picture) {
   return fitted;
 }
 
+void ScaleBoxes(const ImageSize& from, const ImageSize& to, std::vector<TitledBox>& boxes) {
+  const double x = static_cast<double>(to.width) / static_cast<double>(from.width);
+  const double y = static_cast<double>(to.height) / static_cast<double>(from.height);
+  for (TitledBox& titled : boxes) {
+    DetectedBox& box = titled.box;
+    box.x1 *= x;
+    box.x2 *= x;
+    box.y1 *= y;
+    box.y2 *= y;
+  }
+}
+
 // ---- which samples
 
 class Picker {
@@ -142,32 +155,67 @@ class Picker {
     const Field* label = FindFieldByName("label", source_.fields());
     if (label != nullptr && label->classes > 0 && label->type.elements() == 1)
       label_ = source_.FindField(label->name);
+    FindBoxes();
     if (const Field* mask = FindMaskField(source_.fields())) mask_ = source_.FindField(mask->name);
+  }
+
+  void FindBoxes() {
+    const int boxes = source_.FindField("boxes"), classes = source_.FindField("classes");
+    if (label_ >= 0 || boxes < 0 || classes < 0 || names() == 0) return;
+    const Dims &sides = field(boxes).type.dims, &labels = field(classes).type.dims;
+    if (labels.size() != 1 || sides != Dims{labels[0], 4}) return;
+    boxes_ = boxes;
+    label_ = classes;
+  }
+
+  // Those that are there; pixels of the picture that is read.
+  Result<std::vector<TitledBox>> ReadBoxes(int64_t index) {
+    std::vector<TitledBox> boxes;
+    if (boxes_ < 0) return boxes;
+    RIDGE_ASSIGN_OR_RETURN(const std::vector<double> sides, ReadNumbers(index, boxes_));
+    RIDGE_ASSIGN_OR_RETURN(const std::vector<double> labels, ReadNumbers(index, label_));
+    for (size_t i = 0; i < labels.size(); ++i) {
+      if (labels[i] < 0) continue;  // behind the last one
+      const double* side = sides.data() + 4 * i;
+      boxes.push_back(
+          {{side[0], side[1], side[2], side[3], 1, static_cast<int64_t>(labels[i])}, ""});
+    }
+    return boxes;
+  }
+
+  Result<std::vector<double>> ReadNumbers(int64_t index, int from) {
+    const TensorType& type = field(from).type;
+    std::vector<char> data(static_cast<size_t>(type.bytes()));
+    RIDGE_RETURN_IF_ERROR(source_.Read({index}, from, scratch_, data.data()));
+    std::vector<double> numbers;
+    for (int64_t i = 0; i < type.elements(); ++i)
+      numbers.push_back(LoadAsDouble(type.dtype, data.data(), i));
+    return numbers;
   }
 
   // Over its picture; a label without a class is white.
   Status DrawMask(int64_t index, RgbPicture& picture) {
     if (mask_ < 0) return Status();
-    const TensorType& labels = field(mask_).type;
-    std::vector<char> data(static_cast<size_t>(labels.bytes()));
-    RIDGE_RETURN_IF_ERROR(source_.Read({index}, mask_, scratch_, data.data()));
+    RIDGE_ASSIGN_OR_RETURN(const std::vector<double> labels, ReadNumbers(index, mask_));
     std::vector<uint8_t> ids;
-    for (int64_t i = 0; i < labels.elements(); ++i) {
-      const double label = LoadAsDouble(labels.dtype, data.data(), i);
+    for (const double label : labels)
       ids.push_back(static_cast<uint8_t>(label >= 0 && label < 255 ? label : 255));
-    }
     OverlayMask(ids, picture);
     return Status();
   }
 
+  int64_t names() const {
+    return preprocessing_ == nullptr ? 0 : static_cast<int64_t>(preprocessing_->classes.size());
+  }
+
   std::string ClassName(int64_t c) const {
-    const bool named =
-        preprocessing_ != nullptr && c < static_cast<int64_t>(preprocessing_->classes.size());
-    return named ? preprocessing_->classes[static_cast<size_t>(c)] : std::to_string(c);
+    return c < names() ? preprocessing_->classes[static_cast<size_t>(c)] : std::to_string(c);
   }
 
   void MakeRows() {
-    const int64_t classes = label_ < 0 ? kSheetColumns : field(label_).classes;
+    const int64_t classes = label_ < 0    ? kSheetColumns
+                            : boxes_ >= 0 ? names()
+                                          : field(label_).classes;
     for (int64_t i = 0; i < std::min(classes, kMostSheetRows); ++i)
       rows_.push_back({label_ < 0 ? "" : ClassName(i), {}, {}});
     open_ = static_cast<int64_t>(rows_.size());
@@ -175,9 +223,8 @@ class Picker {
 
   Result<int64_t> RowOf(int64_t index) {
     if (label_ < 0) return static_cast<int64_t>(rows_.size()) - open_;
-    std::vector<char> value(static_cast<size_t>(field(label_).type.bytes()));
-    RIDGE_RETURN_IF_ERROR(source_.Read({index}, label_, scratch_, value.data()));
-    return static_cast<int64_t>(LoadAsDouble(field(label_).type.dtype, value.data(), 0));
+    RIDGE_ASSIGN_OR_RETURN(const std::vector<double> labels, ReadNumbers(index, label_));
+    return static_cast<int64_t>(labels[0]);  // -1 without a box
   }
 
   // A sample that cannot be read is left out: the survey tells of it.
@@ -196,7 +243,12 @@ class Picker {
     RIDGE_RETURN_IF_ERROR(source_.Read({index}, image_, scratch_, data.data()));
     RgbPicture picture = ToRgb(type(), *LayoutOf(type()), data.data());
     RIDGE_RETURN_IF_ERROR(DrawMask(index, picture));
-    row.pictures.push_back(Fit(std::move(picture)));
+    RIDGE_ASSIGN_OR_RETURN(std::vector<TitledBox> boxes, ReadBoxes(index));
+    const ImageSize size = picture.size;
+    picture = Fit(std::move(picture));
+    ScaleBoxes(size, picture.size, boxes);
+    DrawBoxes(boxes, picture);
+    row.pictures.push_back(std::move(picture));
     row.origins.push_back(source_.Origin(index));
     if (row.pictures.size() == kFull) --open_;
     return Status();
@@ -205,7 +257,7 @@ class Picker {
   const Source& source_;
   const Preprocessing* preprocessing_;
   std::vector<char> scratch_;
-  int image_ = -1, label_ = -1, mask_ = -1;
+  int image_ = -1, label_ = -1, mask_ = -1, boxes_ = -1;
   std::vector<SheetRow> rows_;
   int64_t open_ = 0;  // rows that are not full
 };

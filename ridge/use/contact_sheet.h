@@ -1,7 +1,8 @@
 // ContactSheet: some samples of each class on one page, as PNG or HTML.
 //
 // Samples are those that training gets before they are normalized: decoded, resized, augmented.
-// Masks lie over their pictures.
+// Masks and the outlines of boxes lie over their pictures; a picture with boxes stands in the row
+// of its first box's class.
 #pragma once
 #include <string>
 #include <vector>

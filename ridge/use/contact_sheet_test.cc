@@ -44,6 +44,34 @@ bool IsFlat(const RgbPicture& picture, uint8_t level) {
                      [&](uint8_t pixel) { return pixel == level; });
 }
 
+// A picture of one level with a box, in the row of its class.
+TEST(ContactSheet, BoxesAreOutlinedOverTheirPictures) {
+  Tensor images(TensorType{DType::kU8, {2, 48, 48, 3}}), boxes(TensorType{DType::kF32, {2, 1, 4}}),
+      classes(TensorType{DType::kI64, {2, 1}});
+  std::fill_n(images.as_mutable<uint8_t>(), images.type().elements(), uint8_t{9});
+  for (int64_t i = 0; i < 2; ++i) {
+    const float sides[] = {12, 6, 36, 30};
+    std::copy_n(sides, 4, boxes.as_mutable<float>() + 4 * i);
+    classes.as_mutable<int64_t>()[i] = i == 0 ? 1 : -1;  // the second has none
+  }
+  std::vector<NamedTensor> fields;
+  fields.emplace_back("image", std::move(images));
+  fields.emplace_back("boxes", std::move(boxes));
+  fields.emplace_back("classes", std::move(classes));
+  const Preprocessing named = Named();
+  const auto rows = PickSheet(**MemorySource::Create("boxes", std::move(fields)), &named, 1);
+  ASSERT_TRUE(rows.ok()) << rows.status().message();
+  ASSERT_EQ(rows->size(), 1U);
+  EXPECT_EQ((*rows)[0].title, "bee");
+  ASSERT_EQ((*rows)[0].pictures.size(), 1U);
+  RgbPicture picture = (*rows)[0].pictures[0];  // of 96 pixels: the sides are doubled
+  EXPECT_NE(picture.At(12, 30)[0], 9);
+  EXPECT_NE(picture.At(30, 24)[0], 9);
+  EXPECT_NE(picture.At(59, 71)[0], 9);
+  EXPECT_EQ(picture.At(36, 48)[0], 9);
+  EXPECT_EQ(picture.At(61, 73)[0], 9);
+}
+
 TEST(ContactSheet, ARowHoldsPicturesOfItsClassAlone) {
   for (const TensorType& type :
        {TensorType{DType::kU8, {9, 7}}, TensorType{DType::kU8, {150, 200, 3}},

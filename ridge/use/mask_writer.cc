@@ -1,19 +1,13 @@
 #include "ridge/use/mask_writer.h"
 
-#include <fmt/format.h>
-
-#include <filesystem>
+#include <algorithm>
 
 #include "ridge/core/files.h"
-#include "ridge/data/image/decode.h"
 #include "ridge/data/image/mask_picture.h"
 #include "ridge/data/image_folder.h"
-#include "ridge/data/picture_file.h"
 
 namespace ridge {
 namespace {
-
-namespace fs = std::filesystem;
 
 constexpr uint8_t kNotSeen = 255;
 
@@ -21,20 +15,6 @@ constexpr uint8_t kNotSeen = 255;
 int64_t MaskPixel(const ResizeAxis& axis, int64_t at) {
   const int64_t scaled = (2 * at + 1) * axis.out / (2 * axis.in) - axis.first;
   return scaled >= 0 && scaled < axis.count ? scaled : -1;
-}
-
-Result<RgbPicture> ReadRgb(const std::string& path) {
-  std::vector<char> buffer;
-  RIDGE_ASSIGN_OR_RETURN(const PictureFile file, InspectPicture(path, buffer));
-  buffer.resize(static_cast<size_t>(file.stamp.bytes));
-  RIDGE_RETURN_IF_ERROR(ReadPicture(path, file.stamp, buffer.data()));
-  RgbPicture picture{{file.header.height, file.header.width}, {}};
-  picture.pixels.resize(static_cast<size_t>(DecodedBytes(file.header)));
-  const Status decoded =
-      DecodeImage(PictureBytes(buffer.data(), file.stamp.bytes), file.header, picture.pixels);
-  if (!decoded.ok()) return Status(decoded.code(), path + ": " + decoded.message());
-  picture.pixels.resize(static_cast<size_t>(3 * file.header.pixels()));
-  return picture;
 }
 
 }  // namespace
@@ -67,20 +47,8 @@ std::vector<uint8_t> MaskOfPicture(std::span<const uint8_t> ids, const PictureTa
   return mask;
 }
 
-// "photos/a.jpg" -> "FOLDER/a", then "FOLDER/a-2"
-std::string MaskWriter::PathFor(const std::string& input) {
-  const bool is_file = IsPictureFile(input);
-  const std::string name = (is_file ? fs::path(input).stem() : fs::path(input).filename()).string();
-  std::string path = folder_ + "/" + name;
-  for (int number = 2; !taken_.insert(path).second; ++number)
-    path = fmt::format("{}/{}-{}", folder_, name, number);
-  return path;
-}
-
 Result<std::string> MaskWriter::Write(const std::string& input, std::span<const uint8_t> ids) {
-  std::error_code error;
-  fs::create_directories(folder_, error);
-  const std::string path = PathFor(input), file = path + ".png";
+  const std::string path = paths_.Next(input), file = path + ".png";
   if (!target_ || !IsPictureFile(input)) {
     RIDGE_RETURN_IF_ERROR(WriteFileAtomically(file, EncodeMaskPng(size_, ids)));
     return file;

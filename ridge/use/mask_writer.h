@@ -2,13 +2,13 @@
 #pragma once
 #include <cstdint>
 #include <optional>
-#include <set>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "ridge/core/status.h"
 #include "ridge/data/image/picture.h"
+#include "ridge/use/answer_files.h"
 
 namespace ridge {
 
@@ -25,7 +25,7 @@ class MaskWriter {
  public:
   // `size`: of the model's masks; `target`: what pictures became for it, if inputs are pictures.
   MaskWriter(std::string folder, const ImageSize& size, std::optional<PictureTarget> target)
-      : folder_(std::move(folder)), size_(size), target_(std::move(target)) {}
+      : paths_(std::move(folder)), size_(size), target_(std::move(target)) {}
 
   // Writes FOLDER/NAME.png, with a palette, and for a picture FOLDER/NAME.overlay.png, both as
   // large as the picture; another input gives a mask of the model's size.  Of equal names the
@@ -33,12 +33,9 @@ class MaskWriter {
   Result<std::string> Write(const std::string& input, std::span<const uint8_t> ids);
 
  private:
-  std::string PathFor(const std::string& input);
-
-  const std::string folder_;
+  AnswerPaths paths_;
   const ImageSize size_;
   const std::optional<PictureTarget> target_;
-  std::set<std::string> taken_;
 };
 
 }  // namespace ridge

@@ -24,7 +24,9 @@ using SignatureJson = nlohmann::ordered_json;
 constexpr char kFormat[] = "ridge.prediction";
 constexpr int kVersion = 1;
 constexpr int64_t kMostTextBytes = int64_t{1} << 28;
-constexpr std::array<const char*, 5> kKinds = {"classes", "yes-no", "number", "mask", "text"};
+constexpr int64_t kBoxSides = 4;
+constexpr std::array<const char*, 6> kKinds = {"classes", "yes-no", "number",
+                                               "mask",    "boxes",  "text"};
 
 Status NoAnswer(const Graph& graph, const std::string& why) {
   std::string outputs;
@@ -70,6 +72,15 @@ Result<Signature> FindMask(const Graph& graph, ValueId logits) {
     if (output.value == transpose->inputs[0]) return signature;
   }
   return NoAnswer(graph, "no output holds the classes' scores of pixels");
+}
+
+Signature FindBoxes(const Graph& graph, const DetectionInfo& detection) {
+  Signature signature;
+  signature.kind = AnswerKind::kBoxes;
+  for (const GraphOutput& output : graph.outputs()) {
+    if (output.value == detection.detections) signature.output = output.name;
+  }
+  return signature;
 }
 
 // Letters need the run's spelling.
@@ -123,6 +134,7 @@ Result<Signature> FindNumber(const Graph& graph, ValueId loss, const std::string
 bool HasAnswerShape(AnswerKind kind, const Dims& dims) {
   if (kind == AnswerKind::kClasses) return dims.size() == 2;
   if (kind == AnswerKind::kText) return dims.size() == 3;
+  if (kind == AnswerKind::kBoxes) return dims.size() == 3 && dims[2] > kBoxSides;
   if (kind == AnswerKind::kMask) return dims.size() == 4 && dims[1] <= kMostMaskClasses;
   return dims.size() == 1 || (dims.size() == 2 && dims[1] == 1);
 }
@@ -134,7 +146,8 @@ Result<Signature> FindSignature(const Graph& forward, const ForwardInfo& facts,
   const bool pixels =
       facts.logits != kNoValue && forward.type(facts.label).rank() == kPixelLabelRank;
   RIDGE_ASSIGN_OR_RETURN(Signature signature,
-                         facts.ctc                  ? FindText(forward, *facts.ctc, preprocessing)
+                         facts.detection            ? FindBoxes(forward, *facts.detection)
+                         : facts.ctc                ? FindText(forward, *facts.ctc, preprocessing)
                          : pixels                   ? FindMask(forward, facts.logits)
                          : facts.logits != kNoValue ? FindClasses(forward, facts.logits)
                                                     : FindNumber(forward, facts.loss, loss));
@@ -220,6 +233,13 @@ Status CheckText(const std::string& where, const Signature& signature, const Gra
       fmt::format("names lengths '{}', which are {}", signature.lengths, TypeToString(type)));
 }
 
+// Of an answer that is of one class among several.
+std::optional<int64_t> ClassesOf(AnswerKind kind, const Dims& dims) {
+  if (kind == AnswerKind::kClasses || kind == AnswerKind::kMask) return dims[1];
+  if (kind == AnswerKind::kBoxes) return dims[2] - kBoxSides;
+  return std::nullopt;
+}
+
 }  // namespace
 
 ValueId LengthsOf(const Graph& graph, const Signature& signature) {
@@ -241,11 +261,10 @@ Status CheckSignature(const std::string& where, const Signature& signature, cons
   }
   if (signature.kind == AnswerKind::kText) return CheckText(where, signature, graph);
   const auto names = static_cast<int64_t>(signature.preprocessing.classes.size());
-  const bool has_classes =
-      signature.kind == AnswerKind::kClasses || signature.kind == AnswerKind::kMask;
-  if (!has_classes || names == 0 || names == type.dims[1]) return Status();
+  const std::optional<int64_t> classes = ClassesOf(signature.kind, type.dims);
+  if (!classes || names == 0 || names == *classes) return Status();
   return bad(
-      fmt::format("names {} classes; output '{}' has {}", names, signature.output, type.dims[1]));
+      fmt::format("names {} classes; output '{}' has {}", names, signature.output, *classes));
 }
 
 std::string SignatureToJson(const Signature& signature) {

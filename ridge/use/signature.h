@@ -19,6 +19,7 @@ enum class AnswerKind {
   kYesNo,    // [B] or [B, 1]: the probability of 1
   kNumber,   // [B] or [B, 1]: in the unit of the label
   kMask,     // [B, classes, H, W]: one of them a pixel
+  kBoxes,    // [B, places, 4 + classes]: x1, y1, x2, y2 and probabilities
   kText,     // [B, frames, classes]: letters, as ctc_loss reads them
 };
 

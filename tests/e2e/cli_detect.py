@@ -88,6 +88,7 @@ class Detect(RidgeTest):
                 found += any(overlap(r[:4], box) > 0.5 for r in same)
         self.assertGreater(found, 0.7 * total, f"{found} of {total}")
         self.check_precision(found / total)
+        self.check_predictions(names)
 
     def check_precision(self, found):
         """The evaluation's mean average precision, the same from `ridge eval`, by class, and best
@@ -112,6 +113,45 @@ class Detect(RidgeTest):
             lines = [json.loads(line) for line in file]
         self.assertTrue(any("validation/map50_95" in line or "validation_map50_95" in line
                             for line in lines))
+
+    def check_predictions(self, names):
+        """Boxes in pixels of pictures of another size, drawn and listed."""
+        import numpy as np
+        folder = "shapes/images/val"
+        answers = json.loads(self.ok("predict", "run", folder, "--json", "--out", "drawn"))
+        self.assertEqual(answers["answer"], "boxes")
+        found = total = 0
+        for name, answer in zip(names, answers["predictions"]):
+            for box in answer["boxes"]:
+                self.assertGreater(box["score"], 0.25)
+                self.assertEqual(box["class"], ["red", "green", "disc"][box["index"]])
+            for c, *box in self.objects[name][1]:
+                total += 1
+                found += any(b["index"] == c and overlap(b["box"], box) > 0.5
+                             for b in answer["boxes"])
+            with open(self.path(answer["picture"]), "rb") as file:
+                self.assertEqual(file.read(4), b"\x89PNG")
+        self.assertGreater(found, 0.7 * total, f"{found} of {total}")
+        # twice as wide and three times as high: the same shapes, their boxes stretched
+        pixels = np.array(self.objects[names[0]][0]).repeat(3, 0).repeat(2, 1)
+        rows = [tuple(map(int, row.reshape(-1))) for row in pixels]
+        self.write("wide.png", png(3 * SIDE, 2 * SIDE, rows, 2))
+        wide = json.loads(self.ok("predict", "run", "wide.png", "--json"))["predictions"][0]
+        small = answers["predictions"][0]["boxes"]
+        self.assertEqual([b["class"] for b in wide["boxes"]], [b["class"] for b in small])
+        for large, box in zip(wide["boxes"], small):
+            for side, factor, expected in zip(large["box"], (2, 3, 2, 3), box["box"]):
+                self.assertAlmostEqual(side / factor, expected, delta=1.5)
+        few = json.loads(self.ok("predict", "run", folder, "--json", "--top", "1", "--score", "0"))
+        self.assertTrue(all(len(p["boxes"]) == 1 for p in few["predictions"]))
+        csv = self.ok("predict", "run", folder, "--csv", "-").splitlines()
+        self.assertEqual(csv[0], "input,class,score,x1,y1,x2,y2")
+        self.assertEqual(len(csv) - 1, sum(len(p["boxes"]) for p in answers["predictions"]))
+        self.assertIn("class", self.ok("predict", "run", "wide.png"))
+        self.ok("export", "run", "--to", "onnx", "--out", "shapes.onnx")
+        again = json.loads(self.ok("predict", "shapes.onnx", folder, "--json"))
+        for mine, its in zip(answers["predictions"], again["predictions"]):
+            self.assertEqual(len(mine["boxes"]), len(its["boxes"]))
 
     def test_workers_and_resuming_change_no_bit(self):
         self.put("train", 12, 1)

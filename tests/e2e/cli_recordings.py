@@ -108,7 +108,7 @@ class Recordings(RidgeTest):
         data = "transcripts:train.jsonl,case=lower,val=dev.jsonl"
         told = self.ok("train", *net, "--data", data, "--epochs", "40", "--out", "run", "--batch", "16",
                        "--threads", "2", "--seed", "3")
-        self.assertRegex(told, r"\nvalidation accuracy \d+\.\d %, word error rate \d+\.\d %, loss [\d.e-]+ after 600 ")
+        self.assertRegex(told, r"\nvalidation accuracy \d+\.\d %, validation word error rate \d+\.\d %, loss [\d.e-]+ after 600 ")
         with open(self.path("run/metrics.jsonl")) as file:
             rates = [line["validation_wer"] for line in map(json.loads, file) if "validation_wer" in line]
         self.assertGreater(rates[0], 0.8)

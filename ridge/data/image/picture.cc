@@ -34,7 +34,8 @@ int64_t PictureReader::ResizeScratch(const ImageHeader& header) const {
   const int64_t most_of_boxes =
       MostResizeScratchBytes(FitPicture({header.height, header.width}, target_.size,
                                         ImageFit::kStretch, target_.filter, target_.channels));
-  return RoundUp(std::max(ResizeScratchBytes(Call(header)), most_of_boxes), kAlignment);
+  const int64_t whole = ResizeScratchBytes(WithoutMargins(Call(header)));
+  return RoundUp(std::max(whole, most_of_boxes), kAlignment);
 }
 
 Status PictureReader::Admit(const ImageHeader& header) {
@@ -79,7 +80,7 @@ Status PictureReader::ReadPixels(const ImageHeader& header, const DecodePixels& 
   const StageTimer timer(stages, InputStage::kResize);
   const std::span<char> rest = scratch.subspan(decoded);
   if (crop == nullptr) {
-    Resize(Call(header), pixels, rest, out);
+    FillWindow(Call(header), pixels, rest, margin(), out);
     return Status();
   }
   const PictureBox box = DrawCrop(*crop, header.height, header.width);

@@ -31,6 +31,8 @@ struct PictureTarget {
 
 constexpr const char* kPictureChanged = "has changed since the data was opened";
 
+constexpr uint8_t kNoClassId = 255;  // what losses and metrics ignore
+
 // What the pixels of a file are.
 enum class PictureContent : uint8_t { kColors, kClassIds };
 
@@ -65,6 +67,7 @@ class PictureReader {
                     StageSeconds* stages = nullptr) const;
 
  private:
+  uint8_t margin() const { return content_ == PictureContent::kClassIds ? kNoClassId : kPadLevel; }
   ResizeCall Call(const ImageHeader& header) const;
   int64_t DecodeScratch(const ImageHeader& header) const;
   int64_t ResizeScratch(const ImageHeader& header) const;

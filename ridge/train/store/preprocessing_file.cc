@@ -22,7 +22,7 @@ constexpr int64_t kMostPreprocessingBytes = int64_t{1} << 30;
 constexpr std::array<const char*, 3> kColumnKinds = {"number", "boolean", "category"};
 constexpr std::array<const char*, 3> kLabelKinds = {"class", "integer", "number"};
 
-constexpr std::array<const char*, 2> kFits = {"crop", "stretch"};
+constexpr std::array<const char*, 3> kFits = {"crop", "stretch", "pad"};
 constexpr std::array<const char*, 3> kPointPicks = {"even", "first", "farthest"};
 constexpr std::array<const char*, 2> kPointScales = {"sphere", "none"};
 constexpr std::array<const char*, 2> kMelScales = {"htk", "slaney"};
