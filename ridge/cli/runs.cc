@@ -101,6 +101,8 @@ const std::vector<TableColumn>& Columns() {
        [](const RunOverview& run) { return run.loss ? fmt::format("{:.4f}", *run.loss) : ""; }},
       {{"accuracy", Align::kRight},
        [](const RunOverview& run) { return run.accuracy ? FormatPercent(*run.accuracy) : ""; }},
+      {{"WER", Align::kRight},
+       [](const RunOverview& run) { return run.wer ? FormatPercent(*run.wer) : ""; }},
       {{"step time", Align::kRight},
        [](const RunOverview& run) { return run.step_s > 0 ? FormatSeconds(run.step_s) : ""; }},
       {{"started", Align::kRight}, [](const RunOverview& run) { return AgeText(run.started_s); }},
@@ -138,6 +140,9 @@ int Width(const std::string& text) {
 // On a terminal, without the columns that would make the lines too long.
 std::string FittingTable(const Runs& runs, const Terminal& terminal) {
   std::vector<TableColumn> columns = Columns();
+  const bool heard = std::any_of(runs.begin(), runs.end(),
+                                 [](const RunOverview& run) { return run.wer.has_value(); });
+  if (!heard) std::erase_if(columns, [](const TableColumn& c) { return c.column.title == "WER"; });
   for (const std::string_view title : kDroppedFirst) {
     const bool fits = Width(TableText(runs, columns, Terminal())) <= terminal.width;
     if (!terminal.is_terminal || fits) break;
@@ -172,6 +177,7 @@ Json RunJson(const RunOverview& run) {
   if (run.process > 0) json["process"] = run.process;
   if (PlannedEpochs(run) > 0) json["epochs"] = PlannedEpochs(run);
   if (run.options.steps) json["steps"] = *run.options.steps;
+  if (run.wer) json["wer"] = NumberOrNull(run.wer);
   if (!run.evaluated_on.empty()) json["evaluated_on"] = run.evaluated_on;
   return json;
 }

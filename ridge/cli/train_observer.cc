@@ -41,6 +41,8 @@ std::string EvaluationLine(const MetricsReport& report) {
       fmt::format("epoch {}, step {}: {}", report.epoch, report.step, report.evaluated_on);
   if (report.evaluation_accuracy)
     line += fmt::format(" accuracy {},", FormatPercent(*report.evaluation_accuracy));
+  if (const auto wer = FindMetric(report.evaluation_metrics, "wer"))
+    line += fmt::format(" {},", MetricText("wer", *wer));
   return line + fmt::format(" loss {:.4f}", report.evaluation_loss.value_or(0));
 }
 

@@ -15,6 +15,7 @@
 #include "ridge/data/image/crop.h"
 #include "ridge/data/mask_folder.h"
 #include "ridge/data/mix_source.h"
+#include "ridge/data/plane_source.h"
 
 namespace ridge {
 namespace {
@@ -103,11 +104,17 @@ Result<SourcePtr> AugmentTraining(SourcePtr source, const std::string& list, uin
     if (const Status moves = augmentation->MovesBoxes(); !moves.ok()) return wrong(moves);
   }
   const Mixing mixing = augmentation->mixing();
+  const int planes = FindPlanes(*source);
+  if (planes >= 0) source = ReorderPlanes(std::move(source), planes, PlaneOrder::kLast);
   if (!augmentation->changes_nothing()) {
     RIDGE_ASSIGN_OR_RETURN(source,
                            AugmentSource::Create(std::move(source), std::move(*augmentation)));
   }
-  return mixing.any() ? MixSource::Create(std::move(source), mixing) : std::move(source);
+  if (mixing.any()) {
+    RIDGE_ASSIGN_OR_RETURN(source, MixSource::Create(std::move(source), mixing));
+  }
+  if (planes >= 0) source = ReorderPlanes(std::move(source), planes, PlaneOrder::kFirst);
+  return source;
 }
 
 Result<PictureFieldShape> FindPictureField(const Source& source) {
@@ -117,8 +124,8 @@ Result<PictureFieldShape> FindPictureField(const Source& source) {
     const std::string is =
         field == nullptr ? "there is no field of that name" : "it is " + TypeToString(field->type);
     return Status(ErrorCode::kInvalidData,
-                  fmt::format("{}: has no pictures to augment: 'image' must be u8[H,W] or "
-                              "u8[H,W,3]; {}",
+                  fmt::format("{}: has no pictures to augment: 'image' must be u8[H,W], "
+                              "u8[H,W,3] or u8[3,H,W]; {}",
                               source.name(), is));
   }
   shape->erased = MeanOf(field->normalization);

@@ -18,7 +18,8 @@ struct PictureFieldShape {
 Result<PictureFieldShape> FindPictureField(const Source& source);
 
 // A training set with the transforms of `list`, "flip,crop:4,mixup:0.2": augmented, then mixed.
-// Fails with kInvalidArgument when it is no such list, and as FindPictureField and MixSource do.
+// Pictures may have their channels first, and keep that order.  Fails with kInvalidArgument when it
+// is no such list, and as FindPictureField and MixSource do.
 Result<SourcePtr> AugmentTraining(SourcePtr source, const std::string& list, uint64_t seed);
 
 class AugmentSource : public Source {

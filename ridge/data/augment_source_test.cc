@@ -147,15 +147,59 @@ TEST_F(AugmentSourceTest, RefusesDataWithoutPictures) {
   const auto message = [](const SourcePtr& source) {
     return Message(AugmentSource::Create(source, *Augmentation::Parse("flip", 0)));
   };
-  EXPECT_EQ(message(MemoryPictures({3, 12, 10})),
-            "memory: has no pictures to augment: 'image' must be u8[H,W] or u8[H,W,3]; it is "
-            "u8[3,12,10]");
+  EXPECT_EQ(
+      message(MemoryPictures({5, 12, 10})),
+      "memory: has no pictures to augment: 'image' must be u8[H,W], u8[H,W,3] or u8[3,H,W]; it "
+      "is u8[5,12,10]");
   std::vector<NamedTensor> fields;
   fields.emplace_back("features", Tensor(TensorType{DType::kF32, {2, 4}}));
   fields.emplace_back("other", Tensor(TensorType{DType::kU8, {2, 4, 4}}));
   EXPECT_EQ(
       message(*MemorySource::Create("table", std::move(fields))),
-      "table: has no pictures to augment: 'image' must be u8[H,W] or u8[H,W,3]; it is f32[4]");
+      "table: has no pictures to augment: 'image' must be u8[H,W], u8[H,W,3] or u8[3,H,W]; it is "
+      "f32[4]");
+}
+
+// The same pixels with their channels last and first, [H,W,C] and [C,H,W].
+SourcePtr MemoryPlanes(const Source& pictures) {
+  const Dims& d = pictures.fields()[0].type.dims;
+  Tensor images(TensorType{DType::kU8, {kSamples, d[2], d[0], d[1]}});
+  Tensor labels(TensorType{DType::kI64, {kSamples}});
+  Pixels pixels(static_cast<size_t>(d[0] * d[1] * d[2]));
+  for (int64_t i = 0; i < kSamples; ++i) {
+    labels.as_mutable<int64_t>()[i] = i;
+    EXPECT_TRUE(pictures.ReadOne(i, 0, pixels.data()).ok());
+    uint8_t* out = images.as_mutable<uint8_t>() + i * std::ssize(pixels);
+    for (int64_t c = 0; c < d[2]; ++c) {
+      for (int64_t p = 0; p < d[0] * d[1]; ++p)
+        out[c * d[0] * d[1] + p] = pixels[static_cast<size_t>(p * d[2] + c)];
+    }
+  }
+  std::vector<NamedTensor> fields;
+  fields.emplace_back("image", std::move(images));
+  fields.emplace_back("label", std::move(labels));
+  return *MemorySource::Create("planes", std::move(fields));
+}
+
+TEST_F(AugmentSourceTest, PicturesWithChannelsFirstBecomeTheSamePicturesInThatOrder) {
+  for (const int64_t channels : {3, 1}) {
+    const SourcePtr last = MemoryPictures({12, 10, channels}), first = MemoryPlanes(*last);
+    for (const char* list : {kAll, "flip", "rrc", "mixup:0.2", "flip,cutmix:1"}) {
+      const auto a = AugmentTraining(last, list, 5), b = AugmentTraining(first, list, 5);
+      ASSERT_TRUE(a.ok() && b.ok()) << list << Message(b);
+      EXPECT_EQ((*b)->fields()[0].type, (TensorType{DType::kU8, {channels, 12, 10}}));
+      ASSERT_EQ((*a)->fields().size(), (*b)->fields().size());
+      const SourcePtr same = MemoryPlanes(**a);
+      for (int64_t i = 0; i < kSamples; ++i) {
+        for (int field = 0; field < static_cast<int>((*a)->fields().size()); ++field) {
+          std::vector<char> x(360), y(360);
+          EXPECT_TRUE((field == 0 ? *same : **a).ReadOne(i, field, x.data()).ok());
+          EXPECT_TRUE((*b)->ReadOne(i, field, y.data()).ok());
+          EXPECT_EQ(x, y) << list << " sample " << i << " field " << field;
+        }
+      }
+    }
+  }
 }
 
 // ---- batches

@@ -72,10 +72,12 @@ Result<SoundTarget> PlanFolder(const std::string& name, const Argument& argument
 
 // ---- the source
 
-Status AddSound(const std::string& path, int64_t label, SoundReader& reader, FileIndex& index) {
+Status AddSound(const std::string& path, int64_t label, SoundReader& reader, FileIndex& index,
+                const SoundPart& part = {}) {
   RIDGE_ASSIGN_OR_RETURN(const SoundFile file, SoundFile::Open(path));
-  const auto header = ReadSoundHeader(file);
+  auto header = ReadSoundHeader(file);
   if (!header.ok()) return BadData(path, header.status().message());
+  if (part.count > 0) header->frames = part.count;
   const Status admitted = reader.Admit(*header);
   if (!admitted.ok()) return BadData(path, admitted.message());
   index.Add(path, file.stamp(), label);
@@ -85,10 +87,11 @@ Status AddSound(const std::string& path, int64_t label, SoundReader& reader, Fil
 class SoundFolderSource : public Source, public EncodedSamples {
  public:
   SoundFolderSource(std::string name, std::vector<Field> fields, SoundReader reader,
-                    FileIndex index)
+                    FileIndex index, std::vector<SoundPart> parts)
       : Source(std::move(name), std::move(fields), index.size()),
         reader_(std::move(reader)),
-        index_(std::move(index)) {}
+        index_(std::move(index)),
+        parts_(std::move(parts)) {}
 
   Status Read(SampleAt at, int field, std::span<char> scratch, void* out) const override {
     if (field == 0) return ReadSound(at, scratch, static_cast<float*>(out));
@@ -101,34 +104,44 @@ class SoundFolderSource : public Source, public EncodedSamples {
   bool reads_slowly() const override { return true; }
   bool reads_crops() const override { return true; }
   std::string Origin(int64_t index) const override { return index_.Path(index); }
-  int64_t resident_bytes() const override { return index_.resident_bytes() + reader_.bytes(); }
+  int64_t resident_bytes() const override {
+    return index_.resident_bytes() + reader_.bytes() +
+           static_cast<int64_t>(parts_.capacity() * sizeof(SoundPart));
+  }
   Status AddContent(int64_t index, std::vector<char>&, ContentHash& hash) const override {
     RIDGE_ASSIGN_OR_RETURN(const std::string content,
                            ReadFile(index_.Path(index), index_.file_bytes(index)));
     hash.Add(content);
     hash.Add(std::to_string(index_.label(index)));
+    const SoundPart part = PartOf(index);
+    if (part.count > 0) hash.Add(fmt::format("{}+{}", part.first, part.count));
     return Status();
   }
 
  private:
+  SoundPart PartOf(int64_t index) const {
+    return parts_.empty() ? SoundPart() : parts_[static_cast<size_t>(index)];
+  }
   Status ReadSound(SampleAt at, std::span<char> scratch, float* out) const {
     const std::string path = index_.Path(at.index);
     RIDGE_ASSIGN_OR_RETURN(const SoundFile file, SoundFile::Open(path));
     if (file.stamp() != index_.stamp(at.index)) return BadData(path, kSoundChanged);
     const StageTimer timer(at.stages, InputStage::kDecode);
-    const Status read = reader_.Read(file, scratch, out, at.crop);
+    const Status read = reader_.Read(file, scratch, out, at.crop, PartOf(at.index));
     return IsBadRecord(read) ? BadData(path, read.message()) : read;
   }
 
   const SoundReader reader_;
   const FileIndex index_;
+  const std::vector<SoundPart> parts_;  // of the files; none: all are whole
 };
 
 Result<SourcePtr> MakeSource(const std::string& name, std::vector<Field> fields, SoundReader reader,
-                             FileIndex index) {
+                             FileIndex index, std::vector<SoundPart> parts = {}) {
   index.ShrinkToFit();
+  parts.shrink_to_fit();
   return SourcePtr(std::make_shared<SoundFolderSource>(name, std::move(fields), std::move(reader),
-                                                       std::move(index)));
+                                                       std::move(index), std::move(parts)));
 }
 
 }  // namespace
@@ -194,18 +207,38 @@ Result<std::vector<std::string>> FindSounds(const std::string& folder) {
 
 Result<SourcePtr> OpenSounds(const std::string& name, const std::vector<std::string>& paths,
                              const DataOptions& options, const BadSound& on_bad) {
-  RIDGE_ASSIGN_OR_RETURN(const SoundTarget target, PlanSounds(name, SoundOptions(), options,
-                                                              [&] { return LongestOf(paths); }));
+  std::vector<SoundPiece> pieces;
+  for (const std::string& path : paths) pieces.push_back({path, {}});
+  BadPiece on_piece;
+  if (on_bad) on_piece = [&](size_t piece, const Status& why) { on_bad(paths[piece], why); };
+  return OpenSoundPieces(name, pieces, options, on_piece);
+}
+
+Result<SourcePtr> OpenSoundPieces(const std::string& name, const std::vector<SoundPiece>& pieces,
+                                  const DataOptions& options, const BadPiece& on_bad) {
+  const auto longest = [&] {
+    std::vector<std::string> paths;
+    for (const SoundPiece& piece : pieces) paths.push_back(piece.path);
+    return LongestOf(paths);
+  };
+  RIDGE_ASSIGN_OR_RETURN(const SoundTarget target,
+                         PlanSounds(name, SoundOptions(), options, longest));
   FileIndex index;
   SoundReader reader(target);
-  for (const std::string& path : paths) {
-    const Status status = AddSound(path, /*label=*/0, reader, index);
+  std::vector<SoundPart> parts;
+  for (size_t i = 0; i < pieces.size(); ++i) {
+    const Status status = AddSound(pieces[i].path, /*label=*/0, reader, index, pieces[i].part);
+    if (status.ok()) parts.push_back(pieces[i].part);
     if (status.ok()) continue;
     if (!on_bad) return status;
-    on_bad(path, status);
+    on_bad(i, status);
   }
   if (index.size() == 0) return SourcePtr();
-  return MakeSource(name, {SoundField(target)}, std::move(reader), std::move(index));
+  const bool whole = std::all_of(parts.begin(), parts.end(),
+                                 [](const SoundPart& part) { return part.count == 0; });
+  if (whole) parts.clear();
+  return MakeSource(name, {SoundField(target)}, std::move(reader), std::move(index),
+                    std::move(parts));
 }
 
 }  // namespace ridge

@@ -43,4 +43,13 @@ using BadSound = std::function<void(const std::string& path, const Status& why)>
 Result<SourcePtr> OpenSounds(const std::string& name, const std::vector<std::string>& paths,
                              const DataOptions& options, const BadSound& on_bad = nullptr);
 
+// Likewise of parts of files; `on_bad` is told the number of the piece.
+struct SoundPiece {
+  std::string path;
+  SoundPart part;
+};
+using BadPiece = std::function<void(size_t piece, const Status& why)>;
+Result<SourcePtr> OpenSoundPieces(const std::string& name, const std::vector<SoundPiece>& pieces,
+                                  const DataOptions& options, const BadPiece& on_bad);
+
 }  // namespace ridge

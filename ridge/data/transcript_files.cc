@@ -121,22 +121,19 @@ Result<std::string> TextOf(const Names& names, const std::vector<JsonValue>& val
   return found->text;
 }
 
-// A part of a longer recording is refused: a sound is read from its beginning.
-Result<double> SecondsOf(const std::vector<JsonValue>& values) {
-  double seconds = 0;
+constexpr double kMostSeconds = 1e9;
+
+Status TakeTimes(const std::vector<JsonValue>& values, Transcript& transcript) {
   for (const JsonValue& value : values) {
     if (value.path != "duration" && value.path != "offset") continue;
     if (value.text == "null") continue;
     const auto number = ParseNumber(value.text);
-    if (!number || !(*number >= 0))
+    if (!number || !(*number >= 0 && *number <= kMostSeconds))
       return Bad(fmt::format("'{}' is {}; it must be seconds", value.path, value.text));
-    if (value.path == "duration") seconds = *number;
-    if (value.path == "offset" && *number > 0) {
-      return Bad(fmt::format("begins at {} s of its recording. hint: cut such parts into files",
-                             value.text));
-    }
+    if (value.path == "duration") transcript.seconds = *number;
+    if (value.path == "offset") transcript.offset = *number;
   }
-  return seconds;
+  return Status();
 }
 
 Status ReadJson(const std::string& path, const TranscriptNames& names, Collector& collector) {
@@ -149,7 +146,7 @@ Status ReadJson(const std::string& path, const TranscriptNames& names, Collector
     Transcript transcript;
     RIDGE_ASSIGN_OR_RETURN(transcript.name, TextOf(sounds, values));
     RIDGE_ASSIGN_OR_RETURN(transcript.text, TextOf(texts, values));
-    RIDGE_ASSIGN_OR_RETURN(transcript.seconds, SecondsOf(values));
+    RIDGE_RETURN_IF_ERROR(TakeTimes(values, transcript));
     return transcript;
   };
   return ForEachRecord(path, "line", [&](const TextRecord& line) {

@@ -8,6 +8,7 @@
 // Other names of a value are taken too: audio, file, file_name, wav_filename; transcript,
 // transcription.  Paths are relative to the file's folder, or to its folder clips/.
 #pragma once
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,11 +20,12 @@ namespace ridge {
 inline constexpr size_t kMostTranscriptBytes = 1 << 16, kMostSoundPathBytes = 4096;
 
 struct Transcript {
-  std::string sound;   // the path to open
-  std::string name;    // as it stands in the file
-  std::string origin;  // "train.jsonl:12"
-  std::string text;    // as it stands there
-  double seconds = 0;  // as it stands there; 0: it does not
+  std::string sound;             // the path to open
+  std::string name;              // as it stands in the file
+  std::string origin;            // "train.jsonl:12"
+  std::string text;              // as it stands there
+  double seconds = 0;            // as it stands there; 0: it does not
+  std::optional<double> offset;  // seconds into the sound where it begins; nothing: it is whole
 };
 
 struct TranscriptNames {

@@ -3,11 +3,14 @@
 // Fields: `features` f32[mels, frames] or `audio` f32[samples] as those of sound_folder.h;
 // `frame_count` i64[], how many of them are sound and not padding; `text` i64[letters], classes of
 // spelling.h, 0 behind the last; `text_length` i64[].  The characters are those of the training
-// part, and the run keeps them.
+// part, and the run keeps them.  A model that writes, with inputs `tokens` and `label` of one
+// length, gets those instead of the text: i64[length] of transcript_tokens.h, kIgnoredLabel behind
+// the last label.
 //
 // The argument is FILE|DIR[,val=FILE][,test=FILE][,sounds=DIR][,case=keep|lower][,letters=N]
-// [,sound=NAME][,text=NAME], and the options of sounds.  Sounds longer than `seconds` and texts
-// longer than `letters` are left out, and a note counts them: cutting would part sound and text.
+// [,tokenizer=FILE|DIR][,length=N][,sound=NAME][,text=NAME], and the options of sounds.  Sounds
+// longer than `seconds` and texts longer than `letters`, or `length` in tokens, are left out, and a
+// note counts them: cutting would part sound and text.
 #pragma once
 #include <string>
 

@@ -9,6 +9,7 @@
 #include "ridge/data/spelling.h"
 #include "ridge/data/test_files.h"
 #include "ridge/data/transcript_files.h"
+#include "ridge/data/transcript_tokens.h"
 
 namespace ridge {
 namespace {
@@ -140,8 +141,10 @@ TEST_F(TranscriptsTest, WrongLinesAreNamed) {
             "DIR/x.jsonl:2: the path of its sound is none");
   EXPECT_EQ(json("{\"path\": \"a\", \"text\": \"a\", \"duration\": \"long\"}"),
             "DIR/x.jsonl:2: 'duration' is long; it must be seconds");
-  EXPECT_EQ(json("{\"path\": \"a\", \"text\": \"a\", \"offset\": 1.5}"),
-            "DIR/x.jsonl:2: begins at 1.5 s of its recording. hint: cut such parts into files");
+  EXPECT_EQ(json("{\"path\": \"a\", \"text\": \"a\", \"offset\": -1}"),
+            "DIR/x.jsonl:2: 'offset' is -1; it must be seconds");
+  EXPECT_EQ(json("{\"path\": \"a\", \"text\": \"a\", \"offset\": 1e300}"),
+            "DIR/x.jsonl:2: 'offset' is 1e300; it must be seconds");
   EXPECT_EQ(json("{\"path\": \"a\", \"text\": \"" + std::string(70000, 'a') + "\"}"),
             "DIR/x.jsonl:2: has a text of 70000 bytes, at most 65536 are taken");
   EXPECT_TRUE(json("{\"path\": ").starts_with("DIR/x.jsonl:2: byte ")) << json("{\"path\": ");
@@ -290,6 +293,138 @@ TEST_F(TranscriptsTest, AFileThatChangesAfterOpeningIsNamed) {
   std::vector<char> out(static_cast<size_t>(splits->train->fields()[0].type.bytes()));
   EXPECT_EQ(Local(splits->train->ReadOne(0, 0, out.data()).message()),
             "DIR/0.wav: has changed since the data was opened");
+}
+
+// The law of `offset`: as if the part were a file of its own.
+TEST_F(TranscriptsTest, APartOfARecordingIsTheSoundOfThatPart) {
+  const std::string whole = Wav(8000);
+  std::string part = Wav(3200);
+  std::copy_n(whole.begin() + 44 + 2 * 2000, 2 * 3200, part.begin() + 44);
+  Put("whole.wav", whole);
+  Put("part.wav", part);
+  std::string end = Wav(6000);
+  std::copy_n(whole.begin() + 44 + 2 * 2000, 2 * 6000, end.begin() + 44);
+  Put("end.wav", end);
+  Put("a.jsonl",
+      "{\"path\": \"whole.wav\", \"offset\": 0.25, \"duration\": 0.4, \"text\": \"a\"}\n"
+      "{\"path\": \"part.wav\", \"text\": \"a\"}\n"
+      "{\"path\": \"whole.wav\", \"offset\": 0.25, \"text\": \"a\"}\n"
+      "{\"path\": \"end.wav\", \"text\": \"a\"}\n"
+      "{\"path\": \"whole.wav\", \"offset\": 0, \"text\": \"a\"}\n"
+      "{\"path\": \"whole.wav\", \"text\": \"a\"}\n");
+  for (const char* options : {"", ",features=wave"}) {
+    const auto splits = Open(std::string("a.jsonl") + options);
+    ASSERT_TRUE(splits.ok()) << splits.status().message();
+    const Source& train = *splits->train;
+    const auto sound = [&](int64_t index) {
+      std::vector<char> bytes(static_cast<size_t>(train.fields()[0].type.bytes()));
+      EXPECT_TRUE(train.ReadOne(index, 0, bytes.data()).ok());
+      return bytes;
+    };
+    for (const int64_t i : {0, 2, 4}) {
+      EXPECT_EQ(sound(i), sound(i + 1)) << i << options;
+      EXPECT_EQ(Number(train, i, "frame_count"), Number(train, i + 1, "frame_count"));
+    }
+    EXPECT_NE(sound(0), sound(2));
+  }
+}
+
+TEST_F(TranscriptsTest, APartBeyondItsRecordingIsNamed) {
+  PutSounds(1);
+  const auto error = [&](const std::string& times) {
+    Put("a.jsonl", "{\"path\": \"0.wav\", \"text\": \"a\", " + times + "}\n");
+    return Error("a.jsonl");
+  };
+  EXPECT_EQ(error("\"offset\": 0.5"),
+            "DIR/a.jsonl:1: says it begins at 0.5 s, and DIR/0.wav has 0.5 s");
+  EXPECT_EQ(error("\"offset\": 0.25, \"duration\": 0.5"),
+            "DIR/a.jsonl:1: says 0.25 to 0.75 s, and DIR/0.wav has 0.5 s");
+  EXPECT_EQ(error("\"duration\": 0.25"), "DIR/a.jsonl:1: says 0.25 s, and DIR/0.wav has 0.5 s");
+  EXPECT_EQ(error("\"offset\": 0.25, \"duration\": 0.3"), "ok");
+}
+
+// ---- models that write
+
+DataOptions Decoder(int64_t length, int64_t vocab = 0) {
+  DataOptions options;
+  options.model_inputs = {{"features", {DType::kF32, {80, 60}}},
+                          {"tokens", {DType::kI64, {length}}, vocab},
+                          {"label", {DType::kI64, {length}}, vocab}};
+  return options;
+}
+
+std::vector<int64_t> Integers(const Source& source, int64_t index, const char* name) {
+  const int field = source.FindField(name);
+  std::vector<int64_t> values(
+      static_cast<size_t>(source.fields()[static_cast<size_t>(field)].type.elements()));
+  EXPECT_TRUE(source.ReadOne(index, field, values.data()).ok());
+  return values;
+}
+
+TEST_F(TranscriptsTest, ADecoderReadsTheTextAndWritesItsNextLetter) {
+  PutSounds(2);
+  Put("a.jsonl",
+      "{\"path\": \"0.wav\", \"text\": \"ba\"}\n{\"path\": \"1.wav\", \"text\": \"abc\"}\n");
+  const auto splits = Open("a.jsonl", Decoder(5, 5));
+  ASSERT_TRUE(splits.ok()) << splits.status().message();
+  const Source& train = *splits->train;
+  EXPECT_EQ(train.fields()[0].type, (TensorType{DType::kF32, {80, 60}}));
+  EXPECT_EQ(Integers(train, 0, "tokens"), (std::vector<int64_t>{0, 2, 1, 0, 0}));
+  EXPECT_EQ(Integers(train, 0, "label"), (std::vector<int64_t>{2, 1, 0, -100, -100}));
+  EXPECT_EQ(Integers(train, 1, "tokens"), (std::vector<int64_t>{0, 1, 2, 3, 0}));
+  EXPECT_EQ(Integers(train, 1, "label"), (std::vector<int64_t>{1, 2, 3, 0, -100}));
+  EXPECT_EQ(splits->preprocessing->spelling->letters, (std::vector<std::string>{"a", "b", "c"}));
+  ASSERT_EQ(splits->notes.size(), 1u);
+  EXPECT_TRUE(splits->notes[0].ends_with(
+      "word error rates take each token behind the true ones before it (teacher forcing)"));
+  // A text of three letters needs four places, its end among them.
+  const auto shorter = Open("a.jsonl", Decoder(3));
+  ASSERT_TRUE(shorter.ok()) << shorter.status().message();
+  EXPECT_EQ(shorter->train->size(), 1);
+  EXPECT_TRUE(shorter->notes.back().ends_with(
+      "is longer than 3 tokens: left out. hint: length=N behind the data"))
+      << shorter->notes.back();
+}
+
+TEST_F(TranscriptsTest, ATokenizersTextsAreFramedByItsTokens) {
+  PutSounds(1);
+  Put("a.jsonl", "{\"path\": \"0.wav\", \"text\": \"Go\"}\n");
+  const auto splits = Open("a.jsonl,tokenizer=bytes,case=lower", Decoder(4));
+  ASSERT_TRUE(splits.ok()) << splits.status().message();
+  // ByT5: 1 ends, 0 pads, a byte is its number + 3.
+  EXPECT_EQ(Integers(*splits->train, 0, "tokens"), (std::vector<int64_t>{1, 106, 114, 0}));
+  EXPECT_EQ(Integers(*splits->train, 0, "label"), (std::vector<int64_t>{106, 114, 1, -100}));
+  ASSERT_TRUE(splits->preprocessing->text);
+  EXPECT_EQ(splits->preprocessing->spelling, (SpellingPreprocessing{true, {}}));
+  const auto tokens = TranscriptTokensOf(*splits->preprocessing);
+  ASSERT_TRUE(tokens.ok());
+  const std::vector<int64_t> said = {1, 106, 114, 1, 0, -100, 1 << 20};
+  EXPECT_EQ((*tokens)->Read(said), "go");
+  // A run's data are made as before.
+  DataOptions again = Decoder(4);
+  again.preprocessing = splits->preprocessing;
+  const auto other = Open("a.jsonl", again);
+  ASSERT_TRUE(other.ok()) << other.status().message();
+  EXPECT_EQ(*other->preprocessing, *splits->preprocessing);
+  EXPECT_EQ(Integers(*other->train, 0, "tokens"), Integers(*splits->train, 0, "tokens"));
+}
+
+TEST_F(TranscriptsTest, WrongOptionsOfDecodersAreRefused) {
+  PutSounds(1);
+  Put("a.jsonl", "{\"path\": \"0.wav\", \"text\": \"a\"}\n");
+  EXPECT_TRUE(
+      Error("a.jsonl,length=7", Decoder(5)).ends_with("length is 7; the model takes 5 tokens"));
+  EXPECT_TRUE(Error("a.jsonl,letters=7", Decoder(5))
+                  .ends_with("letters= is for ctc_loss. hint: length=N, in tokens"));
+  EXPECT_TRUE(Error("a.jsonl,tokenizer=bytes", Decoder(5, 50))
+                  .ends_with("the texts are of 259 tokens; the model knows 50"))
+      << Error("a.jsonl,tokenizer=bytes", Decoder(5, 50));
+  EXPECT_NE(Error("a.jsonl,tokenizer=none.json").find("none.json"), std::string::npos);
+  EXPECT_TRUE(Error("a.jsonl,tokenizer=").ends_with("it must be a file, a folder or bytes"));
+  DataOptions ctc;
+  ctc.model_inputs = {{"features", {DType::kF32, {80, 60}}}, {"text", {DType::kI64, {5}}}};
+  EXPECT_TRUE(Error("a.jsonl,tokenizer=bytes", ctc)
+                  .ends_with("hint: leave them out, its classes are characters then"));
 }
 
 TEST_F(TranscriptsTest, WrongOptionsAreRefused) {

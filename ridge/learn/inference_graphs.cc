@@ -2,6 +2,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+
 #include "ridge/graph/batch_axis.h"
 #include "ridge/graph/passes/passes.h"
 #include "ridge/graph/reach.h"
@@ -46,6 +48,13 @@ Result<NamedGraph> SliceEval(const Graph& eval, int64_t slices) {
 
 namespace {
 
+// Tokens are written of what is none: sound, pictures.
+bool WritesWhatItHears(const Graph& graph, const ForwardInfo& facts) {
+  if (facts.logits == kNoValue || graph.type(facts.label).rank() != 2) return false;
+  return std::any_of(facts.data_inputs.begin(), facts.data_inputs.end(),
+                     [&](ValueId id) { return IsFloat(graph.type(id).dtype); });
+}
+
 // What metrics are counted from on the host, by sample.
 void AddOutputsBySample(GraphBuilder& b, const ForwardInfo& facts) {
   const bool one_label = facts.logits != kNoValue && b.graph().type(facts.label).rank() == 1 &&
@@ -54,6 +63,8 @@ void AddOutputsBySample(GraphBuilder& b, const ForwardInfo& facts) {
   const bool pixels =
       facts.logits != kNoValue && b.graph().type(facts.label).rank() == kPixelLabelRank;
   if (pixels) b.Output("said", Op("argmax", {b.At(facts.logits)}, {{"axis", -1}}));
+  if (WritesWhatItHears(b.graph(), facts))
+    b.Output("written", Op("argmax", {b.At(facts.logits)}, {{"axis", -1}}));
   if (facts.prediction != kNoValue) b.Output("prediction", b.At(facts.prediction));
   if (facts.detection) b.Output("detections", b.At(facts.detection->detections));
   if (facts.ctc) {

@@ -18,7 +18,9 @@
 // and, with ignored labels, `loss_weight_sum` and `label_sum`, which replace it; in one slice also
 // what metrics are counted from, by sample: `logits` [batch, classes] where a sample has one label,
 // `said` [batch, H, W], the class of the largest logit, where a pixel has one, `prediction`,
-// `detections` of a detector, or with ctc_loss `spelled` i64[batch, frames] (BestClasses of ctc.h).
+// `detections` of a detector, with ctc_loss `spelled` i64[batch, frames] (BestClasses of ctc.h),
+// or, where tokens are written of floats, `written` i64[batch, length], those of the largest
+// logits.
 #pragma once
 #include <optional>
 #include <string>

@@ -50,6 +50,13 @@ std::string MetricText(const std::string& name, double value) {
   return MetricTitle(name) + " " + MetricValueText(name, value);
 }
 
+std::optional<double> FindMetric(const NamedMetrics& metrics, const std::string& name) {
+  for (const auto& [known, value] : metrics) {
+    if (known == name) return value;
+  }
+  return std::nullopt;
+}
+
 bool MoreIsBetter(const std::string& name) { return Find(name).better == Better::kMore; }
 
 }  // namespace ridge

@@ -2,7 +2,10 @@
 //
 //   MetricText("f1_macro", 0.5)   "macro F1 50.0 %"
 #pragma once
+#include <optional>
 #include <string>
+
+#include "ridge/observe/evaluation_record.h"
 
 namespace ridge {
 
@@ -14,6 +17,9 @@ std::string MetricText(const std::string& name, double value);
 
 // The value alone.
 std::string MetricValueText(const std::string& name, double value);
+
+// Nothing when there is none of that name.
+std::optional<double> FindMetric(const NamedMetrics& metrics, const std::string& name);
 
 // Whether the greater of two values is the better one.
 bool MoreIsBetter(const std::string& name);

@@ -1,8 +1,11 @@
 """Pictures in folders: training, resuming, the names of the classes, and what is wrong with files."""
 import json
 import os
+import random
 import shutil
+import struct
 import unittest
+import zipfile
 
 from _ridge import SOURCE, RidgeTest
 
@@ -134,6 +137,30 @@ class Images(RidgeTest):
         self.refused(2, "--bad-records is 'skip'; it must be fail, skip:N with a whole number, or "
                      "skip:P% with a number from 0 to 100", "train", "cnn", "--data",
                      "images:photos", "--bad-records", "skip")
+
+    def test_arrays_with_their_channels_first_are_augmented(self):
+        """As those with their channels last, in their own order: runs of the same bits."""
+        draw, count, side, planes = random.Random(1), 40, 8, 3
+        labels = [draw.randrange(2) for _ in range(count)]
+        last = bytes(min(255, draw.randrange(128) + 100 * labels[i // (side * side * planes)])
+                     for i in range(count * side * side * planes))
+        first = b"".join(last[i * side * side * planes + c:(i + 1) * side * side * planes:planes]
+                         for i in range(count) for c in range(planes))
+        for name, dims, pixels in (("last", (count, side, side, planes), last),
+                                   ("first", (count, planes, side, side), first)):
+            with zipfile.ZipFile(self.path(f"{name}.npz"), "w") as archive:
+                for array, shape, data in (("images", dims, pixels), ("labels", (count,), bytes(labels))):
+                    header = f"{{'descr': '|u1', 'fortran_order': False, 'shape': {shape}, }}"
+                    header += " " * (-(len(header) + 11) % 64) + "\n"
+                    archive.writestr(f"{array}.npy", b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) +
+                                     header.encode() + data)
+        words = ["cnn:image=8,channels=3,classes=2", "--epochs", "3", "--seed", "5",
+                 "--augment", "rrc,flip,jitter:0.4:0.4:0.4:0.1,mixup:0.2"]
+        kept = [self.train(*words, "--data", f"npz:{name}.npz", "--workers", workers, out=name + workers)
+                ["parameters_sha256"] for name, workers in (("last", "1"), ("first", "1"), ("first", "3"))]
+        self.assertEqual(len(set(kept)), 1)
+        plain = self.train(*words[:-2], "--data", "npz:first.npz", out="plain")["parameters_sha256"]
+        self.assertNotEqual(plain, kept[0])
 
     def test_augment_is_checked(self):
         self.fails(2, "--augment is 'flop': 'flop' is none of rrc[:LEAST[:MOST]], crop:PIXELS, ",

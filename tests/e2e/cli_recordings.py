@@ -101,6 +101,60 @@ class Recordings(RidgeTest):
         self.assertEqual([one["input"] for one in told["skipped"]], ["long.wav"])
         self.assertEqual([one["text"] for one in told["predictions"]], heard[:1])
 
+    def test_a_model_that_writes_learns_from_the_same_transcripts(self):
+        self.corpus("train", 240, 1)
+        self.corpus("dev", 40, 2)
+        net = ("whisper_tiny:hidden=32,layers=1,heads=2,context=12", "--optimizer", "adamw", "--lr", "0.003")
+        data = "transcripts:train.jsonl,case=lower,val=dev.jsonl"
+        told = self.ok("train", *net, "--data", data, "--epochs", "40", "--out", "run", "--batch", "16",
+                       "--threads", "2", "--seed", "3")
+        self.assertRegex(told, r"\nvalidation accuracy \d+\.\d %, validation word error rate \d+\.\d %, loss [\d.e-]+ after 600 ")
+        with open(self.path("run/metrics.jsonl")) as file:
+            rates = [line["validation_wer"] for line in map(json.loads, file) if "validation_wer" in line]
+        self.assertGreater(rates[0], 0.8)
+        self.assertLess(min(rates), 0.5 * rates[0])
+        found = json.loads(self.ok("eval", "run", "--data", "transcripts:dev.jsonl", "--json"))["metrics"]
+        self.assertAlmostEqual(found["wer"], rates[-1])
+        self.assertLessEqual(found["cer"], found["wer"])
+        shown = f"{100 * rates[-1]:.1f} %"
+        self.assertRegex(self.ok("runs", "."), rf"accuracy +WER .*\n.* {shown} ")
+        self.assertEqual(json.loads(self.ok("runs", ".", "--json"))[0]["wer"], rates[-1])
+
+    def test_a_tokenizer_is_kept_with_the_run(self):
+        self.corpus("train", 32, 1)
+        words = ["[UNK]", "[PAD]", "<s>", "</s>"] + list("abcd ")
+        os.makedirs(self.path("tok"))
+        self.write("tok/tokenizer.json", json.dumps({
+            "version": "1.0", "added_tokens": [
+                {"id": i, "content": word, "single_word": False, "lstrip": False, "rstrip": False,
+                 "normalized": False, "special": True} for i, word in enumerate(words[:4])],
+            "normalizer": None, "pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": False,
+                                                  "trim_offsets": True, "use_regex": True},
+            "post_processor": {"type": "TemplateProcessing", "single": [
+                {"SpecialToken": {"id": "<s>", "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}},
+                {"SpecialToken": {"id": "</s>", "type_id": 0}}], "pair": [],
+                "special_tokens": {w: {"id": w, "ids": [i], "tokens": [w]}
+                                   for w, i in (("<s>", 2), ("</s>", 3))}},
+            "decoder": {"type": "ByteLevel", "add_prefix_space": True, "trim_offsets": True, "use_regex": True},
+            "model": {"type": "BPE", "dropout": None, "unk_token": "[UNK]", "continuing_subword_prefix": None,
+                      "end_of_word_suffix": None, "fuse_unk": False,
+                      "vocab": {w.replace(" ", "\u0120"): i for i, w in enumerate(words)}, "merges": []}}))
+        net = ("whisper_tiny:hidden=16,layers=1,heads=2", "--lr", "0.01")
+        data = "transcripts:train.jsonl,case=lower,tokenizer=tok/tokenizer.json,length=12"
+        words = [*net, "--data", data, "--epochs", "2", "--checkpoint-every", "2", "--validation", "0.2"]
+        whole = self.train(*words, out="whole")["parameters_sha256"]
+        self.assertEqual(self.train(*words, "--workers", "4", out="w4")["parameters_sha256"], whole)
+        with open(self.path("w4/preprocessing.json")) as file:
+            self.assertEqual(json.load(file)["text"]["files"], ["tokenizer.json"])
+        shutil.rmtree(self.path("tok"))
+        self.cut("w4", 2)
+        self.ok("train", "--resume", "w4", "-q")
+        with open(self.path("w4/summary.json")) as file:
+            self.assertEqual(json.load(file)["parameters_sha256"], whole)
+        found = json.loads(self.ok("eval", "whole", "--data", "transcripts:train.jsonl", "--json"))["metrics"]
+        self.assertGreaterEqual(found["wer"], 0)
+        self.fails(5, "'logits' is not one answer for each sample", "predict", "whole", "train/000.wav")
+
     def test_all_forms_of_transcripts_are_the_same_data(self):
         said = self.corpus("train", 24, 1)
         self.write("train.csv", "path,sentence\n" + "".join(f"{f},{w.upper()}\n" for f, w in said))

@@ -18,7 +18,7 @@ void Read(const std::string& path, int64_t lines) {
     RIDGE_CHECK(!one.name.empty() && one.sound.ends_with(one.name), one.sound);
     RIDGE_CHECK(one.name.find('\0') == std::string::npos, "no path");
     RIDGE_CHECK(one.text.size() <= ridge::kMostTranscriptBytes, "text");
-    RIDGE_CHECK(one.seconds >= 0, "seconds");
+    RIDGE_CHECK(one.seconds >= 0 && one.offset.value_or(0) >= 0, "seconds");
     const std::string plain = ridge::PlainTranscript(one.text, /*lower=*/true);
     const auto letters = ridge::LettersOf({plain});
     RIDGE_CHECK(letters.ok(), letters.status().message());

@@ -86,29 +86,32 @@ SoundReader::Window SoundReader::WindowOf(const SoundHeader& header, const Resam
 }
 
 Status SoundReader::ReadSamples(const SoundBytes& file, const SoundHeader& header,
-                                std::span<char> scratch, float* samples,
+                                const SoundPart& part, std::span<char> scratch, float* samples,
                                 const CropDraw* cut) const {
+  if (part.first + part.count > header.frames) return Bad(kSoundChanged);
+  SoundHeader heard = header;
+  if (part.count > 0) heard.frames = part.count;
   const auto resampler = resamplers_.find(header.rate);
   if (resampler == resamplers_.end() || target_.channel >= header.channels ||
       header.decoder_bytes > heap_bytes_)
     return Bad(kSoundChanged);
-  const Window window = WindowOf(header, resampler->second, cut);
+  const Window window = WindowOf(heard, resampler->second, cut);
   if (window.input.count() > most_input_) return Bad(kSoundChanged);
   auto* frames = reinterpret_cast<float*>(scratch.data() + kSoundScratchBytes);
-  RIDGE_RETURN_IF_ERROR(ReadSoundFrames(file, header, window.input.begin, window.input.count(),
-                                        target_.channel, scratch, frames));
+  RIDGE_RETURN_IF_ERROR(ReadSoundFrames(file, header, part.first + window.input.begin,
+                                        window.input.count(), target_.channel, scratch, frames));
   resampler->second.Run(frames, window.input, window.output, samples);
   std::fill(samples + window.output.count(), samples + target_.samples, 0.0F);
   return Status();
 }
 
 Status SoundReader::Read(const SoundBytes& file, std::span<char> scratch, float* out,
-                         const CropDraw* cut) const {
+                         const CropDraw* cut, const SoundPart& part) const {
   RIDGE_ASSIGN_OR_RETURN(const SoundHeader header, ReadSoundHeader(file));
   const std::span<char> rest =
       scratch.subspan(static_cast<size_t>(kSoundScratchBytes + FloatBytes(most_input_)));
   float* samples = mel_ ? reinterpret_cast<float*>(rest.data()) : out;
-  RIDGE_RETURN_IF_ERROR(ReadSamples(file, header, scratch, samples, cut));
+  RIDGE_RETURN_IF_ERROR(ReadSamples(file, header, part, scratch, samples, cut));
   if (mel_) mel_->Run(samples, rest.subspan(static_cast<size_t>(FloatBytes(target_.samples))), out);
   if (target_.mean == 0 && target_.std == 1) return Status();
   const int64_t count = target_.type().elements();

@@ -34,10 +34,11 @@ class SoundReader {
   int64_t bytes() const;                              // that it keeps
 
   // `out`: target().type().bytes().  Takes the beginning of a longer sound, with `cut` a part at a
-  // random place.  Fails with kInvalidData; the message is the bare reason.  Thread-safe, each
-  // thread with a scratch of its own.  REQUIRES: scratch_bytes() in `scratch`.
+  // random place; `part` counts as all of the file.  Fails with kInvalidData; the message is the
+  // bare reason.  Thread-safe, each thread with a scratch of its own.  REQUIRES: scratch_bytes() in
+  // `scratch`.
   Status Read(const SoundBytes& file, std::span<char> scratch, float* out,
-              const CropDraw* cut = nullptr) const;
+              const CropDraw* cut = nullptr, const SoundPart& part = {}) const;
 
  private:
   struct Window {
@@ -45,8 +46,8 @@ class SoundReader {
     FrameRange input;   // of the file, whole frames that exist
   };
   Window WindowOf(const SoundHeader& header, const Resampler& resampler, const CropDraw* cut) const;
-  Status ReadSamples(const SoundBytes& file, const SoundHeader& header, std::span<char> scratch,
-                     float* samples, const CropDraw* cut) const;
+  Status ReadSamples(const SoundBytes& file, const SoundHeader& header, const SoundPart& part,
+                     std::span<char> scratch, float* samples, const CropDraw* cut) const;
 
   SoundTarget target_;
   std::optional<LogMel> mel_;

@@ -28,6 +28,12 @@ struct SoundHeader {
   bool operator==(const SoundHeader&) const = default;
 };
 
+// Frames of a file that count as a sound of their own.
+struct SoundPart {
+  int64_t first = 0;
+  int64_t count = 0;  // 0: all
+};
+
 // Fails with kInvalidData; the message is the bare reason, with the place in the file.
 Result<SoundHeader> ReadSoundHeader(const SoundBytes& file);
 

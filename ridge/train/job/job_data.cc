@@ -128,6 +128,15 @@ void TakeDetection(const Graph& forward, const ForwardInfo& facts, EvalSubject& 
   }
 }
 
+// A tokenizer that cannot be read again leaves the words uncounted.
+void TakeWritten(const Graph& forward, const ForwardInfo& facts, const Preprocessing& preprocessing,
+                 EvalSubject& subject) {
+  Result<TranscriptTokensPtr> tokens = TranscriptTokensOf(preprocessing);
+  if (!tokens.ok() || *tokens == nullptr) return;
+  subject.tokens = std::move(*tokens);
+  subject.written = forward.value(facts.label).name;
+}
+
 }  // namespace
 
 EvalSubject SubjectOf(const Graph& forward, const ForwardInfo& facts,
@@ -150,6 +159,7 @@ EvalSubject SubjectOf(const Graph& forward, const ForwardInfo& facts,
   subject.classes = forward.type(facts.logits).dims.back();
   subject.ignored_label = facts.ignored_label;
   subject.perplexity = rank == 2 && facts.loss_is_cross_entropy;
+  if (rank == 2 && preprocessing != nullptr) TakeWritten(forward, facts, *preprocessing, subject);
   return subject;
 }
 

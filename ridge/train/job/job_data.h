@@ -6,6 +6,7 @@
 #include "ridge/data/batch_loader.h"
 #include "ridge/data/image/crop.h"
 #include "ridge/data/spelling.h"
+#include "ridge/data/transcript_tokens.h"
 #include "ridge/graph/graph.h"
 #include "ridge/learn/training_graph.h"
 #include "ridge/train/options/options.h"
@@ -24,11 +25,13 @@ struct EvalSubject {
   // Of ctc_loss: the inputs; else "".
   std::string spelled, spelled_length;
   int64_t blank = 0;
+  std::string written;  // label of a model that writes the words it hears, else ""
   // Of a detector: the inputs, else ""; `classes` of them, boxes in pixels of `picture`.
   std::string boxes, box_classes;
   int64_t answers = 0;                   // places of a picture
   ImageSize picture;                     // 0 x 0 where no input is one
   std::optional<Spelling> spelling;      // none: its classes are no letters
+  TranscriptTokensPtr tokens;            // of what is written
   std::vector<std::string> class_names;  // empty: they have none
 
   std::string ClassName(int64_t c) const;

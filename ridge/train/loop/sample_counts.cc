@@ -88,6 +88,7 @@ void SampleCounts::Clear() {
     target_.resize(row_.size());
   }
   if (!subject_.spelled.empty() && HasOutput("spelled")) edits_.emplace();
+  if (!subject_.written.empty() && HasOutput("written")) edits_.emplace();
   if (!subject_.boxes.empty() && HasOutput("detections")) {
     precision_.emplace(subject_.classes);
     row_.resize(static_cast<size_t>(subject_.answers * (4 + subject_.classes)));
@@ -97,6 +98,14 @@ void SampleCounts::Clear() {
 void SampleCounts::Rows::Read(int64_t row, std::span<double> to) const {
   for (int64_t i = 0; i < width; ++i)
     to[static_cast<size_t>(i)] = LoadAsDouble(dtype, data, row * width + i);
+}
+
+std::vector<int64_t> SampleCounts::Rows::Integers(int64_t row) const {
+  std::vector<int64_t> values(static_cast<size_t>(width));
+  for (int64_t i = 0; i < width; ++i)
+    values[static_cast<size_t>(i)] =
+        static_cast<int64_t>(LoadAsDouble(dtype, data, row * width + i));
+  return values;
 }
 
 Result<SampleCounts::Rows> SampleCounts::OutputRows(const char* name) {
@@ -113,7 +122,7 @@ SampleCounts::Rows SampleCounts::InputRows(const std::string& name, int slot) co
 Status SampleCounts::Add(const LoadedBatch& batch, int64_t first) {
   if (classes_ && subject_.pixels) RIDGE_RETURN_IF_ERROR(AddPixels(batch));
   if (classes_ && !subject_.pixels) RIDGE_RETURN_IF_ERROR(AddClasses(batch, first));
-  if (edits_) RIDGE_RETURN_IF_ERROR(AddTexts(batch));
+  if (edits_) RIDGE_RETURN_IF_ERROR(subject_.written.empty() ? AddTexts(batch) : AddWritten(batch));
   if (precision_) RIDGE_RETURN_IF_ERROR(AddBoxes(batch));
   return errors_ ? AddErrors(batch) : Status();
 }
@@ -122,22 +131,32 @@ Status SampleCounts::AddTexts(const LoadedBatch& batch) {
   RIDGE_ASSIGN_OR_RETURN(const Rows spelled, OutputRows("spelled"));
   const Rows targets = InputRows(subject_.spelled, batch.slot);
   const Rows lengths = InputRows(subject_.spelled_length, batch.slot);
-  const auto integers = [](const Rows& rows, int64_t row) {
-    std::vector<int64_t> values(static_cast<size_t>(rows.width));
-    for (int64_t i = 0; i < rows.width; ++i)
-      values[static_cast<size_t>(i)] =
-          static_cast<int64_t>(LoadAsDouble(rows.dtype, rows.data, row * rows.width + i));
-    return values;
-  };
   for (int64_t row = 0; row < batch.valid_samples; ++row) {
-    std::vector<int64_t> said = integers(targets, row);
+    std::vector<int64_t> said = targets.Integers(row);
     said.resize(
-        static_cast<size_t>(std::clamp<int64_t>(integers(lengths, row)[0], 0, targets.width)));
-    const std::vector<int64_t> heard = CollapseFrames(integers(spelled, row), subject_.blank);
+        static_cast<size_t>(std::clamp<int64_t>(lengths.Integers(row)[0], 0, targets.width)));
+    const std::vector<int64_t> heard = CollapseFrames(spelled.Integers(row), subject_.blank);
     if (subject_.spelling)
       edits_->AddText(subject_.spelling->Read(heard), subject_.spelling->Read(said));
     else
       edits_->AddClasses(heard, said);
+  }
+  return Status();
+}
+
+// By teacher forcing: each token is written behind the true ones before it.
+Status SampleCounts::AddWritten(const LoadedBatch& batch) {
+  RIDGE_ASSIGN_OR_RETURN(const Rows written, OutputRows("written"));
+  const Rows labels = InputRows(subject_.written, batch.slot);
+  for (int64_t row = 0; row < batch.valid_samples; ++row) {
+    const std::vector<int64_t> answers = written.Integers(row), truth = labels.Integers(row);
+    std::vector<int64_t> heard, said;
+    for (size_t i = 0; i < truth.size(); ++i) {
+      if (truth[i] == subject_.ignored_label) continue;
+      heard.push_back(answers[i]);
+      said.push_back(truth[i]);
+    }
+    edits_->AddText(subject_.tokens->Read(heard), subject_.tokens->Read(said));
   }
   return Status();
 }

@@ -1,8 +1,8 @@
 // SampleCounts: the part of an evaluation that looks at single samples: the classes of each, and
 // the errors of a regression.
 //
-// Reads the outputs `logits`, `said`, `prediction`, `detections` or `spelled` of the step `eval`
-// (training_graph.h); a step in slices has none, and then nothing is counted.
+// Reads the outputs `logits`, `said`, `prediction`, `detections`, `spelled` or `written` of the
+// step `eval` (training_graph.h); a step in slices has none, and then nothing is counted.
 #pragma once
 #include <optional>
 #include <span>
@@ -44,6 +44,7 @@ class SampleCounts {
     int64_t width = 1;
     const void* data = nullptr;
     void Read(int64_t row, std::span<double> to) const;
+    std::vector<int64_t> Integers(int64_t row) const;
   };
   bool HasOutput(const char* name) const { return executor_.HasOutput(step_, name); }
   Result<Rows> OutputRows(const char* name);
@@ -52,6 +53,7 @@ class SampleCounts {
   Status AddPixels(const LoadedBatch& batch);
   Status AddErrors(const LoadedBatch& batch);
   Status AddTexts(const LoadedBatch& batch);
+  Status AddWritten(const LoadedBatch& batch);
   Status AddBoxes(const LoadedBatch& batch);
   void DescribeBoxes(EvaluationRecord& record) const;
 

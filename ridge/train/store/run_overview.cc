@@ -11,6 +11,7 @@
 
 #include "ridge/core/file_lock.h"
 #include "ridge/core/files.h"
+#include "ridge/observe/metric_names.h"
 #include "ridge/train/store/checkpoint_files.h"
 
 namespace ridge {
@@ -50,6 +51,7 @@ void TakeReports(const std::vector<MetricsReport>& reports, RunOverview& run) {
       run.evaluated_on = report.evaluated_on;
       run.loss = report.evaluation_loss;
       run.accuracy = report.evaluation_accuracy;
+      run.wer = FindMetric(report.evaluation_metrics, "wer");
     } else if (run.evaluated_on.empty() || run.evaluated_on == "training") {
       run.evaluated_on = "training";
       run.loss = report.loss;
@@ -65,6 +67,7 @@ void TakeSummary(const RunSummary& summary, RunOverview& run) {
   run.evaluated_on = summary.evaluated_on;
   run.loss = summary.loss;
   run.accuracy = test ? summary.test_accuracy : summary.validation_accuracy;
+  run.wer = FindMetric(summary.metrics, summary.evaluated_on + "/wer");
   run.step_s = summary.measured.step_s;
 }
 

@@ -27,12 +27,12 @@ struct RunOverview {
   double started_s = 0;  // of options.json, else of the folder; since 1970
   std::optional<RunSummary> summary;
 
-  // These of the summary, else of the last lines of metrics.jsonl: the last evaluation for loss and
-  // accuracy.  0 or nothing before the first report.
+  // These of the summary, else of the last lines of metrics.jsonl: the last evaluation for loss,
+  // accuracy and word error rate.  0 or nothing before the first report.
   int64_t step = 0;
   int64_t epoch = 0;  // completed ones of the summary, else from 1
-  std::optional<double> loss, accuracy;
-  std::string evaluated_on;  // the data of both: "test", "validation", "training"
+  std::optional<double> loss, accuracy, wer;
+  std::string evaluated_on;  // the data of these: "test", "validation", "training"
   double step_s = 0;
 };
 

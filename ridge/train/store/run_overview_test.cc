@@ -37,7 +37,7 @@ class RunOverviewTest : public testing::Test {
     RunSummary summary;
     summary.steps = steps;
     summary.epochs = 5;
-    summary.Add("test", {.samples = 10, .loss = 0.25, .accuracy = 0.5});
+    summary.Add("test", {.samples = 10, .loss = 0.25, .accuracy = 0.5, .metrics = {{"wer", 0.75}}});
     summary.measured.step_s = 0.125;
     return SummaryToJson(summary);
   }
@@ -63,6 +63,7 @@ TEST_F(RunOverviewTest, AFinishedRunTellsWhatItsSummarySays) {
   EXPECT_EQ(run.epoch, 5);
   EXPECT_EQ(run.loss, 0.25);
   EXPECT_EQ(run.accuracy, 0.5);
+  EXPECT_EQ(run.wer, 0.75);
   EXPECT_EQ(run.evaluated_on, "test");
   EXPECT_EQ(run.step_s, 0.125);
 }
