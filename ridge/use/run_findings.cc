@@ -20,6 +20,58 @@ Found BadLoss(const RunCurves& curves) {
                      bad->step);
 }
 
+// The layers whose gradients are below a millionth of the largest layer's do not learn.
+Found Vanishes(const RunCurves& curves) {
+  constexpr double kTiny = 1e-6;
+  if (curves.layers.empty()) return std::nullopt;
+  const std::vector<LayerNorms>& layers = curves.layers.back().layers;
+  const LayerNorms* largest = nullptr;
+  for (const LayerNorms& layer : layers) {
+    const double gradient = layer.gradient_rms.value_or(0);
+    if (std::isfinite(gradient) && gradient > (largest ? *largest->gradient_rms : 0))
+      largest = &layer;
+  }
+  if (largest == nullptr) return std::nullopt;
+  std::vector<const LayerNorms*> tiny;
+  for (const LayerNorms& layer : layers) {
+    if (layer.gradient_rms && *layer.gradient_rms < kTiny * *largest->gradient_rms)
+      tiny.push_back(&layer);
+  }
+  if (tiny.empty()) return std::nullopt;
+  const LayerNorms* least = *std::min_element(
+      tiny.begin(), tiny.end(),
+      [](const auto* a, const auto* b) { return *a->gradient_rms < *b->gradient_rms; });
+  const std::string others =
+      tiny.size() == 1 ? "" : fmt::format(" and of {} more", tiny.size() - 1);
+  return fmt::format(
+      "Gradients vanish: those of '{}'{} (of {} layers) are below a millionth of those of '{}'. "
+      "Try "
+      "normalization, residual connections, or relu in place of sigmoid and tanh.",
+      least->name, others, layers.size(), largest->name);
+}
+
+// A layer's gradients have grown a thousandfold since the first report.
+Found Explodes(const RunCurves& curves) {
+  constexpr double kMuch = 1000;
+  if (curves.layers.size() < 2) return std::nullopt;
+  const LayerReport &first = curves.layers.front(), &last = curves.layers.back();
+  std::string worst;
+  double most = kMuch;
+  for (size_t i = 0; i < std::min(first.layers.size(), last.layers.size()); ++i) {
+    const LayerNorms &then = first.layers[i], &now = last.layers[i];
+    if (then.name != now.name || !(then.gradient_rms.value_or(0) > 0)) continue;
+    const double growth = now.gradient_rms.value_or(0) / *then.gradient_rms;
+    if (!(growth > most)) continue;
+    most = growth;
+    worst = now.name;
+  }
+  if (worst.empty()) return std::nullopt;
+  return fmt::format(
+      "Gradients explode: those of '{}' have grown {:.0f}-fold from step {} to {}. Try a smaller "
+      "--lr, or --clip-norm 1.",
+      worst, most, first.step, last.step);
+}
+
 // The training loss that was reported last at or before a step.
 std::optional<double> TrainingLossAt(const RunCurves& curves, int64_t step) {
   std::optional<double> loss;
@@ -140,7 +192,8 @@ RunCurves ReadRunCurves(const std::vector<std::string>& lines) {
 
 std::vector<std::string> FindingsOf(const RunOverview& run, const RunCurves& curves,
                                     const std::optional<EvaluationRecord>& evaluation) {
-  std::vector<Found> found = {BadLoss(curves), Overfits(curves)};
+  std::vector<Found> found = {BadLoss(curves), Vanishes(curves), Explodes(curves),
+                              Overfits(curves)};
   if (evaluation) {
     found.push_back(Guesses(*evaluation));
     found.push_back(MissedClass(*evaluation));

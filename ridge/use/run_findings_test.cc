@@ -56,6 +56,40 @@ TEST(RunFindingsTest, ALossThatIsNoNumberComesFirst) {
             "The loss is no number from step 20 on. Try a smaller --lr, or --clip-norm 1.");
 }
 
+LayerReport Layers(int64_t step, const std::vector<double>& gradients) {
+  LayerReport report{step, {}};
+  for (const double gradient : gradients)
+    report.layers.push_back({"fc" + std::to_string(report.layers.size() + 1), 0.1, gradient});
+  return report;
+}
+
+TEST(RunFindingsTest, LayersWithoutGradientsAreNamedAsVanishing) {
+  RunCurves curves;
+  curves.layers = {Layers(10, {1e-9, 1e-12, 1e-5, 1e-2})};
+  const auto findings = FindingsOf({}, curves, std::nullopt);
+  ASSERT_EQ(findings.size(), 1u);
+  EXPECT_EQ(findings[0],
+            "Gradients vanish: those of 'fc2' and of 1 more (of 4 layers) are below a millionth of "
+            "those of 'fc4'. Try normalization, residual connections, or relu in place of sigmoid "
+            "and tanh.");
+  curves.layers = {Layers(10, {1e-6, 1e-5, 1e-2})};  // a usual range
+  EXPECT_TRUE(FindingsOf({}, curves, std::nullopt).empty());
+  curves.layers = {Layers(10, {0, 0})};  // all at rest
+  EXPECT_TRUE(FindingsOf({}, curves, std::nullopt).empty());
+}
+
+TEST(RunFindingsTest, GradientsThatGrowAThousandfoldAreNamedAsExploding) {
+  RunCurves curves;
+  curves.layers = {Layers(10, {1e-3, 1e-3}), Layers(20, {2e-3, 4})};
+  const auto findings = FindingsOf({}, curves, std::nullopt);
+  ASSERT_EQ(findings.size(), 1u);
+  EXPECT_EQ(findings[0],
+            "Gradients explode: those of 'fc2' have grown 4000-fold from step 10 to 20. Try a "
+            "smaller --lr, or --clip-norm 1.");
+  curves.layers.back() = Layers(20, {1e-3, 0.5});
+  EXPECT_TRUE(FindingsOf({}, curves, std::nullopt).empty());
+}
+
 TEST(RunFindingsTest, GuessingIsToldByTheLargestClass) {
   EvaluationRecord record;
   record.samples = 100;

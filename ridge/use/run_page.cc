@@ -48,6 +48,8 @@ Result<Told> ReadTold(const std::string& folder) {
   Told told;
   told.run = ReadOverview(run.path());
   told.curves = ReadRunCurves(run.MetricsLines());
+  if (const Result<std::string> text = ReadFile(run.File(kLayersFile)); text.ok())
+    told.curves.layers = ReadLayerReports(*text);
   const std::string file = run.File(kEvaluationFile);
   if (const Result<std::string> text = ReadFile(file); text.ok()) {
     Result<EvaluationRecord> record = RecordFromJson(*text, file);

@@ -175,6 +175,27 @@ class Pages(RidgeTest):
                 file.write("{")
         self.assertIn("interrupted", self.page(self.NAME))
 
+    def test_layers_whose_gradients_vanish_are_named(self):
+        lines, above = ["graph deep", "  x = input f32[batch,16]", "  label = input i64[batch]"], "x"
+        for i in range(1, 31):
+            lines += [f"  w{i} = parameter f32[16,16] init=normal(0.3)",
+                      f"  z{i} = matmul({above}, w{i})", f"  h{i} = sigmoid(z{i})"]
+            above = f"h{i}"
+        lines += ["  head = parameter f32[16,4] init=normal(0.3)", f"  logits = matmul({above}, head)",
+                  "  losses = softmax_cross_entropy(logits, label)", "  loss = reduce_mean(losses)",
+                  "  output logits", "  output loss"]
+        self.write("deep.ridge", "\n".join(lines) + "\n")
+        self.ok("train", "deep.ridge", "--batch", "32", "--data", "synthetic", "--steps", "30",
+                "--out", "deep", "-q")
+        with open(self.path("deep/layers.jsonl")) as file:
+            layers = json.loads(file.readlines()[-1])["layers"]
+        self.assertEqual(len(layers), 31)
+        self.ok("runs", "deep", "--html", "deep.html")
+        with open(self.path("deep.html"), encoding="utf-8") as file:
+            page = file.read()
+        self.assertRegex(page, r"Gradients vanish: those of &#39;w1&#39; and of \d+ more "
+                               r"\(of 31 layers\) are below a millionth of those of &#39;head&#39;")
+
     def test_no_run_is_an_error(self):
         self.refused(4, "no runs in runs. hint: ridge train makes them under runs/", "runs",
                      "--html", "page.html")

@@ -1,6 +1,7 @@
 #include "ridge/train/store/run_log.h"
 
 #include <array>
+#include <fstream>
 
 #include "ridge/plan/cost/times.h"
 
@@ -14,7 +15,9 @@ constexpr TraceTrack kLoop = {0, 0};
 
 RunLog::RunLog(const RunFolder& folder, const std::optional<Resumed>& resumed, bool trace,
                WarnSink warn)
-    : warn_(std::move(warn)), bad_records_path_(folder.File(kBadRecordsFile)) {
+    : warn_(std::move(warn)),
+      bad_records_path_(folder.File(kBadRecordsFile)),
+      layers_path_(folder.File(kLayersFile)) {
   const std::string path = folder.File("metrics.jsonl");
   Result<MetricsWriter> metrics =
       resumed ? MetricsWriter::Resume(path, resumed->step, resumed->evaluation_owed)
@@ -65,6 +68,12 @@ void RunLog::AddReport(const MetricsReport& report) {
       ScalarValue{"train/loss", report.loss}, ScalarValue{"train/lr", report.lr},
       ScalarValue{"train/accuracy", report.accuracy.value_or(0)}};
   Warn(events_->AddScalars(report.step, std::span(values).first(report.accuracy ? 3 : 2)));
+}
+
+void RunLog::AddLayers(const LayerReport& report) {
+  std::ofstream file(layers_path_, std::ios::app);
+  file << LayerReportLine(report) << std::flush;
+  if (!file) Warn(Status(ErrorCode::kUnavailable, layers_path_ + ": cannot be written"));
 }
 
 // Every evaluation during training has the tag `validation`, so that charts of runs with and

@@ -1,4 +1,5 @@
-// RunLog: the files that a run appends to: metrics.jsonl, TensorBoard events, trace.json.
+// RunLog: the files that a run appends to: metrics.jsonl, layers.jsonl, TensorBoard events,
+// trace.json.
 //
 // A file that can't be written causes one warning, and the run continues without it.
 #pragma once
@@ -14,6 +15,7 @@
 #include "ridge/observe/trace.h"
 #include "ridge/runtime/executor.h"
 #include "ridge/train/store/bad_records_file.h"
+#include "ridge/train/store/layer_norms.h"
 #include "ridge/train/store/run_folder.h"
 
 namespace ridge {
@@ -39,6 +41,8 @@ class RunLog {
   void AddHistogram(const std::string& tag, int64_t step, std::span<const double> numbers);
   void AddEnd(bool succeeded);
 
+  void AddLayers(const LayerReport& report);  // to layers.jsonl
+
   // Adds the nodes of an execution that began at `start_s`.
   bool tracing() const { return trace_ != nullptr; }
   void TraceStep(const Executor& executor, int step, double start_s);
@@ -57,7 +61,7 @@ class RunLog {
   std::unique_ptr<EventWriter> events_;
   std::unique_ptr<TraceWriter> trace_;
   std::string last_warning_;
-  const std::string bad_records_path_;
+  const std::string bad_records_path_, layers_path_;
   BadRecordsPtr bad_records_;  // or null
   int64_t bad_records_written_ = 0;
 };

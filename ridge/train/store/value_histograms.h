@@ -1,5 +1,5 @@
 // ValueHistograms: weights, and what the optimizer keeps of gradients, as histograms for
-// TensorBoard.
+// TensorBoard, and as norms by layer (layer_norms.h).
 //
 // Tags: `weights/NAME`; `momentum/NAME` of what the optimizer keeps of a gradient, Adam's first
 // moment or the momentum of SGD: the gradient of a step itself is gone when the step ends.
@@ -28,7 +28,11 @@ class ValueHistograms {
   struct Series {
     std::string tag;
     PersistentTensor tensor;
+    std::string parameter;
+    bool is_gradient = false;
   };
+  void TakeNorm(const Series& series, LayerReport& report) const;
+
   std::vector<Series> series_;
   std::vector<double> numbers_;  // of one tensor
   double written_s_ = 0, cost_s_ = 0;
