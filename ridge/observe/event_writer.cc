@@ -148,6 +148,40 @@ Status EventWriter::AddHistogram(std::string_view tag, int64_t step,
   return Status();
 }
 
+Status EventWriter::AddPicture(std::string_view tag, int64_t step, const EventPicture& picture) {
+  tensorboard::Event event;
+  event.set_wall_time(options_.wall_seconds());
+  event.set_step(step);
+  tensorboard::Summary::Value* value = event.mutable_summary()->add_value();
+  value->set_tag(tag.data(), tag.size());
+  value->mutable_image()->set_height(static_cast<int32_t>(picture.height));
+  value->mutable_image()->set_width(static_cast<int32_t>(picture.width));
+  value->mutable_image()->set_colorspace(3);
+  value->mutable_image()->set_encoded_image(picture.png);
+  return Write(event.SerializeAsString());
+}
+
+Status EventWriter::AddGraph(std::span<const GraphNode> nodes) {
+  constexpr int kProducer = 22;  // of the version that TensorBoard's own writers name
+  tensorboard::Graph graph;
+  graph.mutable_versions()->set_producer(kProducer);
+  for (const GraphNode& node : nodes) {
+    tensorboard::NodeDef* def = graph.add_node();
+    def->set_name(node.name);
+    def->set_op(node.op);
+    for (const std::string& input : node.inputs) def->add_input(input);
+    auto* shapes = (*def->mutable_attr())["_output_shapes"].mutable_list();
+    for (const Dims& dims : node.shapes) {
+      tensorboard::TensorShape* shape = shapes->add_shape();
+      for (const int64_t extent : dims) shape->add_dim()->set_size(extent);
+    }
+  }
+  tensorboard::Event event;
+  event.set_wall_time(options_.wall_seconds());
+  event.set_graph(graph.SerializeAsString());
+  return Write(event.SerializeAsString());
+}
+
 Status EventWriter::AddSessionStart(std::span<const Hyperparameter> hyperparameters) {
   tensorboard::HparamsPluginData data;
   tensorboard::SessionStartInfo* start = data.mutable_session_start_info();

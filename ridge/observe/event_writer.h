@@ -1,4 +1,5 @@
-// EventWriter: scalars, histograms and hyperparameters for TensorBoard, in a file of its own.
+// EventWriter: scalars, histograms, pictures, the graph and hyperparameters for TensorBoard, in a
+// file of its own.
 //
 // One Event per call, framed as a TFRecord (length, masked CRC-32C, data, masked CRC-32C), written
 // at once: a killed process loses nothing, and TensorBoard sees a value as soon as it is there.
@@ -13,9 +14,11 @@
 #include <string>
 #include <string_view>
 #include <variant>
+#include <vector>
 
 #include "ridge/core/output_file.h"
 #include "ridge/core/process.h"
+#include "ridge/core/shape.h"
 #include "ridge/core/status.h"
 #include "ridge/observe/histogram.h"
 
@@ -38,6 +41,20 @@ struct Hyperparameter {
   std::variant<double, bool, std::string> value;
 };
 
+// A node of a model's graph.
+struct GraphNode {
+  std::string name;  // parts between slashes are boxes
+  std::string op;
+  std::vector<std::string> inputs;  // names; "NAME:1" is a node's second result
+  std::vector<Dims> shapes;         // of the results
+};
+
+// A picture of three channels as the bytes of a PNG file.
+struct EventPicture {
+  int64_t height = 0, width = 0;
+  std::string png;
+};
+
 class EventWriter {
  public:
   // Makes FOLDER/events.out.tfevents.<seconds>.<host>.<process>.<counter>, never over a file that
@@ -52,6 +69,9 @@ class EventWriter {
 
   // Without buckets nothing is written.
   Status AddHistogram(std::string_view tag, int64_t step, std::span<const HistogramBucket> buckets);
+
+  Status AddPicture(std::string_view tag, int64_t step, const EventPicture& picture);
+  Status AddGraph(std::span<const GraphNode> nodes);
 
   // The row of this run on the page that compares runs, and its end.
   Status AddSessionStart(std::span<const Hyperparameter> hyperparameters);

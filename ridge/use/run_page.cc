@@ -15,6 +15,7 @@
 #include "ridge/observe/metric_names.h"
 #include "ridge/report/html.h"
 #include "ridge/train/options/options.h"
+#include "ridge/train/store/evaluation_pictures.h"
 #include "ridge/train/store/run_overview.h"
 #include "ridge/use/run_findings.h"
 
@@ -334,14 +335,6 @@ std::string Metrics(const EvaluationRecord& evaluation) {
                      HtmlEscaped(evaluation.data), evaluation.step, text);
 }
 
-RgbPicture AsRgb(const Thumbnail& picture) {
-  RgbPicture rgb = RgbPicture::Filled({picture.height, picture.width}, /*value=*/0);
-  const auto channels = static_cast<size_t>(picture.channels);
-  for (size_t i = 0; i < rgb.pixels.size(); ++i)
-    rgb.pixels[i] = picture.pixels[i / 3 * channels + (channels == 3 ? i % 3 : 0)];
-  return rgb;
-}
-
 std::string Wrong(const EvaluationRecord& evaluation) {
   if (evaluation.wrong.empty()) return "";
   std::string text;
@@ -349,7 +342,7 @@ std::string Wrong(const EvaluationRecord& evaluation) {
     text += fmt::format(
         "<div>{}<b class=\"bad\">{}</b> {}<br>is <b>{}</b><br><span "
         "class=\"soft\">{}</span></div>\n",
-        one.picture ? HtmlPicture(AsRgb(*one.picture), one.label, one.origin) : "",
+        one.picture ? HtmlPicture(ToRgb(*one.picture), one.label, one.origin) : "",
         HtmlEscaped(one.said), FormatPercent(one.probability), HtmlEscaped(one.label),
         HtmlEscaped(one.origin));
   }

@@ -23,8 +23,8 @@ TAGS = ("train/loss", "train/lr")  # of every run; accuracy and validation where
 
 def train(folder):
     subprocess.run(
-        [RIDGE, "train", "mlp", "--data", "synthetic", "--batch", "8", "--steps", "30", "--out",
-         folder, "--progress", "none"],
+        [RIDGE, "train", "mlp", "--data", "synthetic", "--batch", "8", "--steps", "30",
+         "--validation", "0.25", "--out", folder, "--progress", "none"],
         check=True, stdout=subprocess.DEVNULL)
 
 
@@ -130,6 +130,35 @@ def check_hyperparameters(run, accumulator):
         assert end.status == 1, f"{run}: the session has not ended well: {end}"  # STATUS_SUCCESS
 
 
+def check_graph(run, accumulator):
+    """The graph's nodes read only nodes that are there, and parameters have their shapes."""
+    from tensorboard.compat.proto import graph_pb2
+    nodes = {node.name: node for node in accumulator.Graph().node}
+    assert len(nodes) == len(accumulator.Graph().node), f"{run}: nodes of one name"
+    for node in nodes.values():
+        for name in node.input:
+            assert name.split(":")[0] in nodes, f"{run}: {node.name} reads {name}"
+    parameters = [n for n in nodes.values() if n.op == "Parameter"]
+    assert parameters, f"{run}: no parameters in {graph_pb2.GraphDef.__name__}"
+    for node in parameters:
+        assert node.attr["_output_shapes"].list.shape[0].dim, f"{run}: {node.name} has no shape"
+    return len(nodes)
+
+
+def check_pictures(run, accumulator):
+    """Pictures of the page IMAGES are PNG files."""
+    record = os.path.join(run, "evaluation.json")
+    if not os.path.exists(record):
+        return []
+    content = accumulator.PluginTagToContent("images")
+    with open(record, encoding="utf-8") as file:
+        assert f"{json.load(file)['data']}/confusion" in content, f"{run}: {list(content)}"
+    for tag in content:
+        _, _, png = accumulator.Tensors(tag)[-1].tensor_proto.string_val
+        assert png.startswith(b"\x89PNG"), f"{run}: {tag} is no PNG"
+    return sorted(content)
+
+
 def check(run):
     from tensorboard.backend.event_processing import plugin_event_accumulator
     tags = check_scalars(run)
@@ -137,6 +166,8 @@ def check(run):
     accumulator = plugin_event_accumulator.EventAccumulator(run, size_guidance={"tensors": 0})
     accumulator.Reload()
     check_hyperparameters(run, accumulator)
+    print(f"ok: a graph of {check_graph(run, accumulator)} nodes")
+    print(f"ok: pictures {check_pictures(run, accumulator)}")
     print(f"ok: histograms of {check_histograms(run, accumulator)} parameters")
     print(f"ok: TensorBoard reads {', '.join(tags)} of {run}")
 

@@ -120,16 +120,18 @@ Result<TrainOutcome> TrainRun::Train() {
              [this](const std::string& text) { observer_.OnWarning(text); });
   log.KeepBadRecords(data_.bad_records);
   log.AddHyperparameters(HyperparametersOf(options_));
+  if (!resume_) log.AddGraph(*forward_);
   const CheckpointWriter checkpoints(folder_->checkpoints(), options_.keep);
   checkpoints.RemoveTemporaries();
   TrainingLoop loop({&job_, &data_, executor_.get(), &checkpoints, &log, &observer_, start,
                      request_.preempt_after_step, request_.kill_after_step});
   Result<LoopResult> result = loop.Run();
+  Result<TrainOutcome> outcome = result.ok() ? Conclude(*result) : result.status();
+  if (record_) log.AddPictures(*record_);
   if (!result.ok() || !(result->preempted || result->killed))
     log.AddEnd(result.ok() && result->last_checkpoint.ok());
   log.Close();
-  if (!result.ok()) return result.status();
-  return Conclude(*result);
+  return outcome;
 }
 
 // Resolves the options, and locks an existing run folder for this process.

@@ -1,12 +1,20 @@
 #include "ridge/train/store/run_log.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <array>
 #include <fstream>
 
+#include "ridge/data/image/encode.h"
 #include "ridge/plan/cost/times.h"
+#include "ridge/train/store/evaluation_pictures.h"
+#include "ridge/train/store/graph_nodes.h"
 
 namespace ridge {
 namespace {
+
+constexpr size_t kMostWrong = 8;  // pictures of an evaluation
 
 constexpr TraceTrack kNodes = {0, 1};
 constexpr TraceTrack kLoop = {0, 0};
@@ -97,6 +105,25 @@ void RunLog::AddEvaluation(const MetricsReport& report) {
 
 void RunLog::AddHyperparameters(const std::vector<Hyperparameter>& hyperparameters) {
   if (events_ != nullptr) Warn(events_->AddSessionStart(hyperparameters));
+}
+
+void RunLog::AddGraph(const Graph& graph) {
+  if (events_ != nullptr) Warn(events_->AddGraph(GraphNodes(graph)));
+}
+
+void RunLog::AddPictures(const EvaluationRecord& record) {
+  if (events_ == nullptr) return;
+  const auto add = [&](const std::string& tag, const RgbPicture& picture) {
+    const ImageSize& size = picture.size;
+    Warn(events_->AddPicture(tag, record.step, {size.height, size.width, EncodePng(picture)}));
+  };
+  if (const auto matrix = ConfusionPicture(record)) add(record.data + "/confusion", *matrix);
+  for (size_t i = 0; i < std::min(record.wrong.size(), kMostWrong); ++i) {
+    const WrongRecord& wrong = record.wrong[i];
+    if (!wrong.picture) continue;
+    add(fmt::format("{}/wrong {}: {}, said {}", record.data, i + 1, wrong.label, wrong.said),
+        ToRgb(*wrong.picture));
+  }
 }
 
 void RunLog::AddHistogram(const std::string& tag, int64_t step, std::span<const double> numbers) {

@@ -10,6 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "ridge/graph/graph.h"
+#include "ridge/observe/evaluation_record.h"
 #include "ridge/observe/event_writer.h"
 #include "ridge/observe/metrics.h"
 #include "ridge/observe/trace.h"
@@ -37,6 +39,9 @@ class RunLog {
   void AddEvaluation(const MetricsReport& report);  // with evaluation_loss set
 
   // For TensorBoard alone.
+  void AddGraph(const Graph& graph);
+  // The confusion matrix, and the samples that it got wrong most confidently.
+  void AddPictures(const EvaluationRecord& record);
   void AddHyperparameters(const std::vector<Hyperparameter>& hyperparameters);
   void AddHistogram(const std::string& tag, int64_t step, std::span<const double> numbers);
   void AddEnd(bool succeeded);
