@@ -17,7 +17,8 @@ TEST(GraphNodesTest, NamesAreBoxesAndInputsAreNodes) {
       "  x = input f32[2,4]\n"
       "  fc.weight = parameter f32[4,3]\n"
       "  fc = matmul(x, fc.weight)\n"
-      "  values, places = top_k(fc, k=2)\n"
+      "  relu_7 = relu(fc)\n"
+      "  values, places = top_k(relu_7, k=2)\n"
       "  y = add(values, values)\n"
       "  output y\n",
       "net");
@@ -26,6 +27,7 @@ TEST(GraphNodesTest, NamesAreBoxesAndInputsAreNodes) {
   std::set<std::string> names;
   for (const GraphNode& node : nodes) EXPECT_TRUE(names.insert(node.name).second) << node.name;
   EXPECT_TRUE(names.contains("fc/weight"));
+  EXPECT_TRUE(names.contains("x")) << "beside the boxes";
   EXPECT_TRUE(names.contains("fc/(fc)")) << "a box and a node of one name";
   for (const GraphNode& node : nodes) {
     for (const std::string& input : node.inputs)
