@@ -133,7 +133,7 @@ Placement TryOrders(const std::vector<Buffer>& buffers, int64_t bound, int64_t c
 
 // Exhaustive search between the bound and what is there, by halves.
 void Tighten(const std::vector<Buffer>& buffers, int64_t bound, Placement& best) {
-  int64_t nodes = kExactWork / std::ssize(buffers);
+  int64_t nodes = kExactWork / (std::ssize(buffers) + 1);
   int64_t least = bound;  // nothing smaller is known to be possible
   int64_t limit = bound;
   while (nodes > 0 && best.peak_bytes - least > bound / 1000) {
