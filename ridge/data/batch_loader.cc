@@ -10,8 +10,10 @@
 #include "ridge/core/rounding.h"
 #include "ridge/data/batch.h"
 #include "ridge/data/cache.h"
+#include "ridge/data/length_batches.h"
 #include "ridge/data/map.h"
 #include "ridge/data/sequence.h"
+#include "ridge/data/shortened.h"
 #include "ridge/data/shuffle.h"
 
 namespace ridge {
@@ -41,8 +43,20 @@ int UsefulWorkers(const Source& source, const LoaderOptions& options) {
 }
 
 // Of one worker, before the source is mapped to the inputs.
-int64_t PlannedScratchBytes(const Source& source, const BatchSpec& inputs) {
-  return source.scratch_bytes() + source.heap_bytes() + MapSource::ConversionBytes(source, inputs);
+int64_t PlannedScratchBytes(const Source& source, const BatchSpec& inputs,
+                            const LoaderOptions& options) {
+  const int64_t cut = options.lengths == nullptr
+                          ? 0
+                          : ShortenedSource::ScratchBytes(source) - source.scratch_bytes();
+  return source.scratch_bytes() + source.heap_bytes() + cut +
+         MapSource::ConversionBytes(source, inputs);
+}
+
+int64_t LargestBatch(const LoaderOptions& options) {
+  int64_t largest = options.batch;
+  if (options.lengths == nullptr) return largest;
+  for (const LengthClass& of : options.lengths->classes) largest = std::max(largest, of.of.batch);
+  return largest;
 }
 
 // What one worker takes beside its scratch: its stack with thread-local data, and what a decoder
@@ -65,11 +79,24 @@ Status CheckBatch(const Source& source, const LoaderOptions& options) {
                   source.name(), source.size(), source.size()));
 }
 
-Status CheckSlots(const BatchSpec& spec, const std::vector<BatchSlot>& slots) {
-  RIDGE_CHECK(!slots.empty(), "there is a slot to fill");
-  for (const BatchSlot& slot : slots)
-    RIDGE_CHECK(slot.inputs.size() == spec.inputs.size(), "a slot has a pointer for each input");
-  return Status();
+void CheckForms(const std::vector<BatchForm>& forms, const LoaderOptions& options) {
+  RIDGE_CHECK(forms.size() == (options.lengths == nullptr ? 1 : options.lengths->classes.size()),
+              "there is a form for each length");
+  RIDGE_CHECK(!forms.front().slots.empty(), "there is a slot to fill");
+  for (const BatchForm& form : forms) {
+    RIDGE_CHECK(form.slots.size() == forms.front().slots.size(), "forms have the same slots");
+    for (const BatchSlot& slot : form.slots)
+      RIDGE_CHECK(slot.inputs.size() == form.spec.inputs.size(),
+                  "a slot has a pointer for each input");
+  }
+}
+
+// The samples as long as the length of this number has them.
+SourcePtr OfLength(const SourcePtr& source, const LengthClasses& lengths, size_t number) {
+  const int64_t whole = lengths.classes.back().of.length;
+  const int64_t length = lengths.classes[number].of.length;
+  if (length == whole) return source;
+  return std::make_shared<ShortenedSource>(source, whole, length, lengths.padded_in_front);
 }
 
 Result<SourcePtr> MakeSamples(SourcePtr source, const BatchSpec& spec, bool cache_mapped) {
@@ -80,49 +107,75 @@ Result<SourcePtr> MakeSamples(SourcePtr source, const BatchSpec& spec, bool cach
 
 }  // namespace
 
+Result<BatchLoader::Form> BatchLoader::MakeForm(const SourcePtr& source, BatchForm given,
+                                                size_t number, const LoaderOptions& options) {
+  Form form;
+  form.weight_input = FindWeightInput(given.spec, *source);
+  const SourcePtr cut =
+      options.lengths == nullptr ? source : OfLength(source, *options.lengths, number);
+  RIDGE_ASSIGN_OR_RETURN(form.samples, MakeSamples(cut, WithoutInput(given.spec, form.weight_input),
+                                                   options.cache_mapped));
+  form.given = std::move(given);
+  return form;
+}
+
 Result<std::unique_ptr<BatchLoader>> BatchLoader::Create(SourcePtr source, const BatchSpec& spec,
                                                          const LoaderOptions& options,
                                                          std::vector<BatchSlot> slots) {
+  return Create(std::move(source), {{spec, options.batch, std::move(slots)}}, options);
+}
+
+Result<std::unique_ptr<BatchLoader>> BatchLoader::Create(SourcePtr source,
+                                                         std::vector<BatchForm> given,
+                                                         const LoaderOptions& options) {
   RIDGE_RETURN_IF_ERROR(CheckBatch(*source, options));
-  RIDGE_RETURN_IF_ERROR(CheckSlots(spec, slots));
+  CheckForms(given, options);
   const int64_t before = AllocatedBytes();
-  const int weight_input = FindWeightInput(spec, *source);
-  RIDGE_ASSIGN_OR_RETURN(
-      SourcePtr samples,
-      MakeSamples(std::move(source), WithoutInput(spec, weight_input), options.cache_mapped));
-  std::unique_ptr<BatchLoader> loader(
-      new BatchLoader(std::move(samples), spec, options, std::move(slots), weight_input));
+  std::vector<Form> forms;
+  for (size_t f = 0; f < given.size(); ++f) {
+    RIDGE_ASSIGN_OR_RETURN(Form form, MakeForm(source, std::move(given[f]), f, options));
+    forms.push_back(std::move(form));
+  }
+  source.reset();
+  std::unique_ptr<BatchLoader> loader(new BatchLoader(std::move(forms), options));
   loader->created_bytes_ = AllocatedBytes() - before;
   RIDGE_RETURN_IF_ERROR(loader->Restart(options.start));
   return loader;
 }
 
-BatchLoader::BatchLoader(SourcePtr samples, BatchSpec spec, const LoaderOptions& options,
-                         std::vector<BatchSlot> slots, int weight_input)
-    : samples_(std::move(samples)),
-      spec_(std::move(spec)),
+BatchLoader::BatchLoader(std::vector<Form> forms, const LoaderOptions& options)
+    : forms_(std::move(forms)),
       options_(options),
-      slots_(std::move(slots)),
-      weight_input_(weight_input),
-      rows_per_task_(samples_->reads_slowly() ? 1 : options.batch),
-      scratch_bytes_(WorkerScratchBytes(*samples_)),
-      scratch_({DType::kU8, {std::max(1, UsefulWorkers(*samples_, options)), scratch_bytes_}}),
-      elements_(slots_.size()),
-      loaded_(slots_.size()) {
-  std::unique_ptr<Stage> order = std::make_unique<SequenceStage>(samples_->size());
-  if (options.shuffle) order = std::make_unique<ShuffleStage>(std::move(order), options.seed);
-  auto batches = std::make_unique<BatchStage>(std::move(order), options.batch, options.drop_last);
-  dropped_per_epoch_ = batches->dropped();
-  order_ = std::make_unique<RepeatStage>(std::move(batches), options.epochs);
+      scratch_bytes_(LargestScratch()),
+      scratch_({DType::kU8, {std::max(1, UsefulWorkers(samples(), options)), scratch_bytes_}}),
+      order_(std::make_unique<RepeatStage>(MakeOrder(), options.epochs)),
+      elements_(forms_.front().given.slots.size()),
+      loaded_(elements_.size()) {
   SlotFiller filler;
   filler.begin = [this](int slot) { return Begin(slot); };
-  filler.run = [this](int slot, int task, int worker) {
-    const Rows rows{task * rows_per_task_, (task + 1) * rows_per_task_};
-    char* scratch = scratch_.as_mutable<char>() + worker * scratch_bytes_;
-    return FillTimed(slot, rows, {scratch, static_cast<size_t>(scratch_bytes_)});
-  };
-  prefetch_ = std::make_unique<Prefetch>(static_cast<int>(slots_.size()), std::move(filler),
-                                         UsefulWorkers(*samples_, options));
+  filler.run = [this](int slot, int task, int worker) { return RunTask(slot, task, worker); };
+  prefetch_ = std::make_unique<Prefetch>(static_cast<int>(elements_.size()), std::move(filler),
+                                         UsefulWorkers(samples(), options));
+}
+
+// Of one worker.
+int64_t BatchLoader::LargestScratch() const {
+  int64_t largest = 0;
+  for (const Form& form : forms_) largest = std::max(largest, WorkerScratchBytes(*form.samples));
+  return largest;
+}
+
+// Of an epoch; sets what it leaves out.
+std::unique_ptr<Stage> BatchLoader::MakeOrder() {
+  if (options_.lengths != nullptr) {
+    dropped_per_epoch_ = options_.lengths->dropped();
+    return std::make_unique<LengthBatches>(options_.lengths, options_.shuffle, options_.seed);
+  }
+  std::unique_ptr<Stage> order = std::make_unique<SequenceStage>(samples().size());
+  if (options_.shuffle) order = std::make_unique<ShuffleStage>(std::move(order), options_.seed);
+  auto batches = std::make_unique<BatchStage>(std::move(order), options_.batch, options_.drop_last);
+  dropped_per_epoch_ = batches->dropped();
+  return batches;
 }
 
 Status BatchLoader::CheckPosition(const Position& position) const {
@@ -132,7 +185,7 @@ Status BatchLoader::CheckPosition(const Position& position) const {
   return Status(ErrorCode::kInvalidData,
                 fmt::format("{}: cannot go on at batch {} of epoch {}, an epoch has {} batches of "
                             "{}. hint: the data or the batch is not that of the run",
-                            samples_->name(), position.next_batch, position.epoch,
+                            samples().name(), position.next_batch, position.epoch,
                             batches_per_epoch(), options_.batch));
 }
 
@@ -168,7 +221,20 @@ Result<int> BatchLoader::Begin(int slot) {
     loaded_[static_cast<size_t>(slot)] = Describe(slot);
   }
   if (times_stages()) totals_.Add(sums);
-  return static_cast<int>(options_.batch / rows_per_task_);
+  const Form& form = FormOf(slot);
+  return static_cast<int>(form.given.batch / RowsOfTask(form));
+}
+
+// A sample where reading is slow, else a batch.
+int64_t BatchLoader::RowsOfTask(const Form& form) const {
+  return samples().reads_slowly() ? 1 : form.given.batch;
+}
+
+Status BatchLoader::RunTask(int slot, int task, int worker) {
+  const int64_t rows = RowsOfTask(FormOf(slot));
+  char* scratch = scratch_.as_mutable<char>() + worker * scratch_bytes_;
+  return FillTimed(slot, {task * rows, (task + 1) * rows},
+                   {scratch, static_cast<size_t>(scratch_bytes_)});
 }
 
 Status BatchLoader::FillTimed(int slot, Rows rows, std::span<char> scratch) {
@@ -191,8 +257,9 @@ SampleAt BatchLoader::At(int slot, int64_t row, StageSeconds* stages) const {
 Status BatchLoader::Fill(int slot, Rows rows, std::span<char> scratch, StageSeconds* stages) {
   const bool skips = options_.bad_records != nullptr && options_.bad_records->skips();
   if (skips) RIDGE_RETURN_IF_ERROR(FillSkipping(slot, rows, scratch, stages));
-  for (size_t input = 0; input < spec_.inputs.size(); ++input) {
-    if (static_cast<int>(input) == weight_input_) {
+  const Form& form = FormOf(slot);
+  for (size_t input = 0; input < form.given.spec.inputs.size(); ++input) {
+    if (static_cast<int>(input) == form.weight_input) {
       FillWeights(input, slot, rows);
       continue;
     }
@@ -204,10 +271,11 @@ Status BatchLoader::Fill(int slot, Rows rows, std::span<char> scratch, StageSeco
 
 Status BatchLoader::ReadInto(size_t input, int slot, int64_t row, SampleAt at,
                              std::span<char> scratch) {
-  const bool after_weight = weight_input_ >= 0 && static_cast<int>(input) > weight_input_;
+  const Form& form = FormOf(slot);
+  const bool after_weight = form.weight_input >= 0 && static_cast<int>(input) > form.weight_input;
   const int field = static_cast<int>(input) - (after_weight ? 1 : 0);
-  auto* to = static_cast<char*>(slots_[static_cast<size_t>(slot)].inputs[input]);
-  return samples_->Read(at, field, scratch, to + row * spec_.inputs[input].type.bytes());
+  const int64_t sample_bytes = form.given.spec.inputs[input].type.bytes();
+  return form.samples->Read(at, field, scratch, InputOf(slot, input) + row * sample_bytes);
 }
 
 Status BatchLoader::FillInput(size_t input, int slot, Rows rows, std::span<char> scratch,
@@ -227,28 +295,36 @@ Status BatchLoader::FillSkipping(int slot, Rows rows, std::span<char> scratch,
   return Status();
 }
 
+// The sample that is tried when this one cannot be read: of the same length.
+int64_t BatchLoader::SampleAfter(int slot, int64_t sample) const {
+  if (options_.lengths == nullptr) return (sample + 1) % samples().size();
+  const auto form = static_cast<size_t>(elements_[static_cast<size_t>(slot)].form);
+  return NextOfClass(options_.lengths->classes[form], static_cast<uint32_t>(sample));
+}
+
 // The sample, or the next one that can be read.
 Status BatchLoader::FillReadable(int slot, int64_t row, SampleAt at, std::span<char> scratch) {
-  for (int64_t tried = 0; tried < samples_->size(); ++tried) {
+  const Form& form = FormOf(slot);
+  for (int64_t tried = 0; tried < samples().size(); ++tried) {
     Status status;
-    for (size_t input = 0; input < spec_.inputs.size() && status.ok(); ++input) {
-      if (static_cast<int>(input) != weight_input_)
+    for (size_t input = 0; input < form.given.spec.inputs.size() && status.ok(); ++input) {
+      if (static_cast<int>(input) != form.weight_input)
         status = ReadInto(input, slot, row, at, scratch);
     }
     if (status.ok() || !IsBadRecord(status)) return status;
-    RIDGE_RETURN_IF_ERROR(options_.bad_records->Add(samples_->OriginAt(at), status.message()));
-    at.index = (at.index + 1) % samples_->size();
+    RIDGE_RETURN_IF_ERROR(options_.bad_records->Add(samples().OriginAt(at), status.message()));
+    at.index = SampleAfter(slot, at.index);
   }
-  return Status(ErrorCode::kInvalidData, samples_->name() + ": no sample can be read");
+  return Status(ErrorCode::kInvalidData, samples().name() + ": no sample can be read");
 }
 
 void BatchLoader::FillPadding(size_t input, int slot, Rows rows) {
   const auto s = static_cast<size_t>(slot);
   const auto valid = static_cast<int64_t>(elements_[s].samples.size());
-  const int64_t sample_bytes = spec_.inputs[input].type.bytes();
+  const int64_t sample_bytes = FormOf(slot).given.spec.inputs[input].type.bytes();
   const int64_t first = std::max(rows.begin, valid);
   if (first >= rows.end) return;
-  std::memset(static_cast<char*>(slots_[s].inputs[input]) + first * sample_bytes, 0,
+  std::memset(InputOf(slot, input) + first * sample_bytes, 0,
               static_cast<size_t>((rows.end - first) * sample_bytes));
 }
 
@@ -256,7 +332,7 @@ void BatchLoader::FillWeights(size_t input, int slot, Rows rows) {
   const auto s = static_cast<size_t>(slot);
   const auto valid = static_cast<int64_t>(elements_[s].samples.size());
   for (int64_t row = rows.begin; row < rows.end; ++row)
-    StoreFromDouble(spec_.inputs[input].type.dtype, slots_[s].inputs[input], row,
+    StoreFromDouble(FormOf(slot).given.spec.inputs[input].type.dtype, InputOf(slot, input), row,
                     row < valid ? 1 : 0);
 }
 
@@ -264,6 +340,7 @@ LoadedBatch BatchLoader::Describe(int slot) const {
   const Element& element = elements_[static_cast<size_t>(slot)];
   LoadedBatch batch;
   batch.slot = slot;
+  batch.form = element.form;
   batch.epoch = element.epoch;
   batch.batch_index = element.index;
   batch.valid_samples = static_cast<int64_t>(element.samples.size());
@@ -283,9 +360,10 @@ BatchLoader::PlannedBytes BatchLoader::Plan(const Source& source, const BatchSpe
   constexpr int64_t kSlots = 2;
   planned.thread_bytes = workers * (ThreadBytes(source) + source.heap_bytes());
   planned.own_bytes = static_cast<int64_t>(sizeof(BatchLoader) + sizeof(Prefetch)) +
-                      kSlots * options.batch * static_cast<int64_t>(sizeof(int64_t)) +
+                      kSlots * LargestBatch(options) * static_cast<int64_t>(sizeof(int64_t)) +
                       workers * ThreadBytes(source) +
-                      std::max(1, workers) * PlannedScratchBytes(source, inputs);
+                      std::max(1, workers) * PlannedScratchBytes(source, inputs, options);
+  if (options.lengths != nullptr) planned.own_bytes += options.lengths->bytes();
   if (options.cache_mapped) {
     for (const InputSpec& input : inputs.inputs)
       planned.own_bytes += source.size() * input.type.bytes();

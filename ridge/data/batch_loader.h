@@ -18,6 +18,7 @@
 
 #include "ridge/core/tensor.h"
 #include "ridge/data/batch_spec.h"
+#include "ridge/data/length_classes.h"
 #include "ridge/data/prefetch.h"
 #include "ridge/data/repeat.h"
 #include "ridge/data/stage.h"
@@ -38,6 +39,9 @@ struct LoaderOptions {
   BadRecordsPtr bad_records;
   bool time_stages = false;   // also where reading is fast
   bool cache_mapped = false;  // keep all samples as the model wants them: memory for time
+  // Each batch is of one length class, in its form; null: all batches have one form.  Of batches
+  // by length those are left out that the samples of a class do not fill.
+  LengthClassesPtr lengths;
 };
 
 // Where one batch goes: for each input of the spec `batch` samples, side by side.
@@ -46,9 +50,17 @@ struct BatchSlot {
   std::vector<void*> inputs;
 };
 
+// What the batches of one kind are, and where they go.
+struct BatchForm {
+  BatchSpec spec;
+  int64_t batch = 0;
+  std::vector<BatchSlot> slots;  // as many in each form
+};
+
 // A batch that the loader has put into a slot.
 struct LoadedBatch {
   int slot = -1;  // -1: end of the data; the other fields are undefined
+  int form = 0;
   int64_t epoch = 0;
   int64_t batch_index = 0;    // within the epoch
   int64_t valid_samples = 0;  // < batch only in a padded batch
@@ -69,6 +81,11 @@ class BatchLoader {
   static Result<std::unique_ptr<BatchLoader>> Create(SourcePtr source, const BatchSpec& spec,
                                                      const LoaderOptions& options,
                                                      std::vector<BatchSlot> slots);
+
+  // The same with a form for each class of options.lengths, whose batches take the place of
+  // options.batch.
+  static Result<std::unique_ptr<BatchLoader>> Create(SourcePtr source, std::vector<BatchForm> forms,
+                                                     const LoaderOptions& options);
 
   // Waits for the next batch.  Fails as reading does; an error comes after the batches before it.
   // REQUIRES: the caller holds fewer slots than there are.
@@ -103,7 +120,8 @@ class BatchLoader {
   int64_t dropped_per_epoch() const { return dropped_per_epoch_; }
 
   // Host memory of the pipeline beside the slots: the source's (and a cache's), which other loaders
-  // on the same source share; and what the loader itself adds, its thread included.
+  // on the same source share; and what the loader itself adds, its thread included.  With
+  // options.lengths, `spec` is that of the whole length.
   struct PlannedBytes {
     int64_t source_bytes = 0;
     int64_t own_bytes = 0;
@@ -113,15 +131,33 @@ class BatchLoader {
                            const LoaderOptions& options);
 
  private:
-  BatchLoader(SourcePtr samples, BatchSpec spec, const LoaderOptions& options,
-              std::vector<BatchSlot> slots, int weight_input);
+  // A form, with the source whose fields are its inputs, less the weight.
+  struct Form {
+    BatchForm given;
+    SourcePtr samples;
+    int weight_input = -1;  // -1: none, or it comes from a field
+  };
+  static Result<Form> MakeForm(const SourcePtr& source, BatchForm given, size_t number,
+                               const LoaderOptions& options);
+  BatchLoader(std::vector<Form> forms, const LoaderOptions& options);
+  int64_t LargestScratch() const;
+  std::unique_ptr<Stage> MakeOrder();
   Status CheckPosition(const Position& position) const;
   struct Rows {
     int64_t begin = 0;
     int64_t end = 0;
   };
-  bool times_stages() const { return options_.time_stages || samples_->reads_slowly(); }
+  const Source& samples() const { return *forms_.front().samples; }
+  const Form& FormOf(int slot) const {
+    return forms_[static_cast<size_t>(elements_[static_cast<size_t>(slot)].form)];
+  }
+  char* InputOf(int slot, size_t input) const {
+    return static_cast<char*>(FormOf(slot).given.slots[static_cast<size_t>(slot)].inputs[input]);
+  }
+  bool times_stages() const { return options_.time_stages || samples().reads_slowly(); }
+  int64_t RowsOfTask(const Form& form) const;
   Result<int> Begin(int slot);
+  Status RunTask(int slot, int task, int worker);
   Status FillTimed(int slot, Rows rows, std::span<char> scratch);
   Status Fill(int slot, Rows rows, std::span<char> scratch, StageSeconds* stages);
   Status FillInput(size_t input, int slot, Rows rows, std::span<char> scratch,
@@ -129,19 +165,16 @@ class BatchLoader {
   Status ReadInto(size_t input, int slot, int64_t row, SampleAt at, std::span<char> scratch);
   Status FillSkipping(int slot, Rows rows, std::span<char> scratch, StageSeconds* stages);
   SampleAt At(int slot, int64_t row, StageSeconds* stages) const;
+  int64_t SampleAfter(int slot, int64_t sample) const;
   Status FillReadable(int slot, int64_t row, SampleAt at, std::span<char> scratch);
   void FillPadding(size_t input, int slot, Rows rows);
   void FillWeights(size_t input, int slot, Rows rows);
   LoadedBatch Describe(int slot) const;
 
-  const SourcePtr samples_;  // its fields are the inputs, less the weight
-  const BatchSpec spec_;
+  const std::vector<Form> forms_;
   const LoaderOptions options_;
-  const std::vector<BatchSlot> slots_;
-  const int weight_input_;  // -1: none, or it comes from a field
   int64_t dropped_per_epoch_ = 0;
   int64_t created_bytes_ = 0;
-  const int64_t rows_per_task_;
   const int64_t scratch_bytes_;      // of one worker
   Tensor scratch_;                   // [workers, scratch_bytes_]
   std::unique_ptr<Stage> order_;     // of the worker that begins a slot

@@ -22,6 +22,7 @@ struct Element {
   int64_t epoch = 0;
   int64_t index = 0;             // its number within the epoch, from 0
   std::vector<int64_t> samples;  // sample numbers: one each before the batch stage
+  int form = 0;                  // of a batch: which of the loader's (BatchForm)
 };
 
 class Stage {
