@@ -5,6 +5,7 @@
 #include "ridge/core/units.h"
 #include "ridge/train/job/rehearsed_job.h"
 #include "ridge/train/load/folder_options.h"
+#include "ridge/train/load/length_forms.h"
 #include "ridge/train/load/model_source.h"
 
 namespace ridge::cli {
@@ -75,12 +76,13 @@ Result<PlannedRun> PlanRun(const TrainOptions& given, const Machine& machine) {
   PlannedRun run;
   run.notes = std::move(forward.notes);
   run.notes.notes.insert(run.notes.notes.begin(), folder_notes.begin(), folder_notes.end());
+  RIDGE_ASSIGN_OR_RETURN(const std::vector<LengthForm> lengths, LoadLengthForms(options, forward));
   if (!options.data.empty()) {
     RIDGE_ASSIGN_OR_RETURN(run.data, OpenJobData(options, forward.graph, forward.facts,
-                                                 forward.data, forward.preprocessing));
+                                                 forward.data, forward.preprocessing, lengths));
   }
   const JobData* data = run.data ? &*run.data : nullptr;
-  RIDGE_ASSIGN_OR_RETURN(run.job, PlanJob(options, forward.graph, data, machine));
+  RIDGE_ASSIGN_OR_RETURN(run.job, PlanJob(options, forward.graph, data, machine, lengths));
   if (!run.job.fits() || !machine.is_here()) return run;
   RIDGE_ASSIGN_OR_RETURN(const auto executor, RehearseJob(machine, data, {}, run.job));
   run.job.program = std::move(executor->mutable_program());
@@ -151,6 +153,7 @@ Status ExplainRefusal(const PlannedJob& job, const Machine& machine) {
   Refusal refusal = RefusalOf(job);
   refusal.smaller.clear();
   for (const bool keep_update : {true, false}) {
+    if (keep_update && !job.lengths.empty()) continue;  // they are not accumulated
     if (auto smaller = FindSmaller(job, keep_update, machine)) refusal.smaller.push_back(*smaller);
   }
   return DoesNotFit(refusal);

@@ -39,6 +39,7 @@ class GroupSource : public Source {
   int64_t heap_bytes() const override { return source_->heap_bytes(); }
   bool reads_slowly() const override { return source_->reads_slowly(); }
   bool reads_crops() const override { return source_->reads_crops(); }
+  bool draws_by_epoch() const override { return true; }
   std::string Origin(int64_t index) const override;  // of a draw: "photos[draw 7]"
   std::string OriginAt(SampleAt at) const override;
   int64_t resident_bytes() const override;

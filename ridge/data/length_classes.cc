@@ -101,6 +101,12 @@ Result<LengthClassesPtr> FindLengthClasses(const Source& source,
                               "need one of {}. hint: leave --bucket out",
                               source.name(), kMask, whole, lengths.back().length));
   }
+  if (source.draws_by_epoch()) {
+    return Status(ErrorCode::kUnsupported,
+                  fmt::format("{}: draws its samples anew in each epoch, so batches by length are "
+                              "not known. hint: leave --bucket out",
+                              source.name()));
+  }
   auto found = std::make_shared<LengthClasses>();
   for (const BatchLength& of : lengths) found->classes.push_back({of, {}});
   RIDGE_ASSIGN_OR_RETURN(const std::vector<Shown> masks, ReadMasks(source));

@@ -39,7 +39,8 @@ using LengthClassesPtr = std::shared_ptr<const LengthClasses>;
 // `lengths`: ascending, the last one that of the whole field.  Samples that fill no batch of their
 // length belong to the next one.  The longest has at least a batch: where too few samples are that
 // long, shorter ones are added.
-// Fails with kInvalidData where the source has no field attention_mask of that length.
+// Fails with kInvalidData where the source has no field attention_mask of that length, and with
+// kUnsupported where it draws its samples anew in each epoch.
 // REQUIRES: the source has a batch of the longest length.
 Result<LengthClassesPtr> FindLengthClasses(const Source& source,
                                            const std::vector<BatchLength>& lengths);

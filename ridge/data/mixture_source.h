@@ -31,6 +31,7 @@ class MixtureSource : public Source {
   Status Read(SampleAt at, int field, std::span<char> scratch, void* out) const override;
   int64_t scratch_bytes() const override;
   int64_t heap_bytes() const override;
+  bool draws_by_epoch() const override { return seed_.has_value(); }
   bool reads_slowly() const override;
   bool reads_crops() const override;
   // Of draws, which differ from epoch to epoch: "a.csv[draw 7]".

@@ -69,6 +69,9 @@ class Source {
   // sounds, or it chooses points.
   virtual bool reads_crops() const { return false; }
 
+  // An index is another sample in each epoch.
+  virtual bool draws_by_epoch() const { return false; }
+
   // The same bytes in place in memory (at any alignment), or null when they are not in memory.
   virtual const void* View(int64_t index, int field) const;
 

@@ -21,6 +21,7 @@ class SubsetSource : public Source, public EncodedSamples {
   int64_t heap_bytes() const override { return source_->heap_bytes(); }
   bool reads_slowly() const override { return source_->reads_slowly(); }
   bool reads_crops() const override { return source_->reads_crops(); }
+  bool draws_by_epoch() const override { return source_->draws_by_epoch(); }
   const void* View(int64_t index, int field) const override;
   std::string Origin(int64_t index) const override { return source_->Origin(Original(index)); }
   std::string OriginAt(SampleAt at) const override {

@@ -191,6 +191,7 @@ BuiltinModel BertModel() {
                        {"bert_medium", "BERT-Medium", Sizes(512, 8, 8)},
                        {"bert_base", "BERT-Base", Sizes(768, 12, 12)},
                        {"bert_large", "BERT-Large", Sizes(1024, 24, 16)}},
+          .length = "tokens",
           .build = BuildBert,
           .weight_names = BertWeightNames};
 }

@@ -119,6 +119,23 @@ std::string WithSizes(const std::string& spec, const std::vector<ModelSize>& siz
   return result;
 }
 
+Result<std::string> AtLength(const std::string& spec, int64_t length) {
+  const Result<ModelSpec> parsed = ParseModelSpec(spec);
+  const BuiltinModel* model = parsed.ok() ? FindBuiltinModel(parsed->name) : nullptr;
+  if (model == nullptr || model->length.empty()) {
+    return Status(ErrorCode::kUnsupported,
+                  fmt::format("{}: batches of several lengths need a built-in model whose weights "
+                              "do not depend on the length, such as bert. hint: leave --bucket out",
+                              spec));
+  }
+  std::vector<std::string> arguments;
+  for (const auto& [name, value] : parsed->arguments) {
+    if (name != model->length) arguments.push_back(fmt::format("{}={}", name, value));
+  }
+  arguments.push_back(fmt::format("{}={}", model->length, length));
+  return fmt::format("{}:{}", parsed->name, fmt::join(arguments, ","));
+}
+
 int64_t ParameterCount(const Graph& graph) {
   int64_t count = 0;
   for (ValueId id : graph.ValuesOfKind(ValueKind::kParameter)) {

@@ -32,6 +32,8 @@ struct BuiltinModel {
   std::string doc;
   std::vector<ModelParameter> parameters;
   std::vector<ModelVariant> variants = {};
+  // The parameter that is the tokens of a sample, if it changes no weight; "": there is none.
+  std::string length = {};
   Result<Graph> (*build)(const ModelArguments& arguments, const ModelOptions& options) = nullptr;
   WeightNames (*weight_names)() = nullptr;  // of public files of its weights
 };
@@ -54,6 +56,11 @@ Result<Graph> BuildModel(const std::string& spec, const ModelOptions& options = 
 // that BuildModel refuses, stay as they are.
 std::string WithSizes(const std::string& spec, const std::vector<ModelSize>& sizes,
                       std::vector<std::string>* added = nullptr);
+
+// The spec with samples of `length` tokens instead of its own: "bert:tokens=128,layers=2" ->
+// "bert:layers=2,tokens=64".  Fails with kUnsupported where the weights of the model depend on the
+// length, or it has none.
+Result<std::string> AtLength(const std::string& spec, int64_t length);
 
 // What a graph takes and learns.
 struct ModelFacts {

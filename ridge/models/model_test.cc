@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <map>
 
+#include "ridge/graph/interpret.h"
+
 namespace ridge {
 namespace {
 
@@ -297,6 +299,48 @@ TEST(ModelTest, SizesOfTheDataFillWhatTheSpecLeavesOpen) {
   EXPECT_EQ(WithSizes("gpt", sizes), "gpt");
   EXPECT_EQ(WithSizes("net.ridge", sizes), "net.ridge");
   EXPECT_EQ(WithSizes("mlp:hidden", sizes), "mlp:hidden");
+}
+
+// The tokens that the mask shows give the same logits in a shorter form, by the operators'
+// references.
+TEST(ModelTest, AShorterFormComputesTheSame) {
+  for (const char* pooling : {"pooler", "first", "mean"}) {
+    const std::string spec =
+        std::string("bert:vocab=20,hidden=8,layers=2,heads=2,positions=8,mask=1,") +
+        "tokens=8,pooling=" + pooling;
+    const Result<std::string> shorter = AtLength(spec, 3);
+    ASSERT_TRUE(shorter.ok()) << shorter.status().message();
+    EXPECT_EQ(*shorter, std::string("bert:vocab=20,hidden=8,layers=2,heads=2,positions=8,mask=1,") +
+                            "pooling=" + pooling + ",tokens=3");
+    const auto logits = [](const std::string& built, int64_t length) {
+      Tensor tokens(TensorType{DType::kI64, {2, length}}),
+          mask(TensorType{DType::kI64, {2, length}});
+      Tensor label(TensorType{DType::kI64, {2}});
+      for (int64_t row = 0; row < 2; ++row) {
+        label.as_mutable<int64_t>()[row] = row;
+        for (int64_t t = 0; t < length; ++t) {
+          const bool shown = t < 2 + row;
+          tokens.as_mutable<int64_t>()[row * length + t] = shown ? 3 + row + t : 0;
+          mask.as_mutable<int64_t>()[row * length + t] = shown ? 1 : 0;
+        }
+      }
+      const Graph graph = Build(built, /*batch=*/2);
+      const auto values = EvaluateGraph(
+          graph, {{"tokens", tokens}, {"attention_mask", mask}, {"label", label}}, /*seed=*/3);
+      EXPECT_TRUE(values.ok()) << values.status().message();
+      return (*values)[static_cast<size_t>(graph.FindOutput("logits"))];
+    };
+    const Tensor whole = logits(spec, 8), cut = logits(*shorter, 3);
+    ASSERT_EQ(whole.type(), cut.type());
+    for (int64_t i = 0; i < whole.type().elements(); ++i) EXPECT_NEAR(whole.at(i), cut.at(i), 1e-6);
+  }
+}
+
+TEST(ModelTest, AModelWhoseWeightsDependOnTheLengthHasNoShorterForm) {
+  EXPECT_EQ(AtLength("gpt:layers=1", 8).status().message(),
+            "gpt:layers=1: batches of several lengths need a built-in model whose weights do not "
+            "depend on the length, such as bert. hint: leave --bucket out");
+  EXPECT_EQ(AtLength("net.onnx", 8).status().code(), ErrorCode::kUnsupported);
 }
 
 }  // namespace

@@ -107,6 +107,19 @@ Json PhasesJson(const Program& program) {
   return all;
 }
 
+Json LengthsJson(const std::vector<PlanLength>& lengths) {
+  Json json = Json::array();
+  for (const PlanLength& of : lengths) {
+    json.push_back({{"length", of.length},
+                    {"batch", of.batch},
+                    {"batches", of.batches},
+                    {"step", of.step},
+                    {"step_s", of.step_s},
+                    {"modelled_step_s", of.modelled_step_s}});
+  }
+  return json;
+}
+
 Json SummaryJson(const PlanSummary& plan) {
   Json json;
   json["device"] = plan.program->device;
@@ -144,6 +157,7 @@ Json SummaryJson(const PlanSummary& plan) {
   json["peak"] = PeakJson(plan.memory);
   json["phases"] = PhasesJson(*plan.program);
   json["candidates"] = CandidatesJson(plan.candidates);
+  if (!plan.lengths.empty()) json["lengths"] = LengthsJson(plan.lengths);
   json["steps"] = StepsJson(*plan.program);
   json["nodes"] = NodesJson(plan);
   return json;
@@ -155,6 +169,15 @@ std::string Text(const Json& json) {
 }
 
 }  // namespace
+
+double PlanSummary::samples() const {
+  double samples = 0, batches = 0;
+  for (const PlanLength& of : lengths) {
+    samples += static_cast<double>(of.batch * of.batches);
+    batches += static_cast<double>(of.batches);
+  }
+  return batches > 0 ? samples / batches : static_cast<double>(batch * accumulate);
+}
 
 std::vector<UpdatePart> UpdateParts(const Program& program, int64_t accumulate) {
   if (const StepPlan* train = program.Find("train"); train != nullptr) return {{train, 1}};

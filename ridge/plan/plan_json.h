@@ -21,13 +21,24 @@ struct StepRange {
   double peak_flops_per_s = 0;  // of the device's products, as its sheet has it
 };
 
+// The steps of a run whose batches have samples of one length each.
+struct PlanLength {
+  int64_t length = 0;   // tokens of a sample
+  int64_t batch = 0;    // samples
+  int64_t batches = 0;  // of an epoch; 0: not known without data
+  std::string step;     // its StepPlan
+  double step_s = 0;
+  double modelled_step_s = 0;
+};
+
 // A planned run on one device.  `program` must outlive it.
 struct PlanSummary {
   const Program* program = nullptr;
   MemoryEstimate memory;
   int64_t batch = 0;                    // samples a micro-batch
   int64_t accumulate = 1;               // micro-batches an update
-  double step_s = 0;                    // one update: all its micro-batches
+  double step_s = 0;                    // one update: all its micro-batches; of several lengths
+                                        // the mean over an epoch
   double modelled_step_s = 0;           // the same by the device's rates alone
   std::optional<StepRange> range = {};  // of step_s, where nothing can be measured
   std::optional<double> epoch_s;        // with evaluation, without checkpoints; none without data
@@ -36,6 +47,9 @@ struct PlanSummary {
   int64_t read_workers = 0;                    // threads that read samples; 0: they are in memory
   int64_t pipeline_cap_bytes = 0;              // to which their number was fitted; 0: it was given
   std::vector<PlanCandidate> candidates = {};  // the plans that were compared; none: not searched
+  std::vector<PlanLength> lengths = {};        // shortest first; none: all batches are alike
+
+  double samples() const;  // of an update; of several lengths the mean over an epoch
 };
 
 // Fills all but epoch_s and candidates; `fits` is memory.needed_bytes() <= limit_bytes.

@@ -116,7 +116,9 @@ std::vector<std::string> TimeRow(const TimedNode& timed, double step_s, const Te
 
 std::string LongestNodes(const PlanSummary& plan, const Terminal& terminal) {
   const std::vector<TimedNode> nodes = NodesByTime(plan);
-  Table table({{"node"},
+  const bool alike = plan.lengths.empty();
+  const double step_s = alike ? plan.step_s : plan.lengths.back().step_s;
+  Table table({{alike ? "node" : fmt::format("node, {} tokens", plan.lengths.back().length)},
                {"operator"},
                {"time", Align::kRight},
                {"share", Align::kRight},
@@ -127,13 +129,13 @@ std::string LongestNodes(const PlanSummary& plan, const Terminal& terminal) {
   double others_s = 0;
   for (size_t i = 0; i < nodes.size(); ++i) {
     if (i < kLongestNodes) {
-      table.AddRow(TimeRow(nodes[i], plan.step_s, terminal));
+      table.AddRow(TimeRow(nodes[i], step_s, terminal));
     } else {
       others_s += nodes[i].seconds;
     }
   }
   if (nodes.size() > kLongestNodes) {
-    const double share = Ratio(others_s, plan.step_s);
+    const double share = Ratio(others_s, step_s);
     table.AddRow({FormatCountOf(static_cast<int64_t>(nodes.size() - kLongestNodes), "other"), "",
                   FormatSeconds(others_s), FormatPercent(share),
                   BarText(share, kShareColumns, terminal.unicode)},
@@ -159,16 +161,30 @@ std::string EvidenceLine(const PlanSummary& plan) {
   return fmt::format("  range: {}\n", plan.range->evidence);
 }
 
+// The steps of a run with batches of several lengths; "" for others.
+std::string LengthTable(const PlanSummary& plan, const Terminal& terminal) {
+  if (plan.lengths.empty()) return "";
+  Table table({{"  tokens", Align::kRight},
+               {"batch", Align::kRight},
+               {"batches an epoch", Align::kRight},
+               {"a step", Align::kRight}});
+  for (const PlanLength& of : plan.lengths) {
+    table.AddRow({std::to_string(of.length), std::to_string(of.batch),
+                  of.batches > 0 ? FormatCount(static_cast<double>(of.batches)) : "",
+                  FormatSeconds(of.step_s)});
+  }
+  return table.ToText(terminal);
+}
+
 std::string TimePart(const PlanSummary& plan, const Terminal& terminal) {
   std::string head = FormatSeconds(plan.step_s) + " a step";
   if (plan.range) head += RangeText(*plan.range);
   if (plan.step_s > 0) {
-    const double samples = static_cast<double>(plan.batch * plan.accumulate);
-    head += fmt::format(", {} samples/s", FormatCount(samples / plan.step_s));
+    head += fmt::format(", {} samples/s", FormatCount(plan.samples() / plan.step_s));
   }
   if (plan.epoch_s) head += fmt::format(", {} an epoch", FormatSeconds(*plan.epoch_s));
-  return Heading("Time", head, terminal) + LongestNodes(plan, terminal) + ModelLine(plan) +
-         EvidenceLine(plan);
+  return Heading("Time", head, terminal) + LengthTable(plan, terminal) +
+         LongestNodes(plan, terminal) + ModelLine(plan) + EvidenceLine(plan);
 }
 
 std::string ValueText(const StepPlan& step, int index, const KernelQuery& layouts) {

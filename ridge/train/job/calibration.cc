@@ -24,7 +24,7 @@ bool Agree(const std::vector<double>& seconds) {
 
 Result<double> MeasureUpdates(Executor& executor, const PlannedJob& job, const JobData& data,
                               double budget_s) {
-  const double planned = UpdateSeconds(executor.program(), job.options.accumulate);
+  const double planned = MeanUpdateSeconds(job, executor.program());
   const double fit = planned > 0 ? budget_s / planned : 0;
   if (fit < kLeastFit) return 1.0;
   const int warm_ups = fit < 2 ? 0 : fit < kMostWarmUps + kFewest ? 1 : kMostWarmUps;
@@ -36,7 +36,9 @@ Result<double> MeasureUpdates(Executor& executor, const PlannedJob& job, const J
     const Result<StepRunner::Update> update = runner.Run({.lr = 0});
     if (update.status().code() == ErrorCode::kFailed) return 1.0;  // the run reports it
     if (!update.ok()) return update.status();
-    if (i >= warm_ups) seconds.push_back(update->seconds);
+    // As long as a mean update would have taken.
+    const double form_s = FormSeconds(job, executor.program(), update->form);
+    if (i >= warm_ups) seconds.push_back(update->seconds * planned / form_s);
     const double spent = MonotonicSeconds() - begin;
     const bool enough = seconds.size() >= kFewest && spent > kForMore * budget_s;
     if (enough && Agree(seconds)) break;

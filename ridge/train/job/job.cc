@@ -73,7 +73,7 @@ Result<PrecisionChoice> SearchWith(const SearchRequest& query, const std::string
   RIDGE_ASSIGN_OR_RETURN(found.operands, ProductOperands(precision, query.machine));
   RIDGE_ASSIGN_OR_RETURN(found.plan,
                          SearchTrainingPlan({options, query.forward, query.facts, query.with_eval,
-                                             query.limit_bytes, query.machine}));
+                                             query.limit_bytes, query.machine, query.lengths}));
   return found;
 }
 
@@ -120,8 +120,23 @@ StepRange RangeOf(double step_s, const Machine& machine) {
           software.scale,        software.evidence,      machine.peak_flops_per_s};
 }
 
+// The batches of each length, where there are several.
+std::vector<PlanLength> LengthsOf(const std::vector<LengthForm>& forms, const Graph& forward,
+                                  const ForwardInfo& facts, const JobData* data) {
+  std::vector<PlanLength> lengths;
+  if (forms.empty()) return lengths;
+  for (const LengthForm& form : forms)
+    lengths.push_back({form.length, form.batch, 0, LengthName("train", form.length)});
+  lengths.push_back({WholeLength(forward, facts, forms.front()), facts.batch, 0, "train"});
+  if (data == nullptr || data->lengths == nullptr) return lengths;
+  for (size_t i = 0; i < lengths.size(); ++i)
+    lengths[i].batches = data->lengths->classes[i].batches();
+  return lengths;
+}
+
 Result<PlannedJob> PlanParts(const TrainOptions& options, const Graph& forward, const JobData* data,
-                             bool with_eval, const Machine& machine) {
+                             bool with_eval, const Machine& machine,
+                             const std::vector<LengthForm>& lengths) {
   PlannedJob job;
   job.options = options;
   RIDGE_ASSIGN_OR_RETURN(job.facts, InspectForward(forward));
@@ -138,7 +153,7 @@ Result<PlannedJob> PlanParts(const TrainOptions& options, const Graph& forward, 
   job.limit_name = LimitName(options, machine);
   RIDGE_ASSIGN_OR_RETURN(PrecisionChoice found,
                          SearchPrecision({options, forward, job.facts, with_eval,
-                                          job.limit_bytes - job.data_bytes, machine}));
+                                          job.limit_bytes - job.data_bytes, machine, lengths}));
   PlanChoice& choice = found.plan;
   job.operands = found.operands;
   job.options.precision = found.precision;
@@ -147,6 +162,7 @@ Result<PlannedJob> PlanParts(const TrainOptions& options, const Graph& forward, 
   job.keeps_many = choice.keeps_many;
   job.program = std::move(choice.program);
   job.device = job.program.device;
+  job.lengths = LengthsOf(lengths, forward, job.facts, data);
   job.passes = std::move(choice.passes);
   job.candidates = std::move(choice.candidates);
   EstimateJob(data, ProfiledRuntimeBytes(machine.measured().facts(), job.program), job.program,
@@ -159,20 +175,43 @@ Result<PlannedJob> PlanParts(const TrainOptions& options, const Graph& forward, 
 }  // namespace
 
 Result<PlannedJob> PlanJob(const TrainOptions& options, const Graph& forward, const JobData* data,
-                           const Machine& machine) {
-  return PlanParts(options, forward, data, Evaluates(data), machine);
+                           const Machine& machine, const std::vector<LengthForm>& lengths) {
+  return PlanParts(options, forward, data, Evaluates(data), machine, lengths);
 }
 
 Result<PlannedJob> PlanTrainingOnly(const TrainOptions& options, const Graph& forward,
                                     const Machine& machine) {
-  return PlanParts(options, forward, /*data=*/nullptr, /*with_eval=*/false, machine);
+  return PlanParts(options, forward, /*data=*/nullptr, /*with_eval=*/false, machine,
+                   /*lengths=*/{});
+}
+
+double FormSeconds(const PlannedJob& job, const Program& program, int form,
+                   double (*seconds_of)(const StepPlan&)) {
+  if (job.lengths.empty()) return UpdateSeconds(program, job.options.accumulate, seconds_of);
+  return seconds_of(*program.Find(job.lengths[static_cast<size_t>(form)].step));
+}
+
+double MeanUpdateSeconds(const PlannedJob& job, const Program& program,
+                         double (*seconds_of)(const StepPlan&)) {
+  double seconds = 0, batches = 0;
+  for (size_t form = 0; form < job.lengths.size(); ++form) {
+    const auto count = static_cast<double>(job.lengths[form].batches);
+    seconds += count * FormSeconds(job, program, static_cast<int>(form), seconds_of);
+    batches += count;
+  }
+  if (batches > 0) return seconds / batches;
+  return FormSeconds(job, program, static_cast<int>(job.lengths.size()) - 1, seconds_of);
 }
 
 void EstimateJob(const JobData* data, int64_t runtime_bytes, const Program& program,
                  PlannedJob& job) {
   job.memory = EstimateMemory(program, runtime_bytes, job.data_bytes);
-  job.step_s = UpdateSeconds(program, job.options.accumulate);
-  job.modelled_step_s = UpdateSeconds(program, job.options.accumulate, ModelledSeconds);
+  job.step_s = MeanUpdateSeconds(job, program);
+  job.modelled_step_s = MeanUpdateSeconds(job, program, ModelledSeconds);
+  for (PlanLength& of : job.lengths) {
+    of.step_s = PlannedSeconds(*program.Find(of.step));
+    of.modelled_step_s = ModelledSeconds(*program.Find(of.step));
+  }
   if (data == nullptr) return;
   const auto beside = [&](double compute_s, int64_t samples, double read_s) {
     return SecondsBesideReading(compute_s, job.threads, static_cast<double>(samples) * read_s,
@@ -216,16 +255,20 @@ PlanSummary SummarizeJob(const PlannedJob& job, const Program& program) {
   summary.read_workers = job.read_workers;
   summary.pipeline_cap_bytes = job.pipeline_cap_bytes;
   summary.candidates = job.candidates;
+  summary.lengths = job.lengths;
+  summary.step_s = job.step_s;
+  summary.modelled_step_s = job.modelled_step_s;
   return summary;
 }
 
-// Half the batch with twice the accumulation is the same update with about half the activations.
+// Half the batch with twice the accumulation is the same update with about half the activations;
+// batches of several lengths are not accumulated.
 Refusal RefusalOf(const PlannedJob& job) {
   Refusal refusal = {.device = job.device,
                      .memory = job.memory,
                      .limit_bytes = job.limit_bytes,
                      .limit_name = job.limit_name};
-  if (job.options.batch < 2) return refusal;
+  if (job.options.batch < 2 || !job.lengths.empty()) return refusal;
   refusal.smaller.push_back(
       {.flags = fmt::format("--batch {} --accumulate {}", job.options.batch / 2,
                             job.options.accumulate * 2),

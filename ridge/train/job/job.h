@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "ridge/learn/length_form.h"
 #include "ridge/lower/pipeline.h"
 #include "ridge/plan/plan_json.h"
 #include "ridge/plan/planner.h"
@@ -30,9 +31,11 @@ struct PlannedJob {
   std::vector<PlanCandidate> candidates;                  // PlanChoice::candidates
   MemoryEstimate memory;
   int64_t data_bytes = 0;
-  int64_t limit_bytes = 0;         // memory that the run may use
-  std::string limit_name;          // whose limit it is: "--fit allows"
-  double step_s = 0;               // of one update
+  int64_t limit_bytes = 0;  // memory that the run may use
+  std::string limit_name;   // whose limit it is: "--fit allows"
+  // Of a run with batches of several lengths, the whole one last; else empty.
+  std::vector<PlanLength> lengths;
+  double step_s = 0;               // of one update; of several lengths the mean over an epoch
   double modelled_step_s = 0;      // by the device's rates alone
   std::optional<StepRange> range;  // PlanSummary::range
   double eval_s = 0;               // of one evaluation; 0 without data for it
@@ -47,9 +50,10 @@ struct PlannedJob {
 };
 
 // REQUIRES: CheckOptions(options) is ok; `forward` has options.batch.  Without `data` (nullptr)
-// the plan includes evaluation, and data_bytes, eval_s and epoch_s are 0.
+// the plan includes evaluation, and data_bytes, eval_s and epoch_s are 0.  `lengths`: the shorter
+// forms of options.bucket, each a step of its own.
 Result<PlannedJob> PlanJob(const TrainOptions& options, const Graph& forward, const JobData* data,
-                           const Machine& machine);
+                           const Machine& machine, const std::vector<LengthForm>& lengths = {});
 
 // The operand type of products that `--precision` names; of `auto` bf16.
 DType NamedOperands(const std::string& precision);
@@ -69,6 +73,13 @@ PlanOptions PlanOptionsFor(const PassSelection& passes, const Machine& machine);
 // `runtime_bytes`; call it again when these change.
 void EstimateJob(const JobData* data, int64_t runtime_bytes, const Program& program,
                  PlannedJob& job);
+
+// Seconds of an update whose batch has this form (LoadedBatch::form).
+double FormSeconds(const PlannedJob& job, const Program& program, int form,
+                   double (*seconds_of)(const StepPlan&) = PlannedSeconds);
+// The mean over the updates of an epoch; without data of the whole length.
+double MeanUpdateSeconds(const PlannedJob& job, const Program& program,
+                         double (*seconds_of)(const StepPlan&) = PlannedSeconds);
 
 // A job without evaluation and without data, for timings.
 Result<PlannedJob> PlanTrainingOnly(const TrainOptions& options, const Graph& forward,

@@ -55,7 +55,7 @@ Result<BadRecordsPtr> MakeBadRecords(const TrainOptions& options,
   return std::make_shared<BadRecords>(policy);
 }
 
-Status CountSteps(const TrainOptions& options, JobData& data) {
+Status CheckSize(const TrainOptions& options, const JobData& data) {
   const int64_t group = options.batch * options.accumulate;
   const int64_t size = data.train->size();
   if (options.batch > size || options.accumulate > size / options.batch) {
@@ -68,10 +68,39 @@ Status CountSteps(const TrainOptions& options, JobData& data) {
         fmt::format("{}; {} has {} samples to train on. hint: --batch {}", batch,
                     data.train->name(), size, std::max<int64_t>(1, size / options.accumulate)));
   }
-  data.steps_per_epoch = size / group;
-  data.dropped_per_epoch = size - data.steps_per_epoch * group;
+  return Status();
+}
+
+void CountSteps(const TrainOptions& options, JobData& data) {
+  const int64_t group = options.batch * options.accumulate;
+  const int64_t size = data.train->size();
+  data.steps_per_epoch = data.lengths != nullptr ? data.lengths->batches() : size / group;
+  data.dropped_per_epoch =
+      data.lengths != nullptr ? data.lengths->dropped() : size - data.steps_per_epoch * group;
   data.total_steps =
       options.steps ? *options.steps : options.epochs.value_or(1) * data.steps_per_epoch;
+}
+
+// The inputs of a shorter form come from the fields of the whole form's.
+Result<BatchSpec> ShorterSpec(const LengthForm& form, const JobData& data) {
+  BatchSpec spec = MakeBatchSpec(form.graph, form.facts, /*with_weight=*/false);
+  RIDGE_ASSIGN_OR_RETURN(const std::vector<FieldMap> maps,
+                         MatchFields(data.train_spec, *data.train));
+  for (size_t i = 0; i < maps.size(); ++i)
+    spec.inputs[i].field = data.train->fields()[static_cast<size_t>(maps[i].field)].name;
+  return spec;
+}
+
+// `whole`: the batches of the whole length.
+Status TakeLengths(const std::vector<LengthForm>& forms, const BatchLength& whole, JobData& data) {
+  std::vector<BatchLength> lengths;
+  for (const LengthForm& form : forms) {
+    lengths.push_back({form.length, form.batch});
+    RIDGE_ASSIGN_OR_RETURN(BatchSpec spec, ShorterSpec(form, data));
+    data.length_specs.push_back(std::move(spec));
+  }
+  lengths.push_back(whole);
+  RIDGE_ASSIGN_OR_RETURN(data.lengths, FindLengthClasses(*data.train, lengths));
   return Status();
 }
 
@@ -219,7 +248,8 @@ int ReadWorkers(const TrainOptions& options) {
 
 Result<JobData> OpenJobData(const TrainOptions& options, const Graph& forward,
                             const ForwardInfo& facts, const std::optional<DataSplits>& opened,
-                            std::shared_ptr<const Preprocessing> preprocessing) {
+                            std::shared_ptr<const Preprocessing> preprocessing,
+                            const std::vector<LengthForm>& lengths) {
   DataOptions data_options = DataOptionsOf(forward, facts, options.seed);
   data_options.preprocessing = std::move(preprocessing);
   data_options.hold_out = HeldOutFraction(options.validation).value_or(0);
@@ -251,7 +281,12 @@ Result<JobData> OpenJobData(const TrainOptions& options, const Graph& forward,
   if (MixesLabels(options)) AddMixedLabels(forward, facts, data.train_spec);
   FitWorkers(options, data);
   data.train_read_s = MeasureReadSeconds(data.train, data.train_spec);
-  RIDGE_RETURN_IF_ERROR(CountSteps(options, data));
+  RIDGE_RETURN_IF_ERROR(CheckSize(options, data));
+  if (!lengths.empty()) {
+    const BatchLength whole = {WholeLength(forward, facts, lengths.front()), options.batch};
+    RIDGE_RETURN_IF_ERROR(TakeLengths(lengths, whole, data));
+  }
+  CountSteps(options, data);
   data.held_bytes = AllocatedBytes() - before + (opened ? splits.held_bytes : 0);
   return data;
 }
@@ -280,10 +315,12 @@ int64_t PlannedDataBytes(const JobData& data, int64_t batch) {
   LoaderOptions options;
   options.batch = batch;
   options.workers = data.workers;
+  options.lengths = data.lengths;
   int64_t bytes = ResidentBytes({data.train, data.validation, data.test});
   const auto train = BatchLoader::Plan(*data.train, data.train_spec, options);
   bytes += train.own_bytes;
   options.drop_last = false;
+  options.lengths = nullptr;
   for (const SourcePtr& set : {data.validation, data.test})  // each is counted by its evaluator
     bytes += set != nullptr ? data.eval_subject.count_bytes(set->size()) : 0;
   if (data.eval_set() != nullptr) {  // its threads run while those of training do not

@@ -8,6 +8,7 @@
 #include "ridge/data/spelling.h"
 #include "ridge/data/transcript_tokens.h"
 #include "ridge/graph/graph.h"
+#include "ridge/learn/length_form.h"
 #include "ridge/learn/training_graph.h"
 #include "ridge/train/options/options.h"
 
@@ -46,7 +47,9 @@ struct JobData {
   SourcePtr test;        // null when the data has none
   std::shared_ptr<const Preprocessing> preprocessing;  // DataSplits::preprocessing
   BatchSpec train_spec;
-  BatchSpec eval_spec;  // with the weight
+  BatchSpec eval_spec;                  // with the weight
+  LengthClassesPtr lengths;             // of the training samples, with --bucket; else null
+  std::vector<BatchSpec> length_specs;  // of the shorter forms, as the classes before the last
   EvalSubject eval_subject;
   std::vector<std::string> notes;  // DataSplits::notes of all opened data
 
@@ -85,11 +88,12 @@ int ReadWorkers(const TrainOptions& options);
 // Opens the data, augments the training part, holds out the validation part, counts steps.  Fails
 // as OpenData does, and with kInvalidArgument when batch * accumulate is larger than the training
 // data. `opened`: options.data if it is already open; `preprocessing`: that of the run, for data
-// that are opened now.
+// that are opened now; `lengths`: the shorter forms of the graph.
 Result<JobData> OpenJobData(const TrainOptions& options, const Graph& forward,
                             const ForwardInfo& facts,
                             const std::optional<DataSplits>& opened = std::nullopt,
-                            std::shared_ptr<const Preprocessing> preprocessing = nullptr);
+                            std::shared_ptr<const Preprocessing> preprocessing = nullptr,
+                            const std::vector<LengthForm>& lengths = {});
 
 struct EvalData {
   SourcePtr source;

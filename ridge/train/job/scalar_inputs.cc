@@ -41,9 +41,8 @@ int64_t SlotBytes(Executor& executor, const std::vector<BatchSpec>& specs, int64
 }
 
 ScalarInputs::ScalarInputs(Executor& executor, DType lr_dtype, int64_t batch)
-    : lr_dtype_(lr_dtype) {
+    : lr_dtype_(lr_dtype), batch_(batch) {
   if (const PersistentValue* rng = executor.FindPersistent(kRngInput)) slices_ = rng->slices;
-  slice_samples_ = batch / slices_;
   for (int slot = 0; slot < 2; ++slot) {
     slots_[static_cast<size_t>(slot)] = {Find(executor, kLrInput, slot),
                                          static_cast<int64_t*>(Find(executor, kStepInput, slot)),
@@ -56,11 +55,12 @@ void ScalarInputs::Write(int slot, double lr, int64_t updates, const Rng& rng) {
   if (to.lr != nullptr) StoreFromDouble(lr_dtype_, to.lr, 0, lr);
   if (to.step != nullptr) *to.step = updates + 1;
   if (to.rng == nullptr) return;
+  const int64_t slice_samples = (rng.samples > 0 ? rng.samples : batch_) / slices_;
   for (int64_t slice = 0; slice < slices_; ++slice) {
     int64_t* row = to.rng + 3 * slice;
     row[0] = static_cast<int64_t>(rng.seed);
     row[1] = updates;
-    row[2] = rng.first_sample + slice * slice_samples_;
+    row[2] = rng.first_sample + slice * slice_samples;
   }
 }
 

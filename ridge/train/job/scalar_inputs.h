@@ -24,6 +24,7 @@ class ScalarInputs {
   struct Rng {
     uint64_t seed = 0;
     int64_t first_sample = 0;  // within the update
+    int64_t samples = 0;       // of the batch; 0: as many as the constructor was given
   };
   // `updates`: number of completed updates.  The graph's `step` is one more; rng's step is
   // `updates`.  Skips inputs that the program does not have.
@@ -36,7 +37,7 @@ class ScalarInputs {
     int64_t* rng = nullptr;  // [slices, 3]
   };
   DType lr_dtype_;
-  int64_t slices_ = 1, slice_samples_ = 0;
+  int64_t slices_ = 1, batch_ = 0;
   std::array<Slot, 2> slots_;
 };
 

@@ -1,7 +1,10 @@
 #include "ridge/train/job/slicing.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <optional>
 #include <vector>
 
@@ -35,13 +38,83 @@ Graph LossAndLogits(const Graph& forward, const ForwardInfo& facts) {
   return graph;
 }
 
+// A forward graph, cut into slices, after the passes that pay before differentiation.
+class SlicedForward {
+ public:
+  SlicedForward(const Graph& forward, const ForwardInfo& facts, const PassSelection& passes,
+                const Machine& machine)
+      : forward_(forward), facts_(facts), passes_(ForwardPasses(passes)), machine_(machine) {}
+
+  // Fails with kUnsupported when the graph couples samples.
+  Status FindAxes() {
+    if (axes_) return Status();
+    RIDGE_ASSIGN_OR_RETURN(axes_, FindBatchAxes(forward_, {facts_.loss}, facts_.data_inputs));
+    return Status();
+  }
+
+  // Of a slice.
+  Result<const Graph*> Slice(int64_t slices) {
+    if (const auto known = simplified_.find(slices); known != simplified_.end())
+      return &known->second;
+    RIDGE_ASSIGN_OR_RETURN(Graph graph, ForwardOf(slices));
+    RIDGE_ASSIGN_OR_RETURN(graph, RunPasses(std::move(graph), passes_, machine_.query().rules()));
+    return &simplified_.emplace(slices, std::move(graph)).first->second;
+  }
+
+  // Whether the batch's loss is the mean of the slices'.  REQUIRES: FindAxes.
+  bool mean_of_slices() const {
+    return axes_->axes[static_cast<size_t>(facts_.loss)] == kPartialMean;
+  }
+
+ private:
+  Result<Graph> ForwardOf(int64_t slices) {
+    if (slices == 1) return forward_;
+    RIDGE_RETURN_IF_ERROR(FindAxes());
+    return SliceGraph(LossAndLogits(forward_, facts_), *axes_, slices);
+  }
+
+  const Graph& forward_;
+  const ForwardInfo& facts_;
+  const PassSelection passes_;
+  const Machine& machine_;
+  std::optional<BatchAxes> axes_;
+  std::map<int64_t, Graph> simplified_;  // by slices
+};
+
 class TrainingJobGraphs : public JobGraphs {
  public:
   TrainingJobGraphs(const SearchRequest& request, const PassSelection& passes)
-      : q_(request), forward_passes_(ForwardPasses(passes)) {}
+      : q_(request), whole_(request.forward, request.facts, passes, request.machine) {
+    for (const LengthForm& form : request.lengths)
+      shorter_.emplace_back(form.graph, form.facts, passes, request.machine);
+  }
 
+  // Those of the whole length, then the step of each shorter one.
   Result<std::vector<NamedGraph>> Training(int64_t slices) override {
-    RIDGE_ASSIGN_OR_RETURN(const Graph* simple, Simplified(slices));
+    RIDGE_ASSIGN_OR_RETURN(std::vector<NamedGraph> graphs, TrainingOf(whole_, slices));
+    for (size_t i = 0; i < shorter_.size(); ++i) {
+      RIDGE_ASSIGN_OR_RETURN(std::vector<NamedGraph> step, TrainingOf(shorter_[i], slices));
+      step.front().name = LengthName(step.front().name, q_.lengths[i].length);
+      graphs.push_back(std::move(step.front()));
+    }
+    return graphs;
+  }
+
+  Result<std::vector<NamedGraph>> Evaluation(int64_t slices) override {
+    std::vector<NamedGraph> graphs;
+    if (!q_.with_eval) return graphs;
+    RIDGE_ASSIGN_OR_RETURN(const Graph* whole, whole_.Slice(1));
+    RIDGE_ASSIGN_OR_RETURN(NamedGraph eval, BuildEvalGraph(*whole, slices));
+    if (q_.options.ema > 0) eval.graph = ReadAverages(std::move(eval.graph));
+    graphs.push_back(std::move(eval));
+    return graphs;
+  }
+
+  Status FindAxes() { return whole_.FindAxes(); }
+
+ private:
+  Result<std::vector<NamedGraph>> TrainingOf(SlicedForward& forward, int64_t slices) {
+    RIDGE_ASSIGN_OR_RETURN(const Graph* simple, forward.Slice(slices));
     TrainingGraphOptions options;
     options.optimizer = q_.options.optimizer;
     RIDGE_ASSIGN_OR_RETURN(options.rates, ParseRateFactors(q_.options.lr_for));
@@ -51,50 +124,21 @@ class TrainingJobGraphs : public JobGraphs {
     options.slices = slices;
     options.mixes_labels = MixesLabels(q_.options);
     options.label_smoothing = q_.options.label_smoothing;
-    if (slices > 1)
-      options.mean_of_slices = axes_->axes[static_cast<size_t>(q_.facts.loss)] == kPartialMean;
+    if (slices > 1) options.mean_of_slices = forward.mean_of_slices();
     return BuildTrainingGraphs(*simple, options);
   }
 
-  Result<std::vector<NamedGraph>> Evaluation(int64_t slices) override {
-    std::vector<NamedGraph> graphs;
-    if (!q_.with_eval) return graphs;
-    RIDGE_ASSIGN_OR_RETURN(const Graph* whole, Simplified(1));
-    RIDGE_ASSIGN_OR_RETURN(NamedGraph eval, BuildEvalGraph(*whole, slices));
-    if (q_.options.ema > 0) eval.graph = ReadAverages(std::move(eval.graph));
-    graphs.push_back(std::move(eval));
-    return graphs;
-  }
-
-  // Fails with kUnsupported when the graph couples samples.
-  Status FindAxes() {
-    if (axes_) return Status();
-    RIDGE_ASSIGN_OR_RETURN(axes_, FindBatchAxes(q_.forward, {q_.facts.loss}, q_.facts.data_inputs));
-    return Status();
-  }
-
- private:
-  // The forward graph of a slice after the passes that pay before differentiation.
-  Result<const Graph*> Simplified(int64_t slices) {
-    if (const auto known = simplified_.find(slices); known != simplified_.end())
-      return &known->second;
-    RIDGE_ASSIGN_OR_RETURN(Graph graph, ForwardOf(slices));
-    RIDGE_ASSIGN_OR_RETURN(
-        graph, RunPasses(std::move(graph), forward_passes_, q_.machine.query().rules()));
-    return &simplified_.emplace(slices, std::move(graph)).first->second;
-  }
-
-  Result<Graph> ForwardOf(int64_t slices) {
-    if (slices == 1) return q_.forward;
-    RIDGE_RETURN_IF_ERROR(FindAxes());
-    return SliceGraph(LossAndLogits(q_.forward, q_.facts), *axes_, slices);
-  }
-
   const SearchRequest& q_;
-  const PassSelection forward_passes_;
-  std::optional<BatchAxes> axes_;
-  std::map<int64_t, Graph> simplified_;  // by slices
+  SlicedForward whole_;
+  std::vector<SlicedForward> shorter_;  // as q_.lengths
 };
+
+// Samples of which every batch is a multiple: its slices are equal.
+int64_t CommonBatch(const SearchRequest& q) {
+  int64_t common = q.facts.batch;
+  for (const LengthForm& form : q.lengths) common = std::gcd(common, form.batch);
+  return common;
+}
 
 }  // namespace
 
@@ -114,14 +158,19 @@ Result<PlanChoice> SearchTrainingPlan(const SearchRequest& q) {
   TrainingJobGraphs graphs(q, passes);
   const bool compare = !q.facts.has_optimizer && q.forward.nodes().size() <= kMostNodes;
   PlanGoals goals;
+  goals.batch = CommonBatch(q);
   goals.slices = std::max<int64_t>(1, slices);
-  if (compare && slices == kAutoSlices && q.facts.batch > 1 && graphs.FindAxes().ok())
+  if (compare && slices == kAutoSlices && goals.batch > 1 && graphs.FindAxes().ok())
     goals.slices.reset();
+  if (goals.batch % goals.slices.value_or(1) != 0) {
+    return InvalidArgument(
+        fmt::format("--slices is {}; with --bucket {} it must divide each batch, so {}",
+                    *goals.slices, q.options.bucket, goals.batch));
+  }
   goals.recompute = LimitsOf(recompute);
   if (compare && recompute.kind == RecomputeOption::Kind::kAuto) goals.recompute.reset();
   if (recompute.kind == RecomputeOption::Kind::kBudget)
     goals.budget = ScratchBudget{recompute.share, recompute.bytes};
-  goals.batch = q.facts.batch;
   goals.accumulate = q.options.accumulate;
   goals.limit_bytes = q.limit_bytes;
   const ProgramRecipe recipe = {q.options.model, passes, operands,

@@ -3,6 +3,7 @@
 // Here are the graphs that the search compares: the forward graph of a slice, after the passes that
 // pay before differentiation, with gradients, optimizer and evaluation.
 #pragma once
+#include "ridge/learn/length_form.h"
 #include "ridge/learn/training_graph.h"
 #include "ridge/plan/search/search.h"
 #include "ridge/train/options/machine.h"
@@ -17,6 +18,7 @@ struct SearchRequest {
   bool with_eval;       // the program has an `eval` besides the update
   int64_t limit_bytes;  // of the process, without data
   const Machine& machine;
+  const std::vector<LengthForm>& lengths;  // further steps; each is a form of `forward`
 };
 
 // Of a budget: none, since the search finds them.

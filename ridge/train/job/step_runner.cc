@@ -19,8 +19,15 @@ StepRunner::StepRunner(Executor& executor, const PlannedJob& job)
       accumulate_(job.options.accumulate),
       data_seed_(job.options.seed),
       classifier_(job.classifier),
-      batch_step_(BatchStep(executor)),
+      forms_(FormsOf(executor, job)),
       update_step_(executor.StepIndex("update")) {}
+
+std::vector<StepRunner::Form> StepRunner::FormsOf(const Executor& executor, const PlannedJob& job) {
+  std::vector<Form> forms;
+  for (const PlanLength& of : job.lengths) forms.push_back({executor.StepIndex(of.step), of.batch});
+  if (forms.empty()) forms.push_back({BatchStep(executor), job.options.batch});
+  return forms;
+}
 
 Status StepRunner::StartLoader(const JobData& data, const Position& start) {
   LoaderOptions options;
@@ -29,8 +36,13 @@ Status StepRunner::StartLoader(const JobData& data, const Position& start) {
   options.start = start;
   options.workers = data.workers;
   options.bad_records = data.bad_records;
-  RIDGE_ASSIGN_OR_RETURN(loader_, BatchLoader::Create(data.train, data.train_spec, options,
-                                                      InputSlots(executor_, data.train_spec)));
+  options.lengths = data.lengths;
+  std::vector<BatchSpec> specs = data.length_specs;
+  specs.push_back(data.train_spec);
+  std::vector<BatchForm> forms;
+  for (size_t f = 0; f < specs.size(); ++f)
+    forms.push_back({specs[f], forms_[f].batch, InputSlots(executor_, specs[f])});
+  RIDGE_ASSIGN_OR_RETURN(loader_, BatchLoader::Create(data.train, std::move(forms), options));
   return Status();
 }
 
@@ -53,19 +65,24 @@ Result<StepRunner::Update> StepRunner::Run(const Scalars& scalars) {
 
 Status StepRunner::RunBatch(const Scalars& scalars, int64_t index, Update& update) {
   int slot = 0;
+  update.form = static_cast<int>(forms_.size()) - 1;
   if (loader_ != nullptr) {
     RIDGE_ASSIGN_OR_RETURN(const LoadedBatch batch, loader_->Next());
     RIDGE_CHECK(!batch.end(), "the training data ended");
     update.wait_s += batch.wait_seconds;
     slot = batch.slot;
+    update.form = batch.form;
   }
-  scalar_inputs_.Write(slot, scalars.lr, scalars.updates, {scalars.seed, index * batch_});
-  RIDGE_RETURN_IF_ERROR(Execute(batch_step_, slot));
+  const Form& form = forms_[static_cast<size_t>(update.form)];
+  update.samples += form.batch;
+  scalar_inputs_.Write(slot, scalars.lr, scalars.updates,
+                       {scalars.seed, index * form.batch, form.batch});
+  RIDGE_RETURN_IF_ERROR(Execute(form.step, slot));
   Transfers& transfers = executor_.transfers();
-  RIDGE_ASSIGN_OR_RETURN(const double loss, transfers.Scalar(batch_step_, "loss"));
+  RIDGE_ASSIGN_OR_RETURN(const double loss, transfers.Scalar(form.step, "loss"));
   update.loss += loss;
   if (classifier_) {
-    RIDGE_ASSIGN_OR_RETURN(const double correct, transfers.Scalar(batch_step_, "correct"));
+    RIDGE_ASSIGN_OR_RETURN(const double correct, transfers.Scalar(form.step, "correct"));
     update.correct += correct;
   }
   if (loader_ != nullptr) loader_->Release(slot);

@@ -42,13 +42,15 @@ class StepRunner {
     double correct = 0;    // sum over the batches; 0 unless the model is a classifier
     double wait_s = 0;     // for batches
     double seconds = 0;    // with the wait
+    int64_t samples = 0;   // of all batches
+    int form = 0;          // LoadedBatch::form of the last batch
     bool stopped = false;  // by Hooks::stop; the other fields are incomplete
   };
   // The next update.  Fails as Executor::Run and BatchLoader::Next do.
   Result<Update> Run(const Scalars& scalars);
 
-  // The StepPlan that runs on each batch: `train` or `micro`.
-  int batch_step() const { return batch_step_; }
+  // The StepPlan that runs on each batch of the whole length: `train` or `micro`.
+  int batch_step() const { return forms_.back().step; }
 
  private:
   Status RunBatch(const Scalars& scalars, int64_t index, Update& update);
@@ -59,7 +61,13 @@ class StepRunner {
   const int64_t batch_, accumulate_;
   const uint64_t data_seed_;
   const bool classifier_;
-  const int batch_step_;
+  // A form of batches, the whole length last.
+  struct Form {
+    int step = 0;  // its StepPlan
+    int64_t batch = 0;
+  };
+  static std::vector<Form> FormsOf(const Executor& executor, const PlannedJob& job);
+  const std::vector<Form> forms_;
   const int update_step_;  // -1: `train` updates the parameters itself
   Hooks hooks_;
   std::unique_ptr<BatchLoader> loader_;

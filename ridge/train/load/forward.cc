@@ -155,11 +155,10 @@ std::optional<double> FixedRate(const Forward& forward) {
   return forward.notes.own_rate.value_or(0);
 }
 
-Result<Forward> LoadForward(const TrainOptions& options, const std::string& model,
-                            const std::string& run) {
-  Forward forward;
-  RIDGE_ASSIGN_OR_RETURN(ModelRequest request, RequestFor(options, model));
-  RIDGE_RETURN_IF_ERROR(TakeData(options, run, request, forward));
+namespace {
+
+// Loads the graph, and does to it what the options ask.  `forward` has the data.
+Status TakeModel(const TrainOptions& options, const ModelRequest& request, Forward& forward) {
   RIDGE_ASSIGN_OR_RETURN(Graph loaded, LoadModel(request, &forward.notes));
   if (IsGraphFile(options.model)) forward.source = loaded;
   if (!forward.notes.file_has_optimizer) {
@@ -177,12 +176,33 @@ Result<Forward> LoadForward(const TrainOptions& options, const std::string& mode
   RIDGE_ASSIGN_OR_RETURN(forward.facts, InspectForward(forward.graph));
   if (!forward.notes.file_has_optimizer)
     RIDGE_RETURN_IF_ERROR(FreezeUnreached(forward.facts, forward.graph, forward.notes));
-  RIDGE_RETURN_IF_ERROR(CheckOwnStep(options, forward));
+  return CheckOwnStep(options, forward);
+}
+
+}  // namespace
+
+Result<Forward> LoadForward(const TrainOptions& options, const std::string& model,
+                            const std::string& run) {
+  Forward forward;
+  RIDGE_ASSIGN_OR_RETURN(ModelRequest request, RequestFor(options, model));
+  RIDGE_RETURN_IF_ERROR(TakeData(options, run, request, forward));
+  RIDGE_RETURN_IF_ERROR(TakeModel(options, request, forward));
   if (forward.facts.batch == options.batch) return forward;
   return InvalidArgument(
       fmt::format("--batch is {}; the graph '{}' is written for {}. hint: name the "
                   "dimension: f32[batch, ...]",
                   options.batch, forward.graph.name, forward.facts.batch));
+}
+
+Result<Forward> LoadForwardOf(const TrainOptions& options, const Forward& like) {
+  Forward forward;
+  RIDGE_ASSIGN_OR_RETURN(ModelRequest request, RequestFor(options, options.model));
+  if (like.data) {
+    request.sizes = like.data->sizes;
+    request.fields = like.data->train->fields();
+  }
+  RIDGE_RETURN_IF_ERROR(TakeModel(options, request, forward));
+  return forward;
 }
 
 }  // namespace ridge

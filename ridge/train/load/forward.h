@@ -34,6 +34,9 @@ struct Forward {
 Result<Forward> LoadForward(const TrainOptions& options, const std::string& model = "",
                             const std::string& run = "");
 
+// The same of options.model with the data of `like`, which are open.
+Result<Forward> LoadForwardOf(const TrainOptions& options, const Forward& like);
+
 // The learning rate of a model's own step that has no input `ridge.lr`; 0 when it is not known.
 std::optional<double> FixedRate(const Forward& forward);
 

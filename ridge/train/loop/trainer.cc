@@ -16,6 +16,7 @@
 #include "ridge/train/job/rehearsed_job.h"
 #include "ridge/train/load/folder_options.h"
 #include "ridge/train/load/forward.h"
+#include "ridge/train/load/length_forms.h"
 #include "ridge/train/load/onnx_source.h"
 #include "ridge/train/loop/run_once.h"
 #include "ridge/train/loop/stop_signal.h"
@@ -73,6 +74,7 @@ class TrainRun {
   Result<bool> EvaluateAtEnd(const LoopResult& result, RunSummary& summary);
   Status Refuse();
   Status Summarize(const LoopResult& result, RunSummary& summary) const;
+  int64_t MeasuredSlotBytes() const;
 
   const TrainRequest& request_;
   Machine machine_;
@@ -83,7 +85,8 @@ class TrainRun {
   std::string started_from_;      // run whose weights a new run starts from
   std::string source_;            // file, run or spec that the model is loaded from
   std::optional<Graph> forward_;
-  std::optional<Graph> text_;  // of a graph in text form: what the run keeps
+  std::optional<Graph> text_;        // of a graph in text form: what the run keeps
+  std::vector<LengthForm> lengths_;  // its shorter forms, for --bucket
   ModelNotes notes_;
   std::optional<double> fixed_rate_;  // of a model with its own step
   JobData data_;
@@ -223,13 +226,14 @@ Status TrainRun::Prepare() {
   observer_.OnModel(forward.notes);
   notes_ = forward.notes;
   fixed_rate_ = FixedRate(forward);
+  RIDGE_ASSIGN_OR_RETURN(lengths_, LoadLengthForms(StartOptions(), forward, source_));
   RIDGE_ASSIGN_OR_RETURN(data_, OpenJobData(options_, forward.graph, forward.facts, forward.data,
-                                            forward.preprocessing));
+                                            forward.preprocessing, lengths_));
   for (const std::string& note : data_.notes) observer_.OnWarning(note);
   RIDGE_RETURN_IF_ERROR(TakeClassWeights(forward));
   forward_ = std::move(forward.graph);
   text_ = std::move(forward.source);
-  RIDGE_ASSIGN_OR_RETURN(job_, PlanJob(options_, *forward_, &data_, machine_));
+  RIDGE_ASSIGN_OR_RETURN(job_, PlanJob(options_, *forward_, &data_, machine_, lengths_));
   // Stored, so that a resumed run on other memory does not choose differently.
   if (options_.slices == "auto") options_.slices = job_.options.slices;
   if (options_.recompute == "auto") options_.recompute = job_.options.recompute;
@@ -253,6 +257,7 @@ Status TrainRun::TakeClassWeights(Forward& forward) {
   if (forward.loss_shape.class_weights_come) {
     RIDGE_ASSIGN_OR_RETURN(weights, BalancedClassWeights(data_, forward.graph, forward.facts));
     SetClassWeights(weights, forward.graph);
+    for (LengthForm& form : lengths_) SetClassWeights(weights, form.graph);
   }
   options_.class_weight.clear();
   for (const double weight : weights) options_.class_weight.push_back(fmt::format("{}", weight));
@@ -502,6 +507,16 @@ Result<bool> TrainRun::EvaluateAtEnd(const LoopResult& result, RunSummary& summa
   return true;
 }
 
+// Of the input slots, of all lengths.
+int64_t TrainRun::MeasuredSlotBytes() const {
+  std::vector<BatchSpec> specs = {data_.train_spec};
+  if (data_.eval_set() != nullptr) specs.push_back(data_.eval_spec);
+  int64_t bytes = SlotBytes(*executor_, specs, options_.batch);
+  for (size_t i = 0; i < lengths_.size(); ++i)
+    bytes += SlotBytes(*executor_, {data_.length_specs[i]}, lengths_[i].batch);
+  return bytes;
+}
+
 Status TrainRun::Summarize(const LoopResult& result, RunSummary& summary) const {
   RIDGE_ASSIGN_OR_RETURN(summary.parameters_sha256, HashParameters(*executor_));
   summary.model = options_.model;
@@ -512,10 +527,7 @@ Status TrainRun::Summarize(const LoopResult& result, RunSummary& summary) const 
   summary.planned = {job_.memory.peak_bytes, job_.memory.arena_bytes, job_.step_s, job_.epoch_s,
                      job_.modelled_step_s};
   summary.planned.input_bytes = PlannedInputBytes(job_);
-  std::vector<BatchSpec> specs = {data_.train_spec};
-  if (data_.eval_set() != nullptr) specs.push_back(data_.eval_spec);
-  summary.measured.input_bytes =
-      SlotBytes(*executor_, specs, options_.batch) + data_.held_bytes + result.pipeline_bytes;
+  summary.measured.input_bytes = MeasuredSlotBytes() + data_.held_bytes + result.pipeline_bytes;
   summary.measured.arena_bytes = executor_->arena().resident_bytes();
   summary.measured.step_s = result.step_s;
   summary.measured.epoch_s = result.epoch_s;

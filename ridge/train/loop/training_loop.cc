@@ -101,9 +101,9 @@ Status TrainingLoop::RunUpdate() {
   result_.preempted = update.stopped;
   if (update.stopped) return Status();
   Advance();
-  times_.Add(update.seconds);
-  state_.window.Add(update.loss, update.correct, job_.options.batch * job_.options.accumulate,
-                    update.wait_s, update.seconds);
+  // As long as a mean update would have taken.
+  times_.Add(update.seconds * job_.step_s / FormSeconds(job_, executor_.program(), update.form));
+  state_.window.Add(update.loss, update.correct, update.samples, update.wait_s, update.seconds);
   step_loss_ = update.loss;
   ++state_.since_checkpoint.steps;
   state_.since_checkpoint.loss_sum += update.loss;

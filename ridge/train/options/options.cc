@@ -109,6 +109,19 @@ Status CheckAugment(const TrainOptions& o) {
       fmt::format("--augment is '{}': {}", o.augment, parsed.status().message()));
 }
 
+Status CheckBucket(const TrainOptions& o) {
+  RIDGE_RETURN_IF_ERROR(ParseBucket(o.bucket).status());
+  if (o.bucket.empty()) return Status();
+  const char* other = o.accumulate > 1     ? "--accumulate"
+                      : !o.sampler.empty() ? "--sampler"
+                                           : nullptr;
+  if (other == nullptr) return Status();
+  return InvalidArgument(
+      fmt::format("--bucket makes an update of one batch of texts of one length, each text once an "
+                  "epoch; {} does not. hint: leave one of both out",
+                  other));
+}
+
 Status CheckModelOptions(const TrainOptions& o) {
   if (!o.loss.empty()) {
     if (const Result<LossSpec> loss = ParseLoss(o.loss); !loss.ok()) return loss.status();
@@ -122,6 +135,7 @@ Status CheckModelOptions(const TrainOptions& o) {
   if (const auto dims = ParseDims(o.dims); !dims.ok()) return dims.status();
   if (!o.lora.empty()) RIDGE_RETURN_IF_ERROR(ParseLora(o.lora).status());
   RIDGE_RETURN_IF_ERROR(CheckSlices(o));
+  RIDGE_RETURN_IF_ERROR(CheckBucket(o));
   RIDGE_RETURN_IF_ERROR(ParseCache(o.cache).status());
   RIDGE_RETURN_IF_ERROR(CheckAugment(o));
   if (const auto policy = BadRecordsPolicy::Parse(o.bad_records); !policy.ok()) {
@@ -194,6 +208,22 @@ Result<Interval> ParseInterval(const std::string& name, const std::string& text)
 std::string IntervalText(const Interval& interval) {
   return interval.seconds > 0 ? fmt::format("{}s", interval.seconds)
                               : fmt::format("{}", interval.steps);
+}
+
+Result<std::vector<int64_t>> ParseBucket(const std::string& text) {
+  std::vector<int64_t> lengths;
+  if (text.empty()) return lengths;
+  for (const std::string_view part : SplitAt(text, ',')) {
+    int64_t length = 0;
+    const auto [end, error] = std::from_chars(part.data(), part.data() + part.size(), length);
+    const bool whole = error == std::errc() && end == part.data() + part.size();
+    if (!whole || length <= (lengths.empty() ? 0 : lengths.back())) {
+      return InvalidArgument(
+          fmt::format("--bucket is '{}'; it must be ascending lengths, such as 64,128", text));
+    }
+    lengths.push_back(length);
+  }
+  return lengths;
 }
 
 Result<CacheChoice> ParseCache(const std::string& text) {

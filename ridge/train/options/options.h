@@ -32,6 +32,7 @@ struct TrainOptions {
   std::string augment;                    // empty, or random transforms: "flip,crop:4"
   std::string cache;                      // see ParseCache; empty: none
   std::string sampler;                    // empty, "balanced", or shares of the classes: "1,2.5"
+  std::string bucket;                     // empty, or lengths of texts: "64,128"
   std::string bad_records = "fail";       // or "skip:N", "skip:P%"
   std::string validation;                 // empty, a data spec, "auto", or a fraction such as "0.1"
   std::string loss;                       // see loss.h; empty: the model's own
@@ -96,6 +97,9 @@ std::optional<double> HeldOutFraction(const std::string& validation);
 
 // {"sequence=128"} -> {sequence: 128}.  Fails with kInvalidArgument.
 Result<std::map<std::string, int64_t>> ParseDims(const std::vector<std::string>& texts);
+
+// "64,128" -> {64, 128}; none for "".  Fails with kInvalidArgument unless they ascend from 1.
+Result<std::vector<int64_t>> ParseBucket(const std::string& text);
 
 // Of --cache: "disk", "memory", "memory:2GiB", or empty.  Fails with kInvalidArgument.
 struct CacheChoice {
