@@ -179,14 +179,17 @@ TEST(Executor, StartingValuesComeFromAFileWithTheSameBits) {
             "start again, and leave the file as it is until the first step has run");
 }
 
-// Two layers wide enough that the CPU's kernels want their weights packed, with columns that fill
-// no block; SGD with momentum.
+// Layers whose weights the CPU's kernels want packed, the products with AVX-512, the convolution
+// with any instructions; columns and filters that fill no block; SGD with momentum.
 Graph WideGraph() {
   GraphBuilder b("wide");
   const Value x = b.Input("x", {DType::kF32, {256, 130}});
   const Value lr = b.Input("lr", {DType::kF32, {}});
   const Value y = b.Linear(Relu(b.Linear(x, 200, "fc1")), 150, "fc2");
-  const Value loss = Mean(y * y);
+  const Value picture = b.Input("picture", {DType::kF32, {4, 16, 20, 20}});
+  const Value filters = b.Parameter("conv", {DType::kF32, {30, 16, 3, 3}}, Init::Uniform(0.1));
+  const Value c = Op("conv", {picture, filters}, {{"padding", {1, 1, 1, 1}}});
+  const Value loss = Mean(y * y) + Mean(c * c);
   b.Output("loss", loss);
   std::vector<Value> params;
   for (ValueId id : b.graph().ValuesOfKind(ValueKind::kParameter)) params.push_back(b.At(id));
@@ -218,6 +221,7 @@ std::map<std::string, Tensor> Variables(Executor& executor) {
 
 void RunWide(Executor& executor, int64_t steps) {
   Fill(executor, "x", 1);
+  Fill(executor, "picture", 1);
   StoreFromDouble(DType::kF32, executor.transfers().Input("lr"), 0, 1.0);
   for (int64_t step = 0; step < steps; ++step) {
     ASSERT_TRUE(executor.Run(0, 0).ok());

@@ -47,8 +47,20 @@ TrainingLoop::TrainingLoop(const LoopRequest& request)
       runner_(*request.executor, *request.job),
       tensors_(CollectTensors(*request.executor)),
       histograms_(tensors_),
+      mean_of_form_(MeanOfForms()),
       state_(request.start) {
   runner_.SetHooks(Hooks());
+}
+
+// A mean update's planned seconds over those of each form of batches.
+std::vector<double> TrainingLoop::MeanOfForms() const {
+  std::vector<double> means;
+  const Program& program = executor_.program();
+  for (size_t form = 0; form < std::max<size_t>(1, job_.lengths.size()); ++form) {
+    const double form_s = FormSeconds(job_, program, static_cast<int>(form));
+    means.push_back(form_s > 0 ? MeanUpdateSeconds(job_, program) / form_s : 1);
+  }
+  return means;
 }
 
 TrainingLoop::~TrainingLoop() = default;
@@ -102,7 +114,7 @@ Status TrainingLoop::RunUpdate() {
   if (update.stopped) return Status();
   Advance();
   // As long as a mean update would have taken.
-  times_.Add(update.seconds * job_.step_s / FormSeconds(job_, executor_.program(), update.form));
+  times_.Add(update.seconds * mean_of_form_[static_cast<size_t>(update.form)]);
   state_.window.Add(update.loss, update.correct, update.samples, update.wait_s, update.seconds);
   step_loss_ = update.loss;
   ++state_.since_checkpoint.steps;

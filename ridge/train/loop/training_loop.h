@@ -64,6 +64,7 @@ class TrainingLoop {
   bool OutOfPatience() const;
   bool Stopped() const { return result_.preempted || result_.killed; }
   bool MayGiveUpUpdate() const;
+  std::vector<double> MeanOfForms() const;
   StepRunner::Hooks Hooks();
 
   Status RunUpdate();
@@ -99,6 +100,7 @@ class TrainingLoop {
   StepRunner runner_;
   const CheckpointTensors tensors_;
   ValueHistograms histograms_;
+  const std::vector<double> mean_of_form_;  // by LoadedBatch::form
   CheckpointState state_;
   std::unique_ptr<Evaluator> evaluator_;
   StepTimes times_;
