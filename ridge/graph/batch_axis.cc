@@ -334,7 +334,7 @@ Result<BatchAxes> FindBatchAxes(const Graph& graph, const std::vector<ValueId>& 
     if (const NodeId node = walk.culprit(root); node >= 0)
       return NotSliceable(graph, graph.Where(graph.node(node)) + " couples its samples");
     const int kind = walk.axis(root);
-    if (kind == kPartialMean || kind == kPartialSum) continue;
+    if (kind == kPartialMean || kind == kPartialSum || kind == 0) continue;
     return NotSliceable(graph, fmt::format("'{}' is neither a mean nor a sum over its samples",
                                            graph.value(root).name));
   }

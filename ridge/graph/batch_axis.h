@@ -41,7 +41,8 @@ std::vector<int> BatchAxesAfter(const OpDef& op, const OpCall& call, std::span<c
 
 // `samples` are inputs whose dimension 0 counts samples.  An input `rng` (i64[3]) numbers them.
 // Fails with kUnsupported and the first node before one of `roots` that couples samples, or a root
-// that is not their mean or sum; and when the graph updates variables.
+// that is neither their mean nor sum, nor has them along dimension 0; and when the graph updates
+// variables.
 Result<BatchAxes> FindBatchAxes(const Graph& graph, const std::vector<ValueId>& roots,
                                 const std::vector<ValueId>& samples);
 

@@ -17,6 +17,7 @@ struct NamedGraph {
   int64_t slices = 1;
   std::vector<std::string> sliced_inputs = {};
   std::vector<std::string> accumulators = {};
+  std::vector<std::string> stacked_outputs = {};  // hold the parts of all slices, in their order
 
   bool may_recompute = false;  // its backward pass may recompute values instead of keeping them
 };

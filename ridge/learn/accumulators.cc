@@ -18,8 +18,12 @@ void Accumulators::AddOutputs() {
   if (slices_ == 1 || !b_.ok()) return;
   const std::vector<GraphOutput> outputs = b_.graph().outputs();
   b_.graph().ClearOutputs();
-  for (const GraphOutput& output : outputs)
-    b_.Output(output.name, Add(output.name + ".slice_sum", b_.At(output.value)));
+  for (const GraphOutput& output : outputs) {
+    const Value value = b_.At(output.value);
+    const bool number = value.type().rank() == 0;
+    b_.Output(output.name, number ? Add(output.name + ".slice_sum", value) : value);
+    if (!number) stacked_.push_back(output.name);
+  }
 }
 
 NamedGraph Accumulators::Finish(const std::string& name, Graph graph) const {
@@ -27,6 +31,7 @@ NamedGraph Accumulators::Finish(const std::string& name, Graph graph) const {
   named.slices = slices_;
   if (slices_ == 1) return named;
   named.accumulators = names_;
+  named.stacked_outputs = stacked_;
   for (ValueId id : named.graph.ValuesOfKind(ValueKind::kInput)) {
     const std::string& input = named.graph.value(id).name;
     if (input != kLrInput && input != kStepInput && !IsWholeInput(input))

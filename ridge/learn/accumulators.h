@@ -18,7 +18,7 @@ class Accumulators {
 
   // The sum of x, kept in the state `name`.
   Value Add(const std::string& name, Value x);
-  // Replaces every output of the graph by its sum.
+  // Replaces every output of the graph that is one number by its sum; the others are stacked.
   void AddOutputs();
   // `graph`: the built graph, or the part of it that is needed.
   NamedGraph Finish(const std::string& name, Graph graph) const;
@@ -26,7 +26,7 @@ class Accumulators {
  private:
   GraphBuilder& b_;
   const int64_t slices_;
-  std::vector<std::string> names_;
+  std::vector<std::string> names_, stacked_;
 };
 
 }  // namespace ridge

@@ -29,7 +29,7 @@ ValueSet ComputedFrom(const Graph& graph, const std::vector<std::string>& inputs
   return Descendants(graph, ids);
 }
 
-// All outputs are sums over the samples.
+// Outputs are sums over the samples, or have a row for each.
 Result<NamedGraph> SliceEval(const Graph& eval, int64_t slices) {
   std::vector<ValueId> samples;
   for (ValueId id : eval.ValuesOfKind(ValueKind::kInput)) {
@@ -100,12 +100,15 @@ Result<Graph> EvalGraph(const Graph& forward, bool by_sample) {
 }  // namespace
 
 Result<NamedGraph> BuildEvalGraph(const Graph& forward, int64_t slices) {
+  RIDGE_ASSIGN_OR_RETURN(Graph graph, EvalGraph(forward, /*by_sample=*/true));
   if (slices > 1) {
+    Result<NamedGraph> sliced = SliceEval(graph, slices);
+    if (sliced.ok()) return sliced;
+    // What is said of single samples may couple them where the sums do not.
     RIDGE_ASSIGN_OR_RETURN(const Graph sums, EvalGraph(forward, /*by_sample=*/false));
-    Result<NamedGraph> sliced = SliceEval(sums, slices);
+    sliced = SliceEval(sums, slices);
     if (sliced.ok()) return sliced;
   }
-  RIDGE_ASSIGN_OR_RETURN(Graph graph, EvalGraph(forward, /*by_sample=*/true));
   return NamedGraph{"eval", std::move(graph)};
 }
 

@@ -29,6 +29,7 @@ class Lowering {
         persistent_(persistent),
         decided_(decided),
         sliced_inputs_(named.sliced_inputs.begin(), named.sliced_inputs.end()),
+        stacked_(named.stacked_outputs.begin(), named.stacked_outputs.end()),
         phases_(FindSlicePhases(named)),
         graph_uses_(named.graph),
         copies_(named.graph.values().size()) {
@@ -244,7 +245,17 @@ class Lowering {
     int value = CopyIn(output.value, kRowMajor, last ? Where::kBehind : Where::kLoop);
     if (IsVariable(graph_.value(output.value)) && !graph_.updates().empty())
       value = ScratchCopy(value, output.name + "@out", Where::kLoop);
+    if (step_.slices > 1 && stacked_.contains(output.name)) value = Stacked(value, output.name);
     step_.outputs[output.name] = value;
+  }
+
+  // A copy of each slice's part behind that of the slice before.
+  int Stacked(int value, const std::string& name) {
+    const int at = ScratchCopy(value, name + "@slices", Where::kLoop);
+    PlannedValue& all = step_.values[static_cast<size_t>(at)];
+    all.slice_bytes = all.type.bytes();
+    all.size_bytes = all.slice_bytes * step_.slices;
+    return at;
   }
 
   int ScratchCopy(int value, const std::string& name, Where where) {
@@ -364,7 +375,7 @@ class Lowering {
   const PlanOptions& options_;
   PersistentRegion& persistent_;
   const DecidedKernels* decided_;
-  const std::set<std::string> sliced_inputs_;
+  const std::set<std::string> sliced_inputs_, stacked_;
   const SlicePhases phases_;
   const GraphUses graph_uses_;
   std::vector<std::vector<Copy>> copies_;  // by ValueId; the first is the primary one

@@ -8,7 +8,8 @@
 //
 // A StepPlan may run its batch in `slices` equal parts, its in-step micro-batches, one after the
 // other: the nodes of its body's loop run on each part of the inputs, those behind the loop once.
-// Only states carry data from one slice to the next; each slice overwrites everything else.
+// States carry data from one slice to the next, and outputs by sample have a part for each slice;
+// each slice overwrites everything else.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -69,10 +70,10 @@ struct PlannedValue {
   bool persistent = false;  // offset is in the persistent region
   int persistent_index = -1;
   int64_t offset_bytes = -1;
-  int64_t size_bytes = 0;
+  int64_t size_bytes = 0;  // of a result with slice_bytes: of all slices
   LiveRange live;
   int shares_with = -1;     // index of the value whose bytes it shares, or -1
-  int64_t slice_bytes = 0;  // of an input: stride between the slices' parts
+  int64_t slice_bytes = 0;  // stride between the slices' parts: of an input, of an output by sample
 };
 
 struct PlannedNode {

@@ -118,7 +118,11 @@ std::vector<LiveRange> LiveRanges(const StepPlan& step, const SharedBytes& bytes
     for (const int value : step.nodes[n].outputs) keep(value, span);
   }
   const int last = std::max(0, end - 1);
-  for (const auto& [name, value] : step.outputs) keep(value, {last, last});
+  for (const auto& [name, value] : step.outputs) {
+    // The parts of all slices are kept through all of them.
+    const bool stacked = step.values[static_cast<size_t>(value)].slice_bytes > 0;
+    keep(value, {stacked ? 0 : last, last});
+  }
   return ranges;
 }
 

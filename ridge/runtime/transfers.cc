@@ -26,6 +26,11 @@ size_t InSlot(const std::vector<PersistentValue>& persistent, const PlannedValue
   return slot == 1 && doubled ? index + 1 : index;
 }
 
+// Row-major, of all slices where it has a part for each.
+int64_t OutputBytes(const PlannedValue& output) {
+  return output.slice_bytes > 0 && !output.persistent ? output.size_bytes : output.type.bytes();
+}
+
 // The largest that passes through the buffer at once.
 int64_t BufferBytes(const Program& program) {
   int64_t bytes = kStagingPieceBytes;
@@ -34,7 +39,7 @@ int64_t BufferBytes(const Program& program) {
   }
   for (const StepPlan& step : program.steps) {
     for (const auto& [name, value] : step.outputs)
-      bytes = std::max(bytes, step.values[static_cast<size_t>(value)].type.bytes());
+      bytes = std::max(bytes, OutputBytes(step.values[static_cast<size_t>(value)]));
   }
   return bytes;
 }
@@ -281,7 +286,7 @@ Status Transfers::InitializeRowMajor(const std::vector<size_t>& values, uint64_t
 Result<const void*> Transfers::Output(int step, const std::string& name) {
   const StepPlan& plan = program_.steps[static_cast<size_t>(step)];
   const PlannedValue& value = plan.values[static_cast<size_t>(plan.outputs.at(name))];
-  return Fetch(arena_.data() + value.offset_bytes, value.type.bytes());
+  return Fetch(arena_.data() + value.offset_bytes, OutputBytes(value));
 }
 
 Result<double> Transfers::Scalar(int step, const std::string& name) {

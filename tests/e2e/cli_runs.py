@@ -27,6 +27,19 @@ NET = """graph net
 
 
 class Runs(RidgeTest):
+    def test_an_evaluation_in_slices_counts_the_same_classes(self):
+        records = []
+        for slices in ("1", "2", "8"):
+            self.ok("train", "mlp:hidden=16", "--data", "synthetic", "--validation", "0.2", "--batch",
+                    "16", "--steps", "1", "--lr", "1e-9", "--threads", "1", "--slices", slices,
+                    "--out", f"slices{slices}", "-q")
+            with open(self.path(f"slices{slices}/evaluation.json")) as file:
+                records.append(json.load(file))
+        for other in records[1:]:
+            for key in ("accuracy", "metrics", "classes", "confusion"):
+                self.assertEqual(other[key], records[0][key], key)
+            self.assertEqual(sum(map(sum, other["confusion"])), other["samples"])
+
     def test_a_run_folder_holds_what_is_promised(self):
         summary = self.train("--trace")
         self.assertLessEqual(SUMMARY_KEYS, set(summary))

@@ -138,7 +138,8 @@ class StepCheck {
       for (const int value : step_.nodes[n].outputs) keep(value, Span(n));
     }
     const int last = std::max(0, static_cast<int>(step_.nodes.size()) - 1);
-    for (const auto& [name, value] : step_.outputs) keep(value, {last, last});
+    for (const auto& [name, value] : step_.outputs)
+      keep(value, {ValueAt(value).slice_bytes > 0 ? 0 : last, last});
   }
 
   bool IsScratchRoot(size_t v) const {
@@ -175,7 +176,8 @@ class StepCheck {
     for (size_t v = 0; v < step_.values.size(); ++v) {
       const PlannedValue& value = step_.values[v];
       const PlannedValue& root = ValueAt(uses_.bytes().RootOf(static_cast<int>(v)));
-      const int64_t bytes = value.size_bytes + value.slice_bytes * (step_.slices - 1);
+      const int64_t further = value.persistent ? value.slice_bytes * (step_.slices - 1) : 0;
+      const int64_t bytes = value.size_bytes + further;
       const int64_t room = value.persistent ? ValueOf(value).size_bytes : root.size_bytes;
       const int64_t offset = value.persistent ? ValueOf(value).offset_bytes : root.offset_bytes;
       if (bytes > room ||

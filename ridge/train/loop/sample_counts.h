@@ -2,7 +2,7 @@
 // the errors of a regression.
 //
 // Reads the outputs `logits`, `said`, `prediction`, `detections`, `spelled` or `written` of the
-// step `eval` (training_graph.h); a step in slices has none, and then nothing is counted.
+// step `eval` (training_graph.h); where it has none, nothing is counted.
 #pragma once
 #include <optional>
 #include <span>
