@@ -19,6 +19,7 @@
 #include "ridge/onnx/import/import.h"
 #include "ridge/onnx/training/training_info.h"
 #include "ridge/onnx/training/training_info_write.h"
+#include "ridge/train/load/class_weights.h"
 #include "ridge/train/load/model_source.h"
 #include "ridge/train/load/trained_values.h"
 #include "ridge/train/loop/run_once.h"
@@ -363,13 +364,11 @@ Status OnnxExport::AddTraining(OnnxDocument& document) {
   if (const ValueId output = graph.FindOutput(loss.output); output != kNoValue)
     step.output_dims = graph.type({output}).dims;
   NoteInferenceForm(graph);
-  const bool shaped = options.label_smoothing > 0 || options.focal > 0 || options.dice > 0 ||
-                      !options.class_weights.empty() || !options.class_weight.empty();
-  if (shaped) {
-    report_.notes.push_back(
-        "the training step has the plain cross entropy, without --label-smoothing, "
-        "--class-weights, --focal and --dice");
-  }
+  RIDGE_ASSIGN_OR_RETURN(const LossShape shape, LossShapeOf(options));
+  step.label_smoothing = shape.label_smoothing;
+  step.focal_gamma = shape.focal_gamma;
+  step.class_weights = shape.class_weights;
+  if (shape.dice > 0) report_.notes.push_back("the training step has no part of --dice");
   return AddTrainingStep(step, document);
 }
 

@@ -245,6 +245,22 @@ class TrainingInfoTest(RidgeTest):
         alpha = next(a.f for a in node.attribute if a.name == "alpha")
         self.assertAlmostEqual(alpha, 0.5)
 
+    def test_a_run_exports_the_loss_that_it_was_trained_with(self):
+        shapes = (["--class-weights", "1,2.5,0.5"], ["--label-smoothing", "0.1"], ["--focal", "2"],
+                  ["--label-smoothing", "0.2", "--class-weights", "1,2.5,0.5", "--focal", "1.5"])
+        self.write_model()
+        self.save_data("x", "label")
+        for number, shape in enumerate(shapes):
+            with self.subTest(shape=shape):
+                words = ["--loss", "cross_entropy:y", "--optimizer", "sgd", *shape]
+                self.train("net.onnx", *words, "--lr", "1e-12", steps=1, out=f"start{number}")
+                step = self.export(f"start{number}", "--lr", "0.1", out=f"step{number}.onnx")
+                expected = [step.run(x=self.data["x"], label=self.data["label"]) for _ in range(3)]
+                plain, _ = self.train("net.onnx", *words, "--lr", "0.1", out=f"plain{number}")
+                own, _ = self.train(f"step{number}.onnx", out=f"own{number}")
+                np.testing.assert_allclose(plain, expected, rtol=2e-5)
+                np.testing.assert_allclose(own, expected, rtol=2e-5)
+
     def test_a_language_model_has_its_classes_last(self):
         model = "gpt:vocab=20,context=4,hidden=8,layers=1,heads=2"
         tokens = np.random.default_rng(1).integers(0, 20, (SAMPLES, 4))

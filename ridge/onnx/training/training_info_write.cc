@@ -57,6 +57,16 @@ class StepWriter {
   Status CheckCrossEntropy() const;
   void WriteCrossEntropy(const onnx::TensorShapeProto& shape);
   void WriteTargetLoss(const onnx::TensorShapeProto& shape);
+  static int64_t Classes(const onnx::TensorShapeProto& shape);
+  Status CheckClassWeights(const onnx::TensorShapeProto& shape) const;
+  void AddClassWeights(const std::string& name, const Dims& dims);
+  std::string Binary(const char* op, const std::string& a, const std::string& b,
+                     const std::string& name);
+  void WriteShaped(const std::string& logits, const onnx::TensorShapeProto& shape);
+  std::string SpreadPart(const std::string& logits, const onnx::TensorShapeProto& shape);
+  std::string SumOverClasses(const std::string& x);
+  std::string FocalFactor(const std::string& nll);
+  int64_t Opset() const;
   const onnx::ValueInfoProto* FindOutput() const;
   onnx::TensorShapeProto OutputShape(const onnx::ValueInfoProto& output) const;
   std::string MadeFrom(std::initializer_list<const char*> ops) const;
@@ -157,6 +167,7 @@ Status StepWriter::WriteLoss() {
   const onnx::TensorShapeProto shape = OutputShape(*output);
   if (step_.loss_kind == "cross_entropy") {
     RIDGE_RETURN_IF_ERROR(CheckCrossEntropy());
+    RIDGE_RETURN_IF_ERROR(CheckClassWeights(shape));
     WriteCrossEntropy(shape);
   } else if (step_.loss_kind == "mse" || step_.loss_kind == "bce") {
     WriteTargetLoss(shape);
@@ -189,16 +200,20 @@ onnx::TensorShapeProto StepWriter::OutputShape(const onnx::ValueInfoProto& outpu
   return shape;
 }
 
-Status StepWriter::CheckCrossEntropy() const {
+// Of the standard operators.
+int64_t StepWriter::Opset() const {
   for (const onnx::OperatorSetIdProto& set : document_.proto->opset_import()) {
-    if (!set.domain().empty() && set.domain() != "ai.onnx") continue;
-    if (set.version() >= kCrossEntropyOpset) return Status();
-    return Status(ErrorCode::kUnsupported,
-                  fmt::format("export: a training step with cross entropy needs opset {}; the file "
-                              "has {}. hint: onnx.version_converter",
-                              kCrossEntropyOpset, set.version()));
+    if (set.domain().empty() || set.domain() == "ai.onnx") return set.version();
   }
-  return Status();
+  return kCrossEntropyOpset;
+}
+
+Status StepWriter::CheckCrossEntropy() const {
+  if (Opset() >= kCrossEntropyOpset) return Status();
+  return Status(ErrorCode::kUnsupported,
+                fmt::format("export: a training step with cross entropy needs opset {}; the file "
+                            "has {}. hint: onnx.version_converter",
+                            kCrossEntropyOpset, Opset()));
 }
 
 // ONNX's classes are dimension 1; labels have the others.
@@ -216,9 +231,112 @@ void StepWriter::WriteCrossEntropy(const onnx::TensorShapeProto& shape) {
     for (const int64_t axis : {0, 2, 1}) perm.add_ints(axis);
     logits = Own("training.logits");
   }
-  onnx::NodeProto& loss =
-      Node("", "SoftmaxCrossEntropyLoss", {logits, Own("label")}, {Own("loss")});
+  std::vector<std::string> inputs = {logits, Own("label")};
+  if (!step_.class_weights.empty()) {
+    AddClassWeights("training.class_weights", {Classes(shape)});
+    inputs.push_back(Own("training.class_weights"));
+  }
+  if (step_.shaped()) return WriteShaped(logits, shape);
+  onnx::NodeProto& loss = Node("", "SoftmaxCrossEntropyLoss", inputs, {Own("loss")});
   Text(loss, "reduction", "mean");
+}
+
+// The dimension of the classes.
+int64_t StepWriter::Classes(const onnx::TensorShapeProto& shape) {
+  return shape.dim(shape.dim_size() == 3 ? 2 : 1).dim_value();
+}
+
+Status StepWriter::CheckClassWeights(const onnx::TensorShapeProto& shape) const {
+  const auto count = static_cast<int64_t>(step_.class_weights.size());
+  if (count == 0 || count == Classes(shape)) return Status();
+  return Status(ErrorCode::kInvalidArgument,
+                fmt::format("export: {} class weights; '{}' has {} classes", count, step_.output,
+                            Classes(shape)));
+}
+
+void StepWriter::AddClassWeights(const std::string& name, const Dims& dims) {
+  Tensor weights(TensorType{dtype_, dims});
+  for (int64_t c = 0; c < weights.elements(); ++c) {
+    StoreFromDouble(dtype_, weights.mutable_data(), c,
+                    step_.class_weights.empty() ? 1 : step_.class_weights[static_cast<size_t>(c)]);
+  }
+  AddScalar(name, weights);
+}
+
+std::string StepWriter::Binary(const char* op, const std::string& a, const std::string& b,
+                               const std::string& name) {
+  Node("", op, {a, b}, {Own(name)});
+  return Own(name);
+}
+
+// By label: (1 - e) w[label] nll - e / C sum(w logp), times (1 - exp(-nll))^gamma; then the sum
+// over that of w[label], or the mean.
+void StepWriter::WriteShaped(const std::string& logits, const onnx::TensorShapeProto& shape) {
+  const bool weighted = !step_.class_weights.empty();
+  const std::string nll = Own("training.nll");
+  Text(Node("", "SoftmaxCrossEntropyLoss", {logits, Own("label")}, {nll}), "reduction", "none");
+  std::string weight, row = nll;
+  if (weighted) {
+    weight = Binary("Gather", Own("training.class_weights"), Own("label"), "training.label_weight");
+    row = Binary("Mul", row, weight, "training.weighted_nll");
+  }
+  if (step_.label_smoothing > 0) {
+    AddScalar("training.kept", Tensor::Scalar(dtype_, 1 - step_.label_smoothing));
+    row = Binary("Mul", row, Own("training.kept"), "training.kept_nll");
+    row = Binary("Sub", row, SpreadPart(logits, shape), "training.smoothed_nll");
+  }
+  if (step_.focal_gamma > 0) row = Binary("Mul", row, FocalFactor(nll), "training.focal_nll");
+  if (!weighted) {
+    Attribute(Node("", "ReduceMean", {row}, {Own("loss")}), "keepdims", onnx::AttributeProto::INT)
+        .set_i(0);
+    return;
+  }
+  for (const auto& [from, sum] : {std::pair(row, "training.sum"), {weight, "training.weight_sum"}})
+    Attribute(Node("", "ReduceSum", {from}, {Own(sum)}), "keepdims", onnx::AttributeProto::INT)
+        .set_i(0);
+  Binary("Div", Own("training.sum"), Own("training.weight_sum"), "loss");
+}
+
+// e / C sum(w logp) over the classes.
+std::string StepWriter::SpreadPart(const std::string& logits, const onnx::TensorShapeProto& shape) {
+  Dims dims(static_cast<size_t>(shape.dim_size()), 1);
+  dims[1] = Classes(shape);
+  AddClassWeights("training.spread_weights", dims);
+  AddScalar("training.spread",
+            Tensor::Scalar(dtype_, step_.label_smoothing / static_cast<double>(Classes(shape))));
+  onnx::NodeProto& logs = Node("", "LogSoftmax", {logits}, {Own("training.log_probabilities")});
+  Attribute(logs, "axis", onnx::AttributeProto::INT).set_i(1);
+  const std::string each =
+      Binary("Mul", Own("training.log_probabilities"), Own("training.spread_weights"),
+             "training.weighted_log_probabilities");
+  return Binary("Mul", SumOverClasses(each), Own("training.spread"), "training.spread_part");
+}
+
+// The axes are an input from opset 13 on.
+std::string StepWriter::SumOverClasses(const std::string& x) {
+  constexpr int64_t kAxesInput = 13;
+  std::vector<std::string> inputs = {x};
+  const bool as_input = Opset() >= kAxesInput;
+  if (as_input) {
+    Tensor axes(TensorType{DType::kI64, {1}});
+    axes.as_mutable<int64_t>()[0] = 1;
+    AddScalar("training.class_axis", axes);
+    inputs.push_back(Own("training.class_axis"));
+  }
+  onnx::NodeProto& sum = Node("", "ReduceSum", inputs, {Own("training.class_sum")});
+  if (!as_input) Attribute(sum, "axes", onnx::AttributeProto::INTS).add_ints(1);
+  Attribute(sum, "keepdims", onnx::AttributeProto::INT).set_i(0);
+  return Own("training.class_sum");
+}
+
+std::string StepWriter::FocalFactor(const std::string& nll) {
+  AddScalar("training.certain", Tensor::Scalar(dtype_, 1));
+  AddScalar("training.gamma", Tensor::Scalar(dtype_, step_.focal_gamma));
+  Node("", "Neg", {nll}, {Own("training.log_probability")});
+  Node("", "Exp", {Own("training.log_probability")}, {Own("training.probability")});
+  const std::string missed =
+      Binary("Sub", Own("training.certain"), Own("training.probability"), "training.missed");
+  return Binary("Pow", missed, Own("training.gamma"), "training.focal");
 }
 
 // mse: mean of (y - t)^2.  bce: mean of softplus(z) - t z, for z before the sigmoid.

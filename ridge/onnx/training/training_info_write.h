@@ -21,6 +21,11 @@ struct OnnxTrainingStep {
   bool nesterov = false;
   double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8;
   double weight_decay = 0;
+  // Of a cross entropy, as WithLossShape (learn/loss_shape.h) has them.
+  double label_smoothing = 0, focal_gamma = 0;
+  std::vector<double> class_weights = {};  // one a class; empty: none
+
+  bool shaped() const { return label_smoothing > 0 || focal_gamma > 0; }
 };
 
 inline constexpr int64_t kCrossEntropyOpset = 12;
@@ -31,7 +36,8 @@ inline constexpr int64_t kCrossEntropyOpset = 12;
 // rate anew.  Where the model has one of these names, ours gets a number behind it.  adam's epsilon
 // is ONNX's, added to sqrt(v) before the correction of v.  A step that the document has is
 // replaced. Fails with kInvalidArgument for an output or initializer that is not there or not
-// float, and with kUnsupported for a cross entropy in an opset below kCrossEntropyOpset.
+// float, or class weights of another number than classes, and with kUnsupported for a cross entropy
+// in an opset below kCrossEntropyOpset.
 Status AddTrainingStep(const OnnxTrainingStep& step, OnnxDocument& document);
 
 }  // namespace ridge
