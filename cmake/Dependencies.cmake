@@ -85,7 +85,7 @@ function(ridge_find_archive target header archive)
       INTERFACE_LINK_LIBRARIES "${ARGN}")
   endif()
 endfunction()
-ridge_find_archive(ridge::turbojpeg turbojpeg.h libturbojpeg.a)
+ridge_find_archive(ridge::turbojpeg jpeglib.h libturbojpeg.a)
 ridge_find_archive(ridge::png png.h libpng16.a ZLIB::ZLIB m)
 ridge_find_archive(ridge::webp webp/decode.h libwebp.a Threads::Threads)
 ridge_find_archive(ridge::ogg ogg/ogg.h libogg.a)
@@ -120,7 +120,8 @@ ridge_find(CLI11         TARGET CLI11::CLI11          PACKAGE libcli11-dev
            VERSION "${CLI11_VERSION}")
 ridge_find(zlib          TARGET ZLIB::ZLIB            PACKAGE zlib1g-dev
            VERSION "${ZLIB_VERSION_STRING}")
-ridge_find(TurboJPEG     TARGET ridge::turbojpeg      PACKAGE libturbojpeg0-dev)
+ridge_find(TurboJPEG     TARGET ridge::turbojpeg
+           PACKAGE "libturbojpeg0-dev and libjpeg62-turbo-dev")
 ridge_find(libpng        TARGET ridge::png            PACKAGE libpng-dev)
 ridge_find(libwebp       TARGET ridge::webp           PACKAGE libwebp-dev)
 ridge_find(libogg        TARGET ridge::ogg            PACKAGE libogg-dev)

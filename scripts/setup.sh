@@ -19,7 +19,8 @@ packages=(
   python3 python3-venv
   libhwy-dev libfmt-dev libcli11-dev nlohmann-json3-dev
   libprotobuf-dev protobuf-compiler zlib1g-dev
-  libturbojpeg0-dev libpng-dev libwebp-dev libflac-dev libogg-dev libtomlplusplus-dev
+  libturbojpeg0-dev libjpeg62-turbo-dev libpng-dev libwebp-dev libflac-dev libogg-dev
+  libtomlplusplus-dev
   dataset-fashion-mnist
 )
 

@@ -22,15 +22,23 @@ namespace {
 
 constexpr int64_t kAlignment = 64;
 
-std::optional<PictureShape> ShapeOf(const TensorType& type) {
-  const Dims& dims = type.dims;
-  const bool channels = dims.size() == 3 && (dims[2] == 1 || dims[2] == 3);
-  if (type.dtype != DType::kU8 || (dims.size() != 2 && !channels)) return std::nullopt;
-  PictureShape shape;
-  shape.height = dims[0];
-  shape.width = dims[1];
-  shape.channels = channels ? static_cast<int>(dims[2]) : 1;
-  return shape;
+bool IsChannels(int64_t extent) { return extent == 1 || extent == 3; }
+
+std::optional<PictureFieldShape> ShapeOf(const TensorType& type) {
+  if (type.dtype != DType::kU8) return std::nullopt;
+  PictureFieldShape field;
+  Dims dims = type.dims;
+  if (dims.size() == 4) {
+    field.frames = dims[0];
+    dims.erase(dims.begin());
+  }
+  if (dims.size() == 3 && IsChannels(dims[2])) {
+    field.shape = {dims[0], dims[1], static_cast<int>(dims[2]), {}};
+    return field;
+  }
+  if (type.dims.size() != 2) return std::nullopt;
+  field.shape = {dims[0], dims[1], /*channels=*/1, {}};
+  return field;
 }
 
 // The mean of the channels, which normalization makes 0; black where there is none.
@@ -119,35 +127,36 @@ Result<SourcePtr> AugmentTraining(SourcePtr source, const std::string& list, uin
 
 Result<PictureFieldShape> FindPictureField(const Source& source) {
   const Field* field = FindFieldByName("image", source.fields());
-  std::optional<PictureShape> shape = field == nullptr ? std::nullopt : ShapeOf(field->type);
-  if (!shape) {
+  std::optional<PictureFieldShape> found = field == nullptr ? std::nullopt : ShapeOf(field->type);
+  if (!found) {
     const std::string is =
         field == nullptr ? "there is no field of that name" : "it is " + TypeToString(field->type);
     return Status(ErrorCode::kInvalidData,
                   fmt::format("{}: has no pictures to augment: 'image' must be u8[H,W], "
-                              "u8[H,W,3] or u8[3,H,W]; {}",
+                              "u8[H,W,3], u8[3,H,W] or u8[N,H,W,3]; {}",
                               source.name(), is));
   }
-  shape->erased = MeanOf(field->normalization);
-  return PictureFieldShape{static_cast<int>(field - source.fields().data()), *shape};
+  found->shape.erased = MeanOf(field->normalization);
+  found->index = static_cast<int>(field - source.fields().data());
+  return *found;
 }
 
 Result<SourcePtr> AugmentSource::Create(SourcePtr source, Augmentation augmentation) {
   if (FindBoxes(*source) >= 0) RIDGE_RETURN_IF_ERROR(augmentation.MovesBoxes());
   RIDGE_ASSIGN_OR_RETURN(const PictureFieldShape field, FindPictureField(*source));
-  return SourcePtr(
-      new AugmentSource(std::move(source), std::move(augmentation), field.index, field.shape));
+  return SourcePtr(new AugmentSource(std::move(source), std::move(augmentation), field));
 }
 
-AugmentSource::AugmentSource(SourcePtr source, Augmentation augmentation, int field,
-                             const PictureShape& shape)
+AugmentSource::AugmentSource(SourcePtr source, Augmentation augmentation,
+                             const PictureFieldShape& field)
     : Source(source->name(), source->fields(), source->size()),
       source_(std::move(source)),
       augmentation_(std::move(augmentation)),
-      picture_(field),
+      picture_(field.index),
       boxes_(FindBoxes(*source_)),
       mask_(MaskFieldOf(*source_)),
-      shape_(shape) {}
+      shape_(field.shape),
+      frames_(field.frames) {}
 
 ResizeCall AugmentSource::WholeCall() const {
   const ImageSize size{shape_.height, shape_.width};
@@ -166,7 +175,7 @@ int64_t AugmentSource::scratch_bytes() const {
   int64_t bytes = std::max(source_->scratch_bytes(), augmentation_.scratch_bytes(shape_));
   if (cuts_itself()) {
     bytes = std::max(bytes, MostResizeScratchBytes(WholeCall()));
-    bytes += RoundUp(shape_.bytes() + kResizeSlackBytes, kAlignment);
+    bytes += RoundUp(frames_ * shape_.bytes() + kResizeSlackBytes, kAlignment);
   }
   return mask_ < 0 ? bytes : std::max(bytes, mask_scratch_bytes());
 }
@@ -197,7 +206,8 @@ Status AugmentSource::ReadPicture(SampleAt at, std::span<char> scratch, uint8_t*
     RIDGE_RETURN_IF_ERROR(ReadSource(at, picture_, scratch, pixels));
   }
   const StageTimer timer(at.stages, InputStage::kAugment);
-  augmentation_.Apply(shape_, at.epoch, at.index, scratch, pixels);
+  for (int64_t frame = 0; frame < frames_; ++frame)
+    augmentation_.Apply(shape_, at.epoch, at.index, scratch, pixels + frame * shape_.bytes());
   return Status();
 }
 
@@ -221,11 +231,13 @@ Status AugmentSource::ReadSource(SampleAt at, int field, std::span<char> scratch
 
 // The box of a picture that has its final size already, resized to it.
 Status AugmentSource::ReadCrop(SampleAt at, std::span<char> scratch, uint8_t* out) const {
-  const auto whole = static_cast<size_t>(RoundUp(shape_.bytes() + kResizeSlackBytes, kAlignment));
+  const auto whole =
+      static_cast<size_t>(RoundUp(frames_ * shape_.bytes() + kResizeSlackBytes, kAlignment));
   auto* picture = reinterpret_cast<uint8_t*>(scratch.data());
   const std::span<char> rest = scratch.subspan(whole);
   RIDGE_RETURN_IF_ERROR(source_->Read(at, picture_, rest, picture));
-  ResizeBox(at, WholeCall(), picture, rest, out);
+  for (int64_t at_byte = 0; at_byte < frames_ * shape_.bytes(); at_byte += shape_.bytes())
+    ResizeBox(at, WholeCall(), picture + at_byte, rest, out + at_byte);
   return Status();
 }
 

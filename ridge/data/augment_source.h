@@ -1,6 +1,6 @@
 // AugmentSource: a source whose pictures are changed at random, as functions of (seed, epoch,
 // index): for training sets alone.  A field `boxes` f32[N,4] and masks (FindMaskField) move with
-// their pictures.
+// their pictures.  All frames of a clip are changed by the same draws.
 #pragma once
 #include "ridge/data/image/transforms/augmentation.h"
 #include "ridge/data/source.h"
@@ -11,10 +11,13 @@ namespace ridge {
 struct PictureFieldShape {
   int index = 0;
   PictureShape shape;  // erased pixels become the mean that normalization subtracts
+  int64_t frames = 1;  // of a clip, one behind the other
+
+  int64_t bytes() const { return frames * shape.bytes(); }
 };
 
 // The field `image`, or another name of its group.  Fails with kInvalidData when it is not u8[H,W],
-// u8[H,W,1] or u8[H,W,3].
+// u8[H,W,1], u8[H,W,3], or clips u8[N,H,W,1] or u8[N,H,W,3].
 Result<PictureFieldShape> FindPictureField(const Source& source);
 
 // A training set with the transforms of `list`, "flip,crop:4,mixup:0.2": augmented, then mixed.
@@ -39,7 +42,7 @@ class AugmentSource : public Source {
   const Source* storage() const override { return source_->storage(); }
 
  private:
-  AugmentSource(SourcePtr source, Augmentation augmentation, int field, const PictureShape& shape);
+  AugmentSource(SourcePtr source, Augmentation augmentation, const PictureFieldShape& field);
   bool cuts_itself() const { return augmentation_.crops() && !source_->reads_crops(); }
   ResizeCall WholeCall() const;
   Status ReadBoxes(SampleAt at, std::span<char> scratch, void* out) const;
@@ -58,6 +61,7 @@ class AugmentSource : public Source {
   // Fields; -1: there is none.
   const int picture_, boxes_, mask_;
   const PictureShape shape_;
+  const int64_t frames_;
 };
 
 }  // namespace ridge

@@ -70,7 +70,47 @@ Pixels Read(const Source& source, SampleAt at) {
   return pixels;
 }
 
+// Clips whose frame f is the picture of the same number in frames[f].
+SourcePtr ClipsOf(const std::vector<SourcePtr>& frames) {
+  const TensorType& picture = frames[0]->fields()[0].type;
+  Dims dims = {kSamples, static_cast<int64_t>(frames.size())};
+  dims.insert(dims.end(), picture.dims.begin(), picture.dims.end());
+  Tensor images(TensorType{DType::kU8, dims}), labels(TensorType{DType::kI64, {kSamples}});
+  auto* to = images.as_mutable<uint8_t>();
+  for (int64_t i = 0; i < kSamples; ++i) {
+    labels.as_mutable<int64_t>()[i] = i;
+    for (const SourcePtr& frame : frames) {
+      EXPECT_TRUE(frame->ReadOne(i, 0, to).ok());
+      to += picture.bytes();
+    }
+  }
+  std::vector<NamedTensor> fields;
+  fields.emplace_back("image", std::move(images));
+  fields.emplace_back("label", std::move(labels));
+  return *MemorySource::Create("clips", std::move(fields));
+}
+
 // ---- what is read
+
+TEST_F(AugmentSourceTest, AllFramesOfAClipAreChangedByTheSameDraws) {
+  for (const Dims& dims : {Dims{12, 10, 3}, Dims{9, 14, 1}}) {
+    const std::vector<SourcePtr> frames = {MemoryPictures(dims),
+                                           Augmented(MemoryPictures(dims), "rotate:90"),
+                                           Augmented(MemoryPictures(dims), "vflip:1")};
+    for (const char* list : {kAll, "crop:3", "mixup:0.4", "flip,cutmix:1"}) {
+      const SourcePtr clips = *AugmentTraining(ClipsOf(frames), list, 7);
+      for (int64_t i = 0; i < kSamples; ++i) {
+        Pixels wanted;
+        for (const SourcePtr& frame : frames) {
+          const SourcePtr still = *AugmentTraining(ClipsOf({frame}), list, 7);
+          const Pixels one = Read(*still, {i, 3});
+          wanted.insert(wanted.end(), one.begin(), one.end());
+        }
+        ASSERT_EQ(Read(*clips, {i, 3}), wanted) << list << " " << i;
+      }
+    }
+  }
+}
 
 TEST_F(AugmentSourceTest, ACropOfAFileIsTheBoxOfItsPixelsResized) {
   const SourcePtr source = Folder(), augmented = Augmented(source, "rrc:0.2:0.7");
@@ -147,17 +187,17 @@ TEST_F(AugmentSourceTest, RefusesDataWithoutPictures) {
   const auto message = [](const SourcePtr& source) {
     return Message(AugmentSource::Create(source, *Augmentation::Parse("flip", 0)));
   };
-  EXPECT_EQ(
-      message(MemoryPictures({5, 12, 10})),
-      "memory: has no pictures to augment: 'image' must be u8[H,W], u8[H,W,3] or u8[3,H,W]; it "
-      "is u8[5,12,10]");
+  EXPECT_EQ(message(MemoryPictures({5, 12, 10})),
+            "memory: has no pictures to augment: 'image' must be u8[H,W], u8[H,W,3], "
+            "u8[3,H,W] or u8[N,H,W,3]; it "
+            "is u8[5,12,10]");
   std::vector<NamedTensor> fields;
   fields.emplace_back("features", Tensor(TensorType{DType::kF32, {2, 4}}));
   fields.emplace_back("other", Tensor(TensorType{DType::kU8, {2, 4, 4}}));
-  EXPECT_EQ(
-      message(*MemorySource::Create("table", std::move(fields))),
-      "table: has no pictures to augment: 'image' must be u8[H,W], u8[H,W,3] or u8[3,H,W]; it is "
-      "f32[4]");
+  EXPECT_EQ(message(*MemorySource::Create("table", std::move(fields))),
+            "table: has no pictures to augment: 'image' must be u8[H,W], u8[H,W,3], "
+            "u8[3,H,W] or u8[N,H,W,3]; it is "
+            "f32[4]");
 }
 
 // The same pixels with their channels last and first, [H,W,C] and [C,H,W].

@@ -11,9 +11,9 @@ namespace {
 
 constexpr int kNone = -1;
 
-constexpr std::string_view kImageNames[] = {"image",    "images",         "x",
-                                            "input",    "inputs",         "data",
-                                            "features", "input_features", "input_values"};
+constexpr std::string_view kImageNames[] = {
+    "image",          "images",       "x",           "input", "inputs", "data", "features",
+    "input_features", "input_values", "pixel_values"};
 constexpr std::string_view kLabelNames[] = {"label", "labels", "y", "target", "targets"};
 constexpr std::string_view kTokenNames[] = {"input_ids", "tokens", "token_ids", "ids"};
 constexpr std::string_view kMaskNames[] = {"attention_mask", "mask"};

@@ -26,9 +26,9 @@ struct FieldMap {
 };
 
 // One entry per input.  A field is found by: the name given; the input's name; another name of its
-// group (image images x input inputs data features input_features input_values; label labels y
-// target targets; input_ids tokens token_ids ids; attention_mask mask); its type, when just one
-// field that is left can become this input and no other input that is left. Fails with
+// group (image images x input inputs data features input_features input_values pixel_values; label
+// labels y target targets; input_ids tokens token_ids ids; attention_mask mask); its type, when
+// just one field that is left can become this input and no other input that is left. Fails with
 // kInvalidData; the message is a table of inputs against fields.
 Result<std::vector<FieldMap>> MatchFields(const BatchSpec& spec, const Source& source);
 

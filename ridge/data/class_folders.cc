@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "ridge/data/container/file_list.h"
 #include "ridge/data/csv_cells.h"
 
 namespace ridge {
@@ -82,6 +83,27 @@ Status FindSets(const FileKind& kind, const std::string& spec, const std::string
   return Status();
 }
 
+bool IsPattern(const std::string& path) {
+  std::error_code ignored;
+  return path.find_first_of("*?{") != std::string::npos && !fs::exists(path, ignored);
+}
+
+Status MatchPattern(const FileKind& kind, const std::string& spec, const std::string& pattern,
+                    ClassFolders& found) {
+  RIDGE_ASSIGN_OR_RETURN(const auto files, FindFiles(spec, pattern));
+  for (const std::string& file : files) {
+    const fs::path folder = fs::absolute(file).lexically_normal().parent_path();
+    (kind.Has(file) ? found.matches[folder.filename().native()] : found.other_matches)
+        .push_back(file);
+  }
+  if (found.matches.empty())
+    return BadData(spec, fmt::format("no file that matches {} is a {} ({})", pattern, kind.name,
+                                     kind.SuffixList()));
+  found.train = pattern;
+  for (const auto& [name, ignored] : found.matches) found.folders.push_back(name);
+  return Status();
+}
+
 // The folders of a set, each a class.
 Result<std::vector<std::string>> ClassNames(const FileKind& kind, const std::string& spec,
                                             const std::string& folder) {
@@ -99,11 +121,23 @@ Status TakeClasses(const std::string& spec, const DataOptions& options, ClassFol
   const std::vector<std::string>& classes = options.preprocessing->classes;
   for (const std::string& name : found.classes) {
     if (Holds(classes, name)) continue;
-    return BadData(spec, fmt::format("{}/{} is none of the run's classes: {}", found.train, name,
-                                     fmt::join(classes, ", ")));
+    const std::string folder = found.matches.empty() ? found.train + "/" + name : name;
+    return BadData(
+        spec, fmt::format("{} is none of the run's classes: {}", folder, fmt::join(classes, ", ")));
   }
   found.classes = classes;
   return Status();
+}
+
+Result<Tree> FilesOfClass(const FileKind& kind, const ClassFolders& folders,
+                          const std::string& path, const std::string& of_class) {
+  Tree tree;
+  if (!folders.matches.empty()) {
+    tree.files = folders.matches.at(of_class);
+    return tree;
+  }
+  RIDGE_RETURN_IF_ERROR(Walk(kind, path, /*depth=*/0, tree));
+  return tree;
 }
 
 // `what` lacks a class of `other`.
@@ -145,8 +179,12 @@ std::string WithoutSlash(std::string folder) {
 Result<ClassFolders> FindClassFolders(const FileKind& kind, const std::string& spec,
                                       const std::string& folder, const DataOptions& options) {
   ClassFolders found;
-  RIDGE_RETURN_IF_ERROR(FindSets(kind, spec, folder, found));
-  RIDGE_ASSIGN_OR_RETURN(found.folders, ClassNames(kind, spec, found.train));
+  if (IsPattern(folder)) {
+    RIDGE_RETURN_IF_ERROR(MatchPattern(kind, spec, folder, found));
+  } else {
+    RIDGE_RETURN_IF_ERROR(FindSets(kind, spec, folder, found));
+    RIDGE_ASSIGN_OR_RETURN(found.folders, ClassNames(kind, spec, found.train));
+  }
   RIDGE_RETURN_IF_ERROR(TakeClasses(spec, options, found));
   return found;
 }
@@ -167,9 +205,8 @@ Status WalkClassFiles(const FileKind& kind, const std::string& spec, const Class
     std::string name = of_class;
     MakeUtf8(name);
     const auto label = std::find(folders.classes.begin(), folders.classes.end(), name);
-    Tree tree;
     const std::string path = set + "/" + of_class;
-    RIDGE_RETURN_IF_ERROR(Walk(kind, path, /*depth=*/0, tree));
+    RIDGE_ASSIGN_OR_RETURN(Tree tree, FilesOfClass(kind, folders, path, of_class));
     if (tree.files.empty())
       return BadData(spec, fmt::format("{} holds no {} ({})", path, kind.name, kind.SuffixList()));
     std::sort(tree.files.begin(), tree.files.end());
@@ -191,7 +228,7 @@ Status WalkClassFiles(const FileKind& kind, const std::string& spec, const Class
 Result<DataSplits> OpenClassSets(const FileKind& kind, const std::string& spec,
                                  const ClassFolders& folders, const OpenClassSet& open) {
   DataSplits splits;
-  std::vector<std::string> others;
+  std::vector<std::string> others = folders.other_matches;
   const std::pair<const std::string&, SourcePtr&> further[] = {
       {folders.validation, splits.validation}, {folders.test, splits.test}};
   for (const auto& [set, source] : further) {
@@ -218,7 +255,7 @@ Result<std::vector<std::string>> FindFiles(const FileKind& kind, const std::stri
 
 bool HoldsClassFiles(const FileKind& kind, const std::string& folder) {
   const auto found = FindClassFolders(kind, "", folder, {});
-  if (!found.ok()) return false;
+  if (!found.ok() || !found->matches.empty()) return false;
   for (const std::string& name : found->folders) {
     Tree tree;
     if (Walk(kind, found->train + "/" + name, /*depth=*/0, tree).ok() && !tree.files.empty())

@@ -4,9 +4,13 @@
 // Suffixes are compared without case, hidden files and folders are left out, so are files with
 // other suffixes, which a note tells.  A DIR whose folders are train, and maybe val and test, holds
 // a set in each, all with the same classes.
+//
+// A pattern in place of DIR, DIR/*/a*.suffix (container/file_list.h), names the files themselves;
+// the class of each is the folder that it lies in.
 #pragma once
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -29,6 +33,9 @@ struct ClassFolders {
   std::string train, validation, test;  // folders of the sets; "" where there is none
   std::vector<std::string> folders;     // of `train`, each a class
   std::vector<std::string> classes;     // of the labels, in UTF-8
+  // Of a pattern, which is `train`: the files by the folder that they lie in.
+  std::map<std::string, std::vector<std::string>> matches;
+  std::vector<std::string> other_matches;  // of other suffixes
 };
 
 // Fails with kInvalidData; `spec` begins the message.  With options.preprocessing its classes are

@@ -31,9 +31,16 @@ Dims Squeezed(const Dims& dims) {
   return squeezed;
 }
 
-bool IsChannelsLastToFirst(const Dims& from, const Dims& to) {
-  return from.size() == 3 && to.size() == 3 && from != to && from[2] > 1 && from[2] == to[0] &&
-         from[0] == to[1] && from[1] == to[2];
+// Before which dimensions the last one may move to make `to`; two stay behind it, [H,W].
+std::vector<size_t> PlacesOfChannels(const Dims& from, const Dims& to) {
+  std::vector<size_t> places;
+  if (from.size() < 3 || to.size() != from.size() || from == to || from.back() <= 1) return places;
+  for (size_t place = 0; place + 2 < from.size(); ++place) {
+    Dims moved(from.begin(), from.end() - 1);
+    moved.insert(moved.begin() + static_cast<std::ptrdiff_t>(place), from.back());
+    if (moved == to) places.push_back(place);
+  }
+  return places;
 }
 
 bool IsSameOrder(const Dims& from, const Dims& to) {
@@ -88,9 +95,10 @@ void LookUp(const Conversion& conversion, const uint8_t* from, int64_t count, in
   }
 }
 
-// (x / 255 - mean) / std.
-void ConvertNormalized(const Conversion& conversion, const uint8_t* from, char* to) {
-  const int64_t channels = conversion.pixel_channels, pixels = conversion.elements / channels;
+// (x / 255 - mean) / std of `pixels` pixels.
+void ConvertNormalized(const Conversion& conversion, const uint8_t* from, int64_t pixels,
+                       char* to) {
+  const int64_t channels = conversion.pixel_channels;
   const int64_t planes = conversion.channels > 0 ? pixels : 0;
   if (conversion.to == DType::kF32)
     return LookUp(conversion, from, pixels, planes, reinterpret_cast<float*>(to));
@@ -126,11 +134,11 @@ void GatherBytes(int64_t bytes, const char* from, int64_t stride, int64_t count,
 }
 
 // Element (i, c) of `from` [pixels, channels] is element (c, i) of `to`; channels = 1 only aligns.
-void ConvertGathered(const Conversion& conversion, int64_t channels, const char* from, char* to) {
+void ConvertGathered(const Conversion& conversion, int64_t channels, int64_t pixels,
+                     const char* from, char* to) {
   alignas(8) std::array<char, kBlock * 8> block;
   const int64_t from_bytes = BytesPerElement(conversion.from);
   const int64_t to_bytes = BytesPerElement(conversion.to);
-  const int64_t pixels = conversion.elements / channels;
   for (int64_t c = 0; c < channels; ++c) {
     for (int64_t i = 0; i < pixels; i += kBlock) {
       const int64_t count = std::min(kBlock, pixels - i);
@@ -138,6 +146,21 @@ void ConvertGathered(const Conversion& conversion, int64_t channels, const char*
                   block.data());
       ConvertRun(conversion, block.data(), to + (c * pixels + i) * to_bytes, count);
     }
+  }
+}
+
+// Pixels that are looked up, or whose channels become planes.
+void ConvertBlocks(const Conversion& conversion, const char* from, char* to) {
+  const bool looks_up = !conversion.table.empty();
+  const int64_t channels = looks_up ? conversion.pixel_channels : conversion.channels;
+  const int64_t elements = conversion.elements / conversion.blocks, pixels = elements / channels;
+  for (int64_t block = 0; block < conversion.blocks; ++block) {
+    const char* source = from + block * elements * BytesPerElement(conversion.from);
+    char* target = to + block * elements * BytesPerElement(conversion.to);
+    if (looks_up)
+      ConvertNormalized(conversion, reinterpret_cast<const uint8_t*>(source), pixels, target);
+    else
+      ConvertGathered(conversion, channels, pixels, source, target);
   }
 }
 
@@ -153,7 +176,7 @@ Status BadNormalization(const std::string& reason) {
 Status MakeTable(const TensorType& from, const TensorType& to,
                  const PixelNormalization& normalization, Conversion& conversion) {
   const auto count = static_cast<int64_t>(normalization.mean.size());
-  const int64_t channels = from.dims.size() == 3 ? from.dims[2] : 1;
+  const int64_t channels = from.dims.size() >= 3 ? from.dims.back() : 1;
   if (from.dtype != DType::kU8 || !IsFloat(to.dtype))
     return BadNormalization("pixels are normalized from u8 to floats");
   if (count != 1 && count != channels) {
@@ -179,7 +202,14 @@ Result<Conversion> PlanConversion(const TensorType& from, const TensorType& to,
     return Status(ErrorCode::kInvalidData,
                   fmt::format("{} elements, {} are needed", from.elements(), to.elements()));
   }
-  const bool is_image = IsChannelsLastToFirst(from.dims, to.dims);
+  const std::vector<size_t> places = PlacesOfChannels(from.dims, to.dims);
+  if (places.size() > 1) {
+    return Status(
+        ErrorCode::kInvalidData,
+        fmt::format("{} becomes {} in two ways: {} frames of {} channels", DimsToString(from.dims),
+                    DimsToString(to.dims), from.dims.front(), from.dims.back()));
+  }
+  const bool is_image = !places.empty();
   if (!is_image && !IsSameOrder(from.dims, to.dims)) {
     return Status(
         ErrorCode::kInvalidData,
@@ -189,7 +219,8 @@ Result<Conversion> PlanConversion(const TensorType& from, const TensorType& to,
   conversion.from = from.dtype;
   conversion.to = to.dtype;
   conversion.elements = from.elements();
-  conversion.channels = is_image ? from.dims[2] : 0;
+  conversion.channels = is_image ? from.dims.back() : 0;
+  for (size_t i = 0; is_image && i < places.front(); ++i) conversion.blocks *= from.dims[i];
   conversion.divide_by_255 = from.dtype == DType::kU8 && IsFloat(to.dtype) && from.elements() > 1;
   if (!normalization.empty()) RIDGE_RETURN_IF_ERROR(MakeTable(from, to, normalization, conversion));
   // The bits of the division: (x / 255 - 0) / 1.
@@ -202,13 +233,11 @@ Result<Conversion> PlanConversion(const TensorType& from, const TensorType& to,
 void Convert(const Conversion& conversion, const void* from, void* to) {
   const auto* source = static_cast<const char*>(from);
   auto* target = static_cast<char*>(to);
-  if (!conversion.table.empty())
-    return ConvertNormalized(conversion, static_cast<const uint8_t*>(from), target);
-  if (conversion.channels > 0)
-    return ConvertGathered(conversion, conversion.channels, source, target);
+  if (!conversion.table.empty() || conversion.channels > 0)
+    return ConvertBlocks(conversion, source, target);
   const bool is_ready = conversion.is_copy() || IsAligned(from, BytesPerElement(conversion.from));
   if (is_ready) return ConvertRun(conversion, source, target, conversion.elements);
-  ConvertGathered(conversion, /*channels=*/1, source, target);
+  ConvertGathered(conversion, /*channels=*/1, conversion.elements, source, target);
 }
 
 }  // namespace ridge

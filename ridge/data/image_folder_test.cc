@@ -62,6 +62,28 @@ std::vector<uint8_t> Image(const Source& source, int64_t index) {
   return pixels;
 }
 
+TEST_F(ImageFolderTest, APatternNamesFilesAndTheirFoldersAreClasses) {
+  PutCatsAndDogs("");
+  Put("dog/notes.txt", "no picture");
+  const auto splits = Open("/{dog,cat/deep}/*");
+  ASSERT_TRUE(splits.ok()) << splits.status().message();
+  EXPECT_EQ(splits->preprocessing->classes, (std::vector<std::string>{"deep", "dog"}));
+  EXPECT_EQ(Labels(*splits->train), (std::vector<int64_t>{0, 1, 1}));
+  EXPECT_EQ(Plain(splits->train->Origin(1)), "DIR/dog/a.jpeg");
+  ASSERT_EQ(splits->notes.size(), 1U);
+  EXPECT_EQ(Plain(splits->notes[0]),
+            "images:DIR/{dog,cat/deep}/*: 1 file is left out, as its suffix is not one of .jpg, "
+            ".jpeg, .png, .webp: DIR/dog/notes.txt");
+  EXPECT_EQ(Error("/*/*.txt"),
+            "images:DIR/*/*.txt: no file that matches DIR/*/*.txt is a picture (.jpg, .jpeg, .png, "
+            ".webp)");
+  DataOptions kept;
+  kept.preprocessing = splits->preprocessing;
+  Put("cow/a.jpg", Golden("grey.jpg"));
+  EXPECT_EQ(Plain(Message(OpenData("images:" + folder_.path() + "/c*/*.jpg", kept))),
+            "images:DIR/c*/*.jpg: cow is none of the run's classes: deep, dog");
+}
+
 TEST_F(ImageFolderTest, ClassesAreFoldersInTheOrderOfTheirBytes) {
   PutCatsAndDogs("");
   Put("Zebra/a.jpg", Golden("grey.jpg"));

@@ -163,6 +163,48 @@ TEST(Convert, TurnsLargeImages) {
   }
 }
 
+// Clips [N,H,W,C] as [C,N,H,W] and [N,C,H,W]; the inner blocks are longer than a run.
+TEST(Convert, MovesTheChannelsOfClips) {
+  const int64_t frames = 5, height = 19, width = 31, pixels = height * width;
+  const TensorType from = Type(DType::kU8, {frames, height, width, 3});
+  Doubles clip;
+  for (int64_t i = 0; i < from.elements(); ++i) clip.push_back(static_cast<double>(i * 7 % 256));
+  const PixelNormalization imagenet = *ParseNormalization("imagenet");
+  for (const bool channels_first : {true, false}) {
+    const Dims dims =
+        channels_first ? Dims{3, frames, height, width} : Dims{frames, 3, height, width};
+    Doubles moved(clip.size());
+    for (int64_t i = 0; i < from.elements(); ++i) {
+      const int64_t frame = i / 3 / pixels, pixel = i / 3 % pixels, c = i % 3;
+      const int64_t plane = channels_first ? c * frames + frame : frame * 3 + c;
+      moved[static_cast<size_t>(plane * pixels + pixel)] = clip[static_cast<size_t>(i)];
+    }
+    EXPECT_EQ(Converted(from, clip, Type(DType::kU8, dims)), moved);
+    EXPECT_EQ(Converted(from, clip, Type(DType::kI32, dims)), moved);
+    const Doubles floats = Converted(from, clip, Type(DType::kF32, dims));
+    std::vector<uint8_t> bytes(clip.begin(), clip.end());
+    std::vector<float> normalized(bytes.size());
+    Convert(*PlanConversion(from, Type(DType::kF32, dims), imagenet), bytes.data(),
+            normalized.data());
+    for (size_t i = 0; i < moved.size(); ++i) {
+      const auto c = static_cast<int64_t>(i) / pixels / (channels_first ? frames : 1) % 3;
+      const float x = static_cast<float>(moved[i]) / 255.0F;
+      const auto mean = static_cast<float>(imagenet.mean[static_cast<size_t>(c)]);
+      const auto std = static_cast<float>(imagenet.std[static_cast<size_t>(c)]);
+      ASSERT_EQ(floats[i], x) << i;
+      ASSERT_EQ(normalized[i], (x - mean) / std) << i;
+    }
+  }
+}
+
+TEST(Convert, RefusesClipsWhoseFramesMayBeTheirChannels) {
+  const TensorType from = Type(DType::kU8, {3, 8, 9, 3});
+  EXPECT_EQ(Message(PlanConversion(from, Type(DType::kF32, {3, 3, 8, 9}))),
+            "[3,8,9,3] becomes [3,3,8,9] in two ways: 3 frames of 3 channels");
+  EXPECT_EQ(Message(PlanConversion(from, Type(DType::kF32, {8, 3, 3, 9}))),
+            "[3,8,9,3] cannot become [8,3,3,9]");
+}
+
 TEST(Convert, LeavesImagesOfTheSameShapeAlone) {
   const Doubles values{0, 1, 2, 3, 4, 5, 6, 7};
   EXPECT_EQ(Converted(Type(DType::kI32, {2, 2, 2}), values, Type(DType::kI64, {2, 2, 2})), values);

@@ -5,6 +5,7 @@
 // permutation of (seed, epoch), so that each is the partner of one; torchvision takes it from the
 // same batch.  So the result does not depend on the batch, but a partner is read for each sample.
 #pragma once
+#include "ridge/data/augment_source.h"
 #include "ridge/data/image/transforms/mixing.h"
 #include "ridge/data/source.h"
 
@@ -15,8 +16,7 @@ inline constexpr char kLabelWeightField[] = "ridge.label_weight";
 
 class MixSource : public Source {
  public:
-  // Fails with kInvalidData unless there are pictures u8[H,W], u8[H,W,1] or u8[H,W,3] and a label
-  // of one class a sample.
+  // Fails as FindPictureField does, and with kInvalidData without a label of one class a sample.
   static Result<SourcePtr> Create(SourcePtr source, const Mixing& mixing);
 
   // A partner that cannot be read leaves a picture as it is: it is told when it is read itself.
@@ -30,15 +30,15 @@ class MixSource : public Source {
   const Source* storage() const override { return source_->storage(); }
 
  private:
-  MixSource(SourcePtr source, std::vector<Field> fields, const Mixing& mixing, int picture,
-            int label, const PictureShape& shape);
+  MixSource(SourcePtr source, std::vector<Field> fields, const Mixing& mixing,
+            const PictureFieldShape& picture, int label);
   int64_t PartnerOf(SampleAt at) const;
   Status ReadPicture(SampleAt at, std::span<char> scratch, uint8_t* out) const;
 
   const SourcePtr source_;
   const Mixing mixing_;
-  const int picture_, label_;  // fields
-  const PictureShape shape_;
+  const PictureFieldShape picture_;
+  const int label_;
 };
 
 }  // namespace ridge

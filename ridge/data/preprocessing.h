@@ -2,7 +2,7 @@
 //
 // A training keeps it in its run folder, so that an evaluation on other data does the same:
 // the columns of a table, its categories and statistics, the names of the classes, the size of
-// pictures, the form of sounds, the number of points.
+// pictures, the frames of clips, the form of sounds, the number of points.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -12,6 +12,7 @@
 #include "ridge/data/image/picture.h"
 #include "ridge/data/points/point_target.h"
 #include "ridge/data/sound/sound_target.h"
+#include "ridge/data/video_target.h"
 
 namespace ridge {
 
@@ -99,6 +100,7 @@ struct Preprocessing {
   std::optional<TablePreprocessing> table;
   std::optional<PicturePreprocessing> pictures;
   std::optional<MaskPreprocessing> masks;  // of the pictures
+  std::optional<VideoTarget> clips;        // where samples are clips
   std::optional<TextPreprocessing> text;
   std::optional<SoundTarget> sounds;
   std::optional<SpellingPreprocessing> spelling;  // of what is said in them

@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <cstring>
 #include <mutex>
@@ -17,14 +16,10 @@
 #include "ridge/data/container/video_plugin.h"
 #include "ridge/data/encoded_samples.h"
 #include "ridge/data/image/picture.h"
-#include "ridge/data/picture_options.h"
-#include "ridge/data/preprocessing.h"
-#include "ridge/data/spec_options.h"
+#include "ridge/data/video_options.h"
 
 namespace ridge {
 namespace {
-
-constexpr double kMostFps = 1000;
 
 const FileKind& VideoFiles() {
   static const FileKind kind = {
@@ -38,63 +33,13 @@ Status BadData(const std::string& where, const std::string& what) {
   return Status(ErrorCode::kInvalidData, where + ": " + what);
 }
 
-// ---- the argument
+// ---- the files
 
-// Which frames of a video are samples.
-struct FramePick {
-  int64_t every = 0;  // 0: by time
-  double fps = 1;
-};
-
-struct Argument {
-  std::string folder;
-  FramePick pick;
-  PictureOptions pictures;
-};
-
-template <typename T>
-bool Parse(const std::string& text, T& number) {
-  const auto [rest, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  return error == std::errc() && rest == text.data() + text.size();
-}
-
-Status TakePickOption(const std::string& spec, const std::string& key, const std::string& value,
-                      FramePick& pick) {
-  if (key == "every") {
-    if (Parse(value, pick.every) && pick.every >= 1 && pick.every <= kMostVideoFrames)
-      return Status();
-    return InvalidArgument(fmt::format("data '{}': every is '{}'; it must be from 1 to {}", spec,
-                                       value, kMostVideoFrames));
-  }
-  if (Parse(value, pick.fps) && pick.fps > 0 && pick.fps <= kMostFps) return Status();
-  return InvalidArgument(
-      fmt::format("data '{}': fps is '{}'; it must be above 0, to {}", spec, value, kMostFps));
-}
-
-Result<Argument> ParseArgument(const std::string& name, const std::string& text) {
-  const SpecOptions spec = SplitSpecOptions(text);
-  std::vector<std::string> keys = {"every", "fps"};
-  keys.insert(keys.end(), PictureKeys().begin(), PictureKeys().end());
-  RIDGE_RETURN_IF_ERROR(CheckSpecKeys(name, spec, keys));
-  Argument argument;
-  bool by_time = false;
-  for (const auto& [key, value] : spec.options) {
-    const bool picks = key == "every" || key == "fps";
-    RIDGE_RETURN_IF_ERROR(picks ? TakePickOption(name, key, value, argument.pick)
-                                : TakePictureOption(name, key, value, argument.pictures));
-    by_time = by_time || key == "fps";
-  }
-  if (by_time && argument.pick.every > 0)
-    return InvalidArgument(fmt::format("data '{}': has both every and fps; give one", name));
-  argument.folder = WithoutSlash(spec.path);
-  return argument;
-}
-
-std::vector<int32_t> PickFrames(const VideoIndex& video, const FramePick& pick) {
+std::vector<int32_t> PickFrames(const VideoIndex& video, const VideoTarget& target) {
   std::vector<int32_t> frames;
   const int64_t count = video.info().frames;
-  if (pick.every > 0) {
-    for (int64_t k = 0; k < count; k += pick.every) frames.push_back(static_cast<int32_t>(k));
+  if (target.every > 0) {
+    for (int64_t k = 0; k < count; k += target.every) frames.push_back(static_cast<int32_t>(k));
     return frames;
   }
   // Frame k is shown from its time until the next one's.  The tolerance is of time stamps in ms.
@@ -105,20 +50,20 @@ std::vector<int32_t> PickFrames(const VideoIndex& video, const FramePick& pick) 
     const double until = last ? video.Seconds(k) + kTolerance : video.Seconds(k + 1) - kTolerance;
     if (until <= wanted) continue;
     frames.push_back(static_cast<int32_t>(k));
-    wanted = std::ceil(until * pick.fps) / pick.fps;
+    wanted = std::ceil(until * target.fps) / target.fps;
   }
   return frames;
 }
 
-// ---- the files
-
 struct Video {
   VideoIndex index;
-  std::vector<int32_t> frames;  // that are samples
+  std::vector<int32_t> frames;  // that are picked
+  int64_t stride = 1;           // of samples, in picked frames
 };
 
-// The videos of a set, and their frames as one run of samples.
+// The videos of a set, and their frames or clips as one run of samples.
 struct VideoSet {
+  int64_t length = 1;  // frames of a sample
   FileIndex files;
   std::vector<Video> videos;
   std::vector<int64_t> ends;  // of each video's samples
@@ -127,14 +72,17 @@ struct VideoSet {
   int64_t VideoOf(int64_t sample) const {
     return std::upper_bound(ends.begin(), ends.end(), sample) - ends.begin();
   }
-  int64_t FrameOf(int64_t video, int64_t sample) const {
+  // Frame k of a sample.
+  int64_t FrameOf(int64_t video, int64_t sample, int64_t k) const {
     const auto v = static_cast<size_t>(video);
     const int64_t begin = v == 0 ? 0 : ends[v - 1];
-    return videos[v].frames[static_cast<size_t>(sample - begin)];
+    return videos[v].frames[static_cast<size_t>((sample - begin) * videos[v].stride + k)];
   }
+  // REQUIRES: a sample's frames.
   void Add(const std::string& path, const FileStamp& stamp, int64_t label, Video video) {
     files.Add(path, stamp, label);
-    ends.push_back(size() + static_cast<int64_t>(video.frames.size()));
+    const auto picked = static_cast<int64_t>(video.frames.size());
+    ends.push_back(size() + (picked - length) / video.stride + 1);
     videos.push_back(std::move(video));
   }
   int64_t resident_bytes() const {
@@ -152,15 +100,31 @@ ImageHeader HeaderOf(const RidgeVideoInfo& info) {
   return {ImageFormat::kPng, /*channels=*/3, info.width, info.height, info.decoder_bytes};
 }
 
-Status AddVideo(const std::string& path, int64_t label, const FramePick& pick,
+VideoSet EmptySet(const VideoTarget& target) {
+  VideoSet set;
+  set.length = target.makes_clips() ? target.frames : 1;
+  return set;
+}
+
+Status TooShort(const std::string& path, const VideoTarget& target, size_t picked) {
+  const std::string by =
+      target.every > 0 ? fmt::format("every={}", target.every) : fmt::format("fps={}", target.fps);
+  return BadData(path, fmt::format("has {} frames by {}, a clip {}. hint: frames={}, or {}", picked,
+                                   by, target.frames, picked,
+                                   target.every > 0 ? "a smaller every" : "a larger fps"));
+}
+
+Status AddVideo(const std::string& path, int64_t label, const VideoTarget& target,
                 PictureReader& reader, VideoSet& set) {
   RIDGE_ASSIGN_OR_RETURN(const OpenVideo file, OpenVideoFile(path));
   RIDGE_ASSIGN_OR_RETURN(VideoIndex index, VideoIndex::Read(path, file));
   const Status admitted = reader.Admit(HeaderOf(index.info()));
   if (!admitted.ok()) return BadData(path, admitted.message());
-  std::vector<int32_t> frames = PickFrames(index, pick);
+  std::vector<int32_t> frames = PickFrames(index, target);
+  if (std::ssize(frames) < set.length) return TooShort(path, target, frames.size());
   frames.shrink_to_fit();
-  set.Add(path, file.stamp, label, {std::move(index), std::move(frames)});
+  const int64_t stride = target.makes_clips() ? target.stride : 1;
+  set.Add(path, file.stamp, label, {std::move(index), std::move(frames), stride});
   return Status();
 }
 
@@ -190,6 +154,7 @@ Result<int64_t> HoldOut(const std::string& name, double fraction, VideoSet& set)
   }
   RIDGE_ASSIGN_OR_RETURN(const std::vector<bool> held_out, ChooseHeldOut(name, fraction, hashes));
   VideoSet ordered;
+  ordered.length = set.length;
   int64_t training = 0;
   for (const bool side : {false, true}) {
     for (size_t i = 0; i < held_out.size(); ++i) {
@@ -250,7 +215,7 @@ class VideoSource : public Source, public EncodedSamples {
 
   Status Read(SampleAt at, int field, std::span<char> scratch, void* out) const override {
     const int64_t video = set_.VideoOf(at.index);
-    if (field == 0) return ReadFrame(at, video, scratch, static_cast<uint8_t*>(out));
+    if (field == 0) return ReadFrames(at, video, scratch, static_cast<uint8_t*>(out));
     const int64_t label = set_.files.label(video);
     std::memcpy(out, &label, sizeof label);
     return Status();
@@ -260,8 +225,10 @@ class VideoSource : public Source, public EncodedSamples {
   bool reads_slowly() const override { return true; }
   bool reads_crops() const override { return true; }
   std::string Origin(int64_t index) const override {
-    const int64_t video = set_.VideoOf(index);
-    return fmt::format("{} frame {}", set_.files.Path(video), set_.FrameOf(video, index));
+    const int64_t video = set_.VideoOf(index), first = set_.FrameOf(video, index, 0);
+    if (set_.length == 1) return FrameName(video, first);
+    return fmt::format("{} frames {} to {}", set_.files.Path(video), first,
+                       set_.FrameOf(video, index, set_.length - 1));
   }
   int64_t resident_bytes() const override {
     return set_.resident_bytes() +
@@ -270,25 +237,35 @@ class VideoSource : public Source, public EncodedSamples {
   Status AddContent(int64_t index, std::vector<char>&, ContentHash& hash) const override {
     const int64_t video = set_.VideoOf(index);
     RIDGE_ASSIGN_OR_RETURN(const uint64_t of_file, HashOf(video));
-    hash.Add(
-        fmt::format("{:x} {} {}", of_file, set_.FrameOf(video, index), set_.files.label(video)));
+    hash.Add(fmt::format("{:x} {}", of_file, set_.files.label(video)));
+    for (int64_t k = 0; k < set_.length; ++k)
+      hash.Add(std::to_string(set_.FrameOf(video, index, k)));
     return Status();
   }
 
  private:
-  Status ReadFrame(SampleAt at, int64_t video, std::span<char> scratch, uint8_t* out) const {
+  std::string FrameName(int64_t video, int64_t frame) const {
+    return fmt::format("{} frame {}", set_.files.Path(video), frame);
+  }
+
+  // One behind the other, by one decoder.
+  Status ReadFrames(SampleAt at, int64_t video, std::span<char> scratch, uint8_t* out) const {
     const VideoIndex& index = set_.videos[static_cast<size_t>(video)].index;
     RIDGE_ASSIGN_OR_RETURN(OpenVideo file, OpenVideoFile(set_.files.Path(video)));
     const FileStamp& stamp = set_.files.stamp(video);
     if (file.stamp != stamp) return BadData(set_.files.Path(video), kPictureChanged);
     auto decoder = decoders_.Take(video, index, std::move(file));
     if (!decoder.ok()) return BadData(Origin(at.index), decoder.status().message());
-    const int64_t frame = set_.FrameOf(video, at.index);
-    const auto decode = [&](std::span<uint8_t> rgb) { return decoder->Read(frame, rgb); };
-    const Status read =
-        reader_.ReadPixels(HeaderOf(index.info()), decode, scratch, out, at.crop, at.stages);
+    Status read;
+    for (int64_t k = 0; k < set_.length && read.ok(); ++k) {
+      const int64_t frame = set_.FrameOf(video, at.index, k);
+      const auto decode = [&](std::span<uint8_t> rgb) { return decoder->Read(frame, rgb); };
+      uint8_t* place = out + k * reader_.target().type().bytes();
+      read = reader_.ReadPixels(HeaderOf(index.info()), decode, scratch, place, at.crop, at.stages);
+      if (!read.ok()) read = BadData(FrameName(video, frame), read.message());
+    }
     decoders_.Give(video, stamp, std::move(*decoder));
-    return read.ok() ? read : BadData(Origin(at.index), read.message());
+    return read;
   }
 
   Result<uint64_t> HashOf(int64_t video) const {
@@ -315,49 +292,73 @@ SourcePtr MakeSource(const std::string& name, std::vector<Field> fields, Picture
   return std::make_shared<VideoSource>(name, std::move(fields), std::move(reader), std::move(set));
 }
 
+// What becomes of the frames and of each of them.
+struct Plan {
+  VideoOptions options;
+  VideoTarget videos;
+  PicturePreprocessing pictures;
+
+  Field image() const {
+    Field field = PictureField(pictures);
+    field.type = videos.TypeOf(field.type);
+    return field;
+  }
+};
+
+Result<Plan> PlanArgument(const std::string& name, const std::string& text,
+                          const DataOptions& data) {
+  Plan plan;
+  RIDGE_ASSIGN_OR_RETURN(plan.options, ParseVideoOptions(name, text));
+  RIDGE_ASSIGN_OR_RETURN(plan.videos, PlanVideos(name, plan.options, data));
+  RIDGE_ASSIGN_OR_RETURN(const DataOptions of_frame, OptionsOfFrames(name, plan.videos, data));
+  RIDGE_ASSIGN_OR_RETURN(plan.pictures, PlanPictures(name, plan.options.pictures, of_frame));
+  return plan;
+}
+
 }  // namespace
 
 Result<DataSplits> OpenVideoFolder(const std::string& name, const std::string& text,
                                    const DataOptions& options) {
-  RIDGE_ASSIGN_OR_RETURN(const Argument argument, ParseArgument(name, text));
-  RIDGE_ASSIGN_OR_RETURN(const ClassFolders folders,
-                         FindClassFolders(VideoFiles(), name, argument.folder, options));
-  RIDGE_ASSIGN_OR_RETURN(const PicturePreprocessing pictures,
-                         PlanPictures(name, argument.pictures, options));
+  RIDGE_ASSIGN_OR_RETURN(const Plan plan, PlanArgument(name, text, options));
+  RIDGE_ASSIGN_OR_RETURN(
+      const ClassFolders folders,
+      FindClassFolders(VideoFiles(), name, WithoutSlash(plan.options.path), options));
   const bool splits_training = options.hold_out > 0 && folders.validation.empty();
   int64_t held_out = 0;
   const auto open = [&](const std::string& set_folder,
                         std::vector<std::string>& others) -> Result<SourcePtr> {
-    VideoSet set;
-    PictureReader reader(pictures.target);
+    VideoSet set = EmptySet(plan.videos);
+    PictureReader reader(plan.pictures.target);
     const auto add = [&](const std::string& path, int64_t label) {
-      return AddVideo(path, label, argument.pick, reader, set);
+      return AddVideo(path, label, plan.videos, reader, set);
     };
     RIDGE_RETURN_IF_ERROR(
         WalkClassFiles(VideoFiles(), name, folders, set_folder, options, add, others));
     if (splits_training && set_folder == folders.train) {
       RIDGE_ASSIGN_OR_RETURN(held_out, HoldOut(name, options.hold_out, set));
     }
-    return MakeSource(name, {PictureField(pictures), LabelField(folders)}, std::move(reader),
-                      std::move(set));
+    return MakeSource(name, {plan.image(), LabelField(folders)}, std::move(reader), std::move(set));
   };
   RIDGE_ASSIGN_OR_RETURN(DataSplits splits, OpenClassSets(VideoFiles(), name, folders, open));
   if (held_out > 0) SetTraining({splits.train, held_out}, splits);
   auto preprocessing = std::make_shared<Preprocessing>();
   preprocessing->classes = folders.classes;
-  preprocessing->pictures = pictures;
+  preprocessing->pictures = plan.pictures;
+  if (plan.videos.makes_clips()) preprocessing->clips = plan.videos;
   splits.preprocessing = std::move(preprocessing);
   return splits;
 }
 
 Result<DataFacts> VideoFolderFacts(const std::string& name, const std::string& text,
                                    const DataOptions& options) {
-  RIDGE_ASSIGN_OR_RETURN(const Argument argument, ParseArgument(name, text));
-  RIDGE_ASSIGN_OR_RETURN(const ClassFolders folders,
-                         FindClassFolders(VideoFiles(), name, argument.folder, options));
+  RIDGE_ASSIGN_OR_RETURN(const VideoOptions of_videos, ParseVideoOptions(name, text));
+  RIDGE_ASSIGN_OR_RETURN(const VideoTarget videos, PlanVideos(name, of_videos, options));
+  RIDGE_ASSIGN_OR_RETURN(
+      const ClassFolders folders,
+      FindClassFolders(VideoFiles(), name, WithoutSlash(of_videos.path), options));
   DataFacts facts;
-  if (const auto target = KnownTarget(argument.pictures, options))
-    facts.fields.push_back({"image", target->type()});
+  if (const auto target = KnownTarget(of_videos.pictures, options))
+    facts.fields.push_back({"image", videos.TypeOf(target->type())});
   facts.fields.push_back(LabelField(folders));
   facts.sizes = ClassSizes(folders);
   return facts;
@@ -371,19 +372,23 @@ Result<std::vector<std::string>> FindVideos(const std::string& folder) {
 
 Result<SourcePtr> OpenVideos(const std::string& name, const std::vector<std::string>& paths,
                              const DataOptions& options, const BadVideo& on_bad) {
-  RIDGE_ASSIGN_OR_RETURN(const PicturePreprocessing pictures,
-                         PlanPictures(name, PictureOptions(), options));
-  VideoSet set;
-  PictureReader reader(pictures.target);
+  RIDGE_ASSIGN_OR_RETURN(const Plan all, PlanArgument(name, "", options));
+  VideoSet set = EmptySet(all.videos);
+  PictureReader reader(all.pictures.target);
   for (const std::string& path : paths) {
-    RIDGE_ASSIGN_OR_RETURN(const Argument argument, ParseArgument(path, path));
-    const Status status = AddVideo(argument.folder, /*label=*/0, argument.pick, reader, set);
+    RIDGE_ASSIGN_OR_RETURN(const VideoOptions of_path, ParseVideoOptions(path, path));
+    RIDGE_ASSIGN_OR_RETURN(const VideoTarget videos, PlanVideos(path, of_path, options));
+    if (videos.frames != all.videos.frames) {
+      return InvalidArgument(fmt::format("data '{}': frames is {}; the model takes {}", path,
+                                         videos.frames, SamplesOf(all.videos)));
+    }
+    const Status status = AddVideo(of_path.path, /*label=*/0, videos, reader, set);
     if (status.ok()) continue;
     if (!on_bad || !IsBadRecord(status)) return status;
     on_bad(path, status);
   }
   if (set.size() == 0) return SourcePtr();
-  return MakeSource(name, {PictureField(pictures)}, std::move(reader), std::move(set));
+  return MakeSource(name, {all.image()}, std::move(reader), std::move(set));
 }
 
 }  // namespace ridge

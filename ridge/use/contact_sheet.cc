@@ -28,10 +28,18 @@ struct Layout {
   ImageSize size;
   int64_t channels = 1;
   bool channels_first = false;
+  int64_t begin = 0;  // its first element
 };
 
+// Of a clip [N,...] its middle frame.
 std::optional<Layout> LayoutOf(const TensorType& type) {
   const Dims& dims = type.dims;
+  if (dims.size() == 4) {
+    const TensorType frame{type.dtype, Dims(dims.begin() + 1, dims.end())};
+    std::optional<Layout> layout = LayoutOf(frame);
+    if (layout) layout->begin = dims[0] / 2 * frame.elements();
+    return layout;
+  }
   const auto is_channels = [](int64_t extent) { return extent == 1 || extent == 3; };
   if (dims.size() == 2) return Layout{{dims[0], dims[1]}, 1, false};
   if (dims.size() != 3) return std::nullopt;
@@ -76,7 +84,7 @@ RgbPicture ToRgb(const TensorType& type, const Layout& layout, const char* data)
       const int64_t at =
           layout.channels_first ? channel * pixels + p : p * layout.channels + channel;
       picture.pixels[static_cast<size_t>(3 * p + c)] =
-          Level(LoadAsDouble(type.dtype, data, at), levels);
+          Level(LoadAsDouble(type.dtype, data, layout.begin + at), levels);
     }
   }
   return picture;
@@ -148,7 +156,7 @@ class Picker {
     return Status(ErrorCode::kUnsupported,
                   source_.name() +
                       ": has no pictures for a contact sheet: no field is [H,W], "
-                      "[H,W,3] or [3,H,W]");
+                      "[H,W,3], [3,H,W] or a clip of them");
   }
 
   void FindLabel() {

@@ -116,6 +116,17 @@ TEST(ContactSheet, NormalizedNumbersFillTheGreyLevels) {
   EXPECT_EQ(pixels.back(), 255);
 }
 
+TEST(ContactSheet, AClipIsShownByItsMiddleFrame) {
+  Tensor clips(TensorType{DType::kU8, {1, 4, 8, 8, 3}});
+  for (int64_t i = 0; i < clips.type().elements(); ++i)
+    clips.as_mutable<uint8_t>()[i] = static_cast<uint8_t>(50 * (i / (8 * 8 * 3)));
+  std::vector<NamedTensor> fields;
+  fields.emplace_back("image", std::move(clips));
+  const auto rows = PickSheet(**MemorySource::Create("m", std::move(fields)), nullptr, 0);
+  ASSERT_TRUE(rows.ok()) << rows.status().message();
+  EXPECT_TRUE(IsFlat((*rows)[0].pictures[0], 100));
+}
+
 TEST(ContactSheet, RefusesDataWithoutPictures) {
   Tensor numbers(TensorType{DType::kF32, {5, 4}});
   std::vector<NamedTensor> fields;
@@ -123,7 +134,8 @@ TEST(ContactSheet, RefusesDataWithoutPictures) {
   const auto rows = PickSheet(**MemorySource::Create("table", std::move(fields)), nullptr, 0);
   EXPECT_EQ(rows.status().code(), ErrorCode::kUnsupported);
   EXPECT_EQ(rows.status().message(),
-            "table: has no pictures for a contact sheet: no field is [H,W], [H,W,3] or [3,H,W]");
+            "table: has no pictures for a contact sheet: no field is [H,W], [H,W,3], [3,H,W] or a "
+            "clip of them");
 }
 
 TEST(ContactSheet, ThePageHasAllPicturesAndNoReferences) {

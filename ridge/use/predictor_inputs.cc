@@ -212,7 +212,7 @@ Result<InputSet> OpenSoundSet(const std::vector<std::string>& inputs, const Cont
 Result<InputSet> OpenVideoSet(const std::vector<std::string>& inputs, const Context& context) {
   RIDGE_ASSIGN_OR_RETURN(InputSet set, OpenFileSet(kVideoFiles, inputs, context));
   for (size_t i = 0; i < set.names.size(); ++i) {
-    const std::string video = set.names[i].substr(0, set.names[i].rfind(" frame "));
+    const std::string video = set.names[i].substr(0, set.names[i].rfind(" frame"));  // or " frames"
     if (set.parts.empty() || set.parts.back().name != video) set.parts.push_back({video, 0});
     set.parts.back().end = static_cast<int64_t>(i) + 1;
   }

@@ -346,6 +346,7 @@ std::string DescribeSignature(const Signature& signature) {
     const ImageSize& size = from.pictures->target.size;
     add(fmt::format("pictures of {}x{}", size.height, size.width));
   }
+  if (from.clips) add(fmt::format("clips of {} frames", from.clips->frames));
   if (from.sounds) add(fmt::format("sounds of {:.4g} s", from.sounds->seconds()));
   if (from.spelling) {
     const auto count = static_cast<int64_t>(from.spelling->letters.size());

@@ -10,6 +10,13 @@ import unittest
 
 from _ridge import SOURCE, RidgeTest, build_failing_disk, environment
 
+try:
+    import numpy as np
+    import onnx
+    from onnx import TensorProto, helper
+except ImportError:  # scripts/setup.sh --test-tools brings them
+    onnx = None
+
 WIDTH, HEIGHT, SECONDS, RATE = 96, 64, 3, 25
 CODECS = {
     "h264.mp4": ["-c:v", "libx264", "-bf", "3", "-g", "20"],
@@ -26,6 +33,25 @@ CODECS = {
     "vp8.webm": ["-c:v", "libvpx", "-g", "20", "-b:v", "100k"],
     "vp9.webm": ["-c:v", "libvpx-vp9", "-g", "20", "-b:v", "100k"],
 }
+
+
+# Clips [3,4,H,W] to two classes by a convolution in time and space.
+NET = """graph clip_net
+  image = input f32[batch,{dims}]
+  label = input i64[batch]
+  kernel = parameter f32[6,{channels},2,3,3] init=uniform(0.2)
+  bias = parameter f32[6] init=zeros
+  c = conv(image, kernel, bias, stride=[2,8,8])
+  r = relu(c)
+  flat = reshape(r, dims=[0,-1])
+  w = parameter f32[2,{flat}] init=uniform(0.05)
+  b = parameter f32[2] init=zeros
+  logits = matmul(flat, w, b, transpose_b=1)
+  losses = softmax_cross_entropy(logits, label)
+  loss = reduce_mean(losses)
+  output logits
+  output loss
+"""
 
 
 def ffmpeg(*words):
@@ -197,9 +223,134 @@ class Video(RidgeTest):
                 "every=0": "every is '0'; it must be from 1 to 16777216",
                 "fps=0": "fps is '0'; it must be above 0, to 1000",
                 "fps=nan": "fps is 'nan'; it must be above 0, to 1000",
-                "fps=2,every=2": "has both every and fps; give one"}.items():
+                "fps=2,every=2": "has both every and fps; give one",
+                "frames=0": "frames is '0'; it must be from 1 to 4096",
+                "frames=4,stride=0": "stride is '0'; it must be from 1 to 16777216",
+                "stride=2": "stride is of clips, and frames is not given. hint: "
+                            "video:clips,stride=2,frames=16"}.items():
             spec = f"video:clips,{option}"
             self.refused(2, f"data '{spec}': {reason}", "data", spec, env=self.plugin)
+
+    def net(self, height=HEIGHT, width=WIDTH):
+        flat = 6 * 2 * ((height - 3) // 8 + 1) * ((width - 3) // 8 + 1)
+        self.write("net.ridge", NET.format(dims=f"3,4,{height},{width}", channels=3, flat=flat))
+
+    def clip_weights(self, out, *words, data="video:clips,every=5,frames=4", model="net.ridge"):
+        self.ok("train", model, "--data", data, "--batch", "4", "--threads", "1", "--out", out,
+                "--lr", "0.01", "-q", *words, env=self.plugin)
+        return self.read_json(f"{out}/summary.json")["parameters_sha256"]
+
+    @unittest.skipIf(onnx is None, "needs numpy")
+    def test_a_clip_is_its_frames_one_behind_the_other(self):
+        self.clips()
+        self.net()
+        pixels, labels = bytearray(), []
+        for label, kind in enumerate(("bars", "fractal")):
+            for i in range(3):
+                opened = self.open(f"clips/{kind}/{i}.mp4")
+                picked = range(0, opened.frames, 5)
+                for first in range(0, len(picked) - 4 + 1, 2):
+                    for frame in picked[first:first + 4]:
+                        pixels += opened.read(frame)
+                    labels.append(label)
+        image = np.frombuffer(bytes(pixels), "uint8").reshape(-1, 4, HEIGHT, WIDTH, 3)
+        np.savez(self.path("clips.npz"), image=image, label=np.array(labels))
+        runs = iter(range(100))
+        for augment in [], ["--augment", "flip,crop:4,mixup:0.4"]:
+            wanted = self.clip_weights(f"run-{next(runs)}", *augment, data="npz:clips.npz")
+            for words in (["--workers", "1"], ["--workers", "3"], ["--cache", "disk"],
+                          ["--cache", "memory"]):
+                got = self.clip_weights(f"run-{next(runs)}", *augment, *words,
+                                        data="video:clips,every=5,frames=4,stride=2")
+                self.assertEqual(got, wanted, (augment, words))
+
+    def test_crops_of_clips_give_the_same_bits_for_all_workers_and_after_a_resume(self):
+        self.clips()
+        self.net(24, 32)
+        words = ["--augment", "rrc,flip", "--validation", "0.3", "--checkpoint-every", "2"]
+        whole = self.clip_weights("whole", *words, "--epochs", "3")
+        self.assertEqual(self.clip_weights("three", *words, "--epochs", "3", "--workers", "3"),
+                         whole)
+        self.clip_weights("cut", *words, "--epochs", "1")
+        self.ok("train", "--resume", "cut", "--epochs", "3", "-q", env=self.plugin)
+        self.assertEqual(self.read_json("cut/summary.json")["parameters_sha256"], whole)
+
+    @unittest.skipIf(onnx is None, "needs onnx")
+    def test_an_onnx_model_takes_clips_with_the_frames_first(self):
+        self.clips()
+        weight = helper.make_tensor("weight", TensorProto.FLOAT, [3, 2], [1, -1, 0.5, 0, -1, 1])
+        nodes = [helper.make_node("ReduceMean", ["pixel_values"], ["mean"], axes=[1, 3, 4],
+                                  keepdims=0),
+                 helper.make_node("MatMul", ["mean", "weight"], ["y"], "fc")]
+        value = helper.make_tensor_value_info
+        graph = helper.make_graph(
+            nodes, "net", [value("pixel_values", TensorProto.FLOAT, ["N", 4, 3, 24, 32])],
+            [value("y", TensorProto.FLOAT, ["N", 2])], [weight])
+        onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)],
+                                    ir_version=8), self.path("net.onnx"))
+        self.clip_weights("run", "--loss", "cross_entropy:y", "--epochs", "2", model="net.onnx")
+        shown = self.ok("predict", "run", "clips/bars/0.mp4", "--csv", "-", env=self.plugin)
+        self.assertEqual([line.split(",")[0] for line in shown.splitlines()[1:]],
+                         ["clips/bars/0.mp4 frames 0 to 15", "clips/bars/0.mp4 frames 20 to 35",
+                          "clips/bars/0.mp4 frames 40 to 55", "clips/bars/0.mp4 mean"])
+        self.refused(2, "data 'video:clips,frames=8': makes clips of 8 frames; the model takes "
+                     "clips, pixel_values f32[4,3,24,32]. hint: frames=4",
+                     "train", "net.onnx", "--loss", "cross_entropy:y", "--data",
+                     "video:clips,frames=8", env=self.plugin)
+        self.refused(2, "data 'video:clips': makes single frames; the model takes clips, "
+                     "pixel_values f32[4,3,24,32]. hint: frames=4",
+                     "train", "net.onnx", "--loss", "cross_entropy:y", "--data", "video:clips",
+                     env=self.plugin)
+
+    def test_the_run_keeps_how_clips_are_made(self):
+        self.clips()
+        self.net(24, 32)
+        self.clip_weights("run", "--epochs", "2", data="video:clips,fps=4,frames=4,stride=2")
+        self.assertEqual(self.read_json("run/preprocessing.json")["clips"],
+                         {"frames": 4, "stride": 2, "fps": 4.0})
+        shown = self.ok("predict", "run", "clips/fractal/1.mp4", "--csv", "-", env=self.plugin)
+        self.assertIn("\nclips/fractal/1.mp4 frames 0 to 18,", shown)
+        self.refused(2, "data 'clips/bars/0.mp4,frames=5': frames is 5; the model takes clips of 4 "
+                     "frames", "predict", "run", "clips/bars/0.mp4,frames=5", env=self.plugin)
+        self.ok("eval", "run", "--data", "video:clips", env=self.plugin)
+
+    def test_videos_that_are_too_short_for_a_clip_are_bad_records(self):
+        self.clips()
+        self.net(24, 32)
+        draw(self.path("clips/bars/short.mp4"), CODECS["h264.mp4"], seconds=0.4)
+        self.refused(4, "clips/bars/short.mp4: has 2 frames by every=5, a clip 4. hint: frames=2, "
+                     "or a smaller every", "train", "net.ridge", "--data",
+                     "video:clips,every=5,frames=4", env=self.plugin)
+        self.clip_weights("run", "--bad-records", "skip:1")
+        with open(self.path("run/bad_records.jsonl"), encoding="utf-8") as file:
+            self.assertIn("clips/bars/short.mp4", file.read())
+
+    def test_data_shows_and_draws_clips(self):
+        self.clips(each=1)
+        spec = "video:clips,fps=8,frames=4,size=32"
+        self.ok("data", spec, "--contact-sheet", "sheet.png", "--augment", "rrc,flip",
+                env=self.plugin)
+        shown = self.ok("data", spec, env=self.plugin)
+        self.assertRegex(shown, r"image +u8\[4,32,32,3\]")
+        self.assertRegex(shown, "bars .* 6\n")
+        self.assertGreater(os.path.getsize(self.path("sheet.png")), 1000)
+
+    def test_a_pattern_names_the_files_and_their_folders_are_classes(self):
+        self.clips(each=2)
+        wanted = self.weights("folder")
+        for run, pattern in ("all", "clips/*/*.mp4"), ("named", "clips/{bars,fractal}/?.mp4"):
+            self.assertEqual(self.weights(run, data=f"video:{pattern},fps=4"), wanted)
+        self.assertEqual(self.read_json("all/preprocessing.json")["classes"], ["bars", "fractal"])
+        draw(self.path("clips/bars/alone.mp4"), CODECS["h264.mp4"])
+        shown = self.ok("data", "video:clips/*/alone.mp4", env=self.plugin)
+        self.assertRegex(shown, "bars .* 3\n")
+        self.write("clips/bars/notes.txt", "no video")
+        shown = self.ok("data", "video:clips/*/*", env=self.plugin)
+        self.assertRegex(shown, "bars .* 9\n")
+        self.refused(4, "data 'video:clips/*/9.mp4': no file matches clips/*/9.mp4", "data",
+                     "video:clips/*/9.mp4", env=self.plugin)
+        self.fails(4, "no file that matches clips/*/*.txt is a video (.mp4, ",
+                   "data", "video:clips/*/*.txt", env=self.plugin)
 
     def bad(self, content, reason, name="bad.mp4"):
         os.makedirs(self.path("bad/a"), exist_ok=True)

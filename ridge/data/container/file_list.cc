@@ -185,6 +185,12 @@ Result<std::vector<std::string>> FindFiles(const std::string& spec, const std::s
     const size_t before = files.size();
     Match(one.starts_with('/') ? "/" : "", one.substr(one.starts_with('/') ? 1 : 0), files);
     std::error_code ignored;
+    if (HasWildcard(one)) {  // a folder that matches may hold no file of the name
+      const auto is_absent = [&](const std::string& file) { return !fs::exists(file, ignored); };
+      files.erase(std::remove_if(files.begin() + static_cast<std::ptrdiff_t>(before), files.end(),
+                                 is_absent),
+                  files.end());
+    }
     if (files.size() == before) return BadData(spec, "no file matches " + one);
     if (!fs::exists(files.back(), ignored))
       return BadData(spec, "there is no file " + files.back());

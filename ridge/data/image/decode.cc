@@ -15,6 +15,8 @@
 #include <cstring>
 #include <memory>
 
+#include "ridge/data/image/jpeg_box.h"
+
 namespace ridge {
 namespace {
 
@@ -194,6 +196,19 @@ Status DecodeImage(std::span<const uint8_t> bytes, const ImageHeader& header,
   if (header.format == ImageFormat::kPng)
     return DecodePng(bytes, header, PngPixels::kColors, rgb.data());
   return DecodeWebp(bytes, header, rgb);
+}
+
+Result<PictureBox> DecodeImageBox(std::span<const uint8_t> bytes, const ImageHeader& header,
+                                  const PictureBox& box, std::span<uint8_t> rgb) {
+  RIDGE_CHECK(static_cast<int64_t>(rgb.size()) >= DecodedBytes(header), "the picture has a place");
+  const PictureBox whole{0, 0, header.height, header.width};
+  if (header.format == ImageFormat::kJpeg && box != whole) {
+    const auto part = DecodeJpegBox(bytes, whole, box, rgb.data());
+    if (!part.ok()) return Damaged(header.format, part.status().message());
+    if (*part) return **part;
+  }
+  RIDGE_RETURN_IF_ERROR(DecodeImage(bytes, header, rgb));
+  return whole;
 }
 
 Status DecodeMask(std::span<const uint8_t> bytes, const ImageHeader& header,

@@ -13,6 +13,7 @@
 
 #include "ridge/core/status.h"
 #include "ridge/data/image/header.h"
+#include "ridge/data/image/transforms/geometry.h"
 
 namespace ridge {
 
@@ -24,6 +25,13 @@ int64_t DecodedBytes(const ImageHeader& header);
 // is the bare reason: "its JPEG data is damaged: ...".
 Status DecodeImage(std::span<const uint8_t> bytes, const ImageHeader& header,
                    std::span<uint8_t> rgb);
+
+// The same for a box of it: writes a part that holds the box, [part.height, part.width, 3], the
+// bytes that DecodeImage has there, and returns the part.  JPEGs of one scan are decoded only so
+// far, and damage behind the part is not seen; of other pictures the part is all.  Fails as
+// DecodeImage.  REQUIRES: `box` lies within the picture.
+Result<PictureBox> DecodeImageBox(std::span<const uint8_t> bytes, const ImageHeader& header,
+                                  const PictureBox& box, std::span<uint8_t> rgb);
 
 // The mask of a picture, a class id a pixel: [height, width] to the front of `ids`, which has
 // header.pixels() bytes.  Fails as DecodeImage and as CheckMaskFile do.

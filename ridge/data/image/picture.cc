@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "ridge/core/rounding.h"
 #include "ridge/data/image/decode.h"
@@ -12,6 +13,13 @@ namespace {
 
 constexpr int64_t kAlignment = 64;
 constexpr int64_t kMostScaled = 1 << 24;  // of a side before the crop; Pillow's boxes are floats
+
+PictureBox WholeOf(const ImageHeader& header) { return {0, 0, header.height, header.width}; }
+
+std::optional<PictureBox> BoxOf(const CropDraw* crop, const ImageHeader& header) {
+  if (crop == nullptr) return std::nullopt;
+  return DrawCrop(*crop, header.height, header.width);
+}
 
 }  // namespace
 
@@ -60,40 +68,57 @@ Status PictureReader::Decode(std::span<const uint8_t> file, const ImageHeader& h
 Status PictureReader::Read(std::span<const uint8_t> file, std::span<char> scratch, uint8_t* out,
                            const CropDraw* crop, StageSeconds* stages) const {
   RIDGE_ASSIGN_OR_RETURN(const auto header, ReadImageHeader(file, /*whole=*/true));
-  const auto decode = [&](std::span<uint8_t> pixels) { return Decode(file, *header, pixels); };
-  return ReadPixels(*header, decode, scratch, out, crop, stages);
+  const std::optional<PictureBox> box = BoxOf(crop, *header);
+  const auto decode = [&](std::span<uint8_t> pixels) -> Result<PictureBox> {
+    if (box && content_ == PictureContent::kColors)
+      return DecodeImageBox(file, *header, *box, pixels);
+    RIDGE_RETURN_IF_ERROR(Decode(file, *header, pixels));
+    return WholeOf(*header);
+  };
+  return ReadPart(*header, decode, box ? &*box : nullptr, scratch, out, stages);
 }
 
 Status PictureReader::ReadPixels(const ImageHeader& header, const DecodePixels& decode,
                                  std::span<char> scratch, uint8_t* out, const CropDraw* crop,
                                  StageSeconds* stages) const {
+  const std::optional<PictureBox> box = BoxOf(crop, header);
+  const auto decode_all = [&](std::span<uint8_t> pixels) -> Result<PictureBox> {
+    RIDGE_RETURN_IF_ERROR(decode(pixels));
+    return WholeOf(header);
+  };
+  return ReadPart(header, decode_all, box ? &*box : nullptr, scratch, out, stages);
+}
+
+Status PictureReader::ReadPart(const ImageHeader& header, const DecodePart& decode,
+                               const PictureBox* box, std::span<char> scratch, uint8_t* out,
+                               StageSeconds* stages) const {
   if (DecodeScratch(header) > decoded_bytes_ || ResizeScratch(header) > resize_bytes_)
     return Status(ErrorCode::kInvalidData, kPictureChanged);
   auto* pixels = reinterpret_cast<uint8_t*>(scratch.data());
   const auto decoded = static_cast<size_t>(decoded_bytes_);
+  PictureBox part;
   {
     const StageTimer timer(stages, InputStage::kDecode);
-    RIDGE_RETURN_IF_ERROR(decode({pixels, decoded}));
+    RIDGE_ASSIGN_OR_RETURN(part, decode({pixels, decoded}));
     if (content_ == PictureContent::kColors && target_.channels == 1)
-      RgbToLuma(pixels, header.pixels());
+      RgbToLuma(pixels, part.height * part.width);
   }
   const StageTimer timer(stages, InputStage::kResize);
   const std::span<char> rest = scratch.subspan(decoded);
-  if (crop == nullptr) {
+  if (box == nullptr)
     FillWindow(Call(header), pixels, rest, margin(), out);
-    return Status();
-  }
-  const PictureBox box = DrawCrop(*crop, header.height, header.width);
-  ResizeBox(pixels, header.width, box, rest, out);
+  else
+    ResizeBox(pixels, part, *box, rest, out);
   return Status();
 }
 
-void PictureReader::ResizeBox(const uint8_t* pixels, int64_t width, const PictureBox& box,
+void PictureReader::ResizeBox(const uint8_t* pixels, const PictureBox& part, const PictureBox& box,
                               std::span<char> scratch, uint8_t* out) const {
   ResizeCall call = FitPicture({box.height, box.width}, target_.size, ImageFit::kStretch,
                                target_.filter, target_.channels);
-  call.stride = width * target_.channels;
-  Resize(call, pixels + box.top * call.stride + box.left * target_.channels, scratch, out);
+  call.stride = part.width * target_.channels;
+  const int64_t top = box.top - part.top, left = box.left - part.left;
+  Resize(call, pixels + top * call.stride + left * target_.channels, scratch, out);
 }
 
 }  // namespace ridge

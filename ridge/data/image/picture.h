@@ -54,7 +54,8 @@ class PictureReader {
   int64_t heap_bytes() const { return heap_bytes_; }  // of a decoder, at most
 
   // `file`: a whole picture file; `out`: target().type().bytes().  With `crop` its box is resized,
-  // whatever the target's fit; `stages`: see SampleAt.  Fails with kInvalidData; the message is the
+  // whatever the target's fit, and no more than DecodeImageBox does is decoded; `stages`: see
+  // SampleAt.  Fails with kInvalidData; the message is the
   // bare reason.
   // Thread-safe, each thread with a scratch of its own.  REQUIRES: scratch_bytes() in `scratch`.
   Status Read(std::span<const uint8_t> file, std::span<char> scratch, uint8_t* out,
@@ -73,7 +74,11 @@ class PictureReader {
   int64_t ResizeScratch(const ImageHeader& header) const;
   Status Decode(std::span<const uint8_t> file, const ImageHeader& header,
                 std::span<uint8_t> pixels) const;
-  void ResizeBox(const uint8_t* pixels, int64_t width, const PictureBox& box,
+  // `decode` writes a part of the picture that holds the box, and returns it.
+  using DecodePart = std::function<Result<PictureBox>(std::span<uint8_t> pixels)>;
+  Status ReadPart(const ImageHeader& header, const DecodePart& decode, const PictureBox* box,
+                  std::span<char> scratch, uint8_t* out, StageSeconds* stages) const;
+  void ResizeBox(const uint8_t* pixels, const PictureBox& part, const PictureBox& box,
                  std::span<char> scratch, uint8_t* out) const;
 
   PictureTarget target_;

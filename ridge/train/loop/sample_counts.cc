@@ -23,12 +23,20 @@ void AddMetric(const char* name, const std::optional<double>& value, NamedMetric
 struct ThumbnailShape {
   int64_t height = 0, width = 0, channels = 1;
   int64_t row = 0, column = 1, channel = 0;
+  int64_t begin = 0;  // its first byte
 };
 
 bool IsChannels(int64_t extent) { return extent == 1 || extent == 3; }
 
+// Of a clip [N,...] its middle frame.
 std::optional<ThumbnailShape> ShapeOf(const TensorType& type) {
   const Dims& d = type.dims;
+  if (d.size() == 4) {
+    const TensorType frame{type.dtype, Dims(d.begin() + 1, d.end())};
+    std::optional<ThumbnailShape> shape = ShapeOf(frame);
+    if (shape) shape->begin = d[0] / 2 * frame.elements();
+    return shape;
+  }
   if (type.dtype != DType::kU8) return std::nullopt;
   if (d.size() == 2) return ThumbnailShape{d[0], d[1], 1, d[1], 1, 0};
   if (d.size() != 3) return std::nullopt;
@@ -45,7 +53,8 @@ uint8_t MeanPixel(const ThumbnailShape& from, int64_t block, int64_t x, int64_t 
   int64_t sum = 0, count = 0;
   for (int64_t py = y * block; py < bottom; ++py) {
     for (int64_t px = x * block; px < right; ++px, ++count)
-      sum += pixels[static_cast<size_t>(py * from.row + px * from.column + channel * from.channel)];
+      sum += pixels[static_cast<size_t>(from.begin + py * from.row + px * from.column +
+                                        channel * from.channel)];
   }
   return static_cast<uint8_t>(count == 0 ? 0 : sum / count);
 }

@@ -151,6 +151,29 @@ MaskPreprocessing ReadMasks(const PreprocessingJson& json) {
   return masks;
 }
 
+PreprocessingJson ClipsJson(const VideoTarget& clips) {
+  PreprocessingJson json = {{"frames", clips.frames}, {"stride", clips.stride}};
+  clips.every > 0 ? json["every"] = clips.every : json["fps"] = clips.fps;
+  return json;
+}
+
+VideoTarget ReadClips(const PreprocessingJson& json) {
+  VideoTarget clips;
+  clips.frames = json.at("frames").get<int64_t>();
+  clips.stride = json.at("stride").get<int64_t>();
+  clips.fps = json.value("fps", clips.fps);
+  clips.every = json.value("every", clips.every);
+  if (clips.frames < 1 || clips.frames > kMostClipFrames)
+    throw std::out_of_range(fmt::format("clips have {} frames", clips.frames));
+  if (clips.stride < 1)
+    throw std::out_of_range(fmt::format("the stride of clips is {}", clips.stride));
+  if (clips.every < 0) throw std::out_of_range(fmt::format("every of clips is {}", clips.every));
+  if (!(clips.fps > 0)) throw std::out_of_range(fmt::format("fps of clips is {}", clips.fps));
+  if (json.size() != ClipsJson(clips).size())
+    throw std::out_of_range("clips have a key that this program does not know");
+  return clips;
+}
+
 // The run keeps the files in a folder of its own: only their names are here.
 PreprocessingJson TextJson(const TextPreprocessing& text) {
   PreprocessingJson files = PreprocessingJson::array();
@@ -273,6 +296,7 @@ std::string PreprocessingToJson(const Preprocessing& preprocessing) {
   if (preprocessing.table) json["table"] = TableJson(*preprocessing.table);
   if (preprocessing.pictures) json["pictures"] = PicturesJson(*preprocessing.pictures);
   if (preprocessing.masks) json["masks"] = MasksJson(*preprocessing.masks);
+  if (preprocessing.clips) json["clips"] = ClipsJson(*preprocessing.clips);
   if (preprocessing.text) json["text"] = TextJson(*preprocessing.text);
   if (preprocessing.sounds) json["sounds"] = SoundsJson(*preprocessing.sounds);
   if (preprocessing.spelling) json["spelling"] = SpellingJson(*preprocessing.spelling);
@@ -294,6 +318,7 @@ Result<Preprocessing> PreprocessingFromJson(const std::string& text, const std::
     if (json.contains("table")) preprocessing.table = ReadTable(json.at("table"));
     if (json.contains("pictures")) preprocessing.pictures = ReadPictures(json.at("pictures"));
     if (json.contains("masks")) preprocessing.masks = ReadMasks(json.at("masks"));
+    if (json.contains("clips")) preprocessing.clips = ReadClips(json.at("clips"));
     if (json.contains("text")) preprocessing.text = ReadText(json.at("text"));
     if (json.contains("sounds")) preprocessing.sounds = ReadSounds(json.at("sounds"));
     if (json.contains("spelling")) preprocessing.spelling = ReadSpelling(json.at("spelling"));

@@ -18,6 +18,7 @@ Preprocessing Example() {
   PicturePreprocessing& pictures = example.pictures.emplace();
   pictures.target = {{224, 160}, 3, ImageFit::kStretch, ResizeFilter::kNearest};
   pictures.normalization = {{0.1, 1.0 / 3, 0.5}, {1e-3, 0.2, 1}};
+  example.clips = {1.0 / 3, /*every=*/0, /*frames=*/16, /*stride=*/5};
   example.points = {300, PointPick::kFarthest, PointScale::kNone};
   SoundTarget& sounds = example.sounds.emplace();
   sounds = {22050, 33333, 1, MelSettings(), 0.1, 1.0 / 7};
@@ -61,6 +62,10 @@ TEST(PreprocessingFile, RefusesWhatItCannotRead) {
   EXPECT_EQ(with("0.001", "0"), "a deviation of pictures is 0");
   EXPECT_EQ(with("\"fit\"", "\"rotate\": true, \"fit\""),
             "pictures have a key that this program does not know");
+  EXPECT_EQ(with("\"frames\": 16", "\"frames\": 0"), "clips have 0 frames");
+  EXPECT_EQ(with("\"stride\": 5", "\"stride\": 0"), "the stride of clips is 0");
+  EXPECT_EQ(with("\"stride\"", "\"gap\": 1, \"stride\""),
+            "clips have a key that this program does not know");
   EXPECT_EQ(with("\"nearest\"", "\"lanczos\""), "kind 'lanczos'");
   EXPECT_EQ(with("\"count\": 300", "\"count\": 0"), "clouds have 0 points");
   EXPECT_EQ(with("\"pick\": \"farthest\"", "\"pick\": \"near\""), "kind 'near'");
