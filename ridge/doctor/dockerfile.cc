@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "ridge/doctor/frameworks.h"
 #include "ridge/doctor/problems.h"
 
@@ -64,14 +66,27 @@ const CompatRow* TensorFlowRow(const Framework& framework, const Probe& probe) {
   return best;
 }
 
+// The release that is there where it goes with the machine's ROCm, else the newest that does.
+std::string RocmTensorFlowStage(const Framework& framework, const Probe& probe) {
+  const CompatRow* row = nullptr;
+  std::string requirement = "tensorflow-rocm==" + framework.Release(), source;
+  const std::vector<std::string> versions = TensorFlowsFor(probe.rocm.version, row);
+  const bool listed = std::any_of(versions.begin(), versions.end(), [&](const auto& version) {
+    return Version(version).Text(2) == Version(framework.version).Text(2);
+  });
+  if (!listed && !versions.empty())
+    requirement = fmt::format("tensorflow-rocm=={}.*", Version(versions.front()).Text(2));
+  if (row != nullptr) source = fmt::format("# ROCm {} ({})\n", row->key, row->source);
+  return fmt::format(
+      "FROM rocm/dev-ubuntu-22.04:{}-complete AS tensorflow\n{}RUN apt-get update && apt-get "
+      "install -y python3-pip && pip install '{}'\n",
+      Version(probe.rocm.version).Text(3), source, requirement);
+}
+
 // The images of TensorFlow itself have the CUDA and cuDNN that it was built with.
 std::string TensorFlowStage(const Framework& framework, const Probe& probe) {
-  if (framework.package == "tensorflow-rocm" && !probe.rocm.version.empty()) {
-    return fmt::format(
-        "FROM rocm/dev-ubuntu-22.04:{}-complete AS tensorflow\nRUN apt-get update && apt-get "
-        "install -y python3-pip && pip install tensorflow-rocm=={}\n",
-        Version(probe.rocm.version).Text(3), framework.Release());
-  }
+  if (framework.package == "tensorflow-rocm" && !probe.rocm.version.empty())
+    return RocmTensorFlowStage(framework, probe);
   const CompatRow* row = HasNvidia(probe) ? TensorFlowRow(framework, probe) : nullptr;
   if (row == nullptr)
     return fmt::format("FROM tensorflow/tensorflow:{} AS tensorflow\n", framework.Release());

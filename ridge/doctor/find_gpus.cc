@@ -45,8 +45,8 @@ std::vector<std::string> LibraryFolders(const ProbePlace& place) {
     if (std::find(folders.begin(), folders.end(), folder) == folders.end())
       folders.push_back(std::move(folder));
   };
-  for (const std::string_view folder : SplitAt(Variable(place, "LD_LIBRARY_PATH"), ':'))
-    add(std::string(folder));
+  const std::string search_path = Variable(place, "LD_LIBRARY_PATH");
+  for (const std::string_view folder : SplitAt(search_path, ':')) add(std::string(folder));
   if (const std::string conda = Variable(place, "CONDA_PREFIX"); !conda.empty())
     add(conda + "/lib");
   for (const char* folder :

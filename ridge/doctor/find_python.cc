@@ -35,7 +35,8 @@ std::string PythonPrefix(const ProbePlace& place) {
     const std::string prefix = Variable(place, name);
     if (!prefix.empty() && !PythonFolders(place, prefix).empty()) return prefix;
   }
-  for (const std::string_view folder : SplitAt(Variable(place, "PATH"), ':')) {
+  const std::string search_path = Variable(place, "PATH");
+  for (const std::string_view folder : SplitAt(search_path, ':')) {
     if (!folder.ends_with("/bin")) continue;
     const std::string prefix(folder.substr(0, folder.size() - 4));
     if (Exists(place, prefix + "/bin/python3") && !PythonFolders(place, prefix).empty())

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <tuple>
 
+#include "ridge/core/split.h"
+
 namespace ridge {
 namespace {
 
@@ -86,6 +88,20 @@ bool IsRelease(const std::string& version, const std::string& release) {
   return Version(version).Text(2) == Version(release).Text(2);
 }
 
+// "PyTorch 2.4; TensorFlow 2.17.0, 2.16.2; JAX 0.4.31": the versions behind a name.
+std::vector<std::string> VersionsIn(const std::string& notes, const std::string& name) {
+  std::vector<std::string> versions;
+  const size_t at = notes.find(name + " ");
+  if (at == std::string::npos) return versions;
+  const size_t begin = at + name.size() + 1;
+  const std::string list = notes.substr(begin, notes.find(';', begin) - begin);
+  for (std::string_view version : SplitAt(list, ',')) {
+    while (version.starts_with(' ')) version.remove_prefix(1);
+    versions.emplace_back(version);
+  }
+  return versions;
+}
+
 // The driver takes the wheel, and it has code for each GPU.
 bool Runs(const std::string& version, const std::string& cuda, const Probe& probe) {
   if (!DriverTakes(probe.cuda.driver, cuda)) return false;
@@ -94,6 +110,12 @@ bool Runs(const std::string& version, const std::string& cuda, const Probe& prob
     return row == nullptr || gpu.architecture.empty() ||
            RunsOn(row->architectures, gpu.architecture);
   });
+}
+
+// Its own list of architectures is known, not only its compiler's.
+bool IsKnownWheel(const std::string& version, const std::string& cuda, const Probe& probe) {
+  const CompatRow* row = TorchWheelCode(version, cuda, probe);
+  return row != nullptr && row->table != "cuda_arch";
 }
 
 }  // namespace
@@ -141,22 +163,36 @@ const CompatRow* TorchWheelCode(const std::string& version, const std::string& c
 std::optional<TorchWheel> TorchWheelFor(const Framework& framework, const Probe& probe) {
   const std::string release = Version(framework.version).Text(2);
   std::optional<TorchWheel> best;
-  Version best_release, best_cuda;
+  std::tuple<bool, bool, Version, Version> best_rank;
   for (const CompatRow& row : CompatRows()) {
     if (row.table != "pytorch_wheel_cuda") continue;
     const bool same = IsRelease(row.key, release);
     const Version key(row.key);
     for (const std::string& cuda : row.cudas) {
       if (!Runs(row.key, cuda, probe)) continue;
-      if (best && std::tuple(same, key, Version(cuda)) <=
-                      std::tuple(best->same_release, best_release, best_cuda))
-        continue;
+      const std::tuple rank(same, IsKnownWheel(row.key, cuda, probe), key, Version(cuda));
+      if (best && rank <= best_rank) continue;
       best = {same ? "torch==" + framework.Release() : fmt::format("torch=={}.*", row.key), cuda,
               same};
-      best_release = key, best_cuda = Version(cuda);
+      best_rank = rank;
     }
   }
   return best;
+}
+
+std::vector<std::string> TensorFlowsFor(const std::string& rocm, const CompatRow*& row) {
+  for (const CompatRow& candidate : CompatRows()) {
+    if (candidate.table != "rocm_framework") continue;
+    if (Version(candidate.key).Text(3) != Version(rocm).Text(3)) continue;
+    row = &candidate;
+    return VersionsIn(candidate.notes, "TensorFlow");
+  }
+  return {};
+}
+
+bool ServesCudnn(const std::string& cudnn, const std::string& wanted) {
+  const Version is(cudnn), least(wanted);
+  return is.at(0) == least.at(0) && is.at(1) >= least.at(1);
 }
 
 bool DriverTakes(const std::string& driver, const std::string& cuda) {

@@ -51,6 +51,13 @@ std::optional<TorchWheel> TorchWheelFor(const Framework& framework, const Probe&
 const CompatRow* TorchWheelCode(const std::string& version, const std::string& cuda,
                                 const Probe& probe);
 
+// The releases of TensorFlow that go with this ROCm, newest first; `row` says who says so.  None
+// when nothing is known.
+std::vector<std::string> TensorFlowsFor(const std::string& rocm, const CompatRow*& row);
+
+// A cuDNN of the same major release that is no older by the minor one.
+bool ServesCudnn(const std::string& cudnn, const std::string& wanted);
+
 // The least driver that a program built with `cuda` needs is at most `driver`; true when either is
 // not known.
 bool DriverTakes(const std::string& driver, const std::string& cuda);

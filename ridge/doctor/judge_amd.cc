@@ -3,7 +3,6 @@
 
 #include <algorithm>
 
-#include "ridge/core/split.h"
 #include "ridge/core/units.h"
 #include "ridge/doctor/problems.h"
 
@@ -61,45 +60,26 @@ void JudgeGfx(const Probe::Gpu& gpu, Judgement& judgement) {
   if (std::find(row->gfx.begin(), row->gfx.end(), gpu.architecture) != row->gfx.end()) return;
   const std::string override_with = OverrideFor(gpu.architecture);
   judgement.Add(Severity::kWarning, "ROCm",
-                fmt::format("ROCm {} does not list {}{}", rocm.version, gpu.architecture,
+                fmt::format("{} does not list {}{}", rocm.version, gpu.architecture,
                             gpu.name.empty() ? "" : " (" + gpu.name + ")"),
                 override_with.empty() ? "use a release of ROCm that lists the GPU"
                                       : "export HSA_OVERRIDE_GFX_VERSION=" + override_with,
                 row);
 }
 
-// "TensorFlow 2.17.0, 2.16.2, 2.15.1": the versions behind a name, up to ";".
-std::vector<std::string> VersionsIn(const std::string& notes, const std::string& name) {
-  std::vector<std::string> versions;
-  const size_t at = notes.find(name + " ");
-  if (at == std::string::npos) return versions;
-  const size_t begin = at + name.size() + 1;
-  const std::string list = notes.substr(begin, notes.find(';', begin) - begin);
-  for (std::string_view version : SplitAt(list, ',')) {
-    while (version.starts_with(' ')) version.remove_prefix(1);
-    versions.emplace_back(version);
-  }
-  return versions;
-}
-
 void JudgeTensorFlow(const Framework& framework, Judgement& judgement) {
+  if (framework.package != "tensorflow-rocm") return;
   const std::string& rocm = judgement.probe.rocm.version;
-  if (framework.package != "tensorflow-rocm" || rocm.empty()) return;
-  for (const CompatRow& row : CompatRows()) {
-    if (row.table != "rocm_framework" || Version(row.key) != Version(Version(rocm).Text(3)))
-      continue;
-    const std::vector<std::string> versions = VersionsIn(row.notes, "TensorFlow");
-    const bool listed = std::any_of(versions.begin(), versions.end(), [&](const auto& version) {
-      return Version(version).Text(2) == Version(framework.version).Text(2);
-    });
-    if (listed || versions.empty()) return;
-    judgement.Add(
-        Severity::kBlocking, framework.Title(),
-        fmt::format("ROCm {} goes with TensorFlow {}", rocm, fmt::join(versions, ", ")),
-        fmt::format("pip install 'tensorflow-rocm=={}.*'", Version(versions.front()).Text(2)),
-        &row);
-    return;
-  }
+  const CompatRow* row = nullptr;
+  const std::vector<std::string> versions = TensorFlowsFor(rocm, row);
+  const bool listed = std::any_of(versions.begin(), versions.end(), [&](const auto& version) {
+    return Version(version).Text(2) == Version(framework.version).Text(2);
+  });
+  if (listed || versions.empty()) return;
+  judgement.Add(
+      Severity::kBlocking, framework.Title(),
+      fmt::format("ROCm {} goes with TensorFlow {}", rocm, fmt::join(versions, ", ")),
+      fmt::format("pip install 'tensorflow-rocm=={}.*'", Version(versions.front()).Text(2)), row);
 }
 
 }  // namespace

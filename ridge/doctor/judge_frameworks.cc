@@ -116,20 +116,14 @@ void JudgeCudaRuntime(const Framework& framework, Judgement& judgement) {
   });
   if (found) return;
   judgement.Add(Severity::kBlocking, framework.Title(),
-                fmt::format("it needs CUDA {}; {}: it does not use the GPU", framework.cuda,
+                fmt::format("it needs CUDA {}; {}; it does not use the GPU", framework.cuda,
                             ListText(runtimes)),
                 GpuCommand(framework, judgement.probe), framework.row);
 }
 
-// The same major release, and no older a minor one.
-bool Serves(const std::string& cudnn, const std::string& wanted) {
-  const Version is(cudnn), least(wanted);
-  return is.at(0) == least.at(0) && is.at(1) >= least.at(1);
-}
-
 void JudgeCudnn(const Framework& framework, Judgement& judgement) {
   const std::optional<InstalledLibrary> cudnn = LoadedCudnn(judgement.probe, framework.cuda);
-  if (framework.cudnn.empty() || (cudnn && Serves(cudnn->version, framework.cudnn))) return;
+  if (framework.cudnn.empty() || (cudnn && ServesCudnn(cudnn->version, framework.cudnn))) return;
   judgement.Add(Severity::kBlocking, framework.Title(),
                 fmt::format("it needs cuDNN {} or a newer {}.x; {}", framework.cudnn,
                             Version(framework.cudnn).at(0),
@@ -152,7 +146,8 @@ void JudgeShadowing(const Framework& framework, Judgement& judgement) {
   const Probe::Cuda& cuda = judgement.probe.cuda;
   if (framework.cudnn.empty() || cuda.cudnn.empty()) return;
   const Probe::Library& first = cuda.cudnn.front();
-  if (!IsInPath(first.path, cuda.library_path) || Serves(first.version, framework.cudnn)) return;
+  if (!IsInPath(first.path, cuda.library_path) || ServesCudnn(first.version, framework.cudnn))
+    return;
   judgement.Add(Severity::kBlocking, framework.Title(),
                 fmt::format("it brings cuDNN {}; LD_LIBRARY_PATH has {} ({}), which is loaded "
                             "instead",

@@ -133,13 +133,13 @@ void JudgeMig(size_t number, const Probe::Gpu& gpu, Judgement& judgement) {
   const CompatRow* row = MigRowOf(gpu);
   if (row != nullptr && !driver.empty() && Version(driver) < Version(row->driver)) {
     judgement.Add(Severity::kBlocking, "MIG",
-                  fmt::format("MIG of {} needs driver {} or newer; the driver is {}", gpu.name,
+                  fmt::format("that of {} needs driver {} or newer; the driver is {}", gpu.name,
                               row->driver, driver),
                   DriverMend(judgement.probe, row->driver), row);
   }
   if (gpu.mig_instances.empty()) {
     judgement.Add(Severity::kBlocking, "MIG",
-                  fmt::format("MIG is on and GPU {} ({}) has no instance: no program can use it",
+                  fmt::format("it is on, and GPU {} ({}) has no instance: no program can use it",
                               number, gpu.name),
                   fmt::format("sudo nvidia-smi mig -i {} -cgi 0 -C", number));
     return;
@@ -150,7 +150,7 @@ void JudgeMig(size_t number, const Probe::Gpu& gpu, Judgement& judgement) {
                   "none of them",
                   number, gpu.name,
                   FormatCountOf(static_cast<int64_t>(gpu.mig_instances.size()), "instance")),
-      "export CUDA_VISIBLE_DEVICES=MIG-...   (names: nvidia-smi -L)");
+      "nvidia-smi -L, then: export CUDA_VISIBLE_DEVICES=MIG-...");
 }
 
 void JudgeVisibleDevices(Judgement& judgement) {
@@ -197,17 +197,33 @@ std::vector<Probe::Library> Versions(const std::vector<Probe::Library>& librarie
   return versions;
 }
 
+// The one that no framework asks for; without one, the last.
+const Probe::Library& Unwanted(const std::vector<Probe::Library>& versions,
+                               const std::vector<Framework>& frameworks) {
+  const auto is_wanted = [&](const Probe::Library& library) {
+    return std::any_of(frameworks.begin(), frameworks.end(), [&](const Framework& framework) {
+      return !framework.cudnn.empty() && ServesCudnn(library.version, framework.cudnn);
+    });
+  };
+  const auto found = std::find_if_not(versions.begin(), versions.end(), is_wanted);
+  return found == versions.end() ? versions.back() : *found;
+}
+
+// `package` is Debian's, without what follows in its name.
 void JudgeCopies(const char* name, const std::vector<Probe::Library>& libraries,
-                 const std::string& purge, Judgement& judgement) {
+                 const std::string& package, Judgement& judgement) {
   const std::vector<Probe::Library> versions = Versions(libraries);
   if (versions.size() < 2) return;
   std::string list;
   for (const Probe::Library& library : versions)
     list += fmt::format("{}{} ({})", list.empty() ? "" : ", ", library.version, library.path);
+  const std::string& path = Unwanted(versions, judgement.frameworks).path;
   judgement.Add(
       Severity::kWarning, name,
       fmt::format("{} versions are found: {}; programs load the first", versions.size(), list),
-      fmt::format("keep one: sudo apt-get purge {}", purge));
+      path.starts_with("/usr/lib/") ? fmt::format("sudo apt-get purge '{}*'", package)
+                                    : fmt::format("take {} out of LD_LIBRARY_PATH, or remove it",
+                                                  path.substr(0, path.rfind('/'))));
 }
 
 }  // namespace
@@ -228,8 +244,8 @@ void JudgeNvidia(Judgement& judgement) {
   }
   if (HasNvidia(judgement.probe)) JudgeVisibleDevices(judgement);
   JudgeToolkits(judgement);
-  JudgeCopies("cuDNN", cuda.cudnn, "'libcudnn8*'", judgement);
-  JudgeCopies("NCCL", cuda.nccl, "libnccl2", judgement);
+  JudgeCopies("cuDNN", cuda.cudnn, "libcudnn", judgement);
+  JudgeCopies("NCCL", cuda.nccl, "libnccl", judgement);
 }
 
 }  // namespace ridge
