@@ -6,6 +6,7 @@
 #include "ridge/cli/flags.h"
 #include "ridge/cli/machine.h"
 #include "ridge/cli/output.h"
+#include "ridge/cli/plan_history.h"
 #include "ridge/cli/planning.h"
 #include "ridge/cli/train_flags.h"
 #include "ridge/cli/verbs.h"
@@ -24,7 +25,7 @@ struct PlanVerb {
   TrainFlags train;
   OutputFlags output;
   std::optional<std::string> on, foreign, why;
-  bool json = false;
+  bool json = false, history = false;
 };
 
 // A run planned for one device.
@@ -84,10 +85,19 @@ PlanSummary Summary(const DevicePlan& plan) {
   return SummarizeJob(plan.run.job, plan.run.job.program);
 }
 
-void PrintJson(const std::vector<DevicePlan>& plans, bool as_array) {
+// With what earlier runs here say of it.
+PlanSummary SummaryByHistory(const DevicePlan& plan, const PlanVerb& verb) {
+  PlanSummary summary = Summary(plan);
+  const bool is_this_machine = plan.run.job.options.device == "cpu";
+  if (is_this_machine && WantsReceipts(verb.output))
+    summary.expected = ExpectedStepOf(plan.run.job, plan.opened.machine, summary);
+  return summary;
+}
+
+void PrintJson(const std::vector<DevicePlan>& plans, const PlanVerb& verb) {
   std::vector<PlanSummary> summaries;
-  for (const DevicePlan& plan : plans) summaries.push_back(Summary(plan));
-  PrintData((as_array ? PlansToJson(summaries) : PlanToJson(summaries.front())) + "\n");
+  for (const DevicePlan& plan : plans) summaries.push_back(SummaryByHistory(plan, verb));
+  PrintData((verb.on ? PlansToJson(summaries) : PlanToJson(summaries.front())) + "\n");
 }
 
 void PrintReports(const std::vector<DevicePlan>& plans, const PlanVerb& verb,
@@ -99,8 +109,9 @@ void PrintReports(const std::vector<DevicePlan>& plans, const PlanVerb& verb,
     if (const std::string notes = ModelNotesText(plan.run.notes, verb.output.verbose);
         !notes.empty() && !verb.output.quiet)
       PrintData(notes + "\n\n");
-    PrintData(verb.output.verbose ? PlanText(title, Summary(plan), plan.opened.machine.query())
-                                  : PlanReport(title, Summary(plan), terminal));
+    const PlanSummary summary = SummaryByHistory(plan, verb);
+    PrintData(verb.output.verbose ? PlanText(title, summary, plan.opened.machine.query())
+                                  : PlanReport(title, summary, terminal));
   }
 }
 
@@ -154,7 +165,7 @@ Status PrintPlans(const std::vector<DevicePlan>& plans, const PlanVerb& verb,
                   const Terminal& terminal) {
   if (verb.why) return PrintWhy(plans, *verb.why, terminal);
   if (verb.json) {
-    PrintJson(plans, verb.on.has_value());
+    PrintJson(plans, verb);
   } else {
     PrintReports(plans, verb, terminal);
   }
@@ -163,6 +174,10 @@ Status PrintPlans(const std::vector<DevicePlan>& plans, const PlanVerb& verb,
 
 Result<int> RunPlan(const CLI::App& app, const PlanVerb& verb) {
   RIDGE_ASSIGN_OR_RETURN(const Terminal terminal, TerminalFor(stdout, verb.output));
+  if (verb.history) {
+    RIDGE_RETURN_IF_ERROR(PrintHistory(verb.json, terminal));
+    return kExitOk;
+  }
   RIDGE_RETURN_IF_ERROR(RequireArgument(app, verb.train.Has("model"), "MODEL",
                                         "`ridge models` lists the built-in ones"));
   RIDGE_ASSIGN_OR_RETURN(const std::vector<std::string> devices, Devices(verb));
@@ -197,6 +212,11 @@ VerbBody AddPlan(CLI::App& app) {
               "rules of thumb beside the plan");
   why->group(kOutputGroup);
   AddSwitch(app, "--json", verb->json, "Print JSON; with --on an array")->group(kOutputGroup);
+  AddSwitch(app, "--history", verb->history,
+            "Print what runs on this machine were planned to take and took, and how that scales "
+            "the next plan; needs no MODEL")
+      ->group(kOutputGroup);
+  AddReceiptsFlag(app, verb->output);
   AddColorFlag(app, verb->output);
   AddQuietFlags(app, verb->output);
   AddConfigFlag(app);
