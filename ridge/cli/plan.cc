@@ -10,7 +10,10 @@
 #include "ridge/cli/planning.h"
 #include "ridge/cli/train_flags.h"
 #include "ridge/cli/verbs.h"
+#include "ridge/core/files.h"
 #include "ridge/core/split.h"
+#include "ridge/report/plan_page.h"
+#include "ridge/report/profile.h"
 #include "ridge/report/rules_of_thumb.h"
 
 namespace ridge::cli {
@@ -24,8 +27,8 @@ constexpr const char* kRules = "rules";
 struct PlanVerb {
   TrainFlags train;
   OutputFlags output;
-  std::optional<std::string> on, foreign, why;
-  bool json = false, history = false;
+  std::optional<std::string> on, foreign, why, html;
+  bool json = false, history = false, markdown = false;
 };
 
 // A run planned for one device.
@@ -100,6 +103,26 @@ void PrintJson(const std::vector<DevicePlan>& plans, const PlanVerb& verb) {
   PrintData((verb.on ? PlansToJson(summaries) : PlanToJson(summaries.front())) + "\n");
 }
 
+// What the page says of the device of a plan.
+PlanOnPage OnPage(const DevicePlan& plan, const PlanVerb& verb) {
+  const Machine& machine = plan.opened.machine;
+  PlanOnPage page = {PlanTitle(plan.run.job, machine), SummaryByHistory(plan, verb), 0, 0, {}};
+  page.peak_flops_per_s = machine.is_here() ? PeakFlopsOf(machine.profile, plan.run.job.operands)
+                                            : machine.peak_flops_per_s;
+  if (!machine.profile.memory.empty()) page.bytes_per_s = machine.profile.memory.back().bytes_per_s;
+  page.sources.push_back(machine.is_here()
+                             ? fmt::format("device profile {}, measured {}", machine.profile.id,
+                                           machine.profile.made_at)
+                             : "device: " + machine.known_from);
+  return page;
+}
+
+std::vector<PlanOnPage> Pages(const std::vector<DevicePlan>& plans, const PlanVerb& verb) {
+  std::vector<PlanOnPage> pages;
+  for (const DevicePlan& plan : plans) pages.push_back(OnPage(plan, verb));
+  return pages;
+}
+
 void PrintReports(const std::vector<DevicePlan>& plans, const PlanVerb& verb,
                   const Terminal& terminal) {
   for (size_t i = 0; i < plans.size(); ++i) {
@@ -164,7 +187,12 @@ Status PrintWhy(const std::vector<DevicePlan>& plans, const std::string& what,
 Status PrintPlans(const std::vector<DevicePlan>& plans, const PlanVerb& verb,
                   const Terminal& terminal) {
   if (verb.why) return PrintWhy(plans, *verb.why, terminal);
-  if (verb.json) {
+  if (verb.html)
+    RIDGE_RETURN_IF_ERROR(WriteFileAtomically(*verb.html, PlanPage(Pages(plans, verb))));
+  if (IsStandardOutput(verb.html)) return {};
+  if (verb.markdown) {
+    PrintData(PlanMarkdown(Pages(plans, verb)));
+  } else if (verb.json) {
     PrintJson(plans, verb);
   } else {
     PrintReports(plans, verb, terminal);
@@ -174,6 +202,9 @@ Status PrintPlans(const std::vector<DevicePlan>& plans, const PlanVerb& verb,
 
 Result<int> RunPlan(const CLI::App& app, const PlanVerb& verb) {
   RIDGE_ASSIGN_OR_RETURN(const Terminal terminal, TerminalFor(stdout, verb.output));
+  RIDGE_RETURN_IF_ERROR(OneOnStandardOutput({{"--json", verb.json},
+                                             {"--markdown", verb.markdown},
+                                             {"--html", IsStandardOutput(verb.html)}}));
   if (verb.history) {
     RIDGE_RETURN_IF_ERROR(PrintHistory(verb.json, terminal));
     return kExitOk;
@@ -212,6 +243,10 @@ VerbBody AddPlan(CLI::App& app) {
               "rules of thumb beside the plan");
   why->group(kOutputGroup);
   AddSwitch(app, "--json", verb->json, "Print JSON; with --on an array")->group(kOutputGroup);
+  AddText(app, "--html", verb->html, "FILE",
+          "Write a page: verdict, memory over the step, roofline, time, sources")
+      ->group(kOutputGroup);
+  AddSwitch(app, "--markdown", verb->markdown, "Print tables as Markdown")->group(kOutputGroup);
   AddSwitch(app, "--history", verb->history,
             "Print what runs on this machine were planned to take and took, and how that scales "
             "the next plan; needs no MODEL")
