@@ -226,10 +226,14 @@ VerbBody AddChoose(CLI::App& app) {
             "What the table is sorted by (cost)")
       ->group(kOutputGroup);
   AddSwitch(app, "--all", verb->all, "Print all offers")->group(kOutputGroup);
-  AddSwitch(app, "--json", verb->json, "Print JSON")->group(kOutputGroup);
+  CLI::Option* json = AddSwitch(app, "--json", verb->json, "Print JSON");
+  json->group(kOutputGroup);
   AddText(app, "--html", verb->html, "FILE", "Write a page with all offers, sortable")
       ->group(kOutputGroup);
-  AddSwitch(app, "--markdown", verb->markdown, "Print all offers as Markdown")->group(kOutputGroup);
+  CLI::Option* markdown =
+      AddSwitch(app, "--markdown", verb->markdown, "Print all offers as Markdown");
+  markdown->group(kOutputGroup);
+  Exclude(json, markdown);
   AddColorFlag(app, verb->output);
   AddQuietFlags(app, verb->output);
   AddConfigFlag(app);

@@ -106,7 +106,14 @@ void PrintJson(const std::vector<DevicePlan>& plans, const PlanVerb& verb) {
 // What the page says of the device of a plan.
 PlanOnPage OnPage(const DevicePlan& plan, const PlanVerb& verb) {
   const Machine& machine = plan.opened.machine;
-  PlanOnPage page = {PlanTitle(plan.run.job, machine), SummaryByHistory(plan, verb), 0, 0, {}};
+  PlanOnPage page;
+  page.title = PlanTitle(plan.run.job, machine);  // what follows its first line is a note
+  const size_t end = page.title.find("\n  ");
+  if (end != std::string::npos) {
+    page.note = page.title.substr(end + 3);
+    page.title.resize(end);
+  }
+  page.plan = SummaryByHistory(plan, verb);
   page.peak_flops_per_s = machine.is_here() ? PeakFlopsOf(machine.profile, plan.run.job.operands)
                                             : machine.peak_flops_per_s;
   if (!machine.profile.memory.empty()) page.bytes_per_s = machine.profile.memory.back().bytes_per_s;
@@ -186,10 +193,10 @@ Status PrintWhy(const std::vector<DevicePlan>& plans, const std::string& what,
 
 Status PrintPlans(const std::vector<DevicePlan>& plans, const PlanVerb& verb,
                   const Terminal& terminal) {
-  if (verb.why) return PrintWhy(plans, *verb.why, terminal);
   if (verb.html)
     RIDGE_RETURN_IF_ERROR(WriteFileAtomically(*verb.html, PlanPage(Pages(plans, verb))));
   if (IsStandardOutput(verb.html)) return {};
+  if (verb.why) return PrintWhy(plans, *verb.why, terminal);
   if (verb.markdown) {
     PrintData(PlanMarkdown(Pages(plans, verb)));
   } else if (verb.json) {
@@ -242,11 +249,14 @@ VerbBody AddPlan(CLI::App& app) {
               "that were compared; memory: what is live in each phase of a step; rules: "
               "rules of thumb beside the plan");
   why->group(kOutputGroup);
-  AddSwitch(app, "--json", verb->json, "Print JSON; with --on an array")->group(kOutputGroup);
+  CLI::Option* json = AddSwitch(app, "--json", verb->json, "Print JSON; with --on an array");
+  json->group(kOutputGroup);
   AddText(app, "--html", verb->html, "FILE",
           "Write a page: verdict, memory over the step, roofline, time, sources")
       ->group(kOutputGroup);
-  AddSwitch(app, "--markdown", verb->markdown, "Print tables as Markdown")->group(kOutputGroup);
+  CLI::Option* markdown = AddSwitch(app, "--markdown", verb->markdown, "Print tables as Markdown");
+  markdown->group(kOutputGroup);
+  Exclude(json, markdown);
   AddSwitch(app, "--history", verb->history,
             "Print what runs on this machine were planned to take and took, and how that scales "
             "the next plan; needs no MODEL")

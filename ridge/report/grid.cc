@@ -14,7 +14,9 @@ const char kGridStyle[] =
     "th button{all:unset;cursor:pointer}th button:focus-visible{outline:2px solid var(--c0)}\n"
     "th[aria-sort=ascending] button::after{content:\" \\25b2\"}\n"
     "th[aria-sort=descending] button::after{content:\" \\25bc\"}\n"
-    "td.t,th.t{text-align:left}\n";
+    "th button:hover{text-decoration:underline}\n"
+    ".grid-table{margin-bottom:14px}caption{white-space:nowrap}\n"
+    "td.t,th.t{text-align:left}td.t{white-space:normal;max-width:44em}\n";
 
 const char kGridScript[] = R"(<script>
 for(const b of document.querySelectorAll('.grid-table th button'))b.onclick=()=>{

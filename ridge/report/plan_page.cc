@@ -21,11 +21,12 @@ namespace {
 
 constexpr char kStyle[] =
     ".verdict{font-size:17px;margin:6px 0 2px}\n"
-    ".live{position:relative}.live:focus-visible{outline:2px solid var(--c0)}\n"
+    ".live{margin-bottom:12px}.live:focus-visible{outline:2px solid var(--c0)}\n"
     ".live svg polygon{fill:var(--c0);fill-opacity:.35;stroke:var(--c0)}\n"
     ".live .cursor{stroke:var(--c1);stroke-width:2}.live output{display:block;min-height:3em}\n"
     "circle.compute{fill:var(--c1)}circle.memory{fill:var(--c0)}circle.latency{fill:var(--soft)}\n"
     "svg .roof{stroke:var(--text)}\n"
+    "section{margin-top:36px;padding-top:14px;border-top:1px solid var(--line)}\n"
     "@media print{body{max-width:none;padding:0}figure,table{break-inside:avoid}"
     "details>summary{display:none}.live .cursor{display:none}}\n";
 
@@ -135,7 +136,14 @@ std::string LiveChart(const Program& program, const StepPlan& step) {
 std::string LiveCharts(const Program& program) {
   std::string text;
   for (const StepPlan& step : program.steps) text += LiveChart(program, step);
-  return "<h2>Memory over the step</h2>\n" + text;
+  return text;
+}
+
+// The arena is what the charts show.
+std::string BesideText(const PlanSummary& plan) {
+  return fmt::format("Of the arena of {}; the process needs {} beside it.",
+                     FormatBytes(plan.memory.arena_bytes),
+                     FormatBytes(plan.memory.peak_bytes - plan.memory.arena_bytes));
 }
 
 // ---- roofline
@@ -208,7 +216,7 @@ class RooflineChart {
   std::string Caption() const {
     if (page_.peak_flops_per_s <= 0 || page_.bytes_per_s <= 0)
       return "FLOP/s by FLOP a byte; the device's limits are not known";
-    return fmt::format("FLOP/s by FLOP a byte; limits {} and {}",
+    return fmt::format("FLOP/s by FLOP a byte; limits {} and {} of memory",
                        FormatRate(page_.peak_flops_per_s, "FLOP"),
                        FormatRate(page_.bytes_per_s, "B"));
   }
@@ -274,9 +282,13 @@ class RooflineChart {
 
 // ---- the page
 
-std::string VerdictHtml(const PlanSummary& plan) {
+std::string VerdictHtml(const PlanOnPage& page) {
+  const PlanSummary& plan = page.plan;
+  const std::string note =
+      page.note.empty() ? "" : fmt::format("<p class=\"soft\">{}</p>\n", HtmlEscaped(page.note));
   return fmt::format("<p class=\"verdict {}\">{}</p>\n<p>{}</p>\n", plan.fits ? "good" : "bad",
-                     HtmlEscaped(FitsText(plan)), HtmlEscaped(StepText(plan)));
+                     HtmlEscaped(FitsText(plan)), HtmlEscaped(StepText(plan))) +
+         note;
 }
 
 std::string SourcesHtml(const PlanOnPage& page) {
@@ -288,9 +300,10 @@ std::string SourcesHtml(const PlanOnPage& page) {
 
 std::string PlanSection(const PlanOnPage& page) {
   const PlanSummary& plan = page.plan;
-  std::string text = VerdictHtml(plan);
+  std::string text = VerdictHtml(page);
   text += "<h2>Memory</h2>\n" + HtmlGrid(MemoryGrid(plan)) + HtmlGrid(PhasesGrid(plan));
-  text += LiveCharts(*plan.program);
+  text += fmt::format("<h2>Memory over the step</h2>\n<p class=\"soft\">{}</p>\n{}",
+                      BesideText(plan), LiveCharts(*plan.program));
   text += RooflineChart(page).Text();
   text += "<h2>Time</h2>\n" + HtmlGrid(ClassesGrid(plan));
   text += "<details><summary>All nodes</summary>\n" + HtmlGrid(NodesGrid(plan)) + "</details>\n";

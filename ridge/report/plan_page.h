@@ -14,6 +14,7 @@ namespace ridge {
 // A plan with what the page says of its device.
 struct PlanOnPage {
   std::string title;  // "cnn, batch 128, adam, f32, on cpu (2 threads)"
+  std::string note;   // what else to know of the numbers; may be empty
   PlanSummary plan;
   double peak_flops_per_s = 0;       // of products in the plan's precision; 0: not known
   double bytes_per_s = 0;            // of memory; 0: not known
