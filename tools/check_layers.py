@@ -18,7 +18,7 @@ RANK = {
     "onnx": 2, "models": 2, "lower": 2,
     "plan": 3, "backend": 3, "learn": 3, "dist": 3, "observe": 3,
     "runtime": 4, "report": 4,
-    "train": 5, "deploy": 5,
+    "train": 5, "deploy": 5, "doctor": 5,
     "measure": 6, "use": 6, "serve": 6,
     "cli": 7, "python": 7,
 }

@@ -12,9 +12,10 @@
 #include "ridge/cli/planning.h"
 #include "ridge/cli/train_flags.h"
 #include "ridge/cli/verbs.h"
+#include "ridge/core/files.h"
 #include "ridge/core/split.h"
 #include "ridge/core/units.h"
-#include "ridge/report/choose_report.h"
+#include "ridge/report/plan_page.h"
 
 namespace ridge::cli {
 namespace {
@@ -26,8 +27,8 @@ struct ChooseVerb {
   TrainFlags train;
   OutputFlags output;
   std::optional<int64_t> data_size;
-  std::optional<std::string> deadline, budget, power, electricity, own, among, order;
-  bool all = false, json = false;
+  std::optional<std::string> deadline, budget, power, electricity, own, among, order, html;
+  bool all = false, json = false, markdown = false;
 };
 
 // "1500W" or "1500": a number above 0 with its unit or without.
@@ -170,6 +171,9 @@ Result<int> RunChoose(const CLI::App& app, const ChooseVerb& verb) {
     return InvalidArgument(
         "--data-size is missing: the samples of an epoch. hint: --data-size 1281167 is ImageNet's");
   }
+  RIDGE_RETURN_IF_ERROR(OneOnStandardOutput({{"--json", verb.json},
+                                             {"--markdown", verb.markdown},
+                                             {"--html", IsStandardOutput(verb.html)}}));
   RIDGE_RETURN_IF_ERROR(CheckModel(verb.train.options));
   RIDGE_ASSIGN_OR_RETURN(const ChooseLimits limits, LimitsOf(verb));
   RIDGE_ASSIGN_OR_RETURN(const std::vector<Hardware> devices, DevicesOf(verb));
@@ -180,9 +184,12 @@ Result<int> RunChoose(const CLI::App& app, const ChooseVerb& verb) {
   const bool any = planned.offers.front().is_allowed();
   const ChooseTable table = {TitleOf(verb), std::move(planned.offers), std::move(planned.skipped),
                              verb.all ? SIZE_MAX : ChooseTable().rows};
+  if (verb.html) RIDGE_RETURN_IF_ERROR(WriteFileAtomically(*verb.html, ChoosePage(table)));
   if (verb.json) {
     PrintData(ChooseJson(table) + "\n");
-  } else if (any) {
+  } else if (verb.markdown) {
+    PrintData(ChooseMarkdown(table));
+  } else if (any && !IsStandardOutput(verb.html)) {
     PrintData(ChooseReport(table, terminal));
   }
   if (any) return kExitOk;
@@ -219,7 +226,14 @@ VerbBody AddChoose(CLI::App& app) {
             "What the table is sorted by (cost)")
       ->group(kOutputGroup);
   AddSwitch(app, "--all", verb->all, "Print all offers")->group(kOutputGroup);
-  AddSwitch(app, "--json", verb->json, "Print JSON")->group(kOutputGroup);
+  CLI::Option* json = AddSwitch(app, "--json", verb->json, "Print JSON");
+  json->group(kOutputGroup);
+  AddText(app, "--html", verb->html, "FILE", "Write a page with all offers, sortable")
+      ->group(kOutputGroup);
+  CLI::Option* markdown =
+      AddSwitch(app, "--markdown", verb->markdown, "Print all offers as Markdown");
+  markdown->group(kOutputGroup);
+  Exclude(json, markdown);
   AddColorFlag(app, verb->output);
   AddQuietFlags(app, verb->output);
   AddConfigFlag(app);

@@ -1,27 +1,21 @@
-// `ridge doctor`: what was found on this machine, and why the defaults are what they are.
+// `ridge doctor`: what was found on this machine, what is wrong with it, and what mends that.
 //
-// Findings only: nothing is measured and nothing is changed.
+// Nothing is measured and nothing is changed.  What stands in doctor/ is a function of the probe;
+// the rest, such as the terminal, is of this process.
 #include <fmt/format.h>
-#include <sched.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <filesystem>
-#include <fstream>
-#include <nlohmann/json.hpp>
-#include <set>
-#include <sstream>
 
-#include "oneapi/dnnl/dnnl.hpp"
 #include "ridge/cli/exit_codes.h"
 #include "ridge/cli/flags.h"
 #include "ridge/cli/output.h"
 #include "ridge/cli/verbs.h"
 #include "ridge/core/files.h"
-#include "ridge/core/threads.h"
 #include "ridge/core/units.h"
-#include "ridge/core/version.h"
+#include "ridge/doctor/dockerfile.h"
+#include "ridge/doctor/find_probe.h"
+#include "ridge/doctor/problems.h"
 #include "ridge/report/table.h"
 #include "ridge/runtime/profile_store.h"
 
@@ -32,121 +26,10 @@ using Json = nlohmann::ordered_json;
 
 constexpr char kFashionMnist[] = "/usr/share/datasets/fashion-mnist";
 
-struct CpuFacts {
-  std::string name = "unknown";
-  std::vector<std::string> isa;  // of those that kernels care for
+struct DoctorVerb {
+  std::optional<std::string> probe, dockerfile, color;
+  bool json = false;
 };
-
-struct ThreadFacts {
-  int online = 1;            // cores of the machine
-  int affinity = 1;          // cores in the affinity mask
-  int omp_num_threads = 0;   // 0: not set
-  int omp_thread_limit = 0;  // 0: not set
-  int threads = 1;           // what is used
-  std::string because;
-};
-
-struct MemoryFacts {
-  int64_t total_bytes = 0;
-  int64_t available_bytes = 0;  // by the system
-  int64_t usable_bytes = 0;     // and the container's limit
-};
-
-// The value of the first line "KEY : VALUE".
-std::string ProcValue(const std::string& file, const std::string& key) {
-  std::ifstream in(file);
-  for (std::string line; std::getline(in, line);) {
-    const size_t colon = line.find(':');
-    if (colon == std::string::npos || line.compare(0, key.size(), key) != 0) continue;
-    const size_t start = line.find_first_not_of(" \t", colon + 1);
-    return start == std::string::npos ? "" : line.substr(start);
-  }
-  return "";
-}
-
-CpuFacts FindCpu() {
-  static constexpr const char* kKnown[] = {"sse4_2",      "avx",      "avx2",        "fma",
-                                           "f16c",        "avx512f",  "avx512_vnni", "avx512_bf16",
-                                           "avx512_fp16", "avx_vnni", "amx_bf16",    "amx_int8"};
-  CpuFacts cpu;
-  if (const std::string name = ProcValue("/proc/cpuinfo", "model name"); !name.empty())
-    cpu.name = name;
-  std::istringstream words(ProcValue("/proc/cpuinfo", "flags"));
-  std::set<std::string> flags;
-  for (std::string word; words >> word;) flags.insert(word);
-  for (const char* known : kKnown) {
-    if (flags.count(known) > 0) cpu.isa.emplace_back(known);
-  }
-  return cpu;
-}
-
-// The limit that decides, in the order in which people can change it.
-std::string ThreadReason(const ThreadFacts& facts) {
-  const auto below = [](int variable, int threads) { return variable > 0 && variable < threads; };
-  int allowed = facts.affinity;
-  if (below(facts.omp_num_threads, allowed)) allowed = facts.omp_num_threads;
-  if (below(facts.omp_thread_limit, allowed)) allowed = facts.omp_thread_limit;
-  if (facts.threads < allowed) return "the container's CPU quota";
-  if (allowed == facts.omp_num_threads && allowed < facts.affinity) return "OMP_NUM_THREADS";
-  if (allowed == facts.omp_thread_limit && allowed < facts.affinity) return "OMP_THREAD_LIMIT";
-  return facts.affinity < facts.online ? "the affinity mask" : "all cores";
-}
-
-int VariableOrZero(const char* name) {
-  const char* text = std::getenv(name);
-  return text == nullptr ? 0 : std::max(0, std::atoi(text));
-}
-
-ThreadFacts FindThreads() {
-  ThreadFacts facts;
-  facts.online = static_cast<int>(std::max(1L, sysconf(_SC_NPROCESSORS_ONLN)));
-  facts.affinity = facts.online;
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  if (sched_getaffinity(0, sizeof(set), &set) == 0) facts.affinity = std::max(1, CPU_COUNT(&set));
-  facts.omp_num_threads = VariableOrZero("OMP_NUM_THREADS");
-  facts.omp_thread_limit = VariableOrZero("OMP_THREAD_LIMIT");
-  facts.threads = AvailableThreads();
-  facts.because = ThreadReason(facts);
-  return facts;
-}
-
-MemoryFacts FindMemory() {
-  const auto bytes = [](const std::string& key) {
-    return int64_t{1024} * std::atoll(ProcValue("/proc/meminfo", key).c_str());
-  };
-  return {bytes("MemTotal"), bytes("MemAvailable"), AvailableMemoryBytes()};
-}
-
-const char* IsaName(dnnl::cpu_isa isa) {
-  switch (isa) {
-    case dnnl::cpu_isa::sse41:
-      return "sse41";
-    case dnnl::cpu_isa::avx:
-      return "avx";
-    case dnnl::cpu_isa::avx2:
-      return "avx2";
-    case dnnl::cpu_isa::avx512_core:
-      return "avx512_core";
-    case dnnl::cpu_isa::avx512_core_vnni:
-      return "avx512_core_vnni";
-    case dnnl::cpu_isa::avx512_core_bf16:
-      return "avx512_core_bf16";
-    case dnnl::cpu_isa::avx512_core_fp16:
-      return "avx512_core_fp16";
-    case dnnl::cpu_isa::avx512_core_amx:
-      return "avx512_core_amx";
-    case dnnl::cpu_isa::avx2_vnni:
-      return "avx2_vnni";
-    default:
-      return "other";
-  }
-}
-
-std::string NvidiaDriver() {
-  const Result<std::string> text = ReadFile("/proc/driver/nvidia/version", 1 << 16);
-  return text.ok() ? text->substr(0, text->find('\n')) : "";
-}
 
 std::string DataFolder() {
   std::error_code error;
@@ -165,37 +48,6 @@ std::vector<std::string> Profiles() {
   return names;
 }
 
-Json CpuJson() {
-  const CpuFacts cpu = FindCpu();
-  return {{"name", cpu.name}, {"isa", cpu.isa}};
-}
-
-Json ThreadsJson() {
-  const ThreadFacts facts = FindThreads();
-  Json json;
-  json["used"] = facts.threads;
-  json["because"] = facts.because;
-  json["online"] = facts.online;
-  json["affinity"] = facts.affinity;
-  const auto set = [](int variable) { return variable > 0 ? Json(variable) : Json(nullptr); };
-  json["omp_num_threads"] = set(facts.omp_num_threads);
-  json["omp_thread_limit"] = set(facts.omp_thread_limit);
-  return json;
-}
-
-Json MemoryJson() {
-  const MemoryFacts facts = FindMemory();
-  return {{"total_bytes", facts.total_bytes},
-          {"available_bytes", facts.available_bytes},
-          {"usable_bytes", facts.usable_bytes}};
-}
-
-Json OneDnnJson() {
-  const dnnl_version_t* version = dnnl_version();
-  return {{"version", fmt::format("{}.{}.{}", version->major, version->minor, version->patch)},
-          {"isa", IsaName(dnnl::get_effective_cpu_isa())}};
-}
-
 Json TerminalJson(const Terminal& terminal) {
   return {{"is_terminal", terminal.is_terminal},
           {"colour", terminal.colour},
@@ -203,49 +55,114 @@ Json TerminalJson(const Terminal& terminal) {
           {"width", terminal.width}};
 }
 
-Json Findings(const Terminal& terminal) {
-  const std::string driver = NvidiaDriver(), data = DataFolder();
-  Json json;
-  json["ridge"] = kRidgeVersion;
-  json["cpu"] = CpuJson();
-  json["threads"] = ThreadsJson();
-  json["memory"] = MemoryJson();
-  json["onednn"] = OneDnnJson();
-  json["cuda"] = {{"driver", driver.empty() ? Json(nullptr) : Json(driver)}, {"usable", false}};
+// Of this process, not of the machine.
+void AddHere(const Terminal& terminal, Json& json) {
+  const std::string data = DataFolder();
   json["profiles"] = Profiles();
   json["cache_folder"] = CacheFolder();
   json["fashion_mnist"] = data.empty() ? Json(nullptr) : Json(data);
   json["terminal"] = TerminalJson(terminal);
+}
+
+Json ProblemsJson(const std::vector<Problem>& problems) {
+  Json json = Json::array();
+  for (const Problem& problem : problems) {
+    json.push_back({{"severity", SeverityName(problem.severity)},
+                    {"subject", problem.subject},
+                    {"text", problem.text},
+                    {"mend", problem.mend},
+                    {"source", problem.source.empty() ? Json(nullptr) : Json(problem.source)}});
+  }
   return json;
 }
 
-std::string Text(const Json& json) { return json.is_null() ? "" : json.get<std::string>(); }
-
-std::string ThreadsText(const Json& threads) {
-  std::string text = fmt::format("{} ({}); machine {}, affinity {}", threads["used"].get<int>(),
-                                 Text(threads["because"]), threads["online"].get<int>(),
-                                 threads["affinity"].get<int>());
-  for (const auto& [key, name] : {std::pair("omp_num_threads", "OMP_NUM_THREADS"),
-                                  {"omp_thread_limit", "OMP_THREAD_LIMIT"}}) {
-    if (!threads[key].is_null()) text += fmt::format(", {} {}", name, threads[key].get<int>());
-  }
+std::string Joined(const std::vector<std::string>& parts, const char* between) {
+  std::string text;
+  for (const std::string& part : parts) text += (text.empty() ? "" : between) + part;
   return text;
 }
 
-std::string MemoryText(const Json& memory) {
-  const int64_t usable = memory["usable_bytes"], available = memory["available_bytes"];
-  std::string text = fmt::format("{} usable", FormatBytes(usable));
-  text += usable < available - (int64_t{64} << 20) ? " (the container's limit)" : "";
-  return text + fmt::format("; machine {}, of it free {}",
-                            FormatBytes(memory["total_bytes"].get<int64_t>()),
-                            FormatBytes(available));
+std::string SystemText(const Probe::System& system) {
+  std::vector<std::string> parts = {system.name.empty() ? "unknown" : system.name, system.machine,
+                                    "Linux " + system.kernel};
+  if (!system.container.empty()) parts.push_back("in " + system.container);
+  if (system.wsl) parts.emplace_back("WSL");
+  if (!system.jetson.empty()) parts.push_back("Jetson " + system.jetson);
+  return Joined(parts, ", ");
 }
 
-std::string TerminalText(const Json& terminal) {
-  if (!terminal["is_terminal"].get<bool>()) return "standard output is not a terminal";
-  return fmt::format("{} columns, {}, {}", terminal["width"].get<int>(),
-                     terminal["colour"].get<bool>() ? "colour" : "no colour",
-                     terminal["unicode"].get<bool>() ? "UTF-8" : "ASCII");
+std::string ThreadsText(const Probe::Threads& threads) {
+  std::string text = fmt::format("{} ({}); machine {}, affinity {}", threads.used, threads.because,
+                                 threads.online, threads.affinity);
+  if (threads.omp_num_threads)
+    text += fmt::format(", OMP_NUM_THREADS {}", *threads.omp_num_threads);
+  if (threads.omp_thread_limit)
+    text += fmt::format(", OMP_THREAD_LIMIT {}", *threads.omp_thread_limit);
+  for (const std::string& setting : threads.settings) text += ", " + setting;
+  return text;
+}
+
+std::string MemoryText(const Probe::Memory& memory) {
+  const bool limited = memory.usable_bytes < memory.available_bytes - (int64_t{64} << 20);
+  return fmt::format("{} usable{}; machine {}, of it free {}", FormatBytes(memory.usable_bytes),
+                     limited ? " (the container's limit)" : "", FormatBytes(memory.total_bytes),
+                     FormatBytes(memory.available_bytes));
+}
+
+// "NVIDIA H100 (9.0, 80 GiB), MIG 1g.10gb"
+std::string GpuText(const Probe::Gpu& gpu) {
+  std::vector<std::string> parts = {
+      fmt::format("{} ({}, {})", gpu.name, gpu.architecture, FormatBytes(gpu.memory_bytes))};
+  if (gpu.mig) parts.emplace_back("MIG on");
+  for (const std::string& instance : gpu.mig_instances) parts.push_back(instance);
+  return Joined(parts, ", ");
+}
+
+// A row for equal GPUs.
+std::vector<std::string> GpuRows(const std::vector<Probe::Gpu>& gpus) {
+  std::vector<std::string> rows;
+  for (size_t i = 0; i < gpus.size();) {
+    const std::string text = GpuText(gpus[i]);
+    size_t count = 0;
+    while (i < gpus.size() && GpuText(gpus[i]) == text) ++count, ++i;
+    rows.push_back(count == 1 ? text : fmt::format("{} x {}", count, text));
+  }
+  return rows;
+}
+
+std::string CudaText(const Probe::Cuda& cuda) {
+  if (cuda.driver.empty()) return "no driver";
+  return fmt::format("driver {}; this version of ridge does not use it", cuda.driver);
+}
+
+std::string RocmText(const Probe::Rocm& rocm) {
+  return rocm.version.empty() ? "not installed"
+                              : rocm.version + "; this version of ridge does not use it";
+}
+
+void AddLibraryRows(const char* name, const std::vector<Probe::Library>& libraries, Table& table) {
+  for (const Probe::Library& library : libraries)
+    table.AddRow({name, fmt::format("{} ({})", library.version, library.path)});
+}
+
+void AddGpuRows(const Probe& probe, Table& table) {
+  table.AddRow({"CUDA", CudaText(probe.cuda)});
+  for (const std::string& row : GpuRows(probe.cuda.gpus)) table.AddRow({"", row});
+  AddLibraryRows("CUDA toolkit", probe.cuda.toolkits, table);
+  AddLibraryRows("cuDNN", probe.cuda.cudnn, table);
+  AddLibraryRows("NCCL", probe.cuda.nccl, table);
+  if (!HasAmd(probe) && probe.rocm.version.empty()) return;
+  table.AddRow({"ROCm", RocmText(probe.rocm)});
+  for (const std::string& row : GpuRows(probe.rocm.gpus)) table.AddRow({"", row});
+}
+
+void AddPythonRows(const Probe::Python& python, Table& table) {
+  if (python.version.empty()) return;
+  std::vector<std::string> packages;
+  for (const Probe::Package& package : python.packages)
+    packages.push_back(package.name + " " + package.version);
+  table.AddRow({"Python", fmt::format("{} ({})", python.version, python.folder)});
+  if (!packages.empty()) table.AddRow({"", Joined(packages, ", ")});
 }
 
 // With the reason for its next measurement.
@@ -256,62 +173,99 @@ std::string ProfileText(const std::string& name) {
   return fmt::format("{} ({}: the next start measures again)", name, DistrustReason(*profile));
 }
 
-std::string ProfilesText(const Json& profiles) {
-  std::string text;
-  for (const Json& name : profiles) text += (text.empty() ? "" : ", ") + ProfileText(Text(name));
-  return text.empty() ? "none; `ridge bench device` measures one" : text;
+std::string ProfilesText() {
+  std::vector<std::string> texts;
+  for (const std::string& name : Profiles()) texts.push_back(ProfileText(name));
+  return texts.empty() ? "none; `ridge bench device` measures one" : Joined(texts, ", ");
 }
 
-std::string JoinedWords(const Json& words) {
-  std::string text;
-  for (const Json& word : words) text += (text.empty() ? "" : " ") + Text(word);
-  return text;
+std::string TerminalText(const Terminal& terminal) {
+  if (!terminal.is_terminal) return "standard output is not a terminal";
+  return fmt::format("{} columns, {}, {}", terminal.width, terminal.colour ? "colour" : "no colour",
+                     terminal.unicode ? "UTF-8" : "ASCII");
 }
 
-std::string CudaText(const Json& cuda) {
-  if (cuda["driver"].is_null()) return "no driver";
-  return Text(cuda["driver"]) + "; this version of ridge does not use it";
+void AddHereRows(const Terminal& terminal, Table& table) {
+  const std::string data = DataFolder();
+  table.AddRow({"device profile", ProfilesText()});
+  table.AddRow({"cache", CacheFolder()});
+  table.AddRow(
+      {"fashion-mnist", data.empty() ? "not found; apt-get install dataset-fashion-mnist" : data});
+  table.AddRow({"terminal", TerminalText(terminal)});
 }
 
-std::string DataText(const Json& folder) {
-  return folder.is_null() ? "not found; apt-get install dataset-fashion-mnist" : Text(folder);
-}
-
-std::string Report(const Json& found, const Terminal& terminal) {
+std::string FoundText(const Probe& probe, bool is_here, const Terminal& terminal) {
   Table table({{""}, {""}});
-  table.AddRow({"ridge", Text(found["ridge"])});
-  table.AddRow({"CPU", Text(found["cpu"]["name"])});
-  table.AddRow({"", JoinedWords(found["cpu"]["isa"])});
-  table.AddRow({"threads", ThreadsText(found["threads"])});
-  table.AddRow({"memory", MemoryText(found["memory"])});
-  table.AddRow({"oneDNN", Text(found["onednn"]["version"]) + ", " + Text(found["onednn"]["isa"])});
-  table.AddRow({"CUDA", CudaText(found["cuda"])});
-  table.AddRow({"device profile", ProfilesText(found["profiles"])});
-  table.AddRow({"cache", Text(found["cache_folder"])});
-  table.AddRow({"fashion-mnist", DataText(found["fashion_mnist"])});
-  table.AddRow({"terminal", TerminalText(found["terminal"])});
+  table.AddRow({"ridge", probe.ridge});
+  table.AddRow({"system", SystemText(probe.system)});
+  table.AddRow({"CPU", probe.cpu.name});
+  table.AddRow({"", Joined(probe.cpu.isa, " ")});
+  table.AddRow({"threads", ThreadsText(probe.threads)});
+  table.AddRow({"memory", MemoryText(probe.memory)});
+  table.AddRow({"oneDNN", probe.onednn.version + ", " + probe.onednn.isa});
+  AddGpuRows(probe, table);
+  AddPythonRows(probe.python, table);
+  if (is_here) AddHereRows(terminal, table);
   return table.ToText(terminal, /*indent=*/0);
 }
 
-struct DoctorOptions {
-  bool json = false;
-  std::optional<std::string> color;
-};
+std::string ProblemsText(const std::vector<Problem>& problems) {
+  if (problems.empty()) return "\nNo problem was found.\n";
+  std::string text;
+  for (const Problem& problem : problems) {
+    text += fmt::format("\n{}: {}: {}\n  mend: {}\n", SeverityName(problem.severity),
+                        problem.subject, problem.text, problem.mend);
+    if (!problem.source.empty()) text += fmt::format("  source: {}\n", problem.source);
+  }
+  return text;
+}
+
+Result<Probe> ProbeOf(const DoctorVerb& verb) {
+  if (!verb.probe) return FindProbe(ThisMachine());
+  constexpr int64_t kMostBytes = 1 << 20;
+  RIDGE_ASSIGN_OR_RETURN(const std::string text, ReadFile(*verb.probe, kMostBytes));
+  return ParseProbe(text, *verb.probe);
+}
+
+void PrintFindings(const DoctorVerb& verb, const Probe& probe, const std::vector<Problem>& problems,
+                   const Terminal& terminal) {
+  if (!verb.json) {
+    PrintData(FoundText(probe, !verb.probe, terminal) + ProblemsText(problems));
+    return;
+  }
+  Json json = ProbeToJson(probe);
+  if (!verb.probe) AddHere(terminal, json);
+  json["problems"] = ProblemsJson(problems);
+  PrintData(json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n");
+}
+
+Result<int> RunDoctor(const DoctorVerb& verb) {
+  RIDGE_ASSIGN_OR_RETURN(const ColourChoice colour, ParseColourChoice(verb.color.value_or("auto")));
+  const bool only_dockerfile = IsStandardOutput(verb.dockerfile);
+  RIDGE_RETURN_IF_ERROR(
+      OneOnStandardOutput({{"--json", verb.json}, {"--dockerfile", only_dockerfile}}));
+  RIDGE_ASSIGN_OR_RETURN(const Probe probe, ProbeOf(verb));
+  const std::vector<Problem> problems = FindProblems(probe);
+  if (verb.dockerfile) {
+    RIDGE_ASSIGN_OR_RETURN(const std::string text, DockerfileFor(probe));
+    RIDGE_RETURN_IF_ERROR(WriteFileAtomically(*verb.dockerfile, text));
+  }
+  if (!only_dockerfile) PrintFindings(verb, probe, problems, DetectTerminal(stdout, colour));
+  return AnyBlocking(problems) ? kExitDevice : kExitOk;
+}
 
 }  // namespace
 
 VerbBody AddDoctor(CLI::App& app) {
-  auto options = std::make_shared<DoctorOptions>();
-  AddSwitch(app, "--json", options->json, "Print JSON");
-  AddChoice(app, "--color", options->color, {"auto", "always", "never"}, "Colour of the output");
-  return [options]() -> Result<int> {
-    RIDGE_ASSIGN_OR_RETURN(const ColourChoice colour,
-                           ParseColourChoice(options->color.value_or("auto")));
-    const Terminal terminal = DetectTerminal(stdout, colour);
-    const Json found = Findings(terminal);
-    PrintData(options->json ? found.dump(1) + "\n" : Report(found, terminal));
-    return kExitOk;
-  };
+  auto verb = std::make_shared<DoctorVerb>();
+  AddText(app, "--probe", verb->probe, "FILE",
+          "Judges a machine that `ridge doctor --json` recorded, not this one");
+  AddText(app, "--dockerfile", verb->dockerfile, "FILE",
+          "Writes a Dockerfile whose versions agree with the driver and the GPUs; - is standard "
+          "output");
+  AddSwitch(app, "--json", verb->json, "Print JSON");
+  AddChoice(app, "--color", verb->color, {"auto", "always", "never"}, "Colour of the output");
+  return [verb] { return RunDoctor(*verb); };
 }
 
 }  // namespace ridge::cli

@@ -6,10 +6,14 @@
 #include "ridge/cli/flags.h"
 #include "ridge/cli/machine.h"
 #include "ridge/cli/output.h"
+#include "ridge/cli/plan_history.h"
 #include "ridge/cli/planning.h"
 #include "ridge/cli/train_flags.h"
 #include "ridge/cli/verbs.h"
+#include "ridge/core/files.h"
 #include "ridge/core/split.h"
+#include "ridge/report/plan_page.h"
+#include "ridge/report/profile.h"
 #include "ridge/report/rules_of_thumb.h"
 
 namespace ridge::cli {
@@ -23,8 +27,8 @@ constexpr const char* kRules = "rules";
 struct PlanVerb {
   TrainFlags train;
   OutputFlags output;
-  std::optional<std::string> on, foreign, why;
-  bool json = false;
+  std::optional<std::string> on, foreign, why, html;
+  bool json = false, history = false, markdown = false;
 };
 
 // A run planned for one device.
@@ -84,10 +88,46 @@ PlanSummary Summary(const DevicePlan& plan) {
   return SummarizeJob(plan.run.job, plan.run.job.program);
 }
 
-void PrintJson(const std::vector<DevicePlan>& plans, bool as_array) {
+// With what earlier runs here say of it.
+PlanSummary SummaryByHistory(const DevicePlan& plan, const PlanVerb& verb) {
+  PlanSummary summary = Summary(plan);
+  const bool is_this_machine = plan.run.job.options.device == "cpu";
+  if (is_this_machine && WantsReceipts(verb.output))
+    summary.expected = ExpectedStepOf(plan.run.job, plan.opened.machine, summary);
+  return summary;
+}
+
+void PrintJson(const std::vector<DevicePlan>& plans, const PlanVerb& verb) {
   std::vector<PlanSummary> summaries;
-  for (const DevicePlan& plan : plans) summaries.push_back(Summary(plan));
-  PrintData((as_array ? PlansToJson(summaries) : PlanToJson(summaries.front())) + "\n");
+  for (const DevicePlan& plan : plans) summaries.push_back(SummaryByHistory(plan, verb));
+  PrintData((verb.on ? PlansToJson(summaries) : PlanToJson(summaries.front())) + "\n");
+}
+
+// What the page says of the device of a plan.
+PlanOnPage OnPage(const DevicePlan& plan, const PlanVerb& verb) {
+  const Machine& machine = plan.opened.machine;
+  PlanOnPage page;
+  page.title = PlanTitle(plan.run.job, machine);  // what follows its first line is a note
+  const size_t end = page.title.find("\n  ");
+  if (end != std::string::npos) {
+    page.note = page.title.substr(end + 3);
+    page.title.resize(end);
+  }
+  page.plan = SummaryByHistory(plan, verb);
+  page.peak_flops_per_s = machine.is_here() ? PeakFlopsOf(machine.profile, plan.run.job.operands)
+                                            : machine.peak_flops_per_s;
+  if (!machine.profile.memory.empty()) page.bytes_per_s = machine.profile.memory.back().bytes_per_s;
+  page.sources.push_back(machine.is_here()
+                             ? fmt::format("device profile {}, measured {}", machine.profile.id,
+                                           machine.profile.made_at)
+                             : "device: " + machine.known_from);
+  return page;
+}
+
+std::vector<PlanOnPage> Pages(const std::vector<DevicePlan>& plans, const PlanVerb& verb) {
+  std::vector<PlanOnPage> pages;
+  for (const DevicePlan& plan : plans) pages.push_back(OnPage(plan, verb));
+  return pages;
 }
 
 void PrintReports(const std::vector<DevicePlan>& plans, const PlanVerb& verb,
@@ -99,8 +139,9 @@ void PrintReports(const std::vector<DevicePlan>& plans, const PlanVerb& verb,
     if (const std::string notes = ModelNotesText(plan.run.notes, verb.output.verbose);
         !notes.empty() && !verb.output.quiet)
       PrintData(notes + "\n\n");
-    PrintData(verb.output.verbose ? PlanText(title, Summary(plan), plan.opened.machine.query())
-                                  : PlanReport(title, Summary(plan), terminal));
+    const PlanSummary summary = SummaryByHistory(plan, verb);
+    PrintData(verb.output.verbose ? PlanText(title, summary, plan.opened.machine.query())
+                                  : PlanReport(title, summary, terminal));
   }
 }
 
@@ -152,9 +193,14 @@ Status PrintWhy(const std::vector<DevicePlan>& plans, const std::string& what,
 
 Status PrintPlans(const std::vector<DevicePlan>& plans, const PlanVerb& verb,
                   const Terminal& terminal) {
+  if (verb.html)
+    RIDGE_RETURN_IF_ERROR(WriteFileAtomically(*verb.html, PlanPage(Pages(plans, verb))));
+  if (IsStandardOutput(verb.html)) return {};
   if (verb.why) return PrintWhy(plans, *verb.why, terminal);
-  if (verb.json) {
-    PrintJson(plans, verb.on.has_value());
+  if (verb.markdown) {
+    PrintData(PlanMarkdown(Pages(plans, verb)));
+  } else if (verb.json) {
+    PrintJson(plans, verb);
   } else {
     PrintReports(plans, verb, terminal);
   }
@@ -163,6 +209,13 @@ Status PrintPlans(const std::vector<DevicePlan>& plans, const PlanVerb& verb,
 
 Result<int> RunPlan(const CLI::App& app, const PlanVerb& verb) {
   RIDGE_ASSIGN_OR_RETURN(const Terminal terminal, TerminalFor(stdout, verb.output));
+  RIDGE_RETURN_IF_ERROR(OneOnStandardOutput({{"--json", verb.json},
+                                             {"--markdown", verb.markdown},
+                                             {"--html", IsStandardOutput(verb.html)}}));
+  if (verb.history) {
+    RIDGE_RETURN_IF_ERROR(PrintHistory(verb.json, terminal));
+    return kExitOk;
+  }
   RIDGE_RETURN_IF_ERROR(RequireArgument(app, verb.train.Has("model"), "MODEL",
                                         "`ridge models` lists the built-in ones"));
   RIDGE_ASSIGN_OR_RETURN(const std::vector<std::string> devices, Devices(verb));
@@ -196,7 +249,19 @@ VerbBody AddPlan(CLI::App& app) {
               "that were compared; memory: what is live in each phase of a step; rules: "
               "rules of thumb beside the plan");
   why->group(kOutputGroup);
-  AddSwitch(app, "--json", verb->json, "Print JSON; with --on an array")->group(kOutputGroup);
+  CLI::Option* json = AddSwitch(app, "--json", verb->json, "Print JSON; with --on an array");
+  json->group(kOutputGroup);
+  AddText(app, "--html", verb->html, "FILE",
+          "Write a page: verdict, memory over the step, roofline, time, sources")
+      ->group(kOutputGroup);
+  CLI::Option* markdown = AddSwitch(app, "--markdown", verb->markdown, "Print tables as Markdown");
+  markdown->group(kOutputGroup);
+  Exclude(json, markdown);
+  AddSwitch(app, "--history", verb->history,
+            "Print what runs on this machine were planned to take and took, and how that scales "
+            "the next plan; needs no MODEL")
+      ->group(kOutputGroup);
+  AddReceiptsFlag(app, verb->output);
   AddColorFlag(app, verb->output);
   AddQuietFlags(app, verb->output);
   AddConfigFlag(app);

@@ -1,8 +1,12 @@
 #include "ridge/cli/planning.h"
 
+#include <fmt/chrono.h>
 #include <fmt/format.h>
 
+#include <ctime>
+
 #include "ridge/core/units.h"
+#include "ridge/core/version.h"
 #include "ridge/train/job/rehearsed_job.h"
 #include "ridge/train/load/folder_options.h"
 #include "ridge/train/load/length_forms.h"
@@ -142,6 +146,28 @@ std::string PlanTitle(const PlannedJob& job, const Machine& machine) {
   const DeviceProfile& profile = machine.profile;
   if (IsTrusted(profile)) return title;
   return title + "\n  by a rough profile: " + DistrustReason(profile);
+}
+
+Receipt ReceiptOf(const PlannedJob& job, const Machine& machine) {
+  Receipt receipt;
+  receipt.made_at = fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr)));
+  receipt.ridge_version = kRidgeVersion;
+  receipt.device = machine.profile.id;
+  receipt.model = job.options.model;
+  receipt.precision = DTypeName(job.operands);
+  receipt.batch = job.options.batch;
+  receipt.accumulate = job.options.accumulate;
+  receipt.threads = job.threads;
+  return receipt;
+}
+
+std::optional<ExpectedStep> ExpectedStepOf(const PlannedJob& job, const Machine& machine,
+                                           const PlanSummary& plan) {
+  if (!machine.is_here()) return std::nullopt;
+  const Result<std::vector<Receipt>> receipts = LoadReceipts();
+  if (!receipts.ok()) return std::nullopt;
+  const std::optional<ReceiptGroup> group = FindGroup(*receipts, ReceiptOf(job, machine));
+  return group ? std::optional(ExpectedBy(*group, plan)) : std::nullopt;
 }
 
 RunNumbers NumbersOf(const RunFigures& figures) {

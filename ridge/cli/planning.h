@@ -9,6 +9,7 @@
 #include "ridge/train/job/job.h"
 #include "ridge/train/load/forward.h"
 #include "ridge/train/options/machine.h"
+#include "ridge/train/store/receipts.h"
 #include "ridge/train/store/summary.h"
 
 namespace ridge::cli {
@@ -32,6 +33,14 @@ std::string ModelNotesText(const ModelNotes& notes, bool verbose);
 // "cnn, batch 128, adam, f32, on cpu (2 threads)"; "its own step" for a model that has one, and
 // bf16 for products of bf16.
 std::string PlanTitle(const PlannedJob& job, const Machine& machine);
+
+// A receipt of the job without its figures and steps.
+Receipt ReceiptOf(const PlannedJob& job, const Machine& machine);
+
+// What earlier runs of the kind say of this plan; nothing for a device that is not here, or by too
+// few.
+std::optional<ExpectedStep> ExpectedStepOf(const PlannedJob& job, const Machine& machine,
+                                           const PlanSummary& plan);
 
 // What reports compare of a run's figures.
 RunNumbers NumbersOf(const RunFigures& figures);

@@ -70,6 +70,7 @@ Result<CommandLineObserver::Options> ObserverOptions(const OutputFlags& flags) {
   RIDGE_ASSIGN_OR_RETURN(options.progress, ParseProgressMode(flags.progress.value_or("auto")));
   options.quiet = flags.quiet;
   options.verbose = flags.verbose;
+  options.receipts = WantsReceipts(flags);
   return options;
 }
 
@@ -141,6 +142,7 @@ VerbBody AddTrain(CLI::App& app) {
   AddChoice(app, "--progress", verb->output.progress, {"auto", "bar", "plain", "json", "none"},
             "Progress (auto: a bar on terminals, else a line every few seconds)")
       ->group(kOutputGroup);
+  AddReceiptsFlag(app, verb->output);
   AddColorFlag(app, verb->output);
   AddQuietFlags(app, verb->output);
   AddConfigFlag(app);

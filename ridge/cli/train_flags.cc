@@ -174,6 +174,13 @@ void AddColorFlag(CLI::App& app, OutputFlags& flags) {
       ->group(kOutputGroup);
 }
 
+void AddReceiptsFlag(CLI::App& app, OutputFlags& flags) {
+  AddChoice(app, "--receipts", flags.receipts, {"on", "off"},
+            "Keep what runs were planned to take and took, on this machine only, and expect by it "
+            "(on)")
+      ->group(kOutputGroup);
+}
+
 void AddQuietFlags(CLI::App& app, OutputFlags& flags) {
   CLI::Option* quiet = AddSwitch(app, "-q,--quiet", flags.quiet, "Print errors and warnings only");
   CLI::Option* verbose = AddSwitch(app, "-v,--verbose", flags.verbose, "Print more");

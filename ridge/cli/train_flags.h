@@ -29,9 +29,15 @@ struct TrainFlags {
 
 // Flags of a verb's output.
 struct OutputFlags {
-  std::optional<std::string> color, progress;
+  std::optional<std::string> color, progress, receipts;
   bool quiet = false, verbose = false;
 };
+
+// --receipts, for verbs that read or write them (train/store/receipts.h).
+void AddReceiptsFlag(CLI::App& app, OutputFlags& flags);
+inline bool WantsReceipts(const OutputFlags& flags) {
+  return flags.receipts.value_or("on") == "on";
+}
 
 // --checkpoint, for verbs whose MODEL may be a run: last, best, a step's number or a folder.
 void AddCheckpointFlag(CLI::App& app, std::optional<std::string>& to);

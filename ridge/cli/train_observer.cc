@@ -94,8 +94,11 @@ void CommandLineObserver::OnModel(const ModelNotes& notes) {
 
 std::string CommandLineObserver::OnPlanned(const PlannedJob& job, const PlanSummary& summary) {
   const std::string title = PlanTitle(job, machine_);
+  receipt_ = ReceiptOf(job, machine_);
   if (!options_.quiet) {
-    PrintData(PlanReport(title, summary, options_.out));
+    PlanSummary shown = summary;
+    if (options_.receipts) shown.expected = ExpectedStepOf(job, machine_, summary);
+    PrintData(PlanReport(title, shown, options_.out));
     if (options_.verbose) PrintData(PassesText(job));
     PrintData("\n");
     (void)FinishOutput();  // in order with what goes to stderr; an error shows at the end
@@ -175,8 +178,19 @@ void CommandLineObserver::OnWarning(const std::string& text) {
   progress_.Print("ridge: warning: " + text);
 }
 
+// A history that cannot be written is no error of the run.
+void CommandLineObserver::KeepReceipt(const RunSummary& summary) {
+  if (!options_.receipts) return;
+  receipt_.steps = summary.steps;
+  receipt_.planned = summary.planned;
+  receipt_.measured = summary.measured;
+  const Status kept = AddReceipt(receipt_);
+  if (!kept.ok() && options_.verbose) OnWarning("no receipt: " + kept.message());
+}
+
 void CommandLineObserver::OnFinish(const RunSummary& summary) {
   progress_.Finish();
+  KeepReceipt(summary);
   if (options_.quiet) return;
   PrintData("\n" + ComparisonReport(NumbersOf(summary.planned), NumbersOf(summary.measured),
                                     options_.out));

@@ -7,6 +7,7 @@
 #include "ridge/report/progress.h"
 #include "ridge/train/loop/observer.h"
 #include "ridge/train/options/machine.h"
+#include "ridge/train/store/receipts.h"
 
 namespace ridge::cli {
 
@@ -23,6 +24,7 @@ class CommandLineObserver : public TrainObserver {
     Terminal out, err;  // of stdout and stderr
     ProgressMode progress = ProgressMode::kAuto;
     bool quiet = false, verbose = false;
+    bool receipts = true;  // read and write them
   };
   // `machine` must outlive the observer.
   CommandLineObserver(const Options& options, const Machine& machine);
@@ -41,11 +43,13 @@ class CommandLineObserver : public TrainObserver {
 
  private:
   void Say(const std::string& line);  // unless quiet
+  void KeepReceipt(const RunSummary& summary);
 
   const Options options_;
   const Machine& machine_;
   Progress progress_;
   RunStart start_;
+  Receipt receipt_;  // of the run; its figures come at the end
 };
 
 }  // namespace ridge::cli

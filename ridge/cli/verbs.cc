@@ -134,9 +134,10 @@ std::vector<Verb> MachineVerbs() {
              "ridge devices show rtx4090\n"
              "ridge devices show my-gpu.toml --json",
              AddDevicesShow}}},
-          {"doctor", "Prints what was found on this machine: CPU, memory, libraries, data",
+          {"doctor", "Prints what was found on this machine, what is wrong, and what mends it",
            "ridge doctor\n"
-           "ridge doctor --json",
+           "ridge doctor --json > machine.json\n"
+           "ridge doctor --probe machine.json --dockerfile Dockerfile",
            AddDoctor},
           {"completion", "Prints the completion script of a shell",
            "source <(ridge completion bash)\n"

@@ -213,12 +213,16 @@ std::string HomeFolder() {
   return known ? user->pw_dir : "/nonexistent";  // as Debian calls a home that is none
 }
 
+// `variable` has the folder, else it is `usual` in the home.
+std::string XdgFolder(const char* variable, const char* usual) {
+  const char* xdg = std::getenv(variable);
+  return (xdg != nullptr && xdg[0] == '/' ? std::string(xdg) : HomeFolder() + usual) + "/ridge";
+}
+
 }  // namespace
 
-std::string CacheFolder() {
-  const char* xdg = std::getenv("XDG_CACHE_HOME");
-  if (xdg != nullptr && xdg[0] == '/') return std::string(xdg) + "/ridge";
-  return HomeFolder() + "/.cache/ridge";
-}
+std::string CacheFolder() { return XdgFolder("XDG_CACHE_HOME", "/.cache"); }
+
+std::string StateFolder() { return XdgFolder("XDG_STATE_HOME", "/.local/state"); }
 
 }  // namespace ridge

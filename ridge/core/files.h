@@ -47,5 +47,7 @@ Status MakeFolders(const std::string& path);
 // $XDG_CACHE_HOME/ridge, or ~/.cache/ridge; a relative value is ignored, as the XDG rules say.
 // Without HOME, ~ is the user's home by the system's records: never a folder that others write to.
 std::string CacheFolder();
+// $XDG_STATE_HOME/ridge, or ~/.local/state/ridge, by the same rules.
+std::string StateFolder();
 
 }  // namespace ridge

@@ -87,6 +87,16 @@ Json CandidatesJson(const std::vector<PlanCandidate>& candidates) {
   return all;
 }
 
+Json ExpectedJson(const ExpectedStep& expected) {
+  return {{"step_s", expected.step_s},
+          {"epoch_s", expected.epoch_s ? Json(*expected.epoch_s) : Json(nullptr)},
+          {"scale", expected.scale},
+          {"scale_low", expected.low},
+          {"scale_high", expected.high},
+          {"runs", expected.runs},
+          {"model", expected.model.empty() ? Json(nullptr) : Json(expected.model)}};
+}
+
 int64_t SlicesOf(const PlanSummary& plan) {
   const std::vector<UpdatePart> parts = UpdateParts(*plan.program, plan.accumulate);
   return parts.empty() ? 1 : parts.front().step->slices;
@@ -148,6 +158,7 @@ Json SummaryJson(const PlanSummary& plan) {
     json["peak_flops_per_s"] = plan.range->peak_flops_per_s;
   }
   json["epoch_s"] = plan.epoch_s ? Json(*plan.epoch_s) : Json(nullptr);
+  if (plan.expected) json["expected"] = ExpectedJson(*plan.expected);
   json["fits"] = plan.fits;
   json["limit_bytes"] = plan.limit_bytes;
   if (plan.read_workers > 0) {

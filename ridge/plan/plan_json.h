@@ -31,6 +31,15 @@ struct PlanLength {
   double modelled_step_s = 0;
 };
 
+// What earlier runs on this machine say of a step's seconds.
+struct ExpectedStep {
+  double step_s = 0;
+  std::optional<double> epoch_s;
+  double scale = 1, low = 1, high = 1;  // measured over planned seconds of these runs
+  int64_t runs = 0;
+  std::string model;  // whose runs they were; "" for any
+};
+
 // A planned run on one device.  `program` must outlive it.
 struct PlanSummary {
   const Program* program = nullptr;
@@ -47,12 +56,13 @@ struct PlanSummary {
   int64_t read_workers = 0;                    // threads that read samples; 0: they are in memory
   int64_t pipeline_cap_bytes = 0;              // to which their number was fitted; 0: it was given
   std::vector<PlanCandidate> candidates = {};  // the plans that were compared; none: not searched
+  std::optional<ExpectedStep> expected = {};   // no number of the plan has its scale in it
   std::vector<PlanLength> lengths = {};        // shortest first; none: all batches are alike
 
   double samples() const;  // of an update; of several lengths the mean over an epoch
 };
 
-// Fills all but epoch_s and candidates; `fits` is memory.needed_bytes() <= limit_bytes.
+// Fills all but epoch_s, candidates and expected; `fits` is memory.needed_bytes() <= limit_bytes.
 PlanSummary SummarizePlan(const Program& program, MemoryEstimate memory, int64_t batch,
                           int64_t accumulate, int64_t limit_bytes);
 

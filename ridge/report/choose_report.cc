@@ -79,15 +79,26 @@ const Offer* Least(const std::vector<Offer>& offers, Key key) {
   return least;
 }
 
-std::string BestLines(const std::vector<Offer>& offers) {
+struct BestOffer {
+  const char* by;
+  const Offer* offer;  // nullptr: nothing is known
+};
+
+std::vector<BestOffer> FindBest(const std::vector<Offer>& offers) {
   const auto time = [](const Offer& o) { return std::optional<double>(o.time_s); };
   const auto cost = [](const Offer& o) { return o.usd; };
   const auto energy = [](const Offer& o) { return o.energy_kwh; };
+  return {{"cheapest", Least(offers, cost)},
+          {"fastest", Least(offers, time)},
+          {"least energy", Least(offers, energy)}};
+}
+
+std::string BestLines(const std::vector<Offer>& offers) {
   std::string text;
-  if (const Offer* best = Least(offers, cost)) text += "  cheapest      " + OfferText(*best) + "\n";
-  if (const Offer* best = Least(offers, time)) text += "  fastest       " + OfferText(*best) + "\n";
-  if (const Offer* best = Least(offers, energy))
-    text += "  least energy  " + OfferText(*best) + "\n";
+  for (const BestOffer& best : FindBest(offers)) {
+    if (best.offer != nullptr)
+      text += fmt::format("  {:<13} {}\n", best.by, OfferText(*best.offer));
+  }
   return text;
 }
 
@@ -145,6 +156,15 @@ std::string ChooseReport(const ChooseTable& table, const Terminal& terminal) {
   if (!table.skipped.empty())
     text += fmt::format("  not planned, too little is known: {}\n", fmt::join(table.skipped, ", "));
   return text;
+}
+
+std::vector<std::string> BestOffers(const std::vector<Offer>& offers) {
+  std::vector<std::string> lines;
+  for (const BestOffer& best : FindBest(offers)) {
+    if (best.offer != nullptr)
+      lines.push_back(fmt::format("{}: {}", best.by, OfferText(*best.offer)));
+  }
+  return lines;
 }
 
 std::string NothingAllowedText(const std::vector<Offer>& offers) {

@@ -18,6 +18,9 @@ struct ChooseTable {
 // REQUIRES: an offer.
 std::string ChooseReport(const ChooseTable& table, const Terminal& terminal);
 
+// "cheapest: 1 x rtx4090, bf16: 1 h 07 min (...)", and so on, of the allowed offers.
+std::vector<std::string> BestOffers(const std::vector<Offer>& offers);
+
 // Why nothing is allowed: how many offers keep each limit alone, and which offer comes nearest.
 // REQUIRES: offers, none of them allowed.
 std::string NothingAllowedText(const std::vector<Offer>& offers);

@@ -151,6 +151,19 @@ std::string ModelLine(const PlanSummary& plan) {
                      ErrorText(plan.modelled_step_s, plan.step_s));
 }
 
+// "  expected 1.31 s a step by 9 earlier runs of cnn here (x 1.07; 1.02 to 1.12)"
+std::string ExpectedLine(const PlanSummary& plan) {
+  if (!plan.expected) return "";
+  const ExpectedStep& expected = *plan.expected;
+  const std::string of = expected.model.empty() ? "" : " of " + expected.model;
+  const std::string epoch =
+      expected.epoch_s ? fmt::format(", {} an epoch", FormatSeconds(*expected.epoch_s)) : "";
+  return fmt::format("  expected {} a step{} by {}{} here (planned x {:.2f}; {:.2f} to {:.2f})\n",
+                     FormatSeconds(expected.step_s), epoch,
+                     FormatCountOf(expected.runs, "earlier run"), of, expected.scale, expected.low,
+                     expected.high);
+}
+
 // " (52.0 to 97.1 ms)"
 std::string RangeText(const StepRange& range) {
   return fmt::format(" ({} to {})", FormatSeconds(range.low_s), FormatSeconds(range.high_s));
@@ -184,7 +197,7 @@ std::string TimePart(const PlanSummary& plan, const Terminal& terminal) {
   }
   if (plan.epoch_s) head += fmt::format(", {} an epoch", FormatSeconds(*plan.epoch_s));
   return Heading("Time", head, terminal) + LengthTable(plan, terminal) +
-         LongestNodes(plan, terminal) + ModelLine(plan) + EvidenceLine(plan);
+         LongestNodes(plan, terminal) + ModelLine(plan) + ExpectedLine(plan) + EvidenceLine(plan);
 }
 
 std::string ValueText(const StepPlan& step, int index, const KernelQuery& layouts) {

@@ -21,6 +21,7 @@ def environment(extra=None):
     result = {k: v for k, v in os.environ.items() if not k.startswith("RIDGE_")}
     result["XDG_CACHE_HOME"] = os.path.join(os.path.dirname(RIDGE), "..", "test-cache")
     result["LC_ALL"] = "C.UTF-8"
+    result["RIDGE_RECEIPTS"] = "off"  # what is printed must not depend on earlier runs
     for name in ("NO_COLOR", "CLICOLOR_FORCE", "FORCE_COLOR", "OMP_NUM_THREADS"):
         result.pop(name, None)
     result.update(extra or {})

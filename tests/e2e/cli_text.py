@@ -35,6 +35,25 @@ class Doctor(RidgeTest):
                                    preexec_fn=lambda: os.sched_setaffinity(0, one)))
         self.assertEqual(found["threads"]["used"], 1)
 
+    def test_a_recorded_probe_is_judged_as_this_machine(self):
+        recorded = self.ok("doctor", "--json")
+        self.write("machine.json", recorded)
+        again = json.loads(self.ok("doctor", "--probe", self.path("machine.json"), "--json"))
+        found = json.loads(recorded)
+        for key in ("ridge", "system", "cpu", "threads", "memory", "cuda", "rocm", "python",
+                    "problems"):
+            self.assertEqual(again[key], found[key], key)
+        self.assertNotIn("terminal", again)
+
+    def test_a_dockerfile_of_the_packages_that_are_there(self):
+        packages = self.path("venv/lib/python3.11/site-packages/onnxruntime-1.20.0.dist-info")
+        os.makedirs(packages)
+        target = self.path("Dockerfile")
+        text = self.ok("doctor", "--dockerfile", target, env={"VIRTUAL_ENV": self.path("venv")})
+        self.assertIn("onnxruntime 1.20.0", text)
+        with open(target, encoding="utf-8") as file:
+            self.assertIn("RUN pip install onnxruntime==1.20.0\n", file.read())
+
     def test_text_has_a_row_for_each_finding(self):
         text = self.ok("doctor")
         for row in ("CPU", "threads", "memory", "oneDNN", "CUDA", "device profile",

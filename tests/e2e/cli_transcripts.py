@@ -4,7 +4,7 @@ A file holds cases as the other text tests (tests/text/text_test.cc):
 
   # name: cli/opt.test
   # why: one sentence, the law that would be broken
-  graph g                        optional: the file net.ridge
+  graph g                        optional: the file net.ridge, or with { first probe.json
     x = input f32[2]
   $ ridge opt net.ridge -q       one or more commands, in one empty folder
   ----
@@ -83,7 +83,7 @@ class Transcripts(RidgeTest):
 
     def run_case(self, case):
         if case.graph:
-            self.write("net.ridge", case.graph)
+            self.write("probe.json" if case.graph.startswith("{") else "net.ridge", case.graph)
         return "".join(self.run_command(command) for command in case.commands)
 
 

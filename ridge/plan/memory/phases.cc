@@ -95,4 +95,13 @@ std::vector<PhasePeak> PhasePeaks(const Program& program) {
   return peaks;
 }
 
+std::vector<NodeMemory> MemoryByNode(const Program& program, const StepPlan& step) {
+  const std::vector<const char*> phases = PhasesOf(step);
+  const std::vector<int64_t> live = LiveBytes(program.memory, step);
+  std::vector<NodeMemory> nodes;
+  for (size_t n = 0; n < live.size(); ++n)
+    nodes.push_back({phases[n], program.persistent_bytes + live[n], LargestAt(step, n)});
+  return nodes;
+}
+
 }  // namespace ridge

@@ -24,4 +24,14 @@ struct PhasePeak {
 // In the order in which they run; phases without nodes are left out.
 std::vector<PhasePeak> PhasePeaks(const Program& program);
 
+// What is live while a node runs.
+struct NodeMemory {
+  std::string phase;
+  int64_t bytes = 0;  // as PhasePeak::bytes
+  std::vector<std::pair<std::string, int64_t>> largest;
+};
+
+// By node of one of the program's steps.
+std::vector<NodeMemory> MemoryByNode(const Program& program, const StepPlan& step);
+
 }  // namespace ridge

@@ -1,0 +1,42 @@
+// Finds a Probe: reads /proc, /sys, library folders and the folders of Python's packages.
+//
+// The one program that is started is nvidia-smi, where there is a driver; Python is not.
+#pragma once
+#include <functional>
+#include <string>
+
+#include "ridge/doctor/probe.h"
+
+namespace ridge {
+
+// Where to look: for tests another root folder, environment and nvidia-smi.
+struct ProbePlace {
+  std::string root;                                              // before every absolute path
+  std::function<const char*(const char*)> variable;              // of the environment, as getenv
+  std::function<std::string(const std::string& words)> command;  // output of "nvidia-smi ..."
+};
+ProbePlace ThisMachine();
+
+Probe FindProbe(const ProbePlace& place);
+
+// The parts of it that stand in files of their own.
+Probe::Cuda FindCuda(const ProbePlace& place);
+Probe::Rocm FindRocm(const ProbePlace& place);
+Probe::Python FindPython(const ProbePlace& place);
+
+// What several of them need.  Paths are those within the root.
+namespace probing {
+
+bool Exists(const ProbePlace& place, const std::string& path);
+// At most 64 KiB; "" where it can't be read.
+std::string Text(const ProbePlace& place, const std::string& path);
+std::string FirstLine(const ProbePlace& place, const std::string& path);
+// Full paths in `folder` of the names that start and end so, in order; none without the folder.
+std::vector<std::string> Names(const ProbePlace& place, const std::string& folder,
+                               const std::string& prefix, const std::string& suffix = "");
+std::string Variable(const ProbePlace& place, const char* name);  // "" when it is not set
+int64_t DisplayControllers(const ProbePlace& place, const std::string& vendor);  // "0x10de"
+
+}  // namespace probing
+
+}  // namespace ridge

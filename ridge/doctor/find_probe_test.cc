@@ -1,0 +1,158 @@
+// A machine of files: what a probe finds in /proc, /sys, libraries and packages.
+#include "ridge/doctor/find_probe.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "ridge/core/test_folder.h"
+
+namespace ridge {
+namespace {
+
+class FindProbeTest : public ::testing::Test {
+ protected:
+  void File(const std::string& path, const std::string& text) {
+    std::filesystem::create_directories(std::filesystem::path(folder_.path() + path).parent_path());
+    std::ofstream(folder_.path() + path) << text;
+  }
+  void Link(const std::string& path, const std::string& to) {
+    std::filesystem::create_directory_symlink(folder_.path() + to, folder_.path() + path);
+  }
+  Probe Find() {
+    return FindProbe({folder_.path(),
+                      [this](const char* name) -> const char* {
+                        const auto found = variables_.find(name);
+                        return found == variables_.end() ? nullptr : found->second.c_str();
+                      },
+                      [this](const std::string& words) {
+                        for (const auto& [part, text] : outputs_) {
+                          if (words.find(part) != std::string::npos) return text;
+                        }
+                        return std::string();
+                      }});
+  }
+
+  TempFolder folder_;
+  std::map<std::string, std::string> variables_, outputs_;
+};
+
+TEST_F(FindProbeTest, AnEmptyMachineHasNothing) {
+  const Probe probe = Find();
+  EXPECT_EQ(probe.system.container, "");
+  EXPECT_EQ(probe.cpu.name, "unknown");
+  EXPECT_EQ(probe.cuda.driver, "");
+  EXPECT_EQ(probe.cuda.pci_gpus, 0);
+  EXPECT_TRUE(probe.cuda.cudnn.empty());
+  EXPECT_FALSE(probe.cuda.visible_devices);
+  EXPECT_EQ(probe.python.version, "");
+}
+
+TEST_F(FindProbeTest, SystemContainerAndBoard) {
+  File("/etc/os-release", "PRETTY_NAME=\"Ubuntu 22.04.4 LTS\"\nID=ubuntu\n");
+  File("/proc/sys/kernel/osrelease", "5.15.153.1-microsoft-standard-WSL2\n");
+  File("/etc/nv_tegra_release", "# R36 (release), REVISION: 3.0, GCID: 36923193, BOARD: generic\n");
+  File("/.dockerenv", "");
+  const Probe::System system = Find().system;
+  EXPECT_EQ(system.name, "Ubuntu 22.04.4 LTS");
+  EXPECT_EQ(system.distribution, "ubuntu");
+  EXPECT_EQ(system.container, "docker");
+  EXPECT_EQ(system.jetson, "R36 (release), REVISION: 3.0");
+  EXPECT_TRUE(system.wsl);
+}
+
+TEST_F(FindProbeTest, NvidiaDriverGpusAndInstances) {
+  File("/proc/driver/nvidia/version",
+       "NVRM version: NVIDIA UNIX x86_64 Kernel Module  550.54.15  Tue Mar  5 22:23:56 UTC 2024\n");
+  File("/sys/bus/pci/devices/0000:00:04.0/class", "0x030200\n");
+  File("/sys/bus/pci/devices/0000:00:04.0/vendor", "0x10de\n");
+  File("/sys/bus/pci/devices/0000:00:05.0/class", "0x020000\n");
+  File("/sys/bus/pci/devices/0000:00:05.0/vendor", "0x10de\n");
+  File("/dev/nvidiactl", "");
+  outputs_["--query-gpu=name"] = "NVIDIA H100 80GB HBM3, 9.0, 81559, Enabled\n";
+  outputs_["-L"] =
+      "GPU 0: NVIDIA H100 80GB HBM3 (UUID: GPU-1)\n"
+      "  MIG 1g.10gb     Device  0: (UUID: MIG-2)\n";
+  const Probe::Cuda cuda = Find().cuda;
+  EXPECT_EQ(cuda.driver, "550.54.15");
+  EXPECT_EQ(cuda.pci_gpus, 1);
+  ASSERT_EQ(cuda.gpus.size(), 1u);
+  EXPECT_EQ(cuda.gpus[0].architecture, "9.0");
+  EXPECT_EQ(cuda.gpus[0].memory_bytes, int64_t{81559} << 20);
+  EXPECT_EQ(cuda.gpus[0].mig_instances, std::vector<std::string>{"MIG 1g.10gb"});
+}
+
+TEST_F(FindProbeTest, TheDriverOfWindowsIsThatOfNvidiaSmi) {
+  File("/dev/dxg", "");
+  File("/usr/lib/wsl/lib/libcuda.so.1.1", "");
+  outputs_["driver_version"] = "552.22\n";
+  EXPECT_EQ(Find().cuda.driver, "552.22");
+}
+
+TEST_F(FindProbeTest, LibrariesInTheLoadersOrderAndLinksOnce) {
+  File("/opt/cudnn/libcudnn.so.8.9.7", "");
+  File("/usr/lib/x86_64-linux-gnu/libcudnn.so.9.1.0", "");
+  File("/usr/lib/x86_64-linux-gnu/libcudnn.so.9", "");
+  File("/usr/local/cuda-12.4/version.json", R"({"cuda": {"version": "12.4.1"}})");
+  File("/usr/local/cuda-11.8/version.json", "damaged");
+  Link("/usr/local/cuda", "/usr/local/cuda-12.4");
+  variables_["LD_LIBRARY_PATH"] = "/opt/cudnn/:relative";
+  const Probe::Cuda cuda = Find().cuda;
+  ASSERT_EQ(cuda.cudnn.size(), 2u);
+  EXPECT_EQ(cuda.cudnn[0].version, "8.9.7");
+  EXPECT_EQ(cuda.cudnn[1].path, "/usr/lib/x86_64-linux-gnu/libcudnn.so.9.1.0");
+  ASSERT_EQ(cuda.toolkits.size(), 1u);
+  EXPECT_EQ(cuda.toolkits[0].version, "12.4.1");
+}
+
+TEST_F(FindProbeTest, AmdGpusAreNamedByTheKernelsNumber) {
+  const std::string nodes = "/sys/class/kfd/kfd/topology/nodes/";
+  File(nodes + "0/properties", "cpu_cores_count 16\ngfx_target_version 0\n");
+  File(nodes + "1/properties", "cpu_cores_count 0\ngfx_target_version 90010\n");
+  File(nodes + "1/name", "aldebaran\n");
+  File(nodes + "1/mem_banks/0/properties", "heap_type 1\nsize_in_bytes 68702699520\n");
+  File(nodes + "2/properties", "gfx_target_version 110000\n");
+  File("/opt/rocm/.info/version", "6.2.4-139\n");
+  const Probe::Rocm rocm = Find().rocm;
+  ASSERT_EQ(rocm.gpus.size(), 2u);
+  EXPECT_EQ(rocm.gpus[0].architecture, "gfx90a");
+  EXPECT_EQ(rocm.gpus[0].memory_bytes, 68702699520);
+  EXPECT_EQ(rocm.gpus[1].architecture, "gfx1100");
+  EXPECT_EQ(rocm.version, "6.2.4-139");
+}
+
+TEST_F(FindProbeTest, PackagesOfTheEnvironmentAndWhatTorchWasBuiltWith) {
+  const std::string packages = "/opt/venv/lib/python3.11/site-packages/";
+  variables_["VIRTUAL_ENV"] = "/opt/venv";
+  File(packages + "torch-2.5.1.dist-info/METADATA", "");
+  File(packages + "torch/version.py",
+       "__version__ = '2.5.1+cu124'\ndebug = False\ncuda: Optional[str] = '12.4'\n"
+       "hip: Optional[str] = None\n");
+  File(packages + "nvidia_cudnn_cu12-9.1.0.70.dist-info/METADATA", "");
+  File(packages + "requests-2.32.0.dist-info/METADATA", "");
+  File("/usr/lib/python3/dist-packages/jax-0.4.1.dist-info/METADATA", "");
+  const Probe::Python python = Find().python;
+  EXPECT_EQ(python.version, "3.11");
+  ASSERT_EQ(python.packages.size(), 2u);
+  EXPECT_EQ(python.packages[0].name, "nvidia-cudnn-cu12");
+  EXPECT_EQ(python.packages[1].version, "2.5.1+cu124");
+  EXPECT_EQ(python.packages[1].cuda, "12.4");
+  EXPECT_EQ(python.packages[1].rocm, "");
+}
+
+TEST_F(FindProbeTest, JsonKeepsAProbe) {
+  File("/etc/os-release", "PRETTY_NAME=\"Debian\"\n");
+  File("/usr/lib/x86_64-linux-gnu/libnccl.so.2.21.5", "");
+  variables_["CUDA_VISIBLE_DEVICES"] = "";
+  variables_["OMP_NUM_THREADS"] = "3";
+  const Probe probe = Find();
+  const Result<Probe> read = ParseProbe(ProbeToJson(probe).dump(), "probe.json");
+  ASSERT_TRUE(read.ok()) << read.status().message();
+  EXPECT_EQ(ProbeToJson(*read), ProbeToJson(probe));
+  EXPECT_EQ(read->cuda.visible_devices, "");
+  EXPECT_EQ(read->threads.omp_num_threads, 3);
+  EXPECT_EQ(read->cuda.nccl.at(0).version, "2.21.5");
+}
+
+}  // namespace
+}  // namespace ridge

@@ -1,0 +1,104 @@
+// Probe: what a machine is found to be, as a value.
+//
+// `ridge doctor --json` prints one, `ridge doctor --probe FILE` reads it: a machine can be judged
+// on another one (problems.h).  Nothing here is judged and nothing is measured.
+#pragma once
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "ridge/core/status.h"
+
+namespace ridge {
+
+// An empty text stands for "not known" or "not there" and is null in JSON.
+struct Probe {
+  struct System {
+    std::string name;          // "Debian GNU/Linux 12 (bookworm)"
+    std::string distribution;  // "debian"
+    std::string machine;       // "x86_64"
+    std::string kernel;
+    std::string container;  // "docker", "podman", "kubernetes", "container"
+    std::string jetson;     // "R36 (release), REVISION: 4.0": the board's Linux
+    bool wsl = false;
+  };
+  struct Cpu {
+    std::string name = "unknown";
+    std::vector<std::string> isa;  // of those that kernels care for
+  };
+  struct Threads {
+    int64_t used = 1;  // by ridge
+    std::string because;
+    int64_t online = 1;                       // cores of the machine
+    int64_t affinity = 1;                     // cores in the affinity mask
+    std::optional<int64_t> omp_num_threads;   // none: not set
+    std::optional<int64_t> omp_thread_limit;  // none: not set
+    std::vector<std::string> settings;        // "MKL_NUM_THREADS=4", of OpenMP and libraries
+  };
+  struct Memory {
+    int64_t total_bytes = 0;
+    int64_t available_bytes = 0;  // by the system
+    int64_t usable_bytes = 0;     // and the container's limit
+    int64_t shared_bytes = 0;     // of /dev/shm; 0: not known
+  };
+  struct OneDnn {
+    std::string version, isa;
+  };
+  struct Gpu {
+    std::string name;
+    std::string architecture;  // "8.0", "gfx90a"
+    int64_t memory_bytes = 0;
+    bool mig = false;                        // its mode is on
+    std::vector<std::string> mig_instances;  // "MIG 1g.10gb"
+  };
+  // A file of a library with the version in its name, or a toolkit's folder.
+  struct Library {
+    std::string version, path;
+  };
+  struct Cuda {
+    std::string driver;              // of the kernel's module: "550.54.15"
+    bool usable = false;             // by this version of ridge
+    int64_t pci_gpus = 0;            // NVIDIA's display controllers on the bus
+    bool device_files = false;       // /dev/nvidiactl, /dev/dxg of WSL, /dev/nvhost-gpu of Jetson
+    std::vector<Library> libraries;  // libcuda; the loader takes the first
+    std::string library_path;        // LD_LIBRARY_PATH
+    std::optional<std::string> visible_devices;  // CUDA_VISIBLE_DEVICES
+    std::vector<Gpu> gpus;
+    std::vector<Library> toolkits, cudnn, nccl;  // in the order of the loader's search
+  };
+  struct Rocm {
+    std::string version;
+    int64_t pci_gpus = 0;
+    bool device_file = false, device_access = false;  // /dev/kfd
+    std::string gfx_override;                         // HSA_OVERRIDE_GFX_VERSION
+    std::vector<Gpu> gpus;
+  };
+  struct Package {
+    std::string name, version;
+    std::string cuda, rocm;  // that a framework was built with
+  };
+  struct Python {
+    std::string version, folder;  // of its packages
+    std::vector<Package> packages;
+  };
+
+  std::string ridge;
+  System system;
+  Cpu cpu;
+  Threads threads;
+  Memory memory;
+  OneDnn onednn;
+  Cuda cuda;
+  Rocm rocm;
+  Python python;
+};
+
+nlohmann::ordered_json ProbeToJson(const Probe& probe);
+
+// Missing keys keep their defaults, unknown ones are ignored.  Fails with kInvalidData; `where` is
+// the file's name.
+Result<Probe> ParseProbe(const std::string& text, const std::string& where);
+
+}  // namespace ridge
