@@ -20,12 +20,6 @@ namespace ridge {
 using LayoutId = int32_t;
 inline constexpr LayoutId kRowMajor = 0;
 
-// What the library of a device that is not here is asked about a kernel's workspace.
-struct WorkspaceQuestion {
-  std::string text;
-  bool answered = false;  // its answer is on record; else the plan has an upper bound
-};
-
 // A way to run one node; part of the plan.
 struct KernelChoice {
   std::string kernel;  // "onednn.conv/brgconv:avx512_core", "reference"
@@ -39,7 +33,6 @@ struct KernelChoice {
   bool one_thread = false;  // runs on the calling thread only, so others may run at the same time
   // Peak heap memory of a run, freed before it returns: a library's own buffers.
   int64_t heap_bytes = 0;
-  std::optional<WorkspaceQuestion> question = {};  // about workspace_bytes
   double extra_s = 0;  // beyond the device's rates: of work that the operator's cost does not count
 };
 

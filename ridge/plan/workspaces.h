@@ -1,4 +1,4 @@
-// Where a plan's workspaces on a device that is not here come from.
+// Where a plan's workspaces on a GPU of NVIDIA's that is not here come from.
 #pragma once
 #include <string>
 #include <vector>
@@ -7,14 +7,15 @@
 
 namespace ridge {
 
-// Questions of the program's kernels (KernelChoice::question), each once, sorted.
+// What cuDNN is asked about the program's kernels, each question once, sorted.
 struct WorkspaceSources {
-  std::vector<std::string> recorded;  // the library's answer is in the plan
+  std::vector<std::string> recorded;  // its answer is in the plan
   std::vector<std::string> bounded;   // an upper bound is
 
   bool empty() const { return recorded.empty() && bounded.empty(); }
 };
 
+// Empty for other devices.
 WorkspaceSources WorkspaceSourcesOf(const Program& program);
 
 }  // namespace ridge

@@ -8,7 +8,6 @@
 #include <map>
 
 #include "ridge/core/split.h"
-#include "ridge/graph/ops/shared/conv.h"
 #include "ridge/plan/hardware/conv_workspace_table.h"
 
 namespace ridge {
@@ -80,13 +79,6 @@ const Table& Recorded() {
 
 // ---- questions
 
-std::optional<ConvGeometry> GeometryOf(const OpDef& op, const OpCall& call) {
-  if (op.name == "conv") return ConvGeometryOf(call);
-  if (op.name == "conv_grad_input") return GradInputGeometryOf(call);
-  if (op.name == "conv_grad_weight") return GradWeightGeometryOf(call);
-  return std::nullopt;
-}
-
 std::string JoinAxes(const SlidingWindow& window, int64_t WindowAxis::*member) {
   std::vector<int64_t> extents;
   for (const WindowAxis& axis : window.own()) extents.push_back(axis.*member);
@@ -109,8 +101,15 @@ std::string TypeName(DType dtype, bool tf32) {
 
 }  // namespace
 
+std::optional<ConvGeometry> AskedGeometry(const OpDef& op, const OpCall& call) {
+  if (op.name == "conv") return ConvGeometryOf(call);
+  if (op.name == "conv_grad_input") return GradInputGeometryOf(call);
+  if (op.name == "conv_grad_weight") return GradWeightGeometryOf(call);
+  return std::nullopt;
+}
+
 std::optional<std::string> ConvQuestion(const OpDef& op, const OpCall& call, bool tf32) {
-  const std::optional<ConvGeometry> g = GeometryOf(op, call);
+  const std::optional<ConvGeometry> g = AskedGeometry(op, call);
   if (!g) return std::nullopt;
   const SlidingWindow& window = g->window;
   std::string text = fmt::format(

@@ -172,14 +172,19 @@ int64_t ProductWorkspace(const Hardware& hardware) {
   return (ComputeCapability(hardware) >= 9 ? 32 : 4) * kMiB;
 }
 
-// cuDNN 9.19 copies images whose channels are no multiple of 8 into padded ones; every other
-// convolution it was asked about takes 7 MB or less.
-int64_t ConvWorkspace(const OpCall& call) {
-  int64_t bytes = 32 * kMiB;
-  const TensorType& image = call.inputs[0];
-  if (image.rank() > 2 && image.dims[1] > 0 && image.dims[1] % 8 != 0)
-    bytes += image.bytes() / image.dims[1] * RoundUp(image.dims[1], int64_t{8});
-  return bytes;
+// cuDNN 9.19.0 copies both images and rounds or sums weights beside them in f32, and where the
+// channels of an image are no multiple of 8; every other convolution of 16 bits that it was asked
+// about takes 7 MB or less.
+int64_t ConvWorkspace(const OpDef& op, const OpCall& call) {
+  constexpr int64_t kUsual = 32 * kMiB;
+  const std::optional<ConvGeometry> g = AskedGeometry(op, call);
+  if (!g) return kUsual;
+  const int64_t element = BytesPerElement(call.inputs[0].dtype);
+  if (element < 4 && g->inputs() % 8 == 0 && g->outputs() % 8 == 0) return kUsual;
+  const int64_t images = RoundUp(g->inputs(), int64_t{8}) * g->window.inputs() +
+                         RoundUp(g->outputs(), int64_t{8}) * g->window.outputs();
+  const int64_t weights = g->outputs() * g->group_inputs * g->window.taps();
+  return kUsual + element * (g->batch * images + 2 * weights);
 }
 
 int64_t ScoresOf(const OpCall& call) {
@@ -206,7 +211,7 @@ int64_t WorkspaceBound(const Hardware& hardware, const OpDef& op, const OpCall& 
     case CostClass::kMatmul:
       return ProductWorkspace(hardware);
     case CostClass::kConv:
-      return ConvWorkspace(call);
+      return ConvWorkspace(op, call);
     case CostClass::kReduce:
     case CostClass::kNorm:
       return kMiB;  // partial sums
@@ -231,10 +236,11 @@ void SetWorkspace(const Hardware& hardware, const OpDef& op, const OpCall& call,
                   KernelChoice& choice) {
   if (IsCpu(hardware)) return;
   choice.workspace_bytes = WorkspaceBound(hardware, op, call);
+  if (ComputeCapability(hardware) == 0) return;  // no GPU of NVIDIA's
   const std::optional<std::string> text = QuestionAbout(op, call, tf32);
   if (!text) return;
   const std::optional<ConvAnswer> answer = FindConvAnswer(hardware.id, *text);
-  choice.question = WorkspaceQuestion{*text, answer.has_value()};
+  choice.key = kCudnnKey + *text;
   if (answer) choice.workspace_bytes = answer->bytes;
 }
 
