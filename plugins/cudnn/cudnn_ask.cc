@@ -127,8 +127,7 @@ Extents Strides(const Extents& dims) {
 }
 
 std::shared_ptr<Tensor_attributes> Input(Graph& graph, const char* name, const Extents& dims) {
-  return graph.tensor(
-      Tensor_attributes().set_name(name).set_dim(dims).set_stride(Strides(dims)));
+  return graph.tensor(Tensor_attributes().set_name(name).set_dim(dims).set_stride(Strides(dims)));
 }
 
 template <typename Attributes>

@@ -71,8 +71,8 @@ std::string WorkspacesLine(const PlanSummary& plan) {
   std::vector<std::string> parts;
   if (!sources.recorded.empty()) parts.push_back(ConvLibrary() + " (recorded)");
   if (const auto bounded = static_cast<int64_t>(sources.bounded.size()); bounded > 0) {
-    parts.push_back(fmt::format("bounded: {} {} not in the table",
-                                FormatCountOf(bounded, "kernel"), bounded == 1 ? "is" : "are"));
+    parts.push_back(fmt::format("bounded: {} {} not in the table", FormatCountOf(bounded, "kernel"),
+                                bounded == 1 ? "is" : "are"));
   }
   if (parts.empty()) return "";
   return fmt::format("  workspaces: {}\n", fmt::join(parts, ", "));

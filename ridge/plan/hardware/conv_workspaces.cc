@@ -112,13 +112,13 @@ std::optional<std::string> ConvQuestion(const OpDef& op, const OpCall& call, boo
   const std::optional<ConvGeometry> g = AskedGeometry(op, call);
   if (!g) return std::nullopt;
   const SlidingWindow& window = g->window;
-  std::string text = fmt::format(
-      "{} {} {} {}x{}x{} {}x{}x{} stride {} padding {}x{} dilation {}", op.name,
-      TypeName(call.inputs[0].dtype, tf32), DTypeName(call.outputs[0].dtype), g->batch,
-      g->inputs(), JoinAxes(window, &WindowAxis::input), g->outputs(), g->group_inputs,
-      JoinAxes(window, &WindowAxis::kernel), JoinAxes(window, &WindowAxis::stride),
-      JoinAxes(window, &WindowAxis::pad_begin), JoinAxes(window, &WindowAxis::pad_end),
-      JoinAxes(window, &WindowAxis::dilation));
+  std::string text =
+      fmt::format("{} {} {} {}x{}x{} {}x{}x{} stride {} padding {}x{} dilation {}", op.name,
+                  TypeName(call.inputs[0].dtype, tf32), DTypeName(call.outputs[0].dtype), g->batch,
+                  g->inputs(), JoinAxes(window, &WindowAxis::input), g->outputs(), g->group_inputs,
+                  JoinAxes(window, &WindowAxis::kernel), JoinAxes(window, &WindowAxis::stride),
+                  JoinAxes(window, &WindowAxis::pad_begin), JoinAxes(window, &WindowAxis::pad_end),
+                  JoinAxes(window, &WindowAxis::dilation));
   if (const std::string steps = StepsOf(op, call); !steps.empty()) text += " with " + steps;
   return text;
 }

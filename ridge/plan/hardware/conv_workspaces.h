@@ -13,7 +13,8 @@
 
 namespace ridge {
 
-// Begins KernelChoice::key of what runs in cuDNN on a device that is not here; the question follows.
+// Begins KernelChoice::key of what runs in cuDNN on a device that is not here; the question
+// follows.
 inline constexpr const char* kCudnnKey = "cudnn ";
 
 struct ConvAnswer {

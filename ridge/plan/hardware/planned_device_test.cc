@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <sstream>
 
-#include "ridge/graph/builder.h"
 #include "ridge/core/split.h"
+#include "ridge/graph/builder.h"
 #include "ridge/graph/ops/shared/attention.h"
 #include "ridge/graph/ops/shared/conv.h"
 #include "ridge/plan/cost/times.h"
@@ -104,7 +104,8 @@ TEST(PlannedDeviceTest, WorkspacesOfAttentionAreNoLessThanWhatCudnnAsksFor) {
 
 Dims DimsFrom(const std::string& text) {
   Dims dims;
-  for (const std::string_view part : SplitAt(text, 'x')) dims.push_back(std::stoll(std::string(part)));
+  for (const std::string_view part : SplitAt(text, 'x'))
+    dims.push_back(std::stoll(std::string(part)));
   return dims;
 }
 
