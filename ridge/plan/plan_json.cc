@@ -2,7 +2,9 @@
 
 #include <nlohmann/json.hpp>
 
+#include "ridge/plan/hardware/conv_workspaces.h"
 #include "ridge/plan/memory/phases.h"
+#include "ridge/plan/workspaces.h"
 
 namespace ridge {
 namespace {
@@ -130,6 +132,12 @@ Json LengthsJson(const std::vector<PlanLength>& lengths) {
   return json;
 }
 
+Json WorkspacesJson(const WorkspaceSources& sources) {
+  return {{"library", ConvLibrary()},
+          {"recorded", sources.recorded.size()},
+          {"bounded", sources.bounded}};
+}
+
 Json SummaryJson(const PlanSummary& plan) {
   Json json;
   json["device"] = plan.program->device;
@@ -147,6 +155,8 @@ Json SummaryJson(const PlanSummary& plan) {
   json["arena_bytes"] = plan.memory.arena_bytes;
   json["bound_bytes"] = plan.memory.bound_bytes;
   json["breakdown"] = BreakdownJson(plan.memory);
+  if (const WorkspaceSources sources = WorkspaceSourcesOf(*plan.program); !sources.empty())
+    json["workspaces"] = WorkspacesJson(sources);
   json["step_s"] = plan.step_s;
   json["modelled_step_s"] = plan.modelled_step_s;
   if (plan.range) {

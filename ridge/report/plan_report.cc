@@ -2,11 +2,14 @@
 #include "ridge/report/plan_report.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
 #include "ridge/core/units.h"
+#include "ridge/plan/hardware/conv_workspaces.h"
 #include "ridge/plan/memory/phases.h"
+#include "ridge/plan/workspaces.h"
 #include "ridge/report/bar_chart.h"
 #include "ridge/report/table.h"
 
@@ -62,6 +65,19 @@ std::string InputsLine(const PlanSummary& plan) {
                      FormatCountOf(plan.read_workers, "worker"), cap);
 }
 
+// Of a device that is not here.
+std::string WorkspacesLine(const PlanSummary& plan) {
+  const WorkspaceSources sources = WorkspaceSourcesOf(*plan.program);
+  std::vector<std::string> parts;
+  if (!sources.recorded.empty()) parts.push_back(ConvLibrary() + " (recorded)");
+  if (const auto bounded = static_cast<int64_t>(sources.bounded.size()); bounded > 0) {
+    parts.push_back(fmt::format("bounded: {} {} not in the table", FormatCountOf(bounded, "kernel"),
+                                bounded == 1 ? "is" : "are"));
+  }
+  if (parts.empty()) return "";
+  return fmt::format("  workspaces: {}\n", fmt::join(parts, ", "));
+}
+
 std::string MemoryPart(const PlanSummary& plan, const Terminal& terminal) {
   const MemoryEstimate& memory = plan.memory;
   std::vector<Bar> bars;
@@ -78,7 +94,7 @@ std::string MemoryPart(const PlanSummary& plan, const Terminal& terminal) {
                             static_cast<double>(memory.bound_bytes));
   text += fmt::format("  arena {}, lower bound {} ({})\n", FormatBytes(memory.arena_bytes),
                       FormatBytes(memory.bound_bytes), FormatPercentChange(over));
-  return text + InputsLine(plan) + FitsLine(plan, terminal);
+  return text + WorkspacesLine(plan) + InputsLine(plan) + FitsLine(plan, terminal);
 }
 
 std::vector<TimedNode> NodesByTime(const PlanSummary& plan) {

@@ -13,6 +13,7 @@
 #include "ridge/graph/ops/shared/attention.h"
 #include "ridge/graph/ops/shared/epilogue.h"
 #include "ridge/lower/reduced_groups.h"
+#include "ridge/plan/hardware/conv_workspaces.h"
 
 namespace ridge {
 namespace {
@@ -171,14 +172,19 @@ int64_t ProductWorkspace(const Hardware& hardware) {
   return (ComputeCapability(hardware) >= 9 ? 32 : 4) * kMiB;
 }
 
-// cuDNN 9.19 copies images whose channels are no multiple of 8 into padded ones; every other
-// convolution it was asked about takes 7 MB or less.
-int64_t ConvWorkspace(const OpCall& call) {
-  int64_t bytes = 32 * kMiB;
-  const TensorType& image = call.inputs[0];
-  if (image.rank() > 2 && image.dims[1] > 0 && image.dims[1] % 8 != 0)
-    bytes += image.bytes() / image.dims[1] * RoundUp(image.dims[1], int64_t{8});
-  return bytes;
+// cuDNN 9.19.0 copies both images and rounds or sums weights beside them in f32, and where the
+// channels of an image are no multiple of 8; every other convolution of 16 bits that it was asked
+// about takes 7 MB or less.
+int64_t ConvWorkspace(const OpDef& op, const OpCall& call) {
+  constexpr int64_t kUsual = 32 * kMiB;
+  const std::optional<ConvGeometry> g = AskedGeometry(op, call);
+  if (!g) return kUsual;
+  const int64_t element = BytesPerElement(call.inputs[0].dtype);
+  if (element < 4 && g->inputs() % 8 == 0 && g->outputs() % 8 == 0) return kUsual;
+  const int64_t images = RoundUp(g->inputs(), int64_t{8}) * g->window.inputs() +
+                         RoundUp(g->outputs(), int64_t{8}) * g->window.outputs();
+  const int64_t weights = g->outputs() * g->group_inputs * g->window.taps();
+  return kUsual + element * (g->batch * images + 2 * weights);
 }
 
 int64_t ScoresOf(const OpCall& call) {
@@ -186,25 +192,56 @@ int64_t ScoresOf(const OpCall& call) {
   return e.batch * e.heads * e.queries * e.keys;
 }
 
-// The deterministic gradient keeps 2 bytes for each pair of a query and a key, before Blackwell.
+// With dropout a B200 keeps as many bytes as the queries have; others take 256 bytes.
+int64_t AttentionWorkspace(const OpCall& call) { return kMiB + call.inputs[0].bytes(); }
+
+// The deterministic gradient keeps 4 bytes for each query of a head and, before Blackwell, 2 for
+// each pair of a query and a key.
 int64_t AttentionGradWorkspace(const Hardware& hardware, const OpCall& call) {
-  return ComputeCapability(hardware) >= 10 ? 64 * kMiB : 2 * ScoresOf(call);
+  const AttentionExtents e = ExtentsOf(call);
+  const int64_t sums = 4 * e.batch * e.heads * e.queries;
+  return sums + (ComputeCapability(hardware) >= 10 ? 64 * kMiB : kMiB + 2 * ScoresOf(call));
 }
 
-int64_t WorkspaceBytes(const Hardware& hardware, const OpDef& op, const OpCall& call) {
-  if (IsCpu(hardware)) return 0;
+// The most that any library takes.
+int64_t WorkspaceBound(const Hardware& hardware, const OpDef& op, const OpCall& call) {
+  if (op.name == "attention") return AttentionWorkspace(call);
   if (op.name == "attention_grad") return AttentionGradWorkspace(hardware, call);
   switch (op.cost_class) {
     case CostClass::kMatmul:
       return ProductWorkspace(hardware);
     case CostClass::kConv:
-      return ConvWorkspace(call);
+      return ConvWorkspace(op, call);
     case CostClass::kReduce:
     case CostClass::kNorm:
       return kMiB;  // partial sums
     default:
       return 0;
   }
+}
+
+// Convolutions, norms and attention run in cuDNN; none for other operators.
+std::optional<std::string> QuestionAbout(const OpDef& op, const OpCall& call, bool tf32) {
+  if (std::optional<std::string> conv = ConvQuestion(op, call, tf32)) return conv;
+  if (!op.name.starts_with("attention") && op.cost_class != CostClass::kNorm) return std::nullopt;
+  std::string text = op.name;
+  for (size_t i = 0; i < call.inputs.size(); ++i) {
+    if (call.has_input(i)) text += " " + TypeToString(call.inputs[i]);
+  }
+  return text;
+}
+
+// The bytes that the library answered where that is on record, else the bound.
+void SetWorkspace(const Hardware& hardware, const OpDef& op, const OpCall& call, bool tf32,
+                  KernelChoice& choice) {
+  if (IsCpu(hardware)) return;
+  choice.workspace_bytes = WorkspaceBound(hardware, op, call);
+  if (ComputeCapability(hardware) == 0) return;  // no GPU of NVIDIA's
+  const std::optional<std::string> text = QuestionAbout(op, call, tf32);
+  if (!text) return;
+  const std::optional<ConvAnswer> answer = FindConvAnswer(hardware.id, *text);
+  choice.key = kCudnnKey + *text;
+  if (answer) choice.workspace_bytes = answer->bytes;
 }
 
 // Of the rate of a product of equal arithmetic: attention with heads of 64 or 128.
@@ -288,6 +325,7 @@ PlannedDevice::PlannedDevice(const Hardware& hardware, const DeviceUse& use)
     : hardware_(hardware),
       eager_(use.software.eager),
       reduced_(use.operands != DType::kF32),
+      tf32_(use.products == F32Products::kTf32),
       model_(ProfileOf(hardware, use)),
       rules_(std::make_unique<PlannedRules>(model_, hardware)) {}
 
@@ -307,7 +345,7 @@ KernelCandidates PlannedDevice::Candidates(const OpDef& op, const OpCall& call,
                                            std::span<const LayoutId>) {
   KernelChoice choice = RowMajorChoice(op, call, hardware_.id + "." + op.name);
   if (op.name == "fused") AllowAllInPlace(call, choice);
-  choice.workspace_bytes = WorkspaceBytes(hardware_, op, call);
+  SetWorkspace(hardware_, op, call, tf32_, choice);
   choice.efficiency = EfficiencyOf(op);
   if (eager_) choice.extra_s = EagerSeconds(op, call);
   KernelCandidates candidates;

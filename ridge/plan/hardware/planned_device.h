@@ -62,7 +62,7 @@ class PlannedDevice : public KernelQuery {
   double EagerSeconds(const OpDef& op, const OpCall& call) const;
 
   const Hardware hardware_;
-  const bool eager_, reduced_;
+  const bool eager_, reduced_, tf32_;
   const Roofline model_;
   const std::unique_ptr<RewriteRules> rules_;
 };

@@ -3,10 +3,14 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <sstream>
 
+#include "ridge/core/split.h"
 #include "ridge/graph/builder.h"
 #include "ridge/graph/ops/shared/attention.h"
+#include "ridge/graph/ops/shared/conv.h"
 #include "ridge/plan/cost/times.h"
+#include "ridge/plan/hardware/conv_workspaces.h"
 #include "ridge/plan/planner.h"
 
 namespace ridge {
@@ -80,25 +84,87 @@ TEST(PlannedDeviceTest, LargerBatchesUseMoreOfThePeak) {
   }
 }
 
-// cuDNN 9.19 was asked about these for an H200: 256 images of 224x224 in bf16, heads of 64.
-TEST(PlannedDeviceTest, WorkspacesAreNoLessThanWhatCudnnAsksFor) {
-  PlannedDevice device(Device("h200-sxm"));
-  const auto bytes = [&](const char* op, std::vector<TensorType> inputs) {
+// cuDNN 9.19.0 was asked about 8 sequences of 1024, 12 heads of 64, in bf16: the deterministic
+// gradient, and with dropout on a B200.
+TEST(PlannedDeviceTest, WorkspacesOfAttentionAreNoLessThanWhatCudnnAsksFor) {
+  const auto bytes = [&](const char* id, const char* op) {
     OpCall call;
-    call.inputs = std::move(inputs);
-    if (std::string_view(op) == "attention_grad") call.attrs = AttentionAttrs();
-    const KernelCandidates candidates = device.Candidates(*FindOp(op), call, {});
-    EXPECT_EQ(candidates.choices.size(), 1u);
-    return candidates.choices.front().workspace_bytes;
+    const TensorType heads{DType::kBF16, {8, 12, 1024, 64}};
+    call.inputs = {heads, heads, heads};
+    call.attrs = AttentionAttrs();
+    PlannedDevice device(Device(id));
+    return device.Candidates(*FindOp(op), call, {}).choices.front().workspace_bytes;
   };
-  const DType half = DType::kBF16;
-  EXPECT_GE(bytes("conv", {{half, {256, 3, 224, 224}}, {half, {64, 3, 7, 7}}}), 205'571'088);
-  EXPECT_GE(bytes("conv_grad_weight", {{half, {256, 3, 224, 224}}, {half, {256, 64, 112, 112}}}),
-            211'692'688);
-  EXPECT_GE(bytes("conv_grad_weight", {{half, {256, 64, 56, 56}}, {half, {256, 64, 56, 56}}}),
-            5'200'000);
-  const TensorType heads{half, {8, 12, 1024, 64}};
-  EXPECT_GE(bytes("attention_grad", {heads, heads, heads}), 201'326'592);
+  for (const char* id : {"a100-sxm4-80g", "h200-sxm"})
+    EXPECT_GE(bytes(id, "attention_grad"), 201'720'064) << id;
+  EXPECT_GE(bytes("b200", "attention_grad"), 25'600'000);
+  EXPECT_GE(bytes("h200-sxm", "attention"), 256);
+  EXPECT_GE(bytes("b200", "attention"), 12'600'000);
+}
+
+Dims DimsFrom(const std::string& text) {
+  Dims dims;
+  for (const std::string_view part : SplitAt(text, 'x'))
+    dims.push_back(std::stoll(std::string(part)));
+  return dims;
+}
+
+// The operator and the call that a question is about.
+struct AskedConv {
+  const OpDef* op = nullptr;
+  OpCall call;
+  bool tf32 = false;
+};
+
+AskedConv AskedBy(const std::string& question) {
+  std::istringstream in(question);
+  std::string op, type, out, x, w, key, value;
+  in >> op >> type >> out >> x >> w;
+  AskedConv asked{FindOp(op), {}, type == "tf32"};
+  const DType dtype = *ParseDType(asked.tf32 ? "f32" : type);
+  OpCall& call = asked.call;
+  call.attrs = asked.op->attr_defaults;
+  call.attrs["out_dtype"] = out;
+  std::string steps;
+  while (in >> key >> value) {
+    if (key == "with") steps = value;
+    if (key != "with") call.attrs[key] = DimsFrom(value);
+  }
+  const TensorType image{dtype, DimsFrom(x)}, weight{dtype, DimsFrom(w)};
+  call.attrs["groups"] = image.dims[1] / weight.dims[1];
+  const TensorType y{dtype, MakeConvGeometry(call, image.dims, weight.dims)->output_dims()};
+  if (op == "conv") {
+    call.inputs = {image, weight, OpCall::Absent()};
+    if (steps.starts_with("bias")) call.inputs[2] = {*ParseDType(out), {weight.dims[0]}};
+    if (steps.ends_with("relu")) call.attrs["epilogue"] = std::string("relu");
+  } else if (op == "conv_grad_input") {
+    call.inputs = {y, weight};
+    call.attrs["input_dims"] = image.dims;
+  } else {
+    call.inputs = {image, y};
+    call.attrs["weight_dims"] = weight.dims;
+  }
+  call.outputs = *asked.op->infer_types(call);
+  return asked;
+}
+
+KernelChoice ChoiceFor(const Hardware& hardware, const AskedConv& asked) {
+  PlannedDevice device(hardware, {asked.tf32 ? F32Products::kTf32 : F32Products::kExact});
+  return device.Candidates(*asked.op, asked.call, {}).choices.front();
+}
+
+TEST(PlannedDeviceTest, RecordedWorkspacesAreTakenAndNoneIsAboveTheBound) {
+  for (const RecordedConv& row : RecordedConvs()) {
+    const AskedConv asked = AskedBy(row.question);
+    const KernelChoice recorded = ChoiceFor(Device(row.device), asked);
+    EXPECT_EQ(recorded.key, kCudnnKey + row.question);
+    EXPECT_EQ(recorded.workspace_bytes, row.answer.bytes) << row.question;
+    Hardware unlisted = Device(row.device);
+    unlisted.id = "unlisted";
+    const int64_t bound = ChoiceFor(unlisted, asked).workspace_bytes;
+    EXPECT_GE(bound, std::max(row.answer.bytes, row.answer.first_bytes))
+        << row.device << ": " << row.question;
+  }
 }
 
 TEST(PlannedDeviceTest, WhatIsNotKnownIsNamed) {

@@ -1,0 +1,128 @@
+#!/usr/bin/env python3
+"""Asks cuDNN about convolutions on GPUs that are not here, and keeps the table of its answers.
+
+    scripts/build_cudnn_ask.sh
+    bench/cudnn_workspaces.py --ridge build/release/bin/ridge [--check] [CELL...]
+
+Asks again what ridge/plan/hardware/conv_workspaces.txt has, and what the plans of the cells
+(MODEL:BATCH:PRECISION) have only bounds for, and writes the table.  With --check it writes nothing:
+it exits with 1 where an answer differs from the table.  Needs no GPU and no driver.
+"""
+import argparse
+import json
+import pathlib
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+TABLE = ROOT / "ridge/plan/hardware/conv_workspaces.txt"
+PLUGIN = ROOT / "plugins/cudnn"
+DEVICES = ["a100-sxm4-80g", "h200-sxm", "b200"]
+STEPS = {"bias", "bias,relu", "relu"}  # that cudnn_ask knows
+OPS = ("conv ", "conv_grad_input ", "conv_grad_weight ")
+HEADER = """# Bytes of cuDNN's workspaces for convolutions, by bench/cudnn_workspaces.py.
+# Columns: one device each, then the question (conv_workspaces.h).  An answer is the bytes of the
+# first deterministic engine, BYTES/FIRST where cuDNN's first choice takes others, or - where cuDNN
+# has no engine.
+"""
+
+
+def cells(models, batches, precisions):
+    return [f"{m}:{b}:{p}" for m in models for b in batches for p in precisions]
+
+
+CELLS = (cells(["resnet50"], [32, 64, 128, 256], ["bf16", "f16", "tf32"]) + cells(["resnet50"], [64, 256], ["f32"])
+         + cells(["resnet18"], [64, 256], ["bf16", "tf32"]) + cells(["unet"], [4, 8, 16, 32], ["bf16", "tf32"])
+         + cells(["vit_ti"], [64, 256], ["bf16"]))
+
+
+def stem(op, channels):
+    return f"{op} bf16 bf16 256x{channels}x224x224 64x{channels}x7x7 stride 2x2 padding 3x3x3x3 dilation 1x1"
+
+
+# Of plans with padded images and fused steps.
+OTHERS = ([stem(op, channels) for op in ("conv", "conv_grad_weight") for channels in (3, 4, 8)]
+          + ["conv bf16 bf16 256x64x56x56 64x64x3x3 stride 1x1 padding 1x1x1x1 dilation 1x1 with bias,relu"])
+
+
+def is_asked(question):
+    steps = question.partition(" with ")[2]
+    return question.startswith(OPS) and (not steps or steps in STEPS)
+
+
+def table_rows(text):
+    """{question: [answer of each device]} of the table; the first two lines are no rows."""
+    lines = [line for line in text.splitlines() if line and not line.startswith("#")]
+    rows = {}
+    for line in lines[2:]:
+        *answers, question = line.split(" ", len(DEVICES))
+        rows[question] = answers
+    return rows
+
+
+def bounded(ridge, cell):
+    """The questions whose answers the plans of a cell lack."""
+    model, batch, precision = cell.split(":")
+    command = [ridge, "plan", model, "--batch", batch, "--precision", precision, "--on", ",".join(DEVICES),
+               "--slices", "1", "--recompute", "off", "--json", "-q"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    if not done.stdout:
+        sys.exit(f"{' '.join(command)}: {done.stderr}")
+    return {q for plan in json.loads(done.stdout) for q in plan["workspaces"]["bounded"]}
+
+
+def answer_text(line):
+    if line.startswith("refused "):
+        return "-"
+    first, deterministic, *_ = line.split(" ")
+    return deterministic if first == deterministic else f"{deterministic}/{first}"
+
+
+def version_text(number):
+    return f"cuDNN {number // 10000}.{number // 100 % 100}.{number % 100}"
+
+
+def ask(folder, device, questions):
+    """(version, [answer]) of cuDNN for a device."""
+    done = subprocess.run([folder / "cudnn_ask", folder / "nvidia/cudnn/lib/libcudnn.so.9",
+                           PLUGIN / f"devices/{device}.json"], input="\n".join(questions) + "\n",
+                          capture_output=True, text=True, timeout=3600)
+    lines = done.stdout.splitlines()
+    if done.returncode != 0 or len(lines) != len(questions) + 1:
+        sys.exit(f"cudnn_ask for {device} ended with {done.returncode} after {max(0, len(lines) - 1)} of {len(questions)} answers: {done.stderr}")
+    return version_text(int(lines[0])), [answer_text(line) for line in lines[1:]]
+
+
+def table_text(version, rows):
+    lines = [version, " ".join(DEVICES)]
+    lines += [" ".join([*rows[question], question]) for question in sorted(rows)]
+    return HEADER + "\n".join(lines) + "\n"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--ridge", required=True)
+    parser.add_argument("--cudnn", type=pathlib.Path, default=ROOT / "build/deps/cudnn")
+    parser.add_argument("--check", action="store_true")
+    parser.add_argument("cells", nargs="*", metavar="CELL")
+    options = parser.parse_args()
+    before = TABLE.read_text()
+    questions = set(table_rows(before)) | set(OTHERS)
+    if not options.check:
+        for cell in options.cells or CELLS:
+            questions |= bounded(options.ridge, cell)
+    asked = sorted(q for q in questions if is_asked(q))
+    answers = [ask(options.cudnn.resolve(), device, asked) for device in DEVICES]
+    columns = [column for _, column in answers]
+    after = table_text(answers[0][0], dict(zip(asked, map(list, zip(*columns)))))
+    print(f"{answers[0][0]}: {len(asked)} questions about {len(DEVICES)} devices, "
+          f"{sum(column.count('-') for column in columns)} without an engine")
+    if not options.check:
+        TABLE.write_text(after)
+    elif after != before:
+        differing = sorted(set(after.splitlines()) ^ set(before.splitlines()))
+        sys.exit("the table differs:\n" + "\n".join(differing[:20]))
+
+
+if __name__ == "__main__":
+    main()
