@@ -14,28 +14,55 @@ import tomllib
 import types
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-CASES = os.path.join(HERE, "..", "tests", "cases", "*.toml")
-PAGE = os.path.join(HERE, "..", "docs", "planner.md")
+ROOT = os.path.join(HERE, "..")
+CASES = os.path.join(ROOT, "tests", "cases", "*.toml")
+PAGE = os.path.join(ROOT, "docs", "planner.md")
 BEGIN, END = "<!-- stated cases -->\n", "<!-- end of stated cases -->"
 
 
 def run(ridge, command):
-    done = subprocess.run([ridge, *command.split()], capture_output=True, text=True)
+    done = subprocess.run([ridge, *command.split()], capture_output=True, text=True, cwd=ROOT)
     if not done.stdout:
         sys.exit(f"ridge {command}: {done.stderr}")
     value = json.loads(done.stdout, object_hook=lambda o: types.SimpleNamespace(**o))
     return value[0] if isinstance(value, list) else value
 
 
+def shown(number):
+    return f"{number:.3g}" if abs(number) < 1000 else f"{number:,.0f}"
+
+
+def stated_text(value):
+    text = " to ".join(f"{bound:g}" for bound in bounds(value))
+    return f"over {text}" if value.get("least") else text
+
+
+def bounds(value):
+    stated = value["stated"]
+    return stated if isinstance(stated, list) else [stated]
+
+
+def agrees(computed, value):
+    low, high = bounds(value)[0], bounds(value)[-1]
+    if value.get("least"):
+        return computed >= low
+    return (computed - low >= -value["within"] * abs(low)
+            and computed - high <= value["within"] * abs(high))
+
+
+def row_of(case, value, names):
+    row = [case["name"], value["name"], f"{stated_text(value)} {value['unit']}"]
+    why = value.get("why", case["why"])
+    if "expression" not in value:
+        return [*row, "not computed", why]
+    computed = eval(value["expression"], {"__builtins__": {"min": min, "max": max}, **names})
+    verdict = "agrees" if agrees(computed, value) else "no: " + why
+    return [*row, f"{shown(computed)} {value['unit']}", verdict]
+
+
 def rows_of(ridge, case):
     names = {r["id"]: run(ridge, r["command"]) for r in case["run"]}
-    for value in case["value"]:
-        computed = eval(value["expression"], {"__builtins__": {"min": min, "max": max}, **names})
-        agrees = abs(computed / value["stated"] - 1) <= value["within"]
-        why = "agrees" if agrees else "no: " + case["why"]
-        yield [case["name"], value["name"], f"{value['stated']:g} {value['unit']}",
-               f"{computed:.3g} {value['unit']}" if computed < 1000
-               else f"{computed:,.0f} {value['unit']}", why]
+    return [row_of(case, value, names) for value in case["value"]]
 
 
 def table(ridge):

@@ -27,7 +27,7 @@ struct ChooseVerb {
   TrainFlags train;
   OutputFlags output;
   std::optional<int64_t> data_size;
-  std::optional<std::string> deadline, budget, power, electricity, own, among, order, html;
+  std::optional<std::string> deadline, budget, power, electricity, own, buy, among, order, html;
   bool all = false, json = false, markdown = false;
 };
 
@@ -48,6 +48,34 @@ std::vector<std::string> ListOf(const std::optional<std::string>& text) {
   if (!text) return names;
   for (const std::string_view name : SplitAt(*text, ',')) names.emplace_back(name);
   return names;
+}
+
+// "rtx3090=900USD,l4=2500": each with its price.
+Result<std::vector<Purchase>> PurchasesOf(const ChooseVerb& verb) {
+  std::vector<Purchase> purchases;
+  for (const std::string& text : ListOf(verb.buy)) {
+    const size_t equals = text.rfind('=');
+    if (equals == std::string::npos) {
+      return InvalidArgument(
+          fmt::format("--buy has '{}'; it must be DEVICE=USD, such as rtx3090=900USD", text));
+    }
+    RIDGE_ASSIGN_OR_RETURN(const Hardware device, FindHardware(text.substr(0, equals)));
+    RIDGE_ASSIGN_OR_RETURN(const double usd,
+                           ParseAmount("the price of --buy", text.substr(equals + 1), "USD"));
+    purchases.push_back({device.id, usd});
+  }
+  return purchases;
+}
+
+// A device is there or is to be bought.
+Status CheckPurchases(const ChooseLimits& limits) {
+  for (const Purchase& purchase : limits.buy) {
+    if (std::find(limits.own.begin(), limits.own.end(), purchase.device) == limits.own.end())
+      continue;
+    return InvalidArgument(
+        fmt::format("--own and --buy both name {}; leave it out of one", purchase.device));
+  }
+  return Status();
 }
 
 Result<ChooseLimits> LimitsOf(const ChooseVerb& verb) {
@@ -73,15 +101,18 @@ Result<ChooseLimits> LimitsOf(const ChooseVerb& verb) {
     RIDGE_ASSIGN_OR_RETURN(const Hardware own, FindHardware(device));
     limits.own.push_back(own.id);
   }
+  RIDGE_ASSIGN_OR_RETURN(limits.buy, PurchasesOf(verb));
+  RIDGE_RETURN_IF_ERROR(CheckPurchases(limits));
   return limits;
 }
 
-// Those of --among, else the catalog, and those of one's own.
+// Those of --among, else the catalog, and those of --own and --buy.
 Result<std::vector<Hardware>> DevicesOf(const ChooseVerb& verb) {
   std::vector<Hardware> devices;
   if (!verb.among) devices = HardwareCatalog();
   std::vector<std::string> names = ListOf(verb.among);
   for (const std::string& own : ListOf(verb.own)) names.push_back(own);
+  for (const std::string& buy : ListOf(verb.buy)) names.push_back(buy.substr(0, buy.rfind('=')));
   for (const std::string& name : names) {
     RIDGE_ASSIGN_OR_RETURN(Hardware device, FindHardware(name));
     const bool is_there = std::any_of(devices.begin(), devices.end(),
@@ -207,6 +238,10 @@ void AddLimits(CLI::App& app, ChooseVerb& verb) {
       ->group(kGroup);
   AddText(app, "--own", verb.own, "DEVICE[,DEVICE]",
           "Devices that are there: they cost their electricity alone")
+      ->group(kGroup);
+  AddText(app, "--buy", verb.buy, "DEVICE=USD[,...]",
+          "Devices that could be bought, with the price of one: after how many hours buying is "
+          "cheaper than rent")
       ->group(kGroup);
   AddText(app, "--among", verb.among, "DEVICE[,DEVICE]",
           "Devices to compare: those of `ridge devices`, or a file of your own (all)")

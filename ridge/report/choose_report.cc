@@ -119,6 +119,8 @@ Json OfferJson(const Offer& offer) {
           {"time_high_s", offer.high_s},
           {"usd", OrNull(offer.usd)},
           {"price", offer.price},
+          {"buy_usd", OrNull(offer.buy_usd)},
+          {"pays_off_h", OrNull(offer.pays_off_h)},
           {"energy_kwh", OrNull(offer.energy_kwh)},
           {"power_w", OrNull(offer.power_w)},
           {"supply_w", OrNull(offer.supply_w)},

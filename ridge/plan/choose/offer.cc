@@ -3,11 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <limits>
 #include <tuple>
 
 #include "ridge/core/rounding.h"
+#include "ridge/core/units.h"
 
 namespace ridge {
 namespace {
@@ -73,6 +75,19 @@ void TakeCost(const DeviceStep& step, const ChooseLimits& limits, Offer& offer) 
   }
 }
 
+// Rent against buy: count * price = hours * (rent - electricity).
+void TakePurchase(const DeviceStep& step, const ChooseLimits& limits, Offer& offer) {
+  const auto purchase =
+      std::find_if(limits.buy.begin(), limits.buy.end(),
+                   [&](const Purchase& other) { return other.device == step.hardware->id; });
+  if (purchase == limits.buy.end()) return;
+  offer.buy_usd = purchase->usd * static_cast<double>(step.count);
+  const std::optional<Rent> rent = CheapestRent(step.hardware->id, step.count);
+  if (!rent || !offer.power_w) return;
+  const double saved_usd_hour = rent->usd_hour - *offer.power_w / 1000 * limits.usd_kwh;
+  if (saved_usd_hour > 0) offer.pays_off_h = *offer.buy_usd / saved_usd_hour;
+}
+
 // The upper end of what is estimated decides.
 void TakeRefusals(const ChooseLimits& limits, Offer& offer) {
   const auto refuse = [&](bool breaks, const char* what) {
@@ -85,6 +100,33 @@ void TakeRefusals(const ChooseLimits& limits, Offer& offer) {
   refuse(limits.power_w && (!offer.supply_w || *offer.supply_w > *limits.power_w), "power");
 }
 
+// ---- notes
+
+// The compute slices of a device share its memory in a power of two of parts: 7 of an A100 in 8.
+int64_t PartsOfMemory(int64_t mig_slices) {
+  return static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(mig_slices)));
+}
+
+// What one device has and this training leaves unused.
+void NoteUnused(const DeviceStep& step, Offer& offer) {
+  const Hardware& hardware = *step.hardware;
+  if (step.count > 1) return;
+  const bool has_link = hardware.peer_link_gb_s.value_or(0) > 0;
+  if (has_link && !hardware.nvlink_bridge.value_or(false))
+    offer.notes.push_back(fmt::format("its {} is not used", hardware.peer_link));
+  const auto slices = static_cast<int64_t>(hardware.mig_slices.value_or(0));
+  if (slices > 1 && offer.peak_bytes <= offer.limit_bytes / PartsOfMemory(slices))
+    offer.notes.push_back(fmt::format("its memory fits one of {} MIG slices", slices));
+}
+
+void NotePurchase(Offer& offer) {
+  if (!offer.buy_usd) return;
+  std::string note = fmt::format("bought for {} USD", FormatCount(*offer.buy_usd));
+  if (offer.pays_off_h)
+    note += fmt::format(": pays off after {} h of use", FormatCount(std::ceil(*offer.pays_off_h)));
+  offer.notes.push_back(std::move(note));
+}
+
 void TakeNotes(const DeviceStep& step, Offer& offer) {
   const Hardware& hardware = *step.hardware;
   if (step.count > 2 && hardware.nvlink_bridge.value_or(false))
@@ -95,6 +137,8 @@ void TakeNotes(const DeviceStep& step, Offer& offer) {
   if (hardware.dies.value_or(1) > 1)
     offer.notes.emplace_back("counts dies; the energy is that of their boards");
   if (hardware.cooling == "passive") offer.notes.emplace_back("passive: needs a server's fans");
+  NoteUnused(step, offer);
+  NotePurchase(offer);
 }
 
 double KeyOf(const Offer& offer, OfferOrder order) {
@@ -140,6 +184,7 @@ Offer MakeOffer(const DeviceStep& step, const TrainingLength& length, const Choo
   offer.limit_bytes = step.limit_bytes;
   TakeTime(step, length, offer);
   TakeCost(step, limits, offer);
+  TakePurchase(step, limits, offer);
   TakeRefusals(limits, offer);
   TakeNotes(step, offer);
   return offer;

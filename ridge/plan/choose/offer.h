@@ -30,11 +30,18 @@ struct DeviceStep {
   int64_t gradient_bytes = 0;  // that the devices add up in each update
 };
 
+// A device that could be bought instead of rented.
+struct Purchase {
+  std::string device;  // its id
+  double usd = 0;      // of one
+};
+
 // What the user allows and has.
 struct ChooseLimits {
   std::optional<double> deadline_s = {}, budget_usd = {}, power_w = {};
   double usd_kwh = 0.15;              // of electricity, for devices of one's own
   std::vector<std::string> own = {};  // devices that are there: they cost electricity alone
+  std::vector<Purchase> buy = {};     // none of them in `own`
 };
 
 struct Offer {
@@ -46,6 +53,10 @@ struct Offer {
   double time_s = 0, low_s = 0, high_s = 0;  // of the whole training
   std::optional<double> usd = {};            // at time_s; null: nobody is known to rent it out
   std::string price = {};                    // "RunPod, 2025-07-13", "electricity"
+  std::optional<double> buy_usd = {};        // of all devices; null: no price was given
+  // Hours of use after which rent and what the bought devices cost with their electricity are
+  // equal, their host not counted; null: no price, nobody rents it out, or its power is not known.
+  std::optional<double> pays_off_h = {};
   std::optional<double> energy_kwh = {},
                         power_w = {};      // at the plug; null: the board's power is not known
   std::optional<double> supply_w = {};     // that the machine's supply needs, with headroom

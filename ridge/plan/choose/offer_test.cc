@@ -27,6 +27,8 @@ DeviceStep StepOn(const Hardware& hardware, int64_t count) {
           .gradient_bytes = 100 << 20};
 }
 
+using Names = std::vector<std::string>;
+
 const TrainingLength kLength = {.samples = 1000, .epochs = 2, .batch = 64};
 
 TEST(OfferTest, TheTimeIsThatOfAllUpdates) {
@@ -65,7 +67,6 @@ TEST(OfferTest, TheUpperEndOfWhatIsEstimatedMustKeepTheLimits) {
   const auto refusals = [&](const ChooseLimits& limits) {
     return MakeOffer(StepOn(card, 1), kLength, limits).refusals;
   };
-  using Names = std::vector<std::string>;
   EXPECT_EQ(refusals({.deadline_s = high}), Names{});
   EXPECT_EQ(refusals({.deadline_s = 0.99 * high}), Names{"deadline"});
   EXPECT_EQ(refusals({.power_w = 650}), Names{});
@@ -85,6 +86,35 @@ TEST(OfferTest, DevicesOfOnesOwnCostTheirElectricity) {
   const Offer rented = MakeOffer(StepOn(card, 1), kLength, {});
   ASSERT_TRUE(rented.usd);
   EXPECT_GT(*rented.usd, *own.usd);
+}
+
+// Each hour of use saves the rent without the electricity.
+TEST(OfferTest, BoughtDevicesPayOffAgainstTheirRent) {
+  const Hardware card = Device("rtx3090");
+  const ChooseLimits limits = {.usd_kwh = 0.2, .buy = {{"rtx3090", 5000}}};
+  const Offer two = MakeOffer(StepOn(card, 2), kLength, limits);
+  const std::optional<Rent> rent = CheapestRent("rtx3090", 2);
+  ASSERT_TRUE(rent && two.pays_off_h && two.power_w);
+  EXPECT_DOUBLE_EQ(*two.buy_usd, 10000);
+  EXPECT_NEAR(*two.pays_off_h * (rent->usd_hour - *two.power_w / 1000 * 0.2), 10000, 1e-6);
+  EXPECT_FALSE(MakeOffer(StepOn(card, 2), kLength, {}).buy_usd);
+  const ChooseLimits dear = {.usd_kwh = 1000, .buy = {{"rtx3090", 5000}}};
+  EXPECT_FALSE(MakeOffer(StepOn(card, 2), kLength, dear).pays_off_h) << "electricity above rent";
+}
+
+TEST(OfferTest, WhatOneDeviceLeavesUnusedIsNoted) {
+  const Hardware module = Device("h100-sxm"), bridged = Device("a30");
+  DeviceStep step = StepOn(module, 1);
+  step.limit_bytes = 8 * step.peak_bytes;
+  EXPECT_EQ(MakeOffer(step, kLength, {}).notes,
+            (Names{"its NVLink4 is not used", "its memory fits one of 7 MIG slices"}));
+  step.limit_bytes = 8 * step.peak_bytes - 1;
+  EXPECT_EQ(MakeOffer(step, kLength, {}).notes, Names{"its NVLink4 is not used"});
+  DeviceStep small = StepOn(bridged, 1);
+  small.limit_bytes = 4 * small.peak_bytes;
+  const Names notes = MakeOffer(small, kLength, {}).notes;
+  EXPECT_EQ(notes.back(), "its memory fits one of 4 MIG slices");
+  EXPECT_EQ(std::count(notes.begin(), notes.end(), "its NVLink3 bridge is not used"), 0);
 }
 
 TEST(OfferTest, AllowedOffersComeFirstAndUnknownCostsLast) {
