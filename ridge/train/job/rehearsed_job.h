@@ -15,7 +15,7 @@ struct RehearsalOptions {
   bool will_run = false;   // the job runs next: all threads make its memory resident now
   // Bytes that the run allocates later: metrics, checkpoints being written.  The plan's report,
   // which grows with its nodes, is added when there is data.
-  int64_t still_to_come_bytes = int64_t{7} << 18;
+  int64_t still_to_come_bytes = int64_t{8} << 18;
 };
 
 // Creates the executor, times kernels and whole updates, and sets the job's times and memory; moves
