@@ -20,6 +20,9 @@ except ImportError:  # scripts/setup.sh --test-tools brings it
 
 FOLDER = os.path.join(SOURCE, "tests", "golden", "onnx")
 BOUNDS = {"f64": 1e-6, "f32": 2e-3}
+# An activation of unet lies beside a kink: on CPUs without AVX-512 it falls the other way in f32, and
+# a gradient of enc.3 differs by 7.2e-3, with Winograd and without; in f64 all agree to 4e-10.
+BESIDE_A_KINK = {("unet", "f32"): 1e-2}
 BACKENDS = {"f64": "reference", "f32": "cpu"}
 # Ten steps of these take the reference backend half a minute in f64: only the new exporter's file
 # does so, the old one's takes the CPU backend.
@@ -124,7 +127,7 @@ class OnnxGoldenTest(RidgeTest):
         values.pop("label")
         np.savez(self.path("in.npz"), **values)
 
-    def check_gradients(self, file, golden, exporter, dtype):
+    def check_gradients(self, file, golden, exporter, dtype, bound):
         self.ok("grad", file, "--inputs", "in.npz", "--outputs", "out.npz", "--backend",
                 BACKENDS[dtype], "--threads", "1", "-q", timeout=600)
         largest = max(entry["max"] for entry in golden["gradients"].values())
@@ -144,7 +147,7 @@ class OnnxGoldenTest(RidgeTest):
                 if entry["max"] < CANCELLED * largest:
                     self.assertLess(np.abs(array).max(), zero, name)
                 else:
-                    self.expect("gradients", difference(array, entry), BOUNDS[dtype], name)
+                    self.expect("gradients", difference(array, entry), bound, name)
         self.assertEqual(compared, len(golden["gradients"]))
 
     def check_losses(self, file, golden, dtype, backend):
@@ -164,7 +167,8 @@ class OnnxGoldenTest(RidgeTest):
             golden = json.load(file)
         self.write_data(golden, dtype)
         file = self.write_model(model, golden, exporter, dtype)
-        self.check_gradients(file, golden, exporter, dtype)
+        self.check_gradients(file, golden, exporter, dtype,
+                             BESIDE_A_KINK.get((model, dtype), BOUNDS[dtype]))
         backend = "cpu" if exporter == "old" and model in SLOW else BACKENDS[dtype]
         self.check_losses(file, golden, dtype, backend)
         print(model, exporter, dtype, *(f"{w} {d:.1e}" for w, d in self.largest.items()),
