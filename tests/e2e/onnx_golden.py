@@ -21,7 +21,7 @@ except ImportError:  # scripts/setup.sh --test-tools brings it
 FOLDER = os.path.join(SOURCE, "tests", "golden", "onnx")
 BOUNDS = {"f64": 1e-6, "f32": 2e-3}
 # An activation of unet lies beside a kink: on CPUs without AVX-512 it falls the other way in f32, and
-# gradients of enc.3 differ by up to 1.1e-2, with Winograd and without; in f64 all agree to 4e-10.
+# gradients of enc.3 differ by up to 2.1e-2, with Winograd and without; in f64 all agree to 4e-10.
 BESIDE_A_KINK = {("unet", "f32"): 3e-2}
 BACKENDS = {"f64": "reference", "f32": "cpu"}
 # Ten steps of these take the reference backend half a minute in f64: only the new exporter's file
