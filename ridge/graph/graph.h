@@ -8,6 +8,7 @@
 #pragma once
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -40,18 +41,28 @@ enum class ValueRole : uint8_t {
   kRecomputed,  // a result that is computed again for some of its readers, in equal bits
 };
 
+struct ValueInfo;
+
 // Initial contents of a variable.  Values are drawn from Philox with (seed, hash of its name).
 struct Init {
-  enum class Kind : uint8_t { kZeros, kConstant, kUniform, kNormal, kTensor };
+  // kNf4Codes, kNf4Scales: the two parts of another variable in 4 bits a number (core/nf4.h).
+  enum class Kind : uint8_t { kZeros, kConstant, kUniform, kNormal, kTensor, kNf4Codes, kNf4Scales };
   Kind kind = Kind::kZeros;
   double scale = 0;  // constant: the value; uniform: in [-scale, scale); normal: standard deviation
   Tensor tensor;     // kTensor
+  std::shared_ptr<const ValueInfo> quantized = nullptr;  // kNf4*: the variable, with its Init
 
   static Init Zeros() { return {}; }
   static Init Constant(double value) { return {Kind::kConstant, value, {}}; }
   static Init Uniform(double bound) { return {Kind::kUniform, bound, {}}; }
   static Init Normal(double standard_deviation) { return {Kind::kNormal, standard_deviation, {}}; }
   static Init FromTensor(Tensor tensor) { return {Kind::kTensor, 0, std::move(tensor)}; }
+  static Init Nf4Codes(std::shared_ptr<const ValueInfo> of) {
+    return {Kind::kNf4Codes, 0, {}, std::move(of)};
+  }
+  static Init Nf4Scales(std::shared_ptr<const ValueInfo> of) {
+    return {Kind::kNf4Scales, 0, {}, std::move(of)};
+  }
 };
 
 struct ValueInfo {

@@ -5,6 +5,7 @@
 #include <array>
 #include <cstring>
 
+#include "ridge/core/nf4.h"
 #include "ridge/core/random.h"
 #include "ridge/core/rounding.h"
 #include "ridge/core/tensor_file.h"
@@ -65,25 +66,76 @@ Tensor SameBytes(const Tensor& from, const TensorType& type) {
   return copy;
 }
 
+Status FillNf4(const Init& init, uint64_t seed, int64_t begin, int64_t end, std::byte* to);
+
+// Elements [begin, end), written from `to` on.
+Status FillPiece(const ValueInfo& variable, uint64_t seed, int64_t begin, int64_t end,
+                 std::byte* to) {
+  const Init& init = variable.init;
+  const DType dtype = variable.type.dtype;
+  switch (init.kind) {
+    case Init::Kind::kUniform:
+    case Init::Kind::kNormal:
+      FillFromBlocks(variable, {seed, StableHash(variable.name), 0}, begin, end, to);
+      return Status();
+    case Init::Kind::kZeros:
+    case Init::Kind::kConstant:
+      FillConstant(dtype, init.kind == Init::Kind::kConstant ? init.scale : 0,
+                   (end - begin) * BytesPerElement(dtype), to);
+      return Status();
+    case Init::Kind::kTensor:
+      return ReadConverted(init.tensor, dtype, begin, end, to);
+    case Init::Kind::kNf4Codes:
+    case Init::Kind::kNf4Scales:
+      return FillNf4(init, seed, begin, end, to);
+  }
+  return Status();
+}
+
+// Codes or scales of `count` floats, appended at `to`; returns where the next ones go.
+std::byte* StoreNf4(Init::Kind part, std::span<const float> floats, std::byte* to) {
+  const size_t block = kNf4Block;
+  for (size_t i = 0; i < floats.size(); i += block) {
+    const auto numbers = floats.subspan(i, std::min(block, floats.size() - i));
+    const uint16_t scale = Nf4Scale(numbers);
+    if (part == Init::Kind::kNf4Scales) {
+      std::memcpy(to, &scale, sizeof(scale));
+      to += sizeof(scale);
+    } else {
+      EncodeNf4(numbers, scale, reinterpret_cast<uint8_t*>(to));
+      to += Nf4CodeBytes(static_cast<int64_t>(numbers.size()));
+    }
+  }
+  return to;
+}
+
+// The floats of the variable are made piece by piece, so that they are never there as a whole.
+Status FillNf4(const Init& init, uint64_t seed, int64_t begin, int64_t end, std::byte* to) {
+  const ValueInfo& source = *init.quantized;
+  const int64_t floats_each = init.kind == Init::Kind::kNf4Codes ? 2 : kNf4Block;
+  const int64_t last = std::min(end * floats_each, source.type.elements());
+  constexpr int64_t kPiece = 4 * kInitialGrain;
+  std::array<double, kPiece> wide;
+  std::array<float, kPiece> floats;
+  std::array<std::byte, kPiece * sizeof(double)> stored;
+  for (int64_t i = begin * floats_each; i < last; i += kPiece) {
+    const int64_t count = std::min(kPiece, last - i);
+    RIDGE_RETURN_IF_ERROR(FillPiece(source, seed, i, i + count, stored.data()));
+    ConvertToDouble(source.type.dtype, stored.data(), wide.data(), count);
+    std::copy_n(wide.begin(), count, floats.begin());
+    to = StoreNf4(init.kind, {floats.data(), static_cast<size_t>(count)}, to);
+  }
+  return Status();
+}
+
 }  // namespace
 
 Status FillInitialRange(const ValueInfo& variable, uint64_t seed, int64_t begin, int64_t end,
                         void* data) {
   RIDGE_CHECK(begin % kInitialGrain == 0, "a piece begins at a multiple of the grain");
   if (begin >= end) return Status();
-  const Init& init = variable.init;
-  const DType dtype = variable.type.dtype;
-  const int64_t offset = begin * BytesPerElement(dtype);
-  const int64_t bytes = (end - begin) * BytesPerElement(dtype);
-  std::byte* const to = static_cast<std::byte*>(data) + offset;
-  if (init.kind == Init::Kind::kUniform || init.kind == Init::Kind::kNormal) {
-    FillFromBlocks(variable, {seed, StableHash(variable.name), 0}, begin, end, to);
-  } else if (init.kind != Init::Kind::kTensor) {
-    FillConstant(dtype, init.kind == Init::Kind::kConstant ? init.scale : 0, bytes, to);
-  } else {
-    return ReadConverted(init.tensor, dtype, begin, end, to);
-  }
-  return Status();
+  const int64_t offset = begin * BytesPerElement(variable.type.dtype);
+  return FillPiece(variable, seed, begin, end, static_cast<std::byte*>(data) + offset);
 }
 
 Status FillInitialValue(const ValueInfo& variable, uint64_t seed, void* data) {

@@ -47,6 +47,12 @@ std::string PrintInit(const Init& init) {
       return fmt::format("normal({})", PrintNumber(init.scale));
     case Init::Kind::kTensor:
       return PrintTensorValues(init.tensor, "values(", ")");
+    case Init::Kind::kNf4Codes:
+    case Init::Kind::kNf4Scales:
+      return fmt::format("{}({} {} {})",
+                         init.kind == Init::Kind::kNf4Codes ? "nf4_codes" : "nf4_scales",
+                         PrintName(init.quantized->name), TypeToString(init.quantized->type),
+                         PrintInit(init.quantized->init));
   }
   return "";
 }
@@ -129,9 +135,14 @@ std::string PrintValue(const Graph& graph, const ValueInfo& info) {
 
 Status LoadInitialTensors(Graph& graph) {
   for (ValueId id = 0; id < static_cast<ValueId>(graph.values().size()); ++id) {
-    if (graph.value(id).init.tensor.in_memory()) continue;
-    Tensor& tensor = graph.mutable_value(id).init.tensor;
-    RIDGE_ASSIGN_OR_RETURN(tensor, tensor.Load());
+    Init& init = graph.mutable_value(id).init;
+    if (init.quantized != nullptr && !init.quantized->init.tensor.in_memory()) {
+      ValueInfo loaded = *init.quantized;
+      RIDGE_ASSIGN_OR_RETURN(loaded.init.tensor, loaded.init.tensor.Load());
+      init.quantized = std::make_shared<const ValueInfo>(std::move(loaded));
+    }
+    if (init.tensor.in_memory()) continue;
+    RIDGE_ASSIGN_OR_RETURN(init.tensor, init.tensor.Load());
   }
   return Status();
 }

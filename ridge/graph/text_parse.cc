@@ -8,6 +8,7 @@
 #include <map>
 #include <unordered_map>
 
+#include "ridge/core/nf4.h"
 #include "ridge/graph/suggest.h"
 #include "ridge/graph/text.h"
 #include "ridge/graph/text_attr.h"
@@ -249,15 +250,17 @@ class GraphReader {
       RIDGE_ASSIGN_OR_RETURN(Tensor tensor, ReadTensorBase64(reader_, type));
       return Init::FromTensor(std::move(tensor));
     }
-    const bool known =
-        word == "values" || word == "constant" || word == "uniform" || word == "normal";
+    const bool known = word == "values" || word == "constant" || word == "uniform" ||
+                       word == "normal" || word == "nf4_codes" || word == "nf4_scales";
     if (!known) {
       return reader_.ErrorAt(
           line_, fmt::format("a variable can't start as '{}'; known: zeros, constant(v), "
-                             "uniform(bound), normal(deviation), values(...), base64(\"...\")",
+                             "uniform(bound), normal(deviation), values(...), base64(\"...\"), "
+                             "nf4_codes(name type start), nf4_scales(name type start)",
                              word));
     }
     RIDGE_RETURN_IF_ERROR(reader_.ExpectSymbol('(', "after " + word));
+    if (word.starts_with("nf4_")) return ReadNf4Init(word, type);
     if (word == "values") {
       RIDGE_ASSIGN_OR_RETURN(Tensor tensor, ReadTensorList(reader_, type, ')'));
       return Init::FromTensor(std::move(tensor));
@@ -266,6 +269,28 @@ class GraphReader {
     RIDGE_RETURN_IF_ERROR(reader_.ExpectSymbol(')', "after the number"));
     if (word == "constant") return Init::Constant(scale);
     return word == "uniform" ? Init::Uniform(scale) : Init::Normal(scale);
+  }
+
+  // NAME TYPE START), of the variable that is kept in 4 bits a number; no such variable itself.
+  Result<Init> ReadNf4Init(const std::string& word, const TensorType& type) {
+    auto source = std::make_shared<ValueInfo>();
+    source->kind = ValueKind::kParameter;
+    RIDGE_ASSIGN_OR_RETURN(source->name, reader_.ExpectName("the quantized variable's name"));
+    RIDGE_ASSIGN_OR_RETURN(source->type, ReadType(reader_));
+    if (reader_.peek().text.starts_with("nf4_"))
+      return reader_.ErrorAt(line_, word + " of another nf4_codes or nf4_scales");
+    RIDGE_ASSIGN_OR_RETURN(source->init, ReadInit(source->type));
+    RIDGE_RETURN_IF_ERROR(reader_.ExpectSymbol(')', "after how it starts"));
+    const bool codes = word == "nf4_codes";
+    const int64_t count = source->type.elements();
+    const TensorType wanted = codes ? TensorType{DType::kU8, {Nf4CodeBytes(count)}}
+                                    : TensorType{DType::kBF16, {Nf4ScaleCount(count)}};
+    if (!IsFloat(source->type.dtype) || type != wanted) {
+      return reader_.ErrorAt(line_, fmt::format("the variable is {}; {} of {} are {}",
+                                                TypeToString(type), word,
+                                                TypeToString(source->type), TypeToString(wanted)));
+    }
+    return codes ? Init::Nf4Codes(std::move(source)) : Init::Nf4Scales(std::move(source));
   }
 
   Result<ValueRole> ReadRole() {

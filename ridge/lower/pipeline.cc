@@ -12,6 +12,7 @@
 #include "ridge/graph/suggest.h"
 #include "ridge/graph/verify.h"
 #include "ridge/lower/autocast.h"
+#include "ridge/lower/dequantize_late.h"
 #include "ridge/lower/passes.h"
 #include "ridge/lower/reduced_storage.h"
 
@@ -220,7 +221,7 @@ Result<Graph> RunPasses(Graph graph, const PassSelection& selection, const Rewri
   return graph;
 }
 
-// Casts of operands and copies of values come after the passes that match f32 patterns and would
+// Casts of operands and copies of values and of weights come after the passes that match f32 patterns and would
 // merge the copies, and before nodes are fused with their neighbours.  Values to store in 16 bits
 // are chosen last, when the nodes are final.
 Result<Graph> RewriteStep(Graph graph, const StepRewrites& rewrites, KernelQuery& kernels,
@@ -239,6 +240,7 @@ Result<Graph> RewriteStep(Graph graph, const StepRewrites& rewrites, KernelQuery
     RIDGE_ASSIGN_OR_RETURN(graph, AutocastMatmuls(std::move(graph), rewrites.operands, kernels));
     runner.Forget();
   }
+  RIDGE_ASSIGN_OR_RETURN(graph, DequantizeLate(std::move(graph)));
   if (fuses) {
     RIDGE_ASSIGN_OR_RETURN(graph, runner.Run(conv_pool, std::move(graph), /*last=*/false));
   }

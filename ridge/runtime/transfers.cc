@@ -214,7 +214,8 @@ Status Fill(const PersistentValue& value, uint64_t seed, int64_t begin, int64_t 
 // transposed matrix that a piece needs lie in as many places as the matrix has rows.
 int64_t PieceElements(const Init& init) {
   constexpr int64_t kElements = 64 * kInitialGrain;
-  return init.tensor.in_memory() ? kElements : 16 * kElements;
+  const Init& source = init.quantized == nullptr ? init : init.quantized->init;
+  return source.tensor.in_memory() ? kElements : 16 * kElements;
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 
 #include "ridge/core/units.h"
 #include "ridge/graph/gradient_reach.h"
+#include "ridge/learn/frozen_weights.h"
 #include "ridge/learn/inference_form.h"
 #include "ridge/learn/lora.h"
 #include "ridge/learn/loss.h"
@@ -92,6 +93,7 @@ std::string FirstOptionOwnStepForbids(const TrainOptions& options, const Forward
   if (options.focal != none.focal) return "focal";
   if (options.dice != none.dice) return "dice";
   if (!options.lora.empty()) return "lora";
+  if (!options.frozen_weights.empty()) return "frozen-weights";
   if (!options.lr_for.empty()) return "lr-for";
   if (options.ema != none.ema) return "ema";
   if (!FixedRate(forward)) return "";
@@ -110,12 +112,7 @@ Status CheckOwnStep(const TrainOptions& options, const Forward& forward) {
                   options.model, name));
 }
 
-// The model with what the options freeze of it, and with adapters.
-Result<Graph> Adapted(const TrainOptions& options, Graph graph, ModelNotes& notes) {
-  if (options.batch_norm == "frozen") {
-    RIDGE_ASSIGN_OR_RETURN(graph, WithFrozenBatchNorm(graph));
-  }
-  if (options.lora.empty()) return graph;
+Result<Graph> WithAdapters(const TrainOptions& options, Graph graph, ModelNotes& notes) {
   RIDGE_ASSIGN_OR_RETURN(const LoraOptions lora, ParseLora(options.lora));
   const size_t before = graph.ValuesOfKind(ValueKind::kParameter).size();
   RIDGE_ASSIGN_OR_RETURN(graph, WithLora(graph, lora, options.trainable));
@@ -125,6 +122,28 @@ Result<Graph> Adapted(const TrainOptions& options, Graph graph, ModelNotes& note
                   lora.rank, FormatCountOf(static_cast<int64_t>(adapters), "weight"), graph.name,
                   options.trainable.empty() ? "" : ", and those of --trainable"));
   return graph;
+}
+
+Result<Graph> WithSmallFrozenWeights(const TrainOptions& options, Graph graph, ModelNotes& notes) {
+  RIDGE_ASSIGN_OR_RETURN(const FrozenWeightsOptions frozen,
+                         ParseFrozenWeights(options.frozen_weights));
+  if (!frozen.nf4) return graph;
+  int64_t kept = 0;
+  RIDGE_ASSIGN_OR_RETURN(graph, WithFrozenWeights(graph, frozen, &kept));
+  notes.notes.push_back(fmt::format("{} frozen weight{} kept in 4 bits a number (NF4)", kept,
+                                    kept == 1 ? " is" : "s are"));
+  return graph;
+}
+
+// The model with what the options freeze of it, and with adapters.
+Result<Graph> Adapted(const TrainOptions& options, Graph graph, ModelNotes& notes) {
+  if (options.batch_norm == "frozen") {
+    RIDGE_ASSIGN_OR_RETURN(graph, WithFrozenBatchNorm(graph));
+  }
+  if (!options.lora.empty()) {
+    RIDGE_ASSIGN_OR_RETURN(graph, WithAdapters(options, std::move(graph), notes));
+  }
+  return WithSmallFrozenWeights(options, std::move(graph), notes);
 }
 
 // Opens the data, unless they adapt to the model, and tells the request what they determine.

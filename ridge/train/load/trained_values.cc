@@ -1,6 +1,7 @@
 #include "ridge/train/load/trained_values.h"
 
 #include "ridge/learn/averages.h"
+#include "ridge/learn/frozen_weights.h"
 #include "ridge/learn/lora.h"
 #include "ridge/train/load/model_source.h"
 #include "ridge/train/store/run.h"
@@ -30,9 +31,12 @@ Result<std::map<std::string, Tensor>> TrainedValues(const std::string& model,
   if (!Run::Exists(model)) return tensors;
   RIDGE_ASSIGN_OR_RETURN(const Run run, Run::Open(model));
   TakeAverages(tensors);
-  if (run.options().lora.empty()) return tensors;
-  RIDGE_ASSIGN_OR_RETURN(const LoraOptions lora, ParseLora(run.options().lora));
+  const TrainOptions& options = run.options();
+  if (options.lora.empty() && options.frozen_weights.empty()) return tensors;
   RIDGE_ASSIGN_OR_RETURN(const Graph graph, PlainModel(run));
+  RIDGE_RETURN_IF_ERROR(DequantizeFrozen(graph, tensors));
+  if (options.lora.empty()) return tensors;
+  RIDGE_ASSIGN_OR_RETURN(const LoraOptions lora, ParseLora(options.lora));
   RIDGE_RETURN_IF_ERROR(MergeLora(graph, lora, tensors));
   return tensors;
 }

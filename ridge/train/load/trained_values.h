@@ -8,8 +8,9 @@
 
 namespace ridge {
 
-// As TrainedTensors; but each parameter that the run averages (`--ema`) is its average, and each
-// weight with an adapter (`--lora`) has it merged.  The names are those of LoadModel's graph.
+// As TrainedTensors; but each parameter that the run averages (`--ema`) is its average, each weight
+// with an adapter (`--lora`) has it merged, and those of `--frozen-weights` are floats.  The names
+// are those of LoadModel's graph.
 Result<std::map<std::string, Tensor>> TrainedValues(const std::string& model,
                                                     const std::string& checkpoint,
                                                     std::vector<std::string>* warnings = nullptr);

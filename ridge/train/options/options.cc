@@ -15,6 +15,7 @@
 #include "ridge/data/image/transforms/augmentation.h"
 #include "ridge/data/points/point_transforms.h"
 #include "ridge/data/sound/sound_transforms.h"
+#include "ridge/learn/frozen_weights.h"
 #include "ridge/learn/lora.h"
 #include "ridge/learn/loss.h"
 #include "ridge/learn/optimizers/rates.h"
@@ -134,6 +135,7 @@ Status CheckModelOptions(const TrainOptions& o) {
   }
   if (const auto dims = ParseDims(o.dims); !dims.ok()) return dims.status();
   if (!o.lora.empty()) RIDGE_RETURN_IF_ERROR(ParseLora(o.lora).status());
+  RIDGE_RETURN_IF_ERROR(ParseFrozenWeights(o.frozen_weights).status());
   RIDGE_RETURN_IF_ERROR(CheckSlices(o));
   RIDGE_RETURN_IF_ERROR(CheckBucket(o));
   RIDGE_RETURN_IF_ERROR(ParseCache(o.cache).status());
@@ -298,6 +300,7 @@ void TakeModelOptions(const TrainOptions& run, const std::set<std::string>& give
   if (!given.contains("freeze")) options.freeze = run.freeze;
   if (!given.contains("trainable")) options.trainable = run.trainable;
   if (!given.contains("lora")) options.lora = run.lora;
+  if (!given.contains("frozen-weights")) options.frozen_weights = run.frozen_weights;
   if (!given.contains("batch-norm")) options.batch_norm = run.batch_norm;
 }
 

@@ -49,6 +49,7 @@ struct TrainOptions {
   // Patterns of parameter names with * and ?.
   std::vector<std::string> freeze, trainable;
   std::string lora;                  // see lora.h; empty: none
+  std::string frozen_weights;        // see frozen_weights.h; empty: as the model has them
   std::string batch_norm = "train";  // or "frozen"
   std::optional<int64_t> epochs;     // neither: 1 epoch; both: refused
   std::optional<int64_t> steps;
