@@ -17,8 +17,9 @@ Result<std::vector<TensorType>> InferTypes(const OpCall& call) {
   const TensorType y{*to, call.integers("dims")};
   RIDGE_RETURN_IF_ERROR(CheckType(call, 0, "codes", {DType::kU8, {Nf4CodeBytes(y.elements())}},
                                   "a byte for each two numbers of y"));
-  RIDGE_RETURN_IF_ERROR(CheckType(call, 1, "scales", {DType::kBF16, {Nf4ScaleCount(y.elements())}},
-                                  "a number for each 64 of y"));
+  RIDGE_RETURN_IF_ERROR(CheckFloat(call, 1, "scales"));
+  const TensorType scales{call.inputs[1].dtype, {Nf4ScaleCount(y.elements())}};
+  RIDGE_RETURN_IF_ERROR(CheckType(call, 1, "scales", scales, "a number for each 64 of y"));
   return std::vector<TensorType>{y};
 }
 
@@ -40,7 +41,7 @@ OpDef DequantizeNf4Def() {
       .name = "dequantize_nf4",
       .doc = "y = value of code * scale of its block of 64, of shape `dims` and the float `to`. "
              "codes: u8, two of y's 4-bit codes a byte, the first in the high half, row-major. "
-             "scales: bf16. The values are NF4's (Dettmers et al. 2023).",
+             "scales: any float, kept as bf16. The values are NF4's (Dettmers et al. 2023).",
       .input_names = {"codes", "scales"},
       .output_names = {"y"},
       .attr_defaults = {{"dims", {}}, {"to", "f32"}},

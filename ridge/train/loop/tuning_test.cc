@@ -312,6 +312,21 @@ TEST_F(Adapters, TheSeedDrawsThem) {
   EXPECT_TRUE(Moved(Left("a"), Left("b"), "0.lora_A.weight"));
 }
 
+// Beside a base of 4 bits: a weight of 4800 numbers, of which 51 bytes in 96 stay.
+TEST_F(Adapters, BesideFrozenWeightsInFourBitsResume) {
+  TrainRequest request = Lora("run", "mlp:hidden=400,layers=1,inputs=12,classes=3");
+  request.options.frozen_weights = "nf4";
+  ExpectResumes(request);
+  const Tensors left = Left("whole");
+  EXPECT_EQ(TypeToString(left.at("0.weight.nf4").type()), "u8[2400]");
+  EXPECT_EQ(TypeToString(left.at("0.weight.nf4_scales").type()), "bf16[75]");
+  EXPECT_FALSE(left.contains("0.weight"));
+  const Result<Tensors> values = TrainedValues(folder_.File("whole"), kNewestCheckpoint);
+  ASSERT_TRUE(values.ok()) << values.status().message();
+  EXPECT_EQ(TypeToString(values->at("0.weight").type()), "f32[400,12]");
+  EXPECT_FALSE(values->contains("0.weight.nf4"));
+}
+
 TEST_F(Adapters, OfATextGraphResume) {
   ASSERT_TRUE(WriteFileAtomically(folder_.File("net.ridge"), kTextNet).ok());
   TrainRequest request = Lora("run", folder_.File("net.ridge"));

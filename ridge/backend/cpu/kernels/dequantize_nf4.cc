@@ -62,7 +62,12 @@ Result<std::unique_ptr<Kernel>> Make(const CandidateQuery& q, const KernelChoice
 }  // namespace
 
 KernelDef DequantizeNf4KernelDef() {
-  return {.name = "cpu.dequantize_nf4", .ops = {"dequantize_nf4"}, .efficiency = 0.5, .make = Make};
+  return {.name = "cpu.dequantize_nf4",
+          .ops = {"dequantize_nf4"},
+          .dtypes = {DType::kBF16},
+          .typed_by = 1,
+          .efficiency = 0.5,
+          .make = Make};
 }
 
 }  // namespace ridge::cpu
