@@ -146,6 +146,7 @@ Result<OpenedMachine> OpenPlannedMachine(const Hardware& hardware,
   opened.machine.planned = opened.planned.get();
   opened.machine.profile = std::move(facts.profile);
   opened.machine.memory_bytes = facts.memory_bytes;
+  opened.machine.host_link_bytes_per_s = facts.host_link_bytes_per_s;
   return opened;
 }
 

@@ -4,6 +4,7 @@
 #include "ridge/cli/config_file.h"
 #include "ridge/cli/exit_codes.h"
 #include "ridge/cli/flags.h"
+#include "ridge/cli/levers.h"
 #include "ridge/cli/machine.h"
 #include "ridge/cli/output.h"
 #include "ridge/cli/plan_history.h"
@@ -19,10 +20,12 @@
 namespace ridge::cli {
 namespace {
 
-// With --why: the plans that were compared, what is live when, and rules of thumb, not a kernel.
+// With --why: the plans that were compared, what is live when, rules of thumb, and what options
+// would bring, not a kernel.
 constexpr const char* kSlices = "slices";
 constexpr const char* kMemory = "memory";
 constexpr const char* kRules = "rules";
+constexpr const char* kLevers = "levers";
 
 struct PlanVerb {
   TrainFlags train;
@@ -179,6 +182,12 @@ Status PrintWhy(const std::vector<DevicePlan>& plans, const std::string& what,
       PrintData(RulesReport(Summary(plan), terminal));
       continue;
     }
+    if (what == kLevers) {
+      RIDGE_ASSIGN_OR_RETURN(const std::string levers,
+                             LeversReport(plan.run.job, plan.opened.machine, terminal));
+      PrintData(levers);
+      continue;
+    }
     const std::string text = WhyText(plan.run.job.program, what);
     if (text.empty()) {
       return InvalidArgument(
@@ -247,7 +256,7 @@ VerbBody AddPlan(CLI::App& app) {
       AddText(app, "--why", verb->why, "OP",
               "Which kernels run an operator or node, and why not others; slices: the plans "
               "that were compared; memory: what is live in each phase of a step; rules: "
-              "rules of thumb beside the plan");
+              "rules of thumb beside the plan; levers: what other options would bring");
   why->group(kOutputGroup);
   CLI::Option* json = AddSwitch(app, "--json", verb->json, "Print JSON; with --on an array");
   json->group(kOutputGroup);

@@ -18,8 +18,9 @@ std::vector<float> Decoded(const std::vector<float>& block) {
   EncodeNf4(block, scale, codes.data());
   std::vector<float> values;
   for (size_t i = 0; i < block.size(); ++i)
-    values.push_back(BF16ToFloat(scale) *
-                     Nf4Values()[static_cast<size_t>(Nf4Code(codes.data(), static_cast<int64_t>(i)))]);
+    values.push_back(
+        BF16ToFloat(scale) *
+        Nf4Values()[static_cast<size_t>(Nf4Code(codes.data(), static_cast<int64_t>(i)))]);
   return values;
 }
 

@@ -46,7 +46,15 @@ struct ValueInfo;
 // Initial contents of a variable.  Values are drawn from Philox with (seed, hash of its name).
 struct Init {
   // kNf4Codes, kNf4Scales: the two parts of another variable in 4 bits a number (core/nf4.h).
-  enum class Kind : uint8_t { kZeros, kConstant, kUniform, kNormal, kTensor, kNf4Codes, kNf4Scales };
+  enum class Kind : uint8_t {
+    kZeros,
+    kConstant,
+    kUniform,
+    kNormal,
+    kTensor,
+    kNf4Codes,
+    kNf4Scales
+  };
   Kind kind = Kind::kZeros;
   double scale = 0;  // constant: the value; uniform: in [-scale, scale); normal: standard deviation
   Tensor tensor;     // kTensor

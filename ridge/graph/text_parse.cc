@@ -286,9 +286,9 @@ class GraphReader {
     const TensorType wanted = codes ? TensorType{DType::kU8, {Nf4CodeBytes(count)}}
                                     : TensorType{DType::kBF16, {Nf4ScaleCount(count)}};
     if (!IsFloat(source->type.dtype) || type != wanted) {
-      return reader_.ErrorAt(line_, fmt::format("the variable is {}; {} of {} are {}",
-                                                TypeToString(type), word,
-                                                TypeToString(source->type), TypeToString(wanted)));
+      return reader_.ErrorAt(
+          line_, fmt::format("the variable is {}; {} of {} are {}", TypeToString(type), word,
+                             TypeToString(source->type), TypeToString(wanted)));
     }
     return codes ? Init::Nf4Codes(std::move(source)) : Init::Nf4Scales(std::move(source));
   }

@@ -54,9 +54,9 @@ Result<std::vector<ValueId>> FindFrozen(const Graph& graph, const FrozenWeightsO
     if (options.targets.empty() || MatchesAny(names.back(), options.targets)) found.push_back(id);
   }
   for (const std::string& target : options.targets) {
-    const bool matches =
-        std::any_of(names.begin(), names.end(),
-                    [&](const std::string& name) { return MatchesPattern(name, target); });
+    const bool matches = std::any_of(names.begin(), names.end(), [&](const std::string& name) {
+      return MatchesPattern(name, target);
+    });
     if (!matches) return NoNameMatches(graph.name, "--frozen-weights target=", target, names);
   }
   if (!found.empty()) return found;
@@ -80,12 +80,10 @@ ValueId AddPart(GraphRewriter& rewriter, std::string name, TensorType type, Init
 Status Quantize(ValueId id, GraphRewriter& rewriter) {
   auto weight = std::make_shared<const ValueInfo>(rewriter.from().value(id));
   const int64_t count = weight->type.elements();
-  const ValueId codes =
-      AddPart(rewriter, CodesName(weight->name), {DType::kU8, {Nf4CodeBytes(count)}},
-              Init::Nf4Codes(weight));
-  const ValueId scales =
-      AddPart(rewriter, ScalesName(weight->name), {DType::kBF16, {Nf4ScaleCount(count)}},
-              Init::Nf4Scales(weight));
+  const ValueId codes = AddPart(rewriter, CodesName(weight->name),
+                                {DType::kU8, {Nf4CodeBytes(count)}}, Init::Nf4Codes(weight));
+  const ValueId scales = AddPart(rewriter, ScalesName(weight->name),
+                                 {DType::kBF16, {Nf4ScaleCount(count)}}, Init::Nf4Scales(weight));
   RIDGE_ASSIGN_OR_RETURN(
       const ValueId again,
       rewriter.AddNamedNode(*FindOp("dequantize_nf4"), {codes, scales},

@@ -7,8 +7,9 @@
 
 namespace ridge {
 
-// The dequantize_nf4 of a value stands right before each node that reads it, and gives the type that
-// a cast of it gave.  # bitwise; where a cast rounded a second time, each number is rounded once
+// The dequantize_nf4 of a value stands right before each node that reads it, and gives the type
+// that a cast of it gave.  # bitwise; where a cast rounded a second time, each number is rounded
+// once
 Result<Graph> DequantizeLate(Graph graph);
 
 }  // namespace ridge

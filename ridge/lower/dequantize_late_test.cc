@@ -56,7 +56,8 @@ TEST(DequantizeLate, BitsStay) {
   Tensor x({DType::kF32, {3, 8}});
   for (int64_t i = 0; i < 24; ++i)
     StoreFromDouble(DType::kF32, x.mutable_data(), i, 0.1 * static_cast<double>(i) - 1);
-  const auto before = EvaluateGraph(graph, {{"x", x}}, 3), after = EvaluateGraph(late, {{"x", x}}, 3);
+  const auto before = EvaluateGraph(graph, {{"x", x}}, 3),
+             after = EvaluateGraph(late, {{"x", x}}, 3);
   ASSERT_TRUE(before.ok() && after.ok());
   EXPECT_TRUE(before->at(static_cast<size_t>(graph.FindValue("back")))
                   .same_bits(after->at(static_cast<size_t>(late.FindValue("back")))));

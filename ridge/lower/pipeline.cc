@@ -221,9 +221,9 @@ Result<Graph> RunPasses(Graph graph, const PassSelection& selection, const Rewri
   return graph;
 }
 
-// Casts of operands and copies of values and of weights come after the passes that match f32 patterns and would
-// merge the copies, and before nodes are fused with their neighbours.  Values to store in 16 bits
-// are chosen last, when the nodes are final.
+// Casts of operands and copies of values and of weights come after the passes that match f32
+// patterns and would merge the copies, and before nodes are fused with their neighbours.  Values to
+// store in 16 bits are chosen last, when the nodes are final.
 Result<Graph> RewriteStep(Graph graph, const StepRewrites& rewrites, KernelQuery& kernels,
                           std::vector<PassReport>* reports) {
   static const PassInfo conv_pool = {"conv_pool", "convolutions with their pools", FuseConvPool};

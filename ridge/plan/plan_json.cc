@@ -157,6 +157,13 @@ Json SummaryJson(const PlanSummary& plan) {
   json["breakdown"] = BreakdownJson(plan.memory);
   if (const WorkspaceSources sources = WorkspaceSourcesOf(*plan.program); !sources.empty())
     json["workspaces"] = WorkspacesJson(sources);
+  if (plan.offload) {
+    json["offload"] = {{"host_bytes", plan.offload->host_bytes},
+                       {"window_bytes", plan.offload->window_bytes},
+                       {"to_device_bytes", plan.offload->to_device_bytes},
+                       {"to_host_bytes", plan.offload->to_host_bytes},
+                       {"transfer_s", plan.offload->transfer_s}};
+  }
   json["step_s"] = plan.step_s;
   json["modelled_step_s"] = plan.modelled_step_s;
   if (plan.range) {

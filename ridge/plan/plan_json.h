@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "ridge/plan/cost/times.h"
+#include "ridge/plan/hardware/offload.h"
 #include "ridge/plan/program.h"
 #include "ridge/plan/search/candidate.h"
 #include "ridge/plan/total.h"
@@ -58,6 +59,7 @@ struct PlanSummary {
   std::vector<PlanCandidate> candidates = {};  // the plans that were compared; none: not searched
   std::optional<ExpectedStep> expected = {};   // no number of the plan has its scale in it
   std::vector<PlanLength> lengths = {};        // shortest first; none: all batches are alike
+  std::optional<OffloadPlan> offload = {};     // variables that rest in the host's memory
 
   double samples() const;  // of an update; of several lengths the mean over an epoch
 };

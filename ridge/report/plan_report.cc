@@ -78,6 +78,14 @@ std::string WorkspacesLine(const PlanSummary& plan) {
   return fmt::format("  workspaces: {}\n", fmt::join(parts, ", "));
 }
 
+// "  offload: 1.20 TiB in the host's memory; its link takes 32.1 s of an update"
+std::string OffloadLine(const PlanSummary& plan) {
+  if (!plan.offload) return "";
+  return fmt::format("  offload: {} in the host's memory; its link takes {} of an update\n",
+                     FormatBytes(plan.offload->host_bytes),
+                     FormatSeconds(plan.offload->transfer_s));
+}
+
 std::string MemoryPart(const PlanSummary& plan, const Terminal& terminal) {
   const MemoryEstimate& memory = plan.memory;
   std::vector<Bar> bars;
@@ -94,7 +102,8 @@ std::string MemoryPart(const PlanSummary& plan, const Terminal& terminal) {
                             static_cast<double>(memory.bound_bytes));
   text += fmt::format("  arena {}, lower bound {} ({})\n", FormatBytes(memory.arena_bytes),
                       FormatBytes(memory.bound_bytes), FormatPercentChange(over));
-  return text + WorkspacesLine(plan) + InputsLine(plan) + FitsLine(plan, terminal);
+  return text + WorkspacesLine(plan) + OffloadLine(plan) + InputsLine(plan) +
+         FitsLine(plan, terminal);
 }
 
 std::vector<TimedNode> NodesByTime(const PlanSummary& plan) {

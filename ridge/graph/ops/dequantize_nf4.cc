@@ -39,9 +39,10 @@ void Reference(const OpCall& call, std::span<const double* const> in,
 OpDef DequantizeNf4Def() {
   return {
       .name = "dequantize_nf4",
-      .doc = "y = value of code * scale of its block of 64, of shape `dims` and the float `to`. "
-             "codes: u8, two of y's 4-bit codes a byte, the first in the high half, row-major. "
-             "scales: any float, kept as bf16. The values are NF4's (Dettmers et al. 2023).",
+      .doc =
+          "y = value of code * scale of its block of 64, of shape `dims` and the float `to`. "
+          "codes: u8, two of y's 4-bit codes a byte, the first in the high half, row-major. "
+          "scales: any float, kept as bf16. The values are NF4's (Dettmers et al. 2023).",
       .input_names = {"codes", "scales"},
       .output_names = {"y"},
       .attr_defaults = {{"dims", {}}, {"to", "f32"}},

@@ -313,7 +313,8 @@ Result<PlannedHardware> PlanHardware(const Hardware& hardware, const DeviceUse& 
   if (!hardware.fp32_tflops) missing.emplace_back("fp32_tflops");
   if (missing.empty())
     return PlannedHardware{ProfileOf(hardware, use), UsableBytes(hardware),
-                           SheetPeak(hardware, use)};
+                           SheetPeak(hardware, use),
+                           IsCpu(hardware) ? 0 : hardware.host_link_gb_s.value_or(0) * kGb};
   return Status(ErrorCode::kUnsupported,
                 fmt::format("{}: {} {} not known, so nothing can be planned for it. hint: `ridge "
                             "devices show {} --toml` begins a file of your own",
@@ -332,7 +333,7 @@ PlannedDevice::PlannedDevice(const Hardware& hardware, const DeviceUse& use)
 // CUDA's: addresses of 256 bytes restrict no kernel, memory comes in pieces of 2 MiB.
 MemorySpace PlannedDevice::memory() {
   if (IsCpu(hardware_)) return {};
-  return {.alignment_bytes = 256, .page_bytes = 2 * kMiB};
+  return {.alignment_bytes = 256, .page_bytes = 2 * kMiB, .shared = false};
 }
 
 bool PlannedDevice::Multiplies(DType operands) const {

@@ -29,6 +29,8 @@ struct PlannedHardware {
   DeviceProfile profile;
   int64_t memory_bytes = 0;     // that one process may use, at least
   double peak_flops_per_s = 0;  // of products, as the sheet has it
+  // Of the link to the host, one direction; 0: not known, or a CPU, whose memory is the host's.
+  double host_link_bytes_per_s = 0;
 };
 
 // Fails with kUnsupported when the device has no known memory, bandwidth or rate of f32; the

@@ -119,7 +119,9 @@ class PlanSearch {
     return Status();
   }
 
+  // Values that free much memory for little time, where others have a use for it.
   Status AddWorthwhile() {
+    if (!kernels_.memory().shared) return Status();
     const Candidate& whole = candidates_.front();
     const double own_bytes = kOwnBytesShare * static_cast<double>(whole.bytes);
     double bytes = kBytesPerCore * facts_.threads;

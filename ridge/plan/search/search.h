@@ -67,10 +67,10 @@ struct PlanChoice {
 // Slices: among the plans that fit the limit, the fewest slices within 5 % of the fastest plan.  If
 // the whole batch fits, a number of slices is planned only while it could gain 5 %: even with all
 // bytes in a cache, and less the cost of slicing extrapolated from the last plan.
-// Recompute: the values that are worth their time (search.cc has the limit); if the whole batch
-// does not fit, as many as are needed, at last those that take products and convolutions.
-// Fails with kInvalidArgument when no recomputation keeps the budget.
-// The program's times are those of `measured`.  Deterministic.
+// Recompute: in memory that others share the values that are worth their time (search.cc has the
+// limit), elsewhere none; if the whole batch does not fit, as many as are needed, at last those
+// that take products and convolutions. Fails with kInvalidArgument when no recomputation keeps the
+// budget. The program's times are those of `measured`.  Deterministic.
 Result<PlanChoice> SearchPlan(JobGraphs& graphs, const ProgramRecipe& recipe, KernelQuery& kernels,
                               const CostModel& measured, const PlanGoals& goals);
 

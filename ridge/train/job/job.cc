@@ -134,6 +134,24 @@ std::vector<PlanLength> LengthsOf(const std::vector<LengthForm>& forms, const Gr
   return lengths;
 }
 
+// Moves what --offload names from the planned device to its host.
+Status TakeOffload(const Machine& machine, PlannedJob& job) {
+  const Offload offload = OffloadOf(job.options.offload);
+  if (offload == Offload::kNone) return Status();
+  if (machine.host_link_bytes_per_s <= 0) {
+    return InvalidArgument(fmt::format(
+        "--offload is '{}'; {} has no memory beside its host's, or its link is not known. hint: "
+        "ridge plan MODEL --on h100-sxm --offload {}",
+        job.options.offload, machine.profile.name, job.options.offload));
+  }
+  job.offload =
+      PlanOffload(job.program, offload, job.options.accumulate, machine.host_link_bytes_per_s);
+  job.memory = WithOffload(job.memory, job.program, offload, *job.offload);
+  job.step_s = SecondsBesideTransfers(job.step_s, *job.offload);
+  job.modelled_step_s = job.step_s;
+  return Status();
+}
+
 Result<PlannedJob> PlanParts(const TrainOptions& options, const Graph& forward, const JobData* data,
                              bool with_eval, const Machine& machine,
                              const std::vector<LengthForm>& lengths) {
@@ -167,6 +185,7 @@ Result<PlannedJob> PlanParts(const TrainOptions& options, const Graph& forward, 
   job.candidates = std::move(choice.candidates);
   EstimateJob(data, ProfiledRuntimeBytes(machine.measured().facts(), job.program), job.program,
               job);
+  RIDGE_RETURN_IF_ERROR(TakeOffload(machine, job));
   if (!machine.is_here()) job.range = RangeOf(job.step_s, machine);
   if (machine.software.memory_scale > 0) job.memory = MemoryOf(machine.software, job.memory);
   return job;
@@ -252,6 +271,7 @@ PlanSummary SummarizeJob(const PlannedJob& job, const Program& program) {
                                       job.options.accumulate, job.limit_bytes);
   if (job.epoch_s > 0) summary.epoch_s = job.epoch_s;
   summary.range = job.range;
+  summary.offload = job.offload;
   summary.read_workers = job.read_workers;
   summary.pipeline_cap_bytes = job.pipeline_cap_bytes;
   summary.candidates = job.candidates;

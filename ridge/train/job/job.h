@@ -6,6 +6,7 @@
 
 #include "ridge/learn/length_form.h"
 #include "ridge/lower/pipeline.h"
+#include "ridge/plan/hardware/offload.h"
 #include "ridge/plan/plan_json.h"
 #include "ridge/plan/planner.h"
 #include "ridge/plan/search/candidate.h"
@@ -35,16 +36,17 @@ struct PlannedJob {
   std::string limit_name;   // whose limit it is: "--fit allows"
   // Of a run with batches of several lengths, the whole one last; else empty.
   std::vector<PlanLength> lengths;
-  double step_s = 0;               // of one update; of several lengths the mean over an epoch
-  double modelled_step_s = 0;      // by the device's rates alone
-  std::optional<StepRange> range;  // PlanSummary::range
-  double eval_s = 0;               // of one evaluation; 0 without data for it
-  double epoch_s = 0;              // with an evaluation, without checkpoints; 0 without data
-  int cores = 0;                   // that read and compute; 0: those of another machine
-  int threads = 1;                 // that compute
-  int64_t read_workers = 0;        // that read beside them; 0: data are in memory
-  int64_t pipeline_cap_bytes = 0;  // JobData::pipeline_cap_bytes
-  bool reads_beside = false;       // step_s was measured with the reading of its batches beside it
+  double step_s = 0;                   // of one update; of several lengths the mean over an epoch
+  double modelled_step_s = 0;          // by the device's rates alone
+  std::optional<StepRange> range;      // PlanSummary::range
+  std::optional<OffloadPlan> offload;  // where variables rest in the host's memory
+  double eval_s = 0;                   // of one evaluation; 0 without data for it
+  double epoch_s = 0;                  // with an evaluation, without checkpoints; 0 without data
+  int cores = 0;                       // that read and compute; 0: those of another machine
+  int threads = 1;                     // that compute
+  int64_t read_workers = 0;            // that read beside them; 0: data are in memory
+  int64_t pipeline_cap_bytes = 0;      // JobData::pipeline_cap_bytes
+  bool reads_beside = false;  // step_s was measured with the reading of its batches beside it
 
   bool fits() const { return memory.needed_bytes() <= limit_bytes; }
 };

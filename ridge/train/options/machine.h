@@ -18,6 +18,7 @@ struct Machine {
   Software software = {};                        // that runs on a device that is not here
   std::string known_from = "what is published";  // of such a device
   double peak_flops_per_s = 0;                   // of that device, as its sheet has it
+  double host_link_bytes_per_s = 0;              // of that device, one direction; 0: not known
   DeviceProfile profile;
   // `--kernels tuned`: measured seconds by KernelChoice::key, which choose between kernels.  Empty:
   // the nominal device chooses.

@@ -75,9 +75,10 @@ struct TrainOptions {
   std::string conv = "auto";        // Winograd where it is faster; or "direct"
   std::string kernels = "default";  // or "tuned": by times measured on this machine
   uint64_t seed = 0;
-  int64_t fit_bytes = 0;      // 0: the memory of the machine
-  std::string out;            // empty: runs/MODEL-N
-  Interval checkpoint_every;  // 0 steps: each epoch
+  int64_t fit_bytes = 0;         // 0: the memory of the machine
+  std::string offload = "none";  // see plan/hardware/offload.h
+  std::string out;               // empty: runs/MODEL-N
+  Interval checkpoint_every;     // 0 steps: each epoch
   int64_t keep = 3;
   int64_t eval_every = 0;  // 0: each epoch
   std::string passes;
