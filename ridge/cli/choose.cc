@@ -4,13 +4,12 @@
 #include <algorithm>
 #include <charconv>
 
+#include "ridge/cli/choose_verb.h"
 #include "ridge/cli/config_file.h"
 #include "ridge/cli/exit_codes.h"
 #include "ridge/cli/flags.h"
 #include "ridge/cli/machine.h"
 #include "ridge/cli/output.h"
-#include "ridge/cli/planning.h"
-#include "ridge/cli/train_flags.h"
 #include "ridge/cli/verbs.h"
 #include "ridge/core/files.h"
 #include "ridge/core/split.h"
@@ -23,14 +22,6 @@ namespace {
 constexpr int64_t kMostSamples = int64_t{1} << 50;
 constexpr int64_t kCounts[] = {1, 2, 4, 8};
 
-struct ChooseVerb {
-  TrainFlags train;
-  OutputFlags output;
-  std::optional<int64_t> data_size;
-  std::optional<std::string> deadline, budget, power, electricity, own, buy, among, order, html;
-  bool all = false, json = false, markdown = false;
-};
-
 // "1500W" or "1500": a number above 0 with its unit or without.
 Result<double> ParseAmount(const char* flag, const std::string& text, std::string_view unit) {
   std::string_view number = text;
@@ -41,13 +32,6 @@ Result<double> ParseAmount(const char* flag, const std::string& text, std::strin
   if (error == std::errc() && rest == end && value > 0) return value;
   return InvalidArgument(fmt::format(
       "{} is '{}'; it must be a number above 0 with {}, such as 500{}", flag, text, unit, unit));
-}
-
-std::vector<std::string> ListOf(const std::optional<std::string>& text) {
-  std::vector<std::string> names;
-  if (!text) return names;
-  for (const std::string_view name : SplitAt(*text, ',')) names.emplace_back(name);
-  return names;
 }
 
 // "rtx3090=900USD,l4=2500": each with its price.
@@ -106,32 +90,9 @@ Result<ChooseLimits> LimitsOf(const ChooseVerb& verb) {
   return limits;
 }
 
-// Those of --among, else the catalog, and those of --own and --buy.
-Result<std::vector<Hardware>> DevicesOf(const ChooseVerb& verb) {
-  std::vector<Hardware> devices;
-  if (!verb.among) devices = HardwareCatalog();
-  std::vector<std::string> names = ListOf(verb.among);
-  for (const std::string& own : ListOf(verb.own)) names.push_back(own);
-  for (const std::string& buy : ListOf(verb.buy)) names.push_back(buy.substr(0, buy.rfind('=')));
-  for (const std::string& name : names) {
-    RIDGE_ASSIGN_OR_RETURN(Hardware device, FindHardware(name));
-    const bool is_there = std::any_of(devices.begin(), devices.end(),
-                                      [&](const Hardware& other) { return other.id == device.id; });
-    if (!is_there) devices.push_back(std::move(device));
-  }
-  return devices;
-}
-
 OfferOrder OrderOf(const ChooseVerb& verb) {
   if (verb.order == "time") return OfferOrder::kTime;
   return verb.order == "energy" ? OfferOrder::kEnergy : OfferOrder::kCost;
-}
-
-// Without --precision the type that the device multiplies fastest.
-std::string PrecisionFor(const ChooseVerb& verb, const Hardware& hardware) {
-  if (verb.train.Has("precision")) return verb.train.options.precision;
-  if (hardware.bf16_tflops) return "bf16";
-  return hardware.fp16_tflops ? "f16" : "f32";
 }
 
 // Fails where nothing can be planned: an operator or a type that the device lacks.
@@ -187,25 +148,17 @@ Planned PlanOffers(const ChooseVerb& verb, const std::vector<Hardware>& devices,
   return planned;
 }
 
-std::string TitleOf(const ChooseVerb& verb) {
-  const TrainOptions& options = verb.train.options;
-  return fmt::format(
-      "{}, batch {}, {} of {} samples", options.model, options.batch * options.accumulate,
-      FormatCountOf(options.epochs.value_or(1), "epoch"), FormatInteger(*verb.data_size));
-}
-
 Result<int> RunChoose(const CLI::App& app, const ChooseVerb& verb) {
   RIDGE_ASSIGN_OR_RETURN(const Terminal terminal, TerminalFor(stdout, verb.output));
   RIDGE_RETURN_IF_ERROR(RequireArgument(app, verb.train.Has("model"), "MODEL",
                                         "`ridge models` lists the built-in ones"));
+  RIDGE_RETURN_IF_ERROR(CheckOutputs(verb));
+  RIDGE_RETURN_IF_ERROR(CheckModel(verb.train.options));
+  if (verb.frameworks) return RunFrameworks(verb, terminal);
   if (!verb.data_size) {
     return InvalidArgument(
         "--data-size is missing: the samples of an epoch. hint: --data-size 1281167 is ImageNet's");
   }
-  RIDGE_RETURN_IF_ERROR(OneOnStandardOutput({{"--json", verb.json},
-                                             {"--markdown", verb.markdown},
-                                             {"--html", IsStandardOutput(verb.html)}}));
-  RIDGE_RETURN_IF_ERROR(CheckModel(verb.train.options));
   RIDGE_ASSIGN_OR_RETURN(const ChooseLimits limits, LimitsOf(verb));
   RIDGE_ASSIGN_OR_RETURN(const std::vector<Hardware> devices, DevicesOf(verb));
   Planned planned = PlanOffers(verb, devices, limits);
@@ -251,6 +204,50 @@ void AddLimits(CLI::App& app, ChooseVerb& verb) {
 
 }  // namespace
 
+std::vector<std::string> ListOf(const std::optional<std::string>& text) {
+  std::vector<std::string> names;
+  if (!text) return names;
+  for (const std::string_view name : SplitAt(*text, ',')) names.emplace_back(name);
+  return names;
+}
+
+Result<std::vector<Hardware>> DevicesOf(const ChooseVerb& verb) {
+  std::vector<Hardware> devices;
+  if (!verb.among) devices = HardwareCatalog();
+  std::vector<std::string> names = ListOf(verb.among);
+  for (const std::string& own : ListOf(verb.own)) names.push_back(own);
+  for (const std::string& buy : ListOf(verb.buy)) names.push_back(buy.substr(0, buy.rfind('=')));
+  for (const std::string& name : names) {
+    RIDGE_ASSIGN_OR_RETURN(Hardware device, FindHardware(name));
+    const bool is_there = std::any_of(devices.begin(), devices.end(),
+                                      [&](const Hardware& other) { return other.id == device.id; });
+    if (!is_there) devices.push_back(std::move(device));
+  }
+  return devices;
+}
+
+std::string PrecisionFor(const ChooseVerb& verb, const Hardware& hardware) {
+  if (verb.train.Has("precision")) return verb.train.options.precision;
+  if (hardware.bf16_tflops) return "bf16";
+  return hardware.fp16_tflops ? "f16" : "f32";
+}
+
+std::string TitleOf(const ChooseVerb& verb) {
+  const TrainOptions& options = verb.train.options;
+  const std::string title =
+      fmt::format("{}, batch {}", options.model, options.batch * options.accumulate);
+  if (!verb.data_size) return title;
+  return fmt::format("{}, {} of {} samples", title,
+                     FormatCountOf(options.epochs.value_or(1), "epoch"),
+                     FormatInteger(*verb.data_size));
+}
+
+Status CheckOutputs(const ChooseVerb& verb) {
+  return OneOnStandardOutput({{"--json", verb.json},
+                              {"--markdown", verb.markdown},
+                              {"--html", IsStandardOutput(verb.html)}});
+}
+
 VerbBody AddChoose(CLI::App& app) {
   auto verb = std::make_shared<ChooseVerb>();
   AddTrainFlags(app, verb->train);
@@ -260,7 +257,12 @@ VerbBody AddChoose(CLI::App& app) {
   AddChoice(app, "--order", verb->order, {"cost", "time", "energy"},
             "What the table is sorted by (cost)")
       ->group(kOutputGroup);
-  AddSwitch(app, "--all", verb->all, "Print all offers")->group(kOutputGroup);
+  AddSwitch(app, "--frameworks", verb->frameworks,
+            "Instead of offers: which programs (ridge, PyTorch, TensorFlow, JAX, Paddle) train it "
+            "on the devices of --among, with versions, memory, time and size")
+      ->group(kOutputGroup);
+  AddSwitch(app, "--all", verb->all, "Print all offers; with --frameworks all sources")
+      ->group(kOutputGroup);
   CLI::Option* json = AddSwitch(app, "--json", verb->json, "Print JSON");
   json->group(kOutputGroup);
   AddText(app, "--html", verb->html, "FILE", "Write a page with all offers, sortable")
