@@ -60,6 +60,12 @@ std::string ShortRange(const std::string& range) {
   return comma == std::string::npos ? text + "+" : text.replace(comma, 3, "-");
 }
 
+// "2.21.0" as "2.21", and "3.0" as it is.
+std::string ShortVersion(const std::string& version) {
+  const bool is_patch = std::count(version.begin(), version.end(), '.') == 2;
+  return is_patch && version.ends_with(".0") ? version.substr(0, version.size() - 2) : version;
+}
+
 // Listed, or by what its compiler knows.
 FrameworkCell ReleaseCell(const FrameworkBuild& build, const std::string& text) {
   const std::string& source = build.code->source;
@@ -77,9 +83,7 @@ FrameworkCell ReleaseCell(const FrameworkBuild& build, const std::string& text) 
 }
 
 FrameworkCell LeastCell(const FrameworkSupport& support) {
-  if (!support.least)
-    return Unknown(
-        fmt::format("the table of versions begins with {}, which runs there", support.begins));
+  if (!support.least) return Unknown("the table of versions begins with " + support.begins);
   FrameworkCell cell = ReleaseCell(*support.least, support.least->version);
   // Of older ones nothing says whether they have PTX.
   if (support.least->is_compiled_there) cell.evidence = Evidence::kEstimated;
@@ -88,7 +92,7 @@ FrameworkCell LeastCell(const FrameworkSupport& support) {
 
 void TakeRelease(const FrameworkSupport& support, FrameworkRow& row) {
   const FrameworkBuild& newest = *support.newest;
-  row.newest = ReleaseCell(newest, Version(newest.version).Text(2) + ", " + newest.toolkit);
+  row.newest = ReleaseCell(newest, ShortVersion(newest.version) + ", " + newest.toolkit);
   row.least = LeastCell(support);
   row.driver = newest.driver.empty() ? Unknown("the table of versions has none")
                                      : Known(newest.driver, newest.needed->source);
@@ -268,6 +272,11 @@ Status CheckAlone(const ChooseVerb& verb) {
                                     {"--own", verb.own.has_value()},
                                     {"--buy", verb.buy.has_value()},
                                     {"--order", verb.order.has_value()},
+                                    {"--years", verb.years.has_value()},
+                                    {"--use", verb.use.has_value()},
+                                    {"--pue", verb.pue.has_value()},
+                                    {"--host-price", verb.host_price.has_value()},
+                                    {"--why", verb.why.has_value()},
                                     {"--html", verb.html.has_value()}}) {
     if (given)
       return InvalidArgument(fmt::format(
