@@ -29,8 +29,8 @@ constexpr Program kPrograms[] = {
     {kOwnSoftware, "ridge", "", ""},
     {"torch", "PyTorch", "", ""},
     {"tf", "TensorFlow",
-     "it takes nearly all of the memory at its start (tensorflow.org/guide/gpu), so that published "
-     "figures say nothing of the need",
+     "it takes all of the memory at its start unless it is told not to (tensorflow.org, "
+     "set_memory_growth), so that published figures say nothing of the need",
      ""},
     {"jax", "JAX",
      "it takes 75 % of the memory at its start (docs.jax.dev, GPU memory allocation), so that "
@@ -208,8 +208,10 @@ FrameworkCell HostCell(const PlannedJob& job) {
   const double share = std::min(1.0, seconds / job.step_s);
   return {
       fmt::format("{:.0f} %", 100 * share), share, Evidence::kEstimated,
-      fmt::format("{} launches of {} us take {} of a step of {}", FormatInteger(launches),
-                  kEagerLaunchSeconds * 1e6, FormatSeconds(seconds), FormatSeconds(job.step_s))};
+      fmt::format("{} launches of {} us take {} of a step of {}; what the program does for each "
+                  "beside is not known",
+                  FormatInteger(launches), kEagerLaunchSeconds * 1e6, FormatSeconds(seconds),
+                  FormatSeconds(job.step_s))};
 }
 
 void TakeOwnPlan(const ChooseVerb& verb, const Hardware& hardware, const PlannedJob& job,

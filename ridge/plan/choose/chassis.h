@@ -8,7 +8,7 @@
 
 namespace ridge {
 
-// An ATX board has seven slots; the longest workstations have eight.
+// An ATX board has seven slots (ATX specification 2.2); the longest chassis have eight.
 inline constexpr int64_t kAtxSlots = 7, kMostSlots = 8;
 
 struct Chassis {
