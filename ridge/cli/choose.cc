@@ -2,19 +2,19 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
+#include <span>
 
+#include "ridge/cli/choose_verb.h"
 #include "ridge/cli/config_file.h"
 #include "ridge/cli/exit_codes.h"
 #include "ridge/cli/flags.h"
 #include "ridge/cli/machine.h"
 #include "ridge/cli/output.h"
-#include "ridge/cli/planning.h"
-#include "ridge/cli/train_flags.h"
 #include "ridge/cli/verbs.h"
 #include "ridge/core/files.h"
 #include "ridge/core/split.h"
 #include "ridge/core/units.h"
+#include "ridge/report/choose_details.h"
 #include "ridge/report/plan_page.h"
 
 namespace ridge::cli {
@@ -23,115 +23,9 @@ namespace {
 constexpr int64_t kMostSamples = int64_t{1} << 50;
 constexpr int64_t kCounts[] = {1, 2, 4, 8};
 
-struct ChooseVerb {
-  TrainFlags train;
-  OutputFlags output;
-  std::optional<int64_t> data_size;
-  std::optional<std::string> deadline, budget, power, electricity, own, buy, among, order, html;
-  bool all = false, json = false, markdown = false;
-};
-
-// "1500W" or "1500": a number above 0 with its unit or without.
-Result<double> ParseAmount(const char* flag, const std::string& text, std::string_view unit) {
-  std::string_view number = text;
-  if (number.ends_with(unit)) number.remove_suffix(unit.size());
-  double value = 0;
-  const char* const end = number.data() + number.size();
-  const auto [rest, error] = std::from_chars(number.data(), end, value);
-  if (error == std::errc() && rest == end && value > 0) return value;
-  return InvalidArgument(fmt::format(
-      "{} is '{}'; it must be a number above 0 with {}, such as 500{}", flag, text, unit, unit));
-}
-
-std::vector<std::string> ListOf(const std::optional<std::string>& text) {
-  std::vector<std::string> names;
-  if (!text) return names;
-  for (const std::string_view name : SplitAt(*text, ',')) names.emplace_back(name);
-  return names;
-}
-
-// "rtx3090=900USD,l4=2500": each with its price.
-Result<std::vector<Purchase>> PurchasesOf(const ChooseVerb& verb) {
-  std::vector<Purchase> purchases;
-  for (const std::string& text : ListOf(verb.buy)) {
-    const size_t equals = text.rfind('=');
-    if (equals == std::string::npos) {
-      return InvalidArgument(
-          fmt::format("--buy has '{}'; it must be DEVICE=USD, such as rtx3090=900USD", text));
-    }
-    RIDGE_ASSIGN_OR_RETURN(const Hardware device, FindHardware(text.substr(0, equals)));
-    RIDGE_ASSIGN_OR_RETURN(const double usd,
-                           ParseAmount("the price of --buy", text.substr(equals + 1), "USD"));
-    purchases.push_back({device.id, usd});
-  }
-  return purchases;
-}
-
-// A device is there or is to be bought.
-Status CheckPurchases(const ChooseLimits& limits) {
-  for (const Purchase& purchase : limits.buy) {
-    if (std::find(limits.own.begin(), limits.own.end(), purchase.device) == limits.own.end())
-      continue;
-    return InvalidArgument(
-        fmt::format("--own and --buy both name {}; leave it out of one", purchase.device));
-  }
-  return Status();
-}
-
-Result<ChooseLimits> LimitsOf(const ChooseVerb& verb) {
-  ChooseLimits limits;
-  if (verb.deadline) {
-    RIDGE_ASSIGN_OR_RETURN(const Interval deadline, ParseInterval("--deadline", *verb.deadline));
-    if (deadline.seconds <= 0) {
-      return InvalidArgument(
-          fmt::format("--deadline is '{}'; it must be a time, such as 24h", *verb.deadline));
-    }
-    limits.deadline_s = deadline.seconds;
-  }
-  if (verb.budget) {
-    RIDGE_ASSIGN_OR_RETURN(limits.budget_usd, ParseAmount("--budget", *verb.budget, "USD"));
-  }
-  if (verb.power) {
-    RIDGE_ASSIGN_OR_RETURN(limits.power_w, ParseAmount("--power", *verb.power, "W"));
-  }
-  if (verb.electricity) {
-    RIDGE_ASSIGN_OR_RETURN(limits.usd_kwh, ParseAmount("--electricity", *verb.electricity, "USD"));
-  }
-  for (const std::string& device : ListOf(verb.own)) {
-    RIDGE_ASSIGN_OR_RETURN(const Hardware own, FindHardware(device));
-    limits.own.push_back(own.id);
-  }
-  RIDGE_ASSIGN_OR_RETURN(limits.buy, PurchasesOf(verb));
-  RIDGE_RETURN_IF_ERROR(CheckPurchases(limits));
-  return limits;
-}
-
-// Those of --among, else the catalog, and those of --own and --buy.
-Result<std::vector<Hardware>> DevicesOf(const ChooseVerb& verb) {
-  std::vector<Hardware> devices;
-  if (!verb.among) devices = HardwareCatalog();
-  std::vector<std::string> names = ListOf(verb.among);
-  for (const std::string& own : ListOf(verb.own)) names.push_back(own);
-  for (const std::string& buy : ListOf(verb.buy)) names.push_back(buy.substr(0, buy.rfind('=')));
-  for (const std::string& name : names) {
-    RIDGE_ASSIGN_OR_RETURN(Hardware device, FindHardware(name));
-    const bool is_there = std::any_of(devices.begin(), devices.end(),
-                                      [&](const Hardware& other) { return other.id == device.id; });
-    if (!is_there) devices.push_back(std::move(device));
-  }
-  return devices;
-}
-
 OfferOrder OrderOf(const ChooseVerb& verb) {
   if (verb.order == "time") return OfferOrder::kTime;
   return verb.order == "energy" ? OfferOrder::kEnergy : OfferOrder::kCost;
-}
-
-// Without --precision the type that the device multiplies fastest.
-std::string PrecisionFor(const ChooseVerb& verb, const Hardware& hardware) {
-  if (verb.train.Has("precision")) return verb.train.options.precision;
-  if (hardware.bf16_tflops) return "bf16";
-  return hardware.fp16_tflops ? "f16" : "f32";
 }
 
 // Fails where nothing can be planned: an operator or a type that the device lacks.
@@ -152,19 +46,23 @@ Result<DeviceStep> PlanStep(const ChooseVerb& verb, const Hardware& hardware,
   step.peak_bytes = run.job.memory.peak_bytes;
   step.limit_bytes = run.job.limit_bytes;
   step.gradient_bytes = run.job.parameter_count * BytesPerElement(DType::kF32);
+  const Cost cost = UpdateCost(run.job.program, run.job.options.accumulate);
+  step.flops = static_cast<double>(cost.flops);
+  step.bytes = static_cast<double>(cost.bytes_read + cost.bytes_written);
+  step.peak_flops_per_s = machine.peak_flops_per_s;
   return step;
 }
 
-// Adds those of as many of the device as divide the batch.  Fails as PlanStep at the first number
-// that fails, and where too little is known.
-Status AddOffers(const ChooseVerb& verb, const Hardware& hardware, const ChooseLimits& limits,
-                 std::vector<Offer>& offers) {
+// Adds those of as many of the device as divide the batch, among `counts`.  Fails as PlanStep at
+// the first number that fails, and where too little is known.
+Status AddOffers(const ChooseVerb& verb, const Hardware& hardware, std::span<const int64_t> counts,
+                 const ChooseLimits& limits, std::vector<Offer>& offers) {
   const TrainOptions& options = verb.train.options;
   const TrainingLength length = {*verb.data_size, options.epochs.value_or(1),
                                  options.batch * options.accumulate};
   RIDGE_ASSIGN_OR_RETURN(const OpenedMachine opened,
                          OpenPlannedMachine(hardware, PrecisionFor(verb, hardware), kOwnSoftware));
-  for (const int64_t count : kCounts) {
+  for (const int64_t count : counts) {
     if (options.batch % count != 0) continue;
     RIDGE_ASSIGN_OR_RETURN(const DeviceStep step, PlanStep(verb, hardware, opened.machine, count));
     offers.push_back(MakeOffer(step, length, limits));
@@ -181,75 +79,127 @@ Planned PlanOffers(const ChooseVerb& verb, const std::vector<Hardware>& devices,
                    const ChooseLimits& limits) {
   Planned planned;
   for (const Hardware& hardware : devices) {
-    if (!AddOffers(verb, hardware, limits, planned.offers).ok())
+    if (!AddOffers(verb, hardware, kCounts, limits, planned.offers).ok())
       planned.skipped.push_back(hardware.id);
   }
   return planned;
 }
 
-std::string TitleOf(const ChooseVerb& verb) {
-  const TrainOptions& options = verb.train.options;
-  return fmt::format(
-      "{}, batch {}, {} of {} samples", options.model, options.batch * options.accumulate,
-      FormatCountOf(options.epochs.value_or(1), "epoch"), FormatInteger(*verb.data_size));
+// What comes after the best offer: twice as many of its device, then later ones.
+std::vector<Upgrade> PlanUpgrades(const ChooseVerb& verb, const std::vector<Hardware>& devices,
+                                  const Offer& best, const ChooseLimits& limits) {
+  const auto from = std::find_if(devices.begin(), devices.end(),
+                                 [&](const Hardware& other) { return other.id == best.device; });
+  const auto plan = [&](const Hardware& to, int64_t count, std::vector<Upgrade>& upgrades) {
+    std::vector<Offer> offers;
+    if (!AddOffers(verb, to, {&count, 1}, limits, offers).ok() || offers.empty()) return;
+    upgrades.push_back(MakeUpgrade(*from, best, to, std::move(offers.front())));
+  };
+  std::vector<Upgrade> twice, later;
+  if (best.count < kCounts[std::size(kCounts) - 1]) plan(*from, 2 * best.count, twice);
+  for (const Hardware* successor : Successors(*from, HardwareCatalog()))
+    plan(*successor, best.count, later);
+  std::vector<Upgrade> upgrades = FasterOnes(best.time_s, std::move(twice));
+  for (Upgrade& upgrade : FasterOnes(best.time_s, std::move(later)))
+    upgrades.push_back(std::move(upgrade));
+  return upgrades;
+}
+
+Status CheckWhy(const ChooseVerb& verb, const std::vector<Offer>& offers) {
+  if (!verb.why) return Status();
+  const bool found = std::any_of(offers.begin(), offers.end(),
+                                 [&](const Offer& offer) { return offer.device == *verb.why; });
+  if (found) return Status();
+  return InvalidArgument(
+      fmt::format("--why is '{}'; no offer has that device. hint: --all lists them", *verb.why));
+}
+
+void PrintChoice(const ChooseVerb& verb, const ChooseTable& table, const Terminal& terminal) {
+  if (verb.why) {
+    PrintData(OfferDetails(table, *verb.why, terminal));
+  } else if (verb.json) {
+    PrintData(ChooseJson(table) + "\n");
+  } else if (verb.markdown) {
+    PrintData(ChooseMarkdown(table));
+  } else if (table.offers.front().is_allowed() && !IsStandardOutput(verb.html)) {
+    PrintData(ChooseReport(table, terminal));
+  }
 }
 
 Result<int> RunChoose(const CLI::App& app, const ChooseVerb& verb) {
   RIDGE_ASSIGN_OR_RETURN(const Terminal terminal, TerminalFor(stdout, verb.output));
   RIDGE_RETURN_IF_ERROR(RequireArgument(app, verb.train.Has("model"), "MODEL",
                                         "`ridge models` lists the built-in ones"));
+  RIDGE_RETURN_IF_ERROR(CheckOutputs(verb));
+  RIDGE_RETURN_IF_ERROR(CheckModel(verb.train.options));
+  if (verb.frameworks) return RunFrameworks(verb, terminal);
   if (!verb.data_size) {
     return InvalidArgument(
         "--data-size is missing: the samples of an epoch. hint: --data-size 1281167 is ImageNet's");
   }
-  RIDGE_RETURN_IF_ERROR(OneOnStandardOutput({{"--json", verb.json},
-                                             {"--markdown", verb.markdown},
-                                             {"--html", IsStandardOutput(verb.html)}}));
-  RIDGE_RETURN_IF_ERROR(CheckModel(verb.train.options));
   RIDGE_ASSIGN_OR_RETURN(const ChooseLimits limits, LimitsOf(verb));
   RIDGE_ASSIGN_OR_RETURN(const std::vector<Hardware> devices, DevicesOf(verb));
   Planned planned = PlanOffers(verb, devices, limits);
   if (planned.offers.empty())
     return InvalidArgument("none of the devices can be planned for. hint: ridge devices");
   RankOffers(planned.offers, OrderOf(verb));
+  RIDGE_RETURN_IF_ERROR(CheckWhy(verb, planned.offers));
   const bool any = planned.offers.front().is_allowed();
-  const ChooseTable table = {TitleOf(verb), std::move(planned.offers), std::move(planned.skipped),
-                             verb.all ? SIZE_MAX : ChooseTable().rows};
+  ChooseTable table = {TitleOf(verb), std::move(planned.offers), std::move(planned.skipped),
+                       verb.all ? SIZE_MAX : ChooseTable().rows};
+  table.terms = limits.terms;
+  if (any && !verb.why) table.upgrades = PlanUpgrades(verb, devices, table.offers.front(), limits);
   if (verb.html) RIDGE_RETURN_IF_ERROR(WriteFileAtomically(*verb.html, ChoosePage(table)));
-  if (verb.json) {
-    PrintData(ChooseJson(table) + "\n");
-  } else if (verb.markdown) {
-    PrintData(ChooseMarkdown(table));
-  } else if (any && !IsStandardOutput(verb.html)) {
-    PrintData(ChooseReport(table, terminal));
-  }
+  PrintChoice(verb, table, terminal);
   if (any) return kExitOk;
   return Status(ErrorCode::kOutOfMemory, "choose: " + NothingAllowedText(table.offers));
 }
 
-void AddLimits(CLI::App& app, ChooseVerb& verb) {
-  constexpr const char* kGroup = "Limits";
-  AddText(app, "--deadline", verb.deadline, "TIME",
-          "The training must end in this time: 24h, 90min")
-      ->group(kGroup);
-  AddText(app, "--budget", verb.budget, "USD", "It may cost so much: 500USD")->group(kGroup);
-  AddText(app, "--power", verb.power, "WATTS",
-          "The machine's supply, which all boards, their host and headroom must keep: 1500W")
-      ->group(kGroup);
-  AddText(app, "--own", verb.own, "DEVICE[,DEVICE]",
-          "Devices that are there: they cost their electricity alone")
-      ->group(kGroup);
-  AddText(app, "--buy", verb.buy, "DEVICE=USD[,...]",
-          "Devices that could be bought, with the price of one: after how many hours buying is "
-          "cheaper than rent")
-      ->group(kGroup);
-  AddText(app, "--among", verb.among, "DEVICE[,DEVICE]",
-          "Devices to compare: those of `ridge devices`, or a file of your own (all)")
-      ->group(kGroup);
-  AddText(app, "--electricity", verb.electricity, "USD", "Price of a kWh (0.15)")->group(kGroup);
+}  // namespace
+
+std::vector<std::string> ListOf(const std::optional<std::string>& text) {
+  std::vector<std::string> names;
+  if (!text) return names;
+  for (const std::string_view name : SplitAt(*text, ',')) names.emplace_back(name);
+  return names;
 }
 
-}  // namespace
+Result<std::vector<Hardware>> DevicesOf(const ChooseVerb& verb) {
+  std::vector<Hardware> devices;
+  if (!verb.among) devices = HardwareCatalog();
+  std::vector<std::string> names = ListOf(verb.among);
+  for (const std::string& own : ListOf(verb.own)) names.push_back(own);
+  for (const std::string& buy : ListOf(verb.buy)) names.push_back(buy.substr(0, buy.rfind('=')));
+  for (const std::string& name : names) {
+    RIDGE_ASSIGN_OR_RETURN(Hardware device, FindHardware(name));
+    const bool is_there = std::any_of(devices.begin(), devices.end(),
+                                      [&](const Hardware& other) { return other.id == device.id; });
+    if (!is_there) devices.push_back(std::move(device));
+  }
+  return devices;
+}
+
+std::string PrecisionFor(const ChooseVerb& verb, const Hardware& hardware) {
+  if (verb.train.Has("precision")) return verb.train.options.precision;
+  if (hardware.bf16_tflops) return "bf16";
+  return hardware.fp16_tflops ? "f16" : "f32";
+}
+
+std::string TitleOf(const ChooseVerb& verb) {
+  const TrainOptions& options = verb.train.options;
+  const std::string title =
+      fmt::format("{}, batch {}", options.model, options.batch * options.accumulate);
+  if (!verb.data_size) return title;
+  return fmt::format("{}, {} of {} samples", title,
+                     FormatCountOf(options.epochs.value_or(1), "epoch"),
+                     FormatInteger(*verb.data_size));
+}
+
+Status CheckOutputs(const ChooseVerb& verb) {
+  return OneOnStandardOutput({{"--json", verb.json},
+                              {"--markdown", verb.markdown},
+                              {"--html", IsStandardOutput(verb.html)}});
+}
 
 VerbBody AddChoose(CLI::App& app) {
   auto verb = std::make_shared<ChooseVerb>();
@@ -260,7 +210,16 @@ VerbBody AddChoose(CLI::App& app) {
   AddChoice(app, "--order", verb->order, {"cost", "time", "energy"},
             "What the table is sorted by (cost)")
       ->group(kOutputGroup);
-  AddSwitch(app, "--all", verb->all, "Print all offers")->group(kOutputGroup);
+  AddSwitch(app, "--frameworks", verb->frameworks,
+            "Instead of offers: which programs (ridge, PyTorch, TensorFlow, JAX, Paddle) train it "
+            "on the devices of --among, with versions, memory, time and size")
+      ->group(kOutputGroup);
+  AddSwitch(app, "--all", verb->all, "Print all offers; with --frameworks all sources")
+      ->group(kOutputGroup);
+  CLI::Option* why = AddText(app, "--why", verb->why, "DEVICE",
+                             "Print all that is known of its offers: bandwidth, density, clock, "
+                             "power, slots, cost");
+  why->group(kOutputGroup);
   CLI::Option* json = AddSwitch(app, "--json", verb->json, "Print JSON");
   json->group(kOutputGroup);
   AddText(app, "--html", verb->html, "FILE", "Write a page with all offers, sortable")
@@ -269,6 +228,8 @@ VerbBody AddChoose(CLI::App& app) {
       AddSwitch(app, "--markdown", verb->markdown, "Print all offers as Markdown");
   markdown->group(kOutputGroup);
   Exclude(json, markdown);
+  Exclude(why, json);
+  Exclude(why, markdown);
   AddColorFlag(app, verb->output);
   AddQuietFlags(app, verb->output);
   AddConfigFlag(app);

@@ -66,13 +66,6 @@ Result<OpenedMachine> OpenFor(const PlanVerb& verb, const TrainOptions& options)
   return OpenMachine(ChoiceOf(verb.train, options), SayUnless(verb.output.quiet));
 }
 
-// Other programs neither recompute nor cut batches unless they are told to.
-void LeaveAsWritten(TrainOptions& options) {
-  const TrainOptions usual;
-  if (options.recompute == usual.recompute) options.recompute = "off";
-  if (options.slices == usual.slices) options.slices = "1";
-}
-
 Result<DevicePlan> PlanOn(const std::string& device, const PlanVerb& verb) {
   DevicePlan plan;
   TrainOptions options = verb.train.options;

@@ -93,6 +93,12 @@ Result<PlannedRun> PlanRun(const TrainOptions& given, const Machine& machine) {
   return run;
 }
 
+void LeaveAsWritten(TrainOptions& options) {
+  const TrainOptions usual;
+  if (options.recompute == usual.recompute) options.recompute = "off";
+  if (options.slices == usual.slices) options.slices = "1";
+}
+
 std::string ModelNotesText(const ModelNotes& notes, bool verbose) {
   std::string text;
   const auto add_line = [&](const std::string& line) { text += (text.empty() ? "" : "\n") + line; };

@@ -27,6 +27,9 @@ Status CheckModel(const TrainOptions& options);
 // is rehearsed as in Train(); one that doesn't uses the device profile.
 Result<PlannedRun> PlanRun(const TrainOptions& options, const Machine& machine);
 
+// For another program than ridge, which neither recomputes nor cuts batches unless it is told to.
+void LeaveAsWritten(TrainOptions& options);
+
 // The notes on a loaded model, in short or in full; "" for none.
 std::string ModelNotesText(const ModelNotes& notes, bool verbose);
 

@@ -122,7 +122,8 @@ std::vector<Verb> MachineVerbs() {
            "ridge choose resnet50 --batch 256 --data-size 1281167 --epochs 90 --deadline 24h "
            "--budget 500USD\n"
            "ridge choose bert_base --data-size 88000 --own rtx3090 --among "
-           "rtx3090,rtx4090,a100-pcie-40g",
+           "rtx3090,rtx4090,a100-pcie-40g\n"
+           "ridge choose resnet50 --batch 256 --frameworks --among h100-sxm",
            AddChoose},
           {"devices",
            "Lists devices that may not be here: memory, rates, power, links, sources",

@@ -29,7 +29,9 @@ CompatRow RowOf(const toml::table& row) {
                                     {"driver", &CompatRow::driver},
                                     {"rocm", &CompatRow::rocm},
                                     {"notes", &CompatRow::notes},
-                                    {"source", &CompatRow::source}}) {
+                                    {"source", &CompatRow::source},
+                                    {"least", &CompatRow::least},
+                                    {"confidence", &CompatRow::confidence}}) {
     out.*member = TextAt(row, key);
   }
   out.architectures = ListAt(row, "architectures");

@@ -21,6 +21,8 @@ struct Version {
 
 struct CompatRow {
   std::string table, key, python, cudnn, cuda, driver, rocm, notes, source;
+  std::string least;       // the first release that was seen to run on `architectures`
+  std::string confidence;  // datasheet, secondary or recalled
   std::vector<std::string> architectures;  // "8.0", "12.0+PTX"
   std::vector<std::string> cudas, gfx;
 };

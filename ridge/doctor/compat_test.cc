@@ -25,7 +25,13 @@ TEST(Compat, EachRowHasASource) {
         << row.table << row.key;
     tables.insert(row.table);
   }
-  EXPECT_EQ(tables.size(), 12u);
+  EXPECT_EQ(tables.size(), 17u);
+}
+
+TEST(Compat, EachRowSaysHowGoodItsSourceIs) {
+  const std::set<std::string> known = {"datasheet", "secondary", "recalled"};
+  for (const CompatRow& row : CompatRows())
+    EXPECT_TRUE(known.contains(row.confidence)) << row.table << " " << row.key;
 }
 
 TEST(Compat, OneDriverTakesAMajorReleaseOfCuda) {
@@ -43,6 +49,19 @@ TEST(Compat, CodeRunsOnItsMajorArchitectureAndPtxOnNewerOnes) {
   EXPECT_FALSE(RunsOn(built, "7.0"));
   EXPECT_TRUE(RunsOn(built, "12.0"));
   EXPECT_FALSE(RunsOn({"8.6"}, "8.0"));
+}
+
+// onnxruntime-gpu asks for CUDA 13 since 1.27.
+TEST(Compat, OnnxRuntimeIsAsItsNewestRowThatIsNoNewer) {
+  const auto cuda_of = [](const char* version) {
+    Probe probe;
+    probe.python.packages.push_back({"onnxruntime-gpu", version, "", ""});
+    return FrameworksOf(probe).front().cuda;
+  };
+  EXPECT_EQ(cuda_of("1.31.1"), "13");
+  EXPECT_EQ(cuda_of("1.26.0"), "12");
+  EXPECT_EQ(cuda_of("1.18.1"), "11.8");
+  EXPECT_EQ(cuda_of("1.9.0"), "");
 }
 
 TEST(Compat, RangesOfPython) {

@@ -64,11 +64,14 @@ void AddJax(const Probe& probe, std::vector<Framework>& to) {
   to.push_back(std::move(framework));
 }
 
-// Releases after the last row are as the last row.
+// A release is as the newest row that is no newer.
 const CompatRow* OnnxRuntimeRow(const std::string& version) {
-  const CompatRow* row = FindCompat("onnxruntime_gpu", version);
-  if (row != nullptr || Version(version) < Version("1.19")) return row;
-  return FindCompat("onnxruntime_gpu", "1.19");
+  const CompatRow* newest = nullptr;
+  for (const CompatRow& row : CompatRows()) {
+    if (row.table != "onnxruntime_gpu" || Version(version) < Version(row.key)) continue;
+    if (newest == nullptr || Version(newest->key) < Version(row.key)) newest = &row;
+  }
+  return newest;
 }
 
 void AddOnnxRuntime(const Probe& probe, std::vector<Framework>& to) {
@@ -86,20 +89,6 @@ void AddOnnxRuntime(const Probe& probe, std::vector<Framework>& to) {
 
 bool IsRelease(const std::string& version, const std::string& release) {
   return Version(version).Text(2) == Version(release).Text(2);
-}
-
-// "PyTorch 2.4; TensorFlow 2.17.0, 2.16.2; JAX 0.4.31": the versions behind a name.
-std::vector<std::string> VersionsIn(const std::string& notes, const std::string& name) {
-  std::vector<std::string> versions;
-  const size_t at = notes.find(name + " ");
-  if (at == std::string::npos) return versions;
-  const size_t begin = at + name.size() + 1;
-  const std::string list = notes.substr(begin, notes.find(';', begin) - begin);
-  for (std::string_view version : SplitAt(list, ',')) {
-    while (version.starts_with(' ')) version.remove_prefix(1);
-    versions.emplace_back(version);
-  }
-  return versions;
 }
 
 // The driver takes the wheel, and it has code for each GPU.
@@ -188,6 +177,19 @@ std::vector<std::string> TensorFlowsFor(const std::string& rocm, const CompatRow
     return VersionsIn(candidate.notes, "TensorFlow");
   }
   return {};
+}
+
+std::vector<std::string> VersionsIn(const std::string& notes, const std::string& name) {
+  std::vector<std::string> versions;
+  const size_t at = notes.find(name + " ");
+  if (at == std::string::npos) return versions;
+  const size_t begin = at + name.size() + 1;
+  const std::string list = notes.substr(begin, notes.find(';', begin) - begin);
+  for (std::string_view version : SplitAt(list, ',')) {
+    while (version.starts_with(' ')) version.remove_prefix(1);
+    versions.emplace_back(version);
+  }
+  return versions;
 }
 
 bool ServesCudnn(const std::string& cudnn, const std::string& wanted) {

@@ -55,6 +55,10 @@ const CompatRow* TorchWheelCode(const std::string& version, const std::string& c
 // when nothing is known.
 std::vector<std::string> TensorFlowsFor(const std::string& rocm, const CompatRow*& row);
 
+// The versions behind a name in the notes of rocm_framework: "PyTorch 2.4; TensorFlow 2.17.0,
+// 2.16.2; JAX 0.4.31".
+std::vector<std::string> VersionsIn(const std::string& notes, const std::string& name);
+
 // A cuDNN of the same major release that is no older by the minor one.
 bool ServesCudnn(const std::string& cudnn, const std::string& wanted);
 

@@ -220,6 +220,20 @@ std::vector<UpdatePart> UpdateParts(const Program& program, int64_t accumulate) 
   return parts;
 }
 
+Cost UpdateCost(const Program& program, int64_t accumulate) {
+  Cost sum;
+  for (const UpdatePart& part : UpdateParts(program, accumulate)) {
+    for (size_t n = 0; n < part.step->nodes.size(); ++n) {
+      const int64_t runs = part.runs * RunsOf(*part.step, n);
+      const Cost& cost = part.step->nodes[n].cost;
+      sum.flops += runs * cost.flops;
+      sum.bytes_read += runs * cost.bytes_read;
+      sum.bytes_written += runs * cost.bytes_written;
+    }
+  }
+  return sum;
+}
+
 double UpdateSeconds(const Program& program, int64_t accumulate,
                      double (*seconds_of)(const StepPlan&)) {
   double seconds = 0;

@@ -80,6 +80,9 @@ std::vector<UpdatePart> UpdateParts(const Program& program, int64_t accumulate);
 double UpdateSeconds(const Program& program, int64_t accumulate,
                      double (*seconds_of)(const StepPlan&) = PlannedSeconds);
 
+// Work and traffic of one update: of its nodes, as often as they run.
+Cost UpdateCost(const Program& program, int64_t accumulate);
+
 // One object with the keys of the command line's contract, without a newline.  Times are seconds,
 // sizes bytes.  A node's `s`, `flops` and bytes are those of one execution; it runs `runs` times
 // in an update.  `s` and `modelled_s` are within the step; `measured_s` is of the kernel alone,

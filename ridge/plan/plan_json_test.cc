@@ -128,5 +128,13 @@ TEST(PlanJson, AProgramThatOnlyInfersIsItsFirstStep) {
   EXPECT_TRUE(UpdateParts(Program(), 1).empty());
 }
 
+// The micro-batch runs four times, the update once, evaluation is none of it.
+TEST(UpdateCost, IsThatOfAllNodesAsOftenAsTheyRun) {
+  const Cost cost = UpdateCost(Accumulating(), /*accumulate=*/4);
+  EXPECT_EQ(cost.flops, (4 * 2 + 1) * 20);
+  EXPECT_EQ(cost.bytes_read, (4 * 2 + 1) * 8);
+  EXPECT_EQ(cost.bytes_written, (4 * 2 + 1) * 4);
+}
+
 }  // namespace
 }  // namespace ridge

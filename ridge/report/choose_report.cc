@@ -8,12 +8,11 @@
 #include <nlohmann/json.hpp>
 
 #include "ridge/core/units.h"
+#include "ridge/report/choose_details.h"
 #include "ridge/report/table.h"
 
 namespace ridge {
 namespace {
-
-std::string Name(const Offer& offer) { return fmt::format("{} x {}", offer.count, offer.device); }
 
 std::string Usd(const std::optional<double>& usd) {
   if (!usd) return "?";
@@ -29,24 +28,33 @@ std::string Range(const Offer& offer) {
 }
 
 std::string OfferText(const Offer& offer) {
-  std::string text = fmt::format("{}, {}: {} ({})", Name(offer), offer.precision,
+  std::string text = fmt::format("{}, {}: {} ({})", OfferName(offer), offer.precision,
                                  FormatSeconds(offer.time_s), Range(offer));
   if (offer.usd) text += fmt::format(", {} ({})", Usd(offer.usd), offer.price);
   if (offer.energy_kwh) text += fmt::format(", {:.3g} kWh", *offer.energy_kwh);
   return text;
 }
 
+// "9.24 of 22.1 GiB"; both units where they differ.
+std::string MemoryText(const Offer& offer) {
+  std::string peak = FormatBytes(offer.peak_bytes);
+  const std::string limit = FormatBytes(offer.limit_bytes);
+  const size_t blank = peak.find(' ');
+  if (limit.ends_with(peak.substr(blank))) peak.resize(blank);
+  return peak + " of " + limit;
+}
+
+std::string UsdNumber(const std::optional<double>& usd) {
+  if (!usd) return "?";
+  return *usd < 100 ? fmt::format("{:.2f}", *usd) : FormatCount(*usd);
+}
+
+// In 100 columns; type, price list and notes are in the details.
 std::vector<std::string> Row(const Offer& offer) {
-  return {Name(offer),
-          offer.precision,
-          FormatSeconds(offer.time_s),
-          Range(offer),
-          Usd(offer.usd),
-          offer.price,
-          Or(offer.energy_kwh, "{:.3g}", " kWh"),
-          Or(offer.supply_w, "{:g}", " W"),
-          fmt::format("{} of {}", FormatBytes(offer.peak_bytes), FormatBytes(offer.limit_bytes)),
-          fmt::format("{}", fmt::join(offer.notes, "; "))};
+  return {
+      OfferName(offer),     FormatSeconds(offer.time_s),        Range(offer),
+      UsdNumber(offer.usd), Or(offer.energy_kwh, "{:.3g}", ""), Or(offer.supply_w, "{:g}", " W"),
+      MemoryText(offer)};
 }
 
 using Counts = std::map<std::string, int64_t>;
@@ -102,9 +110,53 @@ std::string BestLines(const std::vector<Offer>& offers) {
   return text;
 }
 
+// Of the best offers, each once.
+std::string NotesText(const std::vector<Offer>& offers) {
+  std::string text;
+  std::vector<const Offer*> seen;
+  for (const BestOffer& best : FindBest(offers)) {
+    if (best.offer == nullptr || std::find(seen.begin(), seen.end(), best.offer) != seen.end())
+      continue;
+    seen.push_back(best.offer);
+    for (const std::string& note : best.offer->notes)
+      text += fmt::format("  {:<18} {}\n", OfferName(*best.offer), note);
+  }
+  return text.empty() ? "" : "\n" + text;
+}
+
+std::string UpgradesText(const ChooseTable& table) {
+  if (table.upgrades.empty()) return "";
+  std::string text = fmt::format("\n  Then, after {}:\n", OfferName(table.offers.front()));
+  for (const std::string& line : UpgradeLines(table)) text += "    " + line + "\n";
+  return text;
+}
+
 using Json = nlohmann::ordered_json;
 
 Json OrNull(const std::optional<double>& number) { return number ? Json(*number) : Json(nullptr); }
+
+Json OwnershipJson(const std::optional<Ownership>& cost) {
+  if (!cost) return nullptr;
+  return {{"hours", cost->hours},
+          {"devices_usd", cost->devices_usd},
+          {"host_usd", cost->has_host ? Json(cost->host_usd) : Json(nullptr)},
+          {"electricity_usd", cost->electricity_usd},
+          {"usd", cost->usd},
+          {"usd_hour", cost->usd_hour},
+          {"usd_training", cost->usd_training}};
+}
+
+Json BalanceJson(const std::optional<Balance>& balance) {
+  if (!balance) return nullptr;
+  return {{"bytes_per_s", balance->bytes_per_s},
+          {"memory_bytes_per_s", balance->memory_bytes_per_s},
+          {"headroom", balance->headroom()},
+          {"intensity", balance->intensity},
+          {"ridge_point", balance->ridge_point},
+          {"bound", balance->is_memory_bound() ? "bandwidth" : "compute"}};
+}
+
+Json OrNull(const std::optional<int64_t>& number) { return number ? Json(*number) : Json(nullptr); }
 
 Json OfferJson(const Offer& offer) {
   return {{"device", offer.device},
@@ -119,13 +171,38 @@ Json OfferJson(const Offer& offer) {
           {"time_high_s", offer.high_s},
           {"usd", OrNull(offer.usd)},
           {"price", offer.price},
+          {"rent_usd_hour", OrNull(offer.rent_usd_hour)},
           {"buy_usd", OrNull(offer.buy_usd)},
           {"pays_off_h", OrNull(offer.pays_off_h)},
+          {"ownership", OwnershipJson(offer.ownership)},
           {"energy_kwh", OrNull(offer.energy_kwh)},
           {"power_w", OrNull(offer.power_w)},
           {"supply_w", OrNull(offer.supply_w)},
+          {"balance", BalanceJson(offer.balance)},
+          {"sustained_share", offer.sustained_share},
+          {"slots", OrNull(offer.chassis.slots)},
+          {"lanes", OrNull(offer.chassis.lanes)},
           {"refusals", offer.refusals},
           {"notes", offer.notes}};
+}
+
+Json UpgradeJson(const Upgrade& upgrade) {
+  Json json = OfferJson(upgrade.offer);
+  json["time_ratio"] = upgrade.time_ratio;
+  json["cost_ratio"] = OrNull(upgrade.cost_ratio);
+  json["same_chassis"] = upgrade.missing.empty();
+  json["missing"] = upgrade.missing;
+  return json;
+}
+
+Json TermsJson(const OwnershipTerms& terms) {
+  return {
+      {"years", terms.years},
+      {"use", terms.use},
+      {"pue", terms.pue},
+      {"usd_kwh", terms.usd_kwh},
+      {"host_usd", OrNull(terms.host_usd)},
+      {"formula", "devices_usd + host_usd + years * 8760 * use * power_w / 1000 * pue * usd_kwh"}};
 }
 
 }  // namespace
@@ -135,15 +212,12 @@ std::string ChooseReport(const ChooseTable& table, const Terminal& terminal) {
                      " (nothing was run: all numbers are modelled)\n\n";
   text += BestLines(table.offers) + "\n";
   Table rows({{"devices"},
-              {"type"},
               {"time", Align::kRight},
               {"range"},
-              {"cost", Align::kRight},
-              {"price of"},
-              {"energy", Align::kRight},
+              {"USD", Align::kRight},
+              {"kWh", Align::kRight},
               {"supply", Align::kRight},
-              {"memory a device"},
-              {"notes"}});
+              {"memory a device"}});
   size_t shown = 0, allowed = 0;
   for (const Offer& offer : table.offers) {
     if (!offer.is_allowed()) continue;
@@ -157,7 +231,8 @@ std::string ChooseReport(const ChooseTable& table, const Terminal& terminal) {
   text += RefusedLine(table.offers);
   if (!table.skipped.empty())
     text += fmt::format("  not planned, too little is known: {}\n", fmt::join(table.skipped, ", "));
-  return text;
+  if (allowed > 0) text += "  more of a device: --why DEVICE\n";
+  return text + NotesText(table.offers) + UpgradesText(table);
 }
 
 std::vector<std::string> BestOffers(const std::vector<Offer>& offers) {
@@ -189,6 +264,9 @@ std::string ChooseJson(const ChooseTable& table) {
   json["title"] = table.title;
   json["offers"] = Json::array();
   for (const Offer& offer : table.offers) json["offers"].push_back(OfferJson(offer));
+  json["upgrades"] = Json::array();
+  for (const Upgrade& upgrade : table.upgrades) json["upgrades"].push_back(UpgradeJson(upgrade));
+  json["ownership_terms"] = TermsJson(table.terms);
   json["skipped"] = table.skipped;
   return json.dump(1);
 }

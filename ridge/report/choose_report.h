@@ -3,16 +3,18 @@
 #include <string>
 #include <vector>
 
-#include "ridge/plan/choose/offer.h"
+#include "ridge/plan/choose/upgrades.h"
 #include "ridge/report/terminal.h"
 
 namespace ridge {
 
 struct ChooseTable {
-  std::string title;                 // "resnet50, batch 256, 90 epochs of 1,281,167 samples"
-  std::vector<Offer> offers;         // ranked
-  std::vector<std::string> skipped;  // devices that nothing can be planned for
-  size_t rows = 12;                  // of allowed offers, at most
+  std::string title;                   // "resnet50, batch 256, 90 epochs of 1,281,167 samples"
+  std::vector<Offer> offers;           // ranked
+  std::vector<std::string> skipped;    // devices that nothing can be planned for
+  size_t rows = 12;                    // of allowed offers, at most
+  std::vector<Upgrade> upgrades = {};  // of the first offer
+  OwnershipTerms terms = {};
 };
 
 // REQUIRES: an offer.

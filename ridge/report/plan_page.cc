@@ -12,6 +12,7 @@
 #include "ridge/core/units.h"
 #include "ridge/lower/roofline.h"
 #include "ridge/plan/memory/phases.h"
+#include "ridge/report/choose_details.h"
 #include "ridge/report/grid.h"
 #include "ridge/report/html.h"
 #include "ridge/report/plan_tables.h"
@@ -363,6 +364,9 @@ std::string ChoosePage(const ChooseTable& table) {
   for (const std::string& line : BestOffers(table.offers))
     body += fmt::format("<p class=\"verdict\">{}</p>\n", HtmlEscaped(line));
   body += "<h2>Offers</h2>\n" + HtmlGrid(OffersGrid(table.offers));
+  if (!table.upgrades.empty()) body += "<h2>Then</h2>\n";
+  for (const std::string& line : UpgradeLines(table))
+    body += fmt::format("<p>{}</p>\n", HtmlEscaped(line));
   body +=
       "<h2>Sources</h2>\n<p>Devices: ridge devices show ID. Prices: the list and its date "
       "stand beside each cost.</p>\n";
@@ -373,7 +377,10 @@ std::string ChooseMarkdown(const ChooseTable& table) {
   std::string text =
       fmt::format("## {}\n\nNothing was run: all numbers are modelled.\n\n", table.title);
   for (const std::string& line : BestOffers(table.offers)) text += "- " + line + "\n";
-  return text + "\n" + MarkdownGrid(OffersGrid(table.offers));
+  text += "\n" + MarkdownGrid(OffersGrid(table.offers));
+  if (!table.upgrades.empty()) text += "\n### Then\n\n";
+  for (const std::string& line : UpgradeLines(table)) text += "- " + line + "\n";
+  return text;
 }
 
 }  // namespace ridge

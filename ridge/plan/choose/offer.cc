@@ -10,6 +10,7 @@
 
 #include "ridge/core/rounding.h"
 #include "ridge/core/units.h"
+#include "ridge/plan/hardware/planned_device.h"
 
 namespace ridge {
 namespace {
@@ -66,26 +67,37 @@ void TakeCost(const DeviceStep& step, const ChooseLimits& limits, Offer& offer) 
   offer.power_w = PlugWatts(*step.hardware, step.count);
   offer.supply_w = SupplyWatts(*step.hardware, step.count);
   if (offer.power_w) offer.energy_kwh = *offer.power_w * offer.time_s / kHour / 1000;
+  const std::optional<Rent> rent = CheapestRent(step.hardware->id, step.count);
+  if (rent) offer.rent_usd_hour = rent->usd_hour;
   if (IsOwn(*step.hardware, limits)) {
-    if (offer.energy_kwh) offer.usd = *offer.energy_kwh * limits.usd_kwh;
+    if (offer.energy_kwh) offer.usd = *offer.energy_kwh * limits.terms.usd_kwh * limits.terms.pue;
     offer.price = "electricity";
-  } else if (const auto rent = CheapestRent(step.hardware->id, step.count)) {
+  } else if (rent) {
     offer.usd = rent->usd_hour * offer.time_s / kHour;
     offer.price = rent->price->provider + ", " + rent->price->date;
   }
 }
 
-// Rent against buy: count * price = hours * (rent - electricity).
 void TakePurchase(const DeviceStep& step, const ChooseLimits& limits, Offer& offer) {
   const auto purchase =
       std::find_if(limits.buy.begin(), limits.buy.end(),
                    [&](const Purchase& other) { return other.device == step.hardware->id; });
   if (purchase == limits.buy.end()) return;
   offer.buy_usd = purchase->usd * static_cast<double>(step.count);
-  const std::optional<Rent> rent = CheapestRent(step.hardware->id, step.count);
-  if (!rent || !offer.power_w) return;
-  const double saved_usd_hour = rent->usd_hour - *offer.power_w / 1000 * limits.usd_kwh;
-  if (saved_usd_hour > 0) offer.pays_off_h = *offer.buy_usd / saved_usd_hour;
+  if (!offer.power_w) return;
+  if (limits.tells_ownership)
+    offer.ownership = OwnershipOf(*offer.buy_usd, *offer.power_w, offer.time_s, limits.terms);
+  if (offer.rent_usd_hour)
+    offer.pays_off_h =
+        PayOffHours(*offer.rent_usd_hour, *offer.buy_usd, *offer.power_w, limits.terms);
+}
+
+// What the step asks of the device, and the devices of their machine.
+void TakeFit(const DeviceStep& step, Offer& offer) {
+  offer.balance =
+      BalanceOf(*step.hardware, {step.flops, step.bytes, step.step_s}, step.peak_flops_per_s);
+  offer.sustained_share = SustainedShare(*step.hardware, step.precision);
+  offer.chassis = ChassisOf(*step.hardware, step.count);
 }
 
 // The upper end of what is estimated decides.
@@ -127,6 +139,29 @@ void NotePurchase(Offer& offer) {
   offer.notes.push_back(std::move(note));
 }
 
+// Below these shares a note says so.
+constexpr double kUsualSustained = 0.8;
+
+void NoteFit(Offer& offer) {
+  if (offer.balance && offer.balance->headroom() < kUsualHeadroom)
+    offer.notes.push_back(
+        fmt::format("its memory has {:.2f} x the bandwidth that the step uses, "
+                    "less than {:g} x",
+                    offer.balance->headroom(), kUsualHeadroom));
+  if (offer.sustained_share < kUsualSustained)
+    offer.notes.push_back(fmt::format("sustains {:.0f} % of its sheet's peak within its power",
+                                      100 * offer.sustained_share));
+  const int64_t slots = offer.chassis.slots.value_or(0), lanes = offer.chassis.lanes.value_or(0);
+  if (slots > kMostSlots) {
+    offer.notes.push_back(
+        fmt::format("takes {} slots, a chassis has {} or {}", slots, kAtxSlots, kMostSlots));
+  } else if (slots > kAtxSlots) {
+    offer.notes.push_back(fmt::format("takes {} slots, an ATX board has {}", slots, kAtxSlots));
+  }
+  if (offer.count > 1 && lanes > 0)
+    offer.notes.push_back(fmt::format("wants {} lanes of PCIe", lanes));
+}
+
 void TakeNotes(const DeviceStep& step, Offer& offer) {
   const Hardware& hardware = *step.hardware;
   if (step.count > 2 && hardware.nvlink_bridge.value_or(false))
@@ -137,6 +172,7 @@ void TakeNotes(const DeviceStep& step, Offer& offer) {
   if (hardware.dies.value_or(1) > 1)
     offer.notes.emplace_back("counts dies; the energy is that of their boards");
   if (hardware.cooling == "passive") offer.notes.emplace_back("passive: needs a server's fans");
+  NoteFit(offer);
   NoteUnused(step, offer);
   NotePurchase(offer);
 }
@@ -185,6 +221,7 @@ Offer MakeOffer(const DeviceStep& step, const TrainingLength& length, const Choo
   TakeTime(step, length, offer);
   TakeCost(step, limits, offer);
   TakePurchase(step, limits, offer);
+  TakeFit(step, offer);
   TakeRefusals(limits, offer);
   TakeNotes(step, offer);
   return offer;

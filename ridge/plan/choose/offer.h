@@ -8,6 +8,9 @@
 #include <string>
 #include <vector>
 
+#include "ridge/plan/choose/balance.h"
+#include "ridge/plan/choose/chassis.h"
+#include "ridge/plan/choose/ownership.h"
 #include "ridge/plan/hardware/hardware.h"
 #include "ridge/plan/hardware/prices.h"
 
@@ -27,7 +30,9 @@ struct DeviceStep {
   std::string precision;  // "bf16"
   double step_s = 0, low_s = 0, high_s = 0;
   int64_t peak_bytes = 0, limit_bytes = 0;
-  int64_t gradient_bytes = 0;  // that the devices add up in each update
+  int64_t gradient_bytes = 0;   // that the devices add up in each update
+  double flops = 0, bytes = 0;  // of its kernels; 0: not known
+  double peak_flops_per_s = 0;  // of the device's products, as the sheet has it
 };
 
 // A device that could be bought instead of rented.
@@ -39,9 +44,10 @@ struct Purchase {
 // What the user allows and has.
 struct ChooseLimits {
   std::optional<double> deadline_s = {}, budget_usd = {}, power_w = {};
-  double usd_kwh = 0.15;              // of electricity, for devices of one's own
   std::vector<std::string> own = {};  // devices that are there: they cost electricity alone
   std::vector<Purchase> buy = {};     // none of them in `own`
+  OwnershipTerms terms = {};          // of devices of one's own and of bought ones
+  bool tells_ownership = false;       // --years: what bought ones cost over the years
 };
 
 struct Offer {
@@ -53,13 +59,19 @@ struct Offer {
   double time_s = 0, low_s = 0, high_s = 0;  // of the whole training
   std::optional<double> usd = {};            // at time_s; null: nobody is known to rent it out
   std::string price = {};                    // "RunPod, 2025-07-13", "electricity"
+  std::optional<double> rent_usd_hour = {};  // of all devices; null: nobody is known to
   std::optional<double> buy_usd = {};        // of all devices; null: no price was given
   // Hours of use after which rent and what the bought devices cost with their electricity are
-  // equal, their host not counted; null: no price, nobody rents it out, or its power is not known.
+  // equal; null: no price, nobody rents it out, or its power is not known.  The host counts where
+  // it has a price.
   std::optional<double> pays_off_h = {};
+  std::optional<Ownership> ownership = {};  // of bought devices, where it was asked for
   std::optional<double> energy_kwh = {},
                         power_w = {};      // at the plug; null: the board's power is not known
   std::optional<double> supply_w = {};     // that the machine's supply needs, with headroom
+  std::optional<Balance> balance = {};     // of one device's step
+  double sustained_share = 1;              // of its sheet's peak, within its power
+  Chassis chassis = {};                    // of cards
   std::vector<std::string> refusals = {};  // what it breaks: "deadline", "budget", ...; empty: fits
   std::vector<std::string> notes = {};     // what else to know
 

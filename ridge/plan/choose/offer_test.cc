@@ -79,7 +79,8 @@ TEST(OfferTest, TheUpperEndOfWhatIsEstimatedMustKeepTheLimits) {
 
 TEST(OfferTest, DevicesOfOnesOwnCostTheirElectricity) {
   const Hardware card = Device("rtx3090");
-  const Offer own = MakeOffer(StepOn(card, 1), kLength, {.usd_kwh = 0.25, .own = {"rtx3090"}});
+  const Offer own =
+      MakeOffer(StepOn(card, 1), kLength, {.own = {"rtx3090"}, .terms = {.usd_kwh = 0.25}});
   ASSERT_TRUE(own.usd && own.energy_kwh);
   EXPECT_DOUBLE_EQ(*own.usd, 0.25 * *own.energy_kwh);
   EXPECT_EQ(own.price, "electricity");
@@ -91,14 +92,14 @@ TEST(OfferTest, DevicesOfOnesOwnCostTheirElectricity) {
 // Each hour of use saves the rent without the electricity.
 TEST(OfferTest, BoughtDevicesPayOffAgainstTheirRent) {
   const Hardware card = Device("rtx3090");
-  const ChooseLimits limits = {.usd_kwh = 0.2, .buy = {{"rtx3090", 5000}}};
+  const ChooseLimits limits = {.buy = {{"rtx3090", 5000}}, .terms = {.usd_kwh = 0.2}};
   const Offer two = MakeOffer(StepOn(card, 2), kLength, limits);
   const std::optional<Rent> rent = CheapestRent("rtx3090", 2);
   ASSERT_TRUE(rent && two.pays_off_h && two.power_w);
   EXPECT_DOUBLE_EQ(*two.buy_usd, 10000);
   EXPECT_NEAR(*two.pays_off_h * (rent->usd_hour - *two.power_w / 1000 * 0.2), 10000, 1e-6);
   EXPECT_FALSE(MakeOffer(StepOn(card, 2), kLength, {}).buy_usd);
-  const ChooseLimits dear = {.usd_kwh = 1000, .buy = {{"rtx3090", 5000}}};
+  const ChooseLimits dear = {.buy = {{"rtx3090", 5000}}, .terms = {.usd_kwh = 1000}};
   EXPECT_FALSE(MakeOffer(StepOn(card, 2), kLength, dear).pays_off_h) << "electricity above rent";
 }
 

@@ -36,7 +36,6 @@ constexpr double kConvolutions = 0.85;  // of the share of a product of equal ar
 constexpr double kBandwidth = 0.85;
 constexpr double kCacheOverMemory = 2.5;  // bandwidth of the last cache
 constexpr double kGapSeconds = 1e-6;      // between kernels of a graph
-constexpr double kLaunchSeconds = 5e-6;   // between kernels that are launched one by one
 
 // ---- eager programs
 
@@ -137,7 +136,7 @@ DeviceProfile ProfileOf(const Hardware& hardware, const DeviceUse& use) {
     profile.memory.push_back({"L2", held, kCacheOverMemory * bytes_per_s});
   }
   profile.memory.push_back({"memory", int64_t{1} << 50, bytes_per_s});
-  profile.launch_s = (use.software.eager ? kLaunchSeconds : kGapSeconds) * use.software.scale;
+  profile.launch_s = (use.software.eager ? kEagerLaunchSeconds : kGapSeconds) * use.software.scale;
   profile.pointwise_flops_per_s = PeakOrZero(hardware.fp32_tflops) / slower;
   profile.efficiency = {{"matmul", {{0, kLargestProducts}}},
                         {"conv", {{0, kLargestProducts * kConvolutions}}}};
@@ -321,6 +320,19 @@ Result<PlannedHardware> PlanHardware(const Hardware& hardware, const DeviceUse& 
                             hardware.id, fmt::join(missing, ", "),
                             missing.size() == 1 ? "is" : "are", hardware.id));
 }
+
+double SustainedShare(const Hardware& hardware, const std::string& precision) {
+  double peak = 0, sustained = SustainedFlops(hardware);
+  if (precision == "bf16") peak = PeakOrZero(hardware.bf16_tflops);
+  if (precision == "f16") peak = PeakOrZero(hardware.fp16_tflops);
+  if (precision == "tf32") {
+    peak = PeakOrZero(hardware.tf32_tflops);
+    sustained /= 2;
+  }
+  return peak > 0 ? std::min(1.0, sustained / peak) : 1;
+}
+
+int64_t EagerKernels(const OpDef& op, const OpCall& call) { return 1 + PointwiseSteps(op, call); }
 
 PlannedDevice::PlannedDevice(const Hardware& hardware, const DeviceUse& use)
     : hardware_(hardware),

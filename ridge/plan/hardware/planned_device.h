@@ -37,6 +37,17 @@ struct PlannedHardware {
 // message names the missing keys.
 Result<PlannedHardware> PlanHardware(const Hardware& hardware, const DeviceUse& use = {});
 
+// Between kernels that are launched one by one.
+inline constexpr double kEagerLaunchSeconds = 5e-6;
+
+// Kernels that a program that runs step by step launches for the operator: one, and one for each
+// pointwise step that is joined to it.
+int64_t EagerKernels(const OpDef& op, const OpCall& call);
+
+// The share of its sheet's peak that the device's power lets products of `precision` ("bf16", "f16"
+// or "tf32") sustain; 1 for other types, and where that is not known.
+double SustainedShare(const Hardware& hardware, const std::string& precision);
+
 class PlannedDevice : public KernelQuery {
  public:
   // REQUIRES: PlanHardware(hardware) is ok.

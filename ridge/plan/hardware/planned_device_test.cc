@@ -192,6 +192,15 @@ TEST(PlannedDeviceTest, AScaleMultipliesTheStep) {
   }
 }
 
+// Two products and a pointwise node that was not joined to one.
+TEST(PlannedDeviceTest, AProgramThatRunsStepByStepLaunchesEachNode) {
+  const Result<Program> program = PlanFor(Device("h100-sxm"), 64);
+  int64_t kernels = 0;
+  for (const PlannedNode& node : program->steps.front().nodes)
+    kernels += EagerKernels(*node.def, node.call);
+  EXPECT_EQ(kernels, 3);
+}
+
 TEST(PlannedDeviceTest, Tf32IsFasterWhereTheDeviceHasIt) {
   DeviceUse tf32;
   tf32.products = F32Products::kTf32;

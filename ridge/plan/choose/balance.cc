@@ -1,0 +1,19 @@
+#include "ridge/plan/choose/balance.h"
+
+#include <algorithm>
+
+namespace ridge {
+
+std::optional<Balance> BalanceOf(const Hardware& hardware, const StepWork& work,
+                                 double peak_flops_per_s) {
+  if (!hardware.memory_gb_s || work.bytes <= 0 || work.seconds <= 0) return std::nullopt;
+  Balance balance;
+  const double dies = std::max(1.0, hardware.dies.value_or(1));  // each is a device
+  balance.memory_bytes_per_s = *hardware.memory_gb_s * 1e9 / dies;
+  balance.bytes_per_s = work.bytes / work.seconds;
+  balance.intensity = work.flops / work.bytes;
+  balance.ridge_point = peak_flops_per_s / balance.memory_bytes_per_s;
+  return balance;
+}
+
+}  // namespace ridge
