@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <charconv>
 
+#include "ridge/cli/choose_serving.h"
 #include "ridge/cli/config_file.h"
 #include "ridge/cli/exit_codes.h"
 #include "ridge/cli/flags.h"
@@ -29,6 +30,7 @@ struct ChooseVerb {
   std::optional<int64_t> data_size;
   std::optional<std::string> deadline, budget, power, electricity, own, buy, among, order, html;
   bool all = false, json = false, markdown = false;
+  ServeFlags serve;
 };
 
 // "1500W" or "1500": a number above 0 with its unit or without.
@@ -194,10 +196,35 @@ std::string TitleOf(const ChooseVerb& verb) {
       FormatCountOf(options.epochs.value_or(1), "epoch"), FormatInteger(*verb.data_size));
 }
 
+ServingOrder ServingOrderOf(const ChooseVerb& verb) {
+  if (verb.order == "time") return ServingOrder::kLatency;
+  return verb.order == "energy" ? ServingOrder::kPower : ServingOrder::kCost;
+}
+
+// Refuses what only a training has.
+Result<int> RunServe(const ChooseVerb& verb, const Terminal& terminal) {
+  const std::pair<const char*, bool> of_training[] = {{"--data-size", verb.data_size.has_value()},
+                                                      {"--deadline", verb.deadline.has_value()},
+                                                      {"--budget", verb.budget.has_value()},
+                                                      {"--buy", verb.buy.has_value()},
+                                                      {"--html", verb.html.has_value()},
+                                                      {"--markdown", verb.markdown}};
+  for (const auto& [flag, is_given] : of_training) {
+    if (is_given) return InvalidArgument(fmt::format("{} is of trainings, not of --serve", flag));
+  }
+  RIDGE_ASSIGN_OR_RETURN(const ChooseLimits limits, LimitsOf(verb));
+  RIDGE_ASSIGN_OR_RETURN(std::vector<Hardware> devices, DevicesOf(verb));
+  return RunServing({verb.train, verb.serve, std::move(devices), limits.own, limits.usd_kwh,
+                     verb.power, ServingOrderOf(verb), verb.all, verb.json},
+                    terminal);
+}
+
 Result<int> RunChoose(const CLI::App& app, const ChooseVerb& verb) {
   RIDGE_ASSIGN_OR_RETURN(const Terminal terminal, TerminalFor(stdout, verb.output));
   RIDGE_RETURN_IF_ERROR(RequireArgument(app, verb.train.Has("model"), "MODEL",
                                         "`ridge models` lists the built-in ones"));
+  if (verb.serve.serve) return RunServe(verb, terminal);
+  RIDGE_RETURN_IF_ERROR(RefuseServeFlags(verb.serve));
   if (!verb.data_size) {
     return InvalidArgument(
         "--data-size is missing: the samples of an epoch. hint: --data-size 1281167 is ImageNet's");
@@ -234,7 +261,8 @@ void AddLimits(CLI::App& app, ChooseVerb& verb) {
       ->group(kGroup);
   AddText(app, "--budget", verb.budget, "USD", "It may cost so much: 500USD")->group(kGroup);
   AddText(app, "--power", verb.power, "WATTS",
-          "The machine's supply, which all boards, their host and headroom must keep: 1500W")
+          "The machine's supply, which all boards, their host and headroom must keep: 1500W; with "
+          "--serve what the board takes on the mean")
       ->group(kGroup);
   AddText(app, "--own", verb.own, "DEVICE[,DEVICE]",
           "Devices that are there: they cost their electricity alone")
@@ -257,6 +285,7 @@ VerbBody AddChoose(CLI::App& app) {
   AddInteger(app, "--data-size", verb->data_size, {1, kMostSamples}, "N", "Samples of an epoch")
       ->group("Training");
   AddLimits(app, *verb);
+  AddServeFlags(app, verb->serve);
   AddChoice(app, "--order", verb->order, {"cost", "time", "energy"},
             "What the table is sorted by (cost)")
       ->group(kOutputGroup);
