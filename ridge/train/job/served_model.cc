@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "ridge/learn/cached_step.h"
+#include "ridge/learn/narrow_form.h"
 #include "ridge/learn/training_graph.h"
 #include "ridge/models/config/model_folder.h"
 #include "ridge/models/model.h"
@@ -83,17 +84,12 @@ struct Loading {
 };
 
 Result<Graph> LoadInference(const std::string& model, int64_t batch, const Loading& loading) {
-  ModelRequest request = {.model = model, .batch = batch, .dtype = loading.stored,
-                          .dims = loading.dims};
+  ModelRequest request = {.model = model, .batch = batch, .dims = loading.dims};
   request.training = false;
-  Result<Graph> forward = LoadModel(request);
-  if (!forward.ok() && loading.stored != DType::kF32) {
-    request.dtype = DType::kF32;
-    forward = LoadModel(request);
-  }
-  if (!forward.ok()) return forward.status();
-  RIDGE_ASSIGN_OR_RETURN(NamedGraph infer, BuildInferenceGraph(*forward, TargetInputs(*forward)));
-  return std::move(infer.graph);
+  RIDGE_ASSIGN_OR_RETURN(const Graph forward, LoadModel(request));
+  RIDGE_ASSIGN_OR_RETURN(NamedGraph infer, BuildInferenceGraph(forward, TargetInputs(forward)));
+  if (loading.stored == DType::kF32) return std::move(infer.graph);
+  return NarrowForm(infer.graph, loading.stored);
 }
 
 int64_t VariableBytes(const Graph& graph) {

@@ -23,8 +23,8 @@ struct ServedGraphs {
 // in a shorter context.  None for other models.
 std::optional<TokenCounts> UsualTokens(const std::string& model);
 
-// `stored`: the type of a built-in model's weights and activations; those of files, and of models
-// that cannot be built in it, are f32.  `dims` as in ModelRequest.
+// `stored`: the type of the weights: f32, bf16 or f16 (learn/narrow_form.h).  `dims` as in
+// ModelRequest.
 // Fails as LoadModel does; with kInvalidArgument when the model has no such context, or tokens are
 // given for what writes none.
 Result<ServedGraphs> LoadServedGraphs(const ServedModel& model, DType stored,
