@@ -36,10 +36,10 @@ Result<std::vector<int64_t>> CountsOf(const char* flag, const std::string& text)
     const auto [end, error] = std::from_chars(part.data(), part.data() + part.size(), count);
     const bool whole = error == std::errc() && end == part.data() + part.size();
     if (!whole || count < 1 || count > kMostTokens) {
-      return InvalidArgument(
-          fmt::format("{} has '{}'; it must be whole numbers from 1 to {} with commas between, such "
-                      "as 1,8,32",
-                      flag, part, kMostTokens));
+      return InvalidArgument(fmt::format(
+          "{} has '{}'; it must be whole numbers from 1 to {} with commas between, such "
+          "as 1,8,32",
+          flag, part, kMostTokens));
     }
     counts.push_back(count);
   }
@@ -104,10 +104,10 @@ Result<std::vector<ServingLoad>> LoadsOfModel(const ServeRequest& request) {
   const std::optional<TokenCounts> usual = UsualTokens(load.models[0].model);
   if (usual) return TokenLoads(load, *usual, flags);
   if (!flags.prompt && !flags.output && !flags.sequences) return std::vector<ServingLoad>{load};
-  return InvalidArgument(
-      fmt::format("{} writes no tokens: --prompt, --output and --sequences are of built-in language "
-                  "models, such as llama, gpt2 and whisper_tiny",
-                  load.models[0].model));
+  return InvalidArgument(fmt::format(
+      "{} writes no tokens: --prompt, --output and --sequences are of built-in language "
+      "models, such as llama, gpt2 and whisper_tiny",
+      load.models[0].model));
 }
 
 // ---- scenarios
@@ -125,9 +125,10 @@ Status RefuseBesideScenario(const ServeRequest& request) {
                                                 {"--precision", request.train.Has("precision")}};
   for (const auto& [flag, is_given] : given) {
     if (is_given)
-      return InvalidArgument(fmt::format("{} says what is served; {} is for one model. hint: write "
-                                         "it into the file",
-                                         request.train.options.model, flag));
+      return InvalidArgument(
+          fmt::format("{} says what is served; {} is for one model. hint: write "
+                      "it into the file",
+                      request.train.options.model, flag));
   }
   return Status();
 }
@@ -137,8 +138,8 @@ Status CheckPrecisions(const ServingLoad& load) {
   for (const ServedModel& model : load.models) {
     if (model.precision.empty()) continue;
     if (std::find(known.begin(), known.end(), model.precision) != known.end()) continue;
-    return InvalidArgument(fmt::format("precision is '{}'; it must be one of f32, tf32, bf16, f16",
-                                       model.precision));
+    return InvalidArgument(
+        fmt::format("precision is '{}'; it must be one of f32, tf32, bf16, f16", model.precision));
   }
   return Status();
 }
@@ -273,14 +274,11 @@ Result<int> RunServing(const ServeRequest& request, const Terminal& terminal) {
 }
 
 Status RefuseServeFlags(const ServeFlags& flags) {
-  const std::pair<const char*, bool> given[] = {{"--rate", flags.rate.has_value()},
-                                                {"--latency", flags.latency.has_value()},
-                                                {"--input", flags.input.has_value()},
-                                                {"--streams", flags.streams.has_value()},
-                                                {"--copies", flags.copies.has_value()},
-                                                {"--prompt", flags.prompt.has_value()},
-                                                {"--output", flags.output.has_value()},
-                                                {"--sequences", flags.sequences.has_value()}};
+  const std::pair<const char*, bool> given[] = {
+      {"--rate", flags.rate.has_value()},     {"--latency", flags.latency.has_value()},
+      {"--input", flags.input.has_value()},   {"--streams", flags.streams.has_value()},
+      {"--copies", flags.copies.has_value()}, {"--prompt", flags.prompt.has_value()},
+      {"--output", flags.output.has_value()}, {"--sequences", flags.sequences.has_value()}};
   for (const auto& [flag, is_given] : given) {
     if (is_given) return InvalidArgument(fmt::format("{} is of --serve, which is missing", flag));
   }

@@ -52,9 +52,8 @@ class Stepper {
   }
 
   Status Refuse(const Node& node, const std::string& why) const {
-    return Status(ErrorCode::kUnsupported,
-                  fmt::format("{}: can't be run token by token: {} {}", from_.name,
-                              from_.Where(node), why));
+    return Status(ErrorCode::kUnsupported, fmt::format("{}: can't be run token by token: {} {}",
+                                                       from_.name, from_.Where(node), why));
   }
 
   // All cached tokens come before this one, so none is hidden.
@@ -63,7 +62,8 @@ class Stepper {
     if (node.attrs.text("layout") != "heads")
       return Refuse(node, "has packed queries, keys and values");
     const std::string name = fmt::format("cache.{}", attentions_++);
-    std::vector<ValueId> inputs = {rewriter_.Use(node.inputs[0]), Cached(node.inputs[1], name + ".k"),
+    std::vector<ValueId> inputs = {rewriter_.Use(node.inputs[0]),
+                                   Cached(node.inputs[1], name + ".k"),
                                    Cached(node.inputs[2], name + ".v")};
     AttrMap attrs = node.attrs;
     attrs["causal"] = int64_t{0};

@@ -73,8 +73,7 @@ const ServingOffer* Least(const std::vector<ServingOffer>& offers, const Key& ke
 
 std::string BestLines(const std::vector<ServingOffer>& offers) {
   const std::vector<std::pair<const char*, Key>> keys = {
-      {"cheapest",
-       [](const ServingOffer& o) { return HasRates(o) ? o.usd_hour : o.usd_million; }},
+      {"cheapest", [](const ServingOffer& o) { return HasRates(o) ? o.usd_hour : o.usd_million; }},
       {"fastest", [](const ServingOffer& o) { return std::optional(o.latency_s.mid); }},
       {"least power", [](const ServingOffer& o) { return Mid(o.power_w); }}};
   std::string text;
@@ -112,8 +111,8 @@ void AddTokenColumns(std::vector<OfferColumn>& columns) {
 }
 
 std::vector<OfferColumn> ColumnsFor(const ServingOffer& example) {
-  std::vector<OfferColumn> columns = {
-      {{"device"}, [](const ServingOffer& o) { return o.device; }}, {{"type"}, Precisions}};
+  std::vector<OfferColumn> columns = {{{"device"}, [](const ServingOffer& o) { return o.device; }},
+                                      {{"type"}, Precisions}};
   const bool one = example.models.size() == 1;
   if (one && example.models[0].model.tokens) {
     AddTokenColumns(columns);
@@ -121,8 +120,8 @@ std::vector<OfferColumn> ColumnsFor(const ServingOffer& example) {
     columns.push_back({{"samples/s", Align::kRight},
                        [](const ServingOffer& o) { return FormatCount(o.models[0].per_s); }});
   }
-  columns.push_back({{"latency", Align::kRight},
-                     [](const ServingOffer& o) { return Seconds(o.latency_s.mid); }});
+  columns.push_back(
+      {{"latency", Align::kRight}, [](const ServingOffer& o) { return Seconds(o.latency_s.mid); }});
   columns.push_back({{"range"}, [](const ServingOffer& o) { return Range(o.latency_s); }});
   if (!example.decoder.empty()) {
     columns.push_back({{"decoding", Align::kRight}, [](const ServingOffer& o) {
@@ -134,8 +133,8 @@ std::vector<OfferColumn> ColumnsFor(const ServingOffer& example) {
     columns.push_back({{"busy", Align::kRight}, [](const ServingOffer& o) {
                          return fmt::format("{:.0f} %", 100 * o.busy.mid);
                        }});
-  columns.push_back(
-      {{"power", Align::kRight}, [](const ServingOffer& o) { return Or(Mid(o.power_w), "{:.0f} W"); }});
+  columns.push_back({{"power", Align::kRight},
+                     [](const ServingOffer& o) { return Or(Mid(o.power_w), "{:.0f} W"); }});
   columns.push_back({{"cost", Align::kRight}, Cost});
   columns.push_back({{"price of"}, [](const ServingOffer& o) { return o.price; }});
   columns.push_back({{"memory"}, Memory});
@@ -276,9 +275,8 @@ std::string ModelTitle(const ServedModel& model) {
 }
 
 std::string StreamTitle(const ServingStream& stream) {
-  const std::string what =
-      fmt::format("{} {}x{} at {:g}/s", stream.pictures.codec, stream.pictures.width,
-                  stream.pictures.height, stream.fps);
+  const std::string what = fmt::format("{} {}x{} at {:g}/s", stream.pictures.codec,
+                                       stream.pictures.width, stream.pictures.height, stream.fps);
   return stream.count > 1 ? fmt::format("{} x {}", stream.count, what) : what;
 }
 
@@ -287,8 +285,10 @@ std::string StreamTitle(const ServingStream& stream) {
 std::string ServingTitle(const ServingLoad& load) {
   std::vector<std::string> models, parts;
   for (const ServedModel& model : load.models) models.push_back(ModelTitle(model));
-  if (!load.name.empty()) parts.push_back(load.name + ": " + fmt::format("{}", fmt::join(models, " and ")));
-  else parts.push_back(fmt::format("{}", fmt::join(models, " and ")));
+  if (!load.name.empty())
+    parts.push_back(load.name + ": " + fmt::format("{}", fmt::join(models, " and ")));
+  else
+    parts.push_back(fmt::format("{}", fmt::join(models, " and ")));
   for (const ServingStream& stream : load.streams) parts.push_back(StreamTitle(stream));
   const ServedModel& first = load.models[0];
   if (load.streams.empty() && load.models.size() == 1 && first.rate_s)

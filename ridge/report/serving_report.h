@@ -1,4 +1,5 @@
-// How a choice of devices for serving is shown: the best first, then a table, then what was refused.
+// How a choice of devices for serving is shown: the best first, then a table, then what was
+// refused.
 #pragma once
 #include <string>
 #include <vector>

@@ -141,8 +141,8 @@ class TableReader {
                  const std::map<std::string, Take>& takers) const {
     std::vector<std::string> keys;
     for (const auto& [known, take] : takers) keys.push_back(known);
-    return Bad(node, fmt::format("no key '{}'{} hint: the keys are {}", key,
-                                 DidYouMean(key, keys), fmt::join(keys, ", ")));
+    return Bad(node, fmt::format("no key '{}'{} hint: the keys are {}", key, DidYouMean(key, keys),
+                                 fmt::join(keys, ", ")));
   }
 
   const std::string& path_;
@@ -258,10 +258,10 @@ Result<ServingStream> ParseStream(const std::string& name, const std::string& te
     stream->pictures.codec = codec;
     return *stream;
   }
-  return InvalidArgument(
-      fmt::format("{} is '{}'; it must be video:WIDTHxHEIGHT@FPS, video:WIDTHxHEIGHT@FPS:CODEC with "
-                  "h264, hevc, vp9 or av1, or jpeg:WIDTHxHEIGHT@RATE, such as video:1920x1080@30",
-                  name, text));
+  return InvalidArgument(fmt::format(
+      "{} is '{}'; it must be video:WIDTHxHEIGHT@FPS, video:WIDTHxHEIGHT@FPS:CODEC with "
+      "h264, hevc, vp9 or av1, or jpeg:WIDTHxHEIGHT@RATE, such as video:1920x1080@30",
+      name, text));
 }
 
 Status CompleteLoad(ServingLoad& load) {

@@ -17,8 +17,8 @@
 //   output = 128
 //   sequences = 8
 //
-// Further keys of a model: `batch`, `precision`, `copies`, `stream` (the name of one), `rate` beside
-// a stream: of each of its senders, where not every picture is looked at.
+// Further keys of a model: `batch`, `precision`, `copies`, `stream` (the name of one), `rate`
+// beside a stream: of each of its senders, where not every picture is looked at.
 #pragma once
 #include <string>
 #include <string_view>

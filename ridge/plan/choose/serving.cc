@@ -19,7 +19,8 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 // Of its board's power with a context and nothing to do: 122 of 700 W (H100 SXM), 80 of 300 W (A100
 // PCIe), 102 of 350 W (L40S), measured (arXiv:2605.23918); the mean in the middle.
 constexpr Spread kIdleShare = {0.17, 0.24, 0.29};
-constexpr double kBusyShare = 0.85;  // as in offer.cc: of its power that a board takes when it works
+constexpr double kBusyShare =
+    0.85;  // as in offer.cc: of its power that a board takes when it works
 
 double WattsAt(double board_w, double idle_share, double busy) {
   return board_w * (idle_share + (kBusyShare - idle_share) * std::min(1.0, busy));
@@ -157,8 +158,7 @@ double LatencyOf(const ServingLoad& load, const std::vector<ModelOffer>& models,
   for (const ModelOffer& offer : models) {
     const double times = TimesOf(offer.cost, end);
     const double wait = WaitSeconds(all, offer.service_s * times);
-    slowest =
-        std::max(slowest, FillSeconds(load, offer.model) + wait + offer.answer_s * times);
+    slowest = std::max(slowest, FillSeconds(load, offer.model) + wait + offer.answer_s * times);
   }
   return slowest;
 }
@@ -270,8 +270,7 @@ void TakeRefusals(const ServingLoad& load, ServingOffer& offer) {
 void TakeNotes(const Hardware& hardware, const ServingLoad& load, ServingOffer& offer) {
   const std::optional<double> limit_w = load.limits.power_w;
   if (limit_w && hardware.power_w && *hardware.power_w > *limit_w)
-    offer.notes.push_back(
-        fmt::format("its board may take {:g} W for moments", *hardware.power_w));
+    offer.notes.push_back(fmt::format("its board may take {:g} W for moments", *hardware.power_w));
   if (hardware.dies.value_or(1) > 1)
     offer.notes.emplace_back("one die of its board; the power is the board's");
   if (hardware.cooling == "passive") offer.notes.emplace_back("passive: needs a server's fans");
@@ -300,8 +299,8 @@ double BusyShare(const std::vector<Arrivals>& arrivals) {
 
 double WaitSeconds(const std::vector<Arrivals>& arrivals, double service_s) {
   if (BusyShare(arrivals) >= 1) return kInfinity;
-  const bool periodic = std::all_of(arrivals.begin(), arrivals.end(),
-                                    [](const Arrivals& a) { return a.periodic; });
+  const bool periodic =
+      std::all_of(arrivals.begin(), arrivals.end(), [](const Arrivals& a) { return a.periodic; });
   return periodic ? LongestBusySeconds(arrivals) - service_s : WaitOfNinetyNine(arrivals);
 }
 
@@ -350,9 +349,8 @@ void RankServing(std::vector<ServingOffer>& offers, ServingOrder order) {
     return std::make_tuple(!offer.is_allowed(), KeyOf(offer, order), offer.latency_s.mid,
                            offer.device);
   };
-  std::stable_sort(
-      offers.begin(), offers.end(),
-      [&](const ServingOffer& a, const ServingOffer& b) { return key(a) < key(b); });
+  std::stable_sort(offers.begin(), offers.end(),
+                   [&](const ServingOffer& a, const ServingOffer& b) { return key(a) < key(b); });
 }
 
 }  // namespace ridge

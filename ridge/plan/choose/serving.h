@@ -1,5 +1,5 @@
-// Serving: models that answer requests on one device: bytes, latency, how busy the device is, power,
-// and why it is refused.
+// Serving: models that answer requests on one device: bytes, latency, how busy the device is,
+// power, and why it is refused.
 //
 // All numbers are modelled: nothing runs.  A device runs one batch at a time; models take turns.
 // What is asked for is a ServingLoad; what the planner says of its models on a device, one
@@ -58,11 +58,11 @@ struct ServingLoad {
 
 // What a process and its model take on a device, as planned.
 struct ModelCost {
-  std::string precision;  // of the plan
-  double low = 1, high = 1;   // of every second below: the range is from low to high times it
-  double run_s = 0;           // of a batch; of a language model see prefill_s and token_s
-  double prefill_s = 0;       // a prompt of one sequence
-  double token_s = 0;         // a token of every sequence
+  std::string precision;     // of the plan
+  double low = 1, high = 1;  // of every second below: the range is from low to high times it
+  double run_s = 0;          // of a batch; of a language model see prefill_s and token_s
+  double prefill_s = 0;      // a prompt of one sequence
+  double token_s = 0;        // a token of every sequence
   int64_t weight_bytes = 0, cache_bytes = 0;  // parameters and statistics; keys and values
   int64_t scratch_bytes = 0;                  // activations, workspaces, inputs
   int64_t runtime_bytes = 0;                  // context, libraries, code
@@ -72,10 +72,11 @@ struct ModelCost {
 struct ModelOffer {
   ServedModel model;
   ModelCost cost;
-  double service_s = 0;  // that the device is busy for a batch, or for a request of a language model
-  double answer_s = 0;   // from its start to its answer, alone
-  double busy = 0;       // share of the device's time, of all copies
-  double per_s = 0;      // samples a second of one copy, or tokens: as asked for, else at most
+  double service_s =
+      0;                // that the device is busy for a batch, or for a request of a language model
+  double answer_s = 0;  // from its start to its answer, alone
+  double busy = 0;      // share of the device's time, of all copies
+  double per_s = 0;     // samples a second of one copy, or tokens: as asked for, else at most
 };
 
 // A number with its range.

@@ -24,8 +24,8 @@ constexpr Codec kCodecs[] = {{"h264", &DecoderRow::h264_fps},
 
 DecoderRow RowOf(const toml::table& table) {
   DecoderRow row;
-  for (const std::string_view device : SplitAt(TextAt(table, "devices"), ','))
-    row.devices.emplace_back(device);
+  const std::string devices = TextAt(table, "devices");
+  for (const std::string_view device : SplitAt(devices, ',')) row.devices.emplace_back(device);
   row.engines = table["engines"].value<int64_t>().value_or(1);
   for (const Codec& codec : kCodecs)
     row.*codec.fps = table[std::string(codec.name) + "_fps"].value<double>();

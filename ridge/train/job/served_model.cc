@@ -112,10 +112,10 @@ Status CheckTokens(const ServedModel& model, const std::optional<int64_t>& conte
   }
   const int64_t needed = model.tokens->prompt + model.tokens->output;
   if (needed <= *context) return Status();
-  return InvalidArgument(fmt::format("{} has a context of {} tokens; a prompt of {} and an output of "
-                                     "{} need {}",
-                                     model.model, *context, model.tokens->prompt,
-                                     model.tokens->output, needed));
+  return InvalidArgument(
+      fmt::format("{} has a context of {} tokens; a prompt of {} and an output of "
+                  "{} need {}",
+                  model.model, *context, model.tokens->prompt, model.tokens->output, needed));
 }
 
 Result<ServedGraphs> LoadLanguageModel(const ServedModel& model, const std::string& spec,
@@ -124,9 +124,8 @@ Result<ServedGraphs> LoadLanguageModel(const ServedModel& model, const std::stri
   ServedGraphs graphs;
   RIDGE_ASSIGN_OR_RETURN(const Graph whole, LoadInference(spec, /*batch=*/1, loading));
   graphs.weight_bytes = VariableBytes(whole);
-  RIDGE_ASSIGN_OR_RETURN(
-      graphs.infer.graph,
-      LoadInference(WithContext(spec, tokens.prompt), /*batch=*/1, loading));
+  RIDGE_ASSIGN_OR_RETURN(graphs.infer.graph,
+                         LoadInference(WithContext(spec, tokens.prompt), /*batch=*/1, loading));
   RIDGE_ASSIGN_OR_RETURN(const Graph one,
                          LoadInference(WithContext(spec, 1), model.batch, loading));
   const auto step = [&](int64_t length) -> Result<NamedGraph> {
