@@ -16,12 +16,18 @@
 namespace ridge {
 namespace {
 
+// Of a queue that grows without end.
 std::string Seconds(double seconds) {
-  return std::isfinite(seconds) ? FormatSeconds(seconds) : "never";
+  return std::isfinite(seconds) ? FormatSeconds(seconds) : "no end";
 }
 
 std::string Range(const Spread& seconds) {
   return Seconds(seconds.low) + " to " + Seconds(seconds.high);
+}
+
+std::string LatencyText(const Spread& seconds) {
+  if (!std::isfinite(seconds.mid)) return "the queue grows without end";
+  return fmt::format("{} ({})", FormatSeconds(seconds.mid), Range(seconds));
 }
 
 std::string Or(const std::optional<double>& number, const char* form) {
@@ -49,8 +55,8 @@ std::string Cost(const ServingOffer& offer) {
 }
 
 std::string OfferText(const ServingOffer& offer) {
-  std::string text = fmt::format("{}, {}: {} ({})", offer.device, Precisions(offer),
-                                 Seconds(offer.latency_s.mid), Range(offer.latency_s));
+  std::string text =
+      fmt::format("{}, {}: {}", offer.device, Precisions(offer), LatencyText(offer.latency_s));
   if (HasRates(offer)) text += fmt::format(", {:.0f} % busy", 100 * offer.busy.mid);
   if (offer.power_w) text += fmt::format(", {:.0f} W", offer.power_w->mid);
   if (offer.usd_hour) text += fmt::format(", {} ({})", Cost(offer), offer.price);
@@ -96,7 +102,7 @@ std::string Memory(const ServingOffer& offer) {
 }
 
 // Of an offer with one language model.
-void AddTokenColumns(std::vector<OfferColumn>& columns) {
+void AddTokenColumns(bool copies, std::vector<OfferColumn>& columns) {
   const auto add = [&](const char* title, const std::function<std::string(const ModelOffer&)>& of) {
     columns.push_back(
         {{title, Align::kRight}, [of](const ServingOffer& o) { return of(o.models[0]); }});
@@ -107,7 +113,8 @@ void AddTokenColumns(std::vector<OfferColumn>& columns) {
   add("cache", [](const ModelOffer& m) { return FormatBytes(m.cost.cache_bytes); });
   add("prefill", [](const ModelOffer& m) { return FormatSeconds(m.cost.prefill_s); });
   add("token", [](const ModelOffer& m) { return FormatSeconds(m.cost.token_s); });
-  add("tokens/s", [](const ModelOffer& m) { return FormatCount(m.per_s); });
+  add(copies ? "tokens/s each" : "tokens/s",
+      [](const ModelOffer& m) { return FormatCount(m.per_s); });
 }
 
 std::vector<OfferColumn> ColumnsFor(const ServingOffer& example) {
@@ -115,7 +122,7 @@ std::vector<OfferColumn> ColumnsFor(const ServingOffer& example) {
                                       {{"type"}, Precisions}};
   const bool one = example.models.size() == 1;
   if (one && example.models[0].model.tokens) {
-    AddTokenColumns(columns);
+    AddTokenColumns(example.models[0].model.copies > 1, columns);
   } else if (one && !HasRates(example)) {
     columns.push_back({{"samples/s", Align::kRight},
                        [](const ServingOffer& o) { return FormatCount(o.models[0].per_s); }});
