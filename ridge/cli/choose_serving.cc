@@ -50,7 +50,8 @@ Result<ServedModel> ModelOf(const ServeRequest& request) {
   const TrainOptions& options = request.train.options;
   ServedModel model;
   model.model = options.model;
-  if (request.train.Has("precision")) model.precision = options.precision;
+  const bool any_type = !request.train.Has("precision") || options.precision == "auto";
+  if (!any_type) model.precision = options.precision;
   if (request.train.Has("batch")) model.batch = options.batch;
   model.copies = request.flags.copies.value_or(1);
   if (request.flags.rate) {

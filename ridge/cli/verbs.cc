@@ -118,8 +118,7 @@ std::vector<Verb> MachineVerbs() {
            "ridge models --json",
            AddModels},
           {"choose",
-           "Ranks devices for a training, or for serving models, by cost, time or energy, within "
-           "limits",
+           "Ranks devices for a training or for serving, by cost, time or energy, within limits",
            "ridge choose resnet50 --batch 256 --data-size 1281167 --epochs 90\n"
            "ridge choose resnet50 --batch 256 --data-size 1281167 --epochs 90 --deadline 24h "
            "--budget 500USD\n"

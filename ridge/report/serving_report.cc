@@ -189,12 +189,14 @@ std::string ModelRows(const ServingOffer& offer, const Terminal& terminal) {
               {"each", Align::kRight},
               {"weights", Align::kRight},
               {"cache", Align::kRight},
-              {"scratch", Align::kRight}});
+              {"scratch", Align::kRight},
+              {"context", Align::kRight}});
   for (const ModelOffer& m : offer.models) {
     rows.AddRow({m.model.model, m.cost.precision, FormatInteger(m.model.copies),
                  FormatInteger(m.model.batch), RunText(m), fmt::format("{:.1f} %", 100 * m.busy),
                  FormatCount(m.per_s) + " " + UnitOf(m), FormatBytes(m.cost.weight_bytes),
-                 FormatBytes(m.cost.cache_bytes), FormatBytes(m.cost.scratch_bytes)});
+                 FormatBytes(m.cost.cache_bytes), FormatBytes(m.cost.scratch_bytes),
+                 FormatBytes(m.cost.runtime_bytes)});
   }
   return "\n" + rows.ToText(terminal);
 }

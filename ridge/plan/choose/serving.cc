@@ -305,19 +305,22 @@ double WaitSeconds(const std::vector<Arrivals>& arrivals, double service_s) {
 }
 
 int64_t ServingBytes(const std::vector<ServedModel>& models, const std::vector<ModelCost>& costs) {
-  int64_t bytes = 0, scratch = 0, runtime = 0;
+  double bytes = 0;  // exact below 2^53, and no number of copies overflows it
+  int64_t scratch = 0, runtime = 0;
   for (size_t i = 0; i < models.size(); ++i) {
     const ModelCost& cost = costs[i];
-    const int64_t held = cost.weight_bytes + cost.cache_bytes;
+    const auto held = static_cast<double>(cost.weight_bytes + cost.cache_bytes);
     if (models[i].copies > 1) {
-      bytes += models[i].copies * (held + cost.scratch_bytes + cost.runtime_bytes);
+      bytes += static_cast<double>(models[i].copies) *
+               (held + static_cast<double>(cost.scratch_bytes + cost.runtime_bytes));
       continue;
     }
     bytes += held;
     scratch = std::max(scratch, cost.scratch_bytes);
     runtime = std::max(runtime, cost.runtime_bytes);
   }
-  return bytes + scratch + runtime;
+  constexpr double kMost = 4e18;
+  return static_cast<int64_t>(std::min(kMost, bytes + static_cast<double>(scratch + runtime)));
 }
 
 ServingOffer MakeServingOffer(const Hardware& hardware, const ServingLoad& load,

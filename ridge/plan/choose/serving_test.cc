@@ -167,6 +167,8 @@ TEST(ServingTest, CopiesHoldEverythingAndModelsOfAProcessShareTheirScratch) {
   const std::vector<ModelCost> costs = {TenMilliseconds(), large};
   EXPECT_EQ(ServingBytes({{.model = "a"}, {.model = "b"}}, costs), (2 * 100 + 70 + 600) * kMiB);
   EXPECT_EQ(ServingBytes({{.model = "a", .copies = 4}}, {costs[0]}), 4 * (100 + 50 + 600) * kMiB);
+  EXPECT_GT(ServingBytes({{.model = "a", .copies = int64_t{1} << 50}}, {costs[0]}),
+            int64_t{1} << 60);
 }
 
 // ---- refusals
