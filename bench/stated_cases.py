@@ -55,7 +55,7 @@ def row_of(case, value, names):
     why = value.get("why", case["why"])
     if "expression" not in value:
         return [*row, "not computed", why]
-    computed = eval(value["expression"], {"__builtins__": {"min": min, "max": max, "sum": sum}, **names})
+    computed = eval(value["expression"], {"__builtins__": {"min": min, "max": max, "sum": sum, "len": len}, **names})
     verdict = "agrees" if agrees(computed, value) else "no: " + why
     return [*row, f"{shown(computed)} {value['unit']}", verdict]
 

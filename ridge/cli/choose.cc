@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <span>
 
+#include "ridge/cli/choose_serving.h"
 #include "ridge/cli/choose_verb.h"
 #include "ridge/cli/config_file.h"
 #include "ridge/cli/exit_codes.h"
@@ -126,11 +127,35 @@ void PrintChoice(const ChooseVerb& verb, const ChooseTable& table, const Termina
   }
 }
 
+ServingOrder ServingOrderOf(const ChooseVerb& verb) {
+  if (verb.order == "time") return ServingOrder::kLatency;
+  return verb.order == "energy" ? ServingOrder::kPower : ServingOrder::kCost;
+}
+
+// Refuses what only a training has.
+Result<int> RunServe(const ChooseVerb& verb, const Terminal& terminal) {
+  const std::pair<const char*, bool> of_training[] = {
+      {"--data-size", verb.data_size.has_value()}, {"--deadline", verb.deadline.has_value()},
+      {"--budget", verb.budget.has_value()},       {"--buy", verb.buy.has_value()},
+      {"--html", verb.html.has_value()},           {"--markdown", verb.markdown},
+      {"--why", verb.why.has_value()},             {"--frameworks", verb.frameworks}};
+  for (const auto& [flag, is_given] : of_training) {
+    if (is_given) return InvalidArgument(fmt::format("{} is of trainings, not of --serve", flag));
+  }
+  RIDGE_ASSIGN_OR_RETURN(const ChooseLimits limits, LimitsOf(verb));
+  RIDGE_ASSIGN_OR_RETURN(std::vector<Hardware> devices, DevicesOf(verb));
+  return RunServing({verb.train, verb.serve, std::move(devices), limits.own, limits.terms.usd_kwh,
+                     verb.power, ServingOrderOf(verb), verb.all, verb.json},
+                    terminal);
+}
+
 Result<int> RunChoose(const CLI::App& app, const ChooseVerb& verb) {
   RIDGE_ASSIGN_OR_RETURN(const Terminal terminal, TerminalFor(stdout, verb.output));
   RIDGE_RETURN_IF_ERROR(RequireArgument(app, verb.train.Has("model"), "MODEL",
                                         "`ridge models` lists the built-in ones"));
   RIDGE_RETURN_IF_ERROR(CheckOutputs(verb));
+  if (verb.serve.serve) return RunServe(verb, terminal);
+  RIDGE_RETURN_IF_ERROR(RefuseServeFlags(verb.serve));
   RIDGE_RETURN_IF_ERROR(CheckModel(verb.train.options));
   if (verb.frameworks) return RunFrameworks(verb, terminal);
   if (!verb.data_size) {
@@ -207,6 +232,7 @@ VerbBody AddChoose(CLI::App& app) {
   AddInteger(app, "--data-size", verb->data_size, {1, kMostSamples}, "N", "Samples of an epoch")
       ->group("Training");
   AddLimits(app, *verb);
+  AddServeFlags(app, verb->serve);
   AddChoice(app, "--order", verb->order, {"cost", "time", "energy"},
             "What the table is sorted by (cost)")
       ->group(kOutputGroup);

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "ridge/cli/choose_serving.h"
 #include "ridge/cli/planning.h"
 #include "ridge/cli/train_flags.h"
 #include "ridge/plan/choose/offer.h"
@@ -20,6 +21,7 @@ struct ChooseVerb {
   std::optional<std::string> host_price, why;
   std::optional<double> years, use, pue;
   bool all = false, json = false, markdown = false, frameworks = false;
+  ServeFlags serve;
 };
 
 // "a,b": its names.

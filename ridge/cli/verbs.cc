@@ -117,13 +117,16 @@ std::vector<Verb> MachineVerbs() {
            "ridge models gpt:layers=12,hidden=768\n"
            "ridge models --json",
            AddModels},
-          {"choose", "Ranks devices for a training by cost, time or energy, within limits",
+          {"choose",
+           "Ranks devices for a training or for serving, by cost, time or energy, within limits",
            "ridge choose resnet50 --batch 256 --data-size 1281167 --epochs 90\n"
            "ridge choose resnet50 --batch 256 --data-size 1281167 --epochs 90 --deadline 24h "
            "--budget 500USD\n"
            "ridge choose bert_base --data-size 88000 --own rtx3090 --among "
            "rtx3090,rtx4090,a100-pcie-40g\n"
-           "ridge choose resnet50 --batch 256 --frameworks --among h100-sxm",
+           "ridge choose resnet50 --batch 256 --frameworks --among h100-sxm\n"
+           "ridge choose resnet50 --serve --input video:1920x1080@30 --streams 4 --latency 80ms\n"
+           "ridge choose llama2_7b --serve --prompt 512 --output 128 --sequences 1,8,32",
            AddChoose},
           {"devices",
            "Lists devices that may not be here: memory, rates, power, links, sources",

@@ -4,7 +4,8 @@ A file holds cases as the other text tests (tests/text/text_test.cc):
 
   # name: cli/opt.test
   # why: one sentence, the law that would be broken
-  graph g                        optional: the file net.ridge, or with { first probe.json
+  graph g                        optional: the file net.ridge; with { first probe.json, with [ or
+                                 name = first scenario.toml
     x = input f32[2]
   $ ridge opt net.ridge -q       one or more commands, in one empty folder
   ----
@@ -45,6 +46,12 @@ class Case:
         return f"{self.comments}{self.graph}{commands}----\n{expected}"
 
 
+def file_of(text):
+    if text.startswith("{"):
+        return "probe.json"
+    return "scenario.toml" if text.startswith(("[", "name = ")) else "net.ridge"
+
+
 def matches(actual, expected):
     parts = re.split(r"(^\.\.\.\n|\.\.\.)", expected, flags=re.MULTILINE)
     pattern = "".join(r"(?:.*\n)*" if part == "...\n" else ".*" if part == "..." else re.escape(part)
@@ -83,7 +90,7 @@ class Transcripts(RidgeTest):
 
     def run_case(self, case):
         if case.graph:
-            self.write("probe.json" if case.graph.startswith("{") else "net.ridge", case.graph)
+            self.write(file_of(case.graph), case.graph)
         return "".join(self.run_command(command) for command in case.commands)
 
 
