@@ -28,10 +28,10 @@ UpdateInputs AddUpdateInputs(GraphBuilder& b, DType loss_dtype) {
 }
 
 // The form of each parameter's moments; parameters are those of `forward`, in its order.
-std::vector<MomentForm> FormsOfMoments(const Graph& forward, const std::string& state) {
+std::vector<MomentForm> FormsOfMoments(const Graph& forward, const OptimizerOptions& options) {
   std::vector<MomentForm> forms;
   for (ValueId id : TrainableParameters(forward))
-    forms.push_back(FormOfMoments(state, forward, id));
+    forms.push_back(FormOfMoments(options, forward, id));
   return forms;
 }
 
@@ -69,7 +69,7 @@ Status AppendOptimizer(GraphBuilder& b, const Graph& forward, const std::vector<
     b.Output("grad_norm", norm);
   }
   UpdateInputs inputs = AddUpdateInputs(b, loss_dtype);
-  const std::vector<MomentForm> forms = FormsOfMoments(forward, options.optimizer.state);
+  const std::vector<MomentForm> forms = FormsOfMoments(forward, options.optimizer);
   if (std::find(forms.begin(), forms.end(), MomentForm::kRounded) != forms.end())
     inputs.rounding = b.Input(kRoundingInput, {DType::kI64, {2}});
   ParameterRates rates(b, inputs, options.rates);

@@ -15,6 +15,7 @@ struct Setting {
   bool layout = false;  // with it, weights stay packed
   std::string recompute = "off";
   std::string optimizer = "sgd";
+  std::string state = "f32";  // --optimizer-state
   bool passes = true;  // without: the graph as it was differentiated
 };
 

@@ -27,11 +27,11 @@ bool IsTable(const Graph& graph, ValueId param) {
   });
 }
 
-MomentForm FormOfMoments(const std::string& state, const Graph& forward, ValueId param) {
+MomentForm FormOfMoments(const OptimizerOptions& options, const Graph& forward, ValueId param) {
   const TensorType& type = forward.type(param);
-  if (state == "f32" || type.dtype != DType::kF32) return MomentForm::kWhole;
-  if (state == "bf16") return MomentForm::kRounded;
-  const bool coded = type.elements() >= kLeastCoded && !IsTable(forward, param);
+  if (options.state == "f32" || type.dtype != DType::kF32) return MomentForm::kWhole;
+  if (options.state == "bf16") return MomentForm::kRounded;
+  const bool coded = type.elements() >= options.least_coded && !IsTable(forward, param);
   return coded ? MomentForm::kCoded : MomentForm::kWhole;
 }
 

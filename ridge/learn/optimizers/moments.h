@@ -15,13 +15,11 @@
 
 namespace ridge {
 
-inline constexpr int64_t kLeastCoded = 4096;  // elements
-
 // Whether the parameter is read by index.
 bool IsTable(const Graph& graph, ValueId param);
 
-// REQUIRES: `state` is f32, bf16 or 8bit.  `forward` has the parameter and its readers.
-MomentForm FormOfMoments(const std::string& state, const Graph& forward, ValueId param);
+// Of a parameter of `forward`, which has its readers.
+MomentForm FormOfMoments(const OptimizerOptions& options, const Graph& forward, ValueId param);
 
 // A state PARAM.suffix, initially 0, and of codes PARAM.suffix_absmax.
 struct Moment {

@@ -21,6 +21,7 @@ struct OptimizerOptions {
   double epsilon = 1e-8;               // adam, adamw
   std::optional<double> weight_decay;  // PyTorch's default when not given: 0, adamw 0.01
   std::string state = "f32";           // of the moments: f32, bf16, 8bit (moments.h)
+  int64_t least_coded = 4096;          // elements of the smallest parameter that 8bit is for
 };
 
 // What the update of a parameter reads beside it and its gradient.
