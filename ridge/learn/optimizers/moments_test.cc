@@ -37,13 +37,19 @@ Graph TrainGraph(const Graph& forward, const OptimizerOptions& optimizer, int64_
   return graphs->back().graph;
 }
 
+OptimizerOptions Keeping(const std::string& state) {
+  OptimizerOptions options;
+  options.state = state;
+  return options;
+}
+
 std::string TypeOf(const Graph& graph, const std::string& name) {
   const ValueId id = graph.FindValue(name);
   return id == kNoValue ? "none" : TypeToString(graph.type(id));
 }
 
 TEST(FormOfMoments, EightBitsAreForLargeWeightsThatAreNoTables) {
-  const Graph train = TrainGraph(Parsed(kNet), {.state = "8bit"});
+  const Graph train = TrainGraph(Parsed(kNet), Keeping("8bit"));
   EXPECT_EQ(TypeOf(train, "table.m"), "f32[600,16]");
   EXPECT_EQ(TypeOf(train, "table.m_absmax"), "none");
   EXPECT_EQ(TypeOf(train, "w.m"), "u8[300,16]");
@@ -54,14 +60,16 @@ TEST(FormOfMoments, EightBitsAreForLargeWeightsThatAreNoTables) {
 }
 
 TEST(FormOfMoments, Bf16IsForAll) {
-  const Graph train = TrainGraph(Parsed(kNet), {.state = "bf16"});
+  const Graph train = TrainGraph(Parsed(kNet), Keeping("bf16"));
   EXPECT_EQ(TypeOf(train, "table.m"), "bf16[600,16]");
   EXPECT_EQ(TypeOf(train, "bias.v"), "bf16[300]");
   EXPECT_EQ(TypeOf(train, kRoundingInput), "i64[2]");
 }
 
 TEST(FormOfMoments, IsTheSameInTheUpdateAfterMicroBatches) {
-  OptimizerOptions sgd = {.name = "sgd", .momentum = 0.9, .state = "8bit"};
+  OptimizerOptions sgd = Keeping("8bit");
+  sgd.name = "sgd";
+  sgd.momentum = 0.9;
   const Graph update = TrainGraph(Parsed(kNet), sgd, /*accumulate=*/2);
   EXPECT_EQ(TypeOf(update, "table.momentum"), "f32[600,16]");
   EXPECT_EQ(TypeOf(update, "w.momentum"), "u8[300,16]");
@@ -73,7 +81,7 @@ TEST(FormOfMoments, IsF32WhenNothingIsSaidAndWholeForF64) {
   std::string wide = kNet;
   for (size_t at = 0; (at = wide.find("f32", at)) != std::string::npos;) wide.replace(at, 3, "f64");
   for (const char* state : {"bf16", "8bit"})
-    EXPECT_EQ(TypeOf(TrainGraph(Parsed(wide), {.state = state}), "w.m"), "f64[300,16]");
+    EXPECT_EQ(TypeOf(TrainGraph(Parsed(wide), Keeping(state)), "w.m"), "f64[300,16]");
 }
 
 TEST(IsTable, SeesAGatherBehindACast) {
