@@ -28,15 +28,11 @@ void MomentBlocks::Load(const KernelBuffers& b, int64_t first, int64_t count, Ro
 }
 
 void MomentBlocks::Store(const KernelBuffers& b, int64_t first, int64_t count, Room& room) const {
-  if (form_ == MomentForm::kRounded) {
-    DrawWords(KeyOf(b), /*sample=*/0, static_cast<uint64_t>(first / 4), kCodeBlock / 4,
-              room.words.data());
-  }
   for (size_t k = 0; k < slots_.size(); ++k) {
     const MomentSlots& slots = slots_[k];
     void* kept = b.outputs[slots.output];
     if (form_ == MomentForm::kRounded) {
-      RoundRunAtRandom(room.moments[k], room.words.data(), slots.upper_bits, count,
+      RoundRunAtRandom(room.moments[k], room.key, first, slots.upper_bits, count,
                        static_cast<uint16_t*>(kept) + first);
       continue;
     }
@@ -45,11 +41,11 @@ void MomentBlocks::Store(const KernelBuffers& b, int64_t first, int64_t count, R
   }
 }
 
-RandomKey MomentBlocks::KeyOf(const KernelBuffers& b) const {
+ElementKey MomentBlocks::KeyOf(const KernelBuffers& b) const {
   const auto* rng = static_cast<const int64_t*>(b.inputs[slots_[0].rng]);
-  return {.seed = static_cast<uint64_t>(rng[0]),
-          .stream = stream_,
-          .step = static_cast<uint32_t>(rng[1])};
+  return ElementKeyOf({.seed = static_cast<uint64_t>(rng[0]),
+                       .stream = stream_,
+                       .step = static_cast<uint32_t>(rng[1])});
 }
 
 }  // namespace ridge::cpu

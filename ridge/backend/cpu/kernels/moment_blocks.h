@@ -10,7 +10,7 @@
 
 #include "ridge/backend/cpu/kernel_def.h"
 #include "ridge/backend/cpu/parallel.h"
-#include "ridge/core/random.h"
+#include "ridge/graph/ops/shared/element_words.h"
 #include "ridge/graph/ops/shared/moments.h"
 
 namespace ridge::cpu {
@@ -30,6 +30,7 @@ class MomentBlocks {
   void ForEach(const KernelBuffers& b, const F& f) const {
     ParallelFor(threads_, elements_, kGrain, [&](int64_t begin, int64_t end) {
       Room room;
+      if (form_ == MomentForm::kRounded) room.key = KeyOf(b);
       for (int64_t first = begin; first < end; first += kCodeBlock) {
         const int64_t count = std::min(kCodeBlock, end - first);
         Load(b, first, count, room);
@@ -44,13 +45,13 @@ class MomentBlocks {
 
   struct Room {
     alignas(64) std::array<float, kCodeBlock> values[2];
-    alignas(64) std::array<uint32_t, kCodeBlock> words;
+    ElementKey key = {};
     float* const moments[2] = {values[0].data(), values[1].data()};
   };
 
   void Load(const KernelBuffers& b, int64_t first, int64_t count, Room& room) const;
   void Store(const KernelBuffers& b, int64_t first, int64_t count, Room& room) const;
-  RandomKey KeyOf(const KernelBuffers& b) const;
+  ElementKey KeyOf(const KernelBuffers& b) const;
 
   const std::vector<MomentSlots> slots_;
   const MomentForm form_;

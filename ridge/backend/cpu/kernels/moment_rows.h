@@ -3,12 +3,13 @@
 #include <cstdint>
 
 #include "ridge/graph/ops/shared/dynamic_code.h"
+#include "ridge/graph/ops/shared/element_words.h"
 
 namespace ridge::cpu {
 
-// bf16, by RoundAtRandom() with one half of each word.
-void RoundRunAtRandom(const float* from, const uint32_t* words, bool upper_bits, int64_t count,
-                      uint16_t* to);
+// bf16, by RoundAtRandom() with one half of the word of each element, of which the first is `first`.
+void RoundRunAtRandom(const float* from, ElementKey key, int64_t first, bool upper_bits,
+                      int64_t count, uint16_t* to);
 
 // One block of codes.  REQUIRES: 0 < count <= kCodeBlock; the floats reach to the block's end,
 // where what is behind `count` is any number.

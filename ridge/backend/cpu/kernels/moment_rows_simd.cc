@@ -2,6 +2,7 @@
 // (Decades), so no element waits for loads that depend on it.
 #include <algorithm>
 #include <cstring>
+#include <limits>
 
 #include "ridge/backend/cpu/kernels/moment_rows.h"
 #include "ridge/backend/cpu/kernels/simd_targets.h"
@@ -17,27 +18,38 @@
 #define RIDGE_CPU_CODE_TABLES_
 namespace ridge::cpu {
 
-// Decades in f32, as wide as the widest vector.
+// Decades in f32, as wide as the widest vector.  Entry 7 is that of the magnitude 1; in entry 0 one
+// step goes from 0 to the first cell (signed), or nothing is below it.
 struct CodeTables {
   alignas(64) float scale[16] = {};
+  alignas(64) float start[16] = {};
+  alignas(64) float last[16] = {};
+  alignas(64) float next[16] = {};  // the smallest magnitude of the next entry
   alignas(64) float unit[16] = {};  // 10^(d-6) by the place's exponent: d + skipped
-  float first[kDecades] = {};
-  float top = 1, top_rank = 0, skipped = 0;
+  float top_rank = 0, skipped = 0;
 };
 
 inline CodeTables MakeCodeTables(CodeSigns signs) {
   const Decades& decades = DecadesOf(signs);
-  CodeTables tables;
+  const auto f = [](double x) { return static_cast<float>(x); };
+  CodeTables t;
+  t.top_rank = f(decades.top_rank);
+  t.skipped = f(decades.skipped);
   double unit = 1e-6;
   for (size_t d = 0; d < kDecades; ++d, unit *= 10) {
-    tables.scale[d] = static_cast<float>(decades.scale[d]);
-    tables.first[d] = static_cast<float>(decades.first[d]);
-    tables.unit[d + static_cast<size_t>(decades.skipped)] = static_cast<float>(unit);
+    const int cells = 1 << (static_cast<int>(d) + decades.skipped);
+    t.scale[d] = f(decades.scale[d]);
+    t.start[d] = f(cells * 8.0 / 9 - decades.skipped);
+    t.last[d] = f(2 * cells - 1 - decades.skipped);
+    t.next[d] = f(d + 1 < kDecades ? decades.first[d + 1] : decades.top);
+    t.unit[d + static_cast<size_t>(decades.skipped)] = f(unit);
   }
-  tables.top = static_cast<float>(decades.top);
-  tables.top_rank = static_cast<float>(decades.top_rank);
-  tables.skipped = static_cast<float>(decades.skipped);
-  return tables;
+  t.start[kDecades] = t.last[kDecades] = t.top_rank;
+  t.next[kDecades] = std::numeric_limits<float>::infinity();
+  const double border = signs == CodeSigns::kSigned ? decades.first[0] : 0.55e-6;
+  t.scale[0] = f(1 / border);
+  t.start[0] = t.skipped;
+  return t;
 }
 
 inline const CodeTables& TablesOf(CodeSigns signs) {
@@ -80,20 +92,30 @@ HWY_INLINE VI RoundUpperHalfAtRandom(V x, VI random) {
   return hn::IfThenElse(hn::RebindMask(d, hn::IsNaN(x)), quiet, hn::Add(bits, random));
 }
 
-template <bool kUpper>
-HWY_INLINE VI HalfOf(const uint32_t* words) {
-  const DI d;
-  const VI word = hn::LoadU(d, reinterpret_cast<const int32_t*>(words));
-  const VI lower = hn::Set(d, 0xFFFF);
-  return hn::And(kUpper ? hn::ShiftRight<16>(word) : word, lower);
+// ElementWord() of `first` and the elements after it, one a lane.
+HWY_INLINE VI WordsOf(ElementKey key, int64_t first) {
+  const hn::RebindToUnsigned<D> d;
+  auto x = hn::Add(hn::Iota(d, 0), hn::Set(d, static_cast<uint32_t>(first) + key.start));
+  x = hn::Mul(hn::Xor(x, hn::ShiftRight<16>(x)), hn::Set(d, kElementMix1));
+  x = hn::Xor(x, hn::Set(d, key.mask));
+  x = hn::Mul(hn::Xor(x, hn::ShiftRight<13>(x)), hn::Set(d, kElementMix2));
+  return hn::BitCast(DI(), hn::Xor(x, hn::ShiftRight<16>(x)));
 }
 
 template <bool kUpper>
-int64_t RoundWhole(const float* from, const uint32_t* words, int64_t count, uint16_t* to) {
+HWY_INLINE VI HalfOf(VI word) {
+  const hn::RebindToUnsigned<D> d;
+  if constexpr (kUpper) return hn::BitCast(DI(), hn::ShiftRight<16>(hn::BitCast(d, word)));
+  return hn::And(word, hn::Set(DI(), 0xFFFF));
+}
+
+template <bool kUpper>
+int64_t RoundWhole(const float* from, ElementKey key, int64_t first, int64_t count, uint16_t* to) {
   const hn::Rebind<uint16_t, D> narrow;
   int64_t i = 0;
   for (; i + kLanes <= count; i += kLanes) {
-    const VI bits = RoundUpperHalfAtRandom(hn::LoadU(D(), from + i), HalfOf<kUpper>(words + i));
+    const VI bits = RoundUpperHalfAtRandom(hn::LoadU(D(), from + i),
+                                           HalfOf<kUpper>(WordsOf(key, first + i)));
     const auto upper =
         hn::DemoteTo(hn::RebindToSigned<decltype(narrow)>(), hn::ShiftRight<16>(bits));
     hn::StoreU(hn::BitCast(narrow, upper), narrow, to + i);
@@ -101,10 +123,10 @@ int64_t RoundWhole(const float* from, const uint32_t* words, int64_t count, uint
   return i;
 }
 
-int64_t RoundRun(const float* from, const uint32_t* words, bool upper_bits, int64_t count,
+int64_t RoundRun(const float* from, ElementKey key, int64_t first, bool upper_bits, int64_t count,
                  uint16_t* to) {
-  return upper_bits ? RoundWhole<true>(from, words, count, to)
-                    : RoundWhole<false>(from, words, count, to);
+  return upper_bits ? RoundWhole<true>(from, key, first, count, to)
+                    : RoundWhole<false>(from, key, first, count, to);
 }
 
 // --- codes ---------------------------------------------------------------------------------------
@@ -140,40 +162,47 @@ void DecodeBlock(const uint8_t* codes, float absmax, int64_t count, float* to) {
     hn::StoreU(hn::Mul(Decoded<kSigned>(codes + i, t), hn::Set(D(), absmax)), D(), to + i);
 }
 
-// Of x >= 0, where `exact` is what x was before it was scaled.
-template <bool kSigned>
-HWY_INLINE V RankOf(V x, V exact, const CodeTables& t) {
+// A guess at the entry of x: never above it, and at most one below.  The bits of a float, read as
+// an integer, are its logarithm but for a little; entries begin within 0.28 above each decade.
+HWY_INLINE VI EntryBelow(V x) {
   const D d;
   const DI di;
-  VI decade = hn::Zero(di);
-  for (int k = 1; k < kDecades; ++k) {
-    const auto reached = hn::Ge(x, hn::Set(d, t.first[k]));
-    decade = hn::Sub(decade, hn::VecFromMask(di, hn::RebindMask(di, reached)));
-  }
-  const VI exponent = hn::Add(decade, hn::Set(di, kSigned ? 127 : 128));
-  const V cells = hn::BitCast(d, hn::ShiftLeft<23>(exponent));
-  const V skipped = hn::Set(d, t.skipped);
-  const V start = hn::Mul(cells, hn::Set(d, 8.0F / 9));
-  const V last = hn::Sub(hn::Add(cells, cells), hn::Set(d, 1));
-  V rank = hn::Floor(hn::MulAdd(x, Lookup(t.scale, decade), start));
-  rank = hn::Sub(hn::Min(rank, last), skipped);
-  rank = hn::IfThenElse(hn::Ge(x, hn::Set(d, t.top)), hn::Set(d, t.top_rank), rank);
-  if constexpr (kSigned) return hn::IfThenZeroElse(hn::Lt(x, hn::Set(d, t.first[0])), rank);
-  return hn::IfThenElseZero(hn::Gt(exact, hn::Zero(d)), hn::Max(rank, hn::Set(d, 1)));
+  constexpr float kDecadesABit = 0.30103F / (1 << 23);
+  constexpr float kAtOne = 1065353216.0F;  // the bits of 1
+  const V bits = hn::ConvertTo(d, hn::BitCast(di, x));
+  const V place = hn::MulAdd(bits, hn::Set(d, kDecadesABit),
+                             hn::Set(d, 7 - 0.3F - kAtOne * kDecadesABit));
+  return hn::ConvertTo(di, hn::Max(place, hn::Zero(d)));
+}
+
+// Of x >= 0.
+HWY_INLINE V RankOf(V x, const CodeTables& t) {
+  const DI di;
+  const VI below = EntryBelow(x);
+  const auto reached = hn::Ge(x, Lookup(t.next, below));
+  const VI entry = hn::Sub(below, hn::VecFromMask(di, hn::RebindMask(di, reached)));
+  const V rank = hn::Floor(hn::MulAdd(x, Lookup(t.scale, entry), Lookup(t.start, entry)));
+  return hn::Min(rank, Lookup(t.last, entry));
+}
+
+// Factors that bring the magnitudes of a block to 1 and below: two, for absmax may be as small as
+// no reciprocal is.
+struct Scales {
+  V first, second;
+};
+HWY_INLINE Scales ScalesOf(float absmax) {
+  const float first = absmax < 1 ? 0x1p100F : 1;
+  return {hn::Set(D(), first), hn::Set(D(), 1 / (absmax * first))};
 }
 
 template <bool kSigned>
-HWY_INLINE VI CodeOf(V exact, V absmax, const CodeTables& t) {
+HWY_INLINE VI CodeOf(V number, const Scales& scales, const CodeTables& t) {
   const D d;
-  const DI di;
-  V rank = RankOf<kSigned>(hn::Div(hn::Abs(exact), absmax), exact, t);
-  if constexpr (kSigned) {
-    const V below = hn::Neg(hn::Min(rank, hn::Set(d, t.top_rank - 1)));
-    rank = hn::IfThenElse(hn::Lt(exact, hn::Zero(d)), below, rank);
-    rank = hn::Add(rank, hn::Set(d, kSignedZero));
-  }
-  const VI code = hn::ConvertTo(di, rank);
-  return hn::Min(hn::Max(code, hn::Zero(di)), hn::Set(di, 255));  // of NaN too
+  const V x = hn::Mul(hn::Mul(hn::Abs(number), scales.first), scales.second);
+  const V rank = RankOf(x, t);
+  if constexpr (!kSigned)
+    return hn::ConvertTo(DI(), hn::IfThenElseZero(hn::Gt(number, hn::Zero(d)), rank));
+  return hn::ConvertTo(DI(), hn::Add(hn::CopySign(rank, number), hn::Set(d, kSignedZero)));
 }
 
 float LargestMagnitude(const float* from, int64_t count) {
@@ -186,9 +215,10 @@ float LargestMagnitude(const float* from, int64_t count) {
 template <bool kSigned>
 void EncodeBlock(const float* from, float absmax, int64_t count, uint8_t* codes) {
   const CodeTables& t = TablesOf(kSigned ? CodeSigns::kSigned : CodeSigns::kUnsigned);
+  const Scales scales = ScalesOf(absmax);
   for (int64_t i = 0; i < count; i += kLanes) {
-    const VI code = CodeOf<kSigned>(hn::LoadU(D(), from + i), hn::Set(D(), absmax), t);
-    hn::StoreU(hn::DemoteTo(DB(), code), DB(), codes + i);
+    const VI code = CodeOf<kSigned>(hn::LoadU(D(), from + i), scales, t);
+    hn::StoreU(hn::DemoteTo(DB(), code), DB(), codes + i);  // to 0 where -1 would be coded
   }
 }
 
@@ -222,12 +252,12 @@ HWY_EXPORT(RoundRun);
 HWY_EXPORT(DecodeWhole);
 HWY_EXPORT(EncodeWhole);
 
-void RoundRunAtRandom(const float* from, const uint32_t* words, bool upper_bits, int64_t count,
-                      uint16_t* to) {
-  int64_t i = HWY_DYNAMIC_DISPATCH(RoundRun)(from, words, upper_bits, count, to);
+void RoundRunAtRandom(const float* from, ElementKey key, int64_t first, bool upper_bits,
+                      int64_t count, uint16_t* to) {
+  int64_t i = HWY_DYNAMIC_DISPATCH(RoundRun)(from, key, first, upper_bits, count, to);
   for (; i < count; ++i) {
-    const uint32_t random = upper_bits ? words[i] >> 16 : words[i] & 0xFFFF;
-    to[i] = FloatToBF16(RoundAtRandom(from[i], random));
+    const uint32_t word = ElementWord(key, static_cast<uint32_t>(first + i));
+    to[i] = FloatToBF16(RoundAtRandom(from[i], upper_bits ? word >> 16 : word & 0xFFFF));
   }
 }
 

@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "ridge/core/dtype.h"
-#include "ridge/core/random.h"
 #include "ridge/graph/ops/shared/moments.h"
 
 namespace ridge::cpu {
@@ -127,21 +126,17 @@ TEST(MomentRows, MagnitudesOfTheSmallestAndLargestFloats) {
   }
 }
 
-std::vector<uint32_t> Words(int64_t count, uint32_t step) {
-  std::vector<uint32_t> words(static_cast<size_t>(count));
-  DrawWords({.seed = 5, .stream = 6, .step = step}, 0, 0, count / 4, words.data());
-  return words;
-}
+const ElementKey kKey = ElementKeyOf({.seed = 5, .stream = 6, .step = 7});
 
 TEST(RoundRunAtRandom, HasTheBitsOfTheReferenceWhereverItEnds) {
   const Block block = Draw(CodeSigns::kSigned, 3);
-  const std::vector<uint32_t> words = Words(kCodeBlock, 1);
   for (const bool upper : {false, true}) {
     for (const int64_t count : {1, 8, 13, 256}) {
       std::vector<uint16_t> rounded(kCodeBlock, 0);
-      RoundRunAtRandom(block.data(), words.data(), upper, count, rounded.data());
+      RoundRunAtRandom(block.data(), kKey, /*first=*/99, upper, count, rounded.data());
       for (size_t i = 0; i < static_cast<size_t>(count); ++i) {
-        const uint32_t random = upper ? words[i] >> 16 : words[i] & 0xFFFF;
+        const uint32_t word = ElementWord(kKey, static_cast<uint32_t>(99 + i));
+        const uint32_t random = upper ? word >> 16 : word & 0xFFFF;
         EXPECT_EQ(BF16ToFloat(rounded[i]), RoundAtRandom(block[i], random));
       }
     }
@@ -152,10 +147,9 @@ TEST(RoundRunAtRandom, KeepsExactNumbersInfinityAndNan) {
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
   Block block = {0, -0.0F, 1, -1.5F, kInfinity, -kInfinity, std::nanf(""), -std::nanf("")};
   block.resize(16, 2);
-  const std::vector<uint32_t> words(16, 0xFFFFFFFF);
   for (const int64_t count : {8, 7, 16}) {
     std::vector<uint16_t> rounded(16, 0);
-    RoundRunAtRandom(block.data(), words.data(), false, count, rounded.data());
+    RoundRunAtRandom(block.data(), kKey, 0, false, count, rounded.data());
     for (size_t i = 0; i < 6; ++i) EXPECT_EQ(BF16ToFloat(rounded[i]), block[i]);
     EXPECT_TRUE(std::isnan(BF16ToFloat(rounded[6])));
   }
@@ -165,10 +159,9 @@ TEST(RoundRunAtRandom, KeepsExactNumbersInfinityAndNan) {
 TEST(RoundRunAtRandom, HasTheNumberAsItsMean) {
   constexpr int64_t kDraws = 1 << 16;
   const Block block(kDraws, 1 + 0x1p-10F);
-  const std::vector<uint32_t> words = Words(kDraws, 2);
   std::vector<uint16_t> rounded(kDraws);
   for (const bool upper : {false, true}) {
-    RoundRunAtRandom(block.data(), words.data(), upper, kDraws, rounded.data());
+    RoundRunAtRandom(block.data(), kKey, 0, upper, kDraws, rounded.data());
     double sum = 0;
     for (const uint16_t bits : rounded) sum += double{BF16ToFloat(bits)};
     const double deviation = 0x1p-7 * std::sqrt(0.125 * 0.875 / static_cast<double>(kDraws));

@@ -3,12 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <bit>
 #include <cmath>
 
-#include "ridge/core/random.h"
 #include "ridge/graph/ops/shared/checks.h"
+#include "ridge/graph/ops/shared/element_words.h"
 
 namespace ridge {
 namespace {
@@ -33,13 +32,12 @@ Status CheckCoded(const OpCall& call, const MomentSlots& slots) {
 
 void RoundAll(const OpCall& call, bool upper_bits, const double* rng, int64_t count,
               double* values) {
-  const RandomKey key{.seed = static_cast<uint64_t>(rng[0]),
-                      .stream = static_cast<uint32_t>(call.integer("stream")),
-                      .step = static_cast<uint32_t>(static_cast<int64_t>(rng[1]))};
-  std::array<uint32_t, 4> words{};
+  const ElementKey key =
+      ElementKeyOf({.seed = static_cast<uint64_t>(rng[0]),
+                    .stream = static_cast<uint32_t>(call.integer("stream")),
+                    .step = static_cast<uint32_t>(static_cast<int64_t>(rng[1]))});
   for (int64_t i = 0; i < count; ++i) {
-    if (i % 4 == 0) words = DrawBlock(key, /*sample=*/0, static_cast<uint64_t>(i / 4));
-    const uint32_t word = words[static_cast<size_t>(i % 4)];
+    const uint32_t word = ElementWord(key, static_cast<uint32_t>(i));
     values[i] = double{RoundAtRandom(static_cast<float>(values[i]),
                                      upper_bits ? word >> 16 : word & 0xFFFF)};
   }
