@@ -8,7 +8,8 @@ namespace ridge::crossing {
 
 std::string TextOf(const Setting& s) {
   return fmt::format(
-      "slices {}, accumulate {}, in place {}, inter-op {}, layout {}, recompute {}, {}, state {}, passes "
+      "slices {}, accumulate {}, in place {}, inter-op {}, layout {}, recompute {}, {}, state {}, "
+      "passes "
       "{}",
       s.slices, s.accumulate, s.in_place ? "on" : "off", s.lanes, s.layout ? "on" : "off",
       s.recompute, s.optimizer, s.state, s.passes ? "on" : "off");

@@ -16,7 +16,7 @@ struct Setting {
   std::string recompute = "off";
   std::string optimizer = "sgd";
   std::string state = "f32";  // --optimizer-state
-  bool passes = true;  // without: the graph as it was differentiated
+  bool passes = true;         // without: the graph as it was differentiated
 };
 
 std::string TextOf(const Setting& setting);

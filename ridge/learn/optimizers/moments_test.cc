@@ -129,10 +129,9 @@ std::vector<double> SecondMoments(DType state, const std::vector<double>& grad, 
   std::vector<double> v;
   for (int64_t i = 0; i < count; ++i) {
     const double number = inputs[3].at(i);
-    v.push_back(state == DType::kU8
-                    ? DynamicValue(CodeSigns::kUnsigned, static_cast<int>(number)) *
-                          inputs[8].at(i / kCodeBlock)
-                    : number);
+    v.push_back(state == DType::kU8 ? DynamicValue(CodeSigns::kUnsigned, static_cast<int>(number)) *
+                                          inputs[8].at(i / kCodeBlock)
+                                    : number);
   }
   return v;
 }

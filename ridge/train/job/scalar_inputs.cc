@@ -44,11 +44,10 @@ ScalarInputs::ScalarInputs(Executor& executor, DType lr_dtype, int64_t batch)
     : lr_dtype_(lr_dtype), batch_(batch) {
   if (const PersistentValue* rng = executor.FindPersistent(kRngInput)) slices_ = rng->slices;
   for (int slot = 0; slot < 2; ++slot) {
-    slots_[static_cast<size_t>(slot)] = {Find(executor, kLrInput, slot),
-                                         static_cast<int64_t*>(Find(executor, kStepInput, slot)),
-                                         static_cast<int64_t*>(Find(executor, kRngInput, slot)),
-                                         static_cast<int64_t*>(
-                                             Find(executor, kRoundingInput, slot))};
+    slots_[static_cast<size_t>(slot)] = {
+        Find(executor, kLrInput, slot), static_cast<int64_t*>(Find(executor, kStepInput, slot)),
+        static_cast<int64_t*>(Find(executor, kRngInput, slot)),
+        static_cast<int64_t*>(Find(executor, kRoundingInput, slot))};
   }
 }
 

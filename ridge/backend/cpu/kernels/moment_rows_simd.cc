@@ -18,14 +18,15 @@
 #define RIDGE_CPU_CODE_TABLES_
 namespace ridge::cpu {
 
-// Decades in f32, as wide as the widest vector.  Entry 7 is that of the magnitude 1; in entry 0 one
-// step goes from 0 to the first cell (signed), or nothing is below it.
+// Decades in f32, as wide as the widest vector; starts are lower by 1/2, for what follows rounds.
+// Entry 7 is that of the magnitude 1; in entry 0 one step goes from 0 to the first cell (signed),
+// or nothing is below it.
 struct CodeTables {
   alignas(64) float scale[16] = {};
   alignas(64) float start[16] = {};
   alignas(64) float last[16] = {};
   alignas(64) float next[16] = {};  // the smallest magnitude of the next entry
-  alignas(64) float unit[16] = {};  // 10^(d-6) by the place's exponent: d + skipped
+  alignas(64) float unit[16] = {};  // 10^(d-6) by the place's exponent less 1: d + skipped - 1
   float top_rank = 0, skipped = 0;
 };
 
@@ -39,16 +40,17 @@ inline CodeTables MakeCodeTables(CodeSigns signs) {
   for (size_t d = 0; d < kDecades; ++d, unit *= 10) {
     const int cells = 1 << (static_cast<int>(d) + decades.skipped);
     t.scale[d] = f(decades.scale[d]);
-    t.start[d] = f(cells * 8.0 / 9 - decades.skipped);
+    t.start[d] = f(cells * 8.0 / 9 - decades.skipped - 0.5);
     t.last[d] = f(2 * cells - 1 - decades.skipped);
     t.next[d] = f(d + 1 < kDecades ? decades.first[d + 1] : decades.top);
-    t.unit[d + static_cast<size_t>(decades.skipped)] = f(unit);
+    t.unit[(d + static_cast<size_t>(decades.skipped) + 7) % 8] = f(unit);
   }
   t.start[kDecades] = t.last[kDecades] = t.top_rank;
   t.next[kDecades] = std::numeric_limits<float>::infinity();
-  const double border = signs == CodeSigns::kSigned ? decades.first[0] : 0.55e-6;
-  t.scale[0] = f(1 / border);
-  t.start[0] = t.skipped;
+  // Rounded, from 0 to 1 with signs, else from 1 to 2; never below 0.
+  const bool with_signs = decades.skipped == 0;
+  t.scale[0] = f(with_signs ? 0.5 / decades.first[0] : 0.8 / 0.55e-6);
+  t.start[0] = with_signs ? 0 : 0.7F;
   return t;
 }
 
@@ -114,8 +116,8 @@ int64_t RoundWhole(const float* from, ElementKey key, int64_t first, int64_t cou
   const hn::Rebind<uint16_t, D> narrow;
   int64_t i = 0;
   for (; i + kLanes <= count; i += kLanes) {
-    const VI bits = RoundUpperHalfAtRandom(hn::LoadU(D(), from + i),
-                                           HalfOf<kUpper>(WordsOf(key, first + i)));
+    const VI bits =
+        RoundUpperHalfAtRandom(hn::LoadU(D(), from + i), HalfOf<kUpper>(WordsOf(key, first + i)));
     const auto upper =
         hn::DemoteTo(hn::RebindToSigned<decltype(narrow)>(), hn::ShiftRight<16>(bits));
     hn::StoreU(hn::BitCast(narrow, upper), narrow, to + i);
@@ -137,11 +139,11 @@ HWY_INLINE V ValueOfRank(V rank, const CodeTables& t) {
   const D d;
   const DI di;
   const VI bits = hn::BitCast(di, hn::Add(rank, hn::Set(d, t.skipped + 0.5F)));
-  const VI exponent = hn::Sub(hn::ShiftRight<23>(bits), hn::Set(di, 127));
-  const V mantissa = hn::BitCast(
-      d, hn::Or(hn::And(bits, hn::Set(di, 0x7FFFFF)), hn::Set(di, 0x3F800000)));
+  const VI exponent = hn::And(hn::ShiftRight<23>(bits), hn::Set(di, 7));  // 127 + e: e - 1
+  const V mantissa =
+      hn::BitCast(d, hn::Or(hn::And(bits, hn::Set(di, 0x7FFFFF)), hn::Set(di, 0x3F800000)));
   const V place = hn::MulAdd(mantissa, hn::Set(d, 0.9F), hn::Set(d, -0.8F));
-  const V value = hn::Mul(Lookup(t.unit, hn::And(exponent, hn::Set(di, 7))), place);
+  const V value = hn::Mul(Lookup(t.unit, exponent), place);
   return hn::IfThenElse(hn::Eq(rank, hn::Set(d, t.top_rank)), hn::Set(d, 1), value);
 }
 
@@ -151,8 +153,7 @@ HWY_INLINE V Decoded(const uint8_t* codes, const CodeTables& t) {
   const V code = hn::ConvertTo(d, hn::PromoteTo(DI(), hn::LoadU(DB(), codes)));
   const V rank = kSigned ? hn::Sub(code, hn::Set(d, kSignedZero)) : code;
   const V value = ValueOfRank(hn::Abs(rank), t);
-  return hn::IfThenZeroElse(hn::Eq(rank, hn::Zero(d)),
-                            kSigned ? hn::CopySign(value, rank) : value);
+  return hn::IfThenZeroElse(hn::Eq(rank, hn::Zero(d)), kSigned ? hn::CopySign(value, rank) : value);
 }
 
 template <bool kSigned>
@@ -162,47 +163,42 @@ void DecodeBlock(const uint8_t* codes, float absmax, int64_t count, float* to) {
     hn::StoreU(hn::Mul(Decoded<kSigned>(codes + i, t), hn::Set(D(), absmax)), D(), to + i);
 }
 
+// Added to a number below 2^22, this rounds it to a whole one, which the lowest bits then hold.
+constexpr float kWhole = 0x1p23F;
+
 // A guess at the entry of x: never above it, and at most one below.  The bits of a float, read as
 // an integer, are its logarithm but for a little; entries begin within 0.28 above each decade.
-HWY_INLINE VI EntryBelow(V x) {
+HWY_INLINE V EntryBelow(V x) {
   const D d;
-  const DI di;
   constexpr float kDecadesABit = 0.30103F / (1 << 23);
-  constexpr float kAtOne = 1065353216.0F;  // the bits of 1
-  const V bits = hn::ConvertTo(d, hn::BitCast(di, x));
+  constexpr float kAtOne = 1065353216.0F;           // the bits of 1
+  const V least = hn::Max(x, hn::Set(d, 7e-7F));  // of entry 0
+  const V bits = hn::ConvertTo(d, hn::BitCast(DI(), least));
   const V place = hn::MulAdd(bits, hn::Set(d, kDecadesABit),
-                             hn::Set(d, 7 - 0.3F - kAtOne * kDecadesABit));
-  return hn::ConvertTo(di, hn::Max(place, hn::Zero(d)));
+                             hn::Set(d, 7 - 0.3F - 0.5F - kAtOne * kDecadesABit));
+  return hn::Add(place, hn::Set(d, kWhole));
 }
 
-// Of x >= 0.
+// kWhole more than the rank of x >= 0.
 HWY_INLINE V RankOf(V x, const CodeTables& t) {
+  const D d;
   const DI di;
-  const VI below = EntryBelow(x);
+  const VI below = hn::And(hn::BitCast(di, EntryBelow(x)), hn::Set(di, 7));
   const auto reached = hn::Ge(x, Lookup(t.next, below));
   const VI entry = hn::Sub(below, hn::VecFromMask(di, hn::RebindMask(di, reached)));
-  const V rank = hn::Floor(hn::MulAdd(x, Lookup(t.scale, entry), Lookup(t.start, entry)));
-  return hn::Min(rank, Lookup(t.last, entry));
+  const V rank = hn::MulAdd(x, Lookup(t.scale, entry), Lookup(t.start, entry));
+  return hn::Add(hn::Min(rank, Lookup(t.last, entry)), hn::Set(d, kWhole));
 }
 
-// Factors that bring the magnitudes of a block to 1 and below: two, for absmax may be as small as
-// no reciprocal is.
-struct Scales {
-  V first, second;
-};
-HWY_INLINE Scales ScalesOf(float absmax) {
-  const float first = absmax < 1 ? 0x1p100F : 1;
-  return {hn::Set(D(), first), hn::Set(D(), 1 / (absmax * first))};
-}
-
+// In the lowest byte of each lane.
 template <bool kSigned>
-HWY_INLINE VI CodeOf(V number, const Scales& scales, const CodeTables& t) {
+HWY_INLINE V CodeOf(V number, V scale, const CodeTables& t) {
   const D d;
-  const V x = hn::Mul(hn::Mul(hn::Abs(number), scales.first), scales.second);
-  const V rank = RankOf(x, t);
-  if constexpr (!kSigned)
-    return hn::ConvertTo(DI(), hn::IfThenElseZero(hn::Gt(number, hn::Zero(d)), rank));
-  return hn::ConvertTo(DI(), hn::Add(hn::CopySign(rank, number), hn::Set(d, kSignedZero)));
+  const V whole = hn::Set(d, kWhole);
+  const V rank = RankOf(hn::Mul(hn::Abs(number), scale), t);
+  if constexpr (!kSigned) return hn::IfThenElse(hn::Gt(number, hn::Zero(d)), rank, whole);
+  const V magnitude = hn::CopySign(hn::Sub(rank, whole), number);
+  return hn::Max(hn::Add(magnitude, hn::Set(d, kWhole + kSignedZero)), whole);  // -1 is not coded
 }
 
 float LargestMagnitude(const float* from, int64_t count) {
@@ -213,13 +209,21 @@ float LargestMagnitude(const float* from, int64_t count) {
 }
 
 template <bool kSigned>
-void EncodeBlock(const float* from, float absmax, int64_t count, uint8_t* codes) {
+void EncodeBlock(const float* from, float scale, int64_t count, uint8_t* codes) {
+  const hn::RebindToUnsigned<D> du;
   const CodeTables& t = TablesOf(kSigned ? CodeSigns::kSigned : CodeSigns::kUnsigned);
-  const Scales scales = ScalesOf(absmax);
   for (int64_t i = 0; i < count; i += kLanes) {
-    const VI code = CodeOf<kSigned>(hn::LoadU(D(), from + i), scales, t);
-    hn::StoreU(hn::DemoteTo(DB(), code), DB(), codes + i);  // to 0 where -1 would be coded
+    const V code = CodeOf<kSigned>(hn::LoadU(D(), from + i), hn::Set(D(), scale), t);
+    hn::StoreU(hn::TruncateTo(DB(), hn::BitCast(du, code)), DB(), codes + i);
   }
+}
+
+// 1 / absmax, for numbers so small that it is none after they were made larger.
+float ScaleOf(float absmax, int64_t count, float* numbers) {
+  constexpr float kLarger = 0x1p100F;
+  if (absmax >= 1e-37F) return 1 / absmax;
+  for (int64_t i = 0; i < count; ++i) numbers[i] *= kLarger;
+  return 1 / (absmax * kLarger);
 }
 
 // Codes of whole vectors.
@@ -228,14 +232,17 @@ void DecodeWhole(CodeSigns signs, const uint8_t* codes, float absmax, int64_t co
                                      : DecodeBlock<false>(codes, absmax, count, to);
 }
 
-float EncodeWhole(CodeSigns signs, const float* from, int64_t count, uint8_t* codes) {
+float EncodeWhole(CodeSigns signs, float* from, int64_t count, uint8_t* codes) {
   const float absmax = LargestMagnitude(from, count);
   if (!(absmax > 0)) {
     std::memset(codes, signs == CodeSigns::kSigned ? kSignedZero : 0, static_cast<size_t>(count));
-  } else if (signs == CodeSigns::kSigned) {
-    EncodeBlock<true>(from, absmax, count, codes);
+    return absmax;
+  }
+  const float scale = ScaleOf(absmax, count, from);
+  if (signs == CodeSigns::kSigned) {
+    EncodeBlock<true>(from, scale, count, codes);
   } else {
-    EncodeBlock<false>(from, absmax, count, codes);
+    EncodeBlock<false>(from, scale, count, codes);
   }
   return absmax;
 }
@@ -262,7 +269,8 @@ void RoundRunAtRandom(const float* from, ElementKey key, int64_t first, bool upp
 }
 
 void DecodeRun(CodeSigns signs, const uint8_t* codes, float absmax, int64_t count, float* to) {
-  if (count == kCodeBlock) return HWY_DYNAMIC_DISPATCH(DecodeWhole)(signs, codes, absmax, count, to);
+  if (count == kCodeBlock)
+    return HWY_DYNAMIC_DISPATCH(DecodeWhole)(signs, codes, absmax, count, to);
   uint8_t padded[kCodeBlock] = {};
   std::copy(codes, codes + count, padded);
   HWY_DYNAMIC_DISPATCH(DecodeWhole)(signs, padded, absmax, kCodeBlock, to);

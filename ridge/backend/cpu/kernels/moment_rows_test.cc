@@ -70,9 +70,8 @@ TEST(MomentRows, CodesAreThoseOfTheReference) {
   for (const CodeSigns signs : kBoth) {
     for (uint32_t seed = 0; seed < 50; ++seed) {
       Block block = Draw(signs, 100 + seed);
-      const float absmax = *std::max_element(block.begin(), block.end(), [](float a, float b) {
-        return std::fabs(a) < std::fabs(b);
-      });
+      const float absmax = *std::max_element(
+          block.begin(), block.end(), [](float a, float b) { return std::fabs(a) < std::fabs(b); });
       std::vector<uint8_t> codes(kCodeBlock);
       EXPECT_EQ(EncodeRun(signs, block.data(), kCodeBlock, codes.data()), std::fabs(absmax));
       for (size_t i = 0; i < block.size(); ++i)

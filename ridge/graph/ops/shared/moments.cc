@@ -38,8 +38,8 @@ void RoundAll(const OpCall& call, bool upper_bits, const double* rng, int64_t co
                     .step = static_cast<uint32_t>(static_cast<int64_t>(rng[1]))});
   for (int64_t i = 0; i < count; ++i) {
     const uint32_t word = ElementWord(key, static_cast<uint32_t>(i));
-    values[i] = double{RoundAtRandom(static_cast<float>(values[i]),
-                                     upper_bits ? word >> 16 : word & 0xFFFF)};
+    values[i] = double{
+        RoundAtRandom(static_cast<float>(values[i]), upper_bits ? word >> 16 : word & 0xFFFF)};
   }
 }
 
@@ -83,8 +83,7 @@ double LoadMoment(const OpCall& call, const MomentSlots& slots, std::span<const 
                   int64_t i) {
   const double kept = in[slots.input][i];
   if (FormOfMoment(call, slots.input) != MomentForm::kCoded) return kept;
-  return DynamicValue(slots.signs, static_cast<int>(kept)) *
-         in[slots.absmax_input][i / kCodeBlock];
+  return DynamicValue(slots.signs, static_cast<int>(kept)) * in[slots.absmax_input][i / kCodeBlock];
 }
 
 void StoreMoment(const OpCall& call, const MomentSlots& slots, std::span<const double* const> in,
