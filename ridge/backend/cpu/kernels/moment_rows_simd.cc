@@ -171,7 +171,7 @@ constexpr float kWhole = 0x1p23F;
 HWY_INLINE V EntryBelow(V x) {
   const D d;
   constexpr float kDecadesABit = 0.30103F / (1 << 23);
-  constexpr float kAtOne = 1065353216.0F;           // the bits of 1
+  constexpr float kAtOne = 1065353216.0F;         // the bits of 1
   const V least = hn::Max(x, hn::Set(d, 7e-7F));  // of entry 0
   const V bits = hn::ConvertTo(d, hn::BitCast(DI(), least));
   const V place = hn::MulAdd(bits, hn::Set(d, kDecadesABit),
