@@ -141,7 +141,7 @@ void AddPlaceFlags(CLI::App& app, TrainFlags& flags) {
 }
 
 void AddOptimizerFlags(CLI::App& app, TrainFlags& flags) {
-  AddOptions(app, flags, {"optimizer", "lr", "momentum", "weight-decay"});
+  AddOptions(app, flags, {"optimizer", "lr", "momentum", "weight-decay", "optimizer-state"});
 }
 
 void AddWeightsFlags(CLI::App& app, TrainFlags& flags) {

@@ -34,7 +34,7 @@ NamedGraph Accumulators::Finish(const std::string& name, Graph graph) const {
   named.stacked_outputs = stacked_;
   for (ValueId id : named.graph.ValuesOfKind(ValueKind::kInput)) {
     const std::string& input = named.graph.value(id).name;
-    if (input != kLrInput && input != kStepInput && !IsWholeInput(input))
+    if (input != kLrInput && input != kStepInput && input != kRoundingInput && !IsWholeInput(input))
       named.sliced_inputs.push_back(input);
   }
   return named;

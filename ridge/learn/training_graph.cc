@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 #include <memory>
 
@@ -12,6 +13,7 @@
 #include "ridge/learn/classifier.h"
 #include "ridge/learn/clipping.h"
 #include "ridge/learn/mixed_labels.h"
+#include "ridge/learn/optimizers/moments.h"
 
 namespace ridge {
 namespace {
@@ -19,7 +21,18 @@ namespace {
 // f64 for a f64 model, to match PyTorch's f64 results.
 UpdateInputs AddUpdateInputs(GraphBuilder& b, DType loss_dtype) {
   const DType dtype = loss_dtype == DType::kF64 ? DType::kF64 : DType::kF32;
-  return {b.Input(kLrInput, {dtype, {}}), b.Input(kStepInput, {DType::kI64, {}})};
+  UpdateInputs inputs;
+  inputs.lr = b.Input(kLrInput, {dtype, {}});
+  inputs.step = b.Input(kStepInput, {DType::kI64, {}});
+  return inputs;
+}
+
+// The form of each parameter's moments; parameters are those of `forward`, in its order.
+std::vector<MomentForm> FormsOfMoments(const Graph& forward, const OptimizerOptions& options) {
+  std::vector<MomentForm> forms;
+  for (ValueId id : TrainableParameters(forward))
+    forms.push_back(FormOfMoments(options, forward, id));
+  return forms;
 }
 
 // The inputs of each parameter's update; parameters of one factor share its node.
@@ -45,18 +58,26 @@ class ParameterRates {
   std::map<double, UpdateInputs> by_factor_;
 };
 
-// Clips if clip_norm is set, then adds one update per parameter, and the averages.
-Status AppendOptimizer(GraphBuilder& b, const std::vector<Value>& params, std::vector<Value> grads,
-                       DType loss_dtype, const TrainingGraphOptions& options) {
+// Clips if clip_norm is set, then adds one update per parameter, and the averages.  `params` are
+// those of `forward`.
+Status AppendOptimizer(GraphBuilder& b, const Graph& forward, const std::vector<Value>& params,
+                       std::vector<Value> grads, DType loss_dtype,
+                       const TrainingGraphOptions& options) {
   RIDGE_ASSIGN_OR_RETURN(const Optimizer* optimizer, FindOptimizer(options.optimizer));
   if (options.clip_norm > 0) {
     const Value norm = ClipByGlobalNorm(b, options.clip_norm, grads);
     b.Output("grad_norm", norm);
   }
-  const UpdateInputs inputs = AddUpdateInputs(b, loss_dtype);
+  UpdateInputs inputs = AddUpdateInputs(b, loss_dtype);
+  const std::vector<MomentForm> forms = FormsOfMoments(forward, options.optimizer);
+  if (std::find(forms.begin(), forms.end(), MomentForm::kRounded) != forms.end())
+    inputs.rounding = b.Input(kRoundingInput, {DType::kI64, {2}});
   ParameterRates rates(b, inputs, options.rates);
-  for (size_t i = 0; i < params.size(); ++i)
-    optimizer->append(b, params[i], grads[i], rates.Of(params[i]), options.optimizer);
+  for (size_t i = 0; i < params.size(); ++i) {
+    UpdateInputs own = rates.Of(params[i]);
+    own.form = forms[i];
+    optimizer->append(b, params[i], grads[i], own, options.optimizer);
+  }
   if (options.average_decay > 0) AppendAverages(b, options.average_decay, inputs.step);
   return b.status();
 }
@@ -107,7 +128,8 @@ Result<NamedGraph> BuildTrain(const Graph& forward, const TrainingGraphOptions& 
     d.grads[i] =
         sums.Add(AccumulatorName(d.builder->graph().value(d.params[i].id).name), d.grads[i]);
   sums.AddOutputs();
-  RIDGE_RETURN_IF_ERROR(AppendOptimizer(*d.builder, d.params, d.grads, d.loss_dtype, options));
+  RIDGE_RETURN_IF_ERROR(
+      AppendOptimizer(*d.builder, forward, d.params, d.grads, d.loss_dtype, options));
   RIDGE_ASSIGN_OR_RETURN(const Graph graph, std::move(*d.builder).Build());
   RIDGE_ASSIGN_OR_RETURN(Graph needed, KeepNeeded(graph));
   NamedGraph train = sums.Finish("train", std::move(needed));
@@ -149,8 +171,8 @@ Result<NamedGraph> BuildUpdate(const Graph& forward, const TrainingGraphOptions&
     if (!b.ok()) return b.status();
     b.Update(sum, Expand(ScalarLike(sum, 0), sum.dims()));
   }
-  RIDGE_RETURN_IF_ERROR(
-      AppendOptimizer(b, params, std::move(grads), forward.type(facts.loss).dtype, options));
+  RIDGE_RETURN_IF_ERROR(AppendOptimizer(b, forward, params, std::move(grads),
+                                        forward.type(facts.loss).dtype, options));
   RIDGE_ASSIGN_OR_RETURN(Graph graph, std::move(b).Build());
   return NamedGraph{"update", std::move(graph)};
 }

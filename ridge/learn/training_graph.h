@@ -11,7 +11,8 @@
 // `micro` and `eval` sum their outputs that are one number (NamedGraph::slices).
 //
 // Inputs beyond the graph's own: `ridge.lr` f32[] (f64[] for a f64 loss), `ridge.step` i64[] (1 at
-// the first update), `ridge.weight` f32[batch] (eval: 1, or 0 for padding).  A graph that draws
+// the first update), `ridge.rounding` i64[2] = {seed, step} (where moments are rounded at random),
+// `ridge.weight` f32[batch] (eval: 1, or 0 for padding).  A graph that draws
 // random numbers has an input `rng` i64[3] = {seed, step, first sample}.  Outputs: train and micro
 // `loss` and, for a classifier, `correct` (f32[], samples whose largest logit is the label's);
 // train and update `grad_norm` with clipping; eval `loss_sum`, `correct_sum` and `weight_sum`,
@@ -37,6 +38,7 @@ inline constexpr int kPixelLabelRank = 3;  // labels [batch, H, W]
 
 inline constexpr char kLrInput[] = "ridge.lr";
 inline constexpr char kStepInput[] = "ridge.step";
+inline constexpr char kRoundingInput[] = "ridge.rounding";
 inline constexpr char kRngInput[] = "rng";
 inline constexpr char kWeightInput[] = "ridge.weight";
 inline constexpr char kOtherLabelInput[] = "ridge.other_label";

@@ -368,6 +368,10 @@ Status OnnxExport::AddTraining(OnnxDocument& document) {
   step.label_smoothing = shape.label_smoothing;
   step.focal_gamma = shape.focal_gamma;
   step.class_weights = shape.class_weights;
+  if (optimizer.state != "f32") {
+    report_.notes.push_back(fmt::format(
+        "the training step keeps its moments in f32; the run kept them in {}", optimizer.state));
+  }
   if (shape.dice > 0) report_.notes.push_back("the training step has no part of --dice");
   return AddTrainingStep(step, document);
 }

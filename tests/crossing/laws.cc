@@ -26,11 +26,14 @@ bool RoundingGrows(const Net& net, const Setting& setting) {
 // of f32's rounding.
 double RoundingBound(const Net& net) { return net.dtype == "f64" ? 1e-6 : 2e-2; }
 
-// Of those that every setting has: variables and what the last update said.
+// Of those that every setting has: variables and what the last update said.  Codes of moments are
+// left out: where all gradients of a block are rounding, they may be any.
 Left Variables(const Left& left) {
   Left kept;
   for (const auto& [name, values] : left) {
-    if (name.find(' ') == std::string::npos && !name.ends_with("_sum")) kept[name] = values;
+    const bool codes = left.contains(name + "_absmax");
+    if (name.find(' ') == std::string::npos && !name.ends_with("_sum") && !codes)
+      kept[name] = values;
   }
   return kept;
 }
@@ -39,6 +42,7 @@ Setting Plain(const Setting& setting) {
   Setting plain;
   plain.accumulate = setting.accumulate;
   plain.optimizer = setting.optimizer;
+  plain.state = setting.state;
   plain.passes = false;
   return plain;
 }

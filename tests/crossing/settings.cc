@@ -8,9 +8,11 @@ namespace ridge::crossing {
 
 std::string TextOf(const Setting& s) {
   return fmt::format(
-      "slices {}, accumulate {}, in place {}, inter-op {}, layout {}, recompute {}, {}, passes {}",
+      "slices {}, accumulate {}, in place {}, inter-op {}, layout {}, recompute {}, {}, state {}, "
+      "passes "
+      "{}",
       s.slices, s.accumulate, s.in_place ? "on" : "off", s.lanes, s.layout ? "on" : "off",
-      s.recompute, s.optimizer, s.passes ? "on" : "off");
+      s.recompute, s.optimizer, s.state, s.passes ? "on" : "off");
 }
 
 std::vector<Setting> DrawSettings(uint64_t seed, int count) {
@@ -18,7 +20,8 @@ std::vector<Setting> DrawSettings(uint64_t seed, int count) {
   const auto below = [&](unsigned end) { return random() % end; };
   static constexpr const char* kRecompute[] = {"off", "1", "2", "all", "full:1KiB", "full"};
   static constexpr const char* kOptimizers[] = {"sgd", "momentum", "adam", "adamw"};
-  std::vector<Setting> settings = {{}, {4, 1, true, 2, true, "full", "adam", true}};
+  static constexpr const char* kStates[] = {"f32", "bf16", "8bit"};
+  std::vector<Setting> settings = {{}, {4, 1, true, 2, true, "full", "adam", "f32", true}};
   while (static_cast<int>(settings.size()) < count) {
     Setting s;
     s.slices = int64_t{1} << below(3);
@@ -29,6 +32,7 @@ std::vector<Setting> DrawSettings(uint64_t seed, int count) {
     s.recompute = kRecompute[below(6)];
     s.optimizer = kOptimizers[below(4)];
     s.passes = below(4) != 0;
+    if (s.optimizer != "sgd") s.state = kStates[below(3)];
     settings.push_back(s);
   }
   return settings;
@@ -48,7 +52,8 @@ std::vector<Setting> Simpler(const Setting& setting) {
   with([](Setting& s) { s.lanes = 1; });
   with([](Setting& s) { s.layout = false; });
   with([](Setting& s) { s.recompute = "off"; });
-  with([](Setting& s) { s.optimizer = "sgd"; });
+  with([](Setting& s) { s.optimizer = "sgd", s.state = "f32"; });
+  with([](Setting& s) { s.state = "f32"; });
   with([](Setting& s) { s.passes = false; });
   return simpler;
 }

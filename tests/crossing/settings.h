@@ -15,7 +15,8 @@ struct Setting {
   bool layout = false;  // with it, weights stay packed
   std::string recompute = "off";
   std::string optimizer = "sgd";
-  bool passes = true;  // without: the graph as it was differentiated
+  std::string state = "f32";  // --optimizer-state
+  bool passes = true;         // without: the graph as it was differentiated
 };
 
 std::string TextOf(const Setting& setting);

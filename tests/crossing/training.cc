@@ -42,6 +42,8 @@ TrainingGraphOptions OptionsOf(const Setting& setting) {
   const bool momentum = setting.optimizer == "momentum";
   options.optimizer.name = momentum ? "sgd" : setting.optimizer;
   if (momentum) options.optimizer.momentum = 0.9;
+  options.optimizer.state = setting.state;
+  options.optimizer.least_coded = 1;
   if (setting.optimizer.starts_with("adam")) options.optimizer.epsilon = kEpsilon;
   options.accumulate = setting.accumulate;
   options.slices = setting.slices;
@@ -163,6 +165,10 @@ class Interpreter {
     const std::string& name = info.name;
     if (name == kLrInput) return Tensor::Scalar(info.type.dtype, kRate);
     if (name == kStepInput) return Tensor::Scalar(DType::kI64, static_cast<double>(update + 1));
+    if (name == kRoundingInput) {
+      const int64_t row[] = {5, update};
+      return Tensor::FromInts({2}, row);
+    }
     if (name == kRngInput) {
       const int64_t samples = training_.facts.batch;
       const int64_t row[] = {5, update, part * samples + slice * (samples / slices)};

@@ -1,24 +1,35 @@
 // adam_update: one step of Adam (Kingma and Ba, 2015) or AdamW (Loshchilov and Hutter, 2019).
 //
 // The same numbers as torch.optim.Adam and AdamW: both moments are corrected for their start at
-// zero, and epsilon is added outside the square root.
+// zero, and epsilon is added outside the square root.  The moments may be kept in fewer bytes
+// (moments.h); the parameter's step is computed from those of this update before they are rounded.
 #include <fmt/format.h>
 
 #include <cmath>
 #include <limits>
 
 #include "ridge/graph/ops/shared/checks.h"
+#include "ridge/graph/ops/shared/moments.h"
 #include "ridge/graph/ops/shared/optimizer.h"
 
 namespace ridge {
 namespace {
 
-// param, grad, m, v: one float type.  lr: f32[] or f64[].  step: i64[].  Outputs: as param.
+Status CheckMoments(const OpCall& call) {
+  RIDGE_RETURN_IF_ERROR(CheckMoment(call, kAdamM));
+  RIDGE_RETURN_IF_ERROR(CheckMoment(call, kAdamV));
+  RIDGE_RETURN_IF_ERROR(CheckRounding(call, kAdamM.rng));
+  if (call.inputs[2].dtype == call.inputs[3].dtype) return Status();
+  return CallError(call, fmt::format("m is {} and v is {}; they must have one type",
+                                     TypeToString(call.inputs[2]), TypeToString(call.inputs[3])));
+}
+
+// param, grad: one float type.  m, v: the same, or bf16 or u8.  lr: f32[] or f64[].  step: i64[].
+// Outputs: as param, m, v and, of u8, their absmax.
 Result<std::vector<TensorType>> InferTypes(const OpCall& call) {
   const TensorType& param = call.inputs[0];
   RIDGE_RETURN_IF_ERROR(CheckParamAndGrad(call, /*lr=*/4));
-  RIDGE_RETURN_IF_ERROR(CheckType(call, 2, "m", param, "the type of param"));
-  RIDGE_RETURN_IF_ERROR(CheckType(call, 3, "v", param, "the type of param"));
+  RIDGE_RETURN_IF_ERROR(CheckMoments(call));
   RIDGE_RETURN_IF_ERROR(CheckType(call, 5, "step", {DType::kI64, {}}, "the number of updates"));
   RIDGE_RETURN_IF_ERROR(CheckNumber(call, "beta1", 1));
   RIDGE_RETURN_IF_ERROR(CheckNumber(call, "beta2", 1));
@@ -26,7 +37,9 @@ Result<std::vector<TensorType>> InferTypes(const OpCall& call) {
   RIDGE_RETURN_IF_ERROR(CheckNumber(call, "epsilon", infinity));
   RIDGE_RETURN_IF_ERROR(CheckNumber(call, "weight_decay", infinity));
   RIDGE_RETURN_IF_ERROR(CheckFlag(call, "decoupled"));
-  return std::vector<TensorType>{param, param, param};
+  std::vector<TensorType> outputs = {param, call.inputs[2], call.inputs[3]};
+  if (FormOfMoment(call, 2) == MomentForm::kCoded) outputs.resize(5, AbsmaxType(param));
+  return outputs;
 }
 
 // m: multiply, multiply, add.  v: three multiplies, add.  param: square root, scale, add epsilon,
@@ -37,7 +50,7 @@ Cost EstimateCost(const OpCall& call) {
 
 void Reference(const OpCall& call, std::span<const double* const> in,
                std::span<double* const> out) {
-  const double *param = in[0], *grad = in[1], *m = in[2], *v = in[3];
+  const double *param = in[0], *grad = in[1];
   const double lr = in[4][0], step = in[5][0];
   const double beta1 = call.number("beta1"), beta2 = call.number("beta2");
   const double epsilon = call.number("epsilon"), weight_decay = call.number("weight_decay");
@@ -47,12 +60,14 @@ void Reference(const OpCall& call, std::span<const double* const> in,
   for (int64_t i = 0; i < call.inputs[0].elements(); ++i) {
     const double g = decoupled ? grad[i] : grad[i] + weight_decay * param[i];
     const double decayed = decoupled ? param[i] * (1 - lr * weight_decay) : param[i];
-    const double new_m = beta1 * m[i] + (1 - beta1) * g;
-    const double new_v = beta2 * v[i] + (1 - beta2) * g * g;
+    const double new_m = beta1 * LoadMoment(call, kAdamM, in, i) + (1 - beta1) * g;
+    const double new_v = beta2 * LoadMoment(call, kAdamV, in, i) + (1 - beta2) * g * g;
     out[0][i] = decayed - lr / correction1 * new_m / (std::sqrt(new_v) / correction2 + epsilon);
     out[1][i] = new_m;
     out[2][i] = new_v;
   }
+  StoreMoment(call, kAdamM, in, out);
+  StoreMoment(call, kAdamV, in, out);
 }
 
 }  // namespace
@@ -65,18 +80,21 @@ OpDef AdamUpdateDef() {
           "(1-beta1)*g; v' = beta2*v + (1-beta2)*g*g; param' = param - lr / (1-beta1^step) * m' "
           "/ (sqrt(v') / sqrt(1-beta2^step) + epsilon). With decoupled=1 it is AdamW: g = grad "
           "and param is first scaled by 1 - lr*weight_decay. step is 1 at the first update; m "
-          "and v start with zeros. lr is f32[] or f64[].",
-      .input_names = {"param", "grad", "m", "v", "lr", "step"},
-      .output_names = {"new_param", "new_m", "new_v"},
+          "and v start with zeros. lr is f32[] or f64[]. m and v may be bf16, rounded at random by "
+          "rng i64[2] = seed, step and `stream`, or u8, 8-bit dynamic codes with an absmax for "
+          "each 256 elements.",
+      .input_names = {"param", "grad", "m", "v", "lr", "step", "rng?", "m_absmax?", "v_absmax?"},
+      .output_names = {"new_param", "new_m", "new_v", "new_m_absmax", "new_v_absmax"},
       .attr_defaults = {{"beta1", 0.9},
                         {"beta2", 0.999},
                         {"epsilon", 1e-8},
                         {"weight_decay", 0.0},
-                        {"decoupled", 0}},
+                        {"decoupled", 0},
+                        {"stream", 0}},
       .cost_class = CostClass::kOptimizer,
       .infer_types = InferTypes,
       .cost = EstimateCost,
-      .in_place = {{0, 0}, {1, 2}, {2, 3}},
+      .in_place = {{0, 0}, {1, 2}, {2, 3}, {3, 7}, {4, 8}},
       .recompute = Recompute::kNever,
       .reference = Reference,
   };

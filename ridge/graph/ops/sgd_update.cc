@@ -1,13 +1,15 @@
 // sgd_update: one step of stochastic gradient descent, with momentum when a buffer is given.
 //
 // The same numbers as torch.optim.SGD with dampening 0.  PyTorch starts the buffer with the first
-// gradient; a buffer of zeros gives the same: momentum * 0 + g.
+// gradient; a buffer of zeros gives the same: momentum * 0 + g.  The buffer may be kept in fewer
+// bytes (moments.h); the parameter's step is computed before it is rounded.
 #include <fmt/format.h>
 
 #include <cmath>
 #include <limits>
 
 #include "ridge/graph/ops/shared/checks.h"
+#include "ridge/graph/ops/shared/moments.h"
 #include "ridge/graph/ops/shared/optimizer.h"
 
 namespace ridge {
@@ -15,7 +17,8 @@ namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-// param, grad, momentum_buffer: one float type.  lr: f32[] or f64[].  Outputs: as param.
+// param, grad: one float type.  momentum_buffer: the same, or bf16 or u8.  lr: f32[] or f64[].
+// Outputs: as param, the buffer and, of u8, its absmax.
 Result<std::vector<TensorType>> InferTypes(const OpCall& call) {
   const TensorType& param = call.inputs[0];
   RIDGE_RETURN_IF_ERROR(CheckParamAndGrad(call, /*lr=*/2));
@@ -32,8 +35,11 @@ Result<std::vector<TensorType>> InferTypes(const OpCall& call) {
                                        "give it a state that starts with zeros",
                                        momentum));
   }
-  RIDGE_RETURN_IF_ERROR(CheckType(call, 3, "momentum_buffer", param, "the type of param"));
-  return std::vector<TensorType>{param, param};
+  RIDGE_RETURN_IF_ERROR(CheckMoment(call, kSgdBuffer));
+  RIDGE_RETURN_IF_ERROR(CheckRounding(call, kSgdBuffer.rng));
+  std::vector<TensorType> outputs = {param, call.inputs[3]};
+  if (FormOfMoment(call, 3) == MomentForm::kCoded) outputs.push_back(AbsmaxType(param));
+  return outputs;
 }
 
 // Multiply and add: weight decay, momentum, nesterov, the step itself.
@@ -48,19 +54,20 @@ Cost EstimateCost(const OpCall& call) {
 void Reference(const OpCall& call, std::span<const double* const> in,
                std::span<double* const> out) {
   const double *param = in[0], *grad = in[1];
-  const double* buffer = call.has_input(3) ? in[3] : nullptr;
+  const bool has_buffer = call.has_input(3);
   const double lr = in[2][0], momentum = call.number("momentum");
   const double weight_decay = call.number("weight_decay");
   const bool nesterov = call.integer("nesterov") != 0;
   for (int64_t i = 0; i < call.inputs[0].elements(); ++i) {
     double g = grad[i] + weight_decay * param[i];
-    if (buffer != nullptr) {
-      const double b = momentum * buffer[i] + g;
+    if (has_buffer) {
+      const double b = momentum * LoadMoment(call, kSgdBuffer, in, i) + g;
       g = nesterov ? g + momentum * b : b;
       out[1][i] = b;
     }
     out[0][i] = param[i] - lr * g;
   }
+  if (has_buffer) StoreMoment(call, kSgdBuffer, in, out);
 }
 
 }  // namespace
@@ -71,14 +78,16 @@ OpDef SgdUpdateDef() {
       .doc =
           "One step of SGD, as torch.optim.SGD: g = grad + weight_decay*param; with a buffer b' "
           "= momentum*b + g and g = b' (g + momentum*b' with nesterov); param' = param - lr*g. "
-          "The buffer starts with zeros. lr is f32[] or f64[].",
-      .input_names = {"param", "grad", "lr", "momentum_buffer?"},
-      .output_names = {"new_param", "new_momentum_buffer"},
-      .attr_defaults = {{"momentum", 0.0}, {"nesterov", 0}, {"weight_decay", 0.0}},
+          "The buffer starts with zeros. lr is f32[] or f64[]. The buffer may be bf16, rounded at "
+          "random by rng i64[2] = seed, step and `stream`, or u8, 8-bit dynamic codes with an "
+          "absmax for each 256 elements.",
+      .input_names = {"param", "grad", "lr", "momentum_buffer?", "rng?", "momentum_buffer_absmax?"},
+      .output_names = {"new_param", "new_momentum_buffer", "new_momentum_buffer_absmax"},
+      .attr_defaults = {{"momentum", 0.0}, {"nesterov", 0}, {"weight_decay", 0.0}, {"stream", 0}},
       .cost_class = CostClass::kOptimizer,
       .infer_types = InferTypes,
       .cost = EstimateCost,
-      .in_place = {{0, 0}, {1, 3}},
+      .in_place = {{0, 0}, {1, 3}, {2, 5}},
       .recompute = Recompute::kNever,
       .reference = Reference,
   };

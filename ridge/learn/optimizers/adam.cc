@@ -3,6 +3,7 @@
 //   adamw: g = grad, param = param * (1 - lr * weight_decay)
 //   m = beta1 * m + (1 - beta1) * g,  v = beta2 * v + (1 - beta2) * g^2
 //   param = param - lr / (1 - beta1^step) * m / (sqrt(v / (1 - beta2^step)) + epsilon)
+#include "ridge/learn/optimizers/moments.h"
 #include "ridge/learn/optimizers/optimizer.h"
 
 namespace ridge {
@@ -10,21 +11,21 @@ namespace {
 
 void Append(GraphBuilder& b, Value param, Value grad, const UpdateInputs& inputs,
             const OptimizerOptions& options, bool decoupled, double weight_decay) {
-  const Value m = OptimizerState(b, param, "m");
-  const Value v = OptimizerState(b, param, "v");
+  const Moment m = AddMoment(b, param, "m", inputs.form);
+  const Moment v = AddMoment(b, param, "v", inputs.form);
   if (!b.ok()) return;
-  const std::vector<Value> updated =
-      OpOutputs("adam_update", {param, grad, m, v, inputs.lr, inputs.step},
-                {{"beta1", options.beta1},
-                 {"beta2", options.beta2},
-                 {"epsilon", options.epsilon},
-                 {"weight_decay", weight_decay},
-                 {"decoupled", decoupled}},
-                b.graph().value(param.id).name + ".updated");
+  std::vector<Value> arguments = {param, grad, m.state, v.state, inputs.lr, inputs.step};
+  const std::string name = b.graph().value(param.id).name + ".updated";
+  AttrMap attrs = {{"beta1", options.beta1},
+                   {"beta2", options.beta2},
+                   {"epsilon", options.epsilon},
+                   {"weight_decay", weight_decay},
+                   {"decoupled", decoupled}};
+  AddForm(inputs, name, {m, v}, arguments, attrs);
+  const std::vector<Value> updated = OpOutputs("adam_update", arguments, attrs, name);
   if (!b.ok()) return;
   b.Update(param, updated[0]);
-  b.Update(m, updated[1]);
-  b.Update(v, updated[2]);
+  UpdateMoments(b, {m, v}, updated);
 }
 
 void AppendAdam(GraphBuilder& b, Value param, Value grad, const UpdateInputs& inputs,

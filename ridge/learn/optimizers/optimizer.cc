@@ -21,6 +21,11 @@ Status CheckOptions(const OptimizerOptions& options) {
     return InvalidArgument(
         fmt::format("--momentum is for --optimizer sgd; {} keeps its own averages", options.name));
   }
+  if (options.state != "f32" && options.name == "sgd" && options.momentum == 0) {
+    return InvalidArgument(fmt::format(
+        "--optimizer-state is {}; sgd without --momentum keeps no state. hint: leave it out",
+        options.state));
+  }
   return Status();
 }
 
@@ -45,9 +50,14 @@ Result<const Optimizer*> FindOptimizer(const OptimizerOptions& options) {
 }
 
 Value OptimizerState(GraphBuilder& b, Value param, const std::string& suffix) {
+  return b.ok() ? OptimizerState(b, param, suffix, param.type()) : Value();
+}
+
+Value OptimizerState(GraphBuilder& b, Value param, const std::string& suffix,
+                     const TensorType& type) {
   if (!b.ok()) return {};
   const std::string name = b.graph().value(param.id).name + "." + suffix;
-  return b.State(name, param.type(), Init::Zeros(), ValueRole::kOptimizer);
+  return b.State(name, type, Init::Zeros(), ValueRole::kOptimizer);
 }
 
 }  // namespace ridge

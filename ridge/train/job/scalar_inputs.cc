@@ -44,9 +44,10 @@ ScalarInputs::ScalarInputs(Executor& executor, DType lr_dtype, int64_t batch)
     : lr_dtype_(lr_dtype), batch_(batch) {
   if (const PersistentValue* rng = executor.FindPersistent(kRngInput)) slices_ = rng->slices;
   for (int slot = 0; slot < 2; ++slot) {
-    slots_[static_cast<size_t>(slot)] = {Find(executor, kLrInput, slot),
-                                         static_cast<int64_t*>(Find(executor, kStepInput, slot)),
-                                         static_cast<int64_t*>(Find(executor, kRngInput, slot))};
+    slots_[static_cast<size_t>(slot)] = {
+        Find(executor, kLrInput, slot), static_cast<int64_t*>(Find(executor, kStepInput, slot)),
+        static_cast<int64_t*>(Find(executor, kRngInput, slot)),
+        static_cast<int64_t*>(Find(executor, kRoundingInput, slot))};
   }
 }
 
@@ -54,6 +55,10 @@ void ScalarInputs::Write(int slot, double lr, int64_t updates, const Rng& rng) {
   const Slot& to = slots_[static_cast<size_t>(slot)];
   if (to.lr != nullptr) StoreFromDouble(lr_dtype_, to.lr, 0, lr);
   if (to.step != nullptr) *to.step = updates + 1;
+  if (to.rounding != nullptr) {
+    to.rounding[0] = static_cast<int64_t>(rng.seed);
+    to.rounding[1] = updates;
+  }
   if (to.rng == nullptr) return;
   const int64_t slice_samples = (rng.samples > 0 ? rng.samples : batch_) / slices_;
   for (int64_t slice = 0; slice < slices_; ++slice) {

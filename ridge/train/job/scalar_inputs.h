@@ -1,5 +1,5 @@
 // The input slots of a running program: InputSlots for batches, and ScalarInputs, which writes lr,
-// step and rng.
+// step, rng and the rounding of moments.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -26,15 +26,16 @@ class ScalarInputs {
     int64_t first_sample = 0;  // within the update
     int64_t samples = 0;       // of the batch; 0: as many as the constructor was given
   };
-  // `updates`: number of completed updates.  The graph's `step` is one more; rng's step is
-  // `updates`.  Skips inputs that the program does not have.
+  // `updates`: number of completed updates.  The graph's `step` is one more; that of rng and of the
+  // rounding is `updates`.  Skips inputs that the program does not have.
   void Write(int slot, double lr, int64_t updates, const Rng& rng);
 
  private:
   struct Slot {
     void* lr = nullptr;
     int64_t* step = nullptr;
-    int64_t* rng = nullptr;  // [slices, 3]
+    int64_t* rng = nullptr;       // [slices, 3]
+    int64_t* rounding = nullptr;  // [2]
   };
   DType lr_dtype_;
   int64_t slices_ = 1, batch_ = 0;

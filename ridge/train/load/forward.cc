@@ -83,6 +83,7 @@ std::string FirstOptionOwnStepForbids(const TrainOptions& options, const Forward
   if (asked.name != usual.name) return "optimizer";
   if (asked.momentum != usual.momentum) return "momentum";
   if (asked.weight_decay.has_value()) return "weight-decay";
+  if (asked.state != usual.state) return "optimizer-state";
   if (options.accumulate != 1) return "accumulate";
   if (options.clip_norm > 0) return "clip-norm";
   if (!options.freeze.empty()) return "freeze";

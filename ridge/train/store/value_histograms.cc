@@ -6,6 +6,7 @@
 
 #include "ridge/core/process.h"
 #include "ridge/core/rounding.h"
+#include "ridge/graph/ops/shared/dynamic_code.h"
 
 namespace ridge {
 namespace {
@@ -26,12 +27,21 @@ std::string ParameterOf(const std::string& state, const std::vector<PersistentTe
   return "";
 }
 
-void TakeElements(const PersistentTensor& tensor, const void* data, std::vector<double>& numbers) {
-  const int64_t elements = tensor.type.elements();
-  const int64_t stride = std::max<int64_t>(1, CeilDiv(elements, kMostElements));
+std::optional<PersistentTensor> Find(const std::string& name,
+                                     const std::vector<PersistentTensor>& tensors) {
+  for (const PersistentTensor& tensor : tensors) {
+    if (tensor.name == name) return tensor;
+  }
+  return std::nullopt;
+}
+
+// Every so many elements of a tensor.
+Status TakeEvery(int64_t stride, const PersistentTensor& tensor, std::vector<double>& numbers) {
+  RIDGE_ASSIGN_OR_RETURN(const void* data, tensor.Read());
   numbers.clear();
-  for (int64_t i = 0; i < elements; i += stride)
+  for (int64_t i = 0; i < tensor.type.elements(); i += stride)
     numbers.push_back(LoadAsDouble(tensor.type.dtype, data, i));
+  return Status();
 }
 
 }  // namespace
@@ -41,12 +51,28 @@ ValueHistograms::ValueHistograms(const CheckpointTensors& tensors) {
     series_.push_back({"weights/" + parameter.name, parameter, parameter.name});
   for (const PersistentTensor& state : tensors.state) {
     const std::string parameter = ParameterOf(state.name, tensors.parameters);
-    if (!parameter.empty()) series_.push_back({"momentum/" + parameter, state, parameter, true});
+    if (parameter.empty()) continue;
+    series_.push_back({"momentum/" + parameter, state, parameter, true,
+                       Find(state.name + "_absmax", tensors.state)});
   }
 }
 
 bool ValueHistograms::Due(double now_s) const {
   return cost_s_ <= kShareOfTime * (now_s - written_s_);
+}
+
+Status ValueHistograms::TakeElements(const Series& series) {
+  const int64_t elements = series.tensor.type.elements();
+  const int64_t stride = std::max<int64_t>(1, CeilDiv(elements, kMostElements));
+  RIDGE_RETURN_IF_ERROR(TakeEvery(stride, series.tensor, numbers_));
+  if (!series.absmax) return Status();
+  RIDGE_RETURN_IF_ERROR(TakeEvery(1, *series.absmax, absmax_));
+  for (size_t k = 0; k < numbers_.size(); ++k) {
+    const auto block = static_cast<int64_t>(k) * stride / kCodeBlock;
+    numbers_[k] = DynamicValue(CodeSigns::kSigned, static_cast<int>(numbers_[k])) *
+                  absmax_[static_cast<size_t>(block)];
+  }
+  return Status();
 }
 
 // Of the numbers that are at hand; parameters come before their gradients.
@@ -69,9 +95,8 @@ void ValueHistograms::Write(int64_t step, RunLog& log) {
   const double begin = MonotonicSeconds();
   LayerReport report{step, {}};
   for (const Series& series : series_) {
-    const Result<const void*> data = series.tensor.Read();
-    if (!data.ok()) return log.Warn(data.status());
-    TakeElements(series.tensor, *data, numbers_);
+    const Status taken = TakeElements(series);
+    if (!taken.ok()) return log.Warn(taken);
     log.AddHistogram(series.tag, step, numbers_);
     TakeNorm(series, report);
   }

@@ -5,6 +5,7 @@
 // moment or the momentum of SGD: the gradient of a step itself is gone when the step ends.
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -30,11 +31,14 @@ class ValueHistograms {
     PersistentTensor tensor;
     std::string parameter;
     bool is_gradient = false;
+    std::optional<PersistentTensor> absmax = std::nullopt;  // of a tensor of codes
   };
+  Status TakeElements(const Series& series);
   void TakeNorm(const Series& series, LayerReport& report) const;
 
   std::vector<Series> series_;
   std::vector<double> numbers_;  // of one tensor
+  std::vector<double> absmax_;   // ... if it holds codes
   double written_s_ = 0, cost_s_ = 0;
 };
 

@@ -9,6 +9,7 @@
 
 #include "ridge/backend/cpu/kernel_def.h"
 #include "ridge/backend/cpu/kernels/block_gather.h"
+#include "ridge/backend/cpu/kernels/moment_blocks.h"
 #include "ridge/backend/cpu/kernels/update_runs.h"
 #include "ridge/backend/cpu/layouts.h"
 #include "ridge/backend/cpu/parallel.h"
@@ -66,13 +67,24 @@ class Sweep {
 class AdamKernel : public HostKernel<AdamKernel> {
  public:
   AdamKernel(const OpCall& call, const KernelChoice& choice, int threads)
-      : call_(call), sweep_(call, choice, threads) {}
+      : call_(call), sweep_(call, choice, threads) {
+    if (MomentBlocks::Takes(call, kAdamM))
+      blocks_.emplace(call, std::vector<MomentSlots>{kAdamM, kAdamV}, threads);
+  }
 
   Status Run(const KernelBuffers& b) {
     const AdamNumbers numbers = Numbers(LoadLr(call_.inputs[4].dtype, b.inputs[4]),
                                         *static_cast<const int64_t*>(b.inputs[5]));
     const auto in = [&](size_t i) { return static_cast<const float*>(b.inputs[i]); };
     const auto out = [&](size_t i) { return static_cast<float*>(b.outputs[i]); };
+    if (blocks_) {
+      blocks_->ForEach(b, [&](int64_t i, int64_t count, float* const* moments) {
+        const AdamArrays arrays{in(kParam) + i, in(kGrad) + i, moments[0], moments[1],
+                                out(0) + i,     moments[0],    moments[1]};
+        AdamRun(numbers, arrays, 0, count);
+      });
+      return Status();
+    }
     sweep_.ForEachRun(in(kGrad), [&](int64_t i, int64_t count, const float* grad) {
       const AdamArrays arrays{in(kParam) + i, grad,       in(2) + i, in(3) + i,
                               out(0) + i,     out(1) + i, out(2) + i};
@@ -100,12 +112,16 @@ class AdamKernel : public HostKernel<AdamKernel> {
 
   const OpCall call_;
   const Sweep sweep_;
+  std::optional<MomentBlocks> blocks_;  // for moments that are not f32
 };
 
 class SgdKernel : public HostKernel<SgdKernel> {
  public:
   SgdKernel(const OpCall& call, const KernelChoice& choice, int threads)
-      : call_(call), sweep_(call, choice, threads), has_buffer_(call.has_input(3)) {}
+      : call_(call), sweep_(call, choice, threads), has_buffer_(call.has_input(3)) {
+    if (MomentBlocks::Takes(call, kSgdBuffer))
+      blocks_.emplace(call, std::vector<MomentSlots>{kSgdBuffer}, threads);
+  }
 
   Status Run(const KernelBuffers& b) {
     const SgdNumbers numbers{static_cast<float>(LoadLr(call_.inputs[2].dtype, b.inputs[2])),
@@ -114,6 +130,13 @@ class SgdKernel : public HostKernel<SgdKernel> {
                              call_.integer("nesterov") != 0};
     const auto in = [&](size_t i) { return static_cast<const float*>(b.inputs[i]); };
     const auto out = [&](size_t i) { return static_cast<float*>(b.outputs[i]); };
+    if (blocks_) {
+      blocks_->ForEach(b, [&](int64_t i, int64_t count, float* const* moments) {
+        const SgdArrays arrays{in(kParam) + i, in(kGrad) + i, moments[0], out(0) + i, moments[0]};
+        SgdRun(numbers, arrays, 0, count);
+      });
+      return Status();
+    }
     sweep_.ForEachRun(in(kGrad), [&](int64_t i, int64_t count, const float* grad) {
       SgdArrays arrays{in(kParam) + i, grad, nullptr, out(0) + i, nullptr};
       if (has_buffer_) {
@@ -129,7 +152,13 @@ class SgdKernel : public HostKernel<SgdKernel> {
   const OpCall call_;
   const Sweep sweep_;
   const bool has_buffer_;
+  std::optional<MomentBlocks> blocks_;  // for a buffer that is not f32
 };
+
+// Whether the moments are kept in a form of their own.
+bool HasSmallMoments(const OpCall& call, const std::string& op) {
+  return MomentBlocks::Takes(call, op == "adam_update" ? kAdamM : kSgdBuffer);
+}
 
 // 0 / epsilon must be 0 where the padding is.
 bool KeepsPadding(const OpCall& call, LayoutId layout) {
@@ -153,7 +182,8 @@ void AddChoice(const CandidateQuery& q, LayoutId layout, LayoutId grad_layout, d
 const char* Offer(const CandidateQuery& q, Candidates& candidates) {
   AddChoice(q, kRowMajor, kRowMajor, 1, candidates);
   const LayoutId layout = q.available_layout(kParam);
-  if (layout == kRowMajor || !KeepsPadding(q.call, layout)) return nullptr;
+  if (layout == kRowMajor || HasSmallMoments(q.call, q.op.name)) return nullptr;
+  if (!KeepsPadding(q.call, layout)) return nullptr;
   const auto gather = BlockGather::Plan(DescOf(q.call.inputs[kParam], layout));
   if (q.available_layout(kGrad) == layout || !gather) {
     AddChoice(q, layout, layout, 1, candidates);
