@@ -40,6 +40,15 @@ std::vector<Lever> LeversOf(const PlannedJob& job, const Machine& machine) {
   const bool wide = job.operands == DType::kF32;
   if (wide && machine.query().Multiplies(DType::kBF16))
     add("--precision bf16", [](TrainOptions& o) { o.precision = "bf16"; });
+  for (const char* state : {"bf16", "8bit"}) {
+    if (now.optimizer.state == "f32")
+      add(fmt::format("--optimizer-state {}", state),
+          [&](TrainOptions& o) { o.optimizer.state = state; });
+  }
+  for (const char* offload : {"optimizer", "all"}) {
+    if (now.offload == "none" && machine.host_link_bytes_per_s > 0)
+      add(fmt::format("--offload {}", offload), [&](TrainOptions& o) { o.offload = offload; });
+  }
   if (now.frozen_weights.empty())
     add("--frozen-weights nf4", [](TrainOptions& o) { o.frozen_weights = "nf4"; });
   return levers;
