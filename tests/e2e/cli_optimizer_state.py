@@ -24,7 +24,7 @@ class OptimizerStateTest(RidgeTest):
             self.assertAlmostEqual(f32 / bf16, 2, delta=0.01)
             self.assertAlmostEqual(f32 / coded, 3.93, delta=0.05)
 
-    # Three seeds on real pictures.
+    # Three seeds on real pictures.  Seen: bf16 1.6 % at most, 8bit 1.0 %.
     def test_losses_follow_f32(self):
         for seed in ("1", "2", "3"):
             options = [*MLP, "--steps", "200", "--seed", seed, "--threads", "1"]
