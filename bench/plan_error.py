@@ -19,6 +19,11 @@ Synthetic data has epochs of few batches: without a checkpoint at the end of eac
 gets ahead.  Beside the rehearsed step stands the modelled one, for which nothing ran, and with --on
 FILE the one by a record, of this machine or of another.  Memory does not depend on the load and counts in every run.  Ends with 1 when a run held more than
 its plan, or when a plan is more than 5 % above.
+
+    bench/plan_error.py --ridge build/release/bin/ridge --measured bench/results/TABLE.json --on bench/machines/FILE.json
+
+Nothing runs: the steps of an earlier table, measured on the machine of the record, beside what the
+record says here.
 """
 import argparse
 import json
@@ -186,6 +191,21 @@ def table(args):
     return 1 if bad else 0
 
 
+def recorded_table(args):
+    """Steps by a record of a machine beside those that were measured there."""
+    with open(args.measured, encoding="utf-8") as file:
+        rows = [row for row in json.load(file)["rows"] if row["isa"] == "native" and row.get("counts")]
+    errors = {}
+    for row in rows:
+        planned = recorded_s(args, row["cell"])
+        errors[row["cell"]] = planned / row["measured_step_s"] - 1
+        print(f"{row['cell']:32} {1e3 * planned:9.2f} {1e3 * row['measured_step_s']:9.2f} {100 * errors[row['cell']]:+6.1f} %", flush=True)
+    sizes = [abs(error) for error in errors.values()]
+    print(f"{len(sizes)} steps by the record: error mean {100 * statistics.mean(sizes):.1f} %,"
+          f" median {100 * statistics.median(sizes):.1f} %, worst {100 * max(sizes):.1f} %")
+    return 0
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--ridge", required=True)
@@ -194,11 +214,14 @@ def main():
     parser.add_argument("--out")
     parser.add_argument("--table", action="store_true", help="trainings over instruction sets and options")
     parser.add_argument("--on", metavar="FILE", help="with --table: also the step by this record of a machine (ridge bench device --record)")
+    parser.add_argument("--measured", metavar="TABLE", help="with --on: an earlier table of that machine; nothing runs")
     parser.add_argument("--memory-only", action="store_true", help="with --table: three steps each, no times")
     parser.add_argument("--isa", action="append", help="with --table: only this one (native, AVX2, SSE41, AVX512_CORE)")
     parser.add_argument("--tries", type=int, default=4, help="with --table: runs of a cell while the control drifts")
     parser.add_argument("workloads", nargs="*")
     args = parser.parse_args()
+    if args.measured:
+        return recorded_table(args)
     if args.table:
         return table(args)
     rows = {}
