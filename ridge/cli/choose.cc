@@ -134,11 +134,14 @@ ServingOrder ServingOrderOf(const ChooseVerb& verb) {
 
 // Refuses what only a training has.
 Result<int> RunServe(const ChooseVerb& verb, const Terminal& terminal) {
-  const std::pair<const char*, bool> of_training[] = {
-      {"--data-size", verb.data_size.has_value()}, {"--deadline", verb.deadline.has_value()},
-      {"--budget", verb.budget.has_value()},       {"--buy", verb.buy.has_value()},
-      {"--html", verb.html.has_value()},           {"--markdown", verb.markdown},
-      {"--why", verb.why.has_value()},             {"--frameworks", verb.frameworks}};
+  const std::pair<const char*, bool> of_training[] = {{"--data-size", verb.data_size.has_value()},
+                                                      {"--deadline", verb.deadline.has_value()},
+                                                      {"--budget", verb.budget.has_value()},
+                                                      {"--buy", verb.buy.has_value()},
+                                                      {"--html", verb.html.has_value()},
+                                                      {"--markdown", verb.markdown},
+                                                      {"--why", verb.why.has_value()},
+                                                      {"--frameworks", verb.frameworks}};
   for (const auto& [flag, is_given] : of_training) {
     if (is_given) return InvalidArgument(fmt::format("{} is of trainings, not of --serve", flag));
   }
