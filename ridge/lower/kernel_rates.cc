@@ -17,7 +17,21 @@ int64_t BytesOf(const Work& work) { return work.cost.bytes_read + work.cost.byte
 
 bool IsByFlops(const Work& work) { return work.cost.flops >= 8 * BytesOf(work); }
 
-int RangeOf(double work) { return static_cast<int>(std::floor(std::log2(work) / 2)); }
+constexpr double kRangeFactor = 4;
+
+int RangeOf(double work) {
+  return static_cast<int>(std::floor(std::log2(work) / std::log2(kRangeFactor)));
+}
+
+// Shorter runs are ruled by their start, and say nothing of larger work.
+constexpr double kLeastSeconds = 2e-6;
+
+bool Covers(const std::vector<KernelRate>& points, double work) {
+  if (points.empty()) return false;
+  const KernelRate& last = points.back();
+  const bool in_range = work <= kRangeFactor * last.work;
+  return in_range || last.work / last.per_s >= kLeastSeconds;
+}
 
 double RateAt(const std::vector<KernelRate>& points, double work) {
   const auto above = std::find_if(points.begin(), points.end(),
@@ -60,7 +74,8 @@ std::optional<double> RatedSeconds(
   if (choice.one_thread) return std::nullopt;
   const auto found = kernel_rates.find(RateKey(choice.kernel, work));
   const double amount = RatedWork(work);
-  if (found == kernel_rates.end() || found->second.empty() || amount < 1) return std::nullopt;
+  if (found == kernel_rates.end() || amount < 1) return std::nullopt;
+  if (!Covers(found->second, amount)) return std::nullopt;
   return amount / RateAt(found->second, amount);
 }
 

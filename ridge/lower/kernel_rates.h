@@ -30,7 +30,8 @@ std::string RateKey(const std::string& kernel, const Work& work);
 std::vector<KernelRate> CondenseRates(const std::vector<TimedWork>& runs);
 
 // Linear between the points over logarithms; beyond them the rate of the nearest one.  None for
-// kernels without rates, for no work, and for choices of one thread.
+// kernels without rates, for no work, for more of it than runs that last microseconds can tell, and
+// for choices of one thread.
 std::optional<double> RatedSeconds(
     const std::map<std::string, std::vector<KernelRate>>& kernel_rates, const Work& work,
     const KernelChoice& choice);

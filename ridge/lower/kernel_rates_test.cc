@@ -57,6 +57,15 @@ TEST(KernelRates, MoreWorkTakesLongerBetweenAndBeyondThePoints) {
   }
 }
 
+// One copy of 8 bytes was timed: 0.2 us.  A copy of 1 MiB does not take a hundred thousand times as
+// long.
+TEST(KernelRates, RunsOfNanosecondsSayNothingOfLargerWork) {
+  const std::map<std::string, std::vector<KernelRate>> rates = {
+      {"copy by bytes", CondenseRates({{8, 0.2e-6}})}};
+  EXPECT_NEAR(*RatedSeconds(rates, Copy(8), Named("copy")), 0.2e-6, 1e-12);
+  EXPECT_EQ(RatedSeconds(rates, Copy(1 << 20), Named("copy")), std::nullopt);
+}
+
 TEST(KernelRates, AProfileUsesThemWhereItHasTheKernel) {
   DeviceProfile device = TestDevice(2);
   device.kernel_rates["timed by bytes"] = {{1 << 20, 1e9}};
