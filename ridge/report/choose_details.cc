@@ -24,8 +24,8 @@ std::string TimeText(const Offer& offer) {
 
 std::string BandwidthText(const Balance& balance) {
   return fmt::format(
-      "moves {} of {}: headroom {:.2f} x{}", FormatRate(balance.bytes_per_s, "B"),
-      FormatRate(balance.memory_bytes_per_s, "B"), balance.headroom(),
+      "moves {} of {}: headroom {}{}", FormatRate(balance.bytes_per_s, "B"),
+      FormatRate(balance.memory_bytes_per_s, "B"), balance.HeadroomText(),
       balance.headroom() < kUsualHeadroom ? fmt::format(", less than {:g} x", kUsualHeadroom) : "");
 }
 

@@ -101,14 +101,16 @@ std::string Memory(const ServingOffer& offer) {
   return fmt::format("{} of {}", FormatBytes(offer.peak_bytes), FormatBytes(offer.limit_bytes));
 }
 
-// Of an offer with one language model.
+// Of an offer with one language model.  Its range is in the lines of the best and in the JSON.
 void AddTokenColumns(bool copies, std::vector<OfferColumn>& columns) {
   const auto add = [&](const char* title, const std::function<std::string(const ModelOffer&)>& of) {
     columns.push_back(
         {{title, Align::kRight}, [of](const ServingOffer& o) { return of(o.models[0]); }});
   };
-  add("prompt", [](const ModelOffer& m) { return FormatInteger(m.model.tokens->prompt); });
-  add("output", [](const ModelOffer& m) { return FormatInteger(m.model.tokens->output); });
+  add("tokens", [](const ModelOffer& m) {
+    return fmt::format("{} + {}", FormatInteger(m.model.tokens->prompt),
+                       FormatInteger(m.model.tokens->output));
+  });
   add("sequences", [](const ModelOffer& m) { return FormatInteger(m.model.batch); });
   add("cache", [](const ModelOffer& m) { return FormatBytes(m.cost.cache_bytes); });
   add("prefill", [](const ModelOffer& m) { return FormatSeconds(m.cost.prefill_s); });
@@ -117,11 +119,12 @@ void AddTokenColumns(bool copies, std::vector<OfferColumn>& columns) {
       [](const ModelOffer& m) { return FormatCount(m.per_s); });
 }
 
+// In 100 columns as a rule; types, price lists and all ranges are in the JSON.
 std::vector<OfferColumn> ColumnsFor(const ServingOffer& example) {
-  std::vector<OfferColumn> columns = {{{"device"}, [](const ServingOffer& o) { return o.device; }},
-                                      {{"type"}, Precisions}};
+  std::vector<OfferColumn> columns = {{{"device"}, [](const ServingOffer& o) { return o.device; }}};
   const bool one = example.models.size() == 1;
-  if (one && example.models[0].model.tokens) {
+  const bool writes = one && example.models[0].model.tokens.has_value();
+  if (writes) {
     AddTokenColumns(example.models[0].model.copies > 1, columns);
   } else if (one && !HasRates(example)) {
     columns.push_back({{"samples/s", Align::kRight},
@@ -129,7 +132,8 @@ std::vector<OfferColumn> ColumnsFor(const ServingOffer& example) {
   }
   columns.push_back(
       {{"latency", Align::kRight}, [](const ServingOffer& o) { return Seconds(o.latency_s.mid); }});
-  columns.push_back({{"range"}, [](const ServingOffer& o) { return Range(o.latency_s); }});
+  if (!writes)
+    columns.push_back({{"range"}, [](const ServingOffer& o) { return Range(o.latency_s); }});
   if (!example.decoder.empty()) {
     columns.push_back({{"decoding", Align::kRight}, [](const ServingOffer& o) {
                          return o.decode_s ? FormatSeconds(*o.decode_s) : "?";
@@ -143,12 +147,26 @@ std::vector<OfferColumn> ColumnsFor(const ServingOffer& example) {
   columns.push_back({{"power", Align::kRight},
                      [](const ServingOffer& o) { return Or(Mid(o.power_w), "{:.0f} W"); }});
   columns.push_back({{"cost", Align::kRight}, Cost});
-  columns.push_back({{"price of"}, [](const ServingOffer& o) { return o.price; }});
   columns.push_back({{"memory"}, Memory});
-  columns.push_back({{"notes"}, [](const ServingOffer& o) {
-                       return fmt::format("{}", fmt::join(o.notes, "; "));
-                     }});
   return columns;
+}
+
+// "  l4, t4: passive: needs a server's fans", of the offers that are shown, each device once.
+std::string NoteLines(const std::vector<const ServingOffer*>& shown) {
+  std::vector<std::pair<std::string, std::vector<std::string>>> by_note;
+  for (const ServingOffer* offer : shown) {
+    for (const std::string& note : offer->notes) {
+      auto known = std::find_if(by_note.begin(), by_note.end(),
+                                [&](const auto& other) { return other.first == note; });
+      if (known == by_note.end()) known = by_note.insert(known, {note, {}});
+      std::vector<std::string>& devices = known->second;
+      if (devices.empty() || devices.back() != offer->device) devices.push_back(offer->device);
+    }
+  }
+  std::string text;
+  for (const auto& [note, devices] : by_note)
+    text += fmt::format("  {}: {}\n", fmt::join(devices, ", "), note);
+  return text;
 }
 
 std::string OfferRows(const ServingTable& table, const Terminal& terminal) {
@@ -157,15 +175,17 @@ std::string OfferRows(const ServingTable& table, const Terminal& terminal) {
   for (const OfferColumn& column : columns) titles.push_back(column.column);
   Table rows(titles);
   size_t allowed = 0;
+  std::vector<const ServingOffer*> shown;
   for (const ServingOffer& offer : table.offers) {
     if (!offer.is_allowed() || ++allowed > table.rows) continue;
+    shown.push_back(&offer);
     std::vector<std::string> cells;
     for (const OfferColumn& column : columns) cells.push_back(column.text(offer));
     rows.AddRow(std::move(cells));
   }
   std::string text = rows.ToText(terminal);
   if (allowed > table.rows) text += fmt::format("  {} more (--all)\n", allowed - table.rows);
-  return text;
+  return text + NoteLines(shown);
 }
 
 // ---- the models of one offer

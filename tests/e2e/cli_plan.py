@@ -113,7 +113,7 @@ class Report(RidgeTest):
         kernels = {node["kernel"] for node in json.loads(self.ok("plan", "mlp", "--json"))["nodes"]}
         seconds = []
         for rate in 1e9, 1e10:
-            points = [{"work": 1024, "per_s": rate}]
+            points = [{"work": 1 << 40, "per_s": rate}]
             record["kernel_rates"] = {k + by: points for k in kernels for by in ("", " by bytes")}
             record["memory"][-1]["capacity_bytes"] = 100 << 20
             self.write("other.json", json.dumps(record))

@@ -93,7 +93,8 @@ class Completion(RidgeTest):
         self.assertEqual(self.complete("ridge", "completion", "z"), ["zsh"])
 
     def test_options_belong_to_their_verb(self):
-        self.assertEqual(self.complete("ridge", "train", "cnn", "--opt"), ["--optimizer"])
+        self.assertEqual(self.complete("ridge", "train", "cnn", "--opt"),
+                         ["--optimizer", "--optimizer-state"])
         self.assertEqual(self.complete("ridge", "eval", "--opt"), [])
         self.assertEqual(self.complete("ridge", "bench", "device", "--qui"), ["--quick"])
 

@@ -1,8 +1,15 @@
 #include "ridge/plan/choose/balance.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <cmath>
 
 namespace ridge {
+
+std::string Balance::HeadroomText() const {
+  return fmt::format("{:.2f} x", std::floor(100 * headroom()) / 100);
+}
 
 std::optional<Balance> BalanceOf(const Hardware& hardware, const StepWork& work,
                                  double peak_flops_per_s) {

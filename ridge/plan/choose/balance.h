@@ -1,6 +1,7 @@
 // Balance: what a step asks of a device's memory and arithmetic, beside what its sheet has.
 #pragma once
 #include <optional>
+#include <string>
 
 #include "ridge/plan/hardware/hardware.h"
 
@@ -16,6 +17,8 @@ struct Balance {
   double ridge_point = 0;         // flop a byte at which the sheet's rates take equally long
 
   double headroom() const { return memory_bytes_per_s / bytes_per_s; }
+  // "1.49 x", rounded down, so that what is below a bound looks so.
+  std::string HeadroomText() const;
   bool is_memory_bound() const { return intensity < ridge_point; }
 };
 

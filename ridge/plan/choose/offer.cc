@@ -145,9 +145,8 @@ constexpr double kUsualSustained = 0.8;
 void NoteFit(Offer& offer) {
   if (offer.balance && offer.balance->headroom() < kUsualHeadroom)
     offer.notes.push_back(
-        fmt::format("its memory has {:.2f} x the bandwidth that the step uses, "
-                    "less than {:g} x",
-                    offer.balance->headroom(), kUsualHeadroom));
+        fmt::format("its memory has {} the bandwidth that the step uses, less than {:g} x",
+                    offer.balance->HeadroomText(), kUsualHeadroom));
   if (offer.sustained_share < kUsualSustained)
     offer.notes.push_back(fmt::format("sustains {:.0f} % of its sheet's peak within its power",
                                       100 * offer.sustained_share));
