@@ -209,8 +209,7 @@ Result<std::vector<Hardware>> DevicesOf(const ChooseVerb& verb) {
 
 std::string PrecisionFor(const ChooseVerb& verb, const Hardware& hardware) {
   if (verb.train.Has("precision")) return verb.train.options.precision;
-  if (hardware.bf16_tflops) return "bf16";
-  return hardware.fp16_tflops ? "f16" : "f32";
+  return FastestPrecision(hardware);
 }
 
 std::string TitleOf(const ChooseVerb& verb) {

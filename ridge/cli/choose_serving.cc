@@ -176,9 +176,7 @@ Status TakeLimits(const ServeRequest& request, std::vector<ServingLoad>& loads) 
 // ---- plans
 
 std::string PrecisionFor(const ServedModel& model, const Hardware& hardware) {
-  if (!model.precision.empty()) return model.precision;
-  if (hardware.bf16_tflops) return "bf16";
-  return hardware.fp16_tflops ? "f16" : "f32";
+  return model.precision.empty() ? FastestPrecision(hardware) : model.precision;
 }
 
 // The graphs of each load's models, built once for each type of weights.

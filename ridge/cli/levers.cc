@@ -4,9 +4,9 @@
 
 #include <vector>
 
+#include "ridge/cli/planning.h"
 #include "ridge/core/units.h"
 #include "ridge/report/table.h"
-#include "ridge/train/load/forward.h"
 
 namespace ridge::cli {
 namespace {
@@ -52,17 +52,6 @@ std::vector<Lever> LeversOf(const PlannedJob& job, const Machine& machine) {
   if (now.frozen_weights.empty())
     add("--frozen-weights nf4", [](TrainOptions& o) { o.frozen_weights = "nf4"; });
   return levers;
-}
-
-// As the job was planned, without data.  Fails where the model refuses the option.
-Result<PlannedJob> PlanWith(const TrainOptions& options, const PlannedJob& job,
-                            const Machine& machine) {
-  RIDGE_ASSIGN_OR_RETURN(const Forward forward, LoadForward(options));
-  RIDGE_ASSIGN_OR_RETURN(PlannedJob other,
-                         PlanJob(options, forward.graph, /*data=*/nullptr, machine));
-  other.memory.peak_bytes += job.data_bytes;
-  other.limit_bytes = job.limit_bytes;
-  return other;
 }
 
 double SampleSeconds(const PlannedJob& job) {

@@ -160,28 +160,20 @@ std::string WhyText(const Program& program, const std::string& what) {
   return text;
 }
 
+// What --why asks of a plan; an empty text where it has no such operator or node.
+Result<std::string> WhyReport(const DevicePlan& plan, const std::string& what,
+                              const Terminal& terminal) {
+  if (what == kSlices) return CandidatesReport(Summary(plan), terminal);
+  if (what == kMemory) return PhasesReport(Summary(plan), terminal);
+  if (what == kRules) return RulesReport(Summary(plan), terminal);
+  if (what == kLevers) return LeversReport(plan.run.job, plan.opened.machine, terminal);
+  return WhyText(plan.run.job.program, what);
+}
+
 Status PrintWhy(const std::vector<DevicePlan>& plans, const std::string& what,
                 const Terminal& terminal) {
   for (const DevicePlan& plan : plans) {
-    if (what == kSlices) {
-      PrintData(CandidatesReport(Summary(plan), terminal));
-      continue;
-    }
-    if (what == kMemory) {
-      PrintData(PhasesReport(Summary(plan), terminal));
-      continue;
-    }
-    if (what == kRules) {
-      PrintData(RulesReport(Summary(plan), terminal));
-      continue;
-    }
-    if (what == kLevers) {
-      RIDGE_ASSIGN_OR_RETURN(const std::string levers,
-                             LeversReport(plan.run.job, plan.opened.machine, terminal));
-      PrintData(levers);
-      continue;
-    }
-    const std::string text = WhyText(plan.run.job.program, what);
+    RIDGE_ASSIGN_OR_RETURN(const std::string text, WhyReport(plan, what, terminal));
     if (text.empty()) {
       return InvalidArgument(
           fmt::format("--why is '{}'; the plan has no such operator or node. hint: -v "

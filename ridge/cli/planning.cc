@@ -15,8 +15,7 @@
 namespace ridge::cli {
 namespace {
 
-// The job with another batch.  Its data was measured for a larger batch, so the sum is no less than
-// the truth.  nullopt when the graph is written for one batch only.
+// The job with another batch.  nullopt when the graph is written for one batch only.
 std::optional<PlannedJob> PlanOtherBatch(const PlannedJob& job, int64_t batch, int64_t accumulate,
                                          const Machine& machine) {
   TrainOptions options = job.options;
@@ -26,12 +25,8 @@ std::optional<PlannedJob> PlanOtherBatch(const PlannedJob& job, int64_t batch, i
     options.slices = "auto";
     options.recompute = "auto";
   }
-  const Result<Forward> forward = LoadForward(options);
-  if (!forward.ok()) return std::nullopt;
-  Result<PlannedJob> other = PlanJob(options, forward->graph, /*data=*/nullptr, machine);
+  Result<PlannedJob> other = PlanWith(options, job, machine);
   if (!other.ok()) return std::nullopt;
-  other->memory.peak_bytes += job.data_bytes;
-  other->limit_bytes = job.limit_bytes;
   return std::move(*other);
 }
 
@@ -97,6 +92,16 @@ void LeaveAsWritten(TrainOptions& options) {
   const TrainOptions usual;
   if (options.recompute == usual.recompute) options.recompute = "off";
   if (options.slices == usual.slices) options.slices = "1";
+}
+
+Result<PlannedJob> PlanWith(const TrainOptions& options, const PlannedJob& job,
+                            const Machine& machine) {
+  RIDGE_ASSIGN_OR_RETURN(const Forward forward, LoadForward(options));
+  RIDGE_ASSIGN_OR_RETURN(PlannedJob other,
+                         PlanJob(options, forward.graph, /*data=*/nullptr, machine));
+  other.memory.peak_bytes += job.data_bytes;
+  other.limit_bytes = job.limit_bytes;
+  return other;
 }
 
 std::string ModelNotesText(const ModelNotes& notes, bool verbose) {

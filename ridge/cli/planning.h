@@ -27,6 +27,11 @@ Status CheckModel(const TrainOptions& options);
 // is rehearsed as in Train(); one that doesn't uses the device profile.
 Result<PlannedRun> PlanRun(const TrainOptions& options, const Machine& machine);
 
+// The job with other options, not rehearsed and in the same memory.  Its data is that of `job`, so
+// for a smaller batch the sum is no less than the truth.  Fails as PlanRun.
+Result<PlannedJob> PlanWith(const TrainOptions& options, const PlannedJob& job,
+                            const Machine& machine);
+
 // For another program than ridge, which neither recomputes nor cuts batches unless it is told to.
 void LeaveAsWritten(TrainOptions& options);
 

@@ -31,7 +31,8 @@ class Narrower {
   }
 
   Result<Graph> Run() {
-    RIDGE_RETURN_IF_ERROR(CopyInputs());
+    // Inputs in their order, whatever is read first.
+    for (const ValueId id : from_.ValuesOfKind(ValueKind::kInput)) rewriter_.Use(id);
     for (const Node& node : from_.nodes()) RIDGE_RETURN_IF_ERROR(Visit(node));
     return rewriter_.Finish();
   }
@@ -40,12 +41,6 @@ class Narrower {
   void Keep(ValueId id) {
     if (id == kNoValue || from_.value(id).kind != ValueKind::kParameter) return;
     kept_[static_cast<size_t>(id)] = from_.type(id).dtype == DType::kF32;
-  }
-
-  // In their order, whatever is read first.
-  Status CopyInputs() {
-    for (const ValueId id : from_.ValuesOfKind(ValueKind::kInput)) rewriter_.Use(id);
-    return Status();
   }
 
   Status Visit(const Node& node) {

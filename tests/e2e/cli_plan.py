@@ -125,6 +125,14 @@ class Report(RidgeTest):
         self.assertIn(f"modelled from its record of {record['made_at']}",
                       self.ok("plan", "mlp", "--on", "other.json"))
 
+    def test_an_epoch_waits_for_the_link_of_offloaded_variables_as_its_steps_do(self):
+        words = ["plan", "mlp", "--data", "synthetic", "--on", "a100-sxm4-40g", "--json"]
+        here = json.loads(self.ok(*words))[0]
+        there = json.loads(self.ok(*words, "--offload", "all"))[0]
+        self.assertGreater(there["step_s"], 2 * here["step_s"])
+        self.assertAlmostEqual(there["epoch_s"] / here["epoch_s"], there["step_s"] / here["step_s"],
+                               delta=0.1)
+
     def test_why_names_the_kernel_of_each_node_of_an_operator(self):
         text = self.ok("plan", "mlp", "--why", "matmul")
         self.assertRegex(text, r"(?m)^train '.+' \(matmul\): \S+$")

@@ -113,6 +113,11 @@ Hardware::Number Hardware::ComputedFp16Tflops() const {
   return *units * *fp16_flop_per_unit_cycle * *clock * 1e-6;
 }
 
+const char* FastestPrecision(const Hardware& hardware) {
+  if (hardware.bf16_tflops) return "bf16";
+  return hardware.fp16_tflops ? "f16" : "f32";
+}
+
 std::vector<std::string> UnknownKeys(const Hardware& hardware) {
   std::vector<std::string> unknown;
   const auto add = [&](const char* key, bool is_known) {

@@ -49,6 +49,9 @@ struct Hardware {
   Number ComputedFp16Tflops() const;
 };
 
+// `--precision` of the type that the device multiplies fastest: "bf16", else "f16", else "f32".
+const char* FastestPrecision(const Hardware& hardware);
+
 // The keys of a device's table, in the order in which they are shown.
 struct HardwareText {
   const char* key;

@@ -134,7 +134,7 @@ std::vector<PlanLength> LengthsOf(const std::vector<LengthForm>& forms, const Gr
   return lengths;
 }
 
-// Moves what --offload names from the planned device to its host.
+// What --offload moves from the planned device to its host; EstimateJob() counts it.
 Status TakeOffload(const Machine& machine, PlannedJob& job) {
   const Offload offload = OffloadOf(job.options.offload);
   if (offload == Offload::kNone) return Status();
@@ -146,9 +146,6 @@ Status TakeOffload(const Machine& machine, PlannedJob& job) {
   }
   job.offload =
       PlanOffload(job.program, offload, job.options.accumulate, machine.host_link_bytes_per_s);
-  job.memory = WithOffload(job.memory, job.program, offload, *job.offload);
-  job.step_s = SecondsBesideTransfers(job.step_s, *job.offload);
-  job.modelled_step_s = job.step_s;
   return Status();
 }
 
@@ -183,9 +180,9 @@ Result<PlannedJob> PlanParts(const TrainOptions& options, const Graph& forward, 
   job.lengths = LengthsOf(lengths, forward, job.facts, data);
   job.passes = std::move(choice.passes);
   job.candidates = std::move(choice.candidates);
+  RIDGE_RETURN_IF_ERROR(TakeOffload(machine, job));
   EstimateJob(data, ProfiledRuntimeBytes(machine.measured().facts(), job.program), job.program,
               job);
-  RIDGE_RETURN_IF_ERROR(TakeOffload(machine, job));
   if (!machine.is_here()) job.range = RangeOf(job.step_s, machine);
   if (machine.software.memory_scale > 0) job.memory = MemoryOf(machine.software, job.memory);
   return job;
@@ -227,6 +224,12 @@ void EstimateJob(const JobData* data, int64_t runtime_bytes, const Program& prog
   job.memory = EstimateMemory(program, runtime_bytes, job.data_bytes);
   job.step_s = MeanUpdateSeconds(job, program);
   job.modelled_step_s = MeanUpdateSeconds(job, program, ModelledSeconds);
+  if (job.offload) {
+    job.memory =
+        WithOffload(std::move(job.memory), program, OffloadOf(job.options.offload), *job.offload);
+    job.step_s = SecondsBesideTransfers(job.step_s, *job.offload);
+    job.modelled_step_s = SecondsBesideTransfers(job.modelled_step_s, *job.offload);
+  }
   for (PlanLength& of : job.lengths) {
     of.step_s = PlannedSeconds(*program.Find(of.step));
     of.modelled_step_s = ModelledSeconds(*program.Find(of.step));
