@@ -2,16 +2,16 @@
 """Microseconds a picture on one core, from the file to a normalized [3,224,224]: read, decode,
 antialiased resize and crop to 224, (x / 255 - mean) / std.
 
-usage: PYTHON bench/image_peers.py FOLDER     with a Python that has Pillow, torchvision, tensorflow
+Runs with a Python that has Pillow, torchvision, tensorflow.
 
 Each that is there is timed stage by stage, as `ridge data images:FOLDER,size=224,normalize=imagenet
 --bench` times ours: run the two in turn, since times of one sitting compare and those of two do not.
 FOLDER/all holds the pictures (bench/make_photos.py).
 """
+import argparse
 import io
 import os
 import pathlib
-import sys
 import time
 
 for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
@@ -125,7 +125,10 @@ def time_tf_data(paths):
 
 
 def main():
-    paths = sorted((pathlib.Path(sys.argv[1]) / "all").iterdir())
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", metavar="FOLDER", type=pathlib.Path)
+    paths = sorted((parser.parse_args().folder / "all").iterdir())
     for work in (time_pillow, time_torchvision, time_tf_data):
         try:
             work(paths)

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 """Writes 44 pictures of 500x375 to FOLDER/all: JPEG of quality 92 and 4:2:0, about 50 KB each.
 
-usage: PYTHON bench/make_photos.py FOLDER     with a Python that has Pillow and numpy
+Runs with a Python that has Pillow and numpy.
 
 Their spectrum falls with frequency as a photograph's does, and their channels correlate, so that
 decoders have as much to do as on photographs.  The same bytes each time, by the same Pillow.
 """
+import argparse
 import pathlib
-import sys
 
 import numpy
 from PIL import Image
@@ -32,7 +32,10 @@ def picture(random):
 
 
 def main():
-    folder = pathlib.Path(sys.argv[1]) / "all"
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", metavar="FOLDER", type=pathlib.Path)
+    folder = parser.parse_args().folder / "all"
     folder.mkdir(parents=True, exist_ok=True)
     random = numpy.random.default_rng(0)
     for number in range(COUNT):

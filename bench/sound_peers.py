@@ -2,15 +2,15 @@
 """Seconds of sound a second on one core, from the file to a log-mel spectrogram of 80 mels: read, decode,
 resample to 16 kHz, spectrum, logarithm.
 
-usage: PYTHON bench/sound_peers.py FOLDER [--make]    with a Python that has torchaudio and soundfile
+Runs with a Python that has torchaudio and soundfile.
 
 `ridge data audio:FOLDER,features=logmel --bench` times ours: run the two in turn, since times of one
 sitting compare and those of two do not.  --make writes FOLDER/{wav,flac}/*: 40 sounds each of 10 s at
 44.1 kHz, chirps and noise.
 """
+import argparse
 import os
 import pathlib
-import sys
 import time
 
 for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
@@ -35,8 +35,13 @@ def make(folder):
 
 
 def main():
-    folder = pathlib.Path(sys.argv[1])
-    if "--make" in sys.argv:
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", metavar="FOLDER", type=pathlib.Path)
+    parser.add_argument("--make", action="store_true", help="write the sounds, and stop")
+    arguments = parser.parse_args()
+    folder = arguments.folder
+    if arguments.make:
         make(folder)
         return
     torch.version.cuda = None  # of transforms that run on the CPU alone
