@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <span>
 
 #include "ridge/cli/choose_serving.h"
 #include "ridge/cli/choose_verb.h"
@@ -15,6 +14,8 @@
 #include "ridge/core/files.h"
 #include "ridge/core/split.h"
 #include "ridge/core/units.h"
+#include "ridge/plan/hardware/catalog_file.h"
+#include "ridge/plan/hardware/cluster.h"
 #include "ridge/report/choose_details.h"
 #include "ridge/report/plan_page.h"
 
@@ -23,6 +24,28 @@ namespace {
 
 constexpr int64_t kMostSamples = int64_t{1} << 50;
 constexpr int64_t kCounts[] = {1, 2, 4, 8};
+constexpr int64_t kMostNodes = 1 << 16;
+constexpr int64_t kUsualNodes = 4;  // of a cluster that does not say how many it has
+
+// One, two, four and eight in one machine.
+std::vector<DeviceGroup> InOneMachine(const Hardware& hardware) {
+  std::vector<DeviceGroup> groups;
+  for (const int64_t count : kCounts) groups.push_back({&hardware, count});
+  return groups;
+}
+
+// Whole nodes: one, two, four, ... and as many as there are.
+std::vector<DeviceGroup> InCluster(const Hardware& hardware, const Cluster& cluster,
+                                   int64_t most_nodes) {
+  std::vector<DeviceGroup> groups;
+  const auto add = [&](int64_t nodes) {
+    groups.push_back({&hardware, cluster.per_node(), nodes, cluster.node_bytes_per_s()});
+  };
+  const bool is_usual = std::count(std::begin(kCounts), std::end(kCounts), cluster.per_node()) > 0;
+  for (int64_t nodes = is_usual ? 2 : 1; nodes < most_nodes; nodes *= 2) add(nodes);
+  if (most_nodes > 1 || !is_usual) add(most_nodes);
+  return groups;
+}
 
 OfferOrder OrderOf(const ChooseVerb& verb) {
   if (verb.order == "time") return OfferOrder::kTime;
@@ -30,23 +53,22 @@ OfferOrder OrderOf(const ChooseVerb& verb) {
 }
 
 // Fails where nothing can be planned: an operator or a type that the device lacks.
-Result<DeviceStep> PlanStep(const ChooseVerb& verb, const Hardware& hardware,
-                            const Machine& machine, int64_t count) {
+Result<DeviceStep> PlanStep(const ChooseVerb& verb, const DeviceGroup& group,
+                            const Machine& machine) {
   DeviceStep step;
-  step.hardware = &hardware;
-  step.count = count;
-  step.precision = PrecisionFor(verb, hardware);
+  step.group = group;
+  step.precision = PrecisionFor(verb, *group.hardware);
   TrainOptions options = verb.train.options;
-  options.device = hardware.id;
+  options.device = group.hardware->id;
   options.precision = step.precision;
-  options.batch /= count;
+  options.batch /= group.count();
   RIDGE_ASSIGN_OR_RETURN(const PlannedRun run, PlanRun(options, machine));
   step.step_s = run.job.step_s;
   step.low_s = run.job.range->low_s;
   step.high_s = run.job.range->high_s;
   step.peak_bytes = run.job.memory.peak_bytes;
   step.limit_bytes = run.job.limit_bytes;
-  step.gradient_bytes = run.job.parameter_count * BytesPerElement(DType::kF32);
+  step.gradients = GradientTimes(run.job.program, run.job.options.accumulate);
   const Cost cost = UpdateCost(run.job.program, run.job.options.accumulate);
   step.flops = static_cast<double>(cost.flops);
   step.bytes = static_cast<double>(cost.bytes_read + cost.bytes_written);
@@ -54,18 +76,19 @@ Result<DeviceStep> PlanStep(const ChooseVerb& verb, const Hardware& hardware,
   return step;
 }
 
-// Adds those of as many of the device as divide the batch, among `counts`.  Fails as PlanStep at
-// the first number that fails, and where too little is known.
-Status AddOffers(const ChooseVerb& verb, const Hardware& hardware, std::span<const int64_t> counts,
-                 const ChooseLimits& limits, std::vector<Offer>& offers) {
+// Adds those of the groups of the device whose number divides the batch.  Fails as PlanStep at the
+// first group that fails, and where too little is known.
+Status AddOffers(const ChooseVerb& verb, const Hardware& hardware,
+                 const std::vector<DeviceGroup>& groups, const ChooseLimits& limits,
+                 std::vector<Offer>& offers) {
   const TrainOptions& options = verb.train.options;
   const TrainingLength length = {*verb.data_size, options.epochs.value_or(1),
                                  options.batch * options.accumulate};
   RIDGE_ASSIGN_OR_RETURN(const OpenedMachine opened,
                          OpenPlannedMachine(hardware, PrecisionFor(verb, hardware), kOwnSoftware));
-  for (const int64_t count : counts) {
-    if (options.batch % count != 0) continue;
-    RIDGE_ASSIGN_OR_RETURN(const DeviceStep step, PlanStep(verb, hardware, opened.machine, count));
+  for (const DeviceGroup& group : groups) {
+    if (options.batch % group.count() != 0) continue;
+    RIDGE_ASSIGN_OR_RETURN(const DeviceStep step, PlanStep(verb, group, opened.machine));
     offers.push_back(MakeOffer(step, length, limits));
   }
   return Status();
@@ -76,11 +99,40 @@ struct Planned {
   std::vector<std::string> skipped;
 };
 
+// The nodes of --cluster, and their device.
+struct ClusterNodes {
+  Cluster cluster;
+  std::string device;  // its id
+  int64_t most_nodes = 1;
+};
+
+// The device of --cluster is among `devices` afterwards.  Fails as FindCluster and FindHardware, and
+// for --nodes without --cluster.
+Result<std::optional<ClusterNodes>> ClusterOf(const ChooseVerb& verb,
+                                              std::vector<Hardware>& devices) {
+  if (!verb.cluster && verb.nodes)
+    return InvalidArgument(
+        "--nodes is the number of a cluster's nodes, and --cluster names none. hint: --cluster "
+        "dgx-h100");
+  if (!verb.cluster) return std::optional<ClusterNodes>();
+  RIDGE_ASSIGN_OR_RETURN(Cluster cluster, FindCluster(*verb.cluster));
+  RIDGE_ASSIGN_OR_RETURN(Hardware device, FindHardware(cluster.device));
+  const auto of_file = static_cast<int64_t>(cluster.nodes.value_or(kUsualNodes));
+  ClusterNodes nodes = {std::move(cluster), device.id, verb.nodes.value_or(of_file)};
+  if (FindById(devices, device.id) == nullptr) devices.push_back(std::move(device));
+  return std::optional<ClusterNodes>(std::move(nodes));
+}
+
 Planned PlanOffers(const ChooseVerb& verb, const std::vector<Hardware>& devices,
-                   const ChooseLimits& limits) {
+                   const std::optional<ClusterNodes>& cluster, const ChooseLimits& limits) {
   Planned planned;
   for (const Hardware& hardware : devices) {
-    if (!AddOffers(verb, hardware, kCounts, limits, planned.offers).ok())
+    std::vector<DeviceGroup> groups = InOneMachine(hardware);
+    if (cluster && cluster->device == hardware.id) {
+      for (const DeviceGroup& group : InCluster(hardware, cluster->cluster, cluster->most_nodes))
+        groups.push_back(group);
+    }
+    if (!AddOffers(verb, hardware, groups, limits, planned.offers).ok())
       planned.skipped.push_back(hardware.id);
   }
   return planned;
@@ -93,7 +145,7 @@ std::vector<Upgrade> PlanUpgrades(const ChooseVerb& verb, const std::vector<Hard
                                  [&](const Hardware& other) { return other.id == best.device; });
   const auto plan = [&](const Hardware& to, int64_t count, std::vector<Upgrade>& upgrades) {
     std::vector<Offer> offers;
-    if (!AddOffers(verb, to, {&count, 1}, limits, offers).ok() || offers.empty()) return;
+    if (!AddOffers(verb, to, {{&to, count}}, limits, offers).ok() || offers.empty()) return;
     upgrades.push_back(MakeUpgrade(*from, best, to, std::move(offers.front())));
   };
   std::vector<Upgrade> twice, later;
@@ -141,6 +193,8 @@ Result<int> RunServe(const ChooseVerb& verb, const Terminal& terminal) {
                                                       {"--html", verb.html.has_value()},
                                                       {"--markdown", verb.markdown},
                                                       {"--why", verb.why.has_value()},
+                                                      {"--cluster", verb.cluster.has_value()},
+                                                      {"--nodes", verb.nodes.has_value()},
                                                       {"--frameworks", verb.frameworks}};
   for (const auto& [flag, is_given] : of_training) {
     if (is_given) return InvalidArgument(fmt::format("{} is of trainings, not of --serve", flag));
@@ -166,8 +220,9 @@ Result<int> RunChoose(const CLI::App& app, const ChooseVerb& verb) {
         "--data-size is missing: the samples of an epoch. hint: --data-size 1281167 is ImageNet's");
   }
   RIDGE_ASSIGN_OR_RETURN(const ChooseLimits limits, LimitsOf(verb));
-  RIDGE_ASSIGN_OR_RETURN(const std::vector<Hardware> devices, DevicesOf(verb));
-  Planned planned = PlanOffers(verb, devices, limits);
+  RIDGE_ASSIGN_OR_RETURN(std::vector<Hardware> devices, DevicesOf(verb));
+  RIDGE_ASSIGN_OR_RETURN(const std::optional<ClusterNodes> cluster, ClusterOf(verb, devices));
+  Planned planned = PlanOffers(verb, devices, cluster, limits);
   if (planned.offers.empty())
     return InvalidArgument("none of the devices can be planned for. hint: ridge devices");
   RankOffers(planned.offers, OrderOf(verb));
@@ -176,7 +231,10 @@ Result<int> RunChoose(const CLI::App& app, const ChooseVerb& verb) {
   ChooseTable table = {TitleOf(verb), std::move(planned.offers), std::move(planned.skipped),
                        verb.all ? SIZE_MAX : ChooseTable().rows};
   table.terms = limits.terms;
-  if (any && !verb.why) table.upgrades = PlanUpgrades(verb, devices, table.offers.front(), limits);
+  // Upgrades are of one machine.
+  const bool in_one = table.offers.front().nodes == 1;
+  if (any && in_one && !verb.why)
+    table.upgrades = PlanUpgrades(verb, devices, table.offers.front(), limits);
   if (verb.html) RIDGE_RETURN_IF_ERROR(WriteFileAtomically(*verb.html, ChoosePage(table)));
   PrintChoice(verb, table, terminal);
   if (any) return kExitOk;
@@ -233,6 +291,12 @@ VerbBody AddChoose(CLI::App& app) {
   AddTrainFlags(app, verb->train);
   AddInteger(app, "--data-size", verb->data_size, {1, kMostSamples}, "N", "Samples of an epoch")
       ->group("Training");
+  AddText(app, "--cluster", verb->cluster, "CLUSTER",
+          "Also whole nodes of a cluster: one of `ridge devices clusters`, or a file of your own")
+      ->group("Limits");
+  AddInteger(app, "--nodes", verb->nodes, {1, kMostNodes}, "N",
+             "Nodes of it at most (its file's, else 4)")
+      ->group("Limits");
   AddLimits(app, *verb);
   AddServeFlags(app, verb->serve);
   AddChoice(app, "--order", verb->order, {"cost", "time", "energy"},

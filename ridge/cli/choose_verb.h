@@ -16,9 +16,9 @@ namespace ridge::cli {
 struct ChooseVerb {
   TrainFlags train;
   OutputFlags output;
-  std::optional<int64_t> data_size;
+  std::optional<int64_t> data_size, nodes;
   std::optional<std::string> deadline, budget, power, electricity, own, buy, among, order, html;
-  std::optional<std::string> host_price, why;
+  std::optional<std::string> host_price, why, cluster;
   std::optional<double> years, use, pue;
   bool all = false, json = false, markdown = false, frameworks = false;
   ServeFlags serve;

@@ -8,6 +8,7 @@
 #include "ridge/cli/flags.h"
 #include "ridge/cli/output.h"
 #include "ridge/cli/verbs.h"
+#include "ridge/plan/hardware/cluster.h"
 #include "ridge/plan/hardware/hardware.h"
 #include "ridge/report/table.h"
 
@@ -112,6 +113,41 @@ void PrintDevice(const Hardware& device, const Terminal& terminal) {
     PrintData(fmt::format("source ({}): {}\n", device.confidence, device.source));
 }
 
+nlohmann::ordered_json ClusterJson(const Cluster& cluster) {
+  const auto or_null = [](const Cluster::Number& number) {
+    return number ? nlohmann::ordered_json(*number) : nlohmann::ordered_json();
+  };
+  return {{"id", cluster.id},
+          {"name", cluster.name},
+          {"device", cluster.device},
+          {"devices_per_node", or_null(cluster.devices_per_node)},
+          {"nodes", or_null(cluster.nodes)},
+          {"network", cluster.network},
+          {"adapters", or_null(cluster.adapters)},
+          {"adapter_gb_s", or_null(cluster.adapter_gb_s)},
+          {"confidence", cluster.confidence},
+          {"source", cluster.source},
+          {"notes", cluster.notes}};
+}
+
+Result<int> RunClusters(const DevicesVerb& verb) {
+  RIDGE_ASSIGN_OR_RETURN(const Terminal terminal, TerminalFor(stdout, verb.output));
+  if (verb.json) {
+    nlohmann::ordered_json json = nlohmann::ordered_json::array();
+    for (const Cluster& cluster : ClusterCatalog()) json.push_back(ClusterJson(cluster));
+    PrintData(json.dump(1) + "\n");
+    return kExitOk;
+  }
+  Table table({{"cluster"}, {"name"}, {"node"}, {"network of a node", Align::kRight}, {""}});
+  for (const Cluster& cluster : ClusterCatalog()) {
+    table.AddRow({cluster.id, cluster.name,
+                  fmt::format("{} x {}", cluster.per_node(), cluster.device),
+                  fmt::format("{:g} GB/s", cluster.node_bytes_per_s() / 1e9), cluster.network});
+  }
+  PrintData(table.ToText(terminal, /*indent=*/0));
+  return kExitOk;
+}
+
 Result<int> RunDevices(const DevicesVerb& verb) {
   RIDGE_ASSIGN_OR_RETURN(const Terminal terminal, TerminalFor(stdout, verb.output));
   if (verb.json) {
@@ -144,6 +180,13 @@ VerbBody AddDevices(CLI::App& app) {
   AddSwitch(app, "--json", verb->json, "Print JSON")->group(kOutputGroup);
   AddColorFlag(app, verb->output);
   return [verb] { return RunDevices(*verb); };
+}
+
+VerbBody AddDevicesClusters(CLI::App& app) {
+  auto verb = std::make_shared<DevicesVerb>();
+  AddSwitch(app, "--json", verb->json, "Print JSON")->group(kOutputGroup);
+  AddColorFlag(app, verb->output);
+  return [verb] { return RunClusters(*verb); };
 }
 
 VerbBody AddDevicesShow(CLI::App& app) {

@@ -137,7 +137,11 @@ std::vector<Verb> MachineVerbs() {
            {{"show", "Shows all that is known of a device, and what is not",
              "ridge devices show rtx4090\n"
              "ridge devices show my-gpu.toml --json",
-             AddDevicesShow}}},
+             AddDevicesShow},
+            {"clusters", "Lists clusters: the devices of a node, and the network between nodes",
+             "ridge devices clusters\n"
+             "ridge choose gpt2 --batch 512 --data-size 1000000 --cluster dgx-h100 --nodes 4",
+             AddDevicesClusters}}},
           {"doctor", "Prints what was found on this machine, what is wrong, and what mends it",
            "ridge doctor\n"
            "ridge doctor --json > machine.json\n"

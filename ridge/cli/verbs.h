@@ -34,6 +34,7 @@ VerbBody AddData(CLI::App& app);
 VerbBody AddChoose(CLI::App& app);
 VerbBody AddDevices(CLI::App& app);
 VerbBody AddDevicesShow(CLI::App& app);
+VerbBody AddDevicesClusters(CLI::App& app);
 VerbBody AddDoctor(CLI::App& app);
 VerbBody AddEval(CLI::App& app);
 VerbBody AddExport(CLI::App& app);

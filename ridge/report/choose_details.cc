@@ -45,6 +45,16 @@ void AddBalance(const Offer& offer, Rows& rows) {
                                            100 * offer.sustained_share));
 }
 
+void AddSums(const Offer& offer, Rows& rows) {
+  if (offer.count < 2) return;
+  rows.emplace_back("sums", fmt::format("of gradients {} a step, {} hidden ({})",
+                                        FormatSeconds(offer.sum_s),
+                                        FormatSeconds(offer.sum_s - offer.exposed_s),
+                                        offer.sum_source));
+  rows.emplace_back("failures",
+                    fmt::format("{:.2g} % of the time", 100 * offer.lost_share));
+}
+
 void AddPlace(const Offer& offer, Rows& rows) {
   if (offer.power_w && offer.supply_w)
     rows.emplace_back("power", fmt::format("{:g} W at the plug, a supply of {:g} W", *offer.power_w,
@@ -83,6 +93,7 @@ Rows DetailsOf(const Offer& offer, const OwnershipTerms& terms) {
   rows.emplace_back("time", TimeText(offer));
   rows.emplace_back("memory", fmt::format("{} of {}", FormatBytes(offer.peak_bytes),
                                           FormatBytes(offer.limit_bytes)));
+  AddSums(offer, rows);
   AddBalance(offer, rows);
   AddPlace(offer, rows);
   AddCost(offer, terms, rows);
@@ -95,7 +106,9 @@ Rows DetailsOf(const Offer& offer, const OwnershipTerms& terms) {
 }  // namespace
 
 std::string OfferName(const Offer& offer) {
-  return fmt::format("{} x {}", offer.count, offer.device);
+  std::string name = fmt::format("{} x {}", offer.count, offer.device);
+  if (offer.nodes > 1) name += fmt::format(" in {} nodes", offer.nodes);
+  return name;
 }
 
 std::string OfferDetails(const ChooseTable& table, const std::string& device,

@@ -15,28 +15,6 @@
 namespace ridge {
 namespace {
 
-// ---- communication
-
-// Bus bandwidth of all-reduce over the link's rate: 230 of 300 GB/s on A100s, 360 to 480 of 450 on
-// H100s; over PCIe 28 to 35 of 63 on RTX 5090s, 8 to 21 of 31.5 on A100 cards (nccl-tests).
-constexpr double kPeerShare = 0.75, kHostShare = 0.4;
-constexpr double kCollectiveSeconds = 30e-6;
-// Gradients leave as soon as they exist, in buckets; the last one has nothing to hide behind.
-constexpr double kBucketBytes = 25e6;
-constexpr double kBackwardShare = 2.0 / 3;
-
-// A bridge joins two cards.
-bool HasPeerLink(const Hardware& hardware, int64_t count) {
-  if (hardware.peer_link_gb_s.value_or(0) <= 0) return false;
-  return !hardware.nvlink_bridge.value_or(false) || count == 2;
-}
-
-std::optional<double> BusBytesPerS(const Hardware& hardware, int64_t count) {
-  if (HasPeerLink(hardware, count)) return *hardware.peer_link_gb_s * 1e9 * kPeerShare;
-  if (hardware.host_link_gb_s) return *hardware.host_link_gb_s * 1e9 * kHostShare;
-  return std::nullopt;
-}
-
 // ---- power
 
 constexpr double kHostWatts = 200;    // board, processor, memory, disks
@@ -44,36 +22,47 @@ constexpr double kBoardShare = 0.85;  // of its power that a board takes in trai
 constexpr double kSupplyShare = 0.9;  // of a supply that may be used
 constexpr double kSupplyStep = 50;
 
-std::optional<double> PlugWatts(const Hardware& hardware, int64_t count) {
-  if (!hardware.power_w) return std::nullopt;
-  return *hardware.power_w * kBoardShare * static_cast<double>(count) + kHostWatts;
+std::optional<double> PlugWatts(const DeviceGroup& group) {
+  if (!group.hardware->power_w) return std::nullopt;
+  const double boards_w =
+      *group.hardware->power_w * kBoardShare * static_cast<double>(group.per_node);
+  return (boards_w + kHostWatts) * static_cast<double>(group.nodes);
 }
 
 bool IsOwn(const Hardware& hardware, const ChooseLimits& limits) {
   return std::find(limits.own.begin(), limits.own.end(), hardware.id) != limits.own.end();
 }
 
+// A step waits for the slowest device and for the sums; failures take their share of the whole.
 void TakeTime(const DeviceStep& step, const TrainingLength& length, Offer& offer) {
-  offer.exposed_s = ExposedSeconds(*step.hardware, step.count, step.gradient_bytes, step.step_s);
-  offer.step_s = step.step_s + offer.exposed_s;
-  const auto updates = static_cast<double>(CeilDiv(length.samples, length.batch) * length.epochs);
+  const Communication sums = SumGradients(step.group, step.gradients, step.step_s);
+  const double slowest = StragglerFactor(step.group.count());
+  offer.exposed_s = sums.exposed_s;
+  offer.sum_s = sums.busy_s;
+  if (step.group.count() > 1) offer.sum_source = AllReduceSource(step.group);
+  offer.lost_share = LostShare(step.group.count());
+  offer.step_s = slowest * step.step_s + offer.exposed_s;
+  const auto updates = static_cast<double>(CeilDiv(length.samples, length.batch) * length.epochs) /
+                       (1 - offer.lost_share);
   offer.time_s = updates * offer.step_s;
-  offer.low_s = updates * (step.low_s + offer.exposed_s);
-  offer.high_s = updates * (step.high_s + offer.exposed_s);
+  offer.low_s = updates * (slowest * step.low_s + offer.exposed_s);
+  offer.high_s = updates * (slowest * step.high_s + offer.exposed_s);
 }
 
 void TakeCost(const DeviceStep& step, const ChooseLimits& limits, Offer& offer) {
   constexpr double kHour = 3600;
-  offer.power_w = PlugWatts(*step.hardware, step.count);
-  offer.supply_w = SupplyWatts(*step.hardware, step.count);
+  const Hardware& hardware = *step.group.hardware;
+  const auto nodes = static_cast<double>(step.group.nodes);
+  offer.power_w = PlugWatts(step.group);
+  offer.supply_w = SupplyWatts(hardware, step.group.per_node);
   if (offer.power_w) offer.energy_kwh = *offer.power_w * offer.time_s / kHour / 1000;
-  const std::optional<Rent> rent = CheapestRent(step.hardware->id, step.count);
-  if (rent) offer.rent_usd_hour = rent->usd_hour;
-  if (IsOwn(*step.hardware, limits)) {
+  const std::optional<Rent> rent = CheapestRent(hardware.id, step.group.per_node);
+  if (rent) offer.rent_usd_hour = rent->usd_hour * nodes;
+  if (IsOwn(hardware, limits)) {
     if (offer.energy_kwh) offer.usd = *offer.energy_kwh * limits.terms.usd_kwh * limits.terms.pue;
     offer.price = "electricity";
   } else if (rent) {
-    offer.usd = rent->usd_hour * offer.time_s / kHour;
+    offer.usd = *offer.rent_usd_hour * offer.time_s / kHour;
     offer.price = rent->price->provider + ", " + rent->price->date;
   }
 }
@@ -81,23 +70,24 @@ void TakeCost(const DeviceStep& step, const ChooseLimits& limits, Offer& offer) 
 void TakePurchase(const DeviceStep& step, const ChooseLimits& limits, Offer& offer) {
   const auto purchase =
       std::find_if(limits.buy.begin(), limits.buy.end(),
-                   [&](const Purchase& other) { return other.device == step.hardware->id; });
+                   [&](const Purchase& other) { return other.device == step.group.hardware->id; });
   if (purchase == limits.buy.end()) return;
-  offer.buy_usd = purchase->usd * static_cast<double>(step.count);
+  offer.buy_usd = purchase->usd * static_cast<double>(step.group.count());
   if (!offer.power_w) return;
+  OwnershipTerms terms = limits.terms;  // of all machines
+  if (terms.host_usd) *terms.host_usd *= static_cast<double>(step.group.nodes);
   if (limits.tells_ownership)
-    offer.ownership = OwnershipOf(*offer.buy_usd, *offer.power_w, offer.time_s, limits.terms);
+    offer.ownership = OwnershipOf(*offer.buy_usd, *offer.power_w, offer.time_s, terms);
   if (offer.rent_usd_hour)
-    offer.pays_off_h =
-        PayOffHours(*offer.rent_usd_hour, *offer.buy_usd, *offer.power_w, limits.terms);
+    offer.pays_off_h = PayOffHours(*offer.rent_usd_hour, *offer.buy_usd, *offer.power_w, terms);
 }
 
 // What the step asks of the device, and the devices of their machine.
 void TakeFit(const DeviceStep& step, Offer& offer) {
   offer.balance =
-      BalanceOf(*step.hardware, {step.flops, step.bytes, step.step_s}, step.peak_flops_per_s);
-  offer.sustained_share = SustainedShare(*step.hardware, step.precision);
-  offer.chassis = ChassisOf(*step.hardware, step.count);
+      BalanceOf(*step.group.hardware, {step.flops, step.bytes, step.step_s}, step.peak_flops_per_s);
+  offer.sustained_share = SustainedShare(*step.group.hardware, step.precision);
+  offer.chassis = ChassisOf(*step.group.hardware, step.group.per_node);
 }
 
 // The upper end of what is estimated decides.
@@ -121,8 +111,8 @@ int64_t PartsOfMemory(int64_t mig_slices) {
 
 // What one device has and this training leaves unused.
 void NoteUnused(const DeviceStep& step, Offer& offer) {
-  const Hardware& hardware = *step.hardware;
-  if (step.count > 1) return;
+  const Hardware& hardware = *step.group.hardware;
+  if (step.group.count() > 1) return;
   const bool has_link = hardware.peer_link_gb_s.value_or(0) > 0;
   if (has_link && !hardware.nvlink_bridge.value_or(false))
     offer.notes.push_back(fmt::format("its {} is not used", hardware.peer_link));
@@ -162,12 +152,15 @@ void NoteFit(Offer& offer) {
 }
 
 void TakeNotes(const DeviceStep& step, Offer& offer) {
-  const Hardware& hardware = *step.hardware;
-  if (step.count > 2 && hardware.nvlink_bridge.value_or(false))
+  const Hardware& hardware = *step.group.hardware;
+  if (step.group.per_node > 2 && hardware.nvlink_bridge.value_or(false))
     offer.notes.emplace_back("its bridge joins two; more go over the host");
   if (offer.exposed_s > 0.1 * offer.step_s)
     offer.notes.push_back(fmt::format("waits {:.0f} % of a step for gradients",
                                       100 * offer.exposed_s / offer.step_s));
+  if (offer.lost_share > 0.01)
+    offer.notes.push_back(
+        fmt::format("loses {:.1f} % of the time to failures", 100 * offer.lost_share));
   if (hardware.dies.value_or(1) > 1)
     offer.notes.emplace_back("counts dies; the energy is that of their boards");
   if (hardware.cooling == "passive") offer.notes.emplace_back("passive: needs a server's fans");
@@ -191,19 +184,6 @@ double KeyOf(const Offer& offer, OfferOrder order) {
 
 }  // namespace
 
-// A ring: each device sends and receives 2 (n - 1) / n of the bytes.
-double ExposedSeconds(const Hardware& hardware, int64_t count, int64_t gradient_bytes,
-                      double step_s) {
-  if (count < 2) return 0;
-  const std::optional<double> bytes_per_s = BusBytesPerS(hardware, count);
-  if (!bytes_per_s) return 0;
-  const auto n = static_cast<double>(count);
-  const auto bytes = static_cast<double>(gradient_bytes);
-  const double all_s = kCollectiveSeconds + 2 * (n - 1) / n * bytes / *bytes_per_s;
-  const double last_s = all_s * std::min(1.0, kBucketBytes / std::max(1.0, bytes));
-  return std::max(last_s, all_s - kBackwardShare * step_s);
-}
-
 std::optional<double> SupplyWatts(const Hardware& hardware, int64_t count) {
   if (!hardware.power_w) return std::nullopt;
   const double watts = (*hardware.power_w * static_cast<double>(count) + kHostWatts) / kSupplyShare;
@@ -212,8 +192,9 @@ std::optional<double> SupplyWatts(const Hardware& hardware, int64_t count) {
 
 Offer MakeOffer(const DeviceStep& step, const TrainingLength& length, const ChooseLimits& limits) {
   Offer offer;
-  offer.device = step.hardware->id;
-  offer.count = step.count;
+  offer.device = step.group.hardware->id;
+  offer.count = step.group.count();
+  offer.nodes = step.group.nodes;
   offer.precision = step.precision;
   offer.peak_bytes = step.peak_bytes;
   offer.limit_bytes = step.limit_bytes;

@@ -1,5 +1,5 @@
-// Offers: a training on one, two, four or eight equal devices of one machine, with its time, cost,
-// energy and power, and why it is refused.
+// Offers: a training on equal devices, of one machine or of several, with its time, cost, energy and
+// power, and why it is refused.
 //
 // All numbers are modelled: nothing runs.  The devices train data parallel with one global batch.
 #pragma once
@@ -10,6 +10,7 @@
 
 #include "ridge/plan/choose/balance.h"
 #include "ridge/plan/choose/chassis.h"
+#include "ridge/plan/choose/communication.h"
 #include "ridge/plan/choose/ownership.h"
 #include "ridge/plan/hardware/hardware.h"
 #include "ridge/plan/hardware/prices.h"
@@ -23,14 +24,13 @@ struct TrainingLength {
   int64_t batch = 1;  // of an update, over all devices
 };
 
-// A step of one of `count` devices on its part of the batch, as planned.
+// A step of one device of the group on its part of the batch, as planned.
 struct DeviceStep {
-  const Hardware* hardware = nullptr;
-  int64_t count = 1;
+  DeviceGroup group;
   std::string precision;  // "bf16"
   double step_s = 0, low_s = 0, high_s = 0;
   int64_t peak_bytes = 0, limit_bytes = 0;
-  int64_t gradient_bytes = 0;   // that the devices add up in each update
+  std::vector<GradientReady> gradients = {};  // that the devices add up in each update
   double flops = 0, bytes = 0;  // of its kernels; 0: not known
   double peak_flops_per_s = 0;  // of the device's products, as the sheet has it
 };
@@ -52,10 +52,14 @@ struct ChooseLimits {
 
 struct Offer {
   std::string device;
-  int64_t count = 1;
+  int64_t count = 1;  // of devices, in all machines
+  int64_t nodes = 1;  // machines
   std::string precision = {};
   int64_t peak_bytes = 0, limit_bytes = 0;
   double step_s = 0, exposed_s = 0;          // of an update; what of it waits for the other devices
+  double sum_s = 0;                          // of the sums of gradients, if nothing ran beside them
+  std::string sum_source = {};               // "modelled"; of one device empty
+  double lost_share = 0;                     // of the time, to failures of many devices
   double time_s = 0, low_s = 0, high_s = 0;  // of the whole training
   std::optional<double> usd = {};            // at time_s; null: nobody is known to rent it out
   std::string price = {};                    // "RunPod, 2025-07-13", "electricity"
@@ -68,19 +72,15 @@ struct Offer {
   std::optional<Ownership> ownership = {};  // of bought devices, where it was asked for
   std::optional<double> energy_kwh = {},
                         power_w = {};      // at the plug; null: the board's power is not known
-  std::optional<double> supply_w = {};     // that the machine's supply needs, with headroom
+  std::optional<double> supply_w = {};     // that a machine's supply needs, with headroom
   std::optional<Balance> balance = {};     // of one device's step
   double sustained_share = 1;              // of its sheet's peak, within its power
-  Chassis chassis = {};                    // of cards
+  Chassis chassis = {};                    // of the cards of a machine
   std::vector<std::string> refusals = {};  // what it breaks: "deadline", "budget", ...; empty: fits
   std::vector<std::string> notes = {};     // what else to know
 
   bool is_allowed() const { return refusals.empty(); }
 };
-
-// Sums of gradients that are not hidden behind the backward pass of a step.
-double ExposedSeconds(const Hardware& hardware, int64_t count, int64_t gradient_bytes,
-                      double step_s);
 
 // Watts that a supply needs for so many of the boards and their host, with 10 % of headroom,
 // rounded up to 50; null where the board's power is not known.

@@ -16,15 +16,14 @@ Hardware Device(const std::string& id) {
 }
 
 DeviceStep StepOn(const Hardware& hardware, int64_t count) {
-  return {.hardware = &hardware,
-          .count = count,
+  return {.group = {&hardware, count},
           .precision = "bf16",
           .step_s = 0.1,
           .low_s = 0.08,
           .high_s = 0.13,
           .peak_bytes = 4 * kGiB,
           .limit_bytes = 20 * kGiB,
-          .gradient_bytes = 100 << 20};
+          .gradients = {{0.6, 50 << 20}, {0.3, 50 << 20}}};
 }
 
 using Names = std::vector<std::string>;
@@ -39,17 +38,6 @@ TEST(OfferTest, TheTimeIsThatOfAllUpdates) {
   EXPECT_DOUBLE_EQ(offer.high_s, 2 * 16 * 0.13);
   EXPECT_EQ(offer.exposed_s, 0) << "one device waits for nobody";
   EXPECT_TRUE(offer.is_allowed());
-}
-
-// Two cards with a bridge; four over the host; the same without gradients to speak of.
-TEST(OfferTest, GradientsWaitLessOnAFasterLinkAndBehindALongerStep) {
-  const Hardware bridged = Device("rtx3090"), nvlink = Device("h100-sxm");
-  const int64_t bytes = int64_t{4} << 30;
-  EXPECT_LT(ExposedSeconds(nvlink, 8, bytes, 0.01), ExposedSeconds(bridged, 8, bytes, 0.01));
-  EXPECT_LT(ExposedSeconds(bridged, 2, bytes, 0.01), ExposedSeconds(bridged, 4, bytes, 0.01));
-  EXPECT_LT(ExposedSeconds(bridged, 4, bytes, 1), ExposedSeconds(bridged, 4, bytes, 0.01));
-  EXPECT_GT(ExposedSeconds(bridged, 2, bytes, 1e9), 0) << "the last bucket has nothing beside it";
-  EXPECT_EQ(ExposedSeconds(bridged, 1, bytes, 0.01), 0);
 }
 
 // What builders of workstations advise: 1,000 W for two RTX 3090, 2,000 W for four A100 modules.

@@ -75,7 +75,7 @@ TEST(Chassis, AnUpgradeNamesWhatIsMissing) {
 TEST(Chassis, OffersNoteSlotsThatNoChassisHas) {
   const Hardware card = Device("rtx3090");
   const auto notes = [&](int64_t count) {
-    return MakeOffer({.hardware = &card, .count = count, .precision = "bf16", .step_s = 1},
+    return MakeOffer({.group = {&card, count}, .precision = "bf16", .step_s = 1},
                      {.samples = 1}, {})
         .notes;
   };

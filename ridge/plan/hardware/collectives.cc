@@ -1,0 +1,168 @@
+#include "ridge/plan/hardware/collectives.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "ridge/core/split.h"
+#include "ridge/plan/hardware/collective_list.h"
+#include "ridge/plan/hardware/embedded_list.h"
+
+namespace ridge {
+namespace {
+
+// ---- measured
+
+struct Point {
+  double bytes, bus_bytes_per_s;
+};
+
+struct MeasuredRow {
+  std::vector<std::string> devices;
+  int64_t count = 0;
+  double bus_bytes_per_s = 0;
+  std::optional<double> latency_s;
+  std::vector<Point> points;  // of growing bytes; empty: latency and rate say all
+  std::string source;
+};
+
+std::vector<double> NumbersAt(const toml::table& row, std::string_view key) {
+  std::vector<double> numbers;
+  const toml::array* list = row[key].as_array();
+  if (list == nullptr) return numbers;
+  for (const toml::node& node : *list) numbers.push_back(node.value<double>().value_or(0));
+  return numbers;
+}
+
+MeasuredRow RowOf(const toml::table& table) {
+  constexpr double kGiga = 1e9, kMiB = 1 << 20;
+  MeasuredRow row;
+  const std::string devices = TextAt(table, "devices");
+  for (const std::string_view device : SplitAt(devices, ',')) row.devices.emplace_back(device);
+  row.count = table["count"].value<int64_t>().value_or(0);
+  row.bus_bytes_per_s = table["bus_gb_s"].value<double>().value_or(0) * kGiga;
+  if (const auto latency_us = table["latency_us"].value<double>())
+    row.latency_s = *latency_us * 1e-6;
+  const std::vector<double> mib = NumbersAt(table, "mib"), rates = NumbersAt(table, "bus_gb_s_at");
+  RIDGE_CHECK(mib.size() == rates.size(), "collectives.toml: mib and bus_gb_s_at differ in length");
+  for (size_t p = 0; p < mib.size(); ++p) row.points.push_back({mib[p] * kMiB, rates[p] * kGiga});
+  row.source = TextAt(table, "source");
+  return row;
+}
+
+const std::vector<MeasuredRow>& MeasuredRows() {
+  static const std::vector<MeasuredRow> all =
+      ReadEmbeddedList(kCollectiveList, "collectives.toml", "all_reduce", RowOf);
+  return all;
+}
+
+const MeasuredRow* FindRow(const Hardware& hardware, int64_t count) {
+  for (const MeasuredRow& row : MeasuredRows()) {
+    const auto& names = row.devices;
+    if (row.count == count && std::find(names.begin(), names.end(), hardware.id) != names.end())
+      return &row;
+  }
+  return nullptr;
+}
+
+// Bytes that each device sends and receives, over the bytes of the sum.
+double BusFactor(int64_t count) {
+  return 2 * static_cast<double>(count - 1) / static_cast<double>(count);
+}
+
+// Rates between two measured sizes by the logarithm of the size; smaller sums take what the
+// smallest one took.
+double SecondsByPoints(const std::vector<Point>& points, double bytes, double factor) {
+  bytes = std::max(bytes, points.front().bytes);
+  const auto above = std::find_if(points.begin(), points.end(),
+                                  [&](const Point& point) { return point.bytes >= bytes; });
+  if (above == points.end()) return bytes * factor / points.back().bus_bytes_per_s;
+  double rate = above->bus_bytes_per_s;
+  if (above != points.begin()) {
+    const Point& below = above[-1];
+    const double share = std::log(bytes / below.bytes) / std::log(above->bytes / below.bytes);
+    rate = below.bus_bytes_per_s + share * (above->bus_bytes_per_s - below.bus_bytes_per_s);
+  }
+  return bytes * factor / rate;
+}
+
+// ---- modelled
+
+// NCCL's latencies of the protocol "Simple": a base, and a step over each kind of link.
+constexpr double kBaseS = 8.4e-6, kPeerStepS = 3.4e-6, kHostStepS = 5.7e-6, kTreeStepS = 4e-6,
+                 kNetworkStepS = 14e-6;
+constexpr double kTreeRateShare = 0.92 * 0.5;  // of the bus: each byte goes up and down
+// Over the link's rate: 230 of 300 GB/s on A100s, 370 of 450 on a ring of H100s; over PCIe 28 to 35
+// of 63 on RTX 5090s, 8 to 21 of 31.5 on A100 cards (nccl-tests); 0.9 of a network (Calculon).
+constexpr double kPeerShare = 0.75, kHostShare = 0.4, kNetworkShare = 0.9;
+
+struct Link {
+  double bytes_per_s = 0;
+  double step_s = 0;
+};
+
+std::optional<Link> LinkWithin(const DeviceGroup& group) {
+  const Hardware& hardware = *group.hardware;
+  const bool has_peer = HasPeerLink(hardware, group.per_node);
+  const double step_s = has_peer ? kPeerStepS : kHostStepS;
+  if (const MeasuredRow* row = FindRow(hardware, group.per_node))
+    return Link{row->bus_bytes_per_s, step_s};
+  if (has_peer) return Link{*hardware.peer_link_gb_s * 1e9 * kPeerShare, step_s};
+  if (hardware.host_link_gb_s) return Link{*hardware.host_link_gb_s * 1e9 * kHostShare, step_s};
+  return std::nullopt;
+}
+
+// Within one machine.
+std::optional<double> SecondsWithin(const DeviceGroup& group, double bytes) {
+  const double factor = BusFactor(group.per_node);
+  const MeasuredRow* row = FindRow(*group.hardware, group.per_node);
+  if (row != nullptr && !row->points.empty())
+    return SecondsByPoints(row->points, bytes, factor);
+  const std::optional<Link> link = LinkWithin(group);
+  if (!link) return std::nullopt;
+  const double steps = 2 * static_cast<double>(group.per_node - 1);
+  const double latency_s = kBaseS + steps * link->step_s;
+  return (row != nullptr ? row->latency_s.value_or(latency_s) : latency_s) +
+         bytes * factor / link->bytes_per_s;
+}
+
+// A ring through all devices, and a tree of the machines with a chain within each.
+std::optional<double> SecondsBetween(const DeviceGroup& group, double bytes) {
+  double bus = group.node_bytes_per_s * kNetworkShare, step_s = 0;
+  if (bus <= 0) return std::nullopt;
+  if (group.per_node > 1) {
+    const std::optional<Link> within = LinkWithin(group);
+    if (!within) return std::nullopt;
+    bus = std::min(bus, within->bytes_per_s);
+    step_s = within->step_s;
+  }
+  const auto nodes = static_cast<double>(group.nodes), count = static_cast<double>(group.count());
+  const double network_steps = 2 * (nodes - 1), steps = 2 * (count - 1);
+  const double ring_s = kBaseS + (steps - network_steps) * step_s + network_steps * kNetworkStepS +
+                        bytes * BusFactor(group.count()) / bus;
+  const double chain_s = static_cast<double>(group.per_node - 1) * kTreeStepS;
+  const double tree_s = kBaseS + 2 * (chain_s + std::log2(nodes) * kNetworkStepS) +
+                        bytes / (bus * kTreeRateShare);
+  return std::min(ring_s, tree_s);
+}
+
+}  // namespace
+
+bool HasPeerLink(const Hardware& hardware, int64_t count) {
+  if (hardware.peer_link_gb_s.value_or(0) <= 0) return false;
+  return !hardware.nvlink_bridge.value_or(false) || count == 2;
+}
+
+std::optional<double> AllReduceSeconds(const DeviceGroup& group, double bytes) {
+  if (group.count() < 2) return 0;
+  return group.nodes > 1 ? SecondsBetween(group, bytes) : SecondsWithin(group, bytes);
+}
+
+std::string AllReduceSource(const DeviceGroup& group) {
+  const MeasuredRow* row =
+      group.nodes == 1 ? FindRow(*group.hardware, group.per_node) : nullptr;
+  return row != nullptr ? "measured: " + row->source : "modelled";
+}
+
+}  // namespace ridge
