@@ -106,8 +106,8 @@ struct ClusterNodes {
   int64_t most_nodes = 1;
 };
 
-// The device of --cluster is among `devices` afterwards.  Fails as FindCluster and FindHardware, and
-// for --nodes without --cluster.
+// The device of --cluster is among `devices` afterwards.  Fails as FindCluster and FindHardware,
+// and for --nodes without --cluster.
 Result<std::optional<ClusterNodes>> ClusterOf(const ChooseVerb& verb,
                                               std::vector<Hardware>& devices) {
   if (!verb.cluster && verb.nodes)

@@ -47,12 +47,10 @@ void AddBalance(const Offer& offer, Rows& rows) {
 
 void AddSums(const Offer& offer, Rows& rows) {
   if (offer.count < 2) return;
-  rows.emplace_back("sums", fmt::format("of gradients {} a step, {} hidden ({})",
-                                        FormatSeconds(offer.sum_s),
-                                        FormatSeconds(offer.sum_s - offer.exposed_s),
-                                        offer.sum_source));
-  rows.emplace_back("failures",
-                    fmt::format("{:.2g} % of the time", 100 * offer.lost_share));
+  rows.emplace_back(
+      "sums", fmt::format("of gradients {} a step, {} hidden ({})", FormatSeconds(offer.sum_s),
+                          FormatSeconds(offer.sum_s - offer.exposed_s), offer.sum_source));
+  rows.emplace_back("failures", fmt::format("{:.2g} % of the time", 100 * offer.lost_share));
 }
 
 void AddPlace(const Offer& offer, Rows& rows) {

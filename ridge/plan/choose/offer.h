@@ -1,5 +1,5 @@
-// Offers: a training on equal devices, of one machine or of several, with its time, cost, energy and
-// power, and why it is refused.
+// Offers: a training on equal devices, of one machine or of several, with its time, cost, energy
+// and power, and why it is refused.
 //
 // All numbers are modelled: nothing runs.  The devices train data parallel with one global batch.
 #pragma once
@@ -31,8 +31,8 @@ struct DeviceStep {
   double step_s = 0, low_s = 0, high_s = 0;
   int64_t peak_bytes = 0, limit_bytes = 0;
   std::vector<GradientReady> gradients = {};  // that the devices add up in each update
-  double flops = 0, bytes = 0;  // of its kernels; 0: not known
-  double peak_flops_per_s = 0;  // of the device's products, as the sheet has it
+  double flops = 0, bytes = 0;                // of its kernels; 0: not known
+  double peak_flops_per_s = 0;                // of the device's products, as the sheet has it
 };
 
 // A device that could be bought instead of rented.

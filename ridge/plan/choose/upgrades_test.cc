@@ -75,8 +75,8 @@ TEST(Chassis, AnUpgradeNamesWhatIsMissing) {
 TEST(Chassis, OffersNoteSlotsThatNoChassisHas) {
   const Hardware card = Device("rtx3090");
   const auto notes = [&](int64_t count) {
-    return MakeOffer({.group = {&card, count}, .precision = "bf16", .step_s = 1},
-                     {.samples = 1}, {})
+    return MakeOffer({.group = {&card, count}, .precision = "bf16", .step_s = 1}, {.samples = 1},
+                     {})
         .notes;
   };
   const auto has = [&](int64_t count, const std::string& note) {

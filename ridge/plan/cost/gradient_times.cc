@@ -27,9 +27,10 @@ int GradientOf(const Program& program, const StepPlan& step, const PlannedNode& 
   for (const int input : node.inputs) {
     if (input < 0) continue;
     const PlannedValue& value = step.values[static_cast<size_t>(input)];
-    const bool is_gradient = value.persistent_index < 0 ||
-                             program.persistent[static_cast<size_t>(value.persistent_index)]
-                                     .purpose == Purpose::kGradients;
+    const bool is_gradient =
+        value.persistent_index < 0 ||
+        program.persistent[static_cast<size_t>(value.persistent_index)].purpose ==
+            Purpose::kGradients;
     if (is_gradient && value.type.elements() == type.elements()) return input;
   }
   return -1;

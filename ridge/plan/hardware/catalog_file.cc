@@ -23,9 +23,8 @@ int64_t LineOf(const toml::node& node) { return node.source().begin.line; }
 std::vector<std::pair<std::string, const toml::node*>> InOrder(const toml::table& table) {
   std::vector<std::pair<std::string, const toml::node*>> nodes;
   for (const auto& [key, value] : table) nodes.emplace_back(key.str(), &value);
-  std::sort(nodes.begin(), nodes.end(), [](const auto& a, const auto& b) {
-    return LineOf(*a.second) < LineOf(*b.second);
-  });
+  std::sort(nodes.begin(), nodes.end(),
+            [](const auto& a, const auto& b) { return LineOf(*a.second) < LineOf(*b.second); });
   return nodes;
 }
 
@@ -124,8 +123,8 @@ class Reader {
                  WithHint(fmt::format("no key '{}'{}", key, DidYouMean(key, Names())), form_.hint));
     auto value = ValueOf(node, found->type);
     if (value) return CatalogValue{key, std::move(*value), LineOf(node)};
-    return Bad(node, fmt::format("{} is {}; it must be {}", key, TypeName(node),
-                                 ShouldBe(found->type)));
+    return Bad(node,
+               fmt::format("{} is {}; it must be {}", key, TypeName(node), ShouldBe(found->type)));
   }
 
   std::vector<std::string> Names() const {
@@ -164,8 +163,8 @@ Result<std::string> ReadCatalogFile(const std::string& path) {
 
 Status NoEntry(const CatalogSearch& search, const std::string& id,
                const std::vector<std::string>& known) {
-  return InvalidArgument(WithHint(
-      fmt::format("no {} '{}'{}", search.entry, id, DidYouMean(id, known)), search.hint));
+  return InvalidArgument(
+      WithHint(fmt::format("no {} '{}'{}", search.entry, id, DidYouMean(id, known)), search.hint));
 }
 
 Status NoEntryInFile(const CatalogSearch& search, const CatalogFile& file,

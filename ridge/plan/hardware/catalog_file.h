@@ -1,4 +1,5 @@
-// Catalog files: TOML with one table an entry, whose keys hold texts, numbers of at least 0, or flags.
+// Catalog files: TOML with one table an entry, whose keys hold texts, numbers of at least 0, or
+// flags.
 #pragma once
 #include <optional>
 #include <span>

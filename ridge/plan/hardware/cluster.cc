@@ -16,12 +16,9 @@ struct TextKey {
   const char* key;
   std::string Cluster::*member;
 };
-constexpr TextKey kTexts[] = {{"name", &Cluster::name},
-                              {"device", &Cluster::device},
-                              {"network", &Cluster::network},
-                              {"confidence", &Cluster::confidence},
-                              {"source", &Cluster::source},
-                              {"notes", &Cluster::notes}};
+constexpr TextKey kTexts[] = {{"name", &Cluster::name},       {"device", &Cluster::device},
+                              {"network", &Cluster::network}, {"confidence", &Cluster::confidence},
+                              {"source", &Cluster::source},   {"notes", &Cluster::notes}};
 
 struct NumberKey {
   const char* key;
@@ -55,8 +52,9 @@ Status Check(const Cluster& cluster, const std::string& path) {
   if (cluster.device.empty())
     return bad("has no device. hint: device = \"h100-sxm\", one of `ridge devices`");
   if (cluster.node_bytes_per_s() <= 0)
-    return bad("has no adapter_gb_s, the rate of a node's network adapter in one direction. hint: "
-               "adapter_gb_s = 12.5 is 100 Gb/s");
+    return bad(
+        "has no adapter_gb_s, the rate of a node's network adapter in one direction. hint: "
+        "adapter_gb_s = 12.5 is 100 Gb/s");
   if (!IsCount(cluster.devices_per_node) || !IsCount(cluster.nodes) || !IsCount(cluster.adapters))
     return bad("has a number of devices, nodes or adapters that is no whole number above 0");
   return Status();

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 
 #include "ridge/core/split.h"
 #include "ridge/plan/hardware/collective_list.h"
@@ -97,6 +98,14 @@ constexpr double kTreeRateShare = 0.92 * 0.5;  // of the bus: each byte goes up 
 // of 63 on RTX 5090s, 8 to 21 of 31.5 on A100 cards (nccl-tests); 0.9 of a network (Calculon).
 constexpr double kPeerShare = 0.75, kHostShare = 0.4, kNetworkShare = 0.9;
 
+// What a tree of the protocol "Simple" reaches of its rate, by log2(bytes / 64), in NCCL's table.
+double TreeShare(double bytes) {
+  constexpr double kShares[] = {.9, .9, .9, .9, .9, .9, .9, .8, .7, .6, .6, .5,
+                                .5, .5, .5, .6, .7, .8, .7, .7, .8, .9, .9};
+  const double at = std::log2(std::max(64.0, bytes) / 64);
+  return kShares[std::min(static_cast<size_t>(at), std::size(kShares) - 1)];
+}
+
 struct Link {
   double bytes_per_s = 0;
   double step_s = 0;
@@ -117,8 +126,7 @@ std::optional<Link> LinkWithin(const DeviceGroup& group) {
 std::optional<double> SecondsWithin(const DeviceGroup& group, double bytes) {
   const double factor = BusFactor(group.per_node);
   const MeasuredRow* row = FindRow(*group.hardware, group.per_node);
-  if (row != nullptr && !row->points.empty())
-    return SecondsByPoints(row->points, bytes, factor);
+  if (row != nullptr && !row->points.empty()) return SecondsByPoints(row->points, bytes, factor);
   const std::optional<Link> link = LinkWithin(group);
   if (!link) return std::nullopt;
   const double steps = 2 * static_cast<double>(group.per_node - 1);
@@ -143,7 +151,7 @@ std::optional<double> SecondsBetween(const DeviceGroup& group, double bytes) {
                         bytes * BusFactor(group.count()) / bus;
   const double chain_s = static_cast<double>(group.per_node - 1) * kTreeStepS;
   const double tree_s = kBaseS + 2 * (chain_s + std::log2(nodes) * kNetworkStepS) +
-                        bytes / (bus * kTreeRateShare);
+                        bytes / (bus * kTreeRateShare * TreeShare(bytes));
   return std::min(ring_s, tree_s);
 }
 
@@ -160,8 +168,7 @@ std::optional<double> AllReduceSeconds(const DeviceGroup& group, double bytes) {
 }
 
 std::string AllReduceSource(const DeviceGroup& group) {
-  const MeasuredRow* row =
-      group.nodes == 1 ? FindRow(*group.hardware, group.per_node) : nullptr;
+  const MeasuredRow* row = group.nodes == 1 ? FindRow(*group.hardware, group.per_node) : nullptr;
   return row != nullptr ? "measured: " + row->source : "modelled";
 }
 

@@ -48,13 +48,13 @@ TEST(CollectivesTest, WithoutAMeasurementTheLinkDecides) {
   EXPECT_EQ(AllReduceSeconds({&unknown, 1}, kMiB), 0) << "one device adds up nothing";
 }
 
-// 4 nodes, 16 MiB: 93.9 GB/s (stas00/ml-engineering@744d01e); the adapters are taken to be those of
-// an H100's machine.
+// 4 nodes, 16 MiB: 93.9 GB/s (stas00/ml-engineering@744d01e); the source names no adapters, here
+// they are those of an H100's machine.
 TEST(CollectivesTest, MachinesWaitForTheirNetwork) {
   const Hardware h100 = Device("h100-sxm");
   const DeviceGroup four = {&h100, 8, 4, 400e9};
   const double bytes = 16 * kMiB;
-  EXPECT_NEAR(bytes * 2 * 31 / 32 / *AllReduceSeconds(four, bytes) / 1e9, 93.9, 15);
+  EXPECT_NEAR(bytes * 2 * 31 / 32 / *AllReduceSeconds(four, bytes) / 1e9, 93.9, 93.9 / 3);
   DeviceGroup slow = four;
   slow.node_bytes_per_s = 12.5e9;
   EXPECT_GT(*AllReduceSeconds(slow, 1024 * kMiB), 10 * *AllReduceSeconds(four, 1024 * kMiB));

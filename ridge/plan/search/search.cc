@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "ridge/core/units.h"
 #include "ridge/plan/cost/reuse.h"
@@ -94,7 +95,10 @@ class PlanSearch {
       RIDGE_RETURN_IF_ERROR(AddWithin(*goals_.budget));
       return Take(Best());
     }
-    if (!goals_.slices) RIDGE_RETURN_IF_ERROR(AddSliced());
+    if (!goals_.slices) {
+      RIDGE_RETURN_IF_ERROR(AddSliced());
+      RIDGE_RETURN_IF_ERROR(AddFewestSlices());
+    }
     if (!goals_.recompute) RIDGE_RETURN_IF_ERROR(AddRecomputing());
     return Take(goals_.recompute ? Best() : WithRecompute(Best()));
   }
@@ -110,6 +114,37 @@ class PlanSearch {
       RIDGE_RETURN_IF_ERROR(added);
     }
     return Status();
+  }
+
+  // Where neither the whole batch nor a few slices fit: the fewest that do.  Scratch is a constant
+  // and a part that falls with the slices, as two plans have it.
+  Status AddFewestSlices() {
+    if (Fits(candidates_.front()) || candidates_.size() < 2) return Status();
+    const Candidate& whole = candidates_.front();
+    const Candidate& half = candidates_[1];
+    const auto scratch = [](const Candidate& c) { return static_cast<double>(c.scratch_bytes); };
+    const auto cuts = static_cast<double>(half.planned.slices);
+    const double by_batch = (scratch(whole) - scratch(half)) / (1 - 1 / cuts);
+    const double constant = scratch(whole) - by_batch;
+    const double room = scratch(whole) - static_cast<double>(Excess(whole)) - constant;
+    if (by_batch <= 0 || room <= 0) return Status();
+    const double most = kMostSlices;
+    int64_t slices =
+        Divisor(static_cast<int64_t>(std::ceil(std::min(by_batch / room, most) - 1e-6)));
+    for (int tries = 0; tries < 2 && slices <= kMostSlices; ++tries) {
+      if (IsKnown(slices)) return Status();
+      const Status added = Add(slices, GivenLimits());
+      if (added.code() == ErrorCode::kUnsupported) return Status();
+      RIDGE_RETURN_IF_ERROR(added);
+      if (Fits(candidates_.back()) || slices >= goals_.batch) return Status();
+      slices = Divisor(slices + 1);
+    }
+    return Status();
+  }
+
+  bool IsKnown(int64_t slices) const {
+    return std::any_of(candidates_.begin(), candidates_.end(),
+                       [&](const Candidate& c) { return c.planned.slices == slices; });
   }
 
   Status AddRecomputing() {

@@ -97,6 +97,18 @@ TEST(SearchPlan, ComparesSlicesUpToTheFirstThatCannotBe) {
   EXPECT_EQ(graphs.evaluations, 2);
 }
 
+// Slices for the caches are far more than memory asks for.
+TEST(SearchPlan, ComparesTheFewestSlicesThatFit) {
+  Gelus graphs(kBatch, /*most_slices=*/1024);
+  const int64_t quarter = Search(graphs, {.slices = 4, .batch = kBatch}).candidates[0].bytes;
+  const PlanChoice choice = Search(
+      graphs, {.slices = std::nullopt, .batch = kBatch, .limit_bytes = quarter + quarter / 8});
+  const auto fewest = std::find_if(choice.candidates.begin(), choice.candidates.end(),
+                                   [](const PlanCandidate& c) { return c.slices == 4; });
+  ASSERT_NE(fewest, choice.candidates.end());
+  EXPECT_TRUE(fewest->fits);
+}
+
 TEST(SearchPlan, RecomputesWhereKeepingDoesNotFit) {
   Gelus graphs(kBatch, /*most_slices=*/1);
   const int64_t kept = Search(graphs, {}).candidates[0].bytes;
