@@ -116,23 +116,11 @@ class PlanSearch {
     return Status();
   }
 
-  // Where neither the whole batch nor a few slices fit: the fewest that do.  Scratch is a constant
-  // and a part that falls with the slices, as two plans have it.
+  // Where neither the whole batch nor a few slices fit: the fewest that do.
   Status AddFewestSlices() {
     if (Fits(candidates_.front()) || candidates_.size() < 2) return Status();
-    const Candidate& whole = candidates_.front();
-    const Candidate& half = candidates_[1];
-    const auto scratch = [](const Candidate& c) { return static_cast<double>(c.scratch_bytes); };
-    const auto cuts = static_cast<double>(half.planned.slices);
-    const double by_batch = (scratch(whole) - scratch(half)) / (1 - 1 / cuts);
-    const double constant = scratch(whole) - by_batch;
-    const double room = scratch(whole) - static_cast<double>(Excess(whole)) - constant;
-    if (by_batch <= 0 || room <= 0) return Status();
-    const double most = kMostSlices;
-    int64_t slices =
-        Divisor(static_cast<int64_t>(std::ceil(std::min(by_batch / room, most) - 1e-6)));
-    for (int tries = 0; tries < 2 && slices <= kMostSlices; ++tries) {
-      if (IsKnown(slices)) return Status();
+    int64_t slices = Divisor(FewestSlices(candidates_[0], candidates_[1]));
+    for (int tries = 0; tries < 2 && slices <= kMostSlices && !IsKnown(slices); ++tries) {
       const Status added = Add(slices, GivenLimits());
       if (added.code() == ErrorCode::kUnsupported) return Status();
       RIDGE_RETURN_IF_ERROR(added);
@@ -140,6 +128,17 @@ class PlanSearch {
       slices = Divisor(slices + 1);
     }
     return Status();
+  }
+
+  // Bytes are a constant and a part that falls with the slices, as two plans have it.
+  int64_t FewestSlices(const Candidate& whole, const Candidate& cut) const {
+    const auto bytes = static_cast<double>(whole.bytes);
+    const auto slices = static_cast<double>(cut.planned.slices);
+    const double of_batch = (bytes - static_cast<double>(cut.bytes)) / (1 - 1 / slices);
+    const double room = static_cast<double>(goals_.limit_bytes) - (bytes - of_batch);
+    if (of_batch <= 0 || room <= 0) return goals_.batch;
+    const double most = kMostSlices;
+    return static_cast<int64_t>(std::ceil(std::min(of_batch / room, most) - 1e-6));
   }
 
   bool IsKnown(int64_t slices) const {
