@@ -5,7 +5,7 @@
 namespace ridge {
 namespace {
 
-constexpr TensorType kWeight = {DType::kF32, {8, 4}};
+const TensorType kWeight = {DType::kF32, {8, 4}};
 
 int Persistent(Program& program, const std::string& name, ValueKind kind, Purpose purpose) {
   PersistentValue value;
