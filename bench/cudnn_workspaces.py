@@ -17,7 +17,7 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 TABLE = ROOT / "ridge/plan/hardware/conv_workspaces.txt"
 PLUGIN = ROOT / "plugins/cudnn"
-DEVICES = ["a100-sxm4-80g", "h200-sxm", "b200"]
+DEVICES = ["a100-sxm4-40g", "a100-sxm4-80g", "h100-pcie", "h100-sxm", "h200-sxm", "b200", "rtx3090", "rtx4090", "l40s"]
 STEPS = {"bias", "bias,relu", "relu"}  # that cudnn_ask knows
 OPS = ("conv ", "conv_grad_input ", "conv_grad_weight ")
 HEADER = """# Bytes of cuDNN's workspaces for convolutions, by bench/cudnn_workspaces.py.
@@ -53,9 +53,9 @@ def is_asked(question):
 def table_rows(text):
     """{question: [answer of each device]} of the table; the first two lines are no rows."""
     lines = [line for line in text.splitlines() if line and not line.startswith("#")]
-    rows = {}
+    rows, devices = {}, lines[1].split()
     for line in lines[2:]:
-        *answers, question = line.split(" ", len(DEVICES))
+        *answers, question = line.split(" ", len(devices))
         rows[question] = answers
     return rows
 
