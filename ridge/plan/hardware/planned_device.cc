@@ -244,7 +244,7 @@ void SetWorkspace(const Hardware& hardware, const OpDef& op, const OpCall& call,
 }
 
 // Of the rate of a product of equal arithmetic: attention with heads of 64 or 128.
-double EfficiencyOf(const OpDef& op) {
+double ArithmeticShareOf(const OpDef& op) {
   if (op.name == "attention") return 0.6;
   if (op.name == "attention_grad") return 0.5;
   return 1;
@@ -359,11 +359,26 @@ KernelCandidates PlannedDevice::Candidates(const OpDef& op, const OpCall& call,
   KernelChoice choice = RowMajorChoice(op, call, hardware_.id + "." + op.name);
   if (op.name == "fused") AllowAllInPlace(call, choice);
   SetWorkspace(hardware_, op, call, tf32_, choice);
-  choice.efficiency = EfficiencyOf(op);
+  choice.efficiency = EfficiencyOf(op, call);
   if (eager_) choice.extra_s = EagerSeconds(op, call);
   KernelCandidates candidates;
   candidates.choices.push_back(std::move(choice));
   return candidates;
+}
+
+// A choice has one efficiency for arithmetic and bytes.  This one makes the node take the longer of
+// its arithmetic at the share and its bytes at the rate of a stream.
+double PlannedDevice::EfficiencyOf(const OpDef& op, const OpCall& call) const {
+  const double share = ArithmeticShareOf(op);
+  if (share == 1) return 1;
+  Work arithmetic = WorkOf(&op, call, CallCost(op, call)), stream = arithmetic;
+  arithmetic.cost.bytes_read = arithmetic.cost.bytes_written = 0;
+  stream.cost.flops = 0;
+  const auto seconds_of = [&](const Work& work) {
+    return model_.Seconds(work, KernelChoice()) - model_.facts().launch_s;
+  };
+  const double arithmetic_s = seconds_of(arithmetic), stream_s = seconds_of(stream);
+  return std::max(arithmetic_s, stream_s) / std::max(arithmetic_s / share, stream_s);
 }
 
 double PlannedDevice::EagerSeconds(const OpDef& op, const OpCall& call) const {

@@ -71,6 +71,7 @@ class PlannedDevice : public KernelQuery {
   }
 
  private:
+  double EfficiencyOf(const OpDef& op, const OpCall& call) const;
   // Of what the operator's cost does not count when its parts run one by one.
   double EagerSeconds(const OpDef& op, const OpCall& call) const;
 

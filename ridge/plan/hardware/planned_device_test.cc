@@ -216,6 +216,32 @@ TEST(PlannedDeviceTest, APlanIsForOneDieAndItsMemory) {
   EXPECT_NEAR(SecondsOf(two, {}) / SecondsOf(one, {}), 2, 0.1);
 }
 
+// Seconds of attention of some queries of 16 sequences over 2048 keys, without the gap.
+double AttentionSeconds(PlannedDevice& device, int64_t queries) {
+  OpCall call;
+  const TensorType q{DType::kF16, {16, 32, queries, 128}}, kv{DType::kF16, {16, 32, 2048, 128}};
+  call.inputs = {q, kv, kv};
+  call.attrs = AttentionAttrs();
+  const OpDef& op = *FindOp("attention");
+  call.outputs = *op.infer_types(call);
+  const KernelChoice choice = device.Candidates(op, call, {}).choices.front();
+  const Work work = WorkOf(&op, call, CallCost(op, call));
+  return device.nominal().Seconds(work, choice) - device.nominal().facts().launch_s;
+}
+
+TEST(PlannedDeviceTest, OneQueryReadsItsKeysAtTheRateOfAStream) {
+  PlannedDevice device(Device("a100-sxm4-80g"));
+  const double bytes = 2.0 * 2 * 16 * 32 * 2048 * 128;
+  const double stream_s = bytes / device.nominal().facts().memory_bytes_per_s;
+  EXPECT_NEAR(AttentionSeconds(device, 1) / stream_s, 1, 0.01);
+}
+
+TEST(PlannedDeviceTest, ManyQueriesReachLessThanAProduct) {
+  PlannedDevice device(Device("a100-sxm4-80g"));
+  const double flops = 2.0 * 2 * 16 * 32 * 2048 * 2048 * 128;
+  EXPECT_LT(flops / AttentionSeconds(device, 2048), 0.6 * 312e12);
+}
+
 // An RTX 6000 Ada has 2.2 times the peak of an RTX 4090 and two thirds of its power.
 TEST(PlannedDeviceTest, ProductsAreNoFasterThanThePowerSustains) {
   Hardware card = Device("rtx6000-ada");

@@ -237,8 +237,18 @@ class PlanSearch {
     }
     candidate.bytes = program.arena_bytes + ProfiledRuntimeBytes(facts_, program);
     candidate.scratch_bytes = program.steps.front().scratch_bytes;
+    if (goals_.offload != Offload::kNone) AddTransfers(candidate);
     candidates_.push_back(std::move(candidate));
     return Status();
+  }
+
+  // Variables on the host leave the device's bytes, windows come, and the link may take longer.
+  void AddTransfers(Candidate& candidate) const {
+    const OffloadPlan offload = PlanOffload(candidate.planned.program, goals_.offload,
+                                            goals_.accumulate, goals_.host_link_bytes_per_s);
+    candidate.bytes += offload.window_bytes - offload.host_bytes;
+    candidate.seconds = SecondsBesideTransfers(candidate.seconds, offload);
+    candidate.cached_s = SecondsBesideTransfers(candidate.cached_s, offload);
   }
 
   Result<PlanChoice> Plan(int64_t slices, const RecomputeLimits& limits) {

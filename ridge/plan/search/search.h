@@ -13,6 +13,7 @@
 
 #include "ridge/graph/named_graph.h"
 #include "ridge/lower/pipeline.h"
+#include "ridge/plan/hardware/offload.h"
 #include "ridge/plan/planner.h"
 #include "ridge/plan/search/candidate.h"
 #include "ridge/plan/search/recompute.h"
@@ -44,6 +45,9 @@ struct PlanGoals {
   int64_t limit_bytes = INT64_MAX;  // of the process, without data
   // Values are recomputed, products and convolutions too, until the step is within it.
   std::optional<ScratchBudget> budget = std::nullopt;
+  // What rests in the host's memory, behind a link of this rate: above 0 where anything does.
+  Offload offload = Offload::kNone;
+  double host_link_bytes_per_s = 0;
 };
 
 // How every candidate becomes a program.

@@ -132,6 +132,26 @@ TEST(SearchPlan, RecomputesWhereActivationsAreMostOfTheBytes) {
   EXPECT_EQ(few.recompute, "off");
 }
 
+// Parameters of six layers of 64 x 64.
+constexpr int64_t kParameterBytes = 6 * 64 * 64 * 4;
+
+TEST(SearchPlan, WhatRestsOnTheHostLeavesItsBytesToActivations) {
+  Gelus graphs(kBatch, /*most_slices=*/1);
+  PlanGoals goals = {.recompute = std::nullopt};
+  goals.limit_bytes = Search(graphs, {}).candidates[0].bytes - kParameterBytes / 2;
+  EXPECT_NE(Search(graphs, goals).recompute, "off");
+  goals.offload = Offload::kAll;
+  goals.host_link_bytes_per_s = 1e12;
+  const PlanChoice choice = Search(graphs, goals);
+  EXPECT_TRUE(choice.candidates[0].fits);
+}
+
+TEST(SearchPlan, AStepIsNoFasterThanItsTransfers) {
+  Gelus graphs(kBatch, /*most_slices=*/1);
+  PlanGoals goals = {.offload = Offload::kAll, .host_link_bytes_per_s = 1e3};
+  EXPECT_GE(Search(graphs, goals).candidates[0].seconds, kParameterBytes / 1e3);
+}
+
 TEST(SearchPlan, NamesTheLeastWhereNothingFits) {
   Gelus graphs(kBatch, /*most_slices=*/1);
   const PlanChoice choice = Search(graphs, {.recompute = std::nullopt, .limit_bytes = 1});

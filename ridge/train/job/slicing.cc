@@ -173,6 +173,8 @@ Result<PlanChoice> SearchTrainingPlan(const SearchRequest& q) {
     goals.budget = ScratchBudget{recompute.share, recompute.bytes};
   goals.accumulate = q.options.accumulate;
   goals.limit_bytes = q.limit_bytes;
+  goals.host_link_bytes_per_s = q.machine.host_link_bytes_per_s;
+  if (goals.host_link_bytes_per_s > 0) goals.offload = OffloadOf(q.options.offload);
   const ProgramRecipe recipe = {q.options.model, passes, operands,
                                 PlanOptionsFor(passes, q.machine)};
   return SearchPlan(graphs, recipe, q.machine.query(), q.machine.measured(), goals);
