@@ -15,7 +15,7 @@ constexpr const char* kStyle =
     ":root{color-scheme:light dark;--back:#fff;--text:#1c1e21;--soft:#62676f;--line:#d9dce1;"
     "--card:#f5f6f8;--bar:#7aa6d8;--c0:#2f6fb7;--c1:#d9822b;--c2:#3a9a5b;--c3:#a4549e;"
     "--good:#2c8a4b;--bad:#c23b3b}\n"
-    "@media(prefers-color-scheme:dark){:root{--back:#15171b;--text:#e5e7eb;--soft:#9aa1ab;"
+    "@media screen and (prefers-color-scheme:dark){:root{--back:#15171b;--text:#e5e7eb;--soft:#9aa1ab;"
     "--line:#343942;--card:#1e2126;--bar:#4d7db3;--c0:#6aa9ec;--c1:#f0a35e;--c2:#63c788;"
     "--c3:#cf8bca;--good:#63c788;--bad:#ef7d7d}}\n"
     "*{box-sizing:border-box}\n"
