@@ -1,125 +1,21 @@
-// All charts share one drawing size and one script: what a cursor can reach is an array of
-// {x, y, text} beside the SVG, in units of its view box.
 #include "ridge/report/plan_charts.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
-#include <nlohmann/json.hpp>
 #include <set>
 
 #include "ridge/core/units.h"
 #include "ridge/lower/roofline.h"
 #include "ridge/plan/memory/phases.h"
 #include "ridge/report/html.h"
+#include "ridge/report/walked_chart.h"
 
 namespace ridge {
-
-const char kChartStyle[] =
-    ".walk{overflow-x:auto}.walk:focus-visible{outline:2px solid var(--c0);outline-offset:2px}\n"
-    ".walk svg{min-width:640px}figure.walks{margin-bottom:12px}\n"
-    ".walks .told{min-height:3em}.walks .cursor{stroke:var(--c3);stroke-width:2;fill:none}\n"
-    "svg .area{fill:var(--c0);fill-opacity:.35;stroke:var(--c0)}\n"
-    "svg .base{fill:var(--c0);fill-opacity:.35}svg .peak{fill:var(--c1)}\n"
-    "svg text.name{fill:var(--text)}\n"
-    ".forward{fill:var(--c0);background:var(--c0)}.backward{fill:var(--c1);background:var(--c1)}\n"
-    ".optimizer{fill:var(--c2);background:var(--c2)}\n"
-    ".evaluation{fill:var(--c3);background:var(--c3)}\n"
-    ".compute{fill:var(--c1);background:var(--c1)}.memory{fill:var(--c0);background:var(--c0)}\n"
-    ".latency{fill:var(--soft);background:var(--soft)}svg .roof{stroke:var(--text)}\n"
-    "@media print{.walk svg{min-width:0}.walks .told,.walks .cursor{display:none}}\n";
-
-const char kChartScript[] = R"(<script>
-for (const figure of document.querySelectorAll('.walks')) {
-  const chart = figure.querySelector('.walk'), svg = figure.querySelector('svg');
-  const nodes = JSON.parse(figure.querySelector('script').textContent);
-  const told = figure.querySelector('.told'), cursor = figure.querySelector('.cursor');
-  let at = -1;
-  const show = i => {
-    at = Math.max(0, Math.min(nodes.length - 1, i));
-    cursor.setAttribute('transform', `translate(${nodes[at].x} ${nodes[at].y})`);
-    cursor.style.display = '';
-    told.textContent = nodes[at].text;
-    chart.setAttribute('aria-valuenow', at + 1);
-    chart.setAttribute('aria-valuetext', nodes[at].text);
-  };
-  const nearest = (x, y) => {
-    if ('end' in nodes[0]) return nodes.findIndex(n => n.end > x);
-    const far = n => Math.hypot(n.x - x, n.y - y);
-    return nodes.reduce((best, n, i) => far(n) < far(nodes[best]) ? i : best, 0);
-  };
-  const attributes = {role: 'slider', tabindex: 0, 'aria-label': chart.dataset.label,
-    'aria-valuemin': 1, 'aria-valuemax': nodes.length, 'aria-valuenow': 1,
-    'aria-valuetext': nodes[0].text};
-  for (const [name, value] of Object.entries(attributes)) chart.setAttribute(name, value);
-  svg.onmousemove = event => {
-    const box = svg.getBoundingClientRect(), scale = svg.viewBox.baseVal.width / box.width;
-    const i = nearest((event.clientX - box.left) * scale, (event.clientY - box.top) * scale);
-    show(i < 0 ? nodes.length - 1 : i);
-  };
-  chart.onkeydown = event => {
-    const steps = {ArrowRight: 1, ArrowUp: 1, ArrowLeft: -1, ArrowDown: -1, PageDown: 10,
-      PageUp: -10, Home: -nodes.length, End: nodes.length};
-    if (!(event.key in steps)) return;
-    event.preventDefault();
-    show(at + steps[event.key]);
-  };
-}
-</script>
-)";
-
-std::string DataElement(const std::string& id, const std::string& json) {
-  std::string text;  // no tag may begin in it
-  for (const char c : json) text += c == '<' ? "\\u003c" : std::string(1, c);
-  return fmt::format("<script type=\"application/json\"{}>{}</script>\n",
-                     id.empty() ? "" : fmt::format(" id=\"{}\"", id), text);
-}
-
 namespace {
 
-using Json = nlohmann::ordered_json;
-
 constexpr double kWide = 960, kLeft = 84, kRight = kWide - 12;
-
-double Tenths(double value) { return std::round(10 * value) / 10; }
-
-std::string DataOf(const Json& nodes) {
-  return DataElement("", nodes.dump(-1, ' ', false, Json::error_handler_t::replace));
-}
-
-struct Figure {
-  std::string attributes;  // of the element, with a blank before them
-  std::string caption;
-  std::string label;  // of the slider
-  std::string drawing, cursor;
-  double high = 0;
-  std::string keys, hint;
-  Json nodes;
-};
-
-std::string FigureText(const Figure& figure) {
-  return fmt::format(
-             "<figure class=\"walks\"{}>\n<figcaption>{}</figcaption>\n"
-             "<div class=\"walk\" data-label=\"{}\">\n<svg viewBox=\"0 0 {} {}\" role=\"img\" "
-             "aria-label=\"{}\">\n{}<g class=\"cursor\" style=\"display:none\">{}</g></svg></div>\n"
-             "<div class=\"key\">{}</div>\n<p class=\"told soft\">{}</p>\n",
-             figure.attributes, HtmlEscaped(figure.caption), HtmlEscaped(figure.label), kWide,
-             figure.high, HtmlEscaped(figure.caption), figure.drawing, figure.cursor, figure.keys,
-             figure.hint) +
-         DataOf(figure.nodes) + "</figure>\n";
-}
-
-std::string Key(const std::string& name, const std::string& text) {
-  return fmt::format("<span><i class=\"{}\"></i>{}</span>", name, text);
-}
-
-std::string HorizontalLine(double y, const std::string& name) {
-  return fmt::format(
-      "<line class=\"grid\" x1=\"{0}\" x2=\"{1}\" y1=\"{2:.1f}\" y2=\"{2:.1f}\"/>"
-      "<text x=\"{3}\" y=\"{4:.1f}\" text-anchor=\"end\">{5}</text>\n",
-      kLeft, kRight, y, kLeft - 6, y + 4, name);
-}
 
 // ---- memory over a step
 
@@ -173,18 +69,19 @@ class LiveChart {
 
   std::string Text() const {
     if (points_.empty()) return "";
-    Figure figure;
-    figure.attributes = fmt::format(" data-step=\"{}\"", HtmlEscaped(step_));
-    figure.caption = fmt::format("{}: at most {} live, at {}", step_,
-                                 FormatBytes(peak_->memory.bytes), peak_->name);
-    figure.label = "Memory at each node of " + step_;
-    figure.drawing = Grid() + Persistent() + Area() + Phases() + Peak();
-    figure.cursor = fmt::format("<line y1=\"{}\" y2=\"{}\"/>", kTop, kBottom);
-    figure.high = kBottom + 16;
-    figure.keys = Keys();
-    figure.hint = "Width is time. Hover, or focus and use arrow keys.";
-    figure.nodes = Nodes();
-    return FigureText(figure);
+    WalkedChart chart;
+    chart.step = step_;
+    chart.caption = fmt::format("{}: at most {} live, at {}", step_,
+                                FormatBytes(peak_->memory.bytes), peak_->name);
+    chart.label = "Memory at each node of " + step_;
+    chart.drawing = Grid() + Persistent() + Area() + Phases() + Peak();
+    chart.cursor = fmt::format("<line y1=\"{}\" y2=\"{}\"/>", kTop, kBottom);
+    chart.wide = kWide;
+    chart.high = kBottom + 16;
+    chart.keys = Keys();
+    chart.hint = "Width is time. Hover, or focus and use arrow keys.";
+    chart.stops = Stops();
+    return WalkedFigure(chart);
   }
 
  private:
@@ -201,7 +98,7 @@ class LiveChart {
     while (peak_->memory.bytes / step >= 6) step *= 2;
     std::string text;
     for (int64_t bytes = 0; bytes <= peak_->memory.bytes; bytes += step)
-      text += HorizontalLine(Y(bytes), FormatBytes(bytes));
+      text += ChartLevel(kLeft, kRight, Y(bytes), FormatBytes(bytes));
     return text;
   }
 
@@ -250,22 +147,17 @@ class LiveChart {
     std::set<std::string> seen;
     for (const LivePoint& point : points_) {
       if (seen.insert(point.memory.phase).second)
-        text += Key(point.memory.phase, point.memory.phase);
+        text += ChartKey(point.memory.phase, point.memory.phase);
     }
     return text + fmt::format("<span>darker: variables and inputs, {}</span>",
                               FormatBytes(persistent_bytes_));
   }
 
-  Json Nodes() const {
-    Json nodes = Json::array();
-    for (const LivePoint& point : points_) {
-      nodes.push_back({{"x", Tenths((point.x + point.end) / 2)},
-                       {"y", 0},
-                       {"end", std::round(100 * point.end) / 100},
-                       {"bytes", point.memory.bytes},
-                       {"text", point.text}});
-    }
-    return nodes;
+  std::vector<ChartStop> Stops() const {
+    std::vector<ChartStop> stops;
+    for (const LivePoint& point : points_)
+      stops.push_back({(point.x + point.end) / 2, 0, point.text, point.end, point.memory.bytes});
+    return stops;
   }
 
   const int64_t persistent_bytes_;
@@ -333,24 +225,22 @@ class RooflineDrawing {
 
   std::string Text() const {
     if (points_.empty()) return "";
-    Figure figure;
-    figure.caption = Caption();
-    figure.label = "Nodes of the roofline, longest first";
-    figure.drawing = Grid() + Roof() + Circles();
-    figure.cursor = "<circle r=\"9\"/>";
-    figure.high = kBottom + 36;
-    figure.keys = "<span>bound by:</span>" + Key("compute", "compute") + Key("memory", "memory") +
-                  Key("latency", "latency") + "<span>larger: more of the step's time</span>";
-    figure.hint =
+    WalkedChart chart;
+    chart.caption = Caption();
+    chart.label = "Nodes of the roofline, longest first";
+    chart.drawing = Grid() + Roof() + Circles();
+    chart.cursor = "<circle r=\"9\"/>";
+    chart.wide = kWide;
+    chart.high = kBottom + 36;
+    chart.keys = "<span>bound by:</span>" + ChartKey("compute", "compute") +
+                 ChartKey("memory", "memory") + ChartKey("latency", "latency") +
+                 "<span>larger: more of the step's time</span>";
+    chart.hint =
         "Hover, or focus and use arrow keys, longest node first. All nodes stand in the "
         "table below.";
-    figure.nodes = Json::array();
-    for (const RooflinePoint& point : points_) {
-      figure.nodes.push_back({{"x", Tenths(X(point.intensity))},
-                              {"y", Tenths(Y(point.flops_per_s))},
-                              {"text", point.text}});
-    }
-    return FigureText(figure);
+    for (const RooflinePoint& point : points_)
+      chart.stops.push_back({X(point.intensity), Y(point.flops_per_s), point.text});
+    return WalkedFigure(chart);
   }
 
  private:
@@ -370,7 +260,7 @@ class RooflineDrawing {
   std::string Grid() const {
     std::string text;
     for (double e = y_.low; e <= y_.high; ++e)
-      text += HorizontalLine(Y(std::pow(10, e)), FormatRate(std::pow(10, e), "FLOP"));
+      text += ChartLevel(kLeft, kRight, Y(std::pow(10, e)), FormatRate(std::pow(10, e), "FLOP"));
     for (double e = x_.low; e <= x_.high; ++e) {
       text += fmt::format("<text x=\"{:.1f}\" y=\"{}\" text-anchor=\"{}\">{:g}</text>\n",
                           X(std::pow(10, e)), kBottom + 16, e == x_.high ? "end" : "middle",

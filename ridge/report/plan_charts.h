@@ -1,7 +1,4 @@
-// Charts of a plan as SVG: memory over a step, and the roofline with the step's nodes on it.
-//
-// Each says its numbers without a script.  With one, a cursor tells the node under the mouse, or
-// the next one by an arrow key, in words; to a screen reader the chart is a slider of nodes.
+// Charts of a plan: memory over a step, and the roofline with the step's nodes on it.
 #pragma once
 #include <string>
 
@@ -19,12 +16,5 @@ struct RooflineLimits {
 
 // "" when no node has both work and traffic.
 std::string RooflineChart(const PlanSummary& plan, const RooflineLimits& limits);
-
-// What the page needs once for its charts.
-extern const char kChartStyle[];
-extern const char kChartScript[];
-
-// JSON within a script element that is no program.  Without an id where that is "".
-std::string DataElement(const std::string& id, const std::string& json);
 
 }  // namespace ridge

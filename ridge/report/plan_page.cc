@@ -9,6 +9,8 @@
 #include "ridge/report/html.h"
 #include "ridge/report/plan_charts.h"
 #include "ridge/report/plan_tables.h"
+#include "ridge/report/scaling_chart.h"
+#include "ridge/report/walked_chart.h"
 
 namespace ridge {
 namespace {
@@ -115,16 +117,23 @@ std::string PlanMarkdown(const std::vector<PlanOnPage>& plans) {
 }
 
 std::string ChoosePage(const ChooseTable& table) {
+  constexpr size_t kScalingCharts = 6;  // of the best offers' devices
   std::string body = "<p>Nothing was run: all numbers are modelled.</p>\n";
   for (const std::string& line : BestOffers(table.offers))
     body += fmt::format("<p class=\"verdict\">{}</p>\n", HtmlEscaped(line));
   body += "<h2>Offers</h2>\n" + HtmlGrid(OffersGrid(table.offers));
-  if (!table.upgrades.empty()) body += "<h2>Then</h2>\n";
-  for (const std::string& line : UpgradeLines(table))
-    body += fmt::format("<p>{}</p>\n", HtmlEscaped(line));
-  body +=
-      "<h2>Sources</h2>\n<p>Devices: ridge devices show ID. Prices: the list and its date "
-      "stand beside each cost.</p>\n";
+  if (const std::string charts = ScalingCharts(table.offers, kScalingCharts); !charts.empty()) {
+    body +=
+        Part(2, "Scaling",
+             "<p class=\"soft\">One batch of an update over all devices, whose parts shrink as "
+             "they grow in number. Hover, or focus and use arrow keys; all devices stand in the "
+             "table.</p>\n" +
+                 charts);
+  }
+  if (!table.upgrades.empty()) body += Part(2, "Then", ListOf(UpgradeLines(table)));
+  body += Part(2, "Sources",
+               "<p>Devices: ridge devices show ID. Prices: the list and its date stand beside each "
+               "cost.</p>\n");
   return Page(table.title, body, ChooseJson(table));
 }
 

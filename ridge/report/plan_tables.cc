@@ -216,8 +216,8 @@ Grid DevicesGrid(const std::vector<PlanSummary>& plans) {
 
 Grid OffersGrid(const std::vector<Offer>& offers) {
   Grid grid = {"Offers, best first; refused ones last",
-               {"devices", "type", "time", "from", "to", "cost", "price of", "energy", "supply",
-                "memory a device", "of", "refused by", "notes"},
+               {"devices", "type", "time", "from", "to", "samples/s", "of linear", "cost",
+                "price of", "energy", "supply", "memory a device", "of", "refused by", "notes"},
                {}};
   for (const Offer& offer : offers) {
     grid.rows.push_back({{fmt::format("{} x {}", offer.count, offer.device)},
@@ -225,6 +225,8 @@ Grid OffersGrid(const std::vector<Offer>& offers) {
                          Seconds(offer.time_s),
                          Seconds(offer.low_s),
                          Seconds(offer.high_s),
+                         Count(offer.samples_s),
+                         Optional(offer.linear_share, FormatPercent),
                          Optional(offer.usd, UsdText),
                          {offer.price},
                          Optional(offer.energy_kwh, KwhText),

@@ -71,7 +71,9 @@ class PagesInABrowser(RidgeTest):
                 self.assertEqual((shown, exact), ("?", None))
                 continue
             self.assertEqual(float(exact), number)
-            self.assertAlmostEqual(number_of(shown), number, delta=0.006 * number, msg=shown)
+            digit = 0.0005 if shown.endswith("%") else 0
+            self.assertAlmostEqual(number_of(shown), number, delta=max(0.006 * number, digit),
+                                   msg=shown)
 
     def pixels(self, tab):
         return PIL.Image.open(io.BytesIO(tab.screenshot())).convert("RGB")
@@ -104,10 +106,24 @@ class PagesInABrowser(RidgeTest):
         tab, choice = self.page(*CHOICE)
         rows = self.rows(tab, "Offers, best first; refused ones last")
         for column, key in (("time", "time_s"), ("from", "time_low_s"), ("to", "time_high_s"),
+                            ("samples/s", "samples_s"), ("of linear", "linear_share"),
                             ("cost", "usd"), ("energy", "energy_kwh"), ("supply", "supply_w"),
                             ("memory a device", "peak_bytes")):
             with self.subTest(column):
                 self.check_column(rows, column, [offer[key] for offer in choice["offers"]])
+
+    def test_scaling_curves_have_the_rates_of_the_offers(self):
+        tab, choice = self.page(*CHOICE)
+        stops = [stop["text"] for stop in tab.run(
+            "[...document.querySelectorAll('.charts figure > script')].flatMap("
+            "s => JSON.parse(s.textContent))")]
+        self.assertEqual(len(stops), len(choice["offers"]))
+        for offer in choice["offers"]:
+            name = f"{offer['count']} x {offer['device']}: "
+            told, = [stop for stop in stops if stop.startswith(name)]
+            shown = told[len(name):].split(" samples/s")[0]
+            self.assertAlmostEqual(number_of(shown), offer["samples_s"],
+                                   delta=0.006 * offer["samples_s"])
 
     def test_a_key_sorts_a_table_and_says_so(self):
         tab, choice = self.page(*CHOICE)

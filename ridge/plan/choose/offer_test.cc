@@ -41,6 +41,20 @@ TEST(OfferTest, TheTimeIsThatOfAllUpdates) {
   EXPECT_TRUE(offer.is_allowed());
 }
 
+TEST(OfferTest, ALinearShareIsOverTheRateOfOneDevice) {
+  const Hardware card = Device("rtx3090"), other = Device("t4");
+  std::vector<Offer> offers = {MakeOffer(StepOn(card, 4), kLength, {}),
+                               MakeOffer(StepOn(card, 1), kLength, {}),
+                               MakeOffer(StepOn(other, 2), kLength, {})};
+  EXPECT_DOUBLE_EQ(offers[1].samples_s, 64 / 0.1);
+  EXPECT_DOUBLE_EQ(offers[1].samples_low_s, 64 / 0.13);
+  EXPECT_DOUBLE_EQ(offers[1].samples_high_s, 64 / 0.08);
+  TakeLinearShares(offers);
+  EXPECT_DOUBLE_EQ(*offers[0].linear_share, 0.1 / (0.1 + offers[0].exposed_s) / 4);
+  EXPECT_DOUBLE_EQ(*offers[1].linear_share, 1);
+  EXPECT_FALSE(offers[2].linear_share) << "no offer of one";
+}
+
 // Two cards with a bridge; four over the host; the same without gradients to speak of.
 TEST(OfferTest, GradientsWaitLessOnAFasterLinkAndBehindALongerStep) {
   const Hardware bridged = Device("rtx3090"), nvlink = Device("h100-sxm");
