@@ -6,7 +6,7 @@
 #                                  ONNX's messages in build/deps
 #   scripts/setup.sh --test-tools  the same, and what tests need: GoogleTest, clang and its format, a
 #                                  Python for the end-to-end tests, ONNX's conformance cases, a
-#                                  text encoder and texts to fine-tune it on, pyarrow
+#                                  text encoder and texts to fine-tune it on, pyarrow, Chromium
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -29,6 +29,7 @@ test_packages=(
   git libgtest-dev libgmock-dev libbenchmark-dev clang-format-14
   clang libclang-rt-14-dev libomp-14-dev fortunes
   ffmpeg libavformat-dev libavcodec-dev libswscale-dev
+  chromium
 )
 
 say() { echo "setup: $*"; }

@@ -199,10 +199,15 @@ Result<int> RunServe(const ChooseVerb& verb, const Terminal& terminal) {
   for (const auto& [flag, is_given] : of_training) {
     if (is_given) return InvalidArgument(fmt::format("{} is of trainings, not of --serve", flag));
   }
+  if (verb.power) {
+    return InvalidArgument(
+        "--power is the supply of a machine that trains, not of --serve. hint: --board-power 70W, "
+        "what the board takes on the mean");
+  }
   RIDGE_ASSIGN_OR_RETURN(const ChooseLimits limits, LimitsOf(verb));
   RIDGE_ASSIGN_OR_RETURN(std::vector<Hardware> devices, DevicesOf(verb));
   return RunServing({verb.train, verb.serve, std::move(devices), limits.own, limits.terms.usd_kwh,
-                     verb.power, ServingOrderOf(verb), verb.all, verb.json},
+                     ServingOrderOf(verb), verb.all, verb.json},
                     terminal);
 }
 
@@ -225,6 +230,7 @@ Result<int> RunChoose(const CLI::App& app, const ChooseVerb& verb) {
   Planned planned = PlanOffers(verb, devices, cluster, limits);
   if (planned.offers.empty())
     return InvalidArgument("none of the devices can be planned for. hint: ridge devices");
+  TakeLinearShares(planned.offers);
   RankOffers(planned.offers, OrderOf(verb));
   RIDGE_RETURN_IF_ERROR(CheckWhy(verb, planned.offers));
   const bool any = planned.offers.front().is_allowed();

@@ -131,8 +131,7 @@ void AddLimits(CLI::App& app, ChooseVerb& verb) {
       ->group(kGroup);
   AddText(app, "--budget", verb.budget, "USD", "It may cost so much: 500USD")->group(kGroup);
   AddText(app, "--power", verb.power, "WATTS",
-          "The machine's supply, which all boards, their host and headroom must keep: 1500W; with "
-          "--serve what the board takes on the mean")
+          "The machine's supply, which all boards, their host and headroom must keep: 1500W")
       ->group(kGroup);
   AddText(app, "--own", verb.own, "DEVICE[,DEVICE]",
           "Devices that are there: they cost their electricity alone")

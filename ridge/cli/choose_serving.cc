@@ -161,8 +161,8 @@ Status TakeLimits(const ServeRequest& request, std::vector<ServingLoad>& loads) 
   if (request.flags.latency) {
     RIDGE_ASSIGN_OR_RETURN(given.latency_s, ParseSeconds("--latency", *request.flags.latency));
   }
-  if (request.power) {
-    RIDGE_ASSIGN_OR_RETURN(given.power_w, ParseWatts("--power", *request.power));
+  if (request.flags.board_power) {
+    RIDGE_ASSIGN_OR_RETURN(given.power_w, ParseWatts("--board-power", *request.flags.board_power));
   }
   if (request.train.Has("fit")) given.memory_bytes = request.train.options.fit_bytes;
   for (ServingLoad& load : loads) {
@@ -273,11 +273,15 @@ Result<int> RunServing(const ServeRequest& request, const Terminal& terminal) {
 }
 
 Status RefuseServeFlags(const ServeFlags& flags) {
-  const std::pair<const char*, bool> given[] = {
-      {"--rate", flags.rate.has_value()},     {"--latency", flags.latency.has_value()},
-      {"--input", flags.input.has_value()},   {"--streams", flags.streams.has_value()},
-      {"--copies", flags.copies.has_value()}, {"--prompt", flags.prompt.has_value()},
-      {"--output", flags.output.has_value()}, {"--sequences", flags.sequences.has_value()}};
+  const std::pair<const char*, bool> given[] = {{"--rate", flags.rate.has_value()},
+                                                {"--latency", flags.latency.has_value()},
+                                                {"--input", flags.input.has_value()},
+                                                {"--streams", flags.streams.has_value()},
+                                                {"--copies", flags.copies.has_value()},
+                                                {"--prompt", flags.prompt.has_value()},
+                                                {"--output", flags.output.has_value()},
+                                                {"--sequences", flags.sequences.has_value()},
+                                                {"--board-power", flags.board_power.has_value()}};
   for (const auto& [flag, is_given] : given) {
     if (is_given) return InvalidArgument(fmt::format("{} is of --serve, which is missing", flag));
   }
@@ -294,6 +298,9 @@ void AddServeFlags(CLI::App& app, ServeFlags& flags) {
           "after another)")
       ->group(kGroup);
   AddText(app, "--latency", flags.latency, "TIME", "An answer must come in this time: 80ms, 1.5s")
+      ->group(kGroup);
+  AddText(app, "--board-power", flags.board_power, "WATTS",
+          "What the board may take on the mean: 70W")
       ->group(kGroup);
   AddText(app, "--input", flags.input, "INPUT",
           "What is decoded: video:1920x1080@30, video:1920x1080@30:hevc, jpeg:1920x1080@5")

@@ -12,7 +12,7 @@ namespace ridge::cli {
 
 struct ServeFlags {
   bool serve = false;
-  std::optional<std::string> rate, latency, input, prompt, sequences;
+  std::optional<std::string> rate, latency, board_power, input, prompt, sequences;
   std::optional<int64_t> streams, copies, output;
 };
 
@@ -28,7 +28,6 @@ struct ServeRequest {
   std::vector<Hardware> devices;
   std::vector<std::string> own;  // those that cost electricity alone
   double usd_kwh = 0.15;
-  std::optional<std::string> power;  // --power
   ServingOrder order = ServingOrder::kCost;
   bool all = false, json = false;
 };

@@ -20,6 +20,25 @@ TEST(Grid, HtmlHasExactNumbersAndButtons) {
       "</tbody></table></div>\n");
 }
 
+TEST(Grid, APageDrawsAShareAndFoldsItems) {
+  const Grid grid = {"t", {"a", "b"}, {{{"50 %", 0.5, 0.5}, {"2 notes", 2.0, {}, {"x", "<y>"}}}}};
+  const std::string html = HtmlGrid(grid);
+  EXPECT_NE(html.find("style=\"width:50.0%\""), std::string::npos);
+  EXPECT_NE(html.find("<details><summary>2 notes</summary><ul><li>x</li><li>&lt;y&gt;</li></ul>"),
+            std::string::npos);
+  EXPECT_EQ(MarkdownGrid(grid), "### t\n\n| a | b |\n|---:|---:|\n| 50 % | x; \\<y> |\n");
+}
+
+TEST(Grid, ALongTableScrollsByTheKeyboard) {
+  Grid grid = {"t", {"a"}, {}};
+  grid.rows.resize(30, {{"x"}});
+  EXPECT_EQ(HtmlGrid(grid).find("tabindex"), std::string::npos);
+  grid.rows.push_back({{"x"}});
+  EXPECT_EQ(HtmlGrid(grid).find("<div class=\"scroll long\" role=\"region\" tabindex=\"0\" "
+                                "aria-label=\"t\"><table"),
+            0);
+}
+
 TEST(Grid, MarkdownEscapesAndAlignsNumbersRight) {
   EXPECT_EQ(MarkdownGrid(Sample()),
             "### Bytes & more\n\n"

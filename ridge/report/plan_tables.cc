@@ -19,6 +19,12 @@ GridCell Share(double part, double whole) {
   const double share = whole > 0 ? part / whole : 0;
   return {FormatPercent(share), share};
 }
+// With a bar.
+GridCell Bar(double part, double whole) {
+  GridCell cell = Share(part, whole);
+  cell.bar = cell.value;
+  return cell;
+}
 GridCell Count(double count) { return {FormatCount(count), count}; }
 GridCell Optional(const std::optional<double>& number, std::string (*format)(double)) {
   return number ? GridCell{format(*number), number} : GridCell{"?", {}};
@@ -27,6 +33,13 @@ GridCell Optional(const std::optional<double>& number, std::string (*format)(dou
 std::string UsdText(double usd) { return fmt::format("{:.2f} USD", usd); }
 std::string KwhText(double kwh) { return fmt::format("{:.3g} kWh", kwh); }
 std::string WattText(double watts) { return fmt::format("{:g} W", watts); }
+
+// "2 notes", and which.
+GridCell Folded(const std::vector<std::string>& items, const char* of) {
+  if (items.empty()) return {""};
+  const auto count = static_cast<int64_t>(items.size());
+  return {FormatCountOf(count, of), static_cast<double>(count), {}, items};
+}
 
 std::string NamedBytes(const std::vector<std::pair<std::string, int64_t>>& list) {
   std::string text;
@@ -98,7 +111,7 @@ Grid MemoryGrid(const PlanSummary& plan) {
   const auto peak = static_cast<double>(plan.memory.peak_bytes);
   for (const auto& [purpose, bytes] : plan.memory.breakdown) {
     if (bytes == 0) continue;
-    grid.rows.push_back({{purpose}, Bytes(bytes), Share(static_cast<double>(bytes), peak)});
+    grid.rows.push_back({{purpose}, Bytes(bytes), Bar(static_cast<double>(bytes), peak)});
   }
   grid.rows.push_back({{"all"}, Bytes(plan.memory.peak_bytes), Share(peak, peak)});
   return grid;
@@ -134,7 +147,7 @@ Grid ClassesGrid(const PlanSummary& plan) {
   for (const auto& [name, sum] : sums) {
     grid.rows.push_back({{name},
                          Seconds(sum.seconds),
-                         Share(sum.seconds, total),
+                         Bar(sum.seconds, total),
                          Count(sum.flops),
                          Count(sum.nodes)});
   }
@@ -203,8 +216,8 @@ Grid DevicesGrid(const std::vector<PlanSummary>& plans) {
 
 Grid OffersGrid(const std::vector<Offer>& offers) {
   Grid grid = {"Offers, best first; refused ones last",
-               {"devices", "type", "time", "from", "to", "cost", "price of", "energy", "supply",
-                "memory a device", "of", "refused by", "notes"},
+               {"devices", "type", "time", "from", "to", "samples/s", "of linear", "cost",
+                "price of", "energy", "supply", "memory a device", "of", "refused by", "notes"},
                {}};
   for (const Offer& offer : offers) {
     grid.rows.push_back({{fmt::format("{} x {}", offer.count, offer.device)},
@@ -212,6 +225,8 @@ Grid OffersGrid(const std::vector<Offer>& offers) {
                          Seconds(offer.time_s),
                          Seconds(offer.low_s),
                          Seconds(offer.high_s),
+                         Count(offer.samples_s),
+                         Optional(offer.linear_share, FormatPercent),
                          Optional(offer.usd, UsdText),
                          {offer.price},
                          Optional(offer.energy_kwh, KwhText),
@@ -219,7 +234,7 @@ Grid OffersGrid(const std::vector<Offer>& offers) {
                          Bytes(offer.peak_bytes),
                          Bytes(offer.limit_bytes),
                          {fmt::format("{}", fmt::join(offer.refusals, ", "))},
-                         {fmt::format("{}", fmt::join(offer.notes, "; "))}});
+                         Folded(offer.notes, "note")});
   }
   return grid;
 }

@@ -67,7 +67,8 @@ class Pages(RidgeTest):
         """Loads nothing, and can be used with a keyboard and a screen reader."""
         for tag, given in page.elements:
             self.assertNotIn(tag, ("link", "img", "iframe"))
-            self.assertFalse({"src", "href"} & set(given), (tag, given))
+            self.assertNotIn("src", given)
+            self.assertTrue(given.get("href", "#").startswith("#"), given)
             if tag == "svg":
                 self.assertTrue(given["aria-label"])
             if tag == "th":
@@ -107,7 +108,7 @@ class Pages(RidgeTest):
                              max(p["bytes"] for p in plan["phases"] if p["step"] == name))
             ends = [node["end"] for node in nodes]
             self.assertEqual(ends, sorted(ends))
-            self.assertAlmostEqual(ends[-1], 960, delta=0.1)
+            self.assertAlmostEqual(ends[-1], 948, delta=0.1)
 
     def test_a_row_a_device(self):
         page, plans = self.page("plan", "mlp", "--on", "h100-sxm,t4")

@@ -42,11 +42,17 @@ void TakeTime(const DeviceStep& step, const TrainingLength& length, Offer& offer
   if (step.group.count() > 1) offer.sum_source = AllReduceSource(step.group);
   offer.lost_share = LostShare(step.group.count());
   offer.step_s = slowest * step.step_s + offer.exposed_s;
-  const auto updates = static_cast<double>(CeilDiv(length.samples, length.batch) * length.epochs) /
-                       (1 - offer.lost_share);
+  const auto useful = static_cast<double>(CeilDiv(length.samples, length.batch) * length.epochs);
+  const double updates = useful / (1 - offer.lost_share);
   offer.time_s = updates * offer.step_s;
   offer.low_s = updates * (slowest * step.low_s + offer.exposed_s);
   offer.high_s = updates * (slowest * step.high_s + offer.exposed_s);
+  const auto rate = [&](double seconds) {
+    return seconds > 0 ? static_cast<double>(length.batch) * useful / seconds : 0;
+  };
+  offer.samples_s = rate(offer.time_s);
+  offer.samples_low_s = rate(offer.high_s);
+  offer.samples_high_s = rate(offer.low_s);
 }
 
 void TakeCost(const DeviceStep& step, const ChooseLimits& limits, Offer& offer) {
@@ -205,6 +211,17 @@ Offer MakeOffer(const DeviceStep& step, const TrainingLength& length, const Choo
   TakeRefusals(limits, offer);
   TakeNotes(step, offer);
   return offer;
+}
+
+void TakeLinearShares(std::vector<Offer>& offers) {
+  const std::vector<Offer> all = offers;
+  for (Offer& offer : offers) {
+    const auto one = std::find_if(all.begin(), all.end(), [&](const Offer& other) {
+      return other.device == offer.device && other.precision == offer.precision && other.count == 1;
+    });
+    if (one != all.end() && one->samples_s > 0)
+      offer.linear_share = offer.samples_s / one->samples_s / static_cast<double>(offer.count);
+  }
 }
 
 void RankOffers(std::vector<Offer>& offers, OfferOrder order) {

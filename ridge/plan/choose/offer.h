@@ -61,6 +61,9 @@ struct Offer {
   std::string sum_source = {};               // "modelled"; of one device empty
   double lost_share = 0;                     // of the time, to failures of many devices
   double time_s = 0, low_s = 0, high_s = 0;  // of the whole training
+  double samples_s = 0, samples_low_s = 0, samples_high_s = 0;  // samples a second, of all devices
+  // Of the rate of one such device times `count`; null: none of one is offered (TakeLinearShares).
+  std::optional<double> linear_share = {};
   std::optional<double> usd = {};            // at time_s; null: nobody is known to rent it out
   std::string price = {};                    // "RunPod, 2025-07-13", "electricity"
   std::optional<double> rent_usd_hour = {};  // of all devices; null: nobody is known to
@@ -87,6 +90,9 @@ struct Offer {
 std::optional<double> SupplyWatts(const Hardware& hardware, int64_t count);
 
 Offer MakeOffer(const DeviceStep& step, const TrainingLength& length, const ChooseLimits& limits);
+
+// Fills linear_share.
+void TakeLinearShares(std::vector<Offer>& offers);
 
 enum class OfferOrder { kCost, kTime, kEnergy };
 

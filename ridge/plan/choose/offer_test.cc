@@ -40,6 +40,20 @@ TEST(OfferTest, TheTimeIsThatOfAllUpdates) {
   EXPECT_TRUE(offer.is_allowed());
 }
 
+TEST(OfferTest, ALinearShareIsOverTheRateOfOneDevice) {
+  const Hardware card = Device("rtx3090"), other = Device("t4");
+  std::vector<Offer> offers = {MakeOffer(StepOn(card, 4), kLength, {}),
+                               MakeOffer(StepOn(card, 1), kLength, {}),
+                               MakeOffer(StepOn(other, 2), kLength, {})};
+  EXPECT_DOUBLE_EQ(offers[1].samples_s, 64 / 0.1);
+  EXPECT_DOUBLE_EQ(offers[1].samples_low_s, 64 / 0.13);
+  EXPECT_DOUBLE_EQ(offers[1].samples_high_s, 64 / 0.08);
+  TakeLinearShares(offers);
+  EXPECT_DOUBLE_EQ(*offers[0].linear_share, offers[1].time_s / offers[0].time_s / 4);
+  EXPECT_DOUBLE_EQ(*offers[1].linear_share, 1);
+  EXPECT_FALSE(offers[2].linear_share) << "no offer of one";
+}
+
 // What builders of workstations advise: 1,000 W for two RTX 3090, 2,000 W for four A100 modules.
 TEST(OfferTest, SuppliesHaveHeadroom) {
   EXPECT_EQ(SupplyWatts(Device("rtx3090"), 2), 1000);
