@@ -35,11 +35,41 @@ Result<DeviceProfile> MeasureInChild(int threads) {
   return ProfileFromJson(*json, "ridge bench device");
 }
 
+ConvKernels ConvOf(const MachineChoice& choice) {
+  return choice.conv == "direct" ? ConvKernels::kDirect : ConvKernels::kAuto;
+}
+
+OfferedKernels OfferedOf(const MachineChoice& choice) {
+  return choice.kernels == "default" ? OfferedKernels::kUsual : OfferedKernels::kAll;
+}
+
 Result<std::unique_ptr<Backend>> MakeBackend(const MachineChoice& choice, int threads) {
   if (choice.backend == "reference") return MakeReferenceBackend();
-  return MakeCpuBackend(
-      threads, choice.conv == "direct" ? ConvKernels::kDirect : ConvKernels::kAuto,
-      choice.kernels == "default" ? OfferedKernels::kUsual : OfferedKernels::kAll);
+  return MakeCpuBackend(threads, ConvOf(choice), OfferedOf(choice));
+}
+
+// What the record says of its CPU's instructions; older ones by the names of their kernels.
+std::optional<InstructionSet> RecordedInstructions(const DeviceProfile& profile) {
+  if (const auto set = ParseInstructionSet(profile.instructions)) return set;
+  std::optional<InstructionSet> widest;
+  for (const auto& [kernel, rates] : profile.kernel_rates) {
+    const size_t at = kernel.find(':');
+    if (at == std::string::npos) continue;
+    const std::string name = kernel.substr(at + 1, kernel.find(' ', at) - at - 1);
+    const auto set = ParseInstructionSet(name);
+    if (!set) continue;
+    const bool bf16 = set->bf16 || (widest && widest->bf16);
+    widest = {std::max(set->vectors, widest ? widest->vectors : set->vectors), bf16};
+  }
+  return widest;
+}
+
+Result<std::unique_ptr<Backend>> MakeRecordedBackend(const DeviceProfile& profile,
+                                                     const MachineChoice& choice) {
+  const auto instructions = RecordedInstructions(profile);
+  if (!instructions || !CanPlanFor(*instructions) || choice.backend == "reference")
+    return MakeBackend(choice, profile.threads);
+  return MakePlannedCpu(profile.threads, *instructions, ConvOf(choice), OfferedOf(choice));
 }
 
 // Who works: so many threads at one node, so many small nodes at a time.
@@ -160,7 +190,7 @@ Result<OpenedMachine> OpenRecordedMachine(const std::string& path, const Machine
   }
   RIDGE_RETURN_IF_ERROR(CheckThreadLimit("its threads", profile.threads));
   OpenedMachine opened;
-  RIDGE_ASSIGN_OR_RETURN(opened.backend, MakeBackend(choice, profile.threads));
+  RIDGE_ASSIGN_OR_RETURN(opened.backend, MakeRecordedBackend(profile, choice));
   opened.machine.planned = opened.backend.get();
   opened.machine.known_from = "its record of " + profile.made_at;
   opened.machine.memory_bytes = profile.memory.back().capacity_bytes;
