@@ -64,12 +64,18 @@ std::optional<InstructionSet> RecordedInstructions(const DeviceProfile& profile)
   return widest;
 }
 
+// Adds to `known_from` what the record lacks.
 Result<std::unique_ptr<Backend>> MakeRecordedBackend(const DeviceProfile& profile,
-                                                     const MachineChoice& choice) {
+                                                     const MachineChoice& choice,
+                                                     std::string& known_from) {
+  if (choice.backend == "reference") return MakeBackend(choice, profile.threads);
   const auto instructions = RecordedInstructions(profile);
-  if (!instructions || !CanPlanFor(*instructions) || choice.backend == "reference")
-    return MakeBackend(choice, profile.threads);
-  return MakePlannedCpu(profile.threads, *instructions, ConvOf(choice), OfferedOf(choice));
+  if (instructions && CanPlanFor(*instructions))
+    return MakePlannedCpu(profile.threads, *instructions, ConvOf(choice), OfferedOf(choice));
+  known_from += instructions ? fmt::format(", by this CPU's kernels: those of {} are not known",
+                                           InstructionSetName(*instructions))
+                             : ", by this CPU's kernels: it does not name its instructions";
+  return MakeBackend(choice, profile.threads);
 }
 
 // Who works: so many threads at one node, so many small nodes at a time.
@@ -161,8 +167,9 @@ Result<OpenedMachine> OpenMachine(const MachineChoice& choice,
 
 Result<OpenedMachine> OpenPlannedMachine(const Hardware& hardware,
                                          const std::string& given_precision,
-                                         const std::string& software) {
+                                         const std::string& software, bool needs_memory) {
   DeviceUse use;
+  use.needs_memory = needs_memory;
   const std::string fastest = hardware.bf16_tflops ? "bf16" : "f32";
   const std::string& precision = given_precision == "auto" ? fastest : given_precision;
   use.operands = NamedOperands(precision);
@@ -190,9 +197,10 @@ Result<OpenedMachine> OpenRecordedMachine(const std::string& path, const Machine
   }
   RIDGE_RETURN_IF_ERROR(CheckThreadLimit("its threads", profile.threads));
   OpenedMachine opened;
-  RIDGE_ASSIGN_OR_RETURN(opened.backend, MakeRecordedBackend(profile, choice));
-  opened.machine.planned = opened.backend.get();
   opened.machine.known_from = "its record of " + profile.made_at;
+  RIDGE_ASSIGN_OR_RETURN(opened.backend,
+                         MakeRecordedBackend(profile, choice, opened.machine.known_from));
+  opened.machine.planned = opened.backend.get();
   opened.machine.memory_bytes = profile.memory.back().capacity_bytes;
   opened.machine.peak_flops_per_s = profile.peak_flops_per_s["f32"];
   Software& software = opened.machine.software;
