@@ -35,11 +35,47 @@ Result<DeviceProfile> MeasureInChild(int threads) {
   return ProfileFromJson(*json, "ridge bench device");
 }
 
+ConvKernels ConvOf(const MachineChoice& choice) {
+  return choice.conv == "direct" ? ConvKernels::kDirect : ConvKernels::kAuto;
+}
+
+OfferedKernels OfferedOf(const MachineChoice& choice) {
+  return choice.kernels == "default" ? OfferedKernels::kUsual : OfferedKernels::kAll;
+}
+
 Result<std::unique_ptr<Backend>> MakeBackend(const MachineChoice& choice, int threads) {
   if (choice.backend == "reference") return MakeReferenceBackend();
-  return MakeCpuBackend(
-      threads, choice.conv == "direct" ? ConvKernels::kDirect : ConvKernels::kAuto,
-      choice.kernels == "default" ? OfferedKernels::kUsual : OfferedKernels::kAll);
+  return MakeCpuBackend(threads, ConvOf(choice), OfferedOf(choice));
+}
+
+// What the record says of its CPU's instructions; older ones by the names of their kernels.
+std::optional<InstructionSet> RecordedInstructions(const DeviceProfile& profile) {
+  if (const auto set = ParseInstructionSet(profile.instructions)) return set;
+  std::optional<InstructionSet> widest;
+  for (const auto& [kernel, rates] : profile.kernel_rates) {
+    const size_t at = kernel.find(':');
+    if (at == std::string::npos) continue;
+    const std::string name = kernel.substr(at + 1, kernel.find(' ', at) - at - 1);
+    const auto set = ParseInstructionSet(name);
+    if (!set) continue;
+    const bool bf16 = set->bf16 || (widest && widest->bf16);
+    widest = {std::max(set->vectors, widest ? widest->vectors : set->vectors), bf16};
+  }
+  return widest;
+}
+
+// Adds to `known_from` what the record lacks.
+Result<std::unique_ptr<Backend>> MakeRecordedBackend(const DeviceProfile& profile,
+                                                     const MachineChoice& choice,
+                                                     std::string& known_from) {
+  if (choice.backend == "reference") return MakeBackend(choice, profile.threads);
+  const auto instructions = RecordedInstructions(profile);
+  if (instructions && CanPlanFor(*instructions))
+    return MakePlannedCpu(profile.threads, *instructions, ConvOf(choice), OfferedOf(choice));
+  known_from += instructions ? fmt::format(", by this CPU's kernels: those of {} are not known",
+                                           InstructionSetName(*instructions))
+                             : ", by this CPU's kernels: it does not name its instructions";
+  return MakeBackend(choice, profile.threads);
 }
 
 // Who works: so many threads at one node, so many small nodes at a time.
@@ -131,8 +167,9 @@ Result<OpenedMachine> OpenMachine(const MachineChoice& choice,
 
 Result<OpenedMachine> OpenPlannedMachine(const Hardware& hardware,
                                          const std::string& given_precision,
-                                         const std::string& software) {
+                                         const std::string& software, bool needs_memory) {
   DeviceUse use;
+  use.needs_memory = needs_memory;
   const std::string fastest = hardware.bf16_tflops ? "bf16" : "f32";
   const std::string& precision = given_precision == "auto" ? fastest : given_precision;
   use.operands = NamedOperands(precision);
@@ -160,9 +197,10 @@ Result<OpenedMachine> OpenRecordedMachine(const std::string& path, const Machine
   }
   RIDGE_RETURN_IF_ERROR(CheckThreadLimit("its threads", profile.threads));
   OpenedMachine opened;
-  RIDGE_ASSIGN_OR_RETURN(opened.backend, MakeBackend(choice, profile.threads));
-  opened.machine.planned = opened.backend.get();
   opened.machine.known_from = "its record of " + profile.made_at;
+  RIDGE_ASSIGN_OR_RETURN(opened.backend,
+                         MakeRecordedBackend(profile, choice, opened.machine.known_from));
+  opened.machine.planned = opened.backend.get();
   opened.machine.memory_bytes = profile.memory.back().capacity_bytes;
   opened.machine.peak_flops_per_s = profile.peak_flops_per_s["f32"];
   Software& software = opened.machine.software;

@@ -45,13 +45,14 @@ Status CheckDevice(const std::string& flag, const std::string& device);
 Result<OpenedMachine> OpenMachine(const MachineChoice& choice,
                                   const std::function<void(const std::string&)>& say);
 
-// A device that is not here: one of the catalog, or of a file (hardware.h).  Fails as FindHardware
-// and PlanHardware do.
+// A device that is not here: one of the catalog, or of a file (hardware.h).  Without
+// `needs_memory` a CPU's memory may be unknown.  Fails as FindHardware and PlanHardware do.
 Result<OpenedMachine> OpenPlannedMachine(const Hardware& hardware, const std::string& precision,
-                                         const std::string& software);
+                                         const std::string& software, bool needs_memory = true);
 
 // A CPU that `ridge bench device --record` measured, somewhere else or on another day; the kernels
-// are those of this CPU on as many threads.  Fails with kInvalidData for a file that is no record,
+// are those of its instructions on as many threads, or of this CPU's where the record does not say
+// them or there are no rules for them.  Fails with kInvalidData for a file that is no record,
 // or of a quick profile.
 Result<OpenedMachine> OpenRecordedMachine(const std::string& path, const MachineChoice& choice);
 

@@ -55,7 +55,8 @@ Result<OpenedMachine> OpenFor(const PlanVerb& verb, const TrainOptions& options)
     return OpenRecordedMachine(options.device, ChoiceOf(verb.train, options));
   if (verb.on && !IsRecord(options.device) && options.device != "cpu") {
     RIDGE_ASSIGN_OR_RETURN(const Hardware hardware, FindHardware(options.device));
-    return OpenPlannedMachine(hardware, options.precision, verb.foreign.value_or(kOwnSoftware));
+    return OpenPlannedMachine(hardware, options.precision, verb.foreign.value_or(kOwnSoftware),
+                              /*needs_memory=*/false);
   }
   if (verb.foreign) {
     return InvalidArgument(
@@ -81,7 +82,11 @@ Result<DevicePlan> PlanOn(const std::string& device, const PlanVerb& verb) {
 }
 
 PlanSummary Summary(const DevicePlan& plan) {
-  return SummarizeJob(plan.run.job, plan.run.job.program);
+  PlanSummary summary = SummarizeJob(plan.run.job, plan.run.job.program);
+  const Machine& machine = plan.opened.machine;
+  if (!machine.is_here() && !machine.profile.kernel_rates.empty())
+    summary.rates = RateSourcesOf(plan.run.job.program, machine.profile.kernel_rates);
+  return summary;
 }
 
 // With what earlier runs here say of it.

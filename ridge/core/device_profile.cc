@@ -60,6 +60,7 @@ DeviceProfile ReadProfile(const Json& json) {
   DeviceProfile profile;
   profile.id = json.at("id");
   profile.name = json.at("name");
+  profile.instructions = json.value("instructions", "");
   profile.threads = json.at("threads");
   for (const auto& [dtype, facts] : json.at("dtypes").items())
     profile.peak_flops_per_s[dtype] = facts.at("peak_flops_per_s");
@@ -126,6 +127,7 @@ std::string ProfileToJson(const DeviceProfile& profile) {
   json["format"] = kFormat;
   json["id"] = profile.id;
   json["name"] = profile.name;
+  if (!profile.instructions.empty()) json["instructions"] = profile.instructions;
   json["threads"] = profile.threads;
   json["dtypes"] = Json::object();
   for (const auto& [dtype, peak] : profile.peak_flops_per_s)

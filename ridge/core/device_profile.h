@@ -52,6 +52,7 @@ struct InterOpCosts {
 struct DeviceProfile {
   std::string id;    // "cpu-AuthenticAMD-25-17-2": CPU type and threads; part of the file's name
   std::string name;  // "AMD EPYC (2 threads)"
+  std::string instructions;  // of a CPU, "avx512_core_bf16"; empty: not known (older files)
   int threads = 1;
   std::map<std::string, double> peak_flops_per_s;  // by dtype
   std::vector<MemoryLevel> memory;                 // smallest first

@@ -62,4 +62,19 @@ const char* InstructionsName(Instructions instructions) {
   return "";
 }
 
+std::optional<InstructionSet> ParseInstructionSet(const std::string& name) {
+  if (name == "sse41" || name == "avx") return InstructionSet{};
+  if (name.starts_with("avx2")) return InstructionSet{Instructions::kAvx2};
+  if (!name.starts_with("avx512_core")) return std::nullopt;
+  const bool bf16 = name != "avx512_core" && name != "avx512_core_vnni";
+  return InstructionSet{Instructions::kAvx512, bf16};
+}
+
+const char* InstructionSetName(const InstructionSet& set) {
+  if (set.bf16) return "avx512_core_bf16";
+  return set.vectors == Instructions::kAvx512 ? "avx512_core"
+         : set.vectors == Instructions::kAvx2 ? "avx2"
+                                              : "sse41";
+}
+
 }  // namespace ridge

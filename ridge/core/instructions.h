@@ -2,6 +2,8 @@
 // says so.
 #pragma once
 #include <cstdint>
+#include <optional>
+#include <string>
 
 namespace ridge {
 
@@ -16,5 +18,16 @@ Instructions UsedInstructions();
 void LimitInstructions();
 // "sse4", "avx2", "avx512"
 const char* InstructionsName(Instructions instructions);
+
+// What kernels are chosen by: vectors, and products of bf16.
+struct InstructionSet {
+  Instructions vectors = Instructions::kSse4;
+  bool bf16 = false;
+  friend bool operator==(const InstructionSet&, const InstructionSet&) = default;
+};
+// By oneDNN's name: "avx2", "avx512_core_bf16".  None for unknown names.
+std::optional<InstructionSet> ParseInstructionSet(const std::string& name);
+// "sse41", "avx2", "avx512_core", "avx512_core_bf16"
+const char* InstructionSetName(const InstructionSet& set);
 
 }  // namespace ridge

@@ -176,8 +176,13 @@ Json SummaryJson(const PlanSummary& plan) {
   }
   json["epoch_s"] = plan.epoch_s ? Json(*plan.epoch_s) : Json(nullptr);
   if (plan.expected) json["expected"] = ExpectedJson(*plan.expected);
-  json["fits"] = plan.fits;
-  json["limit_bytes"] = plan.limit_bytes;
+  json["fits"] = plan.knows_limit() ? Json(plan.fits) : Json(nullptr);
+  json["limit_bytes"] = plan.knows_limit() ? Json(plan.limit_bytes) : Json(nullptr);
+  if (plan.rates) {
+    json["rates"] = {{"recorded", plan.rates->rated},
+                     {"missing", plan.rates->missing},
+                     {"missing_share", plan.rates->missing_share}};
+  }
   if (plan.read_workers > 0) {
     json["read_workers"] = plan.read_workers;
     json["pipeline_cap_bytes"] = plan.pipeline_cap_bytes;

@@ -8,6 +8,7 @@
 #include "ridge/plan/cost/times.h"
 #include "ridge/plan/hardware/offload.h"
 #include "ridge/plan/program.h"
+#include "ridge/plan/rate_sources.h"
 #include "ridge/plan/search/candidate.h"
 #include "ridge/plan/total.h"
 
@@ -41,6 +42,9 @@ struct ExpectedStep {
   std::string model;  // whose runs they were; "" for any
 };
 
+// Of a device whose memory nobody said: far more than any has.
+inline constexpr int64_t kUnknownLimit = int64_t{1} << 60;
+
 // A planned run on one device.  `program` must outlive it.
 struct PlanSummary {
   const Program* program = nullptr;
@@ -52,14 +56,17 @@ struct PlanSummary {
   double modelled_step_s = 0;           // the same by the device's rates alone
   std::optional<StepRange> range = {};  // of step_s, where nothing can be measured
   std::optional<double> epoch_s;        // with evaluation, without checkpoints; none without data
-  int64_t limit_bytes = 0;              // memory that the run may use
-  bool fits = true;
-  int64_t read_workers = 0;                    // threads that read samples; 0: they are in memory
-  int64_t pipeline_cap_bytes = 0;              // to which their number was fitted; 0: it was given
+  int64_t limit_bytes = 0;              // memory that the run may use, or kUnknownLimit
+  bool fits = true;                     // also where that is not known
+  int64_t read_workers = 0;             // threads that read samples; 0: they are in memory
+  int64_t pipeline_cap_bytes = 0;       // to which their number was fitted; 0: it was given
   std::vector<PlanCandidate> candidates = {};  // the plans that were compared; none: not searched
   std::optional<ExpectedStep> expected = {};   // no number of the plan has its scale in it
   std::vector<PlanLength> lengths = {};        // shortest first; none: all batches are alike
   std::optional<OffloadPlan> offload = {};     // variables that rest in the host's memory
+  std::optional<RateSources> rates = {};       // of a CPU that is planned for by its record
+
+  bool knows_limit() const { return limit_bytes != kUnknownLimit; }
 
   double samples() const;  // of an update; of several lengths the mean over an epoch
 };

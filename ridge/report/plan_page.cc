@@ -26,7 +26,10 @@ std::string VerdictHtml(const PlanOnPage& page) {
   const PlanSummary& plan = page.plan;
   const std::string note =
       page.note.empty() ? "" : fmt::format("<p class=\"soft\">{}</p>\n", HtmlEscaped(page.note));
-  return fmt::format("<p class=\"verdict {}\">{}</p>\n<p>{}</p>\n", plan.fits ? "good" : "bad",
+  return fmt::format("<p class=\"verdict {}\">{}</p>\n<p>{}</p>\n",
+                     !plan.knows_limit() ? ""
+                     : plan.fits         ? "good"
+                                         : "bad",
                      HtmlEscaped(FitsText(plan)), HtmlEscaped(StepText(plan))) +
          note;
 }

@@ -11,6 +11,7 @@
 #include "ridge/plan/memory/phases.h"
 #include "ridge/plan/workspaces.h"
 #include "ridge/report/bar_chart.h"
+#include "ridge/report/plan_tables.h"
 #include "ridge/report/table.h"
 
 namespace ridge {
@@ -45,6 +46,7 @@ std::string PeakText(const MemoryEstimate& memory) {
 }
 
 std::string FitsLine(const PlanSummary& plan, const Terminal& terminal) {
+  if (!plan.knows_limit()) return fmt::format("  {}\n", FitsText(plan));
   if (plan.fits) {
     return fmt::format("  {}: {} of {} available\n", Styled("fits", Style::kGreen, terminal),
                        FormatBytes(plan.memory.needed_bytes()), FormatBytes(plan.limit_bytes));
@@ -199,6 +201,16 @@ std::string EvidenceLine(const PlanSummary& plan) {
   return fmt::format("  range: {}\n", plan.range->evidence);
 }
 
+// "  rates: 2 kernels are not in the record (1.3 % of the step): cpu.gather, cpu.lstm"
+std::string RatesLine(const PlanSummary& plan) {
+  if (!plan.rates || plan.rates->missing.empty()) return "";
+  const auto count = static_cast<int64_t>(plan.rates->missing.size());
+  return fmt::format("  rates: {} {} not in the record ({} of the step): {}\n",
+                     FormatCountOf(count, "kernel"), count == 1 ? "is" : "are",
+                     FormatPercent(plan.rates->missing_share),
+                     fmt::join(plan.rates->missing, ", "));
+}
+
 // The steps of a run with batches of several lengths; "" for others.
 std::string LengthTable(const PlanSummary& plan, const Terminal& terminal) {
   if (plan.lengths.empty()) return "";
@@ -222,7 +234,8 @@ std::string TimePart(const PlanSummary& plan, const Terminal& terminal) {
   }
   if (plan.epoch_s) head += fmt::format(", {} an epoch", FormatSeconds(*plan.epoch_s));
   return Heading("Time", head, terminal) + LengthTable(plan, terminal) +
-         LongestNodes(plan, terminal) + ModelLine(plan) + ExpectedLine(plan) + EvidenceLine(plan);
+         LongestNodes(plan, terminal) + ModelLine(plan) + ExpectedLine(plan) + EvidenceLine(plan) +
+         RatesLine(plan);
 }
 
 std::string ValueText(const StepPlan& step, int index, const KernelQuery& layouts) {

@@ -80,6 +80,9 @@ double SamplesPerSecond(const PlanSummary& plan) {
 }  // namespace
 
 std::string FitsText(const PlanSummary& plan) {
+  if (!plan.knows_limit())
+    return fmt::format("needs {}: how much memory {} has is not known. hint: --fit BYTES",
+                       FormatBytes(plan.memory.needed_bytes()), plan.program->device);
   return fmt::format("{} {} of {} available", plan.fits ? "fits:" : "does not fit: needs",
                      FormatBytes(plan.memory.needed_bytes()), FormatBytes(plan.limit_bytes));
 }
@@ -204,9 +207,11 @@ Grid DevicesGrid(const std::vector<PlanSummary>& plans) {
   Grid grid = {"Devices", {"device", "verdict", "memory", "of", "step", "samples/s", "epoch"}, {}};
   for (const PlanSummary& plan : plans) {
     grid.rows.push_back({{plan.program->device},
-                         {plan.fits ? "fits" : "does not fit"},
+                         {!plan.knows_limit() ? "not known"
+                          : plan.fits         ? "fits"
+                                              : "does not fit"},
                          Bytes(plan.memory.needed_bytes()),
-                         Bytes(plan.limit_bytes),
+                         plan.knows_limit() ? Bytes(plan.limit_bytes) : GridCell{"not known", {}},
                          Seconds(plan.step_s),
                          Count(SamplesPerSecond(plan)),
                          Optional(plan.epoch_s, FormatSeconds)});

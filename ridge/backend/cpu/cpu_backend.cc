@@ -12,6 +12,7 @@
 #include "ridge/backend/cpu/layouts.h"
 #include "ridge/backend/cpu/nominal_profile.h"
 #include "ridge/backend/cpu/onednn.h"
+#include "ridge/backend/cpu/onednn_rules.h"
 #include "ridge/backend/cpu/parallel.h"
 #include "ridge/backend/reference/reference_backend.h"
 #include "ridge/core/instructions.h"
@@ -51,12 +52,14 @@ class WithoutPrimitiveCache {
 
 class CpuBackend : public Backend {
  public:
-  CpuBackend(int threads, ConvKernels conv, OfferedKernels offered)
-      : cpu_{threads, dnnl::engine(dnnl::engine::kind::cpu, 0), dnnl::stream(),
-             conv == ConvKernels::kDirect},
+  CpuBackend(int threads, const InstructionSet& instructions, ConvKernels conv,
+             OfferedKernels offered)
+      : cpu_{threads,        dnnl::engine(dnnl::engine::kind::cpu, 0),
+             dnnl::stream(), conv == ConvKernels::kDirect,
+             instructions,   instructions == cpu::LibraryInstructions()},
         serial_(cpu_),
         offered_(offered),
-        nominal_(NominalProfile(threads)),
+        nominal_(NominalProfile(threads, instructions.vectors)),
         device_(threads) {
     LimitInstructions();
     cpu_.stream = dnnl::stream(cpu_.engine);
@@ -69,7 +72,10 @@ class CpuBackend : public Backend {
   const std::string& name() const override { return name_; }
   int threads() const override { return cpu_.threads; }
   Device& device() override { return device_; }
-  bool Multiplies(DType operands) const override { return cpu::HasProductsOf(operands); }
+  bool Multiplies(DType operands) const override {
+    if (operands == DType::kBF16) return cpu_.instructions.bf16;
+    return operands == DType::kF32 || operands == DType::kF64;
+  }
 
   KernelCandidates Candidates(const OpDef& op, const OpCall& call,
                               std::span<const LayoutId> available) override {
@@ -102,6 +108,8 @@ class CpuBackend : public Backend {
 
   Result<std::unique_ptr<Kernel>> Create(const OpDef& op, const OpCall& call,
                                          const KernelChoice& choice) override {
+    if (!cpu_.is_here)
+      return Status(ErrorCode::kUnsupported, call.where + ": is planned for another CPU");
     if (choice.heap_bytes > 0) cpu::PrepareGemm();
     if (choice.kernel == "reference") return CreateReferenceKernel(op, call);
     if (choice.kernel == kNoKernel) return std::unique_ptr<Kernel>(std::make_unique<NoKernel>());
@@ -206,12 +214,22 @@ std::string CpuLibrary() {
 
 Result<std::unique_ptr<Backend>> MakeCpuBackend(int threads, ConvKernels conv,
                                                 OfferedKernels offered) {
+  return MakePlannedCpu(threads, cpu::LibraryInstructions(), conv, offered);
+}
+
+bool CanPlanFor(const InstructionSet& instructions) {
+  return instructions == cpu::LibraryInstructions() || cpu::HasRules(DType::kF32, instructions);
+}
+
+Result<std::unique_ptr<Backend>> MakePlannedCpu(int threads, const InstructionSet& instructions,
+                                                ConvKernels conv, OfferedKernels offered) {
   if (threads < 1) {
     return InvalidArgument(fmt::format("threads is {}; it must be at least 1", threads));
   }
   RIDGE_RETURN_IF_ERROR(cpu::MakeTeam(threads));
   try {
-    return std::unique_ptr<Backend>(std::make_unique<CpuBackend>(threads, conv, offered));
+    return std::unique_ptr<Backend>(
+        std::make_unique<CpuBackend>(threads, instructions, conv, offered));
   } catch (const dnnl::error& error) {
     return Status(ErrorCode::kDevice, fmt::format("oneDNN could not start: {}", error.what()));
   }

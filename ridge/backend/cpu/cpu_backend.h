@@ -8,6 +8,7 @@
 #include <string>
 
 #include "ridge/backend/backend.h"
+#include "ridge/core/instructions.h"
 
 namespace ridge {
 
@@ -23,6 +24,14 @@ enum class OfferedKernels : uint8_t { kUsual, kAll };
 // OpenMP gives fewer.
 Result<std::unique_ptr<Backend>> MakeCpuBackend(int threads, ConvKernels conv = ConvKernels::kAuto,
                                                 OfferedKernels offered = OfferedKernels::kUsual);
+
+// The kernels of another CPU with these instructions, none of which runs here: Create fails with
+// kUnsupported.  Asks the library where it has the same instructions, else onednn_rules.h.
+// Fails as MakeCpuBackend does.
+Result<std::unique_ptr<Backend>> MakePlannedCpu(int threads, const InstructionSet& instructions,
+                                                ConvKernels conv, OfferedKernels offered);
+// Whether there are answers about a CPU with these instructions.
+bool CanPlanFor(const InstructionSet& instructions);
 
 std::string CpuLibrary();  // "oneDNN 3.2.1"
 

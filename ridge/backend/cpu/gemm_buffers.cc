@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "oneapi/dnnl/dnnl.h"
-#include "ridge/core/instructions.h"
 #include "ridge/core/rounding.h"
 
 namespace ridge::cpu {
@@ -25,9 +24,9 @@ struct Blocks {
   static constexpr int64_t kSmallDepth = 48, kColumnsOfSmallDepth = 24;
 };
 
-Blocks BlocksOf(DType dtype) {
+Blocks BlocksOf(DType dtype, Instructions vectors) {
   if (dtype == DType::kBF16) return {48, 8, 9984, 384, 768, 384};
-  switch (UsedInstructions()) {
+  switch (vectors) {
     case Instructions::kAvx512:
       return {48, 8, 9984, 384, 384, 384};
     case Instructions::kAvx2:
@@ -46,8 +45,8 @@ struct Grid {
 // One thread's buffers and those of the whole team.
 class Packing {
  public:
-  Packing(const GemmExtents& e, DType dtype)
-      : e_(e), blocks_(BlocksOf(dtype)), element_(dtype == DType::kBF16 ? 2 : 4) {}
+  Packing(const GemmExtents& e, DType dtype, Instructions vectors)
+      : e_(e), blocks_(BlocksOf(dtype, vectors)), element_(dtype == DType::kBF16 ? 2 : 4) {}
 
   // Of a thread that multiplies m x n.  Where one block holds all columns, a is packed a strip at a
   // time, always to the same place.
@@ -99,8 +98,8 @@ class Packing {
 
 // Whether AVX2 multiplies without packing.  With AVX-512 the leading dimensions matter as well, so
 // the larger of both ways counts there.
-bool SurelyUnpacked(const GemmExtents& e, DType dtype, int threads) {
-  if (dtype != DType::kF32 || UsedInstructions() != Instructions::kAvx2) return false;
+bool SurelyUnpacked(const GemmExtents& e, DType dtype, int threads, Instructions vectors) {
+  if (dtype != DType::kF32 || vectors != Instructions::kAvx2) return false;
   const int64_t long_run = int64_t{threads} * 378;
   if (1.0 / static_cast<double>(e.m) + 1.0 / static_cast<double>(e.n) >= 0.0038) return true;
   if (e.k >= long_run && ((e.m <= 378 && e.n <= 378) || e.m >= long_run)) return false;
@@ -118,16 +117,15 @@ int64_t UnpackedBytes(const GemmExtents& e, int threads) {
   return threads * kStrip + sums + kPage + int64_t{threads} * 64;
 }
 
-bool SharesA(const GemmExtents& e, int threads) {
-  const bool avx512 = UsedInstructions() == Instructions::kAvx512;
+bool SharesA(const GemmExtents& e, int threads, Instructions vectors) {
+  const bool avx512 = vectors == Instructions::kAvx512;
   return e.m >= 1000 && e.n >= (avx512 ? 68 * threads : 4000);
 }
 
 // How f32 is shared out where each thread packs for itself.
-Grid GridOf(const GemmExtents& e, int threads) {
+Grid GridOf(const GemmExtents& e, int threads, Instructions vectors) {
   constexpr int64_t kBlock = 384;
-  const bool tall =
-      UsedInstructions() != Instructions::kAvx512 && e.n <= kBlock && e.m >= threads * kBlock;
+  const bool tall = vectors != Instructions::kAvx512 && e.n <= kBlock && e.m >= threads * kBlock;
   const bool both = (e.n > threads * kBlock || e.n <= threads * kBlock / 2) && e.m >= 2 * kBlock;
   if (tall || !both) {
     const bool by_rows = e.m > e.n && (e.m >= int64_t{threads} * 16 || e.n < threads);
@@ -142,21 +140,21 @@ Grid GridOf(const GemmExtents& e, int threads) {
   return grid;
 }
 
-int64_t PackedBytes(const GemmExtents& e, DType dtype, int threads) {
-  const Packing packing(e, dtype);
+int64_t PackedBytes(const GemmExtents& e, DType dtype, int threads, Instructions vectors) {
+  const Packing packing(e, dtype, vectors);
   if (threads == 1) return packing.Alone(e.m, e.n);
   const int64_t team = RoundUp(int64_t{threads} * 192, kPage) + kPage;
-  if (SharesA(e, threads)) return team + packing.SharedA(threads);
-  if (dtype == DType::kF32) return team + packing.Of(GridOf(e, threads));
+  if (SharesA(e, threads, vectors)) return team + packing.SharedA(threads);
+  if (dtype == DType::kF32) return team + packing.Of(GridOf(e, threads, vectors));
   return team + packing.PartialSums(threads) +
          std::max({packing.Of({1, threads}), packing.Of({threads, 1}), packing.SharedA(threads)});
 }
 
-int64_t BytesWith(const GemmExtents& e, DType dtype, int threads) {
+int64_t BytesWith(const GemmExtents& e, DType dtype, int threads, Instructions vectors) {
   const int64_t unpacked = UnpackedBytes(e, threads);
   if (e.m == 1 || e.n == 1) return unpacked + (e.m + e.n) * (threads - 1) * kFloat;
-  if (SurelyUnpacked(e, dtype, threads)) return unpacked;
-  return std::max(unpacked, PackedBytes(e, dtype, threads));
+  if (SurelyUnpacked(e, dtype, threads, vectors)) return unpacked;
+  return std::max(unpacked, PackedBytes(e, dtype, threads, vectors));
 }
 
 }  // namespace
@@ -165,15 +163,17 @@ bool AllocatesInCalls(const std::string& implementation) {
   return implementation.find("gemm:") != std::string::npos;
 }
 
-int64_t GemmBufferBytes(const GemmExtents& extents, DType dtype, int threads) {
+int64_t GemmBufferBytes(const GemmExtents& extents, DType dtype, int threads,
+                        Instructions vectors) {
   int64_t most = 0;
   for (int used = 1; used <= threads; ++used)
-    most = std::max(most, BytesWith(extents, dtype, used));
+    most = std::max(most, BytesWith(extents, dtype, used, vectors));
   return most;
 }
 
-int64_t GemmBufferBytesAlone(const GemmExtents& extents, DType dtype, int threads) {
-  return threads * BytesWith(extents, dtype, 1);
+int64_t GemmBufferBytesAlone(const GemmExtents& extents, DType dtype, int threads,
+                             Instructions vectors) {
+  return threads * BytesWith(extents, dtype, 1, vectors);
 }
 
 void PrepareGemm() {

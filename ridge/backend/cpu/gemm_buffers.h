@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <string>
 
+#include "ridge/core/instructions.h"
 #include "ridge/graph/op_def.h"
 
 namespace ridge::cpu {
@@ -23,9 +24,10 @@ bool AllocatesInCalls(const std::string& implementation);
 // Upper bound of the bytes that one product on `threads` threads holds: from the library's own
 // block sizes, as the maximum over all thread counts that it may use.
 // REQUIRES: f32 or bf16.
-int64_t GemmBufferBytes(const GemmExtents& extents, DType dtype, int threads);
+int64_t GemmBufferBytes(const GemmExtents& extents, DType dtype, int threads, Instructions vectors);
 // The same for `threads` concurrent products, each on one thread.
-int64_t GemmBufferBytesAlone(const GemmExtents& extents, DType dtype, int threads);
+int64_t GemmBufferBytesAlone(const GemmExtents& extents, DType dtype, int threads,
+                             Instructions vectors);
 
 // Call it before such kernels run.  It makes the library generate the code of all of them, as their
 // first call would, and makes malloc map and unmap each large buffer: by default it keeps several

@@ -12,6 +12,7 @@
 
 #include "oneapi/dnnl/dnnl.hpp"
 #include "ridge/backend/host_kernel.h"
+#include "ridge/core/instructions.h"
 
 namespace ridge::cpu {
 
@@ -20,7 +21,11 @@ struct CpuContext {
   int threads = 1;
   dnnl::engine engine;
   dnnl::stream stream;
-  bool direct_conv = false;  // ConvKernels::kDirect
+  bool direct_conv = false;          // ConvKernels::kDirect
+  InstructionSet instructions = {};  // by which kernels are offered
+  bool is_here = true;  // false: they are another CPU's, and the library can't be asked for them
+
+  bool HasAvx512() const { return instructions.vectors == Instructions::kAvx512; }
 };
 
 // A call that a kernel is offered or made for.

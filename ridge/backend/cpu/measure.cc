@@ -324,6 +324,7 @@ Result<DeviceProfile> MeasureCpu(Backend& backend, bool quick) {
   DeviceProfile profile;
   profile.threads = backend.threads();
   profile.id = CpuProfileId(profile.threads);
+  profile.instructions = InstructionSetName(cpu::LibraryInstructions());
   profile.name = fmt::format("{} ({} thread{})", cpu::ReadCpuFacts().model_name, profile.threads,
                              profile.threads == 1 ? "" : "s");
   profile.quick = quick;

@@ -1,7 +1,5 @@
 #include "ridge/backend/cpu/nominal_profile.h"
 
-#include "ridge/core/instructions.h"
-
 namespace ridge {
 namespace {
 
@@ -17,8 +15,8 @@ constexpr InterOpCosts kInterOp = {
 
 }  // namespace
 
-DeviceProfile NominalProfile(int threads) {
-  const bool fused = UsedInstructions() != Instructions::kSse4;
+DeviceProfile NominalProfile(int threads, Instructions vectors) {
+  const bool fused = vectors != Instructions::kSse4;
   const double flops_per_s = fused ? kFlopsPerS : kFlopsPerSWithoutFma;
   DeviceProfile profile;
   profile.name = "nominal";

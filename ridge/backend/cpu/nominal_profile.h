@@ -5,11 +5,12 @@
 #include <cstdint>
 
 #include "ridge/core/device_profile.h"
+#include "ridge/core/instructions.h"
 
 namespace ridge {
 
-// `threads` typical cores of a server with the instruction set in use.
-DeviceProfile NominalProfile(int threads);
+// `threads` typical cores of a server with these instructions.
+DeviceProfile NominalProfile(int threads, Instructions vectors);
 
 namespace cpu {
 inline constexpr int64_t kCoreCacheBytes = int64_t{1} << 20;   // second level

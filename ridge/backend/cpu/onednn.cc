@@ -163,10 +163,20 @@ void PrimitivePlan::BindOutput(int arg, int index, const memory::desc& row_major
   Bind(ArgSource::kOutput, arg, index, row_major, wanted, /*transposed=*/false);
 }
 
-// One scratchpad serves the primitive and the reorders around it: they run one after another.
 void PrimitivePlan::SetPrimitive(const dnnl::primitive_desc_base& desc) {
   desc_ = desc;
-  auto bytes = static_cast<int64_t>(desc.scratchpad_desc().get_size());
+  implementation_ = desc.impl_info_str();
+  ReserveScratchpad(static_cast<int64_t>(desc.scratchpad_desc().get_size()));
+}
+
+void PrimitivePlan::SetAnswer(const std::string& implementation, int64_t scratchpad_bytes) {
+  implementation_ = implementation;
+  ReserveScratchpad(scratchpad_bytes);
+}
+
+// One scratchpad serves the primitive and the reorders around it: they run one after another.
+void PrimitivePlan::ReserveScratchpad(int64_t of_primitive) {
+  int64_t bytes = of_primitive;
   for (const Binding& b : bindings_) {
     if (b.copy_offset < 0) continue;
     const bool input = b.source == ArgSource::kInput;
@@ -236,14 +246,13 @@ bool SelectImplementation(dnnl::primitive_desc_base& desc, const std::string& na
   return false;
 }
 
-bool HasProductsOf(DType dtype) {
-  if (dtype == DType::kF32 || dtype == DType::kF64) return true;
+InstructionSet LibraryInstructions() {
   // An instruction set's number has the bits of those that it includes.
   const auto has = [](dnnl::cpu_isa wanted) {
     const auto bits = static_cast<unsigned>(wanted);
     return (static_cast<unsigned>(dnnl::get_effective_cpu_isa()) & bits) == bits;
   };
-  return dtype == DType::kBF16 && has(dnnl::cpu_isa::avx512_core_bf16);
+  return {UsedInstructions(), has(dnnl::cpu_isa::avx512_core_bf16)};
 }
 
 std::string ImplementationOf(const KernelChoice& choice) {
@@ -262,6 +271,7 @@ Result<std::unique_ptr<Kernel>> MakeReorderKernel(const CpuContext& cpu, int thr
 
 int64_t ReorderWorkspaceBytes(const CpuContext& cpu, int threads, const memory::desc& from,
                               const memory::desc& to) {
+  if (!cpu.is_here) return 0;  // the library may lack the types
   const TeamSize team(threads);
   return static_cast<int64_t>(ReorderDesc(cpu, from, to).scratchpad_desc().get_size());
 }

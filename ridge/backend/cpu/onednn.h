@@ -39,10 +39,12 @@ class PrimitivePlan {
   void BindTransposedInput(int arg, int index, const dnnl::memory::desc& row_major,
                            const dnnl::memory::desc& wanted);
   void SetPrimitive(const dnnl::primitive_desc_base& desc);
+  // Of another CPU's primitive, by onednn_rules.h, which is never compiled.
+  void SetAnswer(const std::string& implementation, int64_t scratchpad_bytes);
   // Heap bytes of a run, for implementations that allocate (gemm_buffers.h).
   void SetHeapBytes(int64_t bytes) { heap_bytes_ = bytes; }
 
-  std::string implementation() const { return desc_.impl_info_str(); }
+  const std::string& implementation() const { return implementation_; }
   LayoutId input_layout(size_t i) const { return input_layouts_[i]; }
   // Sets layouts, workspace and heap; appends "/brgconv:avx512_core" to the kernel's name.
   void Describe(KernelChoice& choice) const;
@@ -62,6 +64,7 @@ class PrimitivePlan {
   LayoutId ChooseLayout(ArgSource source, int index, const dnnl::memory::desc& row_major,
                         const dnnl::memory::desc& wanted, bool transposed) const;
   int64_t Reserve(int64_t bytes);
+  void ReserveScratchpad(int64_t of_primitive);
 
   const CpuContext& cpu_;
   const OpCall& call_;
@@ -71,6 +74,7 @@ class PrimitivePlan {
   std::vector<Binding> bindings_;
   std::vector<LayoutId> input_layouts_, output_layouts_;
   dnnl::primitive_desc_base desc_;
+  std::string implementation_;
   int64_t workspace_bytes_ = 0;
   int64_t heap_bytes_ = 0;
   int64_t scratchpad_offset_ = 0;
@@ -102,8 +106,8 @@ auto SelectDesc(const Make& make, const std::string& name) -> std::optional<decl
   return std::nullopt;
 }
 
-// Whether this CPU multiplies numbers of this type natively.
-bool HasProductsOf(DType dtype);
+// Those that the library uses of this CPU.
+InstructionSet LibraryInstructions();
 
 // The implementation in KernelChoice::kernel: "brgconv:avx512_core" of
 // "onednn.conv/brgconv:avx512_core".

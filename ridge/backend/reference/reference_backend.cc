@@ -107,7 +107,7 @@ class ReferenceBackend : public Backend {
 
  private:
   const std::string name_ = "reference";
-  const Roofline nominal_{NominalProfile(/*threads=*/1)};
+  const Roofline nominal_{NominalProfile(/*threads=*/1, UsedInstructions())};
   cpu::HostDevice device_{/*threads=*/1};
 };
 

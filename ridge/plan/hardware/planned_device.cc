@@ -158,6 +158,7 @@ double SheetPeak(const Hardware& hardware, const DeviceUse& use) {
 }
 
 int64_t UsableBytes(const Hardware& hardware) {
+  if (!hardware.memory_gb) return 0;
   const double share = HasHbm(hardware) ? kUsableHbm : kUsableOther;
   // Sheets of GPUs say GB and mean GiB.
   const double gib = *hardware.memory_gb / Dies(hardware);
@@ -307,7 +308,8 @@ class PlannedRules : public RewriteRules {
 
 Result<PlannedHardware> PlanHardware(const Hardware& hardware, const DeviceUse& use) {
   std::vector<std::string> missing;
-  if (!hardware.memory_gb) missing.emplace_back("memory_gb");
+  const bool may_lack = IsCpu(hardware) && !use.needs_memory;
+  if (!hardware.memory_gb && !may_lack) missing.emplace_back("memory_gb");
   if (!hardware.memory_gb_s) missing.emplace_back("memory_gb_s");
   if (!hardware.fp32_tflops) missing.emplace_back("fp32_tflops");
   if (missing.empty())

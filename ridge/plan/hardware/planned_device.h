@@ -22,19 +22,20 @@ struct DeviceUse {
   F32Products products = F32Products::kExact;
   DType operands = DType::kF32;  // of products
   Software software = {};
+  bool needs_memory = true;  // false: a CPU's may be unknown
 };
 
 // What a plan for the device needs to know beyond its kernels.
 struct PlannedHardware {
   DeviceProfile profile;
-  int64_t memory_bytes = 0;     // that one process may use, at least
+  int64_t memory_bytes = 0;     // that one process may use, at least; 0: not known
   double peak_flops_per_s = 0;  // of products, as the sheet has it
   // Of the link to the host, one direction; 0: not known, or a CPU, whose memory is the host's.
   double host_link_bytes_per_s = 0;
 };
 
-// Fails with kUnsupported when the device has no known memory, bandwidth or rate of f32; the
-// message names the missing keys.
+// Fails with kUnsupported when the device has no known memory (where it is needed), bandwidth or
+// rate of f32; the message names the missing keys.
 Result<PlannedHardware> PlanHardware(const Hardware& hardware, const DeviceUse& use = {});
 
 // Between kernels that are launched one by one.

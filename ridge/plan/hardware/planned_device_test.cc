@@ -177,6 +177,17 @@ TEST(PlannedDeviceTest, WhatIsNotKnownIsNamed) {
             "`ridge devices show mine --toml` begins a file of your own");
 }
 
+TEST(PlannedDeviceTest, ACpuIsPlannedWithoutItsMemoryWhereThatIsNotNeeded) {
+  const Hardware xeon = *FindHardware("xeon-8280");
+  EXPECT_EQ(PlanHardware(xeon).status().code(), ErrorCode::kUnsupported);
+  const Result<PlannedHardware> planned = PlanHardware(xeon, {.needs_memory = false});
+  ASSERT_TRUE(planned.ok());
+  EXPECT_EQ(planned->memory_bytes, 0);
+  Hardware gpu = *FindHardware("l4");
+  gpu.memory_gb.reset();
+  EXPECT_FALSE(PlanHardware(gpu, {.needs_memory = false}).ok());
+}
+
 double SecondsOf(const Hardware& hardware, const DeviceUse& use, DType dtype = DType::kF32) {
   const Result<Program> program = PlanFor(hardware, 4096, dtype, use);
   EXPECT_TRUE(program.ok());

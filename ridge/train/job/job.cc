@@ -79,7 +79,8 @@ Result<PrecisionChoice> SearchWith(const SearchRequest& query, const std::string
 
 int64_t LimitBytes(const TrainOptions& options, const Machine& machine) {
   if (options.fit_bytes > 0) return options.fit_bytes;
-  return machine.is_here() ? AvailableMemoryBytes() : machine.memory_bytes;
+  if (machine.is_here()) return AvailableMemoryBytes();
+  return machine.memory_bytes > 0 ? machine.memory_bytes : kUnknownLimit;
 }
 
 std::string LimitName(const TrainOptions& options, const Machine& machine) {

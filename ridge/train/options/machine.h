@@ -14,7 +14,7 @@ namespace ridge {
 struct Machine {
   Backend* backend = nullptr;                    // not owned; nullptr: the device is not here
   KernelQuery* planned = nullptr;                // not owned: answers for a device that is not here
-  int64_t memory_bytes = 0;                      // that a process may use on it
+  int64_t memory_bytes = 0;                      // that a process may use on it; 0: not known
   Software software = {};                        // that runs on a device that is not here
   std::string known_from = "what is published";  // of such a device
   double peak_flops_per_s = 0;                   // of that device, as its sheet has it

@@ -13,6 +13,7 @@
 #include "ridge/backend/cpu/kernel_def.h"
 #include "ridge/backend/cpu/kernels/epilogue.h"
 #include "ridge/backend/cpu/onednn.h"
+#include "ridge/backend/cpu/onednn_rules.h"
 #include "ridge/backend/cpu/parallel.h"
 
 namespace ridge::cpu {
@@ -104,9 +105,12 @@ dnnl::convolution_backward_weights::primitive_desc GradWeightDesc(const CpuConte
 
 // Threads take images of their own or share one product; which extent is which depends on pass and
 // layout, so the most of all orders counts.
-int64_t HeapBytes(const ConvGeometry& g, DType dtype, const std::string& implementation,
-                  int threads) {
+int64_t HeapBytes(const CandidateQuery& q, const ConvGeometry& g,
+                  const std::string& implementation) {
   if (!AllocatesInCalls(implementation)) return 0;
+  const DType dtype = q.call.inputs[0].dtype;
+  const int threads = q.threads();
+  const Instructions vectors = q.cpu.instructions.vectors;
   std::array<int64_t, 3> extents = {std::max(g.window.outputs(), g.batch),
                                     g.group_inputs * g.window.taps(), g.group_outputs};
   std::sort(extents.begin(), extents.end());
@@ -114,11 +118,53 @@ int64_t HeapBytes(const ConvGeometry& g, DType dtype, const std::string& impleme
   do {
     for (const bool transposed : {false, true}) {
       const GemmExtents e{extents[0], extents[1], extents[2], transposed};
-      most = std::max(
-          {most, GemmBufferBytes(e, dtype, threads), GemmBufferBytesAlone(e, dtype, threads)});
+      most = std::max({most, GemmBufferBytes(e, dtype, threads, vectors),
+                       GemmBufferBytesAlone(e, dtype, threads, vectors)});
     }
   } while (std::next_permutation(extents.begin(), extents.end()));
   return most;
+}
+
+// ---- arguments; `wanted`: the tensors as the primitive has them
+
+void BindForward(const OpCall& call, const ConvDescs& d, const ConvTensors& wanted,
+                 PrimitivePlan& plan) {
+  plan.BindInput(DNNL_ARG_SRC, 0, d.x, wanted.x);
+  plan.BindInput(DNNL_ARG_WEIGHTS, 1, d.w, wanted.w);
+  if (call.has_input(2)) plan.BindInput(DNNL_ARG_BIAS, 2, d.bias, d.bias);
+  BindEpilogue(call, /*first_extra=*/3, d.y, wanted.y, plan);
+  plan.BindOutput(DNNL_ARG_DST, 0, d.y, wanted.y);
+}
+
+void BindGradInput(const OpCall&, const ConvDescs& d, const ConvTensors& wanted,
+                   PrimitivePlan& plan) {
+  plan.BindInput(DNNL_ARG_DIFF_DST, 0, d.y, wanted.y);
+  plan.BindInput(DNNL_ARG_WEIGHTS, 1, d.w, wanted.w);
+  plan.BindOutput(DNNL_ARG_DIFF_SRC, 0, d.x, wanted.x);
+}
+
+void BindGradWeight(const OpCall& call, const ConvDescs& d, const ConvTensors& wanted,
+                    PrimitivePlan& plan) {
+  plan.BindInput(DNNL_ARG_SRC, 0, d.x, wanted.x);
+  plan.BindInput(DNNL_ARG_DIFF_DST, 1, d.y, wanted.y);
+  plan.BindOutput(DNNL_ARG_DIFF_WEIGHTS, 0, d.w, wanted.w);
+  if (call.integer("bias") != 0) plan.BindOutput(DNNL_ARG_DIFF_BIAS, 1, d.bias, d.bias);
+}
+
+// ---- plans
+
+// By the rules of another CPU's library.
+template <typename Bind>
+std::optional<PrimitivePlan> PlanElsewhere(const CandidateQuery& q, ConvPass pass,
+                                           const ConvGeometry& g, const ConvDescs& d,
+                                           LayoutSource source, const Bind& bind) {
+  if (!HasRules(q.call.inputs[0].dtype, q.cpu.instructions)) return std::nullopt;
+  const ConvAnswer answer = AnswerConv(pass, g, {d.x, d.w, d.y}, q.cpu.instructions, q.threads());
+  PrimitivePlan plan(q, source, nullptr);
+  bind(q.call, d, answer.wanted, plan);
+  plan.SetAnswer(answer.implementation, answer.scratchpad_bytes);
+  plan.SetHeapBytes(HeapBytes(q, g, plan.implementation()));
+  return plan;
 }
 
 using PlanFn = std::optional<PrimitivePlan> (*)(const CandidateQuery&, LayoutSource,
@@ -131,36 +177,32 @@ std::string WantedImplementation(const KernelChoice* choice) {
 std::optional<PrimitivePlan> PlanConv(const CandidateQuery& q, LayoutSource source,
                                       const KernelChoice* choice) {
   const OpCall& call = q.call;
-  const int threads = q.threads();
-  const TeamSize team(threads);
+  const TeamSize team(q.threads());
   const DType in = call.inputs[0].dtype, out = call.outputs[0].dtype;
   const bool bias = call.has_input(2);
   const ConvGeometry g = ConvGeometryOf(call);
   const ConvDescs d = DescribeConv({in, in, bias ? call.inputs[2].dtype : out, out}, g);
   const auto attr = EpilogueAttr(call, ConvDescs::Any(d.y));
   if (!attr) return std::nullopt;
+  if (!q.cpu.is_here) return PlanElsewhere(q, ConvPass::kForward, g, d, source, BindForward);
   const auto desc =
       SelectDesc([&] { return ForwardDesc(q.cpu, d, bias, *attr); }, WantedImplementation(choice));
   if (!desc) return std::nullopt;
   PrimitivePlan plan(q, source, choice);
-  plan.BindInput(DNNL_ARG_SRC, 0, d.x, desc->src_desc());
-  plan.BindInput(DNNL_ARG_WEIGHTS, 1, d.w, desc->weights_desc());
-  if (bias) plan.BindInput(DNNL_ARG_BIAS, 2, d.bias, desc->bias_desc());
-  BindEpilogue(call, /*first_extra=*/3, d.y, desc->dst_desc(), plan);
-  plan.BindOutput(DNNL_ARG_DST, 0, d.y, desc->dst_desc());
+  BindForward(call, d, {desc->src_desc(), desc->weights_desc(), desc->dst_desc()}, plan);
   plan.SetPrimitive(*desc);
-  plan.SetHeapBytes(HeapBytes(g, in, plan.implementation(), threads));
+  plan.SetHeapBytes(HeapBytes(q, g, plan.implementation()));
   return plan;
 }
 
 std::optional<PrimitivePlan> PlanGradInput(const CandidateQuery& q, LayoutSource source,
                                            const KernelChoice* choice) {
   const OpCall& call = q.call;
-  const int threads = q.threads();
-  const TeamSize team(threads);
+  const TeamSize team(q.threads());
   const DType in = call.inputs[0].dtype, out = call.outputs[0].dtype;
   const ConvGeometry g = GradInputGeometryOf(call);
   const ConvDescs d = DescribeConv({out, in, in, in}, g);
+  if (!q.cpu.is_here) return PlanElsewhere(q, ConvPass::kGradInput, g, d, source, BindGradInput);
   Hint hint;
   const auto make = [&] {
     hint = HintDesc(q.cpu, call, g);
@@ -169,22 +211,21 @@ std::optional<PrimitivePlan> PlanGradInput(const CandidateQuery& q, LayoutSource
   const auto desc = SelectDesc(make, WantedImplementation(choice));
   if (!desc) return std::nullopt;
   PrimitivePlan plan(q, source, choice);
-  plan.BindInput(DNNL_ARG_DIFF_DST, 0, d.y, desc->diff_dst_desc());
-  plan.BindInput(DNNL_ARG_WEIGHTS, 1, d.w, desc->weights_desc());
-  plan.BindOutput(DNNL_ARG_DIFF_SRC, 0, d.x, desc->diff_src_desc());
+  BindGradInput(call, d, {desc->diff_src_desc(), desc->weights_desc(), desc->diff_dst_desc()},
+                plan);
   plan.SetPrimitive(*desc);
-  plan.SetHeapBytes(HeapBytes(g, in, plan.implementation(), threads));
+  plan.SetHeapBytes(HeapBytes(q, g, plan.implementation()));
   return plan;
 }
 
 std::optional<PrimitivePlan> PlanGradWeight(const CandidateQuery& q, LayoutSource source,
                                             const KernelChoice* choice) {
   const OpCall& call = q.call;
-  const int threads = q.threads();
-  const TeamSize team(threads);
+  const TeamSize team(q.threads());
   const DType in = call.inputs[0].dtype, out = call.outputs[0].dtype;
   const ConvGeometry g = GradWeightGeometryOf(call);
   const ConvDescs d = DescribeConv({in, out, out, in}, g);
+  if (!q.cpu.is_here) return PlanElsewhere(q, ConvPass::kGradWeight, g, d, source, BindGradWeight);
   const bool bias = call.integer("bias") != 0;
   Hint hint;
   const auto make = [&] {
@@ -194,12 +235,10 @@ std::optional<PrimitivePlan> PlanGradWeight(const CandidateQuery& q, LayoutSourc
   const auto desc = SelectDesc(make, WantedImplementation(choice));
   if (!desc) return std::nullopt;
   PrimitivePlan plan(q, source, choice);
-  plan.BindInput(DNNL_ARG_SRC, 0, d.x, desc->src_desc());
-  plan.BindInput(DNNL_ARG_DIFF_DST, 1, d.y, desc->diff_dst_desc());
-  plan.BindOutput(DNNL_ARG_DIFF_WEIGHTS, 0, d.w, desc->diff_weights_desc());
-  if (bias) plan.BindOutput(DNNL_ARG_DIFF_BIAS, 1, d.bias, desc->diff_bias_desc());
+  BindGradWeight(call, d, {desc->src_desc(), desc->diff_weights_desc(), desc->diff_dst_desc()},
+                 plan);
   plan.SetPrimitive(*desc);
-  plan.SetHeapBytes(HeapBytes(g, in, plan.implementation(), threads));
+  plan.SetHeapBytes(HeapBytes(q, g, plan.implementation()));
   return plan;
 }
 
@@ -271,6 +310,7 @@ constexpr const char* kImplementations[] = {"brgconv:avx512_core_bf16",
 constexpr double kUnlikely = 0.1;
 
 void OfferImplementations(const CandidateQuery& q, Candidates& candidates) {
+  if (!q.cpu.is_here) return;
   for (const char* implementation : kImplementations) {
     KernelChoice wanted;
     wanted.kernel = std::string("onednn/") + implementation;

@@ -5,6 +5,8 @@
 #pragma once
 #include <cstdint>
 
+#include "ridge/core/instructions.h"
+
 namespace ridge::cpu {
 
 // An operand of any layout: element (i, j) is data[i * row + j * col].  Fast where row or col is 1.
@@ -25,7 +27,7 @@ struct GemmF32 {
 };
 
 // Whether rows of `a` are copied first; `row_major`: its col is 1.
-bool GemmF32PacksA(bool row_major);
+bool GemmF32PacksA(bool row_major, Instructions vectors);
 // Floats of scratch that a call with these extents needs, of any alignment.
 int64_t GemmF32Scratch(int64_t n, int64_t k);
 

@@ -55,6 +55,7 @@ constexpr int kVectors = 2;
 constexpr int64_t kSlot = kTileRows > 8 ? 16 : 8;  // floats of one step of a strip
 // Few rows are read where they lie; many would share sets of the first cache.
 constexpr bool kReadsRows = kTileRows <= 8;
+static_assert(kReadsRows == (HWY_TARGET > HWY_AVX3), "GemmF32PacksA says the same");
 constexpr int64_t kLanes = static_cast<int64_t>(hn::MaxLanes(D()));
 constexpr int64_t kPanel = kVectors * kLanes;
 
@@ -378,9 +379,10 @@ HWY_AFTER_NAMESPACE();
 namespace ridge::cpu {
 
 HWY_EXPORT(Run);
-HWY_EXPORT(PacksA);
 
-bool GemmF32PacksA(bool row_major) { return HWY_DYNAMIC_DISPATCH(PacksA)(row_major); }
+bool GemmF32PacksA(bool row_major, Instructions vectors) {
+  return vectors == Instructions::kAvx512 || !row_major;
+}
 
 int64_t GemmF32Scratch(int64_t n, int64_t k) {
   const int64_t depth = EqualRun(k, kMostDepth, 1);

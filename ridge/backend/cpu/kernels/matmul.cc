@@ -12,8 +12,8 @@
 #include "ridge/backend/cpu/kernel_def.h"
 #include "ridge/backend/cpu/kernels/epilogue.h"
 #include "ridge/backend/cpu/onednn.h"
+#include "ridge/backend/cpu/onednn_rules.h"
 #include "ridge/backend/cpu/parallel.h"
-#include "ridge/core/instructions.h"
 
 namespace ridge::cpu {
 namespace {
@@ -79,7 +79,8 @@ dnnl::matmul::primitive_desc MakeDesc(const CpuContext& cpu, const Operands& o,
 
 // Leading dimensions are folded into the rows where the library can, else each thread takes
 // products of its own.
-int64_t HeapBytes(const Operands& o, DType dtype, const std::string& implementation, int threads) {
+int64_t HeapBytes(const Operands& o, DType dtype, const std::string& implementation, int threads,
+                  Instructions vectors) {
   if (!AllocatesInCalls(implementation)) return 0;
   const memory::dims dst = o.dst.get_dims();
   const size_t rank = dst.size();
@@ -88,10 +89,10 @@ int64_t HeapBytes(const Operands& o, DType dtype, const std::string& implementat
                 .n = dst[rank - 2],
                 .k = o.a.get_dims()[rank - 1],
                 .transposed_b = strides[rank - 1] != 1};
-  if (rank == 2) return GemmBufferBytes(e, dtype, threads);
-  const int64_t alone = GemmBufferBytesAlone(e, dtype, threads);
+  if (rank == 2) return GemmBufferBytes(e, dtype, threads, vectors);
+  const int64_t alone = GemmBufferBytesAlone(e, dtype, threads, vectors);
   for (size_t d = 0; d + 2 < rank; ++d) e.n *= dst[d];
-  return std::max(alone, GemmBufferBytes(e, dtype, threads));
+  return std::max(alone, GemmBufferBytes(e, dtype, threads, vectors));
 }
 
 struct Wish {
@@ -100,6 +101,40 @@ struct Wish {
   const KernelChoice* choice;  // with kChoice
 };
 
+// `weights`: b as the primitive reads it.
+void BindOperands(const OpCall& call, const Operands& o, const memory::desc& weights,
+                  PrimitivePlan& plan) {
+  plan.BindInput(DNNL_ARG_SRC, 0, o.a, o.a);
+  if (o.b_transposed && o.b_is_matrix) {
+    plan.BindTransposedInput(DNNL_ARG_WEIGHTS, 1, o.b, weights);
+  } else {
+    plan.BindInput(DNNL_ARG_WEIGHTS, 1, o.b, weights);
+  }
+  if (o.has_bias) plan.BindInput(DNNL_ARG_BIAS, 2, o.bias, o.bias);
+  BindEpilogue(call, /*first_extra=*/3, o.dst, o.dst, plan);
+  plan.BindOutput(DNNL_ARG_DST, 0, o.dst, o.dst);
+}
+
+// By the rules of another CPU's library.
+std::optional<PrimitivePlan> PlanElsewhere(const CandidateQuery& q, const Wish& wish,
+                                           const Operands& o) {
+  const DType dtype = q.call.inputs[0].dtype;
+  if (!HasRules(dtype, q.cpu.instructions)) return std::nullopt;
+  const memory::dims dst = o.dst.get_dims(), a = o.a.get_dims();
+  const ProductExtents e{.rows = dst[dst.size() - 2],
+                         .depth = a.back(),
+                         .columns = dst.back(),
+                         .copies_a = q.call.integer("transpose_a") != 0,
+                         .copies_b = !wish.packed};
+  const ProductAnswer answer = AnswerProduct(e, o.b, q.cpu.instructions, q.threads());
+  PrimitivePlan plan(q, wish.source, wish.choice);
+  BindOperands(q.call, o, wish.packed ? answer.packed : o.b, plan);
+  plan.SetAnswer(answer.implementation, answer.scratchpad_bytes);
+  plan.SetHeapBytes(
+      HeapBytes(o, dtype, plan.implementation(), q.threads(), q.cpu.instructions.vectors));
+  return plan;
+}
+
 std::optional<PrimitivePlan> PlanMatmul(const CandidateQuery& q, const Wish& wish) {
   const OpCall& call = q.call;
   const int threads = q.threads();
@@ -107,6 +142,7 @@ std::optional<PrimitivePlan> PlanMatmul(const CandidateQuery& q, const Wish& wis
   const Operands o = DescribeOperands(call);
   const auto attr = EpilogueAttr(call, o.dst);
   if (!attr) return std::nullopt;
+  if (!q.cpu.is_here) return PlanElsewhere(q, wish, o);
   const memory::desc b =
       wish.packed ? memory::desc(o.b.get_dims(), o.b.get_data_type(), memory::format_tag::any)
                   : o.b;
@@ -114,17 +150,10 @@ std::optional<PrimitivePlan> PlanMatmul(const CandidateQuery& q, const Wish& wis
                                wish.choice ? ImplementationOf(*wish.choice) : "");
   if (!desc) return std::nullopt;
   PrimitivePlan plan(q, wish.source, wish.choice);
-  plan.BindInput(DNNL_ARG_SRC, 0, o.a, o.a);
-  if (o.b_transposed && o.b_is_matrix) {
-    plan.BindTransposedInput(DNNL_ARG_WEIGHTS, 1, o.b, desc->weights_desc());
-  } else {
-    plan.BindInput(DNNL_ARG_WEIGHTS, 1, o.b, desc->weights_desc());
-  }
-  if (o.has_bias) plan.BindInput(DNNL_ARG_BIAS, 2, o.bias, o.bias);
-  BindEpilogue(call, /*first_extra=*/3, o.dst, o.dst, plan);
-  plan.BindOutput(DNNL_ARG_DST, 0, o.dst, o.dst);
+  BindOperands(call, o, desc->weights_desc(), plan);
   plan.SetPrimitive(*desc);
-  plan.SetHeapBytes(HeapBytes(o, call.inputs[0].dtype, plan.implementation(), threads));
+  plan.SetHeapBytes(HeapBytes(o, call.inputs[0].dtype, plan.implementation(), threads,
+                              q.cpu.instructions.vectors));
   return plan;
 }
 
@@ -137,8 +166,9 @@ struct Shares {
 // nothing then, but where its rows share sets of the caches.  Fitted to 75 products of f32 on
 // Zen 4: 2.6 % off in the mean, 8 % at most (docs/design/0011).  Under AVX2 the library stays
 // further from the peak.
-Shares SharesOf(const OpCall& call) {
-  if (call.inputs[0].dtype == DType::kF32 && UsedInstructions() < Instructions::kAvx512)
+Shares SharesOf(const CandidateQuery& q) {
+  const OpCall& call = q.call;
+  if (call.inputs[0].dtype == DType::kF32 && !q.cpu.HasAvx512())
     return {.plain = 0.84, .packed = 0.88};
   if (call.integer("transpose_a") == 0 || call.inputs[0].dtype != DType::kF32) return {};
   const Dims& y = call.outputs[0].dims;
@@ -152,7 +182,7 @@ Shares SharesOf(const OpCall& call) {
 const char* Offer(const CandidateQuery& q, Candidates& candidates) {
   const auto plain = PlanMatmul(q, {LayoutSource::kRowMajor, /*packed=*/false, nullptr});
   if (!plain) return refusal::kNoPrimitive;
-  const Shares shares = SharesOf(q.call);
+  const Shares shares = SharesOf(q);
   plain->Describe(candidates.Add(shares.plain));
   if (q.call.inputs[1].rank() != 2) return nullptr;
   const auto packed = PlanMatmul(q, {LayoutSource::kPrimitive, /*packed=*/true, nullptr});

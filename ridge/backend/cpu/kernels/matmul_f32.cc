@@ -9,10 +9,8 @@
 
 #include "ridge/backend/cpu/kernel_def.h"
 #include "ridge/backend/cpu/kernels/gemm_f32.h"
-#include "ridge/backend/cpu/kernels/instructions.h"
 #include "ridge/backend/cpu/kernels/matmul_extents.h"
 #include "ridge/backend/cpu/parallel.h"
-#include "ridge/core/instructions.h"
 #include "ridge/core/rounding.h"
 
 namespace ridge::cpu {
@@ -37,47 +35,47 @@ constexpr double kPack = 0.35, kUpdate = 0.3;
 constexpr int64_t kBlockDepth = 256, kBlockColumns = 384;
 
 // Of the slowest thread of a grid (measured on Zen 4, for AVX2 on Zen 5).
-double Cycles(const MatmulExtents& e, const Grid& grid) {
+double Cycles(const MatmulExtents& e, const Grid& grid, Instructions vectors) {
   const auto rows = static_cast<double>(CeilDiv(e.m, grid.rows));
   const int64_t run = CeilDiv(CeilDiv(e.n, kColumnGrain), grid.columns) * kColumnGrain;
   const auto columns = static_cast<double>(run), depth = static_cast<double>(e.k);
-  const TileShares& tile = RunsAvx512() ? kAvx512 : kAvx2;
+  const TileShares& tile = vectors == Instructions::kAvx512 ? kAvx512 : kAvx2;
   const double share = grid.columns > 1 ? tile.shared_rows : tile.alone;
-  const double pack_a = GemmF32PacksA(!e.transpose_a) ? kPack : 0;
+  const double pack_a = GemmF32PacksA(!e.transpose_a, vectors) ? kPack : 0;
   return rows * columns * depth / (16 * share) +
          rows * depth * pack_a * static_cast<double>(CeilDiv(run, kBlockColumns)) +
          columns * depth * kPack +
          rows * columns * kUpdate * static_cast<double>(CeilDiv(e.k, kBlockDepth));
 }
 
-Grid BestGrid(const MatmulExtents& e, int threads) {
+Grid BestGrid(const MatmulExtents& e, int threads, Instructions vectors) {
   Grid best{threads, 1};
   for (int columns = 2; columns <= threads; ++columns) {
     const Grid grid{threads / columns, columns};
-    if (threads % columns == 0 && Cycles(e, grid) < Cycles(e, best)) best = grid;
+    if (threads % columns == 0 && Cycles(e, grid, vectors) < Cycles(e, best, vectors)) best = grid;
   }
   return best;
 }
 
 // Of the peak of all threads.
-double Efficiency(const MatmulExtents& e, int threads) {
+double Efficiency(const MatmulExtents& e, int threads, Instructions vectors) {
   const double work =
       static_cast<double>(e.m) * static_cast<double>(e.n) * static_cast<double>(e.k) / 16 / threads;
-  return work / Cycles(e, BestGrid(e, threads));
+  return work / Cycles(e, BestGrid(e, threads, vectors), vectors);
 }
 
 class MatmulF32Kernel : public HostKernel<MatmulF32Kernel> {
  public:
-  MatmulF32Kernel(const OpCall& call, int threads)
+  MatmulF32Kernel(const OpCall& call, int threads, Instructions vectors)
       : e_(*MatmulExtentsOf(call)),
-        grid_(BestGrid(e_, threads)),
+        grid_(BestGrid(e_, threads, vectors)),
         threads_(threads),
         has_bias_(call.has_input(kBias)),
         has_extra_(call.has_input(kExtra)),
         relu_(call.text("epilogue").ends_with("relu")) {}
 
-  static int64_t WorkspaceFloats(const OpCall& call, int threads) {
-    const MatmulF32Kernel kernel(call, threads);
+  static int64_t WorkspaceFloats(const OpCall& call, int threads, Instructions vectors) {
+    const MatmulF32Kernel kernel(call, threads, vectors);
     return threads * kernel.Scratch();
   }
 
@@ -124,7 +122,7 @@ class MatmulF32Kernel : public HostKernel<MatmulF32Kernel> {
 };
 
 const char* Refuse(const CandidateQuery& q) {
-  if (UsedInstructions() < Instructions::kAvx2) return refusal::kInstructions;
+  if (q.cpu.instructions.vectors < Instructions::kAvx2) return refusal::kInstructions;
   if (!MatmulExtentsOf(q.call)) return refusal::kRank;
   const std::string& steps = q.call.text("epilogue");
   const bool taken = steps.empty() || steps == "add" || steps == "relu" || steps == "add,relu";
@@ -132,12 +130,17 @@ const char* Refuse(const CandidateQuery& q) {
 }
 
 int64_t WorkspaceBytes(const CandidateQuery& q) {
-  return MatmulF32Kernel::WorkspaceFloats(q.call, q.threads()) * 4;
+  return MatmulF32Kernel::WorkspaceFloats(q.call, q.threads(), q.cpu.instructions.vectors) * 4;
 }
 
 const char* Offer(const CandidateQuery& q, Candidates& candidates) {
-  candidates.Add(Efficiency(*MatmulExtentsOf(q.call), q.threads()));
+  candidates.Add(Efficiency(*MatmulExtentsOf(q.call), q.threads(), q.cpu.instructions.vectors));
   return nullptr;
+}
+
+Result<std::unique_ptr<Kernel>> Make(const CandidateQuery& q, const KernelChoice&) {
+  return std::unique_ptr<Kernel>(
+      std::make_unique<MatmulF32Kernel>(q.call, q.threads(), q.cpu.instructions.vectors));
 }
 
 }  // namespace
@@ -151,7 +154,7 @@ KernelDef MatmulF32KernelDef() {
           .in_place = false,
           .workspace_bytes = WorkspaceBytes,
           .offer = Offer,
-          .make = MakeKernel<MatmulF32Kernel>};
+          .make = Make};
 }
 
 }  // namespace ridge::cpu

@@ -6,6 +6,7 @@
 
 #include "ridge/backend/cpu/kernel_def.h"
 #include "ridge/backend/cpu/onednn.h"
+#include "ridge/backend/cpu/onednn_rules.h"
 #include "ridge/backend/cpu/parallel.h"
 
 namespace ridge::cpu {
@@ -111,7 +112,35 @@ std::optional<PrimitivePlan> PlanBackward(const CandidateQuery& q, const Wish& w
   return plan;
 }
 
-PlanFn PlanFor(const OpDef& op) {
+// By the rules of another CPU's library; `inputs` of the shape of a channel follow x.
+std::optional<PrimitivePlan> PlanElsewhere(const CandidateQuery& q, const Wish& wish) {
+  const TensorType& type = q.call.inputs[0];
+  if (!HasRules(type.dtype, q.cpu.instructions)) return std::nullopt;
+  PrimitivePlan plan(q, wish.source, wish.choice);
+  const auto bind = [&](const std::vector<TensorType>& types, auto&& add) {
+    for (size_t i = 0; i < types.size(); ++i) {
+      const bool whole = types[i].rank() == type.rank();
+      const memory::desc plain = DescOf(types[i], kRowMajor);
+      add(static_cast<int>(i), plain, whole ? DescOf(types[i], wish.layout) : plain);
+    }
+  };
+  bind(q.call.inputs, [&](int i, const memory::desc& plain, const memory::desc& wanted) {
+    plan.BindInput(i, i, plain, wanted);
+  });
+  bind(q.call.outputs, [&](int i, const memory::desc& plain, const memory::desc& wanted) {
+    plan.BindOutput(i, i, plain, wanted);
+  });
+  const std::string name = wish.layout == kRowMajor
+                               ? "ncsp_bnorm:any"
+                               : JitName("bnorm_jit", type.dtype, q.cpu.instructions);
+  constexpr int64_t kSums = 4 * 4;  // bytes a channel and thread
+  plan.SetAnswer(name, q.threads() * type.dims[1] * kSums);
+  return plan;
+}
+
+PlanFn PlanFor(const CandidateQuery& q) {
+  if (!q.cpu.is_here) return PlanElsewhere;
+  const OpDef& op = q.op;
   if (op.name == "batch_norm_grad") return PlanBackward;
   return op.name == "batch_norm_inference" ? PlanInference : PlanForward;
 }
@@ -143,7 +172,7 @@ const char* Refuse(const CandidateQuery& q) {
 const char* Offer(const CandidateQuery& q, Candidates& candidates) {
   const char* reason = refusal::kNoPrimitive;
   for (const LayoutId layout : CandidateLayouts(q)) {
-    const auto plan = PlanFor(q.op)(q, {layout, LayoutSource::kPrimitive, nullptr});
+    const auto plan = PlanFor(q)(q, {layout, LayoutSource::kPrimitive, nullptr});
     if (!plan) continue;
     plan->Describe(candidates.Add(layout == kRowMajor ? 0.5 : 1));
     reason = nullptr;
@@ -153,7 +182,7 @@ const char* Offer(const CandidateQuery& q, Candidates& candidates) {
 
 Result<std::unique_ptr<Kernel>> Make(const CandidateQuery& q, const KernelChoice& choice) {
   const LayoutId layout = choice.input_layouts.at(0);
-  return CompilePlan(PlanFor(q.op)(q, {layout, LayoutSource::kChoice, &choice}), q, choice);
+  return CompilePlan(PlanFor(q)(q, {layout, LayoutSource::kChoice, &choice}), q, choice);
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include "ridge/backend/cpu/kernel_def.h"
 #include "ridge/backend/cpu/kernels/recurrent_rows.h"
 #include "ridge/backend/cpu/kernels/step_product.h"
+#include "ridge/backend/cpu/onednn_rules.h"
 #include "ridge/backend/cpu/parallel.h"
 
 namespace ridge::cpu {
@@ -207,16 +208,30 @@ class SequenceKernel : public HostKernel<SequenceKernel> {
   bool relu_ = false;
 };
 
-std::unique_ptr<StepProduct> ProductOf(const CandidateQuery& q, const Sequence& s) {
+StepProduct::Extents ProductExtentsOf(const Sequence& s) {
   StepProduct::Extents extents = {.rows = s.e.batch, .depth = s.Wide(), .columns = s.e.hidden};
   if (!s.back) {
     std::swap(extents.depth, extents.columns);
     extents.transposed = true;
   }
-  return StepProduct::Make(q.cpu, extents, q.threads());
+  return extents;
+}
+
+std::unique_ptr<StepProduct> ProductOf(const CandidateQuery& q, const Sequence& s) {
+  return StepProduct::Make(q.cpu, ProductExtentsOf(s), q.threads());
+}
+
+const char* OfferElsewhere(const CandidateQuery& q, Candidates& candidates) {
+  if (!HasRules(DType::kF32, q.cpu.instructions)) return refusal::kNoPrimitive;
+  const Sequence s = SequenceOf(q);
+  candidates.Add().workspace_bytes =
+      StepProduct::WorkspaceElsewhere(q.cpu, ProductExtentsOf(s), q.threads()) +
+      s.ScratchElements() * 4;
+  return nullptr;
 }
 
 const char* Offer(const CandidateQuery& q, Candidates& candidates) {
+  if (!q.cpu.is_here) return OfferElsewhere(q, candidates);
   const Sequence s = SequenceOf(q);
   const auto product = ProductOf(q, s);
   if (product == nullptr) return refusal::kNoPrimitive;

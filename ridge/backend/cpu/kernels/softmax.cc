@@ -1,6 +1,7 @@
 // softmax and log_softmax by oneDNN, along any axis of a row-major tensor.
 #include "ridge/backend/cpu/kernel_def.h"
 #include "ridge/backend/cpu/onednn.h"
+#include "ridge/backend/cpu/onednn_rules.h"
 #include "ridge/backend/cpu/parallel.h"
 #include "ridge/graph/ops/shared/axis_view.h"
 #include "ridge/graph/ops/shared/checks.h"
@@ -9,6 +10,22 @@ namespace ridge::cpu {
 namespace {
 
 using Softmax = dnnl::softmax_forward;
+
+void BindBoth(const dnnl::memory::desc& x, PrimitivePlan& plan) {
+  plan.BindInput(DNNL_ARG_SRC, 0, x, x);
+  plan.BindOutput(DNNL_ARG_DST, 0, x, x);
+}
+
+// By the rules of another CPU's library.
+std::optional<PrimitivePlan> PlanElsewhere(const CandidateQuery& q, const dnnl::memory::desc& x,
+                                           LayoutSource source) {
+  const DType dtype = q.call.inputs[0].dtype;
+  if (!HasRules(dtype, q.cpu.instructions)) return std::nullopt;
+  PrimitivePlan plan(q, source, nullptr);
+  BindBoth(x, plan);
+  plan.SetAnswer(JitName("jit", dtype, q.cpu.instructions), 0);
+  return plan;
+}
 
 // [outer, extent, inner]: three dimensions whatever the rank.
 std::optional<PrimitivePlan> PlanSoftmax(const CandidateQuery& q, LayoutSource source,
@@ -24,11 +41,11 @@ std::optional<PrimitivePlan> PlanSoftmax(const CandidateQuery& q, LayoutSource s
                                    x,
                                    /*axis=*/1, UserScratchpad());
   };
+  if (!q.cpu.is_here) return PlanElsewhere(q, x, source);
   const auto desc = SelectDesc(make, choice == nullptr ? "" : ImplementationOf(*choice));
   if (!desc) return std::nullopt;
   PrimitivePlan plan(q, source, choice);
-  plan.BindInput(DNNL_ARG_SRC, 0, x, x);
-  plan.BindOutput(DNNL_ARG_DST, 0, x, x);
+  BindBoth(x, plan);
   plan.SetPrimitive(*desc);
   return plan;
 }

@@ -4,6 +4,7 @@
 
 #include "ridge/backend/cpu/gemm_buffers.h"
 #include "ridge/backend/cpu/onednn.h"
+#include "ridge/backend/cpu/onednn_rules.h"
 #include "ridge/backend/cpu/parallel.h"
 #include "ridge/core/rounding.h"
 
@@ -76,8 +77,8 @@ std::unique_ptr<StepProduct> StepProduct::Make(const CpuContext& cpu, const Exte
   p.scratchpad_bytes =
       Lines(std::max(desc->scratchpad_desc().get_size(), pack.scratchpad_desc().get_size()));
   if (AllocatesInCalls(desc->impl_info_str())) {
-    p.heap_bytes =
-        GemmBufferBytes({.m = e.columns, .n = e.rows, .k = e.depth}, DType::kF32, threads);
+    p.heap_bytes = GemmBufferBytes({.m = e.columns, .n = e.rows, .k = e.depth}, DType::kF32,
+                                   threads, cpu.instructions.vectors);
   }
   p.pack.Set(pack);
   p.pack.Add(cpu.engine, DNNL_ARG_FROM, stored);
@@ -89,6 +90,13 @@ std::unique_ptr<StepProduct> StepProduct::Make(const CpuContext& cpu, const Exte
   p.product.Add(cpu.engine, DNNL_ARG_DST, out);
   p.product.Add(cpu.engine, DNNL_ARG_SCRATCHPAD, desc->scratchpad_desc());
   return made;
+}
+
+int64_t StepProduct::WorkspaceElsewhere(const CpuContext& cpu, const Extents& e, int threads) {
+  const ProductExtents product{.rows = e.rows, .depth = e.depth, .columns = e.columns};
+  const ProductAnswer answer =
+      AnswerProduct(product, Matrix(e.depth, e.columns), cpu.instructions, threads);
+  return Lines(answer.packed.get_size()) + RoundUp(answer.scratchpad_bytes, int64_t{64});
 }
 
 int64_t StepProduct::WorkspaceBytes() const {

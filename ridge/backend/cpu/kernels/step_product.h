@@ -20,6 +20,8 @@ class StepProduct {
   static std::unique_ptr<StepProduct> Make(const CpuContext& cpu, const Extents& extents,
                                            int threads);
   ~StepProduct();
+  // What a choice for another CPU has: the packed weight and a scratchpad, by its library's rules.
+  static int64_t WorkspaceElsewhere(const CpuContext& cpu, const Extents& extents, int threads);
 
   int64_t WorkspaceBytes() const;
   int64_t HeapBytes() const;  // as KernelChoice::heap_bytes

@@ -7,9 +7,9 @@
 
 namespace ridge::cpu {
 
-// Two dimensions, 3x3, stride 1, dilation 1, one group, padding 0 to 2, on a machine with vectors
-// of 16: the reason why not, or nullptr.
-const char* WinogradRefusal(const ConvGeometry& g);
+// Two dimensions, 3x3, stride 1, dilation 1, one group, padding 0 to 2, with vectors of 16: the
+// reason why not, or nullptr.
+const char* WinogradRefusal(const ConvGeometry& g, Instructions vectors);
 
 WinogradShape WinogradForward(const ConvGeometry& g);
 // The convolution of dy with flipped weights that gives dx.

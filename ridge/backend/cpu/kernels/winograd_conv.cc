@@ -225,14 +225,16 @@ WinogradParams ParamsOf(const CandidateQuery& q) {
 
 const char* RefuseConv(const CandidateQuery& q) {
   const ConvGeometry g = ConvGeometryOf(q.call);
-  if (const char* reason = WinogradRefusal(g); reason != nullptr) return reason;
+  if (const char* reason = WinogradRefusal(g, q.cpu.instructions.vectors); reason != nullptr)
+    return reason;
   if (!EpilogueOf(q.call, g.outputs() % kWinogradBlock != 0)) return refusal::kEpilogue;
   return WinogradEfficiency(WinogradForward(g), g) <= 1 ? refusal::kNoGain : nullptr;
 }
 
 const char* RefuseGradInput(const CandidateQuery& q) {
   const ConvGeometry g = GradInputGeometryOf(q.call);
-  if (const char* reason = WinogradRefusal(g); reason != nullptr) return reason;
+  if (const char* reason = WinogradRefusal(g, q.cpu.instructions.vectors); reason != nullptr)
+    return reason;
   return WinogradEfficiency(WinogradGradInput(g), g) <= 1 ? refusal::kNoGain : nullptr;
 }
 

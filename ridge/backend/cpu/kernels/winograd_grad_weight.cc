@@ -242,7 +242,8 @@ double EfficiencyOf(const ConvGeometry& g) { return WinogradEfficiency(WinogradF
 
 const char* Refuse(const CandidateQuery& q) {
   const ConvGeometry g = GradWeightGeometryOf(q.call);
-  if (const char* reason = WinogradRefusal(g); reason != nullptr) return reason;
+  if (const char* reason = WinogradRefusal(g, q.cpu.instructions.vectors); reason != nullptr)
+    return reason;
   return EfficiencyOf(g) <= 1 ? refusal::kNoGain : nullptr;
 }
 

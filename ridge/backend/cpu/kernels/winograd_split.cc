@@ -1,6 +1,5 @@
 #include <array>
 
-#include "ridge/backend/cpu/kernels/instructions.h"
 #include "ridge/backend/cpu/kernels/winograd.h"
 #include "ridge/core/rounding.h"
 
@@ -86,14 +85,14 @@ constexpr double kDirectShare = 0.93;
 
 }  // namespace
 
-const char* WinogradRefusal(const ConvGeometry& g) {
+const char* WinogradRefusal(const ConvGeometry& g, Instructions vectors) {
   if (g.window.rank != 2) return refusal::kRank;
   if (g.groups != 1) return refusal::kAttribute;
   for (const WindowAxis& axis : g.window.own()) {
     if (axis.kernel != 3 || axis.stride != 1 || axis.dilation != 1) return refusal::kAttribute;
     if (axis.pad_begin > 2 || axis.pad_end > 2) return refusal::kAttribute;
   }
-  return RunsAvx512() ? nullptr : refusal::kInstructions;
+  return vectors == Instructions::kAvx512 ? nullptr : refusal::kInstructions;
 }
 
 WinogradShape WinogradForward(const ConvGeometry& g) {
