@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 
 #include "ridge/cli/choose_serving.h"
 #include "ridge/cli/choose_verb.h"
@@ -68,6 +69,9 @@ Result<DeviceStep> PlanStep(const ChooseVerb& verb, const DeviceGroup& group,
   step.high_s = run.job.range->high_s;
   step.peak_bytes = run.job.memory.peak_bytes;
   step.limit_bytes = run.job.limit_bytes;
+  for (const PersistentValue& value : run.job.program.persistent) {
+    if (value.kind != ValueKind::kInput) step.variable_bytes += value.size_bytes;
+  }
   step.gradients = GradientTimes(run.job.program, run.job.options.accumulate);
   const Cost cost = UpdateCost(run.job.program, run.job.options.accumulate);
   step.flops = static_cast<double>(cost.flops);
@@ -76,28 +80,41 @@ Result<DeviceStep> PlanStep(const ChooseVerb& verb, const DeviceGroup& group,
   return step;
 }
 
+struct Planned {
+  std::vector<Offer> offers;
+  std::vector<std::string> skipped;               // too little is known
+  std::vector<std::string> too_small;             // for parameters and optimizer state alone
+  std::map<std::string, int64_t> variable_bytes;  // by precision; the same on every device
+};
+
+// Whether what is known of other devices says that the variables exceed the memory.
+bool IsTooSmall(const ChooseVerb& verb, const Hardware& hardware, const Planned& planned) {
+  if (verb.train.Has("offload") || !hardware.memory_gb) return false;
+  const auto known = planned.variable_bytes.find(PrecisionFor(verb, hardware));
+  return known != planned.variable_bytes.end() &&
+         static_cast<double>(known->second) > *hardware.memory_gb * (1 << 30);
+}
+
 // Adds those of the groups of the device whose number divides the batch.  Fails as PlanStep at the
 // first group that fails, and where too little is known.
 Status AddOffers(const ChooseVerb& verb, const Hardware& hardware,
                  const std::vector<DeviceGroup>& groups, const ChooseLimits& limits,
-                 std::vector<Offer>& offers) {
+                 Planned& planned) {
   const TrainOptions& options = verb.train.options;
   const TrainingLength length = {*verb.data_size, options.epochs.value_or(1),
                                  options.batch * options.accumulate};
+  const std::string precision = PrecisionFor(verb, hardware);
   RIDGE_ASSIGN_OR_RETURN(const OpenedMachine opened,
-                         OpenPlannedMachine(hardware, PrecisionFor(verb, hardware), kOwnSoftware));
+                         OpenPlannedMachine(hardware, precision, kOwnSoftware));
   for (const DeviceGroup& group : groups) {
     if (options.batch % group.count() != 0) continue;
+    if (IsTooSmall(verb, hardware, planned)) break;
     RIDGE_ASSIGN_OR_RETURN(const DeviceStep step, PlanStep(verb, group, opened.machine));
-    offers.push_back(MakeOffer(step, length, limits));
+    planned.variable_bytes[precision] = step.variable_bytes;
+    planned.offers.push_back(MakeOffer(step, length, limits));
   }
   return Status();
 }
-
-struct Planned {
-  std::vector<Offer> offers;
-  std::vector<std::string> skipped;
-};
 
 // The nodes of --cluster, and their device.
 struct ClusterNodes {
@@ -132,8 +149,9 @@ Planned PlanOffers(const ChooseVerb& verb, const std::vector<Hardware>& devices,
       for (const DeviceGroup& group : InCluster(hardware, cluster->cluster, cluster->most_nodes))
         groups.push_back(group);
     }
-    if (!AddOffers(verb, hardware, groups, limits, planned.offers).ok())
+    if (!AddOffers(verb, hardware, groups, limits, planned).ok())
       planned.skipped.push_back(hardware.id);
+    if (IsTooSmall(verb, hardware, planned)) planned.too_small.push_back(hardware.id);
   }
   return planned;
 }
@@ -144,9 +162,9 @@ std::vector<Upgrade> PlanUpgrades(const ChooseVerb& verb, const std::vector<Hard
   const auto from = std::find_if(devices.begin(), devices.end(),
                                  [&](const Hardware& other) { return other.id == best.device; });
   const auto plan = [&](const Hardware& to, int64_t count, std::vector<Upgrade>& upgrades) {
-    std::vector<Offer> offers;
-    if (!AddOffers(verb, to, {{&to, count}}, limits, offers).ok() || offers.empty()) return;
-    upgrades.push_back(MakeUpgrade(*from, best, to, std::move(offers.front())));
+    Planned next;
+    if (!AddOffers(verb, to, {{&to, count}}, limits, next).ok() || next.offers.empty()) return;
+    upgrades.push_back(MakeUpgrade(*from, best, to, std::move(next.offers.front())));
   };
   std::vector<Upgrade> twice, later;
   if (best.count < kCounts[std::size(kCounts) - 1]) plan(*from, 2 * best.count, twice);
@@ -211,6 +229,21 @@ Result<int> RunServe(const ChooseVerb& verb, const Terminal& terminal) {
                     terminal);
 }
 
+// REQUIRES: ranked offers.
+ChooseTable TableOf(const ChooseVerb& verb, Planned planned, const std::vector<Hardware>& devices,
+                    const ChooseLimits& limits) {
+  ChooseTable table = {TitleOf(verb), std::move(planned.offers), std::move(planned.skipped)};
+  if (verb.all) table.rows = SIZE_MAX;
+  table.too_small = std::move(planned.too_small);
+  for (const auto& [precision, bytes] : planned.variable_bytes)
+    table.variable_bytes = std::max(table.variable_bytes, bytes);
+  table.terms = limits.terms;
+  const Offer& best = table.offers.front();
+  if (best.is_allowed() && best.nodes == 1 && !verb.why)  // upgrades are of one machine
+    table.upgrades = PlanUpgrades(verb, devices, best, limits);
+  return table;
+}
+
 Result<int> RunChoose(const CLI::App& app, const ChooseVerb& verb) {
   RIDGE_ASSIGN_OR_RETURN(const Terminal terminal, TerminalFor(stdout, verb.output));
   RIDGE_RETURN_IF_ERROR(RequireArgument(app, verb.train.Has("model"), "MODEL",
@@ -233,18 +266,12 @@ Result<int> RunChoose(const CLI::App& app, const ChooseVerb& verb) {
   TakeLinearShares(planned.offers);
   RankOffers(planned.offers, OrderOf(verb));
   RIDGE_RETURN_IF_ERROR(CheckWhy(verb, planned.offers));
-  const bool any = planned.offers.front().is_allowed();
-  ChooseTable table = {TitleOf(verb), std::move(planned.offers), std::move(planned.skipped),
-                       verb.all ? SIZE_MAX : ChooseTable().rows};
-  table.terms = limits.terms;
-  // Upgrades are of one machine.
-  const bool in_one = table.offers.front().nodes == 1;
-  if (any && in_one && !verb.why)
-    table.upgrades = PlanUpgrades(verb, devices, table.offers.front(), limits);
+  const ChooseTable table = TableOf(verb, std::move(planned), devices, limits);
   if (verb.html) RIDGE_RETURN_IF_ERROR(WriteFileAtomically(*verb.html, ChoosePage(table)));
   PrintChoice(verb, table, terminal);
-  if (any) return kExitOk;
-  return Status(ErrorCode::kOutOfMemory, "choose: " + NothingAllowedText(table.offers));
+  if (table.offers.front().is_allowed()) return kExitOk;
+  return Status(ErrorCode::kOutOfMemory,
+                "choose: " + NothingAllowedText(table.offers) + TooSmallText(table));
 }
 
 }  // namespace

@@ -239,6 +239,9 @@ std::string ChooseReport(const ChooseTable& table, const Terminal& terminal) {
   text += RefusedLine(table.offers);
   if (!table.skipped.empty())
     text += fmt::format("  not planned, too little is known: {}\n", fmt::join(table.skipped, ", "));
+  if (!table.too_small.empty())
+    text += fmt::format("  too small for parameters and optimizer state alone ({}): {}\n",
+                        FormatBytes(table.variable_bytes), fmt::join(table.too_small, ", "));
   if (allowed > 0) text += "  more of a device: --why DEVICE\n";
   return text + NotesText(table.offers) + UpgradesText(table);
 }
@@ -267,6 +270,15 @@ std::string NothingAllowedText(const std::vector<Offer>& offers) {
                      fmt::join(nearest->refusals, " and "));
 }
 
+std::string TooSmallText(const ChooseTable& table) {
+  if (table.too_small.empty()) return "";
+  const size_t count = table.too_small.size();
+  return fmt::format(
+      "; {} {} too small for parameters and optimizer state alone ({}). hint: --lora rank=16 "
+      "--frozen-weights nf4, --optimizer-state 8bit, or --offload all",
+      count, count == 1 ? "device is" : "devices are", FormatBytes(table.variable_bytes));
+}
+
 std::string ChooseJson(const ChooseTable& table) {
   Json json;
   json["title"] = table.title;
@@ -276,6 +288,8 @@ std::string ChooseJson(const ChooseTable& table) {
   for (const Upgrade& upgrade : table.upgrades) json["upgrades"].push_back(UpgradeJson(upgrade));
   json["ownership_terms"] = TermsJson(table.terms);
   json["skipped"] = table.skipped;
+  json["too_small"] = table.too_small;
+  json["variable_bytes"] = table.variable_bytes;
   return json.dump(1);
 }
 

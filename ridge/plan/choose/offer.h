@@ -30,6 +30,7 @@ struct DeviceStep {
   std::string precision;  // "bf16"
   double step_s = 0, low_s = 0, high_s = 0;
   int64_t peak_bytes = 0, limit_bytes = 0;
+  int64_t variable_bytes = 0;  // of the peak: parameters and the state of their optimizer
   std::vector<GradientReady> gradients = {};  // that the devices add up in each update
   double flops = 0, bytes = 0;                // of its kernels; 0: not known
   double peak_flops_per_s = 0;                // of the device's products, as the sheet has it

@@ -95,6 +95,11 @@ class PlanSearch {
       RIDGE_RETURN_IF_ERROR(AddWithin(*goals_.budget));
       return Take(Best());
     }
+    if (VariablesExceed(candidates_.front())) {  // no other plan fits, either
+      if (!goals_.recompute)
+        RIDGE_RETURN_IF_ERROR(Add(goals_.slices.value_or(1), {.any = true, .expensive = true}));
+      return Take(Best());
+    }
     if (!goals_.slices) {
       RIDGE_RETURN_IF_ERROR(AddSliced());
       RIDGE_RETURN_IF_ERROR(AddFewestSlices());
@@ -208,6 +213,12 @@ class PlanSearch {
         FormatBytes(least),
         FormatPercent(static_cast<double>(least) / static_cast<double>(kept_bytes)),
         FormatBytes(kept_bytes), FormatBytes(most_scratch_bytes_)));
+  }
+
+  // Whether parameters, optimizer state and inputs alone are above the limit.
+  bool VariablesExceed(const Candidate& c) const {
+    const Program& program = c.planned.program;
+    return c.bytes - (program.arena_bytes - program.persistent_bytes) > goals_.limit_bytes;
   }
 
   // Bytes above the limits.
