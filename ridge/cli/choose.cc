@@ -44,7 +44,8 @@ Result<DeviceStep> PlanStep(const ChooseVerb& verb, const Hardware& hardware,
   step.step_s = run.job.step_s;
   step.low_s = run.job.range->low_s;
   step.high_s = run.job.range->high_s;
-  step.peak_bytes = run.job.memory.peak_bytes;
+  step.peak_bytes = run.job.memory.needed_bytes();
+  step.peak_low_bytes = run.job.memory.least_bytes();
   step.limit_bytes = run.job.limit_bytes;
   step.gradient_bytes = run.job.parameter_count * BytesPerElement(DType::kF32);
   const Cost cost = UpdateCost(run.job.program, run.job.options.accumulate);

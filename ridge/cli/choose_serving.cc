@@ -162,8 +162,7 @@ Status TakeLimits(const ServeRequest& request, std::vector<ServingLoad>& loads) 
     RIDGE_ASSIGN_OR_RETURN(given.latency_s, ParseSeconds("--latency", *request.flags.latency));
   }
   if (request.flags.board_power) {
-    RIDGE_ASSIGN_OR_RETURN(given.power_w,
-                           ParseWatts("--board-power", *request.flags.board_power));
+    RIDGE_ASSIGN_OR_RETURN(given.power_w, ParseWatts("--board-power", *request.flags.board_power));
   }
   if (request.train.Has("fit")) given.memory_bytes = request.train.options.fit_bytes;
   for (ServingLoad& load : loads) {
@@ -274,12 +273,15 @@ Result<int> RunServing(const ServeRequest& request, const Terminal& terminal) {
 }
 
 Status RefuseServeFlags(const ServeFlags& flags) {
-  const std::pair<const char*, bool> given[] = {
-      {"--rate", flags.rate.has_value()},     {"--latency", flags.latency.has_value()},
-      {"--input", flags.input.has_value()},   {"--streams", flags.streams.has_value()},
-      {"--copies", flags.copies.has_value()}, {"--prompt", flags.prompt.has_value()},
-      {"--output", flags.output.has_value()}, {"--sequences", flags.sequences.has_value()},
-      {"--board-power", flags.board_power.has_value()}};
+  const std::pair<const char*, bool> given[] = {{"--rate", flags.rate.has_value()},
+                                                {"--latency", flags.latency.has_value()},
+                                                {"--input", flags.input.has_value()},
+                                                {"--streams", flags.streams.has_value()},
+                                                {"--copies", flags.copies.has_value()},
+                                                {"--prompt", flags.prompt.has_value()},
+                                                {"--output", flags.output.has_value()},
+                                                {"--sequences", flags.sequences.has_value()},
+                                                {"--board-power", flags.board_power.has_value()}};
   for (const auto& [flag, is_given] : given) {
     if (is_given) return InvalidArgument(fmt::format("{} is of --serve, which is missing", flag));
   }

@@ -30,6 +30,7 @@ struct DeviceStep {
   std::string precision;  // "bf16"
   double step_s = 0, low_s = 0, high_s = 0;
   int64_t peak_bytes = 0, limit_bytes = 0;
+  int64_t peak_low_bytes = 0;   // of the interval whose upper end is peak_bytes
   int64_t gradient_bytes = 0;   // that the devices add up in each update
   double flops = 0, bytes = 0;  // of its kernels; 0: not known
   double peak_flops_per_s = 0;  // of the device's products, as the sheet has it
@@ -54,7 +55,7 @@ struct Offer {
   std::string device;
   int64_t count = 1;
   std::string precision = {};
-  int64_t peak_bytes = 0, limit_bytes = 0;
+  int64_t peak_bytes = 0, limit_bytes = 0, peak_low_bytes = 0;
   double step_s = 0, exposed_s = 0;          // of an update; what of it waits for the other devices
   double time_s = 0, low_s = 0, high_s = 0;  // of the whole training
   double samples_s = 0, samples_low_s = 0, samples_high_s = 0;  // samples a second, of all devices
