@@ -67,7 +67,8 @@ Result<DeviceStep> PlanStep(const ChooseVerb& verb, const DeviceGroup& group,
   step.step_s = run.job.step_s;
   step.low_s = run.job.range->low_s;
   step.high_s = run.job.range->high_s;
-  step.peak_bytes = run.job.memory.peak_bytes;
+  step.peak_bytes = run.job.memory.needed_bytes();
+  step.peak_low_bytes = run.job.memory.least_bytes();
   step.limit_bytes = run.job.limit_bytes;
   for (const PersistentValue& value : run.job.program.persistent) {
     if (value.kind != ValueKind::kInput) step.variable_bytes += value.size_bytes;

@@ -238,7 +238,7 @@ void TakePlan(const ChooseVerb& verb, const Hardware& hardware, const Program& p
   if (!planned.ok()) return take_unknown(planned.status().message(), planned.status().message());
   const PlannedJob& job = planned->run.job;
   row.memory =
-      job.memory.range
+      !job.memory.is_placed
           ? MemoryCell(job, fmt::format("the plan, activations x {:g}, {}", job.memory.range->scale,
                                         job.memory.range->evidence))
           : Unknown(program.no_memory);

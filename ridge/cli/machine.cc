@@ -184,6 +184,7 @@ Result<OpenedMachine> OpenPlannedMachine(const Hardware& hardware,
   opened.machine.profile = std::move(facts.profile);
   opened.machine.memory_bytes = facts.memory_bytes;
   opened.machine.host_link_bytes_per_s = facts.host_link_bytes_per_s;
+  opened.machine.context_spread_bytes = facts.context_spread_bytes;
   return opened;
 }
 

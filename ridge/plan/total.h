@@ -11,10 +11,10 @@
 
 namespace ridge {
 
-// In which the peak of another program is expected, and by what.
+// In which the peak is expected, and by what.
 struct MemoryRange {
   int64_t low_bytes = 0, high_bytes = 0;
-  double scale = 1;  // Software::memory_scale, which is in the breakdown
+  double scale = 1;  // Software::memory_scale, which is in the breakdown; 1: of ridge
   std::string evidence;
 };
 
@@ -30,9 +30,11 @@ struct MemoryEstimate {
   // The largest values live at that node, with the persistent ones: name and bytes, largest first.
   std::vector<std::pair<std::string, int64_t>> largest;
   std::optional<MemoryRange> range = {};  // of peak_bytes; none: the plan is exact
+  bool is_placed = true;  // by ridge; else arena, peak_node and largest are those of ridge's plan
 
   // What must be there for the run to fit.
   int64_t needed_bytes() const { return range ? range->high_bytes : peak_bytes; }
+  int64_t least_bytes() const { return range ? range->low_bytes : peak_bytes; }
 };
 
 // Most heap memory that the program's kernels hold at one time.

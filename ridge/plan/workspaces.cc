@@ -7,6 +7,12 @@
 
 namespace ridge {
 
+bool IsRecorded(const std::string& device, const PlannedNode& node) {
+  constexpr std::string_view kPrefix = kCudnnKey;
+  return node.choice.key.starts_with(kPrefix) &&
+         FindConvAnswer(device, node.choice.key.substr(kPrefix.size())).has_value();
+}
+
 WorkspaceSources WorkspaceSourcesOf(const Program& program) {
   constexpr std::string_view kPrefix = kCudnnKey;
   std::set<std::string> recorded, bounded;

@@ -18,4 +18,7 @@ struct WorkspaceSources {
 // Empty for other devices.
 WorkspaceSources WorkspaceSourcesOf(const Program& program);
 
+// Whether the library answered what this node of a plan for `device` takes.
+bool IsRecorded(const std::string& device, const PlannedNode& node);
+
 }  // namespace ridge

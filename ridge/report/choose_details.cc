@@ -89,8 +89,9 @@ void AddCost(const Offer& offer, const OwnershipTerms& terms, Rows& rows) {
 Rows DetailsOf(const Offer& offer, const OwnershipTerms& terms) {
   Rows rows;
   rows.emplace_back("time", TimeText(offer));
-  rows.emplace_back("memory", fmt::format("{} of {}", FormatBytes(offer.peak_bytes),
-                                          FormatBytes(offer.limit_bytes)));
+  rows.emplace_back("memory",
+                    fmt::format("{} of {}, at least {}", FormatBytes(offer.peak_bytes),
+                                FormatBytes(offer.limit_bytes), FormatBytes(offer.peak_low_bytes)));
   AddSums(offer, rows);
   AddBalance(offer, rows);
   AddPlace(offer, rows);

@@ -164,6 +164,7 @@ Json OfferJson(const Offer& offer) {
           {"nodes", offer.nodes},
           {"precision", offer.precision},
           {"peak_bytes", offer.peak_bytes},
+          {"peak_low_bytes", offer.peak_low_bytes},
           {"limit_bytes", offer.limit_bytes},
           {"step_s", offer.step_s},
           {"exposed_s", offer.exposed_s},

@@ -97,8 +97,8 @@ std::string MemoryPart(const PlanSummary& plan, const Terminal& terminal) {
   }
   std::string text = Heading("Memory", PeakText(memory), terminal);
   text += BarChart(bars, terminal);
-  if (memory.range)
-    return text + fmt::format("  range: {}\n", memory.range->evidence) + FitsLine(plan, terminal);
+  if (memory.range) text += fmt::format("  range: {}\n", memory.range->evidence);
+  if (!memory.is_placed) return text + FitsLine(plan, terminal);
   text += fmt::format("  peak at {}\n", Where(memory));
   const double over = Ratio(static_cast<double>(memory.arena_bytes - memory.bound_bytes),
                             static_cast<double>(memory.bound_bytes));

@@ -83,8 +83,13 @@ std::string FitsText(const PlanSummary& plan) {
   if (!plan.knows_limit())
     return fmt::format("needs {}: how much memory {} has is not known. hint: --fit BYTES",
                        FormatBytes(plan.memory.needed_bytes()), plan.program->device);
-  return fmt::format("{} {} of {} available", plan.fits ? "fits:" : "does not fit: needs",
-                     FormatBytes(plan.memory.needed_bytes()), FormatBytes(plan.limit_bytes));
+  const std::string text =
+      fmt::format("{} {} of {} available", plan.fits ? "fits:" : "does not fit: needs",
+                  FormatBytes(plan.memory.needed_bytes()), FormatBytes(plan.limit_bytes));
+  if (!plan.memory.range) return text;
+  return fmt::format("{}; between {} and {} by what is estimated", text,
+                     FormatBytes(plan.memory.range->low_bytes),
+                     FormatBytes(plan.memory.range->high_bytes));
 }
 
 std::string StepText(const PlanSummary& plan) {
@@ -204,12 +209,15 @@ Grid CandidatesGrid(const PlanSummary& plan) {
 }
 
 Grid DevicesGrid(const std::vector<PlanSummary>& plans) {
-  Grid grid = {"Devices", {"device", "verdict", "memory", "of", "step", "samples/s", "epoch"}, {}};
+  Grid grid = {"Devices",
+               {"device", "verdict", "at least", "memory", "of", "step", "samples/s", "epoch"},
+               {}};
   for (const PlanSummary& plan : plans) {
     grid.rows.push_back({{plan.program->device},
                          {!plan.knows_limit() ? "not known"
                           : plan.fits         ? "fits"
                                               : "does not fit"},
+                         Bytes(plan.memory.least_bytes()),
                          Bytes(plan.memory.needed_bytes()),
                          plan.knows_limit() ? Bytes(plan.limit_bytes) : GridCell{"not known", {}},
                          Seconds(plan.step_s),

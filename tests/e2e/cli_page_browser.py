@@ -97,6 +97,8 @@ class PagesInABrowser(RidgeTest):
         tab, plans = self.page(*PLANS)
         rows = self.rows(tab, "Devices")
         self.check_column(rows, "step", [plan["step_s"] for plan in plans])
+        self.check_column(rows, "at least", [plan["peak_low_bytes"] for plan in plans])
+        self.check_column(rows, "memory", [plan["peak_high_bytes"] for plan in plans])
         self.check_column(rows, "of", [plan["limit_bytes"] for plan in plans])
         self.assertEqual(tab.run("[...document.querySelectorAll('nav a')].map("
                                  "a => document.querySelector(a.hash + ' h2').innerText)"),

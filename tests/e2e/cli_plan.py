@@ -133,6 +133,19 @@ class Report(RidgeTest):
         self.assertAlmostEqual(there["epoch_s"] / here["epoch_s"], there["step_s"] / here["step_s"],
                                delta=0.1)
 
+    def test_the_upper_end_of_what_is_estimated_must_fit(self):
+        words = ["plan", "resnet18", "--batch", "64", "--on", "a100-sxm4-40g", "--json"]
+        plan = json.loads(self.ok(*words))[0]
+        low, high = plan["peak_low_bytes"], plan["peak_high_bytes"]
+        self.assertLess(low, high)
+        self.assertEqual(high, plan["peak_bytes"])
+        self.assertTrue(json.loads(self.ok(*words, "--fit", str(high)))[0]["fits"])
+        between = self.ridge(*words, "--fit", str((low + high) // 2), "--slices", "1",
+                             "--recompute", "off")
+        self.assertEqual(between.returncode, 3)
+        self.assertFalse(json.loads(between.stdout)[0]["fits"])
+        self.assertNotIn("peak_low_bytes", json.loads(self.ok("plan", "mlp", "--json")))
+
     def test_why_names_the_kernel_of_each_node_of_an_operator(self):
         text = self.ok("plan", "mlp", "--why", "matmul")
         self.assertRegex(text, r"(?m)^train '.+' \(matmul\): \S+$")

@@ -203,6 +203,7 @@ Offer MakeOffer(const DeviceStep& step, const TrainingLength& length, const Choo
   offer.nodes = step.group.nodes;
   offer.precision = step.precision;
   offer.peak_bytes = step.peak_bytes;
+  offer.peak_low_bytes = step.peak_low_bytes;
   offer.limit_bytes = step.limit_bytes;
   TakeTime(step, length, offer);
   TakeCost(step, limits, offer);

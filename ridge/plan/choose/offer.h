@@ -30,6 +30,7 @@ struct DeviceStep {
   std::string precision;  // "bf16"
   double step_s = 0, low_s = 0, high_s = 0;
   int64_t peak_bytes = 0, limit_bytes = 0;
+  int64_t peak_low_bytes = 0;  // of the interval whose upper end is peak_bytes
   int64_t variable_bytes = 0;  // of the peak: parameters and the state of their optimizer
   std::vector<GradientReady> gradients = {};  // that the devices add up in each update
   double flops = 0, bytes = 0;                // of its kernels; 0: not known
@@ -56,7 +57,7 @@ struct Offer {
   int64_t count = 1;  // of devices, in all machines
   int64_t nodes = 1;  // machines
   std::string precision = {};
-  int64_t peak_bytes = 0, limit_bytes = 0;
+  int64_t peak_bytes = 0, limit_bytes = 0, peak_low_bytes = 0;
   double step_s = 0, exposed_s = 0;          // of an update; what of it waits for the other devices
   double sum_s = 0;                          // of the sums of gradients, if nothing ran beside them
   std::string sum_source = {};               // "modelled"; of one device empty

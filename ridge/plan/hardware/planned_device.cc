@@ -70,8 +70,9 @@ constexpr ProductPower kProductPowers[] = {
 
 // Of the capacity: driver, page tables and, on boards without HBM, the bytes of ECC.
 constexpr double kUsableHbm = 0.98, kUsableOther = 0.92;
-// The largest published context of a process with lazily loaded kernels is 555 MiB.
-constexpr int64_t kContextBytes = 600 * kMiB;
+// Published contexts of a process with lazily loaded kernels: 107 MiB (RTX 4060 Ti) to 555 MiB (RTX
+// PRO 6000; both github:ggml-org/llama.cpp, pull request 23604).
+constexpr int64_t kContextBytes = 600 * kMiB, kLeastContextBytes = 107 * kMiB;
 constexpr int64_t kHostRuntimeBytes = 64 * kMiB;
 constexpr int64_t kModuleBytes = 40 << 10;  // of a kernel
 
@@ -315,7 +316,8 @@ Result<PlannedHardware> PlanHardware(const Hardware& hardware, const DeviceUse& 
   if (missing.empty())
     return PlannedHardware{ProfileOf(hardware, use), UsableBytes(hardware),
                            SheetPeak(hardware, use),
-                           IsCpu(hardware) ? 0 : hardware.host_link_gb_s.value_or(0) * kGb};
+                           IsCpu(hardware) ? 0 : hardware.host_link_gb_s.value_or(0) * kGb,
+                           IsCpu(hardware) ? 0 : kContextBytes - kLeastContextBytes};
   return Status(ErrorCode::kUnsupported,
                 fmt::format("{}: {} {} not known, so nothing can be planned for it. hint: `ridge "
                             "devices show {} --toml` begins a file of your own",

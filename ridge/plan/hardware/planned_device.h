@@ -32,6 +32,7 @@ struct PlannedHardware {
   double peak_flops_per_s = 0;  // of products, as the sheet has it
   // Of the link to the host, one direction; 0: not known, or a CPU, whose memory is the host's.
   double host_link_bytes_per_s = 0;
+  int64_t context_spread_bytes = 0;  // by which the profile's context may be too large; 0: a CPU
 };
 
 // Fails with kUnsupported when the device has no known memory (where it is needed), bandwidth or

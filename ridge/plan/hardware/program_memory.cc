@@ -1,6 +1,12 @@
 #include "ridge/plan/hardware/program_memory.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+
+#include "ridge/core/units.h"
+#include "ridge/plan/memory/phases.h"
+#include "ridge/plan/workspaces.h"
 
 namespace ridge {
 namespace {
@@ -20,6 +26,7 @@ int64_t BytesOf(const MemoryEstimate& plan, Purpose purpose) {
 MemoryEstimate MemoryOf(const Software& software, const MemoryEstimate& plan) {
   MemoryEstimate memory = plan;
   memory.peak_bytes = 0;
+  memory.is_placed = false;
   for (auto& [purpose, bytes] : memory.breakdown) {
     if (purpose == PurposeName(Purpose::kGradients)) bytes = BytesOf(plan, Purpose::kParameters);
     if (purpose == PurposeName(Purpose::kActivations) ||
@@ -31,6 +38,19 @@ MemoryEstimate MemoryOf(const Software& software, const MemoryEstimate& plan) {
                   Scaled(memory.peak_bytes, software.memory_high), software.memory_scale,
                   software.memory_evidence};
   return memory;
+}
+
+MemoryRange PlannedRange(const Program& program, const MemoryEstimate& plan,
+                         int64_t context_spread_bytes) {
+  const int64_t least = LargestLive(
+      program, [&](const PlannedNode& node) { return IsRecorded(program.device, node); });
+  const int64_t bounded = std::max<int64_t>(0, plan.bound_bytes - least);
+  return {.low_bytes = plan.peak_bytes - bounded - context_spread_bytes,
+          .high_bytes = plan.peak_bytes,
+          .evidence = fmt::format(
+              "the context may take {} less (published ones differ so much), and workspaces that "
+              "are upper bounds {}",
+              FormatBytes(context_spread_bytes), FormatBytes(bounded))};
 }
 
 }  // namespace ridge

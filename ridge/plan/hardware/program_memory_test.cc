@@ -41,6 +41,28 @@ TEST(ProgramMemory, ThePeakIsTheSumAndItsUpperEndMustFit) {
   EXPECT_EQ(memory.needed_bytes(), 1'632);
 }
 
+// A convolution that the library was never asked about beside values of 700 bytes.
+TEST(ProgramMemory, AtTheLowerEndBoundedWorkspacesTakeNothing) {
+  Program program;
+  program.memory.alignment_bytes = 1;
+  program.persistent_bytes = 100;
+  StepPlan step;
+  step.name = "train";
+  step.nodes.resize(1);
+  step.nodes[0].choice.workspace_bytes = 200;
+  PlannedValue value;
+  value.size_bytes = 700;
+  value.live = {0, 0};
+  step.values.push_back(value);
+  program.steps.push_back(step);
+  MemoryEstimate plan = Plan();
+  plan.bound_bytes = 1'000;
+  const MemoryRange range = PlannedRange(program, plan, /*context_spread_bytes=*/50);
+  EXPECT_EQ(range.low_bytes, 1'000 - 200 - 50);
+  EXPECT_EQ(range.high_bytes, 1'000) << "what must fit";
+  EXPECT_EQ(range.scale, 1);
+}
+
 TEST(ProgramMemory, APlanOfRidgeNeedsItsPeak) { EXPECT_EQ(Plan().needed_bytes(), 1'000); }
 
 }  // namespace

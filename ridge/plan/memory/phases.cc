@@ -36,8 +36,8 @@ std::vector<const char*> PhasesOf(const StepPlan& step) {
 
 bool IsScratch(const PlannedValue& value) { return !value.persistent && value.shares_with < 0; }
 
-// Scratch bytes that are live at each node, with its workspace.
-std::vector<int64_t> LiveBytes(const MemorySpace& memory, const StepPlan& step) {
+// Scratch bytes that are live at each node, without its workspace.
+std::vector<int64_t> LiveValueBytes(const MemorySpace& memory, const StepPlan& step) {
   std::vector<int64_t> change(step.nodes.size() + 1, 0);
   for (const PlannedValue& value : step.values) {
     if (!IsScratch(value) || value.live.last < value.live.first) continue;
@@ -50,8 +50,16 @@ std::vector<int64_t> LiveBytes(const MemorySpace& memory, const StepPlan& step) 
   int64_t sum = 0;
   for (size_t n = 0; n < step.nodes.size(); ++n) {
     sum += change[n];
-    live.push_back(sum + memory.Aligned(step.nodes[n].choice.workspace_bytes));
+    live.push_back(sum);
   }
+  return live;
+}
+
+// With it.
+std::vector<int64_t> LiveBytes(const MemorySpace& memory, const StepPlan& step) {
+  std::vector<int64_t> live = LiveValueBytes(memory, step);
+  for (size_t n = 0; n < live.size(); ++n)
+    live[n] += memory.Aligned(step.nodes[n].choice.workspace_bytes);
   return live;
 }
 
@@ -93,6 +101,19 @@ std::vector<PhasePeak> PhasePeaks(const Program& program) {
       AddPhase(program, step, phase, phases, live, peaks);
   }
   return peaks;
+}
+
+int64_t LargestLive(const Program& program, const std::function<bool(const PlannedNode&)>& counts) {
+  int64_t most = 0;
+  for (const StepPlan& step : program.steps) {
+    const std::vector<int64_t> live = LiveValueBytes(program.memory, step);
+    for (size_t n = 0; n < live.size(); ++n) {
+      const PlannedNode& node = step.nodes[n];
+      const int64_t workspace = counts(node) ? node.choice.workspace_bytes : 0;
+      most = std::max(most, live[n] + program.memory.Aligned(workspace));
+    }
+  }
+  return program.persistent_bytes + most;
 }
 
 std::vector<NodeMemory> MemoryByNode(const Program& program, const StepPlan& step) {

@@ -2,6 +2,7 @@
 // the most of it is, and which tensors these are.
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -33,5 +34,9 @@ struct NodeMemory {
 
 // By node of one of the program's steps.
 std::vector<NodeMemory> MemoryByNode(const Program& program, const StepPlan& step);
+
+// The largest sum of live values with the workspaces of the nodes that `counts` is true of: what an
+// arena must hold where the others take none.
+int64_t LargestLive(const Program& program, const std::function<bool(const PlannedNode&)>& counts);
 
 }  // namespace ridge

@@ -185,6 +185,8 @@ Result<PlannedJob> PlanParts(const TrainOptions& options, const Graph& forward, 
   EstimateJob(data, ProfiledRuntimeBytes(machine.measured().facts(), job.program), job.program,
               job);
   if (!machine.is_here()) job.range = RangeOf(job.step_s, machine);
+  if (machine.context_spread_bytes > 0 && machine.software.id == kOwnSoftware)
+    job.memory.range = PlannedRange(job.program, job.memory, machine.context_spread_bytes);
   if (machine.software.memory_scale > 0) job.memory = MemoryOf(machine.software, job.memory);
   return job;
 }

@@ -19,6 +19,7 @@ struct Machine {
   std::string known_from = "what is published";  // of such a device
   double peak_flops_per_s = 0;                   // of that device, as its sheet has it
   double host_link_bytes_per_s = 0;              // of that device, one direction; 0: not known
+  int64_t context_spread_bytes = 0;              // by which that device's context may be too large
   DeviceProfile profile;
   // `--kernels tuned`: measured seconds by KernelChoice::key, which choose between kernels.  Empty:
   // the nominal device chooses.
