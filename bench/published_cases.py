@@ -61,6 +61,9 @@ TIMM = {
     "vit_tiny_patch16_224": "vit_ti",
     "vit_small_patch16_224": "vit_s",
     "vit_base_patch16_224": "vit_b",
+    "vit_base_patch32_224": "vit_b:patch=32",
+    "vit_large_patch16_224": "vit_l14:patch=16",
+    "deit_base_patch16_224": "vit_b",  # the same network
 }
 SAME_NAME = ("resnet18", "resnet34", "resnet50", "resnet101", "resnet152", "convnext_tiny",
              "convnext_small", "convnext_base")
