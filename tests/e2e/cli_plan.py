@@ -127,10 +127,11 @@ class Report(RidgeTest):
 
     def test_a_recorded_machine_offers_the_kernels_of_its_instructions(self):
         record = f"{SOURCE}/bench/machines/zen5-two-threads.json"
-        cell = "plan", "cnn", "--on", record, "--json"
+        cell = "plan", "resnet18:image=64", "--batch", "2", "--on", record, "--json"
         wide = json.loads(self.ok(*cell))[0]
         self.assertTrue(any(node["kernel"].endswith(":avx512_core") for node in wide["nodes"]))
-        self.assertEqual(wide["rates"]["missing"], [])
+        self.assertGreater(wide["rates"]["recorded"], 100)
+        self.assertLess(wide["rates"]["missing_share"], 0.05)
         with open(record, encoding="utf-8") as file:
             narrow = json.load(file) | {"instructions": "sse41"}
         self.write("narrow.json", json.dumps(narrow))
@@ -142,7 +143,8 @@ class Report(RidgeTest):
         self.assertIsNone(plan["limit_bytes"])
         self.assertIn("how much memory xeon-8280 has is not known. hint: --fit BYTES",
                       self.ok("plan", "mlp", "--on", "xeon-8280"))
-        given = json.loads(self.ok("plan", "mlp", "--on", "xeon-8280", "--fit", "1GiB", "--json"))[0]
+        given = json.loads(self.ok("plan", "mlp", "--on", "xeon-8280", "--fit", "1GiB",
+                                   "--json"))[0]
         self.assertTrue(given["fits"])
         self.assertEqual(given["limit_bytes"], 1 << 30)
 
