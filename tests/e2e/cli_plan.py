@@ -3,7 +3,7 @@ import json
 import os
 import unittest
 
-from _ridge import RidgeTest
+from _ridge import SOURCE, RidgeTest
 
 KEYS = {"device", "peak_bytes", "arena_bytes", "bound_bytes", "breakdown", "step_s", "epoch_s",
         "fits", "limit_bytes", "nodes"}
@@ -124,6 +124,29 @@ class Report(RidgeTest):
         self.assertAlmostEqual(seconds[0] / seconds[1], 10, places=6)
         self.assertIn(f"modelled from its record of {record['made_at']}",
                       self.ok("plan", "mlp", "--on", "other.json"))
+
+    def test_a_recorded_machine_offers_the_kernels_of_its_instructions(self):
+        record = f"{SOURCE}/bench/machines/zen5-two-threads.json"
+        cell = "plan", "resnet18:image=64", "--batch", "2", "--on", record, "--json"
+        wide = json.loads(self.ok(*cell))[0]
+        self.assertTrue(any(node["kernel"].endswith(":avx512_core") for node in wide["nodes"]))
+        self.assertGreater(wide["rates"]["recorded"], 100)
+        self.assertLess(wide["rates"]["missing_share"], 0.05)
+        with open(record, encoding="utf-8") as file:
+            narrow = json.load(file) | {"instructions": "sse41"}
+        self.write("narrow.json", json.dumps(narrow))
+        self.assertIn("by this CPU's kernels", self.ok("plan", "cnn", "--on", "narrow.json"))
+
+    def test_a_cpu_of_the_catalog_is_planned_for_without_its_memory(self):
+        plan = json.loads(self.ok("plan", "mlp", "--on", "xeon-8280", "--json"))[0]
+        self.assertIsNone(plan["fits"])
+        self.assertIsNone(plan["limit_bytes"])
+        self.assertIn("how much memory xeon-8280 has is not known. hint: --fit BYTES",
+                      self.ok("plan", "mlp", "--on", "xeon-8280"))
+        given = json.loads(self.ok("plan", "mlp", "--on", "xeon-8280", "--fit", "1GiB",
+                                   "--json"))[0]
+        self.assertTrue(given["fits"])
+        self.assertEqual(given["limit_bytes"], 1 << 30)
 
     def test_an_epoch_waits_for_the_link_of_offloaded_variables_as_its_steps_do(self):
         words = ["plan", "mlp", "--data", "synthetic", "--on", "a100-sxm4-40g", "--json"]

@@ -67,6 +67,12 @@ bool IsStrided(const ConvGeometry& g) {
   return AnyAxis(g, [](const WindowAxis& axis) { return axis.stride > 1; });
 }
 
+// Gradients of the image are taken by strides where these divide it.
+bool IsGradByStrides(const ConvGeometry& g) {
+  return IsStrided(g) &&
+         !AnyAxis(g, [](const WindowAxis& axis) { return axis.input % axis.stride != 0; });
+}
+
 // A stride is a copy of every second row and column before the product.
 bool IsPointwise(const ConvGeometry& g) {
   const bool other = AnyAxis(g, [&](const WindowAxis& axis) {
@@ -83,7 +89,7 @@ bool IsDepthwise(const ConvGeometry& g) {
 Kind DepthwiseKind(const ConvCase& c) {
   const bool wide = AnyAxis(c.g, [](const WindowAxis& axis) { return axis.kernel > 3; });
   if (c.g.window.rank != 2 || (c.grad_weight() && wide)) return Kind::kPacking;
-  return c.grad_input() && c.bf16 && IsStrided(c.g) ? Kind::kStrided : Kind::kDepthwise;
+  return c.grad_input() && c.bf16 && IsGradByStrides(c.g) ? Kind::kStrided : Kind::kDepthwise;
 }
 
 // The widest block that divides a group's channels; 0: none.
@@ -103,7 +109,7 @@ Kind GroupKind(const ConvCase& c) {
 
 // Weight gradients that no blocked kernel takes.
 bool IsWideGradWeight(const ConvCase& c) {
-  if (c.g.window.x().kernel > 14) return true;
+  if (c.g.window.x().kernel > 14 && !c.bf16) return true;
   if (c.avx512) return false;
   const bool dilated = AnyAxis(c.g, [](const WindowAxis& axis) { return axis.dilation > 1; });
   return dilated || (c.g.window.rank == 3 && c.g.window.taps() > 1);
@@ -113,7 +119,7 @@ Kind KindOf(const ConvCase& c) {
   if (IsDepthwise(c.g)) return DepthwiseKind(c);
   if (c.g.groups > 1) return GroupKind(c);
   if (c.grad_weight() && IsWideGradWeight(c)) return Kind::kPacking;
-  if (c.grad_input() && IsStrided(c.g) && (c.bf16 || !c.avx512)) return Kind::kStrided;
+  if (c.grad_input() && IsGradByStrides(c.g) && (c.bf16 || !c.avx512)) return Kind::kStrided;
   if (IsPointwise(c.g)) return Kind::kPointwise;
   const int64_t few = c.grad_weight() && !c.avx512 ? 2 : 1;
   const bool first = !c.grad_input() && c.g.inputs() >= few && c.g.inputs() <= 3;
@@ -234,11 +240,12 @@ int64_t Scratch(const ConvCase& c, int64_t element, int64_t weight_bytes, int th
   int64_t bytes = kSlack + 2 * kFloat * RoundUp(c.g.outputs(), c.block);
   if (c.kind == Kind::kPointwise) bytes += PointwiseScratch(c, element, threads);
   if (!c.grad_weight()) return bytes;
-  const int64_t parts = ImageParts(c, threads) - (c.bf16 ? 0 : 1);
-  bytes += parts * (weight_bytes / element * kFloat + 8 * 1024);
-  // Pairs of pixels side by side.
+  const bool all = c.bf16 || c.kind == Kind::kPointwise;
+  const int64_t parts = all ? threads : ImageParts(c, threads) - 1;
+  bytes += parts * (weight_bytes / element * kFloat + 16 * 1024);
+  // Pairs of pixels side by side; as much again for borders and whole blocks.
   const int64_t turned = c.g.inputs() * c.g.window.inputs() + c.g.outputs() * c.g.window.outputs();
-  return c.bf16 ? bytes + threads * turned * element : bytes;
+  return c.bf16 ? bytes + threads * turned * element * 2 : bytes;
 }
 
 }  // namespace
@@ -272,11 +279,13 @@ ProductAnswer AnswerProduct(const ProductExtents& e, const memory::desc& b,
     return {"gemm:jit:f32", b, 0};  // its buffers are on the heap
   const bool bf16 = b.get_data_type() == memory::data_type::bf16;
   // Blocks of the library: so many rows of a and columns of b at a time.
-  constexpr int64_t kRows = 132, kColumns = 64, kDepth = 1024, kOfThread = 576;
+  constexpr int64_t kRows = 256, kNumbers = 132 * 1024, kColumns = 64, kDepth = 1024;
+  constexpr int64_t kOfThread = 576;
   const int64_t depth = std::min(RoundUp(e.depth, int64_t{16}), kDepth);
   const int64_t element = bf16 ? 2 : kFloat;
   int64_t bytes = kOfThread;
-  if (e.copies_a) bytes += (bf16 ? 4 : 1) * std::min(e.rows, kRows) * (depth + 16) * element;
+  const int64_t numbers = std::min(std::min(e.rows, kRows) * (depth + 16), kNumbers);
+  if (e.copies_a) bytes += (bf16 ? 4 : 1) * numbers * element;
   if (e.copies_b || bf16) bytes += depth * kColumns * element;
   ProductAnswer answer{JitName("brg", bf16 ? DType::kBF16 : DType::kF32, instructions), b,
                        threads * bytes};

@@ -6,6 +6,7 @@
 #include "ridge/backend/cpu/cpu_backend.h"
 #include "ridge/backend/cpu/kernel_def.h"
 #include "ridge/backend/cpu/onednn.h"
+#include "ridge/backend/reference/reference_backend.h"
 #include "ridge/graph/op_def.h"
 
 namespace ridge::cpu {
@@ -26,7 +27,9 @@ constexpr ConvShape kShapes[] = {
 
 // oneDNN's first choice, asked of the library or by the rules for this CPU's instructions.
 KernelChoice ChoiceOf(const std::string& op_name, const OpCall& call, bool by_rules) {
-  CpuContext cpu{.threads = 2, .engine = dnnl::engine(dnnl::engine::kind::cpu, 0)};
+  CpuContext cpu;
+  cpu.threads = 2;
+  cpu.engine = dnnl::engine(dnnl::engine::kind::cpu, 0);
   cpu.direct_conv = true;
   cpu.instructions = LibraryInstructions();
   cpu.is_here = !by_rules;
