@@ -4,6 +4,7 @@
 
 #include "ridge/backend/cpu/cpu_backend.h"
 #include "ridge/backend/cpu/nominal_profile.h"
+#include "ridge/core/instructions.h"
 #include "tests/crossing/hostile_backend.h"
 
 namespace ridge::crossing {
@@ -62,7 +63,7 @@ struct Laws::Machines {
     Machine machine;
     explicit Opened(std::unique_ptr<Backend> made) : backend(std::move(made)) {
       machine.backend = backend.get();
-      machine.profile = NominalProfile(backend->threads());
+      machine.profile = NominalProfile(backend->threads(), UsedInstructions());
     }
   };
   Opened hostile{MakeHostileBackend()};

@@ -8,8 +8,8 @@
 #include <sstream>
 
 #include "ridge/backend/cpu/nominal_profile.h"
-#include "ridge/core/instructions.h"
 #include "ridge/backend/reference/reference_backend.h"
+#include "ridge/core/instructions.h"
 #include "ridge/core/test_folder.h"
 #include "ridge/models/model.h"
 #include "ridge/runtime/kernel_timer.h"
@@ -29,7 +29,7 @@ struct FakeMachine {
   FakeMachine(Backend& inner, const FakeOptions& options)
       : device(options), backend(MakeFakeBackend(inner, device)) {
     machine.backend = backend.get();
-    machine.profile = NominalProfile(1, CpuInstructions());
+    machine.profile = NominalProfile(1, UsedInstructions());
     machine.profile.id = "test";
   }
   FakeDevice device;
@@ -40,7 +40,7 @@ struct FakeMachine {
 Machine HostMachine(Backend& backend) {
   Machine machine;
   machine.backend = &backend;
-  machine.profile = NominalProfile(1, CpuInstructions());
+  machine.profile = NominalProfile(1, UsedInstructions());
   machine.profile.id = "test";
   return machine;
 }

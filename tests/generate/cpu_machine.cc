@@ -2,6 +2,7 @@
 
 #include "ridge/backend/cpu/cpu_backend.h"
 #include "ridge/backend/cpu/nominal_profile.h"
+#include "ridge/core/instructions.h"
 
 namespace ridge {
 
@@ -10,7 +11,7 @@ CpuMachine::CpuMachine() {
   RIDGE_CHECK(made.ok(), made.status().message());
   backend_ = std::move(*made);
   machine_.backend = backend_.get();
-  machine_.profile = NominalProfile(/*threads=*/1);
+  machine_.profile = NominalProfile(/*threads=*/1, UsedInstructions());
 }
 
 }  // namespace ridge
