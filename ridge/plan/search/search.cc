@@ -95,9 +95,8 @@ class PlanSearch {
       RIDGE_RETURN_IF_ERROR(AddWithin(*goals_.budget));
       return Take(Best());
     }
-    if (VariablesExceed(candidates_.front())) {  // no other plan fits, either
-      if (!goals_.recompute)
-        RIDGE_RETURN_IF_ERROR(Add(goals_.slices.value_or(1), {.any = true, .expensive = true}));
+    if (VariablesExceed(candidates_.front())) {
+      RIDGE_RETURN_IF_ERROR(AddLeast());
       return Take(Best());
     }
     if (!goals_.slices) {
@@ -110,6 +109,17 @@ class PlanSearch {
 
  private:
   RecomputeLimits GivenLimits() const { return goals_.recompute.value_or(RecomputeLimits()); }
+
+  // Where no plan fits: those that may need least, for the refusal.
+  Status AddLeast() {
+    const int64_t most = Divisor(std::min(goals_.batch, kMostSlices));
+    if (!goals_.slices && most > 1 && most <= kMostSlices) {
+      const Status added = Add(most, GivenLimits());
+      if (!added.ok() && added.code() != ErrorCode::kUnsupported) return added;
+    }
+    if (goals_.recompute) return Status();
+    return Add(goals_.slices.value_or(1), {.any = true, .expensive = true});
+  }
 
   Status AddSliced() {
     for (const int64_t slices : Worthwhile(candidates_[0].scratch_bytes)) {
