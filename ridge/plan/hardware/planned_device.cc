@@ -173,9 +173,9 @@ int64_t ProductWorkspace(const Hardware& hardware) {
   return (ComputeCapability(hardware) >= 9 ? 32 : 4) * kMiB;
 }
 
-// cuDNN 9.19.0 copies both images and rounds or sums weights beside them in f32, and where the
-// channels of an image are no multiple of 8; every other convolution of 16 bits that it was asked
-// about takes 7 MB or less.
+// cuDNN 9.19.0 copies both images and rounds weights beside them in f32, and where the channels of
+// an image are no multiple of 8; gradients of weights it sums in up to 17 parts.  Every other
+// convolution of 16 bits that it was asked about takes 7 MB or less.
 int64_t ConvWorkspace(const OpDef& op, const OpCall& call) {
   constexpr int64_t kUsual = 32 * kMiB;
   const std::optional<ConvGeometry> g = AskedGeometry(op, call);
@@ -185,7 +185,8 @@ int64_t ConvWorkspace(const OpDef& op, const OpCall& call) {
   const int64_t images = RoundUp(g->inputs(), int64_t{8}) * g->window.inputs() +
                          RoundUp(g->outputs(), int64_t{8}) * g->window.outputs();
   const int64_t weights = g->outputs() * g->group_inputs * g->window.taps();
-  return kUsual + element * (g->batch * images + 2 * weights);
+  const int64_t copies = op.name == "conv_grad_weight" ? 17 : 2;
+  return kUsual + element * (g->batch * images + copies * weights);
 }
 
 int64_t ScoresOf(const OpCall& call) {
