@@ -135,7 +135,10 @@ Json LengthsJson(const std::vector<PlanLength>& lengths) {
 Json WorkspacesJson(const WorkspaceSources& sources) {
   return {{"library", ConvLibrary()},
           {"recorded", sources.recorded.size()},
-          {"bounded", sources.bounded}};
+          {"bounded", sources.bounded},
+          {"other_engines", sources.other_engines},
+          {"largest_bytes", sources.largest_bytes},
+          {"largest_first_bytes", sources.largest_first_bytes}};
 }
 
 Json SummaryJson(const PlanSummary& plan) {

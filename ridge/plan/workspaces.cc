@@ -1,5 +1,6 @@
 #include "ridge/plan/workspaces.h"
 
+#include <algorithm>
 #include <set>
 #include <string_view>
 
@@ -23,7 +24,14 @@ WorkspaceSources WorkspaceSourcesOf(const Program& program) {
       (FindConvAnswer(program.device, question) ? recorded : bounded).insert(question);
     }
   }
-  return {{recorded.begin(), recorded.end()}, {bounded.begin(), bounded.end()}};
+  WorkspaceSources sources = {{recorded.begin(), recorded.end()}, {bounded.begin(), bounded.end()}};
+  for (const std::string& question : recorded) {
+    const ConvAnswer answer = *FindConvAnswer(program.device, question);
+    if (answer.bytes != answer.first_bytes) ++sources.other_engines;
+    sources.largest_bytes = std::max(sources.largest_bytes, answer.bytes);
+    sources.largest_first_bytes = std::max(sources.largest_first_bytes, answer.first_bytes);
+  }
+  return sources;
 }
 
 }  // namespace ridge

@@ -1,5 +1,6 @@
 // Where a plan's workspaces on a GPU of NVIDIA's that is not here come from.
 #pragma once
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -11,6 +12,10 @@ namespace ridge {
 struct WorkspaceSources {
   std::vector<std::string> recorded;  // its answer is in the plan
   std::vector<std::string> bounded;   // an upper bound is
+  // Recorded ones whose first deterministic engine takes other bytes than cuDNN's first choice, and
+  // the largest workspace of all recorded ones by each of the two.
+  int64_t other_engines = 0;
+  int64_t largest_bytes = 0, largest_first_bytes = 0;
 
   bool empty() const { return recorded.empty() && bounded.empty(); }
 };

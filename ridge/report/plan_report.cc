@@ -67,6 +67,17 @@ std::string InputsLine(const PlanSummary& plan) {
                      FormatCountOf(plan.read_workers, "worker"), cap);
 }
 
+// What equal bits in every run cost, as far as cuDNN tells without the device.
+std::string DeterminismLine(const WorkspaceSources& sources) {
+  if (sources.other_engines == 0) return "";
+  const auto recorded = static_cast<int64_t>(sources.recorded.size());
+  return fmt::format(
+      "  deterministic: {} of {} are not cuDNN's first choice (largest workspace {}, by first choice "
+      "{}); what that costs in time is not known\n",
+      sources.other_engines, FormatCountOf(recorded, "recorded kernel"),
+      FormatBytes(sources.largest_bytes), FormatBytes(sources.largest_first_bytes));
+}
+
 // Of a device that is not here.
 std::string WorkspacesLine(const PlanSummary& plan) {
   const WorkspaceSources sources = WorkspaceSourcesOf(*plan.program);
@@ -77,7 +88,7 @@ std::string WorkspacesLine(const PlanSummary& plan) {
                                 bounded == 1 ? "is" : "are"));
   }
   if (parts.empty()) return "";
-  return fmt::format("  workspaces: {}\n", fmt::join(parts, ", "));
+  return fmt::format("  workspaces: {}\n", fmt::join(parts, ", ")) + DeterminismLine(sources);
 }
 
 // "  offload: 1.20 TiB in the host's memory; its link takes 32.1 s of an update"
