@@ -72,7 +72,8 @@ std::string DeterminismLine(const WorkspaceSources& sources) {
   if (sources.other_engines == 0) return "";
   const auto recorded = static_cast<int64_t>(sources.recorded.size());
   return fmt::format(
-      "  deterministic: {} of {} are not cuDNN's first choice (largest workspace {}, by first choice "
+      "  deterministic: {} of {} are not cuDNN's first choice (largest workspace {}, by first "
+      "choice "
       "{}); what that costs in time is not known\n",
       sources.other_engines, FormatCountOf(recorded, "recorded kernel"),
       FormatBytes(sources.largest_bytes), FormatBytes(sources.largest_first_bytes));
