@@ -160,8 +160,7 @@ Planned PlanOffers(const ChooseVerb& verb, const std::vector<Hardware>& devices,
 // What comes after the best offer: twice as many of its device, then later ones.
 std::vector<Upgrade> PlanUpgrades(const ChooseVerb& verb, const std::vector<Hardware>& devices,
                                   const Offer& best, const ChooseLimits& limits) {
-  const auto from = std::find_if(devices.begin(), devices.end(),
-                                 [&](const Hardware& other) { return other.id == best.device; });
+  const Hardware* from = FindById(devices, best.device);
   const auto plan = [&](const Hardware& to, int64_t count, std::vector<Upgrade>& upgrades) {
     Planned next;
     if (!AddOffers(verb, to, {{&to, count}}, limits, next).ok() || next.offers.empty()) return;
@@ -292,9 +291,7 @@ Result<std::vector<Hardware>> DevicesOf(const ChooseVerb& verb) {
   for (const std::string& buy : ListOf(verb.buy)) names.push_back(buy.substr(0, buy.rfind('=')));
   for (const std::string& name : names) {
     RIDGE_ASSIGN_OR_RETURN(Hardware device, FindHardware(name));
-    const bool is_there = std::any_of(devices.begin(), devices.end(),
-                                      [&](const Hardware& other) { return other.id == device.id; });
-    if (!is_there) devices.push_back(std::move(device));
+    if (FindById(devices, device.id) == nullptr) devices.push_back(std::move(device));
   }
   return devices;
 }

@@ -113,19 +113,30 @@ Result<std::vector<ServingLoad>> LoadsOfModel(const ServeRequest& request) {
 
 // ---- scenarios
 
+// A flag of --serve; `is_load`: it says what is served, as a scenario does, and not a limit.
+struct GivenFlag {
+  const char* flag;
+  bool is_given, is_load;
+};
+
+std::vector<GivenFlag> GivenFlags(const ServeFlags& flags) {
+  return {{"--rate", flags.rate.has_value(), true},
+          {"--latency", flags.latency.has_value(), false},
+          {"--input", flags.input.has_value(), true},
+          {"--streams", flags.streams.has_value(), true},
+          {"--copies", flags.copies.has_value(), true},
+          {"--prompt", flags.prompt.has_value(), true},
+          {"--output", flags.output.has_value(), true},
+          {"--sequences", flags.sequences.has_value(), true},
+          {"--board-power", flags.board_power.has_value(), false}};
+}
+
 Status RefuseBesideScenario(const ServeRequest& request) {
-  const ServeFlags& flags = request.flags;
-  const std::pair<const char*, bool> given[] = {{"--rate", flags.rate.has_value()},
-                                                {"--input", flags.input.has_value()},
-                                                {"--streams", flags.streams.has_value()},
-                                                {"--copies", flags.copies.has_value()},
-                                                {"--prompt", flags.prompt.has_value()},
-                                                {"--output", flags.output.has_value()},
-                                                {"--sequences", flags.sequences.has_value()},
-                                                {"--batch", request.train.Has("batch")},
-                                                {"--precision", request.train.Has("precision")}};
-  for (const auto& [flag, is_given] : given) {
-    if (is_given)
+  std::vector<GivenFlag> given = GivenFlags(request.flags);
+  given.push_back({"--batch", request.train.Has("batch"), /*is_load=*/true});
+  given.push_back({"--precision", request.train.Has("precision"), /*is_load=*/true});
+  for (const auto& [flag, is_given, is_load] : given) {
+    if (is_given && is_load)
       return InvalidArgument(
           fmt::format("{} says what is served; {} is for one model. hint: write "
                       "it into the file",
@@ -273,16 +284,7 @@ Result<int> RunServing(const ServeRequest& request, const Terminal& terminal) {
 }
 
 Status RefuseServeFlags(const ServeFlags& flags) {
-  const std::pair<const char*, bool> given[] = {{"--rate", flags.rate.has_value()},
-                                                {"--latency", flags.latency.has_value()},
-                                                {"--input", flags.input.has_value()},
-                                                {"--streams", flags.streams.has_value()},
-                                                {"--copies", flags.copies.has_value()},
-                                                {"--prompt", flags.prompt.has_value()},
-                                                {"--output", flags.output.has_value()},
-                                                {"--sequences", flags.sequences.has_value()},
-                                                {"--board-power", flags.board_power.has_value()}};
-  for (const auto& [flag, is_given] : given) {
+  for (const auto& [flag, is_given, is_load] : GivenFlags(flags)) {
     if (is_given) return InvalidArgument(fmt::format("{} is of --serve, which is missing", flag));
   }
   return Status();

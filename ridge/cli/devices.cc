@@ -58,6 +58,11 @@ void PrintTable(const std::vector<Hardware>& devices, const Terminal& terminal) 
   PrintData(table.ToText(terminal, /*indent=*/0));
 }
 
+template <typename Value>
+nlohmann::ordered_json OrNull(const std::optional<Value>& value) {
+  return value ? nlohmann::ordered_json(*value) : nlohmann::ordered_json();
+}
+
 nlohmann::ordered_json DeviceJson(const Hardware& device) {
   nlohmann::ordered_json json = {{"id", device.id}};
   for (const auto& [key, member] : HardwareTexts()) {
@@ -69,13 +74,9 @@ nlohmann::ordered_json DeviceJson(const Hardware& device) {
     }
   }
   for (const auto& [key, member] : HardwareNumbers()) {
-    const Number& number = device.*member;
-    json[key] = number ? nlohmann::ordered_json(*number) : nlohmann::ordered_json();
+    json[key] = OrNull(device.*member);
   }
-  for (const auto& [key, member] : HardwareFlags()) {
-    const std::optional<bool>& flag = device.*member;
-    json[key] = flag ? nlohmann::ordered_json(*flag) : nlohmann::ordered_json();
-  }
+  for (const auto& [key, member] : HardwareFlags()) json[key] = OrNull(device.*member);
   return json;
 }
 
@@ -114,28 +115,30 @@ void PrintDevice(const Hardware& device, const Terminal& terminal) {
 }
 
 nlohmann::ordered_json ClusterJson(const Cluster& cluster) {
-  const auto or_null = [](const Cluster::Number& number) {
-    return number ? nlohmann::ordered_json(*number) : nlohmann::ordered_json();
-  };
   return {{"id", cluster.id},
           {"name", cluster.name},
           {"device", cluster.device},
-          {"devices_per_node", or_null(cluster.devices_per_node)},
-          {"nodes", or_null(cluster.nodes)},
+          {"devices_per_node", OrNull(cluster.devices_per_node)},
+          {"nodes", OrNull(cluster.nodes)},
           {"network", cluster.network},
-          {"adapters", or_null(cluster.adapters)},
-          {"adapter_gb_s", or_null(cluster.adapter_gb_s)},
+          {"adapters", OrNull(cluster.adapters)},
+          {"adapter_gb_s", OrNull(cluster.adapter_gb_s)},
           {"confidence", cluster.confidence},
           {"source", cluster.source},
           {"notes", cluster.notes}};
 }
 
+template <typename Row>
+void PrintJsonList(const std::vector<Row>& rows, nlohmann::ordered_json (*json_of)(const Row&)) {
+  nlohmann::ordered_json json = nlohmann::ordered_json::array();
+  for (const Row& row : rows) json.push_back(json_of(row));
+  PrintData(json.dump(1) + "\n");
+}
+
 Result<int> RunClusters(const DevicesVerb& verb) {
   RIDGE_ASSIGN_OR_RETURN(const Terminal terminal, TerminalFor(stdout, verb.output));
   if (verb.json) {
-    nlohmann::ordered_json json = nlohmann::ordered_json::array();
-    for (const Cluster& cluster : ClusterCatalog()) json.push_back(ClusterJson(cluster));
-    PrintData(json.dump(1) + "\n");
+    PrintJsonList(ClusterCatalog(), ClusterJson);
     return kExitOk;
   }
   Table table({{"cluster"}, {"name"}, {"node"}, {"network of a node", Align::kRight}, {""}});
@@ -151,9 +154,7 @@ Result<int> RunClusters(const DevicesVerb& verb) {
 Result<int> RunDevices(const DevicesVerb& verb) {
   RIDGE_ASSIGN_OR_RETURN(const Terminal terminal, TerminalFor(stdout, verb.output));
   if (verb.json) {
-    nlohmann::ordered_json json = nlohmann::ordered_json::array();
-    for (const Hardware& device : HardwareCatalog()) json.push_back(DeviceJson(device));
-    PrintData(json.dump(1) + "\n");
+    PrintJsonList(HardwareCatalog(), DeviceJson);
   } else {
     PrintTable(HardwareCatalog(), terminal);
   }

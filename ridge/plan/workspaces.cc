@@ -1,6 +1,7 @@
 #include "ridge/plan/workspaces.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 #include <string_view>
 
@@ -16,17 +17,22 @@ bool IsRecorded(const std::string& device, const PlannedNode& node) {
 
 WorkspaceSources WorkspaceSourcesOf(const Program& program) {
   constexpr std::string_view kPrefix = kCudnnKey;
-  std::set<std::string> recorded, bounded;
+  std::map<std::string, ConvAnswer> recorded;
+  std::set<std::string> bounded;
   for (const StepPlan& step : program.steps) {
     for (const PlannedNode& node : step.nodes) {
       if (!node.choice.key.starts_with(kPrefix)) continue;
       const std::string question = node.choice.key.substr(kPrefix.size());
-      (FindConvAnswer(program.device, question) ? recorded : bounded).insert(question);
+      if (const auto answer = FindConvAnswer(program.device, question)) {
+        recorded.emplace(question, *answer);
+      } else {
+        bounded.insert(question);
+      }
     }
   }
-  WorkspaceSources sources = {{recorded.begin(), recorded.end()}, {bounded.begin(), bounded.end()}};
-  for (const std::string& question : recorded) {
-    const ConvAnswer answer = *FindConvAnswer(program.device, question);
+  WorkspaceSources sources = {{}, {bounded.begin(), bounded.end()}};
+  for (const auto& [question, answer] : recorded) {
+    sources.recorded.push_back(question);
     if (answer.bytes != answer.first_bytes) ++sources.other_engines;
     sources.largest_bytes = std::max(sources.largest_bytes, answer.bytes);
     sources.largest_first_bytes = std::max(sources.largest_first_bytes, answer.first_bytes);

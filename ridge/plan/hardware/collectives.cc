@@ -6,7 +6,6 @@
 #include <cmath>
 #include <iterator>
 
-#include "ridge/core/split.h"
 #include "ridge/plan/hardware/collective_list.h"
 #include "ridge/plan/hardware/embedded_list.h"
 
@@ -39,8 +38,7 @@ std::vector<double> NumbersAt(const toml::table& row, std::string_view key) {
 MeasuredRow RowOf(const toml::table& table) {
   constexpr double kGiga = 1e9, kMiB = 1 << 20;
   MeasuredRow row;
-  const std::string devices = TextAt(table, "devices");
-  for (const std::string_view device : SplitAt(devices, ',')) row.devices.emplace_back(device);
+  row.devices = ListAt(table, "devices");
   row.count = table["count"].value<int64_t>().value_or(0);
   row.bus_bytes_per_s = table["bus_gb_s"].value<double>().value_or(0) * kGiga;
   if (const auto latency_us = table["latency_us"].value<double>())

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "ridge/core/split.h"
 #include "ridge/plan/hardware/decoder_list.h"
 #include "ridge/plan/hardware/embedded_list.h"
 
@@ -24,8 +23,7 @@ constexpr Codec kCodecs[] = {{"h264", &DecoderRow::h264_fps},
 
 DecoderRow RowOf(const toml::table& table) {
   DecoderRow row;
-  const std::string devices = TextAt(table, "devices");
-  for (const std::string_view device : SplitAt(devices, ',')) row.devices.emplace_back(device);
+  row.devices = ListAt(table, "devices");
   row.engines = table["engines"].value<int64_t>().value_or(1);
   for (const Codec& codec : kCodecs)
     row.*codec.fps = table[std::string(codec.name) + "_fps"].value<double>();

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "ridge/core/split.h"
 #include "ridge/core/status.h"
 
 namespace ridge {
@@ -25,6 +26,14 @@ std::vector<Row> ReadEmbeddedList(std::string_view text, const std::string& name
 
 inline std::string TextAt(const toml::table& row, std::string_view key) {
   return row[key].value<std::string>().value_or("");
+}
+
+// "a,b": its parts.
+inline std::vector<std::string> ListAt(const toml::table& row, std::string_view key) {
+  std::vector<std::string> parts;
+  const std::string text = TextAt(row, key);
+  for (const std::string_view part : SplitAt(text, ',')) parts.emplace_back(part);
+  return parts;
 }
 
 }  // namespace ridge

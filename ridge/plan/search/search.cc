@@ -113,10 +113,8 @@ class PlanSearch {
   // Where no plan fits: those that may need least, for the refusal.
   Status AddLeast() {
     const int64_t most = Divisor(std::min(goals_.batch, kMostSlices));
-    if (!goals_.slices && most > 1 && most <= kMostSlices) {
-      const Status added = Add(most, GivenLimits());
-      if (!added.ok() && added.code() != ErrorCode::kUnsupported) return added;
-    }
+    if (!goals_.slices && most > 1 && most <= kMostSlices)
+      RIDGE_RETURN_IF_ERROR(TryAdd(most).status());
     if (goals_.recompute) return Status();
     return Add(goals_.slices.value_or(1), {.any = true, .expensive = true});
   }
@@ -124,9 +122,8 @@ class PlanSearch {
   Status AddSliced() {
     for (const int64_t slices : Worthwhile(candidates_[0].scratch_bytes)) {
       if (!CanGain(slices)) break;
-      const Status added = Add(slices, GivenLimits());
-      if (added.code() == ErrorCode::kUnsupported) break;
-      RIDGE_RETURN_IF_ERROR(added);
+      RIDGE_ASSIGN_OR_RETURN(const bool can_cut, TryAdd(slices));
+      if (!can_cut) break;
     }
     return Status();
   }
@@ -136,10 +133,8 @@ class PlanSearch {
     if (Fits(candidates_.front()) || candidates_.size() < 2) return Status();
     int64_t slices = Divisor(FewestSlices(candidates_[0], candidates_[1]));
     for (int tries = 0; tries < 2 && slices <= kMostSlices && !IsKnown(slices); ++tries) {
-      const Status added = Add(slices, GivenLimits());
-      if (added.code() == ErrorCode::kUnsupported) return Status();
-      RIDGE_RETURN_IF_ERROR(added);
-      if (Fits(candidates_.back()) || slices >= goals_.batch) return Status();
+      RIDGE_ASSIGN_OR_RETURN(const bool can_cut, TryAdd(slices));
+      if (!can_cut || Fits(candidates_.back()) || slices >= goals_.batch) return Status();
       slices = Divisor(slices + 1);
     }
     return Status();
@@ -240,6 +235,14 @@ class PlanSearch {
   bool AnyFits() const {
     return std::any_of(candidates_.begin(), candidates_.end(),
                        [this](const Candidate& c) { return Fits(c); });
+  }
+
+  // Adds a plan in slices; false: the batch can't be cut so.
+  Result<bool> TryAdd(int64_t slices) {
+    const Status added = Add(slices, GivenLimits());
+    if (added.code() == ErrorCode::kUnsupported) return false;
+    RIDGE_RETURN_IF_ERROR(added);
+    return true;
   }
 
   Status Add(int64_t slices, const RecomputeLimits& limits) {
