@@ -1,0 +1,36 @@
+// Communicator: the ranks of a job, and how bytes move between them.
+//
+// It moves bytes and adds nothing: the order of additions is the program's (dist/tree_sum.h), so that
+// sums do not depend on the library beneath.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "ridge/core/status.h"
+
+namespace ridge {
+
+// One thread at a time uses it.  All ranks make the same calls in the same order.
+class Communicator {
+ public:
+  virtual ~Communicator() = default;
+  Communicator() = default;
+  Communicator(const Communicator&) = delete;
+  Communicator& operator=(const Communicator&) = delete;
+
+  virtual int rank() const = 0;  // 0 <= rank() < size()
+  virtual int size() const = 0;
+
+  // Sends sends[r] to rank r and fills receives[r] with what rank r sends here, for all other ranks;
+  // entry rank() is ignored.  Returns when all of it is done.  An empty span moves nothing.
+  // REQUIRES: size() entries each; sends[r] here is as long as receives[rank()] at rank r.
+  virtual Status Exchange(const std::vector<std::span<const std::byte>>& sends,
+                          const std::vector<std::span<std::byte>>& receives) = 0;
+
+  // Payload that this rank sent since it was made.
+  virtual int64_t sent_bytes() const = 0;
+};
+
+}  // namespace ridge
