@@ -24,7 +24,9 @@ std::array<uint32_t, 4> DrawBlock(const RandomKey& key, uint32_t sample, uint64_
 uint32_t Draw(const RandomKey& key, uint32_t sample, uint64_t index);  // word `index % 4`
 
 // [0, 1) with 24 random bits.
-inline float ToUniform(uint32_t word) { return static_cast<float>(word >> 8) * 0x1p-24F; }
+inline float ToUniform(uint32_t word) {
+  return static_cast<float>(static_cast<int32_t>(word >> 8)) * 0x1p-24F;  // signed: one instruction
+}
 
 // Standard normal numbers 4 * block to 4 * block + 3 of a stream (Box-Muller over the words of the
 // block).

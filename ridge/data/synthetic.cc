@@ -4,13 +4,17 @@
 
 #include <algorithm>
 #include <array>
+#include <span>
 
 #include "ridge/core/random.h"
+#include "ridge/core/rounding.h"
 
 namespace ridge {
 namespace {
 
-constexpr int64_t kDraws = 4;  // numbers of one Philox block
+constexpr int64_t kWords = 4;  // of one Philox block
+// Drawn at a time; a multiple of kDrawBlocks.
+constexpr int64_t kBlocks = 4 * kDrawBlocks;
 
 // Integers are drawn from [0, extent).
 int64_t IntegerExtent(const Field& field) {
@@ -23,6 +27,18 @@ double ToValue(uint32_t word, const Field& field, int64_t extent) {
   return static_cast<double>((uint64_t{word} * static_cast<uint64_t>(extent)) >> 32);
 }
 
+void WriteValues(std::span<const uint32_t> words, const Field& field, void* to) {
+  if (field.type.dtype == DType::kF32) {
+    std::transform(words.begin(), words.end(), static_cast<float*>(to), ToUniform);
+    return;
+  }
+  const int64_t extent = IntegerExtent(field);
+  std::array<double, kBlocks * kWords> values{};
+  std::transform(words.begin(), words.end(), values.begin(),
+                 [&](uint32_t word) { return ToValue(word, field, extent); });
+  ConvertFromDouble(field.type.dtype, values.data(), to, std::ssize(words));
+}
+
 }  // namespace
 
 SyntheticSource::SyntheticSource(std::string name, std::vector<Field> fields, int64_t samples,
@@ -33,18 +49,16 @@ SyntheticSource::SyntheticSource(std::string name, std::vector<Field> fields, in
 
 Status SyntheticSource::Read(SampleAt at, int field, std::span<char>, void* out) const {
   const Field& description = fields()[static_cast<size_t>(field)];
-  const DType dtype = description.type.dtype;
   const int64_t count = description.type.elements();
-  const int64_t extent = IntegerExtent(description);
   const RandomKey key{seed_, streams_[static_cast<size_t>(field)],
                       static_cast<uint32_t>(at.index >> 32)};
-  for (int64_t i = 0; i < count; i += kDraws) {
-    const auto words =
-        DrawBlock(key, static_cast<uint32_t>(at.index), static_cast<uint64_t>(i / kDraws));
-    std::array<double, kDraws> values{};
-    for (size_t j = 0; j < kDraws; ++j) values[j] = ToValue(words[j], description, extent);
-    void* to = static_cast<char*>(out) + i * BytesPerElement(dtype);
-    ConvertFromDouble(dtype, values.data(), to, std::min(kDraws, count - i));
+  std::array<uint32_t, kBlocks * kWords> words{};
+  for (int64_t i = 0; i < count; i += std::ssize(words)) {
+    const int64_t drawn = std::min<int64_t>(std::ssize(words), count - i);
+    DrawWords(key, static_cast<uint32_t>(at.index), static_cast<uint64_t>(i / kWords),
+              RoundUp(CeilDiv(drawn, kWords), kDrawBlocks), words.data());
+    void* to = static_cast<char*>(out) + i * BytesPerElement(description.type.dtype);
+    WriteValues(std::span(words).first(static_cast<size_t>(drawn)), description, to);
   }
   return Status();
 }

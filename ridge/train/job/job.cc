@@ -248,9 +248,10 @@ void EstimateJob(const JobData* data, int64_t runtime_bytes, const Program& prog
     job.eval_s =
         static_cast<double>(batches) * beside(PlannedSeconds(*eval), batch, data->eval_read_s);
   }
+  const int64_t samples = batch * job.options.accumulate;
+  job.modelled_step_s = beside(job.modelled_step_s, samples, data->train_read_s);
   const double step_s =
-      job.reads_beside ? job.step_s
-                       : beside(job.step_s, batch * job.options.accumulate, data->train_read_s);
+      job.reads_beside ? job.step_s : beside(job.step_s, samples, data->train_read_s);
   job.epoch_s = step_s * static_cast<double>(data->steps_per_epoch) + job.eval_s;
 }
 
