@@ -1,0 +1,58 @@
+#include "ridge/dist/mpi_plugin.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+#include "ridge/core/test_folder.h"
+
+namespace ridge {
+namespace {
+
+class MpiPluginTest : public ::testing::Test {
+ protected:
+  ~MpiPluginTest() override { unsetenv("RIDGE_MPI"); }
+
+  void Name(const std::string& path) { setenv("RIDGE_MPI", path.c_str(), /*replace=*/1); }
+
+  TempFolder folder_;
+};
+
+TEST_F(MpiPluginTest, LibrariesAreNamedShortly) {
+  EXPECT_EQ(MpiLibraryName("Open MPI v4.1.4, package: Debian OpenMPI, ident: 4.1.4"),
+            "Open MPI 4.1.4");
+  EXPECT_EQ(MpiLibraryName("MPICH Version:\t4.0.2\nMPICH Release date:\tThu Apr 7"),
+            "MPICH 4.0.2");
+  EXPECT_EQ(MpiLibraryName("MPICH Version:      4.2.1"), "MPICH 4.2.1");
+}
+
+TEST_F(MpiPluginTest, AMissingPluginSaysWhatBringsIt) {
+  Name("/no/such.so");
+  EXPECT_EQ(FindMpiPlugin(Mpi::kMpich), "");
+  const Status status = LoadMpiPlugin(Mpi::kMpich).status();
+  EXPECT_EQ(status.code(), ErrorCode::kDevice);
+  EXPECT_THAT(status.message(),
+              ::testing::StartsWith("MPICH is reached by a plug-in, libridge_mpi_mpich.so, which is "
+                                    "not there ("));
+  EXPECT_THAT(status.message(),
+              ::testing::EndsWith("hint: apt-get install mpich libmpich-dev, then `make build`"));
+}
+
+TEST_F(MpiPluginTest, ALibraryThatIsNoPluginIsNamed) {
+  Name("libm.so.6");  // the system finds it, it has no such function
+  EXPECT_EQ(LoadMpiPlugin(Mpi::kOpenMpi).status().message().substr(0, 25),
+            "Open MPI is reached by a ");
+}
+
+TEST_F(MpiPluginTest, TheNamedFileIsTheOneThatIsFound) {
+  Name(folder_.File("mine.so"));
+  EXPECT_EQ(FindMpiPlugin(Mpi::kOpenMpi), "");
+  std::ofstream(folder_.File("mine.so")) << "no library";
+  EXPECT_EQ(FindMpiPlugin(Mpi::kOpenMpi), folder_.File("mine.so"));
+  EXPECT_THAT(LoadMpiPlugin(Mpi::kOpenMpi).status().message(),
+              ::testing::HasSubstr("mine.so: file too short"));
+}
+
+}  // namespace
+}  // namespace ridge
