@@ -33,10 +33,9 @@ void AddMpiRows(const Probe::Cluster& cluster, Table& table) {
     table.AddRow({name, mpi.launcher.empty() ? "no mpirun in PATH"
                                              : fmt::format("{} ({})", mpi.launcher,
                                                            OrNone(mpi.version, "no version"))});
-    table.AddRow({"", mpi.plugin.empty()
-                          ? "no plug-in"
-                          : fmt::format("{} ({})", mpi.plugin,
-                                        OrNone(mpi.library, "cannot be loaded"))});
+    table.AddRow({"", mpi.plugin.empty() ? "no plug-in"
+                                         : fmt::format("{} ({})", mpi.plugin,
+                                                       OrNone(mpi.library, "cannot be loaded"))});
   }
 }
 
@@ -53,8 +52,8 @@ std::string StartText(const Probe::Cluster& cluster) {
 std::string NetworkText(const Probe::Network& network) {
   std::string text = fmt::format("{} {}", network.interface, network.subnet);
   if (network.megabit_per_s > 0) {
-    text += fmt::format(", {}", FormatRate(1e6 * static_cast<double>(network.megabit_per_s),
-                                           "bit"));
+    text +=
+        fmt::format(", {}", FormatRate(1e6 * static_cast<double>(network.megabit_per_s), "bit"));
   }
   return network.of_containers ? text + ", between containers" : text;
 }

@@ -16,9 +16,10 @@ const char* Variable(const char* name) { return std::getenv(name); }
 
 Status CheckDevices(const RanksChoice& choice, const std::string& launcher, int64_t ranks) {
   if (!choice.given || choice.devices == ranks) return Status();
-  return InvalidArgument(fmt::format(
-      "--devices is {}; {} started {} ranks. hint: leave --devices out, or give both the same number",
-      choice.devices, launcher, ranks));
+  return InvalidArgument(
+      fmt::format("--devices is {}; {} started {} ranks. hint: leave --devices out, or give both "
+                  "the same number",
+                  choice.devices, launcher, ranks));
 }
 
 }  // namespace
@@ -38,9 +39,9 @@ Result<std::unique_ptr<MpiCommunicator>> JoinRanks(const RanksChoice& choice) {
 Status CheckNoLauncher(const std::string& what) {
   RIDGE_ASSIGN_OR_RETURN(const std::optional<Launcher> launcher, DetectLauncher(Variable));
   if (!launcher || launcher->size == 1) return Status();
-  return InvalidArgument(
-      fmt::format("{} starts its runs itself; {} started {} ranks. hint: {} without it, and --devices",
-                  what, launcher->name, launcher->size, what));
+  return InvalidArgument(fmt::format(
+      "{} starts its runs itself; {} started {} ranks. hint: {} without it, and --devices", what,
+      launcher->name, launcher->size, what));
 }
 
 int FailAlike(const Communicator& ranks, const Status& error) {

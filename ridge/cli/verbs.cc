@@ -146,7 +146,8 @@ std::vector<Verb> MachineVerbs() {
              "ridge devices clusters\n"
              "ridge choose gpt2 --batch 512 --data-size 1000000 --cluster dgx-h100 --nodes 4",
              AddDevicesClusters}}},
-          {"doctor", "Prints what was found on this machine, what is wrong, and what mends it",
+          {"doctor",
+           "Prints what was found on this machine, what is wrong, and what mends it",
            "ridge doctor\n"
            "ridge doctor --json > machine.json\n"
            "ridge doctor --probe machine.json --dockerfile Dockerfile",

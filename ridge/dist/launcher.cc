@@ -44,8 +44,8 @@ Result<std::optional<Launcher>> DetectLauncher(const Variables& variable) {
                    "PMI_SIZE");
   }
   if (is_set("PMIX_RANK")) {
-    return Started(is_set("SLURM_STEP_ID") ? "srun --mpi=pmix" : "prterun", Mpi::kOpenMpi,
-                   variable, "SLURM_STEP_NUM_TASKS");
+    return Started(is_set("SLURM_STEP_ID") ? "srun --mpi=pmix" : "prterun", Mpi::kOpenMpi, variable,
+                   "SLURM_STEP_NUM_TASKS");
   }
   RIDGE_ASSIGN_OR_RETURN(const int64_t tasks, NumberIn(variable, "SLURM_STEP_NUM_TASKS"));
   if (tasks <= 1) return {std::nullopt};

@@ -21,7 +21,7 @@ struct RidgeMpiApi {
   /* Once in a process.  `serialized`: whether several threads may call, one at a time.
    * All but `abort` and the texts return 0, or an error for `text_of`. */
   int32_t (*join)(int32_t* rank, int32_t* size, int32_t* serialized);
-  int32_t (*leave)(void);          /* waits for the other ranks */
+  int32_t (*leave)(void);           /* waits for the other ranks */
   void (*abort)(int32_t exit_code); /* ends all ranks */
 
   /* Start request `index` of the caller's array.  Messages between two ranks arrive in the order in

@@ -1,7 +1,7 @@
 // MpiCommunicator: the ranks of the job that an MPI's launcher started.
 //
-// Ranks wait with pauses, so that more of them than cores still go on.  A message that MPI could not
-// count goes in pieces.  Nothing is allocated once the largest exchange has been made.
+// Ranks wait with pauses, so that more of them than cores still go on.  A message that MPI could
+// not count goes in pieces.  Nothing is allocated once the largest exchange has been made.
 #pragma once
 #include <memory>
 #include <string>
@@ -57,7 +57,7 @@ class MpiCommunicator final : public Communicator {
   int rank_ = 0, size_ = 0;
   bool joined_ = false;
   int64_t sent_bytes_ = 0;
-  std::vector<Request> requests_;   // of the exchange that is under way
+  std::vector<Request> requests_;    // of the exchange that is under way
   std::vector<void*> mpi_requests_;  // room for theirs, as MPI has them
 };
 

@@ -1,5 +1,5 @@
-// MpiCommunicator on an MPI of two ranks that is made up here: what it is asked, and how its answers
-// are taken.
+// MpiCommunicator on an MPI of two ranks that is made up here: what it is asked, and how its
+// answers are taken.
 #include "ridge/dist/mpi_communicator.h"
 
 #include <gtest/gtest.h>
@@ -21,8 +21,8 @@ struct Message {
 // Of one test at a time.
 struct World {
   int32_t size = 2, serialized = 1, join_error = 0, send_error = 0;
-  int32_t missing = 0;      // bytes that each message is shorter by
-  int silent_tests = 0;     // before anything has ended
+  int32_t missing = 0;   // bytes that each message is shorter by
+  int silent_tests = 0;  // before anything has ended
   std::vector<Message> messages;
   int left = 0;  // times that the world was left
 } world;
@@ -68,7 +68,7 @@ void TextOf(int32_t error, char* text, int64_t bytes) {
   std::snprintf(text, static_cast<size_t>(bytes), "reason %d", error);
 }
 
-constexpr RidgeMpiApi kApi = {RIDGE_MPI_ABI, 8,       "openmpi", Join, Leave,   Abort,
+constexpr RidgeMpiApi kApi = {RIDGE_MPI_ABI, 8,       "openmpi", Join,    Leave, Abort,
                               Send,          Receive, Test,      Library, TextOf};
 
 class MpiCommunicatorTest : public ::testing::Test {
@@ -117,8 +117,7 @@ TEST_F(MpiCommunicatorTest, AnMpiThatCannotIsRefused) {
   world = World();
   world.join_error = 7;
   EXPECT_EQ(JoinTwo().status().code(), ErrorCode::kDevice);
-  EXPECT_EQ(JoinTwo().status().message(),
-            "rank 0: Open MPI 4.1.4 cannot join the ranks: reason 7");
+  EXPECT_EQ(JoinTwo().status().message(), "rank 0: Open MPI 4.1.4 cannot join the ranks: reason 7");
   EXPECT_EQ(world.left, 0);  // it was never joined
 }
 

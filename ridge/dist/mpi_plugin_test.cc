@@ -22,8 +22,7 @@ class MpiPluginTest : public ::testing::Test {
 TEST_F(MpiPluginTest, LibrariesAreNamedShortly) {
   EXPECT_EQ(MpiLibraryName("Open MPI v4.1.4, package: Debian OpenMPI, ident: 4.1.4"),
             "Open MPI 4.1.4");
-  EXPECT_EQ(MpiLibraryName("MPICH Version:\t4.0.2\nMPICH Release date:\tThu Apr 7"),
-            "MPICH 4.0.2");
+  EXPECT_EQ(MpiLibraryName("MPICH Version:\t4.0.2\nMPICH Release date:\tThu Apr 7"), "MPICH 4.0.2");
   EXPECT_EQ(MpiLibraryName("MPICH Version:      4.2.1"), "MPICH 4.2.1");
 }
 
@@ -32,9 +31,10 @@ TEST_F(MpiPluginTest, AMissingPluginSaysWhatBringsIt) {
   EXPECT_EQ(FindMpiPlugin(Mpi::kMpich), "");
   const Status status = LoadMpiPlugin(Mpi::kMpich).status();
   EXPECT_EQ(status.code(), ErrorCode::kDevice);
-  EXPECT_THAT(status.message(),
-              ::testing::StartsWith("MPICH is reached by a plug-in, libridge_mpi_mpich.so, which is "
-                                    "not there ("));
+  EXPECT_THAT(
+      status.message(),
+      ::testing::StartsWith("MPICH is reached by a plug-in, libridge_mpi_mpich.so, which is "
+                            "not there ("));
   EXPECT_THAT(status.message(),
               ::testing::EndsWith("hint: apt-get install mpich libmpich-dev, then `make build`"));
 }

@@ -34,8 +34,8 @@ std::string VersionBehind(const std::string& text, std::string_view mark) {
 
 // The first program of one of these names that is of this MPI.
 std::vector<Mpirun> FindOne(Mpi mpi, const std::string& folders, const VersionOf& version_of) {
-  for (const std::string& name : {fmt::format("mpirun.{}", MpiId(mpi)), std::string("mpirun"),
-                                  std::string("mpiexec")}) {
+  for (const std::string& name :
+       {fmt::format("mpirun.{}", MpiId(mpi)), std::string("mpirun"), std::string("mpiexec")}) {
     for (const std::string_view folder : SplitAt(folders, ':')) {
       if (folder.empty()) continue;
       Mpirun found;
@@ -159,10 +159,10 @@ int64_t PhysicalCores(const std::string& system) {
 
 Status BecomeRanks(int64_t ranks) {
   const char* path = std::getenv("PATH");
-  RIDGE_ASSIGN_OR_RETURN(
-      const Mpirun mpirun,
-      ChooseMpirun(FindMpiruns(path == nullptr ? "" : path, AskVersion),
-                   [](Mpi mpi) { return !FindMpiPlugin(mpi).empty(); }, ranks));
+  RIDGE_ASSIGN_OR_RETURN(const Mpirun mpirun,
+                         ChooseMpirun(
+                             FindMpiruns(path == nullptr ? "" : path, AskVersion),
+                             [](Mpi mpi) { return !FindMpiPlugin(mpi).empty(); }, ranks));
   RIDGE_ASSIGN_OR_RETURN(const std::vector<std::string> program, OwnCommand());
   const std::vector<std::string> words =
       MpirunWords(mpirun, {ranks, PhysicalCores(), geteuid() == 0}, program);

@@ -50,9 +50,8 @@ TEST_F(MpirunTest, DebiansNamesSayWhoseTheyAre) {
   Program("bin/mpirun.mpich", kMpich4);
   Program("bin/mpirun.openmpi", kOpenMpi4);
   Program("bin/mpirun", kOpenMpi4);
-  EXPECT_THAT(Found(Folders({"bin"})),
-              ::testing::ElementsAre("bin/mpirun.openmpi Open MPI 4.1.4",
-                                     "bin/mpirun.mpich MPICH 4.0.2"));
+  EXPECT_THAT(Found(Folders({"bin"})), ::testing::ElementsAre("bin/mpirun.openmpi Open MPI 4.1.4",
+                                                              "bin/mpirun.mpich MPICH 4.0.2"));
 }
 
 TEST_F(MpirunTest, APlainMpirunIsAskedAndTheFirstFolderWins) {
@@ -89,8 +88,8 @@ TEST_F(MpirunTest, TheFirstWithAPluginIsChosen) {
 
 TEST_F(MpirunTest, NothingIsBoundAndMoreRanksThanCoresAreAllowed) {
   const auto command = [](Mpi mpi, const RankStart& start) {
-    return fmt::format("{}", fmt::join(MpirunWords({mpi, "mpirun", ""}, start, {"ridge", "a b"}),
-                                       "|"));
+    return fmt::format("{}",
+                       fmt::join(MpirunWords({mpi, "mpirun", ""}, start, {"ridge", "a b"}), "|"));
   };
   EXPECT_EQ(command(Mpi::kOpenMpi, {.ranks = 2, .cores = 2}),
             "mpirun|-n|2|--quiet|--bind-to|none|ridge|a b");

@@ -38,10 +38,9 @@ std::string ProgramFolders(const ProbePlace& place) {
 }
 
 std::vector<Probe::Mpi> FindMpis(const ProbePlace& place) {
-  const std::vector<Mpirun> launchers =
-      FindMpiruns(ProgramFolders(place), [&](const std::string& path) {
-        return place.command(fmt::format("'{}' --version", path));
-      });
+  const std::vector<Mpirun> launchers = FindMpiruns(
+      ProgramFolders(place),
+      [&](const std::string& path) { return place.command(fmt::format("'{}' --version", path)); });
   std::vector<Probe::Mpi> mpis;
   for (const Mpi mpi : kAllMpis) {
     Probe::Mpi found = place.plugin ? place.plugin(mpi) : Probe::Mpi{};
@@ -70,7 +69,8 @@ void FindSlurm(const ProbePlace& place, Probe::Cluster& cluster) {
   std::set<std::string> known;
   for (std::string word; words >> word;) {
     for (const char* name : {"none", "pmi2", "pmix", "cray_shasta"}) {
-      if (word.starts_with(name) && known.insert(name).second) cluster.slurm_mpis.emplace_back(name);
+      if (word.starts_with(name) && known.insert(name).second)
+        cluster.slurm_mpis.emplace_back(name);
     }
   }
 }

@@ -151,7 +151,9 @@ TEST_F(FindProbeTest, ClusterOfMpisSlurmAndNetworks) {
   outputs_["mpirun.openmpi' --version"] = "mpirun (Open MPI) 4.1.4\n";
   outputs_["mpirun.mpich' --version"] = "HYDRA build details:\n    Version:      4.0.2\n";
   outputs_["srun --version"] = "slurm 22.05.8\n";
-  outputs_["srun --mpi=list"] = "MPI plugin types are...\n\tnone\n\tpmix\n\tpmi2\nspecific pmix plugin versions available: pmix_v4\n";
+  outputs_["srun --mpi=list"] =
+      "MPI plugin types are...\n\tnone\n\tpmix\n\tpmi2\nspecific pmix plugin versions available: "
+      "pmix_v4\n";
   File("/proc/net/route",
        "Iface\tDestination\tGateway\tFlags\tRefCnt\tUse\tMetric\tMask\n"
        "eth0\t00000000\t0100000A\t0003\t0\t0\t0\t00000000\n"

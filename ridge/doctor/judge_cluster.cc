@@ -12,9 +12,7 @@
 namespace ridge {
 namespace {
 
-Mpi MpiOf(const std::string& id) {
-  return id == MpiId(Mpi::kMpich) ? Mpi::kMpich : Mpi::kOpenMpi;
-}
+Mpi MpiOf(const std::string& id) { return id == MpiId(Mpi::kMpich) ? Mpi::kMpich : Mpi::kOpenMpi; }
 const char* NameOf(const std::string& id) { return MpiName(MpiOf(id)); }
 
 void JudgeMpi(const Probe::Mpi& mpi, Judgement& judgement) {
@@ -58,7 +56,8 @@ void JudgeStart(Judgement& judgement) {
   if (cluster.started_by.empty()) return;
   const std::string file = MpiPluginFile(MpiOf(cluster.started_mpi));
   const std::string& chosen = cluster.chosen_plugin;
-  if (!chosen.empty() && !chosen.ends_with(file) && chosen.find("ridge_mpi_") != std::string::npos) {
+  if (!chosen.empty() && !chosen.ends_with(file) &&
+      chosen.find("ridge_mpi_") != std::string::npos) {
     judgement.Add(Severity::kBlocking, "RIDGE_MPI",
                   fmt::format("it is {}; {} needs {}: each rank would find a world of one", chosen,
                               cluster.started_by, file),
@@ -68,10 +67,10 @@ void JudgeStart(Judgement& judgement) {
     return mpi.id == cluster.started_mpi && !mpi.plugin.empty();
   });
   if (has) return;
-  judgement.Add(Severity::kBlocking, NameOf(cluster.started_mpi),
-                fmt::format("{} started this process; its plug-in {} is not here",
-                            cluster.started_by, file),
-                MpiRemedy(MpiOf(cluster.started_mpi), /*plugin=*/true));
+  judgement.Add(
+      Severity::kBlocking, NameOf(cluster.started_mpi),
+      fmt::format("{} started this process; its plug-in {} is not here", cluster.started_by, file),
+      MpiRemedy(MpiOf(cluster.started_mpi), /*plugin=*/true));
 }
 
 void JudgeSlurm(Judgement& judgement) {
@@ -110,10 +109,9 @@ void JudgeNetworks(Judgement& judgement) {
   for (const Probe::Network& network : cluster.networks) {
     if (&network != best) others.push_back(network.interface);
   }
-  judgement.Add(
-      Severity::kNote, "network",
-      fmt::format("ranks of several machines would also try {}", fmt::join(others, ", ")),
-      fmt::format("mpirun --mca btl_tcp_if_include {} ...", best->subnet));
+  judgement.Add(Severity::kNote, "network",
+                fmt::format("ranks of several machines would also try {}", fmt::join(others, ", ")),
+                fmt::format("mpirun --mca btl_tcp_if_include {} ...", best->subnet));
 }
 
 // Ranks of one machine hand their messages over in /dev/shm: some 20 MB each.

@@ -101,8 +101,8 @@ struct Probe {
   };
   // What ranks need.
   struct Cluster {
-    std::vector<Mpi> mpis;  // those that a launcher or a plug-in was found of
-    std::string slurm;      // version
+    std::vector<Mpi> mpis;                // those that a launcher or a plug-in was found of
+    std::string slurm;                    // version
     std::vector<std::string> slurm_mpis;  // of `srun --mpi=list`: "pmix", "pmi2", "none"
     std::string started_by;               // the launcher of this process
     std::string started_mpi;              // the MPI that it needs: "openmpi"

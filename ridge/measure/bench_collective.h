@@ -3,8 +3,8 @@
 //   all_to_all   each rank holds `bytes` and sends an equal part of them to each other rank
 //   all_gather   each rank holds a part of `bytes`, and sends it to all others
 //
-// Both are one Exchange, and both move bytes * (n - 1) / n out of each rank: the rate is that number
-// a second.
+// Both are one Exchange, and both move bytes * (n - 1) / n out of each rank: the rate is that
+// number a second.
 #pragma once
 #include <string>
 #include <vector>

@@ -41,10 +41,10 @@ TEST(BenchCollectiveTest, CountsOfRanksAndBytesGrowToWhatWasAsked) {
   for (const CollectiveRate& rate : *rates)
     rows.push_back(rate.collective + " " + std::to_string(rate.ranks) + " " +
                    std::to_string(rate.bytes));
-  EXPECT_THAT(rows, ::testing::ElementsAre(
-                        "all_to_all 2 1024", "all_to_all 2 4096", "all_to_all 3 1024",
-                        "all_to_all 3 4096", "all_gather 2 1024", "all_gather 2 4096",
-                        "all_gather 3 1024", "all_gather 3 4096"));
+  EXPECT_THAT(rows,
+              ::testing::ElementsAre("all_to_all 2 1024", "all_to_all 2 4096", "all_to_all 3 1024",
+                                     "all_to_all 3 4096", "all_gather 2 1024", "all_gather 2 4096",
+                                     "all_gather 3 1024", "all_gather 3 4096"));
   EXPECT_GT((ranks.seen[{512, 0}]), 0);  // the third takes no part
   EXPECT_GT((ranks.seen[{1365, 1365}]), 0);
 }
