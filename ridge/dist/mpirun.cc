@@ -41,7 +41,10 @@ std::vector<Mpirun> FindOne(Mpi mpi, const std::string& folders, const VersionOf
       Mpirun found;
       found.path = fmt::format("{}/{}", folder, name);
       if (access(found.path.c_str(), X_OK) != 0) continue;
-      if (ParseMpirunVersion(version_of(found.path), found) && found.mpi == mpi) return {found};
+      const bool says = ParseMpirunVersion(version_of(found.path), found);
+      if (says ? found.mpi != mpi : !name.ends_with(MpiId(mpi))) continue;
+      found.mpi = mpi;
+      return {found};
     }
   }
   return {};

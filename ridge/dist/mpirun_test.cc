@@ -62,6 +62,8 @@ TEST_F(MpirunTest, APlainMpirunIsAskedAndTheFirstFolderWins) {
               ::testing::ElementsAre("b/mpirun Open MPI 5.0.8", "a/mpirun MPICH 4.0.2"));
   Program("c/mpirun", "something else");
   EXPECT_THAT(Found(Folders({"c"})), ::testing::IsEmpty());
+  Program("c/mpirun.mpich", "");  // its name is enough
+  EXPECT_THAT(Found(Folders({"c"})), ::testing::ElementsAre("c/mpirun.mpich MPICH "));
 }
 
 TEST_F(MpirunTest, TheFirstWithAPluginIsChosen) {
