@@ -91,12 +91,13 @@ std::string AskVersion(const std::string& path) {
   return text;
 }
 
-// "mpirun (Open MPI) 4.1.4", "mpirun (PRRTE) 3.0.6" of Open MPI 5, "HYDRA build details:\n
-// Version:  4.0.2".
+// "mpirun (Open MPI) 4.1.4", or "mpirun.openmpi (OpenRTE) 4.1.4" under another name; "HYDRA build
+// details:\n  Version:  4.0.2".
 bool ParseMpirunVersion(const std::string& text, Mpirun& mpirun) {
-  if (text.find("(Open MPI)") != std::string::npos || text.find("(PRRTE)") != std::string::npos) {
+  for (const char* mark : {"(Open MPI)", "(OpenRTE)"}) {
+    if (text.find(mark) == std::string::npos) continue;
     mpirun.mpi = Mpi::kOpenMpi;
-    mpirun.version = VersionBehind(text, "(Open MPI)");
+    mpirun.version = VersionBehind(text, mark);
     return true;
   }
   mpirun.mpi = Mpi::kMpich;

@@ -14,6 +14,7 @@ namespace ridge {
 namespace {
 
 constexpr char kOpenMpi4[] = "mpirun (Open MPI) 4.1.4\n\nReport bugs to ...\n";
+constexpr char kOpenRte[] = "mpirun.openmpi (OpenRTE) 4.1.4\n";
 constexpr char kOpenMpi5[] = "mpirun (Open MPI) 5.0.8\n";
 constexpr char kMpich4[] = "HYDRA build details:\n    Version:                   4.0.2\n";
 
@@ -48,7 +49,7 @@ class MpirunTest : public ::testing::Test {
 
 TEST_F(MpirunTest, DebiansNamesSayWhoseTheyAre) {
   Program("bin/mpirun.mpich", kMpich4);
-  Program("bin/mpirun.openmpi", kOpenMpi4);
+  Program("bin/mpirun.openmpi", kOpenRte);
   Program("bin/mpirun", kOpenMpi4);
   EXPECT_THAT(Found(Folders({"bin"})), ::testing::ElementsAre("bin/mpirun.openmpi Open MPI 4.1.4",
                                                               "bin/mpirun.mpich MPICH 4.0.2"));

@@ -148,7 +148,7 @@ TEST_F(FindProbeTest, ClusterOfMpisSlurmAndNetworks) {
                                  std::filesystem::perms::owner_all);
   }
   variables_ = {{"PATH", "/none:/usr/bin"}, {"OMPI_COMM_WORLD_SIZE", "2"}};
-  outputs_["mpirun.openmpi' --version"] = "mpirun (Open MPI) 4.1.4\n";
+  outputs_["mpirun.openmpi' --version"] = "mpirun.openmpi (OpenRTE) 4.1.4\n";
   outputs_["mpirun.mpich' --version"] = "HYDRA build details:\n    Version:      4.0.2\n";
   outputs_["srun --version"] = "slurm 22.05.8\n";
   outputs_["srun --mpi=list"] =

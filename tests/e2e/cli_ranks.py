@@ -2,6 +2,7 @@
 
 Both MPIs are Debian's (scripts/setup.sh --test-tools); their plug-ins are built with the program.
 """
+import json
 import os
 import shutil
 import subprocess
@@ -138,6 +139,47 @@ class Ranks(RidgeTest):
         self.assertEqual(done.returncode, 2, done.stderr)
         self.assertIn("ridge: --sweep starts its runs itself; mpirun of Open MPI started 2 ranks. hint: "
                       "--sweep without it, and --devices", self.lines(done))
+
+    def test_bytes_between_ranks_are_measured(self):
+        rates = {}
+        for mpi in MPIRUN:
+            done = self.mpirun(mpi, 2, "bench", "collective", "--most", "16KiB", "--json")
+            found = json.loads(done.stdout)
+            self.assertEqual((done.returncode, found["ranks"]), (0, 2), done.stderr)
+            self.assertTrue(found["mpi"].startswith(NAME[mpi] + " "))
+            rates[mpi] = [(rate["collective"], rate["ranks"], rate["bytes"]) for rate in found["rates"]]
+            self.assertTrue(all(rate["bytes_per_s"] > 0 and rate["s"] > 0 for rate in found["rates"]))
+        self.assertEqual(rates["openmpi"], [(name, 2, size) for name in ("all_to_all", "all_gather")
+                                            for size in (1024, 4096, 16384)])
+        self.assertEqual(rates["mpich"], rates["openmpi"])
+        table = self.ok("bench", "collective", "--devices", "2", "--most", "1KiB")
+        self.assertRegex(table, r"\A2 ranks, Open MPI \d[.\d]+\n\n  collective  ranks +bytes +time +each sends\n"
+                         r"  all_to_all      2  1\.00 KiB .*B/s\n  all_gather      2  1\.00 KiB .*B/s\n\Z")
+        self.refused(2, "one rank has nobody to exchange with. hint: --devices 2", "bench", "collective")
+
+    def test_a_rank_that_fails_alone_ends_all(self):
+        for mpi in MPIRUN:
+            bench = [RIDGE, "bench", "collective", "--most"]
+            command = [*MPIRUN[mpi], "-n", "1", *bench, "1KiB", ":", "-n", "1", *bench, "4KiB"]
+            done = subprocess.run(command, cwd=self.folder, env=environment(), text=True,
+                                  capture_output=True, timeout=120, check=False)
+            self.assertEqual((done.returncode, done.stdout), (1, ""), done.stderr)
+            self.assertRegex(done.stderr, r"(?m)^ridge: rank [01]: ")
+
+    def test_doctor_shows_both_mpis_and_judges_a_record(self):
+        found = json.loads(self.ok("doctor", "cluster", "--json"))
+        mpis = found["cluster"]["mpis"]
+        self.assertEqual([mpi["id"] for mpi in mpis], ["openmpi", "mpich"])
+        for mpi in mpis:
+            self.assertEqual(mpi["library"], f"{NAME[mpi['id']]} {mpi['version']}")
+            self.assertTrue(os.path.samefile(mpi["plugin"], plugin(mpi["id"])))
+        self.assertGreater(found["memory"]["shared_bytes"], 0)
+        self.write("node.json", json.dumps(found))
+        again = json.loads(self.ok("doctor", "cluster", "--probe", "node.json", "--json"))
+        self.assertEqual((again["cluster"], again["problems"]), (found["cluster"], found["problems"]))
+        wrong = self.mpirun("openmpi", 1, "doctor", "cluster", env={"RIDGE_MPI": plugin("mpich")})
+        self.assertEqual(wrong.returncode, 6)
+        self.assertIn("blocking: RIDGE_MPI: it is ", wrong.stdout)
 
     def test_ranks_share_the_cores_of_their_machine(self):
         done = self.mpirun("openmpi", 2, "train", "mlp:hidden=32", "--data", "synthetic", "-q")
