@@ -6,7 +6,8 @@
 #                                  ONNX's messages in build/deps
 #   scripts/setup.sh --test-tools  the same, and what tests need: GoogleTest, clang and its format, a
 #                                  Python for the end-to-end tests, ONNX's conformance cases, a
-#                                  text encoder and texts to fine-tune it on, pyarrow, Chromium
+#                                  text encoder and texts to fine-tune it on, pyarrow, Chromium,
+#                                  Open MPI and MPICH
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -30,6 +31,7 @@ test_packages=(
   clang libclang-rt-14-dev libomp-14-dev fortunes
   ffmpeg libavformat-dev libavcodec-dev libswscale-dev
   chromium
+  openmpi-bin libopenmpi-dev mpich libmpich-dev
 )
 
 say() { echo "setup: $*"; }
@@ -177,7 +179,7 @@ test_tools=no
 for argument in "$@"; do
   case $argument in
     --test-tools) test_tools=yes ;;
-    -h | --help) sed -n '2,9s/^# \{0,1\}//p' "$0"; exit 0 ;;
+    -h | --help) sed -n '2,10s/^# \{0,1\}//p' "$0"; exit 0 ;;
     *) echo "setup: unknown argument $argument; known: --test-tools" >&2; exit 2 ;;
   esac
 done

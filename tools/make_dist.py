@@ -25,6 +25,10 @@ MOST_INSTALLED = 60_000_000
 SYSTEM_LIBRARIES = {"libc.so.6", "libm.so.6", "libdl.so.2", "libpthread.so.0", "librt.so.1",
                     "libstdc++.so.6", "libgcc_s.so.1", "ld-linux-x86-64.so.2"}
 
+# What a plug-in may expect beside that: the library that it is a plug-in for.
+PLUGIN_LIBRARIES = {"libridge_mpi_openmpi.so": {"libmpi.so.40"},
+                    "libridge_mpi_mpich.so": {"libmpich.so.12"}}
+
 # 1980-01-01, the oldest date of a zip: equal content, equal bytes.
 DATE = (1980, 1, 1, 0, 0, 0)
 
@@ -40,11 +44,13 @@ def objdump(flag, path):
 
 
 def check_libraries(binaries):
-    """Fails when a binary needs a library that is neither carried nor every system's."""
+    """Fails when a binary needs a library that is neither carried nor every system's; a plug-in may
+    need its own."""
     carried = {path.name for path in binaries}
     for path in binaries:
         needed = set(re.findall(r"NEEDED\s+(\S+)", objdump("-p", path)))
-        if lacking := sorted(needed - carried - SYSTEM_LIBRARIES):
+        there = carried | SYSTEM_LIBRARIES | PLUGIN_LIBRARIES.get(path.name, set())
+        if lacking := sorted(needed - there):
             sys.exit(f"make_dist: {path.name} needs {', '.join(lacking)}, which it does not carry")
 
 

@@ -13,13 +13,13 @@ PAGE = ROOT / "docs/options.md"
 ROW = re.compile(r'RIDGE_OPTION\("([^"]+)", ([\w.]+), (\w+)\((.*?)\), (k\w+), (k\w+), (?:nullptr|"[^"]*"),\s*"((?:[^"\\]|\\.)*)"\)',
                  re.S)
 GROUPS = {"kModel": "Model", "kData": "Data", "kTraining": "Training", "kMachine": "Machine",
-          "kRunFolder": "Run folder"}
+          "kDevices": "Devices", "kRunFolder": "Run folder"}
 ON_RESUME = {"kSame": "as it was", "kSameOrAuto": "as it was", "kTaken": "may change",
              "kTotal": "may change, but not below what is done",
              "kIgnored": "names the run"}
 HEAD = """# Options of a training
 
-Each is a flag of `ridge train` and `ridge plan` (`--batch 64`), an environment variable (`RIDGE_BATCH=64`), a key of
+Each is a flag of `ridge train` and, but for *Devices*, of `ridge plan` (`--batch 64`), an environment variable (`RIDGE_BATCH=64`), a key of
 `--config FILE` (`batch = 64`, TOML; `--save-config FILE` writes one) and of a run's `options.json`. The command line wins over the
 environment, and that over the file. *On `--resume`*: whether a run that goes on may have another value.
 """

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "ridge/cli/doctor_report.h"
 #include "ridge/cli/exit_codes.h"
 #include "ridge/cli/flags.h"
 #include "ridge/cli/output.h"
@@ -62,18 +63,6 @@ void AddHere(const Terminal& terminal, Json& json) {
   json["cache_folder"] = CacheFolder();
   json["fashion_mnist"] = data.empty() ? Json(nullptr) : Json(data);
   json["terminal"] = TerminalJson(terminal);
-}
-
-Json ProblemsJson(const std::vector<Problem>& problems) {
-  Json json = Json::array();
-  for (const Problem& problem : problems) {
-    json.push_back({{"severity", SeverityName(problem.severity)},
-                    {"subject", problem.subject},
-                    {"text", problem.text},
-                    {"mend", problem.mend},
-                    {"source", problem.source.empty() ? Json(nullptr) : Json(problem.source)}});
-  }
-  return json;
 }
 
 std::string Joined(const std::vector<std::string>& parts, const char* between) {
@@ -209,24 +198,6 @@ std::string FoundText(const Probe& probe, bool is_here, const Terminal& terminal
   return table.ToText(terminal, /*indent=*/0);
 }
 
-std::string ProblemsText(const std::vector<Problem>& problems) {
-  if (problems.empty()) return "\nNo problem was found.\n";
-  std::string text;
-  for (const Problem& problem : problems) {
-    text += fmt::format("\n{}: {}: {}\n  mend: {}\n", SeverityName(problem.severity),
-                        problem.subject, problem.text, problem.mend);
-    if (!problem.source.empty()) text += fmt::format("  source: {}\n", problem.source);
-  }
-  return text;
-}
-
-Result<Probe> ProbeOf(const DoctorVerb& verb) {
-  if (!verb.probe) return FindProbe(ThisMachine());
-  constexpr int64_t kMostBytes = 1 << 20;
-  RIDGE_ASSIGN_OR_RETURN(const std::string text, ReadFile(*verb.probe, kMostBytes));
-  return ParseProbe(text, *verb.probe);
-}
-
 void PrintFindings(const DoctorVerb& verb, const Probe& probe, const std::vector<Problem>& problems,
                    const Terminal& terminal) {
   if (!verb.json) {
@@ -244,7 +215,7 @@ Result<int> RunDoctor(const DoctorVerb& verb) {
   const bool only_dockerfile = IsStandardOutput(verb.dockerfile);
   RIDGE_RETURN_IF_ERROR(
       OneOnStandardOutput({{"--json", verb.json}, {"--dockerfile", only_dockerfile}}));
-  RIDGE_ASSIGN_OR_RETURN(const Probe probe, ProbeOf(verb));
+  RIDGE_ASSIGN_OR_RETURN(const Probe probe, ProbeOf(verb.probe));
   const std::vector<Problem> problems = FindProblems(probe);
   if (verb.dockerfile) {
     RIDGE_ASSIGN_OR_RETURN(const std::string text, DockerfileFor(probe));

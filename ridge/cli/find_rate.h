@@ -1,7 +1,7 @@
 // `ridge train --find-lr`: a short training whose learning rate rises, and what it says about a
 // good one.  No run is left behind.
 #pragma once
-#include "ridge/cli/flags.h"
+#include "ridge/cli/train_flags.h"
 #include "ridge/train/loop/trainer.h"
 
 namespace ridge::cli {

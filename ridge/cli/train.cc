@@ -2,6 +2,8 @@
 //
 // Where we come from: the command line.  What is known here: the user's options.
 // Where it goes next: train/loop/trainer.cc, which loads model and data, plans, and runs the plan.
+#include <fmt/format.h>
+
 #include <csignal>
 
 #include "ridge/cli/config_file.h"
@@ -11,11 +13,16 @@
 #include "ridge/cli/machine.h"
 #include "ridge/cli/output.h"
 #include "ridge/cli/planning.h"
+#include "ridge/cli/ranks.h"
 #include "ridge/cli/sweep.h"
 #include "ridge/cli/train_flags.h"
 #include "ridge/cli/train_observer.h"
 #include "ridge/cli/verbs.h"
 #include "ridge/core/files.h"
+#include "ridge/core/units.h"
+#include "ridge/core/version.h"
+#include "ridge/dist/check_same.h"
+#include "ridge/dist/core_share.h"
 #include "ridge/train/loop/trainer.h"
 #include "ridge/train/store/run.h"
 
@@ -82,6 +89,25 @@ int Conclude(const TrainOutcome& outcome, bool quiet) {
   return stopped ? kExitStopped : kExitFailed;
 }
 
+// The options that decide the result are the same on all ranks.
+Status CheckAlike(Communicator& ranks, const TrainOptions& options) {
+  RIDGE_RETURN_IF_ERROR(CheckSameOnAllRanks(ranks, "ridge", kRidgeVersion));
+  return CheckSameOnAllRanks(ranks, "options", OptionsToJson(options));
+}
+
+// Ranks find each other, agree, and are refused: a training on several is not built in yet.
+Status RefuseRanks(MpiCommunicator& ranks, const TrainOptions& options) {
+  RIDGE_RETURN_IF_ERROR(CheckAlike(ranks, options));
+  RIDGE_ASSIGN_OR_RETURN(const int64_t share, ThreadsOfRank(ranks));
+  return Status(
+      ErrorCode::kUnsupported,
+      fmt::format("{} ranks of {} joined by {}; this version of ridge trains on one. hint: "
+                  "--devices 1",
+                  ranks.size(),
+                  FormatCountOf(options.threads > 0 ? options.threads : share, "thread"),
+                  ranks.library()));
+}
+
 Result<int> RunTrain(const CLI::App& app, const TrainVerb& verb) {
   RIDGE_ASSIGN_OR_RETURN(const CommandLineObserver::Options shown, ObserverOptions(verb.output));
   if (verb.save_config) {
@@ -89,10 +115,17 @@ Result<int> RunTrain(const CLI::App& app, const TrainVerb& verb) {
     return kExitOk;
   }
   RIDGE_ASSIGN_OR_RETURN(const TrainRequest request, MakeRequest(app, verb));
-  if (!verb.sweeps.empty()) return RunSweep(verb.sweeps, verb.train, verb.output);
+  if (!verb.sweeps.empty()) {
+    RIDGE_RETURN_IF_ERROR(CheckNoLauncher("--sweep"));
+    return RunSweep(verb.sweeps, verb.train, verb.output);
+  }
   RIDGE_ASSIGN_OR_RETURN(const TrainOptions options, ResolveOptions(request));
   RIDGE_RETURN_IF_ERROR(CheckOptions(options));
   if (!request.resume) RIDGE_RETURN_IF_ERROR(CheckModel(options));
+  RIDGE_ASSIGN_OR_RETURN(const int64_t devices, ParseDevices(options.devices));
+  RIDGE_ASSIGN_OR_RETURN(const std::unique_ptr<MpiCommunicator> ranks,
+                         JoinRanks({devices, request.given.contains("devices")}));
+  if (ranks != nullptr) return FailAlike(*ranks, RefuseRanks(*ranks, options));
   // A resumed run has the kernel times of its choices in its folder.
   const bool goes_on = request.resume && Run::Exists(options.out);
   MachineChoice choice = ChoiceOf(verb.train, options);
@@ -114,6 +147,7 @@ Result<int> RunTrain(const CLI::App& app, const TrainVerb& verb) {
 VerbBody AddTrain(CLI::App& app) {
   auto verb = std::make_shared<TrainVerb>();
   AddTrainFlags(app, verb->train);
+  AddGroup(app, verb->train, OptionGroup::kDevices);
   AddCheckpointFlag(app, verb->checkpoint);
   AddOptionalText(app, "--resume", verb->resume, "DIR",
                   "Continue the run in DIR (the newest one); needs no other option; with --epochs "

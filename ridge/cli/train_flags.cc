@@ -26,6 +26,8 @@ const char* GroupName(OptionGroup group) {
       return "Training";
     case OptionGroup::kMachine:
       return "Machine";
+    case OptionGroup::kDevices:
+      return "Devices";
     case OptionGroup::kRunFolder:
       return "Run folder";
   }

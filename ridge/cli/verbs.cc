@@ -22,7 +22,11 @@ std::vector<Verb> BenchVerbs() {
            "ridge bench device\n"
            "ridge bench device --json\n"
            "ridge bench device --tune resnet50 --batch 16",
-           AddBenchDevice}};
+           AddBenchDevice},
+          {"collective", "Measures how fast bytes move between ranks, by bytes and ranks",
+           "ridge bench collective --devices 2\n"
+           "ridge bench collective --devices 4 --most 64MiB --json",
+           AddBenchCollective}};
 }
 
 // What is done with a model and data.
@@ -142,11 +146,16 @@ std::vector<Verb> MachineVerbs() {
              "ridge devices clusters\n"
              "ridge choose gpt2 --batch 512 --data-size 1000000 --cluster dgx-h100 --nodes 4",
              AddDevicesClusters}}},
-          {"doctor", "Prints what was found on this machine, what is wrong, and what mends it",
+          {"doctor",
+           "Prints what was found on this machine, what is wrong, and what mends it",
            "ridge doctor\n"
            "ridge doctor --json > machine.json\n"
            "ridge doctor --probe machine.json --dockerfile Dockerfile",
-           AddDoctor},
+           AddDoctor,
+           {{"cluster", "Shows what several ranks need: MPI, Slurm, networks, shared memory, cores",
+             "ridge doctor cluster --devices 4\n"
+             "ridge doctor cluster --json > node.json",
+             AddDoctorCluster}}},
           {"completion", "Prints the completion script of a shell",
            "source <(ridge completion bash)\n"
            "ridge completion zsh > ~/.zfunc/_ridge\n"

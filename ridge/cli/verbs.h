@@ -24,6 +24,7 @@ struct Verb {
 // In the order in which help lists them.
 const std::vector<Verb>& Verbs();
 
+VerbBody AddBenchCollective(CLI::App& app);
 VerbBody AddBenchDevice(CLI::App& app);
 VerbBody AddBenchStep(CLI::App& app);
 VerbBody AddBenchRun(CLI::App& app);
@@ -36,6 +37,7 @@ VerbBody AddDevices(CLI::App& app);
 VerbBody AddDevicesShow(CLI::App& app);
 VerbBody AddDevicesClusters(CLI::App& app);
 VerbBody AddDoctor(CLI::App& app);
+VerbBody AddDoctorCluster(CLI::App& app);
 VerbBody AddEval(CLI::App& app);
 VerbBody AddExport(CLI::App& app);
 VerbBody AddGenerate(CLI::App& app);

@@ -7,6 +7,7 @@
 #include <sys/file.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <cstring>
@@ -14,17 +15,28 @@
 namespace ridge {
 namespace {
 
-int64_t ReadHolder(int fd) {
-  char text[32];
+std::string ThisMachine() {
+  char name[256] = "";
+  (void)::gethostname(name, sizeof(name) - 1);
+  return name;
+}
+
+// "PROCESS MACHINE\n"; older files name no machine.
+LockHolder ReadHolder(int fd) {
+  char text[512];
   const ssize_t bytes = ::pread(fd, text, sizeof(text), 0);
-  int64_t process = 0;
-  if (bytes > 0) std::from_chars(text, text + bytes, process);
-  return process;
+  LockHolder holder;
+  if (bytes <= 0) return holder;
+  const char* const end = text + bytes;
+  const char* at = std::from_chars(text, end, holder.process).ptr;
+  if (at != end && *at == ' ') holder.machine.assign(at + 1, std::find(at + 1, end, '\n'));
+  if (holder.machine == ThisMachine()) holder.machine.clear();
+  return holder;
 }
 
 // For whoever is refused; the lock holds without it.
 void WriteHolder(int fd) {
-  const std::string text = fmt::format("{}\n", ::getpid());
+  const std::string text = fmt::format("{} {}\n", ::getpid(), ThisMachine());
   if (::ftruncate(fd, 0) == 0) (void)!::pwrite(fd, text.data(), text.size(), 0);
 }
 
@@ -41,13 +53,19 @@ bool Flock(int fd, int operation) {
 
 }  // namespace
 
+std::string HolderText(const LockHolder& holder) {
+  if (holder.process <= 0) return "another process";
+  const std::string text = fmt::format("process {}", holder.process);
+  return holder.machine.empty() ? text : text + " on " + holder.machine;
+}
+
 std::optional<int64_t> FileLock::Holder(const std::string& path) {
   const FileLock file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (file.fd_ < 0 || Flock(file.fd_, LOCK_SH) || errno != EWOULDBLOCK) return std::nullopt;
-  return ReadHolder(file.fd_);
+  return ReadHolder(file.fd_).process;
 }
 
-Result<std::optional<FileLock>> FileLock::Take(const std::string& path, int64_t& holder) {
+Result<std::optional<FileLock>> FileLock::Take(const std::string& path, LockHolder& holder) {
   const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
   if (fd < 0) {
     return Status(ErrorCode::kUnavailable,

@@ -1,7 +1,8 @@
-// FileLock: one process at a time.
+// FileLock: one process at a time, on all machines that share the file system.
 //
 // The system lets go of it when the process ends, however that happens, so a killed one leaves
-// nothing to clean up.  The file stays; it holds the number of the process that had the lock last.
+// nothing to clean up.  The file stays; it holds the number of the process that had the lock last,
+// and its machine.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -12,12 +13,19 @@
 
 namespace ridge {
 
+struct LockHolder {
+  int64_t process = 0;  // 0: not known
+  std::string machine;  // "": this one, or not known
+};
+// "process 77", "process 77 on node3", "another process".
+std::string HolderText(const LockHolder& holder);
+
 class FileLock {
  public:
-  // Makes the file when it is not there.  nullopt when another process has the lock: `holder` is
-  // its number, 0 when that is not known.  A file system without locks locks nothing.
+  // Makes the file when it is not there.  nullopt when another process has the lock: then `holder`
+  // says which.  A file system without locks locks nothing.
   // Fails with kUnavailable when the file can't be made.
-  static Result<std::optional<FileLock>> Take(const std::string& path, int64_t& holder);
+  static Result<std::optional<FileLock>> Take(const std::string& path, LockHolder& holder);
 
   // The number of the process that has the lock, 0 when that is not known; nullopt when none has
   // it. Makes no file.

@@ -222,10 +222,28 @@ std::string OutputOf(const std::string& words) {
   return pclose(pipe) == 0 ? text : "";
 }
 
+// Opens the plug-in, and the library with it; joins nothing.
+Probe::Mpi LoadedPlugin(Mpi mpi) {
+  Probe::Mpi found;
+  found.id = MpiId(mpi);
+  found.plugin = FindMpiPlugin(mpi);
+  if (found.plugin.empty()) return found;
+  const Result<const RidgeMpiApi*> api = LoadMpiPlugin(mpi);
+  if (!api.ok()) {
+    found.failure = api.status().message();
+    return found;
+  }
+  char text[8192] = "";
+  (*api)->library(text, sizeof(text));
+  found.library = MpiLibraryName(text);
+  return found;
+}
+
 }  // namespace
 
 ProbePlace ThisMachine() {
-  return {"", [](const char* name) -> const char* { return std::getenv(name); }, OutputOf};
+  return {"", [](const char* name) -> const char* { return std::getenv(name); }, OutputOf,
+          LoadedPlugin};
 }
 
 Probe FindProbe(const ProbePlace& place) {

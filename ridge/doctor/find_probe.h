@@ -1,10 +1,12 @@
 // Finds a Probe: reads /proc, /sys, library folders and the folders of Python's packages.
 //
-// The one program that is started is nvidia-smi, where there is a driver; Python is not.
+// The programs that are started are nvidia-smi, where there is a driver, and for a cluster mpirun
+// and srun, which say their version; Python is not.
 #pragma once
 #include <functional>
 #include <string>
 
+#include "ridge/dist/mpi_plugin.h"
 #include "ridge/doctor/probe.h"
 
 namespace ridge {
@@ -14,10 +16,14 @@ struct ProbePlace {
   std::string root;                                              // before every absolute path
   std::function<const char*(const char*)> variable;              // of the environment, as getenv
   std::function<std::string(const std::string& words)> command;  // output of "nvidia-smi ..."
+  std::function<Probe::Mpi(Mpi mpi)> plugin = nullptr;  // with all but launcher and version
 };
 ProbePlace ThisMachine();
 
 Probe FindProbe(const ProbePlace& place);
+
+// What so many ranks need; 0: any number.  No part of FindProbe: it starts more programs.
+Probe::Cluster FindCluster(const ProbePlace& place, int64_t ranks);
 
 // The parts of it that stand in files of their own.
 Probe::Cuda FindCuda(const ProbePlace& place);

@@ -19,19 +19,20 @@ class FindProbeTest : public ::testing::Test {
   void Link(const std::string& path, const std::string& to) {
     std::filesystem::create_directory_symlink(folder_.path() + to, folder_.path() + path);
   }
-  Probe Find() {
-    return FindProbe({folder_.path(),
-                      [this](const char* name) -> const char* {
-                        const auto found = variables_.find(name);
-                        return found == variables_.end() ? nullptr : found->second.c_str();
-                      },
-                      [this](const std::string& words) {
-                        for (const auto& [part, text] : outputs_) {
-                          if (words.find(part) != std::string::npos) return text;
-                        }
-                        return std::string();
-                      }});
+  ProbePlace Place() {
+    return {folder_.path(),
+            [this](const char* name) -> const char* {
+              const auto found = variables_.find(name);
+              return found == variables_.end() ? nullptr : found->second.c_str();
+            },
+            [this](const std::string& words) {
+              for (const auto& [part, text] : outputs_) {
+                if (words.find(part) != std::string::npos) return text;
+              }
+              return std::string();
+            }};
   }
+  Probe Find() { return FindProbe(Place()); }
 
   TempFolder folder_;
   std::map<std::string, std::string> variables_, outputs_;
@@ -138,6 +139,58 @@ TEST_F(FindProbeTest, PackagesOfTheEnvironmentAndWhatTorchWasBuiltWith) {
   EXPECT_EQ(python.packages[1].version, "2.5.1+cu124");
   EXPECT_EQ(python.packages[1].cuda, "12.4");
   EXPECT_EQ(python.packages[1].rocm, "");
+}
+
+TEST_F(FindProbeTest, ClusterOfMpisSlurmAndNetworks) {
+  for (const char* name : {"mpirun.openmpi", "mpirun.mpich", "srun"}) {
+    File(std::string("/usr/bin/") + name, "");
+    std::filesystem::permissions(folder_.path() + "/usr/bin/" + name,
+                                 std::filesystem::perms::owner_all);
+  }
+  variables_ = {{"PATH", "/none:/usr/bin"}, {"OMPI_COMM_WORLD_SIZE", "2"}};
+  outputs_["mpirun.openmpi' --version"] = "mpirun.openmpi (OpenRTE) 4.1.4\n";
+  outputs_["mpirun.mpich' --version"] = "HYDRA build details:\n    Version:      4.0.2\n";
+  outputs_["srun --version"] = "slurm 22.05.8\n";
+  outputs_["srun --mpi=list"] =
+      "MPI plugin types are...\n\tnone\n\tpmix\n\tpmi2\nspecific pmix plugin versions available: "
+      "pmix_v4\n";
+  File("/proc/net/route",
+       "Iface\tDestination\tGateway\tFlags\tRefCnt\tUse\tMetric\tMask\n"
+       "eth0\t00000000\t0100000A\t0003\t0\t0\t0\t00000000\n"
+       "eth0\t0000000A\t00000000\t0001\t0\t0\t0\t00FFFFFF\n"
+       "docker0\t000011AC\t00000000\t0001\t0\t0\t0\t0000FFFF\n");
+  File("/sys/class/net/eth0/speed", "10000\n");
+  File("/sys/class/net/docker0/speed", "-1\n");
+  File("/proc/sys/kernel/yama/ptrace_scope", "1\n");
+  const Probe::Cluster cluster = FindCluster(Place(), 4);
+  ASSERT_EQ(cluster.mpis.size(), 2u);
+  EXPECT_EQ(cluster.mpis[0].launcher, "/usr/bin/mpirun.openmpi");
+  EXPECT_EQ(cluster.mpis[0].version, "4.1.4");
+  EXPECT_EQ(cluster.mpis[0].plugin, "");
+  EXPECT_EQ(cluster.mpis[1].id, "mpich");
+  EXPECT_EQ(cluster.slurm, "22.05.8");
+  EXPECT_EQ(cluster.slurm_mpis, (std::vector<std::string>{"none", "pmix", "pmi2"}));
+  EXPECT_EQ(cluster.started_by, "mpirun of Open MPI");
+  ASSERT_EQ(cluster.networks.size(), 2u);
+  EXPECT_EQ(cluster.networks[0].subnet, "10.0.0.0/24");
+  EXPECT_EQ(cluster.networks[0].megabit_per_s, 10000);
+  EXPECT_EQ(cluster.networks[1].subnet, "172.17.0.0/16");
+  EXPECT_EQ(cluster.networks[1].megabit_per_s, 0);
+  EXPECT_TRUE(cluster.networks[1].of_containers);
+  EXPECT_EQ(cluster.ptrace, 1);
+  EXPECT_EQ(cluster.ranks, 4);
+}
+
+TEST_F(FindProbeTest, JsonKeepsACluster) {
+  File("/proc/sys/kernel/yama/ptrace_scope", "0\n");
+  Probe probe = Find();
+  EXPECT_TRUE(ProbeToJson(probe)["cluster"].is_null());
+  probe.cluster = FindCluster(Place(), 0);
+  probe.cluster->mpis.push_back({"mpich", "/bin/mpirun", "4.0.2", "", "", "no reason"});
+  const Result<Probe> read = ParseProbe(ProbeToJson(probe).dump(), "probe.json");
+  ASSERT_TRUE(read.ok()) << read.status().message();
+  EXPECT_EQ(ProbeToJson(*read), ProbeToJson(probe));
+  EXPECT_EQ(read->cluster->ptrace, 0);
 }
 
 TEST_F(FindProbeTest, JsonKeepsAProbe) {

@@ -83,6 +83,37 @@ struct Probe {
     std::string version, folder;  // of its packages
     std::vector<Package> packages;
   };
+  // An MPI: its mpirun, its plug-in of ridge, and the library that the plug-in loads.
+  struct Mpi {
+    std::string id;        // "openmpi", "mpich"
+    std::string launcher;  // "/usr/bin/mpirun.openmpi"
+    std::string version;   // of the launcher
+    std::string plugin;    // its path
+    std::string library;   // "Open MPI 4.1.4", by the library itself
+    std::string failure;   // why the plug-in cannot be loaded
+  };
+  // Of IPv4, other than the loopback.
+  struct Network {
+    std::string interface;       // "eth0"
+    std::string subnet;          // "10.0.0.0/24"
+    int64_t megabit_per_s = 0;   // 0: not known
+    bool of_containers = false;  // a bridge between containers of this machine
+  };
+  // What ranks need.
+  struct Cluster {
+    std::vector<Mpi> mpis;                // those that a launcher or a plug-in was found of
+    std::string slurm;                    // version
+    std::vector<std::string> slurm_mpis;  // of `srun --mpi=list`: "pmix", "pmi2", "none"
+    std::string started_by;               // the launcher of this process
+    std::string started_mpi;              // the MPI that it needs: "openmpi"
+    std::string start_failure;            // why it is none
+    std::string chosen_plugin;            // RIDGE_MPI
+    std::vector<Network> networks;
+    int64_t ranks = 0;                  // that are asked about; 0: none
+    int64_t cores = 1;                  // with own arithmetic units
+    std::optional<int64_t> ptrace;      // kernel.yama.ptrace_scope
+    std::optional<bool> reads_process;  // process_vm_readv is allowed
+  };
 
   std::string ridge;
   System system;
@@ -93,6 +124,7 @@ struct Probe {
   Cuda cuda;
   Rocm rocm;
   Python python;
+  std::optional<Cluster> cluster;  // none: not looked for
 };
 
 nlohmann::ordered_json ProbeToJson(const Probe& probe);

@@ -63,21 +63,39 @@ void Fields(V& v, Probe::Python& r) {
   v("version", r.version), v("folder", r.folder), v("packages", r.packages);
 }
 template <typename V>
+void Fields(V& v, Probe::Mpi& r) {
+  v("id", r.id), v("launcher", r.launcher), v("version", r.version), v("plugin", r.plugin);
+  v("library", r.library), v("failure", r.failure);
+}
+template <typename V>
+void Fields(V& v, Probe::Network& r) {
+  v("interface", r.interface), v("subnet", r.subnet), v("megabit_per_s", r.megabit_per_s);
+  v("of_containers", r.of_containers);
+}
+template <typename V>
+void Fields(V& v, Probe::Cluster& r) {
+  v("mpis", r.mpis), v("slurm", r.slurm), v("slurm_mpis", r.slurm_mpis);
+  v("started_by", r.started_by), v("started_mpi", r.started_mpi);
+  v("start_failure", r.start_failure), v("chosen_plugin", r.chosen_plugin);
+  v("networks", r.networks), v("ranks", r.ranks), v("cores", r.cores), v("ptrace", r.ptrace);
+  v("reads_process", r.reads_process);
+}
+template <typename V>
 void Fields(V& v, Probe& r) {
   v("ridge", r.ridge), v("system", r.system), v("cpu", r.cpu), v("threads", r.threads);
   v("memory", r.memory), v("onednn", r.onednn), v("cuda", r.cuda), v("rocm", r.rocm);
-  v("python", r.python);
+  v("python", r.python), v("cluster", r.cluster);
 }
 
 Json ToJson(bool value) { return value; }
 Json ToJson(int64_t value) { return value; }
 Json ToJson(const std::string& value) { return value.empty() ? Json(nullptr) : Json(value); }
-template <typename T>
-Json ToJson(const std::optional<T>& value) {
-  return value ? Json(*value) : Json(nullptr);
-}
 template <typename Record>
 Json ToJson(const Record& record);
+template <typename T>
+Json ToJson(const std::optional<T>& value) {
+  return value ? ToJson(*value) : Json(nullptr);
+}
 template <typename T>
 Json ToJson(const std::vector<T>& list) {
   Json json = Json::array();

@@ -24,15 +24,20 @@ void Judgement::Add(Severity severity, std::string subject, std::string text, st
                       row == nullptr ? "" : row->source});
 }
 
+std::vector<Problem> SortedProblems(Judgement judgement) {
+  std::stable_sort(judgement.problems.begin(), judgement.problems.end(),
+                   [](const Problem& a, const Problem& b) { return a.severity < b.severity; });
+  return std::move(judgement.problems);
+}
+
 std::vector<Problem> FindProblems(const Probe& probe) {
   Judgement judgement = {probe, FrameworksOf(probe), {}};
   JudgeNvidia(judgement);
   JudgeAmd(judgement);
   JudgeFrameworks(judgement);
   JudgeHost(judgement);
-  std::stable_sort(judgement.problems.begin(), judgement.problems.end(),
-                   [](const Problem& a, const Problem& b) { return a.severity < b.severity; });
-  return judgement.problems;
+  JudgeCluster(judgement);
+  return SortedProblems(std::move(judgement));
 }
 
 bool AnyBlocking(const std::vector<Problem>& problems) {

@@ -40,11 +40,18 @@ struct Judgement {
            const CompatRow* row = nullptr);
 };
 
+// By severity, else in the order in which they were found.
+std::vector<Problem> SortedProblems(Judgement judgement);
+
 // The rules, by subject.
 void JudgeNvidia(Judgement& judgement);
 void JudgeAmd(Judgement& judgement);
 void JudgeFrameworks(Judgement& judgement);
 void JudgeHost(Judgement& judgement);
+void JudgeCluster(Judgement& judgement);
+
+// The network that ranks of several machines should use; null where there is none.
+const Probe::Network* BestNetwork(const Probe::Cluster& cluster);
 
 bool HasNvidia(const Probe& probe);
 bool HasAmd(const Probe& probe);

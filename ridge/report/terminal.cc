@@ -88,6 +88,8 @@ Terminal DetectTerminal(std::FILE* stream, ColourChoice choice) {
 
 Terminal DescribeTerminal(bool is_terminal, int columns, ColourChoice choice,
                           const Environment& environment) {
+  // Open MPI gives each rank a terminal of its own, whatever its mpirun writes to.
+  is_terminal = is_terminal && Value(environment, "OMPI_COMM_WORLD_SIZE").empty();
   Terminal terminal;
   terminal.is_terminal = is_terminal && Value(environment, "TERM") != "dumb";
   terminal.colour = UseColour(is_terminal, choice, environment);

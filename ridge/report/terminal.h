@@ -2,6 +2,7 @@
 //
 // Colour, first rule that applies: --color; NO_COLOR (set and not empty) off; CLICOLOR_FORCE or
 // FORCE_COLOR (set, not empty, not "0") on; TERM=dumb off; on a terminal on, else off.
+// A rank of Open MPI writes to no terminal.
 // Unicode when LC_ALL, else LC_CTYPE, else LANG names UTF-8.
 #pragma once
 #include <cstdio>

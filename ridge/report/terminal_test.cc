@@ -49,6 +49,12 @@ TEST(Terminal, DumbOneHasNeitherColourNorBar) {
   EXPECT_FALSE(terminal.is_terminal);
 }
 
+TEST(Terminal, ARankOfOpenMpiWritesToNone) {
+  const Terminal terminal = Describe(true, {{"OMPI_COMM_WORLD_SIZE", "2"}});
+  EXPECT_FALSE(terminal.colour);
+  EXPECT_FALSE(terminal.is_terminal);
+}
+
 TEST(Terminal, FirstLocaleVariableThatIsSetDecides) {
   EXPECT_TRUE(Describe(true, {{"LANG", "de_DE.UTF-8"}}).unicode);
   EXPECT_TRUE(Describe(true, {{"LANG", "C.utf8"}}).unicode);

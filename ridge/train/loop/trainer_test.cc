@@ -688,7 +688,7 @@ TEST_F(TrainerTest, OneProcessAtATimeTrainsInAFolder) {
   Run(request);
   request.preempt_after_step = -1;
   request.resume = true;
-  int64_t holder = 0;
+  LockHolder holder;
   Result<std::optional<FileLock>> lock = FileLock::Take(folder_.File("run/run.lock"), holder);
   ASSERT_TRUE(lock.ok() && lock->has_value());
   const Status status = Failure(request);

@@ -37,7 +37,7 @@ constexpr OptionValues Switch() { return {}; }
 }  // namespace option_values
 
 // Of help, in its order.
-enum class OptionGroup { kNone, kModel, kData, kTraining, kMachine, kRunFolder };
+enum class OptionGroup { kNone, kModel, kData, kTraining, kMachine, kDevices, kRunFolder };
 
 // What `--resume` does with a value that the user gives again.
 enum class OnResume {

@@ -7,6 +7,7 @@
 #include <charconv>
 #include <cmath>
 #include <cstdlib>
+#include <set>
 #include <type_traits>
 
 #include "ridge/core/split.h"
@@ -257,6 +258,40 @@ Result<int64_t> ParseInterOp(const std::string& text) { return ParseCount("--int
 
 namespace {
 
+// A whole number; nothing for other texts.
+std::optional<int64_t> WholeNumber(std::string_view text) {
+  int64_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return number;
+}
+
+// Whether these are the numbers of different devices.
+bool AreDevices(const std::vector<std::string_view>& parts) {
+  std::set<int64_t> numbers;
+  for (const std::string_view part : parts) {
+    const std::optional<int64_t> number = WholeNumber(part);
+    if (!number || *number < 0 || !numbers.insert(*number).second) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+Result<int64_t> ParseDevices(const std::string& text) {
+  constexpr int64_t kMost = 65536;
+  const std::vector<std::string_view> parts = SplitAt(text, ',');
+  if (parts.size() > 1 && AreDevices(parts)) return static_cast<int64_t>(parts.size());
+  const std::optional<int64_t> count = WholeNumber(text);
+  if (count && *count >= 1 && *count <= kMost) return *count;
+  return InvalidArgument(
+      fmt::format("--devices is '{}'; it must be a number from 1 to {}, or a list of different "
+                  "devices such as 0,1",
+                  text, kMost));
+}
+
+namespace {
+
 // The number before `unit`, which ends `text`; nothing for other texts.
 template <typename T>
 std::optional<T> NumberBefore(std::string_view unit, std::string_view text) {
@@ -314,6 +349,7 @@ Status CheckOptions(const TrainOptions& options) {
   if (const auto inter_op = ParseInterOp(options.inter_op); !inter_op.ok())
     return inter_op.status();
   if (const auto workers = ParseWorkers(options.workers); !workers.ok()) return workers.status();
+  RIDGE_RETURN_IF_ERROR(ParseDevices(options.devices).status());
   RIDGE_RETURN_IF_ERROR(CheckModelOptions(options));
   if (options.patience > 0 && options.validation.empty())
     return InvalidArgument("--patience needs validation data. hint: --validation 0.1");

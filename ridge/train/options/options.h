@@ -77,6 +77,7 @@ struct TrainOptions {
   uint64_t seed = 0;
   int64_t fit_bytes = 0;         // 0: the memory of the machine
   std::string offload = "none";  // see plan/hardware/offload.h
+  std::string devices = "1";     // see ParseDevices
   std::string out;               // empty: runs/MODEL-N
   Interval checkpoint_every;     // 0 steps: each epoch
   int64_t keep = 3;
@@ -109,6 +110,9 @@ struct CacheChoice {
   int64_t memory_bytes = 0;  // 0: none is named
 };
 Result<CacheChoice> ParseCache(const std::string& text);
+
+// How many devices: "2" -> 2, "0,1" -> 2.  Fails with kInvalidArgument.
+Result<int64_t> ParseDevices(const std::string& text);
 
 // "8" -> 8, "auto" -> kAutoSlices.  Fails with kInvalidArgument.
 inline constexpr int64_t kAutoSlices = 0;

@@ -62,14 +62,14 @@ bool IsPlausible(const Receipt& receipt) {
 Result<FileLock> WaitForLock(const std::string& path) {
   constexpr int kAttempts = 100;
   constexpr std::chrono::milliseconds kPause(10);
-  int64_t holder = 0;
+  LockHolder holder;
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
     RIDGE_ASSIGN_OR_RETURN(std::optional<FileLock> lock, FileLock::Take(path, holder));
     if (lock) return std::move(*lock);
     std::this_thread::sleep_for(kPause);
   }
   return Status(ErrorCode::kUnavailable,
-                fmt::format("{}: process {} keeps it locked", path, holder));
+                fmt::format("{}: {} keeps it locked", path, HolderText(holder)));
 }
 
 // Of the newest that `is_like`; nullopt for too few.

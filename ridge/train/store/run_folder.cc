@@ -51,14 +51,13 @@ Result<RunFolder> RunFolder::Continue(const std::string& path) {
 }
 
 Result<FileLock> RunFolder::Lock() const {
-  int64_t holder = 0;
+  LockHolder holder;
   RIDGE_ASSIGN_OR_RETURN(std::optional<FileLock> lock, FileLock::Take(File("run.lock"), holder));
   if (lock) return std::move(*lock);
-  const std::string who = holder > 0 ? fmt::format("process {}", holder) : "another process";
   return Status(ErrorCode::kUnavailable,
                 fmt::format("{}: {} is training in this folder. hint: wait until it has ended, or "
                             "stop it: its checkpoint is kept",
-                            path_, who));
+                            path_, HolderText(holder)));
 }
 
 std::string ShortModelName(const std::string& model) {

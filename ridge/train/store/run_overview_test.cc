@@ -94,7 +94,7 @@ TEST_F(RunOverviewTest, OfALongRunTheEndIsRead) {
 
 TEST_F(RunOverviewTest, OneThatIsTrainedHasTheNumberOfTheProcess) {
   const std::string folder = Make("a", Summary(50));
-  int64_t holder = 0;
+  LockHolder holder;
   const Result<std::optional<FileLock>> lock = FileLock::Take(folder + "/run.lock", holder);
   const RunOverview run = ReadOverview(folder);
   EXPECT_EQ(run.state, RunState::kRunning);

@@ -1,0 +1,34 @@
+// Ranks: a verb that runs on several devices, each in a process of its own.
+//
+// A verb calls JoinRanks once its options are known to be right, and before it does anything else.
+#pragma once
+#include <memory>
+#include <string>
+
+#include "ridge/core/status.h"
+#include "ridge/dist/mpi_communicator.h"
+
+namespace ridge::cli {
+
+struct RanksChoice {
+  int64_t devices = 1;  // --devices
+  bool given = false;   // by the user of this process
+};
+
+// The ranks that this process is one of; null: it is alone.  Started by nobody and with several
+// devices the process becomes mpirun, which starts this command on each of them, and the function
+// does not return.  Fails with kInvalidArgument when --devices is not the launcher's number, and as
+// DetectLauncher, MpiCommunicator::Join and BecomeRanks do.
+Result<std::unique_ptr<MpiCommunicator>> JoinRanks(const RanksChoice& choice);
+
+// Fails with kInvalidArgument when a launcher started several processes: `what` starts its own.
+Status CheckNoLauncher(const std::string& what);
+
+// The exit code of an error that all ranks have alike: the first says it.
+int FailAlike(const Communicator& ranks, const Status& error);
+
+// The exit code of a verb's work.  A rank that fails alone says why and ends the others with it:
+// they would wait for it for ever.
+int EndRanks(MpiCommunicator& ranks, const Result<int>& work);
+
+}  // namespace ridge::cli

@@ -1,0 +1,152 @@
+// Receives are posted first, so that no message waits for a place; sends go to the next rank, then
+// to the one after, so that not all begin with rank 0.  Order of messages between two ranks is what
+// pairs them: one tag is enough, and an exchange may begin while another rank ends the last one.
+#include "ridge/dist/mpi_communicator.h"
+
+#include <fmt/format.h>
+#include <sched.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+
+namespace ridge {
+namespace {
+
+constexpr int64_t kMostMessageBytes = int64_t{1} << 30;  // MPI counts in 32 bits
+constexpr int kTestsBeforePause = 256;                   // about 10 us
+using Text = std::array<char, 1024>;
+
+int64_t Pieces(int64_t bytes) { return (bytes + kMostMessageBytes - 1) / kMostMessageBytes; }
+
+// Calls post(piece) for each part that MPI can count.
+template <typename Span, typename Post>
+Status ForEachPiece(Span bytes, const Post& post) {
+  while (!bytes.empty()) {
+    const size_t count = std::min(bytes.size(), static_cast<size_t>(kMostMessageBytes));
+    RIDGE_RETURN_IF_ERROR(post(bytes.first(count)));
+    bytes = bytes.subspan(count);
+  }
+  return Status();
+}
+
+}  // namespace
+
+Result<std::unique_ptr<MpiCommunicator>> MpiCommunicator::Join(const Launcher& launcher) {
+  RIDGE_ASSIGN_OR_RETURN(const RidgeMpiApi* api, LoadMpiPlugin(launcher.mpi));
+  return Join(launcher, *api);
+}
+
+Result<std::unique_ptr<MpiCommunicator>> MpiCommunicator::Join(const Launcher& launcher,
+                                                               const RidgeMpiApi& api) {
+  std::unique_ptr<MpiCommunicator> ranks(new MpiCommunicator(api));
+  RIDGE_RETURN_IF_ERROR(ranks->JoinWorld(launcher));
+  return ranks;
+}
+
+Status MpiCommunicator::JoinWorld(const Launcher& launcher) {
+  Text text{};
+  api_.library(text.data(), static_cast<int64_t>(text.size()));
+  library_ = MpiLibraryName(text.data());
+  int32_t serialized = 0;
+  if (const int32_t error = api_.join(&rank_, &size_, &serialized); error != 0)
+    return Status(ErrorCode::kDevice, Fail("cannot join the ranks", error).message());
+  joined_ = true;
+  if (serialized == 0) {
+    return Status(ErrorCode::kDevice,
+                  fmt::format("{} was built without threads; ridge calls it from several. hint: an "
+                              "MPI with MPI_THREAD_SERIALIZED",
+                              library_));
+  }
+  return CheckWorldSize(launcher, library_, size_);
+}
+
+MpiCommunicator::~MpiCommunicator() {
+  if (joined_) (void)api_.leave();
+}
+
+void MpiCommunicator::Abort(int exit_code) {
+  api_.abort(exit_code);
+  std::_Exit(exit_code);
+}
+
+Status MpiCommunicator::Fail(const char* what, int32_t error) const {
+  Text text{};
+  api_.text_of(error, text.data(), static_cast<int64_t>(text.size()));
+  return Status(ErrorCode::kFailed,
+                fmt::format("rank {}: {} {}: {}", rank_, library_, what, text.data()));
+}
+
+Status MpiCommunicator::Exchange(const std::vector<std::span<const std::byte>>& sends,
+                                 const std::vector<std::span<std::byte>>& receives) {
+  RIDGE_CHECK(static_cast<int>(sends.size()) == size_ && sends.size() == receives.size(),
+              "a part for each rank");
+  int64_t pieces = 0;
+  for (int r = 0; r < size_; ++r)
+    pieces += Pieces(std::ssize(sends[r])) + Pieces(std::ssize(receives[r]));
+  Reserve(pieces);
+  for (int shift = 1; shift < size_; ++shift) {
+    const int from = (rank_ + size_ - shift) % size_;
+    RIDGE_RETURN_IF_ERROR(PostReceives(from, receives[from]));
+  }
+  for (int shift = 1; shift < size_; ++shift) {
+    const int to = (rank_ + shift) % size_;
+    RIDGE_RETURN_IF_ERROR(PostSends(to, sends[to]));
+  }
+  return WaitForAll();
+}
+
+// For an exchange of at most so many requests.
+void MpiCommunicator::Reserve(int64_t requests) {
+  const int64_t bytes = requests * api_.request_bytes;
+  const size_t words = static_cast<size_t>(bytes) / sizeof(void*) + 1;
+  if (mpi_requests_.size() < words) mpi_requests_.resize(words);
+  requests_.clear();
+  requests_.reserve(static_cast<size_t>(requests));
+}
+
+Status MpiCommunicator::PostReceives(int from, std::span<std::byte> bytes) {
+  return ForEachPiece(bytes, [&](std::span<std::byte> piece) {
+    const auto count = static_cast<int32_t>(piece.size());
+    const auto index = static_cast<int32_t>(requests_.size());
+    requests_.push_back({from, count, /*receives=*/true});
+    const int32_t error = api_.receive(piece.data(), count, from, mpi_requests_.data(), index);
+    return error == 0 ? Status() : Fail("cannot receive", error);
+  });
+}
+
+Status MpiCommunicator::PostSends(int to, std::span<const std::byte> bytes) {
+  return ForEachPiece(bytes, [&](std::span<const std::byte> piece) {
+    const auto count = static_cast<int32_t>(piece.size());
+    const auto index = static_cast<int32_t>(requests_.size());
+    requests_.push_back({to, count, /*receives=*/false});
+    sent_bytes_ += count;
+    const int32_t error = api_.send(piece.data(), count, to, mpi_requests_.data(), index);
+    return error == 0 ? Status() : Fail("cannot send", error);
+  });
+}
+
+Status MpiCommunicator::WaitForAll() {
+  const auto count = static_cast<int32_t>(requests_.size());
+  int tests = 0;
+  for (int32_t left = count; left > 0;) {
+    int32_t done = -1, received = 0;
+    const int32_t error = api_.test(mpi_requests_.data(), count, &done, &received);
+    if (error != 0) return Fail("cannot exchange", error);
+    if (done < 0) {
+      if (++tests > kTestsBeforePause) sched_yield();
+      continue;
+    }
+    tests = 0;
+    --left;
+    const Request& request = requests_[static_cast<size_t>(done)];
+    if (request.receives && received != request.bytes) {
+      return Status(ErrorCode::kFailed,
+                    fmt::format("rank {}: rank {} sent {} bytes; {} were expected", rank_,
+                                request.rank, received, request.bytes));
+    }
+  }
+  return Status();
+}
+
+}  // namespace ridge

@@ -1,0 +1,181 @@
+// MpiCommunicator on an MPI of two ranks that is made up here: what it is asked, and how its
+// answers are taken.
+#include "ridge/dist/mpi_communicator.h"
+
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+
+#include <cstdio>
+#include <cstring>
+
+namespace ridge {
+namespace {
+
+struct Message {
+  char kind = ' ';  // s, r
+  const void* bytes = nullptr;
+  int32_t count = 0, rank = 0;
+  bool done = false;
+};
+
+// Of one test at a time.
+struct World {
+  int32_t size = 2, serialized = 1, join_error = 0, send_error = 0;
+  int32_t missing = 0;   // bytes that each message is shorter by
+  int silent_tests = 0;  // before anything has ended
+  std::vector<Message> messages;
+  int left = 0;  // times that the world was left
+} world;
+
+int32_t Join(int32_t* rank, int32_t* size, int32_t* serialized) {
+  *rank = 0;
+  *size = world.size;
+  *serialized = world.serialized;
+  return world.join_error;
+}
+int32_t Leave() { return ++world.left, 0; }
+void Abort(int32_t) {}
+int32_t Post(char kind, const void* bytes, int32_t count, int32_t rank, int32_t index) {
+  EXPECT_EQ(index, std::ssize(world.messages));
+  world.messages.push_back({kind, bytes, count, rank});
+  return 0;
+}
+int32_t Send(const void* bytes, int32_t count, int32_t to, void*, int32_t index) {
+  return world.send_error != 0 ? world.send_error : Post('s', bytes, count, to, index);
+}
+int32_t Receive(void* bytes, int32_t count, int32_t from, void*, int32_t index) {
+  return Post('r', bytes, count, from, index);
+}
+// The last one first.
+int32_t Test(void*, int32_t count, int32_t* done, int32_t* received) {
+  EXPECT_EQ(count, std::ssize(world.messages));
+  *done = -1;
+  if (world.silent_tests-- > 0) return 0;
+  for (int32_t i = count - 1; i >= 0; --i) {
+    Message& message = world.messages[static_cast<size_t>(i)];
+    if (message.done) continue;
+    message.done = true;
+    *done = i;
+    *received = message.kind == 'r' ? message.count - world.missing : 0;
+    return 0;
+  }
+  return 0;
+}
+void Library(char* text, int64_t bytes) {
+  std::snprintf(text, static_cast<size_t>(bytes), "Open MPI v4.1.4, package");
+}
+void TextOf(int32_t error, char* text, int64_t bytes) {
+  std::snprintf(text, static_cast<size_t>(bytes), "reason %d", error);
+}
+
+constexpr RidgeMpiApi kApi = {RIDGE_MPI_ABI, 8,       "openmpi", Join,    Leave, Abort,
+                              Send,          Receive, Test,      Library, TextOf};
+
+class MpiCommunicatorTest : public ::testing::Test {
+ protected:
+  MpiCommunicatorTest() { world = World(); }
+
+  static Result<std::unique_ptr<MpiCommunicator>> JoinTwo() {
+    return MpiCommunicator::Join({"mpirun of Open MPI", Mpi::kOpenMpi, 2}, kApi);
+  }
+  // "r1:3 s1:5": what was posted, in order.
+  static std::string Posted() {
+    std::string text;
+    for (const Message& m : world.messages) {
+      text += (text.empty() ? "" : " ") + std::string(1, m.kind) + std::to_string(m.rank) + ":" +
+              std::to_string(m.count);
+    }
+    return text;
+  }
+};
+
+TEST_F(MpiCommunicatorTest, TheWorldIsLeftAtTheEnd) {
+  {
+    const auto ranks = JoinTwo();
+    ASSERT_TRUE(ranks.ok());
+    EXPECT_EQ((*ranks)->size(), 2);
+    EXPECT_EQ((*ranks)->library(), "Open MPI 4.1.4");
+    EXPECT_EQ(world.left, 0);
+  }
+  EXPECT_EQ(world.left, 1);
+}
+
+TEST_F(MpiCommunicatorTest, AWorldOfAnotherSizeIsLeftAndRefused) {
+  world.size = 1;
+  EXPECT_EQ(JoinTwo().status().message(),
+            "mpirun of Open MPI started 2 ranks; Open MPI 4.1.4 joined a world of 1: each would be "
+            "a training of its own. hint: mpirun and library must be of one Open MPI; `ridge "
+            "doctor cluster` shows both");
+  EXPECT_EQ(world.left, 1);
+}
+
+TEST_F(MpiCommunicatorTest, AnMpiThatCannotIsRefused) {
+  world.serialized = 0;
+  EXPECT_EQ(JoinTwo().status().message(),
+            "Open MPI 4.1.4 was built without threads; ridge calls it from several. hint: an MPI "
+            "with MPI_THREAD_SERIALIZED");
+  world = World();
+  world.join_error = 7;
+  EXPECT_EQ(JoinTwo().status().code(), ErrorCode::kDevice);
+  EXPECT_EQ(JoinTwo().status().message(), "rank 0: Open MPI 4.1.4 cannot join the ranks: reason 7");
+  EXPECT_EQ(world.left, 0);  // it was never joined
+}
+
+TEST_F(MpiCommunicatorTest, ReceivesAreThereBeforeAnythingIsSent) {
+  world.size = 3;
+  auto ranks = MpiCommunicator::Join({"mpirun of Open MPI", Mpi::kOpenMpi, 3}, kApi);
+  ASSERT_TRUE(ranks.ok());
+  std::array<std::byte, 8> out{}, in{};
+  const std::span<const std::byte> sent(out);
+  const std::span<std::byte> received(in);
+  world.silent_tests = 1000;
+  ASSERT_TRUE((*ranks)
+                  ->Exchange({sent, sent.first(1), sent.first(2)},
+                             {received, received.first(3), received.first(4)})
+                  .ok());
+  EXPECT_EQ(Posted(), "r2:4 r1:3 s1:1 s2:2");
+  EXPECT_EQ((*ranks)->sent_bytes(), 3);
+}
+
+TEST_F(MpiCommunicatorTest, AnEmptySpanMovesNothing) {
+  const auto ranks = JoinTwo();
+  ASSERT_TRUE(ranks.ok());
+  ASSERT_TRUE((*ranks)->Exchange({{}, {}}, {{}, {}}).ok());
+  EXPECT_EQ(Posted(), "");
+}
+
+TEST_F(MpiCommunicatorTest, WhatMpiCannotCountGoesInPieces) {
+  const auto ranks = JoinTwo();
+  ASSERT_TRUE(ranks.ok());
+  const size_t bytes = (size_t{5} << 29) + 3;  // 2.5 GiB and 3 bytes; nobody touches them
+  void* room = mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  ASSERT_NE(room, MAP_FAILED);
+  const std::span<std::byte> all(static_cast<std::byte*>(room), bytes);
+  ASSERT_TRUE((*ranks)->Exchange({{}, all}, {{}, all.first(7)}).ok());
+  EXPECT_EQ(Posted(), "r1:7 s1:1073741824 s1:1073741824 s1:536870915");
+  EXPECT_EQ(static_cast<const std::byte*>(world.messages[3].bytes) - all.data(), int64_t{1} << 31);
+  EXPECT_EQ((*ranks)->sent_bytes(), static_cast<int64_t>(bytes));
+  munmap(room, bytes);
+}
+
+TEST_F(MpiCommunicatorTest, AMessageOfAnotherLengthIsNamed) {
+  const auto ranks = JoinTwo();
+  ASSERT_TRUE(ranks.ok());
+  std::array<std::byte, 8> bytes{};
+  world.missing = 2;
+  const Status status = (*ranks)->Exchange({{}, bytes}, {{}, bytes});
+  EXPECT_EQ(status.code(), ErrorCode::kFailed);
+  EXPECT_EQ(status.message(), "rank 0: rank 1 sent 6 bytes; 8 were expected");
+}
+
+TEST_F(MpiCommunicatorTest, AnErrorOfMpiIsNamed) {
+  const auto ranks = JoinTwo();
+  ASSERT_TRUE(ranks.ok());
+  std::array<std::byte, 8> bytes{};
+  world.send_error = 3;
+  EXPECT_EQ((*ranks)->Exchange({{}, bytes}, {{}, bytes}).message(),
+            "rank 0: Open MPI 4.1.4 cannot send: reason 3");
+}
+
+}  // namespace
+}  // namespace ridge

@@ -1,0 +1,194 @@
+"""Ranks: alone, under the mpirun of Open MPI and of MPICH, and what is refused.
+
+Both MPIs are Debian's (scripts/setup.sh --test-tools); their plug-ins are built with the program.
+"""
+import json
+import os
+import shutil
+import subprocess
+import unittest
+
+from _ridge import RIDGE, SMALL, RidgeTest, environment
+
+PLUGINS = os.path.join(os.path.dirname(RIDGE), "..", "lib", "ridge")
+AS_ROOT = ["--allow-run-as-root"] if os.geteuid() == 0 else []
+MPIRUN = {
+    "openmpi": ["mpirun.openmpi", "--quiet", "--oversubscribe", "--bind-to", "none", *AS_ROOT],
+    "mpich": ["mpirun.mpich"],
+}
+NAME = {"openmpi": "Open MPI", "mpich": "MPICH"}
+TRAIN = ["train", *SMALL, "--steps", "2", "-q"]
+
+
+def plugin(mpi):
+    return os.path.join(PLUGINS, f"libridge_mpi_{mpi}.so")
+
+
+class Ranks(RidgeTest):
+    def lines(self, done):
+        """What ridge says; the launchers have their own to say about exit codes."""
+        return [line for line in done.stderr.splitlines() if line.startswith("ridge: ")]
+
+    def mpirun(self, mpi, count, *words, env=None):
+        return subprocess.run([*MPIRUN[mpi], "-n", str(count), RIDGE, *words], cwd=self.folder,
+                              env=environment(env), text=True, capture_output=True, timeout=120,
+                              check=False)
+
+    def joins(self, done, ranks, mpi):
+        """All ranks found each other, and one of them says so."""
+        said = self.lines(done)
+        self.assertEqual(len(said), 1, done.stderr)
+        self.assertRegex(said[0], rf"^ridge: {ranks} ranks of 1 thread joined by {NAME[mpi]} \d[.\d]+; "
+                         r"this version of ridge trains on one\. hint: --devices 1$")
+        self.assertEqual(done.returncode, 5, done.stderr)
+        self.assertFalse(os.path.exists(self.path("runs")))
+
+    def test_alone_needs_no_mpi(self):
+        nowhere = {"RIDGE_MPI": "/no/such.so"}
+        self.ok(*TRAIN, env=nowhere)
+        self.ok(*TRAIN, "--devices", "1", env=nowhere)
+        self.ok(*TRAIN, env={"SLURM_STEP_ID": "0", "SLURM_STEP_NUM_TASKS": "1"})
+
+    def test_one_binary_joins_the_ranks_of_both_mpis(self):
+        for mpi in MPIRUN:
+            for ranks in (2, 3):
+                with self.subTest(mpi=mpi, ranks=ranks):
+                    self.joins(self.mpirun(mpi, ranks, *TRAIN), ranks, mpi)
+            self.joins(self.mpirun(mpi, 2, *TRAIN, "--devices", "2"), 2, mpi)
+            self.assertFalse(os.path.exists(self.path("runs")))
+
+    def test_a_launcher_of_one_rank_changes_nothing(self):
+        for mpi in MPIRUN:
+            done = self.mpirun(mpi, 1, *TRAIN, env={"RIDGE_MPI": "/no/such.so"})
+            self.assertEqual((done.returncode, done.stderr), (0, ""))
+
+    def test_devices_start_their_own_ranks(self):
+        for devices, ranks in (("2", 2), ("0,1", 2), ("3", 3)):
+            with self.subTest(devices=devices):
+                self.joins(self.ridge(*TRAIN, "--devices", devices), ranks, "openmpi")
+        self.joins(self.ridge(*TRAIN, env={"RIDGE_DEVICES": "2"}), 2, "openmpi")
+
+    def test_devices_take_mpich_where_open_mpi_is_not(self):
+        os.mkdir(self.path("bin"))
+        for name in ("mpirun.mpich", "hydra_pmi_proxy"):
+            if found := shutil.which(name):
+                os.symlink(os.path.realpath(found), self.path(f"bin/{name}"))
+        only = {"PATH": self.path("bin") + ":/nowhere"}
+        self.joins(self.ridge(*TRAIN, "--devices", "2", env=only), 2, "mpich")
+
+    def test_no_mpi_is_one_sentence(self):
+        self.refused(6, "--devices is 2, and there is no mpirun to start them. hint: apt-get install "
+                     "openmpi-bin", *TRAIN, "--devices", "2", env={"PATH": "/nowhere"})
+        self.refused(6, "--devices is 2, and there is no mpirun to start them. hint: apt-get install "
+                     "openmpi-bin libopenmpi-dev, then `make build`", *TRAIN, "--devices", "2",
+                     env={"PATH": "/nowhere", "RIDGE_MPI": "/no/such.so"})
+        mpirun = shutil.which("mpirun.openmpi")
+        self.refused(6, f"--devices is 2: {mpirun} is here, its plug-in libridge_mpi_openmpi.so is "
+                     "not. hint: apt-get install openmpi-bin libopenmpi-dev, then `make build`",
+                     *TRAIN, "--devices", "2", env={"RIDGE_MPI": "/no/such.so"})
+
+    def test_a_wrong_number_is_refused_before_anything_starts(self):
+        for text in ("0", "-1", "two", "0,0", "1,", "1.5", "65537"):
+            self.refused(2, f"--devices is '{text}'; it must be a number from 1 to 65536, or a list of "
+                         "different devices such as 0,1", *TRAIN, f"--devices={text}")
+        self.assertFalse(os.path.exists(self.path("runs")))
+
+    def test_the_launchers_number_is_the_one_that_counts(self):
+        for mpi in MPIRUN:
+            done = self.mpirun(mpi, 2, *TRAIN, "--devices", "3")
+            self.assertEqual(done.returncode, 2, done.stderr)
+            self.assertIn(f"ridge: --devices is 3; mpirun of {NAME[mpi]} started 2 ranks. hint: leave "
+                          "--devices out, or give both the same number", self.lines(done))
+
+    def test_worlds_of_one_are_refused(self):
+        for mpi, other in (("openmpi", "mpich"), ("mpich", "openmpi")):
+            done = self.mpirun(mpi, 2, *TRAIN, env={"RIDGE_MPI": plugin(other)})
+            said = self.lines(done)
+            self.assertGreaterEqual(len(said), 1, done.stderr)
+            for line in said:
+                self.assertRegex(line, rf"^ridge: mpirun of {NAME[mpi]} started 2 ranks; {NAME[other]} "
+                                 r"\d[.\d]+ joined a world of 1: each would be a training of its own\. "
+                                 rf"hint: unset RIDGE_MPI, which names the plug-in of another MPI than {NAME[mpi]}$")
+            self.assertNotEqual(done.returncode, 0)
+            self.assertFalse(os.path.exists(self.path("runs")))
+
+    def test_tasks_of_slurm_without_an_mpi_are_refused(self):
+        self.refused(2, "srun started 4 tasks that cannot find each other: each would be a training of "
+                     "its own. hint: srun --mpi=pmix with Open MPI, srun --mpi=pmi2 with MPICH",
+                     *TRAIN, env={"SLURM_STEP_ID": "0", "SLURM_STEP_NUM_TASKS": "4"})
+
+    def test_a_plug_in_that_is_not_there_says_what_brings_it(self):
+        done = self.mpirun("openmpi", 2, *TRAIN, env={"RIDGE_MPI": "/no/such.so"})
+        self.assertEqual(done.returncode, 6, done.stderr)
+        self.assertRegex(self.lines(done)[0], r"^ridge: Open MPI is reached by a plug-in, "
+                         r"libridge_mpi_openmpi\.so, which is not there \(.*\)\. hint: apt-get install "
+                         r"openmpi-bin libopenmpi-dev, then `make build`$")
+
+    def test_ranks_that_were_not_started_alike_are_refused(self):
+        for mpi in MPIRUN:
+            command = [*MPIRUN[mpi], "-n", "1", RIDGE, *TRAIN, ":", "-n", "1", RIDGE, *TRAIN, "--lr", "0.5"]
+            done = subprocess.run(command, cwd=self.folder, env=environment(), text=True,
+                                  capture_output=True, timeout=120, check=False)
+            self.assertEqual(self.lines(done), ["ridge: rank 1 has other options than rank 0; they must be "
+                                                "the same on all 2 ranks. hint: one program, one command "
+                                                "line and the same RIDGE_* variables everywhere"])
+            self.assertEqual(done.returncode, 2)
+
+    def test_a_sweep_starts_its_own_runs(self):
+        done = self.mpirun("openmpi", 2, *TRAIN, "--sweep", "lr=1e-3,1e-4")
+        self.assertEqual(done.returncode, 2, done.stderr)
+        self.assertIn("ridge: --sweep starts its runs itself; mpirun of Open MPI started 2 ranks. hint: "
+                      "--sweep without it, and --devices", self.lines(done))
+
+    def test_bytes_between_ranks_are_measured(self):
+        rates = {}
+        for mpi in MPIRUN:
+            done = self.mpirun(mpi, 2, "bench", "collective", "--most", "16KiB", "--json")
+            found = json.loads(done.stdout)
+            self.assertEqual((done.returncode, found["ranks"]), (0, 2), done.stderr)
+            self.assertTrue(found["mpi"].startswith(NAME[mpi] + " "))
+            rates[mpi] = [(rate["collective"], rate["ranks"], rate["bytes"]) for rate in found["rates"]]
+            self.assertTrue(all(rate["bytes_per_s"] > 0 and rate["s"] > 0 for rate in found["rates"]))
+        self.assertEqual(rates["openmpi"], [(name, 2, size) for name in ("all_to_all", "all_gather")
+                                            for size in (1024, 4096, 16384)])
+        self.assertEqual(rates["mpich"], rates["openmpi"])
+        table = self.ok("bench", "collective", "--devices", "2", "--most", "1KiB")
+        self.assertRegex(table, r"\A2 ranks, Open MPI \d[.\d]+\n\n  collective  ranks +bytes +time +each sends\n"
+                         r"  all_to_all      2  1\.00 KiB .*B/s\n  all_gather      2  1\.00 KiB .*B/s\n\Z")
+        self.refused(2, "one rank has nobody to exchange with. hint: --devices 2", "bench", "collective")
+
+    def test_a_rank_that_fails_alone_ends_all(self):
+        for mpi in MPIRUN:
+            bench = [RIDGE, "bench", "collective", "--most"]
+            command = [*MPIRUN[mpi], "-n", "1", *bench, "1KiB", ":", "-n", "1", *bench, "4KiB"]
+            done = subprocess.run(command, cwd=self.folder, env=environment(), text=True,
+                                  capture_output=True, timeout=120, check=False)
+            self.assertEqual((done.returncode, done.stdout), (1, ""), done.stderr)
+            self.assertRegex(done.stderr, r"(?m)^ridge: rank [01]: ")
+
+    def test_doctor_shows_both_mpis_and_judges_a_record(self):
+        found = json.loads(self.ok("doctor", "cluster", "--json"))
+        mpis = found["cluster"]["mpis"]
+        self.assertEqual([mpi["id"] for mpi in mpis], ["openmpi", "mpich"])
+        for mpi in mpis:
+            self.assertEqual(mpi["library"], f"{NAME[mpi['id']]} {mpi['version']}")
+            self.assertTrue(os.path.samefile(mpi["plugin"], plugin(mpi["id"])))
+        self.assertGreater(found["memory"]["shared_bytes"], 0)
+        self.write("node.json", json.dumps(found))
+        again = json.loads(self.ok("doctor", "cluster", "--probe", "node.json", "--json"))
+        self.assertEqual((again["cluster"], again["problems"]), (found["cluster"], found["problems"]))
+        wrong = self.mpirun("openmpi", 1, "doctor", "cluster", env={"RIDGE_MPI": plugin("mpich")})
+        self.assertEqual(wrong.returncode, 6)
+        self.assertIn("blocking: RIDGE_MPI: it is ", wrong.stdout)
+
+    def test_ranks_share_the_cores_of_their_machine(self):
+        done = self.mpirun("openmpi", 2, "train", "mlp:hidden=32", "--data", "synthetic", "-q")
+        share = max(1, len(os.sched_getaffinity(0)) // 2)
+        self.assertRegex(self.lines(done)[0], rf"^ridge: 2 ranks of {share} thread")
+        done = self.mpirun("openmpi", 2, "train", "mlp:hidden=32", "--data", "synthetic", "-q",
+                           "--threads", "2")
+        self.assertRegex(self.lines(done)[0], r"^ridge: 2 ranks of 2 threads")
+
+
+if __name__ == "__main__":
+    unittest.main()
