@@ -118,6 +118,12 @@ Result<BatchLoader::Form> BatchLoader::MakeForm(const SourcePtr& source, BatchFo
       options.lengths == nullptr ? source : OfLength(source, *options.lengths, number);
   RIDGE_ASSIGN_OR_RETURN(form.samples, MakeSamples(cut, WithoutInput(given.spec, form.weight_input),
                                                    options.cache_mapped));
+  form.rows = {0, given.batch};
+  if (options.share) {
+    const int64_t samples = given.batch / options.share->slices;
+    const SliceRange owned = options.share->owned();
+    form.rows = {samples * owned.first, samples * owned.end};
+  }
   form.given = std::move(given);
   return form;
 }
@@ -221,16 +227,25 @@ Result<int> BatchLoader::Begin(int slot) {
   {
     const StageTimer timer(times_stages() ? &sums : nullptr, InputStage::kCollate);
     if (!order_->Next(elements_[static_cast<size_t>(slot)])) return 0;
+    KeepRows(slot);
     loaded_[static_cast<size_t>(slot)] = Describe(slot);
   }
   if (times_stages()) totals_.Add(sums);
   const Form& form = FormOf(slot);
-  return static_cast<int>(form.given.batch / RowsOfTask(form));
+  return static_cast<int>(form.rows.count() / RowsOfTask(form));
+}
+
+void BatchLoader::KeepRows(int slot) {
+  const Rows& rows = FormOf(slot).rows;
+  std::vector<int64_t>& samples = elements_[static_cast<size_t>(slot)].samples;
+  const auto valid = static_cast<int64_t>(samples.size());
+  samples.resize(static_cast<size_t>(std::min(rows.end, valid)));
+  samples.erase(samples.begin(), samples.begin() + std::min(rows.begin, valid));
 }
 
 // A sample where reading is slow, else a batch.
 int64_t BatchLoader::RowsOfTask(const Form& form) const {
-  return samples().reads_slowly() ? 1 : form.given.batch;
+  return samples().reads_slowly() ? 1 : form.rows.count();
 }
 
 Status BatchLoader::RunTask(int slot, int task, int worker) {

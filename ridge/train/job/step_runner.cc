@@ -1,6 +1,7 @@
 #include "ridge/train/job/step_runner.h"
 
 #include "ridge/core/process.h"
+#include "ridge/plan/tree_sums.h"
 
 namespace ridge {
 namespace {
@@ -37,6 +38,7 @@ Status StepRunner::StartLoader(const JobData& data, const Position& start) {
   options.workers = data.workers;
   options.bad_records = data.bad_records;
   options.lengths = data.lengths;
+  options.share = ShareOf(executor_.program());
   std::vector<BatchSpec> specs = data.length_specs;
   specs.push_back(data.train_spec);
   std::vector<BatchForm> forms;
