@@ -30,20 +30,22 @@ Result<bool> Agreement::Any(bool mine) {
   return std::any_of(numbers_.begin(), numbers_.end(), [](uint64_t is) { return is != 0; });
 }
 
-Status Agreement::Same(const std::string& what, const std::string& mine) {
+Status Agreement::Same(const std::string& what, const std::string& mine, ErrorCode code) {
   Sha256 hash;
   hash.Add(mine);
   // 60 bits of it.
   RIDGE_RETURN_IF_ERROR(ExchangeNumbers(std::stoull(hash.Hex().substr(0, 15), nullptr, 16)));
   for (size_t other = 1; other < numbers_.size(); ++other) {
     if (numbers_[other] != numbers_[0])
-      return InvalidArgument(fmt::format("rank {} has {} than rank 0", other, what));
+      return Status(code, fmt::format("rank {} has {} than rank 0", other, what));
   }
   return Status();
 }
 
-Result<std::vector<std::string>> Agreement::All(const std::string& mine) {
-  std::vector<std::string> all(static_cast<size_t>(size()), std::string(mine.size(), '\0'));
+Result<std::vector<std::vector<double>>> Agreement::All(const std::vector<double>& mine) {
+  RIDGE_RETURN_IF_ERROR(ExchangeNumbers(mine.size()));
+  std::vector<std::vector<double>> all(numbers_.size());
+  for (size_t other = 0; other < all.size(); ++other) all[other].resize(numbers_[other]);
   all[static_cast<size_t>(rank())] = mine;
   if (size() == 1) return all;
   for (size_t other = 0; other < all.size(); ++other) {

@@ -21,11 +21,12 @@ class Agreement {
 
   // Whether `mine` is true at any rank.
   Result<bool> Any(bool mine);
-  // Fails with kInvalidArgument at all ranks unless `mine` is the same everywhere; `what` names it:
-  // "rank 2 has another plan than rank 0".
-  Status Same(const std::string& what, const std::string& mine);
-  // What every rank has, by rank; each has equally many bytes.
-  Result<std::vector<std::string>> All(const std::string& mine);
+  // Fails at all ranks unless `mine` is the same everywhere; `what` names it: "rank 2 has another
+  // plan than rank 0".
+  Status Same(const std::string& what, const std::string& mine,
+              ErrorCode code = ErrorCode::kInvalidArgument);
+  // The numbers of every rank, by rank.
+  Result<std::vector<std::vector<double>>> All(const std::vector<double>& mine);
 
  private:
   Status ExchangeNumbers(uint64_t mine);

@@ -72,8 +72,9 @@ TEST(AgreementTest, WhatDiffersIsNamed) {
     EXPECT_TRUE(agreement.Same("another plan", "a").ok());
     EXPECT_EQ(agreement.Same("another plan", communicator.rank() == 2 ? "b" : "a").message(),
               "rank 2 has another plan than rank 0");
-    EXPECT_EQ(*agreement.All(std::to_string(communicator.rank())),
-              (std::vector<std::string>{"0", "1", "2"}));
+    const std::vector<double> mine(static_cast<size_t>(communicator.rank()), 0.5);
+    EXPECT_EQ(*agreement.All(mine),
+              (std::vector<std::vector<double>>{{}, {0.5}, {0.5, 0.5}}));
   });
 }
 
@@ -82,7 +83,7 @@ TEST(AgreementTest, AJobOfOneRankAgreesWithItself) {
   EXPECT_TRUE(*alone.Any(true));
   EXPECT_FALSE(*alone.Any(false));
   EXPECT_TRUE(alone.Same("another plan", "a").ok());
-  EXPECT_EQ(*alone.All("x"), std::vector<std::string>{"x"});
+  EXPECT_EQ(*alone.All({7}), std::vector<std::vector<double>>{{7}});
   EXPECT_TRUE(alone.leads());
 }
 
