@@ -155,6 +155,9 @@ class BatchLoader {
   std::unique_ptr<Stage> MakeOrder();
   Status CheckPosition(const Position& position) const;
   void KeepRows(int slot);
+  bool IsWhole(size_t input, int slot) const { return FormOf(slot).given.spec.inputs[input].whole; }
+  const std::vector<int64_t>& SamplesOf(size_t input, int slot) const;
+  Rows RowsOf(size_t input, int slot, Rows task) const;
   const Source& samples() const { return *forms_.front().samples; }
   const Form& FormOf(int slot) const {
     return forms_[static_cast<size_t>(elements_[static_cast<size_t>(slot)].form)];
@@ -172,7 +175,7 @@ class BatchLoader {
                    StageSeconds* stages);
   Status ReadInto(size_t input, int slot, int64_t row, SampleAt at, std::span<char> scratch);
   Status FillSkipping(int slot, Rows rows, std::span<char> scratch, StageSeconds* stages);
-  SampleAt At(int slot, int64_t row, StageSeconds* stages) const;
+  SampleAt At(int slot, int64_t sample, StageSeconds* stages) const;
   int64_t SampleAfter(int slot, int64_t sample) const;
   Status FillReadable(int slot, int64_t row, SampleAt at, std::span<char> scratch);
   void FillPadding(size_t input, int slot, Rows rows);
@@ -186,7 +189,8 @@ class BatchLoader {
   const int64_t scratch_bytes_;      // of one worker
   Tensor scratch_;                   // [workers, scratch_bytes_]
   std::unique_ptr<Stage> order_;     // of the worker that begins a slot
-  std::vector<Element> elements_;    // one a slot, as the next
+  std::vector<Element> elements_;    // one a slot, as the next two; of the rows that are filled
+  std::vector<std::vector<int64_t>> batches_;  // samples of whole batches, where inputs are whole
   std::vector<LoadedBatch> loaded_;  // passed on with the slot
   Position position_;
   StageTotals totals_;

@@ -106,7 +106,6 @@ class TrainingJobGraphs : public JobGraphs {
     if (!q_.with_eval) return graphs;
     RIDGE_ASSIGN_OR_RETURN(const Graph* whole, whole_.Slice(1));
     RIDGE_ASSIGN_OR_RETURN(NamedGraph eval, BuildEvalGraph(*whole, slices, ShareOf(slices)));
-    RIDGE_RETURN_IF_ERROR(CheckShared(eval.graph));
     if (q_.options.ema > 0) eval.graph = ReadAverages(std::move(eval.graph));
     graphs.push_back(std::move(eval));
     return graphs;
@@ -121,17 +120,19 @@ class TrainingJobGraphs : public JobGraphs {
     return SliceShare{slices, q_.machine.rank, q_.machine.ranks};
   }
 
-  // A slice that reads the whole batch's labels has them only where the whole batch is loaded.
+  // Where the loss counts labels of the whole batch, each rank reads all labels, but not samples in
+  // place of bad ones, and of one length.
   Status CheckShared(const Graph& slice) const {
-    if (q_.machine.ranks == 1) return Status();
+    const bool skips = q_.options.bad_records != "fail", lengths = !q_.lengths.empty();
+    if (q_.machine.ranks == 1 || (!skips && !lengths)) return Status();
     for (const ValueId id : slice.ValuesOfKind(ValueKind::kInput)) {
       const std::string& name = slice.value(id).name;
       if (!IsWholeInput(name)) continue;
       return Status(ErrorCode::kUnsupported,
-                    fmt::format("{}: the loss counts '{}' of the whole batch, of which each of {} "
-                                "devices reads a part. hint: --devices 1",
+                    fmt::format("{}: the loss counts '{}' of the whole batch, which several devices "
+                                "cannot do with --{}. hint: leave it out, or one device",
                                 slice.name, name.substr(sizeof(kWholePrefix) - 1),
-                                q_.machine.ranks));
+                                skips ? "bad-records skip" : "bucket"));
     }
     return Status();
   }
