@@ -32,8 +32,7 @@ SliceRange SliceShare::OwnedBy(int other) const {
 
 int64_t CutOf(const SliceRange& node) {
   RIDGE_CHECK(node.count() > 1, "a slice is not cut");
-  return node.first +
-         static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(node.count() - 1)));
+  return node.first + static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(node.count() - 1)));
 }
 
 bool IsNode(const SliceRange& range, int64_t slices) {

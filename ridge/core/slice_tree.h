@@ -1,5 +1,5 @@
-// SliceTree: the order in which the parts of a batch are added up, whatever number of ranks computes
-// them.
+// SliceTree: the order in which the parts of a batch are added up, whatever number of ranks
+// computes them.
 //
 // A batch has S slices.  Node [first, end) of the tree is slice `first` where it is one, else the
 // sum of its two halves, cut at `first` plus the largest power of two below end - first.  Rank r of
@@ -65,7 +65,8 @@ ByteRange ChunkOf(int rank, int ranks, int64_t block_bytes);
 
 // Bytes of the other ranks' parts of the own chunk.
 int64_t ReceivedBytes(const SliceShare& share, int64_t block_bytes);
-// Bytes that the rank sends in one sum over a block: chunks of its parts, then its chunk of the sum.
+// Bytes that the rank sends in one sum over a block: chunks of its parts, then its chunk of the
+// sum.
 int64_t SentBytes(const SliceShare& share, int64_t block_bytes);
 
 }  // namespace ridge

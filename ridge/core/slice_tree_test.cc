@@ -95,7 +95,7 @@ TEST(SliceTreeTest, ChunksAreWholeLinesThatCoverTheBlock) {
       for (int rank = 0; rank < ranks; ++rank) {
         const ByteRange chunk = ChunkOf(rank, ranks, bytes);
         EXPECT_EQ(chunk.begin, next);
-        if (rank > 0 && chunk.begin < bytes) EXPECT_EQ(chunk.begin % kChunkLine, 0);
+        EXPECT_TRUE(chunk.begin == bytes || chunk.begin % kChunkLine == 0);
         next = chunk.end;
       }
       EXPECT_EQ(next, bytes);
@@ -106,7 +106,7 @@ TEST(SliceTreeTest, ChunksAreWholeLinesThatCoverTheBlock) {
 TEST(SliceTreeTest, PowersOfTwoSendWhatARingSends) {
   const int64_t bytes = 1 << 20;
   EXPECT_EQ(SentBytes({8, 0, 1}, bytes), 0);
-  EXPECT_EQ(SentBytes({8, 1, 2}, bytes), bytes);          // 2 (N - 1) / N
+  EXPECT_EQ(SentBytes({8, 1, 2}, bytes), bytes);  // 2 (N - 1) / N
   EXPECT_EQ(SentBytes({8, 3, 4}, bytes), 3 * bytes / 2);
   EXPECT_EQ(ReceivedBytes({8, 0, 2}, bytes), bytes / 2);
   EXPECT_EQ(ReceivedBytes({8, 0, 8}, bytes), 7 * bytes / 8);

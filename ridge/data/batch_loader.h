@@ -186,12 +186,12 @@ class BatchLoader {
   const LoaderOptions options_;
   int64_t dropped_per_epoch_ = 0;
   int64_t created_bytes_ = 0;
-  const int64_t scratch_bytes_;      // of one worker
-  Tensor scratch_;                   // [workers, scratch_bytes_]
-  std::unique_ptr<Stage> order_;     // of the worker that begins a slot
-  std::vector<Element> elements_;    // one a slot, as the next two; of the rows that are filled
+  const int64_t scratch_bytes_;    // of one worker
+  Tensor scratch_;                 // [workers, scratch_bytes_]
+  std::unique_ptr<Stage> order_;   // of the worker that begins a slot
+  std::vector<Element> elements_;  // one a slot, as the next two; of the rows that are filled
   std::vector<std::vector<int64_t>> batches_;  // samples of whole batches, where inputs are whole
-  std::vector<LoadedBatch> loaded_;  // passed on with the slot
+  std::vector<LoadedBatch> loaded_;            // passed on with the slot
   Position position_;
   StageTotals totals_;
   std::unique_ptr<Prefetch> prefetch_;  // last: it ends first

@@ -73,8 +73,7 @@ TEST(AgreementTest, WhatDiffersIsNamed) {
     EXPECT_EQ(agreement.Same("another plan", communicator.rank() == 2 ? "b" : "a").message(),
               "rank 2 has another plan than rank 0");
     const std::vector<double> mine(static_cast<size_t>(communicator.rank()), 0.5);
-    EXPECT_EQ(*agreement.All(mine),
-              (std::vector<std::vector<double>>{{}, {0.5}, {0.5, 0.5}}));
+    EXPECT_EQ(*agreement.All(mine), (std::vector<std::vector<double>>{{}, {0.5}, {0.5, 0.5}}));
   });
 }
 

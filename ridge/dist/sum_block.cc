@@ -42,8 +42,7 @@ void AddSums(const SumBlock& block, int64_t begin, int64_t end, const std::byte*
     const int64_t size = BytesPerElement(values.dtype);
     const int64_t first = std::max(begin, values.offset_bytes);
     const int64_t last = std::min(end, values.offset_bytes + values.elements * size);
-    if (first < last)
-      AddAs(values.dtype, a + first, b + first, to + first, (last - first) / size);
+    if (first < last) AddAs(values.dtype, a + first, b + first, to + first, (last - first) / size);
   }
 }
 

@@ -1,7 +1,7 @@
 // A part of chunk j is one piece of memory, so nothing is packed: round k of Send() moves every
-// rank's part k, and ranks with fewer parts send nothing in it.  Own parts are added where they lie:
-// they have been sent by then.  Combine() takes a tile through the whole tree, so addends are read
-// from memory once.
+// rank's part k, and ranks with fewer parts send nothing in it.  Own parts are added where they
+// lie: they have been sent by then.  Combine() takes a tile through the whole tree, so addends are
+// read from memory once.
 #include "ridge/dist/tree_sum.h"
 
 #include <algorithm>

@@ -47,8 +47,8 @@ class TreeSum {
   const SliceShare share_;
   const SumBlock block_;
   const Place place_;
-  const ByteRange chunk_;                       // that this rank adds up
-  std::vector<std::vector<SliceRange>> parts_;  // by rank
+  const ByteRange chunk_;                         // that this rank adds up
+  std::vector<std::vector<SliceRange>> parts_;    // by rank
   std::vector<std::vector<std::byte*>> addends_;  // by rank and part: where the block would begin
   std::vector<Addition> additions_;
   std::vector<std::span<const std::byte>> sends_;

@@ -171,9 +171,8 @@ void AveragePrecision::Pack(PackedNumbers& to) const {
   for (const OfClass& of : of_class_) {
     PackAll<int64_t>({of.support, static_cast<int64_t>(of.found.size())}, to);
     for (const Found& found : of.found)
-      PackAll<double>({found.score, static_cast<double>(found.hits),
-                       static_cast<double>(found.ignored)},
-                      to);
+      PackAll<double>(
+          {found.score, static_cast<double>(found.hits), static_cast<double>(found.ignored)}, to);
   }
 }
 

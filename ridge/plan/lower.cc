@@ -35,7 +35,8 @@ class Lowering {
         copies_(named.graph.values().size()) {
     step_.name = named.name;
     step_.slices = named.slices;
-    if (named.share) step_.tree = TreePlan{*named.share, FoldsOf(named.share->owned(), named.share->slices)};
+    if (named.share)
+      step_.tree = TreePlan{*named.share, FoldsOf(named.share->owned(), named.share->slices)};
   }
 
   Result<LoweredGraph> Run() {

@@ -67,7 +67,8 @@ class TreeNodes {
     step_.values.push_back(std::move(total));
     const int at = static_cast<int>(step_.values.size()) - 1;
     const auto replace = [&](int& value) { value = value == before ? at : value; };
-    for (PlannedNode& node : step_.nodes) std::for_each(node.inputs.begin(), node.inputs.end(), replace);
+    for (PlannedNode& node : step_.nodes)
+      std::for_each(node.inputs.begin(), node.inputs.end(), replace);
     for (auto& [name, value] : step_.outputs) replace(value);
     for (PlannedValue& value : step_.values) replace(value.shares_with);
     return at;
@@ -196,8 +197,7 @@ std::vector<Collective> CollectivesOf(const Program& program) {
       if (!IsTreeNode(node) || node.choice.kernel != kTreeSumKernel) continue;
       const TreePlan& tree = *step.tree;
       collectives.push_back({step.name, node.op, tree.block_bytes,
-                             SentBytes(tree.share, tree.block_bytes),
-                             node.choice.workspace_bytes});
+                             SentBytes(tree.share, tree.block_bytes), node.choice.workspace_bytes});
     }
   }
   return collectives;

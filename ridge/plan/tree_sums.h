@@ -1,12 +1,13 @@
 // The nodes of a step that adds up its slices in a tree (StepPlan::tree), and where its sums lie.
 //
-//   tree_add   in the loop, behind a slice: adds the sums that make a node of the tree; it reads and
+//   tree_add   in the loop, behind a slice: adds the sums that make a node of the tree; it reads
+//   and
 //              writes the blocks of TreePlan
 //   tree_sum   behind the loop, with several ranks: exchanges the ranks' parts and adds them
 //
 // Every slice's addends are written into the block at the slice's position (SliceFold), and the sum
-// over the batch lies at position 0.  A collective is a node, so all ranks come to them in the order
-// of the plan.
+// over the batch lies at position 0.  A collective is a node, so all ranks come to them in the
+// order of the plan.
 #pragma once
 #include <optional>
 #include <string>

@@ -261,8 +261,8 @@ std::string TimePart(const PlanSummary& plan, const Terminal& terminal) {
   }
   if (plan.epoch_s) head += fmt::format(", {} an epoch", FormatSeconds(*plan.epoch_s));
   return Heading("Time", head, terminal) + LengthTable(plan, terminal) +
-         LongestNodes(plan, terminal) + RanksLines(plan) + ModelLine(plan) + ExpectedLine(plan) + EvidenceLine(plan) +
-         RatesLine(plan);
+         LongestNodes(plan, terminal) + RanksLines(plan) + ModelLine(plan) + ExpectedLine(plan) +
+         EvidenceLine(plan) + RatesLine(plan);
 }
 
 std::string ValueText(const StepPlan& step, int index, const KernelQuery& layouts) {

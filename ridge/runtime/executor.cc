@@ -47,8 +47,8 @@ int64_t ElementsIn(LayoutId layout, const TensorType& type, int64_t size_bytes) 
 
 bool IsSum(const StepPlan& step, int value) {
   const PlannedValue& planned = step.values[static_cast<size_t>(value)];
-  return planned.persistent && std::find(step.sums.begin(), step.sums.end(),
-                                         planned.persistent_index) != step.sums.end();
+  return planned.persistent &&
+         std::find(step.sums.begin(), step.sums.end(), planned.persistent_index) != step.sums.end();
 }
 
 // Nodes behind the loop run with its last slice.
@@ -183,9 +183,8 @@ int Executor::SumOf(const StepPlan& step, int value, int64_t slice) const {
   if (IsPeeled(step, slice)) {
     if (const int sum = FirstWrittenIn(step, value); sum >= 0) return sum;
   }
-  return step.tree && IsSum(step, value)
-             ? step.values[static_cast<size_t>(value)].persistent_index
-             : -1;
+  return step.tree && IsSum(step, value) ? step.values[static_cast<size_t>(value)].persistent_index
+                                         : -1;
 }
 
 std::byte* Executor::Address(const StepPlan& step, int value, Coord coord) const {
@@ -246,10 +245,11 @@ Result<Executor::CompiledNode> Executor::CompileNode(const StepPlan& step, const
 Result<Executor::CompiledNode> Executor::CompileTreeNode(const StepPlan& step,
                                                          const PlannedNode& node) const {
   if (!arena_->host_visible()) {
-    return Status(ErrorCode::kUnsupported,
-                  fmt::format("{}: --sums tree adds on the host, which does not reach the memory of "
-                              "{}. hint: --sums running",
-                              node.call.where, program_.device));
+    return Status(
+        ErrorCode::kUnsupported,
+        fmt::format("{}: --sums tree adds on the host, which does not reach the memory of "
+                    "{}. hint: --sums running",
+                    node.call.where, program_.device));
   }
   const TreeMemory memory = {program_, step, arena_->data()};
   CompiledNode ready;

@@ -71,8 +71,7 @@ SumBlock TreeMemory::block() const {
   const int64_t begin = SumOffset(program, step, step.sums.front(), 0);
   for (const int sum : step.sums) {
     const TensorType& type = program.persistent[static_cast<size_t>(sum)].type;
-    block.values.push_back(
-        {SumOffset(program, step, sum, 0) - begin, type.elements(), type.dtype});
+    block.values.push_back({SumOffset(program, step, sum, 0) - begin, type.elements(), type.dtype});
   }
   block.bytes = step.tree->block_bytes;
   return block;
@@ -85,8 +84,7 @@ std::byte* TreeMemory::BlockAt(int64_t position) const {
 std::vector<void*> BlocksToAdd(const TreeMemory& memory, int64_t slice) {
   const SliceFold& fold = memory.step.tree->folds[static_cast<size_t>(slice)];
   std::vector<void*> blocks;
-  for (int64_t i = 0; i <= fold.additions; ++i)
-    blocks.push_back(memory.BlockAt(fold.position - i));
+  for (int64_t i = 0; i <= fold.additions; ++i) blocks.push_back(memory.BlockAt(fold.position - i));
   return blocks;
 }
 

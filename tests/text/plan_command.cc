@@ -119,8 +119,7 @@ class Printer {
       text_ += fmt::format("{}{} {}", indent, n, node.op);
       for (const int value : node.outputs) text_ += "  " + Place(step, value);
       const NodePlace& place = places[static_cast<size_t>(n)];
-      if (place.skips_first)
-        text_ += place.trips == 0 ? "  [left out]" : "  [not the first time]";
+      if (place.skips_first) text_ += place.trips == 0 ? "  [left out]" : "  [not the first time]";
       text_ += "\n";
     }
   }

@@ -248,7 +248,8 @@ class StepCheck {
     RIDGE_RETURN_IF_ERROR(CheckSums(sums, contents));
     for (const int sum : step_.sums) {
       const int there = contents[Variable(sum)];
-      if ((step_.slices > 1 || step_.tree) && (there == kNothing || there == variables_.Before(sum)))
+      if ((step_.slices > 1 || step_.tree) &&
+          (there == kNothing || there == variables_.Before(sum)))
         return Wrong(fmt::format("slice {} adds nothing to '{}'", slice, VariableName(sum)));
     }
     if (!last) return Status();
@@ -358,9 +359,8 @@ class StepCheck {
 Status CheckVariables(const Program& program) {
   std::vector<const PersistentValue*> by_offset;
   for (const PersistentValue& value : program.persistent) by_offset.push_back(&value);
-  std::stable_sort(by_offset.begin(), by_offset.end(), [](const auto* a, const auto* b) {
-    return a->offset_bytes < b->offset_bytes;
-  });
+  std::stable_sort(by_offset.begin(), by_offset.end(),
+                   [](const auto* a, const auto* b) { return a->offset_bytes < b->offset_bytes; });
   int64_t end = 0;
   for (const PersistentValue* value : by_offset) {
     if (value->offset_bytes < end || value->offset_bytes % program.memory.alignment_bytes != 0)

@@ -76,9 +76,9 @@ Status TimeUpdates(const JobData& data, double budget_s, PlannedJob& job, Execut
 
 Result<std::unique_ptr<Executor>> RehearseJob(const Machine& machine, const JobData* data,
                                               const RehearsalOptions& options, PlannedJob& job) {
-  RIDGE_ASSIGN_OR_RETURN(std::unique_ptr<Executor> executor,
-                         Executor::Create(std::move(job.program), *machine.backend,
-                                          machine.communicator));
+  RIDGE_ASSIGN_OR_RETURN(
+      std::unique_ptr<Executor> executor,
+      Executor::Create(std::move(job.program), *machine.backend, machine.communicator));
   job.program = {};
   (void)malloc_trim(0);  // of the plans that were compared nothing stays resident
   if (options.will_run) executor->TouchArena();

@@ -128,11 +128,12 @@ class TrainingJobGraphs : public JobGraphs {
     for (const ValueId id : slice.ValuesOfKind(ValueKind::kInput)) {
       const std::string& name = slice.value(id).name;
       if (!IsWholeInput(name)) continue;
-      return Status(ErrorCode::kUnsupported,
-                    fmt::format("{}: the loss counts '{}' of the whole batch, which several devices "
-                                "cannot do with --{}. hint: leave it out, or one device",
-                                slice.name, name.substr(sizeof(kWholePrefix) - 1),
-                                skips ? "bad-records skip" : "bucket"));
+      return Status(
+          ErrorCode::kUnsupported,
+          fmt::format("{}: the loss counts '{}' of the whole batch, which several devices "
+                      "cannot do with --{}. hint: leave it out, or one device",
+                      slice.name, name.substr(sizeof(kWholePrefix) - 1),
+                      skips ? "bad-records skip" : "bucket"));
     }
     return Status();
   }
@@ -166,7 +167,8 @@ int64_t CommonBatch(const SearchRequest& q) {
   return common;
 }
 
-// Of a tree: the fewest slices of which every rank has one, a power of two where the batch allows it.
+// Of a tree: the fewest slices of which every rank has one, a power of two where the batch allows
+// it.
 int64_t FewestSlices(int64_t batch, int64_t ranks) {
   for (int64_t slices = std::bit_ceil(static_cast<uint64_t>(ranks)); slices <= batch; slices *= 2) {
     if (batch % slices == 0) return slices;

@@ -58,7 +58,8 @@ class RanksTest : public testing::Test {
     ended.outcomes.resize(static_cast<size_t>(recorders), Status(ErrorCode::kInternal, "not run"));
     const auto train = [&](Communicator* communicator) {
       const auto rank = static_cast<size_t>(communicator == nullptr ? 0 : communicator->rank());
-      Result<std::unique_ptr<Backend>> backend = MakeCpuBackend(/*threads=*/1, ConvKernels::kDirect);
+      Result<std::unique_ptr<Backend>> backend =
+          MakeCpuBackend(/*threads=*/1, ConvKernels::kDirect);
       ASSERT_TRUE(backend.ok()) << backend.status().message();
       Machine machine = TestMachine().get();
       machine.backend = backend->get();
@@ -68,7 +69,8 @@ class RanksTest : public testing::Test {
     if (ranks == 0) {
       train(nullptr);
     } else {
-      RunRanks(ranks, [&](Communicator& communicator) { train(&communicator); }, kMostDelay_us);
+      RunRanks(
+          ranks, [&](Communicator& communicator) { train(&communicator); }, kMostDelay_us);
     }
     return ended;
   }
@@ -282,9 +284,10 @@ TEST_F(RanksTest, BatchNormIsRefusedAsInSlices) {
 TEST_F(RanksTest, AccumulationIsRefused) {
   TrainRequest request = Request(kMlp, "run");
   request.options.accumulate = 2;
-  EXPECT_EQ(Refusal(2, request),
-            "--accumulate is 2; --sums tree adds the slices of one batch. hint: --batch 48 --slices "
-            "N, which needs no more memory than 2 batches of 24");
+  EXPECT_EQ(
+      Refusal(2, request),
+      "--accumulate is 2; --sums tree adds the slices of one batch. hint: --batch 48 --slices "
+      "N, which needs no more memory than 2 batches of 24");
 }
 
 // Of the step alone, without what ranks agree on.
@@ -307,8 +310,7 @@ TEST_F(RanksTest, AStepSendsTheBytesThatItsPlanForetells) {
       ASSERT_TRUE(executor.ok()) << executor.status().message();
       ASSERT_TRUE((*executor)->transfers().Initialize(0).ok());
       StepRunner runner(**executor, *job);
-      for (int64_t step = 0; step < 3; ++step)
-        ASSERT_TRUE(runner.Run({0.01, step, 0}).ok());
+      for (int64_t step = 0; step < 3; ++step) ASSERT_TRUE(runner.Run({0.01, step, 0}).ok());
       EXPECT_EQ(communicator.sent_bytes(), 3 * collectives[0].sent_bytes);
     });
   }

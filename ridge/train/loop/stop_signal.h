@@ -27,7 +27,6 @@ class StopSignal {
 
   // Whether a signal has arrived.
   static bool Requested();
-
 };
 
 }  // namespace ridge

@@ -35,8 +35,8 @@ struct LoopRequest {
   RunLog* log = nullptr;
   TrainObserver* observer = nullptr;
   Communicator* communicator = nullptr;  // of the ranks that train together; nullptr: one
-  CheckpointState start;            // of a new run, or loaded
-  int64_t preempt_after_step = -1;  // as TrainRequest
+  CheckpointState start;                 // of a new run, or loaded
+  int64_t preempt_after_step = -1;       // as TrainRequest
   int64_t kill_after_step = -1;
 };
 
