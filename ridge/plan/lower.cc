@@ -248,7 +248,7 @@ class Lowering {
     const bool sum = phases_.IsSum(output.value);  // read behind the loop, as all sums
     if (IsVariable(graph_.value(output.value)) && !sum && !graph_.updates().empty())
       value = ScratchCopy(value, output.name + "@out", Where::kLoop);
-    if (step_.slices > 1 && stacked_.contains(output.name)) value = Stacked(value, output.name);
+    if (named_.in_slices() && stacked_.contains(output.name)) value = Stacked(value, output.name);
     step_.outputs[output.name] = value;
   }
 
